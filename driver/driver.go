@@ -1,0 +1,178 @@
+// Package driver is the contract that a cloud must meet so that Drover can rent instances from it.
+//
+// A driver is small on purpose: it translates between one cloud's API and the words of package drover, classifies the cloud's
+// errors, and decides nothing. It never retries, never sleeps to keep a rate and never remembers what it created: the engine asks
+// again, and the cloud's own list is the truth. The suite in package drivertest says in tests what the comments here say in words.
+package driver
+
+import (
+	"context"
+	"log/slog"
+
+	"drover"
+)
+
+// Opener opens a cloud from its own part of the configuration. It must not create anything there.
+type Opener func(ctx context.Context, o Options) (Cloud, error)
+
+// Options are what a driver gets to work with.
+type Options struct {
+	Name   string               // the cloud's name in the configuration
+	Fleet  string               // never empty: letters, digits and dashes that fit every cloud's names; what is created bears it
+	Tags   map[string]string    // extra tags for shared resources, such as key pairs
+	Decode func(into any) error // reads the driver's own keys of the configuration, strictly; its errors name line and column
+	Folder string               // where a driver may keep caches and, if it makes instances on this host, the instances
+	Log    *slog.Logger
+	Metric func(call string, err error) // counts one call to the cloud's API; may be nil
+}
+
+// Cloud is an open cloud. All methods are safe for concurrent use and obey their context's deadline. Every error that comes from
+// the cloud is a *drover.Error with the right kind; one that tells nothing is transient.
+type Cloud interface {
+	// Capabilities says what this driver can do. It is fixed once the cloud is open.
+	Capabilities() Capabilities
+
+	// Offerings lists every type × zone × market that could be created now, with its hourly price, sorted by type, zone and
+	// market. An offering that is merely out of stock is listed.
+	Offerings(ctx context.Context) ([]drover.Offering, error)
+
+	// Create makes one instance from the first of the candidates that the cloud can give and returns it with the candidate
+	// taken. It returns as soon as the cloud has accepted, with the addresses empty if they are not known yet. Calling it again
+	// with the same name never makes a second instance: it returns the one there is, or the same error. If the context ends
+	// first the instance may or may not come to be; a list will tell.
+	//
+	// Quota and capacity errors say their scope and market; they speak of the last candidate tried.
+	Create(ctx context.Context, r CreateRequest) (Instance, Candidate, error)
+
+	// List returns every instance that bears all the given tags, booting and stopping ones included. It may return others and
+	// may repeat itself: callers filter by tag and go by ID. A partial answer is an error, never a short list.
+	List(ctx context.Context, tags map[string]string) ([]Instance, error)
+
+	// Destroy ends the instance and everything that was created with it. It returns once the cloud has accepted; the instance may be
+	// listed for a while yet. Destroying what is already gone succeeds.
+	Destroy(ctx context.Context, id string) error
+
+	// SetTags replaces all tags of the instance. KindNotFound if there is none.
+	SetTags(ctx context.Context, id string, tags map[string]string) error
+
+	// VerifyHostKey says whether an instance really holds the host key that was offered in its name (in SSH wire format): nil
+	// if the cloud vouches for it, KindHostKey if the cloud says otherwise, KindUnsupported if it cannot tell, KindTransient if it cannot
+	// tell yet.
+	VerifyHostKey(ctx context.Context, in Instance, key []byte) error
+
+	// Close ends every background task of the driver. Instances stay.
+	Close() error
+}
+
+// Starter is a Cloud whose instances can be stopped and started again.
+type Starter interface {
+	Stop(ctx context.Context, id string) error
+	Start(ctx context.Context, id string) error
+}
+
+// QuotaGrouper is a Cloud in which types share quotas.
+type QuotaGrouper interface {
+	// QuotaGroup names the quota under which the type counts in the market.
+	QuotaGroup(providerType string, m drover.Market) string
+}
+
+// PricePoint is one step of an offering's price history: the hourly price from a moment on.
+type PricePoint struct {
+	From  drover.Time
+	Price drover.Money
+}
+
+// PriceHistorian is a Cloud whose prices move.
+type PriceHistorian interface {
+	// PriceHistory lists the prices of an offering since a moment, de-duplicated, newest first.
+	PriceHistory(ctx context.Context, providerType, zone string, m drover.Market, since drover.Time) ([]PricePoint, error)
+}
+
+// PowerOff says what becomes of an instance that powers itself off.
+type PowerOff string
+
+// What power-off from inside means for the bill.
+const (
+	PowerOffEnds  PowerOff = "ends"  // the instance is gone and its billing ends
+	PowerOffStops PowerOff = "stops" // it stays listed and something of it is still billed, until destroyed
+)
+
+// HostKeys says how an instance's host key is proved.
+type HostKeys string
+
+// The ways to prove a host key.
+const (
+	HostKeysPlanted  HostKeys = "planted"  // CreateRequest.HostKey becomes the instance's; no other is accepted
+	HostKeysVerified HostKeys = "verified" // VerifyHostKey asks the cloud
+	HostKeysSecret   HostKeys = "secret"   // neither: a secret planted by the init command is read back
+)
+
+// Capabilities are what a driver can do beyond the methods every driver has.
+type Capabilities struct {
+	HostKeys       HostKeys
+	PowerOff       PowerOff
+	ManyCandidates bool // Create tries several candidates in one call
+	StopStart      bool // the Cloud is a Starter
+	GrowDisk       bool
+}
+
+// Candidate is one way of making an instance: a type in a zone and market, by the cloud's own names.
+type Candidate struct {
+	ProviderType string        `json:"provider_type"`
+	Zone         string        `json:"zone"`
+	Market       drover.Market `json:"market"`
+}
+
+// CreateRequest asks for one instance.
+type CreateRequest struct {
+	Name       string      // unique in the fleet for ever; also the idempotency token
+	Candidates []Candidate // in order of preference, at least one
+	Image      string
+	Disk       drover.Bytes      // of the root volume
+	Tags       map[string]string // all that is needed to adopt the instance without any database
+	Template   string            // the driver's raw instance template, filled in; empty for none
+	Init       drover.Secret     // run by root at first boot; may hold secrets
+	HostKey    drover.Secret     // private host key in PEM, for drivers whose HostKeys are planted
+	PublicKey  string            // in authorized_keys form; the only key that may log in
+}
+
+// Instance is what a cloud says of an instance.
+type Instance struct {
+	ID           string // the cloud's, stable for life
+	Tags         map[string]string
+	ProviderType string
+	Zone         string
+	Market       drover.Market
+	State        State
+	Addresses    Addresses
+	Created      drover.Time // by the cloud's clock; 0 if it does not say
+}
+
+// State is what the cloud says about an instance, in four words.
+type State string
+
+// The states that clouds report. Stopped instances are not running but still there.
+const (
+	Pending  State = "pending"
+	Running  State = "running"
+	Stopping State = "stopping"
+	Stopped  State = "stopped"
+)
+
+// Addresses are where an instance can be reached, empty while not known. They may change during its life.
+type Addresses struct {
+	Private string `json:"private,omitempty"` // host or host:port
+	Public  string `json:"public,omitempty"`
+	User    string `json:"user,omitempty"` // whom to log in as
+}
+
+// The tags that Drover puts on every instance. A cloud's own restrictions on keys are met by its driver.
+const (
+	TagFleet   = "drover-fleet"
+	TagName    = "drover-name"
+	TagType    = "drover-type"     // the type's name in the configuration
+	TagHostKey = "drover-host-key" // SHA-256 fingerprint
+	TagIdle    = "drover-idle"     // the idle behaviour, when it is not run
+	TagPrice   = "drover-price"    // nano-USD per hour when created
+	TagPool    = "drover-pool"
+)

@@ -1,0 +1,50 @@
+package drover
+
+import "slices"
+
+// InstanceState is where an instance is in its life.
+type InstanceState string
+
+// The states of an instance, in the order in which it usually meets them.
+const (
+	InstanceUnknown  InstanceState = "unknown"  // listed by the cloud, not yet heard from since the controller started
+	InstanceCreating InstanceState = "creating" // asked for; the cloud has not yet answered
+	InstanceBooting  InstanceState = "booting"  // exists; its boot is not yet proved
+	InstanceIdle     InstanceState = "idle"
+	InstanceRunning  InstanceState = "running"  // has at least one live attempt
+	InstanceStopped  InstanceState = "stopped"  // kept warm, not running
+	InstanceStopping InstanceState = "stopping" // told to go, still listed
+	InstanceGone     InstanceState = "gone"     // the cloud lists it no longer; its bill is settled
+)
+
+var instanceNext = map[InstanceState][]InstanceState{
+	InstanceUnknown:  {InstanceBooting, InstanceIdle, InstanceRunning, InstanceStopped, InstanceStopping, InstanceGone},
+	InstanceCreating: {InstanceBooting, InstanceUnknown, InstanceStopping, InstanceGone},
+	InstanceBooting:  {InstanceIdle, InstanceRunning, InstanceUnknown, InstanceStopping, InstanceGone},
+	InstanceIdle:     {InstanceRunning, InstanceUnknown, InstanceStopped, InstanceStopping, InstanceGone},
+	InstanceRunning:  {InstanceIdle, InstanceUnknown, InstanceStopping, InstanceGone},
+	InstanceStopped:  {InstanceBooting, InstanceUnknown, InstanceStopping, InstanceGone},
+	InstanceStopping: {InstanceGone},
+	InstanceGone:     nil,
+}
+
+// CanBecome reports whether an instance in s may pass to next directly.
+func (s InstanceState) CanBecome(next InstanceState) bool {
+	return slices.Contains(instanceNext[s], next)
+}
+
+// Billed reports whether an instance in this state may be costing money.
+func (s InstanceState) Billed() bool { return s != InstanceGone }
+
+// Ready reports whether an instance in this state can be given work at once.
+func (s InstanceState) Ready() bool { return s == InstanceIdle || s == InstanceRunning }
+
+// IdleBehavior is what an operator wants of an instance, beside its state.
+type IdleBehavior string
+
+// The idle behaviours. Hold wins over all that Drover would do by itself.
+const (
+	IdleRun   IdleBehavior = "run"
+	IdleHold  IdleBehavior = "hold"  // start nothing, destroy nothing
+	IdleDrain IdleBehavior = "drain" // finish what runs, then destroy
+)

@@ -1,0 +1,203 @@
+// Package wire is what a controller and a runner say to each other over SSH.
+//
+// One channel per instance is the control stream: small messages both ways, one JSON object a line, beginning with a Hello from
+// each side. Everything large goes in channels of its own, each beginning with one Request line and answered by one Reply line,
+// then raw bytes. Both sides come from the same source tree, but not always from the same version of it: a reader ignores keys
+// and message types that it does not know, and Hello.Version is raised only when that is not enough.
+package wire
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"drover"
+)
+
+// Version of the protocol. A side that meets another version says so and hangs up.
+const Version = 1
+
+// MaxLine bounds one message, so that neither side can make the other allocate without end.
+const MaxLine = 1 << 20
+
+// Message is one line of the control stream: exactly one field is set.
+type Message struct {
+	// Both ways; the first message of each side.
+	Hello *Hello `json:"hello,omitempty"`
+
+	// From the controller.
+	Start  *Start  `json:"start,omitempty"`  // run an attempt; answered by Started, Missing or Refused
+	Stop   *Stop   `json:"stop,omitempty"`   // end an attempt; its Exited follows
+	Forget *Forget `json:"forget,omitempty"` // the attempt's end is stored: clean up; not answered
+	Ping   *Ping   `json:"ping,omitempty"`   // answered by Pong with the same number
+
+	// From the runner.
+	Started *Started `json:"started,omitempty"`
+	Missing *Missing `json:"missing,omitempty"`
+	Refused *Refused `json:"refused,omitempty"`
+	Exited  *Exited  `json:"exited,omitempty"`
+	Pong    *Ping    `json:"pong,omitempty"`
+	API     *API     `json:"api,omitempty"`
+}
+
+// Hello opens the stream. The controller's says who it is; the runner's answer says what it has.
+type Hello struct {
+	Version  int       `json:"version"`
+	Epoch    int64     `json:"epoch"` // a runner refuses an epoch lower than the highest it has seen
+	Fleet    string    `json:"fleet"`
+	Instance string    `json:"instance"`           // the instance's name; a runner that is another instance's refuses
+	Attempts []Attempt `json:"attempts,omitempty"` // runner only: all that it has and was not told to forget
+	Error    string    `json:"error,omitempty"`    // runner only: why it refuses; it hangs up after this
+}
+
+// Attempt is one attempt on an instance: running, or ended if Exit is set.
+type Attempt struct {
+	ID   drover.AttemptID `json:"id"`
+	Exit *drover.Exit     `json:"exit,omitempty"`
+}
+
+// Start asks for an attempt to be run. Asking again for one that is known is answered by Started, and by Exited if it has ended.
+type Start struct {
+	ID      drover.AttemptID  `json:"id"`
+	Command []string          `json:"command"`
+	Env     map[string]string `json:"env,omitempty"` // DROVER_API is added by the runner
+	Files   []drover.File     `json:"files,omitempty"`
+	Outputs []string          `json:"outputs,omitempty"`
+	Timeout time.Duration     `json:"timeout,omitempty"` // 0: none
+	Grace   time.Duration     `json:"grace"`             // from the first SIGTERM to SIGKILL
+	Limits  drover.Resources  `json:"limits"`
+}
+
+// Stop asks for an attempt's end: SIGTERM to its process group at once and every few seconds, SIGKILL after Grace.
+type Stop struct {
+	ID    drover.AttemptID `json:"id"`
+	Grace time.Duration    `json:"grace"`
+}
+
+// Forget lets the runner delete an ended attempt's folder. What still runs is not forgotten.
+type Forget struct {
+	ID drover.AttemptID `json:"id"`
+}
+
+// Ping carries a number that comes back.
+type Ping struct {
+	N int64 `json:"n"`
+}
+
+// Started says that the attempt's command runs, or has run.
+type Started struct {
+	ID drover.AttemptID `json:"id"`
+}
+
+// Missing says which contents the runner needs before it can start the attempt, by hash; they are put by PutBlob, then Start is
+// sent again.
+type Missing struct {
+	ID     drover.AttemptID `json:"id"`
+	Hashes []string         `json:"hashes"`
+}
+
+// Refused says that the attempt was not started and never will be under this number, and why.
+type Refused struct {
+	ID   drover.AttemptID `json:"id"`
+	Text string           `json:"text"`
+}
+
+// Exited says that the attempt's command has ended. It is sent at once, and again in each Hello until forgotten.
+type Exited struct {
+	ID   drover.AttemptID `json:"id"`
+	Exit drover.Exit      `json:"exit"`
+}
+
+// API says that a job on the instance has connected to DROVER_API: the controller takes the connection with an OpenAPI request.
+type API struct {
+	Conn int64 `json:"conn"`
+}
+
+// Request is the first line of a bulk channel. Op says which fields matter.
+type Request struct {
+	Op     Op               `json:"op"`
+	ID     drover.AttemptID `json:"id,omitzero"`
+	Hash   string           `json:"hash,omitempty"`
+	Size   int64            `json:"size,omitempty"`
+	Stream string           `json:"stream,omitempty"` // "stdout" or "stderr"
+	Offset int64            `json:"offset,omitempty"`
+	Conn   int64            `json:"conn,omitempty"`
+}
+
+// Op is what a bulk channel is for.
+type Op string
+
+// The operations. PutBlob: Size bytes follow from the controller, then a second Reply once they are stored and their hash is
+// right. GetLog: the stream's bytes from Offset to its present end follow, Reply.Size of them. FollowLog: the stream's bytes from
+// Offset follow in chunks (ChunkWriter), until the attempt has ended and all is sent. GetOutputs: a tar stream of the files that match
+// the attempt's output patterns follows in chunks, then a second Reply that says whether it is whole. OpenAPI: the two sides are one of the job's connections from here on.
+// A channel carries any number of PutBlob, GetLog and GetOutputs in turn; FollowLog and OpenAPI are its last.
+const (
+	PutBlob    Op = "put_blob"
+	GetLog     Op = "get_log"
+	FollowLog  Op = "follow_log"
+	GetOutputs Op = "get_outputs"
+	OpenAPI    Op = "open_api"
+)
+
+// Reply answers a Request. Error is empty when the operation goes on as described.
+type Reply struct {
+	Size  int64  `json:"size,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+// Conn reads and writes lines of JSON. One goroutine may read while others write.
+type Conn struct {
+	r *bufio.Reader
+
+	mu sync.Mutex
+	w  io.Writer // guarded by mu
+}
+
+// NewConn makes a Conn over a byte stream. The buffer is small: an idle instance should cost little.
+func NewConn(r io.Reader, w io.Writer) *Conn {
+	return &Conn{r: bufio.NewReaderSize(r, 4096), w: w}
+}
+
+// Write sends v as one line.
+func (c *Conn) Write(v any) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if len(line) >= MaxLine {
+		return fmt.Errorf("message of %d bytes is over the limit of %d", len(line), MaxLine)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, err = c.w.Write(append(line, '\n'))
+	return err
+}
+
+// Read takes the next line into v. It returns io.EOF at a clean end.
+func (c *Conn) Read(v any) error {
+	var line []byte
+	for {
+		part, err := c.r.ReadSlice('\n')
+		if len(line)+len(part) > MaxLine {
+			return fmt.Errorf("message over the limit of %d bytes", MaxLine)
+		}
+		line = append(line, part...)
+		if err == bufio.ErrBufferFull {
+			continue
+		}
+		if err != nil {
+			if err == io.EOF && len(line) > 0 {
+				return io.ErrUnexpectedEOF
+			}
+			return err
+		}
+		return json.Unmarshal(line, v)
+	}
+}
+
+// Bytes reads what follows the lines, raw.
+func (c *Conn) Bytes() io.Reader { return c.r }

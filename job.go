@@ -1,0 +1,214 @@
+package drover
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// JobID names a job, or one element of an array job. Index is -1 for the job as a whole, which is also the only element of a
+// job that is not an array.
+type JobID struct {
+	Number int64
+	Index  int
+}
+
+// String renders the id as people type it: "17", or "17.3" for element 3 of array job 17.
+func (id JobID) String() string {
+	if id.Index < 0 {
+		return strconv.FormatInt(id.Number, 10)
+	}
+	return fmt.Sprintf("%d.%d", id.Number, id.Index)
+}
+
+// ParseJobID reads "17" or "17.3".
+func ParseJobID(s string) (JobID, error) {
+	number, index, array := strings.Cut(s, ".")
+	id := JobID{Index: -1}
+	var err error
+	if id.Number, err = strconv.ParseInt(number, 10, 64); err == nil && array {
+		id.Index, err = strconv.Atoi(index)
+	}
+	if err != nil || id.Number <= 0 || array && id.Index < 0 {
+		return JobID{}, fmt.Errorf("%q is not a job id, such as 17 or 17.3", s)
+	}
+	return id, nil
+}
+
+// MarshalText and UnmarshalText make a JobID a JSON string and a map key.
+func (id JobID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (id *JobID) UnmarshalText(b []byte) (err error) {
+	*id, err = ParseJobID(string(b))
+	return err
+}
+
+// AttemptID names one execution of one job. Numbers begin at 1 and only grow, so they fence: a runner that has seen attempt n of
+// a job starts none below it.
+type AttemptID struct {
+	Job    JobID
+	Number int
+}
+
+// String renders the id as "17.3/1". It is also the name of nothing on disk: see [AttemptID.Folder].
+func (id AttemptID) String() string { return fmt.Sprintf("%v/%d", id.Job, id.Number) }
+
+// Folder is the name of the attempt's folder on its instance, "17.3-1".
+func (id AttemptID) Folder() string { return fmt.Sprintf("%v-%d", id.Job, id.Number) }
+
+// ParseAttemptID reads what String wrote.
+func ParseAttemptID(s string) (AttemptID, error) {
+	job, number, _ := strings.Cut(s, "/")
+	id, err := ParseJobID(job)
+	n, convErr := strconv.Atoi(number)
+	if err != nil || convErr != nil || n < 1 {
+		return AttemptID{}, fmt.Errorf("%q is not an attempt id, such as 17.3/1", s)
+	}
+	return AttemptID{id, n}, nil
+}
+
+// MarshalText makes an AttemptID a JSON string and a map key.
+func (id AttemptID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (id *AttemptID) UnmarshalText(b []byte) (err error) {
+	*id, err = ParseAttemptID(string(b))
+	return err
+}
+
+// JobState is where a job is in its life.
+type JobState string
+
+// The states of a job. Succeeded, failed and cancelled are final.
+const (
+	JobQueued    JobState = "queued"
+	JobRunning   JobState = "running"
+	JobSucceeded JobState = "succeeded"
+	JobFailed    JobState = "failed"
+	JobCancelled JobState = "cancelled"
+)
+
+// Final reports whether a job in this state stays in it for ever.
+func (s JobState) Final() bool { return s == JobSucceeded || s == JobFailed || s == JobCancelled }
+
+// AttemptState is where an attempt is in its life.
+type AttemptState string
+
+// The states of an attempt. The first three are live: while an attempt is in one of them, no other attempt of its job is.
+const (
+	AttemptStarting    AttemptState = "starting"    // committed; the runner has not yet confirmed it
+	AttemptRunning     AttemptState = "running"     // the command runs
+	AttemptCollecting  AttemptState = "collecting"  // the command ended; its output is on its way
+	AttemptSucceeded   AttemptState = "succeeded"   // exit code 0, outputs stored
+	AttemptFailed      AttemptState = "failed"      // any other end of the command
+	AttemptCancelled   AttemptState = "cancelled"   // stopped because its job was cancelled
+	AttemptInterrupted AttemptState = "interrupted" // the cloud took the instance back
+	AttemptLost        AttemptState = "lost"        // the instance died, fell silent or broke under it
+)
+
+// Live reports whether an attempt in this state may still be executing or holds results that are nowhere else.
+func (s AttemptState) Live() bool {
+	return s == AttemptStarting || s == AttemptRunning || s == AttemptCollecting
+}
+
+// Retry says which exit codes are tried again, and how often, before they are final. The zero Retry retries none.
+type Retry struct {
+	ExitCodes []int `json:"exit_codes"`
+	Times     int   `json:"times"`
+}
+
+// Input is something laid in a job's working folder before it starts: either a path of the submitter's, or another job's outputs.
+type Input struct {
+	Path string `json:"path,omitempty"`
+	From string `json:"from,omitempty"` // a job's name within the batch
+}
+
+// File is one file of a job's inputs: its contents by hash, and where it is laid, relative to the working folder, with slashes.
+type File struct {
+	Path string `json:"path"`
+	Mode uint32 `json:"mode"` // permission bits
+	Size int64  `json:"size"`
+	Hash string `json:"hash"` // SHA-256, in hex
+}
+
+// Array is the index range of an array job, both ends included. The zero Array is no array.
+type Array struct {
+	First int  `json:"first"`
+	Last  int  `json:"last"`
+	Set   bool `json:"set,omitempty"`
+}
+
+// Size is how many elements the array has; a job that is not an array has one.
+func (a Array) Size() int {
+	if !a.Set {
+		return 1
+	}
+	return a.Last - a.First + 1
+}
+
+// JobSpec is a job as it was submitted, checked and with its defaults filled in.
+type JobSpec struct {
+	Name      string            `json:"name"`
+	Array     Array             `json:"array"`
+	Command   []string          `json:"command"`
+	Image     string            `json:"image,omitempty"`
+	Resources Resources         `json:"resources"`
+	Placement Placement         `json:"placement"`
+	Env       map[string]string `json:"env,omitempty"`
+	Inputs    []Input           `json:"inputs,omitempty"`
+	Outputs   []string          `json:"outputs,omitempty"`
+	After     []string          `json:"after,omitempty"` // names of jobs of the same batch, those of inputs included
+	Spot      SpotPolicy        `json:"spot"`
+	Attempts  int               `json:"attempts"`
+	Retry     Retry             `json:"retry"`
+	Timeout   time.Duration     `json:"timeout,omitempty"` // 0: none
+	Priority  int               `json:"priority"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Files     []File            `json:"files,omitempty"` // what Inputs' paths turned out to hold, once hashed
+}
+
+// Batch is a set of jobs submitted together; names are unique within it.
+type Batch struct {
+	Name string    `json:"name"`
+	User string    `json:"user,omitempty"`
+	Jobs []JobSpec `json:"jobs"`
+}
+
+// Defaults of a job, filled in where a batch file is silent.
+const (
+	DefaultAttempts = 3
+	DefaultPriority = 1
+	DefaultCPU      = MilliCPU(1000)
+	DefaultMemory   = 512 * MiB
+	DefaultDisk     = 1 * GiB
+	MaxArray        = 1_000_000 // elements
+)
+
+// Exit is how a command ended, as its supervisor saw it.
+type Exit struct {
+	Code      int           `json:"code"`             // 128+signal when a signal ended it, as shells say it
+	Signal    string        `json:"signal,omitempty"` // "killed", "terminated", …
+	Cause     string        `json:"cause,omitempty"`  // why the runner ended it: "stopped", "timeout"; or could not begin it: "no start"
+	Text      string        `json:"text,omitempty"`   // for people, when Code alone does not say it
+	Started   Time          `json:"started"`          // by the instance's clock
+	Ended     Time          `json:"ended"`
+	CPU       time.Duration `json:"cpu"`        // user and system time of the command and its children
+	MaxRSS    Bytes         `json:"max_rss"`    // largest resident set of any one process
+	StdoutLen int64         `json:"stdout_len"` // bytes written, of which Stdout holds the last
+	StderrLen int64         `json:"stderr_len"`
+	Stdout    string        `json:"stdout,omitempty"` // at most TailBytes
+	Stderr    string        `json:"stderr,omitempty"`
+}
+
+// TailBytes is how much of the end of each output stream travels with an exit; a shorter stream is whole in it.
+const TailBytes = 4096
+
+// The causes of an Exit.
+const (
+	CauseStopped = "stopped"
+	CauseTimeout = "timeout"
+	CauseNoStart = "no start"
+	CauseLost    = "supervisor lost"
+)

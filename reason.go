@@ -1,0 +1,46 @@
+package drover
+
+// Reason says why something waits, ended or was refused: a code for programs, a sentence for people, and when it will change, if
+// that is known.
+type Reason struct {
+	Code  string `json:"code"`
+	Text  string `json:"text"`
+	Since Time   `json:"since,omitempty"`
+	Until Time   `json:"until,omitempty"`
+}
+
+// The codes of a Reason.
+const (
+	// Of jobs that wait.
+	ReasonDependency = "dependency" // waits for other jobs of its batch
+	ReasonBooting    = "booting"    // instances for it are on their way
+	ReasonPlanning   = "planning"   // the choice of instances is being made
+	ReasonCatalogue  = "catalogue"  // the types and prices of a cloud are not known yet
+	ReasonCapacity   = "capacity"   // what would hold it is full, and nothing more may be created
+	ReasonLimit      = "limit"      // a limit on instances is reached
+	ReasonBudget     = "budget"     // more would pass the budget
+	ReasonBlocked    = "blocked"    // every offering that fits is blocked
+	ReasonHeld       = "held"       // its priority is 0
+	ReasonNoFit      = "no_fit"     // no configured type can hold it
+	ReasonRetry      = "retry"      // waits to be tried again
+
+	// Of jobs, attempts and instances that ended, and of instances that will.
+	ReasonExit           = "exit"
+	ReasonCancelled      = "cancelled"
+	ReasonTimeout        = "timeout"
+	ReasonInstanceLost   = "instance_lost"
+	ReasonAttempts       = "attempts"
+	ReasonNoStart        = "no_start"
+	ReasonIdle           = "idle"
+	ReasonBroken         = "broken"
+	ReasonBootTimeout    = "boot_timeout"
+	ReasonHostKey        = "host_key"
+	ReasonSilent         = "silent"
+	ReasonVanished       = "vanished"
+	ReasonCreateFailed   = "create_failed"
+	ReasonClosing        = "closing"
+	ReasonOperator       = "operator"
+	ReasonUnknownAttempt = "unknown_attempt"
+	ReasonTypeRemoved    = "type_removed"
+	ReasonDeaf           = "deaf"
+)

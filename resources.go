@@ -1,0 +1,126 @@
+package drover
+
+import "fmt"
+
+// Arch is a processor architecture in Go's words: amd64 or arm64. Empty means any.
+type Arch string
+
+// Resources are what a job needs of an instance, or what an instance type has.
+type Resources struct {
+	CPU    MilliCPU `json:"cpu_milli"`
+	Memory Bytes    `json:"memory_bytes"`
+	Disk   Bytes    `json:"disk_bytes"`
+	GPUs   int      `json:"gpus,omitempty"`
+	Arch   Arch     `json:"arch,omitempty"`
+}
+
+// Fits reports whether need fits into r as it stands.
+func (r Resources) Fits(need Resources) bool { return r.Lacks(need) == "" }
+
+// Lacks names the first resource of which need asks more than r has ("memory: 8Gi wanted, 4Gi there"); empty when it fits.
+func (r Resources) Lacks(need Resources) string {
+	switch {
+	case need.Arch != "" && need.Arch != r.Arch:
+		return fmt.Sprintf("arch: %s wanted, %s there", need.Arch, r.Arch)
+	case need.CPU > r.CPU:
+		return fmt.Sprintf("vcpus: %v wanted, %v there", need.CPU, r.CPU)
+	case need.Memory > r.Memory:
+		return fmt.Sprintf("memory: %v wanted, %v there", need.Memory, r.Memory)
+	case need.Disk > r.Disk:
+		return fmt.Sprintf("disk: %v wanted, %v there", need.Disk, r.Disk)
+	case need.GPUs > r.GPUs:
+		return fmt.Sprintf("gpus: %d wanted, %d there", need.GPUs, r.GPUs)
+	}
+	return ""
+}
+
+// Minus returns what is left of r once n lots of need are taken from it.
+func (r Resources) Minus(need Resources, n int) Resources {
+	r.CPU -= need.CPU * MilliCPU(n)
+	r.Memory -= need.Memory * Bytes(n)
+	r.Disk -= need.Disk * Bytes(n)
+	r.GPUs -= need.GPUs * n
+	return r
+}
+
+// Plus returns r with n lots of need given back.
+func (r Resources) Plus(need Resources, n int) Resources { return r.Minus(need, -n) }
+
+// Times is how many lots of need fit into r at once, never more than most.
+func (r Resources) Times(need Resources, most int) int {
+	if !r.Fits(need) {
+		return 0
+	}
+	n := most
+	if need.CPU > 0 {
+		n = min(n, int(r.CPU/need.CPU))
+	}
+	if need.Memory > 0 {
+		n = min(n, int(r.Memory/need.Memory))
+	}
+	if need.Disk > 0 {
+		n = min(n, int(r.Disk/need.Disk))
+	}
+	if need.GPUs > 0 {
+		n = min(n, r.GPUs/need.GPUs)
+	}
+	return n
+}
+
+// Placement narrows where a job may run; an empty field leaves the choice to Drover.
+type Placement struct {
+	Cloud string `json:"cloud,omitempty"`
+	Zone  string `json:"zone,omitempty"`
+	Type  string `json:"type,omitempty"`
+}
+
+// Allows reports whether an instance of this cloud, zone and type satisfies p.
+func (p Placement) Allows(cloud, zone, instanceType string) bool {
+	return (p.Cloud == "" || p.Cloud == cloud) && (p.Zone == "" || p.Zone == zone) && (p.Type == "" || p.Type == instanceType)
+}
+
+// Market is the way an instance is bought.
+type Market string
+
+// The two markets: OnDemand instances stay until destroyed, Spot instances are cheaper and may be interrupted by the cloud.
+const (
+	OnDemand Market = "on_demand"
+	Spot     Market = "spot"
+)
+
+// SpotPolicy says which markets a job accepts.
+type SpotPolicy string
+
+// The spot policies. SpotPrefer takes whichever is cheaper, which is spot wherever there is any.
+const (
+	SpotPrefer  SpotPolicy = "prefer"
+	SpotRequire SpotPolicy = "require"
+	SpotNever   SpotPolicy = "never"
+)
+
+// Allows reports whether a job with this policy may run on an instance bought in m.
+func (p SpotPolicy) Allows(m Market) bool {
+	switch p {
+	case SpotRequire:
+		return m == Spot
+	case SpotNever:
+		return m == OnDemand
+	}
+	return true
+}
+
+// InstanceType is a kind of instance that a cloud offers.
+type InstanceType struct {
+	Name         string    `json:"name"`          // as configurations and jobs name it
+	ProviderType string    `json:"provider_type"` // as the cloud names it; adopted instances are matched by it
+	Resources    Resources `json:"resources"`
+}
+
+// Offering is an instance type in one zone and market of a cloud, at a price.
+type Offering struct {
+	Cloud  string       `json:"cloud"`
+	Zone   string       `json:"zone"`
+	Type   InstanceType `json:"type"`
+	Market Market       `json:"market"`
+	Price  Money        `json:"price"` // per hour
+}

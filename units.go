@@ -1,0 +1,143 @@
+package drover
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Money is an amount of US dollars in nano-dollars (10⁻⁹ USD). It is never negative where Drover makes it.
+type Money int64
+
+// Dollar is one US dollar.
+const Dollar Money = 1_000_000_000
+
+// USD returns the amount as a number of dollars, for programs that read JSON. It is for showing only: sums are made in Money.
+func (m Money) USD() float64 { return float64(m) / float64(Dollar) }
+
+// String renders the amount with four decimals, as in "$0.0420".
+func (m Money) String() string { return fmt.Sprintf("$%.4f", m.USD()) }
+
+// ParseMoney reads a decimal number of dollars ("5", "0.0425", "$12"), exact to the nano-dollar.
+func ParseMoney(s string) (Money, error) {
+	whole, frac, _ := strings.Cut(strings.TrimPrefix(s, "$"), ".")
+	if len(frac) > 9 {
+		return 0, fmt.Errorf("%q has more than nine decimals", s)
+	}
+	n, err := strconv.ParseInt(whole+frac+strings.Repeat("0", 9-len(frac)), 10, 64)
+	if err != nil || n < 0 || whole == "" {
+		return 0, fmt.Errorf("%q is not an amount of dollars, such as 0.25", s)
+	}
+	return Money(n), nil
+}
+
+// For is the cost of renting something at this hourly price for d; a negative d costs nothing.
+// The product is taken in 128 bits, so no price and no lifetime overflow; the result is cut to whole nano-dollars.
+func (m Money) For(d time.Duration) Money {
+	if d <= 0 || m <= 0 {
+		return 0
+	}
+	hi, lo := bits.Mul64(uint64(m), uint64(d))
+	if hi >= uint64(time.Hour) {
+		return math.MaxInt64
+	}
+	cost, _ := bits.Div64(hi, lo, uint64(time.Hour))
+	return Money(min(cost, math.MaxInt64))
+}
+
+// MilliCPU is a number of vCPUs in thousandths: 1500 is one and a half.
+type MilliCPU int64
+
+// String renders the number of vCPUs without needless decimals, as in "1.5".
+func (c MilliCPU) String() string { return strconv.FormatFloat(float64(c)/1000, 'f', -1, 64) }
+
+// ParseMilliCPU reads a decimal number of vCPUs ("2", "0.5"), at most three decimals.
+func ParseMilliCPU(s string) (MilliCPU, error) {
+	whole, frac, _ := strings.Cut(s, ".")
+	if len(frac) > 3 {
+		return 0, fmt.Errorf("%q is finer than a thousandth of a vCPU", s)
+	}
+	n, err := strconv.ParseInt(whole+frac+strings.Repeat("0", 3-len(frac)), 10, 64)
+	if err != nil || n < 0 || whole == "" {
+		return 0, fmt.Errorf("%q is not a number of vCPUs, such as 2 or 0.5", s)
+	}
+	return MilliCPU(n), nil
+}
+
+// Bytes is a size in bytes.
+type Bytes int64
+
+// The binary sizes that configuration and batch files use.
+const (
+	KiB Bytes = 1 << (10 * (iota + 1))
+	MiB
+	GiB
+	TiB
+)
+
+var byteUnits = []struct {
+	name string
+	size Bytes
+}{{"Ti", TiB}, {"Gi", GiB}, {"Mi", MiB}, {"Ki", KiB}, {"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"K", 1e3}}
+
+// String renders the size in the largest binary unit that leaves it whole, as in "512Mi".
+func (b Bytes) String() string {
+	for _, u := range byteUnits[:4] {
+		if b != 0 && b%u.size == 0 {
+			return strconv.FormatInt(int64(b/u.size), 10) + u.name
+		}
+	}
+	return strconv.FormatInt(int64(b), 10)
+}
+
+// ParseBytes reads a size with a binary (Ki, Mi, Gi, Ti) or decimal (K, M, G, T) unit, or plain bytes: "512Mi", "1.5Gi", "1000".
+func ParseBytes(s string) (Bytes, error) {
+	number, unit := s, Bytes(1)
+	for _, u := range byteUnits {
+		if rest, ok := strings.CutSuffix(s, u.name); ok {
+			number, unit = rest, u.size
+			break
+		}
+	}
+	f, err := strconv.ParseFloat(number, 64)
+	if err != nil || f < 0 || math.IsInf(f, 0) || math.IsNaN(f) || f*float64(unit) >= math.MaxInt64 {
+		return 0, fmt.Errorf("%q is not a size, such as 512Mi or 16Gi", s)
+	}
+	return Bytes(f * float64(unit)), nil
+}
+
+// Time is an instant in nanoseconds since 1970-01-01 UTC, as the engine counts it. The zero Time means "never" or "not yet".
+type Time int64
+
+// TimeOf converts a wall-clock time; the zero time.Time gives the zero Time.
+func TimeOf(t time.Time) Time {
+	if t.IsZero() {
+		return 0
+	}
+	return Time(t.UnixNano())
+}
+
+// Std converts to a wall-clock time in UTC; the zero Time gives the zero time.Time.
+func (t Time) Std() time.Time {
+	if t == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, int64(t)).UTC()
+}
+
+// Add returns the instant d later.
+func (t Time) Add(d time.Duration) Time { return t + Time(d) }
+
+// Sub returns the time from u to t.
+func (t Time) Sub(u Time) time.Duration { return time.Duration(t - u) }
+
+// String renders the instant as RFC 3339 in UTC, or "never".
+func (t Time) String() string {
+	if t == 0 {
+		return "never"
+	}
+	return t.Std().Format(time.RFC3339Nano)
+}
