@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"time"
+
+	"drover"
+)
+
+// Decision is the answer to one event. Its writes are committed, in order, before any effect is released.
+type Decision struct {
+	Writes  []Write     `json:"writes,omitempty"`
+	Effects []Effect    `json:"effects,omitempty"`
+	Notes   []Note      `json:"notes,omitempty"`
+	Wake    drover.Time `json:"wake,omitempty"` // when the engine wants to be asked next, 0 for not at all
+}
+
+// Write is a change to what is durable. Exactly one field is set.
+type Write struct {
+	Job      *Job         `json:"job,omitempty"`   // as it now is; its elements have rows of their own
+	Ended    *JobEnd      `json:"ended,omitempty"` // the job is final and leaves the engine
+	Element  *ElementRow  `json:"element,omitempty"`
+	Attempt  *AttemptRow  `json:"attempt,omitempty"`
+	Instance *Instance    `json:"instance,omitempty"` // as it now is
+	Gone     *InstanceEnd `json:"gone,omitempty"`     // the instance is gone and leaves the engine
+	Blocks   *[]Block     `json:"blocks,omitempty"`   // all there are
+	Closing  bool         `json:"closing,omitempty"`
+	Wish     int64        `json:"wish,omitempty"` // it is granted: its row goes
+}
+
+// JobEnd is how a job, or an array as a whole, came out.
+type JobEnd struct {
+	Number int64           `json:"number"`
+	State  drover.JobState `json:"state"`
+	Reason drover.Reason   `json:"reason"`
+	At     drover.Time     `json:"at"`
+
+	Succeeded int `json:"succeeded,omitempty"`
+	Failed    int `json:"failed,omitempty"`
+	Cancelled int `json:"cancelled,omitempty"`
+}
+
+// ElementRow is the state of a job, or of one element of an array. An element that never had an attempt has no row, unless it
+// ended without one.
+type ElementRow struct {
+	Job     int64           `json:"job"`
+	Element Element         `json:"element"`
+	State   drover.JobState `json:"state"`
+	Code    *int            `json:"code,omitempty"` // once final, if a command ended
+	Reason  drover.Reason   `json:"reason"`
+	Started drover.Time     `json:"started,omitempty"` // its first attempt
+	Ended   drover.Time     `json:"ended,omitempty"`
+}
+
+// AttemptRow is an attempt as it now is; once it is not live it leaves the engine.
+type AttemptRow struct {
+	Attempt Attempt       `json:"attempt"`
+	Reason  drover.Reason `json:"reason"`
+	Cost    drover.Money  `json:"cost,omitempty"` // its share of its instance, by vCPUs
+}
+
+// InstanceEnd settles an instance's bill.
+type InstanceEnd struct {
+	ID     int64         `json:"id"`
+	At     drover.Time   `json:"at"`
+	Cost   drover.Money  `json:"cost"`
+	Reason drover.Reason `json:"reason"`
+}
+
+// Effect is something for a shell to do, once. Exactly one field beside ID is set. Every effect but Stop, Forget, and Disconnect is
+// answered by an event that bears its ID.
+type Effect struct {
+	ID            int64           `json:"id"`
+	ListOfferings *ListOfferings  `json:"list_offerings,omitempty"`
+	ListInstances *ListInstances  `json:"list_instances,omitempty"`
+	Create        *Create         `json:"create,omitempty"`
+	Destroy       *Destroy        `json:"destroy,omitempty"`
+	Connect       *Connect        `json:"connect,omitempty"`
+	Disconnect    *Disconnect     `json:"disconnect,omitempty"`
+	Start         *Start          `json:"start,omitempty"`
+	Stop          *Stop           `json:"stop,omitempty"`
+	Collect       *Collect        `json:"collect,omitempty"`
+	Forget        *Forget         `json:"forget,omitempty"`
+	Solve         *drover.Problem `json:"solve,omitempty"`
+}
+
+// ListOfferings asks a cloud for its types and prices.
+type ListOfferings struct {
+	Cloud string `json:"cloud"`
+}
+
+// ListInstances asks a cloud what it has of this fleet.
+type ListInstances struct {
+	Cloud string `json:"cloud"`
+}
+
+// Create asks a cloud for an instance that is already written down.
+type Create struct {
+	Instance   int64             `json:"instance"`
+	Name       string            `json:"name"`
+	Cloud      string            `json:"cloud"`
+	Candidates []drover.Offering `json:"candidates"`
+	Disk       drover.Bytes      `json:"disk,omitempty"`
+}
+
+// Destroy asks a cloud to end an instance; by name where the cloud's id for it never became known.
+type Destroy struct {
+	Instance   int64  `json:"instance"`
+	Name       string `json:"name"`
+	Cloud      string `json:"cloud"`
+	ProviderID string `json:"provider_id,omitempty"`
+}
+
+// Connect asks for an instance's control stream: log in, prove the host key, deploy the runner, pass the boot probe.
+type Connect struct {
+	Instance   int64  `json:"instance"`
+	Name       string `json:"name"`
+	Cloud      string `json:"cloud"`
+	ProviderID string `json:"provider_id"`
+	HostKey    string `json:"host_key,omitempty"` // the pinned fingerprint
+	Probe      bool   `json:"probe,omitempty"`    // the boot is not proved yet
+}
+
+// Disconnect closes an instance's control stream and forgets its address.
+type Disconnect struct {
+	Instance int64 `json:"instance"`
+}
+
+// Start asks an instance's runner to run an attempt. Asking twice runs it once.
+type Start struct {
+	Attempt  drover.AttemptID `json:"attempt"`
+	Instance int64            `json:"instance"`
+	Type     string           `json:"type"`
+	Limits   drover.Resources `json:"limits"`
+	Timeout  time.Duration    `json:"timeout,omitempty"`
+	Grace    time.Duration    `json:"grace"`
+}
+
+// Stop asks an instance's runner to end an attempt.
+type Stop struct {
+	Attempt  drover.AttemptID `json:"attempt"`
+	Instance int64            `json:"instance"`
+	Grace    time.Duration    `json:"grace"`
+}
+
+// Collect asks for an ended attempt's logs and outputs to be stored.
+type Collect struct {
+	Attempt  drover.AttemptID `json:"attempt"`
+	Instance int64            `json:"instance"`
+}
+
+// Forget lets a runner clean up after an attempt whose end is stored.
+type Forget struct {
+	Attempt  drover.AttemptID `json:"attempt"`
+	Instance int64            `json:"instance"`
+}
+
+// Note is a line for the log, and for people who watch.
+type Note struct {
+	Level    Level             `json:"level"`
+	Text     string            `json:"text"`
+	Job      *drover.JobID     `json:"job,omitempty"`
+	Attempt  *drover.AttemptID `json:"attempt,omitempty"`
+	Instance string            `json:"instance,omitempty"` // name
+	Cloud    string            `json:"cloud,omitempty"`
+	Reason   *drover.Reason    `json:"reason,omitempty"`
+}
+
+// Level is how much a note matters.
+type Level string
+
+// The levels of a Note.
+const (
+	Debug Level = "debug"
+	Info  Level = "info"
+	Warn  Level = "warn"
+)

@@ -1,0 +1,235 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"drover"
+)
+
+// Event is one thing that happened, with the time at which the shell took notice of it. Times never decrease.
+type Event struct {
+	At   drover.Time
+	Body Body
+}
+
+// Body is what happened. The types below are all there are.
+type Body interface{ kind() string }
+
+// Configured brings the settings; it is the first event after a start and comes again when they change.
+type Configured struct {
+	Settings Settings `json:"settings"`
+}
+
+// Ticked says that the wake time asked for has come. Any other event serves as well.
+type Ticked struct{}
+
+// Submitted brings jobs that the store has numbered. Jobs that are known already are passed over.
+type Submitted struct {
+	Jobs []Job `json:"jobs"`
+}
+
+// CancelAsked is the wish that a job, or one of its elements, end; Number 0 means every job.
+type CancelAsked struct {
+	Wish   int64         `json:"wish,omitempty"` // its row, 0 if it has none
+	Job    drover.JobID  `json:"job"`
+	All    bool          `json:"all,omitempty"`
+	Reason drover.Reason `json:"reason"`
+}
+
+// CloseAsked is the wish that the fleet end: instances go as soon as they have no work, and none is made.
+type CloseAsked struct{}
+
+// Offered answers ListOfferings.
+type Offered struct {
+	Effect    int64             `json:"effect"`
+	Cloud     string            `json:"cloud"`
+	Offerings []drover.Offering `json:"offerings,omitempty"`
+	Err       *drover.Error     `json:"err,omitempty"`
+}
+
+// Listed answers ListInstances: what is new and what is missing in this list against the last good one of this cloud (against
+// nothing, in the first one after a start). With Err set the list says nothing.
+type Listed struct {
+	Effect  int64         `json:"effect"`
+	Cloud   string        `json:"cloud"`
+	Began   drover.Time   `json:"began"`
+	Added   []Sighting    `json:"added,omitempty"`
+	Removed []string      `json:"removed,omitempty"` // provider ids
+	Err     *drover.Error `json:"err,omitempty"`
+}
+
+// Sighting is an instance as its cloud lists it.
+type Sighting struct {
+	ProviderID   string              `json:"provider_id"`
+	Name         string              `json:"name"`
+	ProviderType string              `json:"provider_type"`
+	Type         string              `json:"type"` // by its tag
+	Zone         string              `json:"zone"`
+	Market       drover.Market       `json:"market"`
+	HostKey      string              `json:"host_key,omitempty"`
+	Price        drover.Money        `json:"price"`
+	Idle         drover.IdleBehavior `json:"idle_behavior,omitempty"`
+	Created      drover.Time         `json:"created,omitempty"`
+	Stopped      bool                `json:"stopped,omitempty"` // listed, but it does not run
+}
+
+// Created answers Create: the cloud has accepted.
+type Created struct {
+	Effect     int64           `json:"effect"`
+	Instance   int64           `json:"instance"`
+	ProviderID string          `json:"provider_id"`
+	Taken      drover.Offering `json:"taken"`
+}
+
+// CreateFailed answers Create.
+type CreateFailed struct {
+	Effect   int64         `json:"effect"`
+	Instance int64         `json:"instance"`
+	Err      *drover.Error `json:"err"`
+}
+
+// Destroyed answers Destroy: the cloud has accepted, or Err says why not.
+type Destroyed struct {
+	Effect   int64         `json:"effect"`
+	Instance int64         `json:"instance"`
+	Err      *drover.Error `json:"err,omitempty"`
+}
+
+// Connected answers Connect: the instance proved its host key, its boot probe passed, and its runner said what it has.
+type Connected struct {
+	Effect   int64    `json:"effect"`
+	Instance int64    `json:"instance"`
+	HostKey  string   `json:"host_key"` // fingerprint
+	Attempts []Report `json:"attempts,omitempty"`
+}
+
+// Report is what a runner says of one attempt that it has.
+type Report struct {
+	ID   drover.AttemptID `json:"id"`
+	Exit *drover.Exit     `json:"exit,omitempty"` // without the tails of its output
+}
+
+// ConnectFailed answers Connect.
+type ConnectFailed struct {
+	Effect   int64         `json:"effect"`
+	Instance int64         `json:"instance"`
+	Err      *drover.Error `json:"err"`
+}
+
+// Disconnected says that an instance's control stream ended, and when it was last heard.
+type Disconnected struct {
+	Instance int64       `json:"instance"`
+	Heard    drover.Time `json:"heard"`
+	Text     string      `json:"text"`
+}
+
+// Started answers Start: the attempt's command runs, or has run.
+type Started struct {
+	Effect  int64            `json:"effect"`
+	Attempt drover.AttemptID `json:"attempt"`
+}
+
+// StartFailed answers Start. With a transient Err it is not known whether the attempt was started; with any other it was not, and
+// will not be.
+type StartFailed struct {
+	Effect  int64            `json:"effect"`
+	Attempt drover.AttemptID `json:"attempt"`
+	Err     *drover.Error    `json:"err"`
+}
+
+// Exited says that an attempt's command ended.
+type Exited struct {
+	Attempt drover.AttemptID `json:"attempt"`
+	Exit    drover.Exit      `json:"exit"` // without the tails of its output
+}
+
+// Collected answers Collect: the attempt's output is stored, or Err says why not.
+type Collected struct {
+	Effect  int64            `json:"effect"`
+	Attempt drover.AttemptID `json:"attempt"`
+	Err     *drover.Error    `json:"err,omitempty"`
+}
+
+// Solved answers Solve.
+type Solved struct {
+	Effect int64       `json:"effect"`
+	Plan   drover.Plan `json:"plan"`
+}
+
+func (Configured) kind() string    { return "configured" }
+func (Ticked) kind() string        { return "ticked" }
+func (Submitted) kind() string     { return "submitted" }
+func (CancelAsked) kind() string   { return "cancel_asked" }
+func (CloseAsked) kind() string    { return "close_asked" }
+func (Offered) kind() string       { return "offered" }
+func (Listed) kind() string        { return "listed" }
+func (Created) kind() string       { return "created" }
+func (CreateFailed) kind() string  { return "create_failed" }
+func (Destroyed) kind() string     { return "destroyed" }
+func (Connected) kind() string     { return "connected" }
+func (ConnectFailed) kind() string { return "connect_failed" }
+func (Disconnected) kind() string  { return "disconnected" }
+func (Started) kind() string       { return "started" }
+func (StartFailed) kind() string   { return "start_failed" }
+func (Exited) kind() string        { return "exited" }
+func (Collected) kind() string     { return "collected" }
+func (Solved) kind() string        { return "solved" }
+
+// decoders read a body by its kind.
+var decoders = map[string]func([]byte) (Body, error){
+	"configured":     decode[Configured],
+	"ticked":         decode[Ticked],
+	"submitted":      decode[Submitted],
+	"cancel_asked":   decode[CancelAsked],
+	"close_asked":    decode[CloseAsked],
+	"offered":        decode[Offered],
+	"listed":         decode[Listed],
+	"created":        decode[Created],
+	"create_failed":  decode[CreateFailed],
+	"destroyed":      decode[Destroyed],
+	"connected":      decode[Connected],
+	"connect_failed": decode[ConnectFailed],
+	"disconnected":   decode[Disconnected],
+	"started":        decode[Started],
+	"start_failed":   decode[StartFailed],
+	"exited":         decode[Exited],
+	"collected":      decode[Collected],
+	"solved":         decode[Solved],
+}
+
+func decode[T Body](b []byte) (Body, error) {
+	var v T
+	err := json.Unmarshal(b, &v)
+	return v, err
+}
+
+type encodedEvent struct {
+	At   drover.Time     `json:"at"`
+	Kind string          `json:"kind"`
+	Body json.RawMessage `json:"body"`
+}
+
+// MarshalJSON writes the event with the name of its kind.
+func (ev Event) MarshalJSON() ([]byte, error) {
+	body, err := json.Marshal(ev.Body)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(encodedEvent{ev.At, ev.Body.kind(), body})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (ev *Event) UnmarshalJSON(b []byte) error {
+	var enc encodedEvent
+	if err := json.Unmarshal(b, &enc); err != nil {
+		return err
+	}
+	decode, ok := decoders[enc.Kind]
+	if !ok {
+		return fmt.Errorf("event of unknown kind %q", enc.Kind)
+	}
+	body, err := decode(enc.Body)
+	ev.At, ev.Body = enc.At, body
+	return err
+}

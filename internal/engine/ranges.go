@@ -1,0 +1,82 @@
+package engine
+
+import (
+	"slices"
+	"sort"
+)
+
+// Range is a run of element indexes, both ends included.
+type Range struct {
+	First int `json:"f"`
+	Last  int `json:"l"`
+}
+
+// Ranges is a set of element indexes as sorted, disjoint runs that do not touch: a million waiting elements cost one Range.
+type Ranges []Range
+
+// Count is how many indexes are in the set.
+func (r Ranges) Count() (n int) {
+	for _, run := range r {
+		n += run.Last - run.First + 1
+	}
+	return n
+}
+
+// Pop takes the lowest index out. The set must not be empty.
+func (r *Ranges) Pop() int {
+	i := (*r)[0].First
+	if (*r)[0].First++; (*r)[0].First > (*r)[0].Last {
+		*r = slices.Clone((*r)[1:])
+	}
+	return i
+}
+
+// Has reports whether i is in the set.
+func (r Ranges) Has(i int) bool {
+	at := r.at(i)
+	return at < len(r) && r[at].First <= i
+}
+
+// Add puts i in.
+func (r *Ranges) Add(i int) {
+	if r.Has(i) {
+		return
+	}
+	at := r.at(i)
+	left := at > 0 && (*r)[at-1].Last == i-1
+	right := at < len(*r) && (*r)[at].First == i+1
+	switch {
+	case left && right:
+		(*r)[at-1].Last = (*r)[at].Last
+		*r = slices.Delete(*r, at, at+1)
+	case left:
+		(*r)[at-1].Last = i
+	case right:
+		(*r)[at].First = i
+	default:
+		*r = slices.Insert(*r, at, Range{i, i})
+	}
+}
+
+// Remove takes i out and reports whether it was in.
+func (r *Ranges) Remove(i int) bool {
+	if !r.Has(i) {
+		return false
+	}
+	at := r.at(i)
+	run := (*r)[at]
+	var parts []Range
+	if run.First < i {
+		parts = append(parts, Range{run.First, i - 1})
+	}
+	if i < run.Last {
+		parts = append(parts, Range{i + 1, run.Last})
+	}
+	*r = slices.Replace(*r, at, at+1, parts...)
+	return true
+}
+
+// at is the place of the first run that ends at or after i.
+func (r Ranges) at(i int) int {
+	return sort.Search(len(r), func(k int) bool { return r[k].Last >= i })
+}

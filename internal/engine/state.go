@@ -1,0 +1,186 @@
+package engine
+
+import (
+	"time"
+
+	"drover"
+)
+
+// StateVersion is raised when a State of an older version would be misread.
+const StateVersion = 1
+
+// State is all that an Engine knows, in canonical form: sorted, without maps, so that equal states have equal bytes.
+//
+// A controller that begins after another's end loads what is durable of it from the store; a recording begins with the whole. What is
+// durable: the counters, Closing, Spent, jobs, live attempts, instances (but for what "observed" says below) and blocks.
+type State struct {
+	Version      int             `json:"version"`
+	Fleet        string          `json:"fleet"`
+	Nonce        string          `json:"nonce"` // sets the names of this store's instances apart from those of a lost one
+	Epoch        int64           `json:"epoch"`
+	Settings     Settings        `json:"settings"`
+	Now          drover.Time     `json:"now"`
+	Wake         drover.Time     `json:"wake"`
+	LastInstance int64           `json:"last_instance"`
+	LastEffect   int64           `json:"last_effect"`
+	Closing      bool            `json:"closing"`   // no new instances; those without work go at once
+	Spent        drover.Money    `json:"spent"`     // by instances that are gone
+	Jobs         []Job           `json:"jobs"`      // not final, by ID
+	Attempts     []Attempt       `json:"attempts"`  // live, by job and index
+	Instances    []Instance      `json:"instances"` // not gone, by ID
+	Blocks       []Block         `json:"blocks"`
+	Clouds       []Cloud         `json:"clouds"` // observed; by name
+	Solving      *drover.Problem `json:"solving,omitempty"`
+}
+
+// Settings are what of the configuration the engine decides by.
+type Settings struct {
+	Clouds       []CloudSettings `json:"clouds"` // by name
+	Lifecycle    Lifecycle       `json:"lifecycle"`
+	MaxInstances int             `json:"max_instances"` // in all clouds together; 0: no limit
+	MaxCost      drover.Money    `json:"max_cost"`      // of the fleet's whole life; 0: no limit
+	Keep         time.Duration   `json:"keep"`          // how long an instance on which a job failed is kept once idle
+}
+
+// CloudSettings are the limits of one cloud.
+type CloudSettings struct {
+	Name         string        `json:"name"`
+	MaxInstances int           `json:"max_instances"` // 0: no limit
+	MaxCreating  int           `json:"max_creating"`  // create calls in flight
+	ListInterval time.Duration `json:"list_interval"`
+	Disk         drover.Bytes  `json:"disk"` // of an instance's root volume, at least
+}
+
+// Lifecycle are the times an instance is given, as PRODUCT.md's `instances:` names them.
+type Lifecycle struct {
+	BootTimeout     time.Duration `json:"boot_timeout"`
+	ProbeInterval   time.Duration `json:"probe_interval"`
+	ProbeTimeout    time.Duration `json:"probe_timeout"`
+	IdleTimeout     time.Duration `json:"idle_timeout"`
+	TermTimeout     time.Duration `json:"term_timeout"`
+	ShutdownTimeout time.Duration `json:"shutdown_timeout"`
+}
+
+// Job is a submitted job that is not final, an array counting as one. Its command, environment and inputs stay in the store.
+type Job struct {
+	Number   int64         `json:"number"`
+	Name     string        `json:"name"`
+	User     string        `json:"user,omitempty"`
+	Shape    drover.Shape  `json:"shape"`
+	Array    drover.Array  `json:"array"`
+	Priority int           `json:"priority"`
+	Attempts int           `json:"attempts"` // starts that may be lost
+	Retry    drover.Retry  `json:"retry"`
+	Timeout  time.Duration `json:"timeout,omitempty"`
+	After    []int64       `json:"after,omitempty"` // jobs that must succeed first; each goes as it does
+
+	Queued    Ranges         `json:"queued"`          // elements that wait for an attempt
+	Tried     []Element      `json:"tried,omitempty"` // elements that have had one and are not final, by index
+	Succeeded int            `json:"succeeded,omitempty"`
+	Failed    int            `json:"failed,omitempty"`
+	Cancelled int            `json:"cancelled,omitempty"`
+	Cancel    *drover.Reason `json:"cancel,omitempty"` // it is being cancelled
+	Since     drover.Time    `json:"since"`            // it waits since
+}
+
+// Element is what is remembered of a job, or one element of an array, between its attempts.
+type Element struct {
+	Index   int `json:"index"`
+	Number  int `json:"number"`            // of its last attempt
+	Lost    int `json:"lost,omitempty"`    // attempts lost to their instances
+	Retried int `json:"retried,omitempty"` // retries by exit code
+}
+
+// Attempt is a live attempt.
+type Attempt struct {
+	ID       drover.AttemptID    `json:"id"`
+	Instance int64               `json:"instance"`
+	State    drover.AttemptState `json:"state"`
+	Started  drover.Time         `json:"started"` // committed
+	Ended    drover.Time         `json:"ended,omitempty"`
+	Exit     *drover.Exit        `json:"exit,omitempty"` // once collecting
+	Stop     *drover.Reason      `json:"stop,omitempty"` // it was told to end
+
+	// Observed.
+	Effect int64       `json:"effect,omitempty"` // start or collect in flight
+	Fails  int         `json:"fails,omitempty"`  // of that effect, in a row
+	Retry  drover.Time `json:"retry,omitempty"`  // when it may be tried again
+}
+
+// Instance is an instance that is not gone.
+type Instance struct {
+	ID         int64                `json:"id"`
+	Name       string               `json:"name"`
+	Cloud      string               `json:"cloud"`
+	ProviderID string               `json:"provider_id,omitempty"`
+	Zone       string               `json:"zone"`
+	Type       drover.InstanceType  `json:"type"`
+	Market     drover.Market        `json:"market"`
+	Price      drover.Money         `json:"price"`
+	Resources  drover.Resources     `json:"resources"`            // all it has, its disk as it was created
+	Candidates []drover.Offering    `json:"candidates,omitempty"` // while it is being created
+	HostKey    string               `json:"host_key,omitempty"`   // pinned fingerprint
+	State      drover.InstanceState `json:"state"`
+	Idle       drover.IdleBehavior  `json:"idle_behavior"`
+	Reason     *drover.Reason       `json:"reason,omitempty"` // why it is in its state, or what is wrong with it
+	Broken     bool                 `json:"broken,omitempty"`
+	Asked      drover.Time          `json:"asked"`
+	Created    drover.Time          `json:"created,omitempty"` // its bill begins
+	Ready      drover.Time          `json:"ready,omitempty"`
+	IdleSince  drover.Time          `json:"idle_since,omitempty"`
+	KeepUntil  drover.Time          `json:"keep_until,omitempty"`
+	Bound      []Binding            `json:"bound,omitempty"` // waiting work it is rented for, until it is ready
+
+	// Observed.
+	Listed    bool        `json:"listed,omitempty"`    // its cloud's last good list had it
+	Strikes   int         `json:"strikes,omitempty"`   // good lists in a row, begun since it was last known to be there, that had it not
+	Known     drover.Time `json:"known,omitempty"`     // when it was last known to be there
+	Connected bool        `json:"connected,omitempty"` // its control stream is up
+	Silent    drover.Time `json:"silent,omitempty"`    // not heard since, as far as Drover was looking
+	Tried     bool        `json:"tried,omitempty"`     // a connection was tried, and failed, since Silent
+	Call      int64       `json:"call,omitempty"`      // create or destroy in flight
+	Dial      int64       `json:"dial,omitempty"`      // connect in flight
+	Fails     int         `json:"fails,omitempty"`     // of the last kind of effect, in a row
+	Retry     drover.Time `json:"retry,omitempty"`     // when the next may be tried
+}
+
+// Binding reserves room on an instance that is not ready yet for a number of jobs of one group.
+type Binding struct {
+	Group GroupKey `json:"group"`
+	Count int      `json:"count"`
+}
+
+// GroupKey names the jobs that are interchangeable to the engine: one shape, priority and user.
+type GroupKey struct {
+	Shape    drover.Shape `json:"shape"`
+	Priority int          `json:"priority"`
+	User     string       `json:"user,omitempty"`
+}
+
+// Block keeps an offering, or all that its empty fields match, from being asked for until its end.
+type Block struct {
+	Cloud  string        `json:"cloud"`
+	Zone   string        `json:"zone,omitempty"`
+	Type   string        `json:"type,omitempty"`
+	Market drover.Market `json:"market,omitempty"`
+	Reason drover.Reason `json:"reason"` // its Until is the block's end
+}
+
+// Covers reports whether the block keeps the offering from being asked for.
+func (b Block) Covers(o drover.Offering) bool {
+	return b.Cloud == o.Cloud && (b.Zone == "" || b.Zone == o.Zone) && (b.Type == "" || b.Type == o.Type.Name) &&
+		(b.Market == "" || b.Market == o.Market)
+}
+
+// Cloud is what was observed of a cloud since the engine began.
+type Cloud struct {
+	Name      string            `json:"name"`
+	Offerings []drover.Offering `json:"offerings"`
+	Known     bool              `json:"known"`            // Offerings have been heard
+	Listed    drover.Time       `json:"listed,omitempty"` // end of the last good list
+	ListCall  int64             `json:"list_call,omitempty"`
+	OfferCall int64             `json:"offer_call,omitempty"`
+	NextList  drover.Time       `json:"next_list,omitempty"`
+	NextOffer drover.Time       `json:"next_offer,omitempty"`
+	Fails     int               `json:"fails,omitempty"`
+}
