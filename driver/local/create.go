@@ -1,0 +1,264 @@
+package local
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/sys/unix"
+
+	"drover"
+	"drover/driver"
+)
+
+// Create starts an instance's processes and returns: its address is known, and unless a boot delay was asked for its port takes
+// connections, before the instance has had time to look at them.
+func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (_ driver.Instance, _ driver.Candidate, err error) {
+	defer func() { c.measure("create", err) }()
+	if err := c.faults.meet(ctx, &c.faults.create); err != nil {
+		return driver.Instance{}, driver.Candidate{}, err
+	}
+	hostKey, err := check(r)
+	if err != nil {
+		return driver.Instance{}, driver.Candidate{}, err
+	}
+	in, err := c.create(ctx, r, hostKey)
+	if err != nil {
+		return driver.Instance{}, driver.Candidate{}, classify("create instance "+r.Name, err)
+	}
+	return in, driver.Candidate{ProviderType: in.ProviderType, Zone: in.Zone, Market: in.Market}, nil
+}
+
+// check refuses what could never become an instance, and finds the public half of the host key.
+func check(r driver.CreateRequest) (ssh.PublicKey, error) {
+	if !validName(r.Name) {
+		return nil, drover.Errorf(drover.KindInvalid, "create instance %q: a name has letters, digits and dashes, at most 63", r.Name)
+	}
+	if len(r.Candidates) == 0 {
+		return nil, drover.Errorf(drover.KindInvalid, "create instance %s: no candidates", r.Name)
+	}
+	if _, _, _, _, err := ssh.ParseAuthorizedKey([]byte(r.PublicKey)); err != nil {
+		return nil, drover.Errorf(drover.KindInvalid, "create instance %s: read the public key: %v", r.Name, err)
+	}
+	signer, err := ssh.ParsePrivateKey([]byte(r.HostKey.Reveal()))
+	if err != nil {
+		return nil, drover.Errorf(drover.KindInvalid, "create instance %s: read the host key: %v", r.Name, err)
+	}
+	return signer.PublicKey(), nil
+}
+
+// create does under the fleet's lock what must not be done twice for one name.
+func (c *cloud) create(ctx context.Context, r driver.CreateRequest, hostKey ssh.PublicKey) (driver.Instance, error) {
+	program, err := c.programCopy()
+	if err != nil {
+		return driver.Instance{}, err
+	}
+	fleet, err := c.lockFleet(ctx, c.o.Fleet)
+	if err != nil {
+		return driver.Instance{}, err
+	}
+	defer unlock(fleet)
+
+	path := filepath.Join(c.fleetFolder(c.o.Fleet), r.Name)
+	alive, err := lives(path)
+	if alive {
+		return readInstance(c.o.Fleet, path)
+	}
+	if err == nil {
+		err = c.remove(ctx, path)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return driver.Instance{}, err
+	}
+	candidate, err := c.choose(r.Candidates)
+	if err != nil {
+		return driver.Instance{}, err
+	}
+	if err := c.build(ctx, path, program, r, candidate, hostKey); err != nil {
+		return driver.Instance{}, errors.Join(err, c.remove(context.WithoutCancel(ctx), path))
+	}
+	return readInstance(c.o.Fleet, path)
+}
+
+// choose takes the first candidate that is in stock.
+func (c *cloud) choose(candidates []driver.Candidate) (taken driver.Candidate, err error) {
+	if limit := c.faults.config.Quota; limit > 0 {
+		folders, err := instanceFolders(c.fleetFolder(c.o.Fleet))
+		if err != nil {
+			return taken, err
+		}
+		if len(folders) >= limit {
+			return taken, errQuota(limit)
+		}
+	}
+	for _, taken = range candidates {
+		if err = c.catalog.check(taken); err != nil {
+			return taken, err
+		}
+		if !c.faults.outOf(taken, time.Since(c.opened)) {
+			return taken, nil
+		}
+		err = errCapacity(taken)
+	}
+	return taken, err
+}
+
+// check refuses a candidate that was never offered.
+func (all catalog) check(c driver.Candidate) error {
+	for _, o := range all {
+		if o.Type.ProviderType == c.ProviderType && o.Zone == c.Zone && o.Market == c.Market {
+			return nil
+		}
+	}
+	return drover.Errorf(drover.KindInvalid, "there is no %q in zone %q, market %q", c.ProviderType, c.Zone, c.Market)
+}
+
+// build lays out the instance's folder and starts its processes, which take over the lock on it.
+func (c *cloud) build(ctx context.Context, path, program string, r driver.CreateRequest, taken driver.Candidate, hostKey ssh.PublicKey) error {
+	if err := layOut(path); err != nil {
+		return err
+	}
+	held, err := lock(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	now := time.Now()
+	delay := c.faults.config.BootDelay
+	socket, address, err := reserve(delay == 0)
+	if err != nil {
+		return err
+	}
+	defer socket.Close()
+	me, err := user.Current()
+	if err != nil {
+		return fmt.Errorf("ask who we are: %w", err)
+	}
+	rec := record{
+		Candidate: taken,
+		Address:   address,
+		User:      me.Username,
+		HostKey:   base64.StdEncoding.EncodeToString(hostKey.Marshal()),
+		Created:   drover.TimeOf(now),
+		Boots:     drover.TimeOf(now.Add(delay)),
+	}
+	if err := writeJSON(filepath.Join(path, tagsFile), r.Tags); err != nil {
+		return err
+	}
+	if err := writeJSON(filepath.Join(path, recordFile), rec); err != nil {
+		return err
+	}
+	l := launch{
+		HostKey:     r.HostKey.Reveal(),
+		PublicKey:   r.PublicKey,
+		Init:        r.Init.Reveal(),
+		BootDelay:   delay,
+		NeverBoots:  c.faults.neverBoots(r.Name),
+		Lifetime:    c.faults.lifetime(r.Name),
+		Environment: environment(path, me),
+	}
+	return c.start(path, program, l, held, socket)
+}
+
+// layOut makes the folder, with the commands that end the instance instead of this host.
+func layOut(path string) error {
+	for _, sub := range []string{"", homeFolder, tempFolder, binFolder} {
+		if err := os.Mkdir(filepath.Join(path, sub), 0o700); err != nil {
+			return err
+		}
+	}
+	script := "#!/bin/sh\n" + `exec kill "$(cat "$` + marker + `/` + pidFile + `")"` + "\n"
+	for _, name := range []string{"poweroff", "shutdown", "halt"} {
+		if err := os.WriteFile(filepath.Join(path, binFolder, name), []byte(script), 0o700); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// environment is what a login finds: little, as on an instance of any cloud. The image is this host, so its caches are shared.
+func environment(path string, me *user.User) []string {
+	env := []string{
+		"HOME=" + filepath.Join(path, homeFolder),
+		"TMPDIR=" + filepath.Join(path, tempFolder),
+		"PATH=" + filepath.Join(path, binFolder) + ":" + os.Getenv("PATH"),
+		"USER=" + me.Username,
+		"LOGNAME=" + me.Username,
+		"SHELL=/bin/sh",
+		marker + "=" + path,
+	}
+	if cache, err := os.UserCacheDir(); err == nil {
+		env = append(env, "XDG_CACHE_HOME="+cache)
+	}
+	return env
+}
+
+// reserve binds a port of the kernel's choice on the loopback. While it does not listen, connections to it are refused, as an
+// instance's are that still boots.
+func reserve(listen bool) (*os.File, string, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, "", fmt.Errorf("open a socket: %w", err)
+	}
+	socket := os.NewFile(uintptr(fd), "ssh")
+	err = unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
+	if err == nil && listen {
+		err = unix.Listen(fd, backlog)
+	}
+	var bound unix.Sockaddr
+	if err == nil {
+		bound, err = unix.Getsockname(fd)
+	}
+	if err != nil {
+		socket.Close()
+		return nil, "", fmt.Errorf("bind a port on the loopback: %w", err)
+	}
+	return socket, "127.0.0.1:" + strconv.Itoa(bound.(*unix.SockaddrInet4).Port), nil
+}
+
+// start runs the outer process in a session of its own, with nothing of ours but what it is handed.
+func (c *cloud) start(path, program string, l launch, held, socket *os.File) error {
+	in, err := l.hand(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	log, err := os.OpenFile(filepath.Join(path, logFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	pid, err := spawn(program, []string{"drover", Command, path}, path, l.Environment, in, log, log, held, socket)
+	if err != nil {
+		return fmt.Errorf("start the instance's process: %w", err)
+	}
+	c.mu.Lock()
+	c.children = append(c.children, pid)
+	c.mu.Unlock()
+	return os.WriteFile(filepath.Join(path, pidFile), []byte(strconv.Itoa(pid)+"\n"), 0o600)
+}
+
+// hand makes a file of the launch that only whoever inherits it can read: it has no name any more.
+func (l launch) hand(path string) (*os.File, error) {
+	f, err := os.CreateTemp(path, "launch-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(os.Remove(f.Name()), json.NewEncoder(f).Encode(l)); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("hand over the keys: %w", err)
+	}
+	if _, err := f.Seek(0, 0); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}

@@ -1,0 +1,96 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// powerOffTime is how long an instance's own processes have to end it in good order.
+const powerOffTime = 2 * time.Second
+
+// Destroy ends the instance's processes, whatever has become of them, and takes its folder away.
+func (c *cloud) Destroy(ctx context.Context, id string) (err error) {
+	defer func() { c.measure("destroy", err) }()
+	if err := c.faults.meet(ctx, &c.faults.destroy); err != nil {
+		return err
+	}
+	path, err := c.path(id)
+	if err != nil {
+		return nil // never given, so never there
+	}
+	if err := powerOff(ctx, path); err != nil {
+		return classify("destroy instance "+id, err)
+	}
+	held, err := lock(ctx, filepath.Dir(path))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return classify("destroy instance "+id, err)
+	}
+	defer unlock(held)
+	return classify("destroy instance "+id, c.remove(ctx, path))
+}
+
+// powerOff asks the outer process to end the instance, so that it can bury its dead, and waits a little. That it is not there any
+// more is no error: remove ends whatever is left.
+func powerOff(ctx context.Context, path string) error {
+	text, err := os.ReadFile(filepath.Join(path, pidFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", pidFile, err)
+	}
+	// The descriptor is taken before the process is looked at, so it is the one looked at that is signalled.
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(fd)
+	if !isMarked(pid, path) || unix.PidfdSendSignal(fd, unix.SIGTERM, nil, 0) != nil {
+		return nil
+	}
+	limit := powerOffTime
+	if deadline, ok := ctx.Deadline(); ok {
+		limit = min(limit, max(0, time.Until(deadline)))
+	}
+	_, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(limit.Milliseconds()))
+	if errors.Is(err, unix.EINTR) {
+		return nil
+	}
+	return err
+}
+
+// remove ends every process of an instance and takes its folder away. The fleet's lock is held.
+func (c *cloud) remove(ctx context.Context, path string) error {
+	err := endAll(ctx, func() ([]int, error) { return markedProcesses(path) })
+	if err != nil {
+		return err
+	}
+	c.reap()
+	return os.RemoveAll(path)
+}
+
+// reap takes leave of the outer processes that we started and that have ended, so that they do not stay as zombies.
+func (c *cloud) reap() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.children = slices.DeleteFunc(c.children, func(pid int) bool {
+		ended, err := unix.Wait4(pid, nil, unix.WNOHANG, nil)
+		return ended == pid || errors.Is(err, unix.ECHILD)
+	})
+}

@@ -1,0 +1,129 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Command is the first argument by which Drover's binary knows that it is to be an instance: it then calls [InstanceMain] with the
+// arguments after it, before anything else.
+const Command = "local-instance"
+
+// guestFlag tells the inner process from the outer one.
+const guestFlag = "-guest"
+
+// endTime bounds the end of an instance: only processes that the kernel cannot kill take so long.
+const endTime = 10 * time.Second
+
+// launch is what Create hands to the two processes, as JSON on their standard input.
+type launch struct {
+	HostKey     string        `json:"host_key"`
+	PublicKey   string        `json:"public_key"`
+	Init        string        `json:"init"`
+	BootDelay   time.Duration `json:"boot_delay"`
+	NeverBoots  bool          `json:"never_boots"`
+	Lifetime    time.Duration `json:"lifetime"` // 0: as long as it is let
+	Environment []string      `json:"environment"`
+}
+
+// The files that the processes inherit besides the standard three.
+const (
+	fdLock   = 3 // both: the instance's folder, locked
+	fdSocket = 4 // both: bound, perhaps not yet listening
+	fdAlive  = 5 // guest: a pipe that ends when the outer process does
+)
+
+// InstanceMain is an instance's process. Its arguments are those after [Command]; it returns the exit code.
+func InstanceMain(args []string) int {
+	run := runOuter
+	if len(args) > 0 && args[0] == guestFlag {
+		run, args = runGuest, args[1:]
+	}
+	if len(args) != 1 {
+		fmt.Fprintf(os.Stderr, "drover %s is started by Drover itself\n", Command)
+		return 2
+	}
+	if err := run(args[0]); err != nil {
+		fmt.Fprintf(os.Stderr, "%s %v\n", time.Now().UTC().Format(time.RFC3339), err)
+		return 1
+	}
+	return 0
+}
+
+// runOuter is the process whose death is the instance's: it starts the guest and outlives it by as long as it takes to end everything
+// that ran in it.
+func runOuter(folder string) error {
+	lock, socket := inherited(fdLock, "lock"), inherited(fdSocket, "ssh")
+	defer lock.Close()
+	r, err := newReaper()
+	if err != nil {
+		return err
+	}
+	l, err := readLaunch()
+	if err != nil {
+		return err
+	}
+	watch, alive, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer alive.Close()
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, unix.SIGTERM, unix.SIGINT)
+	signal.Ignore(unix.SIGHUP)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go r.Run(ctx)
+
+	args := []string{"drover", Command, guestFlag, folder}
+	_, ended, err := r.start("/proc/self/exe", args, folder, l.Environment, os.Stdin, os.Stdout, os.Stderr, lock, socket, watch)
+	if err := errors.Join(err, watch.Close(), socket.Close(), os.Stdin.Close()); err != nil {
+		return fmt.Errorf("start the guest: %w", err)
+	}
+	select {
+	case <-ended:
+	case <-stop:
+	case <-lifetime(l.Lifetime):
+		// A sudden death leaves no time for an end in good order.
+		return unix.Kill(os.Getpid(), unix.SIGKILL)
+	}
+	return endTree()
+}
+
+// readLaunch reads standard input and leaves it as it was, for the guest.
+func readLaunch() (l launch, err error) {
+	if err := json.NewDecoder(os.Stdin).Decode(&l); err != nil {
+		return l, fmt.Errorf("read what to launch: %w", err)
+	}
+	_, err = os.Stdin.Seek(0, io.SeekStart)
+	return l, err
+}
+
+// inherited takes over a file that Create or the outer process handed down, and hands it no further by itself.
+func inherited(fd int, name string) *os.File {
+	unix.CloseOnExec(fd)
+	return os.NewFile(uintptr(fd), name)
+}
+
+// endTree ends everything below this process.
+func endTree() error {
+	ctx, cancel := context.WithTimeout(context.Background(), endTime)
+	defer cancel()
+	return endAll(ctx, descendants)
+}
+
+// lifetime fires once the time is over, never for 0.
+func lifetime(d time.Duration) <-chan time.Time {
+	if d == 0 {
+		return nil
+	}
+	return time.After(d)
+}

@@ -1,0 +1,129 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"drover/driver"
+)
+
+// List finds every instance of every fleet in the folder, and cleans away the dead.
+func (c *cloud) List(ctx context.Context, tags map[string]string) (_ []driver.Instance, err error) {
+	defer func() { c.measure("list", err) }()
+	if err := c.faults.meet(ctx, &c.faults.list); err != nil {
+		return nil, err
+	}
+	c.reap()
+	fleets, err := instanceFolders(c.o.Folder)
+	if err != nil {
+		return nil, classify("list instances", err)
+	}
+	var found []driver.Instance
+	for _, fleet := range fleets {
+		instances, err := c.listFleet(ctx, fleet)
+		if err != nil {
+			return nil, classify("list instances", err)
+		}
+		for _, in := range instances {
+			if bears(in.Tags, tags) {
+				found = append(found, in)
+			}
+		}
+	}
+	return found, nil
+}
+
+func (c *cloud) listFleet(ctx context.Context, fleet string) ([]driver.Instance, error) {
+	paths, err := instanceFolders(fleet)
+	if err != nil {
+		return nil, err
+	}
+	var found []driver.Instance
+	for _, path := range paths {
+		in, err := c.look(ctx, filepath.Base(fleet), path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // it went, or is not yet an instance
+		}
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, in)
+	}
+	return found, nil
+}
+
+// look reads the instance in a folder, or cleans it away if it is dead, which is os.ErrNotExist.
+func (c *cloud) look(ctx context.Context, fleet, path string) (driver.Instance, error) {
+	if err := ctx.Err(); err != nil {
+		return driver.Instance{}, err
+	}
+	alive, err := lives(path)
+	if err != nil {
+		return driver.Instance{}, err
+	}
+	if alive {
+		return readInstance(fleet, path)
+	}
+	held, err := lock(ctx, filepath.Dir(path))
+	if err != nil {
+		return driver.Instance{}, err
+	}
+	defer unlock(held)
+	if alive, err = lives(path); err != nil {
+		return driver.Instance{}, err
+	}
+	if alive { // it was being created
+		return readInstance(fleet, path)
+	}
+	if err := c.remove(ctx, path); err != nil {
+		return driver.Instance{}, err
+	}
+	return driver.Instance{}, os.ErrNotExist
+}
+
+// instanceFolders lists the folders in one, without the hidden: those of fleets, or of one fleet's instances.
+func instanceFolders(in string) ([]string, error) {
+	entries, err := os.ReadDir(in)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	var folders []string
+	for _, e := range entries {
+		if e.IsDir() && validName(e.Name()) {
+			folders = append(folders, filepath.Join(in, e.Name()))
+		}
+	}
+	return folders, nil
+}
+
+func bears(tags, wanted map[string]string) bool {
+	for k, v := range wanted {
+		if has, ok := tags[k]; !ok || has != v {
+			return false
+		}
+	}
+	return true
+}
+
+// SetTags puts a whole file of tags in the place of the old one.
+func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) (err error) {
+	defer func() { c.measure("set_tags", err) }()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	path, err := c.path(id)
+	if err != nil {
+		return err
+	}
+	held, err := lock(ctx, filepath.Dir(path))
+	if err != nil {
+		return notFound(id, err)
+	}
+	defer unlock(held)
+	if alive, err := lives(path); err != nil || !alive {
+		return notFound(id, errors.Join(err, os.ErrNotExist))
+	}
+	return classify("tag instance "+id, writeJSON(filepath.Join(path, tagsFile), tags))
+}

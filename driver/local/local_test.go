@@ -1,0 +1,202 @@
+package local_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"golang.org/x/crypto/ssh"
+
+	"drover"
+	"drover/driver"
+	"drover/driver/local"
+)
+
+// The instances of these tests are processes of the test binary.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == local.Command {
+		os.Exit(local.InstanceMain(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+// world is a folder with a cloud in it, whose instances end with the test.
+type world struct {
+	t      testing.TB
+	folder string
+	config string
+	cloud  driver.Cloud
+	key    ssh.Signer // the fleet's
+}
+
+func newWorld(t testing.TB, config string) *world {
+	t.Helper()
+	w := &world{t: t, folder: t.TempDir(), config: config, key: newSigner(t)}
+	w.cloud = w.open("fleet")
+	t.Cleanup(w.destroyAll)
+	return w
+}
+
+func (w *world) open(fleet string) driver.Cloud {
+	w.t.Helper()
+	cloud, err := local.Open(w.t.Context(), w.options(fleet))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return cloud
+}
+
+func (w *world) options(fleet string) driver.Options {
+	return driver.Options{
+		Name:   "here",
+		Fleet:  fleet,
+		Folder: w.folder,
+		Log:    slog.New(slog.DiscardHandler),
+		Decode: func(into any) error { return yaml.UnmarshalWithOptions([]byte(w.config), into, yaml.Strict()) },
+	}
+}
+
+// destroyAll goes by the folders, since a cloud that misbehaves may not list.
+func (w *world) destroyAll() {
+	w.config = ""
+	cloud, err := local.Open(context.Background(), w.options("cleaner"))
+	if err != nil {
+		w.t.Error(err)
+		return
+	}
+	paths, _ := filepath.Glob(filepath.Join(w.folder, "*", "*", "record.json"))
+	for _, p := range paths {
+		name := filepath.Dir(p)
+		if err := cloud.Destroy(context.Background(), filepath.Base(filepath.Dir(name))+"."+filepath.Base(name)); err != nil {
+			w.t.Error(err)
+		}
+	}
+}
+
+// request asks for the one type there is by default.
+func (w *world) request(name string) driver.CreateRequest {
+	return driver.CreateRequest{
+		Name:       name,
+		Candidates: []driver.Candidate{{ProviderType: "local", Zone: "local", Market: drover.OnDemand}},
+		Tags:       map[string]string{driver.TagFleet: "fleet", driver.TagName: name},
+		HostKey:    drover.NewSecret(newHostKey(w.t)),
+		PublicKey:  string(ssh.MarshalAuthorizedKey(w.key.PublicKey())),
+	}
+}
+
+func (w *world) create(name string) driver.Instance {
+	w.t.Helper()
+	in, _, err := w.cloud.Create(w.t.Context(), w.request(name))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return in
+}
+
+func (w *world) list() []driver.Instance {
+	w.t.Helper()
+	all, err := w.cloud.List(w.t.Context(), nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return all
+}
+
+// login connects to an instance; the driver vouches for its host key.
+func (w *world) login(in driver.Instance) *ssh.Client {
+	w.t.Helper()
+	client, err := w.dial(in)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { client.Close() })
+	return client
+}
+
+func (w *world) dial(in driver.Instance) (*ssh.Client, error) {
+	return ssh.Dial("tcp", in.Addresses.Private, &ssh.ClientConfig{
+		User: in.Addresses.User,
+		Auth: []ssh.AuthMethod{ssh.PublicKeys(w.key)},
+		HostKeyCallback: func(_ string, _ net.Addr, key ssh.PublicKey) error {
+			return w.cloud.VerifyHostKey(context.Background(), in, key.Marshal())
+		},
+		Timeout: 10 * time.Second,
+	})
+}
+
+// run runs a command that must succeed and returns its output.
+func run(t testing.TB, client *ssh.Client, command string) string {
+	t.Helper()
+	s, err := client.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var stderr bytes.Buffer
+	s.Stderr = &stderr
+	out, err := s.Output(command)
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, &stderr)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// until polls, for what happens in other processes.
+func until(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !done(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+func newHostKey(t testing.TB) string {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := ssh.MarshalPrivateKey(private, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(block))
+}
+
+func newSigner(t testing.TB) ssh.Signer {
+	t.Helper()
+	signer, err := ssh.ParsePrivateKey([]byte(newHostKey(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer
+}
+
+// BenchmarkCreateToLogin is the time from asking for an instance to the end of the first command on it.
+func BenchmarkCreateToLogin(b *testing.B) {
+	w := newWorld(b, "")
+	var created time.Duration
+	for i := 0; b.Loop(); i++ {
+		start := time.Now()
+		in := w.create("bench-" + string(rune('a'+i%26)) + strings.Repeat("x", i/26))
+		created += time.Since(start)
+		run(b, w.login(in), "true")
+		b.StopTimer()
+		if err := w.cloud.Destroy(b.Context(), in.ID); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(created.Milliseconds())/float64(b.N), "create-ms/op")
+}

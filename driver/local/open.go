@@ -1,0 +1,111 @@
+// Package local is a cloud on this host: every instance is a process tree with an SSH server of its own.
+//
+// It exists so that everything Drover does can be done, and tested, without an account anywhere. It is a real cloud in every way
+// that matters: instances outlive the controller that asked for them, are found again by listing, are reached only by SSH, can die at
+// any moment, and cost something.
+//
+// The model. An instance is the folder <Options.Folder>/<fleet>/<name> and two processes that hold a lock on it: the outer one, whose id
+// is in the file pid, and inside it the guest, which serves SSH. Both are Drover's own binary, started from a copy in the folder .bin.
+//
+//	record.json      what never changes: type, zone, market, address, public host key
+//	tags.json        the tags, replaced whole
+//	pid              the outer process; killing it is a VM that dies
+//	log              what the two processes have to say
+//	home, tmp, bin   the instance's own: $HOME, $TMPDIR, and a poweroff that ends this instance instead of this host
+//
+// The invariants. A folder that is locked is an instance that lives; a folder that is not is one that died, and the next list ends
+// whatever is left of it before it takes the folder away. So an instance is never gone while a process of it lives, with one
+// limit: without privileges, a process that outlives both of the two is known only by the marker in its environment.
+// Folders come and go, and tags change, only under the lock of the fleet's folder.
+//
+// Nothing is isolated: instances run as the user who runs Drover and all of them see the whole host, whose processors each
+// advertises in full. The host keys, like the client key that may log in, are planted; none of them is written to disk.
+package local
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"drover"
+	"drover/driver"
+)
+
+type cloud struct {
+	o       driver.Options
+	catalog catalog
+	faults  *faults
+	opened  time.Time
+
+	mu       sync.Mutex
+	program  string // the copy that instances run from; empty until the first Create; guarded by mu
+	children []int  // outer processes that this process started and must reap; guarded by mu
+}
+
+// Open opens the cloud on this host. Its configuration is optional throughout.
+func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
+	if !validName(o.Fleet) {
+		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: %q is not a fleet id: letters, digits and dashes", o.Name, o.Fleet)
+	}
+	var c config
+	if o.Decode != nil {
+		if err := o.Decode(&c); err != nil {
+			return nil, err
+		}
+	}
+	folder, err := filepath.Abs(o.Folder)
+	if err != nil {
+		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
+	}
+	o.Folder = folder
+	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
+		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
+	}
+	catalog, err := c.catalog(o)
+	if err != nil {
+		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: %v", o.Name, err)
+	}
+	return &cloud{o: o, catalog: catalog, faults: newFaults(c.Faults), opened: time.Now()}, nil
+}
+
+func (c *cloud) Capabilities() driver.Capabilities {
+	return driver.Capabilities{HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffEnds, ManyCandidates: true}
+}
+
+// VerifyHostKey compares with the key that was planted.
+func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key []byte) error {
+	path, err := c.path(in.ID)
+	if err != nil {
+		return err
+	}
+	r, err := readRecord(path)
+	if err != nil {
+		return notFound(in.ID, err)
+	}
+	if planted, err := base64.StdEncoding.DecodeString(r.HostKey); err != nil || !bytes.Equal(planted, key) {
+		return drover.Errorf(drover.KindHostKey, "instance %s holds another host key than the one planted in it", in.ID)
+	}
+	return ctx.Err()
+}
+
+// Close leaves the instances alone. The fleet's folder goes if nothing is in it.
+func (c *cloud) Close() error {
+	c.reap()
+	if err := os.Remove(c.fleetFolder(c.o.Fleet)); err != nil && !os.IsNotExist(err) && !isNotEmpty(err) {
+		return fmt.Errorf("close cloud %s: %w", c.o.Name, err)
+	}
+	return nil
+}
+
+func (c *cloud) fleetFolder(fleet string) string { return filepath.Join(c.o.Folder, fleet) }
+
+func (c *cloud) measure(call string, err error) {
+	if c.o.Metric != nil {
+		c.o.Metric(call, err)
+	}
+}

@@ -1,0 +1,90 @@
+package local
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// keepPrograms is how long a copy that nobody asked for stays, so that a development build a day does not fill the disk.
+const keepPrograms = 24 * time.Hour
+
+// programCopy returns the path of the copy that instances run from. Our own binary may be replaced under us, and under "go run" is
+// deleted when we end; a copy named by its content is neither. It is made once per cloud.
+func (c *cloud) programCopy() (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.program != "" {
+		return c.program, nil
+	}
+	program, err := copyProgram(filepath.Join(c.o.Folder, ".bin"))
+	if err != nil {
+		return "", fmt.Errorf("copy our own program: %w", err)
+	}
+	c.program = program
+	return program, nil
+}
+
+func copyProgram(folder string) (string, error) {
+	// The link in /proc leads to the very file that runs, even where its name is gone or another's.
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return "", err
+	}
+	defer self.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, self); err != nil {
+		return "", err
+	}
+	path := filepath.Join(folder, "drover-"+hex.EncodeToString(hash.Sum(nil)[:16]))
+	now := time.Now()
+	if os.Chtimes(path, now, now) == nil {
+		return path, nil
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return "", err
+	}
+	forgetPrograms(folder, now.Add(-keepPrograms))
+	return path, place(self, path)
+}
+
+// place copies the program under a name of its own and renames it, so that no one ever runs half of it. A hard link would be
+// cheaper, but whoever writes over the original would write over it too.
+func place(self *os.File, path string) error {
+	if _, err := self.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	next, err := os.CreateTemp(filepath.Dir(path), "next-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(next.Name())
+	_, err = io.Copy(next, self)
+	if err == nil {
+		err = next.Chmod(0o700)
+	}
+	if closeErr := next.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(next.Name(), path)
+}
+
+// forgetPrograms takes old copies away. Instances that run from one keep it open; whoever needs it again copies it again.
+func forgetPrograms(folder string, before time.Time) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return // there is nothing to forget
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.ModTime().Before(before) {
+			os.Remove(filepath.Join(folder, e.Name()))
+		}
+	}
+}
