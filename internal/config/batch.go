@@ -1,0 +1,84 @@
+package config
+
+import (
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"drover"
+)
+
+// BatchFile is a batch that was found good, and where in its file everything stands. The paths of its inputs are absolute.
+type BatchFile struct {
+	Batch drover.Batch
+
+	file string
+	root *node
+}
+
+// LoadBatch reads a batch file. What is wrong with it comes as Faults.
+func LoadBatch(path string) (*BatchFile, error) {
+	data, dir, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	return ParseBatch(path, data, dir)
+}
+
+// ParseBatch reads a batch from data. Faults call it name; relative paths in it are relative to dir.
+func ParseBatch(name string, data []byte, dir string) (*BatchFile, error) {
+	d := &decoder{faults: &faults{file: name}, dir: dir}
+	root := parse(data, d.faults)
+	if root == nil {
+		return nil, d.err()
+	}
+	var file batchFile
+	d.value(root, reflect.ValueOf(&file).Elem(), field{})
+	c := checker{faults: d.faults, dir: dir, root: root}
+	c.batch(&file, name)
+	if err := d.err(); err != nil {
+		return nil, err
+	}
+	b := &BatchFile{Batch: drover.Batch{Name: file.Name}, file: name, root: root}
+	for _, j := range file.Jobs {
+		b.Batch.Jobs = append(b.Batch.Jobs, j.spec(dir))
+	}
+	return b, nil
+}
+
+// Fault is an error at a place in the file, for what only the caller can find: at the key of a job ("resources.memory"; empty for
+// the job as a whole), or as near as the file comes to it.
+func (b *BatchFile) Fault(job, key, message, hint string) error {
+	f := &faults{file: b.file}
+	f.add(b.job(job).at(key), message, hint)
+	return f.err()
+}
+
+// CheckClouds says which jobs ask for a cloud that is none of those named.
+func (b *BatchFile) CheckClouds(names []string) error {
+	f := &faults{file: b.file}
+	for _, j := range b.Batch.Jobs {
+		if cloud := j.Placement.Cloud; cloud != "" && !slices.Contains(names, cloud) {
+			f.add(b.job(j.Name).find("placement", "cloud"), "there is no cloud "+quote(cloud), suggest(cloud, names))
+		}
+	}
+	return f.err()
+}
+
+// job is where a job stands; the whole file for one that is not there.
+func (b *BatchFile) job(name string) *node {
+	for i, j := range b.Batch.Jobs {
+		if j.Name == name {
+			return b.root.find("jobs", strconv.Itoa(i))
+		}
+	}
+	return b.root
+}
+
+// nameOf makes a batch's name of its file's.
+func nameOf(file string) string {
+	base := filepath.Base(file)
+	return strings.TrimSuffix(base, filepath.Ext(base))
+}

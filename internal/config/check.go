@@ -1,0 +1,265 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"drover"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// What one batch may hold. A command and its environment travel in one message, which has a limit of its own.
+const (
+	maxJobs    = 10_000
+	maxCommand = 256 << 10
+)
+
+// checker looks at a batch's values together.
+type checker struct {
+	*faults
+	dir  string
+	root *node
+}
+
+// batch checks the batch, and names it after its file if it has no name.
+func (c *checker) batch(b *batchFile, file string) {
+	at := c.root.find("name")
+	if b.Name == "" {
+		b.Name = nameOf(file)
+	}
+	if err := CheckName(b.Name); err != nil {
+		c.addErr(at, err)
+	}
+	jobs := c.root.find("jobs")
+	if jobs.shape != list {
+		return
+	}
+	if len(b.Jobs) == 0 || len(b.Jobs) > maxJobs {
+		c.addf(jobs, "a batch has 1 to %d jobs, not %d", maxJobs, len(b.Jobs))
+		return
+	}
+	c.names(b.Jobs)
+	for i, j := range b.Jobs {
+		c.job(j, jobs.items[i])
+	}
+	c.cycles(b.Jobs)
+}
+
+// names checks that each job has a name of its own and waits for names that there are.
+func (c *checker) names(jobs []jobFile) {
+	var known []string
+	line := map[string]int{}
+	for i, j := range jobs {
+		at := c.at(i, "name")
+		switch first := line[j.Name]; {
+		case j.Name == "":
+			if c.at(i).get("name") != nil {
+				c.addf(at, "a job needs a name")
+			}
+		case first > 0:
+			c.addf(at, "there is a job %s already, in line %d", quote(j.Name), first)
+		default:
+			line[j.Name] = at.line
+			known = append(known, j.Name)
+			if err := CheckName(j.Name); err != nil {
+				c.addErr(at, err)
+			}
+		}
+	}
+	unknown := func(at *node, name string) {
+		if line[name] == 0 {
+			c.add(at, "there is no job "+quote(name), suggest(name, known))
+		}
+	}
+	for i, j := range jobs {
+		for k, name := range j.After {
+			unknown(c.at(i, "after", strconv.Itoa(k)), name)
+		}
+		for k, in := range j.Inputs {
+			if in.From != "" {
+				unknown(c.at(i, "inputs", strconv.Itoa(k), "from"), in.From)
+			}
+		}
+	}
+}
+
+// at is where a key of job i stands.
+func (c *checker) at(i int, path ...string) *node {
+	return c.root.find(append([]string{"jobs", strconv.Itoa(i)}, path...)...)
+}
+
+// job checks one job by itself.
+func (c *checker) job(j jobFile, n *node) {
+	if j.Image != "" {
+		c.add(n.find("image"), "containers are not supported by this version", "leave image out: the command runs straight on the instance")
+	}
+	c.resources(j.Resources, n.find("resources"))
+	c.environment(j, n)
+	c.inputs(j.Inputs, n.find("inputs"))
+	c.outputs(j.Outputs, n.find("outputs"))
+	c.labels(j.Labels, n.find("labels"))
+	if r := n.get("retry"); r != nil && r.shape == mapping && r.get("exit_codes") != nil && len(j.Retry.ExitCodes) == 0 {
+		c.addf(r.find("exit_codes"), "retry names no exit code")
+	}
+}
+
+// resources catches amounts that cannot be meant.
+func (c *checker) resources(r resources, n *node) {
+	if r.VCPUs <= 0 {
+		c.addf(n.find("vcpus"), "vcpus must be more than 0")
+	}
+	for key, size := range map[string]drover.Bytes{"memory": r.Memory, "disk": r.Disk} {
+		if size > 0 && size < drover.MiB {
+			c.add(n.find(key), fmt.Sprintf("%s of %d bytes is too small", key, int64(size)), fmt.Sprintf("write %dMi or %dGi", int64(size), int64(size)))
+		}
+	}
+}
+
+// environment checks the variables, and that the command with them is not too long.
+func (c *checker) environment(j jobFile, n *node) {
+	size := 0
+	for _, arg := range j.Command {
+		size += len(arg)
+		if strings.ContainsRune(arg, 0) {
+			c.addf(n.find("command"), "an argument holds a zero byte")
+		}
+	}
+	for _, e := range n.find("env").entries {
+		name := e.key.text
+		value, ok := j.Env[name]
+		size += len(name) + len(value)
+		switch {
+		case !ok:
+		case strings.HasPrefix(name, "DROVER_"):
+			c.addf(e.key, "%s cannot be set: names that begin with DROVER_ are Drover's own", name)
+		case !envName.MatchString(name):
+			c.addf(e.key, "%s is not the name of a variable", quote(name))
+		case strings.ContainsRune(value, 0):
+			c.addf(e.value, "the value of %s holds a zero byte", name)
+		}
+	}
+	if size > maxCommand {
+		c.add(n.find("command"), "command and environment are longer than 256 KiB together", "put the data in a file and name it in inputs")
+	}
+}
+
+// inputs checks that each is one thing, is there, and has a place of its own in the working folder.
+func (c *checker) inputs(inputs []input, n *node) {
+	taken := map[string]bool{}
+	for i, in := range inputs {
+		at := n.find(strconv.Itoa(i))
+		if (in.Path == "") == (in.From == "") {
+			if at.shape == mapping {
+				c.add(at, "an input is either a path or another job's outputs", "write {path: FILE} or {from: JOB}")
+			}
+			continue
+		}
+		name := in.From
+		if in.Path != "" {
+			name = c.path(in.Path, at.find("path"))
+		}
+		if taken[name] && name != "" {
+			c.addf(at, "two inputs would be laid under the same name, %s", quote(name))
+		}
+		taken[name] = true
+	}
+}
+
+// path checks that an input is a file or folder that there is, and returns the name under which it is laid.
+func (c *checker) path(text string, at *node) string {
+	full := resolve(c.dir, text)
+	name := filepath.Base(full)
+	info, err := os.Stat(full)
+	switch {
+	case err != nil:
+		c.addf(at, "input %s: %v", quote(text), reason(err))
+	case !info.IsDir() && !info.Mode().IsRegular():
+		c.addf(at, "input %s is neither a file nor a folder", quote(text))
+	case name == "/":
+		c.addf(at, "the root folder cannot be an input")
+	}
+	return name
+}
+
+// outputs checks that patterns are patterns and stay within the working folder.
+func (c *checker) outputs(patterns []string, n *node) {
+	for i, p := range patterns {
+		at := n.find(strconv.Itoa(i))
+		switch {
+		case p == "" || !doublestar.ValidatePattern(p):
+			c.addf(at, "%s is not a pattern", quote(p))
+		case path.IsAbs(p) || outside(p):
+			c.add(at, "outputs lie in the job's working folder, "+quote(p)+" does not", "write a pattern that begins there, such as results/*.csv")
+		}
+	}
+}
+
+// outside reports whether a pattern climbs out of its folder; braces can hide a step up.
+func outside(pattern string) bool {
+	for _, step := range strings.FieldsFunc(pattern, func(r rune) bool { return strings.ContainsRune("/{},", r) }) {
+		if step == ".." {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *checker) labels(labels map[string]string, n *node) {
+	for _, e := range n.entries {
+		value, ok := labels[e.key.text]
+		switch {
+		case !ok:
+		case !labelKey.MatchString(e.key.text):
+			c.addf(e.key, "%s cannot be a label's name", quote(e.key.text))
+		case len(value) > 256 || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' }):
+			c.addf(e.value, "the value of a label is one line of at most 256 bytes")
+		}
+	}
+}
+
+// cycles finds jobs that wait for each other, and names each ring once.
+func (c *checker) cycles(jobs []jobFile) {
+	index := map[string]int{}
+	for i, j := range jobs {
+		index[j.Name] = i
+	}
+	const visiting, done = 1, 2
+	state := make([]int, len(jobs))
+	var trail []string
+	var visit func(i int)
+	visit = func(i int) {
+		state[i] = visiting
+		trail = append(trail, jobs[i].Name)
+		for _, name := range jobs[i].waitsFor() {
+			next, ok := index[name]
+			switch {
+			case !ok || state[next] == done:
+			case state[next] == visiting:
+				c.ring(i, trail, name)
+			default:
+				visit(next)
+			}
+		}
+		trail = trail[:len(trail)-1]
+		state[i] = done
+	}
+	for i := range jobs {
+		if state[i] == 0 {
+			visit(i)
+		}
+	}
+}
+
+// ring reports that the job at the end of the trail waits for one that is on it.
+func (c *checker) ring(i int, trail []string, name string) {
+	start := 0
+	for trail[start] != name {
+		start++
+	}
+	c.addf(c.at(i, "after"), "jobs wait for each other: %s", strings.Join(append(trail[start:len(trail):len(trail)], name), " → "))
+}

@@ -1,0 +1,132 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"drover"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// cloudNode leaves a cloud's part of the file for later, when its name is known.
+type cloudNode struct{}
+
+func (cloudNode) decode(*decoder, *node) {}
+
+// stateURL is where the records are kept, resolved to an absolute path.
+type stateURL string
+
+func (s *stateURL) decode(d *decoder, n *node) {
+	if !d.want(n, scalar) {
+		return
+	}
+	file, sqlite := strings.CutPrefix(n.text, "sqlite:")
+	switch {
+	case strings.HasPrefix(n.text, "postgres://"), strings.HasPrefix(n.text, "postgresql://"):
+		d.add(n, "records in PostgreSQL are not supported by this version", "write sqlite:PATH")
+	case !sqlite || file == "" || strings.HasPrefix(file, "//") || strings.ContainsAny(file, "?#\x00"):
+		d.add(n, quote(n.text)+" is not a place for records", "write sqlite:PATH, such as sqlite:drover.db")
+	default:
+		*s = stateURL(resolve(d.dir, file))
+	}
+}
+
+func (stateURL) schema() *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "string", Pattern: "^sqlite:[^?#]+$"}
+}
+
+// cloud reads one cloud: the common keys now, the driver's own when it asks for them.
+func (d *decoder) cloud(name string, n *node) Cloud {
+	c := Cloud{Name: name}
+	common := names(fieldsOf(reflect.TypeFor[Common]()))
+	isCommon := func(e entry) bool {
+		// A mapping of types filters the cloud's list, a list of them is the driver's own.
+		return slices.Contains(common, e.key.text) && !(e.key.text == "types" && e.value.shape == list)
+	}
+	if !d.want(n, mapping) {
+		return c
+	}
+	d.value(n.with(isCommon), reflect.ValueOf(&c.Common).Elem(), field{})
+	c.own = n.with(func(e entry) bool { return !isCommon(e) })
+	c.Decode = func(into any) error {
+		own := &decoder{faults: &faults{file: d.file}, dir: d.dir, others: common}
+		return own.decodeInto(c.own, into)
+	}
+	return c
+}
+
+// check looks at values together.
+func (c *Config) check(f *faults) {
+	if n := c.root.get("fleet"); n != nil && n.shape == scalar {
+		if err := CheckFleet(c.Fleet); err != nil {
+			f.addErr(n, err)
+		}
+	}
+	if n := c.root.get("clouds"); n != nil && n.shape == mapping && len(n.entries) == 0 {
+		f.add(n, "no cloud is named", "clouds: {here: {driver: local, max_instances: 4}}")
+	}
+	c.checkInstances(f)
+	for _, cloud := range c.Clouds {
+		c.checkCloud(f, cloud)
+	}
+}
+
+// checkInstances sees to it that intervals are longer than what happens within them.
+func (c *Config) checkInstances(f *faults) {
+	i, n := &c.Instances, c.root.find("instances")
+	positive := map[string]time.Duration{"boot_timeout": i.BootTimeout, "probe_interval": i.ProbeInterval, "probe_timeout": i.ProbeTimeout, "shutdown_timeout": i.ShutdownTimeout}
+	for key, d := range positive {
+		if d <= 0 {
+			f.addf(n.find(key), "%s must be more than 0", key)
+		}
+	}
+	if i.ProbeDeadline == 0 {
+		i.ProbeDeadline = min(5*time.Second, i.ProbeInterval/2)
+	}
+	if i.ProbeInterval <= i.ProbeDeadline && i.ProbeInterval > 0 {
+		f.addf(n.find("probe_deadline"), "probe_deadline (%v) must be less than probe_interval (%v): a probe must have ended before the next begins", i.ProbeDeadline, i.ProbeInterval)
+	}
+	if i.ProbeTimeout <= i.ProbeInterval && i.ProbeTimeout > 0 {
+		f.addf(n.find("probe_timeout"), "probe_timeout (%v) must be more than probe_interval (%v): one unanswered probe is not yet silence", i.ProbeTimeout, i.ProbeInterval)
+	}
+}
+
+// checkCloud checks one cloud's common keys.
+func (c *Config) checkCloud(f *faults, cloud Cloud) {
+	n := c.root.get("clouds").get(cloud.Name)
+	if !fleetName.MatchString(cloud.Name) {
+		f.add(n, quote(cloud.Name)+" cannot be a cloud's name", "1 to 32 letters, digits and dashes, beginning with a letter")
+	}
+	if cloud.ListInterval <= c.Instances.ProbeInterval && n.shape == mapping {
+		f.addf(n.find("list_interval"), "list_interval (%v) must be more than probe_interval (%v): an instance must have had the chance to answer before its absence from a list counts", cloud.ListInterval, c.Instances.ProbeInterval)
+	}
+	if dir := cloud.RunnerDir; dir != "" && (!path.IsAbs(dir) || path.Clean(dir) == "/") {
+		f.addf(n.find("runner_dir"), "runner_dir must be an absolute path of a folder on the instance")
+	}
+	checkPatterns(f, n.find("types", "include"), cloud.Types.Include)
+	checkPatterns(f, n.find("types", "exclude"), cloud.Types.Exclude)
+}
+
+func checkPatterns(f *faults, n *node, patterns []string) {
+	for i, p := range patterns {
+		if _, err := path.Match(p, ""); err != nil || p == "" {
+			f.addf(n.find(strconv.Itoa(i)), "%s is not a pattern", quote(p))
+		}
+	}
+}
+
+// reason is what the system said, without the path that the message already has.
+func reason(err error) error {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err
+	}
+	return drover.AsError(err, drover.KindInvalid)
+}

@@ -1,0 +1,139 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"drover"
+)
+
+// Config is a configuration that was found good, with its defaults filled in.
+type Config struct {
+	Fleet     string  // empty: the caller gives one
+	State     string  // absolute path of the SQLite file; empty: the caller gives one
+	Clouds    []Cloud // at least one, sorted by name
+	Instances Instances
+
+	file string
+	root *node
+}
+
+// Cloud is one cloud of a configuration.
+type Cloud struct {
+	Name string
+	Common
+
+	// Decode reads the driver's own keys into the struct that into points to, by its yaml or else json tags. A key that the
+	// struct does not have is an error, as is a wrong value; the errors are Faults. If the struct's pointer has a method
+	// Default, it is called first.
+	Decode func(into any) error `json:"-"`
+
+	own *node // the driver's own keys
+}
+
+// Default is the configuration that holds where there is none: this host, with at most four instances.
+func Default(fleet string) *Config {
+	c, err := Parse("default", []byte("version: 1\nclouds: {here: {driver: local, max_instances: 4}}\n"), "")
+	if err != nil {
+		panic(err) // a constant that does not parse
+	}
+	c.Fleet = fleet
+	return c
+}
+
+// Load reads a configuration file. What is wrong with it comes as Faults.
+func Load(path string) (*Config, error) {
+	data, dir, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data, dir)
+}
+
+// Parse reads a configuration from data. Faults call it name; relative paths in it are relative to dir.
+func Parse(name string, data []byte, dir string) (*Config, error) {
+	d := &decoder{faults: &faults{file: name}, dir: dir}
+	root := parse(data, d.faults)
+	if root == nil {
+		return nil, d.err()
+	}
+	var file configFile
+	d.value(root, reflect.ValueOf(&file).Elem(), field{})
+	c := &Config{Fleet: file.Fleet, State: string(file.State), Instances: file.Instances, file: name, root: root}
+	for cloud := range file.Clouds {
+		c.Clouds = append(c.Clouds, d.cloud(cloud, root.get("clouds").get(cloud)))
+	}
+	slices.SortFunc(c.Clouds, func(a, b Cloud) int { return strings.Compare(a.Name, b.Name) })
+	c.check(d.faults)
+	if err := d.err(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// read reads a file of bounded size, and says which folder it is in.
+func read(path string) (data []byte, dir string, err error) {
+	dir, err = filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return nil, "", fmt.Errorf("finding the folder of %s: %w", path, err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, "", drover.Errorf(drover.KindInvalid, "opening %s: %v", path, reason(err))
+	}
+	defer file.Close()
+	data, err = io.ReadAll(io.LimitReader(file, maxSize+1))
+	if err != nil {
+		return nil, "", drover.Errorf(drover.KindInvalid, "reading %s: %v", path, reason(err))
+	}
+	return data, dir, nil
+}
+
+// Fault is an error at a place in the file, for what only the caller can find: at the value under path ("clouds.here.driver"), or as
+// near as the file comes to it.
+func (c *Config) Fault(path, message, hint string) error {
+	f := &faults{file: c.file}
+	f.add(c.root.at(path), message, hint)
+	return f.err()
+}
+
+// CloudNames lists the clouds' names.
+func (c *Config) CloudNames() []string {
+	var list []string
+	for _, cloud := range c.Clouds {
+		list = append(list, cloud.Name)
+	}
+	return list
+}
+
+// Hash is the same for configurations that mean the same: order, comments and defaults written out do not change it. A secret
+// counts by where it is kept.
+func (c *Config) Hash() string {
+	type cloud struct {
+		Name string
+		Common
+		Own *node
+	}
+	whole := struct {
+		Fleet, State string
+		Clouds       []cloud
+		Instances    Instances
+	}{Fleet: c.Fleet, State: c.State, Instances: c.Instances}
+	for _, cl := range c.Clouds {
+		whole.Clouds = append(whole.Clouds, cloud{cl.Name, cl.Common, cl.own})
+	}
+	text, err := json.Marshal(whole)
+	if err != nil {
+		panic(err) // plain data always marshals
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,178 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+
+	"drover"
+)
+
+// custom is a type that reads its node itself, because it can be written in more than one shape.
+type custom interface{ decode(d *decoder, n *node) }
+
+// decoder lays nodes over Go values and notes what does not fit. A value that does not fit is left as it was.
+type decoder struct {
+	*faults
+	dir    string   // what relative paths are relative to
+	others []string // keys that a stricter reader takes, for "did you mean"
+}
+
+// value lays n over v. A value of nothing is refused; a mapping leaves such keys out before it comes here.
+func (d *decoder) value(n *node, v reflect.Value, f field) {
+	if c, ok := v.Addr().Interface().(custom); ok {
+		c.decode(d, n)
+		return
+	}
+	if s, ok := scalarOf(v.Type()); ok {
+		d.scalar(n, v, s)
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		d.value(n, v.Elem(), f)
+	case reflect.Struct:
+		d.structure(n, v)
+	case reflect.Slice:
+		d.slice(n, v, f)
+	case reflect.Map:
+		d.dictionary(n, v, f)
+	case reflect.String:
+		if d.want(n, scalar) {
+			v.SetString(n.text)
+		}
+	case reflect.Bool:
+		d.boolean(n, v)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		d.integer(n, v, f)
+	default:
+		panic(fmt.Sprintf("config: no way to read a %v", v.Type()))
+	}
+}
+
+// want notes a fault if n is not of the shape.
+func (d *decoder) want(n *node, s shape) bool {
+	if n.shape != s {
+		d.addf(n, "%s is wanted here, not %s", s, n.shape)
+	}
+	return n.shape == s
+}
+
+// structure lays a mapping over a struct.
+func (d *decoder) structure(n *node, v reflect.Value) {
+	if def, ok := v.Addr().Interface().(defaulter); ok {
+		def.Default()
+	}
+	if !d.want(n, mapping) {
+		return
+	}
+	fields := fieldsOf(v.Type())
+	known := make(map[string]bool, len(fields))
+	for _, f := range fields {
+		known[f.name] = true
+		switch value := n.get(f.name); {
+		case value != nil && value.shape != absent:
+			d.value(value, v.FieldByIndex(f.index), f)
+		case f.required:
+			d.addf(n, "%s is missing", f.name)
+		}
+	}
+	for _, e := range n.entries {
+		if !known[e.key.text] {
+			d.add(e.key, "unknown key "+quote(e.key.text), suggest(e.key.text, append(names(fields), d.others...)))
+		}
+	}
+}
+
+// slice reads a list, each item from its type's defaults.
+func (d *decoder) slice(n *node, v reflect.Value, f field) {
+	if !d.want(n, list) {
+		return
+	}
+	items := reflect.MakeSlice(v.Type(), len(n.items), len(n.items))
+	for i, item := range n.items {
+		d.value(item, items.Index(i), f)
+	}
+	v.Set(items)
+}
+
+// dictionary reads a mapping whose keys are the writer's own.
+func (d *decoder) dictionary(n *node, v reflect.Value, f field) {
+	if !d.want(n, mapping) {
+		return
+	}
+	m := reflect.MakeMapWithSize(v.Type(), len(n.entries))
+	for _, e := range n.entries {
+		value := reflect.New(v.Type().Elem()).Elem()
+		d.value(e.value, value, f)
+		m.SetMapIndex(reflect.ValueOf(e.key.text).Convert(v.Type().Key()), value)
+	}
+	v.Set(m)
+}
+
+func (d *decoder) boolean(n *node, v reflect.Value) {
+	switch {
+	case !d.want(n, scalar):
+	case n.text == "true" || n.text == "false":
+		v.SetBool(n.text == "true")
+	default:
+		d.addf(n, "true or false is wanted here, not %s", quote(n.text))
+	}
+}
+
+// integer reads a whole number within the field's bounds.
+func (d *decoder) integer(n *node, v reflect.Value, f field) {
+	if !d.want(n, scalar) {
+		return
+	}
+	i, err := strconv.ParseInt(n.text, 10, v.Type().Bits())
+	switch {
+	case err != nil:
+		d.addf(n, "a whole number is wanted here, not %s", quote(n.text))
+	case f.min != nil && i < int64(*f.min):
+		d.addf(n, "%d is too small: at least %.0f", i, *f.min)
+	case f.max != nil && i > int64(*f.max):
+		d.addf(n, "%d is too large: at most %.0f", i, *f.max)
+	default:
+		v.SetInt(i)
+	}
+}
+
+// scalar reads a value that has a notation of its own.
+func (d *decoder) scalar(n *node, v reflect.Value, s notation) {
+	if !d.want(n, scalar) {
+		return
+	}
+	value, err := s.parse(n.text)
+	if err != nil {
+		d.addErr(n, err)
+		return
+	}
+	if secret, ok := value.(secretSource); ok {
+		value, err = secret.read(d.dir)
+		if err != nil {
+			d.addErr(n, err)
+			return
+		}
+	}
+	v.Set(reflect.ValueOf(value))
+}
+
+// decodeInto lays n over what into points to, as Cloud.Decode and both files do.
+func (d *decoder) decodeInto(n *node, into any) error {
+	v := reflect.ValueOf(into)
+	if v.Kind() != reflect.Pointer || v.IsNil() {
+		return drover.Errorf(drover.KindInternal, "decoding into %T, which is no pointer", into)
+	}
+	d.value(n, v.Elem(), field{})
+	return d.err()
+}
+
+// quote renders a word of the file for a message, cut if it is very long.
+func quote(s string) string {
+	if r := []rune(s); len(r) > 60 {
+		s = string(r[:60]) + "…"
+	}
+	return strconv.Quote(s)
+}

@@ -1,0 +1,245 @@
+package config
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"drover"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// batchFile is a batch as it is written.
+type batchFile struct {
+	Name string    `yaml:"name" doc:"names the folder of its results; left out: the file's name"`
+	Jobs []jobFile `yaml:"jobs,required" doc:"what to run"`
+}
+
+// jobFile is a job as it is written.
+type jobFile struct {
+	Name      string            `yaml:"name,required" doc:"unique in the batch; names the folder of its results"`
+	Array     array             `yaml:"array" doc:"a count, 20 for DROVER_ARRAY_INDEX 0 to 19, or a range, 1-20"`
+	Command   command           `yaml:"command,required" doc:"the program and its arguments"`
+	Image     string            `yaml:"image" doc:"a container image; not supported by this version"`
+	Resources resources         `yaml:"resources" doc:"what one job, or one element of an array, needs"`
+	Placement placement         `yaml:"placement" doc:"where it may run"`
+	Env       map[string]string `yaml:"env" doc:"environment variables"`
+	Inputs    []input           `yaml:"inputs" doc:"what is laid in the working folder before it starts"`
+	Outputs   []string          `yaml:"outputs" doc:"patterns of the files that are fetched when it ends, also when it fails"`
+	After     nameList          `yaml:"after" doc:"jobs that must succeed before"`
+	Spot      drover.SpotPolicy `yaml:"spot" doc:"whether interruptible instances will do"`
+	Attempts  int               `yaml:"attempts" min:"1" max:"100" doc:"how many starts may be lost to dying instances"`
+	Retry     retry             `yaml:"retry" doc:"which exit codes are tried again; left out: none"`
+	Timeout   time.Duration     `yaml:"timeout" doc:"ended after this time; 0: never"`
+	Priority  int               `yaml:"priority" min:"0" max:"1000" doc:"higher is first; 0: not to be started"`
+	Labels    map[string]string `yaml:"labels" doc:"words to find it by"`
+}
+
+// Default fills in what a job has unless the file says otherwise.
+func (j *jobFile) Default() {
+	spec := DefaultJob()
+	*j = jobFile{
+		Resources: resources{VCPUs: spec.Resources.CPU, Memory: spec.Resources.Memory, Disk: spec.Resources.Disk},
+		Spot:      spec.Spot,
+		Attempts:  spec.Attempts,
+		Priority:  spec.Priority,
+	}
+}
+
+// DefaultJob is a job of which nothing was said, with neither name nor command.
+func DefaultJob() drover.JobSpec {
+	return drover.JobSpec{
+		Resources: drover.Resources{CPU: drover.DefaultCPU, Memory: drover.DefaultMemory, Disk: drover.DefaultDisk},
+		Spot:      drover.SpotPrefer,
+		Attempts:  drover.DefaultAttempts,
+		Priority:  drover.DefaultPriority,
+	}
+}
+
+type resources struct {
+	VCPUs  drover.MilliCPU `yaml:"vcpus" doc:"processors; fractions are fine"`
+	Memory drover.Bytes    `yaml:"memory"`
+	Disk   drover.Bytes    `yaml:"disk"`
+	GPUs   int             `yaml:"gpus" min:"0" max:"1000"`
+	Arch   drover.Arch     `yaml:"arch" doc:"left out: any"`
+}
+
+type placement struct {
+	Cloud string `yaml:"cloud" doc:"a cloud's name in the configuration"`
+	Zone  string `yaml:"zone"`
+	Type  string `yaml:"type" doc:"an instance type"`
+}
+
+type input struct {
+	Path string `yaml:"path" doc:"a file or folder of yours, laid under its own name"`
+	From string `yaml:"from" doc:"a job, whose outputs are laid under its name"`
+}
+
+type retry struct {
+	ExitCodes []int `yaml:"exit_codes,required" min:"1" max:"255"`
+	Times     int   `yaml:"times,required" min:"1" max:"100"`
+}
+
+// spec is the job in the words of package drover.
+func (j jobFile) spec(dir string) drover.JobSpec {
+	s := drover.JobSpec{
+		Name:      j.Name,
+		Array:     drover.Array(j.Array),
+		Command:   j.Command,
+		Image:     j.Image,
+		Resources: drover.Resources{CPU: j.Resources.VCPUs, Memory: j.Resources.Memory, Disk: j.Resources.Disk, GPUs: j.Resources.GPUs, Arch: j.Resources.Arch},
+		Placement: drover.Placement(j.Placement),
+		Env:       j.Env,
+		Outputs:   j.Outputs,
+		Spot:      j.Spot,
+		Attempts:  j.Attempts,
+		Retry:     drover.Retry(j.Retry),
+		Timeout:   j.Timeout,
+		Priority:  j.Priority,
+		Labels:    j.Labels,
+	}
+	for _, in := range j.Inputs {
+		if in.Path != "" {
+			in.Path = resolve(dir, in.Path)
+		}
+		s.Inputs = append(s.Inputs, drover.Input(in))
+	}
+	s.After = j.waitsFor()
+	return s
+}
+
+// waitsFor names the jobs that must succeed before this one, those whose outputs it takes included, none twice.
+func (j jobFile) waitsFor() []string {
+	var all []string
+	seen := map[string]bool{}
+	add := func(name string) {
+		if name != "" && !seen[name] {
+			seen[name] = true
+			all = append(all, name)
+		}
+	}
+	for _, name := range j.After {
+		add(name)
+	}
+	for _, in := range j.Inputs {
+		add(in.From)
+	}
+	return all
+}
+
+// array is a range of indices, written as a count or as "first-last".
+type array drover.Array
+
+func (a *array) decode(d *decoder, n *node) {
+	if !d.want(n, scalar) {
+		return
+	}
+	parsed, err := ParseArray(n.text)
+	if err != nil {
+		d.addErr(n, err)
+		return
+	}
+	*a = array(parsed)
+}
+
+func (array) schema() *jsonschema.Schema {
+	return &jsonschema.Schema{Types: []string{"integer", "string"}, Minimum: new(1.0), Maximum: new(float64(drover.MaxArray)), Pattern: "^[0-9]+(-[0-9]+)?$"}
+}
+
+// maxIndex bounds the indices of an array, whose number is bounded by drover.MaxArray.
+const maxIndex = 1_000_000_000
+
+// ParseArray reads a count ("20": indices 0 to 19) or a range ("1-20").
+func ParseArray(text string) (drover.Array, error) {
+	first, last, ranged := strings.Cut(text, "-")
+	a := drover.Array{Set: true}
+	var err error
+	if ranged {
+		a.First, err = index(first)
+		if err == nil {
+			a.Last, err = index(last)
+		}
+	} else if a.Last, err = index(text); err == nil {
+		a.Last--
+	}
+	switch {
+	case err != nil:
+		return drover.Array{}, drover.Errorf(drover.KindInvalid, "%s is not an array", quote(text)).WithHint("write a count, such as 20, or a range, such as 1-20")
+	case a.Size() < 1:
+		return drover.Array{}, drover.Errorf(drover.KindInvalid, "the array %s has no elements", text)
+	case a.Size() > drover.MaxArray:
+		return drover.Array{}, drover.Errorf(drover.KindInvalid, "an array of %d elements is more than the %d that are possible", a.Size(), drover.MaxArray)
+	}
+	return a, nil
+}
+
+// index reads an array index in its plain form.
+func index(text string) (int, error) {
+	i, err := strconv.ParseUint(text, 10, 63)
+	if err == nil && i > maxIndex {
+		return 0, strconv.ErrRange
+	}
+	return int(i), err
+}
+
+// command is a program and its arguments. One text is refused: who would split it, a shell or we?
+type command []string
+
+func (c *command) decode(d *decoder, n *node) {
+	if n.shape == scalar {
+		d.add(n, "command is a list: the program, then each argument", commandHint(n.text))
+		return
+	}
+	if !d.want(n, list) {
+		return
+	}
+	for _, item := range n.items {
+		if d.want(item, scalar) {
+			*c = append(*c, item.text)
+		}
+	}
+	switch {
+	case len(n.items) == 0:
+		d.addf(n, "command is empty")
+	case len(*c) > 0 && n.items[0].shape == scalar && (*c)[0] == "":
+		d.addf(n.items[0], "the program's name is empty")
+	}
+}
+
+func (command) schema() *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "array", Items: textSchema(), MinItems: new(1)}
+}
+
+// commandHint writes a command line as a list: by its words if it has nothing that a shell would see to.
+func commandHint(text string) string {
+	words := strings.Fields(text)
+	if strings.ContainsAny(text, "|&;<>()$`\\\"'*?[]#~=%{}\n") || len(words) == 0 {
+		return `write ["sh", "-c", ` + quote(text) + `]`
+	}
+	for i, w := range words {
+		words[i] = strconv.Quote(w)
+	}
+	return "write [" + strings.Join(words, ", ") + `], or ["sh", "-c", ` + quote(text) + `]`
+}
+
+// nameList is a list of names, or a single one.
+type nameList []string
+
+func (l *nameList) decode(d *decoder, n *node) {
+	items := n.items
+	if n.shape == scalar {
+		items = []*node{n}
+	} else if !d.want(n, list) {
+		return
+	}
+	for _, item := range items {
+		if d.want(item, scalar) {
+			*l = append(*l, item.text)
+		}
+	}
+}
+
+func (nameList) schema() *jsonschema.Schema {
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, {Type: "array", Items: &jsonschema.Schema{Type: "string"}}}}
+}

@@ -1,0 +1,35 @@
+package config
+
+import (
+	"regexp"
+
+	"drover"
+)
+
+var (
+	envName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+	fleetName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,31}$`)
+	labelKey  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$`)
+)
+
+// CheckFleet says what is wrong with a fleet's name. It must fit into the names and tags of every cloud.
+func CheckFleet(name string) error {
+	if fleetName.MatchString(name) {
+		return nil
+	}
+	return drover.Errorf(drover.KindInvalid, "%s is not a fleet's name", quote(name)).
+		WithHint("1 to 32 letters, digits and dashes, beginning with a letter")
+}
+
+// CheckName says what is wrong with the name of a batch or a job. It becomes the name of a folder.
+func CheckName(name string) error {
+	switch {
+	case !plainName.MatchString(name):
+		return drover.Errorf(drover.KindInvalid, "%s cannot be a name", quote(name)).
+			WithHint("1 to 63 letters, digits, dots, dashes and underscores, beginning with a letter or digit")
+	case name == "logs":
+		return drover.Errorf(drover.KindInvalid, "the name logs is reserved: a batch's logs are kept under it")
+	}
+	return nil
+}

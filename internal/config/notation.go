@@ -1,0 +1,172 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"time"
+
+	"drover"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// notation is how values of one type are written in a single word: how it is read, and what the schema says of it.
+type notation struct {
+	parse  func(text string) (any, error)
+	schema jsonschema.Schema
+}
+
+// scalarOf finds the notation of a type that has one.
+func scalarOf(t reflect.Type) (notation, bool) {
+	switch t {
+	case reflect.TypeFor[time.Duration]():
+		return notation{parseWith(ParseDuration), jsonschema.Schema{Types: []string{"string", "integer"}, Description: "a duration, such as 90s or 1h30m"}}, true
+	case reflect.TypeFor[drover.Bytes]():
+		return notation{parseWith(ParseSize), jsonschema.Schema{Types: []string{"string", "integer"}, Description: "a size, such as 512Mi or 16Gi"}}, true
+	case reflect.TypeFor[drover.MilliCPU]():
+		return notation{parseWith(drover.ParseMilliCPU), jsonschema.Schema{Types: []string{"number", "string"}, Description: "a number of vCPUs, such as 2 or 0.5"}}, true
+	case reflect.TypeFor[drover.Money]():
+		return notation{parseWith(drover.ParseMoney), jsonschema.Schema{Types: []string{"number", "string"}, Description: "an amount in USD"}}, true
+	case reflect.TypeFor[drover.Secret]():
+		return notation{parseWith(parseSecret), jsonschema.Schema{Type: "string", Pattern: `^(\$\{env:[A-Za-z_][A-Za-z0-9_]*\}|file:.+)$`}}, true
+	case reflect.TypeFor[drover.SpotPolicy]():
+		return oneOf(drover.SpotPrefer, drover.SpotRequire, drover.SpotNever), true
+	case reflect.TypeFor[drover.Market]():
+		return oneOf(drover.OnDemand, drover.Spot), true
+	case reflect.TypeFor[drover.Arch]():
+		return oneOf(drover.Arch("amd64"), "arm64"), true
+	case reflect.TypeFor[AddressKind]():
+		return oneOf(AddressPublic, AddressPrivate), true
+	}
+	return notation{}, false
+}
+
+// parseWith forgets which type a parser gives.
+func parseWith[T any](parse func(string) (T, error)) func(string) (any, error) {
+	return func(text string) (any, error) { return parse(text) }
+}
+
+// oneOf is the notation of a closed set of words.
+func oneOf[T ~string](words ...T) notation {
+	var enum []any
+	var known []string
+	for _, w := range words {
+		enum, known = append(enum, string(w)), append(known, string(w))
+	}
+	parse := func(text string) (any, error) {
+		for _, w := range words {
+			if text == string(w) {
+				return w, nil
+			}
+		}
+		return nil, drover.Errorf(drover.KindInvalid, "%s is not one of %s", quote(text), strings.Join(known, ", ")).WithHint("%s", suggest(text, known))
+	}
+	return notation{parse, jsonschema.Schema{Type: "string", Enum: enum}}
+}
+
+// ParseDuration reads a duration with its unit, such as 90s or 1h30m; 0 needs none. The error's hint says what may have been meant.
+func ParseDuration(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err == nil && d >= 0 {
+		return d, nil
+	}
+	wrong := drover.Errorf(drover.KindInvalid, "%s is not a duration, such as 90s or 1h30m", quote(text))
+	number := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyz ")
+	unit := strings.TrimSpace(text[len(number):])
+	count, whole := atoi(number)
+	switch {
+	case err == nil:
+		return 0, drover.Errorf(drover.KindInvalid, "%s is less than nothing", text)
+	case !whole:
+		return 0, wrong
+	case unit == "":
+		return 0, wrong.WithHint("%s has no unit; for seconds write %ss", text, text)
+	case strings.HasPrefix("days", unit):
+		return 0, wrong.WithHint("write %dh", 24*count)
+	case strings.HasPrefix("weeks", unit):
+		return 0, wrong.WithHint("write %dh", 7*24*count)
+	case strings.HasPrefix("seconds", unit), strings.HasPrefix("minutes", unit), strings.HasPrefix("hours", unit):
+		return 0, wrong.WithHint("write %d%s", count, unit[:1])
+	}
+	return 0, wrong
+}
+
+// ParseSize reads a size, such as 512Mi. The error's hint says what may have been meant.
+func ParseSize(text string) (drover.Bytes, error) {
+	b, err := drover.ParseBytes(text)
+	if err == nil {
+		return b, nil
+	}
+	wrong := drover.Errorf(drover.KindInvalid, "%s is not a size, such as 512Mi or 16Gi", quote(text))
+	letters := strings.TrimLeft(text, "0123456789.")
+	number := text[:len(text)-len(letters)]
+	unit := strings.ToUpper(strings.TrimSpace(letters))
+	if number == "" || unit == "" || !strings.Contains("KMGT", unit[:1]) {
+		return 0, wrong
+	}
+	switch unit[1:] {
+	case "", "B", "I", "IB":
+		return 0, wrong.WithHint("write %s%si (binary) or %s%s (decimal)", number, unit[:1], number, unit[:1])
+	}
+	return 0, wrong
+}
+
+// atoi reads a small count.
+func atoi(s string) (n int, ok bool) {
+	_, err := fmt.Sscanf(s, "%d", &n)
+	return n, err == nil && fmt.Sprint(n) == s && n < 1_000_000
+}
+
+// maxSecret bounds a file that holds a secret.
+const maxSecret = 64 << 10
+
+// secretSource says where a secret is kept.
+type secretSource struct{ env, file string }
+
+// parseSecret reads ${env:NAME} or file:PATH. A secret written out is refused, and not repeated in the message.
+func parseSecret(text string) (secretSource, error) {
+	if name, ok := strings.CutPrefix(text, "${env:"); ok && envName.MatchString(strings.TrimSuffix(name, "}")) && strings.HasSuffix(name, "}") {
+		return secretSource{env: strings.TrimSuffix(name, "}")}, nil
+	}
+	if path, ok := strings.CutPrefix(text, "file:"); ok && path != "" {
+		return secretSource{file: path}, nil
+	}
+	return secretSource{}, drover.Errorf(drover.KindInvalid, "a secret must not stand in the file itself").
+		WithHint("write ${env:NAME} for an environment variable, or file:PATH")
+}
+
+// read fetches the secret; a file's last line break is not part of it.
+func (s secretSource) read(dir string) (drover.Secret, error) {
+	if s.env != "" {
+		text, ok := os.LookupEnv(s.env)
+		if !ok {
+			return drover.Secret{}, drover.Errorf(drover.KindInvalid, "the environment variable %s is not set", s.env)
+		}
+		return drover.NewSecret(text), nil
+	}
+	file, err := os.Open(resolve(dir, s.file))
+	if err != nil {
+		return drover.Secret{}, fmt.Errorf("reading a secret: %w", err)
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxSecret+1))
+	switch {
+	case err != nil:
+		return drover.Secret{}, fmt.Errorf("reading a secret: %w", err)
+	case len(text) > maxSecret:
+		return drover.Secret{}, drover.Errorf(drover.KindInvalid, "the secret in %s is larger than 64 KiB", s.file)
+	}
+	return drover.NewSecret(strings.TrimRight(string(text), "\r\n")), nil
+}
+
+// resolve takes a relative path as relative to dir.
+func resolve(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(dir, path)
+}

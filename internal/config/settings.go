@@ -1,0 +1,99 @@
+package config
+
+import (
+	"path"
+	"time"
+
+	"drover"
+)
+
+// configFile is the configuration as it is written. The clouds are decoded one by one, since they hold drivers' keys as well.
+type configFile struct {
+	Version   int                  `yaml:"version,required" min:"1" max:"1" doc:"of this format: 1"`
+	Fleet     string               `yaml:"fleet" doc:"the tag that every instance bears; two controllers with different fleets never touch each other's instances"`
+	State     stateURL             `yaml:"state" doc:"where the records are kept: sqlite:PATH"`
+	Clouds    map[string]cloudNode `yaml:"clouds,required" doc:"where instances come from, each under a name of your choice"`
+	Instances Instances            `yaml:"instances" doc:"the life of an instance"`
+}
+
+// Default fills in the lifecycle, in case the file has no word of it.
+func (c *configFile) Default() { c.Instances.Default() }
+
+// Common is what every cloud has, whatever its driver.
+type Common struct {
+	Driver       string        `yaml:"driver,required" doc:"which kind of cloud this is"`
+	MaxInstances int           `yaml:"max_instances" min:"0" max:"100000" doc:"never more instances than this at once"`
+	MaxCreating  int           `yaml:"max_creating" min:"1" max:"1000" doc:"never more creates under way than this"`
+	ListInterval time.Duration `yaml:"list_interval" doc:"how often the cloud is asked what there is"`
+	Image        string        `yaml:"image" doc:"what instances boot from"`
+	Disk         drover.Bytes  `yaml:"disk" doc:"size of an instance's root volume, unless its work asks for more"`
+	SSH          SSH           `yaml:"ssh" doc:"how instances are reached"`
+	RunnerDir    string        `yaml:"runner_dir" doc:"the folder on an instance in which the runner and its attempts live"`
+	Types        TypeFilter    `yaml:"types" doc:"which of the cloud's instance types may be used"`
+}
+
+// Default fills in what a cloud has unless its part of the file says otherwise.
+func (c *Common) Default() {
+	*c = Common{MaxInstances: 10, MaxCreating: 10, ListInterval: time.Minute, SSH: SSH{Port: 22}}
+}
+
+// SSH says how a cloud's instances are reached. What is empty, the driver says of each instance.
+type SSH struct {
+	User    string      `yaml:"user" doc:"whom to log in as"`
+	Port    int         `yaml:"port" min:"1" max:"65535" doc:"where sshd listens"`
+	Address AddressKind `yaml:"address" doc:"which of an instance's addresses to connect to; left out: the public one if there is one"`
+}
+
+// AddressKind is one of an instance's two addresses.
+type AddressKind string
+
+// The kinds of address.
+const (
+	AddressPublic  AddressKind = "public"
+	AddressPrivate AddressKind = "private"
+)
+
+// TypeFilter narrows the instance types of a cloud. The zero filter lets all of them pass.
+type TypeFilter struct {
+	Include  []string     `yaml:"include" doc:"patterns such as m7*; a type must match one of them"`
+	Exclude  []string     `yaml:"exclude" doc:"patterns; a type that matches one of them is left out"`
+	MaxPrice drover.Money `yaml:"max_price" doc:"the highest price per hour"`
+}
+
+// Allows reports whether a type at this hourly price may be used.
+func (f TypeFilter) Allows(name string, price drover.Money) bool {
+	matches := func(patterns []string) bool {
+		for _, p := range patterns {
+			if ok, err := path.Match(p, name); err == nil && ok {
+				return true
+			}
+		}
+		return false
+	}
+	return (len(f.Include) == 0 || matches(f.Include)) && !matches(f.Exclude) && (f.MaxPrice == 0 || price <= f.MaxPrice)
+}
+
+// Instances is the life of an instance, from its boot to its end.
+type Instances struct {
+	BootProbe       string        `yaml:"boot_probe" doc:"a shell command that exits 0 when the instance is ready"`
+	BootTimeout     time.Duration `yaml:"boot_timeout" doc:"not ready within this time: broken"`
+	ProbeInterval   time.Duration `yaml:"probe_interval" doc:"how often an instance is asked whether it lives"`
+	ProbeDeadline   time.Duration `yaml:"probe_deadline" doc:"how long one such question may take; default: half of probe_interval, at most 5s"`
+	ProbeTimeout    time.Duration `yaml:"probe_timeout" doc:"silent this long: broken"`
+	IdleTimeout     time.Duration `yaml:"idle_timeout" doc:"without work this long: destroyed"`
+	TermTimeout     time.Duration `yaml:"term_timeout" doc:"from the first SIGTERM to SIGKILL"`
+	ShutdownTimeout time.Duration `yaml:"shutdown_timeout" doc:"destroy is asked again this often, until the cloud no longer lists the instance"`
+}
+
+// Default fills in the lifecycle that instances have unless the file says otherwise.
+func (i *Instances) Default() {
+	*i = Instances{
+		BootProbe:       "true",
+		BootTimeout:     10 * time.Minute,
+		ProbeInterval:   10 * time.Second,
+		ProbeTimeout:    2 * time.Minute,
+		IdleTimeout:     time.Minute,
+		TermTimeout:     2 * time.Minute,
+		ShutdownTimeout: 10 * time.Second,
+	}
+}
