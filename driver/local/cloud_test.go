@@ -1,0 +1,285 @@
+package local_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/driver"
+	"drover/driver/local"
+)
+
+func TestOfferings(t *testing.T) {
+	t.Run("by default there is one type, with what this host has", func(t *testing.T) {
+		w := newWorld(t, "")
+		all, err := w.cloud.Offerings(t.Context())
+		if err != nil || len(all) != 1 {
+			t.Fatalf("got %v, %v", all, err)
+		}
+		o := all[0]
+		if o.Zone != "local" || o.Type.ProviderType != "local" || o.Market != drover.OnDemand || o.Price != drover.Dollar/100 {
+			t.Errorf("got %+v", o)
+		}
+		if r := o.Type.Resources; r.CPU < 1000 || r.Memory < drover.MiB || r.Disk < drover.MiB || r.Arch == "" {
+			t.Errorf("got %+v", r)
+		}
+	})
+	t.Run("types, zones, markets and prices can be given", func(t *testing.T) {
+		w := newWorld(t, `
+types:
+  - {name: small, provider_type: t1, vcpus: 0.5, memory: 512Mi, disk: 1Gi, arch: arm64, price: 0.1}
+  - {name: big, vcpus: "8", memory: 1073741824, disk: 100G, gpus: 2, arch: amd64, price: "$1.5", spot_price: 0.2}
+zones: [b, a]
+markets: [on_demand, spot]
+spot_discount: 70%
+`)
+		all, err := w.cloud.Offerings(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, o := range all {
+			r := o.Type.Resources
+			got = append(got, strings.TrimSpace(fmt.Sprintln(o.Type.Name, o.Type.ProviderType, o.Zone, o.Market, o.Price, r.CPU, r.Memory, r.Disk, r.GPUs, r.Arch)))
+		}
+		big, small := " 8 1Gi 97656250Ki 2 amd64", " 0.5 512Mi 1Gi 0 arm64"
+		want := []string{
+			"big big a on_demand $1.5000" + big, "big big a spot $0.2000" + big,
+			"big big b on_demand $1.5000" + big, "big big b spot $0.2000" + big,
+			"small t1 a on_demand $0.1000" + small, "small t1 a spot $0.0300" + small,
+			"small t1 b on_demand $0.1000" + small, "small t1 b spot $0.0300" + small,
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestOpen(t *testing.T) {
+	for _, tt := range []struct{ name, config, fleet, want string }{
+		{"a fleet needs an id", "", "", "fleet id"},
+		{"a fleet's id is no path", "", "../x", "fleet id"},
+		{"an unknown key is an error", "tyeps: []", "f", "tyeps"},
+		{"a size needs a known unit", "types: [{name: a, memory: 1Gx}]", "f", "1Gx"},
+		{"a market is one of two", "markets: [lend]", "f", "lend"},
+		{"a discount is at most everything", "spot_discount: 101%", "f", "101%"},
+		{"a fraction is at most one", "faults: {boot_failures: 2}", "f", "boot_failures"},
+		{"a duration is not negative", "faults: {boot_delay: -1s}", "f", "boot_delay"},
+		{"a type is given once", "types: [{name: a}, {name: a}]", "f", "twice"},
+		{"a type has a name", "types: [{vcpus: 1}]", "f", "no name"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, "")
+			w.config = tt.config
+			if _, err := local.Open(t.Context(), w.options(tt.fleet)); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q in it", err, tt.want)
+			}
+		})
+	}
+	t.Run("closing takes nothing away but an empty folder", func(t *testing.T) {
+		w := newWorld(t, "")
+		in := w.create("one")
+		fleet := filepath.Join(w.folder, "fleet")
+		if err := w.cloud.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.list(); len(got) != 1 || got[0].ID != in.ID {
+			t.Errorf("after closing: %v", got)
+		}
+		if err := errors.Join(w.cloud.Destroy(t.Context(), in.ID), w.cloud.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(fleet); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the fleet's folder is still there: %v", err)
+		}
+	})
+}
+
+func TestProgram(t *testing.T) {
+	t.Run("instances run from a copy, which is made once", func(t *testing.T) {
+		w := newWorld(t, "")
+		w.create("one")
+		w.open("fleet").Create(t.Context(), w.request("two"))
+		copies, err := filepath.Glob(filepath.Join(w.folder, ".bin", "*"))
+		if err != nil || len(copies) != 1 {
+			t.Fatalf("copies: %v, %v", copies, err)
+		}
+		for _, name := range []string{"one", "two"} {
+			if got, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", w.pidOf(name))); err != nil || got != copies[0] {
+				t.Errorf("%s runs from %s, %v", name, got, err)
+			}
+		}
+	})
+	t.Run("copies of other builds go after a while", func(t *testing.T) {
+		w := newWorld(t, "")
+		bin := filepath.Join(w.folder, ".bin")
+		old, recent := filepath.Join(bin, "drover-old"), filepath.Join(bin, "drover-recent")
+		if err := errors.Join(os.Mkdir(bin, 0o700), os.WriteFile(old, nil, 0o700), os.WriteFile(recent, nil, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		past := time.Now().Add(-48 * time.Hour)
+		if err := os.Chtimes(old, past, past); err != nil {
+			t.Fatal(err)
+		}
+		w.create("one")
+		if _, err := os.Stat(old); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the old copy is still there: %v", err)
+		}
+		if _, err := os.Stat(recent); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+const twoZones = `
+types: [{name: a, vcpus: 1}, {name: b, vcpus: 2}]
+zones: [z1, z2]
+markets: [on_demand, spot]
+`
+
+func TestFaults(t *testing.T) {
+	candidate := func(typ, zone string, m drover.Market) driver.Candidate {
+		return driver.Candidate{ProviderType: typ, Zone: zone, Market: m}
+	}
+	t.Run("what is out of stock is passed over", func(t *testing.T) {
+		w := newWorld(t, twoZones+"faults: {capacity: [{type: a, zone: z1, market: spot}, {zone: z2}]}")
+		r := w.request("one")
+		r.Candidates = []driver.Candidate{candidate("a", "z1", drover.Spot), candidate("b", "z2", drover.Spot), candidate("a", "z1", drover.OnDemand)}
+		in, taken, err := w.cloud.Create(t.Context(), r)
+		if err != nil || taken != r.Candidates[2] || in.Market != drover.OnDemand {
+			t.Errorf("took %v (%v), %v", taken, in, err)
+		}
+	})
+	t.Run("when nothing is in stock the error speaks of the last candidate", func(t *testing.T) {
+		w := newWorld(t, twoZones+"faults: {capacity: [{type: a}]}")
+		r := w.request("one")
+		r.Candidates = []driver.Candidate{candidate("a", "z1", drover.OnDemand), candidate("a", "z2", drover.Spot)}
+		_, _, err := w.cloud.Create(t.Context(), r)
+		e := drover.AsError(err, drover.KindInternal)
+		if e.Kind != drover.KindCapacity || e.Scope != drover.ScopeType || e.Market != drover.Spot {
+			t.Errorf("got %+v", e)
+		}
+		if left := w.list(); len(left) > 0 {
+			t.Errorf("listed: %v", left)
+		}
+	})
+	t.Run("a shortage ends", func(t *testing.T) {
+		w := newWorld(t, "faults: {capacity: [{for: 20ms}]}")
+		until(t, "there is stock again", func() bool {
+			_, _, err := w.cloud.Create(t.Context(), w.request("one"))
+			return err == nil
+		})
+	})
+	t.Run("the quota counts living instances, and not the same name twice", func(t *testing.T) {
+		w := newWorld(t, "faults: {quota: 1}")
+		in := w.create("one")
+		w.create("one")
+		_, _, err := w.cloud.Create(t.Context(), w.request("two"))
+		if e := drover.AsError(err, drover.KindInternal); e.Kind != drover.KindQuota || e.Scope != drover.ScopeAll {
+			t.Errorf("got %+v", e)
+		}
+		if err := w.cloud.Destroy(t.Context(), in.ID); err != nil {
+			t.Fatal(err)
+		}
+		w.create("two")
+	})
+	t.Run("an instance that boots is pending and refuses connections, then lets in", func(t *testing.T) {
+		w := newWorld(t, "faults: {boot_delay: 300ms}")
+		in := w.create("one")
+		if in.State != driver.Pending {
+			t.Errorf("state %s at first", in.State)
+		}
+		if _, err := w.dial(in); err == nil {
+			t.Error("it let us in at once")
+		}
+		until(t, "it lets us in", func() bool {
+			client, err := w.dial(in)
+			if err == nil {
+				client.Close()
+			}
+			return err == nil
+		})
+		if got := w.list()[0].State; got != driver.Running {
+			t.Errorf("state %s at last", got)
+		}
+	})
+	t.Run("an instance that fails to boot never lets in", func(t *testing.T) {
+		w := newWorld(t, "faults: {boot_failures: 1}")
+		in := w.create("one")
+		until(t, "it refuses", func() bool { _, err := w.dial(in); return err != nil })
+		if got := w.list(); len(got) != 1 {
+			t.Errorf("listed: %v", got)
+		}
+	})
+	t.Run("an instance can die by itself", func(t *testing.T) {
+		w := newWorld(t, "faults: {sudden_death: 1ms}")
+		w.create("one")
+		until(t, "it is gone", func() bool { return len(w.list()) == 0 })
+	})
+	t.Run("calls fail as often as asked, and as they did under the same seed", func(t *testing.T) {
+		lots := func(seed string) (fates []bool) {
+			w := newWorld(t, "faults: {seed: "+seed+", error_rate: {list: 0.5}}")
+			for range 64 {
+				_, err := w.cloud.List(t.Context(), nil)
+				if err != nil && drover.KindOf(err) != drover.KindTransient {
+					t.Errorf("got %v", err)
+				}
+				fates = append(fates, err != nil)
+			}
+			return fates
+		}
+		first, again, other := lots("1"), lots("1"), lots("2")
+		if !cmp.Equal(first, again) {
+			t.Error("the same seed brought other luck")
+		}
+		if cmp.Equal(first, other) {
+			t.Error("another seed brought the same luck")
+		}
+		failed := 0
+		for _, f := range first {
+			if f {
+				failed++
+			}
+		}
+		if failed < 16 || failed > 48 {
+			t.Errorf("%d of 64 calls failed", failed)
+		}
+	})
+	t.Run("a slow answer obeys the deadline", func(t *testing.T) {
+		w := newWorld(t, "faults: {latency: {list: 1h}}")
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if _, err := w.cloud.List(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestLocks(t *testing.T) {
+	t.Run("a lock that is not given up ends no call later than its deadline", func(t *testing.T) {
+		w := newWorld(t, "")
+		w.create("one")
+		held, err := os.Open(filepath.Join(w.folder, "fleet"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer held.Close()
+		if err := syscall.Flock(int(held.Fd()), syscall.LOCK_EX); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if _, _, err := w.cloud.Create(ctx, w.request("two")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+	})
+}

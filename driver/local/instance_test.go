@@ -1,0 +1,324 @@
+package local_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+
+	"drover"
+)
+
+// pidOf is the instance's own process.
+func (w *world) pidOf(name string) int {
+	w.t.Helper()
+	text, err := os.ReadFile(filepath.Join(w.folder, "fleet", name, "pid"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return pid
+}
+
+// guestOf is the process inside, which is the parent of what runs there.
+func guestOf(t *testing.T, client *ssh.Client) int {
+	t.Helper()
+	pid, err := strconv.Atoi(run(t, client, "echo $PPID"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// daemon starts a process that leaves its session, and so outlives the login.
+func daemon(t *testing.T, client *ssh.Client, command string) int {
+	t.Helper()
+	run(t, client, "setsid "+command+" >/dev/null 2>&1 </dev/null & echo $! >daemon; true")
+	var pid int
+	until(t, "the daemon runs", func() bool {
+		fmt.Sscan(run(t, client, "cat daemon"), &pid)
+		return pid > 0 && running(pid)
+	})
+	return pid
+}
+
+func running(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(stat), ") Z ")
+}
+
+func TestDeath(t *testing.T) {
+	kill := func(t *testing.T, pids ...int) {
+		t.Helper()
+		for _, pid := range pids {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, tt := range []struct {
+		name string
+		end  func(t *testing.T, w *world, client *ssh.Client)
+	}{
+		{"killing the instance's process ends all that ran in it", func(t *testing.T, w *world, _ *ssh.Client) { kill(t, w.pidOf("one")) }},
+		{"killing the process inside does too", func(t *testing.T, _ *world, c *ssh.Client) { kill(t, guestOf(t, c)) }},
+		{"powering off from inside does too", func(t *testing.T, _ *world, c *ssh.Client) {
+			s, err := c.NewSession()
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Run("poweroff")
+		}},
+		{"destroying it does too", func(t *testing.T, w *world, _ *ssh.Client) {
+			if err := w.cloud.Destroy(t.Context(), w.list()[0].ID); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "")
+			client := w.login(w.create("one"))
+			pid := daemon(t, client, "sleep 1000")
+			tt.end(t, w, client)
+			until(t, "the daemon is gone without anybody's looking", func() bool { return !running(pid) })
+			until(t, "the instance is listed no more", func() bool { return len(w.list()) == 0 })
+			if left, err := os.ReadDir(filepath.Join(w.folder, "fleet")); err != nil || len(left) > 0 {
+				t.Errorf("left behind: %v, %v", left, err)
+			}
+		})
+	}
+
+	t.Run("what outlives both processes is ended before the instance is gone", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, "")
+		client := w.login(w.create("one"))
+		pid := daemon(t, client, "sleep 1000")
+		// A stopped guest cannot clean up, so nobody is left who could.
+		guest := guestOf(t, client)
+		if err := syscall.Kill(guest, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		kill(t, w.pidOf("one"))
+		if got := len(w.list()); got != 1 {
+			t.Errorf("%d instances are listed while a process of the one lives", got)
+		}
+		kill(t, guest)
+		until(t, "the instance is listed no more", func() bool { return len(w.list()) == 0 })
+		if running(pid) {
+			t.Error("the instance is gone and its daemon is not")
+		}
+	})
+
+	t.Run("a folder without processes is no instance", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, "")
+		half := filepath.Join(w.folder, "fleet", "half", "home")
+		if err := os.MkdirAll(half, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.list(); len(got) > 0 {
+			t.Errorf("listed: %v", got)
+		}
+		if _, err := os.Stat(half); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the folder is still there: %v", err)
+		}
+		w.create("half")
+	})
+}
+
+func TestSession(t *testing.T) {
+	w := newWorld(t, "")
+	in := w.create("one")
+	client := w.login(in)
+	session := func(t *testing.T) *ssh.Session {
+		t.Helper()
+		s, err := client.NewSession()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	home := filepath.Join(w.folder, "fleet", "one", "home")
+
+	t.Run("a command begins in a home of its own", func(t *testing.T) {
+		if got, want := run(t, client, "pwd; echo $HOME"), home+"\n"+home; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+	t.Run("the exit code comes back", func(t *testing.T) {
+		var exit *ssh.ExitError
+		if err := session(t).Run("exit 7"); !errors.As(err, &exit) || exit.ExitStatus() != 7 {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("the signal that ended a command comes back", func(t *testing.T) {
+		var exit *ssh.ExitError
+		if err := session(t).Run("kill -TERM $$"); !errors.As(err, &exit) || exit.Signal() != "TERM" {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("a signal reaches the command", func(t *testing.T) {
+		s := session(t)
+		out, err := s.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Start("trap 'exit 9' USR1; echo ready; while :; do sleep 0.01; done"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Signal(ssh.SIGUSR1); err != nil {
+			t.Fatal(err)
+		}
+		var exit *ssh.ExitError
+		if err := s.Wait(); !errors.As(err, &exit) || exit.ExitStatus() != 9 {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("a shell reads its commands from standard input", func(t *testing.T) {
+		s := session(t)
+		s.Stdin = strings.NewReader("echo from the shell\n")
+		var out strings.Builder
+		s.Stdout = &out
+		if err := errors.Join(s.Shell(), s.Wait()); err != nil || out.String() != "from the shell\n" {
+			t.Errorf("got %q, %v", out.String(), err)
+		}
+	})
+	t.Run("there is no terminal", func(t *testing.T) {
+		if err := session(t).RequestPty("xterm", 24, 80, nil); err == nil {
+			t.Error("a terminal was granted")
+		}
+	})
+	t.Run("the environment is bounded and the instance's own stays", func(t *testing.T) {
+		s := session(t)
+		if err := errors.Join(s.Setenv("GREETING", "hello"), s.Setenv("HOME", "/")); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.Output("echo $GREETING $HOME"); err != nil || string(got) != "hello "+home+"\n" {
+			t.Errorf("got %q, %v", got, err)
+		}
+		s = session(t)
+		for i := range 100 {
+			if err := s.Setenv(fmt.Sprintf("V%d", i), "v"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Run("true"); err == nil {
+			t.Error("a hundred variables were taken")
+		}
+	})
+	t.Run("streams are whole both ways, however large", func(t *testing.T) {
+		const total = 64 << 20
+		s := session(t)
+		s.Stdin = io.LimitReader(zeros{}, total)
+		var got count
+		s.Stdout = &got
+		if err := s.Run("cat"); err != nil || got != total {
+			t.Errorf("got %d of %d bytes, %v", got, total, err)
+		}
+	})
+	t.Run("closing a session ends its command but not what has left it", func(t *testing.T) {
+		stays := daemon(t, client, "sleep 1000")
+		s := session(t)
+		out, err := s.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Start("echo $$; exec sleep 1001"); err != nil {
+			t.Fatal(err)
+		}
+		var goes int
+		if _, err := fmt.Fscan(out, &goes); err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+		until(t, "the command is gone", func() bool { return !running(goes) })
+		if !running(stays) {
+			t.Error("the daemon ended with a session that was not its own")
+		}
+	})
+	t.Run("a command that ignores the hang-up is killed when its connection drops", func(t *testing.T) {
+		other, err := w.dial(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := other.NewSession()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := s.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Start("trap '' HUP; echo $$; exec sleep 1002"); err != nil {
+			t.Fatal(err)
+		}
+		var pid int
+		if _, err := fmt.Fscan(out, &pid); err != nil {
+			t.Fatal(err)
+		}
+		other.Close()
+		until(t, "the command is gone", func() bool { return !running(pid) })
+	})
+	t.Run("orphans that end are buried", func(t *testing.T) {
+		pid := daemon(t, client, "sleep 0.05")
+		until(t, "nothing is left of the daemon, not even a zombie", func() bool {
+			_, err := os.Stat(fmt.Sprintf("/proc/%d", pid))
+			return err != nil
+		})
+	})
+}
+
+func TestInit(t *testing.T) {
+	t.Run("the init command runs, and its text is in no argument list", func(t *testing.T) {
+		w := newWorld(t, "")
+		r := w.request("one")
+		r.Init = drover.NewSecret("tr '\\0' ' ' </proc/$$/cmdline >cmdline; : a secret; echo done >result")
+		in, _, err := w.cloud.Create(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := w.login(in)
+		until(t, "the command is done", func() bool { return run(t, client, "cat result 2>/dev/null; true") == "done" })
+		if got := run(t, client, "cat cmdline"); strings.Contains(got, "secret") || got == "" {
+			t.Errorf("the command line is %q", got)
+		}
+	})
+}
+
+func TestSecrets(t *testing.T) {
+	t.Run("no private key lies in the folder or the environment", func(t *testing.T) {
+		w := newWorld(t, "")
+		client := w.login(w.create("one"))
+		if found := run(t, client, "env; grep -rl 'PRIVATE KEY' .. ; true"); strings.Contains(found, "PRIVATE") {
+			t.Errorf("found: %s", found)
+		}
+		if found := run(t, client, "find .. -type f -perm /077; find .. -type d -perm /077"); found != "" {
+			t.Errorf("others may look at: %s", found)
+		}
+	})
+}
+
+// zeros is an endless stream.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// count is how much was written to it.
+type count int64
+
+func (c *count) Write(p []byte) (int, error) { *c += count(len(p)); return len(p), nil }
