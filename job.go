@@ -36,11 +36,20 @@ func ParseJobID(s string) (JobID, error) {
 	return id, nil
 }
 
-// MarshalText and UnmarshalText make a JobID a JSON string and a map key.
-func (id JobID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+// MarshalText and UnmarshalText make a JobID a JSON string and a map key. One without a number, which stands for every job, is empty.
+func (id JobID) MarshalText() ([]byte, error) {
+	if id.Number == 0 {
+		return nil, nil
+	}
+	return []byte(id.String()), nil
+}
 
 // UnmarshalText reads what MarshalText wrote.
 func (id *JobID) UnmarshalText(b []byte) (err error) {
+	if len(b) == 0 {
+		*id = JobID{}
+		return nil
+	}
 	*id, err = ParseJobID(string(b))
 	return err
 }

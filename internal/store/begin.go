@@ -1,0 +1,115 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/base32"
+	"fmt"
+	"strings"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// Begin raises the epoch and returns what is durable of the engine's state. What is observed comes back zero: it is observed again.
+// Submitted jobs that the engine never took are not in it, see Pending. A store that is another fleet's is refused.
+func (s *Store) Begin(ctx context.Context, fleet string) (engine.State, error) {
+	var state engine.State
+	err := s.change(ctx, "beginning fleet "+fleet, func(tx *sql.Tx) (err error) {
+		if state, err = begin(ctx, tx, fleet); err != nil {
+			return err
+		}
+		return load(ctx, tx, &state)
+	})
+	return state, err
+}
+
+func begin(ctx context.Context, tx *sql.Tx, fleet string) (engine.State, error) {
+	var st engine.State
+	err := tx.QueryRowContext(ctx, `SELECT version, name, nonce, epoch, closing FROM fleet`).
+		Scan(&st.Version, &st.Fleet, &st.Nonce, &st.Epoch, &st.Closing)
+	switch {
+	case err != nil:
+		return st, err
+	case st.Fleet == "":
+		st.Fleet, st.Nonce, st.Version = fleet, newNonce(), engine.StateVersion
+	case st.Fleet != fleet:
+		return st, drover.Errorf(drover.KindConflict, "the state belongs to fleet %q", st.Fleet)
+	case st.Version != engine.StateVersion:
+		return st, drover.Errorf(drover.KindConflict, "the state is of version %d, this program reads version %d", st.Version, engine.StateVersion).
+			WithHint("use the version of drover that wrote it")
+	}
+	st.Epoch++
+	_, err = tx.ExecContext(ctx, `UPDATE fleet SET version = ?, name = ?, nonce = ?, epoch = ?`, st.Version, st.Fleet, st.Nonce, st.Epoch)
+	return st, err
+}
+
+// newNonce makes five characters that names of instances can bear in any cloud.
+func newNonce() string {
+	var b [5]byte
+	rand.Read(b[:]) // never returns an error
+	return strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))[:5]
+}
+
+func load(ctx context.Context, tx *sql.Tx, st *engine.State) error {
+	err := tx.QueryRowContext(ctx, `SELECT coalesce(max(id), 0), coalesce(sum(cost), 0) FROM instances`).
+		Scan(&st.LastInstance, &st.Spent)
+	if err != nil {
+		return err
+	}
+	if st.Jobs, err = jobsInEngine(ctx, tx); err != nil {
+		return fmt.Errorf("reading the jobs: %w", err)
+	}
+	st.Attempts, err = collect(ctx, tx, readDocument[engine.Attempt],
+		`SELECT engine FROM attempts WHERE engine IS NOT NULL ORDER BY job, idx, number`)
+	if err != nil {
+		return fmt.Errorf("reading the attempts: %w", err)
+	}
+	st.Instances, err = collect(ctx, tx, readDocument[engine.Instance],
+		`SELECT engine FROM instances WHERE engine IS NOT NULL ORDER BY id`)
+	if err != nil {
+		return fmt.Errorf("reading the instances: %w", err)
+	}
+	if st.Blocks, err = blocks(ctx, tx); err != nil {
+		return fmt.Errorf("reading the blocks: %w", err)
+	}
+	return nil
+}
+
+// readDocument reads a row that is one column of JSON.
+func readDocument[T any](row scanner) (v T, err error) {
+	return v, row.Scan(into(&v))
+}
+
+// jobsInEngine puts the jobs together with their elements, which have rows of their own so that writing a job stays cheap.
+func jobsInEngine(ctx context.Context, tx *sql.Tx) ([]engine.Job, error) {
+	jobs, err := collect(ctx, tx, readDocument[engine.Job], `SELECT engine FROM jobs WHERE taken AND engine IS NOT NULL ORDER BY number`)
+	if err != nil {
+		return nil, err
+	}
+	place := make(map[int64]int, len(jobs))
+	for i, j := range jobs {
+		place[j.Number] = i
+	}
+	return jobs, each(ctx, tx, func(row scanner) error {
+		var number int64
+		var e engine.Element
+		if err := row.Scan(&number, &e.Index, &e.Number, &e.Lost, &e.Retried); err != nil {
+			return err
+		}
+		if i, in := place[number]; in {
+			jobs[i].Tried = append(jobs[i].Tried, e)
+		}
+		return nil
+	}, `SELECT e.job, e.idx, e.number, e.lost, e.retried FROM jobs j JOIN elements e ON e.job = j.number
+		WHERE j.engine IS NOT NULL AND e.state IN ('queued', 'running') ORDER BY e.job, e.idx`)
+}
+
+func readBlock(row scanner) (b engine.Block, err error) {
+	return b, row.Scan(&b.Cloud, &b.Zone, &b.Type, &b.Market, into(&b.Reason))
+}
+
+func blocks(ctx context.Context, from source) ([]engine.Block, error) {
+	return collect(ctx, from, readBlock, `SELECT cloud, zone, type, market, reason FROM blocks ORDER BY place`)
+}

@@ -1,0 +1,266 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+const (
+	putJob = `UPDATE jobs SET taken = TRUE, state = ?, queued = ?, succeeded = ?, failed = ?, cancelled = ?, reason = ?, engine = ?
+		WHERE number = ?`
+	endJob = `UPDATE jobs SET taken = TRUE, state = ?, queued = 0, succeeded = ?, failed = ?, cancelled = ?, ended = ?, reason = ?,
+		engine = NULL WHERE number = ?`
+	putElement = `INSERT INTO elements (job, idx, number, lost, retried, state, code, started, ended, reason)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (job, idx) DO UPDATE SET number = excluded.number, lost = excluded.lost, retried = excluded.retried,
+		state = excluded.state, code = excluded.code, started = excluded.started, ended = excluded.ended, reason = excluded.reason`
+	putAttempt = `INSERT INTO attempts (job, idx, number, instance, state, started, ended, code, cost, max_rss, cpu, reason, engine)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (job, idx, number) DO UPDATE SET instance = excluded.instance, state = excluded.state, started = excluded.started,
+		ended = excluded.ended, code = excluded.code, cost = excluded.cost, max_rss = excluded.max_rss, cpu = excluded.cpu,
+		reason = excluded.reason, engine = excluded.engine`
+	putInstance = `INSERT INTO instances (id, name, cloud, provider_id, zone, type, market, price, cpu_milli, state, idle_behavior,
+		asked, created, ready, idle_since, gone, cost, reason, engine)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?)
+		ON CONFLICT (id) DO UPDATE SET name = excluded.name, cloud = excluded.cloud, provider_id = excluded.provider_id,
+		zone = excluded.zone, type = excluded.type, market = excluded.market, price = excluded.price, cpu_milli = excluded.cpu_milli,
+		state = excluded.state, idle_behavior = excluded.idle_behavior, asked = excluded.asked, created = excluded.created,
+		ready = excluded.ready, idle_since = excluded.idle_since, reason = excluded.reason, engine = excluded.engine`
+	endInstance = `UPDATE instances SET state = 'gone', gone = ?, cost = ?, reason = ?, engine = NULL WHERE id = ?`
+	clearBlocks = `DELETE FROM blocks`
+	putBlock    = `INSERT INTO blocks (place, cloud, zone, type, market, reason) VALUES (?, ?, ?, ?, ?, ?)`
+	putClosing  = `UPDATE fleet SET closing = TRUE`
+	grantWish   = `DELETE FROM wishes WHERE id = ?`
+)
+
+var commitQueries = []string{
+	putJob, endJob, putElement, putAttempt, putInstance, endInstance, clearBlocks, putBlock, putClosing, grantWish,
+}
+
+// Commit writes down what decisions changed, all of it or nothing. Doing it again changes nothing. It is cheapest with the writes of
+// many decisions at once: the disk is waited for once, and of several writes to one row only the last is made.
+func (s *Store) Commit(ctx context.Context, writes []engine.Write) error {
+	return s.change(ctx, "writing down a decision", func(tx *sql.Tx) error {
+		for _, w := range latest(writes) {
+			if err := s.apply(ctx, tx, w); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// rowKey tells apart the rows that writes set.
+type rowKey struct {
+	kind    byte
+	row     int64
+	index   int
+	attempt int
+}
+
+func keyOf(w engine.Write) rowKey {
+	switch {
+	case w.Job != nil:
+		return rowKey{kind: 'j', row: w.Job.Number}
+	case w.Ended != nil:
+		return rowKey{kind: 'J', row: w.Ended.Number}
+	case w.Element != nil:
+		return rowKey{kind: 'e', row: w.Element.Job, index: w.Element.Element.Index}
+	case w.Attempt != nil:
+		id := w.Attempt.Attempt.ID
+		return rowKey{kind: 'a', row: id.Job.Number, index: id.Job.Index, attempt: id.Number}
+	case w.Instance != nil:
+		return rowKey{kind: 'i', row: w.Instance.ID}
+	case w.Gone != nil:
+		return rowKey{kind: 'I', row: w.Gone.ID}
+	case w.Blocks != nil:
+		return rowKey{kind: 'b'}
+	case w.Closing:
+		return rowKey{kind: 'c'}
+	}
+	return rowKey{kind: 'w', row: w.Wish}
+}
+
+// latest leaves out what a later write to the same row makes void. References between rows are checked at the end of the transaction,
+// so a row may come after those that name it.
+func latest(writes []engine.Write) []engine.Write {
+	seen := make(map[rowKey]struct{}, len(writes))
+	last := make([]engine.Write, 0, len(writes))
+	for _, w := range slices.Backward(writes) {
+		key := keyOf(w)
+		if _, later := seen[key]; !later {
+			seen[key] = struct{}{}
+			last = append(last, w)
+		}
+	}
+	slices.Reverse(last)
+	return last
+}
+
+func (s *Store) apply(ctx context.Context, tx *sql.Tx, w engine.Write) error {
+	switch {
+	case w.Job != nil:
+		return s.putJob(ctx, tx, *w.Job)
+	case w.Ended != nil:
+		return s.endJob(ctx, tx, *w.Ended)
+	case w.Element != nil:
+		return s.putElement(ctx, tx, *w.Element)
+	case w.Attempt != nil:
+		return s.putAttempt(ctx, tx, *w.Attempt)
+	case w.Instance != nil:
+		return s.putInstance(ctx, tx, *w.Instance)
+	case w.Gone != nil:
+		return s.endInstance(ctx, tx, *w.Gone)
+	case w.Blocks != nil:
+		return s.putBlocks(ctx, tx, *w.Blocks)
+	case w.Closing:
+		return s.run(ctx, tx, putClosing)
+	}
+	return s.run(ctx, tx, grantWish, w.Wish)
+}
+
+// run runs a prepared query.
+func (s *Store) run(ctx context.Context, tx *sql.Tx, query string, args ...any) error {
+	_, err := tx.StmtContext(ctx, s.prepared[query]).ExecContext(ctx, args...)
+	return err
+}
+
+// runOn runs a prepared query that must find its row.
+func (s *Store) runOn(ctx context.Context, tx *sql.Tx, row string, query string, args ...any) error {
+	result, err := tx.StmtContext(ctx, s.prepared[query]).ExecContext(ctx, args...)
+	if err != nil {
+		return err
+	}
+	if n, err := result.RowsAffected(); err != nil || n == 1 {
+		return err
+	}
+	return fmt.Errorf("%s is not in the records", row)
+}
+
+func (s *Store) putJob(ctx context.Context, tx *sql.Tx, j engine.Job) error {
+	j.Tried = nil
+	kept, err := text(j)
+	if err != nil {
+		return err
+	}
+	var why drover.Reason
+	if j.Cancel != nil {
+		why = *j.Cancel
+	}
+	reason, err := text(why)
+	if err != nil {
+		return err
+	}
+	return s.runOn(ctx, tx, fmt.Sprint("job ", j.Number), putJob,
+		stateOf(j), j.Queued.Count(), j.Succeeded, j.Failed, j.Cancelled, reason, kept, j.Number)
+}
+
+// stateOf is the state of a job that is not final, as a whole.
+func stateOf(j engine.Job) drover.JobState {
+	if j.Queued.Count()+j.Succeeded+j.Failed+j.Cancelled < j.Array.Size() {
+		return drover.JobRunning
+	}
+	return drover.JobQueued
+}
+
+func (s *Store) endJob(ctx context.Context, tx *sql.Tx, end engine.JobEnd) error {
+	reason, err := text(end.Reason)
+	if err != nil {
+		return err
+	}
+	return s.runOn(ctx, tx, fmt.Sprint("job ", end.Number), endJob,
+		end.State, end.Succeeded, end.Failed, end.Cancelled, end.At, reason, end.Number)
+}
+
+func (s *Store) putElement(ctx context.Context, tx *sql.Tx, row engine.ElementRow) error {
+	reason, err := text(row.Reason)
+	if err != nil {
+		return err
+	}
+	e := row.Element
+	return s.run(ctx, tx, putElement,
+		row.Job, e.Index, e.Number, e.Lost, e.Retried, row.State, row.Code, row.Started, row.Ended, reason)
+}
+
+func (s *Store) putAttempt(ctx context.Context, tx *sql.Tx, row engine.AttemptRow) error {
+	a := row.Attempt
+	a.Effect, a.Fails, a.Retry = 0, 0, 0
+	kept, err := whileIn(a.State.Live(), a)
+	if err != nil {
+		return err
+	}
+	reason, err := text(row.Reason)
+	if err != nil {
+		return err
+	}
+	var exit drover.Exit
+	var code *int
+	if a.Exit != nil {
+		exit, code = *a.Exit, &a.Exit.Code
+	}
+	return s.run(ctx, tx, putAttempt, a.ID.Job.Number, a.ID.Job.Index, a.ID.Number, a.Instance, a.State, a.Started, a.Ended,
+		code, row.Cost, exit.MaxRSS, int64(exit.CPU), reason, kept)
+}
+
+// whileIn is v as the engine's column while v is in the engine, and NULL afterwards.
+func whileIn(in bool, v any) (any, error) {
+	if !in {
+		return nil, nil
+	}
+	return text(v)
+}
+
+func (s *Store) putInstance(ctx context.Context, tx *sql.Tx, in engine.Instance) error {
+	in = lasting(in)
+	kept, err := text(in)
+	if err != nil {
+		return err
+	}
+	var why drover.Reason
+	if in.Reason != nil {
+		why = *in.Reason
+	}
+	reason, err := text(why)
+	if err != nil {
+		return err
+	}
+	return s.run(ctx, tx, putInstance, in.ID, in.Name, in.Cloud, in.ProviderID, in.Zone, in.Type.Name, in.Market, in.Price,
+		in.Resources.CPU, in.State, in.Idle, in.Asked, in.Created, in.Ready, in.IdleSince, reason, kept)
+}
+
+// lasting is the instance without what is observed of it, which must be observed again.
+func lasting(in engine.Instance) engine.Instance {
+	in.Listed, in.Strikes, in.Known = false, 0, 0
+	in.Connected, in.Silent, in.Tried = false, 0, false
+	in.Call, in.Dial, in.Fails, in.Retry = 0, 0, 0, 0
+	return in
+}
+
+func (s *Store) endInstance(ctx context.Context, tx *sql.Tx, end engine.InstanceEnd) error {
+	reason, err := text(end.Reason)
+	if err != nil {
+		return err
+	}
+	return s.runOn(ctx, tx, fmt.Sprint("instance ", end.ID), endInstance, end.At, end.Cost, reason, end.ID)
+}
+
+func (s *Store) putBlocks(ctx context.Context, tx *sql.Tx, blocks []engine.Block) error {
+	if err := s.run(ctx, tx, clearBlocks); err != nil {
+		return err
+	}
+	for place, b := range blocks {
+		reason, err := text(b.Reason)
+		if err != nil {
+			return err
+		}
+		if err := s.run(ctx, tx, putBlock, place, b.Cloud, b.Zone, b.Type, b.Market, reason); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package store
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+const hour = drover.Time(time.Hour)
+
+// halfDone is hello with element 1 of the array succeeded at the second attempt, element 2 failed, element 3 running and job 3 cancelled
+// before it had an attempt. Instance 1 is gone and instance 2 runs.
+func halfDone(t testing.TB, s *Store) {
+	jobs := submitted(t, s)
+	greet := jobs[1]
+	greet.Queued, greet.Succeeded, greet.Failed = engine.Ranges{{First: 4, Last: 20}}, 1, 1
+	code := func(n int) *int { return &n }
+	element := func(index, number int, state drover.JobState, c *int) engine.Write {
+		row := engine.ElementRow{Job: 2, Element: engine.Element{Index: index, Number: number}, State: state, Code: c, Started: hour}
+		if state.Final() {
+			row.Ended = 2 * hour
+		}
+		return engine.Write{Element: &row}
+	}
+	try := func(index, number int, instance int64, state drover.AttemptState, cost drover.Money) engine.Write {
+		a := attempt(2, index, number)
+		a.Instance, a.State, a.Started = instance, state, hour
+		if !state.Live() {
+			a.Ended = 2 * hour
+			a.Exit = &drover.Exit{CPU: 3 * time.Second, MaxRSS: drover.MiB}
+		}
+		return engine.Write{Attempt: &engine.AttemptRow{Attempt: a, Cost: cost}}
+	}
+	rent := func(id int64, state drover.InstanceState) engine.Write {
+		return engine.Write{Instance: &engine.Instance{
+			ID: id, Name: fmt.Sprint("lab-", id), Cloud: "here", Market: drover.Spot, State: state, Price: drover.Dollar,
+			Resources: drover.Resources{CPU: 4000}, Created: hour, Idle: drover.IdleRun,
+		}}
+	}
+	last := drover.Reason{Code: drover.ReasonCancelled, Text: "enough"}
+	commit(t, s,
+		engine.Write{Job: &greet}, rent(1, drover.InstanceRunning), rent(2, drover.InstanceRunning),
+		engine.Write{Instance: &engine.Instance{ID: 3, Name: "lab-3", State: drover.InstanceCreating}},
+		element(1, 2, drover.JobSucceeded, code(0)), element(2, 1, drover.JobFailed, code(3)), element(3, 1, drover.JobRunning, nil),
+		try(1, 1, 1, drover.AttemptLost, drover.Dollar/4), try(1, 2, 2, drover.AttemptSucceeded, drover.Dollar/2),
+		try(2, 1, 2, drover.AttemptFailed, drover.Dollar/4), try(3, 1, 2, drover.AttemptRunning, 0),
+		engine.Write{Gone: &engine.InstanceEnd{ID: 1, At: 2 * hour, Cost: drover.Dollar, Reason: drover.Reason{Code: drover.ReasonSilent}}},
+		engine.Write{Element: &engine.ElementRow{Job: 3, Element: engine.Element{Index: -1}, State: drover.JobCancelled, Reason: last, Ended: hour}},
+		engine.Write{Ended: &engine.JobEnd{Number: 3, State: drover.JobCancelled, Reason: last, At: hour, Cancelled: 1}},
+	)
+}
+
+func ids(jobs []drover.Job) (ids []string) {
+	for _, j := range jobs {
+		ids = append(ids, j.ID.String())
+	}
+	return ids
+}
+
+func listSuite(t *testing.T, openers func(testing.TB) opener) {
+	s := openers(t)(t)
+	halfDone(t, s)
+
+	t.Run("jobs are chosen by a filter", func(t *testing.T) {
+		for name, c := range map[string]struct {
+			filter JobFilter
+			want   []string
+		}{
+			"with rows":       {JobFilter{}, []string{"2.1", "2.2", "2.3", "3"}},
+			"of a batch":      {JobFilter{Batch: "other", Waiting: true}, nil},
+			"in a state":      {JobFilter{States: []drover.JobState{drover.JobFailed, drover.JobCancelled}}, []string{"2.2", "3"}},
+			"of one number":   {JobFilter{Job: 3}, []string{"3"}},
+			"waiting as well": {JobFilter{Waiting: true, Limit: 6}, []string{"1", "2.1", "2.2", "2.3", "2.4", "2.5"}},
+			"from a cursor":   {JobFilter{Waiting: true, After: drover.JobID{Number: 2, Index: 18}}, []string{"2.19", "2.20", "3"}},
+			"after a job":     {JobFilter{Waiting: true, After: drover.JobID{Number: 3, Index: -1}}, nil},
+		} {
+			jobs, err := s.Jobs(t.Context(), c.filter)
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, name, ids(jobs), c.want)
+		}
+	})
+
+	t.Run("a job bears its attempts and their cost", func(t *testing.T) {
+		jobs, err := s.Jobs(t.Context(), JobFilter{Job: 2, Limit: 1})
+		if err != nil || len(jobs) != 1 {
+			t.Fatalf("jobs %v, error %v", jobs, err)
+		}
+		began, ended, index, code := hour.Std(), (2 * hour).Std(), 1, 0
+		try := drover.Attempt{Number: 1, Instance: "lab-1", Market: drover.Spot, State: drover.AttemptLost, Started: began, Ended: &ended,
+			MaxRSS: drover.MiB, CPUSeconds: 3, ExitCode: &code}
+		again := try
+		again.Number, again.Instance, again.State = 2, "lab-2", drover.AttemptSucceeded
+		spec := hello().Jobs[1]
+		equal(t, "job", jobs[0], drover.Job{
+			ID: drover.JobID{Number: 2, Index: 1}, Name: "greet", Batch: "hello", User: "ada", State: drover.JobSucceeded, Priority: 1,
+			ArrayIndex: &index, Command: spec.Command, Resources: spec.Resources, Spot: spec.Spot, ExitCode: &code,
+			Submitted: jobs[0].Submitted, Started: &began, Ended: &ended, Cost: 0.75, Attempts: []drover.Attempt{try, again},
+		})
+	})
+
+	t.Run("failures are the jobs that failed", func(t *testing.T) {
+		failed, err := s.Failures(t.Context(), 5)
+		if err != nil || len(failed) != 1 || len(failed[0].Attempts) != 1 {
+			t.Fatalf("failures %+v, error %v", failed, err)
+		}
+		equal(t, "failures", ids(failed), []string{"2.2"})
+	})
+
+	t.Run("counts take every element", func(t *testing.T) {
+		counts, err := s.Counts(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "counts", counts, map[drover.JobState]int{
+			drover.JobQueued: 18, drover.JobRunning: 1, drover.JobSucceeded: 1, drover.JobFailed: 1, drover.JobCancelled: 1,
+		})
+	})
+
+	t.Run("the summary counts up to now", func(t *testing.T) {
+		sum, err := s.Summary(t.Context(), 4*hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "summary", sum, drover.Summary{
+			Jobs: 22, Succeeded: 1, Failed: 1, Cancelled: 1, Attempts: 4, Instances: 2, InstanceSeconds: 4 * 3600, Cost: 4 * drover.Dollar,
+			JobCost: drover.Dollar + 3*drover.Dollar/4, CPUSeconds: 9,
+		})
+	})
+
+	t.Run("instances bear the jobs they have", func(t *testing.T) {
+		here, err := s.Instances(t.Context(), 4*hour, false)
+		if err != nil || len(here) != 2 {
+			t.Fatalf("instances %+v, error %v", here, err)
+		}
+		equal(t, "jobs", here[0].Jobs, []drover.JobID{{Number: 2, Index: 3}})
+		equal(t, "cost", []float64{here[0].Cost, here[1].Cost}, []float64{3, 0})
+		all, err := s.Instances(t.Context(), 4*hour, true)
+		if err != nil || len(all) != 3 || all[0].Gone == nil || all[0].State != drover.InstanceGone {
+			t.Errorf("instances %+v, error %v; want the one that is gone too", all, err)
+		}
+	})
+
+	t.Run("outputs are those of attempts that made their job succeed", func(t *testing.T) {
+		file := []drover.File{{Path: "a.png", Mode: 0o644, Size: 3, Hash: "abc"}}
+		for _, id := range []string{"2.1/1", "2.1/2", "2.2/1"} {
+			attempt, err := drover.ParseAttemptID(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			file[0].Path = id
+			if err := s.PutOutputs(t.Context(), attempt, file); err != nil {
+				t.Fatal(err)
+			}
+		}
+		outputs, err := s.Outputs(t.Context(), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file[0].Path = "2.1/2"
+		equal(t, "outputs", outputs, map[int][]drover.File{1: file})
+	})
+}

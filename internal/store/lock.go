@@ -1,0 +1,62 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"drover"
+)
+
+// Lock is the right to be the one controller of a state. It ends with the process that holds it, however that ends.
+type Lock struct{ f *os.File }
+
+// LockFile takes the lock of the state at path, which is on the file path.lock beside it. It does not wait: if another process holds
+// it, the error is of KindConflict and says which.
+func LockFile(path string) (*Lock, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("locking the state: %w", err)
+	}
+	f, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("locking the state: %w", err)
+	}
+	if err := take(f, path); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &Lock{f}, nil
+}
+
+func take(f *os.File, path string) error {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return drover.Errorf(drover.KindConflict, "the state %s is in use by another controller%s", path, holder(f))
+	}
+	if err != nil {
+		return fmt.Errorf("locking the state %s: %w", path, err)
+	}
+	// The number is for people only; the lock is the kernel's.
+	if err := f.Truncate(0); err != nil {
+		return fmt.Errorf("locking the state %s: %w", path, err)
+	}
+	if _, err := f.WriteAt(fmt.Appendln(nil, os.Getpid()), 0); err != nil {
+		return fmt.Errorf("locking the state %s: %w", path, err)
+	}
+	return nil
+}
+
+// holder names the process that has written itself into the lock, if it has come to that.
+func holder(f *os.File) string {
+	pid, err := io.ReadAll(io.LimitReader(f, 20))
+	if err != nil || len(pid) == 0 {
+		return ""
+	}
+	return ", process " + strings.TrimSpace(string(pid))
+}
+
+// Unlock gives the lock back. The file stays: deleting it would let two processes lock two files of one name.
+func (l *Lock) Unlock() error { return l.f.Close() }

@@ -1,0 +1,253 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+func cancelled(t testing.TB) (context.Context, context.CancelFunc) {
+	return context.WithCancel(t.Context())
+}
+
+func attempt(job int64, index, number int) engine.Attempt {
+	return engine.Attempt{
+		ID: drover.AttemptID{Job: drover.JobID{Number: job, Index: index}, Number: number}, Instance: 1,
+		State: drover.AttemptStarting, Started: 1,
+	}
+}
+
+// model is what Commit and Begin mean, in memory.
+type model struct {
+	jobs      map[int64]engine.Job
+	elements  map[int64]map[int]engine.ElementRow
+	attempts  map[drover.AttemptID]engine.Attempt
+	instances map[int64]engine.Instance
+	blocks    []engine.Block
+	closing   bool
+	last      int64
+	costs     map[int64]drover.Money
+}
+
+func newModel() *model {
+	return &model{
+		jobs: map[int64]engine.Job{}, elements: map[int64]map[int]engine.ElementRow{}, attempts: map[drover.AttemptID]engine.Attempt{},
+		instances: map[int64]engine.Instance{}, costs: map[int64]drover.Money{},
+	}
+}
+
+func (m *model) commit(w engine.Write) {
+	switch {
+	case w.Job != nil:
+		m.jobs[w.Job.Number] = *w.Job
+	case w.Ended != nil:
+		delete(m.jobs, w.Ended.Number)
+	case w.Element != nil:
+		if m.elements[w.Element.Job] == nil {
+			m.elements[w.Element.Job] = map[int]engine.ElementRow{}
+		}
+		m.elements[w.Element.Job][w.Element.Element.Index] = *w.Element
+	case w.Attempt != nil:
+		a := w.Attempt.Attempt
+		a.Effect, a.Fails, a.Retry = 0, 0, 0
+		m.attempts[a.ID] = a
+	case w.Instance != nil:
+		in := *w.Instance
+		m.last = max(m.last, in.ID)
+		m.instances[in.ID] = engine.Instance{
+			ID: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, Zone: in.Zone, Type: in.Type, Market: in.Market,
+			Price: in.Price, Resources: in.Resources, Candidates: in.Candidates, HostKey: in.HostKey, State: in.State, Idle: in.Idle,
+			Reason: in.Reason, Broken: in.Broken, Asked: in.Asked, Created: in.Created, Ready: in.Ready, IdleSince: in.IdleSince,
+			KeepUntil: in.KeepUntil, Bound: in.Bound,
+		}
+	case w.Gone != nil:
+		delete(m.instances, w.Gone.ID)
+		m.costs[w.Gone.ID] = w.Gone.Cost
+	case w.Blocks != nil:
+		m.blocks = *w.Blocks
+	case w.Closing:
+		m.closing = true
+	}
+}
+
+// begin fills in what the model knows of a state.
+func (m *model) begin(st engine.State) engine.State {
+	st.LastInstance, st.Closing, st.Blocks, st.Spent = m.last, m.closing, m.blocks, 0
+	for _, cost := range m.costs {
+		st.Spent += cost
+	}
+	st.Jobs = sorted(m.jobs, func(a, b engine.Job) int { return cmp.Compare(a.Number, b.Number) })
+	for i, j := range st.Jobs {
+		st.Jobs[i].Tried = m.tried(j.Number)
+	}
+	st.Instances = sorted(m.instances, func(a, b engine.Instance) int { return cmp.Compare(a.ID, b.ID) })
+	st.Attempts = sorted(m.attempts, func(a, b engine.Attempt) int {
+		return cmp.Or(cmp.Compare(a.ID.Job.Number, b.ID.Job.Number), cmp.Compare(a.ID.Job.Index, b.ID.Job.Index), cmp.Compare(a.ID.Number, b.ID.Number))
+	})
+	st.Attempts = slices.DeleteFunc(st.Attempts, func(a engine.Attempt) bool { return !a.State.Live() })
+	return st
+}
+
+func (m *model) tried(job int64) (tried []engine.Element) {
+	for _, row := range sorted(m.elements[job], func(a, b engine.ElementRow) int { return cmp.Compare(a.Element.Index, b.Element.Index) }) {
+		if !row.State.Final() {
+			tried = append(tried, row.Element)
+		}
+	}
+	return tried
+}
+
+func sorted[K comparable, V any](m map[K]V, by func(a, b V) int) []V {
+	return slices.SortedFunc(maps.Values(m), by)
+}
+
+// checkModel commits random writes in random groups and compares what is begun with.
+func checkModel(t *testing.T, openers func(testing.TB) opener) {
+	rapid.Check(t, func(rt *rapid.T) {
+		open := openers(t)
+		s := open(t)
+		defer s.Close()
+		m := newModel()
+		jobs := submitted(t, s)
+		var undone []engine.Write
+		for range rapid.IntRange(1, 8).Draw(rt, "groups") {
+			group := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) engine.Write { return drawWrite(rt, jobs) }), 0, 30).Draw(rt, "group")
+			group = append([]engine.Write{{Instance: &engine.Instance{ID: 1, State: drover.InstanceCreating}}}, sensible(m, group)...)
+			for _, w := range group {
+				m.commit(w)
+			}
+			commit(t, s, group...)
+			if undone = group; rapid.Bool().Draw(rt, "again") {
+				commit(t, s, undone...)
+			}
+		}
+		got := begun(t, s)
+		if diff := gocmp.Diff(m.begin(got), got, cmpopts.EquateEmpty()); diff != "" {
+			rt.Fatalf("begun with (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// sensible leaves out what no engine does: to write of what has ended, and to end what never was.
+func sensible(m *model, group []engine.Write) (kept []engine.Write) {
+	known := map[int64]bool{1: true}
+	for id := range m.instances {
+		known[id] = true
+	}
+	gone, ended := maps.Clone(m.costs), map[int64]bool{}
+	for _, w := range group {
+		switch {
+		case w.Instance != nil && has(gone, w.Instance.ID), w.Gone != nil && (!known[w.Gone.ID] || w.Gone.ID == 1):
+			continue
+		case w.Attempt != nil && !known[w.Attempt.Attempt.Instance], w.Job != nil && ended[w.Job.Number]:
+			continue
+		case w.Instance != nil:
+			known[w.Instance.ID] = true
+		case w.Gone != nil:
+			gone[w.Gone.ID] = w.Gone.Cost
+		case w.Ended != nil:
+			ended[w.Ended.Number] = true
+		}
+		kept = append(kept, w)
+	}
+	return kept
+}
+
+func has[K comparable, V any](m map[K]V, k K) bool { _, ok := m[k]; return ok }
+
+// drawWrite draws any write about a few jobs and instances.
+func drawWrite(rt *rapid.T, jobs []engine.Job) engine.Write {
+	number := rapid.Int64Range(1, 4)
+	switch job := rapid.SampledFrom(jobs).Draw(rt, "job"); rapid.IntRange(0, 8).Draw(rt, "kind") {
+	case 0, 1:
+		return engine.Write{Job: drawJob(rt, job)}
+	case 2:
+		return engine.Write{Ended: &engine.JobEnd{Number: job.Number, State: drover.JobFailed, At: 9, Failed: 1}}
+	case 3, 4:
+		row := engine.ElementRow{Job: job.Number, State: rapid.SampledFrom(jobStates).Draw(rt, "state"), Code: drawCode(rt)}
+		row.Element = engine.Element{Index: rapid.IntRange(-1, 3).Draw(rt, "index"), Number: 2, Lost: rapid.IntRange(0, 3).Draw(rt, "lost"), Retried: 1}
+		return engine.Write{Element: &row}
+	case 5:
+		return engine.Write{Attempt: drawAttempt(rt, job.Number, number.Draw(rt, "instance"))}
+	case 6:
+		return engine.Write{Instance: drawInstance(rt, number.Draw(rt, "instance"))}
+	case 7:
+		id := number.Draw(rt, "instance")
+		return engine.Write{Gone: &engine.InstanceEnd{ID: id, At: 8, Cost: drover.Money(rapid.Int64Range(0, 1e12).Draw(rt, "cost"))}}
+	}
+	blocks := []engine.Block{{Cloud: "b", Zone: "z", Reason: drover.Reason{Code: drover.ReasonLimit, Until: 9}}, {Cloud: "a", Market: drover.Spot}}
+	blocks = blocks[:rapid.IntRange(0, 2).Draw(rt, "blocks")]
+	if rapid.Bool().Draw(rt, "closing") {
+		return engine.Write{Closing: true}
+	}
+	return engine.Write{Blocks: &blocks}
+}
+
+var jobStates = []drover.JobState{drover.JobQueued, drover.JobRunning, drover.JobSucceeded, drover.JobFailed, drover.JobCancelled}
+
+func drawJob(rt *rapid.T, job engine.Job) *engine.Job {
+	job.Queued = engine.Ranges{{First: 2, Last: rapid.IntRange(2, 20).Draw(rt, "last")}}
+	job.Since = drover.Time(rapid.Int64().Draw(rt, "since"))
+	job.Succeeded = rapid.IntRange(0, 5).Draw(rt, "succeeded")
+	if rapid.Bool().Draw(rt, "cancel") {
+		job.Cancel = &drover.Reason{Code: drover.ReasonCancelled, Text: rapid.String().Draw(rt, "text")}
+	}
+	return &job
+}
+
+func drawCode(rt *rapid.T) *int {
+	if rapid.Bool().Draw(rt, "no code") {
+		return nil
+	}
+	return rapid.Ptr(rapid.IntRange(0, 255), false).Draw(rt, "code")
+}
+
+func drawAttempt(rt *rapid.T, job, instance int64) *engine.AttemptRow {
+	a := attempt(job, rapid.IntRange(-1, 2).Draw(rt, "index"), rapid.IntRange(1, 2).Draw(rt, "number"))
+	a.Instance, a.Effect, a.Fails, a.Retry = instance, 5, 6, 7
+	a.State = rapid.SampledFrom([]drover.AttemptState{
+		drover.AttemptStarting, drover.AttemptRunning, drover.AttemptCollecting, drover.AttemptSucceeded, drover.AttemptLost,
+	}).Draw(rt, "state")
+	if rapid.Bool().Draw(rt, "exit") {
+		a.Exit = &drover.Exit{Code: 3, CPU: time.Second, MaxRSS: drover.MiB, Started: 4, Ended: 5}
+	}
+	return &engine.AttemptRow{Attempt: a, Cost: 12}
+}
+
+func drawInstance(rt *rapid.T, id int64) *engine.Instance {
+	in := engine.Instance{
+		ID: id, Name: "lab-1", Cloud: "here", Type: drover.InstanceType{Name: "small"}, State: drover.InstanceBooting,
+		Price: drover.Money(rapid.Int64Range(0, 1e12).Draw(rt, "price")), Created: 7,
+		Listed: true, Strikes: 1, Known: 2, Connected: true, Silent: 3, Tried: true, Call: 4, Dial: 5, Fails: 6, Retry: 7,
+	}
+	if rapid.Bool().Draw(rt, "bound") {
+		in.Bound = []engine.Binding{{Group: engine.GroupKey{User: "ada"}, Count: 2}}
+		in.Candidates = []drover.Offering{{Cloud: "here", Price: in.Price}}
+	}
+	return &in
+}
+
+// A value that is new in the engine must be told apart into durable and observed here and in the store.
+func TestNothingObservedIsKept(t *testing.T) {
+	full := engine.Instance{Listed: true, Strikes: 1, Known: 1, Connected: true, Silent: 1, Tried: true, Call: 1, Dial: 1, Fails: 1, Retry: 1}
+	kept, err := json.Marshal(lasting(full))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare, err := json.Marshal(engine.Instance{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "kept", string(kept), string(bare))
+}

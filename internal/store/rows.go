@@ -1,0 +1,83 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"time"
+
+	"drover"
+)
+
+// source is what rows are read from: a transaction, or a database outside of any.
+type source interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// scanner is a row to be read.
+type scanner interface{ Scan(into ...any) error }
+
+// collect reads every row of a query's answer.
+func collect[T any](ctx context.Context, from source, read func(scanner) (T, error), query string, args ...any) (all []T, err error) {
+	err = each(ctx, from, func(row scanner) error {
+		v, err := read(row)
+		all = append(all, v)
+		return err
+	}, query, args...)
+	return all, err
+}
+
+// each hands every row of a query's answer to do.
+func each(ctx context.Context, from source, do func(scanner) error, query string, args ...any) error {
+	rows, err := from.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := do(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// document is a value in a column of JSON.
+type document[T any] struct{ to *T }
+
+// Scan makes a document a sql.Scanner.
+func (d document[T]) Scan(column any) error {
+	switch text := column.(type) {
+	case string:
+		return json.Unmarshal([]byte(text), d.to)
+	case []byte:
+		return json.Unmarshal(text, d.to)
+	}
+	return nil
+}
+
+// into reads a column of JSON to where v is; NULL leaves it as it is.
+func into[T any](v *T) document[T] { return document[T]{v} }
+
+// text is v as a column of JSON.
+func text(v any) (string, error) {
+	b, err := json.Marshal(v)
+	return string(b), err
+}
+
+// standard is an instant as people's records have it, nil for never.
+func standard(t drover.Time) *time.Time {
+	if t == 0 {
+		return nil
+	}
+	std := t.Std()
+	return &std
+}
+
+// reasonOf is a reason as people's records have it, nil for none.
+func reasonOf(r drover.Reason) *drover.Reason {
+	if r == (drover.Reason{}) {
+		return nil
+	}
+	return &r
+}

@@ -1,0 +1,175 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/pressly/goose/v3"
+	_ "modernc.org/sqlite" // the driver named "sqlite"
+
+	"drover"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// readers is how many lists may be read at once.
+const readers = 4
+
+// Store is an open file of records. Its methods are safe for concurrent use.
+type Store struct {
+	write    *sql.DB // one connection
+	read     *sql.DB
+	prepared map[string]*sql.Stmt // on write, by their text
+}
+
+// Open opens the records in the file at path. Whatever is missing is made: the folder, the file, its tables.
+func Open(ctx context.Context, path string) (*Store, error) {
+	s, err := open(ctx, path)
+	if err != nil {
+		return nil, fmt.Errorf("opening the state %s: %w", path, err)
+	}
+	return s, nil
+}
+
+func open(ctx context.Context, path string) (*Store, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := touch(path); err != nil {
+		return nil, err
+	}
+	s := &Store{prepared: map[string]*sql.Stmt{}}
+	if s.write, err = connect(path, 1, writerOptions); err != nil {
+		return nil, err
+	}
+	if s.read, err = connect(path, readers, readerOptions); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	if err := errors.Join(migrate(ctx, s.write), s.prepare(ctx)); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// touch makes the file where there is none, because SQLite would let others read it. SQLite's files beside it get its permissions.
+func touch(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// The writer begins every transaction as a writer: one that began as a reader could find at its first change that it is too late.
+var (
+	writerOptions = url.Values{
+		"_txlock": {"immediate"},
+		"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)"},
+	}
+	readerOptions = url.Values{
+		"mode":    {"ro"},
+		"_pragma": {"busy_timeout(10000)", "query_only(1)"},
+	}
+)
+
+func connect(path string, most int, options url.Values) (*sql.DB, error) {
+	name := url.URL{Scheme: "file", Path: path, RawQuery: options.Encode()}
+	db, err := sql.Open("sqlite", name.String())
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(most)
+	db.SetMaxIdleConns(most)
+	return db, nil
+}
+
+// migrate brings the tables up to what this program knows, and refuses those of a newer one.
+func migrate(ctx context.Context, db *sql.DB) error {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	provider, err := goose.NewProvider(goose.DialectSQLite3, db, files,
+		goose.WithLogger(goose.NopLogger()), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return err
+	}
+	current, known, err := provider.GetVersions(ctx)
+	if err != nil {
+		return err
+	}
+	if current > known {
+		return drover.Errorf(drover.KindConflict, "its tables are of version %d, of which this program knows nothing", current).
+			WithHint("a newer drover has used this state; use that one")
+	}
+	if current == known {
+		return nil
+	}
+	_, err = provider.Up(ctx)
+	return err
+}
+
+// prepare has SQLite compile once what Commit does thousands of times a second.
+func (s *Store) prepare(ctx context.Context) error {
+	for _, query := range commitQueries {
+		stmt, err := s.write.PrepareContext(ctx, query)
+		if err != nil {
+			return err
+		}
+		s.prepared[query] = stmt
+	}
+	return nil
+}
+
+// Close lets go of the file. No method may be called afterwards.
+func (s *Store) Close() error {
+	var errs []error
+	for _, stmt := range s.prepared {
+		errs = append(errs, stmt.Close())
+	}
+	if s.read != nil {
+		errs = append(errs, s.read.Close())
+	}
+	return errors.Join(append(errs, s.write.Close())...)
+}
+
+// change does everything in do, or nothing of it.
+func (s *Store) change(ctx context.Context, what string, do func(*sql.Tx) error) error {
+	tx, err := s.write.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	defer tx.Rollback() // changes nothing once committed
+	if err := do(tx); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// look reads from one snapshot.
+func (s *Store) look(ctx context.Context, what string, do func(*sql.Tx) error) error {
+	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	defer tx.Rollback() // there is nothing to undo
+	if err := do(tx); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+package store
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"drover"
+)
+
+// opener opens the records that it opened before, or new ones the first time.
+type opener func(t testing.TB) *Store
+
+// sqliteOpener opens one file in a folder of the test's own.
+func sqliteOpener(t testing.TB) opener {
+	path := filepath.Join(t.TempDir(), "fleet", "drover.db")
+	return func(t testing.TB) *Store {
+		t.Helper()
+		s, err := Open(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+}
+
+func TestSQLite(t *testing.T) { suite(t, sqliteOpener) }
+
+func TestOpen(t *testing.T) {
+	t.Run("keeps everything from other users", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "a b?c#d%20", "drover.db")
+		s, err := Open(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if _, err := s.Submit(t.Context(), hello()); err != nil {
+			t.Fatal(err)
+		}
+		files, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*"))
+		if err != nil || len(files) < 2 {
+			t.Fatalf("files %q, error %v; want the file and its log", files, err)
+		}
+		for _, file := range append(files, filepath.Dir(path)) {
+			info, err := os.Stat(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.Mode().Perm()&0o077 != 0 {
+				t.Errorf("%s has permissions %v", file, info.Mode())
+			}
+		}
+	})
+
+	t.Run("refuses the tables of a newer program", func(t *testing.T) {
+		open := sqliteOpener(t)
+		s := open(t)
+		if _, err := s.write.Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)`); err != nil {
+			t.Fatal(err)
+		}
+		var path string
+		if err := s.write.QueryRow(`SELECT file FROM pragma_database_list`).Scan(&path); err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+		if _, err := Open(t.Context(), path); drover.KindOf(err) != drover.KindConflict {
+			t.Errorf("error %v, want a conflict", err)
+		}
+	})
+}
+
+func TestLockFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "fleet", "drover.db")
+	lock, err := LockFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = LockFile(path)
+	if drover.KindOf(err) != drover.KindConflict || !containsPid(err.Error()) {
+		t.Errorf("second lock: error %v, want a conflict that names process %d", err, os.Getpid())
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := LockFile(path)
+	if err != nil {
+		t.Fatalf("after it was given back: %v", err)
+	}
+	if err := again.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func BenchmarkOpen(b *testing.B) {
+	for b.Loop() {
+		s, err := Open(b.Context(), filepath.Join(b.TempDir(), "drover.db"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		s.Close()
+	}
+}

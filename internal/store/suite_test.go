@@ -1,0 +1,242 @@
+package store
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// suite holds any database of records to what the methods of Store promise.
+func suite(t *testing.T, openers func(testing.TB) opener) {
+	t.Run("Begin", func(t *testing.T) { beginSuite(t, openers) })
+	t.Run("Submit", func(t *testing.T) { submitSuite(t, openers) })
+	t.Run("Commit", func(t *testing.T) { commitSuite(t, openers) })
+	t.Run("Wishes", func(t *testing.T) { wishSuite(t, openers) })
+	t.Run("lists", func(t *testing.T) { listSuite(t, openers) })
+}
+
+func containsPid(text string) bool {
+	return strings.Contains(text, fmt.Sprintf("process %d", os.Getpid()))
+}
+
+// hello is a batch of one job, an array of 20 and a job that comes after it.
+func hello() drover.Batch {
+	spec := func(name string, array drover.Array, after ...string) drover.JobSpec {
+		return drover.JobSpec{
+			Name: name, Array: array, After: after, Command: []string{"true"}, Spot: drover.SpotPrefer,
+			Resources: drover.Resources{CPU: 1000, Memory: drover.GiB}, Attempts: 3, Priority: 1,
+		}
+	}
+	return drover.Batch{Name: "hello", User: "ada", Jobs: []drover.JobSpec{
+		spec("last", drover.Array{}, "greet"), spec("greet", drover.Array{First: 1, Last: 20, Set: true}), spec("first", drover.Array{}),
+	}}
+}
+
+func begun(t testing.TB, s *Store) engine.State {
+	t.Helper()
+	state, err := s.Begin(t.Context(), "lab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+// submitted writes hello down and returns its jobs as the engine meets them.
+func submitted(t testing.TB, s *Store) []engine.Job {
+	t.Helper()
+	if _, err := s.Submit(t.Context(), hello()); err != nil {
+		t.Fatal(err)
+	}
+	jobs, err := s.Pending(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return jobs
+}
+
+func commit(t testing.TB, s *Store, writes ...engine.Write) {
+	t.Helper()
+	if err := s.Commit(t.Context(), writes); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func equal(t testing.TB, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func beginSuite(t *testing.T, openers func(testing.TB) opener) {
+	t.Run("counts epochs and keeps the nonce", func(t *testing.T) {
+		open := openers(t)
+		first := begun(t, open(t))
+		second := begun(t, open(t))
+		if len(first.Nonce) != 5 {
+			t.Errorf("nonce %q, want five characters", first.Nonce)
+		}
+		want := first
+		want.Epoch = 2
+		equal(t, "second state", second, want)
+		if first.Epoch != 1 || first.Version != engine.StateVersion || first.Fleet != "lab" {
+			t.Errorf("first state %+v", first)
+		}
+	})
+
+	t.Run("refuses another fleet", func(t *testing.T) {
+		s := openers(t)(t)
+		begun(t, s)
+		if _, err := s.Begin(t.Context(), "prod"); drover.KindOf(err) != drover.KindConflict {
+			t.Errorf("error %v, want a conflict", err)
+		}
+		if state := begun(t, s); state.Epoch != 2 {
+			t.Errorf("epoch %d, want 2: the refused beginning must not count", state.Epoch)
+		}
+	})
+
+	t.Run("refuses the state of another version", func(t *testing.T) {
+		s := openers(t)(t)
+		begun(t, s)
+		if _, err := s.write.Exec(`UPDATE fleet SET version = version + 1`); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Begin(t.Context(), "lab"); drover.KindOf(err) != drover.KindConflict {
+			t.Errorf("error %v, want a conflict", err)
+		}
+	})
+}
+
+func submitSuite(t *testing.T, openers func(testing.TB) opener) {
+	t.Run("numbers jobs on and on", func(t *testing.T) {
+		s := openers(t)(t)
+		for _, want := range [][]int64{{1, 2, 3}, {4, 5, 6}} {
+			numbers, err := s.Submit(t.Context(), hello())
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, "numbers", numbers, want)
+		}
+	})
+
+	t.Run("gives jobs to the engine until it has taken them", func(t *testing.T) {
+		s := openers(t)(t)
+		jobs := submitted(t, s)
+		for i, want := range []engine.Job{
+			{Number: 1, Name: "last", After: []int64{2}, Queued: engine.Ranges{{First: -1, Last: -1}}},
+			{Number: 2, Name: "greet", Array: hello().Jobs[1].Array, Queued: engine.Ranges{{First: 1, Last: 20}}},
+			{Number: 3, Name: "first", Queued: engine.Ranges{{First: -1, Last: -1}}},
+		} {
+			want.User, want.Priority, want.Attempts, want.Since = "ada", 1, 3, jobs[i].Since
+			want.Shape = drover.Shape{Need: hello().Jobs[i].Resources, Spot: drover.SpotPrefer}
+			equal(t, "job", jobs[i], want)
+		}
+		commit(t, s, engine.Write{Job: &jobs[1]})
+		pending, err := s.Pending(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "left", pending, []engine.Job{jobs[0], jobs[2]})
+		equal(t, "taken", begun(t, s).Jobs, jobs[1:2])
+	})
+
+	t.Run("keeps what was asked for", func(t *testing.T) {
+		s := openers(t)(t)
+		submitted(t, s)
+		spec, batch, err := s.Spec(t.Context(), 2)
+		if err != nil || batch != "hello" {
+			t.Errorf("batch %q, error %v", batch, err)
+		}
+		equal(t, "spec", spec, hello().Jobs[1])
+		if _, _, err := s.Spec(t.Context(), 9); drover.KindOf(err) != drover.KindNotFound {
+			t.Errorf("error %v, want not found", err)
+		}
+	})
+
+	t.Run("refuses a batch in which a name is missing, and uses up no number", func(t *testing.T) {
+		s := openers(t)(t)
+		bad := hello()
+		bad.Jobs[2].After = []string{"nobody"}
+		if _, err := s.Submit(t.Context(), bad); drover.KindOf(err) != drover.KindInvalid {
+			t.Errorf("error %v, want invalid", err)
+		}
+		if jobs := submitted(t, s); len(jobs) != 3 || jobs[0].Number != 1 {
+			t.Errorf("jobs %+v, want three from number 1", jobs)
+		}
+	})
+}
+
+func commitSuite(t *testing.T, openers func(testing.TB) opener) {
+	t.Run("leaves nothing of what fails", func(t *testing.T) {
+		s := openers(t)(t)
+		jobs := submitted(t, s)
+		for name, bad := range map[string]engine.Write{
+			"a job that is not there":      {Job: &engine.Job{Number: 99}},
+			"an attempt on no instance":    {Attempt: &engine.AttemptRow{Attempt: attempt(3, -1, 1)}},
+			"the end of no instance":       {Gone: &engine.InstanceEnd{ID: 7}},
+			"the end of a job not there":   {Ended: &engine.JobEnd{Number: 99}},
+			"an element of a job not here": {Element: &engine.ElementRow{Job: 99}},
+		} {
+			if err := s.Commit(t.Context(), []engine.Write{{Job: &jobs[0]}, {Closing: true}, bad}); err == nil {
+				t.Errorf("%s is accepted", name)
+			}
+		}
+		if state := begun(t, s); state.Closing || len(state.Jobs) != 0 {
+			t.Errorf("state %+v, want nothing of it", state)
+		}
+	})
+
+	t.Run("leaves nothing when its context ends", func(t *testing.T) {
+		s := openers(t)(t)
+		jobs := submitted(t, s)
+		ctx, cancel := cancelled(t)
+		cancel()
+		if err := s.Commit(ctx, []engine.Write{{Job: &jobs[0]}}); err == nil {
+			t.Error("no error")
+		}
+		if state := begun(t, s); len(state.Jobs) != 0 {
+			t.Errorf("jobs %+v, want none", state.Jobs)
+		}
+	})
+
+	t.Run("gives back what it was given", func(t *testing.T) { checkModel(t, openers) })
+}
+
+func wishSuite(t *testing.T, openers func(testing.TB) opener) {
+	t.Run("stay until granted", func(t *testing.T) {
+		s := openers(t)(t)
+		wish := engine.CancelAsked{Job: drover.JobID{Number: 2, Index: 5}, Reason: drover.Reason{Code: drover.ReasonCancelled, Text: "enough"}}
+		for want := int64(1); want <= 2; want++ {
+			if id, err := s.Wish(t.Context(), wish); err != nil || id != want {
+				t.Fatalf("id %d, error %v; want %d", id, err, want)
+			}
+		}
+		commit(t, s, engine.Write{Wish: 1})
+		wishes, err := s.Wishes(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		wish.Wish = 2
+		equal(t, "wishes", wishes, []engine.CancelAsked{wish})
+	})
+
+	t.Run("can be for every job", func(t *testing.T) {
+		s := openers(t)(t)
+		wish := engine.CancelAsked{All: true, Reason: drover.Reason{Code: drover.ReasonCancelled}}
+		if _, err := s.Wish(t.Context(), wish); err != nil {
+			t.Fatal(err)
+		}
+		wishes, err := s.Wishes(t.Context())
+		wish.Wish = 1
+		if err != nil || len(wishes) != 1 {
+			t.Fatalf("wishes %v, error %v", wishes, err)
+		}
+		equal(t, "wish", wishes[0], wish)
+	})
+}

@@ -1,0 +1,82 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"drover"
+)
+
+// Counts is how many jobs are in each state, every element of an array counting as one.
+func (s *Store) Counts(ctx context.Context) (map[drover.JobState]int, error) {
+	var queued, running, succeeded, failed, cancelled int
+	err := s.look(ctx, "counting jobs", func(tx *sql.Tx) error {
+		return tx.QueryRowContext(ctx, `SELECT coalesce(sum(queued), 0), coalesce(sum(
+				CASE WHEN engine IS NULL THEN 0 ELSE last_index - first_index + 1 - queued - succeeded - failed - cancelled END), 0),
+			coalesce(sum(succeeded), 0), coalesce(sum(failed), 0), coalesce(sum(cancelled), 0) FROM jobs`).
+			Scan(&queued, &running, &succeeded, &failed, &cancelled)
+	})
+	return map[drover.JobState]int{
+		drover.JobQueued: queued, drover.JobRunning: running, drover.JobSucceeded: succeeded, drover.JobFailed: failed,
+		drover.JobCancelled: cancelled,
+	}, err
+}
+
+// Summary is what the fleet did and what it cost up to now.
+func (s *Store) Summary(ctx context.Context, now drover.Time) (sum drover.Summary, err error) {
+	err = s.look(ctx, "summing up", func(tx *sql.Tx) error {
+		err := tx.QueryRowContext(ctx, `SELECT coalesce(sum(last_index - first_index + 1), 0), coalesce(sum(succeeded), 0),
+			coalesce(sum(failed), 0), coalesce(sum(cancelled), 0) FROM jobs`).
+			Scan(&sum.Jobs, &sum.Succeeded, &sum.Failed, &sum.Cancelled)
+		if err != nil {
+			return err
+		}
+		if err := addWork(ctx, tx, &sum, now); err != nil {
+			return err
+		}
+		return addRent(ctx, tx, &sum, now)
+	})
+	return sum, err
+}
+
+// addWork sums up attempts. Those that are live have no cost in their rows yet: theirs is the part of the instance's price that their
+// vCPUs are of the instance's.
+func addWork(ctx context.Context, tx *sql.Tx, sum *drover.Summary, now drover.Time) error {
+	var cpu int64
+	err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(cpu), 0), coalesce(sum(cost), 0) FROM attempts`).
+		Scan(&sum.Attempts, &cpu, &sum.JobCost)
+	if err != nil {
+		return err
+	}
+	sum.CPUSeconds = time.Duration(cpu).Seconds()
+	return each(ctx, tx, func(row scanner) error {
+		var started drover.Time
+		var price drover.Money
+		var need, has int64
+		if err := row.Scan(&started, &price, &need, &has); err != nil {
+			return err
+		}
+		sum.JobCost += (price * drover.Money(need) / drover.Money(max(has, 1))).For(now.Sub(started))
+		return nil
+	}, `SELECT a.started, i.price, j.cpu_milli, i.cpu_milli FROM attempts a JOIN instances i ON i.id = a.instance
+		JOIN jobs j ON j.number = a.job WHERE a.engine IS NOT NULL AND a.cost = 0`)
+}
+
+// addRent sums up the instances that there really were, that is those whose bill began.
+func addRent(ctx context.Context, tx *sql.Tx, sum *drover.Summary, now drover.Time) error {
+	return each(ctx, tx, func(row scanner) error {
+		var created, gone drover.Time
+		var price, cost drover.Money
+		if err := row.Scan(&created, &gone, &price, &cost); err != nil {
+			return err
+		}
+		if gone == 0 {
+			gone, cost = now, price.For(now.Sub(created))
+		}
+		sum.Instances++
+		sum.InstanceSeconds += max(gone.Sub(created), 0).Seconds()
+		sum.Cost += cost
+		return nil
+	}, `SELECT created, gone, price, cost FROM instances WHERE created <> 0`)
+}
