@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"time"
 
@@ -54,6 +55,9 @@ func runGuest(folder string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go r.Run(ctx)
+	// Signals that Drover was started to ignore (nohup, a shell's &) would be ignored by every command here; those that are
+	// caught are not.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT)
 	ended := make(chan error, 2)
 	go func() {
 		_, err := io.Copy(io.Discard, alive)

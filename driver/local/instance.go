@@ -78,7 +78,6 @@ func runOuter(folder string) error {
 	defer alive.Close()
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, unix.SIGTERM, unix.SIGINT)
-	signal.Ignore(unix.SIGHUP)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go r.Run(ctx)

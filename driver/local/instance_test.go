@@ -238,7 +238,7 @@ func TestSession(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Start("echo $$; exec sleep 1001"); err != nil {
+		if err := s.Start("exec 2>/dev/null; trap 'touch hung-up; exit' HUP; echo $$; while :; do sleep 0.01; done"); err != nil {
 			t.Fatal(err)
 		}
 		var goes int
@@ -247,6 +247,9 @@ func TestSession(t *testing.T) {
 		}
 		s.Close()
 		until(t, "the command is gone", func() bool { return !running(goes) })
+		if _, err := os.Stat(filepath.Join(home, "hung-up")); err != nil {
+			t.Errorf("it was not told of the hang-up: %v", err)
+		}
 		if !running(stays) {
 			t.Error("the daemon ended with a session that was not its own")
 		}
