@@ -43,4 +43,6 @@ const (
 	ReasonUnknownAttempt = "unknown_attempt"
 	ReasonTypeRemoved    = "type_removed"
 	ReasonDeaf           = "deaf"
+	ReasonUnreachable    = "unreachable"
+	ReasonOutputs        = "outputs" // they could not be stored
 )

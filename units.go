@@ -34,6 +34,13 @@ func ParseMoney(s string) (Money, error) {
 	return Money(n), nil
 }
 
+// Part is n parts in of of the amount, cut to whole nano-dollars; n is at most of, and both are positive.
+func (m Money) Part(n, of int64) Money {
+	hi, lo := bits.Mul64(uint64(m), uint64(n))
+	part, _ := bits.Div64(hi, lo, uint64(of))
+	return Money(part)
+}
+
 // For is the cost of renting something at this hourly price for d; a negative d costs nothing.
 // The product is taken in 128 bits, so no price and no lifetime overflow; the result is cut to whole nano-dollars.
 func (m Money) For(d time.Duration) Money {

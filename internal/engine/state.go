@@ -14,23 +14,31 @@ const StateVersion = 1
 // A controller that begins after another's end loads what is durable of it from the store; a recording begins with the whole. What is
 // durable: the counters, Closing, Spent, jobs, live attempts, instances (but for what "observed" says below) and blocks.
 type State struct {
-	Version      int             `json:"version"`
-	Fleet        string          `json:"fleet"`
-	Nonce        string          `json:"nonce"` // sets the names of this store's instances apart from those of a lost one
-	Epoch        int64           `json:"epoch"`
-	Settings     Settings        `json:"settings"`
-	Now          drover.Time     `json:"now"`
-	Wake         drover.Time     `json:"wake"`
-	LastInstance int64           `json:"last_instance"`
-	LastEffect   int64           `json:"last_effect"`
-	Closing      bool            `json:"closing"`   // no new instances; those without work go at once
-	Spent        drover.Money    `json:"spent"`     // by instances that are gone
-	Jobs         []Job           `json:"jobs"`      // not final, by ID
-	Attempts     []Attempt       `json:"attempts"`  // live, by job and index
-	Instances    []Instance      `json:"instances"` // not gone, by ID
-	Blocks       []Block         `json:"blocks"`
-	Clouds       []Cloud         `json:"clouds"` // observed; by name
-	Solving      *drover.Problem `json:"solving,omitempty"`
+	Version      int          `json:"version"`
+	Fleet        string       `json:"fleet"`
+	Nonce        string       `json:"nonce"` // sets the names of this store's instances apart from those of a lost one
+	Epoch        int64        `json:"epoch"`
+	Settings     Settings     `json:"settings"`
+	Now          drover.Time  `json:"now"`
+	Wake         drover.Time  `json:"wake"`
+	LastInstance int64        `json:"last_instance"`
+	LastEffect   int64        `json:"last_effect"`
+	Closing      bool         `json:"closing"`   // no new instances; those without work go at once
+	Spent        drover.Money `json:"spent"`     // by instances that are gone
+	Jobs         []Job        `json:"jobs"`      // not final, by ID
+	Attempts     []Attempt    `json:"attempts"`  // live, by job and index
+	Instances    []Instance   `json:"instances"` // not gone, by ID
+	Blocks       []Block      `json:"blocks"`
+	Clouds       []Cloud      `json:"clouds"`            // observed; by name
+	Looking      drover.Time  `json:"looking"`           // observed: Drover has been looking without a gap since
+	Solving      *Solving     `json:"solving,omitempty"` // observed
+}
+
+// Solving is a problem that was handed out and whose answer has not come.
+type Solving struct {
+	Effect  int64          `json:"effect"`
+	Problem drover.Problem `json:"problem"`
+	Groups  []GroupKey     `json:"groups"` // of the problem's demands
 }
 
 // Settings are what of the configuration the engine decides by.
@@ -133,6 +141,7 @@ type Instance struct {
 
 	// Observed.
 	Listed    bool        `json:"listed,omitempty"`    // its cloud's last good list had it
+	Accepted  bool        `json:"accepted,omitempty"`  // the cloud has accepted its destruction
 	Strikes   int         `json:"strikes,omitempty"`   // good lists in a row, begun since it was last known to be there, that had it not
 	Known     drover.Time `json:"known,omitempty"`     // when it was last known to be there
 	Connected bool        `json:"connected,omitempty"` // its control stream is up
@@ -174,13 +183,16 @@ func (b Block) Covers(o drover.Offering) bool {
 
 // Cloud is what was observed of a cloud since the engine began.
 type Cloud struct {
-	Name      string            `json:"name"`
-	Offerings []drover.Offering `json:"offerings"`
-	Known     bool              `json:"known"`            // Offerings have been heard
-	Listed    drover.Time       `json:"listed,omitempty"` // end of the last good list
-	ListCall  int64             `json:"list_call,omitempty"`
-	OfferCall int64             `json:"offer_call,omitempty"`
-	NextList  drover.Time       `json:"next_list,omitempty"`
-	NextOffer drover.Time       `json:"next_offer,omitempty"`
-	Fails     int               `json:"fails,omitempty"`
+	Name       string            `json:"name"`
+	Offerings  []drover.Offering `json:"offerings"`
+	Known      bool              `json:"known"`            // Offerings have been heard
+	Listed     drover.Time       `json:"listed,omitempty"` // end of the last good list
+	ListCall   int64             `json:"list_call,omitempty"`
+	OfferCall  int64             `json:"offer_call,omitempty"`
+	NextList   drover.Time       `json:"next_list,omitempty"`
+	NextOffer  drover.Time       `json:"next_offer,omitempty"`
+	NextCreate drover.Time       `json:"next_create,omitempty"` // set by a rate limit
+	Began      drover.Time       `json:"began,omitempty"`       // of the last list asked for
+	Hurry      int               `json:"hurry,omitempty"`       // lists in a row asked for early, to see something appear or go
+	Fails      int               `json:"fails,omitempty"`
 }

@@ -1,0 +1,288 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"drover"
+)
+
+const (
+	offersInterval = time.Hour // between two looks at a cloud's types and prices
+	soon           = 100 * time.Millisecond
+)
+
+// checkCloud asks for what is due of a cloud's catalogue and list.
+func (e *Engine) checkCloud(c *Cloud) {
+	if c.OfferCall == 0 && c.NextOffer <= e.s.Now {
+		c.OfferCall = e.effect(Effect{ListOfferings: &ListOfferings{Cloud: c.Name}})
+	}
+	if c.ListCall == 0 && c.NextList <= e.s.Now {
+		c.Began = e.s.Now
+		c.ListCall = e.effect(Effect{ListInstances: &ListInstances{Cloud: c.Name}})
+	}
+}
+
+// lookSoon has the cloud listed ahead of its time, because something is expected to appear or to go. The more often in a row, the longer
+// the wait.
+func (e *Engine) lookSoon(c *Cloud) {
+	if c == nil {
+		return
+	}
+	wait := backoff(c.Hurry, soon, e.limits(c.Name).ListInterval)
+	if c.Hurry == 0 {
+		wait = 0
+	}
+	c.NextList = min(c.NextList, max(e.s.Now, c.Began.Add(soon), e.s.Now.Add(wait)))
+}
+
+func (e *Engine) offered(b Offered) {
+	c := e.cloud(b.Cloud)
+	if c == nil || c.OfferCall != b.Effect {
+		return
+	}
+	c.OfferCall = 0
+	if b.Err != nil {
+		c.Fails++
+		c.NextOffer = e.s.Now.Add(backoff(c.Fails, time.Second, 5*time.Minute))
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("asking cloud %s for its types: %s", c.Name, b.Err.Message), Cloud: c.Name})
+		return
+	}
+	c.Fails, c.Known = 0, true
+	c.NextOffer = e.s.Now.Add(offersInterval)
+	c.Offerings = slices.Clone(b.Offerings)
+	slices.SortFunc(c.Offerings, compareOfferings)
+	e.replan, e.refit = true, true
+}
+
+func compareOfferings(a, b drover.Offering) int {
+	return cmp.Or(cmp.Compare(a.Cloud, b.Cloud), cmp.Compare(a.Type.Name, b.Type.Name), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Market, b.Market))
+}
+
+// listed compares a cloud's list with the inventory. Only a list that was begun after something was known contradicts it.
+func (e *Engine) listed(b Listed) {
+	c := e.cloud(b.Cloud)
+	if c == nil || c.ListCall != b.Effect {
+		return
+	}
+	c.ListCall = 0
+	interval := e.limits(c.Name).ListInterval
+	c.NextList = e.s.Now.Add(interval)
+	if b.Err != nil {
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("listing cloud %s: %s", c.Name, b.Err.Message), Cloud: c.Name})
+		c.NextList = e.s.Now.Add(min(interval, max(time.Second, b.Err.RetryAt.Sub(e.s.Now))))
+		return
+	}
+	c.Listed = e.s.Now
+	for _, s := range b.Added {
+		e.sighted(c, s)
+	}
+	for _, id := range b.Removed {
+		if in := e.byProviderID(c.Name, id); in != nil {
+			in.Listed = false
+		}
+	}
+	if e.missing(c, b.Began) {
+		c.Hurry++
+		e.lookSoon(c)
+	} else {
+		c.Hurry = 0
+	}
+}
+
+func (e *Engine) byProviderID(cloud, id string) *instance {
+	for _, in := range e.instances {
+		if in.Cloud == cloud && in.ProviderID == id {
+			return in
+		}
+	}
+	return nil
+}
+
+// sighted takes in an instance that a list has and the one before it had not.
+func (e *Engine) sighted(c *Cloud, s Sighting) {
+	in := e.byName[s.Name]
+	if in == nil {
+		e.adopt(c, s)
+		return
+	}
+	in.Listed, in.Strikes = true, 0
+	if in.ProviderID == "" {
+		// The create call's answer was lost, or is still on its way.
+		if in.Call == 0 || in.State == drover.InstanceStopping {
+			e.accepted(in, s.ProviderID, nil)
+		}
+		return
+	}
+	if s.Stopped && in.State != drover.InstanceStopping {
+		e.breakInstance(in, e.reason(drover.ReasonVanished, "the cloud stopped it"))
+	}
+	e.touch(in)
+}
+
+// adopt takes over an instance that bears this fleet's tag but that the store does not know. One that another store named is
+// drained: its job numbers are not ours, so no job of ours may meet them there.
+func (e *Engine) adopt(c *Cloud, s Sighting) {
+	e.s.LastInstance++
+	in := &instance{Instance: Instance{
+		ID: e.s.LastInstance, Name: s.Name, Cloud: c.Name, ProviderID: s.ProviderID, Zone: s.Zone, Market: s.Market, Price: s.Price,
+		Type: drover.InstanceType{Name: s.Type, ProviderType: s.ProviderType}, HostKey: s.HostKey,
+		State: drover.InstanceUnknown, Idle: drover.IdleRun, Asked: e.s.Now, Created: cmp.Or(s.Created, e.s.Now), Known: e.s.Now, Listed: true, Silent: e.s.Now,
+	}}
+	if s.Idle != "" {
+		in.Idle = s.Idle
+	}
+	if !e.ours(s.Name) && in.Idle == drover.IdleRun {
+		in.Idle = drover.IdleDrain
+	}
+	for _, o := range c.Offerings {
+		if o.Type.ProviderType == s.ProviderType {
+			in.Type, in.Resources = o.Type, o.Type.Resources
+		}
+	}
+	e.addInstance(in)
+	e.writeInstance(in)
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("adopted instance %s, which bears this fleet's tag", in.Name), Instance: in.Name, Cloud: in.Cloud})
+}
+
+// missing deals with the instances that the list begun at a time has not, and reports whether a list ahead of its time is wanted:
+// for a second look at those, or to see the last of what is being destroyed.
+func (e *Engine) missing(c *Cloud, began drover.Time) (again bool) {
+	for _, in := range slices.Clone(e.instances) {
+		switch {
+		case in.Cloud != c.Name || in.Call != 0 || in.State == drover.InstanceCreating:
+		case in.Listed:
+			again = again || in.State == drover.InstanceStopping && in.Accepted
+		case in.Connected && in.State != drover.InstanceStopping, began < in.Known:
+			again = again || in.State == drover.InstanceStopping
+		case in.Accepted:
+			e.gone(in, *in.Reason)
+		default:
+			again = e.strike(in) || again
+		}
+	}
+	return again
+}
+
+// strike counts a good list that has not an instance which should be there; at the second it is gone. It reports whether another is
+// wanted.
+func (e *Engine) strike(in *instance) bool {
+	in.Strikes++
+	if in.Strikes < 2 {
+		return true
+	}
+	why := e.reason(drover.ReasonVanished, "vanished: its cloud no longer lists it")
+	if in.State == drover.InstanceStopping {
+		why = *in.Reason
+	}
+	e.gone(in, why)
+	return false
+}
+
+// createFailed learns from a failed create. What the cloud refused does not exist and is planned anew; what may have happened is
+// asked for again under the same name.
+func (e *Engine) createFailed(b CreateFailed) {
+	in := e.instance(b.Instance)
+	if in == nil || in.Call != b.Effect {
+		return
+	}
+	in.Call = 0
+	in.Fails++
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("creating instance %s: %s", in.Name, b.Err.Message), Instance: in.Name, Cloud: in.Cloud})
+	switch b.Err.Kind {
+	case drover.KindTransient, drover.KindUnreachable, drover.KindInternal:
+		in.Retry = e.s.Now.Add(backoff(in.Fails, 250*time.Millisecond, 30*time.Second))
+		e.lookSoon(e.cloud(in.Cloud))
+	case drover.KindRateLimit:
+		if c := e.cloud(in.Cloud); c != nil {
+			c.NextCreate = max(b.Err.RetryAt, e.s.Now.Add(time.Second))
+		}
+	default:
+		e.block(in, b.Err)
+		e.gone(in, e.reason(drover.ReasonCreateFailed, "%s", b.Err.Message))
+	}
+	e.touchCreating(in.Cloud)
+	if in.State != drover.InstanceGone {
+		e.touch(in)
+	}
+}
+
+// blockFor is how long an offering is left alone after the cloud refused it.
+const blockFor = time.Minute
+
+// block leaves alone what the error covers, which speaks of the last candidate. A block that is there already keeps its end.
+func (e *Engine) block(in *instance, err *drover.Error) {
+	last := in.Candidates[len(in.Candidates)-1]
+	b := Block{Cloud: in.Cloud, Market: err.Market}
+	switch err.Scope {
+	case drover.ScopeType:
+		b.Zone, b.Type, b.Market = last.Zone, last.Type.Name, last.Market
+	case drover.ScopeQuotaGroup:
+		b.Type, b.Market = last.Type.Name, last.Market
+	case drover.ScopeSubnet, drover.ScopeZone:
+		b.Zone = last.Zone
+	}
+	if err.Kind != drover.KindQuota && err.Kind != drover.KindCapacity && err.Kind != drover.KindAuthentication {
+		b = Block{Cloud: in.Cloud, Zone: last.Zone, Type: last.Type.Name, Market: last.Market}
+	}
+	for _, o := range e.s.Blocks {
+		if o.Cloud == b.Cloud && o.Zone == b.Zone && o.Type == b.Type && o.Market == b.Market {
+			return
+		}
+	}
+	b.Reason = e.reason(string(err.Kind), "%s", err.Message)
+	b.Reason.Until = e.s.Now.Add(blockFor)
+	e.s.Blocks = append(e.s.Blocks, b)
+	e.blocked = true
+}
+
+// expireBlocks ends the blocks whose time has come.
+func (e *Engine) expireBlocks() {
+	e.unblock(func(b Block) bool { return b.Reason.Until <= e.s.Now })
+}
+
+// unblockQuota ends a cloud's quota blocks, since an instance of it is gone.
+func (e *Engine) unblockQuota(cloud string) {
+	e.unblock(func(b Block) bool { return b.Cloud == cloud && b.Reason.Code == string(drover.KindQuota) })
+}
+
+func (e *Engine) unblock(ended func(Block) bool) {
+	n := len(e.s.Blocks)
+	e.s.Blocks = slices.DeleteFunc(slices.Clone(e.s.Blocks), ended)
+	if len(e.s.Blocks) < n {
+		e.blocked, e.replan = true, true
+	}
+}
+
+// blockOf is the block that covers an offering longest, nil if none does.
+func (e *Engine) blockOf(o drover.Offering) (longest *Block) {
+	for i, b := range e.s.Blocks {
+		if b.Covers(o) && (longest == nil || b.Reason.Until > longest.Reason.Until) {
+			longest = &e.s.Blocks[i]
+		}
+	}
+	return longest
+}
+
+// nextWake is when the engine wants to be asked next. While there are instances that is soon enough to notice that Drover was not
+// looking.
+func (e *Engine) nextWake() drover.Time {
+	at := e.timers.first()
+	for _, c := range e.clouds {
+		if c.OfferCall == 0 {
+			at = sooner(at, c.NextOffer)
+		}
+		if c.ListCall == 0 {
+			at = sooner(at, c.NextList)
+		}
+	}
+	for _, b := range e.s.Blocks {
+		at = sooner(at, b.Reason.Until)
+	}
+	if len(e.instances) > 0 {
+		at = sooner(at, e.s.Now.Add(e.life().ProbeInterval))
+	}
+	return at
+}

@@ -1,0 +1,308 @@
+// Package engine decides. It is a deterministic state machine: one event in, one decision out, equal for equal states and events on
+// every machine. It does no I/O, reads no clock, starts no goroutine, uses no float and never depends on the order of a map.
+//
+// The model: jobs of one shape, priority and user form a group and wait in it. Placing puts waiting jobs on instances that are ready;
+// what finds no place is bound to instances that are on their way; for what is still left, planning asks a solver which instances
+// to rent and writes them down before asking a cloud for them. Each instance has a small lifecycle (check) driven by events and by
+// the times it asked to be woken at.
+//
+// The invariants: an attempt is written before it is started, an instance before it is created; a job has at most one live attempt;
+// a new attempt begins only when the old one's runner or the death of its instance said that it has ended; an observation that
+// failed changes nothing; an effect is in flight at most once per object.
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"drover"
+)
+
+// Engine is the state machine. It is not safe for concurrent use: its loop owns it.
+type Engine struct {
+	s State // what is neither job, attempt, instance nor cloud
+
+	jobs      []*Job   // by number
+	groups    []*group // by order of service, see sortGroups
+	byKey     map[GroupKey]*group
+	attempts  map[drover.JobID]*Attempt // live
+	instances []*instance               // by ID
+	byName    map[string]*instance
+	clouds    []*Cloud // by name, as configured
+	timers    timers
+
+	d       *Decision
+	replace bool // something may have found a place
+	replan  bool // something has changed what may be rented
+	refit   bool // a group or a type is new
+	blocked bool // blocks changed
+}
+
+// instance is an Instance with what follows from the rest of the state.
+type instance struct {
+	Instance
+	free drover.Resources // of what is ready
+	room drover.Resources // not yet bound, while it is on its way
+	load []*Attempt       // live, by start
+}
+
+// New begins an engine from a State, which it takes over. It is the only way to begin. A State whose Now is zero comes from a store: what was
+// observed before is then unknown again.
+func New(s State) (*Engine, error) {
+	if s.Version != StateVersion {
+		return nil, fmt.Errorf("state of version %d, but this engine reads version %d", s.Version, StateVersion)
+	}
+	e := &Engine{
+		s:        s,
+		byKey:    map[GroupKey]*group{},
+		attempts: map[drover.JobID]*Attempt{},
+		byName:   map[string]*instance{},
+		replace:  true,
+		replan:   true,
+	}
+	for _, in := range s.Instances {
+		e.addInstance(&instance{Instance: in})
+	}
+	for _, j := range s.Jobs {
+		e.addJob(&j)
+	}
+	for _, c := range s.Clouds {
+		e.clouds = append(e.clouds, &c)
+	}
+	for _, a := range s.Attempts {
+		e.addAttempt(&a)
+	}
+	e.s.Jobs, e.s.Attempts, e.s.Instances, e.s.Clouds = nil, nil, nil, nil
+	return e, nil
+}
+
+// State returns all that the engine knows, in canonical form. It shares no memory with the engine.
+func (e *Engine) State() State {
+	s := e.s
+	s.Blocks = slices.Clone(s.Blocks)
+	for _, j := range e.jobs {
+		s.Jobs = append(s.Jobs, j.clone())
+	}
+	for _, in := range e.instances {
+		s.Instances = append(s.Instances, in.clone())
+		for _, a := range in.load {
+			s.Attempts = append(s.Attempts, *a)
+		}
+	}
+	slices.SortFunc(s.Attempts, func(a, b Attempt) int {
+		return cmp.Or(cmp.Compare(a.ID.Job.Number, b.ID.Job.Number), cmp.Compare(a.ID.Job.Index, b.ID.Job.Index))
+	})
+	for _, c := range e.clouds {
+		s.Clouds = append(s.Clouds, *c)
+	}
+	return s
+}
+
+// lateness is how much later than asked a wake may come before Drover counts itself as not having looked.
+const lateness = 5 * time.Second
+
+// Apply takes one event and decides.
+func (e *Engine) Apply(ev Event) Decision {
+	e.d = &Decision{}
+	late := e.s.Wake != 0 && ev.At > e.s.Wake.Add(lateness)
+	fresh := e.s.Now == 0
+	e.s.Now = max(e.s.Now, ev.At)
+	if fresh || late {
+		e.lookAgain(fresh)
+	}
+
+	e.handle(ev.Body)
+	e.expireBlocks()
+	e.placeWaiting()
+	e.checkDue()
+	for _, c := range e.clouds {
+		e.checkCloud(c)
+	}
+	e.refuseMisfits()
+	e.placeWaiting()
+	e.plan()
+	e.hopeless()
+	e.placeWaiting()
+	e.checkDue()
+	e.writeBlocks()
+
+	e.s.Wake = e.nextWake()
+	e.d.Wake = e.s.Wake
+	return *e.d
+}
+
+// placeWaiting places if something may have found a place.
+func (e *Engine) placeWaiting() {
+	if e.replace {
+		e.replace = false
+		e.place()
+	}
+}
+
+// checkDue checks the instances whose time has come.
+func (e *Engine) checkDue() {
+	for in := e.timers.due(e.s.Now); in != nil; in = e.timers.due(e.s.Now) {
+		e.check(in)
+		e.timers.set(in, e.nextCheck(in))
+	}
+}
+
+func (e *Engine) writeBlocks() {
+	if e.blocked {
+		e.blocked = false
+		blocks := slices.Clone(e.s.Blocks)
+		e.write(Write{Blocks: &blocks})
+	}
+}
+
+func (e *Engine) handle(body Body) {
+	switch b := body.(type) {
+	case Configured:
+		e.configure(b.Settings)
+	case Ticked:
+	case Submitted:
+		e.submit(b.Jobs)
+	case CancelAsked:
+		e.cancel(b)
+	case CloseAsked:
+		e.close()
+	case Offered:
+		e.offered(b)
+	case Listed:
+		e.listed(b)
+	case Created:
+		e.created(b)
+	case CreateFailed:
+		e.createFailed(b)
+	case Destroyed:
+		e.destroyed(b)
+	case Connected:
+		e.connected(b)
+	case ConnectFailed:
+		e.connectFailed(b)
+	case Disconnected:
+		e.disconnected(b)
+	case Started:
+		e.started(b)
+	case StartFailed:
+		e.startFailed(b)
+	case Exited:
+		e.exited(b.Attempt, b.Exit)
+	case Collected:
+		e.collected(b)
+	case Solved:
+		e.solved(b)
+	}
+}
+
+// lookAgain begins to look: after a start, or after a time in which Drover was stopped or suspended. No silence from before counts.
+func (e *Engine) lookAgain(fresh bool) {
+	e.s.Looking = e.s.Now
+	for _, in := range e.instances {
+		if fresh {
+			e.unknown(in)
+		}
+		if !in.Connected {
+			in.Silent, in.Tried = e.s.Now, false
+		}
+		e.touch(in)
+	}
+	if !fresh {
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("was not looking for %v: no instance is held to have been silent in that time",
+			e.s.Now.Sub(e.s.Wake).Round(time.Second))})
+	}
+}
+
+// unknown is the state of an instance that an earlier controller knew and that this one has not yet heard from.
+func (e *Engine) unknown(in *instance) {
+	if in.State.CanBecome(drover.InstanceUnknown) && in.State != drover.InstanceCreating {
+		in.State = drover.InstanceUnknown
+	}
+}
+
+func (e *Engine) configure(s Settings) {
+	e.s.Settings = s
+	known := map[string]*Cloud{}
+	for _, c := range e.clouds {
+		known[c.Name] = c
+	}
+	e.clouds = nil
+	for _, cs := range s.Clouds {
+		c := known[cs.Name]
+		if c == nil {
+			c = &Cloud{Name: cs.Name}
+		}
+		e.clouds = append(e.clouds, c)
+	}
+	for _, in := range e.instances {
+		e.touch(in)
+	}
+	e.replace, e.replan = true, true
+}
+
+func (e *Engine) close() {
+	if e.s.Closing {
+		return
+	}
+	e.s.Closing = true
+	e.write(Write{Closing: true})
+	for _, in := range e.instances {
+		e.touch(in)
+	}
+}
+
+func (e *Engine) cloud(name string) *Cloud {
+	for _, c := range e.clouds {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+func (e *Engine) limits(cloud string) CloudSettings {
+	for _, c := range e.s.Settings.Clouds {
+		if c.Name == cloud {
+			return c
+		}
+	}
+	return CloudSettings{Name: cloud, MaxCreating: 1, ListInterval: time.Minute}
+}
+
+func (e *Engine) life() Lifecycle { return e.s.Settings.Lifecycle }
+
+func (e *Engine) write(w Write) { e.d.Writes = append(e.d.Writes, w) }
+
+func (e *Engine) note(n Note) { e.d.Notes = append(e.d.Notes, n) }
+
+// effect gives f the next number, which its answer will bear, and has it done.
+func (e *Engine) effect(f Effect) int64 {
+	e.s.LastEffect++
+	f.ID = e.s.LastEffect
+	e.d.Effects = append(e.d.Effects, f)
+	return f.ID
+}
+
+// reason makes a Reason that begins now.
+func (e *Engine) reason(code, format string, args ...any) drover.Reason {
+	return drover.Reason{Code: code, Text: fmt.Sprintf(format, args...), Since: e.s.Now}
+}
+
+// backoff is the delay before the n-th try in a row: first doubled each time, at most most.
+func backoff(n int, first, most time.Duration) time.Duration {
+	for ; n > 1 && first < most; n-- {
+		first *= 2
+	}
+	return min(first, most)
+}
+
+// instanceName is unique for ever: the nonce tells this store's counter from that of one that was lost.
+func (e *Engine) instanceName(id int64) string {
+	return fmt.Sprintf("%s-%s-%d", e.s.Fleet, e.s.Nonce, id)
+}
+
+// ours reports whether this store named the instance.
+func (e *Engine) ours(name string) bool { return strings.HasPrefix(name, e.s.Fleet+"-"+e.s.Nonce+"-") }

@@ -1,0 +1,110 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"drover"
+)
+
+// Status is what a person who watches wants to know at a glance.
+type Status struct {
+	Now       drover.Time                  `json:"now"`
+	Instances map[drover.InstanceState]int `json:"instances"`
+	Running   int                          `json:"running"` // attempts
+	Queued    int                          `json:"queued"`  // elements, those that wait for other jobs included
+	Waiting   []Waiting                    `json:"waiting"` // in order of service
+	Hourly    drover.Money                 `json:"hourly"`  // price of all that is billed
+	Spent     drover.Money                 `json:"spent"`
+	Jobs      int                          `json:"jobs"` // not final
+}
+
+// Waiting is how many elements wait for one reason.
+type Waiting struct {
+	Count  int           `json:"count"`
+	Reason drover.Reason `json:"reason"`
+}
+
+// Status sums up the present.
+func (e *Engine) Status() Status {
+	s := Status{Now: e.s.Now, Instances: map[drover.InstanceState]int{}, Spent: e.spent(), Jobs: len(e.jobs)}
+	for _, in := range e.instances {
+		s.Instances[in.State]++
+		if in.Created != 0 {
+			s.Hourly += in.Price
+		}
+		for _, a := range in.load {
+			if a.State != drover.AttemptCollecting {
+				s.Running++
+			}
+		}
+	}
+	for _, g := range e.groups {
+		s.add(g.queued, e.whyWaits(g))
+	}
+	for _, j := range e.jobs {
+		if r, ok := e.whyHeld(j); ok {
+			s.add(j.Queued.Count(), r)
+		}
+	}
+	return s
+}
+
+func (s *Status) add(n int, why drover.Reason) {
+	if n == 0 {
+		return
+	}
+	s.Queued += n
+	at := slices.IndexFunc(s.Waiting, func(w Waiting) bool { return w.Reason.Code == why.Code && w.Reason.Text == why.Text })
+	if at < 0 {
+		s.Waiting = append(s.Waiting, Waiting{n, why})
+		return
+	}
+	s.Waiting[at].Count += n
+}
+
+func (e *Engine) whyWaits(g *group) drover.Reason {
+	if g.reason.Code == "" {
+		return drover.Reason{Code: drover.ReasonPlanning, Text: "instances are being chosen"}
+	}
+	return g.reason
+}
+
+// whyHeld says why a job's elements may not start at all, if so.
+func (e *Engine) whyHeld(j *Job) (drover.Reason, bool) {
+	switch {
+	case j.Queued.Count() == 0:
+		return drover.Reason{}, false
+	case len(j.After) > 0:
+		text := fmt.Sprintf("waits for %d other jobs", len(j.After))
+		if o := e.job(j.After[0]); len(j.After) == 1 && o != nil {
+			text = "waits for job " + o.Name
+		}
+		return drover.Reason{Code: drover.ReasonDependency, Text: text, Since: j.Since}, true
+	case j.Priority == 0:
+		return drover.Reason{Code: drover.ReasonHeld, Text: "its priority is 0", Since: j.Since}, true
+	}
+	return drover.Reason{}, false
+}
+
+// Instances lists what there is, by ID. The values share no memory with the engine.
+func (e *Engine) Instances() []Instance {
+	list := make([]Instance, 0, len(e.instances))
+	for _, in := range e.instances {
+		list = append(list, in.clone())
+	}
+	return list
+}
+
+// Attempts lists the live attempts, by instance.
+func (e *Engine) Attempts() (list []Attempt) {
+	for _, in := range e.instances {
+		for _, a := range in.load {
+			list = append(list, *a)
+		}
+	}
+	return list
+}
+
+// AtRest reports whether nothing is left: no job that is not final, no instance that is not gone.
+func (e *Engine) AtRest() bool { return len(e.jobs) == 0 && len(e.instances) == 0 }

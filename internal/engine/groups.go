@@ -1,0 +1,160 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"drover"
+)
+
+// group is the jobs of one shape, priority and user that are not final, and how many of their elements wait.
+type group struct {
+	key    GroupKey
+	jobs   []*Job // those with queued elements that may start, by number
+	queued int    // elements of jobs
+	bound  int    // of them, for how many an instance is on its way
+	unmet  int    // of them, for how many the last plan found nothing
+	stuck  bool   // it cannot get new instances now
+	reason drover.Reason
+}
+
+// unbound is how many waiting elements have neither a place nor an instance on its way.
+func (g *group) unbound() int { return max(0, g.queued-g.bound) }
+
+// wait sets why the group waits; the same cause keeps the time since which it holds.
+func (g *group) wait(r drover.Reason) {
+	if g.reason.Code == r.Code && g.reason.Since != 0 {
+		r.Since = g.reason.Since
+	}
+	g.reason = r
+}
+
+func (j *Job) key() GroupKey { return GroupKey{j.Shape, j.Priority, j.User} }
+
+func (j *Job) clone() Job {
+	c := *j
+	c.After = slices.Clone(j.After)
+	c.Queued = slices.Clone(j.Queued)
+	c.Tried = slices.Clone(j.Tried)
+	return c
+}
+
+// mayStart reports whether the job's queued elements wait for nothing but a place.
+func (j *Job) mayStart() bool { return len(j.After) == 0 && j.Priority > 0 && j.Cancel == nil }
+
+// element finds what is remembered of an element, making it on its first attempt.
+func (j *Job) element(index int) *Element {
+	at, ok := slices.BinarySearchFunc(j.Tried, index, func(el Element, i int) int { return cmp.Compare(el.Index, i) })
+	if !ok {
+		j.Tried = slices.Insert(j.Tried, at, Element{Index: index})
+	}
+	return &j.Tried[at]
+}
+
+// forget drops what is remembered of an element that is final.
+func (j *Job) forget(index int) {
+	j.Tried = slices.DeleteFunc(j.Tried, func(el Element) bool { return el.Index == index })
+}
+
+// addJob takes a job in and, if it may start, puts it in its group.
+func (e *Engine) addJob(j *Job) {
+	at, _ := slices.BinarySearchFunc(e.jobs, j.Number, func(j *Job, n int64) int { return cmp.Compare(j.Number, n) })
+	e.jobs = slices.Insert(e.jobs, at, j)
+	e.regroup(j)
+}
+
+func (e *Engine) job(number int64) *Job {
+	at, ok := slices.BinarySearchFunc(e.jobs, number, func(j *Job, n int64) int { return cmp.Compare(j.Number, n) })
+	if !ok {
+		return nil
+	}
+	return e.jobs[at]
+}
+
+func (e *Engine) removeJob(j *Job) {
+	e.ungroup(j)
+	e.jobs = slices.DeleteFunc(e.jobs, func(o *Job) bool { return o == j })
+}
+
+// regroup puts a job that may start, and has something queued, in its group; any other out of it.
+func (e *Engine) regroup(j *Job) {
+	e.ungroup(j)
+	if n := j.Queued.Count(); n > 0 && j.mayStart() {
+		g := e.group(j.key())
+		at, _ := slices.BinarySearchFunc(g.jobs, j.Number, func(j *Job, n int64) int { return cmp.Compare(j.Number, n) })
+		g.jobs = slices.Insert(g.jobs, at, j)
+		g.queued += n
+		e.replace, e.refit = true, true
+	}
+}
+
+func (e *Engine) ungroup(j *Job) {
+	g := e.byKey[j.key()]
+	if g == nil {
+		return
+	}
+	if at := slices.Index(g.jobs, j); at >= 0 {
+		g.jobs = slices.Delete(g.jobs, at, at+1)
+		g.recount()
+		e.unbindSurplus(g)
+	}
+}
+
+func (g *group) recount() {
+	g.queued = 0
+	for _, j := range g.jobs {
+		g.queued += j.Queued.Count()
+	}
+}
+
+// group finds the group of a key, making it if there is none.
+func (e *Engine) group(key GroupKey) *group {
+	g := e.byKey[key]
+	if g == nil {
+		g = &group{key: key}
+		e.byKey[key] = g
+		e.groups = append(e.groups, g)
+	}
+	return g
+}
+
+// sortGroups puts the groups in order of service: higher priority first, then the one whose first waiting job was submitted first.
+// Groups in which nothing waits are dropped. The order is total, so it survives a restart.
+func (e *Engine) sortGroups() {
+	e.groups = slices.DeleteFunc(e.groups, func(g *group) bool {
+		empty := len(g.jobs) == 0 && g.bound == 0
+		if empty {
+			delete(e.byKey, g.key)
+		}
+		return empty
+	})
+	slices.SortStableFunc(e.groups, func(a, b *group) int {
+		return cmp.Or(cmp.Compare(b.key.Priority, a.key.Priority), cmp.Compare(a.first(), b.first()))
+	})
+}
+
+// first is the number of the group's first waiting job, beyond all numbers if there is none.
+func (g *group) first() int64 {
+	if len(g.jobs) == 0 {
+		return 1<<63 - 1
+	}
+	return g.jobs[0].Number
+}
+
+// take takes the group's next element out of its queue.
+func (e *Engine) take(g *group) (*Job, int) {
+	j := g.jobs[0]
+	index := j.Queued.Pop()
+	g.queued--
+	if len(j.Queued) == 0 {
+		g.jobs = slices.Delete(g.jobs, 0, 1)
+	}
+	return j, index
+}
+
+// enqueue puts an element back into its job's queue, to be started again.
+func (e *Engine) enqueue(j *Job, index int) {
+	j.Queued.Add(index)
+	j.Since = e.s.Now
+	e.regroup(j)
+}

@@ -1,0 +1,311 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"drover"
+)
+
+func (in *instance) clone() Instance {
+	c := in.Instance
+	c.Candidates = slices.Clone(in.Candidates)
+	c.Bound = slices.Clone(in.Bound)
+	return c
+}
+
+// coming reports whether the instance is on its way to being ready, so that work may be bound to it.
+func (in *instance) coming() bool {
+	return (in.State == drover.InstanceCreating || in.State == drover.InstanceBooting) && in.Idle == drover.IdleRun && !in.Broken
+}
+
+// open reports whether work may be started on the instance now.
+func (in *instance) open() bool {
+	return in.State.Ready() && in.Connected && in.Idle == drover.IdleRun && !in.Broken
+}
+
+func (e *Engine) addInstance(in *instance) {
+	in.free, in.room = in.Resources, in.Resources
+	e.instances = append(e.instances, in)
+	e.byName[in.Name] = in
+	for _, b := range in.Bound {
+		e.group(b.Group).bound += b.Count
+		in.room = in.room.Minus(b.Group.Shape.Need, b.Count)
+	}
+	e.touch(in)
+}
+
+func (e *Engine) instance(id int64) *instance {
+	at, ok := slices.BinarySearchFunc(e.instances, id, func(in *instance, id int64) int { return cmp.Compare(in.ID, id) })
+	if !ok {
+		return nil
+	}
+	return e.instances[at]
+}
+
+// touch has the instance checked within this decision.
+func (e *Engine) touch(in *instance) {
+	if in != nil {
+		e.timers.set(in, max(e.s.Now, 1))
+	}
+}
+
+func (e *Engine) writeInstance(in *instance) {
+	c := in.clone()
+	e.write(Write{Instance: &c})
+}
+
+// setState moves an instance to a state that its present one allows.
+func (e *Engine) setState(in *instance, next drover.InstanceState) {
+	if !in.State.CanBecome(next) {
+		panic(fmt.Sprintf("instance %s cannot become %s: it is %s", in.Name, next, in.State))
+	}
+	in.State = next
+	in.IdleSince = 0
+	if next == drover.InstanceIdle {
+		in.IdleSince = e.s.Now
+	}
+	e.writeInstance(in)
+}
+
+// created takes the cloud's word that it accepted the instance.
+func (e *Engine) created(b Created) {
+	in := e.instance(b.Instance)
+	if in == nil || in.Call != b.Effect {
+		return
+	}
+	in.Call, in.Fails, in.Retry = 0, 0, 0
+	e.accepted(in, b.ProviderID, &b.Taken)
+	e.touchCreating(in.Cloud)
+}
+
+// accepted begins an instance's bill, and its boot unless it has been told to go meanwhile.
+func (e *Engine) accepted(in *instance, providerID string, taken *drover.Offering) {
+	if taken != nil {
+		in.Zone, in.Type, in.Market, in.Price = taken.Zone, taken.Type, taken.Market, taken.Price
+		in.resize(taken.Type.Resources)
+	}
+	in.ProviderID, in.Created, in.Known, in.Candidates = providerID, e.s.Now, e.s.Now, nil
+	in.Silent, in.Tried = e.s.Now, false
+	if in.State == drover.InstanceCreating {
+		e.setState(in, drover.InstanceBooting)
+	} else {
+		e.writeInstance(in)
+	}
+	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s accepted: %s, %v an hour", in.Name, in.place(), in.Price), Instance: in.Name, Cloud: in.Cloud})
+	e.touch(in)
+}
+
+// resize gives the instance what its type has; a type without a disk of its own keeps the volume that was asked for.
+func (in *instance) resize(r drover.Resources) {
+	if r.Disk == 0 {
+		r.Disk = in.Resources.Disk
+	}
+	used := in.Resources.Minus(in.room, 1)
+	in.Resources, in.free, in.room = r, r, r.Minus(used, 1)
+}
+
+func (in *instance) place() string {
+	return fmt.Sprintf("%s in %s %s, %s", in.Type.Name, in.Cloud, in.Zone, in.Market)
+}
+
+func (e *Engine) connected(b Connected) {
+	in := e.instance(b.Instance)
+	if in == nil || in.Dial != b.Effect {
+		return
+	}
+	in.Dial, in.Fails, in.Retry = 0, 0, 0
+	if in.State == drover.InstanceStopping {
+		return
+	}
+	in.Connected, in.Silent, in.Tried, in.Strikes, in.Known = true, 0, false, 0, e.s.Now
+	in.HostKey = b.HostKey
+	e.ready(in)
+	e.reconcile(in, b.Attempts)
+	e.replace = true
+	e.touch(in)
+}
+
+// ready ends an instance's boot, or its time of being unknown or silent.
+func (e *Engine) ready(in *instance) {
+	if in.State.Ready() {
+		return
+	}
+	if in.Ready == 0 {
+		in.Ready = e.s.Now
+		e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s ready after %v", in.Name, in.Ready.Sub(in.Asked).Round(time.Millisecond)), Instance: in.Name, Cloud: in.Cloud})
+	}
+	e.unbind(in)
+	next := drover.InstanceIdle
+	if len(in.load) > 0 {
+		next = drover.InstanceRunning
+	}
+	idle := in.IdleSince
+	e.setState(in, next)
+	if next == drover.InstanceIdle && idle != 0 {
+		in.IdleSince = idle
+	}
+}
+
+// reconcile compares what a runner has with what is believed of it. The runner is right about what it runs; the engine about what
+// should be.
+func (e *Engine) reconcile(in *instance, reports []Report) {
+	has := map[drover.AttemptID]bool{}
+	for _, r := range reports {
+		has[r.ID] = true
+		e.reported(in, r)
+	}
+	for _, a := range slices.Clone(in.load) {
+		switch {
+		case has[a.ID]:
+		case a.State == drover.AttemptStarting && a.Stop != nil:
+			e.end(a, drover.AttemptCancelled, *a.Stop)
+		case a.State == drover.AttemptStarting:
+			e.start(in, a)
+		default:
+			e.end(a, drover.AttemptLost, e.reason(drover.ReasonInstanceLost, "its runner does not have it any more"))
+		}
+	}
+}
+
+// reported takes in what a runner says of one attempt. What the engine does not know is ended and forgotten (BEHAVIOUR D14).
+func (e *Engine) reported(in *instance, r Report) {
+	a := e.live(r.ID)
+	switch {
+	case a == nil || a.Instance != in.ID:
+		if r.Exit != nil {
+			e.forget(in, r.ID)
+			return
+		}
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("ending attempt %v on %s, which is not known", r.ID, in.Name), Instance: in.Name, Attempt: &r.ID})
+		e.effect(Effect{Stop: &Stop{Attempt: r.ID, Instance: in.ID, Grace: e.life().TermTimeout}})
+	case a.State == drover.AttemptCollecting:
+		e.collect(a)
+	case r.Exit != nil:
+		e.exited(r.ID, *r.Exit)
+	default:
+		a.Effect, a.Fails, a.Retry = 0, 0, 0
+		e.running(a)
+		if a.Stop != nil {
+			e.askStop(a)
+		}
+	}
+}
+
+func (e *Engine) connectFailed(b ConnectFailed) {
+	in := e.instance(b.Instance)
+	if in == nil || in.Dial != b.Effect {
+		return
+	}
+	in.Dial, in.Tried = 0, true
+	in.Fails++
+	first, most := 20*time.Millisecond, 2*time.Second
+	if in.Ready != 0 {
+		first, most = 250*time.Millisecond, 10*time.Second
+	}
+	in.Retry = e.s.Now.Add(backoff(in.Fails, first, most))
+	switch {
+	case b.Err.Kind == drover.KindHostKey:
+		e.breakInstance(in, e.reason(drover.ReasonHostKey, "%s", b.Err.Message))
+	case b.Err.Kind == drover.KindAuthentication && in.Fails == 1:
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s: %s", in.Name, b.Err.Message), Instance: in.Name})
+	}
+	if !in.Broken {
+		why := e.reason(drover.ReasonUnreachable, "%s", b.Err.Message)
+		in.Reason = &why
+	}
+	e.touch(in)
+}
+
+func (e *Engine) disconnected(b Disconnected) {
+	in := e.instance(b.Instance)
+	if in == nil || !in.Connected {
+		return
+	}
+	in.Connected, in.Tried, in.Fails, in.Retry = false, false, 0, e.s.Now
+	in.Silent = max(b.Heard, e.s.Looking)
+	if in.State != drover.InstanceStopping {
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("lost the connection to instance %s: %s", in.Name, b.Text), Instance: in.Name})
+		e.lookSoon(e.cloud(in.Cloud))
+	}
+	e.touch(in)
+}
+
+// breakInstance gives up on an instance for a reason: no more work, and it goes. Its jobs run again once it is gone. A hold keeps it.
+func (e *Engine) breakInstance(in *instance, why drover.Reason) {
+	if in.Broken || in.State == drover.InstanceStopping {
+		return
+	}
+	in.Broken, in.Reason = true, &why
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s is broken: %s", in.Name, why.Text), Instance: in.Name, Reason: &why})
+	if in.Idle == drover.IdleHold {
+		e.writeInstance(in)
+		return
+	}
+	e.stop(in, why)
+}
+
+// stop begins the end of an instance.
+func (e *Engine) stop(in *instance, why drover.Reason) {
+	never := in.State == drover.InstanceCreating && in.Call == 0 && in.Fails == 0 && !in.Listed
+	in.Reason = &why
+	e.unbind(in)
+	if never {
+		e.gone(in, why)
+		return
+	}
+	e.setState(in, drover.InstanceStopping)
+	in.Retry, in.Fails = e.s.Now, 0
+	e.note(Note{Level: Info, Text: fmt.Sprintf("destroying instance %s: %s", in.Name, why.Text), Instance: in.Name, Reason: &why})
+	e.touch(in)
+}
+
+func (e *Engine) destroyed(b Destroyed) {
+	in := e.instance(b.Instance)
+	if in == nil || in.Call != b.Effect {
+		return
+	}
+	in.Call = 0
+	if b.Err != nil {
+		in.Fails++
+		in.Retry = e.s.Now.Add(backoff(in.Fails, time.Second, e.life().ShutdownTimeout))
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("destroying instance %s: %s", in.Name, b.Err.Message), Instance: in.Name, Cloud: in.Cloud})
+	} else {
+		in.Accepted, in.Known = true, e.s.Now
+		if c := e.cloud(in.Cloud); c != nil {
+			c.Hurry = 0
+			e.lookSoon(c)
+		}
+	}
+	e.touch(in)
+}
+
+// gone settles the bill of an instance that is proved not to be there any more, and starts again elsewhere what ran on it.
+func (e *Engine) gone(in *instance, why drover.Reason) {
+	e.unbind(in)
+	in.State, in.Connected = drover.InstanceGone, false
+	for _, a := range slices.Clone(in.load) {
+		e.end(a, drover.AttemptLost, e.reason(drover.ReasonInstanceLost, "instance %s is gone: %s", in.Name, why.Text))
+	}
+	cost := e.accrued(in)
+	e.s.Spent += cost
+	e.write(Write{Gone: &InstanceEnd{ID: in.ID, At: e.s.Now, Cost: cost, Reason: why}})
+	e.effect(Effect{Disconnect: &Disconnect{Instance: in.ID}})
+	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s is gone: %s", in.Name, why.Text), Instance: in.Name, Reason: &why})
+	e.timers.set(in, 0)
+	delete(e.byName, in.Name)
+	e.instances = slices.DeleteFunc(e.instances, func(o *instance) bool { return o == in })
+	e.unblockQuota(in.Cloud)
+	e.touchCreating(in.Cloud)
+	e.replan = true
+}
+
+// accrued is what the instance has cost up to now.
+func (e *Engine) accrued(in *instance) drover.Money {
+	if in.Created == 0 {
+		return 0
+	}
+	return in.Price.For(e.s.Now.Sub(in.Created))
+}

@@ -1,0 +1,221 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"drover"
+)
+
+func (e *Engine) submit(jobs []Job) {
+	for i := range jobs {
+		j := jobs[i].clone()
+		if e.job(j.Number) != nil {
+			continue
+		}
+		j.Since = e.s.Now
+		e.addJob(&j)
+		e.writeJob(&j)
+	}
+}
+
+func (e *Engine) writeJob(j *Job) {
+	c := j.clone()
+	e.write(Write{Job: &c})
+}
+
+// cancel ends a job, one element of it, or everything: what waits at once, what runs as soon as it lets itself be stopped.
+func (e *Engine) cancel(b CancelAsked) {
+	if b.Wish != 0 {
+		e.write(Write{Wish: b.Wish})
+	}
+	b.Reason.Since = e.s.Now
+	if b.All {
+		for _, j := range slices.Clone(e.jobs) {
+			e.cancelJob(j, b.Reason)
+		}
+		return
+	}
+	j := e.job(b.Job.Number)
+	switch {
+	case j == nil:
+	case b.Job.Index < 0:
+		e.cancelJob(j, b.Reason)
+	case j.Queued.Remove(b.Job.Index):
+		e.regroup(j)
+		e.finish(j, ElementRow{Element: *j.element(b.Job.Index), State: drover.JobCancelled, Reason: b.Reason})
+	default:
+		e.stopAttempt(e.attempts[b.Job], b.Reason)
+	}
+}
+
+func (e *Engine) cancelJob(j *Job, why drover.Reason) {
+	if j.Cancel != nil {
+		return
+	}
+	j.Cancel = &why
+	waiting := j.Queued
+	j.Queued = nil
+	e.ungroup(j)
+	// Elements that were tried have rows to end; the others are only counted, so that a large array is cancelled at once.
+	for _, el := range slices.Clone(j.Tried) {
+		if waiting.Remove(el.Index) {
+			e.finishElement(j, ElementRow{Element: el, State: drover.JobCancelled, Reason: why})
+		}
+	}
+	j.Cancelled += waiting.Count()
+	for _, a := range e.attemptsOf(j) {
+		e.stopAttempt(a, why)
+	}
+	e.writeJob(j)
+	e.endIfDone(j)
+}
+
+// attemptsOf lists a job's live attempts by index.
+func (e *Engine) attemptsOf(j *Job) (live []*Attempt) {
+	for _, el := range j.Tried {
+		if a := e.attempts[drover.JobID{Number: j.Number, Index: el.Index}]; a != nil {
+			live = append(live, a)
+		}
+	}
+	return live
+}
+
+// finish ends one element for good, and its job with the last of them.
+func (e *Engine) finish(j *Job, row ElementRow) {
+	e.finishElement(j, row)
+	e.writeJob(j)
+	e.endIfDone(j)
+}
+
+func (e *Engine) finishElement(j *Job, row ElementRow) {
+	row.Job, row.Ended = j.Number, e.s.Now
+	e.write(Write{Element: &row})
+	j.forget(row.Element.Index)
+	switch row.State {
+	case drover.JobSucceeded:
+		j.Succeeded++
+	case drover.JobFailed:
+		j.Failed++
+	default:
+		j.Cancelled++
+	}
+	id := drover.JobID{Number: j.Number, Index: row.Element.Index}
+	level := Info
+	if row.State == drover.JobFailed {
+		level = Warn
+	}
+	e.note(Note{Level: level, Text: fmt.Sprintf("job %s %s", e.jobName(j, id.Index), row.State), Job: &id, Reason: &row.Reason})
+}
+
+// jobName is what people call a job: its name and, in an array, its index.
+func (e *Engine) jobName(j *Job, index int) string {
+	if index < 0 {
+		return j.Name
+	}
+	return fmt.Sprintf("%s[%d]", j.Name, index)
+}
+
+// endIfDone ends a job of which every element is final, and lets those go on, or end, that waited for it.
+func (e *Engine) endIfDone(j *Job) {
+	if j.Succeeded+j.Failed+j.Cancelled < j.Array.Size() {
+		return
+	}
+	end := JobEnd{Number: j.Number, At: e.s.Now, Succeeded: j.Succeeded, Failed: j.Failed, Cancelled: j.Cancelled}
+	switch {
+	case j.Failed > 0:
+		end.State = drover.JobFailed
+		end.Reason = e.reason(drover.ReasonExit, "%d of %d failed", j.Failed, j.Array.Size())
+	case j.Cancelled > 0:
+		end.State = drover.JobCancelled
+		end.Reason = e.reason(drover.ReasonCancelled, "%d of %d cancelled", j.Cancelled, j.Array.Size())
+		if j.Cancel != nil {
+			end.Reason = *j.Cancel
+		}
+	default:
+		end.State = drover.JobSucceeded
+	}
+	e.write(Write{Ended: &end})
+	e.removeJob(j)
+	e.release(j, end.State)
+}
+
+// release tells the jobs that wait for j how it ended.
+func (e *Engine) release(j *Job, state drover.JobState) {
+	for _, o := range slices.Clone(e.jobs) {
+		if !slices.Contains(o.After, j.Number) {
+			continue
+		}
+		if state != drover.JobSucceeded {
+			e.cancelJob(o, e.reason(drover.ReasonDependency, "job %s, which it is to run after, was %s", j.Name, stateWord(state)))
+			continue
+		}
+		o.After = slices.DeleteFunc(o.After, func(n int64) bool { return n == j.Number })
+		o.Since = e.s.Now
+		e.writeJob(o)
+		e.regroup(o)
+	}
+}
+
+func stateWord(s drover.JobState) string {
+	if s == drover.JobFailed {
+		return "not successful"
+	}
+	return string(s)
+}
+
+// refuseMisfits cancels what no configured type can hold, once the types of all clouds are known (BEHAVIOUR D10).
+func (e *Engine) refuseMisfits() {
+	if !e.refit || !e.catalogued() {
+		return
+	}
+	e.refit = false
+	for _, g := range slices.Clone(e.groups) {
+		if len(g.jobs) == 0 {
+			continue
+		}
+		if miss := e.nearestMiss(g.key.Shape); miss != "" {
+			for _, j := range slices.Clone(g.jobs) {
+				e.cancelJob(j, e.reason(drover.ReasonNoFit, "no configured type can hold it: %s", miss))
+			}
+		}
+	}
+}
+
+// catalogued reports whether the offerings of every cloud are known.
+func (e *Engine) catalogued() bool {
+	for _, c := range e.clouds {
+		if !c.Known {
+			return false
+		}
+	}
+	return len(e.clouds) > 0
+}
+
+// nearestMiss says why nothing that is offered can hold the shape, empty if something can. It names the offering that refuses on the
+// last of its checks, which is the one that comes nearest.
+func (e *Engine) nearestMiss(s drover.Shape) string {
+	miss, best := "there are no types", -1
+	for _, c := range e.clouds {
+		for _, o := range c.Offerings {
+			why := s.Refuses(o)
+			if why == "" {
+				return ""
+			}
+			if near := nearness(why); near > best {
+				best, miss = near, fmt.Sprintf("%s in %s: %s", o.Type.Name, o.Cloud, why)
+			}
+		}
+	}
+	return miss
+}
+
+// nearness ranks refusals: one by a size is nearer than one by architecture, market or placement.
+func nearness(why string) int {
+	for rank, prefix := range []string{"placement", "market", "arch", "gpus", "disk", "vcpus", "memory"} {
+		if len(why) >= len(prefix) && why[:len(prefix)] == prefix {
+			return rank
+		}
+	}
+	return 0
+}

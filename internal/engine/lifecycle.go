@@ -1,0 +1,286 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"drover"
+)
+
+// check does what an instance's state and the time ask for: at most one step, after which nextCheck says when to look again.
+func (e *Engine) check(in *instance) {
+	switch in.State {
+	case drover.InstanceCreating:
+		e.checkCreating(in)
+	case drover.InstanceUnknown, drover.InstanceBooting:
+		e.checkBooting(in)
+	case drover.InstanceIdle, drover.InstanceRunning:
+		e.checkReady(in)
+	case drover.InstanceStopping:
+		e.checkStopping(in)
+	}
+}
+
+// nextCheck is the earliest time after now at which check may have something to do, 0 for none.
+func (e *Engine) nextCheck(in *instance) (at drover.Time) {
+	switch in.State {
+	case drover.InstanceCreating:
+		if in.Call == 0 {
+			at = sooner(in.Retry, in.Asked.Add(e.life().BootTimeout))
+			if c := e.cloud(in.Cloud); c != nil {
+				at = sooner(at, later(c.NextCreate, e.s.Now))
+			}
+		}
+	case drover.InstanceUnknown, drover.InstanceBooting:
+		at = sooner(e.nextDial(in), e.bootDeadline(in))
+	case drover.InstanceIdle, drover.InstanceRunning:
+		at = sooner(e.nextDial(in), e.nextAttemptCheck(in))
+		if in.Connected {
+			at = sooner(at, e.idleDeadline(in))
+		} else {
+			at = sooner(at, in.Silent.Add(e.life().ProbeTimeout))
+		}
+	case drover.InstanceStopping:
+		if in.Call == 0 {
+			at = in.Retry
+		}
+	case drover.InstanceGone:
+		return 0
+	}
+	// A deadline that has passed waits for an event (an answer that is under way, a hold that ends); look now and then all the same.
+	if at != 0 && at <= e.s.Now {
+		at = e.s.Now.Add(time.Second)
+	}
+	return at
+}
+
+// later is t if it is still to come, else 0.
+func later(t, now drover.Time) drover.Time {
+	if t > now {
+		return t
+	}
+	return 0
+}
+
+func (e *Engine) checkCreating(in *instance) {
+	if in.Call != 0 {
+		return
+	}
+	c := e.cloud(in.Cloud)
+	switch {
+	case e.s.Closing:
+		e.stop(in, e.reason(drover.ReasonClosing, "the fleet is closing"))
+	case c == nil:
+		e.stop(in, e.reason(drover.ReasonTypeRemoved, "its cloud is no longer configured"))
+	case e.s.Now >= in.Asked.Add(e.life().BootTimeout):
+		e.breakInstance(in, e.reason(drover.ReasonBootTimeout, "not created within %v", e.life().BootTimeout))
+	case in.Retry > e.s.Now || c.NextCreate > e.s.Now || e.creating(in.Cloud) >= e.limits(in.Cloud).MaxCreating:
+	default:
+		in.Call = e.effect(Effect{Create: &Create{
+			Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Candidates: in.Candidates, Disk: in.Resources.Disk,
+		}})
+	}
+}
+
+// creating is how many create calls are in flight in a cloud. Instances that boot do not count.
+func (e *Engine) creating(cloud string) (n int) {
+	for _, in := range e.instances {
+		if in.Cloud == cloud && in.State == drover.InstanceCreating && in.Call != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// touchCreating looks again at the instances that wait for a create call.
+func (e *Engine) touchCreating(cloud string) {
+	for _, in := range e.instances {
+		if in.Cloud == cloud && in.State == drover.InstanceCreating && in.Call == 0 {
+			e.touch(in)
+		}
+	}
+}
+
+func (e *Engine) checkBooting(in *instance) {
+	switch {
+	case e.s.Now >= e.bootDeadline(in) && in.Tried && in.Dial == 0:
+		code, what := drover.ReasonBootTimeout, "did not boot within"
+		if in.Ready != 0 {
+			code, what = drover.ReasonSilent, "not heard from for"
+		}
+		e.breakInstance(in, e.reason(code, "%s %v%s", what, e.s.Now.Sub(e.bootBegan(in)).Round(time.Second), lastWords(in)))
+	case e.s.Closing && len(in.load) == 0 && in.Idle != drover.IdleHold:
+		e.stop(in, e.reason(drover.ReasonClosing, "the fleet is closing"))
+	default:
+		e.dial(in)
+	}
+}
+
+// lastWords is what the last try to reach the instance met.
+func lastWords(in *instance) string {
+	if in.Reason == nil {
+		return ""
+	}
+	return ": " + in.Reason.Text
+}
+
+// bootBegan is since when an instance is waited for: its creation, which a restart does not move, or for one that had booted before,
+// the first sight of it after the start.
+func (e *Engine) bootBegan(in *instance) drover.Time {
+	if in.Ready != 0 {
+		return in.Silent
+	}
+	return in.Created
+}
+
+func (e *Engine) bootDeadline(in *instance) drover.Time {
+	if in.Ready != 0 {
+		return in.Silent.Add(e.life().ProbeTimeout)
+	}
+	return max(in.Created.Add(e.life().BootTimeout), e.s.Looking.Add(e.life().ProbeInterval))
+}
+
+func (e *Engine) checkReady(in *instance) {
+	switch {
+	case !in.Connected && e.s.Now >= in.Silent.Add(e.life().ProbeTimeout) && in.Tried && in.Dial == 0:
+		e.breakInstance(in, e.reason(drover.ReasonSilent, "not heard from for %v%s", e.s.Now.Sub(in.Silent).Round(time.Second), lastWords(in)))
+	case !in.Connected:
+		e.dial(in)
+	case in.State == drover.InstanceIdle && in.Idle != drover.IdleHold && e.s.Now >= e.idleDeadline(in):
+		e.stop(in, e.whyIdle(in))
+	default:
+		e.checkAttempts(in)
+	}
+}
+
+// idleDeadline is when an idle instance goes; 0 while it does not.
+func (e *Engine) idleDeadline(in *instance) drover.Time {
+	if in.State != drover.InstanceIdle || in.Idle == drover.IdleHold {
+		return 0
+	}
+	at := in.IdleSince.Add(e.life().IdleTimeout)
+	if e.s.Closing || in.Idle == drover.IdleDrain || in.Broken || e.overspent() {
+		at = in.IdleSince
+	}
+	return max(at, in.KeepUntil)
+}
+
+func (e *Engine) whyIdle(in *instance) drover.Reason {
+	switch {
+	case in.Broken:
+		return *in.Reason
+	case in.Idle == drover.IdleDrain:
+		return e.reason(drover.ReasonOperator, "drained")
+	case e.s.Closing:
+		return e.reason(drover.ReasonClosing, "no more work")
+	}
+	return e.reason(drover.ReasonIdle, "idle for %v", e.s.Now.Sub(in.IdleSince).Round(time.Second))
+}
+
+// dial asks for the instance's control stream, one try at a time. An instance with the wrong host key is never logged into.
+func (e *Engine) dial(in *instance) {
+	if in.Dial != 0 || in.Retry > e.s.Now || in.ProviderID == "" || in.Broken {
+		return
+	}
+	in.Dial = e.effect(Effect{Connect: &Connect{
+		Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, HostKey: in.HostKey, Probe: in.Ready == 0,
+	}})
+}
+
+func (e *Engine) nextDial(in *instance) drover.Time {
+	if in.Connected || in.Dial != 0 || in.ProviderID == "" || in.Broken {
+		return 0
+	}
+	return max(in.Retry, 1)
+}
+
+// checkStopping asks for the destruction again and again until the cloud no longer lists the instance.
+func (e *Engine) checkStopping(in *instance) {
+	if in.Call != 0 || in.Retry > e.s.Now {
+		return
+	}
+	in.Retry = e.s.Now.Add(e.life().ShutdownTimeout)
+	in.Call = e.effect(Effect{Destroy: &Destroy{Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID}})
+}
+
+// overspent reports whether what is spent already passes the limit on money.
+func (e *Engine) overspent() bool {
+	limit := e.s.Settings.MaxCost
+	return limit > 0 && e.spent() > limit
+}
+
+// spent is what the fleet has cost up to now.
+func (e *Engine) spent() drover.Money {
+	sum := e.s.Spent
+	for _, in := range e.instances {
+		sum += e.accrued(in)
+	}
+	return sum
+}
+
+// committed is what the instance will have cost when the longest job admitted to it has ended, of which those that say no timeout
+// count as an hour. Want is the horizon of a job that is yet to be admitted, 0 for none.
+func (e *Engine) committed(in *instance, want time.Duration) drover.Money {
+	end := e.s.Now.Add(want)
+	for _, a := range in.load {
+		if a.State != drover.AttemptCollecting {
+			end = max(end, a.Started.Add(horizon(e.job(a.ID.Job.Number).Timeout)))
+		}
+	}
+	if in.coming() && len(in.Bound) > 0 {
+		end = max(end, e.s.Now.Add(e.boundHorizon(in)))
+	}
+	from := in.Created
+	if from == 0 {
+		from = e.s.Now
+	}
+	return in.Price.For(end.Sub(from))
+}
+
+// horizon is how long a job is taken to run when money is committed for it.
+func horizon(timeout time.Duration) time.Duration {
+	if timeout > 0 {
+		return timeout
+	}
+	return time.Hour
+}
+
+// boundHorizon is the horizon of the longest job bound to the instance.
+func (e *Engine) boundHorizon(in *instance) (most time.Duration) {
+	for _, b := range in.Bound {
+		if g := e.byKey[b.Group]; g != nil {
+			most = max(most, g.horizon())
+		}
+	}
+	return most
+}
+
+// horizon is that of the group's longest job.
+func (g *group) horizon() (most time.Duration) {
+	for _, j := range g.jobs {
+		most = max(most, horizon(j.Timeout))
+	}
+	return most
+}
+
+// affords reports whether the fleet stays within its limit on money if in is also committed for want, and extra is spent besides.
+// In may be nil.
+func (e *Engine) affords(in *instance, want time.Duration, extra drover.Money) bool {
+	limit := e.s.Settings.MaxCost
+	if limit == 0 {
+		return true
+	}
+	sum := e.s.Spent + extra
+	for _, o := range e.instances {
+		w := time.Duration(0)
+		if o == in {
+			w = want
+		}
+		sum += e.committed(o, w)
+	}
+	return sum <= limit
+}
+
+func (e *Engine) budgetText() string {
+	return fmt.Sprintf("more would pass the limit of %v: %v is spent", e.s.Settings.MaxCost, e.spent())
+}

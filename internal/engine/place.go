@@ -1,0 +1,174 @@
+package engine
+
+import (
+	"slices"
+
+	"drover"
+)
+
+// place starts what waits on what is ready, in order of service, and binds the rest to what is on its way.
+func (e *Engine) place() {
+	e.sortGroups()
+	var open []*instance
+	for _, in := range e.instances {
+		if in.open() && in.free.CPU > 0 {
+			open = append(open, in)
+		}
+	}
+	claims := map[*instance]*group{}
+	for _, g := range slices.Clone(e.groups) {
+		e.placeGroup(g, open, claims)
+		e.unbindSurplus(g)
+		if g.unbound() > 0 {
+			e.bindWaiting(g)
+		}
+		left := g.unbound()
+		g.unmet = min(g.unmet, left)
+		if left > 0 && g.stuck {
+			claim(g, open, claims)
+		}
+	}
+}
+
+// placeGroup starts as many of the group's elements as there is room for, on the fullest instance that holds them, so that the
+// others can empty.
+func (e *Engine) placeGroup(g *group, open []*instance, claims map[*instance]*group) {
+	for g.queued > 0 {
+		in := fullest(g, open, claims)
+		if in == nil {
+			return
+		}
+		if !e.affords(in, g.horizon(), 0) {
+			g.wait(e.reason(drover.ReasonBudget, "%s", e.budgetText()))
+			return
+		}
+		e.begin(g, in)
+	}
+}
+
+func fullest(g *group, open []*instance, claims map[*instance]*group) (best *instance) {
+	for _, in := range open {
+		if !in.holds(g.key.Shape) || !leaves(in, g, claims[in]) {
+			continue
+		}
+		if best == nil || in.free.CPU < best.free.CPU || in.free.CPU == best.free.CPU && in.Price < best.Price {
+			best = in
+		}
+	}
+	return best
+}
+
+// offering is the instance as if it were offered: what it is and has.
+func (in *instance) offering() drover.Offering {
+	t := in.Type
+	t.Resources = in.Resources
+	return drover.Offering{Cloud: in.Cloud, Zone: in.Zone, Type: t, Market: in.Market, Price: in.Price}
+}
+
+// holds reports whether a job of the shape can start on the instance now.
+func (in *instance) holds(s drover.Shape) bool {
+	return in.free.Fits(s.Need) && s.Placement.Allows(in.Cloud, in.Zone, in.Type.Name) && s.Spot.Allows(in.Market)
+}
+
+// claim keeps instances for a group that waits for their room and cannot get new ones: as many as its waiting elements fill, those
+// with most room first. Later groups may use there only what the claimant cannot.
+func claim(g *group, open []*instance, claims map[*instance]*group) {
+	able := slices.DeleteFunc(slices.Clone(open), func(in *instance) bool {
+		return claims[in] != nil || !g.key.Shape.Accepts(in.offering())
+	})
+	slices.SortStableFunc(able, func(a, b *instance) int { return int(b.free.CPU - a.free.CPU) })
+	left := g.unbound()
+	for _, in := range able {
+		if left <= 0 {
+			return
+		}
+		claims[in] = g
+		left -= in.Resources.Times(g.key.Shape.Need, left)
+	}
+}
+
+// leaves reports whether a job of g on the instance takes nothing from the claimant: as many of the claimant's jobs fit there as before,
+// once the claimant's own have made way.
+func leaves(in *instance, g *group, claimant *group) bool {
+	if claimant == nil {
+		return true
+	}
+	need := claimant.key.Shape.Need
+	const many = 1 << 20
+	own := in.free
+	for range in.load {
+		own = own.Plus(need, 1)
+	}
+	own = least(own, in.Resources)
+	return own.Minus(g.key.Shape.Need, 1).Times(need, many) == own.Times(need, many)
+}
+
+func least(a, b drover.Resources) drover.Resources {
+	a.CPU, a.Memory, a.Disk, a.GPUs = min(a.CPU, b.CPU), min(a.Memory, b.Memory), min(a.Disk, b.Disk), min(a.GPUs, b.GPUs)
+	return a
+}
+
+// bindWaiting reserves room on instances that are on their way for elements that found no place.
+func (e *Engine) bindWaiting(g *group) {
+	for _, in := range e.instances {
+		left := g.unbound()
+		if left == 0 {
+			return
+		}
+		if !in.coming() || !g.key.Shape.Accepts(in.offering()) {
+			continue
+		}
+		if n := in.room.Times(g.key.Shape.Need, left); n > 0 {
+			e.bind(g, in, n)
+			e.writeInstance(in)
+		}
+	}
+}
+
+// bind reserves room for n of the group's elements.
+func (e *Engine) bind(g *group, in *instance, n int) {
+	g.bound += n
+	in.room = in.room.Minus(g.key.Shape.Need, n)
+	for i := range in.Bound {
+		if in.Bound[i].Group == g.key {
+			in.Bound[i].Count += n
+			return
+		}
+	}
+	in.Bound = append(in.Bound, Binding{g.key, n})
+}
+
+// unbind drops all reservations on an instance: it is ready, or will never be.
+func (e *Engine) unbind(in *instance) {
+	for _, b := range in.Bound {
+		e.group(b.Group).bound -= b.Count
+		in.room = in.room.Plus(b.Group.Shape.Need, b.Count)
+	}
+	if len(in.Bound) > 0 {
+		in.Bound = nil
+		e.replace, e.replan = true, true
+	}
+}
+
+// unbindSurplus drops reservations for elements that no longer wait, on the youngest instances first. What that frees goes to other
+// waiting work before anything new is planned.
+func (e *Engine) unbindSurplus(g *group) {
+	for _, in := range slices.Backward(e.instances) {
+		surplus := g.bound - g.queued
+		if surplus <= 0 {
+			return
+		}
+		at := slices.IndexFunc(in.Bound, func(b Binding) bool { return b.Group == g.key })
+		if at < 0 {
+			continue
+		}
+		n := min(surplus, in.Bound[at].Count)
+		g.bound -= n
+		in.room = in.room.Plus(g.key.Shape.Need, n)
+		in.Bound = slices.Clone(in.Bound)
+		if in.Bound[at].Count -= n; in.Bound[at].Count == 0 {
+			in.Bound = slices.Delete(in.Bound, at, at+1)
+		}
+		e.writeInstance(in)
+	}
+}

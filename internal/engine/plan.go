@@ -1,0 +1,287 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"drover"
+)
+
+// solveSteps bounds the work of one plan; it is counted, never clocked, so that equal problems have equal plans.
+const solveSteps = 1_000_000
+
+// plan asks for a solve when work is left that has neither a place nor an instance on its way, and for which the last solve did not
+// already find nothing.
+func (e *Engine) plan() {
+	if e.s.Solving != nil || e.s.Closing {
+		return
+	}
+	e.forgetUnmet()
+	var demands []*group
+	for _, g := range e.groups {
+		if left := g.unbound(); left > g.unmet {
+			demands = append(demands, g)
+		} else if left == 0 && g.bound > 0 {
+			g.wait(e.reason(drover.ReasonBooting, "instances for it are on their way"))
+		}
+	}
+	if len(demands) == 0 {
+		return
+	}
+	if missing := e.unheard(); missing != "" {
+		e.allWait(demands, e.reason(drover.ReasonCatalogue, "the types of cloud %s are not known yet", missing))
+		return
+	}
+	if e.totalRoom() == 0 {
+		e.stick(demands, e.reason(drover.ReasonLimit, "what there is is in use, and the limit of %s is reached", e.limitText()))
+		return
+	}
+	e.allWait(demands, e.reason(drover.ReasonPlanning, "instances are being chosen"))
+	p := e.problem(demands)
+	keys := make([]GroupKey, len(demands))
+	for i, g := range demands {
+		keys[i] = g.key
+	}
+	e.s.Solving = &Solving{Effect: e.effect(Effect{Solve: &p}), Problem: p, Groups: keys}
+}
+
+// forgetUnmet gives what the last solve found nothing for another chance, if something has changed since.
+func (e *Engine) forgetUnmet() {
+	if !e.replan {
+		return
+	}
+	e.replan = false
+	for _, g := range e.groups {
+		g.unmet, g.stuck = 0, false
+	}
+}
+
+func (e *Engine) allWait(groups []*group, why drover.Reason) {
+	for _, g := range groups {
+		g.wait(why)
+	}
+}
+
+// stick marks groups that cannot get new instances now, so that what they wait for is kept for them.
+func (e *Engine) stick(groups []*group, why drover.Reason) {
+	for _, g := range groups {
+		g.stuck, g.unmet = true, g.unbound()
+		g.wait(why)
+	}
+}
+
+// unheard names a cloud whose types were never heard, empty if there is none. One that keeps failing is not waited for.
+func (e *Engine) unheard() string {
+	for _, c := range e.clouds {
+		if !c.Known && c.Fails < 2 {
+			return c.Name
+		}
+	}
+	return ""
+}
+
+// problem describes what has to be rented for, and what may be rented.
+func (e *Engine) problem(demands []*group) drover.Problem {
+	p := drover.Problem{ID: e.s.LastEffect + 1, Room: e.totalRoom(), Steps: solveSteps}
+	for _, g := range demands {
+		p.Demands = append(p.Demands, drover.Demand{Shape: g.key.Shape, Count: g.unbound()})
+	}
+	for _, c := range e.clouds {
+		p.Clouds = append(p.Clouds, drover.CloudRoom{Cloud: c.Name, Room: e.cloudRoom(c.Name)})
+		for _, o := range c.Offerings {
+			if e.blockOf(o) == nil {
+				p.Offerings = append(p.Offerings, o)
+			}
+		}
+	}
+	return p
+}
+
+// totalRoom is how many instances may be added, by the limit of the fleet and those of its clouds together.
+func (e *Engine) totalRoom() int {
+	clouds := 0
+	for _, c := range e.clouds {
+		clouds += e.cloudRoom(c.Name)
+	}
+	return min(e.room(), clouds)
+}
+
+const unlimited = 1 << 20
+
+// room is how many instances may be added to the fleet.
+func (e *Engine) room() int {
+	if e.s.Settings.MaxInstances == 0 {
+		return unlimited
+	}
+	return max(0, e.s.Settings.MaxInstances-len(e.instances))
+}
+
+// cloudRoom is how many instances may be added in a cloud.
+func (e *Engine) cloudRoom(cloud string) int {
+	most := e.limits(cloud).MaxInstances
+	if most == 0 {
+		return unlimited
+	}
+	for _, in := range e.instances {
+		if in.Cloud == cloud {
+			most--
+		}
+	}
+	return max(0, most)
+}
+
+func (e *Engine) limitText() string {
+	if most := e.s.Settings.MaxInstances; most > 0 && len(e.instances) >= most {
+		return fmt.Sprintf("%d instances", most)
+	}
+	if len(e.s.Settings.Clouds) == 1 {
+		return fmt.Sprintf("%d instances in %s", e.s.Settings.Clouds[0].MaxInstances, e.s.Settings.Clouds[0].Name)
+	}
+	return "instances in each cloud"
+}
+
+// solved rents what of a plan still holds.
+func (e *Engine) solved(b Solved) {
+	s := e.s.Solving
+	if s == nil || s.Effect != b.Effect {
+		return
+	}
+	e.s.Solving = nil
+	for _, p := range b.Plan.Purchases {
+		e.rent(s, p)
+	}
+	for _, u := range b.Plan.Unmet {
+		if g := e.byKey[s.Groups[u.Demand]]; g != nil && g.unbound() > 0 {
+			e.unmet(g, u)
+		}
+	}
+	for _, key := range s.Groups {
+		if g := e.byKey[key]; g != nil && g.queued > 0 && g.unbound() == 0 {
+			g.wait(e.reason(drover.ReasonBooting, "instances for it are on their way"))
+		}
+	}
+}
+
+// unmet says why a group could not be served, and when that may change.
+func (e *Engine) unmet(g *group, u drover.Unmet) {
+	g.stuck, g.unmet, e.replace = true, g.unbound(), true
+	why := e.reason(u.Code, "%s", u.Text)
+	if u.Code != drover.ReasonBlocked {
+		g.wait(why)
+		return
+	}
+	for _, c := range e.clouds {
+		for _, o := range c.Offerings {
+			if b := e.blockOf(o); b != nil && g.key.Shape.Accepts(o) && (why.Until == 0 || b.Reason.Until < why.Until) {
+				why.Until = b.Reason.Until
+				why.Text = "every offering that can hold it is blocked: " + b.Reason.Text
+			}
+		}
+	}
+	g.wait(why)
+}
+
+// rent writes down one instance of a plan, if there still is room, money and work for it.
+func (e *Engine) rent(s *Solving, p drover.Purchase) {
+	loads := e.stillWanted(s, p.Loads)
+	if len(loads) == 0 || len(p.Candidates) == 0 || e.s.Closing {
+		return
+	}
+	candidates := make([]drover.Offering, 0, len(p.Candidates))
+	for _, c := range p.Candidates {
+		if o := s.Problem.Offerings[c]; e.blockOf(o) == nil && e.cloudRoom(o.Cloud) > 0 && o.Cloud == s.Problem.Offerings[p.Candidates[0]].Cloud {
+			candidates = append(candidates, o)
+		}
+	}
+	if len(candidates) == 0 || e.room() == 0 {
+		e.replan = true
+		return
+	}
+	if in := e.draft(candidates, loads); e.affordsNew(in, loads) {
+		e.ask(in, loads)
+	}
+}
+
+// wanted is a number of jobs of a group.
+type wanted struct {
+	g     *group
+	count int
+}
+
+// stillWanted cuts a purchase's loads down to what still waits.
+func (e *Engine) stillWanted(s *Solving, loads []drover.Load) (still []wanted) {
+	for _, l := range loads {
+		g := e.byKey[s.Groups[l.Demand]]
+		if g == nil {
+			continue
+		}
+		if n := min(l.Count, g.unbound()); n > 0 {
+			still = append(still, wanted{g, n})
+		}
+	}
+	return still
+}
+
+// draft makes the instance that the candidates and loads call for, of the first candidate until the cloud says which it took.
+func (e *Engine) draft(candidates []drover.Offering, loads []wanted) *instance {
+	first := candidates[0]
+	in := &instance{Instance: Instance{
+		ID: e.s.LastInstance + 1, Name: e.instanceName(e.s.LastInstance + 1), Cloud: first.Cloud, Zone: first.Zone, Type: first.Type, Market: first.Market,
+		Price: first.Price, Resources: first.Type.Resources, Candidates: candidates, State: drover.InstanceCreating, Idle: drover.IdleRun, Asked: e.s.Now,
+	}}
+	if in.Resources.Disk == 0 {
+		for _, l := range loads {
+			in.Resources.Disk += l.g.key.Shape.Need.Disk * drover.Bytes(l.count)
+		}
+		in.Resources.Disk = max(in.Resources.Disk, e.limits(in.Cloud).Disk)
+	}
+	return in
+}
+
+// affordsNew reports whether the instance, with the jobs it is for, keeps the fleet within its limit on money; the groups that cannot
+// get it are told so.
+func (e *Engine) affordsNew(in *instance, loads []wanted) bool {
+	most := loads[0].g.horizon()
+	for _, l := range loads {
+		most = max(most, l.g.horizon())
+	}
+	price := in.Price
+	for _, o := range in.Candidates {
+		price = max(price, o.Price)
+	}
+	if e.affords(nil, 0, price.For(most)) {
+		return true
+	}
+	for _, l := range loads {
+		l.g.stuck, l.g.unmet = true, l.g.unbound()
+		l.g.wait(e.reason(drover.ReasonBudget, "%s", e.budgetText()))
+	}
+	e.replace = true
+	return false
+}
+
+// ask writes the instance down and binds its work to it. The create call follows when the instance is checked.
+func (e *Engine) ask(in *instance, loads []wanted) {
+	e.s.LastInstance = in.ID
+	e.addInstance(in)
+	for _, l := range loads {
+		e.bind(l.g, in, l.count)
+	}
+	e.writeInstance(in)
+}
+
+// hopeless cancels what waits for money that will never come: nothing is there, nothing may be rented, and a limit on the fleet's
+// whole life is never raised by waiting.
+func (e *Engine) hopeless() {
+	if e.s.Settings.MaxCost == 0 || len(e.instances) > 0 || e.s.Solving != nil {
+		return
+	}
+	for _, g := range slices.Clone(e.groups) {
+		if g.queued == 0 || g.reason.Code != drover.ReasonBudget {
+			continue
+		}
+		for _, j := range slices.Clone(g.jobs) {
+			e.cancelJob(j, g.reason)
+		}
+	}
+}
