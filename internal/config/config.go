@@ -33,7 +33,7 @@ type Cloud struct {
 
 	// Decode reads the driver's own keys into the struct that into points to, by its yaml or else json tags. A key that the
 	// struct does not have is an error, as is a wrong value; the errors are Faults. If the struct's pointer has a method
-	// Default, it is called first.
+	// Default(), it is called first, and one Check() error last.
 	Decode func(into any) error `json:"-"`
 
 	own *node // the driver's own keys

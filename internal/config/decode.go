@@ -1,7 +1,9 @@
 package config
 
 import (
+	"encoding"
 	"fmt"
+	"math"
 	"reflect"
 	"strconv"
 
@@ -10,6 +12,9 @@ import (
 
 // custom is a type that reads its node itself, because it can be written in more than one shape.
 type custom interface{ decode(d *decoder, n *node) }
+
+// checked is a type whose values are looked at together once they are read; what it says stands at the mapping's beginning.
+type checked interface{ Check() error }
 
 // decoder lays nodes over Go values and notes what does not fit. A value that does not fit is left as it was.
 type decoder struct {
@@ -26,6 +31,10 @@ func (d *decoder) value(n *node, v reflect.Value, f field) {
 	}
 	if s, ok := scalarOf(v.Type()); ok {
 		d.scalar(n, v, s)
+		return
+	}
+	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		d.text(n, u)
 		return
 	}
 	switch v.Kind() {
@@ -46,6 +55,10 @@ func (d *decoder) value(n *node, v reflect.Value, f field) {
 		d.boolean(n, v)
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		d.integer(n, v, f)
+	case reflect.Uint64:
+		d.unsigned(n, v)
+	case reflect.Float64:
+		d.float(n, v)
 	default:
 		panic(fmt.Sprintf("config: no way to read a %v", v.Type()))
 	}
@@ -67,6 +80,7 @@ func (d *decoder) structure(n *node, v reflect.Value) {
 	if !d.want(n, mapping) {
 		return
 	}
+	before := len(d.list)
 	fields := fieldsOf(v.Type())
 	known := make(map[string]bool, len(fields))
 	for _, f := range fields {
@@ -81,6 +95,11 @@ func (d *decoder) structure(n *node, v reflect.Value) {
 	for _, e := range n.entries {
 		if !known[e.key.text] {
 			d.add(e.key, "unknown key "+quote(e.key.text), suggest(e.key.text, append(names(fields), d.others...)))
+		}
+	}
+	if c, ok := v.Addr().Interface().(checked); ok && len(d.list) == before {
+		if err := c.Check(); err != nil {
+			d.addErr(n, err)
 		}
 	}
 }
@@ -136,6 +155,40 @@ func (d *decoder) integer(n *node, v reflect.Value, f field) {
 		d.addf(n, "%d is too large: at most %.0f", i, *f.max)
 	default:
 		v.SetInt(i)
+	}
+}
+
+func (d *decoder) unsigned(n *node, v reflect.Value) {
+	if !d.want(n, scalar) {
+		return
+	}
+	i, err := strconv.ParseUint(n.text, 10, 64)
+	if err != nil {
+		d.addf(n, "a whole number from 0 is wanted here, not %s", quote(n.text))
+		return
+	}
+	v.SetUint(i)
+}
+
+func (d *decoder) float(n *node, v reflect.Value) {
+	if !d.want(n, scalar) {
+		return
+	}
+	x, err := strconv.ParseFloat(n.text, 64)
+	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+		d.addf(n, "a number is wanted here, not %s", quote(n.text))
+		return
+	}
+	v.SetFloat(x)
+}
+
+// text reads a value by its own type's method.
+func (d *decoder) text(n *node, u encoding.TextUnmarshaler) {
+	if !d.want(n, scalar) {
+		return
+	}
+	if err := u.UnmarshalText([]byte(n.text)); err != nil {
+		d.addErr(n, err)
 	}
 }
 

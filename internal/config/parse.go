@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"unicode/utf8"
@@ -13,12 +14,13 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Limits on what a file may make us do. Deep nesting costs the YAML parser time that grows with its square, and aliases can
-// grow a small file beyond any memory.
+// Limits on what a file may make us do. Deep nesting and many keys cost the YAML parser time that grows with their square, and
+// aliases can grow a small file beyond any memory.
 const (
 	maxSize   = 4 << 20
 	maxDepth  = 32
-	maxIndent = 200
+	maxIndent = 200 // columns
+	maxKeys   = 2000
 	maxNodes  = 500_000
 )
 
@@ -56,8 +58,8 @@ func parse(data []byte, f *faults) (root *node) {
 // document finds the one document of a file, an empty mapping if there is none.
 func document(data []byte, f *faults) ast.Node {
 	tokens := lexer.Tokenize(string(data))
-	if t := tooDeep(tokens); t != nil {
-		f.addf(place(t), "nested too deep")
+	if t, why := outsized(tokens); t != nil {
+		f.addf(place(t), "%s", why)
 		return nil
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
@@ -82,31 +84,43 @@ func document(data []byte, f *faults) ast.Node {
 	return found
 }
 
-// tooDeep finds the token at which nesting passes the limits. In block style every level begins at least one column further right.
-func tooDeep(tokens token.Tokens) *token.Token {
+// outsized finds the token at which nesting, or the number of keys of one mapping, passes its limit, and says which. It
+// follows block style by columns: every level begins at least one further right, and what begins to its left ends it.
+func outsized(tokens token.Tokens) (*token.Token, string) {
 	flow := 0
+	var keys [maxIndent + 1]int // of the mapping that is open at each column
 	for _, t := range tokens {
 		begin := t
 		switch t.Type {
 		case token.SequenceStartType, token.MappingStartType:
-			flow++
+			if flow++; flow > maxDepth {
+				return t, "nested too deep"
+			}
+			continue
 		case token.SequenceEndType, token.MappingEndType:
 			flow--
+			continue
 		case token.MappingValueType:
-			if t.Prev != nil {
-				begin = t.Prev
-			}
-			fallthrough
+			begin = cmp.Or(t.Prev, t)
 		case token.SequenceEntryType:
-			if flow <= 0 && begin.Position.Column > maxIndent {
-				return t
-			}
+		default:
+			continue
 		}
-		if flow > maxDepth {
-			return t
+		column := begin.Position.Column
+		switch {
+		case flow > 0:
+			continue
+		case column > maxIndent:
+			return t, "nested too deep"
+		case t.Type == token.MappingValueType:
+			keys[column]++
 		}
+		if keys[column] > maxKeys {
+			return t, "more keys in one mapping than can be read"
+		}
+		clear(keys[column+1:])
 	}
-	return nil
+	return nil, ""
 }
 
 // place is an empty node that stands where t does.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -70,6 +71,9 @@ func schemaOf(t reflect.Type) *jsonschema.Schema {
 	if n, ok := scalarOf(t); ok {
 		return &n.schema
 	}
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
+		return textSchema()
+	}
 	switch t.Kind() {
 	case reflect.Pointer:
 		return schemaOf(t.Elem())
@@ -85,6 +89,10 @@ func schemaOf(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "boolean"}
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		return &jsonschema.Schema{Type: "integer"}
+	case reflect.Uint64:
+		return &jsonschema.Schema{Type: "integer", Minimum: new(0.0)}
+	case reflect.Float64:
+		return &jsonschema.Schema{Type: "number"}
 	}
 	panic(fmt.Sprintf("config: no schema for a %v", t))
 }
