@@ -122,7 +122,7 @@ type Request struct {
 	ID     drover.AttemptID `json:"id,omitzero"`
 	Hash   string           `json:"hash,omitempty"`
 	Size   int64            `json:"size,omitempty"`
-	Stream string           `json:"stream,omitempty"` // "stdout" or "stderr"
+	Stream string           `json:"stream,omitempty"` // "stdout", "stderr", SupervisorStream or RunnerStream
 	Offset int64            `json:"offset,omitempty"`
 	Conn   int64            `json:"conn,omitempty"`
 }
@@ -143,9 +143,17 @@ const (
 	OpenAPI    Op = "open_api"
 )
 
+// The streams that are the runner's own: what the attempt's supervisor did, and what the instance's daemon did (which belongs to no
+// attempt, and can be got but not followed).
+const (
+	SupervisorStream = "supervisor"
+	RunnerStream     = "runner"
+)
+
 // Reply answers a Request. Error is empty when the operation goes on as described.
 type Reply struct {
 	Size  int64  `json:"size,omitempty"`
+	Note  string `json:"note,omitempty"` // of GetOutputs: what was left out, such as links that leave the working folder
 	Error string `json:"error,omitempty"`
 }
 

@@ -1,0 +1,53 @@
+package runner
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"drover"
+)
+
+// adopt takes over what an earlier daemon left: results, attempts that still run, and folders that were never begun, which go. It is
+// called before anyone else can reach the daemon.
+func (d *daemon) adopt() error {
+	entries, err := os.ReadDir(attemptsFolder)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if err := d.adoptFolder(filepath.Join(d.folder, attemptsFolder, entry.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *daemon) adoptFolder(path string) error {
+	r, err := folder(path).record()
+	if err != nil || r.ID.Folder() != filepath.Base(path) {
+		return d.trash.throw(path)
+	}
+	a := d.newAttempt(r.ID)
+	s, e, err := a.folder.settle(d.boot, false)
+	switch {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		s = lost // by this daemon, until its supervisor lets go
+	case err != nil:
+		return err
+	}
+	switch s {
+	case unbegun:
+		return d.trash.throw(path)
+	case ended:
+		a.running, a.exit = e.Cause != drover.CauseNoStart, &e
+		close(a.ended)
+	case lost:
+		a.running = true
+		go func() { d.end(a, d.aftermath(a)) }()
+	}
+	d.attempts[a.id] = a
+	return nil
+}

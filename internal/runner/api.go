@@ -1,0 +1,123 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// maxAPI bounds the jobs' connections to DROVER_API.
+	maxAPI = 64
+	// claimPatience is how long a connection waits for the controller to take it.
+	claimPatience = 10 * time.Second
+	apiPortFile   = "api.port"
+)
+
+// api is what DROVER_API names: a listener on the instance's loopback, whose connections the controller takes over SSH.
+type api struct {
+	listener net.Listener
+
+	mu      sync.Mutex
+	last    int64
+	waiting map[int64]net.Conn
+	open    int // waiting or taken
+}
+
+// newAPI listens on the port of the daemon before, so that running jobs need not notice its end, or on any other.
+func newAPI() (*api, error) {
+	port := "0"
+	if text, err := os.ReadFile(apiPortFile); err == nil {
+		port = strings.TrimSpace(string(text))
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
+	if err != nil {
+		l, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listening for DROVER_API: %w", err)
+	}
+	_, port, err = net.SplitHostPort(l.Addr().String())
+	if err == nil {
+		err = writeAtomically(apiPortFile, []byte(port))
+	}
+	// Connections of a predecessor may have used any number up to now.
+	return &api{listener: l, last: time.Now().UnixMilli(), waiting: make(map[int64]net.Conn)}, err
+}
+
+func (a *api) url() string { return "http://" + a.listener.Addr().String() }
+
+// run accepts connections and announces each, until the context ends.
+func (a *api) run(ctx context.Context, announce func(int64)) {
+	stop := context.AfterFunc(ctx, func() { a.listener.Close() })
+	defer stop()
+	for {
+		conn, err := a.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		if n, ok := a.admit(conn); ok {
+			announce(n)
+			time.AfterFunc(claimPatience, func() { a.expire(n) })
+		} else {
+			conn.Close()
+		}
+	}
+}
+
+func (a *api) admit(conn net.Conn) (n int64, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.open == maxAPI {
+		return 0, false
+	}
+	a.open++
+	a.last++
+	a.waiting[a.last] = conn
+	return a.last, true
+}
+
+// waitingConns lists the connections that nobody has taken.
+func (a *api) waitingConns() (list []int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for n := range a.waiting {
+		list = append(list, n)
+	}
+	return list
+}
+
+// take hands out a waiting connection, once; release it afterwards.
+func (a *api) take(n int64) (net.Conn, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	conn, ok := a.waiting[n]
+	if !ok {
+		return nil, fmt.Errorf("connection %s is gone", strconv.FormatInt(n, 10))
+	}
+	delete(a.waiting, n)
+	return conn, nil
+}
+
+func (a *api) release(conn net.Conn) {
+	conn.Close()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.open--
+}
+
+func (a *api) expire(n int64) {
+	if conn, err := a.take(n); err == nil {
+		a.release(conn)
+	}
+}

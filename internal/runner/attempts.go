@@ -1,0 +1,280 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"drover"
+	"drover/internal/wire"
+)
+
+// attempt is an attempt that the daemon has: prepared, running or ended. Its fields but the first three are guarded by daemon.mu.
+type attempt struct {
+	id     drover.AttemptID
+	folder folder
+	ended  chan struct{} // closed when it has
+
+	running bool           // its command runs, or has run
+	stop    *time.Duration // the grace of a wish to stop that its supervisor has not been told
+	exit    *drover.Exit   // set when it has ended
+}
+
+func (d *daemon) newAttempt(id drover.AttemptID) *attempt {
+	path := filepath.Join(d.folder, attemptsFolder, id.Folder())
+	return &attempt{id: id, folder: folder(path), ended: make(chan struct{})}
+}
+
+// startLocked answers a Start: with what is known of the attempt, with a refusal, with what is missing, or by launching it.
+func (d *daemon) startLocked(m wire.Start) {
+	if a := d.attempts[m.ID]; a != nil {
+		d.tellLocked(a)
+		return
+	}
+	if err := d.admitLocked(m); err != nil {
+		d.sendLocked(wire.Message{Refused: &wire.Refused{ID: m.ID, Text: limit(err.Error())}})
+		return
+	}
+	pins, missing := d.blobs.pin(m.Files)
+	if len(missing) > 0 {
+		d.sendLocked(wire.Message{Missing: &wire.Missing{ID: m.ID, Hashes: missing}})
+		return
+	}
+	a := d.newAttempt(m.ID)
+	d.attempts[m.ID] = a
+	go d.launch(a, m, pins)
+}
+
+// admitLocked says why an attempt must never be started, if it must not.
+func (d *daemon) admitLocked(m wire.Start) error {
+	if highest := d.fence.highest(m.ID.Job); m.ID.Number <= highest {
+		return fmt.Errorf("attempt %d of job %v has been begun here already", highest, m.ID.Job)
+	}
+	for id, a := range d.attempts {
+		if id.Job == m.ID.Job && a.exit == nil {
+			return fmt.Errorf("attempt %v of the job has not ended here", id)
+		}
+	}
+	if len(d.attempts) >= maxAttempts {
+		return fmt.Errorf("%d attempts are kept here already", len(d.attempts))
+	}
+	if err := checkCommand(m); err != nil {
+		return err
+	}
+	if err := checkPatterns(m.Outputs); err != nil {
+		return err
+	}
+	return checkFiles(m.Files)
+}
+
+// checkCommand refuses what no execve could take.
+func checkCommand(m wire.Start) error {
+	if len(m.Command) == 0 || m.Command[0] == "" {
+		return errors.New("there is no command")
+	}
+	for _, arg := range m.Command {
+		if strings.ContainsRune(arg, 0) {
+			return errors.New("an argument holds a zero byte")
+		}
+	}
+	for key, value := range m.Env {
+		if key == "" || strings.ContainsAny(key, "=\x00") || strings.ContainsRune(value, 0) {
+			return fmt.Errorf("%q is not a name and value for the environment", key)
+		}
+	}
+	return nil
+}
+
+// tellLocked says what is known of an attempt.
+func (d *daemon) tellLocked(a *attempt) {
+	if a.running {
+		d.sendLocked(wire.Message{Started: &wire.Started{ID: a.id}})
+	}
+	if a.exit != nil {
+		d.sendLocked(wire.Message{Exited: &wire.Exited{ID: a.id, Exit: *a.exit}})
+	}
+}
+
+// launch takes a new attempt from its Start to its end.
+func (d *daemon) launch(a *attempt, m wire.Start, pins pins) {
+	err := d.prepare(a, m)
+	d.blobs.unpin(pins)
+	var e drover.Exit
+	if err == nil {
+		e, err = d.execute(a, m)
+	}
+	if err != nil {
+		e = noStart(126, err)
+		d.keepResult(a, e)
+	}
+	d.end(a, e)
+}
+
+// errStopped ends an attempt that was stopped before it began.
+var errStopped = errors.New("stopped before it began")
+
+// prepare makes the attempt's folder and raises the fence: from here on this attempt is the only one of its number, whatever happens.
+func (d *daemon) prepare(a *attempt, m wire.Start) error {
+	if err := a.folder.create(); err != nil {
+		return fmt.Errorf("making the attempt's folder: %w", err)
+	}
+	if err := d.lay(a.folder, m.Files); err != nil {
+		return err
+	}
+	if err := a.folder.allow(record{m.ID, m.Outputs}); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if a.stop != nil {
+		return errStopped
+	}
+	return d.fence.raise(m.ID)
+}
+
+// execute has the command supervised to its end. A spare supervisor may die before it has begun, so a second is tried.
+func (d *daemon) execute(a *attempt, m wire.Start) (drover.Exit, error) {
+	work := order{Folder: a.folder, Command: m.Command, Env: d.jobEnv(m.Env), Timeout: m.Timeout, Grace: m.Grace}
+	var failed error
+	for range 2 {
+		o, err := d.spares.take()
+		if err != nil {
+			return drover.Exit{}, err
+		}
+		e, err := o.carryOut(work, func() { d.started(a) })
+		if err == nil {
+			d.spares.put(o)
+			return e, nil
+		}
+		d.log.Printf("attempt %v: its supervisor is gone: %v", a.id, err)
+		failed = fmt.Errorf("handing it to a supervisor: %w", err)
+		var claim claim
+		if readJSON(a.folder.path("lock"), &claim) == nil {
+			return d.aftermath(a), nil
+		}
+	}
+	return drover.Exit{}, failed
+}
+
+func (d *daemon) jobEnv(given map[string]string) map[string]string {
+	env := map[string]string{"DROVER_API": d.api.url()}
+	for key, value := range given {
+		env[key] = value
+	}
+	return env
+}
+
+// aftermath waits until no supervisor holds the attempt and says how it ended, from its folder.
+func (d *daemon) aftermath(a *attempt) drover.Exit {
+	s, e, err := a.folder.settle(d.boot, true)
+	if err == nil && s == ended {
+		return e
+	}
+	if err != nil {
+		d.log.Printf("attempt %v: reading its result: %v", a.id, err)
+	}
+	left := killMarked(string(a.folder))
+	e = lostExit(a.folder, left)
+	d.keepResult(a, e)
+	return e
+}
+
+// lostExit is the exit of an attempt whose supervisor was killed.
+func lostExit(f folder, left int) drover.Exit {
+	now := drover.TimeOf(time.Now())
+	e := drover.Exit{Code: 128 + int(unix.SIGKILL), Cause: drover.CauseLost, Started: now, Ended: now}
+	e.Text = "its supervisor was killed, or the instance restarted"
+	if left > 0 {
+		e.Text += fmt.Sprintf("; %d of its processes could not be killed", left)
+	}
+	if last, _, err := tail(f.path("supervisor.log"), 512); err == nil && last != "" {
+		e.Text = limit(e.Text + "; its log ends: " + last)
+	}
+	// What cannot be read is left out: that the attempt is lost is said all the same.
+	f.addOutput(&e)
+	return e
+}
+
+// keepResult writes a result that no supervisor wrote. If the disk takes it no more, the controller still gets it from memory.
+func (d *daemon) keepResult(a *attempt, e drover.Exit) {
+	if err := a.folder.finish(d.boot, e); err != nil {
+		d.log.Printf("attempt %v: keeping its result: %v", a.id, err)
+	}
+}
+
+// started notes that the attempt's command runs, and passes on a wish to stop it that came before.
+func (d *daemon) started(a *attempt) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	a.running = true
+	d.tellLocked(a)
+	if a.stop != nil {
+		go d.deliverStop(a, *a.stop)
+	}
+}
+
+// end notes how the attempt ended.
+func (d *daemon) end(a *attempt, e drover.Exit) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	a.exit = &e
+	close(a.ended)
+	d.sendLocked(wire.Message{Exited: &wire.Exited{ID: a.id, Exit: e}})
+}
+
+// stopLocked ends an attempt; one that has ended, or is not known, is left alone.
+func (d *daemon) stopLocked(m wire.Stop) {
+	a := d.attempts[m.ID]
+	if a == nil || a.exit != nil {
+		return
+	}
+	if a.running {
+		go d.deliverStop(a, m.Grace)
+		return
+	}
+	a.stop = &m.Grace
+}
+
+// deliverStop tells the supervisor, which may need a moment before it listens or after it has stopped to.
+func (d *daemon) deliverStop(a *attempt, grace time.Duration) {
+	var err error
+	for range 20 {
+		if err = a.folder.stop(grace); err == nil {
+			return
+		}
+		select {
+		case <-a.ended:
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	d.log.Printf("attempt %v: telling its supervisor to stop it: %v", a.id, err)
+}
+
+// forgetLocked drops an ended attempt and its folder.
+func (d *daemon) forgetLocked(id drover.AttemptID) {
+	a := d.attempts[id]
+	if a == nil || a.exit == nil {
+		return
+	}
+	if err := d.trash.throw(string(a.folder)); err != nil {
+		d.log.Printf("attempt %v: forgetting it: %v", id, err)
+		return
+	}
+	delete(d.attempts, id)
+}
+
+// dropOld forgets the attempts that ended before the given time.
+func (d *daemon) dropOld(before time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for id, a := range d.attempts {
+		if a.exit != nil && a.exit.Ended < drover.TimeOf(before) {
+			d.forgetLocked(id)
+		}
+	}
+}

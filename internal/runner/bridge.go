@@ -1,0 +1,178 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"drover/internal/wire"
+)
+
+// socketName is relative: both ends go to the folder first, since a socket's path may not be longer than 107 bytes.
+const socketName = "sock"
+
+// daemonPatience is how long a daemon may take to start, its predecessor's end included.
+const daemonPatience = 15 * time.Second
+
+// greeting is the first line on the daemon's socket, from a bridge: what the channel is for, and which program the bridge is.
+type greeting struct {
+	Role   string `json:"role"` // "control" or "bulk"
+	Binary string `json:"binary"`
+}
+
+// welcome answers a greeting. A daemon that is leaving is about to end, since a control stream came from another program: start that
+// one instead.
+type welcome struct {
+	Leaving bool `json:"leaving,omitempty"`
+}
+
+// bridge carries bytes between an SSH channel and the daemon. It ends when either of them does.
+func bridge(role string, o options, stdin io.Reader, stdout io.Writer) error {
+	if err := os.MkdirAll(o.dir, 0o700); err != nil {
+		return err
+	}
+	if err := os.Chdir(o.dir); err != nil {
+		return err
+	}
+	conn, err := reachDaemon(role, o.identity)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	go func() {
+		// A channel that ends early shows as the daemon's hanging up, so the error itself says nothing more.
+		io.Copy(conn, stdin)
+		conn.CloseWrite()
+	}()
+	_, err = io.Copy(stdout, conn)
+	return err
+}
+
+// reachDaemon connects to the daemon, starting one if none answers.
+func reachDaemon(role string, id identity) (*net.UnixConn, error) {
+	hello := greeting{Role: role, Binary: binaryName()}
+	deadline := time.Now().Add(daemonPatience)
+	for {
+		conn, err := greet(hello)
+		if err == nil {
+			return conn, nil
+		}
+		if time.Now().After(deadline) {
+			return nil, fmt.Errorf("reaching the daemon: %w", err)
+		}
+		if err := startDaemon(id, hello); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// greet connects to a daemon that stays.
+func greet(hello greeting) (*net.UnixConn, error) {
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socketName})
+	if err != nil {
+		return nil, err
+	}
+	var answer welcome
+	lines := wire.NewConn(conn, conn)
+	if err := errors.Join(conn.SetReadDeadline(time.Now().Add(daemonPatience)), lines.Write(hello), lines.Read(&answer)); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	if answer.Leaving {
+		conn.Close()
+		return nil, errors.New("it is leaving")
+	}
+	return conn, conn.SetReadDeadline(time.Time{})
+}
+
+// startDaemon starts a daemon unless one answers, one bridge at a time, and waits until it listens.
+func startDaemon(id identity, hello greeting) error {
+	lock, err := lockFile("start.lock", os.O_CREATE|os.O_RDWR, true)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if conn, err := greet(hello); err == nil {
+		return conn.Close()
+	}
+	ready, theirs, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer ready.Close()
+	err = spawnDaemon(id, theirs)
+	theirs.Close()
+	if err != nil {
+		return err
+	}
+	if err := ready.SetReadDeadline(time.Now().Add(daemonPatience)); err != nil {
+		return err
+	}
+	if said, err := io.ReadAll(io.LimitReader(ready, 1024)); err != nil || string(said) != readyWord {
+		return fmt.Errorf("starting the daemon: %s%v", said, errOrNothing(err))
+	}
+	return nil
+}
+
+// readyWord is what a daemon says on its readiness pipe once it listens; anything else is why it cannot.
+const readyWord = "ready"
+
+func errOrNothing(err error) string {
+	if err == nil {
+		return ""
+	}
+	return " (" + err.Error() + ")"
+}
+
+// spawnDaemon starts this program as a daemon in a session of its own, with the readiness pipe as its descriptor 3.
+func spawnDaemon(id identity, ready *os.File) error {
+	log, err := openDaemonLog()
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	args := []string{binaryName(), "daemon", "--dir", ".", "--fleet", id.Fleet, "--instance", id.Instance}
+	p, err := os.StartProcess(selfPath, args, &os.ProcAttr{
+		Files: []*os.File{null, log, log, ready},
+		Sys:   &unix.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return fmt.Errorf("starting the daemon: %w", err)
+	}
+	return p.Release()
+}
+
+// selfPath starts this very program again, even after its file has been replaced or deleted.
+const selfPath = "/proc/self/exe"
+
+// binaryName is the name of this program's file. Controllers name it by its content, so it tells versions apart; it also begins the
+// argument list of every process of the runner, by which a program that holds more than the runner knows what it is meant to be.
+func binaryName() string {
+	path, err := os.Executable()
+	if err != nil {
+		return "drover-runner"
+	}
+	return filepath.Base(path)
+}
+
+// openDaemonLog opens the daemon's log, turning over one that has grown.
+func openDaemonLog() (*os.File, error) {
+	const name, limit = "daemon.log", 1 << 20
+	if info, err := os.Stat(name); err == nil && info.Size() > limit {
+		if err := os.Rename(name, name+".1"); err != nil {
+			return nil, err
+		}
+	}
+	return os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+}

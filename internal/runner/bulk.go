@@ -1,0 +1,200 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"drover"
+	"drover/internal/wire"
+)
+
+// bulk is one bulk channel.
+type bulk struct {
+	d     *daemon
+	conn  *net.UnixConn
+	lines *wire.Conn
+}
+
+// errLast ends a channel after an operation that is its last.
+var errLast = errors.New("the channel's last operation is done")
+
+// serveBulk serves a channel's requests in turn. An error hangs up; what the controller should know was said in a Reply.
+func (d *daemon) serveBulk(conn *net.UnixConn, lines *wire.Conn) {
+	b := bulk{d, conn, lines}
+	for {
+		var r wire.Request
+		if err := lines.Read(&r); err != nil {
+			return
+		}
+		if err := b.serve(r); err != nil {
+			return
+		}
+	}
+}
+
+func (b bulk) serve(r wire.Request) error {
+	switch r.Op {
+	case wire.PutBlob:
+		return b.putBlob(r)
+	case wire.GetLog:
+		return b.getLog(r)
+	case wire.FollowLog:
+		return b.followLog(r)
+	case wire.GetOutputs:
+		return b.getOutputs(r)
+	case wire.OpenAPI:
+		return b.openAPI(r)
+	}
+	return b.refuse(fmt.Errorf("unknown operation %.40q", r.Op))
+}
+
+// refuse answers with an error; the channel goes on.
+func (b bulk) refuse(err error) error { return b.lines.Write(wire.Reply{Error: limit(err.Error())}) }
+
+// putBlob hangs up when the bytes that follow are not taken, lest they be read as requests.
+func (b bulk) putBlob(r wire.Request) error {
+	if err := b.d.blobs.admit(r.Hash, r.Size); err != nil {
+		return errors.Join(err, b.refuse(err))
+	}
+	if err := b.lines.Write(wire.Reply{}); err != nil {
+		return err
+	}
+	whole, err := b.d.blobs.put(b.lines.Bytes(), r.Hash, r.Size)
+	if err == nil {
+		return b.lines.Write(wire.Reply{Size: r.Size})
+	}
+	if said := b.refuse(err); !whole || said != nil {
+		return errors.Join(err, said)
+	}
+	return nil
+}
+
+// find returns an attempt that the daemon has.
+func (d *daemon) find(id drover.AttemptID) (*attempt, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if a := d.attempts[id]; a != nil {
+		return a, nil
+	}
+	return nil, fmt.Errorf("there is no attempt %v here", id)
+}
+
+// openLog opens the log that a request names.
+func (b bulk) openLog(r wire.Request) (*attempt, *os.File, error) {
+	if r.Stream == wire.RunnerStream {
+		f, err := os.Open("daemon.log")
+		return nil, f, err
+	}
+	a, err := b.d.find(r.ID)
+	if err != nil {
+		return nil, nil, err
+	}
+	var name string
+	switch r.Stream {
+	case "stdout", "stderr":
+		name = r.Stream
+	case wire.SupervisorStream:
+		name = "supervisor.log"
+	default:
+		return nil, nil, fmt.Errorf("there is no stream %.40q", r.Stream)
+	}
+	f, err := os.Open(a.folder.path(name))
+	return a, f, err
+}
+
+func (b bulk) getLog(r wire.Request) error {
+	_, f, err := b.openLog(r)
+	if err != nil {
+		return b.refuse(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return b.refuse(err)
+	}
+	from := max(0, min(r.Offset, info.Size()))
+	if _, err := f.Seek(from, io.SeekStart); err != nil {
+		return b.refuse(err)
+	}
+	size := info.Size() - from
+	if err := b.lines.Write(wire.Reply{Size: size}); err != nil {
+		return err
+	}
+	_, err = io.CopyN(b.conn, f, size)
+	return err
+}
+
+// followInterval is how often a followed log is looked at.
+const followInterval = 50 * time.Millisecond
+
+// followLog sends what the stream has and gets, until the attempt has ended or the controller hangs up.
+func (b bulk) followLog(r wire.Request) error {
+	a, f, err := b.openLog(r)
+	if err == nil && a == nil {
+		f.Close()
+		err = errors.New("the runner's own log has no end to be followed to")
+	}
+	if err != nil {
+		return errors.Join(errLast, b.refuse(err))
+	}
+	defer f.Close()
+	if _, err := f.Seek(max(0, r.Offset), io.SeekStart); err != nil {
+		return errors.Join(errLast, b.refuse(err))
+	}
+	if err := b.lines.Write(wire.Reply{}); err != nil {
+		return err
+	}
+	return errors.Join(errLast, b.copyUntilEnded(f, a))
+}
+
+func (b bulk) copyUntilEnded(f *os.File, a *attempt) error {
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		io.Copy(io.Discard, b.lines.Bytes())
+	}()
+	chunks := wire.ChunkWriter{W: b.conn}
+	look := time.NewTicker(followInterval)
+	defer look.Stop()
+	for last := false; ; {
+		if _, err := io.Copy(chunks, f); err != nil {
+			return err
+		}
+		if last {
+			return chunks.Close()
+		}
+		select {
+		case <-gone:
+			return nil
+		case <-a.ended:
+			last = true
+		case <-look.C:
+		}
+	}
+}
+
+// openAPI joins the channel to a job's connection until either side ends.
+func (b bulk) openAPI(r wire.Request) error {
+	job, err := b.d.api.take(r.Conn)
+	if err != nil {
+		return errors.Join(errLast, b.refuse(err))
+	}
+	defer b.d.api.release(job)
+	if err := b.lines.Write(wire.Reply{}); err != nil {
+		return err
+	}
+	done := make(chan error, 2)
+	go func() {
+		_, err := io.Copy(job, b.lines.Bytes())
+		done <- err
+	}()
+	go func() {
+		_, err := io.Copy(b.conn, job)
+		done <- err
+	}()
+	return errors.Join(errLast, <-done)
+}

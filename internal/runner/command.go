@@ -1,0 +1,215 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"drover"
+)
+
+// marker is the environment variable by which every process of an attempt can be known. A process that cannot be found through its
+// parents any more, because its supervisor was killed, is found by it; only one that has cleared its environment escapes.
+const marker = "DROVER_ATTEMPT_DIR"
+
+// command is a job's command: a process that leads a session and a group of its own, and all its descendants. It lives in a subreaper,
+// to which descendants fall that lost their parent.
+type command struct {
+	pid    int
+	cpu    time.Duration // of the processes reaped so far
+	maxRSS drover.Bytes
+}
+
+// startCommand executes the order's command, with its output going straight to the files.
+func startCommand(o order) (*command, error) {
+	env := environment(o)
+	path, err := lookUp(o.Command[0], env["PATH"])
+	if err != nil {
+		return nil, err
+	}
+	files, err := openStreams(o.Folder)
+	if err != nil {
+		return nil, err
+	}
+	defer closeAll(files)
+	pid, err := syscall.ForkExec(path, o.Command, &syscall.ProcAttr{
+		Dir:   o.Folder.work(),
+		Env:   pairs(env),
+		Files: []uintptr{files[0].Fd(), files[1].Fd(), files[2].Fd()},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("executing %s: %w", path, err)
+	}
+	return &command{pid: pid}, nil
+}
+
+// openStreams opens what become descriptors 0, 1 and 2. Output is appended, so that a command which opens its own /dev/stdout again
+// overwrites nothing.
+func openStreams(f folder) ([]*os.File, error) {
+	null, errIn := os.Open(os.DevNull)
+	out, errOut := os.OpenFile(f.path("stdout"), os.O_APPEND|os.O_WRONLY, 0)
+	err, errErr := os.OpenFile(f.path("stderr"), os.O_APPEND|os.O_WRONLY, 0)
+	files := []*os.File{null, out, err}
+	if err := errors.Join(errIn, errOut, errErr); err != nil {
+		closeAll(files)
+		return nil, err
+	}
+	return files, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}
+
+// environment is the runner's own, overlaid with the order's and with what only the supervisor knows.
+func environment(o order) map[string]string {
+	env := make(map[string]string)
+	for _, pair := range os.Environ() {
+		key, value, _ := strings.Cut(pair, "=")
+		env[key] = value
+	}
+	for key, value := range o.Env {
+		env[key] = value
+	}
+	env["PWD"] = o.Folder.work()
+	env["DROVER_NOTICE_FILE"] = o.Folder.path("notice")
+	env[marker] = string(o.Folder)
+	return env
+}
+
+func pairs(env map[string]string) []string {
+	list := make([]string, 0, len(env))
+	for key, value := range env {
+		list = append(list, key+"="+value)
+	}
+	return list
+}
+
+// lookUp finds a command as a shell would, but never in the working folder unless it is named by a path.
+func lookUp(name, path string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	found := fmt.Errorf("%s: %w in PATH", name, errNotFound)
+	for _, dir := range filepath.SplitList(path) {
+		file := filepath.Join(dir, name)
+		info, err := os.Stat(file)
+		if !filepath.IsAbs(dir) || err != nil || info.IsDir() {
+			continue
+		}
+		if unix.Access(file, unix.X_OK) == nil {
+			return file, nil
+		}
+		found = fmt.Errorf("%s: %w", file, fs.ErrPermission)
+	}
+	return "", found
+}
+
+var errNotFound = errors.New("command not found")
+
+// startCode is the exit code by which shells say why a command could not be started.
+func startCode(err error) int {
+	if errors.Is(err, errNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return 127
+	}
+	return 126
+}
+
+// ended is closed when the main process has ended; it stays a zombie.
+func (c *command) ended() <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for unix.Waitid(unix.P_PID, c.pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+		}
+	}()
+	return done
+}
+
+// signal sends sig to the command's process group.
+func (c *command) signal(sig unix.Signal) error { return unix.Kill(-c.pid, sig) }
+
+// clear reaps the main process and kills and reaps all that is left of its descendants, for at most the given time. It returns the main
+// process's status and how many processes are left.
+func (c *command) clear(patience time.Duration) (main unix.WaitStatus, left int) {
+	// The zombie is in the group, so there is always one to signal; that nothing else is there is no error.
+	c.signal(unix.SIGKILL)
+	c.reap(c.pid, &main)
+	deadline := time.Now().Add(patience)
+	for pause := time.Millisecond; c.reapAll(); pause = min(2*pause, 100*time.Millisecond) {
+		children := children()
+		if time.Now().After(deadline) {
+			return main, len(children)
+		}
+		for _, pid := range children {
+			unix.Kill(pid, unix.SIGKILL)
+		}
+		time.Sleep(pause)
+	}
+	return main, 0
+}
+
+// reapAll reaps every dead child and reports whether there are others.
+func (c *command) reapAll() bool {
+	for {
+		pid, err := c.reap(-1, nil)
+		if err != nil {
+			return false
+		}
+		if pid == 0 {
+			return true
+		}
+	}
+}
+
+// reapOrphans reaps the dead children, but not the main process, dead or not.
+func (c *command) reapOrphans() {
+	for _, pid := range children() {
+		if pid != c.pid {
+			c.reap(pid, nil)
+		}
+	}
+}
+
+// reap takes a dead child off the process table and adds up what it used.
+func (c *command) reap(pid int, status *unix.WaitStatus) (int, error) {
+	var usage unix.Rusage
+	pid, err := unix.Wait4(pid, status, unix.WNOHANG, &usage)
+	if err == nil && pid > 0 {
+		c.cpu += time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+		c.maxRSS = max(c.maxRSS, drover.Bytes(usage.Maxrss)*drover.KiB)
+	}
+	return pid, err
+}
+
+// children lists this process's children, dead ones included. It may miss some while others end, so callers ask again.
+func children() (pids []int) {
+	lists, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil {
+		return nil
+	}
+	for _, list := range lists {
+		// A thread that has ended meanwhile has left its children to another.
+		text, err := os.ReadFile(list)
+		if err != nil {
+			continue
+		}
+		for _, field := range strings.Fields(string(text)) {
+			if pid, err := strconv.Atoi(field); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}

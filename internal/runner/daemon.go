@@ -1,0 +1,233 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"drover"
+	"drover/internal/wire"
+)
+
+const (
+	// greetPatience bounds the wait for a connection's first line.
+	greetPatience = 30 * time.Second
+	// maxConns bounds the connections to the daemon, control stream and bulk channels together.
+	maxConns = 256
+	// maxAttempts bounds the attempts that the daemon keeps, so that a Hello with all of them fits a message.
+	maxAttempts = 2000
+	// tickInterval is how often the daemon looks after what nobody asks for.
+	tickInterval = 10 * time.Second
+	// keepEnded is how long an ended attempt is kept that nobody forgets.
+	keepEnded = 24 * time.Hour
+)
+
+// daemon keeps a folder's attempts and serves one control stream and any number of bulk channels.
+type daemon struct {
+	folder   string // absolute; also the working folder
+	identity identity
+	boot     string
+	log      *log.Logger
+	leave    context.CancelFunc // ends the daemon
+	spares   spares
+	blobs    *blobs
+	trash    *trash
+	api      *api
+
+	mu       sync.Mutex
+	epoch    int64 // the highest seen
+	fence    *fence
+	attempts map[drover.AttemptID]*attempt
+	session  *session // the control stream; nil if there is none
+}
+
+// runDaemon is the daemon's life. Its readiness pipe, if it has one, is descriptor 3.
+func runDaemon(ctx context.Context, o options) error {
+	ready := os.NewFile(3, "ready")
+	defer ready.Close()
+	unix.CloseOnExec(3)
+	lock, listener, d, err := openDaemon(o)
+	if err != nil {
+		fmt.Fprint(ready, err)
+		return err
+	}
+	defer lock.Close()
+	ctx, d.leave = context.WithCancel(ctx)
+	defer d.leave()
+	// Without a readiness pipe there is nobody to tell, which is no reason to stop.
+	fmt.Fprint(ready, readyWord)
+	ready.Close()
+	return d.run(ctx, listener)
+}
+
+// openDaemon makes this process the folder's daemon, once its predecessor is gone, and finds out what the folder holds.
+func openDaemon(o options) (lock *os.File, l *net.UnixListener, d *daemon, err error) {
+	if err := os.Chdir(o.dir); err != nil {
+		return nil, nil, nil, err
+	}
+	if lock, err = lockFile("daemon.lock", os.O_CREATE|os.O_RDWR, true); err != nil {
+		return nil, nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			lock.Close()
+		}
+	}()
+	if err := writePID(lock); err != nil {
+		return nil, nil, nil, err
+	}
+	if d, err = newDaemon(o); err != nil {
+		return nil, nil, nil, err
+	}
+	if err := os.Remove(socketName); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, nil, nil, err
+	}
+	if l, err = net.ListenUnix("unix", &net.UnixAddr{Name: socketName}); err != nil {
+		return nil, nil, nil, err
+	}
+	// The successor removes the socket: by then its name may already be the successor's.
+	l.SetUnlinkOnClose(false)
+	return lock, l, d, nil
+}
+
+// writePID says in the lock's file who holds it, for people who look.
+func writePID(lock *os.File) error {
+	if err := lock.Truncate(0); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(lock, os.Getpid())
+	return err
+}
+
+func newDaemon(o options) (*daemon, error) {
+	d := &daemon{log: log.New(os.Stderr, "", log.LstdFlags|log.LUTC), attempts: make(map[drover.AttemptID]*attempt)}
+	var err error
+	if d.folder, err = unix.Getwd(); err != nil {
+		return nil, err
+	}
+	if d.identity, err = settleIdentity(o.identity); err != nil {
+		return nil, err
+	}
+	if d.boot, err = bootID(); err != nil {
+		return nil, err
+	}
+	if d.epoch, err = readEpoch(); err != nil {
+		return nil, err
+	}
+	if d.fence, err = openFence(); err != nil {
+		return nil, err
+	}
+	if d.trash, err = newTrash(); err != nil {
+		return nil, err
+	}
+	if d.blobs, err = newBlobs(); err != nil {
+		return nil, err
+	}
+	if d.api, err = newAPI(); err != nil {
+		return nil, err
+	}
+	return d, os.MkdirAll(attemptsFolder, 0o700)
+}
+
+// run serves until the context ends. Running attempts go on without it.
+func (d *daemon) run(ctx context.Context, l *net.UnixListener) error {
+	if err := d.adopt(); err != nil {
+		return fmt.Errorf("adopting the attempts: %w", err)
+	}
+	d.log.Printf("daemon %d (%s) of %s in fleet %s begins with %d attempts", os.Getpid(), binaryName(), d.identity.Instance, d.identity.Fleet, len(d.attempts))
+	defer d.log.Printf("daemon %d ends", os.Getpid())
+	go d.trash.run(ctx)
+	go d.api.run(ctx, d.announce)
+	go d.accept(l)
+	go d.warm()
+	tick := time.NewTicker(tickInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return l.Close()
+		case <-tick.C:
+			d.tick()
+		}
+	}
+}
+
+// warm starts a supervisor ahead of the first attempt.
+func (d *daemon) warm() {
+	o, err := d.spares.take()
+	if err != nil {
+		d.log.Print(err)
+		return
+	}
+	d.spares.put(o)
+}
+
+// tick does what nobody asks for.
+func (d *daemon) tick() {
+	d.spares.trim()
+	if err := d.blobs.evict(); err != nil {
+		d.log.Printf("evicting blobs: %v", err)
+	}
+	d.dropOld(time.Now().Add(-keepEnded))
+	// Whoever removed the folder wanted its daemon gone too.
+	if _, err := os.Stat(socketName); errors.Is(err, os.ErrNotExist) {
+		d.log.Print("the socket is gone")
+		d.leave()
+	}
+}
+
+// accept takes connections until the listener is closed.
+func (d *daemon) accept(l *net.UnixListener) {
+	places := make(chan struct{}, maxConns)
+	for {
+		conn, err := l.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			// Out of descriptors, most likely: others must end before more can begin.
+			d.log.Printf("accepting: %v", err)
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		select {
+		case places <- struct{}{}:
+			go func() {
+				defer func() { conn.Close(); <-places }()
+				d.serve(conn)
+			}()
+		default:
+			conn.Close()
+		}
+	}
+}
+
+// serve hears what the connection is for and serves it to its end.
+func (d *daemon) serve(conn *net.UnixConn) {
+	lines := wire.NewConn(conn, conn)
+	var hello greeting
+	if conn.SetReadDeadline(time.Now().Add(greetPatience)) != nil || lines.Read(&hello) != nil {
+		return
+	}
+	// A control stream is served by its own version of the program; bulk channels follow it.
+	leaving := hello.Role == "control" && hello.Binary != binaryName()
+	if lines.Write(welcome{Leaving: leaving}) != nil {
+		return
+	}
+	switch {
+	case leaving:
+		d.log.Printf("making way for %s", hello.Binary)
+		d.leave()
+	case hello.Role == "control":
+		d.serveControl(conn, lines)
+	case hello.Role == "bulk" && conn.SetReadDeadline(time.Time{}) == nil:
+		d.serveBulk(conn, lines)
+	}
+}

@@ -1,0 +1,306 @@
+package runner_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"drover"
+	"drover/internal/runner"
+	"drover/internal/wire"
+)
+
+// patience bounds every wait for real processes.
+const patience = 20 * time.Second
+
+func TestMain(m *testing.M) {
+	if strings.HasPrefix(filepath.Base(os.Args[0]), "drover-runner") {
+		os.Exit(runner.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// instance is a VM as far as the runner is concerned: a folder. Everything that runs on it bears testDir in its environment.
+type instance struct {
+	t      testing.TB
+	dir    string // the runner's folder, which does not exist yet
+	binary string
+}
+
+const testDir = "DROVER_TEST_DIR"
+
+func newInstance(t testing.TB) *instance {
+	i := &instance{t: t, dir: filepath.Join(t.TempDir(), "runner")}
+	i.binary = i.install("drover-runner-one")
+	t.Cleanup(i.killAll)
+	return i
+}
+
+// install puts the program on the instance under a name.
+func (i *instance) install(name string) string {
+	i.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	path := filepath.Join(filepath.Dir(i.dir), name)
+	if os.Link(self, path) != nil {
+		content, err := os.ReadFile(self)
+		if err != nil {
+			i.t.Fatal(err)
+		}
+		if err := os.WriteFile(path, content, 0o700); err != nil {
+			i.t.Fatal(err)
+		}
+	}
+	return path
+}
+
+// processes lists the instance's processes that satisfy the test.
+func (i *instance) processes(is func(pid int) bool) (pids []int) {
+	entries, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	for _, path := range entries {
+		environ, _ := os.ReadFile(path) // empty for a process that has gone
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if bytes.Contains(environ, []byte(testDir+"="+i.dir+"\x00")) && is(pid) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func (i *instance) killAll() {
+	until(i.t, "nothing of the test runs", func() bool {
+		pids := i.processes(func(int) bool { return true })
+		for _, pid := range pids {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+		return len(pids) == 0
+	})
+}
+
+// subcommand reports whether a process is the runner with that subcommand.
+func subcommand(name string) func(int) bool {
+	return func(pid int) bool {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		args := strings.Split(string(line), "\x00")
+		return len(args) > 1 && strings.HasPrefix(filepath.Base(args[0]), "drover-runner") && args[1] == name
+	}
+}
+
+// daemon is the daemon's process number.
+func (i *instance) daemon() int {
+	i.t.Helper()
+	pids := i.processes(subcommand("daemon"))
+	if len(pids) != 1 {
+		i.t.Fatalf("%d daemons run, want 1", len(pids))
+	}
+	return pids[0]
+}
+
+func (i *instance) kill(pid int) {
+	i.t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		i.t.Fatal(err)
+	}
+	until(i.t, "the process is gone", func() bool { return !alive(pid) })
+}
+
+// alive reports whether a process is there and not a zombie.
+func alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(rest, "Z")
+}
+
+// attemptPath is a path in an attempt's folder.
+func (i *instance) attemptPath(id drover.AttemptID, name string) string {
+	return filepath.Join(i.dir, "attempts", id.Folder(), name)
+}
+
+// until polls a condition of real processes.
+func until(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+// channel is one SSH channel to the instance: a bridge process and its two pipes.
+type channel struct {
+	*wire.Conn
+	t     testing.TB
+	write io.WriteCloser
+	done  chan error
+}
+
+func (i *instance) open(binary, role string, args ...string) *channel {
+	i.t.Helper()
+	cmd := exec.Command(binary, append([]string{role, "--dir", i.dir}, args...)...)
+	cmd.Env = append(os.Environ(), testDir+"="+i.dir)
+	cmd.Stderr = i.t.Output()
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	reader, writer := io.Pipe()
+	cmd.Stdout = writer
+	if err := cmd.Start(); err != nil {
+		i.t.Fatal(err)
+	}
+	c := &channel{Conn: wire.NewConn(reader, stdin), t: i.t, write: stdin, done: make(chan error, 1)}
+	go func() {
+		err := cmd.Wait()
+		writer.Close()
+		c.done <- err
+	}()
+	i.t.Cleanup(func() { stdin.Close(); reader.Close(); <-c.done })
+	return c
+}
+
+func (i *instance) bulk() *channel { return i.open(i.binary, "bulk") }
+
+// controller is a control stream past its Hello.
+type controller struct {
+	t     testing.TB
+	ch    *channel
+	hello wire.Hello
+	in    chan wire.Message
+}
+
+var hello = wire.Hello{Version: wire.Version, Epoch: 1, Fleet: "lab", Instance: "lab-1"}
+
+func (i *instance) connect() *controller { return i.connectAs(i.binary, hello) }
+
+func (i *instance) connectAs(binary string, h wire.Hello) *controller {
+	i.t.Helper()
+	c := &controller{t: i.t, ch: i.open(binary, "control", "--fleet", "lab", "--instance", "lab-1"), in: make(chan wire.Message, 10000)}
+	if err := c.ch.Write(wire.Message{Hello: &h}); err != nil {
+		i.t.Fatal(err)
+	}
+	go func() {
+		defer close(c.in)
+		for {
+			var m wire.Message
+			if c.ch.Read(&m) != nil {
+				return
+			}
+			c.in <- m
+		}
+	}()
+	m, ok := c.next()
+	if !ok || m.Hello == nil {
+		i.t.Fatalf("got %+v in answer to Hello", m)
+	}
+	c.hello = *m.Hello
+	return c
+}
+
+// next is the next message; ok is false once the runner has hung up.
+func (c *controller) next() (m wire.Message, ok bool) {
+	c.t.Helper()
+	select {
+	case m, ok = <-c.in:
+		return m, ok
+	case <-time.After(patience):
+		c.t.Fatal("no message came")
+		return m, false
+	}
+}
+
+func (c *controller) send(m wire.Message) {
+	c.t.Helper()
+	if err := c.ch.Write(m); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *controller) start(s wire.Start) { c.t.Helper(); c.send(wire.Message{Start: &s}) }
+
+// hungUp waits for the end of the stream.
+func (c *controller) hungUp() {
+	c.t.Helper()
+	for {
+		if _, ok := c.next(); !ok {
+			return
+		}
+	}
+}
+
+// want skips messages until one satisfies the test.
+func (c *controller) want(what string, is func(wire.Message) bool) wire.Message {
+	c.t.Helper()
+	for {
+		m, ok := c.next()
+		if !ok {
+			c.t.Fatalf("the runner hung up before %s", what)
+		}
+		if is(m) {
+			return m
+		}
+	}
+}
+
+func (c *controller) started(id drover.AttemptID) {
+	c.t.Helper()
+	c.want("Started", func(m wire.Message) bool { return m.Started != nil && m.Started.ID == id })
+}
+
+func (c *controller) exited(id drover.AttemptID) drover.Exit {
+	c.t.Helper()
+	return c.want("Exited", func(m wire.Message) bool { return m.Exited != nil && m.Exited.ID == id }).Exited.Exit
+}
+
+func (c *controller) refused(id drover.AttemptID) string {
+	c.t.Helper()
+	return c.want("Refused", func(m wire.Message) bool { return m.Refused != nil && m.Refused.ID == id }).Refused.Text
+}
+
+func (c *controller) forget(id drover.AttemptID) {
+	c.t.Helper()
+	c.send(wire.Message{Forget: &wire.Forget{ID: id}})
+	c.ping()
+}
+
+// ping waits until the runner has handled all that was sent.
+func (c *controller) ping() {
+	c.t.Helper()
+	c.send(wire.Message{Ping: &wire.Ping{N: 7}})
+	c.want("Pong", func(m wire.Message) bool { return m.Pong != nil && m.Pong.N == 7 })
+}
+
+// disconnect ends the stream as a dying controller does.
+func (c *controller) disconnect() { c.ch.write.Close() }
+
+// attempt names an attempt of a job that is no array.
+func attempt(job int64, number int) drover.AttemptID {
+	return drover.AttemptID{Job: drover.JobID{Number: job, Index: -1}, Number: number}
+}
+
+// sh is the Start of a shell script.
+func sh(id drover.AttemptID, script string) wire.Start {
+	return wire.Start{ID: id, Command: []string{"sh", "-c", script}, Grace: time.Second}
+}
+
+// ran runs a script to its end.
+func (c *controller) ran(id drover.AttemptID, script string) drover.Exit {
+	c.t.Helper()
+	c.start(sh(id, script))
+	return c.exited(id)
+}

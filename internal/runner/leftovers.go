@@ -1,0 +1,70 @@
+package runner
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// killMarked kills every process that bears the attempt's marker in its environment, until none is left or none of the rest can be
+// killed within clearPatience. It is for attempts whose supervisor was killed: while it lives it knows its descendants.
+func killMarked(attempt string) (left int) {
+	deadline := time.Now().Add(clearPatience)
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		left = 0
+		for _, pid := range processes() {
+			if killIfMarked(pid, attempt) {
+				left++
+			}
+		}
+		if left == 0 || time.Now().After(deadline) {
+			return left
+		}
+		time.Sleep(pause)
+	}
+}
+
+// killIfMarked reports whether the process was there and marked. It holds on to the process while it looks, so that the number cannot
+// come to mean another.
+func killIfMarked(pid int, attempt string) bool {
+	handle, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(handle)
+	environ, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
+	if err != nil {
+		return false
+	}
+	want := []byte(marker + "=" + attempt)
+	for _, pair := range bytes.Split(environ, []byte{0}) {
+		if bytes.Equal(pair, want) {
+			unix.PidfdSendSignal(handle, unix.SIGKILL, nil, 0)
+			return true
+		}
+	}
+	return false
+}
+
+// processes lists the numbers of all processes.
+func processes() (pids []int) {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer proc.Close()
+	names, err := proc.Readdirnames(-1)
+	if err != nil {
+		return nil
+	}
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil && pid != os.Getpid() {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}

@@ -1,0 +1,187 @@
+package runner
+
+import (
+	"archive/tar"
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"golang.org/x/sys/unix"
+
+	"drover/internal/wire"
+)
+
+const (
+	// maxOutputs and maxOutputBytes bound what one attempt may send back.
+	maxOutputs     = 100_000
+	maxOutputBytes = 64 << 30
+	// maxPatterns bounds the output patterns of a job.
+	maxPatterns = 1000
+)
+
+// checkPatterns refuses output patterns that are malformed or look outside the working folder.
+func checkPatterns(patterns []string) error {
+	if len(patterns) > maxPatterns {
+		return fmt.Errorf("%d output patterns are more than %d", len(patterns), maxPatterns)
+	}
+	for _, p := range patterns {
+		if !filepath.IsLocal(p) || !doublestar.ValidatePattern(p) {
+			return fmt.Errorf("output %q is not a pattern for files within the working folder", p)
+		}
+	}
+	return nil
+}
+
+// getOutputs sends the attempt's outputs. What of them was left out on purpose is noted; what is missing makes them not whole.
+func (b bulk) getOutputs(r wire.Request) error {
+	a, err := b.d.find(r.ID)
+	if err != nil {
+		return b.refuse(err)
+	}
+	record, err := a.folder.record()
+	if err != nil {
+		return b.refuse(err)
+	}
+	root, err := os.OpenRoot(a.folder.work())
+	if err != nil {
+		return b.refuse(err)
+	}
+	defer root.Close()
+	if err := b.lines.Write(wire.Reply{}); err != nil {
+		return err
+	}
+	c, err := b.sendOutputs(root, record.Outputs)
+	if err != nil {
+		return err
+	}
+	return b.lines.Write(c.reply())
+}
+
+// sendOutputs returns an error only if the channel broke.
+func (b bulk) sendOutputs(root *os.Root, patterns []string) (*collector, error) {
+	chunks := wire.ChunkWriter{W: b.conn}
+	buffer := bufio.NewWriterSize(chunks, 64<<10)
+	c := &collector{root: root, tar: tar.NewWriter(buffer), seen: make(map[string]bool)}
+	for _, pattern := range patterns {
+		if c.err = c.collect(path.Clean(pattern)); c.err != nil {
+			break
+		}
+	}
+	if c.err == nil {
+		c.err = c.tar.Close()
+	}
+	return c, errors.Join(buffer.Flush(), chunks.Close())
+}
+
+// collector writes what matches an attempt's output patterns to a tar stream: regular files and folders. A symbolic link to a file in
+// the working folder travels as that file; any other is skipped. All access is through root, which no link leads out of.
+type collector struct {
+	root  *os.Root
+	tar   *tar.Writer
+	seen  map[string]bool
+	bytes int64
+	notes []string // what was skipped
+	err   error    // why the outputs are not whole
+}
+
+// reply says whether the outputs are whole, and what was skipped.
+func (c *collector) reply() wire.Reply {
+	r := wire.Reply{Size: c.bytes, Note: limit(strings.Join(c.notes, "; "))}
+	if c.err != nil {
+		r.Error = limit(c.err.Error())
+	}
+	return r
+}
+
+func (c *collector) skip(name, why string) {
+	const most = 20
+	switch len(c.notes) {
+	case most:
+		c.notes = append(c.notes, "and more")
+	case most + 1:
+	default:
+		c.notes = append(c.notes, fmt.Sprintf("skipped %q: %s", name, why))
+	}
+}
+
+// collect adds what matches the pattern, and all that is in a folder that does.
+func (c *collector) collect(pattern string) error {
+	files := c.root.FS()
+	return doublestar.GlobWalk(files, pattern, func(match string, _ fs.DirEntry) error {
+		return fs.WalkDir(files, match, func(name string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				return fmt.Errorf("reading output %q: %w", name, err)
+			}
+			return c.add(name, entry)
+		})
+	}, doublestar.WithNoFollow())
+}
+
+// add writes one file or folder, once.
+func (c *collector) add(name string, entry fs.DirEntry) error {
+	if c.seen[name] {
+		if entry.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
+	}
+	if len(c.seen) == maxOutputs {
+		return fmt.Errorf("more than %d outputs", maxOutputs)
+	}
+	c.seen[name] = true
+	info, err := c.root.Lstat(name)
+	if err == nil && info.Mode().Type() == fs.ModeSymlink {
+		if info, err = c.root.Stat(name); err != nil || !info.Mode().IsRegular() {
+			c.skip(name, "a link to something else than a file in the working folder")
+			return nil
+		}
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading output %q: %w", name, err)
+	case info.IsDir():
+		return c.addFolder(name, info)
+	case info.Mode().IsRegular():
+		return c.addFile(name)
+	}
+	c.skip(name, "neither a file nor a folder")
+	return nil
+}
+
+func (c *collector) addFolder(name string, info fs.FileInfo) error {
+	if name == "." {
+		return nil
+	}
+	return c.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: int64(info.Mode().Perm()), ModTime: info.ModTime()})
+}
+
+func (c *collector) addFile(name string) error {
+	// Should a job meanwhile have put a pipe in the file's place, opening it must not wait for a writer.
+	f, err := c.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return fmt.Errorf("reading output %q: %w", name, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("reading output %q: %w", name, err)
+	}
+	if c.bytes += info.Size(); c.bytes > maxOutputBytes {
+		return fmt.Errorf("outputs of more than %d bytes", int64(maxOutputBytes))
+	}
+	err = c.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: info.Size(), Mode: int64(info.Mode().Perm()), ModTime: info.ModTime()})
+	if err != nil {
+		return err
+	}
+	if _, err := io.CopyN(c.tar, f, info.Size()); err != nil {
+		return fmt.Errorf("reading output %q: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+package runner
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"time"
+
+	"drover"
+	"drover/internal/wire"
+)
+
+// maxQueued is how many messages wait for a slow controller before it is cut off; its next Hello is answered with all it missed.
+const maxQueued = 1024
+
+// helloRoom is how much of a Hello the attempts may fill. Their exits travel without output where it gets tight: GetLog has it.
+const helloRoom = wire.MaxLine - 64<<10
+
+// session is a control stream whose controller was accepted.
+type session struct {
+	conn  net.Conn
+	queue chan wire.Message
+	done  chan struct{}
+}
+
+// send queues a message. It never waits.
+func (s *session) send(m wire.Message) {
+	select {
+	case s.queue <- m:
+	default:
+		s.conn.Close()
+	}
+}
+
+// write sends what is queued until the session is done.
+func (s *session) write(lines *wire.Conn) {
+	for {
+		select {
+		case m := <-s.queue:
+			if lines.Write(m) != nil {
+				s.conn.Close()
+				return
+			}
+		case <-s.done:
+			return
+		}
+	}
+}
+
+// serveControl serves a control stream from its Hello to its end.
+func (d *daemon) serveControl(conn net.Conn, lines *wire.Conn) {
+	var m wire.Message
+	if lines.Read(&m) != nil || m.Hello == nil || conn.SetReadDeadline(time.Time{}) != nil {
+		return
+	}
+	s := &session{conn: conn, queue: make(chan wire.Message, maxQueued), done: make(chan struct{})}
+	if err := d.admitController(s, *m.Hello); err != nil {
+		d.log.Printf("refusing a controller: %v", err)
+		// It hangs up whether or not the reason reaches it.
+		lines.Write(wire.Message{Hello: &wire.Hello{Version: wire.Version, Epoch: d.knownEpoch(), Fleet: d.identity.Fleet,
+			Instance: d.identity.Instance, Error: err.Error()}})
+		return
+	}
+	defer d.closeSession(s)
+	go s.write(lines)
+	for {
+		var m wire.Message
+		if err := lines.Read(&m); err != nil {
+			return
+		}
+		if !d.handle(s, m) {
+			return
+		}
+	}
+}
+
+// admitController makes s the control stream if its Hello is acceptable, and answers it. The predecessor is cut off.
+func (d *daemon) admitController(s *session, h wire.Hello) error {
+	if h.Version != wire.Version {
+		return fmt.Errorf("this runner speaks version %d of the protocol, not %d", wire.Version, h.Version)
+	}
+	if who := (identity{h.Fleet, h.Instance}); who != d.identity {
+		return fmt.Errorf("this is instance %q of fleet %q, not %q of %q", d.identity.Instance, d.identity.Fleet, h.Instance, h.Fleet)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if h.Epoch < d.epoch {
+		return fmt.Errorf("epoch %d is over: a controller of epoch %d has been here", h.Epoch, d.epoch)
+	}
+	if h.Epoch > d.epoch {
+		if err := writeEpoch(h.Epoch); err != nil {
+			return fmt.Errorf("remembering the epoch: %w", err)
+		}
+		d.epoch = h.Epoch
+	}
+	if d.session != nil {
+		d.session.conn.Close()
+	}
+	d.session = s
+	s.send(wire.Message{Hello: &wire.Hello{Version: wire.Version, Epoch: d.epoch, Fleet: d.identity.Fleet,
+		Instance: d.identity.Instance, Attempts: d.listLocked()}})
+	for _, conn := range d.api.waitingConns() {
+		s.send(wire.Message{API: &wire.API{Conn: conn}})
+	}
+	return nil
+}
+
+func (d *daemon) knownEpoch() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.epoch
+}
+
+func (d *daemon) closeSession(s *session) {
+	close(s.done)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.session == s {
+		d.session = nil
+	}
+}
+
+// listLocked is all that the daemon has, cut to what fits a Hello.
+func (d *daemon) listLocked() []wire.Attempt {
+	room := helloRoom / max(1, len(d.attempts))
+	list := make([]wire.Attempt, 0, len(d.attempts))
+	for id, a := range d.attempts {
+		list = append(list, wire.Attempt{ID: id, Exit: fitExit(a.exit, room)})
+	}
+	return list
+}
+
+// fitExit drops the output, and if need be the text, from an exit that would take more than room bytes of JSON.
+func fitExit(e *drover.Exit, room int) *drover.Exit {
+	if e == nil {
+		return nil
+	}
+	if text, err := json.Marshal(e); err == nil && len(text)+64 <= room {
+		return e
+	}
+	short := *e
+	short.Stdout, short.Stderr = "", ""
+	if room < 2048 {
+		short.Text = ""
+	}
+	return &short
+}
+
+// sendLocked tells the controller, if one is connected.
+func (d *daemon) sendLocked(m wire.Message) {
+	if d.session != nil {
+		d.session.send(m)
+	}
+}
+
+// announce offers a job's connection to the controller.
+func (d *daemon) announce(conn int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.sendLocked(wire.Message{API: &wire.API{Conn: conn}})
+}
+
+// handle does what a message asks for. It reports false if the session is no longer the control stream: a message that was
+// on its way when another controller took over has no effect.
+func (d *daemon) handle(s *session, m wire.Message) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.session != s {
+		return false
+	}
+	switch {
+	case m.Start != nil:
+		d.startLocked(*m.Start)
+	case m.Stop != nil:
+		d.stopLocked(*m.Stop)
+	case m.Forget != nil:
+		d.forgetLocked(m.Forget.ID)
+	case m.Ping != nil:
+		s.send(wire.Message{Pong: m.Ping})
+	}
+	return true
+}

@@ -1,0 +1,109 @@
+package runner
+
+import (
+	"fmt"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"drover"
+	"drover/internal/wire"
+)
+
+// maxSpares is how many supervisors wait for work at most.
+const maxSpares = 8
+
+// spares are the supervisors that have nothing to do. Closing a supervisor's socket ends it.
+type spares struct {
+	mu   sync.Mutex
+	idle []*overseer // guarded by mu; the last used is last
+}
+
+// overseer is the daemon's end of a supervisor process.
+type overseer struct {
+	socket *os.File
+	lines  *wire.Conn
+}
+
+// take returns a supervisor without work, a new one if none waits.
+func (s *spares) take() (*overseer, error) {
+	s.mu.Lock()
+	if n := len(s.idle); n > 0 {
+		o := s.idle[n-1]
+		s.idle = s.idle[:n-1]
+		s.mu.Unlock()
+		return o, nil
+	}
+	s.mu.Unlock()
+	return newOverseer()
+}
+
+// put takes back a supervisor whose work is done.
+func (s *spares) put(o *overseer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.idle) == maxSpares {
+		o.socket.Close()
+		return
+	}
+	s.idle = append(s.idle, o)
+}
+
+// trim ends all but one of the idle supervisors, the longest idle first.
+func (s *spares) trim() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.idle) > 1 {
+		s.idle[0].socket.Close()
+		s.idle = s.idle[1:]
+	}
+}
+
+// newOverseer starts a supervisor in a session of its own.
+func newOverseer() (*overseer, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("connecting a supervisor: %w", err)
+	}
+	ours, theirs := os.NewFile(uintptr(pair[0]), "supervisor"), os.NewFile(uintptr(pair[1]), "daemon")
+	defer theirs.Close()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		ours.Close()
+		return nil, err
+	}
+	defer null.Close()
+	p, err := os.StartProcess(selfPath, []string{binaryName(), "supervise"}, &os.ProcAttr{
+		Files: []*os.File{null, os.Stderr, os.Stderr, theirs},
+		Sys:   &unix.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		ours.Close()
+		return nil, fmt.Errorf("starting a supervisor: %w", err)
+	}
+	go p.Wait() // only so that it leaves no zombie; its socket tells of its end
+	return &overseer{socket: ours, lines: wire.NewConn(ours, ours)}, nil
+}
+
+// carryOut gives the supervisor an order and stays until it is done; started is called when the command runs. After an error the
+// supervisor is of no more use, and only the attempt's folder can say what became of the order.
+func (o *overseer) carryOut(work order, started func()) (drover.Exit, error) {
+	if err := o.lines.Write(work); err != nil {
+		o.socket.Close()
+		return drover.Exit{}, err
+	}
+	for {
+		var r report
+		if err := o.lines.Read(&r); err != nil {
+			o.socket.Close()
+			return drover.Exit{}, err
+		}
+		if r.Started {
+			started()
+		}
+		if r.Exit != nil {
+			return *r.Exit, nil
+		}
+	}
+}

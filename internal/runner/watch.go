@@ -1,0 +1,107 @@
+package runner
+
+import (
+	"fmt"
+	"log"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"drover"
+)
+
+const (
+	// signalInterval is how often a command that was told to end is told again.
+	signalInterval = 5 * time.Second
+	// reapInterval is how often the dead among a command's orphans are taken off the process table.
+	reapInterval = time.Second
+	// clearPatience bounds the killing of what a command left behind. What survives SIGKILL that long is either stuck in the kernel,
+	// and will never run its own code again, or belongs to another user.
+	clearPatience = 10 * time.Second
+)
+
+// watch is the supervision of one running command.
+type watch struct {
+	command *command
+	order   order
+	log     *log.Logger
+	stops   <-chan time.Duration
+
+	cause  string    // why it was told to end, if it was
+	killAt time.Time // when SIGTERM gives way to SIGKILL
+}
+
+// untilEnded stays with the command until its main process is a zombie. The zombie keeps the number of the process and of its group,
+// so until it is reaped no signal can reach a stranger.
+func (w *watch) untilEnded() {
+	var timeout <-chan time.Time
+	if w.order.Timeout > 0 {
+		timeout = time.After(w.order.Timeout)
+	}
+	ended := w.command.ended()
+	reap := time.NewTicker(reapInterval)
+	defer reap.Stop()
+	again := time.NewTimer(signalInterval)
+	defer again.Stop()
+	for {
+		select {
+		case <-ended:
+			return
+		case grace := <-w.stops:
+			w.tellToEnd(drover.CauseStopped, grace)
+		case <-timeout:
+			w.tellToEnd(drover.CauseTimeout, w.order.Grace)
+		case <-reap.C:
+			w.command.reapOrphans()
+			continue
+		case <-again.C:
+		}
+		again.Reset(w.signal())
+	}
+}
+
+// tellToEnd notes why the command must end and how long it may take. A second wish can only shorten the time.
+func (w *watch) tellToEnd(cause string, grace time.Duration) {
+	at := time.Now().Add(max(0, grace))
+	if w.cause == "" {
+		w.cause, w.killAt = cause, at
+	}
+	if at.Before(w.killAt) {
+		w.killAt = at
+	}
+}
+
+// signal sends what is due to a command that was told to end, and says when to look again.
+func (w *watch) signal() time.Duration {
+	if w.cause == "" {
+		return signalInterval
+	}
+	left := time.Until(w.killAt)
+	sig := unix.SIGTERM
+	if left <= 0 {
+		sig, left = unix.SIGKILL, signalInterval
+	}
+	w.log.Printf("%s: %v to process group %d", w.cause, sig, w.command.pid)
+	if err := w.command.signal(sig); err != nil {
+		w.log.Printf("signalling: %v", err)
+	}
+	return min(left, signalInterval)
+}
+
+// exit clears away what the command left behind and says how it ended.
+func (w *watch) exit(began time.Time) drover.Exit {
+	e := drover.Exit{Cause: w.cause, Started: drover.TimeOf(began), Ended: drover.TimeOf(time.Now())}
+	status, left := w.command.clear(clearPatience)
+	e.Code, e.CPU, e.MaxRSS = status.ExitStatus(), w.command.cpu, w.command.maxRSS
+	if status.Signaled() {
+		e.Code, e.Signal = 128+int(status.Signal()), status.Signal().String()
+	}
+	if e.Cause == drover.CauseTimeout {
+		e.Text = fmt.Sprintf("ran longer than its timeout of %v", w.order.Timeout)
+	}
+	if left > 0 {
+		e.Text = limit(fmt.Sprintf("%d processes that it left behind could not be killed; %s", left, e.Text))
+		w.log.Print(e.Text)
+	}
+	return e
+}
