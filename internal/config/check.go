@@ -26,14 +26,17 @@ type checker struct {
 	root *node
 }
 
-// batch checks the batch, and names it after its file if it has no name.
+// batch checks the batch, and names it after its file if it has no name of its own.
 func (c *checker) batch(b *batchFile, file string) {
-	at := c.root.find("name")
-	if b.Name == "" {
+	switch {
+	case b.Name != "":
+		if err := CheckName(b.Name); err != nil {
+			c.addErr(c.root.find("name"), err)
+		}
+	case CheckName(nameOf(file)) == nil:
 		b.Name = nameOf(file)
-	}
-	if err := CheckName(b.Name); err != nil {
-		c.addErr(at, err)
+	default:
+		c.add(c.root, "the batch has no name, and its file's cannot be one", "write name: NAME")
 	}
 	jobs := c.root.find("jobs")
 	if jobs.shape != list {

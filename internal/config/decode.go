@@ -66,10 +66,15 @@ func (d *decoder) value(n *node, v reflect.Value, f field) {
 
 // want notes a fault if n is not of the shape.
 func (d *decoder) want(n *node, s shape) bool {
-	if n.shape != s {
-		d.addf(n, "%s is wanted here, not %s", s, n.shape)
+	if n.shape == s {
+		return true
 	}
-	return n.shape == s
+	hint := ""
+	if s == scalar && n.shape == absent {
+		hint = `write "" for an empty text`
+	}
+	d.add(n, fmt.Sprintf("%s is wanted here, not %s", s, n.shape), hint)
+	return false
 }
 
 // structure lays a mapping over a struct.

@@ -72,7 +72,7 @@ func document(data []byte, f *faults) ast.Node {
 		switch {
 		case doc.Body == nil:
 		case found != nil:
-			f.add(place(doc.Body.GetToken()), "a second document begins here", "a file holds one; remove the line ---")
+			f.add(place(cmp.Or(doc.Start, doc.Body.GetToken())), "a second document begins here", "a file holds one; remove the line ---")
 			return nil
 		default:
 			found = doc.Body

@@ -1,0 +1,164 @@
+package config_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"drover/internal/config"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// validator checks YAML texts against one of the schemas.
+func validator(t *testing.T, schema []byte, err error) func(text string) error {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal(schema, &s); err != nil {
+		t.Fatal(err)
+	}
+	resolved, err := s.Resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(text string) error {
+		asJSON, err := yaml.YAMLToJSON([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var value any
+		if err := json.Unmarshal(asJSON, &value); err != nil {
+			t.Fatal(err)
+		}
+		return resolved.Validate(value)
+	}
+}
+
+func TestBatchSchema(t *testing.T) {
+	schema, err := config.BatchSchema()
+	valid := validator(t, schema, err)
+	examples, err := filepath.Glob("../../examples/*.yaml")
+	if err != nil || len(examples) < 2 {
+		t.Fatalf("found only %v (%v)", examples, err)
+	}
+	for _, path := range examples {
+		t.Run(filepath.Base(path)+" is valid, and read", func(t *testing.T) {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := valid(string(data)); err != nil {
+				t.Error(err)
+			}
+			if _, err := config.LoadBatch(path); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for _, text := range []string{
+		"jobs: [{name: a, command: [x], comand: x}]",
+		"jobs: [{name: a, command: x y}]",
+		"jobs: [{name: a, command: []}]",
+		"jobs: [{command: [x]}]",
+		"jobs: [{name: a, command: [x], resources: {cpus: 1}}]",
+		"jobs: [{name: a, command: [x], spot: maybe}]",
+		"jobs: [{name: a, command: [x], attempts: 0}]",
+		"jobs: [{name: a, command: [x], array: 0}]",
+		"jobs: [{name: a, command: [x], retry: {exit_codes: [256], times: 1}}]",
+		"name: x",
+	} {
+		t.Run("not valid, nor read: "+text, func(t *testing.T) {
+			if valid(text) == nil {
+				t.Error("the schema takes it")
+			}
+			if _, err := config.ParseBatch("batch.yaml", []byte(text), ""); err == nil {
+				t.Error("the reader takes it")
+			}
+		})
+	}
+}
+
+func TestConfigSchema(t *testing.T) {
+	schema, err := config.Schema(map[string]any{"test": keys{}})
+	valid := validator(t, schema, err)
+	archive, err := txtar.ParseFile("testdata/config/good.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"the example": config.Example(),
+		"every key":   string(archive.Files[0].Data),
+		"own keys":    "version: 1\nclouds: {x: {driver: test, region: eu, disk: 1Gi, types: [{name: a, vcpus: 0.5}]}}",
+		"a filter":    "version: 1\nclouds: {x: {driver: test, region: eu, types: {include: [a]}}}",
+	} {
+		t.Run(name+" is valid", func(t *testing.T) {
+			if err := valid(text); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for _, text := range []string{
+		"version: 1\nlisten: x\nclouds: {x: {driver: y}}",
+		"version: 1\nclouds: {x: {driver: y}}\ninstances: {keep_broken: 1}",
+		"version: 1\nclouds: {x: {driver: y, ssh: {prot: 22}}}",
+		"version: 1\nclouds: {}",
+		"version: 2\nclouds: {x: {driver: y}}",
+		"clouds: {x: {driver: y}}",
+	} {
+		t.Run("not valid, nor read: "+strings.ReplaceAll(text, "\n", "; "), func(t *testing.T) {
+			if valid(text) == nil {
+				t.Error("the schema takes it")
+			}
+			if _, err := config.Parse("drover.yaml", []byte(text), ""); err == nil {
+				t.Error("the reader takes it")
+			}
+		})
+	}
+	for _, own := range []string{"regoin: eu, region: us", "zones: [a]", "region: eu, types: [{nmae: a}]"} {
+		t.Run("not valid, nor decoded: "+own, func(t *testing.T) {
+			if valid("version: 1\nclouds: {x: {driver: test, "+own+"}}") == nil {
+				t.Error("the schema takes it")
+			}
+			if cloud(t, "", own).Decode(&keys{}) == nil {
+				t.Error("the driver's decoder takes it")
+			}
+		})
+	}
+}
+
+func TestExample(t *testing.T) {
+	if _, err := config.Parse("example.yaml", []byte(config.Example()), ""); err != nil {
+		t.Fatalf("the example is not read:\n%v", err)
+	}
+	schema, err := config.Schema(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal(schema, &s); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("names every key", func(t *testing.T) { namesKeys(t, &s) })
+}
+
+// namesKeys looks for every property of a schema in the example, in a comment or not.
+func namesKeys(t *testing.T, s *jsonschema.Schema) {
+	for name, p := range s.Properties {
+		if !strings.Contains(config.Example(), name+":") {
+			t.Errorf("%s is not in it", name)
+		}
+		namesKeys(t, p)
+	}
+	for _, sub := range append(s.AnyOf, s.AdditionalProperties) {
+		if sub != nil {
+			namesKeys(t, sub)
+		}
+	}
+}
