@@ -108,10 +108,19 @@ func (d *daemon) launch(a *attempt, m wire.Start, pins pins) {
 		e, err = d.execute(a, m)
 	}
 	if err != nil {
-		e = noStart(126, err)
+		e = neverBegun(err)
 		d.keepResult(a, e)
 	}
 	d.end(a, e)
+}
+
+// neverBegun is the exit of an attempt that did not get as far as its command.
+func neverBegun(err error) drover.Exit {
+	e := noStart(126, err)
+	if errors.Is(err, errStopped) {
+		e.Code, e.Cause = 128+int(unix.SIGTERM), drover.CauseStopped
+	}
+	return e
 }
 
 // errStopped ends an attempt that was stopped before it began.

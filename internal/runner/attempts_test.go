@@ -39,7 +39,7 @@ func BenchmarkAttempt(b *testing.B) {
 	for b.Loop() {
 		n++
 		id := attempt(n, 1)
-		c.start(wire.Start{ID: id, Command: []string{"true"}})
+		c.start(start{ID: id, Command: []string{"true"}})
 		c.exited(id)
 		c.send(wire.Message{Forget: &wire.Forget{ID: id}})
 	}

@@ -2,6 +2,7 @@ package runner_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -93,7 +94,7 @@ func (i *instance) killAll() {
 // subcommand reports whether a process is the runner with that subcommand.
 func subcommand(name string) func(int) bool {
 	return func(pid int) bool {
-		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		line, _ := os.ReadFile(procPath(pid, "cmdline"))
 		args := strings.Split(string(line), "\x00")
 		return len(args) > 1 && strings.HasPrefix(filepath.Base(args[0]), "drover-runner") && args[1] == name
 	}
@@ -109,6 +110,33 @@ func (i *instance) daemon() int {
 	return pids[0]
 }
 
+func procPath(pid int, name string) string { return fmt.Sprintf("/proc/%d/%s", pid, name) }
+
+// session is the session that a process is in.
+func session(pid int) int {
+	stat, _ := os.ReadFile(procPath(pid, "stat"))
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	id, _ := strconv.Atoi(append(strings.Fields(rest), "", "", "", "")[3])
+	return id
+}
+
+// peakMemory is the largest resident set that a process has had.
+func peakMemory(pid int) drover.Bytes {
+	status, _ := os.ReadFile(procPath(pid, "status"))
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	kib, _ := strconv.ParseInt(append(strings.Fields(rest), "")[0], 10, 64)
+	return drover.Bytes(kib) * drover.KiB
+}
+
+// pidIn is the process number in a claim.
+func pidIn(text []byte) int {
+	var c struct{ PID int }
+	if json.Unmarshal(text, &c) != nil {
+		return 0
+	}
+	return c.PID
+}
+
 func (i *instance) kill(pid int) {
 	i.t.Helper()
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -119,7 +147,7 @@ func (i *instance) kill(pid int) {
 
 // alive reports whether a process is there and not a zombie.
 func alive(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	stat, err := os.ReadFile(procPath(pid, "stat"))
 	if err != nil {
 		return false
 	}
@@ -231,7 +259,7 @@ func (c *controller) send(m wire.Message) {
 	}
 }
 
-func (c *controller) start(s wire.Start) { c.t.Helper(); c.send(wire.Message{Start: &s}) }
+func (c *controller) start(s start) { c.t.Helper(); c.send(wire.Message{Start: (*wire.Start)(&s)}) }
 
 // hungUp waits for the end of the stream.
 func (c *controller) hungUp() {
@@ -294,8 +322,23 @@ func attempt(job int64, number int) drover.AttemptID {
 }
 
 // sh is the Start of a shell script.
-func sh(id drover.AttemptID, script string) wire.Start {
-	return wire.Start{ID: id, Command: []string{"sh", "-c", script}, Grace: time.Second}
+func sh(id drover.AttemptID, script string) start {
+	return start{ID: id, Command: []string{"sh", "-c", script}, Grace: time.Second}
+}
+
+// start is a Start that tests put together in steps.
+type start wire.Start
+
+// withEnv adds to the environment.
+func (s start) withEnv(key, value string) start {
+	s.Env = map[string]string{key: value}
+	return s
+}
+
+// withFiles adds inputs.
+func (s start) withFiles(files ...drover.File) start {
+	s.Files = files
+	return s
 }
 
 // ran runs a script to its end.

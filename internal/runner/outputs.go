@@ -115,21 +115,25 @@ func (c *collector) skip(name, why string) {
 func (c *collector) collect(pattern string) error {
 	files := c.root.FS()
 	return doublestar.GlobWalk(files, pattern, func(match string, _ fs.DirEntry) error {
+		// The walk would follow a link that it begins at.
+		if info, err := c.root.Lstat(match); err == nil && !info.IsDir() {
+			return c.add(match)
+		}
 		return fs.WalkDir(files, match, func(name string, entry fs.DirEntry, err error) error {
 			if err != nil {
 				return fmt.Errorf("reading output %q: %w", name, err)
 			}
-			return c.add(name, entry)
+			if entry.IsDir() && c.seen[name] {
+				return fs.SkipDir
+			}
+			return c.add(name)
 		})
 	}, doublestar.WithNoFollow())
 }
 
 // add writes one file or folder, once.
-func (c *collector) add(name string, entry fs.DirEntry) error {
+func (c *collector) add(name string) error {
 	if c.seen[name] {
-		if entry.IsDir() {
-			return fs.SkipDir
-		}
 		return nil
 	}
 	if len(c.seen) == maxOutputs {

@@ -1,0 +1,229 @@
+package runner_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/internal/wire"
+)
+
+// ask sends a request and returns the reply.
+func (c *channel) ask(r wire.Request) wire.Reply {
+	c.t.Helper()
+	if err := c.Write(r); err != nil {
+		c.t.Fatal(err)
+	}
+	return c.reply()
+}
+
+func (c *channel) reply() (r wire.Reply) {
+	c.t.Helper()
+	if err := c.Read(&r); err != nil {
+		c.t.Fatal(err)
+	}
+	return r
+}
+
+// log gets a log from an offset.
+func (c *channel) log(id drover.AttemptID, stream string, offset int64) string {
+	c.t.Helper()
+	r := c.ask(wire.Request{Op: wire.GetLog, ID: id, Stream: stream, Offset: offset})
+	if r.Error != "" {
+		c.t.Fatal(r.Error)
+	}
+	text, err := io.ReadAll(io.LimitReader(c.Bytes(), r.Size))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestTails(t *testing.T) {
+	c := newInstance(t).connect()
+	for n, test := range []struct{ name, script, want string }{
+		{"a stream of just the limit is whole", `head -c 4096 /dev/zero | tr '\0' a`, strings.Repeat("a", 4096)},
+		{"of a longer stream the end is kept", `echo first; head -c 4096 /dev/zero | tr '\0' a`, strings.Repeat("a", 4096)},
+		{"a character cut in two is left out", `printf 'é'; head -c 4095 /dev/zero | tr '\0' a`, strings.Repeat("a", 4095)},
+		{"bytes that are no text do not make it longer", `head -c 8192 /dev/zero | tr '\0' '\377'`, "?"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e := c.ran(attempt(int64(n+1), 1), test.script)
+			if !utf8.ValidString(e.Stdout) || len(e.Stdout) > drover.TailBytes || !strings.HasSuffix(e.Stdout, test.want) {
+				t.Errorf("got %d bytes, %.20q", len(e.Stdout), e.Stdout)
+			}
+			if len(test.want) > 1 && e.Stdout != test.want {
+				t.Errorf("got %.20q of %d, want %.20q of %d", e.Stdout, len(e.Stdout), test.want, len(test.want))
+			}
+		})
+	}
+}
+
+func TestLogs(t *testing.T) {
+	i := newInstance(t)
+	c, id := i.connect(), attempt(1, 1)
+	c.start(sh(id, gate))
+	i.said(id, "ready")
+	t.Run("a log can be got while it grows, from any offset", func(t *testing.T) {
+		ch := i.bulk()
+		got := []string{ch.log(id, "stdout", 0), ch.log(id, "stdout", 2), ch.log(id, "stdout", 99), ch.log(id, "stderr", 0)}
+		if want := []string{"ready\n", "ady\n", "", ""}; !cmp.Equal(got, want) {
+			t.Error(cmp.Diff(want, got))
+		}
+	})
+	t.Run("what is not there is refused and the channel goes on", func(t *testing.T) {
+		ch := i.bulk()
+		for _, r := range []wire.Request{
+			{Op: wire.GetLog, ID: attempt(9, 9), Stream: "stdout"},
+			{Op: wire.GetLog, ID: id, Stream: "../lock"},
+			{Op: "dance"},
+		} {
+			if reply := ch.ask(r); reply.Error == "" {
+				t.Errorf("%+v was not refused", r)
+			}
+		}
+		if got := ch.log(id, "stdout", 0); got != "ready\n" {
+			t.Errorf("got %q", got)
+		}
+	})
+	t.Run("a followed log comes as it is written and ends with the attempt", func(t *testing.T) {
+		ch := i.bulk()
+		if r := ch.ask(wire.Request{Op: wire.FollowLog, ID: id, Stream: "stdout", Offset: 1}); r.Error != "" {
+			t.Fatal(r.Error)
+		}
+		log := &wire.ChunkReader{R: ch.Bytes()}
+		first := make([]byte, len("eady\n"))
+		if _, err := io.ReadFull(log, first); err != nil || string(first) != "eady\n" {
+			t.Fatalf("got %q, %v", first, err)
+		}
+		i.openGate(id)
+		rest, err := io.ReadAll(log)
+		if err != nil || string(rest) != "gone on\n" {
+			t.Errorf("got %q, %v", rest, err)
+		}
+	})
+	t.Run("the supervisor's and the daemon's own logs can be got", func(t *testing.T) {
+		c.exited(id)
+		ch := i.bulk()
+		ch.log(id, wire.SupervisorStream, 0)
+		if got := ch.log(drover.AttemptID{}, wire.RunnerStream, 0); !strings.Contains(got, "lab-1") {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// outputs collects an attempt's outputs as path → content; folders end with a slash.
+func (c *channel) outputs(id drover.AttemptID) (map[string]string, wire.Reply) {
+	c.t.Helper()
+	if r := c.ask(wire.Request{Op: wire.GetOutputs, ID: id}); r.Error != "" {
+		return nil, r
+	}
+	stream := &wire.ChunkReader{R: c.Bytes()}
+	archive, files := tar.NewReader(stream), make(map[string]string)
+	for {
+		h, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		content, err := io.ReadAll(archive)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		files[h.Name] = string(content)
+	}
+	if _, err := io.Copy(io.Discard, stream); err != nil {
+		c.t.Fatal(err)
+	}
+	return files, c.reply()
+}
+
+func TestOutputs(t *testing.T) {
+	i := newInstance(t)
+	c := i.connect()
+	for n, test := range []struct {
+		name, script string
+		patterns     []string
+		want         map[string]string
+		note         string
+	}{
+		{"files that match come, once each", "echo 1 > a.png; echo 2 > b.png; echo 3 > c.txt", []string{"*.png", "a.*"}, map[string]string{"a.png": "1\n", "b.png": "2\n"}, ""},
+		{"outputs of a failed attempt come too", "echo 1 > a; exit 1", []string{"a"}, map[string]string{"a": "1\n"}, ""},
+		{"a folder comes with all that is in it", "mkdir -p d/e f; echo 1 > d/e/x; echo 2 > f/y", []string{"./d/"}, map[string]string{"d/": "", "d/e/": "", "d/e/x": "1\n"}, ""},
+		{"two stars go down", "mkdir -p d/e; echo 1 > d/e/x.png; echo 2 > y.png", []string{"**/*.png"}, map[string]string{"d/e/x.png": "1\n", "y.png": "2\n"}, ""},
+		{"everything", "mkdir d; echo 1 > d/x; echo 2 > .hidden", []string{"**"}, map[string]string{"d/": "", "d/x": "1\n", ".hidden": "2\n"}, ""},
+		{"a pattern that matches nothing is no fault", "true", []string{"*.png"}, map[string]string{}, ""},
+		{"a link to a file within comes as that file", "echo 1 > a; ln -s a b", []string{"b"}, map[string]string{"b": "1\n"}, ""},
+		{"a link that leaves the folder is skipped and noted", "ln -s /etc/passwd p; ln -s ../stdout s; ln -s / root; echo 1 > a", []string{"*", "root/etc/passwd"}, map[string]string{"a": "1\n"}, `"p"`},
+		{"a pipe is skipped and noted", "mkfifo f; echo 1 > a", []string{"*"}, map[string]string{"a": "1\n"}, `"f"`},
+		{"a file that nobody may write to comes", "echo 1 > a; chmod 400 a", []string{"*"}, map[string]string{"a": "1\n"}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			id := attempt(int64(n+1), 1)
+			s := sh(id, test.script)
+			s.Outputs = test.patterns
+			c.start(s)
+			c.exited(id)
+			files, reply := i.bulk().outputs(id)
+			if reply.Error != "" || !strings.Contains(reply.Note, test.note) || (reply.Note == "") != (test.note == "") {
+				t.Errorf("reply %+v", reply)
+			}
+			if !cmp.Equal(files, test.want) {
+				t.Error(cmp.Diff(test.want, files))
+			}
+		})
+	}
+	t.Run("patterns that look outside are refused", func(t *testing.T) {
+		for n, pattern := range []string{"../*", "/etc/passwd", "a/../../b", "[", ""} {
+			id := attempt(int64(100+n), 1)
+			s := sh(id, "true")
+			s.Outputs = []string{pattern}
+			c.start(s)
+			c.refused(id)
+		}
+	})
+	t.Run("a large output comes whole, also from another daemon", func(t *testing.T) {
+		id := attempt(200, 1)
+		s := sh(id, "head -c 3000000 /dev/zero > big")
+		s.Outputs = []string{"big"}
+		c.start(s)
+		c.exited(id)
+		i.kill(i.daemon())
+		i.connect()
+		files, reply := i.bulk().outputs(id)
+		if reply.Error != "" || reply.Size != 3000000 || files["big"] != string(bytes.Repeat([]byte{0}, 3000000)) {
+			t.Errorf("reply %+v and %d bytes", reply, len(files["big"]))
+		}
+	})
+}
+
+func TestLargeOutput(t *testing.T) {
+	t.Run("what a command prints costs the runner no memory", func(t *testing.T) {
+		i := newInstance(t)
+		c, id := i.connect(), attempt(1, 1)
+		c.start(sh(id, "head -c 300000000 /dev/zero; echo ready; sleep 1000"))
+		until(t, "it is printed", func() bool {
+			info, err := os.Stat(i.attemptPath(id, "stdout"))
+			return err == nil && info.Size() > 300_000_000
+		})
+		for what, pid := range map[string]int{"daemon": i.daemon(), "supervisor": i.supervisor(id)} {
+			if peak := peakMemory(pid); peak == 0 || peak > 40*drover.MiB {
+				t.Errorf("the %s used %v", what, peak)
+			}
+		}
+		c.stop(id, 0)
+		if e := c.exited(id); e.StdoutLen < 300_000_000 || len(e.Stdout) != drover.TailBytes {
+			t.Errorf("got %d bytes of %d", len(e.Stdout), e.StdoutLen)
+		}
+	})
+}

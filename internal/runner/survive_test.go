@@ -1,0 +1,252 @@
+package runner_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/internal/wire"
+)
+
+// gate is a script that waits for a file named go in its working folder.
+const gate = `echo ready; while [ ! -e go ]; do sleep 0.01; done; echo gone on; exit 5`
+
+func (i *instance) openGate(id drover.AttemptID) {
+	i.t.Helper()
+	if err := os.WriteFile(i.attemptPath(id, "work/go"), nil, 0o600); err != nil {
+		i.t.Fatal(err)
+	}
+}
+
+// supervisor is the process that supervises an attempt.
+func (i *instance) supervisor(id drover.AttemptID) (pid int) {
+	i.t.Helper()
+	until(i.t, "the attempt is claimed", func() bool {
+		text, _ := os.ReadFile(i.attemptPath(id, "lock"))
+		pid = pidIn(text)
+		return pid > 1
+	})
+	return pid
+}
+
+func TestDaemonKilled(t *testing.T) {
+	t.Run("a running attempt goes on and its result comes from the next daemon", func(t *testing.T) {
+		i := newInstance(t)
+		c, id := i.connect(), attempt(1, 1)
+		c.start(sh(id, gate))
+		c.started(id)
+		i.kill(i.daemon())
+		c.hungUp()
+
+		c = i.connect()
+		if want := []wire.Attempt{{ID: id}}; !cmp.Equal(c.hello.Attempts, want) {
+			t.Fatalf("the new daemon has %+v, want %+v", c.hello.Attempts, want)
+		}
+		c.start(sh(id, gate))
+		c.started(id)
+		i.openGate(id)
+		if e := c.exited(id); e.Code != 5 || e.Stdout != "ready\ngone on\n" {
+			t.Errorf("got %+v", e)
+		}
+	})
+	t.Run("an attempt that ends without a daemon is known to the next", func(t *testing.T) {
+		i := newInstance(t)
+		c, id := i.connect(), attempt(1, 1)
+		c.start(sh(id, gate))
+		c.started(id)
+		i.kill(i.daemon())
+		i.openGate(id)
+		until(t, "the result is written", func() bool {
+			_, err := os.Stat(i.attemptPath(id, "exit.json"))
+			return err == nil
+		})
+		attempts := i.connect().hello.Attempts
+		if len(attempts) != 1 || attempts[0].Exit == nil || attempts[0].Exit.Code != 5 {
+			t.Errorf("got %+v", attempts)
+		}
+	})
+	t.Run("an adopted attempt can be stopped", func(t *testing.T) {
+		i := newInstance(t)
+		c, id := i.connect(), attempt(1, 1)
+		c.start(sh(id, "exec sleep 1000"))
+		c.started(id)
+		i.kill(i.daemon())
+		c = i.connect()
+		c.stop(id, time.Minute)
+		if e := c.exited(id); e.Code != 143 || e.Cause != drover.CauseStopped {
+			t.Errorf("got %+v", e)
+		}
+	})
+	t.Run("under load, killed again and again, every attempt runs exactly once", func(t *testing.T) {
+		i := newInstance(t)
+		counts := t.TempDir()
+		const jobs = 30
+		done := make(map[drover.AttemptID]bool)
+		for round := 0; len(done) < jobs; round++ {
+			c := i.connect()
+			// A Start that is refused was never begun, as when the daemon died between its fence and its supervisor.
+			for n := int64(1); n <= jobs; n++ {
+				c.start(sh(attempt(n, 1), `echo x >> `+counts+`/$DROVER_JOB; sleep 0.05`).withEnv("DROVER_JOB", attempt(n, 1).Folder()))
+			}
+			for range jobs {
+				m := c.want("an end", func(m wire.Message) bool { return m.Exited != nil || m.Refused != nil })
+				if m.Refused != nil {
+					t.Logf("refused: %s", m.Refused.Text)
+					done[m.Refused.ID] = true
+					continue
+				}
+				done[m.Exited.ID] = true
+				if m.Exited.Exit.Code != 0 {
+					t.Errorf("%v: %+v", m.Exited.ID, m.Exited.Exit)
+				}
+				if round < 4 && len(done) > (round+1)*jobs/6 {
+					break
+				}
+			}
+			i.kill(i.daemon())
+		}
+		files, err := filepath.Glob(counts + "/*")
+		if err != nil || len(files) < jobs-4 {
+			t.Errorf("%d of %d attempts ran", len(files), jobs)
+		}
+		for _, f := range files {
+			if text, _ := os.ReadFile(f); string(text) != "x\n" {
+				t.Errorf("%s ran %d times", filepath.Base(f), strings.Count(string(text), "x"))
+			}
+		}
+	})
+}
+
+func TestSupervisorKilled(t *testing.T) {
+	for name, killDaemon := range map[string]bool{"its daemon looks on": false, "its daemon is dead too": true} {
+		t.Run("an attempt is lost and its processes are killed when "+name, func(t *testing.T) {
+			i := newInstance(t)
+			c, id := i.connect(), attempt(1, 1)
+			c.start(sh(id, `echo ready; setsid sleep 1000 & echo $$ > left; sleep 1000`))
+			c.started(id)
+			i.said(id, "ready")
+			pid := i.number(id, "left")
+			if killDaemon {
+				i.kill(i.daemon())
+			}
+			i.kill(i.supervisor(id))
+			if killDaemon {
+				c = i.connect()
+			}
+			// The new daemon may have settled it before its Hello.
+			c.start(sh(id, "true"))
+			e := c.exited(id)
+			if e.Cause != drover.CauseLost || e.Stdout != "ready\n" || e.Text == "" {
+				t.Errorf("got %+v", e)
+			}
+			rest := i.processes(func(p int) bool {
+				return !subcommand("daemon")(p) && !subcommand("control")(p) && !subcommand("supervise")(p)
+			})
+			if alive(pid) || len(rest) > 0 {
+				t.Errorf("processes %v of it still run", rest)
+			}
+		})
+	}
+}
+
+func TestUpgrade(t *testing.T) {
+	t.Run("a control stream from another program replaces the daemon and keeps the attempts", func(t *testing.T) {
+		i := newInstance(t)
+		c, id := i.connect(), attempt(1, 1)
+		c.start(sh(id, gate))
+		c.started(id)
+		old := i.daemon()
+
+		c2 := i.connectAs(i.install("drover-runner-two"), hello)
+		c.hungUp()
+		if len(c2.hello.Attempts) != 1 || alive(old) {
+			t.Errorf("got %+v, old daemon alive: %v", c2.hello, alive(old))
+		}
+		i.openGate(id)
+		if e := c2.exited(id); e.Code != 5 {
+			t.Errorf("got %+v", e)
+		}
+	})
+	t.Run("streams that come at the same time start one daemon", func(t *testing.T) {
+		i := newInstance(t)
+		var channels []*channel
+		for range 8 {
+			channels = append(channels, i.open(i.binary, "control", "--fleet", "lab", "--instance", "lab-1"))
+		}
+		var answers int
+		for _, ch := range channels {
+			var m wire.Message
+			if ch.Write(wire.Message{Hello: &hello}) == nil && ch.Read(&m) == nil && m.Hello != nil {
+				answers++
+			}
+		}
+		if i.daemon(); answers != len(channels) {
+			t.Errorf("%d of %d were answered", answers, len(channels))
+		}
+	})
+}
+
+func TestReboot(t *testing.T) {
+	t.Run("a result of an earlier boot is not trusted", func(t *testing.T) {
+		i := newInstance(t)
+		c, id := i.connect(), attempt(1, 1)
+		c.ran(id, "true")
+		i.kill(i.daemon())
+		for _, name := range []string{"exit.json", "lock"} {
+			text, err := os.ReadFile(i.attemptPath(id, name))
+			boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+			earlier := strings.ReplaceAll(string(text), strings.TrimSpace(string(boot)), "earlier")
+			if err != nil || earlier == string(text) || os.WriteFile(i.attemptPath(id, name), []byte(earlier), 0o600) != nil {
+				t.Fatalf("%s bears no boot: %s", name, text)
+			}
+		}
+		c = i.connect()
+		c.start(sh(id, "true"))
+		if e := c.exited(id); e.Cause != drover.CauseLost {
+			t.Errorf("got %+v", e)
+		}
+	})
+}
+
+func TestIsolation(t *testing.T) {
+	t.Run("an attempt has a session of its own, apart from its supervisor's and the daemon's", func(t *testing.T) {
+		i := newInstance(t)
+		c, id := i.connect(), attempt(1, 1)
+		c.start(sh(id, "echo $$ > pid; echo ready; sleep 1000"))
+		i.said(id, "ready")
+		sessions := []int{session(i.number(id, "pid")), session(i.supervisor(id)), session(i.daemon())}
+		slices.Sort(sessions)
+		if len(slices.Compact(sessions)) != 3 {
+			t.Errorf("sessions %v", sessions)
+		}
+	})
+	t.Run("secrets in the environment reach the command, but no argument list and no file", func(t *testing.T) {
+		i := newInstance(t)
+		c, id := i.connect(), attempt(1, 1)
+		const secret = "b5d2ce0e-not-for-others"
+		c.start(sh(id, "test -n \"$DROVER_TOKEN\" && echo ready; sleep 1000").withEnv("DROVER_TOKEN", secret))
+		i.said(id, "ready")
+		for _, pid := range i.processes(func(int) bool { return true }) {
+			if line, _ := os.ReadFile(procPath(pid, "cmdline")); strings.Contains(string(line), secret) {
+				t.Errorf("process %d shows it", pid)
+			}
+		}
+		err := filepath.WalkDir(i.dir, func(path string, d os.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				if text, _ := os.ReadFile(path); strings.Contains(string(text), secret) {
+					t.Errorf("%s holds it", path)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
