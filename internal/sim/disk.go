@@ -1,0 +1,149 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// Disk is a store in memory: what a controller that begins anew would find. A commit is whole or nothing.
+type Disk struct {
+	Final map[drover.JobID]drover.JobState // elements, and jobs that are no array, that are final
+
+	jobs      map[int64]engine.Job
+	ended     map[int64]engine.JobEnd
+	elements  map[drover.JobID]engine.Element
+	attempts  map[drover.JobID]engine.Attempt
+	instances map[int64]engine.Instance
+	names     map[string]bool // of every instance that was ever written down
+	blocks    []engine.Block
+	closing   bool
+	spent     drover.Money
+	last      int64
+	epoch     int64
+	fail      bool // the next commit
+}
+
+var errDisk = errors.New("disk: no space left")
+
+func newDisk() *Disk {
+	return &Disk{
+		Final:     map[drover.JobID]drover.JobState{},
+		jobs:      map[int64]engine.Job{},
+		ended:     map[int64]engine.JobEnd{},
+		elements:  map[drover.JobID]engine.Element{},
+		attempts:  map[drover.JobID]engine.Attempt{},
+		instances: map[int64]engine.Instance{},
+		names:     map[string]bool{},
+	}
+}
+
+// Commit takes the writes in.
+func (d *Disk) Commit(_ context.Context, writes []engine.Write) error {
+	if d.fail {
+		d.fail = false
+		return errDisk
+	}
+	for _, w := range writes {
+		if err := d.write(copyOf(w)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyOf takes a write away from the engine's memory, as a database would.
+func copyOf[T any](v T) (c T) {
+	data, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(data, &c)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+func (d *Disk) write(w engine.Write) error {
+	switch {
+	case w.Job != nil:
+		d.jobs[w.Job.Number] = *w.Job
+	case w.Ended != nil:
+		delete(d.jobs, w.Ended.Number)
+		d.ended[w.Ended.Number] = *w.Ended
+	case w.Element != nil:
+		return d.writeElement(*w.Element)
+	case w.Attempt != nil:
+		a := w.Attempt.Attempt
+		a.Effect, a.Fails, a.Retry = 0, 0, 0
+		d.attempts[a.ID.Job] = a
+		if !a.State.Live() {
+			delete(d.attempts, a.ID.Job)
+		}
+	case w.Instance != nil:
+		d.instances[w.Instance.ID] = *w.Instance
+		d.names[w.Instance.Name] = true
+		d.last = max(d.last, w.Instance.ID)
+	case w.Gone != nil:
+		delete(d.instances, w.Gone.ID)
+		d.spent += w.Gone.Cost
+	case w.Blocks != nil:
+		d.blocks = *w.Blocks
+	case w.Closing:
+		d.closing = true
+	}
+	return nil
+}
+
+func (d *Disk) writeElement(row engine.ElementRow) error {
+	id := drover.JobID{Number: row.Job, Index: row.Element.Index}
+	if was, ok := d.Final[id]; ok {
+		return fmt.Errorf("job %v is %s and was to become %s", id, was, row.State)
+	}
+	d.elements[id] = row.Element
+	if row.State.Final() {
+		d.Final[id] = row.State
+		delete(d.elements, id)
+	}
+	return nil
+}
+
+// begin is the State that a new controller finds, as the real store gives it: what is observed is zero.
+func (d *Disk) begin() engine.State {
+	d.epoch++
+	s := engine.State{
+		Version: engine.StateVersion, Fleet: "f", Nonce: "n", Epoch: d.epoch, LastInstance: d.last,
+		Closing: d.closing, Spent: d.spent, Blocks: slices.Clone(d.blocks),
+	}
+	for _, n := range slices.Sorted(maps.Keys(d.jobs)) {
+		j := copyOf(d.jobs[n])
+		j.Tried = nil
+		for id, el := range d.elements {
+			if id.Number == n {
+				j.Tried = append(j.Tried, el)
+			}
+		}
+		slices.SortFunc(j.Tried, func(a, b engine.Element) int { return cmp.Compare(a.Index, b.Index) })
+		s.Jobs = append(s.Jobs, j)
+	}
+	for _, id := range slices.Sorted(maps.Keys(d.instances)) {
+		in := copyOf(d.instances[id])
+		in.Listed, in.Accepted, in.Strikes, in.Known, in.Connected, in.Silent, in.Tried = false, false, 0, 0, false, 0, false
+		in.Call, in.Dial, in.Fails, in.Retry = 0, 0, 0, 0
+		s.Instances = append(s.Instances, in)
+	}
+	for _, a := range d.attempts {
+		s.Attempts = append(s.Attempts, copyOf(a))
+	}
+	slices.SortFunc(s.Attempts, func(a, b engine.Attempt) int {
+		return cmp.Or(cmp.Compare(a.ID.Job.Number, b.ID.Job.Number), cmp.Compare(a.ID.Job.Index, b.ID.Job.Index))
+	})
+	return s
+}
