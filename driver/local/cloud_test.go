@@ -15,6 +15,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/drivertest"
 	"drover/driver/local"
 )
 
@@ -281,5 +282,16 @@ func TestLocks(t *testing.T) {
 		if _, _, err := w.cloud.Create(ctx, w.request("two")); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
+	})
+}
+
+func TestConformance(t *testing.T) {
+	w := newWorld(t, "")
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(ctx context.Context, fleet string) (driver.Cloud, error) {
+			return local.Open(ctx, w.options(fleet))
+		},
+		Fleet:    "suite",
+		Patience: 20 * time.Second,
 	})
 }

@@ -1,0 +1,332 @@
+package drivertest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"drover"
+	"drover/driver"
+)
+
+// crowd is how many calls a check makes at once.
+const crowd = 4
+
+func checkCapabilities(_ context.Context, t *trial) error {
+	c := t.cloud.Capabilities()
+	var errs []error
+	if !slices.Contains([]driver.HostKeys{driver.HostKeysPlanted, driver.HostKeysVerified, driver.HostKeysSecret}, c.HostKeys) {
+		errs = append(errs, fmt.Errorf("HostKeys is %q", c.HostKeys))
+	}
+	if !slices.Contains([]driver.PowerOff{driver.PowerOffEnds, driver.PowerOffStops}, c.PowerOff) {
+		errs = append(errs, fmt.Errorf("PowerOff is %q", c.PowerOff))
+	}
+	if _, can := driver.As[driver.Starter](t.cloud); can != c.StopStart {
+		errs = append(errs, fmt.Errorf("StopStart is %v, being a Starter is %v", c.StopStart, can))
+	}
+	return errors.Join(errs...)
+}
+
+func checkOfferings(ctx context.Context, t *trial) error {
+	all, err := t.cloud.Offerings(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for i, o := range all {
+		if o.Type.Name == "" || o.Type.ProviderType == "" || o.Zone == "" || o.Cloud == "" ||
+			o.Market != drover.OnDemand && o.Market != drover.Spot || o.Price < 0 ||
+			o.Type.Resources.CPU <= 0 || o.Type.Resources.Memory <= 0 || o.Type.Resources.Arch == "" {
+			errs = append(errs, fmt.Errorf("incomplete: %+v", o))
+		}
+		if i > 0 && order(all[i-1], o) >= 0 {
+			errs = append(errs, fmt.Errorf("%s in %s, %s, comes before %s in %s, %s", all[i-1].Type.Name, all[i-1].Zone, all[i-1].Market,
+				o.Type.Name, o.Zone, o.Market))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func order(a, b drover.Offering) int {
+	return cmp.Or(cmp.Compare(a.Type.Name, b.Type.Name), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Market, b.Market))
+}
+
+func checkCreate(ctx context.Context, t *trial) error {
+	r := t.request()
+	in, taken, err := t.create(ctx, r)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(r.Candidates, taken) {
+		return fmt.Errorf("took %v, which is none of %v", taken, r.Candidates)
+	}
+	if got := (driver.Candidate{ProviderType: in.ProviderType, Zone: in.Zone, Market: in.Market}); got != taken {
+		return fmt.Errorf("the instance is a %v, but %v was taken", got, taken)
+	}
+	if in.ID == "" || !slices.Contains([]driver.State{driver.Pending, driver.Running}, in.State) {
+		return fmt.Errorf("the instance has id %q and state %q", in.ID, in.State)
+	}
+	return wantTags(in, r.Tags)
+}
+
+func checkFirstSight(ctx context.Context, t *trial) error {
+	r := t.request()
+	in, _, err := t.create(ctx, r)
+	if err != nil {
+		return err
+	}
+	return t.eventually(ctx, "the instance is listed", func(ctx context.Context) (bool, error) {
+		// Without a filter, an instance whose tags come late is seen as well.
+		all, err := t.list(ctx, nil)
+		seen, ok := all[in.ID]
+		if !ok || err != nil {
+			return false, err
+		}
+		return true, wantTags(seen, r.Tags)
+	})
+}
+
+func checkCreateAgain(ctx context.Context, t *trial) error {
+	r := t.request()
+	first, _, err := t.create(ctx, r)
+	if err != nil {
+		return err
+	}
+	again, _, err := t.create(ctx, r)
+	if err != nil {
+		return err
+	}
+	if first.ID != again.ID {
+		return fmt.Errorf("one name, two instances: %s and %s", first.ID, again.ID)
+	}
+	_, err = t.listed(ctx, r.Tags, 1)
+	return err
+}
+
+func checkCreateRace(ctx context.Context, t *trial) error {
+	r := t.request()
+	ids, err := t.together(func(int) (string, error) {
+		in, _, err := t.create(ctx, r)
+		return in.ID, err
+	})
+	if err != nil {
+		return err
+	}
+	if len(slices.Compact(ids)) != 1 {
+		return fmt.Errorf("one name, several instances: %v", ids)
+	}
+	_, err = t.listed(ctx, r.Tags, 1)
+	return err
+}
+
+// together makes calls at once and returns their answers, sorted, or their errors.
+func (t *trial) together(call func(i int) (string, error)) ([]string, error) {
+	answers, errs := make([]string, crowd), make([]error, crowd)
+	var calls sync.WaitGroup
+	for i := range crowd {
+		calls.Go(func() { answers[i], errs[i] = call(i) })
+	}
+	calls.Wait()
+	slices.Sort(answers)
+	return answers, errors.Join(errs...)
+}
+
+func checkImpossible(ctx context.Context, t *trial) error {
+	r := t.request()
+	r.Candidates = r.Candidates[:1]
+	r.Candidates[0].ProviderType = "no-such-type"
+	_, _, err := t.create(ctx, r)
+	if err := wantKind("creating an instance of no known type", err, drover.KindInvalid, drover.KindUnsupported); err != nil {
+		return err
+	}
+	_, err = t.listed(ctx, r.Tags, 0)
+	return err
+}
+
+func checkNoCandidates(ctx context.Context, t *trial) error {
+	r := t.request()
+	r.Candidates = nil
+	_, _, err := t.create(ctx, r)
+	return wantKind("creating without candidates", err, drover.KindInvalid)
+}
+
+func checkListByTags(ctx context.Context, t *trial) error {
+	first, second := t.request(), t.request()
+	first.Tags[driver.TagPool], second.Tags[driver.TagPool] = "one", "two"
+	a, _, errA := t.create(ctx, first)
+	b, _, errB := t.create(ctx, second)
+	if err := errors.Join(errA, errB); err != nil {
+		return err
+	}
+	both, err := t.listed(ctx, t.fleetTags(), 2)
+	if err != nil {
+		return err
+	}
+	if !has(both, a) || !has(both, b) {
+		return fmt.Errorf("created %s and %s, listed %v", a.ID, b.ID, both)
+	}
+	_, err = t.listed(ctx, map[string]string{driver.TagFleet: t.Fleet, driver.TagPool: "two"}, 1)
+	return err
+}
+
+func has(all map[string]driver.Instance, in driver.Instance) bool {
+	_, ok := all[in.ID]
+	return ok
+}
+
+func checkSetTags(ctx context.Context, t *trial) error {
+	r := t.request()
+	r.Tags[driver.TagPool] = "old"
+	in, _, err := t.create(ctx, r)
+	if err != nil {
+		return err
+	}
+	next := map[string]string{driver.TagFleet: t.Fleet, driver.TagName: r.Name, driver.TagIdle: string(drover.IdleHold)}
+	if err := t.cloud.SetTags(ctx, in.ID, next); err != nil {
+		return err
+	}
+	return t.eventually(ctx, "the new tags are listed without the old", func(ctx context.Context) (bool, error) {
+		all, err := t.list(ctx, next)
+		_, old := all[in.ID].Tags[driver.TagPool]
+		return has(all, in) && !old, err
+	})
+}
+
+// gone makes an instance and destroys it.
+func (t *trial) gone(ctx context.Context) (driver.Instance, error) {
+	r := t.request()
+	in, _, err := t.create(ctx, r)
+	if err != nil {
+		return in, err
+	}
+	if err := t.cloud.Destroy(ctx, in.ID); err != nil {
+		return in, fmt.Errorf("destroy: %w", err)
+	}
+	_, err = t.listed(ctx, r.Tags, 0)
+	return in, err
+}
+
+func checkTagGone(ctx context.Context, t *trial) error {
+	in, err := t.gone(ctx)
+	if err != nil {
+		return err
+	}
+	return wantKind("tagging an instance that is gone", t.cloud.SetTags(ctx, in.ID, t.fleetTags()), drover.KindNotFound)
+}
+
+func checkDestroy(ctx context.Context, t *trial) error {
+	in, err := t.gone(ctx)
+	if err != nil {
+		return err
+	}
+	if err := t.cloud.Destroy(ctx, in.ID); err != nil {
+		return fmt.Errorf("destroy again: %w", err)
+	}
+	return nil
+}
+
+func checkOtherFleet(ctx context.Context, t *trial) (err error) {
+	h := t.Harness
+	h.Fleet += "-other"
+	other, err := h.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, other.end(context.WithoutCancel(ctx))) }()
+	theirs, err := other.one(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := t.gone(ctx); err != nil {
+		return err
+	}
+	if ours, err := t.list(ctx, t.fleetTags()); err != nil || has(ours, theirs) {
+		return fmt.Errorf("our list holds theirs: %v, %w", ours, err)
+	}
+	left, err := other.list(ctx, other.fleetTags())
+	if err == nil && !has(left, theirs) {
+		err = errors.New("their instance is gone with ours")
+	}
+	return err
+}
+
+func checkReopen(ctx context.Context, t *trial) error {
+	in, err := t.one(ctx)
+	if err != nil {
+		return err
+	}
+	if err := t.cloud.Close(); err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	if t.cloud, err = t.Open(ctx, t.Fleet); err != nil {
+		return fmt.Errorf("open again: %w", err)
+	}
+	found, err := t.listed(ctx, t.fleetTags(), 1)
+	if err == nil && !has(found, in) {
+		err = fmt.Errorf("created %s, found %v", in.ID, found)
+	}
+	return err
+}
+
+func checkConcurrency(ctx context.Context, t *trial) error {
+	ids, err := t.together(func(int) (string, error) {
+		in, err := t.one(ctx)
+		if err == nil {
+			_, err = t.list(ctx, t.fleetTags())
+		}
+		return in.ID, err
+	})
+	if err != nil {
+		return err
+	}
+	if n := len(slices.Compact(slices.Clone(ids))); n != crowd {
+		return fmt.Errorf("%d names, %d instances", crowd, n)
+	}
+	if _, err := t.listed(ctx, t.fleetTags(), crowd); err != nil {
+		return err
+	}
+	if _, err := t.together(func(i int) (string, error) { return "", t.cloud.Destroy(ctx, ids[i]) }); err != nil {
+		return err
+	}
+	_, err = t.listed(ctx, t.fleetTags(), 0)
+	return err
+}
+
+func checkContext(ctx context.Context, t *trial) error {
+	in, err := t.one(ctx)
+	if err != nil {
+		return err
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	for name, call := range map[string]func() error{
+		"create":   func() error { _, _, err := t.create(ended, t.request()); return err },
+		"list":     func() error { _, err := t.cloud.List(ended, t.fleetTags()); return err },
+		"set tags": func() error { return t.cloud.SetTags(ended, in.ID, t.fleetTags()) },
+		"destroy":  func() error { return t.cloud.Destroy(ended, in.ID) },
+	} {
+		answer := make(chan error, 1)
+		go func() { answer <- call() }()
+		if err := t.eventually(ctx, name+" returns", func(context.Context) (bool, error) {
+			select {
+			case err := <-answer:
+				return true, wantEnded(name, err)
+			default:
+				return false, nil
+			}
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func wantEnded(name string, err error) error {
+	if err == nil {
+		return fmt.Errorf("%s succeeded although its context had ended", name)
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+// Package drivertest is the conformance suite for drivers: what package driver says in words, as checks that can fail.
+//
+// A driver's own test adopts it by handing Run a Harness. The same checks run outside of "go test", against a real account, by
+// ranging over Checks. Every check opens the cloud for itself, makes what it needs with the cheapest offering there is, and destroys all
+// that it made, also when it fails. Clouds are eventually consistent: whatever a check waits for may take Harness.Patience.
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"drover/driver"
+)
+
+// Harness is the cloud under test.
+type Harness struct {
+	// Open opens the cloud for a fleet, as a controller of its own would, each time it is called.
+	Open func(ctx context.Context, fleet string) (driver.Cloud, error)
+
+	// Fleet is what the suite's instances bear; so does a second fleet, with "-other" behind. Nothing else may use the two.
+	Fleet string
+
+	// Request holds what the suite cannot know: the image, the disk, the template, and candidates if not just any will do.
+	Request driver.CreateRequest
+
+	// Patience is how long an instance may take to be listed, to let in and to be gone.
+	Patience time.Duration
+
+	// NoLogin leaves out the checks that log in, for a fake of a cloud that boots nothing.
+	NoLogin bool
+}
+
+// Check is one thing that a driver must do.
+type Check struct {
+	Name string // a sentence
+	run  func(context.Context, *trial) error
+}
+
+// ErrSkipped is returned, wrapped with the reason, by a check that does not apply to the cloud under test.
+var ErrSkipped = errors.New("skipped")
+
+// Checks lists the suite, from what all else needs to what needs all else.
+func Checks() []Check {
+	return []Check{
+		{"capabilities are complete and true", checkCapabilities},
+		{"offerings are complete, priced, sorted and different", checkOfferings},
+		{"create answers with an id, the tags and the candidate taken", checkCreate},
+		{"an instance bears its tags from the first sight on", checkFirstSight},
+		{"creating one name again makes no second instance", checkCreateAgain},
+		{"creating one name many times at once makes one instance", checkCreateRace},
+		{"a type that cannot be is refused and makes nothing", checkImpossible},
+		{"a request without candidates is invalid", checkNoCandidates},
+		{"a list by tags holds every instance that bears them", checkListByTags},
+		{"setting tags replaces all of them", checkSetTags},
+		{"an instance that is gone cannot be tagged", checkTagGone},
+		{"destroy ends an instance, and again succeeds", checkDestroy},
+		{"a fleet leaves another's instances alone", checkOtherFleet},
+		{"closing leaves the instances, and another controller finds them by the same ids", checkReopen},
+		{"many calls at once do not disturb one another", checkConcurrency},
+		{"no call outlives its context", checkContext},
+		{"the planted key logs in, to the host key that is expected", checkLogin},
+		{"another key is refused", checkStranger},
+		{"another host key is noticed", checkHostKey},
+	}
+}
+
+// Run makes one trial of the check.
+func (c Check) Run(ctx context.Context, h Harness) (err error) {
+	t, err := h.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.end(context.WithoutCancel(ctx))) }()
+	return c.run(ctx, t)
+}
+
+// Run runs the suite as subtests.
+func Run(t *testing.T, h Harness) {
+	for _, c := range Checks() {
+		t.Run(c.Name, func(t *testing.T) {
+			err := c.Run(t.Context(), h)
+			if errors.Is(err, ErrSkipped) {
+				t.Skip(err)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func skip(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrSkipped, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,266 @@
+package drivertest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"drover"
+	"drover/driver"
+	"drover/driver/drivertest"
+)
+
+// harness opens an account in memory through a flaw.
+func harness(patience time.Duration, flaw func(driver.Cloud) driver.Cloud) drivertest.Harness {
+	a := &account{instances: map[string]*fake{}}
+	return drivertest.Harness{
+		Open: func(_ context.Context, fleet string) (driver.Cloud, error) {
+			return flaw(a.open(fleet)), nil
+		},
+		Fleet:    "suite",
+		Patience: patience,
+	}
+}
+
+func TestRightCloudPasses(t *testing.T) {
+	drivertest.Run(t, harness(10*time.Second, func(c driver.Cloud) driver.Cloud { return c }))
+}
+
+func TestEveryCheckCanFail(t *testing.T) {
+	flaws := []struct {
+		check, flaw string
+		make        func(driver.Cloud) driver.Cloud
+	}{
+		{"capabilities are complete", "says nothing of power-off", func(c driver.Cloud) driver.Cloud {
+			return altered{Cloud: c, capabilities: &driver.Capabilities{HostKeys: driver.HostKeysPlanted}}
+		}},
+		{"capabilities are complete", "claims to stop and start", func(c driver.Cloud) driver.Cloud {
+			caps := c.Capabilities()
+			caps.StopStart = true
+			return altered{Cloud: c, capabilities: &caps}
+		}},
+		{"offerings are complete", "does not sort", func(c driver.Cloud) driver.Cloud {
+			return altered{Cloud: c, offerings: func(all []drover.Offering) []drover.Offering { slices.Reverse(all); return all }}
+		}},
+		{"offerings are complete", "repeats itself", func(c driver.Cloud) driver.Cloud {
+			return altered{Cloud: c, offerings: func(all []drover.Offering) []drover.Offering { return append(all, all[len(all)-1]) }}
+		}},
+		{"offerings are complete", "leaves a size out", func(c driver.Cloud) driver.Cloud {
+			return altered{Cloud: c, offerings: func(all []drover.Offering) []drover.Offering {
+				all[0].Type.Resources.Memory = 0
+				return all
+			}}
+		}},
+		{"create answers", "takes what nobody asked for", func(c driver.Cloud) driver.Cloud {
+			return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+				in, taken, err := c.Create(ctx, r)
+				taken.Zone = "elsewhere"
+				return in, taken, err
+			}}
+		}},
+		{"create answers", "answers without an id", func(c driver.Cloud) driver.Cloud {
+			return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+				in, taken, err := c.Create(ctx, r)
+				in.ID = ""
+				return in, taken, err
+			}}
+		}},
+		{"an instance bears its tags", "tags after creating", func(c driver.Cloud) driver.Cloud {
+			return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+				tags := r.Tags
+				r.Tags = nil
+				in, taken, err := c.Create(ctx, r)
+				in.Tags = tags
+				return in, taken, err
+			}}
+		}},
+		{"creating one name again", "makes another", renaming(1)},
+		{"creating one name many times at once", "makes another", renaming(3)},
+		{"a type that cannot be", "creates it anyway", func(c driver.Cloud) driver.Cloud {
+			return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+				r.Candidates[0].ProviderType = "a"
+				return c.Create(ctx, r)
+			}}
+		}},
+		{"a type that cannot be", "refuses without a class", func(c driver.Cloud) driver.Cloud {
+			return altered{Cloud: c, create: func(context.Context, driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+				return driver.Instance{}, driver.Candidate{}, errPlain
+			}}
+		}},
+		{"a request without candidates", "calls it passing trouble", func(c driver.Cloud) driver.Cloud {
+			return altered{Cloud: c, create: func(context.Context, driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+				return driver.Instance{}, driver.Candidate{}, drover.Errorf(drover.KindTransient, "try again")
+			}}
+		}},
+		{"a list by tags", "lists the first page", func(c driver.Cloud) driver.Cloud {
+			return altered{Cloud: c, list: func(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
+				all, err := c.List(ctx, tags)
+				return all[:min(1, len(all))], err
+			}}
+		}},
+		{"setting tags", "only adds", func(c driver.Cloud) driver.Cloud {
+			return altered{Cloud: c, setTags: func(ctx context.Context, id string, tags map[string]string) error {
+				tags[driver.TagPool] = "old"
+				return c.SetTags(ctx, id, tags)
+			}}
+		}},
+		{"an instance that is gone", "tags it", func(c driver.Cloud) driver.Cloud {
+			return altered{Cloud: c, setTags: func(context.Context, string, map[string]string) error { return nil }}
+		}},
+		{"destroy ends", "does nothing", func(c driver.Cloud) driver.Cloud {
+			return altered{Cloud: c, destroy: func(context.Context, string) error { return nil }}
+		}},
+		{"destroy ends", "misses what is gone", func(c driver.Cloud) driver.Cloud {
+			gone := map[string]bool{}
+			return altered{Cloud: c, destroy: func(ctx context.Context, id string) error {
+				if gone[id] {
+					return drover.Errorf(drover.KindNotFound, "there is no instance %s", id)
+				}
+				gone[id] = true
+				return c.Destroy(ctx, id)
+			}}
+		}},
+		{"a fleet leaves another's", "destroys all there is", func(c driver.Cloud) driver.Cloud {
+			return altered{Cloud: c, destroy: func(ctx context.Context, _ string) error {
+				all, err := c.List(ctx, nil)
+				for _, in := range all {
+					err = errors.Join(err, c.Destroy(ctx, in.ID))
+				}
+				return err
+			}}
+		}},
+		{"closing leaves", "takes its instances along", func(c driver.Cloud) driver.Cloud {
+			return altered{Cloud: c, close: func() error {
+				all, err := c.List(context.Background(), nil)
+				for _, in := range all {
+					err = errors.Join(err, c.Destroy(context.Background(), in.ID))
+				}
+				return err
+			}}
+		}},
+		{"closing leaves", "gives a new id to each who asks", func() func(c driver.Cloud) driver.Cloud {
+			var opened atomic.Int32
+			return func(c driver.Cloud) driver.Cloud {
+				suffix := fmt.Sprintf("#%d", opened.Add(1))
+				return altered{Cloud: c,
+					create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+						in, taken, err := c.Create(ctx, r)
+						in.ID += suffix
+						return in, taken, err
+					},
+					list: func(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
+						all, err := c.List(ctx, tags)
+						for i := range all {
+							all[i].ID += suffix
+						}
+						return all, err
+					},
+					destroy: func(ctx context.Context, id string) error {
+						id, _, _ = strings.Cut(id, "#")
+						return c.Destroy(ctx, id)
+					},
+				}
+			}
+		}()},
+		{"many calls at once", "knows one instance at a time", func(c driver.Cloud) driver.Cloud {
+			var first atomic.Pointer[driver.Instance]
+			return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+				in, taken, err := c.Create(ctx, r)
+				first.CompareAndSwap(nil, &in)
+				return *first.Load(), taken, err
+			}}
+		}},
+		{"no call outlives", "never looks at the context", func(c driver.Cloud) driver.Cloud {
+			return altered{Cloud: c, list: func(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
+				return c.List(context.WithoutCancel(ctx), tags)
+			}}
+		}},
+		{"no call outlives", "hangs", func(c driver.Cloud) driver.Cloud {
+			return altered{Cloud: c, setTags: func(context.Context, string, map[string]string) error { select {} }}
+		}},
+		{"the planted key", "plants another host key", func(c driver.Cloud) driver.Cloud {
+			return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+				r.HostKey = drover.NewSecret(otherKey(t))
+				return c.Create(ctx, r)
+			}}
+		}},
+		{"the planted key", "tells no address", func(c driver.Cloud) driver.Cloud {
+			return altered{Cloud: c, list: func(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
+				all, err := c.List(ctx, tags)
+				for i := range all {
+					all[i].Addresses = driver.Addresses{}
+				}
+				return all, err
+			}}
+		}},
+		{"another host key", "vouches for any", func(c driver.Cloud) driver.Cloud {
+			return altered{Cloud: c, verify: func() error { return nil }}
+		}},
+	}
+	failing := map[string]bool{}
+	for _, f := range flaws {
+		check := find(t, f.check)
+		failing[check.Name] = true
+		t.Run(check.Name+", on a cloud that "+f.flaw, func(t *testing.T) {
+			err := check.Run(t.Context(), harness(50*time.Millisecond, f.make))
+			if err == nil || errors.Is(err, drivertest.ErrSkipped) {
+				t.Errorf("the check passes: %v", err)
+			}
+		})
+	}
+	t.Run("another key is refused, on a cloud that lets anybody in", func(t *testing.T) {
+		check := find(t, "another key")
+		failing[check.Name] = true
+		if err := check.Run(t.Context(), harness(time.Second, openDoor)); err == nil {
+			t.Error("the check passes")
+		}
+	})
+	t.Run("no check is left out here", func(t *testing.T) {
+		for _, c := range drivertest.Checks() {
+			if !failing[c.Name] {
+				t.Errorf("no flaw for: %s", c.Name)
+			}
+		}
+	})
+}
+
+func TestSkip(t *testing.T) {
+	t.Run("without logins, the checks that log in are skipped and the others are not", func(t *testing.T) {
+		h := harness(time.Second, func(c driver.Cloud) driver.Cloud { return c })
+		h.NoLogin = true
+		if err := find(t, "the planted key").Run(t.Context(), h); !errors.Is(err, drivertest.ErrSkipped) {
+			t.Errorf("got %v", err)
+		}
+		if err := find(t, "create answers").Run(t.Context(), h); err != nil {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// find picks a check by the beginning of its name.
+func find(t *testing.T, prefix string) drivertest.Check {
+	t.Helper()
+	i := slices.IndexFunc(drivertest.Checks(), func(c drivertest.Check) bool { return strings.HasPrefix(c.Name, prefix) })
+	if i < 0 {
+		t.Fatalf("there is no check %q", prefix)
+	}
+	return drivertest.Checks()[i]
+}
+
+// renaming forgets names: from the nth call on, one that was given is given another instance.
+func renaming(n int32) func(driver.Cloud) driver.Cloud {
+	return func(c driver.Cloud) driver.Cloud {
+		var calls atomic.Int32
+		return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+			if i := calls.Add(1); i > n {
+				r.Name += fmt.Sprint(i)
+			}
+			return c.Create(ctx, r)
+		}}
+	}
+}

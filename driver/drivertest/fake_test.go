@@ -1,0 +1,251 @@
+package drivertest_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	"maps"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/gliderlabs/ssh"
+	gossh "golang.org/x/crypto/ssh"
+
+	"drover"
+	"drover/driver"
+)
+
+// account is a cloud in memory, whose instances are SSH servers in this process that let in and do nothing.
+type account struct {
+	mu        sync.Mutex
+	instances map[string]*fake // by fleet and name
+}
+
+type fake struct {
+	driver.Instance
+	hostKey []byte
+	server  *ssh.Server
+}
+
+// open gives the account's owner a handle on it.
+func (a *account) open(fleet string) driver.Cloud { return &handle{a, fleet} }
+
+type handle struct {
+	*account
+	fleet string
+}
+
+func (h *handle) Capabilities() driver.Capabilities {
+	return driver.Capabilities{HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffEnds}
+}
+
+func (h *handle) Offerings(ctx context.Context) ([]drover.Offering, error) {
+	offering := func(name string, price drover.Money) drover.Offering {
+		size := drover.Resources{CPU: 1000, Memory: drover.GiB, Arch: "amd64"}
+		t := drover.InstanceType{Name: name, ProviderType: name, Resources: size}
+		return drover.Offering{Cloud: "fake", Zone: "z", Type: t, Market: drover.OnDemand, Price: price}
+	}
+	return []drover.Offering{offering("a", 2), offering("b", 1)}, ctx.Err()
+}
+
+func (h *handle) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return driver.Instance{}, driver.Candidate{}, err
+	}
+	if len(r.Candidates) == 0 || r.Candidates[0].ProviderType == "no-such-type" {
+		return driver.Instance{}, driver.Candidate{}, drover.Errorf(drover.KindInvalid, "nothing to create")
+	}
+	id := h.fleet + "/" + r.Name
+	f, ok := h.instances[id]
+	if !ok {
+		var err error
+		if f, err = boot(r); err != nil {
+			return driver.Instance{}, driver.Candidate{}, err
+		}
+		f.ID = id
+		h.instances[id] = f
+	}
+	return f.Instance, driver.Candidate{ProviderType: f.ProviderType, Zone: f.Zone, Market: f.Market}, nil
+}
+
+func boot(r driver.CreateRequest) (*fake, error) {
+	host, err := gossh.ParsePrivateKey([]byte(r.HostKey.Reveal()))
+	if err != nil {
+		return nil, err
+	}
+	planted, _, _, _, err := ssh.ParseAuthorizedKey([]byte(r.PublicKey))
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	server := &ssh.Server{
+		HostSigners:      []ssh.Signer{host},
+		PublicKeyHandler: func(_ ssh.Context, key ssh.PublicKey) bool { return ssh.KeysEqual(key, planted) },
+	}
+	go server.Serve(listener)
+	c := r.Candidates[0]
+	return &fake{
+		Instance: driver.Instance{
+			Tags: maps.Clone(r.Tags), ProviderType: c.ProviderType, Zone: c.Zone, Market: c.Market, State: driver.Running,
+			Addresses: driver.Addresses{Public: listener.Addr().String(), User: "x"},
+		},
+		hostKey: host.PublicKey().Marshal(),
+		server:  server,
+	}, nil
+}
+
+func (h *handle) List(ctx context.Context, _ map[string]string) (all []driver.Instance, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, f := range h.instances {
+		in := f.Instance
+		in.Tags = maps.Clone(in.Tags)
+		all = append(all, in, in) // the contract allows both: everything, and twice
+	}
+	return all, ctx.Err()
+}
+
+func (h *handle) Destroy(ctx context.Context, id string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if f, ok := h.instances[id]; ok {
+		f.server.Close()
+		delete(h.instances, id)
+	}
+	return nil
+}
+
+func (h *handle) SetTags(ctx context.Context, id string, tags map[string]string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	f, ok := h.instances[id]
+	if !ok {
+		return drover.Errorf(drover.KindNotFound, "there is no instance %s", id)
+	}
+	f.Tags = maps.Clone(tags)
+	return nil
+}
+
+func (h *handle) VerifyHostKey(_ context.Context, in driver.Instance, key []byte) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if f, ok := h.instances[in.ID]; ok && string(f.hostKey) == string(key) {
+		return nil
+	}
+	return drover.Errorf(drover.KindHostKey, "not the host key of %s", in.ID)
+}
+
+func (h *handle) Close() error { return nil }
+
+// altered is a cloud of which some methods are replaced.
+type altered struct {
+	driver.Cloud
+	capabilities *driver.Capabilities
+	offerings    func([]drover.Offering) []drover.Offering
+	create       func(context.Context, driver.CreateRequest) (driver.Instance, driver.Candidate, error)
+	list         func(context.Context, map[string]string) ([]driver.Instance, error)
+	destroy      func(context.Context, string) error
+	setTags      func(context.Context, string, map[string]string) error
+	verify       func() error
+	close        func() error
+}
+
+func (a altered) Capabilities() driver.Capabilities {
+	if a.capabilities != nil {
+		return *a.capabilities
+	}
+	return a.Cloud.Capabilities()
+}
+
+func (a altered) Offerings(ctx context.Context) ([]drover.Offering, error) {
+	all, err := a.Cloud.Offerings(ctx)
+	if a.offerings != nil {
+		all = a.offerings(all)
+	}
+	return all, err
+}
+
+func (a altered) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+	if a.create != nil {
+		return a.create(ctx, r)
+	}
+	return a.Cloud.Create(ctx, r)
+}
+
+func (a altered) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
+	if a.list != nil {
+		return a.list(ctx, tags)
+	}
+	return a.Cloud.List(ctx, tags)
+}
+
+func (a altered) Destroy(ctx context.Context, id string) error {
+	if a.destroy != nil {
+		return a.destroy(ctx, id)
+	}
+	return a.Cloud.Destroy(ctx, id)
+}
+
+func (a altered) SetTags(ctx context.Context, id string, tags map[string]string) error {
+	if a.setTags != nil {
+		return a.setTags(ctx, id, tags)
+	}
+	return a.Cloud.SetTags(ctx, id, tags)
+}
+
+func (a altered) VerifyHostKey(ctx context.Context, in driver.Instance, key []byte) error {
+	if a.verify != nil {
+		return a.verify()
+	}
+	return a.Cloud.VerifyHostKey(ctx, in, key)
+}
+
+func (a altered) Close() error {
+	if a.close != nil {
+		return a.close()
+	}
+	return a.Cloud.Close()
+}
+
+var errPlain = errors.New("something went wrong")
+
+// openDoor replaces every instance's key by none at all.
+func openDoor(c driver.Cloud) driver.Cloud {
+	return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+		in, taken, err := c.Create(ctx, r)
+		if err == nil {
+			h := c.(*handle)
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.instances[in.ID].server.PublicKeyHandler = func(ssh.Context, ssh.PublicKey) bool { return true }
+		}
+		return in, taken, err
+	}}
+}
+
+func otherKey(t *testing.T) string {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := gossh.MarshalPrivateKey(private, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(block))
+}

@@ -1,0 +1,218 @@
+package drivertest
+
+import (
+	"cmp"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"drover"
+	"drover/driver"
+)
+
+// The pauses between two looks at the cloud, growing from the first to the last.
+const (
+	firstPause = 5 * time.Millisecond
+	lastPause  = 2 * time.Second
+)
+
+// trial is one check under way: an open cloud and what was made in it.
+type trial struct {
+	Harness
+	cloud      driver.Cloud
+	candidates []driver.Candidate
+	key        ssh.Signer // the one that may log in
+	hostKey    ssh.Signer // of all instances of this trial
+	hostPEM    string
+
+	mu   sync.Mutex
+	made []string // ids, to be destroyed; guarded by mu
+}
+
+func (h Harness) begin(ctx context.Context) (*trial, error) {
+	cloud, err := h.Open(ctx, h.Fleet)
+	if err != nil {
+		return nil, fmt.Errorf("open the cloud: %w", err)
+	}
+	t := &trial{Harness: h, cloud: cloud, candidates: h.Request.Candidates}
+	err = t.makeKeys()
+	if err == nil && len(t.candidates) == 0 {
+		err = t.cheapest(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, cloud.Close())
+	}
+	return t, nil
+}
+
+// end destroys all that the trial made and whatever else bears its fleet, until nothing of it is listed.
+func (t *trial) end(ctx context.Context) error {
+	err := t.eventually(ctx, "all that was made is gone", func(ctx context.Context) (bool, error) {
+		listed, err := t.list(ctx, t.fleetTags())
+		ids := slices.Concat(t.made, slices.Collect(maps.Keys(listed)))
+		for _, id := range ids {
+			err = errors.Join(err, t.cloud.Destroy(ctx, id))
+		}
+		if err != nil {
+			return false, fmt.Errorf("clean up: %w", err)
+		}
+		t.made = nil
+		return len(listed) == 0, nil
+	})
+	return errors.Join(err, t.cloud.Close())
+}
+
+func (t *trial) makeKeys() (err error) {
+	if t.key, _, err = newKey(); err != nil {
+		return err
+	}
+	t.hostKey, t.hostPEM, err = newKey()
+	return err
+}
+
+func newKey() (ssh.Signer, string, error) {
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, "", err
+	}
+	block, err := ssh.MarshalPrivateKey(private, "")
+	if err != nil {
+		return nil, "", err
+	}
+	signer, err := ssh.NewSignerFromKey(private)
+	return signer, string(pem.EncodeToMemory(block)), err
+}
+
+// cheapest picks the least that the cloud offers.
+func (t *trial) cheapest(ctx context.Context) error {
+	all, err := t.cloud.Offerings(ctx)
+	if err != nil {
+		return fmt.Errorf("ask for the offerings: %w", err)
+	}
+	if len(all) == 0 {
+		return errors.New("nothing is offered")
+	}
+	o := slices.MinFunc(all, func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) })
+	t.candidates = []driver.Candidate{{ProviderType: o.Type.ProviderType, Zone: o.Zone, Market: o.Market}}
+	return nil
+}
+
+func (t *trial) fleetTags() map[string]string { return map[string]string{driver.TagFleet: t.Fleet} }
+
+// request asks for an instance under a name that never was.
+func (t *trial) request() driver.CreateRequest {
+	r := t.Request
+	r.Name = newName()
+	r.Candidates = slices.Clone(t.candidates)
+	r.Tags = map[string]string{driver.TagFleet: t.Fleet, driver.TagName: r.Name}
+	r.PublicKey = string(ssh.MarshalAuthorizedKey(t.key.PublicKey()))
+	r.HostKey = drover.NewSecret(t.hostPEM)
+	return r
+}
+
+func newName() string {
+	var b [6]byte
+	rand.Read(b[:])
+	return "check-" + hex.EncodeToString(b[:])
+}
+
+func (t *trial) create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+	in, taken, err := t.cloud.Create(ctx, r)
+	if err != nil {
+		return in, taken, fmt.Errorf("create: %w", err)
+	}
+	t.note(in.ID)
+	return in, taken, nil
+}
+
+func (t *trial) note(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.made = append(t.made, id)
+}
+
+// one makes an instance of which nothing special is wanted.
+func (t *trial) one(ctx context.Context) (driver.Instance, error) {
+	in, _, err := t.create(ctx, t.request())
+	return in, err
+}
+
+// list is the cloud's answer as a caller must read it: by tag, each id once.
+func (t *trial) list(ctx context.Context, tags map[string]string) (map[string]driver.Instance, error) {
+	return listOf(ctx, t.cloud, tags)
+}
+
+func listOf(ctx context.Context, c driver.Cloud, tags map[string]string) (map[string]driver.Instance, error) {
+	all, err := c.List(ctx, tags)
+	if err != nil {
+		return nil, fmt.Errorf("list: %w", err)
+	}
+	byID := map[string]driver.Instance{}
+	for _, in := range all {
+		if in.ID == "" {
+			return nil, errors.New("list: an instance has no id")
+		}
+		if in.Bears(tags) {
+			byID[in.ID] = in
+		}
+	}
+	return byID, nil
+}
+
+// eventually asks again until the answer is yes, an error, or patience is at its end.
+func (t *trial) eventually(ctx context.Context, what string, ask func(context.Context) (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, t.Patience)
+	defer cancel()
+	for wait := firstPause; ; wait = min(2*wait, lastPause) {
+		done, err := ask(ctx)
+		if done || err != nil && ctx.Err() == nil {
+			return err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return fmt.Errorf("after %v, still not: %s", t.Patience, what)
+		}
+	}
+}
+
+// listed waits until the list by these tags holds exactly so many instances.
+func (t *trial) listed(ctx context.Context, tags map[string]string, n int) (found map[string]driver.Instance, err error) {
+	what := fmt.Sprintf("%d instances are listed by %v", n, tags)
+	return found, t.eventually(ctx, what, func(ctx context.Context) (bool, error) {
+		found, err = t.list(ctx, tags)
+		return len(found) == n, err
+	})
+}
+
+// wantKind is nil if err is of one of the kinds.
+func wantKind(doing string, err error, kinds ...drover.ErrorKind) error {
+	var e *drover.Error
+	switch {
+	case err == nil:
+		return fmt.Errorf("%s succeeded, want an error of kind %v", doing, kinds)
+	case !errors.As(err, &e):
+		return fmt.Errorf("%s: %q is no *drover.Error, want one of kind %v", doing, err, kinds)
+	case !slices.Contains(kinds, e.Kind):
+		return fmt.Errorf("%s: %q is of kind %s, want %v", doing, err, e.Kind, kinds)
+	}
+	return nil
+}
+
+// wantTags is nil if the instance bears these tags; a cloud may add some of its own.
+func wantTags(in driver.Instance, tags map[string]string) error {
+	if !in.Bears(tags) {
+		return fmt.Errorf("instance %s bears %v, want %v", in.ID, in.Tags, slices.Sorted(maps.Keys(tags)))
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package driver
+
+import (
+	"context"
+	"maps"
+	"sync"
+
+	"drover"
+)
+
+// forgetAfter is how many lists in a row must miss an instance before Owned forgets that it was its fleet's.
+const forgetAfter = 1000
+
+// Owned is a Cloud that sees and touches one fleet's instances only, whoever else lives in the account.
+type Owned struct {
+	Cloud
+	fleet string
+
+	mu    sync.Mutex
+	lists int            // guarded by mu
+	seen  map[string]int // the number of the last list that had an instance of this fleet, by id; guarded by mu
+}
+
+// Own wraps a cloud for a fleet.
+func Own(c Cloud, fleet string) *Owned {
+	return &Owned{Cloud: c, fleet: fleet, seen: map[string]int{}}
+}
+
+// Unwrap returns the cloud without the filter.
+func (o *Owned) Unwrap() Cloud { return o.Cloud }
+
+// Create refuses an instance that would not bear the fleet's tag: nobody could find it again.
+func (o *Owned) Create(ctx context.Context, r CreateRequest) (Instance, Candidate, error) {
+	if r.Tags[TagFleet] != o.fleet {
+		return Instance{}, Candidate{}, drover.Errorf(drover.KindInvalid, "create instance %s: its tags do not name fleet %s", r.Name, o.fleet)
+	}
+	in, taken, err := o.Cloud.Create(ctx, r)
+	if err == nil {
+		o.Adopt(in.ID)
+	}
+	return in, taken, err
+}
+
+// List returns the fleet's instances that bear all the tags, each once.
+func (o *Owned) List(ctx context.Context, tags map[string]string) ([]Instance, error) {
+	wanted := maps.Clone(tags)
+	if wanted == nil {
+		wanted = map[string]string{}
+	}
+	wanted[TagFleet] = o.fleet
+	all, err := o.Cloud.List(ctx, wanted)
+	if err != nil {
+		return nil, err
+	}
+	ours := make([]Instance, 0, len(all))
+	met := map[string]bool{}
+	for _, in := range all {
+		if !met[in.ID] && in.Bears(wanted) {
+			met[in.ID] = true
+			ours = append(ours, in)
+		}
+	}
+	o.remember(ours)
+	return ours, nil
+}
+
+// Destroy refuses, with KindForbidden, an instance that was never seen to be the fleet's.
+func (o *Owned) Destroy(ctx context.Context, id string) error {
+	if err := o.check("destroy", id); err != nil {
+		return err
+	}
+	return o.Cloud.Destroy(ctx, id)
+}
+
+// SetTags refuses, with KindForbidden, an instance that was never seen to be the fleet's.
+func (o *Owned) SetTags(ctx context.Context, id string, tags map[string]string) error {
+	if err := o.check("tag", id); err != nil {
+		return err
+	}
+	return o.Cloud.SetTags(ctx, id, tags)
+}
+
+// Adopt makes an instance the fleet's to touch, because a person or a record says that it is.
+func (o *Owned) Adopt(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.seen[id] = o.lists
+}
+
+func (o *Owned) check(doing, id string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, ok := o.seen[id]; !ok {
+		return drover.Errorf(drover.KindForbidden, "%s instance %s: it was never seen in fleet %s", doing, id, o.fleet)
+	}
+	return nil
+}
+
+// remember keeps what was just listed and forgets what has long been gone, so that the memory of a busy fleet stays bounded.
+func (o *Owned) remember(ours []Instance) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lists++
+	for _, in := range ours {
+		o.seen[in.ID] = o.lists
+	}
+	maps.DeleteFunc(o.seen, func(_ string, last int) bool { return o.lists-last > forgetAfter })
+}
+
+// Bears says whether the instance has all these tags.
+func (in Instance) Bears(tags map[string]string) bool {
+	for k, v := range tags {
+		if has, ok := in.Tags[k]; !ok || has != v {
+			return false
+		}
+	}
+	return true
+}
+
+// As finds the first cloud that is a T, such as a [Starter], in c and in what c wraps.
+func As[T any](c Cloud) (T, bool) {
+	for {
+		if found, ok := c.(T); ok {
+			return found, true
+		}
+		wrapper, ok := c.(interface{ Unwrap() Cloud })
+		if !ok {
+			var none T
+			return none, false
+		}
+		c = wrapper.Unwrap()
+	}
+}

@@ -1,0 +1,145 @@
+package driver_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/driver"
+)
+
+// sloppy is a cloud that lists what it was not asked for, and twice.
+type sloppy struct {
+	driver.Cloud
+	instances []driver.Instance
+	err       error
+	touched   []string
+}
+
+func (s *sloppy) Create(_ context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+	return driver.Instance{ID: "new", Tags: r.Tags}, driver.Candidate{}, nil
+}
+
+func (s *sloppy) List(context.Context, map[string]string) ([]driver.Instance, error) {
+	return append(s.instances, s.instances...), s.err
+}
+
+func (s *sloppy) Destroy(_ context.Context, id string) error {
+	s.touched = append(s.touched, "destroy "+id)
+	return nil
+}
+
+func (s *sloppy) SetTags(_ context.Context, id string, _ map[string]string) error {
+	s.touched = append(s.touched, "tag "+id)
+	return nil
+}
+
+func (s *sloppy) Start(context.Context, string) error { return nil }
+func (s *sloppy) Stop(context.Context, string) error  { return nil }
+
+func of(id, fleet, pool string) driver.Instance {
+	return driver.Instance{ID: id, Tags: map[string]string{driver.TagFleet: fleet, driver.TagPool: pool}}
+}
+
+func TestOwned(t *testing.T) {
+	open := func() (*sloppy, *driver.Owned) {
+		s := &sloppy{instances: []driver.Instance{of("a", "ours", "p"), of("b", "theirs", "p"), of("c", "ours", "q"), {ID: "d"}}}
+		return s, driver.Own(s, "ours")
+	}
+	list := func(t *testing.T, o *driver.Owned, tags map[string]string) (ids []string) {
+		t.Helper()
+		all, err := o.List(t.Context(), tags)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, in := range all {
+			ids = append(ids, in.ID)
+		}
+		return ids
+	}
+	touch := func(t *testing.T, o *driver.Owned, id string) error {
+		return errors.Join(o.Destroy(t.Context(), id), o.SetTags(t.Context(), id, nil))
+	}
+
+	t.Run("a list holds the fleet's instances alone, each once", func(t *testing.T) {
+		_, o := open()
+		if diff := cmp.Diff([]string{"a", "c"}, list(t, o, nil)); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff([]string{"c"}, list(t, o, map[string]string{driver.TagPool: "q"})); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("a list that fails says nothing", func(t *testing.T) {
+		s, o := open()
+		s.err = errors.New("half an answer")
+		if all, err := o.List(t.Context(), nil); err == nil || all != nil {
+			t.Errorf("got %v, %v", all, err)
+		}
+		if err := touch(t, o, "a"); err == nil {
+			t.Error("an instance of a failed list was touched")
+		}
+	})
+	t.Run("what was not seen in the fleet is not touched", func(t *testing.T) {
+		s, o := open()
+		list(t, o, nil)
+		for _, id := range []string{"b", "d", "e"} {
+			if err := o.Destroy(t.Context(), id); drover.KindOf(err) != drover.KindForbidden {
+				t.Errorf("destroy %s: %v", id, err)
+			}
+			if err := o.SetTags(t.Context(), id, nil); drover.KindOf(err) != drover.KindForbidden {
+				t.Errorf("tag %s: %v", id, err)
+			}
+		}
+		if len(s.touched) > 0 {
+			t.Errorf("touched: %v", s.touched)
+		}
+	})
+	t.Run("what was listed, created or adopted is", func(t *testing.T) {
+		s, o := open()
+		list(t, o, nil)
+		if _, _, err := o.Create(t.Context(), driver.CreateRequest{Tags: map[string]string{driver.TagFleet: "ours"}}); err != nil {
+			t.Fatal(err)
+		}
+		o.Adopt("b")
+		if err := errors.Join(touch(t, o, "a"), touch(t, o, "new"), touch(t, o, "b")); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"destroy a", "tag a", "destroy new", "tag new", "destroy b", "tag b"}, s.touched); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("what is gone can be destroyed again, and is forgotten in the end", func(t *testing.T) {
+		s, o := open()
+		list(t, o, nil)
+		s.instances = nil
+		list(t, o, nil)
+		if err := touch(t, o, "a"); err != nil {
+			t.Error(err)
+		}
+		for range 1000 {
+			list(t, o, nil)
+		}
+		if err := touch(t, o, "a"); err == nil {
+			t.Error("it is remembered for ever")
+		}
+	})
+	t.Run("an instance without the fleet's tag is not created", func(t *testing.T) {
+		_, o := open()
+		if _, _, err := o.Create(t.Context(), driver.CreateRequest{Name: "x"}); drover.KindOf(err) != drover.KindInvalid {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("what else a cloud can do is found beneath", func(t *testing.T) {
+		_, o := open()
+		if _, ok := driver.As[driver.Starter](o); !ok {
+			t.Error("no Starter found")
+		}
+		if _, ok := driver.As[driver.QuotaGrouper](o); ok {
+			t.Error("a QuotaGrouper found where there is none")
+		}
+	})
+}
