@@ -1,0 +1,227 @@
+package blob
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"drover"
+)
+
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+func openDir(t *testing.T, path string) *Dir {
+	t.Helper()
+	d, err := OpenDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// tree lists the files under a folder with what is in them, and its empty folders.
+func tree(t *testing.T, path string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := filepath.WalkDir(path, func(name string, entry os.DirEntry, err error) error {
+		if err != nil || name == path {
+			return err
+		}
+		rel, _ := filepath.Rel(path, name)
+		if !entry.IsDir() {
+			content, err := os.ReadFile(name)
+			found[rel] = string(content)
+			return err
+		}
+		if inside, err := os.ReadDir(name); err == nil && len(inside) == 0 {
+			found[rel+"/"] = ""
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestDir(t *testing.T) {
+	t.Run("keeps contents by what they are, once, whoever puts them at the same time", func(t *testing.T) {
+		path := t.TempDir()
+		d := openDir(t, path)
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				hash, size, err := d.Put(t.Context(), strings.NewReader("hello"))
+				if err != nil || hash != hashOf("hello") || size != 5 {
+					t.Errorf("hash %q, size %d, error %v", hash, size, err)
+				}
+			})
+		}
+		all.Wait()
+		hash := hashOf("hello")
+		equal(t, "folder", tree(t, path), map[string]string{hash[:2] + "/" + hash: "hello", ".partial/": ""})
+		if info, err := os.Stat(filepath.Join(path, hash[:2], hash)); err != nil || info.Mode() != 0o600 {
+			t.Errorf("mode %v, error %v; want it readable by this user only", info.Mode(), err)
+		}
+	})
+
+	t.Run("copies files, which may change afterwards", func(t *testing.T) {
+		d := openDir(t, t.TempDir())
+		file := filepath.Join(t.TempDir(), "a")
+		if err := os.WriteFile(file, []byte("before"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		hash, _, err := d.PutFile(t.Context(), file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte("after!"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := d.Open(hash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if content, err := io.ReadAll(f); string(content) != "before" || err != nil {
+			t.Errorf("content %q, error %v", content, err)
+		}
+	})
+
+	t.Run("keeps nothing of contents that end in an error", func(t *testing.T) {
+		path := t.TempDir()
+		d := openDir(t, path)
+		broken := errors.New("broken")
+		if _, _, err := d.Put(t.Context(), io.MultiReader(strings.NewReader("hel"), failing{broken})); !errors.Is(err, broken) {
+			t.Errorf("error %v, want that of the reader", err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, _, err := d.Put(ctx, strings.NewReader("hello")); !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v, want that of the context", err)
+		}
+		equal(t, "folder", tree(t, path), map[string]string{".partial/": ""})
+	})
+
+	t.Run("mends contents that a crash cut short", func(t *testing.T) {
+		d := openDir(t, t.TempDir())
+		hash, _, err := d.Put(t.Context(), strings.NewReader("hello"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(filepath.Join(d.root.Name(), place(hash)), 0); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := d.Put(t.Context(), strings.NewReader("hello")); err != nil {
+			t.Fatal(err)
+		}
+		if content, err := os.ReadFile(filepath.Join(d.root.Name(), place(hash))); string(content) != "hello" || err != nil {
+			t.Errorf("content %q, error %v", content, err)
+		}
+	})
+
+	t.Run("takes nothing for a hash that is none", func(t *testing.T) {
+		d := openDir(t, t.TempDir())
+		for _, hash := range []string{"", "..", "../../etc/passwd", strings.ToUpper(hashOf("x")), hashOf("x") + "/"} {
+			if _, err := d.Open(hash); drover.KindOf(err) != drover.KindInvalid || d.Has(hash) {
+				t.Errorf("hash %q: error %v, want invalid", hash, err)
+			}
+		}
+		if _, err := d.Open(hashOf("x")); drover.KindOf(err) != drover.KindNotFound || d.Has(hashOf("x")) {
+			t.Errorf("error %v, want not found", err)
+		}
+	})
+
+	t.Run("is swept when it is opened", func(t *testing.T) {
+		path := t.TempDir()
+		d := openDir(t, path)
+		_, f, err := newPartial(d.root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		openDir(t, path)
+		equal(t, "folder", tree(t, path), map[string]string{".partial/": ""})
+	})
+}
+
+// failing is a reader that fails.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+func TestWriteLog(t *testing.T) {
+	stream := strings.Repeat("h", 60) + strings.Repeat("m", 1000) + strings.Repeat("t", 60)
+	section := func(offset, n int64) (io.Reader, error) { return strings.NewReader(stream[offset:]), nil }
+	for name, c := range map[string]struct {
+		size int64
+		want string
+	}{
+		"keeps a short stream whole":               {100, stream[:100]},
+		"keeps head and tail of one over its size": {1120, stream[:60] + "\n[drover: 1000 bytes left out]\n" + stream[1060:]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := t.TempDir()
+			r := openResults(t, path, Limits{Log: 120})
+			if err := r.WriteLog(t.Context(), "greet", 3, Stdout, c.size, section); err != nil {
+				t.Fatal(err)
+			}
+			equal(t, "results", tree(t, path), map[string]string{"logs/greet.3.out": c.want, ".partial/": ""})
+		})
+	}
+
+	t.Run("takes an earlier attempt's away when there is nothing", func(t *testing.T) {
+		path := t.TempDir()
+		r := openResults(t, path, DefaultLimits())
+		for _, size := range []int64{5, 0} {
+			if err := r.WriteLog(t.Context(), "greet", -1, Stderr, size, section); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(filepath.Join(path, "logs", "greet.err")); (err == nil) != (size > 0) {
+				t.Errorf("size %d: error %v", size, err)
+			}
+		}
+	})
+
+	t.Run("leaves an earlier attempt's when it fails", func(t *testing.T) {
+		path := t.TempDir()
+		r := openResults(t, path, DefaultLimits())
+		if err := r.WriteLog(t.Context(), "greet", -1, Stdout, 5, section); err != nil {
+			t.Fatal(err)
+		}
+		broken := errors.New("broken")
+		err := r.WriteLog(t.Context(), "greet", -1, Stdout, 9, func(int64, int64) (io.Reader, error) { return nil, broken })
+		if !errors.Is(err, broken) {
+			t.Errorf("error %v, want that of the section", err)
+		}
+		equal(t, "results", tree(t, path), map[string]string{"logs/greet.out": "hhhhh", ".partial/": ""})
+	})
+}
+
+func BenchmarkPut(b *testing.B) {
+	d, err := OpenDir(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer d.Close()
+	content := bytes.Repeat([]byte("x"), 1<<20)
+	for n := 0; b.Loop(); n++ {
+		content[0], content[1], content[2] = byte(n), byte(n>>8), byte(n>>16)
+		if _, _, err := d.Put(b.Context(), bytes.NewReader(content)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.SetBytes(1 << 20)
+}

@@ -1,0 +1,121 @@
+package blob
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+
+	"drover"
+)
+
+// Dir is a folder of contents by hash.
+type Dir struct{ root *os.Root }
+
+// partial is the folder in a Dir, and in Results, for what has no name yet.
+const partial = ".partial"
+
+// OpenDir opens the folder at path, or makes it, readable by this user only.
+func OpenDir(path string) (*Dir, error) {
+	root, err := openRoot(path, 0o700)
+	if err != nil {
+		return nil, fmt.Errorf("opening the contents in %s: %w", path, err)
+	}
+	return &Dir{root}, nil
+}
+
+// openRoot opens a folder that has a place for what is partial, and sweeps what a crash left there.
+func openRoot(path string, perm fs.FileMode) (*os.Root, error) {
+	if err := os.MkdirAll(path, perm); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(root.RemoveAll(partial), root.Mkdir(partial, 0o700)); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return root, nil
+}
+
+// Close lets go of the folder.
+func (d *Dir) Close() error { return d.root.Close() }
+
+// Put keeps all that r gives, and returns its hash and size.
+func (d *Dir) Put(ctx context.Context, r io.Reader) (hash string, size int64, err error) {
+	name, f, err := newPartial(d.root)
+	if err != nil {
+		return "", 0, fmt.Errorf("keeping contents: %w", err)
+	}
+	defer d.root.Remove(name) // finds nothing once it has been renamed
+	hash, size, err = fill(ctx, f, r)
+	if err == nil {
+		err = d.name(name, hash, size)
+	}
+	if err != nil {
+		return "", 0, fmt.Errorf("keeping contents: %w", err)
+	}
+	return hash, size, nil
+}
+
+// PutFile keeps the contents of the file at path as they are while they are read. The copy does not change when the file does.
+func (d *Dir) PutFile(ctx context.Context, path string) (hash string, size int64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", 0, err
+	}
+	defer f.Close()
+	return d.Put(ctx, f)
+}
+
+// name gives a filled file the name of its contents, unless they are there already.
+func (d *Dir) name(from, hash string, size int64) error {
+	if there, err := d.root.Stat(place(hash)); err == nil && there.Size() == size {
+		return nil
+	}
+	if err := d.root.MkdirAll(path.Dir(place(hash)), 0o700); err != nil {
+		return err
+	}
+	if err := d.root.Rename(from, place(hash)); err != nil {
+		return err
+	}
+	return syncFolder(d.root, path.Dir(place(hash)))
+}
+
+// Has reports whether there are contents of this hash.
+func (d *Dir) Has(hash string) bool {
+	if checkHash(hash) != nil {
+		return false
+	}
+	_, err := d.root.Stat(place(hash))
+	return err == nil
+}
+
+// Open opens the contents of this hash. The caller closes them.
+func (d *Dir) Open(hash string) (*os.File, error) {
+	if err := checkHash(hash); err != nil {
+		return nil, err
+	}
+	f, err := d.root.Open(place(hash))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, drover.Errorf(drover.KindNotFound, "there are no contents with the hash %s", hash)
+	}
+	return f, err
+}
+
+// place is where contents are, spread over 256 folders.
+func place(hash string) string { return path.Join(hash[:2], hash) }
+
+// checkHash refuses what is no hash, and with it every path that a stranger could pass for one.
+func checkHash(hash string) error {
+	if raw, err := hex.DecodeString(hash); err != nil || len(raw) != sha256.Size || hex.EncodeToString(raw) != hash {
+		return drover.Errorf(drover.KindInvalid, "%.80q is not a hash", hash)
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package blob
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+)
+
+func equal(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func openResults(t *testing.T, path string, limits Limits) *Results {
+	t.Helper()
+	r, err := OpenResults(path, limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+// file is an entry of an archive; one whose name ends in a slash is a folder.
+func file(name, content string) tar.Header {
+	if strings.HasSuffix(name, "/") {
+		return tar.Header{Name: name, Typeflag: tar.TypeDir, Mode: 0o777}
+	}
+	return tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o4640, Size: int64(len(content)), Linkname: content}
+}
+
+// archive makes an archive of entries; the content of a file is in its Linkname.
+func archive(t testing.TB, entries ...tar.Header) []byte {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, h := range entries {
+		content := ""
+		if h.Typeflag == tar.TypeReg {
+			content, h.Linkname = h.Linkname, ""
+		}
+		if err := w.WriteHeader(&h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestReceive(t *testing.T) {
+	small := Limits{Files: 4, Bytes: 10, Name: 40, Log: 10}
+
+	t.Run("unpacks files and folders and says what they are", func(t *testing.T) {
+		path := t.TempDir()
+		r := openResults(t, path, small)
+		run := file("bin/run", "go")
+		run.Mode = 0o711
+		files, err := r.Receive(t.Context(), "greet", 3, bytes.NewReader(archive(t, file("a.txt", "hello"), file("bin/", ""), run)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "files", files, []drover.File{
+			{Path: "a.txt", Mode: 0o644, Size: 5, Hash: hashOf("hello")}, {Path: "bin/run", Mode: 0o755, Size: 2, Hash: hashOf("go")},
+		})
+		equal(t, "results", tree(t, path), map[string]string{"greet/3/a.txt": "hello", "greet/3/bin/run": "go", ".partial/": ""})
+		if info, err := os.Stat(filepath.Join(path, "greet/3/a.txt")); err != nil || info.Mode()&^0o644 != 0 {
+			t.Errorf("mode %v, error %v; want no bit but those of 0644", info.Mode(), err)
+		}
+		out, err := r.OpenOutput("greet", 3, files[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer out.Close()
+		if content, err := io.ReadAll(out); string(content) != "go" || err != nil {
+			t.Errorf("content %q, error %v", content, err)
+		}
+	})
+
+	t.Run("replaces what an earlier attempt left", func(t *testing.T) {
+		path := t.TempDir()
+		r := openResults(t, path, small)
+		for _, name := range []string{"old", "new"} {
+			if _, err := r.Receive(t.Context(), "join", -1, bytes.NewReader(archive(t, file(name, "x")))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		equal(t, "results", tree(t, path), map[string]string{"join/new": "x", ".partial/": ""})
+		if _, err := r.Receive(t.Context(), "join", -1, bytes.NewReader(archive(t))); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "results", tree(t, path), map[string]string{".partial/": ""})
+	})
+
+	link := tar.Header{Name: "link", Typeflag: tar.TypeSymlink, Linkname: "/etc"}
+	hard := tar.Header{Name: "hard", Typeflag: tar.TypeLink, Linkname: "../../secret"}
+	whole := archive(t, file("a", "x"))
+	for name, stream := range map[string][]byte{
+		"a path that leads out":           archive(t, file("../a", "x")),
+		"a path from the root":            archive(t, file("/a", "x")),
+		"a path of dots":                  archive(t, file("b/../../a", "x")),
+		"a name that moves the cursor":    archive(t, file("a\x1b[2J", "x")),
+		"a name that is not text":         archive(t, file("a\xff", "x")),
+		"a name over the limit":           archive(t, file(strings.Repeat("a", 41), "x")),
+		"a symbolic link":                 archive(t, link),
+		"a file behind a link":            archive(t, link, file("link/a", "x")),
+		"a hard link":                     archive(t, hard),
+		"a device":                        archive(t, tar.Header{Name: "null", Typeflag: tar.TypeChar}),
+		"a name twice":                    archive(t, file("a", "x"), file("a", "y")),
+		"a file that is also a folder":    archive(t, file("a", "x"), file("a/b", "y")),
+		"too many files":                  archive(t, file("1", ""), file("2", ""), file("3", ""), file("4", ""), file("5", "")),
+		"too many folders in one name":    archive(t, file("1/2/3/4/5/6", "")),
+		"too much in one file":            archive(t, file("a", "12345678901")),
+		"too much in all files":           archive(t, file("a", "123456"), file("b", "123456")),
+		"a stream cut in a file":          whole[:512],
+		"a stream cut in a header":        whole[:100],
+		"no archive":                      []byte(strings.Repeat("hello", 300)),
+		"a stream that goes on after all": append(bytes.Clone(whole), make([]byte, maxPadding+1)...),
+	} {
+		t.Run("refuses "+name+" and leaves what was there", func(t *testing.T) {
+			path := t.TempDir()
+			r := openResults(t, path, small)
+			if _, err := r.Receive(t.Context(), "join", -1, bytes.NewReader(archive(t, file("old", "x")))); err != nil {
+				t.Fatal(err)
+			}
+			if files, err := r.Receive(t.Context(), "join", -1, bytes.NewReader(stream)); err == nil {
+				t.Errorf("no error, files %+v", files)
+			}
+			equal(t, "results", tree(t, path), map[string]string{"join/old": "x", ".partial/": ""})
+		})
+	}
+
+	t.Run("heeds an error behind the archive", func(t *testing.T) {
+		path := t.TempDir()
+		r := openResults(t, path, small)
+		broken := errors.New("not whole")
+		stream := io.MultiReader(bytes.NewReader(whole), failing{broken})
+		if _, err := r.Receive(t.Context(), "join", -1, stream); !errors.Is(err, broken) {
+			t.Errorf("error %v, want that of the stream", err)
+		}
+		equal(t, "results", tree(t, path), map[string]string{".partial/": ""})
+	})
+
+	t.Run("refuses a job that is no folder's name", func(t *testing.T) {
+		r := openResults(t, t.TempDir(), small)
+		for _, job := range []string{"", ".", "..", "a/b", "/a", ".partial", "logs"} {
+			if _, err := r.Receive(t.Context(), job, -1, bytes.NewReader(whole)); drover.KindOf(err) != drover.KindInvalid {
+				t.Errorf("job %q: error %v, want invalid", job, err)
+			}
+		}
+	})
+}
+
+func TestOpenResults(t *testing.T) {
+	t.Run("sweeps what a crash left and keeps what is whole", func(t *testing.T) {
+		path := t.TempDir()
+		r := openResults(t, path, DefaultLimits())
+		if _, err := r.Receive(t.Context(), "join", -1, bytes.NewReader(archive(t, file("a", "x")))); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(path, partial, "half", "a"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		again := openResults(t, path, DefaultLimits())
+		equal(t, "results", tree(t, path), map[string]string{"join/a": "x", ".partial/": ""})
+		if err := again.Close(); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "results once closed", tree(t, path), map[string]string{"join/a": "x"})
+	})
+}
+
+func FuzzReceive(f *testing.F) {
+	f.Add(archive(f, file("a", "x"), file("b/", ""), file("b/c", "yy")))
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		path := t.TempDir()
+		r := openResults(t, filepath.Join(path, "in"), Limits{Files: 10, Bytes: 1 << 20, Name: 100, Log: 10})
+		files, err := r.Receive(t.Context(), "join", -1, bytes.NewReader(stream))
+		found := len(tree(t, path))
+		if err == nil && len(files) > 10 || err != nil && found != 1 {
+			t.Fatal(fmt.Sprint("files ", files, ", error ", err, ", found ", found))
+		}
+	})
+}

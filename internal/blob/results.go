@@ -1,0 +1,164 @@
+package blob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	"drover"
+)
+
+// Limits bound what one attempt may leave.
+type Limits struct {
+	Files int   // files and folders among its outputs
+	Bytes int64 // of its outputs together
+	Name  int   // bytes in the path of one of them
+	Log   int64 // bytes kept of each output stream
+}
+
+// DefaultLimits are generous to people and still keep a controller's disk from one job.
+func DefaultLimits() Limits {
+	return Limits{Files: 100_000, Bytes: 64 << 30, Name: 1024, Log: 16 << 20}
+}
+
+// Results is the folder for what the jobs of a batch leave.
+type Results struct {
+	root   *os.Root
+	limits Limits
+}
+
+// OpenResults opens the folder at path, or makes it. Results of earlier attempts in it stay until newer ones take their places.
+func OpenResults(path string, limits Limits) (*Results, error) {
+	root, err := openRoot(path, 0o755)
+	if err != nil {
+		return nil, fmt.Errorf("opening the results in %s: %w", path, err)
+	}
+	return &Results{root, limits}, nil
+}
+
+// Close lets go of the folder, in which only results remain.
+func (r *Results) Close() error { return errors.Join(r.root.RemoveAll(partial), r.root.Close()) }
+
+// folder is where the outputs of an element are. The names of jobs are checked, but what they may hold is decided elsewhere: here it
+// matters only that they are one step down.
+func folder(job string, index int) (string, error) {
+	if !fs.ValidPath(job) || path.Base(job) != job || job == "." || job == partial || job == logs {
+		return "", drover.Errorf(drover.KindInvalid, "%.80q cannot be the name of a job's folder", job)
+	}
+	if index < 0 {
+		return job, nil
+	}
+	return path.Join(job, strconv.Itoa(index)), nil
+}
+
+// OpenOutput opens a file that Receive has returned. It may have been changed since by whoever owns the folder: its hash tells.
+func (r *Results) OpenOutput(job string, index int, file drover.File) (io.ReadCloser, error) {
+	at, err := folder(job, index)
+	if err != nil {
+		return nil, err
+	}
+	f, err := r.root.Open(path.Join(at, file.Path))
+	if err != nil {
+		return nil, fmt.Errorf("opening an output of job %s: %w", job, err)
+	}
+	return f, nil
+}
+
+const logs = "logs"
+
+// The output streams, by the endings of their files.
+const (
+	Stdout = "out"
+	Stderr = "err"
+)
+
+// Section gives n bytes of a stream from offset on. It is asked for the parts that are kept, one after the other.
+type Section func(offset, n int64) (io.Reader, error)
+
+// WriteLog keeps an output stream of size bytes, in place of an earlier attempt's. Of one over the limit it keeps head and tail, with a
+// line between them that says what is missing; only those two are asked for. An empty stream leaves no file.
+func (r *Results) WriteLog(ctx context.Context, job string, index int, stream string, size int64, section Section) error {
+	name, err := logName(job, index, stream)
+	if err != nil {
+		return err
+	}
+	if size == 0 {
+		err = r.root.RemoveAll(name)
+	} else {
+		err = r.replaceLog(ctx, name, r.abridge(size, section))
+	}
+	if err != nil {
+		return fmt.Errorf("keeping the log of job %s: %w", job, err)
+	}
+	return nil
+}
+
+func logName(job string, index int, stream string) (string, error) {
+	if _, err := folder(job, index); err != nil {
+		return "", err
+	}
+	if index >= 0 {
+		job += "." + strconv.Itoa(index)
+	}
+	return path.Join(logs, job+"."+stream), nil
+}
+
+func (r *Results) replaceLog(ctx context.Context, name string, content io.Reader) error {
+	if err := r.root.MkdirAll(logs, 0o755); err != nil {
+		return err
+	}
+	temporary, f, err := newPartial(r.root)
+	if err != nil {
+		return err
+	}
+	defer r.root.Remove(temporary) // finds nothing once it has been renamed
+	if _, _, err := fill(ctx, f, content); err != nil {
+		return err
+	}
+	if err := r.root.Chmod(temporary, 0o644); err != nil {
+		return err
+	}
+	if err := r.root.Rename(temporary, name); err != nil {
+		return err
+	}
+	return syncFolder(r.root, logs)
+}
+
+// abridge is the stream as it is kept.
+func (r *Results) abridge(size int64, section Section) io.Reader {
+	if size <= r.limits.Log {
+		return &part{section: section, n: size}
+	}
+	head := r.limits.Log / 2
+	tail := r.limits.Log - head
+	return io.MultiReader(
+		&part{section: section, n: head},
+		strings.NewReader(fmt.Sprintf("\n[drover: %d bytes left out]\n", size-head-tail)),
+		&part{section: section, offset: size - tail, n: tail},
+	)
+}
+
+// part is a section of a stream that is not asked for before its turn has come.
+type part struct {
+	section   Section
+	offset, n int64
+	r         io.Reader
+}
+
+// Read asks for the section, if this is the first time, and reads it, never over its end.
+func (p *part) Read(b []byte) (int, error) {
+	if p.r == nil {
+		r, err := p.section(p.offset, p.n)
+		if err != nil {
+			return 0, err
+		}
+		p.r = io.LimitReader(r, p.n)
+	}
+	return p.r.Read(b)
+}

@@ -1,0 +1,52 @@
+package blob
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"path"
+)
+
+// newPartial makes a file that has no name to keep yet.
+func newPartial(root *os.Root) (name string, f *os.File, err error) {
+	name = path.Join(partial, rand.Text())
+	f, err = root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	return name, f, err
+}
+
+// fill writes all that r gives to f, waits for the disk, and closes f.
+func fill(ctx context.Context, f *os.File, r io.Reader) (hash string, size int64, err error) {
+	sum := sha256.New()
+	size, err = io.Copy(io.MultiWriter(f, sum), whileAsked{ctx, r})
+	if err == nil {
+		err = f.Sync()
+	}
+	return hex.EncodeToString(sum.Sum(nil)), size, errors.Join(err, f.Close())
+}
+
+// whileAsked is a reader that ends in the context's error once that is done.
+type whileAsked struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+// Read reads on as long as somebody wants it.
+func (w whileAsked) Read(p []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return w.r.Read(p)
+}
+
+// syncFolder waits until the names in a folder are on disk.
+func syncFolder(root *os.Root, name string) error {
+	f, err := root.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
