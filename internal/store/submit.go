@@ -11,8 +11,8 @@ import (
 	"drover/internal/engine"
 )
 
-const insertJob = `INSERT INTO jobs (number, batch, user_name, name, first_index, last_index, cpu_milli, submitted, taken, state,
-	queued, succeeded, failed, cancelled, ended, reason, engine, spec) VALUES (?, ?, ?, ?, ?, ?, ?, ?, FALSE, ?, ?, 0, 0, 0, 0, '{}', ?, ?)`
+const insertJob = `INSERT INTO jobs (number, submission, batch, user_name, name, first_index, last_index, cpu_milli, submitted, taken, state,
+	queued, succeeded, failed, cancelled, ended, reason, engine, spec) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, FALSE, ?, ?, 0, 0, 0, 0, '{}', ?, ?)`
 
 // Submit writes down the jobs of a batch and returns their numbers, in the batch's order. They are the engine's to take: see Pending.
 func (s *Store) Submit(ctx context.Context, batch drover.Batch) (numbers []int64, err error) {
@@ -31,7 +31,7 @@ func (s *Store) Submit(ctx context.Context, batch drover.Batch) (numbers []int64
 			if err != nil {
 				return err
 			}
-			if err := insert(ctx, tx, batch, spec, job); err != nil {
+			if err := insert(ctx, tx, batch, numbers[0], spec, job); err != nil {
 				return err
 			}
 		}
@@ -83,7 +83,7 @@ func bounds(a drover.Array) (first, last int) {
 	return a.First, a.Last
 }
 
-func insert(ctx context.Context, tx *sql.Tx, batch drover.Batch, spec drover.JobSpec, job engine.Job) error {
+func insert(ctx context.Context, tx *sql.Tx, batch drover.Batch, submission int64, spec drover.JobSpec, job engine.Job) error {
 	kept, err := text(job)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func insert(ctx context.Context, tx *sql.Tx, batch drover.Batch, spec drover.Job
 		return err
 	}
 	first, last := bounds(spec.Array)
-	_, err = tx.ExecContext(ctx, insertJob, job.Number, batch.Name, batch.User, spec.Name, first, last, spec.Resources.CPU, job.Since,
+	_, err = tx.ExecContext(ctx, insertJob, job.Number, submission, batch.Name, batch.User, spec.Name, first, last, spec.Resources.CPU, job.Since,
 		drover.JobQueued, spec.Array.Size(), kept, asked)
 	return err
 }
@@ -115,4 +115,14 @@ func (s *Store) Spec(ctx context.Context, number int64) (spec drover.JobSpec, ba
 		err = drover.Errorf(drover.KindNotFound, "there is no job %d", number)
 	}
 	return spec, batch, err
+}
+
+// Sibling is the number of the job with this name in the batch of another.
+func (s *Store) Sibling(ctx context.Context, number int64, name string) (sibling int64, err error) {
+	err = s.read.QueryRowContext(ctx, `SELECT o.number FROM jobs j JOIN jobs o ON o.submission = j.submission AND o.name = ? WHERE j.number = ?`,
+		name, number).Scan(&sibling)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = drover.Errorf(drover.KindNotFound, "the batch of job %d has no job named %s", number, name)
+	}
+	return sibling, err
 }

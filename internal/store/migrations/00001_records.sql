@@ -15,6 +15,7 @@ INSERT INTO fleet (id, version, name, nonce, epoch, last_job, closing) VALUES (1
 -- A submitted job, an array being one row. A job that is not an array has the single index -1.
 CREATE TABLE jobs (
     number      BIGINT  PRIMARY KEY,
+    submission  BIGINT  NOT NULL,           -- the number of its batch's first job
     batch       TEXT    NOT NULL,
     user_name   TEXT    NOT NULL,
     name        TEXT    NOT NULL,
@@ -34,6 +35,7 @@ CREATE TABLE jobs (
     spec        TEXT    NOT NULL            -- drover.JobSpec
 );
 CREATE INDEX jobs_open ON jobs (number) WHERE engine IS NOT NULL;
+CREATE UNIQUE INDEX jobs_named ON jobs (submission, name);
 CREATE INDEX jobs_new ON jobs (number) WHERE NOT taken;
 
 -- A job or element that has had an attempt, or ended without one.
