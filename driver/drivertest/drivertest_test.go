@@ -216,7 +216,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 	t.Run("another key is refused, on a cloud that lets anybody in", func(t *testing.T) {
 		check := find(t, "another key")
 		failing[check.Name] = true
-		if err := check.Run(t.Context(), harness(time.Second, openDoor)); err == nil {
+		if err := check.Run(t.Context(), harness(time.Second, withOpenDoor)); err == nil {
 			t.Error("the check passes")
 		}
 	})

@@ -21,7 +21,8 @@ import (
 // account is a cloud in memory, whose instances are SSH servers in this process that let in and do nothing.
 type account struct {
 	mu        sync.Mutex
-	instances map[string]*fake // by fleet and name
+	instances map[string]*fake // by fleet and name; guarded by mu
+	openDoor  bool             // new instances let anybody in; guarded by mu
 }
 
 type fake struct {
@@ -64,7 +65,7 @@ func (h *handle) Create(ctx context.Context, r driver.CreateRequest) (driver.Ins
 	f, ok := h.instances[id]
 	if !ok {
 		var err error
-		if f, err = boot(r); err != nil {
+		if f, err = boot(r, h.openDoor); err != nil {
 			return driver.Instance{}, driver.Candidate{}, err
 		}
 		f.ID = id
@@ -73,7 +74,7 @@ func (h *handle) Create(ctx context.Context, r driver.CreateRequest) (driver.Ins
 	return f.Instance, driver.Candidate{ProviderType: f.ProviderType, Zone: f.Zone, Market: f.Market}, nil
 }
 
-func boot(r driver.CreateRequest) (*fake, error) {
+func boot(r driver.CreateRequest, openDoor bool) (*fake, error) {
 	host, err := gossh.ParsePrivateKey([]byte(r.HostKey.Reveal()))
 	if err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func boot(r driver.CreateRequest) (*fake, error) {
 	}
 	server := &ssh.Server{
 		HostSigners:      []ssh.Signer{host},
-		PublicKeyHandler: func(_ ssh.Context, key ssh.PublicKey) bool { return ssh.KeysEqual(key, planted) },
+		PublicKeyHandler: func(_ ssh.Context, key ssh.PublicKey) bool { return openDoor || ssh.KeysEqual(key, planted) },
 	}
 	go server.Serve(listener)
 	c := r.Candidates[0]
@@ -223,18 +224,13 @@ func (a altered) Close() error {
 
 var errPlain = errors.New("something went wrong")
 
-// openDoor replaces every instance's key by none at all.
-func openDoor(c driver.Cloud) driver.Cloud {
-	return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
-		in, taken, err := c.Create(ctx, r)
-		if err == nil {
-			h := c.(*handle)
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			h.instances[in.ID].server.PublicKeyHandler = func(ssh.Context, ssh.PublicKey) bool { return true }
-		}
-		return in, taken, err
-	}}
+// withOpenDoor makes an account whose instances let anybody in.
+func withOpenDoor(c driver.Cloud) driver.Cloud {
+	h := c.(*handle)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.openDoor = true
+	return c
 }
 
 func otherKey(t *testing.T) string {

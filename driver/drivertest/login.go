@@ -37,7 +37,7 @@ func (t *trial) reach(ctx context.Context) (driver.Instance, error) {
 		}
 		return last == nil, nil
 	})
-	if err != nil && last != nil {
+	if err != nil && last != nil && !errors.Is(err, last) {
 		err = fmt.Errorf("%w: %w", err, last)
 	}
 	return in, err

@@ -266,6 +266,29 @@ func TestFaults(t *testing.T) {
 }
 
 func TestLocks(t *testing.T) {
+	t.Run("a controller that is stopped holds up no other fleet", func(t *testing.T) {
+		w := newWorld(t, "")
+		half := filepath.Join(w.folder, "stopped", "half")
+		if err := os.MkdirAll(half, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		held, err := os.Open(filepath.Dir(half))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer held.Close()
+		if err := syscall.Flock(int(held.Fd()), syscall.LOCK_EX); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if all, err := w.cloud.List(ctx, nil); err != nil || len(all) > 0 {
+			t.Errorf("got %v, %v", all, err)
+		}
+		if _, err := os.Stat(half); err != nil {
+			t.Errorf("what it was making is gone: %v", err)
+		}
+	})
 	t.Run("a lock that is not given up ends no call later than its deadline", func(t *testing.T) {
 		w := newWorld(t, "")
 		w.create("one")

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -20,7 +21,7 @@ import (
 )
 
 // Create starts an instance's processes and returns: its address is known, and unless a boot delay was asked for its port takes
-// connections, before the instance has had time to look at them.
+// connections, before the instance has had time to look at them. The name of an instance that died is free again once its folder is gone.
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (_ driver.Instance, _ driver.Candidate, err error) {
 	defer func() { c.measure("create", err) }()
 	if err := c.faults.meet(ctx, &c.faults.create); err != nil {
@@ -123,6 +124,10 @@ func (all catalog) check(c driver.Candidate) error {
 
 // build lays out the instance's folder and starts its processes, which take over the lock on it.
 func (c *cloud) build(ctx context.Context, path, program string, r driver.CreateRequest, taken driver.Candidate, hostKey ssh.PublicKey) error {
+	me, err := user.Current()
+	if err != nil {
+		return fmt.Errorf("ask who we are: %w", err)
+	}
 	if err := layOut(path); err != nil {
 		return err
 	}
@@ -131,41 +136,36 @@ func (c *cloud) build(ctx context.Context, path, program string, r driver.Create
 		return err
 	}
 	defer held.Close()
-	now := time.Now()
-	delay := c.faults.config.BootDelay
-	socket, address, err := reserve(delay == 0)
+	socket, address, err := reserve(c.faults.config.BootDelay == 0)
 	if err != nil {
 		return err
 	}
 	defer socket.Close()
-	me, err := user.Current()
-	if err != nil {
-		return fmt.Errorf("ask who we are: %w", err)
-	}
-	rec := record{
+	now := time.Now()
+	err = errors.Join(writeJSON(filepath.Join(path, tagsFile), r.Tags), writeJSON(filepath.Join(path, recordFile), record{
 		Candidate: taken,
 		Address:   address,
 		User:      me.Username,
 		HostKey:   base64.StdEncoding.EncodeToString(hostKey.Marshal()),
 		Created:   drover.TimeOf(now),
-		Boots:     drover.TimeOf(now.Add(delay)),
-	}
-	if err := writeJSON(filepath.Join(path, tagsFile), r.Tags); err != nil {
+		Boots:     drover.TimeOf(now.Add(c.faults.config.BootDelay)),
+	}))
+	if err != nil {
 		return err
 	}
-	if err := writeJSON(filepath.Join(path, recordFile), rec); err != nil {
-		return err
-	}
-	l := launch{
+	return c.start(path, program, c.launch(r, environment(path, me)), held, socket)
+}
+
+func (c *cloud) launch(r driver.CreateRequest, environment []string) launch {
+	return launch{
 		HostKey:     r.HostKey.Reveal(),
 		PublicKey:   r.PublicKey,
 		Init:        r.Init.Reveal(),
-		BootDelay:   delay,
+		BootDelay:   c.faults.config.BootDelay,
 		NeverBoots:  c.faults.neverBoots(r.Name),
 		Lifetime:    c.faults.lifetime(r.Name),
-		Environment: environment(path, me),
+		Environment: environment,
 	}
-	return c.start(path, program, l, held, socket)
 }
 
 // layOut makes the folder, with the commands that end the instance instead of this host.
@@ -189,7 +189,7 @@ func environment(path string, me *user.User) []string {
 	env := []string{
 		"HOME=" + filepath.Join(path, homeFolder),
 		"TMPDIR=" + filepath.Join(path, tempFolder),
-		"PATH=" + filepath.Join(path, binFolder) + ":" + os.Getenv("PATH"),
+		"PATH=" + filepath.Join(path, binFolder) + ":" + cmp.Or(os.Getenv("PATH"), "/usr/local/bin:/usr/bin:/bin"),
 		"USER=" + me.Username,
 		"LOGNAME=" + me.Username,
 		"SHELL=/bin/sh",

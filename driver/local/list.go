@@ -27,7 +27,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) (_ []driver.In
 			return nil, classify("list instances", err)
 		}
 		for _, in := range instances {
-			if bears(in.Tags, tags) {
+			if in.Bears(tags) {
 				found = append(found, in)
 			}
 		}
@@ -66,7 +66,7 @@ func (c *cloud) look(ctx context.Context, fleet, path string) (driver.Instance, 
 	if alive {
 		return readInstance(fleet, path)
 	}
-	held, err := lock(ctx, filepath.Dir(path))
+	held, err := c.lockToClean(ctx, fleet)
 	if err != nil {
 		return driver.Instance{}, err
 	}
@@ -77,10 +77,24 @@ func (c *cloud) look(ctx context.Context, fleet, path string) (driver.Instance, 
 	if alive { // it was being created
 		return readInstance(fleet, path)
 	}
+	c.o.Log.Info("a local instance has died", "instance", idOf(fleet, filepath.Base(path)))
 	if err := c.remove(ctx, path); err != nil {
 		return driver.Instance{}, err
 	}
 	return driver.Instance{}, os.ErrNotExist
+}
+
+// lockToClean waits for our own fleet's lock. Another's is left alone if it is held, with os.ErrNotExist: a controller that was stopped
+// at the wrong moment must not stop those of other fleets.
+func (c *cloud) lockToClean(ctx context.Context, fleet string) (*os.File, error) {
+	if fleet == c.o.Fleet {
+		return lock(ctx, c.fleetFolder(fleet))
+	}
+	held, err := tryLock(c.fleetFolder(fleet))
+	if held == nil && err == nil {
+		err = os.ErrNotExist
+	}
+	return held, err
 }
 
 // instanceFolders lists the folders in one, without the hidden: those of fleets, or of one fleet's instances.
@@ -96,15 +110,6 @@ func instanceFolders(in string) ([]string, error) {
 		}
 	}
 	return folders, nil
-}
-
-func bears(tags, wanted map[string]string) bool {
-	for k, v := range wanted {
-		if has, ok := tags[k]; !ok || has != v {
-			return false
-		}
-	}
-	return true
 }
 
 // SetTags puts a whole file of tags in the place of the old one.

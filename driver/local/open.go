@@ -27,6 +27,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -51,6 +52,9 @@ type cloud struct {
 func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
 	if !validName(o.Fleet) {
 		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: %q is not a fleet id: letters, digits and dashes", o.Name, o.Fleet)
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
 	var c config
 	if o.Decode != nil {
