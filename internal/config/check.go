@@ -53,44 +53,6 @@ func (c *checker) batch(b *batchFile, file string) {
 	c.cycles(b.Jobs)
 }
 
-// names checks that each job has a name of its own and waits for names that there are.
-func (c *checker) names(jobs []jobFile) {
-	var known []string
-	line := map[string]int{}
-	for i, j := range jobs {
-		at := c.at(i, "name")
-		switch first := line[j.Name]; {
-		case j.Name == "":
-			if c.at(i).get("name") != nil {
-				c.addf(at, "a job needs a name")
-			}
-		case first > 0:
-			c.addf(at, "there is a job %s already, in line %d", quote(j.Name), first)
-		default:
-			line[j.Name] = at.line
-			known = append(known, j.Name)
-			if err := CheckName(j.Name); err != nil {
-				c.addErr(at, err)
-			}
-		}
-	}
-	unknown := func(at *node, name string) {
-		if line[name] == 0 {
-			c.add(at, "there is no job "+quote(name), suggest(name, known))
-		}
-	}
-	for i, j := range jobs {
-		for k, name := range j.After {
-			unknown(c.at(i, "after", strconv.Itoa(k)), name)
-		}
-		for k, in := range j.Inputs {
-			if in.From != "" {
-				unknown(c.at(i, "inputs", strconv.Itoa(k), "from"), in.From)
-			}
-		}
-	}
-}
-
 // at is where a key of job i stands.
 func (c *checker) at(i int, path ...string) *node {
 	return c.root.find(append([]string{"jobs", strconv.Itoa(i)}, path...)...)
@@ -223,46 +185,4 @@ func (c *checker) labels(labels map[string]string, n *node) {
 			c.addf(e.value, "the value of a label is one line of at most 256 bytes")
 		}
 	}
-}
-
-// cycles finds jobs that wait for each other, and names each ring once.
-func (c *checker) cycles(jobs []jobFile) {
-	index := map[string]int{}
-	for i, j := range jobs {
-		index[j.Name] = i
-	}
-	const visiting, done = 1, 2
-	state := make([]int, len(jobs))
-	var trail []string
-	var visit func(i int)
-	visit = func(i int) {
-		state[i] = visiting
-		trail = append(trail, jobs[i].Name)
-		for _, name := range jobs[i].waitsFor() {
-			next, ok := index[name]
-			switch {
-			case !ok || state[next] == done:
-			case state[next] == visiting:
-				c.ring(i, trail, name)
-			default:
-				visit(next)
-			}
-		}
-		trail = trail[:len(trail)-1]
-		state[i] = done
-	}
-	for i := range jobs {
-		if state[i] == 0 {
-			visit(i)
-		}
-	}
-}
-
-// ring reports that the job at the end of the trail waits for one that is on it.
-func (c *checker) ring(i int, trail []string, name string) {
-	start := 0
-	for trail[start] != name {
-		start++
-	}
-	c.addf(c.at(i, "after"), "jobs wait for each other: %s", strings.Join(append(trail[start:len(trail):len(trail)], name), " → "))
 }

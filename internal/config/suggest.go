@@ -8,6 +8,7 @@ import (
 // suggest is the hint for a word that should have been one of known: the nearest, if one is near, else all of them if they
 // are few.
 func suggest(word string, known []string) string {
+	known = known[:min(len(known), 1000)] // enough to be of help, few enough to be quick
 	best, least := "", max(1, len(word)/3)+1
 	for _, k := range known {
 		if d := distance(strings.ToLower(word), strings.ToLower(k)); d < least {

@@ -1,0 +1,79 @@
+package config_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"drover/internal/config"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestHostileTexts reads texts that are built to cost more than they weigh.
+func TestHostileTexts(t *testing.T) {
+	var keys strings.Builder
+	for i := range 100_000 {
+		fmt.Fprintf(&keys, "k%d: v\n", i)
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"more than 4 MiB":          {strings.Repeat("#", 4<<20+1), "batch.yaml: the file is larger than 4 MiB"},
+		"bytes that are no text":   {"jobs: \xff", "batch.yaml: the file is not UTF-8 text"},
+		"lists in lists":           {strings.Repeat("[", 100_000), "batch.yaml:1:33: nested too deep"},
+		"lists in lists, in block": {strings.Repeat("- ", 100_000), "batch.yaml:1:201: nested too deep"},
+		"keys without end":         {keys.String(), "batch.yaml:2001:6: more keys in one mapping than can be read"},
+		"an alias merged":          {"a: &a {x: y}\nb: {<<: [*a, *b]}", "batch.yaml:2:14: there is no anchor &b above"},
+		"a merge of no mapping":    {"a: {<<: b}", "batch.yaml:1:9: << wants a mapping"},
+		"a key that is complex":    {"? a\n: b", "batch.yaml:1:1: this cannot be a key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			_, err := config.ParseBatch("batch.yaml", []byte(c.text), "")
+			if diff := cmp.Diff(c.want, text(err)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if took := time.Since(began); took > 10*time.Second {
+				t.Errorf("reading took %v", took)
+			}
+		})
+	}
+}
+
+func TestLoad(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.WriteFile("large.yaml", make([]byte, 5<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"none.yaml":  "opening none.yaml: no such file or directory",
+		".":          "reading .: is a directory",
+		"large.yaml": "large.yaml: the file is larger than 4 MiB",
+	} {
+		t.Run(path+" is refused", func(t *testing.T) {
+			_, err := config.LoadBatch(path)
+			if diff := cmp.Diff(want, text(err)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+	t.Run("a byte order mark and carriage returns are no fault, and paths are relative to the file", func(t *testing.T) {
+		if err := os.Mkdir("sub", 0o700); err != nil {
+			t.Fatal(err)
+		}
+		data := "\ufeffjobs:\r\n  - name: a\r\n    command: [x]\r\n    inputs: [{path: b.yaml}]\r\n"
+		if err := os.WriteFile("sub/b.yaml", []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b, err := config.LoadBatch("sub/b.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := b.Batch.Jobs[0].Inputs[0].Path, filepath.Join(dir, "sub", "b.yaml"); got != want {
+			t.Errorf("the input is %s, want %s", got, want)
+		}
+	})
+}
