@@ -64,7 +64,7 @@ func runGuest(folder string) error {
 		ended <- err
 	}()
 	go func() { ended <- g.run(ctx, socket) }()
-	return errors.Join(<-ended, endTree())
+	return errors.Join(<-ended, r.endTree())
 }
 
 // run boots and then serves for as long as it can.

@@ -20,9 +20,6 @@ const Command = "local-instance"
 // guestFlag tells the inner process from the outer one.
 const guestFlag = "-guest"
 
-// endTime bounds the end of an instance: only processes that the kernel cannot kill take so long.
-const endTime = 10 * time.Second
-
 // launch is what Create hands to the two processes, as JSON on their standard input.
 type launch struct {
 	HostKey     string        `json:"host_key"`
@@ -94,7 +91,7 @@ func runOuter(folder string) error {
 		// A sudden death leaves no time for an end in good order.
 		return unix.Kill(os.Getpid(), unix.SIGKILL)
 	}
-	return endTree()
+	return r.endTree()
 }
 
 // readLaunch reads standard input and leaves it as it was, for the guest.
@@ -110,13 +107,6 @@ func readLaunch() (l launch, err error) {
 func inherited(fd int, name string) *os.File {
 	unix.CloseOnExec(fd)
 	return os.NewFile(uintptr(fd), name)
-}
-
-// endTree ends everything below this process.
-func endTree() error {
-	ctx, cancel := context.WithTimeout(context.Background(), endTime)
-	defer cancel()
-	return endAll(ctx, descendants)
 }
 
 // lifetime fires once the time is over, never for 0.

@@ -6,9 +6,13 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// endTime bounds the end of an instance: only processes that the kernel cannot kill take so long.
+const endTime = 10 * time.Second
 
 // reaper starts processes and waits for every child there is. An instance's processes adopt whatever is orphaned in it, as a host's
 // first process does, so waiting for one's own children alone would leave zombies.
@@ -81,4 +85,12 @@ func (r *reaper) signal(pid int, sig unix.Signal) error {
 		return nil
 	}
 	return unix.Kill(-pid, sig)
+}
+
+// endTree ends everything below this process, and buries it.
+func (r *reaper) endTree() error {
+	ctx, cancel := context.WithTimeout(context.Background(), endTime)
+	defer cancel()
+	defer r.bury()
+	return endAll(ctx, descendants)
 }
