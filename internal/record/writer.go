@@ -1,0 +1,161 @@
+package record
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"drover/internal/engine"
+)
+
+const (
+	flushEvery = time.Second // what a kill may cost
+	maxWaiting = 32 << 20    // bytes of records that may wait for the disk, beside the beginning
+)
+
+// Writer writes one segment. Append may be called by one goroutine while others flush.
+type Writer struct {
+	mu      sync.Mutex
+	waiting bytes.Buffer // guarded by mu
+	err     error        // guarded by mu; why recording has stopped
+	most    int          // bytes that may wait
+
+	out  sync.Mutex // held while the stream is written to, never together with mu
+	gzip *gzip.Writer
+	size *counter
+}
+
+// counter counts what passes through a writer.
+type counter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// errClosed is why a Writer that was closed takes nothing more.
+var errClosed = errors.New("the recording is closed")
+
+// NewWriter begins a segment on w. Format and State of the header are filled in. Nothing reaches w before the first Flush.
+func NewWriter(w io.Writer, header Header, state engine.State) (*Writer, error) {
+	header.Format, header.State = Format, state.Version
+	size := &counter{w: w}
+	r := &Writer{gzip: gzip.NewWriter(size), size: size}
+	for _, v := range []any{header, state} {
+		if err := appendLine(&r.waiting, v); err != nil {
+			return nil, fmt.Errorf("beginning a recording: %w", err)
+		}
+	}
+	r.most = r.waiting.Len() + maxWaiting
+	return r, nil
+}
+
+func appendLine(to *bytes.Buffer, v any) error { return json.NewEncoder(to).Encode(v) }
+
+// Run flushes at an interval until ctx is done, then once more. It returns early, with the reason, when recording has stopped; that is
+// the one time it is reported.
+func (w *Writer) Run(ctx context.Context) error {
+	tick := time.NewTicker(flushEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return w.Flush()
+		case <-tick.C:
+			if err := w.Flush(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// Append records an event and its decision. It does not wait for the disk, and does nothing once recording has stopped.
+func (w *Writer) Append(event engine.Event, decision engine.Decision) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return
+	}
+	digest, err := Digest(decision)
+	if err == nil {
+		err = appendLine(&w.waiting, Record{event, digest})
+	}
+	if err == nil && w.waiting.Len() > w.most {
+		err = errors.New("the disk is too slow for it")
+	}
+	if err != nil {
+		w.err = fmt.Errorf("recording events: %w", err)
+	}
+}
+
+// Flush writes out all that was appended, so that a reader gets it even if the process is killed the moment after.
+func (w *Writer) Flush() error {
+	w.out.Lock()
+	defer w.out.Unlock()
+	return w.flush()
+}
+
+// flush is Flush with out held.
+func (w *Writer) flush() error {
+	lines, stopped := w.take()
+	if len(lines) == 0 {
+		return stopped
+	}
+	if _, err := w.gzip.Write(lines); err != nil {
+		return w.stop(fmt.Errorf("writing the recording: %w", err))
+	}
+	if err := w.gzip.Flush(); err != nil {
+		return w.stop(fmt.Errorf("writing the recording: %w", err))
+	}
+	return stopped
+}
+
+// take takes the lines that wait. Those from before recording stopped are whole and are still worth writing.
+func (w *Writer) take() ([]byte, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	lines := bytes.Clone(w.waiting.Bytes())
+	w.waiting.Reset()
+	return lines, w.err
+}
+
+// stop ends recording, for the first reason given.
+func (w *Writer) stop(why error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.err = why
+	}
+	return w.err
+}
+
+// Size is how much has been written, compressed.
+func (w *Writer) Size() int64 {
+	w.out.Lock()
+	defer w.out.Unlock()
+	return w.size.n
+}
+
+// Close flushes and marks the segment's end, by which a reader knows that nothing is missing. It does not close the stream below.
+func (w *Writer) Close() error {
+	w.out.Lock()
+	defer w.out.Unlock()
+	if err := w.flush(); err != nil {
+		return err
+	}
+	if err := w.gzip.Close(); err != nil {
+		return w.stop(fmt.Errorf("ending the recording: %w", err))
+	}
+	w.stop(errClosed)
+	return nil
+}
