@@ -26,12 +26,13 @@ func (d *daemon) adopt() error {
 }
 
 func (d *daemon) adoptFolder(path string) error {
-	r, err := folder(path).record()
-	if err != nil || r.ID.Folder() != filepath.Base(path) {
+	h, err := folder(path).history()
+	if err != nil || h.attempt == nil || h.attempt.ID.Folder() != filepath.Base(path) {
 		return d.trash.throw(path)
 	}
-	a := d.newAttempt(r.ID)
-	s, e, err := a.folder.settle(d.boot, false)
+	a := d.newAttempt(h.attempt.ID)
+	a.handed = true
+	s, h, err := a.folder.settle(d.boot, false)
 	switch {
 	case errors.Is(err, unix.EWOULDBLOCK):
 		s = lost // by this daemon, until its supervisor lets go
@@ -42,7 +43,7 @@ func (d *daemon) adoptFolder(path string) error {
 	case unbegun:
 		return d.trash.throw(path)
 	case ended:
-		a.running, a.exit = e.Cause != drover.CauseNoStart, &e
+		a.running, a.exit = h.begun != nil && h.exit.Cause != drover.CauseNoStart, h.exit
 		close(a.ended)
 	case lost:
 		a.running = true

@@ -19,9 +19,10 @@ type attempt struct {
 	folder folder
 	ended  chan struct{} // closed when it has
 
-	running bool           // its command runs, or has run
-	stop    *time.Duration // the grace of a wish to stop that its supervisor has not been told
-	exit    *drover.Exit   // set when it has ended
+	handed  bool         // its journal is there, and a supervisor has it or will
+	stopped bool         // it was stopped before that
+	running bool         // its command runs, or has run
+	exit    *drover.Exit // set when it has ended
 }
 
 func (d *daemon) newAttempt(id drover.AttemptID) *attempt {
@@ -139,9 +140,10 @@ func (d *daemon) prepare(a *attempt, m wire.Start) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if a.stop != nil {
+	if a.stopped {
 		return errStopped
 	}
+	a.handed = true
 	return d.fence.raise(m.ID)
 }
 
@@ -161,8 +163,7 @@ func (d *daemon) execute(a *attempt, m wire.Start) (drover.Exit, error) {
 		}
 		d.log.Printf("attempt %v: its supervisor is gone: %v", a.id, err)
 		failed = fmt.Errorf("handing it to a supervisor: %w", err)
-		var claim claim
-		if readJSON(a.folder.path("lock"), &claim) == nil {
+		if h, err := a.folder.history(); err != nil || h.begun != nil {
 			return d.aftermath(a), nil
 		}
 	}
@@ -179,51 +180,49 @@ func (d *daemon) jobEnv(given map[string]string) map[string]string {
 
 // aftermath waits until no supervisor holds the attempt and says how it ended, from its folder.
 func (d *daemon) aftermath(a *attempt) drover.Exit {
-	s, e, err := a.folder.settle(d.boot, true)
-	if err == nil && s == ended {
-		return e
+	s, h, err := a.folder.settle(d.boot, true)
+	if s == ended {
+		return *h.exit
 	}
 	if err != nil {
 		d.log.Printf("attempt %v: reading its result: %v", a.id, err)
 	}
 	left := killMarked(string(a.folder))
-	e = lostExit(a.folder, left)
+	e := lostExit(a.folder, h, left)
 	d.keepResult(a, e)
 	return e
 }
 
-// lostExit is the exit of an attempt whose supervisor was killed.
-func lostExit(f folder, left int) drover.Exit {
+// lostExit is the exit of an attempt whose supervisor was killed, and of whose processes some are left.
+func lostExit(f folder, h history, left int) drover.Exit {
 	now := drover.TimeOf(time.Now())
 	e := drover.Exit{Code: 128 + int(unix.SIGKILL), Cause: drover.CauseLost, Started: now, Ended: now}
-	e.Text = "its supervisor was killed, or the instance restarted"
+	text := "its supervisor was killed, or the instance restarted"
 	if left > 0 {
-		e.Text += fmt.Sprintf("; %d of its processes could not be killed", left)
+		text += fmt.Sprintf("; %d of its processes could not be killed", left)
 	}
-	if last, _, err := tail(f.path("supervisor.log"), 512); err == nil && last != "" {
-		e.Text = limit(e.Text + "; its log ends: " + last)
+	if len(h.log) > 0 {
+		text += "; its log ends: " + strings.Join(h.log, "; ")
 	}
+	e.Text = limit(text)
 	// What cannot be read is left out: that the attempt is lost is said all the same.
-	f.addOutput(&e)
+	_ = f.addOutput(&e)
 	return e
 }
 
 // keepResult writes a result that no supervisor wrote. If the disk takes it no more, the controller still gets it from memory.
 func (d *daemon) keepResult(a *attempt, e drover.Exit) {
-	if err := a.folder.finish(d.boot, e); err != nil {
+	if err := a.folder.finish(e); err != nil {
 		d.log.Printf("attempt %v: keeping its result: %v", a.id, err)
 	}
 }
 
-// started notes that the attempt's command runs, and passes on a wish to stop it that came before.
+// started notes that the attempt's command runs.
 func (d *daemon) started(a *attempt) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	a.running = true
 	d.tellLocked(a)
-	if a.stop != nil {
-		go d.deliverStop(a, *a.stop)
-	}
 }
 
 // end notes how the attempt ended.
@@ -241,27 +240,13 @@ func (d *daemon) stopLocked(m wire.Stop) {
 	if a == nil || a.exit != nil {
 		return
 	}
-	if a.running {
-		go d.deliverStop(a, m.Grace)
+	if !a.handed {
+		a.stopped = true
 		return
 	}
-	a.stop = &m.Grace
-}
-
-// deliverStop tells the supervisor, which may need a moment before it listens or after it has stopped to.
-func (d *daemon) deliverStop(a *attempt, grace time.Duration) {
-	var err error
-	for range 20 {
-		if err = a.folder.stop(grace); err == nil {
-			return
-		}
-		select {
-		case <-a.ended:
-			return
-		case <-time.After(50 * time.Millisecond):
-		}
+	if err := a.folder.stop(m.Grace); err != nil {
+		d.log.Printf("attempt %v: stopping it: %v", a.id, err)
 	}
-	d.log.Printf("attempt %v: telling its supervisor to stop it: %v", a.id, err)
 }
 
 // forgetLocked drops an ended attempt and its folder.

@@ -98,7 +98,7 @@ func (b bulk) openLog(r wire.Request) (*attempt, *os.File, error) {
 	case "stdout", "stderr":
 		name = r.Stream
 	case wire.SupervisorStream:
-		name = "supervisor.log"
+		name = "journal"
 	default:
 		return nil, nil, fmt.Errorf("there is no stream %.40q", r.Stream)
 	}

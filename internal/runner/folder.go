@@ -1,9 +1,7 @@
 package runner
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -19,13 +17,9 @@ import (
 
 // folder is an attempt's folder. In it:
 //
+//	journal          what the runner knows of it; once it is there, the attempt may be begun
 //	work/            the command's working folder
 //	stdout, stderr   its output
-//	attempt.json     what the daemon must remember of it; once it is there, the attempt may be begun
-//	lock             held by the supervisor as long as it lives; once begun it holds the claim
-//	stop             a pipe to the supervisor, see stopOrder
-//	supervisor.log   what the supervisor did
-//	exit.json        how it ended
 type folder string
 
 // attemptsFolder holds the attempts' folders.
@@ -33,27 +27,7 @@ const attemptsFolder = "attempts"
 
 func (f folder) path(name string) string { return filepath.Join(string(f), name) }
 func (f folder) work() string            { return f.path("work") }
-
-// record is what the daemon must remember of an attempt.
-type record struct {
-	ID      drover.AttemptID `json:"id"`
-	Outputs []string         `json:"outputs,omitempty"`
-}
-
-// claim is the supervisor's word that the attempt is begun.
-type claim struct {
-	Boot string `json:"boot"`
-	PID  int    `json:"pid"`
-}
-
-// result is the content of exit.json.
-type result struct {
-	Boot string      `json:"boot"`
-	Exit drover.Exit `json:"exit"`
-}
-
-// errAbandoned says that an attempt may not be begun any more.
-var errAbandoned = errors.New("the attempt was abandoned before it began")
+func (f folder) journal() string         { return f.path("journal") }
 
 // create makes an empty attempt folder, which nobody may begin yet.
 func (f folder) create() error {
@@ -63,53 +37,42 @@ func (f folder) create() error {
 	if err := os.Mkdir(f.work(), 0o700); err != nil {
 		return err
 	}
-	if err := unix.Mkfifo(f.path("stop"), 0o600); err != nil {
-		return fmt.Errorf("making the stop pipe: %w", err)
-	}
-	for _, name := range []string{"lock", "stdout", "stderr"} {
-		if err := os.WriteFile(f.path(name), nil, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(os.WriteFile(f.path("stdout"), nil, 0o600), os.WriteFile(f.path("stderr"), nil, 0o600))
 }
 
 // allow lets the attempt be begun from here on.
 func (f folder) allow(r record) error {
-	text, err := json.Marshal(r)
+	file, err := os.OpenFile(f.journal(), os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	return writeAtomically(f.path("attempt.json"), text)
+	return errors.Join(journal{file}.append(entry{Attempt: &r}), file.Close())
 }
 
-func (f folder) record() (r record, err error) { return r, readJSON(f.path("attempt.json"), &r) }
+// history reads the attempt's journal.
+func (f folder) history() (history, error) {
+	j, err := openJournal(f.journal())
+	if err != nil {
+		return history{}, err
+	}
+	defer j.Close()
+	return j.read()
+}
 
-// begin takes the attempt for this process, once and for all. The file returned holds its lock.
-func (f folder) begin(boot string) (*os.File, error) {
-	lock, err := lockFile(f.path("lock"), os.O_RDWR, true)
+// begin claims the attempt for this process. The journal returned holds its lock.
+func (f folder) begin(boot string) (journal, error) {
+	j, err := lockJournal(f.journal(), true)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errAbandoned
+		return j, errAbandoned
 	}
 	if err != nil {
-		return nil, err
+		return j, err
 	}
-	if err := writeClaim(lock, claim{boot, os.Getpid()}); err != nil {
-		lock.Close()
-		return nil, err
+	if err := j.begin(boot); err != nil {
+		j.Close()
+		return j, err
 	}
-	return lock, nil
-}
-
-func writeClaim(lock *os.File, c claim) error {
-	var st unix.Stat_t
-	if err := unix.Fstat(int(lock.Fd()), &st); err != nil {
-		return err
-	}
-	if st.Nlink == 0 || st.Size > 0 {
-		return errAbandoned
-	}
-	return json.NewEncoder(lock).Encode(c)
+	return j, nil
 }
 
 // state is what an attempt's folder says once no supervisor holds it.
@@ -117,39 +80,79 @@ type state int
 
 const (
 	unbegun state = iota
-	ended         // exit.json is there and of this boot
-	lost          // begun, and no trustworthy result
+	ended         // there is a result that can be trusted
+	lost          // begun, and there is none
 )
 
 // settle waits until no supervisor holds the attempt, or returns EWOULDBLOCK at once if it need not wait, and says what became of it.
 // An attempt found unbegun can never be begun afterwards.
-func (f folder) settle(boot string, wait bool) (state, drover.Exit, error) {
-	lock, err := lockFile(f.path("lock"), os.O_RDWR, wait)
+func (f folder) settle(boot string, wait bool) (state, history, error) {
+	j, err := lockJournal(f.journal(), wait)
 	if errors.Is(err, fs.ErrNotExist) {
-		return unbegun, drover.Exit{}, nil
+		return unbegun, history{}, nil
 	}
 	if err != nil {
-		return unbegun, drover.Exit{}, err
+		return unbegun, history{}, err
 	}
-	defer lock.Close()
-	var r result
-	if err := readJSON(f.path("exit.json"), &r); err == nil && r.Boot == boot {
-		return ended, r.Exit, nil
+	defer j.Close()
+	h, err := j.read()
+	switch {
+	case err != nil:
+		return lost, h, err
+	case h.exit != nil && (h.begun == nil || h.begun.Boot == boot || h.exit.Cause == drover.CauseLost):
+		return ended, h, nil
+	case h.begun != nil:
+		return lost, h, nil
 	}
-	if info, err := lock.Stat(); err != nil || info.Size() > 0 {
-		return lost, drover.Exit{}, err
-	}
-	return unbegun, drover.Exit{}, os.Remove(f.path("lock"))
+	return unbegun, h, os.Remove(f.journal())
 }
 
-// finish writes how the attempt ended.
-func (f folder) finish(boot string, e drover.Exit) error {
-	text, err := json.Marshal(result{boot, e})
+// finish writes how the attempt ended, in place of a supervisor.
+func (f folder) finish(e drover.Exit) error {
+	j, err := openJournal(f.journal())
 	if err != nil {
 		return err
 	}
-	return writeAtomically(f.path("exit.json"), text)
+	return errors.Join(j.append(entry{Exit: &e}), j.Close())
 }
+
+// stop has the attempt's supervisor end it. The order is written before the supervisor is looked for, and a supervisor reads its orders
+// after it has shown itself, so one of them always sees the other.
+func (f folder) stop(grace time.Duration) error {
+	j, err := openJournal(f.journal())
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	if err := j.append(entry{Stop: &stopOrder{grace}}); err != nil {
+		return err
+	}
+	h, err := j.read()
+	if err != nil || h.begun == nil {
+		return err
+	}
+	return j.poke(h.begun.PID)
+}
+
+// poke makes a living supervisor look into its journal. As long as the lock is held its process number means no other, and the handle
+// makes it stay so.
+func (j journal) poke(pid int) error {
+	handle, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(handle)
+	if unix.Flock(int(j.file.Fd()), unix.LOCK_EX|unix.LOCK_NB) != unix.EWOULDBLOCK {
+		return nil
+	}
+	return unix.PidfdSendSignal(handle, pokeSignal, nil, 0)
+}
+
+// pokeSignal is what a supervisor is poked with.
+const pokeSignal = unix.SIGUSR1
 
 // addOutput fills in what the output files say.
 func (f folder) addOutput(e *drover.Exit) error {
@@ -171,7 +174,7 @@ func tail(path string, n int64) (string, int64, error) {
 		return "", 0, err
 	}
 	from := max(0, info.Size()-n)
-	text, err := io.ReadAll(io.NewSectionReader(f, from, n))
+	text, err := io.ReadAll(io.NewSectionReader(f, from, min(n, info.Size())))
 	if err != nil {
 		return "", 0, err
 	}
@@ -184,26 +187,4 @@ func validTail(text []byte, cut bool) string {
 		text = text[1:]
 	}
 	return strings.ToValidUTF8(string(text), "?")
-}
-
-func readJSON(path string, into any) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(text, into)
-}
-
-// stopOrder is what the daemon writes into an attempt's stop pipe, one JSON object a line.
-type stopOrder struct {
-	Grace time.Duration `json:"grace"`
-}
-
-// stop tells the attempt's supervisor to end it. ENXIO if no supervisor listens.
-func (f folder) stop(grace time.Duration) error {
-	pipe, err := os.OpenFile(f.path("stop"), os.O_WRONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(json.NewEncoder(pipe).Encode(stopOrder{grace}), pipe.Close())
 }

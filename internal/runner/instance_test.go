@@ -103,11 +103,15 @@ func subcommand(name string) func(int) bool {
 // daemon is the daemon's process number.
 func (i *instance) daemon() int {
 	i.t.Helper()
-	pids := i.processes(subcommand("daemon"))
-	if len(pids) != 1 {
-		i.t.Fatalf("%d daemons run, want 1", len(pids))
+	text, err := os.ReadFile(filepath.Join(i.dir, "daemon.lock"))
+	if err != nil {
+		i.t.Fatal(err)
 	}
-	return pids[0]
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || !alive(pid) {
+		i.t.Fatalf("the daemon %q does not run: %v", text, err)
+	}
+	return pid
 }
 
 func procPath(pid int, name string) string { return fmt.Sprintf("/proc/%d/%s", pid, name) }
@@ -128,13 +132,30 @@ func peakMemory(pid int) drover.Bytes {
 	return drover.Bytes(kib) * drover.KiB
 }
 
-// pidIn is the process number in a claim.
-func pidIn(text []byte) int {
-	var c struct{ PID int }
-	if json.Unmarshal(text, &c) != nil {
-		return 0
+// cpu is the processor time that the instance's processes and their dead children have used.
+func (i *instance) cpu() (sum time.Duration) {
+	const tick = 10 * time.Millisecond
+	for _, pid := range i.processes(func(int) bool { return true }) {
+		stat, _ := os.ReadFile(procPath(pid, "stat"))
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		for n, field := range strings.Fields(rest) {
+			if ticks, err := strconv.Atoi(field); err == nil && n >= 11 && n <= 14 {
+				sum += time.Duration(ticks) * tick
+			}
+		}
 	}
-	return c.PID
+	return sum
+}
+
+// pidIn is the supervisor's process number in a journal.
+func pidIn(journal []byte) int {
+	for line := range bytes.Lines(journal) {
+		var e struct{ Begun struct{ PID int } }
+		if json.Unmarshal(line, &e) == nil && e.Begun.PID > 0 {
+			return e.Begun.PID
+		}
+	}
+	return 0
 }
 
 func (i *instance) kill(pid int) {

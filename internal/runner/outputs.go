@@ -45,7 +45,10 @@ func (b bulk) getOutputs(r wire.Request) error {
 	if err != nil {
 		return b.refuse(err)
 	}
-	record, err := a.folder.record()
+	history, err := a.folder.history()
+	if err == nil && history.attempt == nil {
+		err = errors.New("its journal does not say what its outputs are")
+	}
 	if err != nil {
 		return b.refuse(err)
 	}
@@ -57,7 +60,7 @@ func (b bulk) getOutputs(r wire.Request) error {
 	if err := b.lines.Write(wire.Reply{}); err != nil {
 		return err
 	}
-	c, err := b.sendOutputs(root, record.Outputs)
+	c, err := b.sendOutputs(root, history.attempt.Outputs)
 	if err != nil {
 		return err
 	}

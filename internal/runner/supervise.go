@@ -1,11 +1,9 @@
 package runner
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"os"
 	"os/signal"
 	"time"
@@ -36,12 +34,15 @@ type report struct {
 type supervisor struct {
 	boot   string
 	daemon *wire.Conn
+	pokes  <-chan os.Signal // says that the attempt's journal has something new
 }
 
 // supervise is the supervisor's process: it takes orders from descriptor 3 until the daemon is gone.
 func supervise() error {
 	// The signals that end a session or a VM are the command's to obey; the supervisor ends when it has nothing left to do.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGTERM, unix.SIGHUP, unix.SIGINT)
+	pokes := make(chan os.Signal, 1)
+	signal.Notify(pokes, pokeSignal)
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("becoming a subreaper: %w", err)
 	}
@@ -54,7 +55,7 @@ func supervise() error {
 		return err
 	}
 	socket := os.NewFile(3, "daemon")
-	s := &supervisor{boot: boot, daemon: wire.NewConn(socket, socket)}
+	s := &supervisor{boot: boot, daemon: wire.NewConn(socket, socket), pokes: pokes}
 	for {
 		var o order
 		if err := s.daemon.Read(&o); err != nil {
@@ -75,26 +76,18 @@ func endOfOrders(err error) error {
 
 // carryOut runs one attempt to its end and reports it. A daemon that is gone is no error: the next one reads the folder.
 func (s *supervisor) carryOut(o order) error {
-	lock, err := o.Folder.begin(s.boot)
+	j, err := o.Folder.begin(s.boot)
 	if err != nil {
 		return fmt.Errorf("beginning %s: %w", o.Folder, err)
 	}
-	defer lock.Close()
-	file, err := os.OpenFile(o.Folder.path("supervisor.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	logger := log.New(file, "", log.LstdFlags|log.LUTC|log.Lmicroseconds)
-
-	e := s.run(o, logger)
+	defer j.Close()
+	e := s.run(o, j)
 	if err := o.Folder.addOutput(&e); err != nil {
-		logger.Printf("reading the output: %v", err)
+		j.logf("reading the output: %v", err)
 	}
-	if err := o.Folder.finish(s.boot, e); err != nil {
-		logger.Printf("writing the result: %v", err)
-	}
-	return s.tell(report{Exit: &e})
+	// A disk too full for the result does not keep it from the daemon.
+	written := j.append(entry{Exit: &e})
+	return errors.Join(s.tell(report{Exit: &e}), written)
 }
 
 // tell reports to the daemon, if there still is one.
@@ -107,22 +100,17 @@ func (s *supervisor) tell(r report) error {
 }
 
 // run starts the command and stays with it until nothing of it is left.
-func (s *supervisor) run(o order, logger *log.Logger) drover.Exit {
-	stops, err := listenForStops(o.Folder)
-	if err != nil {
-		return noStart(126, err)
-	}
-	defer stops.Close()
+func (s *supervisor) run(o order, j journal) drover.Exit {
 	began := time.Now()
 	c, err := startCommand(o)
 	if err != nil {
-		logger.Printf("starting the command: %v", err)
+		j.logf("%v", err)
 		return noStart(startCode(err), err)
 	}
 	if err := s.tell(report{Started: true}); err != nil {
-		logger.Printf("telling the daemon: %v", err)
+		j.logf("telling the daemon: %v", err)
 	}
-	w := watch{command: c, order: o, log: logger, stops: stops.grace}
+	w := watch{command: c, order: o, journal: j, pokes: s.pokes}
 	w.untilEnded()
 	return w.exit(began)
 }
@@ -140,41 +128,4 @@ func limit(text string) string {
 		return validTail([]byte(text[:most-3]), false) + "..."
 	}
 	return text
-}
-
-// stopPipe is the reading end of an attempt's stop pipe.
-type stopPipe struct {
-	file  *os.File
-	grace chan time.Duration
-	done  chan struct{}
-}
-
-// listenForStops opens the pipe for writing too, so that it does not end when a daemon closes it.
-func listenForStops(f folder) (*stopPipe, error) {
-	file, err := os.OpenFile(f.path("stop"), os.O_RDWR|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	p := &stopPipe{file: file, grace: make(chan time.Duration), done: make(chan struct{})}
-	go p.read()
-	return p, nil
-}
-
-func (p *stopPipe) read() {
-	for lines := json.NewDecoder(p.file); ; {
-		var o stopOrder
-		if lines.Decode(&o) != nil {
-			return
-		}
-		select {
-		case p.grace <- o.Grace:
-		case <-p.done:
-			return
-		}
-	}
-}
-
-func (p *stopPipe) Close() {
-	close(p.done)
-	p.file.Close()
 }

@@ -28,7 +28,7 @@ func (i *instance) openGate(id drover.AttemptID) {
 func (i *instance) supervisor(id drover.AttemptID) (pid int) {
 	i.t.Helper()
 	until(i.t, "the attempt is claimed", func() bool {
-		text, _ := os.ReadFile(i.attemptPath(id, "lock"))
+		text, _ := os.ReadFile(i.attemptPath(id, "journal"))
 		pid = pidIn(text)
 		return pid > 1
 	})
@@ -63,8 +63,8 @@ func TestDaemonKilled(t *testing.T) {
 		i.kill(i.daemon())
 		i.openGate(id)
 		until(t, "the result is written", func() bool {
-			_, err := os.Stat(i.attemptPath(id, "exit.json"))
-			return err == nil
+			text, err := os.ReadFile(i.attemptPath(id, "journal"))
+			return err == nil && strings.Contains(string(text), `"exit"`)
 		})
 		attempts := i.connect().hello.Attempts
 		if len(attempts) != 1 || attempts[0].Exit == nil || attempts[0].Exit.Code != 5 {
@@ -198,13 +198,12 @@ func TestReboot(t *testing.T) {
 		c, id := i.connect(), attempt(1, 1)
 		c.ran(id, "true")
 		i.kill(i.daemon())
-		for _, name := range []string{"exit.json", "lock"} {
-			text, err := os.ReadFile(i.attemptPath(id, name))
-			boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-			earlier := strings.ReplaceAll(string(text), strings.TrimSpace(string(boot)), "earlier")
-			if err != nil || earlier == string(text) || os.WriteFile(i.attemptPath(id, name), []byte(earlier), 0o600) != nil {
-				t.Fatalf("%s bears no boot: %s", name, text)
-			}
+		path := i.attemptPath(id, "journal")
+		text, err := os.ReadFile(path)
+		boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+		earlier := strings.ReplaceAll(string(text), strings.TrimSpace(string(boot)), "earlier")
+		if err != nil || earlier == string(text) || os.WriteFile(path, []byte(earlier), 0o600) != nil {
+			t.Fatalf("the journal bears no boot: %s", text)
 		}
 		c = i.connect()
 		c.start(sh(id, "true"))

@@ -2,7 +2,7 @@ package runner
 
 import (
 	"fmt"
-	"log"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,8 +24,8 @@ const (
 type watch struct {
 	command *command
 	order   order
-	log     *log.Logger
-	stops   <-chan time.Duration
+	journal journal
+	pokes   <-chan os.Signal
 
 	cause  string    // why it was told to end, if it was
 	killAt time.Time // when SIGTERM gives way to SIGKILL
@@ -41,14 +41,15 @@ func (w *watch) untilEnded() {
 	ended := w.command.ended()
 	reap := time.NewTicker(reapInterval)
 	defer reap.Stop()
-	again := time.NewTimer(signalInterval)
+	w.readStops() // those that came before the attempt was begun
+	again := time.NewTimer(w.signal())
 	defer again.Stop()
 	for {
 		select {
 		case <-ended:
 			return
-		case grace := <-w.stops:
-			w.tellToEnd(drover.CauseStopped, grace)
+		case <-w.pokes:
+			w.readStops()
 		case <-timeout:
 			w.tellToEnd(drover.CauseTimeout, w.order.Grace)
 		case <-reap.C:
@@ -57,6 +58,17 @@ func (w *watch) untilEnded() {
 		case <-again.C:
 		}
 		again.Reset(w.signal())
+	}
+}
+
+// readStops obeys the journal's orders to stop. Those that it has obeyed before change nothing.
+func (w *watch) readStops() {
+	h, err := w.journal.read()
+	if err != nil {
+		w.journal.logf("%v", err)
+	}
+	for _, stop := range h.stops {
+		w.tellToEnd(drover.CauseStopped, stop.Grace)
 	}
 }
 
@@ -81,9 +93,9 @@ func (w *watch) signal() time.Duration {
 	if left <= 0 {
 		sig, left = unix.SIGKILL, signalInterval
 	}
-	w.log.Printf("%s: %v to process group %d", w.cause, sig, w.command.pid)
+	w.journal.logf("%s: %v to process group %d", w.cause, sig, w.command.pid)
 	if err := w.command.signal(sig); err != nil {
-		w.log.Printf("signalling: %v", err)
+		w.journal.logf("signalling: %v", err)
 	}
 	return min(left, signalInterval)
 }
@@ -101,7 +113,7 @@ func (w *watch) exit(began time.Time) drover.Exit {
 	}
 	if left > 0 {
 		e.Text = limit(fmt.Sprintf("%d processes that it left behind could not be killed; %s", left, e.Text))
-		w.log.Print(e.Text)
+		w.journal.logf("%s", e.Text)
 	}
 	return e
 }
