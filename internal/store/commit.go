@@ -15,10 +15,10 @@ const (
 		WHERE number = ?`
 	endJob = `UPDATE jobs SET taken = TRUE, state = ?, queued = 0, succeeded = ?, failed = ?, cancelled = ?, ended = ?, reason = ?,
 		engine = NULL WHERE number = ?`
-	putElement = `INSERT INTO elements (job, idx, number, lost, retried, state, code, started, ended, reason)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	putElement = `INSERT INTO elements (job, idx, number, lost, retried, state, code, ended, reason)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (job, idx) DO UPDATE SET number = excluded.number, lost = excluded.lost, retried = excluded.retried,
-		state = excluded.state, code = excluded.code, started = excluded.started, ended = excluded.ended, reason = excluded.reason`
+		state = excluded.state, code = excluded.code, ended = excluded.ended, reason = excluded.reason`
 	putAttempt = `INSERT INTO attempts (job, idx, number, instance, state, started, ended, code, cost, max_rss, cpu, reason, engine)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (job, idx, number) DO UPDATE SET instance = excluded.instance, state = excluded.state, started = excluded.started,
@@ -45,7 +45,7 @@ var commitQueries = []string{
 // Commit writes down what decisions changed, all of it or nothing. Doing it again changes nothing. It is cheapest with the writes of
 // many decisions at once: the disk is waited for once, and of several writes to one row only the last is made.
 func (s *Store) Commit(ctx context.Context, writes []engine.Write) error {
-	return s.change(ctx, "writing down a decision", func(tx *sql.Tx) error {
+	return s.change(ctx, "writing the records", func(tx *sql.Tx) error {
 		for _, w := range latest(writes) {
 			if err := s.apply(ctx, tx, w); err != nil {
 				return err
@@ -184,12 +184,12 @@ func (s *Store) putElement(ctx context.Context, tx *sql.Tx, row engine.ElementRo
 	}
 	e := row.Element
 	return s.run(ctx, tx, putElement,
-		row.Job, e.Index, e.Number, e.Lost, e.Retried, row.State, row.Code, row.Started, row.Ended, reason)
+		row.Job, e.Index, e.Number, e.Lost, e.Retried, row.State, row.Code, row.Ended, reason)
 }
 
 func (s *Store) putAttempt(ctx context.Context, tx *sql.Tx, row engine.AttemptRow) error {
 	a := row.Attempt
-	a.Effect, a.Fails, a.Retry = 0, 0, 0
+	a.Effect, a.Fails, a.Retry = 0, 0, 0 // observed
 	kept, err := whileIn(a.State.Live(), a)
 	if err != nil {
 		return err
@@ -235,7 +235,7 @@ func (s *Store) putInstance(ctx context.Context, tx *sql.Tx, in engine.Instance)
 
 // lasting is the instance without what is observed of it, which must be observed again.
 func lasting(in engine.Instance) engine.Instance {
-	in.Listed, in.Strikes, in.Known = false, 0, 0
+	in.Listed, in.Accepted, in.Strikes, in.Known = false, false, 0, 0
 	in.Connected, in.Silent, in.Tried = false, 0, false
 	in.Call, in.Dial, in.Fails, in.Retry = 0, 0, 0, 0
 	return in

@@ -8,12 +8,12 @@ import (
 	"drover"
 )
 
-// JobFilter chooses what Jobs lists. The zero JobFilter lists every job and element that has had an attempt, or ended without one.
+// JobFilter chooses what Jobs lists. The zero JobFilter lists every job, and every element of an array, that has had an attempt.
 type JobFilter struct {
 	Job     int64             // only this job, or elements of this array
 	Batch   string            // only of the batches of this name
 	States  []drover.JobState // only in one of these states
-	Waiting bool              // also those that never had an attempt
+	Waiting bool              // also those that have had no attempt, whether they wait or were cancelled
 	After   drover.JobID      // only those that come after this one
 	Limit   int               // at most so many; 0: all
 }
@@ -47,13 +47,15 @@ func (s *Store) Jobs(ctx context.Context, f JobFilter) ([]drover.Job, error) {
 	return l.found, err
 }
 
-const selectJobs = `SELECT number, batch, user_name, submitted, state, first_index, last_index, ended, reason, spec FROM jobs
+const selectJobs = `SELECT number, batch, user_name, submitted, state, queued, first_index, last_index, ended, reason, spec
+	FROM jobs
 	WHERE number >= ? AND (? = 0 OR number = ?) AND (? = '' OR batch = ?) ORDER BY number LIMIT ?`
 
-// jobRow is a row of jobs: what its elements have in common, and the state of those that have no row.
+// jobRow is a row of jobs: what its elements have in common.
 type jobRow struct {
 	job         drover.Job
 	first, last int
+	queued      int
 	ended       drover.Time
 }
 
@@ -61,7 +63,7 @@ func readJob(row scanner) (j jobRow, err error) {
 	var spec drover.JobSpec
 	var reason drover.Reason
 	var submitted drover.Time
-	err = row.Scan(&j.job.ID.Number, &j.job.Batch, &j.job.User, &submitted, &j.job.State, &j.first, &j.last, &j.ended,
+	err = row.Scan(&j.job.ID.Number, &j.job.Batch, &j.job.User, &submitted, &j.job.State, &j.queued, &j.first, &j.last, &j.ended,
 		into(&reason), into(&spec))
 	j.job.Name, j.job.Priority, j.job.Labels = spec.Name, spec.Priority, spec.Labels
 	j.job.Command, j.job.Image, j.job.Resources = spec.Command, spec.Image, spec.Resources
@@ -71,18 +73,22 @@ func readJob(row scanner) (j jobRow, err error) {
 	return j, err
 }
 
-// element is the element of this index as it is as long as it has no row of its own.
+// element is the element of this index as it is as long as it has no row of its own: it waits, or was cancelled together with all
+// others that waited.
 func (j jobRow) element(index int) drover.Job {
 	e := j.job
 	e.ID.Index = index
 	if index >= 0 {
 		e.ArrayIndex = &index
 	}
-	if e.State.Final() {
-		e.Ended = standard(j.ended)
-	} else {
+	if j.queued > 0 {
 		e.State = drover.JobQueued
+		return e
 	}
+	if e.State != drover.JobCancelled {
+		e.Reason = &drover.Reason{Code: drover.ReasonCancelled, Text: "cancelled before it had an attempt"}
+	}
+	e.State, e.Ended = drover.JobCancelled, standard(j.ended)
 	return e
 }
 
@@ -113,7 +119,7 @@ func (l *lister) add(ctx context.Context, tx *sql.Tx, j jobRow) error {
 	return addAttempts(ctx, tx, l.found[before:])
 }
 
-const selectElements = `SELECT idx, state, code, started, ended, reason FROM elements WHERE job = ? AND idx >= ? ORDER BY idx`
+const selectElements = `SELECT idx, state, code, ended, reason FROM elements WHERE job = ? AND idx >= ? ORDER BY idx`
 
 // addElements goes through the rows there are and fills the gaps between them with elements that never had an attempt.
 func (l *lister) addElements(ctx context.Context, tx *sql.Tx, j jobRow, next int) error {
@@ -145,14 +151,13 @@ func (l *lister) fill(j jobRow, first, last int) {
 func readElement(row scanner, j jobRow) (index int, job drover.Job, err error) {
 	var state drover.JobState
 	var code *int
-	var started, ended drover.Time
+	var ended drover.Time
 	var reason drover.Reason
-	if err := row.Scan(&index, &state, &code, &started, &ended, into(&reason)); err != nil {
+	if err := row.Scan(&index, &state, &code, &ended, into(&reason)); err != nil {
 		return 0, job, err
 	}
 	job = j.element(index)
-	job.State, job.ExitCode, job.Reason = state, code, reasonOf(reason)
-	job.Started, job.Ended = standard(started), standard(ended)
+	job.State, job.ExitCode, job.Reason, job.Ended = state, code, reasonOf(reason), standard(ended)
 	return index, job, nil
 }
 
@@ -175,6 +180,7 @@ func addAttempts(ctx context.Context, tx *sql.Tx, elements []drover.Job) error {
 		index, a, cost, err := readAttempt(row)
 		if job := place[index]; job != nil {
 			job.Attempts = append(job.Attempts, a)
+			job.Started = &job.Attempts[0].Started
 			job.Cost += cost.USD()
 		}
 		return err
@@ -191,6 +197,15 @@ func readAttempt(row scanner) (index int, a drover.Attempt, cost drover.Money, e
 	return index, a, cost, err
 }
 
+// Job is one job, or one element of an array.
+func (s *Store) Job(ctx context.Context, id drover.JobID) (job drover.Job, err error) {
+	err = s.look(ctx, "reading job "+id.String(), func(tx *sql.Tx) error {
+		job, err = one(ctx, tx, id)
+		return err
+	})
+	return job, err
+}
+
 // Failures are the jobs and elements that failed, the first to fail first, at most n of them.
 func (s *Store) Failures(ctx context.Context, n int) (failed []drover.Job, err error) {
 	err = s.look(ctx, "listing failures", func(tx *sql.Tx) error {
@@ -198,23 +213,30 @@ func (s *Store) Failures(ctx context.Context, n int) (failed []drover.Job, err e
 			return id, row.Scan(&id.Number, &id.Index)
 		}, `SELECT job, idx FROM elements WHERE state = 'failed' ORDER BY ended, job, idx LIMIT ?`, n)
 		for _, id := range ids {
-			if err := addFailure(ctx, tx, id, &failed); err != nil {
+			job, err := one(ctx, tx, id)
+			if err != nil {
 				return err
 			}
+			failed = append(failed, job)
 		}
 		return err
 	})
 	return failed, err
 }
 
-func addFailure(ctx context.Context, tx *sql.Tx, id drover.JobID, failed *[]drover.Job) error {
-	l := lister{JobFilter: JobFilter{After: drover.JobID{Number: id.Number, Index: id.Index - 1}, Limit: 1}}
-	page, err := collect(ctx, tx, readJob, selectJobs, id.Number, id.Number, id.Number, "", "", 1)
-	for _, row := range page {
+func one(ctx context.Context, tx *sql.Tx, id drover.JobID) (drover.Job, error) {
+	l := lister{JobFilter: JobFilter{After: drover.JobID{Number: id.Number, Index: id.Index - 1}, Waiting: true, Limit: 1}}
+	rows, err := collect(ctx, tx, readJob, selectJobs, id.Number, id.Number, id.Number, "", "", 1)
+	for _, row := range rows {
 		if err := l.add(ctx, tx, row); err != nil {
-			return err
+			return drover.Job{}, err
 		}
 	}
-	*failed = append(*failed, l.found...)
-	return err
+	if err != nil {
+		return drover.Job{}, err
+	}
+	if len(l.found) == 0 || l.found[0].ID != id {
+		return drover.Job{}, drover.Errorf(drover.KindNotFound, "there is no such job")
+	}
+	return l.found[0], nil
 }

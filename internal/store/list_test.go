@@ -19,7 +19,7 @@ func halfDone(t testing.TB, s *Store) {
 	greet.Queued, greet.Succeeded, greet.Failed = engine.Ranges{{First: 4, Last: 20}}, 1, 1
 	code := func(n int) *int { return &n }
 	element := func(index, number int, state drover.JobState, c *int) engine.Write {
-		row := engine.ElementRow{Job: 2, Element: engine.Element{Index: index, Number: number}, State: state, Code: c, Started: hour}
+		row := engine.ElementRow{Job: 2, Element: engine.Element{Index: index, Number: number}, State: state, Code: c}
 		if state.Final() {
 			row.Ended = 2 * hour
 		}
@@ -103,6 +103,21 @@ func listSuite(t *testing.T, openers func(testing.TB) opener) {
 		})
 	})
 
+	t.Run("one job can be read by its id, attempt or none", func(t *testing.T) {
+		for id, want := range map[drover.JobID]drover.JobState{
+			{Number: 1, Index: -1}: drover.JobQueued, {Number: 2, Index: 2}: drover.JobFailed, {Number: 2, Index: 20}: drover.JobQueued,
+		} {
+			if job, err := s.Job(t.Context(), id); err != nil || job.State != want || job.ID != id {
+				t.Errorf("job %v: %+v, error %v; want it %s", id, job, err, want)
+			}
+		}
+		for _, id := range []drover.JobID{{Number: 1, Index: 0}, {Number: 2, Index: -1}, {Number: 2, Index: 21}, {Number: 9, Index: -1}} {
+			if _, err := s.Job(t.Context(), id); drover.KindOf(err) != drover.KindNotFound {
+				t.Errorf("job %v: error %v, want not found", id, err)
+			}
+		}
+	})
+
 	t.Run("failures are the jobs that failed", func(t *testing.T) {
 		failed, err := s.Failures(t.Context(), 5)
 		if err != nil || len(failed) != 1 || len(failed[0].Attempts) != 1 {
@@ -163,5 +178,29 @@ func listSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 		file[0].Path = "2.1/2"
 		equal(t, "outputs", outputs, map[int][]drover.File{1: file})
+	})
+}
+
+func cancelSuite(t *testing.T, openers func(testing.TB) opener) {
+	t.Run("elements without rows are cancelled once nothing waits", func(t *testing.T) {
+		s := openers(t)(t)
+		halfDone(t, s)
+		commit(t, s, engine.Write{Ended: &engine.JobEnd{Number: 2, State: drover.JobFailed, At: 3 * hour, Succeeded: 1, Failed: 2, Cancelled: 17}})
+		job, err := s.Job(t.Context(), drover.JobID{Number: 2, Index: 20})
+		if err != nil || job.State != drover.JobCancelled || job.Reason.Code != drover.ReasonCancelled || !job.Ended.Equal((3 * hour).Std()) {
+			t.Errorf("job %+v, error %v; want it cancelled after three hours", job, err)
+		}
+	})
+
+	t.Run("a job's reason is theirs", func(t *testing.T) {
+		s := openers(t)(t)
+		submitted(t, s)
+		why := drover.Reason{Code: drover.ReasonDependency, Text: "greet failed"}
+		commit(t, s, engine.Write{Ended: &engine.JobEnd{Number: 1, State: drover.JobCancelled, Reason: why, At: hour, Cancelled: 1}})
+		job, err := s.Job(t.Context(), drover.JobID{Number: 1, Index: -1})
+		if err != nil || job.State != drover.JobCancelled {
+			t.Errorf("job %+v, error %v; want it cancelled", job, err)
+		}
+		equal(t, "reason", job.Reason, &why)
 	})
 }

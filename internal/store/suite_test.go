@@ -18,6 +18,7 @@ func suite(t *testing.T, openers func(testing.TB) opener) {
 	t.Run("Submit", func(t *testing.T) { submitSuite(t, openers) })
 	t.Run("Commit", func(t *testing.T) { commitSuite(t, openers) })
 	t.Run("Wishes", func(t *testing.T) { wishSuite(t, openers) })
+	t.Run("cancelled jobs", func(t *testing.T) { cancelSuite(t, openers) })
 	t.Run("lists", func(t *testing.T) { listSuite(t, openers) })
 }
 

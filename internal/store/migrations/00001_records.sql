@@ -47,7 +47,6 @@ CREATE TABLE elements (
     retried BIGINT NOT NULL,
     state   TEXT   NOT NULL,
     code    BIGINT,
-    started BIGINT NOT NULL,
     ended   BIGINT NOT NULL,
     reason  TEXT   NOT NULL,
     PRIMARY KEY (job, idx)
