@@ -1,0 +1,127 @@
+package runner
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+)
+
+// reopen opens the folder's fence as the next daemon does.
+func reopen(t *testing.T) *fence {
+	t.Helper()
+	f, err := openFence()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.file.Close() })
+	return f
+}
+
+func TestFenceBound(t *testing.T) {
+	t.Chdir(t.TempDir())
+	job := func(n int64) drover.JobID { return drover.JobID{Number: n, Index: -1} }
+	f := reopen(t)
+	const jobs = 2*fenceSize + 10
+	for n := int64(1); n <= jobs; n++ {
+		if err := f.raise(drover.AttemptID{Job: job(n), Number: 2}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, f := range map[string]*fence{"": f, ", also by the next daemon": reopen(t)} {
+		t.Run("the newest jobs are remembered and the oldest dropped"+name, func(t *testing.T) {
+			got := []int{f.highest(job(jobs)), f.highest(job(jobs - fenceSize)), f.highest(job(1))}
+			if want := []int{2, 2, 0}; !cmp.Equal(got, want) {
+				t.Error(cmp.Diff(want, got))
+			}
+		})
+	}
+	t.Run("a line cut short never took effect", func(t *testing.T) {
+		if _, err := f.file.WriteString("7/12"); err != nil {
+			t.Fatal(err)
+		}
+		if got := reopen(t).highest(job(7)); got != 0 {
+			t.Errorf("got %d", got)
+		}
+	})
+}
+
+func TestBlobBound(t *testing.T) {
+	t.Chdir(t.TempDir())
+	b, err := newBlobs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Files with holes, so large that two are over the bound on any disk.
+	add := func(digit string, age time.Duration) string {
+		hash := strings.Repeat(digit, 64)
+		if err := os.WriteFile(blobPath(hash), nil, 0o400); err != nil {
+			t.Fatal(err)
+		}
+		used := time.Now().Add(-age)
+		if err := os.Truncate(blobPath(hash), maxBlobs); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(blobPath(hash), used, used); err != nil {
+			t.Fatal(err)
+		}
+		return hash
+	}
+	needed, fresh := add("a", 3*time.Hour), add("c", time.Minute)
+	add("b", 2*time.Hour)
+	p, _ := b.pin([]drover.File{{Hash: needed}})
+	left := func() (names []string) {
+		list, _, err := listBlobs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, info := range list {
+			names = append(names, info.Name())
+		}
+		return names
+	}
+	t.Run("over the bound the blob least recently needed goes, but none that a start needs and none that is fresh", func(t *testing.T) {
+		if err := b.evict(); err != nil {
+			t.Fatal(err)
+		}
+		if want, got := []string{needed, fresh}, left(); !cmp.Equal(got, want) {
+			t.Error(cmp.Diff(want, got))
+		}
+	})
+	t.Run("one that is needed no more goes next", func(t *testing.T) {
+		b.unpin(p)
+		if err := b.evict(); err != nil {
+			t.Fatal(err)
+		}
+		if want, got := []string{fresh}, left(); !cmp.Equal(got, want) {
+			t.Error(cmp.Diff(want, got))
+		}
+	})
+}
+
+func TestTrash(t *testing.T) {
+	t.Run("a folder that its job made read-only is deleted with all that is in it", func(t *testing.T) {
+		t.Chdir(t.TempDir())
+		bin, err := newTrash()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll("work/a/b", 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod("work/a", 0o500); err != nil {
+			t.Fatal(err)
+		}
+		if err := bin.throw("work"); err != nil {
+			t.Fatal(err)
+		}
+		bin.empty()
+		if rest, err := os.ReadDir(trashFolder); err != nil || len(rest) > 0 {
+			t.Errorf("left: %v, %v", rest, err)
+		}
+	})
+}
