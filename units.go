@@ -100,7 +100,8 @@ func (b Bytes) String() string {
 	return strconv.FormatInt(int64(b), 10)
 }
 
-// ParseBytes reads a size with a binary (Ki, Mi, Gi, Ti) or decimal (K, M, G, T) unit, or plain bytes: "512Mi", "1.5Gi", "1000".
+// ParseBytes reads a size with a binary (Ki, Mi, Gi, Ti) or decimal (K, M, G, T) unit, or plain bytes: "512Mi", "1.5Gi", "1000". It is
+// exact; what is left of a byte is cut off.
 func ParseBytes(s string) (Bytes, error) {
 	number, unit := s, Bytes(1)
 	for _, u := range byteUnits {
@@ -109,11 +110,25 @@ func ParseBytes(s string) (Bytes, error) {
 			break
 		}
 	}
-	f, err := strconv.ParseFloat(number, 64)
-	if err != nil || f < 0 || math.IsInf(f, 0) || math.IsNaN(f) || f*float64(unit) >= math.MaxInt64 {
-		return 0, fmt.Errorf("%q is not a size, such as 512Mi or 16Gi", s)
+	whole, frac, _ := strings.Cut(number, ".")
+	n, err := strconv.ParseUint(whole+frac, 10, 63)
+	if err == nil && whole != "" && len(frac) <= 18 {
+		hi, lo := bits.Mul64(n, uint64(unit))
+		if one := pow10(len(frac)); hi < one {
+			if size, _ := bits.Div64(hi, lo, one); size <= math.MaxInt64 {
+				return Bytes(size), nil
+			}
+		}
 	}
-	return Bytes(f * float64(unit)), nil
+	return 0, fmt.Errorf("%q is not a size, such as 512Mi or 16Gi", s)
+}
+
+func pow10(n int) uint64 {
+	p := uint64(1)
+	for range n {
+		p *= 10
+	}
+	return p
 }
 
 // Time is an instant in nanoseconds since 1970-01-01 UTC, as the engine counts it. The zero Time means "never" or "not yet".

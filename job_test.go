@@ -1,0 +1,88 @@
+package drover_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"drover"
+)
+
+// jobIDs draws ids of jobs and of elements of arrays.
+var jobIDs = rapid.Custom(func(t *rapid.T) drover.JobID {
+	return drover.JobID{Number: rapid.Int64Min(1).Draw(t, "number"), Index: rapid.IntMin(-1).Draw(t, "index")}
+})
+
+func TestJobID(t *testing.T) {
+	t.Run("every id is read as it was written, as text and in JSON", rapid.MakeCheck(func(t *rapid.T) {
+		id := jobIDs.Draw(t, "id")
+		if got, err := drover.ParseJobID(id.String()); got != id || err != nil {
+			t.Fatalf("%v came back as %v, %v", id, got, err)
+		}
+		in := map[drover.JobID]drover.JobID{id: id, {}: {}}
+		out, err := json.Marshal(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got map[drover.JobID]drover.JobID
+		if err := json.Unmarshal(out, &got); err != nil || len(got) != 2 || got[id] != id {
+			t.Fatalf("%s came back as %v, %v", out, got, err)
+		}
+	}))
+	t.Run("people write 17 and 17.3", func(t *testing.T) {
+		if s := (drover.JobID{Number: 17, Index: -1}).String(); s != "17" {
+			t.Error(s)
+		}
+		if s := (drover.JobID{Number: 17, Index: 3}).String(); s != "17.3" {
+			t.Error(s)
+		}
+	})
+	t.Run("what is no id is refused", func(t *testing.T) {
+		for _, text := range []string{"", "0", "-1", "17.", ".3", "17.-3", "17.3.1", "seventeen", "17 ", "9223372036854775808"} {
+			if id, err := drover.ParseJobID(text); err == nil {
+				t.Errorf("%q is %v", text, id)
+			}
+		}
+	})
+}
+
+func TestAttemptID(t *testing.T) {
+	t.Run("every id is read as it was written", rapid.MakeCheck(func(t *rapid.T) {
+		id := drover.AttemptID{Job: jobIDs.Draw(t, "job"), Number: rapid.IntMin(1).Draw(t, "number")}
+		var got drover.AttemptID
+		if text, err := id.MarshalText(); err != nil || got.UnmarshalText(text) != nil || got != id {
+			t.Fatalf("%v came back as %v", id, got)
+		}
+	}))
+	t.Run("its folder is one step down, and no other's", rapid.MakeCheck(func(t *rapid.T) {
+		ids := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) drover.AttemptID {
+			return drover.AttemptID{
+				Job:    drover.JobID{Number: rapid.Int64Range(1, 30).Draw(t, "number"), Index: rapid.IntRange(-1, 30).Draw(t, "index")},
+				Number: rapid.IntRange(1, 30).Draw(t, "attempt"),
+			}
+		}), 2, 2, func(id drover.AttemptID) drover.AttemptID { return id }).Draw(t, "ids")
+		a, b := ids[0].Folder(), ids[1].Folder()
+		if a == b || filepath.Base(a) != a || !filepath.IsLocal(a) {
+			t.Fatalf("%v has %q, %v has %q", ids[0], a, ids[1], b)
+		}
+	}))
+	t.Run("what is no id is refused", func(t *testing.T) {
+		for _, text := range []string{"", "17", "17/", "17/0", "17/-1", "/1", "17.3/1/2", "17/one"} {
+			if id, err := drover.ParseAttemptID(text); err == nil {
+				t.Errorf("%q is %v", text, id)
+			}
+		}
+	})
+}
+
+func TestArray(t *testing.T) {
+	t.Run("a job that is no array has one element, an array those of its range", func(t *testing.T) {
+		for a, want := range map[drover.Array]int{{}: 1, {Set: true}: 1, {First: 1, Last: 20, Set: true}: 20} {
+			if got := a.Size(); got != want {
+				t.Errorf("%+v has %d", a, got)
+			}
+		}
+	})
+}

@@ -1,0 +1,108 @@
+package drover_test
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"drover"
+)
+
+// lots draws resources of which a few fit into another.
+func lots(most int64) *rapid.Generator[drover.Resources] {
+	return rapid.Custom(func(t *rapid.T) drover.Resources {
+		return drover.Resources{
+			CPU:    drover.MilliCPU(rapid.Int64Range(0, most).Draw(t, "cpu")),
+			Memory: drover.Bytes(rapid.Int64Range(0, most).Draw(t, "memory")),
+			Disk:   drover.Bytes(rapid.Int64Range(0, most).Draw(t, "disk")),
+			GPUs:   int(rapid.Int64Range(0, most).Draw(t, "gpus")),
+			Arch:   rapid.SampledFrom([]drover.Arch{"", "amd64", "arm64"}).Draw(t, "arch"),
+		}
+	})
+}
+
+func short(r drover.Resources) bool { return r.CPU < 0 || r.Memory < 0 || r.Disk < 0 || r.GPUs < 0 }
+
+func TestResources(t *testing.T) {
+	t.Run("as many fit as can be taken without anything running short, and no more", rapid.MakeCheck(func(t *rapid.T) {
+		r, need, most := lots(1000).Draw(t, "r"), lots(100).Draw(t, "need"), rapid.IntRange(0, 50).Draw(t, "most")
+		n := r.Times(need, most)
+		switch {
+		case n < 0 || n > most:
+			t.Fatalf("%d of at most %d", n, most)
+		case short(r.Minus(need, n)):
+			t.Fatalf("%d do not fit", n)
+		case n > 0 && !r.Fits(need):
+			t.Fatalf("%d fit, but not one", n)
+		case n < most && r.Fits(need) && !short(r.Minus(need, n+1)):
+			t.Fatalf("%d would fit as well", n+1)
+		case n == 0 && most > 0 && r.Fits(need):
+			t.Fatal("one would fit")
+		}
+	}))
+	t.Run("what does not fit lacks something, by name", rapid.MakeCheck(func(t *rapid.T) {
+		r, need := lots(10).Draw(t, "r"), lots(10).Draw(t, "need")
+		lacks := r.Lacks(need)
+		if r.Fits(need) != (lacks == "") {
+			t.Fatalf("fits %v, lacks %q", r.Fits(need), lacks)
+		}
+		name, _, _ := strings.Cut(lacks, ":")
+		same := map[string]bool{
+			"": true, "arch": need.Arch != "" && need.Arch != r.Arch, "vcpus": need.CPU > r.CPU, "memory": need.Memory > r.Memory,
+			"disk": need.Disk > r.Disk, "gpus": need.GPUs > r.GPUs,
+		}
+		if !same[name] {
+			t.Fatalf("it does not lack %q: %q", name, lacks)
+		}
+	}))
+	t.Run("what is taken and given back leaves nothing changed", rapid.MakeCheck(func(t *rapid.T) {
+		r, need, n := lots(1000).Draw(t, "r"), lots(100).Draw(t, "need"), rapid.IntRange(0, 50).Draw(t, "n")
+		if got := r.Minus(need, n).Plus(need, n); got != r {
+			t.Fatalf("%+v became %+v", r, got)
+		}
+	}))
+	t.Run("the reason says both sides in their units", func(t *testing.T) {
+		r := drover.Resources{CPU: 2000, Memory: 4 * drover.GiB}
+		if got := r.Lacks(drover.Resources{CPU: 1500, Memory: 8 * drover.GiB}); got != "memory: 8Gi wanted, 4Gi there" {
+			t.Error(got)
+		}
+		if got := r.Lacks(drover.Resources{CPU: 2500}); got != "vcpus: 2.5 wanted, 2 there" {
+			t.Error(got)
+		}
+	})
+}
+
+func TestShape(t *testing.T) {
+	offer := drover.Offering{Cloud: "here", Zone: "a", Market: drover.Spot, Type: drover.InstanceType{
+		Name: "small", Resources: drover.Resources{CPU: 2000, Memory: drover.GiB, Arch: "amd64"}}}
+	for _, c := range []struct {
+		what, refusal string
+		shape         drover.Shape
+	}{
+		{"a job that asks for nothing special is accepted", "", drover.Shape{}},
+		{"a type without a disk of its own takes any disk", "", drover.Shape{Need: drover.Resources{Disk: drover.TiB}}},
+		{"another cloud is refused", "placement", drover.Shape{Placement: drover.Placement{Cloud: "there"}}},
+		{"another zone is refused", "placement", drover.Shape{Placement: drover.Placement{Zone: "b"}}},
+		{"another type is refused", "placement", drover.Shape{Placement: drover.Placement{Type: "large"}}},
+		{"the right place is accepted", "", drover.Shape{Placement: drover.Placement{Cloud: "here", Zone: "a", Type: "small"}}},
+		{"spot is refused by a job that never wants it", "market", drover.Shape{Spot: drover.SpotNever}},
+		{"spot is accepted by a job that requires it", "", drover.Shape{Spot: drover.SpotRequire}},
+		{"too small a type is refused", "vcpus", drover.Shape{Need: drover.Resources{CPU: 2001}}},
+		{"another architecture is refused", "arch", drover.Shape{Need: drover.Resources{Arch: "arm64"}}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			why := c.shape.Refuses(offer)
+			if !strings.HasPrefix(why, c.refusal) || c.shape.Accepts(offer) != (c.refusal == "") || (why == "") != (c.refusal == "") {
+				t.Errorf("got %q", why)
+			}
+		})
+	}
+	t.Run("on demand is refused by a job that requires spot", func(t *testing.T) {
+		onDemand := offer
+		onDemand.Market = drover.OnDemand
+		if (drover.Shape{Spot: drover.SpotRequire}).Accepts(onDemand) || !(drover.Shape{Spot: drover.SpotNever}).Accepts(onDemand) {
+			t.Error("it is not")
+		}
+	})
+}

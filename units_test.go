@@ -1,0 +1,158 @@
+package drover_test
+
+import (
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"drover"
+)
+
+func TestMoney(t *testing.T) {
+	t.Run("an amount is read to the nano-dollar", func(t *testing.T) {
+		for text, want := range map[string]drover.Money{
+			"0": 0, "5": 5 * drover.Dollar, "$12": 12 * drover.Dollar, "0.0425": 42_500_000, "0.000000001": 1, "1.": drover.Dollar,
+			"9223372036.854775807": math.MaxInt64,
+		} {
+			if got, err := drover.ParseMoney(text); got != want || err != nil {
+				t.Errorf("%q is %d, %v", text, int64(got), err)
+			}
+		}
+	})
+	t.Run("what is no amount is refused", func(t *testing.T) {
+		for _, text := range []string{"", "$", ".5", "-1", "1,5", "1e3", "0.0000000001", "9223372036.854775808", "1.-5", "1.+5", "five", "1 "} {
+			if got, err := drover.ParseMoney(text); err == nil {
+				t.Errorf("%q is %v", text, got)
+			}
+		}
+	})
+	t.Run("every amount is read as it was written in full", rapid.MakeCheck(func(t *rapid.T) {
+		m := drover.Money(rapid.Int64Min(0).Draw(t, "m"))
+		digits := strconv.FormatInt(int64(m), 10)
+		digits = strings.Repeat("0", max(0, 10-len(digits))) + digits
+		text := digits[:len(digits)-9] + "." + digits[len(digits)-9:]
+		if got, err := drover.ParseMoney(text); got != m || err != nil {
+			t.Fatalf("%q is %d, %v", text, int64(got), err)
+		}
+	}))
+	t.Run("it shows four decimals", func(t *testing.T) {
+		if s := (42 * drover.Dollar / 1000).String(); s != "$0.0420" {
+			t.Error(s)
+		}
+	})
+}
+
+func TestMoneyFor(t *testing.T) {
+	t.Run("renting costs what exact arithmetic says, cut to the nano-dollar", rapid.MakeCheck(func(t *rapid.T) {
+		m, d := drover.Money(rapid.Int64().Draw(t, "price")), time.Duration(rapid.Int64().Draw(t, "d"))
+		want := new(big.Int)
+		if m > 0 && d > 0 {
+			want.Mul(big.NewInt(int64(m)), big.NewInt(int64(d)))
+			want.Quo(want, big.NewInt(int64(time.Hour)))
+		}
+		if !want.IsInt64() {
+			want.SetInt64(math.MaxInt64)
+		}
+		if got := m.For(d); int64(got) != want.Int64() {
+			t.Fatalf("%d for %v is %d, want %v", int64(m), d, int64(got), want)
+		}
+	}))
+	t.Run("an hour costs the price", func(t *testing.T) {
+		if got := (3 * drover.Dollar).For(time.Hour); got != 3*drover.Dollar {
+			t.Error(got)
+		}
+	})
+}
+
+func TestMoneyPart(t *testing.T) {
+	t.Run("a part is what exact arithmetic says, cut to the nano-dollar", rapid.MakeCheck(func(t *rapid.T) {
+		m, of := rapid.Int64Min(0).Draw(t, "m"), rapid.Int64Min(1).Draw(t, "of")
+		n := rapid.Int64Range(1, of).Draw(t, "n")
+		want := new(big.Int).Mul(big.NewInt(m), big.NewInt(n))
+		want.Quo(want, big.NewInt(of))
+		if got := drover.Money(m).Part(n, of); int64(got) != want.Int64() {
+			t.Fatalf("%d/%d of %d is %d, want %v", n, of, m, int64(got), want)
+		}
+	}))
+	t.Run("parts never add up to more than the whole", rapid.MakeCheck(func(t *rapid.T) {
+		m := drover.Money(rapid.Int64Min(0).Draw(t, "m"))
+		of := rapid.Int64Range(2, math.MaxInt64).Draw(t, "of")
+		n := rapid.Int64Range(1, of-1).Draw(t, "n")
+		if a, b := m.Part(n, of), m.Part(of-n, of); a > m || b > m || a+b > m {
+			t.Fatalf("%d and %d of %d", a, b, m)
+		}
+	}))
+}
+
+func TestMilliCPU(t *testing.T) {
+	t.Run("every number of vCPUs is read as it was written", rapid.MakeCheck(func(t *rapid.T) {
+		// Beyond 2⁵³ thousandths the text is rounded; no instance has so many.
+		c := drover.MilliCPU(rapid.Int64Range(0, 1<<53).Draw(t, "c"))
+		if got, err := drover.ParseMilliCPU(c.String()); got != c || err != nil {
+			t.Fatalf("%q is %d, %v", c.String(), int64(got), err)
+		}
+	}))
+	t.Run("what is no number of vCPUs is refused", func(t *testing.T) {
+		for _, text := range []string{"", ".5", "-1", "0.0001", "1e3", "two", "2m"} {
+			if got, err := drover.ParseMilliCPU(text); err == nil {
+				t.Errorf("%q is %v", text, got)
+			}
+		}
+	})
+}
+
+func TestBytes(t *testing.T) {
+	t.Run("every size is read as it was written", rapid.MakeCheck(func(t *rapid.T) {
+		b := drover.Bytes(rapid.Int64Min(0).Draw(t, "b") >> rapid.IntRange(0, 62).Draw(t, "right") << rapid.IntRange(0, 62).Draw(t, "left"))
+		b &= math.MaxInt64
+		if got, err := drover.ParseBytes(b.String()); got != b || err != nil {
+			t.Fatalf("%q is %d, %v", b.String(), int64(got), err)
+		}
+	}))
+	t.Run("a fraction of a unit is exact, cut to the byte", rapid.MakeCheck(func(t *rapid.T) {
+		units := map[string]int64{"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
+		text := rapid.StringMatching(`[0-9]{1,6}\.[0-9]{0,9}`).Draw(t, "number")
+		unit := rapid.SampledFrom([]string{"", "K", "M", "G", "T", "Ki", "Mi", "Gi", "Ti"}).Draw(t, "unit")
+		number, ok := new(big.Rat).SetString(text)
+		if !ok {
+			t.Fatal(text)
+		}
+		number.Mul(number, new(big.Rat).SetInt64(units[unit]))
+		want := new(big.Int).Quo(number.Num(), number.Denom())
+		if got, err := drover.ParseBytes(text + unit); err != nil || int64(got) != want.Int64() {
+			t.Fatalf("%q is %d, %v, want %v", text+unit, int64(got), err, want)
+		}
+	}))
+	t.Run("what is no size is refused", func(t *testing.T) {
+		for _, text := range []string{"", "Gi", ".5Gi", "-1", "1e3", "0x10", "1_000", "NaN", "inf", "16GB", "16 Gi", "8388608Ti", "9223372036854775808", "1.0000000000000000001"} {
+			if got, err := drover.ParseBytes(text); err == nil {
+				t.Errorf("%q is %v", text, got)
+			}
+		}
+	})
+}
+
+func TestTime(t *testing.T) {
+	t.Run("a time is the same there and back", rapid.MakeCheck(func(t *rapid.T) {
+		at := drover.Time(rapid.Int64().Draw(t, "at"))
+		if got := drover.TimeOf(at.Std()); got != at {
+			t.Fatalf("%d came back as %d", int64(at), int64(got))
+		}
+	}))
+	t.Run("never is never on both sides", func(t *testing.T) {
+		if !drover.Time(0).Std().IsZero() || drover.TimeOf(time.Time{}) != 0 || drover.Time(0).String() != "never" {
+			t.Error("it is not")
+		}
+	})
+	t.Run("what is added is the difference", func(t *testing.T) {
+		at := drover.Time(1e18)
+		if at.Add(time.Minute).Sub(at) != time.Minute || at.String() != "2001-09-09T01:46:40Z" {
+			t.Error(at.Add(time.Minute).Sub(at), at)
+		}
+	})
+}
