@@ -1,0 +1,62 @@
+# Everything that is done with this repository, by name. `make` alone lists it.
+
+VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
+PREFIX     ?= /usr/local
+SEEDS      ?= 2000
+FIRST_SEED ?= 1
+FUZZTIME   ?= 10s
+BENCH      ?= .
+RACE       ?= ./...
+
+# The binaries are static, hold no path of this host, and are the same for the same source and version.
+export CGO_ENABLED ?= 0
+GOBUILD = go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
+
+.DEFAULT_GOAL := help
+.PHONY: help build test lint race simtest e2e bench fuzz check-all install clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build bin/drover and, for instances of both architectures, the runner that it looks for beside itself
+	$(GOBUILD) -o bin/drover ./cmd/drover
+	GOOS=linux GOARCH=amd64 $(GOBUILD) -o bin/drover-runner-linux-amd64 ./cmd/drover-runner
+	GOOS=linux GOARCH=arm64 $(GOBUILD) -o bin/drover-runner-linux-arm64 ./cmd/drover-runner
+
+test: ## run the tests
+	go test ./...
+
+lint: ## check the format, what go vet finds, the layers, and that the documents say what the code says
+	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt -w $$unformatted"; exit 1; fi
+	go vet ./...
+	go vet -tags e2e ./cmd/...
+	go test .
+
+race: ## run the tests under the race detector, which needs a C compiler (RACE=packages)
+	CGO_ENABLED=1 go test -race $(RACE)
+
+simtest: ## run the engine through bad luck (SEEDS=how many, FIRST_SEED=from where)
+	go test ./internal/sim -v -run Test -timeout 30m -args -seeds $(SEEDS) -first-seed $(FIRST_SEED)
+
+e2e: ## run the real binary: real processes, real SSH, real kill -9
+	go test -tags e2e -timeout 20m ./cmd/...
+
+bench: ## measure (BENCH=pattern)
+	go test -tags e2e -run '^$$' -bench '$(BENCH)' -benchtime 1x -timeout 20m ./cmd/...
+
+fuzz: ## fuzz each target for a while (FUZZTIME=how long)
+	@for package in $$(go list ./...); do \
+		for target in $$(go test -list '^Fuzz' $$package | grep ^Fuzz); do \
+			echo "$$package $$target"; \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package || exit 1; \
+		done; \
+	done
+
+check-all: lint test race simtest e2e fuzz bench ## all of these
+
+install: build ## copy the binaries to PREFIX/bin
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install bin/drover bin/drover-runner-linux-* $(DESTDIR)$(PREFIX)/bin
+
+clean: ## take away what was built
+	rm -rf bin
