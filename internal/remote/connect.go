@@ -1,0 +1,188 @@
+package remote
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"drover"
+	"drover/internal/wire"
+)
+
+// Connect takes all the steps to a Conn, once. Its errors are of these kinds: KindHostKey if the instance is not who it should be,
+// KindAuthentication if it lets us not in, KindUnsupported if we cannot speak with it, KindConflict if its runner refuses us,
+// KindUnreachable for the network, and KindTransient.
+func Connect(ctx context.Context, t Target) (*Conn, error) {
+	t = t.withDefaults()
+	raw, err := t.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d := newDeadlines(ctx, raw, step{"shaking hands", drover.KindUnreachable, t.Timeouts.Handshake})
+	c, err := t.converse(ctx, raw, d)
+	if late := d.end(); err == nil {
+		err = late
+	}
+	if err != nil {
+		raw.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (t Target) dial(ctx context.Context) (net.Conn, error) {
+	dial := step{"connecting to " + t.Address, drover.KindUnreachable, t.Timeouts.Dial}
+	ctx, cancel := context.WithTimeoutCause(ctx, dial.limit, fmt.Errorf("no answer within %v", dial.limit))
+	defer cancel()
+	raw, err := t.Dial(ctx, "tcp", t.Address)
+	switch {
+	case err == nil:
+		return raw, nil
+	case ctx.Err() != nil:
+		return nil, dial.fail(context.Cause(ctx))
+	default:
+		return nil, dial.fail(err)
+	}
+}
+
+// converse takes the steps that follow the dial.
+func (t Target) converse(ctx context.Context, raw net.Conn, d *deadlines) (*Conn, error) {
+	s, err := t.login(ctx, raw, d)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.prove(); err != nil {
+		return nil, err
+	}
+	if t.BootProbe != "" {
+		// The runner comes first: an instance that fails its probe may still run jobs, and needs a new runner all the same.
+		if err := s.deploy(); err != nil {
+			return nil, err
+		}
+		if err := s.bootProbe(); err != nil {
+			return nil, err
+		}
+	}
+	return s.control()
+}
+
+// begin begins a step that concerns the instance's inside.
+func (s *session) begin(doing string, limit time.Duration) {
+	s.deadlines.begin(step{doing, drover.KindTransient, limit})
+}
+
+// prove reads the planted secret back, if that is still needed. Our login cannot be passed on by a third party, so only the
+// instance itself can know it.
+func (s *session) prove() error {
+	if !s.unproved {
+		return nil
+	}
+	s.begin("reading back the planted secret", s.target.Timeouts.Command)
+	p, out, err := run(s.conn, shell(`cat <"$1"`, s.target.Proof.Path), nil)
+	if err != nil && (p == nil || p.vanished()) {
+		return s.deadlines.fail(err)
+	}
+	if err != nil {
+		// Until its init command has run, an instance has no secret to show.
+		return drover.Errorf(drover.KindTransient, "the planted secret that proves host key %s is not there yet: %s", s.fingerprint(), p.stderr.lastLines())
+	}
+	planted := []byte(s.target.Proof.Secret.Reveal())
+	if len(planted) == 0 || subtle.ConstantTimeCompare(bytes.TrimSpace(out.bytes()), planted) == 0 {
+		return drover.Errorf(drover.KindHostKey, "host key %s is not proved: the planted secret is another", s.fingerprint())
+	}
+	return nil
+}
+
+func (s *session) fingerprint() string { return ssh.FingerprintSHA256(s.key) }
+
+// control opens the control stream, deploying the runner first if it is not there.
+func (s *session) control() (*Conn, error) {
+	c, err := s.tryControl()
+	if !errors.Is(err, errAbsent) {
+		return c, err
+	}
+	if err := s.upload(); err != nil {
+		return nil, err
+	}
+	if c, err = s.tryControl(); errors.Is(err, errAbsent) {
+		err = s.deadlines.fail(errors.New("it was deployed and is not there"))
+	}
+	return c, err
+}
+
+var errAbsent = errors.New("the runner is not there")
+
+// tryControl starts the runner and says Hello at once, which saves a round trip. The result is errAbsent if the runner is not there.
+func (s *session) tryControl() (*Conn, error) {
+	s.begin("starting the runner", s.target.Timeouts.Hello)
+	command := shell(controlScript, append(s.target.place(), s.target.Fleet, s.target.Instance)...)
+	p, err := launch(s.conn, command)
+	if err != nil {
+		return nil, s.deadlines.fail(err)
+	}
+	in := bufio.NewReaderSize(p, 4096) // the size at which wire.NewConn uses it as it is
+	lines := wire.NewConn(in, p)
+	ours := wire.Hello{Version: wire.Version, Epoch: s.target.Epoch, Fleet: s.target.Fleet, Instance: s.target.Instance}
+	// If it cannot be sent, reading tells why.
+	sent := lines.Write(wire.Message{Hello: &ours})
+	present, err := readVerdict(in)
+	if err == nil && !present {
+		p.Close()
+		return nil, errAbsent
+	}
+	if err != nil {
+		return nil, s.deadlines.fail(p.broken(errors.Join(err, sent)))
+	}
+	theirs, err := readHello(lines)
+	if err != nil {
+		return nil, s.deadlines.fail(p.broken(err))
+	}
+	if err := judgeHello(ours, theirs); err != nil {
+		return nil, err
+	}
+	return newConn(s, p, lines, theirs), nil
+}
+
+// broken tells why reading from the command met err: if that is its end, by how it ended.
+func (p *process) broken(err error) error {
+	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	if ended := p.wait(); ended != nil {
+		return ended
+	}
+	return err
+}
+
+func readHello(lines *wire.Conn) (wire.Hello, error) {
+	var m wire.Message
+	if err := lines.Read(&m); err != nil {
+		return wire.Hello{}, err
+	}
+	if m.Hello == nil {
+		return wire.Hello{}, errors.New("the runner does not begin with a Hello")
+	}
+	return *m.Hello, nil
+}
+
+// judgeHello says why the runner and we do not fit, if so.
+func judgeHello(ours, theirs wire.Hello) error {
+	switch {
+	case theirs.Version != wire.Version:
+		return drover.Errorf(drover.KindUnsupported, "the runner speaks version %d of the protocol, not %d", theirs.Version, wire.Version)
+	case theirs.Error != "":
+		return drover.Errorf(drover.KindConflict, "the runner refuses this controller: %s", printable(theirs.Error))
+	case theirs.Fleet != ours.Fleet || theirs.Instance != ours.Instance:
+		return drover.Errorf(drover.KindConflict, "the runner there is that of instance %s of fleet %s",
+			printable(theirs.Instance), printable(theirs.Fleet))
+	}
+	return nil
+}

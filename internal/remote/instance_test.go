@@ -1,0 +1,246 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"drover"
+	"drover/internal/runner"
+)
+
+// TestMain lets the test binary be the runner that a test deploys, and all its processes.
+func TestMain(m *testing.M) {
+	if strings.HasPrefix(filepath.Base(os.Args[0]), "drover-runner") {
+		os.Exit(runner.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// testKey is the fleet key of every test.
+func testKey() FleetKey { return FleetKey{drover.NewSecret(strings.Repeat("k", fleetKeySize))} }
+
+// fakeInstance is an SSH server in this process. What a command does there is up to exec.
+type fakeInstance struct {
+	config ssh.ServerConfig
+	exec   func(command string, ch ssh.Channel) (exit int)
+
+	mu     sync.Mutex
+	logins int // attempts to log in with a key; guarded by mu
+	execs  []string
+}
+
+func newFakeInstance(t testing.TB, name string) *fakeInstance {
+	t.Helper()
+	i := &fakeInstance{}
+	host, err := testKey().HostKey(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := ssh.ParsePrivateKey([]byte(host.Private.Reveal()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.config.AddHostKey(signer)
+	allowed := testKey().LoginKey().PublicKey().Marshal()
+	i.config.PublicKeyCallback = func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.logins++
+		if !bytes.Equal(key.Marshal(), allowed) {
+			return nil, io.EOF
+		}
+		return nil, nil
+	}
+	return i
+}
+
+// commands are those that were run so far.
+func (i *fakeInstance) commands() []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return append([]string(nil), i.execs...)
+}
+
+func (i *fakeInstance) serve(raw net.Conn) {
+	defer raw.Close()
+	_, channels, requests, err := ssh.NewServerConn(raw, &i.config)
+	if err != nil {
+		return
+	}
+	go ssh.DiscardRequests(requests)
+	for open := range channels {
+		ch, reqs, err := open.Accept()
+		if err != nil {
+			return
+		}
+		go i.serveChannel(ch, reqs)
+	}
+}
+
+func (i *fakeInstance) serveChannel(ch ssh.Channel, requests <-chan *ssh.Request) {
+	for r := range requests {
+		if r.Type != "exec" {
+			r.Reply(false, nil)
+			continue
+		}
+		r.Reply(true, nil)
+		var command struct{ Text string }
+		ssh.Unmarshal(r.Payload, &command)
+		i.mu.Lock()
+		i.execs = append(i.execs, command.Text)
+		i.mu.Unlock()
+		go func() {
+			code := i.exec(command.Text, ch)
+			ch.SendRequest("exit-status", false, ssh.Marshal(struct{ Code uint32 }{uint32(code)}))
+			ch.Close()
+		}()
+	}
+}
+
+// dial connects to the instance over a pipe in memory.
+func (i *fakeInstance) dial(context.Context, string, string) (net.Conn, error) {
+	ours, theirs := bufferedPipe()
+	go i.serve(theirs)
+	return ours, nil
+}
+
+// realShell is an exec that runs commands under a real shell in the given home.
+func realShell(home string) func(string, ssh.Channel) int {
+	return func(command string, ch ssh.Channel) int {
+		cmd := exec.Command("/bin/sh", "-c", command)
+		cmd.Dir, cmd.Stdout, cmd.Stderr = home, ch, ch.Stderr()
+		in, err := cmd.StdinPipe()
+		if err != nil || cmd.Start() != nil {
+			return 126
+		}
+		go func() {
+			io.Copy(in, ch)
+			in.Close()
+		}()
+		if cmd.Wait() != nil && cmd.ProcessState == nil {
+			return 126
+		}
+		return cmd.ProcessState.ExitCode()
+	}
+}
+
+// runnerOf is a Runner with the given content.
+func runnerOf(content []byte) Runner {
+	sum := sha256.Sum256(content)
+	return Runner{hex.EncodeToString(sum[:]), int64(len(content)), func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(content)), nil
+	}}
+}
+
+// target is how to reach a fake instance.
+func target(i *fakeInstance, name string) Target {
+	return Target{
+		Address: "instance.test:22",
+		User:    "admin",
+		Signers: []ssh.Signer{testKey().LoginKey()},
+		Dial:    i.dial,
+		VerifyHostKey: func(_ context.Context, key ssh.PublicKey) error {
+			if want, err := testKey().HostKey(name); err != nil || !bytes.Equal(want.Public, key.Marshal()) {
+				return drover.Errorf(drover.KindHostKey, "it was %s", want.Fingerprint)
+			}
+			return nil
+		},
+		Fleet:    "test",
+		Instance: name,
+		Epoch:    1,
+		Runner:   runnerOf([]byte("#!/bin/sh\nexit 9\n")),
+	}
+}
+
+// bufferedPipe is a network connection in memory that takes what is written to it before it is read, as SSH needs.
+func bufferedPipe() (net.Conn, net.Conn) {
+	a, b := newStream(), newStream()
+	return pipeEnd{a, b}, pipeEnd{b, a}
+}
+
+type stream struct {
+	mu     sync.Mutex
+	more   *sync.Cond
+	text   []byte
+	closed bool
+}
+
+func newStream() *stream {
+	s := &stream{}
+	s.more = sync.NewCond(&s.mu)
+	return s
+}
+
+type pipeEnd struct{ in, out *stream }
+
+// pipeSize is how much is taken unread, as much as a network does.
+const pipeSize = 64 << 10
+
+func (p pipeEnd) Read(b []byte) (int, error) {
+	s := p.in
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.text) == 0 && !s.closed {
+		s.more.Wait()
+	}
+	if len(s.text) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, s.text)
+	s.text = s.text[n:]
+	s.more.Broadcast()
+	return n, nil
+}
+
+func (p pipeEnd) Write(b []byte) (n int, err error) {
+	s := p.out
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n < len(b) {
+		for len(s.text) >= pipeSize && !s.closed {
+			s.more.Wait()
+		}
+		if s.closed {
+			return n, net.ErrClosed
+		}
+		part := b[n:min(len(b), n+pipeSize-len(s.text))]
+		s.text = append(s.text, part...)
+		n += len(part)
+		s.more.Broadcast()
+	}
+	return n, nil
+}
+
+func (p pipeEnd) Close() error {
+	for _, s := range []*stream{p.in, p.out} {
+		s.mu.Lock()
+		s.closed = true
+		s.more.Broadcast()
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+func (pipeEnd) LocalAddr() net.Addr              { return pipeAddr{} }
+func (pipeEnd) RemoteAddr() net.Addr             { return pipeAddr{} }
+func (pipeEnd) SetDeadline(time.Time) error      { return nil }
+func (pipeEnd) SetReadDeadline(time.Time) error  { return nil }
+func (pipeEnd) SetWriteDeadline(time.Time) error { return nil }
+
+type pipeAddr struct{}
+
+func (pipeAddr) Network() string { return "pipe" }
+func (pipeAddr) String() string  { return "pipe" }

@@ -1,0 +1,139 @@
+package remote
+
+import (
+	"crypto/ed25519"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+
+	"drover"
+)
+
+// fleetKeySize is the length of a fleet key and of its file.
+const fleetKeySize = 32
+
+// FleetKey is the one secret of a fleet. The identities of the fleet, its instances and its attempts are derived from it, each under a
+// label of its own, so a lost database loses no instance. The zero FleetKey is not a key.
+type FleetKey struct{ secret drover.Secret }
+
+// LoadOrCreateFleetKey reads the fleet key at path, or makes one if there is no file. Of several that make one at once, one
+// wins and all get its key. A file that others than its owner may read or write is refused.
+func LoadOrCreateFleetKey(path string) (FleetKey, error) {
+	key, err := loadFleetKey(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return key, err
+	}
+	if err := createFleetKey(path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return FleetKey{}, fmt.Errorf("creating the fleet key: %w", err)
+	}
+	return loadFleetKey(path)
+}
+
+func loadFleetKey(path string) (FleetKey, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return FleetKey{}, fmt.Errorf("reading the fleet key: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return FleetKey{}, fmt.Errorf("reading the fleet key: %w", err)
+	}
+	if mode := info.Mode(); !mode.IsRegular() || mode.Perm()&0o077 != 0 {
+		return FleetKey{}, drover.Errorf(drover.KindForbidden, "the fleet key %s is open to others (%v)", path, mode).
+			WithHint("chmod 600 %s, if nobody else can have read it", path)
+	}
+	key, err := io.ReadAll(io.LimitReader(f, fleetKeySize+1))
+	if err != nil {
+		return FleetKey{}, fmt.Errorf("reading the fleet key: %w", err)
+	}
+	if len(key) != fleetKeySize {
+		return FleetKey{}, drover.Errorf(drover.KindInvalid, "%s is not a fleet key: it is not %d bytes long", path, fleetKeySize)
+	}
+	return FleetKey{drover.NewSecret(string(key))}, nil
+}
+
+// createFleetKey makes the file whole or not at all: a link cannot replace what another has made meanwhile.
+func createFleetKey(path string) error {
+	folder := filepath.Dir(path)
+	f, err := os.CreateTemp(folder, ".fleet-key-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	key := make([]byte, fleetKeySize)
+	rand.Read(key)
+	_, err = f.Write(key)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(f.Name(), path); err != nil {
+		return err
+	}
+	d, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// derive makes 32 bytes that only the holder of the key can make. Labels contain no zero byte, so no two pairs of label and name meet.
+func (k FleetKey) derive(label, name string) []byte {
+	mac := hmac.New(sha256.New, []byte(k.secret.Reveal()))
+	io.WriteString(mac, label+"\x00"+name)
+	return mac.Sum(nil)
+}
+
+// LoginKey is what the fleet logs in to its instances with.
+func (k FleetKey) LoginKey() ssh.Signer {
+	signer, err := ssh.NewSignerFromSigner(ed25519.NewKeyFromSeed(k.derive("login key", "")))
+	if err != nil {
+		panic("remote: ed25519 keys always make signers: " + err.Error())
+	}
+	return signer
+}
+
+// AuthorizedKey is the public half of LoginKey as a line of an authorized_keys file, without its end.
+func (k FleetKey) AuthorizedKey() string {
+	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(k.LoginKey().PublicKey()))) + " drover"
+}
+
+// HostKey is the identity of one instance.
+type HostKey struct {
+	Private     drover.Secret // in PEM
+	Public      []byte        // in SSH wire format
+	Fingerprint string        // "SHA256:…"
+}
+
+// HostKey derives the host key of the instance with that name. Names are never used twice, so neither are keys.
+func (k FleetKey) HostKey(instance string) (HostKey, error) {
+	key := ed25519.NewKeyFromSeed(k.derive("host key", instance))
+	block, err := ssh.MarshalPrivateKey(key, instance)
+	if err != nil {
+		return HostKey{}, fmt.Errorf("encoding the host key of %s: %w", instance, err)
+	}
+	public, err := ssh.NewPublicKey(key.Public())
+	if err != nil {
+		return HostKey{}, fmt.Errorf("encoding the host key of %s: %w", instance, err)
+	}
+	return HostKey{drover.NewSecret(string(pem.EncodeToMemory(block))), public.Marshal(), ssh.FingerprintSHA256(public)}, nil
+}
+
+// Fingerprint is the fingerprint of a public key in SSH wire format, as tags and pins hold it.
+func Fingerprint(public []byte) (string, error) {
+	key, err := ssh.ParsePublicKey(public)
+	if err != nil {
+		return "", fmt.Errorf("reading a host key: %w", err)
+	}
+	return ssh.FingerprintSHA256(key), nil
+}

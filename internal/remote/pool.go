@@ -1,0 +1,166 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"drover"
+	"drover/internal/wire"
+)
+
+// pool lends bulk channels, so many at once, and keeps those that can be used again for a while.
+type pool struct {
+	conn  *Conn
+	slots chan struct{} // has an element for each channel lent
+
+	mu   sync.Mutex
+	free []*bulk // the latest used last; guarded by mu
+}
+
+func newPool(size int, conn *Conn) *pool {
+	return &pool{conn: conn, slots: make(chan struct{}, size)}
+}
+
+// lease is a bulk channel lent for one operation. It is hung up on when the operation's context ends.
+type lease struct {
+	*bulk
+	pool   *pool
+	ctx    context.Context // of the operation that this is a part of
+	unhook func() bool
+	once   sync.Once
+}
+
+// ask lends a channel and puts a request on it. A channel whose request was refused goes back.
+func (p *pool) ask(ctx context.Context, r wire.Request) (*lease, wire.Reply, error) {
+	l, err := p.lend(ctx)
+	if err != nil {
+		return nil, wire.Reply{}, err
+	}
+	if err = l.lines.Write(r); err == nil {
+		var reply wire.Reply
+		if reply, err = l.reply(); err == nil {
+			return l, reply, nil
+		}
+	}
+	err = l.cause(err)
+	// After a refusal the runner may hang up, and does so for operations that are a channel's last.
+	l.end(false)
+	return nil, wire.Reply{}, err
+}
+
+func (p *pool) lend(ctx context.Context) (*lease, error) {
+	select {
+	case p.slots <- struct{}{}:
+	case <-p.conn.closed:
+		return nil, p.conn.broken(net.ErrClosed)
+	case <-ctx.Done():
+		return nil, transient("waiting for a bulk channel", context.Cause(ctx))
+	}
+	b, err := p.take(ctx)
+	if err != nil {
+		<-p.slots
+		return nil, err
+	}
+	l := &lease{bulk: b, pool: p, ctx: ctx}
+	l.unhook = context.AfterFunc(ctx, l.hangUp)
+	return l, nil
+}
+
+// take returns a free channel that still stands, or a new one.
+func (p *pool) take(ctx context.Context) (*bulk, error) {
+	for {
+		b := p.pop()
+		if b == nil {
+			return p.conn.openBulk(ctx)
+		}
+		if b.stands() {
+			return b, nil
+		}
+		b.Close()
+	}
+}
+
+// pop takes the channel used last out of the free ones; nil if there is none.
+func (p *pool) pop() *bulk {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.free) == 0 {
+		return nil
+	}
+	b := p.free[len(p.free)-1]
+	p.free = p.free[:len(p.free)-1]
+	b.expiry.Stop()
+	return b
+}
+
+// push keeps a channel for the next operation, and closes it if none comes.
+func (p *pool) push(b *bulk) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free = append(p.free, b)
+	b.expiry = time.AfterFunc(p.conn.times.Idle, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if i := slices.Index(p.free, b); i >= 0 {
+			p.free = slices.Delete(p.free, i, i+1)
+			b.Close()
+		}
+	})
+}
+
+// end gives the channel back, to be used again if it is whole: nothing of the operation is still to come on it.
+func (l *lease) end(whole bool) {
+	// A context that has ended hangs up, now or in a moment.
+	if !l.unhook() || !whole {
+		l.hangUp()
+		return
+	}
+	l.once.Do(func() {
+		l.pool.push(l.bulk)
+		<-l.pool.slots
+	})
+}
+
+// hangUp ends the channel, unless it was given back.
+func (l *lease) hangUp() {
+	l.once.Do(func() {
+		// Nothing that matters is lost: the operation has failed or is over.
+		_ = l.Close()
+		<-l.pool.slots
+	})
+}
+
+// cause tells why the operation failed with err. What the runner itself said stays as it is.
+func (l *lease) cause(err error) error {
+	var said *drover.Error
+	switch {
+	case errors.As(err, &said):
+		return err
+	case l.ctx.Err() != nil:
+		return transient("a bulk transfer", context.Cause(l.ctx))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return drover.Errorf(drover.KindTransient, "a bulk transfer made no progress for %v", l.pool.conn.times.Stall)
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe):
+		return l.pool.conn.broken(fmt.Errorf("the bulk channel ended%s", after(": ", l.proc.stderr.lastLines())))
+	default:
+		return transient("a bulk transfer", err)
+	}
+}
+
+// openBulk opens a bulk channel.
+func (c *Conn) openBulk(ctx context.Context) (*bulk, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.times.Command, errors.New("no answer in time"))
+	defer cancel()
+	p, err := launchWithin(ctx, c.session.conn, shell(bulkScript, c.session.target.place()...))
+	if err != nil {
+		return nil, c.broken(fmt.Errorf("opening a bulk channel: %w", err))
+	}
+	return newBulk(p, c.times.Stall), nil
+}

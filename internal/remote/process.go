@@ -1,0 +1,204 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"unicode"
+
+	"golang.org/x/crypto/ssh"
+
+	"drover"
+)
+
+// process is a command on the instance, on an SSH channel of its own. Close hangs up on it.
+type process struct {
+	ssh.Channel               // its standard input and output
+	stderr      tail          // the end of its standard error
+	ended       chan struct{} // closed with the channel
+	code        int           // -1 while unknown; written before ended is closed, like signal
+	signal      string
+}
+
+// launch starts a command. Whether it could be started shows in how it ends.
+func launch(conn ssh.Conn, command string) (*process, error) {
+	channel, requests, err := conn.OpenChannel("session", nil)
+	if err != nil {
+		return nil, fmt.Errorf("opening a channel: %w", err)
+	}
+	p := &process{Channel: channel, ended: make(chan struct{}), code: -1}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		io.Copy(&p.stderr, channel.Stderr()) // ends with the channel, and a tail takes everything
+	}()
+	go p.heed(requests, read)
+	if _, err := channel.SendRequest("exec", false, ssh.Marshal(struct{ Command string }{command})); err != nil {
+		channel.Close()
+		return nil, fmt.Errorf("starting a command: %w", err)
+	}
+	return p, nil
+}
+
+// launchWithin is launch for whoever cannot wait for a hanging instance.
+func launchWithin(ctx context.Context, conn ssh.Conn, command string) (*process, error) {
+	type outcome struct {
+		p   *process
+		err error
+	}
+	opened := make(chan outcome, 1)
+	go func() {
+		p, err := launch(conn, command)
+		opened <- outcome{p, err}
+	}()
+	select {
+	case o := <-opened:
+		return o.p, o.err
+	case <-ctx.Done():
+		go func() {
+			if o := <-opened; o.err == nil {
+				o.p.Close()
+			}
+		}()
+		return nil, context.Cause(ctx)
+	}
+}
+
+// heed notes how the command ended.
+func (p *process) heed(requests <-chan *ssh.Request, read <-chan struct{}) {
+	for r := range requests {
+		switch r.Type {
+		case "exit-status":
+			var status struct{ Code uint32 }
+			if ssh.Unmarshal(r.Payload, &status) == nil {
+				p.code = int(status.Code)
+			}
+		case "exit-signal":
+			var end struct {
+				Signal     string
+				Core       bool
+				Text, Lang string
+			}
+			if ssh.Unmarshal(r.Payload, &end) == nil {
+				p.signal = printable(end.Signal)
+			}
+		}
+		// An answer that cannot be sent is noticed by whoever reads.
+		_ = r.Reply(false, nil)
+	}
+	<-read
+	close(p.ended)
+}
+
+// wait returns nil once the command has ended with exit code 0, else how it ended and the last it said of it.
+func (p *process) wait() error {
+	<-p.ended
+	if p.code == 0 {
+		return nil
+	}
+	return drover.Errorf(drover.KindTransient, "%s%s", p.end(), after(": ", p.stderr.lastLines()))
+}
+
+// vanished reports whether nothing is known of how the command ended, once its channel has.
+func (p *process) vanished() bool { return p.code < 0 && p.signal == "" }
+
+// end says in words how the command ended, once it has.
+func (p *process) end() string {
+	switch {
+	case p.signal != "":
+		return "ended by SIG" + p.signal
+	case p.vanished():
+		return "the connection broke"
+	default:
+		return fmt.Sprintf("exited %d", p.code)
+	}
+}
+
+// run runs a command to its end and returns the end of its standard output. It waits as long as that takes.
+func run(conn ssh.Conn, command string, stdin io.Reader) (*process, *tail, error) {
+	p, err := launch(conn, command)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer p.Close()
+	if stdin != nil {
+		// A command that does not want all of it says why by how it ends.
+		if _, err := io.Copy(p, stdin); err != nil && err != io.EOF {
+			return nil, nil, err
+		}
+	}
+	p.CloseWrite()
+	var out tail
+	if _, err := io.Copy(&out, p); err != nil {
+		return nil, nil, err
+	}
+	return p, &out, p.wait()
+}
+
+// shell is the command that runs a script with arguments under /bin/sh, whatever the user's own shell is.
+func shell(script string, args ...string) string {
+	var b strings.Builder
+	b.WriteString("exec /bin/sh -c " + quote(script) + " drover")
+	for _, a := range args {
+		b.WriteString(" " + quote(a))
+	}
+	return b.String()
+}
+
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// tailSize is how much of a command's output is kept.
+const tailSize = 4 << 10
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// Write takes everything.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p[max(0, len(p)-tailSize):]...)
+	t.text = append(t.text[:0], t.text[max(0, len(t.text)-tailSize):]...)
+	return len(p), nil
+}
+
+func (t *tail) bytes() []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return bytes.Clone(t.text)
+}
+
+// lastLines is the end of the text in one line, fit to be shown.
+func (t *tail) lastLines() string {
+	lines := strings.Split(strings.TrimSpace(string(t.bytes())), "\n")
+	return printable(strings.Join(lines[max(0, len(lines)-3):], "; "))
+}
+
+// printable is a stranger's text made safe to show: one line, of bounded length, that no terminal obeys.
+func printable(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, s)
+	const most = 500
+	if runes := []rune(s); len(runes) > most {
+		s = "…" + string(runes[len(runes)-most:])
+	}
+	return strings.TrimSpace(s)
+}
+
+// after is s behind a mark, or nothing if s is empty.
+func after(mark, s string) string {
+	if s == "" {
+		return ""
+	}
+	return mark + s
+}

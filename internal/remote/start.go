@@ -1,0 +1,180 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+
+	"drover"
+	"drover/internal/wire"
+)
+
+// maxRounds bounds how often a runner may say that something is missing for one Start: contents that were there may be evicted
+// once, but not for ever.
+const maxRounds = 4
+
+// Content opens a blob by its hash and says how large it is.
+type Content func(hash string) (io.ReadCloser, int64, error)
+
+// Start has the runner start an attempt, sending it what it lacks, and returns nil once the runner has confirmed it. Asking for one
+// that has been started is answered likewise.
+//
+// A transient error leaves open whether it was started. KindInvalid means that the runner refused it for good. Any other
+// kind is that of an error of open, and means that it was not started.
+func (c *Conn) Start(ctx context.Context, s wire.Start, open Content) error {
+	answers, err := c.await(s.ID)
+	if err != nil {
+		return err
+	}
+	defer c.forgetWait(s.ID)
+	for range maxRounds {
+		if err := c.send(wire.Message{Start: &s}); err != nil {
+			return err
+		}
+		m, err := c.nextAnswer(ctx, answers)
+		switch {
+		case err != nil:
+			return err
+		case m.Started != nil:
+			return nil
+		case m.Refused != nil:
+			return drover.Errorf(drover.KindInvalid, "the runner refused attempt %v: %s", s.ID, printable(m.Refused.Text))
+		}
+		if err := c.provide(ctx, s, m.Missing.Hashes, open); err != nil {
+			return err
+		}
+	}
+	return drover.Errorf(drover.KindTransient, "starting attempt %v: its inputs do not stay on the instance", s.ID)
+}
+
+// await makes this goroutine the one that gets the answers for an attempt.
+func (c *Conn) await(id drover.AttemptID) (<-chan wire.Message, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waiting[id] != nil {
+		return nil, drover.Errorf(drover.KindTransient, "attempt %v is being started already", id)
+	}
+	answers := make(chan wire.Message, maxRounds)
+	c.waiting[id] = answers
+	return answers, nil
+}
+
+func (c *Conn) forgetWait(id drover.AttemptID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.waiting, id)
+}
+
+// answer passes on an answer to whoever awaits it. More than were asked for are dropped.
+func (c *Conn) answer(id drover.AttemptID, m wire.Message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case c.waiting[id] <- m:
+	default:
+	}
+}
+
+func (c *Conn) nextAnswer(ctx context.Context, answers <-chan wire.Message) (wire.Message, error) {
+	select {
+	case m := <-answers:
+		return m, nil
+	case <-c.closed:
+		return wire.Message{}, c.broken(c.why)
+	case <-ctx.Done():
+		return wire.Message{}, transient("waiting for the runner", context.Cause(ctx))
+	}
+}
+
+// provide puts contents on the instance, several at once. It gives nothing away that the attempt does not name.
+func (c *Conn) provide(ctx context.Context, s wire.Start, hashes []string, open Content) error {
+	for _, hash := range hashes {
+		if !slices.ContainsFunc(s.Files, func(f drover.File) bool { return f.Hash == hash }) {
+			return drover.Errorf(drover.KindTransient, "the runner asks for %s, which is not an input of attempt %v", printable(hash), s.ID)
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	next := make(chan string)
+	var (
+		work  sync.WaitGroup
+		once  sync.Once
+		first error
+	)
+	for range min(maxTransfers, len(hashes)) {
+		work.Go(func() {
+			for hash := range next {
+				if err := c.put(ctx, hash, open); err != nil {
+					once.Do(func() { first = err })
+					cancel()
+				}
+			}
+		})
+	}
+	for _, hash := range hashes {
+		next <- hash
+	}
+	close(next)
+	work.Wait()
+	return first
+}
+
+// upload is a blob under way.
+type upload struct {
+	done chan struct{}
+	err  error // set before done is closed
+}
+
+// put puts a blob on the instance, or waits for whoever does already. If that one fails, this one has its own try.
+func (c *Conn) put(ctx context.Context, hash string, open Content) error {
+	for {
+		c.mu.Lock()
+		other := c.uploads[hash]
+		if other == nil {
+			own := &upload{done: make(chan struct{})}
+			c.uploads[hash] = own
+			c.mu.Unlock()
+			own.err = c.putBlob(ctx, hash, open)
+			c.mu.Lock()
+			delete(c.uploads, hash)
+			c.mu.Unlock()
+			close(own.done)
+			return own.err
+		}
+		c.mu.Unlock()
+		select {
+		case <-other.done:
+			if other.err == nil {
+				return nil
+			}
+		case <-ctx.Done():
+			return transient("waiting for an input to be sent", context.Cause(ctx))
+		}
+	}
+}
+
+// putBlob sends one blob on a bulk channel.
+func (c *Conn) putBlob(ctx context.Context, hash string, open Content) error {
+	if ctx.Err() != nil {
+		return transient("sending an input", context.Cause(ctx))
+	}
+	content, size, err := open(hash)
+	if err != nil {
+		return drover.AsError(fmt.Errorf("opening input %s: %w", hash, err), drover.KindTransient)
+	}
+	defer content.Close()
+	l, _, err := c.transfers.ask(ctx, wire.Request{Op: wire.PutBlob, Hash: hash, Size: size})
+	if err != nil {
+		return transient("sending an input", err)
+	}
+	if _, err = io.CopyN(l, content, size); err == nil {
+		_, err = l.reply()
+	}
+	if err != nil {
+		err = transient("sending an input", l.cause(err))
+	}
+	l.end(err == nil)
+	return err
+}

@@ -1,0 +1,97 @@
+package remote
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"net"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"drover"
+)
+
+// Target says how to reach an instance and what to expect there.
+type Target struct {
+	Address string       // host:port
+	User    string       // whom to log in as
+	Signers []ssh.Signer // login keys, tried in order
+
+	// Dial opens the network connection and obeys its context; nil is TCP.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	// VerifyHostKey says whether the key is the instance's. Nil: it is. KindUnsupported: that cannot be said, so Proof must show
+	// it. KindTransient and its like: it cannot be said now. Anything else: it is not, and Connect returns KindHostKey. It
+	// must obey its context. It is asked once a Connect; afterwards the key may not change.
+	VerifyHostKey func(ctx context.Context, key ssh.PublicKey) error
+	Proof         Proof
+
+	Fleet     string
+	Instance  string // its name
+	Epoch     int64
+	RunnerDir string // the runner's folder, relative to the user's home; ".drover" if empty
+	Runner    Runner
+	BootProbe string // a shell command that exits 0 once the instance is ready; empty if it has been proved before
+	Timeouts  Timeouts
+}
+
+// Proof is a secret that the instance's init command has planted in a file, and which is read back over the connection to be proved.
+// The secret itself is never sent there. The zero Proof proves nothing.
+type Proof struct {
+	Path   string
+	Secret drover.Secret
+}
+
+// Runner is the program to be put on the instance, built for its architecture.
+type Runner struct {
+	Hash string // SHA-256 of its content, in hex
+	Size int64
+	Open func() (io.ReadCloser, error)
+}
+
+// name of the runner's file. It begins with the program's name, by which the program knows what it is meant to be.
+func (r Runner) name() string { return "drover-runner-" + r.Hash[:min(16, len(r.Hash))] }
+
+// Timeouts bound every wait. A zero field takes its default.
+type Timeouts struct {
+	Dial      time.Duration // until the connection stands; 10 s
+	Handshake time.Duration // until the host key is shown; 10 s
+	Verify    time.Duration // for VerifyHostKey; 30 s
+	Login     time.Duration // until the login is accepted; 10 s
+	Command   time.Duration // a small command or a channel's opening; 20 s
+	Deploy    time.Duration // sending the runner; 3 min
+	BootProbe time.Duration // 30 s
+	Hello     time.Duration // until the runner has said Hello, which may have to start first; 30 s
+
+	ProbeInterval time.Duration // between two pings; 10 s
+	Probe         time.Duration // until a ping is answered, and for any one message to be sent; 10 s
+	Stall         time.Duration // without progress in a bulk transfer; 1 min
+	Idle          time.Duration // until an unused bulk channel is closed; 5 s
+}
+
+func (t Timeouts) withDefaults() Timeouts {
+	return Timeouts{
+		Dial:          cmp.Or(t.Dial, 10*time.Second),
+		Handshake:     cmp.Or(t.Handshake, 10*time.Second),
+		Verify:        cmp.Or(t.Verify, 30*time.Second),
+		Login:         cmp.Or(t.Login, 10*time.Second),
+		Command:       cmp.Or(t.Command, 20*time.Second),
+		Deploy:        cmp.Or(t.Deploy, 3*time.Minute),
+		BootProbe:     cmp.Or(t.BootProbe, 30*time.Second),
+		Hello:         cmp.Or(t.Hello, 30*time.Second),
+		ProbeInterval: cmp.Or(t.ProbeInterval, 10*time.Second),
+		Probe:         cmp.Or(t.Probe, 10*time.Second),
+		Stall:         cmp.Or(t.Stall, time.Minute),
+		Idle:          cmp.Or(t.Idle, 5*time.Second),
+	}
+}
+
+func (t Target) withDefaults() Target {
+	t.RunnerDir = cmp.Or(t.RunnerDir, ".drover")
+	t.Timeouts = t.Timeouts.withDefaults()
+	if t.Dial == nil {
+		t.Dial = new(net.Dialer).DialContext
+	}
+	return t
+}

@@ -1,0 +1,142 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"drover"
+	"drover/internal/wire"
+)
+
+// FetchLog reads one of an attempt's streams, or of the runner's, from offset on: at most limit bytes, or all that there are now if limit
+// is negative. KindNotFound if there is no such stream. A bulk channel is taken until the reader has been read to its end or ctx ends.
+func (c *Conn) FetchLog(ctx context.Context, id drover.AttemptID, stream string, offset, limit int64) (io.Reader, error) {
+	l, reply, err := c.transfers.ask(ctx, wire.Request{Op: wire.GetLog, ID: id, Stream: stream, Offset: offset})
+	if err != nil {
+		return nil, err
+	}
+	if reply.Size < 0 {
+		l.end(false)
+		return nil, drover.Errorf(drover.KindTransient, "the runner says that a log has %d bytes", reply.Size)
+	}
+	r := &sizedReader{lease: l, left: reply.Size, whole: true}
+	if limit >= 0 && limit < reply.Size {
+		r.left, r.whole = limit, false
+	}
+	r.endIfRead()
+	return r, nil
+}
+
+// sizedReader reads a known number of bytes from a bulk channel and gives it back.
+type sizedReader struct {
+	lease *lease
+	left  int64
+	whole bool // nothing follows these bytes
+}
+
+// Read returns io.EOF after the last byte, and never before it.
+func (r *sizedReader) Read(p []byte) (int, error) {
+	if r.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := r.lease.Read(p[:min(int64(len(p)), r.left)])
+	r.left -= int64(n)
+	r.endIfRead()
+	if err != nil {
+		err = r.lease.cause(err)
+		r.lease.end(false)
+	}
+	return n, err
+}
+
+func (r *sizedReader) endIfRead() {
+	if r.left == 0 {
+		r.lease.end(r.whole)
+	}
+}
+
+// FollowLog reads one of an attempt's streams from offset on, as it grows, until the attempt has ended: then the reader returns io.EOF.
+// It must be closed.
+func (c *Conn) FollowLog(ctx context.Context, id drover.AttemptID, stream string, offset int64) (io.ReadCloser, error) {
+	l, _, err := c.follows.ask(ctx, wire.Request{Op: wire.FollowLog, ID: id, Stream: stream, Offset: offset})
+	if err != nil {
+		return nil, err
+	}
+	// Silence is what a quiet job gives.
+	l.stall.Store(0)
+	return lastReader{causeReader{&wire.ChunkReader{R: l}, l}}, nil
+}
+
+// lastReader reads a stream that is its channel's last.
+type lastReader struct{ causeReader }
+
+func (r lastReader) Close() error {
+	r.lease.end(false)
+	return nil
+}
+
+// maxLeftOver bounds what may follow the end of a tar stream: its padding.
+const maxLeftOver = 1 << 20
+
+// Outputs has the outputs of an attempt written as a tar stream to take, which reads them to their end. The note says what the runner
+// left out on purpose. If take succeeded and the outputs are not whole nevertheless, the error is KindInvalid.
+func (c *Conn) Outputs(ctx context.Context, id drover.AttemptID, take func(tar io.Reader) error) (note string, err error) {
+	l, _, err := c.transfers.ask(ctx, wire.Request{Op: wire.GetOutputs, ID: id})
+	if err != nil {
+		return "", err
+	}
+	defer func() { l.end(err == nil) }()
+	chunks := &wire.ChunkReader{R: l}
+	if err := take(causeReader{chunks, l}); err != nil {
+		return "", err
+	}
+	left, err := io.Copy(io.Discard, io.LimitReader(chunks, maxLeftOver+1))
+	if err == nil && left > maxLeftOver {
+		err = errors.New("the runner sends more than a tar stream")
+	}
+	if err != nil {
+		return "", l.cause(err)
+	}
+	reply, err := l.reply()
+	var said *drover.Error
+	if errors.As(err, &said) {
+		return "", drover.Errorf(drover.KindInvalid, "the outputs are not whole: %v", said)
+	}
+	if err != nil {
+		return "", l.cause(err)
+	}
+	return printable(reply.Note), nil
+}
+
+// causeReader tells why reading failed.
+type causeReader struct {
+	io.Reader
+	lease *lease
+}
+
+func (r causeReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		err = r.lease.cause(err)
+	}
+	return n, err
+}
+
+// OpenAPI takes a job's connection to DROVER_API, announced by Handler.API. It lasts until either side ends it, and must be closed.
+func (c *Conn) OpenAPI(conn int64) (io.ReadWriteCloser, error) {
+	l, _, err := c.apis.ask(context.Background(), wire.Request{Op: wire.OpenAPI, Conn: conn})
+	if err != nil {
+		return nil, err
+	}
+	l.stall.Store(0)
+	return apiConn{l}, nil
+}
+
+// apiConn is a job's connection.
+type apiConn struct{ *lease }
+
+func (a apiConn) Close() error {
+	a.end(false)
+	return nil
+}

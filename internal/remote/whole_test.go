@@ -1,0 +1,150 @@
+package remote
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/internal/wire"
+)
+
+// events is a Handler that keeps what it is told.
+type events struct {
+	exits chan wire.Exited
+	apis  chan wire.API
+}
+
+func newEvents() events { return events{make(chan wire.Exited, 100), make(chan wire.API, 100)} }
+
+func (e events) Exited(m wire.Exited) { e.exits <- m }
+func (e events) API(m wire.API)       { e.apis <- m }
+
+func testContext(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// attempt names an attempt of a job that is no array.
+func attempt(job int64) drover.AttemptID {
+	return drover.AttemptID{Job: drover.JobID{Number: job, Index: -1}, Number: 1}
+}
+
+// realInstance has a real shell in a home of its own and gets this test binary as its runner.
+func realInstance(t *testing.T) (Target, string) {
+	binary, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	i := newFakeInstance(t, "i-1")
+	i.exec = realShell(home)
+	target := target(i, "i-1")
+	target.Runner = runnerOf(binary)
+	t.Cleanup(func() { endDaemon(t, filepath.Join(home, ".drover")) })
+	return target, home
+}
+
+// endDaemon ends the runner's daemon, whose log says which process it is.
+func endDaemon(t *testing.T, folder string) {
+	text, err := os.ReadFile(filepath.Join(folder, "daemon.log"))
+	if err != nil {
+		return // it never began
+	}
+	found := regexp.MustCompile(`daemon (\d+) `).FindSubmatch(text)
+	if found == nil {
+		t.Fatalf("no daemon in %q", text)
+	}
+	pid, err := strconv.Atoi(string(found[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	waitUntil(t, "the daemon ends", func() bool { return syscall.Kill(pid, 0) != nil })
+}
+
+// waitUntil polls, since processes are not ours to wait for.
+func waitUntil(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+func TestARealRunner(t *testing.T) {
+	target, _ := realInstance(t)
+	ctx := testContext(t)
+	c, err := Connect(ctx, target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	e := newEvents()
+	go c.Run(ctx, e)
+
+	input := []byte("a small input")
+	sum := sha256.Sum256(input)
+	hash := hex.EncodeToString(sum[:])
+	s := wire.Start{
+		ID:      attempt(1),
+		Command: []string{"sh", "-c", "cat in; head -c 100000 /dev/zero; echo done >out.txt; exit 3"},
+		Files:   []drover.File{{Path: "in", Mode: 0o644, Size: int64(len(input)), Hash: hash}},
+		Outputs: []string{"*.txt"},
+		Grace:   time.Second,
+	}
+	err = c.Start(ctx, s, func(string) (io.ReadCloser, int64, error) {
+		return io.NopCloser(bytes.NewReader(input)), int64(len(input)), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exit := <-e.exits
+	if exit.ID != s.ID || exit.Exit.Code != 3 {
+		t.Errorf("exit %+v", exit)
+	}
+	log, err := c.FetchLog(ctx, s.ID, "stdout", 2, 11)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(log); err != nil || string(got) != "small input" {
+		t.Errorf("log %q, %v", got, err)
+	}
+	var files []string
+	if _, err := c.Outputs(ctx, s.ID, func(r io.Reader) error {
+		for in := tar.NewReader(r); ; {
+			h, err := in.Next()
+			if err == io.EOF {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			files = append(files, h.Name)
+		}
+	}); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]string{"out.txt"}, files); diff != "" {
+		t.Error(diff)
+	}
+	if err := c.Forget(s.ID); err != nil {
+		t.Error(err)
+	}
+}
