@@ -1,5 +1,7 @@
 package drover
 
+import "strings"
+
 // Shape is what matters of a job when a place for it is sought. Jobs of one shape are interchangeable.
 type Shape struct {
 	Need      Resources  `json:"need"`
@@ -23,6 +25,35 @@ func (s Shape) Refuses(o Offering) string {
 		room.Disk = s.Need.Disk // the volume is made as large as the work asks
 	}
 	return room.Lacks(s.Need)
+}
+
+// NearestMiss says why none of the offerings can hold the shape, empty if one can. It names the offering that refuses on the last of
+// its checks, which is the one that comes nearest.
+func (s Shape) NearestMiss(offerings []Offering) string {
+	miss, best := "there are no types", -1
+	for _, o := range offerings {
+		why := s.Refuses(o)
+		if why == "" {
+			return ""
+		}
+		if near := nearness(why); near > best {
+			best, miss = near, o.Type.Name+" in "+o.Cloud+" has not enough "+why
+			if near < nearness("gpus") {
+				miss = o.Type.Name + " in " + o.Cloud + ": " + why
+			}
+		}
+	}
+	return miss
+}
+
+// nearness ranks refusals: one by a size is nearer than one by architecture, market or placement.
+func nearness(why string) int {
+	for rank, prefix := range []string{"placement", "market", "arch", "gpus", "disk", "vcpus", "memory"} {
+		if strings.HasPrefix(why, prefix) {
+			return rank
+		}
+	}
+	return 0
 }
 
 // Problem asks which instances to rent for work that has no place. It is a value: its answer depends on nothing else.

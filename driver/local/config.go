@@ -7,8 +7,8 @@ import (
 	"drover"
 )
 
-// config is the driver's part of the configuration.
-type config struct {
+// Config is the driver's part of the configuration.
+type Config struct {
 	Types        []typeConfig    `yaml:"types"`
 	Zones        []string        `yaml:"zones"`
 	Markets      []drover.Market `yaml:"markets"`

@@ -34,7 +34,7 @@ func (c *cloud) Offerings(ctx context.Context) (_ []drover.Offering, err error) 
 }
 
 // catalog fills in what the configuration leaves out and multiplies types, zones and markets.
-func (c config) catalog(o driver.Options) (catalog, error) {
+func (c Config) catalog(o driver.Options) (catalog, error) {
 	if err := c.Faults.check(); err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func order(a, b drover.Offering) int {
 	return cmp.Or(cmp.Compare(a.Type.Name, b.Type.Name), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Market, b.Market))
 }
 
-func (c config) offeringsOf(cloud string, t typeConfig, host drover.Resources) (catalog, error) {
+func (c Config) offeringsOf(cloud string, t typeConfig, host drover.Resources) (catalog, error) {
 	if t.Name == "" {
 		return nil, fmt.Errorf("types: one has no name")
 	}
@@ -102,7 +102,7 @@ func (t typeConfig) instanceType(host drover.Resources) drover.InstanceType {
 	}
 }
 
-func (c config) price(t typeConfig, m drover.Market) drover.Money {
+func (c Config) price(t typeConfig, m drover.Market) drover.Money {
 	full := defaultPrice
 	if t.Price != nil {
 		full = drover.Money(*t.Price)

@@ -56,7 +56,7 @@ func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	var c config
+	var c Config
 	if o.Decode != nil {
 		if err := o.Decode(&c); err != nil {
 			return nil, err

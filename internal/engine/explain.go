@@ -108,3 +108,6 @@ func (e *Engine) Attempts() (list []Attempt) {
 
 // AtRest reports whether nothing is left: no job that is not final, no instance that is not gone.
 func (e *Engine) AtRest() bool { return len(e.jobs) == 0 && len(e.instances) == 0 }
+
+// Live reports whether the attempt is live.
+func (e *Engine) Live(id drover.AttemptID) bool { return e.live(id) != nil }

@@ -170,11 +170,15 @@ func (e *Engine) refuseMisfits() {
 		return
 	}
 	e.refit = false
+	var all []drover.Offering
+	for _, c := range e.clouds {
+		all = append(all, c.Offerings...)
+	}
 	for _, g := range slices.Clone(e.groups) {
 		if len(g.jobs) == 0 {
 			continue
 		}
-		if miss := e.nearestMiss(g.key.Shape); miss != "" {
+		if miss := g.key.Shape.NearestMiss(all); miss != "" {
 			for _, j := range slices.Clone(g.jobs) {
 				e.cancelJob(j, e.reason(drover.ReasonNoFit, "no configured type can hold it: %s", miss))
 			}
@@ -190,32 +194,4 @@ func (e *Engine) catalogued() bool {
 		}
 	}
 	return len(e.clouds) > 0
-}
-
-// nearestMiss says why nothing that is offered can hold the shape, empty if something can. It names the offering that refuses on the
-// last of its checks, which is the one that comes nearest.
-func (e *Engine) nearestMiss(s drover.Shape) string {
-	miss, best := "there are no types", -1
-	for _, c := range e.clouds {
-		for _, o := range c.Offerings {
-			why := s.Refuses(o)
-			if why == "" {
-				return ""
-			}
-			if near := nearness(why); near > best {
-				best, miss = near, fmt.Sprintf("%s in %s: %s", o.Type.Name, o.Cloud, why)
-			}
-		}
-	}
-	return miss
-}
-
-// nearness ranks refusals: one by a size is nearer than one by architecture, market or placement.
-func nearness(why string) int {
-	for rank, prefix := range []string{"placement", "market", "arch", "gpus", "disk", "vcpus", "memory"} {
-		if len(why) >= len(prefix) && why[:len(prefix)] == prefix {
-			return rank
-		}
-	}
-	return 0
 }

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// runStatus is what there is to show of a run.
+type runStatus struct {
+	engine.Status
+	counts map[drover.JobState]int
+}
+
+// progress shows a run to people while it runs: a bar and a line of instances on a terminal, plain lines in a pipe. What matters is said
+// in both; with verbose, everything is.
+type progress struct {
+	err     io.Writer
+	total   int
+	verbose bool
+
+	bars  *mpb.Progress
+	bar   *mpb.Bar
+	state status // what the bar's decorators show
+
+	mu     sync.Mutex
+	last   string    // line; guarded by mu
+	at     time.Time // when last was written; guarded by mu
+	closed bool      // guarded by mu
+}
+
+// status is a text that one goroutine sets and the bar reads.
+type status struct {
+	mu   sync.Mutex
+	text string // guarded by mu
+}
+
+func (s *status) set(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text = text
+}
+
+func (s *status) get(decor.Statistics) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text
+}
+
+func (a *app) newProgress(p runPlan, verbose bool) *progress {
+	ui := &progress{err: a.err, verbose: verbose}
+	for _, j := range p.Batch.Jobs {
+		ui.total += j.Array.Size()
+	}
+	if a.terminal && !p.Streamed {
+		ui.bars = mpb.New(mpb.WithOutput(a.err), mpb.WithWidth(40), mpb.WithRefreshRate(100*time.Millisecond))
+		ui.bar = ui.bars.New(int64(ui.total), mpb.BarStyle().Lbound("[").Filler("█").Tip("█").Padding("·").Rbound("]"),
+			mpb.BarRemoveOnComplete(), mpb.PrependDecorators(decor.Name(p.Batch.Name+" "), decor.CountersNoUnit("%d/%d")),
+			mpb.AppendDecorators(decor.Any(ui.state.get)))
+	}
+	return ui
+}
+
+// interval is how often a pipe gets a line while only numbers change.
+const interval = 2 * time.Second
+
+// show takes in how the run stands.
+func (p *progress) show(st runStatus) {
+	final := st.counts[drover.JobSucceeded] + st.counts[drover.JobFailed] + st.counts[drover.JobCancelled]
+	if p.bar != nil {
+		p.state.set("  " + describe(st))
+		p.bar.SetCurrent(int64(min(final, p.total-1))) // the last step removes the bar
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	line := fmt.Sprintf("%d/%d jobs final, %s", final, p.total, describe(st))
+	if line == p.last || time.Since(p.at) < interval && final < p.total {
+		return
+	}
+	p.last, p.at = line, time.Now()
+	fmt.Fprintln(p.err, line)
+}
+
+// describe says in one line what runs, on what, and why the rest waits.
+func describe(st runStatus) string {
+	parts := []string{fmt.Sprintf("%d running", st.Running)}
+	if failed := st.counts[drover.JobFailed]; failed > 0 {
+		parts = append(parts, fmt.Sprintf("%d failed", failed))
+	}
+	parts = append(parts, instanceWords(st))
+	for i, w := range st.Waiting {
+		if i == 2 {
+			parts = append(parts, "…")
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%d wait: %s", w.Count, w.Reason.Text))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func instanceWords(st runStatus) string {
+	var words []string
+	total := 0
+	for _, state := range []drover.InstanceState{drover.InstanceUnknown, drover.InstanceCreating, drover.InstanceBooting, drover.InstanceStopping} {
+		if n := st.Instances[state]; n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	for _, n := range st.Instances {
+		total += n
+	}
+	text := fmt.Sprintf("%d instances", total)
+	if total == 1 {
+		text = "1 instance"
+	}
+	if len(words) > 0 {
+		text += " (" + strings.Join(words, ", ") + ")"
+	}
+	if st.Hourly > 0 {
+		text += fmt.Sprintf(" at %v/h", st.Hourly)
+	}
+	return text
+}
+
+// note takes in what the engine had to say. Warnings are for everyone.
+func (p *progress) note(n engine.Note) {
+	if n.Level == engine.Warn || p.verbose {
+		p.say("%s", noteText(n))
+	}
+}
+
+func noteText(n engine.Note) string {
+	if n.Job != nil && n.Reason != nil && n.Reason.Text != "" && !strings.Contains(n.Text, n.Reason.Text) {
+		return n.Text + ": " + n.Reason.Text
+	}
+	return n.Text
+}
+
+// say writes a line above the bar.
+func (p *progress) say(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out io.Writer = p.err
+	if p.bars != nil && !p.closed {
+		out = p.bars
+	}
+	fmt.Fprintf(out, format+"\n", args...)
+}
+
+// close takes the bar away; what is said afterwards stays.
+func (p *progress) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	p.closed = true
+	if p.bar != nil {
+		p.bar.Abort(true)
+		p.bars.Wait()
+	}
+}
+
+// log is for what is not about the run's own decisions, which note shows.
+func (p *progress) log() *slog.Logger {
+	return slog.New(&progressHandler{p, nil})
+}
+
+// progressHandler shows errors that no note speaks of.
+type progressHandler struct {
+	p     *progress
+	attrs []slog.Attr
+}
+
+// Enabled lets errors pass.
+func (h *progressHandler) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
+
+// Handle shows a record as one line.
+func (h *progressHandler) Handle(_ context.Context, r slog.Record) error {
+	text := r.Message
+	add := func(a slog.Attr) bool {
+		text += fmt.Sprintf(" %s=%v", a.Key, a.Value)
+		return true
+	}
+	for _, a := range h.attrs {
+		add(a)
+	}
+	r.Attrs(add)
+	h.p.say("%s", text)
+	return nil
+}
+
+// WithAttrs is the handler with more to say in each line.
+func (h *progressHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &progressHandler{h.p, append(h.attrs[:len(h.attrs):len(h.attrs)], attrs...)}
+}
+
+// WithGroup ignores groups; the lines are for people.
+func (h *progressHandler) WithGroup(string) slog.Handler { return h }

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"drover/internal/engine"
+	"drover/internal/loop"
+	"drover/internal/record"
+)
+
+// recording keeps the flight recorder's files of a fleet. A controller that cannot record runs all the same.
+type recording struct {
+	folder   record.Folder
+	settings string // hash of the configuration
+	log      *slog.Logger
+	segment  *record.Segment
+	stop     context.CancelFunc // of the segment's Run
+	done     chan error         // its end
+}
+
+func openRecording(folder, settings string, log *slog.Logger) *recording {
+	return &recording{folder: record.NewFolder(folder, record.DefaultLimit), settings: settings, log: log}
+}
+
+// begin begins a segment with the State that the controller begins with.
+func (r *recording) begin(s engine.State) loop.Recorder {
+	segment, err := r.folder.Begin(record.Header{
+		Format: record.Format, State: engine.StateVersion, Program: thisVersion().Version, Settings: r.settings,
+	}, s)
+	if err != nil {
+		r.log.Warn("nothing is recorded", "error", err)
+		return nil
+	}
+	r.segment = segment
+	r.done = make(chan error, 1)
+	ctx, stop := context.WithCancel(context.Background())
+	r.stop = stop
+	go func() { r.done <- segment.Run(ctx) }()
+	return segment
+}
+
+// Close ends the recording.
+func (r *recording) Close() {
+	if r.segment == nil {
+		return
+	}
+	r.stop()
+	if err := errors.Join(<-r.done, r.segment.Close()); err != nil && !errors.Is(err, context.Canceled) {
+		r.log.Warn("the recording is not whole", "error", err)
+	}
+}

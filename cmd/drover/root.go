@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+	"drover/internal/config"
+)
+
+// Exit codes, as PRODUCT promises them to scripts. Those of errors stand in the table of package drover.
+const (
+	exitDone        = 0
+	exitWorkFailed  = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+// exit ends a command with a code when all that is to be said has been said.
+type exit int
+
+func (e exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
+
+// app is what every command works with.
+type app struct {
+	out io.Writer // data
+	err io.Writer // progress and chatter
+
+	terminal bool // err is one
+	config   string
+	output   string
+}
+
+// run runs one command line and returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr *os.File) int {
+	a := &app{out: stdout, err: stderr, terminal: isTerminal(stderr)}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	return a.code(root.ExecuteContext(ctx))
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "drover",
+		Short:         "Drive a herd of cloud VMs: bring them in when there is work, send them away when there is none",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Long: `Drover drives a herd of cloud VMs: it brings them in when there is work and sends them away when there is none.
+
+Exit codes: 0 done, 1 the work failed, 2 wrong usage or configuration, 3 the controller or a cloud could not be reached,
+4 not allowed, 130 interrupted.`,
+		Example: "  drover run examples/hello.yaml\n  drover run -- sh -c 'echo hello from $(hostname)'",
+	}
+	root.PersistentFlags().StringVarP(&a.config, "config", "c", os.Getenv("DROVER_CONFIG"), "configuration `file`; without one, this machine is the cloud")
+	root.PersistentFlags().StringVarP(&a.output, "output", "o", "", "what to print: json, or a table for people")
+	root.AddCommand(a.runCommand(), a.planCommand(), a.gcCommand(), a.configCommand(), a.versionCommand())
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return drover.Errorf(drover.KindInvalid, "%v", err).WithHint("%s --help shows every flag", cmd.CommandPath())
+	})
+	return root
+}
+
+// code says what went wrong and turns it into an exit code.
+func (a *app) code(err error) int {
+	var quiet exit
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &quiet):
+		return int(quiet)
+	}
+	var faults config.Faults
+	if errors.As(err, &faults) {
+		fmt.Fprintln(a.err, faults.Error())
+		return exitUsage
+	}
+	e := drover.AsError(err, drover.KindInvalid)
+	fmt.Fprintf(a.err, "drover: %s\n", e.Message)
+	if e.Hint != "" {
+		fmt.Fprintf(a.err, "    hint: %s\n", e.Hint)
+	}
+	return e.Kind.ExitCode()
+}
+
+// json reports whether programs read what is printed.
+func (a *app) json() (bool, error) {
+	switch a.output {
+	case "":
+		return false, nil
+	case "json":
+		return true, nil
+	}
+	return false, drover.Errorf(drover.KindInvalid, "--output %s is not known", a.output).WithHint("write -o json, or leave it out")
+}

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+	"drover/internal/config"
+	"drover/internal/engine"
+)
+
+// runFlags are the flags of `drover run`.
+type runFlags struct {
+	jobFlags
+	limits  runLimits
+	cost    string
+	spot    string
+	dryRun  bool
+	resume  string
+	out     string
+	verbose bool
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run BATCH.yaml | run [flags] -- CMD ARG…",
+		Short: "Run a batch, or one command, to its end on instances of its own",
+		Long: `Run a batch, or one command, to its end: instances appear, the jobs run on them, results come back, the instances go, and what it
+cost is printed. There is no server; everything happens in this process, which may be killed at any time: 'drover run --resume ID' goes on.
+
+Logs and outputs are laid in ./drover-out/BATCH/. The first Ctrl-C cancels what is left and destroys the instances, the second leaves at
+once and prints the command that cleans up.`,
+		Example: `  drover run examples/mandelbrot.yaml
+  drover run -- sh -c 'echo hello from $(hostname)'
+  drover run --array 100 --vcpus 2 --memory 4Gi -- ./simulate --seed-from-env
+  drover run --resume run-x7k2pq`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runBatch(cmd.Context(), f, args)
+		},
+	}
+	flags := cmd.Flags()
+	f.jobFlags.add(flags)
+	flags.StringVar(&f.cost, "max-cost", "", "rent nothing that would take the run over this many `dollars`")
+	flags.IntVar(&f.limits.MaxInstances, "max-instances", 0, "never more than `N` instances at once")
+	flags.StringVar(&f.limits.Cloud, "cloud", "", "use only this `cloud` of the configuration")
+	flags.StringVar(&f.spot, "spot", "", "`prefer`, require or never, for every job of the batch")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "only say what would be rented, as drover plan does")
+	flags.DurationVar(&f.limits.Keep, "keep", 0, "keep the instances of failed jobs this long, for a look")
+	flags.StringVar(&f.resume, "resume", "", "go on with the run of this `ID`, which was killed")
+	flags.StringVar(&f.out, "out", "drover-out", "lay the results under this `folder`")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "tell everything that happens")
+	return cmd
+}
+
+func (a *app) runBatch(ctx context.Context, f runFlags, args []string) error {
+	if _, err := a.json(); err != nil {
+		return err
+	}
+	if f.dryRun {
+		return a.plan(ctx, f, args)
+	}
+	folder, p, err := a.beginRun(ctx, f, args)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	c, err := loadConfig(p.Config, p.Limits.Cloud)
+	if err != nil {
+		return err
+	}
+	return a.drive(ctx, folder, p, c, f.verbose)
+}
+
+// beginRun checks everything that can be checked and writes the run down; or finds the one to resume. Nothing is rented yet.
+func (a *app) beginRun(ctx context.Context, f runFlags, args []string) (*runFolder, runPlan, error) {
+	if f.resume != "" {
+		folder, err := findRunFolder(f.resume)
+		if err != nil {
+			return nil, runPlan{}, err
+		}
+		p, err := folder.load()
+		if err != nil {
+			folder.Close()
+		}
+		return folder, p, err
+	}
+	p, _, err := a.prepare(ctx, f, args)
+	if err != nil {
+		return nil, p, err
+	}
+	folder, err := newRunFolder()
+	if err != nil {
+		return nil, p, err
+	}
+	if err := folder.save(p); err != nil {
+		folder.Close()
+		return nil, p, err
+	}
+	return folder, p, nil
+}
+
+// prepare reads what is to be run and where, and refuses what cannot work: before anything is created.
+func (a *app) prepare(ctx context.Context, f runFlags, args []string) (p runPlan, c *config.Config, err error) {
+	if c, err = loadConfig(a.config, f.limits.Cloud); err != nil {
+		return p, nil, err
+	}
+	w, err := f.work(args)
+	if err != nil {
+		return p, nil, err
+	}
+	p = runPlan{Batch: w.batch, Limits: f.limits, Streamed: w.streamed}
+	if p.Limits.MaxCost, err = parseCost(f.cost); err != nil {
+		return p, nil, err
+	}
+	if err := overrideSpot(&p.Batch, f.spot); err != nil {
+		return p, nil, err
+	}
+	if a.config != "" {
+		if p.Config, err = filepath.Abs(a.config); err != nil {
+			return p, nil, err
+		}
+	}
+	if p.Out, err = filepath.Abs(filepath.Join(f.out, p.Batch.Name)); err != nil {
+		return p, nil, err
+	}
+	return p, c, a.checkFits(ctx, c, w, p.Batch)
+}
+
+func parseCost(text string) (drover.Money, error) {
+	if text == "" {
+		return 0, nil
+	}
+	m, err := drover.ParseMoney(text)
+	if err != nil || m == 0 {
+		return 0, drover.Errorf(drover.KindInvalid, "--max-cost %s is not an amount of dollars above nothing", text).WithHint("write --max-cost 5 or --max-cost 0.25")
+	}
+	return m, nil
+}
+
+func overrideSpot(b *drover.Batch, spot string) error {
+	switch policy := drover.SpotPolicy(spot); policy {
+	case "":
+	case drover.SpotPrefer, drover.SpotRequire, drover.SpotNever:
+		for i := range b.Jobs {
+			b.Jobs[i].Spot = policy
+		}
+	default:
+		return drover.Errorf(drover.KindInvalid, "--spot %s is not known", spot).WithHint("write prefer, require or never")
+	}
+	return nil
+}
+
+// drive runs the run to its end and says how it went.
+func (a *app) drive(ctx context.Context, folder *runFolder, p runPlan, c *config.Config, verbose bool) error {
+	ui := a.newProgress(p, verbose)
+	defer ui.close()
+	fl, err := openFleet(ctx, folder, p, c, ui.log(), ui.note)
+	if err != nil {
+		return err
+	}
+	defer fl.Close()
+	s := &session{app: a, fleet: fl, folder: folder, plan: p, ui: ui}
+	sum, err := s.run(ctx)
+	if err != nil {
+		return err
+	}
+	ui.close()
+	if err := a.summarize(ctx, s, sum); err != nil {
+		return err
+	}
+	if err := folder.remove(); err != nil {
+		return err
+	}
+	return s.verdict(sum)
+}
+
+// session is one run while it runs.
+type session struct {
+	app         *app
+	fleet       *fleet
+	folder      *runFolder
+	plan        runPlan
+	ui          *progress
+	began       time.Time
+	interrupted bool
+}
+
+// run drives the fleet until every job is final and every instance gone.
+func (s *session) run(ctx context.Context) (drover.Summary, error) {
+	s.began = time.Now()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ended := make(chan error, 1)
+	go func() {
+		err := s.fleet.controller.Run(ctx)
+		cancel(err)
+		ended <- err
+	}()
+	err := s.finish(ctx)
+	cancel(nil)
+	if runErr := <-ended; runErr != nil {
+		err = runErr
+	}
+	if err != nil {
+		return drover.Summary{}, s.unfinished(err)
+	}
+	return s.fleet.store.Summary(context.WithoutCancel(ctx), drover.TimeOf(time.Now()))
+}
+
+// unfinished tells how to go on with, or clean up after, a run that ended before its work did.
+func (s *session) unfinished(err error) error {
+	var quiet exit
+	if errors.As(err, &quiet) {
+		return err
+	}
+	return drover.AsError(err, drover.KindInternal).WithHint("drover run --resume %s goes on", s.folder.id)
+}
+
+// finish submits the batch, unless an earlier process did, and sees the fleet through to its end.
+func (s *session) finish(ctx context.Context) error {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	if err := s.submit(ctx); err != nil {
+		return err
+	}
+	if s.plan.Streamed {
+		stream := s.follow(ctx)
+		defer stream.Wait()
+	}
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for closing := false; ; {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case sig := <-signals:
+			if err := s.interrupt(ctx, sig); err != nil {
+				return err
+			}
+		case <-tick.C:
+			st, err := s.status(ctx)
+			if err != nil {
+				return err
+			}
+			s.ui.show(st)
+			if st.Jobs == 0 && !closing {
+				closing = true
+				s.fleet.controller.CloseFleet(ctx)
+			}
+			if closing && st.Jobs == 0 && len(st.Instances) == 0 {
+				return nil
+			}
+		}
+	}
+}
+
+// submit submits the batch once: the records tell whether that was done before.
+func (s *session) submit(ctx context.Context) error {
+	counts, err := s.fleet.store.Counts(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range counts {
+		if n > 0 {
+			return nil
+		}
+	}
+	if err := keepInputs(ctx, &s.plan.Batch, s.fleet.inputs); err != nil {
+		return err
+	}
+	_, err = s.fleet.controller.Submit(ctx, s.plan.Batch)
+	return err
+}
+
+func (s *session) status(ctx context.Context) (st runStatus, err error) {
+	if st.counts, err = s.fleet.store.Counts(ctx); err != nil {
+		return st, err
+	}
+	err = s.fleet.controller.Query(ctx, func(e *engine.Engine) { st.Status = e.Status() })
+	// What is submitted but not yet taken by the engine is known to the store alone.
+	st.Jobs += st.counts[drover.JobQueued] - min(st.counts[drover.JobQueued], st.Queued)
+	return st, err
+}
+
+// interrupt cancels everything at the first signal, and at the second leaves at once.
+func (s *session) interrupt(ctx context.Context, sig os.Signal) error {
+	if s.interrupted {
+		s.ui.close()
+		fmt.Fprintf(s.app.err, "left at once; instances may still be there. To clean up:\n    drover gc --fleet %s --destroy\n", s.folder.id)
+		return exit(exitInterrupted)
+	}
+	s.interrupted = true
+	s.ui.say("%v: cancelling what is left and destroying the instances; once more leaves at once", sig)
+	return s.fleet.controller.Cancel(ctx, engine.CancelAsked{All: true, Reason: drover.Reason{
+		Code: drover.ReasonCancelled, Text: "cancelled by " + sig.String(),
+	}})
+}
+
+// verdict is the exit code of a run that came to its end.
+func (s *session) verdict(sum drover.Summary) error {
+	switch {
+	case s.interrupted:
+		return exit(exitInterrupted)
+	case sum.Failed+sum.Cancelled > 0:
+		return exit(exitWorkFailed)
+	}
+	return nil
+}

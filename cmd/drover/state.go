@@ -1,0 +1,139 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"drover"
+	"drover/internal/store"
+)
+
+// runFolder is where one `drover run` keeps what it needs to go on after a crash: the records, the fleet key, inputs, and what the
+// clouds' drivers keep. It goes when the run has come to its end.
+type runFolder struct {
+	id   string // also the fleet
+	path string
+	lock *store.Lock
+}
+
+// stateHome is the user's folder for the state of runs.
+func stateHome() (string, error) {
+	home := os.Getenv("XDG_STATE_HOME")
+	if home == "" {
+		user, err := os.UserHomeDir()
+		if err != nil {
+			return "", drover.Errorf(drover.KindInvalid, "there is no place for the state of runs: %v", err).WithHint("set HOME or XDG_STATE_HOME")
+		}
+		home = filepath.Join(user, ".local", "state")
+	}
+	return filepath.Join(home, "drover"), nil
+}
+
+// newRunFolder makes and locks the folder of a new run.
+func newRunFolder() (*runFolder, error) {
+	home, err := stateHome()
+	if err != nil {
+		return nil, err
+	}
+	id := "run-" + strings.ToLower(rand.Text()[:6])
+	path := filepath.Join(home, id)
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, err
+	}
+	return lockRunFolder(id, path)
+}
+
+// findRunFolder locks the folder of a run that did not come to its end.
+func findRunFolder(id string) (*runFolder, error) {
+	home, err := stateHome()
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(home, id)
+	if _, err := os.Stat(filepath.Join(path, "run.json")); err != nil {
+		left := "no run is left to resume"
+		if ids := unfinishedRuns(home); len(ids) > 0 {
+			left = "those that can be resumed: " + strings.Join(ids, ", ")
+		}
+		return nil, drover.Errorf(drover.KindNotFound, "there is no unfinished run %s", id).WithHint("%s", left)
+	}
+	return lockRunFolder(id, path)
+}
+
+func lockRunFolder(id, path string) (*runFolder, error) {
+	lock, err := store.LockFile(filepath.Join(path, "drover.db"))
+	if err != nil {
+		return nil, err
+	}
+	return &runFolder{id, path, lock}, nil
+}
+
+// unfinishedRuns lists the runs whose folders are there.
+func unfinishedRuns(home string) (ids []string) {
+	entries, err := os.ReadDir(home)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		if _, err := os.Stat(filepath.Join(home, e.Name(), "run.json")); err == nil {
+			ids = append(ids, e.Name())
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (f *runFolder) file(name string) string { return filepath.Join(f.path, name) }
+
+// Close gives the run's lock back; the folder stays.
+func (f *runFolder) Close() error { return f.lock.Unlock() }
+
+// remove takes the folder away: nothing is left of the run that could be resumed or would have to be cleaned up.
+func (f *runFolder) remove() error { return os.RemoveAll(f.path) }
+
+// runPlan is what a run was asked to do. It is written down before anything is rented, so that the run can be resumed.
+type runPlan struct {
+	Batch    drover.Batch `json:"batch"`
+	Out      string       `json:"out"`              // folder for the results
+	Config   string       `json:"config,omitempty"` // file; empty for this machine
+	Limits   runLimits    `json:"limits"`
+	Streamed bool         `json:"streamed,omitempty"` // one job from the command line, whose output goes to this one's
+}
+
+// runLimits are the flags that bound a run.
+type runLimits struct {
+	Cloud        string        `json:"cloud,omitempty"`
+	MaxInstances int           `json:"max_instances,omitempty"`
+	MaxCost      drover.Money  `json:"max_cost,omitempty"`
+	Keep         time.Duration `json:"keep,omitempty"`
+}
+
+func (f *runFolder) save(p runPlan) error {
+	data, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		return err
+	}
+	temporary := f.file("run.json.new")
+	if err := os.WriteFile(temporary, data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temporary, f.file("run.json"))
+}
+
+func (f *runFolder) load() (p runPlan, err error) {
+	data, err := os.ReadFile(f.file("run.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, drover.Errorf(drover.KindNotFound, "run %s was never begun", f.id)
+	}
+	if err != nil {
+		return p, err
+	}
+	return p, json.Unmarshal(data, &p)
+}

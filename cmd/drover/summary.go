@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"drover"
+	"drover/internal/store"
+)
+
+// runSummary is what `drover run -o json` prints.
+type runSummary struct {
+	Run             string       `json:"run"`
+	Batch           string       `json:"batch"`
+	Out             string       `json:"out"`
+	Outputs         []string     `json:"outputs"` // paths of what the last jobs left
+	Jobs            int          `json:"jobs"`
+	Succeeded       int          `json:"succeeded"`
+	Failed          int          `json:"failed"`
+	Cancelled       int          `json:"cancelled"`
+	Attempts        int          `json:"attempts"`
+	Instances       int          `json:"instances"`
+	InstanceSeconds float64      `json:"instance_seconds"`
+	CPUSeconds      float64      `json:"cpu_seconds"`
+	Cost            float64      `json:"cost_usd"`
+	JobCost         float64      `json:"job_cost_usd"`
+	Seconds         float64      `json:"seconds"` // this process
+	Failures        []drover.Job `json:"failures"`
+}
+
+// maxShown is how many failures, and how many outputs, people are shown.
+const maxShown = 5
+
+// summarize says how the run went.
+func (a *app) summarize(ctx context.Context, s *session, sum drover.Summary) error {
+	failures, err := s.fleet.store.Failures(ctx, maxShown)
+	if err != nil {
+		return err
+	}
+	outputs, err := s.outputs(ctx)
+	if err != nil {
+		return err
+	}
+	r := runSummary{
+		Run: s.folder.id, Batch: s.plan.Batch.Name, Out: s.plan.Out, Outputs: outputs,
+		Jobs: sum.Jobs, Succeeded: sum.Succeeded, Failed: sum.Failed, Cancelled: sum.Cancelled, Attempts: sum.Attempts,
+		Instances: sum.Instances, InstanceSeconds: sum.InstanceSeconds, CPUSeconds: sum.CPUSeconds,
+		Cost: sum.Cost.USD(), JobCost: sum.JobCost.USD(), Seconds: time.Since(s.began).Seconds(), Failures: failures,
+	}
+	if asJSON, _ := a.json(); asJSON {
+		return json.NewEncoder(a.out).Encode(r)
+	}
+	out := a.out
+	if s.plan.Streamed {
+		out = a.err // standard output is the command's
+	}
+	for _, j := range failures {
+		a.showFailure(s, j)
+	}
+	r.print(out, sum)
+	return nil
+}
+
+func (r runSummary) print(out io.Writer, sum drover.Summary) {
+	fmt.Fprintf(out, "%s: %s in %s\n", r.Batch, jobWords(sum), time.Duration(r.Seconds*float64(time.Second)).Round(10*time.Millisecond))
+	fmt.Fprintf(out, "  instances  %d, %.1f instance-seconds\n", r.Instances, r.InstanceSeconds)
+	fmt.Fprintf(out, "  cost       $%.6f, of which %s in jobs\n", r.Cost, share(r.JobCost, r.Cost))
+	for i, path := range r.Outputs {
+		if i == maxShown {
+			fmt.Fprintf(out, "             and %d more\n", len(r.Outputs)-maxShown)
+			break
+		}
+		fmt.Fprintf(out, "  %-10s %s\n", map[bool]string{true: "outputs"}[i == 0], relative(path))
+	}
+	if _, err := os.Stat(filepath.Join(r.Out, "logs")); err == nil {
+		fmt.Fprintf(out, "  logs       %s\n", relative(filepath.Join(r.Out, "logs")))
+	}
+}
+
+func jobWords(sum drover.Summary) string {
+	var words []string
+	for _, w := range []struct {
+		n    int
+		what string
+	}{{sum.Succeeded, "succeeded"}, {sum.Failed, "failed"}, {sum.Cancelled, "cancelled"}} {
+		if w.n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", w.n, w.what))
+		}
+	}
+	noun := "jobs"
+	if sum.Jobs == 1 {
+		noun = "job"
+	}
+	return fmt.Sprintf("%d %s, %s", sum.Jobs, noun, strings.Join(words, ", "))
+}
+
+func share(part, whole float64) string {
+	if whole == 0 {
+		return "0%"
+	}
+	return fmt.Sprintf("%.0f%%", 100*part/whole)
+}
+
+// relative is the path as one would type it from here, if that is shorter.
+func relative(path string) string {
+	here, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	if rel, err := filepath.Rel(here, path); err == nil && len(rel) < len(path) {
+		return rel
+	}
+	return path
+}
+
+// outputs lists the files that those jobs left for which no other job waited: what the batch was run for.
+func (s *session) outputs(ctx context.Context) (paths []string, err error) {
+	wanted := map[string]bool{}
+	for _, j := range s.plan.Batch.Jobs {
+		for _, before := range j.After {
+			wanted[before] = true
+		}
+	}
+	jobs, err := s.fleet.store.Jobs(ctx, store.JobFilter{})
+	if err != nil {
+		return nil, err
+	}
+	seen := map[int64]bool{}
+	for _, j := range jobs {
+		if wanted[j.Name] || seen[j.ID.Number] {
+			continue
+		}
+		seen[j.ID.Number] = true
+		outputs, err := s.fleet.store.Outputs(ctx, j.ID.Number)
+		if err != nil {
+			return nil, err
+		}
+		for index, files := range outputs {
+			folder := filepath.Join(s.plan.Out, j.Name)
+			if index >= 0 {
+				folder = filepath.Join(folder, fmt.Sprint(index))
+			}
+			for _, f := range files {
+				paths = append(paths, filepath.Join(folder, filepath.FromSlash(f.Path)))
+			}
+		}
+	}
+	slices.Sort(paths)
+	return paths, nil
+}
+
+// showFailure says why a job failed, and the last that it had to say.
+func (a *app) showFailure(s *session, j drover.Job) {
+	reason := "failed"
+	if j.Reason != nil {
+		reason = j.Reason.Text
+	}
+	name := j.Name
+	if j.ArrayIndex != nil {
+		name = fmt.Sprintf("%s[%d]", j.Name, *j.ArrayIndex)
+	}
+	fmt.Fprintf(a.err, "%s: %s\n", name, reason)
+	if s.plan.Streamed {
+		return // its output has been seen
+	}
+	for _, stream := range []string{"out", "err"} {
+		path := filepath.Join(s.plan.Out, "logs", logName(j)+"."+stream)
+		for _, line := range lastLines(path, 10) {
+			fmt.Fprintf(a.err, "    %s\n", line)
+		}
+	}
+}
+
+func logName(j drover.Job) string {
+	if j.ArrayIndex != nil {
+		return fmt.Sprintf("%s.%d", j.Name, *j.ArrayIndex)
+	}
+	return j.Name
+}
+
+// lastLines reads the last n lines of a file; none if it cannot be read.
+func lastLines(path string, n int) (lines []string) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > 16<<10 {
+		f.Seek(-16<<10, io.SeekEnd)
+	}
+	for sc := bufio.NewScanner(f); sc.Scan(); {
+		lines = append(lines, sc.Text())
+	}
+	return lines[max(0, len(lines)-n):]
+}

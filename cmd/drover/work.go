@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"drover"
+	"drover/internal/config"
+)
+
+// jobFlags describe one job on the command line, as a batch file would.
+type jobFlags struct {
+	name    string
+	vcpus   string
+	memory  string
+	disk    string
+	gpus    int
+	array   string
+	env     []string
+	inputs  []string
+	outputs []string
+	timeout time.Duration
+}
+
+func (f *jobFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.name, "name", "", "`name` of the batch; the command's, if left out")
+	flags.StringVar(&f.vcpus, "vcpus", "", "vCPUs the command needs, such as 2 or 0.5")
+	flags.StringVar(&f.memory, "memory", "", "memory it needs, such as 4Gi")
+	flags.StringVar(&f.disk, "disk", "", "disk it needs, such as 10Gi")
+	flags.IntVar(&f.gpus, "gpus", 0, "GPUs it needs")
+	flags.StringVar(&f.array, "array", "", "run it many times: `N` for 0…N-1, or a range such as 1-1000; DROVER_ARRAY_INDEX tells which")
+	flags.StringArrayVar(&f.env, "env", nil, "`NAME=VALUE` for its environment; may be repeated")
+	flags.StringArrayVar(&f.inputs, "input", nil, "`file` or folder to lay in its working folder; may be repeated")
+	flags.StringArrayVar(&f.outputs, "output-file", nil, "`pattern` of files to fetch when it ends, such as '*.png'; may be repeated")
+	flags.DurationVar(&f.timeout, "timeout", 0, "end it after this long")
+}
+
+// work is what a command line asks to be run.
+type work struct {
+	batch    drover.Batch
+	file     *config.BatchFile // nil when it came from the command line
+	streamed bool
+}
+
+// work reads the batch file that args name, or makes a batch of the command that they are.
+func (f *runFlags) work(args []string) (work, error) {
+	switch {
+	case len(args) == 0:
+		return work{}, drover.Errorf(drover.KindInvalid, "nothing to run").WithHint("drover run BATCH.yaml, or drover run -- CMD ARG…")
+	case len(args) == 1 && (strings.HasSuffix(args[0], ".yaml") || strings.HasSuffix(args[0], ".yml")):
+		if given := f.given(); given != "" {
+			return work{}, drover.Errorf(drover.KindInvalid, "--%s describes a command, and %s is a batch file", given, args[0]).WithHint("write it in the file")
+		}
+		file, err := config.LoadBatch(args[0])
+		if err != nil {
+			return work{}, err
+		}
+		return work{batch: file.Batch, file: file}, nil
+	}
+	job, err := f.job(args)
+	if err != nil {
+		return work{}, err
+	}
+	return work{batch: drover.Batch{Name: job.Name, Jobs: []drover.JobSpec{job}}, streamed: !job.Array.Set}, nil
+}
+
+// given names a flag that describes a job, if one is set.
+func (f *jobFlags) given() string {
+	set := map[string]bool{
+		"name": f.name != "", "vcpus": f.vcpus != "", "memory": f.memory != "", "disk": f.disk != "", "gpus": f.gpus != 0, "array": f.array != "",
+		"env": f.env != nil, "input": f.inputs != nil, "output-file": f.outputs != nil, "timeout": f.timeout != 0,
+	}
+	for _, name := range []string{"name", "vcpus", "memory", "disk", "gpus", "array", "env", "input", "output-file", "timeout"} {
+		if set[name] {
+			return name
+		}
+	}
+	return ""
+}
+
+// job makes the job of a command line. It goes through the same checks as a batch file, by being written as one.
+func (f *jobFlags) job(command []string) (drover.JobSpec, error) {
+	job := map[string]any{"name": f.jobName(command), "command": command}
+	resources := map[string]any{}
+	for key, value := range map[string]string{"vcpus": f.vcpus, "memory": f.memory, "disk": f.disk} {
+		if value != "" {
+			resources[key] = value
+		}
+	}
+	if f.gpus != 0 {
+		resources["gpus"] = f.gpus
+	}
+	if len(resources) > 0 {
+		job["resources"] = resources
+	}
+	if f.array != "" {
+		job["array"] = f.array
+	}
+	if f.timeout != 0 {
+		job["timeout"] = f.timeout.String()
+	}
+	if len(f.outputs) > 0 {
+		job["outputs"] = f.outputs
+	}
+	if err := f.addEnv(job); err != nil {
+		return drover.JobSpec{}, err
+	}
+	var inputs []map[string]string
+	for _, in := range f.inputs {
+		inputs = append(inputs, map[string]string{"path": in})
+	}
+	if inputs != nil {
+		job["inputs"] = inputs
+	}
+	return parseJob(job)
+}
+
+func (f *jobFlags) addEnv(job map[string]any) error {
+	if f.env == nil {
+		return nil
+	}
+	env := map[string]string{}
+	for _, pair := range f.env {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			return drover.Errorf(drover.KindInvalid, "--env %s has no value", pair).WithHint("write --env NAME=VALUE")
+		}
+		env[name] = value
+	}
+	job["env"] = env
+	return nil
+}
+
+// jobName is the name asked for, else the command's own, as far as it can name a folder.
+func (f *jobFlags) jobName(command []string) string {
+	if f.name != "" {
+		return f.name
+	}
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' {
+			return r
+		}
+		return '-'
+	}, filepath.Base(command[0]))
+	if name = strings.Trim(name, "-"); config.CheckName(name) != nil {
+		return "command"
+	}
+	return name
+}
+
+// checkFits refuses a job that no type of the clouds can hold, with its place in the file.
+func (a *app) checkFits(ctx context.Context, c *config.Config, w work, batch drover.Batch) error {
+	if w.file != nil {
+		if err := w.file.CheckClouds(c.CloudNames()); err != nil {
+			return err
+		}
+	}
+	all, err := a.offeringsOf(ctx, c)
+	if err != nil {
+		return err
+	}
+	for _, job := range batch.Jobs {
+		shape := drover.Shape{Need: job.Resources, Placement: job.Placement, Spot: job.Spot}
+		hint := shape.NearestMiss(all)
+		if hint == "" {
+			continue
+		}
+		message := fmt.Sprintf("no configured type can hold job %s", job.Name)
+		if w.file != nil {
+			return w.file.Fault(job.Name, "resources", message, hint)
+		}
+		return drover.Errorf(drover.KindInvalid, "%s", message).WithHint("%s", hint)
+	}
+	return nil
+}
+
+// parseJob reads a job that a command line describes, by the rules for batch files.
+func parseJob(job map[string]any) (drover.JobSpec, error) {
+	data, err := json.Marshal(map[string]any{"name": "command", "jobs": []any{job}})
+	if err != nil {
+		return drover.JobSpec{}, err
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		return drover.JobSpec{}, err
+	}
+	file, err := config.ParseBatch("drover run", data, here)
+	var faults config.Faults
+	if errors.As(err, &faults) {
+		for i := range faults {
+			faults[i].Line = 0 // there is no file to point into
+		}
+		return drover.JobSpec{}, faults
+	}
+	if err != nil {
+		return drover.JobSpec{}, err
+	}
+	return file.Batch.Jobs[0], nil
+}
+
+// offeringsOf is what the clouds of a configuration offer. Nothing is created there.
+func (a *app) offeringsOf(ctx context.Context, c *config.Config) ([]drover.Offering, error) {
+	home, err := stateHome()
+	if err != nil {
+		return nil, err
+	}
+	clouds, err := openClouds(ctx, c, "plan", home, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	defer closeClouds(clouds)
+	return offerings(ctx, clouds)
+}

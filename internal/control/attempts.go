@@ -1,0 +1,284 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"strconv"
+	"strings"
+
+	"drover"
+	"drover/internal/blob"
+	"drover/internal/engine"
+	"drover/internal/wire"
+)
+
+// streams are an attempt's two output streams: as a runner names them, and as results name them.
+var streams = []struct{ wire, blob string }{{"stdout", blob.Stdout}, {"stderr", blob.Stderr}}
+
+// start has an attempt run on its instance, putting there what of its inputs is missing.
+func (c *Controller) start(ctx context.Context, effect int64, f engine.Start) engine.Body {
+	err := c.tryStart(ctx, f)
+	if err != nil {
+		return engine.StartFailed{Effect: effect, Attempt: f.Attempt, Err: drover.AsError(err, drover.KindTransient)}
+	}
+	return engine.Started{Effect: effect, Attempt: f.Attempt}
+}
+
+func (c *Controller) tryStart(ctx context.Context, f engine.Start) error {
+	l := c.link(f.Instance)
+	if l == nil {
+		return errNotConnected
+	}
+	spec, err := c.spec(ctx, f.Attempt.Job.Number)
+	if err != nil {
+		return err
+	}
+	files, err := c.inputs(ctx, spec)
+	if err != nil {
+		return err
+	}
+	return l.conn.Start(ctx, wire.Start{
+		ID:      f.Attempt,
+		Command: spec.Command,
+		Env:     c.environment(spec, f, l.name),
+		Files:   files.list,
+		Outputs: spec.Outputs,
+		Timeout: f.Timeout,
+		Grace:   f.Grace,
+		Limits:  f.Limits,
+	}, files.open)
+}
+
+var errNotConnected = drover.Errorf(drover.KindTransient, "the instance is not connected")
+
+// environment is what PRODUCT.md promises a job, over what it asks for itself.
+func (c *Controller) environment(spec jobSpec, f engine.Start, instance string) map[string]string {
+	env := maps.Clone(spec.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	env["DROVER_JOB_ID"] = f.Attempt.Job.String()
+	env["DROVER_ATTEMPT"] = strconv.Itoa(f.Attempt.Number)
+	env["DROVER_INSTANCE"] = instance
+	env["DROVER_INSTANCE_TYPE"] = f.Type
+	env["DROVER_TOKEN"] = c.cfg.Key.AttemptToken(f.Attempt).Reveal()
+	if spec.Array.Set {
+		env["DROVER_ARRAY_INDEX"] = strconv.Itoa(f.Attempt.Job.Index)
+		env["DROVER_ARRAY_SIZE"] = strconv.Itoa(spec.Array.Size())
+	}
+	return env
+}
+
+// jobSpec is a job as it was submitted.
+type jobSpec struct {
+	drover.JobSpec
+	number int64
+}
+
+// maxSpecs is how many jobs' specifications are kept in memory; a job that starts often is an array, which has one.
+const maxSpecs = 1000
+
+func (c *Controller) spec(ctx context.Context, number int64) (jobSpec, error) {
+	c.mu.Lock()
+	s, ok := c.specs[number]
+	c.mu.Unlock()
+	if ok {
+		return s, nil
+	}
+	spec, _, err := c.cfg.Store.Spec(ctx, number)
+	if err != nil {
+		return jobSpec{}, err
+	}
+	s = jobSpec{spec, number}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.specs) >= maxSpecs {
+		clear(c.specs)
+	}
+	c.specs[number] = s
+	return s, nil
+}
+
+func (c *Controller) stopAttempt(f engine.Stop) {
+	if l := c.link(f.Instance); l != nil {
+		c.told(l, l.conn.Stop(f.Attempt, f.Grace))
+	}
+}
+
+func (c *Controller) forget(f engine.Forget) {
+	if l := c.link(f.Instance); l != nil {
+		c.told(l, l.conn.Forget(f.Attempt))
+	}
+}
+
+// told logs that a message which is not answered could not be sent. The connection is then about to end, and the next one's hello
+// brings up again what it was about.
+func (c *Controller) told(l *link, err error) {
+	if err != nil {
+		c.cfg.Log.Debug("telling the runner", "instance", l.name, "error", err)
+	}
+}
+
+// collect stores what an ended attempt left: its output streams and its outputs.
+func (c *Controller) collect(ctx context.Context, effect int64, f engine.Collect) engine.Body {
+	answer := engine.Collected{Effect: effect, Attempt: f.Attempt}
+	if err := c.tryCollect(ctx, f); err != nil {
+		answer.Err = drover.AsError(err, drover.KindTransient)
+		return answer
+	}
+	c.mu.Lock()
+	delete(c.tails, f.Attempt)
+	c.mu.Unlock()
+	return answer
+}
+
+func (c *Controller) tryCollect(ctx context.Context, f engine.Collect) error {
+	spec, err := c.spec(ctx, f.Attempt.Job.Number)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	exit, ok := c.tails[f.Attempt]
+	c.mu.Unlock()
+	l := c.link(f.Instance)
+	if !ok || l == nil {
+		return errNotConnected
+	}
+	if err := c.collectLogs(ctx, l, f.Attempt, spec, exit); err != nil {
+		return err
+	}
+	if len(spec.Outputs) == 0 {
+		return nil
+	}
+	return c.collectOutputs(ctx, l, f.Attempt, spec)
+}
+
+// collectLogs stores both streams. A short one came whole with the exit; of a long one the instance is asked for the parts that are kept.
+func (c *Controller) collectLogs(ctx context.Context, l *link, id drover.AttemptID, spec jobSpec, exit drover.Exit) error {
+	for i, s := range streams {
+		tail, size := exit.Stdout, exit.StdoutLen
+		if i == 1 {
+			tail, size = exit.Stderr, exit.StderrLen
+		}
+		section := func(offset, n int64) (io.Reader, error) {
+			if size == int64(len(tail)) {
+				return strings.NewReader(tail[offset : offset+n]), nil
+			}
+			return l.conn.FetchLog(ctx, id, s.wire, offset, n)
+		}
+		if err := c.cfg.Results.WriteLog(ctx, spec.Name, id.Job.Index, s.blob, size, section); err != nil {
+			return fmt.Errorf("storing %s of attempt %v: %w", s.wire, id, err)
+		}
+	}
+	return nil
+}
+
+func (c *Controller) collectOutputs(ctx context.Context, l *link, id drover.AttemptID, spec jobSpec) error {
+	var files []drover.File
+	note, err := l.conn.Outputs(ctx, id, func(tar io.Reader) (err error) {
+		files, err = c.cfg.Results.Receive(ctx, spec.Name, id.Job.Index, tar)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("storing the outputs of attempt %v: %w", id, err)
+	}
+	if note != "" {
+		c.cfg.Log.Warn("some outputs were left out", "attempt", id.String(), "note", note)
+	}
+	return c.cfg.Store.PutOutputs(ctx, id, files)
+}
+
+// inputFiles are the files of a job's inputs, and how to open each by its hash.
+type inputFiles struct {
+	list  []drover.File
+	opens map[string]func() (io.ReadCloser, error)
+	sizes map[string]int64
+}
+
+func (in *inputFiles) add(f drover.File, open func() (io.ReadCloser, error)) {
+	in.list = append(in.list, f)
+	in.opens[f.Hash], in.sizes[f.Hash] = open, f.Size
+}
+
+func (in *inputFiles) open(hash string) (io.ReadCloser, int64, error) {
+	open, ok := in.opens[hash]
+	if !ok {
+		return nil, 0, drover.Errorf(drover.KindInvalid, "the runner asks for contents %.12s, which the job does not have", hash)
+	}
+	r, err := open()
+	return r, in.sizes[hash], err
+}
+
+// inputs lists what is laid in a job's working folder: what came with the batch, and other jobs' outputs in a folder of each one's name.
+func (c *Controller) inputs(ctx context.Context, spec jobSpec) (*inputFiles, error) {
+	in := &inputFiles{opens: map[string]func() (io.ReadCloser, error){}, sizes: map[string]int64{}}
+	for _, f := range spec.Files {
+		in.add(f, func() (io.ReadCloser, error) { return c.cfg.Inputs.Open(f.Hash) })
+	}
+	for _, input := range spec.Inputs {
+		if input.From == "" {
+			continue
+		}
+		if err := c.outputsOf(ctx, spec, input.From, in); err != nil {
+			return nil, err
+		}
+	}
+	return in, nil
+}
+
+func (c *Controller) outputsOf(ctx context.Context, spec jobSpec, job string, in *inputFiles) error {
+	number, err := c.cfg.Store.Sibling(ctx, spec.number, job)
+	if err != nil {
+		return err
+	}
+	outputs, err := c.cfg.Store.Outputs(ctx, number)
+	if err != nil {
+		return err
+	}
+	for index, files := range outputs {
+		for _, f := range files {
+			laid := f
+			laid.Path = path.Join(job, f.Path)
+			if index >= 0 {
+				laid.Path = path.Join(job, strconv.Itoa(index), f.Path)
+			}
+			in.add(laid, func() (io.ReadCloser, error) {
+				r, err := c.cfg.Results.OpenOutput(job, index, f)
+				if err != nil {
+					return nil, drover.Errorf(drover.KindInvalid, "output %s of job %s is not there any more: %v", f.Path, job, err)
+				}
+				return r, nil
+			})
+		}
+	}
+	return nil
+}
+
+// Follow copies an attempt's output stream ("stdout" or "stderr") to w, from offset on, as it comes, until the attempt ends or its instance can
+// no longer be heard. It returns how much it copied.
+func (c *Controller) Follow(ctx context.Context, id drover.AttemptID, stream string, offset int64, w io.Writer) (int64, error) {
+	var instance int64
+	err := c.Query(ctx, func(e *engine.Engine) {
+		for _, a := range e.Attempts() {
+			if a.ID == id {
+				instance = a.Instance
+			}
+		}
+	})
+	if err != nil {
+		return 0, err
+	}
+	l := c.link(instance)
+	if l == nil {
+		return 0, errNotConnected
+	}
+	r, err := l.conn.FollowLog(ctx, id, stream, offset)
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	return io.Copy(w, r)
+}

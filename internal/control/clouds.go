@@ -1,0 +1,219 @@
+package control
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"drover"
+	"drover/driver"
+	"drover/internal/engine"
+)
+
+// Deadlines of calls to a cloud. Each is generous for a healthy cloud and short enough that a hung call is soon tried again.
+const (
+	listTimeout    = time.Minute
+	createTimeout  = 2 * time.Minute
+	destroyTimeout = time.Minute
+)
+
+// cloud is an open cloud and its last good list.
+type cloud struct {
+	Cloud
+	own *driver.Owned // its Driver, which touches only this fleet's instances
+
+	mu      sync.Mutex
+	seen    map[string]driver.Instance // by provider id; guarded by mu
+	listed  bool                       // seen is a good list; guarded by mu
+	created map[string]driver.Instance // not yet seen; guarded by mu
+}
+
+func (c *Controller) offerings(ctx context.Context, effect int64, f engine.ListOfferings) engine.Body {
+	cl := c.clouds[f.Cloud]
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	all, err := cl.own.Offerings(ctx)
+	if err != nil {
+		return engine.Offered{Effect: effect, Cloud: f.Cloud, Err: drover.AsError(err, drover.KindTransient)}
+	}
+	if cl.Allows != nil {
+		all = slices.DeleteFunc(slices.Clone(all), func(o drover.Offering) bool { return !cl.Allows(o) })
+	}
+	return engine.Offered{Effect: effect, Cloud: f.Cloud, Offerings: all}
+}
+
+// list asks a cloud what it has of this fleet and says what is new and what is missing since the last good list.
+func (c *Controller) list(ctx context.Context, effect int64, f engine.ListInstances) engine.Body {
+	began := c.clock.now()
+	cl := c.clouds[f.Cloud]
+	all, err := c.listFleet(ctx, cl)
+	if err != nil {
+		return engine.Listed{Effect: effect, Cloud: f.Cloud, Began: began, Err: drover.AsError(err, drover.KindTransient)}
+	}
+	added, removed := cl.replace(all)
+	ev := engine.Listed{Effect: effect, Cloud: f.Cloud, Began: began, Removed: removed}
+	for _, in := range added {
+		ev.Added = append(ev.Added, sighting(in))
+	}
+	return ev
+}
+
+// listFleet is the fleet's instances in a cloud, by provider id.
+func (c *Controller) listFleet(ctx context.Context, cl *cloud) (map[string]driver.Instance, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	list, err := cl.own.List(ctx, map[string]string{driver.TagFleet: c.cfg.Fleet})
+	all := map[string]driver.Instance{}
+	for _, in := range list {
+		all[in.ID] = in
+	}
+	return all, err
+}
+
+// replace makes all the last good list, and returns how it differs from the one before, in a stable order. An instance whose state
+// changed between running and stopped is new as well.
+func (cl *cloud) replace(all map[string]driver.Instance) (added []driver.Instance, removed []string) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	for id, in := range all {
+		if old, ok := cl.seen[id]; !ok || !cl.listed || (old.State == driver.Stopped) != (in.State == driver.Stopped) {
+			added = append(added, in)
+		}
+	}
+	for id := range cl.seen {
+		if _, ok := all[id]; !ok {
+			removed = append(removed, id)
+		}
+	}
+	cl.seen, cl.listed = all, true
+	for id := range all {
+		delete(cl.created, id)
+	}
+	slices.SortFunc(added, func(a, b driver.Instance) int { return strings.Compare(a.Tags[driver.TagName], b.Tags[driver.TagName]) })
+	slices.Sort(removed)
+	return added, removed
+}
+
+func sighting(in driver.Instance) engine.Sighting {
+	price, _ := strconv.ParseInt(in.Tags[driver.TagPrice], 10, 64)
+	return engine.Sighting{
+		ProviderID:   in.ID,
+		Name:         in.Tags[driver.TagName],
+		ProviderType: in.ProviderType,
+		Type:         in.Tags[driver.TagType],
+		Zone:         in.Zone,
+		Market:       in.Market,
+		HostKey:      in.Tags[driver.TagHostKey],
+		Price:        drover.Money(price),
+		Idle:         drover.IdleBehavior(in.Tags[driver.TagIdle]),
+		Created:      in.Created,
+		Stopped:      in.State == driver.Stopped,
+	}
+}
+
+func (c *Controller) create(ctx context.Context, effect int64, f engine.Create) engine.Body {
+	cl := c.clouds[f.Cloud]
+	ctx, cancel := context.WithTimeout(ctx, createTimeout)
+	defer cancel()
+	r, err := c.createRequest(cl, f)
+	if err != nil {
+		return engine.CreateFailed{Effect: effect, Instance: f.Instance, Err: drover.AsError(err, drover.KindInvalid)}
+	}
+	in, taken, err := cl.own.Create(ctx, r)
+	if err != nil {
+		return engine.CreateFailed{Effect: effect, Instance: f.Instance, Err: drover.AsError(err, drover.KindTransient)}
+	}
+	cl.remember(in)
+	at := max(0, slices.IndexFunc(f.Candidates, func(o drover.Offering) bool { return candidate(o) == taken }))
+	return engine.Created{Effect: effect, Instance: f.Instance, ProviderID: in.ID, Taken: f.Candidates[at]}
+}
+
+// createRequest says all that the instance needs to be adopted, and proved to be itself, without any database.
+func (c *Controller) createRequest(cl *cloud, f engine.Create) (driver.CreateRequest, error) {
+	key, err := c.cfg.Key.HostKey(f.Name)
+	if err != nil {
+		return driver.CreateRequest{}, err
+	}
+	first := f.Candidates[0]
+	r := driver.CreateRequest{
+		Name:      f.Name,
+		Image:     cl.Image,
+		Disk:      f.Disk,
+		HostKey:   key.Private,
+		PublicKey: c.cfg.Key.AuthorizedKey(),
+		Tags: map[string]string{
+			driver.TagFleet:   c.cfg.Fleet,
+			driver.TagName:    f.Name,
+			driver.TagType:    first.Type.Name,
+			driver.TagPrice:   strconv.FormatInt(int64(first.Price), 10),
+			driver.TagHostKey: key.Fingerprint,
+		},
+	}
+	for _, o := range f.Candidates {
+		r.Candidates = append(r.Candidates, candidate(o))
+	}
+	return r, nil
+}
+
+func candidate(o drover.Offering) driver.Candidate {
+	return driver.Candidate{ProviderType: o.Type.ProviderType, Zone: o.Zone, Market: o.Market}
+}
+
+// remember keeps what a create call said of an instance until a list says it too. It is not yet seen: the next list adds it.
+func (cl *cloud) remember(in driver.Instance) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	cl.created[in.ID] = in
+}
+
+// find is what is known of an instance: by the last list, or else by its create call.
+func (cl *cloud) find(id string) (driver.Instance, bool) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if in, ok := cl.seen[id]; ok {
+		return in, true
+	}
+	in, ok := cl.created[id]
+	return in, ok
+}
+
+func (c *Controller) destroy(ctx context.Context, effect int64, f engine.Destroy) engine.Body {
+	cl := c.clouds[f.Cloud]
+	answer := engine.Destroyed{Effect: effect, Instance: f.Instance}
+	if cl == nil {
+		answer.Err = drover.Errorf(drover.KindInvalid, "cloud %s is no longer configured", f.Cloud)
+		return answer
+	}
+	ctx, cancel := context.WithTimeout(ctx, destroyTimeout)
+	defer cancel()
+	id, err := c.providerID(ctx, cl, f)
+	if err == nil && id != "" {
+		cl.own.Adopt(id)
+		err = cl.own.Destroy(ctx, id)
+	}
+	if err != nil {
+		answer.Err = drover.AsError(err, drover.KindTransient)
+	}
+	return answer
+}
+
+// providerID is the cloud's id of an instance; where it never became known, what the cloud lists under the instance's name, empty if
+// there is nothing.
+func (c *Controller) providerID(ctx context.Context, cl *cloud, f engine.Destroy) (string, error) {
+	if f.ProviderID != "" {
+		return f.ProviderID, nil
+	}
+	all, err := c.listFleet(ctx, cl)
+	if err != nil {
+		return "", err
+	}
+	for id, in := range all {
+		if in.Tags[driver.TagName] == f.Name {
+			return id, nil
+		}
+	}
+	return "", nil
+}

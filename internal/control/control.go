@@ -1,0 +1,271 @@
+// Package control carries out the engine's decisions in the real world and brings back what came of them as events. It owns every
+// goroutine of a controller: one runs the loop, one each effect that is under way, and a few each connection to an instance.
+//
+// It decides nothing. An effect is done once; whether it is done again is the engine's to say. What control remembers between effects
+// is only what can be observed again: connections, addresses, the last good list of each cloud, and the ends of output that came with
+// an exit.
+package control
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"drover"
+	"drover/driver"
+	"drover/internal/blob"
+	"drover/internal/engine"
+	"drover/internal/loop"
+	"drover/internal/remote"
+	"drover/internal/store"
+)
+
+// Config is what a Controller works with. The Controller closes none of it.
+type Config struct {
+	Fleet    string
+	Settings engine.Settings
+	Clouds   []Cloud
+	Probe    string        // the boot probe, a shell command
+	Deadline time.Duration // of one probe of an instance
+	Store    *store.Store
+	Key      remote.FleetKey
+	Inputs   *blob.Dir     // contents of inputs, by hash
+	Results  *blob.Results // logs and outputs
+	Runner   remote.Runner
+	Recorder func(engine.State) loop.Recorder // begins a recording with a State; nil for none
+	Log      *slog.Logger
+	Watch    func(engine.Note) // sees every note; must not block; may be nil
+}
+
+// Cloud is an open cloud and how its instances are reached.
+type Cloud struct {
+	Name   string
+	Driver driver.Cloud
+	Image  string
+	Allows func(drover.Offering) bool // which of its offerings may be used; nil for all
+	SSH    SSH
+	Folder string // on its instances, for the runner
+}
+
+// SSH says how a cloud's instances are reached. Empty fields leave it to the driver.
+type SSH struct {
+	User    string
+	Port    int
+	Address string // "public", "private", or whichever there is
+}
+
+// Controller runs one fleet. Its methods are safe for concurrent use; Run is called once.
+type Controller struct {
+	cfg     Config
+	state   engine.State // at the beginning
+	epoch   int64
+	clouds  map[string]*cloud
+	events  chan engine.Event
+	queries chan query
+	clock   clock
+	api     *apiListener
+	work    sync.WaitGroup // effects and connections
+
+	mu    sync.Mutex
+	links map[int64]*link                  // by instance; guarded by mu
+	tails map[drover.AttemptID]drover.Exit // ends of output not yet stored; guarded by mu
+	specs map[int64]jobSpec                // guarded by mu
+	stop  context.CancelFunc               // of the context that work runs under; guarded by mu
+}
+
+type query struct {
+	ask  func(*engine.Engine)
+	done chan struct{}
+}
+
+// New makes a controller that goes on from what the store holds. It raises the store's epoch: an older controller's words to
+// instances are refused from now on.
+func New(ctx context.Context, cfg Config) (*Controller, error) {
+	state, err := cfg.Store.Begin(ctx, cfg.Fleet)
+	if err != nil {
+		return nil, err
+	}
+	c := &Controller{
+		cfg:     cfg,
+		state:   state,
+		epoch:   state.Epoch,
+		clouds:  map[string]*cloud{},
+		events:  make(chan engine.Event, 1024),
+		queries: make(chan query),
+		links:   map[int64]*link{},
+		tails:   map[drover.AttemptID]drover.Exit{},
+		specs:   map[int64]jobSpec{},
+	}
+	for _, cc := range cfg.Clouds {
+		c.clouds[cc.Name] = &cloud{Cloud: cc, own: driver.Own(cc.Driver, cfg.Fleet), seen: map[string]driver.Instance{}, created: map[string]driver.Instance{}}
+	}
+	c.api = newAPIListener()
+	return c, nil
+}
+
+// Run drives the fleet until ctx ends or the store refuses a commit. It leaves instances and jobs as they are, and returns once
+// everything it began has ended.
+func (c *Controller) Run(ctx context.Context) error {
+	l, err := c.newLoop()
+	if err != nil {
+		return err
+	}
+	work, stop := context.WithCancel(ctx)
+	c.mu.Lock()
+	c.stop = stop
+	c.mu.Unlock()
+	l.Outside = &outside{c: c, ctx: work}
+	c.work.Go(func() { c.serveAPI(work) })
+	err = c.drive(ctx, l)
+	stop()
+	c.closeLinks()
+	c.api.Close()
+	c.work.Wait()
+	return err
+}
+
+func (c *Controller) newLoop() (*loop.Loop, error) {
+	l := &loop.Loop{Store: c.cfg.Store}
+	if c.cfg.Recorder != nil {
+		l.Recorder = c.cfg.Recorder(c.state)
+	}
+	var err error
+	l.Engine, err = engine.New(c.state)
+	return l, err
+}
+
+// drive is the loop: it takes in what comes, several events at a time if they are there, and wakes the engine when it asked for that.
+func (c *Controller) drive(ctx context.Context, l *loop.Loop) error {
+	wake, err := l.Step(ctx, c.opening(ctx))
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for err == nil {
+		timer.Reset(c.until(wake))
+		select {
+		case <-ctx.Done():
+			return nil
+		case q := <-c.queries:
+			q.ask(l.Engine)
+			close(q.done)
+		case ev := <-c.events:
+			wake, err = l.Step(ctx, c.drain(ev))
+		case <-timer.C:
+			wake, err = l.Step(ctx, []engine.Event{{At: c.clock.now(), Body: engine.Ticked{}}})
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// opening is what the engine hears first: the settings, and what was wished for and not yet granted.
+func (c *Controller) opening(ctx context.Context) []engine.Event {
+	now := c.clock.now()
+	events := []engine.Event{{At: now, Body: engine.Configured{Settings: c.cfg.Settings}}}
+	jobs, err := c.cfg.Store.Pending(ctx)
+	if err == nil && len(jobs) > 0 {
+		events = append(events, engine.Event{At: now, Body: engine.Submitted{Jobs: jobs}})
+	}
+	wishes, wishErr := c.cfg.Store.Wishes(ctx)
+	for _, w := range wishes {
+		events = append(events, engine.Event{At: now, Body: w})
+	}
+	if err = errors.Join(err, wishErr); err != nil {
+		c.cfg.Log.Error("reading what was submitted", "error", err)
+	}
+	return events
+}
+
+// group is how many events one commit may serve. More would only delay the first of them.
+const group = 256
+
+func (c *Controller) drain(first engine.Event) []engine.Event {
+	events := []engine.Event{first}
+	for len(events) < group {
+		select {
+		case ev := <-c.events:
+			events = append(events, ev)
+		default:
+			return events
+		}
+	}
+	return events
+}
+
+// until is how long to sleep before a wake time; an hour when there is none.
+func (c *Controller) until(wake drover.Time) time.Duration {
+	if wake == 0 {
+		return time.Hour
+	}
+	return max(0, wake.Sub(c.clock.now()))
+}
+
+// post brings an event to the loop, unless the controller ends first.
+func (c *Controller) post(ctx context.Context, body engine.Body) {
+	select {
+	case c.events <- engine.Event{At: c.clock.now(), Body: body}:
+	case <-ctx.Done():
+	}
+}
+
+// Query asks the engine something, between two decisions. Ask must not keep what it is given.
+func (c *Controller) Query(ctx context.Context, ask func(*engine.Engine)) error {
+	q := query{ask, make(chan struct{})}
+	select {
+	case c.queries <- q:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	<-q.done
+	return nil
+}
+
+// Submit takes a batch in. Its jobs are durable when Submit returns.
+func (c *Controller) Submit(ctx context.Context, batch drover.Batch) ([]int64, error) {
+	numbers, err := c.cfg.Store.Submit(ctx, batch)
+	if err != nil {
+		return nil, err
+	}
+	jobs, err := c.cfg.Store.Pending(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.post(ctx, engine.Submitted{Jobs: jobs})
+	return numbers, nil
+}
+
+// Cancel asks for the end of one job or, with wish.All, of every one. The wish is durable when Cancel returns.
+func (c *Controller) Cancel(ctx context.Context, wish engine.CancelAsked) error {
+	id, err := c.cfg.Store.Wish(ctx, wish)
+	if err != nil {
+		return err
+	}
+	wish.Wish = id
+	c.post(ctx, wish)
+	return nil
+}
+
+// CloseFleet asks for the end of the fleet: every instance goes as soon as it has no work.
+func (c *Controller) CloseFleet(ctx context.Context) { c.post(ctx, engine.CloseAsked{}) }
+
+// clock gives times that never decrease and that stand still for no one: when the wall clock is set back, time goes on from where it was.
+type clock struct {
+	mu   sync.Mutex
+	last drover.Time // guarded by mu
+	at   time.Time   // when last was given; guarded by mu
+}
+
+func (k *clock) now() drover.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := time.Now()
+	wall := drover.TimeOf(t)
+	if !k.at.IsZero() {
+		wall = max(wall, k.last.Add(t.Sub(k.at)))
+	}
+	k.last, k.at = wall, t
+	return wall
+}

@@ -1,0 +1,217 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"drover"
+	"drover/driver"
+	"drover/internal/engine"
+	"drover/internal/remote"
+	"drover/internal/wire"
+)
+
+// link is a live connection to an instance.
+type link struct {
+	id   int64
+	name string
+	conn *remote.Conn
+	c    *Controller
+	ctx  context.Context
+}
+
+func (c *Controller) link(instance int64) *link {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.links[instance]
+}
+
+// connect makes an instance's control stream, tells the engine what its runner has, and from then on what it says.
+func (c *Controller) connect(ctx context.Context, effect int64, f engine.Connect) {
+	conn, err := c.dial(ctx, f)
+	if err != nil {
+		c.post(ctx, engine.ConnectFailed{Effect: effect, Instance: f.Instance, Err: drover.AsError(err, drover.KindTransient)})
+		return
+	}
+	l := &link{id: f.Instance, name: f.Name, conn: conn, c: c, ctx: ctx}
+	c.mu.Lock()
+	c.links[f.Instance] = l
+	c.mu.Unlock()
+
+	c.post(ctx, engine.Connected{Effect: effect, Instance: f.Instance, HostKey: conn.Fingerprint(), Attempts: c.reports(conn.Hello())})
+	err = conn.Run(ctx, l)
+	c.drop(l)
+	if ctx.Err() == nil {
+		c.post(ctx, engine.Disconnected{Instance: f.Instance, Heard: drover.TimeOf(conn.Heard()), Text: text(err)})
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return "closed"
+	}
+	return err.Error()
+}
+
+// reports is a runner's hello for the engine. The ends of output stay here.
+func (c *Controller) reports(h wire.Hello) []engine.Report {
+	var reports []engine.Report
+	for _, a := range h.Attempts {
+		r := engine.Report{ID: a.ID}
+		if a.Exit != nil {
+			exit := c.keepTail(a.ID, *a.Exit)
+			r.Exit = &exit
+		}
+		reports = append(reports, r)
+	}
+	return reports
+}
+
+// keepTail keeps the ends of an attempt's output until they are stored, and returns its exit without them: they are neither for the engine's
+// memory nor for a recording.
+func (c *Controller) keepTail(id drover.AttemptID, exit drover.Exit) drover.Exit {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tails[id] = exit
+	exit.Stdout, exit.Stderr = "", ""
+	return exit
+}
+
+// Exited takes in that an attempt ended.
+func (l *link) Exited(m wire.Exited) {
+	l.c.post(l.ctx, engine.Exited{Attempt: m.ID, Exit: l.c.keepTail(m.ID, m.Exit)})
+}
+
+// API takes in that a job connected to DROVER_API.
+func (l *link) API(m wire.API) {
+	l.c.work.Go(func() { l.c.acceptAPI(l, m.Conn) })
+}
+
+func (c *Controller) drop(l *link) {
+	l.conn.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.links[l.id] == l {
+		delete(c.links, l.id)
+	}
+}
+
+func (c *Controller) disconnect(instance int64) {
+	if l := c.link(instance); l != nil {
+		c.drop(l)
+	}
+}
+
+func (c *Controller) closeLinks() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range c.links {
+		l.conn.Close()
+	}
+}
+
+// dial logs in to an instance and gets its runner to speak.
+func (c *Controller) dial(ctx context.Context, f engine.Connect) (*remote.Conn, error) {
+	cl := c.clouds[f.Cloud]
+	if cl == nil {
+		return nil, drover.Errorf(drover.KindInvalid, "cloud %s is no longer configured", f.Cloud)
+	}
+	in, addr, err := c.address(ctx, cl, f.ProviderID)
+	if err != nil {
+		return nil, err
+	}
+	t := remote.Target{
+		Address:       addr,
+		User:          firstOf(cl.SSH.User, in.Addresses.User, "root"),
+		Signers:       []ssh.Signer{c.cfg.Key.LoginKey()},
+		VerifyHostKey: func(ctx context.Context, key ssh.PublicKey) error { return c.verify(ctx, cl, in, f, key) },
+		Fleet:         c.cfg.Fleet,
+		Instance:      f.Name,
+		Epoch:         c.epoch,
+		RunnerDir:     firstOf(cl.Folder, ".drover"),
+		Runner:        c.cfg.Runner,
+		Timeouts:      remote.Timeouts{ProbeInterval: c.cfg.Settings.Lifecycle.ProbeInterval, Probe: c.cfg.Deadline},
+	}
+	if f.Probe {
+		t.BootProbe = c.cfg.Probe
+	}
+	return remote.Connect(ctx, t)
+}
+
+func firstOf(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// address is where an instance can be reached. One whose create call did not know it yet is asked for again.
+func (c *Controller) address(ctx context.Context, cl *cloud, id string) (driver.Instance, string, error) {
+	in, ok := cl.find(id)
+	if !ok || pick(cl.SSH, in.Addresses) == "" {
+		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+		defer cancel()
+		all, err := c.listFleet(ctx, cl)
+		if err != nil {
+			return in, "", err
+		}
+		if in, ok = all[id]; ok {
+			cl.remember(in)
+		}
+	}
+	host := pick(cl.SSH, in.Addresses)
+	if host == "" {
+		return in, "", drover.Errorf(drover.KindUnreachable, "its address is not known yet")
+	}
+	if _, _, err := net.SplitHostPort(host); err == nil {
+		return in, host, nil
+	}
+	port := cl.SSH.Port
+	if port == 0 {
+		port = 22
+	}
+	return in, net.JoinHostPort(host, strconv.Itoa(port)), nil
+}
+
+func pick(s SSH, a driver.Addresses) string {
+	switch s.Address {
+	case "public":
+		return a.Public
+	case "private":
+		return a.Private
+	}
+	return firstOf(a.Public, a.Private)
+}
+
+// verify proves a host key: against the pinned one, else against the one planted in the instance, else by its cloud's word. There is no
+// trust on first use.
+func (c *Controller) verify(ctx context.Context, cl *cloud, in driver.Instance, f engine.Connect, key ssh.PublicKey) error {
+	got := ssh.FingerprintSHA256(key)
+	if f.HostKey != "" {
+		if got != f.HostKey {
+			return drover.Errorf(drover.KindHostKey, "its host key has changed: it was %s and is %s", f.HostKey, got)
+		}
+		return nil
+	}
+	switch cl.own.Capabilities().HostKeys {
+	case driver.HostKeysPlanted:
+		want, err := c.cfg.Key.HostKey(f.Name)
+		if err == nil && got != want.Fingerprint {
+			err = drover.Errorf(drover.KindHostKey, "its host key is %s and not the one it was given, %s", got, want.Fingerprint)
+		}
+		return err
+	case driver.HostKeysVerified:
+		if err := cl.own.VerifyHostKey(ctx, in, key.Marshal()); err != nil {
+			return fmt.Errorf("proving the host key of %s: %w", f.Name, err)
+		}
+		return nil
+	}
+	return drover.Errorf(drover.KindHostKey, "its host key cannot be proved: the driver has no way to")
+}

@@ -1,0 +1,79 @@
+package control
+
+import (
+	"context"
+	"log/slog"
+
+	"drover/internal/engine"
+	"drover/internal/pack"
+)
+
+// outside releases effects into goroutines of their own, so that no cloud and no instance delays another. The engine has at most one
+// effect under way for each object, which bounds them.
+type outside struct {
+	c   *Controller
+	ctx context.Context
+}
+
+// Release begins the effects and tells the notes.
+func (o *outside) Release(effects []engine.Effect, notes []engine.Note) {
+	for _, n := range notes {
+		o.tell(n)
+	}
+	for _, f := range effects {
+		o.c.work.Go(func() { o.c.do(o.ctx, f) })
+	}
+}
+
+var levels = map[engine.Level]slog.Level{engine.Debug: slog.LevelDebug, engine.Info: slog.LevelInfo, engine.Warn: slog.LevelWarn}
+
+func (o *outside) tell(n engine.Note) {
+	var attrs []slog.Attr
+	if n.Job != nil {
+		attrs = append(attrs, slog.String("job", n.Job.String()))
+	}
+	if n.Attempt != nil {
+		attrs = append(attrs, slog.String("attempt", n.Attempt.String()))
+	}
+	if n.Instance != "" {
+		attrs = append(attrs, slog.String("instance", n.Instance))
+	}
+	if n.Cloud != "" {
+		attrs = append(attrs, slog.String("cloud", n.Cloud))
+	}
+	if n.Reason != nil && n.Reason.Code != "" {
+		attrs = append(attrs, slog.String("reason", n.Reason.Code))
+	}
+	o.c.cfg.Log.LogAttrs(o.ctx, levels[n.Level], n.Text, attrs...)
+	if o.c.cfg.Watch != nil {
+		o.c.cfg.Watch(n)
+	}
+}
+
+// do carries out one effect and posts the event that answers it.
+func (c *Controller) do(ctx context.Context, f engine.Effect) {
+	switch {
+	case f.ListOfferings != nil:
+		c.post(ctx, c.offerings(ctx, f.ID, *f.ListOfferings))
+	case f.ListInstances != nil:
+		c.post(ctx, c.list(ctx, f.ID, *f.ListInstances))
+	case f.Create != nil:
+		c.post(ctx, c.create(ctx, f.ID, *f.Create))
+	case f.Destroy != nil:
+		c.post(ctx, c.destroy(ctx, f.ID, *f.Destroy))
+	case f.Connect != nil:
+		c.connect(ctx, f.ID, *f.Connect)
+	case f.Disconnect != nil:
+		c.disconnect(f.Disconnect.Instance)
+	case f.Start != nil:
+		c.post(ctx, c.start(ctx, f.ID, *f.Start))
+	case f.Stop != nil:
+		c.stopAttempt(*f.Stop)
+	case f.Collect != nil:
+		c.post(ctx, c.collect(ctx, f.ID, *f.Collect))
+	case f.Forget != nil:
+		c.forget(*f.Forget)
+	case f.Solve != nil:
+		c.post(ctx, engine.Solved{Effect: f.ID, Plan: pack.Solve(*f.Solve)})
+	}
+}
