@@ -213,7 +213,16 @@ func (a *app) offeringsOf(ctx context.Context, c *config.Config) ([]drover.Offer
 	if err != nil {
 		return nil, err
 	}
-	clouds, err := openClouds(ctx, c, "plan", home, slog.New(slog.DiscardHandler))
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return nil, err
+	}
+	// Where runs are kept, since a cloud may say of its disks what holds there.
+	folder, err := os.MkdirTemp(home, "plan-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder)
+	clouds, err := openClouds(ctx, c, "plan", folder, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}

@@ -146,7 +146,9 @@ func (e *Engine) placeWaiting() {
 func (e *Engine) checkDue() {
 	for in := e.timers.due(e.s.Now); in != nil; in = e.timers.due(e.s.Now) {
 		e.check(in)
-		e.timers.set(in, e.nextCheck(in))
+		if !e.timers.pending(in) { // check may have touched it, to be checked again at once
+			e.timers.set(in, e.nextCheck(in))
+		}
 	}
 }
 

@@ -40,7 +40,8 @@ func (e *Engine) Status() Status {
 		}
 	}
 	for _, g := range e.groups {
-		s.add(g.queued, e.whyWaits(g))
+		s.add(g.queued-g.unbound(), drover.Reason{Code: drover.ReasonBooting, Text: "instances for it are on their way"})
+		s.add(g.unbound(), whyWaits(g))
 	}
 	for _, j := range e.jobs {
 		if r, ok := e.whyHeld(j); ok {
@@ -63,7 +64,7 @@ func (s *Status) add(n int, why drover.Reason) {
 	s.Waiting[at].Count += n
 }
 
-func (e *Engine) whyWaits(g *group) drover.Reason {
+func whyWaits(g *group) drover.Reason {
 	if g.reason.Code == "" {
 		return drover.Reason{Code: drover.ReasonPlanning, Text: "instances are being chosen"}
 	}

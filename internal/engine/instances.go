@@ -224,12 +224,14 @@ func (e *Engine) disconnected(b Disconnected) {
 	if in == nil || !in.Connected {
 		return
 	}
-	in.Connected, in.Tried, in.Fails, in.Retry = false, false, 0, e.s.Now
-	in.Silent = max(b.Heard, e.s.Looking)
-	if in.State != drover.InstanceStopping {
-		e.note(Note{Level: Warn, Text: fmt.Sprintf("lost the connection to instance %s: %s", in.Name, b.Text), Instance: in.Name})
-		e.lookSoon(e.cloud(in.Cloud))
+	in.Connected = false
+	if in.State == drover.InstanceStopping {
+		return
 	}
+	in.Tried, in.Fails, in.Retry = false, 0, e.s.Now
+	in.Silent = max(b.Heard, e.s.Looking)
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("lost the connection to instance %s: %s", in.Name, b.Text), Instance: in.Name})
+	e.lookSoon(e.cloud(in.Cloud))
 	e.touch(in)
 }
 

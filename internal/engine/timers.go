@@ -34,6 +34,9 @@ func (t *timers) set(in *instance, at drover.Time) {
 	heap.Push(&t.heap, timer{at, in})
 }
 
+// pending reports whether a time is set for the instance.
+func (t *timers) pending(in *instance) bool { return t.next[in] != 0 }
+
 // due takes out an instance whose time has come, the earliest first; nil if there is none.
 func (t *timers) due(now drover.Time) *instance {
 	t.prune()
