@@ -1,0 +1,227 @@
+package remote
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+
+	"drover"
+	"drover/internal/wire"
+)
+
+// scriptRunner is a runner that a shell can be: it answers with a Hello and then with silence.
+const scriptRunner = `#!/bin/sh
+echo '{"hello":{"version":1,"epoch":1,"fleet":"test","instance":"i-1"}}'
+cat >/dev/null
+`
+
+// homely is an instance with a real shell, its home, and how to reach it.
+func homely(t *testing.T) (*fakeInstance, string, Target) {
+	home := t.TempDir()
+	i := newFakeInstance(t, "i-1")
+	i.exec = realShell(home)
+	target := target(i, "i-1")
+	target.Runner = runnerOf([]byte(scriptRunner))
+	return i, home, target
+}
+
+func connected(t *testing.T, target Target) {
+	t.Helper()
+	c, err := Connect(testContext(t), target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+}
+
+// uploads is how often a runner was sent.
+func uploads(i *fakeInstance) (n int) {
+	for _, c := range i.commands() {
+		if strings.Contains(c, "umask") {
+			n++
+		}
+	}
+	return n
+}
+
+func TestDeploy(t *testing.T) {
+	t.Run("a runner that is absent is sent, for its owner alone, and nothing is left beside it", func(t *testing.T) {
+		i, home, target := homely(t)
+		connected(t, target)
+		path := filepath.Join(home, ".drover", target.Runner.name())
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != 0o700 || uploads(i) != 1 {
+			t.Fatalf("%v, %v, %d uploads", info, err, uploads(i))
+		}
+		if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
+			t.Errorf("%v, %v", entries, err)
+		}
+	})
+	t.Run("one that is there is not sent again", func(t *testing.T) {
+		i, _, target := homely(t)
+		connected(t, target)
+		connected(t, target)
+		if uploads(i) != 1 {
+			t.Errorf("%d uploads", uploads(i))
+		}
+	})
+	for what, spoil := range map[string]func(path string) error{
+		"altered":     func(path string) error { return os.WriteFile(path, []byte(strings.ToUpper(scriptRunner)), 0o700) },
+		"cut short":   func(path string) error { return os.Truncate(path, 10) },
+		"not allowed": func(path string) error { return os.Chmod(path, 0o600) },
+	} {
+		t.Run("one that is "+what+" is replaced before it is asked for anything", func(t *testing.T) {
+			i, home, target := homely(t)
+			connected(t, target)
+			path := filepath.Join(home, ".drover", target.Runner.name())
+			if err := spoil(path); err != nil {
+				t.Fatal(err)
+			}
+			connected(t, target)
+			if got, err := os.ReadFile(path); err != nil || string(got) != scriptRunner || uploads(i) != 2 {
+				t.Errorf("%q, %v, %d uploads", got, err, uploads(i))
+			}
+		})
+	}
+	t.Run("without sha256sum the size must do", func(t *testing.T) {
+		i, home, target := homely(t)
+		bin := t.TempDir()
+		for _, name := range []string{"cat", "chmod", "mkdir", "mv", "rm", "wc"} {
+			if err := os.Symlink("/bin/"+name, filepath.Join(bin, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		shell := realShell(home)
+		i.exec = func(command string, ch ssh.Channel) int { return shell("PATH="+bin+"; "+command, ch) }
+		connected(t, target)
+		if err := os.Truncate(filepath.Join(home, ".drover", target.Runner.name()), 10); err != nil {
+			t.Fatal(err)
+		}
+		connected(t, target)
+		if uploads(i) != 2 {
+			t.Errorf("%d uploads", uploads(i))
+		}
+	})
+	t.Run("several controllers at once do no harm", func(t *testing.T) {
+		_, home, target := homely(t)
+		target.RunnerDir = "a folder/it's nested"
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if c, err := Connect(testContext(t), target); err != nil {
+					t.Error(err)
+				} else {
+					c.Close()
+				}
+			})
+		}
+		all.Wait()
+		if entries, err := os.ReadDir(filepath.Join(home, target.RunnerDir)); err != nil || len(entries) != 1 {
+			t.Errorf("%v, %v", entries, err)
+		}
+	})
+	t.Run("what does not arrive as it was sent is not put in place", func(t *testing.T) {
+		_, home, target := homely(t)
+		target.Runner.Open = func() (io.ReadCloser, error) {
+			return io.NopCloser(strings.NewReader(strings.ToUpper(scriptRunner))), nil
+		}
+		refused(t, target, drover.KindTransient, "deploying the runner: exited 1: what arrived is not what was sent")
+		if entries, err := os.ReadDir(filepath.Join(home, ".drover")); err != nil || len(entries) != 0 {
+			t.Errorf("%v, %v", entries, err)
+		}
+	})
+	for what, content := range map[string]string{"shorter": "x", "longer": scriptRunner + "x"} {
+		t.Run("a runner that is "+what+" than it should be is not sent whole", func(t *testing.T) {
+			_, _, target := homely(t)
+			target.Runner.Open = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil }
+			refused(t, target, drover.KindTransient, "not of the size")
+		})
+	}
+	t.Run("a runner that is not at hand says so", func(t *testing.T) {
+		_, _, target := homely(t)
+		target.Runner.Open = func() (io.ReadCloser, error) { return nil, errors.New("no such file") }
+		refused(t, target, drover.KindTransient, "deploying the runner: no such file")
+	})
+	t.Run("a folder that cannot be made says so", func(t *testing.T) {
+		_, home, target := homely(t)
+		if err := os.WriteFile(filepath.Join(home, ".drover"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, target, drover.KindTransient, "deploying the runner: exited 1: mkdir:")
+	})
+}
+
+func TestBootProbe(t *testing.T) {
+	t.Run("a failing probe tells its exit code and last lines, with the runner deployed all the same", func(t *testing.T) {
+		i, _, target := homely(t)
+		target.BootProbe = "echo one; echo two; echo three; echo four >&2; exit 7"
+		refused(t, target, drover.KindTransient, "boot probe exited 7: one; two; three four")
+		if uploads(i) != 1 {
+			t.Errorf("%d uploads", uploads(i))
+		}
+	})
+	t.Run("a probe that passes leads on", func(t *testing.T) {
+		_, _, target := homely(t)
+		target.BootProbe = "cat; test 'a b' = \"a b\""
+		connected(t, target)
+	})
+	t.Run("a probe that is killed is told by its signal", func(t *testing.T) {
+		f := &fakeRunner{}
+		i, target := fake(t, nil)
+		i.exec = func(command string, ch ssh.Channel) int {
+			if !strings.Contains(command, "probe") {
+				return f.exec(command, ch)
+			}
+			ch.SendRequest("exit-signal", false, ssh.Marshal(struct {
+				Signal     string
+				Core       bool
+				Text, Lang string
+			}{Signal: "KILL"}))
+			ch.Close()
+			return 0
+		}
+		target.BootProbe = "probe"
+		refused(t, target, drover.KindTransient, "boot probe ended by SIGKILL")
+	})
+}
+
+// What an instance sends is parsed without fault, whatever it is, and nothing of it reaches a person unprintable.
+func FuzzWhatAnInstanceSends(f *testing.F) {
+	f.Add("Welcome!\n" + presentWord + "\n" + `{"hello":{"version":1,"fleet":"test","instance":"i-1"}}` + "\n" + `{"exited":{"id":"1/1","exit":{}}}` + "\n")
+	f.Add(absentWord + "\n")
+	f.Add(presentWord + "\n{\"hello\":{\"version\":1,\"error\":\"\x1b[2J\"}}\n")
+	f.Add(presentWord + "\n{}\n{\"missing\":{\"id\":\"1/1\",\"hashes\":[\"\"]},\"pong\":{\"n\":1}}\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		in := bufio.NewReaderSize(strings.NewReader(text), 4096)
+		present, err := readVerdict(in)
+		if err != nil || !present {
+			return
+		}
+		lines := wire.NewConn(in, io.Discard)
+		hello, err := readHello(lines)
+		if err != nil {
+			return
+		}
+		if err := judgeHello(wire.Hello{Fleet: "test", Instance: "i-1"}, hello); err != nil {
+			if err.Error() != printable(err.Error()) && len(err.Error()) < 400 {
+				t.Errorf("unprintable: %q", err)
+			}
+			return
+		}
+		c := &Conn{lines: lines, pongs: make(chan struct{}, 1), session: &session{}}
+		c.read(deaf{})
+	})
+}
+
+// deaf is a Handler that does nothing.
+type deaf struct{}
+
+func (deaf) Exited(wire.Exited) {}
+func (deaf) API(wire.API)       {}
