@@ -28,6 +28,7 @@ type progress struct {
 	err     io.Writer
 	total   int
 	verbose bool
+	quiet   bool // the only job's output is shown; say only why it waits, if it does
 
 	bars  *mpb.Progress
 	bar   *mpb.Bar
@@ -58,7 +59,7 @@ func (s *status) get(decor.Statistics) string {
 }
 
 func (a *app) newProgress(p runPlan, verbose bool) *progress {
-	ui := &progress{err: a.err, verbose: verbose}
+	ui := &progress{err: a.err, verbose: verbose, quiet: p.Streamed, at: time.Now()}
 	for _, j := range p.Batch.Jobs {
 		ui.total += j.Array.Size()
 	}
@@ -82,10 +83,13 @@ func (p *progress) show(st runStatus) {
 		p.bar.SetCurrent(int64(min(final, p.total-1))) // the last step removes the bar
 		return
 	}
+	if p.quiet && st.Queued == 0 {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	line := fmt.Sprintf("%d/%d jobs final, %s", final, p.total, describe(st))
-	if line == p.last || time.Since(p.at) < interval && final < p.total {
+	if line == p.last || time.Since(p.at) < interval && (final < p.total || p.quiet) {
 		return
 	}
 	p.last, p.at = line, time.Now()
