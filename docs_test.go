@@ -1,0 +1,83 @@
+package drover_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"drover/driver/local"
+	"drover/internal/config"
+)
+
+// documents are all that is written for people.
+func documents(t *testing.T) []string {
+	t.Helper()
+	docs, err := filepath.Glob("docs/*.md")
+	if err != nil || len(docs) == 0 {
+		t.Fatalf("no documents: %v", err)
+	}
+	return append(docs, "README.md", "CONTRIBUTING.md")
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+var (
+	configurations = regexp.MustCompile("(?ms)^```yaml\n(version: .*?)^```")
+	links          = regexp.MustCompile(`\]\(([^)#]+)\)`)
+	targets        = regexp.MustCompile("(?:`|^    |^\\$ )make ([a-z0-9-]+)")
+)
+
+func TestDocuments(t *testing.T) {
+	t.Run("every configuration in them is good", func(t *testing.T) {
+		found := 0
+		for _, doc := range documents(t) {
+			for _, m := range configurations.FindAllStringSubmatch(read(t, doc), -1) {
+				found++
+				c, err := config.Parse(doc, []byte(m[1]), t.TempDir())
+				if err != nil {
+					t.Errorf("%s: %v", doc, err)
+					continue
+				}
+				for _, cloud := range c.Clouds {
+					if err := cloud.Decode(&local.Config{}); err != nil {
+						t.Errorf("%s: %v", doc, err)
+					}
+				}
+			}
+		}
+		if found == 0 {
+			t.Error("none was found")
+		}
+	})
+	t.Run("every link to a file leads somewhere", func(t *testing.T) {
+		for _, doc := range documents(t) {
+			for _, m := range links.FindAllStringSubmatch(read(t, doc), -1) {
+				if strings.Contains(m[1], "://") {
+					continue
+				}
+				if _, err := os.Stat(filepath.Join(filepath.Dir(doc), m[1])); err != nil {
+					t.Errorf("%s: %v", doc, err)
+				}
+			}
+		}
+	})
+	t.Run("every make target that they name is there, and says what it does", func(t *testing.T) {
+		makefile := read(t, "Makefile")
+		for _, doc := range append(documents(t), ".ci/run") {
+			for _, m := range targets.FindAllStringSubmatch(read(t, doc), -1) {
+				if !regexp.MustCompile(`(?m)^` + m[1] + `:.* ## `).MatchString(makefile) {
+					t.Errorf("%s speaks of make %s", doc, m[1])
+				}
+			}
+		}
+	})
+}

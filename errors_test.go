@@ -1,0 +1,77 @@
+package drover_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"drover"
+)
+
+func TestErrorKinds(t *testing.T) {
+	kinds := constants(t, "ErrorKind")
+	t.Run("every kind has an outcome of its own choosing", func(t *testing.T) {
+		// A kind that is missing in the table would come out as an internal error.
+		for _, k := range kinds {
+			if kind := drover.ErrorKind(k); kind != drover.KindInternal && kind.HTTPStatus() == 500 {
+				t.Errorf("%s has none: give it a line in the table of errors.go", k)
+			}
+		}
+	})
+	t.Run("the table in docs/operations.md is the code's", func(t *testing.T) {
+		var documented []string
+		for _, row := range table(t, "docs/operations.md", "Kinds of error") {
+			kind := strings.Trim(row[0], "`")
+			documented = append(documented, kind)
+			k := drover.ErrorKind(kind)
+			if row[1] != strconv.Itoa(k.HTTPStatus()) || row[2] != strconv.Itoa(k.ExitCode()) {
+				t.Errorf("%s is %d and %d, the table says %s and %s", kind, k.HTTPStatus(), k.ExitCode(), row[1], row[2])
+			}
+		}
+		if !slices.Equal(documented, kinds) {
+			t.Errorf("the table has %v, the code %v, in this order", documented, kinds)
+		}
+	})
+	t.Run("exit codes are those that scripts were promised", func(t *testing.T) {
+		for _, k := range kinds {
+			if code := drover.ErrorKind(k).ExitCode(); code < 1 || code > 4 {
+				t.Errorf("%s ends with %d", k, code)
+			}
+		}
+	})
+	t.Run("a kind of a newer program is an internal error", func(t *testing.T) {
+		if k := drover.ErrorKind("of tomorrow"); k.HTTPStatus() != 500 || k.ExitCode() != 1 {
+			t.Errorf("got %d, %d", k.HTTPStatus(), k.ExitCode())
+		}
+	})
+}
+
+func TestError(t *testing.T) {
+	quota := &drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeZone, Message: "no more here"}
+	t.Run("a wrapped error keeps its class and says what we were doing", func(t *testing.T) {
+		got := drover.AsError(fmt.Errorf("creating lab-1: %w", quota), drover.KindInternal)
+		if got.Kind != drover.KindQuota || got.Scope != drover.ScopeZone || got.Message != "creating lab-1: no more here" {
+			t.Errorf("got %+v", got)
+		}
+		if quota.Message != "no more here" {
+			t.Error("the error that was wrapped has changed")
+		}
+	})
+	t.Run("an error without a class gets the one that is given", func(t *testing.T) {
+		if got := drover.AsError(errors.New("eof"), drover.KindTransient); got.Kind != drover.KindTransient || got.Message != "eof" {
+			t.Errorf("got %+v", got)
+		}
+		if drover.KindOf(errors.New("eof")) != drover.KindInternal {
+			t.Error("or internal")
+		}
+	})
+	t.Run("a hint is for the reader and not part of the message", func(t *testing.T) {
+		hinted := quota.WithHint("ask for %d", 3)
+		if hinted.Hint != "ask for 3" || hinted.Error() != quota.Error() || quota.Hint != "" {
+			t.Errorf("got %+v from %+v", hinted, quota)
+		}
+	})
+}

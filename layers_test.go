@@ -1,0 +1,229 @@
+package drover_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// layer is what a package is for and what it may import.
+type layer struct {
+	does    string   // its responsibility, in one line
+	ours    []string // packages of this module, the root being "."
+	outside []string // modules; the standard library is open to all but for what bans says
+}
+
+// all stands for every package of this module.
+const all = "*"
+
+// layers is the architecture. Imports point down: a package may import of ours only what its line names. Tests may import what they
+// like, since nothing can come to depend on them.
+var layers = map[string]layer{
+	".": {does: "the words: jobs, attempts, instances, offerings, states and their transitions, kinds of error, money and sizes"},
+	"driver": {
+		does: "the contract that a cloud must meet, and small decorators for every driver",
+		ours: []string{"."},
+	},
+	"driver/drivertest": {
+		does:    "the conformance suite, for go test and for a real account",
+		ours:    []string{".", "driver"},
+		outside: []string{"golang.org/x/crypto"},
+	},
+	"driver/local": {
+		does:    "a cloud on this host: every instance a process tree with an SSH server",
+		ours:    []string{".", "driver"},
+		outside: []string{"github.com/gliderlabs/ssh", "golang.org/x/crypto", "golang.org/x/sys"},
+	},
+	"internal/wire": {
+		does: "what a controller and a runner say to each other: messages, their limits, their encoding",
+		ours: []string{"."},
+	},
+	"internal/pack": {
+		does: "the solver: which offerings hold these jobs for the least money; pure",
+		ours: []string{"."},
+	},
+	"internal/engine": {
+		does: "the decisions: lifecycle, placing, planning, backoff, explanations; pure",
+		ours: []string{"."},
+	},
+	"internal/loop": {
+		does: "event → decision → commit → release, with store and outside handed in",
+		ours: []string{".", "internal/engine"},
+	},
+	"internal/record": {
+		does: "the flight recorder: segments that begin with a State, and their replay",
+		ours: []string{".", "internal/engine"},
+	},
+	"internal/remote": {
+		does:    "the controller's end of an instance: SSH, host keys, deploying the runner, the control stream",
+		ours:    []string{".", "internal/wire"},
+		outside: []string{"golang.org/x/crypto"},
+	},
+	"internal/runner": {
+		does:    "the instance's end: supervises attempts and outlives connections",
+		ours:    []string{".", "internal/wire"},
+		outside: []string{"github.com/bmatcuk/doublestar/v4", "golang.org/x/sys"},
+	},
+	"internal/store": {
+		does:    "the records, in SQLite",
+		ours:    []string{".", "internal/engine"}, // for the values that it keeps
+		outside: []string{"github.com/pressly/goose/v3", "modernc.org/sqlite"},
+	},
+	"internal/blob": {
+		does: "inputs by content, logs and outputs, in folders",
+		ours: []string{"."},
+	},
+	"internal/control": {
+		does: "carries out effects in the real world and brings results back as events; owns every goroutine",
+		ours: []string{".", "driver", "internal/blob", "internal/engine", "internal/loop", "internal/pack", "internal/record",
+			"internal/remote", "internal/store", "internal/wire"},
+		outside: []string{"golang.org/x/crypto"},
+	},
+	"internal/sim": {
+		does: "a modelled world with bad luck around the real engine and loop",
+		ours: []string{".", "driver", "internal/engine", "internal/loop", "internal/pack", "internal/record"},
+	},
+	"internal/config": {
+		does:    "the configuration and batch files, their errors and their schema",
+		ours:    []string{"."},
+		outside: []string{"github.com/bmatcuk/doublestar/v4", "github.com/goccy/go-yaml", "github.com/google/jsonschema-go"},
+	},
+	"cmd/drover": {
+		does:    "the program, a file per command, and the table of drivers",
+		ours:    []string{all},
+		outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "golang.org/x/sys", "golang.org/x/term"},
+	},
+	"cmd/drover-runner": {
+		does: "the small program that goes to instances",
+		ours: []string{".", "internal/runner"},
+	},
+	"examples/mandelbrot": {does: "the example's program, which travels as its source and imports nothing but the standard library"},
+}
+
+// bans are packages of the standard library that a layer does without, and why.
+var bans = map[string]map[string]string{
+	".": {
+		"net/http":     "the words know nothing of how they travel",
+		"database/sql": "the words know nothing of how they are kept",
+	},
+}
+
+func TestLayers(t *testing.T) {
+	found := packages(t)
+	t.Run("every package has its line in the table", func(t *testing.T) {
+		for dir := range found {
+			if _, ok := layers[dir]; !ok {
+				t.Errorf("package %s is not in the table of layers_test.go. Give it a line: what it does and what it may import; add it to docs/architecture.md too", dir)
+			}
+		}
+	})
+	t.Run("every line of the table has its package", func(t *testing.T) {
+		for dir := range layers {
+			if _, ok := found[dir]; !ok {
+				t.Errorf("the table of layers_test.go has a line for %s, which is not there. Take the line out", dir)
+			}
+		}
+	})
+	t.Run("packages import what their line allows", func(t *testing.T) {
+		for dir, imports := range found {
+			for _, path := range imports {
+				if why := forbidden(dir, path); why != "" {
+					t.Errorf("package %s imports %q: %s", dir, path, why)
+				}
+			}
+		}
+	})
+	t.Run("the picture in docs/architecture.md has the same packages and responsibilities", func(t *testing.T) {
+		want := map[string]string{}
+		for dir, l := range layers {
+			want[dir] = l.does
+		}
+		for _, row := range table(t, "docs/architecture.md", "The packages") {
+			dir := strings.Trim(row[0], "`")
+			if dir == "drover" {
+				dir = "."
+			}
+			if want[dir] != row[1] {
+				t.Errorf("docs/architecture.md says of %s %q, layers_test.go says %q", dir, row[1], want[dir])
+			}
+			delete(want, dir)
+		}
+		for _, dir := range slices.Sorted(maps.Keys(want)) {
+			t.Errorf("docs/architecture.md does not have package %s in its table", dir)
+		}
+	})
+}
+
+// packages lists what each package of the module imports, its tests apart.
+func packages(t *testing.T) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || strings.HasPrefix(d.Name(), "_") || d.Name() == "testdata"):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		imports, err := importsOf(name)
+		dir := path.Dir(filepath.ToSlash(name))
+		found[dir] = append(found[dir], imports...)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func importsOf(file string) (paths []string, err error) {
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+	if err != nil {
+		return nil, err
+	}
+	for _, spec := range f.Imports {
+		path, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
+}
+
+// forbidden says why the package in dir may not import the path and what to do about it; empty if it may.
+func forbidden(dir, path string) string {
+	l := layers[dir]
+	if why := bans[dir][path]; why != "" {
+		return why + ". Move what needs it to the package whose work it is"
+	}
+	if path == "drover" || strings.HasPrefix(path, "drover/") {
+		ours := strings.TrimPrefix(strings.TrimPrefix(path, "drover"), "/")
+		if ours == "" {
+			ours = "."
+		}
+		if slices.Contains(l.ours, all) || slices.Contains(l.ours, ours) {
+			return ""
+		}
+		return "its line in layers_test.go allows of ours only " + strings.Join(l.ours, ", ") +
+			". Declare the interface that it needs where it is used and have it handed in; if the architecture itself is to change, change the table and docs/architecture.md in one commit"
+	}
+	if first, _, _ := strings.Cut(path, "/"); !strings.Contains(first, ".") {
+		return ""
+	}
+	for _, module := range l.outside {
+		if path == module || strings.HasPrefix(path, module+"/") {
+			return ""
+		}
+	}
+	return "no line in layers_test.go allows this module here. Use the standard library or the package that wraps the module; a new dependency needs its reasons in docs/decisions.md"
+}

@@ -1,0 +1,189 @@
+package drover_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// pure lists the packages whose answers depend on nothing but what they are asked: the same on every machine, at every time, in every
+// replay. Floats are for neither; pack may be given them once it needs them in a form that no compiler may fuse.
+var pure = []string{"internal/engine", "internal/pack"}
+
+// impureImports are packages by which the outside would come in.
+var impureImports = []string{"context", "crypto/rand", "database/sql", "io/fs", "log", "log/slog", "maps", "math/rand", "math/rand/v2",
+	"net", "os", "runtime", "sync", "sync/atomic", "syscall", "unique", "unsafe"}
+
+// clockCalls are what package time reads or waits for the clock with. Durations are welcome.
+var clockCalls = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"}
+
+// orderless are the loops over maps whose order cannot be seen in any answer, by the function they stand in, with the reason.
+var orderless = map[string]string{}
+
+func TestPurity(t *testing.T) {
+	exports := exportData(t, pure)
+	for _, dir := range pure {
+		t.Run(dir+" depends on nothing but its arguments", func(t *testing.T) {
+			for _, fault := range impurities(t, dir, exports) {
+				t.Error(fault)
+			}
+		})
+	}
+	t.Run("what is impure is found", func(t *testing.T) {
+		for code, want := range map[string]string{
+			`import "os"`:                                        `imports "os"`,
+			`import "time"; var t = time.Now()`:                  "time.Now",
+			`import "time"; var now = time.Now`:                  "time.Now",
+			`func f() { go f() }`:                                "goroutine",
+			`func f() { select {} }`:                             "select",
+			`var c chan int`:                                     "channel",
+			`var x = 1.5 + float64(len("a"))`:                    "float",
+			`func f(m map[int]int) { for range m {} }`:           "order of a map",
+			`type M map[int]int; func f(m M) { for range m {} }`: "order of a map",
+			`func init() {}`:                                     "init",
+		} {
+			file := filepath.Join(t.TempDir(), "a.go")
+			if err := os.WriteFile(file, []byte("package a; "+code), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if faults := impurities(t, filepath.Dir(file), exports); !strings.Contains(strings.Join(faults, "\n"), want) {
+				t.Errorf("%s: found %q, not %q", code, faults, want)
+			}
+		}
+	})
+}
+
+// exportData finds the compiled form of all that the packages import.
+func exportData(t *testing.T, dirs []string) map[string]string {
+	t.Helper()
+	args := []string{"list", "-export", "-deps", "-json=ImportPath,Export"}
+	for _, dir := range dirs {
+		args = append(args, "./"+dir)
+	}
+	list := exec.Command("go", args...)
+	var stderr bytes.Buffer
+	list.Stderr = &stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.String())
+	}
+	exports := map[string]string{}
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p struct{ ImportPath, Export string }
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return exports
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		exports[p.ImportPath] = p.Export
+	}
+}
+
+// impurities lists what a package should not do.
+func impurities(t *testing.T, dir string, exports map[string]string) []string {
+	t.Helper()
+	set := token.NewFileSet()
+	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no files in %s: %v", dir, err)
+	}
+	var files []*ast.File
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(set, name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}}
+	conf := types.Config{
+		Importer: importer.ForCompiler(set, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }),
+		Error:    func(error) {}, // go build finds those; a snippet of this test may import what has not been compiled
+	}
+	conf.Check(dir, set, files, info)
+	l := &lens{set: set, info: info}
+	for _, f := range files {
+		l.file(f)
+	}
+	return l.faults
+}
+
+// lens looks at the code of one package.
+type lens struct {
+	set    *token.FileSet
+	info   *types.Info
+	faults []string
+}
+
+func (l *lens) add(n ast.Node, format string, args ...any) {
+	l.faults = append(l.faults, fmt.Sprintf("%v: %s", l.set.Position(n.Pos()), fmt.Sprintf(format, args...)))
+}
+
+func (l *lens) file(f *ast.File) {
+	for _, spec := range f.Imports {
+		if path := strings.Trim(spec.Path.Value, `"`); slices.Contains(impureImports, path) {
+			l.add(spec, "imports %q: have what it needs handed in as an event or a value", path)
+		}
+	}
+	for _, d := range f.Decls {
+		fn, _ := d.(*ast.FuncDecl)
+		if fn != nil && fn.Name.Name == "init" {
+			l.add(fn, "has an init function: begin in New")
+		}
+		ast.Inspect(d, func(n ast.Node) bool {
+			l.node(n, fn)
+			return true
+		})
+	}
+}
+
+func (l *lens) node(n ast.Node, in *ast.FuncDecl) {
+	switch n := n.(type) {
+	case *ast.GoStmt:
+		l.add(n, "starts a goroutine: give a shell an effect to carry out")
+	case *ast.SelectStmt:
+		l.add(n, "has a select: wait for nothing, take events")
+	case *ast.ChanType:
+		l.add(n, "has a channel: take events and return decisions")
+	case *ast.RangeStmt:
+		if over := l.info.TypeOf(n.X); over != nil && isMap(over) && (in == nil || orderless[in.Name.Name] == "") {
+			l.add(n, "depends on the order of a map: keep a sorted slice beside it, or list the function in purity_test.go with the reason why its order cannot be seen")
+		}
+	case *ast.SelectorExpr:
+		if o := l.info.Uses[n.Sel]; o != nil && o.Pkg() != nil && o.Pkg().Path() == "time" && slices.Contains(clockCalls, o.Name()) {
+			l.add(n, "reads the clock with time.%s: every event bears its time", o.Name())
+		}
+	}
+	if e, ok := n.(ast.Expr); ok && isFloat(l.info.TypeOf(e)) {
+		l.add(n, "computes with a float: processors differ in the last digit; count in integers of a small unit")
+	}
+}
+
+func isMap(t types.Type) bool {
+	_, ok := t.Underlying().(*types.Map)
+	return ok
+}
+
+func isFloat(t types.Type) bool {
+	if t == nil {
+		return false
+	}
+	b, ok := t.Underlying().(*types.Basic)
+	return ok && b.Info()&(types.IsFloat|types.IsComplex) != 0
+}
