@@ -36,6 +36,7 @@ func testKey() FleetKey { return FleetKey{drover.NewSecret(strings.Repeat("k", f
 type fakeInstance struct {
 	config ssh.ServerConfig
 	exec   func(command string, ch ssh.Channel) (exit int)
+	over   chan struct{} // closed at the end of the test, for what hangs until then
 
 	mu     sync.Mutex
 	logins int // attempts to log in with a key; guarded by mu
@@ -44,7 +45,8 @@ type fakeInstance struct {
 
 func newFakeInstance(t testing.TB, name string) *fakeInstance {
 	t.Helper()
-	i := &fakeInstance{}
+	i := &fakeInstance{over: make(chan struct{})}
+	t.Cleanup(func() { close(i.over) })
 	host, err := testKey().HostKey(name)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,304 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"drover"
+	"drover/internal/wire"
+)
+
+// longLog is more than all the buffers on the way hold.
+const longLog = 16 << 20
+
+// library is a fake runner's bulk side.
+func library(r wire.Request, lines *wire.Conn, raw io.Writer) bool {
+	switch {
+	case r.Op == wire.GetLog && r.Stream == "long":
+		lines.Write(wire.Reply{Size: longLog})
+		_, err := io.CopyN(raw, zeros{}, longLog)
+		return err == nil
+	case r.Op == wire.GetLog && r.Stream == "stuck":
+		lines.Write(wire.Reply{Size: 10})
+		io.WriteString(raw, "12345")
+	case r.Op == wire.GetLog && r.Stream == "broken":
+		lines.Write(wire.Reply{Size: 10})
+		io.WriteString(raw, "12345")
+		return false
+	case r.Op == wire.GetLog && r.Stream == "mute":
+	case r.Op == wire.GetLog && r.Stream == "stdout":
+		text := "0123456789"[r.Offset:]
+		lines.Write(wire.Reply{Size: int64(len(text))})
+		io.WriteString(raw, text)
+	case r.Op == wire.FollowLog:
+		lines.Write(wire.Reply{})
+		chunks := wire.ChunkWriter{W: raw}
+		io.WriteString(chunks, "one ")
+		time.Sleep(time.Hour)
+		io.WriteString(chunks, "two")
+		chunks.Close()
+		return false
+	case r.Op == wire.GetOutputs:
+		lines.Write(wire.Reply{})
+		chunks := wire.ChunkWriter{W: raw}
+		io.WriteString(chunks, "a tar stream")
+		chunks.Close()
+		last := wire.Reply{Note: "skipped\x07 a link"}
+		if r.ID == attempt(2) {
+			last = wire.Reply{Error: "disk error"}
+		}
+		lines.Write(last)
+	case r.Op == wire.OpenAPI:
+		lines.Write(wire.Reply{})
+		io.Copy(raw, lines.Bytes())
+		return false
+	default:
+		lines.Write(wire.Reply{Error: "there is no such thing"})
+	}
+	return true
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// withLibrary runs a connection to an instance with the library in a bubble.
+func withLibrary(t *testing.T, test func(t *testing.T, c *Conn, i *fakeInstance)) {
+	synctest.Test(t, func(t *testing.T) {
+		i, target := fake(t, &fakeRunner{bulk: library})
+		c, err := Connect(t.Context(), target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go c.Run(t.Context(), deaf{})
+		test(t, c, i)
+		c.Close()
+		synctest.Wait()
+	})
+}
+
+func fetch(t *testing.T, c *Conn, stream string, offset, limit int64) string {
+	t.Helper()
+	r, err := c.FetchLog(t.Context(), attempt(1), stream, offset, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Error(err)
+	}
+	return string(text)
+}
+
+func bulks(i *fakeInstance) (n int) {
+	for _, c := range i.commands() {
+		if strings.Contains(c, " bulk ") {
+			n++
+		}
+	}
+	return n
+}
+
+func TestLogs(t *testing.T) {
+	t.Run("one channel serves one fetch after another", func(t *testing.T) {
+		withLibrary(t, func(t *testing.T, c *Conn, i *fakeInstance) {
+			for offset, want := range map[int64]string{0: "0123456789", 7: "789", 10: ""} {
+				if got := fetch(t, c, "stdout", offset, -1); got != want {
+					t.Errorf("%q", got)
+				}
+			}
+			if n := bulks(i); n != 1 {
+				t.Errorf("%d channels", n)
+			}
+		})
+	})
+	t.Run("it is closed after a while unused", func(t *testing.T) {
+		withLibrary(t, func(t *testing.T, c *Conn, i *fakeInstance) {
+			fetch(t, c, "stdout", 0, -1)
+			b := c.transfers.pop()
+			c.transfers.push(b)
+			time.Sleep(c.times.Idle - time.Second)
+			synctest.Wait()
+			if !b.stands() {
+				t.Error("closed early")
+			}
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			if b.stands() {
+				t.Error("still open")
+			}
+			fetch(t, c, "stdout", 0, -1)
+			if n := bulks(i); n != 2 {
+				t.Errorf("%d channels", n)
+			}
+		})
+	})
+	t.Run("a part of a log is no more than that", func(t *testing.T) {
+		withLibrary(t, func(t *testing.T, c *Conn, _ *fakeInstance) {
+			if got := fetch(t, c, "stdout", 2, 3); got != "234" {
+				t.Errorf("%q", got)
+			}
+			if got := fetch(t, c, "stdout", 2, 0); got != "" {
+				t.Errorf("%q", got)
+			}
+			if got := fetch(t, c, "stdout", 5, 3); got != "567" {
+				t.Errorf("%q", got)
+			}
+		})
+	})
+	t.Run("a log that is not there is not found", func(t *testing.T) {
+		withLibrary(t, func(t *testing.T, c *Conn, _ *fakeInstance) {
+			_, err := c.FetchLog(t.Context(), attempt(1), "x", 0, -1)
+			if drover.KindOf(err) != drover.KindNotFound {
+				t.Error(err)
+			}
+		})
+	})
+	t.Run("one that ends early or gets stuck is an error", func(t *testing.T) {
+		withLibrary(t, func(t *testing.T, c *Conn, _ *fakeInstance) {
+			for stream, want := range map[string]string{"broken": "the bulk channel ended", "stuck": "no progress for 1m0s"} {
+				r, err := c.FetchLog(t.Context(), attempt(1), stream, 0, -1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, err := io.ReadAll(r)
+				if string(text) != "12345" || drover.KindOf(err) != drover.KindTransient || !strings.Contains(err.Error(), want) {
+					t.Errorf("%q, %v", text, err)
+				}
+			}
+			if len(c.transfers.slots) != 0 {
+				t.Errorf("%d channels still lent", len(c.transfers.slots))
+			}
+		})
+	})
+	t.Run("a context that ends frees whoever waits for a hanging runner", func(t *testing.T) {
+		withLibrary(t, func(t *testing.T, c *Conn, _ *fakeInstance) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := c.FetchLog(ctx, attempt(1), "mute", 0, -1)
+			if drover.KindOf(err) != drover.KindTransient || !strings.Contains(err.Error(), "deadline exceeded") {
+				t.Error(err)
+			}
+			if got := fetch(t, c, "stdout", 0, -1); got != "0123456789" {
+				t.Errorf("then %q", got)
+			}
+		})
+	})
+	t.Run("a followed log may be silent for long", func(t *testing.T) {
+		withLibrary(t, func(t *testing.T, c *Conn, _ *fakeInstance) {
+			r, err := c.FollowLog(t.Context(), attempt(1), "stdout", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			if text, err := io.ReadAll(r); err != nil || string(text) != "one two" {
+				t.Errorf("%q, %v", text, err)
+			}
+		})
+	})
+	t.Run("no more channels are open at once than a pool has", func(t *testing.T) {
+		withLibrary(t, func(t *testing.T, c *Conn, i *fakeInstance) {
+			var all sync.WaitGroup
+			for range 20 {
+				all.Go(func() { fetch(t, c, "stdout", 0, -1) })
+			}
+			all.Wait()
+			if n := bulks(i); n > maxTransfers {
+				t.Errorf("%d channels", n)
+			}
+		})
+	})
+}
+
+func TestOutputs(t *testing.T) {
+	read := func(into *string) func(io.Reader) error {
+		return func(r io.Reader) error {
+			text, err := io.ReadAll(r)
+			*into = string(text)
+			return err
+		}
+	}
+	withLibrary(t, func(t *testing.T, c *Conn, i *fakeInstance) {
+		var got string
+		note, err := c.Outputs(t.Context(), attempt(1), read(&got))
+		if err != nil || got != "a tar stream" || note != "skipped  a link" {
+			t.Errorf("%q, note %q, %v", got, note, err)
+		}
+		if _, err := c.Outputs(t.Context(), attempt(2), read(&got)); drover.KindOf(err) != drover.KindInvalid || !strings.Contains(err.Error(), "not whole: the runner says: disk error") {
+			t.Errorf("outputs that are not whole: %v", err)
+		}
+		full := fmt.Errorf("our disk is full")
+		if _, err := c.Outputs(t.Context(), attempt(1), func(io.Reader) error { return full }); err != full {
+			t.Errorf("a taker's own error: %v", err)
+		}
+		if _, err := c.Outputs(t.Context(), attempt(1), func(io.Reader) error { return nil }); err != nil {
+			t.Errorf("a taker that does not read on: %v", err)
+		}
+	})
+}
+
+func TestOpenAPI(t *testing.T) {
+	withLibrary(t, func(t *testing.T, c *Conn, _ *fakeInstance) {
+		conn, err := c.OpenAPI(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(conn, "GET /")
+		time.Sleep(time.Hour)
+		got := make([]byte, 5)
+		if _, err := io.ReadFull(conn, got); err != nil || string(got) != "GET /" {
+			t.Errorf("%q, %v", got, err)
+		}
+		woken := make(chan error)
+		go func() {
+			_, err := conn.Read(got)
+			woken <- err
+		}()
+		synctest.Wait()
+		conn.Close()
+		if err := <-woken; err == nil {
+			t.Error("a closed connection was read")
+		}
+	})
+}
+
+// What is asked on the control stream is answered while transfers that nobody reads fill all that can be filled.
+func TestTransfersDoNotHoldUpTheControlStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBlobs()
+		f := &fakeRunner{bulk: library, message: b.starting}
+		_, target := fake(t, f)
+		c, err := Connect(t.Context(), target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go c.Run(t.Context(), deaf{})
+		var floods []io.Reader
+		for range maxTransfers {
+			r, err := c.FetchLog(t.Context(), attempt(1), "long", 0, -1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			floods = append(floods, r)
+		}
+		synctest.Wait() // everything is full, and every sender waits
+
+		if err := c.Start(t.Context(), startOf(2), contents); err != nil {
+			t.Fatal(err)
+		}
+
+		for _, r := range floods {
+			if n, err := io.Copy(io.Discard, r); n != longLog || err != nil {
+				t.Errorf("%d bytes, %v", n, err)
+			}
+		}
+		c.Close()
+		synctest.Wait()
+	})
+}
