@@ -41,7 +41,8 @@ type Cloud interface {
 	// with the same name never makes a second instance: it returns the one there is, or the same error. If the context ends
 	// first the instance may or may not come to be; a list will tell.
 	//
-	// Quota and capacity errors say their scope and market; they speak of the last candidate tried.
+	// Quota and capacity errors say their scope and market. A capacity error means that none of the candidates is to be had; any other
+	// error speaks of all of them.
 	Create(ctx context.Context, r CreateRequest) (Instance, Candidate, error)
 
 	// List returns every instance that bears all the given tags, booting and stopping ones included. It may return others and

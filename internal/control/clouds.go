@@ -122,9 +122,12 @@ func (c *Controller) create(ctx context.Context, effect int64, f engine.Create) 
 	if err != nil {
 		return engine.CreateFailed{Effect: effect, Instance: f.Instance, Err: drover.AsError(err, drover.KindInvalid)}
 	}
+	if !cl.own.Capabilities().ManyCandidates {
+		r.Candidates = r.Candidates[:1]
+	}
 	in, taken, err := cl.own.Create(ctx, r)
 	if err != nil {
-		return engine.CreateFailed{Effect: effect, Instance: f.Instance, Err: drover.AsError(err, drover.KindTransient)}
+		return engine.CreateFailed{Effect: effect, Instance: f.Instance, Tried: len(r.Candidates), Err: drover.AsError(err, drover.KindTransient)}
 	}
 	cl.remember(in)
 	at := max(0, slices.IndexFunc(f.Candidates, func(o drover.Offering) bool { return candidate(o) == taken }))

@@ -142,11 +142,14 @@ func (e *Engine) refused(a *Attempt, err *drover.Error) {
 // exited takes the runner's word that an attempt's command has ended. Its room is free at once; it is final when its output is stored.
 func (e *Engine) exited(id drover.AttemptID, exit drover.Exit) {
 	a := e.live(id)
-	if a == nil || a.State == drover.AttemptCollecting {
+	if a == nil {
+		e.strangerEnded(id)
+		return
+	}
+	if a.State == drover.AttemptCollecting {
 		return
 	}
 	in := e.instance(a.Instance)
-	e.running(a)
 	in.free = in.free.Plus(e.need(a), 1)
 	a.State, a.Exit, a.Ended = drover.AttemptCollecting, &exit, e.s.Now
 	in.free = in.free.Minus(e.need(a), 1)
@@ -154,6 +157,18 @@ func (e *Engine) exited(id drover.AttemptID, exit drover.Exit) {
 	e.writeAttempt(a, drover.Reason{})
 	e.collect(a)
 	e.replace = true
+}
+
+// strangerEnded takes note that an attempt which is not known has ended as it was told to.
+func (e *Engine) strangerEnded(id drover.AttemptID) {
+	for _, in := range e.instances {
+		if at := slices.Index(in.Strangers, id); at >= 0 {
+			in.Strangers = slices.Delete(slices.Clone(in.Strangers), at, at+1)
+			e.forget(in, id)
+			e.replace = true
+			e.touch(in)
+		}
+	}
 }
 
 func (e *Engine) collect(a *Attempt) {

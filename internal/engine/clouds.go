@@ -200,7 +200,7 @@ func (e *Engine) createFailed(b CreateFailed) {
 			c.NextCreate = max(b.Err.RetryAt, e.s.Now.Add(time.Second))
 		}
 	default:
-		e.block(in, b.Err)
+		e.block(in, b.Tried, b.Err)
 		e.gone(in, e.reason(drover.ReasonCreateFailed, "%s", b.Err.Message))
 	}
 	e.touchCreating(in.Cloud)
@@ -209,31 +209,46 @@ func (e *Engine) createFailed(b CreateFailed) {
 	}
 }
 
-// blockFor is how long an offering is left alone after the cloud refused it.
-const blockFor = time.Minute
+// block leaves alone what the error covers: of a lack of capacity, each candidate that was tried.
+func (e *Engine) block(in *instance, tried int, err *drover.Error) {
+	candidates := in.Candidates[:max(1, min(tried, len(in.Candidates)))]
+	if err.Kind != drover.KindCapacity {
+		candidates = candidates[:1]
+	}
+	for _, o := range candidates {
+		e.addBlock(blockFor(o, err))
+	}
+}
 
-// block leaves alone what the error covers, which speaks of the last candidate. A block that is there already keeps its end.
-func (e *Engine) block(in *instance, err *drover.Error) {
-	last := in.Candidates[len(in.Candidates)-1]
-	b := Block{Cloud: in.Cloud, Market: err.Market}
-	switch err.Scope {
-	case drover.ScopeType:
-		b.Zone, b.Type, b.Market = last.Zone, last.Type.Name, last.Market
-	case drover.ScopeQuotaGroup:
-		b.Type, b.Market = last.Type.Name, last.Market
-	case drover.ScopeSubnet, drover.ScopeZone:
-		b.Zone = last.Zone
+// blockTime is how long an offering is left alone after the cloud refused it.
+const blockTime = time.Minute
+
+// blockFor is what an error about an offering covers. One that is about the request itself covers that offering alone.
+func blockFor(o drover.Offering, err *drover.Error) Block {
+	exactly := Block{Cloud: o.Cloud, Zone: o.Zone, Type: o.Type.Name, Market: o.Market}
+	b := Block{Cloud: o.Cloud, Market: err.Market}
+	switch {
+	case err.Kind == drover.KindAuthentication:
+		b.Market = ""
+	case err.Kind != drover.KindQuota && err.Kind != drover.KindCapacity, err.Scope == drover.ScopeType:
+		b = exactly
+	case err.Scope == drover.ScopeQuotaGroup:
+		b.Type, b.Market = o.Type.Name, o.Market
+	case err.Scope == drover.ScopeSubnet, err.Scope == drover.ScopeZone:
+		b.Zone = o.Zone
 	}
-	if err.Kind != drover.KindQuota && err.Kind != drover.KindCapacity && err.Kind != drover.KindAuthentication {
-		b = Block{Cloud: in.Cloud, Zone: last.Zone, Type: last.Type.Name, Market: last.Market}
-	}
+	b.Reason = drover.Reason{Code: string(err.Kind), Text: err.Message}
+	return b
+}
+
+// addBlock begins a block. One that is there already keeps its end: meeting it again does not lengthen it.
+func (e *Engine) addBlock(b Block) {
 	for _, o := range e.s.Blocks {
 		if o.Cloud == b.Cloud && o.Zone == b.Zone && o.Type == b.Type && o.Market == b.Market {
 			return
 		}
 	}
-	b.Reason = e.reason(string(err.Kind), "%s", err.Message)
-	b.Reason.Until = e.s.Now.Add(blockFor)
+	b.Reason.Since, b.Reason.Until = e.s.Now, e.s.Now.Add(blockTime)
 	e.s.Blocks = append(e.s.Blocks, b)
 	e.blocked = true
 }

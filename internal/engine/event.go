@@ -82,10 +82,12 @@ type Created struct {
 	Taken      drover.Offering `json:"taken"`
 }
 
-// CreateFailed answers Create.
+// CreateFailed answers Create. Tried is how many of the candidates the cloud was asked for; a capacity error means that it has none
+// of them, any other error speaks of them all.
 type CreateFailed struct {
 	Effect   int64         `json:"effect"`
 	Instance int64         `json:"instance"`
+	Tried    int           `json:"tried,omitempty"`
 	Err      *drover.Error `json:"err"`
 }
 

@@ -7,7 +7,7 @@ import (
 	"drover"
 )
 
-// group is the jobs of one shape, priority and user that are not final, and how many of their elements wait.
+// group is the jobs of one key that are not final, and how many of their elements wait.
 type group struct {
 	key    GroupKey
 	jobs   []*Job // those with queued elements that may start, by number
@@ -29,7 +29,7 @@ func (g *group) wait(r drover.Reason) {
 	g.reason = r
 }
 
-func (j *Job) key() GroupKey { return GroupKey{j.Shape, j.Priority, j.User} }
+func (j *Job) key() GroupKey { return GroupKey{j.Shape, j.Priority, j.User, j.Timeout} }
 
 func (j *Job) clone() Job {
 	c := *j

@@ -13,6 +13,7 @@ func (in *instance) clone() Instance {
 	c := in.Instance
 	c.Candidates = slices.Clone(in.Candidates)
 	c.Bound = slices.Clone(in.Bound)
+	c.Strangers = slices.Clone(in.Strangers)
 	return c
 }
 
@@ -23,7 +24,7 @@ func (in *instance) coming() bool {
 
 // open reports whether work may be started on the instance now.
 func (in *instance) open() bool {
-	return in.State.Ready() && in.Connected && in.Idle == drover.IdleRun && !in.Broken
+	return in.State.Ready() && in.Connected && in.Idle == drover.IdleRun && !in.Broken && len(in.Strangers) == 0
 }
 
 func (e *Engine) addInstance(in *instance) {
@@ -152,6 +153,7 @@ func (e *Engine) ready(in *instance) {
 // reconcile compares what a runner has with what is believed of it. The runner is right about what it runs; the engine about what
 // should be.
 func (e *Engine) reconcile(in *instance, reports []Report) {
+	in.Strangers = nil
 	has := map[drover.AttemptID]bool{}
 	for _, r := range reports {
 		has[r.ID] = true
@@ -180,6 +182,7 @@ func (e *Engine) reported(in *instance, r Report) {
 			return
 		}
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("ending attempt %v on %s, which is not known", r.ID, in.Name), Instance: in.Name, Attempt: &r.ID})
+		in.Strangers = append(in.Strangers, r.ID)
 		e.effect(Effect{Stop: &Stop{Attempt: r.ID, Instance: in.ID, Grace: e.life().TermTimeout}})
 	case a.State == drover.AttemptCollecting:
 		e.collect(a)
@@ -289,7 +292,7 @@ func (e *Engine) gone(in *instance, why drover.Reason) {
 	e.unbind(in)
 	in.State, in.Connected = drover.InstanceGone, false
 	for _, a := range slices.Clone(in.load) {
-		e.end(a, drover.AttemptLost, e.reason(drover.ReasonInstanceLost, "instance %s is gone: %s", in.Name, why.Text))
+		e.end(a, drover.AttemptLost, e.reason(drover.ReasonInstanceLost, "lost with its instance %s: %s", in.Name, why.Text))
 	}
 	cost := e.accrued(in)
 	e.s.Spent += cost

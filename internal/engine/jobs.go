@@ -63,12 +63,28 @@ func (e *Engine) cancelJob(j *Job, why drover.Reason) {
 			e.finishElement(j, ElementRow{Element: el, State: drover.JobCancelled, Reason: why})
 		}
 	}
-	j.Cancelled += waiting.Count()
+	if n := waiting.Count(); n > 0 {
+		j.Cancelled += n
+		e.noteCancelled(j, n, why)
+	}
 	for _, a := range e.attemptsOf(j) {
 		e.stopAttempt(a, why)
 	}
 	e.writeJob(j)
 	e.endIfDone(j)
+}
+
+// noteCancelled tells of elements that end without ever having begun.
+func (e *Engine) noteCancelled(j *Job, n int, why drover.Reason) {
+	level := Warn
+	if why.Code == drover.ReasonCancelled {
+		level = Info
+	}
+	text := fmt.Sprintf("job %s cancelled", j.Name)
+	if j.Array.Set {
+		text = fmt.Sprintf("%d of job %s cancelled", n, j.Name)
+	}
+	e.note(Note{Level: level, Text: text, Job: &drover.JobID{Number: j.Number, Index: -1}, Reason: &why})
 }
 
 // attemptsOf lists a job's live attempts by index.

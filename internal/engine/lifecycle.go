@@ -162,6 +162,9 @@ func (e *Engine) idleDeadline(in *instance) drover.Time {
 	if e.s.Closing || in.Idle == drover.IdleDrain || in.Broken || e.overspent() {
 		at = in.IdleSince
 	}
+	if len(in.Strangers) > 0 {
+		at = max(at, in.Known.Add(e.life().TermTimeout+lastWord))
+	}
 	return max(at, in.KeepUntil)
 }
 
@@ -228,7 +231,7 @@ func (e *Engine) committed(in *instance, want time.Duration) drover.Money {
 		}
 	}
 	if in.coming() && len(in.Bound) > 0 {
-		end = max(end, e.s.Now.Add(e.boundHorizon(in)))
+		end = max(end, e.s.Now.Add(boundHorizon(in)))
 	}
 	from := in.Created
 	if from == 0 {
@@ -246,22 +249,15 @@ func horizon(timeout time.Duration) time.Duration {
 }
 
 // boundHorizon is the horizon of the longest job bound to the instance.
-func (e *Engine) boundHorizon(in *instance) (most time.Duration) {
+func boundHorizon(in *instance) (most time.Duration) {
 	for _, b := range in.Bound {
-		if g := e.byKey[b.Group]; g != nil {
-			most = max(most, g.horizon())
-		}
+		most = max(most, horizon(b.Group.Timeout))
 	}
 	return most
 }
 
-// horizon is that of the group's longest job.
-func (g *group) horizon() (most time.Duration) {
-	for _, j := range g.jobs {
-		most = max(most, horizon(j.Timeout))
-	}
-	return most
-}
+// horizon is that of each of the group's jobs.
+func (g *group) horizon() time.Duration { return horizon(g.key.Timeout) }
 
 // affords reports whether the fleet stays within its limit on money if in is also committed for want, and extra is spent besides.
 // In may be nil.

@@ -268,6 +268,7 @@ func (e *Engine) ask(in *instance, loads []wanted) {
 		e.bind(l.g, in, l.count)
 	}
 	e.writeInstance(in)
+	e.replace = true // what has come to wait meanwhile may fit as well
 }
 
 // hopeless cancels what waits for money that will never come: nothing is there, nothing may be rented, and a limit on the fleet's

@@ -140,17 +140,18 @@ type Instance struct {
 	Bound      []Binding            `json:"bound,omitempty"` // waiting work it is rented for, until it is ready
 
 	// Observed.
-	Listed    bool        `json:"listed,omitempty"`    // its cloud's last good list had it
-	Accepted  bool        `json:"accepted,omitempty"`  // the cloud has accepted its destruction
-	Strikes   int         `json:"strikes,omitempty"`   // good lists in a row, begun since it was last known to be there, that had it not
-	Known     drover.Time `json:"known,omitempty"`     // when it was last known to be there
-	Connected bool        `json:"connected,omitempty"` // its control stream is up
-	Silent    drover.Time `json:"silent,omitempty"`    // not heard since, as far as Drover was looking
-	Tried     bool        `json:"tried,omitempty"`     // a connection was tried, and failed, since Silent
-	Call      int64       `json:"call,omitempty"`      // create or destroy in flight
-	Dial      int64       `json:"dial,omitempty"`      // connect in flight
-	Fails     int         `json:"fails,omitempty"`     // of the last kind of effect, in a row
-	Retry     drover.Time `json:"retry,omitempty"`     // when the next may be tried
+	Listed    bool               `json:"listed,omitempty"`    // its cloud's last good list had it
+	Accepted  bool               `json:"accepted,omitempty"`  // the cloud has accepted its destruction
+	Strikes   int                `json:"strikes,omitempty"`   // good lists in a row, begun since it was last known to be there, that had it not
+	Known     drover.Time        `json:"known,omitempty"`     // when it was last known to be there
+	Connected bool               `json:"connected,omitempty"` // its control stream is up
+	Silent    drover.Time        `json:"silent,omitempty"`    // not heard since, as far as Drover was looking
+	Tried     bool               `json:"tried,omitempty"`     // a connection was tried, and failed, since Silent
+	Strangers []drover.AttemptID `json:"strangers,omitempty"` // attempts on it that are not known and were told to end
+	Call      int64              `json:"call,omitempty"`      // create or destroy in flight
+	Dial      int64              `json:"dial,omitempty"`      // connect in flight
+	Fails     int                `json:"fails,omitempty"`     // of the last kind of effect, in a row
+	Retry     drover.Time        `json:"retry,omitempty"`     // when the next may be tried
 }
 
 // Binding reserves room on an instance that is not ready yet for a number of jobs of one group.
@@ -159,11 +160,12 @@ type Binding struct {
 	Count int      `json:"count"`
 }
 
-// GroupKey names the jobs that are interchangeable to the engine: one shape, priority and user.
+// GroupKey names the jobs that are interchangeable to the engine: one shape, priority, user and timeout.
 type GroupKey struct {
-	Shape    drover.Shape `json:"shape"`
-	Priority int          `json:"priority"`
-	User     string       `json:"user,omitempty"`
+	Shape    drover.Shape  `json:"shape"`
+	Priority int           `json:"priority"`
+	User     string        `json:"user,omitempty"`
+	Timeout  time.Duration `json:"timeout,omitempty"`
 }
 
 // Block keeps an offering, or all that its empty fields match, from being asked for until its end.

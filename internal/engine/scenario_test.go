@@ -1,0 +1,428 @@
+package engine_test
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/internal/engine"
+	"drover/internal/pack"
+	"drover/internal/sim"
+)
+
+var update = flag.Bool("update", false, "write what the engine decides into the scenarios")
+
+// Each file in testdata is a scenario: lines that happen, each followed by what the engine decided, indented. A line that begins with
+// # is for the reader. "wait" prints why what waits waits.
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := play(t, string(want))
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := gocmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+				t.Errorf("the engine decides otherwise (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// player plays a scenario to an engine.
+type player struct {
+	t         *testing.T
+	e         *engine.Engine
+	disk      *sim.Disk
+	now       drover.Time
+	settings  engine.Settings
+	offerings []drover.Offering
+	pending   map[string]int64 // effects not answered, by what they are about
+	problem   drover.Problem
+	lastList  drover.Time
+	out       strings.Builder
+}
+
+func play(t *testing.T, script string) string {
+	p := &player{t: t, disk: sim.NewDisk(), now: drover.Time(1e18), pending: map[string]int64{}, settings: engine.Settings{
+		Clouds: []engine.CloudSettings{{Name: "c", MaxInstances: 4, MaxCreating: 10, ListInterval: time.Minute}},
+		Lifecycle: engine.Lifecycle{
+			BootTimeout: 10 * time.Minute, ProbeInterval: 10 * time.Second, ProbeTimeout: 2 * time.Minute, IdleTimeout: time.Minute,
+			TermTimeout: 2 * time.Minute, ShutdownTimeout: 10 * time.Second,
+		},
+	}}
+	p.restart()
+	for _, line := range strings.Split(strings.TrimRight(script, "\n"), "\n") {
+		if strings.HasPrefix(line, "    ") {
+			continue
+		}
+		fmt.Fprintln(&p.out, line)
+		if fields := strings.Fields(line); len(fields) > 0 && fields[0] != "#" {
+			p.line(fields[0], fields[1:])
+		}
+	}
+	return p.out.String()
+}
+
+func (p *player) restart() {
+	e, err := engine.New(p.disk.Begin())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.e = e
+}
+
+func (p *player) line(verb string, args []string) {
+	switch verb {
+	case "settings":
+		p.set(args)
+	case "offers":
+		p.offers(args)
+	case "begin":
+		p.apply(engine.Configured{Settings: p.settings})
+	case "catalogue":
+		p.apply(engine.Offered{Effect: p.effect("offers"), Cloud: "c", Offerings: p.offerings})
+	case "restart":
+		p.restart()
+		clear(p.pending)
+		p.apply(engine.Configured{Settings: p.settings})
+	case "after":
+		p.after(args[0])
+	case "frozen":
+		p.now = p.now.Add(p.duration(args[0]))
+		p.apply(engine.Ticked{})
+	case "wait":
+		for _, w := range p.e.Status().Waiting {
+			p.print("%d wait: %s: %s", w.Count, w.Reason.Code, w.Reason.Text)
+		}
+	default:
+		p.apply(p.body(verb, args))
+	}
+}
+
+// body is the event that a line tells of.
+func (p *player) body(verb string, args []string) engine.Body {
+	failed := func(at int) *drover.Error {
+		err := &drover.Error{Kind: drover.ErrorKind(args[at]), Message: strings.ReplaceAll(args[at], "_", " ")}
+		if len(args) > at+1 {
+			err.Scope = drover.Scope(args[at+1])
+		}
+		return err
+	}
+	switch verb {
+	case "submit":
+		return engine.Submitted{Jobs: p.jobs(args)}
+	case "cancel":
+		b := engine.CancelAsked{All: args[0] == "all", Reason: drover.Reason{Code: drover.ReasonCancelled, Text: "not wanted any more"}}
+		if !b.All {
+			b.Job = p.job(args[0])
+		}
+		return b
+	case "close":
+		return engine.CloseAsked{}
+	case "solve":
+		return engine.Solved{Effect: p.effect("solve"), Plan: pack.Solve(p.problem)}
+	case "created":
+		id := p.number(args[0])
+		return engine.Created{Effect: p.effect("create " + args[0]), Instance: id, ProviderID: "vm-" + args[0], Taken: p.taken(id)}
+	case "create-failed":
+		return engine.CreateFailed{Effect: p.effect("create " + args[0]), Instance: p.number(args[0]), Tried: 1, Err: failed(1)}
+	case "destroyed":
+		return engine.Destroyed{Effect: p.effect("destroy " + args[0]), Instance: p.number(args[0])}
+	case "connected":
+		return engine.Connected{Effect: p.effect("connect " + args[0]), Instance: p.number(args[0]), HostKey: "key-" + args[0], Attempts: p.reports(args[1:])}
+	case "connect-failed":
+		return engine.ConnectFailed{Effect: p.effect("connect " + args[0]), Instance: p.number(args[0]), Err: failed(1)}
+	case "disconnected":
+		return engine.Disconnected{Instance: p.number(args[0]), Heard: p.now, Text: "reset"}
+	case "started":
+		return engine.Started{Effect: p.effect("start " + args[0]), Attempt: p.attempt(args[0])}
+	case "start-failed":
+		return engine.StartFailed{Effect: p.effect("start " + args[0]), Attempt: p.attempt(args[0]), Err: failed(1)}
+	case "exited":
+		return engine.Exited{Attempt: p.attempt(args[0]), Exit: p.exit(args[1:])}
+	case "collected":
+		return engine.Collected{Effect: p.effect("collect " + args[0]), Attempt: p.attempt(args[0])}
+	case "collect-failed":
+		return engine.Collected{Effect: p.effect("collect " + args[0]), Attempt: p.attempt(args[0]), Err: failed(1)}
+	case "listed":
+		return p.listed(args)
+	case "list-failed":
+		return engine.Listed{Effect: p.effect("list"), Cloud: "c", Began: p.lastList, Err: failed(0)}
+	}
+	p.t.Fatalf("no such line: %s", verb)
+	return nil
+}
+
+// listed is a list in which "+1" is new, "-1" is missing, and "+name" is one that the engine did not ask for.
+func (p *player) listed(args []string) engine.Body {
+	ev := engine.Listed{Effect: p.effect("list"), Cloud: "c", Began: p.lastList}
+	for _, a := range args {
+		name := a[1:]
+		if _, err := strconv.Atoi(name); err == nil {
+			name = "f-n-" + name
+		}
+		id := "vm-" + strings.TrimPrefix(name, "f-n-")
+		if a[0] == '-' {
+			ev.Removed = append(ev.Removed, id)
+			continue
+		}
+		o := p.offerings[0]
+		ev.Added = append(ev.Added, engine.Sighting{
+			ProviderID: id, Name: name, ProviderType: o.Type.ProviderType, Type: o.Type.Name, Zone: o.Zone, Market: o.Market, Price: o.Price, Created: p.now,
+		})
+	}
+	return ev
+}
+
+func (p *player) set(args []string) {
+	life := &p.settings.Lifecycle
+	for key, value := range pairs(args) {
+		switch key {
+		case "max":
+			p.settings.Clouds[0].MaxInstances = int(p.number(value))
+		case "creating":
+			p.settings.Clouds[0].MaxCreating = int(p.number(value))
+		case "idle":
+			life.IdleTimeout = p.duration(value)
+		case "keep":
+			p.settings.Keep = p.duration(value)
+		case "cost":
+			p.settings.MaxCost, _ = drover.ParseMoney(value)
+		default:
+			p.t.Fatalf("no such setting: %s", key)
+		}
+	}
+}
+
+// offers reads "name:vcpus:price", with memory in proportion.
+func (p *player) offers(args []string) {
+	for _, a := range args {
+		parts := strings.Split(a, ":")
+		cpu, _ := drover.ParseMilliCPU(parts[1])
+		price, _ := drover.ParseMoney(parts[2])
+		p.offerings = append(p.offerings, drover.Offering{Cloud: "c", Zone: "z", Market: drover.OnDemand, Price: price, Type: drover.InstanceType{
+			Name: parts[0], ProviderType: parts[0], Resources: drover.Resources{CPU: cpu, Memory: drover.Bytes(cpu) * drover.MiB * 4, Disk: drover.TiB, Arch: "amd64"},
+		}})
+	}
+	slices.SortFunc(p.offerings, func(a, b drover.Offering) int { return cmp.Compare(a.Type.Name, b.Type.Name) })
+}
+
+// jobs reads "NUMBER x=ELEMENTS cpu=1 after=1,2 priority=1 attempts=3 retry=75:2 timeout=1h".
+func (p *player) jobs(args []string) []engine.Job {
+	j := engine.Job{Number: p.number(args[0]), Name: "job" + args[0], Priority: 1, Attempts: 3, Queued: engine.Ranges{{First: -1, Last: -1}}}
+	j.Shape = drover.Shape{Spot: drover.SpotPrefer, Need: drover.Resources{CPU: 1000, Memory: drover.GiB, Disk: drover.GiB}}
+	for key, value := range pairs(args[1:]) {
+		switch key {
+		case "x":
+			j.Array = drover.Array{First: 0, Last: int(p.number(value)) - 1, Set: true}
+			j.Queued = engine.Ranges{{First: 0, Last: j.Array.Last}}
+		case "cpu":
+			j.Shape.Need.CPU, _ = drover.ParseMilliCPU(value)
+		case "after":
+			for _, n := range strings.Split(value, ",") {
+				j.After = append(j.After, p.number(n))
+			}
+		case "priority":
+			j.Priority = int(p.number(value))
+		case "attempts":
+			j.Attempts = int(p.number(value))
+		case "retry":
+			code, times, _ := strings.Cut(value, ":")
+			j.Retry = drover.Retry{ExitCodes: []int{int(p.number(code))}, Times: int(p.number(times))}
+		case "timeout":
+			j.Timeout = p.duration(value)
+		default:
+			p.t.Fatalf("no such key of a job: %s", key)
+		}
+	}
+	return []engine.Job{j}
+}
+
+func (p *player) exit(args []string) drover.Exit {
+	var x drover.Exit
+	for key, value := range pairs(args) {
+		switch key {
+		case "code":
+			x.Code = int(p.number(value))
+		case "cause":
+			x.Cause = strings.ReplaceAll(value, "_", " ")
+		case "signal":
+			x.Signal = value
+		}
+	}
+	return x
+}
+
+// reports reads "1.0/1" for an attempt that runs and "1.0/1=0" for one that ended with that code.
+func (p *player) reports(args []string) (reports []engine.Report) {
+	for _, a := range args {
+		id, code, ended := strings.Cut(a, "=")
+		r := engine.Report{ID: p.attempt(id)}
+		if ended {
+			r.Exit = &drover.Exit{Code: int(p.number(code))}
+		}
+		reports = append(reports, r)
+	}
+	return reports
+}
+
+// after lets time pass, waking the engine whenever it asked for that.
+func (p *player) after(text string) {
+	until := p.now.Add(p.duration(text))
+	for {
+		wake := p.e.State().Wake
+		if wake == 0 || wake > until {
+			break
+		}
+		p.now = max(p.now, wake)
+		p.apply(engine.Ticked{})
+		if next := p.e.State().Wake; next != 0 && next <= p.now {
+			p.t.Fatalf("asks to be woken at %v again, and it is %v", next, p.now)
+		}
+	}
+	p.now = until
+}
+
+func (p *player) apply(body engine.Body) {
+	d := p.e.Apply(engine.Event{At: p.now, Body: body})
+	if err := p.disk.Commit(context.Background(), d.Writes); err != nil {
+		p.t.Fatal(err)
+	}
+	for _, f := range d.Effects {
+		p.effects(f)
+	}
+	for _, n := range d.Notes {
+		text := n.Text
+		if n.Job != nil && n.Reason != nil && n.Reason.Text != "" && !strings.Contains(text, n.Reason.Text) {
+			text += " (" + n.Reason.Text + ")"
+		}
+		p.print("“%s”", text)
+	}
+}
+
+// effects prints an effect and remembers it, to be answered.
+func (p *player) effects(f engine.Effect) {
+	switch {
+	case f.ListOfferings != nil:
+		p.asked("offers", f.ID)
+	case f.ListInstances != nil:
+		p.lastList = p.now
+		p.asked("list", f.ID)
+	case f.Create != nil:
+		names := []string{}
+		for _, o := range f.Create.Candidates {
+			names = append(names, o.Type.Name)
+		}
+		p.pending[fmt.Sprintf("create %d", f.Create.Instance)] = f.ID
+		p.print("create %d: %s", f.Create.Instance, strings.Join(names, " or "))
+	case f.Destroy != nil:
+		p.asked(fmt.Sprintf("destroy %d", f.Destroy.Instance), f.ID)
+	case f.Connect != nil:
+		p.asked(fmt.Sprintf("connect %d", f.Connect.Instance), f.ID)
+	case f.Disconnect != nil:
+		p.print("disconnect %d", f.Disconnect.Instance)
+	case f.Start != nil:
+		p.pending["start "+f.Start.Attempt.String()] = f.ID
+		p.print("start %v on %d", f.Start.Attempt, f.Start.Instance)
+	case f.Stop != nil:
+		p.print("stop %v on %d", f.Stop.Attempt, f.Stop.Instance)
+	case f.Collect != nil:
+		p.asked("collect "+f.Collect.Attempt.String(), f.ID)
+	case f.Forget != nil:
+		p.print("forget %v on %d", f.Forget.Attempt, f.Forget.Instance)
+	case f.Solve != nil:
+		p.pending["solve"], p.problem = f.ID, *f.Solve
+		for _, d := range f.Solve.Demands {
+			p.print("solve %d × %v vCPUs, room for %d", d.Count, d.Shape.Need.CPU, f.Solve.Room)
+		}
+	}
+}
+
+func (p *player) asked(what string, id int64) {
+	p.pending[what] = id
+	p.print("%s", what)
+}
+
+func (p *player) effect(what string) int64 {
+	id, ok := p.pending[what]
+	if !ok {
+		p.t.Fatalf("%s\nnothing was asked that %q answers; only %v", p.out.String(), what, slices.Sorted(maps.Keys(p.pending)))
+	}
+	delete(p.pending, what)
+	return id
+}
+
+func (p *player) print(format string, args ...any) { fmt.Fprintf(&p.out, "    "+format+"\n", args...) }
+
+func (p *player) taken(id int64) drover.Offering {
+	for _, in := range p.e.Instances() {
+		if in.ID == id && len(in.Candidates) > 0 {
+			return in.Candidates[0]
+		}
+	}
+	return p.offerings[0]
+}
+
+func (p *player) number(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return n
+}
+
+func (p *player) duration(text string) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return d
+}
+
+func (p *player) job(text string) drover.JobID {
+	id, err := drover.ParseJobID(text)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return id
+}
+
+func (p *player) attempt(text string) drover.AttemptID {
+	id, err := drover.ParseAttemptID(text)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return id
+}
+
+func pairs(args []string) map[string]string {
+	all := map[string]string{}
+	for _, a := range args {
+		key, value, _ := strings.Cut(a, "=")
+		all[key] = value
+	}
+	return all
+}
