@@ -6,6 +6,7 @@ SEEDS      ?= 2000
 FIRST_SEED ?= 1
 FUZZTIME   ?= 10s
 BENCH      ?= .
+BENCHFLAGS ?=
 RACE       ?= ./...
 
 # The binaries are static, hold no path of this host, and are the same for the same source and version.
@@ -41,8 +42,10 @@ simtest: ## run the engine through bad luck (SEEDS=how many, FIRST_SEED=from whe
 e2e: ## run the real binary: real processes, real SSH, real kill -9
 	go test -tags e2e -timeout 20m ./cmd/...
 
-bench: ## measure (BENCH=pattern)
-	go test -tags e2e -run '^$$' -bench '$(BENCH)' -benchtime 1x -timeout 20m ./cmd/...
+bench: build ## measure the built program, then its hot paths (BENCHFLAGS=of drover-bench, BENCH=pattern)
+	go run ./cmd/drover-bench -drover bin/drover $(BENCHFLAGS)
+	go test -run TestAnIdleConnectionCostsLittle -count=1 -v ./internal/remote
+	go test -run '^$$' -bench '$(BENCH)' -benchtime 0.5s ./internal/...
 
 fuzz: ## fuzz each target for a while (FUZZTIME=how long)
 	@for package in $$(go list ./...); do \

@@ -104,6 +104,10 @@ var layers = map[string]layer{
 		does: "the small program that goes to instances",
 		ours: []string{".", "internal/runner"},
 	},
+	"cmd/drover-bench": {
+		does:    "measures a built drover: latencies, jobs per second, what they cost the controller",
+		outside: []string{"golang.org/x/sys"},
+	},
 	"examples/mandelbrot": {does: "the example's program, which travels as its source and imports nothing but the standard library"},
 }
 

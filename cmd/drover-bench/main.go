@@ -1,0 +1,77 @@
+// Command drover-bench measures the real program: a built drover runs batches on local instances, with real processes, real SSH and no boot
+// delay, and what came of it is printed as one line of key=value for each figure.
+//
+// Nothing here passes or fails by a clock. The machine's speed is in every figure, so beside those for which that is possible stands what the
+// same commands cost on the same machine in the same minute without Drover, started by nothing but fork and exec: the ratio of the two
+// is what Drover adds.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == jobWord {
+		os.Exit(jobMain(time.Now(), os.Args[2:]))
+	}
+	if err := bench(os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "drover-bench:", err)
+		os.Exit(1)
+	}
+}
+
+// options are what a person may want to vary.
+type options struct {
+	drover    string
+	instances int
+	jobs      int
+	work      time.Duration
+	starts    int
+}
+
+func bench(args []string, out io.Writer) error {
+	var o options
+	flags := flag.NewFlagSet("drover-bench", flag.ContinueOnError)
+	flags.StringVar(&o.drover, "drover", "bin/drover", "measure this `program`, beside which lies its runner")
+	flags.IntVar(&o.instances, "instances", 8, "how many local instances work")
+	flags.IntVar(&o.jobs, "jobs", 2000, "how many jobs that do nothing are run")
+	flags.DurationVar(&o.work, "work", 50*time.Millisecond, "how long the jobs take between which gaps are measured with time to spare")
+	flags.IntVar(&o.starts, "starts", 10, "how many times the first start is measured")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	folder, err := os.MkdirTemp("", "drover-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	p, err := newProgram(o.drover, folder)
+	if err != nil {
+		return err
+	}
+	for _, measure := range []func(program, options, io.Writer) error{measureStart, measureThroughput, measureGaps, measureBusyGaps} {
+		if err := measure(p, o, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newProgram is the drover to be measured, working in a folder.
+func newProgram(path, folder string) (program, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return program{}, err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return program{}, fmt.Errorf("%w: make build builds it", err)
+	}
+	self, err := os.Executable()
+	return program{path: path, folder: folder, self: self}, err
+}
