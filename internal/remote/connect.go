@@ -113,7 +113,7 @@ func (s *session) control() (*Conn, error) {
 		return nil, err
 	}
 	if c, err = s.tryControl(); errors.Is(err, errAbsent) {
-		err = s.deadlines.fail(errors.New("it was deployed and is not there"))
+		return nil, s.deadlines.fail(errors.New("it was deployed and is not there"))
 	}
 	return c, err
 }
@@ -123,8 +123,7 @@ var errAbsent = errors.New("the runner is not there")
 // tryControl starts the runner and says Hello at once, which saves a round trip. The result is errAbsent if the runner is not there.
 func (s *session) tryControl() (*Conn, error) {
 	s.begin("starting the runner", s.target.Timeouts.Hello)
-	command := shell(controlScript, append(s.target.place(), s.target.Fleet, s.target.Instance)...)
-	p, err := launch(s.conn, command)
+	p, err := launch(s.conn, shell(controlScript, append(s.target.place(), s.target.Fleet, s.target.Instance, s.known())...))
 	if err != nil {
 		return nil, s.deadlines.fail(err)
 	}
@@ -149,6 +148,14 @@ func (s *session) tryControl() (*Conn, error) {
 		return nil, err
 	}
 	return newConn(s, p, lines, theirs), nil
+}
+
+// known tells the script whether the runner has been compared.
+func (s *session) known() string {
+	if s.compared {
+		return "compared"
+	}
+	return ""
 }
 
 // broken tells why reading from the command met err: if that is its end, by how it ended.
@@ -181,7 +188,7 @@ func judgeHello(ours, theirs wire.Hello) error {
 	case theirs.Error != "":
 		return drover.Errorf(drover.KindConflict, "the runner refuses this controller: %s", printable(theirs.Error))
 	case theirs.Fleet != ours.Fleet || theirs.Instance != ours.Instance:
-		return drover.Errorf(drover.KindConflict, "the runner there is that of instance %s of fleet %s",
+		return drover.Errorf(drover.KindConflict, "the runner there is that of instance %q of fleet %q",
 			printable(theirs.Instance), printable(theirs.Fleet))
 	}
 	return nil

@@ -219,8 +219,8 @@ func TestHello(t *testing.T) {
 	}{
 		"another version of the protocol": {func(h *wire.Hello) { h.Version++ }, drover.KindUnsupported, "version 2 of the protocol, not 1"},
 		"a refusal of an old epoch":       {func(h *wire.Hello) { h.Error = "epoch 1 is\x1b[2J over" }, drover.KindConflict, "refuses this controller: epoch 1 is [2J over"},
-		"another instance's runner":       {func(h *wire.Hello) { h.Instance = "i-9" }, drover.KindConflict, "instance i-9 of fleet test"},
-		"another fleet's runner":          {func(h *wire.Hello) { h.Fleet = "prod" }, drover.KindConflict, "fleet prod"},
+		"another instance's runner":       {func(h *wire.Hello) { h.Instance = "i-9" }, drover.KindConflict, `instance "i-9" of fleet "test"`},
+		"another fleet's runner":          {func(h *wire.Hello) { h.Fleet = "prod" }, drover.KindConflict, `fleet "prod"`},
 	} {
 		t.Run(what+" ends the connection", func(t *testing.T) {
 			_, target := fake(t, answering(c.change))

@@ -112,3 +112,19 @@ func TestEveryStepHasADeadline(t *testing.T) {
 		})
 	}
 }
+
+func TestAContextThatEndsEndsConnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i, target := fake(t, nil)
+		i.exec = func(string, ssh.Channel) int {
+			<-i.over
+			return 0
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := Connect(ctx, target)
+		if drover.KindOf(err) != drover.KindTransient || !strings.Contains(err.Error(), "starting the runner: context deadline exceeded") {
+			t.Error(err)
+		}
+	})
+}

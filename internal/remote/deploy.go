@@ -27,9 +27,9 @@ whole() {
 	checkScript = wholeScript + `
 if whole "$1/$2" "$3" "$4"; then echo ` + presentWord + `; else echo ` + absentWord + `; fi
 `
-	// $5 and $6 are the fleet and the instance.
+	// $5 and $6 are the fleet and the instance; $7 is not empty if this Connect has compared the runner before.
 	controlScript = wholeScript + `
-if whole "$1/$2" "$3" "$4"; then
+if [ -n "$7" ] || whole "$1/$2" "$3" "$4"; then
 	echo ` + presentWord + `
 	exec "$1/$2" control --dir "$1" --fleet "$5" --instance "$6"
 fi
@@ -96,7 +96,7 @@ func (s *session) deploy() error {
 	if err != nil {
 		return s.deadlines.fail(err)
 	}
-	if present {
+	if s.compared = present; present {
 		return nil
 	}
 	return s.upload()
@@ -114,6 +114,7 @@ func (s *session) upload() error {
 	if _, _, err := run(s.conn, shell(uploadScript, append(s.target.place(), rand.Text())...), exact); err != nil {
 		return s.deadlines.fail(err)
 	}
+	s.compared = true
 	return nil
 }
 

@@ -58,6 +58,7 @@ type session struct {
 
 	key      ssh.PublicKey                // the one that was accepted
 	unproved bool                         // until Proof has been read back
+	compared bool                         // the runner there is ours
 	refusal  atomic.Pointer[drover.Error] // why a host key was not accepted
 }
 

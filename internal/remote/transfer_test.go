@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/crypto/ssh"
+
 	"drover"
 	"drover/internal/wire"
 )
@@ -265,6 +267,74 @@ func TestOpenAPI(t *testing.T) {
 		if err := <-woken; err == nil {
 			t.Error("a closed connection was read")
 		}
+	})
+}
+
+// A session that is renewed under way is as good as before, and the host key is not asked about again.
+func TestRenewedSessionKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i, target := fake(t, &fakeRunner{bulk: library})
+		i.config.RekeyThreshold = 1 << 20
+		verify, asked := target.VerifyHostKey, 0
+		target.VerifyHostKey = func(ctx context.Context, key ssh.PublicKey) error {
+			asked++
+			return verify(ctx, key)
+		}
+		c, err := Connect(t.Context(), target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go c.Run(t.Context(), deaf{})
+		if got := len(fetch(t, c, "long", 0, -1)); got != longLog {
+			t.Errorf("%d bytes", got)
+		}
+		if asked != 1 {
+			t.Errorf("asked %d times", asked)
+		}
+		c.Close()
+		synctest.Wait()
+	})
+}
+
+// What is said on the control stream arrives while the runner does not take what is sent to it.
+func TestUploadsDoNotHoldUpTheControlStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBlobs()
+		stopped := make(chan wire.Stop, 1)
+		f := &fakeRunner{bulk: b.bulk, message: func(m wire.Message, to *wire.Conn) {
+			if m.Stop != nil {
+				stopped <- *m.Stop
+			}
+			b.starting(m, to)
+		}}
+		b.gate = make(chan struct{})
+		_, target := fake(t, f)
+		c, err := Connect(t.Context(), target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go c.Run(t.Context(), deaf{})
+		started := make(chan error, 1)
+		go func() {
+			started <- c.Start(t.Context(), startOf(1, "a", "b", "c", "d"), func(string) (io.ReadCloser, int64, error) {
+				return io.NopCloser(zeros{}), longLog, nil
+			})
+		}()
+		synctest.Wait() // every window is full
+
+		if err := c.Stop(attempt(2), time.Second); err != nil {
+			t.Error(err)
+		}
+		if s := <-stopped; s.ID != attempt(2) || len(started) != 0 {
+			t.Errorf("%+v, %d starts", s, len(started))
+		}
+
+		close(b.gate)
+		if err := <-started; err != nil {
+			t.Error(err)
+		}
+		c.Close()
+		synctest.Wait()
 	})
 }
 

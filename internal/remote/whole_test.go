@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -44,7 +45,7 @@ func attempt(job int64) drover.AttemptID {
 }
 
 // realInstance has a real shell in a home of its own and gets this test binary as its runner.
-func realInstance(t *testing.T) (Target, string) {
+func realInstance(t testing.TB) Target {
 	binary, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)
@@ -55,11 +56,11 @@ func realInstance(t *testing.T) (Target, string) {
 	target := target(i, "i-1")
 	target.Runner = runnerOf(binary)
 	t.Cleanup(func() { endDaemon(t, filepath.Join(home, ".drover")) })
-	return target, home
+	return target
 }
 
 // endDaemon ends the runner's daemon, whose log says which process it is.
-func endDaemon(t *testing.T, folder string) {
+func endDaemon(t testing.TB, folder string) {
 	text, err := os.ReadFile(filepath.Join(folder, "daemon.log"))
 	if err != nil {
 		return // it never began
@@ -75,7 +76,10 @@ func endDaemon(t *testing.T, folder string) {
 	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}
-	waitUntil(t, "the daemon ends", func() bool { return syscall.Kill(pid, 0) != nil })
+	waitUntil(t, "the daemon ends", func() bool {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return err != nil || bytes.Contains(status, []byte(") Z ")) // whose child it has become may not have noticed yet
+	})
 }
 
 // waitUntil polls, since processes are not ours to wait for.
@@ -89,7 +93,7 @@ func waitUntil(t testing.TB, what string, done func() bool) {
 }
 
 func TestARealRunner(t *testing.T) {
-	target, _ := realInstance(t)
+	target := realInstance(t)
 	ctx := testContext(t)
 	c, err := Connect(ctx, target)
 	if err != nil {
@@ -144,7 +148,37 @@ func TestARealRunner(t *testing.T) {
 	if diff := cmp.Diff([]string{"out.txt"}, files); diff != "" {
 		t.Error(diff)
 	}
-	if err := c.Forget(s.ID); err != nil {
+
+	old := target
+	old.Epoch = 0
+	refused(t, old, drover.KindConflict, "epoch 0 is over")
+
+	again, err := Connect(ctx, target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if has := again.Hello().Attempts; len(has) != 1 || has[0].ID != s.ID || has[0].Exit == nil || has[0].Exit.Code != 3 {
+		t.Errorf("the next controller hears of %+v", has)
+	}
+	if err := again.Forget(s.ID); err != nil {
 		t.Error(err)
+	}
+}
+
+// How long it takes until a runner that is there has said Hello.
+func BenchmarkConnect(b *testing.B) {
+	target := realInstance(b)
+	c, err := Connect(testContext(b), target)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	for b.Loop() {
+		c, err := Connect(testContext(b), target)
+		if err != nil {
+			b.Fatal(err)
+		}
+		c.Close()
 	}
 }
