@@ -62,6 +62,13 @@ func TestMoneyFor(t *testing.T) {
 			t.Fatalf("%d for %v is %d, want %v", int64(m), d, int64(got), want)
 		}
 	}))
+	t.Run("what no amount can hold is the largest there is, just past the bound as well", func(t *testing.T) {
+		for _, d := range []time.Duration{2 * time.Hour, 2*time.Hour + 1, math.MaxInt64} {
+			if got := drover.Money(math.MaxInt64).For(d); got != math.MaxInt64 {
+				t.Errorf("%v: %d", d, int64(got))
+			}
+		}
+	})
 	t.Run("an hour costs the price", func(t *testing.T) {
 		if got := (3 * drover.Dollar).For(time.Hour); got != 3*drover.Dollar {
 			t.Error(got)
