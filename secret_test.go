@@ -62,5 +62,8 @@ func TestSecret(t *testing.T) {
 		if strings.Count(out.String(), "***") < 6 {
 			t.Errorf("it is not even marked: %s", out.String())
 		}
+		if v := slog.AnyValue(s).Resolve(); v.Kind() != slog.KindString || v.String() != "***" {
+			t.Errorf("a handler gets %v", v.Kind())
+		}
 	})
 }

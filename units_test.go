@@ -136,7 +136,7 @@ func TestBytes(t *testing.T) {
 		}
 	}))
 	t.Run("what is no size is refused", func(t *testing.T) {
-		for _, text := range []string{"", "Gi", ".5Gi", "-1", "1e3", "0x10", "1_000", "NaN", "inf", "16GB", "16 Gi", "8388608Ti", "9223372036854775808", "1.0000000000000000001"} {
+		for _, text := range []string{"", "Gi", ".5Gi", "-1", "1e3", "0x10", "1_000", "NaN", "inf", "16GB", "16 Gi", "8388608Ti", "16777216Ti", "9223372036854775808", "1.0000000000000000001"} {
 			if got, err := drover.ParseBytes(text); err == nil {
 				t.Errorf("%q is %v", text, got)
 			}
