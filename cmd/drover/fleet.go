@@ -21,7 +21,9 @@ type fleet struct {
 	results    *blob.Results
 	inputs     *blob.Dir
 	clouds     []control.Cloud
+	key        remote.FleetKey
 	recording  *recording
+	closed     bool
 }
 
 // openFleet makes a controller for the run in the folder. Nothing is rented before its Run.
@@ -32,8 +34,7 @@ func openFleet(ctx context.Context, folder *runFolder, p runPlan, c *config.Conf
 			f.Close()
 		}
 	}()
-	key, err := remote.LoadOrCreateFleetKey(folder.file("fleet.key"))
-	if err != nil {
+	if f.key, err = remote.LoadOrCreateFleetKey(folder.file("fleet.key")); err != nil {
 		return nil, err
 	}
 	if f.store, err = store.Open(ctx, folder.file("drover.db")); err != nil {
@@ -60,7 +61,7 @@ func openFleet(ctx context.Context, folder *runFolder, p runPlan, c *config.Conf
 		Probe:    c.Instances.BootProbe,
 		Deadline: c.Instances.ProbeDeadline,
 		Store:    f.store,
-		Key:      key,
+		Key:      f.key,
 		Inputs:   f.inputs,
 		Results:  f.results,
 		Runner:   binary,
@@ -71,8 +72,12 @@ func openFleet(ctx context.Context, folder *runFolder, p runPlan, c *config.Conf
 	return f, err
 }
 
-// Close lets go of everything; instances and jobs stay as they are.
+// Close lets go of everything; instances and jobs stay as they are. Closing again does nothing.
 func (f *fleet) Close() {
+	if f.closed {
+		return
+	}
+	f.closed = true
 	if f.recording != nil {
 		f.recording.Close()
 	}

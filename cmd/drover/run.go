@@ -177,7 +177,8 @@ func (a *app) drive(ctx context.Context, folder *runFolder, p runPlan, c *config
 	if err := a.summarize(ctx, s, sum); err != nil {
 		return err
 	}
-	if err := folder.remove(); err != nil {
+	fl.Close()
+	if err := folder.finish(); err != nil {
 		return err
 	}
 	return s.verdict(sum)
@@ -192,6 +193,7 @@ type session struct {
 	ui          *progress
 	began       time.Time
 	interrupted bool
+	done        bool // every job was final before it was interrupted
 }
 
 // run drives the fleet until every job is final and every instance gone.
@@ -254,8 +256,11 @@ func (s *session) finish(ctx context.Context) error {
 			}
 			s.ui.show(st)
 			if st.Jobs == 0 && !closing {
-				closing = true
-				s.fleet.controller.CloseFleet(ctx)
+				closing, s.done = true, !s.interrupted
+				s.fleet.controller.CloseFleet(ctx, s.interrupted)
+				if err := s.tellKept(ctx); err != nil {
+					return err
+				}
 			}
 			if closing && st.Jobs == 0 && len(st.Instances) == 0 {
 				return nil
@@ -301,6 +306,7 @@ func (s *session) interrupt(ctx context.Context, sig os.Signal) error {
 	}
 	s.interrupted = true
 	s.ui.say("%v: cancelling what is left and destroying the instances; once more leaves at once", sig)
+	s.fleet.controller.CloseFleet(ctx, true)
 	return s.fleet.controller.Cancel(ctx, engine.CancelAsked{All: true, Reason: drover.Reason{
 		Code: drover.ReasonCancelled, Text: "cancelled by " + sig.String(),
 	}})
@@ -309,7 +315,7 @@ func (s *session) interrupt(ctx context.Context, sig os.Signal) error {
 // verdict is the exit code of a run that came to its end.
 func (s *session) verdict(sum drover.Summary) error {
 	switch {
-	case s.interrupted:
+	case s.interrupted && !s.done:
 		return exit(exitInterrupted)
 	case sum.Failed+sum.Cancelled > 0:
 		return exit(exitWorkFailed)

@@ -98,6 +98,43 @@ func (f *runFolder) Close() error { return f.lock.Unlock() }
 // remove takes the folder away: nothing is left of the run that could be resumed or would have to be cleaned up.
 func (f *runFolder) remove() error { return os.RemoveAll(f.path) }
 
+// keptRecordings is of how many runs that came to their end the flight recordings are kept.
+const keptRecordings = 20
+
+// finish takes the folder of a run away that came to its end, but for its recording, which is kept beside those of the last others.
+func (f *runFolder) finish() error {
+	all := filepath.Join(filepath.Dir(f.path), "recordings")
+	if err := os.MkdirAll(all, 0o700); err != nil {
+		return err
+	}
+	if err := os.Rename(f.file("recording"), filepath.Join(all, f.id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return errors.Join(prune(all, keptRecordings), f.remove())
+}
+
+// prune removes the oldest entries of a folder until only so many are left.
+func prune(folder string, keep int) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return err
+	}
+	age := func(e os.DirEntry) time.Time {
+		info, err := e.Info()
+		if err != nil {
+			return time.Time{}
+		}
+		return info.ModTime()
+	}
+	slices.SortFunc(entries, func(a, b os.DirEntry) int { return age(b).Compare(age(a)) })
+	for i, e := range entries {
+		if i >= keep {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(folder, e.Name())))
+		}
+	}
+	return err
+}
+
 // runPlan is what a run was asked to do. It is written down before anything is rented, so that the run can be resumed.
 type runPlan struct {
 	Batch    drover.Batch `json:"batch"`

@@ -7,10 +7,11 @@ import (
 )
 
 var (
-	envName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
-	fleetName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,31}$`)
-	labelKey  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$`)
+	envName     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	plainName   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+	likeElement = regexp.MustCompile(`\.[0-9]+$`)
+	fleetName   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,31}$`)
+	labelKey    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$`)
 )
 
 // CheckFleet says what is wrong with a fleet's name. It must fit into the names and tags of every cloud.
@@ -28,6 +29,9 @@ func CheckName(name string) error {
 	case !plainName.MatchString(name):
 		return drover.Errorf(drover.KindInvalid, "%s cannot be a name", quote(name)).
 			WithHint("1 to 63 letters, digits, dots, dashes and underscores, beginning with a letter or digit")
+	case likeElement.MatchString(name):
+		return drover.Errorf(drover.KindInvalid, "%s cannot be a name: the logs of an array's elements are named so", quote(name)).
+			WithHint("end it with something else than a dot and digits")
 	case name == "logs":
 		return drover.Errorf(drover.KindInvalid, "the name logs is reserved: a batch's logs are kept under it")
 	}

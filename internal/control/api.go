@@ -108,7 +108,7 @@ func (c *Controller) asAttempt(handle attemptHandler) http.HandlerFunc {
 // bearer is the live attempt whose token the request bears.
 func (c *Controller) bearer(r *http.Request) (drover.AttemptID, error) {
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	id, err := c.cfg.Key.VerifyAttemptToken(token)
+	id, err := c.cfg.Key.VerifyAttemptToken(c.state.Nonce, token)
 	if err != nil {
 		return id, drover.Errorf(drover.KindAuthentication, "no valid token").WithHint("send Authorization: Bearer $DROVER_TOKEN")
 	}

@@ -64,7 +64,7 @@ func (c *Controller) environment(spec jobSpec, f engine.Start, instance string) 
 	env["DROVER_ATTEMPT"] = strconv.Itoa(f.Attempt.Number)
 	env["DROVER_INSTANCE"] = instance
 	env["DROVER_INSTANCE_TYPE"] = f.Type
-	env["DROVER_TOKEN"] = c.cfg.Key.AttemptToken(f.Attempt).Reveal()
+	env["DROVER_TOKEN"] = c.cfg.Key.AttemptToken(c.state.Nonce, f.Attempt).Reveal()
 	if spec.Array.Set {
 		env["DROVER_ARRAY_INDEX"] = strconv.Itoa(f.Attempt.Job.Index)
 		env["DROVER_ARRAY_SIZE"] = strconv.Itoa(spec.Array.Size())

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -125,15 +126,16 @@ func (c *Controller) dial(ctx context.Context, f engine.Connect) (*remote.Conn, 
 	if err != nil {
 		return nil, err
 	}
+	_, user := cl.reach(in)
 	t := remote.Target{
 		Address:       addr,
-		User:          firstOf(cl.SSH.User, in.Addresses.User, "root"),
+		User:          user,
 		Signers:       []ssh.Signer{c.cfg.Key.LoginKey()},
 		VerifyHostKey: func(ctx context.Context, key ssh.PublicKey) error { return c.verify(ctx, cl, in, f, key) },
 		Fleet:         c.cfg.Fleet,
 		Instance:      f.Name,
 		Epoch:         c.epoch,
-		RunnerDir:     firstOf(cl.Folder, ".drover"),
+		RunnerDir:     cmp.Or(cl.Folder, ".drover"),
 		Runner:        c.cfg.Runner,
 		Timeouts:      remote.Timeouts{ProbeInterval: c.cfg.Settings.Lifecycle.ProbeInterval, Probe: c.cfg.Deadline},
 	}
@@ -141,15 +143,6 @@ func (c *Controller) dial(ctx context.Context, f engine.Connect) (*remote.Conn, 
 		t.BootProbe = c.cfg.Probe
 	}
 	return remote.Connect(ctx, t)
-}
-
-func firstOf(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }
 
 // address is where an instance can be reached. One whose create call did not know it yet is asked for again.
@@ -166,18 +159,21 @@ func (c *Controller) address(ctx context.Context, cl *cloud, id string) (driver.
 			cl.remember(in)
 		}
 	}
-	host := pick(cl.SSH, in.Addresses)
-	if host == "" {
+	addr, _ := cl.reach(in)
+	if addr == "" {
 		return in, "", drover.Errorf(drover.KindUnreachable, "its address is not known yet")
 	}
-	if _, _, err := net.SplitHostPort(host); err == nil {
-		return in, host, nil
+	return in, addr, nil
+}
+
+// reach is the host and port of an instance's sshd, and whom to log in as; no address while the cloud does not say one.
+func (cl *cloud) reach(in driver.Instance) (address, user string) {
+	user = cmp.Or(cl.SSH.User, in.Addresses.User, "root")
+	host := pick(cl.SSH, in.Addresses)
+	if _, _, err := net.SplitHostPort(host); err == nil || host == "" {
+		return host, user
 	}
-	port := cl.SSH.Port
-	if port == 0 {
-		port = 22
-	}
-	return in, net.JoinHostPort(host, strconv.Itoa(port)), nil
+	return net.JoinHostPort(host, strconv.Itoa(cmp.Or(cl.SSH.Port, 22))), user
 }
 
 func pick(s SSH, a driver.Addresses) string {
@@ -187,7 +183,7 @@ func pick(s SSH, a driver.Addresses) string {
 	case "private":
 		return a.Private
 	}
-	return firstOf(a.Public, a.Private)
+	return cmp.Or(a.Public, a.Private)
 }
 
 // verify proves a host key: against the pinned one, else against the one planted in the instance, else by its cloud's word. There is no

@@ -170,7 +170,7 @@ func (e *Engine) handle(body Body) {
 	case CancelAsked:
 		e.cancel(b)
 	case CloseAsked:
-		e.close()
+		e.close(b.Now)
 	case Offered:
 		e.offered(b)
 	case Listed:
@@ -245,13 +245,16 @@ func (e *Engine) configure(s Settings) {
 	e.replace, e.replan = true, true
 }
 
-func (e *Engine) close() {
-	if e.s.Closing {
-		return
+func (e *Engine) close(now bool) {
+	if !e.s.Closing {
+		e.s.Closing = true
+		e.write(Write{Closing: true})
 	}
-	e.s.Closing = true
-	e.write(Write{Closing: true})
 	for _, in := range e.instances {
+		if now && in.KeepUntil != 0 {
+			in.KeepUntil = 0
+			e.writeInstance(in)
+		}
 		e.touch(in)
 	}
 }

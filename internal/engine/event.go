@@ -37,8 +37,11 @@ type CancelAsked struct {
 	Reason drover.Reason `json:"reason"`
 }
 
-// CloseAsked is the wish that the fleet end: instances go as soon as they have no work, and none is made.
-type CloseAsked struct{}
+// CloseAsked is the wish that the fleet end: instances go as soon as they have no work, and none is made. With Now, those that are kept
+// for a look go too.
+type CloseAsked struct {
+	Now bool `json:"now,omitempty"`
+}
 
 // Offered answers ListOfferings.
 type Offered struct {

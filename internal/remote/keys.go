@@ -103,6 +103,15 @@ func (k FleetKey) LoginKey() ssh.Signer {
 	return signer
 }
 
+// LoginKeyFile is the private half of LoginKey as ssh(1) reads it from a file, for people who want a look.
+func (k FleetKey) LoginKeyFile() (drover.Secret, error) {
+	block, err := ssh.MarshalPrivateKey(ed25519.NewKeyFromSeed(k.derive("login key", "")), "drover")
+	if err != nil {
+		return drover.Secret{}, fmt.Errorf("encoding the login key: %w", err)
+	}
+	return drover.NewSecret(string(pem.EncodeToMemory(block))), nil
+}
+
 // AuthorizedKey is the public half of LoginKey as a line of an authorized_keys file, without its end.
 func (k FleetKey) AuthorizedKey() string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(k.LoginKey().PublicKey()))) + " drover"

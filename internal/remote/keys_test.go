@@ -127,9 +127,9 @@ func TestDerivedKeys(t *testing.T) {
 func TestAttemptTokens(t *testing.T) {
 	key := testKey()
 	id := drover.AttemptID{Job: drover.JobID{Number: 17, Index: 3}, Number: 2}
-	token := key.AttemptToken(id).Reveal()
+	token := key.AttemptToken("store", id).Reveal()
 	t.Run("a token names its attempt", func(t *testing.T) {
-		if got, err := key.VerifyAttemptToken(token); err != nil || got != id {
+		if got, err := key.VerifyAttemptToken("store", token); err != nil || got != id {
 			t.Error(got, err)
 		}
 	})
@@ -142,11 +142,12 @@ func TestAttemptTokens(t *testing.T) {
 		"another spelling":          "017.3/2" + tokenMark + proof,
 		"a shorter proof":           token[:len(token)-1],
 		"a longer proof":            token + "A",
-		"another fleet's proof":     FleetKey{drover.NewSecret("another")}.AttemptToken(id).Reveal(),
+		"the proof of lost records": key.AttemptToken("other", id).Reveal(),
+		"another fleet's proof":     FleetKey{drover.NewSecret("another")}.AttemptToken("store", id).Reveal(),
 		"a name that is no attempt": "x" + tokenMark + proof,
 	} {
 		t.Run(what+" is refused", func(t *testing.T) {
-			if _, err := key.VerifyAttemptToken(forged); drover.KindOf(err) != drover.KindAuthentication {
+			if _, err := key.VerifyAttemptToken("store", forged); drover.KindOf(err) != drover.KindAuthentication {
 				t.Error(err)
 			}
 		})

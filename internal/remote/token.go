@@ -12,25 +12,26 @@ import (
 // tokenMark stands between a token's attempt and its proof. It is in neither, and a bearer token may hold it.
 const tokenMark = "~"
 
-// AttemptToken is what an attempt shows to the API: it names the attempt and proves that this fleet made it.
-func (k FleetKey) AttemptToken(id drover.AttemptID) drover.Secret {
-	return drover.NewSecret(id.String() + tokenMark + k.tokenProof(id))
+// AttemptToken is what an attempt shows to the API: it names the attempt and proves that this fleet made it. Store is the nonce of the
+// records that number the attempts, so that a token from before they were lost fits no later attempt.
+func (k FleetKey) AttemptToken(store string, id drover.AttemptID) drover.Secret {
+	return drover.NewSecret(id.String() + tokenMark + k.tokenProof(store, id))
 }
 
 // VerifyAttemptToken returns the attempt that a token names, or KindAuthentication. How long it takes tells nothing about the right
 // proof. Whether the attempt is alive is for the caller to see.
-func (k FleetKey) VerifyAttemptToken(token string) (drover.AttemptID, error) {
+func (k FleetKey) VerifyAttemptToken(store, token string) (drover.AttemptID, error) {
 	name, proof, _ := strings.Cut(token, tokenMark)
 	id, err := drover.ParseAttemptID(name)
 	// Only the form in which we write an id is one: "017/1" names what "17/1" does.
-	if err != nil || id.String() != name || !hmac.Equal([]byte(proof), []byte(k.tokenProof(id))) {
+	if err != nil || id.String() != name || !hmac.Equal([]byte(proof), []byte(k.tokenProof(store, id))) {
 		return drover.AttemptID{}, drover.Errorf(drover.KindAuthentication, "the token is not one of this fleet's attempts")
 	}
 	return id, nil
 }
 
-func (k FleetKey) tokenProof(id drover.AttemptID) string {
-	return base64.RawURLEncoding.EncodeToString(k.derive("attempt token", id.String()))
+func (k FleetKey) tokenProof(store string, id drover.AttemptID) string {
+	return base64.RawURLEncoding.EncodeToString(k.derive("attempt token", store+" "+id.String()))
 }
 
 // BootSecret is what an instance's init command plants and a Connect reads back, where nothing else proves the host key.

@@ -33,7 +33,8 @@ type Disk struct {
 
 var errDisk = errors.New("disk: no space left")
 
-func newDisk() *Disk {
+// NewDisk is a disk on which nothing is written yet.
+func NewDisk() *Disk {
 	return &Disk{
 		Final:     map[drover.JobID]drover.JobState{},
 		jobs:      map[int64]engine.Job{},
@@ -115,8 +116,8 @@ func (d *Disk) writeElement(row engine.ElementRow) error {
 	return nil
 }
 
-// begin is the State that a new controller finds, as the real store gives it: what is observed is zero.
-func (d *Disk) begin() engine.State {
+// Begin is the State that a new controller finds, as the real store gives it: what is observed is zero.
+func (d *Disk) Begin() engine.State {
 	d.epoch++
 	s := engine.State{
 		Version: engine.StateVersion, Fleet: "f", Nonce: "n", Epoch: d.epoch, LastInstance: d.last,

@@ -35,8 +35,9 @@ type Luck struct {
 // World is the modelled world.
 type World struct {
 	Disk   *Disk
-	Events int // taken by engines
-	Faults int // that happened
+	Record func(engine.State) loop.Recorder // begins a recording for each controller; nil for none
+	Events int                              // taken by engines
+	Faults int                              // that happened
 
 	rng      *rand.Rand
 	luck     Luck
@@ -55,14 +56,12 @@ type World struct {
 	submit   []engine.Job // not yet known to be taken
 }
 
-// NewWorld makes a world in which a controller begins with the settings and the jobs.
+// NewWorld makes a world in which a controller is to begin with the settings and the jobs.
 func NewWorld(seed uint64, luck Luck, settings engine.Settings, jobs []engine.Job) *World {
-	w := &World{
-		Disk: newDisk(), rng: rand.New(rand.NewPCG(seed, 0)), luck: luck, settings: settings, begin: drover.Time(1e18), now: drover.Time(1e18),
+	return &World{
+		Disk: NewDisk(), rng: rand.New(rand.NewPCG(seed, 0)), luck: luck, settings: settings, begin: drover.Time(1e18), now: drover.Time(1e18),
 		vms: map[string]*vm{}, running: map[drover.JobID]*run{}, submit: jobs,
 	}
-	w.boot()
-	return w
 }
 
 // happening is something that is to happen.
@@ -117,6 +116,7 @@ func (w *World) fail(format string, args ...any) {
 // Run lets the world go on until the engine is at rest and nothing is left in the cloud, and says what promise was broken, if one was.
 // A world that takes more than limit of its own time has come to no rest.
 func (w *World) Run(limit time.Duration) error {
+	w.boot()
 	for w.broken == nil {
 		if w.atRest() {
 			return nil
@@ -145,12 +145,16 @@ func (w *World) atRest() bool {
 
 // boot begins a controller with what the disk holds.
 func (w *World) boot() {
-	e, err := engine.New(w.Disk.begin())
-	if err != nil {
+	state := w.Disk.Begin()
+	w.loop = &loop.Loop{Store: w.Disk}
+	if w.Record != nil {
+		w.loop.Recorder = w.Record(state)
+	}
+	var err error
+	if w.loop.Engine, err = engine.New(state); err != nil {
 		w.fail("beginning: %v", err)
 		return
 	}
-	w.loop = &loop.Loop{Engine: e, Store: w.Disk}
 	w.loop.Outside = &controller{w, w.loop}
 	w.seen = map[string]bool{}
 	for _, v := range w.vms {

@@ -1,0 +1,131 @@
+package engine_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// busy is a fleet in which every instance runs one job that fills it, and more wait.
+type busy struct {
+	e    *engine.Engine
+	now  drover.Time
+	live []drover.AttemptID // by instance
+}
+
+var oneCPU = drover.Shape{Need: drover.Resources{CPU: 1000, Memory: drover.GiB, Disk: drover.GiB}, Spot: drover.SpotPrefer}
+
+// newBusy has jobs of so many elements each; with one element they are no arrays.
+func newBusy(t testing.TB, instances, jobs, elements int) *busy {
+	t.Helper()
+	b := &busy{now: drover.Time(1e18), live: make([]drover.AttemptID, instances)}
+	s := engine.State{
+		Version: engine.StateVersion, Fleet: "f", Nonce: "n", Now: b.now, Looking: b.now, LastInstance: int64(instances),
+		Settings: engine.Settings{
+			Clouds: []engine.CloudSettings{{Name: "c", MaxInstances: instances, MaxCreating: 10, ListInterval: time.Hour}},
+			Lifecycle: engine.Lifecycle{
+				BootTimeout: time.Hour, ProbeInterval: time.Hour, ProbeTimeout: time.Hour, IdleTimeout: time.Hour, TermTimeout: time.Minute, ShutdownTimeout: time.Minute,
+			},
+		},
+		Clouds: []engine.Cloud{{Name: "c", Known: true, NextList: b.now.Add(24 * time.Hour), NextOffer: b.now.Add(24 * time.Hour)}},
+	}
+	for i := range instances {
+		id := int64(i + 1)
+		s.Instances = append(s.Instances, engine.Instance{
+			ID: id, Name: fmt.Sprintf("f-n-%d", id), Cloud: "c", ProviderID: fmt.Sprint("p-", id), Resources: oneCPU.Need, State: drover.InstanceIdle,
+			Idle: drover.IdleRun, Created: b.now, Ready: b.now, IdleSince: b.now, Listed: true, Connected: true,
+		})
+	}
+	for n := range jobs {
+		s.Jobs = append(s.Jobs, waitingJob(int64(n+1), elements))
+	}
+	var err error
+	if b.e, err = engine.New(s); err != nil {
+		t.Fatal(err)
+	}
+	b.hear(engine.Ticked{})
+	return b
+}
+
+func waitingJob(number int64, elements int) engine.Job {
+	j := engine.Job{Number: number, Name: fmt.Sprint("job-", number), Shape: oneCPU, Priority: 1, Attempts: 3, Queued: engine.Ranges{{First: -1, Last: -1}}}
+	if elements > 1 {
+		j.Array = drover.Array{First: 0, Last: elements - 1, Set: true}
+		j.Queued = engine.Ranges{{First: 0, Last: elements - 1}}
+	}
+	return j
+}
+
+// hear applies an event, and at once those that answer what it led to: starts and collects succeed.
+func (b *busy) hear(body engine.Body) (events int) {
+	b.now++
+	d := b.e.Apply(engine.Event{At: b.now, Body: body})
+	events = 1
+	for _, f := range d.Effects {
+		switch {
+		case f.Start != nil:
+			b.live[f.Start.Instance-1] = f.Start.Attempt
+			events += b.hear(engine.Started{Effect: f.ID, Attempt: f.Start.Attempt})
+		case f.Collect != nil:
+			events += b.hear(engine.Collected{Effect: f.ID, Attempt: f.Collect.Attempt})
+		}
+	}
+	return events
+}
+
+// end ends what runs on an instance, after which the next job runs there.
+func (b *busy) end(instance int) (events int) {
+	return b.hear(engine.Exited{Attempt: b.live[instance]})
+}
+
+// BenchmarkApply decides on what one job brings about: its exit, its output stored, the next one started.
+func BenchmarkApply(b *testing.B) {
+	for _, instances := range []int{8, 1000, 10_000} {
+		for _, waiting := range []struct{ jobs, elements int }{{1, 10_000_000}, {100_000, 1}} {
+			b.Run(fmt.Sprintf("instances=%d/jobs=%d/elements=%d", instances, waiting.jobs, waiting.elements), func(b *testing.B) {
+				fleet := newBusy(b, instances, waiting.jobs, waiting.elements)
+				ended, events := 0, 0
+				for b.Loop() {
+					if ended++; ended == waiting.jobs*waiting.elements-instances {
+						b.StopTimer()
+						fleet, ended = newBusy(b, instances, waiting.jobs, waiting.elements), 1
+						b.StartTimer()
+					}
+					events += fleet.end(ended % instances)
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(events), "ns/event")
+			})
+		}
+	}
+}
+
+// Memory stands for work here, since it can be counted and time cannot: what is copied or built for each that waits shows.
+func TestAnEventCostsAsMuchHoweverManyWait(t *testing.T) {
+	cost := func(instances, jobs, elements int) uint64 {
+		fleet := newBusy(t, instances, jobs, elements)
+		const times = 50
+		fleet.end(0)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range times {
+			fleet.end(0)
+		}
+		runtime.ReadMemStats(&after)
+		return (after.TotalAlloc - before.TotalAlloc) / times
+	}
+	few := cost(4, 100, 1)
+	for name, many := range map[string]uint64{
+		"a hundred times the jobs":                 cost(4, 10_000, 1),
+		"ten thousand times the elements":          cost(4, 1, 1_000_000),
+		"a hundred times the instances, all alike": cost(400, 10_000, 1),
+		"an array on four hundred instances":       cost(400, 1, 1_000_000),
+	} {
+		if many > 2*few {
+			t.Errorf("%s: the events of one job allocate %d bytes, with 100 jobs on 4 instances %d", name, many, few)
+		}
+	}
+}
