@@ -1,6 +1,9 @@
 package drover
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Shape is what matters of a job when a place for it is sought. Jobs of one shape are interchangeable.
 type Shape struct {
@@ -27,33 +30,40 @@ func (s Shape) Refuses(o Offering) string {
 	return room.Lacks(s.Need)
 }
 
-// NearestMiss says why none of the offerings can hold the shape, empty if one can. It names the offering that refuses on the last of
-// its checks, which is the one that comes nearest.
+// NearestMiss says why none of the offerings can hold the shape, empty if one can. It names the offering that passes most of the checks
+// and, among those that fail at the same one, has most of what is lacking.
 func (s Shape) NearestMiss(offerings []Offering) string {
-	miss, best := "there are no types", -1
+	miss, best, most := "there are no types", -1, int64(0)
 	for _, o := range offerings {
 		why := s.Refuses(o)
 		if why == "" {
 			return ""
 		}
-		if near := nearness(why); near > best {
-			best, miss = near, o.Type.Name+" in "+o.Cloud+" has not enough "+why
-			if near < nearness("gpus") {
-				miss = o.Type.Name + " in " + o.Cloud + ": " + why
-			}
+		near := nearness(why)
+		has := amounts(o.Type.Resources)[near]
+		if near < best || near == best && has <= most {
+			continue
+		}
+		best, most = near, has
+		miss = o.Type.Name + " in " + o.Cloud + ": " + why
+		if near >= nearness("vcpus") {
+			miss = o.Type.Name + " in " + o.Cloud + " has not enough " + why
 		}
 	}
 	return miss
 }
 
-// nearness ranks refusals: one by a size is nearer than one by architecture, market or placement.
+// checks are what Refuses looks at, in its order, by the words that its answers begin with.
+var checks = [...]string{"placement", "market", "arch", "vcpus", "memory", "disk", "gpus"}
+
+// nearness is the place of a refusal among the checks: the later it comes, the more fits.
 func nearness(why string) int {
-	for rank, prefix := range []string{"placement", "market", "arch", "gpus", "disk", "vcpus", "memory"} {
-		if strings.HasPrefix(why, prefix) {
-			return rank
-		}
-	}
-	return 0
+	return slices.IndexFunc(checks[:], func(check string) bool { return strings.HasPrefix(why, check) })
+}
+
+// amounts is how much there is of what each check looks at, 0 where that is no amount.
+func amounts(r Resources) [len(checks)]int64 {
+	return [...]int64{0, 0, 0, int64(r.CPU), int64(r.Memory), int64(r.Disk), int64(r.GPUs)}
 }
 
 // Problem asks which instances to rent for work that has no place. It is a value: its answer depends on nothing else.

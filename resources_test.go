@@ -106,3 +106,42 @@ func TestShape(t *testing.T) {
 		}
 	})
 }
+
+func TestNearestMiss(t *testing.T) {
+	offer := func(name string, cpu drover.MilliCPU, memory drover.Bytes, gpus int) drover.Offering {
+		return drover.Offering{Cloud: "c", Market: drover.OnDemand, Type: drover.InstanceType{
+			Name: name, Resources: drover.Resources{CPU: cpu, Memory: memory, GPUs: gpus, Arch: "amd64"}}}
+	}
+	all := []drover.Offering{offer("a", 2000, drover.GiB, 0), offer("b", 16000, 8*drover.GiB, 0), offer("c", 8000, 4*drover.GiB, 0)}
+	for _, c := range []struct {
+		what, want string
+		need       drover.Resources
+	}{
+		{"what fits somewhere misses nothing", "", drover.Resources{CPU: 16000}},
+		{"of types that are too small the largest is named", "b in c has not enough vcpus: 64 wanted, 16 there", drover.Resources{CPU: 64000}},
+		{"of what is asked for, what no type has is named", "b in c has not enough gpus: 1 wanted, 0 there", drover.Resources{CPU: 16000, GPUs: 1}},
+		{"another architecture is not a lack of anything", "a in c: arch: arm64 wanted, amd64 there", drover.Resources{Arch: "arm64"}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			if got := (drover.Shape{Need: c.need}).NearestMiss(all); got != c.want {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+	t.Run("where there are no types that is said", func(t *testing.T) {
+		if got := (drover.Shape{}).NearestMiss(nil); got != "there are no types" {
+			t.Errorf("got %q", got)
+		}
+	})
+	t.Run("every refusal has its place among the checks", rapid.MakeCheck(func(t *rapid.T) {
+		s := drover.Shape{
+			Need:      lots(10).Draw(t, "need"),
+			Placement: drover.Placement{Zone: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "zone")},
+			Spot:      rapid.SampledFrom([]drover.SpotPolicy{drover.SpotPrefer, drover.SpotRequire, drover.SpotNever}).Draw(t, "spot"),
+		}
+		o := drover.Offering{Cloud: "c", Zone: "a", Market: drover.Spot, Type: drover.InstanceType{Name: "t", Resources: lots(10).Draw(t, "has")}}
+		if got := s.NearestMiss([]drover.Offering{o}); !strings.HasSuffix(got, s.Refuses(o)) {
+			t.Fatalf("%q is told as %q", s.Refuses(o), got)
+		}
+	}))
+}
