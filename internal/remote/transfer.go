@@ -12,7 +12,7 @@ import (
 // FetchLog reads one of an attempt's streams, or of the runner's, from offset on: at most limit bytes, or all that there are now if limit
 // is negative. KindNotFound if there is no such stream. A bulk channel is taken until the reader has been read to its end or ctx ends.
 func (c *Conn) FetchLog(ctx context.Context, id drover.AttemptID, stream string, offset, limit int64) (io.Reader, error) {
-	l, reply, err := c.transfers.ask(ctx, wire.Request{Op: wire.GetLog, ID: id, Stream: stream, Offset: offset})
+	l, reply, err := c.transfers.ask(ctx, wire.Request{Op: wire.GetLog, ID: id, Stream: stream, Offset: offset, Size: max(0, limit)})
 	if err != nil {
 		return nil, err
 	}

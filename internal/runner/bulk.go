@@ -121,6 +121,9 @@ func (b bulk) getLog(r wire.Request) error {
 		return b.refuse(err)
 	}
 	size := info.Size() - from
+	if r.Size > 0 {
+		size = min(size, r.Size)
+	}
 	if err := b.lines.Write(wire.Reply{Size: size}); err != nil {
 		return err
 	}

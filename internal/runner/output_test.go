@@ -166,6 +166,7 @@ func TestOutputs(t *testing.T) {
 		{"a link to a file within comes as that file", "echo 1 > a; ln -s a b", []string{"b"}, map[string]string{"b": "1\n"}, ""},
 		{"a link that leaves the folder is skipped and noted", "ln -s /etc/passwd p; ln -s ../stdout s; ln -s / root; echo 1 > a", []string{"*", "root/etc/passwd"}, map[string]string{"a": "1\n"}, `"p"`},
 		{"a pipe is skipped and noted", "mkfifo f; echo 1 > a", []string{"*"}, map[string]string{"a": "1\n"}, `"f"`},
+		{"a name with a line break is skipped and noted", `touch "$(printf 'a\nb')"; echo 1 > a`, []string{"*"}, map[string]string{"a": "1\n"}, `"a\nb"`},
 		{"a file that nobody may write to comes", "echo 1 > a; chmod 400 a", []string{"*"}, map[string]string{"a": "1\n"}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

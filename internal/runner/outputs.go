@@ -11,6 +11,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
 	"golang.org/x/sys/unix"
@@ -143,6 +145,10 @@ func (c *collector) add(name string) error {
 		return fmt.Errorf("more than %d outputs", maxOutputs)
 	}
 	c.seen[name] = true
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
+		c.skip(name, "a name that not every system can hold")
+		return nil
+	}
 	info, err := c.root.Lstat(name)
 	if err == nil && info.Mode().Type() == fs.ModeSymlink {
 		if info, err = c.root.Stat(name); err != nil || !info.Mode().IsRegular() {

@@ -130,24 +130,24 @@ type Request struct {
 // Op is what a bulk channel is for.
 type Op string
 
-// The operations. PutBlob: Size bytes follow from the controller, then a second Reply once they are stored and their hash is
-// right. GetLog: the stream's bytes from Offset to its present end follow, Reply.Size of them. FollowLog: the stream's bytes from
-// Offset follow in chunks (ChunkWriter), until the attempt has ended and all is sent. GetOutputs: a tar stream of the files that match
-// the attempt's output patterns follows in chunks, then a second Reply that says whether it is whole. OpenAPI: the two sides are one of the job's connections from here on.
-// A channel carries any number of PutBlob, GetLog and GetOutputs in turn; FollowLog and OpenAPI are its last.
+// The operations. A channel carries any number of PutBlob, GetLog and GetOutputs in turn; FollowLog and OpenAPI are its last.
 const (
-	PutBlob    Op = "put_blob"
-	GetLog     Op = "get_log"
-	FollowLog  Op = "follow_log"
-	GetOutputs Op = "get_outputs"
-	OpenAPI    Op = "open_api"
-)
+	// PutBlob stores contents under their hash: Size bytes follow from the controller, then a second Reply once they are stored and
+	// their hash is right.
+	PutBlob Op = "put_blob"
 
-// The streams that are the runner's own: what the attempt's supervisor did, and what the instance's daemon did (which belongs to no
-// attempt, and can be got but not followed).
-const (
-	SupervisorStream = "supervisor"
-	RunnerStream     = "runner"
+	// GetLog reads a stream from Offset to its present end, but no more than Size bytes if that is not 0: Reply.Size bytes follow.
+	GetLog Op = "get_log"
+
+	// FollowLog reads a stream from Offset on as it grows: chunks follow (see ChunkWriter), until the attempt has ended and all is sent.
+	FollowLog Op = "follow_log"
+
+	// GetOutputs fetches the files that match the attempt's output patterns: a tar stream follows in chunks, then a second Reply that
+	// says whether it is whole.
+	GetOutputs Op = "get_outputs"
+
+	// OpenAPI takes up a connection that a job has made: from here on the two sides are its two ends.
+	OpenAPI Op = "open_api"
 )
 
 // Reply answers a Request. Error is empty when the operation goes on as described.
