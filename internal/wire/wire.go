@@ -150,6 +150,13 @@ const (
 	OpenAPI Op = "open_api"
 )
 
+// The streams that are the runner's own: what the attempt's supervisor did, and what the instance's daemon did (which belongs to no
+// attempt, and can be got but not followed).
+const (
+	SupervisorStream = "supervisor"
+	RunnerStream     = "runner"
+)
+
 // Reply answers a Request. Error is empty when the operation goes on as described.
 type Reply struct {
 	Size  int64  `json:"size,omitempty"`
