@@ -32,7 +32,8 @@ type progress struct {
 
 	bars  *mpb.Progress
 	bar   *mpb.Bar
-	state status // what the bar's decorators show
+	below []*mpb.Bar // lines without a bar
+	lines [3]status  // what stands beside the bar, and on the lines below
 
 	mu     sync.Mutex
 	last   string    // line; guarded by mu
@@ -64,12 +65,19 @@ func (a *app) newProgress(p runPlan, verbose bool) *progress {
 		ui.total += j.Array.Size()
 	}
 	if a.terminal && !p.Streamed {
-		ui.bars = mpb.New(mpb.WithOutput(a.err), mpb.WithWidth(40), mpb.WithRefreshRate(100*time.Millisecond))
-		ui.bar = ui.bars.New(int64(ui.total), mpb.BarStyle().Lbound("[").Filler("█").Tip("█").Padding("·").Rbound("]"),
-			mpb.BarRemoveOnComplete(), mpb.PrependDecorators(decor.Name(p.Batch.Name+" "), decor.CountersNoUnit("%d/%d")),
-			mpb.AppendDecorators(decor.Any(ui.state.get)))
+		ui.draw(a.err, p.Batch.Name)
 	}
 	return ui
+}
+
+// draw begins the bar, with a line for the instances and one for what waits below it.
+func (p *progress) draw(to io.Writer, name string) {
+	p.bars = mpb.New(mpb.WithOutput(to), mpb.WithWidth(40), mpb.WithRefreshRate(100*time.Millisecond))
+	p.bar = p.bars.New(int64(p.total), mpb.BarStyle().Lbound("[").Filler("█").Tip("█").Padding("·").Rbound("]"),
+		mpb.PrependDecorators(decor.Name(name+" "), decor.CountersNoUnit("%d/%d ")), mpb.AppendDecorators(decor.Any(p.lines[0].get)))
+	for i := range p.lines[1:] {
+		p.below = append(p.below, p.bars.New(0, mpb.NopStyle(), mpb.PrependDecorators(decor.Any(p.lines[i+1].get))))
+	}
 }
 
 // interval is how often a pipe gets a line while only numbers change.
@@ -79,7 +87,9 @@ const interval = 2 * time.Second
 func (p *progress) show(st runStatus) {
 	final := st.counts[drover.JobSucceeded] + st.counts[drover.JobFailed] + st.counts[drover.JobCancelled]
 	if p.bar != nil {
-		p.state.set("  " + describe(st))
+		p.lines[0].set(" " + runWords(st))
+		p.lines[1].set("  " + instanceWords(st))
+		p.lines[2].set("  " + waitWords(st))
 		p.bar.SetCurrent(int64(min(final, p.total-1))) // the last step removes the bar
 		return
 	}
@@ -98,11 +108,24 @@ func (p *progress) show(st runStatus) {
 
 // describe says in one line what runs, on what, and why the rest waits.
 func describe(st runStatus) string {
-	parts := []string{fmt.Sprintf("%d running", st.Running)}
-	if failed := st.counts[drover.JobFailed]; failed > 0 {
-		parts = append(parts, fmt.Sprintf("%d failed", failed))
+	text := runWords(st) + "; " + instanceWords(st)
+	if wait := waitWords(st); wait != "" {
+		text += "; " + wait
 	}
-	parts = append(parts, instanceWords(st))
+	return text
+}
+
+func runWords(st runStatus) string {
+	text := fmt.Sprintf("%d running", st.Running)
+	if failed := st.counts[drover.JobFailed]; failed > 0 {
+		text += fmt.Sprintf(", %d failed", failed)
+	}
+	return text
+}
+
+// waitWords says why what waits waits, the first two reasons of it.
+func waitWords(st runStatus) string {
+	var parts []string
 	for i, w := range st.Waiting {
 		if i == 2 {
 			parts = append(parts, "…")
@@ -171,7 +194,9 @@ func (p *progress) close() {
 	}
 	p.closed = true
 	if p.bar != nil {
-		p.bar.Abort(true)
+		for _, bar := range append(p.below, p.bar) {
+			bar.Abort(true)
+		}
 		p.bars.Wait()
 	}
 }

@@ -33,7 +33,7 @@ func (e *Engine) plan() {
 		return
 	}
 	if e.totalRoom() == 0 {
-		e.stick(demands, e.reason(drover.ReasonLimit, "what there is is in use, and the limit of %s is reached", e.limitText()))
+		e.stick(demands, e.reason(drover.ReasonLimit, "the limit of %s is reached, and they are in use", e.limitText()))
 		return
 	}
 	e.allWait(demands, e.reason(drover.ReasonPlanning, "instances are being chosen"))
