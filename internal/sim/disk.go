@@ -137,7 +137,7 @@ func (d *Disk) Begin() engine.State {
 	for _, id := range slices.Sorted(maps.Keys(d.instances)) {
 		in := copyOf(d.instances[id])
 		in.Listed, in.Accepted, in.Strikes, in.Known, in.Connected, in.Silent, in.Tried = false, false, 0, 0, false, 0, false
-		in.Call, in.Dial, in.Fails, in.Retry = 0, 0, 0, 0
+		in.Strangers, in.Call, in.Dial, in.Fails, in.Retry = nil, 0, 0, 0, 0
 		s.Instances = append(s.Instances, in)
 	}
 	for _, a := range d.attempts {

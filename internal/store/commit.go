@@ -237,7 +237,7 @@ func (s *Store) putInstance(ctx context.Context, tx *sql.Tx, in engine.Instance)
 func lasting(in engine.Instance) engine.Instance {
 	in.Listed, in.Accepted, in.Strikes, in.Known = false, false, 0, 0
 	in.Connected, in.Silent, in.Tried = false, 0, false
-	in.Call, in.Dial, in.Fails, in.Retry = 0, 0, 0, 0
+	in.Strangers, in.Call, in.Dial, in.Fails, in.Retry = nil, 0, 0, 0, 0
 	return in
 }
 
