@@ -63,7 +63,9 @@ func (a *app) summarize(ctx context.Context, s *session, sum drover.Summary) err
 		out = a.err // standard output is the command's
 	}
 	for _, j := range failures {
-		a.showFailure(s, j)
+		if !s.plan.Streamed { // else it has been seen
+			a.showFailure(s, j)
+		}
 	}
 	r.print(out, sum)
 	return nil
@@ -168,9 +170,6 @@ func (a *app) showFailure(s *session, j drover.Job) {
 		name = fmt.Sprintf("%s[%d]", j.Name, *j.ArrayIndex)
 	}
 	fmt.Fprintf(a.err, "%s: %s\n", name, reason)
-	if s.plan.Streamed {
-		return // its output has been seen
-	}
 	for _, stream := range []string{"out", "err"} {
 		path := filepath.Join(s.plan.Out, "logs", logName(j)+"."+stream)
 		for _, line := range lastLines(path, 10) {
