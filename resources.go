@@ -15,7 +15,11 @@ type Resources struct {
 }
 
 // Fits reports whether need fits into r as it stands.
-func (r Resources) Fits(need Resources) bool { return r.Lacks(need) == "" }
+//
+// It is Lacks without the words, since placing asks it of every instance.
+func (r Resources) Fits(need Resources) bool {
+	return (need.Arch == "" || need.Arch == r.Arch) && need.CPU <= r.CPU && need.Memory <= r.Memory && need.Disk <= r.Disk && need.GPUs <= r.GPUs
+}
 
 // Lacks names the first resource of which need asks more than r has ("memory: 8Gi wanted, 4Gi there"); empty when it fits.
 func (r Resources) Lacks(need Resources) string {

@@ -25,14 +25,16 @@ import (
 type Engine struct {
 	s State // what is neither job, attempt, instance nor cloud
 
-	jobs      []*Job   // by number
-	groups    []*group // by order of service, see sortGroups
+	jobs      []*Job            // by number
+	followers map[int64][]int64 // of a job that is not final: the numbers of those that run after it
+	groups    []*group          // by order of service, see sortGroups
 	byKey     map[GroupKey]*group
 	attempts  map[drover.JobID]*Attempt // live
 	instances []*instance               // by ID
 	byName    map[string]*instance
 	clouds    []*Cloud // by name, as configured
 	timers    timers
+	open      []*instance // those that place looks at, kept between two of its calls only for the memory
 
 	d       *Decision
 	replace bool // something may have found a place
@@ -56,12 +58,13 @@ func New(s State) (*Engine, error) {
 		return nil, fmt.Errorf("state of version %d, but this engine reads version %d", s.Version, StateVersion)
 	}
 	e := &Engine{
-		s:        s,
-		byKey:    map[GroupKey]*group{},
-		attempts: map[drover.JobID]*Attempt{},
-		byName:   map[string]*instance{},
-		replace:  true,
-		replan:   true,
+		s:         s,
+		followers: map[int64][]int64{},
+		byKey:     map[GroupKey]*group{},
+		attempts:  map[drover.JobID]*Attempt{},
+		byName:    map[string]*instance{},
+		replace:   true,
+		replan:    true,
 	}
 	for _, in := range s.Instances {
 		e.addInstance(&instance{Instance: in})

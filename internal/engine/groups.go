@@ -42,9 +42,11 @@ func (j *Job) clone() Job {
 // mayStart reports whether the job's queued elements wait for nothing but a place.
 func (j *Job) mayStart() bool { return len(j.After) == 0 && j.Priority > 0 && j.Cancel == nil }
 
+func byIndex(el Element, index int) int { return cmp.Compare(el.Index, index) }
+
 // element finds what is remembered of an element, making it on its first attempt.
 func (j *Job) element(index int) *Element {
-	at, ok := slices.BinarySearchFunc(j.Tried, index, func(el Element, i int) int { return cmp.Compare(el.Index, i) })
+	at, ok := slices.BinarySearchFunc(j.Tried, index, byIndex)
 	if !ok {
 		j.Tried = slices.Insert(j.Tried, at, Element{Index: index})
 	}
@@ -53,18 +55,26 @@ func (j *Job) element(index int) *Element {
 
 // forget drops what is remembered of an element that is final.
 func (j *Job) forget(index int) {
-	j.Tried = slices.DeleteFunc(j.Tried, func(el Element) bool { return el.Index == index })
+	at, ok := slices.BinarySearchFunc(j.Tried, index, byIndex)
+	if ok {
+		j.Tried = slices.Delete(j.Tried, at, at+1)
+	}
 }
 
 // addJob takes a job in and, if it may start, puts it in its group.
 func (e *Engine) addJob(j *Job) {
-	at, _ := slices.BinarySearchFunc(e.jobs, j.Number, func(j *Job, n int64) int { return cmp.Compare(j.Number, n) })
+	at, _ := slices.BinarySearchFunc(e.jobs, j.Number, byNumber)
 	e.jobs = slices.Insert(e.jobs, at, j)
+	for _, n := range j.After {
+		e.followers[n] = append(e.followers[n], j.Number)
+	}
 	e.regroup(j)
 }
 
+func byNumber(j *Job, number int64) int { return cmp.Compare(j.Number, number) }
+
 func (e *Engine) job(number int64) *Job {
-	at, ok := slices.BinarySearchFunc(e.jobs, number, func(j *Job, n int64) int { return cmp.Compare(j.Number, n) })
+	at, ok := slices.BinarySearchFunc(e.jobs, number, byNumber)
 	if !ok {
 		return nil
 	}
@@ -73,7 +83,19 @@ func (e *Engine) job(number int64) *Job {
 
 func (e *Engine) removeJob(j *Job) {
 	e.ungroup(j)
-	e.jobs = slices.DeleteFunc(e.jobs, func(o *Job) bool { return o == j })
+	if at, ok := slices.BinarySearchFunc(e.jobs, j.Number, byNumber); ok {
+		e.jobs = cut(e.jobs, at)
+	}
+}
+
+// cut takes the element at a place out by moving whichever side of it is shorter: jobs mostly go from the front.
+func cut(jobs []*Job, at int) []*Job {
+	if at >= len(jobs)/2 {
+		return slices.Delete(jobs, at, at+1)
+	}
+	copy(jobs[1:], jobs[:at])
+	jobs[0] = nil
+	return jobs[1:]
 }
 
 // regroup puts a job that may start, and has something queued, in its group; any other out of it.
@@ -81,7 +103,7 @@ func (e *Engine) regroup(j *Job) {
 	e.ungroup(j)
 	if n := j.Queued.Count(); n > 0 && j.mayStart() {
 		g := e.group(j.key())
-		at, _ := slices.BinarySearchFunc(g.jobs, j.Number, func(j *Job, n int64) int { return cmp.Compare(j.Number, n) })
+		at, _ := slices.BinarySearchFunc(g.jobs, j.Number, byNumber)
 		g.jobs = slices.Insert(g.jobs, at, j)
 		g.queued += n
 		e.replace, e.refit = true, true
@@ -93,8 +115,8 @@ func (e *Engine) ungroup(j *Job) {
 	if g == nil {
 		return
 	}
-	if at := slices.Index(g.jobs, j); at >= 0 {
-		g.jobs = slices.Delete(g.jobs, at, at+1)
+	if at, ok := slices.BinarySearchFunc(g.jobs, j.Number, byNumber); ok {
+		g.jobs = cut(g.jobs, at)
 		g.recount()
 		e.unbindSurplus(g)
 	}
@@ -147,7 +169,7 @@ func (e *Engine) take(g *group) (*Job, int) {
 	index := j.Queued.Pop()
 	g.queued--
 	if len(j.Queued) == 0 {
-		g.jobs = slices.Delete(g.jobs, 0, 1)
+		g.jobs = cut(g.jobs, 0)
 	}
 	return j, index
 }

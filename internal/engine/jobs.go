@@ -19,8 +19,11 @@ func (e *Engine) submit(jobs []Job) {
 	}
 }
 
+// writeJob writes a job without its elements, which have rows of their own: there may be as many as the fleet has room for.
 func (e *Engine) writeJob(j *Job) {
-	c := j.clone()
+	c := *j
+	c.Tried = nil
+	c = c.clone()
 	e.write(Write{Job: &c})
 }
 
@@ -158,18 +161,20 @@ func (e *Engine) endIfDone(j *Job) {
 
 // release tells the jobs that wait for j how it ended.
 func (e *Engine) release(j *Job, state drover.JobState) {
-	for _, o := range slices.Clone(e.jobs) {
-		if !slices.Contains(o.After, j.Number) {
-			continue
-		}
-		if state != drover.JobSucceeded {
+	followers := slices.Compact(slices.Sorted(slices.Values(e.followers[j.Number])))
+	delete(e.followers, j.Number)
+	for _, n := range followers {
+		o := e.job(n)
+		switch {
+		case o == nil:
+		case state != drover.JobSucceeded:
 			e.cancelJob(o, e.reason(drover.ReasonDependency, "job %s, which it is to run after, was %s", j.Name, stateWord(state)))
-			continue
+		default:
+			o.After = slices.DeleteFunc(o.After, func(n int64) bool { return n == j.Number })
+			o.Since = e.s.Now
+			e.writeJob(o)
+			e.regroup(o)
 		}
-		o.After = slices.DeleteFunc(o.After, func(n int64) bool { return n == j.Number })
-		o.Since = e.s.Now
-		e.writeJob(o)
-		e.regroup(o)
 	}
 }
 

@@ -9,25 +9,37 @@ import (
 // place starts what waits on what is ready, in order of service, and binds the rest to what is on its way.
 func (e *Engine) place() {
 	e.sortGroups()
-	var open []*instance
+	e.open = e.open[:0]
 	for _, in := range e.instances {
 		if in.open() && in.free.CPU > 0 {
-			open = append(open, in)
+			e.open = append(e.open, in)
 		}
 	}
 	claims := map[*instance]*group{}
-	for _, g := range slices.Clone(e.groups) {
-		e.placeGroup(g, open, claims)
+	last := e.lastWaiting()
+	for i, g := range slices.Clone(e.groups) {
+		e.placeGroup(g, e.open, claims)
 		e.unbindSurplus(g)
 		if g.unbound() > 0 {
 			e.bindWaiting(g)
 		}
 		left := g.unbound()
 		g.unmet = min(g.unmet, left)
-		if left > 0 && g.stuck {
-			claim(g, open, claims)
+		// With nobody behind it there is nobody to keep room from, and claiming looks at every instance.
+		if left > 0 && g.stuck && i < last {
+			claim(g, e.open, claims)
 		}
 	}
+}
+
+// lastWaiting is the place of the last group of which something waits, -1 if there is none.
+func (e *Engine) lastWaiting() int {
+	for i, g := range slices.Backward(e.groups) {
+		if g.queued > 0 {
+			return i
+		}
+	}
+	return -1
 }
 
 // placeGroup starts as many of the group's elements as there is room for, on the fullest instance that holds them, so that the
