@@ -13,7 +13,9 @@ type Shape struct {
 }
 
 // Accepts reports whether jobs of this shape may run on what the offering gives, when it is empty.
-func (s Shape) Accepts(o Offering) bool { return s.Refuses(o) == "" }
+func (s Shape) Accepts(o Offering) bool {
+	return s.Placement.Allows(o.Cloud, o.Zone, o.Type.Name) && s.Spot.Allows(o.Market) && s.room(o).Fits(s.Need)
+}
 
 // Refuses says why a job of this shape cannot run on the offering, in a few words; empty when it can.
 func (s Shape) Refuses(o Offering) string {
@@ -23,11 +25,16 @@ func (s Shape) Refuses(o Offering) string {
 	case !s.Spot.Allows(o.Market):
 		return "market " + string(o.Market) + " not wanted"
 	}
-	room := o.Type.Resources
-	if room.Disk == 0 {
-		room.Disk = s.Need.Disk // the volume is made as large as the work asks
+	return s.room(o).Lacks(s.Need)
+}
+
+// room is what an instance of the offering would have for the shape.
+func (s Shape) room(o Offering) Resources {
+	r := o.Type.Resources
+	if r.Disk == 0 {
+		r.Disk = s.Need.Disk // the volume is made as large as the work asks
 	}
-	return room.Lacks(s.Need)
+	return r
 }
 
 // NearestMiss says why none of the offerings can hold the shape, empty if one can. It names the offering that passes most of the checks
