@@ -227,6 +227,12 @@ func (s *session) unfinished(err error) error {
 	return drover.AsError(err, drover.KindInternal).WithHint("drover run --resume %s goes on", s.folder.id)
 }
 
+// glance is how often a run is looked at, so that it seems alive and ends soon after its last instance.
+const glance = 50 * time.Millisecond
+
+// untilNext is how long not to look again after a look that took so long: counting a large batch is not to take the time of its jobs.
+func untilNext(took time.Duration) time.Duration { return min(max(glance, 20*took), interval) }
+
 // finish submits the batch, unless an earlier process did, and sees the fleet through to its end.
 func (s *session) finish(ctx context.Context) error {
 	signals := make(chan os.Signal, 2)
@@ -239,7 +245,7 @@ func (s *session) finish(ctx context.Context) error {
 		stream := s.follow(ctx)
 		defer stream.Wait()
 	}
-	tick := time.NewTicker(50 * time.Millisecond)
+	tick := time.NewTimer(0)
 	defer tick.Stop()
 	for closing := false; ; {
 		select {
@@ -250,6 +256,7 @@ func (s *session) finish(ctx context.Context) error {
 				return err
 			}
 		case <-tick.C:
+			looked := time.Now()
 			st, err := s.status(ctx)
 			if err != nil {
 				return err
@@ -265,6 +272,7 @@ func (s *session) finish(ctx context.Context) error {
 			if closing && st.Jobs == 0 && len(st.Instances) == 0 {
 				return nil
 			}
+			tick.Reset(untilNext(time.Since(looked)))
 		}
 	}
 }

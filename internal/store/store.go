@@ -28,6 +28,7 @@ type Store struct {
 	write    *sql.DB // one connection
 	read     *sql.DB
 	prepared map[string]*sql.Stmt // on write, by their text
+	spec     *sql.Stmt            // on read
 }
 
 // Open opens the records in the file at path. Whatever is missing is made: the folder, the file, its tables.
@@ -121,8 +122,11 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-// prepare has SQLite compile once what Commit does thousands of times a second.
-func (s *Store) prepare(ctx context.Context) error {
+// prepare has SQLite compile once what is done for every job.
+func (s *Store) prepare(ctx context.Context) (err error) {
+	if s.spec, err = s.read.PrepareContext(ctx, specQuery); err != nil {
+		return err
+	}
 	for _, query := range commitQueries {
 		stmt, err := s.write.PrepareContext(ctx, query)
 		if err != nil {
@@ -138,6 +142,9 @@ func (s *Store) Close() error {
 	var errs []error
 	for _, stmt := range s.prepared {
 		errs = append(errs, stmt.Close())
+	}
+	if s.spec != nil {
+		errs = append(errs, s.spec.Close())
 	}
 	if s.read != nil {
 		errs = append(errs, s.read.Close())

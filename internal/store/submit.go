@@ -108,9 +108,11 @@ func (s *Store) Pending(ctx context.Context) ([]engine.Job, error) {
 	return jobs, nil
 }
 
+const specQuery = `SELECT batch, spec FROM jobs WHERE number = ?`
+
 // Spec is a job as it was submitted, and its batch's name.
 func (s *Store) Spec(ctx context.Context, number int64) (spec drover.JobSpec, batch string, err error) {
-	err = s.read.QueryRowContext(ctx, `SELECT batch, spec FROM jobs WHERE number = ?`, number).Scan(&batch, into(&spec))
+	err = s.spec.QueryRowContext(ctx, number).Scan(&batch, into(&spec))
 	if errors.Is(err, sql.ErrNoRows) {
 		err = drover.Errorf(drover.KindNotFound, "there is no job %d", number)
 	}
