@@ -16,11 +16,15 @@ import (
 // follow shows the output of a run's only job as it comes, attempt after attempt, on this process's own streams. It ends when the job is
 // final and all is shown; what could not be followed live is shown from the stored logs.
 func (s *session) follow(ctx context.Context) *sync.WaitGroup {
+	out := s.app.out
+	if asJSON, _ := s.app.json(); asJSON {
+		out = s.app.err // standard output is for one object alone
+	}
 	var wg sync.WaitGroup
 	for _, st := range []struct {
 		wire, blob string
 		to         io.Writer
-	}{{"stdout", blob.Stdout, s.app.out}, {"stderr", blob.Stderr, s.app.err}} {
+	}{{"stdout", blob.Stdout, out}, {"stderr", blob.Stderr, s.app.err}} {
 		wg.Go(func() { s.followStream(ctx, st.wire, st.blob, st.to) })
 	}
 	return &wg

@@ -117,6 +117,9 @@ func (a *app) prepare(ctx context.Context, f runFlags, args []string) (p runPlan
 	if err != nil {
 		return p, nil, err
 	}
+	if err := f.limits.check(); err != nil {
+		return p, nil, err
+	}
 	p = runPlan{Batch: w.batch, Limits: f.limits, Streamed: w.streamed}
 	if p.Limits.MaxCost, err = parseCost(f.cost); err != nil {
 		return p, nil, err

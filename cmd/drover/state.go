@@ -152,6 +152,16 @@ type runLimits struct {
 	Keep         time.Duration `json:"keep,omitempty"`
 }
 
+func (l runLimits) check() error {
+	switch {
+	case l.MaxInstances < 0:
+		return drover.Errorf(drover.KindInvalid, "--max-instances %d is less than nothing", l.MaxInstances).WithHint("leave it out for no limit")
+	case l.Keep < 0:
+		return drover.Errorf(drover.KindInvalid, "--keep %v is less than nothing", l.Keep).WithHint("write --keep 30m")
+	}
+	return nil
+}
+
 func (f *runFolder) save(p runPlan) error {
 	data, err := json.MarshalIndent(p, "", "  ")
 	if err != nil {

@@ -32,8 +32,8 @@ type runSummary struct {
 	CPUSeconds      float64      `json:"cpu_seconds"`
 	Cost            float64      `json:"cost_usd"`
 	JobCost         float64      `json:"job_cost_usd"`
-	Seconds         float64      `json:"seconds"` // this process
-	Failures        []drover.Job `json:"failures"`
+	Seconds         float64      `json:"seconds"`  // this process
+	Failures        []drover.Job `json:"failures"` // and what was cancelled; the first of them
 }
 
 // maxShown is how many failures, and how many outputs, people are shown.
@@ -41,7 +41,7 @@ const maxShown = 5
 
 // summarize says how the run went.
 func (a *app) summarize(ctx context.Context, s *session, sum drover.Summary) error {
-	failures, err := s.fleet.store.Failures(ctx, maxShown)
+	failures, err := s.failures(ctx, sum)
 	if err != nil {
 		return err
 	}
@@ -135,6 +135,7 @@ func (s *session) outputs(ctx context.Context) (paths []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	paths = []string{}
 	seen := map[int64]bool{}
 	for _, j := range jobs {
 		if wanted[j.Name] || seen[j.ID.Number] {
@@ -159,9 +160,25 @@ func (s *session) outputs(ctx context.Context) (paths []string, err error) {
 	return paths, nil
 }
 
-// showFailure says why a job failed, and the last that it had to say.
+// failures are the first jobs that failed and, if there is room left, that were cancelled.
+func (s *session) failures(ctx context.Context, sum drover.Summary) ([]drover.Job, error) {
+	failed, err := s.fleet.store.Failures(ctx, maxShown)
+	if err != nil {
+		return nil, err
+	}
+	jobs := append([]drover.Job{}, failed...)
+	if sum.Cancelled == 0 || len(jobs) == maxShown {
+		return jobs, nil
+	}
+	cancelled, err := s.fleet.store.Jobs(ctx, store.JobFilter{
+		States: []drover.JobState{drover.JobCancelled}, Waiting: true, Limit: maxShown - len(jobs),
+	})
+	return append(jobs, cancelled...), err
+}
+
+// showFailure says why a job failed or was cancelled, and the last that it had to say.
 func (a *app) showFailure(s *session, j drover.Job) {
-	reason := "failed"
+	reason := string(j.State)
 	if j.Reason != nil {
 		reason = j.Reason.Text
 	}

@@ -56,7 +56,9 @@ func (f *runFlags) work(args []string) (work, error) {
 	switch {
 	case len(args) == 0:
 		return work{}, drover.Errorf(drover.KindInvalid, "nothing to run").WithHint("drover run BATCH.yaml, or drover run -- CMD ARG…")
-	case len(args) == 1 && (strings.HasSuffix(args[0], ".yaml") || strings.HasSuffix(args[0], ".yml")):
+	case isBatchFile(args[0]) && len(args) > 1:
+		return work{}, drover.Errorf(drover.KindInvalid, "%s is one batch, and there is more after it", args[0]).WithHint("run one batch at a time")
+	case isBatchFile(args[0]):
 		if given := f.given(); given != "" {
 			return work{}, drover.Errorf(drover.KindInvalid, "--%s describes a command, and %s is a batch file", given, args[0]).WithHint("write it in the file")
 		}
@@ -71,6 +73,10 @@ func (f *runFlags) work(args []string) (work, error) {
 		return work{}, err
 	}
 	return work{batch: drover.Batch{Name: job.Name, Jobs: []drover.JobSpec{job}}, streamed: !job.Array.Set}, nil
+}
+
+func isBatchFile(arg string) bool {
+	return strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml")
 }
 
 // given names a flag that describes a job, if one is set.
