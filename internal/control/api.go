@@ -80,6 +80,7 @@ func (c *Controller) serveAPI(ctx context.Context) {
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
 	mux.HandleFunc("GET /v1/status", c.asAttempt(c.serveStatus))
 	mux.HandleFunc("GET /v1/jobs/{id}", c.asAttempt(c.serveJob))
+	mux.HandleFunc("/", c.asAttempt(serveNothing))
 	s := &http.Server{Handler: mux, MaxHeaderBytes: 16 << 10}
 	go func() {
 		<-ctx.Done()
@@ -126,6 +127,10 @@ func problem(w http.ResponseWriter, err *drover.Error) {
 	json.NewEncoder(w).Encode(map[string]any{
 		"type": "about:blank", "title": string(err.Kind), "status": err.Kind.HTTPStatus(), "detail": err.Message,
 	})
+}
+
+func serveNothing(_ http.ResponseWriter, r *http.Request, _ drover.AttemptID) error {
+	return drover.Errorf(drover.KindNotFound, "there is no %s %s", r.Method, r.URL.Path)
 }
 
 func (c *Controller) serveStatus(w http.ResponseWriter, r *http.Request, _ drover.AttemptID) error {
