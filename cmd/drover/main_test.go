@@ -1,0 +1,204 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The tests of this package run the real binary: real processes, real SSH, real kill -9. The test binary itself is what some of the
+// jobs run, under the names in programs.
+
+// binaries is the folder of the binary under test, with the runner beside it as in a release, and of the programs that jobs run.
+var binaries string
+
+// programs are what the test binary is under other names.
+var programs = map[string]func(args []string) error{
+	"ask":     ask,
+	"witness": witness,
+}
+
+func TestMain(m *testing.M) {
+	if program, ok := programs[filepath.Base(os.Args[0])]; ok {
+		if err := program(os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(buildAndRun(m))
+}
+
+func buildAndRun(m *testing.M) int {
+	var err error
+	if binaries, err = os.MkdirTemp("", "drover-test-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(binaries)
+	if err := build(binaries); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// build puts everything that the tests start into a folder.
+func build(folder string) error {
+	for name, source := range map[string]string{"drover": ".", "drover-runner-linux-" + runtime.GOARCH: "../drover-runner"} {
+		cmd := exec.Command("go", "build", "-ldflags", "-s -w", "-o", filepath.Join(folder, name), source)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("building %s: %w\n%s", name, err, out)
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	for name := range programs {
+		if err := os.Symlink(self, filepath.Join(folder, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// searchPath finds the binaries before anything else.
+func searchPath() string { return binaries + ":" + os.Getenv("PATH") }
+
+// place is a working folder and a home for the state of runs, both a test's own.
+type place struct {
+	t     *testing.T
+	dir   string
+	state string
+}
+
+// newPlace makes a place. When the test ends nothing may be left there: no process, no state of a run.
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	p := &place{t, t.TempDir(), t.TempDir()}
+	t.Cleanup(func() {
+		if err := nothingLeft(p.state); err != nil {
+			t.Error(err)
+		}
+		for _, pid := range processesOf(p.state) {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
+	return p
+}
+
+// write puts a file into the working folder.
+func (p *place) write(name, text string) {
+	p.t.Helper()
+	if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// process is one process of the binary under test.
+type process struct {
+	t        *testing.T
+	cmd      *exec.Cmd
+	out, err safeBuffer
+	ended    chan struct{}
+}
+
+// start starts the binary. The process is killed when the test ends, and what it wrote is shown if the test has failed.
+func (p *place) start(args ...string) *process {
+	p.t.Helper()
+	r := &process{t: p.t, cmd: exec.Command(filepath.Join(binaries, "drover"), args...), ended: make(chan struct{})}
+	r.cmd.Dir = p.dir
+	r.cmd.Env = append(os.Environ(), "PATH="+searchPath(), "XDG_STATE_HOME="+p.state)
+	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.err
+	if err := r.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	go func() {
+		r.cmd.Wait()
+		close(r.ended)
+	}()
+	p.t.Cleanup(func() {
+		r.cmd.Process.Kill()
+		<-r.ended
+		if p.t.Failed() {
+			p.t.Logf("drover %s\n%v\nstdout:\n%s\nstderr:\n%s", strings.Join(args, " "), r.cmd.ProcessState, r.out.tail(), r.err.tail())
+		}
+	})
+	return r
+}
+
+// run runs the binary to its end.
+func (p *place) run(args ...string) *process {
+	p.t.Helper()
+	r := p.start(args...)
+	r.wait(time.Minute)
+	return r
+}
+
+// wait waits for the process and returns its exit code, -1 if a signal ended it.
+func (r *process) wait(limit time.Duration) int {
+	r.t.Helper()
+	select {
+	case <-r.ended:
+	case <-time.After(limit):
+		r.t.Fatalf("still running after %v", limit)
+	}
+	return r.cmd.ProcessState.ExitCode()
+}
+
+func (r *process) signal(sig os.Signal) {
+	r.t.Helper()
+	if err := r.cmd.Process.Signal(sig); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// kill kills the process and waits for its end.
+func (r *process) kill() {
+	r.cmd.Process.Kill()
+	<-r.ended
+}
+
+// safeBuffer is written to by a process and read by a test meanwhile.
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer // guarded by mu
+}
+
+func (s *safeBuffer) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(b)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// tail is the end of what was written, for people.
+func (s *safeBuffer) tail() string {
+	text := s.String()
+	return text[max(0, len(text)-8<<10):]
+}
+
+// eventually polls until a condition holds.
+func eventually(t *testing.T, limit time.Duration, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("after %v still not so: %s", limit, what)
+		}
+	}
+}
