@@ -1,0 +1,277 @@
+package control
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"drover"
+	"drover/driver"
+	"drover/driver/local"
+	"drover/internal/blob"
+	"drover/internal/engine"
+	"drover/internal/remote"
+	"drover/internal/runner"
+	"drover/internal/store"
+)
+
+// The test binary is also what its local instances run, and the runner on them.
+func TestMain(m *testing.M) {
+	switch {
+	case strings.HasPrefix(filepath.Base(os.Args[0]), "drover-runner"):
+		os.Exit(runner.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	case len(os.Args) > 1 && os.Args[1] == local.Command:
+		os.Exit(local.InstanceMain(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+// fixture is what controllers of one fleet share: records, a cloud on this host, results.
+type fixture struct {
+	t     *testing.T
+	cfg   Config
+	store *store.Store
+	logs  string
+}
+
+func newFixture(t *testing.T) *fixture {
+	folder := t.TempDir()
+	f := &fixture{t: t, logs: filepath.Join(folder, "out", "logs")}
+	cloud := must(local.Open(t.Context(), driver.Options{Name: "here", Fleet: "test", Folder: filepath.Join(folder, "here")}))(t)
+	f.store = must(store.Open(t.Context(), filepath.Join(folder, "drover.db")))(t)
+	f.cfg = Config{
+		Fleet:   "test",
+		Clouds:  []Cloud{{Name: "here", Driver: cloud}},
+		Probe:   "true",
+		Store:   f.store,
+		Key:     must(remote.LoadOrCreateFleetKey(filepath.Join(folder, "fleet.key")))(t),
+		Inputs:  must(blob.OpenDir(filepath.Join(folder, "inputs")))(t),
+		Results: must(blob.OpenResults(filepath.Join(folder, "out"), blob.DefaultLimits()))(t),
+		Runner:  self(t),
+		Log:     slog.New(slog.DiscardHandler),
+		Settings: engine.Settings{
+			Clouds: []engine.CloudSettings{{Name: "here", MaxInstances: 2, MaxCreating: 2, ListInterval: time.Minute}},
+			Lifecycle: engine.Lifecycle{
+				BootTimeout: time.Minute, ProbeInterval: time.Second, ProbeTimeout: 10 * time.Second, IdleTimeout: time.Minute,
+				TermTimeout: 5 * time.Second, ShutdownTimeout: time.Second,
+			},
+		},
+	}
+	t.Cleanup(func() {
+		list, err := cloud.List(context.Background(), nil)
+		for _, in := range list {
+			err = cloud.Destroy(context.Background(), in.ID)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		cloud.Close()
+		f.store.Close()
+	})
+	return f
+}
+
+// must unwraps what a test cannot go on without.
+func must[T any](v T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// self is this binary as the runner.
+func self(t *testing.T) remote.Runner {
+	data, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(data)
+	return remote.Runner{
+		Hash: hex.EncodeToString(sum[:]), Size: int64(len(data)),
+		Open: func() (io.ReadCloser, error) { return os.Open("/proc/self/exe") },
+	}
+}
+
+// begin runs a controller until the returned function is called, which returns what Run did.
+func (f *fixture) begin() (*Controller, func() error) {
+	f.t.Helper()
+	c := must(New(f.t.Context(), f.cfg))(f.t)
+	ctx, cancel := context.WithCancel(f.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	return c, func() error {
+		cancel()
+		return <-ended
+	}
+}
+
+// submit submits jobs that each run a command, under the names a, b, c, ….
+func (f *fixture) submit(c *Controller, commands ...string) {
+	f.t.Helper()
+	batch := drover.Batch{Name: "batch"}
+	for i, command := range commands {
+		batch.Jobs = append(batch.Jobs, drover.JobSpec{
+			Name: string(rune('a' + i)), Command: []string{"sh", "-c", command}, Priority: 1, Attempts: 3, Spot: drover.SpotPrefer,
+			Resources: drover.Resources{CPU: 500, Memory: drover.MiB, Disk: drover.MiB},
+		})
+	}
+	must(c.Submit(f.t.Context(), batch))(f.t)
+}
+
+// until waits for something to become true of the engine.
+func (f *fixture) until(c *Controller, what string, is func(*engine.Engine) bool) {
+	f.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		var yes bool
+		if err := c.Query(f.t.Context(), func(e *engine.Engine) { yes = is(e) }); err != nil {
+			f.t.Fatal(err)
+		}
+		if yes {
+			return
+		}
+	}
+	f.t.Fatalf("waited in vain until %s", what)
+}
+
+func runs(n int) func(*engine.Engine) bool {
+	return func(e *engine.Engine) bool {
+		running := 0
+		for _, a := range e.Attempts() {
+			if a.State == drover.AttemptRunning {
+				running++
+			}
+		}
+		return running == n
+	}
+}
+
+func (f *fixture) log(name string) string {
+	f.t.Helper()
+	return string(must(os.ReadFile(filepath.Join(f.logs, name)))(f.t))
+}
+
+func TestABatchRunsToItsEndAndNothingIsLeft(t *testing.T) {
+	f := newFixture(t)
+	before := runtime.NumGoroutine()
+	c, stop := f.begin()
+	f.submit(c, "echo hello", "echo oh no >&2; exit 3", "echo third")
+	f.until(c, "all jobs are final", func(e *engine.Engine) bool {
+		return e.Status().Jobs == 0 && len(must(f.store.Wishes(t.Context()))(t)) == 0
+	})
+	counts := must(f.store.Counts(t.Context()))(t)
+	if counts[drover.JobSucceeded] != 2 || counts[drover.JobFailed] != 1 {
+		t.Errorf("counts are %v, want 2 succeeded and 1 failed", counts)
+	}
+	if out, err := f.log("a.out"), f.log("b.err"); out != "hello\n" || err != "oh no\n" {
+		t.Errorf("logs are %q and %q", out, err)
+	}
+	c.CloseFleet(t.Context(), false)
+	f.until(c, "the fleet is at rest", (*engine.Engine).AtRest)
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d goroutines are left, %d were there before", runtime.NumGoroutine(), before)
+		}
+	}
+}
+
+func TestAControllerGoesOnWithWhatTheLastOneBegan(t *testing.T) {
+	f := newFixture(t)
+	c, stop := f.begin()
+	gate := filepath.Join(t.TempDir(), "gate")
+	f.submit(c, "while [ ! -e "+gate+" ]; do sleep 0.02; done; echo once")
+	f.until(c, "it runs", runs(1))
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, stop = f.begin()
+	f.until(c, "all jobs are final", func(e *engine.Engine) bool { return e.Status().Jobs == 0 })
+	sum := must(f.store.Summary(t.Context(), drover.TimeOf(time.Now())))(t)
+	if sum.Succeeded != 1 || sum.Attempts != 1 || f.log("a.out") != "once\n" {
+		t.Errorf("%d succeeded in %d attempts with log %q, want 1 in 1", sum.Succeeded, sum.Attempts, f.log("a.out"))
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestARefusedCommitEndsTheControllerAndNotItsJobs(t *testing.T) {
+	f := newFixture(t)
+	c := must(New(t.Context(), f.cfg))(t)
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(t.Context()) }()
+	f.submit(c, "sleep 60")
+	f.until(c, "it runs", runs(1))
+	f.store.Close()
+	c.post(t.Context(), engine.CancelAsked{All: true})
+	if err := <-ended; err == nil {
+		t.Error("the controller ended without an error although nothing could be written")
+	}
+	list := must(f.cfg.Clouds[0].Driver.List(t.Context(), nil))(t)
+	if len(list) != 1 {
+		t.Errorf("%d instances are listed, want the one with the job", len(list))
+	}
+}
+
+func TestTheClockNeverGoesBack(t *testing.T) {
+	k := clock{last: drover.TimeOf(time.Now().Add(time.Hour)), at: time.Now()}
+	first := k.last
+	if now := k.now(); now < first {
+		t.Errorf("the clock went from %v to %v when the wall clock was set back", first, now)
+	}
+}
+
+func TestAListSaysWhatIsNewAndWhatIsMissing(t *testing.T) {
+	list := func(ids ...string) map[string]driver.Instance {
+		all := map[string]driver.Instance{}
+		for _, id := range ids {
+			state := driver.Running
+			if id, stopped := strings.CutSuffix(id, "!"); stopped {
+				all[id] = driver.Instance{ID: id, State: driver.Stopped}
+				continue
+			}
+			all[id] = driver.Instance{ID: id, State: state}
+		}
+		return all
+	}
+	cl := &cloud{seen: map[string]driver.Instance{}, created: map[string]driver.Instance{"b": {ID: "b"}}}
+	for _, step := range []struct {
+		name           string
+		list           map[string]driver.Instance
+		added, removed string
+	}{
+		{"the first list is all new", list("a", "b"), "ab", ""},
+		{"an unchanged list says nothing", list("a", "b"), "", ""},
+		{"what is new and what is missing", list("b", "c"), "c", "a"},
+		{"an instance that was stopped is news", list("b!", "c"), "b", ""},
+		{"an empty list takes all away", list(), "", "bc"},
+	} {
+		added, removed := cl.replace(step.list)
+		ids := ""
+		for _, in := range added {
+			ids += in.ID
+		}
+		if ids != step.added || strings.Join(removed, "") != step.removed {
+			t.Errorf("%s: added %q, removed %q; want %q and %q", step.name, ids, removed, step.added, step.removed)
+		}
+	}
+	if len(cl.created) != 0 {
+		t.Error("what a list has seen is still kept as merely created")
+	}
+}
