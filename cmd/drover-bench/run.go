@@ -29,7 +29,8 @@ type usage struct {
 	memory  int64 // the most that was resident, in bytes
 }
 
-// configuration gives every job an instance of its own, so many at once.
+// configuration gives every job an instance of its own, so many at once. Memory and disk are plenty, so that what is still being collected of one
+// job keeps no room from the next.
 const configuration = `version: 1
 fleet: bench
 state: sqlite:drover.db
@@ -37,7 +38,7 @@ clouds:
   here:
     driver: local
     max_instances: %d
-    types: [{name: one, vcpus: 1, memory: 1Gi, disk: 1Gi, price: 0.01}]
+    types: [{name: one, vcpus: 1, memory: 8Gi, disk: 80Gi, price: 0.01}]
 `
 
 // run has an array of jobs run to its end.
