@@ -151,6 +151,9 @@ func (e *Engine) solved(b Solved) {
 		e.rent(s, p)
 	}
 	for _, u := range b.Plan.Unmet {
+		if u.Code == drover.ReasonPlanning && len(b.Plan.Purchases) > 0 {
+			continue // the plan was cut off: the next one goes on from here
+		}
 		if g := e.byKey[s.Groups[u.Demand]]; g != nil && g.unbound() > 0 {
 			e.unmet(g, u)
 		}

@@ -21,7 +21,8 @@ type vm struct {
 	alive    bool
 	boots    drover.Time // when it answers, 0 for never
 	created  drover.Time
-	link     *loop.Loop // the controller that is connected
+	hangs    drover.Time // until then it cannot be reached
+	link     *loop.Loop  // the controller that is connected
 	runs     map[drover.AttemptID]*run
 	fence    map[drover.JobID]int // the highest attempt seen
 }
@@ -102,7 +103,7 @@ func (w *World) byID(id int64) *vm {
 
 func (c *controller) destroy(effect int64, f engine.Destroy) {
 	w := c.w
-	if v := w.byName(f.Name); v != nil {
+	if v := w.byName(f.Name); v != nil && !w.chance(w.luck.DestroyLost) {
 		w.kill(v)
 		w.after(w.delay(30*time.Second), func() { v.listed = false })
 	}
@@ -136,6 +137,9 @@ func (w *World) misfortune(v *vm) {
 		w.after(w.delay(time.Minute), func() { v.listed = false })
 	case w.chance(w.luck.Cut):
 		w.cut(v)
+	case w.chance(w.luck.Hang):
+		v.hangs = w.now.Add(w.delay(10 * time.Minute))
+		w.cut(v)
 	}
 }
 
@@ -148,14 +152,16 @@ func (c *controller) list(effect int64, cloud string) {
 	}
 	ev := engine.Listed{Effect: effect, Cloud: cloud, Began: began}
 	for _, id := range slices.Sorted(maps.Keys(w.vms)) {
-		switch v := w.vms[id]; {
-		case v.listed && !w.seen[id]:
+		v := w.vms[id]
+		listed := v.listed && !(w.seen[id] && w.chance(w.luck.ListMisses))
+		switch {
+		case listed && !w.seen[id]:
 			w.seen[id] = true
 			ev.Added = append(ev.Added, engine.Sighting{
 				ProviderID: id, Name: v.name, ProviderType: v.offering.Type.ProviderType, Type: v.offering.Type.Name,
 				Zone: v.offering.Zone, Market: v.offering.Market, Price: v.offering.Price, Created: v.created,
 			})
-		case !v.listed && w.seen[id]:
+		case !listed && w.seen[id]:
 			delete(w.seen, id)
 			ev.Removed = append(ev.Removed, id)
 		}
@@ -166,7 +172,7 @@ func (c *controller) list(effect int64, cloud string) {
 func (c *controller) connect(effect int64, f engine.Connect) {
 	w := c.w
 	v := w.vms[f.ProviderID]
-	if v == nil || !v.alive || v.boots == 0 || w.now < v.boots {
+	if v == nil || !v.alive || v.boots == 0 || w.now < max(v.boots, v.hangs) {
 		c.reply(time.Second, engine.ConnectFailed{Effect: effect, Instance: f.Instance, Err: drover.Errorf(drover.KindUnreachable, "no answer")})
 		return
 	}
@@ -210,7 +216,11 @@ func (w *World) begins(v *vm, id drover.AttemptID) {
 	}
 	r := &run{id: id, vm: v}
 	v.runs[id], w.running[id.Job] = r, r
-	w.after(w.delay(3*time.Minute), func() { w.ends(r, drover.Exit{}) })
+	takes := w.delay(3 * time.Minute)
+	if w.rng.IntN(8) == 0 {
+		takes *= 10
+	}
+	w.after(takes, func() { w.ends(r, drover.Exit{}) })
 }
 
 func (w *World) ends(r *run, exit drover.Exit) {

@@ -29,6 +29,9 @@ type Luck struct {
 	BootFails   int // an instance never answers
 	Death       int // an instance dies, at each thing that happens to it
 	Cut         int // a connection is cut, likewise
+	Hang        int // an instance cannot be reached for a while, and runs on, likewise
+	ListMisses  int // an instance that is there is missing from a list
+	DestroyLost int // a destroy is accepted and nothing comes of it
 	Until       time.Duration
 }
 
