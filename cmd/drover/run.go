@@ -237,7 +237,7 @@ const glance = 50 * time.Millisecond
 func untilNext(took time.Duration) time.Duration { return min(max(glance, 20*took), interval) }
 
 // finish submits the batch, unless an earlier process did, and sees the fleet through to its end.
-func (s *session) finish(ctx context.Context) error {
+func (s *session) finish(ctx context.Context) (err error) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
@@ -245,8 +245,15 @@ func (s *session) finish(ctx context.Context) error {
 		return err
 	}
 	if s.plan.Streamed {
-		stream := s.follow(ctx)
-		defer stream.Wait()
+		following, leave := context.WithCancel(ctx)
+		defer leave()
+		stream := s.follow(following)
+		defer func() {
+			if err != nil {
+				leave() // at once, however much the job may still have to say
+			}
+			stream.Wait()
+		}()
 	}
 	tick := time.NewTimer(0)
 	defer tick.Stop()
