@@ -192,7 +192,7 @@ func (c *Controller) verify(ctx context.Context, cl *cloud, in driver.Instance, 
 	got := ssh.FingerprintSHA256(key)
 	if f.HostKey != "" {
 		if got != f.HostKey {
-			return drover.Errorf(drover.KindHostKey, "its host key has changed: it was %s and is %s", f.HostKey, got)
+			return drover.Errorf(drover.KindHostKey, "its host key has changed: it was %s", f.HostKey)
 		}
 		return nil
 	}
@@ -200,7 +200,7 @@ func (c *Controller) verify(ctx context.Context, cl *cloud, in driver.Instance, 
 	case driver.HostKeysPlanted:
 		want, err := c.cfg.Key.HostKey(f.Name)
 		if err == nil && got != want.Fingerprint {
-			err = drover.Errorf(drover.KindHostKey, "its host key is %s and not the one it was given, %s", got, want.Fingerprint)
+			err = drover.Errorf(drover.KindHostKey, "it was given %s", want.Fingerprint)
 		}
 		return err
 	case driver.HostKeysVerified:
