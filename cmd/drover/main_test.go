@@ -153,8 +153,11 @@ func (r *process) wait(limit time.Duration) int {
 	case <-time.After(limit):
 		r.t.Fatalf("still running after %v", limit)
 	}
-	return r.cmd.ProcessState.ExitCode()
+	return r.code()
 }
+
+// code is the exit code of a process that has ended.
+func (r *process) code() int { return r.cmd.ProcessState.ExitCode() }
 
 func (r *process) signal(sig os.Signal) {
 	r.t.Helper()
