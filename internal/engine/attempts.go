@@ -108,6 +108,9 @@ func (e *Engine) running(a *Attempt) {
 	a.State = drover.AttemptRunning
 	e.writeAttempt(a, drover.Reason{})
 	if a.Stop != nil {
+		stop := *a.Stop
+		stop.Since = e.s.Now // it is told only now
+		a.Stop = &stop
 		e.askStop(a)
 	}
 }
@@ -123,6 +126,11 @@ func (e *Engine) startFailed(b StartFailed) {
 	}
 	if b.Err.Kind != drover.KindTransient {
 		e.refused(a, b.Err)
+		return
+	}
+	if a.Stop != nil {
+		// Whether it was started is for the runner to say; it is not to be started now. The next hello tells.
+		e.effect(Effect{Disconnect: &Disconnect{Instance: a.Instance}})
 		return
 	}
 	a.Fails++
@@ -337,14 +345,16 @@ func (e *Engine) checkAttempts(in *instance) {
 	for _, a := range slices.Clone(in.load) {
 		if a.Effect == 0 && a.Retry != 0 && a.Retry <= e.s.Now && in.Connected {
 			a.Retry = 0
-			switch a.State {
-			case drover.AttemptStarting:
+			switch {
+			case a.State == drover.AttemptStarting && a.Stop != nil:
+				e.effect(Effect{Disconnect: &Disconnect{Instance: in.ID}}) // as startFailed does
+			case a.State == drover.AttemptStarting:
 				e.start(in, a)
-			case drover.AttemptCollecting:
+			case a.State == drover.AttemptCollecting:
 				e.collect(a)
 			}
 		}
-		if a.Stop != nil && a.State != drover.AttemptCollecting && in.Connected && e.unstoppableAt(a) <= e.s.Now {
+		if a.Stop != nil && a.State == drover.AttemptRunning && in.Connected && e.unstoppableAt(a) <= e.s.Now {
 			e.breakInstance(in, e.reason(drover.ReasonBroken, "attempt %v did not end %v after SIGKILL", a.ID, lastWord))
 			return
 		}
@@ -362,7 +372,7 @@ func (e *Engine) nextAttemptCheck(in *instance) (at drover.Time) {
 		if a.Effect == 0 {
 			at = sooner(at, a.Retry)
 		}
-		if a.Stop != nil && a.State != drover.AttemptCollecting {
+		if a.Stop != nil && a.State == drover.AttemptRunning {
 			at = sooner(at, e.unstoppableAt(a))
 		}
 	}

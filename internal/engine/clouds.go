@@ -35,7 +35,13 @@ func (e *Engine) lookSoon(c *Cloud) {
 	if c.Hurry == 0 {
 		wait = 0
 	}
-	c.NextList = min(c.NextList, max(e.s.Now, c.Began.Add(soon), e.s.Now.Add(wait)))
+	c.NextList = max(c.NoList, min(c.NextList, max(e.s.Now, c.Began.Add(soon), e.s.Now.Add(wait))))
+}
+
+// limitLists makes no list call before the time that the cloud named, if it named one.
+func (e *Engine) limitLists(c *Cloud, err *drover.Error) {
+	c.NoList = max(c.NoList, err.RetryAt)
+	c.NextList = max(c.NextList, c.NoList)
 }
 
 func (e *Engine) offered(b Offered) {
@@ -46,7 +52,7 @@ func (e *Engine) offered(b Offered) {
 	c.OfferCall = 0
 	if b.Err != nil {
 		c.Fails++
-		c.NextOffer = e.s.Now.Add(backoff(c.Fails, time.Second, 5*time.Minute))
+		c.NextOffer = max(b.Err.RetryAt, e.s.Now.Add(backoff(c.Fails, time.Second, 5*time.Minute)))
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("asking cloud %s for its types: %s", c.Name, b.Err.Message), Cloud: c.Name})
 		return
 	}
@@ -72,7 +78,8 @@ func (e *Engine) listed(b Listed) {
 	c.NextList = e.s.Now.Add(interval)
 	if b.Err != nil {
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("listing cloud %s: %s", c.Name, b.Err.Message), Cloud: c.Name})
-		c.NextList = e.s.Now.Add(min(interval, max(time.Second, b.Err.RetryAt.Sub(e.s.Now))))
+		c.NextList = e.s.Now.Add(min(interval, time.Second))
+		e.limitLists(c, b.Err)
 		return
 	}
 	c.Listed = e.s.Now
@@ -111,8 +118,9 @@ func (e *Engine) sighted(c *Cloud, s Sighting) {
 	in.Listed, in.Strikes = true, 0
 	if in.ProviderID == "" {
 		// The create call's answer was lost, or is still on its way.
-		if in.Call == 0 || in.State == drover.InstanceStopping {
-			e.accepted(in, s.ProviderID, nil)
+		in.ProviderID = s.ProviderID
+		if in.Call == 0 {
+			e.accepted(in, s.ProviderID, taken(in, s))
 		}
 		return
 	}
@@ -120,6 +128,16 @@ func (e *Engine) sighted(c *Cloud, s Sighting) {
 		e.breakInstance(in, e.reason(drover.ReasonVanished, "the cloud stopped it"))
 	}
 	e.touch(in)
+}
+
+// taken is the candidate that became the instance, as far as a list shows it.
+func taken(in *instance, s Sighting) *drover.Offering {
+	for i, o := range in.Candidates {
+		if o.Type.ProviderType == s.ProviderType && o.Zone == s.Zone && o.Market == s.Market {
+			return &in.Candidates[i]
+		}
+	}
+	return nil
 }
 
 // adopt takes over an instance that bears this fleet's tag but that the store does not know. One that another store named is
@@ -157,22 +175,40 @@ func (e *Engine) missing(c *Cloud, began drover.Time) (again bool) {
 			again = again || in.State == drover.InstanceStopping && in.Accepted
 		case in.Connected && in.State != drover.InstanceStopping, began < in.Known:
 			again = again || in.State == drover.InstanceStopping
-		case in.Accepted:
-			e.gone(in, *in.Reason)
 		default:
-			again = e.strike(in) || again
+			again = e.strike(in, began) || again
 		}
 	}
 	return again
 }
 
-// strike counts a good list that has not an instance which should be there; at the second it is gone. It reports whether another is
-// wanted.
-func (e *Engine) strike(in *instance) bool {
-	in.Strikes++
-	if in.Strikes < 2 {
+// The least time between two lists that together say that an instance is gone: a cloud that answers from a stale copy soon has a newer
+// one. One whose create call was not answered is given longer, since it may only now come to be.
+const (
+	strikeGap = time.Second
+	lostGap   = 30 * time.Second
+)
+
+// strike counts a good list, begun at a time, that has not an instance which should be there; at the second it is gone, unless nobody
+// has tried since to reach it. It reports whether another list is wanted.
+func (e *Engine) strike(in *instance, began drover.Time) bool {
+	gap := strikeGap
+	switch {
+	case in.Accepted:
+		gap = 0
+	case in.ProviderID == "":
+		gap = lostGap
+	}
+	switch {
+	case in.Strikes == 0:
+		in.Strikes, in.Struck = 1, began
+		return true
+	case began < in.Struck.Add(gap):
+		return true
+	case in.State != drover.InstanceStopping && len(in.load) > 0 && (!in.Tried || in.Dial != 0):
 		return true
 	}
+	in.Strikes++
 	why := e.reason(drover.ReasonVanished, "vanished: its cloud no longer lists it")
 	if in.State == drover.InstanceStopping {
 		why = *in.Reason
@@ -189,7 +225,12 @@ func (e *Engine) createFailed(b CreateFailed) {
 		return
 	}
 	in.Call = 0
+	if in.Listed {
+		e.accepted(in, in.ProviderID, nil) // it exists all the same
+		return
+	}
 	in.Fails++
+	in.Known = e.s.Now
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("creating instance %s: %s", in.Name, b.Err.Message), Instance: in.Name, Cloud: in.Cloud})
 	switch b.Err.Kind {
 	case drover.KindTransient, drover.KindUnreachable, drover.KindInternal:
@@ -239,6 +280,13 @@ func blockFor(o drover.Offering, err *drover.Error) Block {
 	}
 	b.Reason = drover.Reason{Code: string(err.Kind), Text: err.Message}
 	return b
+}
+
+// leaveAlone blocks the offering of an instance that never became usable: the next one would hardly fare better, and costs as much.
+func (e *Engine) leaveAlone(in *instance, why drover.Reason) {
+	b := Block{Cloud: in.Cloud, Zone: in.Zone, Type: in.Type.Name, Market: in.Market}
+	b.Reason = drover.Reason{Code: why.Code, Text: fmt.Sprintf("instance %s never became usable: %s", in.Name, why.Text)}
+	e.addBlock(b)
 }
 
 // addBlock begins a block. One that is there already keeps its end: meeting it again does not lengthen it.

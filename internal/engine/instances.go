@@ -178,14 +178,18 @@ func (e *Engine) reported(in *instance, r Report) {
 	switch {
 	case a == nil || a.Instance != in.ID:
 		if r.Exit != nil {
-			e.forget(in, r.ID)
+			if e.s.Now >= in.KeepUntil {
+				e.forget(in, r.ID)
+			}
 			return
 		}
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("ending attempt %v on %s, which is not known", r.ID, in.Name), Instance: in.Name, Attempt: &r.ID})
 		in.Strangers = append(in.Strangers, r.ID)
 		e.effect(Effect{Stop: &Stop{Attempt: r.ID, Instance: in.ID, Grace: e.life().TermTimeout}})
 	case a.State == drover.AttemptCollecting:
-		e.collect(a)
+		if a.Effect == 0 {
+			e.collect(a)
+		}
 	case r.Exit != nil:
 		e.exited(r.ID, *r.Exit)
 	default:
@@ -203,6 +207,9 @@ func (e *Engine) connectFailed(b ConnectFailed) {
 		return
 	}
 	in.Dial, in.Tried = 0, true
+	if in.State == drover.InstanceStopping {
+		return
+	}
 	in.Fails++
 	first, most := 20*time.Millisecond, 2*time.Second
 	if in.Ready != 0 {
@@ -210,6 +217,11 @@ func (e *Engine) connectFailed(b ConnectFailed) {
 	}
 	in.Retry = e.s.Now.Add(backoff(in.Fails, first, most))
 	switch {
+	case b.Err.Kind == drover.KindNotFound: // its address is not known yet
+		if c := e.cloud(in.Cloud); c != nil {
+			c.Hurry++
+			e.lookSoon(c)
+		}
 	case b.Err.Kind == drover.KindHostKey:
 		e.breakInstance(in, e.reason(drover.ReasonHostKey, "%s", b.Err.Message))
 	case b.Err.Kind == drover.KindAuthentication && in.Fails == 1:
@@ -245,6 +257,9 @@ func (e *Engine) breakInstance(in *instance, why drover.Reason) {
 	}
 	in.Broken, in.Reason = true, &why
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s is broken: %s", in.Name, why.Text), Instance: in.Name, Reason: &why})
+	if in.Ready == 0 {
+		e.leaveAlone(in, why)
+	}
 	if in.Idle == drover.IdleHold {
 		e.writeInstance(in)
 		return
@@ -254,10 +269,9 @@ func (e *Engine) breakInstance(in *instance, why drover.Reason) {
 
 // stop begins the end of an instance.
 func (e *Engine) stop(in *instance, why drover.Reason) {
-	never := in.State == drover.InstanceCreating && in.Call == 0 && in.Fails == 0 && !in.Listed
 	in.Reason = &why
 	e.unbind(in)
-	if never {
+	if !in.Begun && in.ProviderID == "" {
 		e.gone(in, why)
 		return
 	}
@@ -275,10 +289,11 @@ func (e *Engine) destroyed(b Destroyed) {
 	in.Call = 0
 	if b.Err != nil {
 		in.Fails++
-		in.Retry = e.s.Now.Add(backoff(in.Fails, time.Second, e.life().ShutdownTimeout))
+		in.Retry = max(b.Err.RetryAt, e.s.Now.Add(backoff(in.Fails, time.Second, e.life().ShutdownTimeout)))
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("destroying instance %s: %s", in.Name, b.Err.Message), Instance: in.Name, Cloud: in.Cloud})
 	} else {
-		in.Accepted, in.Known = true, e.s.Now
+		// What was destroyed by its name alone may not have been there yet: only lists can tell that it is gone.
+		in.Accepted, in.Known = in.ProviderID != "", e.s.Now
 		if c := e.cloud(in.Cloud); c != nil {
 			c.Hurry = 0
 			e.lookSoon(c)

@@ -10,9 +10,10 @@ import (
 func (e *Engine) submit(jobs []Job) {
 	for i := range jobs {
 		j := jobs[i].clone()
-		if e.job(j.Number) != nil {
+		if j.Number <= e.s.LastJob {
 			continue
 		}
+		e.s.LastJob = j.Number
 		j.Since = e.s.Now
 		e.addJob(&j)
 		e.writeJob(&j)

@@ -37,6 +37,9 @@ func (e *Engine) nextCheck(in *instance) (at drover.Time) {
 		at = sooner(e.nextDial(in), e.nextAttemptCheck(in))
 		if in.Connected {
 			at = sooner(at, e.idleDeadline(in))
+			if e.s.Settings.MaxCost > 0 && in.State == drover.InstanceIdle {
+				at = sooner(at, e.s.Now.Add(e.life().ProbeInterval)) // money runs while it is idle
+			}
 		} else {
 			at = sooner(at, in.Silent.Add(e.life().ProbeTimeout))
 		}
@@ -72,10 +75,16 @@ func (e *Engine) checkCreating(in *instance) {
 		e.stop(in, e.reason(drover.ReasonClosing, "the fleet is closing"))
 	case c == nil:
 		e.stop(in, e.reason(drover.ReasonTypeRemoved, "its cloud is no longer configured"))
+	case !in.Begun && len(in.Bound) == 0:
+		e.stop(in, e.reason(drover.ReasonIdle, "nothing waits for it any more"))
 	case e.s.Now >= in.Asked.Add(e.life().BootTimeout):
 		e.breakInstance(in, e.reason(drover.ReasonBootTimeout, "not created within %v", e.life().BootTimeout))
 	case in.Retry > e.s.Now || c.NextCreate > e.s.Now || e.creating(in.Cloud) >= e.limits(in.Cloud).MaxCreating:
 	default:
+		if !in.Begun {
+			in.Begun = true
+			e.writeInstance(in)
+		}
 		in.Call = e.effect(Effect{Create: &Create{
 			Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Candidates: in.Candidates, Disk: in.Resources.Disk,
 		}})
@@ -109,7 +118,7 @@ func (e *Engine) checkBooting(in *instance) {
 			code, what = drover.ReasonSilent, "not heard from for"
 		}
 		e.breakInstance(in, e.reason(code, "%s %v%s", what, e.s.Now.Sub(e.bootBegan(in)).Round(time.Second), lastWords(in)))
-	case e.s.Closing && len(in.load) == 0 && in.Idle != drover.IdleHold:
+	case e.s.Closing && len(in.load) == 0 && in.Idle != drover.IdleHold && e.s.Now >= in.KeepUntil:
 		e.stop(in, e.reason(drover.ReasonClosing, "the fleet is closing"))
 	default:
 		e.dial(in)
@@ -164,6 +173,9 @@ func (e *Engine) idleDeadline(in *instance) drover.Time {
 	}
 	if len(in.Strangers) > 0 {
 		at = max(at, in.Known.Add(e.life().TermTimeout+lastWord))
+	}
+	if e.overspent() {
+		return at
 	}
 	return max(at, in.KeepUntil)
 }
@@ -230,14 +242,17 @@ func (e *Engine) committed(in *instance, want time.Duration) drover.Money {
 			end = max(end, a.Started.Add(horizon(e.job(a.ID.Job.Number).Timeout)))
 		}
 	}
+	from, price := in.Created, in.Price
 	if in.coming() && len(in.Bound) > 0 {
-		end = max(end, e.s.Now.Add(boundHorizon(in)))
+		end = max(end, in.Asked.Add(e.life().BootTimeout+boundHorizon(in)))
 	}
-	from := in.Created
 	if from == 0 {
-		from = e.s.Now
+		from = in.Asked
 	}
-	return in.Price.For(end.Sub(from))
+	for _, o := range in.Candidates {
+		price = max(price, o.Price)
+	}
+	return price.For(end.Sub(from))
 }
 
 // horizon is how long a job is taken to run when money is committed for it.

@@ -180,6 +180,7 @@ func (e *Engine) unbindSurplus(g *group) {
 		in.Bound = slices.Clone(in.Bound)
 		if in.Bound[at].Count -= n; in.Bound[at].Count == 0 {
 			in.Bound = slices.Delete(in.Bound, at, at+1)
+			e.touch(in)
 		}
 		e.writeInstance(in)
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"drover"
 )
@@ -13,7 +14,11 @@ const solveSteps = 1_000_000
 // plan asks for a solve when work is left that has neither a place nor an instance on its way, and for which the last solve did not
 // already find nothing.
 func (e *Engine) plan() {
-	if e.s.Solving != nil || e.s.Closing {
+	if e.s.Solving != nil {
+		return
+	}
+	if e.s.Closing {
+		e.allWait(e.groups, e.reason(drover.ReasonClosing, "the fleet is closing"))
 		return
 	}
 	e.forgetUnmet()
@@ -200,8 +205,8 @@ func (e *Engine) rent(s *Solving, p drover.Purchase) {
 		e.replan = true
 		return
 	}
-	if in := e.draft(candidates, loads); e.affordsNew(in, loads) {
-		e.ask(in, loads)
+	if candidates = e.affordable(candidates, loads); len(candidates) > 0 {
+		e.ask(e.draft(candidates, loads), loads)
 	}
 }
 
@@ -241,26 +246,23 @@ func (e *Engine) draft(candidates []drover.Offering, loads []wanted) *instance {
 	return in
 }
 
-// affordsNew reports whether the instance, with the jobs it is for, keeps the fleet within its limit on money; the groups that cannot
-// get it are told so.
-func (e *Engine) affordsNew(in *instance, loads []wanted) bool {
-	most := loads[0].g.horizon()
+// affordable is those of the candidates with which the fleet stays within its limit on money, should they boot as slowly as they may and
+// the longest of the jobs take as long as it may. If even the first is too dear, the groups are told so.
+func (e *Engine) affordable(candidates []drover.Offering, loads []wanted) []drover.Offering {
+	var longest time.Duration
 	for _, l := range loads {
-		most = max(most, l.g.horizon())
+		longest = max(longest, l.g.horizon())
 	}
-	price := in.Price
-	for _, o := range in.Candidates {
-		price = max(price, o.Price)
-	}
-	if e.affords(nil, 0, price.For(most)) {
-		return true
+	dear := func(o drover.Offering) bool { return !e.affords(nil, 0, o.Price.For(e.life().BootTimeout+longest)) }
+	if !dear(candidates[0]) {
+		return slices.DeleteFunc(candidates, dear)
 	}
 	for _, l := range loads {
 		l.g.stuck, l.g.unmet = true, l.g.unbound()
 		l.g.wait(e.reason(drover.ReasonBudget, "%s", e.budgetText()))
 	}
 	e.replace = true
-	return false
+	return nil
 }
 
 // ask writes the instance down and binds its work to it. The create call follows when the instance is checked.

@@ -21,6 +21,7 @@ type State struct {
 	Settings     Settings     `json:"settings"`
 	Now          drover.Time  `json:"now"`
 	Wake         drover.Time  `json:"wake"`
+	LastJob      int64        `json:"last_job"` // the highest number taken; what comes again is passed over
 	LastInstance int64        `json:"last_instance"`
 	LastEffect   int64        `json:"last_effect"`
 	Closing      bool         `json:"closing"`   // no new instances; those without work go at once
@@ -133,6 +134,7 @@ type Instance struct {
 	Reason     *drover.Reason       `json:"reason,omitempty"` // why it is in its state, or what is wrong with it
 	Broken     bool                 `json:"broken,omitempty"`
 	Asked      drover.Time          `json:"asked"`
+	Begun      bool                 `json:"begun,omitempty"`   // a create call was made: it may exist
 	Created    drover.Time          `json:"created,omitempty"` // its bill begins
 	Ready      drover.Time          `json:"ready,omitempty"`
 	IdleSince  drover.Time          `json:"idle_since,omitempty"`
@@ -143,6 +145,7 @@ type Instance struct {
 	Listed    bool               `json:"listed,omitempty"`    // its cloud's last good list had it
 	Accepted  bool               `json:"accepted,omitempty"`  // the cloud has accepted its destruction
 	Strikes   int                `json:"strikes,omitempty"`   // good lists in a row, begun since it was last known to be there, that had it not
+	Struck    drover.Time        `json:"struck,omitempty"`    // when the first of them began
 	Known     drover.Time        `json:"known,omitempty"`     // when it was last known to be there
 	Connected bool               `json:"connected,omitempty"` // its control stream is up
 	Silent    drover.Time        `json:"silent,omitempty"`    // not heard since, as far as Drover was looking
@@ -194,6 +197,7 @@ type Cloud struct {
 	NextList   drover.Time       `json:"next_list,omitempty"`
 	NextOffer  drover.Time       `json:"next_offer,omitempty"`
 	NextCreate drover.Time       `json:"next_create,omitempty"` // set by a rate limit
+	NoList     drover.Time       `json:"no_list,omitempty"`     // no list before this, set by a rate limit
 	Began      drover.Time       `json:"began,omitempty"`       // of the last list asked for
 	Hurry      int               `json:"hurry,omitempty"`       // lists in a row asked for early, to see something appear or go
 	Fails      int               `json:"fails,omitempty"`

@@ -26,7 +26,8 @@ type Disk struct {
 	blocks    []engine.Block
 	closing   bool
 	spent     drover.Money
-	last      int64
+	last      int64 // instance
+	lastJob   int64
 	epoch     int64
 	fail      bool // the next commit
 }
@@ -76,6 +77,7 @@ func (d *Disk) write(w engine.Write) error {
 	switch {
 	case w.Job != nil:
 		d.jobs[w.Job.Number] = *w.Job
+		d.lastJob = max(d.lastJob, w.Job.Number)
 	case w.Ended != nil:
 		delete(d.jobs, w.Ended.Number)
 		d.ended[w.Ended.Number] = *w.Ended
@@ -120,7 +122,7 @@ func (d *Disk) writeElement(row engine.ElementRow) error {
 func (d *Disk) Begin() engine.State {
 	d.epoch++
 	s := engine.State{
-		Version: engine.StateVersion, Fleet: "f", Nonce: "n", Epoch: d.epoch, LastInstance: d.last,
+		Version: engine.StateVersion, Fleet: "f", Nonce: "n", Epoch: d.epoch, LastInstance: d.last, LastJob: d.lastJob,
 		Closing: d.closing, Spent: d.spent, Blocks: slices.Clone(d.blocks),
 	}
 	for _, n := range slices.Sorted(maps.Keys(d.jobs)) {
@@ -136,7 +138,7 @@ func (d *Disk) Begin() engine.State {
 	}
 	for _, id := range slices.Sorted(maps.Keys(d.instances)) {
 		in := copyOf(d.instances[id])
-		in.Listed, in.Accepted, in.Strikes, in.Known, in.Connected, in.Silent, in.Tried = false, false, 0, 0, false, 0, false
+		in.Listed, in.Accepted, in.Strikes, in.Struck, in.Known, in.Connected, in.Silent, in.Tried = false, false, 0, 0, 0, false, 0, false
 		in.Strangers, in.Call, in.Dial, in.Fails, in.Retry = nil, 0, 0, 0, 0
 		s.Instances = append(s.Instances, in)
 	}

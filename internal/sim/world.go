@@ -33,6 +33,8 @@ type Luck struct {
 	ListMisses  int // an instance that is there is missing from a list
 	DestroyLost int // a destroy is accepted and nothing comes of it
 	Until       time.Duration
+
+	GiveUp time.Duration // cancel everything and close the fleet after this long, as an impatient person would; 0: when all is done
 }
 
 // World is the modelled world.
@@ -57,6 +59,7 @@ type World struct {
 	running  map[drover.JobID]*run
 	broken   error
 	submit   []engine.Job // not yet known to be taken
+	wishes   []engine.Body
 }
 
 // NewWorld makes a world in which a controller is to begin with the settings and the jobs.
@@ -120,9 +123,12 @@ func (w *World) fail(format string, args ...any) {
 // A world that takes more than limit of its own time has come to no rest.
 func (w *World) Run(limit time.Duration) error {
 	w.boot()
+	if w.luck.GiveUp > 0 {
+		w.after(w.luck.GiveUp, w.giveUp)
+	}
 	for w.broken == nil {
-		if w.atRest() {
-			return nil
+		if w.loop.Engine.AtRest() && w.Disk.closing && w.loop.Store != nil && len(w.submit) == 0 {
+			return w.leaks()
 		}
 		if len(w.queue) == 0 {
 			return fmt.Errorf("nothing will ever happen again: %+v", w.loop.Engine.Status())
@@ -137,13 +143,26 @@ func (w *World) Run(limit time.Duration) error {
 	return w.broken
 }
 
-func (w *World) atRest() bool {
+// leaks is what the cloud still has when the engine says that nothing is left. A controller would end now and never look again.
+func (w *World) leaks() error {
+	w.now = w.now.Add(time.Minute)
+	for len(w.queue) > 0 && w.queue[0].at <= w.now {
+		heap.Pop(&w.queue).(happening).do()
+	}
 	for _, v := range w.vms {
 		if v.listed {
-			return false
+			return fmt.Errorf("instance %s is there although the fleet is at rest", v.name)
 		}
 	}
-	return len(w.submit) == 0 && w.loop.Engine.AtRest()
+	return w.broken
+}
+
+// giveUp is the wish to end, made to whichever controller lives then; it is durable, so the next one knows it.
+func (w *World) giveUp() {
+	w.wishes = []engine.Body{engine.CancelAsked{All: true, Reason: drover.Reason{Code: drover.ReasonCancelled}}, engine.CloseAsked{}}
+	if w.loop.Store != nil {
+		w.step(w.wishes...)
+	}
 }
 
 // boot begins a controller with what the disk holds.
@@ -163,7 +182,7 @@ func (w *World) boot() {
 	for _, v := range w.vms {
 		v.link = nil
 	}
-	w.step(engine.Configured{Settings: w.settings}, engine.Submitted{Jobs: w.submit}, engine.CloseAsked{})
+	w.step(append([]engine.Body{engine.Configured{Settings: w.settings}, engine.Submitted{Jobs: w.submit}}, w.wishes...)...)
 }
 
 // step has the present controller take events in.
@@ -173,9 +192,6 @@ func (w *World) step(bodies ...engine.Body) {
 	}
 	var events []engine.Event
 	for _, b := range bodies {
-		if _, early := b.(engine.CloseAsked); early && !w.allFinal() {
-			continue
-		}
 		events = append(events, engine.Event{At: w.now, Body: b})
 	}
 	w.Events += len(events)

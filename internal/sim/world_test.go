@@ -63,6 +63,17 @@ func TestEveryJobEndsOnceAndNothingIsLeft(t *testing.T) {
 	t.Logf("%d worlds, %d events, %d faults", *seeds, events, faults)
 }
 
+func TestAFleetThatIsGivenUpLeavesNothing(t *testing.T) {
+	for seed := *firstSeed; seed < *firstSeed+uint64(*seeds); seed++ {
+		luck := bad
+		luck.GiveUp = time.Duration(seed%97) * 7 * time.Second
+		w := NewWorld(seed, luck, settings(), jobs())
+		if err := w.Run(12 * time.Hour); err != nil {
+			t.Fatalf("seed %d (alone: -run %s -first-seed %d -seeds 1): %v", seed, t.Name(), seed, err)
+		}
+	}
+}
+
 func TestAWorldWithoutBadLuckNeedsNoSecondAttempt(t *testing.T) {
 	w := NewWorld(1, Luck{}, settings(), jobs())
 	if err := w.Run(time.Hour); err != nil {

@@ -58,6 +58,9 @@ func load(ctx context.Context, tx *sql.Tx, st *engine.State) error {
 	if err != nil {
 		return err
 	}
+	if err := tx.QueryRowContext(ctx, `SELECT coalesce(max(number), 0) FROM jobs WHERE taken`).Scan(&st.LastJob); err != nil {
+		return fmt.Errorf("reading the last job: %w", err)
+	}
 	if st.Jobs, err = jobsInEngine(ctx, tx); err != nil {
 		return fmt.Errorf("reading the jobs: %w", err)
 	}

@@ -235,7 +235,7 @@ func (s *Store) putInstance(ctx context.Context, tx *sql.Tx, in engine.Instance)
 
 // lasting is the instance without what is observed of it, which must be observed again.
 func lasting(in engine.Instance) engine.Instance {
-	in.Listed, in.Accepted, in.Strikes, in.Known = false, false, 0, 0
+	in.Listed, in.Accepted, in.Strikes, in.Struck, in.Known = false, false, 0, 0, 0
 	in.Connected, in.Silent, in.Tried = false, 0, false
 	in.Strangers, in.Call, in.Dial, in.Fails, in.Retry = nil, 0, 0, 0, 0
 	return in

@@ -37,7 +37,8 @@ type model struct {
 	instances map[int64]engine.Instance
 	blocks    []engine.Block
 	closing   bool
-	last      int64
+	last      int64 // instance
+	lastJob   int64
 	costs     map[int64]drover.Money
 }
 
@@ -52,8 +53,10 @@ func (m *model) commit(w engine.Write) {
 	switch {
 	case w.Job != nil:
 		m.jobs[w.Job.Number] = *w.Job
+		m.lastJob = max(m.lastJob, w.Job.Number)
 	case w.Ended != nil:
 		delete(m.jobs, w.Ended.Number)
+		m.lastJob = max(m.lastJob, w.Ended.Number)
 	case w.Element != nil:
 		if m.elements[w.Element.Job] == nil {
 			m.elements[w.Element.Job] = map[int]engine.ElementRow{}
@@ -70,7 +73,7 @@ func (m *model) commit(w engine.Write) {
 			ID: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, Zone: in.Zone, Type: in.Type, Market: in.Market,
 			Price: in.Price, Resources: in.Resources, Candidates: in.Candidates, HostKey: in.HostKey, State: in.State, Idle: in.Idle,
 			Reason: in.Reason, Broken: in.Broken, Asked: in.Asked, Created: in.Created, Ready: in.Ready, IdleSince: in.IdleSince,
-			KeepUntil: in.KeepUntil, Bound: in.Bound,
+			KeepUntil: in.KeepUntil, Bound: in.Bound, Begun: in.Begun,
 		}
 	case w.Gone != nil:
 		delete(m.instances, w.Gone.ID)
@@ -84,7 +87,7 @@ func (m *model) commit(w engine.Write) {
 
 // begin fills in what the model knows of a state.
 func (m *model) begin(st engine.State) engine.State {
-	st.LastInstance, st.Closing, st.Blocks, st.Spent = m.last, m.closing, m.blocks, 0
+	st.LastInstance, st.LastJob, st.Closing, st.Blocks, st.Spent = m.last, m.lastJob, m.closing, m.blocks, 0
 	for _, cost := range m.costs {
 		st.Spent += cost
 	}
@@ -244,7 +247,7 @@ func drawInstance(rt *rapid.T, id int64) *engine.Instance {
 func TestWhatIsDurable(t *testing.T) {
 	durable := map[reflect.Type]string{
 		reflect.TypeFor[engine.Instance](): "ID Name Cloud ProviderID Zone Type Market Price Resources Candidates HostKey State Idle " +
-			"Reason Broken Asked Created Ready IdleSince KeepUntil Bound",
+			"Reason Broken Asked Created Ready IdleSince KeepUntil Bound Begun",
 		reflect.TypeFor[engine.Attempt](): "ID Instance State Started Ended Exit Stop",
 	}
 	s := sqliteOpener(t)(t)
