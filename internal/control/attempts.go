@@ -109,6 +109,9 @@ func (c *Controller) stopAttempt(f engine.Stop) {
 }
 
 func (c *Controller) forget(f engine.Forget) {
+	c.mu.Lock()
+	delete(c.tails, f.Attempt)
+	c.mu.Unlock()
 	if l := c.link(f.Instance); l != nil {
 		c.told(l, l.conn.Forget(f.Attempt))
 	}
@@ -127,11 +130,7 @@ func (c *Controller) collect(ctx context.Context, effect int64, f engine.Collect
 	answer := engine.Collected{Effect: effect, Attempt: f.Attempt}
 	if err := c.tryCollect(ctx, f); err != nil {
 		answer.Err = drover.AsError(err, drover.KindTransient)
-		return answer
 	}
-	c.mu.Lock()
-	delete(c.tails, f.Attempt)
-	c.mu.Unlock()
 	return answer
 }
 
@@ -141,13 +140,13 @@ func (c *Controller) tryCollect(ctx context.Context, f engine.Collect) error {
 		return err
 	}
 	c.mu.Lock()
-	exit, ok := c.tails[f.Attempt]
+	tail, ok := c.tails[f.Attempt]
 	c.mu.Unlock()
 	l := c.link(f.Instance)
 	if !ok || l == nil {
 		return errNotConnected
 	}
-	if err := c.collectLogs(ctx, l, f.Attempt, spec, exit); err != nil {
+	if err := c.collectLogs(ctx, l, f.Attempt, spec, tail.exit); err != nil {
 		return err
 	}
 	if len(spec.Outputs) == 0 {

@@ -9,6 +9,7 @@ package control
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -69,10 +70,10 @@ type Controller struct {
 	work    sync.WaitGroup // effects and connections
 
 	mu    sync.Mutex
-	links map[int64]*link                  // by instance; guarded by mu
-	tails map[drover.AttemptID]drover.Exit // ends of output not yet stored; guarded by mu
-	specs map[int64]jobSpec                // guarded by mu
-	stop  context.CancelFunc               // of the context that work runs under; guarded by mu
+	links map[int64]*link           // by instance; guarded by mu
+	tails map[drover.AttemptID]tail // until forgotten; guarded by mu
+	specs map[int64]jobSpec         // guarded by mu
+	stop  context.CancelFunc        // of the context that work runs under; guarded by mu
 }
 
 type query struct {
@@ -95,7 +96,7 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 		events:  make(chan engine.Event, 1024),
 		queries: make(chan query),
 		links:   map[int64]*link{},
-		tails:   map[drover.AttemptID]drover.Exit{},
+		tails:   map[drover.AttemptID]tail{},
 		specs:   map[int64]jobSpec{},
 	}
 	for _, cc := range cfg.Clouds {
@@ -138,7 +139,11 @@ func (c *Controller) newLoop() (*loop.Loop, error) {
 
 // drive is the loop: it takes in what comes, several events at a time if they are there, and wakes the engine when it asked for that.
 func (c *Controller) drive(ctx context.Context, l *loop.Loop) error {
-	wake, err := l.Step(ctx, c.opening(ctx))
+	opening, err := c.opening(ctx)
+	if err != nil {
+		return fmt.Errorf("reading what was submitted: %w", err)
+	}
+	wake, err := l.Step(ctx, opening)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for err == nil {
@@ -162,7 +167,7 @@ func (c *Controller) drive(ctx context.Context, l *loop.Loop) error {
 }
 
 // opening is what the engine hears first: the settings, and what was wished for and not yet granted.
-func (c *Controller) opening(ctx context.Context) []engine.Event {
+func (c *Controller) opening(ctx context.Context) ([]engine.Event, error) {
 	now := c.clock.now()
 	events := []engine.Event{{At: now, Body: engine.Configured{Settings: c.cfg.Settings}}}
 	jobs, err := c.cfg.Store.Pending(ctx)
@@ -173,10 +178,7 @@ func (c *Controller) opening(ctx context.Context) []engine.Event {
 	for _, w := range wishes {
 		events = append(events, engine.Event{At: now, Body: w})
 	}
-	if err = errors.Join(err, wishErr); err != nil {
-		c.cfg.Log.Error("reading what was submitted", "error", err)
-	}
-	return events
+	return events, errors.Join(err, wishErr)
 }
 
 // group is how many events one commit may serve. More would only delay the first of them.

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"strconv"
-	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -44,7 +44,7 @@ func (c *Controller) connect(ctx context.Context, effect int64, f engine.Connect
 	c.links[f.Instance] = l
 	c.mu.Unlock()
 
-	c.post(ctx, engine.Connected{Effect: effect, Instance: f.Instance, HostKey: conn.Fingerprint(), Attempts: c.reports(conn.Hello())})
+	c.post(ctx, engine.Connected{Effect: effect, Instance: f.Instance, HostKey: conn.Fingerprint(), Attempts: c.reports(f.Instance, conn.Hello())})
 	err = conn.Run(ctx, l)
 	c.drop(l)
 	if ctx.Err() == nil {
@@ -60,12 +60,12 @@ func text(err error) string {
 }
 
 // reports is a runner's hello for the engine. The ends of output stay here.
-func (c *Controller) reports(h wire.Hello) []engine.Report {
+func (c *Controller) reports(instance int64, h wire.Hello) []engine.Report {
 	var reports []engine.Report
 	for _, a := range h.Attempts {
 		r := engine.Report{ID: a.ID}
 		if a.Exit != nil {
-			exit := c.keepTail(a.ID, *a.Exit)
+			exit := c.keepTail(instance, a.ID, *a.Exit)
 			r.Exit = &exit
 		}
 		reports = append(reports, r)
@@ -73,19 +73,25 @@ func (c *Controller) reports(h wire.Hello) []engine.Report {
 	return reports
 }
 
-// keepTail keeps the ends of an attempt's output until they are stored, and returns its exit without them: they are neither for the engine's
-// memory nor for a recording.
-func (c *Controller) keepTail(id drover.AttemptID, exit drover.Exit) drover.Exit {
+// tail is an exit with the ends of the attempt's output.
+type tail struct {
+	exit     drover.Exit
+	instance int64
+}
+
+// keepTail keeps the ends of an attempt's output until the attempt is forgotten or its instance gone, and returns its exit without them:
+// they are neither for the engine's memory nor for a recording.
+func (c *Controller) keepTail(instance int64, id drover.AttemptID, exit drover.Exit) drover.Exit {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.tails[id] = exit
+	c.tails[id] = tail{exit, instance}
 	exit.Stdout, exit.Stderr = "", ""
 	return exit
 }
 
 // Exited takes in that an attempt ended.
 func (l *link) Exited(m wire.Exited) {
-	l.c.post(l.ctx, engine.Exited{Attempt: m.ID, Exit: l.c.keepTail(m.ID, m.Exit)})
+	l.c.post(l.ctx, engine.Exited{Attempt: m.ID, Exit: l.c.keepTail(l.id, m.ID, m.Exit)})
 }
 
 // API takes in that a job connected to DROVER_API.
@@ -102,7 +108,11 @@ func (c *Controller) drop(l *link) {
 	}
 }
 
+// disconnect ends the connection to an instance, if there is one, and forgets what came over it.
 func (c *Controller) disconnect(instance int64) {
+	c.mu.Lock()
+	maps.DeleteFunc(c.tails, func(_ drover.AttemptID, t tail) bool { return t.instance == instance })
+	c.mu.Unlock()
 	if l := c.link(instance); l != nil {
 		c.drop(l)
 	}
@@ -122,7 +132,7 @@ func (c *Controller) dial(ctx context.Context, f engine.Connect) (*remote.Conn, 
 	if cl == nil {
 		return nil, drover.Errorf(drover.KindInvalid, "cloud %s is no longer configured", f.Cloud)
 	}
-	in, addr, err := c.address(ctx, cl, f.ProviderID)
+	in, addr, err := c.address(cl, f.ProviderID)
 	if err != nil {
 		return nil, err
 	}
@@ -145,23 +155,12 @@ func (c *Controller) dial(ctx context.Context, f engine.Connect) (*remote.Conn, 
 	return remote.Connect(ctx, t)
 }
 
-// address is where an instance can be reached. One whose create call did not know it yet is asked for again.
-func (c *Controller) address(ctx context.Context, cl *cloud, id string) (driver.Instance, string, error) {
-	in, ok := cl.find(id)
-	if !ok || pick(cl.SSH, in.Addresses) == "" {
-		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-		defer cancel()
-		all, err := c.listFleet(ctx, cl)
-		if err != nil {
-			return in, "", err
-		}
-		if in, ok = all[id]; ok {
-			cl.remember(in)
-		}
-	}
+// address is where an instance can be reached, as its create call or the last list said.
+func (c *Controller) address(cl *cloud, id string) (driver.Instance, string, error) {
+	in, _ := cl.find(id)
 	addr, _ := cl.reach(in)
 	if addr == "" {
-		return in, "", drover.Errorf(drover.KindUnreachable, "its address is not known yet")
+		return in, "", drover.Errorf(drover.KindNotFound, "its address is not known yet")
 	}
 	return in, addr, nil
 }
