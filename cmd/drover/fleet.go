@@ -43,7 +43,7 @@ func openFleet(ctx context.Context, folder *runFolder, p runPlan, c *config.Conf
 	if f.inputs, err = blob.OpenDir(folder.file("inputs")); err != nil {
 		return nil, err
 	}
-	if f.results, err = blob.OpenResults(p.Out, blob.DefaultLimits()); err != nil {
+	if f.results, err = blob.OpenResults(p.Out, p.limits()); err != nil {
 		return nil, err
 	}
 	if f.clouds, err = openClouds(ctx, c, folder.id, folder.path, log); err != nil {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -38,6 +40,8 @@ type app struct {
 
 // run runs one command line and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr *os.File) int {
+	// A reader who leaves is no reason to die with instances running. Caught and not ignored: processes started here would inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	a := &app{out: stdout, err: stderr, terminal: isTerminal(stderr)}
 	root := a.root()
 	root.SetArgs(args)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -196,7 +197,8 @@ type session struct {
 	ui          *progress
 	began       time.Time
 	interrupted bool
-	done        bool // every job was final before it was interrupted
+	done        bool        // every job was final before it was interrupted
+	incomplete  atomic.Bool // output was not shown whole
 }
 
 // run drives the fleet until every job is final and every instance gone.
@@ -237,24 +239,14 @@ const glance = 50 * time.Millisecond
 func untilNext(took time.Duration) time.Duration { return min(max(glance, 20*took), interval) }
 
 // finish submits the batch, unless an earlier process did, and sees the fleet through to its end.
-func (s *session) finish(ctx context.Context) (err error) {
-	signals := make(chan os.Signal, 2)
+func (s *session) finish(ctx context.Context) error {
+	signals := make(chan os.Signal, 3)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
 	if err := s.submit(ctx); err != nil {
 		return err
 	}
-	if s.plan.Streamed {
-		following, leave := context.WithCancel(ctx)
-		defer leave()
-		stream := s.follow(following)
-		defer func() {
-			if err != nil {
-				leave() // at once, however much the job may still have to say
-			}
-			stream.Wait()
-		}()
-	}
+	shown := s.follow(ctx, signals)
 	tick := time.NewTimer(0)
 	defer tick.Stop()
 	for closing := false; ; {
@@ -272,7 +264,7 @@ func (s *session) finish(ctx context.Context) (err error) {
 				return err
 			}
 			s.ui.show(st)
-			if st.Jobs == 0 && !closing {
+			if st.Jobs == 0 && !closing && isClosed(shown) {
 				closing, s.done = true, !s.interrupted
 				s.fleet.controller.CloseFleet(ctx, s.interrupted)
 				if err := s.tellKept(ctx); err != nil {
@@ -284,6 +276,15 @@ func (s *session) finish(ctx context.Context) (err error) {
 			}
 			tick.Reset(untilNext(time.Since(looked)))
 		}
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -335,7 +336,7 @@ func (s *session) verdict(sum drover.Summary) error {
 	switch {
 	case s.interrupted && !s.done:
 		return exit(exitInterrupted)
-	case sum.Failed+sum.Cancelled > 0:
+	case sum.Failed+sum.Cancelled > 0 || s.incomplete.Load():
 		return exit(exitWorkFailed)
 	}
 	return nil
