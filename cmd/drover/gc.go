@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -128,8 +129,42 @@ func (a *app) gcFleet(ctx context.Context, f gcFlags, fleet string) (found []str
 	if found, err = a.sweep(ctx, f, fleet, folder.path, c, func(stray) bool { return true }); err != nil || !f.destroy {
 		return found, err
 	}
+	if err := accounted(ctx, folder, c); err != nil {
+		return found, err
+	}
 	return found, folder.remove()
 }
+
+// accounted refuses to give up the records of a run while one of its instances may be somewhere that was not looked at, or may only now
+// come to be: its create call was under way when the run was killed.
+func accounted(ctx context.Context, folder *runFolder, c *config.Config) error {
+	if _, err := os.Stat(folder.file("drover.db")); err != nil {
+		return nil
+	}
+	s, err := store.Open(ctx, folder.file("drover.db"))
+	if err != nil {
+		return nil // said to be given up without them
+	}
+	defer s.Close()
+	live, err := s.Instances(ctx, drover.TimeOf(time.Now()), false)
+	if err != nil {
+		return err
+	}
+	for _, in := range live {
+		if !slices.Contains(c.CloudNames(), in.Cloud) {
+			return drover.Errorf(drover.KindConflict, "instance %s is in cloud %s, which the configuration no longer has", in.Name, in.Cloud).
+				WithHint("put the cloud back into the configuration, or destroy the instance by other means and remove %s", folder.path)
+		}
+		if in.ProviderID == "" && time.Since(folder.touched()) < createTime {
+			return drover.Errorf(drover.KindConflict, "instance %s was being created when the run was killed, and may still appear", in.Name).
+				WithHint("say this again in a minute: drover gc --fleet %s --destroy", folder.id)
+		}
+	}
+	return nil
+}
+
+// createTime is how long a create call that was under way when its controller was killed may take to show in a list.
+const createTime = time.Minute
 
 // readable reports whether a run's records can be read.
 func readable(ctx context.Context, folder *runFolder) error {

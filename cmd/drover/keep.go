@@ -27,7 +27,7 @@ func (s *session) tellKept(ctx context.Context) error {
 	for _, in := range kept {
 		line, err := s.loginLine(in)
 		if err != nil {
-			return err
+			line = "how to log in is not known: " + err.Error()
 		}
 		s.ui.say("instance %s is kept until %s for a look:\n    %s", in.Name, in.KeepUntil.Std().Local().Format(time.TimeOnly), line)
 	}

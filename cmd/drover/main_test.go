@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -116,10 +117,19 @@ type process struct {
 // start starts the binary. The process is killed when the test ends, and what it wrote is shown if the test has failed.
 func (p *place) start(args ...string) *process {
 	p.t.Helper()
+	return p.startTo(nil, args...)
+}
+
+// startTo starts the binary with another place than a buffer for its standard output.
+func (p *place) startTo(out io.Writer, args ...string) *process {
+	p.t.Helper()
 	r := &process{t: p.t, cmd: exec.Command(filepath.Join(binaries, "drover"), args...), ended: make(chan struct{})}
 	r.cmd.Dir = p.dir
 	r.cmd.Env = append(os.Environ(), "PATH="+searchPath(), "XDG_STATE_HOME="+p.state)
-	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.err
+	r.cmd.Stdout, r.cmd.Stderr = out, &r.err
+	if out == nil {
+		r.cmd.Stdout = &r.out
+	}
 	if err := r.cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}

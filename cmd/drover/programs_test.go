@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -41,9 +43,9 @@ func ask(args []string) error {
 // an attempt begins and when it ends, and a line of its own if another attempt of the job is alive at that moment.
 func witness(args []string) error {
 	if len(args) != 2 {
-		return errors.New("witness FOLDER DURATION")
+		return errors.New("witness FOLDER DURATION, or FOLDER SHORTEST-LONGEST")
 	}
-	d, err := time.ParseDuration(args[1])
+	d, err := chooseDuration(args[1])
 	if err != nil {
 		return err
 	}
@@ -61,6 +63,19 @@ func witness(args []string) error {
 	}
 	time.Sleep(d)
 	return testify(f, "end")
+}
+
+func chooseDuration(text string) (time.Duration, error) {
+	shortest, longest, ranged := strings.Cut(text, "-")
+	if !ranged {
+		return time.ParseDuration(text)
+	}
+	from, err := time.ParseDuration(shortest)
+	to, err2 := time.ParseDuration(longest)
+	if err := errors.Join(err, err2); err != nil {
+		return 0, err
+	}
+	return from + rand.N(to-from), nil
 }
 
 func testify(f *os.File, what string) error {

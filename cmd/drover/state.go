@@ -92,6 +92,16 @@ func unfinishedRuns(home string) (ids []string) {
 
 func (f *runFolder) file(name string) string { return filepath.Join(f.path, name) }
 
+// touched is when the run last wrote to its records.
+func (f *runFolder) touched() (last time.Time) {
+	for _, name := range []string{"drover.db", "drover.db-wal"} {
+		if info, err := os.Stat(f.file(name)); err == nil && info.ModTime().After(last) {
+			last = info.ModTime()
+		}
+	}
+	return last
+}
+
 // Close gives the run's lock back; the folder stays.
 func (f *runFolder) Close() error { return f.lock.Unlock() }
 
