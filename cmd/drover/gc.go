@@ -155,7 +155,7 @@ func accounted(ctx context.Context, folder *runFolder, c *config.Config) error {
 			return drover.Errorf(drover.KindConflict, "instance %s is in cloud %s, which the configuration no longer has", in.Name, in.Cloud).
 				WithHint("put the cloud back into the configuration, or destroy the instance by other means and remove %s", folder.path)
 		}
-		if in.ProviderID == "" && time.Since(folder.touched()) < createTime {
+		if in.ProviderID == "" && time.Since(folder.touched) < createTime {
 			return drover.Errorf(drover.KindConflict, "instance %s was being created when the run was killed, and may still appear", in.Name).
 				WithHint("say this again in a minute: drover gc --fleet %s --destroy", folder.id)
 		}

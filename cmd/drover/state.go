@@ -21,6 +21,8 @@ type runFolder struct {
 	id   string // also the fleet
 	path string
 	lock *store.Lock
+
+	touched time.Time // when its records were last written to, before it was locked
 }
 
 // stateHome is the user's folder for the state of runs.
@@ -72,7 +74,13 @@ func lockRunFolder(id, path string) (*runFolder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &runFolder{id, path, lock}, nil
+	f := &runFolder{id: id, path: path, lock: lock}
+	for _, name := range []string{"drover.db", "drover.db-wal"} {
+		if info, err := os.Stat(f.file(name)); err == nil && info.ModTime().After(f.touched) {
+			f.touched = info.ModTime()
+		}
+	}
+	return f, nil
 }
 
 // unfinishedRuns lists the runs whose folders are there.
@@ -91,16 +99,6 @@ func unfinishedRuns(home string) (ids []string) {
 }
 
 func (f *runFolder) file(name string) string { return filepath.Join(f.path, name) }
-
-// touched is when the run last wrote to its records.
-func (f *runFolder) touched() (last time.Time) {
-	for _, name := range []string{"drover.db", "drover.db-wal"} {
-		if info, err := os.Stat(f.file(name)); err == nil && info.ModTime().After(last) {
-			last = info.ModTime()
-		}
-	}
-	return last
-}
 
 // Close gives the run's lock back; the folder stays.
 func (f *runFolder) Close() error { return f.lock.Unlock() }
