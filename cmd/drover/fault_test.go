@@ -91,6 +91,53 @@ func TestAJobThatMayNotBeLostAgainFails(t *testing.T) {
 	}
 }
 
+func TestAnInstanceThatDiedWhileNobodyLooked(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	folder := p.witnesses(4, "2s", "")
+	r := p.start("run", "-c", "drover.yaml", "batch.yaml")
+	p.waitBegun(folder, 4)
+	r.kill()
+	victim := instanceOf(t, folder, "1.0")
+	p.killInstance(victim)
+
+	r = p.start("run", "-v", "-o", "json", "--resume", p.runID())
+	if code := r.wait(time.Minute); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	wantOnce(t, folder, 4)
+	for job, w := range testimony(t, folder) {
+		died := strings.HasSuffix(w.begins[0], " "+victim)
+		if died != (len(w.begins) == 2) || strings.HasSuffix(w.ends[0], " "+victim) {
+			t.Errorf("job %s began %q and ended %q, and %s had died", job, w.begins, w.ends, victim)
+		}
+	}
+	if o := r.outcome(); o.Succeeded != 4 || o.Attempts != 6 || o.Instances != 3 {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestCleaningUpAfterAKill(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	folder := p.witnesses(4, "1m", "")
+	r := p.start("run", "-c", "drover.yaml", "batch.yaml")
+	p.waitBegun(folder, 4)
+	r.kill()
+
+	listed := p.run("gc", "-o", "json")
+	var strays []struct{ Fleet, Name string }
+	if err := json.Unmarshal([]byte(listed.out.String()), &strays); err != nil || len(strays) != 2 || strays[0].Fleet != p.runID() {
+		t.Errorf("gc lists %s (%v)", listed.out.String(), err)
+	}
+	if len(processesOf(p.state)) == 0 {
+		t.Error("listing has ended what it lists")
+	}
+	if gc := p.run("gc", "--fleet", p.runID(), "--destroy"); gc.code() != 0 {
+		t.Errorf("exit code %d", gc.code())
+	}
+}
+
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	t.Run("the first Ctrl-C cancels the jobs and destroys the instances", func(t *testing.T) {
