@@ -197,6 +197,7 @@ type session struct {
 	ui          *progress
 	began       time.Time
 	interrupted bool
+	closing     bool
 	done        bool        // every job was final before it was interrupted
 	incomplete  atomic.Bool // output was not shown whole
 }
@@ -243,13 +244,13 @@ func (s *session) finish(ctx context.Context) error {
 	signals := make(chan os.Signal, 3)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	if err := s.submit(ctx); err != nil {
+	if err := s.submitOrLeave(ctx, signals); err != nil {
 		return err
 	}
 	shown := s.follow(ctx, signals)
 	tick := time.NewTimer(0)
 	defer tick.Stop()
-	for closing := false; ; {
+	for {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -259,24 +260,49 @@ func (s *session) finish(ctx context.Context) error {
 			}
 		case <-tick.C:
 			looked := time.Now()
-			st, err := s.status(ctx)
-			if err != nil {
+			atRest, err := s.look(ctx, isClosed(shown))
+			if err != nil || atRest {
 				return err
-			}
-			s.ui.show(st)
-			if st.Jobs == 0 && !closing && isClosed(shown) {
-				closing, s.done = true, !s.interrupted
-				s.fleet.controller.CloseFleet(ctx, s.interrupted)
-				if err := s.tellKept(ctx); err != nil {
-					return err
-				}
-			}
-			if closing && st.Jobs == 0 && len(st.Instances) == 0 {
-				return nil
 			}
 			tick.Reset(untilNext(time.Since(looked)))
 		}
 	}
+}
+
+// submitOrLeave submits the batch, whose inputs may be large; a signal meanwhile ends the run before it has begun.
+func (s *session) submitOrLeave(ctx context.Context, signals <-chan os.Signal) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	submitted := make(chan error, 1)
+	go func() { submitted <- s.submit(ctx) }()
+	select {
+	case err := <-submitted:
+		return err
+	case sig := <-signals:
+		cancel()
+		if err := <-submitted; err == nil {
+			return s.interrupt(context.WithoutCancel(ctx), sig) // the batch was in already
+		}
+		s.ui.say("%v: nothing was begun", sig)
+		return errors.Join(exit(exitInterrupted), s.folder.remove())
+	}
+}
+
+// look shows how the run stands, closes the fleet once every job is final and all is shown, and reports whether nothing is left.
+func (s *session) look(ctx context.Context, shown bool) (atRest bool, err error) {
+	st, err := s.status(ctx)
+	if err != nil {
+		return false, err
+	}
+	s.ui.show(st)
+	if st.Jobs == 0 && !s.closing && shown {
+		s.closing, s.done = true, !s.interrupted
+		s.fleet.controller.CloseFleet(ctx, s.interrupted)
+		if err := s.tellKept(ctx); err != nil {
+			return false, err
+		}
+	}
+	return s.closing && st.Jobs == 0 && len(st.Instances) == 0, nil
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -325,10 +351,12 @@ func (s *session) interrupt(ctx context.Context, sig os.Signal) error {
 	}
 	s.interrupted = true
 	s.ui.say("%v: cancelling what is left and destroying the instances; once more leaves at once", sig)
-	s.fleet.controller.CloseFleet(ctx, true)
-	return s.fleet.controller.Cancel(ctx, engine.CancelAsked{All: true, Reason: drover.Reason{
+	// The wish is durable before the fleet is told to close: a run that is killed in between still ends when it is resumed.
+	err := s.fleet.controller.Cancel(ctx, engine.CancelAsked{All: true, Reason: drover.Reason{
 		Code: drover.ReasonCancelled, Text: "cancelled by " + sig.String(),
 	}})
+	s.fleet.controller.CloseFleet(ctx, true)
+	return err
 }
 
 // verdict is the exit code of a run that came to its end.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -175,18 +174,25 @@ func (a *app) checkFits(ctx context.Context, c *config.Config, w work, batch dro
 		return err
 	}
 	for _, job := range batch.Jobs {
+		if job.Priority == 0 {
+			return w.fault(job.Name, "priority", "job "+job.Name+" has priority 0, so it would never be started", "a run has nobody to raise it later: write 1 or more")
+		}
 		shape := drover.Shape{Need: job.Resources, Placement: job.Placement, Spot: job.Spot}
 		hint := shape.NearestMiss(all)
 		if hint == "" {
 			continue
 		}
-		message := fmt.Sprintf("no configured type can hold job %s", job.Name)
-		if w.file != nil {
-			return w.file.Fault(job.Name, "resources", message, hint)
-		}
-		return drover.Errorf(drover.KindInvalid, "%s", message).WithHint("%s", hint)
+		return w.fault(job.Name, "resources", "no configured type can hold job "+job.Name, hint)
 	}
 	return nil
+}
+
+// fault is something wrong with a key of a job, at its place if it has one.
+func (w work) fault(job, key, message, hint string) error {
+	if w.file != nil {
+		return w.file.Fault(job, key, message, hint)
+	}
+	return drover.Errorf(drover.KindInvalid, "%s", message).WithHint("%s", hint)
 }
 
 // parseJob reads a job that a command line describes, by the rules for batch files.

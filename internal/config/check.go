@@ -142,7 +142,7 @@ func (c *checker) path(text string, at *node) string {
 	info, err := os.Stat(full)
 	switch {
 	case err != nil:
-		c.addf(at, "input %s: %v", quote(text), reason(err))
+		c.add(at, fmt.Sprintf("input %s: %v", quote(text), reason(err)), "it is looked for in the folder of this file: "+full)
 	case !info.IsDir() && !info.Mode().IsRegular():
 		c.addf(at, "input %s is neither a file nor a folder", quote(text))
 	case name == "/":

@@ -87,7 +87,7 @@ func read(path string) (data []byte, dir string, err error) {
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, "", drover.Errorf(drover.KindInvalid, "opening %s: %v", path, reason(err))
+		return nil, "", drover.Errorf(drover.KindInvalid, "opening %s: %v", path, reason(err)).WithHint("the path is seen from the folder you are in")
 	}
 	defer file.Close()
 	data, err = io.ReadAll(io.LimitReader(file, maxSize+1))

@@ -112,7 +112,7 @@ func ParseSize(text string) (drover.Bytes, error) {
 	case "", "B", "I", "IB":
 		return 0, wrong.WithHint("write %s%si (binary) or %s%s (decimal)", number, unit[:1], number, unit[:1])
 	}
-	return 0, wrong
+	return 0, wrong.WithHint("the units are Ki, Mi, Gi and Ti, or K, M, G and T")
 }
 
 // atoi reads a small count.
