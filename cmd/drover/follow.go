@@ -41,7 +41,7 @@ func (s *session) follow(ctx context.Context, hangUp chan<- os.Signal) (shown <-
 		return done
 	}
 	out := s.app.out
-	if asJSON, _ := s.app.json(); asJSON {
+	if s.app.forPrograms() {
 		out = s.app.err // standard output is for one object alone
 	}
 	var wg sync.WaitGroup

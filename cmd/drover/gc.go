@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -62,10 +61,6 @@ type stray struct {
 }
 
 func (a *app) gc(ctx context.Context, f gcFlags) error {
-	asJSON, err := a.json()
-	if err != nil {
-		return err
-	}
 	if f.destroy && f.fleet == "" {
 		return drover.Errorf(drover.KindInvalid, "--destroy needs --fleet").WithHint("drover gc lists the fleets that have something to clean up")
 	}
@@ -81,8 +76,8 @@ func (a *app) gc(ctx context.Context, f gcFlags) error {
 		}
 		found = append(found, strays...)
 	}
-	if asJSON {
-		return json.NewEncoder(a.out).Encode(found)
+	if a.forPrograms() {
+		return a.print(found)
 	}
 	a.printStrays(found, f.destroy)
 	return nil

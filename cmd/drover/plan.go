@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"text/tabwriter"
 
@@ -54,10 +53,6 @@ type planReport struct {
 
 // plan answers what would be rented for the jobs that may start at once.
 func (a *app) plan(ctx context.Context, f runFlags, args []string) error {
-	asJSON, err := a.json()
-	if err != nil {
-		return err
-	}
 	p, c, err := a.prepare(ctx, f, args)
 	if err != nil {
 		return err
@@ -69,8 +64,8 @@ func (a *app) plan(ctx context.Context, f runFlags, args []string) error {
 	problem, later := problemOf(p, c, all)
 	r := report(p.Batch.Name, problem, pack.Solve(problem))
 	r.Later = later
-	if asJSON {
-		return json.NewEncoder(a.out).Encode(r)
+	if a.forPrograms() {
+		return a.print(r)
 	}
 	a.printPlan(r)
 	return nil

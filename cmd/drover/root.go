@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +11,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
 	"drover"
@@ -35,7 +38,7 @@ type app struct {
 
 	terminal bool // err is one
 	config   string
-	output   string
+	output   output
 }
 
 // run runs one command line and returns the exit code.
@@ -63,7 +66,8 @@ Exit codes: 0 done, 1 the work failed, 2 wrong usage or configuration, 3 the con
 		Example: "  drover run examples/hello.yaml\n  drover run -- sh -c 'echo hello from $(hostname)'",
 	}
 	root.PersistentFlags().StringVarP(&a.config, "config", "c", os.Getenv("DROVER_CONFIG"), "configuration `file`; without one, this machine is the cloud")
-	root.PersistentFlags().StringVarP(&a.output, "output", "o", "", "what to print: json, or a table for people")
+	root.PersistentFlags().StringVarP((*string)(&a.output), "output", "o", "", "what to print: json or yaml; without it, tables for people")
+	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.output.check() }
 	root.AddCommand(a.runCommand(), a.planCommand(), a.gcCommand(), a.configCommand(), a.versionCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return drover.Errorf(drover.KindInvalid, "%v", err).WithHint("%s --help shows every flag", cmd.CommandPath())
@@ -93,13 +97,36 @@ func (a *app) code(err error) int {
 	return e.Kind.ExitCode()
 }
 
-// json reports whether programs read what is printed.
-func (a *app) json() (bool, error) {
-	switch a.output {
-	case "":
-		return false, nil
-	case "json":
-		return true, nil
+// output is how the result of a command is printed.
+type output string
+
+// The outputs. Tables are for people, the others for programs.
+const (
+	outputTable output = ""
+	outputJSON  output = "json"
+	outputYAML  output = "yaml"
+)
+
+func (o output) check() error {
+	switch o {
+	case outputTable, outputJSON, outputYAML:
+		return nil
 	}
-	return false, drover.Errorf(drover.KindInvalid, "--output %s is not known", a.output).WithHint("write -o json, or leave it out")
+	return drover.Errorf(drover.KindInvalid, "--output %s is not known", string(o)).WithHint("write -o json or -o yaml, or leave it out")
+}
+
+// forPrograms reports whether a program reads what is printed.
+func (a *app) forPrograms() bool { return a.output != outputTable }
+
+// print prints v for programs, which YAML names as JSON does.
+func (a *app) print(v any) error {
+	data, err := json.Marshal(v)
+	if err == nil && a.output == outputYAML {
+		data, err = yaml.JSONToYAML(data)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.out, "%s\n", bytes.TrimSpace(data))
+	return err
 }

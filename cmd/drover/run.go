@@ -63,9 +63,6 @@ once and prints the command that cleans up.`,
 }
 
 func (a *app) runBatch(ctx context.Context, f runFlags, args []string) error {
-	if _, err := a.json(); err != nil {
-		return err
-	}
 	if f.dryRun {
 		return a.plan(ctx, f, args)
 	}

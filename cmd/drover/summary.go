@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -55,8 +54,8 @@ func (a *app) summarize(ctx context.Context, s *session, sum drover.Summary) err
 		Instances: sum.Instances, InstanceSeconds: sum.InstanceSeconds, CPUSeconds: sum.CPUSeconds,
 		Cost: sum.Cost.USD(), JobCost: sum.JobCost.USD(), Seconds: time.Since(s.began).Seconds(), Failures: failures,
 	}
-	if asJSON, _ := a.json(); asJSON {
-		return json.NewEncoder(a.out).Encode(r)
+	if a.forPrograms() {
+		return a.print(r)
 	}
 	out := a.out
 	if s.plan.Streamed {

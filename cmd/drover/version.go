@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -40,11 +39,8 @@ func (a *app) versionCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			v := thisVersion()
-			if asJSON, err := a.json(); asJSON || err != nil {
-				if err != nil {
-					return err
-				}
-				return json.NewEncoder(a.out).Encode(v)
+			if a.forPrograms() {
+				return a.print(v)
 			}
 			fmt.Fprintf(a.out, "drover %s (%s, %s/%s)\n", v.Version, v.Go, v.OS, v.Arch)
 			return nil
