@@ -278,7 +278,9 @@ func TestSession(t *testing.T) {
 		until(t, "the command is gone", func() bool { return !running(pid) })
 	})
 	t.Run("orphans that end are buried", func(t *testing.T) {
-		pid := daemon(t, client, "sleep 0.05")
+		run(t, client, "mkfifo gate")
+		pid := daemon(t, client, "cat gate")
+		run(t, client, ": >gate")
 		until(t, "nothing is left of the daemon, not even a zombie", func() bool {
 			_, err := os.Stat(fmt.Sprintf("/proc/%d", pid))
 			return err != nil

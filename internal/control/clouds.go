@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -92,7 +93,9 @@ func (cl *cloud) replace(all map[string]driver.Instance) (added []driver.Instanc
 	for id := range all {
 		delete(cl.created, id)
 	}
-	slices.SortFunc(added, func(a, b driver.Instance) int { return strings.Compare(a.Tags[driver.TagName], b.Tags[driver.TagName]) })
+	slices.SortFunc(added, func(a, b driver.Instance) int {
+		return cmp.Or(strings.Compare(a.Tags[driver.TagName], b.Tags[driver.TagName]), strings.Compare(a.ID, b.ID))
+	})
 	slices.Sort(removed)
 	return added, removed
 }
