@@ -18,8 +18,13 @@ const Dollar Money = 1_000_000_000
 // USD returns the amount as a number of dollars, for programs that read JSON. It is for showing only: sums are made in Money.
 func (m Money) USD() float64 { return float64(m) / float64(Dollar) }
 
-// String renders the amount with four decimals, as in "$0.0420".
-func (m Money) String() string { return fmt.Sprintf("$%.4f", m.USD()) }
+// String renders the amount with four decimals, as in "$0.0420", and what is below a cent with six.
+func (m Money) String() string {
+	if m > 0 && m < Dollar/100 {
+		return fmt.Sprintf("$%.6f", m.USD())
+	}
+	return fmt.Sprintf("$%.4f", m.USD())
+}
 
 // ParseMoney reads a decimal number of dollars ("5", "0.0425", "$12"), exact to the nano-dollar.
 func ParseMoney(s string) (Money, error) {
@@ -155,6 +160,28 @@ func (t Time) Add(d time.Duration) Time { return t + Time(d) }
 
 // Sub returns the time from u to t.
 func (t Time) Sub(u Time) time.Duration { return time.Duration(t - u) }
+
+// MarshalJSON writes the instant as RFC 3339 in UTC, to the nanosecond; the zero Time as 0.
+func (t Time) MarshalJSON() ([]byte, error) {
+	if t == 0 {
+		return []byte("0"), nil
+	}
+	b := make([]byte, 0, len(time.RFC3339Nano)+2)
+	b = append(b, '"')
+	b = t.Std().AppendFormat(b, time.RFC3339Nano)
+	return append(b, '"'), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (t *Time) UnmarshalJSON(b []byte) error {
+	if string(b) == "0" {
+		*t = 0
+		return nil
+	}
+	std, err := time.Parse(`"`+time.RFC3339Nano+`"`, string(b))
+	*t = TimeOf(std)
+	return err
+}
 
 // String renders the instant as RFC 3339 in UTC, or "never".
 func (t Time) String() string {

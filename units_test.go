@@ -1,6 +1,7 @@
 package drover_test
 
 import (
+	"encoding/json"
 	"math"
 	"math/big"
 	"strconv"
@@ -162,4 +163,28 @@ func TestTime(t *testing.T) {
 			t.Error(at.Add(time.Minute).Sub(at), at)
 		}
 	})
+}
+
+func TestTimeIsRFC3339InJSON(t *testing.T) {
+	for _, test := range []struct {
+		at   drover.Time
+		want string
+	}{
+		{0, "0"},
+		{1795204930213873167, `"2026-11-20T20:02:10.213873167Z"`},
+		{1795204930000000000, `"2026-11-20T20:02:10Z"`},
+	} {
+		data, err := json.Marshal(test.at)
+		if err != nil || string(data) != test.want {
+			t.Errorf("%d is %s (%v), want %s", test.at, data, err, test.want)
+		}
+		var back drover.Time
+		if err := json.Unmarshal(data, &back); err != nil || back != test.at {
+			t.Errorf("%s reads as %d (%v), want %d", data, back, err, test.at)
+		}
+	}
+	var at drover.Time
+	if err := json.Unmarshal([]byte(`"yesterday"`), &at); err == nil {
+		t.Error("yesterday was read as a time")
+	}
 }

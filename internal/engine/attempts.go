@@ -286,12 +286,19 @@ func (e *Engine) afterLoss(j *Job, el Element, a *Attempt, why drover.Reason) {
 		}
 		e.finish(j, row)
 	case el.Lost >= j.Attempts:
-		row := e.finalRow(el, drover.JobFailed, a, e.reason(drover.ReasonAttempts, "lost %d times, the last time: %s", el.Lost, why.Text))
+		row := e.finalRow(el, drover.JobFailed, a, e.reason(drover.ReasonAttempts, "lost %s: %s", times(el.Lost), why.Text))
 		row.Code = nil
 		e.finish(j, row)
 	default:
 		e.tryAgain(j, el, why)
 	}
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times, at last", n)
 }
 
 func (e *Engine) afterFailure(in *instance, j *Job, el *Element, a *Attempt, why drover.Reason) {
