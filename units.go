@@ -172,10 +172,10 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return append(b, '"'), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON reads what MarshalJSON wrote, or a number of nanoseconds.
 func (t *Time) UnmarshalJSON(b []byte) error {
-	if string(b) == "0" {
-		*t = 0
+	if n, err := strconv.ParseInt(string(b), 10, 64); err == nil {
+		*t = Time(n)
 		return nil
 	}
 	std, err := time.Parse(`"`+time.RFC3339Nano+`"`, string(b))

@@ -184,6 +184,9 @@ func TestTimeIsRFC3339InJSON(t *testing.T) {
 		}
 	}
 	var at drover.Time
+	if err := json.Unmarshal([]byte(`1500000000`), &at); err != nil || at != 1500000000 {
+		t.Errorf("a number of nanoseconds reads as %d (%v)", at, err)
+	}
 	if err := json.Unmarshal([]byte(`"yesterday"`), &at); err == nil {
 		t.Error("yesterday was read as a time")
 	}

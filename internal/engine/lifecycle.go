@@ -34,9 +34,9 @@ func (e *Engine) nextCheck(in *instance) (at drover.Time) {
 	case drover.InstanceUnknown, drover.InstanceBooting:
 		at = sooner(e.nextDial(in), e.bootDeadline(in))
 	case drover.InstanceIdle, drover.InstanceRunning:
-		at = sooner(e.nextDial(in), e.nextAttemptCheck(in))
+		at = e.nextDial(in)
 		if in.Connected {
-			at = sooner(at, e.idleDeadline(in))
+			at = sooner(at, sooner(e.nextAttemptCheck(in), e.idleDeadline(in)))
 			if e.s.Settings.MaxCost > 0 && in.State == drover.InstanceIdle {
 				at = sooner(at, e.s.Now.Add(e.life().ProbeInterval)) // money runs while it is idle
 			}
