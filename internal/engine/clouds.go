@@ -78,10 +78,12 @@ func (e *Engine) listed(b Listed) {
 	c.NextList = e.s.Now.Add(interval)
 	if b.Err != nil {
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("listing cloud %s: %s", c.Name, b.Err.Message), Cloud: c.Name})
-		c.NextList = e.s.Now.Add(min(interval, time.Second))
+		c.ListFails++
+		c.NextList = e.s.Now.Add(backoff(c.ListFails, time.Second, interval))
 		e.limitLists(c, b.Err)
 		return
 	}
+	c.ListFails = 0
 	c.Listed = e.s.Now
 	for _, s := range b.Added {
 		e.sighted(c, s)
@@ -119,8 +121,11 @@ func (e *Engine) sighted(c *Cloud, s Sighting) {
 	if in.ProviderID == "" {
 		// The create call's answer was lost, or is still on its way.
 		in.ProviderID = s.ProviderID
+		if o := taken(in, s); o != nil {
+			in.become(*o)
+		}
 		if in.Call == 0 {
-			e.accepted(in, s.ProviderID, taken(in, s))
+			e.accepted(in)
 		}
 		return
 	}
@@ -226,7 +231,7 @@ func (e *Engine) createFailed(b CreateFailed) {
 	}
 	in.Call = 0
 	if in.Listed {
-		e.accepted(in, in.ProviderID, nil) // it exists all the same
+		e.accepted(in) // it exists all the same
 		return
 	}
 	in.Fails++

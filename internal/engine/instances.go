@@ -78,17 +78,15 @@ func (e *Engine) created(b Created) {
 		return
 	}
 	in.Call, in.Fails, in.Retry = 0, 0, 0
-	e.accepted(in, b.ProviderID, &b.Taken)
+	in.ProviderID = b.ProviderID
+	in.become(b.Taken)
+	e.accepted(in)
 	e.touchCreating(in.Cloud)
 }
 
 // accepted begins an instance's bill, and its boot unless it has been told to go meanwhile.
-func (e *Engine) accepted(in *instance, providerID string, taken *drover.Offering) {
-	if taken != nil {
-		in.Zone, in.Type, in.Market, in.Price = taken.Zone, taken.Type, taken.Market, taken.Price
-		in.resize(taken.Type.Resources)
-	}
-	in.ProviderID, in.Created, in.Known, in.Candidates = providerID, e.s.Now, e.s.Now, nil
+func (e *Engine) accepted(in *instance) {
+	in.Created, in.Known, in.Candidates = e.s.Now, e.s.Now, nil
 	in.Silent, in.Tried = e.s.Now, false
 	if in.State == drover.InstanceCreating {
 		e.setState(in, drover.InstanceBooting)
@@ -97,6 +95,12 @@ func (e *Engine) accepted(in *instance, providerID string, taken *drover.Offerin
 	}
 	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s accepted: %s, %v an hour", in.Name, in.place(), in.Price), Instance: in.Name, Cloud: in.Cloud})
 	e.touch(in)
+}
+
+// become makes the instance what the cloud made it of, of all the candidates.
+func (in *instance) become(o drover.Offering) {
+	in.Zone, in.Type, in.Market, in.Price = o.Zone, o.Type, o.Market, o.Price
+	in.resize(o.Type.Resources)
 }
 
 // resize gives the instance what its type has; a type without a disk of its own keeps the volume that was asked for.

@@ -194,6 +194,7 @@ type Cloud struct {
 	Listed     drover.Time       `json:"listed,omitempty"` // end of the last good list
 	ListCall   int64             `json:"list_call,omitempty"`
 	OfferCall  int64             `json:"offer_call,omitempty"`
+	ListFails  int               `json:"list_fails,omitempty"` // in a row
 	NextList   drover.Time       `json:"next_list,omitempty"`
 	NextOffer  drover.Time       `json:"next_offer,omitempty"`
 	NextCreate drover.Time       `json:"next_create,omitempty"` // set by a rate limit
