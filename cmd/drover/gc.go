@@ -46,6 +46,7 @@ then --destroy also needs --without-state, and leaves alone what was created wit
 	cmd.Flags().StringVar(&f.fleet, "fleet", "", "the `fleet`; a run's is its ID")
 	cmd.Flags().BoolVar(&f.destroy, "destroy", false, "end them")
 	cmd.Flags().BoolVar(&f.withoutState, "without-state", false, "also when the fleet's records cannot be read")
+	complete(cmd, "fleet", completeRuns)
 	return cmd
 }
 

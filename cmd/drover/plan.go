@@ -26,6 +26,9 @@ func (a *app) planCommand() *cobra.Command {
 	cmd.Flags().IntVar(&f.limits.MaxInstances, "max-instances", 0, "never more than `N` instances at once")
 	cmd.Flags().StringVar(&f.limits.Cloud, "cloud", "", "use only this `cloud` of the configuration")
 	cmd.Flags().StringVar(&f.spot, "spot", "", "`prefer`, require or never, for every job of the batch")
+	cmd.ValidArgsFunction = completeBatch
+	complete(cmd, "cloud", a.completeClouds)
+	complete(cmd, "spot", completeWords("prefer", "require", "never"))
 	return cmd
 }
 

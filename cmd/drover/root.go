@@ -67,6 +67,7 @@ Exit codes: 0 done, 1 the work failed, 2 wrong usage or configuration, 3 the con
 	}
 	root.PersistentFlags().StringVarP(&a.config, "config", "c", os.Getenv("DROVER_CONFIG"), "configuration `file`; without one, this machine is the cloud")
 	root.PersistentFlags().StringVarP((*string)(&a.output), "output", "o", "", "what to print: json or yaml; without it, tables for people")
+	complete(root, "output", completeWords("json", "yaml"))
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.output.check() }
 	root.AddCommand(a.runCommand(), a.planCommand(), a.gcCommand(), a.configCommand(), a.versionCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

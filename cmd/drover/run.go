@@ -59,6 +59,10 @@ once and prints the command that cleans up.`,
 	flags.StringVar(&f.resume, "resume", "", "go on with the run of this `ID`, which was killed")
 	flags.StringVar(&f.out, "out", "drover-out", "lay the results under this `folder`")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "tell everything that happens")
+	cmd.ValidArgsFunction = completeBatch
+	complete(cmd, "cloud", a.completeClouds)
+	complete(cmd, "spot", completeWords("prefer", "require", "never"))
+	complete(cmd, "resume", completeRuns)
 	return cmd
 }
 
