@@ -76,17 +76,17 @@ func TestEveryStepHasADeadline(t *testing.T) {
 		}, drover.KindTransient, "reading back the planted secret: no answer within 5s", times.Command},
 		"looking for the runner": {func(i *fakeInstance, t *Target, f *fakeRunner) {
 			t.BootProbe = "probe"
-			hangAt(quote(checkScript))(i, t, f)
+			hangAt(spell(checkScript))(i, t, f)
 		}, drover.KindTransient, "looking for the runner: no answer within 5s", times.Command},
 		"deploying": {func(i *fakeInstance, t *Target, f *fakeRunner) {
 			f.absent = true
-			hangAt(quote(uploadScript))(i, t, f)
+			hangAt(spell(uploadScript))(i, t, f)
 		}, drover.KindTransient, "deploying the runner: no answer within 6s", times.Deploy},
 		"boot probe": {func(i *fakeInstance, t *Target, f *fakeRunner) {
 			t.BootProbe = "probe"
-			hangAt("'probe'")(i, t, f)
+			hangAt("probe'")(i, t, f)
 		}, drover.KindTransient, "boot probe: no answer within 7s", times.BootProbe},
-		"runner": {hangAt(quote(controlScript)), drover.KindTransient, "starting the runner: no answer within 8s", times.Hello},
+		"runner": {hangAt(spell(controlScript)), drover.KindTransient, "starting the runner: no answer within 8s", times.Hello},
 		"hello": {func(i *fakeInstance, _ *Target, f *fakeRunner) {
 			f.hello = func(wire.Hello) *wire.Hello {
 				<-i.over

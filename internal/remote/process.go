@@ -138,17 +138,33 @@ func run(conn ssh.Conn, command string, stdin io.Reader) (*process, *tail, error
 	return p, &out, p.wait()
 }
 
-// shell is the command that runs a script with arguments under /bin/sh, whatever the user's own shell is.
+// shell is the command that runs a script with arguments under /bin/sh, whatever the user's own shell is. That one reads nothing but
+// words in single quotes without any character that a shell might change even there: csh minds "!" and the ends of lines, fish
+// backslashes before quotes.
 func shell(script string, args ...string) string {
 	var b strings.Builder
-	b.WriteString("exec /bin/sh -c " + quote(script) + " drover")
+	b.WriteString("set --")
 	for _, a := range args {
 		b.WriteString(" " + quote(a))
 	}
-	return b.String()
+	b.WriteString("\n" + script)
+	return `exec /bin/sh -c 'eval "$(printf %b "$1")"' drover '` + spell(b.String()) + "'"
 }
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// spell writes s in characters that mean themselves in any shell's single quotes, and that printf %b turns into s again.
+func spell(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		if c := s[i]; c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte(" -_./", c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, `\0%03o`, c)
+		}
+	}
+	return b.String()
+}
 
 // tailSize is how much of a command's output is kept.
 const tailSize = 4 << 10
