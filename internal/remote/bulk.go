@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bufio"
 	"io"
 	"net"
 	"sync/atomic"
@@ -14,7 +15,9 @@ import (
 // neither, so two goroutines carry its bytes to a pipe that does.
 type bulk struct {
 	pipe  net.Conn
+	in    *bufio.Reader
 	lines *wire.Conn
+	began bool         // the login shell's noise has been read
 	stall atomic.Int64 // the time.Duration of one read or write; 0: as long as it takes
 	proc  *process
 	dead  chan struct{} // closed once nothing more comes in
@@ -26,7 +29,8 @@ func newBulk(p *process, stall time.Duration) *bulk {
 	ours, theirs := net.Pipe()
 	b := &bulk{pipe: ours, proc: p, dead: make(chan struct{})}
 	b.stall.Store(int64(stall))
-	b.lines = wire.NewConn(incoming{b}, b)
+	b.in = bufio.NewReaderSize(incoming{b}, 4096) // the size at which wire.NewConn uses it as it is
+	b.lines = wire.NewConn(b.in, b)
 	go func() {
 		io.Copy(p, theirs) // ends with either; whoever uses the bulk channel sees that
 		p.Close()
@@ -74,6 +78,12 @@ func (b *bulk) Close() error { return b.pipe.Close() }
 // reply reads the runner's answer to the request.
 func (b *bulk) reply() (wire.Reply, error) {
 	var r wire.Reply
+	if !b.began {
+		if _, err := readVerdict(b.in); err != nil {
+			return r, err
+		}
+		b.began = true
+	}
 	if err := b.lines.Read(&r); err != nil {
 		return r, err
 	}

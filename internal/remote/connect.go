@@ -86,7 +86,7 @@ func (s *session) prove() error {
 		return nil
 	}
 	s.begin("reading back the planted secret", s.target.Timeouts.Command)
-	p, out, err := run(s.conn, shell(`cat <"$1"`, s.target.Proof.Path), nil)
+	p, out, err := run(s.conn, shell(readScript, s.target.Proof.Path), nil)
 	if err != nil && (p == nil || p.vanished()) {
 		return s.deadlines.fail(err)
 	}
@@ -94,8 +94,9 @@ func (s *session) prove() error {
 		// Until its init command has run, an instance has no secret to show.
 		return drover.Errorf(drover.KindTransient, "the planted secret that proves host key %s is not there yet: %s", s.fingerprint(), p.stderr.lastLines())
 	}
+	_, shown, _ := bytes.Cut(out.bytes(), []byte(presentWord+"\n"))
 	planted := []byte(s.target.Proof.Secret.Reveal())
-	if len(planted) == 0 || subtle.ConstantTimeCompare(bytes.TrimSpace(out.bytes()), planted) == 0 {
+	if len(planted) == 0 || subtle.ConstantTimeCompare(bytes.TrimSpace(shown), planted) == 0 {
 		return drover.Errorf(drover.KindHostKey, "host key %s is not proved: the planted secret is another", s.fingerprint())
 	}
 	return nil

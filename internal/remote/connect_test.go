@@ -115,7 +115,7 @@ func TestPlantedSecret(t *testing.T) {
 		i := newFakeInstance(t, "i-1")
 		i.exec = func(command string, ch ssh.Channel) int {
 			if strings.Contains(command, "/secret") {
-				io.WriteString(ch, planted)
+				io.WriteString(ch, "Welcome\n"+presentWord+"\n"+planted)
 				return code
 			}
 			return f.exec(command, ch)

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"io"
@@ -35,7 +36,15 @@ if [ -n "$7" ] || whole "$1/$2" "$3" "$4"; then
 fi
 echo ` + absentWord + `
 `
-	bulkScript = `exec "$1/$2" bulk --dir "$1"`
+	bulkScript = `
+echo ` + presentWord + `
+exec "$1/$2" bulk --dir "$1"
+`
+	// $1 is a file.
+	readScript = `
+echo ` + presentWord + `
+cat <"$1"
+`
 
 	// $5 makes the name of the file under way nobody else's. A rename puts it in place, so several uploads at once are harmless. It is
 	// not synced: what a power failure spoils is found by the next check.
@@ -54,7 +63,8 @@ mv -f "$new" "$1/$2"
 `
 )
 
-// The words by which a script says whether the runner is there, on a line of their own.
+// The words by which a script says whether the runner, or whatever it is about, is there. They end a line: what a login shell prints
+// before may leave its last one open.
 const (
 	presentWord = "drover-runner-present"
 	absentWord  = "drover-runner-absent"
@@ -63,14 +73,15 @@ const (
 // maxNoise bounds what a login shell may print before a script speaks.
 const maxNoise = 64 << 10
 
-// readVerdict reads up to the line that says whether the runner is there.
+// readVerdict reads up to the line that says whether the runner is there. What follows is the script's own.
 func readVerdict(r *bufio.Reader) (present bool, err error) {
 	for read := 0; read < maxNoise; {
 		line, err := r.ReadSlice('\n')
-		switch read += len(line); strings.TrimSpace(string(line)) {
-		case presentWord:
+		read += len(line)
+		switch said := bytes.TrimSpace(line); {
+		case bytes.HasSuffix(said, []byte(presentWord)):
 			return true, nil
-		case absentWord:
+		case bytes.HasSuffix(said, []byte(absentWord)):
 			return false, nil
 		}
 		if err != nil && err != bufio.ErrBufferFull {

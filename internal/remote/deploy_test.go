@@ -161,7 +161,7 @@ func TestDeploy(t *testing.T) {
 func TestBootProbe(t *testing.T) {
 	t.Run("a failing probe tells its exit code and last lines, with the runner deployed all the same", func(t *testing.T) {
 		i, _, target := homely(t)
-		target.BootProbe = "echo one; echo two; echo three; echo four >&2; exit 7"
+		target.BootProbe = "echo; echo one; echo two; echo three; echo four >&2; exit 7"
 		refused(t, target, drover.KindTransient, "boot probe exited 7: one; two; three four")
 		if uploads(i) != 1 {
 			t.Errorf("%d uploads", uploads(i))

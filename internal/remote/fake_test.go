@@ -113,6 +113,7 @@ func (f *fakeRunner) heed(m wire.Message, lines *wire.Conn) {
 }
 
 func (f *fakeRunner) serveBulk(ch ssh.Channel) {
+	fmt.Fprintln(ch, presentWord)
 	lines := wire.NewConn(ch, ch)
 	for {
 		var r wire.Request

@@ -122,10 +122,10 @@ func (i *fakeInstance) dial(context.Context, string, string) (net.Conn, error) {
 	return ours, nil
 }
 
-// realShell is an exec that runs commands under a real shell in the given home.
+// realShell is an exec that runs commands under a real shell in the given home, which greets whoever logs in.
 func realShell(home string) func(string, ssh.Channel) int {
 	return func(command string, ch ssh.Channel) int {
-		cmd := exec.Command("/bin/sh", "-c", command)
+		cmd := exec.Command("/bin/sh", "-c", "echo Welcome; printf 'to this host '; "+command)
 		cmd.Dir, cmd.Stdout, cmd.Stderr = home, ch, ch.Stderr()
 		in, err := cmd.StdinPipe()
 		if err != nil || cmd.Start() != nil {
