@@ -124,7 +124,12 @@ func (e *Engine) startFailed(b StartFailed) {
 	if a.State != drover.AttemptStarting {
 		return
 	}
-	if b.Err.Kind != drover.KindTransient {
+	switch b.Err.Kind {
+	case drover.KindTransient:
+	case drover.KindConflict:
+		e.end(a, drover.AttemptLost, e.reason(drover.ReasonInstanceLost, "%s", b.Err.Message))
+		return
+	default:
 		e.refused(a, b.Err)
 		return
 	}

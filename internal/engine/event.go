@@ -136,7 +136,7 @@ type Started struct {
 }
 
 // StartFailed answers Start. With a transient Err it is not known whether the attempt was started; with any other it was not, and
-// will not be.
+// will not be: with a conflict, only not under this number and on this instance.
 type StartFailed struct {
 	Effect  int64            `json:"effect"`
 	Attempt drover.AttemptID `json:"attempt"`

@@ -21,8 +21,8 @@ type Content func(hash string) (io.ReadCloser, int64, error)
 // Start has the runner start an attempt, sending it what it lacks, and returns nil once the runner has confirmed it. Asking for one
 // that has been started is answered likewise.
 //
-// A transient error leaves open whether it was started. KindInvalid means that the runner refused it for good. Any other
-// kind is that of an error of open, and means that it was not started.
+// A transient error leaves open whether it was started. KindInvalid means that the runner refused it for good, KindConflict that it
+// did under this number and in this place. Any other kind is that of an error of open, and means that it was not started.
 func (c *Conn) Start(ctx context.Context, s wire.Start, open Content) error {
 	answers, err := c.await(s.ID)
 	if err != nil {
@@ -40,7 +40,11 @@ func (c *Conn) Start(ctx context.Context, s wire.Start, open Content) error {
 		case m.Started != nil:
 			return nil
 		case m.Refused != nil:
-			return drover.Errorf(drover.KindInvalid, "the runner refused attempt %v: %s", s.ID, printable(m.Refused.Text))
+			kind := drover.KindInvalid
+			if m.Refused.NotHere {
+				kind = drover.KindConflict
+			}
+			return drover.Errorf(kind, "the runner refused attempt %v: %s", s.ID, printable(m.Refused.Text))
 		}
 		if err := c.provide(ctx, s, m.Missing.Hashes, open); err != nil {
 			return err

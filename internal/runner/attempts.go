@@ -37,7 +37,8 @@ func (d *daemon) startLocked(m wire.Start) {
 		return
 	}
 	if err := d.admitLocked(m); err != nil {
-		d.sendLocked(wire.Message{Refused: &wire.Refused{ID: m.ID, Text: limit(err.Error())}})
+		var here notHere
+		d.sendLocked(wire.Message{Refused: &wire.Refused{ID: m.ID, Text: limit(err.Error()), NotHere: errors.As(err, &here)}})
 		return
 	}
 	pins, missing := d.blobs.pin(m.Files)
@@ -50,18 +51,22 @@ func (d *daemon) startLocked(m wire.Start) {
 	go d.launch(a, m, pins)
 }
 
+// notHere is why an attempt is refused with which nothing is wrong. One whose number was begun before and that is not known is such:
+// the daemon died between its fence and its supervisor, and the command never ran.
+type notHere struct{ error }
+
 // admitLocked says why an attempt must never be started, if it must not.
 func (d *daemon) admitLocked(m wire.Start) error {
 	if highest := d.fence.highest(m.ID.Job); m.ID.Number <= highest {
-		return fmt.Errorf("attempt %d of job %v has been begun here already", highest, m.ID.Job)
+		return notHere{fmt.Errorf("attempt %d of job %v has been begun here already", highest, m.ID.Job)}
 	}
 	for id, a := range d.attempts {
 		if id.Job == m.ID.Job && a.exit == nil {
-			return fmt.Errorf("attempt %v of the job has not ended here", id)
+			return notHere{fmt.Errorf("attempt %v of the job has not ended here", id)}
 		}
 	}
 	if len(d.attempts) >= maxAttempts {
-		return fmt.Errorf("%d attempts are kept here already", len(d.attempts))
+		return notHere{fmt.Errorf("%d attempts are kept here already", len(d.attempts))}
 	}
 	if err := checkCommand(m); err != nil {
 		return err

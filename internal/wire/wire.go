@@ -99,10 +99,12 @@ type Missing struct {
 	Hashes []string         `json:"hashes"`
 }
 
-// Refused says that the attempt was not started and never will be under this number, and why.
+// Refused says that the attempt was not started and never will be under this number, and why. With NotHere nothing is wrong with what
+// was asked: the job may be started elsewhere, or under another number.
 type Refused struct {
-	ID   drover.AttemptID `json:"id"`
-	Text string           `json:"text"`
+	ID      drover.AttemptID `json:"id"`
+	Text    string           `json:"text"`
+	NotHere bool             `json:"not_here,omitempty"`
 }
 
 // Exited says that the attempt's command has ended. It is sent at once, and again in each Hello until forgotten.
