@@ -6,7 +6,8 @@
 //	dial → handshake → host key → login → planted secret, if that is the proof → runner deployed → boot probe → Hello both ways
 //
 // A Conn has one control stream, served by [Conn.Run], and bulk channels that are opened when something large travels and closed when
-// they have been idle for a few seconds. SSH gives each channel a window of its own, so no transfer holds up the control stream.
+// they have been idle for a few seconds, or when the instance's server has no room for another. SSH gives each channel a window of its
+// own, so no transfer holds up the control stream.
 //
 // Invariants:
 //   - No host key is trusted because it was the first to be seen, and nothing is sent to log in before it is proved.

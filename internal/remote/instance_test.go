@@ -40,9 +40,11 @@ type fakeInstance struct {
 	config ssh.ServerConfig
 	exec   func(command string, ch ssh.Channel) (exit int)
 	over   chan struct{} // closed at the end of the test, for what hangs until then
+	room   int           // channels at once; 0: any number
 
 	mu     sync.Mutex
-	logins int // attempts to log in with a key; guarded by mu
+	open   int // channels; guarded, like the rest, by mu
+	logins int // attempts to log in with a key
 	execs  []string
 }
 
@@ -87,6 +89,10 @@ func (i *fakeInstance) serve(raw net.Conn) {
 	}
 	go ssh.DiscardRequests(requests)
 	for open := range channels {
+		if !i.admit() {
+			open.Reject(ssh.ConnectionFailed, "open failed")
+			continue
+		}
 		ch, reqs, err := open.Accept()
 		if err != nil {
 			return
@@ -95,7 +101,29 @@ func (i *fakeInstance) serve(raw net.Conn) {
 	}
 }
 
+func (i *fakeInstance) admit() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.room > 0 && i.open == i.room {
+		return false
+	}
+	i.open++
+	return true
+}
+
+// channels is how many are open.
+func (i *fakeInstance) channels() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.open
+}
+
 func (i *fakeInstance) serveChannel(ch ssh.Channel, requests <-chan *ssh.Request) {
+	defer func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.open--
+	}()
 	for r := range requests {
 		if r.Type != "exec" {
 			r.Reply(false, nil)

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/crypto/ssh"
+
 	"drover"
 	"drover/internal/wire"
 )
@@ -128,13 +130,31 @@ func (l *lease) end(whole bool) {
 	})
 }
 
-// hangUp ends the channel, unless it was given back.
+// hangUp ends the channel, unless it was given back. Another may take its place once the instance has ended it too.
 func (l *lease) hangUp() {
 	l.once.Do(func() {
 		// Nothing that matters is lost: the operation has failed or is over.
 		_ = l.Close()
-		<-l.pool.slots
+		go func() {
+			l.pool.conn.end(l.proc)
+			<-l.pool.slots
+		}()
 	})
+}
+
+// end hangs up on a command and waits until the instance agrees. If it does not, the connection ends, since what is kept of a channel
+// until then would add up.
+func (c *Conn) end(p *process) {
+	// Whoever still writes to it is woken only by its end. That it may have been closed already is no matter.
+	_ = p.Close()
+	timer := time.NewTimer(c.times.Command)
+	defer timer.Stop()
+	select {
+	case <-p.ended:
+	case <-c.closed:
+	case <-timer.C:
+		c.close(drover.Errorf(drover.KindUnreachable, "the instance did not end a channel within %v", c.times.Command))
+	}
 }
 
 // cause tells why the operation failed with err. What the runner itself said stays as it is.
@@ -154,13 +174,42 @@ func (l *lease) cause(err error) error {
 	}
 }
 
-// openBulk opens a bulk channel.
+// openBulk opens a bulk channel. Where the instance's SSH server takes no more of them, those that nobody uses make room, and so do
+// others as they end.
 func (c *Conn) openBulk(ctx context.Context) (*bulk, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.times.Command, errors.New("no answer in time"))
 	defer cancel()
-	p, err := launchWithin(ctx, c.session.conn, shell(bulkScript, c.session.target.place()...))
-	if err != nil {
-		return nil, c.broken(fmt.Errorf("opening a bulk channel: %w", err))
+	for {
+		p, err := launchWithin(ctx, c.session.conn, shell(bulkScript, c.session.target.place()...))
+		if err == nil {
+			return newBulk(p, c.times.Stall), nil
+		}
+		var full *ssh.OpenChannelError
+		if !errors.As(err, &full) {
+			return nil, c.broken(fmt.Errorf("opening a bulk channel: %w", err))
+		}
+		if !c.makeRoom(ctx) {
+			return nil, drover.Errorf(drover.KindTransient, "the instance's SSH server takes no more channels: %s", printable(full.Message)).
+				WithHint("let its sshd_config have a MaxSessions of 10")
+		}
 	}
-	return newBulk(p, c.times.Stall), nil
+}
+
+// roomInterval is how often a server without room for a channel is asked again.
+const roomInterval = 50 * time.Millisecond
+
+// makeRoom ends the bulk channels that nobody uses and gives others a moment to end. It reports false if there is no more time.
+func (c *Conn) makeRoom(ctx context.Context) bool {
+	for _, p := range []*pool{c.transfers, c.follows, c.apis} {
+		for b := p.pop(); b != nil; b = p.pop() {
+			b.Close()
+		}
+	}
+	select {
+	case <-time.After(roomInterval):
+		return true
+	case <-ctx.Done():
+	case <-c.closed:
+	}
+	return false
 }

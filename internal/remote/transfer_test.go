@@ -174,6 +174,7 @@ func TestLogs(t *testing.T) {
 					t.Errorf("%q, %v", text, err)
 				}
 			}
+			synctest.Wait()
 			if len(c.transfers.slots) != 0 {
 				t.Errorf("%d channels still lent", len(c.transfers.slots))
 			}
