@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -48,6 +50,33 @@ func TestFenceBound(t *testing.T) {
 			t.Errorf("got %d", got)
 		}
 	})
+	t.Run("nor does it hide the next", func(t *testing.T) {
+		if err := reopen(t).raise(drover.AttemptID{Job: job(8), Number: 3}); err != nil {
+			t.Fatal(err)
+		}
+		if got := reopen(t).highest(job(8)); got != 3 {
+			t.Errorf("got %d", got)
+		}
+	})
+}
+
+func TestHelloBound(t *testing.T) {
+	for _, n := range []int{1, 200, maxAttempts} {
+		t.Run(fmt.Sprintf("a Hello with %d attempts fits a message, whatever they said", n), func(t *testing.T) {
+			d := &daemon{attempts: make(map[drover.AttemptID]*attempt)}
+			strange := strings.Repeat("\x01", drover.TailBytes)
+			for i := range n {
+				a := d.newAttempt(drover.AttemptID{Job: drover.JobID{Number: 1<<62 + int64(i), Index: 1 << 40}, Number: 1 << 30})
+				a.exit = &drover.Exit{Code: 255, Cause: drover.CauseNoStart, Text: limit(strange), Stdout: strange, Stderr: strange,
+					StdoutLen: 1 << 62, StderrLen: 1 << 62, Started: 1 << 62, Ended: 1 << 62, CPU: 1 << 62, MaxRSS: 1 << 62}
+				d.attempts[a.id] = a
+			}
+			text, err := json.Marshal(d.listLocked())
+			if err != nil || len(text) > helloRoom {
+				t.Errorf("%d bytes, %v", len(text), err)
+			}
+		})
+	}
 }
 
 func TestBlobBound(t *testing.T) {

@@ -71,7 +71,8 @@ func (f *fence) raise(id drover.AttemptID) error {
 			return fmt.Errorf("turning the fence over: %w", err)
 		}
 	}
-	if _, err := f.file.WriteString(id.String() + ";\n"); err != nil {
+	// The line end comes first, so that a line which was cut short spoils no later one.
+	if _, err := f.file.WriteString("\n" + id.String() + ";"); err != nil {
 		return fmt.Errorf("writing the fence: %w", err)
 	}
 	f.young[id.Job] = max(f.highest(id.Job), id.Number)

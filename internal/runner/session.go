@@ -132,18 +132,21 @@ func (d *daemon) listLocked() []wire.Attempt {
 
 // fitExit drops the output, and if need be the text, from an exit that would take more than room bytes of JSON.
 func fitExit(e *drover.Exit, room int) *drover.Exit {
-	if e == nil {
-		return nil
-	}
-	if text, err := json.Marshal(e); err == nil && len(text)+64 <= room {
+	if e == nil || fits(*e, room) {
 		return e
 	}
 	short := *e
 	short.Stdout, short.Stderr = "", ""
-	if room < 2048 {
+	if !fits(short, room) {
 		short.Text = ""
 	}
 	return &short
+}
+
+// fits reports whether the exit, and what is around it in a Hello, takes no more than room bytes of JSON.
+func fits(e drover.Exit, room int) bool {
+	text, err := json.Marshal(e)
+	return err == nil && len(text)+64 <= room
 }
 
 // sendLocked tells the controller, if one is connected.
