@@ -2,6 +2,7 @@ package runner
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -27,6 +28,9 @@ func (d *daemon) adopt() error {
 
 func (d *daemon) adoptFolder(path string) error {
 	h, err := folder(path).history()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
+		return err // the attempt may run
+	}
 	if err != nil || h.attempt == nil || h.attempt.ID.Folder() != filepath.Base(path) {
 		return d.trash.throw(path)
 	}

@@ -181,10 +181,15 @@ func tail(path string, n int64) (string, int64, error) {
 	return validTail(text, from > 0), info.Size(), nil
 }
 
-// validTail makes text valid UTF-8 without making it longer. If it was cut at its beginning, so may have been its first character.
+// validTail makes text valid UTF-8, and shorter if it was not. If it was cut at its beginning, so may have been its first character.
 func validTail(text []byte, cut bool) string {
 	for i := 0; cut && i < utf8.UTFMax-1 && len(text) > 0 && !utf8.RuneStart(text[0]); i++ {
 		text = text[1:]
 	}
-	return strings.ToValidUTF8(string(text), "?")
+	valid := strings.ToValidUTF8(string(text), "?")
+	if len(valid) == len(text) && !utf8.Valid(text) {
+		// By its length a tail is taken for the whole stream, which this is not.
+		valid = strings.ToValidUTF8(string(text), "")
+	}
+	return valid
 }

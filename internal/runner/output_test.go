@@ -65,6 +65,11 @@ func TestTails(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a short stream that is not all text is not taken for whole", func(t *testing.T) {
+		if e := c.ran(attempt(9, 1), `printf 'a\377b'`); e.StdoutLen != 3 || len(e.Stdout) == 3 {
+			t.Errorf("got %q of %d", e.Stdout, e.StdoutLen)
+		}
+	})
 }
 
 func TestLogs(t *testing.T) {

@@ -1,0 +1,34 @@
+package runner
+
+import (
+	"os"
+	"testing"
+
+	"drover"
+)
+
+func TestAdoptUnreadable(t *testing.T) {
+	t.Run("an attempt that cannot be read now is not thrown away, since it may run", func(t *testing.T) {
+		t.Chdir(t.TempDir())
+		bin, err := newTrash()
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder, err := os.Getwd()
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &daemon{folder: folder, trash: bin, attempts: make(map[drover.AttemptID]*attempt)}
+		// Of all that opening a journal may meet, this is what a test can bring about.
+		journal := d.newAttempt(drover.AttemptID{Job: drover.JobID{Number: 1, Index: -1}, Number: 1}).folder.journal()
+		if err := os.MkdirAll(journal, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.adopt(); err == nil {
+			t.Error("adopted")
+		}
+		if _, err := os.Stat(journal); err != nil {
+			t.Error(err)
+		}
+	})
+}
