@@ -206,6 +206,10 @@ func TestWriteLog(t *testing.T) {
 		if !errors.Is(err, broken) {
 			t.Errorf("error %v, want that of the section", err)
 		}
+		short := func(int64, int64) (io.Reader, error) { return strings.NewReader("hhh"), nil }
+		if err := r.WriteLog(t.Context(), "greet", -1, Stdout, 9, short); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("error %v, want that of an early end", err)
+		}
 		equal(t, "results", tree(t, path), map[string]string{"logs/greet.out": "hhhhh", ".partial/": ""})
 	})
 }

@@ -78,7 +78,8 @@ const (
 	Stderr = "err"
 )
 
-// Section gives n bytes of a stream from offset on. It is asked for the parts that are kept, one after the other.
+// Section gives n bytes of a stream from offset on. It is asked for the parts that are kept, one after the other. What it gives beyond n
+// is not read; if it gives less, the log is not kept.
 type Section func(offset, n int64) (io.Reader, error)
 
 // WriteLog keeps an output stream of size bytes, in place of an earlier attempt's. Of one over the limit it keeps head and tail, with a
@@ -147,18 +148,24 @@ func (r *Results) abridge(size int64, section Section) io.Reader {
 // part is a section of a stream that is not asked for before its turn has come.
 type part struct {
 	section   Section
-	offset, n int64
+	offset, n int64 // of what is still to be read
 	r         io.Reader
 }
 
-// Read asks for the section, if this is the first time, and reads it, never over its end.
-func (p *part) Read(b []byte) (int, error) {
+// Read asks for the section, if this is the first time, and reads it, never over its end and never less.
+func (p *part) Read(b []byte) (n int, err error) {
+	if p.n <= 0 {
+		return 0, io.EOF
+	}
 	if p.r == nil {
-		r, err := p.section(p.offset, p.n)
-		if err != nil {
+		if p.r, err = p.section(p.offset, p.n); err != nil {
 			return 0, err
 		}
-		p.r = io.LimitReader(r, p.n)
 	}
-	return p.r.Read(b)
+	n, err = p.r.Read(b[:min(int64(len(b)), p.n)])
+	p.n -= int64(n)
+	if err == io.EOF && p.n > 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
 }
