@@ -53,7 +53,7 @@ func runDaemon(ctx context.Context, o options) error {
 	ready := os.NewFile(3, "ready")
 	defer ready.Close()
 	unix.CloseOnExec(3)
-	lock, listener, d, err := openDaemon(o)
+	lock, listener, d, err := openDaemon(o, ready)
 	if err != nil {
 		fmt.Fprint(ready, err)
 		return err
@@ -68,11 +68,11 @@ func runDaemon(ctx context.Context, o options) error {
 }
 
 // openDaemon makes this process the folder's daemon, once its predecessor is gone, and finds out what the folder holds.
-func openDaemon(o options) (lock *os.File, l *net.UnixListener, d *daemon, err error) {
+func openDaemon(o options, ready *os.File) (lock *os.File, l *net.UnixListener, d *daemon, err error) {
 	if err := os.Chdir(o.dir); err != nil {
 		return nil, nil, nil, err
 	}
-	if lock, err = lockFile("daemon.lock", os.O_CREATE|os.O_RDWR, true); err != nil {
+	if lock, err = lockDaemon(ready); err != nil {
 		return nil, nil, nil, err
 	}
 	defer func() {
@@ -96,6 +96,27 @@ func openDaemon(o options) (lock *os.File, l *net.UnixListener, d *daemon, err e
 	l.SetUnlinkOnClose(false)
 	return lock, l, d, nil
 }
+
+// lockDaemon waits for the predecessor's end, but no longer than the one who started this daemon waits for it: a predecessor that hangs
+// must not have ever more successors queue up behind it.
+func lockDaemon(ready *os.File) (*os.File, error) {
+	for {
+		lock, err := lockFile("daemon.lock", os.O_CREATE|os.O_RDWR, false)
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return lock, err
+		}
+		pipe := []unix.PollFd{{Fd: int32(ready.Fd())}}
+		if _, err := unix.Poll(pipe, lockInterval); err != nil && err != unix.EINTR {
+			return nil, fmt.Errorf("waiting for the predecessor: %w", err)
+		}
+		if pipe[0].Revents&unix.POLLERR != 0 {
+			return nil, errors.New("the predecessor does not end, and nobody waits for this daemon any more")
+		}
+	}
+}
+
+// lockInterval is the pause between two tries for the lock, in milliseconds.
+const lockInterval = 10
 
 // writePID says in the lock's file who holds it, for people who look.
 func writePID(lock *os.File) error {

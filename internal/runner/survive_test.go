@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -175,6 +176,25 @@ func TestUpgrade(t *testing.T) {
 		if e := c2.exited(id); e.Code != 5 {
 			t.Errorf("got %+v", e)
 		}
+	})
+	t.Run("a daemon whose predecessor hangs waits no longer than whoever started it", func(t *testing.T) {
+		i := newInstance(t)
+		if err := os.Mkdir(i.dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		hanging, err := os.Create(filepath.Join(i.dir, "daemon.lock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer hanging.Close()
+		if err := syscall.Flock(int(hanging.Fd()), syscall.LOCK_EX); err != nil {
+			t.Fatal(err)
+		}
+		i.open(i.binary, "control", "--fleet", "lab", "--instance", "lab-1")
+		waiting := func() int { return len(i.processes(subcommand("daemon"))) }
+		until(t, "a daemon is started", func() bool { return waiting() == 1 })
+		i.kill(i.processes(subcommand("control"))[0])
+		until(t, "it has ended", func() bool { return waiting() == 0 })
 	})
 	t.Run("streams that come at the same time start one daemon", func(t *testing.T) {
 		i := newInstance(t)
