@@ -106,13 +106,16 @@ func (g *guest) init() error {
 		return err
 	}
 	defer script.Close()
+	// It never has a name while it has a text, which may hold secrets.
+	if err := os.Remove(script.Name()); err != nil {
+		return fmt.Errorf("write the init command: %w", err)
+	}
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return err
 	}
 	defer null.Close()
-	_, err = script.WriteString(g.Init)
-	if err := errors.Join(err, os.Remove(script.Name())); err != nil {
+	if _, err := script.WriteString(g.Init); err != nil {
 		return fmt.Errorf("write the init command: %w", err)
 	}
 	_, _, err = g.reaper.start("/bin/sh", []string{"sh", "/dev/fd/3"}, g.home, g.Environment, null, os.Stdout, os.Stderr, script)

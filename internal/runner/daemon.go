@@ -25,8 +25,8 @@ const (
 	maxAttempts = 2000
 	// tickInterval is how often the daemon looks after what nobody asks for.
 	tickInterval = 10 * time.Second
-	// keepEnded is how long an ended attempt is kept that nobody forgets.
-	keepEnded = 24 * time.Hour
+	// keepEnded is how long an ended attempt is kept that nobody forgets: a controller that is away longer does not get its result.
+	keepEnded = 7 * 24 * time.Hour
 )
 
 // daemon keeps a folder's attempts and serves one control stream and any number of bulk channels.

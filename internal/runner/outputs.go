@@ -105,6 +105,47 @@ func (c *collector) reply() wire.Reply {
 	return r
 }
 
+// watched is a file system in whose folders a pattern looks for matches. The search passes over what it cannot read; watched does not.
+type watched struct {
+	files fs.FS
+	c     *collector
+}
+
+// saw makes the outputs not whole if what was asked for is there and cannot be read.
+func (w watched) saw(name string, err error) {
+	unreadable := errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EIO) || errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE)
+	if unreadable && w.c.err == nil {
+		w.c.err = fmt.Errorf("looking for outputs in %q: %w", name, err)
+	}
+}
+
+// Open opens a file.
+func (w watched) Open(name string) (fs.File, error) {
+	f, err := w.files.Open(name)
+	w.saw(name, err)
+	return f, err
+}
+
+// Stat describes what a name leads to.
+func (w watched) Stat(name string) (fs.FileInfo, error) {
+	info, err := fs.Stat(w.files, name)
+	w.saw(name, err)
+	return info, err
+}
+
+// ReadDir lists a folder.
+func (w watched) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := fs.ReadDir(w.files, name)
+	w.saw(name, err)
+	return entries, err
+}
+
+// Lstat describes what a name is.
+func (w watched) Lstat(name string) (fs.FileInfo, error) { return fs.Lstat(w.files, name) }
+
+// ReadLink reads a symbolic link.
+func (w watched) ReadLink(name string) (string, error) { return fs.ReadLink(w.files, name) }
+
 func (c *collector) skip(name, why string) {
 	const most = 20
 	switch len(c.notes) {
@@ -118,7 +159,7 @@ func (c *collector) skip(name, why string) {
 
 // collect adds what matches the pattern, and all that is in a folder that does.
 func (c *collector) collect(pattern string) error {
-	files := c.root.FS()
+	files := watched{c.root.FS(), c}
 	return doublestar.GlobWalk(files, pattern, func(match string, _ fs.DirEntry) error {
 		// The walk would follow a link that it begins at.
 		if info, err := c.root.Lstat(match); err == nil && !info.IsDir() {
