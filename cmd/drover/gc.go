@@ -122,7 +122,11 @@ func (a *app) gcFleet(ctx context.Context, f gcFlags, fleet string) (found []str
 	if err := readable(ctx, folder); err != nil && f.destroy && !f.withoutState {
 		return nil, needsWithoutState(fleet, err)
 	}
-	if found, err = a.sweep(ctx, f, fleet, folder.path, c, func(stray) bool { return true }); err != nil || !f.destroy {
+	found, err = a.sweep(ctx, f, fleet, folder.path, c, func(stray) bool { return true })
+	if err == nil && !f.destroy && len(found) == 0 {
+		fmt.Fprintf(a.err, "%s has no instances; drover run --resume %s brings it to its end\n", fleet, fleet)
+	}
+	if err != nil || !f.destroy {
 		return found, err
 	}
 	if err := accounted(ctx, folder, c); err != nil {

@@ -298,6 +298,10 @@ func (e *Engine) destroyed(b Destroyed) {
 	} else {
 		// What was destroyed by its name alone may not have been there yet: only lists can tell that it is gone.
 		in.Accepted, in.Known = in.ProviderID != "", e.s.Now
+		if in.Accepted && in.Ended == 0 {
+			in.Ended = e.s.Now
+			e.writeInstance(in)
+		}
 		if c := e.cloud(in.Cloud); c != nil {
 			c.Hurry = 0
 			e.lookSoon(c)
@@ -315,7 +319,7 @@ func (e *Engine) gone(in *instance, why drover.Reason) {
 	}
 	cost := e.accrued(in)
 	e.s.Spent += cost
-	e.write(Write{Gone: &InstanceEnd{ID: in.ID, At: e.s.Now, Cost: cost, Reason: why}})
+	e.write(Write{Gone: &InstanceEnd{ID: in.ID, At: e.billEnd(in), Cost: cost, Reason: why}})
 	e.effect(Effect{Disconnect: &Disconnect{Instance: in.ID}})
 	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s is gone: %s", in.Name, why.Text), Instance: in.Name, Reason: &why})
 	e.timers.set(in, 0)
@@ -331,5 +335,8 @@ func (e *Engine) accrued(in *instance) drover.Money {
 	if in.Created == 0 {
 		return 0
 	}
-	return in.Price.For(e.s.Now.Sub(in.Created))
+	return in.Price.For(e.billEnd(in).Sub(in.Created))
 }
+
+// billEnd is up to when the instance is paid: its destruction, however much later that is seen, else now.
+func (e *Engine) billEnd(in *instance) drover.Time { return cmp.Or(in.Ended, e.s.Now) }

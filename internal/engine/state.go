@@ -138,6 +138,7 @@ type Instance struct {
 	Created    drover.Time          `json:"created,omitempty"` // its bill begins
 	Ready      drover.Time          `json:"ready,omitempty"`
 	IdleSince  drover.Time          `json:"idle_since,omitempty"`
+	Ended      drover.Time          `json:"ended,omitempty"` // its cloud accepted its destruction: its bill ends
 	KeepUntil  drover.Time          `json:"keep_until,omitempty"`
 	Bound      []Binding            `json:"bound,omitempty"` // waiting work it is rented for, until it is ready
 
