@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -58,6 +59,9 @@ func place(self *os.File, path string) error {
 	if _, err := self.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
+	// A process that is forked meanwhile would hold the copy open for writing, and the kernel executes no such file.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	next, err := os.CreateTemp(filepath.Dir(path), "next-*")
 	if err != nil {
 		return err

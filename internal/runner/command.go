@@ -40,7 +40,7 @@ func startCommand(o order) (*command, error) {
 		return nil, err
 	}
 	defer closeAll(files)
-	pid, err := syscall.ForkExec(path, o.Command, &syscall.ProcAttr{
+	pid, err := execute(path, o.Command, &syscall.ProcAttr{
 		Dir:   o.Folder.work(),
 		Env:   pairs(env),
 		Files: []uintptr{files[0].Fd(), files[1].Fd(), files[2].Fd()},
@@ -50,6 +50,25 @@ func startCommand(o order) (*command, error) {
 		return nil, fmt.Errorf("executing %s: %w", path, err)
 	}
 	return &command{pid: pid}, nil
+}
+
+// While the daemon lays a program it may fork, and the child holds the program open for writing until it executes its own: for so long
+// the kernel refuses to execute it. That takes moments; a second is given.
+const (
+	busyTries = 200
+	busyPause = 5 * time.Millisecond
+)
+
+// execute starts a program, waiting for it to be closed by all who still write it.
+func execute(path string, args []string, attr *syscall.ProcAttr) (pid int, err error) {
+	for range busyTries {
+		pid, err = syscall.ForkExec(path, args, attr)
+		if err != syscall.ETXTBSY {
+			return pid, err
+		}
+		time.Sleep(busyPause)
+	}
+	return pid, err
 }
 
 // openStreams opens what become descriptors 0, 1 and 2. Output is appended, so that a command which opens its own /dev/stdout again
