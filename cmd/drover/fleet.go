@@ -27,31 +27,34 @@ type fleet struct {
 }
 
 // openFleet makes a controller for the run in the folder. Nothing is rented before its Run.
-func openFleet(ctx context.Context, folder *runFolder, p runPlan, c *config.Config, log *slog.Logger, watch func(engine.Note)) (f *fleet, err error) {
-	f = &fleet{}
-	defer func() {
-		if err != nil {
-			f.Close()
-		}
-	}()
-	if f.key, err = remote.LoadOrCreateFleetKey(folder.file("fleet.key")); err != nil {
+func openFleet(ctx context.Context, folder *runFolder, p runPlan, c *config.Config, log *slog.Logger, watch func(engine.Note)) (*fleet, error) {
+	f := &fleet{}
+	if err := f.open(ctx, folder, p, c, log, watch); err != nil {
+		f.Close()
 		return nil, err
+	}
+	return f, nil
+}
+
+func (f *fleet) open(ctx context.Context, folder *runFolder, p runPlan, c *config.Config, log *slog.Logger, watch func(engine.Note)) (err error) {
+	if f.key, err = remote.LoadOrCreateFleetKey(folder.file("fleet.key")); err != nil {
+		return err
 	}
 	if f.store, err = store.Open(ctx, folder.file("drover.db")); err != nil {
-		return nil, err
+		return err
 	}
 	if f.inputs, err = blob.OpenDir(folder.file("inputs")); err != nil {
-		return nil, err
+		return err
 	}
 	if f.results, err = blob.OpenResults(p.Out, p.limits()); err != nil {
-		return nil, err
+		return err
 	}
 	if f.clouds, err = openClouds(ctx, c, folder.id, folder.path, log); err != nil {
-		return nil, err
+		return err
 	}
 	binary, err := findRunner()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	f.recording = openRecording(folder.file("recording"), c.Hash(), log)
 	f.controller, err = control.New(ctx, control.Config{
@@ -69,7 +72,7 @@ func openFleet(ctx context.Context, folder *runFolder, p runPlan, c *config.Conf
 		Log:      log,
 		Watch:    watch,
 	})
-	return f, err
+	return err
 }
 
 // Close lets go of everything; instances and jobs stay as they are. Closing again does nothing.

@@ -90,7 +90,7 @@ func (s *session) followStream(ctx context.Context, wire, ending string, to io.W
 		case <-time.After(lookInterval):
 		}
 	}
-	if whole {
+	if whole || attempt.Number == 0 { // what there is of a job that never ran is an earlier run's
 		return nil
 	}
 	err := s.showRest(ending, shown, to)

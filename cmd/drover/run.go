@@ -169,6 +169,9 @@ func (a *app) drive(ctx context.Context, folder *runFolder, p runPlan, c *config
 	ui := a.newProgress(p, verbose)
 	defer ui.close()
 	fl, err := openFleet(ctx, folder, p, c, ui.log(), ui.note)
+	if err != nil && folder.fresh {
+		return errors.Join(err, folder.remove())
+	}
 	if err != nil {
 		return err
 	}

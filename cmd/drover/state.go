@@ -22,6 +22,7 @@ type runFolder struct {
 	path string
 	lock *store.Lock
 
+	fresh   bool      // made by this process
 	touched time.Time // when its records were last written to, before it was locked
 }
 
@@ -49,7 +50,11 @@ func newRunFolder() (*runFolder, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err
 	}
-	return lockRunFolder(id, path)
+	f, err := lockRunFolder(id, path)
+	if err == nil {
+		f.fresh = true
+	}
+	return f, err
 }
 
 // findRunFolder locks the folder of a run that did not come to its end.

@@ -186,6 +186,9 @@ func (a *app) showFailure(s *session, j drover.Job) {
 		name = fmt.Sprintf("%s[%d]", j.Name, *j.ArrayIndex)
 	}
 	fmt.Fprintf(a.err, "%s: %s\n", name, reason)
+	if len(j.Attempts) == 0 {
+		return // what is there was left by an earlier run
+	}
 	for _, stream := range []string{"out", "err"} {
 		path := filepath.Join(s.plan.Out, "logs", logName(j)+"."+stream)
 		for _, line := range lastLines(path, 10) {

@@ -152,6 +152,7 @@ func TestDir(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.Close()
+		d.lock.Close() // as a crash does
 		openDir(t, path)
 		equal(t, "folder", tree(t, path), map[string]string{".partial/": ""})
 	})

@@ -10,42 +10,63 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"syscall"
 
 	"drover"
 )
 
 // Dir is a folder of contents by hash.
-type Dir struct{ root *os.Root }
+type Dir struct {
+	root *os.Root
+	lock *os.File
+}
 
 // partial is the folder in a Dir, and in Results, for what has no name yet.
 const partial = ".partial"
 
 // OpenDir opens the folder at path, or makes it, readable by this user only.
 func OpenDir(path string) (*Dir, error) {
-	root, err := openRoot(path, 0o700)
+	root, lock, err := openRoot(path, 0o700)
 	if err != nil {
 		return nil, fmt.Errorf("opening the contents in %s: %w", path, err)
 	}
-	return &Dir{root}, nil
+	return &Dir{root, lock}, nil
 }
 
 // openRoot opens a folder that has a place for what is partial, and sweeps what a crash left there.
-func openRoot(path string, perm fs.FileMode) (*os.Root, error) {
+func openRoot(path string, perm fs.FileMode) (*os.Root, *os.File, error) {
 	if err := os.MkdirAll(path, perm); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	root, err := os.OpenRoot(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	lock, err := lockFolder(path)
+	if err != nil {
+		return nil, nil, errors.Join(err, root.Close())
 	}
 	if err := errors.Join(root.RemoveAll(partial), root.Mkdir(partial, 0o700)); err != nil {
-		return nil, errors.Join(err, root.Close())
+		return nil, nil, errors.Join(err, root.Close(), lock.Close())
 	}
-	return root, nil
+	return root, lock, nil
+}
+
+// lockFolder makes this process the one that has the folder open; the lock ends with the file.
+func lockFolder(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, drover.Errorf(drover.KindConflict, "%s is in use by another run", path).WithHint("wait for it, or choose another folder with --out or another name with --name")
+	}
+	return f, nil
 }
 
 // Close lets go of the folder.
-func (d *Dir) Close() error { return d.root.Close() }
+func (d *Dir) Close() error { return errors.Join(d.root.Close(), d.lock.Close()) }
 
 // Put keeps all that r gives, and returns its hash and size.
 func (d *Dir) Put(ctx context.Context, r io.Reader) (hash string, size int64, err error) {

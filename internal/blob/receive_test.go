@@ -176,6 +176,10 @@ func TestOpenResults(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(path, partial, "half", "a"), 0o755); err != nil {
 			t.Fatal(err)
 		}
+		if _, err := OpenResults(path, DefaultLimits()); drover.KindOf(err) != drover.KindConflict {
+			t.Errorf("opened by two at once: %v, want a conflict", err)
+		}
+		r.lock.Close() // as a crash does
 		again := openResults(t, path, DefaultLimits())
 		equal(t, "results", tree(t, path), map[string]string{"join/a": "x", ".partial/": ""})
 		if err := again.Close(); err != nil {

@@ -30,20 +30,23 @@ func DefaultLimits() Limits {
 // Results is the folder for what the jobs of a batch leave.
 type Results struct {
 	root   *os.Root
+	lock   *os.File
 	limits Limits
 }
 
 // OpenResults opens the folder at path, or makes it. Results of earlier attempts in it stay until newer ones take their places.
 func OpenResults(path string, limits Limits) (*Results, error) {
-	root, err := openRoot(path, 0o755)
+	root, lock, err := openRoot(path, 0o755)
 	if err != nil {
 		return nil, fmt.Errorf("opening the results in %s: %w", path, err)
 	}
-	return &Results{root, limits}, nil
+	return &Results{root, lock, limits}, nil
 }
 
 // Close lets go of the folder, in which only results remain.
-func (r *Results) Close() error { return errors.Join(r.root.RemoveAll(partial), r.root.Close()) }
+func (r *Results) Close() error {
+	return errors.Join(r.root.RemoveAll(partial), r.root.Close(), r.lock.Close())
+}
 
 // folder is where the outputs of an element are. The names of jobs are checked, but what they may hold is decided elsewhere: here it
 // matters only that they are one step down.

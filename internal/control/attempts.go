@@ -157,6 +157,9 @@ func (c *Controller) tryCollect(ctx context.Context, f engine.Collect) error {
 
 // collectLogs stores both streams. A short one came whole with the exit; of a long one the instance is asked for the parts that are kept.
 func (c *Controller) collectLogs(ctx context.Context, l *link, id drover.AttemptID, spec jobSpec, exit drover.Exit) error {
+	// A section that is not read to its end holds its channel until the context ends.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	for i, s := range streams {
 		tail, size := exit.Stdout, exit.StdoutLen
 		if i == 1 {

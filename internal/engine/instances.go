@@ -325,7 +325,9 @@ func (e *Engine) gone(in *instance, why drover.Reason) {
 	e.timers.set(in, 0)
 	delete(e.byName, in.Name)
 	e.instances = slices.DeleteFunc(e.instances, func(o *instance) bool { return o == in })
-	e.unblockQuota(in.Cloud)
+	if in.Created != 0 { // one that was refused gives no quota back
+		e.unblockQuota(in.Cloud)
+	}
 	e.touchCreating(in.Cloud)
 	e.replan = true
 }

@@ -152,9 +152,6 @@ func (e *Engine) solved(b Solved) {
 		return
 	}
 	e.s.Solving = nil
-	for _, p := range b.Plan.Purchases {
-		e.rent(s, p)
-	}
 	for _, u := range b.Plan.Unmet {
 		if u.Code == drover.ReasonPlanning && len(b.Plan.Purchases) > 0 {
 			continue // the plan was cut off: the next one goes on from here
@@ -162,6 +159,9 @@ func (e *Engine) solved(b Solved) {
 		if g := e.byKey[s.Groups[u.Demand]]; g != nil && g.unbound() > 0 {
 			e.unmet(g, u)
 		}
+	}
+	for _, p := range b.Plan.Purchases {
+		e.rent(s, p)
 	}
 	for _, key := range s.Groups {
 		if g := e.byKey[key]; g != nil && g.queued > 0 && g.unbound() == 0 {
