@@ -250,17 +250,16 @@ func (e *Engine) draft(candidates []drover.Offering, loads []wanted) *instance {
 // the longest of the jobs take as long as it may. If even the first is too dear, the groups are told so.
 func (e *Engine) affordable(candidates []drover.Offering, loads []wanted) []drover.Offering {
 	var longest time.Duration
+	var groups []*group
 	for _, l := range loads {
 		longest = max(longest, l.g.horizon())
+		groups = append(groups, l.g)
 	}
 	dear := func(o drover.Offering) bool { return !e.affords(nil, 0, o.Price.For(e.life().BootTimeout+longest)) }
 	if !dear(candidates[0]) {
 		return slices.DeleteFunc(candidates, dear)
 	}
-	for _, l := range loads {
-		l.g.stuck, l.g.unmet = true, l.g.unbound()
-		l.g.wait(e.reason(drover.ReasonBudget, "%s", e.budgetText()))
-	}
+	e.stick(groups, e.reason(drover.ReasonBudget, "%s", e.budgetText()))
 	e.replace = true
 	return nil
 }
