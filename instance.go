@@ -48,3 +48,17 @@ const (
 	IdleHold  IdleBehavior = "hold"  // start nothing, destroy nothing
 	IdleDrain IdleBehavior = "drain" // finish what runs, then destroy
 )
+
+// Verb is what an operator tells an instance.
+type Verb string
+
+// The operator's verbs.
+const (
+	VerbDrain   Verb = "drain"   // finish what runs, then go
+	VerbHold    Verb = "hold"    // start nothing, and do not go by itself
+	VerbRelease Verb = "release" // take work again
+	VerbKill    Verb = "kill"    // go now, whatever runs
+)
+
+// Verbs are the operator's verbs.
+func Verbs() []Verb { return []Verb{VerbDrain, VerbHold, VerbRelease, VerbKill} }

@@ -44,5 +44,8 @@ const (
 	ReasonTypeRemoved    = "type_removed"
 	ReasonDeaf           = "deaf"
 	ReasonUnreachable    = "unreachable"
-	ReasonOutputs        = "outputs" // they could not be stored
+	ReasonOutputs        = "outputs"          // they could not be stored
+	ReasonPreempted      = "preempted"        // its priority was set to 0
+	ReasonSchedule       = "schedule_timeout" // no instance for it could be had for that long
+	ReasonDraining       = "draining"         // the controller starts nothing any more, since it is about to end
 )

@@ -28,7 +28,11 @@ type Job struct {
 	Started    *time.Time        `json:"started,omitempty"`
 	Ended      *time.Time        `json:"ended,omitempty"`
 	Cost       float64           `json:"cost_usd"`
-	Attempts   []Attempt         `json:"attempts"`
+	Attempts   []Attempt         `json:"attempts"` // none of an array as a whole
+
+	// Of an array as a whole.
+	Array  *Array           `json:"array,omitempty"`
+	Counts map[JobState]int `json:"counts,omitempty"` // elements in each state
 }
 
 // Attempt is what a program reads of one execution of a job.
@@ -66,6 +70,14 @@ type Instance struct {
 	Ready      *time.Time    `json:"ready,omitempty"`
 	IdleSince  *time.Time    `json:"idle_since,omitempty"`
 	Gone       *time.Time    `json:"gone,omitempty"`
+	Login      *Login        `json:"login,omitempty"` // while it is known
+}
+
+// Login is how to log in to an instance.
+type Login struct {
+	Address string `json:"address"` // host:port
+	User    string `json:"user"`
+	HostKey string `json:"host_key,omitempty"` // in authorized_keys form; empty if only its fingerprint is known
 }
 
 // Summary is what a fleet did and what it cost. Money and time of instances that are not gone count up to the moment of asking.
@@ -80,6 +92,83 @@ type Summary struct {
 	Cost            Money   `json:"cost_nano_usd"`
 	JobCost         Money   `json:"job_cost_nano_usd"` // the part of Cost during which a job had the vCPUs
 	CPUSeconds      float64 `json:"cpu_seconds"`
+}
+
+// Status is a fleet at a glance.
+type Status struct {
+	Fleet     string                `json:"fleet"`
+	Version   string                `json:"version"` // of the controller
+	Time      Time                  `json:"time"`
+	Jobs      map[JobState]int      `json:"jobs"` // elements, in each state
+	Waiting   []Waiting             `json:"waiting"`
+	Instances map[InstanceState]int `json:"instances"`
+	Hourly    float64               `json:"hourly_usd"` // of all that is billed now
+	Spent     float64               `json:"spent_usd"`
+	Draining  bool                  `json:"draining,omitempty"` // it starts nothing any more, and ends
+}
+
+// Waiting is how many jobs wait for one reason.
+type Waiting struct {
+	Count  int    `json:"count"`
+	Reason Reason `json:"reason"`
+}
+
+// Explanation says why something is as it is.
+type Explanation struct {
+	Subject string   `json:"subject"` // a job's id, an instance's name, or an offering as CLOUD/ZONE/TYPE/MARKET
+	Waiting bool     `json:"waiting"`
+	Count   int      `json:"count,omitempty"` // of the jobs, or elements, that wait
+	Since   Time     `json:"since,omitempty"`
+	Reasons []Reason `json:"reasons"`
+}
+
+// Offer is what a program reads of an offering.
+type Offer struct {
+	Cloud   string   `json:"cloud"`
+	Zone    string   `json:"zone"`
+	Type    string   `json:"type"`
+	Market  Market   `json:"market"`
+	VCPUs   float64  `json:"vcpus"`
+	Memory  Bytes    `json:"memory_bytes"`
+	GPUs    int      `json:"gpus"`
+	Arch    Arch     `json:"arch"`
+	Price   float64  `json:"price_usd_per_hour"`
+	Blocked *Blocked `json:"blocked"`
+}
+
+// Blocked is why an offering is left alone, and until when.
+type Blocked struct {
+	Reason string `json:"reason"`
+	Until  Time   `json:"until"`
+}
+
+// Event is one thing that happened, for people who watch.
+type Event struct {
+	ID       string     `json:"id"`
+	Time     Time       `json:"time"`
+	Level    string     `json:"level"`
+	Text     string     `json:"text"`
+	Job      *JobID     `json:"job,omitempty"`
+	Attempt  *AttemptID `json:"attempt,omitempty"`
+	Instance string     `json:"instance,omitempty"` // name
+	Cloud    string     `json:"cloud,omitempty"`
+	Reason   *Reason    `json:"reason,omitempty"`
+	Missed   int        `json:"missed,omitempty"` // events that are no longer remembered, in place of which this one stands
+}
+
+// Token is a bearer token, without its secret.
+type Token struct {
+	ID      string     `json:"id"`
+	User    string     `json:"user"`
+	Role    Role       `json:"role"`
+	Created time.Time  `json:"created"`
+	Expires *time.Time `json:"expires,omitempty"`
+}
+
+// NewToken is a Token just made, and what its bearer sends.
+type NewToken struct {
+	Token
+	Secret string `json:"token"`
 }
 
 // Seconds is a duration that JSON shows as a number of seconds.

@@ -74,6 +74,7 @@ type Effect struct {
 	ListInstances *ListInstances  `json:"list_instances,omitempty"`
 	Create        *Create         `json:"create,omitempty"`
 	Destroy       *Destroy        `json:"destroy,omitempty"`
+	SetTags       *SetTags        `json:"set_tags,omitempty"`
 	Connect       *Connect        `json:"connect,omitempty"`
 	Disconnect    *Disconnect     `json:"disconnect,omitempty"`
 	Start         *Start          `json:"start,omitempty"`
@@ -108,6 +109,15 @@ type Destroy struct {
 	Name       string `json:"name"`
 	Cloud      string `json:"cloud"`
 	ProviderID string `json:"provider_id,omitempty"`
+}
+
+// SetTags asks a cloud to note an instance's idle behaviour on it, so that it holds even if the store is lost.
+type SetTags struct {
+	Instance   int64               `json:"instance"`
+	Name       string              `json:"name"`
+	Cloud      string              `json:"cloud"`
+	ProviderID string              `json:"provider_id"`
+	Idle       drover.IdleBehavior `json:"idle_behavior"`
 }
 
 // Connect asks for an instance's control stream: log in, prove the host key, deploy the runner, pass the boot probe.

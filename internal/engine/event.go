@@ -37,6 +37,26 @@ type CancelAsked struct {
 	Reason drover.Reason `json:"reason"`
 }
 
+// InstructAsked is the wish of an operator for an instance.
+type InstructAsked struct {
+	Wish     int64         `json:"wish,omitempty"`
+	Instance int64         `json:"instance"`
+	Verb     drover.Verb   `json:"verb"`
+	Reason   drover.Reason `json:"reason"`
+}
+
+// PriorityAsked is the wish that a job have another priority. With 0 its attempts are stopped, and it waits to be raised again.
+type PriorityAsked struct {
+	Wish     int64         `json:"wish,omitempty"`
+	Job      int64         `json:"job"`
+	Priority int           `json:"priority"`
+	Reason   drover.Reason `json:"reason"`
+}
+
+// DrainAsked is the wish that this controller start nothing any more, so that it can end with nothing left behind: attempts finish,
+// instances go as they fall idle, and what waits waits for the next controller.
+type DrainAsked struct{}
+
 // CloseAsked is the wish that the fleet end: instances go as soon as they have no work, and none is made. With Now, those that are kept
 // for a look go too.
 type CloseAsked struct {
@@ -96,6 +116,13 @@ type CreateFailed struct {
 
 // Destroyed answers Destroy: the cloud has accepted, or Err says why not.
 type Destroyed struct {
+	Effect   int64         `json:"effect"`
+	Instance int64         `json:"instance"`
+	Err      *drover.Error `json:"err,omitempty"`
+}
+
+// Tagged answers SetTags.
+type Tagged struct {
 	Effect   int64         `json:"effect"`
 	Instance int64         `json:"instance"`
 	Err      *drover.Error `json:"err,omitempty"`
@@ -166,7 +193,11 @@ func (Configured) kind() string    { return "configured" }
 func (Ticked) kind() string        { return "ticked" }
 func (Submitted) kind() string     { return "submitted" }
 func (CancelAsked) kind() string   { return "cancel_asked" }
+func (InstructAsked) kind() string { return "instruct_asked" }
+func (PriorityAsked) kind() string { return "priority_asked" }
+func (DrainAsked) kind() string    { return "drain_asked" }
 func (CloseAsked) kind() string    { return "close_asked" }
+func (Tagged) kind() string        { return "tagged" }
 func (Offered) kind() string       { return "offered" }
 func (Listed) kind() string        { return "listed" }
 func (Created) kind() string       { return "created" }
@@ -182,17 +213,37 @@ func (Collected) kind() string     { return "collected" }
 func (Solved) kind() string        { return "solved" }
 
 // decoders read a body by its kind.
+// Wished is a wish as the event that brings it from its row, whose number it bears; nil for a body that is none.
+func Wished(body Body, row int64) Body {
+	switch b := body.(type) {
+	case CancelAsked:
+		b.Wish = row
+		return b
+	case InstructAsked:
+		b.Wish = row
+		return b
+	case PriorityAsked:
+		b.Wish = row
+		return b
+	}
+	return nil
+}
+
 var decoders = map[string]func([]byte) (Body, error){
 	"configured":     decode[Configured],
 	"ticked":         decode[Ticked],
 	"submitted":      decode[Submitted],
 	"cancel_asked":   decode[CancelAsked],
+	"instruct_asked": decode[InstructAsked],
+	"priority_asked": decode[PriorityAsked],
+	"drain_asked":    decode[DrainAsked],
 	"close_asked":    decode[CloseAsked],
 	"offered":        decode[Offered],
 	"listed":         decode[Listed],
 	"created":        decode[Created],
 	"create_failed":  decode[CreateFailed],
 	"destroyed":      decode[Destroyed],
+	"tagged":         decode[Tagged],
 	"connected":      decode[Connected],
 	"connect_failed": decode[ConnectFailed],
 	"disconnected":   decode[Disconnected],

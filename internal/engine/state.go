@@ -24,11 +24,13 @@ type State struct {
 	LastJob      int64        `json:"last_job"` // the highest number taken; what comes again is passed over
 	LastInstance int64        `json:"last_instance"`
 	LastEffect   int64        `json:"last_effect"`
-	Closing      bool         `json:"closing"`   // no new instances; those without work go at once
-	Spent        drover.Money `json:"spent"`     // by instances that are gone
-	Jobs         []Job        `json:"jobs"`      // not final, by ID
-	Attempts     []Attempt    `json:"attempts"`  // live, by job and index
-	Instances    []Instance   `json:"instances"` // not gone, by ID
+	LastAgain    int64        `json:"last_again"`
+	Draining     bool         `json:"draining,omitempty"` // observed: nothing is started any more
+	Closing      bool         `json:"closing"`            // no new instances; those without work go at once
+	Spent        drover.Money `json:"spent"`              // by instances that are gone
+	Jobs         []Job        `json:"jobs"`               // not final, by ID
+	Attempts     []Attempt    `json:"attempts"`           // live, by job and index
+	Instances    []Instance   `json:"instances"`          // not gone, by ID
 	Blocks       []Block      `json:"blocks"`
 	Clouds       []Cloud      `json:"clouds"`            // observed; by name
 	Looking      drover.Time  `json:"looking"`           // observed: Drover has been looking without a gap since
@@ -44,11 +46,12 @@ type Solving struct {
 
 // Settings are what of the configuration the engine decides by.
 type Settings struct {
-	Clouds       []CloudSettings `json:"clouds"` // by name
-	Lifecycle    Lifecycle       `json:"lifecycle"`
-	MaxInstances int             `json:"max_instances"` // in all clouds together; 0: no limit
-	MaxCost      drover.Money    `json:"max_cost"`      // of the fleet's whole life; 0: no limit
-	Keep         time.Duration   `json:"keep"`          // how long an instance on which a job failed is kept once idle
+	Clouds          []CloudSettings `json:"clouds"`           // by name
+	ScheduleTimeout time.Duration   `json:"schedule_timeout"` // how long in all a job waits for offerings that are blocked; 0: for ever
+	Lifecycle       Lifecycle       `json:"lifecycle"`
+	MaxInstances    int             `json:"max_instances"` // in all clouds together; 0: no limit
+	MaxCost         drover.Money    `json:"max_cost"`      // of the fleet's whole life; 0: no limit
+	Keep            time.Duration   `json:"keep"`          // how long an instance on which a job failed is kept once idle
 }
 
 // CloudSettings are the limits of one cloud.
@@ -57,7 +60,8 @@ type CloudSettings struct {
 	MaxInstances int           `json:"max_instances"` // 0: no limit
 	MaxCreating  int           `json:"max_creating"`  // create calls in flight
 	ListInterval time.Duration `json:"list_interval"`
-	Disk         drover.Bytes  `json:"disk"` // of an instance's root volume, at least
+	Disk         drover.Bytes  `json:"disk"`              // of an instance's root volume, at least
+	Leaving      bool          `json:"leaving,omitempty"` // no longer configured: nothing is rented there, and what is there drains
 }
 
 // Lifecycle are the times an instance is given, as PRODUCT.md's `instances:` names them.
@@ -88,8 +92,10 @@ type Job struct {
 	Succeeded int            `json:"succeeded,omitempty"`
 	Failed    int            `json:"failed,omitempty"`
 	Cancelled int            `json:"cancelled,omitempty"`
-	Cancel    *drover.Reason `json:"cancel,omitempty"` // it is being cancelled
-	Since     drover.Time    `json:"since"`            // it waits since
+	Cancel    *drover.Reason `json:"cancel,omitempty"`  // it is being cancelled
+	Since     drover.Time    `json:"since"`             // it waits since
+	Again     int64          `json:"again,omitempty"`   // its place among the jobs that were put back in the queue after they were final; 0: it was not
+	Blocked   time.Duration  `json:"blocked,omitempty"` // how long it has waited in all for offerings that were blocked
 }
 
 // Element is what is remembered of a job, or one element of an array, between its attempts.
