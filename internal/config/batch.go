@@ -43,7 +43,7 @@ func ParseBatch(name string, data []byte, dir string) (*BatchFile, error) {
 	}
 	b := &BatchFile{Batch: drover.Batch{Name: file.Name}, file: name, root: root}
 	for _, j := range file.Jobs {
-		b.Batch.Jobs = append(b.Batch.Jobs, j.spec(dir))
+		b.Batch.Jobs = append(b.Batch.Jobs, j.spec(func(path string) string { return resolve(dir, path) }))
 	}
 	return b, nil
 }

@@ -22,8 +22,9 @@ const (
 // checker looks at a batch's values together.
 type checker struct {
 	*faults
-	dir  string
-	root *node
+	dir       string
+	root      *node
+	elsewhere bool // the submitter's files are not here
 }
 
 // batch checks the batch, and names it after its file if it has no name of its own.
@@ -35,6 +36,7 @@ func (c *checker) batch(b *batchFile, file string) {
 		}
 	case CheckName(nameOf(file)) == nil:
 		b.Name = nameOf(file)
+	case c.elsewhere && c.root.get("name") == nil: // which was said
 	default:
 		c.add(c.root, "the batch has no name, and its file's cannot be one", "write name: NAME")
 	}
@@ -137,16 +139,28 @@ func (c *checker) inputs(inputs []input, n *node) {
 
 // path checks that an input is a file or folder that there is, and returns the name under which it is laid.
 func (c *checker) path(text string, at *node) string {
+	if c.elsewhere {
+		return c.pathElsewhere(text, at)
+	}
 	full := resolve(c.dir, text)
 	name := filepath.Base(full)
 	info, err := os.Stat(full)
 	switch {
 	case err != nil:
-		c.add(at, fmt.Sprintf("input %s: %v", quote(text), reason(err)), "it is looked for in the folder of this file: "+full)
+		c.add(at, fmt.Sprintf("input %s: %v", quote(text), reason(err)), "it was looked for at "+full)
 	case !info.IsDir() && !info.Mode().IsRegular():
 		c.addf(at, "input %s is neither a file nor a folder", quote(text))
 	case name == "/":
 		c.addf(at, "the root folder cannot be an input")
+	}
+	return name
+}
+
+// pathElsewhere checks that an input can be the path of a file or folder, and returns the name under which it is laid.
+func (c *checker) pathElsewhere(text string, at *node) string {
+	name := path.Base(text)
+	if name == "/" || name == "." || name == ".." {
+		c.addf(at, "input %s does not end in the name of a file or folder", quote(text))
 	}
 	return name
 }

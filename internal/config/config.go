@@ -19,8 +19,11 @@ import (
 type Config struct {
 	Fleet     string  // empty: the caller gives one
 	State     string  // absolute path of the SQLite file; empty: the caller gives one
+	Listen    string  // host:port
+	URL       string  // http or https, without a path; empty: it is reached where it listens
 	Clouds    []Cloud // at least one, sorted by name
 	Instances Instances
+	Jobs      Jobs
 
 	file string
 	root *node
@@ -67,7 +70,10 @@ func Parse(name string, data []byte, dir string) (*Config, error) {
 	}
 	var file configFile
 	d.value(root, reflect.ValueOf(&file).Elem(), field{})
-	c := &Config{Fleet: file.Fleet, State: string(file.State), Instances: file.Instances, file: name, root: root}
+	c := &Config{
+		Fleet: file.Fleet, State: string(file.State), Listen: string(file.Listen), URL: string(file.URL), Instances: file.Instances, Jobs: file.Jobs,
+		file: name, root: root,
+	}
 	for cloud := range file.Clouds {
 		c.Clouds = append(c.Clouds, d.cloud(cloud, root.get("clouds").get(cloud)))
 	}
@@ -123,10 +129,11 @@ func (c *Config) Hash() string {
 		Own *node
 	}
 	whole := struct {
-		Fleet, State string
-		Clouds       []cloud
-		Instances    Instances
-	}{Fleet: c.Fleet, State: c.State, Instances: c.Instances}
+		Fleet, State, Listen, URL string
+		Clouds                    []cloud
+		Instances                 Instances
+		Jobs                      Jobs
+	}{Fleet: c.Fleet, State: c.State, Listen: c.Listen, URL: c.URL, Instances: c.Instances, Jobs: c.Jobs}
 	for _, cl := range c.Clouds {
 		whole.Clouds = append(whole.Clouds, cloud{cl.Name, cl.Common, cl.own})
 	}

@@ -156,6 +156,9 @@ func TestHash(t *testing.T) {
 			"version: 1\nclouds: {a: {driver: x, k: 2, l: [2]}, b: {driver: y}}\n",
 			"version: 1\nclouds: {a: {driver: x, k: 1, l: [2]}, b: {driver: y, max_creating: 9}}\n",
 			"version: 1\nclouds: {a: {driver: x, k: 1, l: [2]}, b: {driver: y}}\ninstances: {idle_timeout: 2m}\n",
+			"version: 1\nclouds: {a: {driver: x, k: 1, l: [2]}, b: {driver: y}}\nlisten: 127.0.0.1:1\n",
+			"version: 1\nclouds: {a: {driver: x, k: 1, l: [2]}, b: {driver: y}}\nurl: https://x\n",
+			"version: 1\nclouds: {a: {driver: x, k: 1, l: [2]}, b: {driver: y}}\njobs: {schedule_timeout: 1h}\n",
 		} {
 			if hash(other) == plain {
 				t.Errorf("the hash is that of another configuration:\n%s", other)

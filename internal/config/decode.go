@@ -55,7 +55,7 @@ func (d *decoder) value(n *node, v reflect.Value, f field) {
 		d.boolean(n, v)
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		d.integer(n, v, f)
-	case reflect.Uint64:
+	case reflect.Uint32, reflect.Uint64:
 		d.unsigned(n, v)
 	case reflect.Float64:
 		d.float(n, v)
@@ -167,7 +167,7 @@ func (d *decoder) unsigned(n *node, v reflect.Value) {
 	if !d.want(n, scalar) {
 		return
 	}
-	i, err := strconv.ParseUint(n.text, 10, 64)
+	i, err := strconv.ParseUint(n.text, 10, v.Type().Bits())
 	if err != nil {
 		d.addf(n, "a whole number from 0 is wanted here, not %s", quote(n.text))
 		return

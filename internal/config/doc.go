@@ -1,4 +1,4 @@
-// Package config reads the two files that people write for Drover: the configuration and the batch.
+// Package config reads the two files that people write for Drover: the configuration and the batch, the latter also as programs submit it.
 //
 // A file goes through three steps. [parse] turns YAML into a tree of nodes that know their line and column, within limits on size,
 // depth and what aliases may grow to. The decoder lays that tree over Go types, strictly: an unknown key, a wrong unit, a missing

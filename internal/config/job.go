@@ -81,8 +81,8 @@ type retry struct {
 	Times     int   `yaml:"times,required" min:"1" max:"100"`
 }
 
-// spec is the job in the words of package drover.
-func (j jobFile) spec(dir string) drover.JobSpec {
+// spec is the job in the words of package drover, the paths of its inputs as place gives them.
+func (j jobFile) spec(place func(path string) string) drover.JobSpec {
 	s := drover.JobSpec{
 		Name:      j.Name,
 		Array:     drover.Array(j.Array),
@@ -101,7 +101,7 @@ func (j jobFile) spec(dir string) drover.JobSpec {
 	}
 	for _, in := range j.Inputs {
 		if in.Path != "" {
-			in.Path = resolve(dir, in.Path)
+			in.Path = place(in.Path)
 		}
 		s.Inputs = append(s.Inputs, drover.Input(in))
 	}

@@ -11,6 +11,7 @@ var (
 	plainName   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 	likeElement = regexp.MustCompile(`\.[0-9]+$`)
 	fleetName   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,31}$`)
+	hash        = regexp.MustCompile(`^[0-9a-f]{64}$`)
 	labelKey    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$`)
 )
 

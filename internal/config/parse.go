@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"unicode/utf8"
 
@@ -22,6 +23,14 @@ const (
 	maxKeys   = 2000
 	maxNodes  = 500_000
 )
+
+// parseEither reads what is JSON as JSON, and anything else as YAML. To YAML both would be the same, but it takes its time.
+func parseEither(data []byte, f *faults) *node {
+	if len(data) <= MaxSubmission && json.Valid(data) && utf8.Valid(data) {
+		return parseJSON(data, f)
+	}
+	return parse(data, f)
+}
 
 // parse reads one YAML document into nodes. If it returns nil, it has said why in f.
 func parse(data []byte, f *faults) (root *node) {

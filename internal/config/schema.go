@@ -89,7 +89,7 @@ func schemaOf(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "boolean"}
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		return &jsonschema.Schema{Type: "integer"}
-	case reflect.Uint64:
+	case reflect.Uint32, reflect.Uint64:
 		return &jsonschema.Schema{Type: "integer", Minimum: new(0.0)}
 	case reflect.Float64:
 		return &jsonschema.Schema{Type: "number"}

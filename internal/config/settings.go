@@ -12,12 +12,23 @@ type configFile struct {
 	Version   int                  `yaml:"version,required" min:"1" max:"1" doc:"of this format: 1"`
 	Fleet     string               `yaml:"fleet" doc:"the tag that every instance bears; two controllers with different fleets never touch each other's instances"`
 	State     stateURL             `yaml:"state" doc:"where the records are kept: sqlite:PATH"`
+	Listen    listenAddress        `yaml:"listen" doc:"where drover serve answers: HOST:PORT"`
+	URL       baseURL              `yaml:"url" doc:"where others reach it, if not there: http or https, without a path"`
 	Clouds    map[string]cloudNode `yaml:"clouds,required" doc:"where instances come from, each under a name of your choice"`
 	Instances Instances            `yaml:"instances" doc:"the life of an instance"`
+	Jobs      Jobs                 `yaml:"jobs" doc:"what holds for every job"`
 }
 
-// Default fills in the lifecycle, in case the file has no word of it.
-func (c *configFile) Default() { c.Instances.Default() }
+// Default fills in what holds of parts of which the file has no word.
+func (c *configFile) Default() {
+	c.Listen = defaultListen
+	c.Instances.Default()
+}
+
+// Jobs is what holds for every job.
+type Jobs struct {
+	ScheduleTimeout time.Duration `yaml:"schedule_timeout" doc:"cancelled after having been blocked everywhere for this long in all; 0: never"`
+}
 
 // Common is what every cloud has, whatever its driver.
 type Common struct {

@@ -1,0 +1,108 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"unicode/utf8"
+
+	"drover"
+)
+
+// encodedBatch and encodedJob are a submission as EncodeSubmission writes it.
+type encodedBatch struct {
+	Name string       `json:"name"`
+	Jobs []encodedJob `json:"jobs"`
+}
+
+type encodedJob struct {
+	Name      string            `json:"name"`
+	Array     string            `json:"array,omitempty"`
+	Command   []string          `json:"command"`
+	Image     string            `json:"image,omitempty"`
+	Resources encodedResources  `json:"resources"`
+	Placement drover.Placement  `json:"placement"`
+	Env       map[string]string `json:"env,omitempty"`
+	Inputs    []drover.Input    `json:"inputs,omitempty"`
+	Outputs   []string          `json:"outputs,omitempty"`
+	After     []string          `json:"after,omitempty"`
+	Spot      drover.SpotPolicy `json:"spot"`
+	Attempts  int               `json:"attempts"`
+	Retry     *drover.Retry     `json:"retry,omitempty"`
+	Timeout   string            `json:"timeout,omitempty"`
+	Priority  int               `json:"priority"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Files     *[]drover.File    `json:"files,omitempty"`
+}
+
+type encodedResources struct {
+	VCPUs  string       `json:"vcpus"`
+	Memory drover.Bytes `json:"memory"`
+	Disk   drover.Bytes `json:"disk"`
+	GPUs   int          `json:"gpus,omitempty"`
+	Arch   drover.Arch  `json:"arch,omitempty"`
+}
+
+// EncodeSubmission writes a batch so that ParseSubmission reads the same batch, its user apart. KindInvalid: it holds what is no text.
+func EncodeSubmission(b drover.Batch) ([]byte, error) {
+	// JSON would put another character in the place of a byte that is none.
+	for text := range texts(b) {
+		if !utf8.ValidString(text) {
+			return nil, drover.Errorf(drover.KindInvalid, "%s is not UTF-8 text, and cannot be submitted", quote(text))
+		}
+	}
+	e := encodedBatch{Name: b.Name, Jobs: make([]encodedJob, 0, len(b.Jobs))}
+	for _, j := range b.Jobs {
+		e.Jobs = append(e.Jobs, encode(j))
+	}
+	data, err := json.Marshal(e)
+	if err == nil && len(data) > MaxSubmission {
+		err = drover.Errorf(drover.KindInvalid, "the batch is larger than 8 MiB").WithHint("submit it in parts, or put what its jobs need in files")
+	}
+	return data, err
+}
+
+func encode(j drover.JobSpec) encodedJob {
+	e := encodedJob{
+		Name: j.Name, Command: j.Command, Image: j.Image, Placement: j.Placement, Env: j.Env, Inputs: j.Inputs, Outputs: j.Outputs,
+		After: j.After, Spot: j.Spot, Attempts: j.Attempts, Priority: j.Priority, Labels: j.Labels,
+		Resources: encodedResources{j.Resources.CPU.String(), j.Resources.Memory, j.Resources.Disk, j.Resources.GPUs, j.Resources.Arch},
+	}
+	if j.Array.Set {
+		e.Array = fmt.Sprintf("%d-%d", j.Array.First, j.Array.Last)
+	}
+	if j.Timeout != 0 {
+		e.Timeout = j.Timeout.String()
+	}
+	if len(j.Retry.ExitCodes) > 0 {
+		e.Retry = &j.Retry
+	}
+	if slices.ContainsFunc(j.Inputs, func(in drover.Input) bool { return in.Path != "" }) {
+		files := append([]drover.File{}, j.Files...)
+		e.Files = &files
+	}
+	return e
+}
+
+// texts are all texts that a batch holds.
+func texts(b drover.Batch) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		all := []string{b.Name}
+		for _, j := range b.Jobs {
+			all = append(all, j.Name, j.Image, j.Placement.Cloud, j.Placement.Zone, j.Placement.Type)
+			all = slices.Concat(all, j.Command, j.Outputs, j.After)
+			for _, m := range []map[string]string{j.Env, j.Labels} {
+				all = slices.AppendSeq(slices.AppendSeq(all, maps.Keys(m)), maps.Values(m))
+			}
+			for _, in := range j.Inputs {
+				all = append(all, in.Path, in.From)
+			}
+			for _, f := range j.Files {
+				all = append(all, f.Path)
+			}
+		}
+		slices.Values(all)(yield)
+	}
+}

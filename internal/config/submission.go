@@ -1,0 +1,134 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"drover"
+)
+
+// MaxSubmission is the most that a submission may hold, in bytes.
+const MaxSubmission = 8 << 20
+
+// submissionFile is a batch as it is handed in over a network: what a batch file says, and what its inputs hold.
+type submissionFile struct {
+	Name string         `yaml:"name,required" doc:"names the batch, and the folder of its results"`
+	Jobs []submittedJob `yaml:"jobs,required" doc:"what to run"`
+}
+
+// submittedJob is a job of a submission.
+type submittedJob struct {
+	jobFile
+	Files []fileEntry `yaml:"files" doc:"what the paths among the inputs hold; their contents are handed in beforehand, by hash"`
+}
+
+// fileEntry is one file of a job's inputs.
+type fileEntry struct {
+	Path string `yaml:"path,required" doc:"where it is laid, relative to the working folder, under its input's name"`
+	Mode uint32 `yaml:"mode,required" doc:"permission bits, in decimal"`
+	Size int64  `yaml:"size,required" min:"0"`
+	Hash string `yaml:"hash,required" doc:"SHA-256 of its contents, in hex"`
+}
+
+// ParseSubmission reads a batch that was handed in, as YAML or as JSON, in the language of batch files. Two things differ: it has a name of its
+// own, and what its paths hold is not looked for here, but listed in files. Faults call it name.
+func ParseSubmission(name string, data []byte) (drover.Batch, error) {
+	d := &decoder{faults: &faults{file: name}}
+	root := parseEither(data, d.faults)
+	if root == nil {
+		return drover.Batch{}, d.err()
+	}
+	var file submissionFile
+	d.value(root, reflect.ValueOf(&file).Elem(), field{})
+	plain := batchFile{Name: file.Name}
+	for _, j := range file.Jobs {
+		plain.Jobs = append(plain.Jobs, j.jobFile)
+	}
+	c := checker{faults: d.faults, root: root, elsewhere: true}
+	c.batch(&plain, "")
+	for i, j := range file.Jobs {
+		c.files(j, c.at(i))
+	}
+	if err := d.err(); err != nil {
+		return drover.Batch{}, err
+	}
+	b := drover.Batch{Name: file.Name}
+	for _, j := range file.Jobs {
+		b.Jobs = append(b.Jobs, j.spec())
+	}
+	return b, nil
+}
+
+// spec is the job in the words of package drover. Its paths stay as they are.
+func (j submittedJob) spec() drover.JobSpec {
+	s := j.jobFile.spec(func(path string) string { return path })
+	for _, f := range j.Files {
+		s.Files = append(s.Files, drover.File(f))
+	}
+	return s
+}
+
+// SubmissionSchema is the JSON Schema of submissions.
+func SubmissionSchema() ([]byte, error) {
+	s := schemaOf(reflect.TypeFor[submissionFile]())
+	s.Schema, s.Title = dialect, "a batch of Drover jobs, as it is submitted"
+	return json.MarshalIndent(s, "", "  ")
+}
+
+// files checks that what the paths of a job's inputs hold is listed, and would be laid under their names.
+func (c *checker) files(j submittedJob, n *node) {
+	under := map[string]bool{}
+	for _, in := range j.Inputs {
+		if in.Path != "" {
+			under[path.Base(in.Path)] = true
+		}
+	}
+	list := n.get("files")
+	switch {
+	case len(under) > 0 && list == nil:
+		c.add(n.find("inputs"), "what the paths among the inputs hold is not said", "list it in files: [{path, mode, size, hash}], and put the contents beforehand")
+	case len(under) == 0 && list != nil:
+		c.addf(list, "files belong to inputs that are paths, and there are none")
+	}
+	taken := map[string]bool{}
+	for i, f := range j.Files {
+		at := n.find("files", strconv.Itoa(i))
+		if at.shape == mapping && len(under) > 0 {
+			c.file(f, at, under, taken)
+		}
+	}
+	for name := range taken {
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			if taken[dir] {
+				c.addf(list, "%s is a file, and a folder with %s in it", quote(dir), quote(name))
+			}
+		}
+	}
+}
+
+// file checks one file.
+func (c *checker) file(f fileEntry, at *node, under, taken map[string]bool) {
+	first, _, _ := strings.Cut(f.Path, "/")
+	switch {
+	case f.Path == "":
+		return // it is missing, which was said
+	case path.Clean(f.Path) != f.Path || path.IsAbs(f.Path) || first == ".." || strings.ContainsAny(f.Path, "\\\x00"):
+		c.addf(at.find("path"), "%s is not a plain path within the working folder", quote(f.Path))
+	case !under[first]:
+		c.addf(at.find("path"), "%s is not under the name of an input", quote(f.Path))
+	case taken[f.Path]:
+		c.addf(at.find("path"), "%s is there already", quote(f.Path))
+	default:
+		taken[f.Path] = true
+	}
+	if f.Mode > 0o777 {
+		c.add(at.find("mode"), fmt.Sprintf("%d is more than permission bits", f.Mode), "they are in decimal: 420 for rw-r--r--, 493 for rwxr-xr-x")
+	}
+	if !hash.MatchString(f.Hash) && at.get("hash") != nil {
+		c.addf(at.find("hash"), "%s is not a SHA-256 in hex", quote(f.Hash))
+	}
+}

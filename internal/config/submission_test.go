@@ -1,0 +1,213 @@
+package config_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"drover"
+	"drover/internal/config"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/jsonschema-go/jsonschema"
+	"pgregory.net/rapid"
+)
+
+// batches generates batches that are good.
+func batches() *rapid.Generator[drover.Batch] {
+	return rapid.Custom(func(t *rapid.T) drover.Batch {
+		b := drover.Batch{Name: rapid.StringMatching(`[a-z][a-z0-9_-]{0,9}`).Draw(t, "batch")}
+		for i := range rapid.IntRange(1, 4).Draw(t, "jobs") {
+			b.Jobs = append(b.Jobs, job(t, i))
+		}
+		return b
+	})
+}
+
+// job generates the job of a batch that has this many before it.
+func job(t *rapid.T, before int) drover.JobSpec {
+	j := config.DefaultJob()
+	j.Name = fmt.Sprintf("j%d", before)
+	j.Command = append([]string{"x"}, rapid.SliceOfN(text0(), 0, 3).Draw(t, "arguments")...)
+	if rapid.Bool().Draw(t, "array?") {
+		first := rapid.IntRange(0, 1000).Draw(t, "first")
+		j.Array = drover.Array{First: first, Last: first + rapid.IntRange(0, 1000).Draw(t, "more"), Set: true}
+	}
+	j.Resources = drover.Resources{
+		CPU:    drover.MilliCPU(rapid.Int64Range(1, 1_000_000).Draw(t, "cpu")),
+		Memory: drover.Bytes(rapid.Int64Range(int64(drover.MiB), 1<<50).Draw(t, "memory")),
+		Disk:   drover.Bytes(rapid.Int64Range(int64(drover.MiB), 1<<50).Draw(t, "disk")),
+		GPUs:   rapid.IntRange(0, 8).Draw(t, "gpus"),
+		Arch:   rapid.SampledFrom([]drover.Arch{"", "amd64", "arm64"}).Draw(t, "arch"),
+	}
+	j.Placement = drover.Placement{Cloud: rapid.SampledFrom([]string{"", "here"}).Draw(t, "cloud"), Zone: text0().Draw(t, "zone")}
+	j.Env = mapOf(t, "env", `[A-Z][A-Z_]{0,5}`, text0())
+	j.Labels = mapOf(t, "labels", `[a-z][a-z0-9./_-]{0,5}`, rapid.StringMatching(`[ -~é世]{0,20}`))
+	j.Outputs = rapid.SliceOfN(rapid.SampledFrom([]string{"*.png", "a/**", "{x,y}.csv"}), 0, 2).Draw(t, "outputs")
+	j.Spot = rapid.SampledFrom([]drover.SpotPolicy{drover.SpotPrefer, drover.SpotRequire, drover.SpotNever}).Draw(t, "spot")
+	j.Attempts = rapid.IntRange(1, 100).Draw(t, "attempts")
+	if rapid.Bool().Draw(t, "retry?") {
+		j.Retry = drover.Retry{ExitCodes: rapid.SliceOfN(rapid.IntRange(1, 255), 1, 3).Draw(t, "codes"), Times: rapid.IntRange(1, 100).Draw(t, "times")}
+	}
+	j.Timeout = time.Duration(rapid.Int64Range(0, int64(1000*time.Hour)).Draw(t, "timeout"))
+	j.Priority = rapid.IntRange(0, 1000).Draw(t, "priority")
+	for i := range before {
+		if rapid.Bool().Draw(t, "after?") {
+			name := fmt.Sprintf("j%d", i)
+			j.After = append(j.After, name)
+			if rapid.Bool().Draw(t, "from?") {
+				j.Inputs = append(j.Inputs, drover.Input{From: name})
+			}
+		}
+	}
+	if rapid.Bool().Draw(t, "paths?") {
+		j.Inputs = append(j.Inputs, drover.Input{Path: "/home/me/données"})
+		for i := range rapid.IntRange(0, 3).Draw(t, "files") {
+			j.Files = append(j.Files, drover.File{
+				Path: fmt.Sprintf("données/sub dir/%d", i),
+				Mode: rapid.Uint32Range(0, 0o777).Draw(t, "mode"),
+				Size: rapid.Int64Range(0, 1<<60).Draw(t, "size"),
+				Hash: rapid.StringMatching(`[0-9a-f]{64}`).Draw(t, "hash"),
+			})
+		}
+	}
+	return j
+}
+
+// text0 generates any text without a zero byte.
+func text0() *rapid.Generator[string] {
+	return rapid.Map(rapid.String(), func(s string) string { return strings.ReplaceAll(strings.ToValidUTF8(s, "?"), "\x00", "0") })
+}
+
+func mapOf(t *rapid.T, name, key string, value *rapid.Generator[string]) map[string]string {
+	m := rapid.MapOfN(rapid.StringMatching(key), value, 0, 3).Draw(t, name)
+	if len(m) == 0 {
+		return nil
+	}
+	return m
+}
+
+// TestSubmissions encodes and reads back.
+func TestSubmissions(t *testing.T) {
+	text, err := config.SubmissionSchema()
+	valid := validator(t, text, err)
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(text, &schema); err != nil {
+		t.Fatal(err)
+	}
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("what was encoded is read as it was, and meets the schema", rapid.MakeCheck(func(rt *rapid.T) {
+		want := batches().Draw(rt, "batch")
+		data, err := config.EncodeSubmission(want)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		got, err := config.ParseSubmission("body", data)
+		if err != nil {
+			rt.Fatalf("%v\n%s", err, data)
+		}
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			rt.Fatalf("(-want +got)\n%s", diff)
+		}
+		var value any
+		if err := json.Unmarshal(data, &value); err != nil {
+			rt.Fatal(err)
+		}
+		if err := resolved.Validate(value); err != nil {
+			rt.Fatal(err)
+		}
+	}))
+	t.Run("the same as YAML and as JSON is the same", func(t *testing.T) {
+		asYAML, err := config.ParseSubmission("body", []byte("name: a\njobs:\n- name: b\n  command: [x, 1.50, true, \"~\"]\n  array: 3\n  timeout: 0\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		asJSON, err := config.ParseSubmission("body", []byte(`{"name": "a", "jobs": [{"name": "b", "command": ["x", 1.50, true, "~"], "array": 3, "timeout": 0, "labels": null}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(asYAML, asJSON); diff != "" {
+			t.Errorf("(-YAML +JSON)\n%s", diff)
+		}
+	})
+	t.Run("what is no text cannot be submitted", func(t *testing.T) {
+		j := config.DefaultJob()
+		j.Name, j.Command = "a", []string{"x", "\xff"}
+		if _, err := config.EncodeSubmission(drover.Batch{Name: "b", Jobs: []drover.JobSpec{j}}); drover.KindOf(err) != drover.KindInvalid {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("files are for submissions alone", func(t *testing.T) {
+		text := "name: a\njobs: [{name: b, command: [x], inputs: [{path: /x/f}], files: []}]"
+		if _, err := config.ParseSubmission("body", []byte(text)); err != nil || valid(text) != nil {
+			t.Errorf("a submission: %v, %v", err, valid(text))
+		}
+		if _, err := config.ParseBatch("batch.yaml", []byte(text), ""); !strings.Contains(fmt.Sprint(err), `unknown key "files"`) {
+			t.Errorf("a batch file: %v", err)
+		}
+	})
+}
+
+func TestSubmissionsWithFaults(t *testing.T) {
+	zeros := strings.Repeat("0", 64)
+	for _, c := range []struct{ name, text, want string }{
+		{"a misspelt key", "name: a\njobs:\n- name: b\n  comand: [x]\n", "body:4:3: unknown key \"comand\"\n    hint: did you mean command?"},
+		{"a misspelt key in JSON", "{\"name\": \"a\",\n \"jobs\": [{\"name\": \"é\",\"comand\": [\"x\"]}]}", "body:2:24: unknown key \"comand\"\n    hint: did you mean command?"},
+		{"a key twice", `{"name": "a", "name": "b"}`, `body:1:15: name stands here twice, first in line 1`},
+		{"no name", `{"jobs": [{"name": "b", "command": ["x"]}]}`, "body:1:1: name is missing"},
+		{"lists in lists", strings.Repeat("[", 100) + strings.Repeat("]", 100), "body:1:33: nested too deep"},
+		{"an input that is not said", "name: a\njobs: [{name: b, command: [x], inputs: [{path: /x}]}]", "body:2:40: what the paths among the inputs hold is not said"},
+		{"files of nothing", "name: a\njobs: [{name: b, command: [x], files: []}]", "body:2:39: files belong to inputs that are paths, and there are none"},
+		{"a root", "name: a\njobs: [{name: b, command: [x], inputs: [{path: /}], files: []}]", "body:2:48: input \"/\" does not end in the name of a file or folder"},
+		{"a file outside", file("../x", 420, zeros), "is not a plain path within the working folder"},
+		{"a file under no input", file("y/z", 420, zeros), `"y/z" is not under the name of an input`},
+		{"a mode in octal", file("x", 33188, zeros), "33188 is more than permission bits"},
+		{"a hash that is none", file("x", 420, "abc"), `"abc" is not a SHA-256 in hex`},
+		{"a file that is a folder", "name: a\njobs: [{name: b, command: [x], inputs: [{path: /x}], files: [{path: x/y, mode: 1, size: 1, hash: " + zeros + "}, {path: x, mode: 1, size: 1, hash: " + zeros + "}]}]",
+			`"x" is a file, and a folder with "x/y" in it`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := config.ParseSubmission("body", []byte(c.text))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+// file is a submission with one file.
+func file(path string, mode int, hash string) string {
+	return fmt.Sprintf("name: a\njobs: [{name: b, command: [x], inputs: [{path: /home/x}], files: [{path: %s, mode: %d, size: 1, hash: %s}]}]", path, mode, hash)
+}
+
+// FuzzSubmission: whatever the bytes, reading ends, with faults or with a batch that reads the same once encoded.
+func FuzzSubmission(f *testing.F) {
+	seed(f, "testdata/batch")
+	f.Add([]byte(file("x", 420, strings.Repeat("0", 64))))
+	f.Add([]byte(`{"name": "a", "jobs": [{"name": "b", "command": ["x"], "array": "1-3"}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		b, err := config.ParseSubmission("body", data)
+		if err != nil {
+			places(t, err)
+			return
+		}
+		encoded, err := config.EncodeSubmission(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := config.ParseSubmission("body", encoded)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, encoded)
+		}
+		twice, err := config.EncodeSubmission(again)
+		if err != nil || string(twice) != string(encoded) {
+			t.Fatalf("%s\nbecame\n%s", encoded, twice)
+		}
+	})
+}
