@@ -14,7 +14,6 @@ import (
 	"drover"
 	"drover/internal/blob"
 	"drover/internal/engine"
-	"drover/internal/store"
 )
 
 // streamedLog is how much of a stream is kept of a command whose output is shown. It is generous, since what could not be followed is
@@ -121,7 +120,7 @@ func (s *session) attempt(ctx context.Context) (id drover.AttemptID, final bool,
 
 // lastAttempt is the last attempt of the run's only job, zero if it had none.
 func (s *session) lastAttempt(ctx context.Context) (id drover.AttemptID, err error) {
-	jobs, err := s.fleet.store.Jobs(ctx, store.JobFilter{Limit: 1})
+	jobs, err := s.fleet.store.Jobs(ctx, drover.TimeOf(time.Now()), drover.JobFilter{Limit: 1})
 	for _, j := range jobs {
 		for _, a := range j.Attempts {
 			id = drover.AttemptID{Job: j.ID, Number: a.Number}

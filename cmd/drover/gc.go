@@ -146,7 +146,7 @@ func accounted(ctx context.Context, folder *runFolder, c *config.Config) error {
 		return nil // said to be given up without them
 	}
 	defer s.Close()
-	live, err := s.Instances(ctx, drover.TimeOf(time.Now()), false)
+	live, err := s.Instances(ctx, drover.TimeOf(time.Now()), drover.InstanceFilter{Limit: -1})
 	if err != nil {
 		return err
 	}

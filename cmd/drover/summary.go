@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"drover"
-	"drover/internal/store"
 )
 
 // runSummary is what `drover run -o json` prints.
@@ -130,17 +129,16 @@ func (s *session) outputs(ctx context.Context) (paths []string, err error) {
 			wanted[before] = true
 		}
 	}
-	jobs, err := s.fleet.store.Jobs(ctx, store.JobFilter{})
+	now := drover.TimeOf(time.Now())
+	jobs, err := s.fleet.store.Jobs(ctx, now, drover.JobFilter{Tried: true, Limit: -1})
 	if err != nil {
 		return nil, err
 	}
 	paths = []string{}
-	seen := map[int64]bool{}
 	for _, j := range jobs {
-		if wanted[j.Name] || seen[j.ID.Number] {
+		if wanted[j.Name] {
 			continue
 		}
-		seen[j.ID.Number] = true
 		outputs, err := s.fleet.store.Outputs(ctx, j.ID.Number)
 		if err != nil {
 			return nil, err
@@ -161,7 +159,8 @@ func (s *session) outputs(ctx context.Context) (paths []string, err error) {
 
 // failures are the first jobs that failed and, if there is room left, that were cancelled.
 func (s *session) failures(ctx context.Context, sum drover.Summary) ([]drover.Job, error) {
-	failed, err := s.fleet.store.Failures(ctx, maxShown)
+	now := drover.TimeOf(time.Now())
+	failed, err := s.fleet.store.Failures(ctx, now, maxShown)
 	if err != nil {
 		return nil, err
 	}
@@ -169,8 +168,8 @@ func (s *session) failures(ctx context.Context, sum drover.Summary) ([]drover.Jo
 	if sum.Cancelled == 0 || len(jobs) == maxShown {
 		return jobs, nil
 	}
-	cancelled, err := s.fleet.store.Jobs(ctx, store.JobFilter{
-		States: []drover.JobState{drover.JobCancelled}, Waiting: true, Limit: maxShown - len(jobs),
+	cancelled, err := s.fleet.store.Jobs(ctx, now, drover.JobFilter{
+		States: []drover.JobState{drover.JobCancelled}, Elements: true, Limit: maxShown - len(jobs),
 	})
 	return append(jobs, cancelled...), err
 }

@@ -150,7 +150,7 @@ func (c *Controller) serveJob(w http.ResponseWriter, r *http.Request, self drove
 	if id != self.Job {
 		return drover.Errorf(drover.KindForbidden, "this token shows job %v alone", self.Job)
 	}
-	job, err := c.cfg.Store.Job(r.Context(), id)
+	job, err := c.cfg.Store.Job(r.Context(), c.clock.now(), id)
 	if err != nil {
 		return err
 	}

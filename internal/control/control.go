@@ -174,9 +174,9 @@ func (c *Controller) opening(ctx context.Context) ([]engine.Event, error) {
 	if err == nil && len(jobs) > 0 {
 		events = append(events, engine.Event{At: now, Body: engine.Submitted{Jobs: jobs}})
 	}
-	wishes, wishErr := c.cfg.Store.Wishes(ctx)
+	wishes, wishErr := c.cfg.Store.Wishes(ctx, 0)
 	for _, w := range wishes {
-		events = append(events, engine.Event{At: now, Body: w})
+		events = append(events, engine.Event{At: now, Body: w.Body})
 	}
 	return events, errors.Join(err, wishErr)
 }
@@ -227,7 +227,7 @@ func (c *Controller) Query(ctx context.Context, ask func(*engine.Engine)) error 
 
 // Submit takes a batch in. Its jobs are durable when Submit returns.
 func (c *Controller) Submit(ctx context.Context, batch drover.Batch) ([]int64, error) {
-	numbers, err := c.cfg.Store.Submit(ctx, batch)
+	numbers, err := c.cfg.Store.Submit(ctx, drover.Submission{Batch: batch})
 	if err != nil {
 		return nil, err
 	}

@@ -173,7 +173,7 @@ func TestABatchRunsToItsEndAndNothingIsLeft(t *testing.T) {
 	c, stop := f.begin()
 	f.submit(c, "echo hello", "echo oh no >&2; exit 3", "echo third")
 	f.until(c, "all jobs are final", func(e *engine.Engine) bool {
-		return e.Status().Jobs == 0 && len(must(f.store.Wishes(t.Context()))(t)) == 0
+		return e.Status().Jobs == 0 && len(must(f.store.Wishes(t.Context(), 0))(t)) == 0
 	})
 	counts := must(f.store.Counts(t.Context()))(t)
 	if counts[drover.JobSucceeded] != 2 || counts[drover.JobFailed] != 1 {

@@ -52,13 +52,19 @@ func newNonce() string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))[:5]
 }
 
+// lastTaken reads how far the engine has come in taking jobs, the new ones and those put back, each of which it takes in order. What was
+// put back was taken before; and what it is taken by again is all that was ever given but for what still waits.
+const lastTaken = `SELECT
+	coalesce((SELECT max(number) FROM jobs WHERE taken OR again > 0), 0),
+	coalesce((SELECT min(again) - 1 FROM jobs WHERE NOT taken AND again > 0), last_again) FROM fleet`
+
 func load(ctx context.Context, tx *sql.Tx, st *engine.State) error {
 	err := tx.QueryRowContext(ctx, `SELECT coalesce(max(id), 0), coalesce(sum(cost), 0) FROM instances`).
 		Scan(&st.LastInstance, &st.Spent)
 	if err != nil {
 		return err
 	}
-	if err := tx.QueryRowContext(ctx, `SELECT coalesce(max(number), 0) FROM jobs WHERE taken`).Scan(&st.LastJob); err != nil {
+	if err := tx.QueryRowContext(ctx, lastTaken).Scan(&st.LastJob, &st.LastAgain); err != nil {
 		return fmt.Errorf("reading the last job: %w", err)
 	}
 	if st.Jobs, err = jobsInEngine(ctx, tx); err != nil {

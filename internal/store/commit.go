@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	putJob = `UPDATE jobs SET taken = TRUE, state = ?, queued = ?, succeeded = ?, failed = ?, cancelled = ?, reason = ?, engine = ?
-		WHERE number = ?`
+	putJob = `UPDATE jobs SET taken = TRUE, priority = ?, state = ?, queued = ?, succeeded = ?, failed = ?, cancelled = ?, reason = ?,
+		engine = ? WHERE number = ?`
 	endJob = `UPDATE jobs SET taken = TRUE, state = ?, queued = 0, succeeded = ?, failed = ?, cancelled = ?, ended = ?, reason = ?,
 		engine = NULL WHERE number = ?`
 	putElement = `INSERT INTO elements (job, idx, number, lost, retried, state, code, ended, reason)
@@ -38,8 +38,9 @@ const (
 	grantWish   = `DELETE FROM wishes WHERE id = ?`
 )
 
-var commitQueries = []string{
-	putJob, endJob, putElement, putAttempt, putInstance, endInstance, clearBlocks, putBlock, putClosing, grantWish,
+// writeQueries are prepared once.
+var writeQueries = []string{
+	putJob, endJob, putElement, putAttempt, putInstance, endInstance, clearBlocks, putBlock, putClosing, grantWish, insertJob, insertLabel,
 }
 
 // Commit writes down what decisions changed, all of it or nothing. Doing it again changes nothing. It is cheapest with the writes of
@@ -157,7 +158,7 @@ func (s *Store) putJob(ctx context.Context, tx *sql.Tx, j engine.Job) error {
 		return err
 	}
 	return s.runOn(ctx, tx, fmt.Sprint("job ", j.Number), putJob,
-		stateOf(j), j.Queued.Count(), j.Succeeded, j.Failed, j.Cancelled, reason, kept, j.Number)
+		j.Priority, stateOf(j), j.Queued.Count(), j.Succeeded, j.Failed, j.Cancelled, reason, kept, j.Number)
 }
 
 // stateOf is the state of a job that is not final, as a whole.

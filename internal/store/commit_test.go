@@ -31,7 +31,7 @@ func writeForEver(path string) error {
 		return err
 	}
 	for {
-		numbers, err := s.Submit(ctx, drover.Batch{Name: "b", Jobs: []drover.JobSpec{{Name: "one"}}})
+		numbers, err := s.Submit(ctx, drover.Submission{Batch: drover.Batch{Name: "b", Jobs: []drover.JobSpec{{Name: "one"}}}})
 		if err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func BenchmarkSubmit(b *testing.B) {
 		batch.Jobs = append(batch.Jobs, spec)
 	}
 	for b.Loop() {
-		if _, err := s.Submit(b.Context(), batch); err != nil {
+		if _, err := s.Submit(b.Context(), drover.Submission{Batch: batch}); err != nil {
 			b.Fatal(err)
 		}
 	}

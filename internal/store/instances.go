@@ -1,27 +1,84 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"slices"
+	"strconv"
+	"strings"
 
 	"drover"
 	"drover/internal/engine"
 )
 
-// Instances lists the instances that are not gone, or with withGone all there ever were, by id, each with the jobs that it has now.
-// The cost of one that is not gone is its cost up to now.
-func (s *Store) Instances(ctx context.Context, now drover.Time, withGone bool) (list []drover.Instance, err error) {
+// Instances lists instances by id, each with the jobs that it has now. To read on after Limit of them, set After to the last one's id. A
+// negative Limit lists all there are. The cost of one that is not gone is its cost up to now.
+func (s *Store) Instances(ctx context.Context, now drover.Time, f drover.InstanceFilter) (list []drover.Instance, err error) {
+	if f.Limit == 0 || f.Limit > drover.MaxPage {
+		f.Limit = drover.MaxPage
+	}
+	c := chooseInstances(f)
 	err = s.look(ctx, "listing instances", func(tx *sql.Tx) error {
-		list, err = collect(ctx, tx, func(row scanner) (drover.Instance, error) { return readInstance(row, now) },
-			`SELECT id, name, cloud, provider_id, zone, type, market, state, idle_behavior, price, cost, created, ready, idle_since,
-			gone, reason FROM instances WHERE ? OR engine IS NOT NULL ORDER BY id`, withGone)
-		if err != nil {
-			return err
-		}
-		return addJobs(ctx, tx, list)
+		list, err = readInstances(ctx, tx, now, c.query(selectInstances)+` ORDER BY id LIMIT ?`, append(c.args, f.Limit)...)
+		return err
 	})
 	return list, err
+}
+
+func chooseInstances(f drover.InstanceFilter) (c conditions) {
+	c.add(`id > ?`, f.After)
+	c.addIf(!f.Gone && !slices.Contains(f.States, drover.InstanceGone), `engine IS NOT NULL`)
+	c.addIf(f.Cloud != "", `cloud = ?`, f.Cloud)
+	if len(f.States) > 0 {
+		var states []any
+		for _, state := range f.States {
+			states = append(states, state)
+		}
+		c.add(`state IN (?`+strings.Repeat(`, ?`, len(states)-1)+`)`, states...)
+	}
+	return c
+}
+
+// Instance is the instance with this id, name, or cloud's id for it, one that is gone included. If several had the name, it is that which is
+// not gone, or else the last.
+func (s *Store) Instance(ctx context.Context, now drover.Time, name string) (in drover.Instance, err error) {
+	err = s.look(ctx, "reading instance "+name, func(tx *sql.Tx) error {
+		in, err = readInstanceNamed(ctx, tx, now, name)
+		return err
+	})
+	return in, err
+}
+
+func readInstanceNamed(ctx context.Context, tx *sql.Tx, now drover.Time, name string) (in drover.Instance, err error) {
+	var found []drover.Instance
+	if id, err := strconv.ParseInt(name, 10, 64); err == nil {
+		if found, err = readInstances(ctx, tx, now, selectInstances+` WHERE id = ?`, id); err != nil {
+			return in, err
+		}
+	}
+	if len(found) == 0 && name != "" {
+		found, err = readInstances(ctx, tx, now, selectInstances+` WHERE name = ? OR provider_id = ?
+			ORDER BY name <> ?, engine IS NULL, id DESC LIMIT 1`, name, name, name)
+	}
+	if err != nil {
+		return in, err
+	}
+	if len(found) == 0 {
+		return in, drover.Errorf(drover.KindNotFound, "there is no instance %.100q", name).WithHint("drover instances lists them")
+	}
+	return found[0], nil
+}
+
+const selectInstances = `SELECT id, name, cloud, provider_id, zone, type, market, state, idle_behavior, price, cost, created, ready, idle_since,
+	gone, reason FROM instances`
+
+func readInstances(ctx context.Context, tx *sql.Tx, now drover.Time, query string, args ...any) ([]drover.Instance, error) {
+	list, err := collect(ctx, tx, func(row scanner) (drover.Instance, error) { return readInstance(row, now) }, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return list, addJobs(ctx, tx, list)
 }
 
 func readInstance(row scanner, now drover.Time) (in drover.Instance, err error) {
@@ -40,16 +97,20 @@ func readInstance(row scanner, now drover.Time) (in drover.Instance, err error) 
 
 // addJobs gives instances, sorted by id, the jobs that live attempts have on them.
 func addJobs(ctx context.Context, tx *sql.Tx, list []drover.Instance) error {
+	if len(list) == 0 {
+		return nil
+	}
 	return each(ctx, tx, func(row scanner) error {
 		var id int64
 		var job drover.JobID
 		err := row.Scan(&id, &job.Number, &job.Index)
-		at, found := slices.BinarySearchFunc(list, id, func(in drover.Instance, id int64) int { return int(in.ID - id) })
+		at, found := slices.BinarySearchFunc(list, id, func(in drover.Instance, id int64) int { return cmp.Compare(in.ID, id) })
 		if found {
 			list[at].Jobs = append(list[at].Jobs, job)
 		}
 		return err
-	}, `SELECT instance, job, idx FROM attempts WHERE engine IS NOT NULL ORDER BY job, idx`)
+	}, `SELECT instance, job, idx FROM attempts WHERE engine IS NOT NULL AND instance BETWEEN ? AND ? ORDER BY job, idx`,
+		list[0].ID, list[len(list)-1].ID)
 }
 
 // Blocks are the offerings that are left alone, in the engine's order, those whose time is over included until the engine drops them.

@@ -53,6 +53,8 @@ func halfDone(t testing.TB, s *Store) {
 	)
 }
 
+func states(states ...drover.JobState) []drover.JobState { return states }
+
 func ids(jobs []drover.Job) (ids []string) {
 	for _, j := range jobs {
 		ids = append(ids, j.ID.String())
@@ -66,18 +68,29 @@ func listSuite(t *testing.T, openers func(testing.TB) opener) {
 
 	t.Run("jobs are chosen by a filter", func(t *testing.T) {
 		for name, c := range map[string]struct {
-			filter JobFilter
+			filter drover.JobFilter
 			want   []string
 		}{
-			"with rows":       {JobFilter{}, []string{"2.1", "2.2", "2.3", "3"}},
-			"of a batch":      {JobFilter{Batch: "other", Waiting: true}, nil},
-			"in a state":      {JobFilter{States: []drover.JobState{drover.JobFailed, drover.JobCancelled}}, []string{"2.2", "3"}},
-			"of one number":   {JobFilter{Job: 3}, []string{"3"}},
-			"waiting as well": {JobFilter{Waiting: true, Limit: 6}, []string{"1", "2.1", "2.2", "2.3", "2.4", "2.5"}},
-			"from a cursor":   {JobFilter{Waiting: true, After: drover.JobID{Number: 2, Index: 18}}, []string{"2.19", "2.20", "3"}},
-			"after a job":     {JobFilter{Waiting: true, After: drover.JobID{Number: 3, Index: -1}}, nil},
+			"arrays as a whole":        {drover.JobFilter{}, []string{"1", "2", "3"}},
+			"of a batch":               {drover.JobFilter{Batch: "other"}, nil},
+			"of a user":                {drover.JobFilter{User: "ada", Limit: 2}, []string{"1", "2"}},
+			"with labels":              {drover.JobFilter{Labels: map[string]string{"of": "greet", "is": "a"}}, []string{"2"}},
+			"with other labels":        {drover.JobFilter{Labels: map[string]string{"of": "greet", "is": "b"}}, nil},
+			"of one number":            {drover.JobFilter{Job: 3}, []string{"3"}},
+			"tried":                    {drover.JobFilter{Tried: true}, []string{"2"}},
+			"in some states":           {drover.JobFilter{States: states(drover.JobRunning, drover.JobCancelled)}, []string{"2", "3"}},
+			"in no state there is":     {drover.JobFilter{States: states("odd"), Elements: true}, nil},
+			"after one":                {drover.JobFilter{After: drover.JobID{Number: 2, Index: -1}}, []string{"3"}},
+			"elements":                 {drover.JobFilter{Elements: true, Limit: 6}, []string{"1", "2.1", "2.2", "2.3", "2.4", "2.5"}},
+			"elements tried":           {drover.JobFilter{Elements: true, Tried: true}, []string{"2.1", "2.2", "2.3"}},
+			"elements in some states":  {drover.JobFilter{Elements: true, States: states(drover.JobFailed, drover.JobCancelled)}, []string{"2.2", "3"}},
+			"elements that wait":       {drover.JobFilter{Elements: true, States: states(drover.JobQueued), Limit: 3}, []string{"1", "2.4", "2.5"}},
+			"elements that run or not": {drover.JobFilter{Elements: true, States: states(drover.JobRunning, drover.JobQueued), Job: 2, Limit: 2}, []string{"2.3", "2.4"}},
+			"elements from a cursor":   {drover.JobFilter{Elements: true, After: drover.JobID{Number: 2, Index: 18}}, []string{"2.19", "2.20", "3"}},
+			"elements after an array":  {drover.JobFilter{Elements: true, After: drover.JobID{Number: 2, Index: 20}}, []string{"3"}},
+			"elements after a job":     {drover.JobFilter{Elements: true, After: drover.JobID{Number: 3, Index: -1}}, nil},
 		} {
-			jobs, err := s.Jobs(t.Context(), c.filter)
+			jobs, err := s.Jobs(t.Context(), 4*hour, c.filter)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +99,7 @@ func listSuite(t *testing.T, openers func(testing.TB) opener) {
 	})
 
 	t.Run("a job bears its attempts and their cost", func(t *testing.T) {
-		jobs, err := s.Jobs(t.Context(), JobFilter{Job: 2, Limit: 1})
+		jobs, err := s.Jobs(t.Context(), 4*hour, drover.JobFilter{Job: 2, Elements: true, Limit: 1})
 		if err != nil || len(jobs) != 1 {
 			t.Fatalf("jobs %v, error %v", jobs, err)
 		}
@@ -98,7 +111,7 @@ func listSuite(t *testing.T, openers func(testing.TB) opener) {
 		spec := hello().Jobs[1]
 		equal(t, "job", jobs[0], drover.Job{
 			ID: drover.JobID{Number: 2, Index: 1}, Name: "greet", Batch: "hello", User: "ada", State: drover.JobSucceeded, Priority: 1,
-			ArrayIndex: &index, Command: spec.Command, Resources: spec.Resources, Spot: spec.Spot, ExitCode: &code,
+			ArrayIndex: &index, Labels: spec.Labels, Command: spec.Command, Resources: spec.Resources, Spot: spec.Spot, ExitCode: &code,
 			Submitted: jobs[0].Submitted, Started: &began, Ended: &ended, Cost: 0.75, Attempts: []drover.Attempt{try, again},
 		})
 	})
@@ -107,19 +120,19 @@ func listSuite(t *testing.T, openers func(testing.TB) opener) {
 		for id, want := range map[drover.JobID]drover.JobState{
 			{Number: 1, Index: -1}: drover.JobQueued, {Number: 2, Index: 2}: drover.JobFailed, {Number: 2, Index: 20}: drover.JobQueued,
 		} {
-			if job, err := s.Job(t.Context(), id); err != nil || job.State != want || job.ID != id {
+			if job, err := s.Job(t.Context(), 4*hour, id); err != nil || job.State != want || job.ID != id {
 				t.Errorf("job %v: %+v, error %v; want it %s", id, job, err, want)
 			}
 		}
-		for _, id := range []drover.JobID{{Number: 1, Index: 0}, {Number: 2, Index: -1}, {Number: 2, Index: 21}, {Number: 9, Index: -1}} {
-			if _, err := s.Job(t.Context(), id); drover.KindOf(err) != drover.KindNotFound {
+		for _, id := range []drover.JobID{{Number: 1, Index: 0}, {Number: 2, Index: 0}, {Number: 2, Index: 21}, {Number: 9, Index: -1}} {
+			if _, err := s.Job(t.Context(), 4*hour, id); drover.KindOf(err) != drover.KindNotFound {
 				t.Errorf("job %v: error %v, want not found", id, err)
 			}
 		}
 	})
 
 	t.Run("failures are the jobs that failed", func(t *testing.T) {
-		failed, err := s.Failures(t.Context(), 5)
+		failed, err := s.Failures(t.Context(), 4*hour, 5)
 		if err != nil || len(failed) != 1 || len(failed[0].Attempts) != 1 {
 			t.Fatalf("failures %+v, error %v", failed, err)
 		}
@@ -148,13 +161,13 @@ func listSuite(t *testing.T, openers func(testing.TB) opener) {
 	})
 
 	t.Run("instances bear the jobs they have", func(t *testing.T) {
-		here, err := s.Instances(t.Context(), 4*hour, false)
+		here, err := s.Instances(t.Context(), 4*hour, drover.InstanceFilter{})
 		if err != nil || len(here) != 2 {
 			t.Fatalf("instances %+v, error %v", here, err)
 		}
 		equal(t, "jobs", here[0].Jobs, []drover.JobID{{Number: 2, Index: 3}})
 		equal(t, "cost", []float64{here[0].Cost, here[1].Cost}, []float64{3, 0})
-		all, err := s.Instances(t.Context(), 4*hour, true)
+		all, err := s.Instances(t.Context(), 4*hour, drover.InstanceFilter{Gone: true})
 		if err != nil || len(all) != 3 || all[0].Gone == nil || all[0].State != drover.InstanceGone {
 			t.Errorf("instances %+v, error %v; want the one that is gone too", all, err)
 		}
@@ -186,7 +199,7 @@ func cancelSuite(t *testing.T, openers func(testing.TB) opener) {
 		s := openers(t)(t)
 		halfDone(t, s)
 		commit(t, s, engine.Write{Ended: &engine.JobEnd{Number: 2, State: drover.JobFailed, At: 3 * hour, Succeeded: 1, Failed: 2, Cancelled: 17}})
-		job, err := s.Job(t.Context(), drover.JobID{Number: 2, Index: 20})
+		job, err := s.Job(t.Context(), 4*hour, drover.JobID{Number: 2, Index: 20})
 		if err != nil || job.State != drover.JobCancelled || job.Reason.Code != drover.ReasonCancelled || !job.Ended.Equal((3 * hour).Std()) {
 			t.Errorf("job %+v, error %v; want it cancelled after three hours", job, err)
 		}
@@ -197,7 +210,7 @@ func cancelSuite(t *testing.T, openers func(testing.TB) opener) {
 		submitted(t, s)
 		why := drover.Reason{Code: drover.ReasonDependency, Text: "greet failed"}
 		commit(t, s, engine.Write{Ended: &engine.JobEnd{Number: 1, State: drover.JobCancelled, Reason: why, At: hour, Cancelled: 1}})
-		job, err := s.Job(t.Context(), drover.JobID{Number: 1, Index: -1})
+		job, err := s.Job(t.Context(), 4*hour, drover.JobID{Number: 1, Index: -1})
 		if err != nil || job.State != drover.JobCancelled {
 			t.Errorf("job %+v, error %v; want it cancelled", job, err)
 		}

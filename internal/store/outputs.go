@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 
 	"drover"
@@ -36,4 +37,29 @@ func (s *Store) Outputs(ctx context.Context, job int64) (map[int][]drover.File, 
 		return nil, fmt.Errorf("reading the outputs of job %d: %w", job, err)
 	}
 	return outputs, nil
+}
+
+// OutputsOf are the files that a job that is no array, or one element of an array, has left: those of its last attempt of which any were
+// written down, however it ended. KindNotFound; KindInvalid for an array as a whole.
+func (s *Store) OutputsOf(ctx context.Context, id drover.JobID) (files []drover.File, err error) {
+	err = s.look(ctx, "reading the outputs of job "+id.String(), func(tx *sql.Tx) error {
+		rows, err := jobRows(ctx, tx, drover.JobFilter{Job: id.Number}, 0, 1)
+		switch {
+		case err != nil:
+			return err
+		case len(rows) == 0:
+			return noJob(id)
+		case !rows[0].has(id.Index):
+			return noElement(id, rows[0].array)
+		case id.Index < 0 && rows[0].array.Set:
+			return drover.Errorf(drover.KindInvalid, "job %v is an array: its elements have the outputs", id).
+				WithHint("name one of them, such as %d.%d", id.Number, rows[0].array.First)
+		}
+		return each(ctx, tx, func(row scanner) error { return row.Scan(into(&files)) },
+			`SELECT files FROM outputs WHERE job = ? AND idx = ? ORDER BY number DESC LIMIT 1`, id.Number, id.Index)
+	})
+	if files == nil {
+		files = []drover.File{}
+	}
+	return files, err
 }

@@ -127,7 +127,7 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 	if s.spec, err = s.read.PrepareContext(ctx, specQuery); err != nil {
 		return err
 	}
-	for _, query := range commitQueries {
+	for _, query := range writeQueries {
 		stmt, err := s.write.PrepareContext(ctx, query)
 		if err != nil {
 			return err
@@ -160,7 +160,7 @@ func (s *Store) change(ctx context.Context, what string, do func(*sql.Tx) error)
 	}
 	defer tx.Rollback() // changes nothing once committed
 	if err := do(tx); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return doing(what, err)
 	}
 	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
@@ -176,7 +176,15 @@ func (s *Store) look(ctx context.Context, what string, do func(*sql.Tx) error) e
 	}
 	defer tx.Rollback() // there is nothing to undo
 	if err := do(tx); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return doing(what, err)
 	}
 	return nil
+}
+
+// doing says what was being done when an error came up. An answer to whoever asked says that itself.
+func doing(what string, err error) error {
+	if _, answer := err.(*drover.Error); answer {
+		return err
+	}
+	return fmt.Errorf("%s: %w", what, err)
 }

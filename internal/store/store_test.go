@@ -35,7 +35,7 @@ func TestOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		if _, err := s.Submit(t.Context(), hello()); err != nil {
+		if _, err := s.Submit(t.Context(), drover.Submission{Batch: hello()}); err != nil {
 			t.Fatal(err)
 		}
 		files, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*"))

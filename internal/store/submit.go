@@ -4,41 +4,60 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"time"
 
 	"drover"
 	"drover/internal/engine"
 )
 
-const insertJob = `INSERT INTO jobs (number, submission, batch, user_name, name, first_index, last_index, cpu_milli, submitted, taken, state,
-	queued, succeeded, failed, cancelled, ended, reason, engine, spec) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, FALSE, ?, ?, 0, 0, 0, 0, '{}', ?, ?)`
+const (
+	insertJob = `INSERT INTO jobs (number, submission, batch, user_name, name, first_index, last_index, cpu_milli, priority, submitted, taken,
+		state, queued, succeeded, failed, cancelled, ended, reason, engine, spec)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, FALSE, ?, ?, 0, 0, 0, 0, '{}', ?, ?)`
+	insertLabel = `INSERT INTO labels (label, value, job) VALUES (?, ?, ?)`
+)
 
 // Submit writes down the jobs of a batch and returns their numbers, in the batch's order. They are the engine's to take: see Pending.
-func (s *Store) Submit(ctx context.Context, batch drover.Batch) (numbers []int64, err error) {
-	err = s.change(ctx, "submitting batch "+batch.Name, func(tx *sql.Tx) error {
-		numbers, err = takeNumbers(ctx, tx, len(batch.Jobs))
-		if err != nil {
+//
+// The same batch under the same key of the same user gets the numbers of the first time, for a day; another batch is a conflict.
+func (s *Store) Submit(ctx context.Context, sub drover.Submission) (numbers []int64, err error) {
+	key, err := newOnce(sub)
+	if err != nil {
+		return nil, err
+	}
+	err = s.change(ctx, "submitting batch "+sub.Batch.Name, func(tx *sql.Tx) error {
+		now := drover.TimeOf(time.Now())
+		if numbers, err = key.before(ctx, tx, now); err != nil || numbers != nil {
 			return err
 		}
-		now := drover.TimeOf(time.Now())
-		named := make(map[string]int64, len(numbers))
-		for i, number := range numbers {
-			named[batch.Jobs[i].Name] = number
+		if numbers, err = s.submit(ctx, tx, sub.Batch, now); err != nil {
+			return err
 		}
-		for i, spec := range batch.Jobs {
-			job, err := newJob(numbers[i], batch.User, spec, named, now)
-			if err != nil {
-				return err
-			}
-			if err := insert(ctx, tx, batch, numbers[0], spec, job); err != nil {
-				return err
-			}
-		}
-		return nil
+		return key.remember(ctx, tx, numbers, now)
 	})
 	if err != nil {
 		return nil, err
+	}
+	return numbers, nil
+}
+
+func (s *Store) submit(ctx context.Context, tx *sql.Tx, batch drover.Batch, now drover.Time) ([]int64, error) {
+	numbers, err := takeNumbers(ctx, tx, len(batch.Jobs))
+	if err != nil {
+		return nil, err
+	}
+	named := make(map[string]int64, len(numbers))
+	for i, number := range numbers {
+		named[batch.Jobs[i].Name] = number
+	}
+	for i, spec := range batch.Jobs {
+		job, err := newJob(numbers[i], batch.User, spec, named, now)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.insert(ctx, tx, batch, numbers[0], spec, job); err != nil {
+			return nil, err
+		}
 	}
 	return numbers, nil
 }
@@ -49,11 +68,7 @@ func takeNumbers(ctx context.Context, tx *sql.Tx, n int) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	numbers := make([]int64, n)
-	for i := range numbers {
-		numbers[i] = last - int64(n) + int64(i) + 1
-	}
-	return numbers, nil
+	return consecutive(last-int64(n)+1, n), nil
 }
 
 // newJob is a job as the engine first meets it: all of it waits.
@@ -83,7 +98,7 @@ func bounds(a drover.Array) (first, last int) {
 	return a.First, a.Last
 }
 
-func insert(ctx context.Context, tx *sql.Tx, batch drover.Batch, submission int64, spec drover.JobSpec, job engine.Job) error {
+func (s *Store) insert(ctx context.Context, tx *sql.Tx, batch drover.Batch, submission int64, spec drover.JobSpec, job engine.Job) error {
 	kept, err := text(job)
 	if err != nil {
 		return err
@@ -93,19 +108,17 @@ func insert(ctx context.Context, tx *sql.Tx, batch drover.Batch, submission int6
 		return err
 	}
 	first, last := bounds(spec.Array)
-	_, err = tx.ExecContext(ctx, insertJob, job.Number, submission, batch.Name, batch.User, spec.Name, first, last, spec.Resources.CPU, job.Since,
-		drover.JobQueued, spec.Array.Size(), kept, asked)
-	return err
-}
-
-// Pending are the submitted jobs that the engine has not taken, in the order of their numbers. A job is taken by the first Commit that
-// writes it.
-func (s *Store) Pending(ctx context.Context) ([]engine.Job, error) {
-	jobs, err := collect(ctx, s.read, readDocument[engine.Job], `SELECT engine FROM jobs WHERE NOT taken ORDER BY number`)
+	err = s.run(ctx, tx, insertJob, job.Number, submission, batch.Name, batch.User, spec.Name, first, last, spec.Resources.CPU, spec.Priority,
+		job.Since, drover.JobQueued, spec.Array.Size(), kept, asked)
 	if err != nil {
-		return nil, fmt.Errorf("reading the submitted jobs: %w", err)
+		return err
 	}
-	return jobs, nil
+	for label, value := range spec.Labels {
+		if err := s.run(ctx, tx, insertLabel, label, value, job.Number); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 const specQuery = `SELECT batch, spec FROM jobs WHERE number = ?`
@@ -114,7 +127,7 @@ const specQuery = `SELECT batch, spec FROM jobs WHERE number = ?`
 func (s *Store) Spec(ctx context.Context, number int64) (spec drover.JobSpec, batch string, err error) {
 	err = s.spec.QueryRowContext(ctx, number).Scan(&batch, into(&spec))
 	if errors.Is(err, sql.ErrNoRows) {
-		err = drover.Errorf(drover.KindNotFound, "there is no job %d", number)
+		err = noJob(drover.JobID{Number: number, Index: -1})
 	}
 	return spec, batch, err
 }
@@ -127,4 +140,17 @@ func (s *Store) Sibling(ctx context.Context, number int64, name string) (sibling
 		err = drover.Errorf(drover.KindNotFound, "the batch of job %d has no job named %s", number, name)
 	}
 	return sibling, err
+}
+
+// noJob is the error for an id that names nothing.
+func noJob(id drover.JobID) *drover.Error {
+	return drover.Errorf(drover.KindNotFound, "there is no job %v", id)
+}
+
+// noElement is the error for an index that a job does not have.
+func noElement(id drover.JobID, a drover.Array) *drover.Error {
+	if !a.Set {
+		return noJob(id).WithHint("job %d is no array", id.Number)
+	}
+	return noJob(id).WithHint("the array's indexes go from %d to %d", a.First, a.Last)
 }

@@ -31,7 +31,7 @@ func hello() drover.Batch {
 	spec := func(name string, array drover.Array, after ...string) drover.JobSpec {
 		return drover.JobSpec{
 			Name: name, Array: array, After: after, Command: []string{"true"}, Spot: drover.SpotPrefer,
-			Resources: drover.Resources{CPU: 1000, Memory: drover.GiB}, Attempts: 3, Priority: 1,
+			Resources: drover.Resources{CPU: 1000, Memory: drover.GiB}, Attempts: 3, Priority: 1, Labels: map[string]string{"of": name, "is": "a"},
 		}
 	}
 	return drover.Batch{Name: "hello", User: "ada", Jobs: []drover.JobSpec{
@@ -51,7 +51,7 @@ func begun(t testing.TB, s *Store) engine.State {
 // submitted writes hello down and returns its jobs as the engine meets them.
 func submitted(t testing.TB, s *Store) []engine.Job {
 	t.Helper()
-	if _, err := s.Submit(t.Context(), hello()); err != nil {
+	if _, err := s.Submit(t.Context(), drover.Submission{Batch: hello()}); err != nil {
 		t.Fatal(err)
 	}
 	jobs, err := s.Pending(t.Context())
@@ -118,7 +118,7 @@ func submitSuite(t *testing.T, openers func(testing.TB) opener) {
 	t.Run("numbers jobs on and on", func(t *testing.T) {
 		s := openers(t)(t)
 		for _, want := range [][]int64{{1, 2, 3}, {4, 5, 6}} {
-			numbers, err := s.Submit(t.Context(), hello())
+			numbers, err := s.Submit(t.Context(), drover.Submission{Batch: hello()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -164,7 +164,7 @@ func submitSuite(t *testing.T, openers func(testing.TB) opener) {
 		s := openers(t)(t)
 		bad := hello()
 		bad.Jobs[2].After = []string{"nobody"}
-		if _, err := s.Submit(t.Context(), bad); drover.KindOf(err) != drover.KindInvalid {
+		if _, err := s.Submit(t.Context(), drover.Submission{Batch: bad}); drover.KindOf(err) != drover.KindInvalid {
 			t.Errorf("error %v, want invalid", err)
 		}
 		if jobs := submitted(t, s); len(jobs) != 3 || jobs[0].Number != 1 {
@@ -219,12 +219,12 @@ func wishSuite(t *testing.T, openers func(testing.TB) opener) {
 			}
 		}
 		commit(t, s, engine.Write{Wish: 1})
-		wishes, err := s.Wishes(t.Context())
+		wishes, err := s.Wishes(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		wish.Wish = 2
-		equal(t, "wishes", wishes, []engine.CancelAsked{wish})
+		equal(t, "wishes", wishes, []Wish{{2, wish}})
 	})
 
 	t.Run("can be for every job", func(t *testing.T) {
@@ -233,11 +233,11 @@ func wishSuite(t *testing.T, openers func(testing.TB) opener) {
 		if _, err := s.Wish(t.Context(), wish); err != nil {
 			t.Fatal(err)
 		}
-		wishes, err := s.Wishes(t.Context())
+		wishes, err := s.Wishes(t.Context(), 0)
 		wish.Wish = 1
 		if err != nil || len(wishes) != 1 {
 			t.Fatalf("wishes %v, error %v", wishes, err)
 		}
-		equal(t, "wish", wishes[0], wish)
+		equal(t, "wish", wishes[0], Wish{1, wish})
 	})
 }

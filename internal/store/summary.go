@@ -32,7 +32,7 @@ func (s *Store) Summary(ctx context.Context, now drover.Time) (sum drover.Summar
 		if err != nil {
 			return err
 		}
-		if err := addWork(ctx, tx, &sum, now); err != nil {
+		if err := addAttempts(ctx, tx, &sum, now); err != nil {
 			return err
 		}
 		return addRent(ctx, tx, &sum, now)
@@ -40,9 +40,8 @@ func (s *Store) Summary(ctx context.Context, now drover.Time) (sum drover.Summar
 	return sum, err
 }
 
-// addWork sums up attempts. Those that are live have no cost in their rows yet: theirs is the part of the instance's price that their
-// vCPUs are of the instance's.
-func addWork(ctx context.Context, tx *sql.Tx, sum *drover.Summary, now drover.Time) error {
+// addAttempts sums up attempts. Those that are live have no cost in their rows yet.
+func addAttempts(ctx context.Context, tx *sql.Tx, sum *drover.Summary, now drover.Time) error {
 	var cpu int64
 	err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(cpu), 0), coalesce(sum(cost), 0) FROM attempts`).
 		Scan(&sum.Attempts, &cpu, &sum.JobCost)
@@ -50,17 +49,7 @@ func addWork(ctx context.Context, tx *sql.Tx, sum *drover.Summary, now drover.Ti
 		return err
 	}
 	sum.CPUSeconds = time.Duration(cpu).Seconds()
-	return each(ctx, tx, func(row scanner) error {
-		var started drover.Time
-		var price drover.Money
-		var need, has int64
-		if err := row.Scan(&started, &price, &need, &has); err != nil {
-			return err
-		}
-		sum.JobCost += (price * drover.Money(need) / drover.Money(max(has, 1))).For(now.Sub(started))
-		return nil
-	}, `SELECT a.started, i.price, j.cpu_milli, i.cpu_milli FROM attempts a JOIN instances i ON i.id = a.instance
-		JOIN jobs j ON j.number = a.job WHERE a.engine IS NOT NULL AND a.cost = 0`)
+	return eachLive(ctx, tx, func(_ int64, s share) { sum.JobCost += s.cost(now) })
 }
 
 // addRent sums up the instances that there really were, that is those whose bill began.

@@ -7,29 +7,41 @@ import (
 	"drover/internal/engine"
 )
 
-// Wish writes down that jobs are to be cancelled, and returns the wish's row. It stays until a Commit grants it.
-func (s *Store) Wish(ctx context.Context, wish engine.CancelAsked) (id int64, err error) {
-	wish.Wish = 0
-	kept, err := text(wish)
-	if err != nil {
-		return 0, err
-	}
-	if err := s.write.QueryRowContext(ctx, `INSERT INTO wishes (wish) VALUES (?) RETURNING id`, kept).Scan(&id); err != nil {
-		return 0, fmt.Errorf("writing down a wish to cancel: %w", err)
-	}
-	return id, nil
+// Wish is what somebody asked for and the engine has not granted yet.
+type Wish struct {
+	Row  int64
+	Body engine.Body // bears the row
 }
 
-// Wishes are those that are not granted yet, in the order of asking.
-func (s *Store) Wishes(ctx context.Context) ([]engine.CancelAsked, error) {
-	wishes, err := collect(ctx, s.read, func(row scanner) (w engine.CancelAsked, err error) {
-		var id int64
-		err = row.Scan(&id, into(&w))
-		w.Wish = id
-		return w, err
-	}, `SELECT id, wish FROM wishes ORDER BY id`)
+// Wish writes down what is asked for: a CancelAsked, InstructAsked or PriorityAsked. It returns the wish's row, which stays until a Commit
+// grants it.
+func (s *Store) Wish(ctx context.Context, body engine.Body) (row int64, err error) {
+	wish := engine.Wished(body, 0)
+	if wish == nil {
+		return 0, fmt.Errorf("writing down a wish: %T is none", body)
+	}
+	kept, err := text(engine.Event{Body: wish})
+	if err != nil {
+		return 0, fmt.Errorf("writing down a wish: %w", err)
+	}
+	if err := s.write.QueryRowContext(ctx, `INSERT INTO wishes (wish) VALUES (?) RETURNING id`, kept).Scan(&row); err != nil {
+		return 0, fmt.Errorf("writing down a wish: %w", err)
+	}
+	return row, nil
+}
+
+// Wishes are those beyond a row that are not granted yet, in the order of asking.
+func (s *Store) Wishes(ctx context.Context, after int64) ([]Wish, error) {
+	wishes, err := collect(ctx, s.read, readWish, `SELECT id, wish FROM wishes WHERE id > ? ORDER BY id`, after)
 	if err != nil {
 		return nil, fmt.Errorf("reading the wishes: %w", err)
 	}
 	return wishes, nil
+}
+
+func readWish(row scanner) (w Wish, err error) {
+	var ev engine.Event
+	err = row.Scan(&w.Row, into(&ev))
+	w.Body = engine.Wished(ev.Body, w.Row)
+	return w, err
 }

@@ -1,0 +1,103 @@
+package store
+
+import (
+	"context"
+	"math"
+	"strings"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// addElements gathers elements of an array from an index on: those that have rows, and among them, where they belong, those that have none.
+func (l *lister) addElements(ctx context.Context, row jobRow, first int) error {
+	untried, every := l.untried(row)
+	query, args := l.chooseElements(row.job.ID.Number, first, every)
+	rows, err := l.tx.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	gaps := cursor{untried, first}
+	for !l.full() && rows.Next() {
+		e, err := readElement(rows)
+		if err != nil {
+			return err
+		}
+		l.fill(row, &gaps, e.index)
+		l.offer(row.tried(e))
+		gaps.next = e.index + 1
+	}
+	l.fill(row, &gaps, math.MaxInt)
+	return rows.Err()
+}
+
+// untried are the indexes among which elements without rows are to be listed, and whether all rows must be seen to tell which those are.
+func (l *lister) untried(row jobRow) (among engine.Ranges, every bool) {
+	switch {
+	case l.filter.Tried:
+		return nil, false
+	case l.wants(drover.JobCancelled) && row.counts[drover.JobCancelled] > 0:
+		return engine.Ranges{{First: row.array.First, Last: row.array.Last}}, true
+	case l.wants(drover.JobQueued):
+		return row.waiting, false
+	}
+	return nil, false
+}
+
+const selectElements = `SELECT idx, state, code, ended, reason FROM elements`
+
+// chooseElements is the query for a job's rows by index. States are sought one by one, since each is together in an index.
+func (l *lister) chooseElements(job int64, first int, every bool) (string, []any) {
+	var c conditions
+	c.add(`job = ? AND idx >= ?`, job, first)
+	c.addIf(l.filter.Tried, `number > 0`)
+	if every || len(l.filter.States) == 0 {
+		return c.query(selectElements) + ` ORDER BY idx`, c.args
+	}
+	var parts []string
+	var args []any
+	for _, state := range l.filter.States {
+		one := c.and(`state = ?`, state)
+		parts, args = append(parts, one.query(selectElements)), append(args, one.args...)
+	}
+	return strings.Join(parts, ` UNION ALL `) + ` ORDER BY idx`, args
+}
+
+// readElementOf reads one element of an array, whether it has a row or not.
+func readElementOf(ctx context.Context, from source, row jobRow, index int) (drover.Job, error) {
+	rows, err := collect(ctx, from, readElement, selectElements+` WHERE job = ? AND idx = ?`, row.job.ID.Number, index)
+	if err != nil || len(rows) == 0 {
+		return row.untried(index), err
+	}
+	return row.tried(rows[0]), nil
+}
+
+func readElement(row scanner) (e elementRow, err error) {
+	return e, row.Scan(&e.index, &e.state, &e.code, &e.ended, into(&e.reason))
+}
+
+// fill offers elements without rows below an index.
+func (l *lister) fill(row jobRow, gaps *cursor, below int) {
+	for i, ok := gaps.peek(); ok && i < below && !l.full(); i, ok = gaps.peek() {
+		l.offer(row.untried(i))
+		gaps.next = i + 1
+	}
+}
+
+// cursor goes through a set of indexes.
+type cursor struct {
+	left engine.Ranges
+	next int
+}
+
+// peek is the lowest index of the set that is not below next.
+func (c *cursor) peek() (int, bool) {
+	for len(c.left) > 0 && c.left[0].Last < c.next {
+		c.left = c.left[1:]
+	}
+	if len(c.left) == 0 {
+		return 0, false
+	}
+	return max(c.next, c.left[0].First), true
+}

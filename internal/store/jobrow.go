@@ -1,0 +1,162 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// jobRow is a row of jobs, with that of its element if it is no array.
+type jobRow struct {
+	job     drover.Job // what its elements have in common
+	array   drover.Array
+	final   bool
+	waiting engine.Ranges // of an array: the elements that wait
+	counts  map[drover.JobState]int
+	ended   drover.Time
+	only    *elementRow // of a job that is no array, if it has one
+}
+
+// elementRow is how a job, or one element of an array, is doing.
+type elementRow struct {
+	index  int
+	state  drover.JobState
+	code   *int
+	ended  drover.Time
+	reason drover.Reason
+}
+
+// What waits is taken from the engine's column: only it tells elements that wait from those that were cancelled before they had a row.
+const selectJobs = `SELECT j.number, j.batch, j.user_name, j.submitted, j.priority, j.state, j.engine IS NULL,
+	CASE WHEN j.first_index < 0 THEN NULL ELSE json_extract(j.engine, '$.queued') END,
+	j.last_index - j.first_index + 1, j.queued, j.succeeded, j.failed, j.cancelled, j.ended, j.reason, j.spec,
+	e.state, e.code, e.ended, e.reason
+	FROM jobs j LEFT JOIN elements e ON e.job = j.number AND e.idx = -1
+	WHERE j.number IN (`
+
+// jobRows reads up to n rows that pass a filter, or some elements of which may pass it, from a number on.
+func jobRows(ctx context.Context, from source, f drover.JobFilter, first int64, n int) ([]jobRow, error) {
+	query, args := choose(f, first, n)
+	return collect(ctx, from, readJob, selectJobs+query+`) ORDER BY j.number`, args...)
+}
+
+// choose is the query for the numbers of the jobs that pass a filter. States are sought one by one, since each has its index.
+func choose(f drover.JobFilter, first int64, n int) (string, []any) {
+	var c conditions
+	c.add(`number >= ?`, first)
+	c.addIf(f.Job != 0, `number = ?`, f.Job)
+	c.addIf(f.Batch != "", `batch = ?`, f.Batch)
+	c.addIf(f.User != "", `user_name = ?`, f.User)
+	c.addIf(f.Tried, `EXISTS (SELECT 1 FROM bills b WHERE b.job = number)`)
+	for label, value := range f.Labels {
+		c.add(`number IN (SELECT job FROM labels WHERE label = ? AND value = ?)`, label, value)
+	}
+	var parts []string
+	var args []any
+	for _, state := range f.States {
+		one := c.and(`state = ?`, state)
+		if f.Elements {
+			one = c.and(holding(state))
+		}
+		parts, args = append(parts, one.query(`SELECT number FROM jobs`)), append(args, one.args...)
+	}
+	if len(f.States) == 0 {
+		parts, args = append(parts, c.query(`SELECT number FROM jobs`)), c.args
+	}
+	return strings.Join(parts, ` UNION `) + ` ORDER BY number LIMIT ?`, append(args, n)
+}
+
+// holding is the condition for a job to have elements in a state.
+func holding(state drover.JobState) string {
+	switch state {
+	case drover.JobQueued:
+		return `engine IS NOT NULL AND queued > 0`
+	case drover.JobRunning:
+		return `state = 'running'`
+	case drover.JobSucceeded:
+		return `succeeded > 0`
+	case drover.JobFailed:
+		return `failed > 0`
+	case drover.JobCancelled:
+		return `cancelled > 0`
+	}
+	return `FALSE`
+}
+
+func readJob(row scanner) (j jobRow, err error) {
+	var spec drover.JobSpec
+	var reason drover.Reason
+	var submitted drover.Time
+	var size, queued, succeeded, failed, cancelled int
+	var state sql.Null[drover.JobState]
+	var only elementRow
+	var ended sql.Null[drover.Time]
+	err = row.Scan(&j.job.ID.Number, &j.job.Batch, &j.job.User, &submitted, &j.job.Priority, &j.job.State, &j.final, into(&j.waiting),
+		&size, &queued, &succeeded, &failed, &cancelled, &j.ended, into(&reason), into(&spec),
+		&state, &only.code, &ended, into(&only.reason))
+	j.job.ID.Index, j.array = -1, spec.Array
+	j.job.Name, j.job.Labels, j.job.Command, j.job.Image = spec.Name, spec.Labels, spec.Command, spec.Image
+	j.job.Resources, j.job.Placement, j.job.Spot, j.job.After = spec.Resources, spec.Placement, spec.Spot, spec.After
+	j.job.Timeout, j.job.Submitted, j.job.Reason = drover.Seconds(spec.Timeout), submitted.Std(), reasonOf(reason)
+	j.job.Attempts = []drover.Attempt{}
+	j.counts = map[drover.JobState]int{
+		drover.JobQueued: queued, drover.JobRunning: 0, drover.JobSucceeded: succeeded, drover.JobFailed: failed,
+		drover.JobCancelled: cancelled,
+	}
+	if !j.final {
+		j.counts[drover.JobRunning] = size - queued - succeeded - failed - cancelled
+	}
+	if state.Valid {
+		only.index, only.state, only.ended = -1, state.V, ended.V
+		j.only = &only
+	}
+	return j, err
+}
+
+// has reports whether the job has an element of this index; -1 stands for all of it.
+func (j jobRow) has(index int) bool { return indexed(j.array, index) }
+
+func indexed(a drover.Array, index int) bool {
+	return index < 0 || a.Set && index >= a.First && index <= a.Last
+}
+
+// whole is the job, of an array all of it.
+func (j jobRow) whole() drover.Job {
+	if j.only != nil {
+		return j.tried(*j.only)
+	}
+	job := j.job
+	job.Ended = standard(j.ended)
+	if j.array.Set {
+		array := j.array
+		job.Array, job.Counts = &array, j.counts
+	}
+	return job
+}
+
+// tried is an element that has a row.
+func (j jobRow) tried(row elementRow) drover.Job {
+	e := j.job
+	if e.ID.Index = row.index; row.index >= 0 {
+		e.ArrayIndex = &row.index
+	}
+	e.State, e.ExitCode, e.Reason, e.Ended = row.state, row.code, reasonOf(row.reason), standard(row.ended)
+	return e
+}
+
+// untried is an element of an array that has no row: it waits, or was cancelled together with all others that waited.
+func (j jobRow) untried(index int) drover.Job {
+	row := elementRow{index: index, state: drover.JobQueued}
+	if j.waiting.Has(index) {
+		return j.tried(row)
+	}
+	row.state, row.ended = drover.JobCancelled, j.ended
+	row.reason = drover.Reason{Code: drover.ReasonCancelled, Text: "cancelled before it had an attempt"}
+	if why := j.job.Reason; why != nil && (!j.final || j.job.State == drover.JobCancelled) {
+		row.reason = *why
+	}
+	return j.tried(row)
+}

@@ -1,0 +1,53 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+
+	"drover/internal/engine"
+)
+
+// Pending are the jobs that the engine is still to take: those newly submitted by their numbers, then those put back in the queue in the
+// order in which that was done, with what is remembered of their elements. A job is taken by the first Commit that writes it. Asking when
+// there is nothing costs next to nothing.
+//
+// A job that was put back may be to run After others. Those of them that have succeeded by now are left out.
+func (s *Store) Pending(ctx context.Context) (jobs []engine.Job, err error) {
+	err = s.look(ctx, "reading the submitted jobs", func(tx *sql.Tx) error {
+		jobs, err = collect(ctx, tx, readDocument[engine.Job], `SELECT engine FROM jobs WHERE NOT taken ORDER BY again, number`)
+		if err != nil {
+			return err
+		}
+		for i := range jobs {
+			if jobs[i].Again == 0 {
+				continue
+			}
+			if err := recall(ctx, tx, &jobs[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return jobs, err
+}
+
+// recall fills in what is known of a job's past, and takes out what it need not wait for any more.
+func recall(ctx context.Context, tx *sql.Tx, j *engine.Job) (err error) {
+	j.Tried, err = collect(ctx, tx, func(row scanner) (e engine.Element, err error) {
+		return e, row.Scan(&e.Index, &e.Number, &e.Lost, &e.Retried)
+	}, `SELECT idx, number, lost, retried FROM elements WHERE job = ? AND state = 'queued' ORDER BY idx`, j.Number)
+	if err != nil || len(j.After) == 0 {
+		return err
+	}
+	after, err := text(j.After)
+	if err != nil {
+		return err
+	}
+	return each(ctx, tx, func(row scanner) error {
+		var done int64
+		err := row.Scan(&done)
+		j.After = slices.DeleteFunc(j.After, func(n int64) bool { return n == done })
+		return err
+	}, `SELECT number FROM jobs WHERE number IN (SELECT value FROM json_each(?)) AND engine IS NULL AND state = 'succeeded'`, after)
+}

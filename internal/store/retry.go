@@ -1,0 +1,182 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// Retry puts what failed or was cancelled of a final job, or one such element of it, back in the queue, with its losses and retries
+// forgotten. The job is then the engine's to take once more: see Pending. Numbers of attempts go on from where they were, since they fence.
+//
+// KindNotFound: there is no such job. KindConflict: it is not final, there is nothing to retry in it, or a job that it is to run after is
+// final and did not succeed.
+func (s *Store) Retry(ctx context.Context, id drover.JobID) error {
+	return s.change(ctx, "putting job "+id.String()+" back in the queue", func(tx *sql.Tx) error {
+		r, err := readRetry(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if err := r.plan(ctx, tx); err != nil {
+			return err
+		}
+		return r.write(ctx, tx)
+	})
+}
+
+// retry is one job being put back.
+type retry struct {
+	id         drover.JobID
+	spec       drover.JobSpec
+	submission int64
+	inEngine   bool
+	job        engine.Job
+}
+
+func readRetry(ctx context.Context, tx *sql.Tx, id drover.JobID) (*retry, error) {
+	r := &retry{id: id}
+	var user string
+	var priority, succeeded, failed, cancelled int
+	err := tx.QueryRowContext(ctx, `SELECT submission, user_name, priority, engine IS NOT NULL, succeeded, failed, cancelled, spec
+		FROM jobs WHERE number = ?`, id.Number).Scan(&r.submission, &user, &priority, &r.inEngine, &succeeded, &failed, &cancelled, into(&r.spec))
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, noJob(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	alone := r.spec
+	alone.After = nil // see planAfter
+	if r.job, err = newJob(id.Number, user, alone, nil, drover.TimeOf(time.Now())); err != nil {
+		return nil, err
+	}
+	r.job.Priority, r.job.Succeeded, r.job.Failed, r.job.Cancelled = priority, succeeded, failed, cancelled
+	return r, nil
+}
+
+// plan decides what waits from now on, or why nothing may.
+func (r *retry) plan(ctx context.Context, tx *sql.Tx) (err error) {
+	a := r.spec.Array
+	switch {
+	case !indexed(a, r.id.Index):
+		return noElement(r.id, a)
+	case r.inEngine:
+		return drover.Errorf(drover.KindConflict, "job %d is not final yet", r.id.Number).WithHint("wait for it first: drover wait %d", r.id.Number)
+	case r.job.Failed+r.job.Cancelled == 0:
+		return r.nothing()
+	case r.id.Index >= 0:
+		err = r.planElement(ctx, tx)
+	default:
+		err = r.planAll(ctx, tx)
+	}
+	if err != nil {
+		return err
+	}
+	return r.planAfter(ctx, tx)
+}
+
+func (r *retry) nothing() error {
+	return drover.Errorf(drover.KindConflict, "job %v has succeeded, so there is nothing to retry", r.id)
+}
+
+// planAll has everything wait but what succeeded, of which there is a row for each.
+func (r *retry) planAll(ctx context.Context, tx *sql.Tx) error {
+	r.job.Failed, r.job.Cancelled, r.job.Queued = 0, 0, nil
+	first, last := bounds(r.spec.Array)
+	next := first
+	err := each(ctx, tx, func(row scanner) error {
+		var index int
+		err := row.Scan(&index)
+		if next < index {
+			r.job.Queued = append(r.job.Queued, engine.Range{First: next, Last: index - 1})
+		}
+		next = index + 1
+		return err
+	}, `SELECT idx FROM elements WHERE job = ? AND state = 'succeeded' ORDER BY idx`, r.id.Number)
+	if next <= last {
+		r.job.Queued = append(r.job.Queued, engine.Range{First: next, Last: last})
+	}
+	return err
+}
+
+// planElement has one element wait and leaves the others as they ended.
+func (r *retry) planElement(ctx context.Context, tx *sql.Tx) error {
+	state := drover.JobCancelled // together with all that have no row
+	err := tx.QueryRowContext(ctx, `SELECT state FROM elements WHERE job = ? AND idx = ?`, r.id.Number, r.id.Index).Scan(&state)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	switch state {
+	case drover.JobSucceeded:
+		return r.nothing()
+	case drover.JobFailed:
+		r.job.Failed--
+	default:
+		r.job.Cancelled--
+	}
+	r.job.Queued = engine.Ranges{{First: r.id.Index, Last: r.id.Index}}
+	return nil
+}
+
+// planAfter has the job wait for those that it is to run after and that are not final yet.
+func (r *retry) planAfter(ctx context.Context, tx *sql.Tx) error {
+	names, err := text(r.spec.After)
+	if err != nil {
+		return err
+	}
+	return each(ctx, tx, func(row scanner) error {
+		var number int64
+		var name string
+		var state drover.JobState
+		var inEngine bool
+		if err := row.Scan(&number, &name, &state, &inEngine); err != nil {
+			return err
+		}
+		switch {
+		case inEngine:
+			r.job.After = append(r.job.After, number)
+		case state != drover.JobSucceeded:
+			return drover.Errorf(drover.KindConflict, "job %d is to run after %s, job %d, which was not successful: it is %s", r.id.Number, name, number, state).
+				WithHint("retry that one first: drover retry %d", number)
+		}
+		return nil
+	}, `SELECT number, name, state, engine IS NOT NULL FROM jobs WHERE submission = ? AND name IN (SELECT value FROM json_each(?)) ORDER BY number`,
+		r.submission, names)
+}
+
+const (
+	requeueElements = `UPDATE elements SET state = 'queued', lost = 0, retried = 0, code = NULL, ended = 0, reason = '{}'
+		WHERE job = ? AND state IN ('failed', 'cancelled')`
+	// Of an array that is not to wait as a whole, the element that waits has a row: those without are cancelled.
+	requeueElement = `INSERT INTO elements (job, idx, number, lost, retried, state, code, ended, reason)
+		VALUES (?, ?, 0, 0, 0, 'queued', NULL, 0, '{}')
+		ON CONFLICT (job, idx) DO UPDATE SET state = 'queued', lost = 0, retried = 0, code = NULL, ended = 0, reason = '{}'`
+	requeueJob = `UPDATE jobs SET taken = FALSE, again = ?, state = 'queued', queued = ?, succeeded = ?, failed = ?, cancelled = ?, ended = 0,
+		reason = '{}', engine = ? WHERE number = ?`
+)
+
+func (r *retry) write(ctx context.Context, tx *sql.Tx) (err error) {
+	if r.id.Index < 0 {
+		_, err = tx.ExecContext(ctx, requeueElements, r.id.Number)
+	} else {
+		_, err = tx.ExecContext(ctx, requeueElement, r.id.Number, r.id.Index)
+	}
+	if err != nil {
+		return err
+	}
+	err = tx.QueryRowContext(ctx, `UPDATE fleet SET last_again = last_again + 1 RETURNING last_again`).Scan(&r.job.Again)
+	if err != nil {
+		return err
+	}
+	kept, err := text(r.job)
+	if err != nil {
+		return err
+	}
+	j := r.job
+	_, err = tx.ExecContext(ctx, requeueJob, j.Again, j.Queued.Count(), j.Succeeded, j.Failed, j.Cancelled, kept, j.Number)
+	return err
+}

@@ -1,0 +1,129 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/base32"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"drover"
+)
+
+const (
+	secretPrefix = "drover_"           // by which people, and those who scan for secrets, know what it is
+	expiredShown = 30 * 24 * time.Hour // how long a token is listed after it expired
+	maxUser      = 64                  // bytes
+)
+
+// CreateToken makes a bearer token. Its secret is in what it returns and nowhere else. KindInvalid: there is no such role, nobody can be
+// called so, or the time is negative or ends too far away.
+func (s *Store) CreateToken(ctx context.Context, now drover.Time, r drover.TokenRequest) (drover.NewToken, error) {
+	if err := checkToken(now, r); err != nil {
+		return drover.NewToken{}, err
+	}
+	t := drover.NewToken{
+		Token:  drover.Token{ID: strings.ToLower(rand.Text()[:8]), User: r.User, Role: r.Role, Created: now.Std()},
+		Secret: newSecret(),
+	}
+	var expires drover.Time
+	if r.TTL > 0 {
+		expires = now.Add(r.TTL)
+		t.Expires = standard(expires)
+	}
+	err := s.change(ctx, "making a token", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `DELETE FROM tokens WHERE expires <> 0 AND expires < ?`, now.Add(-expiredShown))
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `INSERT INTO tokens (id, user_name, role, hash, created, expires) VALUES (?, ?, ?, ?, ?, ?)`,
+			t.ID, t.User, t.Role, hashOf(t.Secret), now, expires)
+		return err
+	})
+	if err != nil {
+		return drover.NewToken{}, err
+	}
+	return t, nil
+}
+
+func checkToken(now drover.Time, r drover.TokenRequest) error {
+	switch {
+	case !slices.Contains(drover.Roles(), r.Role):
+		return drover.Errorf(drover.KindInvalid, "there is no role %.40q", r.Role).WithHint("the roles are %v", drover.Roles())
+	case r.User == "" || len(r.User) > maxUser || strings.ContainsFunc(r.User, outsideName):
+		return drover.Errorf(drover.KindInvalid, "%.80q cannot be the name of a user", r.User).
+			WithHint("letters, digits and . _ - @, at most %d of them", maxUser)
+	case r.TTL < 0 || now.Add(r.TTL) < now:
+		return drover.Errorf(drover.KindInvalid, "a token cannot be valid for %v", r.TTL).WithHint("give no time at all for one that does not expire")
+	}
+	return nil
+}
+
+func outsideName(r rune) bool {
+	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-@", r))
+}
+
+// newSecret makes 256 bits that nobody can guess.
+func newSecret() string {
+	var b [32]byte
+	rand.Read(b[:]) // never returns an error
+	return secretPrefix + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
+}
+
+// hashOf is a secret as it is kept. One round of SHA-256 does: slow hashes are for what people choose, and 256 random bits are not guessed,
+// however fast one tries.
+func hashOf(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
+
+// Tokens lists the tokens that were not revoked, the oldest first, those that expired of late included.
+func (s *Store) Tokens(ctx context.Context) ([]drover.Token, error) {
+	tokens, err := collect(ctx, s.read, readToken, `SELECT id, user_name, role, created, expires FROM tokens ORDER BY created, id`)
+	if err != nil {
+		return nil, fmt.Errorf("listing tokens: %w", err)
+	}
+	return tokens, nil
+}
+
+func readToken(row scanner) (t drover.Token, err error) {
+	var created, expires drover.Time
+	err = row.Scan(&t.ID, &t.User, &t.Role, &created, &expires)
+	t.Created, t.Expires = created.Std(), standard(expires)
+	return t, err
+}
+
+// RevokeToken ends a token at once. KindNotFound.
+func (s *Store) RevokeToken(ctx context.Context, id string) error {
+	result, err := s.write.ExecContext(ctx, `DELETE FROM tokens WHERE id = ?`, id)
+	if err != nil {
+		return fmt.Errorf("revoking token %.40q: %w", id, err)
+	}
+	if n, err := result.RowsAffected(); err != nil || n == 1 {
+		return err
+	}
+	return drover.Errorf(drover.KindNotFound, "there is no token %.40q", id).WithHint("drover token list")
+}
+
+// Token is the token with this secret. KindAuthentication: it is not known, or it has expired.
+//
+// It is sought by its hash, so how long that takes tells nothing of any secret: who could choose the hash of what they send would have had
+// to turn SHA-256 round.
+func (s *Store) Token(ctx context.Context, now drover.Time, secret drover.Secret) (drover.Token, error) {
+	t, err := readToken(s.read.QueryRowContext(ctx, `SELECT id, user_name, role, created, expires FROM tokens WHERE hash = ?`, hashOf(secret.Reveal())))
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return drover.Token{}, drover.Errorf(drover.KindAuthentication, "the token is not known")
+	case err != nil:
+		return drover.Token{}, fmt.Errorf("looking up a token: %w", err)
+	case t.Expires != nil && !now.Std().Before(*t.Expires):
+		return drover.Token{}, drover.Errorf(drover.KindAuthentication, "the token has expired")
+	}
+	return t, nil
+}

@@ -1,0 +1,151 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+
+	"drover"
+)
+
+// addWork gives listed jobs their attempts, an array as a whole only what these come to, and their cost up to now. It takes a few queries
+// however many the jobs are.
+func addWork(ctx context.Context, tx *sql.Tx, now drover.Time, jobs []drover.Job) error {
+	w := work{now: now, jobs: make(map[drover.JobID]*drover.Job, len(jobs))}
+	running := false
+	for i, j := range jobs {
+		w.jobs[j.ID] = &jobs[i]
+		if j.Array == nil {
+			w.single = append(w.single, [2]int64{j.ID.Number, int64(j.ID.Index)})
+			continue
+		}
+		w.whole = append(w.whole, j.ID.Number)
+		running = running || j.Counts[drover.JobRunning] > 0
+	}
+	if err := w.addAttempts(ctx, tx); err != nil {
+		return err
+	}
+	if err := w.addBills(ctx, tx); err != nil || !running {
+		return err
+	}
+	return w.addLive(ctx, tx)
+}
+
+// work is the jobs of a page, by id.
+type work struct {
+	now    drover.Time
+	jobs   map[drover.JobID]*drover.Job
+	single [][2]int64 // number and index of jobs that are no arrays as a whole
+	whole  []int64    // numbers of arrays as a whole
+}
+
+// The joins stay in this order, so that the work is that of the jobs asked for.
+const selectAttempts = `SELECT a.job, a.idx, a.number, i.name, i.market, a.state, a.code, a.reason, a.started, a.ended, a.max_rss, a.cpu,
+	a.cost, a.engine IS NOT NULL, i.price, i.cpu_milli
+	FROM json_each(?) w CROSS JOIN attempts a ON a.job = w.value->>0 AND a.idx = w.value->>1 JOIN instances i ON i.id = a.instance
+	ORDER BY a.job, a.idx, a.number`
+
+func (w *work) addAttempts(ctx context.Context, tx *sql.Tx) error {
+	if len(w.single) == 0 {
+		return nil
+	}
+	asked, err := text(w.single)
+	if err != nil {
+		return err
+	}
+	costs := map[drover.JobID]drover.Money{}
+	err = each(ctx, tx, func(row scanner) error {
+		id, a, s, err := readAttempt(row)
+		if err != nil {
+			return err
+		}
+		job := w.jobs[id]
+		job.Attempts = append(job.Attempts, a)
+		job.Started = &job.Attempts[0].Started
+		s.need = job.Resources.CPU
+		costs[id] += s.cost(w.now)
+		return nil
+	}, selectAttempts, asked)
+	for id, cost := range costs {
+		w.jobs[id].Cost = cost.USD()
+	}
+	return err
+}
+
+func readAttempt(row scanner) (id drover.JobID, a drover.Attempt, s share, err error) {
+	var reason drover.Reason
+	var cpu int64
+	err = row.Scan(&id.Number, &id.Index, &a.Number, &a.Instance, &a.Market, &a.State, &a.ExitCode, into(&reason), &s.started, &s.ended,
+		&a.MaxRSS, &cpu, &s.settled, &s.live, &s.price, &s.has)
+	a.Reason, a.Started, a.Ended, a.CPUSeconds = reasonOf(reason), s.started.Std(), standard(s.ended), float64(cpu)/1e9
+	return id, a, s, err
+}
+
+func (w *work) addBills(ctx context.Context, tx *sql.Tx) error {
+	if len(w.whole) == 0 {
+		return nil
+	}
+	asked, err := text(w.whole)
+	if err != nil {
+		return err
+	}
+	return each(ctx, tx, func(row scanner) error {
+		var number int64
+		var started drover.Time
+		var cost drover.Money
+		err := row.Scan(&number, &started, &cost)
+		if job := w.jobs[drover.JobID{Number: number, Index: -1}]; job != nil {
+			job.Started, job.Cost = standard(started), cost.USD()
+		}
+		return err
+	}, `SELECT job, started, cost FROM bills WHERE job IN (SELECT value FROM json_each(?))`, asked)
+}
+
+// addLive adds what arrays as a whole cost by attempts that are not over.
+func (w *work) addLive(ctx context.Context, tx *sql.Tx) error {
+	costs := map[int64]drover.Money{}
+	err := eachLive(ctx, tx, func(job int64, s share) {
+		if slices.Contains(w.whole, job) {
+			costs[job] += s.cost(w.now)
+		}
+	})
+	for number, cost := range costs {
+		w.jobs[drover.JobID{Number: number, Index: -1}].Cost += cost.USD()
+	}
+	return err
+}
+
+// eachLive hands the attempts to do whose cost is not in their rows yet.
+func eachLive(ctx context.Context, from source, do func(job int64, s share)) error {
+	return each(ctx, from, func(row scanner) error {
+		s := share{live: true}
+		var job int64
+		if err := row.Scan(&job, &s.started, &s.ended, &s.price, &s.need, &s.has); err != nil {
+			return err
+		}
+		do(job, s)
+		return nil
+	}, `SELECT a.job, a.started, a.ended, i.price, j.cpu_milli, i.cpu_milli FROM attempts a JOIN instances i ON i.id = a.instance
+		JOIN jobs j ON j.number = a.job WHERE a.engine IS NOT NULL AND a.cost = 0`)
+}
+
+// share is what an attempt has of its instance.
+type share struct {
+	started, ended drover.Time
+	settled        drover.Money // once it ended
+	live           bool
+	price          drover.Money // of the instance, an hour
+	need, has      drover.MilliCPU
+}
+
+// cost is that of an attempt up to now: as long as it has no cost in its row, the part of its instance's price that its vCPUs are of the
+// instance's.
+func (s share) cost(now drover.Time) drover.Money {
+	if s.settled != 0 || !s.live || s.has <= 0 {
+		return s.settled
+	}
+	if s.ended != 0 {
+		now = s.ended
+	}
+	return s.price.For(now.Sub(s.started)).Part(int64(min(s.need, s.has)), int64(s.has))
+}
