@@ -115,6 +115,35 @@ func TestDir(t *testing.T) {
 		equal(t, "folder", tree(t, path), map[string]string{".partial/": ""})
 	})
 
+	t.Run("keeps contents that somebody names only if they are those, and not too long", func(t *testing.T) {
+		path := t.TempDir()
+		d := openDir(t, path)
+		hash := hashOf("hello")
+		for name, c := range map[string]struct {
+			hash, content string
+			limit         int64
+		}{
+			"another hash":   {hash, "hullo", 5},
+			"too long":       {hash, "hello", 4},
+			"no hash at all": {"../x", "hello", 5},
+		} {
+			if err := d.PutAs(t.Context(), c.hash, strings.NewReader(c.content), c.limit); drover.KindOf(err) != drover.KindInvalid {
+				t.Errorf("%s: error %v, want invalid", name, err)
+			}
+		}
+		equal(t, "folder", tree(t, path), map[string]string{".partial/": ""})
+		broken := errors.New("broken")
+		if err := d.PutAs(t.Context(), hash, failing{broken}, 5); !errors.Is(err, broken) {
+			t.Errorf("error %v, want that of the reader", err)
+		}
+		for range 2 {
+			if err := d.PutAs(t.Context(), hash, strings.NewReader("hello"), 5); err != nil {
+				t.Fatal(err)
+			}
+		}
+		equal(t, "folder", tree(t, path), map[string]string{hash[:2] + "/" + hash: "hello", ".partial/": ""})
+	})
+
 	t.Run("mends contents that a crash cut short", func(t *testing.T) {
 		d := openDir(t, t.TempDir())
 		hash, _, err := d.Put(t.Context(), strings.NewReader("hello"))

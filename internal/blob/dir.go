@@ -1,6 +1,7 @@
 package blob
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -60,7 +61,7 @@ func lockFolder(path string) (*os.File, error) {
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		f.Close()
-		return nil, drover.Errorf(drover.KindConflict, "%s is in use by another run", path).WithHint("wait for it, or choose another folder with --out or another name with --name")
+		return nil, drover.Errorf(drover.KindConflict, "%s is in use by another process", path).WithHint("wait for that to end, or choose another folder")
 	}
 	return f, nil
 }
@@ -70,19 +71,45 @@ func (d *Dir) Close() error { return errors.Join(d.root.Close(), d.lock.Close())
 
 // Put keeps all that r gives, and returns its hash and size.
 func (d *Dir) Put(ctx context.Context, r io.Reader) (hash string, size int64, err error) {
-	name, f, err := newPartial(d.root)
-	if err != nil {
-		return "", 0, fmt.Errorf("keeping contents: %w", err)
-	}
-	defer d.root.Remove(name) // finds nothing once it has been renamed
-	hash, size, err = fill(ctx, f, r)
-	if err == nil {
-		err = d.name(name, hash, size)
-	}
-	if err != nil {
+	if hash, size, err = d.put(ctx, r, admitAll); err != nil {
 		return "", 0, fmt.Errorf("keeping contents: %w", err)
 	}
 	return hash, size, nil
+}
+
+// PutAs keeps all that r gives, at most limit bytes, if it has the hash. KindInvalid: it has another, or is longer; then nothing of it is kept.
+func (d *Dir) PutAs(ctx context.Context, hash string, r io.Reader, limit int64) error {
+	if err := checkHash(hash); err != nil {
+		return err
+	}
+	_, _, err := d.put(ctx, io.LimitReader(r, limit+1), func(got string, size int64) error {
+		return cmp.Or(
+			refuse(size > limit, "the contents are over the limit of %d bytes", limit),
+			refuse(got != hash, "the contents have the hash %s, not %s", got, hash),
+		)
+	})
+	if err == nil || drover.KindOf(err) == drover.KindInvalid {
+		return err
+	}
+	return fmt.Errorf("keeping contents: %w", err)
+}
+
+func admitAll(string, int64) error { return nil }
+
+// put keeps what admit does not refuse.
+func (d *Dir) put(ctx context.Context, r io.Reader, admit func(hash string, size int64) error) (hash string, size int64, err error) {
+	name, f, err := newPartial(d.root)
+	if err != nil {
+		return "", 0, err
+	}
+	defer d.root.Remove(name) // finds nothing once it has been renamed
+	if hash, size, err = fill(ctx, f, r); err != nil {
+		return "", 0, err
+	}
+	if err := admit(hash, size); err != nil {
+		return "", 0, err
+	}
+	return hash, size, d.name(name, hash, size)
 }
 
 // PutFile keeps the contents of the file at path as they are while they are read. The copy does not change when the file does.

@@ -7,6 +7,7 @@
 // The invariants:
 //   - A name never stands for half of something. What is written goes to a place that is swept at the next opening, is on disk before it
 //     gets its name, and gets it by a rename.
+//   - Nothing that is opened, whatever it is called, lies outside the folder of the element it belongs to.
 //   - Nothing that an instance sends leads out of the folder of the element it belongs to, becomes anything but a plain file or folder, or
 //     grows over the limits.
 //   - One process at a time has a Dir or Results open. Within it every method may be called at any time by anyone, as long as no two

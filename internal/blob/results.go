@@ -60,19 +60,6 @@ func folder(job string, index int) (string, error) {
 	return path.Join(job, strconv.Itoa(index)), nil
 }
 
-// OpenOutput opens a file that Receive has returned. It may have been changed since by whoever owns the folder: its hash tells.
-func (r *Results) OpenOutput(job string, index int, file drover.File) (io.ReadCloser, error) {
-	at, err := folder(job, index)
-	if err != nil {
-		return nil, err
-	}
-	f, err := r.root.Open(path.Join(at, file.Path))
-	if err != nil {
-		return nil, fmt.Errorf("opening an output of job %s: %w", job, err)
-	}
-	return f, nil
-}
-
 const logs = "logs"
 
 // The output streams, by the endings of their files.
@@ -107,10 +94,18 @@ func logName(job string, index int, stream string) (string, error) {
 	if _, err := folder(job, index); err != nil {
 		return "", err
 	}
-	if index >= 0 {
-		job += "." + strconv.Itoa(index)
+	if stream != Stdout && stream != Stderr {
+		return "", drover.Errorf(drover.KindInvalid, "%.40q is no output stream", stream)
 	}
-	return path.Join(logs, job+"."+stream), nil
+	return path.Join(logs, element(job, index)+"."+stream), nil
+}
+
+// element is a job, or an element of an array, as logs and messages name it.
+func element(job string, index int) string {
+	if index < 0 {
+		return job
+	}
+	return job + "." + strconv.Itoa(index)
 }
 
 func (r *Results) replaceLog(ctx context.Context, name string, content io.Reader) error {

@@ -1,0 +1,90 @@
+package blob
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"syscall"
+
+	"drover"
+)
+
+// OpenOutput opens a file that Receive has returned. It may have been changed since by whoever owns the folder: its hash tells. KindNotFound:
+// it is not there, or no plain file within the element's folder, wherever its path or a link may lead.
+func (r *Results) OpenOutput(job string, index int, file drover.File) (io.ReadCloser, error) {
+	at, err := folder(job, index)
+	if err != nil {
+		return nil, err
+	}
+	none := drover.Errorf(drover.KindNotFound, "job %s has no output %.200q", element(job, index), file.Path)
+	if !fs.ValidPath(file.Path) {
+		return nil, none
+	}
+	f, err := r.openWithin(at, file.Path)
+	if absent(err) {
+		return nil, none
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening an output of job %s: %w", job, err)
+	}
+	return f, nil
+}
+
+func (r *Results) openWithin(folder, name string) (*os.File, error) {
+	within, err := r.root.OpenRoot(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer within.Close()
+	f, _, err := openPlain(within, name)
+	return f, err
+}
+
+// OpenLog opens what is kept of an output stream, and says how long that is. An attempt that ends while it is read puts another file in its
+// place; what was opened stays as it is. KindNotFound: there is none.
+func (r *Results) OpenLog(job string, index int, stream string) (io.ReadSeekCloser, int64, error) {
+	name, err := logName(job, index, stream)
+	if err != nil {
+		return nil, 0, err
+	}
+	f, size, err := openPlain(r.root, name)
+	if absent(err) {
+		return nil, 0, drover.Errorf(drover.KindNotFound, "there is no log of job %s's std%s", element(job, index), stream)
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("opening a log of job %s: %w", job, err)
+	}
+	return f, size, nil
+}
+
+// errNotPlain is the error for what is there and is no plain file.
+var errNotPlain = errors.New("not a plain file")
+
+// openPlain opens a plain file. It does not wait for anyone at the other end of what is none.
+func openPlain(root *os.Root, name string) (*os.File, int64, error) {
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNotPlain
+	}
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, info.Size(), nil
+}
+
+// absent reports whether an error of opening says that there is nothing to be opened, rather than that it could not be: where the kernel did
+// not say it, the root has, of a name that leads out of it, or openPlain.
+func absent(err error) bool {
+	var errno syscall.Errno
+	if err == nil || !errors.As(err, &errno) {
+		return err != nil
+	}
+	return slices.Contains([]syscall.Errno{syscall.ENOENT, syscall.ENOTDIR, syscall.ELOOP, syscall.ENXIO}, errno)
+}
