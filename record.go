@@ -1,6 +1,8 @@
 package drover
 
 import (
+	"fmt"
+	"math"
 	"strconv"
 	"time"
 )
@@ -177,6 +179,16 @@ type Seconds time.Duration
 // MarshalJSON writes the number of seconds.
 func (s Seconds) MarshalJSON() ([]byte, error) {
 	return []byte(formatSeconds(time.Duration(s))), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (s *Seconds) UnmarshalJSON(b []byte) error {
+	n, err := strconv.ParseFloat(string(b), 64)
+	if err != nil || n < 0 || n*float64(time.Second) >= math.MaxInt64 {
+		return fmt.Errorf("%s is not a number of seconds", b)
+	}
+	*s = Seconds(math.Round(n * float64(time.Second)))
+	return nil
 }
 
 func formatSeconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }
