@@ -95,6 +95,11 @@ var layers = map[string]layer{
 		ours:    []string{"."},
 		outside: []string{"github.com/bmatcuk/doublestar/v4", "github.com/goccy/go-yaml", "github.com/google/jsonschema-go"},
 	},
+	"internal/httpapi": {
+		does:    "both ends of the HTTP API: a handler that serves any service, and a client that is one",
+		ours:    []string{".", "internal/config"},
+		outside: []string{"github.com/danielgtaylor/huma/v2", "golang.org/x/time"},
+	},
 	"cmd/drover": {
 		does:    "the program, a file per command, and the table of drivers",
 		ours:    []string{all},

@@ -1,0 +1,188 @@
+package httpapi
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"drover"
+)
+
+// Hosts are the names under which a controller may be asked that listens on this address and is reached at this URL, if it has one: on
+// loopback only those, lest a page in a browser there reach it under a name of its own (DNS rebinding); elsewhere nil, which is any.
+func Hosts(listen, base string) []string {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil || !loopback(host) {
+		return nil
+	}
+	hosts := []string{"localhost", "127.0.0.1", "::1", host}
+	if u, err := url.Parse(base); err == nil && u.Hostname() != "" {
+		hosts = append(hosts, u.Hostname())
+	}
+	return hosts
+}
+
+// loopback reports whether a host is this one, whatever its network.
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback() || strings.EqualFold(host, "localhost")
+}
+
+// checkHost sees to it that a request asks for a host that we are.
+func (h *Handler) checkHost(host string) error {
+	if h.cfg.Hosts == nil {
+		return nil
+	}
+	name := host
+	if only, _, err := net.SplitHostPort(host); err == nil {
+		name = only
+	}
+	name = strings.Trim(name, "[]")
+	if slices.ContainsFunc(h.cfg.Hosts, func(allowed string) bool { return strings.EqualFold(allowed, name) }) {
+		return nil
+	}
+	return drover.Errorf(drover.KindForbidden, "requests for the host %q are not answered here", cut(name)).
+		WithHint("if the controller is reached under this name, give it as url in its configuration")
+}
+
+// guard lets through to a route who may use it.
+func (h *Handler) guard(rt route, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if rt.role == "" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		id, err := h.admit(rt, w, r)
+		if err != nil {
+			h.refuse(w, err)
+			return
+		}
+		if out, ok := w.(*response); ok {
+			out.caller = callerKey(id)
+		}
+		ctx := drover.WithIdentity(r.Context(), id)
+		if rt.long {
+			release, err := h.streams.open(callerKey(id))
+			if err != nil {
+				h.refuse(w, err)
+				return
+			}
+			defer release()
+			inner, cancel := context.WithCancel(ctx)
+			defer cancel()
+			defer context.AfterFunc(h.open, cancel)()
+			ctx = inner
+		}
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// admit says who asks, if they may.
+func (h *Handler) admit(rt route, w http.ResponseWriter, r *http.Request) (drover.Identity, error) {
+	if r.Method == http.MethodHead {
+		return drover.Identity{}, noRoute(r, []string{http.MethodGet})
+	}
+	id, err := h.authenticate(r)
+	if err != nil {
+		return id, err
+	}
+	limit := h.cfg.Limits.Requests
+	if id.Attempt != nil {
+		limit = h.cfg.Limits.Attempts
+	}
+	if wait := h.requests.take(callerKey(id), limit, time.Now()); wait > 0 {
+		return id, tooMany(wait, "more than %v requests a second", limit.PerSecond)
+	}
+	if err := rt.permits(id, r); err != nil {
+		return id, err
+	}
+	if rt.long && h.open.Err() != nil {
+		return id, ending()
+	}
+	return id, nil
+}
+
+// authenticate says who bears the request's token. Failures from one address are counted, and too many of them told to wait; they never
+// stand in the way of a good token from there.
+func (h *Handler) authenticate(r *http.Request) (drover.Identity, error) {
+	token, err := bearer(r)
+	var id drover.Identity
+	if err == nil {
+		id, err = h.cfg.Authenticate(r.Context(), token)
+	}
+	if err == nil {
+		return id, nil
+	}
+	if drover.KindOf(err) == drover.KindAuthentication {
+		if wait := h.tries.take(addressKey(r.RemoteAddr), h.cfg.Limits.Tries, time.Now()); wait > 0 {
+			return id, tooMany(wait, "too many requests without a good token")
+		}
+	}
+	return drover.Identity{}, err
+}
+
+// bearer is the token of a request (RFC 6750).
+func bearer(r *http.Request) (drover.Secret, error) {
+	const hint = "send Authorization: Bearer TOKEN"
+	values := r.Header.Values("Authorization")
+	if len(values) == 0 {
+		return drover.Secret{}, drover.Errorf(drover.KindAuthentication, "this needs a token, and there is none").WithHint(hint)
+	}
+	scheme, token, _ := strings.Cut(values[0], " ")
+	if len(values) > 1 || !strings.EqualFold(scheme, "Bearer") || token == "" || len(token) > 4096 || strings.ContainsFunc(token, notOfToken) {
+		return drover.Secret{}, drover.Errorf(drover.KindAuthentication, "the Authorization header is malformed").WithHint(hint)
+	}
+	return drover.NewSecret(token), nil
+}
+
+func notOfToken(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`",;\`, r) }
+
+// permits says whether an identity may use a route, and if not, what it takes.
+func (rt route) permits(id drover.Identity, r *http.Request) error {
+	if id.Attempt != nil {
+		return rt.permitsAttempt(*id.Attempt, r.PathValue("id"))
+	}
+	if id.Role.Allows(rt.role) {
+		return nil
+	}
+	return needs(rt.role, id)
+}
+
+// permitsAttempt shows an attempt its own job, alone or with the array that it is of, and how the fleet does.
+func (rt route) permitsAttempt(self drover.AttemptID, path string) error {
+	if !rt.attempt {
+		return drover.Errorf(drover.KindForbidden, "the token of an attempt is not for this: it shows attempt %v its own job and the status", self)
+	}
+	if path == "" {
+		return nil
+	}
+	id, err := drover.ParseJobID(path)
+	if err != nil || id.Number != self.Job.Number || id.Index >= 0 && id.Index != self.Job.Index {
+		return drover.Errorf(drover.KindForbidden, "the token of an attempt is not for this: it shows job %v alone", self.Job)
+	}
+	return nil
+}
+
+// needs refuses an identity that has too small a role.
+func needs(role drover.Role, id drover.Identity) error {
+	return drover.Errorf(drover.KindForbidden, "this needs the role %s, and this token has %s", role, id.Role).
+		WithHint("an administrator makes one by drover token create --role %s", role)
+}
+
+// ending refuses what would hold up the controller's end.
+func ending() error {
+	return drover.Errorf(drover.KindTransient, "the controller is about to end").WithHint("try again when it is back")
+}
+
+// cut shortens what a stranger sent for a message.
+func cut(s string) string {
+	if len(s) > 100 {
+		return strings.ToValidUTF8(s[:100], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,230 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"drover"
+)
+
+const (
+	patience  = time.Minute // for an answer to begin, and for a short one to be there
+	maxAnswer = 1 << 30     // bytes of a JSON answer
+)
+
+// Client is the drover.Service of a controller elsewhere.
+type Client struct {
+	base  url.URL
+	token drover.Secret
+	http  http.Client
+}
+
+var _ drover.Service = (*Client)(nil)
+
+// NewClient makes a Client of the controller at a URL. It uses hc, or http.DefaultClient, but follows no redirect: a token is for the host it
+// was meant for. KindInvalid: base is no URL of a controller, or a token would go over a network in the clear. Plain http is for this host
+// alone, by one of its loopback names; a controller elsewhere is reached by https, or by a tunnel that ends here.
+func NewClient(base string, token drover.Secret, hc *http.Client) (*Client, error) {
+	u, err := url.Parse(strings.TrimRight(base, "/"))
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "":
+		return nil, drover.Errorf(drover.KindInvalid, "%q is not the URL of a controller", cut(base)).WithHint("write https://HOST, or http://127.0.0.1:8420 on its own host")
+	case u.User != nil:
+		return nil, drover.Errorf(drover.KindInvalid, "the URL of the controller at %s has a name or a password in it", u.Host).WithHint("give the token apart from it")
+	case u.Scheme == "http" && !loopback(u.Hostname()) && token.Reveal() != "":
+		return nil, drover.Errorf(drover.KindInvalid, "the token would go to %s in the clear", u.Host).
+			WithHint("use https://%s, or a tunnel: ssh -L 8420:127.0.0.1:8420 %s", u.Hostname(), u.Hostname())
+	}
+	if hc == nil {
+		hc = http.DefaultClient
+	}
+	c := &Client{base: *u, token: token, http: *hc}
+	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return c, nil
+}
+
+// call is one request to be made.
+type call struct {
+	method string
+	path   []string // its parts after /v1, not escaped
+	query  url.Values
+	header http.Header
+	json   any       // its body, or
+	body   io.Reader // the same as it is
+	kind   string    // of body
+}
+
+// ask makes a call whose answer is short, and reads it into into, unless that is nil. It returns the answer's headers.
+func (c *Client) ask(ctx context.Context, q call, into any) (http.Header, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errNoAnswer)
+	defer cancel()
+	answer, err := c.open(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if into == nil {
+		return answer.Header, nil
+	}
+	if err := json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(into); err != nil {
+		return nil, c.unreachable(ctx, fmt.Errorf("reading its answer: %w", err))
+	}
+	return answer.Header, nil
+}
+
+var errNoAnswer = errors.New("it did not answer in time")
+
+// open makes a call and returns its answer as soon as it begins, if it is a success. Who closes its body ends the call.
+func (c *Client) open(ctx context.Context, q call) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	impatience := time.AfterFunc(patience, func() { cancel(errNoAnswer) })
+	answer, err := c.send(ctx, q, impatience)
+	impatience.Stop()
+	if err != nil {
+		err = c.unreachable(ctx, err)
+		cancel(nil)
+		return nil, err
+	}
+	if answer.StatusCode >= 300 {
+		defer cancel(nil)
+		defer answer.Body.Close()
+		return nil, c.refusal(answer)
+	}
+	answer.Body = &answerBody{ReadCloser: answer.Body, client: c, ctx: ctx, cancel: cancel}
+	return answer, nil
+}
+
+// send sends a request, and once more if it only asks and the connection broke before there was an answer.
+func (c *Client) send(ctx context.Context, q call, impatience *time.Timer) (*http.Response, error) {
+	r, err := c.request(ctx, q, impatience)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := c.http.Do(r)
+	if err != nil && q.method == http.MethodGet && ctx.Err() == nil && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF)) {
+		answer, err = c.http.Do(r)
+	}
+	return answer, err
+}
+
+func (c *Client) request(ctx context.Context, q call, impatience *time.Timer) (*http.Request, error) {
+	body, kind := q.body, q.kind
+	if q.json != nil {
+		text, err := json.Marshal(q.json)
+		if err != nil {
+			return nil, fmt.Errorf("writing a request: %w", err)
+		}
+		body, kind = bytes.NewReader(text), "application/json"
+	}
+	if body != nil {
+		body = &patientReader{body, impatience}
+	}
+	u := c.base
+	u = *u.JoinPath("v1")
+	for _, part := range q.path {
+		u = *u.JoinPath(escape(part))
+	}
+	u.RawQuery = q.query.Encode()
+	r, err := http.NewRequestWithContext(ctx, q.method, u.String(), body)
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range q.header {
+		r.Header[name] = values
+	}
+	if kind != "" {
+		r.Header.Set("Content-Type", kind)
+	}
+	if token := c.token.Reveal(); token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	return r, nil
+}
+
+// escape makes one part of a path of any text. Dots alone would be a step in the path, and have no other way of being written.
+func escape(part string) string {
+	if strings.Trim(part, ".") == "" {
+		return strings.ReplaceAll(part, ".", "%2E")
+	}
+	return url.PathEscape(part)
+}
+
+// patientReader waits for an answer only while nothing is on its way to the controller.
+type patientReader struct {
+	io.Reader
+	impatience *time.Timer
+}
+
+// Read reads on.
+func (p *patientReader) Read(b []byte) (int, error) {
+	p.impatience.Reset(patience)
+	return p.Reader.Read(b)
+}
+
+// answerBody is a body whose errors say that the controller cannot be reached.
+type answerBody struct {
+	io.ReadCloser
+	client *Client
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+// Read reads on.
+func (b *answerBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		err = b.client.unreachable(b.ctx, fmt.Errorf("its answer was broken off: %w", err))
+	}
+	return n, err
+}
+
+// Close ends the call.
+func (b *answerBody) Close() error {
+	b.cancel(nil)
+	return b.ReadCloser.Close()
+}
+
+// unreachable is the error of a call that had no whole answer. Its context's end is no fault of the controller's.
+func (c *Client) unreachable(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	switch {
+	case cause != nil && !errors.Is(cause, errNoAnswer):
+		return fmt.Errorf("asking the controller at %s: %w", c.base.Host, cause)
+	case cause != nil:
+		err = cause
+	}
+	var already *drover.Error
+	if errors.As(err, &already) {
+		return already
+	}
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err // without the address, which the message has
+	}
+	return drover.Errorf(drover.KindUnreachable, "the controller at %s cannot be reached: %v", c.base.String(), err).
+		WithHint("is drover serve running, and is this its address?")
+}
+
+// refusal is the error that an answer stands for.
+func (c *Client) refusal(answer *http.Response) error {
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxBatch))
+	var p problem
+	if err == nil && strings.HasPrefix(answer.Header.Get("Content-Type"), "application/problem+json") && json.Unmarshal(text, &p) == nil && p.Kind != "" {
+		return p.asError()
+	}
+	if to := answer.Header.Get("Location"); answer.StatusCode < 400 && to != "" {
+		return drover.Errorf(drover.KindInvalid, "the controller at %s sends us on to %s", c.base.String(), cut(to)).
+			WithHint("if that is the controller, give its address; a token is not taken along")
+	}
+	return drover.Errorf(kindOf(answer.StatusCode), "%s answers %s, and not as a controller does", c.base.String(), answer.Status).
+		WithHint("is this the address of a controller?")
+}

@@ -1,0 +1,150 @@
+package httpapi
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+	"time"
+
+	"drover"
+)
+
+const (
+	firstPause = 200 * time.Millisecond // before connecting again
+	lastPause  = 10 * time.Second
+	silence    = 3 * keepAlive // without a word this long, a stream of events is dead
+	maxEvent   = 1 << 20       // bytes of a line
+)
+
+// Events follows events. If it is interrupted, it connects again and goes on after the last event that it had; what was forgotten meanwhile the
+// controller says by Missed. Only the first connection has to succeed at once.
+func (c *Client) Events(ctx context.Context, f drover.EventFilter) iter.Seq2[drover.Event, error] {
+	return func(yield func(drover.Event, error) bool) {
+		w := &watcher{client: c, filter: f, yield: yield, pause: firstPause}
+		for first := true; ; first = false {
+			err := w.follow(ctx)
+			switch {
+			case w.done || ctx.Err() != nil:
+				return
+			case !passing(err) || first && !w.connected || f.Recent:
+				yield(drover.Event{}, err)
+				return
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(w.pause):
+			}
+			w.pause = min(2*w.pause, lastPause)
+		}
+	}
+}
+
+// passing reports whether connecting again may help.
+func passing(err error) bool {
+	kind := drover.KindOf(err)
+	return kind == drover.KindUnreachable || kind == drover.KindTransient || kind == drover.KindRateLimit
+}
+
+// watcher follows events over one connection after the other.
+type watcher struct {
+	client    *Client
+	filter    drover.EventFilter // After is the last event's id
+	yield     func(drover.Event, error) bool
+	pause     time.Duration
+	connected bool
+	done      bool // there is nothing more to be said
+}
+
+// follow yields the events of one connection. Its error says how that ended, unless all is done.
+func (w *watcher) follow(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	q := call{method: http.MethodGet, path: []string{"events"}, query: eventQuery(w.filter)}
+	if w.filter.After != "" && w.connected {
+		q.header = http.Header{"Last-Event-Id": {w.filter.After}}
+	}
+	body, err := w.client.read(ctx, q)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	w.connected = true
+
+	deaf := time.AfterFunc(silence, cancel)
+	defer deaf.Stop()
+	lines := bufio.NewScanner(body)
+	lines.Buffer(nil, maxEvent)
+	var m sseMessage
+	for lines.Scan() {
+		deaf.Reset(silence)
+		if !m.add(lines.Text()) {
+			continue
+		}
+		if err := w.take(m); err != nil || w.done {
+			return err
+		}
+		m = sseMessage{}
+	}
+	err = lines.Err()
+	if err == nil || errors.Is(err, context.Canceled) {
+		err = io.ErrUnexpectedEOF
+	}
+	return w.client.unreachable(context.Background(), err)
+}
+
+// take yields what a message says.
+func (w *watcher) take(m sseMessage) error {
+	switch {
+	case m.kind == "end":
+		w.done = true
+		return nil
+	case m.kind == "error":
+		var p problem
+		if err := json.Unmarshal([]byte(m.data), &p); err != nil {
+			return w.client.unreachable(context.Background(), fmt.Errorf("reading an error: %w", err))
+		}
+		// What the service itself says is its last word.
+		w.done = true
+		w.yield(drover.Event{}, p.asError())
+		return nil
+	case m.data == "":
+		return nil
+	}
+	var e drover.Event
+	if err := json.Unmarshal([]byte(m.data), &e); err != nil {
+		return w.client.unreachable(context.Background(), fmt.Errorf("reading an event: %w", err))
+	}
+	w.pause = firstPause
+	if e.ID != "" {
+		w.filter.After = e.ID
+	}
+	w.done = !w.yield(e, nil)
+	return nil
+}
+
+// sseMessage is a server-sent message as its lines come in.
+type sseMessage struct {
+	kind, data string
+}
+
+// add takes up one more line, and reports whether it ended the message.
+func (m *sseMessage) add(line string) (complete bool) {
+	if line == "" {
+		return true
+	}
+	name, value, _ := strings.Cut(line, ":")
+	value = strings.TrimPrefix(value, " ")
+	switch name {
+	case "event":
+		m.kind = value
+	case "data":
+		m.data += value
+	}
+	return false
+}

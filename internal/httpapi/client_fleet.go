@@ -1,0 +1,99 @@
+package httpapi
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+
+	"drover"
+)
+
+// Instances asks for one page.
+func (c *Client) Instances(ctx context.Context, f drover.InstanceFilter) (page drover.Page[drover.Instance], err error) {
+	headers, err := c.ask(ctx, call{method: http.MethodGet, path: []string{"instances"}, query: instanceQuery(f)}, &page.Items)
+	page.Next = nextOf(headers.Get("Link"))
+	return page, err
+}
+
+// Instance asks for one instance.
+func (c *Client) Instance(ctx context.Context, name string) (i drover.Instance, err error) {
+	if err := checkName(name, "instance"); err != nil {
+		return i, err
+	}
+	_, err = c.ask(ctx, call{method: http.MethodGet, path: []string{"instances", name}}, &i)
+	return i, err
+}
+
+// Instruct gives an instance a verb.
+func (c *Client) Instruct(ctx context.Context, name string, verb drover.Verb, reason string) (i drover.Instance, err error) {
+	if err := checkName(name, "instance"); err != nil {
+		return i, err
+	}
+	_, err = c.ask(ctx, call{method: http.MethodPost, path: []string{"instances", name, string(verb)}, json: reasonBody{reason}}, &i)
+	return i, err
+}
+
+// checkName refuses a name that would make another path.
+func checkName(name, of string) error {
+	if name == "" {
+		return drover.Errorf(drover.KindNotFound, "there is no %s without a name", of)
+	}
+	return nil
+}
+
+// Offers asks for the price list.
+func (c *Client) Offers(ctx context.Context, f drover.OfferFilter) (offers []drover.Offer, err error) {
+	_, err = c.ask(ctx, call{method: http.MethodGet, path: []string{"offers"}, query: offerQuery(f)}, &offers)
+	return offers, err
+}
+
+// Status asks for the fleet at a glance.
+func (c *Client) Status(ctx context.Context) (s drover.Status, err error) {
+	_, err = c.ask(ctx, call{method: http.MethodGet, path: []string{"status"}}, &s)
+	return s, err
+}
+
+// Explain asks why something is as it is: of a job by the job's own path, which its attempts may use as well.
+func (c *Client) Explain(ctx context.Context, subject string) (list []drover.Explanation, err error) {
+	q := call{method: http.MethodGet, path: []string{"explain"}, query: url.Values{}}
+	put(q.query, "subject", subject)
+	if id, err := drover.ParseJobID(subject); err == nil {
+		q = call{method: http.MethodGet, path: []string{"jobs", id.String(), "explain"}}
+	}
+	_, err = c.ask(ctx, q, &list)
+	return list, err
+}
+
+// Dump copies what the controller knows.
+func (c *Client) Dump(ctx context.Context, w io.Writer) error {
+	body, err := c.read(ctx, call{method: http.MethodGet, path: []string{"dump"}})
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	_, err = io.Copy(w, body)
+	return err
+}
+
+// CreateToken asks for a token.
+func (c *Client) CreateToken(ctx context.Context, r drover.TokenRequest) (t drover.NewToken, err error) {
+	body := tokenRequest{User: r.User, Role: r.Role, TTL: drover.Seconds(r.TTL)}
+	_, err = c.ask(ctx, call{method: http.MethodPost, path: []string{"tokens"}, json: body}, &t)
+	return t, err
+}
+
+// Tokens asks for the list of tokens.
+func (c *Client) Tokens(ctx context.Context) (tokens []drover.Token, err error) {
+	_, err = c.ask(ctx, call{method: http.MethodGet, path: []string{"tokens"}}, &tokens)
+	return tokens, err
+}
+
+// RevokeToken ends a token.
+func (c *Client) RevokeToken(ctx context.Context, id string) error {
+	if err := checkName(id, "token"); err != nil {
+		return err
+	}
+	_, err := c.ask(ctx, call{method: http.MethodDelete, path: []string{"tokens", id}}, nil)
+	return err
+}

@@ -1,0 +1,133 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"drover"
+	"drover/internal/config"
+)
+
+// Submit sends the batch in the language of batch files.
+func (c *Client) Submit(ctx context.Context, s drover.Submission) (receipt drover.Receipt, err error) {
+	text, err := config.EncodeSubmission(s.Batch)
+	if err != nil {
+		return receipt, err
+	}
+	q := call{method: http.MethodPost, path: []string{"batches"}, query: url.Values{}, body: bytes.NewReader(text), kind: "application/json"}
+	put(q.query, "user", s.Batch.User)
+	if s.Key != "" {
+		if len(s.Key) > maxKey || strings.ContainsFunc(s.Key, func(r rune) bool { return r < ' ' || r > '~' }) {
+			return receipt, drover.Errorf(drover.KindInvalid, "%q cannot be the key of a submission", cut(s.Key)).WithHint("at most 255 letters, digits and signs of ASCII")
+		}
+		q.header = http.Header{"Idempotency-Key": {s.Key}}
+	}
+	_, err = c.ask(ctx, q, &receipt)
+	return receipt, err
+}
+
+// MissingInputs asks for so many at a time as the controller answers.
+func (c *Client) MissingInputs(ctx context.Context, hashes []string) (missing []string, err error) {
+	for part := range slices.Chunk(hashes, maxHashes) {
+		var some []string
+		if _, err := c.ask(ctx, call{method: http.MethodPost, path: []string{"inputs", "missing"}, json: part}, &some); err != nil {
+			return nil, err
+		}
+		missing = append(missing, some...)
+	}
+	return missing, nil
+}
+
+// PutInput sends contents.
+func (c *Client) PutInput(ctx context.Context, hash string, contents io.Reader) error {
+	source := &source{Reader: contents}
+	answer, err := c.open(ctx, call{method: http.MethodPut, path: []string{"inputs", hash}, body: source, kind: "application/octet-stream"})
+	switch {
+	case source.err != nil:
+		return fmt.Errorf("reading an input: %w", source.err)
+	case err != nil:
+		return err
+	}
+	return answer.Body.Close()
+}
+
+// source remembers why its contents could not be read, which is not the controller's doing. It hides that they may be closed: what the
+// HTTP client can close, it does.
+type source struct {
+	io.Reader
+	err error
+}
+
+// Read reads on.
+func (s *source) Read(b []byte) (int, error) {
+	n, err := s.Reader.Read(b)
+	if err != nil && err != io.EOF {
+		s.err = err
+	}
+	return n, err
+}
+
+// Jobs asks for one page.
+func (c *Client) Jobs(ctx context.Context, f drover.JobFilter) (page drover.Page[drover.Job], err error) {
+	headers, err := c.ask(ctx, call{method: http.MethodGet, path: []string{"jobs"}, query: jobQuery(f)}, &page.Items)
+	page.Next = nextOf(headers.Get("Link"))
+	return page, err
+}
+
+// Job asks for one job.
+func (c *Client) Job(ctx context.Context, id drover.JobID) (job drover.Job, err error) {
+	_, err = c.ask(ctx, call{method: http.MethodGet, path: []string{"jobs", id.String()}}, &job)
+	return job, err
+}
+
+// Cancel asks for a job to be cancelled.
+func (c *Client) Cancel(ctx context.Context, id drover.JobID, reason string) (job drover.Job, err error) {
+	_, err = c.ask(ctx, call{method: http.MethodPost, path: []string{"jobs", id.String(), "cancel"}, json: reasonBody{reason}}, &job)
+	return job, err
+}
+
+// Retry asks for a job to be tried again.
+func (c *Client) Retry(ctx context.Context, id drover.JobID, reason string) (job drover.Job, err error) {
+	_, err = c.ask(ctx, call{method: http.MethodPost, path: []string{"jobs", id.String(), "retry"}, json: reasonBody{reason}}, &job)
+	return job, err
+}
+
+// SetPriority asks for another priority.
+func (c *Client) SetPriority(ctx context.Context, id drover.JobID, priority int) (job drover.Job, err error) {
+	_, err = c.ask(ctx, call{method: http.MethodPatch, path: []string{"jobs", id.String()}, json: priorityBody{priority}}, &job)
+	return job, err
+}
+
+// Logs reads a stream as it comes. Following that is interrupted fails as KindUnreachable, since there is no telling where to go on.
+func (c *Client) Logs(ctx context.Context, r drover.LogRequest) (io.ReadCloser, error) {
+	q := url.Values{}
+	put(q, "stream", string(r.Stream))
+	put(q, "follow", r.Follow)
+	return c.read(ctx, call{method: http.MethodGet, path: []string{"jobs", r.Job.String(), "logs"}, query: q})
+}
+
+// Outputs asks for the list of files.
+func (c *Client) Outputs(ctx context.Context, id drover.JobID) (files []drover.File, err error) {
+	_, err = c.ask(ctx, call{method: http.MethodGet, path: []string{"jobs", id.String(), "outputs"}}, &files)
+	return files, err
+}
+
+// OpenOutput reads a file as it comes.
+func (c *Client) OpenOutput(ctx context.Context, id drover.JobID, path string) (io.ReadCloser, error) {
+	return c.read(ctx, call{method: http.MethodGet, path: []string{"jobs", id.String(), "outputs", "content"}, query: url.Values{"path": {path}}})
+}
+
+// read makes a call whose answer is read as it comes.
+func (c *Client) read(ctx context.Context, q call) (io.ReadCloser, error) {
+	answer, err := c.open(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return answer.Body, nil
+}

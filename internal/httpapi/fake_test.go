@@ -1,0 +1,287 @@
+package httpapi_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"drover"
+	"drover/internal/httpapi"
+)
+
+// fake is a Service that writes down what it is asked and answers the same thing always, every field of it set, or with an error.
+type fake struct {
+	mu     sync.Mutex
+	asked  []any
+	err    error
+	events iter.Seq2[drover.Event, error]              // nil: two, then none
+	log    func(ctx context.Context) io.ReadCloser     // nil: a line
+	put    func(hash string, contents io.Reader) error // nil: takes all
+}
+
+func (f *fake) ask(ctx context.Context, args ...any) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = append(f.asked, args...)
+	return f.err
+}
+
+// answer is a value with every field set, or the error.
+func answer[T any](err error) (T, error) {
+	var v T
+	if err == nil {
+		new(filler).fill(reflect.ValueOf(&v).Elem())
+	}
+	return v, err
+}
+
+func (f *fake) Submit(ctx context.Context, s drover.Submission) (drover.Receipt, error) {
+	return answer[drover.Receipt](f.ask(ctx, "submit", s))
+}
+
+func (f *fake) MissingInputs(ctx context.Context, hashes []string) ([]string, error) {
+	return answer[[]string](f.ask(ctx, "missing", hashes))
+}
+
+func (f *fake) PutInput(ctx context.Context, hash string, contents io.Reader) error {
+	if f.put != nil {
+		return f.put(hash, contents)
+	}
+	text, err := io.ReadAll(contents)
+	if err != nil {
+		return err
+	}
+	return f.ask(ctx, "put", hash, string(text))
+}
+
+func (f *fake) Jobs(ctx context.Context, filter drover.JobFilter) (drover.Page[drover.Job], error) {
+	page, err := answer[drover.Page[drover.Job]](f.ask(ctx, "jobs", filter))
+	if err == nil {
+		page.Next = "17.3"
+	}
+	return page, err
+}
+
+func (f *fake) Job(ctx context.Context, id drover.JobID) (drover.Job, error) {
+	job, err := answer[drover.Job](f.ask(ctx, "job", id))
+	job.User = drover.IdentityOf(ctx).User
+	if id.Number == 404 {
+		err = drover.Errorf(drover.KindNotFound, "there is no job 404")
+	}
+	if id.Number == 5 {
+		job.User = "somebody else"
+	}
+	return job, err
+}
+
+func (f *fake) Cancel(ctx context.Context, id drover.JobID, reason string) (drover.Job, error) {
+	return answer[drover.Job](f.ask(ctx, "cancel", id, reason))
+}
+
+func (f *fake) Retry(ctx context.Context, id drover.JobID, reason string) (drover.Job, error) {
+	return answer[drover.Job](f.ask(ctx, "retry", id, reason))
+}
+
+func (f *fake) SetPriority(ctx context.Context, id drover.JobID, priority int) (drover.Job, error) {
+	return answer[drover.Job](f.ask(ctx, "priority", id, priority))
+}
+
+func (f *fake) Logs(ctx context.Context, r drover.LogRequest) (io.ReadCloser, error) {
+	if err := f.ask(ctx, "logs", r); err != nil {
+		return nil, err
+	}
+	if f.log != nil {
+		return f.log(ctx), nil
+	}
+	return io.NopCloser(strings.NewReader("a line\n")), nil
+}
+
+func (f *fake) Outputs(ctx context.Context, id drover.JobID) ([]drover.File, error) {
+	return answer[[]drover.File](f.ask(ctx, "outputs", id))
+}
+
+func (f *fake) OpenOutput(ctx context.Context, id drover.JobID, path string) (io.ReadCloser, error) {
+	if err := f.ask(ctx, "output", id, path); err != nil {
+		return nil, err
+	}
+	return io.NopCloser(strings.NewReader("<script>contents")), nil
+}
+
+func (f *fake) Instances(ctx context.Context, filter drover.InstanceFilter) (drover.Page[drover.Instance], error) {
+	page, err := answer[drover.Page[drover.Instance]](f.ask(ctx, "instances", filter))
+	if err == nil {
+		page.Next = "18"
+	}
+	return page, err
+}
+
+func (f *fake) Instance(ctx context.Context, name string) (drover.Instance, error) {
+	return answer[drover.Instance](f.ask(ctx, "instance", name))
+}
+
+func (f *fake) Instruct(ctx context.Context, name string, verb drover.Verb, reason string) (drover.Instance, error) {
+	return answer[drover.Instance](f.ask(ctx, "instruct", name, verb, reason))
+}
+
+func (f *fake) Offers(ctx context.Context, filter drover.OfferFilter) ([]drover.Offer, error) {
+	return answer[[]drover.Offer](f.ask(ctx, "offers", filter))
+}
+
+func (f *fake) Status(ctx context.Context) (drover.Status, error) {
+	return answer[drover.Status](f.ask(ctx, "status"))
+}
+
+func (f *fake) Explain(ctx context.Context, subject string) ([]drover.Explanation, error) {
+	return answer[[]drover.Explanation](f.ask(ctx, "explain", subject))
+}
+
+func (f *fake) Events(ctx context.Context, filter drover.EventFilter) iter.Seq2[drover.Event, error] {
+	err := f.ask(ctx, "events", filter)
+	if err == nil && f.events != nil {
+		return f.events
+	}
+	return func(yield func(drover.Event, error) bool) {
+		if err != nil {
+			yield(drover.Event{}, err)
+			return
+		}
+		events, _ := answer[[2]drover.Event](nil)
+		_ = yield(events[0], nil) && yield(events[1], nil)
+	}
+}
+
+func (f *fake) Dump(ctx context.Context, w io.Writer) error {
+	if err := f.ask(ctx, "dump"); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, `{"all": "of it"}`)
+	return err
+}
+
+func (f *fake) CreateToken(ctx context.Context, r drover.TokenRequest) (drover.NewToken, error) {
+	return answer[drover.NewToken](f.ask(ctx, "create token", r))
+}
+
+func (f *fake) Tokens(ctx context.Context) ([]drover.Token, error) {
+	return answer[[]drover.Token](f.ask(ctx, "tokens"))
+}
+
+func (f *fake) RevokeToken(ctx context.Context, id string) error {
+	return f.ask(ctx, "revoke", id)
+}
+
+// filler sets every field of a value, each to something else.
+type filler struct{ n int }
+
+func (f *filler) fill(v reflect.Value) {
+	f.n++
+	switch p := v.Addr().Interface().(type) {
+	case *drover.JobID:
+		*p = drover.JobID{Number: int64(f.n), Index: f.n}
+		return
+	case *drover.AttemptID:
+		*p = drover.AttemptID{Job: drover.JobID{Number: int64(f.n), Index: -1}, Number: f.n}
+		return
+	case *time.Time:
+		*p = time.Unix(int64(f.n), 1).UTC()
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(fmt.Sprintf("<é %d>", f.n))
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(int64(f.n))
+	case reflect.Uint32:
+		v.SetUint(uint64(f.n))
+	case reflect.Float64:
+		v.SetFloat(float64(f.n) + 0.1)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		f.fill(v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		f.fill(v.Index(0))
+		f.fill(v.Index(1))
+	case reflect.Array:
+		for i := range v.Len() {
+			f.fill(v.Index(i))
+		}
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		f.fill(key)
+		f.fill(value)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f.fill(v.Field(i))
+		}
+	default:
+		panic("no way to fill a " + v.Type().String())
+	}
+}
+
+// Tokens of these tests.
+var (
+	own   = drover.AttemptID{Job: drover.JobID{Number: 17, Index: 3}, Number: 1}
+	other = drover.AttemptID{Job: drover.JobID{Number: 18, Index: 3}, Number: 1}
+)
+
+func authenticate(_ context.Context, token drover.Secret) (drover.Identity, error) {
+	switch text := token.Reveal(); text {
+	case "view", "submit", "operate", "admin":
+		return drover.Identity{User: text + "er", Role: drover.Role(text)}, nil
+	case "own":
+		return drover.Identity{Attempt: &own}, nil
+	case "other":
+		return drover.Identity{Attempt: &other}, nil
+	case "expired", "revoked":
+		return drover.Identity{}, drover.Errorf(drover.KindAuthentication, "this token has %s", text)
+	}
+	return drover.Identity{}, drover.Errorf(drover.KindAuthentication, "there is no such token")
+}
+
+// lax are limits that these tests do not meet.
+var lax = httpapi.Limits{Requests: httpapi.Rate{PerSecond: 1e6, Burst: 1e6}, Attempts: httpapi.Rate{PerSecond: 1e6, Burst: 1e6}, Tries: httpapi.Rate{PerSecond: 1e6, Burst: 1e6}}
+
+// serve serves a Service on this host.
+func serve(t *testing.T, svc drover.Service, change ...func(*httpapi.Config)) (*httpapi.Handler, *httptest.Server) {
+	t.Helper()
+	cfg := httpapi.Config{Service: svc, Authenticate: authenticate, Log: slog.New(slog.DiscardHandler), Version: "1.2.3", Limits: lax}
+	for _, c := range change {
+		c(&cfg)
+	}
+	h := httpapi.New(cfg)
+	s := httptest.NewUnstartedServer(h)
+	s.Config = httpapi.Server(h)
+	s.Start()
+	t.Cleanup(func() {
+		h.Close()
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return h, s
+}
+
+// client is a Client with a token.
+func client(t *testing.T, url, token string) *httpapi.Client {
+	t.Helper()
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	c, err := httpapi.NewClient(url, drover.NewSecret(token), &http.Client{Transport: transport})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

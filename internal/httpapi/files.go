@@ -1,0 +1,177 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"path"
+	"sync"
+
+	"drover"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+type missingInput struct {
+	Body []string `maxItems:"10000" doc:"SHA-256 sums, in hex"`
+}
+
+func (*missingInput) describe(op *huma.Operation) { op.MaxBodyBytes = maxHashed }
+
+type missingOutput struct{ Body []string }
+
+func (h *Handler) missingInputs(ctx context.Context, in *missingInput) (*missingOutput, error) {
+	missing, err := h.cfg.Service.MissingInputs(ctx, in.Body)
+	if err != nil {
+		return nil, err
+	}
+	return &missingOutput{array(missing)}, nil
+}
+
+type putInputInput struct {
+	Hash string `path:"hash" pattern:"^[0-9a-f]{64}$" doc:"SHA-256 of the contents, in hex"`
+
+	contents io.Reader
+}
+
+var _ huma.Resolver = (*putInputInput)(nil)
+
+func (*putInputInput) describe(op *huma.Operation) {
+	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+		"application/octet-stream": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
+	}}
+	op.DefaultStatus = http.StatusNoContent
+}
+
+// Resolve takes hold of the body, which is not read before.
+func (in *putInputInput) Resolve(ctx huma.Context) []error {
+	in.contents = ctx.BodyReader()
+	return nil
+}
+
+func (h *Handler) putInput(ctx context.Context, in *putInputInput) (*struct{}, error) {
+	limit := h.cfg.Limits.Input
+	contents := &bounded{r: in.contents, left: limit}
+	err := h.cfg.Service.PutInput(ctx, in.Hash, contents)
+	switch {
+	case contents.over:
+		return nil, tooLarge(limit)
+	case err == nil:
+		// Contents that are there already need not be read, but the client is not done before it has sent them.
+		_, err = io.Copy(io.Discard, contents)
+	}
+	return nil, err
+}
+
+var errTooLarge = errors.New("larger than it may be")
+
+// bounded reads no more than left bytes, and fails if there are more.
+type bounded struct {
+	r    io.Reader
+	left int64
+	over bool
+}
+
+// Read reads on.
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		b.over = true
+		return 0, errTooLarge
+	}
+	return n, err
+}
+
+type logsInput struct {
+	ID     drover.JobID `path:"id"`
+	Stream string       `query:"stream" enum:"stdout,stderr" default:"stdout"`
+	Follow bool         `query:"follow" doc:"go on, attempt after attempt, until the job is final"`
+}
+
+// logsOutput and contentOutput are written as they are read.
+type logsOutput struct{ Body func(huma.Context) }
+
+func (*logsOutput) describe(op *huma.Operation) {
+	answers(op, "text/plain", &huma.Schema{Type: huma.TypeString})
+}
+
+func (h *Handler) logs(ctx context.Context, in *logsInput) (*logsOutput, error) {
+	log, err := h.cfg.Service.Logs(ctx, drover.LogRequest{Job: in.ID, Stream: drover.Stream(in.Stream), Follow: in.Follow})
+	if err != nil {
+		return nil, err
+	}
+	return &logsOutput{func(x huma.Context) {
+		x.SetHeader("Content-Type", "text/plain; charset=utf-8")
+		h.send(x, log)
+	}}, nil
+}
+
+type outputsOutput struct{ Body []drover.File }
+
+func (h *Handler) outputs(ctx context.Context, in *jobInput) (*outputsOutput, error) {
+	files, err := h.cfg.Service.Outputs(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &outputsOutput{array(files)}, nil
+}
+
+type outputInput struct {
+	ID   drover.JobID `path:"id"`
+	Path string       `query:"path" required:"true" doc:"as the list of outputs has it"`
+}
+
+type contentOutput struct{ Body func(huma.Context) }
+
+func (*contentOutput) describe(op *huma.Operation) {
+	answers(op, "application/octet-stream", &huma.Schema{Type: huma.TypeString, Format: "binary"})
+}
+
+func (h *Handler) output(ctx context.Context, in *outputInput) (*contentOutput, error) {
+	file, err := h.cfg.Service.OpenOutput(ctx, in.ID, in.Path)
+	if err != nil {
+		return nil, err
+	}
+	return &contentOutput{func(x huma.Context) {
+		x.SetHeader("Content-Type", "application/octet-stream")
+		x.SetHeader("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": path.Base(in.Path)}))
+		h.send(x, file)
+	}}, nil
+}
+
+// send writes what comes from the reader as it comes, and closes it. When reading fails, or the Handler closes before its end, the
+// connection is broken off, so that nobody takes a part for the whole.
+func (h *Handler) send(x huma.Context, from io.ReadCloser) {
+	closed := sync.OnceFunc(func() { from.Close() })
+	defer closed()
+	defer context.AfterFunc(x.Context(), closed)() // reading may not heed the context
+	x.SetStatus(http.StatusOK)
+	w := flushing{x.BodyWriter()}
+	w.flush()
+	_, err := io.Copy(w, struct{ io.Reader }{from})
+	if err != nil || x.Context().Err() != nil {
+		h.cfg.Log.Debug("an answer was broken off", "error", err)
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// flushing sends each write at once.
+type flushing struct{ io.Writer }
+
+// Write writes and sends.
+func (f flushing) Write(b []byte) (int, error) {
+	n, err := f.Writer.Write(b)
+	if err == nil {
+		err = f.flush()
+	}
+	return n, err
+}
+
+func (f flushing) flush() error {
+	if w, ok := f.Writer.(interface{ Flush() error }); ok {
+		return w.Flush()
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"path"
+	"runtime/debug"
+	"time"
+
+	"drover"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// Config is what a Handler is made of.
+type Config struct {
+	Service drover.Service
+
+	// Authenticate says who bears a token. KindAuthentication: the token is not, or no longer, good; the message says which.
+	Authenticate func(ctx context.Context, token drover.Secret) (drover.Identity, error)
+
+	Log     *slog.Logger
+	Version string                      // of the controller, for the description of the API
+	Ready   func(context.Context) error // why it is not ready to serve; nil: it always is
+	Hosts   []string                    // the names and addresses that requests may ask for, see Hosts; nil: any
+	Limits  Limits
+}
+
+// Handler serves a drover.Service over HTTP.
+type Handler struct {
+	cfg      Config
+	mux      *http.ServeMux
+	api      huma.API
+	routes   []route
+	nothing  http.Handler // of what no route is for
+	requests *limiters    // by identity
+	tries    *limiters    // by address, those that bore no good token
+	streams  *streams
+	open     context.Context // until Close
+	close    context.CancelFunc
+}
+
+// New makes a Handler.
+func New(cfg Config) *Handler {
+	cfg.Limits = cfg.Limits.orDefault()
+	h := &Handler{
+		cfg:      cfg,
+		mux:      http.NewServeMux(),
+		routes:   routes(),
+		requests: newLimiters(),
+		tries:    newLimiters(),
+		streams:  newStreams(cfg.Limits),
+	}
+	h.open, h.close = context.WithCancel(context.Background())
+	h.api = h.newAPI()
+	for _, rt := range h.routes {
+		rt.bind(h, h.operation(rt))
+	}
+	h.describe()
+	h.nothing = h.guard(route{role: drover.RoleView, attempt: true}, http.HandlerFunc(h.serveNothing))
+	h.mux.Handle("/", h.nothing)
+	return h
+}
+
+// Close ends the streams that are open, and lets no more begin, so that http.Server.Shutdown need not wait for them.
+func (h *Handler) Close() { h.close() }
+
+// ServeHTTP answers one request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
+	out := newResponse(w)
+	body := newUpload(out.ctl, r.Body)
+	r.Body = body
+	out.Header().Set("Cache-Control", "no-store")
+	out.Header().Set("X-Content-Type-Options", "nosniff")
+	defer func() {
+		body.end()
+		h.cfg.Log.Debug("request", "method", r.Method, "path", r.URL.Path, "status", out.status, "bytes", out.bytes,
+			"took", time.Since(began), "caller", out.caller, "remote", r.RemoteAddr)
+	}()
+	defer h.recover(out, r)
+	if err := h.checkHost(r.Host); err != nil {
+		h.refuse(out, err)
+		return
+	}
+	// A path that is not in its plain form the mux would redirect, before any guard.
+	if p := r.URL.EscapedPath(); path.Clean(p) != p {
+		h.nothing.ServeHTTP(out, r)
+		return
+	}
+	h.mux.ServeHTTP(out, r)
+}
+
+// recover makes of a panic an answer, if none has begun, and a line in the log.
+func (h *Handler) recover(out *response, r *http.Request) {
+	p := recover()
+	switch {
+	case p == nil:
+		return
+	case p == http.ErrAbortHandler: // how a stream is broken off
+		panic(p)
+	}
+	h.cfg.Log.Error("panic while answering a request", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+	if out.status != 0 {
+		panic(http.ErrAbortHandler)
+	}
+	h.refuse(out, failed())
+}
+
+// failed is what is said of a panic.
+func failed() error {
+	return drover.Errorf(drover.KindInternal, "the controller failed to answer this request; its log says why")
+}
+
+// serveNothing answers requests for which there is no route.
+func (h *Handler) serveNothing(w http.ResponseWriter, r *http.Request) {
+	var allowed []string
+	for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := h.mux.Handler(other); pattern != "/" {
+			allowed = append(allowed, method)
+		}
+	}
+	h.refuse(w, noRoute(r, allowed))
+}
+
+// Server is an http.Server with the timeouts that the Handler counts on. It has none for whole requests and answers: the Handler drops
+// whoever makes no progress within its Limits, so that long streams live and idle ones do not. Shutting it down closes the Handler.
+func Server(h *Handler) *http.Server {
+	s := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(h.cfg.Log.Handler(), slog.LevelDebug),
+	}
+	s.RegisterOnShutdown(h.Close)
+	return s
+}

@@ -1,0 +1,102 @@
+package httpapi
+
+import (
+	"context"
+
+	"drover"
+	"drover/internal/config"
+)
+
+type listInstancesInput struct {
+	Gone  bool     `query:"gone" doc:"also those that are gone"`
+	State []string `query:"state" maxItems:"10" doc:"only those in one of these states"`
+	Cloud string   `query:"cloud" doc:"only those of this cloud"`
+	After int64    `query:"after" minimum:"0" doc:"only those with a higher id"`
+	Limit int      `query:"limit" minimum:"0" doc:"at most so many; left out, or more than 1000: 1000"`
+}
+
+type listInstancesOutput struct {
+	Link string `header:"Link" doc:"the next page, if there is one"`
+	Body []drover.Instance
+}
+
+func (h *Handler) listInstances(ctx context.Context, in *listInstancesInput) (*listInstancesOutput, error) {
+	f := drover.InstanceFilter{Gone: in.Gone, Cloud: in.Cloud, After: in.After, Limit: in.Limit}
+	for _, s := range in.State {
+		f.States = append(f.States, drover.InstanceState(s))
+	}
+	page, err := h.cfg.Service.Instances(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	return &listInstancesOutput{nextLink("/v1/instances", instanceQuery(f), page.Next), array(page.Items)}, nil
+}
+
+type instanceInput struct {
+	ID string `path:"id" maxLength:"1000" doc:"an instance's id, its name, or its cloud's id for it"`
+}
+
+type instanceOutput struct{ Body drover.Instance }
+
+// asInstance answers with an instance.
+func asInstance(i drover.Instance, err error) (*instanceOutput, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &instanceOutput{i}, nil
+}
+
+func (h *Handler) showInstance(ctx context.Context, in *instanceInput) (*instanceOutput, error) {
+	return asInstance(h.cfg.Service.Instance(ctx, in.ID))
+}
+
+type instructInput struct {
+	ID     string `path:"id" maxLength:"1000"`
+	Reason string `query:"reason" maxLength:"1000" doc:"why, for the records, if the body does not say it"`
+	Body   *reasonBody
+}
+
+// instruct is the route of one of the operator's verbs.
+func instruct(verb drover.Verb) binding {
+	return bind(func(h *Handler, ctx context.Context, in *instructInput) (*instanceOutput, error) {
+		return asInstance(h.cfg.Service.Instruct(ctx, in.ID, verb, in.Body.or(in.Reason)))
+	})
+}
+
+type offersInput struct {
+	VCPUs  string `query:"vcpus" doc:"only what has as many, such as 2 or 0.5"`
+	Memory string `query:"memory" doc:"only what has as much, such as 4Gi"`
+	Disk   string `query:"disk" doc:"only what has as much, such as 30Gi"`
+	GPUs   int    `query:"gpus" minimum:"0"`
+	Arch   string `query:"arch" doc:"amd64 or arm64"`
+	Cloud  string `query:"cloud" doc:"only of this cloud"`
+}
+
+type offersOutput struct{ Body []drover.Offer }
+
+func (h *Handler) offers(ctx context.Context, in *offersInput) (*offersOutput, error) {
+	f := drover.OfferFilter{Cloud: in.Cloud, Need: drover.Resources{GPUs: in.GPUs, Arch: drover.Arch(in.Arch)}}
+	err := parsed(in.VCPUs, &f.Need.CPU, drover.ParseMilliCPU)
+	if err == nil {
+		err = parsed(in.Memory, &f.Need.Memory, config.ParseSize)
+	}
+	if err == nil {
+		err = parsed(in.Disk, &f.Need.Disk, config.ParseSize)
+	}
+	if err != nil {
+		return nil, drover.AsError(err, drover.KindInvalid)
+	}
+	offers, err := h.cfg.Service.Offers(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	return &offersOutput{array(offers)}, nil
+}
+
+// parsed reads a parameter, if it was given.
+func parsed[T any](text string, into *T, parse func(string) (T, error)) (err error) {
+	if text != "" {
+		*into, err = parse(text)
+	}
+	return err
+}

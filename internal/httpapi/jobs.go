@@ -1,0 +1,208 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"drover"
+	"drover/internal/config"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+type submitInput struct {
+	Key         string `header:"Idempotency-Key" maxLength:"255" doc:"given again with the same batch, it is not submitted twice"`
+	User        string `query:"user" maxLength:"255" doc:"whose jobs they are, if not the token's user; for administrators"`
+	ContentType string `header:"Content-Type" hidden:"true"`
+	RawBody     []byte
+}
+
+func (*submitInput) describe(op *huma.Operation) {
+	schema := batchSchema()
+	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+		"application/json": {Schema: schema}, "application/yaml": {Schema: schema},
+	}}
+	op.SkipValidateBody = true // config does, and says where
+	op.MaxBodyBytes = maxBatch
+	op.DefaultStatus = http.StatusCreated
+}
+
+type submitOutput struct {
+	Location string `header:"Location"`
+	Body     drover.Receipt
+}
+
+func (h *Handler) submit(ctx context.Context, in *submitInput) (*submitOutput, error) {
+	if err := checkBatchType(in.ContentType); err != nil {
+		return nil, err
+	}
+	batch, err := config.ParseSubmission("body", in.RawBody)
+	if err != nil {
+		return nil, err
+	}
+	if batch.User, err = submitter(ctx, in.User); err != nil {
+		return nil, err
+	}
+	receipt, err := h.cfg.Service.Submit(ctx, drover.Submission{Batch: batch, Key: in.Key})
+	if err != nil {
+		return nil, err
+	}
+	receipt.Jobs = array(receipt.Jobs)
+	return &submitOutput{"/v1/jobs?" + url.Values{"batch": {receipt.Batch}}.Encode(), receipt}, nil
+}
+
+// checkBatchType refuses a body that says of itself that it is something else. YAML has had several names.
+func checkBatchType(contentType string) error {
+	media, _, err := mime.ParseMediaType(contentType)
+	switch {
+	case contentType == "":
+		return nil
+	case err == nil && (media == "application/json" || media == "application/yaml" || media == "application/x-yaml" || media == "text/yaml"):
+		return nil
+	}
+	return newProblem(http.StatusUnsupportedMediaType, drover.Errorf(drover.KindInvalid, "a batch cannot be %q", cut(contentType)).
+		WithHint("send it with Content-Type: application/yaml or application/json"))
+}
+
+// submitter is whose jobs a submission's are.
+func submitter(ctx context.Context, wanted string) (string, error) {
+	id := drover.IdentityOf(ctx)
+	switch {
+	case wanted == "" || wanted == id.User:
+		return id.User, nil
+	case id.Role.Allows(drover.RoleAdmin):
+		return wanted, nil
+	}
+	return "", drover.Errorf(drover.KindForbidden, "this token is of %s, and cannot submit for %s", id.User, cut(wanted)).
+		WithHint("leave user out, or use a token with the role %s", drover.RoleAdmin)
+}
+
+type listJobsInput struct {
+	Job      int64        `query:"job" minimum:"0" doc:"only the job of this number"`
+	Batch    string       `query:"batch" doc:"only those of batches of this name"`
+	User     string       `query:"user" doc:"only those of this user"`
+	State    []string     `query:"state" maxItems:"10" doc:"only those in one of these states"`
+	Label    []string     `query:"label,explode" maxItems:"20" doc:"only those with this label, as NAME=VALUE; may be repeated"`
+	Elements bool         `query:"elements" doc:"the elements of arrays one by one"`
+	Tried    bool         `query:"tried" doc:"only those that have had an attempt"`
+	After    drover.JobID `query:"after" doc:"only those that come after this one"`
+	Limit    int          `query:"limit" minimum:"0" doc:"at most so many; left out, or more than 1000: 1000"`
+}
+
+type listJobsOutput struct {
+	Link string `header:"Link" doc:"the next page, if there is one"`
+	Body []drover.Job
+}
+
+func (h *Handler) listJobs(ctx context.Context, in *listJobsInput) (*listJobsOutput, error) {
+	f := drover.JobFilter{
+		Job: in.Job, Batch: in.Batch, User: in.User, Elements: in.Elements, Tried: in.Tried, After: in.After, Limit: in.Limit,
+	}
+	for _, s := range in.State {
+		f.States = append(f.States, drover.JobState(s))
+	}
+	for _, label := range in.Label {
+		key, value, ok := strings.Cut(label, "=")
+		if !ok {
+			return nil, drover.Errorf(drover.KindInvalid, "the label %q has no value", cut(label)).WithHint("write label=NAME=VALUE")
+		}
+		if f.Labels == nil {
+			f.Labels = map[string]string{}
+		}
+		f.Labels[key] = value
+	}
+	page, err := h.cfg.Service.Jobs(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	return &listJobsOutput{nextLink("/v1/jobs", jobQuery(f), page.Next), array(page.Items)}, nil
+}
+
+type jobInput struct {
+	ID drover.JobID `path:"id" doc:"a job, 17, or an element of an array, 17.3"`
+}
+
+type jobOutput struct{ Body drover.Job }
+
+// asJob answers with a job.
+func asJob(job drover.Job, err error) (*jobOutput, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &jobOutput{job}, nil
+}
+
+func (h *Handler) showJob(ctx context.Context, in *jobInput) (*jobOutput, error) {
+	return asJob(h.cfg.Service.Job(ctx, in.ID))
+}
+
+type prioritizeInput struct {
+	ID   drover.JobID `path:"id"`
+	Body priorityBody
+}
+
+type priorityBody struct {
+	Priority int `json:"priority" doc:"higher is first; 0: stopped, and not started until it is raised again"`
+}
+
+func (h *Handler) prioritize(ctx context.Context, in *prioritizeInput) (*jobOutput, error) {
+	if err := h.mayChange(ctx, in.ID); err != nil {
+		return nil, err
+	}
+	return asJob(h.cfg.Service.SetPriority(ctx, in.ID, in.Body.Priority))
+}
+
+// changeJobInput has why it is done in the body or, for a line of curl without one, in the query.
+type changeJobInput struct {
+	ID     drover.JobID `path:"id"`
+	Reason string       `query:"reason" maxLength:"1000" doc:"why, for the records, if the body does not say it"`
+	Body   *reasonBody
+}
+
+type reasonBody struct {
+	Reason string `json:"reason,omitempty" maxLength:"1000" doc:"why, for the records"`
+}
+
+// or is the reason, or else that of the query.
+func (b *reasonBody) or(query string) string {
+	if b == nil || b.Reason == "" {
+		return query
+	}
+	return b.Reason
+}
+
+func (h *Handler) cancel(ctx context.Context, in *changeJobInput) (*jobOutput, error) {
+	if err := h.mayChange(ctx, in.ID); err != nil {
+		return nil, err
+	}
+	return asJob(h.cfg.Service.Cancel(ctx, in.ID, in.Body.or(in.Reason)))
+}
+
+func (h *Handler) retry(ctx context.Context, in *changeJobInput) (*jobOutput, error) {
+	if err := h.mayChange(ctx, in.ID); err != nil {
+		return nil, err
+	}
+	return asJob(h.cfg.Service.Retry(ctx, in.ID, in.Body.or(in.Reason)))
+}
+
+// mayChange lets submitters change their own jobs, and operators everybody's.
+func (h *Handler) mayChange(ctx context.Context, id drover.JobID) error {
+	who := drover.IdentityOf(ctx)
+	if who.Role.Allows(drover.RoleOperate) {
+		return nil
+	}
+	job, err := h.cfg.Service.Job(ctx, id)
+	if err != nil {
+		return err
+	}
+	if job.User != who.User || who.User == "" {
+		e := drover.AsError(needs(drover.RoleOperate, who), drover.KindForbidden)
+		e.Message = fmt.Sprintf("job %v is not one of %s's, and %s", id, who.User, e.Message)
+		return e
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+package httpapi
+
+import (
+	"cmp"
+	"container/list"
+	"math"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"drover"
+
+	"golang.org/x/time/rate"
+)
+
+// Limits bound what callers may ask for. What is 0 has its default.
+type Limits struct {
+	Input      int64 // bytes of one input's contents; 64 GiB
+	Streams    int   // that one identity has open at once; 256
+	AllStreams int   // that all have open at once; 1024
+
+	Requests Rate // of one identity; 100 a second, 200 at once
+	Attempts Rate // of one attempt; 10 a second, 50 at once
+	Tries    Rate // from one address, without a good token; 5 a second, 20 at once
+}
+
+// Rate is how often something may happen.
+type Rate struct {
+	PerSecond float64
+	Burst     int // at once
+}
+
+const (
+	maxBatch  = 8 << 20 // bytes of a batch; config reads no larger one
+	maxSmall  = 64 << 10
+	maxHashes = 10_000 // in one question for missing inputs
+	maxHashed = 1 << 20
+	maxKey    = 255   // bytes of an idempotency key
+	maxTable  = 4_096 // identities and addresses whose rate is remembered
+)
+
+func (l Limits) orDefault() Limits {
+	return Limits{
+		Input:      cmp.Or(l.Input, 64<<30),
+		Streams:    cmp.Or(l.Streams, 256),
+		AllStreams: cmp.Or(l.AllStreams, 1024),
+		Requests:   cmp.Or(l.Requests, Rate{100, 200}),
+		Attempts:   cmp.Or(l.Attempts, Rate{10, 50}),
+		Tries:      cmp.Or(l.Tries, Rate{5, 20}),
+	}
+}
+
+// limiters keep the rates of the callers that were heard last. Who is forgotten begins anew.
+type limiters struct {
+	mu     sync.Mutex
+	byKey  map[string]*list.Element
+	recent *list.List // of *limiter, the last heard in front
+}
+
+type limiter struct {
+	key string
+	*rate.Limiter
+}
+
+func newLimiters() *limiters {
+	return &limiters{byKey: map[string]*list.Element{}, recent: list.New()}
+}
+
+// take counts one call. It returns how long to wait if that is one too many, and then has not counted it.
+func (l *limiters) take(key string, r Rate, now time.Time) time.Duration {
+	reserved := l.get(key, r).ReserveN(now, 1)
+	wait := reserved.DelayFrom(now)
+	if wait > 0 {
+		reserved.CancelAt(now)
+	}
+	return wait
+}
+
+func (l *limiters) get(key string, r Rate) *limiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e, ok := l.byKey[key]; ok {
+		l.recent.MoveToFront(e)
+		return e.Value.(*limiter)
+	}
+	if l.recent.Len() >= maxTable {
+		oldest := l.recent.Remove(l.recent.Back()).(*limiter)
+		delete(l.byKey, oldest.key)
+	}
+	lim := &limiter{key, rate.NewLimiter(rate.Limit(r.PerSecond), r.Burst)}
+	l.byKey[key] = l.recent.PushFront(lim)
+	return lim
+}
+
+// streams count what is open.
+type streams struct {
+	one, all int // the most of one identity, and of all
+
+	mu    sync.Mutex
+	byKey map[string]int
+	total int
+}
+
+func newStreams(l Limits) *streams {
+	return &streams{one: l.Streams, all: l.AllStreams, byKey: map[string]int{}}
+}
+
+// open counts one more stream, until release is called.
+func (s *streams) open(key string) (release func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.byKey[key] >= s.one:
+		return nil, tooMany(5*time.Second, "%d streams of one user are open, which is the most", s.one)
+	case s.total >= s.all:
+		return nil, tooMany(5*time.Second, "%d streams are open, which is the most", s.all)
+	}
+	s.byKey[key]++
+	s.total++
+	return sync.OnceFunc(func() { s.closed(key) }), nil
+}
+
+func (s *streams) closed(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.total--
+	if s.byKey[key]--; s.byKey[key] == 0 {
+		delete(s.byKey, key)
+	}
+}
+
+// tooMany refuses a call for now.
+func tooMany(wait time.Duration, format string, args ...any) error {
+	err := drover.Errorf(drover.KindRateLimit, format, args...)
+	err.RetryAt = drover.TimeOf(time.Now().Add(wait))
+	return err
+}
+
+// callerKey names an identity among the limiters and streams.
+func callerKey(id drover.Identity) string {
+	if id.Attempt != nil {
+		return "attempt " + id.Attempt.String()
+	}
+	return "user " + id.User
+}
+
+// addressKey names where a request comes from. Of IPv6 it is the network: a host has as many addresses as it likes.
+func addressKey(remote string) string {
+	host, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		return remote
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil || ip.Unmap().Is4() {
+		return host
+	}
+	network, err := ip.Prefix(64)
+	if err != nil {
+		return host
+	}
+	return network.String()
+}
+
+// seconds rounds a time to wait up to whole seconds, at least one.
+func seconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }

@@ -1,0 +1,193 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"drover"
+	"drover/internal/config"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+)
+
+// binding makes a route answer by a method of the Handler.
+type binding func(h *Handler, op huma.Operation)
+
+// bind has huma read requests into an In and write answers from an Out, and describe both.
+func bind[In, Out any](serve func(*Handler, context.Context, *In) (*Out, error)) binding {
+	return func(h *Handler, op huma.Operation) {
+		if in, ok := any(new(In)).(described); ok {
+			in.describe(&op)
+		}
+		if out, ok := any(new(Out)).(described); ok {
+			out.describe(&op)
+		}
+		huma.Register(h.api, op, func(ctx context.Context, in *In) (*Out, error) {
+			out, err := serve(h, ctx, in)
+			if err != nil {
+				return nil, h.problem(err)
+			}
+			return out, nil
+		})
+	}
+}
+
+// described is a part of a request or an answer that says of itself what its fields do not.
+type described interface{ describe(op *huma.Operation) }
+
+const tokenScheme = "token"
+
+// newAPI makes an API without routes. It has JSON and nothing else, no pages and no links in bodies.
+func (h *Handler) newAPI() huma.API {
+	schemas := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
+	schemas.RegisterTypeAlias(reflect.TypeFor[drover.Time](), reflect.TypeFor[timeText]())
+	schemas.RegisterTypeAlias(reflect.TypeFor[drover.Seconds](), reflect.TypeFor[secondsNumber]())
+	return huma.NewAPI(huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			OpenAPI: "3.1.0",
+			Info: &huma.Info{
+				Title: "Drover", Version: h.cfg.Version,
+				Description: "A queue of jobs and the cloud instances that it rents for them. Lists are JSON arrays; the next page of one is named in the header Link. Errors are problem documents (RFC 9457).",
+			},
+			Components: &huma.Components{
+				Schemas:         schemas,
+				SecuritySchemes: map[string]*huma.SecurityScheme{tokenScheme: {Type: "http", Scheme: "bearer"}},
+			},
+		},
+		Formats:       map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat},
+		DefaultFormat: "application/json",
+		Transformers:  []huma.Transformer{ours},
+	}, adapter{h})
+}
+
+// timeText describes a drover.Time.
+type timeText struct{}
+
+// Schema is that of the texts that drover.Time writes.
+func (timeText) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Description: "a time (RFC 3339, UTC); 0: never", OneOf: []*huma.Schema{
+		{Type: huma.TypeString, Format: "date-time"}, {Type: huma.TypeInteger},
+	}}
+}
+
+// secondsNumber describes drover.Seconds.
+type secondsNumber struct{}
+
+// Schema is that of the numbers that drover.Seconds writes.
+func (secondsNumber) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeNumber, Description: "seconds"}
+}
+
+// operation describes a route, but for its request and answer.
+func (h *Handler) operation(rt route) huma.Operation {
+	op := huma.Operation{
+		Method:          rt.method,
+		Path:            rt.path,
+		OperationID:     strings.ToLower(rt.method) + strings.NewReplacer("/v1", "", "/", "-", "{", "", "}", "", ".", "-").Replace(rt.path),
+		Summary:         rt.about,
+		MaxBodyBytes:    maxSmall,
+		BodyReadTimeout: -1, // upload sees to it
+		Metadata:        map[string]any{"route": rt},
+		Responses: map[string]*huma.Response{"default": {
+			Description: "a problem",
+			Content:     map[string]*huma.MediaType{"application/problem+json": {Schema: h.schemas().Schema(reflect.TypeFor[problem](), true, "")}},
+		}},
+	}
+	if rt.role != "" {
+		op.Description = "Needs a token with the role " + string(rt.role) + "."
+		if rt.attempt {
+			op.Description += " That of an attempt will do, for its own job."
+		}
+		op.Security = []map[string][]string{{tokenScheme: {}}}
+	}
+	return op
+}
+
+func (h *Handler) schemas() huma.Registry { return h.api.OpenAPI().Components.Schemas }
+
+// describe finishes the description: of errors there are only our own.
+func (h *Handler) describe() {
+	delete(h.schemas().Map(), "ErrorModel")
+	delete(h.schemas().Map(), "ErrorDetail")
+}
+
+type openAPIOutput struct {
+	ContentType string `header:"Content-Type"`
+	Body        []byte
+}
+
+func (*openAPIOutput) describe(op *huma.Operation) {
+	answers(op, "application/openapi+json", &huma.Schema{})
+}
+
+func (h *Handler) openAPI(context.Context, *struct{}) (*openAPIOutput, error) {
+	text, err := json.Marshal(h.api.OpenAPI())
+	return &openAPIOutput{"application/openapi+json", text}, err
+}
+
+// answers says of which type the body of a success is, and what it looks like.
+func answers(op *huma.Operation, contentType string, schema *huma.Schema) {
+	op.Responses["200"] = &huma.Response{Description: "OK", Content: map[string]*huma.MediaType{contentType: {Schema: schema}}}
+}
+
+// batchSchema is what a batch looks like, as package config says it.
+func batchSchema() *huma.Schema {
+	text, err := config.SubmissionSchema()
+	if err != nil {
+		panic(err) // it is made of our own types
+	}
+	var schema map[string]any
+	if err := json.Unmarshal(text, &schema); err != nil {
+		panic(err)
+	}
+	delete(schema, "$schema")
+	return &huma.Schema{Extensions: schema}
+}
+
+// adapter puts huma's operations on the Handler's mux, each behind its guard.
+type adapter struct{ *Handler }
+
+// Handle puts an operation on the mux.
+func (a adapter) Handle(op *huma.Operation, serve func(huma.Context)) {
+	rt, ok := op.Metadata["route"].(route)
+	if !ok {
+		panic("httpapi: an operation without a route") // which nothing would guard
+	}
+	a.mux.Handle(rt.method+" "+rt.path, a.guard(rt, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		serve(&exchange{exchanged: humago.NewContext(op, r, w)})
+	})))
+}
+
+// exchange is a request and its answer, as huma has them.
+type exchange struct {
+	exchanged
+	status int // that of ours which stands in for huma's
+}
+
+// exchanged is a huma.Context, whose name is also that of one of its methods.
+type exchanged huma.Context
+
+// SetStatus begins the answer.
+func (x *exchange) SetStatus(status int) {
+	if x.status != 0 {
+		status = x.status
+	}
+	x.exchanged.SetStatus(status)
+}
+
+// ours puts our problems in the place of huma's.
+func ours(ctx huma.Context, _ string, v any) (any, error) {
+	m, ok := v.(*huma.ErrorModel)
+	if !ok {
+		return v, nil
+	}
+	p := ofHuma(m, ctx.Operation().MaxBodyBytes)
+	if x, ok := ctx.(*exchange); ok {
+		x.status = p.Status
+	}
+	return p, nil
+}

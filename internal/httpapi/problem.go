@@ -1,0 +1,179 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"drover"
+	"drover/internal/config"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// problem is an answer that is no success (RFC 9457). Beside what the standard names it has all of a drover.Error.
+type problem struct {
+	Type    string           `json:"type"`
+	Title   string           `json:"title"`
+	Status  int              `json:"status"`
+	Detail  string           `json:"detail"`
+	Kind    drover.ErrorKind `json:"kind"`
+	Scope   drover.Scope     `json:"scope,omitempty"`
+	Market  drover.Market    `json:"market,omitempty"`
+	RetryAt drover.Time      `json:"retry_at,omitempty"`
+	Hint    string           `json:"hint,omitempty"`
+	Errors  []fault          `json:"errors,omitempty"`
+
+	allow []string // methods, of a 405
+}
+
+// fault is one of several things wrong with a request.
+type fault struct {
+	Line     int    `json:"line,omitempty"`
+	Column   int    `json:"column,omitempty"`
+	Location string `json:"location,omitempty"` // such as query.limit, or body
+	Message  string `json:"message"`
+	Hint     string `json:"hint,omitempty"`
+}
+
+// Error is the problem in a sentence.
+func (p *problem) Error() string { return p.Detail }
+
+// GetStatus is the answer's status.
+func (p *problem) GetStatus() int { return p.Status }
+
+// ContentType is that of problem documents.
+func (p *problem) ContentType(string) string { return "application/problem+json" }
+
+// GetHeaders are the headers that go with it.
+func (p *problem) GetHeaders() http.Header {
+	headers := http.Header{}
+	if p.RetryAt != 0 {
+		headers.Set("Retry-After", strconv.Itoa(seconds(time.Until(p.RetryAt.Std()))))
+	}
+	if p.Status == http.StatusUnauthorized {
+		headers.Set("WWW-Authenticate", `Bearer realm="drover"`)
+	}
+	if len(p.allow) > 0 {
+		headers.Set("Allow", strings.Join(p.allow, ", "))
+	}
+	return headers
+}
+
+// asError is the error that the problem was made of.
+func (p *problem) asError() *drover.Error {
+	return &drover.Error{Kind: p.Kind, Scope: p.Scope, Market: p.Market, RetryAt: p.RetryAt, Message: p.Detail, Hint: p.Hint}
+}
+
+// problemOf makes a problem of an error.
+func problemOf(err error) *problem {
+	var p *problem
+	if errors.As(err, &p) {
+		return p
+	}
+	var typed *drover.Error
+	if !errors.As(err, &typed) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		err = ending()
+	}
+	e := drover.AsError(err, drover.KindInternal)
+	p = newProblem(e.Kind.HTTPStatus(), e)
+	var faults config.Faults
+	if errors.As(err, &faults) {
+		for _, f := range faults {
+			p.Errors = append(p.Errors, fault{Line: f.Line, Column: f.Column, Location: f.File, Message: f.Message, Hint: f.Hint})
+		}
+	}
+	return p
+}
+
+func newProblem(status int, e *drover.Error) *problem {
+	return &problem{
+		Type: "about:blank", Title: http.StatusText(status), Status: status,
+		Detail: e.Message, Kind: e.Kind, Scope: e.Scope, Market: e.Market, RetryAt: e.RetryAt, Hint: e.Hint,
+	}
+}
+
+// noRoute is the problem of a request that no route answers, or only by other methods.
+func noRoute(r *http.Request, allowed []string) *problem {
+	if len(allowed) == 0 {
+		return newProblem(http.StatusNotFound, drover.Errorf(drover.KindNotFound, "there is no %s here", cut(r.URL.Path)).WithHint("GET /openapi.json says what there is"))
+	}
+	p := newProblem(http.StatusMethodNotAllowed, drover.Errorf(drover.KindUnsupported, "%s takes %s, not %s", cut(r.URL.Path), strings.Join(allowed, ", "), cut(r.Method)))
+	p.allow = allowed
+	return p
+}
+
+// tooLarge is the problem of a body that is larger than it may be.
+func tooLarge(limit int64) *problem {
+	return newProblem(http.StatusRequestEntityTooLarge, drover.Errorf(drover.KindInvalid, "the body is larger than %v", drover.Bytes(limit)))
+}
+
+// ofHuma makes a problem of what huma found wrong with a request. What was sent is not repeated: it may hold what is secret.
+func ofHuma(m *huma.ErrorModel, limit int64) *problem {
+	status := m.Status
+	switch status {
+	case http.StatusRequestEntityTooLarge:
+		return tooLarge(limit)
+	case http.StatusUnprocessableEntity:
+		status = http.StatusBadRequest
+	}
+	text := m.Detail
+	p := newProblem(status, drover.Errorf(kindOf(status), ""))
+	for _, e := range m.Errors {
+		p.Errors = append(p.Errors, fault{Location: e.Location, Message: e.Message})
+		text += fmt.Sprintf("; %s: %s", e.Location, e.Message)
+	}
+	p.Detail = "the request is not understood: " + text
+	return p
+}
+
+// kindOf is the kind of error that a status stands for when the answer does not say it.
+func kindOf(status int) drover.ErrorKind {
+	switch status {
+	case http.StatusUnauthorized:
+		return drover.KindAuthentication
+	case http.StatusForbidden:
+		return drover.KindForbidden
+	case http.StatusNotFound:
+		return drover.KindNotFound
+	case http.StatusConflict:
+		return drover.KindConflict
+	case http.StatusTooManyRequests:
+		return drover.KindRateLimit
+	case http.StatusMethodNotAllowed:
+		return drover.KindUnsupported
+	case http.StatusRequestTimeout, http.StatusServiceUnavailable:
+		return drover.KindTransient
+	case http.StatusBadGateway, http.StatusGatewayTimeout:
+		return drover.KindUnreachable
+	}
+	if status >= 500 {
+		return drover.KindInternal
+	}
+	return drover.KindInvalid
+}
+
+// problem makes a problem of a Service's error, and notes those that are ours.
+func (h *Handler) problem(err error) error {
+	p := problemOf(err)
+	if p.Kind == drover.KindInternal {
+		h.cfg.Log.Error("answering a request", "error", err)
+	}
+	return p
+}
+
+// refuse answers with an error.
+func (h *Handler) refuse(w http.ResponseWriter, err error) {
+	p := problemOf(err)
+	for name, values := range p.GetHeaders() {
+		w.Header()[name] = values
+	}
+	w.Header().Set("Content-Type", p.ContentType(""))
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p) // who asked may be gone
+}

@@ -1,0 +1,126 @@
+package httpapi
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"drover"
+)
+
+// What follows writes filters as the parameters that the routes take. The client asks with them, and the handler names the next page.
+
+func jobQuery(f drover.JobFilter) url.Values {
+	q := url.Values{}
+	put(q, "job", f.Job)
+	put(q, "batch", f.Batch)
+	put(q, "user", f.User)
+	put(q, "state", join(f.States))
+	for _, key := range slices.Sorted(maps.Keys(f.Labels)) {
+		q.Add("label", key+"="+f.Labels[key])
+	}
+	put(q, "elements", f.Elements)
+	put(q, "tried", f.Tried)
+	putJob(q, "after", f.After)
+	put(q, "limit", f.Limit)
+	return q
+}
+
+func instanceQuery(f drover.InstanceFilter) url.Values {
+	q := url.Values{}
+	put(q, "gone", f.Gone)
+	put(q, "state", join(f.States))
+	put(q, "cloud", f.Cloud)
+	put(q, "after", f.After)
+	put(q, "limit", f.Limit)
+	return q
+}
+
+func offerQuery(f drover.OfferFilter) url.Values {
+	q := url.Values{}
+	if f.Need.CPU != 0 {
+		q.Set("vcpus", f.Need.CPU.String())
+	}
+	put(q, "memory", int64(f.Need.Memory))
+	put(q, "disk", int64(f.Need.Disk))
+	put(q, "gpus", f.Need.GPUs)
+	put(q, "arch", string(f.Need.Arch))
+	put(q, "cloud", f.Cloud)
+	return q
+}
+
+func eventQuery(f drover.EventFilter) url.Values {
+	q := url.Values{}
+	put(q, "after", f.After)
+	putJob(q, "job", f.Job)
+	put(q, "instance", f.Instance)
+	put(q, "level", f.Level)
+	put(q, "recent", f.Recent)
+	return q
+}
+
+// put sets a parameter, unless it has its zero value, which is as good as left out.
+func put(q url.Values, key string, value any) {
+	switch v := value.(type) {
+	case string:
+		if v != "" {
+			q.Set(key, v)
+		}
+	case bool:
+		if v {
+			q.Set(key, "true")
+		}
+	case int:
+		put(q, key, int64(v))
+	case int64:
+		if v != 0 {
+			q.Set(key, strconv.FormatInt(v, 10))
+		}
+	}
+}
+
+func putJob(q url.Values, key string, id drover.JobID) {
+	if id.Number != 0 {
+		q.Set(key, id.String())
+	}
+}
+
+func join[S ~string](words []S) string {
+	var b strings.Builder
+	for i, w := range words {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(string(w))
+	}
+	return b.String()
+}
+
+// nextLink names the next page of a list (RFC 8288); empty on the last.
+func nextLink(path string, q url.Values, next string) string {
+	if next == "" {
+		return ""
+	}
+	q.Set("after", next)
+	return "<" + path + "?" + q.Encode() + `>; rel="next"`
+}
+
+// nextOf is what after is to be on the page that a Link names; empty if it names none.
+func nextOf(link string) string {
+	target, rest, _ := strings.Cut(strings.TrimPrefix(link, "<"), ">")
+	u, err := url.Parse(target)
+	if err != nil || !strings.Contains(rest, `rel="next"`) {
+		return ""
+	}
+	return u.Query().Get("after")
+}
+
+// array is a list as JSON shows it: one without items is empty, not null.
+func array[T any](items []T) []T {
+	if items == nil {
+		return []T{}
+	}
+	return items
+}

@@ -1,0 +1,63 @@
+package httpapi
+
+import (
+	"drover"
+)
+
+// route is one line of the API: a method and a path, and what it takes to use them.
+type route struct {
+	method, path string
+	role         drover.Role // that a token needs; empty: not even a token is needed
+	attempt      bool        // the token of an attempt will do, for its own job if the path names one
+	long         bool        // its answer, or its body, may take as long as it likes; counted as a stream
+	about        string
+	bind         binding
+}
+
+// routes is the API. Jobs of others are moreover for RoleOperate alone to change, see Handler.mayChange.
+func routes() []route {
+	const (
+		nobody  drover.Role = ""
+		view                = drover.RoleView
+		submit              = drover.RoleSubmit
+		operate             = drover.RoleOperate
+		admin               = drover.RoleAdmin
+	)
+	return []route{
+		// method, path, role, attempt, long
+		{"POST", "/v1/batches", submit, false, false, "submit a batch, as a batch file says it", bind((*Handler).submit)},
+		{"GET", "/v1/jobs", view, false, false, "list jobs by id", bind((*Handler).listJobs)},
+		{"GET", "/v1/jobs/{id}", view, true, false, "show a job, an array as a whole, or an element", bind((*Handler).showJob)},
+		{"PATCH", "/v1/jobs/{id}", submit, false, false, "change a job's priority", bind((*Handler).prioritize)},
+		{"POST", "/v1/jobs/{id}/cancel", submit, false, false, "cancel a job, an array or an element", bind((*Handler).cancel)},
+		{"POST", "/v1/jobs/{id}/retry", submit, false, false, "put back in the queue what failed or was cancelled", bind((*Handler).retry)},
+		{"GET", "/v1/jobs/{id}/explain", view, true, false, "say why a job is as it is", bind((*Handler).explainJob)},
+		{"GET", "/v1/jobs/{id}/logs", view, true, true, "read, or follow, an output stream of a job", bind((*Handler).logs)},
+		{"GET", "/v1/jobs/{id}/outputs", view, true, false, "list the files that a job has left", bind((*Handler).outputs)},
+		{"GET", "/v1/jobs/{id}/outputs/content", view, true, true, "read one of them", bind((*Handler).output)},
+
+		{"POST", "/v1/inputs/missing", submit, false, false, "say which of these contents are not there", bind((*Handler).missingInputs)},
+		{"PUT", "/v1/inputs/{hash}", submit, false, true, "keep contents under their SHA-256", bind((*Handler).putInput)},
+
+		{"GET", "/v1/instances", view, false, false, "list instances by id", bind((*Handler).listInstances)},
+		{"GET", "/v1/instances/{id}", view, false, false, "show an instance, by its id, its name or its cloud's id", bind((*Handler).showInstance)},
+		{"POST", "/v1/instances/{id}/drain", operate, false, false, "let it finish what runs, then go", instruct(drover.VerbDrain)},
+		{"POST", "/v1/instances/{id}/hold", operate, false, false, "start nothing on it, and keep it", instruct(drover.VerbHold)},
+		{"POST", "/v1/instances/{id}/release", operate, false, false, "let it take work again", instruct(drover.VerbRelease)},
+		{"POST", "/v1/instances/{id}/kill", operate, false, false, "destroy it now, whatever runs", instruct(drover.VerbKill)},
+		{"GET", "/v1/offers", view, false, false, "list what could be rented, cheapest first", bind((*Handler).offers)},
+
+		{"GET", "/v1/explain", view, false, false, "say why something, or everything that waits, is as it is", bind((*Handler).explain)},
+		{"GET", "/v1/status", view, true, false, "show the fleet at a glance", bind((*Handler).status)},
+		{"GET", "/v1/events", view, false, true, "follow what happens, as server-sent events", bind((*Handler).events)},
+		{"GET", "/v1/dump", admin, false, true, "show all that the controller knows, without secrets", bind((*Handler).dump)},
+
+		{"GET", "/v1/tokens", admin, false, false, "list tokens, without their secrets", bind((*Handler).listTokens)},
+		{"POST", "/v1/tokens", admin, false, false, "make a token, whose secret is shown this once", bind((*Handler).createToken)},
+		{"DELETE", "/v1/tokens/{id}", admin, false, false, "revoke a token", bind((*Handler).revokeToken)},
+
+		{"GET", "/openapi.json", view, false, false, "describe this API", bind((*Handler).openAPI)},
+		{"GET", "/livez", nobody, true, false, "say that the controller lives", bind((*Handler).live)},
+		{"GET", "/readyz", nobody, true, false, "say whether the controller is ready", bind((*Handler).ready)},
+	}
+}

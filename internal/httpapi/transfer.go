@@ -1,0 +1,92 @@
+package httpapi
+
+import (
+	"io"
+	"net/http"
+	"time"
+)
+
+const (
+	stall    = 30 * time.Second // without progress this long, a connection is dropped
+	rearm    = time.Second      // how often a deadline is moved, at most
+	leftover = 5 * time.Second  // for what is left of a body that was not wanted
+)
+
+// response is an answer on its way. Whoever does not read it is dropped: every write moves the deadline, so that it passes only when
+// nothing got through.
+type response struct {
+	http.ResponseWriter
+	ctl    *http.ResponseController
+	status int   // 0 until it begins
+	bytes  int64 // of its body
+	caller string
+	armed  time.Time
+}
+
+func newResponse(w http.ResponseWriter) *response {
+	return &response{ResponseWriter: w, ctl: http.NewResponseController(w)}
+}
+
+// WriteHeader begins the answer.
+func (r *response) WriteHeader(status int) {
+	r.status = status
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// Write sends a part of the body.
+func (r *response) Write(b []byte) (int, error) {
+	r.begin()
+	n, err := r.ResponseWriter.Write(b)
+	r.bytes += int64(n)
+	return n, err
+}
+
+// Flush sends what was written.
+func (r *response) Flush() error {
+	r.begin()
+	return r.ctl.Flush()
+}
+
+func (r *response) begin() {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	if now := time.Now(); now.Sub(r.armed) > rearm {
+		r.armed = now
+		_ = r.ctl.SetWriteDeadline(now.Add(stall)) // not every connection has deadlines
+	}
+}
+
+// upload is a request's body on its way, with a deadline that moves as it comes.
+type upload struct {
+	io.ReadCloser
+	ctl   *http.ResponseController
+	armed time.Time
+	ended bool
+}
+
+func newUpload(ctl *http.ResponseController, body io.ReadCloser) *upload {
+	return &upload{ReadCloser: body, ctl: ctl, ended: body == nil || body == http.NoBody}
+}
+
+// Read reads a part of the body.
+func (u *upload) Read(b []byte) (int, error) {
+	if now := time.Now(); !u.ended && now.Sub(u.armed) > rearm {
+		u.armed = now
+		_ = u.ctl.SetReadDeadline(now.Add(stall))
+	}
+	n, err := u.ReadCloser.Read(b)
+	if err != nil && !u.ended {
+		// A deadline that stays would end the request itself.
+		u.ended = true
+		_ = u.ctl.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// end bounds what the HTTP server still reads of a body that nobody wanted.
+func (u *upload) end() {
+	if !u.ended {
+		_ = u.ctl.SetReadDeadline(time.Now().Add(leftover))
+	}
+}

@@ -1,0 +1,223 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"drover"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// keepAlive is how often a stream of events that has none shows that it lives.
+const keepAlive = 15 * time.Second
+
+type explainInput struct {
+	Subject string `query:"subject" maxLength:"512" doc:"a job, an instance, or an offering as CLOUD/ZONE/TYPE/MARKET; left out: all that waits"`
+}
+
+type explainOutput struct{ Body []drover.Explanation }
+
+func (h *Handler) explain(ctx context.Context, in *explainInput) (*explainOutput, error) {
+	list, err := h.cfg.Service.Explain(ctx, in.Subject)
+	if err != nil {
+		return nil, err
+	}
+	return &explainOutput{array(list)}, nil
+}
+
+func (h *Handler) explainJob(ctx context.Context, in *jobInput) (*explainOutput, error) {
+	return h.explain(ctx, &explainInput{in.ID.String()})
+}
+
+type statusOutput struct{ Body drover.Status }
+
+func (h *Handler) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
+	s, err := h.cfg.Service.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &statusOutput{s}, nil
+}
+
+type textOutput struct {
+	ContentType string `header:"Content-Type"`
+	Body        []byte
+}
+
+func (*textOutput) describe(op *huma.Operation) {
+	answers(op, "text/plain", &huma.Schema{Type: huma.TypeString})
+}
+
+func (h *Handler) live(context.Context, *struct{}) (*textOutput, error) {
+	return &textOutput{"text/plain; charset=utf-8", []byte("ok\n")}, nil
+}
+
+func (h *Handler) ready(ctx context.Context, in *struct{}) (*textOutput, error) {
+	if h.open.Err() != nil {
+		return nil, ending()
+	}
+	if h.cfg.Ready != nil {
+		if err := h.cfg.Ready(ctx); err != nil {
+			// Without a token, that it is so is all that is said.
+			h.cfg.Log.Debug("not ready", "error", err)
+			return nil, drover.Errorf(drover.KindTransient, "the controller is not ready")
+		}
+	}
+	return h.live(ctx, in)
+}
+
+type eventsInput struct {
+	LastEventID string       `header:"Last-Event-ID" maxLength:"255" doc:"as a browser sends it when it connects again; before after"`
+	After       string       `query:"after" maxLength:"255" doc:"only those that come after the one with this id"`
+	Job         drover.JobID `query:"job" doc:"only those about this job, or the elements of this array"`
+	Instance    string       `query:"instance" doc:"only those about the instance of this name"`
+	Level       string       `query:"level" doc:"only those that matter as much: debug, info or warn; left out: info"`
+	Recent      bool         `query:"recent" doc:"only what is remembered: end instead of waiting for more"`
+}
+
+type eventsOutput struct{ Body func(huma.Context) }
+
+func (*eventsOutput) describe(op *huma.Operation) {
+	answers(op, "text/event-stream", &huma.Schema{
+		Type: huma.TypeString,
+		Description: "Each message's data is an event. A message of type error ends the stream with a problem, one of type end because there is no more. " +
+			"A stream that ends without either was interrupted, and goes on where it was with Last-Event-ID.",
+	})
+}
+
+func (h *Handler) events(_ context.Context, in *eventsInput) (*eventsOutput, error) {
+	f := drover.EventFilter{After: in.After, Job: in.Job, Instance: in.Instance, Level: in.Level, Recent: in.Recent}
+	if in.LastEventID != "" {
+		f.After = in.LastEventID
+	}
+	return &eventsOutput{func(x huma.Context) {
+		x.SetHeader("Content-Type", "text/event-stream")
+		x.SetStatus(http.StatusOK)
+		h.sendEvents(x.Context(), flushing{x.BodyWriter()}, f)
+	}}, nil
+}
+
+// happening is an event, or how there came to be no more.
+type happening struct {
+	event drover.Event
+	err   error
+}
+
+// sendEvents writes events until there are no more, who reads them goes, or the Handler closes.
+func (h *Handler) sendEvents(ctx context.Context, w io.Writer, f drover.EventFilter) {
+	ctx, cancel := context.WithCancel(ctx)
+	happenings := make(chan happening)
+	go h.watch(ctx, f, happenings)
+	defer func() {
+		cancel()
+		for range happenings { // until watch has ended
+		}
+	}()
+	beat := time.NewTicker(keepAlive)
+	defer beat.Stop()
+	err := message(w, ": the events of the fleet\n\n")
+	for err == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-beat.C:
+			err = message(w, ": still here\n\n")
+		case next, more := <-happenings:
+			switch {
+			case ctx.Err() != nil:
+				return
+			case !more:
+				_ = message(w, "event: end\ndata: {}\n\n")
+				return
+			case next.err != nil:
+				_ = message(w, "event: error\ndata: "+oneLine(problemOf(h.problem(next.err)))+"\n\n")
+				return
+			}
+			err = message(w, idLine(next.event.ID)+"data: "+oneLine(next.event)+"\n\n")
+		}
+	}
+}
+
+// watch hands on events until there are no more or ctx ends, and then closes the channel.
+func (h *Handler) watch(ctx context.Context, f drover.EventFilter, to chan<- happening) {
+	defer close(to)
+	defer func() {
+		if p := recover(); p != nil {
+			h.cfg.Log.Error("panic while watching events", "panic", p, "stack", string(debug.Stack()))
+			select {
+			case to <- happening{err: failed()}:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	for event, err := range h.cfg.Service.Events(ctx, f) {
+		select {
+		case to <- happening{event, err}:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func message(w io.Writer, text string) error {
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+func idLine(id string) string {
+	if id == "" || strings.ContainsAny(id, "\r\n\x00") {
+		return ""
+	}
+	return "id: " + id + "\n"
+}
+
+func oneLine(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprintf("{%q:%q}", "detail", err)
+	}
+	return string(text)
+}
+
+type dumpOutput struct{ Body func(huma.Context) }
+
+func (*dumpOutput) describe(op *huma.Operation) { answers(op, "application/json", &huma.Schema{}) }
+
+func (h *Handler) dump(context.Context, *struct{}) (*dumpOutput, error) {
+	return &dumpOutput{func(x huma.Context) {
+		w := &begun{Writer: x.BodyWriter()}
+		x.SetHeader("Content-Type", "application/json")
+		err := h.cfg.Service.Dump(x.Context(), w)
+		switch {
+		case err != nil && !w.wrote:
+			if out, ok := w.Writer.(http.ResponseWriter); ok {
+				h.refuse(out, h.problem(err))
+			}
+		case err != nil:
+			h.cfg.Log.Error("writing a dump", "error", err)
+			panic(http.ErrAbortHandler) // a part is not the whole
+		}
+	}}, nil
+}
+
+// begun knows whether anything was written.
+type begun struct {
+	io.Writer
+	wrote bool
+}
+
+// Write writes on.
+func (b *begun) Write(p []byte) (int, error) {
+	b.wrote = true
+	return b.Writer.Write(p)
+}
