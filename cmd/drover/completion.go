@@ -1,7 +1,12 @@
 package main
 
 import (
+	"context"
+	"time"
+
 	"github.com/spf13/cobra"
+
+	"drover"
 )
 
 // completer offers what may be typed.
@@ -41,4 +46,82 @@ func (a *app) completeClouds(*cobra.Command, []string, string) ([]string, cobra.
 // completeBatch offers batch files.
 func completeBatch(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// completionTime is how long a shell waits for what a controller has to offer.
+const completionTime = time.Second
+
+// live offers what the controller knows now: quickly, and nothing if it cannot be asked.
+func (a *app) live(find func(ctx context.Context, svc drover.Service) []string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
+	defer cancel()
+	svc, err := a.connect(ctx)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return find(ctx, svc), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeJobs offers the latest jobs, each with its name.
+func (a *app) completeJobs(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return a.live(func(ctx context.Context, svc drover.Service) (words []string) {
+		for job, err := range allJobs(ctx, svc, drover.JobFilter{}) {
+			if err != nil {
+				break
+			}
+			words = append(words, job.ID.String()+"\t"+harmless(job.Name)+", "+jobStateWords(job))
+		}
+		return words
+	})
+}
+
+// completeBatches offers the names of batches.
+func (a *app) completeBatches(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return a.live(func(ctx context.Context, svc drover.Service) (words []string) {
+		seen := map[string]bool{}
+		for job, err := range allJobs(ctx, svc, drover.JobFilter{}) {
+			if err != nil {
+				break
+			}
+			if !seen[job.Batch] {
+				seen[job.Batch] = true
+				words = append(words, harmless(job.Batch))
+			}
+		}
+		return words
+	})
+}
+
+// completeInstances offers the names of instances.
+func (a *app) completeInstances(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return a.live(func(ctx context.Context, svc drover.Service) (words []string) {
+		for in, err := range allInstances(ctx, svc, drover.InstanceFilter{}) {
+			if err != nil {
+				break
+			}
+			words = append(words, harmless(in.Name)+"\t"+harmless(in.Type)+", "+instanceStateWords(in))
+		}
+		return words
+	})
+}
+
+// completeSubjects offers what can be explained: jobs and instances.
+func (a *app) completeSubjects(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	jobs, _ := a.completeJobs(cmd, args, typed)
+	instances, directive := a.completeInstances(cmd, args, typed)
+	return append(jobs, instances...), directive
+}
+
+// completeTokens offers the ids of tokens.
+func (a *app) completeTokens(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return a.live(func(ctx context.Context, svc drover.Service) (words []string) {
+		tokens, err := svc.Tokens(ctx)
+		if err != nil {
+			return nil
+		}
+		for _, t := range tokens {
+			words = append(words, t.ID+"\t"+harmless(t.User)+", "+string(t.Role))
+		}
+		return words
+	})
 }

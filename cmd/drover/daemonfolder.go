@@ -84,6 +84,23 @@ func (f daemonFolder) makeToken() (drover.Secret, error) {
 	return f.token()
 }
 
+// announce writes down where the daemon answers, for a configuration that leaves the choice of a port to the host.
+func (f daemonFolder) announce(address string) error {
+	if err := os.WriteFile(f.file("address.new"), []byte(address+"\n"), 0o600); err != nil {
+		return fmt.Errorf("announcing the address: %w", err)
+	}
+	if err := os.Rename(f.file("address.new"), f.file("address")); err != nil {
+		return fmt.Errorf("announcing the address: %w", err)
+	}
+	return nil
+}
+
+// announced is where the daemon said last that it answers.
+func (f daemonFolder) announced() (string, error) {
+	address, err := os.ReadFile(f.file("address"))
+	return strings.TrimSpace(string(address)), err
+}
+
 // maxToken is more than any token is long.
 const maxToken = 4096
 

@@ -5,10 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,7 +13,6 @@ import (
 	"drover/driver"
 	"drover/internal/config"
 	"drover/internal/control"
-	"drover/internal/store"
 )
 
 // gcFlags are the flags of `drover gc`.
@@ -32,20 +27,21 @@ func (a *app) gcCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gc",
 		Short: "List, and with --destroy end, the instances of a fleet that nobody looks after",
-		Long: `List the instances that bear a fleet's tag and that no controller looks after; with --destroy, end them. Without --fleet, those of every run
-that was killed are listed.
+		Long: `List the instances that bear a fleet's tag and that no controller looks after; with --destroy, end them. The fleet is that of --fleet, or that
+which the configuration names; without either, those of every run that was killed are listed.
 
-A run whose controller lives is left alone. Where a fleet's records cannot be read, nothing says whether its instances are still wanted:
-then --destroy also needs --without-state, and leaves alone what was created within the last hour.`,
-		Example: "  drover gc\n  drover gc --fleet run-x7k2pq --destroy",
-		Args:    cobra.NoArgs,
+A run whose controller lives is left alone. Of a configured fleet, the controller is asked which instances are its own; if it does not answer,
+its records are read. Where neither can be had, nothing says whether the instances are still wanted: then --destroy also needs
+--without-state, and leaves alone what was created within the last hour.`,
+		Example: "  drover gc\n  drover gc --fleet run-x7k2pq --destroy\n  drover gc -c drover.yaml --destroy",
+		Args:    wantArgs(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.gc(cmd.Context(), f)
 		},
 	}
 	cmd.Flags().StringVar(&f.fleet, "fleet", "", "the `fleet`; a run's is its ID")
 	cmd.Flags().BoolVar(&f.destroy, "destroy", false, "end them")
-	cmd.Flags().BoolVar(&f.withoutState, "without-state", false, "also when the fleet's records cannot be read")
+	cmd.Flags().BoolVar(&f.withoutState, "without-state", false, "also when nothing says whether they are wanted")
 	complete(cmd, "fleet", completeRuns)
 	return cmd
 }
@@ -59,180 +55,113 @@ type stray struct {
 	Zone       string    `json:"zone"`
 	Type       string    `json:"type"`
 	Created    time.Time `json:"created"`
+	Destroyed  bool      `json:"destroyed"`
+}
+
+// collector finds strays and, if asked to, destroys them.
+type collector struct {
+	gcFlags
+	app   *app
+	found []stray
+	said  bool // why there is nothing to show
 }
 
 func (a *app) gc(ctx context.Context, f gcFlags) error {
-	if f.destroy && f.fleet == "" {
-		return drover.Errorf(drover.KindInvalid, "--destroy needs --fleet").WithHint("drover gc lists the fleets that have something to clean up")
+	g := &collector{gcFlags: f, app: a, found: []stray{}}
+	err := g.collect(ctx)
+	if err != nil && len(g.found) == 0 {
+		return err
 	}
-	fleets, err := a.gcFleets(f)
+	return errors.Join(err, g.report())
+}
+
+// collect goes through the fleets that are meant.
+func (g *collector) collect(ctx context.Context) error {
+	c, err := g.configured()
 	if err != nil {
 		return err
 	}
-	found := []stray{}
-	for _, fleet := range fleets {
-		strays, err := a.gcFleet(ctx, f, fleet)
+	switch {
+	case c != nil:
+		return g.daemon(ctx, c)
+	case g.fleet != "":
+		if err := config.CheckFleet(g.fleet); err != nil {
+			return err
+		}
+		return g.run(ctx, g.fleet)
+	case g.destroy:
+		return drover.Errorf(drover.KindInvalid, "--destroy needs --fleet").WithHint("drover gc lists the fleets that have something to clean up")
+	}
+	home, err := stateHome()
+	if err != nil {
+		return err
+	}
+	for _, fleet := range unfinishedRuns(home) {
+		if err := g.run(ctx, fleet); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// configured is the configuration in force if it names the fleet that is meant, nil otherwise.
+func (g *collector) configured() (*config.Config, error) {
+	if g.app.config == "" {
+		return nil, nil
+	}
+	c, err := loadConfig(g.app.config, "")
+	if err != nil || c.Fleet == "" || g.fleet != "" && g.fleet != c.Fleet {
+		return nil, err
+	}
+	return c, nil
+}
+
+// search says where strays are looked for and which of them are left alone.
+type search struct {
+	fleet  string
+	folder string // where the clouds' drivers keep what they must
+	config *config.Config
+	known  func() (func(stray) bool, error) // asked once all are listed: what a controller knows later, it may have made later
+	spared func(stray) bool
+}
+
+// nothingKnown is a search's known where nobody looks after anything.
+func nothingKnown() (func(stray) bool, error) { return func(stray) bool { return false }, nil }
+
+// sweep lists a fleet's instances in every cloud and, if asked to, destroys those that may go.
+func (g *collector) sweep(ctx context.Context, s *search) error {
+	clouds, err := openClouds(ctx, s.config, s.fleet, s.folder, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer closeClouds(clouds)
+	byCloud := map[string]driver.Cloud{}
+	var listed []stray
+	for _, cloud := range clouds {
+		byCloud[cloud.Name] = driver.Own(cloud.Driver, s.fleet)
+		list, err := strays(ctx, byCloud[cloud.Name], cloud, s.fleet)
 		if err != nil {
 			return err
 		}
-		found = append(found, strays...)
+		listed = append(listed, list...)
 	}
-	if a.forPrograms() {
-		return a.print(found)
-	}
-	a.printStrays(found, f.destroy)
-	return nil
-}
-
-// gcFleets is the fleets to look at: the one named, else every run that did not come to its end.
-func (a *app) gcFleets(f gcFlags) ([]string, error) {
-	if f.fleet != "" {
-		return []string{f.fleet}, config.CheckFleet(f.fleet)
-	}
-	home, err := stateHome()
-	if err != nil {
-		return nil, err
-	}
-	return unfinishedRuns(home), nil
-}
-
-// gcFleet finds, and if asked for destroys, the strays of one fleet.
-func (a *app) gcFleet(ctx context.Context, f gcFlags, fleet string) (found []stray, err error) {
-	home, err := stateHome()
-	if err != nil {
-		return nil, err
-	}
-	folder, err := findRunFolder(fleet)
-	if err != nil && drover.KindOf(err) == drover.KindConflict {
-		fmt.Fprintf(a.err, "%s: %v\n", fleet, err)
-		return nil, nil
-	}
-	if err != nil {
-		return a.gcUnknown(ctx, f, fleet, filepath.Join(home, fleet))
-	}
-	defer folder.Close()
-	p, err := folder.load()
-	if err != nil {
-		return nil, err
-	}
-	c, err := loadConfig(p.Config, p.Limits.Cloud)
-	if err != nil {
-		return nil, err
-	}
-	if err := readable(ctx, folder); err != nil && f.destroy && !f.withoutState {
-		return nil, needsWithoutState(fleet, err)
-	}
-	found, err = a.sweep(ctx, f, fleet, folder.path, c, func(stray) bool { return true })
-	if err == nil && !f.destroy && len(found) == 0 {
-		fmt.Fprintf(a.err, "%s has no instances; drover run --resume %s brings it to its end\n", fleet, fleet)
-	}
-	if err != nil || !f.destroy {
-		return found, err
-	}
-	if err := accounted(ctx, folder, c); err != nil {
-		return found, err
-	}
-	return found, folder.remove()
-}
-
-// accounted refuses to give up the records of a run while one of its instances may be somewhere that was not looked at, or may only now
-// come to be: its create call was under way when the run was killed.
-func accounted(ctx context.Context, folder *runFolder, c *config.Config) error {
-	if _, err := os.Stat(folder.file("drover.db")); err != nil {
-		return nil
-	}
-	s, err := store.Open(ctx, folder.file("drover.db"))
-	if err != nil {
-		return nil // said to be given up without them
-	}
-	defer s.Close()
-	live, err := s.Instances(ctx, drover.TimeOf(time.Now()), drover.InstanceFilter{Limit: -1})
+	known, err := s.known()
 	if err != nil {
 		return err
 	}
-	for _, in := range live {
-		if !slices.Contains(c.CloudNames(), in.Cloud) {
-			return drover.Errorf(drover.KindConflict, "instance %s is in cloud %s, which the configuration no longer has", in.Name, in.Cloud).
-				WithHint("put the cloud back into the configuration, or destroy the instance by other means and remove %s", folder.path)
-		}
-		if in.ProviderID == "" && time.Since(folder.touched) < createTime {
-			return drover.Errorf(drover.KindConflict, "instance %s was being created when the run was killed, and may still appear", in.Name).
-				WithHint("say this again in a minute: drover gc --fleet %s --destroy", folder.id)
-		}
-	}
-	return nil
-}
-
-// createTime is how long a create call that was under way when its controller was killed may take to show in a list.
-const createTime = time.Minute
-
-// readable reports whether a run's records can be read.
-func readable(ctx context.Context, folder *runFolder) error {
-	if _, err := os.Stat(folder.file("drover.db")); errors.Is(err, os.ErrNotExist) {
-		return nil // it was killed before it began
-	}
-	s, err := store.Open(ctx, folder.file("drover.db"))
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	_, err = s.Counts(ctx)
-	return err
-}
-
-func needsWithoutState(fleet string, err error) error {
-	return drover.Errorf(drover.KindInvalid, "the records of %s cannot be read, so nothing says whether its instances are still wanted: %v", fleet, err).
-		WithHint("if you know that they are not: drover gc --fleet %s --destroy --without-state", fleet)
-}
-
-// heardLately is how young an instance may be and still belong to a controller that is not known here.
-const heardLately = time.Hour
-
-// gcUnknown looks for the instances of a fleet of which there are no records here.
-func (a *app) gcUnknown(ctx context.Context, f gcFlags, fleet, folder string) ([]stray, error) {
-	c, err := loadConfig(a.config, "")
-	if err != nil {
-		return nil, err
-	}
-	if f.destroy && !f.withoutState {
-		return nil, needsWithoutState(fleet, errors.New("there are none in "+folder))
-	}
-	return a.sweep(ctx, f, fleet, folder, c, func(s stray) bool {
-		if age := time.Since(s.Created); age < heardLately {
-			fmt.Fprintf(a.err, "%s left alone: it was created %v ago, and a controller may look after it\n", s.Name, age.Round(time.Second))
-			return false
-		}
-		return true
-	})
-}
-
-// sweep lists a fleet's instances in every cloud and, if asked to, destroys those that may go.
-func (a *app) sweep(ctx context.Context, f gcFlags, fleet, folder string, c *config.Config, may func(stray) bool) (found []stray, err error) {
-	clouds, err := openClouds(ctx, c, fleet, folder, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return nil, err
-	}
-	defer closeClouds(clouds)
-	for _, cloud := range clouds {
-		d := driver.Own(cloud.Driver, fleet)
-		list, err := strays(ctx, d, cloud, fleet)
-		if err != nil {
-			return found, err
-		}
-		found = append(found, list...)
-		if !f.destroy {
+	for _, one := range listed {
+		if known(one) {
 			continue
 		}
-		for _, s := range list {
-			if !may(s) {
-				continue
+		if g.destroy && !s.spared(one) {
+			if err := destroyStray(ctx, byCloud[one.Cloud], one); err != nil {
+				return err
 			}
-			if err := destroyStray(ctx, d, s); err != nil {
-				return found, err
-			}
+			one.Destroyed = true
 		}
+		g.found = append(g.found, one)
 	}
-	return found, nil
+	return nil
 }
 
 func strays(ctx context.Context, d driver.Cloud, cloud control.Cloud, fleet string) (found []stray, err error) {
@@ -268,18 +197,44 @@ func destroyStray(ctx context.Context, d driver.Cloud, s stray) error {
 	}
 }
 
-func (a *app) printStrays(found []stray, destroyed bool) {
-	if len(found) == 0 {
-		fmt.Fprintln(a.err, "nothing to clean up")
-		return
+// report says what was found, and what became of it.
+func (g *collector) report() error {
+	a := g.app
+	if a.output == outputJSON || a.output == outputYAML {
+		return a.print(g.found)
 	}
-	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "FLEET\tNAME\tCLOUD\tZONE\tTYPE\tAGE")
-	for _, s := range found {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%v\n", s.Fleet, s.Name, s.Cloud, s.Zone, s.Type, time.Since(s.Created).Round(time.Second))
+	if len(g.found) == 0 {
+		if !g.said {
+			fmt.Fprintln(a.err, "nothing to clean up")
+		}
+		return nil
 	}
-	w.Flush()
-	if !destroyed {
+	if err := printTable(a, strayListing, each(g.found)); err != nil {
+		return err
+	}
+	destroyed := 0
+	for _, s := range g.found {
+		destroyed += count(s.Destroyed)
+	}
+	switch {
+	case g.destroy:
+		fmt.Fprintf(a.err, "%s destroyed\n", plural(destroyed, "instance"))
+	case g.fleet == "" && a.config == "":
 		fmt.Fprintln(a.err, "drover run --resume FLEET goes on with a run; drover gc --fleet FLEET --destroy ends its instances")
+	default:
+		fmt.Fprintln(a.err, "the same with --destroy ends them")
 	}
+	return nil
+}
+
+var strayListing = listing[stray]{
+	columns: []column[stray]{
+		{title: "FLEET", text: func(s stray) string { return s.Fleet }},
+		{title: "NAME", text: func(s stray) string { return s.Name }},
+		{title: "CLOUD", text: func(s stray) string { return s.Cloud }},
+		{title: "ZONE", text: func(s stray) string { return s.Zone }},
+		{title: "TYPE", text: func(s stray) string { return s.Type }},
+		{title: "AGE", text: func(s stray) string { return ageOf(&s.Created) }},
+		{title: "PROVIDER ID", text: func(s stray) string { return s.ProviderID }, wide: true},
+	},
 }

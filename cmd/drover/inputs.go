@@ -15,6 +15,14 @@ import (
 // keepInputs copies what the batch's inputs hold, so that a job gets what was there when it was submitted, and writes down in each job what
 // is to be laid in its working folder.
 func keepInputs(ctx context.Context, batch *drover.Batch, to *blob.Dir) error {
+	return findInputs(batch, func(path string) (hash string, size int64, err error) { return to.PutFile(ctx, path) })
+}
+
+// keeper takes in the contents of a file, which it names by their hash.
+type keeper = func(path string) (hash string, size int64, err error)
+
+// findInputs has every file of the batch's inputs kept once, and writes down in each job what is to be laid in its working folder.
+func findInputs(batch *drover.Batch, keep keeper) error {
 	kept := map[string][]drover.File{}
 	for i := range batch.Jobs {
 		job := &batch.Jobs[i]
@@ -23,7 +31,7 @@ func keepInputs(ctx context.Context, batch *drover.Batch, to *blob.Dir) error {
 				continue
 			}
 			if _, ok := kept[in.Path]; !ok {
-				files, err := keepPath(ctx, in.Path, to)
+				files, err := keepPath(in.Path, keep)
 				if err != nil {
 					return fmt.Errorf("input %s of job %s: %w", in.Path, job.Name, err)
 				}
@@ -36,7 +44,7 @@ func keepInputs(ctx context.Context, batch *drover.Batch, to *blob.Dir) error {
 }
 
 // keepPath keeps a file, or all files under a folder, under the base name of the path.
-func keepPath(ctx context.Context, root string, to *blob.Dir) (files []drover.File, err error) {
+func keepPath(root string, keep keeper) (files []drover.File, err error) {
 	base := filepath.Base(root)
 	err = filepath.WalkDir(root, func(name string, _ fs.DirEntry, err error) error {
 		if err != nil {
@@ -50,7 +58,7 @@ func keepPath(ctx context.Context, root string, to *blob.Dir) (files []drover.Fi
 		if err != nil {
 			return err
 		}
-		hash, size, err := to.PutFile(ctx, name)
+		hash, size, err := keep(name)
 		files = append(files, drover.File{
 			Path: path.Join(base, filepath.ToSlash(within)), Mode: uint32(info.Mode().Perm()), Size: size, Hash: hash,
 		})

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,14 +17,17 @@ import (
 func (a *app) planCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:     "plan BATCH.yaml | plan [flags] -- CMD ARG…",
-		Short:   "Say what run would rent now, and what that would cost",
-		Example: "  drover plan examples/mandelbrot.yaml\n  drover plan --array 1000 --vcpus 2 -c drover.yaml -- ./simulate",
+		Use:   "plan [flags] {BATCH.yaml | -- CMD ARG…}",
+		Short: "Say what run or submit would rent now, and what that would cost",
+		Example: `  drover plan examples/mandelbrot.yaml
+  drover plan --array 1000 --vcpus 2 -c drover.yaml -- ./simulate
+  drover plan --max-cost 5 --array 1000 -- ./simulate`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.plan(cmd.Context(), f, args)
 		},
 	}
 	f.jobFlags.add(cmd.Flags())
+	cmd.Flags().StringVar(&f.cost, "max-cost", "", "rent nothing that would take the run over this many `dollars`")
 	cmd.Flags().IntVar(&f.limits.MaxInstances, "max-instances", 0, "never more than `N` instances at once")
 	cmd.Flags().StringVar(&f.limits.Cloud, "cloud", "", "use only this `cloud` of the configuration")
 	cmd.Flags().StringVar(&f.spot, "spot", "", "`prefer`, require or never, for every job of the batch")
@@ -65,7 +70,7 @@ func (a *app) plan(ctx context.Context, f runFlags, args []string) error {
 		return err
 	}
 	problem, later := problemOf(p, c, all)
-	r := report(p.Batch.Name, problem, pack.Solve(problem))
+	r := report(p.Batch.Name, problem, withinCost(p, problem, pack.Solve(problem)))
 	r.Later = later
 	if a.forPrograms() {
 		return a.print(r)
@@ -96,6 +101,46 @@ func problemOf(p runPlan, c *config.Config, all []drover.Offering) (problem drov
 		})
 	}
 	return problem, later
+}
+
+// withinCost is as much of a plan as the run's limit on money admits: each instance counts with its price up to the end of the longest job
+// that it is rented for.
+func withinCost(p runPlan, problem drover.Problem, plan drover.Plan) drover.Plan {
+	if p.Limits.MaxCost == 0 {
+		return plan
+	}
+	times := jobTimes(p.Batch)
+	left := p.Limits.MaxCost
+	affordable := plan
+	affordable.Purchases = nil
+	for _, buy := range plan.Purchases {
+		longest := time.Duration(0)
+		for _, l := range buy.Loads {
+			longest = max(longest, times[l.Demand])
+		}
+		cost := problem.Offerings[buy.Candidates[0]].Price.For(longest)
+		if cost <= left {
+			left -= cost
+			affordable.Purchases = append(affordable.Purchases, buy)
+			continue
+		}
+		for _, l := range buy.Loads {
+			affordable.Unmet = append(affordable.Unmet, drover.Unmet{
+				Demand: l.Demand, Count: l.Count, Code: drover.ReasonBudget, Text: fmt.Sprintf("more would pass the limit of %v", p.Limits.MaxCost),
+			})
+		}
+	}
+	return affordable
+}
+
+// jobTimes is how long the jobs that wait for no other may take at most; those that do not say count as an hour.
+func jobTimes(b drover.Batch) (times []time.Duration) {
+	for _, j := range b.Jobs {
+		if len(j.After) == 0 {
+			times = append(times, cmp.Or(j.Timeout, time.Hour))
+		}
+	}
+	return times
 }
 
 func report(batch string, problem drover.Problem, plan drover.Plan) planReport {

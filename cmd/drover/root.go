@@ -37,15 +37,24 @@ type app struct {
 	err io.Writer // progress and chatter
 
 	terminal bool // err is one
-	config   string
-	output   output
+	screen   bool // out is one
+	color    bool // and may be colored
+
+	config    string
+	server    string
+	tokenFrom string
+	output    output
+
+	connect func(context.Context) (drover.Service, error) // to the controller that commands talk to
 }
 
 // run runs one command line and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr *os.File) int {
 	// A reader who leaves is no reason to die with instances running. Caught and not ignored: processes started here would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	a := &app{out: stdout, err: stderr, terminal: isTerminal(stderr)}
+	a := &app{out: stdout, err: stderr, terminal: isTerminal(stderr), screen: isTerminal(stdout)}
+	a.color = a.screen && os.Getenv("NO_COLOR") == ""
+	a.connect = a.service
 	root := a.root()
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -57,23 +66,60 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "drover",
 		Short:         "Drive a herd of cloud VMs: bring them in when there is work, send them away when there is none",
+		Version:       thisVersion().line(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Long: `Drover drives a herd of cloud VMs: it brings them in when there is work and sends them away when there is none.
+
+'drover run' needs no controller. The commands that talk to one find it by --server and --token, by DROVER_SERVER and DROVER_TOKEN, or, on
+the controller's own host, by its configuration: -c FILE or DROVER_CONFIG.
 
 Exit codes: 0 done, 1 the work failed, 2 wrong usage or configuration, 3 the controller or a cloud could not be reached,
 4 not allowed, 130 interrupted.`,
 		Example: "  drover run examples/hello.yaml\n  drover run -- sh -c 'echo hello from $(hostname)'",
 	}
-	root.PersistentFlags().StringVarP(&a.config, "config", "c", os.Getenv("DROVER_CONFIG"), "configuration `file`; without one, this machine is the cloud")
-	root.PersistentFlags().StringVarP((*string)(&a.output), "output", "o", "", "what to print: json or yaml; without it, tables for people")
-	complete(root, "output", completeWords("json", "yaml"))
-	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.output.check() }
-	root.AddCommand(a.runCommand(), a.planCommand(), a.gcCommand(), a.configCommand(), a.versionCommand())
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return drover.Errorf(drover.KindInvalid, "%v", err).WithHint("%s --help shows every flag", cmd.CommandPath())
-	})
+	root.SetVersionTemplate("{{.Version}}\n")
+	a.addFlags(root)
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.output.check(cmd) }
+	a.addCommands(root)
+	root.SetFlagErrorFunc(flagFault)
 	return root
+}
+
+// addFlags adds the flags that every command has.
+func (a *app) addFlags(root *cobra.Command) {
+	flags := root.PersistentFlags()
+	flags.StringVarP(&a.config, "config", "c", os.Getenv("DROVER_CONFIG"), "configuration `file`; without one, this machine is the cloud")
+	flags.StringVar(&a.server, "server", "", "`URL` of the controller to talk to")
+	flags.StringVar(&a.tokenFrom, "token", "", "the token to show it, as `file:PATH`")
+	flags.StringVarP((*string)(&a.output), "output", "o", "", "what to print: json, yaml, name or wide; without it, tables for people")
+	complete(root, "output", completeWords("json", "yaml", "name", "wide"))
+	complete(root, "token", completeWords("file:"))
+}
+
+// addCommands adds the commands, grouped for those who look for one.
+func (a *app) addCommands(root *cobra.Command) {
+	for _, group := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Without a controller:", []*cobra.Command{a.runCommand(), a.planCommand(), a.gcCommand(), a.configCommand()}},
+		{"The queue:", []*cobra.Command{
+			a.submitCommand(), a.jobsCommand(), a.explainCommand(), a.logsCommand(), a.outputsCommand(), a.cancelCommand(), a.retryCommand(),
+			a.priorityCommand(), a.waitCommand(),
+		}},
+		{"The fleet:", append(a.verbCommands(), a.instancesCommand(), a.sshCommand(), a.offersCommand(), a.eventsCommand())},
+		{"More:", []*cobra.Command{a.tokenCommand(), a.doctorCommand(), a.versionCommand()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})
+		for _, cmd := range group.commands {
+			cmd.GroupID = group.title
+			root.AddCommand(cmd)
+		}
+	}
+	root.SetCompletionCommandGroupID("More:")
+	root.SetHelpCommandGroupID("More:")
+	root.AddCommand(a.manCommand())
 }
 
 // code says what went wrong and turns it into an exit code.
@@ -91,9 +137,9 @@ func (a *app) code(err error) int {
 		return exitUsage
 	}
 	e := drover.AsError(err, drover.KindInvalid)
-	fmt.Fprintf(a.err, "drover: %s\n", e.Message)
+	fmt.Fprintf(a.err, "drover: %s\n", harmlessLines(e.Message))
 	if e.Hint != "" {
-		fmt.Fprintf(a.err, "    hint: %s\n", e.Hint)
+		fmt.Fprintf(a.err, "    hint: %s\n", harmlessLines(e.Hint))
 	}
 	return e.Kind.ExitCode()
 }
@@ -101,33 +147,63 @@ func (a *app) code(err error) int {
 // output is how the result of a command is printed.
 type output string
 
-// The outputs. Tables are for people, the others for programs.
+// The outputs. JSON and YAML are for programs, the others for people.
 const (
 	outputTable output = ""
+	outputWide  output = "wide"
+	outputName  output = "name"
 	outputJSON  output = "json"
 	outputYAML  output = "yaml"
 )
 
-func (o output) check() error {
+// hasNames marks a command that can print names alone.
+const hasNames = "has names"
+
+// named marks a command as one that can print names alone.
+func named(cmd *cobra.Command) *cobra.Command {
+	cmd.Annotations = map[string]string{hasNames: "yes"}
+	return cmd
+}
+
+func (o output) check(cmd *cobra.Command) error {
 	switch o {
-	case outputTable, outputJSON, outputYAML:
+	case outputTable, outputJSON, outputYAML, outputWide:
 		return nil
+	case outputName:
+		if cmd.Annotations[hasNames] != "" {
+			return nil
+		}
+		return drover.Errorf(drover.KindInvalid, "%s has no names to print", cmd.CommandPath()).WithHint("write -o json, yaml or wide, or leave it out")
 	}
-	return drover.Errorf(drover.KindInvalid, "--output %s is not known", string(o)).WithHint("write -o json or -o yaml, or leave it out")
+	return drover.Errorf(drover.KindInvalid, "--output %s is not known", string(o)).WithHint("write -o json, yaml, name or wide, or leave it out")
 }
 
 // forPrograms reports whether a program reads what is printed.
-func (a *app) forPrograms() bool { return a.output != outputTable }
+func (a *app) forPrograms() bool { return a.output == outputJSON || a.output == outputYAML }
 
 // print prints v for programs, which YAML names as JSON does.
 func (a *app) print(v any) error {
+	data, err := a.encode(v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.out, "%s\n", data)
+	return err
+}
+
+func (a *app) encode(v any) ([]byte, error) {
 	data, err := json.Marshal(v)
 	if err == nil && a.output == outputYAML {
 		data, err = yaml.JSONToYAML(data)
 	}
-	if err != nil {
-		return err
+	return bytes.TrimSpace(data), err
+}
+
+// element is v as one of an array's elements.
+func (a *app) element(v any) ([]byte, error) {
+	if a.output != outputYAML {
+		return a.encode(v)
 	}
-	_, err = fmt.Fprintf(a.out, "%s\n", bytes.TrimSpace(data))
-	return err
+	data, err := a.encode([]any{v})
+	return append(data, '\n'), err
 }

@@ -33,7 +33,7 @@ type runFlags struct {
 func (a *app) runCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:   "run BATCH.yaml | run [flags] -- CMD ARG…",
+		Use:   "run [flags] {BATCH.yaml | -- CMD ARG…}",
 		Short: "Run a batch, or one command, to its end on instances of its own",
 		Long: `Run a batch, or one command, to its end: instances appear, the jobs run on them, results come back, the instances go, and what it
 cost is printed. There is no server; everything happens in this process, which may be killed at any time: 'drover run --resume ID' goes on.

@@ -31,6 +31,11 @@ func thisVersion() versionInfo {
 	return v
 }
 
+// line is the version for people.
+func (v versionInfo) line() string {
+	return fmt.Sprintf("drover %s (%s, %s/%s)", v.Version, v.Go, v.OS, v.Arch)
+}
+
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
@@ -42,8 +47,8 @@ func (a *app) versionCommand() *cobra.Command {
 			if a.forPrograms() {
 				return a.print(v)
 			}
-			fmt.Fprintf(a.out, "drover %s (%s, %s/%s)\n", v.Version, v.Go, v.OS, v.Arch)
-			return nil
+			_, err := fmt.Fprintln(a.out, v.line())
+			return err
 		},
 	}
 }

@@ -18,19 +18,27 @@ import (
 
 // jobFlags describe one job on the command line, as a batch file would.
 type jobFlags struct {
-	name    string
-	vcpus   string
-	memory  string
-	disk    string
-	gpus    int
-	array   string
-	env     []string
-	inputs  []string
-	outputs []string
-	timeout time.Duration
+	name     string
+	vcpus    string
+	memory   string
+	disk     string
+	gpus     int
+	array    string
+	env      []string
+	inputs   []string
+	outputs  []string
+	labels   []string
+	priority int
+	timeout  time.Duration
+
+	set *pflag.FlagSet // which of them were given
 }
 
+// jobFlagNames are the flags that describe a job.
+var jobFlagNames = [...]string{"name", "vcpus", "memory", "disk", "gpus", "array", "env", "input", "output-file", "label", "priority", "timeout"}
+
 func (f *jobFlags) add(flags *pflag.FlagSet) {
+	f.set = flags
 	flags.StringVar(&f.name, "name", "", "`name` of the batch; the command's, if left out")
 	flags.StringVar(&f.vcpus, "vcpus", "", "vCPUs the command needs, such as 2 or 0.5")
 	flags.StringVar(&f.memory, "memory", "", "memory it needs, such as 4Gi")
@@ -40,6 +48,8 @@ func (f *jobFlags) add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.env, "env", nil, "`NAME=VALUE` for its environment; may be repeated")
 	flags.StringArrayVar(&f.inputs, "input", nil, "`file` or folder to lay in its working folder; may be repeated")
 	flags.StringArrayVar(&f.outputs, "output-file", nil, "`pattern` of files to fetch when it ends, such as '*.png'; may be repeated")
+	flags.StringArrayVar(&f.labels, "label", nil, "`NAME=VALUE` to find it by; may be repeated")
+	flags.IntVar(&f.priority, "priority", drover.DefaultPriority, "higher is first; 0 is not to be started")
 	flags.DurationVar(&f.timeout, "timeout", 0, "end it after this long")
 }
 
@@ -51,21 +61,15 @@ type work struct {
 }
 
 // work reads the batch file that args name, or makes a batch of the command that they are.
-func (f *runFlags) work(args []string) (work, error) {
+func (f *jobFlags) work(args []string) (work, error) {
 	switch {
 	case len(args) == 0:
-		return work{}, drover.Errorf(drover.KindInvalid, "nothing to run").WithHint("drover run BATCH.yaml, or drover run -- CMD ARG…")
-	case isBatchFile(args[0]) && len(args) > 1:
-		return work{}, drover.Errorf(drover.KindInvalid, "%s is one batch, and there is more after it", args[0]).WithHint("run one batch at a time")
-	case isBatchFile(args[0]):
-		if given := f.given(); given != "" {
-			return work{}, drover.Errorf(drover.KindInvalid, "--%s describes a command, and %s is a batch file", given, args[0]).WithHint("write it in the file")
-		}
-		file, err := config.LoadBatch(args[0])
-		if err != nil {
-			return work{}, err
-		}
-		return work{batch: file.Batch, file: file}, nil
+		return work{}, drover.Errorf(drover.KindInvalid, "nothing to run").WithHint("name a BATCH.yaml, or a command: -- CMD ARG…")
+	case isBatchFile(args[0]) && f.set.ArgsLenAtDash() != 0:
+		return f.batchFile(args)
+	}
+	if err := f.refuseFile(args); err != nil {
+		return work{}, err
 	}
 	job, err := f.job(args)
 	if err != nil {
@@ -78,14 +82,41 @@ func isBatchFile(arg string) bool {
 	return strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml")
 }
 
+func (f *jobFlags) batchFile(args []string) (work, error) {
+	if len(args) > 1 {
+		return work{}, drover.Errorf(drover.KindInvalid, "%s is one batch, and there is more after it", args[0]).WithHint("run one batch at a time")
+	}
+	if given := f.given(); given != "" {
+		return work{}, drover.Errorf(drover.KindInvalid, "--%s describes a command, and %s is a batch file", given, args[0]).WithHint("write it in the file")
+	}
+	file, err := config.LoadBatch(args[0])
+	if err != nil {
+		return work{}, err
+	}
+	return work{batch: file.Batch, file: file}, nil
+}
+
+// refuseFile refuses a file or folder that stands alone where a batch or a command is wanted: it is most likely a batch under another name,
+// and it is not there on an instance.
+func (f *jobFlags) refuseFile(args []string) error {
+	if len(args) > 1 || f.set.ArgsLenAtDash() >= 0 {
+		return nil
+	}
+	info, err := os.Stat(args[0])
+	switch {
+	case err != nil:
+		return nil
+	case info.IsDir():
+		return drover.Errorf(drover.KindInvalid, "%s is a folder, not a batch", args[0]).WithHint("a batch is a file that ends in .yaml")
+	}
+	return drover.Errorf(drover.KindInvalid, "%s is not a batch: those end in .yaml", args[0]).
+		WithHint("to run it as a command, write -- %s; a file of yours also needs --input %s", args[0], args[0])
+}
+
 // given names a flag that describes a job, if one is set.
 func (f *jobFlags) given() string {
-	set := map[string]bool{
-		"name": f.name != "", "vcpus": f.vcpus != "", "memory": f.memory != "", "disk": f.disk != "", "gpus": f.gpus != 0, "array": f.array != "",
-		"env": f.env != nil, "input": f.inputs != nil, "output-file": f.outputs != nil, "timeout": f.timeout != 0,
-	}
-	for _, name := range []string{"name", "vcpus", "memory", "disk", "gpus", "array", "env", "input", "output-file", "timeout"} {
-		if set[name] {
+	for _, name := range jobFlagNames {
+		if f.set.Changed(name) {
 			return name
 		}
 	}
@@ -94,55 +125,53 @@ func (f *jobFlags) given() string {
 
 // job makes the job of a command line. It goes through the same checks as a batch file, by being written as one.
 func (f *jobFlags) job(command []string) (drover.JobSpec, error) {
-	job := map[string]any{"name": f.jobName(command), "command": command}
-	resources := map[string]any{}
-	for key, value := range map[string]string{"vcpus": f.vcpus, "memory": f.memory, "disk": f.disk} {
-		if value != "" {
-			resources[key] = value
-		}
-	}
-	if f.gpus != 0 {
-		resources["gpus"] = f.gpus
-	}
-	if len(resources) > 0 {
-		job["resources"] = resources
-	}
-	if f.array != "" {
-		job["array"] = f.array
-	}
-	if f.timeout != 0 {
-		job["timeout"] = f.timeout.String()
-	}
-	if len(f.outputs) > 0 {
-		job["outputs"] = f.outputs
-	}
-	if err := f.addEnv(job); err != nil {
+	env, err := pairs("env", f.env)
+	if err != nil {
 		return drover.JobSpec{}, err
 	}
-	var inputs []map[string]string
+	labels, err := pairs("label", f.labels)
+	if err != nil {
+		return drover.JobSpec{}, err
+	}
+	inputs := []map[string]string{}
 	for _, in := range f.inputs {
 		inputs = append(inputs, map[string]string{"path": in})
 	}
-	if inputs != nil {
-		job["inputs"] = inputs
+	job := map[string]any{"name": f.jobName(command), "command": command}
+	for key, value := range map[string]any{
+		"resources": f.resources(), "array": f.array, "timeout": f.timeout.String(), "outputs": f.outputs, "priority": f.priority,
+		"env": env, "labels": labels, "inputs": inputs,
+	} {
+		if f.says(key) {
+			job[key] = value
+		}
 	}
 	return parseJob(job)
 }
 
-func (f *jobFlags) addEnv(job map[string]any) error {
-	if f.env == nil {
-		return nil
+// says reports whether the flags for a key of a job were given.
+func (f *jobFlags) says(key string) bool {
+	switch key {
+	case "resources":
+		return len(f.resources()) > 0
+	case "outputs":
+		return f.set.Changed("output-file")
+	case "inputs":
+		return f.set.Changed("input")
+	case "labels":
+		return f.set.Changed("label")
 	}
-	env := map[string]string{}
-	for _, pair := range f.env {
-		name, value, ok := strings.Cut(pair, "=")
-		if !ok {
-			return drover.Errorf(drover.KindInvalid, "--env %s has no value", pair).WithHint("write --env NAME=VALUE")
+	return f.set.Changed(key)
+}
+
+func (f *jobFlags) resources() map[string]any {
+	resources := map[string]any{}
+	for key, value := range map[string]any{"vcpus": f.vcpus, "memory": f.memory, "disk": f.disk, "gpus": f.gpus} {
+		if f.set.Changed(key) {
+			resources[key] = value
 		}
-		env[name] = value
 	}
-	job["env"] = env
-	return nil
+	return resources
 }
 
 // jobName is the name asked for, else the command's own, as far as it can name a folder.
@@ -205,7 +234,7 @@ func parseJob(job map[string]any) (drover.JobSpec, error) {
 	if err != nil {
 		return drover.JobSpec{}, err
 	}
-	file, err := config.ParseBatch("drover run", data, here)
+	file, err := config.ParseBatch("the command line", data, here)
 	var faults config.Faults
 	if errors.As(err, &faults) {
 		for i := range faults {

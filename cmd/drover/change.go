@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+)
+
+// changeFlags choose the jobs that a command changes.
+type changeFlags struct {
+	reason string
+	batch  string
+	all    bool
+}
+
+func (a *app) cancelCommand() *cobra.Command {
+	var f changeFlags
+	cmd := named(&cobra.Command{
+		Use:   "cancel {JOB… | --batch NAME | --all}",
+		Short: "End jobs: what waits at once, what runs as soon as it lets itself be stopped",
+		Example: `  drover cancel 17 18.3
+  drover cancel --batch hello --reason 'wrong parameters'`,
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
+			ids, err := f.choose(ctx, svc, args)
+			if err != nil {
+				return err
+			}
+			return a.change(ids, func(id drover.JobID) (drover.Job, error) { return svc.Cancel(ctx, id, f.reason) })
+		}),
+	})
+	f.addReason(cmd)
+	cmd.Flags().StringVar(&f.batch, "batch", "", "every job of the batches of this `name`")
+	cmd.Flags().BoolVar(&f.all, "all", false, "every job there is")
+	cmd.ValidArgsFunction = a.completeJobs
+	complete(cmd, "batch", a.completeBatches)
+	return cmd
+}
+
+func (a *app) retryCommand() *cobra.Command {
+	var f changeFlags
+	cmd := named(&cobra.Command{
+		Use:   "retry JOB…",
+		Short: "Put jobs that failed or were cancelled back in the queue",
+		Long: `Put jobs that failed or were cancelled back in the queue; of an array, those of its elements that did. Attempts count from nothing
+again.`,
+		Example: "  drover retry 17\n  drover retry 18.3 --reason 'the disk was full'",
+		Args:    wantArgs(1, -1, "a JOB"),
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
+			ids, err := jobIDs(args)
+			if err != nil {
+				return err
+			}
+			return a.change(ids, func(id drover.JobID) (drover.Job, error) { return svc.Retry(ctx, id, f.reason) })
+		}),
+	})
+	f.addReason(cmd)
+	cmd.ValidArgsFunction = a.completeJobs
+	return cmd
+}
+
+func (a *app) priorityCommand() *cobra.Command {
+	cmd := named(&cobra.Command{
+		Use:   "priority JOB… N",
+		Short: "Change the priority of jobs",
+		Long: `Change the priority of jobs: higher is first. With 0 a job's attempt is stopped, and the job waits until its priority is raised
+again.`,
+		Example: "  drover priority 17 50\n  drover priority 17 18 0",
+		Args:    wantArgs(2, -1, "a JOB and a number"),
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
+			last := args[len(args)-1]
+			priority, err := strconv.Atoi(last)
+			if err != nil {
+				return drover.Errorf(drover.KindInvalid, "%s is not a priority", last).WithHint("write a whole number last: drover priority 17 50")
+			}
+			ids, err := jobIDs(args[:len(args)-1])
+			if err != nil {
+				return err
+			}
+			return a.change(ids, func(id drover.JobID) (drover.Job, error) { return svc.SetPriority(ctx, id, priority) })
+		}),
+	})
+	cmd.ValidArgsFunction = a.completeJobs
+	return cmd
+}
+
+func (f *changeFlags) addReason(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.reason, "reason", "", "a `text` that is kept with the job")
+}
+
+// choose is the jobs that are named, or those of a batch, or all, as far as they are not final.
+func (f changeFlags) choose(ctx context.Context, svc drover.Queue, args []string) (ids []drover.JobID, err error) {
+	switch ways := min(len(args), 1) + count(f.batch != "") + count(f.all); {
+	case ways == 0:
+		return nil, drover.Errorf(drover.KindInvalid, "nothing says which jobs to cancel").WithHint("name a JOB, or write --batch NAME or --all")
+	case ways > 1:
+		return nil, drover.Errorf(drover.KindInvalid, "jobs are named, or a batch, or all, and not several of these")
+	case len(args) > 0:
+		return jobIDs(args)
+	}
+	living := drover.JobFilter{Batch: f.batch, States: []drover.JobState{drover.JobQueued, drover.JobRunning}}
+	for job, err := range allJobs(ctx, svc, living) {
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, job.ID)
+	}
+	return ids, nil
+}
+
+func count(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// change changes jobs one after the other and prints what became of each. One that cannot be changed does not stand in the way of the rest.
+func (a *app) change(ids []drover.JobID, do func(drover.JobID) (drover.Job, error)) error {
+	changed := []drover.Job{}
+	var failed error
+	for _, id := range ids {
+		job, err := do(id)
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		changed = append(changed, job)
+		if a.output == outputTable || a.output == outputWide {
+			if _, err := fmt.Fprintln(a.out, harmless(changeWords(job))); err != nil {
+				return err
+			}
+		}
+	}
+	if len(ids) == 0 {
+		fmt.Fprintln(a.err, "no jobs")
+	}
+	if a.forPrograms() || a.output == outputName {
+		return errors.Join(printList(a, jobListing, each(changed)), failed)
+	}
+	return failed
+}
+
+func changeWords(j drover.Job) string {
+	text := fmt.Sprintf("job %v (%s): %s, priority %d", j.ID, j.Name, jobStateWords(j), j.Priority)
+	if words := reasonWords(j.Reason); words != "" {
+		text += ": " + words
+	}
+	return text
+}

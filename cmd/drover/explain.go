@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+)
+
+func (a *app) explainCommand() *cobra.Command {
+	var watch watchFlag
+	cmd := named(&cobra.Command{
+		Use:   "explain [SUBJECT]",
+		Short: "Say why something waits, since when, and what will change it",
+		Long: `Say why a job, an instance or an offering is as it is: a job's id, an instance's name, or CLOUD/ZONE/TYPE/MARKET. Without a subject,
+everything that waits, is held or is blocked.`,
+		Example: "  drover explain\n  drover explain 17\n  drover explain here/local/host/on_demand",
+		Args:    wantArgs(0, 2, "one subject"),
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
+			args = append(watch.takeInterval(args), "")
+			return watch.show(ctx, a, "drover explain", func(a *app) error { return a.explain(ctx, svc, args[0]) })
+		}),
+	})
+	watch.add(cmd)
+	cmd.ValidArgsFunction = a.completeSubjects
+	return cmd
+}
+
+func (a *app) explain(ctx context.Context, svc drover.Service, subject string) error {
+	all, err := svc.Explain(ctx, subject)
+	if err != nil {
+		return err
+	}
+	if a.output != outputTable && a.output != outputWide {
+		return printList(a, listing[drover.Explanation]{name: func(e drover.Explanation) string { return e.Subject }}, each(all))
+	}
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(a.out, "nothing waits")
+		return err
+	}
+	for i, e := range all {
+		var job drover.Job
+		if i < maxLookups {
+			job = jobOfSubject(ctx, svc, e.Subject)
+		}
+		if _, err := fmt.Fprint(a.out, explanationText(e, job)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxLookups is of how many explanations the jobs are asked for by name.
+const maxLookups = 50
+
+// jobOfSubject is the job that an explanation is about, the zero Job if it is about something else. It only gives a name.
+func jobOfSubject(ctx context.Context, svc drover.Queue, subject string) drover.Job {
+	id, err := drover.ParseJobID(subject)
+	if err != nil {
+		return drover.Job{}
+	}
+	job, err := svc.Job(ctx, id)
+	if err != nil {
+		return drover.Job{}
+	}
+	return job
+}
+
+// explanationText is a sentence, and a line for each of its reasons.
+func explanationText(e drover.Explanation, job drover.Job) string {
+	var b strings.Builder
+	b.WriteString(harmless(subjectWords(e, job)))
+	if e.Since > 0 {
+		fmt.Fprintf(&b, " since %s (%s)", clock(e.Since), age(time.Since(e.Since.Std())))
+	}
+	if len(e.Reasons) > 0 {
+		b.WriteByte(':')
+	}
+	b.WriteByte('\n')
+	for _, r := range e.Reasons {
+		line := r.Code + ": " + r.Text
+		if r.Until > 0 {
+			line += "; changes " + until(r.Until)
+		}
+		fmt.Fprintf(&b, "  %s\n", harmless(line))
+	}
+	return b.String()
+}
+
+func subjectWords(e drover.Explanation, job drover.Job) string {
+	if job.ID.Number == 0 {
+		if e.Waiting {
+			return e.Subject + " waits"
+		}
+		return e.Subject
+	}
+	text := fmt.Sprintf("job %v (%s)", job.ID, job.Name)
+	switch {
+	case !e.Waiting:
+		return text + " is " + string(job.State)
+	case job.Array != nil && e.Count > 0:
+		return fmt.Sprintf("%s: %d of %d wait", text, e.Count, job.Array.Size())
+	}
+	return text + " waits"
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"drover"
+	"drover/internal/config"
+	"drover/internal/store"
+)
+
+// run collects the strays of a run, whose folder goes with them.
+func (g *collector) run(ctx context.Context, fleet string) error {
+	folder, err := findRunFolder(fleet)
+	if err != nil && drover.KindOf(err) == drover.KindConflict {
+		g.said = true
+		fmt.Fprintf(g.app.err, "%s: %v\n", fleet, err)
+		return nil
+	}
+	if err != nil {
+		return g.unknown(ctx, fleet)
+	}
+	defer folder.Close()
+	p, err := folder.load()
+	if err != nil {
+		return err
+	}
+	c, err := loadConfig(p.Config, p.Limits.Cloud)
+	if err != nil {
+		return err
+	}
+	if err := readable(ctx, folder); err != nil && g.destroy && !g.withoutState {
+		return needsWithoutState("--fleet "+fleet, "the records of "+fleet+" cannot be read", err)
+	}
+	before := len(g.found)
+	err = g.sweep(ctx, &search{fleet, folder.path, c, nothingKnown, func(stray) bool { return false }})
+	if err != nil {
+		return err
+	}
+	if g.destroy {
+		if err := accounted(ctx, folder, c); err != nil {
+			return err
+		}
+		return folder.remove()
+	}
+	if len(g.found) == before {
+		g.said = true
+		fmt.Fprintf(g.app.err, "%s has no instances; drover run --resume %s brings it to its end\n", fleet, fleet)
+	}
+	return nil
+}
+
+// accounted refuses to give up the records of a run while one of its instances may be somewhere that was not looked at, or may only now
+// come to be: its create call was under way when the run was killed.
+func accounted(ctx context.Context, folder *runFolder, c *config.Config) error {
+	if _, err := os.Stat(folder.file("drover.db")); err != nil {
+		return nil
+	}
+	s, err := store.Open(ctx, folder.file("drover.db"))
+	if err != nil {
+		return nil // said to be given up without them
+	}
+	defer s.Close()
+	live, err := s.Instances(ctx, drover.TimeOf(time.Now()), drover.InstanceFilter{Limit: -1})
+	if err != nil {
+		return err
+	}
+	for _, in := range live {
+		if !slices.Contains(c.CloudNames(), in.Cloud) {
+			return drover.Errorf(drover.KindConflict, "instance %s is in cloud %s, which the configuration no longer has", in.Name, in.Cloud).
+				WithHint("put the cloud back into the configuration, or destroy the instance by other means and remove %s", folder.path)
+		}
+		if in.ProviderID == "" && time.Since(folder.touched) < createTime {
+			return drover.Errorf(drover.KindConflict, "instance %s was being created when the run was killed, and may still appear", in.Name).
+				WithHint("say this again in a minute: drover gc --fleet %s --destroy", folder.id)
+		}
+	}
+	return nil
+}
+
+// createTime is how long a create call that was under way when its controller was killed may take to show in a list.
+const createTime = time.Minute
+
+// readable reports whether a run's records can be read.
+func readable(ctx context.Context, folder *runFolder) error {
+	if _, err := os.Stat(folder.file("drover.db")); errors.Is(err, os.ErrNotExist) {
+		return nil // it was killed before it began
+	}
+	s, err := store.Open(ctx, folder.file("drover.db"))
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	_, err = s.Counts(ctx)
+	return err
+}
+
+func needsWithoutState(which, what string, err error) error {
+	return drover.Errorf(drover.KindInvalid, "%s, so nothing says whether its instances are still wanted: %v", what, err).
+		WithHint("if you know that they are not: drover gc %s --destroy --without-state", which)
+}
+
+// unknown looks for the instances of a fleet of which there are no records here.
+func (g *collector) unknown(ctx context.Context, fleet string) error {
+	c, err := loadConfig(g.app.config, "")
+	if err != nil {
+		return err
+	}
+	home, err := stateHome()
+	if err != nil {
+		return err
+	}
+	folder := filepath.Join(home, fleet)
+	if g.destroy && !g.withoutState {
+		return needsWithoutState("--fleet "+fleet, "the records of "+fleet+" cannot be read", errors.New("there are none in "+folder))
+	}
+	if _, err := os.Stat(folder); errors.Is(err, os.ErrNotExist) {
+		defer removeEmpty(folder, c.CloudNames()) // that drivers make to look into
+	}
+	return g.sweep(ctx, &search{fleet, folder, c, nothingKnown, g.young})
+}
+
+// removeEmpty removes a folder and those in it, as far as they are empty.
+func removeEmpty(folder string, within []string) {
+	for _, name := range within {
+		os.Remove(filepath.Join(folder, name))
+	}
+	os.Remove(folder)
+}
+
+// heardLately is how young an instance may be and still belong to a controller that is not known here.
+const heardLately = time.Hour
+
+// young spares what a controller that cannot be asked may look after.
+func (g *collector) young(s stray) bool {
+	since := time.Since(s.Created)
+	if since < heardLately {
+		fmt.Fprintf(g.app.err, "%s left alone: it was created %s ago, and a controller may look after it\n", harmless(s.Name), age(since))
+	}
+	return since < heardLately
+}
+
+// daemon collects the strays of a configured fleet: what the clouds list and neither its controller nor its records know.
+func (g *collector) daemon(ctx context.Context, c *config.Config) error {
+	folder, err := newDaemonFolder(c)
+	if err != nil {
+		return err
+	}
+	s := &search{fleet: c.Fleet, folder: folder.path(), config: c, spared: func(stray) bool { return false }}
+	s.known = func() (func(stray) bool, error) {
+		known, err := g.wanted(ctx, folder)
+		if err == nil {
+			return known, nil
+		}
+		if _, is := away(err); !is {
+			return nil, err
+		}
+		if g.destroy && !g.withoutState {
+			return nil, needsWithoutState("-c "+g.app.config, "neither the controller of "+c.Fleet+" nor its records can be asked", err)
+		}
+		fmt.Fprintf(g.app.err, "nothing says whether these are wanted: %v\n", err)
+		s.spared = g.young
+		return nothingKnown()
+	}
+	if _, err := os.Stat(folder.path()); errors.Is(err, os.ErrNotExist) {
+		defer removeEmpty(folder.path(), c.CloudNames())
+	}
+	return g.sweep(ctx, s)
+}
+
+// wanted asks the controller, or else its records, which instances it looks after. Its error is of a kind that means absence if neither can
+// be asked.
+func (g *collector) wanted(ctx context.Context, folder daemonFolder) (func(stray) bool, error) {
+	list, err := g.askController(ctx, folder.fleet)
+	if _, is := away(err); is {
+		fmt.Fprintf(g.app.err, "the controller does not answer, so its records are read: %v\n", err)
+		if list, err = readRecords(ctx, folder); err != nil {
+			err = drover.Errorf(drover.KindUnreachable, "%v", err)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	names, ids := map[string]bool{}, map[[2]string]bool{}
+	for _, in := range list {
+		names[in.Name], ids[[2]string{in.Cloud, in.ProviderID}] = true, true
+	}
+	return func(s stray) bool { return names[s.Name] || ids[[2]string{s.Cloud, s.ProviderID}] }, nil
+}
+
+// askController is what the controller looks after. One of another fleet knows nothing of this one's.
+func (g *collector) askController(ctx context.Context, fleet string) ([]drover.Instance, error) {
+	svc, err := g.app.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	status, err := svc.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if status.Fleet != fleet {
+		return nil, drover.Errorf(drover.KindConflict, "the controller that answers is that of fleet %s, not of %s", status.Fleet, fleet).
+			WithHint("leave out --server and DROVER_SERVER")
+	}
+	return gather(allInstances(ctx, svc, drover.InstanceFilter{}))
+}
+
+// readRecords is what the records of a daemon say that it looks after.
+func readRecords(ctx context.Context, folder daemonFolder) ([]drover.Instance, error) {
+	if _, err := os.Stat(folder.db()); err != nil {
+		return nil, err
+	}
+	s, err := store.Open(ctx, folder.db())
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	return s.Instances(ctx, drover.TimeOf(time.Now()), drover.InstanceFilter{Limit: -1})
+}

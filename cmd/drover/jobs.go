@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+)
+
+// jobsFlags are the flags of `drover jobs`.
+type jobsFlags struct {
+	states   []string
+	batch    string
+	user     string
+	labels   []string
+	elements bool
+	watch    watchFlag
+}
+
+func (a *app) jobsCommand() *cobra.Command {
+	var f jobsFlags
+	cmd := named(&cobra.Command{
+		Use:   "jobs [JOB…]",
+		Short: "List the jobs, or show some of them",
+		Long: `List the jobs, each array as a whole, oldest first; or show one job in full. An element of an array is JOB.INDEX.
+
+With -o wide the table also has priority, instance, cost, times and labels.`,
+		Example: `  drover jobs
+  drover jobs --state queued,running --user ada --watch
+  drover jobs --batch hello --elements -o wide
+  drover jobs 17.3`,
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
+			args = f.watch.takeInterval(args)
+			return f.watch.show(ctx, a, "drover jobs", func(a *app) error { return a.jobs(ctx, svc, f, args) })
+		}),
+	})
+	flags := cmd.Flags()
+	flags.StringSliceVar(&f.states, "state", nil, "only those in this `state`, or several: queued,running,succeeded,failed,cancelled")
+	flags.StringVar(&f.batch, "batch", "", "only those of the batches of this `name`")
+	flags.StringVar(&f.user, "user", "", "only those of this `user`")
+	flags.StringArrayVar(&f.labels, "label", nil, "only those with the label `NAME=VALUE`; may be repeated")
+	flags.BoolVar(&f.elements, "elements", false, "the elements of arrays one by one")
+	f.watch.add(cmd)
+	cmd.ValidArgsFunction = a.completeJobs
+	complete(cmd, "state", completeWords(jobStates()...))
+	complete(cmd, "batch", a.completeBatches)
+	return cmd
+}
+
+func jobStates() []string {
+	return []string{
+		string(drover.JobQueued), string(drover.JobRunning), string(drover.JobSucceeded), string(drover.JobFailed), string(drover.JobCancelled),
+	}
+}
+
+// filter is what the flags choose.
+func (f jobsFlags) filter() (drover.JobFilter, error) {
+	filter := drover.JobFilter{Batch: f.batch, User: f.user, Elements: f.elements}
+	for _, s := range f.states {
+		if !slices.Contains(jobStates(), s) {
+			return filter, drover.Errorf(drover.KindInvalid, "--state %s is not known", s).WithHint("a job is %s", strings.Join(jobStates(), ", "))
+		}
+		filter.States = append(filter.States, drover.JobState(s))
+	}
+	var err error
+	filter.Labels, err = pairs("label", f.labels)
+	return filter, err
+}
+
+func (a *app) jobs(ctx context.Context, svc drover.Queue, f jobsFlags, args []string) error {
+	filter, err := f.filter()
+	if err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		return printList(a, jobListing, allJobs(ctx, svc, filter))
+	}
+	ids, err := jobIDs(args)
+	if err != nil {
+		return err
+	}
+	if len(ids) == 1 {
+		return a.oneJob(ctx, svc, ids[0], filter)
+	}
+	jobs, err := jobsOf(ctx, svc, ids)
+	if err != nil {
+		return err
+	}
+	return printList(a, jobListing, each(jobs))
+}
+
+// oneJob shows one job in full, or the elements of one that is an array.
+func (a *app) oneJob(ctx context.Context, svc drover.Queue, id drover.JobID, f drover.JobFilter) error {
+	if f.Elements && id.Index < 0 {
+		f.Job = id.Number
+		return printList(a, jobListing, allJobs(ctx, svc, f))
+	}
+	j, err := svc.Job(ctx, id)
+	if err != nil {
+		return err
+	}
+	switch {
+	case a.forPrograms():
+		return a.print(j)
+	case a.output == outputName:
+		return printList(a, jobListing, each([]drover.Job{j}))
+	}
+	return a.showJob(j)
+}
+
+func jobsOf(ctx context.Context, svc drover.Queue, ids []drover.JobID) (jobs []drover.Job, err error) {
+	for _, id := range ids {
+		j, err := svc.Job(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, j)
+	}
+	return jobs, nil
+}
+
+var jobListing = listing[drover.Job]{
+	name: func(j drover.Job) string { return j.ID.String() },
+	none: "no jobs",
+	columns: []column[drover.Job]{
+		{title: "ID", text: func(j drover.Job) string { return j.ID.String() }},
+		{title: "NAME", text: func(j drover.Job) string { return j.Name }},
+		{title: "BATCH", text: func(j drover.Job) string { return j.Batch }},
+		{title: "USER", text: func(j drover.Job) string { return j.User }},
+		{title: "STATE", text: jobStateWords, color: func(j drover.Job) color { return jobColor(j.State) }},
+		{title: "AGE", text: func(j drover.Job) string { return ageOf(&j.Submitted) }},
+		{title: "PRIORITY", text: func(j drover.Job) string { return fmt.Sprint(j.Priority) }, wide: true, right: true},
+		{title: "INSTANCE", text: lastInstance, wide: true},
+		{title: "COST", text: func(j drover.Job) string { return dollars(j.Cost) }, wide: true, right: true},
+		{title: "STARTED", text: func(j drover.Job) string { return stamp(j.Started) }, wide: true},
+		{title: "ENDED", text: func(j drover.Job) string { return stamp(j.Ended) }, wide: true},
+		{title: "LABELS", text: func(j drover.Job) string { return labelWords(j.Labels) }, wide: true},
+		{title: "REASON", text: func(j drover.Job) string { return reasonWords(j.Reason) }},
+	},
+}
+
+// jobStateWords is the state of a job and, of an array, how far it is: "running 12/1000, 3 failed" once twelve are final.
+func jobStateWords(j drover.Job) string {
+	if j.Array == nil {
+		return string(j.State)
+	}
+	text := fmt.Sprintf("%s %d/%d", j.State, finals(j), j.Array.Size())
+	for _, s := range []drover.JobState{drover.JobFailed, drover.JobCancelled} {
+		if n := j.Counts[s]; n > 0 {
+			text += fmt.Sprintf(", %d %s", n, s)
+		}
+	}
+	return text
+}
+
+// finals is how many of a job's elements are final.
+func finals(j drover.Job) (n int) {
+	for state, count := range j.Counts {
+		if state.Final() {
+			n += count
+		}
+	}
+	if j.Array == nil && j.State.Final() {
+		n = 1
+	}
+	return n
+}
+
+// elements is how many elements a job has; one that is no array has one.
+func elements(j drover.Job) int {
+	if j.Array == nil {
+		return 1
+	}
+	return j.Array.Size()
+}
+
+func lastInstance(j drover.Job) string {
+	if len(j.Attempts) == 0 {
+		return ""
+	}
+	return j.Attempts[len(j.Attempts)-1].Instance
+}
+
+func reasonWords(r *drover.Reason) string {
+	switch {
+	case r == nil:
+		return ""
+	case r.Until > drover.TimeOf(time.Now()):
+		return r.Text + "; changes " + until(r.Until)
+	}
+	return r.Text
+}
+
+func labelWords(labels map[string]string) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		words = append(words, name+"="+labels[name])
+	}
+	return strings.Join(words, ",")
+}

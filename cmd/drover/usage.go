@@ -1,0 +1,92 @@
+package main
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"drover"
+)
+
+// flagFault says what is wrong with a flag in words of what it takes.
+func flagFault(cmd *cobra.Command, err error) error {
+	var wrong *pflag.InvalidValueError
+	var without *pflag.ValueRequiredError
+	hint := cmd.CommandPath() + " --help shows every flag"
+	switch {
+	case errors.As(err, &wrong):
+		takes, example := flagTakes(wrong.GetFlag())
+		return drover.Errorf(drover.KindInvalid, "--%s %s is not %s", wrong.GetFlag().Name, wrong.GetValue(), takes).
+			WithHint("write --%s %s", wrong.GetFlag().Name, example)
+	case errors.As(err, &without):
+		takes, example := flagTakes(without.GetFlag())
+		return drover.Errorf(drover.KindInvalid, "--%s needs %s", without.GetFlag().Name, takes).
+			WithHint("write --%s %s", without.GetFlag().Name, example)
+	}
+	return drover.Errorf(drover.KindInvalid, "%v", err).WithHint("%s", hint)
+}
+
+// flagTakes is what a flag takes, with an example.
+func flagTakes(f *pflag.Flag) (what, example string) {
+	switch f.Value.Type() {
+	case "duration":
+		return "a time with its unit", "5s, or 5m"
+	case "int":
+		return "a whole number", "3"
+	case "bool":
+		return "true or false", "alone, or --" + f.Name + "=false"
+	}
+	name, _ := pflag.UnquoteUsage(f)
+	return "a value", strings.ToUpper(name)
+}
+
+// wantArgs checks how many arguments there are; what names one of them. No limit is written as -1.
+func wantArgs(least, most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		hint := "for example: " + strings.TrimSpace(firstLine(cmd.Example))
+		switch {
+		case len(args) < least:
+			return drover.Errorf(drover.KindInvalid, "%s needs %s", cmd.CommandPath(), what).WithHint("%s", hint)
+		case most == 0 && len(args) > 0:
+			return drover.Errorf(drover.KindInvalid, "%s takes no argument, and got %s", cmd.CommandPath(), args[0]).WithHint("%s", hint)
+		case most >= 0 && len(args) > most:
+			return drover.Errorf(drover.KindInvalid, "%s takes %s, and got %s as well", cmd.CommandPath(), what, args[most]).WithHint("%s", hint)
+		}
+		return nil
+	}
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}
+
+// jobIDs reads the ids of jobs.
+func jobIDs(args []string) ([]drover.JobID, error) {
+	ids := make([]drover.JobID, len(args))
+	for i, arg := range args {
+		var err error
+		if ids[i], err = drover.ParseJobID(arg); err != nil {
+			return nil, drover.Errorf(drover.KindInvalid, "%v", err).WithHint("drover jobs lists them; an element of an array is JOB.INDEX")
+		}
+	}
+	return ids, nil
+}
+
+// pairs reads NAME=VALUE as often as a flag is given.
+func pairs(flag string, given []string) (map[string]string, error) {
+	if given == nil {
+		return nil, nil
+	}
+	all := map[string]string{}
+	for _, pair := range given {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return nil, drover.Errorf(drover.KindInvalid, "--%s %s is not NAME=VALUE", flag, pair).WithHint("write --%s NAME=VALUE", flag)
+		}
+		all[name] = value
+	}
+	return all, nil
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+)
+
+// waitFlags are the flags of `drover wait`.
+type waitFlags struct {
+	batch    string
+	patience time.Duration
+	quiet    bool // the jobs' output is shown, so say nothing of how they are
+}
+
+func (a *app) waitCommand() *cobra.Command {
+	var f waitFlags
+	cmd := &cobra.Command{
+		Use:   "wait [JOB…]",
+		Short: "Wait until jobs are final",
+		Long: `Wait until jobs are final: those that are named, those of a batch, or all that are in the queue now. The exit code is 1 if one of them
+failed or was cancelled. A controller that is away for a while, as when it is restarted, is waited for.`,
+		Example: "  drover wait 17 18\n  drover wait --batch hello && echo done",
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
+			ids, err := a.waitList(ctx, svc, f, args)
+			if err != nil {
+				return err
+			}
+			return a.waitFor(ctx, svc, ids, f)
+		}),
+	}
+	cmd.Flags().StringVar(&f.batch, "batch", "", "for every job of the batches of this `name`")
+	addPatience(cmd, &f.patience)
+	cmd.ValidArgsFunction = a.completeJobs
+	complete(cmd, "batch", a.completeBatches)
+	return cmd
+}
+
+// waitList is the jobs to wait for.
+func (a *app) waitList(ctx context.Context, svc drover.Queue, f waitFlags, args []string) (ids []drover.JobID, err error) {
+	if len(args) > 0 {
+		return jobIDs(args)
+	}
+	filter := drover.JobFilter{Batch: f.batch}
+	if f.batch == "" {
+		filter.States = []drover.JobState{drover.JobQueued, drover.JobRunning}
+	}
+	err = a.patiently(ctx, f.patience, func() error {
+		ids = nil
+		for job, err := range allJobs(ctx, svc, filter) {
+			if err != nil {
+				return err
+			}
+			ids = append(ids, job.ID)
+		}
+		return nil
+	})
+	if err == nil && f.batch != "" && len(ids) == 0 {
+		return nil, drover.Errorf(drover.KindNotFound, "there is no job of a batch %s", f.batch).WithHint("drover jobs lists them")
+	}
+	return ids, err
+}
+
+// The times between looks at the jobs that are waited for: short while something happens, longer while nothing does.
+const (
+	shortestLook = 100 * time.Millisecond
+	longestLook  = 2 * time.Second
+)
+
+// waitFor waits until the jobs are final and says how they ended.
+func (a *app) waitFor(ctx context.Context, svc drover.Queue, ids []drover.JobID, f waitFlags) error {
+	w := &waiting{left: ids, jobs: map[drover.JobID]drover.Job{}}
+	show := a.showWaiting(f.quiet)
+	defer show.close()
+	wait := shortestLook
+	for before := ""; ; {
+		if err := a.patiently(ctx, f.patience, func() error { return w.look(ctx, svc) }); err != nil {
+			return err
+		}
+		if len(w.left) == 0 {
+			show.close()
+			return a.waitVerdict(ctx, svc, w, f)
+		}
+		now := w.words()
+		show.update(w, now)
+		if wait = min(wait*3/2, longestLook); now != before {
+			wait, before = shortestLook, now
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// waiting is the jobs that are waited for, as they were last seen.
+type waiting struct {
+	ids  []drover.JobID // of all that were seen, in order
+	left []drover.JobID // not yet final
+	jobs map[drover.JobID]drover.Job
+}
+
+// look looks at those that are left. What was seen before an error counts.
+func (w *waiting) look(ctx context.Context, svc drover.Queue) error {
+	var left []drover.JobID
+	for i, id := range w.left {
+		job, err := svc.Job(ctx, id)
+		if err != nil {
+			w.left = append(left, w.left[i:]...)
+			return err
+		}
+		if _, seen := w.jobs[id]; !seen {
+			w.ids = append(w.ids, id)
+		}
+		w.jobs[id] = job
+		if !job.State.Final() {
+			left = append(left, id)
+		}
+	}
+	w.left = left
+	return nil
+}
+
+// counts is how many elements of the jobs are in each state, and how many there are.
+func (w *waiting) counts() (counts map[drover.JobState]int, total int) {
+	counts = map[drover.JobState]int{}
+	for _, j := range w.jobs {
+		total += elements(j)
+		if j.Array == nil {
+			counts[j.State]++
+			continue
+		}
+		for state, n := range j.Counts {
+			counts[state] += n
+		}
+	}
+	return counts, total
+}
+
+func (w *waiting) words() string {
+	counts, _ := w.counts()
+	return countWords(counts)
+}
+
+// waitVerdict says how the jobs ended, the first that did not succeed by name. The exit code is 1 if there are any.
+func (a *app) waitVerdict(ctx context.Context, svc drover.Queue, w *waiting, f waitFlags) error {
+	counts, total := w.counts()
+	if !f.quiet && total > 0 {
+		fmt.Fprintf(a.err, "%s: %s\n", plural(total, "job"), w.words())
+	}
+	bad := counts[drover.JobFailed] + counts[drover.JobCancelled]
+	if bad == 0 {
+		return nil
+	}
+	named, err := w.failures(ctx, svc)
+	if err != nil {
+		return err
+	}
+	for _, j := range named {
+		fmt.Fprintln(a.err, harmless(failureWords(j)))
+	}
+	if more := bad - len(named); more > 0 {
+		fmt.Fprintf(a.err, "and %d more\n", more)
+	}
+	return exit(exitWorkFailed)
+}
+
+// failures are the first elements that failed or were cancelled.
+func (w *waiting) failures(ctx context.Context, svc drover.Queue) (failed []drover.Job, err error) {
+	for _, id := range w.ids {
+		j := w.jobs[id]
+		if len(failed) >= maxShown {
+			break
+		}
+		if j.Array == nil {
+			if j.State != drover.JobSucceeded {
+				failed = append(failed, j)
+			}
+			continue
+		}
+		if j.Counts[drover.JobFailed]+j.Counts[drover.JobCancelled] == 0 {
+			continue
+		}
+		page, err := svc.Jobs(ctx, drover.JobFilter{
+			Job: id.Number, Elements: true, States: []drover.JobState{drover.JobFailed, drover.JobCancelled}, Limit: maxShown - len(failed),
+		})
+		if err != nil {
+			return nil, err
+		}
+		failed = append(failed, page.Items...)
+	}
+	return failed, nil
+}
+
+func failureWords(j drover.Job) string {
+	text := fmt.Sprintf("job %v (%s) %s", j.ID, j.Name, j.State)
+	if words := reasonWords(j.Reason); words != "" && !strings.EqualFold(words, string(j.State)) {
+		text += ": " + words
+	}
+	return text
+}
