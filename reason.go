@@ -40,6 +40,7 @@ const (
 	ReasonCreateFailed   = "create_failed"
 	ReasonClosing        = "closing"
 	ReasonOperator       = "operator"
+	ReasonStranger       = "stranger" // a store that is lost named it
 	ReasonUnknownAttempt = "unknown_attempt"
 	ReasonTypeRemoved    = "type_removed"
 	ReasonDeaf           = "deaf"

@@ -239,6 +239,10 @@ func (e *Engine) end(a *Attempt, state drover.AttemptState, why drover.Reason) {
 	e.writeAttempt(a, why)
 	e.unload(in, a)
 	el := j.element(a.ID.Job.Index)
+	if preempted(j, a) {
+		e.putOff(j, *el, why)
+		return
+	}
 	switch state {
 	case drover.AttemptLost:
 		el.Lost++
@@ -336,7 +340,13 @@ func (e *Engine) tryAgain(j *Job, el Element, why drover.Reason) {
 
 // stopAttempt has a live attempt ended: SIGTERM, and SIGKILL after the grace.
 func (e *Engine) stopAttempt(a *Attempt, why drover.Reason) {
-	if a == nil || a.Stop != nil || a.State == drover.AttemptCollecting {
+	switch {
+	case a == nil:
+		return
+	case a.Stop != nil && a.Stop.Code == drover.ReasonPreempted:
+		e.stopForGood(a, why)
+		return
+	case a.Stop != nil || a.State == drover.AttemptCollecting:
 		return
 	}
 	why.Since = e.s.Now
@@ -366,7 +376,7 @@ func (e *Engine) checkAttempts(in *instance) {
 				e.collect(a)
 			}
 		}
-		if a.Stop != nil && a.State == drover.AttemptRunning && in.Connected && e.unstoppableAt(a) <= e.s.Now {
+		if a.Stop != nil && a.State == drover.AttemptRunning && in.Connected && !in.held() && e.unstoppableAt(a) <= e.s.Now {
 			e.breakInstance(in, e.reason(drover.ReasonBroken, "attempt %v did not end %v after SIGKILL", a.ID, lastWord))
 			return
 		}
@@ -384,7 +394,7 @@ func (e *Engine) nextAttemptCheck(in *instance) (at drover.Time) {
 		if a.Effect == 0 {
 			at = sooner(at, a.Retry)
 		}
-		if a.Stop != nil && a.State == drover.AttemptRunning {
+		if a.Stop != nil && a.State == drover.AttemptRunning && !in.held() {
 			at = sooner(at, e.unstoppableAt(a))
 		}
 	}

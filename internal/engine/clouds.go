@@ -118,6 +118,7 @@ func (e *Engine) sighted(c *Cloud, s Sighting) {
 		return
 	}
 	in.Listed, in.Strikes = true, 0
+	e.tagSeen(in, s.Idle)
 	if in.ProviderID == "" {
 		// The create call's answer was lost, or is still on its way.
 		in.ProviderID = s.ProviderID
@@ -154,12 +155,7 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 		Type: drover.InstanceType{Name: s.Type, ProviderType: s.ProviderType}, HostKey: s.HostKey,
 		State: drover.InstanceUnknown, Idle: drover.IdleRun, Asked: e.s.Now, Created: cmp.Or(s.Created, e.s.Now), Known: e.s.Now, Listed: true, Silent: e.s.Now,
 	}}
-	if s.Idle != "" {
-		in.Idle = s.Idle
-	}
-	if !e.ours(s.Name) && in.Idle == drover.IdleRun {
-		in.Idle = drover.IdleDrain
-	}
+	e.adoptTag(in, s.Idle)
 	for _, o := range c.Offerings {
 		if o.Type.ProviderType == s.ProviderType {
 			in.Type, in.Resources = o.Type, o.Type.Resources
@@ -168,6 +164,19 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	e.addInstance(in)
 	e.writeInstance(in)
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("adopted instance %s, which bears this fleet's tag", in.Name), Instance: in.Name, Cloud: in.Cloud})
+}
+
+// adoptTag has an adopted instance behave as its tag says; one that another store named is drained, unless it is held.
+func (e *Engine) adoptTag(in *instance, tag drover.IdleBehavior) {
+	if tag == drover.IdleHold || tag == drover.IdleDrain {
+		why := e.reason(drover.ReasonOperator, "%s: so its tag says", map[drover.IdleBehavior]string{drover.IdleHold: "held", drover.IdleDrain: "drained"}[tag])
+		in.Idle, in.Told = tag, &why
+	}
+	if !e.ours(in.Name) && !in.held() {
+		why := e.stranger()
+		in.Idle, in.Told, in.Retag = drover.IdleDrain, &why, tag != drover.IdleDrain
+	}
+	in.Reason = in.Told
 }
 
 // missing deals with the instances that the list begun at a time has not, and reports whether a list ahead of its time is wanted:
@@ -239,6 +248,8 @@ func (e *Engine) createFailed(b CreateFailed) {
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("creating instance %s: %s", in.Name, b.Err.Message), Instance: in.Name, Cloud: in.Cloud})
 	switch b.Err.Kind {
 	case drover.KindTransient, drover.KindUnreachable, drover.KindInternal:
+		why := e.reason(drover.ReasonCreateFailed, "%s", b.Err.Message)
+		in.Reason = &why
 		in.Retry = e.s.Now.Add(backoff(in.Fails, 250*time.Millisecond, 30*time.Second))
 		e.lookSoon(e.cloud(in.Cloud))
 	case drover.KindRateLimit:
@@ -348,6 +359,9 @@ func (e *Engine) nextWake() drover.Time {
 	}
 	for _, b := range e.s.Blocks {
 		at = sooner(at, b.Reason.Until)
+	}
+	for _, g := range e.groups {
+		at = sooner(at, e.blockedDeadline(g))
 	}
 	if len(e.instances) > 0 {
 		at = sooner(at, e.s.Now.Add(e.life().ProbeInterval))

@@ -40,15 +40,17 @@ type Engine struct {
 	replace bool // something may have found a place
 	replan  bool // something has changed what may be rented
 	refit   bool // a group or a type is new
+	fleet   int  // how often what instances there are, or may take work, has changed
 	blocked bool // blocks changed
 }
 
 // instance is an Instance with what follows from the rest of the state.
 type instance struct {
 	Instance
-	free drover.Resources // of what is ready
-	room drover.Resources // not yet bound, while it is on its way
-	load []*Attempt       // live, by start
+	free    drover.Resources // of what is ready
+	room    drover.Resources // not yet bound, while it is on its way
+	load    []*Attempt       // live, by start
+	leaving bool             // its cloud is
 }
 
 // New begins an engine from a State, which it takes over. It is the only way to begin. A State whose Now is zero comes from a store: what was
@@ -112,6 +114,9 @@ func (e *Engine) Apply(ev Event) Decision {
 	e.d = &Decision{}
 	late := e.s.Wake != 0 && ev.At > e.s.Wake.Add(lateness)
 	fresh := e.s.Now == 0
+	if late {
+		e.countBlocked() // up to when Drover was last looking
+	}
 	e.s.Now = max(e.s.Now, ev.At)
 	if fresh || late {
 		e.lookAgain(fresh)
@@ -125,11 +130,13 @@ func (e *Engine) Apply(ev Event) Decision {
 		e.checkCloud(c)
 	}
 	e.refuseMisfits()
+	e.refuseBlocked()
 	e.placeWaiting()
 	e.plan()
 	e.hopeless()
 	e.placeWaiting()
 	e.checkDue()
+	e.markBlocked()
 	e.writeBlocks()
 
 	e.s.Wake = e.nextWake()
@@ -172,6 +179,12 @@ func (e *Engine) handle(body Body) {
 		e.submit(b.Jobs)
 	case CancelAsked:
 		e.cancel(b)
+	case InstructAsked:
+		e.instruct(b)
+	case PriorityAsked:
+		e.prioritize(b)
+	case DrainAsked:
+		e.drain()
 	case CloseAsked:
 		e.close(b.Now)
 	case Offered:
@@ -184,6 +197,8 @@ func (e *Engine) handle(body Body) {
 		e.createFailed(b)
 	case Destroyed:
 		e.destroyed(b)
+	case Tagged:
+		e.tagged(b)
 	case Connected:
 		e.connected(b)
 	case ConnectFailed:
@@ -228,6 +243,7 @@ func (e *Engine) unknown(in *instance) {
 	}
 }
 
+// configure takes the settings over. What they change takes effect at once, but for types and prices, which are asked for anew.
 func (e *Engine) configure(s Settings) {
 	e.s.Settings = s
 	known := map[string]*Cloud{}
@@ -240,12 +256,28 @@ func (e *Engine) configure(s Settings) {
 		if c == nil {
 			c = &Cloud{Name: cs.Name}
 		}
+		e.follow(c, cs.ListInterval)
 		e.clouds = append(e.clouds, c)
 	}
 	for _, in := range e.instances {
+		if in.leaving = e.limits(in.Cloud).Leaving; in.leaving {
+			e.unneeded(in)
+		}
 		e.touch(in)
 	}
-	e.replace, e.replan = true, true
+	e.replace, e.replan, e.refit = true, true, true
+	e.fleet++
+}
+
+// follow has a cloud listed as often as is now wanted, unless it named a time before which it will not be, and asked for its types, unless
+// it has just failed to tell them.
+func (e *Engine) follow(c *Cloud, interval time.Duration) {
+	if c.ListFails == 0 {
+		c.NextList = max(c.NoList, min(c.NextList, c.Began.Add(interval)))
+	}
+	if c.Fails == 0 {
+		c.NextOffer = 0
+	}
 }
 
 func (e *Engine) close(now bool) {

@@ -128,12 +128,14 @@ type Tagged struct {
 	Err      *drover.Error `json:"err,omitempty"`
 }
 
-// Connected answers Connect: the instance proved its host key, its boot probe passed, and its runner said what it has.
+// Connected answers Connect: the instance proved its host key, its boot probe passed, and its runner said what it has. One whose probe
+// failed counts as connected only if attempts still run on it.
 type Connected struct {
-	Effect   int64    `json:"effect"`
-	Instance int64    `json:"instance"`
-	HostKey  string   `json:"host_key"` // fingerprint
-	Attempts []Report `json:"attempts,omitempty"`
+	Effect      int64    `json:"effect"`
+	Instance    int64    `json:"instance"`
+	HostKey     string   `json:"host_key"` // fingerprint
+	Attempts    []Report `json:"attempts,omitempty"`
+	ProbeFailed string   `json:"probe_failed,omitempty"` // how the boot probe failed; empty if it passed, or was not asked for
 }
 
 // Report is what a runner says of one attempt that it has.
@@ -212,7 +214,6 @@ func (Exited) kind() string        { return "exited" }
 func (Collected) kind() string     { return "collected" }
 func (Solved) kind() string        { return "solved" }
 
-// decoders read a body by its kind.
 // Wished is a wish as the event that brings it from its row, whose number it bears; nil for a body that is none.
 func Wished(body Body, row int64) Body {
 	switch b := body.(type) {
@@ -229,6 +230,7 @@ func Wished(body Body, row int64) Body {
 	return nil
 }
 
+// decoders read a body by its kind.
 var decoders = map[string]func([]byte) (Body, error){
 	"configured":     decode[Configured],
 	"ticked":         decode[Ticked],

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"drover"
 )
@@ -17,6 +18,7 @@ type Status struct {
 	Hourly    drover.Money                 `json:"hourly"`  // price of all that is billed
 	Spent     drover.Money                 `json:"spent"`
 	Jobs      int                          `json:"jobs"` // not final
+	Draining  bool                         `json:"draining,omitempty"`
 }
 
 // Waiting is how many elements wait for one reason.
@@ -27,7 +29,7 @@ type Waiting struct {
 
 // Status sums up the present.
 func (e *Engine) Status() Status {
-	s := Status{Now: e.s.Now, Instances: map[drover.InstanceState]int{}, Spent: e.spent(), Jobs: len(e.jobs)}
+	s := Status{Now: e.s.Now, Instances: map[drover.InstanceState]int{}, Spent: e.spent(), Jobs: len(e.jobs), Draining: e.s.Draining}
 	for _, in := range e.instances {
 		s.Instances[in.State]++
 		if in.Created != 0 {
@@ -40,7 +42,7 @@ func (e *Engine) Status() Status {
 		}
 	}
 	for _, g := range e.groups {
-		s.add(g.queued-g.unbound(), drover.Reason{Code: drover.ReasonBooting, Text: "instances for it are on their way"})
+		s.add(g.queued-g.unbound(), drover.Reason{Code: drover.ReasonBooting, Text: bootingText})
 		s.add(g.unbound(), whyWaits(g))
 	}
 	for _, j := range e.jobs {
@@ -63,6 +65,8 @@ func (s *Status) add(n int, why drover.Reason) {
 	}
 	s.Waiting[at].Count += n
 }
+
+const bootingText = "instances for it are on their way"
 
 func whyWaits(g *group) drover.Reason {
 	if g.reason.Code == "" {
@@ -97,6 +101,56 @@ func (e *Engine) Instances() []Instance {
 	return list
 }
 
+// Find returns an instance by its id, its name, or its cloud's id for it.
+func (e *Engine) Find(name string) (Instance, bool) {
+	if in := e.find(name); in != nil {
+		return in.clone(), true
+	}
+	return Instance{}, false
+}
+
+func (e *Engine) find(name string) *instance {
+	if id, err := strconv.ParseInt(name, 10, 64); err == nil {
+		if in := e.instance(id); in != nil {
+			return in
+		}
+	}
+	if in := e.byName[name]; in != nil {
+		return in
+	}
+	at := slices.IndexFunc(e.instances, func(in *instance) bool { return in.ProviderID == name && name != "" })
+	if at < 0 {
+		return nil
+	}
+	return e.instances[at]
+}
+
+// OfferState is an offering and, while it is left alone, the block that keeps it so for longest.
+type OfferState struct {
+	drover.Offering
+	Block *Block
+}
+
+// Offers lists what could be rented, by cloud, type, zone and market. The values share no memory with the engine.
+func (e *Engine) Offers() []OfferState {
+	all := e.rentable()
+	list := make([]OfferState, len(all))
+	for i, o := range all {
+		list[i].Offering = o
+		if b := e.blockOf(o); b != nil {
+			c := *b
+			list[i].Block = &c
+		}
+	}
+	return list
+}
+
+// Misfit says why nothing that could be rented can hold a job of the shape, empty if something can. It is known only when the types of
+// every cloud are.
+func (e *Engine) Misfit(s drover.Shape) (miss string, known bool) {
+	return s.NearestMiss(e.rentable()), e.catalogued()
+}
+
 // Attempts lists the live attempts, by instance.
 func (e *Engine) Attempts() (list []Attempt) {
 	for _, in := range e.instances {
@@ -109,6 +163,11 @@ func (e *Engine) Attempts() (list []Attempt) {
 
 // AtRest reports whether nothing is left: no job that is not final, no instance that is not gone.
 func (e *Engine) AtRest() bool { return len(e.jobs) == 0 && len(e.instances) == 0 }
+
+// Drained reports whether nothing is left but what waits and what an operator holds: no live attempt, no other instance.
+func (e *Engine) Drained() bool {
+	return len(e.attempts) == 0 && !slices.ContainsFunc(e.instances, func(in *instance) bool { return !in.held() })
+}
 
 // Live reports whether the attempt is live.
 func (e *Engine) Live(id drover.AttemptID) bool { return e.live(id) != nil }

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"drover"
 )
@@ -16,6 +17,12 @@ type group struct {
 	unmet  int    // of them, for how many the last plan found nothing
 	stuck  bool   // it cannot get new instances now
 	reason drover.Reason
+
+	blocked drover.Time   // since when it waits for nothing but the end of blocks, 0 while it does not
+	most    time.Duration // the most that one of its jobs had waited for that before
+	blocks  string        // that it waits for
+	host    bool          // there is an instance that its jobs may ever run on
+	looked  int           // the engine's fleet for which host is known
 }
 
 // unbound is how many waiting elements have neither a place nor an instance on its way.
@@ -103,6 +110,7 @@ func (e *Engine) regroup(j *Job) {
 	e.ungroup(j)
 	if n := j.Queued.Count(); n > 0 && j.mayStart() {
 		g := e.group(j.key())
+		e.settle(g)
 		at, _ := slices.BinarySearchFunc(g.jobs, j.Number, byNumber)
 		g.jobs = slices.Insert(g.jobs, at, j)
 		g.queued += n
@@ -116,6 +124,7 @@ func (e *Engine) ungroup(j *Job) {
 		return
 	}
 	if at, ok := slices.BinarySearchFunc(g.jobs, j.Number, byNumber); ok {
+		j.Blocked = e.blockedFor(g, j)
 		g.jobs = cut(g.jobs, at)
 		g.recount()
 		e.unbindSurplus(g)
@@ -169,6 +178,7 @@ func (e *Engine) take(g *group) (*Job, int) {
 	index := j.Queued.Pop()
 	g.queued--
 	if len(j.Queued) == 0 {
+		j.Blocked = e.blockedFor(g, j)
 		g.jobs = cut(g.jobs, 0)
 	}
 	return j, index

@@ -19,16 +19,21 @@ func (in *instance) clone() Instance {
 
 // coming reports whether the instance is on its way to being ready, so that work may be bound to it.
 func (in *instance) coming() bool {
-	return (in.State == drover.InstanceCreating || in.State == drover.InstanceBooting) && in.Idle == drover.IdleRun && !in.Broken
+	return (in.State == drover.InstanceCreating || in.State == drover.InstanceBooting) && in.takes()
 }
 
 // open reports whether work may be started on the instance now.
 func (in *instance) open() bool {
-	return in.State.Ready() && in.Connected && in.Idle == drover.IdleRun && !in.Broken && len(in.Strangers) == 0
+	return in.State.Ready() && in.Connected && in.takes() && len(in.Strangers) == 0
 }
+
+// takes reports whether nothing but its state keeps work from the instance.
+func (in *instance) takes() bool { return in.Idle == drover.IdleRun && !in.Broken && !in.leaving }
 
 func (e *Engine) addInstance(in *instance) {
 	in.free, in.room = in.Resources, in.Resources
+	in.leaving = e.limits(in.Cloud).Leaving
+	e.fleet++
 	e.instances = append(e.instances, in)
 	e.byName[in.Name] = in
 	for _, b := range in.Bound {
@@ -64,6 +69,7 @@ func (e *Engine) setState(in *instance, next drover.InstanceState) {
 		panic(fmt.Sprintf("instance %s cannot become %s: it is %s", in.Name, next, in.State))
 	}
 	in.State = next
+	e.fleet++
 	in.IdleSince = 0
 	if next == drover.InstanceIdle {
 		in.IdleSince = e.s.Now
@@ -80,6 +86,7 @@ func (e *Engine) created(b Created) {
 	in.Call, in.Fails, in.Retry = 0, 0, 0
 	in.ProviderID = b.ProviderID
 	in.become(b.Taken)
+	e.fleet++
 	e.accepted(in)
 	e.touchCreating(in.Cloud)
 }
@@ -89,6 +96,7 @@ func (e *Engine) accepted(in *instance) {
 	in.Created, in.Known, in.Candidates = e.s.Now, e.s.Now, nil
 	in.Silent, in.Tried = e.s.Now, false
 	if in.State == drover.InstanceCreating {
+		in.Reason = in.Told
 		e.setState(in, drover.InstanceBooting)
 	} else {
 		e.writeInstance(in)
@@ -127,10 +135,24 @@ func (e *Engine) connected(b Connected) {
 	}
 	in.Connected, in.Silent, in.Tried, in.Strikes, in.Known = true, 0, false, 0, e.s.Now
 	in.HostKey = b.HostKey
+	e.heard(in)
 	e.ready(in)
+	if b.ProbeFailed != "" && in.Idle == drover.IdleRun {
+		why := e.reason(drover.ReasonBroken, "its boot probe failed, and attempts run on it: %s", b.ProbeFailed)
+		e.behave(in, drover.IdleDrain, &why)
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s drains: %s", in.Name, why.Text), Instance: in.Name, Reason: &why})
+	}
 	e.reconcile(in, b.Attempts)
 	e.replace = true
 	e.touch(in)
+}
+
+// heard drops the reason why an instance could not be reached.
+func (e *Engine) heard(in *instance) {
+	if !in.Broken && in.Reason != nil && (in.Told == nil || *in.Reason != *in.Told) {
+		in.Reason = in.Told
+		e.writeInstance(in)
+	}
 }
 
 // ready ends an instance's boot, or its time of being unknown or silent.
@@ -264,8 +286,10 @@ func (e *Engine) breakInstance(in *instance, why drover.Reason) {
 	if in.Ready == 0 {
 		e.leaveAlone(in, why)
 	}
-	if in.Idle == drover.IdleHold {
+	if in.held() {
+		e.unbind(in)
 		e.writeInstance(in)
+		e.fleet++
 		return
 	}
 	e.stop(in, why)
@@ -323,6 +347,7 @@ func (e *Engine) gone(in *instance, why drover.Reason) {
 	e.effect(Effect{Disconnect: &Disconnect{Instance: in.ID}})
 	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s is gone: %s", in.Name, why.Text), Instance: in.Name, Reason: &why})
 	e.timers.set(in, 0)
+	e.fleet++
 	delete(e.byName, in.Name)
 	e.instances = slices.DeleteFunc(e.instances, func(o *instance) bool { return o == in })
 	if in.Created != 0 { // one that was refused gives no quota back

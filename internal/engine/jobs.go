@@ -1,22 +1,48 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
 	"drover"
 )
 
+// submit takes in what is new, in the order of its numbers, and then what was final and is to be done again, in the order in which that
+// was wished.
 func (e *Engine) submit(jobs []Job) {
-	for i := range jobs {
-		j := jobs[i].clone()
-		if j.Number <= e.s.LastJob {
-			continue
+	jobs = slices.Clone(jobs)
+	slices.SortStableFunc(jobs, func(a, b Job) int { return cmp.Or(cmp.Compare(a.Again, b.Again), cmp.Compare(a.Number, b.Number)) })
+	for _, j := range jobs {
+		switch {
+		case j.Again == 0 && j.Number > e.s.LastJob:
+			e.s.LastJob = j.Number
+			e.accept(j)
+		case j.Again > e.s.LastAgain && e.job(j.Number) == nil:
+			e.s.LastAgain = j.Again
+			e.acceptAgain(j)
 		}
-		e.s.LastJob = j.Number
-		j.Since = e.s.Now
-		e.addJob(&j)
-		e.writeJob(&j)
+	}
+}
+
+func (e *Engine) accept(j Job) *Job {
+	j = j.clone()
+	j.Since = e.s.Now
+	e.addJob(&j)
+	e.writeJob(&j)
+	return &j
+}
+
+// acceptAgain takes in a job that was final. What it is to run after may have ended since that was looked up, and how is not remembered
+// here: then it is not started.
+func (e *Engine) acceptAgain(given Job) {
+	given.Cancel, given.Blocked = nil, 0
+	j := e.accept(given)
+	for _, n := range j.After {
+		if e.job(n) == nil {
+			e.cancelJob(j, e.reason(drover.ReasonDependency, "job %d, which it is to run after, ended just then; retry it once more", n))
+			return
+		}
 	}
 }
 
@@ -58,9 +84,19 @@ func (e *Engine) cancelJob(j *Job, why drover.Reason) {
 		return
 	}
 	j.Cancel = &why
+	e.cancelWaiting(j, why)
+	for _, a := range e.attemptsOf(j) {
+		e.stopAttempt(a, why)
+	}
+	e.writeJob(j)
+	e.endIfDone(j)
+}
+
+// cancelWaiting ends what waits of a job. The caller writes the job.
+func (e *Engine) cancelWaiting(j *Job, why drover.Reason) {
+	e.ungroup(j)
 	waiting := j.Queued
 	j.Queued = nil
-	e.ungroup(j)
 	// Elements that were tried have rows to end; the others are only counted, so that a large array is cancelled at once.
 	for _, el := range slices.Clone(j.Tried) {
 		if waiting.Remove(el.Index) {
@@ -71,11 +107,6 @@ func (e *Engine) cancelJob(j *Job, why drover.Reason) {
 		j.Cancelled += n
 		e.noteCancelled(j, n, why)
 	}
-	for _, a := range e.attemptsOf(j) {
-		e.stopAttempt(a, why)
-	}
-	e.writeJob(j)
-	e.endIfDone(j)
 }
 
 // noteCancelled tells of elements that end without ever having begun.
@@ -192,10 +223,7 @@ func (e *Engine) refuseMisfits() {
 		return
 	}
 	e.refit = false
-	var all []drover.Offering
-	for _, c := range e.clouds {
-		all = append(all, c.Offerings...)
-	}
+	all := e.rentable()
 	for _, g := range slices.Clone(e.groups) {
 		if len(g.jobs) == 0 {
 			continue
@@ -208,12 +236,21 @@ func (e *Engine) refuseMisfits() {
 	}
 }
 
-// catalogued reports whether the offerings of every cloud are known.
-func (e *Engine) catalogued() bool {
-	for _, c := range e.clouds {
-		if !c.Known {
-			return false
-		}
+// enabled are the clouds in which instances may be rented.
+func (e *Engine) enabled() []*Cloud {
+	return slices.DeleteFunc(slices.Clone(e.clouds), func(c *Cloud) bool { return e.limits(c.Name).Leaving })
+}
+
+// rentable is every offering of the enabled clouds, the blocked ones included.
+func (e *Engine) rentable() (all []drover.Offering) {
+	for _, c := range e.enabled() {
+		all = append(all, c.Offerings...)
 	}
-	return len(e.clouds) > 0
+	return all
+}
+
+// catalogued reports whether the offerings of every enabled cloud are known.
+func (e *Engine) catalogued() bool {
+	enabled := e.enabled()
+	return len(enabled) > 0 && !slices.ContainsFunc(enabled, func(c *Cloud) bool { return !c.Known })
 }

@@ -9,6 +9,7 @@ import (
 
 // check does what an instance's state and the time ask for: at most one step, after which nextCheck says when to look again.
 func (e *Engine) check(in *instance) {
+	defer e.checkTag(in) // unless it is being destroyed now
 	switch in.State {
 	case drover.InstanceCreating:
 		e.checkCreating(in)
@@ -25,24 +26,14 @@ func (e *Engine) check(in *instance) {
 func (e *Engine) nextCheck(in *instance) (at drover.Time) {
 	switch in.State {
 	case drover.InstanceCreating:
-		if in.Call == 0 {
-			at = sooner(in.Retry, in.Asked.Add(e.life().BootTimeout))
-			if c := e.cloud(in.Cloud); c != nil {
-				at = sooner(at, later(c.NextCreate, e.s.Now))
-			}
-		}
+		at = e.nextCreating(in)
 	case drover.InstanceUnknown, drover.InstanceBooting:
-		at = sooner(e.nextDial(in), e.bootDeadline(in))
-	case drover.InstanceIdle, drover.InstanceRunning:
 		at = e.nextDial(in)
-		if in.Connected {
-			at = sooner(at, sooner(e.nextAttemptCheck(in), e.idleDeadline(in)))
-			if e.s.Settings.MaxCost > 0 && in.State == drover.InstanceIdle {
-				at = sooner(at, e.s.Now.Add(e.life().ProbeInterval)) // money runs while it is idle
-			}
-		} else {
-			at = sooner(at, in.Silent.Add(e.life().ProbeTimeout))
+		if !in.held() {
+			at = sooner(at, e.bootDeadline(in))
 		}
+	case drover.InstanceIdle, drover.InstanceRunning:
+		at = e.nextReady(in)
 	case drover.InstanceStopping:
 		if in.Call == 0 {
 			at = in.Retry
@@ -50,9 +41,38 @@ func (e *Engine) nextCheck(in *instance) (at drover.Time) {
 	case drover.InstanceGone:
 		return 0
 	}
-	// A deadline that has passed waits for an event (an answer that is under way, a hold that ends); look now and then all the same.
+	at = sooner(at, e.nextTag(in))
+	// A deadline that has passed waits for an event, such as an answer that is under way; look now and then all the same.
 	if at != 0 && at <= e.s.Now {
 		at = e.s.Now.Add(time.Second)
+	}
+	return at
+}
+
+func (e *Engine) nextCreating(in *instance) (at drover.Time) {
+	if in.Call != 0 {
+		return 0
+	}
+	at = in.Retry
+	if !in.held() {
+		at = sooner(at, in.Asked.Add(e.life().BootTimeout))
+	}
+	if c := e.cloud(in.Cloud); c != nil {
+		at = sooner(at, later(c.NextCreate, e.s.Now))
+	}
+	return at
+}
+
+func (e *Engine) nextReady(in *instance) (at drover.Time) {
+	at = e.nextDial(in)
+	switch {
+	case in.Connected:
+		at = sooner(at, sooner(e.nextAttemptCheck(in), e.idleDeadline(in)))
+		if e.s.Settings.MaxCost > 0 && in.State == drover.InstanceIdle {
+			at = sooner(at, e.s.Now.Add(e.life().ProbeInterval)) // money runs while it is idle
+		}
+	case !in.held():
+		at = sooner(at, in.Silent.Add(e.life().ProbeTimeout))
 	}
 	return at
 }
@@ -70,16 +90,13 @@ func (e *Engine) checkCreating(in *instance) {
 		return
 	}
 	c := e.cloud(in.Cloud)
+	why, unwanted := e.unwanted(in, c)
 	switch {
-	case e.s.Closing:
-		e.stop(in, e.reason(drover.ReasonClosing, "the fleet is closing"))
-	case c == nil:
-		e.stop(in, e.reason(drover.ReasonTypeRemoved, "its cloud is no longer configured"))
-	case !in.Begun && len(in.Bound) == 0:
-		e.stop(in, e.reason(drover.ReasonIdle, "nothing waits for it any more"))
-	case e.s.Now >= in.Asked.Add(e.life().BootTimeout):
-		e.breakInstance(in, e.reason(drover.ReasonBootTimeout, "not created within %v", e.life().BootTimeout))
-	case in.Retry > e.s.Now || c.NextCreate > e.s.Now || e.creating(in.Cloud) >= e.limits(in.Cloud).MaxCreating:
+	case unwanted:
+		e.stop(in, why)
+	case !in.held() && e.s.Now >= in.Asked.Add(e.life().BootTimeout):
+		e.breakInstance(in, e.reason(drover.ReasonBootTimeout, "not created within %v%s", e.life().BootTimeout, lastWords(in)))
+	case c == nil || in.Retry > e.s.Now || c.NextCreate > e.s.Now || e.creating(in.Cloud) >= e.limits(in.Cloud).MaxCreating:
 	default:
 		if !in.Begun {
 			in.Begun = true
@@ -89,6 +106,22 @@ func (e *Engine) checkCreating(in *instance) {
 			Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Candidates: in.Candidates, Disk: in.Resources.Disk,
 		}})
 	}
+}
+
+// unwanted says why an instance is not to be created after all, if so.
+func (e *Engine) unwanted(in *instance, c *Cloud) (why drover.Reason, so bool) {
+	if why, so := e.departs(in); so || in.held() {
+		return why, so
+	}
+	switch {
+	case e.s.Closing:
+		return e.reason(drover.ReasonClosing, "the fleet is closing"), true
+	case c == nil:
+		return e.reason(drover.ReasonTypeRemoved, "its cloud is no longer configured"), true
+	case !in.Begun && len(in.Bound) == 0:
+		return e.reason(drover.ReasonIdle, "nothing waits for it any more"), true
+	}
+	return drover.Reason{}, false
 }
 
 // creating is how many create calls are in flight in a cloud. Instances that boot do not count.
@@ -111,18 +144,37 @@ func (e *Engine) touchCreating(cloud string) {
 }
 
 func (e *Engine) checkBooting(in *instance) {
+	why, useless := e.useless(in)
 	switch {
+	case in.held():
+		e.dial(in)
 	case e.s.Now >= e.bootDeadline(in) && in.Tried && in.Dial == 0:
 		code, what := drover.ReasonBootTimeout, "did not boot within"
 		if in.Ready != 0 {
 			code, what = drover.ReasonSilent, "not heard from for"
 		}
 		e.breakInstance(in, e.reason(code, "%s %v%s", what, e.s.Now.Sub(e.bootBegan(in)).Round(time.Second), lastWords(in)))
-	case e.s.Closing && len(in.load) == 0 && in.Idle != drover.IdleHold && e.s.Now >= in.KeepUntil:
-		e.stop(in, e.reason(drover.ReasonClosing, "the fleet is closing"))
+	case useless:
+		e.stop(in, why)
 	default:
 		e.dial(in)
 	}
+}
+
+// useless says why an instance that boots, or is not heard from yet, need not be waited for, if so. One that departs and may have attempts
+// of its own is heard first.
+func (e *Engine) useless(in *instance) (why drover.Reason, so bool) {
+	if len(in.load) > 0 || in.held() {
+		return drover.Reason{}, false
+	}
+	why, so = e.departs(in)
+	switch {
+	case so && (e.s.Draining || in.Begun && in.Ready == 0):
+		return why, true
+	case e.s.Closing && e.s.Now >= in.KeepUntil:
+		return e.reason(drover.ReasonClosing, "the fleet is closing"), true
+	}
+	return drover.Reason{}, false
 }
 
 // lastWords is what the last try to reach the instance met.
@@ -146,16 +198,20 @@ func (e *Engine) bootDeadline(in *instance) drover.Time {
 	if in.Ready != 0 {
 		return in.Silent.Add(e.life().ProbeTimeout)
 	}
-	return max(in.Created.Add(e.life().BootTimeout), e.s.Looking.Add(e.life().ProbeInterval))
+	at := max(in.Created.Add(e.life().BootTimeout), e.s.Looking.Add(e.life().ProbeInterval))
+	if !in.Begun { // it was adopted, and may have booted long ago
+		at = max(at, in.Silent.Add(e.life().ProbeTimeout))
+	}
+	return at
 }
 
 func (e *Engine) checkReady(in *instance) {
 	switch {
-	case !in.Connected && e.s.Now >= in.Silent.Add(e.life().ProbeTimeout) && in.Tried && in.Dial == 0:
+	case !in.Connected && !in.held() && e.s.Now >= in.Silent.Add(e.life().ProbeTimeout) && in.Tried && in.Dial == 0:
 		e.breakInstance(in, e.reason(drover.ReasonSilent, "not heard from for %v%s", e.s.Now.Sub(in.Silent).Round(time.Second), lastWords(in)))
 	case !in.Connected:
 		e.dial(in)
-	case in.State == drover.InstanceIdle && in.Idle != drover.IdleHold && e.s.Now >= e.idleDeadline(in):
+	case in.State == drover.InstanceIdle && !in.held() && e.s.Now >= e.idleDeadline(in):
 		e.stop(in, e.whyIdle(in))
 	default:
 		e.checkAttempts(in)
@@ -164,28 +220,29 @@ func (e *Engine) checkReady(in *instance) {
 
 // idleDeadline is when an idle instance goes; 0 while it does not.
 func (e *Engine) idleDeadline(in *instance) drover.Time {
-	if in.State != drover.InstanceIdle || in.Idle == drover.IdleHold {
+	if in.State != drover.InstanceIdle || in.held() {
 		return 0
 	}
 	at := in.IdleSince.Add(e.life().IdleTimeout)
-	if e.s.Closing || in.Idle == drover.IdleDrain || in.Broken || e.overspent() {
+	if _, departs := e.departs(in); departs || e.s.Closing || in.Broken || e.overspent() {
 		at = in.IdleSince
 	}
 	if len(in.Strangers) > 0 {
 		at = max(at, in.Known.Add(e.life().TermTimeout+lastWord))
 	}
-	if e.overspent() {
+	if e.s.Draining || e.overspent() {
 		return at
 	}
 	return max(at, in.KeepUntil)
 }
 
 func (e *Engine) whyIdle(in *instance) drover.Reason {
+	why, departs := e.departs(in)
 	switch {
 	case in.Broken:
 		return *in.Reason
-	case in.Idle == drover.IdleDrain:
-		return e.reason(drover.ReasonOperator, "drained")
+	case departs:
+		return why
 	case e.s.Closing:
 		return e.reason(drover.ReasonClosing, "no more work")
 	}

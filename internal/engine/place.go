@@ -9,6 +9,9 @@ import (
 // place starts what waits on what is ready, in order of service, and binds the rest to what is on its way.
 func (e *Engine) place() {
 	e.sortGroups()
+	if e.s.Draining {
+		return
+	}
 	e.open = e.open[:0]
 	for _, in := range e.instances {
 		if in.open() && in.free.CPU > 0 {

@@ -14,6 +14,10 @@ const solveSteps = 1_000_000
 // plan asks for a solve when work is left that has neither a place nor an instance on its way, and for which the last solve did not
 // already find nothing.
 func (e *Engine) plan() {
+	if e.s.Draining {
+		e.allWait(e.groups, e.reason(drover.ReasonDraining, "the controller is about to end and starts nothing any more; the next one goes on"))
+		return
+	}
 	if e.s.Solving != nil {
 		return
 	}
@@ -27,10 +31,14 @@ func (e *Engine) plan() {
 		if left := g.unbound(); left > g.unmet {
 			demands = append(demands, g)
 		} else if left == 0 && g.bound > 0 {
-			g.wait(e.reason(drover.ReasonBooting, "instances for it are on their way"))
+			g.wait(e.reason(drover.ReasonBooting, bootingText))
 		}
 	}
 	if len(demands) == 0 {
+		return
+	}
+	if len(e.enabled()) == 0 {
+		e.stick(demands, e.reason(drover.ReasonCatalogue, "no cloud is configured"))
 		return
 	}
 	if missing := e.unheard(); missing != "" {
@@ -38,7 +46,7 @@ func (e *Engine) plan() {
 		return
 	}
 	if e.totalRoom() == 0 {
-		e.stick(demands, e.reason(drover.ReasonLimit, "the limit of %s is reached, and they are in use", e.limitText()))
+		e.stick(demands, e.reason(drover.ReasonLimit, "the limit of %s is reached, and %s", e.limitText(), e.useText()))
 		return
 	}
 	e.allWait(demands, e.reason(drover.ReasonPlanning, "instances are being chosen"))
@@ -77,7 +85,7 @@ func (e *Engine) stick(groups []*group, why drover.Reason) {
 
 // unheard names a cloud whose types were never heard, empty if there is none. One that keeps failing is not waited for.
 func (e *Engine) unheard() string {
-	for _, c := range e.clouds {
+	for _, c := range e.enabled() {
 		if !c.Known && c.Fails < 2 {
 			return c.Name
 		}
@@ -93,10 +101,10 @@ func (e *Engine) problem(demands []*group) drover.Problem {
 	}
 	for _, c := range e.clouds {
 		p.Clouds = append(p.Clouds, drover.CloudRoom{Cloud: c.Name, Room: e.cloudRoom(c.Name)})
-		for _, o := range c.Offerings {
-			if e.blockOf(o) == nil {
-				p.Offerings = append(p.Offerings, o)
-			}
+	}
+	for _, o := range e.rentable() {
+		if e.blockOf(o) == nil {
+			p.Offerings = append(p.Offerings, o)
 		}
 	}
 	return p
@@ -123,8 +131,12 @@ func (e *Engine) room() int {
 
 // cloudRoom is how many instances may be added in a cloud.
 func (e *Engine) cloudRoom(cloud string) int {
-	most := e.limits(cloud).MaxInstances
-	if most == 0 {
+	limits := e.limits(cloud)
+	most := limits.MaxInstances
+	switch {
+	case limits.Leaving:
+		return 0
+	case most == 0:
 		return unlimited
 	}
 	for _, in := range e.instances {
@@ -143,6 +155,24 @@ func (e *Engine) limitText() string {
 		return fmt.Sprintf("%d instances in %s", e.s.Settings.Clouds[0].MaxInstances, e.s.Settings.Clouds[0].Name)
 	}
 	return "instances in each cloud"
+}
+
+// useText says what keeps the instances that there are from the work that waits.
+func (e *Engine) useText() string {
+	takes := 0
+	for _, in := range e.instances {
+		if in.takes() && in.State != drover.InstanceStopping {
+			takes++
+		}
+	}
+	switch others := len(e.instances) - takes; {
+	case others == 0:
+		return "they are in use"
+	case takes == 0:
+		return "they take no work: each is held, drains or goes"
+	default:
+		return fmt.Sprintf("they are in use, but for %d that are held, drain or go", others)
+	}
 }
 
 // solved rents what of a plan still holds.
@@ -165,7 +195,7 @@ func (e *Engine) solved(b Solved) {
 	}
 	for _, key := range s.Groups {
 		if g := e.byKey[key]; g != nil && g.queued > 0 && g.unbound() == 0 {
-			g.wait(e.reason(drover.ReasonBooting, "instances for it are on their way"))
+			g.wait(e.reason(drover.ReasonBooting, bootingText))
 		}
 	}
 }
@@ -178,21 +208,34 @@ func (e *Engine) unmet(g *group, u drover.Unmet) {
 		g.wait(why)
 		return
 	}
-	for _, c := range e.clouds {
-		for _, o := range c.Offerings {
-			if b := e.blockOf(o); b != nil && g.key.Shape.Accepts(o) && (why.Until == 0 || b.Reason.Until < why.Until) {
-				why.Until = b.Reason.Until
-				why.Text = "every offering that can hold it is blocked: " + b.Reason.Text
-			}
+	able := slices.DeleteFunc(e.rentable(), func(o drover.Offering) bool { return !g.key.Shape.Accepts(o) })
+	if len(able) == 0 { // what could hold it is not known, else it would have been refused
+		g.wait(e.reason(drover.ReasonCatalogue, "no known type can hold it, and the types of %s cannot be had", e.silentCloud()))
+		return
+	}
+	for _, o := range able {
+		if b := e.blockOf(o); b != nil && (why.Until == 0 || b.Reason.Until < why.Until) {
+			why.Until = b.Reason.Until
+			why.Text = "every offering that can hold it is blocked: " + b.Reason.Text
 		}
 	}
 	g.wait(why)
 }
 
+// silentCloud names an enabled cloud whose types are not known.
+func (e *Engine) silentCloud() string {
+	for _, c := range e.enabled() {
+		if !c.Known {
+			return "cloud " + c.Name
+		}
+	}
+	return "another cloud"
+}
+
 // rent writes down one instance of a plan, if there still is room, money and work for it.
 func (e *Engine) rent(s *Solving, p drover.Purchase) {
 	loads := e.stillWanted(s, p.Loads)
-	if len(loads) == 0 || len(p.Candidates) == 0 || e.s.Closing {
+	if len(loads) == 0 || len(p.Candidates) == 0 || e.s.Closing || e.s.Draining {
 		return
 	}
 	candidates := make([]drover.Offering, 0, len(p.Candidates))

@@ -31,6 +31,17 @@ func (r *Ranges) Pop() int {
 	return i
 }
 
+// rank is how many indexes in the set are below i.
+func (r Ranges) rank(i int) (n int) {
+	for _, run := range r {
+		if run.First >= i {
+			break
+		}
+		n += min(run.Last, i-1) - run.First + 1
+	}
+	return n
+}
+
 // Has reports whether i is in the set.
 func (r Ranges) Has(i int) bool {
 	at := r.at(i)

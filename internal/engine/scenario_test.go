@@ -25,7 +25,8 @@ import (
 var update = flag.Bool("update", false, "write what the engine decides into the scenarios")
 
 // Each file in testdata is a scenario: lines that happen, each followed by what the engine decided, indented. A line that begins with
-// # is for the reader. "wait" prints why what waits waits.
+// # is for the reader. "wait" prints why what waits waits, "explain" what Explain, ExplainInstance and ExplainAll say. A second cloud is
+// called d: its answers name it.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -61,12 +62,13 @@ type player struct {
 	offerings []drover.Offering
 	pending   map[string]int64 // effects not answered, by what they are about
 	problem   drover.Problem
+	jobs      map[int64]engine.Job // as they were submitted
 	lastList  drover.Time
 	out       strings.Builder
 }
 
 func play(t *testing.T, script string) string {
-	p := &player{t: t, disk: sim.NewDisk(), now: drover.Time(1e18), pending: map[string]int64{}, settings: engine.Settings{
+	p := &player{t: t, disk: sim.NewDisk(), now: drover.Time(1e18), pending: map[string]int64{}, jobs: map[int64]engine.Job{}, settings: engine.Settings{
 		Clouds: []engine.CloudSettings{{Name: "c", MaxInstances: 4, MaxCreating: 10, ListInterval: time.Minute}},
 		Lifecycle: engine.Lifecycle{
 			BootTimeout: 10 * time.Minute, ProbeInterval: 10 * time.Second, ProbeTimeout: 2 * time.Minute, IdleTimeout: time.Minute,
@@ -103,7 +105,14 @@ func (p *player) line(verb string, args []string) {
 	case "begin":
 		p.apply(engine.Configured{Settings: p.settings})
 	case "catalogue":
-		p.apply(engine.Offered{Effect: p.effect("offers"), Cloud: "c", Offerings: p.offerings})
+		p.catalogue(args)
+	case "reload":
+		p.set(args)
+		p.apply(engine.Configured{Settings: p.settings})
+	case "explain":
+		p.explain(args[0])
+	case "drained":
+		p.print("%v", p.e.Drained())
 	case "restart":
 		p.restart()
 		clear(p.pending)
@@ -133,7 +142,9 @@ func (p *player) body(verb string, args []string) engine.Body {
 	}
 	switch verb {
 	case "submit":
-		return engine.Submitted{Jobs: p.jobs(args)}
+		return engine.Submitted{Jobs: []engine.Job{p.submitted(args)}}
+	case "retry":
+		return engine.Submitted{Jobs: []engine.Job{p.disk.Retry(p.jobs[p.number(args[0])])}}
 	case "cancel":
 		b := engine.CancelAsked{All: args[0] == "all", Reason: drover.Reason{Code: drover.ReasonCancelled, Text: "not wanted any more"}}
 		if !b.All {
@@ -142,6 +153,21 @@ func (p *player) body(verb string, args []string) engine.Body {
 		return b
 	case "close":
 		return engine.CloseAsked{}
+	case "drain-all":
+		return engine.DrainAsked{}
+	case "hold", "drain", "release", "kill":
+		words := strings.ReplaceAll(strings.Join(args[1:], ""), "_", " ")
+		return engine.InstructAsked{Wish: 1, Instance: p.number(args[0]), Verb: drover.Verb(verb), Reason: drover.Reason{Text: words}}
+	case "priority":
+		return engine.PriorityAsked{Wish: 1, Job: p.number(args[0]), Priority: int(p.number(args[1]))}
+	case "tagged":
+		return engine.Tagged{Effect: p.effect("tag " + args[0]), Instance: p.number(args[0])}
+	case "tag-failed":
+		return engine.Tagged{Effect: p.effect("tag " + args[0]), Instance: p.number(args[0]), Err: failed(1)}
+	case "probe-failed":
+		return engine.Connected{
+			Effect: p.effect("connect " + args[0]), Instance: p.number(args[0]), HostKey: "key-" + args[0], Attempts: p.reports(args[1:]), ProbeFailed: "exit code 1",
+		}
 	case "solve":
 		return engine.Solved{Effect: p.effect("solve"), Plan: pack.Solve(p.problem)}
 	case "created":
@@ -176,11 +202,69 @@ func (p *player) body(verb string, args []string) engine.Body {
 	return nil
 }
 
-// listed is a list in which "+1" is new, "-1" is missing, and "+name" is one that the engine did not ask for.
+// about is what an effect about a cloud is called.
+func about(what, cloud string) string {
+	if cloud == "c" {
+		return what
+	}
+	return what + " " + cloud
+}
+
+// catalogue answers with those of the offerings that are the named cloud's.
+func (p *player) catalogue(args []string) {
+	cloud := "c"
+	if len(args) > 0 {
+		cloud = args[0]
+	}
+	var own []drover.Offering
+	for _, o := range p.offerings {
+		if o.Cloud == cloud {
+			own = append(own, o)
+		}
+	}
+	p.apply(engine.Offered{Effect: p.effect(about("offers", cloud)), Cloud: cloud, Offerings: own})
+}
+
+// explain prints an explanation of a job, an instance or everything.
+func (p *player) explain(subject string) {
+	all, ok := p.e.ExplainAll(), true
+	if id, err := drover.ParseJobID(subject); err == nil {
+		all = make([]drover.Explanation, 1)
+		all[0], ok = p.e.Explain(id)
+	} else if subject != "all" {
+		all = make([]drover.Explanation, 1)
+		all[0], ok = p.e.ExplainInstance(subject)
+	}
+	if !ok {
+		p.print("nothing is known of it")
+		return
+	}
+	for _, x := range all {
+		p.print("%s%s since %s", x.Subject, map[bool]string{true: fmt.Sprintf(" (%d wait)", x.Count)}[x.Waiting], p.ago(x.Since))
+		for _, r := range x.Reasons {
+			p.print("  %s: %s; since %s, until %s", r.Code, r.Text, p.ago(r.Since), p.ago(r.Until))
+		}
+	}
+}
+
+// ago is an instant as seen from now.
+func (p *player) ago(t drover.Time) string {
+	if t == 0 {
+		return "?"
+	}
+	return fmt.Sprintf("%+v", t.Sub(p.now).Round(time.Second))
+}
+
+// listed is a list in which "+1" is new, "-1" is missing, and "+name" is one that the engine did not ask for. "+1=hold" bears that tag. A
+// list of another cloud begins with its name.
 func (p *player) listed(args []string) engine.Body {
-	ev := engine.Listed{Effect: p.effect("list"), Cloud: "c", Began: p.lastList}
+	cloud := "c"
+	if len(args) > 0 && args[0] == "d" {
+		cloud, args = args[0], args[1:]
+	}
+	ev := engine.Listed{Effect: p.effect(about("list", cloud)), Cloud: cloud, Began: p.lastList}
 	for _, a := range args {
-		name := a[1:]
+		name, tag, _ := strings.Cut(a[1:], "=")
 		if _, err := strconv.Atoi(name); err == nil {
 			name = "f-n-" + name
 		}
@@ -192,6 +276,7 @@ func (p *player) listed(args []string) engine.Body {
 		o := p.offerings[0]
 		ev.Added = append(ev.Added, engine.Sighting{
 			ProviderID: id, Name: name, ProviderType: o.Type.ProviderType, Type: o.Type.Name, Zone: o.Zone, Market: o.Market, Price: o.Price, Created: p.now,
+			Idle: drover.IdleBehavior(tag),
 		})
 	}
 	return ev
@@ -211,19 +296,39 @@ func (p *player) set(args []string) {
 			p.settings.Keep = p.duration(value)
 		case "cost":
 			p.settings.MaxCost, _ = drover.ParseMoney(value)
+		case "interval":
+			p.settings.Clouds[0].ListInterval = p.duration(value)
+		case "schedule":
+			p.settings.ScheduleTimeout = p.duration(value)
+		case "clouds":
+			p.settings.Clouds = slices.Clone(p.settings.Clouds)[:1]
+			for _, name := range strings.Split(value, ",")[1:] {
+				c := p.settings.Clouds[0]
+				c.Name, c.Leaving = name, false
+				p.settings.Clouds = append(p.settings.Clouds, c)
+			}
+		case "leaving":
+			p.settings.Clouds = slices.Clone(p.settings.Clouds)
+			for i := range p.settings.Clouds {
+				p.settings.Clouds[i].Leaving = p.settings.Clouds[i].Name == value
+			}
 		default:
 			p.t.Fatalf("no such setting: %s", key)
 		}
 	}
 }
 
-// offers reads "name:vcpus:price", with memory in proportion.
+// offers reads "name:vcpus:price", with memory in proportion, or "d/name:vcpus:price" of another cloud.
 func (p *player) offers(args []string) {
 	for _, a := range args {
+		cloud := "c"
+		if other, rest, ok := strings.Cut(a, "/"); ok {
+			cloud, a = other, rest
+		}
 		parts := strings.Split(a, ":")
 		cpu, _ := drover.ParseMilliCPU(parts[1])
 		price, _ := drover.ParseMoney(parts[2])
-		p.offerings = append(p.offerings, drover.Offering{Cloud: "c", Zone: "z", Market: drover.OnDemand, Price: price, Type: drover.InstanceType{
+		p.offerings = append(p.offerings, drover.Offering{Cloud: cloud, Zone: "z", Market: drover.OnDemand, Price: price, Type: drover.InstanceType{
 			Name: parts[0], ProviderType: parts[0], Resources: drover.Resources{CPU: cpu, Memory: drover.Bytes(cpu) * drover.MiB * 4, Disk: drover.TiB, Arch: "amd64"},
 		}})
 	}
@@ -231,7 +336,7 @@ func (p *player) offers(args []string) {
 }
 
 // jobs reads "NUMBER x=ELEMENTS cpu=1 after=1,2 priority=1 attempts=3 retry=75:2 timeout=1h".
-func (p *player) jobs(args []string) []engine.Job {
+func (p *player) submitted(args []string) engine.Job {
 	j := engine.Job{Number: p.number(args[0]), Name: "job" + args[0], Priority: 1, Attempts: 3, Queued: engine.Ranges{{First: -1, Last: -1}}}
 	j.Shape = drover.Shape{Spot: drover.SpotPrefer, Need: drover.Resources{CPU: 1000, Memory: drover.GiB, Disk: drover.GiB}}
 	for key, value := range pairs(args[1:]) {
@@ -254,11 +359,14 @@ func (p *player) jobs(args []string) []engine.Job {
 			j.Retry = drover.Retry{ExitCodes: []int{int(p.number(code))}, Times: int(p.number(times))}
 		case "timeout":
 			j.Timeout = p.duration(value)
+		case "again":
+			j.Again = p.number(value)
 		default:
 			p.t.Fatalf("no such key of a job: %s", key)
 		}
 	}
-	return []engine.Job{j}
+	p.jobs[j.Number] = j
+	return j
 }
 
 func (p *player) exit(args []string) drover.Exit {
@@ -327,10 +435,10 @@ func (p *player) apply(body engine.Body) {
 func (p *player) effects(f engine.Effect) {
 	switch {
 	case f.ListOfferings != nil:
-		p.asked("offers", f.ID)
+		p.asked(about("offers", f.ListOfferings.Cloud), f.ID)
 	case f.ListInstances != nil:
 		p.lastList = p.now
-		p.asked("list", f.ID)
+		p.asked(about("list", f.ListInstances.Cloud), f.ID)
 	case f.Create != nil:
 		names := []string{}
 		for _, o := range f.Create.Candidates {
@@ -340,6 +448,9 @@ func (p *player) effects(f engine.Effect) {
 		p.print("create %d: %s", f.Create.Instance, strings.Join(names, " or "))
 	case f.Destroy != nil:
 		p.asked(fmt.Sprintf("destroy %d", f.Destroy.Instance), f.ID)
+	case f.SetTags != nil:
+		p.asked(fmt.Sprintf("tag %d", f.SetTags.Instance), f.ID)
+		p.print("  as %s", f.SetTags.Idle)
 	case f.Connect != nil:
 		p.asked(fmt.Sprintf("connect %d", f.Connect.Instance), f.ID)
 	case f.Disconnect != nil:

@@ -12,7 +12,7 @@ const StateVersion = 1
 // State is all that an Engine knows, in canonical form: sorted, without maps, so that equal states have equal bytes.
 //
 // A controller that begins after another's end loads what is durable of it from the store; a recording begins with the whole. What is
-// durable: the counters, Closing, Spent, jobs, live attempts, instances (but for what "observed" says below) and blocks.
+// durable: the counters (LastAgain among them), Closing, Spent, jobs, live attempts, instances (but for what "observed" says below) and blocks.
 type State struct {
 	Version      int          `json:"version"`
 	Fleet        string       `json:"fleet"`
@@ -137,6 +137,8 @@ type Instance struct {
 	HostKey    string               `json:"host_key,omitempty"`   // pinned fingerprint
 	State      drover.InstanceState `json:"state"`
 	Idle       drover.IdleBehavior  `json:"idle_behavior"`
+	Told       *drover.Reason       `json:"told,omitempty"`   // why it does not run as usual: the operator's words, or what made it drain
+	Retag      bool                 `json:"retag,omitempty"`  // the cloud has not yet accepted Idle as a tag of it
 	Reason     *drover.Reason       `json:"reason,omitempty"` // why it is in its state, or what is wrong with it
 	Broken     bool                 `json:"broken,omitempty"`
 	Asked      drover.Time          `json:"asked"`
@@ -162,6 +164,16 @@ type Instance struct {
 	Dial      int64              `json:"dial,omitempty"`      // connect in flight
 	Fails     int                `json:"fails,omitempty"`     // of the last kind of effect, in a row
 	Retry     drover.Time        `json:"retry,omitempty"`     // when the next may be tried
+	Tagging   Tagging            `json:"tagging,omitzero"`    // how far Retag has come
+}
+
+// Tagging is what became of the calls that are to note an instance's idle behaviour on it.
+type Tagging struct {
+	Call  int64               `json:"call,omitempty"` // in flight
+	Idle  drover.IdleBehavior `json:"idle_behavior,omitempty"`
+	Fails int                 `json:"fails,omitempty"` // in a row
+	Retry drover.Time         `json:"retry,omitempty"`
+	Lost  bool                `json:"lost,omitempty"` // its cloud did not find it: nothing is tried until it is seen again
 }
 
 // Binding reserves room on an instance that is not ready yet for a number of jobs of one group.

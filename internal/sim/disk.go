@@ -28,6 +28,12 @@ type Disk struct {
 	spent     drover.Money
 	last      int64 // instance
 	lastJob   int64
+	lastAgain int64                // taken
+	again     int64                // given
+	numbers   map[drover.JobID]int // of each element's last attempt
+	wishes    map[int64]engine.Body
+	lastWish  int64
+	nonce     string
 	epoch     int64
 	fail      bool // the next commit
 }
@@ -44,6 +50,9 @@ func NewDisk() *Disk {
 		attempts:  map[drover.JobID]engine.Attempt{},
 		instances: map[int64]engine.Instance{},
 		names:     map[string]bool{},
+		numbers:   map[drover.JobID]int{},
+		wishes:    map[int64]engine.Body{},
+		nonce:     "n",
 	}
 }
 
@@ -77,7 +86,7 @@ func (d *Disk) write(w engine.Write) error {
 	switch {
 	case w.Job != nil:
 		d.jobs[w.Job.Number] = *w.Job
-		d.lastJob = max(d.lastJob, w.Job.Number)
+		d.lastJob, d.lastAgain = max(d.lastJob, w.Job.Number), max(d.lastAgain, w.Job.Again)
 	case w.Ended != nil:
 		delete(d.jobs, w.Ended.Number)
 		d.ended[w.Ended.Number] = *w.Ended
@@ -101,6 +110,8 @@ func (d *Disk) write(w engine.Write) error {
 		d.blocks = *w.Blocks
 	case w.Closing:
 		d.closing = true
+	case w.Wish != 0:
+		delete(d.wishes, w.Wish)
 	}
 	return nil
 }
@@ -110,7 +121,7 @@ func (d *Disk) writeElement(row engine.ElementRow) error {
 	if was, ok := d.Final[id]; ok {
 		return fmt.Errorf("job %v is %s and was to become %s", id, was, row.State)
 	}
-	d.elements[id] = row.Element
+	d.elements[id], d.numbers[id] = row.Element, row.Element.Number
 	if row.State.Final() {
 		d.Final[id] = row.State
 		delete(d.elements, id)
@@ -118,11 +129,43 @@ func (d *Disk) writeElement(row engine.ElementRow) error {
 	return nil
 }
 
+// Retry puts what did not succeed of a final job back in the queue, as a person's wish, and returns it as the engine is to take it. The
+// job is given as it was submitted.
+func (d *Disk) Retry(j engine.Job) engine.Job {
+	d.again++
+	j.Again = d.again
+	waiting := j.Queued
+	j.Queued = nil
+	for _, run := range waiting {
+		for i := run.First; i <= run.Last; i++ {
+			d.requeue(&j, i)
+		}
+	}
+	j.After = slices.DeleteFunc(slices.Clone(j.After), func(n int64) bool { return d.ended[n].State == drover.JobSucceeded })
+	delete(d.ended, j.Number)
+	return j
+}
+
+func (d *Disk) requeue(j *engine.Job, index int) {
+	id := drover.JobID{Number: j.Number, Index: index}
+	if d.Final[id] == drover.JobSucceeded {
+		j.Succeeded++
+		return
+	}
+	j.Queued.Add(index)
+	delete(d.Final, id)
+	if n := d.numbers[id]; n > 0 {
+		el := engine.Element{Index: index, Number: n}
+		d.elements[id] = el
+		j.Tried = append(j.Tried, el)
+	}
+}
+
 // Begin is the State that a new controller finds, as the real store gives it: what is observed is zero.
 func (d *Disk) Begin() engine.State {
 	d.epoch++
 	s := engine.State{
-		Version: engine.StateVersion, Fleet: "f", Nonce: "n", Epoch: d.epoch, LastInstance: d.last, LastJob: d.lastJob,
+		Version: engine.StateVersion, Fleet: "f", Nonce: d.nonce, Epoch: d.epoch, LastInstance: d.last, LastJob: d.lastJob, LastAgain: d.lastAgain,
 		Closing: d.closing, Spent: d.spent, Blocks: slices.Clone(d.blocks),
 	}
 	for _, n := range slices.Sorted(maps.Keys(d.jobs)) {
@@ -139,7 +182,7 @@ func (d *Disk) Begin() engine.State {
 	for _, id := range slices.Sorted(maps.Keys(d.instances)) {
 		in := copyOf(d.instances[id])
 		in.Listed, in.Accepted, in.Strikes, in.Struck, in.Known, in.Connected, in.Silent, in.Tried = false, false, 0, 0, 0, false, 0, false
-		in.Strangers, in.Call, in.Dial, in.Fails, in.Retry = nil, 0, 0, 0, 0
+		in.Strangers, in.Call, in.Dial, in.Fails, in.Retry, in.Tagging = nil, 0, 0, 0, 0, engine.Tagging{}
 		s.Instances = append(s.Instances, in)
 	}
 	for _, a := range d.attempts {

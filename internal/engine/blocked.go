@@ -1,0 +1,142 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"drover"
+)
+
+// How long jobs wait for offerings that are all blocked is counted while a schedule timeout is set (BEHAVIOUR D11): by the group as it
+// goes on, and added to each job when it ends or the job leaves the group. A group has blocked set to since when it goes on.
+
+// waitsForBlocks reports whether the group's waiting jobs can do nothing but wait for a block to end: no instance may be planned, and none is
+// there on which their turn will come.
+func (e *Engine) waitsForBlocks(g *group) bool {
+	return g.reason.Code == drover.ReasonBlocked && g.unbound() > 0 && !e.s.Draining && !e.hosted(g)
+}
+
+// hosted reports whether there is an instance, or one on its way, that may ever run the group's jobs. What it finds is good while the fleet is the same.
+func (e *Engine) hosted(g *group) bool {
+	if g.looked != e.fleet {
+		g.looked = e.fleet
+		g.host = slices.ContainsFunc(e.instances, func(in *instance) bool {
+			return in.takes() && in.State != drover.InstanceStopping && g.key.Shape.Accepts(in.offering())
+		})
+	}
+	return g.host
+}
+
+// markBlocked ends and begins the times that are counted, as things are after a decision.
+func (e *Engine) markBlocked() {
+	for _, g := range e.groups {
+		switch waits := e.s.Settings.ScheduleTimeout > 0 && e.waitsForBlocks(g); {
+		case waits && g.blocked == 0:
+			g.blocked, g.blocks = e.s.Now, e.blocksOf(g.key.Shape)
+			g.most = slices.MaxFunc(g.jobs, func(a, b *Job) int { return cmp.Compare(a.Blocked, b.Blocked) }).Blocked
+		case !waits:
+			e.settle(g)
+		}
+	}
+}
+
+// countBlocked ends all times that are counted.
+func (e *Engine) countBlocked() {
+	for _, g := range e.groups {
+		e.settle(g)
+	}
+}
+
+// settle ends a group's time and adds it to its jobs.
+func (e *Engine) settle(g *group) {
+	if g.blocked == 0 {
+		return
+	}
+	for _, j := range g.jobs {
+		j.Blocked = e.blockedFor(g, j)
+		e.writeJob(j)
+	}
+	g.blocked = 0
+}
+
+// blockedFor is how long a job of the group has waited in all, up to now.
+func (e *Engine) blockedFor(g *group, j *Job) time.Duration {
+	if g.blocked == 0 {
+		return j.Blocked
+	}
+	return j.Blocked + e.s.Now.Sub(g.blocked)
+}
+
+// blockedDeadline is when the first of the group's jobs has waited too long, 0 for never.
+func (e *Engine) blockedDeadline(g *group) drover.Time {
+	limit := e.s.Settings.ScheduleTimeout
+	if g.blocked == 0 || limit == 0 {
+		return 0
+	}
+	return max(g.blocked.Add(limit-g.most), e.s.Now+1)
+}
+
+// refuseBlocked cancels what has waited too long.
+func (e *Engine) refuseBlocked() {
+	for _, g := range slices.Clone(e.groups) {
+		if limit := e.s.Settings.ScheduleTimeout; limit == 0 || g.blocked == 0 || e.s.Now < g.blocked.Add(limit-g.most) {
+			continue
+		}
+		e.refuseOverdue(g)
+	}
+}
+
+func (e *Engine) refuseOverdue(g *group) {
+	limit := e.s.Settings.ScheduleTimeout
+	g.most = 0
+	for _, j := range slices.Clone(g.jobs) {
+		waited := e.blockedFor(g, j)
+		if waited < limit {
+			g.most = max(g.most, j.Blocked)
+			continue
+		}
+		why := e.reason(drover.ReasonSchedule, "no instance for it could be had in %v: %s", waited.Round(time.Second), g.blocks)
+		if len(e.attemptsOf(j)) == 0 {
+			e.cancelJob(j, why)
+			continue
+		}
+		e.cancelWaiting(j, why)
+		e.writeJob(j)
+	}
+}
+
+// maxBlocks is how many blocks a sentence names.
+const maxBlocks = 5
+
+// blocksOf says what keeps a shape from its offerings: which, until when, and why.
+func (e *Engine) blocksOf(s drover.Shape) string {
+	var said []string
+	seen := map[*Block]bool{}
+	for _, o := range e.rentable() {
+		if b := e.blockOf(o); b != nil && !seen[b] && s.Accepts(o) {
+			seen[b] = true
+			said = append(said, fmt.Sprintf("%s until %s: %s", b.Subject(), clockTime(b.Reason.Until), b.Reason.Text))
+		}
+	}
+	if len(said) > maxBlocks {
+		said = append(said[:maxBlocks], fmt.Sprintf("and %d more", len(said)-maxBlocks))
+	}
+	return strings.Join(said, "; ")
+}
+
+// clockTime is an instant to the second.
+func clockTime(t drover.Time) string { return t.Std().Format(time.RFC3339) }
+
+// Subject names what the block covers, as CLOUD/ZONE/TYPE/MARKET with * for what it does not tell apart.
+func (b Block) Subject() string {
+	parts := []string{b.Cloud, b.Zone, b.Type, string(b.Market)}
+	for i, p := range parts {
+		if p == "" {
+			parts[i] = "*"
+		}
+	}
+	return strings.Join(parts, "/")
+}

@@ -1,0 +1,298 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"drover"
+)
+
+// codeRunning is the code of an explanation of what does not wait.
+const codeRunning = string(drover.JobRunning)
+
+// Explain says why a job, an array as a whole or one element of it, is as it is. It knows those that are not final.
+func (e *Engine) Explain(id drover.JobID) (drover.Explanation, bool) {
+	j := e.job(id.Number)
+	if j == nil {
+		return drover.Explanation{}, false
+	}
+	x := drover.Explanation{Subject: id.String(), Since: j.Since}
+	place, n := 0, j.Queued.Count()
+	if id.Index >= 0 || !j.Array.Set {
+		if place, n = j.Queued.rank(id.Index), 0; j.Queued.Has(id.Index) {
+			n = 1
+		}
+	}
+	if n > 0 {
+		x.Waiting, x.Count = true, n
+		x.Reasons = e.whyQueued(j, place, n)
+	}
+	running := e.whyRunning(j, id)
+	if n == 0 && len(running) > 0 {
+		x.Since = running[0].Since
+	}
+	x.Reasons = append(x.Reasons, running...)
+	return x, len(x.Reasons) > 0
+}
+
+// whyQueued says why n of a job's waiting elements wait, before which there are so many others of the job.
+func (e *Engine) whyQueued(j *Job, place, n int) []drover.Reason {
+	if r, ok := e.whyHeld(j); ok {
+		return []drover.Reason{r}
+	}
+	g := e.byKey[j.key()]
+	if g == nil {
+		return []drover.Reason{whyWaits(&group{})}
+	}
+	for _, o := range g.jobs {
+		if o == j {
+			break
+		}
+		place += o.Queued.Count()
+	}
+	booting := min(n, max(0, g.queued-g.unbound()-place))
+	return e.whyGroup(g, j, booting, n-booting)
+}
+
+// whyGroup says why a group's elements wait, of which so many have an instance on its way and so many have none.
+func (e *Engine) whyGroup(g *group, j *Job, booting, rest int) (why []drover.Reason) {
+	if booting > 0 {
+		why = append(why, e.whyBooting(g))
+	}
+	if rest == 0 {
+		return why
+	}
+	why = append(why, whyWaits(g))
+	if limit := e.s.Settings.ScheduleTimeout; limit > 0 && g.blocked != 0 {
+		text := fmt.Sprintf("cancelled once it has waited for blocks to end for %v in all", limit)
+		why = append(why, drover.Reason{Code: drover.ReasonSchedule, Text: text, Since: g.blocked, Until: g.blocked.Add(limit - j.Blocked)})
+	}
+	return why
+}
+
+// whyBooting names the instances that are on their way for a group, and when they are given up at the latest.
+func (e *Engine) whyBooting(g *group) drover.Reason {
+	why := drover.Reason{Code: drover.ReasonBooting, Text: bootingText}
+	n := 0
+	for _, in := range e.instances {
+		if !slices.ContainsFunc(in.Bound, func(b Binding) bool { return b.Group == g.key }) {
+			continue
+		}
+		if n++; n == 1 {
+			why.Text += ": " + in.Name
+			why.Since = in.Asked
+		}
+		why.Until = sooner(why.Until, e.comesUntil(in))
+	}
+	if n > 1 {
+		why.Text += fmt.Sprintf(" and %d more", n-1)
+	}
+	return why
+}
+
+// comesUntil is when an instance on its way is given up, if it has not come by then.
+func (e *Engine) comesUntil(in *instance) drover.Time {
+	if in.State == drover.InstanceCreating {
+		return in.Asked.Add(e.life().BootTimeout)
+	}
+	return e.bootDeadline(in)
+}
+
+// whyRunning says where a job, or one element of it, runs.
+func (e *Engine) whyRunning(j *Job, id drover.JobID) []drover.Reason {
+	if id.Index < 0 && j.Array.Set {
+		return e.howManyRun(j)
+	}
+	a := e.attempts[id]
+	if a == nil {
+		return nil
+	}
+	in := e.instance(a.Instance)
+	why := drover.Reason{Code: codeRunning, Text: fmt.Sprintf("attempt %d runs on %s", a.ID.Number, in.Name), Since: a.Started}
+	switch {
+	case a.State == drover.AttemptStarting:
+		why.Text = fmt.Sprintf("attempt %d is being started on %s", a.ID.Number, in.Name)
+	case a.State == drover.AttemptCollecting:
+		why.Text, why.Until = fmt.Sprintf("attempt %d has ended on %s, and its output is being stored", a.ID.Number, in.Name), later(a.Retry, e.s.Now)
+	}
+	all := []drover.Reason{why}
+	if a.Stop != nil {
+		stop := *a.Stop
+		stop.Text = "it is being ended: " + stop.Text
+		all = append(all, stop)
+	}
+	switch {
+	case in.State == drover.InstanceStopping:
+		all = append(all, drover.Reason{Code: in.Reason.Code, Text: "its instance is being destroyed: " + in.Reason.Text, Since: in.Reason.Since})
+	case !in.Connected:
+		all = append(all, e.whySilent(in))
+	}
+	return all
+}
+
+func (e *Engine) howManyRun(j *Job) []drover.Reason {
+	live := e.attemptsOf(j)
+	if len(live) == 0 {
+		return nil
+	}
+	first := slices.MinFunc(live, func(a, b *Attempt) int { return cmp.Compare(a.Started, b.Started) })
+	return []drover.Reason{{Code: codeRunning, Text: fmt.Sprintf("%d of %d run", len(live), j.Array.Size()), Since: first.Started}}
+}
+
+// ExplainInstance says why an instance, by whatever Find knows it by, is as it is, and what will change that.
+func (e *Engine) ExplainInstance(name string) (drover.Explanation, bool) {
+	in := e.find(name)
+	if in == nil {
+		return drover.Explanation{}, false
+	}
+	x := drover.Explanation{Subject: in.Name}
+	why, departs := e.departs(in)
+	switch {
+	case in.State == drover.InstanceStopping:
+	case in.Told != nil:
+		x.Reasons = append(x.Reasons, *in.Told)
+	case departs:
+		x.Reasons = append(x.Reasons, why)
+	}
+	if in.Broken && in.State != drover.InstanceStopping {
+		x.Reasons = append(x.Reasons, *in.Reason)
+	}
+	x.Reasons = append(x.Reasons, e.whyInState(in)...)
+	x.Since = x.Reasons[len(x.Reasons)-1].Since
+	return x, true
+}
+
+// whyInState says what an instance's state means for it just now.
+func (e *Engine) whyInState(in *instance) []drover.Reason {
+	switch in.State {
+	case drover.InstanceCreating:
+		return []drover.Reason{e.whyCreating(in)}
+	case drover.InstanceUnknown, drover.InstanceBooting:
+		return []drover.Reason{e.whyComing(in)}
+	case drover.InstanceStopping:
+		return e.whyStopping(in)
+	}
+	if !in.Connected {
+		return []drover.Reason{e.whySilent(in)}
+	}
+	if in.State == drover.InstanceRunning {
+		return []drover.Reason{{Code: codeRunning, Text: fmt.Sprintf("attempts on it: %d", len(in.load)), Since: in.load[0].Started}}
+	}
+	return []drover.Reason{e.whyIsIdle(in)}
+}
+
+func (e *Engine) whyCreating(in *instance) drover.Reason {
+	limits := e.limits(in.Cloud)
+	why := drover.Reason{Code: drover.ReasonBooting, Since: in.Asked, Until: in.Asked.Add(e.life().BootTimeout)}
+	c := e.cloud(in.Cloud)
+	switch {
+	case in.Call != 0:
+		why.Text = "its cloud was asked for it and has not answered yet"
+	case c == nil:
+		why.Code, why.Text, why.Until = drover.ReasonTypeRemoved, "its cloud is no longer configured", 0
+	case c.NextCreate > e.s.Now:
+		why.Code, why.Text, why.Until = string(drover.KindRateLimit), "its cloud takes no more create calls for a while", c.NextCreate
+	case in.Retry > e.s.Now:
+		why.Code, why.Text, why.Until = drover.ReasonCreateFailed, "its cloud is asked again"+lastWords(in), in.Retry
+	case e.creating(in.Cloud) >= limits.MaxCreating:
+		why.Code, why.Text, why.Until = drover.ReasonLimit, fmt.Sprintf("waits for one of the %d create calls that may be under way", limits.MaxCreating), 0
+	default:
+		why.Text = "its cloud is about to be asked for it"
+	}
+	if in.held() && why.Code == drover.ReasonBooting {
+		why.Until = 0
+	}
+	return why
+}
+
+// whyComing says what an instance that boots, or is not heard from yet, waits for.
+func (e *Engine) whyComing(in *instance) drover.Reason {
+	why := drover.Reason{Code: drover.ReasonBooting, Text: "boots", Since: in.Created, Until: e.bootDeadline(in)}
+	if in.State == drover.InstanceUnknown {
+		why.Text, why.Since = "not heard from since this controller began", e.s.Looking
+	}
+	if in.Reason != nil && in.Reason.Code == drover.ReasonUnreachable {
+		why.Text += lastWords(in)
+	}
+	if in.held() || in.Broken {
+		why.Until = 0
+	}
+	return why
+}
+
+func (e *Engine) whyStopping(in *instance) []drover.Reason {
+	next := drover.Reason{Code: in.Reason.Code, Text: "its cloud is asked to destroy it", Since: in.Reason.Since, Until: later(in.Retry, e.s.Now)}
+	if in.Accepted {
+		next.Text = "its cloud has accepted to destroy it, and still lists it"
+	}
+	return []drover.Reason{*in.Reason, next}
+}
+
+func (e *Engine) whySilent(in *instance) drover.Reason {
+	why := drover.Reason{Code: drover.ReasonSilent, Text: "instance " + in.Name + " is not heard from", Since: in.Silent}
+	if in.Reason != nil && in.Reason.Code == drover.ReasonUnreachable {
+		why.Text += lastWords(in)
+	}
+	if !in.held() {
+		why.Until = in.Silent.Add(e.life().ProbeTimeout)
+	}
+	return why
+}
+
+func (e *Engine) whyIsIdle(in *instance) drover.Reason {
+	why := drover.Reason{Code: drover.ReasonIdle, Text: "idle, and destroyed when it has been for long", Since: in.IdleSince, Until: e.idleDeadline(in)}
+	switch {
+	case in.held():
+		why.Text = "idle"
+	case len(in.Strangers) > 0:
+		why.Text = fmt.Sprintf("attempts on it that are not known and are being ended: %d", len(in.Strangers))
+	case in.KeepUntil > e.s.Now:
+		why.Text = "idle, and kept for a look because a job failed on it"
+	}
+	return why
+}
+
+// ExplainAll explains all that waits, is held up or is blocked.
+func (e *Engine) ExplainAll() (all []drover.Explanation) {
+	for _, g := range e.groups {
+		if g.queued > 0 {
+			first := g.jobs[0]
+			booting := g.queued - g.unbound()
+			all = append(all, drover.Explanation{
+				Subject: jobSubject(first), Waiting: true, Count: g.queued, Since: first.Since, Reasons: e.whyGroup(g, first, booting, g.unbound()),
+			})
+		}
+	}
+	all = append(all, e.explainHeld()...)
+	for _, in := range e.instances {
+		if _, departs := e.departs(in); departs || in.held() || in.Broken || in.State.Ready() && !in.Connected {
+			x, _ := e.ExplainInstance(in.Name)
+			all = append(all, x)
+		}
+	}
+	for _, b := range e.s.Blocks {
+		all = append(all, drover.Explanation{Subject: b.Subject(), Since: b.Reason.Since, Reasons: []drover.Reason{b.Reason}})
+	}
+	return all
+}
+
+func jobSubject(j *Job) string { return drover.JobID{Number: j.Number, Index: -1}.String() }
+
+// explainHeld explains the jobs that may not start at all, those of one reason together.
+func (e *Engine) explainHeld() (held []drover.Explanation) {
+	at := map[string]int{}
+	for _, j := range e.jobs {
+		why, ok := e.whyHeld(j)
+		if !ok {
+			continue
+		}
+		i, seen := at[why.Text]
+		if !seen {
+			i, at[why.Text] = len(held), len(held)
+			held = append(held, drover.Explanation{Subject: jobSubject(j), Waiting: true, Since: why.Since, Reasons: []drover.Reason{why}})
+		}
+		held[i].Count += j.Queued.Count()
+	}
+	return held
+}

@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"fmt"
+
+	"drover"
+)
+
+// prioritize moves a job to the group of another priority. With 0 its attempts are ended, to be tried again once it is raised (BEHAVIOUR
+// D13).
+func (e *Engine) prioritize(b PriorityAsked) {
+	if b.Wish != 0 {
+		e.write(Write{Wish: b.Wish})
+	}
+	j := e.job(b.Job)
+	if j == nil || j.Cancel != nil {
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("too late to change the priority of job %d", b.Job), Job: &drover.JobID{Number: b.Job, Index: -1}})
+		return
+	}
+	if j.Priority == b.Priority {
+		return
+	}
+	e.ungroup(j)
+	if j.Priority == 0 || b.Priority == 0 {
+		j.Since = e.s.Now
+	}
+	j.Priority = b.Priority
+	e.regroup(j)
+	if j.Priority == 0 {
+		for _, a := range e.attemptsOf(j) {
+			e.stopAttempt(a, e.reason(drover.ReasonPreempted, "its priority was set to 0%s", after(": ", b.Reason.Text)))
+		}
+	}
+	e.replan = true
+	e.writeJob(j)
+	e.note(Note{Level: Info, Text: fmt.Sprintf("job %s has priority %d now%s", j.Name, j.Priority, after(": ", b.Reason.Text)), Job: &drover.JobID{Number: b.Job, Index: -1}})
+}
+
+// after is text that something comes before, nothing if there is no text.
+func after(before, text string) string {
+	if text == "" {
+		return ""
+	}
+	return before + text
+}
+
+// preempted reports whether an attempt that has ended did so because its job's priority was set to 0: it is put off, not final. What came
+// to its own end before is as final as ever.
+func preempted(j *Job, a *Attempt) bool {
+	if a.Stop == nil || a.Stop.Code != drover.ReasonPreempted || j.Cancel != nil {
+		return false
+	}
+	switch a.State {
+	case drover.AttemptCancelled, drover.AttemptLost:
+		return true
+	case drover.AttemptFailed: // its output could not be stored, which matters only if it is whole
+		return a.Exit != nil && a.Exit.Code != 0
+	}
+	return false
+}
+
+// putOff puts an element back in the queue as if the attempt had not been.
+func (e *Engine) putOff(j *Job, el Element, why drover.Reason) {
+	e.enqueue(j, el.Index)
+	e.write(Write{Element: &ElementRow{Job: j.Number, Element: el, State: drover.JobQueued, Reason: why}})
+	e.writeJob(j)
+	id := drover.JobID{Number: j.Number, Index: el.Index}
+	e.note(Note{Level: Info, Text: fmt.Sprintf("job %s waits again: %s", e.jobName(j, el.Index), why.Text), Job: &id, Reason: &why})
+}
+
+// stopForGood makes the end of an attempt that was only to be put off final.
+func (e *Engine) stopForGood(a *Attempt, why drover.Reason) {
+	if why.Code == drover.ReasonPreempted {
+		return
+	}
+	why.Since = a.Stop.Since
+	a.Stop = &why
+	e.writeAttempt(a, why)
+}

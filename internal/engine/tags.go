@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"drover"
+)
+
+// An instance's idle behaviour is durable in the store, and a tag on the VM, so that it holds even if the store is lost. Retag is set with
+// every change, and cleared only when the cloud has accepted the present behaviour: a call whose answer was lost is made again.
+
+// retag has the tag set, by the instance's next check. The caller writes the instance.
+func (e *Engine) retag(in *instance) {
+	in.Retag = true
+	in.Tagging.Fails, in.Tagging.Retry, in.Tagging.Lost = 0, 0, false
+	e.touch(in)
+}
+
+// checkTag asks the cloud to note the idle behaviour, one call at a time.
+func (e *Engine) checkTag(in *instance) {
+	if at := e.nextTag(in); at == 0 || at > e.s.Now {
+		return
+	}
+	in.Tagging.Idle = in.Idle
+	in.Tagging.Call = e.effect(Effect{SetTags: &SetTags{Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, Idle: in.Idle}})
+}
+
+// nextTag is when checkTag has something to do, 0 for never.
+func (e *Engine) nextTag(in *instance) drover.Time {
+	switch {
+	case !in.Retag || in.Tagging.Call != 0 || in.Tagging.Lost || in.ProviderID == "":
+		return 0
+	case in.State == drover.InstanceStopping || in.State == drover.InstanceGone || e.cloud(in.Cloud) == nil:
+		return 0
+	}
+	return max(in.Tagging.Retry, 1)
+}
+
+func (e *Engine) tagged(b Tagged) {
+	in := e.instance(b.Instance)
+	if in == nil || in.Tagging.Call != b.Effect {
+		return
+	}
+	t := &in.Tagging
+	t.Call = 0
+	e.touch(in)
+	switch {
+	case b.Err == nil:
+		t.Fails, t.Retry = 0, 0
+		if t.Idle == in.Idle { // else it has changed meanwhile
+			in.Retag = false
+			e.writeInstance(in)
+		}
+		return
+	case b.Err.Kind == drover.KindNotFound:
+		t.Lost = true
+	}
+	t.Fails++
+	t.Retry = max(b.Err.RetryAt, e.s.Now.Add(backoff(t.Fails, time.Second, 5*time.Minute)))
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("tagging instance %s as %s: %s", in.Name, t.Idle, b.Err.Message), Instance: in.Name, Cloud: in.Cloud})
+}
+
+// tagSeen compares the tag that a list shows with what it should be.
+func (e *Engine) tagSeen(in *instance, idle drover.IdleBehavior) {
+	in.Tagging.Lost = false
+	if idle == "" {
+		idle = drover.IdleRun
+	}
+	if idle != in.Idle && !in.Retag {
+		e.retag(in)
+		e.writeInstance(in)
+	}
+}

@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"fmt"
+
+	"drover"
+)
+
+// instruct gives an instance an operator's verb. The wish is granted even if it comes too late.
+func (e *Engine) instruct(b InstructAsked) {
+	if b.Wish != 0 {
+		e.write(Write{Wish: b.Wish})
+	}
+	in := e.instance(b.Instance)
+	switch {
+	case in == nil:
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("too late to %s instance %d: it is gone", b.Verb, b.Instance)})
+	case in.State == drover.InstanceStopping:
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("too late to %s instance %s: it is being destroyed", b.Verb, in.Name), Instance: in.Name})
+	default:
+		e.obey(in, b.Verb, e.words(b))
+	}
+}
+
+// told is how each verb is said of an instance that was given it.
+var told = map[drover.Verb]string{
+	drover.VerbDrain: "drained", drover.VerbHold: "held", drover.VerbRelease: "released", drover.VerbKill: "killed",
+}
+
+// words are the verb and what the operator said with it.
+func (e *Engine) words(b InstructAsked) drover.Reason {
+	why := e.reason(drover.ReasonOperator, "%s", told[b.Verb])
+	if b.Reason.Text != "" {
+		why.Text += ": " + b.Reason.Text
+	}
+	return why
+}
+
+func (e *Engine) obey(in *instance, verb drover.Verb, why drover.Reason) {
+	if verb == drover.VerbKill {
+		e.stop(in, why)
+		return
+	}
+	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s is %s", in.Name, why.Text), Instance: in.Name, Reason: &why})
+	switch verb {
+	case drover.VerbHold:
+		e.behave(in, drover.IdleHold, &why)
+	case drover.VerbDrain:
+		in.KeepUntil = 0
+		e.behave(in, drover.IdleDrain, &why)
+	case drover.VerbRelease:
+		e.letGo(in)
+	}
+}
+
+// letGo ends a hold or a drain. What is broken goes now; what another store named is never given work.
+func (e *Engine) letGo(in *instance) {
+	if !e.ours(in.Name) {
+		why := e.stranger()
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s drains all the same: %s", in.Name, why.Text), Instance: in.Name, Reason: &why})
+		e.behave(in, drover.IdleDrain, &why)
+		return
+	}
+	if in.IdleSince != 0 {
+		in.IdleSince = e.s.Now
+	}
+	e.behave(in, drover.IdleRun, nil)
+}
+
+// behave sets an instance's idle behaviour, and why it is that; nil if it is the usual one. Work that waits for the instance is placed or
+// planned anew.
+func (e *Engine) behave(in *instance, idle drover.IdleBehavior, why *drover.Reason) {
+	if in.Idle != idle {
+		in.Idle = idle
+		e.retag(in)
+	}
+	in.Told = why
+	if idle != drover.IdleRun {
+		e.unbind(in)
+	}
+	e.replace, e.replan = true, true
+	e.fleet++
+	if in.Broken && !in.held() {
+		e.stop(in, *in.Reason)
+		return
+	}
+	if !in.Broken {
+		in.Reason = why
+	}
+	e.writeInstance(in)
+	e.touch(in)
+}
+
+// stranger is why an instance that another store named gets no work.
+func (e *Engine) stranger() drover.Reason {
+	return e.reason(drover.ReasonStranger, "a store that is lost named it, so no job of this one may run there")
+}
+
+// held reports whether an operator keeps the instance: only a kill, or its cloud, ends it.
+func (in *instance) held() bool { return in.Idle == drover.IdleHold }
+
+// departs says why the instance takes no more work and goes as soon as it has none, if so.
+func (e *Engine) departs(in *instance) (why drover.Reason, so bool) {
+	switch {
+	case in.held():
+	case in.Idle == drover.IdleDrain && in.Told != nil:
+		return *in.Told, true
+	case in.Idle == drover.IdleDrain:
+		return e.reason(drover.ReasonOperator, "drained"), true
+	case e.s.Draining:
+		return e.reason(drover.ReasonDraining, "the controller is about to end"), true
+	case in.leaving:
+		return e.reason(drover.ReasonTypeRemoved, "its cloud is no longer configured"), true
+	}
+	return drover.Reason{}, false
+}
+
+// drain has this controller start nothing any more. What waits waits for the next one.
+func (e *Engine) drain() {
+	if e.s.Draining {
+		return
+	}
+	e.s.Draining = true
+	e.note(Note{Level: Info, Text: "draining: nothing is started any more, and instances go as they fall idle"})
+	for _, in := range e.instances {
+		e.unneeded(in)
+	}
+}
+
+// unneeded takes an instance's waiting work away from it, since it will never run there.
+func (e *Engine) unneeded(in *instance) {
+	if len(in.Bound) > 0 {
+		e.unbind(in)
+		e.writeInstance(in)
+	}
+	e.touch(in)
+}
