@@ -34,18 +34,20 @@ type model struct {
 	jobs      map[int64]engine.Job
 	elements  map[int64]map[int]engine.ElementRow
 	attempts  map[drover.AttemptID]engine.Attempt
+	bills     map[drover.AttemptID]drover.Money
 	instances map[int64]engine.Instance
 	blocks    []engine.Block
 	closing   bool
 	last      int64 // instance
 	lastJob   int64
 	costs     map[int64]drover.Money
+	asked     asked
 }
 
 func newModel() *model {
 	return &model{
-		jobs: map[int64]engine.Job{}, elements: map[int64]map[int]engine.ElementRow{}, attempts: map[drover.AttemptID]engine.Attempt{},
-		instances: map[int64]engine.Instance{}, costs: map[int64]drover.Money{},
+		jobs: map[int64]engine.Job{}, elements: map[int64]map[int]engine.ElementRow{}, attempts: map[drover.AttemptID]engine.Attempt{}, bills: map[drover.AttemptID]drover.Money{},
+		instances: map[int64]engine.Instance{}, costs: map[int64]drover.Money{}, asked: newAsked(),
 	}
 }
 
@@ -53,19 +55,18 @@ func (m *model) commit(w engine.Write) {
 	switch {
 	case w.Job != nil:
 		m.jobs[w.Job.Number] = *w.Job
+		m.asked.take(*w.Job)
 		m.lastJob = max(m.lastJob, w.Job.Number)
 	case w.Ended != nil:
 		delete(m.jobs, w.Ended.Number)
+		m.asked.ended[w.Ended.Number] = *w.Ended
 		m.lastJob = max(m.lastJob, w.Ended.Number)
 	case w.Element != nil:
-		if m.elements[w.Element.Job] == nil {
-			m.elements[w.Element.Job] = map[int]engine.ElementRow{}
-		}
-		m.elements[w.Element.Job][w.Element.Element.Index] = *w.Element
+		m.put(*w.Element)
 	case w.Attempt != nil:
 		a := w.Attempt.Attempt
 		a.Effect, a.Fails, a.Retry = 0, 0, 0
-		m.attempts[a.ID] = a
+		m.attempts[a.ID], m.bills[a.ID] = a, w.Attempt.Cost
 	case w.Instance != nil:
 		in := *w.Instance
 		m.last = max(m.last, in.ID)
@@ -73,7 +74,7 @@ func (m *model) commit(w engine.Write) {
 			ID: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, Zone: in.Zone, Type: in.Type, Market: in.Market,
 			Price: in.Price, Resources: in.Resources, Candidates: in.Candidates, HostKey: in.HostKey, State: in.State, Idle: in.Idle,
 			Reason: in.Reason, Broken: in.Broken, Asked: in.Asked, Created: in.Created, Ready: in.Ready, IdleSince: in.IdleSince,
-			KeepUntil: in.KeepUntil, Bound: in.Bound, Begun: in.Begun, Ended: in.Ended,
+			KeepUntil: in.KeepUntil, Bound: in.Bound, Begun: in.Begun, Ended: in.Ended, Told: in.Told, Retag: in.Retag,
 		}
 	case w.Gone != nil:
 		delete(m.instances, w.Gone.ID)
@@ -82,12 +83,22 @@ func (m *model) commit(w engine.Write) {
 		m.blocks = *w.Blocks
 	case w.Closing:
 		m.closing = true
+	case w.Wish != 0:
+		delete(m.asked.wishes, w.Wish)
 	}
+}
+
+func (m *model) put(row engine.ElementRow) {
+	if m.elements[row.Job] == nil {
+		m.elements[row.Job] = map[int]engine.ElementRow{}
+	}
+	m.elements[row.Job][row.Element.Index] = row
 }
 
 // begin fills in what the model knows of a state.
 func (m *model) begin(st engine.State) engine.State {
 	st.LastInstance, st.LastJob, st.Closing, st.Blocks, st.Spent = m.last, m.lastJob, m.closing, m.blocks, 0
+	st.LastAgain = m.asked.lastAgain()
 	for _, cost := range m.costs {
 		st.Spent += cost
 	}
@@ -127,6 +138,7 @@ func checkModel(t *testing.T, openers func(testing.TB) opener) {
 		var undone []engine.Write
 		for range rapid.IntRange(1, 8).Draw(rt, "groups") {
 			group := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) engine.Write { return drawWrite(rt, jobs) }), 0, 30).Draw(rt, "group")
+			m.ask(rt, t, s)
 			group = append([]engine.Write{{Instance: &engine.Instance{ID: 1, State: drover.InstanceCreating}}}, sensible(m, group)...)
 			for _, w := range group {
 				m.commit(w)
@@ -140,6 +152,7 @@ func checkModel(t *testing.T, openers func(testing.TB) opener) {
 		if diff := gocmp.Diff(m.begin(got), got, cmpopts.EquateEmpty()); diff != "" {
 			rt.Fatalf("begun with (-want +got):\n%s", diff)
 		}
+		m.checkAsked(rt, t, s, jobs)
 	})
 }
 
@@ -154,7 +167,9 @@ func sensible(m *model, group []engine.Write) (kept []engine.Write) {
 		switch {
 		case w.Instance != nil && has(gone, w.Instance.ID), w.Gone != nil && (!known[w.Gone.ID] || w.Gone.ID == 1):
 			continue
-		case w.Attempt != nil && !known[w.Attempt.Attempt.Instance], w.Job != nil && ended[w.Job.Number]:
+		case w.Attempt != nil && !known[w.Attempt.Attempt.Instance], w.Job != nil && (ended[w.Job.Number] || m.asked.final(w.Job.Number)):
+			continue
+		case w.Ended != nil && (ended[w.Ended.Number] || has(m.asked.ended, w.Ended.Number)):
 			continue
 		case w.Instance != nil:
 			known[w.Instance.ID] = true
@@ -173,14 +188,17 @@ func has[K comparable, V any](m map[K]V, k K) bool { _, ok := m[k]; return ok }
 // drawWrite draws any write about a few jobs and instances.
 func drawWrite(rt *rapid.T, jobs []engine.Job) engine.Write {
 	number := rapid.Int64Range(1, 4)
-	switch job := rapid.SampledFrom(jobs).Draw(rt, "job"); rapid.IntRange(0, 8).Draw(rt, "kind") {
+	switch job := rapid.SampledFrom(jobs).Draw(rt, "job"); rapid.IntRange(0, 9).Draw(rt, "kind") {
 	case 0, 1:
 		return engine.Write{Job: drawJob(rt, job)}
 	case 2:
+		if rapid.Bool().Draw(rt, "well") {
+			return engine.Write{Ended: &engine.JobEnd{Number: job.Number, State: drover.JobSucceeded, At: 9, Succeeded: 1}}
+		}
 		return engine.Write{Ended: &engine.JobEnd{Number: job.Number, State: drover.JobFailed, At: 9, Failed: 1}}
 	case 3, 4:
 		row := engine.ElementRow{Job: job.Number, State: rapid.SampledFrom(jobStates).Draw(rt, "state"), Code: drawCode(rt)}
-		row.Element = engine.Element{Index: rapid.IntRange(-1, 3).Draw(rt, "index"), Number: 2, Lost: rapid.IntRange(0, 3).Draw(rt, "lost"), Retried: 1}
+		row.Element = engine.Element{Index: drawIndex(rt, job), Number: 2, Lost: rapid.IntRange(0, 3).Draw(rt, "lost"), Retried: 1}
 		return engine.Write{Element: &row}
 	case 5:
 		return engine.Write{Attempt: drawAttempt(rt, job.Number, number.Draw(rt, "instance"))}
@@ -189,6 +207,8 @@ func drawWrite(rt *rapid.T, jobs []engine.Job) engine.Write {
 	case 7:
 		id := number.Draw(rt, "instance")
 		return engine.Write{Gone: &engine.InstanceEnd{ID: id, At: 8, Cost: drover.Money(rapid.Int64Range(0, 1e12).Draw(rt, "cost"))}}
+	case 8:
+		return engine.Write{Wish: rapid.Int64Range(1, 9).Draw(rt, "wish")}
 	}
 	blocks := []engine.Block{{Cloud: "b", Zone: "z", Reason: drover.Reason{Code: drover.ReasonLimit, Until: 9}}, {Cloud: "a", Market: drover.Spot}}
 	blocks = blocks[:rapid.IntRange(0, 2).Draw(rt, "blocks")]
@@ -203,11 +223,18 @@ var jobStates = []drover.JobState{drover.JobQueued, drover.JobRunning, drover.Jo
 func drawJob(rt *rapid.T, job engine.Job) *engine.Job {
 	job.Queued = engine.Ranges{{First: 2, Last: rapid.IntRange(2, 20).Draw(rt, "last")}}
 	job.Since = drover.Time(rapid.Int64().Draw(rt, "since"))
+	job.Priority = rapid.IntRange(0, 5).Draw(rt, "priority")
 	job.Succeeded = rapid.IntRange(0, 5).Draw(rt, "succeeded")
 	if rapid.Bool().Draw(rt, "cancel") {
 		job.Cancel = &drover.Reason{Code: drover.ReasonCancelled, Text: rapid.String().Draw(rt, "text")}
 	}
 	return &job
+}
+
+// drawIndex draws one of the first indexes of a job.
+func drawIndex(rt *rapid.T, job engine.Job) int {
+	first, last := bounds(job.Array)
+	return rapid.IntRange(first, min(last, first+2)).Draw(rt, "index")
 }
 
 func drawCode(rt *rapid.T) *int {
@@ -226,7 +253,7 @@ func drawAttempt(rt *rapid.T, job, instance int64) *engine.AttemptRow {
 	if rapid.Bool().Draw(rt, "exit") {
 		a.Exit = &drover.Exit{Code: 3, CPU: time.Second, MaxRSS: drover.MiB, Started: 4, Ended: 5}
 	}
-	return &engine.AttemptRow{Attempt: a, Cost: 12}
+	return &engine.AttemptRow{Attempt: a, Cost: drover.Money(rapid.Int64Range(0, 20).Draw(rt, "cost")) * drover.Dollar}
 }
 
 func drawInstance(rt *rapid.T, id int64) *engine.Instance {
@@ -247,18 +274,21 @@ func drawInstance(rt *rapid.T, id int64) *engine.Instance {
 func TestWhatIsDurable(t *testing.T) {
 	durable := map[reflect.Type]string{
 		reflect.TypeFor[engine.Instance](): "ID Name Cloud ProviderID Zone Type Market Price Resources Candidates HostKey State Idle " +
-			"Reason Broken Asked Created Ready IdleSince KeepUntil Bound Begun Ended",
+			"Reason Broken Asked Created Ready IdleSince KeepUntil Bound Begun Ended Told Retag",
 		reflect.TypeFor[engine.Attempt](): "ID Instance State Started Ended Exit Stop",
+		reflect.TypeFor[engine.Job](): "Number Name User Shape Array Priority Attempts Retry Timeout After Queued Succeeded Failed Cancelled " +
+			"Cancel Since Again Blocked",
 	}
 	s := sqliteOpener(t)(t)
 	jobs := submitted(t, s)
 	rapid.Check(t, func(rt *rapid.T) {
 		in, a := rapid.Make[engine.Instance]().Draw(rt, "instance"), rapid.Make[engine.Attempt]().Draw(rt, "attempt")
-		in.ID, a.Instance, a.State = 1, 1, drover.AttemptRunning
+		job := rapid.Make[engine.Job]().Draw(rt, "job")
+		in.ID, a.Instance, a.State, job.Number = 1, 1, drover.AttemptRunning, jobs[0].Number
 		a.ID = drover.AttemptID{Job: drover.JobID{Number: jobs[0].Number, Index: -1}, Number: 1}
-		commit(t, s, engine.Write{Instance: &in}, engine.Write{Attempt: &engine.AttemptRow{Attempt: a}})
+		commit(t, s, engine.Write{Instance: &in}, engine.Write{Attempt: &engine.AttemptRow{Attempt: a}}, engine.Write{Job: &job})
 		state := begun(t, s)
-		for _, pair := range [][2]any{{&in, &state.Instances[0]}, {&a, &state.Attempts[0]}} {
+		for _, pair := range [][2]any{{&in, &state.Instances[0]}, {&a, &state.Attempts[0]}, {&job, &state.Jobs[0]}} {
 			want, got := reflect.ValueOf(pair[0]).Elem(), reflect.ValueOf(pair[1]).Elem()
 			kept := strings.Fields(durable[want.Type()])
 			for i := range want.NumField() {

@@ -36,7 +36,7 @@ func (s *Store) Pending(ctx context.Context) (jobs []engine.Job, err error) {
 func recall(ctx context.Context, tx *sql.Tx, j *engine.Job) (err error) {
 	j.Tried, err = collect(ctx, tx, func(row scanner) (e engine.Element, err error) {
 		return e, row.Scan(&e.Index, &e.Number, &e.Lost, &e.Retried)
-	}, `SELECT idx, number, lost, retried FROM elements WHERE job = ? AND state = 'queued' ORDER BY idx`, j.Number)
+	}, `SELECT idx, number, lost, retried FROM elements`+byState+` WHERE job = ? AND state = 'queued' ORDER BY idx`, j.Number)
 	if err != nil || len(j.After) == 0 {
 		return err
 	}

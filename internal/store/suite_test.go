@@ -19,6 +19,10 @@ func suite(t *testing.T, openers func(testing.TB) opener) {
 	t.Run("Commit", func(t *testing.T) { commitSuite(t, openers) })
 	t.Run("Wishes", func(t *testing.T) { wishSuite(t, openers) })
 	t.Run("cancelled jobs", func(t *testing.T) { cancelSuite(t, openers) })
+	t.Run("Retry", func(t *testing.T) { retrySuite(t, openers) })
+	t.Run("keys", func(t *testing.T) { keySuite(t, openers) })
+	t.Run("tokens", func(t *testing.T) { tokenSuite(t, openers) })
+	t.Run("pages", func(t *testing.T) { pageSuite(t, openers) })
 	t.Run("lists", func(t *testing.T) { listSuite(t, openers) })
 }
 
@@ -225,6 +229,28 @@ func wishSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 		wish.Wish = 2
 		equal(t, "wishes", wishes, []Wish{{2, wish}})
+	})
+
+	t.Run("are read from a row on, whatever their kind", func(t *testing.T) {
+		s := openers(t)(t)
+		why := drover.Reason{Code: drover.ReasonOperator, Text: "as they say"}
+		bodies := []engine.Body{
+			engine.CancelAsked{Job: drover.JobID{Number: 2, Index: -1}, Reason: why},
+			engine.InstructAsked{Instance: 3, Verb: drover.VerbKill, Reason: why}, engine.PriorityAsked{Wish: 77, Job: 1, Priority: 4, Reason: why},
+		}
+		for _, body := range bodies {
+			if _, err := s.Wish(t.Context(), body); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wishes, err := s.Wishes(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "wishes", wishes, []Wish{{2, engine.Wished(bodies[1], 2)}, {3, engine.Wished(bodies[2], 3)}})
+		if _, err := s.Wish(t.Context(), engine.Ticked{}); err == nil {
+			t.Error("what is no wish is accepted")
+		}
 	})
 
 	t.Run("can be for every job", func(t *testing.T) {

@@ -1,0 +1,247 @@
+package store
+
+import (
+	"strings"
+	"testing"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+func pageSuite(t *testing.T, openers func(testing.TB) opener) {
+	s := openers(t)(t)
+	halfDone(t, s)
+
+	t.Run("an array as a whole bears what its elements come to", func(t *testing.T) {
+		job, err := s.Job(t.Context(), 4*hour, drover.JobID{Number: 2, Index: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec, began := hello().Jobs[1], hour.Std()
+		equal(t, "job", job, drover.Job{
+			ID: drover.JobID{Number: 2, Index: -1}, Name: "greet", Batch: "hello", User: "ada", State: drover.JobRunning, Priority: 1,
+			Labels: spec.Labels, Command: spec.Command, Resources: spec.Resources, Spot: spec.Spot,
+			Submitted: job.Submitted, Started: &began, Cost: 1.75, Attempts: []drover.Attempt{}, Array: &spec.Array,
+			Counts: map[drover.JobState]int{
+				drover.JobQueued: 17, drover.JobRunning: 1, drover.JobSucceeded: 1, drover.JobFailed: 1, drover.JobCancelled: 0,
+			},
+		})
+	})
+
+	t.Run("what runs costs up to now", func(t *testing.T) {
+		for now, want := range map[drover.Time]float64{4 * hour: 0.75, 5 * hour: 1} {
+			if job, err := s.Job(t.Context(), now, drover.JobID{Number: 2, Index: 3}); err != nil || job.Cost != want {
+				t.Errorf("%v: job %+v, error %v; want it to cost %v", now, job, err, want)
+			}
+		}
+	})
+
+	t.Run("pages put together are the whole list", func(t *testing.T) {
+		for name, f := range map[string]drover.JobFilter{
+			"elements":      {Elements: true},
+			"wholes":        {},
+			"those queued":  {Elements: true, States: states(drover.JobQueued)},
+			"not succeeded": {Elements: true, States: states(drover.JobQueued, drover.JobRunning, drover.JobFailed, drover.JobCancelled)},
+		} {
+			all, err := s.Jobs(t.Context(), 4*hour, f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var paged []drover.Job
+			for f.Limit = 2; ; {
+				page, err := s.Jobs(t.Context(), 4*hour, f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(page) == 0 {
+					break
+				}
+				paged = append(paged, page...)
+				f.After = page[len(page)-1].ID
+			}
+			equal(t, name, paged, all)
+		}
+	})
+
+	t.Run("a page has an end unless everything is asked for", func(t *testing.T) {
+		s := openers(t)(t)
+		batch := hello()
+		batch.Jobs[1].Array = drover.Array{Last: 1999, Set: true}
+		if _, err := s.Submit(t.Context(), drover.Submission{Batch: batch}); err != nil {
+			t.Fatal(err)
+		}
+		for limit, want := range map[int]int{0: drover.MaxPage, 5000: drover.MaxPage, -1: 2002} {
+			jobs, err := s.Jobs(t.Context(), hour, drover.JobFilter{Elements: true, Limit: limit})
+			if err != nil || len(jobs) != want {
+				t.Errorf("limit %d: %d jobs, error %v; want %d", limit, len(jobs), err, want)
+			}
+		}
+	})
+
+	t.Run("instances are chosen by a filter", func(t *testing.T) {
+		for name, c := range map[string]struct {
+			filter drover.InstanceFilter
+			want   []int64
+		}{
+			"there are":        {drover.InstanceFilter{}, []int64{2, 3}},
+			"gone too":         {drover.InstanceFilter{Gone: true}, []int64{1, 2, 3}},
+			"only gone":        {drover.InstanceFilter{States: []drover.InstanceState{drover.InstanceGone}}, []int64{1}},
+			"of a cloud":       {drover.InstanceFilter{Cloud: "here", Gone: true}, []int64{1, 2}},
+			"a page":           {drover.InstanceFilter{Gone: true, Limit: 1, After: 1}, []int64{2}},
+			"in one of states": {drover.InstanceFilter{States: []drover.InstanceState{drover.InstanceIdle, drover.InstanceCreating}}, []int64{3}},
+		} {
+			list, err := s.Instances(t.Context(), 4*hour, c.filter)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []int64
+			for _, in := range list {
+				got = append(got, in.ID)
+			}
+			equal(t, name, got, c.want)
+		}
+	})
+
+	t.Run("an instance is known by its id, its name and its cloud's id", func(t *testing.T) {
+		commit(t, s, engine.Write{Instance: &engine.Instance{ID: 4, Name: "lab-1", ProviderID: "2", State: drover.InstanceRunning}},
+			engine.Write{Instance: &engine.Instance{ID: 5, Name: "lab-5", ProviderID: "i-5", State: drover.InstanceRunning}})
+		for name, want := range map[string]int64{"1": 1, "2": 2, "lab-2": 2, "lab-1": 4, "i-5": 5} {
+			if in, err := s.Instance(t.Context(), 4*hour, name); err != nil || in.ID != want {
+				t.Errorf("%q: instance %+v, error %v; want %d", name, in, err, want)
+			}
+		}
+		if in, err := s.Instance(t.Context(), 4*hour, "2"); err != nil || len(in.Jobs) != 1 || in.Cost != 3 {
+			t.Errorf("instance %+v, error %v; want its job and its cost", in, err)
+		}
+		for _, name := range []string{"", "9", "lab-9"} {
+			if in, err := s.Instance(t.Context(), 4*hour, name); drover.KindOf(err) != drover.KindNotFound {
+				t.Errorf("%q: instance %+v, error %v; want not found", name, in, err)
+			}
+		}
+	})
+
+	t.Run("outputs of one element are those of its last attempt, however it ended", func(t *testing.T) {
+		for _, id := range []string{"2.2/1", "2.2/2"} {
+			attempt, err := drover.ParseAttemptID(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.PutOutputs(t.Context(), attempt, []drover.File{{Path: id}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for id, want := range map[drover.JobID][]drover.File{{Number: 2, Index: 2}: {{Path: "2.2/2"}}, {Number: 3, Index: -1}: {}} {
+			files, err := s.OutputsOf(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, id.String(), files, want)
+		}
+		for id, kind := range map[drover.JobID]drover.ErrorKind{
+			{Number: 2, Index: -1}: drover.KindInvalid, {Number: 2, Index: 21}: drover.KindNotFound, {Number: 9, Index: -1}: drover.KindNotFound,
+		} {
+			if _, err := s.OutputsOf(t.Context(), id); drover.KindOf(err) != kind {
+				t.Errorf("%v: error %v, want %s", id, err, kind)
+			}
+		}
+	})
+}
+
+func TestListsAreSoughtInIndexes(t *testing.T) {
+	s := sqliteOpener(t)(t)
+	for name, f := range map[string]drover.JobFilter{
+		"all": {}, "tried": {Tried: true}, "of a user": {User: "ada"}, "of a batch": {Batch: "b"}, "with labels": {Labels: map[string]string{"a": "b", "c": "d"}},
+		"in states": {States: states(drover.JobFailed, drover.JobQueued)},
+		"elements":  {Elements: true, States: states(drover.JobQueued, drover.JobRunning, drover.JobFailed, drover.JobCancelled)},
+	} {
+		query, args := choose(f, 17, 100)
+		checkPlan(t, name, s, selectJobs+query+`) ORDER BY j.number`, args...)
+		if l := (&lister{filter: f}); f.Elements {
+			query, args := l.chooseElements(17, 3, false)
+			checkPlan(t, name, s, query, args...)
+		}
+	}
+}
+
+// checkPlan sees to it that SQLite goes through no table from its beginning, and sorts nothing.
+func checkPlan(t *testing.T, name string, s *Store, query string, args ...any) {
+	t.Helper()
+	steps, err := collect(t.Context(), s.read, func(row scanner) (step string, err error) {
+		var rest int
+		return step, row.Scan(&rest, &rest, &rest, &step)
+	}, `EXPLAIN QUERY PLAN `+query, args...)
+	if err != nil || len(steps) == 0 {
+		t.Fatalf("%s: plan %q, error %v", name, steps, err)
+	}
+	for _, step := range steps {
+		if strings.HasPrefix(step, "SCAN") || strings.Contains(step, "TEMP B-TREE") || strings.Contains(step, "elements USING PRIMARY KEY (job=? AND idx>?)") {
+			t.Errorf("%s: %s", name, step)
+		}
+	}
+}
+
+// grown has an array of 100,000 elements that are final, one in a thousand of them failed.
+func grown(b *testing.B) *Store {
+	s := sqliteOpener(b)(b)
+	submitArray(b, s, 100_000)
+	commit(b, s, engine.Write{Instance: &engine.Instance{ID: 1, State: drover.InstanceRunning}})
+	var writes []engine.Write
+	for i := range 100_000 {
+		row := engine.ElementRow{Job: 1, Element: engine.Element{Index: i, Number: 1}, State: drover.JobSucceeded, Ended: hour}
+		if i%1000 == 999 {
+			row.State = drover.JobFailed
+		}
+		a := attempt(1, i, 1)
+		a.State, a.Ended = drover.AttemptSucceeded, hour
+		writes = append(writes, engine.Write{Element: &row}, engine.Write{Attempt: &engine.AttemptRow{Attempt: a, Cost: 1}})
+	}
+	end := engine.JobEnd{Number: 1, State: drover.JobFailed, Succeeded: 99_900, Failed: 100, At: hour}
+	commit(b, s, append(writes, engine.Write{Ended: &end})...)
+	return s
+}
+
+func submitArray(b *testing.B, s *Store, n int) {
+	spec := hello().Jobs[1]
+	spec.Array = drover.Array{Last: n - 1, Set: true}
+	if _, err := s.Submit(b.Context(), drover.Submission{Batch: drover.Batch{Name: "b", Jobs: []drover.JobSpec{spec}}}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// BenchmarkSubmitArray writes down an array of 100,000.
+func BenchmarkSubmitArray(b *testing.B) {
+	s := sqliteOpener(b)(b)
+	for b.Loop() {
+		submitArray(b, s, 100_000)
+	}
+}
+
+// BenchmarkPendingNothing asks for new jobs when there are none.
+func BenchmarkPendingNothing(b *testing.B) {
+	s := grown(b)
+	for b.Loop() {
+		if jobs, err := s.Pending(b.Context()); err != nil || len(jobs) != 0 {
+			b.Fatal(jobs, err)
+		}
+	}
+}
+
+// BenchmarkJobs lists pages of a hundred of 100,000 elements.
+func BenchmarkJobs(b *testing.B) {
+	s := grown(b)
+	for name, f := range map[string]drover.JobFilter{
+		"whole":   {},
+		"first":   {Elements: true, Limit: 100},
+		"last":    {Elements: true, Limit: 100, After: drover.JobID{Number: 1, Index: 99_899}},
+		"failed":  {Elements: true, Limit: 100, States: []drover.JobState{drover.JobFailed}},
+		"not yet": {Elements: true, Limit: 100, States: []drover.JobState{drover.JobQueued, drover.JobRunning}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := s.Jobs(b.Context(), hour, f); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,200 @@
+package store
+
+import (
+	"strings"
+	"testing"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// over is hello at its end: of the array element 1 succeeded at the second attempt, element 2 failed, element 3 was cancelled by itself before
+// it had an attempt, and the rest was cancelled together. So was the job after it; the job beside it succeeded.
+func over(t testing.TB, s *Store) {
+	halfDone(t, s)
+	enough := drover.Reason{Code: drover.ReasonCancelled, Text: "enough"}
+	lost := attempt(2, 3, 1)
+	lost.Instance, lost.State, lost.Ended = 2, drover.AttemptCancelled, 2*hour
+	code := 3
+	commit(t, s,
+		engine.Write{Attempt: &engine.AttemptRow{Attempt: lost, Cost: drover.Dollar}},
+		engine.Write{Element: &engine.ElementRow{Job: 2, Element: engine.Element{Index: 2, Number: 4, Lost: 2, Retried: 1}, State: drover.JobFailed, Code: &code, Ended: 3 * hour}},
+		engine.Write{Element: &engine.ElementRow{Job: 2, Element: engine.Element{Index: 3, Number: 1}, State: drover.JobCancelled, Reason: enough, Ended: 3 * hour}},
+		engine.Write{Ended: &engine.JobEnd{Number: 2, State: drover.JobFailed, At: 3 * hour, Succeeded: 1, Failed: 1, Cancelled: 18,
+			Reason: drover.Reason{Code: drover.ReasonExit, Text: "1 of 20 failed"}}},
+		engine.Write{Ended: &engine.JobEnd{Number: 1, State: drover.JobCancelled, At: 3 * hour, Cancelled: 1, Reason: enough}},
+	)
+}
+
+func again(t *testing.T, s *Store, id string) engine.Job {
+	t.Helper()
+	job, err := drover.ParseJobID(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Retry(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	pending, err := s.Pending(t.Context())
+	if err != nil || len(pending) == 0 {
+		t.Fatalf("pending %v, error %v", pending, err)
+	}
+	return pending[len(pending)-1]
+}
+
+// statesOf counts the elements of a job by what a list of them says.
+func statesOf(t *testing.T, s *Store, job int64) map[drover.JobState]int {
+	t.Helper()
+	jobs, err := s.Jobs(t.Context(), 4*hour, drover.JobFilter{Job: job, Elements: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[drover.JobState]int{drover.JobFailed: 0}
+	for _, j := range jobs {
+		counts[j.State]++
+	}
+	return counts
+}
+
+func retrySuite(t *testing.T, openers func(testing.TB) opener) {
+	t.Run("puts back all that failed or was cancelled", func(t *testing.T) {
+		open := openers(t)
+		s := open(t)
+		over(t, s)
+		job := again(t, s, "2")
+		equal(t, "waits", job.Queued, engine.Ranges{{First: 2, Last: 20}})
+		equal(t, "tried", job.Tried, []engine.Element{{Index: 2, Number: 4}, {Index: 3, Number: 1}})
+		equal(t, "counts", []int64{int64(job.Succeeded), int64(job.Failed), int64(job.Cancelled), job.Again}, []int64{1, 0, 0, 1})
+		equal(t, "elements", statesOf(t, s, 2), map[drover.JobState]int{drover.JobSucceeded: 1, drover.JobFailed: 0, drover.JobQueued: 19})
+		whole, err := s.Job(t.Context(), 4*hour, drover.JobID{Number: 2, Index: -1})
+		if err != nil || whole.State != drover.JobQueued || whole.Ended != nil || whole.Reason != nil || whole.Counts[drover.JobQueued] != 19 {
+			t.Errorf("job %+v, error %v; want it queued as if it had not ended", whole, err)
+		}
+		if state := begun(t, open(t)); len(state.Jobs) != 0 || state.LastAgain != 0 || state.LastJob != 3 {
+			t.Errorf("state %+v, want it to have taken nothing of it", state)
+		}
+		commit(t, s, engine.Write{Job: &job})
+		state := begun(t, open(t))
+		if state.LastAgain != 1 || state.LastJob != 3 {
+			t.Errorf("state %+v, want it taken", state)
+		}
+		equal(t, "taken", state.Jobs, []engine.Job{job})
+	})
+
+	t.Run("puts back one element and leaves the others as they ended", func(t *testing.T) {
+		for id, want := range map[string]struct{ failed, cancelled int }{"2.2": {0, 18}, "2.3": {1, 17}, "2.7": {1, 17}} {
+			s := openers(t)(t)
+			over(t, s)
+			job := again(t, s, id)
+			index := job.Queued[0].First
+			if job.Succeeded != 1 || job.Failed != want.failed || job.Cancelled != want.cancelled || job.Queued.Count() != 1 {
+				t.Errorf("%s: job %+v", id, job)
+			}
+			if len(job.Tried) != 1 || job.Tried[0].Index != index {
+				t.Errorf("%s: tried %+v, want the element, whose row has to end when it does", id, job.Tried)
+			}
+			equal(t, id, statesOf(t, s, 2), map[drover.JobState]int{
+				drover.JobSucceeded: 1, drover.JobFailed: want.failed, drover.JobCancelled: want.cancelled, drover.JobQueued: 1,
+			})
+			waiting, err := s.Jobs(t.Context(), 4*hour, drover.JobFilter{Job: 2, Elements: true, States: states(drover.JobQueued)})
+			if err != nil || len(waiting) != 1 || waiting[0].ID.String() != id || waiting[0].ExitCode != nil {
+				t.Errorf("%s: waiting %+v, error %v", id, waiting, err)
+			}
+		}
+	})
+
+	t.Run("refuses what cannot be", func(t *testing.T) {
+		s := openers(t)(t)
+		over(t, s)
+		for _, c := range []struct {
+			id   drover.JobID
+			kind drover.ErrorKind
+			says string
+		}{
+			{drover.JobID{Number: 9, Index: -1}, drover.KindNotFound, "there is no job 9"},
+			{drover.JobID{Number: 2, Index: 0}, drover.KindNotFound, "there is no job 2.0"},
+			{drover.JobID{Number: 3, Index: 0}, drover.KindNotFound, "there is no job 3.0"},
+			{drover.JobID{Number: 2, Index: 1}, drover.KindConflict, "job 2.1 has succeeded"},
+			{drover.JobID{Number: 1, Index: -1}, drover.KindConflict, "greet, job 2"},
+		} {
+			if err := s.Retry(t.Context(), c.id); drover.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("job %v: error %v, want %s: %s", c.id, err, c.kind, c.says)
+			}
+		}
+		again(t, s, "2.2")
+		if err := s.Retry(t.Context(), drover.JobID{Number: 2, Index: 3}); drover.KindOf(err) != drover.KindConflict {
+			t.Errorf("error %v, want a conflict: it is not final any more", err)
+		}
+		if state := begun(t, s); state.LastAgain != 0 {
+			t.Errorf("last %d, want 0", state.LastAgain)
+		}
+	})
+
+	t.Run("waits for those that it is to run after, as long as they are not done", func(t *testing.T) {
+		s := openers(t)(t)
+		over(t, s)
+		greet := again(t, s, "2")
+		last := again(t, s, "1")
+		equal(t, "after", last.After, []int64{2})
+		commit(t, s, engine.Write{Job: &greet}, engine.Write{Ended: &engine.JobEnd{Number: 2, State: drover.JobSucceeded, Succeeded: 20}})
+		pending, err := s.Pending(t.Context())
+		if err != nil || len(pending) != 1 || len(pending[0].After) != 0 {
+			t.Errorf("pending %+v, error %v; want it to wait for nothing more", pending, err)
+		}
+	})
+
+	t.Run("keeps the priority that the job had at last", func(t *testing.T) {
+		s := openers(t)(t)
+		jobs := submitted(t, s)
+		jobs[2].Priority = 9
+		commit(t, s, engine.Write{Job: &jobs[2]})
+		if job, err := s.Job(t.Context(), hour, drover.JobID{Number: 3, Index: -1}); err != nil || job.Priority != 9 {
+			t.Errorf("job %+v, error %v; want priority 9", job, err)
+		}
+		commit(t, s, engine.Write{Ended: &engine.JobEnd{Number: 3, State: drover.JobCancelled, Cancelled: 1}})
+		if job := again(t, s, "3"); job.Priority != 9 {
+			t.Errorf("priority %d, want 9", job.Priority)
+		}
+	})
+}
+
+func keySuite(t *testing.T, openers func(testing.TB) opener) {
+	s := openers(t)(t)
+	submit := func(t *testing.T, user, key, batch string) ([]int64, error) {
+		b := hello()
+		b.User, b.Name = user, batch
+		return s.Submit(t.Context(), drover.Submission{Batch: b, Key: key})
+	}
+	for _, c := range []struct {
+		does             string
+		user, key, batch string
+		want             []int64
+		kind             drover.ErrorKind
+	}{
+		{"a key is taken in", "ada", "k", "hello", []int64{1, 2, 3}, ""},
+		{"the same batch gets the same numbers", "ada", "k", "hello", []int64{1, 2, 3}, ""},
+		{"another batch is a conflict", "ada", "k", "other", nil, drover.KindConflict},
+		{"another user's keys are their own", "bob", "k", "other", []int64{4, 5, 6}, ""},
+		{"without a key every batch is new", "ada", "", "hello", []int64{7, 8, 9}, ""},
+		{"a key that is too long is refused", "ada", strings.Repeat("k", 300), "hello", nil, drover.KindInvalid},
+	} {
+		t.Run(c.does, func(t *testing.T) {
+			numbers, err := submit(t, c.user, c.key, c.batch)
+			if err != nil && drover.KindOf(err) != c.kind || err == nil && c.kind != "" {
+				t.Fatalf("error %v, want %q", err, c.kind)
+			}
+			equal(t, "numbers", numbers, c.want)
+		})
+	}
+
+	t.Run("a key is forgotten after a day", func(t *testing.T) {
+		if _, err := s.write.Exec(`UPDATE keys SET submitted = submitted - ?`, 25*hour); err != nil {
+			t.Fatal(err)
+		}
+		numbers, err := submit(t, "ada", "k", "other")
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "numbers", numbers, []int64{10, 11, 12})
+	})
+}
