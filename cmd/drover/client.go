@@ -29,7 +29,11 @@ func (a *app) service(context.Context) (drover.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return httpapi.NewClient(at.base, at.token, nil)
+	client, err := httpapi.NewClient(at.base, at.token, nil)
+	if err != nil {
+		return nil, err
+	}
+	return paced{client}, nil
 }
 
 // findController names all that is missing at once.

@@ -129,6 +129,9 @@ func (f *follower) Write(p []byte) (n int, err error) {
 	return n, f.broken
 }
 
+// reopening is how long after its end a stream is opened again.
+const reopening = 300 * time.Millisecond
+
 // run shows the stream until it has come to its end and the job is final: a connection may end before.
 func (f *follower) run(ctx context.Context) error {
 	for {
@@ -143,7 +146,7 @@ func (f *follower) run(ctx context.Context) error {
 		if err == nil && job.State.Final() {
 			return nil
 		}
-		if err := sleep(ctx, time.Second); err != nil {
+		if err := sleep(ctx, reopening); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
@@ -29,9 +30,13 @@ func (a *app) upload(ctx context.Context, svc drover.Queue, batch *drover.Batch)
 	if err != nil || len(paths) == 0 {
 		return err
 	}
-	missing, err := svc.MissingInputs(ctx, slices.Sorted(maps.Keys(paths)))
-	if err != nil {
-		return err
+	var missing []string
+	for part := range slices.Chunk(slices.Sorted(maps.Keys(paths)), mostHashes) {
+		more, err := svc.MissingInputs(ctx, part)
+		if err != nil {
+			return err
+		}
+		missing = append(missing, more...)
 	}
 	total := int64(0)
 	for _, hash := range missing {
@@ -40,12 +45,19 @@ func (a *app) upload(ctx context.Context, svc drover.Queue, batch *drover.Batch)
 	bar := a.uploadBar(total)
 	defer bar.close()
 	for _, hash := range missing {
-		if err := putFile(ctx, svc, hash, paths[hash], bar); err != nil {
+		err := a.patiently(ctx, uploadPatience, func() error { return putFile(ctx, svc, hash, paths[hash], bar) })
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// mostHashes is of how many contents it is asked at once whether they are there.
+const mostHashes = 5000
+
+// uploadPatience is how long a controller that is restarted in the middle of an upload is waited for.
+const uploadPatience = time.Minute
 
 // hashFile is what the contents of a file are called.
 func hashFile(ctx context.Context, path string) (hash string, size int64, err error) {
@@ -69,7 +81,7 @@ func putFile(ctx context.Context, svc drover.Queue, hash, path string, bar *uplo
 	}
 	defer f.Close()
 	err = svc.PutInput(ctx, hash, bar.reading(whileWanted{ctx, f}))
-	if drover.KindOf(err) == drover.KindInvalid && err != nil {
+	if err != nil && drover.KindOf(err) == drover.KindInvalid {
 		return drover.Errorf(drover.KindInvalid, "uploading %s: %v", path, err).WithHint("if it was changed meanwhile, submit again")
 	}
 	if err != nil {

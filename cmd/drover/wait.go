@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,7 +76,7 @@ const (
 
 // waitFor waits until the jobs are final and says how they ended.
 func (a *app) waitFor(ctx context.Context, svc drover.Queue, ids []drover.JobID, f waitFlags) error {
-	w := &waiting{left: ids, jobs: map[drover.JobID]drover.Job{}}
+	w := &waiting{left: slices.Clone(ids), jobs: map[drover.JobID]drover.Job{}}
 	show := a.showWaiting(f.quiet)
 	defer show.close()
 	wait := shortestLook
@@ -106,23 +108,74 @@ type waiting struct {
 
 // look looks at those that are left. What was seen before an error counts.
 func (w *waiting) look(ctx context.Context, svc drover.Queue) error {
-	var left []drover.JobID
-	for i, id := range w.left {
+	if w.listed() {
+		return w.list(ctx, svc)
+	}
+	for _, id := range slices.Clone(w.left) {
 		job, err := svc.Job(ctx, id)
 		if err != nil {
-			w.left = append(left, w.left[i:]...)
 			return err
 		}
-		if _, seen := w.jobs[id]; !seen {
-			w.ids = append(w.ids, id)
+		w.saw(id, job)
+	}
+	return nil
+}
+
+// listed reports whether a list that holds all that are left takes fewer calls than asking for one after the other.
+func (w *waiting) listed() bool {
+	if slices.ContainsFunc(w.left, func(id drover.JobID) bool { return id.Index >= 0 }) {
+		return false
+	}
+	first, last := w.span()
+	return (last-first)/drover.MaxPage+1 < int64(len(w.left))
+}
+
+// span is the lowest and the highest number of those that are left.
+func (w *waiting) span() (first, last int64) {
+	byNumber := func(a, b drover.JobID) int { return cmp.Compare(a.Number, b.Number) }
+	if len(w.left) == 0 {
+		return 0, 0
+	}
+	return slices.MinFunc(w.left, byNumber).Number, slices.MaxFunc(w.left, byNumber).Number
+}
+
+func (w *waiting) list(ctx context.Context, svc drover.Queue) error {
+	first, last := w.span()
+	wanted := map[drover.JobID]bool{}
+	for _, id := range w.left {
+		wanted[id] = true
+	}
+	var f drover.JobFilter
+	if first > 1 {
+		f.After = drover.JobID{Number: first - 1, Index: -1}
+	}
+	for job, err := range allJobs(ctx, svc, f) {
+		if err != nil {
+			return err
 		}
-		w.jobs[id] = job
-		if !job.State.Final() {
-			left = append(left, id)
+		if wanted[job.ID] {
+			w.saw(job.ID, job)
+			delete(wanted, job.ID)
+		}
+		if job.ID.Number >= last {
+			break
 		}
 	}
-	w.left = left
+	for id := range wanted {
+		return drover.Errorf(drover.KindNotFound, "there is no job %v", id)
+	}
 	return nil
+}
+
+// saw takes in how a job is.
+func (w *waiting) saw(id drover.JobID, job drover.Job) {
+	if _, seen := w.jobs[id]; !seen {
+		w.ids = append(w.ids, id)
+	}
+	w.jobs[id] = job
+	if job.State.Final() {
+		w.left = slices.DeleteFunc(w.left, func(other drover.JobID) bool { return other == id })
+	}
 }
 
 // counts is how many elements of the jobs are in each state, and how many there are.
