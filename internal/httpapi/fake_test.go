@@ -24,6 +24,7 @@ type fake struct {
 	asked  []any
 	err    error
 	events iter.Seq2[drover.Event, error]              // nil: two, then none
+	quiet  bool                                        // no events happen, until whoever watches goes
 	log    func(ctx context.Context) io.ReadCloser     // nil: a line
 	put    func(hash string, contents io.Reader) error // nil: takes all
 }
@@ -150,8 +151,12 @@ func (f *fake) Events(ctx context.Context, filter drover.EventFilter) iter.Seq2[
 		return f.events
 	}
 	return func(yield func(drover.Event, error) bool) {
-		if err != nil {
+		switch {
+		case err != nil:
 			yield(drover.Event{}, err)
+			return
+		case f.quiet:
+			<-ctx.Done()
 			return
 		}
 		events, _ := answer[[2]drover.Event](nil)
@@ -284,4 +289,18 @@ func client(t *testing.T, url, token string) *httpapi.Client {
 		t.Fatal(err)
 	}
 	return c
+}
+
+type ctxt = context.Context
+
+// panicking fails at being asked how things are.
+type panicking struct{ drover.Service }
+
+func (panicking) Status(context.Context) (drover.Status, error) { panic("out of cheese") }
+
+// logTo has a Handler log all it can to w, one line at a time.
+func logTo(w io.Writer) func(*httpapi.Config) {
+	return func(c *httpapi.Config) {
+		c.Log = slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
 }

@@ -85,7 +85,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// A path that is not in its plain form the mux would redirect, before any guard.
-	if p := r.URL.EscapedPath(); path.Clean(p) != p {
+	if !plain(r) {
 		h.nothing.ServeHTTP(out, r)
 		return
 	}
@@ -113,13 +113,19 @@ func failed() error {
 	return drover.Errorf(drover.KindInternal, "the controller failed to answer this request; its log says why")
 }
 
+// plain reports whether a request's path has no steps and no empty parts.
+func plain(r *http.Request) bool {
+	p := r.URL.EscapedPath()
+	return path.Clean(p) == p
+}
+
 // serveNothing answers requests for which there is no route.
 func (h *Handler) serveNothing(w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
 		other := r.Clone(r.Context())
 		other.Method = method
-		if _, pattern := h.mux.Handler(other); pattern != "/" {
+		if _, pattern := h.mux.Handler(other); pattern != "/" && plain(r) {
 			allowed = append(allowed, method)
 		}
 	}

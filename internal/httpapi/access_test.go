@@ -1,0 +1,280 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"drover"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// access is what a route must ask of a token, written down a second time.
+type access struct {
+	method, path string
+	role         drover.Role
+	attempt      bool // an attempt may use it, for its own job
+	status       int  // of a success
+	query, body  string
+}
+
+func accesses() []access {
+	const (
+		nobody drover.Role = ""
+		small              = "name: a\njobs: [{name: b, command: [x]}]\n"
+	)
+	return []access{
+		{"POST", "/v1/batches", "submit", false, 201, "", small},
+		{"GET", "/v1/jobs", "view", false, 200, "", ""},
+		{"GET", "/v1/jobs/{id}", "view", true, 200, "", ""},
+		{"PATCH", "/v1/jobs/{id}", "submit", false, 200, "", `{"priority": 3}`},
+		{"POST", "/v1/jobs/{id}/cancel", "submit", false, 200, "", ""},
+		{"POST", "/v1/jobs/{id}/retry", "submit", false, 200, "", ""},
+		{"GET", "/v1/jobs/{id}/explain", "view", true, 200, "", ""},
+		{"GET", "/v1/jobs/{id}/logs", "view", true, 200, "", ""},
+		{"GET", "/v1/jobs/{id}/outputs", "view", true, 200, "", ""},
+		{"GET", "/v1/jobs/{id}/outputs/content", "view", true, 200, "?path=a", ""},
+		{"POST", "/v1/inputs/missing", "submit", false, 200, "", `[]`},
+		{"PUT", "/v1/inputs/{hash}", "submit", false, 204, "", "contents"},
+		{"GET", "/v1/instances", "view", false, 200, "", ""},
+		{"GET", "/v1/instances/{id}", "view", false, 200, "", ""},
+		{"POST", "/v1/instances/{id}/drain", "operate", false, 200, "", ""},
+		{"POST", "/v1/instances/{id}/hold", "operate", false, 200, "", ""},
+		{"POST", "/v1/instances/{id}/release", "operate", false, 200, "", ""},
+		{"POST", "/v1/instances/{id}/kill", "operate", false, 200, "", ""},
+		{"GET", "/v1/offers", "view", false, 200, "", ""},
+		{"GET", "/v1/explain", "view", false, 200, "", ""},
+		{"GET", "/v1/status", "view", true, 200, "", ""},
+		{"GET", "/v1/events", "view", false, 200, "?recent=true", ""},
+		{"GET", "/v1/dump", "admin", false, 200, "", ""},
+		{"GET", "/v1/tokens", "admin", false, 200, "", ""},
+		{"POST", "/v1/tokens", "admin", false, 201, "", `{"user": "u", "role": "view"}`},
+		{"DELETE", "/v1/tokens/{id}", "admin", false, 204, "", ""},
+		{"GET", "/openapi.json", "view", false, 200, "", ""},
+		{"GET", "/livez", nobody, true, 200, "", ""},
+		{"GET", "/readyz", nobody, true, 200, "", ""},
+	}
+}
+
+// TestAccess walks every route with every sort of token.
+func TestAccess(t *testing.T) {
+	_, s := serve(t, &fake{})
+	t.Run("the table has every route, and no other", func(t *testing.T) {
+		var doc struct{ Paths map[string]map[string]any }
+		answer := do(t, s.URL, "GET", "/openapi.json", "Bearer view", "")
+		if err := json.Unmarshal([]byte(answer.text), &doc); err != nil {
+			t.Fatal(err)
+		}
+		served, listed := map[string]bool{}, map[string]bool{}
+		for path, item := range doc.Paths {
+			for method := range item {
+				served[strings.ToUpper(method)+" "+path] = true
+			}
+		}
+		for _, a := range accesses() {
+			listed[a.method+" "+a.path] = true
+		}
+		if diff := cmp.Diff(listed, served); diff != "" {
+			t.Errorf("(-table +served)\n%s", diff)
+		}
+	})
+	for _, a := range accesses() {
+		t.Run(a.method+" "+a.path, func(t *testing.T) {
+			for header, want := range a.expected() {
+				got := do(t, s.URL, a.method, strings.NewReplacer("{id}", "17.3", "{hash}", zeros).Replace(a.path)+a.query, header, a.body)
+				if got.StatusCode != want {
+					t.Errorf("with %q: %d, want %d\n%s", header, got.StatusCode, want, got.text)
+				}
+				a.checkRefusal(t, header, got)
+			}
+		})
+	}
+}
+
+// expected is the status by Authorization header.
+func (a access) expected() map[string]int {
+	want := map[string]int{}
+	for _, bad := range []string{"", "Bearer", "Bearer ", "Basic dTpw", "Bearer a b", "Bearer ü", "view", "Bearer wrong", "Bearer expired", "Bearer revoked"} {
+		want[bad] = 401
+	}
+	for _, role := range drover.Roles() {
+		want["Bearer "+string(role)] = 403
+		if role.Allows(a.role) {
+			want["Bearer "+string(role)] = a.status
+		}
+	}
+	want["Bearer own"], want["Bearer other"] = 403, 403
+	if a.attempt {
+		want["Bearer own"] = a.status
+	}
+	if a.attempt && !strings.Contains(a.path, "{id}") {
+		want["Bearer other"] = a.status
+	}
+	if a.role == "" {
+		for header := range want {
+			want[header] = a.status
+		}
+	}
+	return want
+}
+
+// checkRefusal sees to it that a refusal says what is lacking.
+func (a access) checkRefusal(t *testing.T, header string, got reply) {
+	t.Helper()
+	says := map[string]string{
+		"": "there is none", "Basic dTpw": "malformed", "Bearer": "malformed", "Bearer a b": "malformed",
+		"Bearer wrong": "there is no such token", "Bearer expired": "this token has expired", "Bearer revoked": "this token has revoked",
+	}[header]
+	switch got.StatusCode {
+	case 401:
+		if got.Header.Get("WWW-Authenticate") != `Bearer realm="drover"` || got.problem(t).Kind != drover.KindAuthentication {
+			t.Errorf("with %q: %v %s", header, got.Header, got.text)
+		}
+	case 403:
+		if header != "Bearer own" && header != "Bearer other" {
+			says = "needs the role " + string(a.role)
+		}
+	}
+	if got.StatusCode >= 400 && !strings.Contains(got.problem(t).Detail, says) {
+		t.Errorf("with %q it does not say %q: %s", header, says, got.text)
+	}
+}
+
+func TestAttemptsSeeTheirOwnJob(t *testing.T) {
+	_, s := serve(t, &fake{})
+	for path, want := range map[string]int{
+		"/v1/jobs/17.3":      200,
+		"/v1/jobs/17":        200, // the array that it is of
+		"/v1/jobs/17.4":      403,
+		"/v1/jobs/18":        403,
+		"/v1/jobs/17.3%00":   403,
+		"/v1/jobs/17.3/logs": 200,
+		"/v1/jobs/18.3/logs": 403,
+		"/v1/nothing":        404,
+		"/v1/jobs":           403,
+	} {
+		if got := do(t, s.URL, "GET", path, "Bearer own", ""); got.StatusCode != want {
+			t.Errorf("%s: %d, want %d: %s", path, got.StatusCode, want, got.text)
+		}
+	}
+}
+
+func TestJobsOfOthers(t *testing.T) {
+	f := &fake{}
+	_, s := serve(t, f)
+	changes := map[string][2]string{"cancel": {"POST", "/v1/jobs/5/cancel"}, "retry": {"POST", "/v1/jobs/5/retry"}, "priority": {"PATCH", "/v1/jobs/5"}}
+	for name, c := range changes {
+		t.Run(name+" takes an operator, and changes nothing for a submitter", func(t *testing.T) {
+			f.asked = nil
+			got := do(t, s.URL, c[0], c[1], "Bearer submit", `{"priority": 1}`)
+			if name != "priority" {
+				got = do(t, s.URL, c[0], c[1], "Bearer submit", "")
+			}
+			if got.StatusCode != 403 || !strings.Contains(got.text, "needs the role operate") {
+				t.Errorf("a submitter: %d %s", got.StatusCode, got.text)
+			}
+			for _, asked := range f.asked {
+				if asked == name {
+					t.Error("it was done nevertheless")
+				}
+			}
+			body := ""
+			if name == "priority" {
+				body = `{"priority": 1}`
+			}
+			if got := do(t, s.URL, c[0], c[1], "Bearer operate", body); got.StatusCode != 200 {
+				t.Errorf("an operator: %d %s", got.StatusCode, got.text)
+			}
+		})
+	}
+	t.Run("one that is not there is not found", func(t *testing.T) {
+		if got := do(t, s.URL, "POST", "/v1/jobs/404/cancel", "Bearer submit", ""); got.StatusCode != 404 {
+			t.Errorf("got %d %s", got.StatusCode, got.text)
+		}
+	})
+}
+
+func TestSubmitters(t *testing.T) {
+	f := &fake{}
+	_, s := serve(t, f)
+	for _, c := range []struct {
+		name, token, query, want string
+		status                   int
+	}{
+		{"a submission is its token's user's", "submit", "", "submiter", 201},
+		{"a user may name itself", "submit", "?user=submiter", "submiter", 201},
+		{"nobody submits for others", "operate", "?user=me", "", 403},
+		{"but an administrator", "admin", "?user=me", "me", 201},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f.asked = nil
+			got := do(t, s.URL, "POST", "/v1/batches"+c.query, "Bearer "+c.token, "name: a\njobs: [{name: b, command: [x]}]")
+			if got.StatusCode != c.status {
+				t.Fatalf("got %d %s", got.StatusCode, got.text)
+			}
+			if c.status == 201 && f.asked[1].(drover.Submission).Batch.User != c.want {
+				t.Errorf("it is %q's", f.asked[1].(drover.Submission).Batch.User)
+			}
+		})
+	}
+}
+
+// reply is an answer, read.
+type reply struct {
+	*http.Response
+	text string
+}
+
+// shown is a problem document as anyone would read it.
+type shown struct {
+	Type, Title, Detail, Hint string
+	Status                    int
+	Kind                      drover.ErrorKind
+	RetryAt                   string `json:"retry_at"`
+	Errors                    []struct {
+		Line, Column            int
+		Location, Message, Hint string
+	}
+}
+
+func (r reply) problem(t *testing.T) (p shown) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(r.text), &p); err != nil || r.Header.Get("Content-Type") != "application/problem+json" || p.Status != r.StatusCode || p.Type != "about:blank" || p.Kind == "" || p.Title == "" {
+		t.Fatalf("this is no problem document of status %d: %v %s", r.StatusCode, r.Header, r.text)
+	}
+	return p
+}
+
+// do makes a request as curl would. Headers are given as "Name: value".
+func do(t *testing.T, base, method, path, authorization, body string, headers ...string) reply {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if authorization != "" {
+		r.Header.Set("Authorization", authorization)
+	}
+	for _, h := range headers {
+		switch name, value, _ := strings.Cut(h, ": "); name {
+		case "":
+		case "Host":
+			r.Host = value
+		default:
+			r.Header.Add(name, value)
+		}
+	}
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply{answer, string(text)}
+}

@@ -1,0 +1,33 @@
+package httpapi
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func TestLimitersForget(t *testing.T) {
+	l, now, slow := newLimiters(), time.Now(), Rate{PerSecond: 0.001, Burst: 1}
+	if l.take("first", slow, now) > 0 || l.take("first", slow, now) == 0 {
+		t.Fatal("one call, and only one, is allowed")
+	}
+	for i := range 3 * maxTable {
+		l.take(fmt.Sprint(i), slow, now)
+	}
+	if len(l.byKey) != maxTable || l.recent.Len() != maxTable {
+		t.Errorf("%d and %d are remembered, at most %d may be", len(l.byKey), l.recent.Len(), maxTable)
+	}
+	if l.take("first", slow, now) > 0 {
+		t.Error("who was forgotten does not begin anew")
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	for remote, want := range map[string]string{
+		"10.0.0.1:1234": "10.0.0.1", "[2001:db8:1:2:3::4]:1": "2001:db8:1:2::/64", "[::ffff:10.0.0.1]:1": "::ffff:10.0.0.1", "instance": "instance",
+	} {
+		if got := addressKey(remote); got != want {
+			t.Errorf("%s counts as %s, want %s", remote, got, want)
+		}
+	}
+}

@@ -1,0 +1,265 @@
+package httpapi_test
+
+import (
+	"context"
+	"io"
+	"iter"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"drover"
+	"drover/internal/httpapi"
+)
+
+func TestRates(t *testing.T) {
+	slow := httpapi.Rate{PerSecond: 0.01, Burst: 2}
+	_, s := serve(t, &fake{}, func(c *httpapi.Config) { c.Limits.Requests, c.Limits.Attempts, c.Limits.Tries = slow, slow, slow })
+	for _, token := range []string{"Bearer view", "Bearer own", "Bearer wrong", "", "Bearer admin"} {
+		t.Run("of "+token+" are counted by themselves", func(t *testing.T) {
+			want := []int{200, 200, 429}
+			switch token {
+			case "Bearer wrong":
+				want = []int{401, 401, 429}
+			case "": // from the same address as those before
+				want = []int{429}
+			}
+			for i, status := range want {
+				got := do(t, s.URL, "GET", "/v1/status", token, "")
+				if got.StatusCode != status {
+					t.Fatalf("request %d: %d, want %d: %s", i, got.StatusCode, status, got.text)
+				}
+				if status == 429 && (got.Header.Get("Retry-After") == "" || got.problem(t).Kind != drover.KindRateLimit) {
+					t.Errorf("got %v %s", got.Header, got.text)
+				}
+			}
+		})
+	}
+}
+
+func TestStreams(t *testing.T) {
+	f := &fake{log: endless, quiet: true}
+	h, s := serve(t, f, func(c *httpapi.Config) { c.Limits.Streams, c.Limits.AllStreams = 2, 3 })
+	open := func(token string) (io.ReadCloser, error) {
+		return client(t, s.URL, token).Logs(t.Context(), drover.LogRequest{Job: whole, Stream: drover.Stdout, Follow: true})
+	}
+	var opened []io.ReadCloser
+	for _, c := range []struct {
+		token string
+		kind  drover.ErrorKind
+	}{{"view", ""}, {"view", ""}, {"view", drover.KindRateLimit}, {"admin", ""}, {"operate", drover.KindRateLimit}} {
+		stream, err := open(c.token)
+		if (err == nil) != (c.kind == "") || err != nil && drover.KindOf(err) != c.kind {
+			t.Fatalf("%s: %v, want %q", c.token, err, c.kind)
+		}
+		if err == nil {
+			opened = append(opened, stream)
+		}
+	}
+	t.Run("who goes leaves room", func(t *testing.T) {
+		opened[0].Close()
+		eventually(t, func() bool {
+			stream, err := open("operate")
+			opened[0] = stream
+			return err == nil
+		})
+	})
+	t.Run("they end when the handler closes, and are not taken for whole", func(t *testing.T) {
+		h.Close()
+		for _, stream := range opened {
+			if _, err := io.Copy(io.Discard, stream); drover.KindOf(err) != drover.KindUnreachable {
+				t.Errorf("the stream ended with %v", err)
+			}
+		}
+		if _, err := open("submit"); drover.KindOf(err) != drover.KindTransient {
+			t.Errorf("one more: %v", err)
+		}
+	})
+	t.Run("the server can be shut down meanwhile", func(t *testing.T) {
+		_, s := serve(t, f)
+		if _, err := client(t, s.URL, "view").Logs(t.Context(), drover.LogRequest{Job: whole, Follow: true}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if err := s.Config.Shutdown(ctx); err != nil {
+			t.Errorf("shutting down: %v", err)
+		}
+	})
+}
+
+// TestStreamsFlow sees to it that what is written arrives before more is.
+func TestStreamsFlow(t *testing.T) {
+	from, to := io.Pipe()
+	events := make(chan drover.Event)
+	f := &fake{
+		log: func(context.Context) io.ReadCloser { return from },
+		events: func(yield func(drover.Event, error) bool) {
+			for e := range events {
+				if !yield(e, nil) {
+					return
+				}
+			}
+		},
+	}
+	_, s := serve(t, f)
+	c := client(t, s.URL, "view")
+	log, err := c.Logs(t.Context(), drover.LogRequest{Job: whole, Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	for _, want := range []string{"one\n", "two\n"} {
+		if _, err := io.WriteString(to, want); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(log, got); err != nil || string(got) != want {
+			t.Fatalf("got %q, %v", got, err)
+		}
+	}
+	next, stop := iter.Pull2(c.Events(t.Context(), drover.EventFilter{}))
+	defer stop()
+	for _, id := range []string{"1", "2"} {
+		go func() { events <- drover.Event{ID: id} }()
+		if e, err, ok := next(); !ok || err != nil || e.ID != id {
+			t.Fatalf("got %+v, %v, %v", e, err, ok)
+		}
+	}
+	close(events)
+}
+
+// TestWhoDoesNotRead serves a client that asks for a stream and then reads no more, on a clock of its own.
+func TestWhoDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reader := &noisy{closed: make(chan struct{})}
+		conn, ended := bubble(t, &fake{log: func(context.Context) io.ReadCloser { return reader }})
+		began := time.Now()
+		request(t, conn, "GET /v1/jobs/1/logs?follow=true")
+		<-reader.closed
+		if took := time.Since(began); took < 30*time.Second || took > 35*time.Second {
+			t.Errorf("it was dropped after %v", took)
+		}
+		ended()
+	})
+}
+
+// TestWhoDoesNotSend serves a client that promises contents and does not send them.
+func TestWhoDoesNotSend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failed := make(chan error, 1)
+		conn, ended := bubble(t, &fake{put: func(_ string, contents io.Reader) error {
+			_, err := io.ReadAll(contents)
+			failed <- err
+			return err
+		}})
+		began := time.Now()
+		request(t, conn, "PUT /v1/inputs/"+zeros, "Content-Length: 1000")
+		if err := <-failed; err == nil {
+			t.Error("the contents came")
+		}
+		if took := time.Since(began); took < 30*time.Second || took > 35*time.Second {
+			t.Errorf("it was dropped after %v", took)
+		}
+		ended()
+	})
+}
+
+// TestQuietEvents watches a fleet in which nothing happens.
+func TestQuietEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn, ended := bubble(t, &fake{quiet: true})
+		request(t, conn, "GET /v1/events")
+		var read strings.Builder
+		go io.Copy(&read, conn)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if n := strings.Count(read.String(), ": still here\n\n"); n < 200 {
+			t.Errorf("it showed that it lives %d times in an hour", n)
+		}
+		ended()
+	})
+}
+
+// bubble serves a Service over one connection in memory. The returned function ends it.
+func bubble(t *testing.T, svc drover.Service) (net.Conn, func()) {
+	h := httpapi.New(httpapi.Config{Service: svc, Authenticate: authenticate, Log: slog.New(slog.DiscardHandler)})
+	near, far := net.Pipe()
+	l := &oneConn{conn: make(chan net.Conn, 1), done: make(chan struct{})}
+	l.conn <- far
+	s := httpapi.Server(h)
+	go s.Serve(l)
+	return near, func() {
+		near.Close()
+		s.Close()
+		h.Close()
+		synctest.Wait()
+	}
+}
+
+func request(t *testing.T, conn net.Conn, line string, headers ...string) {
+	t.Helper()
+	text := line + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer admin\r\n"
+	for _, h := range headers {
+		text += h + "\r\n"
+	}
+	if _, err := io.WriteString(conn, text+"\r\n"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// oneConn is a listener with one connection.
+type oneConn struct {
+	conn chan net.Conn
+	done chan struct{}
+	once sync.Once
+}
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conn:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *oneConn) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return nil
+}
+
+func (l *oneConn) Addr() net.Addr { return &net.IPAddr{} }
+
+// noisy is a log that always has more.
+type noisy struct {
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (n *noisy) Read(b []byte) (int, error) { return len(b), nil }
+
+func (n *noisy) Close() error {
+	n.once.Do(func() { close(n.closed) })
+	return nil
+}
+
+// endless is a log that has nothing and does not end, and whose reading does not heed the context.
+func endless(context.Context) io.ReadCloser {
+	r, _ := io.Pipe()
+	return r
+}
+
+// eventually waits for something to be so.
+func eventually(t *testing.T, so func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); !so(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it never was so")
+		}
+	}
+}
