@@ -125,6 +125,7 @@ func TestDir(t *testing.T) {
 		}{
 			"another hash":   {hash, "hullo", 5},
 			"too long":       {hash, "hello", 4},
+			"goes on":        {hash, "hello!", 5},
 			"no hash at all": {"../x", "hello", 5},
 		} {
 			if err := d.PutAs(t.Context(), c.hash, strings.NewReader(c.content), c.limit); drover.KindOf(err) != drover.KindInvalid {

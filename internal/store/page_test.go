@@ -36,6 +36,19 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 	})
 
+	t.Run("what has ended costs what it came to, also before its output is stored", func(t *testing.T) {
+		s := openers(t)(t)
+		halfDone(t, s)
+		free := attempt(2, 3, 1)
+		free.Instance, free.State, free.Started, free.Ended = 2, drover.AttemptCollecting, hour, hour
+		commit(t, s, engine.Write{Attempt: &engine.AttemptRow{Attempt: free}})
+		for id, want := range map[drover.JobID]float64{{Number: 2, Index: 3}: 0, {Number: 2, Index: -1}: 1} {
+			if job, err := s.Job(t.Context(), 4*hour, id); err != nil || job.Cost != want {
+				t.Errorf("job %v: %+v, error %v; want it to cost %v", id, job, err, want)
+			}
+		}
+	})
+
 	t.Run("pages put together are the whole list", func(t *testing.T) {
 		for name, f := range map[string]drover.JobFilter{
 			"elements":      {Elements: true},

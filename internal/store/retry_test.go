@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -136,10 +137,15 @@ func retrySuite(t *testing.T, openers func(testing.TB) opener) {
 		greet := again(t, s, "2")
 		last := again(t, s, "1")
 		equal(t, "after", last.After, []int64{2})
-		commit(t, s, engine.Write{Job: &greet}, engine.Write{Ended: &engine.JobEnd{Number: 2, State: drover.JobSucceeded, Succeeded: 20}})
-		pending, err := s.Pending(t.Context())
-		if err != nil || len(pending) != 1 || len(pending[0].After) != 0 {
-			t.Errorf("pending %+v, error %v; want it to wait for nothing more", pending, err)
+		for _, c := range []struct {
+			state drover.JobState
+			left  []int64
+		}{{drover.JobFailed, []int64{2}}, {drover.JobSucceeded, nil}} {
+			commit(t, s, engine.Write{Job: &greet}, engine.Write{Ended: &engine.JobEnd{Number: 2, State: c.state}})
+			pending, err := s.Pending(t.Context())
+			if err != nil || len(pending) != 1 || !slices.Equal(pending[0].After, c.left) {
+				t.Errorf("it %s: pending %+v, error %v; want one that is to run after %v", c.state, pending, err, c.left)
+			}
 		}
 	})
 

@@ -40,7 +40,7 @@ func (s *Store) Summary(ctx context.Context, now drover.Time) (sum drover.Summar
 	return sum, err
 }
 
-// addAttempts sums up attempts. Those that are live have no cost in their rows yet.
+// addAttempts sums up attempts. Those that have not ended have no cost in their rows yet.
 func addAttempts(ctx context.Context, tx *sql.Tx, sum *drover.Summary, now drover.Time) error {
 	var cpu int64
 	err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(cpu), 0), coalesce(sum(cost), 0) FROM attempts`).

@@ -41,7 +41,7 @@ type work struct {
 
 // The joins stay in this order, so that the work is that of the jobs asked for.
 const selectAttempts = `SELECT a.job, a.idx, a.number, i.name, i.market, a.state, a.code, a.reason, a.started, a.ended, a.max_rss, a.cpu,
-	a.cost, a.engine IS NOT NULL, i.price, i.cpu_milli
+	a.cost, i.price, i.cpu_milli
 	FROM json_each(?) w CROSS JOIN attempts a ON a.job = w.value->>0 AND a.idx = w.value->>1 JOIN instances i ON i.id = a.instance
 	ORDER BY a.job, a.idx, a.number`
 
@@ -76,7 +76,7 @@ func readAttempt(row scanner) (id drover.JobID, a drover.Attempt, s share, err e
 	var reason drover.Reason
 	var cpu int64
 	err = row.Scan(&id.Number, &id.Index, &a.Number, &a.Instance, &a.Market, &a.State, &a.ExitCode, into(&reason), &s.started, &s.ended,
-		&a.MaxRSS, &cpu, &s.settled, &s.live, &s.price, &s.has)
+		&a.MaxRSS, &cpu, &s.settled, &s.price, &s.has)
 	a.Reason, a.Started, a.Ended, a.CPUSeconds = reasonOf(reason), s.started.Std(), standard(s.ended), float64(cpu)/1e9
 	return id, a, s, err
 }
@@ -115,37 +115,33 @@ func (w *work) addLive(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// eachLive hands the attempts to do whose cost is not in their rows yet.
+// eachLive hands the attempts to do that have not ended, whose cost is not in their rows yet.
 func eachLive(ctx context.Context, from source, do func(job int64, s share)) error {
 	return each(ctx, from, func(row scanner) error {
-		s := share{live: true}
+		var s share
 		var job int64
-		if err := row.Scan(&job, &s.started, &s.ended, &s.price, &s.need, &s.has); err != nil {
+		if err := row.Scan(&job, &s.started, &s.price, &s.need, &s.has); err != nil {
 			return err
 		}
 		do(job, s)
 		return nil
-	}, `SELECT a.job, a.started, a.ended, i.price, j.cpu_milli, i.cpu_milli FROM attempts a JOIN instances i ON i.id = a.instance
-		JOIN jobs j ON j.number = a.job WHERE a.engine IS NOT NULL AND a.cost = 0`)
+	}, `SELECT a.job, a.started, i.price, j.cpu_milli, i.cpu_milli FROM attempts a JOIN instances i ON i.id = a.instance
+		JOIN jobs j ON j.number = a.job WHERE a.engine IS NOT NULL AND a.ended = 0`)
 }
 
 // share is what an attempt has of its instance.
 type share struct {
 	started, ended drover.Time
 	settled        drover.Money // once it ended
-	live           bool
 	price          drover.Money // of the instance, an hour
 	need, has      drover.MilliCPU
 }
 
-// cost is that of an attempt up to now: as long as it has no cost in its row, the part of its instance's price that its vCPUs are of the
+// cost is that of an attempt up to now: as long as it has not ended, the part of its instance's price that its vCPUs are of the
 // instance's.
 func (s share) cost(now drover.Time) drover.Money {
-	if s.settled != 0 || !s.live || s.has <= 0 {
+	if s.settled != 0 || s.ended != 0 || s.has <= 0 {
 		return s.settled
-	}
-	if s.ended != 0 {
-		now = s.ended
 	}
 	return s.price.For(now.Sub(s.started)).Part(int64(min(s.need, s.has)), int64(s.has))
 }
