@@ -43,6 +43,8 @@ type Handler interface {
 	Exited(wire.Exited)
 	// API says that a job wants to speak with the API: see OpenAPI.
 	API(wire.API)
+	// Log brings a line of the runner's own log, made harmless for people's eyes.
+	Log(line string)
 }
 
 // How many bulk channels of each kind there may be. With the control stream they stay below the ten that OpenSSH allows by default.
@@ -74,6 +76,15 @@ func newConn(s *session, control *process, lines *wire.Conn, hello wire.Hello) *
 
 // Hello is what the runner said when the stream began.
 func (c *Conn) Hello() wire.Hello { return c.hello }
+
+// LastLines are the last lines of the runner's own log when the stream began, made harmless for people's eyes.
+func (c *Conn) LastLines() []string {
+	var lines []string
+	for _, line := range c.hello.Log[max(0, len(c.hello.Log)-wire.LogLines):] {
+		lines = append(lines, printable(line))
+	}
+	return lines
+}
 
 // Fingerprint is that of the host key that was proved.
 func (c *Conn) Fingerprint() string { return c.session.fingerprint() }
@@ -135,6 +146,8 @@ func (c *Conn) handle(m wire.Message, h Handler) {
 		h.Exited(*m.Exited)
 	case m.API != nil:
 		h.API(*m.API)
+	case m.Log != nil:
+		h.Log(printable(m.Log.Line))
 	case m.Started != nil:
 		c.answer(m.Started.ID, m)
 	case m.Missing != nil:

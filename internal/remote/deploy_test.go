@@ -225,3 +225,4 @@ type deaf struct{}
 
 func (deaf) Exited(wire.Exited) {}
 func (deaf) API(wire.API)       {}
+func (deaf) Log(string)         {}

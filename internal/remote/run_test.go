@@ -223,3 +223,4 @@ type slow time.Duration
 
 func (s slow) Exited(wire.Exited) { time.Sleep(time.Duration(s)) }
 func (slow) API(wire.API)         {}
+func (slow) Log(string)           {}

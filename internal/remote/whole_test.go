@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -26,12 +27,21 @@ import (
 type events struct {
 	exits chan wire.Exited
 	apis  chan wire.API
+	logs  chan string
 }
 
-func newEvents() events { return events{make(chan wire.Exited, 100), make(chan wire.API, 100)} }
+func newEvents() events {
+	return events{make(chan wire.Exited, 100), make(chan wire.API, 100), make(chan string, 100)}
+}
 
 func (e events) Exited(m wire.Exited) { e.exits <- m }
 func (e events) API(m wire.API)       { e.apis <- m }
+func (e events) Log(line string) {
+	select {
+	case e.logs <- line:
+	default:
+	}
+}
 
 func testContext(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -102,6 +112,9 @@ func TestARealRunner(t *testing.T) {
 	defer c.Close()
 	e := newEvents()
 	go c.Run(ctx, e)
+	if lines := c.LastLines(); len(lines) == 0 || !strings.Contains(lines[len(lines)-1], "begins with 0 attempts") {
+		t.Errorf("the runner's log ends %q", lines)
+	}
 
 	input := []byte("a small input")
 	sum := sha256.Sum256(input)

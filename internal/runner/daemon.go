@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -40,6 +42,8 @@ type daemon struct {
 	blobs    *blobs
 	trash    *trash
 	api      *api
+
+	hearer atomic.Pointer[session] // who is told what the log says; the control stream, once its Hello was answered
 
 	mu       sync.Mutex
 	epoch    int64 // the highest seen
@@ -128,7 +132,8 @@ func writePID(lock *os.File) error {
 }
 
 func newDaemon(o options) (*daemon, error) {
-	d := &daemon{log: log.New(os.Stderr, "", log.LstdFlags|log.LUTC), attempts: make(map[drover.AttemptID]*attempt)}
+	d := &daemon{attempts: make(map[drover.AttemptID]*attempt)}
+	d.log = log.New(io.MultiWriter(os.Stderr, teller{d}), "", log.LstdFlags|log.LUTC)
 	var err error
 	if d.folder, err = unix.Getwd(); err != nil {
 		return nil, err

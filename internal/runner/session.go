@@ -98,7 +98,8 @@ func (d *daemon) admitController(s *session, h wire.Hello) error {
 	}
 	d.session = s
 	s.send(wire.Message{Hello: &wire.Hello{Version: wire.Version, Epoch: d.epoch, Fleet: d.identity.Fleet,
-		Instance: d.identity.Instance, Attempts: d.listLocked()}})
+		Instance: d.identity.Instance, Attempts: d.listLocked(), Log: lastLines("daemon.log")}})
+	d.hearer.Store(s)
 	for _, conn := range d.api.waitingConns() {
 		s.send(wire.Message{API: &wire.API{Conn: conn}})
 	}
@@ -113,6 +114,7 @@ func (d *daemon) knownEpoch() int64 {
 
 func (d *daemon) closeSession(s *session) {
 	close(s.done)
+	d.hearer.CompareAndSwap(s, nil)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.session == s {

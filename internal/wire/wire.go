@@ -41,6 +41,7 @@ type Message struct {
 	Exited  *Exited  `json:"exited,omitempty"`
 	Pong    *Ping    `json:"pong,omitempty"`
 	API     *API     `json:"api,omitempty"`
+	Log     *Log     `json:"log,omitempty"`
 }
 
 // Hello opens the stream. The controller's says who it is; the runner's answer says what it has.
@@ -50,6 +51,7 @@ type Hello struct {
 	Fleet    string    `json:"fleet"`
 	Instance string    `json:"instance"`           // the instance's name; a runner that is another instance's refuses
 	Attempts []Attempt `json:"attempts,omitempty"` // runner only: all that it has and was not told to forget
+	Log      []string  `json:"log,omitempty"`      // runner only: the last lines of its own log, those of an earlier process of it included
 	Error    string    `json:"error,omitempty"`    // runner only: why it refuses; it hangs up after this
 }
 
@@ -117,6 +119,17 @@ type Exited struct {
 type API struct {
 	Conn int64 `json:"conn"`
 }
+
+// Log is a line that the runner has just written to its own log.
+type Log struct {
+	Line string `json:"line"`
+}
+
+// What of a runner's own log travels by itself: so many lines in a Hello, of so many bytes each.
+const (
+	LogLines = 10
+	LogLine  = 500
+)
 
 // Request is the first line of a bulk channel. Op says which fields matter.
 type Request struct {

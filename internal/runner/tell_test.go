@@ -1,0 +1,56 @@
+package runner_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"drover/internal/wire"
+)
+
+func TestTheRunnersOwnLog(t *testing.T) {
+	says := func(text string) func(string) bool {
+		return func(line string) bool { return strings.Contains(line, text) }
+	}
+	t.Run("is told as it is written", func(t *testing.T) {
+		i := newInstance(t)
+		c := i.connectAs(i.binary, hello)
+		late := hello
+		late.Epoch = 0
+		i.connectAs(i.binary, late)
+		c.want("its log", func(m wire.Message) bool {
+			return m.Log != nil && strings.Contains(m.Log.Line, "refusing a controller") && !strings.Contains(m.Log.Line, "\n")
+		})
+	})
+	t.Run("comes with the Hello, that of a daemon which died included", func(t *testing.T) {
+		i := newInstance(t)
+		if c := i.connect(); !slices.ContainsFunc(c.hello.Log, says("begins with 0 attempts")) {
+			t.Errorf("the log is %q", c.hello.Log)
+		}
+		died := i.daemon()
+		i.kill(died)
+		c := i.connect()
+		if len(c.hello.Log) != 2 {
+			t.Errorf("after a death the log is %q", c.hello.Log)
+		}
+	})
+	t.Run("is cut to its last lines, and these to a length", func(t *testing.T) {
+		i := newInstance(t)
+		c := i.connect()
+		bad := hello
+		bad.Instance = strings.Repeat("x", 2*wire.LogLine)
+		for range wire.LogLines + 5 {
+			i.connectAs(i.binary, bad)
+		}
+		c.disconnect()
+		lines := i.connect().hello.Log
+		if len(lines) == 0 || len(lines) > wire.LogLines {
+			t.Errorf("%d lines", len(lines))
+		}
+		for _, line := range lines {
+			if len(line) > wire.LogLine {
+				t.Errorf("a line of %d bytes", len(line))
+			}
+		}
+	})
+}
