@@ -193,6 +193,7 @@ const (
 	DefaultMemory   = 512 * MiB
 	DefaultDisk     = 1 * GiB
 	MaxArray        = 1_000_000 // elements
+	MaxPriority     = 1000
 )
 
 // Exit is how a command ended, as its supervisor saw it.

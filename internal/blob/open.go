@@ -43,6 +43,10 @@ func (r *Results) openWithin(folder, name string) (*os.File, error) {
 	return f, err
 }
 
+// LogLimit is how many bytes are kept of an output stream. Of a longer one the first and the last half of so many are, with a line between
+// them: see WriteLog.
+func (r *Results) LogLimit() int64 { return r.limits.Log }
+
 // OpenLog opens what is kept of an output stream, and says how long that is. An attempt that ends while it is read puts another file in its
 // place; what was opened stays as it is. KindNotFound: there is none.
 func (r *Results) OpenLog(job string, index int, stream string) (io.ReadSeekCloser, int64, error) {

@@ -64,6 +64,9 @@ func (c *Controller) environment(spec jobSpec, f engine.Start, instance string) 
 	env["DROVER_ATTEMPT"] = strconv.Itoa(f.Attempt.Number)
 	env["DROVER_INSTANCE"] = instance
 	env["DROVER_INSTANCE_TYPE"] = f.Type
+	if c.cfg.URL != "" {
+		env["DROVER_API"] = c.cfg.URL
+	}
 	env["DROVER_TOKEN"] = c.cfg.Key.AttemptToken(c.state.Nonce, f.Attempt).Reveal()
 	if spec.Array.Set {
 		env["DROVER_ARRAY_INDEX"] = strconv.Itoa(f.Attempt.Job.Index)
@@ -171,7 +174,7 @@ func (c *Controller) collectLogs(ctx context.Context, l *link, id drover.Attempt
 			}
 			return l.conn.FetchLog(ctx, id, s.wire, offset, n)
 		}
-		if err := c.cfg.Results.WriteLog(ctx, spec.Name, id.Job.Index, s.blob, size, section); err != nil {
+		if err := c.cfg.Results.WriteLog(ctx, c.folder(spec), id.Job.Index, s.blob, size, section); err != nil {
 			return fmt.Errorf("storing %s of attempt %v: %w", s.wire, id, err)
 		}
 	}
@@ -181,7 +184,7 @@ func (c *Controller) collectLogs(ctx context.Context, l *link, id drover.Attempt
 func (c *Controller) collectOutputs(ctx context.Context, l *link, id drover.AttemptID, spec jobSpec) error {
 	var files []drover.File
 	note, err := l.conn.Outputs(ctx, id, func(tar io.Reader) (err error) {
-		files, err = c.cfg.Results.Receive(ctx, spec.Name, id.Job.Index, tar)
+		files, err = c.cfg.Results.Receive(ctx, c.folder(spec), id.Job.Index, tar)
 		return err
 	})
 	if err != nil {
@@ -240,6 +243,7 @@ func (c *Controller) outputsOf(ctx context.Context, spec jobSpec, job string, in
 	if err != nil {
 		return err
 	}
+	from := c.folder(jobSpec{JobSpec: drover.JobSpec{Name: job}, number: number})
 	for index, files := range outputs {
 		for _, f := range files {
 			laid := f
@@ -248,7 +252,7 @@ func (c *Controller) outputsOf(ctx context.Context, spec jobSpec, job string, in
 				laid.Path = path.Join(job, strconv.Itoa(index), f.Path)
 			}
 			in.add(laid, func() (io.ReadCloser, error) {
-				r, err := c.cfg.Results.OpenOutput(job, index, f)
+				r, err := c.cfg.Results.OpenOutput(from, index, f)
 				if err != nil {
 					return nil, drover.Errorf(drover.KindInvalid, "output %s of job %s is not there any more: %v", f.Path, job, err)
 				}
@@ -257,30 +261,4 @@ func (c *Controller) outputsOf(ctx context.Context, spec jobSpec, job string, in
 		}
 	}
 	return nil
-}
-
-// Follow copies an attempt's output stream ("stdout" or "stderr") to w, from offset on, as it comes, until the attempt ends or its instance can
-// no longer be heard. It returns how much it copied.
-func (c *Controller) Follow(ctx context.Context, id drover.AttemptID, stream string, offset int64, w io.Writer) (int64, error) {
-	var instance int64
-	err := c.Query(ctx, func(e *engine.Engine) {
-		for _, a := range e.Attempts() {
-			if a.ID == id {
-				instance = a.Instance
-			}
-		}
-	})
-	if err != nil {
-		return 0, err
-	}
-	l := c.link(instance)
-	if l == nil {
-		return 0, errNotConnected
-	}
-	r, err := l.conn.FollowLog(ctx, id, stream, offset)
-	if err != nil {
-		return 0, err
-	}
-	defer r.Close()
-	return io.Copy(w, r)
 }

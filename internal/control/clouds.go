@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,7 +34,7 @@ type cloud struct {
 }
 
 func (c *Controller) offerings(ctx context.Context, effect int64, f engine.ListOfferings) engine.Body {
-	cl := c.clouds[f.Cloud]
+	cl := c.current().clouds[f.Cloud]
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	all, err := cl.own.Offerings(ctx)
@@ -49,7 +50,7 @@ func (c *Controller) offerings(ctx context.Context, effect int64, f engine.ListO
 // list asks a cloud what it has of this fleet and says what is new and what is missing since the last good list.
 func (c *Controller) list(ctx context.Context, effect int64, f engine.ListInstances) engine.Body {
 	began := c.clock.now()
-	cl := c.clouds[f.Cloud]
+	cl := c.current().clouds[f.Cloud]
 	all, err := c.listFleet(ctx, cl)
 	if err != nil {
 		return engine.Listed{Effect: effect, Cloud: f.Cloud, Began: began, Err: drover.AsError(err, drover.KindTransient)}
@@ -118,7 +119,7 @@ func sighting(in driver.Instance) engine.Sighting {
 }
 
 func (c *Controller) create(ctx context.Context, effect int64, f engine.Create) engine.Body {
-	cl := c.clouds[f.Cloud]
+	cl := c.current().clouds[f.Cloud]
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
 	r, err := c.createRequest(cl, f)
@@ -187,7 +188,7 @@ func (cl *cloud) find(id string) (driver.Instance, bool) {
 }
 
 func (c *Controller) destroy(ctx context.Context, effect int64, f engine.Destroy) engine.Body {
-	cl := c.clouds[f.Cloud]
+	cl := c.current().clouds[f.Cloud]
 	answer := engine.Destroyed{Effect: effect, Instance: f.Instance}
 	if cl == nil {
 		answer.Err = drover.Errorf(drover.KindInvalid, "cloud %s is no longer configured", f.Cloud)
@@ -204,6 +205,34 @@ func (c *Controller) destroy(ctx context.Context, effect int64, f engine.Destroy
 		answer.Err = drover.AsError(err, drover.KindTransient)
 	}
 	return answer
+}
+
+// setTags notes an instance's idle behaviour on it, beside the tags that it has.
+func (c *Controller) setTags(ctx context.Context, effect int64, f engine.SetTags) engine.Body {
+	answer := engine.Tagged{Effect: effect, Instance: f.Instance}
+	if err := c.trySetTags(ctx, f); err != nil {
+		answer.Err = drover.AsError(err, drover.KindTransient)
+	}
+	return answer
+}
+
+func (c *Controller) trySetTags(ctx context.Context, f engine.SetTags) error {
+	cl := c.current().clouds[f.Cloud]
+	if cl == nil {
+		return drover.Errorf(drover.KindInvalid, "cloud %s is no longer configured", f.Cloud)
+	}
+	ctx, cancel := context.WithTimeout(ctx, destroyTimeout)
+	defer cancel()
+	in, ok := cl.find(f.ProviderID)
+	if !ok {
+		return drover.Errorf(drover.KindTransient, "instance %s has not been listed yet", f.Name)
+	}
+	tags := maps.Clone(in.Tags)
+	delete(tags, driver.TagIdle)
+	if f.Idle != drover.IdleRun {
+		tags[driver.TagIdle] = string(f.Idle)
+	}
+	return cl.own.SetTags(ctx, f.ProviderID, tags)
 }
 
 // providerID is the cloud's id of an instance; where it never became known, what the cloud lists under the instance's name, empty if

@@ -8,7 +8,6 @@ package control
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -25,19 +24,28 @@ import (
 
 // Config is what a Controller works with. The Controller closes none of it.
 type Config struct {
-	Fleet    string
+	Fleet   string
+	Version string // of this program, for people
+	Setup
+	Store   *store.Store
+	Key     remote.FleetKey
+	Inputs  *blob.Dir     // contents of inputs, by hash
+	Results *blob.Results // logs and outputs
+	Shared  bool          // Results are those of many batches, so they lie under jobs' numbers instead of their names
+	Spool   string        // a folder for output that is being followed; empty: the system's for temporary files
+	URL     string        // where jobs reach the API; empty: through a socket on their instance
+	Runner  remote.Runner
+	Record  func(engine.State) loop.Recorder // begins a recording with a State; nil for none
+	Log     *slog.Logger
+	Watch   func(engine.Note) // sees every note; must not block; may be nil
+}
+
+// Setup is the part of a Config that may change while a Controller runs.
+type Setup struct {
 	Settings engine.Settings
-	Clouds   []Cloud
+	Clouds   []Cloud       // those of Settings
 	Probe    string        // the boot probe, a shell command
 	Deadline time.Duration // of one probe of an instance
-	Store    *store.Store
-	Key      remote.FleetKey
-	Inputs   *blob.Dir     // contents of inputs, by hash
-	Results  *blob.Results // logs and outputs
-	Runner   remote.Runner
-	Recorder func(engine.State) loop.Recorder // begins a recording with a State; nil for none
-	Log      *slog.Logger
-	Watch    func(engine.Note) // sees every note; must not block; may be nil
 }
 
 // Cloud is an open cloud and how its instances are reached.
@@ -62,16 +70,23 @@ type Controller struct {
 	cfg     Config
 	state   engine.State // at the beginning
 	epoch   int64
-	clouds  map[string]*cloud
 	events  chan engine.Event
 	queries chan query
+	ended   chan struct{} // closed when Run has ended
 	clock   clock
 	api     *apiListener
 	work    sync.WaitGroup // effects and connections
+	inbox   inbox
+	grants  grants
+	changes changes
+	history history
+	spools  spools
 
 	mu    sync.Mutex
+	setup *setup                    // guarded by mu; the setup it points to never changes
 	links map[int64]*link           // by instance; guarded by mu
 	tails map[drover.AttemptID]tail // until forgotten; guarded by mu
+	said  map[int64][]string        // the last lines of runners' own logs, by instance; guarded by mu
 	specs map[int64]jobSpec         // guarded by mu
 	stop  context.CancelFunc        // of the context that work runs under; guarded by mu
 }
@@ -92,16 +107,20 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 		cfg:     cfg,
 		state:   state,
 		epoch:   state.Epoch,
-		clouds:  map[string]*cloud{},
 		events:  make(chan engine.Event, 1024),
 		queries: make(chan query),
+		ended:   make(chan struct{}),
+		inbox:   newInbox(),
+		grants:  newGrants(),
+		changes: changes{waiting: map[int64]*change{}},
+		history: newHistory(state.Epoch),
+		spools:  spools{open: map[spoolKey]*spool{}},
 		links:   map[int64]*link{},
 		tails:   map[drover.AttemptID]tail{},
+		said:    map[int64][]string{},
 		specs:   map[int64]jobSpec{},
 	}
-	for _, cc := range cfg.Clouds {
-		c.clouds[cc.Name] = &cloud{Cloud: cc, own: driver.Own(cc.Driver, cfg.Fleet), seen: map[string]driver.Instance{}, created: map[string]driver.Instance{}}
-	}
+	c.setup = c.newSetup(cfg.Setup, nil)
 	c.api = newAPIListener()
 	return c, nil
 }
@@ -118,9 +137,10 @@ func (c *Controller) Run(ctx context.Context) error {
 	c.stop = stop
 	c.mu.Unlock()
 	l.Outside = &outside{c: c, ctx: work}
-	c.work.Go(func() { c.serveAPI(work) })
+	c.work.Go(func() { c.readInbox(work) })
 	err = c.drive(ctx, l)
 	stop()
+	close(c.ended)
 	c.closeLinks()
 	c.api.Close()
 	c.work.Wait()
@@ -128,9 +148,9 @@ func (c *Controller) Run(ctx context.Context) error {
 }
 
 func (c *Controller) newLoop() (*loop.Loop, error) {
-	l := &loop.Loop{Store: c.cfg.Store}
-	if c.cfg.Recorder != nil {
-		l.Recorder = c.cfg.Recorder(c.state)
+	l := &loop.Loop{Store: committer{c}}
+	if c.cfg.Record != nil {
+		l.Recorder = c.cfg.Record(c.state)
 	}
 	var err error
 	l.Engine, err = engine.New(c.state)
@@ -159,6 +179,9 @@ func (c *Controller) drive(ctx context.Context, l *loop.Loop) error {
 		case <-timer.C:
 			wake, err = l.Step(ctx, []engine.Event{{At: c.clock.now(), Body: engine.Ticked{}}})
 		}
+		if err == nil {
+			err = c.turnOver(l)
+		}
 	}
 	if ctx.Err() != nil {
 		return nil
@@ -166,19 +189,28 @@ func (c *Controller) drive(ctx context.Context, l *loop.Loop) error {
 	return err
 }
 
+// turnOver begins the next segment of a recording that has grown. The engine goes on from the State that the segment begins with, as a replay
+// of it will.
+func (c *Controller) turnOver(l *loop.Loop) (err error) {
+	recorder, ok := l.Recorder.(interface{ Full() bool })
+	if !ok || !recorder.Full() {
+		return nil
+	}
+	state := l.Engine.State()
+	l.Recorder = c.cfg.Record(state)
+	l.Engine, err = engine.New(state)
+	return err
+}
+
 // opening is what the engine hears first: the settings, and what was wished for and not yet granted.
 func (c *Controller) opening(ctx context.Context) ([]engine.Event, error) {
 	now := c.clock.now()
-	events := []engine.Event{{At: now, Body: engine.Configured{Settings: c.cfg.Settings}}}
-	jobs, err := c.cfg.Store.Pending(ctx)
-	if err == nil && len(jobs) > 0 {
-		events = append(events, engine.Event{At: now, Body: engine.Submitted{Jobs: jobs}})
+	events := []engine.Event{{At: now, Body: engine.Configured{Settings: c.current().Settings}}}
+	bodies, err := c.collectInbox(ctx)
+	for _, body := range bodies {
+		events = append(events, engine.Event{At: now, Body: body})
 	}
-	wishes, wishErr := c.cfg.Store.Wishes(ctx, 0)
-	for _, w := range wishes {
-		events = append(events, engine.Event{At: now, Body: w.Body})
-	}
-	return events, errors.Join(err, wishErr)
+	return events, err
 }
 
 // group is how many events one commit may serve. More would only delay the first of them.
@@ -218,37 +250,19 @@ func (c *Controller) Query(ctx context.Context, ask func(*engine.Engine)) error 
 	q := query{ask, make(chan struct{})}
 	select {
 	case c.queries <- q:
+		<-q.done
+		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-c.ended:
+		return errEnded
 	}
-	<-q.done
-	return nil
 }
 
-// Submit takes a batch in. Its jobs are durable when Submit returns.
-func (c *Controller) Submit(ctx context.Context, batch drover.Batch) ([]int64, error) {
-	numbers, err := c.cfg.Store.Submit(ctx, drover.Submission{Batch: batch})
-	if err != nil {
-		return nil, err
-	}
-	jobs, err := c.cfg.Store.Pending(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c.post(ctx, engine.Submitted{Jobs: jobs})
-	return numbers, nil
-}
+var errEnded = drover.Errorf(drover.KindUnreachable, "the controller has ended")
 
-// Cancel asks for the end of one job or, with wish.All, of every one. The wish is durable when Cancel returns.
-func (c *Controller) Cancel(ctx context.Context, wish engine.CancelAsked) error {
-	id, err := c.cfg.Store.Wish(ctx, wish)
-	if err != nil {
-		return err
-	}
-	wish.Wish = id
-	c.post(ctx, wish)
-	return nil
-}
+// Drain has the controller start nothing any more: see engine.DrainAsked.
+func (c *Controller) Drain(ctx context.Context) { c.post(ctx, engine.DrainAsked{}) }
 
 // CloseFleet asks for the end of the fleet: every instance goes as soon as it has no work; with now, also those that are kept for a look.
 func (c *Controller) CloseFleet(ctx context.Context, now bool) {
@@ -257,7 +271,7 @@ func (c *Controller) CloseFleet(ctx context.Context, now bool) {
 
 // Address is where an instance can be reached, and as whom. Both are empty while that is not known.
 func (c *Controller) Address(in engine.Instance) (address, user string) {
-	cl := c.clouds[in.Cloud]
+	cl := c.current().clouds[in.Cloud]
 	if cl == nil {
 		return "", ""
 	}

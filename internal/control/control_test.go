@@ -48,22 +48,25 @@ func newFixture(t *testing.T) *fixture {
 	cloud := must(local.Open(t.Context(), driver.Options{Name: "here", Fleet: "test", Folder: filepath.Join(folder, "here")}))(t)
 	f.store = must(store.Open(t.Context(), filepath.Join(folder, "drover.db")))(t)
 	f.cfg = Config{
-		Fleet:   "test",
-		Clouds:  []Cloud{{Name: "here", Driver: cloud}},
-		Probe:   "true",
+		Fleet: "test",
+		Setup: Setup{
+			Clouds: []Cloud{{Name: "here", Driver: cloud}},
+			Probe:  "true",
+			Settings: engine.Settings{
+				Clouds: []engine.CloudSettings{{Name: "here", MaxInstances: 2, MaxCreating: 2, ListInterval: time.Minute}},
+				Lifecycle: engine.Lifecycle{
+					BootTimeout: time.Minute, ProbeInterval: time.Second, ProbeTimeout: 10 * time.Second, IdleTimeout: time.Minute,
+					TermTimeout: 5 * time.Second, ShutdownTimeout: time.Second,
+				},
+			},
+		},
 		Store:   f.store,
 		Key:     must(remote.LoadOrCreateFleetKey(filepath.Join(folder, "fleet.key")))(t),
 		Inputs:  must(blob.OpenDir(filepath.Join(folder, "inputs")))(t),
 		Results: must(blob.OpenResults(filepath.Join(folder, "out"), blob.DefaultLimits()))(t),
+		Spool:   t.TempDir(),
 		Runner:  self(t),
 		Log:     slog.New(slog.DiscardHandler),
-		Settings: engine.Settings{
-			Clouds: []engine.CloudSettings{{Name: "here", MaxInstances: 2, MaxCreating: 2, ListInterval: time.Minute}},
-			Lifecycle: engine.Lifecycle{
-				BootTimeout: time.Minute, ProbeInterval: time.Second, ProbeTimeout: 10 * time.Second, IdleTimeout: time.Minute,
-				TermTimeout: 5 * time.Second, ShutdownTimeout: time.Second,
-			},
-		},
 	}
 	t.Cleanup(func() {
 		list, err := cloud.List(context.Background(), nil)
@@ -126,7 +129,7 @@ func (f *fixture) submit(c *Controller, commands ...string) {
 			Resources: drover.Resources{CPU: 500, Memory: drover.MiB, Disk: drover.MiB},
 		})
 	}
-	must(c.Submit(f.t.Context(), batch))(f.t)
+	must(c.Submit(f.t.Context(), drover.Submission{Batch: batch}))(f.t)
 }
 
 // until waits for something to become true of the engine.
@@ -172,9 +175,7 @@ func TestABatchRunsToItsEndAndNothingIsLeft(t *testing.T) {
 	before := runtime.NumGoroutine()
 	c, stop := f.begin()
 	f.submit(c, "echo hello", "echo oh no >&2; exit 3", "echo third")
-	f.until(c, "all jobs are final", func(e *engine.Engine) bool {
-		return e.Status().Jobs == 0 && len(must(f.store.Wishes(t.Context(), 0))(t)) == 0
-	})
+	f.until(c, "all jobs are final", f.allFinal)
 	counts := must(f.store.Counts(t.Context()))(t)
 	if counts[drover.JobSucceeded] != 2 || counts[drover.JobFailed] != 1 {
 		t.Errorf("counts are %v, want 2 succeeded and 1 failed", counts)

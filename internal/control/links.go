@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/crypto/ssh"
 
@@ -36,19 +38,22 @@ func (c *Controller) link(instance int64) *link {
 func (c *Controller) connect(ctx context.Context, effect int64, f engine.Connect) {
 	conn, err := c.dial(ctx, f)
 	if err != nil {
-		c.post(ctx, engine.ConnectFailed{Effect: effect, Instance: f.Instance, Err: drover.AsError(err, drover.KindTransient)})
+		failed := *drover.AsError(err, drover.KindTransient)
+		failed.Message += c.lastWords(f.Instance)
+		c.post(ctx, engine.ConnectFailed{Effect: effect, Instance: f.Instance, Err: &failed})
 		return
 	}
 	l := &link{id: f.Instance, name: f.Name, conn: conn, c: c, ctx: ctx}
 	c.mu.Lock()
 	c.links[f.Instance] = l
 	c.mu.Unlock()
+	l.catchUp(conn.LastLines())
 
 	c.post(ctx, engine.Connected{Effect: effect, Instance: f.Instance, HostKey: conn.Fingerprint(), Attempts: c.reports(f.Instance, conn.Hello())})
 	err = conn.Run(ctx, l)
 	c.drop(l)
 	if ctx.Err() == nil {
-		c.post(ctx, engine.Disconnected{Instance: f.Instance, Heard: drover.TimeOf(conn.Heard()), Text: text(err)})
+		c.post(ctx, engine.Disconnected{Instance: f.Instance, Heard: drover.TimeOf(conn.Heard()), Text: text(err) + c.lastWords(f.Instance)})
 	}
 }
 
@@ -99,6 +104,41 @@ func (l *link) API(m wire.API) {
 	l.c.work.Go(func() { l.c.acceptAPI(l, m.Conn) })
 }
 
+// Log takes in a line of the runner's own log.
+func (l *link) Log(line string) {
+	l.c.mu.Lock()
+	defer l.c.mu.Unlock()
+	lines := append(l.c.said[l.id], line)
+	l.c.said[l.id] = lines[max(0, len(lines)-wire.LogLines):]
+	l.c.cfg.Log.Debug("the runner says", "instance", l.name, "line", line)
+}
+
+// catchUp takes in the lines that the runner, or one before it on the instance, wrote while nobody was connected.
+func (l *link) catchUp(lines []string) {
+	l.c.mu.Lock()
+	said := l.c.said[l.id]
+	l.c.mu.Unlock()
+	if len(said) > 0 {
+		if at := slices.Index(lines, said[len(said)-1]); at >= 0 {
+			lines = lines[at+1:]
+		}
+	}
+	for _, line := range lines {
+		l.Log(line)
+	}
+}
+
+// lastWords is the end of what an instance's runner wrote to its own log, for the reason why the instance was lost; empty if nothing is known.
+func (c *Controller) lastWords(instance int64) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	said := c.said[instance]
+	if len(said) == 0 {
+		return ""
+	}
+	return "; its runner said last: " + strings.Join(said[max(0, len(said)-2):], "; ")
+}
+
 func (c *Controller) drop(l *link) {
 	l.conn.Close()
 	c.mu.Lock()
@@ -112,6 +152,7 @@ func (c *Controller) drop(l *link) {
 func (c *Controller) disconnect(instance int64) {
 	c.mu.Lock()
 	maps.DeleteFunc(c.tails, func(_ drover.AttemptID, t tail) bool { return t.instance == instance })
+	delete(c.said, instance)
 	c.mu.Unlock()
 	if l := c.link(instance); l != nil {
 		c.drop(l)
@@ -128,7 +169,7 @@ func (c *Controller) closeLinks() {
 
 // dial logs in to an instance and gets its runner to speak.
 func (c *Controller) dial(ctx context.Context, f engine.Connect) (*remote.Conn, error) {
-	cl := c.clouds[f.Cloud]
+	cl := c.current().clouds[f.Cloud]
 	if cl == nil {
 		return nil, drover.Errorf(drover.KindInvalid, "cloud %s is no longer configured", f.Cloud)
 	}
@@ -147,10 +188,10 @@ func (c *Controller) dial(ctx context.Context, f engine.Connect) (*remote.Conn, 
 		Epoch:         c.epoch,
 		RunnerDir:     cmp.Or(cl.Folder, ".drover"),
 		Runner:        c.cfg.Runner,
-		Timeouts:      remote.Timeouts{ProbeInterval: c.cfg.Settings.Lifecycle.ProbeInterval, Probe: c.cfg.Deadline},
+		Timeouts:      remote.Timeouts{ProbeInterval: c.current().Settings.Lifecycle.ProbeInterval, Probe: c.current().Deadline},
 	}
 	if f.Probe {
-		t.BootProbe = c.cfg.Probe
+		t.BootProbe = c.current().Probe
 	}
 	return remote.Connect(ctx, t)
 }

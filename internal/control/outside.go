@@ -27,7 +27,10 @@ func (o *outside) Release(effects []engine.Effect, notes []engine.Note) {
 
 var levels = map[engine.Level]slog.Level{engine.Debug: slog.LevelDebug, engine.Info: slog.LevelInfo, engine.Warn: slog.LevelWarn}
 
-func (o *outside) tell(n engine.Note) {
+func (o *outside) tell(n engine.Note) { o.c.note(n) }
+
+// note tells people, in the log and as an event, what happened.
+func (c *Controller) note(n engine.Note) {
 	var attrs []slog.Attr
 	if n.Job != nil {
 		attrs = append(attrs, slog.String("job", n.Job.String()))
@@ -44,9 +47,10 @@ func (o *outside) tell(n engine.Note) {
 	if n.Reason != nil && n.Reason.Code != "" {
 		attrs = append(attrs, slog.String("reason", n.Reason.Code))
 	}
-	o.c.cfg.Log.LogAttrs(o.ctx, levels[n.Level], n.Text, attrs...)
-	if o.c.cfg.Watch != nil {
-		o.c.cfg.Watch(n)
+	c.history.add(c.clock.now(), n)
+	c.cfg.Log.LogAttrs(context.Background(), levels[n.Level], n.Text, attrs...)
+	if c.cfg.Watch != nil {
+		c.cfg.Watch(n)
 	}
 }
 
@@ -61,6 +65,8 @@ func (c *Controller) do(ctx context.Context, f engine.Effect) {
 		c.post(ctx, c.create(ctx, f.ID, *f.Create))
 	case f.Destroy != nil:
 		c.post(ctx, c.destroy(ctx, f.ID, *f.Destroy))
+	case f.SetTags != nil:
+		c.post(ctx, c.setTags(ctx, f.ID, *f.SetTags))
 	case f.Connect != nil:
 		c.connect(ctx, f.ID, *f.Connect)
 	case f.Disconnect != nil:

@@ -14,17 +14,11 @@ type Status struct {
 	Instances map[drover.InstanceState]int `json:"instances"`
 	Running   int                          `json:"running"` // attempts
 	Queued    int                          `json:"queued"`  // elements, those that wait for other jobs included
-	Waiting   []Waiting                    `json:"waiting"` // in order of service
+	Waiting   []drover.Waiting             `json:"waiting"` // in order of service
 	Hourly    drover.Money                 `json:"hourly"`  // price of all that is billed
 	Spent     drover.Money                 `json:"spent"`
 	Jobs      int                          `json:"jobs"` // not final
 	Draining  bool                         `json:"draining,omitempty"`
-}
-
-// Waiting is how many elements wait for one reason.
-type Waiting struct {
-	Count  int           `json:"count"`
-	Reason drover.Reason `json:"reason"`
 }
 
 // Status sums up the present.
@@ -58,9 +52,9 @@ func (s *Status) add(n int, why drover.Reason) {
 		return
 	}
 	s.Queued += n
-	at := slices.IndexFunc(s.Waiting, func(w Waiting) bool { return w.Reason.Code == why.Code && w.Reason.Text == why.Text })
+	at := slices.IndexFunc(s.Waiting, func(w drover.Waiting) bool { return w.Reason.Code == why.Code && w.Reason.Text == why.Text })
 	if at < 0 {
-		s.Waiting = append(s.Waiting, Waiting{n, why})
+		s.Waiting = append(s.Waiting, drover.Waiting{Count: n, Reason: why})
 		return
 	}
 	s.Waiting[at].Count += n

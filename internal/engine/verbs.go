@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 
 	"drover"
@@ -27,13 +28,9 @@ var told = map[drover.Verb]string{
 	drover.VerbDrain: "drained", drover.VerbHold: "held", drover.VerbRelease: "released", drover.VerbKill: "killed",
 }
 
-// words are the verb and what the operator said with it.
+// words are what the operator said with the verb, at least the verb itself.
 func (e *Engine) words(b InstructAsked) drover.Reason {
-	why := e.reason(drover.ReasonOperator, "%s", told[b.Verb])
-	if b.Reason.Text != "" {
-		why.Text += ": " + b.Reason.Text
-	}
-	return why
+	return e.reason(drover.ReasonOperator, "%s", cmp.Or(b.Reason.Text, told[b.Verb]))
 }
 
 func (e *Engine) obey(in *instance, verb drover.Verb, why drover.Reason) {

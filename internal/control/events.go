@@ -1,0 +1,130 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// remembered is how many events are kept for those who come late or read slowly.
+const remembered = 10_000
+
+// history is the last events. Whoever reads it does so at a speed of their own: the oldest events are overwritten, and nobody is waited for.
+type history struct {
+	epoch int64
+
+	mu    sync.Mutex
+	ring  []drover.Event // the event numbered n is at n % remembered; guarded by mu
+	next  int64          // the number of the next event; guarded by mu
+	added chan struct{}  // closed when there is a new one, and then replaced; guarded by mu
+}
+
+func newHistory(epoch int64) history { return history{epoch: epoch, added: make(chan struct{})} }
+
+// add keeps what a note tells.
+func (h *history) add(at drover.Time, n engine.Note) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ev := drover.Event{
+		ID: fmt.Sprintf("%d-%d", h.epoch, h.next), Time: at, Level: string(n.Level), Text: n.Text, Job: n.Job, Attempt: n.Attempt,
+		Instance: n.Instance, Cloud: n.Cloud, Reason: n.Reason,
+	}
+	if len(h.ring) < remembered {
+		h.ring = append(h.ring, ev)
+	} else {
+		h.ring[h.next%remembered] = ev
+	}
+	h.next++
+	close(h.added)
+	h.added = make(chan struct{})
+}
+
+// read returns events from the number on, at most a page of them, the number after the last, how many between from and the first are no
+// longer remembered, and what is closed when there are more.
+func (h *history) read(from int64) (page []drover.Event, next, missed int64, added <-chan struct{}) {
+	const most = 256
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	first := h.next - int64(len(h.ring))
+	if from < first {
+		missed, from = first-from, first
+	}
+	for ; from < h.next && len(page) < most; from++ {
+		page = append(page, h.ring[from%remembered])
+	}
+	return page, from, missed, h.added
+}
+
+// after is the number of the event that follows the one with this id. Of another controller's life it is the first of this one.
+func (h *history) after(id string) int64 {
+	var epoch, n int64
+	if _, err := fmt.Sscanf(id, "%d-%d", &epoch, &n); err != nil || epoch != h.epoch || n < 0 {
+		return 0
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return min(n+1, h.next)
+}
+
+// Events yields what happens: see [drover.Watch].
+func (c *Controller) Events(ctx context.Context, f drover.EventFilter) iter.Seq2[drover.Event, error] {
+	return func(yield func(drover.Event, error) bool) {
+		from := c.history.after(f.After)
+		for {
+			page, next, missed, added := c.history.read(from)
+			if missed > 0 && (from > 0 || f.After != "") && !yield(c.gap(missed), nil) {
+				return
+			}
+			for _, ev := range page {
+				if wanted(f, ev) && !yield(ev, nil) {
+					return
+				}
+			}
+			if from = next; len(page) > 0 {
+				continue
+			}
+			if f.Recent {
+				return
+			}
+			select {
+			case <-added:
+			case <-ctx.Done():
+				return
+			case <-c.ended:
+				yield(drover.Event{}, errEnded)
+				return
+			}
+		}
+	}
+}
+
+// gap stands in place of events that are no longer remembered.
+func (c *Controller) gap(missed int64) drover.Event {
+	return drover.Event{
+		Time: c.clock.now(), Level: string(engine.Warn), Missed: int(missed), Text: fmt.Sprintf("%d events are no longer remembered", missed),
+	}
+}
+
+var weights = map[string]int{string(engine.Debug): -1, string(engine.Info): 0, string(engine.Warn): 1}
+
+// wanted reports whether the filter lets the event pass.
+func wanted(f drover.EventFilter, ev drover.Event) bool {
+	if weights[ev.Level] < weights[f.Level] {
+		return false
+	}
+	if f.Instance != "" && ev.Instance != f.Instance {
+		return false
+	}
+	if f.Job.Number == 0 {
+		return true
+	}
+	about := ev.Job
+	if about == nil && ev.Attempt != nil {
+		about = &ev.Attempt.Job
+	}
+	return about != nil && about.Number == f.Job.Number && (f.Job.Index < 0 || about.Index == f.Job.Index || about.Index < 0)
+}

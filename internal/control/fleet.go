@@ -1,0 +1,233 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+
+	"drover"
+	"drover/driver"
+	"drover/internal/engine"
+)
+
+// Instances lists instances.
+func (c *Controller) Instances(ctx context.Context, f drover.InstanceFilter) (page drover.Page[drover.Instance], err error) {
+	f.Limit = pageSize(f.Limit)
+	page.Items, err = c.cfg.Store.Instances(ctx, c.now(), f)
+	if n := len(page.Items); n == f.Limit {
+		page.Next = strconv.FormatInt(page.Items[n-1].ID, 10)
+	}
+	for i := range page.Items {
+		c.addLogin(&page.Items[i])
+	}
+	return page, err
+}
+
+// Instance is one instance.
+func (c *Controller) Instance(ctx context.Context, name string) (drover.Instance, error) {
+	in, err := c.cfg.Store.Instance(ctx, c.now(), name)
+	if err == nil {
+		c.addLogin(&in)
+	}
+	return in, err
+}
+
+// addLogin says where the instance can be reached, as far as its cloud has said.
+func (c *Controller) addLogin(in *drover.Instance) {
+	cl := c.current().clouds[in.Cloud]
+	if cl == nil || in.State == drover.InstanceGone {
+		return
+	}
+	seen, ok := cl.find(in.ProviderID)
+	if !ok {
+		return
+	}
+	for _, a := range []string{seen.Addresses.Public, seen.Addresses.Private} {
+		if a != "" && !slices.Contains(in.Addresses, a) {
+			in.Addresses = append(in.Addresses, a)
+		}
+	}
+	address, user := cl.reach(seen)
+	if address == "" {
+		return
+	}
+	in.Login = &drover.Login{Address: address, User: user}
+	if cl.own.Capabilities().HostKeys != driver.HostKeysPlanted {
+		return
+	}
+	if key, err := c.cfg.Key.HostKey(in.Name); err == nil {
+		in.Login.HostKey = "ssh-ed25519 " + base64.StdEncoding.EncodeToString(key.Public)
+	}
+}
+
+var done = map[drover.Verb]string{
+	drover.VerbDrain: "drained", drover.VerbHold: "held", drover.VerbRelease: "released", drover.VerbKill: "killed",
+}
+
+// Instruct gives an instance a verb.
+func (c *Controller) Instruct(ctx context.Context, name string, verb drover.Verb, reason string) (drover.Instance, error) {
+	in, err := c.Instance(ctx, name)
+	switch {
+	case err != nil:
+		return in, err
+	case done[verb] == "":
+		return in, drover.Errorf(drover.KindInvalid, "%.40q is no verb for an instance", string(verb)).WithHint("there are drain, hold, release and kill")
+	case in.State == drover.InstanceGone, in.State == drover.InstanceStopping && verb != drover.VerbKill:
+		return in, drover.Errorf(drover.KindConflict, "instance %s is %s", in.Name, in.State)
+	}
+	why := drover.Reason{Code: drover.ReasonOperator, Text: asked(ctx, done[verb], reason)}
+	if err := c.wish(ctx, engine.InstructAsked{Instance: in.ID, Verb: verb, Reason: why}); err != nil {
+		return in, err
+	}
+	return c.Instance(ctx, strconv.FormatInt(in.ID, 10))
+}
+
+// Offers lists what could be rented.
+func (c *Controller) Offers(ctx context.Context, f drover.OfferFilter) ([]drover.Offer, error) {
+	var states []engine.OfferState
+	if err := c.Query(ctx, func(e *engine.Engine) { states = e.Offers() }); err != nil {
+		return nil, err
+	}
+	offers := []drover.Offer{}
+	need := drover.Shape{Need: f.Need, Placement: drover.Placement{Cloud: f.Cloud}, Spot: drover.SpotPrefer}
+	for _, s := range states {
+		if need.Accepts(s.Offering) {
+			offers = append(offers, offer(s))
+		}
+	}
+	slices.SortStableFunc(offers, func(a, b drover.Offer) int {
+		return cmp.Or(cmp.Compare(a.Price, b.Price), cmp.Compare(a.Cloud, b.Cloud), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Zone, b.Zone))
+	})
+	return offers, nil
+}
+
+func offer(s engine.OfferState) drover.Offer {
+	o := s.Offering
+	r := o.Type.Resources
+	offer := drover.Offer{
+		Cloud: o.Cloud, Zone: o.Zone, Type: o.Type.Name, Market: o.Market, VCPUs: float64(r.CPU) / 1000, Memory: r.Memory, GPUs: r.GPUs,
+		Arch: r.Arch, Price: o.Price.USD(),
+	}
+	if s.Block != nil {
+		offer.Blocked = &drover.Blocked{Reason: s.Block.Reason.Text, Until: s.Block.Reason.Until}
+	}
+	return offer
+}
+
+// Status is the fleet at a glance.
+func (c *Controller) Status(ctx context.Context) (drover.Status, error) {
+	counts, err := c.cfg.Store.Counts(ctx)
+	if err != nil {
+		return drover.Status{}, err
+	}
+	var s engine.Status
+	if err := c.Query(ctx, func(e *engine.Engine) { s = e.Status() }); err != nil {
+		return drover.Status{}, err
+	}
+	return drover.Status{
+		Fleet: c.cfg.Fleet, Version: c.cfg.Version, Time: s.Now, Jobs: counts, Waiting: s.Waiting, Instances: s.Instances,
+		Hourly: s.Hourly.USD(), Spent: s.Spent.USD(), Draining: s.Draining,
+	}, nil
+}
+
+// Explain says why something is as it is.
+func (c *Controller) Explain(ctx context.Context, subject string) (list []drover.Explanation, err error) {
+	found := false
+	ask := func(e *engine.Engine) { list, found = explain(e, subject) }
+	if err := c.Query(ctx, ask); err != nil || found {
+		return list, err
+	}
+	return c.explainRecord(ctx, subject)
+}
+
+// explain asks the engine, which knows of what is neither final nor gone.
+func explain(e *engine.Engine, subject string) ([]drover.Explanation, bool) {
+	if subject == "" {
+		return e.ExplainAll(), true
+	}
+	if id, err := drover.ParseJobID(subject); err == nil {
+		if x, ok := e.Explain(id); ok {
+			return []drover.Explanation{x}, true
+		}
+	}
+	if in, ok := e.Find(subject); ok {
+		x, ok := e.ExplainInstance(in.Name)
+		return []drover.Explanation{x}, ok
+	}
+	all := slices.DeleteFunc(e.ExplainAll(), func(x drover.Explanation) bool { return x.Subject != subject })
+	return all, len(all) > 0
+}
+
+// explainRecord explains what the engine does not have: what is final, gone, or not yet taken by it.
+func (c *Controller) explainRecord(ctx context.Context, subject string) ([]drover.Explanation, error) {
+	if id, err := drover.ParseJobID(subject); err == nil {
+		job, err := c.Job(ctx, id)
+		if err == nil {
+			return []drover.Explanation{explainJob(job)}, nil
+		}
+		if id.Index >= 0 {
+			return nil, err
+		}
+	}
+	in, err := c.cfg.Store.Instance(ctx, c.now(), subject)
+	if err != nil {
+		return nil, drover.Errorf(drover.KindNotFound, "there is no job, instance or blocked offering %.80q", subject)
+	}
+	x := drover.Explanation{Subject: in.Name, Reasons: []drover.Reason{}}
+	if in.Reason != nil {
+		x.Reasons = append(x.Reasons, *in.Reason)
+	}
+	return []drover.Explanation{x}, nil
+}
+
+func explainJob(job drover.Job) drover.Explanation {
+	x := drover.Explanation{Subject: job.ID.String(), Waiting: job.State == drover.JobQueued, Reasons: []drover.Reason{}}
+	switch {
+	case job.Reason != nil:
+		x.Reasons = append(x.Reasons, *job.Reason)
+	case x.Waiting:
+		x.Reasons = append(x.Reasons, drover.Reason{Code: drover.ReasonPlanning, Text: "it was submitted only just now"})
+	case job.State == drover.JobSucceeded:
+		x.Reasons = append(x.Reasons, drover.Reason{Code: drover.ReasonExit, Text: "it succeeded"})
+	}
+	return x
+}
+
+// Dump writes the engine's state, which holds no secrets.
+func (c *Controller) Dump(ctx context.Context, w io.Writer) error {
+	var state engine.State
+	if err := c.Query(ctx, func(e *engine.Engine) { state = e.State() }); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	links := slices.Sorted(maps.Keys(c.links))
+	c.mu.Unlock()
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(struct {
+		Fleet     string       `json:"fleet"`
+		Version   string       `json:"version"`
+		Connected []int64      `json:"connected"` // instances
+		State     engine.State `json:"state"`
+	}{c.cfg.Fleet, c.cfg.Version, links, state})
+}
+
+// CreateToken makes a token.
+func (c *Controller) CreateToken(ctx context.Context, r drover.TokenRequest) (drover.NewToken, error) {
+	return c.cfg.Store.CreateToken(ctx, c.now(), r)
+}
+
+// Tokens lists the tokens.
+func (c *Controller) Tokens(ctx context.Context) ([]drover.Token, error) {
+	return c.cfg.Store.Tokens(ctx)
+}
+
+// RevokeToken ends a token.
+func (c *Controller) RevokeToken(ctx context.Context, id string) error {
+	return c.cfg.Store.RevokeToken(ctx, id)
+}

@@ -1,0 +1,138 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"drover/internal/engine"
+)
+
+// inbox brings what people wish for to the engine in the order in which it was written down, however many of them ask at once.
+type inbox struct {
+	nudged chan struct{}
+	last   int64 // the last wish that was read; one goroutine at a time reads
+}
+
+func newInbox() inbox { return inbox{nudged: make(chan struct{}, 1)} }
+
+// nudge says that there is something new in the store.
+func (b *inbox) nudge() {
+	select {
+	case b.nudged <- struct{}{}:
+	default: // a nudge that was not yet answered serves as well
+	}
+}
+
+// unreadable is how long to wait before the store is asked again after it could not be read.
+const unreadable = time.Second
+
+// readInbox takes in what is new until ctx ends.
+func (c *Controller) readInbox(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.inbox.nudged:
+		}
+		bodies, err := c.collectInbox(ctx)
+		for _, body := range bodies {
+			c.post(ctx, body)
+		}
+		if err != nil && ctx.Err() == nil {
+			c.cfg.Log.Error("reading what was wished for", "error", err)
+			time.AfterFunc(unreadable, c.inbox.nudge)
+		}
+	}
+}
+
+// collectInbox reads what is new: submitted jobs before wishes, though wishes are read first, so that a wish for a job never comes before
+// the job.
+func (c *Controller) collectInbox(ctx context.Context) (bodies []engine.Body, err error) {
+	wishes, wishErr := c.cfg.Store.Wishes(ctx, c.inbox.last)
+	jobs, jobErr := c.cfg.Store.Pending(ctx)
+	if err := errors.Join(wishErr, jobErr); err != nil {
+		return nil, err
+	}
+	if len(jobs) > 0 {
+		bodies = append(bodies, engine.Submitted{Jobs: jobs})
+	}
+	for _, w := range wishes {
+		bodies = append(bodies, w.Body)
+		c.inbox.last = w.Row
+	}
+	return bodies, nil
+}
+
+// grants tells who wished for something that it was granted and committed.
+type grants struct {
+	mu     sync.Mutex
+	last   int64         // every wish up to this one is granted; guarded by mu
+	raised chan struct{} // closed when last changes, and then replaced; guarded by mu
+}
+
+func newGrants() grants { return grants{raised: make(chan struct{})} }
+
+func (g *grants) raise(wish int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if wish > g.last {
+		g.last = wish
+		close(g.raised)
+		g.raised = make(chan struct{})
+	}
+}
+
+// wait returns once the wish is granted. Wishes are granted in their order.
+func (g *grants) wait(ctx context.Context, wish int64, ended <-chan struct{}) error {
+	for {
+		g.mu.Lock()
+		done, raised := g.last >= wish, g.raised
+		g.mu.Unlock()
+		if done {
+			return nil
+		}
+		select {
+		case <-raised:
+		case <-ended:
+			return errEnded
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// wish writes down what somebody wishes for and returns once it is granted. It is durable even if waiting for that is given up.
+func (c *Controller) wish(ctx context.Context, body engine.Body) error {
+	row, err := c.cfg.Store.Wish(ctx, body)
+	if err != nil {
+		return err
+	}
+	c.inbox.nudge()
+	return c.grants.wait(ctx, row, c.ended)
+}
+
+// committer commits to the store, and then tells those who wait for it.
+type committer struct{ c *Controller }
+
+func (m committer) Commit(ctx context.Context, writes []engine.Write) error {
+	if err := m.c.cfg.Store.Commit(ctx, writes); err != nil {
+		return err
+	}
+	for _, w := range writes {
+		switch {
+		case w.Wish != 0:
+			m.c.grants.raise(w.Wish)
+		case w.Job != nil:
+			m.c.changes.tell(w.Job.Number)
+		case w.Ended != nil:
+			m.c.changes.tell(w.Ended.Number)
+		case w.Element != nil:
+			m.c.changes.tell(w.Element.Job)
+		case w.Attempt != nil:
+			m.c.changes.tell(w.Attempt.Attempt.ID.Job.Number)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// Submit takes a batch in: see [drover.Queue].
+func (c *Controller) Submit(ctx context.Context, s drover.Submission) (drover.Receipt, error) {
+	if err := c.checkBatch(ctx, s.Batch); err != nil {
+		return drover.Receipt{}, err
+	}
+	numbers, err := c.cfg.Store.Submit(ctx, s)
+	if err != nil {
+		return drover.Receipt{}, err
+	}
+	c.inbox.nudge()
+	r := drover.Receipt{Batch: s.Batch.Name}
+	for i, spec := range s.Batch.Jobs {
+		r.Jobs = append(r.Jobs, drover.SubmittedJob{ID: drover.JobID{Number: numbers[i], Index: -1}, Name: spec.Name, Elements: spec.Array.Size()})
+	}
+	return r, nil
+}
+
+// checkBatch refuses what could never run (BEHAVIOUR D10) and what lacks its inputs.
+func (c *Controller) checkBatch(ctx context.Context, b drover.Batch) error {
+	for _, spec := range b.Jobs {
+		for _, f := range spec.Files {
+			if !c.cfg.Inputs.Has(f.Hash) {
+				return drover.Errorf(drover.KindInvalid, "job %s: the contents of its input %s are not there", spec.Name, f.Path).
+					WithHint("send them first: PUT /v1/inputs/%s", f.Hash)
+			}
+		}
+	}
+	var refused error
+	err := c.Query(ctx, func(e *engine.Engine) {
+		for _, spec := range b.Jobs {
+			shape := drover.Shape{Need: spec.Resources, Placement: spec.Placement, Spot: spec.Spot}
+			if miss, known := e.Misfit(shape); known && miss != "" && refused == nil {
+				refused = drover.Errorf(drover.KindInvalid, "no configured type can hold job %s: %s", spec.Name, miss).WithHint("drover offers lists what there is")
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return refused
+}
+
+// MissingInputs returns the hashes without contents.
+func (c *Controller) MissingInputs(_ context.Context, hashes []string) ([]string, error) {
+	missing := []string{}
+	for _, h := range hashes {
+		if !c.cfg.Inputs.Has(h) {
+			missing = append(missing, h)
+		}
+	}
+	return missing, nil
+}
+
+// PutInput keeps contents under their hash.
+func (c *Controller) PutInput(ctx context.Context, hash string, contents io.Reader) error {
+	return c.cfg.Inputs.PutAs(ctx, hash, contents, maxInput)
+}
+
+// maxInput is the most bytes that one file of a job's inputs may have.
+const maxInput = 1 << 40
+
+// Jobs lists jobs.
+func (c *Controller) Jobs(ctx context.Context, f drover.JobFilter) (page drover.Page[drover.Job], err error) {
+	f.Limit = pageSize(f.Limit)
+	page.Items, err = c.cfg.Store.Jobs(ctx, c.now(), f)
+	if n := len(page.Items); n == f.Limit {
+		page.Next = page.Items[n-1].ID.String()
+	}
+	return page, err
+}
+
+func pageSize(limit int) int {
+	if limit <= 0 || limit > drover.MaxPage {
+		return drover.MaxPage
+	}
+	return limit
+}
+
+func (c *Controller) now() drover.Time { return drover.TimeOf(time.Now()) }
+
+// Job is one job.
+func (c *Controller) Job(ctx context.Context, id drover.JobID) (drover.Job, error) {
+	return c.cfg.Store.Job(ctx, c.now(), id)
+}
+
+// Cancel ends a job.
+func (c *Controller) Cancel(ctx context.Context, id drover.JobID, reason string) (drover.Job, error) {
+	job, err := c.Job(ctx, id)
+	if err != nil || job.State.Final() {
+		return job, err
+	}
+	wish := engine.CancelAsked{Job: id, Reason: drover.Reason{Code: drover.ReasonCancelled, Text: asked(ctx, "cancelled", reason)}}
+	if err := c.wish(ctx, wish); err != nil {
+		return job, err
+	}
+	return c.Job(ctx, id)
+}
+
+// CancelAll ends every job.
+func (c *Controller) CancelAll(ctx context.Context, reason string) error {
+	return c.wish(ctx, engine.CancelAsked{All: true, Reason: drover.Reason{Code: drover.ReasonCancelled, Text: reason}})
+}
+
+// Retry puts a final job back in the queue.
+func (c *Controller) Retry(ctx context.Context, id drover.JobID, reason string) (drover.Job, error) {
+	if err := c.cfg.Store.Retry(ctx, id); err != nil {
+		return drover.Job{}, err
+	}
+	c.inbox.nudge()
+	c.note(engine.Note{Level: engine.Info, Text: "job " + id.String() + " is " + asked(ctx, "queued again", reason), Job: &id})
+	return c.Job(ctx, id)
+}
+
+// SetPriority changes a job's priority.
+func (c *Controller) SetPriority(ctx context.Context, id drover.JobID, priority int) (drover.Job, error) {
+	whole := drover.JobID{Number: id.Number, Index: -1}
+	job, err := c.Job(ctx, whole)
+	switch {
+	case err != nil:
+		return job, err
+	case id.Index >= 0:
+		return job, drover.Errorf(drover.KindInvalid, "a priority is that of a whole job").WithHint("drover priority %d %d", id.Number, priority)
+	case priority < 0 || priority > drover.MaxPriority:
+		return job, drover.Errorf(drover.KindInvalid, "priority %d is not from 0 to %d", priority, drover.MaxPriority)
+	case job.State.Final():
+		return job, drover.Errorf(drover.KindConflict, "job %v is %s already", id, job.State)
+	}
+	text := asked(ctx, fmt.Sprintf("its priority was set to %d", priority), "")
+	wish := engine.PriorityAsked{Job: id.Number, Priority: priority, Reason: drover.Reason{Code: drover.ReasonPreempted, Text: text}}
+	if err := c.wish(ctx, wish); err != nil {
+		return job, err
+	}
+	return c.Job(ctx, whole)
+}
+
+// asked says who asked for something, and what they said about it.
+func asked(ctx context.Context, what, reason string) string {
+	if by := drover.IdentityOf(ctx).User; by != "" {
+		what += " by " + by
+	}
+	if reason != "" {
+		what += ": " + reason
+	}
+	return what
+}
+
+// Outputs lists what a job has left.
+func (c *Controller) Outputs(ctx context.Context, id drover.JobID) ([]drover.File, error) {
+	return c.cfg.Store.OutputsOf(ctx, id)
+}
+
+// OpenOutput reads one of a job's outputs.
+func (c *Controller) OpenOutput(ctx context.Context, id drover.JobID, path string) (io.ReadCloser, error) {
+	files, err := c.cfg.Store.OutputsOf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := c.spec(ctx, id.Number)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		if f.Path == path {
+			return c.cfg.Results.OpenOutput(c.folder(spec), id.Index, f)
+		}
+	}
+	return nil, drover.Errorf(drover.KindNotFound, "job %v has no output %.200q", id, path)
+}
+
+// folder is what the job's results lie under.
+func (c *Controller) folder(spec jobSpec) string {
+	if c.cfg.Shared {
+		return strconv.FormatInt(spec.number, 10)
+	}
+	return spec.Name
+}

@@ -1,0 +1,202 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"drover"
+	"drover/internal/blob"
+)
+
+// Logs reads an output stream of a job: see [drover.Queue].
+func (c *Controller) Logs(ctx context.Context, r drover.LogRequest) (io.ReadCloser, error) {
+	job, err := c.Job(ctx, r.Job)
+	switch {
+	case err != nil:
+		return nil, err
+	case job.Array != nil:
+		return nil, drover.Errorf(drover.KindInvalid, "job %v is an array: each element has output of its own", r.Job).WithHint("name one, such as %v.%d", r.Job, job.Array.First)
+	case r.Stream != drover.Stdout && r.Stream != drover.Stderr:
+		return nil, drover.Errorf(drover.KindInvalid, "%.40q is no output stream", string(r.Stream)).WithHint("there are stdout and stderr")
+	}
+	spec, err := c.spec(ctx, r.Job.Number)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	return &logReader{c: c, ctx: ctx, cancel: cancel, request: r, spec: spec}, nil
+}
+
+// logReader reads a job's output stream, attempt after attempt: while one is live from its spool, and what could not be had so from what was
+// stored. It is read by one goroutine.
+type logReader struct {
+	c       *Controller
+	ctx     context.Context
+	cancel  context.CancelFunc
+	request drover.LogRequest
+	spec    jobSpec
+
+	attempt drover.AttemptID
+	offset  int64 // of the attempt's stream, up to which it was read
+	whole   bool  // all of the attempt's stream was read
+	note    []byte
+	spool   *spool // of attempt, while it is live
+	stored  io.ReadSeekCloser
+	final   bool // stored is the last there is to read
+}
+
+// Close ends reading.
+func (r *logReader) Close() error {
+	r.cancel()
+	r.leave()
+	if r.stored != nil {
+		return r.stored.Close()
+	}
+	return nil
+}
+
+func (r *logReader) leave() {
+	if r.spool != nil {
+		r.c.leave(r.key(), r.spool)
+		r.spool = nil
+	}
+}
+
+func (r *logReader) key() spoolKey { return spoolKey{r.attempt, r.request.Stream} }
+
+// Read waits for output, as long as there may be more.
+func (r *logReader) Read(p []byte) (n int, err error) {
+	for n == 0 && err == nil {
+		switch {
+		case len(r.note) > 0:
+			n = copy(p, r.note)
+			r.note = r.note[n:]
+		case r.stored != nil:
+			n, err = r.readStored(p)
+		case r.spool != nil:
+			n, err = r.readSpool(p)
+		default:
+			err = r.next()
+		}
+	}
+	return n, err
+}
+
+func (r *logReader) readStored(p []byte) (int, error) {
+	n, err := r.stored.Read(p)
+	if err == io.EOF && !r.final {
+		r.stored.Close()
+		r.stored, err = nil, nil
+	}
+	return n, err
+}
+
+// readSpool reads what has come of a live attempt; who follows waits for more.
+func (r *logReader) readSpool(p []byte) (int, error) {
+	n, skipped, whole, grown, err := r.spool.readAt(p, r.offset)
+	switch {
+	case skipped > 0:
+		r.offset += skipped
+		r.note = fmt.Appendf(nil, "\n[drover: %d bytes left out]\n", skipped)
+	case n > 0:
+		r.offset += int64(n)
+	case whole:
+		r.whole = true
+		r.leave()
+	case err == io.EOF: // the attempt is over; what is missing was stored, if it was to be had
+		r.leave()
+	case err != nil:
+		return 0, err
+	default:
+		select {
+		case <-grown:
+		case <-r.ctx.Done():
+			return 0, r.ctx.Err()
+		}
+	}
+	return n, nil
+}
+
+// next finds what to read next: the live attempt's spool, or once the job is final, or nobody waits for that, what was stored.
+func (r *logReader) next() error {
+	changed, done := r.c.changes.of(r.request.Job.Number)
+	defer done()
+	job, err := r.c.Job(r.ctx, r.request.Job)
+	if err != nil {
+		return err
+	}
+	if n := len(job.Attempts); n > 0 {
+		last := job.Attempts[n-1]
+		if id := (drover.AttemptID{Job: r.request.Job, Number: last.Number}); id != r.attempt {
+			r.attempt, r.offset, r.whole = id, 0, false
+		}
+		if last.State.Live() && !r.whole {
+			if !r.request.Follow {
+				return r.fetchNow()
+			}
+			r.spool, err = r.c.use(r.key())
+			return err
+		}
+	}
+	if job.State.Final() || !r.request.Follow {
+		return r.openStored()
+	}
+	select {
+	case <-changed:
+		return nil
+	case <-r.c.ended:
+		return errEnded
+	case <-r.ctx.Done():
+		return r.ctx.Err()
+	}
+}
+
+// openStored reads the rest of the last attempt's stream from what was stored of it.
+func (r *logReader) openStored() error {
+	if r.whole || r.attempt.Number == 0 {
+		return io.EOF
+	}
+	f, size, err := r.c.cfg.Results.OpenLog(r.c.folder(r.spec), r.request.Job.Index, endings[r.request.Stream])
+	if err != nil && drover.KindOf(err) == drover.KindNotFound {
+		return io.EOF
+	}
+	if err != nil {
+		return err
+	}
+	from := min(r.offset, size)
+	if kept := r.c.cfg.Results.LogLimit(); size > kept {
+		from = min(from, kept/2) // its middle was cut out: whoever read beyond its first half goes on from there
+	}
+	r.stored, r.final = f, true
+	_, err = f.Seek(from, io.SeekStart)
+	return err
+}
+
+var endings = map[drover.Stream]string{drover.Stdout: blob.Stdout, drover.Stderr: blob.Stderr}
+
+// fetchNow reads what there is now of a live attempt's stream, and then no more.
+func (r *logReader) fetchNow() error {
+	l, err := r.c.linkOf(r.ctx, r.attempt)
+	if err != nil {
+		return err
+	}
+	from, err := l.conn.FetchLog(r.ctx, r.attempt, string(r.request.Stream), 0, -1)
+	if err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(r.c.cfg.Spool, "log-")
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(file.Name()); err != nil {
+		return err
+	}
+	r.stored, r.final = file, true
+	if _, err := io.Copy(file, from); err != nil {
+		return err
+	}
+	_, err = file.Seek(0, io.SeekStart)
+	return err
+}

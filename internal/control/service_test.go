@@ -1,0 +1,347 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// job is a job of the fixture that is no array.
+func job(number int64) drover.JobID { return drover.JobID{Number: number, Index: -1} }
+
+func TestWishes(t *testing.T) {
+	f := newFixture(t)
+	c, stop := f.begin()
+	defer stop()
+	ctx := drover.WithIdentity(t.Context(), drover.Identity{User: "ada"})
+	f.submit(c, "sleep 60", "sleep 60", "true")
+	f.until(c, "two run", runs(2))
+
+	t.Run("a cancelled job is being cancelled when Cancel returns, and says by whom and why", func(t *testing.T) {
+		must(c.Cancel(ctx, job(1), "wrong input"))(t)
+		var stopped bool
+		must(0, c.Query(ctx, func(e *engine.Engine) {
+			for _, a := range e.Attempts() {
+				stopped = stopped || a.ID.Job == job(1) && a.Stop != nil
+			}
+		}))(t)
+		f.until(c, "it is final", func(*engine.Engine) bool { return must(c.Job(ctx, job(1)))(t).State.Final() })
+		got := must(c.Job(ctx, job(1)))(t)
+		if !stopped || got.State != drover.JobCancelled || got.Reason.Text != "cancelled by ada: wrong input" {
+			t.Errorf("told to stop: %t; then %s because %+v", stopped, got.State, got.Reason)
+		}
+	})
+	t.Run("cancelling it again changes nothing", func(t *testing.T) {
+		before := must(c.Job(ctx, job(1)))(t)
+		if diff := cmp.Diff(before, must(c.Cancel(ctx, job(1), "again"))(t)); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("a job that is queued again runs again, with the next attempt's number", func(t *testing.T) {
+		must(c.Retry(ctx, job(1), ""))(t)
+		f.until(c, "it runs", runs(2))
+		if got := must(c.Job(ctx, job(1)))(t); len(got.Attempts) != 2 || got.Attempts[1].Number != 2 {
+			t.Errorf("its attempts are %+v", got.Attempts)
+		}
+		if _, err := c.Retry(ctx, job(1), ""); drover.KindOf(err) != drover.KindConflict {
+			t.Errorf("of one that runs: %v", err)
+		}
+	})
+	t.Run("priority 0 stops what runs and keeps the job", func(t *testing.T) {
+		if got := must(c.SetPriority(ctx, job(2), 0))(t); got.Priority != 0 {
+			t.Errorf("its priority is %d", got.Priority)
+		}
+		f.until(c, "it is queued", func(*engine.Engine) bool { return must(c.Job(ctx, job(2)))(t).State == drover.JobQueued })
+		x := must(c.Explain(ctx, "2"))(t)
+		if len(x) != 1 || !x[0].Waiting || x[0].Reasons[0].Code != drover.ReasonHeld {
+			t.Errorf("it is explained by %+v", x)
+		}
+	})
+	t.Run("what is not there is not found, and what makes no sense is refused", func(t *testing.T) {
+		for what, err := range map[string]error{
+			"cancel": second(c.Cancel(ctx, job(99), "")), "retry": second(c.Retry(ctx, job(99), "")), "priority": second(c.SetPriority(ctx, job(99), 1)),
+			"explain": second(c.Explain(ctx, "99")), "instance": second(c.Instance(ctx, "nobody")), "logs": second(c.Logs(ctx, drover.LogRequest{Job: job(99), Stream: drover.Stdout})),
+		} {
+			if drover.KindOf(err) != drover.KindNotFound {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if _, err := c.SetPriority(ctx, job(1), -1); drover.KindOf(err) != drover.KindInvalid {
+			t.Errorf("priority -1: %v", err)
+		}
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestVerbs(t *testing.T) {
+	f := newFixture(t)
+	c, stop := f.begin()
+	f.submit(c, "sleep 60")
+	f.until(c, "it runs", runs(1))
+	ctx := drover.WithIdentity(t.Context(), drover.Identity{User: "ada"})
+	in := must(c.Instruct(ctx, "1", drover.VerbHold, "a look"))(t)
+	if in.Idle != drover.IdleHold || in.Reason == nil || in.Reason.Text != "held by ada: a look" {
+		t.Errorf("held: %s because %+v", in.Idle, in.Reason)
+	}
+	f.until(c, "the hold is on the instance", func(*engine.Engine) bool {
+		list := must(f.cfg.Clouds[0].Driver.List(ctx, nil))(t)
+		return list[0].Tags["drover-idle"] == "hold" && list[0].Tags["drover-name"] == in.Name
+	})
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	c, stop = f.begin()
+	defer stop()
+	if in := must(c.Instance(ctx, in.Name))(t); in.Idle != drover.IdleHold {
+		t.Errorf("after a restart it is %s", in.Idle)
+	}
+	must(c.Instruct(ctx, in.ProviderID, drover.VerbKill, ""))(t)
+	f.until(c, "it is gone", func(*engine.Engine) bool { return must(c.Instance(ctx, in.Name))(t).State == drover.InstanceGone })
+	if _, err := c.Instruct(ctx, in.Name, drover.VerbHold, ""); drover.KindOf(err) != drover.KindConflict {
+		t.Errorf("holding what is gone: %v", err)
+	}
+}
+
+func TestSubmitRefuses(t *testing.T) {
+	f := newFixture(t)
+	c, stop := f.begin()
+	defer stop()
+	f.until(c, "the types are known", func(e *engine.Engine) bool { return len(e.Offers()) > 0 })
+	spec := drover.JobSpec{Name: "big", Command: []string{"true"}, Priority: 1, Attempts: 1, Spot: drover.SpotPrefer, Resources: drover.Resources{CPU: 1 << 40}}
+	_, err := c.Submit(t.Context(), drover.Submission{Batch: drover.Batch{Name: "b", Jobs: []drover.JobSpec{spec}}})
+	if drover.KindOf(err) != drover.KindInvalid || !strings.Contains(fmt.Sprint(err), "job big") || !strings.Contains(fmt.Sprint(err), "vcpus") {
+		t.Errorf("what fits nowhere: %v", err)
+	}
+	spec.Resources = drover.Resources{CPU: 1}
+	spec.Files = []drover.File{{Path: "in", Hash: strings.Repeat("0", 64)}}
+	_, err = c.Submit(t.Context(), drover.Submission{Batch: drover.Batch{Name: "b", Jobs: []drover.JobSpec{spec}}})
+	if drover.KindOf(err) != drover.KindInvalid {
+		t.Errorf("without its inputs' contents: %v", err)
+	}
+	if n := must(c.Status(t.Context()))(t).Jobs[drover.JobQueued]; n != 0 {
+		t.Errorf("%d jobs are queued", n)
+	}
+}
+
+func TestLogs(t *testing.T) {
+	f := newFixture(t)
+	c, stop := f.begin()
+	gate := filepath.Join(t.TempDir(), "gate")
+	f.submit(c, "echo first; while [ ! -e "+gate+" ]; do sleep 0.02; done; head -c 3000000 /dev/zero; echo last")
+	request := drover.LogRequest{Job: job(1), Stream: drover.Stdout, Follow: true}
+	var wg sync.WaitGroup
+	follow := func(began chan<- struct{}) {
+		defer wg.Done()
+		r := must(c.Logs(t.Context(), request))(t)
+		defer r.Close()
+		first := make([]byte, 6)
+		if _, err := io.ReadFull(r, first); err != nil || string(first) != "first\n" {
+			t.Errorf("it begins with %q (%v)", first, err)
+		}
+		began <- struct{}{}
+		rest, err := io.ReadAll(r)
+		if err != nil || len(rest) != 3000005 || !strings.HasSuffix(string(rest), "last\n") {
+			t.Errorf("%d bytes follow (%v)", len(rest), err)
+		}
+	}
+	const followers = 20
+	began := make(chan struct{}, followers)
+	for range followers {
+		wg.Add(1)
+		go follow(began)
+	}
+	for range followers {
+		<-began
+	}
+	request.Follow = false
+	now := must(c.Logs(t.Context(), request))(t)
+	if text := must(io.ReadAll(now))(t); string(text) != "first\n" {
+		t.Errorf("what there is now is %q", text)
+	}
+	now.Close()
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	f.until(c, "it is stored", f.allFinal)
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	c, stop = f.begin()
+	defer stop()
+	stored := must(c.Logs(t.Context(), drover.LogRequest{Job: job(1), Stream: drover.Stdout, Follow: true}))(t)
+	defer stored.Close()
+	if text := must(io.ReadAll(stored))(t); len(text) != 3000011 {
+		t.Errorf("%d bytes were stored", len(text))
+	}
+	if left := must(filepath.Glob(filepath.Join(f.cfg.Spool, "*")))(t); len(left) > 0 {
+		t.Errorf("in the spool are left %q", left)
+	}
+}
+
+func TestASpoolLeavesOutWhatASlowReaderMissed(t *testing.T) {
+	file := must(os.Create(filepath.Join(t.TempDir(), "spool")))(t)
+	defer file.Close()
+	s := &spool{file: file, grown: make(chan struct{})}
+	block := make([]byte, 1<<20)
+	for i := range byte(20) {
+		for j := range block {
+			block[j] = i
+		}
+		if _, err := s.Write(block); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.end(true, nil)
+	offset, left, got := int64(0), int64(0), int64(0)
+	for {
+		n, skipped, whole, _, err := s.readAt(block, offset)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if whole {
+			break
+		}
+		for _, b := range block[:n] {
+			if int64(b) != offset>>20 {
+				t.Fatalf("at %d there is %d", offset, b)
+			}
+			offset++
+			got++
+		}
+		offset, left = offset+skipped, left+skipped
+	}
+	if left != 20<<20-spoolSize || got != spoolSize {
+		t.Errorf("%d bytes came and %d were left out", got, left)
+	}
+}
+
+func TestHistory(t *testing.T) {
+	ended := make(chan struct{})
+	newController := func() *Controller { return &Controller{history: newHistory(7), ended: ended} }
+	add := func(c *Controller, n int) {
+		for i := range n {
+			c.history.add(1, engine.Note{Level: engine.Info, Text: fmt.Sprint(i), Instance: fmt.Sprint("i-", i%2)})
+		}
+	}
+	read := func(c *Controller, f drover.EventFilter) (texts []string, missed int) {
+		f.Recent = true
+		for ev, err := range c.Events(t.Context(), f) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if missed += ev.Missed; ev.Missed == 0 {
+				texts = append(texts, ev.Text)
+			}
+		}
+		return texts, missed
+	}
+	t.Run("gives what is remembered, and what comes after an event", func(t *testing.T) {
+		c := newController()
+		add(c, 4)
+		all, _ := read(c, drover.EventFilter{})
+		after, missed := read(c, drover.EventFilter{After: "7-1"})
+		if diff := cmp.Diff([][]string{{"0", "1", "2", "3"}, {"2", "3"}}, [][]string{all, after}); diff != "" || missed != 0 {
+			t.Error(diff, missed)
+		}
+	})
+	t.Run("filters by instance and by weight", func(t *testing.T) {
+		c := newController()
+		add(c, 4)
+		c.history.add(1, engine.Note{Level: engine.Warn, Text: "oh", Instance: "i-1"})
+		c.history.add(1, engine.Note{Level: engine.Debug, Text: "hm", Instance: "i-1"})
+		one, _ := read(c, drover.EventFilter{Instance: "i-1"})
+		warnings, _ := read(c, drover.EventFilter{Level: "warn"})
+		everything, _ := read(c, drover.EventFilter{Level: "debug", Instance: "i-1"})
+		if diff := cmp.Diff([][]string{{"1", "3", "oh"}, {"oh"}, {"1", "3", "oh", "hm"}}, [][]string{one, warnings, everything}); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("says how many events somebody missed who was away too long", func(t *testing.T) {
+		c := newController()
+		add(c, remembered+10)
+		texts, missed := read(c, drover.EventFilter{After: "7-3"})
+		if missed != 6 || len(texts) != remembered {
+			t.Errorf("%d were missed and %d came", missed, len(texts))
+		}
+	})
+	t.Run("of another life everything is new", func(t *testing.T) {
+		c := newController()
+		add(c, 2)
+		if texts, missed := read(c, drover.EventFilter{After: "6-900"}); len(texts) != 2 || missed != 0 {
+			t.Errorf("%q came, %d were missed", texts, missed)
+		}
+	})
+	t.Run("who waits is woken, and let go when the controller ends", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := &Controller{history: newHistory(7), ended: make(chan struct{})}
+			var texts []string
+			var last error
+			go func() {
+				for ev, err := range c.Events(t.Context(), drover.EventFilter{}) {
+					texts, last = append(texts, ev.Text), err
+				}
+			}()
+			synctest.Wait()
+			add(c, 1)
+			synctest.Wait()
+			if len(texts) != 1 {
+				t.Errorf("%q came", texts)
+			}
+			close(c.ended)
+			synctest.Wait()
+			if !errors.Is(last, errEnded) {
+				t.Errorf("at the end came %v", last)
+			}
+		})
+	})
+}
+
+func TestGrantsAreWaitedForInTheirOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGrants()
+		ended := make(chan struct{})
+		var mu sync.Mutex
+		var got []string
+		wait := func(ctx context.Context, wish int64) {
+			err := g.wait(ctx, wish, ended)
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, fmt.Sprint(wish, " ", err))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		go wait(ctx, 2)
+		synctest.Wait()
+		g.raise(1)
+		synctest.Wait()
+		g.raise(3)
+		synctest.Wait()
+		go wait(ctx, 3)
+		synctest.Wait()
+		go wait(ctx, 4)
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		go wait(t.Context(), 5)
+		synctest.Wait()
+		close(ended)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"2 <nil>", "3 <nil>", "4 context deadline exceeded", "5 the controller has ended"}, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
