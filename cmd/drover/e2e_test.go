@@ -57,9 +57,24 @@ type observer struct {
 }
 
 func (p *place) observe() *observer {
-	o := &observer{p.t, make(chan struct{}), make(chan struct{}), map[string]time.Duration{}}
-	go o.watch(filepath.Join(p.state, "drover", "run-*", "*", "run-*", "*", "record.json"))
+	return observe(p.t, filepath.Join(p.state, "drover", "run-*", "*", "run-*", "*", "record.json"))
+}
+
+// observe watches the records of instances that the pattern matches.
+func observe(t *testing.T, pattern string) *observer {
+	o := &observer{t, make(chan struct{}), make(chan struct{}), map[string]time.Duration{}}
+	go o.watch(pattern)
 	return o
+}
+
+// end stops watching, and returns for how long instances were seen in all.
+func (o *observer) end() (seen time.Duration) {
+	close(o.stop)
+	<-o.stopped
+	for _, d := range o.lifetime {
+		seen += d
+	}
+	return seen
 }
 
 func (o *observer) watch(pattern string) {
@@ -84,12 +99,7 @@ func (o *observer) watch(pattern string) {
 // wantCost wants the bill to be that of the instances which were seen, for as long as they were seen.
 func (o *observer) wantCost(out outcome) {
 	o.t.Helper()
-	close(o.stop)
-	<-o.stopped
-	seen := time.Duration(0)
-	for _, d := range o.lifetime {
-		seen += d
-	}
+	seen := o.end()
 	o.t.Logf("%d instances seen for %v; billed %d for %.2fs, $%.6f, of which $%.6f in jobs", len(o.lifetime), seen, out.Instances, out.InstanceSeconds, out.Cost, out.JobCost)
 	if out.Instances != len(o.lifetime) || math.Abs(out.InstanceSeconds-seen.Seconds()) > float64(out.Instances) {
 		o.t.Errorf("%d instances for %.2fs are billed, but %d were seen for %v", out.Instances, out.InstanceSeconds, len(o.lifetime), seen)

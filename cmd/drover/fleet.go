@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"net/http"
 	"os"
 
 	"drover"
@@ -10,9 +12,24 @@ import (
 	"drover/internal/config"
 	"drover/internal/control"
 	"drover/internal/engine"
+	"drover/internal/httpapi"
 	"drover/internal/remote"
 	"drover/internal/store"
 )
+
+// fleetOptions say whose controller is to be opened, and where it keeps things.
+type fleetOptions struct {
+	fleet   string
+	config  *config.Config
+	limits  runLimits
+	db      string
+	file    func(name string) string // the place of everything else, but for results
+	results string
+	kept    blob.Limits // of results
+	shared  bool        // results are those of many batches
+	log     *slog.Logger
+	watch   func(engine.Note)
+}
 
 // fleet is a controller in this process and all that it works with.
 type fleet struct {
@@ -23,56 +40,104 @@ type fleet struct {
 	clouds     []control.Cloud
 	key        remote.FleetKey
 	recording  *recording
+	log        *slog.Logger
 	closed     bool
 }
 
-// openFleet makes a controller for the run in the folder. Nothing is rented before its Run.
-func openFleet(ctx context.Context, folder *runFolder, p runPlan, c *config.Config, log *slog.Logger, watch func(engine.Note)) (*fleet, error) {
-	f := &fleet{}
-	if err := f.open(ctx, folder, p, c, log, watch); err != nil {
+// openFleet makes a controller. Nothing is rented before its Run.
+func openFleet(ctx context.Context, o fleetOptions) (*fleet, error) {
+	f := &fleet{log: o.log}
+	if err := f.open(ctx, o); err != nil {
 		f.Close()
 		return nil, err
 	}
 	return f, nil
 }
 
-func (f *fleet) open(ctx context.Context, folder *runFolder, p runPlan, c *config.Config, log *slog.Logger, watch func(engine.Note)) (err error) {
-	if f.key, err = remote.LoadOrCreateFleetKey(folder.file("fleet.key")); err != nil {
+func (f *fleet) open(ctx context.Context, o fleetOptions) (err error) {
+	if f.key, err = remote.LoadOrCreateFleetKey(o.file("fleet.key")); err != nil {
 		return err
 	}
-	if f.store, err = store.Open(ctx, folder.file("drover.db")); err != nil {
+	if f.store, err = store.Open(ctx, o.db); err != nil {
 		return err
 	}
-	if f.inputs, err = blob.OpenDir(folder.file("inputs")); err != nil {
+	if f.inputs, err = blob.OpenDir(o.file("inputs")); err != nil {
 		return err
 	}
-	if f.results, err = blob.OpenResults(p.Out, p.limits()); err != nil {
+	if f.results, err = blob.OpenResults(o.results, o.kept); err != nil {
 		return err
 	}
-	if f.clouds, err = openClouds(ctx, c, folder.id, folder.path, log); err != nil {
+	if f.clouds, err = openClouds(ctx, o.config, o.fleet, o.file("."), o.log); err != nil {
+		return err
+	}
+	if err := f.knowsClouds(ctx); err != nil {
 		return err
 	}
 	binary, err := findRunner()
 	if err != nil {
 		return err
 	}
-	f.recording = openRecording(folder.file("recording"), c.Hash(), log)
+	f.recording = openRecording(o.file("recording"), o.config.Hash(), o.log)
 	f.controller, err = control.New(ctx, control.Config{
-		Fleet:    folder.id,
-		Settings: settings(c, p.Limits),
-		Clouds:   f.clouds,
-		Probe:    c.Instances.BootProbe,
-		Deadline: c.Instances.ProbeDeadline,
-		Store:    f.store,
-		Key:      f.key,
-		Inputs:   f.inputs,
-		Results:  f.results,
-		Runner:   binary,
-		Recorder: f.recording.begin,
-		Log:      log,
-		Watch:    watch,
+		Fleet:   o.fleet,
+		Version: thisVersion().Version,
+		Setup:   setupOf(o.config, o.limits, f.clouds),
+		Store:   f.store,
+		Key:     f.key,
+		Inputs:  f.inputs,
+		Results: f.results,
+		Shared:  o.shared,
+		Spool:   o.file("."),
+		URL:     o.config.URL,
+		Runner:  binary,
+		Record:  f.recording.begin,
+		Log:     o.log,
+		Watch:   o.watch,
 	})
 	return err
+}
+
+// knowsClouds refuses a configuration that has lost a cloud in which there are instances: nobody would ever destroy them.
+func (f *fleet) knowsClouds(ctx context.Context) error {
+	known := map[string]bool{}
+	for _, c := range f.clouds {
+		known[c.Name] = true
+	}
+	for after := int64(0); ; {
+		list, err := f.store.Instances(ctx, 0, drover.InstanceFilter{After: after, Limit: drover.MaxPage})
+		if err != nil {
+			return err
+		}
+		for _, in := range list {
+			if !known[in.Cloud] {
+				return drover.Errorf(drover.KindInvalid, "instance %s is in cloud %s, which the configuration no longer has", in.Name, in.Cloud).
+					WithHint("put the cloud back until its instances are gone; a running controller that loses a cloud from its configuration drains it")
+			}
+			after = in.ID
+		}
+		if len(list) < drover.MaxPage {
+			return nil
+		}
+	}
+}
+
+// serveAttempts answers what jobs ask at DROVER_API, over the connections to their instances, until ctx ends.
+func (f *fleet) serveAttempts(ctx context.Context, handler *httpapi.Handler) {
+	s := httpapi.Server(handler)
+	stop := context.AfterFunc(ctx, func() { s.Close() })
+	defer stop()
+	if err := s.Serve(f.controller.Attempts()); err != nil && !errors.Is(err, http.ErrServerClosed) && ctx.Err() == nil {
+		f.log.Error("serving jobs", "error", err)
+	}
+}
+
+// attempt lets in who bears the token of a live attempt.
+func (f *fleet) attempt(ctx context.Context, token drover.Secret) (drover.Identity, error) {
+	id, err := f.controller.Attempt(ctx, token)
+	if err != nil {
+		return drover.Identity{}, err
+	}
+	return drover.Identity{Attempt: &id}, nil
 }
 
 // Close lets go of everything; instances and jobs stay as they are. Closing again does nothing.
@@ -96,6 +161,11 @@ func (f *fleet) Close() {
 	}
 }
 
+// setupOf is what a controller goes by.
+func setupOf(c *config.Config, limits runLimits, clouds []control.Cloud) control.Setup {
+	return control.Setup{Settings: settings(c, limits), Clouds: clouds, Probe: c.Instances.BootProbe, Deadline: c.Instances.ProbeDeadline}
+}
+
 // settings is what the engine decides by.
 func settings(c *config.Config, limits runLimits) engine.Settings {
 	s := engine.Settings{
@@ -107,16 +177,19 @@ func settings(c *config.Config, limits runLimits) engine.Settings {
 			TermTimeout:     c.Instances.TermTimeout,
 			ShutdownTimeout: c.Instances.ShutdownTimeout,
 		},
-		MaxInstances: limits.MaxInstances,
-		MaxCost:      limits.MaxCost,
-		Keep:         limits.Keep,
+		MaxInstances:    limits.MaxInstances,
+		MaxCost:         limits.MaxCost,
+		Keep:            limits.Keep,
+		ScheduleTimeout: c.Jobs.ScheduleTimeout,
 	}
 	for _, cloud := range c.Clouds {
-		s.Clouds = append(s.Clouds, engine.CloudSettings{
-			Name: cloud.Name, MaxInstances: cloud.MaxInstances, MaxCreating: cloud.MaxCreating, ListInterval: cloud.ListInterval, Disk: cloud.Disk,
-		})
+		s.Clouds = append(s.Clouds, cloudSettings(cloud))
 	}
 	return s
+}
+
+func cloudSettings(c config.Cloud) engine.CloudSettings {
+	return engine.CloudSettings{Name: c.Name, MaxInstances: c.MaxInstances, MaxCreating: c.MaxCreating, ListInterval: c.ListInterval, Disk: c.Disk}
 }
 
 // loadConfig reads the configuration that a command is to go by: the file it names, else this machine.

@@ -24,8 +24,9 @@ func openRecording(folder, settings string, log *slog.Logger) *recording {
 	return &recording{folder: record.NewFolder(folder, record.DefaultLimit), settings: settings, log: log}
 }
 
-// begin begins a segment with the State that the controller begins with.
+// begin ends the segment there is, if any, and begins one with the State that the controller goes on from.
 func (r *recording) begin(s engine.State) loop.Recorder {
+	r.Close()
 	segment, err := r.folder.Begin(record.Header{
 		Format: record.Format, State: engine.StateVersion, Program: thisVersion().Version, Settings: r.settings,
 	}, s)
@@ -47,7 +48,9 @@ func (r *recording) Close() {
 		return
 	}
 	r.stop()
-	if err := errors.Join(<-r.done, r.segment.Close()); err != nil && !errors.Is(err, context.Canceled) {
+	err := errors.Join(<-r.done, r.segment.Close())
+	r.segment = nil
+	if err != nil && !errors.Is(err, context.Canceled) {
 		r.log.Warn("the recording is not whole", "error", err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"drover"
 	"drover/internal/config"
 	"drover/internal/engine"
+	"drover/internal/httpapi"
 )
 
 // runFlags are the flags of `drover run`.
@@ -168,7 +169,10 @@ func overrideSpot(b *drover.Batch, spot string) error {
 func (a *app) drive(ctx context.Context, folder *runFolder, p runPlan, c *config.Config, verbose bool) error {
 	ui := a.newProgress(p, verbose)
 	defer ui.close()
-	fl, err := openFleet(ctx, folder, p, c, ui.log(), ui.note)
+	fl, err := openFleet(ctx, fleetOptions{
+		fleet: folder.id, config: c, limits: p.Limits, db: folder.file("drover.db"), file: folder.file,
+		results: p.Out, kept: p.kept(), log: ui.log(), watch: ui.note,
+	})
 	if err != nil && folder.fresh {
 		return errors.Join(err, folder.remove())
 	}
@@ -217,6 +221,7 @@ func (s *session) run(ctx context.Context) (drover.Summary, error) {
 		cancel(err)
 		ended <- err
 	}()
+	go s.fleet.serveAttempts(ctx, s.api())
 	err := s.finish(ctx)
 	cancel(nil)
 	if runErr := <-ended; runErr != nil {
@@ -226,6 +231,13 @@ func (s *session) run(ctx context.Context) (drover.Summary, error) {
 		return drover.Summary{}, s.unfinished(err)
 	}
 	return s.fleet.store.Summary(context.WithoutCancel(ctx), drover.TimeOf(time.Now()))
+}
+
+// api is what the run's jobs ask at DROVER_API. Nobody else can reach it.
+func (s *session) api() *httpapi.Handler {
+	return httpapi.New(httpapi.Config{
+		Service: s.fleet.controller, Authenticate: s.fleet.attempt, Log: s.ui.log(), Version: thisVersion().Version,
+	})
 }
 
 // unfinished tells how to go on with, or clean up after, a run that ended before its work did.
@@ -332,7 +344,7 @@ func (s *session) submit(ctx context.Context) error {
 	if err := keepInputs(ctx, &s.plan.Batch, s.fleet.inputs); err != nil {
 		return err
 	}
-	_, err = s.fleet.controller.Submit(ctx, s.plan.Batch)
+	_, err = s.fleet.controller.Submit(ctx, drover.Submission{Batch: s.plan.Batch})
 	return err
 }
 
@@ -356,9 +368,7 @@ func (s *session) interrupt(ctx context.Context, sig os.Signal) error {
 	s.interrupted = true
 	s.ui.say("%v: cancelling what is left and destroying the instances; once more leaves at once", sig)
 	// The wish is durable before the fleet is told to close: a run that is killed in between still ends when it is resumed.
-	err := s.fleet.controller.Cancel(ctx, engine.CancelAsked{All: true, Reason: drover.Reason{
-		Code: drover.ReasonCancelled, Text: "cancelled by " + sig.String(),
-	}})
+	err := s.fleet.controller.CancelAll(ctx, "cancelled by "+sig.String())
 	s.fleet.controller.CloseFleet(ctx, true)
 	return err
 }

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var updateGuide = flag.Bool("update-guide", false, "write what the guide's commands print into the guide")
+
+const guidePath = "../../docs/guide.md"
+
+// TestGuide does what the guide says, block by block, and wants every command to print what the guide shows. A block whose first line is a
+// comment with a file's name is that file. In a console block the lines after "$ " are commands, and what follows them is what they print;
+// "…" stands for any lines. What differs from run to run (times, money, names of instances, columns' widths) is not compared.
+func TestGuide(t *testing.T) {
+	text, err := os.ReadFile(guidePath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &guide{place: newPlace(t), address: freeAddress(t)}
+	t.Cleanup(g.end)
+	lines := strings.Split(string(text), "\n")
+	var written []string
+	for at := 0; at < len(lines); at++ {
+		written = append(written, lines[at])
+		language, opens := strings.CutPrefix(lines[at], "```")
+		if !opens {
+			continue
+		}
+		end := at + 1
+		for lines[end] != "```" {
+			end++
+		}
+		block := lines[at+1 : end]
+		if language == "console" {
+			block = g.console(at+2, block)
+		} else if name, ok := strings.CutPrefix(block[0], "# "); ok && !strings.Contains(name, " ") {
+			g.write(name, g.here(strings.Join(block, "\n")+"\n"))
+		}
+		written = append(append(written, block...), "```")
+		at = end
+	}
+	if *updateGuide {
+		if err := os.WriteFile(guidePath, []byte(strings.Join(written, "\n")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// guide is a reader who types what the guide says.
+type guide struct {
+	*place
+	address string // instead of the one that the guide names, which may be taken on this host
+	behind  []*exec.Cmd
+}
+
+const guideAddress = "127.0.0.1:8420"
+
+func (g *guide) here(text string) string { return strings.ReplaceAll(text, guideAddress, g.address) }
+
+// console types a block's commands and returns the block as it would be with what they really print.
+func (g *guide) console(line int, block []string) (real []string) {
+	for at := 0; at < len(block); {
+		command, ok := strings.CutPrefix(block[at], "$ ")
+		if !ok {
+			g.t.Fatalf("%s:%d: a command begins with \"$ \", not %q", guidePath, line+at, block[at])
+		}
+		next := at + 1
+		for next < len(block) && !strings.HasPrefix(block[next], "$ ") {
+			next++
+		}
+		want := block[at+1 : next]
+		got := g.typed(line+at, command)
+		real = append(real, block[at])
+		if *updateGuide {
+			real = append(real, got...)
+		} else if !shows(want, got) {
+			g.t.Errorf("%s:%d: %s prints\n%s\ninstead of\n%s", guidePath, line+at, command, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		at = next
+	}
+	return real
+}
+
+// typed runs a command line and returns what it prints. One that ends in & goes on beside the rest; the reader waits a moment for it.
+func (g *guide) typed(line int, command string) []string {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	background := strings.HasSuffix(command, "&")
+	if background {
+		ctx = context.Background()
+	}
+	cmd := exec.CommandContext(ctx, "sh", "-c", "exec 2>&1; "+g.here(strings.TrimSuffix(command, "&")))
+	cmd.Dir = g.dir
+	cmd.Env = append(os.Environ(), "PATH="+searchPath(), "XDG_STATE_HOME="+g.state, "TERM=dumb", "NO_COLOR=1", "TZ=UTC", "HOME="+g.dir)
+	var out safeBuffer
+	cmd.Stdout = &out
+	cmd.WaitDelay = 5 * time.Second
+	if background {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := cmd.Start(); err != nil {
+			g.t.Fatal(err)
+		}
+		g.behind = append(g.behind, cmd)
+		eventually(g.t, 20*time.Second, "the guide's "+command+" says something", func() bool { return strings.Contains(out.String(), "\n") })
+		time.Sleep(50 * time.Millisecond) // for the rest of what it says at first
+	} else if err := cmd.Run(); ctx.Err() != nil {
+		g.t.Fatalf("%s:%d: %s: %v\n%s", guidePath, line, command, err, out.String())
+	}
+	text := strings.ReplaceAll(strings.TrimRight(out.String(), "\n"), g.address, guideAddress)
+	text = strings.ReplaceAll(text, g.dir, "~")
+	text = strings.ReplaceAll(text, g.state, "~/.local/state")
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n")
+}
+
+// end ends what goes on beside the guide.
+func (g *guide) end() {
+	for _, cmd := range g.behind {
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
+		cmd.Wait()
+	}
+	os.RemoveAll(filepath.Join(g.state, "drover", "lab"))
+}
+
+// shows reports whether what is wanted is what was printed.
+func shows(want, got []string) bool {
+	switch {
+	case len(want) == 0:
+		return len(got) == 0
+	case want[0] == "…":
+		return shows(want[1:], got) || len(got) > 0 && shows(want, got[1:])
+	case len(got) == 0:
+		return false
+	}
+	return steady(want[0]) == steady(got[0]) && shows(want[1:], got[1:])
+}
+
+// changing is what differs from run to run, and what it is taken for.
+var changing = []struct {
+	pattern *regexp.Regexp
+	as      string
+}{
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?`), "WHEN"},
+	{regexp.MustCompile(`\b\d\d:\d\d:\d\d(\.\d+)?`), "CLOCK"},
+	{regexp.MustCompile(`\$\d+(\.\d+)?`), "MONEY"},
+	{regexp.MustCompile(`\b(\d+(\.\d+)?(h|ms|µs|m|s))+\b`), "LONG"},
+	{regexp.MustCompile(`\b(run|lab)-[a-z2-7]{5,6}\b`), "$1-NAME"},
+	{regexp.MustCompile(`\b\d+(\.\d+)? instance-seconds`), "N instance-seconds"},
+	{regexp.MustCompile(`\b\d+%`), "N%"},
+	{regexp.MustCompile(`\s+`), " "},
+}
+
+func steady(line string) string {
+	for _, c := range changing {
+		line = c.pattern.ReplaceAllString(line, c.as)
+	}
+	return strings.TrimSpace(line)
+}

@@ -1,0 +1,272 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"os/user"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+	"drover/internal/blob"
+	"drover/internal/config"
+	"drover/internal/control"
+	"drover/internal/httpapi"
+	"drover/internal/store"
+)
+
+// serveFlags are the flags of `drover serve`.
+type serveFlags struct {
+	drain   bool
+	verbose bool
+	logs    string
+}
+
+func (a *app) serveCommand() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve -c drover.yaml",
+		Short: "Run the controller: a queue that many people feed, over HTTP",
+		Long: `Run the controller: a queue with an API, over every cloud of the configuration. It goes on with whatever an earlier controller of the same
+state left, however that one ended.
+
+SIGTERM or Ctrl-C ends it and leaves instances and jobs as they are; the next one goes on with them. With --drain it first lets what runs
+finish and destroys the instances; a second signal ends it at once. SIGHUP, or editing the file, has it read its configuration again;
+one that is not good is refused, and the last good one stays.`,
+		Example: `  drover serve -c drover.yaml
+  drover serve -c drover.yaml --drain     # for a last time`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), f) },
+	}
+	cmd.Flags().BoolVar(&f.drain, "drain", false, "when told to end, finish what runs and destroy the instances first")
+	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "log everything")
+	cmd.Flags().StringVar(&f.logs, "log", "text", "log as `text` or json")
+	complete(cmd, "log", completeWords("text", "json"))
+	return cmd
+}
+
+// logger is the daemon's, on standard error.
+func (a *app) logger(f serveFlags) (*slog.Logger, error) {
+	o := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if f.verbose {
+		o.Level = slog.LevelDebug
+	}
+	switch f.logs {
+	case "text":
+		return slog.New(slog.NewTextHandler(a.err, o)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(a.err, o)), nil
+	}
+	return nil, drover.Errorf(drover.KindInvalid, "--log %s is not known", f.logs).WithHint("write --log text or --log json")
+}
+
+func (a *app) serve(ctx context.Context, f serveFlags) error {
+	if a.config == "" {
+		return drover.Errorf(drover.KindInvalid, "a controller needs a configuration").WithHint("drover serve -c drover.yaml; drover config example shows one")
+	}
+	log, err := a.logger(f)
+	if err != nil {
+		return err
+	}
+	c, err := loadConfig(a.config, "")
+	if err != nil {
+		return err
+	}
+	folder, err := newDaemonFolder(c)
+	if err != nil {
+		return err
+	}
+	if err := folder.make(); err != nil {
+		return err
+	}
+	lock, err := store.LockFile(folder.db())
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	d := &daemon{app: a, flags: f, log: log, folder: folder, config: c, ended: make(chan error, 1)}
+	if err := d.open(ctx); err != nil {
+		return err
+	}
+	defer d.close()
+	return d.run(ctx)
+}
+
+// daemon is a controller with an API, while it runs.
+type daemon struct {
+	app    *app
+	flags  serveFlags
+	log    *slog.Logger
+	folder daemonFolder
+	config *config.Config // in use
+
+	fleet    *fleet
+	local    [sha256.Size]byte // of the local admin token
+	owner    string            // who bears that
+	listener net.Listener
+	server   *http.Server
+	api      *httpapi.Handler
+	retired  []control.Cloud // drivers that were replaced
+	ended    chan error      // what the controller's Run returned
+}
+
+func (d *daemon) open(ctx context.Context) (err error) {
+	token, err := d.folder.makeToken()
+	if err != nil {
+		return err
+	}
+	d.local, d.owner = sha256.Sum256([]byte(token.Reveal())), owner()
+	d.fleet, err = openFleet(ctx, fleetOptions{
+		fleet: d.config.Fleet, config: d.config, db: d.folder.db(), file: d.folder.file,
+		results: d.folder.file("results"), kept: blob.DefaultLimits(), shared: true, log: d.log,
+	})
+	if err != nil {
+		return err
+	}
+	d.listener, err = net.Listen("tcp", d.config.Listen)
+	if err != nil {
+		d.fleet.Close()
+		return drover.Errorf(drover.KindInvalid, "listening on %s: %v", d.config.Listen, err).WithHint("listen: HOST:PORT in %s", d.app.config)
+	}
+	d.api = httpapi.New(httpapi.Config{
+		Service: d.fleet.controller, Authenticate: d.authenticate, Log: d.log, Version: thisVersion().Version, Hosts: httpapi.Hosts(d.config.Listen, d.config.URL),
+		Ready: func(ctx context.Context) error { _, err := d.fleet.controller.Status(ctx); return err },
+	})
+	d.server = httpapi.Server(d.api)
+	return nil
+}
+
+// owner is the name of whoever runs this.
+func owner() string {
+	u, err := user.Current()
+	if err != nil || u.Username == "" {
+		return "local"
+	}
+	return u.Username
+}
+
+// authenticate says who bears a token: the owner of this host's, a person or program that was given one, or an attempt.
+func (d *daemon) authenticate(ctx context.Context, token drover.Secret) (drover.Identity, error) {
+	if sum := sha256.Sum256([]byte(token.Reveal())); subtle.ConstantTimeCompare(sum[:], d.local[:]) == 1 {
+		return drover.Identity{User: d.owner, Role: drover.RoleAdmin}, nil
+	}
+	if id, err := d.fleet.attempt(ctx, token); err == nil || drover.KindOf(err) != drover.KindAuthentication {
+		return id, err
+	}
+	t, err := d.fleet.store.Token(ctx, drover.TimeOf(time.Now()), token)
+	if err != nil {
+		return drover.Identity{}, err
+	}
+	return drover.Identity{User: t.User, Role: t.Role}, nil
+}
+
+func (d *daemon) close() {
+	d.listener.Close()
+	d.fleet.Close()
+	closeClouds(d.retired)
+}
+
+// run serves until it is told to end, or the controller cannot go on.
+func (d *daemon) run(ctx context.Context) error {
+	signals := make(chan os.Signal, 3)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { d.ended <- d.fleet.controller.Run(ctx) }()
+	go d.fleet.serveAttempts(ctx, d.api)
+	go d.serveHTTP()
+	d.log.Info("serving", "fleet", d.config.Fleet, "url", "http://"+d.listener.Addr().String(), "token", d.folder.tokenFile())
+	err := d.attend(ctx, signals)
+	if err == nil {
+		d.tellLeft(ctx)
+	}
+	d.shutDown()
+	cancel()
+	if d.ended != nil {
+		err = errors.Join(err, <-d.ended)
+	}
+	return err
+}
+
+func (d *daemon) serveHTTP() {
+	if err := d.server.Serve(d.listener); !errors.Is(err, http.ErrServerClosed) {
+		d.log.Error("serving HTTP", "error", err)
+	}
+}
+
+// lookInterval is how often it is looked whether the configuration was edited, and whether a controller that is to end has drained.
+const lookInterval = time.Second
+
+// attend waits for what the outside wants: a signal, an edited configuration, or the controller's own end.
+func (d *daemon) attend(ctx context.Context, signals <-chan os.Signal) error {
+	look := time.NewTicker(lookInterval)
+	defer look.Stop()
+	seen, draining := d.stamp(), false
+	for {
+		select {
+		case err := <-d.ended:
+			d.ended = nil
+			return drover.AsError(err, drover.KindInternal).WithHint("nothing is lost: drover serve goes on from its records")
+		case sig := <-signals:
+			switch {
+			case sig == syscall.SIGHUP:
+				seen = d.stamp()
+				d.reload(ctx)
+			case d.flags.drain && !draining:
+				draining = true
+				d.log.Info("draining: what runs finishes, and instances go; once more ends at once", "signal", sig.String())
+				d.fleet.controller.Drain(ctx)
+			default:
+				d.log.Info("ending", "signal", sig.String())
+				return nil
+			}
+		case <-look.C:
+			if now := d.stamp(); now != seen {
+				seen = now
+				d.reload(ctx)
+			}
+			if draining && d.drained(ctx) {
+				return nil
+			}
+		}
+	}
+}
+
+// stamp tells one version of the configuration file from the next.
+func (d *daemon) stamp() string {
+	info, err := os.Stat(d.app.config)
+	if err != nil {
+		return "" // an editor may be about to put it in place
+	}
+	return fmt.Sprint(info.ModTime().UnixNano(), info.Size())
+}
+
+// shutDown lets requests that are under way finish, but for streams.
+func (d *daemon) shutDown() {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	d.api.Close()
+	if err := d.server.Shutdown(ctx); err != nil {
+		d.log.Warn("some requests did not end", "error", err)
+	}
+}
+
+// absolute is the path of the configuration as the log names it.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
