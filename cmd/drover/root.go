@@ -104,12 +104,13 @@ func (a *app) addCommands(root *cobra.Command) {
 		commands []*cobra.Command
 	}{
 		{"Without a controller:", []*cobra.Command{a.runCommand(), a.planCommand(), a.gcCommand(), a.configCommand()}},
+		{"A controller:", []*cobra.Command{a.serveCommand(), a.tokenCommand(), a.doctorCommand()}},
 		{"The queue:", []*cobra.Command{
 			a.submitCommand(), a.jobsCommand(), a.explainCommand(), a.logsCommand(), a.outputsCommand(), a.cancelCommand(), a.retryCommand(),
 			a.priorityCommand(), a.waitCommand(),
 		}},
 		{"The fleet:", append(a.verbCommands(), a.instancesCommand(), a.sshCommand(), a.offersCommand(), a.eventsCommand())},
-		{"More:", []*cobra.Command{a.tokenCommand(), a.doctorCommand(), a.versionCommand()}},
+		{"More:", []*cobra.Command{a.versionCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})
 		for _, cmd := range group.commands {
