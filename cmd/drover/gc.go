@@ -145,6 +145,9 @@ func (g *collector) sweep(ctx context.Context, s *search) error {
 		}
 		listed = append(listed, list...)
 	}
+	if len(listed) == 0 {
+		return nil
+	}
 	known, err := s.known()
 	if err != nil {
 		return err

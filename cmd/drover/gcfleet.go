@@ -119,18 +119,30 @@ func (g *collector) unknown(ctx context.Context, fleet string) error {
 	if g.destroy && !g.withoutState {
 		return needsWithoutState("--fleet "+fleet, "the records of "+fleet+" cannot be read", errors.New("there are none in "+folder))
 	}
-	if _, err := os.Stat(folder); errors.Is(err, os.ErrNotExist) {
-		defer removeEmpty(folder, c.CloudNames()) // that drivers make to look into
-	}
+	defer leavingNothing(folder, c.CloudNames())()
 	return g.sweep(ctx, &search{fleet, folder, c, nothingKnown, g.young})
 }
 
-// removeEmpty removes a folder and those in it, as far as they are empty.
-func removeEmpty(folder string, within []string) {
-	for _, name := range within {
-		os.Remove(filepath.Join(folder, name))
+// leavingNothing returns what takes away the folders that drivers make to look into, as far as they were not there before and are empty.
+func leavingNothing(folder string, within []string) func() {
+	var made []string
+	for at := folder; ; at = filepath.Dir(at) {
+		if _, err := os.Stat(at); !errors.Is(err, os.ErrNotExist) {
+			break
+		}
+		made = append(made, at)
 	}
-	os.Remove(folder)
+	return func() {
+		if made == nil {
+			return
+		}
+		for _, name := range within {
+			os.Remove(filepath.Join(folder, name))
+		}
+		for _, at := range made {
+			os.Remove(at)
+		}
+	}
 }
 
 // heardLately is how young an instance may be and still belong to a controller that is not known here.
@@ -167,9 +179,7 @@ func (g *collector) daemon(ctx context.Context, c *config.Config) error {
 		s.spared = g.young
 		return nothingKnown()
 	}
-	if _, err := os.Stat(folder.path()); errors.Is(err, os.ErrNotExist) {
-		defer removeEmpty(folder.path(), c.CloudNames())
-	}
+	defer leavingNothing(folder.path(), c.CloudNames())()
 	return g.sweep(ctx, s)
 }
 

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+
+	"drover"
+	"drover/internal/store"
+)
+
+// aCollector asks a controller, and is silent.
+func aCollector(svc drover.Service, err error) *collector {
+	return &collector{app: &app{err: io.Discard, connect: func(context.Context) (drover.Service, error) { return svc, err }}}
+}
+
+func TestWhoseInstancesAre(t *testing.T) {
+	ours := []drover.Instance{{Name: "lab-x", Cloud: "here", ProviderID: "i-1"}}
+	away := drover.Errorf(drover.KindUnreachable, "nobody answers")
+
+	t.Run("the controller says, by name or by the cloud's id", func(t *testing.T) {
+		known, err := aCollector(&fakeController{instances: ours}, nil).wanted(t.Context(), daemonFolder{fleet: "lab"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for s, want := range map[stray]bool{
+			{Name: "lab-x"}:                     true,
+			{Cloud: "here", ProviderID: "i-1"}:  true,
+			{Cloud: "there", ProviderID: "i-1"}: false,
+			{Name: "lab-y", ProviderID: "i-2"}:  false,
+		} {
+			if known(s) != want {
+				t.Errorf("%+v: %v", s, !want)
+			}
+		}
+	})
+	t.Run("a controller of another fleet does not", func(t *testing.T) {
+		if _, err := aCollector(&fakeController{}, nil).wanted(t.Context(), daemonFolder{fleet: "other"}); drover.KindOf(err) != drover.KindConflict {
+			t.Errorf("the error is %v", err)
+		}
+	})
+	t.Run("the records do when the controller is away", func(t *testing.T) {
+		folder := aDaemonFolder(t)
+		records, err := store.Open(t.Context(), folder.db())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := records.Close(); err != nil {
+			t.Fatal(err)
+		}
+		known, err := aCollector(nil, away).wanted(t.Context(), folder)
+		if err != nil || known(stray{Name: "lab-x"}) {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("nobody does without either, and no records are made", func(t *testing.T) {
+		folder := aDaemonFolder(t)
+		if _, err := aCollector(nil, away).wanted(t.Context(), folder); drover.KindOf(err) != drover.KindUnreachable {
+			t.Errorf("the error is %v", err)
+		}
+		if _, err := readRecords(t.Context(), folder); err == nil {
+			t.Error("there are records")
+		}
+	})
+	t.Run("one who may not ask is told so", func(t *testing.T) {
+		refused := drover.Errorf(drover.KindForbidden, "not for you")
+		if _, err := aCollector(nil, refused).wanted(t.Context(), aDaemonFolder(t)); !errors.Is(err, refused) {
+			t.Errorf("the error is %v", err)
+		}
+	})
+}
