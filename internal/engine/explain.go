@@ -158,9 +158,12 @@ func (e *Engine) Attempts() (list []Attempt) {
 // AtRest reports whether nothing is left: no job that is not final, no instance that is not gone.
 func (e *Engine) AtRest() bool { return len(e.jobs) == 0 && len(e.instances) == 0 }
 
-// Drained reports whether nothing is left but what waits and what an operator holds: no live attempt, no other instance.
+// Drained reports whether nothing is left but what waits and what an operator holds: no live attempt and no other instance, not even one
+// that is known to its cloud alone, since each was listed.
 func (e *Engine) Drained() bool {
-	return len(e.attempts) == 0 && !slices.ContainsFunc(e.instances, func(in *instance) bool { return !in.held() })
+	unheard := func(c *Cloud) bool { return c.Listed == 0 }
+	unheld := func(in *instance) bool { return !in.held() }
+	return len(e.attempts) == 0 && !slices.ContainsFunc(e.instances, unheld) && !slices.ContainsFunc(e.clouds, unheard)
 }
 
 // Live reports whether the attempt is live.

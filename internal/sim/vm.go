@@ -17,6 +17,7 @@ type vm struct {
 	provider string
 	name     string
 	offering drover.Offering
+	tag      drover.IdleBehavior
 	listed   bool // the cloud still has it
 	alive    bool
 	boots    drover.Time // when it answers, 0 for never
@@ -34,12 +35,12 @@ type run struct {
 	exit *drover.Exit
 }
 
-// Offerings is what the modelled cloud has.
-func Offerings() []drover.Offering {
+// Offerings is what a modelled cloud has.
+func Offerings(cloud string) []drover.Offering {
 	var all []drover.Offering
 	for i, name := range []string{"small", "large"} {
 		n := drover.MilliCPU(2000 << (2 * i))
-		all = append(all, drover.Offering{Cloud: "c", Zone: "z", Market: drover.OnDemand, Price: drover.Money(n) * drover.Dollar / 20000, Type: drover.InstanceType{
+		all = append(all, drover.Offering{Cloud: cloud, Zone: "z", Market: drover.OnDemand, Price: drover.Money(n) * drover.Dollar / 20000, Type: drover.InstanceType{
 			Name: name, ProviderType: name, Resources: drover.Resources{CPU: n, Memory: drover.Bytes(n) * drover.MiB * 2, Disk: 100 * drover.GiB, Arch: "amd64"},
 		}})
 	}
@@ -62,6 +63,9 @@ func (c *controller) create(effect int64, f engine.Create) {
 	}
 	if v == nil {
 		v = w.newVM(f)
+		if c.l != w.loop {
+			v.id = 0
+		}
 	}
 	if w.chance(w.luck.CreateLost) {
 		c.reply(time.Minute, engine.CreateFailed{Effect: effect, Instance: f.Instance, Err: drover.Errorf(drover.KindTransient, "timed out")})
@@ -146,6 +150,9 @@ func (w *World) misfortune(v *vm) {
 func (c *controller) list(effect int64, cloud string) {
 	w := c.w
 	began := w.now
+	if c.l != w.loop {
+		return // what a dead controller sees, nobody knows
+	}
 	if w.chance(w.luck.ListFails) {
 		c.reply(10*time.Second, engine.Listed{Effect: effect, Cloud: cloud, Began: began, Err: drover.Errorf(drover.KindTransient, "list failed")})
 		return
@@ -153,13 +160,16 @@ func (c *controller) list(effect int64, cloud string) {
 	ev := engine.Listed{Effect: effect, Cloud: cloud, Began: began}
 	for _, id := range slices.Sorted(maps.Keys(w.vms)) {
 		v := w.vms[id]
+		if v.offering.Cloud != cloud {
+			continue
+		}
 		listed := v.listed && !(w.seen[id] && w.chance(w.luck.ListMisses))
 		switch {
 		case listed && !w.seen[id]:
 			w.seen[id] = true
 			ev.Added = append(ev.Added, engine.Sighting{
 				ProviderID: id, Name: v.name, ProviderType: v.offering.Type.ProviderType, Type: v.offering.Type.Name,
-				Zone: v.offering.Zone, Market: v.offering.Market, Price: v.offering.Price, Created: v.created,
+				Zone: v.offering.Zone, Market: v.offering.Market, Price: v.offering.Price, Created: v.created, Idle: v.tag,
 			})
 		case !listed && w.seen[id]:
 			delete(w.seen, id)
@@ -167,6 +177,24 @@ func (c *controller) list(effect int64, cloud string) {
 		}
 	}
 	c.reply(time.Second, ev)
+}
+
+func (c *controller) setTags(effect int64, f engine.SetTags) {
+	w := c.w
+	v := w.vms[f.ProviderID]
+	ev := engine.Tagged{Effect: effect, Instance: f.Instance}
+	switch lost := w.chance(w.luck.TagFails); {
+	case v == nil || !v.listed:
+		ev.Err = drover.Errorf(drover.KindNotFound, "no such instance")
+	case lost && w.rng.IntN(2) == 0:
+		ev.Err = drover.Errorf(drover.KindTransient, "not tagged")
+	default:
+		v.tag = f.Idle
+		if lost {
+			ev.Err = drover.Errorf(drover.KindTransient, "timed out")
+		}
+	}
+	c.reply(2*time.Second, ev)
 }
 
 func (c *controller) connect(effect int64, f engine.Connect) {
@@ -228,7 +256,9 @@ func (w *World) ends(r *run, exit drover.Exit) {
 		return
 	}
 	r.exit = &exit
-	delete(w.running, r.id.Job)
+	if w.running[r.id.Job] == r {
+		delete(w.running, r.id.Job)
+	}
 	if to := r.vm.link; to != nil {
 		w.after(w.delay(50*time.Millisecond), func() { w.answer(to, engine.Exited{Attempt: r.id, Exit: exit}) })
 	}
@@ -241,6 +271,9 @@ func (c *controller) stop(f engine.Stop) {
 		return
 	}
 	r := v.runs[f.Attempt]
+	if c.w.chance(c.w.luck.Stubborn) {
+		return
+	}
 	c.w.after(c.w.delay(f.Grace), func() { c.w.ends(r, drover.Exit{Code: 143, Cause: drover.CauseStopped}) })
 }
 

@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"drover"
@@ -32,9 +33,13 @@ type Luck struct {
 	Hang        int // an instance cannot be reached for a while, and runs on, likewise
 	ListMisses  int // an instance that is there is missing from a list
 	DestroyLost int // a destroy is accepted and nothing comes of it
+	TagFails    int // tags cannot be set, or were and the answer is lost
+	Stubborn    int // an attempt does not end when it is told to
+	People      int // a person wishes for something after a step: verbs, priorities, jobs done again, another configuration, a drained controller
 	Until       time.Duration
 
 	GiveUp time.Duration // cancel everything and close the fleet after this long, as an impatient person would; 0: when all is done
+	Lose   time.Duration // lose the store after this long; 0: never
 }
 
 // World is the modelled world.
@@ -60,6 +65,10 @@ type World struct {
 	broken   error
 	submit   []engine.Job // not yet known to be taken
 	wishes   []engine.Body
+	jobs     []engine.Job    // as they were submitted
+	killed   map[string]bool // instances that somebody told to die, by name
+	before   seen            // the last step
+	relented bool            // nobody wishes for anything any more but that all jobs succeed
 }
 
 // NewWorld makes a world in which a controller is to begin with the settings and the jobs.
@@ -67,6 +76,7 @@ func NewWorld(seed uint64, luck Luck, settings engine.Settings, jobs []engine.Jo
 	return &World{
 		Disk: NewDisk(), rng: rand.New(rand.NewPCG(seed, 0)), luck: luck, settings: settings, begin: drover.Time(1e18), now: drover.Time(1e18),
 		vms: map[string]*vm{}, running: map[drover.JobID]*run{}, submit: jobs,
+		jobs: jobs, killed: map[string]bool{},
 	}
 }
 
@@ -126,6 +136,12 @@ func (w *World) Run(limit time.Duration) error {
 	if w.luck.GiveUp > 0 {
 		w.after(w.luck.GiveUp, w.giveUp)
 	}
+	if w.luck.Lose > 0 {
+		w.after(w.luck.Lose, w.loseStore)
+	}
+	if w.luck.People > 0 {
+		w.after(w.luck.Until+calm, w.relent)
+	}
 	for w.broken == nil {
 		if w.loop.Engine.AtRest() && w.Disk.closing && w.loop.Store != nil && len(w.submit) == 0 {
 			return w.leaks()
@@ -182,7 +198,8 @@ func (w *World) boot() {
 	for _, v := range w.vms {
 		v.link = nil
 	}
-	w.step(append([]engine.Body{engine.Configured{Settings: w.settings}, engine.Submitted{Jobs: w.submit}}, w.wishes...)...)
+	opening := []engine.Body{engine.Configured{Settings: w.settings}, engine.Submitted{Jobs: w.submit}}
+	w.step(slices.Concat(opening, w.wished(), w.wishes)...)
 }
 
 // step has the present controller take events in.
@@ -201,13 +218,20 @@ func (w *World) step(bodies ...engine.Body) {
 	switch {
 	case err != nil && w.luck.Commit == 0:
 		w.fail("%v", err)
-	case err != nil, w.chance(w.luck.Crash):
-		w.loop = &loop.Loop{Engine: w.loop.Engine}
-		w.after(w.delay(time.Minute), w.boot)
+	case err != nil:
+		w.crash()
+		return
+	}
+	if w.luck.People > 0 {
+		w.promises()
+	}
+	if w.chance(w.luck.Crash) {
+		w.crash()
 		return
 	}
 	w.taken()
 	w.sleep(wake)
+	w.person()
 }
 
 // taken drops the submitted jobs that are durable, and wishes for the end once all are final.
@@ -216,12 +240,15 @@ func (w *World) taken() {
 	for _, j := range w.submit {
 		_, queued := w.Disk.jobs[j.Number]
 		_, ended := w.Disk.ended[j.Number]
-		if !queued && !ended {
+		if j.Again > w.Disk.lastAgain || j.Again == 0 && !queued && !ended {
 			left = append(left, j)
 		}
 	}
 	w.submit = left
-	if w.allFinal() && !w.Disk.closing {
+	if !w.allFinal() || w.Disk.closing || w.luck.People > 0 && !w.relented {
+		return
+	}
+	if w.retry(); w.allFinal() {
 		l := w.loop
 		w.after(0, func() { w.answer(l, engine.CloseAsked{}) })
 	}
@@ -270,6 +297,9 @@ func (c *controller) reply(most time.Duration, body engine.Body) {
 // Release begins the effects.
 func (c *controller) Release(effects []engine.Effect, _ []engine.Note) {
 	for _, f := range effects {
+		if f.Destroy != nil {
+			c.w.mayDestroy(*f.Destroy)
+		}
 		c.w.after(c.w.delay(50*time.Millisecond), func() { c.do(f) })
 	}
 }
@@ -277,13 +307,15 @@ func (c *controller) Release(effects []engine.Effect, _ []engine.Note) {
 func (c *controller) do(f engine.Effect) {
 	switch {
 	case f.ListOfferings != nil:
-		c.reply(time.Second, engine.Offered{Effect: f.ID, Cloud: f.ListOfferings.Cloud, Offerings: Offerings()})
+		c.reply(time.Second, engine.Offered{Effect: f.ID, Cloud: f.ListOfferings.Cloud, Offerings: Offerings(f.ListOfferings.Cloud)})
 	case f.ListInstances != nil:
 		c.list(f.ID, f.ListInstances.Cloud)
 	case f.Create != nil:
 		c.create(f.ID, *f.Create)
 	case f.Destroy != nil:
 		c.destroy(f.ID, *f.Destroy)
+	case f.SetTags != nil:
+		c.setTags(f.ID, *f.SetTags)
 	case f.Connect != nil:
 		c.connect(f.ID, *f.Connect)
 	case f.Start != nil:

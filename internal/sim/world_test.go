@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	seeds     = flag.Int("seeds", 200, "how many worlds to try")
+	seeds     = flag.Int("seeds", 100, "how many worlds to try")
 	firstSeed = flag.Uint64("first-seed", 1, "the first world's seed")
 )
 
@@ -47,13 +47,8 @@ func TestEveryJobEndsOnceAndNothingIsLeft(t *testing.T) {
 	for seed := *firstSeed; seed < *firstSeed+uint64(*seeds); seed++ {
 		w := NewWorld(seed, bad, settings(), jobs())
 		err := w.Run(12 * time.Hour)
-		if err == nil && len(w.Disk.Final) != 42 {
-			err = fmt.Errorf("%d of 42 are final", len(w.Disk.Final))
-		}
-		for id, state := range w.Disk.Final {
-			if err == nil && state != drover.JobSucceeded {
-				err = fmt.Errorf("job %v is %s", id, state)
-			}
+		if err == nil {
+			err = allSucceeded(w)
 		}
 		if err != nil {
 			t.Fatalf("seed %d (alone: -run %s -first-seed %d -seeds 1): %v", seed, t.Name(), seed, err)
@@ -72,6 +67,49 @@ func TestAFleetThatIsGivenUpLeavesNothing(t *testing.T) {
 			t.Fatalf("seed %d (alone: -run %s -first-seed %d -seeds 1): %v", seed, t.Name(), seed, err)
 		}
 	}
+}
+
+// A person's world has a second cloud, which may leave.
+func cloudsCD() engine.Settings {
+	s := settings()
+	s.Clouds[0].MaxInstances = 4
+	d := s.Clouds[0]
+	d.Name = "d"
+	s.Clouds = append(s.Clouds, d)
+	return s
+}
+
+func TestWhateverPeopleWishAllComesToAGoodEnd(t *testing.T) {
+	events, faults := 0, 0
+	for seed := *firstSeed; seed < *firstSeed+uint64(*seeds); seed++ {
+		luck := bad
+		luck.TagFails, luck.Stubborn, luck.People, luck.Until = 4, 20, 10, 40*time.Minute
+		if seed%4 == 0 {
+			luck.Lose = time.Duration(seed%101) * 20 * time.Second
+		}
+		w := NewWorld(seed, luck, cloudsCD(), jobs())
+		err := w.Run(12 * time.Hour)
+		if err == nil {
+			err = allSucceeded(w)
+		}
+		if err != nil {
+			t.Fatalf("seed %d (alone: -run %s -first-seed %d -seeds 1): %v", seed, t.Name(), seed, err)
+		}
+		events, faults = events+w.Events, faults+w.Faults
+	}
+	t.Logf("%d worlds, %d events, %d faults and wishes", *seeds, events, faults)
+}
+
+func allSucceeded(w *World) error {
+	if len(w.Disk.Final) != 42 {
+		return fmt.Errorf("%d of 42 are final", len(w.Disk.Final))
+	}
+	for id, state := range w.Disk.Final {
+		if state != drover.JobSucceeded {
+			return fmt.Errorf("job %v is %s", id, state)
+		}
+	}
+	return nil
 }
 
 func TestAWorldWithoutBadLuckNeedsNoSecondAttempt(t *testing.T) {
