@@ -36,7 +36,7 @@ func (a *app) cancelCommand() *cobra.Command {
 	f.addReason(cmd)
 	cmd.Flags().StringVar(&f.batch, "batch", "", "every job of the batches of this `name`")
 	cmd.Flags().BoolVar(&f.all, "all", false, "every job there is")
-	cmd.ValidArgsFunction = a.completeJobs
+	cmd.ValidArgsFunction = a.completeJobsIn(drover.JobQueued, drover.JobRunning)
 	complete(cmd, "batch", a.completeBatches)
 	return cmd
 }
@@ -59,7 +59,7 @@ again.`,
 		}),
 	})
 	f.addReason(cmd)
-	cmd.ValidArgsFunction = a.completeJobs
+	cmd.ValidArgsFunction = a.completeJobsIn(drover.JobFailed, drover.JobCancelled)
 	return cmd
 }
 
@@ -84,7 +84,7 @@ again.`,
 			return a.change(ids, func(id drover.JobID) (drover.Job, error) { return svc.SetPriority(ctx, id, priority) })
 		}),
 	})
-	cmd.ValidArgsFunction = a.completeJobs
+	cmd.ValidArgsFunction = a.completeJobsIn(drover.JobQueued, drover.JobRunning)
 	return cmd
 }
 

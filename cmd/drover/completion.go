@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -62,17 +63,29 @@ func (a *app) live(find func(ctx context.Context, svc drover.Service) []string) 
 	return find(ctx, svc), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeJobs offers the latest jobs, each with its name.
-func (a *app) completeJobs(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return a.live(func(ctx context.Context, svc drover.Service) (words []string) {
-		for job, err := range allJobs(ctx, svc, drover.JobFilter{}) {
-			if err != nil {
-				break
+// mostOffered is how many jobs a shell is offered, the latest: more help nobody.
+const mostOffered = 200
+
+// completeJobs offers jobs, each with its name.
+func (a *app) completeJobs(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return a.completeJobsIn()(cmd, args, typed)
+}
+
+// completeJobsIn offers the jobs that are in one of these states.
+func (a *app) completeJobsIn(states ...drover.JobState) completer {
+	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return a.live(func(ctx context.Context, svc drover.Service) (words []string) {
+			for job, err := range allJobs(ctx, svc, drover.JobFilter{States: states}) {
+				if err != nil {
+					break
+				}
+				if id := job.ID.String(); strings.HasPrefix(id, typed) {
+					words = append(words, id+"\t"+harmless(job.Name)+", "+jobStateWords(job))
+				}
 			}
-			words = append(words, job.ID.String()+"\t"+harmless(job.Name)+", "+jobStateWords(job))
-		}
-		return words
-	})
+			return words[max(0, len(words)-mostOffered):]
+		})
+	}
 }
 
 // completeBatches offers the names of batches.

@@ -33,12 +33,15 @@ failed or was cancelled. A controller that is away for a while, as when it is re
 			if err != nil {
 				return err
 			}
+			if len(ids) == 0 {
+				fmt.Fprintln(a.err, "no jobs")
+			}
 			return a.waitFor(ctx, svc, ids, f)
 		}),
 	}
 	cmd.Flags().StringVar(&f.batch, "batch", "", "for every job of the batches of this `name`")
 	addPatience(cmd, &f.patience)
-	cmd.ValidArgsFunction = a.completeJobs
+	cmd.ValidArgsFunction = a.completeJobsIn(drover.JobQueued, drover.JobRunning)
 	complete(cmd, "batch", a.completeBatches)
 	return cmd
 }
