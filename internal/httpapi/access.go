@@ -13,6 +13,9 @@ import (
 	"drover"
 )
 
+// recheck is how often the token of a stream is looked at again.
+const recheck = 10 * time.Second
+
 // Hosts are the names under which a controller may be asked that listens on this address and is reached at this URL, if it has one: on
 // loopback only those, lest a page in a browser there reach it under a name of its own (DNS rebinding); elsewhere nil, which is any.
 func Hosts(listen, base string) []string {
@@ -65,21 +68,51 @@ func (h *Handler) guard(rt route, next http.Handler) http.Handler {
 		if out, ok := w.(*response); ok {
 			out.caller = callerKey(id)
 		}
+		release, err := h.bodies.take(rt.body(r))
+		if err != nil {
+			h.refuse(w, err)
+			return
+		}
+		defer release()
 		ctx := drover.WithIdentity(r.Context(), id)
 		if rt.long {
-			release, err := h.streams.open(callerKey(id))
+			stream, release, err := h.openStream(ctx, id, r)
 			if err != nil {
 				h.refuse(w, err)
 				return
 			}
 			defer release()
-			inner, cancel := context.WithCancel(ctx)
-			defer cancel()
-			defer context.AfterFunc(h.open, cancel)()
-			ctx = inner
+			w.Header().Set("X-Accel-Buffering", "no") // what comes slowly is not to wait in a proxy
+			ctx = stream
 		}
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
+}
+
+// openStream counts a stream until release is called. Its context ends with the Handler, or when its token is no longer good.
+func (h *Handler) openStream(ctx context.Context, id drover.Identity, r *http.Request) (stream context.Context, release func(), err error) {
+	closed, err := h.streams.open(callerKey(id))
+	if err != nil {
+		return nil, nil, err
+	}
+	stream, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(h.open, cancel)
+	go h.watchToken(stream, cancel, r)
+	return stream, func() { stop(); cancel(); closed() }, nil
+}
+
+// watchToken ends a stream whose token was revoked or has expired meanwhile.
+func (h *Handler) watchToken(ctx context.Context, cancel context.CancelFunc, r *http.Request) {
+	token, err := bearer(r)
+	for err == nil || drover.KindOf(err) != drover.KindAuthentication {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(recheck):
+			_, err = h.cfg.Authenticate(ctx, token)
+		}
+	}
+	cancel()
 }
 
 // admit says who asks, if they may.

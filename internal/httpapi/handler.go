@@ -37,6 +37,8 @@ type Handler struct {
 	requests *limiters    // by identity
 	tries    *limiters    // by address, those that bore no good token
 	streams  *streams
+	bodies   *room
+	text     []byte          // the description of the API
 	open     context.Context // until Close
 	close    context.CancelFunc
 }
@@ -51,13 +53,14 @@ func New(cfg Config) *Handler {
 		requests: newLimiters(),
 		tries:    newLimiters(),
 		streams:  newStreams(cfg.Limits),
+		bodies:   &room{left: maxBodies},
 	}
 	h.open, h.close = context.WithCancel(context.Background())
 	h.api = h.newAPI()
 	for _, rt := range h.routes {
 		rt.bind(h, h.operation(rt))
 	}
-	h.describe()
+	h.text = h.describe()
 	h.nothing = h.guard(route{role: drover.RoleView, attempt: true}, http.HandlerFunc(h.serveNothing))
 	h.mux.Handle("/", h.nothing)
 	return h
@@ -100,6 +103,8 @@ func (h *Handler) recover(out *response, r *http.Request) {
 		return
 	case p == http.ErrAbortHandler: // how a stream is broken off
 		panic(p)
+	case out.failed: // nobody is there to read, which huma takes for a reason to panic
+		panic(http.ErrAbortHandler)
 	}
 	h.cfg.Log.Error("panic while answering a request", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 	if out.status != 0 {

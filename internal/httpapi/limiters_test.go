@@ -31,3 +31,22 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 }
+
+func TestRoom(t *testing.T) {
+	r := &room{left: 3}
+	release, err := r.take(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.take(2); err == nil {
+		t.Error("there is room for more than there is")
+	}
+	release()
+	release()
+	if _, err := r.take(3); err != nil {
+		t.Errorf("what was given back is not there: %v", err)
+	}
+	if _, err := r.take(1); err == nil {
+		t.Error("it was given back twice")
+	}
+}

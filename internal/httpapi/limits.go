@@ -36,8 +36,9 @@ const (
 	maxSmall  = 64 << 10
 	maxHashes = 10_000 // in one question for missing inputs
 	maxHashed = 1 << 20
-	maxKey    = 255   // bytes of an idempotency key
-	maxTable  = 4_096 // identities and addresses whose rate is remembered
+	maxBodies = 256 << 20 // bytes of batches that are received at once
+	maxKey    = 255       // bytes of an idempotency key
+	maxTable  = 4_096     // identities and addresses whose rate is remembered
 )
 
 func (l Limits) orDefault() Limits {
@@ -128,6 +129,27 @@ func (s *streams) closed(key string) {
 	if s.byKey[key]--; s.byKey[key] == 0 {
 		delete(s.byKey, key)
 	}
+}
+
+// room is memory for what is being received.
+type room struct {
+	mu   sync.Mutex
+	left int64
+}
+
+// take keeps room for so many bytes until release is called.
+func (r *room) take(bytes int64) (release func(), err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.left < bytes {
+		return nil, tooMany(time.Second, "too much is being received at this moment")
+	}
+	r.left -= bytes
+	return sync.OnceFunc(func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.left += bytes
+	}), nil
 }
 
 // tooMany refuses a call for now.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -185,9 +186,43 @@ func TestQuietEvents(t *testing.T) {
 	})
 }
 
+// TestRevokedMeanwhile revokes the token of somebody who follows a log.
+func TestRevokedMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var revoked atomic.Bool
+		conn, ended := bubble(t, &fake{quiet: true}, func(c *httpapi.Config) {
+			c.Authenticate = func(ctx context.Context, token drover.Secret) (drover.Identity, error) {
+				if revoked.Load() {
+					token = drover.NewSecret("revoked")
+				}
+				return authenticate(ctx, token)
+			}
+		})
+		request(t, conn, "GET /v1/events", "Connection: close")
+		over := make(chan error)
+		go func() {
+			_, err := io.Copy(io.Discard, conn)
+			over <- err
+		}()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		revoked.Store(true)
+		began := time.Now()
+		if err := <-over; err != nil || time.Since(began) > 15*time.Second {
+			t.Errorf("it went on for %v: %v", time.Since(began), err)
+		}
+		ended()
+	})
+}
+
 // bubble serves a Service over one connection in memory. The returned function ends it.
-func bubble(t *testing.T, svc drover.Service) (net.Conn, func()) {
-	h := httpapi.New(httpapi.Config{Service: svc, Authenticate: authenticate, Log: slog.New(slog.DiscardHandler)})
+func bubble(t *testing.T, svc drover.Service, change ...func(*httpapi.Config)) (net.Conn, func()) {
+	t.Helper()
+	cfg := httpapi.Config{Service: svc, Authenticate: authenticate, Log: slog.New(slog.DiscardHandler)}
+	for _, c := range change {
+		c(&cfg)
+	}
+	h := httpapi.New(cfg)
 	near, far := net.Pipe()
 	l := &oneConn{conn: make(chan net.Conn, 1), done: make(chan struct{})}
 	l.conn <- far

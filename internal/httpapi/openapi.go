@@ -109,10 +109,15 @@ func (h *Handler) operation(rt route) huma.Operation {
 
 func (h *Handler) schemas() huma.Registry { return h.api.OpenAPI().Components.Schemas }
 
-// describe finishes the description: of errors there are only our own.
-func (h *Handler) describe() {
+// describe is the description of the API. Of errors there are only our own.
+func (h *Handler) describe() []byte {
 	delete(h.schemas().Map(), "ErrorModel")
 	delete(h.schemas().Map(), "ErrorDetail")
+	text, err := json.Marshal(h.api.OpenAPI())
+	if err != nil {
+		panic(err) // it is made of our own types
+	}
+	return text
 }
 
 type openAPIOutput struct {
@@ -125,8 +130,7 @@ func (*openAPIOutput) describe(op *huma.Operation) {
 }
 
 func (h *Handler) openAPI(context.Context, *struct{}) (*openAPIOutput, error) {
-	text, err := json.Marshal(h.api.OpenAPI())
-	return &openAPIOutput{"application/openapi+json", text}, err
+	return &openAPIOutput{"application/openapi+json", h.text}, nil
 }
 
 // answers says of which type the body of a success is, and what it looks like.

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"net/http"
+
 	"drover"
 )
 
@@ -12,6 +14,17 @@ type route struct {
 	long         bool        // its answer, or its body, may take as long as it likes; counted as a stream
 	about        string
 	bind         binding
+}
+
+// body is how much memory a request's body may take, if that is much.
+func (rt route) body(r *http.Request) int64 {
+	switch {
+	case rt.path != "/v1/batches":
+		return 0
+	case r.ContentLength < 0:
+		return maxBatch
+	}
+	return min(r.ContentLength, maxBatch)
 }
 
 // routes is the API. Jobs of others are moreover for RoleOperate alone to change, see Handler.mayChange.

@@ -19,6 +19,7 @@ type response struct {
 	ctl    *http.ResponseController
 	status int   // 0 until it begins
 	bytes  int64 // of its body
+	failed bool  // it could not be written
 	caller string
 	armed  time.Time
 }
@@ -38,6 +39,7 @@ func (r *response) Write(b []byte) (int, error) {
 	r.begin()
 	n, err := r.ResponseWriter.Write(b)
 	r.bytes += int64(n)
+	r.failed = r.failed || err != nil
 	return n, err
 }
 
