@@ -60,7 +60,7 @@ func (h *Handler) guard(rt route, next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		id, err := h.admit(rt, w, r)
+		id, err := h.admit(rt, r)
 		if err != nil {
 			h.refuse(w, err)
 			return
@@ -116,7 +116,7 @@ func (h *Handler) watchToken(ctx context.Context, cancel context.CancelFunc, r *
 }
 
 // admit says who asks, if they may.
-func (h *Handler) admit(rt route, w http.ResponseWriter, r *http.Request) (drover.Identity, error) {
+func (h *Handler) admit(rt route, r *http.Request) (drover.Identity, error) {
 	if r.Method == http.MethodHead {
 		return drover.Identity{}, noRoute(r, []string{http.MethodGet})
 	}
