@@ -30,7 +30,7 @@ func (a *app) cancelCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.change(ids, func(id drover.JobID) (drover.Job, error) { return svc.Cancel(ctx, id, f.reason) })
+			return a.change(ids, stopWords, func(id drover.JobID) (drover.Job, error) { return svc.Cancel(ctx, id, f.reason) })
 		}),
 	})
 	f.addReason(cmd)
@@ -55,7 +55,7 @@ again.`,
 			if err != nil {
 				return err
 			}
-			return a.change(ids, func(id drover.JobID) (drover.Job, error) { return svc.Retry(ctx, id, f.reason) })
+			return a.change(ids, jobStateWords, func(id drover.JobID) (drover.Job, error) { return svc.Retry(ctx, id, f.reason) })
 		}),
 	})
 	f.addReason(cmd)
@@ -81,7 +81,7 @@ again.`,
 			if err != nil {
 				return err
 			}
-			return a.change(ids, func(id drover.JobID) (drover.Job, error) { return svc.SetPriority(ctx, id, priority) })
+			return a.change(ids, priorityWords, func(id drover.JobID) (drover.Job, error) { return svc.SetPriority(ctx, id, priority) })
 		}),
 	})
 	cmd.ValidArgsFunction = a.completeJobsIn(drover.JobQueued, drover.JobRunning)
@@ -120,7 +120,7 @@ func count(is bool) int {
 }
 
 // change changes jobs one after the other and prints what became of each. One that cannot be changed does not stand in the way of the rest.
-func (a *app) change(ids []drover.JobID, do func(drover.JobID) (drover.Job, error)) error {
+func (a *app) change(ids []drover.JobID, words func(drover.Job) string, do func(drover.JobID) (drover.Job, error)) error {
 	changed := []drover.Job{}
 	var failed error
 	for _, id := range ids {
@@ -131,7 +131,7 @@ func (a *app) change(ids []drover.JobID, do func(drover.JobID) (drover.Job, erro
 		}
 		changed = append(changed, job)
 		if a.output == outputTable || a.output == outputWide {
-			if _, err := fmt.Fprintln(a.out, harmless(changeWords(job))); err != nil {
+			if _, err := fmt.Fprintln(a.out, harmless(fmt.Sprintf("job %v (%s): %s", job.ID, job.Name, words(job)))); err != nil {
 				return err
 			}
 		}
@@ -145,10 +145,17 @@ func (a *app) change(ids []drover.JobID, do func(drover.JobID) (drover.Job, erro
 	return failed
 }
 
-func changeWords(j drover.Job) string {
-	text := fmt.Sprintf("job %v (%s): %s, priority %d", j.ID, j.Name, jobStateWords(j), j.Priority)
-	if words := reasonWords(j.Reason); words != "" {
-		text += ": " + words
+// stopWords says how far the end of a job is.
+func stopWords(j drover.Job) string {
+	if !j.State.Final() {
+		return jobStateWords(j) + ", told to stop"
 	}
-	return text
+	if why := reasonWords(j.Reason); why != "" {
+		return jobStateWords(j) + ": " + why
+	}
+	return jobStateWords(j)
+}
+
+func priorityWords(j drover.Job) string {
+	return fmt.Sprintf("%s, priority %d", jobStateWords(j), j.Priority)
 }

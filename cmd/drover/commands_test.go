@@ -209,7 +209,7 @@ func TestChangeCommands(t *testing.T) {
 	t.Run("cancel goes on after one that is not there, and says so", func(t *testing.T) {
 		f := &fakeController{jobs: jobs()}
 		f.serve(t)
-		droverCommand(t, "cancel", "9", "1", "--reason", "enough").want(t, 2, "job 1 (a): cancelled, priority 1: enough\n", "there is no job 9")
+		droverCommand(t, "cancel", "9", "1", "--reason", "enough").want(t, 2, "job 1 (a): cancelled: enough\n", "there is no job 9")
 	})
 	t.Run("cancel --all means what is not final", func(t *testing.T) {
 		f := &fakeController{jobs: jobs(), page: 1}

@@ -152,7 +152,7 @@ func jobStateWords(j drover.Job) string {
 	}
 	text := fmt.Sprintf("%s %d/%d", j.State, finals(j), j.Array.Size())
 	for _, s := range []drover.JobState{drover.JobFailed, drover.JobCancelled} {
-		if n := j.Counts[s]; n > 0 {
+		if n := j.Counts[s]; n > 0 && n < j.Array.Size() {
 			text += fmt.Sprintf(", %d %s", n, s)
 		}
 	}

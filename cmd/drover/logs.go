@@ -93,11 +93,13 @@ func (a *app) follow(ctx context.Context, svc drover.Queue, id drover.JobID, to 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup
-	for stream, out := range map[drover.Stream]io.Writer{drover.Stdout: to.out, drover.Stderr: to.err} {
-		if out == nil {
+	speaks := *a
+	for _, f := range []*follower{{stream: drover.Stdout, to: to.out}, {stream: drover.Stderr, to: to.err}} {
+		if f.to == nil {
 			continue
 		}
-		f := follower{app: a, svc: svc, job: id, stream: stream, to: out, patience: patience}
+		f.app, f.svc, f.job, f.patience = speaks, svc, id, patience
+		speaks.err = io.Discard // what there is to say is the same for both
 		wg.Go(func() {
 			if err := f.run(ctx); err != nil {
 				cancel(err)
@@ -110,7 +112,7 @@ func (a *app) follow(ctx context.Context, svc drover.Queue, id drover.JobID, to 
 
 // follower follows one stream over the restarts of its controller.
 type follower struct {
-	app      *app
+	app      app
 	svc      drover.Queue
 	job      drover.JobID
 	stream   drover.Stream

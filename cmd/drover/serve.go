@@ -144,7 +144,7 @@ func (d *daemon) open(ctx context.Context) (err error) {
 		Ready: func(ctx context.Context) error { _, err := d.fleet.controller.Status(ctx); return err },
 	})
 	d.server = httpapi.Server(d.api)
-	return nil
+	return d.folder.announce(d.listener.Addr().String())
 }
 
 // owner is the name of whoever runs this.
