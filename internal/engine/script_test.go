@@ -1,0 +1,167 @@
+package engine_test
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// How the words of a scenario are read.
+
+func (p *player) set(args []string) {
+	life := &p.settings.Lifecycle
+	for key, value := range pairs(args) {
+		switch key {
+		case "max":
+			p.settings.Clouds[0].MaxInstances = int(p.number(value))
+		case "creating":
+			p.settings.Clouds[0].MaxCreating = int(p.number(value))
+		case "idle":
+			life.IdleTimeout = p.duration(value)
+		case "keep":
+			p.settings.Keep = p.duration(value)
+		case "cost":
+			p.settings.MaxCost, _ = drover.ParseMoney(value)
+		case "interval":
+			p.settings.Clouds[0].ListInterval = p.duration(value)
+		case "schedule":
+			p.settings.ScheduleTimeout = p.duration(value)
+		case "clouds":
+			p.settings.Clouds = slices.Clone(p.settings.Clouds)[:1]
+			for _, name := range strings.Split(value, ",")[1:] {
+				c := p.settings.Clouds[0]
+				c.Name, c.Leaving = name, false
+				p.settings.Clouds = append(p.settings.Clouds, c)
+			}
+		case "leaving":
+			p.settings.Clouds = slices.Clone(p.settings.Clouds)
+			for i := range p.settings.Clouds {
+				p.settings.Clouds[i].Leaving = p.settings.Clouds[i].Name == value
+			}
+		default:
+			p.t.Fatalf("no such setting: %s", key)
+		}
+	}
+}
+
+func (p *player) offers(args []string) {
+	for _, a := range args {
+		cloud := "c"
+		if other, rest, ok := strings.Cut(a, "/"); ok {
+			cloud, a = other, rest
+		}
+		parts := strings.Split(a, ":")
+		cpu, _ := drover.ParseMilliCPU(parts[1])
+		price, _ := drover.ParseMoney(parts[2])
+		p.offerings = append(p.offerings, drover.Offering{Cloud: cloud, Zone: "z", Market: drover.OnDemand, Price: price, Type: drover.InstanceType{
+			Name: parts[0], ProviderType: parts[0], Resources: drover.Resources{CPU: cpu, Memory: drover.Bytes(cpu) * drover.MiB * 4, Disk: drover.TiB, Arch: "amd64"},
+		}})
+	}
+	slices.SortFunc(p.offerings, func(a, b drover.Offering) int { return cmp.Compare(a.Type.Name, b.Type.Name) })
+}
+
+func (p *player) submitted(args []string) engine.Job {
+	j := engine.Job{Number: p.number(args[0]), Name: "job" + args[0], Priority: 1, Attempts: 3, Queued: engine.Ranges{{First: -1, Last: -1}}}
+	j.Shape = drover.Shape{Spot: drover.SpotPrefer, Need: drover.Resources{CPU: 1000, Memory: drover.GiB, Disk: drover.GiB}}
+	for key, value := range pairs(args[1:]) {
+		switch key {
+		case "x":
+			j.Array = drover.Array{First: 0, Last: int(p.number(value)) - 1, Set: true}
+			j.Queued = engine.Ranges{{First: 0, Last: j.Array.Last}}
+		case "cpu":
+			j.Shape.Need.CPU, _ = drover.ParseMilliCPU(value)
+		case "after":
+			for _, n := range strings.Split(value, ",") {
+				j.After = append(j.After, p.number(n))
+			}
+		case "priority":
+			j.Priority = int(p.number(value))
+		case "attempts":
+			j.Attempts = int(p.number(value))
+		case "retry":
+			code, times, _ := strings.Cut(value, ":")
+			j.Retry = drover.Retry{ExitCodes: []int{int(p.number(code))}, Times: int(p.number(times))}
+		case "timeout":
+			j.Timeout = p.duration(value)
+		case "again":
+			j.Again = p.number(value)
+		default:
+			p.t.Fatalf("no such key of a job: %s", key)
+		}
+	}
+	p.jobs[j.Number] = j
+	return j
+}
+
+func (p *player) exit(args []string) drover.Exit {
+	var x drover.Exit
+	for key, value := range pairs(args) {
+		switch key {
+		case "code":
+			x.Code = int(p.number(value))
+		case "cause":
+			x.Cause = strings.ReplaceAll(value, "_", " ")
+		case "signal":
+			x.Signal = value
+		}
+	}
+	return x
+}
+
+func (p *player) reports(args []string) (reports []engine.Report) {
+	for _, a := range args {
+		id, code, ended := strings.Cut(a, "=")
+		r := engine.Report{ID: p.attempt(id)}
+		if ended {
+			r.Exit = &drover.Exit{Code: int(p.number(code))}
+		}
+		reports = append(reports, r)
+	}
+	return reports
+}
+
+func (p *player) number(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return n
+}
+
+func (p *player) duration(text string) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return d
+}
+
+func (p *player) job(text string) drover.JobID {
+	id, err := drover.ParseJobID(text)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return id
+}
+
+func (p *player) attempt(text string) drover.AttemptID {
+	id, err := drover.ParseAttemptID(text)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return id
+}
+
+func pairs(args []string) map[string]string {
+	all := map[string]string{}
+	for _, a := range args {
+		key, value, _ := strings.Cut(a, "=")
+		all[key] = value
+	}
+	return all
+}
