@@ -23,6 +23,7 @@ import (
 	"drover/internal/config"
 	"drover/internal/control"
 	"drover/internal/httpapi"
+	"drover/internal/remote"
 	"drover/internal/store"
 )
 
@@ -161,8 +162,8 @@ func (d *daemon) authenticate(ctx context.Context, token drover.Secret) (drover.
 	if sum := sha256.Sum256([]byte(token.Reveal())); subtle.ConstantTimeCompare(sum[:], d.local[:]) == 1 {
 		return drover.Identity{User: d.owner, Role: drover.RoleAdmin}, nil
 	}
-	if id, err := d.fleet.attempt(ctx, token); err == nil || drover.KindOf(err) != drover.KindAuthentication {
-		return id, err
+	if remote.IsAttemptToken(token) {
+		return d.fleet.attempt(ctx, token)
 	}
 	t, err := d.fleet.store.Token(ctx, drover.TimeOf(time.Now()), token)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"sync"
-	"time"
 
 	"drover"
 	"drover/internal/engine"
@@ -40,21 +39,36 @@ func (l *apiListener) Close() error {
 }
 
 // Addr is that of no network.
-func (l *apiListener) Addr() net.Addr { return apiAddr{} }
+func (l *apiListener) Addr() net.Addr { return apiAddr{"instances"} }
 
-type apiAddr struct{}
+// apiAddr is where a connection comes from that came over SSH.
+type apiAddr struct{ instance string }
 
-func (apiAddr) Network() string { return "ssh" }
-func (apiAddr) String() string  { return "instance" }
+func (apiAddr) Network() string  { return "ssh" }
+func (a apiAddr) String() string { return a.instance }
 
-// apiConn is a job's connection, carried over its instance's SSH connection.
-type apiConn struct{ io.ReadWriteCloser }
+// carried is a job's connection, carried over its instance's SSH connection, which knows no deadlines: a pipe between the two does.
+type carried struct {
+	net.Conn
+	instance string
+}
 
-func (apiConn) LocalAddr() net.Addr              { return apiAddr{} }
-func (apiConn) RemoteAddr() net.Addr             { return apiAddr{} }
-func (apiConn) SetDeadline(time.Time) error      { return nil }
-func (apiConn) SetReadDeadline(time.Time) error  { return nil }
-func (apiConn) SetWriteDeadline(time.Time) error { return nil }
+// carry joins a stream to a connection, whichever of them ends first.
+func carry(rw io.ReadWriteCloser, instance string) net.Conn {
+	here, there := net.Pipe()
+	forward := func(to io.WriteCloser, from io.Reader) {
+		defer rw.Close()
+		defer there.Close()
+		// How either side ends is for the other to see.
+		_, _ = io.Copy(to, from)
+	}
+	go forward(rw, there)
+	go forward(there, rw)
+	return carried{here, instance}
+}
+
+// RemoteAddr names the instance.
+func (c carried) RemoteAddr() net.Addr { return apiAddr{c.instance} }
 
 // acceptAPI takes up a connection that a job on the instance made.
 func (c *Controller) acceptAPI(l *link, conn int64) {
@@ -64,7 +78,7 @@ func (c *Controller) acceptAPI(l *link, conn int64) {
 		return
 	}
 	select {
-	case c.api.conns <- apiConn{rw}:
+	case c.api.conns <- carry(rw, l.name):
 	case <-c.api.done:
 		rw.Close()
 	}

@@ -18,6 +18,9 @@ func (k FleetKey) AttemptToken(store string, id drover.AttemptID) drover.Secret 
 	return drover.NewSecret(id.String() + tokenMark + k.tokenProof(store, id))
 }
 
+// IsAttemptToken reports whether a token means to be an attempt's, right or wrong.
+func IsAttemptToken(token drover.Secret) bool { return strings.Contains(token.Reveal(), tokenMark) }
+
 // VerifyAttemptToken returns the attempt that a token names, or KindAuthentication. How long it takes tells nothing about the right
 // proof. Whether the attempt is alive is for the caller to see.
 func (k FleetKey) VerifyAttemptToken(store, token string) (drover.AttemptID, error) {
