@@ -3,15 +3,22 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"drover"
+	"drover/internal/httpapi"
 )
 
 func TestADaemonKilledFiveTimes(t *testing.T) {
@@ -84,7 +91,12 @@ func TestVerbsUnderLoadAndAcrossARestart(t *testing.T) {
 	p.waitFor(drained, "is gone", func(in drover.Instance) bool { return in.State == drover.InstanceGone })
 	p.waitFor(killed, "is gone", func(in drover.Instance) bool { return in.State == drover.InstanceGone })
 	p.drover("wait", "--batch", "batch")
-	wantOnce(t, folder, 120)
+	for job, w := range testimony(t, folder) {
+		// A command that had just ended when its instance was killed ends once more.
+		if len(w.ends) == 0 || w.overlaps > 0 {
+			t.Errorf("job %s began %q, ended %q, and overlapped %d times", job, w.begins, w.ends, w.overlaps)
+		}
+	}
 
 	p.waitFor(held, "is idle", func(in drover.Instance) bool { return in.State == drover.InstanceIdle })
 	eventually(t, 30*time.Second, "only what is held is left", func() bool { return len(p.instances()) == 1 })
@@ -122,7 +134,7 @@ func TestALostDatabase(t *testing.T) {
 	before := p.instances()
 	p.drover("hold", before[0].Name)
 	eventually(t, 10*time.Second, "the hold is on the instance", func() bool {
-		text, err := os.ReadFile(p.instancePath(filepath.Join(before[0].Name, "record.json")))
+		text, err := os.ReadFile(p.instancePath(filepath.Join(before[0].Name, "tags.json")))
 		return err == nil && strings.Contains(string(text), "hold")
 	})
 	p.process.kill()
@@ -147,4 +159,156 @@ func witnessing() (n int) {
 		}
 	}
 	return n
+}
+
+func TestAHundredClientsThatFollow(t *testing.T) {
+	const jobs, talkers = 2000, 8
+	talk := "i=0; while [ $i -lt 400 ]; do echo line $i; i=$((i+1)); sleep 0.02; done"
+	batch := fmt.Sprintf(`jobs:
+  - {name: talk, priority: 10, array: %d, command: ["sh", "-c", %q], resources: {vcpus: 0.1, memory: 16Mi, disk: 16Mi}}
+  - {name: short, array: %d, command: ["true"], resources: {vcpus: 0.4, memory: 16Mi, disk: 16Mi}}
+`, talkers, talk, jobs)
+	measure := func(clients int) (took time.Duration, peak drover.Bytes) {
+		p := newDaemonPlace(t, "", "")
+		p.write("batch.yaml", batch)
+		began := time.Now()
+		p.drover("submit", "batch.yaml")
+		f := p.followers(clients, talkers)
+		p.drover("wait", "--batch", "batch")
+		took = time.Since(began)
+		f.want(talkers+jobs, 400)
+		return took, p.peak()
+	}
+	aloneTook, alonePeak := measure(0)
+	took, peak := measure(100)
+	t.Logf("%d jobs with 100 clients: %v, at most %v of memory; without: %v, %v", jobs, took.Round(time.Millisecond), peak, aloneTook.Round(time.Millisecond), alonePeak)
+	if peak > alonePeak+100*drover.MiB {
+		t.Errorf("the controller's memory grew to %v, from %v without clients", peak, alonePeak)
+	}
+}
+
+// peak is the most memory that the daemon had up to now.
+func (p *daemonPlace) peak() drover.Bytes {
+	p.t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.process.cmd.Process.Pid))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), "VmHWM:")
+	kib, err := strconv.ParseInt(strings.Fields(after)[0], 10, 64)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return drover.Bytes(kib) * drover.KiB
+}
+
+// followers are clients of which half follow output and half events, and of each half a tenth never reads what it asked for.
+type followers struct {
+	t      *testing.T
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu     sync.Mutex
+	logs   []string // what each follower of output got; guarded by mu
+	finals []int    // how many jobs each follower of events saw end; guarded by mu
+	missed int      // guarded by mu
+}
+
+func (p *daemonPlace) followers(clients, talkers int) *followers {
+	p.t.Helper()
+	ctx, cancel := context.WithCancel(p.t.Context())
+	f := &followers{t: p.t, cancel: cancel}
+	p.t.Cleanup(cancel)
+	token, err := os.ReadFile(filepath.Join(p.file("drover.d"), "token"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for i := range clients {
+		c, err := httpapi.NewClient("http://"+p.address, drover.NewSecret(strings.TrimSpace(string(token))), &http.Client{Transport: &http.Transport{}})
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		lazy := i/2%10 == 9
+		if i%2 == 0 {
+			f.wg.Go(func() { f.followLog(ctx, c, drover.JobID{Number: 1, Index: i / 2 % talkers}, lazy) })
+		} else {
+			f.wg.Go(func() { f.followEvents(ctx, c, lazy) })
+		}
+	}
+	return f
+}
+
+func (f *followers) followLog(ctx context.Context, c *httpapi.Client, job drover.JobID, lazy bool) {
+	r, err := c.Logs(ctx, drover.LogRequest{Job: job, Stream: drover.Stdout, Follow: true})
+	if err != nil {
+		f.t.Error(err)
+		return
+	}
+	defer r.Close()
+	if lazy {
+		<-ctx.Done()
+		return
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		f.t.Errorf("following %v: %v", job, err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.logs = append(f.logs, string(text))
+}
+
+func (f *followers) followEvents(ctx context.Context, c *httpapi.Client, lazy bool) {
+	finals, missed := 0, 0
+	for ev, err := range c.Events(ctx, drover.EventFilter{}) {
+		if err != nil {
+			break
+		}
+		if lazy {
+			<-ctx.Done()
+			break
+		}
+		missed += ev.Missed
+		if ev.Job != nil && strings.HasSuffix(ev.Text, " succeeded") {
+			finals++
+		}
+		if finals == 2008 {
+			break
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !lazy {
+		f.finals = append(f.finals, finals)
+	}
+	f.missed += missed
+}
+
+// want wants every client that reads to have got everything.
+func (f *followers) want(jobs, lines int) {
+	f.t.Helper()
+	time.AfterFunc(20*time.Second, f.cancel) // those that never read, and those that lack something
+	done := make(chan struct{})
+	go func() { f.wg.Wait(); close(done) }()
+	eventually(f.t, 30*time.Second, "every client has ended", func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if len(f.logs)+len(f.finals) >= 80 {
+			f.cancel()
+		}
+		return isClosed(done)
+	})
+	for i, text := range f.logs {
+		if got := strings.Count(text, "\n"); got != lines || !strings.HasSuffix(text, fmt.Sprintf("line %d\n", lines-1)) {
+			f.t.Errorf("follower %d of output got %d lines, the last of which is %q", i, got, text[max(0, len(text)-20):])
+		}
+	}
+	for i, n := range f.finals {
+		if n != jobs {
+			f.t.Errorf("follower %d of events saw %d jobs end", i, n)
+		}
+	}
+	if f.missed > 0 {
+		f.t.Errorf("%d events were missed", f.missed)
+	}
 }
