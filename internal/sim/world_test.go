@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	seeds     = flag.Int("seeds", 100, "how many worlds to try")
+	seeds     = flag.Int("seeds", 75, "how many worlds to try")
 	firstSeed = flag.Uint64("first-seed", 1, "the first world's seed")
 )
 
