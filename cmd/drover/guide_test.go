@@ -1,8 +1,10 @@
 package main
 
 import (
-	"context"
 	"flag"
+	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,11 +23,13 @@ const guidePath = "../../docs/guide.md"
 // comment with a file's name is that file. In a console block the lines after "$ " are commands, and what follows them is what they print;
 // "…" stands for any lines. What differs from run to run (times, money, names of instances, columns' widths) is not compared.
 func TestGuide(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile(guidePath)
 	if err != nil {
 		t.Fatal(err)
 	}
 	g := &guide{place: newPlace(t), address: freeAddress(t)}
+	g.begin()
 	t.Cleanup(g.end)
 	lines := strings.Split(string(text), "\n")
 	var written []string
@@ -55,14 +59,43 @@ func TestGuide(t *testing.T) {
 	}
 }
 
-// guide is a reader who types what the guide says.
+// guide is a reader who types what the guide says into a shell.
 type guide struct {
 	*place
 	address string // instead of the one that the guide names, which may be taken on this host
-	behind  []*exec.Cmd
+	shell   *exec.Cmd
+	in      io.Writer
+	out     safeBuffer
 }
 
 const guideAddress = "127.0.0.1:8420"
+
+// begin starts the shell.
+func (g *guide) begin() {
+	g.shell = exec.Command("sh")
+	g.shell.Dir = g.dir
+	g.shell.Env = append(os.Environ(), "PATH="+searchPath(), "XDG_STATE_HOME="+g.state, "TERM=dumb", "NO_COLOR=1", "TZ=UTC", "HOME="+g.dir)
+	g.shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	g.shell.Stdout, g.shell.Stderr = &g.out, &g.out
+	g.shell.WaitDelay = time.Second
+	in, err := g.shell.StdinPipe()
+	if err == nil {
+		err = g.shell.Start()
+	}
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.in = in
+}
+
+// end ends the shell, and what goes on beside it.
+func (g *guide) end() {
+	syscall.Kill(-g.shell.Process.Pid, syscall.SIGTERM)
+	g.shell.Wait()
+	if !g.t.Failed() {
+		os.RemoveAll(filepath.Join(g.state, "drover", "lab"))
+	}
+}
 
 func (g *guide) here(text string) string { return strings.ReplaceAll(text, guideAddress, g.address) }
 
@@ -80,9 +113,12 @@ func (g *guide) console(line int, block []string) (real []string) {
 		want := block[at+1 : next]
 		got := g.typed(line+at, command)
 		real = append(real, block[at])
-		if *updateGuide {
+		switch {
+		case *updateGuide && !shows(want, got):
 			real = append(real, got...)
-		} else if !shows(want, got) {
+		case *updateGuide:
+			real = append(real, want...)
+		case !shows(want, got):
 			g.t.Errorf("%s:%d: %s prints\n%s\ninstead of\n%s", guidePath, line+at, command, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 		at = next
@@ -90,47 +126,35 @@ func (g *guide) console(line int, block []string) (real []string) {
 	return real
 }
 
-// typed runs a command line and returns what it prints. One that ends in & goes on beside the rest; the reader waits a moment for it.
+// typed types a command line and returns what it prints. After one that starts a daemon the reader waits until that answers.
 func (g *guide) typed(line int, command string) []string {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	background := strings.HasSuffix(command, "&")
-	if background {
-		ctx = context.Background()
+	g.t.Helper()
+	const prompt = "guide$ "
+	g.out.reset()
+	if _, err := io.WriteString(g.in, g.here(command)+"\necho '"+prompt+"'\n"); err != nil {
+		g.t.Fatal(err)
 	}
-	cmd := exec.CommandContext(ctx, "sh", "-c", "exec 2>&1; "+g.here(strings.TrimSuffix(command, "&")))
-	cmd.Dir = g.dir
-	cmd.Env = append(os.Environ(), "PATH="+searchPath(), "XDG_STATE_HOME="+g.state, "TERM=dumb", "NO_COLOR=1", "TZ=UTC", "HOME="+g.dir)
-	var out safeBuffer
-	cmd.Stdout = &out
-	cmd.WaitDelay = 5 * time.Second
-	if background {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		if err := cmd.Start(); err != nil {
-			g.t.Fatal(err)
-		}
-		g.behind = append(g.behind, cmd)
-		eventually(g.t, 20*time.Second, "the guide's "+command+" says something", func() bool { return strings.Contains(out.String(), "\n") })
-		time.Sleep(50 * time.Millisecond) // for the rest of what it says at first
-	} else if err := cmd.Run(); ctx.Err() != nil {
-		g.t.Fatalf("%s:%d: %s: %v\n%s", guidePath, line, command, err, out.String())
+	eventually(g.t, time.Minute, fmt.Sprintf("%s:%d: %s has ended", guidePath, line, command), func() bool {
+		return strings.HasSuffix(g.out.String(), prompt+"\n")
+	})
+	if strings.HasSuffix(command, "&") {
+		eventually(g.t, 20*time.Second, "what "+command+" starts answers", func() bool {
+			r, err := http.Get("http://" + g.address + "/readyz")
+			if err == nil {
+				r.Body.Close()
+			}
+			return err == nil && r.StatusCode == http.StatusOK
+		})
 	}
-	text := strings.ReplaceAll(strings.TrimRight(out.String(), "\n"), g.address, guideAddress)
-	text = strings.ReplaceAll(text, g.dir, "~")
-	text = strings.ReplaceAll(text, g.state, "~/.local/state")
-	if text == "" {
+	text := strings.TrimSuffix(g.out.String(), prompt+"\n")
+	for real, shown := range map[string]string{g.address: guideAddress, g.dir: "~", g.state: "~/.local/state"} {
+		text = strings.ReplaceAll(text, real, shown)
+	}
+	text = regexp.MustCompile(`\b`+regexp.QuoteMeta(owner())+`\b`).ReplaceAllString(text, "you")
+	if text = strings.TrimRight(text, "\n"); text == "" {
 		return nil
 	}
 	return strings.Split(text, "\n")
-}
-
-// end ends what goes on beside the guide.
-func (g *guide) end() {
-	for _, cmd := range g.behind {
-		syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
-		cmd.Wait()
-	}
-	os.RemoveAll(filepath.Join(g.state, "drover", "lab"))
 }
 
 // shows reports whether what is wanted is what was printed.

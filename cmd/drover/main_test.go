@@ -200,6 +200,12 @@ func (s *safeBuffer) String() string {
 	return s.b.String()
 }
 
+func (s *safeBuffer) reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.b.Reset()
+}
+
 // tail is the end of what was written, for people.
 func (s *safeBuffer) tail() string {
 	text := s.String()

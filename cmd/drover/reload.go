@@ -37,7 +37,8 @@ func (d *daemon) reload(ctx context.Context) {
 func (d *daemon) refuse(err error) {
 	var faults config.Faults
 	if !errors.As(err, &faults) {
-		d.log.Error("the configuration is refused, the last good one stays", "file", absolute(d.app.config), "error", err)
+		e := drover.AsError(err, drover.KindInvalid)
+		d.log.Error("the configuration is refused, the last good one stays", "file", absolute(d.app.config), "error", e.Message, "hint", e.Hint)
 		return
 	}
 	for _, f := range faults {
@@ -62,8 +63,8 @@ func (d *daemon) needsStart(c *config.Config) error {
 	return drover.Errorf(drover.KindInvalid, "%s cannot change while the controller runs", strings.Join(changed, " and ")).WithHint("end it and start it again: that interrupts nothing")
 }
 
-// take has the controller go by another configuration. Clouds that did not change keep their drivers. One that was left out and still has
-// instances is kept until they are gone: nothing is rented there any more, and what is there drains.
+// take has the controller go by another configuration. Clouds that did not change keep their drivers. In one that was left out nothing is rented
+// any more, and what is there drains.
 func (d *daemon) take(ctx context.Context, c *config.Config) error {
 	setup, opened, err := d.setup(ctx, c)
 	if err == nil {
@@ -97,13 +98,8 @@ func (d *daemon) setup(ctx context.Context, c *config.Config) (s control.Setup, 
 	if opened, err = openClouds(ctx, &changed, d.config.Fleet, d.folder.file("."), d.log); err != nil {
 		return s, nil, err
 	}
-	leaving, err := d.leaving(ctx, c)
-	if err != nil {
-		return s, opened, err
-	}
 	s = setupOf(c, runLimits{}, append(kept, opened...))
-	for _, l := range leaving {
-		d.log.Warn("the cloud was left out and still has instances: they drain", "cloud", l.Name)
+	for _, l := range d.leaving(c) {
 		s.Clouds = append(s.Clouds, d.cloud(l.Name))
 		s.Settings.Clouds = append(s.Settings.Clouds, l)
 	}
@@ -117,24 +113,16 @@ func (d *daemon) cloud(name string) control.Cloud {
 	return d.fleet.clouds[slices.IndexFunc(d.fleet.clouds, func(c control.Cloud) bool { return c.Name == name })]
 }
 
-// leaving are the clouds in use that a configuration leaves out and that have instances.
-func (d *daemon) leaving(ctx context.Context, c *config.Config) (list []engine.CloudSettings, err error) {
-	var gone []string
-	for _, cloud := range d.fleet.clouds {
+// leaving are the clouds in use that a configuration leaves out. There may be instances in them, or a call under way that makes one, so they are
+// kept for as long as this controller lives.
+func (d *daemon) leaving(c *config.Config) (list []engine.CloudSettings) {
+	for _, cloud := range d.fleet.controller.Clouds() {
 		if !slices.Contains(c.CloudNames(), cloud.Name) {
-			gone = append(gone, cloud.Name)
+			cloud.Leaving = true
+			list = append(list, cloud)
 		}
 	}
-	still, err := d.fleet.controller.HasInstances(ctx, gone)
-	for _, name := range still {
-		l := engine.CloudSettings{Name: name, MaxInstances: 1, MaxCreating: 1, ListInterval: config.DefaultListInterval}
-		if at := slices.IndexFunc(d.config.Clouds, func(o config.Cloud) bool { return o.Name == name }); at >= 0 {
-			l = cloudSettings(d.config.Clouds[at])
-		}
-		l.Leaving = true
-		list = append(list, l)
-	}
-	return list, err
+	return list
 }
 
 // tellLeft says what an end leaves as it is.

@@ -214,7 +214,8 @@ const lookInterval = time.Second
 func (d *daemon) attend(ctx context.Context, signals <-chan os.Signal) error {
 	look := time.NewTicker(lookInterval)
 	defer look.Stop()
-	seen, draining := d.stamp(), false
+	read, draining := d.stamp(), false
+	last := read
 	for {
 		select {
 		case err := <-d.ended:
@@ -223,7 +224,7 @@ func (d *daemon) attend(ctx context.Context, signals <-chan os.Signal) error {
 		case sig := <-signals:
 			switch {
 			case sig == syscall.SIGHUP:
-				seen = d.stamp()
+				read = d.stamp()
 				d.reload(ctx)
 			case d.flags.drain && !draining:
 				draining = true
@@ -234,10 +235,13 @@ func (d *daemon) attend(ctx context.Context, signals <-chan os.Signal) error {
 				return nil
 			}
 		case <-look.C:
-			if now := d.stamp(); now != seen {
-				seen = now
+			// A file that has just changed may still be being written.
+			now := d.stamp()
+			if now != read && now == last {
+				read = now
 				d.reload(ctx)
 			}
+			last = now
 			if draining && d.drained(ctx) {
 				return nil
 			}

@@ -43,12 +43,9 @@ type Common struct {
 	Types        TypeFilter    `yaml:"types" doc:"which of the cloud's instance types may be used"`
 }
 
-// DefaultListInterval is how often a cloud is asked what there is, unless its part of the file says otherwise.
-const DefaultListInterval = time.Minute
-
 // Default fills in what a cloud has unless its part of the file says otherwise.
 func (c *Common) Default() {
-	*c = Common{MaxInstances: 10, MaxCreating: 10, ListInterval: DefaultListInterval, SSH: SSH{Port: 22}}
+	*c = Common{MaxInstances: 10, MaxCreating: 10, ListInterval: time.Minute, SSH: SSH{Port: 22}}
 }
 
 // SSH says how a cloud's instances are reached. What is empty, the driver says of each instance.

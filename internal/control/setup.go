@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"slices"
 
 	"drover"
 	"drover/driver"
@@ -34,7 +35,7 @@ func (c *Controller) current() *setup {
 }
 
 // Reconfigure takes another Setup in use, from the next decision on. Calls that are under way end on the drivers they began with. A cloud
-// that is left out must have no instances any more; one that is to be left is given with its Settings' Leaving.
+// of the Setup before is never left out, but given as Leaving.
 func (c *Controller) Reconfigure(ctx context.Context, s Setup) error {
 	c.mu.Lock()
 	c.setup = c.newSetup(s, c.setup.clouds)
@@ -62,20 +63,9 @@ func (cl *cloud) inherit(old *cloud) {
 	cl.listed = old.listed
 }
 
-// HasInstances names those of the given clouds in which there are instances.
-func (c *Controller) HasInstances(ctx context.Context, clouds []string) (list []string, err error) {
-	err = c.Query(ctx, func(e *engine.Engine) {
-		there := map[string]bool{}
-		for _, in := range e.Instances() {
-			there[in.Cloud] = true
-		}
-		for _, name := range clouds {
-			if there[name] {
-				list = append(list, name)
-			}
-		}
-	})
-	return list, err
+// Clouds are the settings of the clouds in use.
+func (c *Controller) Clouds() []engine.CloudSettings {
+	return slices.Clone(c.current().Settings.Clouds)
 }
 
 var _ drover.Service = (*Controller)(nil)

@@ -244,7 +244,7 @@ func (e *Engine) whyIsIdle(in *instance) drover.Reason {
 	why := drover.Reason{Code: drover.ReasonIdle, Text: "idle, and destroyed when it has been for long", Since: in.IdleSince, Until: e.idleDeadline(in)}
 	switch {
 	case in.held():
-		why.Text = "idle"
+		why.Text = "has no work, and stays until it is released or killed"
 	case len(in.Strangers) > 0:
 		why.Text = fmt.Sprintf("attempts on it that are not known and are being ended: %d", len(in.Strangers))
 	case in.KeepUntil > e.s.Now:
