@@ -29,9 +29,9 @@ func (r Resources) Lacks(need Resources) string {
 	case need.CPU > r.CPU:
 		return fmt.Sprintf("vcpus: %v wanted, %v there", need.CPU, r.CPU)
 	case need.Memory > r.Memory:
-		return fmt.Sprintf("memory: %v wanted, %v there", need.Memory, r.Memory)
+		return fmt.Sprintf("memory: %s wanted, %s there", need.Memory.Rounded(), r.Memory.Rounded())
 	case need.Disk > r.Disk:
-		return fmt.Sprintf("disk: %v wanted, %v there", need.Disk, r.Disk)
+		return fmt.Sprintf("disk: %s wanted, %s there", need.Disk.Rounded(), r.Disk.Rounded())
 	case need.GPUs > r.GPUs:
 		return fmt.Sprintf("gpus: %d wanted, %d there", need.GPUs, r.GPUs)
 	}

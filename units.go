@@ -105,6 +105,21 @@ func (b Bytes) String() string {
 	return strconv.FormatInt(int64(b), 10)
 }
 
+// Rounded is the size for people, to a tenth of its unit.
+func (b Bytes) Rounded() string {
+	for _, u := range []struct {
+		name string
+		size Bytes
+	}{{"Ti", TiB}, {"Gi", GiB}, {"Mi", MiB}, {"Ki", KiB}} {
+		if b < u.size {
+			continue
+		}
+		tenths := b%u.size*10/u.size + b/u.size*10
+		return strings.TrimSuffix(fmt.Sprintf("%d.%d", tenths/10, tenths%10), ".0") + u.name
+	}
+	return strconv.FormatInt(int64(b), 10)
+}
+
 // ParseBytes reads a size with a binary (Ki, Mi, Gi, Ti) or decimal (K, M, G, T) unit, or plain bytes: "512Mi", "1.5Gi", "1000". It is
 // exact; what is left of a byte is cut off.
 func ParseBytes(s string) (Bytes, error) {

@@ -145,6 +145,16 @@ func TestBytes(t *testing.T) {
 	})
 }
 
+func TestBytesForPeople(t *testing.T) {
+	for b, want := range map[drover.Bytes]string{
+		0: "0", 1023: "1023", drover.KiB: "1Ki", 1536: "1.5Ki", 24684092 * drover.KiB: "23.5Gi", 5 * drover.GiB: "5Gi", drover.TiB - 1: "1023.9Gi", math.MaxInt64: "8388607.9Ti",
+	} {
+		if got := b.Rounded(); got != want {
+			t.Errorf("%d is shown as %s, not %s", int64(b), got, want)
+		}
+	}
+}
+
 func TestTime(t *testing.T) {
 	t.Run("a time is the same there and back", rapid.MakeCheck(func(t *rapid.T) {
 		at := drover.Time(rapid.Int64().Draw(t, "at"))

@@ -331,7 +331,7 @@ func TestInstanceCommands(t *testing.T) {
 		f := &fakeController{instances: []drover.Instance{in}}
 		f.serve(t)
 		for _, verb := range drover.Verbs() {
-			droverCommand(t, string(verb), "lab-x", "--reason", "why").want(t, 0, "lab-x: running hold, told to "+string(verb)+", has 1 job\n", "")
+			droverCommand(t, string(verb), "lab-x", "--reason", "why").want(t, 0, "lab-x "+toldTo[verb]+": running, 1 job\n", "")
 		}
 		if want := []string{"drain lab-x why", "hold lab-x why", "release lab-x why", "kill lab-x why"}; !slices.Equal(f.told, want) {
 			t.Errorf("%q", f.told)

@@ -182,6 +182,8 @@ var changing = []struct {
 	{regexp.MustCompile(`\b(run|lab)-[a-z2-7]{5,6}\b`), "$1-NAME"},
 	{regexp.MustCompile(`\b\d+(\.\d+)? instance-seconds`), "N instance-seconds"},
 	{regexp.MustCompile(`\b\d+%`), "N%"},
+	{regexp.MustCompile(`\b\d+(\.\d)?Mi$|\b\d+(\.\d)?Mi `), "SIZE "},
+	{regexp.MustCompile(`^token [a-z0-9]{8}|^[a-z0-9]{8}( +ada)`), "token ID$1"},
 	{regexp.MustCompile(`\s+`), " "},
 }
 

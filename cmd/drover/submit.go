@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"os/user"
 	"strings"
 	"time"
 
@@ -18,6 +17,7 @@ type submitFlags struct {
 	jobFlags
 	spot     string
 	key      string
+	user     string
 	wait     bool
 	follow   bool
 	patience time.Duration
@@ -43,6 +43,7 @@ The same submission under the same --key is taken in once, however often it is s
 	flags := cmd.Flags()
 	f.jobFlags.add(flags)
 	flags.StringVar(&f.spot, "spot", "", "`prefer`, require or never, for every job of the batch")
+	flags.StringVar(&f.user, "user", "", "submit for this `user`, as only an administrator may; left out: for the token's")
 	flags.StringVar(&f.key, "key", "", "a `word` of yours: what was submitted under it is not submitted twice")
 	flags.BoolVar(&f.wait, "wait", false, "wait until every job is final, as drover wait does")
 	flags.BoolVar(&f.follow, "follow", false, "show the output of the only job as it comes, and wait")
@@ -63,7 +64,7 @@ func (a *app) submit(ctx context.Context, svc drover.Service, f submitFlags, arg
 	if f.follow && (len(w.batch.Jobs) != 1 || w.batch.Jobs[0].Array.Set) {
 		return drover.Errorf(drover.KindInvalid, "--follow shows the output of one job, and there are more").WithHint("write --wait, and later drover logs JOB")
 	}
-	w.batch.User = userName()
+	w.batch.User = f.user
 	if err := a.upload(ctx, svc, &w.batch); err != nil {
 		return err
 	}
@@ -141,13 +142,4 @@ func (a *app) printReceipt(r drover.Receipt, beside bool) error {
 	}
 	_, err := fmt.Fprintln(out, harmless(fmt.Sprintf("submitted batch %s: %s", r.Batch, strings.Join(jobs, ", "))))
 	return err
-}
-
-// userName is who uses this program, as far as the host says.
-func userName() string {
-	u, err := user.Current()
-	if err != nil {
-		return ""
-	}
-	return u.Username
 }

@@ -83,18 +83,8 @@ func until(t drover.Time) string {
 // dollars is an amount of money that came as a number.
 func dollars(usd float64) string { return drover.Money(usd * float64(drover.Dollar)).String() }
 
-// size is a size for people, to a tenth of its unit.
-func size(b drover.Bytes) string {
-	for _, u := range []struct {
-		name string
-		size drover.Bytes
-	}{{"Ti", drover.TiB}, {"Gi", drover.GiB}, {"Mi", drover.MiB}, {"Ki", drover.KiB}} {
-		if b >= u.size {
-			return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(b)/float64(u.size)), ".0") + u.name
-		}
-	}
-	return fmt.Sprint(int64(b))
-}
+// size is a size for people.
+func size(b drover.Bytes) string { return b.Rounded() }
 
 // plural is a number of things.
 func plural(n int, thing string) string {

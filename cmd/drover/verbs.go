@@ -82,11 +82,15 @@ func (a *app) instruct(ctx context.Context, svc drover.Fleet, names []string, ve
 	return failed
 }
 
+var toldTo = map[drover.Verb]string{
+	drover.VerbDrain: "drains", drover.VerbHold: "is held", drover.VerbRelease: "is released", drover.VerbKill: "is killed",
+}
+
 // toldWords says what an instance is, now that it was told something.
 func toldWords(in drover.Instance, verb drover.Verb) string {
-	text := fmt.Sprintf("%s: %s, told to %s", in.Name, instanceStateWords(in), verb)
+	text := fmt.Sprintf("%s %s: %s", in.Name, toldTo[verb], in.State)
 	if len(in.Jobs) > 0 {
-		text += ", has " + plural(len(in.Jobs), "job")
+		text += ", " + plural(len(in.Jobs), "job")
 	}
 	return text
 }
