@@ -22,6 +22,7 @@ import (
 	"drover/internal/blob"
 	"drover/internal/config"
 	"drover/internal/control"
+	"drover/internal/engine"
 	"drover/internal/httpapi"
 	"drover/internal/remote"
 	"drover/internal/store"
@@ -142,7 +143,7 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	}
 	d.api = httpapi.New(httpapi.Config{
 		Service: d.fleet.controller, Authenticate: d.authenticate, Log: d.log, Version: thisVersion().Version, Hosts: httpapi.Hosts(d.config.Listen, d.config.URL),
-		Ready: func(ctx context.Context) error { _, err := d.fleet.controller.Status(ctx); return err },
+		Ready: func(ctx context.Context) error { return d.fleet.controller.Query(ctx, func(*engine.Engine) {}) },
 	})
 	d.server = httpapi.Server(d.api)
 	return d.folder.announce(d.listener.Addr().String())

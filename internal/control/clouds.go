@@ -22,11 +22,16 @@ const (
 	destroyTimeout = time.Minute
 )
 
-// cloud is an open cloud and its last good list.
+// cloud is an open cloud.
 type cloud struct {
 	Cloud
 	own *driver.Owned // its Driver, which touches only this fleet's instances
+	*sights
+}
 
+// sights are what was observed of a cloud: its last good list, and what was created since. They outlive a change of its configuration, since
+// the engine is told of differences.
+type sights struct {
 	mu      sync.Mutex
 	seen    map[string]driver.Instance // by provider id; guarded by mu
 	listed  bool                       // seen is a good list; guarded by mu
@@ -34,7 +39,10 @@ type cloud struct {
 }
 
 func (c *Controller) offerings(ctx context.Context, effect int64, f engine.ListOfferings) engine.Body {
-	cl := c.current().clouds[f.Cloud]
+	cl, err := c.cloud(f.Cloud)
+	if err != nil {
+		return engine.Offered{Effect: effect, Cloud: f.Cloud, Err: drover.AsError(err, drover.KindInvalid)}
+	}
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	all, err := cl.own.Offerings(ctx)
@@ -50,8 +58,11 @@ func (c *Controller) offerings(ctx context.Context, effect int64, f engine.ListO
 // list asks a cloud what it has of this fleet and says what is new and what is missing since the last good list.
 func (c *Controller) list(ctx context.Context, effect int64, f engine.ListInstances) engine.Body {
 	began := c.clock.now()
-	cl := c.current().clouds[f.Cloud]
-	all, err := c.listFleet(ctx, cl)
+	cl, err := c.cloud(f.Cloud)
+	var all map[string]driver.Instance
+	if err == nil {
+		all, err = c.listFleet(ctx, cl)
+	}
 	if err != nil {
 		return engine.Listed{Effect: effect, Cloud: f.Cloud, Began: began, Err: drover.AsError(err, drover.KindTransient)}
 	}
@@ -77,7 +88,7 @@ func (c *Controller) listFleet(ctx context.Context, cl *cloud) (map[string]drive
 
 // replace makes all the last good list, and returns how it differs from the one before, in a stable order. An instance whose state
 // changed between running and stopped is new as well.
-func (cl *cloud) replace(all map[string]driver.Instance) (added []driver.Instance, removed []string) {
+func (cl *sights) replace(all map[string]driver.Instance) (added []driver.Instance, removed []string) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	for id, in := range all {
@@ -119,13 +130,16 @@ func sighting(in driver.Instance) engine.Sighting {
 }
 
 func (c *Controller) create(ctx context.Context, effect int64, f engine.Create) engine.Body {
-	cl := c.current().clouds[f.Cloud]
-	ctx, cancel := context.WithTimeout(ctx, createTimeout)
-	defer cancel()
-	r, err := c.createRequest(cl, f)
+	cl, err := c.cloud(f.Cloud)
+	var r driver.CreateRequest
+	if err == nil {
+		r, err = c.createRequest(cl, f)
+	}
 	if err != nil {
 		return engine.CreateFailed{Effect: effect, Instance: f.Instance, Err: drover.AsError(err, drover.KindInvalid)}
 	}
+	ctx, cancel := context.WithTimeout(ctx, createTimeout)
+	defer cancel()
 	if !cl.own.Capabilities().ManyCandidates {
 		r.Candidates = r.Candidates[:1]
 	}
@@ -170,14 +184,14 @@ func candidate(o drover.Offering) driver.Candidate {
 }
 
 // remember keeps what a create call said of an instance until a list says it too. It is not yet seen: the next list adds it.
-func (cl *cloud) remember(in driver.Instance) {
+func (cl *sights) remember(in driver.Instance) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	cl.created[in.ID] = in
 }
 
 // find is what is known of an instance: by the last list, or else by its create call.
-func (cl *cloud) find(id string) (driver.Instance, bool) {
+func (cl *sights) find(id string) (driver.Instance, bool) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	if in, ok := cl.seen[id]; ok {
@@ -188,23 +202,26 @@ func (cl *cloud) find(id string) (driver.Instance, bool) {
 }
 
 func (c *Controller) destroy(ctx context.Context, effect int64, f engine.Destroy) engine.Body {
-	cl := c.current().clouds[f.Cloud]
 	answer := engine.Destroyed{Effect: effect, Instance: f.Instance}
-	if cl == nil {
-		answer.Err = drover.Errorf(drover.KindInvalid, "cloud %s is no longer configured", f.Cloud)
-		return answer
-	}
 	ctx, cancel := context.WithTimeout(ctx, destroyTimeout)
 	defer cancel()
-	id, err := c.providerID(ctx, cl, f)
-	if err == nil && id != "" {
-		cl.own.Adopt(id)
-		err = cl.own.Destroy(ctx, id)
-	}
-	if err != nil {
+	if err := c.tryDestroy(ctx, f); err != nil {
 		answer.Err = drover.AsError(err, drover.KindTransient)
 	}
 	return answer
+}
+
+func (c *Controller) tryDestroy(ctx context.Context, f engine.Destroy) error {
+	cl, err := c.cloud(f.Cloud)
+	if err != nil {
+		return err
+	}
+	id, err := c.providerID(ctx, cl, f)
+	if err != nil || id == "" {
+		return err
+	}
+	cl.own.Adopt(id)
+	return cl.own.Destroy(ctx, id)
 }
 
 // setTags notes an instance's idle behaviour on it, beside the tags that it has.
@@ -217,9 +234,9 @@ func (c *Controller) setTags(ctx context.Context, effect int64, f engine.SetTags
 }
 
 func (c *Controller) trySetTags(ctx context.Context, f engine.SetTags) error {
-	cl := c.current().clouds[f.Cloud]
-	if cl == nil {
-		return drover.Errorf(drover.KindInvalid, "cloud %s is no longer configured", f.Cloud)
+	cl, err := c.cloud(f.Cloud)
+	if err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, destroyTimeout)
 	defer cancel()
@@ -232,6 +249,7 @@ func (c *Controller) trySetTags(ctx context.Context, f engine.SetTags) error {
 	if f.Idle != drover.IdleRun {
 		tags[driver.TagIdle] = string(f.Idle)
 	}
+	cl.own.Adopt(f.ProviderID)
 	return cl.own.SetTags(ctx, f.ProviderID, tags)
 }
 

@@ -169,9 +169,9 @@ func (c *Controller) closeLinks() {
 
 // dial logs in to an instance and gets its runner to speak.
 func (c *Controller) dial(ctx context.Context, f engine.Connect) (*remote.Conn, error) {
-	cl := c.current().clouds[f.Cloud]
-	if cl == nil {
-		return nil, drover.Errorf(drover.KindInvalid, "cloud %s is no longer configured", f.Cloud)
+	cl, err := c.cloud(f.Cloud)
+	if err != nil {
+		return nil, err
 	}
 	in, addr, err := c.address(cl, f.ProviderID)
 	if err != nil {

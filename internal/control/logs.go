@@ -1,10 +1,11 @@
 package control
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
-	"os"
+	"sync"
 
 	"drover"
 	"drover/internal/blob"
@@ -30,31 +31,36 @@ func (c *Controller) Logs(ctx context.Context, r drover.LogRequest) (io.ReadClos
 }
 
 // logReader reads a job's output stream, attempt after attempt: while one is live from its spool, and what could not be had so from what was
-// stored. It is read by one goroutine.
+// stored.
 type logReader struct {
 	c       *Controller
-	ctx     context.Context
+	ctx     context.Context // until Close, which so ends a Read
 	cancel  context.CancelFunc
 	request drover.LogRequest
 	spec    jobSpec
 
+	mu      sync.Mutex // held by Read, and guards what follows
 	attempt drover.AttemptID
 	offset  int64 // of the attempt's stream, up to which it was read
 	whole   bool  // all of the attempt's stream was read
 	note    []byte
 	spool   *spool // of attempt, while it is live
-	stored  io.ReadSeekCloser
+	stored  io.ReadCloser
 	final   bool // stored is the last there is to read
 }
 
 // Close ends reading.
 func (r *logReader) Close() error {
 	r.cancel()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.leave()
-	if r.stored != nil {
-		return r.stored.Close()
+	if r.stored == nil {
+		return nil
 	}
-	return nil
+	stored := r.stored
+	r.stored = nil
+	return stored.Close()
 }
 
 func (r *logReader) leave() {
@@ -68,8 +74,12 @@ func (r *logReader) key() spoolKey { return spoolKey{r.attempt, r.request.Stream
 
 // Read waits for output, as long as there may be more.
 func (r *logReader) Read(p []byte) (n int, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for n == 0 && err == nil {
 		switch {
+		case r.ctx.Err() != nil:
+			err = r.ctx.Err()
 		case len(r.note) > 0:
 			n = copy(p, r.note)
 			r.note = r.note[n:]
@@ -133,11 +143,7 @@ func (r *logReader) next() error {
 			r.attempt, r.offset, r.whole = id, 0, false
 		}
 		if last.State.Live() && !r.whole {
-			if !r.request.Follow {
-				return r.fetchNow()
-			}
-			r.spool, err = r.c.use(r.key())
-			return err
+			return r.live()
 		}
 	}
 	if job.State.Final() || !r.request.Follow {
@@ -151,6 +157,21 @@ func (r *logReader) next() error {
 	case <-r.ctx.Done():
 		return r.ctx.Err()
 	}
+}
+
+// live begins to read the live attempt's stream: as it comes, or what there is of it now.
+func (r *logReader) live() (err error) {
+	select {
+	case <-r.c.ended:
+		return errEnded
+	default:
+	}
+	if !r.request.Follow {
+		r.stored, r.final = &pieces{c: r.c, ctx: r.ctx, key: r.key()}, true
+		return nil
+	}
+	r.spool, err = r.c.use(r.key())
+	return err
 }
 
 // openStored reads the rest of the last attempt's stream from what was stored of it.
@@ -176,27 +197,42 @@ func (r *logReader) openStored() error {
 
 var endings = map[drover.Stream]string{drover.Stdout: blob.Stdout, drover.Stderr: blob.Stderr}
 
-// fetchNow reads what there is now of a live attempt's stream, and then no more.
-func (r *logReader) fetchNow() error {
-	l, err := r.c.linkOf(r.ctx, r.attempt)
+// pieces are what there is now of a live attempt's stream, fetched piece by piece as they are read, so that a slow reader holds no channel.
+type pieces struct {
+	c      *Controller
+	ctx    context.Context
+	key    spoolKey
+	piece  bytes.Buffer
+	offset int64 // of the next piece
+	last   bool  // piece is the last
+}
+
+const pieceSize = 256 << 10
+
+// Read fetches the next piece when the one before has been read.
+func (r *pieces) Read(p []byte) (int, error) {
+	if r.piece.Len() == 0 && !r.last {
+		if err := r.fetch(); err != nil {
+			return 0, err
+		}
+	}
+	return r.piece.Read(p)
+}
+
+func (r *pieces) fetch() error {
+	l, err := r.c.linkOf(r.ctx, r.key.attempt)
 	if err != nil {
 		return err
 	}
-	from, err := l.conn.FetchLog(r.ctx, r.attempt, string(r.request.Stream), 0, -1)
+	from, err := l.conn.FetchLog(r.ctx, r.key.attempt, string(r.key.stream), r.offset, pieceSize)
 	if err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(r.c.cfg.Spool, "log-")
-	if err != nil {
-		return err
-	}
-	if err := os.Remove(file.Name()); err != nil {
-		return err
-	}
-	r.stored, r.final = file, true
-	if _, err := io.Copy(file, from); err != nil {
-		return err
-	}
-	_, err = file.Seek(0, io.SeekStart)
+	n, err := r.piece.ReadFrom(from)
+	r.offset += n
+	r.last = n < pieceSize
 	return err
 }
+
+// Close has nothing to let go of.
+func (r *pieces) Close() error { return nil }

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"drover"
@@ -15,17 +16,35 @@ type setup struct {
 	clouds map[string]*cloud
 }
 
-// newSetup takes a Setup in use. What was observed of a cloud that there was before stays known.
+// newSetup takes a Setup in use. What was observed of a cloud that there was before stays known, and a cloud that is left out is still there for
+// what is under way.
 func (c *Controller) newSetup(s Setup, before map[string]*cloud) *setup {
-	now := &setup{Setup: s, clouds: map[string]*cloud{}}
+	now := &setup{Setup: s, clouds: maps.Clone(before)}
+	if now.clouds == nil {
+		now.clouds = map[string]*cloud{}
+	}
 	for _, cc := range s.Clouds {
-		cl := &cloud{Cloud: cc, own: driver.Own(cc.Driver, c.cfg.Fleet), seen: map[string]driver.Instance{}, created: map[string]driver.Instance{}}
-		if old := before[cc.Name]; old != nil {
-			cl.inherit(old)
+		cl := &cloud{Cloud: cc, sights: &sights{seen: map[string]driver.Instance{}, created: map[string]driver.Instance{}}}
+		old := before[cc.Name]
+		if old != nil {
+			cl.sights = old.sights
+		}
+		if old != nil && old.Driver == cc.Driver {
+			cl.own = old.own
+		} else {
+			cl.own = driver.Own(cc.Driver, c.cfg.Fleet)
 		}
 		now.clouds[cc.Name] = cl
 	}
 	return now
+}
+
+// cloud is the open cloud of this name.
+func (c *Controller) cloud(name string) (*cloud, error) {
+	if cl := c.current().clouds[name]; cl != nil {
+		return cl, nil
+	}
+	return nil, drover.Errorf(drover.KindInvalid, "cloud %s is not configured", name)
 }
 
 func (c *Controller) current() *setup {
@@ -48,19 +67,6 @@ func (c *Controller) Reconfigure(ctx context.Context, s Setup) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// inherit takes over what was observed of a cloud.
-func (cl *cloud) inherit(old *cloud) {
-	old.mu.Lock()
-	defer old.mu.Unlock()
-	for id, in := range old.created {
-		cl.created[id] = in
-	}
-	for id, in := range old.seen {
-		cl.seen[id] = in
-	}
-	cl.listed = old.listed
 }
 
 // Clouds are the settings of the clouds in use.

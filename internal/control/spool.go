@@ -105,14 +105,18 @@ func (c *Controller) fill(ctx context.Context, key spoolKey, s *spool) {
 		exit, ended := c.exit(key.attempt)
 		n, err := c.fetch(ctx, key, s)
 		switch {
+		case s.failed():
+			return
 		case n > 0:
 			wait = fetchFirst
 		case err == nil && ended && s.length() >= streamLength(exit, key.stream):
 			s.end(true, nil)
 			return
-		case !c.alive(ctx, key.attempt):
-			s.end(false, io.EOF)
-			return
+		default:
+			if err := c.alive(ctx, key.attempt); err != nil {
+				s.end(false, err)
+				return
+			}
 		}
 		if n == fetchSize {
 			continue
@@ -147,11 +151,16 @@ func streamLength(x drover.Exit, stream drover.Stream) int64 {
 	return x.StdoutLen
 }
 
-func (c *Controller) alive(ctx context.Context, id drover.AttemptID) (live bool) {
+// alive returns io.EOF for an attempt that is no longer live, and an error if that cannot be known.
+func (c *Controller) alive(ctx context.Context, id drover.AttemptID) error {
+	live := false
 	if err := c.Query(ctx, func(e *engine.Engine) { live = e.Live(id) }); err != nil {
-		return false
+		return err
 	}
-	return live
+	if !live {
+		return io.EOF
+	}
+	return nil
 }
 
 // fetch brings what has come since the last time, at most fetchSize bytes.
@@ -184,6 +193,13 @@ func (c *Controller) linkOf(ctx context.Context, id drover.AttemptID) (*link, er
 	return nil, errNotConnected
 }
 
+// failed reports whether what came could not be written down.
+func (s *spool) failed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err != nil
+}
+
 func (s *spool) length() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,6 +216,8 @@ func (s *spool) Write(p []byte) (n int, err error) {
 		n += m
 		s.size += int64(m)
 		if err != nil {
+			s.err = drover.Errorf(drover.KindInternal, "keeping output that is followed: %v", err)
+			s.tellLocked()
 			return n, err
 		}
 	}

@@ -1,0 +1,102 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"drover"
+	"drover/driver"
+	"drover/internal/engine"
+)
+
+func TestReconfigure(t *testing.T) {
+	t.Run("what a list saw that was under way is not lost", func(t *testing.T) {
+		f := newFixture(t)
+		c := must(New(t.Context(), f.cfg))(t)
+		before := c.current().clouds["here"]
+		c.setup = c.newSetup(f.cfg.Setup, c.setup.clouds)
+		before.replace(map[string]driver.Instance{"i-1": {ID: "i-1"}})
+		if _, removed := c.current().clouds["here"].replace(nil); len(removed) != 1 {
+			t.Errorf("removed is %q", removed)
+		}
+	})
+	t.Run("an instance that the driver before created is tagged at once", func(t *testing.T) {
+		f := newFixture(t)
+		c, stop := f.begin()
+		defer stop()
+		f.submit(c, "sleep 60")
+		f.until(c, "it runs", runs(1))
+		s := f.cfg.Setup
+		s.Clouds = []Cloud{s.Clouds[0]}
+		s.Clouds[0].Driver = struct{ driver.Cloud }{s.Clouds[0].Driver} // another driver, of the same cloud
+		must(0, c.Reconfigure(t.Context(), s))(t)
+		must(c.Instruct(t.Context(), "1", drover.VerbHold, ""))(t)
+		f.until(c, "it is tagged", func(e *engine.Engine) bool { return !e.Instances()[0].Retag })
+	})
+	t.Run("what is asked of a cloud that was never there is refused", func(t *testing.T) {
+		f := newFixture(t)
+		c := must(New(t.Context(), f.cfg))(t)
+		for what, err := range map[string]*drover.Error{
+			"offerings": c.offerings(t.Context(), 1, engine.ListOfferings{Cloud: "x"}).(engine.Offered).Err,
+			"list":      c.list(t.Context(), 1, engine.ListInstances{Cloud: "x"}).(engine.Listed).Err,
+			"create":    c.create(t.Context(), 1, engine.Create{Cloud: "x"}).(engine.CreateFailed).Err,
+			"destroy":   c.destroy(t.Context(), 1, engine.Destroy{Cloud: "x"}).(engine.Destroyed).Err,
+			"tags":      c.setTags(t.Context(), 1, engine.SetTags{Cloud: "x"}).(engine.Tagged).Err,
+		} {
+			if err == nil || err.Kind != drover.KindInvalid {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	})
+}
+
+func TestFollowersThatLeaveOrAreLeft(t *testing.T) {
+	f := newFixture(t)
+	c, stop := f.begin()
+	f.submit(c, "while sleep 0.01; do echo .; done")
+	f.until(c, "it runs", runs(1))
+	request := drover.LogRequest{Job: job(1), Stream: drover.Stdout, Follow: true}
+	t.Run("a reader may be closed while it is read, and lets go of its spool", func(t *testing.T) {
+		for range 30 {
+			r := must(c.Logs(t.Context(), request))(t)
+			read := make(chan error, 1)
+			go func() { _, err := io.Copy(io.Discard, r); read <- err }()
+			time.AfterFunc(3*time.Millisecond, func() { r.Close() })
+			if err := <-read; !errors.Is(err, context.Canceled) {
+				t.Errorf("reading ended with %v", err)
+			}
+		}
+		f.until(c, "no spool is open", func(*engine.Engine) bool {
+			c.spools.mu.Lock()
+			defer c.spools.mu.Unlock()
+			return len(c.spools.open) == 0
+		})
+	})
+	t.Run("a reader that waits is told when the controller ends", func(t *testing.T) {
+		r := must(c.Logs(t.Context(), request))(t)
+		defer r.Close()
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, r); !errors.Is(err, errEnded) {
+			t.Errorf("reading ended with %v", err)
+		}
+	})
+}
+
+func TestASpoolThatCannotBeWrittenSaysSo(t *testing.T) {
+	file := must(os.Create(filepath.Join(t.TempDir(), "spool")))(t)
+	file.Close()
+	s := &spool{file: file, grown: make(chan struct{})}
+	if _, err := s.Write([]byte("x")); err == nil || !s.failed() {
+		t.Fatal("writing to a closed file works")
+	}
+	if _, _, _, _, err := s.readAt(make([]byte, 1), 0); drover.KindOf(err) != drover.KindInternal {
+		t.Errorf("its reader is told %v", err)
+	}
+}
