@@ -13,13 +13,14 @@ import (
 
 	"drover"
 	"drover/internal/config"
+	"drover/internal/store"
 )
 
 // daemonFolder is where a daemon keeps what it must: its records in one SQLite file, and beside it, in a folder that only its user can
 // enter, everything else.
 type daemonFolder struct {
 	fleet   string
-	records string
+	records string // free of links
 }
 
 // newDaemonFolder says where the daemon of a configuration keeps things. Nothing is made.
@@ -27,11 +28,17 @@ func newDaemonFolder(c *config.Config) (daemonFolder, error) {
 	if c.Fleet == "" {
 		return daemonFolder{}, c.Fault("fleet", "a fleet has to be named", "write fleet: NAME; every instance bears it, and no other controller touches those")
 	}
-	if c.State != "" {
-		return daemonFolder{c.Fleet, c.State}, nil
+	records := c.State
+	if records == "" {
+		home, err := stateHome()
+		if err != nil {
+			return daemonFolder{}, err
+		}
+		records = filepath.Join(home, c.Fleet, "drover.db")
 	}
-	home, err := stateHome()
-	return daemonFolder{c.Fleet, filepath.Join(home, c.Fleet, "drover.db")}, err
+	// Whichever link leads to the records, what belongs to them is beside them.
+	records, err := store.Resolve(records)
+	return daemonFolder{c.Fleet, records}, err
 }
 
 // db is the SQLite file of the records.

@@ -39,6 +39,20 @@ func TestDaemonFolder(t *testing.T) {
 			t.Errorf("the records are in %s, %v, not %s", f.db(), err, want)
 		}
 	})
+	t.Run("is the same by whichever link", func(t *testing.T) {
+		f := aDaemonFolder(t)
+		if err := os.WriteFile(f.db(), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := config.Default("lab")
+		c.State = filepath.Join(t.TempDir(), "other.db")
+		if err := os.Symlink(f.db(), c.State); err != nil {
+			t.Fatal(err)
+		}
+		if linked, err := newDaemonFolder(c); err != nil || linked != f {
+			t.Errorf("it is %+v, %v, not %+v", linked, err, f)
+		}
+	})
 	t.Run("is not without a fleet", func(t *testing.T) {
 		if _, err := newDaemonFolder(config.Default("")); err == nil {
 			t.Error("there is one")

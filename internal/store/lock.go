@@ -15,9 +15,13 @@ import (
 // Lock is the right to be the one controller of a state. It ends with the process that holds it, however that ends.
 type Lock struct{ f *os.File }
 
-// LockFile takes the lock of the state at path, which is on the file path.lock beside it. It does not wait: if another process holds
-// it, the error is of KindConflict and says which.
+// LockFile takes the lock of the state at path, which is on a file beside it, whichever links led there. It does not wait: if another
+// process holds it, the error is of KindConflict and says which.
 func LockFile(path string) (*Lock, error) {
+	path, err := Resolve(path)
+	if err != nil {
+		return nil, fmt.Errorf("locking the state: %w", err)
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("locking the state: %w", err)
 	}

@@ -41,7 +41,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 }
 
 func open(ctx context.Context, path string) (*Store, error) {
-	path, err := filepath.Abs(path)
+	path, err := Resolve(path)
 	if err != nil {
 		return nil, err
 	}

@@ -92,6 +92,67 @@ func TestLockFile(t *testing.T) {
 	}
 }
 
+func TestResolve(t *testing.T) {
+	folder, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := filepath.Join(folder, "a", "drover.db")
+	lock, err := LockFile(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Unlock()
+	link := func(t *testing.T, to, name string) string {
+		t.Helper()
+		path := filepath.Join(folder, name)
+		if err := os.Symlink(to, path); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	locked := func(t *testing.T, path string) {
+		t.Helper()
+		if _, err := LockFile(path); drover.KindOf(err) != drover.KindConflict {
+			t.Errorf("error %v, want a conflict", err)
+		}
+	}
+
+	t.Run("finds a state that is not there yet through a linked folder", func(t *testing.T) {
+		locked(t, filepath.Join(link(t, "a", "b"), "drover.db"))
+	})
+	t.Run("leads to one lock by whichever link", func(t *testing.T) {
+		path := link(t, state, "c.db")
+		if s, err := Open(t.Context(), path); err == nil || drover.KindOf(err) != drover.KindInvalid {
+			t.Errorf("store %v, error %v; want that a link to nothing is invalid", s, err)
+		}
+		s, err := Open(t.Context(), state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		locked(t, path)
+	})
+	t.Run("keeps the log beside the file itself", func(t *testing.T) {
+		path := link(t, state, "d.db")
+		s, err := Open(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		begun(t, s)
+		if _, err := os.Stat(state + "-wal"); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("makes folders that are missing where a link leads", func(t *testing.T) {
+		path, err := Resolve(filepath.Join(folder, "b", "new", "er", "drover.db"))
+		if want := filepath.Join(folder, "a", "new", "er", "drover.db"); err != nil || path != want {
+			t.Errorf("path %s, error %v; want %s", path, err, want)
+		}
+	})
+}
+
 func BenchmarkOpen(b *testing.B) {
 	for b.Loop() {
 		s, err := Open(b.Context(), filepath.Join(b.TempDir(), "drover.db"))

@@ -1,0 +1,33 @@
+package store
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"drover"
+)
+
+// Resolve is the one path of a state, absolute and free of links, by whichever path it is known. What is not there yet will be where its
+// folder leads. KindInvalid: the path is a link that leads to nothing, beyond which no state is begun, since it may be a disk that is
+// missing.
+func Resolve(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	return resolve(path)
+}
+
+func resolve(path string) (string, error) {
+	whole, err := filepath.EvalSymlinks(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return whole, err
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return "", drover.Errorf(drover.KindInvalid, "%s is a link to what is not there", path).WithHint("bring back what it leads to, or remove it")
+	}
+	folder, err := resolve(filepath.Dir(path))
+	return filepath.Join(folder, filepath.Base(path)), err
+}
