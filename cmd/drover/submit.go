@@ -132,14 +132,25 @@ func (a *app) printReceipt(r drover.Receipt, beside bool) error {
 	case beside:
 		out = a.err
 	}
-	var jobs []string
-	for _, j := range r.Jobs {
+	_, err := fmt.Fprintln(out, harmless(fmt.Sprintf("submitted batch %s: %s", r.Batch, listed(r.Jobs))))
+	return err
+}
+
+// manyJobs is from how many jobs on people are told their numbers alone.
+const manyJobs = 8
+
+// listed is jobs for people. The numbers of a batch follow one another.
+func listed(jobs []drover.SubmittedJob) string {
+	if n := len(jobs); n >= manyJobs {
+		return fmt.Sprintf("%d jobs, %v to %v", n, jobs[0].ID, jobs[n-1].ID)
+	}
+	var list []string
+	for _, j := range jobs {
 		text := fmt.Sprintf("job %v %s", j.ID, j.Name)
 		if j.Elements > 1 {
 			text += fmt.Sprintf(" (%d)", j.Elements)
 		}
-		jobs = append(jobs, text)
+		list = append(list, text)
 	}
-	_, err := fmt.Fprintln(out, harmless(fmt.Sprintf("submitted batch %s: %s", r.Batch, strings.Join(jobs, ", "))))
-	return err
+	return strings.Join(list, ", ")
 }
