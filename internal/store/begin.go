@@ -14,14 +14,19 @@ import (
 
 // Begin raises the epoch and returns what is durable of the engine's state. What is observed comes back zero: it is observed again.
 // Submitted jobs that the engine never took are not in it, see Pending. A store that is another fleet's is refused.
+//
+// From then on what changes the records through another Store on which Begin was called before is refused with KindConflict.
 func (s *Store) Begin(ctx context.Context, fleet string) (engine.State, error) {
 	var state engine.State
-	err := s.change(ctx, "beginning fleet "+fleet, func(tx *sql.Tx) (err error) {
+	err := s.transact(ctx, "beginning fleet "+fleet, func(tx *sql.Tx) (err error) {
 		if state, err = begin(ctx, tx, fleet); err != nil {
 			return err
 		}
 		return load(ctx, tx, &state)
 	})
+	if err == nil {
+		s.epoch.Store(state.Epoch)
+	}
 	return state, err
 }
 

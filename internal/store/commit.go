@@ -41,6 +41,7 @@ const (
 // writeQueries are prepared once.
 var writeQueries = []string{
 	putJob, endJob, putElement, putAttempt, putInstance, endInstance, clearBlocks, putBlock, putClosing, grantWish, insertJob, insertLabel,
+	epochQuery,
 }
 
 // Commit writes down what decisions changed, all of it or nothing. Doing it again changes nothing. It is cheapest with the writes of

@@ -86,36 +86,63 @@ func writeUntilKilled(t *testing.T, path string, least int) (acknowledged int) {
 	return acknowledged
 }
 
-// BenchmarkCommit writes what one job costs from start to end: its row, its element's and its attempt's, thrice, in groups of thirty.
+// BenchmarkCommit writes what jobs cost from start to end, a decision being a job's row, its element's and its attempt's, thrice; and so many
+// decisions a commit.
 func BenchmarkCommit(b *testing.B) {
+	for _, decisions := range []int{10, 256} {
+		b.Run(fmt.Sprint(decisions, " decisions"), func(b *testing.B) { benchmarkCommit(b, decisions) })
+	}
+}
+
+func benchmarkCommit(b *testing.B, decisions int) {
 	s := sqliteOpener(b)(b)
-	jobs := submitted(b, s)
+	begun(b, s)
+	jobs := submittedSingly(b, s, decisions)
 	commit(b, s, engine.Write{Instance: &engine.Instance{ID: 1, State: drover.InstanceRunning}})
 	states := []drover.AttemptState{drover.AttemptStarting, drover.AttemptRunning, drover.AttemptSucceeded}
 	writes := 0
 	for n := 0; b.Loop(); n++ {
 		var group []engine.Write
-		for i := range 10 {
-			a := attempt(2, n*10+i, 1)
+		for _, job := range jobs {
+			a := attempt(job.Number, -1, n/3+1)
 			a.State = states[n%3]
-			group = append(group, engine.Write{Job: &jobs[i%3]}, engine.Write{Attempt: &engine.AttemptRow{Attempt: a}},
-				engine.Write{Element: &engine.ElementRow{Job: 2, Element: engine.Element{Index: n*10 + i}, State: drover.JobRunning}})
+			job.Queued = engine.Ranges{{First: -1, Last: -1}}[:n%2]
+			row := engine.ElementRow{Job: job.Number, Element: engine.Element{Index: -1, Number: a.ID.Number}, State: drover.JobRunning}
+			group = append(group, engine.Write{Job: &job}, engine.Write{Attempt: &engine.AttemptRow{Attempt: a}}, engine.Write{Element: &row})
 		}
 		commit(b, s, group...)
-		writes += len(latest(group))
+		writes += len(group)
 	}
 	b.ReportMetric(float64(writes)/b.Elapsed().Seconds(), "writes/s")
+}
+
+// submittedSingly writes down n jobs that are no arrays and returns them.
+func submittedSingly(b *testing.B, s *Store, n int) []engine.Job {
+	if _, err := s.Submit(b.Context(), drover.Submission{Batch: singles(n)}); err != nil {
+		b.Fatal(err)
+	}
+	jobs, err := s.Pending(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	return jobs
+}
+
+// singles is a batch of n jobs that are no arrays.
+func singles(n int) drover.Batch {
+	batch := drover.Batch{Name: "b"}
+	for i := range n {
+		spec := hello().Jobs[2]
+		spec.Name = fmt.Sprint("job-", i)
+		batch.Jobs = append(batch.Jobs, spec)
+	}
+	return batch
 }
 
 // BenchmarkSubmit writes down a batch of a thousand jobs.
 func BenchmarkSubmit(b *testing.B) {
 	s := sqliteOpener(b)(b)
-	batch := drover.Batch{Name: "b"}
-	for i := range 1000 {
-		spec := hello().Jobs[2]
-		spec.Name = fmt.Sprint("job-", i)
-		batch.Jobs = append(batch.Jobs, spec)
-	}
+	batch := singles(1000)
 	for b.Loop() {
 		if _, err := s.Submit(b.Context(), drover.Submission{Batch: batch}); err != nil {
 			b.Fatal(err)

@@ -15,5 +15,6 @@
 //     those put back by which the engine tells whether it has it already.
 //   - No secret is kept: of a token only its hash is.
 //   - One connection writes; lists are read from snapshots through others, and neither waits for the other.
-//   - One controller at a time: whoever means to Begin holds a Lock. Begin raises the epoch, which fences whoever was before.
+//   - One controller at a time: whoever means to Begin holds a Lock. Begin raises the epoch, and every transaction that changes anything
+//     checks it: whoever began before can write nothing more. A Store on which Begin was not called is no controller's and does not check.
 package store

@@ -14,12 +14,11 @@ func (s *Store) PutOutputs(ctx context.Context, id drover.AttemptID, files []dro
 	if err != nil {
 		return err
 	}
-	_, err = s.write.ExecContext(ctx, `INSERT INTO outputs (job, idx, number, files) VALUES (?, ?, ?, ?)
-		ON CONFLICT (job, idx, number) DO UPDATE SET files = excluded.files`, id.Job.Number, id.Job.Index, id.Number, kept)
-	if err != nil {
-		return fmt.Errorf("writing down the outputs of attempt %v: %w", id, err)
-	}
-	return nil
+	return s.change(ctx, fmt.Sprintf("writing down the outputs of attempt %v", id), func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO outputs (job, idx, number, files) VALUES (?, ?, ?, ?)
+			ON CONFLICT (job, idx, number) DO UPDATE SET files = excluded.files`, id.Job.Number, id.Job.Index, id.Number, kept)
+		return err
+	})
 }
 
 // Outputs are what the elements of a job that succeeded have left, by index: -1 for a job that is not an array.

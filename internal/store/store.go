@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	"github.com/pressly/goose/v3"
 	_ "modernc.org/sqlite" // the driver named "sqlite"
@@ -29,6 +30,7 @@ type Store struct {
 	read     *sql.DB
 	prepared map[string]*sql.Stmt // on write, by their text
 	spec     *sql.Stmt            // on read
+	epoch    atomic.Int64         // that Begin gave to this Store; 0 before
 }
 
 // Open opens the records in the file at path. Whatever is missing is made: the folder, the file, its tables.
@@ -152,8 +154,37 @@ func (s *Store) Close() error {
 	return errors.Join(append(errs, s.write.Close())...)
 }
 
-// change does everything in do, or nothing of it.
+// change does everything in do, or nothing of it, and refuses to once another controller has begun.
 func (s *Store) change(ctx context.Context, what string, do func(*sql.Tx) error) error {
+	return s.transact(ctx, what, func(tx *sql.Tx) error {
+		if err := s.fence(ctx, tx); err != nil {
+			return err
+		}
+		return do(tx)
+	})
+}
+
+const epochQuery = `SELECT epoch FROM fleet`
+
+// fence refuses what comes from a controller after another has begun. Whoever never began is none and may write.
+func (s *Store) fence(ctx context.Context, tx *sql.Tx) error {
+	own := s.epoch.Load()
+	if own == 0 {
+		return nil
+	}
+	var epoch int64
+	if err := tx.StmtContext(ctx, s.prepared[epochQuery]).QueryRowContext(ctx).Scan(&epoch); err != nil {
+		return err
+	}
+	if epoch != own {
+		return drover.Errorf(drover.KindConflict, "another controller has taken over the state: its epoch is %d", epoch).
+			WithHint("this one, of epoch %d, can write nothing more and has to end", own)
+	}
+	return nil
+}
+
+// transact does everything in do, or nothing of it.
+func (s *Store) transact(ctx context.Context, what string, do func(*sql.Tx) error) error {
 	tx, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)

@@ -15,6 +15,7 @@ import (
 // suite holds any database of records to what the methods of Store promise.
 func suite(t *testing.T, openers func(testing.TB) opener) {
 	t.Run("Begin", func(t *testing.T) { beginSuite(t, openers) })
+	t.Run("the fence", func(t *testing.T) { fenceSuite(t, openers) })
 	t.Run("Submit", func(t *testing.T) { submitSuite(t, openers) })
 	t.Run("Commit", func(t *testing.T) { commitSuite(t, openers) })
 	t.Run("Wishes", func(t *testing.T) { wishSuite(t, openers) })

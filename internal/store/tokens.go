@@ -101,14 +101,16 @@ func readToken(row scanner) (t drover.Token, err error) {
 
 // RevokeToken ends a token at once. KindNotFound.
 func (s *Store) RevokeToken(ctx context.Context, id string) error {
-	result, err := s.write.ExecContext(ctx, `DELETE FROM tokens WHERE id = ?`, id)
-	if err != nil {
-		return fmt.Errorf("revoking token %.40q: %w", id, err)
-	}
-	if n, err := result.RowsAffected(); err != nil || n == 1 {
-		return err
-	}
-	return drover.Errorf(drover.KindNotFound, "there is no token %.40q", id).WithHint("drover token list")
+	return s.change(ctx, fmt.Sprintf("revoking token %.40q", id), func(tx *sql.Tx) error {
+		result, err := tx.ExecContext(ctx, `DELETE FROM tokens WHERE id = ?`, id)
+		if err != nil {
+			return err
+		}
+		if n, err := result.RowsAffected(); err != nil || n == 1 {
+			return err
+		}
+		return drover.Errorf(drover.KindNotFound, "there is no token %.40q", id).WithHint("drover token list")
+	})
 }
 
 // Token is the token with this secret. KindAuthentication: it is not known, or it has expired.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 
 	"drover/internal/engine"
@@ -24,10 +25,10 @@ func (s *Store) Wish(ctx context.Context, body engine.Body) (row int64, err erro
 	if err != nil {
 		return 0, fmt.Errorf("writing down a wish: %w", err)
 	}
-	if err := s.write.QueryRowContext(ctx, `INSERT INTO wishes (wish) VALUES (?) RETURNING id`, kept).Scan(&row); err != nil {
-		return 0, fmt.Errorf("writing down a wish: %w", err)
-	}
-	return row, nil
+	err = s.change(ctx, "writing down a wish", func(tx *sql.Tx) error {
+		return tx.QueryRowContext(ctx, `INSERT INTO wishes (wish) VALUES (?) RETURNING id`, kept).Scan(&row)
+	})
+	return row, err
 }
 
 // Wishes are those beyond a row that are not granted yet, in the order of asking.

@@ -1,0 +1,95 @@
+package store
+
+import (
+	"strings"
+	"testing"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+func fenceSuite(t *testing.T, openers func(testing.TB) opener) {
+	changes := map[string]func(t *testing.T, s *Store) error{
+		"Commit": func(t *testing.T, s *Store) error { return s.Commit(t.Context(), []engine.Write{{Closing: true}}) },
+		"Submit": func(t *testing.T, s *Store) error {
+			_, err := s.Submit(t.Context(), drover.Submission{Batch: hello()})
+			return err
+		},
+		"Wish": func(t *testing.T, s *Store) error {
+			_, err := s.Wish(t.Context(), engine.CancelAsked{All: true})
+			return err
+		},
+		"Retry": func(t *testing.T, s *Store) error {
+			failed, err := s.Jobs(t.Context(), hour, drover.JobFilter{States: []drover.JobState{drover.JobFailed}})
+			if err != nil || len(failed) == 0 {
+				t.Fatalf("failed %v, error %v; want one", failed, err)
+			}
+			return s.Retry(t.Context(), drover.JobID{Number: failed[0].ID.Number, Index: -1})
+		},
+		"CreateToken": func(t *testing.T, s *Store) error {
+			_, err := s.CreateToken(t.Context(), hour, drover.TokenRequest{User: "ada", Role: drover.RoleOperate})
+			return err
+		},
+		"RevokeToken": func(t *testing.T, s *Store) error {
+			tokens, err := s.Tokens(t.Context())
+			if err != nil || len(tokens) == 0 {
+				t.Fatalf("tokens %v, error %v; want one", tokens, err)
+			}
+			return s.RevokeToken(t.Context(), tokens[0].ID)
+		},
+		"PutOutputs": func(t *testing.T, s *Store) error {
+			return s.PutOutputs(t.Context(), attempt(3, -1, 1).ID, nil)
+		},
+	}
+	// three are a Store of a controller, one of the controller that began after it, and one of whoever never began.
+	three := func(t *testing.T) (old, next, other *Store) {
+		open := openers(t)
+		old, next, other = open(t), open(t), open(t)
+		begun(t, old)
+		submitted(t, old)
+		for number := int64(2); number <= 3; number++ {
+			commit(t, old, engine.Write{Ended: &engine.JobEnd{Number: number, State: drover.JobFailed, Failed: 1}})
+			if _, err := old.CreateToken(t.Context(), hour, drover.TokenRequest{User: "ada", Role: drover.RoleOperate}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		begun(t, next)
+		return old, next, other
+	}
+	for name, change := range changes {
+		t.Run(name+" is refused once another controller has begun, and to nobody else", func(t *testing.T) {
+			old, next, other := three(t)
+			before := contents(t, other)
+			err := change(t, old)
+			if drover.KindOf(err) != drover.KindConflict || !strings.Contains(err.Error(), "another controller has taken over the state: its epoch is 2") {
+				t.Errorf("error %v, want a conflict that tells of epoch 2", err)
+			}
+			equal(t, "records", contents(t, other), before)
+			for who, s := range map[string]*Store{"its successor": next, "whoever never began": other} {
+				if err := change(t, s); err != nil {
+					t.Errorf("%s: %v", who, err)
+				}
+			}
+		})
+	}
+
+	t.Run("ends when the controller itself begins again", func(t *testing.T) {
+		old, _, _ := three(t)
+		if state := begun(t, old); state.Epoch != 3 {
+			t.Errorf("epoch %d, want 3", state.Epoch)
+		}
+		commit(t, old, engine.Write{Closing: true})
+	})
+}
+
+// contents is how many rows there are of everything, and whether the fleet is closing.
+func contents(t *testing.T, s *Store) (rows [6]int) {
+	t.Helper()
+	err := s.read.QueryRowContext(t.Context(), `SELECT (SELECT count(*) FROM jobs), (SELECT count(*) FROM jobs WHERE taken),
+		(SELECT count(*) FROM wishes), (SELECT count(*) FROM tokens), (SELECT count(*) FROM outputs), closing FROM fleet`).
+		Scan(&rows[0], &rows[1], &rows[2], &rows[3], &rows[4], &rows[5])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
