@@ -31,9 +31,9 @@ func checkDrivers(c *config.Config) error {
 	return nil
 }
 
-// openClouds opens the clouds of a configuration for a fleet. Folder is where drivers keep what they must.
-func openClouds(ctx context.Context, c *config.Config, fleet, folder string, log *slog.Logger) (opened []control.Cloud, err error) {
-	for _, cloud := range c.Clouds {
+// openClouds opens clouds for a fleet. Folder is where drivers keep what they must.
+func openClouds(ctx context.Context, clouds []config.Cloud, fleet, folder string, log *slog.Logger) (opened []control.Cloud, err error) {
+	for _, cloud := range clouds {
 		d, err := drivers[cloud.Driver](ctx, driver.Options{
 			Name:   cloud.Name,
 			Fleet:  fleet,

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
+	"strings"
 
 	"drover"
 	"drover/internal/blob"
@@ -27,8 +29,10 @@ type fleetOptions struct {
 	results string
 	kept    blob.Limits // of results
 	shared  bool        // results are those of many batches
-	log     *slog.Logger
-	watch   func(engine.Note)
+	// left says which clouds with instances the configuration no longer has; nil: none may be missing.
+	left  func(context.Context, *store.Store, *config.Config) ([]config.Cloud, error)
+	log   *slog.Logger
+	watch func(engine.Note)
 }
 
 // fleet is a controller in this process and all that it works with.
@@ -67,10 +71,11 @@ func (f *fleet) open(ctx context.Context, o fleetOptions) (err error) {
 	if f.results, err = blob.OpenResults(o.results, o.kept); err != nil {
 		return err
 	}
-	if f.clouds, err = openClouds(ctx, o.config, o.fleet, o.file("."), o.log); err != nil {
+	left, err := o.left(ctx, f.store, o.config)
+	if err != nil {
 		return err
 	}
-	if err := f.knowsClouds(ctx); err != nil {
+	if f.clouds, err = openClouds(ctx, slices.Concat(o.config.Clouds, left), o.fleet, o.file("."), o.log); err != nil {
 		return err
 	}
 	binary, err := findRunner()
@@ -81,7 +86,7 @@ func (f *fleet) open(ctx context.Context, o fleetOptions) (err error) {
 	f.controller, err = control.New(ctx, control.Config{
 		Fleet:   o.fleet,
 		Version: thisVersion().Version,
-		Setup:   setupOf(o.config, o.limits, f.clouds),
+		Setup:   setupOf(o.config, left, o.limits, f.clouds),
 		Store:   f.store,
 		Key:     f.key,
 		Inputs:  f.inputs,
@@ -97,28 +102,16 @@ func (f *fleet) open(ctx context.Context, o fleetOptions) (err error) {
 	return err
 }
 
-// knowsClouds refuses a configuration that has lost a cloud in which there are instances: nobody would ever destroy them.
-func (f *fleet) knowsClouds(ctx context.Context) error {
-	known := map[string]bool{}
-	for _, c := range f.clouds {
-		known[c.Name] = true
-	}
-	for after := int64(0); ; {
-		list, err := f.store.Instances(ctx, 0, drover.InstanceFilter{After: after, Limit: drover.MaxPage})
-		if err != nil {
-			return err
-		}
-		for _, in := range list {
-			if !known[in.Cloud] {
-				return drover.Errorf(drover.KindInvalid, "instance %s is in cloud %s, which the configuration no longer has", in.Name, in.Cloud).
-					WithHint("put the cloud back until its instances are gone; a running controller that loses a cloud from its configuration drains it")
-			}
-			after = in.ID
-		}
-		if len(list) < drover.MaxPage {
-			return nil
+// noneLeft refuses a configuration that has lost a cloud in which there are instances: nobody would ever destroy them.
+func noneLeft(ctx context.Context, records *store.Store, c *config.Config) ([]config.Cloud, error) {
+	names, err := cloudsInUse(ctx, records)
+	for _, name := range names {
+		if !slices.Contains(c.CloudNames(), name) {
+			return nil, drover.Errorf(drover.KindInvalid, "there are instances in cloud %s, which the configuration no longer has", name).
+				WithHint("put the cloud back until its instances are gone")
 		}
 	}
+	return nil, err
 }
 
 // serveAttempts answers what jobs ask at DROVER_API, over the connections to their instances, until ctx ends.
@@ -161,9 +154,17 @@ func (f *fleet) Close() {
 	}
 }
 
-// setupOf is what a controller goes by.
-func setupOf(c *config.Config, limits runLimits, clouds []control.Cloud) control.Setup {
-	return control.Setup{Settings: settings(c, limits), Clouds: clouds, Probe: c.Instances.BootProbe, Deadline: c.Instances.ProbeDeadline}
+// setupOf is what a controller goes by: a configuration, the clouds that it no longer has and that are to be left, and all of both opened.
+func setupOf(c *config.Config, left []config.Cloud, limits runLimits, clouds []control.Cloud) control.Setup {
+	s := control.Setup{Settings: settings(c, limits), Clouds: clouds, Probe: c.Instances.BootProbe, Deadline: c.Instances.ProbeDeadline}
+	for _, cloud := range left {
+		leaving := cloudSettings(cloud)
+		leaving.Leaving = true
+		s.Settings.Clouds = append(s.Settings.Clouds, leaving)
+	}
+	slices.SortFunc(s.Clouds, func(a, b control.Cloud) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Settings.Clouds, func(a, b engine.CloudSettings) int { return strings.Compare(a.Name, b.Name) })
+	return s
 }
 
 // settings is what the engine decides by.

@@ -130,7 +130,7 @@ func nothingKnown() (func(stray) bool, error) { return func(stray) bool { return
 
 // sweep lists a fleet's instances in every cloud and, if asked to, destroys those that may go.
 func (g *collector) sweep(ctx context.Context, s *search) error {
-	clouds, err := openClouds(ctx, s.config, s.fleet, s.folder, slog.New(slog.DiscardHandler))
+	clouds, err := openClouds(ctx, s.config.Clouds, s.fleet, s.folder, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"drover"
 	"drover/internal/config"
@@ -64,65 +65,69 @@ func (d *daemon) needsStart(c *config.Config) error {
 }
 
 // take has the controller go by another configuration. Clouds that did not change keep their drivers. In one that was left out nothing is rented
-// any more, and what is there drains.
+// any more, and what is there drains: there may be instances in it, or a call under way that makes one, so it is kept for as long as this
+// controller lives.
 func (d *daemon) take(ctx context.Context, c *config.Config) error {
-	setup, opened, err := d.setup(ctx, c)
+	clouds, left := d.kept(c)
+	opened, err := d.openChanged(ctx, c)
 	if err == nil {
-		err = d.fleet.controller.Reconfigure(ctx, setup)
+		err = d.folder.keepClouds(c)
+	}
+	if err == nil {
+		err = d.fleet.controller.Reconfigure(ctx, setupOf(c, left, runLimits{}, slices.Concat(clouds, opened)))
 	}
 	if err != nil {
 		closeClouds(opened)
 		return err
 	}
 	for _, old := range d.fleet.clouds {
-		if !slices.ContainsFunc(setup.Clouds, func(c control.Cloud) bool { return c.Driver == old.Driver }) {
+		if !slices.ContainsFunc(clouds, func(c control.Cloud) bool { return c.Name == old.Name }) {
 			d.retired = append(d.retired, old) // calls that are under way end on it
 		}
 	}
-	d.fleet.clouds, d.config = setup.Clouds, c
+	d.fleet.clouds, d.left, d.config = slices.Concat(clouds, opened), left, c
+	d.fleet.recording.configured(c.Hash())
 	return nil
 }
 
-// setup is what the controller is to go by, and which clouds were opened for it.
-func (d *daemon) setup(ctx context.Context, c *config.Config) (s control.Setup, opened []control.Cloud, err error) {
-	var kept []control.Cloud
-	changed := *c
-	changed.Clouds = nil
-	for _, cloud := range c.Clouds {
-		if at := slices.IndexFunc(d.config.Clouds, func(o config.Cloud) bool { return o.Hash() == cloud.Hash() }); at >= 0 {
-			kept = append(kept, d.cloud(cloud.Name))
-			continue
+// kept are the open clouds that stay as they are under another configuration: those that it leaves out, and those that it does not change.
+func (d *daemon) kept(c *config.Config) (clouds []control.Cloud, left []config.Cloud) {
+	for _, old := range slices.Concat(d.config.Clouds, d.left) {
+		gone := !slices.Contains(c.CloudNames(), old.Name)
+		if gone {
+			left = append(left, old)
 		}
-		changed.Clouds = append(changed.Clouds, cloud)
+		if gone || hasCloud(c.Clouds, old) {
+			clouds = append(clouds, d.cloud(old.Name))
+		}
 	}
-	if opened, err = openClouds(ctx, &changed, d.config.Fleet, d.folder.file("."), d.log); err != nil {
-		return s, nil, err
+	return clouds, left
+}
+
+// openTimeout is how long a cloud may take to be opened by another configuration. Nothing else is heeded meanwhile.
+const openTimeout = 30 * time.Second
+
+// openChanged opens the clouds of a configuration that are not open, or not in this way.
+func (d *daemon) openChanged(ctx context.Context, c *config.Config) ([]control.Cloud, error) {
+	var changed []config.Cloud
+	for _, cloud := range c.Clouds {
+		if !hasCloud(slices.Concat(d.config.Clouds, d.left), cloud) {
+			changed = append(changed, cloud)
+		}
 	}
-	s = setupOf(c, runLimits{}, append(kept, opened...))
-	for _, l := range d.leaving(c) {
-		s.Clouds = append(s.Clouds, d.cloud(l.Name))
-		s.Settings.Clouds = append(s.Settings.Clouds, l)
-	}
-	slices.SortFunc(s.Clouds, func(a, b control.Cloud) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortFunc(s.Settings.Clouds, func(a, b engine.CloudSettings) int { return strings.Compare(a.Name, b.Name) })
-	return s, opened, nil
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	return openClouds(ctx, changed, d.config.Fleet, d.folder.file("."), d.log)
+}
+
+// hasCloud reports whether the cloud, configured in the same way, is in the list.
+func hasCloud(list []config.Cloud, cloud config.Cloud) bool {
+	return slices.ContainsFunc(list, func(c config.Cloud) bool { return c.Hash() == cloud.Hash() })
 }
 
 // cloud is the open cloud of this name.
 func (d *daemon) cloud(name string) control.Cloud {
 	return d.fleet.clouds[slices.IndexFunc(d.fleet.clouds, func(c control.Cloud) bool { return c.Name == name })]
-}
-
-// leaving are the clouds in use that a configuration leaves out. There may be instances in them, or a call under way that makes one, so they are
-// kept for as long as this controller lives.
-func (d *daemon) leaving(c *config.Config) (list []engine.CloudSettings) {
-	for _, cloud := range d.fleet.controller.Clouds() {
-		if !slices.Contains(c.CloudNames(), cloud.Name) {
-			cloud.Leaving = true
-			list = append(list, cloud)
-		}
-	}
-	return list
 }
 
 // tellLeft says what an end leaves as it is.

@@ -171,7 +171,7 @@ func (a *app) drive(ctx context.Context, folder *runFolder, p runPlan, c *config
 	defer ui.close()
 	fl, err := openFleet(ctx, fleetOptions{
 		fleet: folder.id, config: c, limits: p.Limits, db: folder.file("drover.db"), file: folder.file,
-		results: p.Out, kept: p.kept(), log: ui.log(), watch: ui.note,
+		results: p.Out, kept: p.kept(), log: ui.log(), watch: ui.note, left: noneLeft,
 	})
 	if err != nil && folder.fresh {
 		return errors.Join(err, folder.remove())

@@ -6,8 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -32,6 +34,7 @@ func TestScripts(t *testing.T) {
 			"exits":   exits,
 			"json":    isJSON,
 			"nothing": isUntouched,
+			"until":   untilPrinted,
 		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -56,6 +59,24 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if code != want {
 		ts.Fatalf("exit code %d, not %d", code, want)
+	}
+}
+
+// untilPrinted runs a command again and again until it prints what a pattern matches: until 'no instances' drover instances.
+func untilPrinted(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: until PATTERN COMMAND ARG…")
+	}
+	pattern, err := regexp.Compile(args[0])
+	ts.Check(err)
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		err := ts.Exec(args[1], args[2:]...)
+		if pattern.MatchString(ts.ReadFile("stdout") + ts.ReadFile("stderr")) {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("still not printed: %s (%v)", args[0], err)
+		}
 	}
 }
 

@@ -98,10 +98,10 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	}
 	defer lock.Unlock()
 	d := &daemon{app: a, flags: f, log: log, folder: folder, config: c, ended: make(chan error, 1)}
+	defer d.close()
 	if err := d.open(ctx); err != nil {
 		return err
 	}
-	defer d.close()
 	return d.run(ctx)
 }
 
@@ -114,6 +114,7 @@ type daemon struct {
 	config *config.Config // in use
 
 	fleet    *fleet
+	left     []config.Cloud    // that are open and no longer configured
 	local    [sha256.Size]byte // of the local admin token
 	owner    string            // who bears that
 	listener net.Listener
@@ -131,14 +132,16 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	d.local, d.owner = sha256.Sum256([]byte(token.Reveal())), owner()
 	d.fleet, err = openFleet(ctx, fleetOptions{
 		fleet: d.config.Fleet, config: d.config, db: d.folder.db(), file: d.folder.file,
-		results: d.folder.file("results"), kept: blob.DefaultLimits(), shared: true, log: d.log,
+		results: d.folder.file("results"), kept: blob.DefaultLimits(), shared: true, log: d.log, left: d.findLeft,
 	})
 	if err != nil {
 		return err
 	}
+	if err := d.folder.keepClouds(d.config); err != nil {
+		return err
+	}
 	d.listener, err = net.Listen("tcp", d.config.Listen)
 	if err != nil {
-		d.fleet.Close()
 		return drover.Errorf(drover.KindInvalid, "listening on %s: %v", d.config.Listen, err).WithHint("listen: HOST:PORT in %s", d.app.config)
 	}
 	d.api = httpapi.New(httpapi.Config{
@@ -147,6 +150,17 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	})
 	d.server = httpapi.Server(d.api)
 	return d.folder.announce(d.listener.Addr().String())
+}
+
+// findLeft finds the clouds that were taken out of the configuration while there still are instances in them. They drain.
+func (d *daemon) findLeft(ctx context.Context, records *store.Store, c *config.Config) (_ []config.Cloud, err error) {
+	if d.left, err = d.folder.cloudsLeft(ctx, records, c); err != nil {
+		return nil, err
+	}
+	for _, cloud := range d.left {
+		d.log.Warn("the cloud is no longer configured and has instances: they drain", "cloud", cloud.Name)
+	}
+	return d.left, nil
 }
 
 // owner is the name of whoever runs this.
@@ -173,9 +187,14 @@ func (d *daemon) authenticate(ctx context.Context, token drover.Secret) (drover.
 	return drover.Identity{User: t.User, Role: t.Role}, nil
 }
 
+// close lets go of all that was opened.
 func (d *daemon) close() {
-	d.listener.Close()
-	d.fleet.Close()
+	if d.listener != nil {
+		d.listener.Close()
+	}
+	if d.fleet != nil {
+		d.fleet.Close()
+	}
 	closeClouds(d.retired)
 }
 

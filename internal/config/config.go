@@ -26,8 +26,13 @@ type Config struct {
 	Jobs      Jobs
 
 	file string
+	dir  string
+	text []byte
 	root *node
 }
+
+// Source is what the configuration was read from: its text, and the folder that relative paths in it are seen from.
+func (c *Config) Source() (text []byte, dir string) { return c.text, c.dir }
 
 // Cloud is one cloud of a configuration.
 type Cloud struct {
@@ -72,7 +77,7 @@ func Parse(name string, data []byte, dir string) (*Config, error) {
 	d.value(root, reflect.ValueOf(&file).Elem(), field{})
 	c := &Config{
 		Fleet: file.Fleet, State: string(file.State), Listen: string(file.Listen), URL: string(file.URL), Instances: file.Instances, Jobs: file.Jobs,
-		file: name, root: root,
+		file: name, dir: dir, text: data, root: root,
 	}
 	for cloud := range file.Clouds {
 		c.Clouds = append(c.Clouds, d.cloud(cloud, root.get("clouds").get(cloud)))
