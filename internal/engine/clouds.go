@@ -60,6 +60,7 @@ func (e *Engine) offered(b Offered) {
 	c.NextOffer = e.s.Now.Add(offersInterval)
 	c.Offerings = slices.Clone(b.Offerings)
 	slices.SortFunc(c.Offerings, compareOfferings)
+	e.offerings = nil
 	e.replan, e.refit = true, true
 }
 

@@ -34,7 +34,8 @@ type Engine struct {
 	byName    map[string]*instance
 	clouds    []*Cloud // by name, as configured
 	timers    timers
-	open      []*instance // those that place looks at, kept between two of its calls only for the memory
+	open      []*instance       // those that place looks at, kept between two of its calls only for the memory
+	offerings []drover.Offering // what rentable found; nil when that has changed
 
 	d       *Decision
 	replace bool // something may have found a place
@@ -265,6 +266,7 @@ func (e *Engine) configure(s Settings) {
 		}
 		e.touch(in)
 	}
+	e.offerings = nil
 	e.replace, e.replan, e.refit = true, true, true
 	e.fleet++
 }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -21,7 +20,7 @@ type Status struct {
 	Draining  bool                         `json:"draining,omitempty"`
 }
 
-// Status sums up the present.
+// Status sums up the present, with one look at each job.
 func (e *Engine) Status() Status {
 	s := Status{Now: e.s.Now, Instances: map[drover.InstanceState]int{}, Spent: e.spent(), Jobs: len(e.jobs), Draining: e.s.Draining}
 	for _, in := range e.instances {
@@ -35,55 +34,8 @@ func (e *Engine) Status() Status {
 			}
 		}
 	}
-	for _, g := range e.groups {
-		s.add(g.queued-g.unbound(), drover.Reason{Code: drover.ReasonBooting, Text: bootingText})
-		s.add(g.unbound(), whyWaits(g))
-	}
-	for _, j := range e.jobs {
-		if r, ok := e.whyHeld(j); ok {
-			s.add(j.Queued.Count(), r)
-		}
-	}
+	s.Waiting, s.Queued = e.waiting()
 	return s
-}
-
-func (s *Status) add(n int, why drover.Reason) {
-	if n == 0 {
-		return
-	}
-	s.Queued += n
-	at := slices.IndexFunc(s.Waiting, func(w drover.Waiting) bool { return w.Reason.Code == why.Code && w.Reason.Text == why.Text })
-	if at < 0 {
-		s.Waiting = append(s.Waiting, drover.Waiting{Count: n, Reason: why})
-		return
-	}
-	s.Waiting[at].Count += n
-}
-
-const bootingText = "instances for it are on their way"
-
-func whyWaits(g *group) drover.Reason {
-	if g.reason.Code == "" {
-		return drover.Reason{Code: drover.ReasonPlanning, Text: "instances are being chosen"}
-	}
-	return g.reason
-}
-
-// whyHeld says why a job's elements may not start at all, if so.
-func (e *Engine) whyHeld(j *Job) (drover.Reason, bool) {
-	switch {
-	case j.Queued.Count() == 0:
-		return drover.Reason{}, false
-	case len(j.After) > 0:
-		text := fmt.Sprintf("waits for %d other jobs", len(j.After))
-		if o := e.job(j.After[0]); len(j.After) == 1 && o != nil {
-			text = "waits for job " + o.Name
-		}
-		return drover.Reason{Code: drover.ReasonDependency, Text: text, Since: j.Since}, true
-	case j.Priority == 0:
-		return drover.Reason{Code: drover.ReasonHeld, Text: "its priority is 0", Since: j.Since}, true
-	}
-	return drover.Reason{}, false
 }
 
 // Instances lists what there is, by ID. The values share no memory with the engine.
@@ -145,6 +97,13 @@ func (e *Engine) Misfit(s drover.Shape) (miss string, known bool) {
 	return s.NearestMiss(e.rentable()), e.catalogued()
 }
 
+// Catalogue is what may be rented over all clouds that do not leave, the blocked included, and whether the types of all of them are known.
+// The slice is shared, with the engine too: it is never changed, by the engine or whoever is given it, and stays good to read outside the
+// loop.
+func (e *Engine) Catalogue() (offerings []drover.Offering, known bool) {
+	return e.rentable(), e.catalogued()
+}
+
 // Attempts lists the live attempts, by instance.
 func (e *Engine) Attempts() (list []Attempt) {
 	for _, in := range e.instances {
@@ -168,3 +127,11 @@ func (e *Engine) Drained() bool {
 
 // Live reports whether the attempt is live.
 func (e *Engine) Live(id drover.AttemptID) bool { return e.live(id) != nil }
+
+// Where is the instance that has the attempt, if the attempt is live.
+func (e *Engine) Where(id drover.AttemptID) (instance int64, live bool) {
+	if a := e.live(id); a != nil {
+		return a.Instance, true
+	}
+	return 0, false
+}

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"testing"
+	"time"
 
 	"drover"
 	"drover/internal/engine"
@@ -44,6 +45,31 @@ func TestOffers(t *testing.T) {
 			t.Errorf("what does not fit misses %q (known: %v)", miss, known)
 		}
 	})
+	t.Run("the catalogue is built once, and what was given away stays as it was when another comes", func(t *testing.T) {
+		first, known := fleet.e.Catalogue()
+		if len(first) != 1 || !known {
+			t.Fatalf("the catalogue is %+v (known: %v)", first, known)
+		}
+		if n := testing.AllocsPerRun(10, func() { fleet.e.Catalogue() }); n > 1 {
+			t.Errorf("asked again, it costs %v allocations", n)
+		}
+		again, _ := fleet.e.Catalogue()
+		if &first[0] != &again[0] {
+			t.Error("it was built twice")
+		}
+		fleet.now = fleet.now.Add(25 * time.Hour)
+		d := fleet.e.Apply(engine.Event{At: fleet.now, Body: engine.Ticked{}})
+		other := offering
+		other.Type.Name = "another"
+		for _, f := range d.Effects {
+			if f.ListOfferings != nil {
+				fleet.hear(engine.Offered{Effect: f.ID, Cloud: "c", Offerings: []drover.Offering{offering, other}})
+			}
+		}
+		if now, _ := fleet.e.Catalogue(); len(now) != 2 || len(first) != 1 || first[0].Type.Name != "one" {
+			t.Errorf("the catalogue is %+v, and was %+v", now, first)
+		}
+	})
 	t.Run("nothing is offered by a cloud that leaves, and one that was not heard leaves it unknown", func(t *testing.T) {
 		settings.Clouds[0].Leaving = true
 		settings.Clouds = append(settings.Clouds, engine.CloudSettings{Name: "d"})
@@ -51,8 +77,44 @@ func TestOffers(t *testing.T) {
 		if offers := fleet.e.Offers(); len(offers) != 0 {
 			t.Errorf("offers are %+v", offers)
 		}
-		if _, known := fleet.e.Misfit(oneCPU); known {
-			t.Error("the types of d are taken to be known")
+		if all, known := fleet.e.Catalogue(); len(all) != 0 || known {
+			t.Errorf("the catalogue is %+v (known: %v) while the types of d are not known", all, known)
+		}
+	})
+}
+
+func TestExplainBlock(t *testing.T) {
+	e := blockedFor(t, newBusy(t, 1, 1, 1).e.State())
+	t.Run("what is blocked is explained by the name of the block", func(t *testing.T) {
+		if x, ok := e.ExplainBlock("c/*/one/*"); !ok || x.Subject != "c/*/one/*" || x.Reasons[0].Text != "shorter" {
+			t.Errorf("it is explained by %+v (%v)", x, ok)
+		}
+	})
+	t.Run("what is not is unknown", func(t *testing.T) {
+		if x, ok := e.ExplainBlock("c/*/two/*"); ok {
+			t.Errorf("it is explained by %+v", x)
+		}
+	})
+}
+
+func TestWhere(t *testing.T) {
+	fleet := newBusy(t, 2, 3, 1)
+	first := fleet.live[0]
+	t.Run("a live attempt is on its instance", func(t *testing.T) {
+		for i, id := range fleet.live {
+			if at, live := fleet.e.Where(id); at != int64(i+1) || !live {
+				t.Errorf("%v is on %d (live: %v)", id, at, live)
+			}
+		}
+	})
+	t.Run("one that has ended, or has another number, is nowhere", func(t *testing.T) {
+		fleet.end(t, 0)
+		other := fleet.live[1]
+		other.Number++
+		for _, id := range []drover.AttemptID{first, other} {
+			if at, live := fleet.e.Where(id); at != 0 || live {
+				t.Errorf("%v is on %d (live: %v)", id, at, live)
+			}
 		}
 	})
 }

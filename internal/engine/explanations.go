@@ -52,18 +52,19 @@ func (e *Engine) whyQueued(j *Job, place, n int) []drover.Reason {
 		place += o.Queued.Count()
 	}
 	booting := min(n, max(0, g.queued-g.unbound()-place))
-	return e.whyGroup(g, j, booting, n-booting)
+	if booting == 0 {
+		return e.whyUnbound(g, j)
+	}
+	why := []drover.Reason{whyBooting(e.arrivalsOf(g)[g.key])}
+	if booting < n {
+		why = append(why, e.whyUnbound(g, j)...)
+	}
+	return why
 }
 
-// whyGroup says why a group's elements wait, of which so many have an instance on its way and so many have none.
-func (e *Engine) whyGroup(g *group, j *Job, booting, rest int) (why []drover.Reason) {
-	if booting > 0 {
-		why = append(why, e.whyBooting(g))
-	}
-	if rest == 0 {
-		return why
-	}
-	why = append(why, whyWaits(g))
+// whyUnbound says why those of a group's elements wait that have no instance on its way; how long they may, by a job of the group.
+func (e *Engine) whyUnbound(g *group, j *Job) []drover.Reason {
+	why := []drover.Reason{whyWaits(g)}
 	if limit := e.s.Settings.ScheduleTimeout; limit > 0 && g.blocked != 0 {
 		text := fmt.Sprintf("cancelled once it has waited for blocks to end for %v in all", limit)
 		why = append(why, drover.Reason{Code: drover.ReasonSchedule, Text: text, Since: g.blocked, Until: g.blocked.Add(limit - j.Blocked)})
@@ -71,22 +72,45 @@ func (e *Engine) whyGroup(g *group, j *Job, booting, rest int) (why []drover.Rea
 	return why
 }
 
-// whyBooting names the instances that are on their way for a group, and when they are given up at the latest.
-func (e *Engine) whyBooting(g *group) drover.Reason {
-	why := drover.Reason{Code: drover.ReasonBooting, Text: bootingText}
-	n := 0
-	for _, in := range e.instances {
-		if !slices.ContainsFunc(in.Bound, func(b Binding) bool { return b.Group == g.key }) {
-			continue
-		}
-		if n++; n == 1 {
-			why.Text += ": " + in.Name
-			why.Since = in.Asked
-		}
-		why.Until = sooner(why.Until, e.comesUntil(in))
+// arrivals are the instances that are on their way for a group.
+type arrivals struct {
+	count int
+	first *instance
+	until drover.Time // when the first of them is given up, if it has not come by then
+}
+
+func (e *Engine) arrives(to *arrivals, in *instance) {
+	if to.count++; to.count == 1 {
+		to.first = in
 	}
-	if n > 1 {
-		why.Text += fmt.Sprintf(" and %d more", n-1)
+	to.until = sooner(to.until, e.comesUntil(in))
+}
+
+// arrivalsOf looks for what is on its way for each of the groups, with one look at each instance.
+func (e *Engine) arrivalsOf(groups ...*group) map[GroupKey]*arrivals {
+	coming := make(map[GroupKey]*arrivals, len(groups))
+	for _, g := range groups {
+		coming[g.key] = &arrivals{}
+	}
+	for _, in := range e.instances {
+		for _, b := range in.Bound {
+			if to := coming[b.Group]; to != nil {
+				e.arrives(to, in)
+			}
+		}
+	}
+	return coming
+}
+
+// whyBooting names the instances that are on their way for a group, and when they are given up at the latest.
+func whyBooting(coming *arrivals) drover.Reason {
+	why := drover.Reason{Code: drover.ReasonBooting, Text: bootingText, Until: coming.until}
+	if coming.count > 0 {
+		why.Text += ": " + coming.first.Name
+		why.Since = coming.first.Asked
+	}
+	if coming.count > 1 {
+		why.Text += fmt.Sprintf(" and %d more", coming.count-1)
 	}
 	return why
 }
@@ -142,10 +166,13 @@ func (e *Engine) howManyRun(j *Job) []drover.Reason {
 
 // ExplainInstance says why an instance, by whatever Find knows it by, is as it is, and what will change that.
 func (e *Engine) ExplainInstance(name string) (drover.Explanation, bool) {
-	in := e.find(name)
-	if in == nil {
-		return drover.Explanation{}, false
+	if in := e.find(name); in != nil {
+		return e.explainInstance(in), true
 	}
+	return drover.Explanation{}, false
+}
+
+func (e *Engine) explainInstance(in *instance) drover.Explanation {
 	x := drover.Explanation{Subject: in.Name}
 	why, departs := e.departs(in)
 	switch {
@@ -160,7 +187,7 @@ func (e *Engine) ExplainInstance(name string) (drover.Explanation, bool) {
 	}
 	x.Reasons = append(x.Reasons, e.whyInState(in)...)
 	x.Since = x.Reasons[len(x.Reasons)-1].Since
-	return x, true
+	return x
 }
 
 // whyInState says what an instance's state means for it just now.
@@ -251,48 +278,4 @@ func (e *Engine) whyIsIdle(in *instance) drover.Reason {
 		why.Text = "idle, and kept for a look because a job failed on it"
 	}
 	return why
-}
-
-// ExplainAll explains all that waits, is held up or is blocked.
-func (e *Engine) ExplainAll() (all []drover.Explanation) {
-	for _, g := range e.groups {
-		if g.queued > 0 {
-			first := g.jobs[0]
-			booting := g.queued - g.unbound()
-			all = append(all, drover.Explanation{
-				Subject: jobSubject(first), Waiting: true, Count: g.queued, Since: first.Since, Reasons: e.whyGroup(g, first, booting, g.unbound()),
-			})
-		}
-	}
-	all = append(all, e.explainHeld()...)
-	for _, in := range e.instances {
-		if _, departs := e.departs(in); departs || in.held() || in.Broken || in.State.Ready() && !in.Connected {
-			x, _ := e.ExplainInstance(in.Name)
-			all = append(all, x)
-		}
-	}
-	for _, b := range e.s.Blocks {
-		all = append(all, drover.Explanation{Subject: b.Subject(), Since: b.Reason.Since, Reasons: []drover.Reason{b.Reason}})
-	}
-	return all
-}
-
-func jobSubject(j *Job) string { return drover.JobID{Number: j.Number, Index: -1}.String() }
-
-// explainHeld explains the jobs that may not start at all, those of one reason together.
-func (e *Engine) explainHeld() (held []drover.Explanation) {
-	at := map[string]int{}
-	for _, j := range e.jobs {
-		why, ok := e.whyHeld(j)
-		if !ok {
-			continue
-		}
-		i, seen := at[why.Text]
-		if !seen {
-			i, at[why.Text] = len(held), len(held)
-			held = append(held, drover.Explanation{Subject: jobSubject(j), Waiting: true, Since: why.Since, Reasons: []drover.Reason{why}})
-		}
-		held[i].Count += j.Queued.Count()
-	}
-	return held
 }

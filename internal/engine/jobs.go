@@ -241,12 +241,16 @@ func (e *Engine) enabled() []*Cloud {
 	return slices.DeleteFunc(slices.Clone(e.clouds), func(c *Cloud) bool { return e.limits(c.Name).Leaving })
 }
 
-// rentable is every offering of the enabled clouds, the blocked ones included.
-func (e *Engine) rentable() (all []drover.Offering) {
-	for _, c := range e.enabled() {
-		all = append(all, c.Offerings...)
+// rentable is every offering of the enabled clouds, the blocked ones included. It is built anew when they change, and never changed.
+func (e *Engine) rentable() []drover.Offering {
+	if e.offerings == nil {
+		all := []drover.Offering{}
+		for _, c := range e.enabled() {
+			all = append(all, c.Offerings...)
+		}
+		e.offerings = slices.Clip(all)
 	}
-	return all
+	return e.offerings
 }
 
 // catalogued reports whether the offerings of every enabled cloud are known.

@@ -208,7 +208,7 @@ func (e *Engine) unmet(g *group, u drover.Unmet) {
 		g.wait(why)
 		return
 	}
-	able := slices.DeleteFunc(e.rentable(), func(o drover.Offering) bool { return !g.key.Shape.Accepts(o) })
+	able := slices.DeleteFunc(slices.Clone(e.rentable()), func(o drover.Offering) bool { return !g.key.Shape.Accepts(o) })
 	if len(able) == 0 { // what could hold it is not known, else it would have been refused
 		g.wait(e.reason(drover.ReasonCatalogue, "no known type can hold it, and the types of %s cannot be had", e.silentCloud()))
 		return

@@ -226,7 +226,7 @@ func (p *player) catalogue(args []string) {
 
 // explain prints an explanation of a job, an instance or everything.
 func (p *player) explain(subject string) {
-	all, ok := p.e.ExplainAll(), true
+	all, ok := p.everything(), true
 	if id, err := drover.ParseJobID(subject); err == nil {
 		all = make([]drover.Explanation, 1)
 		all[0], ok = p.e.Explain(id)
@@ -382,4 +382,12 @@ func (p *player) taken(id int64) drover.Offering {
 		}
 	}
 	return p.offerings[0]
+}
+
+func (p *player) everything() []drover.Explanation {
+	all, left := p.e.ExplainAll(100)
+	if left > 0 {
+		p.print("and %d more", left)
+	}
+	return all
 }

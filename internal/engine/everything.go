@@ -1,0 +1,131 @@
+package engine
+
+import "drover"
+
+// ExplainAll explains what waits, is held up or is blocked: groups of jobs in order of service, jobs that may not start, instances, blocks.
+// It stops at so many, and counts what is left; of the jobs that may not start each one then counts.
+func (e *Engine) ExplainAll(most int) (all []drover.Explanation, left int) {
+	x := everything{most: most}
+	e.explainGroups(&x)
+	e.explainHeld(&x)
+	e.explainInstances(&x)
+	e.explainBlocks(&x)
+	return x.all, x.left
+}
+
+// ExplainMost is ExplainAll.
+func (e *Engine) ExplainMost(most int) (all []drover.Explanation, left int) { return e.ExplainAll(most) }
+
+// everything is what is explained, as far as there is room for it.
+type everything struct {
+	most int
+	all  []drover.Explanation
+	left int
+}
+
+// room reports whether there is room for one more, which is counted as left if there is not.
+func (x *everything) room() bool {
+	if len(x.all) < x.most {
+		return true
+	}
+	x.left++
+	return false
+}
+
+func (x *everything) add(one drover.Explanation) { x.all = append(x.all, one) }
+
+func (e *Engine) explainGroups(x *everything) {
+	var groups []*group
+	for _, g := range e.groups {
+		switch {
+		case g.queued == 0:
+		case len(groups) < x.most:
+			groups = append(groups, g)
+		default:
+			x.left++
+		}
+	}
+	coming := e.arrivalsOf(groups...)
+	for _, g := range groups {
+		x.add(e.explainGroup(g, coming[g.key]))
+	}
+}
+
+func (e *Engine) explainGroup(g *group, coming *arrivals) drover.Explanation {
+	first := g.jobs[0]
+	one := drover.Explanation{Subject: jobSubject(first), Waiting: true, Count: g.queued, Since: first.Since}
+	if g.unbound() < g.queued {
+		one.Reasons = append(one.Reasons, whyBooting(coming))
+	}
+	if g.unbound() > 0 {
+		one.Reasons = append(one.Reasons, e.whyUnbound(g, first)...)
+	}
+	return one
+}
+
+func jobSubject(j *Job) string { return drover.JobID{Number: j.Number, Index: -1}.String() }
+
+// cause is what a job waits for that may not start: nothing of a priority, so many other jobs, or that one.
+type cause struct {
+	jobs  int
+	after int64
+}
+
+func (j *Job) cause() cause {
+	if len(j.After) == 1 {
+		return cause{1, j.After[0]}
+	}
+	return cause{jobs: len(j.After)}
+}
+
+// explainHeld explains the jobs that may not start at all, those of one cause together.
+func (e *Engine) explainHeld(x *everything) {
+	at := map[cause]int{}
+	for _, j := range e.jobs {
+		if !j.held() {
+			continue
+		}
+		i, seen := at[j.cause()]
+		if !seen {
+			if !x.room() {
+				continue
+			}
+			i, at[j.cause()] = len(x.all), len(x.all)
+			why, _ := e.whyHeld(j)
+			x.add(drover.Explanation{Subject: jobSubject(j), Waiting: true, Since: why.Since, Reasons: []drover.Reason{why}})
+		}
+		x.all[i].Count += j.Queued.Count()
+	}
+}
+
+// explainInstances explains those that do not run as usual.
+func (e *Engine) explainInstances(x *everything) {
+	for _, in := range e.instances {
+		usual := in.takes() && !e.s.Draining && (in.Connected || !in.State.Ready())
+		if !usual && x.room() {
+			x.add(e.explainInstance(in))
+		}
+	}
+}
+
+func (e *Engine) explainBlocks(x *everything) {
+	for _, b := range e.s.Blocks {
+		if x.room() {
+			x.add(b.explain())
+		}
+	}
+}
+
+// ExplainBlock says why what is named as CLOUD/ZONE/TYPE/MARKET, as a Block's Subject is, is left alone, if it is.
+func (e *Engine) ExplainBlock(subject string) (drover.Explanation, bool) {
+	for _, b := range e.s.Blocks {
+		if b.Subject() == subject {
+			return b.explain(), true
+		}
+	}
+	return drover.Explanation{}, false
+}
+
+func (b Block) explain() drover.Explanation {
+	return drover.Explanation{Subject: b.Subject(), Since: b.Reason.Since, Reasons: []drover.Reason{b.Reason}}
+}

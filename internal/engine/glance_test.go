@@ -1,0 +1,176 @@
+package engine_test
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// allocated is how many bytes f allocates: what is built for each of many shows, which the time that it takes would not as surely.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// pairs of jobs, the second of each to run after the first, whose priority is 0.
+func jobPairs(n int) (jobs []engine.Job) {
+	for i := range n {
+		first, second := waitingJob(int64(1000+2*i), 1), waitingJob(int64(1001+2*i), 1)
+		first.Priority, second.After = 0, []int64{first.Number}
+		jobs = append(jobs, first, second)
+	}
+	return jobs
+}
+
+// apart are jobs of as many groups.
+func apart(n int) (jobs []engine.Job) {
+	for i := range n {
+		j := waitingJob(int64(1000+i), 1)
+		j.Timeout = time.Duration(i+1) * time.Second
+		jobs = append(jobs, j)
+	}
+	return jobs
+}
+
+func TestStatusOfManyThatWait(t *testing.T) {
+	fleet := newBusy(t, 1, 2, 1)
+	fleet.hear(engine.Submitted{Jobs: jobPairs(5000)})
+	t.Run("those that wait for other jobs are one entry, whatever the jobs are", func(t *testing.T) {
+		var said []string
+		queued := fleet.e.Status().Queued
+		for _, w := range fleet.e.Status().Waiting {
+			said = append(said, fmt.Sprintf("%d %s: %s", w.Count, w.Reason.Code, w.Reason.Text))
+			queued -= w.Count
+		}
+		if want := []string{"5000 dependency: waits for other jobs, as 5000 jobs do", "5000 held: its priority is 0"}; !slices.Equal(said[1:], want) {
+			t.Errorf("waiting are %q", said)
+		}
+		if queued != 0 {
+			t.Errorf("%d of what is queued are in no entry", queued)
+		}
+	})
+	t.Run("nothing is allocated for each of them", func(t *testing.T) {
+		few := newBusy(t, 1, 2, 1)
+		few.hear(engine.Submitted{Jobs: jobPairs(1)})
+		least, most := allocated(func() { few.e.Status() }), allocated(func() { fleet.e.Status() })
+		if most > least+1000 {
+			t.Errorf("10,000 jobs cost %d bytes, 2 jobs %d", most, least)
+		}
+	})
+}
+
+// refused is a fleet in which so many groups wait, each for a reason of its own.
+func refused(t *testing.T, groups int) *engine.Engine {
+	t.Helper()
+	fleet := newBusy(t, 1, 1, 1)
+	settings := fleet.e.State().Settings
+	settings.Clouds[0].MaxInstances = 2
+	fleet.hear(engine.Configured{Settings: settings})
+	fleet.hear(engine.Submitted{Jobs: apart(groups)})
+	answer := engine.Solved{Effect: fleet.e.State().Solving.Effect}
+	for i := range groups {
+		answer.Plan.Unmet = append(answer.Plan.Unmet, drover.Unmet{Demand: i, Count: 1, Code: drover.ReasonLimit, Text: fmt.Sprint("reason ", i)})
+	}
+	fleet.hear(answer)
+	return fleet.e
+}
+
+func TestStatusTellsAtMostFiftyKindsApart(t *testing.T) {
+	s := refused(t, 100).Status()
+	if len(s.Waiting) != 49 || s.Waiting[0].Reason.Text != "reason 0" {
+		t.Fatalf("%d kinds, of which the first is %+v", len(s.Waiting), s.Waiting[0])
+	}
+	if last := s.Waiting[48]; last.Count != 52 || last.Reason.Text != "and others, for other reasons" || s.Queued != 100 {
+		t.Errorf("the last kind is %+v, and %d are queued", last, s.Queued)
+	}
+}
+
+func TestExplainAll(t *testing.T) {
+	t.Run("what there is no room for is counted", func(t *testing.T) {
+		e := refused(t, 10)
+		all, left := e.ExplainAll(4)
+		if len(all) != 4 || left != 6 || all[3].Reasons[0].Text != "reason 3" {
+			t.Errorf("%d are left, after %+v", left, all)
+		}
+		if all, left := e.ExplainAll(1000); len(all) != 10 || left != 0 {
+			t.Errorf("%d are left after %d", left, len(all))
+		}
+	})
+	t.Run("jobs that wait for one job are explained together, and those that are left count one by one", func(t *testing.T) {
+		fleet := newBusy(t, 1, 1, 1)
+		jobs := jobPairs(3)
+		third := waitingJob(2000, 1)
+		third.After = []int64{1000}
+		fleet.hear(engine.Submitted{Jobs: append(jobs, third)})
+		all, left := fleet.e.ExplainAll(2)
+		if len(all) != 2 || left != 2 || all[0].Count != 3 || all[1].Count != 2 || all[1].Reasons[0].Text != "waits for job job-1000" {
+			t.Errorf("%d are left, after %+v", left, all)
+		}
+	})
+	t.Run("what it builds is bounded by what it returns", func(t *testing.T) {
+		few, many := booting(t, 10), booting(t, 5000)
+		least, most := allocated(func() { few.ExplainAll(10) }), allocated(func() { many.ExplainAll(10) })
+		if most > least+2000 {
+			t.Errorf("ten of 5000 groups cost %d bytes, ten of ten %d", most, least)
+		}
+	})
+	t.Run("each group is told of its own instance", func(t *testing.T) {
+		all, left := booting(t, 300).ExplainAll(1000)
+		if len(all) != 300 || left != 0 {
+			t.Fatalf("%d are left after %d", left, len(all))
+		}
+		for i, x := range all {
+			if want := fmt.Sprintf("instances for it are on their way: f-n-%d", i+1); x.Reasons[0].Text != want {
+				t.Fatalf("group %d: %s", i, x.Reasons[0].Text)
+			}
+		}
+	})
+}
+
+// booting is a fleet in which so many instances boot, each for a group of its own.
+func booting(t testing.TB, groups int) *engine.Engine {
+	t.Helper()
+	b := newBusy(t, 1, 1, 1)
+	s := b.e.State()
+	s.Settings.Clouds[0].MaxInstances = 2 * groups
+	s.Jobs, s.Attempts, s.Instances = apart(groups), nil, nil
+	for i, j := range s.Jobs {
+		s.Instances = append(s.Instances, engine.Instance{
+			ID: int64(i + 1), Name: fmt.Sprintf("f-n-%d", i+1), Cloud: "c", ProviderID: fmt.Sprint("p-", i), Type: offering.Type, Resources: size,
+			Market: drover.OnDemand, State: drover.InstanceBooting, Idle: drover.IdleRun, Asked: b.now, Created: b.now, Begun: true, Listed: true,
+			Bound: []engine.Binding{{Group: engine.GroupKey{Shape: j.Shape, Priority: j.Priority, Timeout: j.Timeout}, Count: 1}},
+		})
+	}
+	e, err := engine.New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// BenchmarkGlance asks for what people who watch ask for. The cost per group is to be the same, however many there are.
+func BenchmarkGlance(b *testing.B) {
+	for _, groups := range []int{100, 1000, 10_000} {
+		e := booting(b, groups)
+		b.Run(fmt.Sprintf("ExplainAll/groups=%d", groups), func(b *testing.B) {
+			for b.Loop() {
+				e.ExplainAll(groups)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*groups), "ns/group")
+		})
+		b.Run(fmt.Sprintf("Status/groups=%d", groups), func(b *testing.B) {
+			for b.Loop() {
+				e.Status()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*groups), "ns/group")
+		})
+	}
+}

@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"fmt"
+
+	"drover"
+)
+
+// maxKinds is how many kinds of waiting a Status tells apart, those of jobs that may not start at all included.
+const maxKinds = 50
+
+const (
+	bootingText = "instances for it are on their way"
+	heldText    = "its priority is 0"
+)
+
+func whyWaits(g *group) drover.Reason {
+	if g.reason.Code == "" {
+		return drover.Reason{Code: drover.ReasonPlanning, Text: "instances are being chosen"}
+	}
+	return g.reason
+}
+
+// held reports whether something of the job waits that may not start at all: it is to run after others, or its priority is 0.
+func (j *Job) held() bool { return len(j.Queued) > 0 && (len(j.After) > 0 || j.Priority == 0) }
+
+// whyHeld says why a job's elements may not start at all, if so.
+func (e *Engine) whyHeld(j *Job) (drover.Reason, bool) {
+	switch {
+	case !j.held():
+		return drover.Reason{}, false
+	case len(j.After) == 0:
+		return drover.Reason{Code: drover.ReasonHeld, Text: heldText, Since: j.Since}, true
+	}
+	text := fmt.Sprintf("waits for %d other jobs", len(j.After))
+	if o := e.job(j.After[0]); len(j.After) == 1 && o != nil {
+		text = "waits for job " + o.Name
+	}
+	return drover.Reason{Code: drover.ReasonDependency, Text: text, Since: j.Since}, true
+}
+
+// waiting sums up what waits, in order of service, by why it does; and counts it.
+func (e *Engine) waiting() (list []drover.Waiting, queued int) {
+	var t tally
+	for _, g := range e.groups {
+		t.add(g.queued-g.unbound(), drover.Reason{Code: drover.ReasonBooting, Text: bootingText})
+		t.add(g.unbound(), whyWaits(g))
+	}
+	after, zero := e.held()
+	t.append(after)
+	t.append(zero)
+	t.append(drover.Waiting{Count: t.others, Reason: drover.Reason{Code: drover.ReasonPlanning, Text: "and others, for other reasons"}})
+	return t.list, t.queued
+}
+
+// held sums up the jobs that may not start at all: those that are to run after others, of whatever name, and those of priority 0.
+func (e *Engine) held() (after, zero drover.Waiting) {
+	after.Reason.Code, zero.Reason = drover.ReasonDependency, drover.Reason{Code: drover.ReasonHeld, Text: heldText}
+	jobs := 0
+	for _, j := range e.jobs {
+		if !j.held() {
+			continue
+		}
+		w := &zero
+		if len(j.After) > 0 {
+			w, jobs = &after, jobs+1
+		}
+		w.Count += j.Queued.Count()
+		w.Reason.Since = sooner(w.Reason.Since, j.Since)
+	}
+	after.Reason.Text = "waits for other jobs"
+	if jobs > 1 {
+		after.Reason.Text += fmt.Sprintf(", as %d jobs do", jobs)
+	}
+	return after, zero
+}
+
+// tally adds up what waits by why it does.
+type tally struct {
+	list   []drover.Waiting
+	at     map[kind]int // of list
+	others int          // of kinds that came when there were too many
+	queued int
+}
+
+// kind is what makes two reasons one.
+type kind struct{ code, text string }
+
+// add counts n that wait for a reason of groups, which leave room for the two of jobs that may not start.
+func (t *tally) add(n int, why drover.Reason) {
+	k := kind{why.Code, why.Text}
+	at, known := t.at[k]
+	switch {
+	case n == 0:
+	case known:
+		t.list[at].Count += n
+		t.queued += n
+	case len(t.list) == maxKinds-2:
+		t.others += n
+	default:
+		if t.at == nil {
+			t.at = map[kind]int{}
+		}
+		t.at[k] = len(t.list)
+		t.append(drover.Waiting{Count: n, Reason: why})
+	}
+}
+
+func (t *tally) append(w drover.Waiting) {
+	if w.Count > 0 {
+		t.list = append(t.list, w)
+		t.queued += w.Count
+	}
+}
