@@ -158,6 +158,7 @@ func (m *model) checkAsked(rt *rapid.T, t *testing.T, s *Store, jobs []engine.Jo
 	check(rt, "wishes", wishes, want)
 	m.checkPending(rt, t, s, jobs)
 	m.checkListed(rt, t, s, jobs)
+	m.checkCounts(rt, t, s, jobs)
 	for secret, token := range m.asked.tokens {
 		got, err := s.Token(t.Context(), 2*hour, drover.NewSecret(secret))
 		if err != nil {
@@ -213,6 +214,35 @@ func (m *model) checkListed(rt *rapid.T, t *testing.T, s *Store, jobs []engine.J
 		}
 		check(rt, "cost", j.Cost, cost.USD())
 		check(rt, "priority", j.Priority, m.asked.priority[j.ID.Number])
+	}
+}
+
+// checkCounts compares how many elements are said to be in each state with what was written of their jobs last.
+func (m *model) checkCounts(rt *rapid.T, t *testing.T, s *Store, jobs []engine.Job) {
+	counts, err := s.Counts(t.Context())
+	if err != nil {
+		rt.Fatal(err)
+	}
+	want := map[drover.JobState]int{}
+	for _, j := range jobs {
+		size := j.Array.Size()
+		if end, final := m.asked.ended[j.Number]; final && m.asked.final(j.Number) {
+			j.Queued, j.Succeeded, j.Failed, j.Cancelled = nil, end.Succeeded, end.Failed, end.Cancelled
+		} else {
+			if waiting, again := m.asked.waiting[j.Number]; again {
+				j = waiting
+			} else if taken, is := m.jobs[j.Number]; is {
+				j = taken
+			}
+			want[drover.JobRunning] += size - j.Queued.Count() - j.Succeeded - j.Failed - j.Cancelled
+		}
+		want[drover.JobQueued] += j.Queued.Count()
+		want[drover.JobSucceeded] += j.Succeeded
+		want[drover.JobFailed] += j.Failed
+		want[drover.JobCancelled] += j.Cancelled
+	}
+	for _, state := range jobStates {
+		check(rt, "how many are "+string(state), counts[state], want[state])
 	}
 }
 

@@ -60,6 +60,13 @@ func TestOpenBringsAnOlderStateUp(t *testing.T) {
 	if err != nil || len(labelled) != 1 || labelled[0].Priority != 7 {
 		t.Errorf("jobs %+v, error %v; want the one with the label and the priority it has", labelled, err)
 	}
+	counts, err := s.Counts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "counts", counts, map[drover.JobState]int{
+		drover.JobQueued: 0, drover.JobRunning: 1, drover.JobSucceeded: 1, drover.JobFailed: 0, drover.JobCancelled: 0,
+	})
 	if tried, err := s.Jobs(t.Context(), hour, drover.JobFilter{Tried: true}); err != nil || len(tried) != 1 || tried[0].Cost != 3 || tried[0].Priority != 2 {
 		t.Errorf("jobs %+v, error %v; want the one that was tried", tried, err)
 	}

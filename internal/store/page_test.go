@@ -174,6 +174,7 @@ func TestListsAreSoughtInIndexes(t *testing.T) {
 			checkPlan(t, name, s, query, args...)
 		}
 	}
+	checkPlan(t, "counts", s, countsQuery)
 }
 
 // checkPlan sees to it that SQLite goes through no table from its beginning, and sorts nothing.
@@ -235,6 +236,17 @@ func BenchmarkPendingNothing(b *testing.B) {
 	for b.Loop() {
 		if jobs, err := s.Pending(b.Context()); err != nil || len(jobs) != 0 {
 			b.Fatal(jobs, err)
+		}
+	}
+}
+
+// BenchmarkCounts counts a thousand jobs.
+func BenchmarkCounts(b *testing.B) {
+	s := sqliteOpener(b)(b)
+	submittedSingly(b, s, 1000)
+	for b.Loop() {
+		if counts, err := s.Counts(b.Context()); err != nil || counts[drover.JobQueued] != 1000 {
+			b.Fatal(counts, err)
 		}
 	}
 }

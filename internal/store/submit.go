@@ -14,6 +14,7 @@ const (
 	insertJob = `INSERT INTO jobs (number, submission, batch, user_name, name, first_index, last_index, cpu_milli, priority, submitted, taken,
 		state, queued, succeeded, failed, cancelled, ended, reason, engine, spec)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, FALSE, ?, ?, 0, 0, 0, 0, '{}', ?, ?)`
+	countQueued = `UPDATE counts SET queued = queued + ? WHERE id = 1`
 	insertLabel = `INSERT INTO labels (label, value, job) VALUES (?, ?, ?)`
 )
 
@@ -50,7 +51,9 @@ func (s *Store) submit(ctx context.Context, tx *sql.Tx, batch drover.Batch, now 
 	for i, number := range numbers {
 		named[batch.Jobs[i].Name] = number
 	}
+	elements := 0
 	for i, spec := range batch.Jobs {
+		elements += spec.Array.Size()
 		job, err := newJob(numbers[i], batch.User, spec, named, now)
 		if err != nil {
 			return nil, err
@@ -59,7 +62,8 @@ func (s *Store) submit(ctx context.Context, tx *sql.Tx, batch drover.Batch, now 
 			return nil, err
 		}
 	}
-	return numbers, nil
+	_, err = tx.ExecContext(ctx, countQueued, elements)
+	return numbers, err
 }
 
 func takeNumbers(ctx context.Context, tx *sql.Tx, n int) ([]int64, error) {

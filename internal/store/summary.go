@@ -3,24 +3,25 @@ package store
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"time"
 
 	"drover"
 )
 
-// Counts is how many jobs are in each state, every element of an array counting as one.
+const countsQuery = `SELECT queued, running, succeeded, failed, cancelled FROM counts WHERE id = 1`
+
+// Counts is how many jobs are in each state, every element of an array counting as one. The work is the same however many there were.
 func (s *Store) Counts(ctx context.Context) (map[drover.JobState]int, error) {
 	var queued, running, succeeded, failed, cancelled int
-	err := s.look(ctx, "counting jobs", func(tx *sql.Tx) error {
-		return tx.QueryRowContext(ctx, `SELECT coalesce(sum(queued), 0), coalesce(sum(
-				CASE WHEN engine IS NULL THEN 0 ELSE last_index - first_index + 1 - queued - succeeded - failed - cancelled END), 0),
-			coalesce(sum(succeeded), 0), coalesce(sum(failed), 0), coalesce(sum(cancelled), 0) FROM jobs`).
-			Scan(&queued, &running, &succeeded, &failed, &cancelled)
-	})
+	err := s.read.QueryRowContext(ctx, countsQuery).Scan(&queued, &running, &succeeded, &failed, &cancelled)
+	if err != nil {
+		return nil, fmt.Errorf("counting jobs: %w", err)
+	}
 	return map[drover.JobState]int{
 		drover.JobQueued: queued, drover.JobRunning: running, drover.JobSucceeded: succeeded, drover.JobFailed: failed,
 		drover.JobCancelled: cancelled,
-	}, err
+	}, nil
 }
 
 // Summary is what the fleet did and what it cost up to now.
