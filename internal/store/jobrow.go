@@ -14,6 +14,7 @@ type jobRow struct {
 	job     drover.Job // what its elements have in common
 	array   drover.Array
 	final   bool
+	again   int64         // the job's place among those put back in the queue
 	waiting engine.Ranges // of an array: the elements that wait
 	counts  map[drover.JobState]int
 	ended   drover.Time
@@ -30,7 +31,7 @@ type elementRow struct {
 }
 
 // What waits is taken from the engine's column: only it tells elements that wait from those that were cancelled before they had a row.
-const selectJobs = `SELECT j.number, j.batch, j.user_name, j.submitted, j.priority, j.state, j.engine IS NULL,
+const selectJobs = `SELECT j.number, j.batch, j.user_name, j.submitted, j.priority, j.state, j.engine IS NULL, j.again,
 	CASE WHEN j.first_index < 0 THEN NULL ELSE json_extract(j.engine, '$.queued') END,
 	j.last_index - j.first_index + 1, j.queued, j.succeeded, j.failed, j.cancelled, j.ended, j.reason, j.spec,
 	e.state, e.code, e.ended, e.reason
@@ -94,7 +95,7 @@ func readJob(row scanner) (j jobRow, err error) {
 	var state sql.Null[drover.JobState]
 	var only elementRow
 	var ended sql.Null[drover.Time]
-	err = row.Scan(&j.job.ID.Number, &j.job.Batch, &j.job.User, &submitted, &j.job.Priority, &j.job.State, &j.final, into(&j.waiting),
+	err = row.Scan(&j.job.ID.Number, &j.job.Batch, &j.job.User, &submitted, &j.job.Priority, &j.job.State, &j.final, &j.again, into(&j.waiting),
 		&size, &queued, &succeeded, &failed, &cancelled, &j.ended, into(&reason), into(&spec),
 		&state, &only.code, &ended, into(&only.reason))
 	j.job.ID.Index, j.array = -1, spec.Array

@@ -29,11 +29,18 @@ func (s *Store) Jobs(ctx context.Context, now drover.Time, f drover.JobFilter) (
 
 // Job is one job, an array as a whole, or one element of it.
 func (s *Store) Job(ctx context.Context, now drover.Time, id drover.JobID) (job drover.Job, err error) {
+	job, _, err = s.JobLife(ctx, now, id)
+	return job, err
+}
+
+// JobLife is one job, like Job, with the life that it is in: its place among all jobs that were put back in the queue, 0 before it ever was.
+// A wish for the job as it is says that, so that it does not concern a later life.
+func (s *Store) JobLife(ctx context.Context, now drover.Time, id drover.JobID) (job drover.Job, again int64, err error) {
 	err = s.look(ctx, "reading job "+id.String(), func(tx *sql.Tx) error {
-		job, err = readOne(ctx, tx, now, id)
+		job, again, err = readOne(ctx, tx, now, id)
 		return err
 	})
-	return job, err
+	return job, again, err
 }
 
 // Failures are the jobs and elements that failed, the first to fail first, at most n of them.
@@ -43,7 +50,7 @@ func (s *Store) Failures(ctx context.Context, now drover.Time, n int) (failed []
 			return id, row.Scan(&id.Number, &id.Index)
 		}, `SELECT job, idx FROM elements WHERE state = 'failed' ORDER BY ended, job, idx LIMIT ?`, n)
 		for _, id := range ids {
-			job, err := readOne(ctx, tx, now, id)
+			job, _, err := readOne(ctx, tx, now, id)
 			if err != nil {
 				return err
 			}
@@ -54,26 +61,26 @@ func (s *Store) Failures(ctx context.Context, now drover.Time, n int) (failed []
 	return failed, err
 }
 
-func readOne(ctx context.Context, tx *sql.Tx, now drover.Time, id drover.JobID) (drover.Job, error) {
+func readOne(ctx context.Context, tx *sql.Tx, now drover.Time, id drover.JobID) (job drover.Job, again int64, err error) {
 	rows, err := jobRows(ctx, tx, drover.JobFilter{Job: id.Number}, 0, 1)
 	if err != nil {
-		return drover.Job{}, err
+		return job, 0, err
 	}
 	if len(rows) == 0 {
-		return drover.Job{}, noJob(id)
+		return job, 0, noJob(id)
 	}
 	row := rows[0]
 	if !row.has(id.Index) {
-		return drover.Job{}, noElement(id, row.array)
+		return job, 0, noElement(id, row.array)
 	}
 	one := []drover.Job{row.whole()}
 	if id.Index >= 0 {
 		if one[0], err = readElementOf(ctx, tx, row, id.Index); err != nil {
-			return drover.Job{}, err
+			return job, 0, err
 		}
 	}
 	err = addWork(ctx, tx, now, one)
-	return one[0], err
+	return one[0], row.again, err
 }
 
 // lister gathers what passes its filter.

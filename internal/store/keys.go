@@ -43,14 +43,11 @@ func (o *once) before(ctx context.Context, tx *sql.Tx, now drover.Time) ([]int64
 	if o == nil {
 		return nil, nil
 	}
-	if _, err := tx.ExecContext(ctx, `DELETE FROM keys WHERE submitted < ?`, now.Add(-keyTTL)); err != nil {
-		return nil, err
-	}
 	var digest string
 	var first int64
 	var jobs int
-	err := tx.QueryRowContext(ctx, `SELECT digest, first, jobs FROM keys WHERE user_name = ? AND key = ?`, o.user, o.key).
-		Scan(&digest, &first, &jobs)
+	err := tx.QueryRowContext(ctx, `SELECT digest, first, jobs FROM keys WHERE user_name = ? AND key = ? AND submitted >= ?`,
+		o.user, o.key, now.Add(-keyTTL)).Scan(&digest, &first, &jobs)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, nil
@@ -62,10 +59,13 @@ func (o *once) before(ctx context.Context, tx *sql.Tx, now drover.Time) ([]int64
 	return consecutive(first, jobs), nil
 }
 
-// remember writes the key down with what its batch became.
+// remember writes the key down with what its batch became, and forgets keys whose time is over.
 func (o *once) remember(ctx context.Context, tx *sql.Tx, numbers []int64, now drover.Time) error {
 	if o == nil || len(numbers) == 0 {
 		return nil
+	}
+	if _, err := tx.ExecContext(ctx, `DELETE FROM keys WHERE submitted < ?`, now.Add(-keyTTL)); err != nil {
+		return err
 	}
 	_, err := tx.ExecContext(ctx, `INSERT INTO keys (user_name, key, digest, first, jobs, submitted) VALUES (?, ?, ?, ?, ?, ?)`,
 		o.user, o.key, o.digest, numbers[0], len(numbers), now)

@@ -164,12 +164,45 @@ func retrySuite(t *testing.T, openers func(testing.TB) opener) {
 	})
 }
 
+func lifeSuite(t *testing.T, openers func(testing.TB) opener) {
+	s := openers(t)(t)
+	over(t, s)
+	lives := func(t *testing.T, number int64, index int, state drover.JobState, want int64) {
+		t.Helper()
+		job, life, err := s.JobLife(t.Context(), 4*hour, drover.JobID{Number: number, Index: index})
+		if err != nil || job.State != state || life != want {
+			t.Errorf("job %d.%d is %s in life %d, error %v; want %s in life %d", number, index, job.State, life, err, state, want)
+		}
+	}
+	t.Run("are told apart by when a job was put back", func(t *testing.T) {
+		lives(t, 2, 2, drover.JobFailed, 0)
+		for life := int64(1); life <= 2; life++ {
+			job := again(t, s, "2")
+			if job.Again != life {
+				t.Errorf("the engine is told of life %d, want %d", job.Again, life)
+			}
+			lives(t, 2, -1, drover.JobQueued, life)
+			lives(t, 2, 2, drover.JobQueued, life)
+			commit(t, s, engine.Write{Job: &job})
+			lives(t, 2, -1, drover.JobQueued, life)
+			commit(t, s, engine.Write{Ended: &engine.JobEnd{Number: 2, State: drover.JobFailed, Succeeded: 1, Failed: 19}})
+			lives(t, 2, -1, drover.JobFailed, life)
+		}
+		lives(t, 3, -1, drover.JobSucceeded, 0)
+	})
+	t.Run("are those of jobs that there are", func(t *testing.T) {
+		if _, _, err := s.JobLife(t.Context(), hour, drover.JobID{Number: 99, Index: -1}); drover.KindOf(err) != drover.KindNotFound {
+			t.Errorf("error %v, want not found", err)
+		}
+	})
+}
+
 func keySuite(t *testing.T, openers func(testing.TB) opener) {
 	s := openers(t)(t)
-	submit := func(t *testing.T, user, key, batch string) ([]int64, error) {
+	submission := func(user, key, batch string) drover.Submission {
 		b := hello()
 		b.User, b.Name = user, batch
-		return s.Submit(t.Context(), drover.Submission{Batch: b, Key: key})
+		return drover.Submission{Batch: b, Key: key}
 	}
 	for _, c := range []struct {
 		does             string
@@ -185,9 +218,30 @@ func keySuite(t *testing.T, openers func(testing.TB) opener) {
 		{"a key that is too long is refused", "ada", strings.Repeat("k", 300), "hello", nil, drover.KindInvalid},
 	} {
 		t.Run(c.does, func(t *testing.T) {
-			numbers, err := submit(t, c.user, c.key, c.batch)
+			numbers, err := s.Submit(t.Context(), submission(c.user, c.key, c.batch))
 			if err != nil && drover.KindOf(err) != c.kind || err == nil && c.kind != "" {
 				t.Fatalf("error %v, want %q", err, c.kind)
+			}
+			equal(t, "numbers", numbers, c.want)
+		})
+	}
+
+	for _, c := range []struct {
+		does             string
+		user, key, batch string
+		want             []int64
+		kind             drover.ErrorKind
+	}{
+		{"what came before is done, whatever else is asked", "ada", "k", "hello", []int64{1, 2, 3}, ""},
+		{"what never came is not", "ada", "another", "hello", nil, ""},
+		{"nor what came without a key", "ada", "", "hello", nil, ""},
+		{"nor what came from somebody else", "eve", "k", "hello", nil, ""},
+		{"another batch under a key is a conflict before anything else", "ada", "k", "other", nil, drover.KindConflict},
+	} {
+		t.Run(c.does, func(t *testing.T) {
+			numbers, done, err := s.Submitted(t.Context(), submission(c.user, c.key, c.batch))
+			if err != nil && drover.KindOf(err) != c.kind || err == nil && c.kind != "" || done != (c.want != nil) {
+				t.Fatalf("done %v, error %v; want %v, %q", done, err, c.want != nil, c.kind)
 			}
 			equal(t, "numbers", numbers, c.want)
 		})
@@ -197,7 +251,10 @@ func keySuite(t *testing.T, openers func(testing.TB) opener) {
 		if _, err := s.write.Exec(`UPDATE keys SET submitted = submitted - ?`, 25*hour); err != nil {
 			t.Fatal(err)
 		}
-		numbers, err := submit(t, "ada", "k", "other")
+		if _, done, err := s.Submitted(t.Context(), submission("ada", "k", "other")); err != nil || done {
+			t.Errorf("done %v, error %v", done, err)
+		}
+		numbers, err := s.Submit(t.Context(), submission("ada", "k", "other"))
 		if err != nil {
 			t.Fatal(err)
 		}

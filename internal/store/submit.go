@@ -42,6 +42,20 @@ func (s *Store) Submit(ctx context.Context, sub drover.Submission) (numbers []in
 	return numbers, nil
 }
 
+// Submitted returns the numbers that the jobs of a submission were given when it came first, if it came before: then it is done, whatever
+// has changed since. Asking for one without a key costs nothing. KindConflict: its key came with another batch.
+func (s *Store) Submitted(ctx context.Context, sub drover.Submission) (numbers []int64, done bool, err error) {
+	key, err := newOnce(sub)
+	if err != nil || key == nil {
+		return nil, false, err
+	}
+	err = s.look(ctx, "looking up what was submitted", func(tx *sql.Tx) error {
+		numbers, err = key.before(ctx, tx, drover.TimeOf(time.Now()))
+		return err
+	})
+	return numbers, numbers != nil, err
+}
+
 func (s *Store) submit(ctx context.Context, tx *sql.Tx, batch drover.Batch, now drover.Time) ([]int64, error) {
 	numbers, err := takeNumbers(ctx, tx, len(batch.Jobs))
 	if err != nil {

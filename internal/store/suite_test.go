@@ -21,6 +21,7 @@ func suite(t *testing.T, openers func(testing.TB) opener) {
 	t.Run("Wishes", func(t *testing.T) { wishSuite(t, openers) })
 	t.Run("cancelled jobs", func(t *testing.T) { cancelSuite(t, openers) })
 	t.Run("Retry", func(t *testing.T) { retrySuite(t, openers) })
+	t.Run("lives", func(t *testing.T) { lifeSuite(t, openers) })
 	t.Run("keys", func(t *testing.T) { keySuite(t, openers) })
 	t.Run("tokens", func(t *testing.T) { tokenSuite(t, openers) })
 	t.Run("pages", func(t *testing.T) { pageSuite(t, openers) })
