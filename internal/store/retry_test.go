@@ -188,7 +188,7 @@ func lifeSuite(t *testing.T, openers func(testing.TB) opener) {
 			commit(t, s, engine.Write{Ended: &engine.JobEnd{Number: 2, State: drover.JobFailed, Succeeded: 1, Failed: 19}})
 			lives(t, 2, -1, drover.JobFailed, life)
 		}
-		lives(t, 3, -1, drover.JobSucceeded, 0)
+		lives(t, 3, -1, drover.JobCancelled, 0)
 	})
 	t.Run("are those of jobs that there are", func(t *testing.T) {
 		if _, _, err := s.JobLife(t.Context(), hour, drover.JobID{Number: 99, Index: -1}); drover.KindOf(err) != drover.KindNotFound {
