@@ -29,10 +29,11 @@ type Submitted struct {
 	Jobs []Job `json:"jobs"`
 }
 
-// CancelAsked is the wish that a job, or one of its elements, end; Number 0 means every job.
+// CancelAsked is the wish that a job, or one of its elements, end, or with All every job, in whichever life.
 type CancelAsked struct {
 	Wish   int64         `json:"wish,omitempty"` // its row, 0 if it has none
 	Job    drover.JobID  `json:"job"`
+	Again  int64         `json:"again,omitempty"` // the life of the job that it is meant for, as Job.Again; a later one is left alone
 	All    bool          `json:"all,omitempty"`
 	Reason drover.Reason `json:"reason"`
 }
@@ -49,6 +50,7 @@ type InstructAsked struct {
 type PriorityAsked struct {
 	Wish     int64         `json:"wish,omitempty"`
 	Job      int64         `json:"job"`
+	Again    int64         `json:"again,omitempty"` // the life of the job that it is meant for, as Job.Again; a later one is left alone
 	Priority int           `json:"priority"`
 	Reason   drover.Reason `json:"reason"`
 }

@@ -69,6 +69,8 @@ func (e *Engine) cancel(b CancelAsked) {
 	j := e.job(b.Job.Number)
 	switch {
 	case j == nil:
+	case j.Again > b.Again:
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("too late to cancel job %v: it ended, and is done again since", b.Job), Job: &b.Job})
 	case b.Job.Index < 0:
 		e.cancelJob(j, b.Reason)
 	case j.Queued.Remove(b.Job.Index):

@@ -13,7 +13,7 @@ func (e *Engine) prioritize(b PriorityAsked) {
 		e.write(Write{Wish: b.Wish})
 	}
 	j := e.job(b.Job)
-	if j == nil || j.Cancel != nil {
+	if j == nil || j.Cancel != nil || j.Again > b.Again {
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("too late to change the priority of job %d", b.Job), Job: &drover.JobID{Number: b.Job, Index: -1}})
 		return
 	}

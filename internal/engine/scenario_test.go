@@ -148,6 +148,7 @@ func (p *player) body(verb string, args []string) engine.Body {
 		b := engine.CancelAsked{All: args[0] == "all", Reason: drover.Reason{Code: drover.ReasonCancelled, Text: "not wanted any more"}}
 		if !b.All {
 			b.Job = p.job(args[0])
+			b.Again = p.life(b.Job.Number, args[1:])
 		}
 		return b
 	case "close":
@@ -158,7 +159,7 @@ func (p *player) body(verb string, args []string) engine.Body {
 		words := strings.ReplaceAll(strings.Join(args[1:], ""), "_", " ")
 		return engine.InstructAsked{Wish: 1, Instance: p.number(args[0]), Verb: drover.Verb(verb), Reason: drover.Reason{Text: words}}
 	case "priority":
-		return engine.PriorityAsked{Wish: 1, Job: p.number(args[0]), Priority: int(p.number(args[1]))}
+		return engine.PriorityAsked{Wish: 1, Job: p.number(args[0]), Again: p.life(p.number(args[0]), args[2:]), Priority: int(p.number(args[1]))}
 	case "tagged":
 		return engine.Tagged{Effect: p.effect("tag " + args[0]), Instance: p.number(args[0])}
 	case "tag-failed":

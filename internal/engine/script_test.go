@@ -98,6 +98,19 @@ func (p *player) submitted(args []string) engine.Job {
 	return j
 }
 
+// life is the life of a job that a wish is meant for: the present one, unless "life=0" says otherwise.
+func (p *player) life(job int64, args []string) int64 {
+	if text, ok := pairs(args)["life"]; ok {
+		return p.number(text)
+	}
+	for _, j := range p.e.State().Jobs {
+		if j.Number == job {
+			return j.Again
+		}
+	}
+	return 0
+}
+
 func (p *player) exit(args []string) drover.Exit {
 	var x drover.Exit
 	for key, value := range pairs(args) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"drover"
 	"drover/internal/engine"
@@ -29,7 +30,8 @@ type Disk struct {
 	last      int64 // instance
 	lastJob   int64
 	lastAgain int64                // taken
-	again     int64                // given
+	given     int64                // the last Again
+	again     map[int64]int64      // by job: the life that it is in
 	numbers   map[drover.JobID]int // of each element's last attempt
 	wishes    map[int64]engine.Body
 	lastWish  int64
@@ -52,6 +54,7 @@ func NewDisk() *Disk {
 		names:     map[string]bool{},
 		numbers:   map[drover.JobID]int{},
 		wishes:    map[int64]engine.Body{},
+		again:     map[int64]int64{},
 		nonce:     "n",
 	}
 }
@@ -88,6 +91,9 @@ func (d *Disk) write(w engine.Write) error {
 		d.jobs[w.Job.Number] = *w.Job
 		d.lastJob, d.lastAgain = max(d.lastJob, w.Job.Number), max(d.lastAgain, w.Job.Again)
 	case w.Ended != nil:
+		if err := d.ownLife(w.Ended.Number, w.Ended.Reason); err != nil {
+			return err
+		}
 		delete(d.jobs, w.Ended.Number)
 		d.ended[w.Ended.Number] = *w.Ended
 	case w.Element != nil:
@@ -121,6 +127,9 @@ func (d *Disk) writeElement(row engine.ElementRow) error {
 	if was, ok := d.Final[id]; ok {
 		return fmt.Errorf("job %v is %s and was to become %s", id, was, row.State)
 	}
+	if err := d.ownLife(row.Job, row.Reason); err != nil {
+		return err
+	}
 	d.elements[id], d.numbers[id] = row.Element, row.Element.Number
 	if row.State.Final() {
 		d.Final[id] = row.State
@@ -129,11 +138,19 @@ func (d *Disk) writeElement(row engine.ElementRow) error {
 	return nil
 }
 
+// ownLife checks that what a person cancels ends in the life of the job in which the person saw it.
+func (d *Disk) ownLife(job int64, why drover.Reason) error {
+	if own := lifeText(d.jobs[job].Again); why.Code == drover.ReasonCancelled && strings.HasPrefix(why.Text, lifeWords) && why.Text != own {
+		return fmt.Errorf("job %d ends because it was %q, but is %q", job, why.Text, own)
+	}
+	return nil
+}
+
 // Retry puts what did not succeed of a final job back in the queue, as a person's wish, and returns it as the engine is to take it. The
 // job is given as it was submitted.
 func (d *Disk) Retry(j engine.Job) engine.Job {
-	d.again++
-	j.Again = d.again
+	d.given++
+	j.Again, d.again[j.Number] = d.given, d.given
 	waiting := j.Queued
 	j.Queued = nil
 	for _, run := range waiting {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -70,8 +71,23 @@ func (w *World) instruct() {
 	w.wish(engine.InstructAsked{Instance: id, Verb: verb, Reason: drover.Reason{Text: "so it was wished"}})
 }
 
+// hesitation is how long a person may take between a look at a job and what they wish of it. By then it may be done again.
+const hesitation = 5 * time.Minute
+
+// hesitate wishes for something of a job that was looked at, unless the store in which it was seen is lost meanwhile.
+func (w *World) hesitate(body engine.Body) {
+	seen := w.Disk
+	w.after(w.delay(hesitation), func() {
+		if w.Disk == seen {
+			w.wish(body)
+		}
+	})
+}
+
 func (w *World) prioritize() {
-	w.wish(engine.PriorityAsked{Job: pick(w, w.jobs).Number, Priority: pick(w, []int{0, 0, 1, 5})})
+	j, priority := pick(w, w.jobs), pick(w, []int{0, 0, 1, 5})
+	again := w.Disk.again[j.Number]
+	w.hesitate(engine.PriorityAsked{Job: j.Number, Again: again, Priority: priority})
 }
 
 func (w *World) cancelOne() {
@@ -80,8 +96,15 @@ func (w *World) cancelOne() {
 	if j.Array.Set {
 		id.Index = j.Array.First + w.rng.IntN(j.Array.Size())
 	}
-	w.wish(engine.CancelAsked{Job: id, Reason: drover.Reason{Code: drover.ReasonCancelled}})
+	again := w.Disk.again[j.Number]
+	why := drover.Reason{Code: drover.ReasonCancelled, Text: lifeText(again)}
+	w.hesitate(engine.CancelAsked{Job: id, Again: again, Reason: why})
 }
+
+const lifeWords = "not wanted in life "
+
+// lifeText is what a person says who cancels a job in one of its lives.
+func lifeText(again int64) string { return fmt.Sprint(lifeWords, again) }
 
 // retry puts back in the queue what did not succeed of the final jobs, unless they are to run after one that is final like that.
 func (w *World) retry() {
@@ -165,7 +188,7 @@ func (w *World) relent() {
 		}
 	}
 	for _, j := range w.jobs {
-		w.wish(engine.PriorityAsked{Job: j.Number, Priority: 1})
+		w.wish(engine.PriorityAsked{Job: j.Number, Again: w.Disk.again[j.Number], Priority: 1})
 	}
 	w.relented = true
 }

@@ -8,6 +8,7 @@ package sim
 import (
 	"container/heap"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -216,7 +217,7 @@ func (w *World) step(bodies ...engine.Body) {
 	wake, err := w.loop.Step(context.Background(), events)
 	w.Disk.fail = false
 	switch {
-	case err != nil && w.luck.Commit == 0:
+	case err != nil && !errors.Is(err, errDisk):
 		w.fail("%v", err)
 	case err != nil:
 		w.crash()

@@ -1,0 +1,28 @@
+package engine_test
+
+import (
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+func TestAWishForAnEarlierLifeIsGrantedAndPassedOver(t *testing.T) {
+	fleet := newBusy(t, 1, 2, 1)
+	again := waitingJob(2, 1)
+	again.Number, again.Again = 9, 4 // it was final, and is done again
+	fleet.hear(engine.Submitted{Jobs: []engine.Job{again}})
+	for name, wish := range map[string]engine.Body{
+		"a cancellation": engine.CancelAsked{Wish: 7, Job: drover.JobID{Number: 9, Index: -1}, Again: 3},
+		"a priority":     engine.PriorityAsked{Wish: 7, Job: 9, Again: 3, Priority: 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := fleet.e.Apply(engine.Event{At: fleet.now, Body: wish})
+			if diff := gocmp.Diff([]engine.Write{{Wish: 7}}, d.Writes); diff != "" {
+				t.Errorf("it writes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
