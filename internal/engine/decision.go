@@ -127,7 +127,7 @@ type Connect struct {
 	Cloud      string `json:"cloud"`
 	ProviderID string `json:"provider_id"`
 	HostKey    string `json:"host_key,omitempty"` // the pinned fingerprint
-	Probe      bool   `json:"probe,omitempty"`    // the boot is not proved yet
+	Probe      bool   `json:"probe,omitempty"`    // its boot is not proved yet, or not since this controller began
 }
 
 // Disconnect closes an instance's control stream and forgets its address.

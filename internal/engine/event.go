@@ -131,7 +131,7 @@ type Tagged struct {
 }
 
 // Connected answers Connect: the instance proved its host key, its boot probe passed, and its runner said what it has. One whose probe
-// failed counts as connected only if attempts still run on it.
+// failed counts as connected only if its runner has attempts: some that run, or that have ended and are yet to be collected.
 type Connected struct {
 	Effect      int64    `json:"effect"`
 	Instance    int64    `json:"instance"`

@@ -137,14 +137,22 @@ func (e *Engine) connected(b Connected) {
 	in.HostKey = b.HostKey
 	e.heard(in)
 	e.ready(in)
-	if b.ProbeFailed != "" && in.Idle == drover.IdleRun {
-		why := e.reason(drover.ReasonBroken, "its boot probe failed, and attempts run on it: %s", b.ProbeFailed)
-		e.behave(in, drover.IdleDrain, &why)
-		e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s drains: %s", in.Name, why.Text), Instance: in.Name, Reason: &why})
+	if b.ProbeFailed != "" {
+		e.probeFailed(in, b.ProbeFailed)
 	}
-	e.reconcile(in, b.Attempts)
+	e.reconcile(in, b)
 	e.replace = true
 	e.touch(in)
+}
+
+// probeFailed has an instance drain on which attempts run although its boot probe fails. An operator's word on it stands.
+func (e *Engine) probeFailed(in *instance, how string) {
+	why := e.reason(drover.ReasonBroken, "its boot probe failed, and there are attempts on it: %s", how)
+	if in.Idle == drover.IdleRun {
+		e.behave(in, drover.IdleDrain, &why)
+	}
+	does := map[drover.IdleBehavior]string{drover.IdleHold: "is held", drover.IdleDrain: "drains"}
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s %s: %s", in.Name, does[in.Idle], why.Text), Instance: in.Name, Reason: &why})
 }
 
 // heard drops the reason why an instance could not be reached.
@@ -177,11 +185,11 @@ func (e *Engine) ready(in *instance) {
 }
 
 // reconcile compares what a runner has with what is believed of it. The runner is right about what it runs; the engine about what
-// should be.
-func (e *Engine) reconcile(in *instance, reports []Report) {
+// should be, of which nothing begins where the boot probe failed.
+func (e *Engine) reconcile(in *instance, b Connected) {
 	in.Strangers = nil
 	has := map[drover.AttemptID]bool{}
-	for _, r := range reports {
+	for _, r := range b.Attempts {
 		has[r.ID] = true
 		e.reported(in, r)
 	}
@@ -190,6 +198,8 @@ func (e *Engine) reconcile(in *instance, reports []Report) {
 		case has[a.ID]:
 		case a.State == drover.AttemptStarting && a.Stop != nil:
 			e.end(a, drover.AttemptCancelled, *a.Stop)
+		case a.State == drover.AttemptStarting && b.ProbeFailed != "":
+			e.end(a, drover.AttemptLost, e.reason(drover.ReasonInstanceLost, "not started, since the boot probe of its instance failed: %s", b.ProbeFailed))
 		case a.State == drover.AttemptStarting:
 			e.start(in, a)
 		default:

@@ -249,13 +249,15 @@ func (e *Engine) whyIdle(in *instance) drover.Reason {
 	return e.reason(drover.ReasonIdle, "idle for %v", e.s.Now.Sub(in.IdleSince).Round(time.Second))
 }
 
-// dial asks for the instance's control stream, one try at a time. An instance with the wrong host key is never logged into.
+// dial asks for the instance's control stream, one try at a time. An instance with the wrong host key is never logged into. What this
+// controller does not know yet has to prove itself once more, since it may have gone bad meanwhile (BEHAVIOUR D4).
 func (e *Engine) dial(in *instance) {
 	if in.Dial != 0 || in.Retry > e.s.Now || in.ProviderID == "" || in.Broken {
 		return
 	}
 	in.Dial = e.effect(Effect{Connect: &Connect{
-		Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, HostKey: in.HostKey, Probe: in.Ready == 0,
+		Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, HostKey: in.HostKey,
+		Probe: in.Ready == 0 || in.State == drover.InstanceUnknown,
 	}})
 }
 

@@ -341,6 +341,9 @@ func (p *player) effects(f engine.Effect) {
 		p.print("  as %s", f.SetTags.Idle)
 	case f.Connect != nil:
 		p.asked(fmt.Sprintf("connect %d", f.Connect.Instance), f.ID)
+		if f.Connect.Probe {
+			p.print("  with its boot probe")
+		}
 	case f.Disconnect != nil:
 		p.print("disconnect %d", f.Disconnect.Instance)
 	case f.Start != nil:

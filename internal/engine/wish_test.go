@@ -11,8 +11,8 @@ import (
 
 func TestAWishForAnEarlierLifeIsGrantedAndPassedOver(t *testing.T) {
 	fleet := newBusy(t, 1, 2, 1)
-	again := waitingJob(2, 1)
-	again.Number, again.Again = 9, 4 // it was final, and is done again
+	again := waitingJob(9, 1)
+	again.Again = 4 // it was final, and is done again
 	fleet.hear(engine.Submitted{Jobs: []engine.Job{again}})
 	for name, wish := range map[string]engine.Body{
 		"a cancellation": engine.CancelAsked{Wish: 7, Job: drover.JobID{Number: 9, Index: -1}, Again: 3},

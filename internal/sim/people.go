@@ -65,8 +65,11 @@ func (w *World) instruct() {
 		return
 	}
 	id, verb := pick(w, ids), pick(w, drover.Verbs())
-	if verb == drover.VerbKill {
-		w.killed[w.Disk.instances[id].Name] = true
+	switch name := w.Disk.instances[id].Name; verb {
+	case drover.VerbKill:
+		w.killed[name] = true
+	case drover.VerbRelease:
+		w.released[name] = true
 	}
 	w.wish(engine.InstructAsked{Instance: id, Verb: verb, Reason: drover.Reason{Text: "so it was wished"}})
 }
@@ -183,7 +186,8 @@ func (w *World) crash() {
 func (w *World) relent() {
 	w.asWished()
 	for _, id := range slices.Sorted(maps.Keys(w.Disk.instances)) {
-		if w.Disk.instances[id].Idle == drover.IdleHold {
+		if in := w.Disk.instances[id]; in.Idle == drover.IdleHold {
+			w.released[in.Name] = true
 			w.wish(engine.InstructAsked{Instance: id, Verb: drover.VerbRelease})
 		}
 	}

@@ -42,6 +42,14 @@ func (w *World) promises() {
 	w.before = now
 }
 
+// mayConnect checks that each controller sees the boot probe of an instance before it takes the instance's word for anything.
+func (w *World) mayConnect(v *vm, f engine.Connect) {
+	if !f.Probe && v.proved != w.loop {
+		w.fail("instance %s is taken as it is by a controller that has not seen its boot probe", v.name)
+	}
+	v.proved = w.loop
+}
+
 // mayBegin checks an attempt that was not there before.
 func (w *World) mayBegin(a engine.Attempt) {
 	in, j := w.Disk.instances[a.Instance], w.Disk.jobs[a.ID.Job.Number]

@@ -23,6 +23,9 @@ type vm struct {
 	boots    drover.Time // when it answers, 0 for never
 	created  drover.Time
 	hangs    drover.Time // until then it cannot be reached
+	bad      bool        // its boot probe fails
+	refused  bool        // a controller was told so
+	proved   *loop.Loop  // the controller that has seen its boot probe
 	link     *loop.Loop  // the controller that is connected
 	runs     map[drover.AttemptID]*run
 	fence    map[drover.JobID]int // the highest attempt seen
@@ -144,6 +147,8 @@ func (w *World) misfortune(v *vm) {
 	case w.chance(w.luck.Hang):
 		v.hangs = w.now.Add(w.delay(10 * time.Minute))
 		w.cut(v)
+	case w.chance(w.luck.ProbeFails):
+		v.bad = true
 	}
 }
 
@@ -207,8 +212,17 @@ func (c *controller) connect(effect int64, f engine.Connect) {
 	if c.l != w.loop {
 		return // a dead controller's connection ends with it
 	}
+	bad := f.Probe && v.bad
+	if bad && len(v.runs) == 0 {
+		c.reply(time.Second, engine.ConnectFailed{Effect: effect, Instance: f.Instance, Err: drover.Errorf(drover.KindUnreachable, "the boot probe failed")})
+		return
+	}
+	w.mayConnect(v, f)
 	v.link, v.id = c.l, f.Instance
 	ev := engine.Connected{Effect: effect, Instance: f.Instance, HostKey: v.name}
+	if bad {
+		v.refused, ev.ProbeFailed = true, "exit code 1"
+	}
 	for _, r := range v.runs {
 		ev.Attempts = append(ev.Attempts, engine.Report{ID: r.id, Exit: r.exit})
 	}
@@ -226,6 +240,9 @@ func (c *controller) start(effect int64, f engine.Start) {
 	if v.runs[f.Attempt] == nil {
 		if f.Attempt.Number <= v.fence[f.Attempt.Job] {
 			w.fail("attempt %v is started after attempt %d on %s", f.Attempt, v.fence[f.Attempt.Job], v.name)
+		}
+		if v.refused && !w.released[v.name] {
+			w.fail("attempt %v is started on %s, whose boot probe failed", f.Attempt, v.name)
 		}
 		v.fence[f.Attempt.Job] = f.Attempt.Number
 		w.begins(v, f.Attempt)

@@ -32,6 +32,7 @@ type Luck struct {
 	Death       int // an instance dies, at each thing that happens to it
 	Cut         int // a connection is cut, likewise
 	Hang        int // an instance cannot be reached for a while, and runs on, likewise
+	ProbeFails  int // an instance's boot probe fails from now on, likewise
 	ListMisses  int // an instance that is there is missing from a list
 	DestroyLost int // a destroy is accepted and nothing comes of it
 	TagFails    int // tags cannot be set, or were and the answer is lost
@@ -68,6 +69,7 @@ type World struct {
 	wishes   []engine.Body
 	jobs     []engine.Job    // as they were submitted
 	killed   map[string]bool // instances that somebody told to die, by name
+	released map[string]bool // or to take work again
 	before   seen            // the last step
 	relented bool            // nobody wishes for anything any more but that all jobs succeed
 }
@@ -77,7 +79,7 @@ func NewWorld(seed uint64, luck Luck, settings engine.Settings, jobs []engine.Jo
 	return &World{
 		Disk: NewDisk(), rng: rand.New(rand.NewPCG(seed, 0)), luck: luck, settings: settings, begin: drover.Time(1e18), now: drover.Time(1e18),
 		vms: map[string]*vm{}, running: map[drover.JobID]*run{}, submit: jobs,
-		jobs: jobs, killed: map[string]bool{},
+		jobs: jobs, killed: map[string]bool{}, released: map[string]bool{},
 	}
 }
 

@@ -38,7 +38,7 @@ func jobs() []engine.Job {
 
 // bad is enough bad luck for some of everything in each world.
 var bad = Luck{
-	Crash: 40, Freeze: 60, Commit: 80, CreateFails: 4, CreateLost: 4, ListFails: 5, BootFails: 8, Death: 25, Cut: 12, Hang: 25,
+	Crash: 40, Freeze: 60, Commit: 80, CreateFails: 4, CreateLost: 4, ListFails: 5, BootFails: 8, Death: 25, Cut: 12, Hang: 25, ProbeFails: 25,
 	ListMisses: 40, DestroyLost: 6, Until: time.Hour,
 }
 
