@@ -23,6 +23,8 @@ type Conn struct {
 	hello   wire.Hello
 	pongs   chan struct{} // has an element after an answer to a ping
 
+	probeFailed string // what the boot probe's failure was, if it failed
+
 	handling atomic.Bool // a message is being handed on, and what follows it is not read
 
 	transfers, follows, apis *pool
@@ -76,6 +78,10 @@ func newConn(s *session, control *process, lines *wire.Conn, hello wire.Hello) *
 
 // Hello is what the runner said when the stream began.
 func (c *Conn) Hello() wire.Hello { return c.hello }
+
+// ProbeFailed says how the boot probe failed; empty if it passed or was not asked for. There is a Conn all the same while attempts run on
+// the instance: it is to finish them, and to get no others.
+func (c *Conn) ProbeFailed() string { return c.probeFailed }
 
 // LastLines are the last lines of the runner's own log when the stream began, made harmless for people's eyes.
 func (c *Conn) LastLines() []string {

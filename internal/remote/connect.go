@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -19,7 +20,8 @@ import (
 
 // Connect takes all the steps to a Conn, once. Its errors are of these kinds: KindHostKey if the instance is not who it should be,
 // KindAuthentication if it lets us not in, KindUnsupported if we cannot speak with it, KindConflict if its runner refuses us,
-// KindUnreachable for the network, and KindTransient.
+// KindUnreachable for the network, and KindTransient, of which kind is a failed boot probe. An instance that fails its boot probe while
+// attempts run there is connected to: see [Conn.ProbeFailed].
 func Connect(ctx context.Context, t Target) (*Conn, error) {
 	t = t.withDefaults()
 	raw, err := t.dial(ctx)
@@ -63,15 +65,32 @@ func (t Target) converse(ctx context.Context, raw net.Conn, d *deadlines) (*Conn
 		return nil, err
 	}
 	if t.BootProbe != "" {
-		// The runner comes first: an instance that fails its probe may still run jobs, and needs a new runner all the same.
-		if err := s.deploy(); err != nil {
-			return nil, err
-		}
-		if err := s.bootProbe(); err != nil {
-			return nil, err
-		}
+		return s.probed()
 	}
 	return s.control()
+}
+
+// probed opens the control stream of an instance that is to pass its boot probe. One that fails it may still run jobs from before: its
+// runner is brought up to date and asked all the same, and only if it runs nothing is the failure the end of it.
+func (s *session) probed() (*Conn, error) {
+	if err := s.deploy(); err != nil {
+		return nil, err
+	}
+	failure := s.bootProbe()
+	c, err := s.control()
+	if failure == nil {
+		return c, err
+	}
+	if err != nil || !runs(c.hello) {
+		return nil, failure
+	}
+	c.probeFailed = failure.Error()
+	return c, nil
+}
+
+// runs reports whether a runner has attempts that have not ended.
+func runs(hello wire.Hello) bool {
+	return slices.ContainsFunc(hello.Attempts, func(a wire.Attempt) bool { return a.Exit == nil })
 }
 
 // begin begins a step that concerns the instance's inside.

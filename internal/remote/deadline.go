@@ -52,10 +52,7 @@ func newDeadlines(ctx context.Context, conn io.Closer, first step) *deadlines {
 func (d *deadlines) begin(s step) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.timer != nil {
-		d.timer.Stop()
-	}
-	d.step = s
+	d.enterLocked(s)
 	d.timer = time.AfterFunc(s.limit, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -63,6 +60,20 @@ func (d *deadlines) begin(s step) {
 			d.closeLocked(drover.Errorf(s.kind, "%s: no answer within %v", s.doing, s.limit))
 		}
 	})
+}
+
+// enter is begin for a step that bounds itself, and after which the connection is still needed.
+func (d *deadlines) enter(s step) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.enterLocked(s)
+}
+
+func (d *deadlines) enterLocked(s step) {
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+	d.step = s
 }
 
 func (d *deadlines) closeLocked(why error) {

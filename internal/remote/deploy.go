@@ -3,8 +3,10 @@ package remote
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -143,13 +145,14 @@ func (e *exactReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// bootProbe runs the boot probe, if there is one.
+// bootProbe runs the boot probe. The connection outlives one that hangs, since the runner is still to be asked what it has: the command is
+// hung up on and left behind.
 func (s *session) bootProbe() error {
-	if s.target.BootProbe == "" {
-		return nil
-	}
-	s.begin("boot probe", s.target.Timeouts.BootProbe)
-	p, out, err := run(s.conn, shell(s.target.BootProbe), nil)
+	probe := step{"boot probe", drover.KindTransient, s.target.Timeouts.BootProbe}
+	s.deadlines.enter(probe)
+	ctx, cancel := context.WithTimeoutCause(s.ctx, probe.limit, fmt.Errorf("no answer within %v", probe.limit))
+	defer cancel()
+	p, out, err := runWithin(ctx, s.conn, shell(s.target.BootProbe))
 	switch {
 	case err == nil:
 		return nil

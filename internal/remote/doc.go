@@ -5,6 +5,8 @@
 //
 //	dial → handshake → host key → login → planted secret, if that is the proof → runner deployed → boot probe → Hello both ways
 //
+// An instance that fails its boot probe is asked what it has all the same, and is connected to while attempts run there.
+//
 // A Conn has one control stream, served by [Conn.Run], and bulk channels that are opened when something large travels and closed when
 // they have been idle for a few seconds, or when the instance's server has no room for another. SSH gives each channel a window of its
 // own, so no transfer holds up the control stream.

@@ -130,12 +130,45 @@ func run(conn ssh.Conn, command string, stdin io.Reader) (*process, *tail, error
 			return nil, nil, err
 		}
 	}
-	p.CloseWrite()
+	return p.finish()
+}
+
+// finish is the end of a run: the command gets no more input.
+func (p *process) finish() (*process, *tail, error) {
+	// A command that has ended needs no telling.
+	_ = p.CloseWrite()
 	var out tail
 	if _, err := io.Copy(&out, p); err != nil {
 		return nil, nil, err
 	}
 	return p, &out, p.wait()
+}
+
+// runWithin is run, without input, for whoever cannot wait for a hanging instance: when the context ends the command is hung up on.
+func runWithin(ctx context.Context, conn ssh.Conn, command string) (*process, *tail, error) {
+	p, err := launchWithin(ctx, conn, command)
+	if err != nil {
+		return nil, nil, err
+	}
+	type outcome struct {
+		p   *process
+		out *tail
+		err error
+	}
+	ended := make(chan outcome, 1)
+	go func() {
+		defer p.Close()
+		p, out, err := p.finish()
+		ended <- outcome{p, out, err}
+	}()
+	select {
+	case o := <-ended:
+		return o.p, o.out, o.err
+	case <-ctx.Done():
+		// Even this may have to wait for the instance.
+		go p.Close()
+		return nil, nil, context.Cause(ctx)
+	}
 }
 
 // shell is the command that runs a script with arguments under /bin/sh, whatever the user's own shell is. That one reads nothing but

@@ -179,6 +179,69 @@ func TestARealRunner(t *testing.T) {
 	}
 }
 
+// An instance may come to fail its boot probe while jobs run on it, as the controller that knew of them is restarted.
+func TestARealRunnerWhereTheBootProbeFails(t *testing.T) {
+	target := realInstance(t)
+	ctx := testContext(t)
+	serve := func(t *testing.T, target Target) (*Conn, events) {
+		t.Helper()
+		c, err := Connect(ctx, target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		e := newEvents()
+		go c.Run(ctx, e)
+		return c, e
+	}
+	failing, hanging := target, target
+	target.BootProbe, failing.BootProbe, hanging.BootProbe = "true", "echo no disk; exit 7", "exec sleep 5"
+	hanging.Timeouts.BootProbe = 100 * time.Millisecond
+	const (
+		failed = "boot probe exited 7: Welcome; to this host no disk"
+		hung   = "boot probe: no answer within 100ms"
+	)
+
+	t.Run("it is refused before anything runs there", func(t *testing.T) {
+		refused(t, failing, drover.KindTransient, failed)
+		refused(t, hanging, drover.KindTransient, hung)
+	})
+	first, _ := serve(t, target)
+	if said := first.ProbeFailed(); said != "" {
+		t.Errorf("a probe that passes fails: %s", said)
+	}
+	s := wire.Start{ID: attempt(1), Command: []string{"sleep", "60"}, Grace: time.Second}
+	if err := first.Start(ctx, s, nil); err != nil {
+		t.Fatal(err)
+	}
+	first.Close()
+
+	t.Run("what runs there is heard of, be it that the probe fails or hangs", func(t *testing.T) {
+		for _, c := range []struct {
+			target Target
+			says   string
+		}{{failing, failed}, {hanging, hung}} {
+			conn, _ := serve(t, c.target)
+			if said := conn.ProbeFailed(); said != c.says {
+				t.Errorf("the probe's failure is %q, want %q", said, c.says)
+			}
+			if has := conn.Hello().Attempts; len(has) != 1 || has[0].ID != s.ID || has[0].Exit != nil {
+				t.Errorf("attempts %+v, want the one that runs", has)
+			}
+		}
+	})
+	t.Run("its end is heard of, and then it is refused again", func(t *testing.T) {
+		conn, e := serve(t, failing)
+		if err := conn.Stop(s.ID, time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if exit := <-e.exits; exit.ID != s.ID {
+			t.Errorf("exit %+v", exit)
+		}
+		refused(t, failing, drover.KindTransient, failed)
+	})
+}
+
 // How long it takes until a runner that is there has said Hello.
 func BenchmarkConnect(b *testing.B) {
 	target := realInstance(b)
