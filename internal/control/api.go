@@ -94,7 +94,7 @@ func (c *Controller) Attempt(ctx context.Context, token drover.Secret) (drover.A
 		return id, err
 	}
 	live := false
-	err = c.Query(ctx, func(e *engine.Engine) { live = e.Live(id) })
+	err = c.Query(ctx, func(e *engine.Engine) { _, live = e.Where(id) })
 	if err == nil && !live {
 		err = drover.Errorf(drover.KindAuthentication, "the attempt that this token was for has ended")
 	}

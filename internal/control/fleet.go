@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -145,10 +146,17 @@ func (c *Controller) Explain(ctx context.Context, subject string) (list []drover
 	return c.explainRecord(ctx, subject)
 }
 
+// mostExplained is how many explanations an answer holds: more than a person reads, and little enough work for the loop.
+const mostExplained = 1000
+
 // explain asks the engine, which knows of what is neither final nor gone.
 func explain(e *engine.Engine, subject string) ([]drover.Explanation, bool) {
 	if subject == "" {
-		return e.ExplainAll(), true
+		all, left := e.ExplainAll(mostExplained)
+		if left > 0 {
+			all = append(all, drover.Explanation{Reasons: []drover.Reason{{Code: drover.ReasonPlanning, Text: fmt.Sprintf("and %d more", left)}}})
+		}
+		return all, true
 	}
 	if id, err := drover.ParseJobID(subject); err == nil {
 		if x, ok := e.Explain(id); ok {
@@ -159,8 +167,8 @@ func explain(e *engine.Engine, subject string) ([]drover.Explanation, bool) {
 		x, ok := e.ExplainInstance(in.Name)
 		return []drover.Explanation{x}, ok
 	}
-	all := slices.DeleteFunc(e.ExplainAll(), func(x drover.Explanation) bool { return x.Subject != subject })
-	return all, len(all) > 0
+	x, ok := e.ExplainBlock(subject)
+	return []drover.Explanation{x}, ok
 }
 
 // explainRecord explains what the engine does not have: what is final, gone, or not yet taken by it.

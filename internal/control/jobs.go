@@ -13,10 +13,12 @@ import (
 
 // Submit takes a batch in: see [drover.Queue].
 func (c *Controller) Submit(ctx context.Context, s drover.Submission) (drover.Receipt, error) {
-	if err := c.checkBatch(ctx, s.Batch); err != nil {
-		return drover.Receipt{}, err
+	numbers, done, err := c.cfg.Store.Submitted(ctx, s)
+	if err == nil && !done {
+		if err = c.checkBatch(ctx, s.Batch); err == nil {
+			numbers, err = c.cfg.Store.Submit(ctx, s)
+		}
 	}
-	numbers, err := c.cfg.Store.Submit(ctx, s)
 	if err != nil {
 		return drover.Receipt{}, err
 	}
@@ -38,19 +40,28 @@ func (c *Controller) checkBatch(ctx context.Context, b drover.Batch) error {
 			}
 		}
 	}
-	var refused error
-	err := c.Query(ctx, func(e *engine.Engine) {
-		for _, spec := range b.Jobs {
-			shape := drover.Shape{Need: spec.Resources, Placement: spec.Placement, Spot: spec.Spot}
-			if miss, known := e.Misfit(shape); known && miss != "" && refused == nil {
-				refused = drover.Errorf(drover.KindInvalid, "no configured type can hold job %s: %s", spec.Name, miss).WithHint("drover offers lists what there is")
-			}
-		}
-	})
-	if err != nil {
+	var offerings []drover.Offering
+	known := false
+	if err := c.Query(ctx, func(e *engine.Engine) { offerings, known = e.Catalogue() }); err != nil || !known {
 		return err
 	}
-	return refused
+	return fits(b, offerings)
+}
+
+// fits refuses a job that none of the offerings can hold. Jobs of one shape are judged once.
+func fits(b drover.Batch, offerings []drover.Offering) error {
+	judged := map[drover.Shape]bool{}
+	for _, spec := range b.Jobs {
+		shape := drover.Shape{Need: spec.Resources, Placement: spec.Placement, Spot: spec.Spot}
+		if judged[shape] {
+			continue
+		}
+		judged[shape] = true
+		if miss := shape.NearestMiss(offerings); miss != "" {
+			return drover.Errorf(drover.KindInvalid, "no configured type can hold job %s: %s", spec.Name, miss).WithHint("drover offers lists what there is")
+		}
+	}
+	return nil
 }
 
 // MissingInputs returns the hashes without contents.
@@ -98,11 +109,11 @@ func (c *Controller) Job(ctx context.Context, id drover.JobID) (drover.Job, erro
 
 // Cancel ends a job.
 func (c *Controller) Cancel(ctx context.Context, id drover.JobID, reason string) (drover.Job, error) {
-	job, err := c.Job(ctx, id)
+	job, life, err := c.cfg.Store.JobLife(ctx, c.now(), id)
 	if err != nil || job.State.Final() {
 		return job, err
 	}
-	wish := engine.CancelAsked{Job: id, Reason: drover.Reason{Code: drover.ReasonCancelled, Text: asked(ctx, "cancelled", reason)}}
+	wish := engine.CancelAsked{Job: id, Again: life, Reason: drover.Reason{Code: drover.ReasonCancelled, Text: asked(ctx, "cancelled", reason)}}
 	if err := c.wish(ctx, wish); err != nil {
 		return job, err
 	}
@@ -127,7 +138,7 @@ func (c *Controller) Retry(ctx context.Context, id drover.JobID, reason string) 
 // SetPriority changes a job's priority.
 func (c *Controller) SetPriority(ctx context.Context, id drover.JobID, priority int) (drover.Job, error) {
 	whole := drover.JobID{Number: id.Number, Index: -1}
-	job, err := c.Job(ctx, whole)
+	job, life, err := c.cfg.Store.JobLife(ctx, c.now(), whole)
 	switch {
 	case err != nil:
 		return job, err
@@ -139,7 +150,7 @@ func (c *Controller) SetPriority(ctx context.Context, id drover.JobID, priority 
 		return job, drover.Errorf(drover.KindConflict, "job %v is %s already", id, job.State)
 	}
 	text := asked(ctx, fmt.Sprintf("its priority was set to %d", priority), "")
-	wish := engine.PriorityAsked{Job: id.Number, Priority: priority, Reason: drover.Reason{Code: drover.ReasonPreempted, Text: text}}
+	wish := engine.PriorityAsked{Job: id.Number, Again: life, Priority: priority, Reason: drover.Reason{Code: drover.ReasonPreempted, Text: text}}
 	if err := c.wish(ctx, wish); err != nil {
 		return job, err
 	}

@@ -7,8 +7,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -344,4 +346,39 @@ func TestGrantsAreWaitedForInTheirOrder(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+func TestWhereJobsReachTheAPI(t *testing.T) {
+	for url, want := range map[string]string{"": "http://127.0.0.1:", "https://drover.example": "https://drover.example\n"} {
+		f := newFixture(t)
+		f.cfg.URL = url
+		c, stop := f.begin()
+		f.submit(c, "echo $DROVER_API")
+		f.until(c, "it is final", f.allFinal)
+		if got := f.log("a.out"); !strings.HasPrefix(got, want) {
+			t.Errorf("with url %q a job finds %q", url, got)
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestWhyAnInstanceWasLostTellsWhatItsRunnerSaidLast(t *testing.T) {
+	f := newFixture(t)
+	f.cfg.Settings.Lifecycle.ProbeInterval, f.cfg.Settings.Lifecycle.ProbeTimeout = 200*time.Millisecond, time.Second
+	c, stop := f.begin()
+	defer stop()
+	f.submit(c, "sleep 60")
+	f.until(c, "it runs", runs(1))
+	list := must(f.cfg.Clouds[0].Driver.List(t.Context(), nil))(t)
+	pid := must(os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(f.logs)), "here", "test", list[0].Tags["drover-name"], "pid")))(t)
+	must(0, syscall.Kill(must(strconv.Atoi(strings.TrimSpace(string(pid))))(t), syscall.SIGKILL))(t)
+	f.until(c, "the attempt is lost", func(*engine.Engine) bool {
+		attempts := must(c.Job(t.Context(), job(1)))(t).Attempts
+		return len(attempts) > 0 && attempts[0].State == drover.AttemptLost
+	})
+	if why := must(c.Job(t.Context(), job(1)))(t).Attempts[0].Reason; !strings.Contains(why.Text, "its runner said last") {
+		t.Errorf("it was lost because %+v", why)
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -153,14 +152,20 @@ func streamLength(x drover.Exit, stream drover.Stream) int64 {
 
 // alive returns io.EOF for an attempt that is no longer live, and an error if that cannot be known.
 func (c *Controller) alive(ctx context.Context, id drover.AttemptID) error {
+	_, err := c.where(ctx, id)
+	return err
+}
+
+// where is the instance of a live attempt; io.EOF for one that is no longer live.
+func (c *Controller) where(ctx context.Context, id drover.AttemptID) (instance int64, err error) {
 	live := false
-	if err := c.Query(ctx, func(e *engine.Engine) { live = e.Live(id) }); err != nil {
-		return err
+	if err := c.Query(ctx, func(e *engine.Engine) { instance, live = e.Where(id) }); err != nil {
+		return 0, err
 	}
 	if !live {
-		return io.EOF
+		return 0, io.EOF
 	}
-	return nil
+	return instance, nil
 }
 
 // fetch brings what has come since the last time, at most fetchSize bytes.
@@ -178,12 +183,7 @@ func (c *Controller) fetch(ctx context.Context, key spoolKey, s *spool) (int64, 
 
 // linkOf is the connection to the instance that has a live attempt.
 func (c *Controller) linkOf(ctx context.Context, id drover.AttemptID) (*link, error) {
-	var instance int64
-	err := c.Query(ctx, func(e *engine.Engine) {
-		if at := slices.IndexFunc(e.Attempts(), func(a engine.Attempt) bool { return a.ID == id }); at >= 0 {
-			instance = e.Attempts()[at].Instance
-		}
-	})
+	instance, err := c.where(ctx, id)
 	if err != nil {
 		return nil, err
 	}
