@@ -14,7 +14,7 @@ export CGO_ENABLED ?= 0
 GOBUILD = go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint race simtest e2e bench fuzz check-all install clean
+.PHONY: help build man test lint race simtest e2e bench fuzz check-all install clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,9 +57,13 @@ fuzz: ## fuzz each target for a while (FUZZTIME=how long)
 
 check-all: lint test race simtest e2e fuzz bench ## all of these
 
-install: build ## copy the binaries to PREFIX/bin
-	install -d $(DESTDIR)$(PREFIX)/bin
+man: build ## write the man pages to bin/man
+	bin/drover man bin/man
+
+install: build man ## copy the binaries to PREFIX/bin, the man pages to PREFIX/share/man/man1
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1
 	install bin/drover bin/drover-runner-linux-* $(DESTDIR)$(PREFIX)/bin
+	install -m 644 bin/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 
 clean: ## take away what was built
 	rm -rf bin
