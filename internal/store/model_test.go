@@ -279,7 +279,7 @@ func TestWhatIsDurable(t *testing.T) {
 		reflect.TypeFor[engine.Job](): "Number Name User Shape Array Priority Attempts Retry Timeout After Queued Succeeded Failed Cancelled " +
 			"Cancel Since Again Blocked",
 	}
-	s := sqliteOpener(t)(t)
+	s := sqliteOpeners(t)(t)(t)
 	jobs := submitted(t, s)
 	rapid.Check(t, func(rt *rapid.T) {
 		in, a := rapid.Make[engine.Instance]().Draw(rt, "instance"), rapid.Make[engine.Attempt]().Draw(rt, "attempt")

@@ -13,7 +13,10 @@ type opener func(t testing.TB) *Store
 
 // sqliteOpener opens one file in a folder of the test's own.
 func sqliteOpener(t testing.TB) opener {
-	path := filepath.Join(t.TempDir(), "fleet", "drover.db")
+	return openerOf(filepath.Join(t.TempDir(), "fleet", "drover.db"))
+}
+
+func openerOf(path string) opener {
 	return func(t testing.TB) *Store {
 		t.Helper()
 		s, err := Open(t.Context(), path)
@@ -25,7 +28,39 @@ func sqliteOpener(t testing.TB) opener {
 	}
 }
 
-func TestSQLite(t *testing.T) { suite(t, sqliteOpener) }
+// sqliteOpeners is sqliteOpener for tests of hundreds of files, which would spend their time on tables and on the disk: each file begins as
+// a copy of one whose tables have been made, and nothing waits until it is on the disk.
+func sqliteOpeners(t testing.TB) func(testing.TB) opener {
+	path := filepath.Join(t.TempDir(), "drover.db")
+	s, err := Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	empty, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(t testing.TB) opener {
+		path := filepath.Join(t.TempDir(), "drover.db")
+		if err := os.WriteFile(path, empty, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		open := openerOf(path)
+		return func(t testing.TB) *Store {
+			t.Helper()
+			s := open(t)
+			if _, err := s.write.Exec(`PRAGMA synchronous = OFF`); err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+	}
+}
+
+func TestSQLite(t *testing.T) { suite(t, sqliteOpeners(t)) }
 
 func TestOpen(t *testing.T) {
 	t.Run("keeps everything from other users", func(t *testing.T) {
