@@ -13,11 +13,6 @@ func (e *Engine) ExplainAll(most int) (all []drover.Explanation, left int) {
 	return x.all, x.left
 }
 
-// ExplainMost is ExplainAll.
-func (e *Engine) ExplainMost(most int) (all []drover.Explanation, left int) {
-	return e.ExplainAll(most)
-}
-
 // everything is what is explained, as far as there is room for it.
 type everything struct {
 	most int

@@ -91,12 +91,6 @@ func (e *Engine) Offers() []OfferState {
 	return list
 }
 
-// Misfit says why nothing that could be rented can hold a job of the shape, empty if something can. It is known only when the types of
-// every cloud are.
-func (e *Engine) Misfit(s drover.Shape) (miss string, known bool) {
-	return s.NearestMiss(e.rentable()), e.catalogued()
-}
-
 // Catalogue is what may be rented over all clouds that do not leave, the blocked included, and whether the types of all of them are known.
 // The slice is shared, with the engine too: it is never changed, by the engine or whoever is given it, and stays good to read outside the
 // loop.
@@ -124,9 +118,6 @@ func (e *Engine) Drained() bool {
 	unheld := func(in *instance) bool { return !in.held() }
 	return len(e.attempts) == 0 && !slices.ContainsFunc(e.instances, unheld) && !slices.ContainsFunc(e.clouds, unheard)
 }
-
-// Live reports whether the attempt is live.
-func (e *Engine) Live(id drover.AttemptID) bool { return e.live(id) != nil }
 
 // Where is the instance that has the attempt, if the attempt is live.
 func (e *Engine) Where(id drover.AttemptID) (instance int64, live bool) {

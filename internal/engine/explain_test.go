@@ -35,16 +35,6 @@ func TestOffers(t *testing.T) {
 			t.Errorf("offers are %+v", offers)
 		}
 	})
-	t.Run("what nothing can hold is told so, once every cloud's types are known", func(t *testing.T) {
-		if miss, known := fleet.e.Misfit(oneCPU); miss != "" || !known {
-			t.Errorf("what fits misses %q (known: %v)", miss, known)
-		}
-		huge := oneCPU
-		huge.Need.CPU = 64000
-		if miss, known := fleet.e.Misfit(huge); miss != "one in c has not enough vcpus: 64 wanted, 1.5 there" || !known {
-			t.Errorf("what does not fit misses %q (known: %v)", miss, known)
-		}
-	})
 	t.Run("the catalogue is built once, and what was given away stays as it was when another comes", func(t *testing.T) {
 		first, known := fleet.e.Catalogue()
 		if len(first) != 1 || !known {
