@@ -65,6 +65,7 @@ func (r *logReader) Close() error {
 
 func (r *logReader) leave() {
 	if r.spool != nil {
+		r.spool.reads(r, 0, false)
 		r.c.leave(r.key(), r.spool)
 		r.spool = nil
 	}
@@ -105,6 +106,7 @@ func (r *logReader) readStored(p []byte) (int, error) {
 
 // readSpool reads what has come of a live attempt; who follows waits for more.
 func (r *logReader) readSpool(p []byte) (int, error) {
+	r.spool.reads(r, r.offset, true)
 	n, skipped, whole, grown, err := r.spool.readAt(p, r.offset)
 	switch {
 	case skipped > 0:

@@ -92,7 +92,7 @@ func TestFollowersThatLeaveOrAreLeft(t *testing.T) {
 func TestASpoolThatCannotBeWrittenSaysSo(t *testing.T) {
 	file := must(os.Create(filepath.Join(t.TempDir(), "spool")))(t)
 	file.Close()
-	s := &spool{file: file, grown: make(chan struct{})}
+	s := newSpool(file, func() {})
 	if _, err := s.Write([]byte("x")); err == nil || !s.failed() {
 		t.Fatal("writing to a closed file works")
 	}

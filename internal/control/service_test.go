@@ -198,7 +198,7 @@ func TestLogs(t *testing.T) {
 func TestASpoolLeavesOutWhatASlowReaderMissed(t *testing.T) {
 	file := must(os.Create(filepath.Join(t.TempDir(), "spool")))(t)
 	defer file.Close()
-	s := &spool{file: file, grown: make(chan struct{})}
+	s := newSpool(file, func() {})
 	block := make([]byte, 1<<20)
 	for i := range byte(20) {
 		for j := range block {
@@ -229,6 +229,30 @@ func TestASpoolLeavesOutWhatASlowReaderMissed(t *testing.T) {
 	}
 	if left != 20<<20-spoolSize || got != spoolSize {
 		t.Errorf("%d bytes came and %d were left out", got, left)
+	}
+}
+
+func TestASpoolWaitsForItsFastestReader(t *testing.T) {
+	s := newSpool(must(os.Create(filepath.Join(t.TempDir(), "spool")))(t), func() {})
+	defer s.file.Close()
+	slow, fast := &logReader{}, &logReader{}
+	s.reads(slow, 0, true)
+	s.reads(fast, 0, true)
+	must(s.Write(make([]byte, spoolSize-fetchSize)))(t)
+	if s.ahead() {
+		t.Error("it waits although there is room for one more piece")
+	}
+	must(s.Write(make([]byte, 1)))(t)
+	if !s.ahead() {
+		t.Error("it overtakes all its readers")
+	}
+	s.reads(fast, 1, true)
+	if s.ahead() {
+		t.Error("it waits for the slow reader")
+	}
+	s.reads(fast, 0, false)
+	if !s.ahead() {
+		t.Error("the reader who left is not forgotten")
 	}
 }
 

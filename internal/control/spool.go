@@ -13,8 +13,8 @@ import (
 	"drover/internal/engine"
 )
 
-// spoolSize is how much of a stream that is followed lies on this disk at once. Who reads so slowly that more comes meanwhile is told how much
-// was left out, and nobody else is delayed.
+// spoolSize is how much of a stream that is followed lies on this disk at once. No more is fetched until the fastest reader is near its end; who
+// reads so much more slowly that this overtakes them is told how much was left out.
 const spoolSize = 16 << 20
 
 // spools are the output streams that are being followed, each fetched once from its instance however many people follow it.
@@ -34,11 +34,18 @@ type spool struct {
 	stop context.CancelFunc
 	uses int // guarded by spools.mu
 
+	taken chan struct{} // says that somebody has read
+
 	mu    sync.Mutex
-	size  int64         // of all that has come; guarded by mu
-	whole bool          // the stream has ended, and all of it has come; guarded by mu
-	err   error         // nothing more will come; guarded by mu
-	grown chan struct{} // closed when any of these changes, and then replaced; guarded by mu
+	read  map[*logReader]int64 // up to where each has read; guarded by mu
+	size  int64                // of all that has come; guarded by mu
+	whole bool                 // the stream has ended, and all of it has come; guarded by mu
+	err   error                // nothing more will come; guarded by mu
+	grown chan struct{}        // closed when any of these changes, and then replaced; guarded by mu
+}
+
+func newSpool(file *os.File, stop context.CancelFunc) *spool {
+	return &spool{file: file, stop: stop, taken: make(chan struct{}, 1), read: map[*logReader]int64{}, grown: make(chan struct{})}
 }
 
 // use returns the spool of a stream, begun if it is not there. It must be given back by leave.
@@ -55,7 +62,7 @@ func (c *Controller) use(key spoolKey) (*spool, error) {
 			return nil, errors.Join(err, file.Close())
 		}
 		ctx, stop := context.WithCancel(context.Background())
-		s = &spool{file: file, stop: stop, grown: make(chan struct{})}
+		s = newSpool(file, stop)
 		c.spools.open[key] = s
 		s.uses++ // that of fill
 		go c.fill(ctx, key, s)
@@ -101,6 +108,18 @@ func (c *Controller) fill(ctx context.Context, key spoolKey, s *spool) {
 	changed, done := c.changes.of(key.attempt.Job.Number)
 	defer func() { done() }()
 	for wait := fetchFirst; ; wait = min(2*wait, fetchMost) {
+		if s.ahead() {
+			select {
+			case <-s.taken:
+			case <-c.ended:
+				s.end(false, errEnded)
+				return
+			case <-ctx.Done():
+				return
+			}
+			wait = fetchFirst
+			continue
+		}
 		exit, ended := c.exit(key.attempt)
 		n, err := c.fetch(ctx, key, s)
 		switch {
@@ -235,6 +254,31 @@ func (s *spool) end(whole bool, err error) {
 func (s *spool) tellLocked() {
 	close(s.grown)
 	s.grown = make(chan struct{})
+}
+
+// ahead reports whether so much has come that even the fastest reader would miss some of it if more came.
+func (s *spool) ahead() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fastest := int64(0)
+	for _, offset := range s.read {
+		fastest = max(fastest, offset)
+	}
+	return len(s.read) > 0 && s.size-fastest > spoolSize-fetchSize
+}
+
+// reads notes up to where somebody has read, or that they read no more.
+func (s *spool) reads(r *logReader, offset int64, more bool) {
+	s.mu.Lock()
+	s.read[r] = offset
+	if !more {
+		delete(s.read, r)
+	}
+	s.mu.Unlock()
+	select {
+	case s.taken <- struct{}{}:
+	default:
+	}
 }
 
 // readAt reads from an offset on. Without an error and bytes it says what is closed once there is more. Skipped is how many bytes from the
