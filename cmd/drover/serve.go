@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -240,7 +241,8 @@ func (d *daemon) attend(ctx context.Context, signals <-chan os.Signal) error {
 		select {
 		case err := <-d.ended:
 			d.ended = nil
-			return drover.AsError(err, drover.KindInternal).WithHint("nothing is lost: drover serve goes on from its records")
+			e := drover.AsError(err, drover.KindInternal)
+			return e.WithHint("%s", cmp.Or(e.Hint, "nothing is lost: drover serve goes on from its records"))
 		case sig := <-signals:
 			switch {
 			case sig == syscall.SIGHUP:

@@ -49,7 +49,9 @@ func (c *Controller) connect(ctx context.Context, effect int64, f engine.Connect
 	c.mu.Unlock()
 	l.catchUp(conn.LastLines())
 
-	c.post(ctx, engine.Connected{Effect: effect, Instance: f.Instance, HostKey: conn.Fingerprint(), Attempts: c.reports(f.Instance, conn.Hello())})
+	c.post(ctx, engine.Connected{
+		Effect: effect, Instance: f.Instance, HostKey: conn.Fingerprint(), Attempts: c.reports(f.Instance, conn.Hello()), ProbeFailed: conn.ProbeFailed(),
+	})
 	err = conn.Run(ctx, l)
 	c.drop(l)
 	if ctx.Err() == nil {

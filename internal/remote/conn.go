@@ -79,8 +79,8 @@ func newConn(s *session, control *process, lines *wire.Conn, hello wire.Hello) *
 // Hello is what the runner said when the stream began.
 func (c *Conn) Hello() wire.Hello { return c.hello }
 
-// ProbeFailed says how the boot probe failed; empty if it passed or was not asked for. There is a Conn all the same while attempts run on
-// the instance: it is to finish them, and to get no others.
+// ProbeFailed says how the boot probe failed; empty if it passed or was not asked for. There is a Conn all the same while the runner
+// has attempts: it is to finish them, and to get no others.
 func (c *Conn) ProbeFailed() string { return c.probeFailed }
 
 // LastLines are the last lines of the runner's own log when the stream began, made harmless for people's eyes.

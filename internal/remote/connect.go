@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -21,7 +20,7 @@ import (
 // Connect takes all the steps to a Conn, once. Its errors are of these kinds: KindHostKey if the instance is not who it should be,
 // KindAuthentication if it lets us not in, KindUnsupported if we cannot speak with it, KindConflict if its runner refuses us,
 // KindUnreachable for the network, and KindTransient, of which kind is a failed boot probe. An instance that fails its boot probe while
-// attempts run there is connected to: see [Conn.ProbeFailed].
+// its runner has attempts is connected to: see [Conn.ProbeFailed].
 func Connect(ctx context.Context, t Target) (*Conn, error) {
 	t = t.withDefaults()
 	raw, err := t.dial(ctx)
@@ -70,8 +69,8 @@ func (t Target) converse(ctx context.Context, raw net.Conn, d *deadlines) (*Conn
 	return s.control()
 }
 
-// probed opens the control stream of an instance that is to pass its boot probe. One that fails it may still run jobs from before: its
-// runner is brought up to date and asked all the same, and only if it runs nothing is the failure the end of it.
+// probed opens the control stream of an instance that is to pass its boot probe. One that fails it may still run jobs from before, or have their
+// results: its runner is brought up to date and asked all the same, and only if it has nothing is the failure the end of it.
 func (s *session) probed() (*Conn, error) {
 	if err := s.deploy(); err != nil {
 		return nil, err
@@ -81,16 +80,11 @@ func (s *session) probed() (*Conn, error) {
 	if failure == nil {
 		return c, err
 	}
-	if err != nil || !runs(c.hello) {
+	if err != nil || len(c.hello.Attempts) == 0 {
 		return nil, failure
 	}
 	c.probeFailed = failure.Error()
 	return c, nil
-}
-
-// runs reports whether a runner has attempts that have not ended.
-func runs(hello wire.Hello) bool {
-	return slices.ContainsFunc(hello.Attempts, func(a wire.Attempt) bool { return a.Exit == nil })
 }
 
 // begin begins a step that concerns the instance's inside.

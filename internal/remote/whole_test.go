@@ -230,7 +230,7 @@ func TestARealRunnerWhereTheBootProbeFails(t *testing.T) {
 			}
 		}
 	})
-	t.Run("its end is heard of, and then it is refused again", func(t *testing.T) {
+	t.Run("its end is heard of until it is forgotten, and then it is refused again", func(t *testing.T) {
 		conn, e := serve(t, failing)
 		if err := conn.Stop(s.ID, time.Second); err != nil {
 			t.Fatal(err)
@@ -238,6 +238,20 @@ func TestARealRunnerWhereTheBootProbeFails(t *testing.T) {
 		if exit := <-e.exits; exit.ID != s.ID {
 			t.Errorf("exit %+v", exit)
 		}
+		conn, _ = serve(t, failing)
+		if has := conn.Hello().Attempts; len(has) != 1 || has[0].Exit == nil {
+			t.Errorf("attempts %+v, want the end of one", has)
+		}
+		if err := conn.Forget(s.ID); err != nil {
+			t.Fatal(err)
+		}
+		waitUntil(t, "it is forgotten", func() bool {
+			c, err := Connect(ctx, failing)
+			if err == nil {
+				c.Close()
+			}
+			return err != nil
+		})
 		refused(t, failing, drover.KindTransient, failed)
 	})
 }
