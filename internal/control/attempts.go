@@ -111,7 +111,9 @@ func (c *Controller) stopAttempt(f engine.Stop) {
 	}
 }
 
-func (c *Controller) forget(f engine.Forget) {
+// forget lets the runner clean up after an attempt, once nobody follows its output any more.
+func (c *Controller) forget(ctx context.Context, f engine.Forget) {
+	c.awaitFollowers(ctx, f.Attempt)
 	c.mu.Lock()
 	delete(c.tails, f.Attempt)
 	c.mu.Unlock()

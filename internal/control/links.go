@@ -38,9 +38,7 @@ func (c *Controller) link(instance int64) *link {
 func (c *Controller) connect(ctx context.Context, effect int64, f engine.Connect) {
 	conn, err := c.dial(ctx, f)
 	if err != nil {
-		failed := *drover.AsError(err, drover.KindTransient)
-		failed.Message += c.lastWords(f.Instance)
-		c.post(ctx, engine.ConnectFailed{Effect: effect, Instance: f.Instance, Err: &failed})
+		c.post(ctx, engine.ConnectFailed{Effect: effect, Instance: f.Instance, Err: c.toldWithLastWords(f.Instance, err)})
 		return
 	}
 	l := &link{id: f.Instance, name: f.Name, conn: conn, c: c, ctx: ctx}
@@ -113,6 +111,13 @@ func (l *link) Log(line string) {
 	lines := append(l.c.said[l.id], line)
 	l.c.said[l.id] = lines[max(0, len(lines)-wire.LogLines):]
 	l.c.cfg.Log.Debug("the runner says", "instance", l.name, "line", line)
+}
+
+// toldWithLastWords is why an instance cannot be reached, with what its runner said last.
+func (c *Controller) toldWithLastWords(instance int64, err error) *drover.Error {
+	failed := *drover.AsError(err, drover.KindTransient)
+	failed.Message += c.lastWords(instance)
+	return &failed
 }
 
 // catchUp takes in the lines that the runner, or one before it on the instance, wrote while nobody was connected.

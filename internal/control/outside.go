@@ -78,7 +78,7 @@ func (c *Controller) do(ctx context.Context, f engine.Effect) {
 	case f.Collect != nil:
 		c.post(ctx, c.collect(ctx, f.ID, *f.Collect))
 	case f.Forget != nil:
-		c.forget(*f.Forget)
+		c.forget(ctx, *f.Forget)
 	case f.Solve != nil:
 		c.post(ctx, engine.Solved{Effect: f.ID, Plan: pack.Solve(*f.Solve)})
 	}

@@ -7,10 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,16 +32,17 @@ func TestWishes(t *testing.T) {
 
 	t.Run("a cancelled job is being cancelled when Cancel returns, and says by whom and why", func(t *testing.T) {
 		must(c.Cancel(ctx, job(1), "wrong input"))(t)
-		var stopped bool
 		must(0, c.Query(ctx, func(e *engine.Engine) {
 			for _, a := range e.Attempts() {
-				stopped = stopped || a.ID.Job == job(1) && a.Stop != nil
+				if a.ID.Job == job(1) && a.Stop == nil {
+					t.Error("its attempt was not told to end")
+				}
 			}
 		}))(t)
 		f.until(c, "it is final", func(*engine.Engine) bool { return must(c.Job(ctx, job(1)))(t).State.Final() })
 		got := must(c.Job(ctx, job(1)))(t)
-		if !stopped || got.State != drover.JobCancelled || got.Reason.Text != "cancelled by ada: wrong input" {
-			t.Errorf("told to stop: %t; then %s because %+v", stopped, got.State, got.Reason)
+		if got.State != drover.JobCancelled || got.Reason.Text != "cancelled by ada: wrong input" {
+			t.Errorf("it is %s because %+v", got.State, got.Reason)
 		}
 	})
 	t.Run("cancelling it again changes nothing", func(t *testing.T) {
@@ -388,21 +387,28 @@ func TestWhereJobsReachTheAPI(t *testing.T) {
 	}
 }
 
-func TestWhyAnInstanceWasLostTellsWhatItsRunnerSaidLast(t *testing.T) {
+func TestWhatARunnerSaidLastIsToldOfItsInstance(t *testing.T) {
 	f := newFixture(t)
-	f.cfg.Settings.Lifecycle.ProbeInterval, f.cfg.Settings.Lifecycle.ProbeTimeout = 200*time.Millisecond, time.Second
-	c, stop := f.begin()
-	defer stop()
-	f.submit(c, "sleep 60")
-	f.until(c, "it runs", runs(1))
-	list := must(f.cfg.Clouds[0].Driver.List(t.Context(), nil))(t)
-	pid := must(os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(f.logs)), "here", "test", list[0].Tags["drover-name"], "pid")))(t)
-	must(0, syscall.Kill(must(strconv.Atoi(strings.TrimSpace(string(pid))))(t), syscall.SIGKILL))(t)
-	f.until(c, "the attempt is lost", func(*engine.Engine) bool {
-		attempts := must(c.Job(t.Context(), job(1)))(t).Attempts
-		return len(attempts) > 0 && attempts[0].State == drover.AttemptLost
-	})
-	if why := must(c.Job(t.Context(), job(1)))(t).Attempts[0].Reason; !strings.Contains(why.Text, "its runner said last") {
-		t.Errorf("it was lost because %+v", why)
+	c := must(New(t.Context(), f.cfg))(t)
+	l := &link{id: 1, name: "i-1", c: c}
+	if words := c.lastWords(1); words != "" {
+		t.Errorf("before it said anything: %q", words)
+	}
+	l.catchUp([]string{"a", "b"})
+	l.Log("c")
+	l.catchUp([]string{"b", "c", "d"}) // after a reconnection
+	if words := c.lastWords(1); words != "; its runner said last: c; d" {
+		t.Errorf("it is told as %q", words)
+	}
+	if diff := cmp.Diff([]string{"a", "b", "c", "d"}, c.said[1]); diff != "" {
+		t.Error(diff)
+	}
+	failed := c.toldWithLastWords(1, errors.New("no route"))
+	if !strings.HasSuffix(failed.Message, "its runner said last: c; d") {
+		t.Errorf("why it is not reached: %v", failed)
+	}
+	c.disconnect(1)
+	if words := c.lastWords(1); words != "" {
+		t.Errorf("of one that is gone: %q", words)
 	}
 }

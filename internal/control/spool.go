@@ -35,6 +35,7 @@ type spool struct {
 	uses int // guarded by spools.mu
 
 	taken chan struct{} // says that somebody has read
+	ended chan struct{} // closed when nothing more is fetched
 
 	mu    sync.Mutex
 	read  map[*logReader]int64 // up to where each has read; guarded by mu
@@ -45,7 +46,7 @@ type spool struct {
 }
 
 func newSpool(file *os.File, stop context.CancelFunc) *spool {
-	return &spool{file: file, stop: stop, taken: make(chan struct{}, 1), read: map[*logReader]int64{}, grown: make(chan struct{})}
+	return &spool{file: file, stop: stop, taken: make(chan struct{}, 1), ended: make(chan struct{}), read: map[*logReader]int64{}, grown: make(chan struct{})}
 }
 
 // use returns the spool of a stream, begun if it is not there. It must be given back by leave.
@@ -93,20 +94,15 @@ const (
 	fetchSize  = 1 << 20 // at once, so that one stream holds a channel only for a moment
 )
 
-// fill fetches a stream until its attempt has ended and all of it has come, the attempt's instance cannot be heard any more, or nobody
-// follows it.
+// fill fetches a stream until its attempt has ended and all of it has come, it is not to be had any more, or nobody follows it.
 func (c *Controller) fill(ctx context.Context, key spoolKey, s *spool) {
 	defer c.leave(key, s)
+	defer close(s.ended)
 	defer s.stop()
-	defer func() {
-		c.spools.mu.Lock()
-		defer c.spools.mu.Unlock()
-		if c.spools.open[key] == s {
-			delete(c.spools.open, key) // who comes later reads what was stored
-		}
-	}()
+	defer c.closeSpool(key, s)
 	changed, done := c.changes.of(key.attempt.Job.Number)
 	defer func() { done() }()
+	var instance int64
 	for wait := fetchFirst; ; wait = min(2*wait, fetchMost) {
 		if s.ahead() {
 			select {
@@ -120,21 +116,23 @@ func (c *Controller) fill(ctx context.Context, key spoolKey, s *spool) {
 			wait = fetchFirst
 			continue
 		}
-		exit, ended := c.exit(key.attempt)
-		n, err := c.fetch(ctx, key, s)
+		exit, exited := c.exit(key.attempt)
+		at, gone := c.where(ctx, key.attempt)
+		if gone == nil {
+			instance = at
+		}
+		n, err := c.fetch(ctx, instance, key, s)
 		switch {
 		case s.failed():
 			return
 		case n > 0:
 			wait = fetchFirst
-		case err == nil && ended && s.length() >= streamLength(exit, key.stream):
+		case err == nil && exited && s.length() >= streamLength(exit, key.stream):
 			s.end(true, nil)
 			return
-		default:
-			if err := c.alive(ctx, key.attempt); err != nil {
-				s.end(false, err)
-				return
-			}
+		case err != nil && gone != nil:
+			s.end(false, gone)
+			return
 		}
 		if n == fetchSize {
 			continue
@@ -148,6 +146,37 @@ func (c *Controller) fill(ctx context.Context, key spoolKey, s *spool) {
 		case <-c.ended:
 			s.end(false, errEnded)
 			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// closeSpool has those who come later read what was stored.
+func (c *Controller) closeSpool(key spoolKey, s *spool) {
+	c.spools.mu.Lock()
+	defer c.spools.mu.Unlock()
+	if c.spools.open[key] == s {
+		delete(c.spools.open, key)
+	}
+}
+
+// followPatience is how long an instance keeps the output of an ended attempt for those who follow it, who may read more slowly than it came.
+const followPatience = 10 * time.Minute
+
+// awaitFollowers returns when nobody needs an ended attempt's output from its instance any more.
+func (c *Controller) awaitFollowers(ctx context.Context, id drover.AttemptID) {
+	ctx, cancel := context.WithTimeout(ctx, followPatience)
+	defer cancel()
+	for _, stream := range []drover.Stream{drover.Stdout, drover.Stderr} {
+		c.spools.mu.Lock()
+		s := c.spools.open[spoolKey{id, stream}]
+		c.spools.mu.Unlock()
+		if s == nil {
+			continue
+		}
+		select {
+		case <-s.ended:
 		case <-ctx.Done():
 			return
 		}
@@ -169,12 +198,6 @@ func streamLength(x drover.Exit, stream drover.Stream) int64 {
 	return x.StdoutLen
 }
 
-// alive returns io.EOF for an attempt that is no longer live, and an error if that cannot be known.
-func (c *Controller) alive(ctx context.Context, id drover.AttemptID) error {
-	_, err := c.where(ctx, id)
-	return err
-}
-
 // where is the instance of a live attempt; io.EOF for one that is no longer live.
 func (c *Controller) where(ctx context.Context, id drover.AttemptID) (instance int64, err error) {
 	live := false
@@ -187,11 +210,11 @@ func (c *Controller) where(ctx context.Context, id drover.AttemptID) (instance i
 	return instance, nil
 }
 
-// fetch brings what has come since the last time, at most fetchSize bytes.
-func (c *Controller) fetch(ctx context.Context, key spoolKey, s *spool) (int64, error) {
-	l, err := c.linkOf(ctx, key.attempt)
-	if err != nil {
-		return 0, err
+// fetch brings what has come since the last time, at most fetchSize bytes, from an instance that has the attempt or its remains.
+func (c *Controller) fetch(ctx context.Context, instance int64, key spoolKey, s *spool) (int64, error) {
+	l := c.link(instance)
+	if l == nil {
+		return 0, errNotConnected
 	}
 	r, err := l.conn.FetchLog(ctx, key.attempt, string(key.stream), s.length(), fetchSize)
 	if err != nil {
