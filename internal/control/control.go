@@ -88,7 +88,6 @@ type Controller struct {
 	tails map[drover.AttemptID]tail // until forgotten; guarded by mu
 	said  map[int64][]string        // the last lines of runners' own logs, by instance; guarded by mu
 	specs map[int64]jobSpec         // guarded by mu
-	stop  context.CancelFunc        // of the context that work runs under; guarded by mu
 }
 
 type query struct {
@@ -128,19 +127,22 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 // Run drives the fleet until ctx ends or the store refuses a commit. It leaves instances and jobs as they are, and returns once
 // everything it began has ended.
 func (c *Controller) Run(ctx context.Context) error {
+	end := sync.OnceFunc(func() { close(c.ended) })
+	defer end()
 	l, err := c.newLoop()
 	if err != nil {
 		return err
 	}
+	opening, err := c.opening(ctx)
+	if err != nil {
+		return fmt.Errorf("reading what was submitted: %w", err)
+	}
 	work, stop := context.WithCancel(ctx)
-	c.mu.Lock()
-	c.stop = stop
-	c.mu.Unlock()
 	l.Outside = &outside{c: c, ctx: work}
 	c.work.Go(func() { c.readInbox(work) })
-	err = c.drive(ctx, l)
+	err = c.drive(ctx, l, opening)
 	stop()
-	close(c.ended)
+	end()
 	c.closeLinks()
 	c.api.Close()
 	c.work.Wait()
@@ -158,11 +160,7 @@ func (c *Controller) newLoop() (*loop.Loop, error) {
 }
 
 // drive is the loop: it takes in what comes, several events at a time if they are there, and wakes the engine when it asked for that.
-func (c *Controller) drive(ctx context.Context, l *loop.Loop) error {
-	opening, err := c.opening(ctx)
-	if err != nil {
-		return fmt.Errorf("reading what was submitted: %w", err)
-	}
+func (c *Controller) drive(ctx context.Context, l *loop.Loop, opening []engine.Event) error {
 	wake, err := l.Step(ctx, opening)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
