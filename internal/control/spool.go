@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"sync"
-	"time"
 
 	"drover"
-	"drover/internal/engine"
 )
 
 // spoolSize is how much of a stream that is followed lies on this disk at once. No more is fetched until the fastest reader is near its end; who
@@ -87,71 +84,6 @@ func (c *Controller) leave(key spoolKey, s *spool) {
 	}
 }
 
-// A stream that is followed is asked for as often as this: soon again while it grows, less often while it does not.
-const (
-	fetchFirst = 25 * time.Millisecond
-	fetchMost  = 500 * time.Millisecond
-	fetchSize  = 1 << 20 // at once, so that one stream holds a channel only for a moment
-)
-
-// fill fetches a stream until its attempt has ended and all of it has come, it is not to be had any more, or nobody follows it.
-func (c *Controller) fill(ctx context.Context, key spoolKey, s *spool) {
-	defer c.leave(key, s)
-	defer close(s.ended)
-	defer s.stop()
-	defer c.closeSpool(key, s)
-	changed, done := c.changes.of(key.attempt.Job.Number)
-	defer func() { done() }()
-	var instance int64
-	for wait := fetchFirst; ; wait = min(2*wait, fetchMost) {
-		if s.ahead() {
-			select {
-			case <-s.taken:
-			case <-c.ended:
-				s.end(false, errEnded)
-				return
-			case <-ctx.Done():
-				return
-			}
-			wait = fetchFirst
-			continue
-		}
-		exit, exited := c.exit(key.attempt)
-		at, gone := c.where(ctx, key.attempt)
-		if gone == nil {
-			instance = at
-		}
-		n, err := c.fetch(ctx, instance, key, s)
-		switch {
-		case s.failed():
-			return
-		case n > 0:
-			wait = fetchFirst
-		case err == nil && exited && s.length() >= streamLength(exit, key.stream):
-			s.end(true, nil)
-			return
-		case err != nil && gone != nil:
-			s.end(false, gone)
-			return
-		}
-		if n == fetchSize {
-			continue
-		}
-		select {
-		case <-changed:
-			done()
-			changed, done = c.changes.of(key.attempt.Job.Number)
-			wait = fetchFirst
-		case <-time.After(wait):
-		case <-c.ended:
-			s.end(false, errEnded)
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // closeSpool has those who come later read what was stored.
 func (c *Controller) closeSpool(key spoolKey, s *spool) {
 	c.spools.mu.Lock()
@@ -159,80 +91,6 @@ func (c *Controller) closeSpool(key spoolKey, s *spool) {
 	if c.spools.open[key] == s {
 		delete(c.spools.open, key)
 	}
-}
-
-// followPatience is how long an instance keeps the output of an ended attempt for those who follow it, who may read more slowly than it came.
-const followPatience = 10 * time.Minute
-
-// awaitFollowers returns when nobody needs an ended attempt's output from its instance any more.
-func (c *Controller) awaitFollowers(ctx context.Context, id drover.AttemptID) {
-	ctx, cancel := context.WithTimeout(ctx, followPatience)
-	defer cancel()
-	for _, stream := range []drover.Stream{drover.Stdout, drover.Stderr} {
-		c.spools.mu.Lock()
-		s := c.spools.open[spoolKey{id, stream}]
-		c.spools.mu.Unlock()
-		if s == nil {
-			continue
-		}
-		select {
-		case <-s.ended:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// exit is what is known of an attempt's end before it is forgotten.
-func (c *Controller) exit(id drover.AttemptID) (drover.Exit, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	t, ok := c.tails[id]
-	return t.exit, ok
-}
-
-func streamLength(x drover.Exit, stream drover.Stream) int64 {
-	if stream == drover.Stderr {
-		return x.StderrLen
-	}
-	return x.StdoutLen
-}
-
-// where is the instance of a live attempt; io.EOF for one that is no longer live.
-func (c *Controller) where(ctx context.Context, id drover.AttemptID) (instance int64, err error) {
-	live := false
-	if err := c.Query(ctx, func(e *engine.Engine) { instance, live = e.Where(id) }); err != nil {
-		return 0, err
-	}
-	if !live {
-		return 0, io.EOF
-	}
-	return instance, nil
-}
-
-// fetch brings what has come since the last time, at most fetchSize bytes, from an instance that has the attempt or its remains.
-func (c *Controller) fetch(ctx context.Context, instance int64, key spoolKey, s *spool) (int64, error) {
-	l := c.link(instance)
-	if l == nil {
-		return 0, errNotConnected
-	}
-	r, err := l.conn.FetchLog(ctx, key.attempt, string(key.stream), s.length(), fetchSize)
-	if err != nil {
-		return 0, err
-	}
-	return io.Copy(s, r)
-}
-
-// linkOf is the connection to the instance that has a live attempt.
-func (c *Controller) linkOf(ctx context.Context, id drover.AttemptID) (*link, error) {
-	instance, err := c.where(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	if l := c.link(instance); l != nil {
-		return l, nil
-	}
-	return nil, errNotConnected
 }
 
 // failed reports whether what came could not be written down.

@@ -1,0 +1,168 @@
+package control
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// A stream that is followed is asked for as often as this: soon again while it grows, less often while it does not.
+const (
+	fetchFirst = 25 * time.Millisecond
+	fetchMost  = 500 * time.Millisecond
+	fetchSize  = 1 << 20 // at once, so that one stream holds a channel only for a moment
+)
+
+// filler fetches a stream into its spool.
+type filler struct {
+	c        *Controller
+	key      spoolKey
+	spool    *spool
+	instance int64           // that has the attempt, or its remains
+	changed  <-chan struct{} // closed at the job's next change
+	done     func()          // lets go of changed
+}
+
+// fill fetches a stream until its attempt has ended and all of it has come, it is not to be had any more, or nobody follows it.
+func (c *Controller) fill(ctx context.Context, key spoolKey, s *spool) {
+	defer c.leave(key, s)
+	defer close(s.ended)
+	defer s.stop()
+	defer c.closeSpool(key, s)
+	f := filler{c: c, key: key, spool: s}
+	f.changed, f.done = c.changes.of(key.attempt.Job.Number)
+	defer func() { f.done() }()
+	for wait := fetchFirst; ; wait = min(2*wait, fetchMost) {
+		n, over := f.next(ctx)
+		if n > 0 {
+			wait = fetchFirst
+		}
+		if over || n < fetchSize && !f.rest(ctx, wait) {
+			return
+		}
+	}
+}
+
+// next fetches what has come since the last time, at most fetchSize bytes, unless every reader is too far behind. Over means that nothing more
+// will come.
+func (f *filler) next(ctx context.Context) (n int64, over bool) {
+	if f.spool.ahead() {
+		return 0, false
+	}
+	exit, exited := f.c.exit(f.key.attempt)
+	at, gone := f.c.where(ctx, f.key.attempt)
+	if gone == nil {
+		f.instance = at
+	}
+	n, err := f.fetch(ctx)
+	switch {
+	case f.spool.failed():
+		return n, true
+	case n == 0 && err == nil && exited && f.spool.length() >= streamLength(exit, f.key.stream):
+		f.spool.end(true, nil)
+		return n, true
+	case err != nil && gone != nil:
+		f.spool.end(false, gone)
+		return n, true
+	}
+	return n, false
+}
+
+// fetch asks an instance that has the attempt, or its remains.
+func (f *filler) fetch(ctx context.Context) (int64, error) {
+	l := f.c.link(f.instance)
+	if l == nil {
+		return 0, errNotConnected
+	}
+	r, err := l.conn.FetchLog(ctx, f.key.attempt, string(f.key.stream), f.spool.length(), fetchSize)
+	if err != nil {
+		return 0, err
+	}
+	return io.Copy(f.spool, r)
+}
+
+// rest waits until there may be more to fetch: a while, or until the job changes, or if every reader is behind, until one of them has read. It
+// reports false if nobody follows any more, or the controller has ended.
+func (f *filler) rest(ctx context.Context, wait time.Duration) bool {
+	while, read := time.After(wait), (chan struct{})(nil)
+	if f.spool.ahead() {
+		while, read = nil, f.spool.taken
+	}
+	select {
+	case <-while:
+	case <-read:
+	case <-f.changed:
+		f.done()
+		f.changed, f.done = f.c.changes.of(f.key.attempt.Job.Number)
+	case <-f.c.ended:
+		f.spool.end(false, errEnded)
+		return false
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// followPatience is how long an instance keeps the output of an ended attempt for those who follow it, who may read more slowly than it came.
+const followPatience = 10 * time.Minute
+
+// awaitFollowers returns when nobody needs an ended attempt's output from its instance any more.
+func (c *Controller) awaitFollowers(ctx context.Context, id drover.AttemptID) {
+	ctx, cancel := context.WithTimeout(ctx, followPatience)
+	defer cancel()
+	for _, stream := range []drover.Stream{drover.Stdout, drover.Stderr} {
+		c.spools.mu.Lock()
+		s := c.spools.open[spoolKey{id, stream}]
+		c.spools.mu.Unlock()
+		if s == nil {
+			continue
+		}
+		select {
+		case <-s.ended:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// exit is what is known of an attempt's end before it is forgotten.
+func (c *Controller) exit(id drover.AttemptID) (drover.Exit, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t, ok := c.tails[id]
+	return t.exit, ok
+}
+
+func streamLength(x drover.Exit, stream drover.Stream) int64 {
+	if stream == drover.Stderr {
+		return x.StderrLen
+	}
+	return x.StdoutLen
+}
+
+// where is the instance of a live attempt; io.EOF for one that is no longer live.
+func (c *Controller) where(ctx context.Context, id drover.AttemptID) (instance int64, err error) {
+	live := false
+	if err := c.Query(ctx, func(e *engine.Engine) { instance, live = e.Where(id) }); err != nil {
+		return 0, err
+	}
+	if !live {
+		return 0, io.EOF
+	}
+	return instance, nil
+}
+
+// linkOf is the connection to the instance that has a live attempt.
+func (c *Controller) linkOf(ctx context.Context, id drover.AttemptID) (*link, error) {
+	instance, err := c.where(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if l := c.link(instance); l != nil {
+		return l, nil
+	}
+	return nil, errNotConnected
+}
