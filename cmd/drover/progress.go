@@ -35,10 +35,11 @@ type progress struct {
 	below []*mpb.Bar // lines without a bar
 	lines [3]status  // what stands beside the bar, and on the lines below
 
-	mu     sync.Mutex
-	last   string    // line; guarded by mu
-	at     time.Time // when last was written; guarded by mu
-	closed bool      // guarded by mu
+	mu      sync.Mutex
+	last    string    // line; guarded by mu
+	at      time.Time // when last was written; guarded by mu
+	verdict string    // how the only job ended, to be said when its output was shown; guarded by mu
+	closed  bool      // guarded by mu
 }
 
 // status is a text that one goroutine sets and the bar reads.
@@ -162,7 +163,12 @@ func instanceWords(st runStatus) string {
 
 // note takes in what the engine had to say. Warnings are for everyone.
 func (p *progress) note(n engine.Note) {
-	if n.Level == engine.Warn || p.verbose {
+	switch {
+	case p.quiet && n.Level == engine.Warn && n.Job != nil && strings.HasSuffix(n.Text, " "+string(drover.JobFailed)):
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.verdict = noteText(n)
+	case n.Level == engine.Warn || p.verbose:
 		p.say("%s", noteText(n))
 	}
 }
@@ -193,6 +199,9 @@ func (p *progress) close() {
 		return
 	}
 	p.closed = true
+	if p.verdict != "" {
+		fmt.Fprintln(p.err, p.verdict)
+	}
 	if p.bar != nil {
 		for _, bar := range append(p.below, p.bar) {
 			bar.Abort(true)
