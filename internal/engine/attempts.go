@@ -203,8 +203,24 @@ func (e *Engine) collected(b Collected) {
 		a.Fails++
 		a.Retry = e.s.Now.Add(backoff(a.Fails, time.Second, time.Minute))
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("storing the output of attempt %v: %s", a.ID, b.Err.Message), Attempt: &a.ID})
+		if why := e.abandoned(a); why != nil && a.Fails >= abandonedTries {
+			e.end(a, drover.AttemptCancelled, *why)
+			return
+		}
 		e.touch(e.instance(a.Instance))
 	}
+}
+
+// abandonedTries is how often it is tried to store what nobody asks for any more, before that is given up: a full disk is not to keep a
+// cancelled job, and its instance, for ever.
+const abandonedTries = 3
+
+// abandoned is why an attempt's result is no longer asked for; nil if it is.
+func (e *Engine) abandoned(a *Attempt) *drover.Reason {
+	if a.Stop != nil {
+		return a.Stop
+	}
+	return e.job(a.ID.Job.Number).Cancel
 }
 
 // judge says how an attempt ended whose command ended and whose output is stored.
