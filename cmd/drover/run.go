@@ -7,11 +7,14 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"drover"
 	"drover/internal/config"
@@ -46,6 +49,11 @@ once and prints the command that cleans up.`,
   drover run --array 100 --vcpus 2 --memory 4Gi -- ./simulate --seed-from-env
   drover run --resume run-x7k2pq`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("resume") {
+				if err := f.onlyResumes(cmd.Flags(), args); err != nil {
+					return err
+				}
+			}
 			return a.runBatch(cmd.Context(), f, args)
 		},
 	}
@@ -65,6 +73,23 @@ once and prints the command that cleans up.`,
 	complete(cmd, "spot", completeWords("prefer", "require", "never"))
 	complete(cmd, "resume", completeRuns)
 	return cmd
+}
+
+// onlyResumes refuses what a run that is resumed would take no notice of: it goes on as it was begun.
+func (f *runFlags) onlyResumes(flags *pflag.FlagSet, args []string) error {
+	if f.resume == "" {
+		return drover.Errorf(drover.KindInvalid, "--resume needs the ID of a run").WithHint("drover gc lists the runs that did not come to their end")
+	}
+	extra := strings.Join(args, " ")
+	flags.Visit(func(flag *pflag.Flag) {
+		if !slices.Contains([]string{"resume", "verbose", "output"}, flag.Name) {
+			extra = "--" + flag.Name
+		}
+	})
+	if extra == "" {
+		return nil
+	}
+	return drover.Errorf(drover.KindInvalid, "a run is resumed as it was begun: %s changes nothing", extra).WithHint("drover run --resume %s", f.resume)
 }
 
 func (a *app) runBatch(ctx context.Context, f runFlags, args []string) error {
