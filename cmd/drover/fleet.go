@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -119,7 +120,7 @@ func (f *fleet) serveAttempts(ctx context.Context, handler *httpapi.Handler) {
 	s := httpapi.Server(handler)
 	stop := context.AfterFunc(ctx, func() { s.Close() })
 	defer stop()
-	if err := s.Serve(f.controller.Attempts()); err != nil && !errors.Is(err, http.ErrServerClosed) && ctx.Err() == nil {
+	if err := s.Serve(f.controller.Attempts()); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 		f.log.Error("serving jobs", "error", err)
 	}
 }

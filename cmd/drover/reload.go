@@ -36,15 +36,27 @@ func (d *daemon) reload(ctx context.Context) {
 
 // refuse says what is wrong with a configuration, each fault on a line of its own.
 func (d *daemon) refuse(err error) {
+	log := d.log.With("file", absolute(d.app.config))
+	const refused = "the configuration is refused, the last good one stays"
 	var faults config.Faults
 	if !errors.As(err, &faults) {
 		e := drover.AsError(err, drover.KindInvalid)
-		d.log.Error("the configuration is refused, the last good one stays", "file", absolute(d.app.config), "error", e.Message, "hint", e.Hint)
+		log.Error(refused, attrs("error", e.Message, "hint", e.Hint)...)
 		return
 	}
 	for _, f := range faults {
-		d.log.Error("the configuration is refused, the last good one stays", "file", absolute(d.app.config), "line", f.Line, "column", f.Column, "error", f.Message, "hint", f.Hint)
+		log.Error(refused, append([]any{"line", f.Line, "column", f.Column}, attrs("error", f.Message, "hint", f.Hint)...)...)
 	}
+}
+
+// attrs are pairs for the log, without those that say nothing.
+func attrs(pairs ...string) (said []any) {
+	for pair := range slices.Chunk(pairs, 2) {
+		if pair[1] != "" {
+			said = append(said, pair[0], pair[1])
+		}
+	}
+	return said
 }
 
 // needsStart refuses a change of what is settled when a controller starts.

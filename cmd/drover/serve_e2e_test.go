@@ -129,6 +129,9 @@ func TestALostDatabase(t *testing.T) {
 	p := newDaemonPlace(t, ", idle_timeout: 2s", "")
 	folder := t.TempDir()
 	p.write("batch.yaml", "jobs: [{name: w, array: 8, command: [witness, "+folder+", 1m], resources: {memory: 16Mi, disk: 16Mi}}]\n")
+	for range 3 {
+		p.restart() // so that instances have seen more controllers than new records know of
+	}
 	p.drover("submit", "batch.yaml")
 	p.waitBegun(folder, 8)
 	before := p.instances()

@@ -31,7 +31,10 @@ func (h *history) add(at drover.Time, n engine.Note) {
 	defer h.mu.Unlock()
 	ev := drover.Event{
 		ID: fmt.Sprintf("%d-%d", h.epoch, h.next), Time: at, Level: string(n.Level), Text: n.Text, Job: n.Job, Attempt: n.Attempt,
-		Instance: n.Instance, Cloud: n.Cloud, Reason: n.Reason,
+		Instance: n.Instance, Cloud: n.Cloud,
+	}
+	if n.Reason != nil && n.Reason.Code != "" {
+		ev.Reason = n.Reason
 	}
 	if len(h.ring) < remembered {
 		h.ring = append(h.ring, ev)

@@ -164,12 +164,21 @@ func (e *Engine) exited(id drover.AttemptID, exit drover.Exit) {
 	}
 	in := e.instance(a.Instance)
 	in.free = in.free.Plus(e.need(a), 1)
-	a.State, a.Exit, a.Ended = drover.AttemptCollecting, &exit, e.s.Now
+	a.State, a.Exit, a.Ended = drover.AttemptCollecting, &exit, e.ended(a, exit)
 	in.free = in.free.Minus(e.need(a), 1)
 	a.Effect, a.Fails, a.Retry = 0, 0, 0
 	e.writeAttempt(a, drover.Reason{})
 	e.collect(a)
 	e.replace = true
+}
+
+// ended is when an attempt's command ended, of which word may have come late: after the connection was broken, or no controller ran. The instance's
+// clock is believed only for how long it took.
+func (e *Engine) ended(a *Attempt, exit drover.Exit) drover.Time {
+	if at := a.Started.Add(exit.Ended.Sub(exit.Started)); exit.Started != 0 && at > a.Started && at < e.s.Now.Add(-lateness) {
+		return at
+	}
+	return e.s.Now
 }
 
 // strangerEnded takes note that an attempt which is not known has ended as it was told to.

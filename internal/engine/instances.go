@@ -293,7 +293,7 @@ func (e *Engine) breakInstance(in *instance, why drover.Reason) {
 	}
 	in.Broken, in.Reason = true, &why
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s is broken: %s", in.Name, why.Text), Instance: in.Name, Reason: &why})
-	if in.Ready == 0 {
+	if in.Ready == 0 && e.ours(in.Name) { // else it may well have been ready once
 		e.leaveAlone(in, why)
 	}
 	if in.held() {

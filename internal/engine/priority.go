@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 
 	"drover"
@@ -28,20 +29,12 @@ func (e *Engine) prioritize(b PriorityAsked) {
 	e.regroup(j)
 	if j.Priority == 0 {
 		for _, a := range e.attemptsOf(j) {
-			e.stopAttempt(a, e.reason(drover.ReasonPreempted, "its priority was set to 0%s", after(": ", b.Reason.Text)))
+			e.stopAttempt(a, e.reason(drover.ReasonPreempted, "%s", cmp.Or(b.Reason.Text, "its priority was set to 0")))
 		}
 	}
 	e.replan = true
 	e.writeJob(j)
-	e.note(Note{Level: Info, Text: fmt.Sprintf("job %s has priority %d now%s", j.Name, j.Priority, after(": ", b.Reason.Text)), Job: &drover.JobID{Number: b.Job, Index: -1}})
-}
-
-// after is text that something comes before, nothing if there is no text.
-func after(before, text string) string {
-	if text == "" {
-		return ""
-	}
-	return before + text
+	e.note(Note{Level: Info, Text: fmt.Sprintf("job %s: %s", j.Name, cmp.Or(b.Reason.Text, fmt.Sprintf("its priority was set to %d", j.Priority))), Job: &drover.JobID{Number: b.Job, Index: -1}})
 }
 
 // preempted reports whether an attempt that has ended did so because its job's priority was set to 0: it is put off, not final. What came

@@ -9,7 +9,7 @@ import (
 
 type listInstancesInput struct {
 	Gone  bool     `query:"gone" doc:"also those that are gone"`
-	State []string `query:"state" maxItems:"10" doc:"only those in one of these states"`
+	State []string `query:"state" maxItems:"10" enum:"unknown,creating,booting,idle,running,stopped,stopping,gone" doc:"only those in one of these states"`
 	Cloud string   `query:"cloud" doc:"only those of this cloud"`
 	After int64    `query:"after" minimum:"0" doc:"only those with a higher id"`
 	Limit int      `query:"limit" minimum:"0" doc:"at most so many; left out, or more than 1000: 1000"`

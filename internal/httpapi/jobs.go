@@ -85,7 +85,7 @@ type listJobsInput struct {
 	Job      int64        `query:"job" minimum:"0" doc:"only the job of this number"`
 	Batch    string       `query:"batch" doc:"only those of batches of this name"`
 	User     string       `query:"user" doc:"only those of this user"`
-	State    []string     `query:"state" maxItems:"10" doc:"only those in one of these states"`
+	State    []string     `query:"state" maxItems:"10" enum:"queued,running,succeeded,failed,cancelled" doc:"only those in one of these states"`
 	Label    []string     `query:"label,explode" maxItems:"20" doc:"only those with this label, as NAME=VALUE; may be repeated"`
 	Elements bool         `query:"elements" doc:"the elements of arrays one by one"`
 	Tried    bool         `query:"tried" doc:"only those that have had an attempt"`

@@ -92,6 +92,8 @@ func TestRefusals(t *testing.T) {
 		{"a body that is a form", "POST", "/v1/instances/i/drain", "reason=x", "Content-Type: application/x-www-form-urlencoded", 415, drover.KindInvalid, "unknown content type"},
 		{"a job id that is none", "GET", "/v1/jobs/x", "", "", 400, drover.KindInvalid, "is not a job id"},
 		{"a limit that is no number", "GET", "/v1/jobs?limit=x", "", "", 400, drover.KindInvalid, "query.limit: invalid integer"},
+		{"a state of no job", "GET", "/v1/jobs?state=bogus", "", "", 400, drover.KindInvalid, "query.state"},
+		{"a state of no instance", "GET", "/v1/instances?state=queued", "", "", 400, drover.KindInvalid, "query.state"},
 		{"a limit below nothing", "GET", "/v1/jobs?limit=-1", "", "", 400, drover.KindInvalid, "query.limit"},
 		{"a label without a value", "GET", "/v1/jobs?label=x", "", "", 400, drover.KindInvalid, "has no value"},
 		{"a stream that is none", "GET", "/v1/jobs/1/logs?stream=x", "", "", 400, drover.KindInvalid, "query.stream"},

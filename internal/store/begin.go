@@ -7,6 +7,7 @@ import (
 	"encoding/base32"
 	"fmt"
 	"strings"
+	"time"
 
 	"drover"
 	"drover/internal/engine"
@@ -39,6 +40,7 @@ func begin(ctx context.Context, tx *sql.Tx, fleet string) (engine.State, error) 
 		return st, err
 	case st.Fleet == "":
 		st.Fleet, st.Nonce, st.Version = fleet, newNonce(), engine.StateVersion
+		st.Epoch = firstEpoch()
 	case st.Fleet != fleet:
 		return st, drover.Errorf(drover.KindConflict, "the state belongs to fleet %q", st.Fleet)
 	case st.Version != engine.StateVersion:
@@ -49,6 +51,10 @@ func begin(ctx context.Context, tx *sql.Tx, fleet string) (engine.State, error) 
 	_, err = tx.ExecContext(ctx, `UPDATE fleet SET version = ?, name = ?, nonce = ?, epoch = ?`, st.Version, st.Fleet, st.Nonce, st.Epoch)
 	return st, err
 }
+
+// firstEpoch is beyond every epoch that records of the fleet which are lost can have come to: instances refuse controllers of an earlier one. Epochs
+// begin with the time, in milliseconds, and a controller takes longer than one to start.
+func firstEpoch() int64 { return time.Now().UnixMilli() }
 
 // newNonce makes five characters that names of instances can bear in any cloud.
 func newNonce() string {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -90,21 +91,28 @@ func beginSuite(t *testing.T, openers func(testing.TB) opener) {
 			t.Errorf("nonce %q, want five characters", first.Nonce)
 		}
 		want := first
-		want.Epoch = 2
+		want.Epoch = first.Epoch + 1
 		equal(t, "second state", second, want)
-		if first.Epoch != 1 || first.Version != engine.StateVersion || first.Fleet != "lab" {
+		if first.Version != engine.StateVersion || first.Fleet != "lab" {
 			t.Errorf("first state %+v", first)
+		}
+	})
+
+	t.Run("begins beyond the epochs of records that were lost", func(t *testing.T) {
+		before := time.Now().UnixMilli()
+		if first := begun(t, openers(t)(t)); first.Epoch <= before {
+			t.Errorf("the first epoch is %d, and records begun now could have come to %d", first.Epoch, before)
 		}
 	})
 
 	t.Run("refuses another fleet", func(t *testing.T) {
 		s := openers(t)(t)
-		begun(t, s)
+		first := begun(t, s)
 		if _, err := s.Begin(t.Context(), "prod"); drover.KindOf(err) != drover.KindConflict {
 			t.Errorf("error %v, want a conflict", err)
 		}
-		if state := begun(t, s); state.Epoch != 2 {
-			t.Errorf("epoch %d, want 2: the refused beginning must not count", state.Epoch)
+		if state := begun(t, s); state.Epoch != first.Epoch+1 {
+			t.Errorf("epoch %d after %d: the refused beginning must not count", state.Epoch, first.Epoch)
 		}
 	})
 

@@ -55,7 +55,7 @@ func (s *Store) CreateToken(ctx context.Context, now drover.Time, r drover.Token
 func checkToken(now drover.Time, r drover.TokenRequest) error {
 	switch {
 	case !slices.Contains(drover.Roles(), r.Role):
-		return drover.Errorf(drover.KindInvalid, "there is no role %.40q", r.Role).WithHint("the roles are %v", drover.Roles())
+		return drover.Errorf(drover.KindInvalid, "there is no role %.40q", r.Role).WithHint("there are view, submit, operate and admin")
 	case r.User == "" || len(r.User) > maxUser || strings.ContainsFunc(r.User, outsideName):
 		return drover.Errorf(drover.KindInvalid, "%.80q cannot be the name of a user", r.User).
 			WithHint("letters, digits and . _ - @, at most %d of them", maxUser)
