@@ -18,6 +18,7 @@ import (
 	"drover/driver/local"
 	"drover/internal/blob"
 	"drover/internal/engine"
+	"drover/internal/loop"
 	"drover/internal/remote"
 	"drover/internal/runner"
 	"drover/internal/store"
@@ -280,5 +281,33 @@ func TestAListSaysWhatIsNewAndWhatIsMissing(t *testing.T) {
 	}
 	if len(cl.created) != 0 {
 		t.Error("what a list has seen is still kept as merely created")
+	}
+}
+
+// fullRecorder is full after every event.
+type fullRecorder struct{}
+
+func (fullRecorder) Append(engine.Event, engine.Decision) {}
+func (fullRecorder) Full() bool                           { return true }
+
+func TestARecordingThatIsFullIsGoneOnWithInTheNextSegment(t *testing.T) {
+	f := newFixture(t)
+	var begun []engine.State
+	f.cfg.Record = func(s engine.State) loop.Recorder {
+		begun = append(begun, s)
+		return fullRecorder{}
+	}
+	c, stop := f.begin()
+	f.submit(c, "echo a", "echo b")
+	f.until(c, "all jobs are final", f.allFinal)
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	sum := must(f.store.Summary(t.Context(), drover.TimeOf(time.Now())))(t)
+	if sum.Succeeded != 2 || sum.Attempts != 2 {
+		t.Errorf("%d succeeded in %d attempts", sum.Succeeded, sum.Attempts)
+	}
+	if len(begun) < 5 || begun[0].Now != 0 || begun[len(begun)-1].Now == 0 {
+		t.Errorf("%d segments were begun", len(begun))
 	}
 }
