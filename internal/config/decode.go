@@ -13,6 +13,9 @@ import (
 // custom is a type that reads its node itself, because it can be written in more than one shape.
 type custom interface{ decode(d *decoder, n *node) }
 
+// abridged is a mapping that people write as a single value; instead is what they are to write.
+type abridged interface{ instead(text string) string }
+
 // checked is a type whose values are looked at together once they are read; what it says stands at the mapping's beginning.
 type checked interface{ Check() error }
 
@@ -82,9 +85,15 @@ func (d *decoder) structure(n *node, v reflect.Value) {
 	if def, ok := v.Addr().Interface().(defaulter); ok {
 		def.Default()
 	}
+	if short, ok := v.Addr().Interface().(abridged); ok && n.shape == scalar {
+		d.add(n, fmt.Sprintf("%s is wanted here, not %s", mapping, n.shape), short.instead(n.text))
+		return
+	}
 	if !d.want(n, mapping) {
 		return
 	}
+	others := d.others
+	d.others = nil // they are keys of the outermost mapping alone
 	before := len(d.list)
 	fields := fieldsOf(v.Type())
 	known := make(map[string]bool, len(fields))
@@ -99,7 +108,7 @@ func (d *decoder) structure(n *node, v reflect.Value) {
 	}
 	for _, e := range n.entries {
 		if !known[e.key.text] {
-			d.add(e.key, "unknown key "+quote(e.key.text), suggest(e.key.text, append(names(fields), d.others...)))
+			d.add(e.key, "unknown key "+quote(e.key.text), suggest(e.key.text, append(names(fields), others...)))
 		}
 	}
 	if c, ok := v.Addr().Interface().(checked); ok && len(d.list) == before {

@@ -76,6 +76,9 @@ type input struct {
 	From string `yaml:"from" doc:"a job, whose outputs are laid under its name"`
 }
 
+// instead is for those who write the path alone.
+func (input) instead(text string) string { return "write {path: " + text + "}" }
+
 type retry struct {
 	ExitCodes []int `yaml:"exit_codes,required" min:"1" max:"255"`
 	Times     int   `yaml:"times,required" min:"1" max:"100"`

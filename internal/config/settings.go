@@ -2,14 +2,17 @@ package config
 
 import (
 	"path"
+	"strings"
 	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"drover"
 )
 
 // configFile is the configuration as it is written. The clouds are decoded one by one, since they hold drivers' keys as well.
 type configFile struct {
-	Version   int                  `yaml:"version,required" min:"1" max:"1" doc:"of this format: 1"`
+	Version   version              `yaml:"version,required" min:"1" max:"1" doc:"of this format: 1"`
 	Fleet     string               `yaml:"fleet" doc:"the tag that every instance bears; two controllers with different fleets never touch each other's instances"`
 	State     stateURL             `yaml:"state" doc:"where the records are kept: sqlite:PATH"`
 	Listen    listenAddress        `yaml:"listen" doc:"where drover serve answers: HOST:PORT"`
@@ -24,6 +27,21 @@ func (c *configFile) Default() {
 	c.Listen = defaultListen
 	c.Instances.Default()
 }
+
+// version is that of the format.
+type version int
+
+func (v *version) decode(d *decoder, n *node) {
+	switch {
+	case !d.want(n, scalar):
+	case n.text != "1":
+		d.addf(n, "version %s is not known; this drover reads version 1", strings.Trim(quote(n.text), `"`))
+	default:
+		*v = 1
+	}
+}
+
+func (version) schema() *jsonschema.Schema { return &jsonschema.Schema{Type: "integer"} }
 
 // Jobs is what holds for every job.
 type Jobs struct {

@@ -23,6 +23,7 @@ func suggest(word string, known []string) string {
 	}
 	known = slices.Clone(known)
 	slices.Sort(known)
+	known = slices.Compact(known)
 	return "known here: " + strings.Join(known, ", ")
 }
 
