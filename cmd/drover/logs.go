@@ -69,7 +69,11 @@ func (a *app) logs(ctx context.Context, svc drover.Service, f logsFlags, arg str
 		to.out = nil
 	}
 	if f.follow {
-		return a.follow(ctx, svc, ids[0], to, f.patience)
+		err := a.follow(ctx, svc, ids[0], to, f.patience)
+		if err != nil && ctx.Err() != nil {
+			a.goesOn(ids)
+		}
+		return err
 	}
 	return errors.Join(copyLog(ctx, svc, ids[0], drover.Stdout, to.out), copyLog(ctx, svc, ids[0], drover.Stderr, to.err))
 }

@@ -26,7 +26,8 @@ func (a *app) showWaiting(quiet bool) *waitShow {
 	s := &waitShow{err: a.err, quiet: quiet}
 	if a.terminal && !quiet {
 		s.bars = mpb.New(mpb.WithOutput(a.err), mpb.WithWidth(40), mpb.WithRefreshRate(100*time.Millisecond))
-		s.bar = s.bars.New(1, barStyle(), mpb.PrependDecorators(decor.CountersNoUnit("%d/%d ")), mpb.AppendDecorators(decor.Any(s.words.get)))
+		// Of a bar that begins with a total, the total stays, and the bar ends with the first step past it.
+		s.bar = s.bars.New(0, barStyle(), mpb.PrependDecorators(decor.CountersNoUnit("%d/%d ")), mpb.AppendDecorators(decor.Any(s.words.get)))
 	}
 	return s
 }
@@ -46,7 +47,7 @@ func (s *waitShow) update(w *waiting, words string) {
 		}
 		s.words.set(" " + words)
 		s.bar.SetTotal(int64(total), false)
-		s.bar.SetCurrent(int64(min(final, total-1))) // the last step would end the bar
+		s.bar.SetCurrent(int64(final))
 		return
 	}
 	if s.quiet || words == s.last || time.Since(s.at) < waitLine {
@@ -54,6 +55,14 @@ func (s *waitShow) update(w *waiting, words string) {
 	}
 	s.last, s.at = words, time.Now()
 	fmt.Fprintln(s.err, words)
+}
+
+// Write says something: above the bar while there is one.
+func (s *waitShow) Write(p []byte) (int, error) {
+	if s.bar != nil {
+		return s.bars.Write(p)
+	}
+	return s.err.Write(p)
 }
 
 // close takes the bar away. Closing again does nothing.

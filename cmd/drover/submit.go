@@ -65,10 +65,10 @@ func (a *app) submit(ctx context.Context, svc drover.Service, f submitFlags, arg
 		return drover.Errorf(drover.KindInvalid, "--follow shows the output of one job, and there are more").WithHint("write --wait, and later drover logs JOB")
 	}
 	w.batch.User = f.user
-	if err := a.upload(ctx, svc, &w.batch); err != nil {
+	if err := a.upload(ctx, svc, &w.batch, f.patience); err != nil {
 		return err
 	}
-	receipt, err := a.deliver(ctx, svc, drover.Submission{Batch: w.batch, Key: f.key})
+	receipt, err := a.deliver(ctx, svc, drover.Submission{Batch: w.batch, Key: f.key}, f.patience)
 	if err != nil {
 		return err
 	}
@@ -79,11 +79,10 @@ func (a *app) submit(ctx context.Context, svc drover.Service, f submitFlags, arg
 }
 
 // deliver submits. The key lets it be said again when no answer came, which may be because the controller was restarted at that moment.
-func (a *app) deliver(ctx context.Context, svc drover.Queue, s drover.Submission) (receipt drover.Receipt, err error) {
+func (a *app) deliver(ctx context.Context, svc drover.Queue, s drover.Submission, patience time.Duration) (receipt drover.Receipt, err error) {
 	if s.Key == "" {
 		s.Key = rand.Text()
 	}
-	const patience = 10 * time.Second
 	err = a.patiently(ctx, patience, func() error {
 		receipt, err = svc.Submit(ctx, s)
 		return err
@@ -99,6 +98,9 @@ func (a *app) see(ctx context.Context, svc drover.Service, f submitFlags, receip
 	}
 	if f.follow {
 		if err := a.follow(ctx, svc, ids[0], a.streams(), f.patience); err != nil {
+			if ctx.Err() != nil {
+				a.goesOn(ids[:1])
+			}
 			return err
 		}
 	}

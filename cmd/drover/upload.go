@@ -19,7 +19,7 @@ import (
 
 // upload brings the contents of a batch's inputs to the controller, those that it does not have, and writes down in each job what is to be
 // laid in its working folder.
-func (a *app) upload(ctx context.Context, svc drover.Queue, batch *drover.Batch) error {
+func (a *app) upload(ctx context.Context, svc drover.Queue, batch *drover.Batch, patience time.Duration) error {
 	paths := map[string]string{} // by hash
 	sizes := map[string]int64{}
 	err := findInputs(batch, func(path string) (string, int64, error) {
@@ -44,8 +44,12 @@ func (a *app) upload(ctx context.Context, svc drover.Queue, batch *drover.Batch)
 	}
 	bar := a.uploadBar(total)
 	defer bar.close()
+	speaks := *a
+	if bar.bars != nil {
+		speaks.err = bar.bars // above the bar
+	}
 	for _, hash := range missing {
-		err := a.patiently(ctx, uploadPatience, func() error { return putFile(ctx, svc, hash, paths[hash], bar) })
+		err := speaks.patiently(ctx, patience, func() error { return putFile(ctx, svc, hash, paths[hash], bar) })
 		if err != nil {
 			return err
 		}
@@ -55,9 +59,6 @@ func (a *app) upload(ctx context.Context, svc drover.Queue, batch *drover.Batch)
 
 // mostHashes is of how many contents it is asked at once whether they are there.
 const mostHashes = 5000
-
-// uploadPatience is how long a controller that is restarted in the middle of an upload is waited for.
-const uploadPatience = time.Minute
 
 // hashFile is what the contents of a file are called.
 func hashFile(ctx context.Context, path string) (hash string, size int64, err error) {

@@ -29,12 +29,16 @@ func (a *app) waitCommand() *cobra.Command {
 failed or was cancelled. A controller that is away for a while, as when it is restarted, is waited for.`,
 		Example: "  drover wait 17 18\n  drover wait --batch hello && echo done",
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
+			if err := a.nothingForPrograms("drover wait"); err != nil {
+				return err
+			}
 			ids, err := a.waitList(ctx, svc, f, args)
 			if err != nil {
 				return err
 			}
 			if len(ids) == 0 {
-				fmt.Fprintln(a.err, "no jobs")
+				fmt.Fprintln(a.err, "nothing is queued or running")
+				return nil
 			}
 			return a.waitFor(ctx, svc, ids, f)
 		}),
@@ -77,14 +81,38 @@ const (
 	longestLook  = 2 * time.Second
 )
 
-// waitFor waits until the jobs are final and says how they ended.
+// waitFor waits until the jobs are final and says how they ended, or that they go on if it is interrupted.
 func (a *app) waitFor(ctx context.Context, svc drover.Queue, ids []drover.JobID, f waitFlags) error {
 	w := &waiting{left: slices.Clone(ids), jobs: map[drover.JobID]drover.Job{}}
+	err := a.waitUntilFinal(ctx, svc, w, f)
+	if ctx.Err() != nil {
+		a.goesOn(w.left)
+	}
+	return err
+}
+
+// goesOn says that what is no longer looked at has not ended with that.
+func (a *app) goesOn(ids []drover.JobID) {
+	if a.terminal {
+		fmt.Fprint(a.err, "\r") // over what Ctrl-C has left there
+	}
+	switch len(ids) {
+	case 0:
+	case 1:
+		fmt.Fprintf(a.err, "job %v goes on; drover cancel %v ends it\n", ids[0], ids[0])
+	default:
+		fmt.Fprintln(a.err, "what was submitted goes on; drover cancel ends it")
+	}
+}
+
+func (a *app) waitUntilFinal(ctx context.Context, svc drover.Queue, w *waiting, f waitFlags) error {
 	show := a.showWaiting(f.quiet)
 	defer show.close()
+	speaks := *a
+	speaks.err = show
 	wait := shortestLook
 	for before := ""; ; {
-		if err := a.patiently(ctx, f.patience, func() error { return w.look(ctx, svc) }); err != nil {
+		if err := speaks.patiently(ctx, f.patience, func() error { return w.look(ctx, svc) }); err != nil {
 			return err
 		}
 		if len(w.left) == 0 {
