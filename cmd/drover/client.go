@@ -41,11 +41,8 @@ func (a *app) service(context.Context) (drover.Service, error) {
 // The local token of a configuration is shown to the controller of that configuration and to no other.
 func (a *app) findController() (at whereabouts, err error) {
 	at.base = cmp.Or(a.server, os.Getenv("DROVER_SERVER"), os.Getenv("DROVER_API"))
-	at.token = drover.NewSecret(os.Getenv("DROVER_TOKEN"))
-	if a.tokenFrom != "" {
-		if at.token, err = tokenFrom(a.tokenFrom); err != nil {
-			return at, err
-		}
+	if at.token, err = a.givenToken(); err != nil {
+		return at, err
 	}
 	if at.base == "" && a.config != "" {
 		return a.localController(at.token)
@@ -62,6 +59,18 @@ func (a *app) findController() (at whereabouts, err error) {
 			WithHint("drover serve -c FILE is a controller; drover run needs none")
 	}
 	return at, nil
+}
+
+// givenToken is what the command line or the environment gives; empty if neither does.
+func (a *app) givenToken() (drover.Secret, error) {
+	given := os.Getenv("DROVER_TOKEN")
+	switch {
+	case a.tokenFrom != "":
+		return tokenFrom(a.tokenFrom)
+	case strings.HasPrefix(given, "file:"):
+		return tokenFrom(given)
+	}
+	return drover.NewSecret(given), nil
 }
 
 // localController is the one that the configuration in force describes.
@@ -98,18 +107,31 @@ func (a *app) noLocal(fleet string, err error) error {
 	return err
 }
 
-// localBase is where a controller that listens there is reached from this host: by loopback if it can be, since nobody listens in on that.
+// localBase is where the controller of a configuration is reached from this host: where it said that it answers, since the file may have
+// been changed after it began to listen; else where the file has it listen.
 func localBase(listen, url string, folder daemonFolder) (string, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
 		return "", err
 	}
-	if port == "0" {
-		address, err := folder.announced()
-		if err != nil {
-			return "", err
-		}
-		return localBase(address, url, folder)
+	if ip := net.ParseIP(host); port != "0" && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return baseOf(listen, url)
+	}
+	address, err := folder.announced()
+	if errors.Is(err, fs.ErrNotExist) && port != "0" {
+		return baseOf(listen, url)
+	}
+	if err != nil {
+		return "", err
+	}
+	return baseOf(address, url)
+}
+
+// baseOf is where one that listens there is reached: by loopback if it can be, since nobody listens in on that.
+func baseOf(listen, url string) (string, error) {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", err
 	}
 	ip := net.ParseIP(host)
 	switch {

@@ -64,6 +64,30 @@ func TestFindingTheController(t *testing.T) {
 			t.Errorf("%v, %v", at, err)
 		}
 	})
+	t.Run("finds one that listens where its file said when it began", func(t *testing.T) {
+		noController(t)
+		config := aConfiguration(t, "127.0.0.1:8421")
+		folder := daemonFolder{"lab", filepath.Join(filepath.Dir(config), "drover.db")}
+		if err := folder.announce("127.0.0.1:8420"); err != nil {
+			t.Fatal(err)
+		}
+		a := &app{config: config}
+		if at, err := a.findController(); err != nil || at.base != "http://127.0.0.1:8420" {
+			t.Errorf("%v, %v", at, err)
+		}
+	})
+	t.Run("reads a token from the file that the environment names", func(t *testing.T) {
+		noController(t)
+		file := filepath.Join(t.TempDir(), "token")
+		if err := os.WriteFile(file, []byte("two\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("DROVER_TOKEN", "file:"+file)
+		a := &app{server: "https://two.example"}
+		if at, err := a.findController(); err != nil || at.token.Reveal() != "two" {
+			t.Errorf("%v, %v", at, err)
+		}
+	})
 	t.Run("shows the local token to no other controller", func(t *testing.T) {
 		noController(t)
 		a := &app{config: aConfiguration(t, "127.0.0.1:8420"), server: "https://other.example"}
