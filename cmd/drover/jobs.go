@@ -145,14 +145,21 @@ var jobListing = listing[drover.Job]{
 	},
 }
 
-// jobStateWords is the state of a job and, of an array, how far it is: "running 12/1000, 3 failed" once twelve are final.
+// jobStateWords is the state of a job and, of an array, how far it is: "running 12/1000 done, 3 failed" once twelve are final. Of one that
+// has come to its end, it is how many succeeded.
 func jobStateWords(j drover.Job) string {
 	if j.Array == nil {
 		return string(j.State)
 	}
-	text := fmt.Sprintf("%s %d/%d", j.State, finals(j), j.Array.Size())
+	switch {
+	case j.State == drover.JobSucceeded:
+		return fmt.Sprintf("%s %d/%d", j.State, j.Counts[drover.JobSucceeded], j.Array.Size())
+	case j.State.Final():
+		return fmt.Sprintf("%s, %d/%d succeeded", j.State, j.Counts[drover.JobSucceeded], j.Array.Size())
+	}
+	text := fmt.Sprintf("%s %d/%d done", j.State, finals(j), j.Array.Size())
 	for _, s := range []drover.JobState{drover.JobFailed, drover.JobCancelled} {
-		if n := j.Counts[s]; n > 0 && n < j.Array.Size() {
+		if n := j.Counts[s]; n > 0 {
 			text += fmt.Sprintf(", %d %s", n, s)
 		}
 	}

@@ -39,8 +39,15 @@ func (a *app) showJob(j drover.Job) error {
 	f.add("started", stamp(j.Started))
 	f.add("ended", stamp(j.Ended))
 	f.add("cost", dollars(j.Cost))
-	if err := f.print(a.out); err != nil || len(j.Attempts) == 0 {
+	if err := f.print(a.out); err != nil {
 		return err
+	}
+	if j.Counts[drover.JobFailed] > 0 {
+		_, err := fmt.Fprintf(a.out, "\nThose that failed: drover jobs %v --elements --state failed\n", j.ID)
+		return err
+	}
+	if len(j.Attempts) == 0 {
+		return nil
 	}
 	if _, err := fmt.Fprintln(a.out); err != nil {
 		return err
