@@ -187,6 +187,7 @@ func (p *progress) say(format string, args ...any) {
 	var out io.Writer = p.err
 	if p.bars != nil && !p.closed {
 		out = p.bars
+		format = "\r" + format // over what Ctrl-C has left there
 	}
 	fmt.Fprintf(out, format+"\n", args...)
 }

@@ -205,6 +205,9 @@ func (a *app) drive(ctx context.Context, folder *runFolder, p runPlan, c *config
 		return err
 	}
 	defer fl.Close()
+	if folder.fresh && !p.Streamed {
+		ui.say("run %s begins; killed, it goes on by drover run --resume %s", folder.id, folder.id)
+	}
 	s := &session{app: a, fleet: fl, folder: folder, plan: p, ui: ui}
 	sum, err := s.run(ctx)
 	if err != nil {

@@ -65,6 +65,9 @@ func (a *app) summarize(ctx context.Context, s *session, sum drover.Summary) err
 			a.showFailure(s, j)
 		}
 	}
+	if more := sum.Failed + sum.Cancelled - len(failures); more > 0 && !s.plan.Streamed {
+		fmt.Fprintf(a.err, "and %d more %s: %s\n", more, badWords(sum), relative(filepath.Join(r.Out, "logs")))
+	}
 	r.print(out, sum)
 	return nil
 }
@@ -83,6 +86,17 @@ func (r runSummary) print(out io.Writer, sum drover.Summary) {
 	if _, err := os.Stat(filepath.Join(r.Out, "logs")); err == nil {
 		fmt.Fprintf(out, "  logs       %s\n", relative(filepath.Join(r.Out, "logs")))
 	}
+}
+
+// badWords is what became of those that did not succeed.
+func badWords(sum drover.Summary) string {
+	switch {
+	case sum.Cancelled == 0:
+		return "failed"
+	case sum.Failed == 0:
+		return "were cancelled"
+	}
+	return "failed or were cancelled"
 }
 
 func jobWords(sum drover.Summary) string {
