@@ -64,6 +64,7 @@ type collector struct {
 	app   *app
 	found []stray
 	said  bool // why there is nothing to show
+	blind bool // nothing says whether what was found is wanted
 }
 
 func (a *app) gc(ctx context.Context, f gcFlags) error {
@@ -72,7 +73,7 @@ func (a *app) gc(ctx context.Context, f gcFlags) error {
 	if err != nil && len(g.found) == 0 {
 		return err
 	}
-	return errors.Join(err, g.report())
+	return errors.Join(err, g.report(), g.tellOfRuns())
 }
 
 // collect goes through the fleets that are meant.
@@ -224,6 +225,8 @@ func (g *collector) report() error {
 		fmt.Fprintf(a.err, "%s destroyed\n", plural(destroyed, "instance"))
 	case g.fleet == "" && a.config == "":
 		fmt.Fprintln(a.err, "drover run --resume FLEET goes on with a run; drover gc --fleet FLEET --destroy ends its instances")
+	case g.blind:
+		fmt.Fprintln(a.err, "the same with --destroy --without-state ends them, but for those created within the last hour")
 	default:
 		fmt.Fprintln(a.err, "the same with --destroy ends them")
 	}

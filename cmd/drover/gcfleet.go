@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"drover"
@@ -51,6 +52,34 @@ func (g *collector) run(ctx context.Context, fleet string) error {
 	if len(g.found) == before {
 		g.said = true
 		fmt.Fprintf(g.app.err, "%s has no instances; drover run --resume %s brings it to its end\n", fleet, fleet)
+	}
+	return nil
+}
+
+// tellOfRuns says that there are runs to clean up after as well, where a configured fleet was meant.
+func (g *collector) tellOfRuns() error {
+	if g.app.config == "" || g.fleet != "" {
+		return nil
+	}
+	home, err := stateHome()
+	if err != nil {
+		return err
+	}
+	var killed []string
+	for _, id := range unfinishedRuns(home) {
+		folder, err := findRunFolder(id)
+		if err != nil {
+			continue // it runs
+		}
+		folder.Close()
+		killed = append(killed, id)
+	}
+	switch n := len(killed); n {
+	case 0:
+	case 1:
+		fmt.Fprintf(g.app.err, "1 run of drover run did not come to its end: drover gc --fleet %s\n", killed[0])
+	default:
+		fmt.Fprintf(g.app.err, "%d runs of drover run did not come to their end: drover gc --fleet ID, of %s\n", n, strings.Join(killed, ", "))
 	}
 	return nil
 }
@@ -120,6 +149,7 @@ func (g *collector) unknown(ctx context.Context, fleet string) error {
 		return needsWithoutState("--fleet "+fleet, "the records of "+fleet+" cannot be read", errors.New("there are none in "+folder))
 	}
 	defer leavingNothing(folder, c.CloudNames())()
+	g.blind = true
 	return g.sweep(ctx, &search{fleet, folder, c, nothingKnown, g.young})
 }
 
@@ -176,7 +206,7 @@ func (g *collector) daemon(ctx context.Context, c *config.Config) error {
 			return nil, needsWithoutState("-c "+g.app.config, "neither the controller of "+c.Fleet+" nor its records can be asked", err)
 		}
 		fmt.Fprintf(g.app.err, "nothing says whether these are wanted: %v\n", err)
-		s.spared = g.young
+		s.spared, g.blind = g.young, true
 		return nothingKnown()
 	}
 	defer leavingNothing(folder.path(), c.CloudNames())()
