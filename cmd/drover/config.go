@@ -27,6 +27,9 @@ func (a *app) configCheck() *cobra.Command {
 		Example: "  drover config check drover.yaml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.nothingForPrograms("drover config check"); err != nil {
+				return err
+			}
 			file := a.config
 			if len(args) == 1 {
 				file = args[0]

@@ -23,7 +23,7 @@ func (a *app) manCommand() *cobra.Command {
 			root := cmd.Root()
 			root.InitDefaultCompletionCmd()
 			root.DisableAutoGenTag = true // the pages are the same for the same version
-			header := &doc.GenManHeader{Title: "DROVER", Section: "1", Source: "drover " + thisVersion().Version, Manual: "Drover"}
+			header := &doc.GenManHeader{Section: "1", Source: "drover " + thisVersion().Version, Manual: "Drover"}
 			if err := doc.GenManTree(root, header, args[0]); err != nil {
 				return fmt.Errorf("writing the man pages: %w", err)
 			}

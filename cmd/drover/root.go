@@ -90,6 +90,7 @@ Exit codes: 0 done, 1 the work failed, 2 wrong usage or configuration, 3 the con
 func (a *app) addFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.StringVarP(&a.config, "config", "c", os.Getenv("DROVER_CONFIG"), "configuration `file`; without one, this machine is the cloud")
+	flags.Lookup("config").DefValue = "" // the help is the same for everybody
 	flags.StringVar(&a.server, "server", "", "`URL` of the controller to talk to")
 	flags.StringVar(&a.tokenFrom, "token", "", "the token to show it, as `file:PATH`")
 	flags.StringVarP((*string)(&a.output), "output", "o", "", "what to print: json, yaml, name or wide; without it, tables for people")
@@ -121,6 +122,7 @@ func (a *app) addCommands(root *cobra.Command) {
 	root.SetCompletionCommandGroupID("More:")
 	root.SetHelpCommandGroupID("More:")
 	root.AddCommand(a.manCommand())
+	refuseUnknownTopics(root)
 }
 
 // code says what went wrong and turns it into an exit code.

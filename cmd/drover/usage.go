@@ -42,6 +42,33 @@ func flagTakes(f *pflag.Flag) (what, example string) {
 	return "a value", strings.ToUpper(name)
 }
 
+// refuseUnknownTopics makes the help of a command that there is not a fault.
+func refuseUnknownTopics(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	for _, help := range root.Commands() {
+		if help.Name() != "help" {
+			continue
+		}
+		show := help.Run
+		help.Run = nil
+		help.RunE = func(cmd *cobra.Command, args []string) error {
+			if topic, rest, err := root.Find(args); err != nil || topic == root && len(rest) > 0 {
+				return drover.Errorf(drover.KindInvalid, "there is no command %s", strings.Join(args, " ")).WithHint("drover help lists them")
+			}
+			show(cmd, args)
+			return nil
+		}
+	}
+}
+
+// nothingForPrograms refuses the outputs for programs where there is nothing that a program could read but the exit code.
+func (a *app) nothingForPrograms(command string) error {
+	if !a.forPrograms() {
+		return nil
+	}
+	return drover.Errorf(drover.KindInvalid, "%s has nothing to print but its exit code", command).WithHint("leave out -o")
+}
+
 // wantArgs checks how many arguments there are; what names one of them. No limit is written as -1.
 func wantArgs(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
