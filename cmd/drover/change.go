@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -55,12 +56,39 @@ again.`,
 			if err != nil {
 				return err
 			}
-			return a.change(ids, jobStateWords, func(id drover.JobID) (drover.Job, error) { return svc.Retry(ctx, id, f.reason) })
+			var again []drover.Job
+			err = a.change(ids, jobStateWords, func(id drover.JobID) (drover.Job, error) {
+				job, err := svc.Retry(ctx, id, f.reason)
+				if err == nil {
+					again = append(again, job)
+				}
+				return job, err
+			})
+			for _, job := range again {
+				err = errors.Join(err, a.tellFollowers(ctx, svc, job, ids))
+			}
+			return err
 		}),
 	})
 	f.addReason(cmd)
 	cmd.ValidArgsFunction = a.completeJobsIn(drover.JobFailed, drover.JobCancelled)
 	return cmd
+}
+
+// tellFollowers names the jobs that were to run after one that is put back, and were cancelled since it did not succeed. Batches may
+// bear the same name, but then they were not submitted at the same moment.
+func (a *app) tellFollowers(ctx context.Context, svc drover.Queue, job drover.Job, retried []drover.JobID) error {
+	filter := drover.JobFilter{Batch: job.Batch, States: []drover.JobState{drover.JobCancelled}}
+	for other, err := range allJobs(ctx, svc, filter) {
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(other.After, job.Name) || !other.Submitted.Equal(job.Submitted) || slices.Contains(retried, other.ID) {
+			continue
+		}
+		fmt.Fprintln(a.err, harmless(fmt.Sprintf("job %v (%s), which is to run after it, stays cancelled: drover retry %v puts it back", other.ID, other.Name, other.ID)))
+	}
+	return nil
 }
 
 func (a *app) priorityCommand() *cobra.Command {

@@ -19,7 +19,7 @@ func TestJobsCommand(t *testing.T) {
 		f := &fakeController{jobs: jobs, page: 1}
 		f.serve(t)
 		r := droverCommand(t, "jobs")
-		r.want(t, 0, "ID  NAME   BATCH  USER  STATE        AGE   REASON\n1   greet  hello  ada   succeeded    1m0s\n2   many   hello  ada   running 0/3  1m0s\n", "")
+		r.want(t, 0, "ID  NAME   BATCH  USER  STATE             AGE   REASON\n1   greet  hello  ada   succeeded         1m0s\n2   many   hello  ada   running 0/3 done  1m0s\n", "")
 	})
 	t.Run("prints one array for programs, whatever the pages", func(t *testing.T) {
 		f := &fakeController{jobs: jobs, page: 1}
@@ -57,6 +57,19 @@ func TestJobsCommand(t *testing.T) {
 			r := droverCommand(t, args...)
 			if strings.ContainsAny(r.out, "\x1b\x07\u202e") || !strings.Contains(r.out, "evil next") {
 				t.Errorf("%q", r.out)
+			}
+		}
+	})
+	t.Run("says of an array that came to its end how many succeeded, and how to see the rest", func(t *testing.T) {
+		for state, want := range map[drover.JobState]string{
+			drover.JobFailed: "failed, 0/3 succeeded", drover.JobCancelled: "cancelled, 0/3 succeeded", drover.JobSucceeded: "succeeded 3/3",
+		} {
+			f := &fakeController{jobs: anArray(2, "many", 3, state)}
+			f.serve(t)
+			droverCommand(t, "jobs").want(t, 0, want, "")
+			r := droverCommand(t, "jobs", "2")
+			if failed := state == drover.JobFailed; strings.Contains(r.out, "drover jobs 2 --elements --state failed\n") != failed {
+				t.Errorf("%s", r.out)
 			}
 		}
 	})
@@ -261,6 +274,17 @@ func TestWaitCommand(t *testing.T) {
 		f.serve(t)
 		droverCommand(t, "wait", "1", "--patience", "10ms").want(t, 3, "", "restarting")
 	})
+	t.Run("says that there is nothing to wait for", func(t *testing.T) {
+		(&fakeController{}).serve(t)
+		droverCommand(t, "wait").want(t, 0, "", "nothing is queued or running\n")
+	})
+	t.Run("says that what was waited for goes on when it is interrupted", func(t *testing.T) {
+		f := &fakeController{jobs: []drover.Job{aJob(24, "a", drover.JobRunning)}}
+		f.serve(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		f.onJob = func(int) { cancel() }
+		droverUntil(t, ctx, "wait", "24").want(t, 130, "", "job 24 goes on; drover cancel 24 ends it\n")
+	})
 	t.Run("asks for many in one list", func(t *testing.T) {
 		f := &fakeController{page: 100}
 		args := []string{"wait"}
@@ -274,6 +298,38 @@ func TestWaitCommand(t *testing.T) {
 			t.Errorf("%v", f.asked)
 		}
 	})
+}
+
+func TestRetryCommand(t *testing.T) {
+	f := &fakeController{jobs: []drover.Job{aJob(10, "count", drover.JobFailed), aJob(11, "sum", drover.JobCancelled), aJob(12, "sum", drover.JobCancelled)}}
+	f.jobs[1].After, f.jobs[1].Submitted = []string{"count"}, f.jobs[0].Submitted
+	f.jobs[2].After, f.jobs[2].Submitted = []string{"count"}, f.jobs[0].Submitted.Add(time.Hour)
+	f.serve(t)
+	r := droverCommand(t, "retry", "10")
+	r.want(t, 0, "job 10 (count): queued\n", "")
+	if want := "job 11 (sum), which is to run after it, stays cancelled: drover retry 11 puts it back\n"; r.err != want {
+		t.Errorf("it says %q, not %q", r.err, want)
+	}
+	f.jobs[0].State = drover.JobFailed
+	if r := droverCommand(t, "retry", "10", "11"); r.err != "" {
+		t.Errorf("it says %q of what is put back as well", r.err)
+	}
+}
+
+func TestHelpCommand(t *testing.T) {
+	droverCommand(t, "help", "nosuch").want(t, 2, "", "there is no command nosuch")
+	droverCommand(t, "help", "config", "check").want(t, 0, "drover config check [FILE]", "")
+	droverCommand(t, "help").want(t, 0, "The queue:", "")
+	t.Setenv("DROVER_CONFIG", "/elsewhere/drover.yaml")
+	if r := droverCommand(t, "jobs", "--help"); r.code != 0 || strings.Contains(r.out, "elsewhere") {
+		t.Errorf("the help speaks of one user's configuration:\n%s", r.out)
+	}
+}
+
+func TestOutputForProgramsIsRefused(t *testing.T) {
+	(&fakeController{}).serve(t)
+	droverCommand(t, "wait", "-o", "json").want(t, 2, "", "drover wait has nothing to print but its exit code")
+	droverCommand(t, "config", "check", "-o", "yaml").want(t, 2, "", "drover config check has nothing to print but its exit code")
 }
 
 func TestSubmitCommand(t *testing.T) {

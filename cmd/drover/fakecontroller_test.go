@@ -129,6 +129,17 @@ func (f *fakeController) Cancel(_ context.Context, id drover.JobID, reason strin
 	return f.job(id)
 }
 
+func (f *fakeController) Retry(_ context.Context, id drover.JobID, _ string) (drover.Job, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range f.jobs {
+		if f.jobs[i].ID == id {
+			f.jobs[i].State = drover.JobQueued
+		}
+	}
+	return f.job(id)
+}
+
 func (f *fakeController) SetPriority(_ context.Context, id drover.JobID, priority int) (drover.Job, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
