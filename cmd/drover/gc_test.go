@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -69,4 +70,30 @@ func TestWhoseInstancesAre(t *testing.T) {
 			t.Errorf("the error is %v", err)
 		}
 	})
+}
+
+func TestCleaningUpTellsOfKilledRuns(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	var said bytes.Buffer
+	g := &collector{app: &app{err: &said, config: "drover.yaml"}}
+	if err := g.tellOfRuns(); err != nil || said.Len() > 0 {
+		t.Errorf("without any it says %q, %v", said.String(), err)
+	}
+	killed, err := newRunFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := killed.save(runPlan{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.tellOfRuns(); err != nil || said.Len() > 0 {
+		t.Errorf("of one that lives it says %q, %v", said.String(), err)
+	}
+	if err := killed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	want := "1 run of drover run did not come to its end: drover gc --fleet " + killed.id + "\n"
+	if err := g.tellOfRuns(); err != nil || said.String() != want {
+		t.Errorf("it says %q, %v, not %q", said.String(), err, want)
+	}
 }
