@@ -55,22 +55,18 @@ func (e *Engine) waiting() (list []drover.Waiting, queued int) {
 
 // held sums up the jobs that may not start at all: those that are to run after others, of whatever name, and those of priority 0.
 func (e *Engine) held() (after, zero drover.Waiting) {
-	after.Reason.Code, zero.Reason = drover.ReasonDependency, drover.Reason{Code: drover.ReasonHeld, Text: heldText}
-	jobs := 0
+	after.Reason = drover.Reason{Code: drover.ReasonDependency, Text: "waits for other jobs"}
+	zero.Reason = drover.Reason{Code: drover.ReasonHeld, Text: heldText}
 	for _, j := range e.jobs {
 		if !j.held() {
 			continue
 		}
 		w := &zero
 		if len(j.After) > 0 {
-			w, jobs = &after, jobs+1
+			w = &after
 		}
 		w.Count += j.Queued.Count()
 		w.Reason.Since = sooner(w.Reason.Since, j.Since)
-	}
-	after.Reason.Text = "waits for other jobs"
-	if jobs > 1 {
-		after.Reason.Text += fmt.Sprintf(", as %d jobs do", jobs)
 	}
 	return after, zero
 }
