@@ -13,7 +13,8 @@ import (
 	"sync/atomic"
 
 	"github.com/pressly/goose/v3"
-	_ "modernc.org/sqlite" // the driver named "sqlite"
+	"modernc.org/sqlite" // also the driver of that name
+	sqlitelib "modernc.org/sqlite/lib"
 
 	"drover"
 )
@@ -194,7 +195,7 @@ func (s *Store) transact(ctx context.Context, what string, do func(*sql.Tx) erro
 		return doing(what, err)
 	}
 	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return doing(what, err)
 	}
 	return nil
 }
@@ -216,6 +217,10 @@ func (s *Store) look(ctx context.Context, what string, do func(*sql.Tx) error) e
 func doing(what string, err error) error {
 	if _, answer := err.(*drover.Error); answer {
 		return err
+	}
+	var e *sqlite.Error
+	if errors.As(err, &e) && e.Code()&0xff == sqlitelib.SQLITE_FULL {
+		return drover.Errorf(drover.KindTransient, "%s: %v", what, err).WithHint("make room on the disk of the controller's records")
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }

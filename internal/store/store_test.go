@@ -1,8 +1,10 @@
 package store
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"drover"
@@ -195,5 +197,26 @@ func BenchmarkOpen(b *testing.B) {
 			b.Fatal(err)
 		}
 		s.Close()
+	}
+}
+
+func TestADiskThatIsFull(t *testing.T) {
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "drover.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var pages int
+	if err := s.write.QueryRow("PRAGMA page_count").Scan(&pages); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.write.Exec(fmt.Sprintf("PRAGMA max_page_count = %d", pages+1)); err != nil {
+		t.Fatal(err)
+	}
+	batch := hello()
+	batch.Jobs[0].Command = []string{strings.Repeat("x", 1<<20)}
+	_, err = s.Submit(t.Context(), drover.Submission{Batch: batch})
+	if e := drover.AsError(err, drover.KindInternal); e.Kind != drover.KindTransient || e.Hint == "" {
+		t.Errorf("a submission for which there is no room: %+v", e)
 	}
 }
