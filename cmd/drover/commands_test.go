@@ -260,7 +260,7 @@ func TestWaitCommand(t *testing.T) {
 		}
 	})
 	t.Run("waits for a controller that is away, and says so once", func(t *testing.T) {
-		down := drover.Errorf(drover.KindTransient, "restarting")
+		down := drover.Errorf(drover.KindUnreachable, "restarting")
 		f := &fakeController{jobs: []drover.Job{aJob(1, "a", drover.JobSucceeded)}, faults: []error{down, down, down}}
 		f.serve(t)
 		r := droverCommand(t, "wait", "1")

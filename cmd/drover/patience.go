@@ -30,20 +30,35 @@ func away(err error) (pause time.Duration, is bool) {
 	return 0, false
 }
 
+// firstPatience is how long a controller is waited for that has not answered this command before, unless the command line says how long: it may never
+// have been started.
+const firstPatience = 10 * time.Second
+
 // patiently asks until there is an answer: a controller that is restarted is away for a while. One line says so.
 func (a *app) patiently(ctx context.Context, patience time.Duration, ask func() error) error {
 	began := time.Now()
 	said := false
+	if !a.answered.Load() && !a.patient {
+		patience = min(patience, firstPatience)
+	}
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		err := ask()
 		pause, is := away(err)
 		if said && !is {
 			fmt.Fprintln(a.err, "the controller answers again")
 		}
+		if !is {
+			a.answered.Store(true)
+		}
 		if !is || time.Since(began) > patience {
 			return err
 		}
-		if !said && drover.KindOf(err) != drover.KindRateLimit {
+		switch kind := drover.KindOf(err); {
+		case said || kind == drover.KindRateLimit:
+		case kind == drover.KindTransient:
+			said = true
+			fmt.Fprintf(a.err, "not now: %v; trying again for up to %s\n", err, age(patience))
+		default:
 			said = true
 			fmt.Fprintf(a.err, "the controller does not answer; waiting for it for up to %s\n", age(patience))
 		}

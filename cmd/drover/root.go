@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/goccy/go-yaml"
@@ -45,14 +46,16 @@ type app struct {
 	tokenFrom string
 	output    output
 
-	connect func(context.Context) (drover.Service, error) // to the controller that commands talk to
+	connect  func(context.Context) (drover.Service, error) // to the controller that commands talk to
+	patient  bool                                          // the command line says how long to wait for it
+	answered *atomic.Bool                                  // it has, since the command began
 }
 
 // run runs one command line and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr *os.File) int {
 	// A reader who leaves is no reason to die with instances running. Caught and not ignored: processes started here would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	a := &app{out: stdout, err: stderr, terminal: isTerminal(stderr), screen: isTerminal(stdout)}
+	a := &app{answered: new(atomic.Bool), out: stdout, err: stderr, terminal: isTerminal(stderr), screen: isTerminal(stdout)}
 	a.color = a.screen && os.Getenv("NO_COLOR") == ""
 	a.connect = a.service
 	root := a.root()
@@ -80,7 +83,10 @@ Exit codes: 0 done, 1 the work failed, 2 wrong usage or configuration, 3 the con
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	a.addFlags(root)
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.output.check(cmd) }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		a.patient = cmd.Flags().Changed("patience")
+		return a.output.check(cmd)
+	}
 	a.addCommands(root)
 	root.SetFlagErrorFunc(flagFault)
 	return root
