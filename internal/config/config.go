@@ -128,21 +128,32 @@ func (c *Config) CloudNames() []string {
 // Hash is the same for configurations that mean the same: order, comments and defaults written out do not change it. A secret
 // counts by where it is kept.
 func (c *Config) Hash() string {
-	type cloud struct {
-		Name string
-		Common
-		Own *node
-	}
 	whole := struct {
 		Fleet, State, Listen, URL string
-		Clouds                    []cloud
+		Clouds                    []hashedCloud
 		Instances                 Instances
 		Jobs                      Jobs
 	}{Fleet: c.Fleet, State: c.State, Listen: c.Listen, URL: c.URL, Instances: c.Instances, Jobs: c.Jobs}
 	for _, cl := range c.Clouds {
-		whole.Clouds = append(whole.Clouds, cloud{cl.Name, cl.Common, cl.own})
+		whole.Clouds = append(whole.Clouds, cl.hashed())
 	}
-	text, err := json.Marshal(whole)
+	return digest(whole)
+}
+
+// Hash is the same for clouds that mean the same: see [Config.Hash].
+func (c Cloud) Hash() string { return digest(c.hashed()) }
+
+// hashedCloud is what a cloud's configuration means.
+type hashedCloud struct {
+	Name string
+	Common
+	Own *node
+}
+
+func (c Cloud) hashed() hashedCloud { return hashedCloud{c.Name, c.Common, c.own} }
+
+func digest(v any) string {
+	text, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // plain data always marshals
 	}
