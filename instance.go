@@ -60,5 +60,20 @@ const (
 	VerbKill    Verb = "kill"    // go now, whatever runs
 )
 
+// Told is how a verb is said of an instance that was given it, such as "held"; empty if there is no such verb.
+func (v Verb) Told() string {
+	switch v {
+	case VerbDrain:
+		return "drained"
+	case VerbHold:
+		return "held"
+	case VerbRelease:
+		return "released"
+	case VerbKill:
+		return "killed"
+	}
+	return ""
+}
+
 // Verbs are the operator's verbs.
 func Verbs() []Verb { return []Verb{VerbDrain, VerbHold, VerbRelease, VerbKill} }

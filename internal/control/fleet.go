@@ -66,22 +66,18 @@ func (c *Controller) addLogin(in *drover.Instance) {
 	}
 }
 
-var done = map[drover.Verb]string{
-	drover.VerbDrain: "drained", drover.VerbHold: "held", drover.VerbRelease: "released", drover.VerbKill: "killed",
-}
-
 // Instruct gives an instance a verb.
 func (c *Controller) Instruct(ctx context.Context, name string, verb drover.Verb, reason string) (drover.Instance, error) {
 	in, err := c.Instance(ctx, name)
 	switch {
 	case err != nil:
 		return in, err
-	case done[verb] == "":
+	case verb.Told() == "":
 		return in, drover.Errorf(drover.KindInvalid, "%.40q is no verb for an instance", string(verb)).WithHint("there are drain, hold, release and kill")
 	case in.State == drover.InstanceGone, in.State == drover.InstanceStopping && verb != drover.VerbKill:
 		return in, drover.Errorf(drover.KindConflict, "instance %s is %s", in.Name, in.State)
 	}
-	why := drover.Reason{Code: drover.ReasonOperator, Text: asked(ctx, done[verb], reason)}
+	why := drover.Reason{Code: drover.ReasonOperator, Text: asked(ctx, verb.Told(), reason)}
 	if err := c.wish(ctx, engine.InstructAsked{Instance: in.ID, Verb: verb, Reason: why}); err != nil {
 		return in, err
 	}

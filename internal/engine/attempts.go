@@ -356,11 +356,16 @@ func (e *Engine) tryAgain(j *Job, el Element, why drover.Reason) {
 		e.finish(j, ElementRow{Element: el, State: drover.JobCancelled, Reason: *j.Cancel})
 		return
 	}
+	e.requeue(j, el, why)
+	id := drover.JobID{Number: j.Number, Index: el.Index}
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("job %s will be tried again: %s", e.jobName(j, el.Index), why.Text), Job: &id, Reason: &why})
+}
+
+// requeue has an element wait for another attempt, and writes that down.
+func (e *Engine) requeue(j *Job, el Element, why drover.Reason) {
 	e.enqueue(j, el.Index)
 	e.write(Write{Element: &ElementRow{Job: j.Number, Element: el, State: drover.JobQueued, Reason: why}})
 	e.writeJob(j)
-	id := drover.JobID{Number: j.Number, Index: el.Index}
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("job %s will be tried again: %s", e.jobName(j, el.Index), why.Text), Job: &id, Reason: &why})
 }
 
 // stopAttempt has a live attempt ended: SIGTERM, and SIGKILL after the grace.

@@ -316,6 +316,13 @@ func (e *Engine) limits(cloud string) CloudSettings {
 
 func (e *Engine) life() Lifecycle { return e.s.Settings.Lifecycle }
 
+// grant lets the row of a wish go, if it has one.
+func (e *Engine) grant(wish int64) {
+	if wish != 0 {
+		e.write(Write{Wish: wish})
+	}
+}
+
 func (e *Engine) write(w Write) { e.d.Writes = append(e.d.Writes, w) }
 
 func (e *Engine) note(n Note) { e.d.Notes = append(e.d.Notes, n) }

@@ -56,9 +56,7 @@ func (e *Engine) writeJob(j *Job) {
 
 // cancel ends a job, one element of it, or everything: what waits at once, what runs as soon as it lets itself be stopped.
 func (e *Engine) cancel(b CancelAsked) {
-	if b.Wish != 0 {
-		e.write(Write{Wish: b.Wish})
-	}
+	e.grant(b.Wish)
 	b.Reason.Since = e.s.Now
 	if b.All {
 		for _, j := range slices.Clone(e.jobs) {

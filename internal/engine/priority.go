@@ -10,9 +10,7 @@ import (
 // prioritize moves a job to the group of another priority. With 0 its attempts are ended, to be tried again once it is raised (BEHAVIOUR
 // D13).
 func (e *Engine) prioritize(b PriorityAsked) {
-	if b.Wish != 0 {
-		e.write(Write{Wish: b.Wish})
-	}
+	e.grant(b.Wish)
 	j := e.job(b.Job)
 	if j == nil || j.Cancel != nil || j.Again > b.Again {
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("too late to change the priority of job %d", b.Job), Job: &drover.JobID{Number: b.Job, Index: -1}})
@@ -54,9 +52,7 @@ func preempted(j *Job, a *Attempt) bool {
 
 // putOff puts an element back in the queue as if the attempt had not been.
 func (e *Engine) putOff(j *Job, el Element, why drover.Reason) {
-	e.enqueue(j, el.Index)
-	e.write(Write{Element: &ElementRow{Job: j.Number, Element: el, State: drover.JobQueued, Reason: why}})
-	e.writeJob(j)
+	e.requeue(j, el, why)
 	id := drover.JobID{Number: j.Number, Index: el.Index}
 	e.note(Note{Level: Info, Text: fmt.Sprintf("job %s waits again: %s", e.jobName(j, el.Index), why.Text), Job: &id, Reason: &why})
 }

@@ -9,9 +9,7 @@ import (
 
 // instruct gives an instance an operator's verb. The wish is granted even if it comes too late.
 func (e *Engine) instruct(b InstructAsked) {
-	if b.Wish != 0 {
-		e.write(Write{Wish: b.Wish})
-	}
+	e.grant(b.Wish)
 	in := e.instance(b.Instance)
 	switch {
 	case in == nil:
@@ -23,14 +21,9 @@ func (e *Engine) instruct(b InstructAsked) {
 	}
 }
 
-// told is how each verb is said of an instance that was given it.
-var told = map[drover.Verb]string{
-	drover.VerbDrain: "drained", drover.VerbHold: "held", drover.VerbRelease: "released", drover.VerbKill: "killed",
-}
-
 // words are what the operator said with the verb, at least the verb itself.
 func (e *Engine) words(b InstructAsked) drover.Reason {
-	return e.reason(drover.ReasonOperator, "%s", cmp.Or(b.Reason.Text, told[b.Verb]))
+	return e.reason(drover.ReasonOperator, "%s", cmp.Or(b.Reason.Text, b.Verb.Told()))
 }
 
 func (e *Engine) obey(in *instance, verb drover.Verb, why drover.Reason) {
