@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
-	"net"
 	"os"
 	"time"
 
@@ -25,7 +23,7 @@ func (s *session) tellKept(ctx context.Context) error {
 		return err
 	}
 	for _, in := range kept {
-		line, err := s.loginLine(in)
+		line, err := s.loginLine(ctx, in.Name)
 		if err != nil {
 			line = "how to log in is not known: " + err.Error()
 		}
@@ -36,9 +34,12 @@ func (s *session) tellKept(ctx context.Context) error {
 }
 
 // loginLine is a command that logs in to an instance, its host key verified.
-func (s *session) loginLine(in engine.Instance) (string, error) {
-	address, user := s.fleet.controller.Address(in)
-	host, port, err := net.SplitHostPort(address)
+func (s *session) loginLine(ctx context.Context, instance string) (string, error) {
+	in, err := s.fleet.controller.Instance(ctx, instance)
+	if err != nil {
+		return "", err
+	}
+	host, port, key, err := loginOf(in)
 	if err != nil {
 		return "", err
 	}
@@ -46,16 +47,12 @@ func (s *session) loginLine(in engine.Instance) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	proof, err := s.fleet.key.HostKey(in.Name)
-	if err != nil {
-		return "", err
-	}
-	known := fmt.Sprintf("[%s]:%s ssh-ed25519 %s\n", host, port, base64.StdEncoding.EncodeToString(proof.Public))
+	known := fmt.Sprintf("[%s]:%s %s\n", host, port, key)
 	hosts := "known_hosts." + in.Name
 	for name, content := range map[string]string{"login.key": login.Reveal(), hosts: known} {
 		if err := os.WriteFile(s.folder.file(name), []byte(content), 0o600); err != nil {
 			return "", err
 		}
 	}
-	return fmt.Sprintf("ssh -i %s -o UserKnownHostsFile=%s -p %s %s@%s", s.folder.file("login.key"), s.folder.file(hosts), port, user, host), nil
+	return fmt.Sprintf("ssh -i %s -o UserKnownHostsFile=%s -p %s %s@%s", s.folder.file("login.key"), s.folder.file(hosts), port, in.Login.User, host), nil
 }

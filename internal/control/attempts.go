@@ -15,8 +15,29 @@ import (
 	"drover/internal/wire"
 )
 
-// streams are an attempt's two output streams: as a runner names them, and as results name them.
-var streams = []struct{ wire, blob string }{{"stdout", blob.Stdout}, {"stderr", blob.Stderr}}
+// streams are an attempt's two output streams, as a runner names them too, and what results name them.
+var streams = []struct {
+	drover.Stream
+	blob string
+}{{drover.Stdout, blob.Stdout}, {drover.Stderr, blob.Stderr}}
+
+// blobOf is what results name a stream.
+func blobOf(stream drover.Stream) string {
+	for _, s := range streams {
+		if s.Stream == stream {
+			return s.blob
+		}
+	}
+	return ""
+}
+
+// output is the end of one of an attempt's streams, and how long that was in all.
+func output(x drover.Exit, stream drover.Stream) (tail string, size int64) {
+	if stream == drover.Stderr {
+		return x.Stderr, x.StderrLen
+	}
+	return x.Stdout, x.StdoutLen
+}
 
 // start has an attempt run on its instance, putting there what of its inputs is missing.
 func (c *Controller) start(ctx context.Context, effect int64, f engine.Start) engine.Body {
@@ -165,19 +186,16 @@ func (c *Controller) collectLogs(ctx context.Context, l *link, id drover.Attempt
 	// A section that is not read to its end holds its channel until the context ends.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for i, s := range streams {
-		tail, size := exit.Stdout, exit.StdoutLen
-		if i == 1 {
-			tail, size = exit.Stderr, exit.StderrLen
-		}
+	for _, s := range streams {
+		tail, size := output(exit, s.Stream)
 		section := func(offset, n int64) (io.Reader, error) {
 			if size == int64(len(tail)) {
 				return strings.NewReader(tail[offset : offset+n]), nil
 			}
-			return l.conn.FetchLog(ctx, id, s.wire, offset, n)
+			return l.conn.FetchLog(ctx, id, string(s.Stream), offset, n)
 		}
 		if err := c.cfg.Results.WriteLog(ctx, c.folder(spec), id.Job.Index, s.blob, size, section); err != nil {
-			return fmt.Errorf("storing %s of attempt %v: %w", s.wire, id, err)
+			return fmt.Errorf("storing %s of attempt %v: %w", s.Stream, id, err)
 		}
 	}
 	return nil

@@ -267,19 +267,6 @@ func (c *Controller) CloseFleet(ctx context.Context, now bool) {
 	c.post(ctx, engine.CloseAsked{Now: now})
 }
 
-// Address is where an instance can be reached, and as whom. Both are empty while that is not known.
-func (c *Controller) Address(in engine.Instance) (address, user string) {
-	cl := c.current().clouds[in.Cloud]
-	if cl == nil {
-		return "", ""
-	}
-	seen, ok := cl.find(in.ProviderID)
-	if !ok {
-		return "", ""
-	}
-	return cl.reach(seen)
-}
-
 // clock gives times that never decrease and that stand still for no one: when the wall clock is set back, time goes on from where it was.
 type clock struct {
 	mu   sync.Mutex

@@ -58,10 +58,11 @@ func (f *filler) next(ctx context.Context) (n int64, over bool) {
 		f.instance = at
 	}
 	n, err := f.fetch(ctx)
+	_, size := output(exit, f.key.stream)
 	switch {
 	case f.spool.failed():
 		return n, true
-	case n == 0 && err == nil && exited && f.spool.length() >= streamLength(exit, f.key.stream):
+	case n == 0 && err == nil && exited && f.spool.length() >= size:
 		f.spool.end(true, nil)
 		return n, true
 	case err != nil && gone != nil:
@@ -113,9 +114,9 @@ const followPatience = 10 * time.Minute
 func (c *Controller) awaitFollowers(ctx context.Context, id drover.AttemptID) {
 	ctx, cancel := context.WithTimeout(ctx, followPatience)
 	defer cancel()
-	for _, stream := range []drover.Stream{drover.Stdout, drover.Stderr} {
+	for _, out := range streams {
 		c.spools.mu.Lock()
-		s := c.spools.open[spoolKey{id, stream}]
+		s := c.spools.open[spoolKey{id, out.Stream}]
 		c.spools.mu.Unlock()
 		if s == nil {
 			continue
@@ -134,13 +135,6 @@ func (c *Controller) exit(id drover.AttemptID) (drover.Exit, bool) {
 	defer c.mu.Unlock()
 	t, ok := c.tails[id]
 	return t.exit, ok
-}
-
-func streamLength(x drover.Exit, stream drover.Stream) int64 {
-	if stream == drover.Stderr {
-		return x.StderrLen
-	}
-	return x.StdoutLen
 }
 
 // where is the instance of a live attempt; io.EOF for one that is no longer live.

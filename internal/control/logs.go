@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"drover"
-	"drover/internal/blob"
 )
 
 // Logs reads an output stream of a job: see [drover.Queue].
@@ -19,7 +18,7 @@ func (c *Controller) Logs(ctx context.Context, r drover.LogRequest) (io.ReadClos
 		return nil, err
 	case job.Array != nil:
 		return nil, drover.Errorf(drover.KindInvalid, "job %v is an array: each element has output of its own", r.Job).WithHint("name one, such as %v.%d", r.Job, job.Array.First)
-	case r.Stream != drover.Stdout && r.Stream != drover.Stderr:
+	case blobOf(r.Stream) == "":
 		return nil, drover.Errorf(drover.KindInvalid, "%.40q is no output stream", string(r.Stream)).WithHint("there are stdout and stderr")
 	}
 	spec, err := c.spec(ctx, r.Job.Number)
@@ -181,7 +180,7 @@ func (r *logReader) openStored() error {
 	if r.whole || r.attempt.Number == 0 {
 		return io.EOF
 	}
-	f, size, err := r.c.cfg.Results.OpenLog(r.c.folder(r.spec), r.request.Job.Index, endings[r.request.Stream])
+	f, size, err := r.c.cfg.Results.OpenLog(r.c.folder(r.spec), r.request.Job.Index, blobOf(r.request.Stream))
 	if err != nil && drover.KindOf(err) == drover.KindNotFound {
 		return io.EOF
 	}
@@ -196,8 +195,6 @@ func (r *logReader) openStored() error {
 	_, err = f.Seek(from, io.SeekStart)
 	return err
 }
-
-var endings = map[drover.Stream]string{drover.Stdout: blob.Stdout, drover.Stderr: blob.Stderr}
 
 // pieces are what there is now of a live attempt's stream, fetched piece by piece as they are read, so that a slow reader holds no channel.
 type pieces struct {

@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"maps"
-	"slices"
 
 	"drover"
 	"drover/driver"
@@ -67,11 +66,6 @@ func (c *Controller) Reconfigure(ctx context.Context, s Setup) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// Clouds are the settings of the clouds in use.
-func (c *Controller) Clouds() []engine.CloudSettings {
-	return slices.Clone(c.current().Settings.Clouds)
 }
 
 var _ drover.Service = (*Controller)(nil)

@@ -76,9 +76,7 @@ func (c *Controller) leave(key spoolKey, s *spool) {
 	switch s.uses--; s.uses {
 	case 1:
 		s.stop()
-		if c.spools.open[key] == s {
-			delete(c.spools.open, key)
-		}
+		c.closeSpoolLocked(key, s)
 	case 0:
 		s.file.Close()
 	}
@@ -88,6 +86,11 @@ func (c *Controller) leave(key spoolKey, s *spool) {
 func (c *Controller) closeSpool(key spoolKey, s *spool) {
 	c.spools.mu.Lock()
 	defer c.spools.mu.Unlock()
+	c.closeSpoolLocked(key, s)
+}
+
+// closeSpoolLocked is closeSpool with spools.mu held.
+func (c *Controller) closeSpoolLocked(key spoolKey, s *spool) {
 	if c.spools.open[key] == s {
 		delete(c.spools.open, key)
 	}
