@@ -49,11 +49,9 @@ func (f daemonFolder) keptCloud(name string) string {
 
 // cloudLeft is a cloud that the configuration no longer has, as it was last opened.
 func (f daemonFolder) cloudLeft(name string) (cloud config.Cloud, err error) {
-	unknown := drover.Errorf(drover.KindInvalid, "there are instances in cloud %s, which the configuration no longer has", name).
-		WithHint("put the cloud back until its instances are gone")
 	data, err := os.ReadFile(f.keptCloud(name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return cloud, unknown
+		return cloud, cloudGone(name)
 	}
 	var kept keptCloud
 	if err == nil {
@@ -68,18 +66,15 @@ func (f daemonFolder) cloudLeft(name string) (cloud config.Cloud, err error) {
 	}
 	at := slices.IndexFunc(c.Clouds, func(c config.Cloud) bool { return c.Name == name })
 	if at < 0 {
-		return cloud, unknown
+		return cloud, cloudGone(name)
 	}
 	return c.Clouds[at], nil
 }
 
 // cloudsLeft are the clouds in which the records have instances and that the configuration no longer has.
 func (f daemonFolder) cloudsLeft(ctx context.Context, records *store.Store, c *config.Config) (left []config.Cloud, err error) {
-	names, err := cloudsInUse(ctx, records)
-	for _, name := range names {
-		if slices.Contains(c.CloudNames(), name) {
-			continue
-		}
+	missing, err := missingClouds(ctx, records, c)
+	for _, name := range missing {
 		cloud, err := f.cloudLeft(name)
 		if err != nil {
 			return nil, err
@@ -89,21 +84,27 @@ func (f daemonFolder) cloudsLeft(ctx context.Context, records *store.Store, c *c
 	return left, err
 }
 
-// cloudsInUse names the clouds in which the records have instances.
-func cloudsInUse(ctx context.Context, records *store.Store) (names []string, err error) {
-	for after := int64(0); ; {
-		list, err := records.Instances(ctx, 0, drover.InstanceFilter{After: after, Limit: drover.MaxPage})
-		if err != nil {
-			return nil, err
-		}
-		for _, in := range list {
-			after = in.ID
-			if !slices.Contains(names, in.Cloud) {
-				names = append(names, in.Cloud)
-			}
-		}
-		if len(list) < drover.MaxPage {
-			return names, nil
+// noneLeft refuses a configuration that has lost a cloud in which there are instances: nobody would ever destroy them.
+func noneLeft(ctx context.Context, records *store.Store, c *config.Config) ([]config.Cloud, error) {
+	missing, err := missingClouds(ctx, records, c)
+	if err == nil && len(missing) > 0 {
+		err = cloudGone(missing[0])
+	}
+	return nil, err
+}
+
+func cloudGone(name string) error {
+	return drover.Errorf(drover.KindInvalid, "there are instances in cloud %s, which the configuration no longer has", name).
+		WithHint("put the cloud back until its instances are gone")
+}
+
+// missingClouds names the clouds in which the records have instances and that the configuration does not have.
+func missingClouds(ctx context.Context, records *store.Store, c *config.Config) (names []string, err error) {
+	list, err := records.Instances(ctx, 0, drover.InstanceFilter{Limit: -1})
+	for _, in := range list {
+		if !slices.Contains(c.CloudNames(), in.Cloud) && !slices.Contains(names, in.Cloud) {
+			names = append(names, in.Cloud)
 		}
 	}
+	return names, err
 }

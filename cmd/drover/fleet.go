@@ -30,7 +30,7 @@ type fleetOptions struct {
 	results string
 	kept    blob.Limits // of results
 	shared  bool        // results are those of many batches
-	// left says which clouds with instances the configuration no longer has; nil: none may be missing.
+	// left finds the clouds that have instances and that the configuration no longer has, or refuses that there are any.
 	left  func(context.Context, *store.Store, *config.Config) ([]config.Cloud, error)
 	log   *slog.Logger
 	watch func(engine.Note)
@@ -101,18 +101,6 @@ func (f *fleet) open(ctx context.Context, o fleetOptions) (err error) {
 		Watch:   o.watch,
 	})
 	return err
-}
-
-// noneLeft refuses a configuration that has lost a cloud in which there are instances: nobody would ever destroy them.
-func noneLeft(ctx context.Context, records *store.Store, c *config.Config) ([]config.Cloud, error) {
-	names, err := cloudsInUse(ctx, records)
-	for _, name := range names {
-		if !slices.Contains(c.CloudNames(), name) {
-			return nil, drover.Errorf(drover.KindInvalid, "there are instances in cloud %s, which the configuration no longer has", name).
-				WithHint("put the cloud back until its instances are gone")
-		}
-	}
-	return nil, err
 }
 
 // serveAttempts answers what jobs ask at DROVER_API, over the connections to their instances, until ctx ends.

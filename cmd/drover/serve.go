@@ -145,11 +145,12 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	if err != nil {
 		return drover.Errorf(drover.KindInvalid, "listening on %s: %v", d.config.Listen, err).WithHint("listen: HOST:PORT in %s", d.app.config)
 	}
-	if httpapi.Hosts(d.config.Listen, "") == nil {
+	hosts := httpapi.Hosts(d.config.Listen, d.config.URL)
+	if hosts == nil {
 		d.log.Warn("listening for other hosts in the clear: put a proxy with TLS before this, and let nobody else reach it", "listen", d.config.Listen)
 	}
 	d.api = httpapi.New(httpapi.Config{
-		Service: d.fleet.controller, Authenticate: d.authenticate, Log: d.log, Version: thisVersion().Version, Hosts: httpapi.Hosts(d.config.Listen, d.config.URL),
+		Service: d.fleet.controller, Authenticate: d.authenticate, Log: d.log, Version: thisVersion().Version, Hosts: hosts,
 		Ready: func(ctx context.Context) error { return d.fleet.controller.Query(ctx, func(*engine.Engine) {}) },
 	})
 	d.server = httpapi.Server(d.api)

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"drover"
@@ -100,20 +99,9 @@ func badWords(sum drover.Summary) string {
 }
 
 func jobWords(sum drover.Summary) string {
-	var words []string
-	for _, w := range []struct {
-		n    int
-		what string
-	}{{sum.Succeeded, "succeeded"}, {sum.Failed, "failed"}, {sum.Cancelled, "cancelled"}} {
-		if w.n > 0 {
-			words = append(words, fmt.Sprintf("%d %s", w.n, w.what))
-		}
-	}
-	noun := "jobs"
-	if sum.Jobs == 1 {
-		noun = "job"
-	}
-	return fmt.Sprintf("%d %s, %s", sum.Jobs, noun, strings.Join(words, ", "))
+	return plural(sum.Jobs, "job") + ", " + countWords(map[drover.JobState]int{
+		drover.JobSucceeded: sum.Succeeded, drover.JobFailed: sum.Failed, drover.JobCancelled: sum.Cancelled,
+	})
 }
 
 func share(part, whole float64) string {
