@@ -49,6 +49,12 @@ const (
 	IdleDrain IdleBehavior = "drain" // finish what runs, then destroy
 )
 
+// Notice is a cloud's word that it will take an instance back.
+type Notice struct {
+	Cause    string `json:"cause"`              // in the cloud's words, such as "spot interruption"
+	Deadline Time   `json:"deadline,omitempty"` // when, by the instance's clock; 0 if it does not say
+}
+
 // Verb is what an operator tells an instance.
 type Verb string
 

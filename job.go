@@ -200,7 +200,7 @@ const (
 type Exit struct {
 	Code      int           `json:"code"`             // 128+signal when a signal ended it, as shells say it
 	Signal    string        `json:"signal,omitempty"` // "killed", "terminated", …
-	Cause     string        `json:"cause,omitempty"`  // why the runner ended it: "stopped", "timeout"; or could not begin it: "no start"
+	Cause     string        `json:"cause,omitempty"`  // why the runner ended it: "stopped", "timeout"; or could not begin it: "no start"; see the causes
 	Text      string        `json:"text,omitempty"`   // for people, when Code alone does not say it
 	Started   Time          `json:"started"`          // by the instance's clock
 	Ended     Time          `json:"ended"`
@@ -221,4 +221,9 @@ const (
 	CauseTimeout = "timeout"
 	CauseNoStart = "no start"
 	CauseLost    = "supervisor lost"
+
+	CauseInterrupted = "interrupted"       // it was told to end because the cloud takes the instance back
+	CauseMemory      = "out of memory"     // it needed more memory than it had
+	CauseImage       = "image"             // its image does not exist, or may not be had
+	CauseNoImage     = "image unreachable" // its image could not be fetched this time
 )

@@ -48,5 +48,12 @@ const (
 	ReasonOutputs        = "outputs"          // they could not be stored
 	ReasonPreempted      = "preempted"        // its priority was set to 0
 	ReasonSchedule       = "schedule_timeout" // no instance for it could be had for that long
-	ReasonDraining       = "draining"         // the controller starts nothing any more, since it is about to end
+	ReasonInterrupted    = "interrupted"      // the cloud took the instance back
+	ReasonMemory         = "out_of_memory"
+	ReasonImage          = "image"     // it could not be had
+	ReasonUnhealthy      = "unhealthy" // so the instance says of itself
+	ReasonAge            = "max_age"
+	ReasonUsed           = "used"      // it has run its one job
+	ReasonGivesWay       = "gives_way" // to work of higher priority
+	ReasonDraining       = "draining"  // the controller starts nothing any more, since it is about to end
 )

@@ -127,4 +127,6 @@ type Offering struct {
 	Type   InstanceType `json:"type"`
 	Market Market       `json:"market"`
 	Price  Money        `json:"price"` // per hour
+
+	QuotaGroup string `json:"quota_group,omitempty"` // the quota under which it counts with others of its cloud; empty: its own
 }

@@ -108,10 +108,23 @@ const (
 	HostKeysSecret   HostKeys = "secret"   // neither: a secret planted by the init command is read back
 )
 
+// Notices says where an instance reads that its cloud is about to take it back.
+type Notices string
+
+// The sources of notices that a runner can watch.
+const (
+	NoNotices    Notices = ""
+	NoticesEC2   Notices = "ec2"   // instance metadata, version 2
+	NoticesGCE   Notices = "gce"   // metadata server
+	NoticesAzure Notices = "azure" // scheduled events
+	NoticesFile  Notices = "file"  // the file that the instance's environment names as DROVER_NOTICES
+)
+
 // Capabilities are what a driver can do beyond the methods every driver has.
 type Capabilities struct {
 	HostKeys       HostKeys
 	PowerOff       PowerOff
+	Notices        Notices
 	ManyCandidates bool // Create tries several candidates in one call
 	StopStart      bool // the Cloud is a Starter
 	GrowDisk       bool
@@ -145,6 +158,7 @@ type Instance struct {
 	Zone         string
 	Market       drover.Market
 	State        State
+	Reclaimed    bool // the cloud took it back, or is about to
 	Addresses    Addresses
 	Created      drover.Time // by the cloud's clock; 0 if it does not say
 }

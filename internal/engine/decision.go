@@ -66,7 +66,7 @@ type InstanceEnd struct {
 	Reason drover.Reason `json:"reason"`
 }
 
-// Effect is something for a shell to do, once. Exactly one field beside ID is set. Every effect but Stop, Forget, and Disconnect is
+// Effect is something for a shell to do, once. Exactly one field beside ID is set. Every effect but Stop, Forget, Disconnect and Fire is
 // answered by an event that bears its ID.
 type Effect struct {
 	ID            int64           `json:"id"`
@@ -82,6 +82,7 @@ type Effect struct {
 	Collect       *Collect        `json:"collect,omitempty"`
 	Forget        *Forget         `json:"forget,omitempty"`
 	Solve         *drover.Problem `json:"solve,omitempty"`
+	Fire          *Fire           `json:"fire,omitempty"`
 }
 
 // ListOfferings asks a cloud for its types and prices.
@@ -140,9 +141,11 @@ type Start struct {
 	Attempt  drover.AttemptID `json:"attempt"`
 	Instance int64            `json:"instance"`
 	Type     string           `json:"type"`
-	Limits   drover.Resources `json:"limits"`
-	Timeout  time.Duration    `json:"timeout,omitempty"`
-	Grace    time.Duration    `json:"grace"`
+
+	Interrupted drover.Time      `json:"interrupted,omitempty"` // when the job's attempt before this was, if it was
+	Limits      drover.Resources `json:"limits"`
+	Timeout     time.Duration    `json:"timeout,omitempty"`
+	Grace       time.Duration    `json:"grace"`
 }
 
 // Stop asks an instance's runner to end an attempt.
@@ -162,6 +165,17 @@ type Collect struct {
 type Forget struct {
 	Attempt  drover.AttemptID `json:"attempt"`
 	Instance int64            `json:"instance"`
+}
+
+// Fire has a person's hook run. Nothing waits for it.
+type Fire struct {
+	Hook       drover.Hook   `json:"hook"`
+	Instance   int64         `json:"instance,omitempty"` // 0 of HookExhausted
+	Name       string        `json:"name,omitempty"`
+	Cloud      string        `json:"cloud"`
+	Zone       string        `json:"zone,omitempty"`
+	ProviderID string        `json:"provider_id,omitempty"`
+	Reason     drover.Reason `json:"reason"`
 }
 
 // Note is a line for the log, and for people who watch.

@@ -96,7 +96,8 @@ type Sighting struct {
 	Price        drover.Money        `json:"price"`
 	Idle         drover.IdleBehavior `json:"idle_behavior,omitempty"`
 	Created      drover.Time         `json:"created,omitempty"`
-	Stopped      bool                `json:"stopped,omitempty"` // listed, but it does not run
+	Stopped      bool                `json:"stopped,omitempty"`   // listed, but it does not run
+	Reclaimed    bool                `json:"reclaimed,omitempty"` // its cloud takes, or took, it back
 }
 
 // Created answers Create: the cloud has accepted.
@@ -138,6 +139,9 @@ type Connected struct {
 	HostKey     string   `json:"host_key"` // fingerprint
 	Attempts    []Report `json:"attempts,omitempty"`
 	ProbeFailed string   `json:"probe_failed,omitempty"` // how the boot probe failed; empty if it passed, or was not asked for
+
+	Notice *drover.Notice `json:"notice,omitempty"` // the cloud's, as the runner has it
+	Ailing string         `json:"ailing,omitempty"` // what the runner holds to be wrong with the instance
 }
 
 // Report is what a runner says of one attempt that it has.
@@ -151,6 +155,18 @@ type ConnectFailed struct {
 	Effect   int64         `json:"effect"`
 	Instance int64         `json:"instance"`
 	Err      *drover.Error `json:"err"`
+}
+
+// Noticed says that an instance's cloud will take it back, as its runner heard it there.
+type Noticed struct {
+	Instance int64         `json:"instance"`
+	Notice   drover.Notice `json:"notice"`
+}
+
+// Ailing brings an instance's own word that something is wrong with it; without a Text, that it is well again.
+type Ailing struct {
+	Instance int64  `json:"instance"`
+	Text     string `json:"text,omitempty"`
 }
 
 // Disconnected says that an instance's control stream ended, and when it was last heard.
@@ -209,6 +225,8 @@ func (CreateFailed) kind() string  { return "create_failed" }
 func (Destroyed) kind() string     { return "destroyed" }
 func (Connected) kind() string     { return "connected" }
 func (ConnectFailed) kind() string { return "connect_failed" }
+func (Noticed) kind() string       { return "noticed" }
+func (Ailing) kind() string        { return "ailing" }
 func (Disconnected) kind() string  { return "disconnected" }
 func (Started) kind() string       { return "started" }
 func (StartFailed) kind() string   { return "start_failed" }
@@ -250,6 +268,8 @@ var decoders = map[string]func([]byte) (Body, error){
 	"tagged":         decode[Tagged],
 	"connected":      decode[Connected],
 	"connect_failed": decode[ConnectFailed],
+	"noticed":        decode[Noticed],
+	"ailing":         decode[Ailing],
 	"disconnected":   decode[Disconnected],
 	"started":        decode[Started],
 	"start_failed":   decode[StartFailed],

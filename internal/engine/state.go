@@ -52,6 +52,7 @@ type Settings struct {
 	MaxInstances    int             `json:"max_instances"` // in all clouds together; 0: no limit
 	MaxCost         drover.Money    `json:"max_cost"`      // of the fleet's whole life; 0: no limit
 	Keep            time.Duration   `json:"keep"`          // how long an instance on which a job failed is kept once idle
+	GrowMemory      int             `json:"grow_memory"`   // a job that ran out of memory is tried again with so many thousandths of it; 0: it is not
 }
 
 // CloudSettings are the limits of one cloud.
@@ -72,6 +73,9 @@ type Lifecycle struct {
 	IdleTimeout     time.Duration `json:"idle_timeout"`
 	TermTimeout     time.Duration `json:"term_timeout"`
 	ShutdownTimeout time.Duration `json:"shutdown_timeout"`
+	KeepBroken      time.Duration `json:"keep_broken,omitempty"` // a broken instance is left for a look this long
+	MaxAge          time.Duration `json:"max_age,omitempty"`     // older than this it drains; 0: never
+	UseOnce         bool          `json:"use_once,omitempty"`    // an instance that has run a job is not given another
 }
 
 // Job is a submitted job that is not final, an array counting as one. Its command, environment and inputs stay in the store.

@@ -33,6 +33,7 @@ type Message struct {
 	Stop   *Stop   `json:"stop,omitempty"`   // end an attempt; its Exited follows
 	Forget *Forget `json:"forget,omitempty"` // the attempt's end is stored: clean up; not answered
 	Ping   *Ping   `json:"ping,omitempty"`   // answered by Pong with the same number
+	Orders *Orders `json:"orders,omitempty"` // follows the Hello, and comes again when it changes; not answered
 
 	// From the runner.
 	Started *Started `json:"started,omitempty"`
@@ -42,6 +43,8 @@ type Message struct {
 	Pong    *Ping    `json:"pong,omitempty"`
 	API     *API     `json:"api,omitempty"`
 	Log     *Log     `json:"log,omitempty"`
+	Notice  *Notice  `json:"notice,omitempty"`
+	Ailing  *Ailing  `json:"ailing,omitempty"`
 }
 
 // Hello opens the stream. The controller's says who it is; the runner's answer says what it has.
@@ -52,7 +55,31 @@ type Hello struct {
 	Instance string    `json:"instance"`           // the instance's name; a runner that is another instance's refuses
 	Attempts []Attempt `json:"attempts,omitempty"` // runner only: all that it has and was not told to forget
 	Log      []string  `json:"log,omitempty"`      // runner only: the last lines of its own log, those of an earlier process of it included
+	Heard    time.Time `json:"heard,omitzero"`     // runner only: when it last heard a controller before this one, by the instance's clock
+	Notice   *Notice   `json:"notice,omitempty"`   // runner only: one that stands
+	Ailing   *Ailing   `json:"ailing,omitempty"`   // runner only: what is wrong with the instance
 	Error    string    `json:"error,omitempty"`    // runner only: why it refuses; it hangs up after this
+}
+
+// Orders are what a controller wants of a runner beside attempts. The runner keeps to the last ones, over its own restarts too.
+type Orders struct {
+	Orphan   time.Duration `json:"orphan,omitempty"`   // no word from any controller for so long, and no attempt: it powers the instance off; 0: never
+	Notices  string        `json:"notices,omitempty"`  // where it reads that the cloud takes the instance back, as driver.Notices; empty: nowhere
+	Health   string        `json:"health,omitempty"`   // a shell command that exits 0 while the instance is well; empty: none
+	Interval time.Duration `json:"interval,omitempty"` // between two runs of Health
+	Deadline time.Duration `json:"deadline,omitempty"` // of one
+	Grace    time.Duration `json:"grace,omitempty"`    // what an attempt gets between SIGTERM and SIGKILL when the instance is taken back, at most
+	Runtime  string        `json:"runtime,omitempty"`  // what runs attempts with an image: docker or podman; empty: whichever is there
+}
+
+// Notice says that the cloud will take the instance back. It is sent at once, and again in each Hello while it stands.
+type Notice struct {
+	drover.Notice
+}
+
+// Ailing says what is wrong with the instance, by the runner's own look or by the Health command. One without Text takes it back.
+type Ailing struct {
+	Text string `json:"text,omitempty"`
 }
 
 // Attempt is one attempt on an instance: running, or ended if Exit is set.
@@ -64,8 +91,9 @@ type Attempt struct {
 // Start asks for an attempt to be run. Asking again for one that is known is answered by Started, and by Exited if it has ended.
 type Start struct {
 	ID      drover.AttemptID  `json:"id"`
-	Command []string          `json:"command"`
-	Env     map[string]string `json:"env,omitempty"` // DROVER_API is added by the runner
+	Command []string          `json:"command"`         // empty only with an Image, whose own is then run
+	Image   string            `json:"image,omitempty"` // runs it in a container of this image
+	Env     map[string]string `json:"env,omitempty"`   // DROVER_API is added by the runner
 	Files   []drover.File     `json:"files,omitempty"`
 	Outputs []string          `json:"outputs,omitempty"`
 	Timeout time.Duration     `json:"timeout,omitempty"` // 0: none

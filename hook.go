@@ -1,0 +1,18 @@
+package drover
+
+// Hook names a moment in an instance's life at which a person's script is run.
+type Hook string
+
+// The hooks.
+const (
+	HookCreated   Hook = "created"   // its cloud accepted it
+	HookDestroyed Hook = "destroyed" // it was destroyed, and its cloud lists it no longer
+	HookVanished  Hook = "vanished"  // it is gone, and Drover did not destroy it
+	HookExhausted Hook = "exhausted" // a cloud has no more of something: once, as that is marked
+	HookBroken    Hook = "broken"    // it is held to be broken, and is not yet destroyed
+)
+
+// Hooks are all hooks.
+func Hooks() []Hook {
+	return []Hook{HookCreated, HookDestroyed, HookVanished, HookExhausted, HookBroken}
+}
