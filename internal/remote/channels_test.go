@@ -56,16 +56,16 @@ func TestRoomForChannels(t *testing.T) {
 			all.Go(func() { fetch(t, c) })
 		}
 		all.Wait()
-		follow, err := c.FollowLog(testContext(t), attempt(1), "stdout", 0)
+		api, err := c.OpenAPI(1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		follow.Close()
+		api.Close()
 		fetch(t, c)
 	})
 	t.Run("one that stays full is told in time, and what to do about it", func(t *testing.T) {
 		_, c := begin(t, oneByte, Timeouts{Command: 200 * time.Millisecond})
-		if _, err := c.FollowLog(testContext(t), attempt(1), "stdout", 0); err != nil {
+		if _, err := c.OpenAPI(1); err != nil {
 			t.Fatal(err)
 		}
 		_, err := c.FetchLog(testContext(t), attempt(1), "stdout", 0, -1)

@@ -27,7 +27,7 @@ type Conn struct {
 
 	handling atomic.Bool // a message is being handed on, and what follows it is not read
 
-	transfers, follows, apis *pool
+	transfers, apis *pool
 
 	closing sync.Once
 	closed  chan struct{}
@@ -53,7 +53,6 @@ type Handler interface {
 // Those that may last keep off those that are needed to get on.
 const (
 	maxTransfers = 4
-	maxFollows   = 2
 	maxAPIs      = 2
 )
 
@@ -71,7 +70,6 @@ func newConn(s *session, control *process, lines *wire.Conn, hello wire.Hello) *
 		uploads: make(map[string]*upload),
 	}
 	c.transfers = newPool(maxTransfers, c)
-	c.follows = newPool(maxFollows, c)
 	c.apis = newPool(maxAPIs, c)
 	return c
 }

@@ -200,7 +200,7 @@ const roomInterval = 50 * time.Millisecond
 
 // makeRoom ends the bulk channels that nobody uses and gives others a moment to end. It reports false if there is no more time.
 func (c *Conn) makeRoom(ctx context.Context) bool {
-	for _, p := range []*pool{c.transfers, c.follows, c.apis} {
+	for _, p := range []*pool{c.transfers, c.apis} {
 		for b := p.pop(); b != nil; b = p.pop() {
 			b.Close()
 		}

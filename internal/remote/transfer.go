@@ -56,26 +56,6 @@ func (r *sizedReader) endIfRead() {
 	}
 }
 
-// FollowLog reads one of an attempt's streams from offset on, as it grows, until the attempt has ended: then the reader returns io.EOF.
-// It must be closed.
-func (c *Conn) FollowLog(ctx context.Context, id drover.AttemptID, stream string, offset int64) (io.ReadCloser, error) {
-	l, _, err := c.follows.ask(ctx, wire.Request{Op: wire.FollowLog, ID: id, Stream: stream, Offset: offset})
-	if err != nil {
-		return nil, err
-	}
-	// Silence is what a quiet job gives.
-	l.stall.Store(0)
-	return lastReader{causeReader{&wire.ChunkReader{R: l}, l}}, nil
-}
-
-// lastReader reads a stream that is its channel's last.
-type lastReader struct{ causeReader }
-
-func (r lastReader) Close() error {
-	r.lease.end(false)
-	return nil
-}
-
 // maxLeftOver bounds what may follow the end of a tar stream: its padding.
 const maxLeftOver = 1 << 20
 

@@ -38,14 +38,6 @@ func library(r wire.Request, lines *wire.Conn, raw io.Writer) bool {
 		text := "0123456789"[r.Offset:]
 		lines.Write(wire.Reply{Size: int64(len(text))})
 		io.WriteString(raw, text)
-	case r.Op == wire.FollowLog:
-		lines.Write(wire.Reply{})
-		chunks := wire.ChunkWriter{W: raw}
-		io.WriteString(chunks, "one ")
-		time.Sleep(time.Hour)
-		io.WriteString(chunks, "two")
-		chunks.Close()
-		return false
 	case r.Op == wire.GetOutputs:
 		lines.Write(wire.Reply{})
 		chunks := wire.ChunkWriter{W: raw}
@@ -190,18 +182,6 @@ func TestLogs(t *testing.T) {
 			}
 			if got := fetch(t, c, "stdout", 0, -1); got != "0123456789" {
 				t.Errorf("then %q", got)
-			}
-		})
-	})
-	t.Run("a followed log may be silent for long", func(t *testing.T) {
-		withLibrary(t, func(t *testing.T, c *Conn, _ *fakeInstance) {
-			r, err := c.FollowLog(t.Context(), attempt(1), "stdout", 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer r.Close()
-			if text, err := io.ReadAll(r); err != nil || string(text) != "one two" {
-				t.Errorf("%q, %v", text, err)
 			}
 		})
 	})

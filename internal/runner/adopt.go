@@ -48,7 +48,6 @@ func (d *daemon) adoptFolder(path string) error {
 		return d.trash.throw(path)
 	case ended:
 		a.running, a.exit = h.begun != nil && h.exit.Cause != drover.CauseNoStart, h.exit
-		close(a.ended)
 	case lost:
 		a.running = true
 		go func() { d.end(a, d.aftermath(a)) }()

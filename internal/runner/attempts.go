@@ -13,11 +13,10 @@ import (
 	"drover/internal/wire"
 )
 
-// attempt is an attempt that the daemon has: prepared, running or ended. Its fields but the first three are guarded by daemon.mu.
+// attempt is an attempt that the daemon has: prepared, running or ended. Its fields but the first two are guarded by daemon.mu.
 type attempt struct {
 	id     drover.AttemptID
 	folder folder
-	ended  chan struct{} // closed when it has
 
 	handed  bool         // its journal is there, and a supervisor has it or will
 	stopped bool         // it was stopped before that
@@ -27,7 +26,7 @@ type attempt struct {
 
 func (d *daemon) newAttempt(id drover.AttemptID) *attempt {
 	path := filepath.Join(d.folder, attemptsFolder, id.Folder())
-	return &attempt{id: id, folder: folder(path), ended: make(chan struct{})}
+	return &attempt{id: id, folder: folder(path)}
 }
 
 // startLocked answers a Start: with what is known of the attempt, with a refusal, with what is missing, or by launching it.
@@ -235,7 +234,6 @@ func (d *daemon) end(a *attempt, e drover.Exit) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	a.exit = &e
-	close(a.ended)
 	d.sendLocked(wire.Message{Exited: &wire.Exited{ID: a.id, Exit: e}})
 }
 

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"time"
 
 	"drover"
 	"drover/internal/wire"
@@ -42,8 +41,6 @@ func (b bulk) serve(r wire.Request) error {
 		return b.putBlob(r)
 	case wire.GetLog:
 		return b.getLog(r)
-	case wire.FollowLog:
-		return b.followLog(r)
 	case wire.GetOutputs:
 		return b.getOutputs(r)
 	case wire.OpenAPI:
@@ -84,14 +81,13 @@ func (d *daemon) find(id drover.AttemptID) (*attempt, error) {
 }
 
 // openLog opens the log that a request names.
-func (b bulk) openLog(r wire.Request) (*attempt, *os.File, error) {
+func (b bulk) openLog(r wire.Request) (*os.File, error) {
 	if r.Stream == wire.RunnerStream {
-		f, err := os.Open("daemon.log")
-		return nil, f, err
+		return os.Open("daemon.log")
 	}
 	a, err := b.d.find(r.ID)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	var name string
 	switch r.Stream {
@@ -100,14 +96,13 @@ func (b bulk) openLog(r wire.Request) (*attempt, *os.File, error) {
 	case wire.SupervisorStream:
 		name = "journal"
 	default:
-		return nil, nil, fmt.Errorf("there is no stream %.40q", r.Stream)
+		return nil, fmt.Errorf("there is no stream %.40q", r.Stream)
 	}
-	f, err := os.Open(a.folder.path(name))
-	return a, f, err
+	return os.Open(a.folder.path(name))
 }
 
 func (b bulk) getLog(r wire.Request) error {
-	_, f, err := b.openLog(r)
+	f, err := b.openLog(r)
 	if err != nil {
 		return b.refuse(err)
 	}
@@ -129,55 +124,6 @@ func (b bulk) getLog(r wire.Request) error {
 	}
 	_, err = io.CopyN(b.conn, f, size)
 	return err
-}
-
-// followInterval is how often a followed log is looked at.
-const followInterval = 50 * time.Millisecond
-
-// followLog sends what the stream has and gets, until the attempt has ended or the controller hangs up.
-func (b bulk) followLog(r wire.Request) error {
-	a, f, err := b.openLog(r)
-	if err == nil && a == nil {
-		f.Close()
-		err = errors.New("the runner's own log has no end to be followed to")
-	}
-	if err != nil {
-		return errors.Join(errLast, b.refuse(err))
-	}
-	defer f.Close()
-	if _, err := f.Seek(max(0, r.Offset), io.SeekStart); err != nil {
-		return errors.Join(errLast, b.refuse(err))
-	}
-	if err := b.lines.Write(wire.Reply{}); err != nil {
-		return err
-	}
-	return errors.Join(errLast, b.copyUntilEnded(f, a))
-}
-
-func (b bulk) copyUntilEnded(f *os.File, a *attempt) error {
-	gone := make(chan struct{})
-	go func() {
-		defer close(gone)
-		io.Copy(io.Discard, b.lines.Bytes())
-	}()
-	chunks := wire.ChunkWriter{W: b.conn}
-	look := time.NewTicker(followInterval)
-	defer look.Stop()
-	for last := false; ; {
-		if _, err := io.Copy(chunks, f); err != nil {
-			return err
-		}
-		if last {
-			return chunks.Close()
-		}
-		select {
-		case <-gone:
-			return nil
-		case <-a.ended:
-			last = true
-		case <-look.C:
-		}
-	}
 }
 
 // openAPI joins the channel to a job's connection until either side ends.

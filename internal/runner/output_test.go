@@ -99,23 +99,8 @@ func TestLogs(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	})
-	t.Run("a followed log comes as it is written and ends with the attempt", func(t *testing.T) {
-		ch := i.bulk()
-		if r := ch.ask(wire.Request{Op: wire.FollowLog, ID: id, Stream: "stdout", Offset: 1}); r.Error != "" {
-			t.Fatal(r.Error)
-		}
-		log := &wire.ChunkReader{R: ch.Bytes()}
-		first := make([]byte, len("eady\n"))
-		if _, err := io.ReadFull(log, first); err != nil || string(first) != "eady\n" {
-			t.Fatalf("got %q, %v", first, err)
-		}
-		i.openGate(id)
-		rest, err := io.ReadAll(log)
-		if err != nil || string(rest) != "gone on\n" {
-			t.Errorf("got %q, %v", rest, err)
-		}
-	})
 	t.Run("the supervisor's and the daemon's own logs can be got", func(t *testing.T) {
+		i.openGate(id)
 		c.exited(id)
 		ch := i.bulk()
 		ch.log(id, wire.SupervisorStream, 0)

@@ -173,7 +173,7 @@ type Request struct {
 // Op is what a bulk channel is for.
 type Op string
 
-// The operations. A channel carries any number of PutBlob, GetLog and GetOutputs in turn; FollowLog and OpenAPI are its last.
+// The operations. A channel carries any number of PutBlob, GetLog and GetOutputs in turn; OpenAPI is its last.
 const (
 	// PutBlob stores contents under their hash: Size bytes follow from the controller, then a second Reply once they are stored and
 	// their hash is right.
@@ -181,9 +181,6 @@ const (
 
 	// GetLog reads a stream from Offset to its present end, but no more than Size bytes if that is not 0: Reply.Size bytes follow.
 	GetLog Op = "get_log"
-
-	// FollowLog reads a stream from Offset on as it grows: chunks follow (see ChunkWriter), until the attempt has ended and all is sent.
-	FollowLog Op = "follow_log"
 
 	// GetOutputs fetches the files that match the attempt's output patterns: a tar stream follows in chunks, then a second Reply that
 	// says whether it is whole.
@@ -194,7 +191,7 @@ const (
 )
 
 // The streams that are the runner's own: what the attempt's supervisor did, and what the instance's daemon did (which belongs to no
-// attempt, and can be got but not followed).
+// attempt).
 const (
 	SupervisorStream = "supervisor"
 	RunnerStream     = "runner"
