@@ -13,6 +13,7 @@ import (
 	"drover/driver/local"
 	"drover/internal/config"
 	"drover/internal/control"
+	"drover/internal/remote"
 )
 
 // drivers is every kind of cloud that this program can drive.
@@ -34,6 +35,11 @@ func checkDrivers(c *config.Config) error {
 // openClouds opens clouds for a fleet. Folder is where drivers keep what they must.
 func openClouds(ctx context.Context, clouds []config.Cloud, fleet, folder string, log *slog.Logger) (opened []control.Cloud, err error) {
 	for _, cloud := range clouds {
+		keys, err := remote.LoadLoginKeys(paths(cloud.SSH.Keys))
+		if err != nil {
+			closeClouds(opened)
+			return nil, err
+		}
 		d, err := drivers[cloud.Driver](ctx, driver.Options{
 			Name:   cloud.Name,
 			Fleet:  fleet,
@@ -50,11 +56,18 @@ func openClouds(ctx context.Context, clouds []config.Cloud, fleet, folder string
 			Driver: d,
 			Image:  cloud.Image,
 			Allows: func(o drover.Offering) bool { return cloud.Types.Allows(o.Type.Name, o.Price) },
-			SSH:    control.SSH{User: cloud.SSH.User, Port: cloud.SSH.Port, Address: string(cloud.SSH.Address)},
+			SSH:    control.SSH{User: cloud.SSH.User, Port: cloud.SSH.Port, Address: string(cloud.SSH.Address), Keys: keys},
 			Folder: cloud.RunnerDir,
 		})
 	}
 	return opened, nil
+}
+
+func paths(files []config.FilePath) (all []string) {
+	for _, f := range files {
+		all = append(all, string(f))
+	}
+	return all
 }
 
 func closeClouds(clouds []control.Cloud) {

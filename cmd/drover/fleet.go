@@ -145,7 +145,7 @@ func (f *fleet) Close() {
 
 // setupOf is what a controller goes by: a configuration, the clouds that it no longer has and that are to be left, and all of both opened.
 func setupOf(c *config.Config, left []config.Cloud, limits runLimits, clouds []control.Cloud) control.Setup {
-	s := control.Setup{Settings: settings(c, limits), Clouds: clouds, Probe: c.Instances.BootProbe, Deadline: c.Instances.ProbeDeadline}
+	s := control.Setup{Settings: settings(c, limits), Clouds: clouds, Probe: c.Instances.BootProbe, Deadline: c.Instances.ProbeDeadline, Hooks: c.Hooks.Scripts()}
 	for _, cloud := range left {
 		leaving := cloudSettings(cloud)
 		leaving.Leaving = true

@@ -54,5 +54,10 @@ func (s *session) loginLine(ctx context.Context, instance string) (string, error
 			return "", err
 		}
 	}
-	return fmt.Sprintf("ssh -i %s -o UserKnownHostsFile=%s -p %s %s@%s", s.folder.file("login.key"), s.folder.file(hosts), port, in.Login.User, host), nil
+	words := []string{"ssh"}
+	for _, file := range append(loginKeys(s.config, in.Cloud), s.folder.file("login.key")) {
+		words = append(words, "-i", file)
+	}
+	words = append(words, "-o", "UserKnownHostsFile="+s.folder.file(hosts), "-p", port, in.Login.User+"@"+host)
+	return commandWords(words), nil
 }

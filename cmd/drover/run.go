@@ -208,7 +208,7 @@ func (a *app) drive(ctx context.Context, folder *runFolder, p runPlan, c *config
 	if folder.fresh && !p.Streamed {
 		ui.say("run %s begins; killed, it goes on by drover run --resume %s", folder.id, folder.id)
 	}
-	s := &session{app: a, fleet: fl, folder: folder, plan: p, ui: ui}
+	s := &session{app: a, fleet: fl, folder: folder, plan: p, config: c, ui: ui}
 	sum, err := s.run(ctx)
 	if err != nil {
 		return err
@@ -230,6 +230,7 @@ type session struct {
 	fleet       *fleet
 	folder      *runFolder
 	plan        runPlan
+	config      *config.Config
 	ui          *progress
 	began       time.Time
 	interrupted bool

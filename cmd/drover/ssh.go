@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/config"
 	"drover/internal/remote"
 )
 
@@ -75,12 +76,15 @@ func (a *app) sshArgs(in drover.Instance, folder string) ([]string, error) {
 	} {
 		args = append(args, "-o", option)
 	}
-	login, err := a.fleetLogin(folder)
+	logins, err := a.fleetLogins(in.Cloud, folder)
 	if err != nil {
 		return nil, err
 	}
-	if login != "" {
-		args = append(args, "-i", login, "-o", "IdentitiesOnly=yes")
+	if len(logins) > 0 {
+		args = append(args, "-o", "IdentitiesOnly=yes")
+	}
+	for _, login := range logins {
+		args = append(args, "-i", login)
 	}
 	return append(args, "--", host), nil
 }
@@ -107,35 +111,45 @@ func loginOf(in drover.Instance) (host, port, key string, err error) {
 	return host, port, words[0] + " " + words[1], nil
 }
 
-// fleetLogin lays the fleet's login key in the folder, if the configuration in force is that of a controller on this host. Without one,
-// people's own keys are theirs to offer.
-func (a *app) fleetLogin(folder string) (path string, err error) {
+// fleetLogins are the files of the keys that log in to a cloud's instances, if the configuration in force is that of a controller on this
+// host: those that it names, and the fleet's own, which is laid in the folder. Without one, people's own keys are theirs to offer.
+func (a *app) fleetLogins(cloud, folder string) ([]string, error) {
 	if a.config == "" {
 		fmt.Fprintln(a.err, "your own keys have to log in: the fleet's is used on its controller's host, with -c FILE")
-		return "", nil
+		return nil, nil
 	}
 	c, err := loadConfig(a.config, "")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	daemon, err := newDaemonFolder(c)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if _, err := os.Stat(daemon.file("fleet.key")); err != nil {
 		fmt.Fprintf(a.err, "your own keys have to log in: %v\n", err)
-		return "", nil
+		return nil, nil
 	}
 	key, err := remote.LoadOrCreateFleetKey(daemon.file("fleet.key"))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	login, err := key.LoginKeyFile()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	path = filepath.Join(folder, "login.key")
-	return path, os.WriteFile(path, []byte(login.Reveal()), 0o600)
+	own := filepath.Join(folder, "login.key")
+	return append(loginKeys(c, cloud), own), os.WriteFile(own, []byte(login.Reveal()), 0o600)
+}
+
+// loginKeys are the files of the keys that a configuration names for a cloud's instances.
+func loginKeys(c *config.Config, cloud string) (files []string) {
+	for _, cl := range c.Clouds {
+		if cl.Name == cloud {
+			files = paths(cl.SSH.Keys)
+		}
+	}
+	return files
 }
 
 // remoteCommand is what the instance's shell gets.

@@ -73,6 +73,7 @@ func (c *Config) check(f *faults) {
 		f.add(n, "no cloud is named", "clouds: {here: {driver: local, max_instances: 4}}")
 	}
 	c.checkInstances(f)
+	c.checkHooks(f)
 	for _, cloud := range c.Clouds {
 		c.checkCloud(f, cloud)
 	}

@@ -24,6 +24,7 @@ type Config struct {
 	Clouds    []Cloud // at least one, sorted by name
 	Instances Instances
 	Jobs      Jobs
+	Hooks     Hooks
 
 	file string
 	dir  string
@@ -76,7 +77,7 @@ func Parse(name string, data []byte, dir string) (*Config, error) {
 	var file configFile
 	d.value(root, reflect.ValueOf(&file).Elem(), field{})
 	c := &Config{
-		Fleet: file.Fleet, State: string(file.State), Listen: string(file.Listen), URL: string(file.URL), Instances: file.Instances, Jobs: file.Jobs,
+		Fleet: file.Fleet, State: string(file.State), Listen: string(file.Listen), URL: string(file.URL), Instances: file.Instances, Jobs: file.Jobs, Hooks: file.Hooks,
 		file: name, dir: dir, text: data, root: root,
 	}
 	for cloud := range file.Clouds {
@@ -133,7 +134,8 @@ func (c *Config) Hash() string {
 		Clouds                    []hashedCloud
 		Instances                 Instances
 		Jobs                      Jobs
-	}{Fleet: c.Fleet, State: c.State, Listen: c.Listen, URL: c.URL, Instances: c.Instances, Jobs: c.Jobs}
+		Hooks                     Hooks
+	}{Fleet: c.Fleet, State: c.State, Listen: c.Listen, URL: c.URL, Instances: c.Instances, Jobs: c.Jobs, Hooks: c.Hooks}
 	for _, cl := range c.Clouds {
 		whole.Clouds = append(whole.Clouds, cl.hashed())
 	}

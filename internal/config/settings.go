@@ -20,6 +20,7 @@ type configFile struct {
 	Clouds    map[string]cloudNode `yaml:"clouds,required" doc:"where instances come from, each under a name of your choice"`
 	Instances Instances            `yaml:"instances" doc:"the life of an instance"`
 	Jobs      Jobs                 `yaml:"jobs" doc:"what holds for every job"`
+	Hooks     Hooks                `yaml:"hooks" doc:"scripts that are run when something happens to an instance"`
 }
 
 // Default fills in what holds of parts of which the file has no word.
@@ -71,6 +72,7 @@ type SSH struct {
 	User    string      `yaml:"user" doc:"whom to log in as"`
 	Port    int         `yaml:"port" min:"1" max:"65535" doc:"where sshd listens"`
 	Address AddressKind `yaml:"address" doc:"which of an instance's addresses to connect to; left out: the public one if there is one"`
+	Keys    []FilePath  `yaml:"keys" doc:"files of private keys that log in: the first to new instances, the others to older ones; left out: a key of the fleet's own"`
 }
 
 // AddressKind is one of an instance's two addresses.

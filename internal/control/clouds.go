@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/crypto/ssh"
+
 	"drover"
 	"drover/driver"
 	"drover/internal/engine"
@@ -49,10 +51,21 @@ func (c *Controller) offerings(ctx context.Context, effect int64, f engine.ListO
 	if err != nil {
 		return engine.Offered{Effect: effect, Cloud: f.Cloud, Err: drover.AsError(err, drover.KindTransient)}
 	}
+	return engine.Offered{Effect: effect, Cloud: f.Cloud, Offerings: cl.usable(all)}
+}
+
+// usable are the offerings that may be used, each with the quota under which it counts.
+func (cl *cloud) usable(all []drover.Offering) []drover.Offering {
+	all = slices.Clone(all)
 	if cl.Allows != nil {
-		all = slices.DeleteFunc(slices.Clone(all), func(o drover.Offering) bool { return !cl.Allows(o) })
+		all = slices.DeleteFunc(all, func(o drover.Offering) bool { return !cl.Allows(o) })
 	}
-	return engine.Offered{Effect: effect, Cloud: f.Cloud, Offerings: all}
+	if groups, ok := cl.Driver.(driver.QuotaGrouper); ok {
+		for i, o := range all {
+			all[i].QuotaGroup = groups.QuotaGroup(o.Type.ProviderType, o.Market)
+		}
+	}
+	return all
 }
 
 // list asks a cloud what it has of this fleet and says what is new and what is missing since the last good list.
@@ -164,7 +177,7 @@ func (c *Controller) createRequest(cl *cloud, f engine.Create) (driver.CreateReq
 		Image:     cl.Image,
 		Disk:      f.Disk,
 		HostKey:   key.Private,
-		PublicKey: c.cfg.Key.AuthorizedKey(),
+		PublicKey: c.authorizedKey(cl),
 		Tags: map[string]string{
 			driver.TagFleet:   c.cfg.Fleet,
 			driver.TagName:    f.Name,
@@ -177,6 +190,14 @@ func (c *Controller) createRequest(cl *cloud, f engine.Create) (driver.CreateReq
 		r.Candidates = append(r.Candidates, candidate(o))
 	}
 	return r, nil
+}
+
+// authorizedKey is what logs in to a new instance, as a line of an authorized_keys file.
+func (c *Controller) authorizedKey(cl *cloud) string {
+	if len(cl.SSH.Keys) == 0 {
+		return c.cfg.Key.AuthorizedKey()
+	}
+	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(cl.SSH.Keys[0].PublicKey())))
 }
 
 func candidate(o drover.Offering) driver.Candidate {

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/crypto/ssh"
+
 	"drover"
 	"drover/driver"
 	"drover/internal/blob"
@@ -43,9 +45,10 @@ type Config struct {
 // Setup is the part of a Config that may change while a Controller runs.
 type Setup struct {
 	Settings engine.Settings
-	Clouds   []Cloud       // those of Settings
-	Probe    string        // the boot probe, a shell command
-	Deadline time.Duration // of one probe of an instance
+	Clouds   []Cloud                // those of Settings
+	Probe    string                 // the boot probe, a shell command
+	Deadline time.Duration          // of one probe of an instance
+	Hooks    map[drover.Hook]string // scripts, by absolute path
 }
 
 // Cloud is an open cloud and how its instances are reached.
@@ -62,7 +65,8 @@ type Cloud struct {
 type SSH struct {
 	User    string
 	Port    int
-	Address string // "public", "private", or whichever there is
+	Address string       // "public", "private", or whichever there is
+	Keys    []ssh.Signer // login keys: the first is put on new instances, the others may be on older ones; the fleet's own is always tried
 }
 
 // Controller runs one fleet. Its methods are safe for concurrent use; Run is called once.
@@ -81,6 +85,7 @@ type Controller struct {
 	changes changes
 	history history
 	spools  spools
+	hooks   chan struct{} // an element for each that runs
 
 	mu    sync.Mutex
 	setup *setup                    // guarded by mu; the setup it points to never changes
@@ -113,6 +118,7 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 		grants:  newGrants(),
 		changes: changes{waiting: map[int64]*change{}},
 		history: newHistory(state.Epoch),
+		hooks:   make(chan struct{}, hooksAtOnce),
 		spools:  spools{open: map[spoolKey]*spool{}},
 		links:   map[int64]*link{},
 		tails:   map[drover.AttemptID]tail{},

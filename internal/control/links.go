@@ -188,7 +188,7 @@ func (c *Controller) dial(ctx context.Context, f engine.Connect) (*remote.Conn, 
 	t := remote.Target{
 		Address:       addr,
 		User:          user,
-		Signers:       []ssh.Signer{c.cfg.Key.LoginKey()},
+		Signers:       append(slices.Clone(cl.SSH.Keys), c.cfg.Key.LoginKey()),
 		VerifyHostKey: func(ctx context.Context, key ssh.PublicKey) error { return c.verify(ctx, cl, in, f, key) },
 		Fleet:         c.cfg.Fleet,
 		Instance:      f.Name,

@@ -79,6 +79,8 @@ func (c *Controller) do(ctx context.Context, f engine.Effect) {
 		c.post(ctx, c.collect(ctx, f.ID, *f.Collect))
 	case f.Forget != nil:
 		c.forget(ctx, *f.Forget)
+	case f.Fire != nil:
+		c.fire(ctx, *f.Fire)
 	case f.Solve != nil:
 		c.post(ctx, engine.Solved{Effect: f.ID, Plan: pack.Solve(*f.Solve)})
 	}

@@ -40,20 +40,7 @@ func LoadOrCreateFleetKey(path string) (FleetKey, error) {
 }
 
 func loadFleetKey(path string) (FleetKey, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return FleetKey{}, fmt.Errorf("reading the fleet key: %w", err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return FleetKey{}, fmt.Errorf("reading the fleet key: %w", err)
-	}
-	if mode := info.Mode(); !mode.IsRegular() || mode.Perm()&0o077 != 0 {
-		return FleetKey{}, drover.Errorf(drover.KindForbidden, "the fleet key %s is open to others (%v)", path, mode).
-			WithHint("chmod 600 %s, if nobody else can have read it", path)
-	}
-	key, err := io.ReadAll(io.LimitReader(f, fleetKeySize+1))
+	key, err := readPrivate(path, fleetKeySize)
 	if err != nil {
 		return FleetKey{}, fmt.Errorf("reading the fleet key: %w", err)
 	}
@@ -101,6 +88,49 @@ func (k FleetKey) LoginKey() ssh.Signer {
 		panic("remote: ed25519 keys always make signers: " + err.Error())
 	}
 	return signer
+}
+
+// maxKeyFile bounds a file that holds a login key.
+const maxKeyFile = 64 << 10
+
+// LoadLoginKeys reads private keys, without a passphrase, from files in any form that OpenSSH writes. One that others than its owner may
+// read or write is refused.
+func LoadLoginKeys(paths []string) (keys []ssh.Signer, err error) {
+	for _, path := range paths {
+		text, err := readPrivate(path, maxKeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("reading a login key: %w", err)
+		}
+		key, err := ssh.ParsePrivateKey(text)
+		var locked *ssh.PassphraseMissingError
+		switch {
+		case errors.As(err, &locked):
+			return nil, drover.Errorf(drover.KindInvalid, "the login key %s has a passphrase, which nobody is there to type", path).
+				WithHint("ssh-keygen -p -f %s takes it off", path)
+		case err != nil:
+			return nil, drover.Errorf(drover.KindInvalid, "%s is not a private key", path).WithHint("name the file without .pub")
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// readPrivate reads no more than limit bytes and one of a file that is its owner's alone.
+func readPrivate(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if mode := info.Mode(); !mode.IsRegular() || mode.Perm()&0o077 != 0 {
+		return nil, drover.Errorf(drover.KindForbidden, "%s is open to others (%v)", path, mode).
+			WithHint("chmod 600 %s, if nobody else can have read it", path)
+	}
+	return io.ReadAll(io.LimitReader(f, limit+1))
 }
 
 // LoginKeyFile is the private half of LoginKey as ssh(1) reads it from a file, for people who want a look.

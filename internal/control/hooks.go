@@ -1,0 +1,110 @@
+package control
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"drover/internal/engine"
+)
+
+// What a hook may use: its time, how many run at once, and how much of what it writes goes to the log.
+const (
+	hookTime    = 30 * time.Second
+	hooksAtOnce = 8
+	hookLines   = 100
+	hookLine    = 1000
+)
+
+// fire runs the script of a hook, if there is one, and tells in the log what it wrote and how it ended. The script is looked up, and
+// read, at each firing. It outlives the end of the controller by no more than its time.
+func (c *Controller) fire(ctx context.Context, f engine.Fire) {
+	script := c.current().Hooks[f.Hook]
+	if script == "" {
+		return
+	}
+	c.hooks <- struct{}{}
+	defer func() { <-c.hooks }()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookTime)
+	defer cancel()
+	log := c.cfg.Log.With("hook", string(f.Hook), "instance", f.Name, "cloud", f.Cloud)
+	err := runHook(ctx, script, c.hookEnv(f), func(line string) { log.Info("the hook says", "line", line) })
+	switch {
+	case ctx.Err() != nil:
+		log.Warn("the hook was ended", "script", script, "after", hookTime)
+	case err != nil:
+		log.Warn("the hook ended badly", "script", script, "error", err)
+	}
+}
+
+// hookEnv is what a hook is told, as old scripts know it and as new ones do. It wins over what the controller inherited.
+func (c *Controller) hookEnv(f engine.Fire) []string {
+	var address string
+	if cl, err := c.cloud(f.Cloud); err == nil {
+		if in, ok := cl.find(f.ProviderID); ok {
+			address, _ = cl.reach(in)
+		}
+	}
+	told := []string{
+		"DROVER_HOOK=" + string(f.Hook), "DROVER_FLEET=" + c.cfg.Fleet, "DROVER_CLOUD=" + f.Cloud, "DROVER_ZONE=" + f.Zone, "DROVER_POOL=",
+		"DROVER_INSTANCE=" + f.Name, "DROVER_PROVIDER_ID=" + f.ProviderID, "DROVER_ADDRESS=" + address, "DROVER_REASON=" + f.Reason.Text,
+		"PROJECT=", "ZONE=" + f.Zone, "NAME=" + f.Name,
+	}
+	inherited := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.ContainsFunc(told, func(t string) bool { return strings.HasPrefix(t, name+"=") })
+	})
+	return append(inherited, told...)
+}
+
+// runHook runs a script in a process group of its own, which ends with ctx, and tells the first lines that it writes.
+func runHook(ctx context.Context, script string, env []string, tell func(line string)) error {
+	out, in, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("running %s: %w", script, err)
+	}
+	defer out.Close()
+	cmd := exec.Command(script)
+	cmd.Env, cmd.Stdout, cmd.Stderr = env, in, in
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	err = cmd.Start()
+	in.Close()
+	if err != nil {
+		return fmt.Errorf("running %s: %w", script, err)
+	}
+	// What it left behind in its group goes with it, and with that the last writer of the pipe.
+	kill := func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	unhook := context.AfterFunc(ctx, kill)
+	defer unhook()
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		tellLines(out, tell)
+	}()
+	err = cmd.Wait()
+	kill()
+	select {
+	case <-told:
+	case <-time.After(time.Second): // something left the group and holds the pipe
+		err = errors.Join(err, out.Close())
+		<-told
+	}
+	return err
+}
+
+// tellLines tells the first lines of r and passes over the rest, so that whoever writes them is never held up.
+func tellLines(r io.Reader, tell func(line string)) {
+	lines := bufio.NewScanner(r)
+	for n := 0; n < hookLines && lines.Scan(); n++ {
+		tell(lines.Text()[:min(hookLine, len(lines.Text()))])
+	}
+	_, _ = io.Copy(io.Discard, r) // whatever ends it, there is no more to tell
+}

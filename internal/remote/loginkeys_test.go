@@ -1,0 +1,54 @@
+package remote
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+)
+
+func TestLoginKeys(t *testing.T) {
+	folder := t.TempDir()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := ssh.MarshalPrivateKey(private, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	locked, err := ssh.MarshalPrivateKeyWithPassphrase(private, "", []byte("secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := func(name string, content []byte, mode os.FileMode) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, content, mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good := file("good", pem.EncodeToMemory(plain), 0o600)
+	for _, c := range []struct{ name, path, want string }{
+		{"a key without a passphrase is taken", good, ""},
+		{"a key that others may read is refused", file("open", pem.EncodeToMemory(plain), 0o644), "is open to others"},
+		{"a key with a passphrase is refused", file("locked", pem.EncodeToMemory(locked), 0o600), "has a passphrase"},
+		{"what is no key is refused", file("text", []byte("hello"), 0o600), "is not a private key"},
+		{"a file that is not there is refused", filepath.Join(folder, "none"), "no such file"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			keys, err := LoadLoginKeys([]string{good, c.path})
+			switch {
+			case c.want == "" && (err != nil || len(keys) != 2):
+				t.Errorf("got %d keys, %v", len(keys), err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("got %v, want an error that says %q", err, c.want)
+			}
+		})
+	}
+}
