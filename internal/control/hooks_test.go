@@ -91,7 +91,9 @@ func TestOnlySoManyHooksRunAtOnce(t *testing.T) {
 	c := must(New(t.Context(), f.cfg))(t)
 	var firing sync.WaitGroup
 	for i := range hooksAtOnce + 3 {
-		firing.Go(func() { c.fire(t.Context(), engine.Fire{Hook: drover.HookCreated, Name: fmt.Sprint("i", i), Cloud: "here"}) })
+		firing.Go(func() {
+			c.fire(t.Context(), engine.Fire{Hook: drover.HookCreated, Name: fmt.Sprint("i", i), Cloud: "here"})
+		})
 	}
 	begun := func() int { return len(must(filepath.Glob(filepath.Join(folder, "i*")))(t)) }
 	for deadline := time.Now().Add(10 * time.Second); begun() < hooksAtOnce && time.Now().Before(deadline); {
