@@ -104,12 +104,13 @@ type Status struct {
 	Jobs      map[JobState]int      `json:"jobs"` // elements, in each state
 	Waiting   []Waiting             `json:"waiting"`
 	Instances map[InstanceState]int `json:"instances"`
+	Standing  []Waiting             `json:"instances_waiting"` // those on which nothing runs, by what they wait for
 	Hourly    float64               `json:"hourly_usd"` // of all that is billed now
 	Spent     float64               `json:"spent_usd"`
 	Draining  bool                  `json:"draining,omitempty"` // it starts nothing any more, and ends
 }
 
-// Waiting is how many jobs wait for one reason.
+// Waiting is how many jobs, or instances, wait for one reason.
 type Waiting struct {
 	Count  int    `json:"count"`
 	Reason Reason `json:"reason"`

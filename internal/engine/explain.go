@@ -11,10 +11,11 @@ import (
 type Status struct {
 	Now       drover.Time                  `json:"now"`
 	Instances map[drover.InstanceState]int `json:"instances"`
-	Running   int                          `json:"running"` // attempts
-	Queued    int                          `json:"queued"`  // elements, those that wait for other jobs included
-	Waiting   []drover.Waiting             `json:"waiting"` // in order of service
-	Hourly    drover.Money                 `json:"hourly"`  // price of all that is billed
+	Running   int                          `json:"running"`  // attempts
+	Queued    int                          `json:"queued"`   // elements, those that wait for other jobs included
+	Waiting   []drover.Waiting             `json:"waiting"`  // in order of service
+	Standing  []drover.Waiting             `json:"standing"` // instances on which nothing runs, by what they wait for
+	Hourly    drover.Money                 `json:"hourly"`   // price of all that is billed
 	Spent     drover.Money                 `json:"spent"`
 	Jobs      int                          `json:"jobs"` // not final
 	Draining  bool                         `json:"draining,omitempty"`
@@ -35,6 +36,7 @@ func (e *Engine) Status() Status {
 		}
 	}
 	s.Waiting, s.Queued = e.waiting()
+	s.Standing = e.standing()
 	return s
 }
 

@@ -49,7 +49,7 @@ func (e *Engine) waiting() (list []drover.Waiting, queued int) {
 	after, zero := e.held()
 	t.append(after)
 	t.append(zero)
-	t.append(drover.Waiting{Count: t.others, Reason: drover.Reason{Code: drover.ReasonPlanning, Text: "and others, for other reasons"}})
+	t.append(others(t.others))
 	return t.list, t.queued
 }
 
@@ -69,6 +69,24 @@ func (e *Engine) held() (after, zero drover.Waiting) {
 		w.Reason.Since = sooner(w.Reason.Since, j.Since)
 	}
 	return after, zero
+}
+
+// standing sums up the instances on which nothing runs, by what they wait for, the kind of the oldest first.
+func (e *Engine) standing() []drover.Waiting {
+	var t tally
+	for _, in := range e.instances {
+		if in.State != drover.InstanceRunning {
+			why := e.whyInState(in)
+			t.add(1, why[len(why)-1])
+		}
+	}
+	t.append(others(t.others))
+	return t.list
+}
+
+// others are those whose reasons there was no room to tell apart.
+func others(n int) drover.Waiting {
+	return drover.Waiting{Count: n, Reason: drover.Reason{Code: drover.ReasonPlanning, Text: "and others, for other reasons"}}
 }
 
 // tally adds up what waits by why it does.

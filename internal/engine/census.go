@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"slices"
+
+	"drover"
+)
+
+// Census is the present in figures, all of one moment.
+type Census struct {
+	Status
+	Stock  []Stock // in the order in which their first instances were asked for
+	Blocks []Block
+}
+
+// Stock is the instances that are alike in what they are and in how they stand.
+type Stock struct {
+	StockKey
+	Instances int
+	Connected int          // of them, those whose control stream is up
+	Hourly    drover.Money // price of those that are billed
+	Has       drover.Resources
+	Used      drover.Resources // of Has, by attempts
+	UsedPrice drover.Money     // of Hourly, by attempts' part of the vCPUs
+}
+
+// StockKey is what the instances of a Stock have in common.
+type StockKey struct {
+	Cloud  string
+	Type   string
+	Market drover.Market
+	State  drover.InstanceState
+	Idle   drover.IdleBehavior
+}
+
+// Census counts, with one look at each job that may not start, each group and each instance.
+func (e *Engine) Census() Census {
+	c := Census{Status: e.Status(), Blocks: slices.Clone(e.s.Blocks)}
+	at := map[StockKey]int{} // of c.Stock
+	for _, in := range e.instances {
+		key := StockKey{in.Cloud, in.Type.Name, in.Market, in.State, in.Idle}
+		i, known := at[key]
+		if !known {
+			i, at[key] = len(c.Stock), len(c.Stock)
+			c.Stock = append(c.Stock, Stock{StockKey: key})
+		}
+		c.Stock[i].add(in)
+	}
+	return c
+}
+
+func (s *Stock) add(in *instance) {
+	used := in.Resources.Minus(in.free, 1)
+	s.Instances++
+	s.Has, s.Used = s.Has.Plus(in.Resources, 1), s.Used.Plus(used, 1)
+	if in.Connected {
+		s.Connected++
+	}
+	if in.Created == 0 {
+		return
+	}
+	s.Hourly += in.Price
+	if used.CPU > 0 {
+		s.UsedPrice += in.Price.Part(int64(used.CPU), int64(max(used.CPU, in.Resources.CPU)))
+	}
+}

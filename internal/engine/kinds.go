@@ -1,0 +1,118 @@
+package engine
+
+import "drover"
+
+// Kind names what happened, in the word that an event is encoded with.
+func (ev Event) Kind() string { return ev.Body.kind() }
+
+// Kind names what is to be done, in the word that the effect is encoded with; empty for an Effect that is none.
+func (f Effect) Kind() string {
+	switch {
+	case f.ListOfferings != nil:
+		return "list_offerings"
+	case f.ListInstances != nil:
+		return "list_instances"
+	case f.Create != nil:
+		return "create"
+	case f.Destroy != nil:
+		return "destroy"
+	case f.SetTags != nil:
+		return "set_tags"
+	case f.Connect != nil:
+		return "connect"
+	case f.Disconnect != nil:
+		return "disconnect"
+	case f.Start != nil:
+		return "start"
+	case f.Stop != nil:
+		return "stop"
+	case f.Collect != nil:
+		return "collect"
+	case f.Forget != nil:
+		return "forget"
+	case f.Solve != nil:
+		return "solve"
+	case f.Fire != nil:
+		return "fire"
+	}
+	return ""
+}
+
+// CloudName is the cloud that the effect calls, or whose instance it connects to; empty if it concerns none.
+func (f Effect) CloudName() string {
+	switch {
+	case f.ListOfferings != nil:
+		return f.ListOfferings.Cloud
+	case f.ListInstances != nil:
+		return f.ListInstances.Cloud
+	case f.Create != nil:
+		return f.Create.Cloud
+	case f.Destroy != nil:
+		return f.Destroy.Cloud
+	case f.SetTags != nil:
+		return f.SetTags.Cloud
+	case f.Connect != nil:
+		return f.Connect.Cloud
+	case f.Fire != nil:
+		return f.Fire.Cloud
+	}
+	return ""
+}
+
+// InstanceID is the instance that the effect is for, 0 if for none.
+func (f Effect) InstanceID() int64 {
+	switch {
+	case f.Create != nil:
+		return f.Create.Instance
+	case f.Destroy != nil:
+		return f.Destroy.Instance
+	case f.SetTags != nil:
+		return f.SetTags.Instance
+	case f.Connect != nil:
+		return f.Connect.Instance
+	case f.Disconnect != nil:
+		return f.Disconnect.Instance
+	case f.Start != nil:
+		return f.Start.Instance
+	case f.Stop != nil:
+		return f.Stop.Instance
+	case f.Collect != nil:
+		return f.Collect.Instance
+	case f.Forget != nil:
+		return f.Forget.Instance
+	case f.Fire != nil:
+		return f.Fire.Instance
+	}
+	return 0
+}
+
+// Answer is the effect that the event answers, by its ID, and how that failed, nil if it did not; 0 for an event that answers none.
+func Answer(body Body) (effect int64, err *drover.Error) {
+	switch b := body.(type) {
+	case Offered:
+		return b.Effect, b.Err
+	case Listed:
+		return b.Effect, b.Err
+	case Created:
+		return b.Effect, nil
+	case CreateFailed:
+		return b.Effect, b.Err
+	case Destroyed:
+		return b.Effect, b.Err
+	case Tagged:
+		return b.Effect, b.Err
+	case Connected:
+		return b.Effect, nil
+	case ConnectFailed:
+		return b.Effect, b.Err
+	case Started:
+		return b.Effect, nil
+	case StartFailed:
+		return b.Effect, b.Err
+	case Collected:
+		return b.Effect, b.Err
+	case Solved:
+		return b.Effect, nil
+	}
+	return 0, nil
+}
