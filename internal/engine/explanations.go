@@ -222,7 +222,7 @@ func (e *Engine) whyCreating(in *instance) drover.Reason {
 		why.Code, why.Text, why.Until = string(drover.KindRateLimit), "its cloud takes no more create calls for a while", c.NextCreate
 	case in.Retry > e.s.Now:
 		why.Code, why.Text, why.Until = drover.ReasonCreateFailed, "its cloud is asked again"+lastWords(in), in.Retry
-	case e.creating(in.Cloud) >= limits.MaxCreating:
+	case e.callsLeft(in.Cloud) == 0:
 		why.Code, why.Text, why.Until = drover.ReasonLimit, fmt.Sprintf("waits for one of the %d create calls that may be under way", limits.MaxCreating), 0
 	default:
 		why.Text = "its cloud is about to be asked for it"

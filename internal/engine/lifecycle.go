@@ -96,7 +96,7 @@ func (e *Engine) checkCreating(in *instance) {
 		e.stop(in, why)
 	case !in.held() && e.s.Now >= in.Asked.Add(e.life().BootTimeout):
 		e.breakInstance(in, e.reason(drover.ReasonBootTimeout, "not created within %v%s", e.life().BootTimeout, lastWords(in)))
-	case c == nil || in.Retry > e.s.Now || c.NextCreate > e.s.Now || e.creating(in.Cloud) >= e.limits(in.Cloud).MaxCreating:
+	case c == nil || in.Retry > e.s.Now || c.NextCreate > e.s.Now || e.callsLeft(in.Cloud) == 0:
 	default:
 		if !in.Begun {
 			in.Begun = true
@@ -124,21 +124,30 @@ func (e *Engine) unwanted(in *instance, c *Cloud) (why drover.Reason, so bool) {
 	return drover.Reason{}, false
 }
 
-// creating is how many create calls are in flight in a cloud. Instances that boot do not count.
-func (e *Engine) creating(cloud string) (n int) {
+// callsLeft is how many more create calls a cloud may be asked at once. Instances that boot do not count.
+func (e *Engine) callsLeft(cloud string) int {
+	left := e.limits(cloud).MaxCreating
 	for _, in := range e.instances {
+		if left <= 0 {
+			return 0
+		}
 		if in.Cloud == cloud && in.State == drover.InstanceCreating && in.Call != 0 {
-			n++
+			left--
 		}
 	}
-	return n
+	return max(0, left)
 }
 
-// touchCreating looks again at the instances that wait for a create call.
+// touchCreating looks again at instances that wait for a create call, as many as calls may be made: there may be thousands.
 func (e *Engine) touchCreating(cloud string) {
+	left := e.callsLeft(cloud)
 	for _, in := range e.instances {
-		if in.Cloud == cloud && in.State == drover.InstanceCreating && in.Call == 0 {
+		if left == 0 {
+			return
+		}
+		if in.Cloud == cloud && in.State == drover.InstanceCreating && in.Call == 0 && in.Retry <= e.s.Now {
 			e.touch(in)
+			left--
 		}
 	}
 }

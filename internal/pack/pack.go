@@ -2,7 +2,7 @@
 // alone, and its work is bounded by the steps that the Problem allows, never by a clock.
 //
 // The method is "choose the type, then fill": each demand in turn first fills what is left on the instances already chosen, then
-// rents the offering with the lowest price per job, until it is served or the room is used up.
+// rents the offering with the lowest price per job, of equals the largest, until it is served or the room is used up.
 package pack
 
 import (
@@ -94,17 +94,18 @@ func (s *solver) cheapest(d, count int) (best, most int) {
 		if n == 0 || s.room[o.Cloud] == 0 || !shape.Accepts(o) {
 			continue
 		}
-		if best < 0 || cheaper(o.Price, n, s.p.Offerings[best].Price, most) {
+		if best < 0 || better(o.Price, n, s.p.Offerings[best].Price, most) {
 			best, most = i, n
 		}
 	}
 	return best, most
 }
 
-// cheaper reports whether price p for n jobs is less a job than price q for m. Prices are far below 10¹² nano-dollars and counts below
-// 2²⁰, so the products fit.
-func cheaper(p drover.Money, n int, q drover.Money, m int) bool {
-	return int64(p)*int64(m) < int64(q)*int64(n)
+// better reports whether price p for n jobs is less a job than price q for m, or the same for more of them: fewer and larger instances boot
+// sooner, take less of a quota, and have room for other jobs. Prices are far below 10¹² nano-dollars and counts below 2²⁰, so the products fit.
+func better(p drover.Money, n int, q drover.Money, m int) bool {
+	a, b := int64(p)*int64(m), int64(q)*int64(n)
+	return a < b || a == b && n > m
 }
 
 // capacity is what an instance of the offering has; a disk that is made to measure holds what the rest can.

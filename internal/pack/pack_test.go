@@ -37,6 +37,7 @@ func TestSolve(t *testing.T) {
 	small := offering("c", "small", 2, 4*drover.GiB, 100)
 	large := offering("c", "large", 8, 16*drover.GiB, 390)
 	fat := offering("c", "fat", 2, 64*drover.GiB, 300)
+	twice := offering("c", "twice", 4, 8*drover.GiB, 200)
 	tests := []struct {
 		name string
 		p    drover.Problem
@@ -44,6 +45,7 @@ func TestSolve(t *testing.T) {
 	}{
 		{"one job takes the cheapest type that holds it", problem([]drover.Offering{large, small}, 9, demand(1000, drover.GiB, 1)), "small:[0×1]"},
 		{"many jobs take the type with the lowest price per job", problem([]drover.Offering{large, small}, 9, demand(1000, drover.GiB, 16)), "large:[0×8] large:[0×8]"},
+		{"of types with one price per job many jobs take the largest", problem([]drover.Offering{small, twice}, 9, demand(1000, drover.GiB, 6)), "twice:[0×4] small:[0×2]"},
 		{"a rest takes what is cheapest for the rest", problem([]drover.Offering{large, small}, 9, demand(1000, drover.GiB, 9)), "large:[0×8] small:[0×1]"},
 		{"a later demand fills what an earlier one left", problem([]drover.Offering{small}, 9, demand(1500, drover.GiB, 1), demand(500, drover.GiB, 1)), "small:[0×1 1×1]"},
 		{"memory decides as well as vCPUs", problem([]drover.Offering{small, fat}, 9, demand(1000, 8*drover.GiB, 2)), "fat:[0×2]"},
