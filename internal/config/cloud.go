@@ -82,7 +82,8 @@ func (c *Config) check(f *faults) {
 // checkInstances sees to it that intervals are longer than what happens within them.
 func (c *Config) checkInstances(f *faults) {
 	i, n := &c.Instances, c.root.find("instances")
-	positive := map[string]time.Duration{"boot_timeout": i.BootTimeout, "probe_interval": i.ProbeInterval, "probe_timeout": i.ProbeTimeout, "shutdown_timeout": i.ShutdownTimeout}
+	positive := map[string]time.Duration{"boot_timeout": i.BootTimeout, "probe_interval": i.ProbeInterval, "probe_timeout": i.ProbeTimeout,
+		"shutdown_timeout": i.ShutdownTimeout, "health_interval": i.HealthInterval}
 	for key, d := range positive {
 		if d <= 0 {
 			f.addf(n.find(key), "%s must be more than 0", key)
@@ -96,6 +97,9 @@ func (c *Config) checkInstances(f *faults) {
 	}
 	if i.ProbeTimeout <= i.ProbeInterval && i.ProbeTimeout > 0 {
 		f.addf(n.find("probe_timeout"), "probe_timeout (%v) must be more than probe_interval (%v): one unanswered probe is not yet silence", i.ProbeTimeout, i.ProbeInterval)
+	}
+	if i.OrphanTimeout <= i.ProbeTimeout && i.OrphanTimeout != 0 {
+		f.addf(n.find("orphan_timeout"), "orphan_timeout (%v) must be more than probe_timeout (%v), or 0 for never: the controller must have had the time to give an instance up", i.OrphanTimeout, i.ProbeTimeout)
 	}
 }
 

@@ -106,7 +106,7 @@ func TestConfigSchema(t *testing.T) {
 	}
 	for _, text := range []string{
 		"version: 1\nlisten: x\nclouds: {x: {driver: y}}",
-		"version: 1\nclouds: {x: {driver: y}}\ninstances: {keep_broken: 1}",
+		"version: 1\nclouds: {x: {driver: y}}\ninstances: {keep_brocken: 1}",
 		"version: 1\nclouds: {x: {driver: y, ssh: {prot: 22}}}",
 		"version: 1\nclouds: {}",
 		"version: 2\nclouds: {x: {driver: y}}",

@@ -114,7 +114,25 @@ type Instances struct {
 	IdleTimeout     time.Duration `yaml:"idle_timeout" doc:"without work this long: destroyed"`
 	TermTimeout     time.Duration `yaml:"term_timeout" doc:"from the first SIGTERM to SIGKILL"`
 	ShutdownTimeout time.Duration `yaml:"shutdown_timeout" doc:"destroy is asked again this often, until the cloud no longer lists the instance"`
+	OrphanTimeout   time.Duration `yaml:"orphan_timeout" doc:"no word from any controller for this long, and no job: the instance powers itself off; 0: never"`
+	Health          string        `yaml:"health" doc:"a shell command on the instance that exits 0 while it is well; after two failures in a row it gets no more work"`
+	HealthInterval  time.Duration `yaml:"health_interval" doc:"how often an instance looks whether it is well; one look may take half of that, at most 30s"`
+	KeepBroken      time.Duration `yaml:"keep_broken" doc:"a broken instance is left this long for a look, before it is destroyed"`
+	MaxAge          time.Duration `yaml:"max_age" doc:"older than this it gets no more work, and goes; 0: never"`
+	Reuse           Reuse         `yaml:"reuse" doc:"whether an instance that has run a job is given another"`
 }
+
+// Reuse says whether an instance is used again for the next job.
+type Reuse string
+
+// The kinds of reuse.
+const (
+	ReuseAlways Reuse = "always"
+	ReuseNever  Reuse = "never"
+)
+
+// HealthDeadline is how long one look at an instance's health may take.
+func (i Instances) HealthDeadline() time.Duration { return min(30*time.Second, i.HealthInterval/2) }
 
 // Default fills in the lifecycle that instances have unless the file says otherwise.
 func (i *Instances) Default() {
@@ -126,5 +144,8 @@ func (i *Instances) Default() {
 		IdleTimeout:     time.Minute,
 		TermTimeout:     2 * time.Minute,
 		ShutdownTimeout: 10 * time.Second,
+		OrphanTimeout:   time.Hour,
+		HealthInterval:  time.Minute,
+		Reuse:           ReuseAlways,
 	}
 }
