@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,6 +77,7 @@ func TestOpen(t *testing.T) {
 		{"a discount is at most everything", "spot_discount: 101%", "f", "101%"},
 		{"a fraction is at most one", "faults: {boot_failures: 2}", "f", "boot_failures"},
 		{"a duration is not negative", "faults: {boot_delay: -1s}", "f", "boot_delay"},
+		{"instances are not announced on another host", "faults: {announce: 192.0.2.1}", "f", "192.0.2.1"},
 		{"a type is given once", "types: [{name: a}, {name: a}]", "f", "twice"},
 		{"a type has a name", "types: [{vcpus: 1}]", "f", "no name"},
 	} {
@@ -261,6 +264,25 @@ func TestFaults(t *testing.T) {
 		defer cancel()
 		if _, err := w.cloud.List(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestAnnounce(t *testing.T) {
+	t.Run("instances are said to be where somebody else carries the connections from", func(t *testing.T) {
+		w := newWorld(t, "faults: {announce: 127.0.0.2}")
+		in := w.create("one")
+		said := netip.MustParseAddrPort(in.Addresses.Public)
+		if said.Addr() != netip.MustParseAddr("127.0.0.2") || w.list()[0].Addresses != in.Addresses {
+			t.Errorf("created at %v, listed at %v", in.Addresses, w.list()[0].Addresses)
+		}
+		if conn, err := net.Dial("tcp", said.String()); err == nil {
+			conn.Close()
+			t.Errorf("it listens there itself")
+		}
+		in.Addresses.Private = netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), said.Port()).String()
+		if got := run(t, w.login(in), "echo hello"); got != "hello" {
+			t.Errorf("got %q", got)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package local
 
 import (
 	"fmt"
+	"net/netip"
 	"time"
 
 	"drover"
@@ -40,6 +41,7 @@ type faultConfig struct {
 	Capacity     []shortage    `yaml:"capacity"`
 	Latency      callDurations `yaml:"latency"`
 	ErrorRate    callFractions `yaml:"error_rate"`
+	Announce     netip.Addr    `yaml:"announce"` // where instances are said to be; they listen on 127.0.0.1
 }
 
 // shortage is what the cloud is out of; an empty field means any, and for is counted from the opening of the cloud.
@@ -79,6 +81,9 @@ func (f faultConfig) check() error {
 		if d < 0 {
 			return fmt.Errorf("faults.%s: %v is negative", key, d)
 		}
+	}
+	if f.Announce.IsValid() && !f.Announce.IsLoopback() {
+		return fmt.Errorf("faults.announce: %v is not an address of this host's loopback, such as 127.0.0.2", f.Announce)
 	}
 	return nil
 }

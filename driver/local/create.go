@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -144,7 +145,7 @@ func (c *cloud) build(ctx context.Context, path, program string, r driver.Create
 	now := time.Now()
 	err = errors.Join(writeJSON(filepath.Join(path, tagsFile), r.Tags), writeJSON(filepath.Join(path, recordFile), record{
 		Candidate: taken,
-		Address:   address,
+		Address:   c.faults.announced(address),
 		User:      me.Username,
 		HostKey:   base64.StdEncoding.EncodeToString(hostKey.Marshal()),
 		Created:   drover.TimeOf(now),
@@ -203,13 +204,14 @@ func environment(path string, me *user.User) []string {
 
 // reserve binds a port of the kernel's choice on the loopback. While it does not listen, connections to it are refused, as an
 // instance's are that still boots.
-func reserve(listen bool) (*os.File, string, error) {
+func reserve(listen bool) (*os.File, netip.AddrPort, error) {
+	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, "", fmt.Errorf("open a socket: %w", err)
+		return nil, netip.AddrPort{}, fmt.Errorf("open a socket: %w", err)
 	}
 	socket := os.NewFile(uintptr(fd), "ssh")
-	err = unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
+	err = unix.Bind(fd, &unix.SockaddrInet4{Addr: loopback.As4()})
 	if err == nil && listen {
 		err = unix.Listen(fd, backlog)
 	}
@@ -219,9 +221,9 @@ func reserve(listen bool) (*os.File, string, error) {
 	}
 	if err != nil {
 		socket.Close()
-		return nil, "", fmt.Errorf("bind a port on the loopback: %w", err)
+		return nil, netip.AddrPort{}, fmt.Errorf("bind a port on the loopback: %w", err)
 	}
-	return socket, "127.0.0.1:" + strconv.Itoa(bound.(*unix.SockaddrInet4).Port), nil
+	return socket, netip.AddrPortFrom(loopback, uint16(bound.(*unix.SockaddrInet4).Port)), nil
 }
 
 // start runs the outer process in a session of its own, with nothing of ours but what it is handed.

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
+	"net/netip"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -71,6 +72,15 @@ func (f *faults) lifetime(name string) time.Duration {
 	}
 	u := f.chance("death", name).Float64()
 	return max(1, time.Duration(-math.Log(1-u)*float64(f.config.SuddenDeath)))
+}
+
+// announced is where an instance that listens at an address is said to be. With another host part, what stands between carries the connections
+// from there, or does with them as it likes.
+func (f *faults) announced(address netip.AddrPort) string {
+	if f.config.Announce.IsValid() {
+		address = netip.AddrPortFrom(f.config.Announce, address.Port())
+	}
+	return address.String()
 }
 
 // outOf says whether the cloud has no more of a candidate, so long after it was opened.
