@@ -83,7 +83,7 @@ func (f *fleet) open(ctx context.Context, o fleetOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	f.recording = openRecording(o.file("recording"), o.config.Hash(), o.log)
+	f.recording = startRecording(o.file("recording"), o.config.Hash(), o.log)
 	f.controller, err = control.New(ctx, control.Config{
 		Fleet:   o.fleet,
 		Version: thisVersion().Version,
@@ -96,7 +96,7 @@ func (f *fleet) open(ctx context.Context, o fleetOptions) (err error) {
 		Spool:   o.file("."),
 		URL:     o.config.URL,
 		Runner:  binary,
-		Record:  f.recording.begin,
+		Record:  f.recording,
 		Log:     o.log,
 		Watch:   o.watch,
 	})

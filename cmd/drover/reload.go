@@ -98,7 +98,7 @@ func (d *daemon) take(ctx context.Context, c *config.Config) error {
 		}
 	}
 	d.fleet.clouds, d.left, d.config = slices.Concat(clouds, opened), left, c
-	d.fleet.recording.configured(c.Hash())
+	d.fleet.recording.Configured(c.Hash())
 	return nil
 }
 

@@ -37,9 +37,16 @@ type Config struct {
 	Spool   string        // a folder for output that is being followed; empty: the system's for temporary files
 	URL     string        // where jobs reach the API; empty: through a socket on their instance
 	Runner  remote.Runner
-	Record  func(engine.State) loop.Recorder // begins a recording with a State; nil for none
+	Record  Recorder // nil for none
 	Log     *slog.Logger
 	Watch   func(engine.Note) // sees every note; must not block; may be nil
+}
+
+// Recorder records what happens, in pieces that each begin with a State. Nothing that goes wrong there is the controller's business.
+type Recorder interface {
+	loop.Recorder
+	Begin(engine.State) // ends the piece there is, if any, and begins one; it keeps nothing of the State
+	Full() bool         // it is time for Begin
 }
 
 // Setup is the part of a Config that may change while a Controller runs.
@@ -158,7 +165,8 @@ func (c *Controller) Run(ctx context.Context) error {
 func (c *Controller) newLoop() (*loop.Loop, error) {
 	l := &loop.Loop{Store: committer{c}}
 	if c.cfg.Record != nil {
-		l.Recorder = c.cfg.Record(c.state)
+		c.cfg.Record.Begin(c.state)
+		l.Recorder = c.cfg.Record
 	}
 	var err error
 	l.Engine, err = engine.New(c.state)
@@ -193,15 +201,14 @@ func (c *Controller) drive(ctx context.Context, l *loop.Loop, opening []engine.E
 	return err
 }
 
-// turnOver begins the next segment of a recording that has grown. The engine goes on from the State that the segment begins with, as a replay
+// turnOver begins the next piece of a recording when it is time. The engine goes on from the State that the piece begins with, as a replay
 // of it will.
 func (c *Controller) turnOver(l *loop.Loop) (err error) {
-	recorder, ok := l.Recorder.(interface{ Full() bool })
-	if !ok || !recorder.Full() {
+	if c.cfg.Record == nil || !c.cfg.Record.Full() {
 		return nil
 	}
 	state := l.Engine.State()
-	l.Recorder = c.cfg.Record(state)
+	c.cfg.Record.Begin(state)
 	l.Engine, err = engine.New(state)
 	return err
 }

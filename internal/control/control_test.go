@@ -18,7 +18,6 @@ import (
 	"drover/driver/local"
 	"drover/internal/blob"
 	"drover/internal/engine"
-	"drover/internal/loop"
 	"drover/internal/remote"
 	"drover/internal/runner"
 	"drover/internal/store"
@@ -284,19 +283,17 @@ func TestAListSaysWhatIsNewAndWhatIsMissing(t *testing.T) {
 	}
 }
 
-// fullRecorder is full after every event.
-type fullRecorder struct{}
+// fullRecorder is full after every event, and keeps the States with which it began.
+type fullRecorder struct{ begun []engine.State }
 
-func (fullRecorder) Append(engine.Event, engine.Decision) {}
-func (fullRecorder) Full() bool                           { return true }
+func (r *fullRecorder) Begin(s engine.State)                 { r.begun = append(r.begun, s) }
+func (r *fullRecorder) Append(engine.Event, engine.Decision) {}
+func (r *fullRecorder) Full() bool                           { return true }
 
 func TestARecordingThatIsFullIsGoneOnWithInTheNextSegment(t *testing.T) {
 	f := newFixture(t)
-	var begun []engine.State
-	f.cfg.Record = func(s engine.State) loop.Recorder {
-		begun = append(begun, s)
-		return fullRecorder{}
-	}
+	recorder := &fullRecorder{}
+	f.cfg.Record = recorder
 	c, stop := f.begin()
 	f.submit(c, "echo a", "echo b")
 	f.until(c, "all jobs are final", f.allFinal)
@@ -307,6 +304,7 @@ func TestARecordingThatIsFullIsGoneOnWithInTheNextSegment(t *testing.T) {
 	if sum.Succeeded != 2 || sum.Attempts != 2 {
 		t.Errorf("%d succeeded in %d attempts", sum.Succeeded, sum.Attempts)
 	}
+	begun := recorder.begun
 	if len(begun) < 5 || begun[0].Now != 0 || begun[len(begun)-1].Now == 0 {
 		t.Errorf("%d segments were begun", len(begun))
 	}

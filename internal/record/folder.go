@@ -15,8 +15,8 @@ import (
 // DefaultLimit is how much of recordings is kept.
 const DefaultLimit = 1 << 30
 
-// segments is into how many the limit of a folder is divided.
-const segments = 16
+// pieces is into how many segments the limit of a folder is divided.
+const pieces = 16
 
 const suffix = ".jsonl.gz"
 
@@ -26,8 +26,8 @@ type Folder struct {
 	limit int64
 }
 
-// Segment is a segment in a file of a Folder.
-type Segment struct {
+// segment is a segment in a file of a Folder.
+type segment struct {
 	*Writer
 	file *os.File
 	most int64
@@ -36,16 +36,25 @@ type Segment struct {
 // NewFolder is the folder at path, with at most limit bytes of segments. It is made when the first is begun.
 func NewFolder(path string, limit int64) Folder { return Folder{path, limit} }
 
-// Begin begins the next segment, readable by this user only, and makes room for it by deleting the oldest.
-func (f Folder) Begin(header Header, state engine.State) (*Segment, error) {
-	s, err := f.begin(header, state)
+// Segments are the files of the folder's segments, the oldest first; of a folder that is not there, none.
+func (f Folder) Segments() (paths []string, err error) {
+	all, err := f.list()
+	for _, s := range all {
+		paths = append(paths, f.name(s.number))
+	}
+	return paths, err
+}
+
+// begin begins the next segment, readable by this user only, and makes room for it by deleting the oldest.
+func (f Folder) begin(header Header, state engine.State) (*segment, error) {
+	s, err := f.create(header, state)
 	if err != nil {
 		return nil, fmt.Errorf("beginning a recording in %s: %w", f.path, err)
 	}
 	return s, nil
 }
 
-func (f Folder) begin(header Header, state engine.State) (*Segment, error) {
+func (f Folder) create(header Header, state engine.State) (*segment, error) {
 	if err := os.MkdirAll(f.path, 0o700); err != nil {
 		return nil, err
 	}
@@ -53,54 +62,83 @@ func (f Folder) begin(header Header, state engine.State) (*Segment, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := os.OpenFile(f.name(last+1), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	file, err := os.OpenFile(f.name(last+1), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	writer, err := NewWriter(w, header, state)
+	writer, err := NewWriter(file, header, state)
 	if err != nil {
-		return nil, errors.Join(err, w.Close())
+		return nil, errors.Join(err, file.Close(), os.Remove(file.Name()))
 	}
-	return &Segment{writer, w, f.limit / segments}, nil
+	return &segment{writer, file, f.limit / pieces}, nil
 }
 
 func (f Folder) name(number int) string {
 	return filepath.Join(f.path, fmt.Sprintf("%08d%s", number, suffix))
 }
 
-// prune deletes the oldest segments until a new one fits under the limit, and returns the last one's number.
-func (f Folder) prune() (last int, err error) {
-	entries, err := os.ReadDir(f.path) // sorted by name, and so by number
-	if err != nil {
-		return 0, err
-	}
-	sizes := map[int]int64{}
-	var numbers []int
-	var total int64
-	for _, e := range entries {
-		info, err := e.Info()
-		number, bad := strconv.Atoi(strings.TrimSuffix(e.Name(), suffix))
-		if err != nil || bad != nil || !info.Mode().IsRegular() {
-			continue
-		}
-		numbers, last = append(numbers, number), number
-		sizes[number] = info.Size()
-		total += info.Size()
-	}
-	for _, number := range numbers {
-		if total <= f.limit-f.limit/segments {
-			break
-		}
-		if err := os.Remove(f.name(number)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return 0, err
-		}
-		total -= sizes[number]
-	}
-	return last, nil
+// kept is a segment that is there.
+type kept struct {
+	number int
+	size   int64
 }
 
-// Full reports whether it is time to close this segment and begin the next with the State of that moment.
-func (s *Segment) Full() bool { return s.Size() >= s.most }
+func (f Folder) list() (all []kept, err error) {
+	entries, err := os.ReadDir(f.path) // sorted by name, and so by number
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		number, bad := strconv.Atoi(strings.TrimSuffix(e.Name(), suffix))
+		if bad != nil || f.name(number) != filepath.Join(f.path, e.Name()) {
+			continue
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+			all = append(all, kept{number, info.Size()})
+		}
+	}
+	return all, nil
+}
 
-// Close ends the segment and its file.
-func (s *Segment) Close() error { return errors.Join(s.Writer.Close(), s.file.Close()) }
+// prune deletes the oldest segments until a new one, which may grow as large as the last, fits under the limit. It returns the last one's
+// number.
+func (f Folder) prune() (last int, err error) {
+	all, err := f.list()
+	if err != nil || len(all) == 0 {
+		return 0, err
+	}
+	newest := all[len(all)-1]
+	total := max(f.limit/pieces, newest.size)
+	for _, s := range all {
+		total += s.size
+	}
+	for _, s := range all {
+		if total <= f.limit {
+			break
+		}
+		if err := os.Remove(f.name(s.number)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return 0, err
+		}
+		total -= s.size
+	}
+	return newest.number, nil
+}
+
+// full reports whether it is time to end this segment and begin the next with the State of that moment. One whose State is large goes on
+// until the events are most of it.
+func (s *segment) full() bool {
+	first := s.first.Load()
+	return first > 0 && s.Size() >= max(s.most, 2*first)
+}
+
+// Close ends the segment and its file. One that has no beginning, since the disk did not take it, is of no use and goes.
+func (s *segment) Close() error {
+	err := errors.Join(s.Writer.Close(), s.file.Close())
+	if s.first.Load() == 0 {
+		err = errors.Join(err, os.Remove(s.file.Name()))
+	}
+	return err
+}

@@ -2,6 +2,7 @@ package record
 
 import (
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -15,41 +16,27 @@ import (
 // ErrCut is the end of a segment that was not closed: its writer was killed, or still writes.
 var ErrCut = errors.New("the recording is cut short here")
 
-// maxRecord bounds what one value of a segment may make a reader hold.
-const maxRecord = 256 << 20
+const (
+	maxLine = 128 << 20 // bytes of one value of a segment; a Writer makes none that is longer
+	sparse  = 16        // bytes that an object of a long line has at least, on average: small ones take much more memory than they are long
+)
 
 // Reader reads a segment.
 type Reader struct {
 	Header Header
 	State  engine.State // as the engine began
 
-	from  *bounded
-	lines *json.Decoder
-}
-
-// bounded is a reader that gives a limited number of bytes for each value.
-type bounded struct {
-	r    io.Reader
-	left int
-}
-
-func (b *bounded) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, drover.Errorf(drover.KindInvalid, "a record is over the limit of %d bytes", maxRecord)
-	}
-	n, err := b.r.Read(p[:min(len(p), b.left)])
-	b.left -= n
-	return n, err
+	from *bufio.Reader
+	line []byte // the one that was read last
 }
 
 // NewReader reads the beginning of a segment. One of another format, or whose State this program cannot read, is refused.
 func NewReader(r io.Reader) (*Reader, error) {
 	stream, err := gzip.NewReader(bufio.NewReader(r))
 	if err != nil {
-		return nil, fmt.Errorf("opening the recording: %w", cut(err))
+		return nil, fmt.Errorf("opening the recording: %w", beginning(cut(err)))
 	}
-	from := &bounded{r: stream}
-	s := &Reader{from: from, lines: json.NewDecoder(from)}
+	s := &Reader{from: bufio.NewReader(stream)}
 	if err := s.next(&s.Header); err != nil {
 		return nil, fmt.Errorf("reading what wrote the recording: %w", beginning(err))
 	}
@@ -57,10 +44,29 @@ func NewReader(r io.Reader) (*Reader, error) {
 		return nil, drover.Errorf(drover.KindInvalid, "the recording has format %d and state %d, this program reads %d and %d",
 			h.Format, h.State, Format, engine.StateVersion).WithHint("it was written by drover %s: use that one", h.Program)
 	}
-	if err := s.next(&s.State); err != nil {
+	if err := s.readState(); err != nil {
 		return nil, fmt.Errorf("reading the state in which the recording begins: %w", beginning(err))
 	}
 	return s, nil
+}
+
+func (r *Reader) readState() error {
+	if err := r.next(&r.State); err != nil {
+		return err
+	}
+	jobs := newJobs()
+	for range r.Header.Jobs {
+		var changed map[string]json.RawMessage
+		if err := r.next(&changed); err != nil {
+			return err
+		}
+		j, err := jobs.next(changed)
+		if err != nil {
+			return err
+		}
+		r.State.Jobs = append(r.State.Jobs, j)
+	}
+	return nil
 }
 
 // beginning is the error of a segment that has not even a beginning: there is no good end before that.
@@ -76,9 +82,32 @@ func (r *Reader) Next() (rec Record, err error) {
 	return rec, r.next(&rec)
 }
 
+// next reads the next line into v, which shares no memory with it.
 func (r *Reader) next(v any) error {
-	r.from.left = maxRecord
-	return cut(r.lines.Decode(v))
+	if err := r.readLine(); err != nil {
+		return cut(err)
+	}
+	if objects := bytes.Count(r.line, []byte{'{'}); objects > 1000 && objects > len(r.line)/sparse {
+		return drover.Errorf(drover.KindInvalid, "a record has %d objects in %d bytes, more than any that is real", objects, len(r.line))
+	}
+	return json.Unmarshal(r.line, v)
+}
+
+// readLine reads a line with its end. One without is cut.
+func (r *Reader) readLine() error {
+	r.line = r.line[:0]
+	for {
+		part, err := r.from.ReadSlice('\n')
+		r.line = append(r.line, part...)
+		switch {
+		case len(r.line) > maxLine:
+			return drover.Errorf(drover.KindInvalid, "a record is over the limit of %d bytes", maxLine)
+		case errors.Is(err, io.EOF) && len(r.line) > 0:
+			return io.ErrUnexpectedEOF
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return err
+		}
+	}
 }
 
 // cut tells an end that came too early from damage.

@@ -3,6 +3,7 @@ package record
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -24,7 +25,7 @@ func (c *counting) Apply(ev engine.Event) engine.Decision {
 	return engine.Decision{Wake: ev.At + drover.Time(c.n), Effects: []engine.Effect{{ID: c.n}}}
 }
 
-func beginCounting(st engine.State) Decider { return &counting{st.LastEffect} }
+func beginCounting(st engine.State) (Decider, error) { return &counting{st.LastEffect}, nil }
 
 func start() engine.State {
 	return engine.State{Version: engine.StateVersion, Fleet: "lab", LastEffect: 7, Jobs: []engine.Job{{Number: 1, Name: "greet"}}}
@@ -65,7 +66,7 @@ func recorded(t testing.TB, events []engine.Event) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := newWriter(t, &b)
-	decider := beginCounting(start())
+	decider := &counting{start().LastEffect}
 	for i, ev := range events {
 		w.Append(ev, decider.Apply(ev))
 		if i%10 == 0 {
@@ -96,7 +97,7 @@ func TestReader(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "header", r.Header, Header{Format: Format, State: engine.StateVersion, Program: "1.0", Settings: "abc"})
+		equal(t, "header", r.Header, Header{Format: Format, State: engine.StateVersion, Program: "1.0", Settings: "abc", Jobs: 1})
 		equal(t, "state", r.State, start())
 		for _, want := range events {
 			rec, err := r.Next()
@@ -177,17 +178,18 @@ func TestReplay(t *testing.T) {
 	})
 
 	t.Run("names the first decision that differs", func(t *testing.T) {
-		result, err := Replay(bytes.NewReader(segment), func(st engine.State) Decider {
-			return &erring{Decider: beginCounting(st), at: 4}
+		result, err := Replay(bytes.NewReader(segment), func(st engine.State) (Decider, error) {
+			return &erring{Decider: &counting{st.LastEffect}, at: 4}, nil
 		})
 		if err != nil || result.Differs == nil || result.Events != 4 {
 			t.Fatalf("result %+v, error %v", result, err)
 		}
 		d := *result.Differs
 		equal(t, "event", d.Event, events[4])
-		if d.Index != 4 || d.Want == d.Got || d.Decision.Wake != 1 {
+		if d.Index != 4 || d.Same() || d.Decision.Wake != 1 {
 			t.Errorf("difference %+v", d)
 		}
+		equal(t, "what differs", d.Recorded.Differs(d.Now), []string{"wake"})
 	})
 }
 
@@ -262,16 +264,15 @@ func TestWriter(t *testing.T) {
 }
 
 func TestFolder(t *testing.T) {
-	t.Run("keeps the latest segments within its limit", func(t *testing.T) {
+	t.Run("keeps the latest segments within its limit, whichever life they are of", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "recordings")
-		folder := NewFolder(path, 64<<10)
 		event := life(1)[0]
 		for range 40 {
-			s, err := folder.Begin(Header{}, start())
+			s, err := NewFolder(path, 64<<10).begin(Header{}, start())
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i := 0; !s.Full(); i++ {
+			for i := 0; !s.full(); i++ {
 				event.At += drover.Time(i * 7919)
 				s.Append(event, engine.Decision{Wake: event.At})
 				if err := s.Flush(); err != nil {
@@ -282,7 +283,7 @@ func TestFolder(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		files, err := filepath.Glob(filepath.Join(path, "*"+suffix))
+		files, err := NewFolder(path, 0).Segments()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -297,8 +298,46 @@ func TestFolder(t *testing.T) {
 			}
 			total += info.Size()
 		}
-		if total > 66<<10 || len(files) < 10 || filepath.Base(files[len(files)-1]) != "00000040"+suffix {
+		if total > 64<<10 || len(files) < 10 || filepath.Base(files[len(files)-1]) != "00000040"+suffix {
 			t.Errorf("%d bytes in %q", total, files)
+		}
+	})
+
+	t.Run("takes no other file for a segment", func(t *testing.T) {
+		path := t.TempDir()
+		for _, name := range []string{"00000001" + suffix, "1" + suffix, "00000002", "notes.txt"} {
+			if err := os.WriteFile(filepath.Join(path, name), make([]byte, 100), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := NewFolder(path, 50).begin(Header{}, start())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		left, err := os.ReadDir(path)
+		if err != nil || len(left) != 4 || left[1].Name() != "00000002"+suffix {
+			t.Errorf("%v is left (%v), want all but the first segment, and the new one", left, err)
+		}
+	})
+
+	t.Run("a segment whose state is large goes on until its events are as much", func(t *testing.T) {
+		state := start()
+		for i := range 5000 {
+			state.Jobs = append(state.Jobs, engine.Job{Number: int64(i + 2), Name: fmt.Sprint("job-", i*7919)})
+		}
+		s, err := NewFolder(t.TempDir(), 16<<10).begin(Header{}, state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if err := s.Flush(); err != nil || s.Size() < 4<<10 {
+			t.Fatalf("the beginning has %d bytes (%v), too few for this test", s.Size(), err)
+		}
+		if s.full() {
+			t.Error("it is full as soon as it has begun")
 		}
 	})
 }
@@ -307,7 +346,7 @@ func TestFolder(t *testing.T) {
 func BenchmarkAppend(b *testing.B) {
 	var out bytes.Buffer
 	w := newWriter(b, &out)
-	events, decider, n := life(10_000), beginCounting(start()), 0
+	events, decider, n := life(10_000), &counting{}, 0
 	for b.Loop() {
 		ev := events[n%len(events)]
 		w.Append(ev, decider.Apply(ev))

@@ -3,21 +3,18 @@ package record
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"drover/internal/engine"
 )
 
-const (
-	flushEvery = time.Second // what a kill may cost
-	maxWaiting = 32 << 20    // bytes of records that may wait for the disk, beside the beginning
-)
+// maxWaiting is how many bytes of records may wait for the disk, beside the beginning, before one more is too much.
+const maxWaiting = 32 << 20
 
 // Writer writes one segment. Append may be called by one goroutine while others flush.
 type Writer struct {
@@ -26,20 +23,21 @@ type Writer struct {
 	err     error        // guarded by mu; why recording has stopped
 	most    int          // bytes that may wait
 
-	out  sync.Mutex // held while the stream is written to, never together with mu
-	gzip *gzip.Writer
-	size *counter
+	out   sync.Mutex // held while the stream is written to, never together with mu
+	gzip  *gzip.Writer
+	size  *counter
+	first atomic.Int64 // bytes of the first flush, 0 before: about those of the beginning
 }
 
 // counter counts what passes through a writer.
 type counter struct {
 	w io.Writer
-	n int64
+	n atomic.Int64
 }
 
 func (c *counter) Write(p []byte) (int, error) {
 	n, err := c.w.Write(p)
-	c.n += int64(n)
+	c.n.Add(int64(n))
 	return n, err
 }
 
@@ -48,35 +46,31 @@ var errClosed = errors.New("the recording is closed")
 
 // NewWriter begins a segment on w. Format and State of the header are filled in. Nothing reaches w before the first Flush.
 func NewWriter(w io.Writer, header Header, state engine.State) (*Writer, error) {
-	header.Format, header.State = Format, state.Version
+	header.Format, header.State, header.Jobs = Format, state.Version, len(state.Jobs)
 	size := &counter{w: w}
 	r := &Writer{gzip: gzip.NewWriter(size), size: size}
-	for _, v := range []any{header, state} {
-		if err := appendLine(&r.waiting, v); err != nil {
-			return nil, fmt.Errorf("beginning a recording: %w", err)
-		}
+	err := appendLine(&r.waiting, header)
+	if err == nil {
+		err = appendState(&r.waiting, state)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("beginning a recording: %w", err)
 	}
 	r.most = r.waiting.Len() + maxWaiting
 	return r, nil
 }
 
-func appendLine(to *bytes.Buffer, v any) error { return json.NewEncoder(to).Encode(v) }
-
-// Run flushes at an interval until ctx is done, then once more. It returns early, with the reason, when recording has stopped; that is
-// the one time it is reported.
-func (w *Writer) Run(ctx context.Context) error {
-	tick := time.NewTicker(flushEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return w.Flush()
-		case <-tick.C:
-			if err := w.Flush(); err != nil {
-				return err
-			}
-		}
+// appendLine writes a value as a line, unless that is longer than a Reader takes.
+func appendLine(to *bytes.Buffer, v any) error {
+	was := to.Len()
+	if err := json.NewEncoder(to).Encode(v); err != nil {
+		return err
 	}
+	if n := to.Len() - was; n > maxLine {
+		to.Truncate(was)
+		return fmt.Errorf("%d bytes are more than can be recorded at once", n)
+	}
+	return nil
 }
 
 // Append records an event and its decision. It does not wait for the disk, and does nothing once recording has stopped.
@@ -86,12 +80,13 @@ func (w *Writer) Append(event engine.Event, decision engine.Decision) {
 	if w.err != nil {
 		return
 	}
-	digest, err := Digest(decision)
-	if err == nil {
-		err = appendLine(&w.waiting, Record{event, digest})
+	if w.waiting.Len() > w.most {
+		w.err = errors.New("recording events: the disk is too slow for it")
+		return
 	}
-	if err == nil && w.waiting.Len() > w.most {
-		err = errors.New("the disk is too slow for it")
+	mark, err := MarkOf(decision)
+	if err == nil {
+		err = appendLine(&w.waiting, Record{event, mark})
 	}
 	if err != nil {
 		w.err = fmt.Errorf("recording events: %w", err)
@@ -117,6 +112,7 @@ func (w *Writer) flush() error {
 	if err := w.gzip.Flush(); err != nil {
 		return w.stop(fmt.Errorf("writing the recording: %w", err))
 	}
+	w.first.CompareAndSwap(0, w.Size())
 	return stopped
 }
 
@@ -124,8 +120,8 @@ func (w *Writer) flush() error {
 func (w *Writer) take() ([]byte, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	lines := bytes.Clone(w.waiting.Bytes())
-	w.waiting.Reset()
+	lines := w.waiting.Bytes()
+	w.waiting = bytes.Buffer{}
 	return lines, w.err
 }
 
@@ -140,11 +136,7 @@ func (w *Writer) stop(why error) error {
 }
 
 // Size is how much has been written, compressed.
-func (w *Writer) Size() int64 {
-	w.out.Lock()
-	defer w.out.Unlock()
-	return w.size.n
-}
+func (w *Writer) Size() int64 { return w.size.n.Load() }
 
 // Close flushes and marks the segment's end, by which a reader knows that nothing is missing. It does not close the stream below.
 func (w *Writer) Close() error {

@@ -2,34 +2,30 @@ package sim
 
 import (
 	"bytes"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"testing"
 	"time"
 
+	"drover"
 	"drover/internal/engine"
 	"drover/internal/loop"
 	"drover/internal/record"
 )
 
 // begin makes the engine that a recording is replayed on.
-func begin(t *testing.T) func(engine.State) record.Decider {
-	return func(s engine.State) record.Decider {
-		e, err := engine.New(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return e
-	}
-}
+func begin(s engine.State) (record.Decider, error) { return engine.New(s) }
 
 func replay(t *testing.T, recording []byte) record.Result {
 	t.Helper()
-	result, err := record.Replay(bytes.NewReader(recording), begin(t))
+	result, err := record.Replay(bytes.NewReader(recording), begin)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if d := result.Differs; d != nil {
-		t.Fatalf("decision %d differs from the recorded one:\nevent %+v\ndecision now %+v", d.Index, d.Event, d.Decision)
+		t.Fatalf("decision %d is not the recorded one, in its %v:\nevent %+v\nrecorded %s\nnow %s, %+v",
+			d.Index, d.Recorded.Differs(d.Now), d.Event, d.Recorded.Outline, d.Now.Outline, d.Decision)
 	}
 	return result
 }
@@ -79,4 +75,55 @@ func newLife(t *testing.T, s engine.State) *life {
 		t.Fatal(err)
 	}
 	return &life{w, &file}
+}
+
+// busy records what a busy fleet of real instances would have to say: jobs that used something, keys that were proved, and a disk that is
+// written to every second or so.
+type busy struct {
+	*life
+	rng    *rand.Rand
+	events int
+}
+
+func (b *busy) Append(ev engine.Event, d engine.Decision) {
+	switch body := ev.Body.(type) {
+	case engine.Exited:
+		body.Exit.Started, body.Exit.Ended = ev.At.Add(-time.Duration(b.rng.Int64N(int64(time.Hour)))), ev.At.Add(-time.Duration(b.rng.Int64N(int64(time.Second))))
+		body.Exit.CPU, body.Exit.MaxRSS = time.Duration(b.rng.Int64N(int64(time.Hour)))/1000*1000, drover.Bytes(b.rng.Int64N(1<<20))*4096
+		body.Exit.StdoutLen = b.rng.Int64N(5000)
+		ev.Body = body
+	case engine.Connected:
+		body.HostKey = fmt.Sprintf("SHA256:%016x%016x", b.rng.Uint64(), b.rng.Uint64())
+		ev.Body = body
+	}
+	ev.At = ev.At.Add(time.Duration(b.rng.Int64N(int64(time.Millisecond))))
+	b.life.Append(ev, d)
+	if b.events++; b.events%30 == 0 {
+		b.Flush()
+	}
+}
+
+func TestARecordingTakesLittleRoomForEachEvent(t *testing.T) {
+	const most = 64.0 // bytes
+	s, j := settings(), jobs()
+	s.Clouds[0].MaxInstances, s.Clouds[0].MaxCreating = 300, 50
+	j[0].Array.Last = 4999
+	j[0].Queued = engine.Ranges{{First: 0, Last: 4999}}
+	w := NewWorld(1, Luck{CreateFails: 10, ListFails: 20, Death: 200, Cut: 100, Until: time.Hour}, s, j)
+	var b *busy
+	w.Record = func(s engine.State) loop.Recorder {
+		b = &busy{life: newLife(t, s), rng: rand.New(rand.NewPCG(1, 0))}
+		return b
+	}
+	if err := w.Run(12 * time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	each := float64(b.file.Len()) / float64(b.events)
+	t.Logf("%d instances, %d events, %.1f bytes an event", w.made, b.events, each)
+	if each > most || b.events < 15_000 || w.made < 200 {
+		t.Errorf("%d events of %d instances take %.1f bytes each, more than %v or too few to tell", b.events, w.made, each, most)
+	}
 }

@@ -1,0 +1,97 @@
+package record
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"drover/internal/engine"
+)
+
+// Mark is what is kept of a decision: enough to tell whether another is the same and, where it is not, in what.
+type Mark struct {
+	Digest  string `json:"d"`           // of the whole decision and, a byte each, of its parts
+	Outline string `json:"k,omitempty"` // the kinds of its writes and, behind a semicolon, of its effects: "attempt,element;2 start"
+}
+
+// parts are what a decision consists of, in the order of their bytes in a Digest.
+var parts = [...]string{"writes", "effects", "notes", "wake"}
+
+// whole is how many bytes of a Digest are those of the whole decision.
+const whole = 5
+
+// MarkOf makes the mark of a decision. Its JSON is canonical, since nothing in a decision is a map.
+func MarkOf(d engine.Decision) (Mark, error) {
+	all := sha256.New()
+	var digest [whole + len(parts)]byte
+	for i, part := range [...]any{d.Writes, d.Effects, d.Notes, d.Wake} {
+		b, err := json.Marshal(part)
+		if err != nil {
+			return Mark{}, fmt.Errorf("encoding the %s of a decision: %w", parts[i], err)
+		}
+		sum := sha256.Sum256(b)
+		all.Write(sum[:])
+		digest[whole+i] = sum[0]
+	}
+	copy(digest[:whole], all.Sum(nil))
+	return Mark{base64.RawURLEncoding.EncodeToString(digest[:]), outline(d)}, nil
+}
+
+// Differs names the parts in which the decision of another mark is not the same, none if it is.
+func (m Mark) Differs(other Mark) (names []string) {
+	a, errA := base64.RawURLEncoding.DecodeString(m.Digest)
+	b, errB := base64.RawURLEncoding.DecodeString(other.Digest)
+	if m.Digest == other.Digest || errA != nil || errB != nil || len(a) != len(b) || len(a) != whole+len(parts) {
+		return nil
+	}
+	for i, name := range parts {
+		if a[whole+i] != b[whole+i] {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func outline(d engine.Decision) string {
+	text := kinds(d.Writes)
+	if len(d.Effects) > 0 {
+		text += ";" + kinds(d.Effects)
+	}
+	return text
+}
+
+// kinds names what each of a list is, those that follow on their like as a number.
+func kinds[T any](list []T) string {
+	var names []string
+	for i := 0; i < len(list); {
+		name, n := KindOf(list[i]), 1
+		for i+n < len(list) && KindOf(list[i+n]) == name {
+			n++
+		}
+		if i += n; n > 1 {
+			name = fmt.Sprint(n, " ", name)
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ",")
+}
+
+// KindOf is what a write or an effect is: the JSON name of the one of its fields that is set, its ID apart.
+func KindOf(of any) string {
+	v := reflect.ValueOf(of)
+	for i := range v.NumField() {
+		if f := v.Type().Field(i); f.Name != "ID" && !v.Field(i).IsZero() {
+			return fieldName(f)
+		}
+	}
+	return ""
+}
+
+// fieldName is what JSON calls a field.
+func fieldName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}

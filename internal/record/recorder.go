@@ -1,0 +1,124 @@
+package record
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"drover/internal/engine"
+)
+
+const (
+	flushEvery = time.Second      // what a kill may cost
+	beginAgain = 10 * time.Minute // after what ended the last segment early
+)
+
+// Recorder records a controller in a Folder, a segment after the other. What goes wrong ends a segment, is told once, and is no reason for a
+// controller to stop: after a while the Recorder asks for the next to be begun.
+//
+// Begin, Append and Full are for one goroutine, that of the loop; the others are safe for concurrent use.
+type Recorder struct {
+	folder Folder
+	log    *slog.Logger
+
+	mu      sync.Mutex
+	header  Header    // guarded by mu
+	segment *segment  // guarded by mu; nil: nothing is recorded
+	again   time.Time // guarded by mu; when to try again, while nothing is recorded
+}
+
+// NewRecorder makes a Recorder, which records nothing before Begin and writes nothing but while it Runs. Only Program and Settings of
+// the header matter.
+func NewRecorder(folder Folder, header Header, log *slog.Logger) *Recorder {
+	return &Recorder{folder: folder, header: header, log: log}
+}
+
+// Configured says under which configuration the segments that begin from now on are recorded.
+func (r *Recorder) Configured(hash string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.header.Settings = hash
+}
+
+// Begin ends the segment there is, if any, and begins one with the State that the controller goes on from.
+func (r *Recorder) Begin(s engine.State) {
+	r.Close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	segment, err := r.folder.begin(r.header, s)
+	if err != nil {
+		r.again = time.Now().Add(beginAgain)
+		r.log.Warn("nothing is recorded for now, and all else goes on", "error", err, "again", beginAgain)
+		return
+	}
+	r.segment = segment
+}
+
+// Append records an event and its decision.
+func (r *Recorder) Append(ev engine.Event, d engine.Decision) {
+	if s := r.current(); s != nil {
+		s.Append(ev, d)
+	}
+}
+
+func (r *Recorder) current() *segment {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.segment
+}
+
+// Full reports whether it is time for Begin: the segment has become large enough, or the last one failed long enough ago.
+func (r *Recorder) Full() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.segment == nil {
+		return !r.again.IsZero() && !time.Now().Before(r.again)
+	}
+	return r.segment.full()
+}
+
+// Run writes out what was appended, at an interval, until ctx is done; then it ends the segment.
+func (r *Recorder) Run(ctx context.Context) {
+	tick := time.NewTicker(flushEvery)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		r.flush()
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+	r.Close()
+}
+
+// flush writes out what there is. A segment that cannot go on ends.
+func (r *Recorder) flush() {
+	s := r.current()
+	if s == nil || s.Flush() == nil {
+		return
+	}
+	r.mu.Lock()
+	ours := r.segment == s
+	if ours {
+		r.segment, r.again = nil, time.Now().Add(beginAgain)
+	}
+	r.mu.Unlock()
+	if ours {
+		r.log.Warn("the recording ends for now, and all else goes on", "error", s.Close(), "again", beginAgain)
+	}
+}
+
+// Close ends the segment there is. Nothing is recorded until the next Begin.
+func (r *Recorder) Close() {
+	r.mu.Lock()
+	s := r.segment
+	r.segment = nil
+	r.mu.Unlock()
+	if s == nil {
+		return
+	}
+	if err := s.Close(); err != nil {
+		r.log.Warn("the recording is not whole", "error", err)
+	}
+}
