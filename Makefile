@@ -14,10 +14,10 @@ export CGO_ENABLED ?= 0
 GOBUILD = go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
 
 .DEFAULT_GOAL := help
-.PHONY: help build man test lint race simtest e2e bench fuzz check-all install clean
+.PHONY: help build man test lint race simtest e2e bench bench-fleet fuzz check-all install clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/drover and, for instances of both architectures, the runner that it looks for beside itself
 	$(GOBUILD) -o bin/drover ./cmd/drover
@@ -46,6 +46,9 @@ bench: build ## measure the built program, then its hot paths (BENCHFLAGS=of dro
 	go run ./cmd/drover-bench -drover bin/drover $(BENCHFLAGS)
 	go test -run TestAnIdleConnectionCostsLittle -count=1 -v ./internal/remote
 	go test -run '^$$' -bench '$(BENCH)' -benchtime 0.5s ./internal/...
+
+bench-fleet: ## measure dispatching to a hundred instances within one process, beside a peer's figures
+	go run ./cmd/drover-bench-fleet
 
 fuzz: ## fuzz each target for a while (FUZZTIME=how long)
 	@for package in $$(go list ./...); do \

@@ -100,6 +100,12 @@ var layers = map[string]layer{
 		ours:    []string{".", "internal/config"},
 		outside: []string{"github.com/danielgtaylor/huma/v2", "golang.org/x/time"},
 	},
+	"internal/benchfleet": {
+		does: "a controller and a fleet of SSH servers in one process, to measure dispatching",
+		ours: []string{".", "driver", "internal/blob", "internal/control", "internal/engine", "internal/loop", "internal/record",
+			"internal/remote", "internal/store", "internal/wire"},
+		outside: []string{"golang.org/x/crypto"},
+	},
 	"cmd/drover": {
 		does:    "the program, a file per command, and the table of drivers",
 		ours:    []string{all},
@@ -112,6 +118,10 @@ var layers = map[string]layer{
 	"cmd/drover-bench": {
 		does:    "measures a built drover: latencies, jobs per second, what they cost the controller",
 		outside: []string{"golang.org/x/sys"},
+	},
+	"cmd/drover-bench-fleet": {
+		does: "measures dispatching to a fleet in one process, beside a peer's figures",
+		ours: []string{"internal/benchfleet"},
 	},
 	"examples/mandelbrot": {does: "the example's program, which travels as its source and imports nothing but the standard library"},
 }

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"drover/internal/benchfleet"
+)
+
+// trial is a workload, and what Arvados was measured to need for it on a quiet machine with two cores: its best run, empty where there was none.
+type trial struct {
+	benchfleet.Workload
+	wall, cpu       string // seconds
+	instances, paid string
+}
+
+// dispatching is jobs that do nothing, on instances that boot in no time.
+var dispatching = []trial{
+	{Workload: benchfleet.Workload{Jobs: 200, Quota: 100}, wall: "0.9", cpu: "1.2"},
+	{Workload: benchfleet.Workload{Jobs: 1_000, Quota: 100}, wall: "3.5", cpu: "5.6"},
+	{Workload: benchfleet.Workload{Jobs: 5_000, Quota: 100}, wall: "22.7", cpu: "39"},
+	{Workload: benchfleet.Workload{Jobs: 20_000, Quota: 100}, wall: "108", cpu: "175"},
+	{Workload: benchfleet.Workload{Jobs: 50_000, Quota: 100}},
+	{Workload: benchfleet.Workload{Jobs: 200, Quota: 10}, wall: "6.7", cpu: "3.1"},
+	{Workload: benchfleet.Workload{Jobs: 1_000, Quota: 10}, wall: "34", cpu: "32", instances: "735"},
+	{Workload: benchfleet.Workload{Jobs: 5_000, Quota: 10}, wall: "106", cpu: "151"},
+}
+
+// Jobs and instances that take their time show how well instances are used.
+const (
+	boot = time.Second
+	work = 500 * time.Millisecond
+)
+
+var using = []trial{
+	{Workload: benchfleet.Workload{Jobs: 200, Quota: 10, Boot: boot, Work: work}, wall: "20.0", instances: "117", paid: "2.05"},
+	{Workload: benchfleet.Workload{Jobs: 200, Quota: 50, Boot: boot, Work: work}, wall: "4.6", instances: "89", paid: "2.27"},
+	{Workload: benchfleet.Workload{Jobs: 1_000, Quota: 50, Boot: boot, Work: work}, wall: "21.8", instances: "480", paid: "2.28"},
+}
+
+// compare prints two tables.
+func compare(out io.Writer) error {
+	fmt.Fprintf(out, "the load of this machine before: %s\n\n", load())
+	if err := compareDispatching(out); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nInstances boot for %v and jobs take %v: paid is the vCPU time of instances over that of jobs.\n\n", boot, work)
+	return compareUsing(out)
+}
+
+func compareDispatching(out io.Writer) error {
+	table := newTable(out, "jobs", "quota", "wall s", "CPU s", "jobs/s", "CPU ms/job", "peak MiB", "instances", "Arvados: wall s", "CPU s", "instances")
+	for _, t := range dispatching {
+		r, err := t.run()
+		if err != nil {
+			return err
+		}
+		table.row(strconv.Itoa(t.Jobs), strconv.Itoa(t.Quota), seconds(r.Elapsed), seconds(r.CPU), fmt.Sprintf("%.0f", float64(t.Jobs)/r.Elapsed.Seconds()),
+			fmt.Sprintf("%.3f", r.CPU.Seconds()*1000/float64(t.Jobs)), strconv.FormatInt(r.Peak>>20, 10), strconv.Itoa(r.Instances), t.wall, t.cpu, t.instances)
+	}
+	return table.Flush()
+}
+
+func compareUsing(out io.Writer) error {
+	table := newTable(out, "jobs", "quota", "wall s", "CPU s", "instances", "refused", "paid", "Arvados: wall s", "instances", "paid")
+	for _, t := range using {
+		r, err := t.run()
+		if err != nil {
+			return err
+		}
+		table.row(strconv.Itoa(t.Jobs), strconv.Itoa(t.Quota), seconds(r.Elapsed), seconds(r.CPU), strconv.Itoa(r.Instances), strconv.Itoa(r.Refused),
+			fmt.Sprintf("%.2f", r.Paid.Seconds()/r.Useful.Seconds()), t.wall, t.instances, t.paid)
+	}
+	return table.Flush()
+}
+
+// table lines up what is printed in it.
+type table struct{ *tabwriter.Writer }
+
+func newTable(out io.Writer, head ...string) table {
+	t := table{tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)}
+	t.row(head...)
+	return t
+}
+
+func (t table) row(cells ...string) { fmt.Fprintln(t, strings.Join(cells, "\t")+"\t") }
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.2f", d.Seconds()) }
+
+// run runs the workload in a process of its own, so that its memory is its own.
+func (t trial) run() (r benchfleet.Result, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return r, err
+	}
+	cmd := exec.Command(self, "-jobs", strconv.Itoa(t.Jobs), "-quota", strconv.Itoa(t.Quota), "-boot", t.Boot.String(), "-work", t.Work.String())
+	var complained bytes.Buffer
+	cmd.Stderr = &complained
+	said, err := cmd.Output()
+	if err != nil {
+		return r, fmt.Errorf("%s: %w: %s", cmd, err, complained.String())
+	}
+	return r, json.Unmarshal(said, &r)
+}
+
+// load is how many threads wanted to run of late: in the last minute, five and fifteen.
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	fields := strings.Fields(string(text))
+	return strings.Join(fields[:min(3, len(fields))], " ")
+}

@@ -1,0 +1,70 @@
+// Command drover-bench-fleet measures what a controller needs to dispatch many jobs to a fleet within this process (package benchfleet), and
+// prints it beside what Arvados' cloud dispatcher, as of August 2026, was measured to need for the like: the same numbers of jobs of 1 to 8
+// vCPUs, the same quotas, SSH servers in the dispatcher's own process as instances, whose CPU time is in both figures.
+//
+// Nothing here passes or fails by a clock. Wall times say little on a machine that is busy, CPU times much more; how many instances were made
+// does not depend on the machine at all. With -jobs one workload is run in this process, to be profiled.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime/pprof"
+
+	"drover/internal/benchfleet"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "drover-bench-fleet:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string, out io.Writer) error {
+	var w benchfleet.Workload
+	var profile string
+	flags := flag.NewFlagSet("drover-bench-fleet", flag.ContinueOnError)
+	flags.IntVar(&w.Jobs, "jobs", 0, "run only so many jobs, in this process")
+	flags.IntVar(&w.Quota, "quota", 100, "on so many instances at most")
+	flags.DurationVar(&w.Boot, "boot", 0, "which take so long to boot")
+	flags.DurationVar(&w.Work, "work", 0, "each for so long")
+	flags.StringVar(&profile, "cpuprofile", "", "and write a profile to this `file`")
+	switch err := flags.Parse(args); {
+	case err != nil:
+		return err
+	case w.Jobs == 0:
+		return compare(out)
+	case profile == "":
+		return runOne(w, out)
+	}
+	f, err := os.Create(profile)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return err
+	}
+	defer pprof.StopCPUProfile()
+	return runOne(w, out)
+}
+
+// runOne runs a workload and prints what came of it.
+func runOne(w benchfleet.Workload, out io.Writer) error {
+	folder, err := os.MkdirTemp("", "drover-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	r, err := benchfleet.Run(context.Background(), folder, w)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(out).Encode(r)
+}

@@ -1,0 +1,112 @@
+package benchfleet
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"drover/internal/blob"
+	"drover/internal/control"
+	"drover/internal/engine"
+	"drover/internal/record"
+	"drover/internal/remote"
+	"drover/internal/store"
+)
+
+const (
+	fleetName = "bench"
+	cloudName = "here"
+	zone      = "a"
+)
+
+// fleet is a controller and all that it works with.
+type fleet struct {
+	tally      *tally
+	cloud      *cloud
+	controller *control.Controller
+	store      *store.Store
+	closers    []io.Closer // in the order of opening
+	stop       context.CancelFunc
+	ended      chan error
+}
+
+// open begins a controller such as `drover serve` does.
+func (f *fleet) open(ctx context.Context, folder string) (err error) {
+	cfg := control.Config{
+		Fleet: fleetName, Setup: f.setup(), Shared: true, Spool: folder, Runner: standIn(), Log: slog.New(slog.DiscardHandler),
+	}
+	if cfg.Key, err = remote.LoadOrCreateFleetKey(filepath.Join(folder, "fleet.key")); err != nil {
+		return err
+	}
+	if f.store, err = store.Open(ctx, filepath.Join(folder, "drover.db")); err != nil {
+		return err
+	}
+	f.closers = append(f.closers, f.store)
+	if cfg.Inputs, err = blob.OpenDir(filepath.Join(folder, "inputs")); err != nil {
+		return err
+	}
+	f.closers = append(f.closers, cfg.Inputs)
+	if cfg.Results, err = blob.OpenResults(filepath.Join(folder, "results"), blob.DefaultLimits()); err != nil {
+		return err
+	}
+	f.closers = append(f.closers, cfg.Results)
+	tape := &tape{folder: record.NewFolder(filepath.Join(folder, "recording"), record.DefaultLimit)}
+	f.closers = append(f.closers, tape)
+	cfg.Store, cfg.Record = f.store, tape.begin
+	if f.controller, err = control.New(ctx, cfg); err != nil {
+		return err
+	}
+	f.begin(ctx)
+	return nil
+}
+
+// begin runs the controller until close.
+func (f *fleet) begin(ctx context.Context) {
+	ctx, f.stop = context.WithCancel(ctx)
+	f.ended = make(chan error, 1)
+	go func() { f.ended <- f.controller.Run(ctx) }()
+}
+
+func (f *fleet) close() (err error) {
+	if f.stop != nil {
+		f.stop()
+		err = <-f.ended
+	}
+	for len(f.closers) > 0 {
+		last := len(f.closers) - 1
+		err = errors.Join(err, f.closers[last].Close())
+		f.closers = f.closers[:last]
+	}
+	return errors.Join(err, f.cloud.end())
+}
+
+// setup is that of a cloud which does not tell its quota: the controller learns it by being refused.
+func (f *fleet) setup() control.Setup {
+	return control.Setup{
+		Clouds: []control.Cloud{{Name: cloudName, Driver: f.cloud}},
+		Probe:  "true",
+		Settings: engine.Settings{
+			Clouds: []engine.CloudSettings{{Name: cloudName, MaxCreating: 10, ListInterval: time.Minute}},
+			Lifecycle: engine.Lifecycle{
+				BootTimeout: 5 * time.Minute, ProbeInterval: 10 * time.Second, ProbeTimeout: time.Minute, IdleTimeout: time.Minute,
+				TermTimeout: 10 * time.Second, ShutdownTimeout: 10 * time.Second,
+			},
+		},
+	}
+}
+
+// standIn is deployed in place of a runner: instances check that it arrives whole, and speak for it.
+func standIn() remote.Runner {
+	content := bytes.Repeat([]byte("runner\n"), 1000)
+	sum := sha256.Sum256(content)
+	return remote.Runner{
+		Hash: hex.EncodeToString(sum[:]), Size: int64(len(content)),
+		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil },
+	}
+}
