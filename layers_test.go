@@ -102,8 +102,8 @@ var layers = map[string]layer{
 	},
 	"internal/benchfleet": {
 		does: "a controller and a fleet of SSH servers in one process, to measure dispatching",
-		ours: []string{".", "driver", "internal/blob", "internal/control", "internal/engine", "internal/loop", "internal/record",
-			"internal/remote", "internal/store", "internal/wire"},
+		ours: []string{".", "driver", "internal/blob", "internal/control", "internal/engine", "internal/record", "internal/remote", "internal/store",
+			"internal/wire"},
 		outside: []string{"golang.org/x/crypto"},
 	},
 	"cmd/drover": {

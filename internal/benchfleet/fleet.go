@@ -14,7 +14,6 @@ import (
 	"drover/internal/blob"
 	"drover/internal/control"
 	"drover/internal/engine"
-	"drover/internal/record"
 	"drover/internal/remote"
 	"drover/internal/store"
 )
@@ -56,9 +55,9 @@ func (f *fleet) open(ctx context.Context, folder string) (err error) {
 		return err
 	}
 	f.closers = append(f.closers, cfg.Results)
-	tape := &tape{folder: record.NewFolder(filepath.Join(folder, "recording"), record.DefaultLimit)}
+	tape := startTape(filepath.Join(folder, "recording"))
 	f.closers = append(f.closers, tape)
-	cfg.Store, cfg.Record = f.store, tape.begin
+	cfg.Store, cfg.Record = f.store, tape
 	if f.controller, err = control.New(ctx, cfg); err != nil {
 		return err
 	}
