@@ -24,7 +24,7 @@ func (e *Engine) addAttempt(a *Attempt) {
 
 // need is what an attempt takes of its instance: everything while its command may run, afterwards only its disk.
 func (e *Engine) need(a *Attempt) drover.Resources {
-	need := e.job(a.ID.Job.Number).Shape.Need
+	need := e.job(a.ID.Job.Number).needs(a.ID.Job.Index)
 	if a.State == drover.AttemptCollecting {
 		return drover.Resources{Disk: need.Disk}
 	}
@@ -44,7 +44,7 @@ func (e *Engine) begin(g *group, in *instance) {
 	}
 	e.attempts[a.ID.Job] = a
 	in.load = append(in.load, a)
-	in.free = in.free.Minus(j.Shape.Need, 1)
+	in.free = in.free.Minus(j.needs(index), 1)
 	if in.State == drover.InstanceIdle {
 		e.setState(in, drover.InstanceRunning)
 	}
@@ -58,7 +58,8 @@ func (e *Engine) begin(g *group, in *instance) {
 func (e *Engine) start(in *instance, a *Attempt) {
 	j := e.job(a.ID.Job.Number)
 	a.Effect = e.effect(Effect{Start: &Start{
-		Attempt: a.ID, Instance: in.ID, Type: in.Type.Name, Limits: j.Shape.Need, Timeout: j.Timeout, Grace: e.life().TermTimeout,
+		Attempt: a.ID, Instance: in.ID, Type: in.Type.Name, Interrupted: j.element(a.ID.Job.Index).Interrupted,
+		Limits: j.needs(a.ID.Job.Index), Timeout: j.Timeout, Grace: e.life().TermTimeout,
 	}})
 }
 
@@ -206,6 +207,8 @@ func (e *Engine) collected(b Collected) {
 	switch {
 	case b.Err == nil:
 		e.judge(a)
+	case b.Err.Kind == drover.KindInvalid && a.Exit.Cause != "": // why it ended matters more
+		e.judge(a)
 	case b.Err.Kind == drover.KindInvalid:
 		e.end(a, drover.AttemptFailed, e.reason(drover.ReasonOutputs, "%s", b.Err.Message))
 	default:
@@ -232,27 +235,6 @@ func (e *Engine) abandoned(a *Attempt) *drover.Reason {
 	return e.job(a.ID.Job.Number).Cancel
 }
 
-// judge says how an attempt ended whose command ended and whose output is stored.
-func (e *Engine) judge(a *Attempt) {
-	x := a.Exit
-	switch {
-	case x.Cause == drover.CauseLost:
-		e.end(a, drover.AttemptLost, e.reason(drover.ReasonInstanceLost, "its supervisor died: %s", x.Text))
-	case x.Code == 0 && x.Cause == "":
-		e.end(a, drover.AttemptSucceeded, drover.Reason{})
-	case a.Stop != nil:
-		e.end(a, drover.AttemptCancelled, *a.Stop)
-	case x.Cause == drover.CauseTimeout:
-		e.end(a, drover.AttemptFailed, e.reason(drover.ReasonTimeout, "still ran at its timeout of %v", e.job(a.ID.Job.Number).Timeout))
-	case x.Cause == drover.CauseNoStart:
-		e.end(a, drover.AttemptFailed, e.reason(drover.ReasonNoStart, "%s", x.Text))
-	case x.Signal != "":
-		e.end(a, drover.AttemptFailed, e.reason(drover.ReasonExit, "ended by signal: %s", x.Signal))
-	default:
-		e.end(a, drover.AttemptFailed, e.reason(drover.ReasonExit, "exit code %d", x.Code))
-	}
-}
-
 // end makes an attempt final and decides what becomes of its job.
 func (e *Engine) end(a *Attempt, state drover.AttemptState, why drover.Reason) {
 	in, j := e.instance(a.Instance), e.job(a.ID.Job.Number)
@@ -264,6 +246,7 @@ func (e *Engine) end(a *Attempt, state drover.AttemptState, why drover.Reason) {
 	e.writeAttempt(a, why)
 	e.unload(in, a)
 	el := j.element(a.ID.Job.Index)
+	el.Interrupted = 0
 	if preempted(j, a) {
 		e.putOff(j, *el, why)
 		return
@@ -275,7 +258,7 @@ func (e *Engine) end(a *Attempt, state drover.AttemptState, why drover.Reason) {
 	case drover.AttemptFailed:
 		e.afterFailure(in, j, el, a, why)
 	case drover.AttemptInterrupted:
-		e.tryAgain(j, *el, why)
+		e.afterInterruption(j, el, a, why)
 	case drover.AttemptSucceeded:
 		e.finish(j, e.finalRow(*el, drover.JobSucceeded, a, why))
 	default:
@@ -304,7 +287,7 @@ func (e *Engine) forget(in *instance, id drover.AttemptID) {
 
 func (e *Engine) finalRow(el Element, state drover.JobState, a *Attempt, why drover.Reason) ElementRow {
 	row := ElementRow{Element: el, State: state, Reason: why}
-	if a.Exit != nil && a.Exit.Cause != drover.CauseNoStart {
+	if a.Exit != nil && began(*a.Exit) {
 		row.Code = &a.Exit.Code
 	}
 	return row
@@ -341,6 +324,10 @@ func (e *Engine) afterFailure(in *instance, j *Job, el *Element, a *Attempt, why
 	if retry {
 		el.Retried++
 		e.tryAgain(j, *el, why)
+		return
+	}
+	if why.Code == drover.ReasonMemory {
+		e.afterMemory(j, el, a, why)
 		return
 	}
 	if keep := e.s.Settings.Keep; keep > 0 {
@@ -383,6 +370,7 @@ func (e *Engine) stopAttempt(a *Attempt, why drover.Reason) {
 	a.Stop = &why
 	e.writeAttempt(a, why)
 	e.askStop(a)
+	e.replace = true // it is not expected back
 	e.touch(e.instance(a.Instance))
 }
 
@@ -406,10 +394,9 @@ func (e *Engine) checkAttempts(in *instance) {
 				e.collect(a)
 			}
 		}
-		if a.Stop != nil && a.State == drover.AttemptRunning && in.Connected && !in.held() && e.unstoppableAt(a) <= e.s.Now {
-			e.breakInstance(in, e.reason(drover.ReasonBroken, "attempt %v did not end %v after SIGKILL", a.ID, lastWord))
-			return
-		}
+	}
+	if in.Connected && !in.held() {
+		e.stuck(in)
 	}
 }
 
@@ -425,7 +412,7 @@ func (e *Engine) nextAttemptCheck(in *instance) (at drover.Time) {
 			at = sooner(at, a.Retry)
 		}
 		if a.Stop != nil && a.State == drover.AttemptRunning && !in.held() {
-			at = sooner(at, e.unstoppableAt(a))
+			at = sooner(at, later(e.unstoppableAt(a), e.s.Now))
 		}
 	}
 	return at

@@ -36,7 +36,7 @@ func (e *Engine) markBlocked() {
 		switch waits := e.s.Settings.ScheduleTimeout > 0 && e.waitsForBlocks(g); {
 		case waits && g.blocked == 0:
 			g.blocked, g.blocks = e.s.Now, e.blocksOf(g.key.Shape)
-			g.most = slices.MaxFunc(g.jobs, func(a, b *Job) int { return cmp.Compare(a.Blocked, b.Blocked) }).Blocked
+			g.most = *slices.MaxFunc(g.jobs, func(a, b *Job) int { return cmp.Compare(*a.blocked(g), *b.blocked(g)) }).blocked(g)
 		case !waits:
 			e.settle(g)
 		}
@@ -56,18 +56,26 @@ func (e *Engine) settle(g *group) {
 		return
 	}
 	for _, j := range g.jobs {
-		j.Blocked = e.blockedFor(g, j)
+		*j.blocked(g) = e.blockedFor(g, j)
 		e.writeJob(j)
 	}
 	g.blocked = 0
 }
 
+// blocked is where the time is kept that the job's elements in the group waited before.
+func (j *Job) blocked(g *group) *time.Duration {
+	if grown := j.grownIn(g); grown != nil {
+		return &grown.Blocked
+	}
+	return &j.Blocked
+}
+
 // blockedFor is how long a job of the group has waited in all, up to now.
 func (e *Engine) blockedFor(g *group, j *Job) time.Duration {
 	if g.blocked == 0 {
-		return j.Blocked
+		return *j.blocked(g)
 	}
-	return j.Blocked + e.s.Now.Sub(g.blocked)
+	return *j.blocked(g) + e.s.Now.Sub(g.blocked)
 }
 
 // blockedDeadline is when the first of the group's jobs has waited too long, 0 for never.
@@ -95,12 +103,12 @@ func (e *Engine) refuseOverdue(g *group) {
 	for _, j := range slices.Clone(g.jobs) {
 		waited := e.blockedFor(g, j)
 		if waited < limit {
-			g.most = max(g.most, j.Blocked)
+			g.most = max(g.most, *j.blocked(g))
 			continue
 		}
 		why := e.reason(drover.ReasonSchedule, "no instance for it could be had in %v: %s", waited.Round(time.Second), g.blocks)
-		if len(e.attemptsOf(j)) == 0 {
-			e.cancelJob(j, why)
+		if len(e.attemptsOf(j)) == 0 || j.grownIn(g) != nil {
+			e.dismiss(g, j, drover.JobCancelled, why)
 			continue
 		}
 		e.cancelWaiting(j, why)

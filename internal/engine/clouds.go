@@ -120,6 +120,9 @@ func (e *Engine) sighted(c *Cloud, s Sighting) {
 	}
 	in.Listed, in.Strikes = true, 0
 	e.tagSeen(in, s.Idle)
+	if s.Reclaimed {
+		e.reclaim(in, reclaimedText)
+	}
 	if in.ProviderID == "" {
 		// The create call's answer was lost, or is still on its way.
 		in.ProviderID = s.ProviderID
@@ -129,10 +132,9 @@ func (e *Engine) sighted(c *Cloud, s Sighting) {
 		if in.Call == 0 {
 			e.accepted(in)
 		}
-		return
 	}
-	if s.Stopped && in.State != drover.InstanceStopping {
-		e.breakInstance(in, e.reason(drover.ReasonVanished, "the cloud stopped it"))
+	if s.Stopped && in.Created != 0 {
+		e.stopped(in)
 	}
 	e.touch(in)
 }
@@ -165,6 +167,12 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	e.addInstance(in)
 	e.writeInstance(in)
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("adopted instance %s, which bears this fleet's tag", in.Name), Instance: in.Name, Cloud: in.Cloud})
+	if s.Reclaimed {
+		e.reclaim(in, reclaimedText)
+	}
+	if s.Stopped {
+		e.stopped(in)
+	}
 }
 
 // adoptTag has an adopted instance behave as its tag says; one that another store named is drained, unless it is held.
@@ -177,7 +185,7 @@ func (e *Engine) adoptTag(in *instance, tag drover.IdleBehavior) {
 		why := e.stranger()
 		in.Idle, in.Told, in.Retag = drover.IdleDrain, &why, tag != drover.IdleDrain
 	}
-	in.Reason = in.Told
+	in.Reason = in.remark()
 }
 
 // missing deals with the instances that the list begun at a time has not, and reports whether a list ahead of its time is wanted:

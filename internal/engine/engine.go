@@ -51,6 +51,7 @@ type instance struct {
 	free    drover.Resources // of what is ready
 	room    drover.Resources // not yet bound, while it is on its way
 	load    []*Attempt       // live, by start
+	standby int              // how many attempts it is kept for that have yet to end elsewhere
 	leaving bool             // its cloud is
 }
 
@@ -204,6 +205,10 @@ func (e *Engine) handle(body Body) {
 		e.connected(b)
 	case ConnectFailed:
 		e.connectFailed(b)
+	case Noticed:
+		e.noticed(b)
+	case Ailing:
+		e.ailing(b)
 	case Disconnected:
 		e.disconnected(b)
 	case Started:

@@ -18,38 +18,62 @@ func (e *Engine) Explain(id drover.JobID) (drover.Explanation, bool) {
 		return drover.Explanation{}, false
 	}
 	x := drover.Explanation{Subject: id.String(), Since: j.Since}
-	place, n := 0, j.Queued.Count()
-	if id.Index >= 0 || !j.Array.Set {
-		if place, n = j.Queued.rank(id.Index), 0; j.Queued.Has(id.Index) {
-			n = 1
-		}
-	}
-	if n > 0 {
-		x.Waiting, x.Count = true, n
-		x.Reasons = e.whyQueued(j, place, n)
+	if x.Count = j.waits(id); x.Count > 0 {
+		x.Waiting, x.Reasons = true, e.whyQueued(j, id)
 	}
 	running := e.whyRunning(j, id)
-	if n == 0 && len(running) > 0 {
+	if x.Count == 0 && len(running) > 0 {
 		x.Since = running[0].Since
 	}
 	x.Reasons = append(x.Reasons, running...)
 	return x, len(x.Reasons) > 0
 }
 
-// whyQueued says why n of a job's waiting elements wait, before which there are so many others of the job.
-func (e *Engine) whyQueued(j *Job, place, n int) []drover.Reason {
+// waits is how many of what is named of the job wait.
+func (j *Job) waits(id drover.JobID) int {
+	switch {
+	case id.Index < 0 && j.Array.Set:
+		return j.Queued.Count()
+	case j.Queued.Has(id.Index):
+		return 1
+	}
+	return 0
+}
+
+// whyQueued says why what is named of the job waits, of each of its groups in turn.
+func (e *Engine) whyQueued(j *Job, id drover.JobID) (why []drover.Reason) {
 	if r, ok := e.whyHeld(j); ok {
 		return []drover.Reason{r}
 	}
-	g := e.byKey[j.key()]
-	if g == nil {
-		return []drover.Reason{whyWaits(&group{})}
+	if id.Index >= 0 || !j.Array.Set {
+		if g := e.byKey[j.keyWith(j.memory(id.Index))]; g != nil {
+			return e.whyIn(g, j, j.waitingRanges(g).rank(id.Index), 1)
+		}
+	}
+	if g := e.byKey[j.key()]; g != nil {
+		why = e.whyIn(g, j, 0, j.waitingIn(g))
+	}
+	for _, grown := range j.Grown {
+		if g := e.byKey[j.keyWith(grown.Memory)]; g != nil {
+			why = append(why, e.whyIn(g, j, 0, grown.Waiting.Count())...)
+		}
+	}
+	if len(why) == 0 {
+		why = []drover.Reason{whyWaits(&group{})}
+	}
+	return why
+}
+
+// whyIn says why n of the job's elements wait in a group, before which there are so many others of the job.
+func (e *Engine) whyIn(g *group, j *Job, place, n int) []drover.Reason {
+	if n == 0 {
+		return nil
 	}
 	for _, o := range g.jobs {
 		if o == j {
 			break
 		}
-		place += o.Queued.Count()
+		place += o.waitingIn(g)
 	}
 	booting := min(n, max(0, g.queued-g.unbound()-place))
 	if booting == 0 {
@@ -67,7 +91,7 @@ func (e *Engine) whyUnbound(g *group, j *Job) []drover.Reason {
 	why := []drover.Reason{whyWaits(g)}
 	if limit := e.s.Settings.ScheduleTimeout; limit > 0 && g.blocked != 0 {
 		text := fmt.Sprintf("cancelled once it has waited for blocks to end for %v in all", limit)
-		why = append(why, drover.Reason{Code: drover.ReasonSchedule, Text: text, Since: g.blocked, Until: g.blocked.Add(limit - j.Blocked)})
+		why = append(why, drover.Reason{Code: drover.ReasonSchedule, Text: text, Since: g.blocked, Until: g.blocked.Add(limit - *j.blocked(g))})
 	}
 	return why
 }
@@ -179,8 +203,14 @@ func (e *Engine) explainInstance(in *instance) drover.Explanation {
 	case in.State == drover.InstanceStopping:
 	case in.Told != nil:
 		x.Reasons = append(x.Reasons, *in.Told)
+	case in.Reclaimed != nil, in.Ailing != nil:
 	case departs:
 		x.Reasons = append(x.Reasons, why)
+	}
+	for _, why := range []*drover.Reason{in.Reclaimed, in.Ailing} {
+		if why != nil && in.State != drover.InstanceStopping {
+			x.Reasons = append(x.Reasons, *why)
+		}
 	}
 	if in.Broken && in.State != drover.InstanceStopping {
 		x.Reasons = append(x.Reasons, *in.Reason)
@@ -261,7 +291,7 @@ func (e *Engine) whySilent(in *instance) drover.Reason {
 	if in.Reason != nil && in.Reason.Code == drover.ReasonUnreachable {
 		why.Text += lastWords(in)
 	}
-	if !in.held() {
+	if !in.held() && !in.Broken {
 		why.Until = in.Silent.Add(e.life().ProbeTimeout)
 	}
 	return why
@@ -272,6 +302,8 @@ func (e *Engine) whyIsIdle(in *instance) drover.Reason {
 	switch {
 	case in.held():
 		why.Text = "has no work, and stays until it is released or killed"
+	case in.Ailing != nil && why.Until > in.Ailing.Since:
+		why.Text = "has no work, and is kept for a look at what is wrong with it"
 	case len(in.Strangers) > 0:
 		why.Text = fmt.Sprintf("attempts on it that are not known and are being ended: %d", len(in.Strangers))
 	case in.KeepUntil > e.s.Now:

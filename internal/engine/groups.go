@@ -13,9 +13,13 @@ type group struct {
 	key    GroupKey
 	jobs   []*Job // those with queued elements that may start, by number
 	queued int    // elements of jobs
-	bound  int    // of them, for how many an instance is on its way
+	bound  int    // of those and of the coming, for how many an instance is on its way
 	unmet  int    // of them, for how many the last plan found nothing
-	stuck  bool   // it cannot get new instances now
+
+	coming  int // attempts of it that will have to be made again, since their instances are taken back
+	standby int // of them, for how many there is room that is free
+
+	stuck  bool // it cannot get new instances now
 	reason drover.Reason
 
 	blocked drover.Time   // since when it waits for nothing but the end of blocks, 0 while it does not
@@ -25,8 +29,11 @@ type group struct {
 	looked  int           // the engine's fleet for which host is known
 }
 
+// wants is for how many elements, waiting or to wait soon, there is neither a place nor an instance on its way.
+func (g *group) wants() int { return max(0, g.queued+g.coming-g.standby-g.bound) }
+
 // unbound is how many waiting elements have neither a place nor an instance on its way.
-func (g *group) unbound() int { return max(0, g.queued-g.bound) }
+func (g *group) unbound() int { return min(g.queued, g.wants()) }
 
 // wait sets why the group waits; the same cause keeps the time since which it holds.
 func (g *group) wait(r drover.Reason) {
@@ -43,6 +50,10 @@ func (j *Job) clone() Job {
 	c.After = slices.Clone(j.After)
 	c.Queued = slices.Clone(j.Queued)
 	c.Tried = slices.Clone(j.Tried)
+	c.Grown = slices.Clone(j.Grown)
+	for i := range c.Grown {
+		c.Grown[i].Waiting = slices.Clone(c.Grown[i].Waiting)
+	}
 	return c
 }
 
@@ -105,26 +116,44 @@ func cut(jobs []*Job, at int) []*Job {
 	return jobs[1:]
 }
 
-// regroup puts a job that may start, and has something queued, in its group; any other out of it.
+// regroup puts a job that may start, and has something queued, in its groups; any other out of them.
 func (e *Engine) regroup(j *Job) {
 	e.ungroup(j)
-	if n := j.Queued.Count(); n > 0 && j.mayStart() {
-		g := e.group(j.key())
-		e.settle(g)
-		at, _ := slices.BinarySearchFunc(g.jobs, j.Number, byNumber)
-		g.jobs = slices.Insert(g.jobs, at, j)
-		g.queued += n
-		e.replace, e.refit = true, true
+	j.Grown = slices.DeleteFunc(j.Grown, func(g Grown) bool { return len(g.Waiting) == 0 })
+	if !j.mayStart() {
+		return
+	}
+	e.join(j, e.group(j.key()))
+	for _, grown := range j.Grown {
+		e.join(j, e.group(j.keyWith(grown.Memory)))
 	}
 }
 
+func (e *Engine) join(j *Job, g *group) {
+	n := j.waitingIn(g)
+	if n == 0 {
+		return
+	}
+	e.settle(g)
+	at, _ := slices.BinarySearchFunc(g.jobs, j.Number, byNumber)
+	g.jobs = slices.Insert(g.jobs, at, j)
+	g.queued += n
+	e.replace, e.refit = true, true
+}
+
 func (e *Engine) ungroup(j *Job) {
-	g := e.byKey[j.key()]
+	e.part(j, e.byKey[j.key()])
+	for _, grown := range j.Grown {
+		e.part(j, e.byKey[j.keyWith(grown.Memory)])
+	}
+}
+
+func (e *Engine) part(j *Job, g *group) {
 	if g == nil {
 		return
 	}
 	if at, ok := slices.BinarySearchFunc(g.jobs, j.Number, byNumber); ok {
-		j.Blocked = e.blockedFor(g, j)
+		*j.blocked(g) = e.blockedFor(g, j)
 		g.jobs = cut(g.jobs, at)
 		g.recount()
 		e.unbindSurplus(g)
@@ -134,7 +163,7 @@ func (e *Engine) ungroup(j *Job) {
 func (g *group) recount() {
 	g.queued = 0
 	for _, j := range g.jobs {
-		g.queued += j.Queued.Count()
+		g.queued += j.waitingIn(g)
 	}
 }
 
@@ -153,7 +182,7 @@ func (e *Engine) group(key GroupKey) *group {
 // Groups in which nothing waits are dropped. The order is total, so it survives a restart.
 func (e *Engine) sortGroups() {
 	e.groups = slices.DeleteFunc(e.groups, func(g *group) bool {
-		empty := len(g.jobs) == 0 && g.bound == 0
+		empty := len(g.jobs) == 0 && g.bound == 0 && g.coming == 0
 		if empty {
 			delete(e.byKey, g.key)
 		}
@@ -175,10 +204,10 @@ func (g *group) first() int64 {
 // take takes the group's next element out of its queue.
 func (e *Engine) take(g *group) (*Job, int) {
 	j := g.jobs[0]
-	index := j.Queued.Pop()
+	index := j.takeFrom(g)
 	g.queued--
-	if len(j.Queued) == 0 {
-		j.Blocked = e.blockedFor(g, j)
+	if j.waitingIn(g) == 0 {
+		*j.blocked(g) = e.blockedFor(g, j)
 		g.jobs = cut(g.jobs, 0)
 	}
 	return j, index
@@ -186,7 +215,7 @@ func (e *Engine) take(g *group) (*Job, int) {
 
 // enqueue puts an element back into its job's queue, to be started again.
 func (e *Engine) enqueue(j *Job, index int) {
-	j.Queued.Add(index)
+	j.queue(index)
 	j.Since = e.s.Now
 	e.regroup(j)
 }

@@ -13,6 +13,7 @@ func (in *instance) clone() Instance {
 	c := in.Instance
 	c.Candidates = slices.Clone(in.Candidates)
 	c.Bound = slices.Clone(in.Bound)
+	c.NoImage = slices.Clone(in.NoImage)
 	c.Strangers = slices.Clone(in.Strangers)
 	return c
 }
@@ -28,7 +29,9 @@ func (in *instance) open() bool {
 }
 
 // takes reports whether nothing but its state keeps work from the instance.
-func (in *instance) takes() bool { return in.Idle == drover.IdleRun && !in.Broken && !in.leaving }
+func (in *instance) takes() bool {
+	return in.Idle == drover.IdleRun && !in.Broken && !in.leaving && in.Reclaimed == nil && in.Ailing == nil
+}
 
 func (e *Engine) addInstance(in *instance) {
 	in.free, in.room = in.Resources, in.Resources
@@ -95,8 +98,9 @@ func (e *Engine) created(b Created) {
 func (e *Engine) accepted(in *instance) {
 	in.Created, in.Known, in.Candidates = e.s.Now, e.s.Now, nil
 	in.Silent, in.Tried = e.s.Now, false
+	e.fire(drover.HookCreated, in, e.reason(drover.ReasonBooting, "%s", in.place()))
 	if in.State == drover.InstanceCreating {
-		in.Reason = in.Told
+		in.Reason = in.remark()
 		e.setState(in, drover.InstanceBooting)
 	} else {
 		e.writeInstance(in)
@@ -136,6 +140,10 @@ func (e *Engine) connected(b Connected) {
 	in.Connected, in.Silent, in.Tried, in.Strikes, in.Known = true, 0, false, 0, e.s.Now
 	in.HostKey = b.HostKey
 	e.heard(in)
+	if b.Notice != nil {
+		e.reclaim(in, noticeText(*b.Notice))
+	}
+	e.unwell(in, b.Ailing)
 	e.ready(in)
 	if b.ProbeFailed != "" {
 		e.probeFailed(in, b.ProbeFailed)
@@ -157,8 +165,9 @@ func (e *Engine) probeFailed(in *instance, how string) {
 
 // heard drops the reason why an instance could not be reached.
 func (e *Engine) heard(in *instance) {
-	if !in.Broken && in.Reason != nil && (in.Told == nil || *in.Reason != *in.Told) {
-		in.Reason = in.Told
+	said := in.remark()
+	if !in.Broken && in.Reason != nil && (said == nil || *in.Reason != *said) {
+		in.Reason = said
 		e.writeInstance(in)
 	}
 }
@@ -200,6 +209,8 @@ func (e *Engine) reconcile(in *instance, b Connected) {
 			e.end(a, drover.AttemptCancelled, *a.Stop)
 		case a.State == drover.AttemptStarting && b.ProbeFailed != "":
 			e.end(a, drover.AttemptLost, e.reason(drover.ReasonInstanceLost, "not started, since the boot probe of its instance failed: %s", b.ProbeFailed))
+		case a.State == drover.AttemptStarting && in.Reclaimed != nil:
+			e.end(a, drover.AttemptInterrupted, e.reason(drover.ReasonInterrupted, "not started: %s", in.Reclaimed.Text))
 		case a.State == drover.AttemptStarting:
 			e.start(in, a)
 		default:
@@ -286,25 +297,6 @@ func (e *Engine) disconnected(b Disconnected) {
 	e.touch(in)
 }
 
-// breakInstance gives up on an instance for a reason: no more work, and it goes. Its jobs run again once it is gone. A hold keeps it.
-func (e *Engine) breakInstance(in *instance, why drover.Reason) {
-	if in.Broken || in.State == drover.InstanceStopping {
-		return
-	}
-	in.Broken, in.Reason = true, &why
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s is broken: %s", in.Name, why.Text), Instance: in.Name, Reason: &why})
-	if in.Ready == 0 && e.ours(in.Name) { // else it may well have been ready once
-		e.leaveAlone(in, why)
-	}
-	if in.held() {
-		e.unbind(in)
-		e.writeInstance(in)
-		e.fleet++
-		return
-	}
-	e.stop(in, why)
-}
-
 // stop begins the end of an instance.
 func (e *Engine) stop(in *instance, why drover.Reason) {
 	in.Reason = &why
@@ -347,9 +339,11 @@ func (e *Engine) destroyed(b Destroyed) {
 // gone settles the bill of an instance that is proved not to be there any more, and starts again elsewhere what ran on it.
 func (e *Engine) gone(in *instance, why drover.Reason) {
 	e.unbind(in)
+	e.tellGone(in, why)
 	in.State, in.Connected = drover.InstanceGone, false
 	for _, a := range slices.Clone(in.load) {
-		e.end(a, drover.AttemptLost, e.reason(drover.ReasonInstanceLost, "lost with its instance %s: %s", in.Name, why.Text))
+		state, reason := e.lostOn(in, a, fmt.Sprintf("lost with its instance %s: %s", in.Name, why.Text))
+		e.end(a, state, reason)
 	}
 	cost := e.accrued(in)
 	e.s.Spent += cost

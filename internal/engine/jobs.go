@@ -36,7 +36,7 @@ func (e *Engine) accept(j Job) *Job {
 // acceptAgain takes in a job that was final. What it is to run after may have ended since that was looked up, and how is not remembered
 // here: then it is not started.
 func (e *Engine) acceptAgain(given Job) {
-	given.Cancel, given.Blocked = nil, 0
+	given.Cancel, given.Blocked, given.Grown = nil, 0, nil
 	j := e.accept(given)
 	for _, n := range j.After {
 		if e.job(n) == nil {
@@ -71,7 +71,7 @@ func (e *Engine) cancel(b CancelAsked) {
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("too late to cancel job %v: it ended, and is done again since", b.Job), Job: &b.Job})
 	case b.Job.Index < 0:
 		e.cancelJob(j, b.Reason)
-	case j.Queued.Remove(b.Job.Index):
+	case j.unqueue(b.Job.Index):
 		e.regroup(j)
 		e.finish(j, ElementRow{Element: *j.element(b.Job.Index), State: drover.JobCancelled, Reason: b.Reason})
 	default:
@@ -96,7 +96,7 @@ func (e *Engine) cancelJob(j *Job, why drover.Reason) {
 func (e *Engine) cancelWaiting(j *Job, why drover.Reason) {
 	e.ungroup(j)
 	waiting := j.Queued
-	j.Queued = nil
+	j.Queued, j.Grown = nil, nil
 	// Elements that were tried have rows to end; the others are only counted, so that a large array is cancelled at once.
 	for _, el := range slices.Clone(j.Tried) {
 		if waiting.Remove(el.Index) {
@@ -230,10 +230,19 @@ func (e *Engine) refuseMisfits() {
 		}
 		if miss := g.key.Shape.NearestMiss(all); miss != "" {
 			for _, j := range slices.Clone(g.jobs) {
-				e.cancelJob(j, e.reason(drover.ReasonNoFit, "no configured type can hold it: %s", miss))
+				e.misfit(g, j, miss)
 			}
 		}
 	}
+}
+
+// misfit ends what of a job waits in a group that nothing can hold.
+func (e *Engine) misfit(g *group, j *Job, miss string) {
+	if grown := j.grownIn(g); grown != nil {
+		e.dismiss(g, j, drover.JobFailed, e.reason(drover.ReasonMemory, "ran out of memory; no configured type can hold it with %s: %s", grown.Memory.Rounded(), miss))
+		return
+	}
+	e.cancelJob(j, e.reason(drover.ReasonNoFit, "no configured type can hold it: %s", miss))
 }
 
 // enabled are the clouds in which instances may be rented.

@@ -10,6 +10,10 @@ import (
 // check does what an instance's state and the time ask for: at most one step, after which nextCheck says when to look again.
 func (e *Engine) check(in *instance) {
 	defer e.checkTag(in) // unless it is being destroyed now
+	if in.Broken && in.State != drover.InstanceStopping {
+		e.checkBroken(in)
+		return
+	}
 	switch in.State {
 	case drover.InstanceCreating:
 		e.checkCreating(in)
@@ -24,6 +28,24 @@ func (e *Engine) check(in *instance) {
 
 // nextCheck is the earliest time after now at which check may have something to do, 0 for none.
 func (e *Engine) nextCheck(in *instance) (at drover.Time) {
+	switch {
+	case in.State == drover.InstanceGone:
+		return 0
+	case in.Broken && in.State != drover.InstanceStopping:
+		at = e.brokenUntil(in)
+	default:
+		at = e.nextStep(in)
+	}
+	at = sooner(at, e.nextTag(in))
+	// A deadline that has passed waits for an event, such as an answer that is under way; look now and then all the same.
+	if at != 0 && at <= e.s.Now {
+		at = e.s.Now.Add(time.Second)
+	}
+	return at
+}
+
+// nextStep is when the next step of an instance's state is due, 0 for never.
+func (e *Engine) nextStep(in *instance) (at drover.Time) {
 	switch in.State {
 	case drover.InstanceCreating:
 		at = e.nextCreating(in)
@@ -38,13 +60,6 @@ func (e *Engine) nextCheck(in *instance) (at drover.Time) {
 		if in.Call == 0 {
 			at = in.Retry
 		}
-	case drover.InstanceGone:
-		return 0
-	}
-	at = sooner(at, e.nextTag(in))
-	// A deadline that has passed waits for an event, such as an answer that is under way; look now and then all the same.
-	if at != 0 && at <= e.s.Now {
-		at = e.s.Now.Add(time.Second)
 	}
 	return at
 }
@@ -220,11 +235,17 @@ func (e *Engine) checkReady(in *instance) {
 		e.breakInstance(in, e.reason(drover.ReasonSilent, "not heard from for %v%s", e.s.Now.Sub(in.Silent).Round(time.Second), lastWords(in)))
 	case !in.Connected:
 		e.dial(in)
-	case in.State == drover.InstanceIdle && !in.held() && e.s.Now >= e.idleDeadline(in):
+	case e.idledOut(in):
 		e.stop(in, e.whyIdle(in))
 	default:
 		e.checkAttempts(in)
 	}
+}
+
+// idledOut reports whether an idle instance goes now. Only one that is heard from does, so that nothing unknown has begun there.
+func (e *Engine) idledOut(in *instance) bool {
+	at := e.idleDeadline(in)
+	return at != 0 && e.s.Now >= at
 }
 
 // idleDeadline is when an idle instance goes; 0 while it does not.
@@ -233,8 +254,12 @@ func (e *Engine) idleDeadline(in *instance) drover.Time {
 		return 0
 	}
 	at := in.IdleSince.Add(e.life().IdleTimeout)
-	if _, departs := e.departs(in); departs || e.s.Closing || in.Broken || e.overspent() {
+	_, departs := e.departs(in)
+	switch {
+	case departs || e.s.Closing || e.overspent():
 		at = in.IdleSince
+	case in.standby > 0:
+		return 0
 	}
 	if len(in.Strangers) > 0 {
 		at = max(at, in.Known.Add(e.life().TermTimeout+lastWord))
@@ -242,14 +267,15 @@ func (e *Engine) idleDeadline(in *instance) drover.Time {
 	if e.s.Draining || e.overspent() {
 		return at
 	}
+	if in.Ailing != nil && in.Reclaimed == nil {
+		at = max(at, in.Ailing.Since.Add(e.life().KeepBroken))
+	}
 	return max(at, in.KeepUntil)
 }
 
 func (e *Engine) whyIdle(in *instance) drover.Reason {
 	why, departs := e.departs(in)
 	switch {
-	case in.Broken:
-		return *in.Reason
 	case departs:
 		return why
 	case e.s.Closing:

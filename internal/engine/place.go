@@ -8,6 +8,7 @@ import (
 
 // place starts what waits on what is ready, in order of service, and binds the rest to what is on its way.
 func (e *Engine) place() {
+	e.expect()
 	e.sortGroups()
 	if e.s.Draining {
 		return
@@ -22,12 +23,13 @@ func (e *Engine) place() {
 	last := e.lastWaiting()
 	for i, g := range slices.Clone(e.groups) {
 		e.placeGroup(g, e.open, claims)
+		e.standBy(g, e.open, claims)
 		e.unbindSurplus(g)
-		if g.unbound() > 0 {
+		if g.wants() > 0 {
 			e.bindWaiting(g)
 		}
 		left := g.unbound()
-		g.unmet = min(g.unmet, left)
+		g.unmet = min(g.unmet, g.wants())
 		// With nobody behind it there is nobody to keep room from, and claiming looks at every instance.
 		if left > 0 && g.stuck && i < last {
 			claim(g, e.open, claims)
@@ -63,7 +65,7 @@ func (e *Engine) placeGroup(g *group, open []*instance, claims map[*instance]*gr
 
 func fullest(g *group, open []*instance, claims map[*instance]*group) (best *instance) {
 	for _, in := range open {
-		if !in.holds(g.key.Shape) || !leaves(in, g, claims[in]) {
+		if !in.holds(g.key.Shape) || slices.Contains(in.NoImage, g.jobs[0].Number) || !leaves(in, g, claims[in]) {
 			continue
 		}
 		if best == nil || in.free.CPU < best.free.CPU || in.free.CPU == best.free.CPU && in.Price < best.Price {
@@ -126,7 +128,7 @@ func least(a, b drover.Resources) drover.Resources {
 // bindWaiting reserves room on instances that are on their way for elements that found no place.
 func (e *Engine) bindWaiting(g *group) {
 	for _, in := range e.instances {
-		left := g.unbound()
+		left := g.wants()
 		if left == 0 {
 			return
 		}
@@ -165,11 +167,11 @@ func (e *Engine) unbind(in *instance) {
 	}
 }
 
-// unbindSurplus drops reservations for elements that no longer wait, on the youngest instances first. What that frees goes to other
+// unbindSurplus drops reservations for elements that neither wait nor will, on the youngest instances first. What that frees goes to other
 // waiting work before anything new is planned.
 func (e *Engine) unbindSurplus(g *group) {
 	for _, in := range slices.Backward(e.instances) {
-		surplus := g.bound - g.queued
+		surplus := g.bound - g.queued - g.coming + g.standby
 		if surplus <= 0 {
 			return
 		}

@@ -28,7 +28,7 @@ func (e *Engine) plan() {
 	e.forgetUnmet()
 	var demands []*group
 	for _, g := range e.groups {
-		if left := g.unbound(); left > g.unmet {
+		if left := g.wants(); left > g.unmet {
 			demands = append(demands, g)
 		} else if left == 0 && g.bound > 0 {
 			g.wait(e.reason(drover.ReasonBooting, bootingText))
@@ -78,7 +78,7 @@ func (e *Engine) allWait(groups []*group, why drover.Reason) {
 // stick marks groups that cannot get new instances now, so that what they wait for is kept for them.
 func (e *Engine) stick(groups []*group, why drover.Reason) {
 	for _, g := range groups {
-		g.stuck, g.unmet = true, g.unbound()
+		g.stuck, g.unmet = true, g.wants()
 		g.wait(why)
 	}
 }
@@ -97,7 +97,7 @@ func (e *Engine) unheard() string {
 func (e *Engine) problem(demands []*group) drover.Problem {
 	p := drover.Problem{ID: e.s.LastEffect + 1, Room: e.totalRoom(), Steps: solveSteps}
 	for _, g := range demands {
-		p.Demands = append(p.Demands, drover.Demand{Shape: g.key.Shape, Count: g.unbound()})
+		p.Demands = append(p.Demands, drover.Demand{Shape: g.key.Shape, Count: g.wants()})
 	}
 	for _, c := range e.clouds {
 		p.Clouds = append(p.Clouds, drover.CloudRoom{Cloud: c.Name, Room: e.cloudRoom(c.Name)})
@@ -186,7 +186,7 @@ func (e *Engine) solved(b Solved) {
 		if u.Code == drover.ReasonPlanning && len(b.Plan.Purchases) > 0 {
 			continue // the plan was cut off: the next one goes on from here
 		}
-		if g := e.byKey[s.Groups[u.Demand]]; g != nil && g.unbound() > 0 {
+		if g := e.byKey[s.Groups[u.Demand]]; g != nil && g.wants() > 0 {
 			e.unmet(g, u)
 		}
 	}
@@ -194,7 +194,7 @@ func (e *Engine) solved(b Solved) {
 		e.rent(s, p)
 	}
 	for _, key := range s.Groups {
-		if g := e.byKey[key]; g != nil && g.queued > 0 && g.unbound() == 0 {
+		if g := e.byKey[key]; g != nil && g.queued > 0 && g.wants() == 0 {
 			g.wait(e.reason(drover.ReasonBooting, bootingText))
 		}
 	}
@@ -202,7 +202,7 @@ func (e *Engine) solved(b Solved) {
 
 // unmet says why a group could not be served, and when that may change.
 func (e *Engine) unmet(g *group, u drover.Unmet) {
-	g.stuck, g.unmet, e.replace = true, g.unbound(), true
+	g.stuck, g.unmet, e.replace = true, g.wants(), true
 	why := e.reason(u.Code, "%s", u.Text)
 	if u.Code != drover.ReasonBlocked {
 		g.wait(why)
@@ -266,7 +266,7 @@ func (e *Engine) stillWanted(s *Solving, loads []drover.Load) (still []wanted) {
 		if g == nil {
 			continue
 		}
-		if n := min(l.Count, g.unbound()); n > 0 {
+		if n := min(l.Count, g.wants()); n > 0 {
 			still = append(still, wanted{g, n})
 		}
 	}
@@ -329,7 +329,7 @@ func (e *Engine) hopeless() {
 			continue
 		}
 		for _, j := range slices.Clone(g.jobs) {
-			e.cancelJob(j, g.reason)
+			e.dismiss(g, j, drover.JobCancelled, g.reason)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func preempted(j *Job, a *Attempt) bool {
 		return false
 	}
 	switch a.State {
-	case drover.AttemptCancelled, drover.AttemptLost:
+	case drover.AttemptCancelled, drover.AttemptLost, drover.AttemptInterrupted:
 		return true
 	case drover.AttemptFailed: // its output could not be stored, which matters only if it is whole
 		return a.Exit != nil && a.Exit.Code != 0

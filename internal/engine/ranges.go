@@ -87,6 +87,23 @@ func (r *Ranges) Remove(i int) bool {
 	return true
 }
 
+// Without is the set without those of o.
+func (r Ranges) Without(o Ranges) Ranges {
+	var left Ranges
+	for _, run := range r {
+		for at := o.at(run.First); at < len(o) && o[at].First <= run.Last; at++ {
+			if run.First < o[at].First {
+				left = append(left, Range{run.First, o[at].First - 1})
+			}
+			run.First = o[at].Last + 1
+		}
+		if run.First <= run.Last {
+			left = append(left, run)
+		}
+	}
+	return left
+}
+
 // at is the place of the first run that ends at or after i.
 func (r Ranges) at(i int) int {
 	return sort.Search(len(r), func(k int) bool { return r[k].Last >= i })

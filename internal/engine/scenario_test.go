@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -178,7 +179,11 @@ func (p *player) body(verb string, args []string) engine.Body {
 	case "destroyed":
 		return engine.Destroyed{Effect: p.effect("destroy " + args[0]), Instance: p.number(args[0])}
 	case "connected":
-		return engine.Connected{Effect: p.effect("connect " + args[0]), Instance: p.number(args[0]), HostKey: "key-" + args[0], Attempts: p.reports(args[1:])}
+		return p.connected(p.number(args[0]), args[1:])
+	case "noticed":
+		return engine.Noticed{Instance: p.number(args[0]), Notice: drover.Notice{Cause: "spot interruption"}}
+	case "ailing":
+		return engine.Ailing{Instance: p.number(args[0]), Text: strings.Join(args[1:], " ")}
 	case "connect-failed":
 		return engine.ConnectFailed{Effect: p.effect("connect " + args[0]), Instance: p.number(args[0]), Err: failed(1)}
 	case "disconnected":
@@ -255,7 +260,8 @@ func (p *player) ago(t drover.Time) string {
 	return fmt.Sprintf("%+v", t.Sub(p.now).Round(time.Second))
 }
 
-// listed is a list in which "+1" is new, "-1" is missing, and "+name" is one that the engine did not ask for. "+1=hold" bears that tag. A
+// listed is a list in which "+1" is new, "-1" is missing, and "+name" is one that the engine did not ask for. "+1=hold" bears that tag, and
+// "+1=stopped,reclaimed" is what else a cloud may say of it. A
 // list of another cloud begins with its name.
 func (p *player) listed(args []string) engine.Body {
 	cloud := "c"
@@ -264,7 +270,7 @@ func (p *player) listed(args []string) engine.Body {
 	}
 	ev := engine.Listed{Effect: p.effect(about("list", cloud)), Cloud: cloud, Began: p.lastList}
 	for _, a := range args {
-		name, tag, _ := strings.Cut(a[1:], "=")
+		name, said, _ := strings.Cut(a[1:], "=")
 		if _, err := strconv.Atoi(name); err == nil {
 			name = "f-n-" + name
 		}
@@ -276,8 +282,8 @@ func (p *player) listed(args []string) engine.Body {
 		o := p.offerings[0]
 		ev.Added = append(ev.Added, engine.Sighting{
 			ProviderID: id, Name: name, ProviderType: o.Type.ProviderType, Type: o.Type.Name, Zone: o.Zone, Market: o.Market, Price: o.Price, Created: p.now,
-			Idle: drover.IdleBehavior(tag),
 		})
+		p.sees(&ev.Added[len(ev.Added)-1], said)
 	}
 	return ev
 }
@@ -348,13 +354,15 @@ func (p *player) effects(f engine.Effect) {
 		p.print("disconnect %d", f.Disconnect.Instance)
 	case f.Start != nil:
 		p.pending["start "+f.Start.Attempt.String()] = f.ID
-		p.print("start %v on %d", f.Start.Attempt, f.Start.Instance)
+		p.print("start %v on %d%s", f.Start.Attempt, f.Start.Instance, p.given(*f.Start))
 	case f.Stop != nil:
 		p.print("stop %v on %d", f.Stop.Attempt, f.Stop.Instance)
 	case f.Collect != nil:
 		p.asked("collect "+f.Collect.Attempt.String(), f.ID)
 	case f.Forget != nil:
 		p.print("forget %v on %d", f.Forget.Attempt, f.Forget.Instance)
+	case f.Fire != nil:
+		p.print("fire %s %s: %s", f.Fire.Hook, cmp.Or(f.Fire.Name, f.Fire.Cloud), f.Fire.Reason.Code)
 	case f.Solve != nil:
 		p.pending["solve"], p.problem = f.ID, *f.Solve
 		for _, d := range f.Solve.Demands {

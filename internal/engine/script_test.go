@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,14 @@ func (p *player) set(args []string) {
 			p.settings.Clouds[0].MaxCreating = int(p.number(value))
 		case "idle":
 			life.IdleTimeout = p.duration(value)
+		case "grow":
+			p.settings.GrowMemory = int(p.number(value))
+		case "keep-broken":
+			life.KeepBroken = p.duration(value)
+		case "max-age":
+			life.MaxAge = p.duration(value)
+		case "use-once":
+			life.UseOnce = true
 		case "keep":
 			p.settings.Keep = p.duration(value)
 		case "cost":
@@ -75,6 +84,10 @@ func (p *player) submitted(args []string) engine.Job {
 			j.Queued = engine.Ranges{{First: 0, Last: j.Array.Last}}
 		case "cpu":
 			j.Shape.Need.CPU, _ = drover.ParseMilliCPU(value)
+		case "memory":
+			j.Shape.Need.Memory, _ = drover.ParseBytes(value)
+		case "type":
+			j.Shape.Placement.Type = value
 		case "after":
 			for _, n := range strings.Split(value, ",") {
 				j.After = append(j.After, p.number(n))
@@ -96,6 +109,47 @@ func (p *player) submitted(args []string) engine.Job {
 	}
 	p.jobs[j.Number] = j
 	return j
+}
+
+// connected is a connection of an instance whose runner has a "notice", or says that it is "ailing", beside the attempts that it has.
+func (p *player) connected(id int64, args []string) engine.Connected {
+	ev := engine.Connected{Effect: p.effect(fmt.Sprint("connect ", id)), Instance: id, HostKey: fmt.Sprint("key-", id)}
+	for _, a := range args {
+		switch a {
+		case "notice":
+			ev.Notice = &drover.Notice{Cause: "spot interruption"}
+		case "ailing":
+			ev.Ailing = "disk fails"
+		default:
+			ev.Attempts = append(ev.Attempts, p.reports([]string{a})...)
+		}
+	}
+	return ev
+}
+
+// sees gives a sighting what a list says of it.
+func (p *player) sees(s *engine.Sighting, said string) {
+	for _, word := range strings.Split(said, ",") {
+		switch word {
+		case "stopped":
+			s.Stopped = true
+		case "reclaimed":
+			s.Reclaimed = true
+		default:
+			s.Idle = drover.IdleBehavior(word)
+		}
+	}
+}
+
+// given is what an attempt is given beside what its job says.
+func (p *player) given(s engine.Start) (text string) {
+	if s.Interrupted != 0 {
+		text += fmt.Sprintf(", which was interrupted at %s", p.ago(s.Interrupted))
+	}
+	if need := p.jobs[s.Attempt.Job.Number].Shape.Need; s.Limits.Memory != need.Memory {
+		text += ", with " + s.Limits.Memory.Rounded()
+	}
+	return text
 }
 
 // life is the life of a job that a wish is meant for: the present one, unless "life=0" says otherwise.

@@ -92,6 +92,7 @@ type Job struct {
 	After    []int64       `json:"after,omitempty"` // jobs that must succeed first; each goes as it does
 
 	Queued    Ranges         `json:"queued"`          // elements that wait for an attempt
+	Grown     []Grown        `json:"grown,omitempty"` // those of them that have more memory than the job says, by how much they have
 	Tried     []Element      `json:"tried,omitempty"` // elements that have had one and are not final, by index
 	Succeeded int            `json:"succeeded,omitempty"`
 	Failed    int            `json:"failed,omitempty"`
@@ -102,12 +103,22 @@ type Job struct {
 	Blocked   time.Duration  `json:"blocked,omitempty"` // how long it has waited in all for offerings that were blocked
 }
 
+// Grown are elements of a job that wait and have as much memory, since they ran out of less.
+type Grown struct {
+	Memory  drover.Bytes  `json:"memory"`
+	Waiting Ranges        `json:"waiting"`
+	Blocked time.Duration `json:"blocked,omitempty"` // as the job's, of these
+}
+
 // Element is what is remembered of a job, or one element of an array, between its attempts.
 type Element struct {
 	Index   int `json:"index"`
 	Number  int `json:"number"`            // of its last attempt
 	Lost    int `json:"lost,omitempty"`    // attempts lost to their instances
 	Retried int `json:"retried,omitempty"` // retries by exit code
+
+	Interrupted drover.Time  `json:"interrupted,omitempty"` // when its last attempt was, if it was
+	Memory      drover.Bytes `json:"memory,omitempty"`      // what it has, since it ran out of less; 0: what its job says
 }
 
 // Attempt is a live attempt.
@@ -145,6 +156,9 @@ type Instance struct {
 	Retag      bool                 `json:"retag,omitempty"`  // the cloud has not yet accepted Idle as a tag of it
 	Reason     *drover.Reason       `json:"reason,omitempty"` // why it is in its state, or what is wrong with it
 	Broken     bool                 `json:"broken,omitempty"`
+	Cried      bool                 `json:"cried,omitempty"`     // its HookBroken was run
+	Ailing     *drover.Reason       `json:"ailing,omitempty"`    // it takes no more work and goes once it has none, since that is wrong with it
+	Reclaimed  *drover.Reason       `json:"reclaimed,omitempty"` // its cloud takes it back, or took it: no more work, whatever Idle says
 	Asked      drover.Time          `json:"asked"`
 	Begun      bool                 `json:"begun,omitempty"`   // a create call was made: it may exist
 	Created    drover.Time          `json:"created,omitempty"` // its bill begins
@@ -163,6 +177,7 @@ type Instance struct {
 	Connected bool               `json:"connected,omitempty"` // its control stream is up
 	Silent    drover.Time        `json:"silent,omitempty"`    // not heard since, as far as Drover was looking
 	Tried     bool               `json:"tried,omitempty"`     // a connection was tried, and failed, since Silent
+	NoImage   []int64            `json:"no_image,omitempty"`  // jobs whose image it could not fetch
 	Strangers []drover.AttemptID `json:"strangers,omitempty"` // attempts on it that are not known and were told to end
 	Call      int64              `json:"call,omitempty"`      // create or destroy in flight
 	Dial      int64              `json:"dial,omitempty"`      // connect in flight

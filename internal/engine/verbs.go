@@ -75,7 +75,7 @@ func (e *Engine) behave(in *instance, idle drover.IdleBehavior, why *drover.Reas
 		return
 	}
 	if !in.Broken {
-		in.Reason = why
+		in.Reason = in.remark()
 	}
 	e.writeInstance(in)
 	e.touch(in)
@@ -97,6 +97,10 @@ func (e *Engine) departs(in *instance) (why drover.Reason, so bool) {
 		return *in.Told, true
 	case in.Idle == drover.IdleDrain:
 		return e.reason(drover.ReasonOperator, "drained"), true
+	case in.Reclaimed != nil:
+		return *in.Reclaimed, true
+	case in.Ailing != nil:
+		return *in.Ailing, true
 	case e.s.Draining:
 		return e.reason(drover.ReasonDraining, "the controller is about to end"), true
 	case in.leaving:

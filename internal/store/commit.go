@@ -15,10 +15,10 @@ const (
 		engine = ? WHERE number = ?`
 	endJob = `UPDATE jobs SET taken = TRUE, state = ?, queued = 0, succeeded = ?, failed = ?, cancelled = ?, ended = ?, reason = ?,
 		engine = NULL WHERE number = ?`
-	putElement = `INSERT INTO elements (job, idx, number, lost, retried, state, code, ended, reason)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+	putElement = `INSERT INTO elements (job, idx, number, lost, retried, interrupted, memory, state, code, ended, reason)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (job, idx) DO UPDATE SET number = excluded.number, lost = excluded.lost, retried = excluded.retried,
-		state = excluded.state, code = excluded.code, ended = excluded.ended, reason = excluded.reason`
+		interrupted = excluded.interrupted, memory = excluded.memory, state = excluded.state, code = excluded.code, ended = excluded.ended, reason = excluded.reason`
 	putAttempt = `INSERT INTO attempts (job, idx, number, instance, state, started, ended, code, cost, max_rss, cpu, reason, engine)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (job, idx, number) DO UPDATE SET instance = excluded.instance, state = excluded.state, started = excluded.started,
@@ -33,7 +33,7 @@ const (
 		ready = excluded.ready, idle_since = excluded.idle_since, reason = excluded.reason, engine = excluded.engine`
 	endInstance = `UPDATE instances SET state = 'gone', gone = ?, cost = ?, reason = ?, engine = NULL WHERE id = ?`
 	clearBlocks = `DELETE FROM blocks`
-	putBlock    = `INSERT INTO blocks (place, cloud, zone, type, market, reason) VALUES (?, ?, ?, ?, ?, ?)`
+	putBlock    = `INSERT INTO blocks (place, engine) VALUES (?, ?)`
 	putClosing  = `UPDATE fleet SET closing = TRUE`
 	grantWish   = `DELETE FROM wishes WHERE id = ?`
 )
@@ -186,7 +186,7 @@ func (s *Store) putElement(ctx context.Context, tx *sql.Tx, row engine.ElementRo
 	}
 	e := row.Element
 	return s.run(ctx, tx, putElement,
-		row.Job, e.Index, e.Number, e.Lost, e.Retried, row.State, row.Code, row.Ended, reason)
+		row.Job, e.Index, e.Number, e.Lost, e.Retried, e.Interrupted, e.Memory, row.State, row.Code, row.Ended, reason)
 }
 
 func (s *Store) putAttempt(ctx context.Context, tx *sql.Tx, row engine.AttemptRow) error {
@@ -239,7 +239,7 @@ func (s *Store) putInstance(ctx context.Context, tx *sql.Tx, in engine.Instance)
 func lasting(in engine.Instance) engine.Instance {
 	in.Listed, in.Accepted, in.Strikes, in.Struck, in.Known = false, false, 0, 0, 0
 	in.Connected, in.Silent, in.Tried = false, 0, false
-	in.Strangers, in.Call, in.Dial, in.Fails, in.Retry, in.Tagging = nil, 0, 0, 0, 0, engine.Tagging{}
+	in.NoImage, in.Strangers, in.Call, in.Dial, in.Fails, in.Retry, in.Tagging = nil, nil, 0, 0, 0, 0, engine.Tagging{}
 	return in
 }
 
@@ -256,11 +256,11 @@ func (s *Store) putBlocks(ctx context.Context, tx *sql.Tx, blocks []engine.Block
 		return err
 	}
 	for place, b := range blocks {
-		reason, err := text(b.Reason)
+		kept, err := text(b)
 		if err != nil {
 			return err
 		}
-		if err := s.run(ctx, tx, putBlock, place, b.Cloud, b.Zone, b.Type, b.Market, reason); err != nil {
+		if err := s.run(ctx, tx, putBlock, place, kept); err != nil {
 			return err
 		}
 	}

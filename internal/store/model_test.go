@@ -74,7 +74,7 @@ func (m *model) commit(w engine.Write) {
 			ID: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, Zone: in.Zone, Type: in.Type, Market: in.Market,
 			Price: in.Price, Resources: in.Resources, Candidates: in.Candidates, HostKey: in.HostKey, State: in.State, Idle: in.Idle,
 			Reason: in.Reason, Broken: in.Broken, Asked: in.Asked, Created: in.Created, Ready: in.Ready, IdleSince: in.IdleSince,
-			KeepUntil: in.KeepUntil, Bound: in.Bound, Begun: in.Begun, Ended: in.Ended, Told: in.Told, Retag: in.Retag,
+			KeepUntil: in.KeepUntil, Bound: in.Bound, Begun: in.Begun, Ended: in.Ended, Told: in.Told, Retag: in.Retag, Reclaimed: in.Reclaimed, Ailing: in.Ailing, Cried: in.Cried,
 		}
 	case w.Gone != nil:
 		delete(m.instances, w.Gone.ID)
@@ -198,7 +198,7 @@ func drawWrite(rt *rapid.T, jobs []engine.Job) engine.Write {
 		return engine.Write{Ended: &engine.JobEnd{Number: job.Number, State: drover.JobFailed, At: 9, Failed: 1}}
 	case 3, 4:
 		row := engine.ElementRow{Job: job.Number, State: rapid.SampledFrom(jobStates).Draw(rt, "state"), Code: drawCode(rt)}
-		row.Element = engine.Element{Index: drawIndex(rt, job), Number: 2, Lost: rapid.IntRange(0, 3).Draw(rt, "lost"), Retried: 1}
+		row.Element = engine.Element{Index: drawIndex(rt, job), Number: 2, Lost: rapid.IntRange(0, 3).Draw(rt, "lost"), Retried: 1, Interrupted: 3, Memory: drover.GiB}
 		return engine.Write{Element: &row}
 	case 5:
 		return engine.Write{Attempt: drawAttempt(rt, job.Number, number.Draw(rt, "instance"))}
@@ -274,10 +274,10 @@ func drawInstance(rt *rapid.T, id int64) *engine.Instance {
 func TestWhatIsDurable(t *testing.T) {
 	durable := map[reflect.Type]string{
 		reflect.TypeFor[engine.Instance](): "ID Name Cloud ProviderID Zone Type Market Price Resources Candidates HostKey State Idle " +
-			"Reason Broken Asked Created Ready IdleSince KeepUntil Bound Begun Ended Told Retag",
+			"Reason Broken Cried Ailing Reclaimed Asked Created Ready IdleSince KeepUntil Bound Begun Ended Told Retag",
 		reflect.TypeFor[engine.Attempt](): "ID Instance State Started Ended Exit Stop",
 		reflect.TypeFor[engine.Job](): "Number Name User Shape Array Priority Attempts Retry Timeout After Queued Succeeded Failed Cancelled " +
-			"Cancel Since Again Blocked",
+			"Cancel Since Again Blocked Grown",
 	}
 	s := sqliteOpeners(t)(t)(t)
 	jobs := submitted(t, s)

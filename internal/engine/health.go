@@ -1,0 +1,165 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"drover"
+)
+
+// What is wrong with an instance is of two kinds. One that ails still works for what runs on it: it gets no more, and goes when that has
+// ended. One that is broken is given up: it is destroyed, and its jobs begin again elsewhere once it is gone.
+//
+// Either may be left for a look for KeepBroken, from when that was found. But a job never waits for that: a broken instance with attempts
+// on it is destroyed at once, since only its end proves that they have ended, and no other attempt of theirs may begin before.
+
+// ailing takes an instance's word that something is wrong with it, or is no longer.
+func (e *Engine) ailing(b Ailing) {
+	if in := e.instance(b.Instance); in != nil {
+		e.unwell(in, b.Text)
+	}
+}
+
+// unwell notes what an instance says is wrong with it; nothing, if it says so. What the controller itself found out is not taken back.
+func (e *Engine) unwell(in *instance, text string) {
+	switch {
+	case text == "" && in.Ailing != nil && in.Ailing.Code == drover.ReasonUnhealthy:
+		e.recover(in)
+	case text != "" && in.Ailing == nil:
+		e.ail(in, e.reason(drover.ReasonUnhealthy, "so it says of itself: %.1000s", text))
+	}
+}
+
+// ail has an instance take no more work and go when it has none, an operator's hold apart.
+func (e *Engine) ail(in *instance, why drover.Reason) {
+	if in.Ailing != nil && in.Ailing.Code == why.Code || in.Broken || in.State == drover.InstanceStopping {
+		return
+	}
+	in.Ailing = &why
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s ails: %s", in.Name, why.Text), Instance: in.Name, Cloud: in.Cloud, Reason: &why})
+	e.cry(in, why)
+	e.retire(in)
+}
+
+// recover gives work again to an instance that is well again, unless something else keeps it from that.
+func (e *Engine) recover(in *instance) {
+	in.Ailing = nil
+	if !in.Broken && in.State != drover.InstanceStopping {
+		in.Reason = in.remark()
+	}
+	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s is well again", in.Name), Instance: in.Name, Cloud: in.Cloud})
+	e.replace, e.replan = true, true
+	e.fleet++
+	e.writeInstance(in)
+	e.touch(in)
+}
+
+// breakInstance gives up on an instance for a reason: no more work, and it goes, at once unless it may be left for a look. A hold keeps it.
+func (e *Engine) breakInstance(in *instance, why drover.Reason) {
+	if in.Broken || in.State == drover.InstanceStopping {
+		return
+	}
+	in.Broken, in.Reason = true, &why
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s is broken: %s", in.Name, why.Text), Instance: in.Name, Reason: &why})
+	e.cry(in, why)
+	if in.Ready == 0 && e.ours(in.Name) { // else it may well have been ready once
+		e.leaveAlone(in, why)
+	}
+	if !in.held() && !e.keepsBroken(in, why) {
+		e.stop(in, why)
+		return
+	}
+	e.unbind(in)
+	e.writeInstance(in)
+	e.fleet++
+	e.touch(in)
+}
+
+// keepsBroken has a broken instance left for a look, if that is wanted, there is something to look at, and no job waits for its end.
+func (e *Engine) keepsBroken(in *instance, why drover.Reason) bool {
+	keep := e.life().KeepBroken
+	if keep == 0 || in.Created == 0 || len(in.load) > 0 || e.s.Draining || e.overspent() {
+		return false
+	}
+	in.KeepUntil = max(in.KeepUntil, e.s.Now.Add(keep))
+	why.Until = in.KeepUntil
+	in.Reason = &why
+	return true
+}
+
+// brokenUntil is when a broken instance goes; 0 if that is an operator's to say.
+func (e *Engine) brokenUntil(in *instance) drover.Time {
+	switch {
+	case in.held():
+		return 0
+	case len(in.load) > 0 || e.s.Draining || e.overspent():
+		return 1
+	}
+	return max(in.KeepUntil, 1)
+}
+
+// checkBroken destroys what is broken once it need not be kept.
+func (e *Engine) checkBroken(in *instance) {
+	if at := e.brokenUntil(in); at != 0 && at <= e.s.Now {
+		e.stop(in, *in.Reason)
+	}
+}
+
+// cry runs the hook of what is broken or ails, once in the life of an instance.
+func (e *Engine) cry(in *instance, why drover.Reason) {
+	if in.Cried || in.Created == 0 {
+		return
+	}
+	in.Cried = true
+	e.fire(drover.HookBroken, in, why)
+}
+
+// fire has a hook run for an instance.
+func (e *Engine) fire(hook drover.Hook, in *instance, why drover.Reason) {
+	e.effect(Effect{Fire: &Fire{Hook: hook, Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Zone: in.Zone, ProviderID: in.ProviderID, Reason: why}})
+}
+
+// tellGone runs the hook of an instance that is gone: it was destroyed, or it vanished. Of one that never was there is nothing to tell.
+func (e *Engine) tellGone(in *instance, why drover.Reason) {
+	switch {
+	case in.Created == 0:
+	case in.State == drover.InstanceStopping && in.Ended != 0:
+		e.fire(drover.HookDestroyed, in, why)
+	default:
+		e.fire(drover.HookVanished, in, why)
+	}
+}
+
+// stopped ends an instance that its cloud stopped: Drover stops none. An operator's hold keeps it.
+func (e *Engine) stopped(in *instance) {
+	switch {
+	case in.State == drover.InstanceStopping:
+	case in.held():
+		e.breakInstance(in, e.reason(drover.ReasonVanished, "its cloud stopped it"))
+	case in.Reclaimed != nil:
+		e.stop(in, e.reason(drover.ReasonInterrupted, "its cloud took it back, and left it stopped"))
+	default:
+		e.stop(in, e.reason(drover.ReasonVanished, "its cloud stopped it"))
+	}
+}
+
+// stuck deals with attempts that nothing ends: their instance gets no more work, and goes once nothing else runs there. The others are let
+// finish, since whatever keeps a process from dying, a file system that hangs, need not touch them.
+func (e *Engine) stuck(in *instance) {
+	at := slices.IndexFunc(in.load, e.unstoppable)
+	if at < 0 {
+		return
+	}
+	a := in.load[at]
+	why := e.reason(drover.ReasonBroken, "attempt %v did not end %v after SIGKILL", a.ID, lastWord)
+	if slices.ContainsFunc(in.load, func(a *Attempt) bool { return !e.unstoppable(a) }) {
+		e.ail(in, why)
+		return
+	}
+	e.breakInstance(in, why)
+}
+
+// unstoppable reports whether an attempt did not end although it was told to long ago.
+func (e *Engine) unstoppable(a *Attempt) bool {
+	return a.Stop != nil && a.State == drover.AttemptRunning && e.unstoppableAt(a) <= e.s.Now
+}

@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"drover"
+)
+
+// An instance that its cloud takes back gets no more work, whether it runs, drains or is held. What runs on it counts as work to come, so
+// that a replacement is on its way before the attempt ends; the next attempt begins only once this one is known to have ended. If it
+// succeeds after all, the replacement goes like any instance for which nothing waits any more.
+
+// noticed takes an instance's word that its cloud will take it back.
+func (e *Engine) noticed(b Noticed) {
+	if in := e.instance(b.Instance); in != nil {
+		e.reclaim(in, noticeText(b.Notice))
+	}
+}
+
+// reclaimedText is what a cloud says that lists an instance as taken back.
+const reclaimedText = "its cloud takes it back, so its list says"
+
+func noticeText(n drover.Notice) string {
+	text := fmt.Sprintf("its cloud takes it back: %.200s", n.Cause)
+	if n.Deadline != 0 {
+		text += fmt.Sprintf(", at %s by its own clock", n.Deadline.Std().Format(time.RFC3339))
+	}
+	return text
+}
+
+// reclaim marks an instance as one that its cloud takes, or took, back.
+func (e *Engine) reclaim(in *instance, text string) {
+	if in.Reclaimed != nil || in.State == drover.InstanceGone {
+		return
+	}
+	why := e.reason(drover.ReasonInterrupted, "%s", text)
+	in.Reclaimed = &why
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s: %s", in.Name, text), Instance: in.Name, Cloud: in.Cloud, Reason: &why})
+	e.retire(in)
+}
+
+// retire takes an instance's waiting work away from it, since it takes none any more, and has it planned for elsewhere.
+func (e *Engine) retire(in *instance) {
+	if in.State != drover.InstanceStopping {
+		e.unbind(in)
+		if !in.Broken {
+			in.Reason = in.remark()
+		}
+	}
+	e.replace, e.replan = true, true
+	e.fleet++
+	e.writeInstance(in)
+	e.touch(in)
+}
+
+// remark is what is to be said of an instance as long as nothing keeps it from being reached; nil if nothing is.
+func (in *instance) remark() *drover.Reason {
+	switch {
+	case in.Reclaimed != nil:
+		return in.Reclaimed
+	case in.Ailing != nil:
+		return in.Ailing
+	}
+	return in.Told
+}
+
+// expect counts, by group, the attempts that will have to be made again because their cloud takes their instances back.
+func (e *Engine) expect() {
+	for _, g := range e.groups {
+		g.coming, g.standby = 0, 0
+	}
+	for _, in := range e.instances {
+		if in.standby > 0 {
+			in.standby = 0
+			e.touch(in)
+		}
+		if in.Reclaimed == nil {
+			continue
+		}
+		for _, a := range in.load {
+			if j := e.job(a.ID.Job.Number); a.doomed() && j.mayStart() {
+				e.group(j.keyWith(j.memory(a.ID.Job.Index))).coming++
+			}
+		}
+	}
+}
+
+// doomed reports whether the attempt, whose instance is taken back, will have to be made again as far as is known.
+func (a *Attempt) doomed() bool {
+	if a.State == drover.AttemptCollecting {
+		return a.Exit.Cause == drover.CauseInterrupted
+	}
+	return a.Stop == nil
+}
+
+// standBy reserves room that is free now for what a group is to have again soon, so that it is neither planned for twice nor given away.
+// What no group behind it may use is claimed.
+func (e *Engine) standBy(g *group, open []*instance, claims map[*instance]*group) {
+	for _, in := range open {
+		left := g.coming - g.standby
+		if left <= 0 {
+			return
+		}
+		if claims[in] != nil || !g.key.Shape.Accepts(in.offering()) {
+			continue
+		}
+		if n := in.free.Times(g.key.Shape.Need, left); n > 0 {
+			g.standby += n
+			in.standby = n
+			claims[in] = g
+		}
+	}
+}
+
+// lostOn is how an attempt ended whose instance is gone, and why: it is not counted against a job that its cloud took the instance back.
+func (e *Engine) lostOn(in *instance, a *Attempt, why string) (drover.AttemptState, drover.Reason) {
+	if in.Reclaimed != nil || a.Exit != nil && a.Exit.Cause == drover.CauseInterrupted {
+		return drover.AttemptInterrupted, e.reason(drover.ReasonInterrupted, "%s", why)
+	}
+	return drover.AttemptLost, e.reason(drover.ReasonInstanceLost, "%s", why)
+}
+
+// whyInterrupted says what interrupted an attempt whose runner ended it for that.
+func (e *Engine) whyInterrupted(a *Attempt) string {
+	if in := e.instance(a.Instance); in != nil && in.Reclaimed != nil {
+		return in.Reclaimed.Text
+	}
+	return "its instance was taken back"
+}
+
+// afterInterruption has a job whose attempt was interrupted wait again, at its place, with all the attempts that it had left.
+func (e *Engine) afterInterruption(j *Job, el *Element, a *Attempt, why drover.Reason) {
+	if j.Cancel != nil || a.Stop != nil {
+		e.afterLoss(j, *el, a, why)
+		return
+	}
+	el.Interrupted = a.Ended
+	e.tryAgain(j, *el, why)
+}
