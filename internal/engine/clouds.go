@@ -268,6 +268,7 @@ func (e *Engine) createFailed(b CreateFailed) {
 	default:
 		e.block(in, b.Tried, b.Err)
 		e.gone(in, e.reason(drover.ReasonCreateFailed, "%s", b.Err.Message))
+		e.dropBlocked(in.Cloud)
 	}
 	e.touchCreating(in.Cloud)
 	if in.State != drover.InstanceGone {
@@ -283,6 +284,20 @@ func (e *Engine) block(in *instance, tried int, err *drover.Error) {
 	}
 	for _, o := range candidates {
 		e.addBlock(blockFor(o, err))
+	}
+}
+
+// dropBlocked gives up what a cloud has not been asked for yet and would refuse as well: what it was rented for is planned anew, with what may
+// still be had.
+func (e *Engine) dropBlocked(cloud string) {
+	for _, in := range slices.Backward(slices.Clone(e.instances)) {
+		if in.Cloud != cloud || in.State != drover.InstanceCreating || in.Begun || in.held() {
+			continue
+		}
+		open := slices.ContainsFunc(in.Candidates, func(o drover.Offering) bool { return e.blockOf(o) == nil })
+		if !open {
+			e.gone(in, e.blockOf(in.Candidates[0]).Reason)
+		}
 	}
 }
 

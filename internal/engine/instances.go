@@ -46,8 +46,13 @@ func (e *Engine) addInstance(in *instance) {
 	e.touch(in)
 }
 
+// at is the place of an instance among all.
+func (e *Engine) at(id int64) (place int, ok bool) {
+	return slices.BinarySearchFunc(e.instances, id, func(in *instance, id int64) int { return cmp.Compare(in.ID, id) })
+}
+
 func (e *Engine) instance(id int64) *instance {
-	at, ok := slices.BinarySearchFunc(e.instances, id, func(in *instance, id int64) int { return cmp.Compare(in.ID, id) })
+	at, ok := e.at(id)
 	if !ok {
 		return nil
 	}
@@ -348,16 +353,22 @@ func (e *Engine) gone(in *instance, why drover.Reason) {
 	cost := e.accrued(in)
 	e.s.Spent += cost
 	e.write(Write{Gone: &InstanceEnd{ID: in.ID, At: e.billEnd(in), Cost: cost, Reason: why}})
-	e.effect(Effect{Disconnect: &Disconnect{Instance: in.ID}})
+	if in.Begun || in.ProviderID != "" {
+		e.effect(Effect{Disconnect: &Disconnect{Instance: in.ID}})
+	}
 	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s is gone: %s", in.Name, why.Text), Instance: in.Name, Reason: &why})
 	e.timers.set(in, 0)
 	e.fleet++
 	delete(e.byName, in.Name)
-	e.instances = slices.DeleteFunc(e.instances, func(o *instance) bool { return o == in })
+	if at, ok := e.at(in.ID); ok {
+		e.instances = slices.Delete(e.instances, at, at+1)
+	}
 	if in.Created != 0 { // one that was refused gives no quota back
 		e.unblockQuota(in.Cloud)
 	}
-	e.touchCreating(in.Cloud)
+	if in.Begun { // else it took up none of the create calls
+		e.touchCreating(in.Cloud)
+	}
 	e.replan = true
 }
 
