@@ -47,7 +47,7 @@ func (a *app) explain(ctx context.Context, svc drover.Service, subject string) e
 		if i < maxLookups {
 			job = jobOfSubject(ctx, svc, e.Subject)
 		}
-		if _, err := fmt.Fprint(a.out, explanationText(e, job)); err != nil {
+		if _, err := fmt.Fprint(a.out, explanationText(e, job, drover.TimeOf(time.Now()))); err != nil {
 			return err
 		}
 	}
@@ -70,12 +70,12 @@ func jobOfSubject(ctx context.Context, svc drover.Queue, subject string) drover.
 	return job
 }
 
-// explanationText is a sentence, and a line for each of its reasons.
-func explanationText(e drover.Explanation, job drover.Job) string {
+// explanationText is a sentence as one would say it now, and a line for each of its reasons.
+func explanationText(e drover.Explanation, job drover.Job, now drover.Time) string {
 	var b strings.Builder
 	b.WriteString(harmless(subjectWords(e, job)))
 	if e.Since > 0 {
-		fmt.Fprintf(&b, " since %s (%s)", clock(e.Since), age(time.Since(e.Since.Std())))
+		fmt.Fprintf(&b, " since %s (%s)", clock(e.Since), age(now.Sub(e.Since)))
 	}
 	if len(e.Reasons) > 0 {
 		b.WriteByte(':')
@@ -84,7 +84,7 @@ func explanationText(e drover.Explanation, job drover.Job) string {
 	for _, r := range e.Reasons {
 		line := r.Code + ": " + r.Text
 		if r.Until > 0 {
-			line += "; changes " + until(r.Until)
+			line += "; changes " + until(r.Until, now)
 		}
 		fmt.Fprintf(&b, "  %s\n", harmless(line))
 	}

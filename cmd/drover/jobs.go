@@ -199,7 +199,7 @@ func reasonWords(r *drover.Reason) string {
 	case r == nil:
 		return ""
 	case r.Until > drover.TimeOf(time.Now()):
-		return r.Text + "; changes " + until(r.Until)
+		return r.Text + "; changes " + until(r.Until, drover.TimeOf(time.Now()))
 	}
 	return r.Text
 }

@@ -110,7 +110,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Without a controller:", []*cobra.Command{a.runCommand(), a.planCommand(), a.gcCommand(), a.configCommand()}},
+		{"Without a controller:", []*cobra.Command{a.runCommand(), a.planCommand(), a.gcCommand(), a.replayCommand(), a.configCommand()}},
 		{"A controller:", []*cobra.Command{a.serveCommand(), a.tokenCommand(), a.doctorCommand()}},
 		{"The queue:", []*cobra.Command{
 			a.submitCommand(), a.jobsCommand(), a.explainCommand(), a.logsCommand(), a.outputsCommand(), a.cancelCommand(), a.retryCommand(),

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/record"
 	"drover/internal/store"
 )
 
@@ -111,27 +112,42 @@ func (f *runFolder) Close() error { return f.lock.Unlock() }
 // remove takes the folder away: nothing is left of the run that could be resumed or would have to be cleaned up.
 func (f *runFolder) remove() error { return os.RemoveAll(f.path) }
 
-// keptRecordings is of how many runs that came to their end the flight recordings are kept.
+// keptRecordings is of how many runs that came to their end the flight recordings are kept, if they take no more than record.DefaultLimit.
 const keptRecordings = 20
+
+// recordingOf is where the recording of a run is kept that came to its end.
+func recordingOf(home, id string) string { return filepath.Join(home, "recordings", id) }
 
 // finish takes the folder of a run away that came to its end, but for its recording, which is kept beside those of the last others.
 func (f *runFolder) finish() error {
-	all := filepath.Join(filepath.Dir(f.path), "recordings")
-	if err := os.MkdirAll(all, 0o700); err != nil {
+	kept := recordingOf(filepath.Dir(f.path), f.id)
+	if err := os.MkdirAll(filepath.Dir(kept), 0o700); err != nil {
 		return err
 	}
-	if err := os.Rename(f.file("recording"), filepath.Join(all, f.id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Rename(f.file("recording"), kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return errors.Join(prune(all, keptRecordings), f.remove())
+	return errors.Join(prune(filepath.Dir(kept), keptRecordings, record.DefaultLimit), f.remove())
 }
 
-// prune removes the oldest entries of a folder until only so many are left.
-func prune(folder string, keep int) error {
+// prune removes the oldest folders of a folder until only so many are left, of so many bytes in all; the last one always stays.
+func prune(folder string, keep int, most int64) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return err
 	}
+	for i, e := range byAge(entries) {
+		path := filepath.Join(folder, e.Name())
+		most -= sizeOf(path)
+		if i > 0 && (i >= keep || most < 0) {
+			err = errors.Join(err, os.RemoveAll(path))
+		}
+	}
+	return err
+}
+
+// byAge sorts the entries of a folder, the latest first.
+func byAge(entries []os.DirEntry) []os.DirEntry {
 	age := func(e os.DirEntry) time.Time {
 		info, err := e.Info()
 		if err != nil {
@@ -140,12 +156,21 @@ func prune(folder string, keep int) error {
 		return info.ModTime()
 	}
 	slices.SortFunc(entries, func(a, b os.DirEntry) int { return age(b).Compare(age(a)) })
-	for i, e := range entries {
-		if i >= keep {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(folder, e.Name())))
+	return entries
+}
+
+// sizeOf is how much the files of a folder take.
+func sizeOf(folder string) (total int64) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return 0
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			total += info.Size()
 		}
 	}
-	return err
+	return total
 }
 
 // runPlan is what a run was asked to do. It is written down before anything is rented, so that the run can be resumed.

@@ -76,8 +76,8 @@ func clock(t drover.Time) string {
 }
 
 // until says when something will change: "at 14:02:11, in 3m0s".
-func until(t drover.Time) string {
-	return fmt.Sprintf("at %s, in %s", clock(t), age(time.Until(t.Std())))
+func until(t, now drover.Time) string {
+	return fmt.Sprintf("at %s, in %s", clock(t), age(t.Sub(now)))
 }
 
 // dollars is an amount of money that came as a number.
