@@ -45,6 +45,11 @@ var layers = map[string]layer{
 		does: "what a controller and a runner say to each other: messages, their limits, their encoding",
 		ours: []string{"."},
 	},
+	"internal/deadman": {does: "the dead-man switch: a script planted at an instance's first boot, and the runner's end of it"},
+	"internal/notice": {
+		does: "watches what a cloud tells an instance: that it will be taken back",
+		ours: []string{"."},
+	},
 	"internal/pack": {
 		does: "the solver: which offerings hold these jobs for the least money; pure",
 		ours: []string{"."},
@@ -68,7 +73,7 @@ var layers = map[string]layer{
 	},
 	"internal/runner": {
 		does:    "the instance's end: supervises attempts and outlives connections",
-		ours:    []string{".", "internal/wire"},
+		ours:    []string{".", "internal/deadman", "internal/notice", "internal/wire"},
 		outside: []string{"github.com/bmatcuk/doublestar/v4", "golang.org/x/sys"},
 	},
 	"internal/store": {
@@ -82,7 +87,7 @@ var layers = map[string]layer{
 	},
 	"internal/control": {
 		does: "carries out effects in the real world and brings results back as events; owns every goroutine",
-		ours: []string{".", "driver", "internal/blob", "internal/engine", "internal/loop", "internal/pack", "internal/record",
+		ours: []string{".", "driver", "internal/blob", "internal/deadman", "internal/engine", "internal/loop", "internal/pack", "internal/record",
 			"internal/remote", "internal/store", "internal/wire"},
 		outside: []string{"golang.org/x/crypto"},
 	},

@@ -18,6 +18,7 @@ import (
 	"drover/internal/httpapi"
 	"drover/internal/remote"
 	"drover/internal/store"
+	"drover/internal/wire"
 )
 
 // fleetOptions say whose controller is to be opened, and where it keeps things.
@@ -146,6 +147,10 @@ func (f *fleet) Close() {
 // setupOf is what a controller goes by: a configuration, the clouds that it no longer has and that are to be left, and all of both opened.
 func setupOf(c *config.Config, left []config.Cloud, limits runLimits, clouds []control.Cloud) control.Setup {
 	s := control.Setup{Settings: settings(c, limits), Clouds: clouds, Probe: c.Instances.BootProbe, Deadline: c.Instances.ProbeDeadline, Hooks: c.Hooks.Scripts()}
+	s.Orders = wire.Orders{
+		Orphan: c.Instances.OrphanTimeout, Grace: c.Instances.TermTimeout,
+		Health: c.Instances.Health, Interval: c.Instances.HealthInterval, Deadline: c.Instances.HealthDeadline(),
+	}
 	for _, cloud := range left {
 		leaving := cloudSettings(cloud)
 		leaving.Leaving = true

@@ -8,6 +8,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"time"
 
 	"drover"
 	"drover/internal/blob"
@@ -85,6 +86,9 @@ func (c *Controller) environment(spec jobSpec, f engine.Start, instance string) 
 	env["DROVER_ATTEMPT"] = strconv.Itoa(f.Attempt.Number)
 	env["DROVER_INSTANCE"] = instance
 	env["DROVER_INSTANCE_TYPE"] = f.Type
+	if f.Interrupted != 0 {
+		env["DROVER_INTERRUPTED_AT"] = f.Interrupted.Std().Format(time.RFC3339)
+	}
 	if c.cfg.URL != "" {
 		env["DROVER_API"] = c.cfg.URL
 	}

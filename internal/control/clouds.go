@@ -100,12 +100,13 @@ func (c *Controller) listFleet(ctx context.Context, cl *cloud) (map[string]drive
 }
 
 // replace makes all the last good list, and returns how it differs from the one before, in a stable order. An instance whose state
-// changed between running and stopped is new as well.
+// changed between running and stopped, or that the cloud takes back now, is new as well.
 func (cl *sights) replace(all map[string]driver.Instance) (added []driver.Instance, removed []string) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	for id, in := range all {
-		if old, ok := cl.seen[id]; !ok || !cl.listed || (old.State == driver.Stopped) != (in.State == driver.Stopped) {
+		old, ok := cl.seen[id]
+		if !ok || !cl.listed || (old.State == driver.Stopped) != (in.State == driver.Stopped) || old.Reclaimed != in.Reclaimed {
 			added = append(added, in)
 		}
 	}
@@ -139,6 +140,7 @@ func sighting(in driver.Instance) engine.Sighting {
 		Idle:         drover.IdleBehavior(in.Tags[driver.TagIdle]),
 		Created:      in.Created,
 		Stopped:      in.State == driver.Stopped,
+		Reclaimed:    in.Reclaimed,
 	}
 }
 
@@ -176,6 +178,7 @@ func (c *Controller) createRequest(cl *cloud, f engine.Create) (driver.CreateReq
 		Name:      f.Name,
 		Image:     cl.Image,
 		Disk:      f.Disk,
+		Init:      c.initCommand(),
 		HostKey:   key.Private,
 		PublicKey: c.authorizedKey(cl),
 		Tags: map[string]string{

@@ -22,6 +22,7 @@ import (
 	"drover/internal/loop"
 	"drover/internal/remote"
 	"drover/internal/store"
+	"drover/internal/wire"
 )
 
 // Config is what a Controller works with. The Controller closes none of it.
@@ -56,6 +57,7 @@ type Setup struct {
 	Probe    string                 // the boot probe, a shell command
 	Deadline time.Duration          // of one probe of an instance
 	Hooks    map[drover.Hook]string // scripts, by absolute path
+	Orders   wire.Orders            // for every instance's runner, but for Notices, which its driver says
 }
 
 // Cloud is an open cloud and how its instances are reached.

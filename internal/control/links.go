@@ -21,11 +21,14 @@ import (
 
 // link is a live connection to an instance.
 type link struct {
-	id   int64
-	name string
-	conn *remote.Conn
-	c    *Controller
-	ctx  context.Context
+	id    int64
+	name  string
+	cloud string
+	conn  *remote.Conn
+	c     *Controller
+	ctx   context.Context
+
+	ordered ordered
 }
 
 func (c *Controller) link(instance int64) *link {
@@ -41,14 +44,16 @@ func (c *Controller) connect(ctx context.Context, effect int64, f engine.Connect
 		c.post(ctx, engine.ConnectFailed{Effect: effect, Instance: f.Instance, Err: c.toldWithLastWords(f.Instance, err)})
 		return
 	}
-	l := &link{id: f.Instance, name: f.Name, conn: conn, c: c, ctx: ctx}
+	l := &link{id: f.Instance, name: f.Name, cloud: f.Cloud, conn: conn, c: c, ctx: ctx}
 	c.mu.Lock()
 	c.links[f.Instance] = l
 	c.mu.Unlock()
+	l.order()
 	l.catchUp(conn.LastLines())
 
 	c.post(ctx, engine.Connected{
 		Effect: effect, Instance: f.Instance, HostKey: conn.Fingerprint(), Attempts: c.reports(f.Instance, conn.Hello()), ProbeFailed: conn.ProbeFailed(),
+		Notice: conn.Notice(), Ailing: conn.Ailing(),
 	})
 	err = conn.Run(ctx, l)
 	c.drop(l)

@@ -58,6 +58,7 @@ func (c *Controller) Reconfigure(ctx context.Context, s Setup) error {
 	c.mu.Lock()
 	c.setup = c.newSetup(s, c.setup.clouds)
 	c.mu.Unlock()
+	c.orderAnew()
 	select {
 	case c.events <- engine.Event{At: c.clock.now(), Body: engine.Configured{Settings: s.Settings}}:
 		return nil

@@ -47,6 +47,10 @@ type Handler interface {
 	API(wire.API)
 	// Log brings a line of the runner's own log, made harmless for people's eyes.
 	Log(line string)
+	// Notice says that the cloud will take the instance back; one without a cause, that it has thought better of it.
+	Notice(drover.Notice)
+	// Ailing says what is wrong with the instance; without a text, that it is well again.
+	Ailing(text string)
 }
 
 // How many bulk channels of each kind there may be. With the control stream they stay below the ten that OpenSSH allows by default.
@@ -152,6 +156,10 @@ func (c *Conn) handle(m wire.Message, h Handler) {
 		h.API(*m.API)
 	case m.Log != nil:
 		h.Log(printable(m.Log.Line))
+	case m.Notice != nil:
+		h.Notice(harmless(*m.Notice))
+	case m.Ailing != nil:
+		h.Ailing(printable(m.Ailing.Text))
 	case m.Started != nil:
 		c.answer(m.Started.ID, m)
 	case m.Missing != nil:

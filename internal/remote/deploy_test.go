@@ -223,6 +223,8 @@ func FuzzWhatAnInstanceSends(f *testing.F) {
 // deaf is a Handler that does nothing.
 type deaf struct{}
 
-func (deaf) Exited(wire.Exited) {}
-func (deaf) API(wire.API)       {}
-func (deaf) Log(string)         {}
+func (deaf) Exited(wire.Exited)   {}
+func (deaf) API(wire.API)         {}
+func (deaf) Log(string)           {}
+func (deaf) Notice(drover.Notice) {}
+func (deaf) Ailing(string)        {}

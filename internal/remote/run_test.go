@@ -204,7 +204,7 @@ func TestSilenceThatIsOurs(t *testing.T) {
 				t.Fatal(err)
 			}
 			ended := make(chan error, 1)
-			go func() { ended <- c.Run(t.Context(), slow(time.Minute)) }()
+			go func() { ended <- c.Run(t.Context(), slow{Duration: time.Minute}) }()
 			if err := f.control().Write(wire.Message{Exited: &wire.Exited{ID: attempt(1)}}); err != nil {
 				t.Fatal(err)
 			}
@@ -219,8 +219,9 @@ func TestSilenceThatIsOurs(t *testing.T) {
 }
 
 // slow is a Handler that takes its time.
-type slow time.Duration
+type slow struct {
+	deaf
+	time.Duration
+}
 
-func (s slow) Exited(wire.Exited) { time.Sleep(time.Duration(s)) }
-func (slow) API(wire.API)         {}
-func (slow) Log(string)           {}
+func (s slow) Exited(wire.Exited) { time.Sleep(s.Duration) }

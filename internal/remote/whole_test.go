@@ -25,17 +25,21 @@ import (
 
 // events is a Handler that keeps what it is told.
 type events struct {
-	exits chan wire.Exited
-	apis  chan wire.API
-	logs  chan string
+	exits   chan wire.Exited
+	apis    chan wire.API
+	logs    chan string
+	notices chan drover.Notice
+	ails    chan string
 }
 
 func newEvents() events {
-	return events{make(chan wire.Exited, 100), make(chan wire.API, 100), make(chan string, 100)}
+	return events{make(chan wire.Exited, 100), make(chan wire.API, 100), make(chan string, 100), make(chan drover.Notice, 100), make(chan string, 100)}
 }
 
-func (e events) Exited(m wire.Exited) { e.exits <- m }
-func (e events) API(m wire.API)       { e.apis <- m }
+func (e events) Exited(m wire.Exited)   { e.exits <- m }
+func (e events) API(m wire.API)         { e.apis <- m }
+func (e events) Notice(n drover.Notice) { e.notices <- n }
+func (e events) Ailing(text string)     { e.ails <- text }
 func (e events) Log(line string) {
 	select {
 	case e.logs <- line:

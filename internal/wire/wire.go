@@ -72,7 +72,8 @@ type Orders struct {
 	Runtime  string        `json:"runtime,omitempty"`  // what runs attempts with an image: docker or podman; empty: whichever is there
 }
 
-// Notice says that the cloud will take the instance back. It is sent at once, and again in each Hello while it stands.
+// Notice says that the cloud will take the instance back. It is sent at once, and again in each Hello while it stands. One without a Cause
+// says that the cloud has thought better of it.
 type Notice struct {
 	drover.Notice
 }

@@ -1,0 +1,74 @@
+package control
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"drover"
+	"drover/internal/deadman"
+	"drover/internal/engine"
+	"drover/internal/wire"
+)
+
+// ordered is what a link's runner was told last.
+type ordered struct {
+	mu   sync.Mutex
+	last *wire.Orders // nil: nothing yet; guarded by mu
+}
+
+// orders are those of the setup in use, with what the cloud's driver adds.
+func (c *Controller) orders(cloud string) wire.Orders {
+	s := c.current()
+	o := s.Orders
+	if cl := s.clouds[cloud]; cl != nil {
+		o.Notices = string(cl.own.Capabilities().Notices)
+	}
+	return o
+}
+
+// order tells an instance's runner the orders in force, unless it has them.
+func (l *link) order() {
+	l.ordered.mu.Lock()
+	defer l.ordered.mu.Unlock()
+	now := l.c.orders(l.cloud)
+	if last := l.ordered.last; last != nil && *last == now {
+		return
+	}
+	l.ordered.last = &now
+	l.c.told(l, l.conn.Order(now))
+}
+
+// orderAnew tells every connected instance the orders in force. Nobody waits for a stuck connection.
+func (c *Controller) orderAnew() {
+	c.mu.Lock()
+	links := slices.Collect(maps.Values(c.links))
+	c.mu.Unlock()
+	for _, l := range links {
+		c.work.Go(l.order)
+	}
+}
+
+// initCommand is what an instance runs at its first boot: the dead-man switch, which is there before anyone has logged in.
+func (c *Controller) initCommand() drover.Secret {
+	after := c.current().Orders.Orphan
+	if after <= 0 {
+		return drover.Secret{}
+	}
+	return drover.NewSecret(deadman.Script(after))
+}
+
+// Notice takes in that a cloud will take an instance back. That it thought better of it changes nothing here: the instance's work is on its
+// way elsewhere.
+func (l *link) Notice(n drover.Notice) {
+	if n.Cause == "" {
+		l.c.cfg.Log.Info("the cloud takes its notice back", "instance", l.name)
+		return
+	}
+	l.c.post(l.ctx, engine.Noticed{Instance: l.id, Notice: n})
+}
+
+// Ailing takes in what an instance says is wrong with it.
+func (l *link) Ailing(text string) {
+	l.c.post(l.ctx, engine.Ailing{Instance: l.id, Text: text})
+}

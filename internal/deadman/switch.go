@@ -1,0 +1,124 @@
+package deadman
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Switch is the runner's end.
+type Switch struct {
+	file     string
+	powerOff string // the one program that ends the instance; empty: whatever a machine has
+}
+
+// Find returns the switch of the instance that this process runs on. Whether anyone is at its other end does not show.
+func Find() Switch {
+	s := Switch{file: os.Getenv(FileVariable), powerOff: os.Getenv(PowerOffVariable)}
+	if s.file == "" {
+		s.file = defaultFile
+	}
+	return s
+}
+
+// Hold says that the instance is wanted. Where no script was planted there is nobody to tell, which is no error.
+func (s Switch) Hold() error { return s.say(time.Now().UTC().Format("2006-01-02T15:04:05.000000000")) }
+
+// say replaces the first line of the file. It never makes the file, waits for a reader or follows a link.
+func (s Switch) say(line string) error {
+	f, err := os.OpenFile(s.file, os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("telling the dead-man switch: %w", err)
+	}
+	_, err = f.WriteString(line + "\n")
+	return errors.Join(err, f.Close())
+}
+
+// patience is how long one way of powering off is given to show its effect.
+const patience = 20 * time.Second
+
+// PowerOff powers the instance off and says in the log what it does. It tries one way after the other, over and over, and returns only
+// when ctx ends: otherwise this process ends with the instance.
+func (s Switch) PowerOff(ctx context.Context, logf func(format string, args ...any)) {
+	for ctx.Err() == nil {
+		if err := s.say(offWord); err != nil {
+			logf("%v", err)
+		}
+		for _, way := range s.ways() {
+			logf("powering off: %s", strings.Join(way, " "))
+			if err := try(ctx, way); err != nil {
+				logf("powering off: %v", err)
+			}
+			if ctx.Err() != nil {
+				return
+			}
+		}
+	}
+}
+
+// ways are the commands that may end the instance, gentlest first.
+func (s Switch) ways() [][]string {
+	if s.powerOff != "" {
+		return [][]string{{s.powerOff}}
+	}
+	ways := [][]string{{"poweroff"}, {"shutdown", "-P", "now"}, {"poweroff", "-f"}, {"halt", "-f", "-p"}}
+	if os.Geteuid() == 0 {
+		return append(ways, []string{"sh", "-c", "echo o >/proc/sysrq-trigger"})
+	}
+	for i, way := range ways {
+		ways[i] = append([]string{"sudo", "-n"}, way...)
+	}
+	return ways
+}
+
+// try runs a command that is to be this process's end, and waits for that.
+func try(ctx context.Context, way []string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	path, err := find(way[0])
+	if err == nil {
+		cmd := exec.CommandContext(ctx, path, way[1:]...)
+		cmd.WaitDelay = time.Second
+		if said, failed := cmd.CombinedOutput(); failed != nil {
+			err = fmt.Errorf("%s: %w: %.200q", path, failed, said)
+		}
+	}
+	if err != nil {
+		// The next way is tried soon, but what cannot end at all must not keep a processor busy.
+		pause(ctx, time.Second)
+		return err
+	}
+	pause(ctx, patience)
+	return fmt.Errorf("%s had no effect", path)
+}
+
+// find looks for a program where root's are kept too, which is not in everybody's PATH.
+func find(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	for _, folder := range []string{"/usr/sbin", "/sbin"} {
+		if err == nil {
+			break
+		}
+		path, err = exec.LookPath(filepath.Join(folder, name))
+	}
+	return path, err
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

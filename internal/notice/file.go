@@ -1,0 +1,48 @@
+package notice
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"drover"
+)
+
+// file reads notices from a file, as JSON with a cause and perhaps a deadline in RFC 3339. Without the file there is none.
+type file struct{ path string }
+
+// NewFile returns the source that is the file at path.
+func NewFile(path string) (Source, error) {
+	if path == "" {
+		return nil, errors.New("the environment does not say which file the cloud's notices are in: " + FileVariable)
+	}
+	return file{path}, nil
+}
+
+// Notice reads the file.
+func (s file) Notice(context.Context) (*drover.Notice, error) {
+	f, err := os.Open(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the cloud's notices: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("reading the cloud's notices: %w", err)
+	}
+	var n drover.Notice
+	if err := json.Unmarshal(text, &n); err != nil {
+		return nil, fmt.Errorf("reading the cloud's notices: %w", err)
+	}
+	if n.Cause == "" {
+		return nil, fmt.Errorf("reading the cloud's notices: there is no cause in %.100q", text)
+	}
+	return &n, nil
+}

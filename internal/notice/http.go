@@ -1,0 +1,167 @@
+package notice
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"net/textproto"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// metadataURL is where the metadata servers of the large clouds answer.
+	metadataURL = "http://169.254.169.254"
+	// askTimeout bounds one question that is answered at once.
+	askTimeout = 5 * time.Second
+	// maxAnswer bounds an answer's head and its body.
+	maxAnswer = 64 << 10
+)
+
+// metadata is a metadata server.
+type metadata struct{ address string }
+
+// answer is what it says.
+type answer struct {
+	status int
+	header textproto.MIMEHeader
+	body   []byte
+}
+
+// newMetadata takes the URL of a metadata server, which is an address on this very link or host: a name could lead anywhere.
+func newMetadata(base string) (metadata, error) {
+	u, err := url.Parse(base)
+	if err != nil {
+		return metadata{}, fmt.Errorf("the metadata server's address: %w", err)
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	if err != nil || u.Scheme != "http" || !ip.IsLinkLocalUnicast() && !ip.IsLoopback() {
+		return metadata{}, fmt.Errorf("%q is not where a metadata server answers", base)
+	}
+	port := u.Port()
+	if port == "" {
+		port = "80"
+	}
+	return metadata{net.JoinHostPort(ip.String(), port)}, nil
+}
+
+// ask makes one request, on a connection of its own, and reads the answer whole.
+func (m metadata) ask(ctx context.Context, limit time.Duration, method, path string, header ...string) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	a, err := m.exchange(ctx, request(m.address, method, path, header))
+	if err != nil {
+		return answer{}, fmt.Errorf("asking the metadata server for %s: %w", path, err)
+	}
+	return a, nil
+}
+
+// request is a request's text. The header alternates names and values.
+func request(host, method, path string, header []string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: drover\r\nConnection: close\r\nContent-Length: 0\r\n", method, path, host)
+	for i := 0; i+1 < len(header); i += 2 {
+		fmt.Fprintf(&b, "%s: %s\r\n", header[i], header[i+1])
+	}
+	b.WriteString("\r\n")
+	return b.String()
+}
+
+func (m metadata) exchange(ctx context.Context, request string) (answer, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", m.address)
+	if err != nil {
+		return answer{}, err
+	}
+	defer conn.Close()
+	unhook := context.AfterFunc(ctx, func() { conn.Close() })
+	defer unhook()
+	if _, err := io.WriteString(conn, request); err != nil {
+		return answer{}, err
+	}
+	a, err := readAnswer(conn)
+	if ctx.Err() != nil {
+		return answer{}, context.Cause(ctx)
+	}
+	return a, err
+}
+
+// readAnswer reads an HTTP/1 answer up to its end.
+func readAnswer(r io.Reader) (answer, error) {
+	in := textproto.NewReader(bufio.NewReader(io.LimitReader(r, 4*maxAnswer)))
+	line, err := in.ReadLine()
+	if err != nil {
+		return answer{}, err
+	}
+	var a answer
+	version, rest, _ := strings.Cut(line, " ")
+	code, _, _ := strings.Cut(rest, " ")
+	if a.status, err = strconv.Atoi(code); err != nil || !strings.HasPrefix(version, "HTTP/1.") {
+		return answer{}, fmt.Errorf("%.40q is no answer of a web server", line)
+	}
+	if a.header, err = in.ReadMIMEHeader(); err != nil {
+		return answer{}, err
+	}
+	if strings.EqualFold(a.header.Get("Transfer-Encoding"), "chunked") {
+		a.body, err = readChunks(in)
+	} else {
+		a.body, err = readBody(in.R, a.header.Get("Content-Length"))
+	}
+	return a, err
+}
+
+var errLong = errors.New("the answer is too long")
+
+// readBody reads a body of the length given, or up to the end of the connection.
+func readBody(r io.Reader, length string) ([]byte, error) {
+	if length == "" {
+		body, err := io.ReadAll(io.LimitReader(r, maxAnswer+1))
+		if len(body) > maxAnswer {
+			return nil, errLong
+		}
+		return body, err
+	}
+	n, err := strconv.ParseUint(length, 10, 32)
+	if err != nil || n > maxAnswer {
+		return nil, errLong
+	}
+	body := make([]byte, n)
+	_, err = io.ReadFull(r, body)
+	return body, err
+}
+
+// readChunks reads a body that comes in pieces, each behind its length in hex.
+func readChunks(in *textproto.Reader) (body []byte, err error) {
+	for {
+		line, err := in.ReadLine()
+		if err != nil {
+			return nil, err
+		}
+		size, _, _ := strings.Cut(line, ";")
+		n, err := strconv.ParseUint(strings.TrimSpace(size), 16, 32)
+		if err != nil || n > uint64(maxAnswer-len(body)) {
+			return nil, errLong
+		}
+		if n == 0 {
+			return body, nil
+		}
+		piece := make([]byte, n)
+		if _, err := io.ReadFull(in.R, piece); err != nil {
+			return nil, err
+		}
+		body = append(body, piece...)
+		if line, err := in.ReadLine(); err != nil || line != "" {
+			return nil, errors.Join(err, errors.New("a piece of the answer does not end where it should"))
+		}
+	}
+}
+
+// refused is the error of an answer that is not the one wanted.
+func (a answer) refused(what string) error {
+	return fmt.Errorf("asking the metadata server for %s: it answers %d: %.100q", what, a.status, a.body)
+}

@@ -1,0 +1,77 @@
+package remote
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/internal/wire"
+)
+
+func TestWhatARunnerTells(t *testing.T) {
+	connect := func(t *testing.T, f *fakeRunner) (*Conn, events) {
+		_, target := fake(t, f)
+		c, err := Connect(testContext(t), target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		told := newEvents()
+		go c.Run(testContext(t), told)
+		return c, told
+	}
+	deadline := drover.Time(1_000_000_007)
+
+	t.Run("a notice and an ailment come with the hello, safe to show", func(t *testing.T) {
+		c, _ := connect(t, &fakeRunner{hello: func(h wire.Hello) *wire.Hello {
+			h.Notice = &wire.Notice{Notice: drover.Notice{Cause: "spot\x1b[2J", Deadline: deadline}}
+			h.Ailing = &wire.Ailing{Text: "no\ndisk"}
+			return &h
+		}})
+		if diff := cmp.Diff(&drover.Notice{Cause: "spot [2J", Deadline: deadline}, c.Notice()); diff != "" || c.Ailing() != "no disk" {
+			t.Errorf("ailing %q, notice (-want +got)\n%s", c.Ailing(), diff)
+		}
+	})
+	t.Run("without them there are none", func(t *testing.T) {
+		c, _ := connect(t, &fakeRunner{})
+		if c.Notice() != nil || c.Ailing() != "" {
+			t.Errorf("%v, %q", c.Notice(), c.Ailing())
+		}
+	})
+	t.Run("they come as they happen", func(t *testing.T) {
+		f := &fakeRunner{}
+		_, told := connect(t, f)
+		for _, m := range []wire.Message{
+			{Notice: &wire.Notice{Notice: drover.Notice{Cause: strings.Repeat("x", 1000), Deadline: -5}}},
+			{Ailing: &wire.Ailing{Text: "no disk"}},
+			{Ailing: &wire.Ailing{}},
+		} {
+			if err := f.control().Write(m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := <-told.notices; len(n.Cause) > 600 || n.Deadline != 0 {
+			t.Errorf("%v", n)
+		}
+		if first, second := <-told.ails, <-told.ails; first != "no disk" || second != "" {
+			t.Errorf("%q, then %q", first, second)
+		}
+	})
+	t.Run("orders reach the runner", func(t *testing.T) {
+		got := make(chan wire.Orders, 1)
+		c, _ := connect(t, &fakeRunner{message: func(m wire.Message, _ *wire.Conn) {
+			if m.Orders != nil {
+				got <- *m.Orders
+			}
+		}})
+		want := wire.Orders{Orphan: 3, Notices: "ec2", Health: "true"}
+		if err := c.Order(want); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, <-got); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	})
+}
