@@ -13,8 +13,13 @@ RACE       ?= ./...
 export CGO_ENABLED ?= 0
 GOBUILD = go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
 
+# How a program for arm64 runs here; empty if it does not.
+ARM64 = $(shell [ "$$(uname -m)" = aarch64 ] && command -v env || command -v qemu-aarch64-static || command -v qemu-aarch64)
+RECORD_WORLD = $(1) -test.run '^TestRecordAWorld$$' -record $(2)
+REPLAY_WORLD = go test -count=1 ./internal/sim -run TestAWorldRecordedOnAnotherArchitecture -replay
+
 .DEFAULT_GOAL := help
-.PHONY: help build man test lint race simtest e2e bench bench-fleet fuzz check-all install clean
+.PHONY: help build man test lint race simtest replay-arch recordings e2e bench bench-fleet fuzz check-all install clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +43,28 @@ race: ## run the tests under the race detector, which needs a C compiler (RACE=p
 
 simtest: ## run the engine through bad luck (SEEDS=how many, FIRST_SEED=from where)
 	go test ./internal/sim -v -run Test -timeout 30m -args -seeds $(SEEDS) -first-seed $(FIRST_SEED)
+
+replay-arch: ## record a world with fused arithmetic and on arm64, where that can be, and replay it here
+	@if grep -qw fma /proc/cpuinfo && [ "$$(go env GOARCH)" = amd64 ]; then \
+		GOAMD64=v3 go test -c -o bin/sim-v3.test ./internal/sim && \
+		$(call RECORD_WORLD,bin/sim-v3.test,bin/v3.rec) && \
+		$(REPLAY_WORLD) $(CURDIR)/bin/v3.rec; \
+	else echo "skipped: fused arithmetic needs an amd64 processor with FMA"; fi
+	@if [ -n "$(ARM64)" ]; then \
+		$(MAKE) --no-print-directory bin/arm64.rec && \
+		$(REPLAY_WORLD) $(CURDIR)/bin/arm64.rec; \
+	else echo "skipped: arm64 needs such a processor, or qemu-user-static"; fi
+
+recordings: build bin/arm64.rec ## make the recordings that tests replay anew, when decisions are meant to change
+	cp bin/arm64.rec internal/sim/testdata/arm64.rec
+	rm -rf bin/anew && XDG_STATE_HOME=bin/anew bin/drover run --out bin/anew examples/hello.yaml
+	cp bin/anew/drover/recordings/run-*/00000001.jsonl.gz internal/sim/testdata/hello.rec
+
+.PHONY: bin/arm64.rec
+bin/arm64.rec:
+	@[ -n "$(ARM64)" ] || { echo "recording on arm64 needs such a processor, or qemu-user-static"; exit 1; }
+	GOARCH=arm64 go test -c -o bin/sim-arm64.test ./internal/sim
+	$(call RECORD_WORLD,$(ARM64) bin/sim-arm64.test,$@)
 
 e2e: ## run the real binary: real processes, real SSH, real kill -9
 	go test -tags e2e -timeout 20m ./cmd/...

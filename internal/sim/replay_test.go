@@ -2,16 +2,28 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
+	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"testing"
 	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"drover"
 	"drover/internal/engine"
 	"drover/internal/loop"
 	"drover/internal/record"
+)
+
+var (
+	recordTo   = flag.String("record", "", "record a world into this file, for another architecture to replay")
+	replayFrom = flag.String("replay", "", "replay this file, and compare the world that it was recorded of with that of here")
 )
 
 // begin makes the engine that a recording is replayed on.
@@ -62,6 +74,91 @@ func TestAWorldFullOfFaultsIsDecidedTheSame(t *testing.T) {
 	}
 }
 
+// elsewhere is a world in which much happens to one controller.
+func elsewhere() *World {
+	luck := bad
+	luck.Crash, luck.Commit, luck.TagFails, luck.Stubborn, luck.People, luck.Until = 0, 0, 4, 20, 10, 40*time.Minute
+	return NewWorld(7, luck, cloudsCD(), jobs())
+}
+
+func recordElsewhere(t *testing.T) []byte {
+	var l *life
+	w := elsewhere()
+	w.Record = func(s engine.State) loop.Recorder {
+		l = newLife(t, s)
+		return l
+	}
+	if err := w.Run(12 * time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return l.file.Bytes()
+}
+
+// TestRecordAWorld is run where a recording is to be made: see make recordings and make replay-arch.
+func TestRecordAWorld(t *testing.T) {
+	if *recordTo == "" {
+		t.Skip("nothing is to be recorded: make recordings does that")
+	}
+	if err := os.WriteFile(*recordTo, recordElsewhere(t), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// testdata/arm64.rec was recorded on arm64, where the compiler fuses multiplications with additions; make recordings makes it anew.
+func TestAWorldRecordedOnAnotherArchitectureIsDecidedTheSame(t *testing.T) {
+	recording, err := os.ReadFile(cmp.Or(*replayFrom, "testdata/arm64.rec"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := replay(t, recording)
+	t.Logf("%d events recorded by %s", result.Events, result.Header.Program)
+	if result.Events < 500 || result.Cut {
+		t.Errorf("only %d events were replayed (cut short: %v)", result.Events, result.Cut)
+	}
+	if *replayFrom != "" {
+		compareWorlds(t, recording)
+	} else if result.Header.Program != "sim on arm64" {
+		t.Errorf("it was recorded by %s, not on arm64", result.Header.Program)
+	}
+}
+
+// compareWorlds wants the world of here to be that of a recording: what the world computes, such as plans, is the same on every processor.
+func compareWorlds(t *testing.T, recording []byte) {
+	here, err := record.NewReader(bytes.NewReader(recordElsewhere(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := record.NewReader(bytes.NewReader(recording))
+	for i := 0; err == nil; i++ {
+		var a, b record.Record
+		if b, err = there.Next(); err == nil {
+			a, err = here.Next()
+		}
+		if diff := gocmp.Diff(a, b); diff != "" {
+			t.Fatalf("event %d is another here (-here +there):\n%s", i, diff)
+		}
+	}
+	if err != io.EOF {
+		t.Fatal(err)
+	}
+}
+
+// program names what a recording was made by: the architecture, and how much of it the compiler was free to use.
+func program() string {
+	name := "sim on " + runtime.GOARCH
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "GOAMD64" {
+				name += " " + s.Value
+			}
+		}
+	}
+	return name
+}
+
 // life is the recording of one controller's life.
 type life struct {
 	*record.Writer
@@ -70,7 +167,7 @@ type life struct {
 
 func newLife(t *testing.T, s engine.State) *life {
 	var file bytes.Buffer
-	w, err := record.NewWriter(&file, record.Header{}, s)
+	w, err := record.NewWriter(&file, record.Header{Program: program()}, s)
 	if err != nil {
 		t.Fatal(err)
 	}
