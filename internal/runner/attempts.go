@@ -151,12 +151,12 @@ func (d *daemon) prepare(a *attempt, m wire.Start) error {
 	return d.fence.raise(m.ID)
 }
 
-// execute has the command supervised to its end. A spare supervisor may die before it has begun, so a second is tried.
+// execute has the command supervised to its end. Any number of spare supervisors may have died while they waited, so after one of them comes a new
+// one; the death of that is the attempt's end, begun or not.
 func (d *daemon) execute(a *attempt, m wire.Start) (drover.Exit, error) {
 	work := order{Folder: a.folder, Command: m.Command, Env: d.jobEnv(m.Env), Timeout: m.Timeout, Grace: m.Grace}
-	var failed error
-	for range 2 {
-		o, err := d.spares.take()
+	for _, take := range []func() (*overseer, error){d.spares.take, newOverseer} {
+		o, err := take()
 		if err != nil {
 			return drover.Exit{}, err
 		}
@@ -166,12 +166,11 @@ func (d *daemon) execute(a *attempt, m wire.Start) (drover.Exit, error) {
 			return e, nil
 		}
 		d.log.Printf("attempt %v: its supervisor is gone: %v", a.id, err)
-		failed = fmt.Errorf("handing it to a supervisor: %w", err)
 		if h, err := a.folder.history(); err != nil || h.begun != nil {
-			return d.aftermath(a), nil
+			break
 		}
 	}
-	return drover.Exit{}, failed
+	return d.aftermath(a), nil
 }
 
 func (d *daemon) jobEnv(given map[string]string) map[string]string {

@@ -159,6 +159,30 @@ func TestSupervisorKilled(t *testing.T) {
 	}
 }
 
+func TestSparesKilled(t *testing.T) {
+	t.Run("an attempt runs though every supervisor that waited for it was killed", func(t *testing.T) {
+		i := newInstance(t)
+		c := i.connect()
+		const several = 3
+		for n := int64(1); n <= several; n++ {
+			c.start(sh(attempt(n, 1), gate))
+			c.started(attempt(n, 1))
+		}
+		for n := int64(1); n <= several; n++ {
+			i.openGate(attempt(n, 1))
+			c.exited(attempt(n, 1))
+		}
+		for _, pid := range i.processes(subcommand("supervise")) {
+			i.kill(pid)
+		}
+		id := attempt(several+1, 1)
+		c.start(sh(id, "echo hello"))
+		if e := c.exited(id); e.Code != 0 || e.Stdout != "hello\n" {
+			t.Errorf("got %+v", e)
+		}
+	})
+}
+
 func TestUpgrade(t *testing.T) {
 	t.Run("a control stream from another program replaces the daemon and keeps the attempts", func(t *testing.T) {
 		i := newInstance(t)
