@@ -38,6 +38,9 @@ type azureEvent struct {
 	Resources []string
 }
 
+// Pause is the usual one.
+func (z *azure) Pause() time.Duration { return usualPause }
+
 // Notice asks once.
 func (z *azure) Notice(ctx context.Context) (*drover.Notice, error) {
 	if z.name == "" {

@@ -30,6 +30,9 @@ const (
 	ec2TokenLife  = 6 * time.Hour
 )
 
+// Pause is the usual one.
+func (e *ec2) Pause() time.Duration { return usualPause }
+
 // Notice asks once. There is no such path, 404, until there is a notice.
 func (e *ec2) Notice(ctx context.Context) (*drover.Notice, error) {
 	if err := e.renew(ctx); err != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"time"
 
 	"drover"
 )
@@ -22,6 +23,9 @@ func NewFile(path string) (Source, error) {
 	}
 	return file{path}, nil
 }
+
+// Pause is short, since a look at a file costs nothing.
+func (s file) Pause() time.Duration { return 200 * time.Millisecond }
 
 // Notice reads the file.
 func (s file) Notice(context.Context) (*drover.Notice, error) {

@@ -36,6 +36,9 @@ const (
 	gceWait = "5"
 )
 
+// Pause is short, since the server is waited at: of 30 seconds each counts.
+func (g *gce) Pause() time.Duration { return time.Second }
+
 // Notice waits for a preemption, then asks for maintenance.
 func (g *gce) Notice(ctx context.Context) (*drover.Notice, error) {
 	said, err := g.awaitPreemption(ctx)

@@ -22,6 +22,8 @@ type Source interface {
 	// Notice returns the notice that stands, nil if none does. It may wait some seconds for that to change. A notice whose time the cloud
 	// does not say has a Deadline that its custom implies, or none.
 	Notice(ctx context.Context) (*drover.Notice, error)
+	// Pause is the time between two questions.
+	Pause() time.Duration
 }
 
 // FileVariable is the environment variable that names the file of notices, where that is the source.
@@ -43,8 +45,8 @@ func Open(kind string) (Source, error) {
 }
 
 const (
-	// interval is the pause between two questions. The shortest warning there is, 30 seconds, is heard early enough.
-	interval = 2 * time.Second
+	// usualPause is short beside the warning of two minutes that most clouds give, and costs them and the instance next to nothing.
+	usualPause = 5 * time.Second
 	// longestPause is how long a source that fails is left alone at most.
 	longestPause = 30 * time.Second
 )
@@ -70,7 +72,7 @@ func Watch(ctx context.Context, s Source, tell func(*drover.Notice), logf func(f
 				tell(n)
 			}
 		}
-		pause(ctx, min(interval<<min(failures, 8), longestPause))
+		pause(ctx, min(s.Pause()<<min(failures, 8), longestPause))
 	}
 }
 

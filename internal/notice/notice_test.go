@@ -34,6 +34,8 @@ func (s *scripted) Notice(context.Context) (*drover.Notice, error) {
 	return next.(*drover.Notice), nil
 }
 
+func (*scripted) Pause() time.Duration { return time.Second }
+
 func TestWatch(t *testing.T) {
 	watch := func(t *testing.T, long time.Duration, answers ...any) (told []*drover.Notice, logged int) {
 		synctest.Test(t, func(t *testing.T) {
@@ -75,6 +77,8 @@ func TestWatch(t *testing.T) {
 
 // counted fails, and counts.
 type counted struct{ n *int }
+
+func (counted) Pause() time.Duration { return time.Second }
 
 func (c counted) Notice(context.Context) (*drover.Notice, error) {
 	*c.n++

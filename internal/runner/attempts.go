@@ -18,10 +18,11 @@ type attempt struct {
 	id     drover.AttemptID
 	folder folder
 
-	handed  bool         // its journal is there, and a supervisor has it or will
-	stopped bool         // it was stopped before that
-	running bool         // its command runs, or has run
-	exit    *drover.Exit // set when it has ended
+	handed      bool         // its journal is there, and a supervisor has it or will
+	stopped     bool         // it was stopped before that
+	interrupted bool         // and it was because the cloud takes the instance back
+	running     bool         // its command runs, or has run
+	exit        *drover.Exit // set when it has ended
 }
 
 func (d *daemon) newAttempt(id drover.AttemptID) *attempt {
@@ -56,6 +57,9 @@ type notHere struct{ error }
 
 // admitLocked says why an attempt must never be started, if it must not.
 func (d *daemon) admitLocked(m wire.Start) error {
+	if err := d.leavingLocked(); err != nil {
+		return err
+	}
 	if highest := d.fence.highest(m.ID.Job); m.ID.Number <= highest {
 		return notHere{fmt.Errorf("attempt %d of job %v has been begun here already", highest, m.ID.Job)}
 	}
@@ -125,11 +129,17 @@ func neverBegun(err error) drover.Exit {
 	if errors.Is(err, errStopped) {
 		e.Code, e.Cause = 128+int(unix.SIGTERM), drover.CauseStopped
 	}
+	if errors.Is(err, errInterrupted) {
+		e.Cause = drover.CauseInterrupted
+	}
 	return e
 }
 
 // errStopped ends an attempt that was stopped before it began.
 var errStopped = errors.New("stopped before it began")
+
+// errInterrupted is errStopped of an attempt whose instance is taken back.
+var errInterrupted = fmt.Errorf("%w, since the cloud takes the instance back", errStopped)
 
 // prepare makes the attempt's folder and raises the fence: from here on this attempt is the only one of its number, whatever happens.
 func (d *daemon) prepare(a *attempt, m wire.Start) error {
@@ -144,6 +154,9 @@ func (d *daemon) prepare(a *attempt, m wire.Start) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if a.interrupted {
+		return errInterrupted
+	}
 	if a.stopped {
 		return errStopped
 	}
@@ -232,7 +245,7 @@ func (d *daemon) started(a *attempt) {
 func (d *daemon) end(a *attempt, e drover.Exit) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	a.exit = &e
+	a.exit, d.vigil.wanted = &e, time.Now()
 	d.sendLocked(wire.Message{Exited: &wire.Exited{ID: a.id, Exit: e}})
 }
 
@@ -246,7 +259,7 @@ func (d *daemon) stopLocked(m wire.Stop) {
 		a.stopped = true
 		return
 	}
-	if err := a.folder.stop(m.Grace); err != nil {
+	if err := a.folder.stop(stopOrder{Grace: m.Grace}); err != nil {
 		d.log.Printf("attempt %v: stopping it: %v", a.id, err)
 	}
 }

@@ -50,6 +50,11 @@ type daemon struct {
 	fence    *fence
 	attempts map[drover.AttemptID]*attempt
 	session  *session // the control stream; nil if there is none
+
+	orders       orders
+	vigil        vigil
+	interruption *interruption // nil: the cloud has not said that it takes the instance back
+	health       health
 }
 
 // runDaemon is the daemon's life. Its readiness pipe, if it has one, is descriptor 3.
@@ -150,6 +155,7 @@ func newDaemon(o options) (*daemon, error) {
 	if d.fence, err = openFence(); err != nil {
 		return nil, err
 	}
+	d.orders, d.vigil, d.interruption = readOrders(), readVigil(), readInterruption(d.boot)
 	if d.trash, err = newTrash(); err != nil {
 		return nil, err
 	}
@@ -169,6 +175,8 @@ func (d *daemon) run(ctx context.Context, l *net.UnixListener) error {
 	}
 	d.log.Printf("daemon %d (%s) of %s in fleet %s begins with %d attempts", os.Getpid(), binaryName(), d.identity.Instance, d.identity.Fleet, len(d.attempts))
 	defer d.log.Printf("daemon %d ends", os.Getpid())
+	d.resume()
+	go d.obey(ctx)
 	go d.trash.run(ctx)
 	go d.api.run(ctx, d.announce)
 	go d.accept(l)
@@ -182,6 +190,15 @@ func (d *daemon) run(ctx context.Context, l *net.UnixListener) error {
 		case <-tick.C:
 			d.tick()
 		}
+	}
+}
+
+// resume goes on with an interruption that an earlier daemon was told of.
+func (d *daemon) resume() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.interruption != nil {
+		d.standLocked()
 	}
 }
 

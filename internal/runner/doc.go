@@ -12,6 +12,7 @@
 // The folder is the only memory:
 //
 //	epoch, fence, identity     what must outlive the daemon: see fences and identity
+//	orders, heard, notice      so must what a controller ordered, when one was heard, and the cloud's notice
 //	sock, *.lock, daemon.log   the daemon's
 //	blobs/HASH                 inputs by content
 //	trash/                     what is being deleted
@@ -21,6 +22,9 @@
 //   - A folder has at most one daemon (flock), and a daemon at most one control stream: the one with the newest epoch, or the later of equals.
 //   - An attempt's command is started at most once. Whoever first locks the attempt decides: a supervisor begins it, a daemon that finds
 //     it unbegun abandons it. An attempt number at or below the highest begun of its job is never begun, unless it is that very attempt.
+//   - An instance that nobody wants powers itself off, see package deadman: no word from any controller and no attempt for as long as the
+//     orders allow. An attempt that has ended is a reason to stay for as long again, and no longer.
+//   - Once the cloud says that it takes the instance back nothing begins here, and what runs is told, in time and without a controller.
 //   - Exited is sent when nothing of the attempt runs any more.
 //   - What outlives a restart of the VM is not trusted: a result written in an earlier boot may vouch for outputs that never reached
 //     the disk, so that attempt is lost. In return no result waits for the disk.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +18,7 @@ import (
 //
 //	journal          what the runner knows of it; once it is there, the attempt may be begun
 //	work/            the command's working folder
+//	notice           once the cloud takes the instance back: what it says
 //	stdout, stderr   its output
 type folder string
 
@@ -118,13 +118,13 @@ func (f folder) finish(e drover.Exit) error {
 
 // stop has the attempt's supervisor end it. The order is written before the supervisor is looked for, and a supervisor reads its orders
 // after it has shown itself, so one of them always sees the other.
-func (f folder) stop(grace time.Duration) error {
+func (f folder) stop(order stopOrder) error {
 	j, err := openJournal(f.journal())
 	if err != nil {
 		return err
 	}
 	defer j.Close()
-	if err := j.append(entry{Stop: &stopOrder{grace}}); err != nil {
+	if err := j.append(entry{Stop: &order}); err != nil {
 		return err
 	}
 	h, err := j.read()

@@ -45,6 +45,7 @@ type claim struct {
 // stopOrder is the wish to end an attempt.
 type stopOrder struct {
 	Grace time.Duration `json:"grace"`
+	Cause string        `json:"cause,omitempty"` // empty: drover.CauseStopped
 }
 
 // history is what a journal says.

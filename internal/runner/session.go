@@ -97,13 +97,26 @@ func (d *daemon) admitController(s *session, h wire.Hello) error {
 		d.session.conn.Close()
 	}
 	d.session = s
-	s.send(wire.Message{Hello: &wire.Hello{Version: wire.Version, Epoch: d.epoch, Fleet: d.identity.Fleet,
-		Instance: d.identity.Instance, Attempts: d.listLocked(), Log: lastLines("daemon.log")}})
+	s.send(wire.Message{Hello: d.helloLocked()})
+	d.hearLocked()
 	d.hearer.Store(s)
 	for _, conn := range d.api.waitingConns() {
 		s.send(wire.Message{API: &wire.API{Conn: conn}})
 	}
 	return nil
+}
+
+// helloLocked is all that a controller is to know at first.
+func (d *daemon) helloLocked() *wire.Hello {
+	h := &wire.Hello{Version: wire.Version, Epoch: d.epoch, Fleet: d.identity.Fleet, Instance: d.identity.Instance,
+		Attempts: d.listLocked(), Log: lastLines("daemon.log"), Heard: d.vigil.heard}
+	if d.interruption != nil {
+		h.Notice = &wire.Notice{Notice: d.interruption.Notice}
+	}
+	if d.health.ailing != "" {
+		h.Ailing = &wire.Ailing{Text: d.health.ailing}
+	}
+	return h
 }
 
 func (d *daemon) knownEpoch() int64 {
@@ -173,6 +186,7 @@ func (d *daemon) handle(s *session, m wire.Message) bool {
 	if d.session != s {
 		return false
 	}
+	d.hearLocked()
 	switch {
 	case m.Start != nil:
 		d.startLocked(*m.Start)
@@ -180,6 +194,8 @@ func (d *daemon) handle(s *session, m wire.Message) bool {
 		d.stopLocked(*m.Stop)
 	case m.Forget != nil:
 		d.forgetLocked(m.Forget.ID)
+	case m.Orders != nil:
+		d.takeLocked(*m.Orders)
 	case m.Ping != nil:
 		s.send(wire.Message{Pong: m.Ping})
 	}

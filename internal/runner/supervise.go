@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover"
+	"drover/internal/deadman"
 	"drover/internal/wire"
 )
 
@@ -110,7 +111,7 @@ func (s *supervisor) run(o order, j journal) drover.Exit {
 	if err := s.tell(report{Started: true}); err != nil {
 		j.logf("telling the daemon: %v", err)
 	}
-	w := watch{command: c, order: o, journal: j, pokes: s.pokes}
+	w := watch{command: c, order: o, journal: j, pokes: s.pokes, held: deadman.Find()}
 	w.untilEnded()
 	return w.exit(began)
 }

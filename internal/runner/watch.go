@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover"
+	"drover/internal/deadman"
 )
 
 const (
@@ -26,6 +28,7 @@ type watch struct {
 	order   order
 	journal journal
 	pokes   <-chan os.Signal
+	held    deadman.Switch
 
 	cause  string    // why it was told to end, if it was
 	killAt time.Time // when SIGTERM gives way to SIGKILL
@@ -54,6 +57,8 @@ func (w *watch) untilEnded() {
 			w.tellToEnd(drover.CauseTimeout, w.order.Grace)
 		case <-reap.C:
 			w.command.reapOrphans()
+			// An attempt is a reason for the instance to stay, daemon or not. That the switch cannot be told is the daemon's to say.
+			_ = w.held.Hold()
 			continue
 		case <-again.C:
 		}
@@ -68,7 +73,7 @@ func (w *watch) readStops() {
 		w.journal.logf("%v", err)
 	}
 	for _, stop := range h.stops {
-		w.tellToEnd(drover.CauseStopped, stop.Grace)
+		w.tellToEnd(cmp.Or(stop.Cause, drover.CauseStopped), stop.Grace)
 	}
 }
 
@@ -110,6 +115,9 @@ func (w *watch) exit(began time.Time) drover.Exit {
 	}
 	if e.Cause == drover.CauseTimeout {
 		e.Text = fmt.Sprintf("ran longer than its timeout of %v", w.order.Timeout)
+	}
+	if e.Cause == drover.CauseInterrupted {
+		e.Text = "told to end, since the cloud takes the instance back"
 	}
 	if left > 0 {
 		e.Text = limit(fmt.Sprintf("%d processes that it left behind could not be killed; %s", left, e.Text))

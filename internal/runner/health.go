@@ -1,0 +1,152 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"drover"
+	"drover/internal/wire"
+)
+
+const (
+	// looksToChange is how many looks in a row must agree before what is said of the instance's health changes.
+	looksToChange = 2
+	// leastDisk is what must be free of the disk under the runner's folder, unless a hundredth of it is less.
+	leastDisk = 100 * drover.MiB
+	// healthOutput is how much of what a health command says is kept.
+	healthOutput = 512
+)
+
+// health is what is held of the instance's health.
+type health struct {
+	ailing string // what is wrong; empty: nothing
+	other  int    // how many looks in a row say otherwise
+}
+
+// judge takes in one look: what is wrong, or nothing. It reports whether that changes what is held.
+func (h *health) judge(wrong string) (changed bool) {
+	if (wrong == "") == (h.ailing == "") {
+		h.other = 0
+		return false
+	}
+	if h.other++; h.other < looksToChange {
+		return false
+	}
+	*h = health{ailing: wrong}
+	return true
+}
+
+// watchHealth looks whether the instance is well, at the interval ordered, until ctx ends.
+func (d *daemon) watchHealth(ctx context.Context, o wire.Orders) {
+	if o.Interval <= 0 {
+		return
+	}
+	for ctx.Err() == nil {
+		wrong := d.look(ctx, o)
+		if ctx.Err() != nil {
+			return
+		}
+		d.judge(limit(wrong))
+		pause(ctx, o.Interval)
+	}
+}
+
+// judge takes in one look at the instance, and tells the controller what changes.
+func (d *daemon) judge(wrong string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.health.judge(wrong) {
+		return
+	}
+	if wrong == "" {
+		d.log.Print("the instance is well again")
+	} else {
+		d.log.Printf("the instance is not well: %s", wrong)
+	}
+	d.sendLocked(wire.Message{Ailing: &wire.Ailing{Text: wrong}})
+}
+
+// look says what is wrong with the instance now, if anything: first what the runner sees itself, then what the command finds.
+func (d *daemon) look(ctx context.Context, o wire.Orders) string {
+	d.mu.Lock()
+	broken := d.vigil.broken
+	d.mu.Unlock()
+	for _, err := range []error{tryToWrite(), diskRoom(), runHealth(ctx, o)} {
+		if err != nil {
+			return err.Error()
+		}
+	}
+	return broken
+}
+
+// tryToWrite reports whether the runner's folder takes a file.
+func tryToWrite() error {
+	const name = "look"
+	err := os.WriteFile(name, []byte("is there room?\n"), 0o600)
+	if err = errors.Join(err, os.Remove(name)); err != nil {
+		return fmt.Errorf("the runner's folder cannot be written: %w", err)
+	}
+	return nil
+}
+
+// diskRoom reports whether the disk under the runner's folder is nearly full.
+func diskRoom() error {
+	var disk unix.Statfs_t
+	if err := unix.Statfs(".", &disk); err != nil {
+		return fmt.Errorf("looking at the disk: %w", err)
+	}
+	free, all := drover.Bytes(disk.Bavail)*drover.Bytes(disk.Bsize), drover.Bytes(disk.Blocks)*drover.Bytes(disk.Bsize)
+	if free < min(leastDisk, all/100) {
+		return fmt.Errorf("its disk is full: %v of %v are free", free, all)
+	}
+	return nil
+}
+
+// runHealth runs the health command, if there is one. At its deadline it is killed with all that it began.
+func runHealth(ctx context.Context, o wire.Orders) error {
+	if o.Health == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.Deadline)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", o.Health)
+	said := &capped{left: healthOutput}
+	cmd.Stdout, cmd.Stderr = said, said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() == context.DeadlineExceeded:
+		return fmt.Errorf("its health command did not end within %v", o.Deadline)
+	}
+	text := strings.Join(strings.Fields(strings.ToValidUTF8(said.text.String(), "?")), " ")
+	if text != "" {
+		text = ": " + text
+	}
+	return fmt.Errorf("its health command says so (%v)%s", err, text)
+}
+
+// capped keeps the beginning of what is written to it.
+type capped struct {
+	text bytes.Buffer
+	left int
+}
+
+// Write takes everything.
+func (c *capped) Write(p []byte) (int, error) {
+	n, _ := c.text.Write(p[:min(len(p), c.left)])
+	c.left -= n
+	return len(p), nil
+}

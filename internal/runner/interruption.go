@@ -1,0 +1,200 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"drover"
+	"drover/internal/notice"
+	"drover/internal/wire"
+)
+
+const (
+	// noticeFile keeps the notice that stands, for the next daemon; in an attempt's folder it is what DROVER_NOTICE_FILE names.
+	noticeFile = "notice"
+	// mostMargin is how long before an instance is taken back its attempts have been killed, so that their outputs can be fetched.
+	mostMargin = 15 * time.Second
+	// lateGrace is what an attempt gets at least to end in good order, where a deadline has passed already: clocks may differ.
+	lateGrace = 10 * time.Second
+)
+
+// interruption is the cloud's notice that stands.
+type interruption struct {
+	Boot   string        `json:"boot"` // of another boot it is no longer true
+	Notice drover.Notice `json:"notice"`
+
+	cancel context.CancelFunc // calls off what it has not yet done
+}
+
+// readInterruption returns the folder's interruption, nil if none stands. One that cannot be read is heard again from the cloud.
+func readInterruption(boot string) *interruption {
+	var i interruption
+	if readJSON(noticeFile, &i) != nil || i.Boot != boot {
+		return nil
+	}
+	return &i
+}
+
+// watchNotices heeds what the cloud says at the source of this kind until ctx ends.
+func (d *daemon) watchNotices(ctx context.Context, kind string) {
+	if kind == "" {
+		return
+	}
+	source, err := notice.Open(kind)
+	if err != nil {
+		d.log.Printf("watching for the cloud's notices: %v", err)
+		return
+	}
+	notice.Watch(ctx, source, d.noticed, d.log.Printf)
+}
+
+// noticed takes in the notice that stands by now, nil if none does.
+func (d *daemon) noticed(n *drover.Notice) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch stood := d.interruption; {
+	case n == nil && stood == nil:
+	case n == nil:
+		d.callOffLocked()
+	case stood == nil || *n != stood.Notice:
+		d.interruptLocked(*n)
+	}
+}
+
+// interruptLocked has everything prepared for the instance to be taken back. A deadline that was known is not forgotten.
+func (d *daemon) interruptLocked(n drover.Notice) {
+	if stood := d.interruption; stood != nil {
+		if stood.Notice.Cause == n.Cause && stood.Notice.Deadline != 0 && (n.Deadline == 0 || stood.Notice.Deadline < n.Deadline) {
+			return
+		}
+		stood.cancel()
+	}
+	d.log.Printf("the cloud takes the instance back%s: %s", byDeadline(n), n.Cause)
+	i := &interruption{Boot: d.boot, Notice: n}
+	text, err := json.Marshal(i)
+	if err == nil {
+		err = writeAtomically(noticeFile, text)
+	}
+	if err != nil {
+		d.log.Printf("keeping the notice: %v", err)
+	}
+	d.interruption = i
+	d.sendLocked(wire.Message{Notice: &wire.Notice{Notice: n}})
+	d.standLocked()
+}
+
+func byDeadline(n drover.Notice) string {
+	if n.Deadline == 0 {
+		return ""
+	}
+	return " at " + n.Deadline.String()
+}
+
+// standLocked tells the attempts of the notice and has them ended in time.
+func (d *daemon) standLocked() {
+	i := d.interruption
+	if text, err := json.Marshal(i.Notice); err == nil {
+		for _, a := range d.attempts {
+			d.showLocked(a, append(text, '\n'))
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	i.cancel = cancel
+	go d.carryOut(ctx, i.Notice)
+}
+
+// showLocked puts the notice where a live attempt looks for it, and lets none begin that has not.
+func (d *daemon) showLocked(a *attempt, text []byte) {
+	switch {
+	case a.exit != nil:
+	case !a.handed:
+		a.interrupted, a.stopped = true, true
+	default:
+		if err := writeAtomically(a.folder.path(noticeFile), text); err != nil {
+			d.log.Printf("attempt %v: showing it the notice: %v", a.id, err)
+		}
+	}
+}
+
+// carryOut waits until the attempts must be told to end, and tells them.
+func (d *daemon) carryOut(ctx context.Context, n drover.Notice) {
+	d.mu.Lock()
+	grace := lateGrace
+	if last := d.orders.last; last != nil && last.Grace > 0 {
+		grace = last.Grace
+	}
+	d.mu.Unlock()
+	s := plan(n.Deadline, time.Now(), grace)
+	// The deadline is by the wall clock, which may be set meanwhile.
+	for ctx.Err() == nil && time.Now().Before(s.term) {
+		pause(ctx, min(time.Second, time.Until(s.term)))
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	for _, a := range d.attempts {
+		if a.exit != nil || !a.handed {
+			continue
+		}
+		if err := a.folder.stop(stopOrder{Grace: s.grace, Cause: drover.CauseInterrupted}); err != nil {
+			d.log.Printf("attempt %v: interrupting it: %v", a.id, err)
+		}
+	}
+}
+
+// schedule says when attempts are told to end, and how long after that they are killed.
+type schedule struct {
+	term  time.Time
+	grace time.Duration
+}
+
+// plan leaves attempts running as long as the grace that they may take allows, and has them killed early enough for their outputs to be
+// fetched: a quarter of the time that is left is kept for that, at most mostMargin. Without a deadline there is no time to lose.
+func plan(deadline drover.Time, now time.Time, grace time.Duration) schedule {
+	if deadline == 0 {
+		return schedule{now, grace}
+	}
+	left := deadline.Std().Sub(now)
+	if left <= 0 {
+		return schedule{now, min(grace, lateGrace)}
+	}
+	kill := left - min(mostMargin, left/4)
+	grace = min(grace, kill)
+	return schedule{now.Add(kill - grace), grace}
+}
+
+// callOffLocked forgets a notice that the cloud has taken back. What was told to end ends.
+func (d *daemon) callOffLocked() {
+	d.log.Printf("the cloud takes its notice back: %s", d.interruption.Notice.Cause)
+	d.interruption.cancel()
+	d.interruption = nil
+	err := os.Remove(noticeFile)
+	for _, a := range d.attempts {
+		if gone := os.Remove(a.folder.path(noticeFile)); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+			err = cmp.Or(err, gone)
+		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		d.log.Printf("forgetting the notice: %v", err)
+	}
+	d.sendLocked(wire.Message{Notice: &wire.Notice{}})
+}
+
+// leavingLocked says why nothing may begin here any more, if so.
+func (d *daemon) leavingLocked() error {
+	switch {
+	case d.interruption != nil:
+		return notHere{fmt.Errorf("the cloud takes the instance back: %s", d.interruption.Notice.Cause)}
+	case d.vigil.off != nil:
+		return notHere{errors.New("the instance is powering itself off")}
+	}
+	return nil
+}

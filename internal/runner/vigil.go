@@ -1,0 +1,123 @@
+package runner
+
+import (
+	"context"
+	"os"
+	"strings"
+	"time"
+
+	"drover/internal/deadman"
+)
+
+const (
+	// heardFile says when a controller was last heard, for those who come to clean up: `drover gc` reads it without any runner's help.
+	heardFile = "heard"
+	// holdInterval is how often the dead-man switch is told that the instance is wanted, and the file that a controller is heard.
+	holdInterval = 10 * time.Second
+)
+
+// vigil is what the daemon knows of whether anybody wants the instance. Its times count by the clock that runs while the instance does.
+type vigil struct {
+	heard  time.Time          // when a controller was last heard, by an earlier daemon perhaps; zero: never
+	wanted time.Time          // when it last had a reason to stay: a controller heard, an attempt that ran, or this daemon's start
+	off    context.CancelFunc // ends the powering off; nil unless that goes on
+	broken string             // why the switch cannot be told that the instance is wanted
+}
+
+// readVigil begins with this daemon: whoever started it could log in. A file that cannot be read says nothing.
+func readVigil() vigil {
+	v := vigil{wanted: time.Now()}
+	if text, err := os.ReadFile(heardFile); err == nil {
+		v.heard, _ = time.Parse(time.RFC3339, strings.TrimSpace(string(text)))
+	}
+	return v
+}
+
+// hearLocked notes that a controller of an acceptable epoch has said something. One that comes back while the instance powers off, and
+// cannot, has it again.
+func (d *daemon) hearLocked() {
+	now := time.Now()
+	d.vigil.heard, d.vigil.wanted = now, now
+	if d.vigil.off != nil {
+		d.vigil.off()
+		d.vigil.off = nil
+	}
+}
+
+// keepVigil tells the dead-man switch that the instance is wanted, and powers it off itself once nobody has wanted it for the time given;
+// never, if that is 0.
+func (d *daemon) keepVigil(ctx context.Context, after time.Duration) {
+	held := deadman.Find()
+	interval := holdInterval
+	if after > 0 {
+		interval = min(interval, after/4)
+	}
+	for ctx.Err() == nil {
+		left := d.wantedFor(after)
+		if left <= 0 {
+			d.powerOff(ctx, held, after)
+			continue
+		}
+		d.hold(held)
+		pause(ctx, min(interval, left))
+	}
+}
+
+// wantedFor is how much longer the instance is wanted if nothing happens. An attempt that runs is a reason to stay, and so is one that has
+// just ended: for as long again somebody may come for its results.
+func (d *daemon) wantedFor(after time.Duration) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, a := range d.attempts {
+		if a.exit == nil {
+			d.vigil.wanted = time.Now()
+		}
+	}
+	if after <= 0 {
+		return holdInterval
+	}
+	return after - time.Since(d.vigil.wanted)
+}
+
+// hold tells the switch and the file how things stand.
+func (d *daemon) hold(s deadman.Switch) {
+	broken := ""
+	if err := s.Hold(); err != nil {
+		broken = err.Error()
+	}
+	d.mu.Lock()
+	heard := d.vigil.heard
+	d.vigil.broken = broken
+	d.mu.Unlock()
+	if heard.IsZero() {
+		return
+	}
+	if err := writeAtomically(heardFile, []byte(heard.UTC().Format(time.RFC3339)+"\n")); err != nil {
+		d.log.Printf("noting when a controller was heard: %v", err)
+	}
+}
+
+// powerOff ends the instance, unless a controller comes back while it cannot be ended.
+func (d *daemon) powerOff(ctx context.Context, s deadman.Switch, after time.Duration) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	d.mu.Lock()
+	d.vigil.off = cancel
+	silent := time.Since(d.vigil.wanted).Round(time.Second)
+	d.mu.Unlock()
+	d.log.Printf("no controller was heard and no attempt ran for %v, which is the %v allowed: this instance powers itself off", silent, after)
+	s.PowerOff(ctx, d.log.Printf)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.vigil.off = nil
+}
+
+// pause waits, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

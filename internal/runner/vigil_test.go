@@ -1,0 +1,156 @@
+package runner_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"drover/internal/deadman"
+	"drover/internal/wire"
+)
+
+// ends gives the instance a program that ends it: it leaves a mark, and what runs is killed by the test as the end of a VM would.
+func newMortal(t *testing.T) (i *instance, off func() bool) {
+	folder := t.TempDir()
+	mark, program := filepath.Join(folder, "off"), filepath.Join(folder, "poweroff")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n>"+mark+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(deadman.PowerOffVariable, program)
+	t.Setenv(deadman.FileVariable, filepath.Join(folder, "switch"))
+	if err := os.WriteFile(filepath.Join(folder, "switch"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return newInstance(t), func() bool { _, err := os.Stat(mark); return err == nil }
+}
+
+func (c *controller) order(o wire.Orders) {
+	c.t.Helper()
+	c.send(wire.Message{Orders: &o})
+	c.ping()
+}
+
+// held is what the instance's dead-man switch was told last.
+func held(t *testing.T) string {
+	text, err := os.ReadFile(os.Getenv(deadman.FileVariable))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	return line
+}
+
+// heldAnew waits until the switch is told something new.
+func heldAnew(t *testing.T) {
+	t.Helper()
+	last := held(t)
+	until(t, "the switch is held", func() bool { now := held(t); return now != last && now != "off" })
+}
+
+func TestAnInstanceThatNobodyWants(t *testing.T) {
+	const soon = 400 * time.Millisecond
+	t.Run("powers itself off, and says so in its log", func(t *testing.T) {
+		i, off := newMortal(t)
+		c := i.connect()
+		c.order(wire.Orders{Orphan: soon})
+		c.disconnect()
+		until(t, "it powers itself off", off)
+		if log, _ := os.ReadFile(filepath.Join(i.dir, "daemon.log")); !strings.Contains(string(log), "this instance powers itself off") {
+			t.Errorf("the log is %s", log)
+		}
+		if held(t) != "off" {
+			t.Error("the script was not asked to")
+		}
+	})
+	t.Run("stays while a controller is heard, which the switch is told", func(t *testing.T) {
+		i, off := newMortal(t)
+		c := i.connect()
+		c.order(wire.Orders{Orphan: soon})
+		for began := time.Now(); time.Since(began) < 3*soon; time.Sleep(soon / 8) { // real processes have a real clock
+			c.ping()
+		}
+		if off() {
+			t.Error("it went off")
+		}
+		heldAnew(t)
+	})
+	t.Run("stays for ever if it is told to, and the switch with it", func(t *testing.T) {
+		i, off := newMortal(t)
+		c := i.connect()
+		c.order(wire.Orders{Orphan: 0})
+		until(t, "the switch is held", func() bool { return held(t) != "" })
+		if off() {
+			t.Error("it went off")
+		}
+	})
+	t.Run("stays while a job runs, and for as long again for its results", func(t *testing.T) {
+		i, off := newMortal(t)
+		c, id := i.connect(), attempt(1, 1)
+		c.order(wire.Orders{Orphan: soon})
+		c.start(sh(id, gate))
+		c.started(id)
+		c.disconnect()
+		time.Sleep(3 * soon) // real processes have a real clock
+		if off() {
+			t.Fatal("it went off under its job")
+		}
+		i.openGate(id)
+		ended := time.Now()
+		until(t, "it powers itself off", off)
+		if waited := time.Since(ended); waited < soon {
+			t.Errorf("it went off after %v", waited)
+		}
+	})
+	t.Run("keeps its orders when its daemon dies, and its supervisors hold the switch", func(t *testing.T) {
+		i, off := newMortal(t)
+		c, id := i.connect(), attempt(1, 1)
+		c.order(wire.Orders{Orphan: soon})
+		c.start(sh(id, gate))
+		c.started(id)
+		i.kill(i.daemon())
+		heldAnew(t)
+		i.openGate(id)
+		i.bulk() // starts the next daemon, but is no controller
+		until(t, "it powers itself off", off)
+	})
+	t.Run("is not kept by a controller whose epoch is over", func(t *testing.T) {
+		i, off := newMortal(t)
+		c := i.connectAs(i.binary, wire.Hello{Version: wire.Version, Epoch: 7, Fleet: "lab", Instance: "lab-1"})
+		c.order(wire.Orders{Orphan: soon})
+		c.disconnect()
+		until(t, "it powers itself off", func() bool {
+			if h := i.connect().hello; h.Error == "" {
+				t.Fatal("it takes a controller of an older epoch")
+			}
+			return off()
+		})
+	})
+	t.Run("is taken over by a controller that comes back while it cannot be powered off", func(t *testing.T) {
+		i, off := newMortal(t)
+		c := i.connect()
+		c.order(wire.Orders{Orphan: soon})
+		c.disconnect()
+		until(t, "it powers itself off", off)
+		c = i.connect()
+		c.order(wire.Orders{Orphan: time.Hour})
+		heldAnew(t)
+		if e := c.ran(attempt(1, 1), "exit 4"); e.Code != 4 {
+			t.Errorf("it runs nothing any more: %+v", e)
+		}
+	})
+	t.Run("says when it last heard a controller, also after its daemon died", func(t *testing.T) {
+		i, _ := newMortal(t)
+		c := i.connect()
+		if !c.hello.Heard.IsZero() {
+			t.Errorf("it heard one at %v", c.hello.Heard)
+		}
+		c.order(wire.Orders{Orphan: time.Hour})
+		until(t, "that is noted", func() bool { _, err := os.Stat(filepath.Join(i.dir, "heard")); return err == nil })
+		i.kill(i.daemon())
+		if ago := time.Since(i.connect().hello.Heard); ago < 0 || ago > time.Minute {
+			t.Errorf("it heard one %v ago", ago)
+		}
+	})
+}
