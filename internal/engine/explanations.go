@@ -272,7 +272,10 @@ func (e *Engine) whyComing(in *instance) drover.Reason {
 	if in.Reason != nil && in.Reason.Code == drover.ReasonUnreachable {
 		why.Text += lastWords(in)
 	}
-	if in.held() || in.Broken {
+	if deaf := e.deaf(in); deaf != 0 {
+		why.Code, why.Text = drover.ReasonDeaf, why.Text+"; nor are most others of its cloud: the controller takes itself for the deaf one"
+	}
+	if in.held() || in.Broken || why.Code == drover.ReasonDeaf {
 		why.Until = 0
 	}
 	return why
@@ -291,7 +294,10 @@ func (e *Engine) whySilent(in *instance) drover.Reason {
 	if in.Reason != nil && in.Reason.Code == drover.ReasonUnreachable {
 		why.Text += lastWords(in)
 	}
-	if !in.held() && !in.Broken {
+	switch deaf := e.deaf(in); {
+	case deaf != 0:
+		why.Code, why.Text = drover.ReasonDeaf, why.Text+", nor most others of its cloud: the controller takes itself for the deaf one"
+	case !in.held() && !in.Broken:
 		why.Until = in.Silent.Add(e.life().ProbeTimeout)
 	}
 	return why

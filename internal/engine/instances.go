@@ -144,6 +144,7 @@ func (e *Engine) connected(b Connected) {
 	}
 	in.Connected, in.Silent, in.Tried, in.Strikes, in.Known = true, 0, false, 0, e.s.Now
 	in.HostKey = b.HostKey
+	e.hear(in)
 	e.heard(in)
 	if b.Notice != nil {
 		e.reclaim(in, noticeText(*b.Notice))

@@ -51,7 +51,7 @@ func (e *Engine) nextStep(in *instance) (at drover.Time) {
 		at = e.nextCreating(in)
 	case drover.InstanceUnknown, drover.InstanceBooting:
 		at = e.nextDial(in)
-		if !in.held() {
+		if !in.held() && e.deaf(in) == 0 {
 			at = sooner(at, e.bootDeadline(in))
 		}
 	case drover.InstanceIdle, drover.InstanceRunning:
@@ -86,7 +86,7 @@ func (e *Engine) nextReady(in *instance) (at drover.Time) {
 		if e.s.Settings.MaxCost > 0 && in.State == drover.InstanceIdle {
 			at = sooner(at, e.s.Now.Add(e.life().ProbeInterval)) // money runs while it is idle
 		}
-	case !in.held():
+	case !in.held() && e.deaf(in) == 0:
 		at = sooner(at, in.Silent.Add(e.life().ProbeTimeout))
 	}
 	return at
@@ -172,7 +172,7 @@ func (e *Engine) checkBooting(in *instance) {
 	switch {
 	case in.held():
 		e.dial(in)
-	case e.s.Now >= e.bootDeadline(in) && in.Tried && in.Dial == 0:
+	case e.s.Now >= e.bootDeadline(in) && in.Tried && in.Dial == 0 && (!in.wasHeard() || e.hears(in)):
 		code, what := drover.ReasonBootTimeout, "did not boot within"
 		if in.Ready != 0 {
 			code, what = drover.ReasonSilent, "not heard from for"
@@ -231,7 +231,7 @@ func (e *Engine) bootDeadline(in *instance) drover.Time {
 
 func (e *Engine) checkReady(in *instance) {
 	switch {
-	case !in.Connected && !in.held() && e.s.Now >= in.Silent.Add(e.life().ProbeTimeout) && in.Tried && in.Dial == 0:
+	case !in.Connected && !in.held() && e.s.Now >= in.Silent.Add(e.life().ProbeTimeout) && in.Tried && in.Dial == 0 && e.hears(in):
 		e.breakInstance(in, e.reason(drover.ReasonSilent, "not heard from for %v%s", e.s.Now.Sub(in.Silent).Round(time.Second), lastWords(in)))
 	case !in.Connected:
 		e.dial(in)

@@ -177,6 +177,7 @@ type Instance struct {
 	Connected bool               `json:"connected,omitempty"` // its control stream is up
 	Silent    drover.Time        `json:"silent,omitempty"`    // not heard since, as far as Drover was looking
 	Tried     bool               `json:"tried,omitempty"`     // a connection was tried, and failed, since Silent
+	Alone     bool               `json:"alone,omitempty"`     // its silence is not the controller's deafness, as another answered since
 	NoImage   []int64            `json:"no_image,omitempty"`  // jobs whose image it could not fetch
 	Strangers []drover.AttemptID `json:"strangers,omitempty"` // attempts on it that are not known and were told to end
 	Call      int64              `json:"call,omitempty"`      // create or destroy in flight
@@ -240,4 +241,5 @@ type Cloud struct {
 	Began      drover.Time       `json:"began,omitempty"`       // of the last list asked for
 	Hurry      int               `json:"hurry,omitempty"`       // lists in a row asked for early, to see something appear or go
 	Fails      int               `json:"fails,omitempty"`
+	Deaf       drover.Time       `json:"deaf,omitempty"` // since when the controller takes itself for deaf to it
 }

@@ -199,7 +199,7 @@ func (d *Disk) Begin() engine.State {
 	for _, id := range slices.Sorted(maps.Keys(d.instances)) {
 		in := copyOf(d.instances[id])
 		in.Listed, in.Accepted, in.Strikes, in.Struck, in.Known, in.Connected, in.Silent, in.Tried = false, false, 0, 0, 0, false, 0, false
-		in.NoImage, in.Strangers, in.Call, in.Dial, in.Fails, in.Retry, in.Tagging = nil, nil, 0, 0, 0, 0, engine.Tagging{}
+		in.Alone, in.NoImage, in.Strangers, in.Call, in.Dial, in.Fails, in.Retry, in.Tagging = false, nil, nil, 0, 0, 0, 0, engine.Tagging{}
 		s.Instances = append(s.Instances, in)
 	}
 	for _, a := range d.attempts {

@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"fmt"
+
+	"drover"
+)
+
+// fewest is how many instances of a cloud have to fall silent together for the controller to doubt itself.
+const fewest = 3
+
+// A controller that hears nothing any more of most of a cloud's instances, at about the same time, is rather deaf itself than right about
+// them all: while it takes itself for that, none of them is held to be silent. What the cloud's own list no longer has is gone all the
+// same. It hears again as soon as one instance of that cloud answers; how long the others are silent is then counted anew, and not
+// blamed on the controller again while one answers.
+
+// hears reports whether an instance that has been silent for too long is really silent. If it is the controller that is deaf, that is said,
+// once.
+func (e *Engine) hears(in *instance) bool {
+	c := e.cloud(in.Cloud)
+	if c == nil || c.Deaf != 0 {
+		return c == nil
+	}
+	heard, together := e.company(in)
+	if together < fewest || together <= heard || in.Alone && heard > 0 {
+		return true
+	}
+	c.Deaf = e.s.Now
+	why := e.reason(drover.ReasonDeaf, "%d of the %d instances in cloud %s fell silent together, so the controller takes itself for the deaf one", together, heard+together, c.Name)
+	e.note(Note{Level: Warn, Text: why.Text, Cloud: c.Name, Reason: &why})
+	return false
+}
+
+// company counts the instances of an instance's cloud that are heard, and those that fell silent together with it, itself included.
+func (e *Engine) company(in *instance) (heard, together int) {
+	near := e.life().ProbeTimeout
+	for _, o := range e.instances {
+		switch {
+		case o.Cloud != in.Cloud || !o.wasHeard():
+		case o.Connected:
+			heard++
+		case o.Silent >= in.Silent.Add(-near) && o.Silent <= in.Silent.Add(near):
+			together++
+		}
+	}
+	return heard, together
+}
+
+// wasHeard reports whether an instance ought to be heard: it was, by this controller or one before. A boot has a deadline of its own.
+func (in *instance) wasHeard() bool {
+	known := in.State.Ready() || in.State == drover.InstanceUnknown
+	return known && !in.Broken && (in.Ready != 0 || !in.Begun)
+}
+
+// deaf is since when the controller takes itself for deaf to an instance's cloud, 0 while it does not.
+func (e *Engine) deaf(in *instance) drover.Time {
+	if c := e.cloud(in.Cloud); c != nil && in.wasHeard() {
+		return c.Deaf
+	}
+	return 0
+}
+
+// hear ends the deafness to a cloud of which an instance has answered.
+func (e *Engine) hear(in *instance) {
+	in.Alone = false
+	c := e.cloud(in.Cloud)
+	if c == nil || c.Deaf == 0 {
+		return
+	}
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("hears cloud %s again", c.Name), Cloud: c.Name})
+	c.Deaf = 0
+	for _, o := range e.instances {
+		if o.Cloud == c.Name && o.wasHeard() && !o.Connected {
+			o.Silent, o.Tried, o.Alone = e.s.Now, false, true
+			e.touch(o)
+		}
+	}
+}
