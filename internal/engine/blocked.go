@@ -126,7 +126,7 @@ func (e *Engine) blocksOf(s drover.Shape) string {
 	for _, o := range e.rentable() {
 		if b := e.blockOf(o); b != nil && !seen[b] && s.Accepts(o) {
 			seen[b] = true
-			said = append(said, fmt.Sprintf("%s until %s: %s", b.Subject(), clockTime(b.Reason.Until), b.Reason.Text))
+			said = append(said, fmt.Sprintf("%s until %s: %s", b.Subject(), clockTime(b.Reason.Until), b.text()))
 		}
 	}
 	if len(said) > maxBlocks {
@@ -138,9 +138,13 @@ func (e *Engine) blocksOf(s drover.Shape) string {
 // clockTime is an instant to the second.
 func clockTime(t drover.Time) string { return t.Std().Format(time.RFC3339) }
 
-// Subject names what the block covers, as CLOUD/ZONE/TYPE/MARKET with * for what it does not tell apart.
+// Subject names what the block covers, as CLOUD/ZONE/TYPE/MARKET with * for what it does not tell apart, and quota=GROUP for the types of
+// a quota group.
 func (b Block) Subject() string {
 	parts := []string{b.Cloud, b.Zone, b.Type, string(b.Market)}
+	if b.QuotaGroup != "" {
+		parts[2] = "quota=" + b.QuotaGroup
+	}
 	for i, p := range parts {
 		if p == "" {
 			parts[i] = "*"

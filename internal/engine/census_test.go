@@ -38,7 +38,7 @@ func census(t *testing.T) engine.Census {
 		},
 		Settings: engine.Settings{Clouds: []engine.CloudSettings{{Name: "c", MaxCreating: 1}}},
 		Clouds:   []engine.Cloud{{Name: "c"}},
-		Blocks: []engine.Block{{Cloud: "c", Reason: drover.Reason{Code: string(drover.KindQuota)}}},
+		Blocks:   []engine.Block{{Cloud: "c", Reason: drover.Reason{Code: string(drover.KindQuota)}}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -263,7 +263,7 @@ func (e *Engine) createFailed(b CreateFailed) {
 		e.lookSoon(e.cloud(in.Cloud))
 	case drover.KindRateLimit:
 		if c := e.cloud(in.Cloud); c != nil {
-			c.NextCreate = max(b.Err.RetryAt, e.s.Now.Add(time.Second))
+			c.NextCreate = max(c.NextCreate, b.Err.RetryAt, e.s.Now.Add(time.Second))
 		}
 	default:
 		e.block(in, b.Tried, b.Err)
@@ -274,99 +274,6 @@ func (e *Engine) createFailed(b CreateFailed) {
 	if in.State != drover.InstanceGone {
 		e.touch(in)
 	}
-}
-
-// block leaves alone what the error covers: of a lack of capacity, each candidate that was tried.
-func (e *Engine) block(in *instance, tried int, err *drover.Error) {
-	candidates := in.Candidates[:max(1, min(tried, len(in.Candidates)))]
-	if err.Kind != drover.KindCapacity {
-		candidates = candidates[:1]
-	}
-	for _, o := range candidates {
-		e.addBlock(blockFor(o, err))
-	}
-}
-
-// dropBlocked gives up what a cloud has not been asked for yet and would refuse as well: what it was rented for is planned anew, with what may
-// still be had.
-func (e *Engine) dropBlocked(cloud string) {
-	for _, in := range slices.Backward(slices.Clone(e.instances)) {
-		if in.Cloud != cloud || in.State != drover.InstanceCreating || in.Begun || in.held() {
-			continue
-		}
-		open := slices.ContainsFunc(in.Candidates, func(o drover.Offering) bool { return e.blockOf(o) == nil })
-		if !open {
-			e.gone(in, e.blockOf(in.Candidates[0]).Reason)
-		}
-	}
-}
-
-// blockTime is how long an offering is left alone after the cloud refused it.
-const blockTime = time.Minute
-
-// blockFor is what an error about an offering covers. One that is about the request itself covers that offering alone.
-func blockFor(o drover.Offering, err *drover.Error) Block {
-	exactly := Block{Cloud: o.Cloud, Zone: o.Zone, Type: o.Type.Name, Market: o.Market}
-	b := Block{Cloud: o.Cloud, Market: err.Market}
-	switch {
-	case err.Kind == drover.KindAuthentication:
-		b.Market = ""
-	case err.Kind != drover.KindQuota && err.Kind != drover.KindCapacity, err.Scope == drover.ScopeType:
-		b = exactly
-	case err.Scope == drover.ScopeQuotaGroup:
-		b.Type, b.Market = o.Type.Name, o.Market
-	case err.Scope == drover.ScopeSubnet, err.Scope == drover.ScopeZone:
-		b.Zone = o.Zone
-	}
-	b.Reason = drover.Reason{Code: string(err.Kind), Text: err.Message}
-	return b
-}
-
-// leaveAlone blocks the offering of an instance that never became usable: the next one would hardly fare better, and costs as much.
-func (e *Engine) leaveAlone(in *instance, why drover.Reason) {
-	b := Block{Cloud: in.Cloud, Zone: in.Zone, Type: in.Type.Name, Market: in.Market}
-	b.Reason = drover.Reason{Code: why.Code, Text: fmt.Sprintf("instance %s never became usable: %s", in.Name, why.Text)}
-	e.addBlock(b)
-}
-
-// addBlock begins a block. One that is there already keeps its end: meeting it again does not lengthen it.
-func (e *Engine) addBlock(b Block) {
-	for _, o := range e.s.Blocks {
-		if o.Cloud == b.Cloud && o.Zone == b.Zone && o.Type == b.Type && o.Market == b.Market {
-			return
-		}
-	}
-	b.Reason.Since, b.Reason.Until = e.s.Now, e.s.Now.Add(blockTime)
-	e.s.Blocks = append(e.s.Blocks, b)
-	e.blocked = true
-}
-
-// expireBlocks ends the blocks whose time has come.
-func (e *Engine) expireBlocks() {
-	e.unblock(func(b Block) bool { return b.Reason.Until <= e.s.Now })
-}
-
-// unblockQuota ends a cloud's quota blocks, since an instance of it is gone.
-func (e *Engine) unblockQuota(cloud string) {
-	e.unblock(func(b Block) bool { return b.Cloud == cloud && b.Reason.Code == string(drover.KindQuota) })
-}
-
-func (e *Engine) unblock(ended func(Block) bool) {
-	n := len(e.s.Blocks)
-	e.s.Blocks = slices.DeleteFunc(slices.Clone(e.s.Blocks), ended)
-	if len(e.s.Blocks) < n {
-		e.blocked, e.replan = true, true
-	}
-}
-
-// blockOf is the block that covers an offering longest, nil if none does.
-func (e *Engine) blockOf(o drover.Offering) (longest *Block) {
-	for i, b := range e.s.Blocks {
-		if b.Covers(o) && (longest == nil || b.Reason.Until > longest.Reason.Until) {
-			longest = &e.s.Blocks[i]
-		}
-	}
-	return longest
 }
 
 // nextWake is when the engine wants to be asked next. While there are instances that is soon enough to notice that Drover was not
@@ -381,9 +288,7 @@ func (e *Engine) nextWake() drover.Time {
 			at = sooner(at, c.NextList)
 		}
 	}
-	for _, b := range e.s.Blocks {
-		at = sooner(at, b.Reason.Until)
-	}
+	at = sooner(at, e.nextBlock())
 	for _, g := range e.groups {
 		at = sooner(at, e.blockedDeadline(g))
 	}

@@ -103,7 +103,9 @@ func (e *Engine) State() State {
 		return cmp.Or(cmp.Compare(a.ID.Job.Number, b.ID.Job.Number), cmp.Compare(a.ID.Job.Index, b.ID.Job.Index))
 	})
 	for _, c := range e.clouds {
-		s.Clouds = append(s.Clouds, *c)
+		own := *c
+		own.Throttles = slices.Clone(c.Throttles)
+		s.Clouds = append(s.Clouds, own)
 	}
 	return s
 }
@@ -167,7 +169,7 @@ func (e *Engine) checkDue() {
 func (e *Engine) writeBlocks() {
 	if e.blocked {
 		e.blocked = false
-		blocks := slices.Clone(e.s.Blocks)
+		blocks := append([]Block{}, e.s.Blocks...) // never nil, which would be no write at all
 		e.write(Write{Blocks: &blocks})
 	}
 }

@@ -124,5 +124,18 @@ func (e *Engine) ExplainBlock(subject string) (drover.Explanation, bool) {
 }
 
 func (b Block) explain() drover.Explanation {
-	return drover.Explanation{Subject: b.Subject(), Since: b.Reason.Since, Reasons: []drover.Reason{b.Reason}}
+	why := b.Reason
+	why.Text = b.text()
+	return drover.Explanation{Subject: b.Subject(), Since: b.Reason.Since, Reasons: []drover.Reason{why}}
+}
+
+// text says why the block is there, and what its end waits for if its time is over.
+func (b Block) text() string {
+	switch {
+	case b.Probe != 0:
+		return b.Reason.Text + "; one create tries whether that is over"
+	case b.Over:
+		return b.Reason.Text + "; that may be over, which the next create tries"
+	}
+	return b.Reason.Text
 }

@@ -254,6 +254,9 @@ func (e *Engine) whyCreating(in *instance) drover.Reason {
 		why.Code, why.Text, why.Until = drover.ReasonCreateFailed, "its cloud is asked again"+lastWords(in), in.Retry
 	case e.callsLeft(in.Cloud) == 0:
 		why.Code, why.Text, why.Until = drover.ReasonLimit, fmt.Sprintf("waits for one of the %d create calls that may be under way", limits.MaxCreating), 0
+	case e.waitsForThrottle(in):
+		most, _ := e.throttled(in)
+		why.Code, why.Text, why.Until = drover.ReasonCapacity, fmt.Sprintf("waits for one of the %d that its cloud is asked for at once, since it had not enough", most), 0
 	default:
 		why.Text = "its cloud is about to be asked for it"
 	}
@@ -282,7 +285,7 @@ func (e *Engine) whyComing(in *instance) drover.Reason {
 }
 
 func (e *Engine) whyStopping(in *instance) []drover.Reason {
-	next := drover.Reason{Code: in.Reason.Code, Text: "its cloud is asked to destroy it", Since: in.Reason.Since, Until: later(in.Retry, e.s.Now)}
+	next := drover.Reason{Code: in.Reason.Code, Text: "its cloud is asked to destroy it", Since: in.Reason.Since, Until: later(e.nextDestroy(in), e.s.Now)}
 	if in.Accepted {
 		next.Text = "its cloud has accepted to destroy it, and still lists it"
 	}

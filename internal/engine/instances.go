@@ -96,13 +96,14 @@ func (e *Engine) created(b Created) {
 	in.become(b.Taken)
 	e.fleet++
 	e.accepted(in)
-	e.touchCreating(in.Cloud)
 }
 
 // accepted begins an instance's bill, and its boot unless it has been told to go meanwhile.
 func (e *Engine) accepted(in *instance) {
 	in.Created, in.Known, in.Candidates = e.s.Now, e.s.Now, nil
 	in.Silent, in.Tried = e.s.Now, false
+	e.ease(in)
+	e.endProbe(in)
 	e.fire(drover.HookCreated, in, e.reason(drover.ReasonBooting, "%s", in.place()))
 	if in.State == drover.InstanceCreating {
 		in.Reason = in.remark()
@@ -111,6 +112,7 @@ func (e *Engine) accepted(in *instance) {
 		e.writeInstance(in)
 	}
 	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s accepted: %s, %v an hour", in.Name, in.place(), in.Price), Instance: in.Name, Cloud: in.Cloud})
+	e.touchCreating(in.Cloud)
 	e.touch(in)
 }
 
@@ -326,6 +328,9 @@ func (e *Engine) destroyed(b Destroyed) {
 	if b.Err != nil {
 		in.Fails++
 		in.Retry = max(b.Err.RetryAt, e.s.Now.Add(backoff(in.Fails, time.Second, e.life().ShutdownTimeout)))
+		if c := e.cloud(in.Cloud); c != nil && b.Err.Kind == drover.KindRateLimit {
+			c.NoDestroy = max(c.NoDestroy, in.Retry)
+		}
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("destroying instance %s: %s", in.Name, b.Err.Message), Instance: in.Name, Cloud: in.Cloud})
 	} else {
 		// What was destroyed by its name alone may not have been there yet: only lists can tell that it is gone.
@@ -351,6 +356,9 @@ func (e *Engine) gone(in *instance, why drover.Reason) {
 		state, reason := e.lostOn(in, a, fmt.Sprintf("lost with its instance %s: %s", in.Name, why.Text))
 		e.end(a, state, reason)
 	}
+	if in.Created == 0 {
+		e.endProbe(in)
+	}
 	cost := e.accrued(in)
 	e.s.Spent += cost
 	e.write(Write{Gone: &InstanceEnd{ID: in.ID, At: e.billEnd(in), Cost: cost, Reason: why}})
@@ -365,7 +373,7 @@ func (e *Engine) gone(in *instance, why drover.Reason) {
 		e.instances = slices.Delete(e.instances, at, at+1)
 	}
 	if in.Created != 0 { // one that was refused gives no quota back
-		e.unblockQuota(in.Cloud)
+		e.unblockQuota(in)
 	}
 	if in.Begun { // else it took up none of the create calls
 		e.touchCreating(in.Cloud)

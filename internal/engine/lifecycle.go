@@ -58,7 +58,7 @@ func (e *Engine) nextStep(in *instance) (at drover.Time) {
 		at = e.nextReady(in)
 	case drover.InstanceStopping:
 		if in.Call == 0 {
-			at = in.Retry
+			at = e.nextDestroy(in)
 		}
 	}
 	return at
@@ -111,7 +111,10 @@ func (e *Engine) checkCreating(in *instance) {
 		e.stop(in, why)
 	case !in.held() && e.s.Now >= in.Asked.Add(e.life().BootTimeout):
 		e.breakInstance(in, e.reason(drover.ReasonBootTimeout, "not created within %v%s", e.life().BootTimeout, lastWords(in)))
+	case e.barred(in):
+		e.stop(in, e.reason(drover.ReasonBlocked, "all that it was to be is blocked since it was planned"))
 	case c == nil || in.Retry > e.s.Now || c.NextCreate > e.s.Now || e.callsLeft(in.Cloud) == 0:
+	case e.waitsForThrottle(in):
 	default:
 		if !in.Begun {
 			in.Begun = true
@@ -160,7 +163,7 @@ func (e *Engine) touchCreating(cloud string) {
 		if left == 0 {
 			return
 		}
-		if in.Cloud == cloud && in.State == drover.InstanceCreating && in.Call == 0 && in.Retry <= e.s.Now {
+		if in.Cloud == cloud && in.State == drover.InstanceCreating && in.Call == 0 && in.Retry <= e.s.Now && !e.waitsForThrottle(in) {
 			e.touch(in)
 			left--
 		}
@@ -303,9 +306,17 @@ func (e *Engine) nextDial(in *instance) drover.Time {
 	return max(in.Retry, 1)
 }
 
+// nextDestroy is when an instance's destruction may be asked for next.
+func (e *Engine) nextDestroy(in *instance) drover.Time {
+	if c := e.cloud(in.Cloud); c != nil {
+		return max(in.Retry, c.NoDestroy)
+	}
+	return in.Retry
+}
+
 // checkStopping asks for the destruction again and again until the cloud no longer lists the instance.
 func (e *Engine) checkStopping(in *instance) {
-	if in.Call != 0 || in.Retry > e.s.Now {
+	if in.Call != 0 || e.nextDestroy(in) > e.s.Now {
 		return
 	}
 	in.Retry = e.s.Now.Add(e.life().ShutdownTimeout)

@@ -216,9 +216,10 @@ func (e *Engine) unmet(g *group, u drover.Unmet) {
 	for _, o := range able {
 		if b := e.blockOf(o); b != nil && (why.Until == 0 || b.Reason.Until < why.Until) {
 			why.Until = b.Reason.Until
-			why.Text = "every offering that can hold it is blocked: " + b.Reason.Text
+			why.Text = "every offering that can hold it is blocked: " + b.text()
 		}
 	}
+	why.Until = later(why.Until, e.s.Now)
 	g.wait(why)
 }
 
@@ -314,6 +315,7 @@ func (e *Engine) ask(in *instance, loads []wanted) {
 	for _, l := range loads {
 		e.bind(l.g, in, l.count)
 	}
+	e.probe(in)
 	e.writeInstance(in)
 	e.replace = true // what has come to wait meanwhile may fit as well
 }

@@ -136,7 +136,11 @@ func (p *player) body(verb string, args []string) engine.Body {
 	failed := func(at int) *drover.Error {
 		err := &drover.Error{Kind: drover.ErrorKind(args[at]), Message: strings.ReplaceAll(args[at], "_", " ")}
 		if len(args) > at+1 {
-			err.Scope = drover.Scope(args[at+1])
+			if d, isTime := strings.CutPrefix(args[at+1], "until="); isTime {
+				err.RetryAt = p.now.Add(p.duration(d))
+			} else {
+				err.Scope = drover.Scope(args[at+1])
+			}
 		}
 		return err
 	}
@@ -176,6 +180,8 @@ func (p *player) body(verb string, args []string) engine.Body {
 		return engine.Created{Effect: p.effect("create " + args[0]), Instance: id, ProviderID: "vm-" + args[0], Taken: p.taken(id)}
 	case "create-failed":
 		return engine.CreateFailed{Effect: p.effect("create " + args[0]), Instance: p.number(args[0]), Tried: 1, Err: failed(1)}
+	case "destroy-failed":
+		return engine.Destroyed{Effect: p.effect("destroy " + args[0]), Instance: p.number(args[0]), Err: failed(1)}
 	case "destroyed":
 		return engine.Destroyed{Effect: p.effect("destroy " + args[0]), Instance: p.number(args[0])}
 	case "connected":
@@ -288,7 +294,7 @@ func (p *player) listed(args []string) engine.Body {
 	return ev
 }
 
-// offers reads "name:vcpus:price", with memory in proportion, or "d/name:vcpus:price" of another cloud.
+// offers reads "name:vcpus:price" or "name:vcpus:price:quota_group", with memory in proportion, or "d/name:vcpus:price" of another cloud.
 // jobs reads "NUMBER x=ELEMENTS cpu=1 after=1,2 priority=1 attempts=3 retry=75:2 timeout=1h".
 // reports reads "1.0/1" for an attempt that runs and "1.0/1=0" for one that ended with that code.
 // after lets time pass, waking the engine whenever it asked for that.

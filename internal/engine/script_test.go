@@ -67,7 +67,11 @@ func (p *player) offers(args []string) {
 		parts := strings.Split(a, ":")
 		cpu, _ := drover.ParseMilliCPU(parts[1])
 		price, _ := drover.ParseMoney(parts[2])
-		p.offerings = append(p.offerings, drover.Offering{Cloud: cloud, Zone: "z", Market: drover.OnDemand, Price: price, Type: drover.InstanceType{
+		group := ""
+		if len(parts) > 3 {
+			group = parts[3]
+		}
+		p.offerings = append(p.offerings, drover.Offering{QuotaGroup: group, Cloud: cloud, Zone: "z", Market: drover.OnDemand, Price: price, Type: drover.InstanceType{
 			Name: parts[0], ProviderType: parts[0], Resources: drover.Resources{CPU: cpu, Memory: drover.Bytes(cpu) * drover.MiB * 4, Disk: drover.TiB, Arch: "amd64"},
 		}})
 	}

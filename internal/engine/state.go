@@ -210,19 +210,17 @@ type GroupKey struct {
 	Timeout  time.Duration `json:"timeout,omitempty"`
 }
 
-// Block keeps an offering, or all that its empty fields match, from being asked for until its end.
+// Block keeps an offering, or all that its empty fields match, from being asked for until its end, and from then on until one was tried.
 type Block struct {
-	Cloud  string        `json:"cloud"`
-	Zone   string        `json:"zone,omitempty"`
-	Type   string        `json:"type,omitempty"`
-	Market drover.Market `json:"market,omitempty"`
-	Reason drover.Reason `json:"reason"` // its Until is the block's end
-}
-
-// Covers reports whether the block keeps the offering from being asked for.
-func (b Block) Covers(o drover.Offering) bool {
-	return b.Cloud == o.Cloud && (b.Zone == "" || b.Zone == o.Zone) && (b.Type == "" || b.Type == o.Type.Name) &&
-		(b.Market == "" || b.Market == o.Market)
+	Cloud      string        `json:"cloud"`
+	Zone       string        `json:"zone,omitempty"`
+	Type       string        `json:"type,omitempty"`
+	Market     drover.Market `json:"market,omitempty"`
+	QuotaGroup string        `json:"quota_group,omitempty"`
+	Reason     drover.Reason `json:"reason"`          // its Until is the block's end
+	Over       bool          `json:"over,omitempty"`  // it has ended; one create tries whether what it is about has
+	Probe      int64         `json:"probe,omitempty"` // the instance whose create does
+	Fails      int           `json:"fails,omitempty"` // how often in a row that was refused
 }
 
 // Cloud is what was observed of a cloud since the engine began.
@@ -241,5 +239,8 @@ type Cloud struct {
 	Began      drover.Time       `json:"began,omitempty"`       // of the last list asked for
 	Hurry      int               `json:"hurry,omitempty"`       // lists in a row asked for early, to see something appear or go
 	Fails      int               `json:"fails,omitempty"`
+	NoDestroy  drover.Time       `json:"no_destroy,omitempty"` // no destroy before this, set by a rate limit
+	NoTag      drover.Time       `json:"no_tag,omitempty"`     // likewise
+	Throttles  []Throttle        `json:"throttles,omitempty"`
 	Deaf       drover.Time       `json:"deaf,omitempty"` // since when the controller takes itself for deaf to it
 }

@@ -34,7 +34,7 @@ func (e *Engine) nextTag(in *instance) drover.Time {
 	case in.State == drover.InstanceStopping || in.State == drover.InstanceGone || e.cloud(in.Cloud) == nil:
 		return 0
 	}
-	return max(in.Tagging.Retry, 1)
+	return max(in.Tagging.Retry, e.cloud(in.Cloud).NoTag, 1)
 }
 
 func (e *Engine) tagged(b Tagged) {
@@ -58,6 +58,9 @@ func (e *Engine) tagged(b Tagged) {
 	}
 	t.Fails++
 	t.Retry = max(b.Err.RetryAt, e.s.Now.Add(backoff(t.Fails, time.Second, 5*time.Minute)))
+	if c := e.cloud(in.Cloud); c != nil && b.Err.Kind == drover.KindRateLimit {
+		c.NoTag = max(c.NoTag, t.Retry)
+	}
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("tagging instance %s as %s: %s", in.Name, t.Idle, b.Err.Message), Instance: in.Name, Cloud: in.Cloud})
 }
 
