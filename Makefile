@@ -8,6 +8,8 @@ FUZZTIME   ?= 10s
 BENCH      ?= .
 BENCHFLAGS ?=
 RACE       ?= ./...
+CHAOS_TIME ?= 3m
+SEED       ?= 0
 
 # The binaries are static, hold no path of this host, and are the same for the same source and version.
 export CGO_ENABLED ?= 0
@@ -19,7 +21,7 @@ RECORD_WORLD = $(1) -test.run '^TestRecordAWorld$$' -record $(2)
 REPLAY_WORLD = go test -count=1 ./internal/sim -run TestAWorldRecordedOnAnotherArchitecture -replay
 
 .DEFAULT_GOAL := help
-.PHONY: help build man test lint race simtest replay-arch recordings e2e bench bench-fleet fuzz check-all install clean
+.PHONY: help build man test lint race simtest replay-arch recordings e2e chaos bench bench-fleet fuzz check-all install clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,7 +37,7 @@ test: ## run the tests
 lint: ## check the format, what go vet finds, the layers, and that the documents say what the code says
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt -w $$unformatted"; exit 1; fi
 	go vet ./...
-	go vet -tags e2e ./cmd/...
+	go vet -tags e2e,chaos ./cmd/...
 	go test .
 
 race: ## run the tests under the race detector, which needs a C compiler (RACE=packages)
@@ -69,6 +71,9 @@ bin/arm64.rec:
 e2e: ## run the real binary: real processes, real SSH, real kill -9
 	go test -tags e2e -timeout 20m ./cmd/...
 
+chaos: ## have real processes killed, stopped and cut off at random (CHAOS_TIME=how long, SEED=what luck)
+	go test -tags chaos -run TestChaos -count=1 -v -timeout 2h ./cmd/drover -args -chaos $(CHAOS_TIME) -seed $(SEED)
+
 bench: build ## measure the built program, then its hot paths (BENCHFLAGS=of drover-bench, BENCH=pattern)
 	go run ./cmd/drover-bench -drover bin/drover $(BENCHFLAGS)
 	go test -run TestAnIdleConnectionCostsLittle -count=1 -v ./internal/remote
@@ -85,7 +90,7 @@ fuzz: ## fuzz each target for a while (FUZZTIME=how long)
 		done; \
 	done
 
-check-all: lint test race simtest e2e fuzz bench ## all of these
+check-all: lint test race simtest e2e chaos fuzz bench ## all of these
 
 man: build ## write the man pages to bin/man
 	bin/drover man bin/man
