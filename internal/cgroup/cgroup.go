@@ -1,0 +1,166 @@
+// Package cgroup limits what processors and memory a process and its descendants use, by control groups of the Linux kernel: version 2,
+// or version 1 where its controllers are mounted, which includes hybrid hosts. See cgroups(7).
+//
+// A [Base] is where groups can be made, and is found once; a [Group] is made in it for each attempt, and begins empty. A process is born
+// into its group, so nothing that it does comes before its limits.
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"drover"
+)
+
+// Base is where groups can be made: one folder for each controller, which in version 2 are the same. It can be written as JSON.
+type Base struct {
+	Unified bool   `json:"unified,omitempty"` // version 2
+	Memory  string `json:"memory"`
+	CPU     string `json:"cpu"`
+}
+
+// Group is a group of processes.
+type Group struct {
+	base   Base
+	memory string
+	cpu    string
+}
+
+// Group names a group in the base. It need not be there.
+func (b Base) Group(name string) *Group {
+	return &Group{base: b, memory: filepath.Join(b.Memory, name), cpu: filepath.Join(b.CPU, name)}
+}
+
+// folders are the group's, each once.
+func (g *Group) folders() []string {
+	if g.cpu == g.memory {
+		return []string{g.memory}
+	}
+	return []string{g.memory, g.cpu}
+}
+
+// Make makes the group with its limits, 0 being none. A group that is there already, left by one who died, must be removed before.
+func (g *Group) Make(limits drover.Resources) error {
+	for _, folder := range g.folders() {
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			return fmt.Errorf("making a control group: %w", err)
+		}
+	}
+	if err := g.limit(limits); err != nil {
+		return errors.Join(fmt.Errorf("limiting a control group: %w", err), g.Remove(0))
+	}
+	return nil
+}
+
+// period is that within which a group's processor time is counted, in microseconds: the kernel's own choice.
+const period = 100_000
+
+func (g *Group) limit(r drover.Resources) error {
+	quota := max(1000, int64(r.CPU)*period/1000)
+	memory := strconv.FormatInt(int64(r.Memory), 10)
+	var errs []error
+	switch {
+	case r.CPU <= 0:
+	case g.base.Unified:
+		errs = append(errs, write(g.cpu, "cpu.max", fmt.Sprintf("%d %d", quota, period)))
+	default:
+		errs = append(errs, write(g.cpu, "cpu.cfs_period_us", strconv.Itoa(period)), write(g.cpu, "cpu.cfs_quota_us", strconv.FormatInt(quota, 10)))
+	}
+	switch {
+	case r.Memory <= 0:
+	case g.base.Unified:
+		errs = append(errs, write(g.memory, "memory.max", memory), ifThere(write(g.memory, "memory.swap.max", "0")))
+	default:
+		errs = append(errs, write(g.memory, "memory.limit_in_bytes", memory), ifThere(write(g.memory, "memory.memsw.limit_in_bytes", memory)))
+	}
+	return errors.Join(errs...)
+}
+
+// ifThere forgives that a file is missing: without swap there is none to limit it.
+func ifThere(err error) error {
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
+		return nil
+	}
+	return err
+}
+
+// write sets one of a group's values. The file is never made: what the kernel does not offer is an error.
+func write(folder, file, value string) error {
+	f, err := os.OpenFile(filepath.Join(folder, file), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(value)
+	return errors.Join(err, f.Close())
+}
+
+// OutOfMemory is how many processes of the group the kernel has ended because the group needed more memory than it may have.
+func (g *Group) OutOfMemory() (int, error) {
+	file := "memory.oom_control"
+	if g.base.Unified {
+		file = "memory.events"
+	}
+	return countOf(filepath.Join(g.memory, file))
+}
+
+// countOf reads the kernel's count of processes ended for want of memory.
+func countOf(path string) (int, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, fmt.Errorf("counting the processes ended for want of memory: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if n, ok := strings.CutPrefix(line, "oom_kill "); ok {
+			return strconv.Atoi(strings.TrimSpace(n))
+		}
+	}
+	return 0, fmt.Errorf("%s has no oom_kill", path)
+}
+
+// OwnOutOfMemory is [Group.OutOfMemory] of the group that this process sees as the top one, as it does in a container.
+func OwnOutOfMemory() (int, error) {
+	n, err := countOf(mountPoint + "/memory.events")
+	if errors.Is(err, os.ErrNotExist) {
+		n, err = countOf(mountPoint + "/memory/memory.oom_control")
+	}
+	return n, err
+}
+
+// Remove kills what is left in the group and removes it, and is patient that long with what does not die at once. A group that is not
+// there is no error.
+func (g *Group) Remove(patience time.Duration) error {
+	deadline := time.Now().Add(patience)
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		var busy error
+		for _, folder := range g.folders() {
+			if err := unix.Rmdir(folder); err != nil && err != unix.ENOENT {
+				busy = fmt.Errorf("removing control group %s: %w", folder, err)
+				kill(folder)
+			}
+		}
+		if busy == nil || time.Now().After(deadline) {
+			return busy
+		}
+		time.Sleep(pause)
+	}
+}
+
+// kill kills what is in a group. What is born meanwhile is met by the next call.
+func kill(folder string) {
+	text, err := os.ReadFile(filepath.Join(folder, "cgroup.procs"))
+	if err != nil {
+		return
+	}
+	for _, field := range strings.Fields(string(text)) {
+		if pid, err := strconv.Atoi(field); err == nil && pid > 1 {
+			unix.Kill(pid, unix.SIGKILL)
+		}
+	}
+}

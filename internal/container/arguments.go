@@ -1,0 +1,135 @@
+package container
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"drover"
+)
+
+// createArgs are the arguments by which docker and podman alike create a container. What comes from a job is the value of an option that
+// is written in one piece with it, or follows the image.
+func createArgs(s Spec) ([]string, error) {
+	if len(s.Command) == 0 {
+		return nil, errors.New("there is no command for the container")
+	}
+	args := []string{"create", "--name=" + s.Name,
+		"--pull=never",                 // Images sees to that
+		"--network=host",               // DROVER_API listens on the instance's loopback
+		"--log-driver=none",            // the client that starts it takes its output
+		"--security-opt=label=disable", // a mounted folder has no label of a container
+		"--restart=no",                 // a command is started once
+		"--env-file=/dev/stdin",        // see lines
+		"--user=" + s.User, "--workdir=" + s.Dir}
+	for _, pair := range pairs(s.Labels) {
+		args = append(args, "--label="+pair)
+	}
+	for _, name := range unlinedNames(s.Env) {
+		args = append(args, "--env="+name)
+	}
+	for _, m := range s.Mounts {
+		value, err := mountValue(m)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "--mount="+value)
+	}
+	args = append(args, limitArgs(s.Limits)...)
+	args = append(args, "--entrypoint="+s.Command[0], "--", full(s.Image))
+	return append(args, s.Command[1:]...), nil
+}
+
+// MinMemory is the least that a container is given: what starts it runs within its limit too.
+const MinMemory = 32 * drover.MiB
+
+// limitArgs limit processors and memory, with no swap beyond. A runtime refuses to give more processors than there are.
+func limitArgs(r drover.Resources) (args []string) {
+	if r.CPU > 0 {
+		args = append(args, "--cpus="+min(r.CPU, drover.MilliCPU(1000*runtime.NumCPU())).String())
+	}
+	if r.Memory > 0 {
+		bytes := strconv.FormatInt(int64(max(r.Memory, MinMemory)), 10)
+		args = append(args, "--memory="+bytes, "--memory-swap="+bytes)
+	}
+	return args
+}
+
+// mountValue writes a mount as the one line of comma-separated values that runtimes read.
+func mountValue(m Mount) (string, error) {
+	fields := []string{"type=bind", "source=" + m.Source, "target=" + m.Target}
+	if m.ReadOnly {
+		fields = append(fields, "readonly")
+	}
+	var line strings.Builder
+	w := csv.NewWriter(&line)
+	err := w.Write(fields)
+	w.Flush()
+	text := strings.TrimSuffix(line.String(), "\n")
+	if err != nil || strings.Contains(text, "\n") {
+		return "", fmt.Errorf("%q cannot be mounted: %w", m.Source, errors.Join(err, w.Error()))
+	}
+	return text, nil
+}
+
+// CheckEnv says which variable cannot be set in a container, if there is one.
+func CheckEnv(env map[string]string) error {
+	for name := range env {
+		if !variable.MatchString(name) {
+			return fmt.Errorf("%q is not the name of a variable in a container", name)
+		}
+	}
+	return nil
+}
+
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+
+// lines is the environment as a file of lines, which is how nearly all of it gets into a container: in the client's own environment a
+// variable such as HOME or DOCKER_HOST would mean something to the client.
+func lines(env map[string]string) string {
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if !unlinable(env[name]) {
+			text.WriteString(name + "=" + env[name] + "\n")
+		}
+	}
+	return text.String()
+}
+
+// unlined are the variables whose values no line can hold, for the client's own environment; unlinedNames are their names.
+func unlined(env map[string]string) (list []string) {
+	for _, name := range unlinedNames(env) {
+		list = append(list, name+"="+env[name])
+	}
+	return list
+}
+
+func unlinedNames(env map[string]string) (list []string) {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if unlinable(env[name]) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// unlinable reports whether a value has more than one line, is longer than clients read in one, or begins like one that some of them take
+// for quoted.
+func unlinable(value string) bool {
+	const longest = 32 << 10
+	return strings.ContainsAny(value, "\r\n") || len(value) > longest || strings.HasPrefix(value, `"`) || strings.HasPrefix(value, "'")
+}
+
+// pairs are a map's entries as NAME=VALUE, sorted.
+func pairs(m map[string]string) (list []string) {
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, name+"="+m[name])
+	}
+	return list
+}

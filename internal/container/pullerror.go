@@ -1,0 +1,79 @@
+package container
+
+import (
+	"fmt"
+	"strings"
+)
+
+// PullError says why an image could not be fetched.
+type PullError struct {
+	Image string
+	Why   Why
+	Text  string // the runtime's own words
+}
+
+// Why tells the causes apart that call for different answers.
+type Why int
+
+// The causes.
+const (
+	Unreachable Why = iota // the registry, the network or the instance's disk failed: it may work elsewhere, or later
+	NotFound               // there is no such image
+	NotAllowed             // it may not be had
+	WrongArch              // it is not made for this instance's processor
+)
+
+func (e *PullError) Error() string {
+	switch e.Why {
+	case NotFound:
+		return fmt.Sprintf("image %s does not exist: %s", e.Image, e.Text)
+	case NotAllowed:
+		return fmt.Sprintf("image %s may not be had, or not without a login: %s", e.Image, e.Text)
+	case WrongArch:
+		return fmt.Sprintf("image %s is not made for this instance's processor (resources: {arch: …} chooses another): %s", e.Image, e.Text)
+	}
+	return fmt.Sprintf("image %s could not be fetched: %s", e.Image, e.Text)
+}
+
+// Final reports whether trying again, here or elsewhere, is of no use.
+func (e *PullError) Final() bool { return e.Why != Unreachable }
+
+// words are what runtimes and registries say, in the order in which they decide: what a registry answers about an image outweighs what
+// it says beside. Errors of the distribution protocol have fixed codes ("manifest unknown"), those of HTTP fixed names; whatever is not
+// known is taken for a failure that passes.
+var words = []struct {
+	text string
+	why  Why
+}{
+	{"docker daemon", Unreachable},
+	{"permission denied", Unreachable}, // of a file or socket: registries say "denied"
+	{"executable file not found", Unreachable},
+	{"toomanyrequests", Unreachable},
+	{"too many requests", Unreachable},
+	{"no matching manifest", WrongArch},
+	{"no image found in image index for architecture", WrongArch},
+	{"no image found in manifest list for architecture", WrongArch},
+	{"unauthorized", NotAllowed},
+	{"authentication required", NotAllowed},
+	{"no basic auth credentials", NotAllowed},
+	{"denied", NotAllowed},
+	{"forbidden", NotAllowed},
+	{"manifest unknown", NotFound},
+	{"name unknown", NotFound},
+	{"repository name not known", NotFound},
+	{"not found", NotFound},
+	{"invalid reference format", NotFound},
+}
+
+// pullError reads the runtime's words, the image's own name apart, which could hold any of them.
+func pullError(image, said string) *PullError {
+	plain := strings.ToLower(strings.ReplaceAll(said, image, ""))
+	e := &PullError{Image: image, Text: said}
+	for _, w := range words {
+		if strings.Contains(plain, w.text) {
+			e.Why = w.why
+			return e
+		}
+	}
+	return e
+}
