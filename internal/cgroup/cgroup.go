@@ -152,6 +152,23 @@ func (g *Group) Remove(patience time.Duration) error {
 	}
 }
 
+// Sweep removes the groups with this prefix that hold no process and were made before the given time: who made them died, or the whole
+// of an instance that shares its host with others. A younger one may be about to get its first process.
+func (b Base) Sweep(prefix string, before time.Time) {
+	for _, folder := range (&Group{memory: b.Memory, cpu: b.CPU}).folders() {
+		entries, err := os.ReadDir(folder)
+		if err != nil {
+			continue
+		}
+		for _, entry := range entries {
+			info, err := entry.Info()
+			if err == nil && info.IsDir() && strings.HasPrefix(entry.Name(), prefix) && info.ModTime().Before(before) {
+				unix.Rmdir(filepath.Join(folder, entry.Name()))
+			}
+		}
+	}
+}
+
 // kill kills what is in a group. What is born meanwhile is met by the next call.
 func kill(folder string) {
 	text, err := os.ReadFile(filepath.Join(folder, "cgroup.procs"))

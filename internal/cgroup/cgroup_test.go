@@ -3,6 +3,7 @@ package cgroup
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -111,6 +112,29 @@ func TestRemove(t *testing.T) {
 		}
 		if _, err := os.Stat(g.memory); err == nil {
 			t.Error("the group is still there")
+		}
+	})
+	t.Run("a group that nobody cleared away is swept once it is old, unless it holds a process", func(t *testing.T) {
+		g := group(t, drover.Resources{})
+		name := filepath.Base(g.memory)
+		g.base.Sweep(name, time.Now().Add(-time.Hour))
+		if _, err := os.Stat(g.memory); err != nil {
+			t.Error("a young one is gone")
+		}
+		g.run(t, `sleep 1000 </dev/null >/dev/null 2>&1 &`)
+		g.base.Sweep(name, time.Now().Add(time.Hour))
+		if _, err := os.Stat(g.memory); err != nil {
+			t.Error("one with a process is gone")
+		}
+		kill(g.memory)
+		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+			g.base.Sweep(name, time.Now().Add(time.Hour))
+			if _, err := os.Stat(g.memory); err != nil {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("an empty one stays")
+			}
 		}
 	})
 	t.Run("what is not there is removed already", func(t *testing.T) {

@@ -69,7 +69,7 @@ func dockerUser(ctx context.Context, c client) (string, error) {
 	}
 	for _, o := range options {
 		if strings.HasPrefix(o, "name=rootless") {
-			return rootUser, nil
+			return RootUser, nil
 		}
 	}
 	return fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()), nil
@@ -78,10 +78,11 @@ func dockerUser(ctx context.Context, c client) (string, error) {
 // podmanUser is the container's root: it is whoever calls podman, root or not.
 func podmanUser(ctx context.Context, c client) (string, error) {
 	_, err := c.run(ctx, nil, "info", "--format", "{{.Version.Version}}")
-	return rootUser, err
+	return RootUser, err
 }
 
-const rootUser = "0:0"
+// RootUser is the root of a container.
+const RootUser = "0:0"
 
 func (c client) Image(ctx context.Context, ref string) (i Image, found bool, err error) {
 	text, err := c.run(ctx, nil, "image", "inspect", "--format", "{{json .Config}}", "--", full(ref))
@@ -108,7 +109,7 @@ func (c client) Pull(ctx context.Context, ref string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return pullError(ref, err.Error())
+	return imageError(ref, err.Error())
 }
 
 func (c client) Create(ctx context.Context, s Spec) error {

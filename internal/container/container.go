@@ -29,7 +29,7 @@ type Runtime interface {
 	// Image looks for an image on the instance. found is false if there is none.
 	Image(ctx context.Context, ref string) (image Image, found bool, err error)
 
-	// Pull fetches an image. Its error is a *PullError, unless the context ended it.
+	// Pull fetches an image. Its error is a *ImageError, unless the context ended it.
 	Pull(ctx context.Context, ref string) error
 
 	// Create makes a container, whose image must be there, and does not start it.

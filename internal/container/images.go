@@ -37,7 +37,7 @@ func NewImages(r Runtime, l *log.Logger) *Images {
 	return &Images{runtime: r, log: l, under: make(map[string]*fetch)}
 }
 
-// Get returns an image that the instance then has. Its error is a *PullError, or the context's cause. A fetch goes on as long as anyone
+// Get returns an image that the instance then has. Its error is a *ImageError, or the context's cause. A fetch goes on as long as anyone
 // waits for it.
 func (i *Images) Get(ctx context.Context, ref string) (Image, error) {
 	f := i.join(ref)
@@ -111,14 +111,14 @@ func (i *Images) get(ctx context.Context, ref string) (Image, error) {
 	if err != nil {
 		i.log.Printf("fetching image %s: %v", ref, err)
 	}
-	return image, asPullError(ref, err)
+	return image, asImageError(ref, err)
 }
 
-// asPullError makes a PullError of what the runtime did not give as one.
-func asPullError(ref string, err error) error {
-	var known *PullError
+// asImageError makes a ImageError of what the runtime did not give as one.
+func asImageError(ref string, err error) error {
+	var known *ImageError
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
-	return &PullError{Image: ref, Why: Unreachable, Text: err.Error()}
+	return &ImageError{Image: ref, Why: Unreachable, Text: err.Error()}
 }

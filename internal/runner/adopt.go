@@ -35,7 +35,7 @@ func (d *daemon) adoptFolder(path string) error {
 		return d.trash.throw(path)
 	}
 	a := d.newAttempt(h.attempt.ID)
-	a.handed = true
+	a.handed, a.place = true, h.attempt.Place
 	s, h, err := a.folder.settle(d.boot, false)
 	switch {
 	case errors.Is(err, unix.EWOULDBLOCK):

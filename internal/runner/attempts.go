@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -10,19 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover"
+	"drover/internal/container"
 	"drover/internal/wire"
 )
 
-// attempt is an attempt that the daemon has: prepared, running or ended. Its fields but the first two are guarded by daemon.mu.
+// attempt is an attempt that the daemon has: prepared, running or ended. Its fields from handed on are guarded by daemon.mu.
 type attempt struct {
 	id     drover.AttemptID
 	folder folder
+	place  place                   // set before it is handed
+	abort  context.CancelCauseFunc // ends what is done before it is handed; nil of an adopted one
 
-	handed      bool         // its journal is there, and a supervisor has it or will
-	stopped     bool         // it was stopped before that
-	interrupted bool         // and it was because the cloud takes the instance back
-	running     bool         // its command runs, or has run
-	exit        *drover.Exit // set when it has ended
+	handed   bool         // its journal is there, and a supervisor has it or will
+	unwanted error        // why it must not begin, if it was told so before that
+	running  bool         // its command runs, or has run
+	exit     *drover.Exit // set when it has ended
 }
 
 func (d *daemon) newAttempt(id drover.AttemptID) *attempt {
@@ -47,8 +50,10 @@ func (d *daemon) startLocked(m wire.Start) {
 		return
 	}
 	a := d.newAttempt(m.ID)
+	ctx, abort := context.WithCancelCause(context.Background())
+	a.abort = abort
 	d.attempts[m.ID] = a
-	go d.launch(a, m, pins)
+	go d.launch(ctx, a, m, pins)
 }
 
 // notHere is why an attempt is refused with which nothing is wrong. One whose number was begun before and that is not known is such:
@@ -80,9 +85,14 @@ func (d *daemon) admitLocked(m wire.Start) error {
 	return checkFiles(m.Files)
 }
 
-// checkCommand refuses what no execve could take.
+// checkCommand refuses what no execve, and no container runtime, could take.
 func checkCommand(m wire.Start) error {
-	if len(m.Command) == 0 || m.Command[0] == "" {
+	if m.Image != "" {
+		if err := errors.Join(container.Check(m.Image), container.CheckEnv(m.Env)); err != nil {
+			return err
+		}
+	}
+	if len(m.Command) == 0 && m.Image == "" || len(m.Command) > 0 && m.Command[0] == "" {
 		return errors.New("there is no command")
 	}
 	for _, arg := range m.Command {
@@ -109,12 +119,20 @@ func (d *daemon) tellLocked(a *attempt) {
 }
 
 // launch takes a new attempt from its Start to its end.
-func (d *daemon) launch(a *attempt, m wire.Start, pins pins) {
-	err := d.prepare(a, m)
+func (d *daemon) launch(ctx context.Context, a *attempt, m wire.Start, pins pins) {
+	defer a.abort(nil)
+	err := d.prepare(ctx, a, m)
 	d.blobs.unpin(pins)
+	work := order{Folder: a.folder, Command: m.Command, Env: d.jobEnv(m.Env), Timeout: m.Timeout, Grace: m.Grace, Limits: m.Limits, Place: a.place}
+	if err == nil && m.Image != "" {
+		work.Container, err = d.containerFor(ctx, a, m)
+	}
+	if err == nil {
+		err = d.hand(a)
+	}
 	var e drover.Exit
 	if err == nil {
-		e, err = d.execute(a, m)
+		e, err = d.execute(a, work)
 	}
 	if err != nil {
 		e = neverBegun(err)
@@ -125,14 +143,19 @@ func (d *daemon) launch(a *attempt, m wire.Start, pins pins) {
 
 // neverBegun is the exit of an attempt that did not get as far as its command.
 func neverBegun(err error) drover.Exit {
-	e := noStart(126, err)
-	if errors.Is(err, errStopped) {
+	var image *container.ImageError
+	switch e := noStart(126, err); {
+	case errors.Is(err, errInterrupted):
+		e.Code, e.Cause = 128+int(unix.SIGTERM), drover.CauseInterrupted
+		return e
+	case errors.Is(err, errStopped):
 		e.Code, e.Cause = 128+int(unix.SIGTERM), drover.CauseStopped
+		return e
+	case errors.As(err, &image):
+		return noImage(image)
+	default:
+		return e
 	}
-	if errors.Is(err, errInterrupted) {
-		e.Cause = drover.CauseInterrupted
-	}
-	return e
 }
 
 // errStopped ends an attempt that was stopped before it began.
@@ -141,33 +164,53 @@ var errStopped = errors.New("stopped before it began")
 // errInterrupted is errStopped of an attempt whose instance is taken back.
 var errInterrupted = fmt.Errorf("%w, since the cloud takes the instance back", errStopped)
 
-// prepare makes the attempt's folder and raises the fence: from here on this attempt is the only one of its number, whatever happens.
-func (d *daemon) prepare(a *attempt, m wire.Start) error {
+// prepare makes the attempt's folder.
+func (d *daemon) prepare(ctx context.Context, a *attempt, m wire.Start) error {
 	if err := a.folder.create(); err != nil {
 		return fmt.Errorf("making the attempt's folder: %w", err)
 	}
 	if err := d.lay(a.folder, m.Files); err != nil {
 		return err
 	}
-	if err := a.folder.allow(record{m.ID, m.Outputs}); err != nil {
-		return err
+	nowhere := d.findPlace(ctx, a, m)
+	return errors.Join(nowhere, a.folder.allow(record{m.ID, m.Outputs, a.place}))
+}
+
+// findPlace says where the attempt will run.
+func (d *daemon) findPlace(ctx context.Context, a *attempt, m wire.Start) error {
+	a.place.Name = d.placeName(m.ID)
+	if m.Image == "" {
+		a.place.Groups = d.groups
+		return nil
 	}
+	r, err := d.containers.find(ctx, d.wantedRuntime())
+	if err != nil {
+		return noRuntime(m.Image, err)
+	}
+	a.place.Runtime = r.Name()
+	return nil
+}
+
+// hand raises the fence: from here on this attempt is the only one of its number, whatever happens, and a supervisor's to stop.
+func (d *daemon) hand(a *attempt) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if a.interrupted {
-		return errInterrupted
-	}
-	if a.stopped {
-		return errStopped
+	if a.unwanted != nil {
+		return a.unwanted
 	}
 	a.handed = true
-	return d.fence.raise(m.ID)
+	return d.fence.raise(a.id)
+}
+
+// callOffLocked keeps an attempt that was not handed yet from beginning, and ends what is done for it.
+func (a *attempt) callOffLocked(why error) {
+	a.unwanted = why
+	a.abort(why)
 }
 
 // execute has the command supervised to its end. Any number of spare supervisors may have died while they waited, so after one of them comes a new
 // one; the death of that is the attempt's end, begun or not.
-func (d *daemon) execute(a *attempt, m wire.Start) (drover.Exit, error) {
-	work := order{Folder: a.folder, Command: m.Command, Env: d.jobEnv(m.Env), Timeout: m.Timeout, Grace: m.Grace}
+func (d *daemon) execute(a *attempt, work order) (drover.Exit, error) {
 	for _, take := range []func() (*overseer, error){d.spares.take, newOverseer} {
 		o, err := take()
 		if err != nil {
@@ -203,8 +246,11 @@ func (d *daemon) aftermath(a *attempt) drover.Exit {
 	if err != nil {
 		d.log.Printf("attempt %v: reading its result: %v", a.id, err)
 	}
-	left := killMarked(string(a.folder))
-	e := lostExit(a.folder, h, left)
+	// What its place holds is ended even if the attempt's processes cannot be known by their environment any more.
+	if err := a.place.clear(); err != nil {
+		d.log.Printf("attempt %v: %s", a.id, oneLine(err))
+	}
+	e := lostExit(a.folder, h, killMarked(string(a.folder)))
 	d.keepResult(a, e)
 	return e
 }
@@ -256,7 +302,7 @@ func (d *daemon) stopLocked(m wire.Stop) {
 		return
 	}
 	if !a.handed {
-		a.stopped = true
+		a.callOffLocked(errStopped)
 		return
 	}
 	if err := a.folder.stop(stopOrder{Grace: m.Grace}); err != nil {
@@ -275,6 +321,16 @@ func (d *daemon) forgetLocked(id drover.AttemptID) {
 		return
 	}
 	delete(d.attempts, id)
+	if a.place.Runtime != "" {
+		go d.removeContainer(a)
+	}
+}
+
+// removeContainer removes what is left of an ended attempt's container. If that fails, a later daemon sweeps.
+func (d *daemon) removeContainer(a *attempt) {
+	if err := a.place.removeContainer(); err != nil {
+		d.log.Printf("attempt %v: %v", a.id, err)
+	}
 }
 
 // dropOld forgets the attempts that ended before the given time.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,22 +15,38 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover"
+	"drover/internal/cgroup"
 )
 
 // marker is the environment variable by which every process of an attempt can be known. A process that cannot be found through its
 // parents any more, because its supervisor was killed, is found by it; only one that has cleared its environment escapes.
 const marker = "DROVER_ATTEMPT_DIR"
 
-// command is a job's command: a process that leads a session and a group of its own, and all its descendants. It lives in a subreaper,
-// to which descendants fall that lost their parent.
+// payload is an attempt's command while it runs.
+type payload interface {
+	// ended is closed when the main process has ended and can be told of; what it left behind may still run.
+	ended() <-chan struct{}
+	// signal sends a signal to what was started.
+	signal(sig unix.Signal) error
+	// reapOrphans takes the dead among the descendants off the process table.
+	reapOrphans()
+	// finish ends and clears away what is left, and says how the main process ended. It is called once, after ended.
+	finish() drover.Exit
+	// String names it, for the log.
+	String() string
+}
+
+// command is a process that leads a session and a group of its own, and all its descendants. It lives in a subreaper, to which
+// descendants fall that lost their parent.
 type command struct {
 	pid    int
+	group  *cgroup.Group // nil if there is none
 	cpu    time.Duration // of the processes reaped so far
 	maxRSS drover.Bytes
 }
 
-// startCommand executes the order's command, with its output going straight to the files.
-func startCommand(o order) (*command, error) {
+// startCommand executes the order's command straight on the instance, with its output going straight to the files.
+func startCommand(o order, j journal) (*command, error) {
 	env := environment(o)
 	path, err := lookUp(o.Command[0], env["PATH"])
 	if err != nil {
@@ -40,16 +57,53 @@ func startCommand(o order) (*command, error) {
 		return nil, err
 	}
 	defer closeAll(files)
-	pid, err := execute(path, o.Command, &syscall.ProcAttr{
-		Dir:   o.Folder.work(),
-		Env:   pairs(env),
-		Files: []uintptr{files[0].Fd(), files[1].Fd(), files[2].Fd()},
-		Sys:   &syscall.SysProcAttr{Setsid: true},
-	})
+	group := o.makeGroup(j)
+	c, err := spawn(path, o.Command, attributes{dir: o.Folder.work(), env: pairs(env), files: files, group: group})
+	if err != nil && group != nil {
+		err = errors.Join(err, group.Remove(clearPatience))
+	}
+	return c, err
+}
+
+// makeGroup makes the control group that limits the order's command; nil if there can be none: it then runs without limits.
+func (o order) makeGroup(j journal) *cgroup.Group {
+	if o.Place.Groups == nil {
+		return nil
+	}
+	group := o.Place.Groups.Group(o.Place.Name)
+	if err := group.Make(o.Limits); err != nil {
+		j.logf("without limits: %v", err)
+		return nil
+	}
+	return group
+}
+
+// attributes are what a process begins with.
+type attributes struct {
+	dir   string // empty: this process's
+	env   []string
+	files []*os.File
+	group *cgroup.Group // nil: this process's
+}
+
+// spawn executes a program in a session of its own.
+func spawn(path string, args []string, a attributes) (*command, error) {
+	attr := &syscall.ProcAttr{Dir: a.dir, Env: a.env, Sys: &syscall.SysProcAttr{Setsid: true}}
+	for _, f := range a.files {
+		attr.Files = append(attr.Files, f.Fd())
+	}
+	start := func() (int, error) { return execute(path, args, attr) }
+	var pid int
+	var err error
+	if a.group == nil {
+		pid, err = start()
+	} else {
+		pid, err = a.group.Enter(attr.Sys, start)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("executing %s: %w", path, err)
 	}
-	return &command{pid: pid}, nil
+	return &command{pid: pid, group: a.group}, nil
 }
 
 // While the daemon lays a program it may fork, and the child holds the program open for writing until it executes its own: for so long
@@ -91,6 +145,11 @@ func closeAll(files []*os.File) {
 	}
 }
 
+// markers are the variables that only the supervisor knows.
+func (o order) markers() map[string]string {
+	return map[string]string{"PWD": o.Folder.work(), "DROVER_NOTICE_FILE": o.Folder.path("notice"), marker: string(o.Folder)}
+}
+
 // environment is the runner's own, overlaid with the order's and with what only the supervisor knows.
 func environment(o order) map[string]string {
 	env := make(map[string]string)
@@ -98,12 +157,8 @@ func environment(o order) map[string]string {
 		key, value, _ := strings.Cut(pair, "=")
 		env[key] = value
 	}
-	for key, value := range o.Env {
-		env[key] = value
-	}
-	env["PWD"] = o.Folder.work()
-	env["DROVER_NOTICE_FILE"] = o.Folder.path("notice")
-	env[marker] = string(o.Folder)
+	maps.Copy(env, o.Env)
+	maps.Copy(env, o.markers())
 	return env
 }
 
@@ -139,11 +194,25 @@ var errNotFound = errors.New("command not found")
 
 // startCode is the exit code by which shells say why a command could not be started.
 func startCode(err error) int {
+	var known *failure
+	if errors.As(err, &known) {
+		return known.code
+	}
 	if errors.Is(err, errNotFound) || errors.Is(err, fs.ErrNotExist) {
 		return 127
 	}
 	return 126
 }
+
+// failure is why a command could not be started, with the exit code that says so.
+type failure struct {
+	code int
+	error
+}
+
+func (f *failure) Unwrap() error { return f.error }
+
+func (c *command) String() string { return "process group " + strconv.Itoa(c.pid) }
 
 // ended is closed when the main process has ended; it stays a zombie.
 func (c *command) ended() <-chan struct{} {
@@ -159,24 +228,60 @@ func (c *command) ended() <-chan struct{} {
 // signal sends sig to the command's process group.
 func (c *command) signal(sig unix.Signal) error { return unix.Kill(-c.pid, sig) }
 
-// clear reaps the main process and kills and reaps all that is left of its descendants, for at most the given time. It returns the main
-// process's status and how many processes are left.
-func (c *command) clear(patience time.Duration) (main unix.WaitStatus, left int) {
+// finish clears away what the command left behind and says how it ended.
+func (c *command) finish() drover.Exit {
+	var status unix.WaitStatus
 	// The zombie is in the group, so there is always one to signal; that nothing else is there is no error.
 	c.signal(unix.SIGKILL)
-	c.reap(c.pid, &main)
+	c.reap(c.pid, &status)
+	left := c.killRest(clearPatience)
+	e := drover.Exit{Code: status.ExitStatus(), CPU: c.cpu, MaxRSS: c.maxRSS}
+	if status.Signaled() {
+		e.Code, e.Signal = 128+int(status.Signal()), status.Signal().String()
+	}
+	if left > 0 {
+		e.Text = fmt.Sprintf("%d processes that it left behind could not be killed", left)
+	}
+	if c.group != nil {
+		c.leaveGroup(&e)
+	}
+	return e
+}
+
+// leaveGroup removes the command's control group, after it has told whether the command wanted more memory than it had. A command that
+// succeeded had enough, whatever became of its children.
+func (c *command) leaveGroup(e *drover.Exit) {
+	n, err := c.group.OutOfMemory()
+	if n > 0 && e.Code != 0 {
+		e.Cause = drover.CauseMemory
+	}
+	if err = errors.Join(err, c.group.Remove(clearPatience)); err != nil {
+		e.Text = strings.TrimPrefix(e.Text+"; "+oneLine(err), "; ")
+	}
+}
+
+// killRest kills and reaps what is left of the descendants, for at most the given time, and returns how many are left.
+func (c *command) killRest(patience time.Duration) (left int) {
 	deadline := time.Now().Add(patience)
 	for pause := time.Millisecond; c.reapAll(); pause = min(2*pause, 100*time.Millisecond) {
 		children := children()
 		if time.Now().After(deadline) {
-			return main, len(children)
+			return len(children)
 		}
 		for _, pid := range children {
 			unix.Kill(pid, unix.SIGKILL)
 		}
 		time.Sleep(pause)
 	}
-	return main, 0
+	return 0
+}
+
+// awaitRest reaps the descendants as they end by themselves, for at most the given time.
+func (c *command) awaitRest(patience time.Duration) {
+	deadline := time.Now().Add(patience)
+	for pause := time.Millisecond; c.reapAll() && time.Now().Before(deadline); pause = min(2*pause, 100*time.Millisecond) {
+		time.Sleep(pause)
+	}
 }
 
 // reapAll reaps every dead child and reports whether there are others.

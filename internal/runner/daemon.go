@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover"
+	"drover/internal/cgroup"
 	"drover/internal/wire"
 )
 
@@ -42,6 +43,9 @@ type daemon struct {
 	blobs    *blobs
 	trash    *trash
 	api      *api
+
+	containers containers
+	groups     *cgroup.Base // where control groups are made; nil: nowhere
 
 	hearer atomic.Pointer[session] // who is told what the log says; the control stream, once its Hello was answered
 
@@ -165,7 +169,20 @@ func newDaemon(o options) (*daemon, error) {
 	if d.api, err = newAPI(); err != nil {
 		return nil, err
 	}
+	d.containers = containers{log: d.log, sweep: d.sweep}
+	d.findGroups()
 	return d, os.MkdirAll(attemptsFolder, 0o700)
+}
+
+// findGroups finds where control groups can be made, and removes there what is left of attempts that nobody cleared away.
+func (d *daemon) findGroups() {
+	base, err := cgroup.Find()
+	if err != nil {
+		d.log.Printf("commands run without limits of CPU and memory, unless in containers: %s", oneLine(err))
+		return
+	}
+	d.groups = &base
+	base.Sweep(placePrefix, time.Now().Add(-time.Minute))
 }
 
 // run serves until the context ends. Running attempts go on without it.

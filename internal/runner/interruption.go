@@ -114,7 +114,7 @@ func (d *daemon) showLocked(a *attempt, text []byte) {
 	switch {
 	case a.exit != nil:
 	case !a.handed:
-		a.interrupted, a.stopped = true, true
+		a.callOffLocked(errInterrupted)
 	default:
 		if err := writeAtomically(a.folder.path(noticeFile), text); err != nil {
 			d.log.Printf("attempt %v: showing it the notice: %v", a.id, err)

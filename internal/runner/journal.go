@@ -34,6 +34,7 @@ type entry struct {
 type record struct {
 	ID      drover.AttemptID `json:"id"`
 	Outputs []string         `json:"outputs,omitempty"`
+	Place   place            `json:"place,omitzero"`
 }
 
 // claim is the supervisor's word that the attempt is begun.

@@ -17,6 +17,9 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "usage: drover-runner control|bulk --dir DIR …")
 		return 2
 	}
+	if args[0] == "init" && len(args) > 1 {
+		return initiate(args[1:], stderr)
+	}
 	o, err := parse(args, stderr)
 	if err != nil {
 		return 2

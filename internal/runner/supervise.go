@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover"
+	"drover/internal/container"
 	"drover/internal/deadman"
 	"drover/internal/wire"
 )
@@ -23,6 +24,18 @@ type order struct {
 	Env     map[string]string `json:"env"`
 	Timeout time.Duration     `json:"timeout"`
 	Grace   time.Duration     `json:"grace"`
+	Limits  drover.Resources  `json:"limits"`
+
+	Place     place           `json:"place"`
+	Container *container.Spec `json:"container,omitempty"` // without its environment; nil: it runs straight on the instance
+}
+
+// memory is the most that the command may use.
+func (o order) memory() drover.Bytes {
+	if o.Container != nil {
+		return max(o.Limits.Memory, container.MinMemory)
+	}
+	return o.Limits.Memory
 }
 
 // report is what a supervisor says of its order: Started at most once, then Exit.
@@ -103,7 +116,7 @@ func (s *supervisor) tell(r report) error {
 // run starts the command and stays with it until nothing of it is left.
 func (s *supervisor) run(o order, j journal) drover.Exit {
 	began := time.Now()
-	c, err := startCommand(o)
+	p, err := startPayload(o, j)
 	if err != nil {
 		j.logf("%v", err)
 		return noStart(startCode(err), err)
@@ -111,9 +124,17 @@ func (s *supervisor) run(o order, j journal) drover.Exit {
 	if err := s.tell(report{Started: true}); err != nil {
 		j.logf("telling the daemon: %v", err)
 	}
-	w := watch{command: c, order: o, journal: j, pokes: s.pokes, held: deadman.Find()}
+	w := watch{payload: p, order: o, journal: j, pokes: s.pokes, held: deadman.Find()}
 	w.untilEnded()
 	return w.exit(began)
+}
+
+// startPayload starts the order's command where it is to run.
+func startPayload(o order, j journal) (payload, error) {
+	if o.Container != nil {
+		return startContained(o)
+	}
+	return startCommand(o, j)
 }
 
 // noStart is the exit of a command that could not be started.

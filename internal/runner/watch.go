@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,6 +16,8 @@ import (
 const (
 	// signalInterval is how often a command that was told to end is told again.
 	signalInterval = 5 * time.Second
+	// failedSignal is when one that could not be sent is tried again: a container may not run yet of which the client does.
+	failedSignal = 500 * time.Millisecond
 	// reapInterval is how often the dead among a command's orphans are taken off the process table.
 	reapInterval = time.Second
 	// clearPatience bounds the killing of what a command left behind. What survives SIGKILL that long is either stuck in the kernel,
@@ -24,7 +27,7 @@ const (
 
 // watch is the supervision of one running command.
 type watch struct {
-	command *command
+	payload payload
 	order   order
 	journal journal
 	pokes   <-chan os.Signal
@@ -41,7 +44,7 @@ func (w *watch) untilEnded() {
 	if w.order.Timeout > 0 {
 		timeout = time.After(w.order.Timeout)
 	}
-	ended := w.command.ended()
+	ended := w.payload.ended()
 	reap := time.NewTicker(reapInterval)
 	defer reap.Stop()
 	w.readStops() // those that came before the attempt was begun
@@ -56,7 +59,7 @@ func (w *watch) untilEnded() {
 		case <-timeout:
 			w.tellToEnd(drover.CauseTimeout, w.order.Grace)
 		case <-reap.C:
-			w.command.reapOrphans()
+			w.payload.reapOrphans()
 			// An attempt is a reason for the instance to stay, daemon or not. That the switch cannot be told is the daemon's to say.
 			_ = w.held.Hold()
 			continue
@@ -98,30 +101,35 @@ func (w *watch) signal() time.Duration {
 	if left <= 0 {
 		sig, left = unix.SIGKILL, signalInterval
 	}
-	w.journal.logf("%s: %v to process group %d", w.cause, sig, w.command.pid)
-	if err := w.command.signal(sig); err != nil {
+	w.journal.logf("%s: %v to %v", w.cause, sig, w.payload)
+	if err := w.payload.signal(sig); err != nil {
 		w.journal.logf("signalling: %v", err)
+		return min(left, failedSignal)
 	}
 	return min(left, signalInterval)
 }
 
 // exit clears away what the command left behind and says how it ended.
 func (w *watch) exit(began time.Time) drover.Exit {
-	e := drover.Exit{Cause: w.cause, Started: drover.TimeOf(began), Ended: drover.TimeOf(time.Now())}
-	status, left := w.command.clear(clearPatience)
-	e.Code, e.CPU, e.MaxRSS = status.ExitStatus(), w.command.cpu, w.command.maxRSS
-	if status.Signaled() {
-		e.Code, e.Signal = 128+int(status.Signal()), status.Signal().String()
+	ended := time.Now()
+	e := w.payload.finish()
+	e.Started, e.Ended = drover.TimeOf(began), drover.TimeOf(ended)
+	if w.cause != "" {
+		e.Cause = w.cause
 	}
-	if e.Cause == drover.CauseTimeout {
-		e.Text = fmt.Sprintf("ran longer than its timeout of %v", w.order.Timeout)
+	var text string
+	switch e.Cause {
+	case drover.CauseTimeout:
+		text = fmt.Sprintf("ran longer than its timeout of %v", w.order.Timeout)
+	case drover.CauseInterrupted:
+		text = "told to end, since the cloud takes the instance back"
+	case drover.CauseMemory:
+		text = fmt.Sprintf("needed more than its %v of memory", w.order.memory())
 	}
-	if e.Cause == drover.CauseInterrupted {
-		e.Text = "told to end, since the cloud takes the instance back"
-	}
-	if left > 0 {
-		e.Text = limit(fmt.Sprintf("%d processes that it left behind could not be killed; %s", left, e.Text))
+	if e.Text != "" {
 		w.journal.logf("%s", e.Text)
+		text = strings.TrimPrefix(text+"; "+e.Text, "; ")
 	}
+	e.Text = limit(text)
 	return e
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// PullError says why an image could not be fetched.
-type PullError struct {
+// ImageError says why nothing runs in an image.
+type ImageError struct {
 	Image string
 	Why   Why
 	Text  string // the runtime's own words
@@ -21,9 +21,10 @@ const (
 	NotFound               // there is no such image
 	NotAllowed             // it may not be had
 	WrongArch              // it is not made for this instance's processor
+	NoCommand              // it is there, but says nothing of what to run, and nobody else does
 )
 
-func (e *PullError) Error() string {
+func (e *ImageError) Error() string {
 	switch e.Why {
 	case NotFound:
 		return fmt.Sprintf("image %s does not exist: %s", e.Image, e.Text)
@@ -32,11 +33,14 @@ func (e *PullError) Error() string {
 	case WrongArch:
 		return fmt.Sprintf("image %s is not made for this instance's processor (resources: {arch: …} chooses another): %s", e.Image, e.Text)
 	}
+	if e.Why == NoCommand {
+		return fmt.Sprintf("image %s has no command of its own: %s", e.Image, e.Text)
+	}
 	return fmt.Sprintf("image %s could not be fetched: %s", e.Image, e.Text)
 }
 
 // Final reports whether trying again, here or elsewhere, is of no use.
-func (e *PullError) Final() bool { return e.Why != Unreachable }
+func (e *ImageError) Final() bool { return e.Why != Unreachable }
 
 // words are what runtimes and registries say, in the order in which they decide: what a registry answers about an image outweighs what
 // it says beside. Errors of the distribution protocol have fixed codes ("manifest unknown"), those of HTTP fixed names; whatever is not
@@ -65,10 +69,10 @@ var words = []struct {
 	{"invalid reference format", NotFound},
 }
 
-// pullError reads the runtime's words, the image's own name apart, which could hold any of them.
-func pullError(image, said string) *PullError {
+// imageError reads the runtime's words, the image's own name apart, which could hold any of them.
+func imageError(image, said string) *ImageError {
 	plain := strings.ToLower(strings.ReplaceAll(said, image, ""))
-	e := &PullError{Image: image, Text: said}
+	e := &ImageError{Image: image, Text: said}
 	for _, w := range words {
 		if strings.Contains(plain, w.text) {
 			e.Why = w.why

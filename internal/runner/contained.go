@@ -1,0 +1,272 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"drover"
+	"drover/internal/container"
+	"drover/internal/wire"
+)
+
+const (
+	// startPatience bounds the creation and the start of a container. The image is there.
+	startPatience = 2 * time.Minute
+	// askPatience bounds every other question to a runtime while an attempt runs, so that none keeps the next signal waiting for long.
+	askPatience = 10 * time.Second
+	// lastReportPatience is how long the report of a container's first process is waited for once the container has ended: it is written
+	// before.
+	lastReportPatience = time.Second
+)
+
+// contained is a command in a container. The process that is watched is the client which started the container: it carries its output,
+// and ends when the container has. Of the rest the container's first process tells, see initiate.
+type contained struct {
+	runtime container.Runtime
+	spec    container.Spec
+	folder  folder
+	pipe    *os.File
+	reports chan report // what the first process says
+
+	client      *command
+	clientEnded <-chan struct{}
+}
+
+// startContained creates and starts the order's container, and stays until its command runs.
+func startContained(o order) (*contained, error) {
+	c, err := newContained(o)
+	if err != nil {
+		return nil, &failure{runtimeFailed, err}
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), startPatience, fmt.Errorf("it did not start within %v", startPatience))
+	defer cancel()
+	if err := c.start(ctx); err != nil {
+		c.pipe.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// newContained opens the pipe by which the container's first process reports. It is open for writing too, so that it has no end while
+// nobody writes.
+func newContained(o order) (*contained, error) {
+	r, err := container.Open(o.Place.Runtime)
+	if err != nil {
+		return nil, err
+	}
+	path := o.Folder.path(pipeName)
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		return nil, fmt.Errorf("making the pipe to the container: %w", err)
+	}
+	pipe, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	c := &contained{runtime: r, spec: *o.Container, folder: o.Folder, pipe: pipe, reports: make(chan report, 2)}
+	c.spec.Env = containerEnv(o)
+	go c.listen()
+	return c, nil
+}
+
+// listen reads what the container's first process says, until it has said how the command ended or nothing more is wanted. The command
+// could write there too; what it says of itself harms nobody else.
+func (c *contained) listen() {
+	defer close(c.reports)
+	lines := wire.NewConn(c.pipe, nil)
+	for range cap(c.reports) {
+		var r report
+		if lines.Read(&r) != nil {
+			return
+		}
+		c.reports <- r
+		if r.Exit != nil {
+			return
+		}
+	}
+}
+
+// start creates the container, has it started, and waits for the word that its command runs.
+func (c *contained) start(ctx context.Context) error {
+	if err := c.runtime.Create(ctx, c.spec); err != nil {
+		return &failure{runtimeFailed, fmt.Errorf("creating the container: %w", err)}
+	}
+	if err := c.startClient(); err != nil {
+		return &failure{runtimeFailed, err}
+	}
+	var first report
+	select {
+	case first = <-c.reports:
+	case <-c.clientEnded:
+		first = c.nextReport()
+	case <-ctx.Done():
+	}
+	if first.Started {
+		return nil
+	}
+	c.endClient()
+	if first.Exit != nil {
+		return &failure{first.Exit.Code, errors.New(first.Exit.Text)}
+	}
+	return &failure{runtimeFailed, fmt.Errorf("starting the container: %w", c.whyNot(ctx))}
+}
+
+// startClient starts the client that starts the container, whose output becomes the attempt's.
+func (c *contained) startClient() error {
+	program, args := c.runtime.Start(c.spec.Name)
+	path, err := lookUp(program, os.Getenv("PATH"))
+	if err != nil {
+		return err
+	}
+	files, err := openStreams(c.folder)
+	if err != nil {
+		return err
+	}
+	defer closeAll(files)
+	env := append(os.Environ(), marker+"="+string(c.folder))
+	if c.client, err = spawn(path, append([]string{program}, args...), attributes{env: env, files: files}); err != nil {
+		return err
+	}
+	c.clientEnded = c.client.ended()
+	return nil
+}
+
+// nextReport is what the first process has said, once it can say no more; the zero report if it said nothing.
+func (c *contained) nextReport() report {
+	// If the deadline cannot be set, the pipe is closed, and there is no report either.
+	c.pipe.SetReadDeadline(time.Now().Add(lastReportPatience))
+	return <-c.reports
+}
+
+// whyNot is why the container did not start, in the runtime's words: its client's, which went where the command's output was to go.
+func (c *contained) whyNot(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	text, _, err := tail(c.folder.path("stderr"), 1000)
+	if text = strings.TrimSpace(text); err != nil || text == "" {
+		return errors.New(c.runtime.Name() + " did not say why not")
+	}
+	return errors.New(text)
+}
+
+// endClient ends the client, and the container if it has not ended, and then what the client started: podman leaves a process that
+// tidies up, and is given time to.
+func (c *contained) endClient() (status unix.WaitStatus) {
+	if !isClosed(c.clientEnded) {
+		c.kill()
+		c.client.signal(unix.SIGKILL)
+		<-c.clientEnded
+	}
+	c.client.reap(c.client.pid, &status)
+	c.client.awaitRest(clearPatience)
+	c.client.killRest(clearPatience)
+	return status
+}
+
+// kill ends all of the container, with the runtime's help or without.
+func (c *contained) kill() (left int) {
+	ctx, cancel := c.asking()
+	defer cancel()
+	if c.runtime.Remove(ctx, c.spec.Name) == nil {
+		return 0
+	}
+	return killMarked(string(c.folder))
+}
+
+func (c *contained) ended() <-chan struct{} { return c.clientEnded }
+
+func (c *contained) reapOrphans() { c.client.reapOrphans() }
+
+func (c *contained) String() string { return "container " + c.spec.Name }
+
+// signal has the runtime send a signal to the container's first process, which passes it on. SIGKILL does not depend on the runtime.
+func (c *contained) signal(sig unix.Signal) error {
+	ctx, cancel := c.asking()
+	defer cancel()
+	err := c.runtime.Signal(ctx, c.spec.Name, sig)
+	if err != nil && sig == unix.SIGKILL && !isClosed(c.clientEnded) {
+		killMarked(string(c.folder))
+	}
+	return err
+}
+
+// asking bounds a question to the runtime.
+func (c *contained) asking() (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(context.Background(), askPatience, fmt.Errorf("%s did not answer within %v", c.runtime.Name(), askPatience))
+}
+
+// finish says how the command ended: in the words of the container's first process, or else in the runtime's.
+func (c *contained) finish() drover.Exit {
+	client := c.endClient()
+	last := c.nextReport().Exit
+	c.pipe.Close()
+	whole := last != nil && !client.Signaled()
+	if whole && last.Code == 0 {
+		return *last
+	}
+	ctx, cancel := c.asking()
+	defer cancel()
+	s, err := c.runtime.State(ctx, c.spec.Name)
+	switch {
+	case whole:
+		if s.OOMKilled {
+			last.Cause = drover.CauseMemory
+		}
+		return *last
+	case err != nil:
+		return c.lose(err)
+	case s.Running:
+		return c.lose(fmt.Errorf("%s, which carried its output, ended before it", c.runtime.Name()))
+	}
+	return exitOf(s)
+}
+
+// exitOf is the end of a command of which the runtime alone tells: its container's first process was killed.
+func exitOf(s container.State) drover.Exit {
+	e := drover.Exit{Code: s.ExitCode}
+	if s.ExitCode > 128 {
+		e.Signal = unix.Signal(s.ExitCode - 128).String()
+	}
+	if s.OOMKilled {
+		e.Cause = drover.CauseMemory
+	}
+	return e
+}
+
+// lose is the end of a command of which nobody knows how it ended, or what it wrote.
+func (c *contained) lose(err error) drover.Exit {
+	e := drover.Exit{Code: 128 + int(unix.SIGKILL), Cause: drover.CauseLost, Text: "its container was lost: " + err.Error()}
+	if left := c.kill(); left > 0 {
+		e.Text += fmt.Sprintf("; %d of its processes could not be killed", left)
+	}
+	return e
+}
+
+// containerEnv is the environment of a container. Nothing of the instance's own is in it.
+func containerEnv(o order) map[string]string {
+	env := o.markers()
+	if o.Container.User != container.RootUser {
+		env["HOME"] = o.Folder.work() // whoever logs in has none in an image
+	}
+	for key, value := range o.Env {
+		if _, ours := env[key]; !ours || key == "HOME" {
+			env[key] = value
+		}
+	}
+	return env
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,79 @@
+package runner
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"drover"
+	"drover/internal/cgroup"
+	"drover/internal/wire"
+)
+
+// pipeName is the attempt's named pipe, by which the first process of its container reports to the supervisor.
+const pipeName = "pipe"
+
+// initiate is a container's first process, and returns its exit code. It runs the command as a supervisor does outside: in a session of
+// its own, where signals have their usual effect, which they do not have on a first process. To the supervisor it reports what a runtime
+// does not tell: that the command has started, why it could not, what it used.
+func initiate(args []string, stderr io.Writer) int {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2)
+	pipe, err := os.OpenFile(folder(os.Getenv(marker)).path(pipeName), os.O_WRONLY, 0)
+	if err != nil {
+		fmt.Fprintf(stderr, "drover-runner: %v\n", err)
+		return runtimeFailed
+	}
+	defer pipe.Close()
+	tell := func(r report) {
+		if err := wire.NewConn(nil, pipe).Write(r); err != nil {
+			fmt.Fprintf(stderr, "drover-runner: %v\n", err)
+		}
+	}
+	c, err := startWithin(args)
+	if err != nil {
+		e := noStart(startCode(err), err)
+		tell(report{Exit: &e})
+		return e.Code
+	}
+	tell(report{Started: true})
+	e := c.finishWithin(signals)
+	tell(report{Exit: &e})
+	return e.Code
+}
+
+// startWithin starts the command where this process is: its folder, its output, its environment.
+func startWithin(args []string) (*command, error) {
+	path, err := lookUp(args[0], os.Getenv("PATH"))
+	if err != nil {
+		return nil, err
+	}
+	return spawn(path, args, attributes{env: os.Environ(), files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
+}
+
+// finishWithin passes signals on until the command has ended, clears away what it left behind, and says how it ended.
+func (c *command) finishWithin(signals <-chan os.Signal) drover.Exit {
+	ended := c.ended()
+	reap := time.NewTicker(reapInterval)
+	defer reap.Stop()
+	for {
+		select {
+		case <-ended:
+			e := c.finish()
+			// In a container the group seen at the top is its own. One that cannot be read counts nothing: the runtime has its own word.
+			if n, err := cgroup.OwnOutOfMemory(); err == nil && n > 0 && e.Code != 0 {
+				e.Cause = drover.CauseMemory
+			}
+			return e
+		case <-reap.C:
+			c.reapOrphans()
+		case s := <-signals:
+			// It may have ended meanwhile.
+			c.signal(s.(unix.Signal))
+		}
+	}
+}

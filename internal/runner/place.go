@@ -1,0 +1,66 @@
+package runner
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"drover"
+	"drover/internal/cgroup"
+	"drover/internal/container"
+)
+
+// place is where an attempt's command runs: straight on the instance, in a control group if there can be one, or in a container. It is in
+// the attempt's journal before the command begins, so that whoever comes after a supervisor that died finds what it left.
+type place struct {
+	Name    string       `json:"name"`              // of the control group or container
+	Groups  *cgroup.Base `json:"groups,omitempty"`  // where the control group is; nil: there is none
+	Runtime string       `json:"runtime,omitempty"` // what runs the container; empty: there is none
+}
+
+// removePatience bounds the removal of a container.
+const removePatience = time.Minute
+
+// clear ends what is left of the attempt in its place, and removes the place.
+func (p place) clear() error {
+	var wrong []error
+	if p.Groups != nil {
+		wrong = append(wrong, p.Groups.Group(p.Name).Remove(clearPatience))
+	}
+	if p.Runtime != "" {
+		wrong = append(wrong, p.removeContainer())
+	}
+	return errors.Join(wrong...)
+}
+
+func (p place) removeContainer() error {
+	r, err := container.Open(p.Runtime)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), removePatience, fmt.Errorf("%s does not answer", p.Runtime))
+	defer cancel()
+	if err := r.Remove(ctx, p.Name); err != nil {
+		return fmt.Errorf("removing container %s: %w", p.Name, err)
+	}
+	return nil
+}
+
+// placeName names an attempt's container and control group. On one host there may be instances of several fleets, and of one fleet twice
+// after its records were lost, so the folder counts too.
+func (d *daemon) placeName(id drover.AttemptID) string {
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.' {
+			return r
+		}
+		return '-'
+	}, d.identity.Fleet+"-"+d.identity.Instance+"-"+id.Folder())
+	sum := sha256.Sum256([]byte(d.folder))
+	return placePrefix + name + "-" + hex.EncodeToString(sum[:4])
+}
+
+const placePrefix = "drover-"
