@@ -71,9 +71,19 @@ var layers = map[string]layer{
 		ours:    []string{".", "internal/wire"},
 		outside: []string{"golang.org/x/crypto"},
 	},
+	"internal/cgroup": {
+		does:    "limits of CPU and memory for a process and its descendants, by the kernel's control groups",
+		ours:    []string{"."},
+		outside: []string{"golang.org/x/sys"},
+	},
+	"internal/container": {
+		does:    "containers and their images, by docker or podman",
+		ours:    []string{"."},
+		outside: []string{"golang.org/x/sys"},
+	},
 	"internal/runner": {
 		does:    "the instance's end: supervises attempts and outlives connections",
-		ours:    []string{".", "internal/deadman", "internal/notice", "internal/wire"},
+		ours:    []string{".", "internal/cgroup", "internal/container", "internal/deadman", "internal/notice", "internal/wire"},
 		outside: []string{"github.com/bmatcuk/doublestar/v4", "golang.org/x/sys"},
 	},
 	"internal/store": {

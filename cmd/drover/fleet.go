@@ -179,6 +179,7 @@ func settings(c *config.Config, limits runLimits) engine.Settings {
 		MaxCost:         limits.MaxCost,
 		Keep:            limits.Keep,
 		ScheduleTimeout: c.Jobs.ScheduleTimeout,
+		GrowMemory:      int(c.Jobs.OnOOM.Grow),
 	}
 	for _, cloud := range c.Clouds {
 		s.Clouds = append(s.Clouds, cloudSettings(cloud))

@@ -19,6 +19,7 @@ import (
 // jobFlags describe one job on the command line, as a batch file would.
 type jobFlags struct {
 	name     string
+	image    string
 	vcpus    string
 	memory   string
 	disk     string
@@ -35,11 +36,12 @@ type jobFlags struct {
 }
 
 // jobFlagNames are the flags that describe a job.
-var jobFlagNames = [...]string{"name", "vcpus", "memory", "disk", "gpus", "array", "env", "input", "output-file", "label", "priority", "timeout"}
+var jobFlagNames = [...]string{"name", "image", "vcpus", "memory", "disk", "gpus", "array", "env", "input", "output-file", "label", "priority", "timeout"}
 
 func (f *jobFlags) add(flags *pflag.FlagSet) {
 	f.set = flags
-	flags.StringVar(&f.name, "name", "", "`name` of the batch; the command's, if left out")
+	flags.StringVar(&f.name, "name", "", "`name` of the batch; the command's or the image's, if left out")
+	flags.StringVar(&f.image, "image", "", "container `image` to run the command in; without a command, what the image runs by itself")
 	flags.StringVar(&f.vcpus, "vcpus", "", "vCPUs the command needs, such as 2 or 0.5")
 	flags.StringVar(&f.memory, "memory", "", "memory it needs, such as 4Gi")
 	flags.StringVar(&f.disk, "disk", "", "disk it needs, such as 10Gi")
@@ -63,9 +65,9 @@ type work struct {
 // work reads the batch file that args name, or makes a batch of the command that they are.
 func (f *jobFlags) work(args []string) (work, error) {
 	switch {
-	case len(args) == 0:
+	case len(args) == 0 && f.image == "":
 		return work{}, drover.Errorf(drover.KindInvalid, "nothing to run").WithHint("name a BATCH.yaml, or a command: -- CMD ARG…")
-	case isBatchFile(args[0]) && f.set.ArgsLenAtDash() != 0:
+	case len(args) > 0 && isBatchFile(args[0]) && f.set.ArgsLenAtDash() != 0:
 		return f.batchFile(args)
 	}
 	if err := f.refuseFile(args); err != nil {
@@ -99,7 +101,7 @@ func (f *jobFlags) batchFile(args []string) (work, error) {
 // refuseFile refuses a file or folder that stands alone where a batch or a command is wanted: it is most likely a batch under another name,
 // and it is not there on an instance.
 func (f *jobFlags) refuseFile(args []string) error {
-	if len(args) > 1 || f.set.ArgsLenAtDash() >= 0 {
+	if len(args) != 1 || f.image != "" || f.set.ArgsLenAtDash() >= 0 {
 		return nil
 	}
 	info, err := os.Stat(args[0])
@@ -137,9 +139,12 @@ func (f *jobFlags) job(command []string) (drover.JobSpec, error) {
 	for _, in := range f.inputs {
 		inputs = append(inputs, map[string]string{"path": in})
 	}
-	job := map[string]any{"name": f.jobName(command), "command": command}
+	job := map[string]any{"name": f.jobName(command)}
+	if len(command) > 0 || f.image == "" {
+		job["command"] = command
+	}
 	for key, value := range map[string]any{
-		"resources": f.resources(), "array": f.array, "timeout": f.timeout.String(), "outputs": f.outputs, "priority": f.priority,
+		"image": f.image, "resources": f.resources(), "array": f.array, "timeout": f.timeout.String(), "outputs": f.outputs, "priority": f.priority,
 		"env": env, "labels": labels, "inputs": inputs,
 	} {
 		if f.says(key) {
@@ -174,17 +179,21 @@ func (f *jobFlags) resources() map[string]any {
 	return resources
 }
 
-// jobName is the name asked for, else the command's own, as far as it can name a folder.
+// jobName is the name asked for, else the command's or the image's own, as far as it can name a folder.
 func (f *jobFlags) jobName(command []string) string {
 	if f.name != "" {
 		return f.name
+	}
+	program, _, _ := strings.Cut(filepath.Base(f.image), ":")
+	if len(command) > 0 {
+		program = filepath.Base(command[0])
 	}
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' {
 			return r
 		}
 		return '-'
-	}, filepath.Base(command[0]))
+	}, program)
 	if name = strings.Trim(name, "-"); config.CheckName(name) != nil {
 		return "command"
 	}

@@ -62,9 +62,7 @@ func (c *checker) at(i int, path ...string) *node {
 
 // job checks one job by itself.
 func (c *checker) job(j jobFile, n *node) {
-	if j.Image != "" {
-		c.add(n.find("image"), "containers are not supported by this version", "leave image out: the command runs straight on the instance")
-	}
+	c.program(j, n)
 	c.resources(j.Resources, n.find("resources"))
 	c.environment(j, n)
 	c.inputs(j.Inputs, n.find("inputs"))
@@ -72,6 +70,20 @@ func (c *checker) job(j jobFile, n *node) {
 	c.labels(j.Labels, n.find("labels"))
 	if r := n.get("retry"); r != nil && r.shape == mapping && r.get("exit_codes") != nil && len(j.Retry.ExitCodes) == 0 {
 		c.addf(r.find("exit_codes"), "retry names no exit code")
+	}
+}
+
+// program checks that there is something to run.
+func (c *checker) program(j jobFile, n *node) {
+	said := func(key string) bool { return n.get(key) != nil && n.get(key).shape != absent }
+	if n.shape == mapping && !said("command") && !said("image") {
+		c.addf(n, "command is missing")
+	}
+	if !said("image") || n.get("image").shape != scalar {
+		return
+	}
+	if err := drover.CheckImage(j.Image); err != nil {
+		c.addErr(n.get("image"), err)
 	}
 }
 

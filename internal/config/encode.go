@@ -20,7 +20,7 @@ type encodedBatch struct {
 type encodedJob struct {
 	Name      string            `json:"name"`
 	Array     string            `json:"array,omitempty"`
-	Command   []string          `json:"command"`
+	Command   []string          `json:"command,omitempty"`
 	Image     string            `json:"image,omitempty"`
 	Resources encodedResources  `json:"resources"`
 	Placement drover.Placement  `json:"placement"`

@@ -20,8 +20,8 @@ type batchFile struct {
 type jobFile struct {
 	Name      string            `yaml:"name,required" doc:"unique in the batch; names the folder of its results"`
 	Array     array             `yaml:"array" doc:"a count, 20 for DROVER_ARRAY_INDEX 0 to 19, or a range, 1-20"`
-	Command   command           `yaml:"command,required" doc:"the program and its arguments"`
-	Image     string            `yaml:"image" doc:"a container image; not supported by this version"`
+	Command   command           `yaml:"command" doc:"the program and its arguments; may be left out with an image that has its own"`
+	Image     string            `yaml:"image" doc:"the container image in which command runs, in place of what it runs by itself; left out: straight on the instance"`
 	Resources resources         `yaml:"resources" doc:"what one job, or one element of an array, needs"`
 	Placement placement         `yaml:"placement" doc:"where it may run"`
 	Env       map[string]string `yaml:"env" doc:"environment variables"`
@@ -45,6 +45,11 @@ func (j *jobFile) Default() {
 		Attempts:  spec.Attempts,
 		Priority:  spec.Priority,
 	}
+}
+
+// refine says that there is a command, or an image that may have one.
+func (jobFile) refine(s *jsonschema.Schema) {
+	s.AnyOf = []*jsonschema.Schema{{Required: []string{"command"}}, {Required: []string{"image"}}}
 }
 
 // DefaultJob is a job of which nothing was said, with neither name nor command.

@@ -16,6 +16,9 @@ const dialect = "https://json-schema.org/draft/2020-12/schema"
 // described is a custom type that says how it may be written.
 type described interface{ schema() *jsonschema.Schema }
 
+// refined is a struct of whose keys more can be said than of each by itself.
+type refined interface{ refine(s *jsonschema.Schema) }
+
 // BatchSchema is the JSON Schema of batch files.
 func BatchSchema() ([]byte, error) {
 	s := schemaOf(reflect.TypeFor[batchFile]())
@@ -125,6 +128,9 @@ func objectOf(t reflect.Type) *jsonschema.Schema {
 		if f.required {
 			s.Required = append(s.Required, f.name)
 		}
+	}
+	if r, ok := reflect.Zero(t).Interface().(refined); ok {
+		r.refine(s)
 	}
 	return s
 }

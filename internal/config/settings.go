@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"path"
 	"strings"
 	"time"
@@ -47,6 +48,37 @@ func (version) schema() *jsonschema.Schema { return &jsonschema.Schema{Type: "in
 // Jobs is what holds for every job.
 type Jobs struct {
 	ScheduleTimeout time.Duration `yaml:"schedule_timeout" doc:"cancelled after having been blocked everywhere for this long in all; 0: never"`
+	OnOOM           OnOOM         `yaml:"on_oom" doc:"what follows when a job ran out of memory; left out: it has failed"`
+}
+
+// OnOOM is what follows when a job ran out of memory.
+type OnOOM struct {
+	Grow Growth `yaml:"grow" doc:"tried again with so many times the memory, such as 2 or 1.5, as long as a configured type has it"`
+}
+
+// Growth is how many times as much is given, in thousandths; 0: nothing is tried again.
+type Growth int
+
+// What can be given at once.
+const (
+	leastGrowth Growth = 1000 // is none
+	mostGrowth  Growth = 16_000
+)
+
+func (g *Growth) decode(d *decoder, n *node) {
+	if !d.want(n, scalar) {
+		return
+	}
+	times, err := drover.ParseMilliCPU(n.text) // which is a number in thousandths, too
+	if err != nil || Growth(times) <= leastGrowth || Growth(times) > mostGrowth {
+		d.add(n, fmt.Sprintf("%s is not a factor between 1 and 16", quote(n.text)), "write 2 for twice the memory")
+		return
+	}
+	*g = Growth(times)
+}
+
+func (Growth) schema() *jsonschema.Schema {
+	return &jsonschema.Schema{Types: []string{"number", "string"}, ExclusiveMinimum: new(1.0), Maximum: new(16.0)}
 }
 
 // Common is what every cloud has, whatever its driver.

@@ -65,6 +65,7 @@ func (c *Controller) tryStart(ctx context.Context, f engine.Start) error {
 	return l.conn.Start(ctx, wire.Start{
 		ID:      f.Attempt,
 		Command: spec.Command,
+		Image:   spec.Image,
 		Env:     c.environment(spec, f, l.name),
 		Files:   files.list,
 		Outputs: spec.Outputs,

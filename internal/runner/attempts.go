@@ -88,7 +88,7 @@ func (d *daemon) admitLocked(m wire.Start) error {
 // checkCommand refuses what no execve, and no container runtime, could take.
 func checkCommand(m wire.Start) error {
 	if m.Image != "" {
-		if err := errors.Join(container.Check(m.Image), container.CheckEnv(m.Env)); err != nil {
+		if err := errors.Join(drover.CheckImage(m.Image), container.CheckEnv(m.Env)); err != nil {
 			return err
 		}
 	}
