@@ -24,6 +24,9 @@ func checkCapabilities(_ context.Context, t *trial) error {
 	if !slices.Contains([]driver.PowerOff{driver.PowerOffEnds, driver.PowerOffStops}, c.PowerOff) {
 		errs = append(errs, fmt.Errorf("PowerOff is %q", c.PowerOff))
 	}
+	if !slices.Contains([]driver.Notices{driver.NoNotices, driver.NoticesEC2, driver.NoticesGCE, driver.NoticesAzure, driver.NoticesFile}, c.Notices) {
+		errs = append(errs, fmt.Errorf("Notices is %q", c.Notices))
+	}
 	if _, can := driver.As[driver.Starter](t.cloud); can != c.StopStart {
 		errs = append(errs, fmt.Errorf("StopStart is %v, being a Starter is %v", c.StopStart, can))
 	}

@@ -39,6 +39,11 @@ func TestEveryCheckCanFail(t *testing.T) {
 		{"capabilities are complete", "says nothing of power-off", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, capabilities: &driver.Capabilities{HostKeys: driver.HostKeysPlanted}}
 		}},
+		{"capabilities are complete", "puts its notices nowhere that is known", func(c driver.Cloud) driver.Cloud {
+			caps := c.Capabilities()
+			caps.Notices = "carrier pigeon"
+			return altered{Cloud: c, capabilities: &caps}
+		}},
 		{"capabilities are complete", "claims to stop and start", func(c driver.Cloud) driver.Cloud {
 			caps := c.Capabilities()
 			caps.StopStart = true

@@ -77,6 +77,8 @@ func TestOpen(t *testing.T) {
 		{"a discount is at most everything", "spot_discount: 101%", "f", "101%"},
 		{"a fraction is at most one", "faults: {boot_failures: 2}", "f", "boot_failures"},
 		{"a duration is not negative", "faults: {boot_delay: -1s}", "f", "boot_delay"},
+		{"power-off ends or stops", "faults: {power_off: explodes}", "f", "explodes"},
+		{"a notice is not given afterwards", "faults: {reclaim: {notice: -1s}}", "f", "reclaim.notice"},
 		{"instances are not announced on another host", "faults: {announce: 192.0.2.1}", "f", "192.0.2.1"},
 		{"a type is given once", "types: [{name: a}, {name: a}]", "f", "twice"},
 		{"a type has a name", "types: [{vcpus: 1}]", "f", "no name"},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/driver"
 )
 
 // Config is the driver's part of the configuration.
@@ -33,15 +34,17 @@ type typeConfig struct {
 // faultConfig asks the cloud to misbehave. Whatever is left to chance follows from the seed and the instance's name, or the
 // number of the call, alone.
 type faultConfig struct {
-	Seed         uint64        `yaml:"seed"`
-	BootDelay    time.Duration `yaml:"boot_delay"`    // until SSH answers
-	BootFailures float64       `yaml:"boot_failures"` // the fraction of instances whose SSH never answers
-	SuddenDeath  time.Duration `yaml:"sudden_death"`  // the mean lifetime, after which an instance dies by itself
-	Quota        int           `yaml:"quota"`         // instances in the fleet
-	Capacity     []shortage    `yaml:"capacity"`
-	Latency      callDurations `yaml:"latency"`
-	ErrorRate    callFractions `yaml:"error_rate"`
-	Announce     netip.Addr    `yaml:"announce"` // where instances are said to be; they listen on 127.0.0.1
+	Seed         uint64          `yaml:"seed"`
+	BootDelay    time.Duration   `yaml:"boot_delay"`    // until SSH answers
+	BootFailures float64         `yaml:"boot_failures"` // the fraction of instances whose SSH never answers
+	SuddenDeath  time.Duration   `yaml:"sudden_death"`  // the mean lifetime, after which an instance dies by itself
+	Quota        int             `yaml:"quota"`         // instances in the fleet
+	Capacity     []shortage      `yaml:"capacity"`
+	Latency      callDurations   `yaml:"latency"`
+	ErrorRate    callFractions   `yaml:"error_rate"`
+	Reclaim      reclaim         `yaml:"reclaim"`
+	PowerOff     driver.PowerOff `yaml:"power_off"` // what powering itself off does to an instance: it ends, or it only stops
+	Announce     netip.Addr      `yaml:"announce"`  // where instances are said to be; they listen on 127.0.0.1
 }
 
 // shortage is what the cloud is out of; an empty field means any, and for is counted from the opening of the cloud.
@@ -50,6 +53,13 @@ type shortage struct {
 	Zone   string        `yaml:"zone"`
 	Market drover.Market `yaml:"market"`
 	For    time.Duration `yaml:"for"`
+}
+
+// reclaim has the cloud take instances back, as clouds do with spot instances.
+type reclaim struct {
+	After    time.Duration `yaml:"after"`    // so long after it was created an instance is told
+	Notice   time.Duration `yaml:"notice"`   // and so much later it is taken
+	Fraction float64       `yaml:"fraction"` // of the instances; all, if left out
 }
 
 type callDurations struct {
@@ -68,7 +78,7 @@ type callFractions struct {
 func (f faultConfig) check() error {
 	for key, fraction := range map[string]float64{
 		"boot_failures": f.BootFailures, "error_rate.create": f.ErrorRate.Create,
-		"error_rate.list": f.ErrorRate.List, "error_rate.destroy": f.ErrorRate.Destroy,
+		"reclaim.fraction": f.Reclaim.Fraction, "error_rate.list": f.ErrorRate.List, "error_rate.destroy": f.ErrorRate.Destroy,
 	} {
 		if fraction < 0 || fraction > 1 {
 			return fmt.Errorf("faults.%s: %v is not a fraction between 0 and 1", key, fraction)
@@ -76,11 +86,14 @@ func (f faultConfig) check() error {
 	}
 	for key, d := range map[string]time.Duration{
 		"boot_delay": f.BootDelay, "sudden_death": f.SuddenDeath,
-		"latency.create": f.Latency.Create, "latency.list": f.Latency.List, "latency.destroy": f.Latency.Destroy,
+		"reclaim.after": f.Reclaim.After, "reclaim.notice": f.Reclaim.Notice, "latency.create": f.Latency.Create, "latency.list": f.Latency.List, "latency.destroy": f.Latency.Destroy,
 	} {
 		if d < 0 {
 			return fmt.Errorf("faults.%s: %v is negative", key, d)
 		}
+	}
+	if f.PowerOff != "" && f.PowerOff != driver.PowerOffEnds && f.PowerOff != driver.PowerOffStops {
+		return fmt.Errorf("faults.power_off: %q is neither %s nor %s", f.PowerOff, driver.PowerOffEnds, driver.PowerOffStops)
 	}
 	if f.Announce.IsValid() && !f.Announce.IsLoopback() {
 		return fmt.Errorf("faults.announce: %v is not an address of this host's loopback, such as 127.0.0.2", f.Announce)

@@ -74,6 +74,9 @@ func (c *cloud) create(ctx context.Context, r driver.CreateRequest, hostKey ssh.
 	if alive {
 		return readInstance(c.o.Fleet, path)
 	}
+	if err == nil && remains(path) {
+		return c.lookAtRemains(ctx, c.o.Fleet, path)
+	}
 	if err == nil {
 		err = c.remove(ctx, path)
 	}
@@ -164,7 +167,7 @@ func (c *cloud) launch(r driver.CreateRequest, environment []string) launch {
 		Init:        r.Init.Reveal(),
 		BootDelay:   c.faults.config.BootDelay,
 		NeverBoots:  c.faults.neverBoots(r.Name),
-		Lifetime:    c.faults.lifetime(r.Name),
+		Fate:        c.faults.fateOf(r.Name),
 		Environment: environment,
 	}
 }
@@ -195,6 +198,9 @@ func environment(path string, me *user.User) []string {
 		"LOGNAME=" + me.Username,
 		"SHELL=/bin/sh",
 		marker + "=" + path,
+		"DROVER_SWITCH=" + filepath.Join(path, "switch"),
+		"DROVER_POWEROFF=" + filepath.Join(path, binFolder, "poweroff"),
+		"DROVER_NOTICES=" + filepath.Join(path, noticesFile),
 	}
 	if cache, err := os.UserCacheDir(); err == nil {
 		env = append(env, "XDG_CACHE_HOME="+cache)

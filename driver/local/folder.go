@@ -76,6 +76,7 @@ func readInstance(fleet, path string) (driver.Instance, error) {
 		Zone:         r.Candidate.Zone,
 		Market:       r.Candidate.Market,
 		State:        driver.Running,
+		Reclaimed:    has(path, noticesFile),
 		Addresses:    driver.Addresses{Private: r.Address, Public: r.Address, User: r.User},
 		Created:      r.Created,
 	}

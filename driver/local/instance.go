@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -27,7 +28,7 @@ type launch struct {
 	Init        string        `json:"init"`
 	BootDelay   time.Duration `json:"boot_delay"`
 	NeverBoots  bool          `json:"never_boots"`
-	Lifetime    time.Duration `json:"lifetime"` // 0: as long as it is let
+	Fate        fate          `json:"fate"`
 	Environment []string      `json:"environment"`
 }
 
@@ -84,14 +85,23 @@ func runOuter(folder string) error {
 	if err := errors.Join(err, watch.Close(), socket.Close(), os.Stdin.Close()); err != nil {
 		return fmt.Errorf("start the guest: %w", err)
 	}
+	dies := make(chan error, 1)
+	go func() {
+		if yes, err := l.Fate.unfold(ctx, folder); yes || err != nil {
+			dies <- err
+		}
+	}()
 	select {
 	case <-ended:
 	case <-stop:
-	case <-lifetime(l.Lifetime):
+		if l.Fate.Stops {
+			err = os.WriteFile(filepath.Join(folder, stoppedFile), nil, 0o600)
+		}
+	case err := <-dies:
 		// A sudden death leaves no time for an end in good order.
-		return unix.Kill(os.Getpid(), unix.SIGKILL)
+		return errors.Join(err, unix.Kill(os.Getpid(), unix.SIGKILL))
 	}
-	return r.endTree()
+	return errors.Join(err, r.endTree())
 }
 
 // readLaunch reads standard input and leaves it as it was, for the guest.
@@ -107,12 +117,4 @@ func readLaunch() (l launch, err error) {
 func inherited(fd int, name string) *os.File {
 	unix.CloseOnExec(fd)
 	return os.NewFile(uintptr(fd), name)
-}
-
-// lifetime fires once the time is over, never for 0.
-func lifetime(d time.Duration) <-chan time.Time {
-	if d == 0 {
-		return nil
-	}
-	return time.After(d)
 }

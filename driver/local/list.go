@@ -77,6 +77,9 @@ func (c *cloud) look(ctx context.Context, fleet, path string) (driver.Instance, 
 	if alive { // it was being created
 		return readInstance(fleet, path)
 	}
+	if remains(path) {
+		return c.lookAtRemains(ctx, fleet, path)
+	}
 	c.o.Log.Info("a local instance has died", "instance", idOf(fleet, filepath.Base(path)))
 	if err := c.remove(ctx, path); err != nil {
 		return driver.Instance{}, err
@@ -127,7 +130,7 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 		return notFound(id, err)
 	}
 	defer unlock(held)
-	if alive, err := lives(path); err != nil || !alive {
+	if alive, err := lives(path); err != nil || !alive && !remains(path) {
 		return notFound(id, errors.Join(err, os.ErrNotExist))
 	}
 	return classify("tag instance "+id, writeJSON(filepath.Join(path, tagsFile), tags))

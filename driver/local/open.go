@@ -12,11 +12,15 @@
 //	pid              the outer process; killing it is a VM that dies
 //	log              what the two processes have to say
 //	home, tmp, bin   the instance's own: $HOME, $TMPDIR, and a poweroff that ends this instance instead of this host
+//	switch           the instance's dead-man switch
+//	notices          what the cloud says to the instance: that it takes it back
+//	stopped          it powered itself off, in a cloud that then still has it
 //
 // The invariants. A folder that is locked is an instance that lives; a folder that is not is one that died, and the next list ends
-// whatever is left of it before it takes the folder away. So an instance is never gone while a process of it lives, with one
-// limit: without privileges, a process that outlives both of the two is known only by the marker in its environment.
-// Folders come and go, and tags change, only under the lock of the fleet's folder.
+// whatever is left of it before it takes the folder away; but one that was taken back, or that powered itself off where that only stops
+// it, is listed until it is destroyed. So an instance is never gone while a process of it lives, with one limit: without privileges, a
+// process that outlives both of the two is known only by the marker in its environment. Folders come and go, and tags change, only under
+// the lock of the fleet's folder.
 //
 // Nothing is isolated: instances run as the user who runs Drover and all of them see the whole host, whose processors each
 // advertises in full. The host keys, like the client key that may log in, are planted; none of them is written to disk.
@@ -24,6 +28,7 @@ package local
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -78,7 +83,9 @@ func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
 }
 
 func (c *cloud) Capabilities() driver.Capabilities {
-	return driver.Capabilities{HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffEnds, ManyCandidates: true}
+	return driver.Capabilities{
+		HostKeys: driver.HostKeysPlanted, PowerOff: cmp.Or(c.faults.config.PowerOff, driver.PowerOffEnds), Notices: driver.NoticesFile, ManyCandidates: true,
+	}
 }
 
 // VerifyHostKey compares with the key that was planted.

@@ -1,0 +1,93 @@
+package local_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"drover"
+	"drover/driver"
+)
+
+func TestReclaim(t *testing.T) {
+	t.Run("an instance is told, then taken, and listed so until it is destroyed", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, "faults: {reclaim: {after: 50ms, notice: 500ms}}")
+		client := w.login(w.create("one"))
+		pid := daemon(t, client, "sleep 1000")
+		file := run(t, client, `printf %s "$DROVER_NOTICES"`)
+		var n drover.Notice
+		until(t, "it is told", func() bool {
+			text, err := os.ReadFile(file)
+			return err == nil && json.Unmarshal(text, &n) == nil
+		})
+		if left := time.Until(n.Deadline.Std()); n.Cause == "" || left > 500*time.Millisecond {
+			t.Errorf("it is told %+v, due in %v", n, left)
+		}
+		if in := w.list()[0]; !in.Reclaimed || in.State != driver.Running {
+			t.Errorf("meanwhile it is listed as %+v", in)
+		}
+		until(t, "its processes are gone", func() bool { return !running(pid) })
+		until(t, "it is listed as stopped", func() bool { return w.list()[0].State == driver.Stopped })
+		in := w.list()
+		if len(in) != 1 || !in[0].Reclaimed {
+			t.Fatalf("then it is listed as %+v", in)
+		}
+		if again := w.create("one"); again.State != driver.Stopped {
+			t.Errorf("its name made another: %+v", again)
+		}
+		if err := w.cloud.SetTags(t.Context(), in[0].ID, map[string]string{driver.TagFleet: "fleet", driver.TagIdle: "hold"}); err != nil || w.list()[0].Tags[driver.TagIdle] != "hold" {
+			t.Errorf("its tags are %v, %v", w.list()[0].Tags, err)
+		}
+		if err := w.cloud.Destroy(t.Context(), in[0].ID); err != nil || len(w.list()) != 0 {
+			t.Errorf("destroyed it is listed as %+v, %v", w.list(), err)
+		}
+	})
+	t.Run("of some instances only takes those, by their names", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, "faults: {seed: 3, reclaim: {after: 1ms, fraction: 0.5}}")
+		for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+			w.create(name)
+		}
+		taken := func() (n int) {
+			for _, in := range w.list() {
+				if in.State == driver.Stopped {
+					n++
+				}
+			}
+			return n
+		}
+		until(t, "some are taken", func() bool { return taken() > 0 })
+		if n := taken(); n == 6 {
+			t.Error("all are taken")
+		}
+	})
+}
+
+func TestPowerOffThatOnlyStops(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "faults: {power_off: stops}")
+	if w.cloud.Capabilities().PowerOff != driver.PowerOffStops {
+		t.Error("it says otherwise")
+	}
+	client := w.login(w.create("one"))
+	pid := daemon(t, client, "sleep 1000")
+	s, err := client.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Run(`"$DROVER_POWEROFF"`)
+	until(t, "its processes are gone", func() bool { return !running(pid) })
+	until(t, "it is listed as stopped", func() bool { l := w.list(); return len(l) == 1 && l[0].State == driver.Stopped })
+	if w.list()[0].Reclaimed {
+		t.Error("it is listed as taken back")
+	}
+	if err := w.cloud.Destroy(t.Context(), w.list()[0].ID); err != nil || len(w.list()) != 0 {
+		t.Errorf("destroyed it is listed as %+v, %v", w.list(), err)
+	}
+	if left, err := os.ReadDir(filepath.Join(w.folder, "fleet")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
