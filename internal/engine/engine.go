@@ -139,6 +139,7 @@ func (e *Engine) Apply(ev Event) Decision {
 	e.plan()
 	e.hopeless()
 	e.placeWaiting()
+	e.giveWay()
 	e.checkDue()
 	e.markBlocked()
 	e.writeBlocks()
