@@ -76,11 +76,12 @@ func amounts(r Resources) [len(checks)]int64 {
 // Problem asks which instances to rent for work that has no place. It is a value: its answer depends on nothing else.
 type Problem struct {
 	ID        int64       `json:"id"`
-	Demands   []Demand    `json:"demands"`   // in the order in which they are served
-	Offerings []Offering  `json:"offerings"` // what may be rented now, unblocked, sorted by cloud, type, zone, market
-	Room      int         `json:"room"`      // instances that may be added in all
-	Clouds    []CloudRoom `json:"clouds"`    // and in each cloud
-	Steps     int         `json:"steps"`     // the most units of work to spend on the answer
+	Demands   []Demand    `json:"demands"`            // in the order in which they are served
+	Offerings []Offering  `json:"offerings"`          // what may be rented now, unblocked, sorted by cloud, type, zone, market
+	Room      int         `json:"room"`               // instances that may be added in all
+	Clouds    []CloudRoom `json:"clouds"`             // and in each cloud
+	UseOnce   bool        `json:"use_once,omitempty"` // an instance is given one job
+	Steps     int         `json:"steps"`              // the most units of work to spend on the answer
 }
 
 // Demand is a number of jobs of one shape.

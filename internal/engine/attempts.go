@@ -108,6 +108,7 @@ func (e *Engine) running(a *Attempt) {
 	}
 	a.State = drover.AttemptRunning
 	e.writeAttempt(a, drover.Reason{})
+	e.use(e.instance(a.Instance))
 	if a.Stop != nil {
 		stop := *a.Stop
 		stop.Since = e.s.Now // it is told only now
@@ -165,6 +166,9 @@ func (e *Engine) exited(id drover.AttemptID, exit drover.Exit) {
 	}
 	in := e.instance(a.Instance)
 	in.free = in.free.Plus(e.need(a), 1)
+	if began(exit) {
+		e.use(in)
+	}
 	a.State, a.Exit, a.Ended = drover.AttemptCollecting, &exit, e.ended(a, exit)
 	in.free = in.free.Minus(e.need(a), 1)
 	a.Effect, a.Fails, a.Retry = 0, 0, 0

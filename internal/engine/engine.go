@@ -43,6 +43,7 @@ type Engine struct {
 	refit   bool // a group or a type is new
 	fleet   int  // how often what instances there are, or may take work, has changed
 	blocked bool // blocks changed
+	yield   bool // something is stuck, or has fallen idle
 }
 
 // instance is an Instance with what follows from the rest of the state.
@@ -53,6 +54,8 @@ type instance struct {
 	load    []*Attempt       // live, by start
 	standby int              // how many attempts it is kept for that have yet to end elsewhere
 	leaving bool             // its cloud is
+	once    bool             // it may be given one job
+	aged    bool             // it is older than any may be
 }
 
 // New begins an engine from a State, which it takes over. It is the only way to begin. A State whose Now is zero comes from a store: what was
@@ -269,7 +272,7 @@ func (e *Engine) configure(s Settings) {
 		e.clouds = append(e.clouds, c)
 	}
 	for _, in := range e.instances {
-		if in.leaving = e.limits(in.Cloud).Leaving; in.leaving {
+		if e.adapt(in); in.leaving {
 			e.unneeded(in)
 		}
 		e.touch(in)

@@ -1,55 +1,181 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 
 	"drover"
 )
 
-// giveWay ends idle instances that nothing which waits can use, where a limit or a quota keeps waiting work from getting others (BEHAVIOUR
-// D18): not more of them than there is such work. It is asked after everything has been placed that can be, so what is idle is of no use
-// to whatever waits.
+// When no instance may be added for work that waits, others give way to it: those that are idle, since what waits was placed first and cannot
+// use them, and those that are only on their way, for work of lower priority. What could serve it anyway does not, nor do more than it
+// needs, and never one on which something runs (BEHAVIOUR D18). What is on its way for work of equal priority stays, so that two kinds of
+// work do not take the fleet from each other in turns.
+
+// giveWay has instances go so that others can be created for groups that are stuck.
 func (e *Engine) giveWay() {
-	if e.s.Closing || e.s.Draining || e.s.Solving != nil {
+	if !e.yield || e.s.Draining || e.s.Closing || e.s.Solving != nil {
 		return
 	}
-	for _, g := range e.groups {
-		if left := g.unbound(); left > 0 && g.stuck {
-			e.makeRoom(g, left)
+	e.yield = false
+	givers := e.givers()
+	for _, g := range slices.Clone(e.groups) {
+		if len(givers) == 0 {
+			return
+		}
+		if g.stuck && g.unbound() > 0 {
+			for _, in := range e.wayFor(g, givers) {
+				e.stop(in, e.reason(drover.ReasonGivesWay, "gives way to job %s, of priority %d", g.jobs[0].Name, g.key.Priority))
+				givers = slices.DeleteFunc(givers, func(o *instance) bool { return o == in })
+			}
 		}
 	}
 }
 
-// makeRoom ends idle instances in whose place the group could have others, until there are as many on their way out as it has jobs to place.
-func (e *Engine) makeRoom(g *group, left int) {
-	var idle []*instance
-	for _, in := range e.instances {
-		switch {
-		case in.State == drover.InstanceStopping:
-			left--
-		case e.spare(in) && e.yields(in, g):
-			idle = append(idle, in)
+// givers are the instances that may give way to somebody, those of the lowest priority first and of these the youngest.
+func (e *Engine) givers() (able []*instance) {
+	for _, in := range slices.Backward(e.instances) {
+		idle := in.State == drover.InstanceIdle && in.Connected && in.takes() && in.standby == 0 && len(in.Strangers) == 0 && e.s.Now >= in.KeepUntil
+		if idle || in.coming() && len(in.load) == 0 {
+			able = append(able, in)
 		}
 	}
-	for _, in := range idle[:min(max(left, 0), len(idle))] {
-		e.stop(in, e.reason(drover.ReasonIdle, "idle, and what waits needs another in its place"))
+	slices.SortStableFunc(able, func(a, b *instance) int { return cmp.Compare(a.priority(), b.priority()) })
+	return able
+}
+
+// priority is the highest of what the instance is on its way for, -1 of one that is idle.
+func (in *instance) priority() int {
+	most := -1
+	for _, b := range in.Bound {
+		most = max(most, b.Group.Priority)
 	}
+	return most
 }
 
-// spare reports whether nothing is on an instance and nobody wants it kept.
-func (e *Engine) spare(in *instance) bool {
-	return in.State == drover.InstanceIdle && in.open() && len(in.load) == 0 && e.s.Now >= in.KeepUntil
-}
-
-// yields reports whether the end of an instance would let the group have one that can hold its jobs.
-func (e *Engine) yields(in *instance, g *group) bool {
-	return slices.ContainsFunc(e.rentable(), func(o drover.Offering) bool {
-		if !g.key.Shape.Accepts(o) || g.key.Shape.Accepts(in.offering()) {
-			return false
-		}
-		if b := e.blockOf(o); b != nil {
-			return b.Reason.Code == string(drover.KindQuota) && b.Covers(in.offering())
-		}
-		return e.room() == 0 && (in.Cloud == o.Cloud || e.cloudRoom(o.Cloud) > 0) || e.cloudRoom(o.Cloud) == 0 && in.Cloud == o.Cloud
+// wayFor is those of the givers that have to go for a group, by what stops its growth.
+func (e *Engine) wayFor(g *group, givers []*instance) []*instance {
+	lower := slices.DeleteFunc(slices.Clone(givers), func(in *instance) bool {
+		return in.priority() >= g.key.Priority || g.key.Shape.Accepts(in.offering())
 	})
+	switch g.reason.Code {
+	case drover.ReasonLimit:
+		return e.wayThroughLimit(g, lower)
+	case drover.ReasonBlocked:
+		return e.wayThroughQuota(g, lower)
+	case drover.ReasonBudget:
+		return e.wayThroughBudget(g, lower)
+	}
+	return nil
+}
+
+// leavingFor counts the instances that give way already, and whose end helps as well.
+func (e *Engine) leavingFor(helps func(*instance) bool) (n int) {
+	for _, in := range e.instances {
+		if in.State == drover.InstanceStopping && in.Reason.Code == drover.ReasonGivesWay && helps(in) {
+			n++
+		}
+	}
+	return n
+}
+
+// wayThroughLimit is as many as have to go for the group to get the instances it needs, where their going lets some be created.
+func (e *Engine) wayThroughLimit(g *group, lower []*instance) []*instance {
+	able := e.rentableFor(g)
+	helps := func(in *instance) bool {
+		return slices.ContainsFunc(able, func(o drover.Offering) bool {
+			return in.Cloud == o.Cloud || e.room() == 0 && e.cloudRoom(o.Cloud) > 0
+		})
+	}
+	most := 0
+	for _, o := range able {
+		most = max(most, o.Type.Resources.Times(g.key.Shape.Need, g.unbound()))
+	}
+	if most == 0 {
+		return nil
+	}
+	lower = slices.DeleteFunc(lower, func(in *instance) bool { return !helps(in) })
+	need := (g.unbound()+most-1)/most - e.leavingFor(helps)
+	return lower[:min(max(need, 0), len(lower))]
+}
+
+// rentableFor is what of the offerings that are not blocked may hold the group's jobs.
+func (e *Engine) rentableFor(g *group) (able []drover.Offering) {
+	for _, o := range e.rentable() {
+		if g.key.Shape.Accepts(o) && e.blockOf(o) == nil {
+			able = append(able, o)
+		}
+	}
+	return able
+}
+
+// wayThroughQuota is one instance, if none gives way already, whose end ends a quota block that keeps the group from its offerings: what
+// is created then is the probe of it.
+func (e *Engine) wayThroughQuota(g *group, lower []*instance) []*instance {
+	for _, o := range e.rentable() {
+		if !g.key.Shape.Accepts(o) {
+			continue
+		}
+		b := e.blockOf(o)
+		if b == nil || b.Over || b.Reason.Code != string(drover.KindQuota) {
+			continue
+		}
+		helps := func(in *instance) bool { return in.Created != 0 && b.Covers(e.offeringOf(in)) }
+		if e.leavingFor(helps) > 0 {
+			return nil
+		}
+		if at := slices.IndexFunc(lower, helps); at >= 0 {
+			return lower[at : at+1]
+		}
+	}
+	return nil
+}
+
+// wayThroughBudget is as many as have to go for the cheapest of what can hold the group's jobs to be affordable; none if that is not enough.
+func (e *Engine) wayThroughBudget(g *group, lower []*instance) []*instance {
+	able := e.rentableFor(g)
+	if len(able) == 0 {
+		return nil
+	}
+	cheapest := slices.MinFunc(able, func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) })
+	extra := cheapest.Price.For(e.life().BootTimeout + g.horizon())
+	for i, in := range lower {
+		extra -= e.committed(in, 0) - e.accrued(in)
+		if e.affords(nil, 0, extra) {
+			return lower[:i+1]
+		}
+	}
+	return nil
+}
+
+// takeOver gives a group that is stuck the room of lower ones on instances that are on their way.
+func (e *Engine) takeOver(g *group) {
+	for _, in := range e.instances {
+		if g.wants() == 0 {
+			return
+		}
+		if in.coming() && g.key.Shape.Accepts(in.offering()) && e.evict(in, g) {
+			if n := in.bindable(g); n > 0 {
+				e.bind(g, in, n)
+			}
+			e.writeInstance(in)
+		}
+	}
+}
+
+// evict drops reservations of lower priority than the group's, the lowest first, until there is room for all that it wants, and reports
+// whether it dropped any.
+func (e *Engine) evict(in *instance, g *group) (dropped bool) {
+	bound := slices.Clone(in.Bound)
+	slices.SortStableFunc(bound, func(a, b Binding) int { return cmp.Compare(a.Group.Priority, b.Group.Priority) })
+	for len(bound) > 0 && bound[0].Group.Priority < g.key.Priority && in.room.Times(g.key.Shape.Need, g.wants()) < g.wants() {
+		e.group(bound[0].Group).bound -= bound[0].Count
+		in.room = in.room.Plus(bound[0].Group.Shape.Need, bound[0].Count)
+		bound, dropped = bound[1:], true
+	}
+	if dropped {
+		in.Bound = bound
+		e.replan = true
+	}
+	return dropped
 }

@@ -11,6 +11,7 @@ import (
 // group is the jobs of one key that are not final, and how many of their elements wait.
 type group struct {
 	key    GroupKey
+	narrow int    // how much it asks of an instance beside its size
 	jobs   []*Job // those with queued elements that may start, by number
 	queued int    // elements of jobs
 	bound  int    // of those and of the coming, for how many an instance is on its way
@@ -171,14 +172,15 @@ func (g *group) recount() {
 func (e *Engine) group(key GroupKey) *group {
 	g := e.byKey[key]
 	if g == nil {
-		g = &group{key: key}
+		g = &group{key: key, narrow: narrowness(key.Shape)}
 		e.byKey[key] = g
 		e.groups = append(e.groups, g)
 	}
 	return g
 }
 
-// sortGroups puts the groups in order of service: higher priority first, then the one whose first waiting job was submitted first.
+// sortGroups puts the groups in order of service: higher priority first, then what fewest instances can serve (BEHAVIOUR K2), then the one
+// whose first waiting job was submitted first.
 // Groups in which nothing waits are dropped. The order is total, so it survives a restart.
 func (e *Engine) sortGroups() {
 	e.groups = slices.DeleteFunc(e.groups, func(g *group) bool {
@@ -189,7 +191,7 @@ func (e *Engine) sortGroups() {
 		return empty
 	})
 	slices.SortStableFunc(e.groups, func(a, b *group) int {
-		return cmp.Or(cmp.Compare(b.key.Priority, a.key.Priority), cmp.Compare(a.first(), b.first()))
+		return cmp.Or(cmp.Compare(b.key.Priority, a.key.Priority), cmp.Compare(b.narrow, a.narrow), cmp.Compare(a.first(), b.first()))
 	})
 }
 
@@ -218,4 +220,15 @@ func (e *Engine) enqueue(j *Job, index int) {
 	j.queue(index)
 	j.Since = e.s.Now
 	e.regroup(j)
+}
+
+// narrowness is how much a shape asks of an instance beside its size.
+func narrowness(s drover.Shape) (n int) {
+	asks := []bool{s.Placement.Cloud != "", s.Placement.Zone != "", s.Placement.Type != "", s.Need.Arch != "", s.Need.GPUs > 0, s.Spot == drover.SpotRequire, s.Spot == drover.SpotNever}
+	for _, so := range asks {
+		if so {
+			n++
+		}
+	}
+	return n
 }

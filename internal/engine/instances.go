@@ -30,12 +30,12 @@ func (in *instance) open() bool {
 
 // takes reports whether nothing but its state keeps work from the instance.
 func (in *instance) takes() bool {
-	return in.Idle == drover.IdleRun && !in.Broken && !in.leaving && in.Reclaimed == nil && in.Ailing == nil
+	return in.Idle == drover.IdleRun && !in.Broken && !in.leaving && in.Reclaimed == nil && in.Ailing == nil && !in.aged && (!in.once || !in.Used)
 }
 
 func (e *Engine) addInstance(in *instance) {
 	in.free, in.room = in.Resources, in.Resources
-	in.leaving = e.limits(in.Cloud).Leaving
+	e.adapt(in)
 	e.fleet++
 	e.instances = append(e.instances, in)
 	e.byName[in.Name] = in
@@ -81,6 +81,7 @@ func (e *Engine) setState(in *instance, next drover.InstanceState) {
 	in.IdleSince = 0
 	if next == drover.InstanceIdle {
 		in.IdleSince = e.s.Now
+		e.yield = true
 	}
 	e.writeInstance(in)
 }

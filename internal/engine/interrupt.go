@@ -102,10 +102,10 @@ func (e *Engine) standBy(g *group, open []*instance, claims map[*instance]*group
 		if left <= 0 {
 			return
 		}
-		if claims[in] != nil || !g.key.Shape.Accepts(in.offering()) {
+		if claims[in] != nil || in.full() || !g.key.Shape.Accepts(in.offering()) {
 			continue
 		}
-		if n := in.free.Times(g.key.Shape.Need, left); n > 0 {
+		if n := in.free.Times(g.key.Shape.Need, in.atOnce(left)); n > 0 {
 			g.standby += n
 			in.standby = n
 			claims[in] = g

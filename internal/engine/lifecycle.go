@@ -14,6 +14,7 @@ func (e *Engine) check(in *instance) {
 		e.checkBroken(in)
 		return
 	}
+	e.checkAge(in)
 	switch in.State {
 	case drover.InstanceCreating:
 		e.checkCreating(in)
@@ -34,7 +35,7 @@ func (e *Engine) nextCheck(in *instance) (at drover.Time) {
 	case in.Broken && in.State != drover.InstanceStopping:
 		at = e.brokenUntil(in)
 	default:
-		at = e.nextStep(in)
+		at = sooner(e.nextStep(in), later(e.agesAt(in), e.s.Now))
 	}
 	at = sooner(at, e.nextTag(in))
 	// A deadline that has passed waits for an event, such as an answer that is under way; look now and then all the same.

@@ -28,6 +28,9 @@ func (e *Engine) place() {
 		if g.wants() > 0 {
 			e.bindWaiting(g)
 		}
+		if g.stuck && g.wants() > 0 {
+			e.takeOver(g)
+		}
 		left := g.unbound()
 		g.unmet = min(g.unmet, g.wants())
 		// With nobody behind it there is nobody to keep room from, and claiming looks at every instance.
@@ -65,7 +68,7 @@ func (e *Engine) placeGroup(g *group, open []*instance, claims map[*instance]*gr
 
 func fullest(g *group, open []*instance, claims map[*instance]*group) (best *instance) {
 	for _, in := range open {
-		if !in.holds(g.key.Shape) || slices.Contains(in.NoImage, g.jobs[0].Number) || !leaves(in, g, claims[in]) {
+		if in.full() || !in.holds(g.key.Shape) || slices.Contains(in.NoImage, g.jobs[0].Number) || !leaves(in, g, claims[in]) {
 			continue
 		}
 		if best == nil || in.free.CPU < best.free.CPU || in.free.CPU == best.free.CPU && in.Price < best.Price {
@@ -128,14 +131,13 @@ func least(a, b drover.Resources) drover.Resources {
 // bindWaiting reserves room on instances that are on their way for elements that found no place.
 func (e *Engine) bindWaiting(g *group) {
 	for _, in := range e.instances {
-		left := g.wants()
-		if left == 0 {
+		if g.wants() == 0 {
 			return
 		}
 		if !in.coming() || !g.key.Shape.Accepts(in.offering()) {
 			continue
 		}
-		if n := in.room.Times(g.key.Shape.Need, left); n > 0 {
+		if n := in.bindable(g); n > 0 {
 			e.bind(g, in, n)
 			e.writeInstance(in)
 		}

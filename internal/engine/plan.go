@@ -78,7 +78,7 @@ func (e *Engine) allWait(groups []*group, why drover.Reason) {
 // stick marks groups that cannot get new instances now, so that what they wait for is kept for them.
 func (e *Engine) stick(groups []*group, why drover.Reason) {
 	for _, g := range groups {
-		g.stuck, g.unmet = true, g.wants()
+		g.stuck, g.unmet, e.replace, e.yield = true, g.wants(), true, true
 		g.wait(why)
 	}
 }
@@ -95,7 +95,7 @@ func (e *Engine) unheard() string {
 
 // problem describes what has to be rented for, and what may be rented.
 func (e *Engine) problem(demands []*group) drover.Problem {
-	p := drover.Problem{ID: e.s.LastEffect + 1, Room: e.totalRoom(), Steps: solveSteps}
+	p := drover.Problem{ID: e.s.LastEffect + 1, Room: e.totalRoom(), UseOnce: e.life().UseOnce, Steps: solveSteps}
 	for _, g := range demands {
 		p.Demands = append(p.Demands, drover.Demand{Shape: g.key.Shape, Count: g.wants()})
 	}
@@ -202,7 +202,7 @@ func (e *Engine) solved(b Solved) {
 
 // unmet says why a group could not be served, and when that may change.
 func (e *Engine) unmet(g *group, u drover.Unmet) {
-	g.stuck, g.unmet, e.replace = true, g.wants(), true
+	g.stuck, g.unmet, e.replace, e.yield = true, g.wants(), true, true
 	why := e.reason(u.Code, "%s", u.Text)
 	if u.Code != drover.ReasonBlocked {
 		g.wait(why)

@@ -88,6 +88,8 @@ func (p *player) submitted(args []string) engine.Job {
 			j.Queued = engine.Ranges{{First: 0, Last: j.Array.Last}}
 		case "cpu":
 			j.Shape.Need.CPU, _ = drover.ParseMilliCPU(value)
+		case "gpus":
+			j.Shape.Need.GPUs = int(p.number(value))
 		case "memory":
 			j.Shape.Need.Memory, _ = drover.ParseBytes(value)
 		case "type":

@@ -156,6 +156,7 @@ type Instance struct {
 	Retag      bool                 `json:"retag,omitempty"`  // the cloud has not yet accepted Idle as a tag of it
 	Reason     *drover.Reason       `json:"reason,omitempty"` // why it is in its state, or what is wrong with it
 	Broken     bool                 `json:"broken,omitempty"`
+	Used       bool                 `json:"used,omitempty"`      // a job has begun on it
 	Cried      bool                 `json:"cried,omitempty"`     // its HookBroken was run
 	Ailing     *drover.Reason       `json:"ailing,omitempty"`    // it takes no more work and goes once it has none, since that is wrong with it
 	Reclaimed  *drover.Reason       `json:"reclaimed,omitempty"` // its cloud takes it back, or took it: no more work, whatever Idle says

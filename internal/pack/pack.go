@@ -65,7 +65,7 @@ func (s *solver) serve(d int) {
 func (s *solver) fill(d, count int) int {
 	shape := s.p.Demands[d].Shape
 	for _, c := range s.chosen {
-		if count == 0 || s.steps <= 0 {
+		if count == 0 || s.steps <= 0 || s.p.UseOnce {
 			break
 		}
 		s.steps--
@@ -90,7 +90,7 @@ func (s *solver) cheapest(d, count int) (best, most int) {
 		if s.steps--; s.steps <= 0 || s.left == 0 {
 			return -1, 0
 		}
-		n := capacity(o).Times(shape.Need, count)
+		n := capacity(o).Times(shape.Need, s.together(count))
 		if n == 0 || s.room[o.Cloud] == 0 || !shape.Accepts(o) {
 			continue
 		}
@@ -99,6 +99,14 @@ func (s *solver) cheapest(d, count int) (best, most int) {
 		}
 	}
 	return best, most
+}
+
+// together is how many of so many jobs one instance may be given.
+func (s *solver) together(count int) int {
+	if s.p.UseOnce {
+		return min(count, 1)
+	}
+	return count
 }
 
 // better reports whether price p for n jobs is less a job than price q for m, or the same for more of them: fewer and larger instances boot
