@@ -17,8 +17,8 @@ import (
 var ErrCut = errors.New("the recording is cut short here")
 
 const (
-	maxLine = 128 << 20 // bytes of one value of a segment; a Writer makes none that is longer
-	sparse  = 16        // bytes that an object of a long line has at least, on average: small ones take much more memory than they are long
+	maxLine = 64 << 20 // bytes of one value of a segment; a Writer makes none that is longer
+	sparse  = 16       // bytes that an object of a long line has at least, on average: small ones take much more memory than they are long
 )
 
 // Reader reads a segment.
@@ -79,7 +79,13 @@ func beginning(err error) error {
 
 // Next reads on. At the end of a closed segment it returns io.EOF, where one was cut, ErrCut.
 func (r *Reader) Next() (rec Record, err error) {
-	return rec, r.next(&rec)
+	if err := r.next(&rec); err != nil {
+		return rec, err
+	}
+	if rec.Event.Body == nil {
+		return rec, drover.Errorf(drover.KindInvalid, "a record has no event")
+	}
+	return rec, nil
 }
 
 // next reads the next line into v, which shares no memory with it.

@@ -49,8 +49,8 @@ type jobs struct {
 }
 
 const (
-	maxJobs = 1 << 30 // bytes of a State's jobs, written in full
-	minJob  = 256     // a job counts as so many at least, for what it takes in memory
+	maxJobs = 512 << 20 // bytes of a State's jobs, written in full
+	minJob  = 256       // a job counts as so many at least, for what it takes in memory
 )
 
 func newJobs() *jobs {
