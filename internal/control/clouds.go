@@ -126,18 +126,27 @@ func (cl *sights) replace(all map[string]driver.Instance) (added []driver.Instan
 	return added, removed
 }
 
+// maxPrice bounds what a tag may say that an instance costs an hour: anybody who may tag an instance could write anything there.
+const maxPrice = 1_000_000 * drover.Dollar
+
+// sighting is what the engine is told of an instance that a cloud lists. Its tags come from outside: a price that cannot be is none, and text
+// is made such that a recording gives it back as it was.
 func sighting(in driver.Instance) engine.Sighting {
-	price, _ := strconv.ParseInt(in.Tags[driver.TagPrice], 10, 64)
+	tag := func(name string) string { return strings.ToValidUTF8(in.Tags[name], "\uFFFD") }
+	price, err := strconv.ParseInt(tag(driver.TagPrice), 10, 64)
+	if err != nil || price < 0 || drover.Money(price) > maxPrice {
+		price = 0
+	}
 	return engine.Sighting{
 		ProviderID:   in.ID,
-		Name:         in.Tags[driver.TagName],
+		Name:         tag(driver.TagName),
 		ProviderType: in.ProviderType,
-		Type:         in.Tags[driver.TagType],
+		Type:         tag(driver.TagType),
 		Zone:         in.Zone,
 		Market:       in.Market,
-		HostKey:      in.Tags[driver.TagHostKey],
+		HostKey:      tag(driver.TagHostKey),
 		Price:        drover.Money(price),
-		Idle:         drover.IdleBehavior(in.Tags[driver.TagIdle]),
+		Idle:         drover.IdleBehavior(tag(driver.TagIdle)),
 		Created:      in.Created,
 		Stopped:      in.State == driver.Stopped,
 		Reclaimed:    in.Reclaimed,

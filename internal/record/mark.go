@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -23,6 +24,9 @@ var parts = [...]string{"writes", "effects", "notes", "wake"}
 // whole is how many bytes of a Digest are those of the whole decision.
 const whole = 5
 
+// Bytes that are no UTF-8 are escaped by JSON, and read again they are a character that is not: both are the same text.
+var escaped, replaced = []byte(`\ufffd`), []byte("\uFFFD")
+
 // MarkOf makes the mark of a decision. Its JSON is canonical, since nothing in a decision is a map.
 func MarkOf(d engine.Decision) (Mark, error) {
 	all := sha256.New()
@@ -32,7 +36,7 @@ func MarkOf(d engine.Decision) (Mark, error) {
 		if err != nil {
 			return Mark{}, fmt.Errorf("encoding the %s of a decision: %w", parts[i], err)
 		}
-		sum := sha256.Sum256(b)
+		sum := sha256.Sum256(bytes.ReplaceAll(b, escaped, replaced))
 		all.Write(sum[:])
 		digest[whole+i] = sum[0]
 	}
