@@ -19,7 +19,7 @@ const (
 	firstPause = 200 * time.Millisecond // before connecting again
 	lastPause  = 10 * time.Second
 	silence    = 3 * keepAlive // without a word this long, a stream of events is dead
-	maxEvent   = 1 << 20       // bytes of a line
+	maxEvent   = 1 << 20       // bytes of a line, and about those of an event
 )
 
 // Events follows events. If it is interrupted, it connects again and goes on after the last event that it had; what was forgotten meanwhile the
@@ -84,6 +84,9 @@ func (w *watcher) follow(ctx context.Context) error {
 	for lines.Scan() {
 		deaf.Reset(silence)
 		if !m.add(lines.Text()) {
+			if len(m.data) > maxEvent {
+				return w.client.unreachable(context.Background(), bufio.ErrTooLong)
+			}
 			continue
 		}
 		if err := w.take(m); err != nil || w.done {
@@ -106,18 +109,18 @@ func (w *watcher) take(m sseMessage) error {
 		return nil
 	case m.kind == "error":
 		var p problem
-		if err := json.Unmarshal([]byte(m.data), &p); err != nil {
+		if err := json.Unmarshal(m.data, &p); err != nil {
 			return w.client.unreachable(context.Background(), fmt.Errorf("reading an error: %w", err))
 		}
 		// What the service itself says is its last word.
 		w.done = true
 		w.yield(drover.Event{}, p.asError())
 		return nil
-	case m.data == "":
+	case len(m.data) == 0:
 		return nil
 	}
 	var e drover.Event
-	if err := json.Unmarshal([]byte(m.data), &e); err != nil {
+	if err := json.Unmarshal(m.data, &e); err != nil {
 		return w.client.unreachable(context.Background(), fmt.Errorf("reading an event: %w", err))
 	}
 	w.pause = firstPause
@@ -130,7 +133,8 @@ func (w *watcher) take(m sseMessage) error {
 
 // sseMessage is a server-sent message as its lines come in.
 type sseMessage struct {
-	kind, data string
+	kind string
+	data []byte
 }
 
 // add takes up one more line, and reports whether it ended the message.
@@ -144,7 +148,7 @@ func (m *sseMessage) add(line string) (complete bool) {
 	case "event":
 		m.kind = value
 	case "data":
-		m.data += value
+		m.data = append(m.data, value...)
 	}
 	return false
 }

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"encoding/json"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"drover"
 	"drover/internal/httpapi"
 )
 
@@ -68,4 +70,83 @@ func FuzzNames(f *testing.F) {
 			}
 		}
 	})
+}
+
+// FuzzBodies: whatever is sent to what takes a body, the answer is a success or a problem.
+func FuzzBodies(f *testing.F) {
+	routes := [...]struct{ method, path string }{
+		{http.MethodPatch, "/v1/jobs/17"}, {http.MethodPost, "/v1/jobs/17.3/cancel"}, {http.MethodPost, "/v1/jobs/17/retry"}, {http.MethodPost, "/v1/inputs/missing"},
+		{http.MethodPut, "/v1/inputs/" + strings.Repeat("0", 64)}, {http.MethodPost, "/v1/instances/i-1/hold"}, {http.MethodPost, "/v1/tokens"}, {http.MethodDelete, "/v1/tokens/t"},
+	}
+	for i, body := range []string{
+		`{"priority": 5}`, `{"reason": "not wanted"}`, `{"jobs": []}`, `{"hashes": ["` + strings.Repeat("0", 64) + `"]}`, "contents", `{"reason": ""}`,
+		`{"user": "ada", "role": "view", "expires": 3600}`, "null", `{"priority": 1e400}`, `[[[[[[`, `{"reason": "\ud800"}`,
+	} {
+		f.Add(uint8(i), body)
+	}
+	h := handler()
+	f.Fuzz(func(t *testing.T, route uint8, body string) {
+		to := routes[int(route)%len(routes)]
+		sane(t, ask(h, to.method, to.path, body))
+	})
+}
+
+// saying is a controller that answers everything alike.
+type saying struct {
+	status int
+	kind   string
+	body   string
+}
+
+func (s saying) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{
+		Status: "123 Odd", StatusCode: s.status, Header: http.Header{"Content-Type": {s.kind}, "Location": {s.body}}, Body: io.NopCloser(strings.NewReader(s.body)), Request: r,
+	}, nil
+}
+
+// FuzzAnswers: whatever answers in a controller's place, each call of a client ends, with an answer or with an error that says something.
+func FuzzAnswers(f *testing.F) {
+	const stream, problem, plain = "text/event-stream", "application/problem+json", "application/json"
+	for _, s := range []saying{
+		{200, plain, `{"jobs":{"queued":3},"waiting":[{"count":3,"reason":{"code":"limit"}}]}`}, {200, plain, `[{"id":"17.3","name":"a"}]`}, {200, plain, "null"},
+		{200, plain, `{"items":[{"id":"17"}],"next":"x"}`}, {500, problem, `{"kind":"internal","detail":"it broke"}`}, {400, problem, `{}`}, {302, "", "http://example.org"},
+		{200, stream, "id: 1-1\ndata: {\"id\":\"1-1\",\"text\":\"hello\"}\n\nevent: end\ndata:\n\n"}, {200, stream, "event: error\ndata: {\"kind\":\"transient\"}\n\n"},
+		{200, stream, "data: {\n\n"}, {200, stream, strings.Repeat("data: x\n", 200_000)}, {200, stream, ":" + strings.Repeat("x", 1<<21)},
+	} {
+		f.Add(s.status, s.kind, s.body)
+	}
+	f.Fuzz(func(t *testing.T, status int, kind, body string) {
+		c, err := httpapi.NewClient("http://127.0.0.1:1", drover.NewSecret("s"), &http.Client{Transport: saying{status, kind, body}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, err := range askAll(t, c) {
+			if err != nil && drover.AsError(err, "").Message == "" {
+				t.Fatalf("%s: an error that says nothing: %#v", what, err)
+			}
+		}
+	})
+}
+
+// askAll makes every kind of call that reads an answer.
+func askAll(t *testing.T, c *httpapi.Client) map[string]error {
+	errs, ctx := map[string]error{}, t.Context()
+	_, errs["status"] = c.Status(ctx)
+	_, errs["jobs"] = c.Jobs(ctx, drover.JobFilter{})
+	_, errs["job"] = c.Job(ctx, drover.JobID{Number: 17, Index: 3})
+	_, errs["instances"] = c.Instances(ctx, drover.InstanceFilter{})
+	_, errs["offers"] = c.Offers(ctx, drover.OfferFilter{})
+	_, errs["explain"] = c.Explain(ctx, "")
+	_, errs["tokens"] = c.Tokens(ctx)
+	_, errs["outputs"] = c.Outputs(ctx, drover.JobID{Number: 17, Index: -1})
+	_, errs["missing"] = c.MissingInputs(ctx, []string{"x"})
+	logs, err := c.Logs(ctx, drover.LogRequest{Job: drover.JobID{Number: 17, Index: -1}})
+	if errs["logs"] = err; err == nil {
+		_, errs["logs"] = io.Copy(io.Discard, logs)
+		logs.Close()
+	}
+	for _, err := range c.Events(ctx, drover.EventFilter{Recent: true}) {
+		errs["events"] = err
+	}
+	return errs
 }

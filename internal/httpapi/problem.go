@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -65,9 +66,10 @@ func (p *problem) GetHeaders() http.Header {
 	return headers
 }
 
-// asError is the error that the problem was made of.
+// asError is the error that the problem was made of. One that came from elsewhere may say next to nothing.
 func (p *problem) asError() *drover.Error {
-	return &drover.Error{Kind: p.Kind, Scope: p.Scope, Market: p.Market, RetryAt: p.RetryAt, Message: p.Detail, Hint: p.Hint}
+	text := cmp.Or(p.Detail, p.Title, "an error without a word")
+	return &drover.Error{Kind: p.Kind, Scope: p.Scope, Market: p.Market, RetryAt: p.RetryAt, Message: text, Hint: p.Hint}
 }
 
 // problemOf makes a problem of an error.

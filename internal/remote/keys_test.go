@@ -153,3 +153,21 @@ func TestAttemptTokens(t *testing.T) {
 		})
 	}
 }
+
+// FuzzAttemptToken: whatever a stranger shows is refused, unless it is, to the byte, the token of the attempt that it names.
+func FuzzAttemptToken(f *testing.F) {
+	key := FleetKey{drover.NewSecret("key")}
+	id := drover.AttemptID{Job: drover.JobID{Number: 17, Index: 3}, Number: 1}
+	for _, s := range []string{"", "~", "17.3/1~", key.AttemptToken("store", id).Reveal(), "0" + key.AttemptToken("store", id).Reveal(), "17.3/1~" + strings.Repeat("A", 43), "a~b~c"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, token string) {
+		got, err := key.VerifyAttemptToken("store", token)
+		if err == nil && key.AttemptToken("store", got).Reveal() != token {
+			t.Errorf("%q is taken for a token of attempt %v", token, got)
+		}
+		if err != nil && drover.KindOf(err) != drover.KindAuthentication {
+			t.Errorf("%q: %v", token, err)
+		}
+	})
+}
