@@ -221,7 +221,11 @@ func (a *app) drive(ctx context.Context, folder *runFolder, p runPlan, c *config
 	if err := folder.finish(); err != nil {
 		return err
 	}
-	return s.verdict(sum)
+	err = s.verdict(sum)
+	if err != nil && !p.Streamed {
+		fmt.Fprintf(a.err, "what led to it is recorded: drover replay %s\n", folder.id)
+	}
+	return err
 }
 
 // session is one run while it runs.
@@ -275,7 +279,7 @@ func (s *session) unfinished(err error) error {
 	if errors.As(err, &quiet) {
 		return err
 	}
-	return drover.AsError(err, drover.KindInternal).WithHint("drover run --resume %s goes on", s.folder.id)
+	return drover.AsError(err, drover.KindInternal).WithHint("drover run --resume %s goes on; drover replay %s shows what led to it", s.folder.id, s.folder.id)
 }
 
 // glance is how often a run is looked at, so that it seems alive and ends soon after its last instance.

@@ -246,7 +246,7 @@ func (d *daemon) attend(ctx context.Context, signals <-chan os.Signal) error {
 		case err := <-d.ended:
 			d.ended = nil
 			e := drover.AsError(err, drover.KindInternal)
-			return e.WithHint("%s", cmp.Or(e.Hint, "nothing is lost: drover serve goes on from its records"))
+			return e.WithHint("%s; drover replay -c %s shows what led to it", cmp.Or(e.Hint, "nothing is lost: drover serve goes on from its records"), d.app.config)
 		case sig := <-signals:
 			switch {
 			case sig == syscall.SIGHUP:
