@@ -41,6 +41,7 @@ const (
 	ReasonClosing        = "closing"
 	ReasonOperator       = "operator"
 	ReasonStranger       = "stranger" // a store that is lost named it
+	ReasonTwin           = "twin"     // its cloud made two of its name
 	ReasonUnknownAttempt = "unknown_attempt"
 	ReasonTypeRemoved    = "type_removed"
 	ReasonDeaf           = "deaf"

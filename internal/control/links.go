@@ -101,7 +101,7 @@ func (c *Controller) keepTail(instance int64, id drover.AttemptID, exit drover.E
 
 // Exited takes in that an attempt ended.
 func (l *link) Exited(m wire.Exited) {
-	l.c.post(l.ctx, engine.Exited{Attempt: m.ID, Exit: l.c.keepTail(l.id, m.ID, m.Exit)})
+	l.c.post(l.ctx, engine.Exited{Instance: l.id, Attempt: m.ID, Exit: l.c.keepTail(l.id, m.ID, m.Exit)})
 }
 
 // API takes in that a job connected to DROVER_API.

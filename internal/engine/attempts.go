@@ -155,13 +155,13 @@ func (e *Engine) refused(a *Attempt, err *drover.Error) {
 }
 
 // exited takes the runner's word that an attempt's command has ended. Its room is free at once; it is final when its output is stored.
-func (e *Engine) exited(id drover.AttemptID, exit drover.Exit) {
-	a := e.live(id)
-	if a == nil {
-		e.strangerEnded(id)
+func (e *Engine) exited(b Exited) {
+	a, exit := e.live(b.Attempt), b.Exit
+	switch {
+	case a == nil || b.Instance != 0 && b.Instance != a.Instance:
+		e.strangerEnded(b)
 		return
-	}
-	if a.State == drover.AttemptCollecting {
+	case a.State == drover.AttemptCollecting:
 		return
 	}
 	in := e.instance(a.Instance)
@@ -187,11 +187,12 @@ func (e *Engine) ended(a *Attempt, exit drover.Exit) drover.Time {
 }
 
 // strangerEnded takes note that an attempt which is not known has ended as it was told to.
-func (e *Engine) strangerEnded(id drover.AttemptID) {
+func (e *Engine) strangerEnded(b Exited) {
 	for _, in := range e.instances {
-		if at := slices.Index(in.Strangers, id); at >= 0 {
+		at := slices.Index(in.Strangers, b.Attempt)
+		if at >= 0 && (b.Instance == 0 || b.Instance == in.ID) {
 			in.Strangers = slices.Delete(slices.Clone(in.Strangers), at, at+1)
-			e.forget(in, id)
+			e.forget(in, b.Attempt)
 			e.replace = true
 			e.touch(in)
 		}
@@ -367,13 +368,15 @@ func (e *Engine) stopAttempt(a *Attempt, why drover.Reason) {
 	case a.Stop != nil && a.Stop.Code == drover.ReasonPreempted:
 		e.stopForGood(a, why)
 		return
-	case a.Stop != nil || a.State == drover.AttemptCollecting:
+	case a.Stop != nil || a.State == drover.AttemptCollecting && why.Code == drover.ReasonPreempted:
 		return
 	}
 	why.Since = e.s.Now
 	a.Stop = &why
 	e.writeAttempt(a, why)
-	e.askStop(a)
+	if a.State != drover.AttemptCollecting { // else it is only not to be tried again
+		e.askStop(a)
+	}
 	e.replace = true // it is not expected back
 	e.touch(e.instance(a.Instance))
 }

@@ -113,7 +113,7 @@ func (e *Engine) byProviderID(cloud, id string) *instance {
 
 // sighted takes in an instance that a list has and the one before it had not.
 func (e *Engine) sighted(c *Cloud, s Sighting) {
-	in := e.byName[s.Name]
+	in := e.behind(c, s)
 	if in == nil {
 		e.adopt(c, s)
 		return
@@ -125,18 +125,29 @@ func (e *Engine) sighted(c *Cloud, s Sighting) {
 	}
 	if in.ProviderID == "" {
 		// The create call's answer was lost, or is still on its way.
-		in.ProviderID = s.ProviderID
+		in.ProviderID, in.Created = s.ProviderID, e.s.Now
 		if o := taken(in, s); o != nil {
 			in.become(*o)
 		}
 		if in.Call == 0 {
 			e.accepted(in)
+		} else {
+			e.writeInstance(in)
 		}
 	}
 	if s.Stopped && in.Created != 0 {
 		e.stopped(in)
 	}
 	e.touch(in)
+}
+
+// behind is the instance that a list shows: the one of its name, unless that has another id and its cloud made two.
+func (e *Engine) behind(c *Cloud, s Sighting) *instance {
+	in := e.byName[s.Name]
+	if in != nil && (in.ProviderID == "" || in.ProviderID == s.ProviderID) {
+		return in
+	}
+	return e.byProviderID(c.Name, s.ProviderID)
 }
 
 // taken is the candidate that became the instance, as far as a list shows it.
@@ -150,13 +161,17 @@ func taken(in *instance, s Sighting) *drover.Offering {
 }
 
 // adopt takes over an instance that bears this fleet's tag but that the store does not know. One that another store named is
-// drained: its job numbers are not ours, so no job of ours may meet them there.
+// drained: its job numbers are not ours, so no job of ours may meet them there. The second of a name goes at once.
 func (e *Engine) adopt(c *Cloud, s Sighting) {
 	e.s.LastInstance++
+	name, first := s.Name, e.byName[s.Name]
+	if first != nil {
+		name += "." + s.ProviderID
+	}
 	in := &instance{Instance: Instance{
-		ID: e.s.LastInstance, Name: s.Name, Cloud: c.Name, ProviderID: s.ProviderID, Zone: s.Zone, Market: s.Market, Price: s.Price,
+		ID: e.s.LastInstance, Name: name, Cloud: c.Name, ProviderID: s.ProviderID, Zone: s.Zone, Market: s.Market, Price: s.Price,
 		Type: drover.InstanceType{Name: s.Type, ProviderType: s.ProviderType}, HostKey: s.HostKey,
-		State: drover.InstanceUnknown, Idle: drover.IdleRun, Asked: e.s.Now, Created: cmp.Or(s.Created, e.s.Now), Known: e.s.Now, Listed: true, Silent: e.s.Now,
+		State: drover.InstanceUnknown, Idle: drover.IdleRun, Asked: e.s.Now, Created: e.billFrom(s), Known: e.s.Now, Listed: true, Silent: e.s.Now,
 	}}
 	e.adoptTag(in, s.Idle)
 	for _, o := range c.Offerings {
@@ -170,9 +185,20 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	if s.Reclaimed {
 		e.reclaim(in, reclaimedText)
 	}
-	if s.Stopped {
+	switch {
+	case first != nil && !in.held():
+		e.stop(in, e.reason(drover.ReasonTwin, "its cloud made instance %s twice", s.Name))
+	case s.Stopped:
 		e.stopped(in)
 	}
+}
+
+// billFrom is when the bill of an adopted instance begins: one that this store named was paid for until it was held to be gone.
+func (e *Engine) billFrom(s Sighting) drover.Time {
+	if e.ours(s.Name) {
+		return e.s.Now
+	}
+	return cmp.Or(s.Created, e.s.Now)
 }
 
 // adoptTag has an adopted instance behave as its tag says; one that another store named is drained, unless it is held.
@@ -196,7 +222,7 @@ func (e *Engine) missing(c *Cloud, began drover.Time) (again bool) {
 		case in.Cloud != c.Name || in.Call != 0 || in.State == drover.InstanceCreating:
 		case in.Listed:
 			again = again || in.State == drover.InstanceStopping && in.Accepted
-		case in.Connected && in.State != drover.InstanceStopping, began < in.Known:
+		case in.Connected && in.State != drover.InstanceStopping, began < in.Known, e.mayBeNew(in, began):
 			again = again || in.State == drover.InstanceStopping
 		default:
 			again = e.strike(in, began) || again
@@ -205,8 +231,15 @@ func (e *Engine) missing(c *Cloud, began drover.Time) (again bool) {
 	return again
 }
 
+// mayBeNew reports whether a list that began then may not have an instance only because its cloud has just made it.
+func (e *Engine) mayBeNew(in *instance, began drover.Time) bool {
+	heard := in.Ready != 0 && in.State != drover.InstanceUnknown
+	return in.Created != 0 && !heard && !in.Accepted && began < max(in.Created, e.s.Looking).Add(lostGap)
+}
+
 // The least time between two lists that together say that an instance is gone: a cloud that answers from a stale copy soon has a newer
-// one. One whose create call was not answered is given longer, since it may only now come to be.
+// one. One whose create call was not answered is given longer, since it may only now come to be; and as long may pass before a cloud lists
+// what it has made.
 const (
 	strikeGap = time.Second
 	lostGap   = 30 * time.Second
@@ -248,7 +281,7 @@ func (e *Engine) createFailed(b CreateFailed) {
 		return
 	}
 	in.Call = 0
-	if in.Listed {
+	if in.ProviderID != "" {
 		e.accepted(in) // it exists all the same
 		return
 	}
@@ -258,7 +291,7 @@ func (e *Engine) createFailed(b CreateFailed) {
 	switch b.Err.Kind {
 	case drover.KindTransient, drover.KindUnreachable, drover.KindInternal:
 		why := e.reason(drover.ReasonCreateFailed, "%s", b.Err.Message)
-		in.Reason = &why
+		in.Reason, in.Unsure = &why, true
 		in.Retry = e.s.Now.Add(backoff(in.Fails, 250*time.Millisecond, 30*time.Second))
 		e.lookSoon(e.cloud(in.Cloud))
 	case drover.KindRateLimit:
@@ -267,12 +300,25 @@ func (e *Engine) createFailed(b CreateFailed) {
 		}
 	default:
 		e.block(in, b.Tried, b.Err)
-		e.gone(in, e.reason(drover.ReasonCreateFailed, "%s", b.Err.Message))
+		e.refuse(in, e.reason(drover.ReasonCreateFailed, "%s", b.Err.Message))
 		e.dropBlocked(in.Cloud)
 	}
 	e.touchCreating(in.Cloud)
 	if in.State != drover.InstanceGone {
 		e.touch(in)
+	}
+}
+
+// refuse gives up an instance that its cloud refused to create. If a call before was not answered, only lists can tell that it came to
+// nothing, and what is held is asked for again.
+func (e *Engine) refuse(in *instance, why drover.Reason) {
+	switch {
+	case !in.Unsure:
+		e.gone(in, why)
+	case in.held():
+		in.Reason, in.Retry = &why, e.s.Now.Add(blockTime)
+	default:
+		e.stop(in, why)
 	}
 }
 

@@ -222,7 +222,7 @@ func (e *Engine) handle(body Body) {
 	case StartFailed:
 		e.startFailed(b)
 	case Exited:
-		e.exited(b.Attempt, b.Exit)
+		e.exited(b)
 	case Collected:
 		e.collected(b)
 	case Solved:
@@ -238,7 +238,7 @@ func (e *Engine) lookAgain(fresh bool) {
 			e.unknown(in)
 		}
 		if !in.Connected {
-			in.Silent, in.Tried = e.s.Now, false
+			in.Silent, in.Tried, in.Strikes = e.s.Now, false, 0
 		}
 		e.touch(in)
 	}
@@ -250,7 +250,10 @@ func (e *Engine) lookAgain(fresh bool) {
 
 // unknown is the state of an instance that an earlier controller knew and that this one has not yet heard from.
 func (e *Engine) unknown(in *instance) {
-	if in.State.CanBecome(drover.InstanceUnknown) && in.State != drover.InstanceCreating {
+	switch {
+	case in.State == drover.InstanceCreating:
+		in.Unsure = in.Begun
+	case in.State.CanBecome(drover.InstanceUnknown):
 		in.State = drover.InstanceUnknown
 	}
 }

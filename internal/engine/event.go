@@ -190,10 +190,11 @@ type StartFailed struct {
 	Err     *drover.Error    `json:"err"`
 }
 
-// Exited says that an attempt's command ended.
+// Exited says that an attempt's command ended. An instance that another store named may have an attempt of the same id.
 type Exited struct {
-	Attempt drover.AttemptID `json:"attempt"`
-	Exit    drover.Exit      `json:"exit"` // without the tails of its output
+	Instance int64            `json:"instance,omitempty"` // that says so
+	Attempt  drover.AttemptID `json:"attempt"`
+	Exit     drover.Exit      `json:"exit"` // without the tails of its output
 }
 
 // Collected answers Collect: the attempt's output is stored, or Err says why not.

@@ -93,15 +93,17 @@ func (e *Engine) created(b Created) {
 		return
 	}
 	in.Call, in.Fails, in.Retry = 0, 0, 0
-	in.ProviderID = b.ProviderID
-	in.become(b.Taken)
+	if in.ProviderID == "" || in.ProviderID == b.ProviderID { // else a list showed another of that name, which is kept
+		in.ProviderID = b.ProviderID
+		in.become(b.Taken)
+	}
 	e.fleet++
 	e.accepted(in)
 }
 
 // accepted begins an instance's bill, and its boot unless it has been told to go meanwhile.
 func (e *Engine) accepted(in *instance) {
-	in.Created, in.Known, in.Candidates = e.s.Now, e.s.Now, nil
+	in.Created, in.Known, in.Candidates = cmp.Or(in.Created, e.s.Now), e.s.Now, nil
 	in.Silent, in.Tried = e.s.Now, false
 	e.ease(in)
 	e.endProbe(in)
@@ -247,7 +249,7 @@ func (e *Engine) reported(in *instance, r Report) {
 			e.collect(a)
 		}
 	case r.Exit != nil:
-		e.exited(r.ID, *r.Exit)
+		e.exited(Exited{in.ID, r.ID, *r.Exit})
 	default:
 		a.Effect, a.Fails, a.Retry = 0, 0, 0
 		e.running(a)

@@ -143,14 +143,15 @@ func (e *Engine) unwanted(in *instance, c *Cloud) (why drover.Reason, so bool) {
 	return drover.Reason{}, false
 }
 
-// callsLeft is how many more create calls a cloud may be asked at once. Instances that boot do not count.
+// callsLeft is how many more create calls a cloud may be asked at once. Instances that boot do not count; those that are to go while their
+// call is in flight do.
 func (e *Engine) callsLeft(cloud string) int {
 	left := e.limits(cloud).MaxCreating
 	for _, in := range e.instances {
 		if left <= 0 {
 			return 0
 		}
-		if in.Cloud == cloud && in.State == drover.InstanceCreating && in.Call != 0 {
+		if in.Cloud == cloud && len(in.Candidates) > 0 && in.Call != 0 {
 			left--
 		}
 	}

@@ -182,6 +182,7 @@ type Instance struct {
 	NoImage   []int64            `json:"no_image,omitempty"`  // jobs whose image it could not fetch
 	Strangers []drover.AttemptID `json:"strangers,omitempty"` // attempts on it that are not known and were told to end
 	Call      int64              `json:"call,omitempty"`      // create or destroy in flight
+	Unsure    bool               `json:"unsure,omitempty"`    // a create call was not answered, or who knows: it may be there whatever the next one says
 	Dial      int64              `json:"dial,omitempty"`      // connect in flight
 	Fails     int                `json:"fails,omitempty"`     // of the last kind of effect, in a row
 	Retry     drover.Time        `json:"retry,omitempty"`     // when the next may be tried

@@ -3,7 +3,6 @@ package sim
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,30 +13,30 @@ import (
 	"drover/internal/engine"
 )
 
-// Disk is a store in memory: what a controller that begins anew would find. A commit is whole or nothing.
+// Disk is a store in memory: what a controller that begins anew would find. A commit is whole or nothing. What is written down belongs to
+// the disk: the engine does not touch it afterwards, and what the next engine is given it may.
 type Disk struct {
 	Final map[drover.JobID]drover.JobState // elements, and jobs that are no array, that are final
+	Spent drover.Money                     // by instances that are gone
 
 	jobs      map[int64]engine.Job
 	ended     map[int64]engine.JobEnd
 	elements  map[drover.JobID]engine.Element
 	attempts  map[drover.JobID]engine.Attempt
 	instances map[int64]engine.Instance
-	names     map[string]bool // of every instance that was ever written down
 	blocks    []engine.Block
 	closing   bool
-	spent     drover.Money
 	last      int64 // instance
 	lastJob   int64
 	lastAgain int64                // taken
 	given     int64                // the last Again
 	again     map[int64]int64      // by job: the life that it is in
-	numbers   map[drover.JobID]int // of each element's last attempt
+	numbers   map[drover.JobID]int // of each element's last attempt, as its row says
+	begun     map[drover.JobID]int // of each element's last attempt
 	wishes    map[int64]engine.Body
 	lastWish  int64
 	nonce     string
 	epoch     int64
-	fail      bool // the next commit
 }
 
 var errDisk = errors.New("disk: no space left")
@@ -51,8 +50,8 @@ func NewDisk() *Disk {
 		elements:  map[drover.JobID]engine.Element{},
 		attempts:  map[drover.JobID]engine.Attempt{},
 		instances: map[int64]engine.Instance{},
-		names:     map[string]bool{},
 		numbers:   map[drover.JobID]int{},
+		begun:     map[drover.JobID]int{},
 		wishes:    map[int64]engine.Body{},
 		again:     map[int64]int64{},
 		nonce:     "n",
@@ -61,28 +60,12 @@ func NewDisk() *Disk {
 
 // Commit takes the writes in.
 func (d *Disk) Commit(_ context.Context, writes []engine.Write) error {
-	if d.fail {
-		d.fail = false
-		return errDisk
-	}
 	for _, w := range writes {
-		if err := d.write(copyOf(w)); err != nil {
+		if err := d.write(w); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// copyOf takes a write away from the engine's memory, as a database would.
-func copyOf[T any](v T) (c T) {
-	data, err := json.Marshal(v)
-	if err == nil {
-		err = json.Unmarshal(data, &c)
-	}
-	if err != nil {
-		panic(err)
-	}
-	return c
 }
 
 func (d *Disk) write(w engine.Write) error {
@@ -99,19 +82,13 @@ func (d *Disk) write(w engine.Write) error {
 	case w.Element != nil:
 		return d.writeElement(*w.Element)
 	case w.Attempt != nil:
-		a := w.Attempt.Attempt
-		a.Effect, a.Fails, a.Retry = 0, 0, 0
-		d.attempts[a.ID.Job] = a
-		if !a.State.Live() {
-			delete(d.attempts, a.ID.Job)
-		}
+		d.writeAttempt(*w.Attempt)
 	case w.Instance != nil:
 		d.instances[w.Instance.ID] = *w.Instance
-		d.names[w.Instance.Name] = true
 		d.last = max(d.last, w.Instance.ID)
 	case w.Gone != nil:
 		delete(d.instances, w.Gone.ID)
-		d.spent += w.Gone.Cost
+		d.Spent += w.Gone.Cost
 	case w.Blocks != nil:
 		d.blocks = *w.Blocks
 	case w.Closing:
@@ -137,6 +114,19 @@ func (d *Disk) writeElement(row engine.ElementRow) error {
 	}
 	return nil
 }
+
+func (d *Disk) writeAttempt(row engine.AttemptRow) {
+	a := row.Attempt
+	a.Effect, a.Fails, a.Retry = 0, 0, 0
+	d.begun[a.ID.Job] = max(d.begun[a.ID.Job], a.ID.Number)
+	d.attempts[a.ID.Job] = a
+	if !a.State.Live() {
+		delete(d.attempts, a.ID.Job)
+	}
+}
+
+// named reports whether this store gave an instance its name.
+func (d *Disk) named(name string) bool { return strings.Contains(name, "-"+d.nonce+"-") }
 
 // ownLife checks that what a person cancels ends in the life of the job in which the person saw it.
 func (d *Disk) ownLife(job int64, why drover.Reason) error {
@@ -183,30 +173,31 @@ func (d *Disk) Begin() engine.State {
 	d.epoch++
 	s := engine.State{
 		Version: engine.StateVersion, Fleet: "f", Nonce: d.nonce, Epoch: d.epoch, LastInstance: d.last, LastJob: d.lastJob, LastAgain: d.lastAgain,
-		Closing: d.closing, Spent: d.spent, Blocks: slices.Clone(d.blocks),
+		Closing: d.closing, Spent: d.Spent, Blocks: slices.Clone(d.blocks),
+	}
+	tried := map[int64][]engine.Element{}
+	for id, el := range d.elements {
+		tried[id.Number] = append(tried[id.Number], el)
 	}
 	for _, n := range slices.Sorted(maps.Keys(d.jobs)) {
-		j := copyOf(d.jobs[n])
-		j.Tried = nil
-		for id, el := range d.elements {
-			if id.Number == n {
-				j.Tried = append(j.Tried, el)
-			}
-		}
+		j := d.jobs[n]
+		j.After, j.Queued, j.Tried = slices.Clone(j.After), slices.Clone(j.Queued), tried[n]
 		slices.SortFunc(j.Tried, func(a, b engine.Element) int { return cmp.Compare(a.Index, b.Index) })
 		s.Jobs = append(s.Jobs, j)
 	}
 	for _, id := range slices.Sorted(maps.Keys(d.instances)) {
-		in := copyOf(d.instances[id])
-		in.Listed, in.Accepted, in.Strikes, in.Struck, in.Known, in.Connected, in.Silent, in.Tried = false, false, 0, 0, 0, false, 0, false
-		in.Alone, in.NoImage, in.Strangers, in.Call, in.Dial, in.Fails, in.Retry, in.Tagging = false, nil, nil, 0, 0, 0, 0, engine.Tagging{}
-		s.Instances = append(s.Instances, in)
+		s.Instances = append(s.Instances, asFound(d.instances[id]))
 	}
-	for _, a := range d.attempts {
-		s.Attempts = append(s.Attempts, copyOf(a))
-	}
-	slices.SortFunc(s.Attempts, func(a, b engine.Attempt) int {
+	s.Attempts = slices.SortedFunc(maps.Values(d.attempts), func(a, b engine.Attempt) int {
 		return cmp.Or(cmp.Compare(a.ID.Job.Number, b.ID.Job.Number), cmp.Compare(a.ID.Job.Index, b.ID.Job.Index))
 	})
 	return s
+}
+
+// asFound is an instance without what was observed of it.
+func asFound(in engine.Instance) engine.Instance {
+	in.Candidates, in.Bound = slices.Clone(in.Candidates), slices.Clone(in.Bound)
+	in.Listed, in.Accepted, in.Strikes, in.Struck, in.Known, in.Connected, in.Silent, in.Tried = false, false, 0, 0, 0, false, 0, false
+	in.Alone, in.NoImage, in.Strangers, in.Call, in.Unsure, in.Dial, in.Fails, in.Retry, in.Tagging = false, nil, nil, 0, false, 0, 0, 0, engine.Tagging{}
+	return in
 }

@@ -8,18 +8,20 @@ import (
 
 	"drover"
 	"drover/internal/engine"
-	"drover/internal/loop"
 )
 
 // calm is how long after the last bad luck, and the last wish, everything must have come to be as was wished.
 const calm = 20 * time.Minute
 
+// peopled reports whether there is anybody in this world.
+func (w *World) peopled() bool { return w.recipe.Luck.Odds[People] > 0 }
+
 // person lets somebody wish for something now and then.
 func (w *World) person() {
-	if !w.chance(w.luck.People) {
+	if !w.happens(People) {
 		return
 	}
-	switch n := w.rng.IntN(20); {
+	switch n := w.roll(20); {
 	case n < 9:
 		w.instruct()
 	case n < 13:
@@ -45,8 +47,8 @@ func (w *World) wish(body engine.Body) {
 
 // tell brings an event to the present controller after a moment.
 func (w *World) tell(body engine.Body) {
-	l := w.loop
-	w.after(w.delay(100*time.Millisecond), func() { w.answer(l, body) })
+	c := w.controller
+	w.after(w.within(100*time.Millisecond), func() { c.take(body) })
 }
 
 // wished are the wishes that are not granted yet, in their order.
@@ -57,8 +59,6 @@ func (w *World) wished() (bodies []engine.Body) {
 	return bodies
 }
 
-func pick[T any](w *World, from []T) T { return from[w.rng.IntN(len(from))] }
-
 func (w *World) instruct() {
 	ids := slices.Sorted(maps.Keys(w.Disk.instances))
 	if len(ids) == 0 {
@@ -67,9 +67,9 @@ func (w *World) instruct() {
 	id, verb := pick(w, ids), pick(w, drover.Verbs())
 	switch name := w.Disk.instances[id].Name; verb {
 	case drover.VerbKill:
-		w.killed[name] = true
+		w.promises.killed[name] = true
 	case drover.VerbRelease:
-		w.released[name] = true
+		w.promises.released[name] = true
 	}
 	w.wish(engine.InstructAsked{Instance: id, Verb: verb, Reason: drover.Reason{Text: "so it was wished"}})
 }
@@ -80,7 +80,7 @@ const hesitation = 5 * time.Minute
 // hesitate wishes for something of a job that was looked at, unless the store in which it was seen is lost meanwhile.
 func (w *World) hesitate(body engine.Body) {
 	seen := w.Disk
-	w.after(w.delay(hesitation), func() {
+	w.after(w.within(hesitation), func() {
 		if w.Disk == seen {
 			w.wish(body)
 		}
@@ -88,16 +88,16 @@ func (w *World) hesitate(body engine.Body) {
 }
 
 func (w *World) prioritize() {
-	j, priority := pick(w, w.jobs), pick(w, []int{0, 0, 1, 5})
+	j, priority := pick(w, w.recipe.Jobs), pick(w, []int{0, 0, 1, 5})
 	again := w.Disk.again[j.Number]
 	w.hesitate(engine.PriorityAsked{Job: j.Number, Again: again, Priority: priority})
 }
 
 func (w *World) cancelOne() {
-	j := pick(w, w.jobs)
+	j := pick(w, w.recipe.Jobs)
 	id := drover.JobID{Number: j.Number, Index: -1}
-	if j.Array.Set {
-		id.Index = j.Array.First + w.rng.IntN(j.Array.Size())
+	if j.Array.Set && w.roll(4) > 0 {
+		id.Index = j.Array.First + w.roll(j.Array.Size())
 	}
 	again := w.Disk.again[j.Number]
 	why := drover.Reason{Code: drover.ReasonCancelled, Text: lifeText(again)}
@@ -111,7 +111,7 @@ func lifeText(again int64) string { return fmt.Sprint(lifeWords, again) }
 
 // retry puts back in the queue what did not succeed of the final jobs, unless they are to run after one that is final like that.
 func (w *World) retry() {
-	for _, j := range w.jobs {
+	for _, j := range w.recipe.Jobs {
 		end, final := w.Disk.ended[j.Number]
 		if !final || end.State == drover.JobSucceeded || slices.ContainsFunc(j.After, w.unsuccessful) {
 			continue
@@ -140,94 +140,85 @@ func (w *World) reload() {
 
 // drainAll has the controller drain, and another begin after a while.
 func (w *World) drainAll() {
-	l := w.loop
+	c := w.controller
 	w.tell(engine.DrainAsked{})
-	w.after(w.delay(15*time.Minute), func() {
-		if l != w.loop || l.Store == nil {
+	w.after(w.within(15*time.Minute), func() {
+		if !c.alive() {
 			return
 		}
-		if l.Engine.Status().Draining && l.Engine.Drained() {
+		if c.loop.Engine.Status().Draining && c.loop.Engine.Drained() {
 			w.onlyHeld()
 		}
-		w.crash()
+		w.kill()
 	})
 }
 
-// onlyHeld checks what a controller that has drained leaves behind.
-func (w *World) onlyHeld() {
-	for _, v := range w.vms {
-		if in := w.record(v); v.listed && (in == nil || in.Idle != drover.IdleHold) {
-			w.fail("instance %s is there although the controller has drained", v.name)
+// giveUp is the wish to end, made to whichever controller lives then; it is durable, so the next one knows it.
+func (w *World) giveUp() {
+	w.wishes = []engine.Body{engine.CancelAsked{All: true, Reason: drover.Reason{Code: drover.ReasonCancelled}}, engine.CloseAsked{}}
+	for _, b := range w.wishes {
+		w.controller.take(b)
+	}
+}
+
+// loseStore takes everything from the controller but the fleet's instances and their tags. The same jobs are submitted once more; what
+// runs of the old ones is strange to it.
+func (w *World) loseStore() {
+	w.Disk = NewDisk()
+	w.Disk.nonce = "m"
+	w.submit = slices.Clone(w.recipe.Jobs)
+	w.running = map[drover.JobID]*run{}
+	w.promises = newPromises()
+	for _, cl := range w.clouds {
+		for _, v := range cl.vms {
+			v.book = book{}
 		}
 	}
-}
-
-// loseStore takes everything from the controller but the fleet's instances and their tags. The same jobs are submitted once more.
-func (w *World) loseStore() {
-	names := w.Disk.names
-	w.Disk = NewDisk()
-	w.Disk.names, w.Disk.nonce = names, "m"
-	w.submit = slices.Clone(w.jobs)
-	w.running = map[drover.JobID]*run{}
-	w.before = seen{}
-	for _, v := range w.vms {
-		v.id = 0
+	if w.controller.alive() {
+		w.kill()
 	}
-	w.crash()
 }
 
-// crash ends the controller, and has another begin.
-func (w *World) crash() {
-	w.loop = &loop.Loop{Engine: w.loop.Engine}
-	w.after(w.delay(time.Minute), w.boot)
+// taken drops the submitted jobs that are durable, and wishes for the end once all are final.
+func (w *World) taken() {
+	if len(w.submit) > 0 {
+		w.submit = slices.DeleteFunc(slices.Clone(w.submit), w.durable)
+	}
+	if !w.allFinal() || w.Disk.closing || len(w.wishes) > 0 || w.peopled() && !w.restful {
+		return
+	}
+	if w.retry(); w.allFinal() {
+		c := w.controller
+		w.after(0, func() { c.take(engine.CloseAsked{}) })
+	}
 }
 
-// relent checks that all is as was wished, and takes back what would keep the jobs from their end.
+// durable reports whether a submitted job is known to be taken.
+func (w *World) durable(j engine.Job) bool {
+	if j.Again > 0 {
+		return j.Again <= w.Disk.lastAgain
+	}
+	return j.Number <= w.Disk.lastJob
+}
+
+func (w *World) allFinal() bool { return len(w.submit) == 0 && len(w.Disk.jobs) == 0 }
+
+// relent checks that all is as was wished, once a controller has had the time for that, and takes back what would keep the jobs from their
+// end.
 func (w *World) relent() {
+	if c := w.controller; !c.alive() || w.now < max(c.born, c.until).Add(calm) {
+		w.after(calm, w.relent)
+		return
+	}
 	w.asWished()
 	for _, id := range slices.Sorted(maps.Keys(w.Disk.instances)) {
 		if in := w.Disk.instances[id]; in.Idle == drover.IdleHold {
-			w.released[in.Name] = true
+			w.promises.released[in.Name] = true
 			w.wish(engine.InstructAsked{Instance: id, Verb: drover.VerbRelease})
 		}
 	}
-	for _, j := range w.jobs {
+	for _, j := range w.recipe.Jobs {
 		w.wish(engine.PriorityAsked{Job: j.Number, Again: w.Disk.again[j.Number], Priority: 1})
 	}
-	w.relented = true
-}
-
-// asWished checks the tags, and that nothing runs of a job whose priority is 0.
-func (w *World) asWished() {
-	for _, v := range w.vms {
-		in := w.record(v)
-		if in == nil || !v.listed || in.State == drover.InstanceStopping {
-			continue
-		}
-		if got := orRun(v.tag); got != in.Idle {
-			w.fail("instance %s is to %s, and its tag says %s", v.name, in.Idle, got)
-		}
-	}
-	for id := range w.running {
-		if j, ok := w.Disk.jobs[id.Number]; ok && j.Priority == 0 {
-			w.fail("job %v runs although its priority is 0", id)
-		}
-	}
-}
-
-func orRun(tag drover.IdleBehavior) drover.IdleBehavior {
-	if tag == "" {
-		return drover.IdleRun
-	}
-	return tag
-}
-
-// record is what the disk has of an instance, nil if nothing.
-func (w *World) record(v *vm) *engine.Instance {
-	for _, in := range w.Disk.instances {
-		if in.Name == v.name {
-			return &in
-		}
-	}
-	return nil
+	w.restful = true
 }

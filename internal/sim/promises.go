@@ -1,88 +1,195 @@
 package sim
 
 import (
-	"strings"
+	"cmp"
 
 	"drover"
 	"drover/internal/engine"
 )
 
-// seen is what there was after the step before.
-type seen struct {
-	attempts  map[drover.AttemptID]bool
-	instances map[string]drover.IdleBehavior
+// promises is what has to be remembered so that they can be checked.
+type promises struct {
+	won       map[drover.AttemptID]bool // whose command ended with exit code 0
+	stored    map[drover.AttemptID]bool // whose output is
+	killed    map[string]bool           // instances that somebody told to die, by name
+	released  map[string]bool           // or to take work again
+	cancelled map[drover.JobID]int64    // the last life in which somebody cancelled it
 }
 
-// promises checks, after each step, what a decision may not do.
-func (w *World) promises() {
-	now := seen{map[drover.AttemptID]bool{}, map[string]drover.IdleBehavior{}}
-	for _, a := range w.Disk.attempts {
-		now.attempts[a.ID] = true
-		if !w.before.attempts[a.ID] {
+func newPromises() promises {
+	return promises{map[drover.AttemptID]bool{}, map[drover.AttemptID]bool{}, map[string]bool{}, map[string]bool{}, map[drover.JobID]int64{}}
+}
+
+// vmOf is the instance of the cloud behind one of the engine's; nil if there was none, or if that is long ago.
+func (w *World) vmOf(in engine.Instance) *vm {
+	if in.ProviderID == "" {
+		return nil
+	}
+	return w.cloud(in.Cloud).provided(in.ProviderID)
+}
+
+// Written down.
+
+// mayWrite checks a write against what is on the disk yet.
+func (w *World) mayWrite(wr engine.Write) {
+	d := w.Disk
+	switch {
+	case wr.Attempt != nil:
+		a := wr.Attempt.Attempt
+		if was, known := d.attempts[a.ID.Job]; !known || was.ID != a.ID {
 			w.mayBegin(a)
 		}
-	}
-	for _, in := range w.Disk.instances {
-		now.instances[in.Name] = in.Idle
-		if _, known := w.before.instances[in.Name]; !known {
+		if !a.State.Live() {
+			w.mayEnd(a)
+		}
+	case wr.Element != nil && wr.Element.State.Final():
+		w.mayFinish(*wr.Element)
+	case wr.Instance != nil:
+		in := *wr.Instance
+		was, known := d.instances[in.ID]
+		switch {
+		case !known:
 			w.mayBe(in)
+		case was.State != drover.InstanceStopping && in.State == drover.InstanceStopping:
+			w.mayStop(in)
 		}
+	case wr.Gone != nil:
+		w.mayGo(*wr.Gone)
+	case wr.Blocks != nil:
+		w.mayBlock(*wr.Blocks)
+	case wr.Wish != 0:
+		w.granted(d.wishes[wr.Wish])
 	}
-	for _, v := range w.vms {
-		_, kept := now.instances[v.name]
-		if w.before.instances[v.name] == drover.IdleHold && !kept && v.listed && v.alive && !w.killed[v.name] {
-			w.fail("instance %s was held and is given up", v.name)
-		}
-	}
-	for _, in := range w.loop.Engine.Instances() {
-		if in.Idle == drover.IdleDrain && in.State == drover.InstanceIdle && in.Connected && len(in.Strangers) == 0 {
-			w.fail("instance %s drains, is idle, and stays", in.Name)
-		}
-	}
-	w.before = now
-}
-
-// mayConnect checks that each controller sees the boot probe of an instance before it takes the instance's word for anything.
-func (w *World) mayConnect(v *vm, f engine.Connect) {
-	if !f.Probe && v.proved != w.loop {
-		w.fail("instance %s is taken as it is by a controller that has not seen its boot probe", v.name)
-	}
-	v.proved = w.loop
 }
 
 // mayBegin checks an attempt that was not there before.
 func (w *World) mayBegin(a engine.Attempt) {
-	in, j := w.Disk.instances[a.Instance], w.Disk.jobs[a.ID.Job.Number]
-	switch {
-	case in.Idle != drover.IdleRun || in.Broken:
-		w.fail("attempt %v is to begin on %s, which is to %s", a.ID, in.Name, in.Idle)
+	d, job := w.Disk, a.ID.Job
+	in, j := d.instances[a.Instance], d.jobs[job.Number]
+	life, cancelled := w.promises.cancelled[job]
+	if all, ok := w.promises.cancelled[drover.JobID{Number: job.Number, Index: -1}]; ok && all >= life {
+		life, cancelled = all, true
+	}
+	other, live := d.attempts[job]
+	switch v := w.vmOf(in); {
+	case live:
+		w.fail("attempt %v is to begin while attempt %v is live", a.ID, other.ID)
+	case a.ID.Number <= d.begun[job]:
+		w.fail("attempt %v is to begin after attempt %d", a.ID, d.begun[job])
+	case cancelled && life >= j.Again:
+		w.fail("attempt %v is to begin although its job was cancelled", a.ID)
+	case in.Idle != drover.IdleRun || in.Broken || in.State == drover.InstanceStopping:
+		w.fail("attempt %v is to begin on %s, which is %s, to %s, broken: %v", a.ID, in.Name, in.State, in.Idle, in.Broken)
+	case v == nil:
+		w.fail("attempt %v is to begin on %s, which is not there", a.ID, in.Name)
 	case w.leaving(in.Cloud):
 		w.fail("attempt %v is to begin on %s, whose cloud leaves", a.ID, in.Name)
 	case j.Priority == 0:
 		w.fail("attempt %v is to begin although its job's priority is 0", a.ID)
-	case w.loop.Engine.Status().Draining:
+	case w.controller.loop.Engine.Status().Draining:
 		w.fail("attempt %v is to begin although the controller drains", a.ID)
+	case w.overloaded(in, j.Shape.Need):
+		w.fail("attempt %v is to begin on %s, which has no room for it", a.ID, in.Name)
+	}
+}
+
+// overloaded reports whether an instance has not what one more attempt on it would need.
+func (w *World) overloaded(in engine.Instance, need drover.Resources) bool {
+	left := in.Resources.Minus(need, 1)
+	for _, a := range w.Disk.attempts {
+		if a.Instance == in.ID && a.State != drover.AttemptCollecting {
+			left = left.Minus(w.Disk.jobs[a.ID.Job.Number].Shape.Need, 1)
+		}
+	}
+	return left.CPU < 0 || left.Memory < 0 || left.Disk < 0
+}
+
+// mayEnd checks an attempt that is not live any more: its command has ended, or never begins.
+func (w *World) mayEnd(a engine.Attempt) {
+	if r := w.running[a.ID.Job]; r != nil && r.id == a.ID {
+		w.fail("attempt %v is held to be %s while it runs on %s", a.ID, a.State, r.vm.name)
+	}
+}
+
+// mayFinish checks how a job, or an element of one, comes out.
+func (w *World) mayFinish(row engine.ElementRow) {
+	id := drover.JobID{Number: row.Job, Index: row.Element.Index}
+	last := drover.AttemptID{Job: id, Number: row.Element.Number}
+	switch won := w.promises.won[last]; {
+	case row.State == drover.JobSucceeded && !won:
+		w.fail("job %v is said to have succeeded, but attempt %v has not", id, last)
+	case row.State == drover.JobSucceeded && !w.promises.stored[last]:
+		w.fail("job %v is said to have succeeded, but the output of attempt %v is not stored", id, last)
+	case row.State == drover.JobFailed && won && w.promises.stored[last]:
+		w.fail("job %v is said to have failed (%s), but attempt %v has succeeded", id, row.Reason.Text, last)
+	}
+}
+
+// granted remembers a wish that is granted.
+func (w *World) granted(wish engine.Body) {
+	if b, ok := wish.(engine.CancelAsked); ok && !b.All {
+		w.promises.cancelled[b.Job] = max(w.promises.cancelled[b.Job], b.Again)
 	}
 }
 
 // mayBe checks an instance that was not there before.
 func (w *World) mayBe(in engine.Instance) {
-	v := w.vms[in.ProviderID]
+	v := w.vmOf(in)
 	switch {
-	case in.State == drover.InstanceCreating && w.leaving(in.Cloud):
-		w.fail("instance %s is to be created in a cloud that leaves", in.Name)
-	case in.State == drover.InstanceCreating && w.loop.Engine.Status().Draining:
-		w.fail("instance %s is to be created although the controller drains", in.Name)
+	case in.State == drover.InstanceCreating:
+		w.mayRent(in)
 	case v != nil && v.tag == drover.IdleHold && in.Idle != drover.IdleHold:
 		w.fail("instance %s is adopted, and its tag says that it is held", in.Name)
-	case v != nil && in.Idle == drover.IdleRun && !strings.Contains(in.Name, "-"+w.Disk.nonce+"-"):
+	case v != nil && in.Idle == drover.IdleRun && !w.Disk.named(in.Name):
 		w.fail("instance %s was named by another store, and is to take work", in.Name)
 	}
 }
 
-// leaving reports whether the controller has been told that the cloud leaves.
+// mayRent checks an instance that is to be created.
+func (w *World) mayRent(in engine.Instance) {
+	there, limit := 1, 0
+	for _, o := range w.Disk.instances {
+		if o.Cloud == in.Cloud {
+			there++
+		}
+	}
+	for _, c := range w.settings.Clouds {
+		if c.Name == in.Cloud {
+			limit = c.MaxInstances
+		}
+	}
+	switch most := w.settings.MaxInstances; {
+	case w.leaving(in.Cloud):
+		w.fail("instance %s is to be created in a cloud that leaves", in.Name)
+	case w.controller.loop.Engine.Status().Draining:
+		w.fail("instance %s is to be created although the controller drains", in.Name)
+	case w.Disk.closing:
+		w.fail("instance %s is to be created although the fleet closes", in.Name)
+	case limit > 0 && there > limit:
+		w.fail("instance %s would be the %dth in its cloud, with a limit of %d", in.Name, there, limit)
+	case most > 0 && len(w.Disk.instances) >= most:
+		w.fail("instance %s would be the %dth, with a limit of %d", in.Name, len(w.Disk.instances)+1, most)
+	}
+	for _, o := range in.Candidates {
+		if b := w.blocked(o); b != nil {
+			w.fail("instance %s is to be created of %s, which is blocked: %s", in.Name, b.Subject(), b.Reason.Text)
+		}
+	}
+}
+
+// blocked is the block that covers an offering now; nil if there is none.
+func (w *World) blocked(o drover.Offering) *engine.Block {
+	for _, b := range w.Disk.blocks {
+		if b.Covers(o) && b.Reason.Until > w.controller.now() {
+			return &b
+		}
+	}
+	return nil
+}
+
+// leaving reports whether the configuration has a cloud leave.
 func (w *World) leaving(cloud string) bool {
-	for _, c := range w.loop.Engine.State().Settings.Clouds {
+	for _, c := range w.controller.settings.Clouds {
 		if c.Name == cloud {
 			return c.Leaving
 		}
@@ -90,9 +197,194 @@ func (w *World) leaving(cloud string) bool {
 	return false
 }
 
-// mayDestroy checks that an instance which is held is destroyed only if it was killed.
-func (w *World) mayDestroy(f engine.Destroy) {
-	if in, ok := w.Disk.instances[f.Instance]; ok && in.Idle == drover.IdleHold && !w.killed[in.Name] {
-		w.fail("instance %s is held and is to be destroyed: %v", in.Name, in.Reason)
+// gentle are the reasons for which an instance goes only when nothing runs on it.
+var gentle = map[string]bool{
+	drover.ReasonIdle: true, drover.ReasonClosing: true, drover.ReasonDraining: true, drover.ReasonTypeRemoved: true, drover.ReasonAge: true,
+	drover.ReasonUsed: true, drover.ReasonGivesWay: true, drover.ReasonUnhealthy: true, drover.ReasonStranger: true,
+}
+
+// mayStop checks an instance that is to go.
+func (w *World) mayStop(in engine.Instance) {
+	v, why := w.vmOf(in), drover.Reason{}
+	if in.Reason != nil {
+		why = *in.Reason
+	}
+	if in.Idle == drover.IdleHold && !w.promises.killed[in.Name] {
+		w.fail("instance %s is held and is to go: %v", in.Name, why)
+	}
+	for _, a := range w.Disk.attempts {
+		if a.Instance == in.ID && gentle[why.Code] {
+			w.fail("instance %s is to go (%s) while attempt %v is live on it", in.Name, why.Text, a.ID)
+		}
+	}
+	if silence := w.settings.Lifecycle.ProbeTimeout; why.Code == drover.ReasonSilent && v != nil && v.alive && v.heard != 0 {
+		if quiet := w.controller.now().Sub(v.heard); quiet < silence {
+			w.fail("instance %s is held to be silent, and was heard %v ago", in.Name, quiet)
+		}
+	}
+}
+
+// mayGo checks that an instance which is given up is not there, and settles its bill.
+func (w *World) mayGo(end engine.InstanceEnd) {
+	in := w.Disk.instances[end.ID]
+	for _, v := range w.cloud(in.Cloud).vms {
+		same := in.ProviderID == v.provider || in.ProviderID == "" && in.Name == v.name
+		if same && v.alive && v.there() {
+			w.fail("instance %s is held to be gone (%s), and %s is there", in.Name, end.Reason.Text, v.provider)
+		}
+	}
+	w.settle(in, end)
+}
+
+// mayBlock checks that no block that is there is lengthened.
+func (w *World) mayBlock(blocks []engine.Block) {
+	for _, b := range blocks {
+		for _, was := range w.Disk.blocks {
+			same := b.Subject() == was.Subject()
+			if same && was.Reason.Until > w.controller.now() && b.Reason.Until > was.Reason.Until {
+				w.fail("the block of %s is lengthened from %v to %v", b.Subject(), was.Reason.Until, b.Reason.Until)
+			}
+		}
+	}
+}
+
+// Released.
+
+// mayDo checks an effect as it is released: what it follows from is written down.
+func (c *controller) mayDo(f engine.Effect) {
+	switch {
+	case f.Create != nil:
+		c.mayCreate(f.ID, *f.Create)
+	case f.Destroy != nil:
+		c.mayDestroy(*f.Destroy)
+	case f.ListInstances != nil:
+		if until := c.noList[f.ListInstances.Cloud]; c.now() < until {
+			c.w.fail("cloud %s is listed although it said not before %v", f.ListInstances.Cloud, until)
+		}
+	case f.Connect != nil:
+		in := c.w.Disk.instances[f.Connect.Instance]
+		if c.impostor[in.ID] {
+			c.w.fail("instance %s is logged into although it showed another host key", in.Name)
+		}
+		if in.HostKey != f.Connect.HostKey {
+			c.w.fail("instance %s is logged into with host key %q pinned, and %q is written down", in.Name, f.Connect.HostKey, in.HostKey)
+		}
+	case f.Start != nil:
+		if a := c.w.Disk.attempts[f.Start.Attempt.Job]; a.ID != f.Start.Attempt || a.State != drover.AttemptStarting {
+			c.w.fail("attempt %v is started, but was not written down", f.Start.Attempt)
+		}
+	case f.Forget != nil:
+		if a := c.w.Disk.attempts[f.Forget.Attempt.Job]; a.ID == f.Forget.Attempt && a.Instance == f.Forget.Instance {
+			c.w.fail("attempt %v is forgotten on its instance although it is %s", a.ID, a.State)
+		}
+	}
+}
+
+func (c *controller) mayCreate(effect int64, f engine.Create) {
+	w, flying := c.w, 0
+	for _, cloud := range c.calls {
+		if cloud == f.Cloud {
+			flying++
+		}
+	}
+	c.calls[effect] = f.Cloud
+	most := 0
+	for _, s := range c.settings.Clouds {
+		if s.Name == f.Cloud {
+			most = s.MaxCreating
+		}
+	}
+	switch in := w.Disk.instances[f.Instance]; {
+	case in.Name != f.Name || !in.Begun:
+		w.fail("instance %s is created, but was not written down", f.Name)
+	case flying >= most:
+		w.fail("instance %s is created while %d calls are in flight, with a limit of %d", f.Name, flying, most)
+	case c.now() < c.noCreate[f.Cloud]:
+		w.fail("instance %s is created although its cloud said not before %v", f.Name, c.noCreate[f.Cloud])
+	}
+}
+
+// mayDestroy checks that what is destroyed was first written down to go.
+func (c *controller) mayDestroy(f engine.Destroy) {
+	w := c.w
+	in, ok := w.Disk.instances[f.Instance]
+	switch {
+	case !ok:
+		w.fail("instance %s is destroyed, but is not written down", f.Name)
+	case in.State != drover.InstanceStopping && in.ProviderID == f.ProviderID:
+		w.fail("instance %s is destroyed, but was not written down to go", in.Name)
+	}
+}
+
+// On instances.
+
+// mayConnect checks that each controller sees the boot probe of an instance before it takes the instance's word for anything.
+func (c *controller) mayConnect(v *vm, f engine.Connect) {
+	if !f.Probe && v.proved != c.life {
+		c.w.fail("instance %s is taken as it is by a controller that has not seen its boot probe", v.name)
+	}
+	v.proved = c.life
+}
+
+// mayRun checks a command that begins: no two of one job run at once, and none beside what nobody knows.
+func (c *controller) mayRun(v *vm, id drover.AttemptID) {
+	w := c.w
+	if other := w.running[id.Job]; other != nil {
+		w.fail("attempt %v begins on %s while attempt %v runs on %s", id, v.name, other.id, other.vm.name)
+	}
+	if was, ok := w.Disk.Final[id.Job]; ok {
+		w.fail("attempt %v begins although the job is %s", id, was)
+	}
+	if v.failed && !w.promises.released[v.name] {
+		w.fail("attempt %v begins on %s, whose boot probe failed", id, v.name)
+	}
+	for _, r := range v.runs {
+		if a := w.Disk.attempts[r.id.Job]; c.alive() && r.exit == nil && a.ID != r.id {
+			w.fail("attempt %v begins on %s beside %v, which nobody knows", id, v.name, r.id)
+		}
+	}
+}
+
+// mayRefuse checks that a runner has no reason to refuse an attempt for its number.
+func (w *World) mayRefuse(v *vm, id drover.AttemptID) {
+	w.fail("attempt %v is started on %s, which has seen attempt %d", id, v.name, v.fence[id.Job])
+}
+
+// Heard.
+
+// answered takes note of an answer before the controller does.
+func (c *controller) answered(body engine.Body) {
+	switch b := body.(type) {
+	case engine.Configured:
+		c.settings = b.Settings
+	case engine.Created:
+		delete(c.calls, b.Effect)
+	case engine.CreateFailed:
+		if cloud, ok := c.calls[b.Effect]; ok && b.Err.Kind == drover.KindRateLimit {
+			c.noCreate[cloud] = max(c.noCreate[cloud], b.Err.RetryAt)
+		}
+		delete(c.calls, b.Effect)
+	case engine.Listed:
+		if b.Err != nil && b.Err.Kind == drover.KindRateLimit {
+			c.noList[b.Cloud] = max(c.noList[b.Cloud], b.Err.RetryAt)
+		}
+	}
+}
+
+// slack is how often, in steps, what is not looked at with each change is looked at.
+const slack = 64
+
+// glance checks what no single change shows.
+func (w *World) glance() {
+	for _, in := range w.controller.loop.Engine.Instances() {
+		if in.Idle == drover.IdleDrain && in.State == drover.InstanceIdle && in.Connected && len(in.Strangers) == 0 {
+			w.fail("instance %s drains, is idle, and stays", in.Name)
+		}
+	}
+	for _, j := range w.Disk.jobs {
+		id := drover.JobID{Number: j.Number, Index: -1}
+		if x, ok := w.controller.loop.Engine.Explain(id); len(j.Queued) > 0 && (!ok || len(x.Reasons) == 0 || cmp.Or(x.Reasons[0].Text) == "") {
+			w.fail("job %v waits, and nobody can say why", id)
+		}
 	}
 }

@@ -57,12 +57,12 @@ func TestARecordedRunOfHelloIsDecidedTheSame(t *testing.T) {
 func TestAWorldFullOfFaultsIsDecidedTheSame(t *testing.T) {
 	for seed := uint64(1); seed <= 20; seed++ {
 		var lives []*life
-		w := NewWorld(seed, bad, settings(), jobs())
+		w := NewWorld(unlucky(seed))
 		w.Record = func(s engine.State) loop.Recorder {
 			lives = append(lives, newLife(t, s))
 			return lives[len(lives)-1]
 		}
-		if err := w.Run(12 * time.Hour); err != nil {
+		if err := w.Run(longest); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		for _, l := range lives {
@@ -76,9 +76,9 @@ func TestAWorldFullOfFaultsIsDecidedTheSame(t *testing.T) {
 
 // elsewhere is a world in which much happens to one controller.
 func elsewhere() *World {
-	luck := bad
-	luck.Crash, luck.Commit, luck.TagFails, luck.Stubborn, luck.People, luck.Until = 0, 0, 4, 20, 10, 40*time.Minute
-	return NewWorld(7, luck, cloudsCD(), jobs())
+	luck := Bad().With(People).Without(Crash, HalfDone, CommitFails, CommitLost, Outage)
+	luck.Until = 40 * time.Minute
+	return NewWorld(Recipe{Seed: 7, Luck: luck, Settings: cloudsCD(), Jobs: jobs()})
 }
 
 func recordElsewhere(t *testing.T) []byte {
@@ -88,7 +88,7 @@ func recordElsewhere(t *testing.T) []byte {
 		l = newLife(t, s)
 		return l
 	}
-	if err := w.Run(12 * time.Hour); err != nil {
+	if err := w.Run(longest); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Close(); err != nil {
@@ -206,21 +206,23 @@ func TestARecordingTakesLittleRoomForEachEvent(t *testing.T) {
 	s.Clouds[0].MaxInstances, s.Clouds[0].MaxCreating = 300, 50
 	j[0].Array.Last = 4999
 	j[0].Queued = engine.Ranges{{First: 0, Last: 4999}}
-	w := NewWorld(1, Luck{CreateFails: 10, ListFails: 20, Death: 200, Cut: 100, Until: time.Hour}, s, j)
+	luck := Luck{Until: time.Hour}
+	luck.Odds[CreateFails], luck.Odds[ListFails], luck.Odds[Death], luck.Odds[Cut] = 10, 20, 200, 100
+	w := NewWorld(Recipe{Seed: 1, Luck: luck, Settings: s, Jobs: j})
 	var b *busy
 	w.Record = func(s engine.State) loop.Recorder {
 		b = &busy{life: newLife(t, s), rng: rand.New(rand.NewPCG(1, 0))}
 		return b
 	}
-	if err := w.Run(12 * time.Hour); err != nil {
+	if err := w.Run(longest); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
 	each := float64(b.file.Len()) / float64(b.events)
-	t.Logf("%d instances, %d events, %.1f bytes an event", w.made, b.events, each)
-	if each > most || b.events < 15_000 || w.made < 200 {
-		t.Errorf("%d events of %d instances take %.1f bytes each, more than %v or too few to tell", b.events, w.made, each, most)
+	t.Logf("%d instances, %d events, %.1f bytes an event", w.Made, b.events, each)
+	if each > most || b.events < 15_000 || w.Made < 200 {
+		t.Errorf("%d events of %d instances take %.1f bytes each, more than %v or too few to tell", b.events, w.Made, each, most)
 	}
 }

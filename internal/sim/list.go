@@ -1,0 +1,90 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// The most that a cloud's copy of its list may be behind, and the most that a slow list may take.
+const (
+	stalest = 20 * time.Second
+	slowest = 3 * time.Minute
+)
+
+// list answers with what is new and what is missing against the last good list of this controller, each as it was when the call began, or
+// somewhat before.
+func (c *controller) list(effect int64, cl *cloud) {
+	w := c.w
+	ev, takes := engine.Listed{Effect: effect, Cloud: cl.name, Began: c.now()}, time.Second
+	if w.happens(ListSlow) {
+		takes = slowest
+	}
+	switch {
+	case cl.rages(RateStorm) && w.roll(2) == 0:
+		ev.Err = c.slower()
+	case cl.rages(Outage) || w.happens(ListFails):
+		ev.Err = drover.Errorf(drover.KindTransient, "list failed")
+	default:
+		at := w.now
+		if w.happens(ListStale) {
+			at = at.Add(-w.within(stalest))
+		}
+		c.compare(&ev, cl, at)
+	}
+	c.reply(takes, ev)
+}
+
+// compare fills in how the list of a moment differs from the last one.
+func (c *controller) compare(ev *engine.Listed, cl *cloud, at drover.Time) {
+	for _, v := range cl.vms {
+		was, is := v.seen, v.look(c)
+		switch {
+		case v.listed(at) && !v.missed():
+			v.sighted = at
+			if v.seen = is; was != is {
+				ev.Added = append(ev.Added, v.sighting())
+			}
+		case was.by == c:
+			v.seen = look{}
+			ev.Removed = append(ev.Removed, v.provider)
+		}
+	}
+	slices.Sort(ev.Removed)
+	cl.prune()
+}
+
+// look is how a controller saw an instance last.
+type look struct {
+	by        *controller
+	stopped   bool
+	reclaimed bool
+}
+
+func (v *vm) look(c *controller) look { return look{c, v.stopped, v.reclaimed} }
+
+// listed reports whether the cloud's list of a moment has the instance.
+func (v *vm) listed(at drover.Time) bool { return v.appears <= at && (v.gone == 0 || at < v.gone) }
+
+// missed reports whether the instance is left out of a list. It is in the next.
+func (v *vm) missed() bool {
+	v.hidden = !v.hidden && v.w.happens(ListMisses)
+	return v.hidden
+}
+
+func (v *vm) sighting() engine.Sighting {
+	return engine.Sighting{
+		ProviderID: v.provider, Name: v.name, ProviderType: v.offering.Type.ProviderType, Type: v.offering.Type.Name,
+		Zone: v.offering.Zone, Market: v.offering.Market, Price: v.offering.Price, Created: v.created, Idle: v.tag,
+		Stopped: v.stopped, Reclaimed: v.reclaimed,
+	}
+}
+
+// prune lets the cloud forget what is gone, was seen to be, and is nobody's any more.
+func (cl *cloud) prune() {
+	cl.vms = slices.DeleteFunc(cl.vms, func(v *vm) bool {
+		return v.gone != 0 && v.gone.Add(stalest) < cl.w.now && v.seen.by != cl.w.controller && cl.w.record(v) == nil
+	})
+}

@@ -1,0 +1,216 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// run is an attempt on an instance.
+type run struct {
+	id     drover.AttemptID
+	vm     *vm
+	begun  drover.Time
+	exit   *drover.Exit
+	undead bool // nothing ends it
+}
+
+func (v *vm) run(id drover.AttemptID) *run {
+	for _, r := range v.runs {
+		if r.id == id {
+			return r
+		}
+	}
+	return nil
+}
+
+// linked is the instance of that number to which this controller is connected; nil if it is not.
+func (c *controller) linked(instance int64) *vm {
+	if v := c.links[instance]; v != nil && v.alive && v.link == c {
+		return v
+	}
+	return nil
+}
+
+// connect logs in to an instance, has it prove its host key and its boot, and takes its runner's word for what it has.
+func (c *controller) connect(effect int64, f engine.Connect) {
+	v := c.w.cloud(f.Cloud).provided(f.ProviderID)
+	no := func(most time.Duration, kind drover.ErrorKind, text string) {
+		c.reply(most, engine.ConnectFailed{Effect: effect, Instance: f.Instance, Err: drover.Errorf(kind, "%s", text)})
+	}
+	switch {
+	case v == nil || v.seen.by != c && v.madeFor != c:
+		no(time.Second, drover.KindNotFound, "its address is not known")
+	case !v.reachable() || v.moved != 0 && v.moved >= c.looked(v):
+		no(30*time.Second, drover.KindUnreachable, "no answer")
+	case !c.alive():
+		// A dead controller's connection ends with it.
+	case v.key != v.name || f.HostKey != "" && f.HostKey != v.key:
+		c.impostor[f.Instance] = true
+		no(time.Second, drover.KindHostKey, "another host key")
+	case f.Probe && c.w.now < v.stuck:
+		no(time.Minute, drover.KindTransient, "the boot probe did not end")
+	case f.Probe && v.bad && len(v.runs) == 0:
+		no(time.Second, drover.KindTransient, "the boot probe failed")
+	default:
+		c.hello(effect, f, v)
+	}
+}
+
+// looked is when the last list began from which the controller has the instance's address.
+func (c *controller) looked(v *vm) drover.Time {
+	if v.seen.by != c {
+		return v.created
+	}
+	return v.sighted
+}
+
+func (c *controller) hello(effect int64, f engine.Connect, v *vm) {
+	c.mayConnect(v, f)
+	if c.w.cut(v); c.links[f.Instance] != nil {
+		c.w.cut(c.links[f.Instance])
+	}
+	v.link, v.number, v.lost = c, f.Instance, 0
+	v.session++
+	c.links[f.Instance] = v
+	ev := engine.Connected{Effect: effect, Instance: f.Instance, HostKey: v.key, Notice: v.notice, Ailing: v.ill}
+	if f.Probe && v.bad {
+		v.failed, ev.ProbeFailed = true, "exit code 1"
+	}
+	for _, r := range v.runs {
+		ev.Attempts = append(ev.Attempts, engine.Report{ID: r.id, Exit: r.exit})
+	}
+	slices.SortFunc(ev.Attempts, func(a, b engine.Report) int {
+		return cmp.Or(cmp.Compare(a.ID.Job.Number, b.ID.Job.Number), cmp.Compare(a.ID.Job.Index, b.ID.Job.Index), cmp.Compare(a.ID.Number, b.ID.Number))
+	})
+	c.take(ev)
+	v.misfortune()
+}
+
+// session is the number of the link to an instance; 0 if there is none.
+func (c *controller) session(instance int64) int {
+	if v := c.linked(instance); v != nil {
+		return v.session
+	}
+	return 0
+}
+
+// start has a runner begin an attempt, if the link is still the one over which that was to be said.
+func (c *controller) start(effect int64, f engine.Start, session int) {
+	v := c.linked(f.Instance)
+	no := func(most time.Duration, kind drover.ErrorKind, text string) {
+		c.reply(most, engine.StartFailed{Effect: effect, Attempt: f.Attempt, Err: drover.Errorf(kind, "%s", text)})
+	}
+	switch {
+	case v == nil || v.session != session:
+		no(time.Second, drover.KindTransient, "not connected")
+	case v.halfOpen && c.w.roll(2) == 0:
+		no(patience, drover.KindTransient, "the connection is dead")
+	case v.run(f.Attempt) == nil && f.Attempt.Number <= v.fence[f.Attempt.Job]:
+		c.w.mayRefuse(v, f.Attempt)
+		no(time.Second, drover.KindConflict, "a later one was here")
+	default:
+		if v.run(f.Attempt) == nil {
+			c.begins(v, f)
+		}
+		if v.halfOpen {
+			no(patience, drover.KindTransient, "the connection is dead")
+		} else {
+			c.reply(100*time.Millisecond, engine.Started{Effect: effect, Attempt: f.Attempt})
+		}
+		v.misfortune()
+	}
+}
+
+// begins runs an attempt, which ends by itself after a while. No two of one job may run at once.
+func (c *controller) begins(v *vm, f engine.Start) {
+	w, id := c.w, f.Attempt
+	c.mayRun(v, id)
+	r := &run{id: id, vm: v, begun: w.now}
+	v.fence[id.Job] = id.Number
+	v.runs, w.running[id.Job] = append(v.runs, r), r
+	takes := w.within(3 * time.Minute)
+	if w.roll(8) == 0 {
+		takes *= 10
+	}
+	if w.now < v.full {
+		w.after(0, func() { w.ends(r, drover.Exit{Code: 126, Cause: drover.CauseNoStart, Text: "no space left"}) })
+		return
+	}
+	w.after(takes, func() { w.ends(r, w.outcome()) })
+}
+
+// outcome is how a command ends by itself.
+func (w *World) outcome() drover.Exit {
+	switch {
+	case w.happens(OutOfMemory):
+		return drover.Exit{Code: 137, Signal: "killed", Cause: drover.CauseMemory}
+	case w.happens(JobFails):
+		return drover.Exit{Code: 1}
+	case w.happens(NoImage):
+		return drover.Exit{Code: 125, Cause: drover.CauseNoImage}
+	case w.happens(SupervisorDies):
+		return drover.Exit{Code: 137, Cause: drover.CauseLost}
+	}
+	return drover.Exit{}
+}
+
+func (w *World) ends(r *run, exit drover.Exit) {
+	if !r.vm.alive || r.exit != nil || r.undead {
+		return
+	}
+	exit.Started, exit.Ended = r.begun.Add(r.vm.clock), w.now.Add(r.vm.clock)
+	r.exit = &exit
+	if w.running[r.id.Job] == r {
+		delete(w.running, r.id.Job)
+	}
+	if exit.Code == 0 {
+		w.promises.won[r.id] = true
+	}
+	r.vm.tell(engine.Exited{Instance: r.vm.number, Attempt: r.id, Exit: exit})
+	r.vm.misfortune()
+}
+
+// stop ends an attempt: at SIGTERM within its grace, at SIGKILL after that, or not at all.
+func (c *controller) stop(f engine.Stop) {
+	w, v := c.w, c.linked(f.Instance)
+	if v == nil || v.halfOpen {
+		return
+	}
+	r := v.run(f.Attempt)
+	if r == nil || r.exit != nil {
+		return
+	}
+	exit, takes := drover.Exit{Code: 143, Signal: "terminated", Cause: drover.CauseStopped}, w.within(f.Grace)
+	switch {
+	case w.happens(Undead):
+		r.undead = true
+	case w.happens(Stubborn):
+		exit.Code, exit.Signal, takes = 137, "killed", f.Grace
+	}
+	w.after(takes, func() { w.ends(r, exit) })
+}
+
+func (c *controller) collect(effect int64, f engine.Collect) {
+	v, ev := c.linked(f.Instance), engine.Collected{Effect: effect, Attempt: f.Attempt}
+	switch {
+	case v == nil || v.run(f.Attempt) == nil || v.halfOpen:
+		ev.Err = drover.Errorf(drover.KindTransient, "not connected")
+	case c.w.happens(CollectFails) || c.w.now < v.full:
+		ev.Err = drover.Errorf(drover.KindTransient, "no space left")
+	default:
+		c.w.promises.stored[f.Attempt] = true
+	}
+	c.reply(5*time.Second, ev)
+}
+
+func (c *controller) forget(f engine.Forget) {
+	v := c.linked(f.Instance)
+	if v == nil || v.halfOpen {
+		return
+	}
+	v.runs = slices.DeleteFunc(v.runs, func(r *run) bool { return r.id == f.Attempt && r.exit != nil })
+}
