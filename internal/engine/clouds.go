@@ -281,6 +281,7 @@ func (e *Engine) createFailed(b CreateFailed) {
 		return
 	}
 	in.Call = 0
+	e.limitCreates(in.Cloud, b.Err)
 	if in.ProviderID != "" {
 		e.accepted(in) // it exists all the same
 		return
@@ -295,9 +296,6 @@ func (e *Engine) createFailed(b CreateFailed) {
 		in.Retry = e.s.Now.Add(backoff(in.Fails, 250*time.Millisecond, 30*time.Second))
 		e.lookSoon(e.cloud(in.Cloud))
 	case drover.KindRateLimit:
-		if c := e.cloud(in.Cloud); c != nil {
-			c.NextCreate = max(c.NextCreate, b.Err.RetryAt, e.s.Now.Add(time.Second))
-		}
 	default:
 		e.block(in, b.Tried, b.Err)
 		e.refuse(in, e.reason(drover.ReasonCreateFailed, "%s", b.Err.Message))
@@ -309,12 +307,20 @@ func (e *Engine) createFailed(b CreateFailed) {
 	}
 }
 
+// limitCreates makes no create call before the time that the cloud named, if it named one.
+func (e *Engine) limitCreates(cloud string, err *drover.Error) {
+	if c := e.cloud(cloud); c != nil && err.Kind == drover.KindRateLimit {
+		c.NextCreate = max(c.NextCreate, err.RetryAt, e.s.Now.Add(time.Second))
+	}
+}
+
 // refuse gives up an instance that its cloud refused to create. If a call before was not answered, only lists can tell that it came to
 // nothing, and what is held is asked for again.
 func (e *Engine) refuse(in *instance, why drover.Reason) {
 	switch {
 	case !in.Unsure:
 		e.gone(in, why)
+	case in.State == drover.InstanceStopping:
 	case in.held():
 		in.Reason, in.Retry = &why, e.s.Now.Add(blockTime)
 	default:

@@ -337,7 +337,7 @@ func (e *Engine) destroyed(b Destroyed) {
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("destroying instance %s: %s", in.Name, b.Err.Message), Instance: in.Name, Cloud: in.Cloud})
 	} else {
 		// What was destroyed by its name alone may not have been there yet: only lists can tell that it is gone.
-		in.Accepted, in.Known = in.ProviderID != "", e.s.Now
+		in.Accepted, in.Known = !in.ByName, e.s.Now
 		if in.Accepted && in.Ended == 0 {
 			in.Ended = e.s.Now
 			e.writeInstance(in)

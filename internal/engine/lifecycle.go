@@ -322,6 +322,7 @@ func (e *Engine) checkStopping(in *instance) {
 		return
 	}
 	in.Retry = e.s.Now.Add(e.life().ShutdownTimeout)
+	in.ByName = in.ProviderID == ""
 	in.Call = e.effect(Effect{Destroy: &Destroy{Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID}})
 }
 

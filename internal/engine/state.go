@@ -183,6 +183,7 @@ type Instance struct {
 	Strangers []drover.AttemptID `json:"strangers,omitempty"` // attempts on it that are not known and were told to end
 	Call      int64              `json:"call,omitempty"`      // create or destroy in flight
 	Unsure    bool               `json:"unsure,omitempty"`    // a create call was not answered, or who knows: it may be there whatever the next one says
+	ByName    bool               `json:"by_name,omitempty"`   // the destroy in flight bears no id of the cloud's, so it may miss what is to go
 	Dial      int64              `json:"dial,omitempty"`      // connect in flight
 	Fails     int                `json:"fails,omitempty"`     // of the last kind of effect, in a row
 	Retry     drover.Time        `json:"retry,omitempty"`     // when the next may be tried

@@ -36,11 +36,12 @@ func Offerings(cloud string) []drover.Offering {
 		t := drover.InstanceType{Name: name, ProviderType: name, Resources: drover.Resources{
 			CPU: n, Memory: drover.Bytes(n) * drover.MiB * 2, Disk: 100 * drover.GiB, Arch: "amd64",
 		}}
+		group := map[string]string{"small": "standard"}[name] // the other shares its quota with nothing
 		for _, zone := range zones {
 			price := drover.Money(n) * drover.Dollar / 20000
 			all = append(all,
-				drover.Offering{Cloud: cloud, Zone: zone, Market: drover.OnDemand, Price: price, Type: t},
-				drover.Offering{Cloud: cloud, Zone: zone, Market: drover.Spot, Price: price / 3, Type: t})
+				drover.Offering{Cloud: cloud, Zone: zone, Market: drover.OnDemand, Price: price, Type: t, QuotaGroup: group},
+				drover.Offering{Cloud: cloud, Zone: zone, Market: drover.Spot, Price: price / 3, Type: t, QuotaGroup: group})
 		}
 	}
 	return all

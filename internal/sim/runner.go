@@ -164,11 +164,9 @@ func (w *World) ends(r *run, exit drover.Exit) {
 	}
 	exit.Started, exit.Ended = r.begun.Add(r.vm.clock), w.now.Add(r.vm.clock)
 	r.exit = &exit
-	if w.running[r.id.Job] == r {
+	if w.running[r.id.Job] == r { // else a store that is lost knew it
 		delete(w.running, r.id.Job)
-	}
-	if exit.Code == 0 {
-		w.promises.won[r.id] = true
+		w.promises.won[r.id] = exit.Code == 0
 	}
 	r.vm.tell(engine.Exited{Instance: r.vm.number, Attempt: r.id, Exit: exit})
 	r.vm.misfortune()
