@@ -23,8 +23,9 @@ var binaries string
 
 // programs are what the test binary is under other names.
 var programs = map[string]func(args []string) error{
-	"ask":     ask,
-	"witness": witness,
+	"ask":        ask,
+	"checkpoint": checkpoint,
+	"witness":    witness,
 }
 
 func TestMain(m *testing.M) {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -63,6 +64,51 @@ func witness(args []string) error {
 	}
 	time.Sleep(d)
 	return testify(f, "end")
+}
+
+// checkpoint is a witness that is in no hurry: told to end it saves how far it came in the second folder, says that all is well, and goes
+// on from there the next time, when it wants to have been told that it was interrupted.
+func checkpoint(args []string) error {
+	if len(args) != 3 {
+		return errors.New("checkpoint FOLDER SAVED DURATION")
+	}
+	whole, err := time.ParseDuration(args[2])
+	if err != nil {
+		return err
+	}
+	saved := filepath.Join(args[1], os.Getenv("DROVER_JOB_ID"))
+	var done time.Duration
+	if text, err := os.ReadFile(saved); err == nil {
+		if done, err = time.ParseDuration(string(text)); err != nil {
+			return err
+		}
+		if _, err := time.Parse(time.RFC3339, os.Getenv("DROVER_INTERRUPTED_AT")); err != nil {
+			return fmt.Errorf("it goes on, but does not know since when: %w", err)
+		}
+	}
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGTERM)
+	f, err := os.OpenFile(filepath.Join(args[0], os.Getenv("DROVER_JOB_ID")), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return errors.Join(err, testify(f, "overlap"))
+	}
+	began := time.Now()
+	if err := testify(f, "begin"); err != nil {
+		return err
+	}
+	select {
+	case <-time.After(whole - done):
+		return testify(f, "end")
+	case <-told:
+	}
+	if _, err := os.Stat(os.Getenv("DROVER_NOTICE_FILE")); err != nil {
+		return fmt.Errorf("it is told to end, but not why: %w", err)
+	}
+	return os.WriteFile(saved, []byte((done + time.Since(began)).String()), 0o600)
 }
 
 func chooseDuration(text string) (time.Duration, error) {
