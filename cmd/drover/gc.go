@@ -32,7 +32,8 @@ which the configuration names; without either, those of every run that was kille
 
 A run whose controller lives is left alone. Of a configured fleet, the controller is asked which instances are its own; if it does not answer,
 its records are read. Where neither can be had, nothing says whether the instances are still wanted: then --destroy also needs
---without-state, and leaves alone what was created within the last hour.`,
+--without-state, and leaves alone what was created within the last hour, and what says itself that it has lately heard a controller, if the
+fleet's key is at hand to ask it.`,
 		Example: "  drover gc\n  drover gc --fleet run-x7k2pq --destroy\n  drover gc -c drover.yaml --destroy",
 		Args:    wantArgs(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -56,6 +57,14 @@ type stray struct {
 	Type       string    `json:"type"`
 	Created    time.Time `json:"created"`
 	Destroyed  bool      `json:"destroyed"`
+
+	sight *sight
+}
+
+// sight is a stray as its cloud lists it.
+type sight struct {
+	in    driver.Instance
+	cloud control.Cloud
 }
 
 // collector finds strays and, if asked to, destroys them.
@@ -123,8 +132,11 @@ type search struct {
 	folder string // where the clouds' drivers keep what they must
 	config *config.Config
 	known  func() (func(stray) bool, error) // asked once all are listed: what a controller knows later, it may have made later
-	spared func(stray) bool
+	spared func(context.Context, stray) bool
 }
+
+// nobody is a search's spared where nobody can look after anything.
+func nobody(context.Context, stray) bool { return false }
 
 // nothingKnown is a search's known where nobody looks after anything.
 func nothingKnown() (func(stray) bool, error) { return func(stray) bool { return false }, nil }
@@ -157,7 +169,7 @@ func (g *collector) sweep(ctx context.Context, s *search) error {
 		if known(one) {
 			continue
 		}
-		if g.destroy && !s.spared(one) {
+		if g.destroy && !s.spared(ctx, one) {
 			if err := destroyStray(ctx, byCloud[one.Cloud], one); err != nil {
 				return err
 			}
@@ -173,6 +185,7 @@ func strays(ctx context.Context, d driver.Cloud, cloud control.Cloud, fleet stri
 	for _, in := range list {
 		found = append(found, stray{
 			Fleet: fleet, Name: in.Tags[driver.TagName], Cloud: cloud.Name, ProviderID: in.ID, Zone: in.Zone, Type: in.ProviderType, Created: in.Created.Std(),
+			sight: &sight{in, cloud},
 		})
 	}
 	return found, err
@@ -226,7 +239,7 @@ func (g *collector) report() error {
 	case g.fleet == "" && a.config == "":
 		fmt.Fprintln(a.err, "drover run --resume FLEET goes on with a run; drover gc --fleet FLEET --destroy ends its instances")
 	case g.blind:
-		fmt.Fprintln(a.err, "the same with --destroy --without-state ends them, but for those created within the last hour")
+		fmt.Fprintln(a.err, "the same with --destroy --without-state ends them, but for those created within the last hour or that have lately heard a controller")
 	default:
 		fmt.Fprintln(a.err, "the same with --destroy ends them")
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,10 @@ import (
 	"time"
 
 	"drover"
+	"drover/driver"
 	"drover/internal/config"
+	"drover/internal/control"
+	"drover/internal/remote"
 	"drover/internal/store"
 )
 
@@ -39,7 +43,7 @@ func (g *collector) run(ctx context.Context, fleet string) error {
 		return needsWithoutState("--fleet "+fleet, "the records of "+fleet+" cannot be read", err)
 	}
 	before := len(g.found)
-	err = g.sweep(ctx, &search{fleet, folder.path, c, nothingKnown, func(stray) bool { return false }})
+	err = g.sweep(ctx, &search{fleet, folder.path, c, nothingKnown, nobody})
 	if err != nil {
 		return err
 	}
@@ -150,7 +154,7 @@ func (g *collector) unknown(ctx context.Context, fleet string) error {
 	}
 	defer leavingNothing(folder, c.CloudNames())()
 	g.blind = true
-	return g.sweep(ctx, &search{fleet, folder, c, nothingKnown, g.young})
+	return g.sweep(ctx, &search{fleet, folder, c, nothingKnown, g.wantedByAge})
 }
 
 // leavingNothing returns what takes away the folders that drivers make to look into, as far as they were not there before and are empty.
@@ -175,16 +179,56 @@ func leavingNothing(folder string, within []string) func() {
 	}
 }
 
-// heardLately is how young an instance may be and still belong to a controller that is not known here.
-const heardLately = time.Hour
+// lately is how young an instance may be and still belong to a controller that is not known here.
+const lately = time.Hour
 
-// young spares what a controller that cannot be asked may look after.
-func (g *collector) young(s stray) bool {
+// wantedByAge spares what a controller that cannot be asked may look after, since it is young.
+func (g *collector) wantedByAge(_ context.Context, s stray) bool {
 	since := time.Since(s.Created)
-	if since < heardLately {
+	if since < lately {
 		fmt.Fprintf(g.app.err, "%s left alone: it was created %s ago, and a controller may look after it\n", harmless(s.Name), age(since))
 	}
-	return since < heardLately
+	return since < lately
+}
+
+// wantedByItself returns what also spares instances that say themselves that they have heard a controller, not longer ago than the time after
+// which they power themselves off. Asking takes the fleet's key.
+func (g *collector) wantedByItself(key remote.FleetKey, within time.Duration) func(context.Context, stray) bool {
+	return func(ctx context.Context, s stray) bool {
+		if g.wantedByAge(ctx, s) {
+			return true
+		}
+		if s.sight.in.State == driver.Stopped {
+			return false
+		}
+		ctx, cancel := context.WithTimeout(ctx, askTime)
+		defer cancel()
+		silent, err := control.Silence(ctx, key, s.sight.cloud, s.sight.in)
+		switch {
+		case err == nil && silent <= within:
+			fmt.Fprintf(g.app.err, "%s left alone: it heard a controller %s ago\n", harmless(s.Name), age(silent))
+			return true
+		case err != nil && drover.KindOf(err) != drover.KindNotFound:
+			fmt.Fprintf(g.app.err, "%s cannot be asked whether a controller looks after it, so its age decides: %v\n", harmless(s.Name), err)
+		}
+		return false
+	}
+}
+
+// askTime is how long one instance may take to say when it heard a controller.
+const askTime = 20 * time.Second
+
+// spareWanted is what spares the instances of a daemon that is away, and so are its records.
+func (g *collector) spareWanted(folder daemonFolder, c *config.Config) func(context.Context, stray) bool {
+	if _, err := os.Stat(folder.file("fleet.key")); err != nil {
+		return g.wantedByAge
+	}
+	key, err := remote.LoadOrCreateFleetKey(folder.file("fleet.key"))
+	if err != nil {
+		fmt.Fprintf(g.app.err, "the instances cannot be asked whether a controller looks after them, so their age decides: %v\n", err)
+		return g.wantedByAge
+	}
+	return g.wantedByItself(key, cmp.Or(c.Instances.OrphanTimeout, lately))
 }
 
 // daemon collects the strays of a configured fleet: what the clouds list and neither its controller nor its records know.
@@ -193,7 +237,7 @@ func (g *collector) daemon(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	s := &search{fleet: c.Fleet, folder: folder.path(), config: c, spared: func(stray) bool { return false }}
+	s := &search{fleet: c.Fleet, folder: folder.path(), config: c, spared: nobody}
 	s.known = func() (func(stray) bool, error) {
 		known, err := g.wanted(ctx, folder)
 		if err == nil {
@@ -206,7 +250,7 @@ func (g *collector) daemon(ctx context.Context, c *config.Config) error {
 			return nil, needsWithoutState("-c "+g.app.config, "neither the controller of "+c.Fleet+" nor its records can be asked", err)
 		}
 		fmt.Fprintf(g.app.err, "nothing says whether these are wanted: %v\n", err)
-		s.spared, g.blind = g.young, true
+		s.spared, g.blind = g.spareWanted(folder, c), true
 		return nothingKnown()
 	}
 	defer leavingNothing(folder.path(), c.CloudNames())()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -139,4 +140,45 @@ func TestInstancesThatAreTakenBack(t *testing.T) {
 	if interrupted < jobs/2 {
 		t.Error("so few that nothing is proved")
 	}
+}
+
+func TestCleaningUpWithoutRecords(t *testing.T) {
+	p := newDaemonPlace(t, "", "")
+	p.drover("submit", "--wait", "--", "true")
+	p.process.kill()
+	if err := os.Remove(p.file("drover.db")); err != nil {
+		t.Fatal(err)
+	}
+	folder := p.instanceFolders()[0]
+	// What was created and heard when is written down; two hours ago it shall have been.
+	age := func(file, pattern, to string) {
+		t.Helper()
+		path := filepath.Join(folder, file)
+		text, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(path, regexp.MustCompile(pattern).ReplaceAll(text, []byte(to)), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	long := time.Now().Add(-2 * time.Hour).UTC().Format(time.RFC3339)
+	clean := func(says string) {
+		t.Helper()
+		r := p.run("gc", "-c", "drover.yaml", "--destroy", "--without-state")
+		if r.code() != 0 || !strings.Contains(r.err.String(), says) {
+			t.Errorf("exit code %d, wanted %q: %s", r.code(), says, r.err.tail())
+		}
+	}
+	clean("and a controller may look after it")
+	age("record.json", `"created":"[^"]*"`, `"created":"`+long+`"`)
+	clean("left alone: it heard a controller")
+	for _, pid := range processesOf(p.state) {
+		if line := commandLine(pid); strings.Contains(line, "drover-runner") && strings.Contains(line, " daemon ") {
+			syscall.Kill(pid, syscall.SIGKILL) // it would go on noting
+		}
+	}
+	age("home/.drover/heard", `.*`, long)
+	clean("1 instance destroyed")
+	p.nothingRuns(5 * time.Second)
 }

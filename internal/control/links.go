@@ -1,16 +1,10 @@
 package control
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"maps"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
-
-	"golang.org/x/crypto/ssh"
 
 	"drover"
 	"drover/driver"
@@ -189,19 +183,11 @@ func (c *Controller) dial(ctx context.Context, f engine.Connect) (*remote.Conn, 
 	if err != nil {
 		return nil, err
 	}
-	_, user := cl.reach(in)
-	t := remote.Target{
-		Address:       addr,
-		User:          user,
-		Signers:       append(slices.Clone(cl.SSH.Keys), c.cfg.Key.LoginKey()),
-		VerifyHostKey: func(ctx context.Context, key ssh.PublicKey) error { return c.verify(ctx, cl, in, f, key) },
-		Fleet:         c.cfg.Fleet,
-		Instance:      f.Name,
-		Epoch:         c.epoch,
-		RunnerDir:     cmp.Or(cl.Folder, ".drover"),
-		Runner:        c.cfg.Runner,
-		Timeouts:      remote.Timeouts{ProbeInterval: c.current().Settings.Lifecycle.ProbeInterval, Probe: c.current().Deadline},
-	}
+	t := cl.target(c.cfg.Key, claimant{Instance: in, name: f.Name, pinned: f.HostKey, cloud: cl.own, key: c.cfg.Key})
+	t.Address = addr
+	t.Fleet, t.Instance, t.Epoch = c.cfg.Fleet, f.Name, c.epoch
+	t.Runner = c.cfg.Runner
+	t.Timeouts = remote.Timeouts{ProbeInterval: c.current().Settings.Lifecycle.ProbeInterval, Probe: c.current().Deadline}
 	if f.Probe {
 		t.BootProbe = c.current().Probe
 	}
@@ -216,50 +202,4 @@ func (c *Controller) address(cl *cloud, id string) (driver.Instance, string, err
 		return in, "", drover.Errorf(drover.KindNotFound, "its address is not known yet")
 	}
 	return in, addr, nil
-}
-
-// reach is the host and port of an instance's sshd, and whom to log in as; no address while the cloud does not say one.
-func (cl *cloud) reach(in driver.Instance) (address, user string) {
-	user = cmp.Or(cl.SSH.User, in.Addresses.User, "root")
-	host := pick(cl.SSH, in.Addresses)
-	if _, _, err := net.SplitHostPort(host); err == nil || host == "" {
-		return host, user
-	}
-	return net.JoinHostPort(host, strconv.Itoa(cmp.Or(cl.SSH.Port, 22))), user
-}
-
-func pick(s SSH, a driver.Addresses) string {
-	switch s.Address {
-	case "public":
-		return a.Public
-	case "private":
-		return a.Private
-	}
-	return cmp.Or(a.Public, a.Private)
-}
-
-// verify proves a host key: against the pinned one, else against the one planted in the instance, else by its cloud's word. There is no
-// trust on first use.
-func (c *Controller) verify(ctx context.Context, cl *cloud, in driver.Instance, f engine.Connect, key ssh.PublicKey) error {
-	got := ssh.FingerprintSHA256(key)
-	if f.HostKey != "" {
-		if got != f.HostKey {
-			return drover.Errorf(drover.KindHostKey, "its host key has changed: it was %s", f.HostKey)
-		}
-		return nil
-	}
-	switch cl.own.Capabilities().HostKeys {
-	case driver.HostKeysPlanted:
-		want, err := c.cfg.Key.HostKey(f.Name)
-		if err == nil && got != want.Fingerprint {
-			err = drover.Errorf(drover.KindHostKey, "it was given %s", want.Fingerprint)
-		}
-		return err
-	case driver.HostKeysVerified:
-		if err := cl.own.VerifyHostKey(ctx, in, key.Marshal()); err != nil {
-			return fmt.Errorf("proving the host key of %s: %w", f.Name, err)
-		}
-		return nil
-	}
-	return drover.Errorf(drover.KindHostKey, "its host key cannot be proved: the driver has no way to")
 }

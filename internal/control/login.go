@@ -1,0 +1,93 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"drover"
+	"drover/driver"
+	"drover/internal/remote"
+)
+
+// target is where an instance is logged in to, and how it is known.
+func (cl Cloud) target(key remote.FleetKey, who claimant) remote.Target {
+	address, user := cl.reach(who.Instance)
+	return remote.Target{
+		Address:       address,
+		User:          user,
+		Signers:       append(slices.Clone(cl.SSH.Keys), key.LoginKey()),
+		VerifyHostKey: who.verify,
+		RunnerDir:     cl.Folder,
+	}
+}
+
+// reach is the host and port of an instance's sshd, and whom to log in as; no address while the cloud does not say one.
+func (cl Cloud) reach(in driver.Instance) (address, user string) {
+	user = cmp.Or(cl.SSH.User, in.Addresses.User, "root")
+	host := pick(cl.SSH, in.Addresses)
+	if _, _, err := net.SplitHostPort(host); err == nil || host == "" {
+		return host, user
+	}
+	return net.JoinHostPort(host, strconv.Itoa(cmp.Or(cl.SSH.Port, 22))), user
+}
+
+func pick(s SSH, a driver.Addresses) string {
+	switch s.Address {
+	case "public":
+		return a.Public
+	case "private":
+		return a.Private
+	}
+	return cmp.Or(a.Public, a.Private)
+}
+
+// claimant is who is to answer at an instance's address.
+type claimant struct {
+	driver.Instance
+	name   string
+	pinned string // fingerprint of the key that was proved before; empty: none was
+	cloud  driver.Cloud
+	key    remote.FleetKey
+}
+
+// verify proves a host key: against the pinned one, else against the one planted in the instance, else by its cloud's word. There is no
+// trust on first use.
+func (c claimant) verify(ctx context.Context, key ssh.PublicKey) error {
+	got := ssh.FingerprintSHA256(key)
+	if c.pinned != "" {
+		if got != c.pinned {
+			return drover.Errorf(drover.KindHostKey, "its host key has changed: it was %s", c.pinned)
+		}
+		return nil
+	}
+	switch c.cloud.Capabilities().HostKeys {
+	case driver.HostKeysPlanted:
+		want, err := c.key.HostKey(c.name)
+		if err == nil && got != want.Fingerprint {
+			err = drover.Errorf(drover.KindHostKey, "it was given %s", want.Fingerprint)
+		}
+		return err
+	case driver.HostKeysVerified:
+		if err := c.cloud.VerifyHostKey(ctx, c.Instance, key.Marshal()); err != nil {
+			return fmt.Errorf("proving the host key of %s: %w", c.name, err)
+		}
+		return nil
+	}
+	return drover.Errorf(drover.KindHostKey, "its host key cannot be proved: the driver has no way to")
+}
+
+// Silence asks an instance, once its host key is proved, for how long it has heard no controller. It disturbs neither the instance nor its
+// controller. KindNotFound: it never heard one. Any other error: it could not be asked.
+func Silence(ctx context.Context, key remote.FleetKey, cl Cloud, in driver.Instance) (time.Duration, error) {
+	if address, _ := cl.reach(in); address == "" {
+		return 0, drover.Errorf(drover.KindUnreachable, "its address is not known")
+	}
+	return remote.Silence(ctx, cl.target(key, claimant{Instance: in, name: in.Tags[driver.TagName], cloud: cl.Driver, key: key}))
+}

@@ -1,0 +1,77 @@
+package remote
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"drover"
+)
+
+// $1 is the runner's folder. The instance's own clock tells how long ago what stands there was: it may be wrong, but it is so by the same
+// amount both times.
+const silenceScript = `
+echo ` + presentWord + `
+date +%s
+[ ! -e "$1/heard" ] || cat "$1/heard"
+`
+
+// Silence asks for how long the instance's runner has heard no controller, without its help. It says nothing to the runner and leaves nothing
+// behind. KindNotFound if there is none or it never heard one; otherwise its errors are those of [Connect].
+func Silence(ctx context.Context, t Target) (time.Duration, error) {
+	t = t.withDefaults()
+	raw, err := t.dial(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer raw.Close()
+	d := newDeadlines(ctx, raw, step{"shaking hands", drover.KindUnreachable, t.Timeouts.Handshake})
+	silence, err := t.silence(ctx, raw, d)
+	if late := d.end(); err == nil {
+		err = late
+	}
+	return silence, err
+}
+
+// silence takes the steps that follow the dial.
+func (t Target) silence(ctx context.Context, raw net.Conn, d *deadlines) (time.Duration, error) {
+	s, err := t.login(ctx, raw, d)
+	if err == nil {
+		err = s.prove()
+	}
+	if err != nil {
+		return 0, err
+	}
+	s.begin("asking when it heard a controller", t.Timeouts.Command)
+	_, out, err := run(s.conn, shell(silenceScript, t.RunnerDir), nil)
+	if err != nil {
+		return 0, d.fail(err)
+	}
+	return readSilence(out.bytes())
+}
+
+// readSilence reads what the script printed.
+func readSilence(out []byte) (time.Duration, error) {
+	r := bufio.NewReader(bytes.NewReader(out))
+	if _, err := readVerdict(r); err != nil {
+		return 0, drover.Errorf(drover.KindTransient, "its shell says nothing")
+	}
+	clock, _ := r.ReadString('\n')
+	heard, _ := r.ReadString('\n')
+	now, err := strconv.ParseInt(strings.TrimSpace(clock), 10, 64)
+	if err != nil {
+		return 0, drover.Errorf(drover.KindTransient, "its clock says %.40q", clock)
+	}
+	if strings.TrimSpace(heard) == "" {
+		return 0, drover.Errorf(drover.KindNotFound, "it never heard a controller")
+	}
+	then, err := time.Parse(time.RFC3339, strings.TrimSpace(heard))
+	if err != nil {
+		return 0, drover.Errorf(drover.KindTransient, "it heard a controller at %.40q", heard)
+	}
+	return max(0, time.Unix(now, 0).Sub(then)), nil
+}

@@ -1,0 +1,65 @@
+package remote
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"drover"
+	"drover/internal/wire"
+)
+
+func TestSilence(t *testing.T) {
+	target := realInstance(t)
+	ctx := testContext(t)
+	if _, err := Silence(ctx, target); drover.KindOf(err) != drover.KindNotFound {
+		t.Errorf("before there is a runner: %v", err)
+	}
+	c, err := Connect(ctx, target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Order(wire.Orders{Orphan: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	var silence time.Duration
+	waitUntil(t, "a controller was heard", func() bool {
+		silence, err = Silence(ctx, target)
+		return err == nil
+	})
+	if silence > time.Minute {
+		t.Errorf("it was silent for %v", silence)
+	}
+	if err := c.Stop(attempt(1), 0); err != nil {
+		t.Errorf("the connection did not outlive the question: %v", err)
+	}
+	target.VerifyHostKey = func(context.Context, ssh.PublicKey) error { return drover.Errorf(drover.KindHostKey, "no") }
+	if _, err := Silence(ctx, target); drover.KindOf(err) != drover.KindHostKey {
+		t.Errorf("of another instance: %v", err)
+	}
+}
+
+func TestReadSilence(t *testing.T) {
+	const clock = "noise\n" + presentWord + "\n1798855445\n" // 2027-01-02 02:04:05 UTC
+	for text, want := range map[string]time.Duration{
+		clock + "2027-01-02T02:03:05Z\n": time.Minute,
+		clock + "2027-01-02T05:00:00Z\n": 0, // its clock was set back
+	} {
+		if got, err := readSilence([]byte(text)); err != nil || got != want {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+	for text, want := range map[string]drover.ErrorKind{
+		clock:                 drover.KindNotFound,
+		clock + "yesterday\n": drover.KindTransient,
+		presentWord + "\nnow\n2027-01-02T02:03:05Z\n": drover.KindTransient,
+		"": drover.KindTransient,
+	} {
+		if got, err := readSilence([]byte(text)); drover.KindOf(err) != want {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+}
