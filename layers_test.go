@@ -38,8 +38,14 @@ var layers = map[string]layer{
 	},
 	"driver/local": {
 		does:    "a cloud on this host: every instance a process tree with an SSH server",
-		ours:    []string{".", "driver"},
+		ours:    []string{".", "driver", "internal/logkey"},
 		outside: []string{"github.com/gliderlabs/ssh", "golang.org/x/crypto", "golang.org/x/sys"},
+	},
+	"internal/logkey": {does: "the keys of the structured log, spelled nowhere else"},
+	"internal/telemetry": {
+		does:    "what Prometheus is told of a fleet; the only importer of its client",
+		ours:    []string{".", "internal/engine"}, // for the values that it counts
+		outside: []string{"github.com/prometheus/client_golang"},
 	},
 	"internal/wire": {
 		does: "what a controller and a runner say to each other: messages, their limits, their encoding",
@@ -64,7 +70,7 @@ var layers = map[string]layer{
 	},
 	"internal/record": {
 		does: "the flight recorder: segments that begin with a State, and their replay",
-		ours: []string{".", "internal/engine"},
+		ours: []string{".", "internal/engine", "internal/logkey"},
 	},
 	"internal/remote": {
 		does:    "the controller's end of an instance: SSH, host keys, deploying the runner, the control stream",
@@ -97,8 +103,8 @@ var layers = map[string]layer{
 	},
 	"internal/control": {
 		does: "carries out effects in the real world and brings results back as events; owns every goroutine",
-		ours: []string{".", "driver", "internal/blob", "internal/deadman", "internal/engine", "internal/loop", "internal/pack", "internal/record",
-			"internal/remote", "internal/store", "internal/wire"},
+		ours: []string{".", "driver", "internal/blob", "internal/deadman", "internal/engine", "internal/logkey", "internal/loop", "internal/pack",
+			"internal/record", "internal/remote", "internal/store", "internal/wire"},
 		outside: []string{"golang.org/x/crypto"},
 	},
 	"internal/sim": {
@@ -112,7 +118,7 @@ var layers = map[string]layer{
 	},
 	"internal/httpapi": {
 		does:    "both ends of the HTTP API: a handler that serves any service, and a client that is one",
-		ours:    []string{".", "internal/config"},
+		ours:    []string{".", "internal/config", "internal/logkey"},
 		outside: []string{"github.com/danielgtaylor/huma/v2", "golang.org/x/time"},
 	},
 	"internal/benchfleet": {

@@ -105,7 +105,7 @@ type Status struct {
 	Waiting   []Waiting             `json:"waiting"`
 	Instances map[InstanceState]int `json:"instances"`
 	Standing  []Waiting             `json:"instances_waiting"` // those on which nothing runs, by what they wait for
-	Hourly    float64               `json:"hourly_usd"` // of all that is billed now
+	Hourly    float64               `json:"hourly_usd"`        // of all that is billed now
 	Spent     float64               `json:"spent_usd"`
 	Draining  bool                  `json:"draining,omitempty"` // it starts nothing any more, and ends
 }

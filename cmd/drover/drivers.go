@@ -13,6 +13,7 @@ import (
 	"drover/driver/local"
 	"drover/internal/config"
 	"drover/internal/control"
+	"drover/internal/logkey"
 	"drover/internal/remote"
 )
 
@@ -45,7 +46,7 @@ func openClouds(ctx context.Context, clouds []config.Cloud, fleet, folder string
 			Fleet:  fleet,
 			Decode: cloud.Decode,
 			Folder: filepath.Join(folder, cloud.Name),
-			Log:    log.With("cloud", cloud.Name),
+			Log:    log.With(logkey.Cloud, cloud.Name),
 		})
 		if err != nil {
 			closeClouds(opened)

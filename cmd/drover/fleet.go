@@ -16,6 +16,7 @@ import (
 	"drover/internal/control"
 	"drover/internal/engine"
 	"drover/internal/httpapi"
+	"drover/internal/logkey"
 	"drover/internal/remote"
 	"drover/internal/store"
 	"drover/internal/wire"
@@ -35,6 +36,8 @@ type fleetOptions struct {
 	left  func(context.Context, *store.Store, *config.Config) ([]config.Cloud, error)
 	log   *slog.Logger
 	watch func(engine.Note)
+
+	observer control.Observer // may be nil
 }
 
 // fleet is a controller in this process and all that it works with.
@@ -100,6 +103,8 @@ func (f *fleet) open(ctx context.Context, o fleetOptions) (err error) {
 		Record:  f.recording,
 		Log:     o.log,
 		Watch:   o.watch,
+
+		Observer: o.observer,
 	})
 	return err
 }
@@ -110,7 +115,7 @@ func (f *fleet) serveAttempts(ctx context.Context, handler *httpapi.Handler) {
 	stop := context.AfterFunc(ctx, func() { s.Close() })
 	defer stop()
 	if err := s.Serve(f.controller.Attempts()); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
-		f.log.Error("serving jobs", "error", err)
+		f.log.Error("serving jobs", logkey.Error, err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"drover/internal/config"
 	"drover/internal/control"
 	"drover/internal/engine"
+	"drover/internal/logkey"
 )
 
 // reload reads the configuration again. One that is not good, or that changes what only a new start can change, is refused with the reason,
@@ -21,7 +22,7 @@ func (d *daemon) reload(ctx context.Context) {
 		err = d.needsStart(c)
 	}
 	if err == nil && c.Hash() == d.config.Hash() {
-		d.log.Info("the configuration says what it said before", "file", absolute(d.app.config))
+		d.log.Info("the configuration says what it said before", logkey.File, absolute(d.app.config))
 		return
 	}
 	if err == nil {
@@ -31,21 +32,21 @@ func (d *daemon) reload(ctx context.Context) {
 		d.refuse(err)
 		return
 	}
-	d.log.Info("the configuration was read again", "file", absolute(d.app.config), "hash", c.Hash()[:12])
+	d.log.Info("the configuration was read again", logkey.File, absolute(d.app.config), logkey.Hash, c.Hash()[:12])
 }
 
 // refuse says what is wrong with a configuration, each fault on a line of its own.
 func (d *daemon) refuse(err error) {
-	log := d.log.With("file", absolute(d.app.config))
+	log := d.log.With(logkey.File, absolute(d.app.config))
 	const refused = "the configuration is refused, the last good one stays"
 	var faults config.Faults
 	if !errors.As(err, &faults) {
 		e := drover.AsError(err, drover.KindInvalid)
-		log.Error(refused, attrs("error", e.Message, "hint", e.Hint)...)
+		log.Error(refused, attrs(logkey.Error, e.Message, logkey.Hint, e.Hint)...)
 		return
 	}
 	for _, f := range faults {
-		log.Error(refused, append([]any{"line", f.Line, "column", f.Column}, attrs("error", f.Message, "hint", f.Hint)...)...)
+		log.Error(refused, append([]any{logkey.Line, f.Line, logkey.Column, f.Column}, attrs(logkey.Error, f.Message, logkey.Hint, f.Hint)...)...)
 	}
 }
 
@@ -157,7 +158,7 @@ func (d *daemon) tellLeft(ctx context.Context) {
 		return
 	}
 	d.log.Info("ended; instances and jobs are left as they are, and the next drover serve goes on with them",
-		"instances", instances, "running", s.Jobs[drover.JobRunning], "queued", s.Jobs[drover.JobQueued])
+		logkey.Instances, instances, logkey.Running, s.Jobs[drover.JobRunning], logkey.Queued, s.Jobs[drover.JobQueued])
 }
 
 // drained reports whether nothing runs any more and every instance that may go is gone.

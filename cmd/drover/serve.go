@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"os/user"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -23,10 +24,11 @@ import (
 	"drover/internal/blob"
 	"drover/internal/config"
 	"drover/internal/control"
-	"drover/internal/engine"
 	"drover/internal/httpapi"
+	"drover/internal/logkey"
 	"drover/internal/remote"
 	"drover/internal/store"
+	"drover/internal/telemetry"
 )
 
 // serveFlags are the flags of `drover serve`.
@@ -34,6 +36,7 @@ type serveFlags struct {
 	drain   bool
 	verbose bool
 	logs    string
+	status  time.Duration // how often the status line comes
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -54,7 +57,8 @@ one that is not good is refused, and the last good one stays.`,
 	}
 	cmd.Flags().BoolVar(&f.drain, "drain", false, "when told to end, finish what runs and destroy the instances first")
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "log everything")
-	cmd.Flags().StringVar(&f.logs, "log", "text", "log as `text` or json")
+	cmd.Flags().StringVar(&f.logs, "log", "", "log as `text` or json; left out: text on a terminal, json elsewhere")
+	cmd.Flags().DurationVar(&f.status, "status-interval", time.Minute, "how often to log how the fleet does, while something runs or waits; 0: never")
 	complete(cmd, "log", completeWords("text", "json"))
 	return cmd
 }
@@ -65,13 +69,21 @@ func (a *app) logger(f serveFlags) (*slog.Logger, error) {
 	if f.verbose {
 		o.Level = slog.LevelDebug
 	}
-	switch f.logs {
+	switch cmp.Or(f.logs, a.logFormat()) {
 	case "text":
 		return slog.New(slog.NewTextHandler(a.err, o)), nil
 	case "json":
 		return slog.New(slog.NewJSONHandler(a.err, o)), nil
 	}
 	return nil, drover.Errorf(drover.KindInvalid, "--log %s is not known", f.logs).WithHint("write --log text or --log json")
+}
+
+// logFormat is how to log unless told otherwise: text for people, JSON for what gathers logs.
+func (a *app) logFormat() string {
+	if a.terminal {
+		return "text"
+	}
+	return "json"
 }
 
 func (a *app) serve(ctx context.Context, f serveFlags) error {
@@ -115,6 +127,7 @@ type daemon struct {
 	config *config.Config // in use
 
 	fleet    *fleet
+	counted  *telemetry.Telemetry
 	left     []config.Cloud    // that are open and no longer configured
 	local    [sha256.Size]byte // of the local admin token
 	owner    string            // who bears that
@@ -131,13 +144,15 @@ func (d *daemon) open(ctx context.Context) (err error) {
 		return err
 	}
 	d.local, d.owner = sha256.Sum256([]byte(token.Reveal())), owner()
+	d.counted = newTelemetry()
 	d.fleet, err = openFleet(ctx, fleetOptions{
 		fleet: d.config.Fleet, config: d.config, db: d.folder.db(), file: d.folder.file,
-		results: d.folder.file("results"), kept: blob.DefaultLimits(), shared: true, log: d.log, left: d.findLeft,
+		results: d.folder.file("results"), kept: blob.DefaultLimits(), shared: true, log: d.log, left: d.findLeft, observer: d.counted,
 	})
 	if err != nil {
 		return err
 	}
+	d.counted.Ask(d.fleet.figures)
 	if err := d.folder.keepClouds(d.config); err != nil {
 		return err
 	}
@@ -147,11 +162,11 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	}
 	hosts := httpapi.Hosts(d.config.Listen, d.config.URL)
 	if hosts == nil {
-		d.log.Warn("listening for other hosts in the clear: put a proxy with TLS before this, and let nobody else reach it", "listen", d.config.Listen)
+		d.log.Warn("listening for other hosts in the clear: put a proxy with TLS before this, and let nobody else reach it", logkey.Listen, d.config.Listen)
 	}
 	d.api = httpapi.New(httpapi.Config{
 		Service: d.fleet.controller, Authenticate: d.authenticate, Log: d.log, Version: thisVersion().Version, Hosts: hosts,
-		Ready: func(ctx context.Context) error { return d.fleet.controller.Query(ctx, func(*engine.Engine) {}) },
+		Ready: d.fleet.controller.Ready, Metrics: d.counted.Handler(), OpenMetrics: httpapi.Alone(d.config.Listen, d.config.URL),
 	})
 	d.server = httpapi.Server(d.api)
 	return d.folder.announce(d.listener.Addr().String())
@@ -163,7 +178,7 @@ func (d *daemon) findLeft(ctx context.Context, records *store.Store, c *config.C
 		return nil, err
 	}
 	for _, cloud := range d.left {
-		d.log.Warn("the cloud is no longer configured and has instances: they drain", "cloud", cloud.Name)
+		d.log.Warn("the cloud is no longer configured and has instances: they drain", logkey.Cloud, cloud.Name)
 	}
 	return d.left, nil
 }
@@ -213,13 +228,17 @@ func (d *daemon) run(ctx context.Context) error {
 	go func() { d.ended <- d.fleet.controller.Run(ctx) }()
 	go d.fleet.serveAttempts(ctx, d.api)
 	go d.serveHTTP()
-	d.log.Info("serving", "fleet", d.config.Fleet, "url", "http://"+d.listener.Addr().String(), "token", d.folder.tokenFile())
+	status := &statusLine{log: d.log, interval: d.flags.status, figures: d.fleet.figures}
+	var telling sync.WaitGroup
+	telling.Go(func() { status.Run(ctx) })
+	d.log.Info("serving", logkey.Fleet, d.config.Fleet, logkey.URL, "http://"+d.listener.Addr().String(), logkey.TokenFile, d.folder.tokenFile())
 	err := d.attend(ctx, signals)
 	if err == nil {
 		d.tellLeft(ctx)
 	}
 	d.shutDown()
 	cancel()
+	telling.Wait()
 	if d.ended != nil {
 		err = errors.Join(err, <-d.ended)
 	}
@@ -228,7 +247,7 @@ func (d *daemon) run(ctx context.Context) error {
 
 func (d *daemon) serveHTTP() {
 	if err := d.server.Serve(d.listener); !errors.Is(err, http.ErrServerClosed) {
-		d.log.Error("serving HTTP", "error", err)
+		d.log.Error("serving HTTP", logkey.Error, err)
 	}
 }
 
@@ -254,10 +273,10 @@ func (d *daemon) attend(ctx context.Context, signals <-chan os.Signal) error {
 				d.reload(ctx)
 			case d.flags.drain && !draining:
 				draining = true
-				d.log.Info("draining: what runs finishes, and instances go; once more ends at once", "signal", sig.String())
+				d.log.Info("draining: what runs finishes, and instances go; once more ends at once", logkey.Signal, sig.String())
 				d.fleet.controller.Drain(ctx)
 			default:
-				d.log.Info("ending", "signal", sig.String())
+				d.log.Info("ending", logkey.Signal, sig.String())
 				return nil
 			}
 		case <-look.C:
@@ -290,7 +309,7 @@ func (d *daemon) shutDown() {
 	defer cancel()
 	d.api.Close()
 	if err := d.server.Shutdown(ctx); err != nil {
-		d.log.Warn("some requests did not end", "error", err)
+		d.log.Warn("some requests did not end", logkey.Error, err)
 	}
 }
 

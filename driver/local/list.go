@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"drover/driver"
+	"drover/internal/logkey"
 )
 
 // List finds every instance of every fleet in the folder, and cleans away the dead.
@@ -80,7 +81,7 @@ func (c *cloud) look(ctx context.Context, fleet, path string) (driver.Instance, 
 	if remains(path) {
 		return c.lookAtRemains(ctx, fleet, path)
 	}
-	c.o.Log.Info("a local instance has died", "instance", idOf(fleet, filepath.Base(path)))
+	c.o.Log.Info("a local instance has died", logkey.ProviderID, idOf(fleet, filepath.Base(path)))
 	if err := c.remove(ctx, path); err != nil {
 		return driver.Instance{}, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"drover"
 	"drover/internal/engine"
+	"drover/internal/logkey"
 	"drover/internal/remote"
 )
 
@@ -74,7 +75,7 @@ func (c carried) RemoteAddr() net.Addr { return apiAddr{c.instance} }
 func (c *Controller) acceptAPI(l *link, conn int64) {
 	rw, err := l.conn.OpenAPI(conn)
 	if err != nil {
-		c.cfg.Log.Debug("taking up a job's connection", "instance", l.name, "error", err)
+		c.cfg.Log.Debug("taking up a job's connection", logkey.Instance, l.name, logkey.Error, err)
 		return
 	}
 	select {

@@ -13,6 +13,7 @@ import (
 	"drover"
 	"drover/internal/blob"
 	"drover/internal/engine"
+	"drover/internal/logkey"
 	"drover/internal/wire"
 )
 
@@ -152,7 +153,7 @@ func (c *Controller) forget(ctx context.Context, f engine.Forget) {
 // brings up again what it was about.
 func (c *Controller) told(l *link, err error) {
 	if err != nil {
-		c.cfg.Log.Debug("telling the runner", "instance", l.name, "error", err)
+		c.cfg.Log.Debug("telling the runner", logkey.Instance, l.name, logkey.Error, err)
 	}
 }
 
@@ -216,7 +217,7 @@ func (c *Controller) collectOutputs(ctx context.Context, l *link, id drover.Atte
 		return fmt.Errorf("storing the outputs of attempt %v: %w", id, err)
 	}
 	if note != "" {
-		c.cfg.Log.Warn("some outputs were left out", "attempt", id.String(), "note", note)
+		c.cfg.Log.Warn("some outputs were left out", logkey.Attempt, id.String(), logkey.Note, note)
 	}
 	return c.cfg.Store.PutOutputs(ctx, id, files)
 }

@@ -41,6 +41,8 @@ type Config struct {
 	Record  Recorder // nil for none
 	Log     *slog.Logger
 	Watch   func(engine.Note) // sees every note; must not block; may be nil
+
+	Observer Observer // may be nil
 }
 
 // Recorder records what happens, in pieces that each begin with a State. Nothing that goes wrong there is the controller's business.
@@ -95,6 +97,11 @@ type Controller struct {
 	history history
 	spools  spools
 	hooks   chan struct{} // an element for each that runs
+	flights *flights
+	roster  *roster
+	ready   readiness
+
+	committing time.Duration // how long the step's commit took; the loop's own
 
 	mu    sync.Mutex
 	setup *setup                    // guarded by mu; the setup it points to never changes
@@ -116,6 +123,9 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Observer == nil {
+		cfg.Observer = unobserved{}
+	}
 	c := &Controller{
 		cfg:     cfg,
 		state:   state,
@@ -127,6 +137,8 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 		grants:  newGrants(),
 		changes: changes{waiting: map[int64]*change{}},
 		history: newHistory(state.Epoch),
+		flights: newFlights(),
+		roster:  newRoster(state.Instances),
 		hooks:   make(chan struct{}, hooksAtOnce),
 		spools:  spools{open: map[spoolKey]*spool{}},
 		links:   map[int64]*link{},
@@ -154,6 +166,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	work, stop := context.WithCancel(ctx)
 	l.Outside = &outside{c: c, ctx: work}
+	c.cfg.Observer.Begun(c.state)
 	c.work.Go(func() { c.readInbox(work) })
 	err = c.drive(ctx, l, opening)
 	stop()
@@ -177,7 +190,7 @@ func (c *Controller) newLoop() (*loop.Loop, error) {
 
 // drive is the loop: it takes in what comes, several events at a time if they are there, and wakes the engine when it asked for that.
 func (c *Controller) drive(ctx context.Context, l *loop.Loop, opening []engine.Event) error {
-	wake, err := l.Step(ctx, opening)
+	wake, err := c.step(ctx, l, opening)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for err == nil {
@@ -189,9 +202,9 @@ func (c *Controller) drive(ctx context.Context, l *loop.Loop, opening []engine.E
 			q.ask(l.Engine)
 			close(q.done)
 		case ev := <-c.events:
-			wake, err = l.Step(ctx, c.drain(ev))
+			wake, err = c.step(ctx, l, c.drain(ev))
 		case <-timer.C:
-			wake, err = l.Step(ctx, []engine.Event{{At: c.clock.now(), Body: engine.Ticked{}}})
+			wake, err = c.step(ctx, l, []engine.Event{{At: c.clock.now(), Body: engine.Ticked{}}})
 		}
 		if err == nil {
 			err = c.turnOver(l)
@@ -252,6 +265,7 @@ func (c *Controller) until(wake drover.Time) time.Duration {
 
 // post brings an event to the loop, unless the controller ends first.
 func (c *Controller) post(ctx context.Context, body engine.Body) {
+	c.answered(body)
 	select {
 	case c.events <- engine.Event{At: c.clock.now(), Body: body}:
 	case <-ctx.Done():

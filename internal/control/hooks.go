@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"drover/internal/engine"
+	"drover/internal/logkey"
 )
 
 // What a hook may use: its time, how many run at once, and how much of what it writes goes to the log.
@@ -35,13 +36,13 @@ func (c *Controller) fire(ctx context.Context, f engine.Fire) {
 	defer func() { <-c.hooks }()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookTime)
 	defer cancel()
-	log := c.cfg.Log.With("hook", string(f.Hook), "instance", f.Name, "cloud", f.Cloud)
-	err := runHook(ctx, script, c.hookEnv(f), func(line string) { log.Info("the hook says", "line", line) })
+	log := c.cfg.Log.With(logkey.Hook, string(f.Hook), logkey.Instance, f.Name, logkey.Cloud, f.Cloud)
+	err := runHook(ctx, script, c.hookEnv(f), func(line string) { log.Info("the hook says", logkey.Said, line) })
 	switch {
 	case ctx.Err() != nil:
-		log.Warn("the hook was ended", "script", script, "after", hookTime)
+		log.Warn("the hook was ended", logkey.Script, script, logkey.TookSeconds, hookTime.Seconds())
 	case err != nil:
-		log.Warn("the hook ended badly", "script", script, "error", err)
+		log.Warn("the hook ended badly", logkey.Script, script, logkey.Error, err)
 	}
 }
 

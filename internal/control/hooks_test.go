@@ -38,7 +38,7 @@ func TestAHookIsToldOfItsInstanceAndWhatItSaysIsLogged(t *testing.T) {
 	c.fire(t.Context(), fire)
 	fire.Hook = drover.HookCreated
 	c.fire(t.Context(), fire)
-	for _, want := range []string{`line="broken test here z test-1 i-1, test-1 z: it burns"`, "exit status 3"} {
+	for _, want := range []string{`said="broken test here z test-1 i-1, test-1 z: it burns"`, "exit status 3"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log has not %q:\n%s", want, &log)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drover/internal/engine"
+	"drover/internal/logkey"
 )
 
 // inbox brings what people wish for to the engine in the order in which it was written down, however many of them ask at once.
@@ -41,7 +42,7 @@ func (c *Controller) readInbox(ctx context.Context) {
 			c.post(ctx, body)
 		}
 		if err != nil && ctx.Err() == nil {
-			c.cfg.Log.Error("reading what was wished for", "error", err)
+			c.cfg.Log.Error("reading what was wished for", logkey.Error, err)
 			time.AfterFunc(unreadable, c.inbox.nudge)
 		}
 	}
@@ -117,7 +118,7 @@ func (c *Controller) wish(ctx context.Context, body engine.Body) error {
 type committer struct{ c *Controller }
 
 func (m committer) Commit(ctx context.Context, writes []engine.Write) error {
-	if err := m.c.cfg.Store.Commit(ctx, writes); err != nil {
+	if err := m.c.commit(ctx, writes); err != nil {
 		return err
 	}
 	for _, w := range writes {

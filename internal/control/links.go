@@ -9,6 +9,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/internal/engine"
+	"drover/internal/logkey"
 	"drover/internal/remote"
 	"drover/internal/wire"
 )
@@ -109,7 +110,7 @@ func (l *link) Log(line string) {
 	defer l.c.mu.Unlock()
 	lines := append(l.c.said[l.id], line)
 	l.c.said[l.id] = lines[max(0, len(lines)-wire.LogLines):]
-	l.c.cfg.Log.Debug("the runner says", "instance", l.name, "line", line)
+	l.c.cfg.Log.Debug("the runner says", logkey.Instance, l.name, logkey.Said, line)
 }
 
 // toldWithLastWords is why an instance cannot be reached, with what its runner said last.
@@ -188,6 +189,8 @@ func (c *Controller) dial(ctx context.Context, f engine.Connect) (*remote.Conn, 
 	t.Fleet, t.Instance, t.Epoch = c.cfg.Fleet, f.Name, c.epoch
 	t.Runner = c.cfg.Runner
 	t.Timeouts = remote.Timeouts{ProbeInterval: c.current().Settings.Lifecycle.ProbeInterval, Probe: c.current().Deadline}
+	t.LoggedIn = func() { c.cfg.Observer.LoggedIn(f.Instance, c.clock.now()) }
+	t.Probed = func(passed bool) { c.cfg.Observer.Probed(f.Cloud, passed) }
 	if f.Probe {
 		t.BootProbe = c.current().Probe
 	}

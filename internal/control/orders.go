@@ -8,6 +8,7 @@ import (
 	"drover"
 	"drover/internal/deadman"
 	"drover/internal/engine"
+	"drover/internal/logkey"
 	"drover/internal/wire"
 )
 
@@ -62,7 +63,7 @@ func (c *Controller) initCommand() drover.Secret {
 // way elsewhere.
 func (l *link) Notice(n drover.Notice) {
 	if n.Cause == "" {
-		l.c.cfg.Log.Info("the cloud takes its notice back", "instance", l.name)
+		l.c.cfg.Log.Info("the cloud takes its notice back", logkey.Instance, l.name)
 		return
 	}
 	l.c.post(l.ctx, engine.Noticed{Instance: l.id, Notice: n})

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"log/slog"
 
 	"drover/internal/engine"
 	"drover/internal/pack"
@@ -18,39 +17,10 @@ type outside struct {
 // Release begins the effects and tells the notes.
 func (o *outside) Release(effects []engine.Effect, notes []engine.Note) {
 	for _, n := range notes {
-		o.tell(n)
+		o.c.note(n)
 	}
 	for _, f := range effects {
-		o.c.work.Go(func() { o.c.do(o.ctx, f) })
-	}
-}
-
-var levels = map[engine.Level]slog.Level{engine.Debug: slog.LevelDebug, engine.Info: slog.LevelInfo, engine.Warn: slog.LevelWarn}
-
-func (o *outside) tell(n engine.Note) { o.c.note(n) }
-
-// note tells people, in the log and as an event, what happened.
-func (c *Controller) note(n engine.Note) {
-	var attrs []slog.Attr
-	if n.Job != nil {
-		attrs = append(attrs, slog.String("job", n.Job.String()))
-	}
-	if n.Attempt != nil {
-		attrs = append(attrs, slog.String("attempt", n.Attempt.String()))
-	}
-	if n.Instance != "" {
-		attrs = append(attrs, slog.String("instance", n.Instance))
-	}
-	if n.Cloud != "" {
-		attrs = append(attrs, slog.String("cloud", n.Cloud))
-	}
-	if n.Reason != nil && n.Reason.Code != "" {
-		attrs = append(attrs, slog.String("reason", n.Reason.Code))
-	}
-	c.history.add(c.clock.now(), n)
-	c.cfg.Log.LogAttrs(context.Background(), levels[n.Level], n.Text, attrs...)
-	if c.cfg.Watch != nil {
-		c.cfg.Watch(n)
+		o.c.work.Go(func() { o.c.carryOut(o.ctx, f) })
 	}
 }
 

@@ -54,6 +54,7 @@ func accesses() []access {
 		{"POST", "/v1/tokens", "admin", false, 201, "", `{"user": "u", "role": "view"}`},
 		{"DELETE", "/v1/tokens/{id}", "admin", false, 204, "", ""},
 		{"GET", "/openapi.json", "view", false, 200, "", ""},
+		{"GET", "/metrics", "view", false, 200, "", ""},
 		{"GET", "/livez", nobody, true, 200, "", ""},
 		{"GET", "/readyz", nobody, true, 200, "", ""},
 	}

@@ -263,7 +263,8 @@ var lax = httpapi.Limits{Requests: httpapi.Rate{PerSecond: 1e6, Burst: 1e6}, Att
 // serve serves a Service on this host.
 func serve(t *testing.T, svc drover.Service, change ...func(*httpapi.Config)) (*httpapi.Handler, *httptest.Server) {
 	t.Helper()
-	cfg := httpapi.Config{Service: svc, Authenticate: authenticate, Log: slog.New(slog.DiscardHandler), Version: "1.2.3", Limits: lax}
+	cfg := httpapi.Config{Service: svc, Authenticate: authenticate, Log: slog.New(slog.DiscardHandler), Version: "1.2.3", Limits: lax,
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "up 1") })}
 	for _, c := range change {
 		c(&cfg)
 	}

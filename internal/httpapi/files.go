@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"drover"
+	"drover/internal/logkey"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -152,7 +153,7 @@ func (h *Handler) send(x huma.Context, from io.ReadCloser) {
 	w.flush()
 	_, err := io.Copy(w, struct{ io.Reader }{from})
 	if err != nil || x.Context().Err() != nil {
-		h.cfg.Log.Debug("an answer was broken off", "error", err)
+		h.cfg.Log.Debug("an answer was broken off", logkey.Error, err)
 		panic(http.ErrAbortHandler)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/logkey"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -25,6 +26,9 @@ type Config struct {
 	Ready   func(context.Context) error // why it is not ready to serve; nil: it always is
 	Hosts   []string                    // the names and addresses that requests may ask for, see Hosts; nil: any
 	Limits  Limits
+
+	Metrics     http.Handler // answers at /metrics; nil: nothing does
+	OpenMetrics bool         // whoever asks from this host needs no token for them
 }
 
 // Handler serves a drover.Service over HTTP.
@@ -79,8 +83,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out.Header().Set("X-Content-Type-Options", "nosniff")
 	defer func() {
 		body.end()
-		h.cfg.Log.Debug("request", "method", r.Method, "path", r.URL.Path, "status", out.status, "bytes", out.bytes,
-			"took", time.Since(began), "caller", out.caller, "remote", r.RemoteAddr)
+		h.cfg.Log.Debug("request", logkey.Method, r.Method, logkey.Path, r.URL.Path, logkey.Status, out.status, logkey.Bytes, out.bytes,
+			logkey.TookSeconds, time.Since(began).Seconds(), logkey.Caller, out.caller, logkey.Remote, r.RemoteAddr)
 	}()
 	defer h.recover(out, r)
 	if err := h.checkHost(r.Host); err != nil {
@@ -106,7 +110,7 @@ func (h *Handler) recover(out *response, r *http.Request) {
 	case out.failed: // nobody is there to read, which huma takes for a reason to panic
 		panic(http.ErrAbortHandler)
 	}
-	h.cfg.Log.Error("panic while answering a request", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+	h.cfg.Log.Error("panic while answering a request", logkey.Method, r.Method, logkey.Path, r.URL.Path, logkey.Panic, p, logkey.Stack, string(debug.Stack()))
 	if out.status != 0 {
 		panic(http.ErrAbortHandler)
 	}

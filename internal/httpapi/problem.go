@@ -13,6 +13,7 @@ import (
 
 	"drover"
 	"drover/internal/config"
+	"drover/internal/logkey"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -164,7 +165,7 @@ func kindOf(status int) drover.ErrorKind {
 func (h *Handler) problem(err error) error {
 	p := problemOf(err)
 	if p.Kind == drover.KindInternal {
-		h.cfg.Log.Error("answering a request", "error", err)
+		h.cfg.Log.Error("answering a request", logkey.Error, err)
 	}
 	return p
 }

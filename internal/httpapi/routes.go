@@ -70,6 +70,7 @@ func routes() []route {
 		{"DELETE", "/v1/tokens/{id}", admin, false, false, "revoke a token", bind((*Handler).revokeToken)},
 
 		{"GET", "/openapi.json", view, false, false, "describe this API", bind((*Handler).openAPI)},
+		{"GET", "/metrics", view, false, false, "show the metrics of the fleet", bindMetrics},
 		{"GET", "/livez", nobody, true, false, "say that the controller lives", bind((*Handler).live)},
 		{"GET", "/readyz", nobody, true, false, "say whether the controller is ready", bind((*Handler).ready)},
 	}

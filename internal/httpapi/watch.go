@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/logkey"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -66,7 +67,7 @@ func (h *Handler) ready(ctx context.Context, in *struct{}) (*textOutput, error) 
 	if h.cfg.Ready != nil {
 		if err := h.cfg.Ready(ctx); err != nil {
 			// Without a token, that it is so is all that is said.
-			h.cfg.Log.Debug("not ready", "error", err)
+			h.cfg.Log.Debug("not ready", logkey.Error, err)
 			return nil, drover.Errorf(drover.KindTransient, "the controller is not ready")
 		}
 	}
@@ -150,7 +151,7 @@ func (h *Handler) watch(ctx context.Context, f drover.EventFilter, to chan<- hap
 	defer close(to)
 	defer func() {
 		if p := recover(); p != nil {
-			h.cfg.Log.Error("panic while watching events", "panic", p, "stack", string(debug.Stack()))
+			h.cfg.Log.Error("panic while watching events", logkey.Panic, p, logkey.Stack, string(debug.Stack()))
 			select {
 			case to <- happening{err: failed()}:
 			case <-ctx.Done():
@@ -204,7 +205,7 @@ func (h *Handler) dump(context.Context, *struct{}) (*dumpOutput, error) {
 				h.refuse(out, h.problem(err))
 			}
 		case err != nil:
-			h.cfg.Log.Error("writing a dump", "error", err)
+			h.cfg.Log.Error("writing a dump", logkey.Error, err)
 			panic(http.ErrAbortHandler) // a part is not the whole
 		}
 	}}, nil

@@ -63,6 +63,7 @@ func (t Target) converse(ctx context.Context, raw net.Conn, d *deadlines) (*Conn
 	if err := s.prove(); err != nil {
 		return nil, err
 	}
+	t.LoggedIn()
 	if t.BootProbe != "" {
 		return s.probed()
 	}
@@ -76,6 +77,7 @@ func (s *session) probed() (*Conn, error) {
 		return nil, err
 	}
 	failure := s.bootProbe()
+	s.target.Probed(failure == nil)
 	c, err := s.control()
 	if failure == nil {
 		return c, err

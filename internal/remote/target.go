@@ -34,6 +34,10 @@ type Target struct {
 	Runner    Runner
 	BootProbe string // a shell command that exits 0 once the instance is ready; empty if it has been proved before
 	Timeouts  Timeouts
+
+	// LoggedIn is told that the instance let us in and proved who it is, Probed how its boot probe came out. Either may be nil.
+	LoggedIn func()
+	Probed   func(passed bool)
 }
 
 // Proof is a secret that the instance's init command has planted in a file, and which is read back over the connection to be proved.
@@ -92,6 +96,12 @@ func (t Target) withDefaults() Target {
 	t.Timeouts = t.Timeouts.withDefaults()
 	if t.Dial == nil {
 		t.Dial = new(net.Dialer).DialContext
+	}
+	if t.LoggedIn == nil {
+		t.LoggedIn = func() {}
+	}
+	if t.Probed == nil {
+		t.Probed = func(bool) {}
 	}
 	return t
 }

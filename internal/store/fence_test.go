@@ -26,6 +26,7 @@ func fenceSuite(t *testing.T, openers func(testing.TB) opener) {
 			}
 			return s.Retry(t.Context(), drover.JobID{Number: failed[0].ID.Number, Index: -1})
 		},
+		"Ready": func(t *testing.T, s *Store) error { return s.Ready(t.Context()) },
 		"CreateToken": func(t *testing.T, s *Store) error {
 			_, err := s.CreateToken(t.Context(), hour, drover.TokenRequest{User: "ada", Role: drover.RoleOperate})
 			return err

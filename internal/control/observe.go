@@ -1,0 +1,139 @@
+package control
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+	"drover/internal/loop"
+)
+
+// Observer is told what a Controller does, to count it. Its methods are called concurrently; they must not block, and keep nothing of what
+// they are given.
+type Observer interface {
+	// Begun says what the Controller goes on from, before anything else.
+	Begun(s engine.State)
+
+	// Decided says which events were decided on together, and how long that took, writing down what was decided apart.
+	Decided(events []engine.Event, took time.Duration)
+
+	// Committed says what was written down, in its order, how long that took, and why it failed if it did.
+	Committed(at drover.Time, writes []engine.Write, took time.Duration, err error)
+
+	// LoggedIn says that an instance let us in and proved who it is.
+	LoggedIn(instance int64, at drover.Time)
+
+	// Probed says how the boot probe of one of a cloud's instances came out.
+	Probed(cloud string, passed bool)
+
+	// Done says that an effect was carried out, and which event answers it: nil if none does. It comes before what is decided on the answer.
+	Done(f engine.Effect, answer engine.Body, took time.Duration)
+}
+
+// unobserved is the Observer of a Controller that has none.
+type unobserved struct{}
+
+func (unobserved) Begun(engine.State)                                          {}
+func (unobserved) Decided([]engine.Event, time.Duration)                       {}
+func (unobserved) Committed(drover.Time, []engine.Write, time.Duration, error) {}
+func (unobserved) LoggedIn(int64, drover.Time)                                 {}
+func (unobserved) Probed(string, bool)                                         {}
+func (unobserved) Done(engine.Effect, engine.Body, time.Duration)              {}
+
+// Load is what a Controller has to do at a moment.
+type Load struct {
+	Events  int            // that wait to be decided on
+	Effects map[string]int // under way, by kind
+}
+
+// Load says how busy the controller is. It waits for nothing.
+func (c *Controller) Load() Load {
+	return Load{Events: len(c.events), Effects: c.flights.count()}
+}
+
+// flights are the effects that are under way.
+type flights struct {
+	mu     sync.Mutex
+	flying map[int64]flight // by effect; guarded by mu
+	kinds  map[string]int   // guarded by mu
+}
+
+// flight is an effect that is under way, and since when.
+type flight struct {
+	effect engine.Effect
+	began  time.Time
+}
+
+func newFlights() *flights { return &flights{flying: map[int64]flight{}, kinds: map[string]int{}} }
+
+func (f *flights) begin(effect engine.Effect) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.flying[effect.ID] = flight{effect, time.Now()}
+	f.kinds[effect.Kind()]++
+}
+
+// end takes an effect out, if it is still there: one whose answer has been given may go on, as a connection does.
+func (f *flights) end(effect int64) (flight, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	done, ok := f.flying[effect]
+	if ok {
+		delete(f.flying, effect)
+		f.kinds[done.effect.Kind()]--
+	}
+	return done, ok
+}
+
+func (f *flights) count() map[string]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.kinds)
+}
+
+// carryOut does an effect and has it observed.
+func (c *Controller) carryOut(ctx context.Context, f engine.Effect) {
+	c.flights.begin(f)
+	c.do(ctx, f)
+	c.done(f.ID, nil)
+}
+
+// answered has the effect observed that an event answers, if it answers one.
+func (c *Controller) answered(body engine.Body) {
+	if effect, _ := engine.Answer(body); effect != 0 {
+		c.done(effect, body)
+	}
+}
+
+func (c *Controller) done(effect int64, answer engine.Body) {
+	if f, ok := c.flights.end(effect); ok {
+		took := time.Since(f.began)
+		c.cfg.Observer.Done(f.effect, answer, took)
+		c.tellDone(f.effect, answer, took)
+	}
+}
+
+// step has the loop decide, and says how long that took.
+func (c *Controller) step(ctx context.Context, l *loop.Loop, events []engine.Event) (wake drover.Time, err error) {
+	began := time.Now()
+	c.committing = 0
+	c.tellSubmitted(events)
+	wake, err = l.Step(ctx, events)
+	c.cfg.Observer.Decided(events, time.Since(began)-c.committing)
+	return wake, err
+}
+
+// commit writes to the store, and has it observed.
+func (c *Controller) commit(ctx context.Context, writes []engine.Write) error {
+	began := time.Now()
+	err := c.cfg.Store.Commit(ctx, writes)
+	c.committing = time.Since(began)
+	c.cfg.Observer.Committed(c.clock.now(), writes, c.committing, err)
+	if err == nil {
+		c.tellWrites(writes)
+	}
+	return err
+}

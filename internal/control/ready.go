@@ -1,0 +1,43 @@
+package control
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"drover/internal/engine"
+)
+
+// readyTime is how long the loop and the store may take to show that they are well.
+const readyTime = 3 * time.Second
+
+// readyFor is how long an answer is good. Whoever asks needs no token, and is not to keep the disk busy.
+const readyFor = time.Second
+
+// readiness is the last answer to whether the controller is ready.
+type readiness struct {
+	mu    sync.Mutex
+	asked time.Time // guarded by mu
+	err   error     // guarded by mu
+}
+
+// Ready says why the controller is not ready to serve: its loop does not answer in time, or its records cannot be written.
+func (c *Controller) Ready(ctx context.Context) error {
+	c.ready.mu.Lock()
+	defer c.ready.mu.Unlock()
+	if time.Since(c.ready.asked) > readyFor {
+		// Not for who asked first alone: others have come to wait for the same answer.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTime)
+		defer cancel()
+		c.ready.err = c.tryReady(ctx)
+		c.ready.asked = time.Now()
+	}
+	return c.ready.err
+}
+
+func (c *Controller) tryReady(ctx context.Context) error {
+	if err := c.Query(ctx, func(*engine.Engine) {}); err != nil {
+		return err
+	}
+	return c.cfg.Store.Ready(ctx)
+}

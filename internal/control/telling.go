@@ -1,0 +1,116 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+	"drover/internal/logkey"
+)
+
+// levels are those of notes.
+var levels = map[engine.Level]slog.Level{engine.Debug: slog.LevelDebug, engine.Info: slog.LevelInfo, engine.Warn: slog.LevelWarn}
+
+// log writes a line, unless all that it would say is of no interest.
+func (c *Controller) log(level slog.Level, text string, about []slog.Attr, attrs ...slog.Attr) {
+	if !c.cfg.Log.Enabled(context.Background(), level) {
+		return
+	}
+	all := slices.Concat(about, attrs)
+	all = slices.DeleteFunc(all, func(a slog.Attr) bool { return a.Value.Kind() == slog.KindString && a.Value.String() == "" })
+	c.cfg.Log.LogAttrs(context.Background(), level, text, all...)
+}
+
+// note tells people, in the log and as an event, what happened.
+func (c *Controller) note(n engine.Note) {
+	c.history.add(c.clock.now(), n)
+	c.log(levels[n.Level], n.Text, c.about(n), slog.String(logkey.Reason, codeOf(n.Reason)))
+	if c.cfg.Watch != nil {
+		c.cfg.Watch(n)
+	}
+}
+
+// about is what a note is about.
+func (c *Controller) about(n engine.Note) (attrs []slog.Attr) {
+	switch {
+	case n.Attempt != nil:
+		attrs = aboutAttempt(*n.Attempt)
+	case n.Job != nil:
+		attrs = append(attrs, slog.String(logkey.Job, n.Job.String()))
+	}
+	if n.Instance != "" {
+		return append(attrs, c.roster.called(n.Instance)...)
+	}
+	return append(attrs, slog.String(logkey.Cloud, n.Cloud))
+}
+
+func aboutAttempt(id drover.AttemptID) []slog.Attr {
+	return []slog.Attr{slog.String(logkey.Job, id.Job.String()), slog.String(logkey.Attempt, id.String())}
+}
+
+func codeOf(why *drover.Reason) string {
+	if why == nil {
+		return ""
+	}
+	return why.Code
+}
+
+// tellSubmitted tells of jobs that were taken in.
+func (c *Controller) tellSubmitted(events []engine.Event) {
+	for _, ev := range events {
+		submitted, ok := ev.Body.(engine.Submitted)
+		if !ok {
+			continue
+		}
+		for _, j := range submitted.Jobs {
+			c.log(slog.LevelInfo, "job "+j.Name+" queued", nil,
+				slog.String(logkey.Job, drover.JobID{Number: j.Number, Index: -1}.String()), slog.String(logkey.Name, j.Name),
+				slog.String(logkey.User, j.User), slog.Int(logkey.Priority, j.Priority), slog.Int(logkey.Elements, j.Array.Size()))
+		}
+	}
+}
+
+// tellWrites tells of attempts that begin and end, once that is written down.
+func (c *Controller) tellWrites(writes []engine.Write) {
+	c.roster.turn(writes)
+	for _, w := range writes {
+		if w.Attempt != nil {
+			c.tellAttempt(*w.Attempt)
+		}
+	}
+}
+
+func (c *Controller) tellAttempt(row engine.AttemptRow) {
+	a := row.Attempt
+	about := slices.Concat(aboutAttempt(a.ID), c.roster.of(a.Instance))
+	switch {
+	case a.State == drover.AttemptStarting && a.Stop == nil:
+		c.log(slog.LevelInfo, "attempt "+a.ID.String()+" begins", about)
+	case !a.State.Live():
+		attrs := []slog.Attr{slog.String(logkey.State, string(a.State)), slog.String(logkey.Reason, row.Reason.Code)}
+		if a.Exit != nil {
+			attrs = append(attrs, slog.Int(logkey.ExitCode, a.Exit.Code))
+		}
+		attrs = append(attrs, slog.Float64(logkey.TookSeconds, cmp.Or(a.Ended, a.Started).Sub(a.Started).Seconds()), slog.Float64(logkey.CostUSD, row.Cost.USD()))
+		c.log(slog.LevelInfo, "attempt "+a.ID.String()+" "+string(a.State), about, attrs...)
+	}
+}
+
+// tellDone tells what came of an effect. People are told by the notes of what the engine makes of it.
+func (c *Controller) tellDone(f engine.Effect, answer engine.Body, took time.Duration) {
+	about := c.roster.of(f.InstanceID())
+	if about == nil {
+		about = []slog.Attr{slog.String(logkey.Cloud, f.CloudName())}
+	}
+	attrs := []slog.Attr{slog.String(logkey.Effect, f.Kind()), slog.Float64(logkey.TookSeconds, took.Seconds())}
+	if answer != nil {
+		if _, err := engine.Answer(answer); err != nil {
+			attrs = append(attrs, slog.String(logkey.Code, string(err.Kind)), slog.String(logkey.Error, err.Message))
+		}
+	}
+	c.log(slog.LevelDebug, "carried out "+f.Kind(), about, attrs...)
+}

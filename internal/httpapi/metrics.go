@@ -1,0 +1,55 @@
+package httpapi
+
+import (
+	"net"
+	"net/http"
+	"net/url"
+
+	"drover"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// Alone reports whether a controller that listens on this address and is reached at this URL, if it has one, can be reached from its own host
+// alone: what comes through a proxy comes from loopback too.
+func Alone(listen, base string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil || !loopback(host) {
+		return false
+	}
+	u, err := url.Parse(base)
+	return err == nil && (u.Hostname() == "" || loopback(u.Hostname()))
+}
+
+// bindMetrics puts the metrics on the mux: for who may see the fleet, and if so configured for whoever asks from this host.
+func bindMetrics(h *Handler, op huma.Operation) {
+	answers(&op, "text/plain", &huma.Schema{Type: huma.TypeString, Description: "in the text format of Prometheus"})
+	if h.cfg.OpenMetrics {
+		op.Description, op.Security = "Needs no token on the controller's own host, elsewhere one with the role "+string(drover.RoleView)+".", nil
+	}
+	h.api.OpenAPI().AddOperation(&op)
+	rt := op.Metadata["route"].(route)
+	open := http.HandlerFunc(h.serveMetrics)
+	guarded := h.guard(rt, open)
+	h.mux.HandleFunc(rt.method+" "+rt.path, func(w http.ResponseWriter, r *http.Request) {
+		if h.cfg.OpenMetrics && fromHere(r) {
+			open(w, r)
+			return
+		}
+		guarded.ServeHTTP(w, r)
+	})
+}
+
+// fromHere reports whether a request came over loopback. A job's, which comes over SSH, did not.
+func fromHere(r *http.Request) bool {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	return err == nil && loopback(host)
+}
+
+func (h *Handler) serveMetrics(w http.ResponseWriter, r *http.Request) {
+	if h.cfg.Metrics == nil {
+		h.refuse(w, noRoute(r, nil))
+		return
+	}
+	h.cfg.Metrics.ServeHTTP(w, r)
+}

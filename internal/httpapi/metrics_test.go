@@ -1,0 +1,61 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"drover/internal/httpapi"
+)
+
+func TestMetrics(t *testing.T) {
+	closed, _ := serve(t, &fake{})
+	open, _ := serve(t, &fake{}, func(c *httpapi.Config) { c.OpenMetrics = true })
+	none, _ := serve(t, &fake{}, func(c *httpapi.Config) { c.Metrics = nil })
+	for _, c := range []struct {
+		name         string
+		h            *httpapi.Handler
+		from, bearer string
+		want         int
+	}{
+		{"from this host, where they are open", open, "127.0.0.1:4711", "", 200},
+		{"the same in the other network", open, "[::1]:4711", "", 200},
+		{"from another host, where they are open here", open, "192.0.2.7:4711", "", 401},
+		{"the same with a token", open, "192.0.2.7:4711", "view", 200},
+		{"from a job on an instance", open, "lab-x7k2p-1", "", 401},
+		{"from a job, with its attempt's token", open, "lab-x7k2p-1", "own", 403},
+		{"from this host, where they are not open", closed, "127.0.0.1:4711", "", 401},
+		{"the same with a token", closed, "127.0.0.1:4711", "view", 200},
+		{"where there are none", none, "127.0.0.1:4711", "view", 404},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := httptest.NewRequest("GET", "/metrics", nil)
+			r.RemoteAddr = c.from
+			if c.bearer != "" {
+				r.Header.Set("Authorization", "Bearer "+c.bearer)
+			}
+			w := httptest.NewRecorder()
+			c.h.ServeHTTP(w, r)
+			if w.Code != c.want || w.Code == http.StatusOK && w.Body.String() != "up 1\n" {
+				t.Errorf("got %d %s", w.Code, w.Body)
+			}
+		})
+	}
+}
+
+func TestAlone(t *testing.T) {
+	for _, c := range []struct {
+		listen, url string
+		want        bool
+	}{
+		{"127.0.0.1:8420", "", true},
+		{"localhost:8420", "http://127.0.0.1:8420", true},
+		{"127.0.0.1:8420", "https://drover.example.org", false},
+		{"0.0.0.0:8420", "", false},
+		{":8420", "", false},
+	} {
+		if got := httpapi.Alone(c.listen, c.url); got != c.want {
+			t.Errorf("listening on %s, reached at %q: %v", c.listen, c.url, got)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+// Package logkey is the keys of the structured log. Nowhere else is one spelled, so that one thing bears one key, whichever line tells it, and
+// who searches or alerts by a key can count on it: a key is never changed, only added.
+package logkey
+
+// Of what a line is about.
+const (
+	Fleet      = "fleet"       // the fleet's id
+	Cloud      = "cloud"       // a cloud's name in the configuration
+	Instance   = "instance"    // an instance's name
+	ProviderID = "provider_id" // its cloud's id for it
+	Type       = "type"        // its type, as configurations name it
+	Zone       = "zone"        // where it is
+	Market     = "market"      // on_demand or spot
+	Job        = "job"         // a job's id, or that of an element: 17, 17.3
+	Attempt    = "attempt"     // an attempt's id: 17.3/1
+	Name       = "name"        // a job's name
+	User       = "user"        // whose it is
+	Elements   = "elements"    // how many elements an array has, 1 of a job that is none
+	Priority   = "priority"    // a job's
+)
+
+// Of what happened, and why.
+const (
+	Effect       = "effect"        // what was to be done: create, destroy, connect, start, …
+	Reason       = "reason"        // the code of a reason: idle, instance_lost, quota, …
+	Code         = "code"          // the kind of an error: transient, quota, rate_limit, …
+	Error        = "error"         // an error's words
+	Hint         = "hint"          // what can be done about it
+	ExitCode     = "exit_code"     // with which a command ended
+	Hook         = "hook"          // at which a person's script runs
+	Script       = "script"        // its path
+	State        = "state"         // which something has come to
+	TookSeconds  = "took_seconds"  // how long it took
+	AgainSeconds = "again_seconds" // after how long it is tried again
+	CostUSD      = "cost_usd"      // what it cost
+	Note         = "note"          // what else there is to say
+	Said         = "said"          // a line that a runner or a hook wrote
+)
+
+// Of the status line.
+const (
+	Queued           = "queued"            // jobs, an element of an array counting as one
+	Running          = "running"           // jobs
+	Instances        = "instances"         // how many there are
+	ByState          = "by_state"          // how many of them are in each state
+	HourlyUSD        = "hourly_usd"        // what they cost together
+	SpentUSD         = "spent_usd"         // what the fleet has cost so far
+	Waiting          = "waiting"           // why most of the jobs that wait do so
+	WaitingReason    = "waiting_reason"    // the code of that
+	InstancesWaiting = "instances_waiting" // what most of the instances on which nothing runs wait for
+	Blocks           = "blocks"            // offerings, or wider, that are left alone for a while
+)
+
+// Of the controller itself.
+const (
+	URL       = "url"    // where it is reached
+	Listen    = "listen" // the address at which it listens
+	TokenFile = "token"  // the file with the local token, never the token
+	File      = "file"
+	Line      = "line" // of a file
+	Column    = "column"
+	Hash      = "hash"
+	Signal    = "signal"
+	Method    = "method" // of a request, as the next six
+	Path      = "path"
+	Status    = "status"
+	Bytes     = "bytes"
+	Caller    = "caller"
+	Remote    = "remote"
+	Panic     = "panic"
+	Stack     = "stack"
+)

@@ -1,0 +1,59 @@
+package telemetry
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// counts are the metrics of what has happened, by their names.
+type counts struct {
+	counters   map[string]*prometheus.CounterVec
+	histograms map[string]*prometheus.HistogramVec
+}
+
+// newCounts makes every metric of the table that is counted as it happens. One without labels is there from the beginning, as 0.
+func newCounts() counts {
+	c := counts{map[string]*prometheus.CounterVec{}, map[string]*prometheus.HistogramVec{}}
+	for _, m := range table {
+		switch {
+		case m.ofPresent():
+		case m.kind == counter:
+			c.counters[m.name] = prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.name, Help: m.help}, m.labels)
+		default:
+			c.histograms[m.name] = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: m.name, Help: m.help, Buckets: m.buckets}, m.labels)
+		}
+		if !m.ofPresent() && len(m.labels) == 0 {
+			c.begin(m)
+		}
+	}
+	return c
+}
+
+func (c counts) begin(m metric) {
+	if m.kind == counter {
+		c.counters[m.name].WithLabelValues()
+		return
+	}
+	c.histograms[m.name].WithLabelValues()
+}
+
+func (c counts) register(r *prometheus.Registry) {
+	for _, v := range c.counters {
+		r.MustRegister(v)
+	}
+	for _, v := range c.histograms {
+		r.MustRegister(v)
+	}
+}
+
+func (c counts) count(name string, labels ...string) { c.add(name, 1, labels...) }
+
+func (c counts) add(name string, n float64, labels ...string) {
+	c.counters[name].WithLabelValues(labels...).Add(n)
+}
+
+// measure takes in a time; less than none is a clock that was set, and taken for none.
+func (c counts) measure(name string, took time.Duration, labels ...string) {
+	c.histograms[name].WithLabelValues(labels...).Observe(max(0, took.Seconds()))
+}

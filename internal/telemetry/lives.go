@@ -1,0 +1,107 @@
+package telemetry
+
+import (
+	"sync"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// lives are the instances that are not gone, and what was counted of each.
+type lives struct {
+	mu    sync.Mutex
+	known map[int64]*life // guarded by mu
+}
+
+// life is how far an instance has come. A time is 0 until it has come so far.
+type life struct {
+	cloud, kind, market string
+
+	created     drover.Time // its cloud accepted it
+	loggedIn    drover.Time // it let us in, for the last time before it was ready
+	ready       drover.Time // its boot was proved
+	told        drover.Time // to go
+	interrupted bool
+}
+
+func newLife(in engine.Instance) *life {
+	l := &life{created: in.Created, ready: in.Ready}
+	l.become(in)
+	return l
+}
+
+// become takes over what the instance is, which is only known for certain once its cloud has accepted it, and since when it is to go.
+func (l *life) become(in engine.Instance) {
+	l.cloud, l.kind, l.market = in.Cloud, in.Type.Name, string(in.Market)
+	if in.State == drover.InstanceStopping && l.told == 0 && in.Reason != nil {
+		l.told = in.Reason.Since
+	}
+}
+
+// instance measures the phases that an instance has come through. Of one that is taken over those before are not known.
+func (t *Telemetry) instance(in engine.Instance) {
+	t.lives.mu.Lock()
+	defer t.lives.mu.Unlock()
+	l := t.lives.known[in.ID]
+	if l == nil {
+		t.lives.known[in.ID] = newLife(in)
+		return
+	}
+	l.become(in)
+	if l.created == 0 && in.Created != 0 {
+		l.created = in.Created
+		t.measure(bootTime, in.Created.Sub(in.Asked), l.cloud, "accept")
+	}
+	if l.ready == 0 && in.Ready != 0 {
+		l.ready = in.Ready
+		if l.loggedIn != 0 {
+			t.measure(bootTime, l.loggedIn.Sub(l.created), l.cloud, "reach")
+			t.measure(bootTime, l.ready.Sub(l.loggedIn), l.cloud, "prove")
+		}
+	}
+}
+
+// LoggedIn takes in that an instance let us in and proved who it is.
+func (t *Telemetry) LoggedIn(instance int64, at drover.Time) {
+	t.lives.mu.Lock()
+	defer t.lives.mu.Unlock()
+	if l := t.lives.known[instance]; l != nil && l.ready == 0 {
+		l.loggedIn = at
+	}
+}
+
+// gone counts an instance's end, and an interruption that came without a notice.
+func (t *Telemetry) gone(at drover.Time, end engine.InstanceEnd) {
+	if end.Reason.Code == drover.ReasonInterrupted {
+		t.interrupted(end.ID)
+	}
+	t.lives.mu.Lock()
+	defer t.lives.mu.Unlock()
+	l := t.lives.known[end.ID]
+	if l == nil {
+		return
+	}
+	delete(t.lives.known, end.ID)
+	t.count(instancesEnded, l.cloud, end.Reason.Code)
+	if l.told != 0 {
+		t.measure(shutdownTime, at.Sub(l.told), l.cloud)
+	}
+}
+
+// interrupted counts an instance that its cloud takes back, once.
+func (t *Telemetry) interrupted(instance int64) {
+	t.lives.mu.Lock()
+	defer t.lives.mu.Unlock()
+	if l := t.lives.known[instance]; l != nil && !l.interrupted {
+		l.interrupted = true
+		t.count(interruptions, l.cloud, l.kind, l.market)
+	}
+}
+
+func (t *Telemetry) disconnected(instance int64) {
+	t.lives.mu.Lock()
+	defer t.lives.mu.Unlock()
+	if l := t.lives.known[instance]; l != nil {
+		t.count(disconnects, l.cloud)
+	}
+}

@@ -1,0 +1,119 @@
+package telemetry
+
+import (
+	"cmp"
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// ok is the result of what went well.
+const ok = "ok"
+
+// Begun takes in what the controller goes on from.
+func (t *Telemetry) Begun(s engine.State) {
+	t.lives.mu.Lock()
+	defer t.lives.mu.Unlock()
+	for _, in := range s.Instances {
+		t.lives.known[in.ID] = newLife(in)
+	}
+}
+
+// Decided counts events.
+func (t *Telemetry) Decided(all []engine.Event, took time.Duration) {
+	t.measure(decisionTime, took)
+	for _, ev := range all {
+		t.count(events, ev.Kind())
+		switch b := ev.Body.(type) {
+		case engine.Disconnected:
+			t.disconnected(b.Instance)
+		case engine.Noticed:
+			t.interrupted(b.Instance)
+		case engine.Connected:
+			if b.Notice != nil {
+				t.interrupted(b.Instance)
+			}
+		}
+	}
+}
+
+// Done counts what came of an effect.
+func (t *Telemetry) Done(f engine.Effect, answer engine.Body, took time.Duration) {
+	if answer == nil {
+		return
+	}
+	result := resultOf(answer)
+	call := f.Kind()
+	switch {
+	case f.Connect != nil:
+		t.count(connects, f.CloudName(), result)
+		if result == ok {
+			t.measure(connectTime, took, f.CloudName())
+		}
+	case f.Start != nil, f.Collect != nil:
+		t.count(runnerCalls, call, result)
+		t.measure(runnerCallTime, took, call)
+	case f.Solve != nil:
+		t.measure(solveTime, took)
+	default:
+		t.count(cloudCalls, f.CloudName(), call, result)
+		t.measure(cloudCallTime, took, f.CloudName(), call)
+	}
+}
+
+func resultOf(answer engine.Body) string {
+	if _, err := engine.Answer(answer); err != nil {
+		return string(err.Kind)
+	}
+	return ok
+}
+
+// Probed counts a boot probe.
+func (t *Telemetry) Probed(cloud string, passed bool) {
+	result := "failed"
+	if passed {
+		result = "passed"
+	}
+	t.count(bootProbes, cloud, result)
+}
+
+// Committed counts what is now so.
+func (t *Telemetry) Committed(at drover.Time, writes []engine.Write, took time.Duration, err error) {
+	t.measure(commitTime, took)
+	if err != nil {
+		t.count(commitsFailed)
+		return
+	}
+	since := map[int64]drover.Time{} // when the jobs written began to wait
+	for _, w := range writes {
+		switch {
+		case w.Job != nil:
+			since[w.Job.Number] = w.Job.Since
+		case w.Attempt != nil:
+			t.attempt(*w.Attempt, since[w.Attempt.Attempt.ID.Job.Number])
+		case w.Instance != nil:
+			t.instance(*w.Instance)
+		case w.Gone != nil:
+			t.gone(at, *w.Gone)
+		}
+	}
+}
+
+// attempt counts one that begins, whose job has waited since then, or that has ended.
+func (t *Telemetry) attempt(row engine.AttemptRow, since drover.Time) {
+	a := row.Attempt
+	switch {
+	case a.State == drover.AttemptStarting && a.Stop == nil:
+		t.count(attemptsStarted)
+		if since != 0 {
+			t.measure(jobWait, a.Started.Sub(since))
+		}
+	case !a.State.Live():
+		t.count(attemptsEnded, string(a.State), cmp.Or(row.Reason.Code, ok))
+		if a.Exit != nil {
+			t.measure(attemptTime, a.Ended.Sub(a.Started))
+			t.add(attemptCPU, max(0, a.Exit.CPU.Seconds()))
+		}
+	}
+}

@@ -1,0 +1,289 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// figures are what a scrape reads of Drover's own, by series: but for the time series of histograms, of which the sum and the count are told.
+func figuresOf(t *testing.T, m *Telemetry) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for line := range strings.Lines(page(t, m)) {
+		series, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if at := strings.LastIndex(line, "} "); at >= 0 { // the values of labels may have spaces
+			series, value = line[:at+1], strings.TrimSpace(line[at+2:])
+		}
+		if strings.HasPrefix(series, "drover_") && !strings.Contains(series, "_bucket{") {
+			all[series] = value
+		}
+	}
+	return all
+}
+
+// want wants figures to be so.
+func want(t *testing.T, m *Telemetry, want map[string]string) {
+	t.Helper()
+	all, got := figuresOf(t, m), map[string]string{}
+	for series := range want {
+		got[series] = all[series]
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func stock(state drover.InstanceState, idle drover.IdleBehavior) engine.StockKey {
+	return engine.StockKey{Cloud: "aws", Type: "large", Market: drover.Spot, State: state, Idle: idle}
+}
+
+// now is a present with something of everything.
+func now() Snapshot {
+	has := drover.Resources{CPU: 4000, Memory: 8 * drover.GiB}
+	return Snapshot{
+		Census: engine.Census{
+			Status: engine.Status{
+				Spent: 3 * drover.Dollar / 2,
+				Waiting: []drover.Waiting{
+					{Count: 3, Reason: drover.Reason{Code: drover.ReasonBooting, Text: "one"}},
+					{Count: 4, Reason: drover.Reason{Code: drover.ReasonLimit, Text: "two"}},
+					{Count: 5, Reason: drover.Reason{Code: drover.ReasonLimit, Text: "three"}},
+				},
+				Standing: []drover.Waiting{{Count: 2, Reason: drover.Reason{Code: drover.ReasonIdle}}},
+			},
+			Stock: []engine.Stock{
+				{StockKey: stock(drover.InstanceRunning, drover.IdleRun), Instances: 3, Connected: 2, Hourly: 3 * drover.Dollar, Has: has.Plus(has, 2),
+					Used: drover.Resources{CPU: 6000, Memory: drover.GiB}, UsedPrice: 3 * drover.Dollar / 2},
+				{StockKey: stock(drover.InstanceRunning, drover.IdleHold), Instances: 1, Connected: 1, Hourly: drover.Dollar, Has: has,
+					Used: drover.Resources{CPU: 500, Memory: drover.GiB}, UsedPrice: drover.Dollar / 8},
+			},
+			Blocks: []engine.Block{
+				{Cloud: "aws", Zone: "a", Reason: drover.Reason{Code: string(drover.KindCapacity)}},
+				{Cloud: "aws", Zone: "b", Reason: drover.Reason{Code: string(drover.KindCapacity)}},
+			},
+		},
+		Jobs:    map[drover.JobState]int{drover.JobQueued: 12, drover.JobRunning: 4},
+		Events:  7,
+		Effects: map[string]int{"create": 2, "connect": 0},
+	}
+}
+
+func begun(s Snapshot) *Telemetry {
+	m := New(Build{Version: "1.2.3", Revision: "abc", Go: "go1.26"})
+	m.Ask(func(context.Context) (Snapshot, error) { return s, nil })
+	return m
+}
+
+func TestThePresent(t *testing.T) {
+	const (
+		running = `{cloud="aws",idle_behavior="run",market="spot",state="running",type="large"}`
+		held    = `{cloud="aws",idle_behavior="hold",market="spot",state="running",type="large"}`
+		both    = `{cloud="aws",market="spot",type="large"}`
+	)
+	want(t, begun(now()), map[string]string{
+		"drover_loop_answering":                                                 "1",
+		"drover_instances" + running:                                            "3",
+		"drover_instances" + held:                                               "1",
+		"drover_instances_connected" + running:                                  "2",
+		"drover_instances_hourly_dollars" + running:                             "3",
+		"drover_instances_vcpus" + running:                                      "12",
+		"drover_instances_memory_bytes" + held:                                  "8.589934592e+09",
+		"drover_allocated_hourly_dollars" + both:                                "1.625",
+		"drover_allocated_vcpus" + both:                                         "6.5",
+		"drover_allocated_memory_bytes" + both:                                  "2.147483648e+09",
+		"drover_spent_dollars_total":                                            "1.5",
+		`drover_instances_waiting{reason="idle"}`:                               "2",
+		`drover_jobs{state="queued"}`:                                           "12",
+		`drover_jobs{state="running"}`:                                          "4",
+		`drover_jobs_waiting{reason="limit"}`:                                   "9",
+		`drover_jobs_waiting{reason="booting"}`:                                 "3",
+		`drover_blocks{cloud="aws",reason="capacity"}`:                          "2",
+		"drover_events_waiting":                                                 "7",
+		`drover_effects_in_flight{effect="create"}`:                             "2",
+		`drover_effects_in_flight{effect="connect"}`:                            "0",
+		`drover_build_info{go_version="go1.26",revision="abc",version="1.2.3"}`: "1",
+	})
+}
+
+func TestSnapshots(t *testing.T) {
+	t.Run("several scrapes within a second cost one", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			taken := 0
+			m := New(Build{})
+			m.Ask(func(context.Context) (Snapshot, error) { taken++; return now(), nil })
+			page(t, m)
+			page(t, m)
+			time.Sleep(fresh + 1)
+			page(t, m)
+			if taken != 2 {
+				t.Errorf("%d were taken", taken)
+			}
+		})
+	})
+	t.Run("a controller that does not answer is told of, with what was counted, and nothing is made up", func(t *testing.T) {
+		m := New(Build{})
+		m.Ask(func(context.Context) (Snapshot, error) { return now(), errors.New("no answer") })
+		m.Probed("aws", true)
+		all := figuresOf(t, m)
+		if all["drover_loop_answering"] != "0" || all[`drover_boot_probes_total{cloud="aws",result="passed"}`] != "1" {
+			t.Errorf("figures are %v", all)
+		}
+		for series := range all {
+			if strings.HasPrefix(series, "drover_instances{") || strings.HasPrefix(series, "drover_jobs") && !strings.HasPrefix(series, "drover_job_wait") {
+				t.Errorf("it tells %s", series)
+			}
+		}
+	})
+}
+
+const second = drover.Time(time.Second)
+
+var attempt = engine.Attempt{ID: drover.AttemptID{Job: drover.JobID{Number: 3, Index: 1}, Number: 1}, Instance: 7, State: drover.AttemptStarting, Started: 40 * second}
+
+// lived is a Telemetry that has seen an instance come and go, run a job, and been told it is taken back; and calls of every sort.
+func lived() *Telemetry {
+	m := begun(now())
+	m.Begun(engine.State{})
+	live(m)
+	callEverything(m)
+	return m
+}
+
+// live has an instance asked for at second 10, accepted at 12, let us in at 17, be ready at 20, be told to go at 50 and be gone at 57.
+func live(m *Telemetry) {
+	in := engine.Instance{ID: 7, Cloud: "aws", Type: drover.InstanceType{Name: "small"}, Market: drover.Spot, State: drover.InstanceCreating, Asked: 10 * second}
+	write := func(at drover.Time, writes ...engine.Write) { m.Committed(at, writes, time.Millisecond, nil) }
+	instance := func(at drover.Time) { c := in; write(at, engine.Write{Instance: &c}) }
+	instance(10 * second)
+	in.Created, in.State, in.Type.Name = 12*second, drover.InstanceBooting, "large"
+	instance(12 * second)
+	m.LoggedIn(7, 14*second) // its boot probe failed
+	m.Probed("aws", false)
+	m.LoggedIn(7, 17*second)
+	m.Probed("aws", true)
+	in.Ready, in.State = 20*second, drover.InstanceRunning
+	instance(20 * second)
+	m.LoggedIn(7, 30*second) // after its connection was lost
+
+	job := engine.Job{Number: 3, Since: 5 * second}
+	write(40*second, engine.Write{Job: &job}, engine.Write{Attempt: &engine.AttemptRow{Attempt: attempt}})
+	ended := attempt
+	ended.State, ended.Ended, ended.Exit = drover.AttemptFailed, 48*second, &drover.Exit{Code: 1, CPU: 6 * time.Second}
+	write(48*second, engine.Write{Attempt: &engine.AttemptRow{Attempt: ended, Reason: drover.Reason{Code: drover.ReasonExit}}})
+
+	in.State, in.Reason = drover.InstanceStopping, &drover.Reason{Code: drover.ReasonInterrupted, Since: 50 * second}
+	instance(50 * second)
+	in.Reason.Since, in.Ended = 52*second, 52*second
+	instance(52 * second)
+	notice := engine.Event{Body: engine.Noticed{Instance: 7}}
+	m.Decided([]engine.Event{notice, notice, {Body: engine.Disconnected{Instance: 7}}}, 2*time.Millisecond)
+	write(57*second, engine.Write{Gone: &engine.InstanceEnd{ID: 7, At: 52 * second, Reason: drover.Reason{Code: drover.ReasonInterrupted}}})
+}
+
+func callEverything(m *Telemetry) {
+	quota := drover.Errorf(drover.KindQuota, "no more")
+	m.Done(engine.Effect{Create: &engine.Create{Cloud: "aws"}}, engine.Created{}, 3*time.Second)
+	m.Done(engine.Effect{Create: &engine.Create{Cloud: "aws"}}, engine.CreateFailed{Err: quota}, time.Second)
+	m.Done(engine.Effect{Connect: &engine.Connect{Cloud: "aws"}}, engine.Connected{}, 2*time.Second)
+	m.Done(engine.Effect{Connect: &engine.Connect{Cloud: "aws"}}, engine.ConnectFailed{Err: drover.Errorf(drover.KindUnreachable, "no route")}, 9*time.Second)
+	m.Done(engine.Effect{Start: &engine.Start{}}, engine.Started{}, time.Second)
+	m.Done(engine.Effect{Collect: &engine.Collect{}}, engine.Collected{Err: drover.Errorf(drover.KindTransient, "cut")}, time.Second)
+	m.Done(engine.Effect{Solve: &drover.Problem{}}, engine.Solved{}, time.Second)
+	m.Done(engine.Effect{Stop: &engine.Stop{}}, nil, time.Second)
+	m.Committed(0, nil, time.Second, errors.New("disk full"))
+}
+
+func TestWhatHasHappened(t *testing.T) {
+	t.Run("an instance's life", func(t *testing.T) {
+		want(t, lived(), map[string]string{
+			`drover_instance_boot_seconds_sum{cloud="aws",phase="accept"}`:       "2",
+			`drover_instance_boot_seconds_sum{cloud="aws",phase="reach"}`:        "5",
+			`drover_instance_boot_seconds_sum{cloud="aws",phase="prove"}`:        "3",
+			`drover_instance_boot_seconds_count{cloud="aws",phase="prove"}`:      "1",
+			`drover_instance_shutdown_seconds_sum{cloud="aws"}`:                  "7",
+			`drover_instances_ended_total{cloud="aws",reason="interrupted"}`:     "1",
+			`drover_interruptions_total{cloud="aws",market="spot",type="large"}`: "1",
+			`drover_disconnects_total{cloud="aws"}`:                              "1",
+			`drover_boot_probes_total{cloud="aws",result="failed"}`:              "1",
+			`drover_boot_probes_total{cloud="aws",result="passed"}`:              "1",
+		})
+	})
+	t.Run("a job's", func(t *testing.T) {
+		want(t, lived(), map[string]string{
+			"drover_job_wait_seconds_sum":                               "35",
+			"drover_job_wait_seconds_count":                             "1",
+			"drover_attempts_started_total":                             "1",
+			`drover_attempts_ended_total{reason="exit",state="failed"}`: "1",
+			"drover_attempt_duration_seconds_sum":                       "8",
+			"drover_attempts_cpu_seconds_total":                         "6",
+		})
+	})
+	t.Run("calls and what came of them", func(t *testing.T) {
+		want(t, lived(), map[string]string{
+			`drover_cloud_calls_total{call="create",cloud="aws",result="ok"}`:    "1",
+			`drover_cloud_calls_total{call="create",cloud="aws",result="quota"}`: "1",
+			`drover_cloud_call_seconds_sum{call="create",cloud="aws"}`:           "4",
+			`drover_connects_total{cloud="aws",result="ok"}`:                     "1",
+			`drover_connects_total{cloud="aws",result="unreachable"}`:            "1",
+			`drover_connect_seconds_sum{cloud="aws"}`:                            "2",
+			`drover_runner_calls_total{call="start",result="ok"}`:                "1",
+			`drover_runner_calls_total{call="collect",result="transient"}`:       "1",
+			`drover_solve_seconds_count`:                                         "1",
+		})
+	})
+	t.Run("the controller's own work", func(t *testing.T) {
+		want(t, lived(), map[string]string{
+			`drover_events_total{event="noticed"}`:      "2",
+			`drover_events_total{event="disconnected"}`: "1",
+			"drover_decision_seconds_sum":               "0.002",
+			"drover_commits_failed_total":               "1",
+			"drover_commit_seconds_count":               "9",
+		})
+	})
+}
+
+func TestWhatIsNotKnownIsNotCounted(t *testing.T) {
+	m := begun(Snapshot{})
+	in := engine.Instance{ID: 1, Cloud: "aws", State: drover.InstanceUnknown, Asked: 1, Created: 2 * second}
+	m.Committed(second, []engine.Write{{Instance: &in}}, 0, nil)
+	in.Ready = 9 * second
+	m.Committed(second, []engine.Write{{Instance: &in}}, 0, nil)
+	cancelled := attempt
+	cancelled.Stop = &drover.Reason{}
+	m.Committed(second, []engine.Write{{Attempt: &engine.AttemptRow{Attempt: cancelled}}, {Attempt: &engine.AttemptRow{Attempt: attempt}}}, 0, nil)
+	m.Decided([]engine.Event{{Body: engine.Noticed{Instance: 99}}, {Body: engine.Disconnected{Instance: 99}}}, 0)
+	m.Committed(second, []engine.Write{{Gone: &engine.InstanceEnd{ID: 99}}}, 0, nil)
+	all := figuresOf(t, m)
+	for series := range all {
+		if strings.HasPrefix(series, "drover_instance_boot") || strings.HasPrefix(series, "drover_interruptions") || strings.HasPrefix(series, "drover_disconnects") {
+			t.Errorf("%s %s", series, all[series])
+		}
+	}
+	want(t, m, map[string]string{"drover_attempts_started_total": "1", "drover_job_wait_seconds_count": "0"})
+}
+
+func TestWhatAControllerGoesOnFrom(t *testing.T) {
+	m := begun(Snapshot{})
+	in := engine.Instance{ID: 1, Cloud: "aws", State: drover.InstanceBooting, Asked: 1, Created: 2 * second}
+	m.Begun(engine.State{Instances: []engine.Instance{in}})
+	m.LoggedIn(1, 5*second)
+	in.Ready = 9 * second
+	m.Committed(second, []engine.Write{{Instance: &in}}, 0, nil)
+	want(t, m, map[string]string{
+		`drover_instance_boot_seconds_sum{cloud="aws",phase="reach"}`: "3",
+		`drover_instance_boot_seconds_sum{cloud="aws",phase="prove"}`: "4",
+	})
+	m.Committed(second, []engine.Write{{Gone: &engine.InstanceEnd{ID: 1}}}, 0, nil)
+	if len(m.lives.known) != 0 {
+		t.Error("an instance that is gone is still remembered")
+	}
+}
