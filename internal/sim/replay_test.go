@@ -226,3 +226,20 @@ func TestARecordingTakesLittleRoomForEachEvent(t *testing.T) {
 		t.Errorf("%d events of %d instances take %.1f bytes each, more than %v or too few to tell", b.events, w.Made, each, most)
 	}
 }
+
+// BenchmarkReplay reads and decides again a recording of a world full of faults.
+func BenchmarkReplay(b *testing.B) {
+	recording, err := os.ReadFile("testdata/arm64.rec")
+	if err != nil {
+		b.Fatal(err)
+	}
+	events := 0
+	for b.Loop() {
+		result, err := record.Replay(bytes.NewReader(recording), begin)
+		if err != nil {
+			b.Fatal(err)
+		}
+		events += result.Events
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(events), "ns/event")
+}
