@@ -98,6 +98,7 @@ func TestRecorder(t *testing.T) {
 			s.Begin(start())
 			s.record(1)
 			time.Sleep(beginAgain / 2)
+			synctest.Wait()
 			if strings.Count(s.said.String(), "\n") != 1 || !strings.Contains(s.said.String(), path) || s.Full() {
 				t.Errorf("it says %q, is full: %v", s.said.String(), s.Full())
 			}
@@ -126,10 +127,12 @@ func TestRecorder(t *testing.T) {
 			s.current().file.Close()
 			s.record(1)
 			time.Sleep(beginAgain)
+			synctest.Wait()
 			if strings.Count(s.said.String(), "\n") != 1 || s.Full() {
 				t.Errorf("it says %q, is full: %v", s.said.String(), s.Full())
 			}
 			time.Sleep(flushEvery)
+			synctest.Wait()
 			if !s.Full() {
 				t.Error("it never asks to begin again")
 			}
