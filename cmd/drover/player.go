@@ -15,11 +15,11 @@ import (
 // player replays segments, one after the other, up to where it is to stop or where a decision differs.
 type player struct {
 	app     *app
-	list    bool            // show every event
-	timed   bool            // stop at a time: until or, if that is 0, so long after the beginning
-	until   drover.Time     //
-	after   time.Duration   //
-	subject *record.Subject // stop at what concerns it, or when timed, or listing, look at nothing else; may be nil
+	list    bool // show every event
+	timed   bool // stop at until or, if that is 0, so long after the beginning
+	until   drover.Time
+	after   time.Duration
+	subject *record.Subject // stop at what concerns it; when timed, or listing, look at nothing else; may be nil
 
 	segments []playedSegment
 	first    drover.Time // the recording's first event
