@@ -198,6 +198,8 @@ func FuzzWhatAnInstanceSends(f *testing.F) {
 	f.Add(absentWord + "\n")
 	f.Add(presentWord + "\n{\"hello\":{\"version\":1,\"error\":\"\x1b[2J\"}}\n")
 	f.Add(presentWord + "\n{}\n{\"missing\":{\"id\":\"1/1\",\"hashes\":[\"\"]},\"pong\":{\"n\":1}}\n")
+	f.Add(presentWord + "\n" + `{"hello":{"version":1,"fleet":"test","instance":"i-1","notice":{"cause":"\u001b","deadline":-1},"ailing":{"text":"x\u0000"},"heard":"2027-01-02T03:04:05Z"}}` + "\n" +
+		`{"notice":{"cause":"\u001b[2J","deadline":"0001-01-01T00:00:00Z"}}` + "\n" + `{"ailing":{"text":"\r"}}` + "\n" + `{"notice":{}}` + "\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		in := bufio.NewReaderSize(strings.NewReader(text), 4096)
 		present, err := readVerdict(in)
@@ -215,9 +217,30 @@ func FuzzWhatAnInstanceSends(f *testing.F) {
 			}
 			return
 		}
-		c := &Conn{lines: lines, pongs: make(chan struct{}, 1), session: &session{}}
-		c.read(deaf{})
+		c := &Conn{lines: lines, hello: hello, pongs: make(chan struct{}, 1), session: &session{}}
+		critic := critic{t: t}
+		critic.Ailing(c.Ailing())
+		if n := c.Notice(); n != nil {
+			critic.Notice(*n)
+		}
+		c.read(critic)
 	})
+}
+
+// critic is a Handler that wants every text to be fit to be shown.
+type critic struct {
+	deaf
+	t *testing.T
+}
+
+func (c critic) Log(line string)        { c.wants(line) }
+func (c critic) Ailing(text string)     { c.wants(text) }
+func (c critic) Notice(n drover.Notice) { c.wants(n.Cause) }
+
+func (c critic) wants(text string) {
+	if text != printable(text) {
+		c.t.Errorf("unprintable: %q", text)
+	}
 }
 
 // deaf is a Handler that does nothing.
