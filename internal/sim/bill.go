@@ -12,8 +12,8 @@ type book struct {
 	settled drover.Time // up to when it has paid; 0: it has not
 }
 
-// heard notes what a controller that lives on was told of bills.
-func (c *controller) heard(ev engine.Event) {
+// told notes what a controller that lives on was told of bills.
+func (c *controller) told(ev engine.Event) {
 	switch b := ev.Body.(type) {
 	case engine.Created:
 		if c.w.Disk.instances[b.Instance].ProviderID == b.ProviderID { // else it is a twin, which a list will show

@@ -15,6 +15,9 @@ type cloud struct {
 	name   string
 	vms    []*vm       // that are there, or have not long been gone, by age
 	cutOff drover.Time // no instance can be reached until then
+
+	silenced  []*vm       // all at once, when that began
+	silencing *controller // that was connected to them
 }
 
 func (w *World) cloud(name string) *cloud {

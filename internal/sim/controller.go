@@ -23,6 +23,7 @@ type controller struct {
 	settings engine.Settings // that it was told
 
 	until  drover.Time // it is stopped, or waits for its disk, until then
+	looks  drover.Time // it has been looking since, without a gap; by its own clock
 	frozen bool        // so that what comes meanwhile is looked at only then
 	inbox  []engine.Event
 	steps  int           // that it has taken
@@ -35,6 +36,7 @@ type controller struct {
 	accepted map[int64]*vm    // destroys that were accepted, by effect
 	noCreate map[string]drover.Time
 	noList   map[string]drover.Time // told by rate limits, by cloud
+	refusals []*refusal             // of creates
 	impostor map[int64]bool         // instances that did not prove who they are
 }
 
@@ -53,6 +55,7 @@ func (w *World) boot() {
 	}
 	c.loop = &loop.Loop{Engine: eng, Store: c, Outside: c, Recorder: recorders{&w.trace, w.recorder(state)}}
 	w.controller = c
+	c.looks = c.now()
 	opening := []engine.Body{engine.Configured{Settings: w.settings}, engine.Submitted{Jobs: slices.Clone(w.submit)}}
 	for _, b := range slices.Concat(opening, w.wished(), w.wishes) {
 		c.inbox = append(c.inbox, engine.Event{At: c.now(), Body: b})
@@ -168,16 +171,20 @@ func (c *controller) step(events []engine.Event) {
 	w.person()
 }
 
+// blink is the longest gap of which a controller need not notice that it was not looking.
+const blink = 20 * time.Second
+
 // rest waits for the wake that the engine asked for, or longer.
 func (c *controller) rest(wake drover.Time) {
 	c.wakes++
 	pause := c.lag
 	switch {
 	case c.w.happens(Freeze):
-		pause += c.w.within(10 * time.Minute)
-		c.frozen = true
+		pause += blink + c.w.within(10*time.Minute)
+		c.frozen, c.looks = true, c.now().Add(pause)
 	case c.w.happens(Leap):
-		c.w.leapt += 10*time.Second + c.w.within(30*time.Minute)
+		c.w.leapt += blink + c.w.within(30*time.Minute)
+		c.looks = c.now()
 	}
 	if c.lag = 0; pause > 0 {
 		c.until = c.w.now.Add(pause)

@@ -33,6 +33,7 @@ type Disk struct {
 	again     map[int64]int64      // by job: the life that it is in
 	numbers   map[drover.JobID]int // of each element's last attempt, as its row says
 	begun     map[drover.JobID]int // of each element's last attempt
+	lost      map[drover.JobID]int // attempts of each element that count as lost to their instances
 	wishes    map[int64]engine.Body
 	lastWish  int64
 	nonce     string
@@ -52,6 +53,7 @@ func NewDisk() *Disk {
 		instances: map[int64]engine.Instance{},
 		numbers:   map[drover.JobID]int{},
 		begun:     map[drover.JobID]int{},
+		lost:      map[drover.JobID]int{},
 		wishes:    map[int64]engine.Body{},
 		again:     map[int64]int64{},
 		nonce:     "n",
@@ -123,6 +125,9 @@ func (d *Disk) writeAttempt(row engine.AttemptRow) {
 	if !a.State.Live() {
 		delete(d.attempts, a.ID.Job)
 	}
+	if a.State == drover.AttemptLost && a.Stop == nil {
+		d.lost[a.ID.Job]++
+	}
 }
 
 // named reports whether this store gave an instance its name.
@@ -161,6 +166,7 @@ func (d *Disk) requeue(j *engine.Job, index int) {
 	}
 	j.Queued.Add(index)
 	delete(d.Final, id)
+	delete(d.lost, id)
 	if n := d.numbers[id]; n > 0 {
 		el := engine.Element{Index: index, Number: n}
 		d.elements[id] = el

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"slices"
 
 	"drover"
 	"drover/internal/engine"
@@ -53,6 +54,9 @@ func (w *World) mayWrite(wr engine.Write) {
 		case was.State != drover.InstanceStopping && in.State == drover.InstanceStopping:
 			w.mayStop(in)
 		}
+		if known && in.Broken && !was.Broken && in.Reason != nil && in.Reason.Code == drover.ReasonSilent {
+			w.mayBeSilent(in)
+		}
 	case wr.Gone != nil:
 		w.mayGo(*wr.Gone)
 	case wr.Blocks != nil:
@@ -82,6 +86,10 @@ func (w *World) mayBegin(a engine.Attempt) {
 		w.fail("attempt %v is to begin on %s, which is %s, to %s, broken: %v", a.ID, in.Name, in.State, in.Idle, in.Broken)
 	case v == nil:
 		w.fail("attempt %v is to begin on %s, which is not there", a.ID, in.Name)
+	case v.taken:
+		w.fail("attempt %v is to begin on %s, which its cloud takes back", a.ID, in.Name)
+	case d.lost[job] >= j.Attempts:
+		w.fail("attempt %v is to begin after %d were lost, with a limit of %d", a.ID, d.lost[job], j.Attempts)
 	case w.leaving(in.Cloud):
 		w.fail("attempt %v is to begin on %s, whose cloud leaves", a.ID, in.Name)
 	case j.Priority == 0:
@@ -109,6 +117,9 @@ func (w *World) mayEnd(a engine.Attempt) {
 	if r := w.running[a.ID.Job]; r != nil && r.id == a.ID {
 		w.fail("attempt %v is held to be %s while it runs on %s", a.ID, a.State, r.vm.name)
 	}
+	if v := w.vmOf(w.Disk.instances[a.Instance]); v != nil && v.taken && a.State == drover.AttemptLost && a.Exit == nil {
+		w.fail("attempt %v counts as lost, although its cloud took %s back", a.ID, v.name)
+	}
 }
 
 // mayFinish checks how a job, or an element of one, comes out.
@@ -120,7 +131,7 @@ func (w *World) mayFinish(row engine.ElementRow) {
 		w.fail("job %v is said to have succeeded, but attempt %v has not", id, last)
 	case row.State == drover.JobSucceeded && !w.promises.stored[last]:
 		w.fail("job %v is said to have succeeded, but the output of attempt %v is not stored", id, last)
-	case row.State == drover.JobFailed && won && w.promises.stored[last]:
+	case row.State == drover.JobFailed && row.Reason.Code == drover.ReasonExit && won:
 		w.fail("job %v is said to have failed (%s), but attempt %v has succeeded", id, row.Reason.Text, last)
 	}
 }
@@ -205,7 +216,7 @@ var gentle = map[string]bool{
 
 // mayStop checks an instance that is to go.
 func (w *World) mayStop(in engine.Instance) {
-	v, why := w.vmOf(in), drover.Reason{}
+	why := drover.Reason{}
 	if in.Reason != nil {
 		why = *in.Reason
 	}
@@ -217,10 +228,28 @@ func (w *World) mayStop(in engine.Instance) {
 			w.fail("instance %s is to go (%s) while attempt %v is live on it", in.Name, why.Text, a.ID)
 		}
 	}
-	if silence := w.settings.Lifecycle.ProbeTimeout; why.Code == drover.ReasonSilent && v != nil && v.alive && v.heard != 0 {
-		if quiet := w.controller.now().Sub(v.heard); quiet < silence {
-			w.fail("instance %s is held to be silent, and was heard %v ago", in.Name, quiet)
+}
+
+// mayBeSilent checks an instance that is given up because nothing was heard of it: it was silent for as long as it may be, and not because its
+// controller is deaf.
+func (w *World) mayBeSilent(in engine.Instance) {
+	c, v, left := w.controller, w.vmOf(in), 0
+	if v == nil {
+		return
+	}
+	if quiet := c.now().Sub(max(v.heard, c.looks)); v.heard != 0 && quiet < w.settings.Lifecycle.ProbeTimeout {
+		w.fail("instance %s is held to be silent, and was heard, or not listened to, %v ago", in.Name, quiet)
+	}
+	if w.now >= v.cloud.cutOff || v.cloud.silencing != c || !slices.Contains(v.cloud.silenced, v) {
+		return
+	}
+	for _, o := range v.cloud.silenced {
+		if row := w.record(o); o.alive && row != nil && row.State.Ready() && !row.Broken {
+			left++
 		}
+	}
+	if left >= 3 {
+		w.fail("instance %s is held to be silent, as %d are at once: the controller is deaf", in.Name, left)
 	}
 }
 
@@ -294,6 +323,7 @@ func (c *controller) mayCreate(effect int64, f engine.Create) {
 			most = s.MaxCreating
 		}
 	}
+	c.mayProbe(effect, f)
 	switch in := w.Disk.instances[f.Instance]; {
 	case in.Name != f.Name || !in.Begun:
 		w.fail("instance %s is created, but was not written down", f.Name)
@@ -358,15 +388,50 @@ func (c *controller) answered(body engine.Body) {
 	case engine.Configured:
 		c.settings = b.Settings
 	case engine.Created:
-		delete(c.calls, b.Effect)
+		c.landed(b.Effect)
 	case engine.CreateFailed:
 		if cloud, ok := c.calls[b.Effect]; ok && b.Err.Kind == drover.KindRateLimit {
 			c.noCreate[cloud] = max(c.noCreate[cloud], b.Err.RetryAt)
 		}
-		delete(c.calls, b.Effect)
+		c.refused(b)
+		c.landed(b.Effect)
 	case engine.Listed:
 		if b.Err != nil && b.Err.Kind == drover.KindRateLimit {
 			c.noList[b.Cloud] = max(c.noList[b.Cloud], b.Err.RetryAt)
+		}
+	}
+}
+
+// heard takes note of what a controller that lives on has taken in.
+func (c *controller) heard(ev engine.Event) {
+	c.told(ev)
+	switch b := ev.Body.(type) {
+	case engine.Created:
+		c.had(b.Taken)
+	case engine.Noticed:
+		c.taken(b.Instance)
+	case engine.Connected:
+		if b.Notice != nil {
+			c.taken(b.Instance)
+		}
+		if in, ok := c.w.Disk.instances[b.Instance]; ok && in.State.Ready() && in.HostKey != b.HostKey {
+			c.w.fail("instance %s has proved host key %q, and %q is written down", in.Name, b.HostKey, in.HostKey)
+		}
+	case engine.Listed:
+		for _, s := range b.Added {
+			if v := c.w.cloud(b.Cloud).provided(s.ProviderID); v != nil {
+				v.taken = v.taken || s.Reclaimed
+				c.had(v.offering)
+			}
+		}
+	}
+}
+
+// taken notes that a controller knows that an instance is taken back.
+func (c *controller) taken(instance int64) {
+	if in, ok := c.w.Disk.instances[instance]; ok {
+		if v := c.w.vmOf(in); v != nil {
+			v.taken = true
 		}
 	}
 }
@@ -377,7 +442,8 @@ const slack = 64
 // glance checks what no single change shows.
 func (w *World) glance() {
 	for _, in := range w.controller.loop.Engine.Instances() {
-		if in.Idle == drover.IdleDrain && in.State == drover.InstanceIdle && in.Connected && len(in.Strangers) == 0 {
+		kept := in.Ailing != nil || in.KeepUntil > w.controller.now()
+		if in.Idle == drover.IdleDrain && in.State == drover.InstanceIdle && in.Connected && len(in.Strangers) == 0 && !kept {
 			w.fail("instance %s drains, is idle, and stays", in.Name)
 		}
 	}

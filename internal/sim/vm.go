@@ -38,6 +38,7 @@ type vm struct {
 	bad    bool        // its boot probe fails
 	ill    string      // what it says is wrong with it
 	notice *drover.Notice
+	taken  bool          // a controller knows that its cloud takes it back
 	key    string        // that it proves to hold
 	clock  time.Duration // how far its clock is ahead
 	moved  drover.Time   // its address changed then

@@ -61,7 +61,8 @@ type World struct {
 	running    map[drover.JobID]*run
 	submit     []engine.Job // not yet known to be taken
 	wishes     []engine.Body
-	restful    bool // nobody wishes for anything any more but that all jobs succeed
+	asked      map[string]bool // names of instances that a cloud was asked for
+	restful    bool            // nobody wishes for anything any more but that all jobs succeed
 	promises   promises
 }
 
@@ -70,7 +71,7 @@ func NewWorld(r Recipe) *World {
 	const begin = drover.Time(1e18)
 	w := &World{
 		Disk: NewDisk(), recipe: r, settings: r.Settings, dice: throw(r.Seed), begin: begin, now: begin,
-		running: map[drover.JobID]*run{}, submit: r.Jobs, promises: newPromises(),
+		running: map[drover.JobID]*run{}, asked: map[string]bool{}, submit: r.Jobs, promises: newPromises(),
 	}
 	for _, c := range r.Settings.Clouds {
 		w.clouds = append(w.clouds, &cloud{w: w, name: c.Name})

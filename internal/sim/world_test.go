@@ -3,6 +3,7 @@ package sim
 import (
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -47,7 +48,7 @@ func jobs() []engine.Job {
 	one := engine.Ranges{{First: -1, Last: -1}}
 	return []engine.Job{
 		{Number: 1, Name: "many", Shape: shape(1000, drover.SpotPrefer), Array: drover.Array{First: 0, Last: 39, Set: true}, Priority: 1, Attempts: 100, Queued: engine.Ranges{{First: 0, Last: 39}}},
-		{Number: 2, Name: "big", Shape: shape(5000, drover.SpotNever), Priority: 5, Attempts: 100, Queued: one},
+		{Number: 2, Name: "big", Shape: shape(5000, drover.SpotNever), Priority: 5, Attempts: 3, Queued: one},
 		{Number: 3, Name: "last", Shape: shape(500, drover.SpotPrefer), Priority: 1, Attempts: 100, After: []int64{1, 2}, Queued: one},
 	}
 }
@@ -64,7 +65,27 @@ func unlucky(seed uint64) Recipe {
 	if seed%2 == 0 {
 		r.Settings = cloudsCD()
 	}
+	r.Settings = varied(seed, r.Settings)
 	return r
+}
+
+// varied are settings with some of what may be set besides.
+func varied(seed uint64, s engine.Settings) engine.Settings {
+	dice := rand.New(rand.NewPCG(seed, 2))
+	some := func() bool { return dice.IntN(4) == 0 }
+	if some() {
+		s.Lifecycle.KeepBroken = 5 * time.Minute
+	}
+	if some() {
+		s.Lifecycle.MaxAge = 15 * time.Minute
+	}
+	if s.Lifecycle.UseOnce = some(); some() {
+		s.Keep = 5 * time.Minute
+	}
+	if some() {
+		s.GrowMemory = 2000
+	}
+	return s
 }
 
 // givenUp is one that somebody gives up sooner or later.
@@ -76,7 +97,7 @@ func givenUp(seed uint64) Recipe {
 
 // peopled is one in which people wish for all kinds of things, and now and then lose the store.
 func peopled(seed uint64) Recipe {
-	r := Recipe{Seed: seed, Luck: Some(seed).With(People), Settings: cloudsCD(), Jobs: jobs()}
+	r := Recipe{Seed: seed, Luck: Some(seed).With(People), Settings: varied(seed, cloudsCD()), Jobs: jobs()}
 	r.Luck.Until = 40 * time.Minute
 	if seed%4 == 0 {
 		r.Lose = time.Duration(seed%101) * 20 * time.Second

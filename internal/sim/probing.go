@@ -1,0 +1,86 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// refusal is a create that was refused for lack of quota or capacity: until another that it covers has been accepted, no two may be in
+// flight.
+type refusal struct {
+	scope  drover.Scope
+	of     drover.Offering
+	market drover.Market
+	until  drover.Time    // when it may be forgotten
+	flying map[int64]bool // creates since, by effect
+}
+
+// forgets is after how long without a try a controller may have forgotten a refusal.
+const forgets = 15 * time.Minute
+
+// covers reports whether a refusal speaks of an offering.
+func (r *refusal) covers(o drover.Offering) bool {
+	same := o.Cloud == r.of.Cloud && cmp.Or(r.market, o.Market) == o.Market
+	switch r.scope {
+	case drover.ScopeType:
+		return same && o.Type.Name == r.of.Type.Name && o.Zone == r.of.Zone && o.Market == r.of.Market
+	case drover.ScopeQuotaGroup:
+		return same && o.Type.Name == r.of.Type.Name && o.Market == r.of.Market
+	case drover.ScopeZone:
+		return same && o.Zone == r.of.Zone
+	}
+	return same
+}
+
+// refused takes note of a refusal.
+func (c *controller) refused(b engine.CreateFailed) {
+	in, ok := c.w.Disk.instances[b.Instance]
+	refusing := b.Err.Kind == drover.KindQuota || b.Err.Kind == drover.KindCapacity
+	if !ok || !refusing || c.calls[b.Effect] == "" || len(in.Candidates) == 0 || in.ProviderID != "" {
+		return
+	}
+	if was := c.w.blocked(in.Candidates[0]); was != nil && was.Reason.Code != string(b.Err.Kind) {
+		return // it is left alone for another reason
+	}
+	for _, r := range c.refusals {
+		if r.covers(in.Candidates[0]) {
+			r.until = c.now().Add(forgets)
+			return
+		}
+	}
+	c.refusals = append(c.refusals, &refusal{b.Err.Scope, in.Candidates[0], b.Err.Market, c.now().Add(forgets), map[int64]bool{}})
+}
+
+// had takes note of an offering that can be had again.
+func (c *controller) had(o drover.Offering) {
+	c.refusals = slices.DeleteFunc(c.refusals, func(r *refusal) bool { return r.covers(o) })
+}
+
+// landed takes note of a create's answer.
+func (c *controller) landed(effect int64) {
+	delete(c.calls, effect)
+	for _, r := range c.refusals {
+		delete(r.flying, effect)
+	}
+}
+
+// mayProbe checks that what was refused is tried by one create before others follow.
+func (c *controller) mayProbe(effect int64, f engine.Create) {
+	if c.w.asked[f.Name] {
+		return // what may exist is asked for again whatever was refused
+	}
+	c.w.asked[f.Name] = true
+	for _, r := range c.refusals {
+		if !r.covers(f.Candidates[0]) || c.now() >= r.until {
+			continue
+		}
+		if len(r.flying) > 0 {
+			c.w.fail("instance %s is created while another create tries whether what was refused can be had again", f.Name)
+		}
+		r.flying[effect] = true
+	}
+}
