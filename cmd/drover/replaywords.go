@@ -17,7 +17,7 @@ import (
 func precise(t drover.Time) string { return t.Std().Local().Format("2006-01-02 15:04:05.000") }
 
 // maxBrief is how long what happened may be told.
-const maxBrief = 160
+const maxBrief = 240
 
 // eventWords is what happened, whatever it is: "exited attempt 17.3/1, exit (code 3)".
 func eventWords(ev engine.Event) string {
