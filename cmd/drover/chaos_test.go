@@ -104,9 +104,9 @@ clouds:
       announce: 127.0.0.2
       boot_delay: 50ms
       boot_failures: 0.05
-      latency: {create: 20ms, list: 10ms, destroy: 20ms}
+      latency: {create: 20ms, list: 10ms, destroy: 800ms}
       error_rate: {create: 0.05, list: 0.05, destroy: 0.05}
-instances: {boot_timeout: 15s, probe_interval: 500ms, probe_timeout: 5s, idle_timeout: 3s, term_timeout: 1s, shutdown_timeout: 1s}
+instances: {boot_timeout: 15s, probe_interval: 500ms, probe_timeout: 3s, idle_timeout: 3s, term_timeout: 1s, shutdown_timeout: 1s}
 `
 
 // newLog is where controllers write, and what is done to them stands between. It is kept if the test fails.

@@ -4,12 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -40,6 +41,7 @@ type fixture struct {
 	cfg   Config
 	store *store.Store
 	logs  string
+	close func() // destroys what instances are left, and lets go of everything
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -68,17 +70,16 @@ func newFixture(t *testing.T) *fixture {
 		Runner:  self(t),
 		Log:     slog.New(slog.DiscardHandler),
 	}
-	t.Cleanup(func() {
+	f.close = sync.OnceFunc(func() {
 		list, err := cloud.List(context.Background(), nil)
 		for _, in := range list {
-			err = cloud.Destroy(context.Background(), in.ID)
+			err = errors.Join(err, cloud.Destroy(context.Background(), in.ID))
 		}
-		if err != nil {
+		if err := errors.Join(err, cloud.Close(), f.store.Close(), f.cfg.Inputs.Close(), f.cfg.Results.Close()); err != nil {
 			t.Error(err)
 		}
-		cloud.Close()
-		f.store.Close()
 	})
+	t.Cleanup(f.close)
 	return f
 }
 
@@ -171,8 +172,8 @@ func (f *fixture) log(name string) string {
 }
 
 func TestABatchRunsToItsEndAndNothingIsLeft(t *testing.T) {
+	before := holdings(t)
 	f := newFixture(t)
-	before := runtime.NumGoroutine()
 	c, stop := f.begin()
 	f.submit(c, "echo hello", "echo oh no >&2; exit 3", "echo third")
 	f.until(c, "all jobs are final", f.allFinal)
@@ -188,11 +189,11 @@ func TestABatchRunsToItsEndAndNothingIsLeft(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d goroutines are left, %d were there before", runtime.NumGoroutine(), before)
-		}
+	if list := must(f.cfg.Clouds[0].Driver.List(t.Context(), nil))(t); len(list) > 0 {
+		t.Errorf("the cloud still has %v", list)
 	}
+	f.close()
+	before.wantBack(t)
 }
 
 func TestAControllerGoesOnWithWhatTheLastOneBegan(t *testing.T) {
