@@ -65,9 +65,22 @@ func roleOf(pid int) role {
 // trouble is one kind of bad luck. Bring says what it did, or nothing if there was nobody to meet it.
 type trouble struct {
 	weight int
+	with   part
 	name   string
 	bring  func() string
 }
+
+// part is what a trouble is with. Each is left alone for a spell now and then: what only happens after a while, as the end of a
+// patience, is never seen where all else is begun anew every few seconds.
+type part int
+
+const (
+	withController part = iota
+	withInstances
+	withNetwork
+	withPeople
+	parts
+)
 
 // chaos brings trouble to a fleet.
 type chaos struct {
@@ -86,55 +99,74 @@ type chaos struct {
 
 func (c *chaos) troubles() []trouble {
 	all := []trouble{
-		{6, "kill a controller", c.strike(isController)},
-		{8, "kill a runner", c.strike(isRunner)},
-		{8, "kill a supervisor", c.strike(isSupervisor)},
-		{8, "kill a job", c.strike(isJob)},
-		{4, "kill a bridge", c.strike(isBridge)},
-		{2, "kill a guest", c.strike(isGuest)},
-		{2, "kill an instance", c.strike(isInstance)},
-		{4, "stop a controller", c.pause(isController, 8*time.Second)},
-		{4, "stop a runner", c.pause(isRunner, 8*time.Second)},
-		{4, "stop a supervisor", c.pause(isSupervisor, 8*time.Second)},
-		{4, "stop a job", c.pause(isJob, 4*time.Second)},
-		{2, "stop a guest", c.pause(isGuest, 8*time.Second)},
-		{2, "stop an instance", c.pause(isInstance, 8*time.Second)},
-		{3, "hang an instance", c.hang},
-		{4, "cut every connection", func() string { return fmt.Sprint(c.network.cut(), " connections") }},
-		{4, "cut off an instance", c.darken(0)},
-		{1, "cut off all instances", c.darken(1)},
-		{6, "cancel", c.cancel},
-		{2, "lower a priority to 0 and raise it again", c.lower},
-		{5, "instruct an instance", c.instruct},
-		{1, "reload the configuration", c.reload},
+		{6, withController, "kill a controller", c.strike(isController)},
+		{8, withInstances, "kill a runner", c.strike(isRunner)},
+		{8, withInstances, "kill a supervisor", c.strike(isSupervisor)},
+		{8, withInstances, "kill a job", c.strike(isJob)},
+		{4, withInstances, "kill a bridge", c.strike(isBridge)},
+		{2, withInstances, "kill a guest", c.strike(isGuest)},
+		{2, withInstances, "kill an instance", c.strike(isInstance)},
+		{4, withController, "stop a controller", c.pause(isController, 8*time.Second)},
+		{4, withInstances, "stop a runner", c.pause(isRunner, 8*time.Second)},
+		{4, withInstances, "stop a supervisor", c.pause(isSupervisor, 8*time.Second)},
+		{4, withInstances, "stop a job", c.pause(isJob, 4*time.Second)},
+		{2, withInstances, "stop a guest", c.pause(isGuest, 8*time.Second)},
+		{2, withInstances, "stop an instance", c.pause(isInstance, 8*time.Second)},
+		{3, withInstances, "hang an instance", c.hang},
+		{4, withNetwork, "cut every connection", func() string { return fmt.Sprint(c.network.cut(), " connections") }},
+		{4, withNetwork, "cut off an instance", c.darken(0)},
+		{1, withNetwork, "cut off all instances", c.darken(1)},
+		{6, withPeople, "cancel", c.cancel},
+		{2, withPeople, "lower a priority to 0 and raise it again", c.lower},
+		{5, withPeople, "instruct an instance", c.instruct},
+		{1, withPeople, "reload the configuration", c.reload},
 	}
 	if c.disk.path != "" {
-		all = append(all, trouble{2, "fill the disk", c.fill})
+		all = append(all, trouble{2, withController, "fill the disk", c.fill})
 	}
 	return all
 }
 
 // run brings one trouble after the other until the time is over, and then ends those that last.
 func (c *chaos) run() {
-	all, weights := c.troubles(), 0
-	for _, tr := range all {
-		weights += tr.weight
-	}
+	all := c.troubles()
+	alone, until := part(c.dice.below(int(parts))), time.Now().Add(spell)
 	for c.wait(c.dice.between(50*time.Millisecond, 600*time.Millisecond)) {
-		n := c.dice.below(weights)
-		for _, tr := range all {
-			if n -= tr.weight; n >= 0 {
-				continue
-			}
-			if did := tr.bring(); did != "" {
-				c.met[tr.name]++
-				fmt.Fprintf(c.warden.log, "%s CHAOS %s: %s\n", time.Now().UTC().Format("15:04:05.000"), tr.name, did)
-			}
-			break
+		if time.Now().After(until) {
+			alone, until = (alone+1)%parts, time.Now().Add(spell)
+		}
+		if tr := c.draw(all); tr.with != alone {
+			c.meet(tr)
 		}
 	}
 	c.network.settle()
 	c.passes.Wait()
+}
+
+// spell is for how long a part is left alone: longer than any patience in the configuration.
+const spell = 12 * time.Second
+
+// draw draws one of the troubles, by their weights.
+func (c *chaos) draw(all []trouble) trouble {
+	weights := 0
+	for _, tr := range all {
+		weights += tr.weight
+	}
+	n := c.dice.below(weights)
+	for _, tr := range all {
+		if n -= tr.weight; n < 0 {
+			return tr
+		}
+	}
+	return trouble{} // there always is one
+}
+
+// meet brings a trouble and writes it down where controllers write.
+func (c *chaos) meet(tr trouble) {
+	if did := tr.bring(); did != "" {
+		c.met[tr.name]++
+		fmt.Fprintf(c.warden.log, "%s CHAOS %s: %s\n", time.Now().UTC().Format("15:04:05.000"), tr.name, did)
+	}
 }
 
 // wait waits, and reports whether there still is to be trouble.
