@@ -277,6 +277,7 @@ func (e *Engine) connectFailed(b ConnectFailed) {
 	switch {
 	case b.Err.Kind == drover.KindNotFound: // its address is not known yet
 		if c := e.cloud(in.Cloud); c != nil {
+			e.unlisted(in, c)
 			c.Hurry++
 			e.lookSoon(c)
 		}
@@ -290,6 +291,14 @@ func (e *Engine) connectFailed(b ConnectFailed) {
 		in.Reason = &why
 	}
 	e.touch(in)
+}
+
+// unlisted has an instance's silence begin now, and the try to reach it be none, if its cloud has not said since Drover began to look where
+// its instances are: nobody can be heard whom nobody could call.
+func (e *Engine) unlisted(in *instance, c *Cloud) {
+	if c.Listed < e.s.Looking {
+		in.Silent, in.Tried = e.s.Now, false
+	}
 }
 
 func (e *Engine) disconnected(b Disconnected) {
