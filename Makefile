@@ -21,7 +21,7 @@ RECORD_WORLD = $(1) -test.run '^TestRecordAWorld$$' -record $(2)
 REPLAY_WORLD = go test -count=1 ./internal/sim -run TestAWorldRecordedOnAnotherArchitecture -replay
 
 .DEFAULT_GOAL := help
-.PHONY: help build man test lint race simtest replay-arch recordings e2e chaos bench bench-fleet fuzz check-all install clean
+.PHONY: help build man test lint race simtest replay-arch recordings e2e chaos containers bench bench-fleet fuzz check-all install clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,7 @@ lint: ## check the format, what go vet finds, the layers, and that the documents
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt -w $$unformatted"; exit 1; fi
 	go vet ./...
 	go vet -tags e2e,chaos ./cmd/...
+	go vet -tags containers ./internal/runner
 	go test .
 
 race: ## run the tests under the race detector, which needs a C compiler (RACE=packages)
@@ -73,6 +74,9 @@ e2e: ## run the real binary: real processes, real SSH, real kill -9
 
 chaos: ## have real processes killed, stopped and cut off at random (CHAOS_TIME=how long, SEED=what luck)
 	go test -tags chaos -run TestChaos -count=1 -v -timeout 2h ./cmd/drover -args -chaos $(CHAOS_TIME) -seed $(SEED)
+
+containers: ## run attempts under real docker and podman, as root, against a registry that it starts (Debian: see CONTRIBUTING.md)
+	go test -tags containers -count=1 -timeout 10m -v -run TestContainers ./internal/runner
 
 bench: build ## measure the built program, then its hot paths (BENCHFLAGS=of drover-bench, BENCH=pattern)
 	go run ./cmd/drover-bench -drover bin/drover $(BENCHFLAGS)

@@ -32,8 +32,7 @@ func (e *ImageError) Error() string {
 		return fmt.Sprintf("image %s may not be had, or not without a login: %s", e.Image, e.Text)
 	case WrongArch:
 		return fmt.Sprintf("image %s is not made for this instance's processor (resources: {arch: …} chooses another): %s", e.Image, e.Text)
-	}
-	if e.Why == NoCommand {
+	case NoCommand:
 		return fmt.Sprintf("image %s has no command of its own: %s", e.Image, e.Text)
 	}
 	return fmt.Sprintf("image %s could not be fetched: %s", e.Image, e.Text)
@@ -69,9 +68,10 @@ var words = []struct {
 	{"invalid reference format", NotFound},
 }
 
-// imageError reads the runtime's words, the image's own name apart, which could hold any of them.
+// imageError reads the runtime's words, the image's own names apart, which could hold any of them.
 func imageError(image, said string) *ImageError {
-	plain := strings.ToLower(strings.ReplaceAll(said, image, ""))
+	own := strings.NewReplacer(full(image), "", image, "", repository(full(image)), "", repository(image), "")
+	plain := strings.ToLower(own.Replace(said))
 	e := &ImageError{Image: image, Text: said}
 	for _, w := range words {
 		if strings.Contains(plain, w.text) {

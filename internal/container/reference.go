@@ -5,11 +5,8 @@ import "strings"
 // full is the reference as it means the same to every runtime: with its registry written out, which without one is docker.io, as people
 // know it, and without a tag where a digest decides.
 func full(ref string) string {
-	if name, digest, exact := strings.Cut(ref, "@"); exact {
-		if colon := strings.LastIndex(name, ":"); colon > strings.LastIndex(name, "/") {
-			name = name[:colon]
-		}
-		ref = name + "@" + digest
+	if _, digest, exact := strings.Cut(ref, "@"); exact {
+		ref = repository(ref) + "@" + digest
 	}
 	host, _, qualified := strings.Cut(ref, "/")
 	switch {
@@ -19,4 +16,13 @@ func full(ref string) string {
 		return ref
 	}
 	return "docker.io/" + ref
+}
+
+// repository is the reference without its tag and digest.
+func repository(ref string) string {
+	ref, _, _ = strings.Cut(ref, "@")
+	if colon := strings.LastIndex(ref, ":"); colon > strings.LastIndex(ref, "/") {
+		ref = ref[:colon]
+	}
+	return ref
 }

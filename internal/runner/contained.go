@@ -155,15 +155,17 @@ func (c *contained) whyNot(ctx context.Context) error {
 	return errors.New(text)
 }
 
-// endClient ends the client, and the container if it has not ended, and then what the client started: podman leaves a process that
-// tidies up, and is given time to.
+// endClient ends the client, then the container if the client did not see its end, and then what the client started: podman leaves a
+// process that tidies up, and is given time to.
 func (c *contained) endClient() (status unix.WaitStatus) {
 	if !isClosed(c.clientEnded) {
-		c.kill()
 		c.client.signal(unix.SIGKILL)
 		<-c.clientEnded
 	}
 	c.client.reap(c.client.pid, &status)
+	if status.Signaled() {
+		c.kill()
+	}
 	c.client.awaitRest(clearPatience)
 	c.client.killRest(clearPatience)
 	return status
@@ -206,15 +208,17 @@ func (c *contained) finish() drover.Exit {
 	client := c.endClient()
 	last := c.nextReport().Exit
 	c.pipe.Close()
-	whole := last != nil && !client.Signaled()
-	if whole && last.Code == 0 {
+	switch {
+	case client.Signaled():
+		return c.lose(fmt.Errorf("%s, which carried its output, ended before it", c.runtime.Name()))
+	case last != nil && last.Code == 0:
 		return *last
 	}
 	ctx, cancel := c.asking()
 	defer cancel()
 	s, err := c.runtime.State(ctx, c.spec.Name)
 	switch {
-	case whole:
+	case last != nil:
 		if s.OOMKilled {
 			last.Cause = drover.CauseMemory
 		}
@@ -222,7 +226,7 @@ func (c *contained) finish() drover.Exit {
 	case err != nil:
 		return c.lose(err)
 	case s.Running:
-		return c.lose(fmt.Errorf("%s, which carried its output, ended before it", c.runtime.Name()))
+		return c.lose(fmt.Errorf("%s ended before it", c.runtime.Name()))
 	}
 	return exitOf(s)
 }

@@ -62,8 +62,8 @@ func (c *containers) fetch(ctx context.Context, ref string) (i container.Image, 
 	return i, user, err
 }
 
-// initPath is where a container finds this program, which is its first process.
-const initPath = "/.drover-runner"
+// initPath is where a container finds this program, which is its first process, and is told by its name what it is meant to be.
+const initPath = "/drover-runner"
 
 // containerFor describes the container of an attempt, whose image the instance has from then on.
 func (d *daemon) containerFor(ctx context.Context, a *attempt, m wire.Start) (*container.Spec, error) {

@@ -1,0 +1,426 @@
+//go:build containers
+
+package runner_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"drover"
+	"drover/internal/wire"
+)
+
+// TestContainers runs one suite under docker and under podman, each with a store of its own, against a local registry.
+func TestContainers(t *testing.T) {
+	for name, begin := range map[string]func(*testing.T, *registry) *host{"docker": beginDocker, "podman": beginPodman} {
+		t.Run(name, func(t *testing.T) {
+			need(t, name, "docker-registry", "busybox")
+			h := begin(t, beginRegistry(t))
+			h.publish(t)
+			h.suite(t)
+		})
+	}
+}
+
+// in makes a Start run in an image.
+func (s start) in(image string) start {
+	s.Image = image
+	return s
+}
+
+// ranIn runs a script in an image to its end.
+func (c *controller) ranIn(image string, id drover.AttemptID, script string) drover.Exit {
+	c.t.Helper()
+	c.start(sh(id, script).in(image))
+	return c.exited(id)
+}
+
+func isExited(m wire.Message) bool { return m.Exited != nil }
+
+// nothingRuns checks that no process of the attempt is there, on the instance or in a container.
+func (i *instance) nothingRuns(id drover.AttemptID) {
+	i.t.Helper()
+	mark := []byte("DROVER_ATTEMPT_DIR=" + i.attemptPath(id, "") + "\x00")
+	lists, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, path := range lists {
+		if environ, _ := os.ReadFile(path); bytes.Contains(environ, mark) {
+			line, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
+			i.t.Errorf("%q still runs", line)
+		}
+	}
+}
+
+// isClient tells the process that stays with a container.
+func isClient(name string) func(int) bool {
+	return func(pid int) bool {
+		line, _ := os.ReadFile(procPath(pid, "cmdline"))
+		return strings.HasPrefix(string(line), name+"\x00start\x00--attach")
+	}
+}
+
+// containers names the containers there are of an attempt.
+func (h *host) containers(t testing.TB, id drover.AttemptID) []string {
+	return strings.Fields(h.run(t, "ps", "--all", "--filter", "label=drover.attempt="+id.String(), "--format", "{{.Names}}"))
+}
+
+// suite is what holds under every runtime.
+func (h *host) suite(t *testing.T) {
+	plain := h.image("plain:1")
+	id := attempt(1, 1)
+	t.Run("a command's output, exit code and use of the instance are told", func(t *testing.T) {
+		c := newInstance(t).connect()
+		c.start(sh(id, "echo out; echo err >&2; exit 7").in(plain))
+		c.started(id)
+		if e := c.exited(id); e.Code != 7 || e.Cause != "" || e.Stdout != "out\n" || e.Stderr != "err\n" || e.MaxRSS == 0 {
+			t.Errorf("got %+v", e)
+		}
+	})
+	t.Run("it runs in its image, not on the instance", func(t *testing.T) {
+		if e := newInstance(t).connect().ranIn(plain, id, "test ! -e /usr"); e.Code != 0 {
+			t.Errorf("got %+v", e)
+		}
+	})
+	t.Run("the working folder is the attempt's: inputs are laid there, and outputs come from there and belong to the login's user", func(t *testing.T) {
+		i := newInstance(t)
+		c := i.connect()
+		in := file("in/put", "from outside\n", 0o644)
+		if r := i.bulk().put(in.Hash, "from outside\n"); r.Error != "" {
+			t.Fatal(r.Error)
+		}
+		c.start(sh(id, `cat in/put && mkdir out && echo result > out/file && pwd`).in(plain).withFiles(in))
+		if e := c.exited(id); e.Stdout != "from outside\n"+i.attemptPath(id, "work")+"\n" {
+			t.Errorf("got %+v", e)
+		}
+		info, err := os.Stat(i.attemptPath(id, "work/out/file"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if owner := int(info.Sys().(*syscall.Stat_t).Uid); owner != os.Getuid() {
+			t.Errorf("the output belongs to user %d", owner)
+		}
+	})
+	t.Run("its environment is what it asks for, whatever the values, and DROVER_API can be reached", func(t *testing.T) {
+		i := newInstance(t)
+		c := i.connect()
+		s := sh(id, `env; addr=${DROVER_API#http://}; nc ${addr%:*} ${addr#*:} </dev/null & while [ ! -e go ]; do sleep 0.02; done; test -e $DROVER_NOTICE_FILE`).in(plain)
+		s.Env = map[string]string{"HOME": "/tmp", "PATH": "/bin", "DOCKER_HOST": "unix:///nowhere", "TWO": "one\ntwo", "QUOTED": `"a' $b`,
+			"EMPTY": "", "HASH": "#x = y", "LONG": strings.Repeat("x", 100_000)}
+		c.start(s)
+		c.want("API", func(m wire.Message) bool { return m.API != nil })
+		i.openGate(id)
+		e := c.exited(id)
+		text := i.bulk().log(id, "stdout", 0)
+		for key, value := range s.Env {
+			if !strings.Contains(text, key+"="+value+"\n") {
+				t.Errorf("%s is not %.50q; its stderr says %q", key, value, e.Stderr)
+			}
+		}
+		if strings.Contains(text, testDir) {
+			t.Error("the instance's own environment is there")
+		}
+	})
+	t.Run("a notice that is shown to the attempt can be read in the container", func(t *testing.T) {
+		i := newInstance(t)
+		c := i.connect()
+		c.start(sh(id, `echo ready; while [ ! -e $DROVER_NOTICE_FILE ]; do sleep 0.01; done; cat $DROVER_NOTICE_FILE`).in(plain))
+		i.said(id, "ready")
+		writeFile(t, i.attemptPath(id, "notice"), "soon\n")
+		if e := c.exited(id); e.Stdout != "ready\nsoon\n" {
+			t.Errorf("got %+v", e)
+		}
+	})
+	t.Run("secrets are in no argument list and in no file of the runner", func(t *testing.T) {
+		i := newInstance(t)
+		c := i.connect()
+		const secret = "b5d2ce0e-not-for-others"
+		c.start(sh(id, `test -n "$DROVER_TOKEN" && echo ready; sleep 1000`).in(plain).withEnv("DROVER_TOKEN", secret))
+		i.said(id, "ready")
+		lists, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		for _, path := range lists {
+			if line, _ := os.ReadFile(path); bytes.Contains(line, []byte(secret)) {
+				t.Errorf("%s shows it: %q", path, line)
+			}
+		}
+		filepath.WalkDir(i.dir, func(path string, d os.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				if text, _ := os.ReadFile(path); bytes.Contains(text, []byte(secret)) {
+					t.Errorf("%s holds it", path)
+				}
+			}
+			return nil
+		})
+		c.stop(id, 0)
+		c.exited(id)
+	})
+	t.Run("an image's own command is run where the job has none, and replaced where it has one", func(t *testing.T) {
+		c := newInstance(t).connect()
+		c.start(start{ID: id, Image: h.image("greeter:1"), Grace: time.Second})
+		if e := c.exited(id); e.Stdout != "hello there\n" {
+			t.Errorf("got %+v", e)
+		}
+		if e := c.ranIn(h.image("wrapped:1"), attempt(2, 1), "echo mine"); e.Stdout != "mine\n" {
+			t.Errorf("got %+v", e)
+		}
+		c.start(start{ID: attempt(3, 1), Image: plain, Grace: time.Second})
+		if e := c.exited(attempt(3, 1)); e.Cause != drover.CauseImage || !strings.Contains(e.Text, "no command of its own") {
+			t.Errorf("got %+v", e)
+		}
+	})
+	t.Run("a command that is not in the image is told from a runtime that fails", func(t *testing.T) {
+		c := newInstance(t).connect()
+		c.start(start{ID: id, Command: []string{"nothing-like-it"}, Image: plain, Grace: time.Second})
+		if e := c.exited(id); e.Code != 127 || e.Cause != drover.CauseNoStart || !strings.Contains(e.Text, "nothing-like-it") {
+			t.Errorf("got %+v", e)
+		}
+		for n, code := range []int{125, 126, 127} {
+			if e := c.ranIn(plain, attempt(int64(n+2), 1), "exit "+strconv.Itoa(code)); e.Code != code || e.Cause != "" {
+				t.Errorf("exit %d: got %+v", code, e)
+			}
+		}
+	})
+	h.ends(t, plain)
+	h.limits(t, plain)
+	h.pulls(t)
+	h.survives(t, plain)
+}
+
+// ends is about containers that are told to end.
+func (h *host) ends(t *testing.T, plain string) {
+	id := attempt(1, 1)
+	t.Run("a stopped command gets SIGTERM, though it is a shell without a trap", func(t *testing.T) {
+		i := newInstance(t)
+		c := i.connect()
+		c.start(sh(id, `echo ready; sleep 1000; echo never`).in(plain))
+		i.said(id, "ready")
+		c.stop(id, time.Minute)
+		if e := c.exited(id); e.Code != 143 || e.Signal != "terminated" || e.Cause != drover.CauseStopped {
+			t.Errorf("got %+v", e)
+		}
+	})
+	t.Run("it may end in its own way", func(t *testing.T) {
+		i := newInstance(t)
+		c := i.connect()
+		c.start(sh(id, `trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.02; done`).in(plain))
+		i.said(id, "ready")
+		c.stop(id, time.Minute)
+		if e := c.exited(id); e.Code != 7 || e.Cause != drover.CauseStopped || e.Stdout != "ready\nbye\n" {
+			t.Errorf("got %+v", e)
+		}
+	})
+	t.Run("one that ignores SIGTERM is killed after the grace, with all that it started", func(t *testing.T) {
+		i := newInstance(t)
+		c := i.connect()
+		c.start(sh(id, `trap '' TERM; setsid sleep 999 & echo ready; while :; do sleep 0.02; done`).in(plain))
+		i.said(id, "ready")
+		c.stop(id, 300*time.Millisecond)
+		if e := c.exited(id); e.Code != 137 || e.Signal != "killed" || e.Cause != drover.CauseStopped {
+			t.Errorf("got %+v", e)
+		}
+		i.nothingRuns(id)
+	})
+	t.Run("one that runs over its timeout is ended", func(t *testing.T) {
+		c := newInstance(t).connect()
+		s := sh(id, "sleep 1000").in(plain)
+		s.Timeout = 500 * time.Millisecond
+		c.start(s)
+		if e := c.exited(id); e.Code != 143 || e.Cause != drover.CauseTimeout || !strings.Contains(e.Text, "500ms") {
+			t.Errorf("got %+v", e)
+		}
+	})
+	t.Run("what a command leaves behind ends with it", func(t *testing.T) {
+		i := newInstance(t)
+		if e := i.connect().ranIn(plain, id, `setsid sleep 1000 </dev/null >/dev/null 2>&1 & exit 0`); e.Code != 0 {
+			t.Errorf("got %+v", e)
+		}
+		i.nothingRuns(id)
+	})
+	t.Run("its container bears the attempt's name, and goes when the attempt is forgotten", func(t *testing.T) {
+		c, id := newInstance(t).connect(), attempt(77, 1) // as no other's
+		c.ranIn(plain, id, "true")
+		names := h.containers(t, id)
+		if len(names) != 1 || !strings.HasPrefix(names[0], "drover-lab-lab-1-77-1-") {
+			t.Errorf("got %q", names)
+		}
+		c.forget(id)
+		until(t, "the container is gone", func() bool { return len(h.containers(t, id)) == 0 })
+	})
+}
+
+// limits is about what a container may use.
+func (h *host) limits(t *testing.T, plain string) {
+	id := attempt(1, 1)
+	t.Run("processors and memory are limited", func(t *testing.T) {
+		i := newInstance(t)
+		c := i.connect()
+		s := sh(id, `cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null; cat /sys/fs/cgroup/cpu.max /sys/fs/cgroup/cpu/cpu.cfs_quota_us 2>/dev/null; exit 0`).in(plain)
+		s.Limits = drover.Resources{CPU: 500, Memory: 64 * drover.MiB}
+		c.start(s)
+		if e := c.exited(id); !strings.Contains(e.Stdout, "67108864\n") || !strings.Contains(e.Stdout, "50000") {
+			t.Errorf("got %+v", e)
+		}
+	})
+	t.Run("more processors than there are are no reason to fail", func(t *testing.T) {
+		c := newInstance(t).connect()
+		s := sh(id, "true").in(plain)
+		s.Limits = drover.Resources{CPU: 1_000_000}
+		c.start(s)
+		if e := c.exited(id); e.Code != 0 {
+			t.Errorf("got %+v", e)
+		}
+	})
+	for name, script := range map[string]string{
+		"a command that needs more memory than it has is ended for that": `exec tail -c 200000000 /dev/zero`,
+		"so is one whose child does, if it fails by that":                `tail -c 200000000 /dev/zero || exit 3`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newInstance(t).connect()
+			s := sh(id, script).in(plain)
+			s.Limits = drover.Resources{Memory: 64 * drover.MiB}
+			c.start(s)
+			if e := c.exited(id); e.Code == 0 || e.Cause != drover.CauseMemory || !strings.Contains(e.Text, "64Mi") {
+				t.Errorf("got %+v", e)
+			}
+		})
+	}
+	t.Run("a command that kills itself did not run out of memory", func(t *testing.T) {
+		if e := newInstance(t).connect().ranIn(plain, id, "kill -9 $$"); e.Code != 137 || e.Cause != "" {
+			t.Errorf("got %+v", e)
+		}
+	})
+}
+
+// pulls is about images.
+func (h *host) pulls(t *testing.T) {
+	for name, c := range map[string]struct{ image, cause, text string }{
+		"an image that does not exist":       {h.image("plain:none"), drover.CauseImage, "does not exist"},
+		"a repository that does not exist":   {h.image("nothing/here:1"), drover.CauseImage, "does not exist"},
+		"an image that may not be had":       {h.image("private/thing:1"), drover.CauseImage, "may not be had"},
+		"a registry that fails":              {h.image("broken/thing:1"), drover.CauseNoImage, "could not be fetched"},
+		"a registry that cannot be reached":  {"127.0.0.1:1/thing:1", drover.CauseNoImage, "could not be fetched"},
+		"a registry whose name is not known": {"registry.invalid/thing:1", drover.CauseNoImage, "could not be fetched"},
+	} {
+		t.Run(name+" is told as such", func(t *testing.T) {
+			if e := newInstance(t).connect().ranIn(c.image, attempt(1, 1), "true"); e.Cause != c.cause || e.Code != 125 || !strings.Contains(e.Text, c.text) || !strings.Contains(e.Text, c.image) {
+				t.Errorf("got %+v", e)
+			}
+		})
+	}
+	t.Run("attempts that want an image at the same time wait for one pull, later ones for none", func(t *testing.T) {
+		h.forget(t, "plain:1")
+		h.registry.blobs.Store(0)
+		open := h.registry.close()
+		defer open()
+		c := newInstance(t).connect()
+		for n := range int64(5) {
+			c.start(sh(attempt(n+1, 1), "true").in(h.image("plain:1")))
+		}
+		until(t, "it is fetched", func() bool { return h.registry.blobs.Load() > 0 })
+		open()
+		for range 5 {
+			c.want("an end", isExited)
+		}
+		first := h.registry.blobs.Load()
+		c.ranIn(h.image("plain:1"), attempt(9, 1), "true")
+		if again := h.registry.blobs.Load(); first > 2 || again != first { // a configuration and a layer
+			t.Errorf("%d blobs were fetched by five at once, %d later", first, again-first)
+		}
+	})
+	t.Run("an attempt that is stopped while its image is on its way never begins, and others still get theirs", func(t *testing.T) {
+		h.forget(t, "plain:1")
+		h.registry.blobs.Store(0)
+		open := h.registry.close()
+		defer open()
+		c := newInstance(t).connect()
+		for n := range int64(2) {
+			c.start(sh(attempt(n+1, 1), "echo ran").in(h.image("plain:1")))
+		}
+		until(t, "it is fetched", func() bool { return h.registry.blobs.Load() > 0 })
+		c.stop(attempt(1, 1), time.Hour)
+		if e := c.exited(attempt(1, 1)); e.Cause != drover.CauseStopped || e.Stdout != "" {
+			t.Errorf("got %+v", e)
+		}
+		open()
+		if e := c.exited(attempt(2, 1)); e.Stdout != "ran\n" {
+			t.Errorf("got %+v", e)
+		}
+	})
+}
+
+// survives is about deaths of the runner's own processes.
+func (h *host) survives(t *testing.T, plain string) {
+	id := attempt(1, 1)
+	t.Run("a container outlives the daemon, and the next one has its end", func(t *testing.T) {
+		i, id := newInstance(t), attempt(78, 1)
+		c := i.connect()
+		c.start(sh(id, gate).in(plain))
+		i.said(id, "ready")
+		i.kill(i.daemon())
+		c.hungUp()
+		c = i.connect()
+		i.openGate(id)
+		if e := c.exited(id); e.Code != 5 || e.Stdout != "ready\ngone on\n" {
+			t.Errorf("got %+v", e)
+		}
+		c.forget(id)
+		until(t, "the container is gone", func() bool { return len(h.containers(t, id)) == 0 })
+	})
+	t.Run("an adopted container can be stopped", func(t *testing.T) {
+		i := newInstance(t)
+		c := i.connect()
+		c.start(sh(id, "echo ready; sleep 1000").in(plain))
+		i.said(id, "ready")
+		i.kill(i.daemon())
+		c = i.connect()
+		c.stop(id, time.Minute)
+		if e := c.exited(id); e.Code != 143 || e.Cause != drover.CauseStopped {
+			t.Errorf("got %+v", e)
+		}
+	})
+	t.Run("when its supervisor is killed the container is ended before the attempt is lost", func(t *testing.T) {
+		i, id := newInstance(t), attempt(79, 1)
+		c := i.connect()
+		c.start(sh(id, "echo ready; while :; do echo x >> alive; sleep 0.02; done").in(plain))
+		i.said(id, "ready")
+		i.kill(i.supervisor(id))
+		if e := c.exited(id); e.Cause != drover.CauseLost {
+			t.Errorf("got %+v", e)
+		}
+		i.nothingRuns(id)
+		if names := h.containers(t, id); len(names) > 0 {
+			t.Errorf("%q are still there", names)
+		}
+	})
+	t.Run("when the client that carries its output is killed the container is ended, and the attempt is lost", func(t *testing.T) {
+		i := newInstance(t)
+		c := i.connect()
+		c.start(sh(id, "echo ready; sleep 1000").in(plain))
+		i.said(id, "ready")
+		for _, pid := range i.processes(isClient(h.client)) {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if e := c.exited(id); e.Cause != drover.CauseLost {
+			t.Errorf("got %+v", e)
+		}
+		i.nothingRuns(id)
+	})
+	t.Run("many at once come to their ends", func(t *testing.T) {
+		c := newInstance(t).connect()
+		const many = 12
+		for n := range int64(many) {
+			c.start(sh(attempt(n+1, 1), fmt.Sprintf("echo %d; exit %d", n, n)).in(plain))
+		}
+		for range many {
+			e := c.want("an end", isExited).Exited
+			if want := int(e.ID.Job.Number - 1); e.Exit.Code != want || e.Exit.Stdout != fmt.Sprintln(want) {
+				t.Errorf("%v: got %+v", e.ID, e.Exit)
+			}
+		}
+	})
+}
