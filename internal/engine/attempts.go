@@ -119,7 +119,7 @@ func (e *Engine) running(a *Attempt) {
 
 func (e *Engine) startFailed(b StartFailed) {
 	a := e.live(b.Attempt)
-	if a == nil || a.Effect != b.Effect {
+	if a == nil || !answers(b.Effect, a.Effect) {
 		return
 	}
 	a.Effect = 0
@@ -205,7 +205,7 @@ func (e *Engine) collect(a *Attempt) {
 
 func (e *Engine) collected(b Collected) {
 	a := e.live(b.Attempt)
-	if a == nil || a.Effect != b.Effect {
+	if a == nil || !answers(b.Effect, a.Effect) {
 		return
 	}
 	a.Effect = 0

@@ -46,7 +46,7 @@ func (e *Engine) limitLists(c *Cloud, err *drover.Error) {
 
 func (e *Engine) offered(b Offered) {
 	c := e.cloud(b.Cloud)
-	if c == nil || c.OfferCall != b.Effect {
+	if c == nil || !answers(b.Effect, c.OfferCall) {
 		return
 	}
 	c.OfferCall = 0
@@ -71,7 +71,7 @@ func compareOfferings(a, b drover.Offering) int {
 // listed compares a cloud's list with the inventory. Only a list that was begun after something was known contradicts it.
 func (e *Engine) listed(b Listed) {
 	c := e.cloud(b.Cloud)
-	if c == nil || c.ListCall != b.Effect {
+	if c == nil || !answers(b.Effect, c.ListCall) {
 		return
 	}
 	c.ListCall = 0
@@ -277,7 +277,7 @@ func (e *Engine) strike(in *instance, began drover.Time) bool {
 // asked for again under the same name.
 func (e *Engine) createFailed(b CreateFailed) {
 	in := e.instance(b.Instance)
-	if in == nil || in.Call != b.Effect {
+	if in == nil || !answers(b.Effect, in.Call) || in.Created != 0 {
 		return
 	}
 	in.Call = 0

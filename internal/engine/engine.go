@@ -202,6 +202,7 @@ func (e *Engine) handle(body Body) {
 	case Created:
 		e.created(b)
 	case CreateFailed:
+		b.Err = said(b.Err)
 		e.createFailed(b)
 	case Destroyed:
 		e.destroyed(b)
@@ -210,6 +211,7 @@ func (e *Engine) handle(body Body) {
 	case Connected:
 		e.connected(b)
 	case ConnectFailed:
+		b.Err = said(b.Err)
 		e.connectFailed(b)
 	case Noticed:
 		e.noticed(b)
@@ -220,6 +222,7 @@ func (e *Engine) handle(body Body) {
 	case Started:
 		e.started(b)
 	case StartFailed:
+		b.Err = said(b.Err)
 		e.startFailed(b)
 	case Exited:
 		e.exited(b)
@@ -228,6 +231,14 @@ func (e *Engine) handle(body Body) {
 	case Solved:
 		e.solved(b)
 	}
+}
+
+// said is an error, or that none was said.
+func said(err *drover.Error) *drover.Error {
+	if err == nil {
+		return drover.Errorf(drover.KindTransient, "it failed, and nothing was said of why")
+	}
+	return err
 }
 
 // lookAgain begins to look: after a start, or after a time in which Drover was stopped or suspended. No silence from before counts.
@@ -369,3 +380,6 @@ func (e *Engine) instanceName(id int64) string {
 
 // ours reports whether this store named the instance.
 func (e *Engine) ours(name string) bool { return strings.HasPrefix(name, e.s.Fleet+"-"+e.s.Nonce+"-") }
+
+// answers reports whether an answer is that to the effect that is awaited, 0 for none.
+func answers(effect, awaited int64) bool { return effect != 0 && effect == awaited }

@@ -89,7 +89,7 @@ func (e *Engine) setState(in *instance, next drover.InstanceState) {
 // created takes the cloud's word that it accepted the instance.
 func (e *Engine) created(b Created) {
 	in := e.instance(b.Instance)
-	if in == nil || in.Call != b.Effect {
+	if in == nil || !answers(b.Effect, in.Call) || in.Created != 0 {
 		return
 	}
 	in.Call, in.Fails, in.Retry = 0, 0, 0
@@ -140,7 +140,7 @@ func (in *instance) place() string {
 
 func (e *Engine) connected(b Connected) {
 	in := e.instance(b.Instance)
-	if in == nil || in.Dial != b.Effect {
+	if in == nil || !answers(b.Effect, in.Dial) {
 		return
 	}
 	in.Dial, in.Fails, in.Retry = 0, 0, 0
@@ -261,7 +261,7 @@ func (e *Engine) reported(in *instance, r Report) {
 
 func (e *Engine) connectFailed(b ConnectFailed) {
 	in := e.instance(b.Instance)
-	if in == nil || in.Dial != b.Effect {
+	if in == nil || !answers(b.Effect, in.Dial) {
 		return
 	}
 	in.Dial, in.Tried = 0, true
@@ -333,7 +333,7 @@ func (e *Engine) stop(in *instance, why drover.Reason) {
 
 func (e *Engine) destroyed(b Destroyed) {
 	in := e.instance(b.Instance)
-	if in == nil || in.Call != b.Effect {
+	if in == nil || !answers(b.Effect, in.Call) {
 		return
 	}
 	in.Call = 0

@@ -178,7 +178,7 @@ func (e *Engine) useText() string {
 // solved rents what of a plan still holds.
 func (e *Engine) solved(b Solved) {
 	s := e.s.Solving
-	if s == nil || s.Effect != b.Effect {
+	if s == nil || !answers(b.Effect, s.Effect) {
 		return
 	}
 	e.s.Solving = nil
@@ -186,7 +186,7 @@ func (e *Engine) solved(b Solved) {
 		if u.Code == drover.ReasonPlanning && len(b.Plan.Purchases) > 0 {
 			continue // the plan was cut off: the next one goes on from here
 		}
-		if g := e.byKey[s.Groups[u.Demand]]; g != nil && g.wants() > 0 {
+		if g := e.demanded(s, u.Demand); g != nil && g.wants() > 0 {
 			e.unmet(g, u)
 		}
 	}
@@ -198,6 +198,14 @@ func (e *Engine) solved(b Solved) {
 			g.wait(e.reason(drover.ReasonBooting, bootingText))
 		}
 	}
+}
+
+// demanded is the group of a demand, nil if it is no more, or if there was none such.
+func (e *Engine) demanded(s *Solving, demand int) *group {
+	if demand < 0 || demand >= len(s.Groups) {
+		return nil
+	}
+	return e.byKey[s.Groups[demand]]
 }
 
 // unmet says why a group could not be served, and when that may change.
@@ -241,7 +249,11 @@ func (e *Engine) rent(s *Solving, p drover.Purchase) {
 	}
 	candidates := make([]drover.Offering, 0, len(p.Candidates))
 	for _, c := range p.Candidates {
-		if o := s.Problem.Offerings[c]; e.blockOf(o) == nil && e.cloudRoom(o.Cloud) > 0 && o.Cloud == s.Problem.Offerings[p.Candidates[0]].Cloud {
+		if c < 0 || c >= len(s.Problem.Offerings) {
+			continue
+		}
+		o := s.Problem.Offerings[c]
+		if e.blockOf(o) == nil && e.cloudRoom(o.Cloud) > 0 && (len(candidates) == 0 || o.Cloud == candidates[0].Cloud) {
 			candidates = append(candidates, o)
 		}
 	}
@@ -263,7 +275,7 @@ type wanted struct {
 // stillWanted cuts a purchase's loads down to what still waits.
 func (e *Engine) stillWanted(s *Solving, loads []drover.Load) (still []wanted) {
 	for _, l := range loads {
-		g := e.byKey[s.Groups[l.Demand]]
+		g := e.demanded(s, l.Demand)
 		if g == nil {
 			continue
 		}

@@ -39,7 +39,7 @@ func (e *Engine) nextTag(in *instance) drover.Time {
 
 func (e *Engine) tagged(b Tagged) {
 	in := e.instance(b.Instance)
-	if in == nil || in.Tagging.Call != b.Effect {
+	if in == nil || !answers(b.Effect, in.Tagging.Call) {
 		return
 	}
 	t := &in.Tagging

@@ -1,0 +1,442 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"drover"
+	"drover/internal/pack"
+)
+
+// Whatever comes, in whichever order, late, twice, of what never was: the engine takes it, and what it believes adds up.
+func FuzzApply(f *testing.F) {
+	for seed := range uint64(8) {
+		f.Add(tape(seed, 500))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		newStranger(t, data).run()
+	})
+}
+
+func TestTheEngineTakesWhateverComes(t *testing.T) {
+	for seed := range uint64(80) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { newStranger(t, tape(seed+100, 3000)).run() })
+	}
+}
+
+func tape(seed uint64, n int) []byte {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	data := make([]byte, n)
+	for i := range data {
+		data[i] = byte(rng.Uint32())
+	}
+	return data
+}
+
+// stranger tells an engine things, of which some are true.
+type stranger struct {
+	t       *testing.T
+	tape    []byte
+	e       *Engine
+	now     drover.Time
+	pending []Effect
+	jobs    int64
+}
+
+func newStranger(t *testing.T, data []byte) *stranger {
+	return &stranger{t: t, tape: data, now: drover.Time(1e18), e: begin(t, State{Version: StateVersion, Fleet: "f", Nonce: "n"})}
+}
+
+func begin(t *testing.T, s State) *Engine {
+	e, err := New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// pick takes a choice among n from the tape.
+func (s *stranger) pick(n int) int {
+	if len(s.tape) == 0 {
+		return 0
+	}
+	b := s.tape[0]
+	s.tape = s.tape[1:]
+	return int(b) % n
+}
+
+func (s *stranger) run() {
+	s.apply(Configured{Settings: s.settings()})
+	for len(s.tape) > 0 {
+		s.now = s.now.Add([]time.Duration{0, time.Millisecond, time.Second, 20 * time.Second, 3 * time.Minute, time.Hour}[s.pick(6)])
+		if s.pick(60) == 0 {
+			s.restart()
+			continue
+		}
+		s.apply(s.body())
+	}
+}
+
+// restart goes on from the engine's whole state, or from what is durable of it as far as that matters here.
+func (s *stranger) restart() {
+	state := s.e.State()
+	data, err := json.Marshal(state)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var read State
+	if err := json.Unmarshal(data, &read); err != nil {
+		s.t.Fatal(err)
+	}
+	if s.pick(2) == 0 {
+		read.Now, read.Wake, read.Clouds, read.Solving, s.pending = 0, 0, nil, nil, nil
+		for i := range read.Instances {
+			in := &read.Instances[i]
+			in.Connected, in.Call, in.Dial, in.Listed, in.Tagging = false, 0, 0, false, Tagging{}
+		}
+		for i := range read.Attempts {
+			read.Attempts[i].Effect = 0
+		}
+	}
+	s.e = begin(s.t, read)
+	s.apply(Configured{Settings: s.settings()})
+}
+
+func (s *stranger) apply(body Body) {
+	data, err := json.Marshal(Event{At: s.now, Body: body})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			s.t.Fatalf("%s\nmakes the engine panic: %v", data, r)
+		}
+	}()
+	d := s.e.Apply(Event{At: s.now, Body: body})
+	for _, f := range d.Effects {
+		if f.Stop == nil && f.Forget == nil && f.Disconnect == nil && f.Fire == nil {
+			s.pending = append(s.pending, f)
+		}
+	}
+	if wrong := s.e.wrong(); wrong != "" {
+		s.t.Fatalf("after %s\n%s", data, wrong)
+	}
+	s.e.Status()
+	s.e.Census()
+	s.e.ExplainAll(50)
+}
+
+// wrong says what does not add up in what the engine believes.
+func (e *Engine) wrong() string {
+	live := map[drover.JobID]bool{}
+	bound := map[GroupKey]int{}
+	for _, in := range e.instances {
+		used, room := drover.Resources{}, drover.Resources{}
+		for _, a := range in.load {
+			if live[a.ID.Job] || e.attempts[a.ID.Job] != a {
+				return fmt.Sprintf("job %v has two live attempts", a.ID.Job)
+			}
+			live[a.ID.Job] = true
+			used = used.Plus(e.need(a), 1)
+			if j := e.job(a.ID.Job.Number); j == nil || j.Queued.Has(a.ID.Job.Index) {
+				return fmt.Sprintf("attempt %v is live, and its job waits, or is final", a.ID)
+			}
+		}
+		for _, b := range in.Bound {
+			bound[b.Group] += b.Count
+			room = room.Plus(b.Group.Shape.Need, b.Count)
+			if b.Count <= 0 {
+				return fmt.Sprintf("instance %s is bound to %d", in.Name, b.Count)
+			}
+		}
+		used.Arch, room.Arch = in.Resources.Arch, in.Resources.Arch
+		switch {
+		case in.free.Plus(used, 1) != in.Resources:
+			return fmt.Sprintf("instance %s has %+v: free %+v and used %+v", in.Name, in.Resources, in.free, used)
+		case in.room.Plus(room, 1) != in.Resources:
+			return fmt.Sprintf("instance %s has %+v: room %+v and bound %+v", in.Name, in.Resources, in.room, room)
+		case in.State == drover.InstanceIdle && len(in.load) > 0, in.State == drover.InstanceRunning && len(in.load) == 0:
+			return fmt.Sprintf("instance %s is %s with %d attempts", in.Name, in.State, len(in.load))
+		}
+	}
+	if len(live) != len(e.attempts) {
+		return fmt.Sprintf("%d attempts are live, and %d are on instances", len(e.attempts), len(live))
+	}
+	return e.wrongGroups(bound)
+}
+
+func (e *Engine) wrongGroups(bound map[GroupKey]int) string {
+	for _, g := range e.groups {
+		queued := 0
+		for _, j := range g.jobs {
+			n := j.waitingIn(g)
+			if queued += n; n <= 0 {
+				return fmt.Sprintf("job %d waits in a group with %d elements", j.Number, n)
+			}
+		}
+		switch {
+		case g.bound != bound[g.key]:
+			return fmt.Sprintf("%d of a group are bound, %d by instances", g.bound, bound[g.key])
+		case g.queued != queued:
+			return fmt.Sprintf("%d of a group wait, %d by jobs", g.queued, queued)
+		case g.unmet < 0 || g.standby < 0 || g.coming < 0:
+			return fmt.Sprintf("a group has %d unmet, %d standing by, %d coming", g.unmet, g.standby, g.coming)
+		}
+		delete(bound, g.key)
+	}
+	if len(bound) > 0 {
+		return fmt.Sprintf("instances are bound to groups that are not there: %v", bound)
+	}
+	for _, j := range e.jobs {
+		if len(j.Queued)+len(e.attemptsOf(j)) == 0 {
+			return fmt.Sprintf("job %d neither waits nor runs, and is not final", j.Number)
+		}
+		for _, grown := range j.Grown {
+			if len(grown.Waiting.Without(j.Queued)) > 0 {
+				return fmt.Sprintf("job %d has grown elements that do not wait: %v of %v", j.Number, grown.Waiting, j.Queued)
+			}
+		}
+	}
+	return ""
+}
+
+func (s *stranger) settings() Settings {
+	set := Settings{
+		Clouds: []CloudSettings{{Name: "c", MaxInstances: s.pick(5), MaxCreating: 1 + s.pick(3), ListInterval: time.Minute}},
+		Lifecycle: Lifecycle{
+			BootTimeout: 10 * time.Minute, ProbeInterval: 10 * time.Second, ProbeTimeout: 2 * time.Minute, IdleTimeout: time.Minute,
+			TermTimeout: 2 * time.Minute, ShutdownTimeout: 10 * time.Second,
+			KeepBroken: time.Duration(s.pick(2)) * time.Hour, MaxAge: time.Duration(s.pick(3)) * time.Hour, UseOnce: s.pick(4) == 0,
+		},
+		MaxInstances: s.pick(6), MaxCost: drover.Money(s.pick(3)) * drover.Dollar, Keep: time.Duration(s.pick(2)) * time.Hour,
+		GrowMemory: s.pick(3) * 1000, ScheduleTimeout: time.Duration(s.pick(2)) * time.Hour,
+	}
+	if s.pick(3) == 0 {
+		set.Clouds = append(set.Clouds, CloudSettings{Name: "d", MaxCreating: 2, ListInterval: time.Minute, Leaving: s.pick(3) == 0})
+	}
+	return set
+}
+
+func (s *stranger) offerings(cloud string) (all []drover.Offering) {
+	for i := range 1 + s.pick(3) {
+		n := drover.MilliCPU(1000 << (2 * i))
+		all = append(all, drover.Offering{
+			Cloud: cloud, Zone: "z", Market: []drover.Market{drover.OnDemand, drover.Spot}[s.pick(2)], Price: drover.Money(i+1) * drover.Dollar / 10,
+			QuotaGroup: []string{"", "std"}[s.pick(2)],
+			Type: drover.InstanceType{Name: fmt.Sprint("t", i), ProviderType: fmt.Sprint("t", i), Resources: drover.Resources{
+				CPU: n, Memory: drover.Bytes(n) * drover.MiB * 4, Disk: drover.Bytes(s.pick(2)) * drover.TiB, Arch: "amd64",
+			}},
+		})
+	}
+	return all
+}
+
+func (s *stranger) err() *drover.Error {
+	kinds := []drover.ErrorKind{
+		drover.KindTransient, drover.KindQuota, drover.KindCapacity, drover.KindRateLimit, drover.KindUnsupported, drover.KindAuthentication,
+		drover.KindNotFound, drover.KindInvalid, drover.KindUnreachable, drover.KindConflict, drover.KindHostKey, "",
+	}
+	scopes := []drover.Scope{"", drover.ScopeType, drover.ScopeQuotaGroup, drover.ScopeSubnet, drover.ScopeZone, drover.ScopeAll}
+	at := s.pick(len(kinds) + 1)
+	if at == len(kinds) {
+		return nil
+	}
+	return &drover.Error{Kind: kinds[at], Scope: scopes[s.pick(len(scopes))], Message: "no", RetryAt: s.now.Add(time.Duration(s.pick(3)-1) * time.Minute)}
+}
+
+func (s *stranger) instance() int64 { return int64(s.pick(int(min(s.e.s.LastInstance, 50)) + 2)) }
+
+// attempt is one that lives, or any other.
+func (s *stranger) attempt() drover.AttemptID {
+	if live := s.e.Attempts(); len(live) > 0 && s.pick(5) > 0 {
+		return live[s.pick(len(live))].ID
+	}
+	return drover.AttemptID{Job: drover.JobID{Number: 1 + int64(s.pick(6)), Index: s.pick(5) - 1}, Number: 1 + s.pick(4)}
+}
+
+func (s *stranger) exit() drover.Exit {
+	causes := []string{
+		"", "", drover.CauseStopped, drover.CauseTimeout, drover.CauseNoStart, drover.CauseLost, drover.CauseInterrupted, drover.CauseMemory,
+		drover.CauseImage, drover.CauseNoImage,
+	}
+	return drover.Exit{Code: s.pick(3), Cause: causes[s.pick(len(causes))], Signal: []string{"", "killed"}[s.pick(2)], Started: s.now, Ended: s.now.Add(-time.Hour)}
+}
+
+func (s *stranger) job() Job {
+	s.jobs++
+	j := Job{
+		Number: s.jobs, Name: fmt.Sprint("j", s.jobs), Priority: s.pick(3), Attempts: 1 + s.pick(3), Queued: Ranges{{-1, -1}},
+		Retry: drover.Retry{ExitCodes: []int{1}, Times: s.pick(2)}, Timeout: time.Duration(s.pick(2)) * time.Hour,
+		Shape: drover.Shape{Spot: drover.SpotPrefer, Need: drover.Resources{CPU: drover.MilliCPU(500 << s.pick(5)), Memory: drover.GiB << s.pick(5), Disk: drover.GiB}},
+	}
+	if s.pick(2) == 0 {
+		j.Array = drover.Array{First: 0, Last: s.pick(6), Set: true}
+		j.Queued = Ranges{{0, j.Array.Last}}
+	}
+	if s.pick(5) == 0 {
+		j.After = []int64{int64(s.pick(int(s.jobs)) + 1)}
+	}
+	if s.pick(4) == 0 {
+		j.Shape.Placement.Type = "t1"
+	}
+	return j
+}
+
+// body is something that is said to have happened.
+func (s *stranger) body() Body {
+	why := drover.Reason{Code: drover.ReasonCancelled, Text: "so"}
+	switch s.pick(40) {
+	case 0:
+		return Configured{Settings: s.settings()}
+	case 1, 2:
+		return Submitted{Jobs: []Job{s.job(), s.job()}}
+	case 3:
+		return CancelAsked{Wish: 1, Job: drover.JobID{Number: int64(s.pick(8)), Index: s.pick(4) - 1}, All: s.pick(20) == 0, Reason: why}
+	case 4:
+		return InstructAsked{Instance: s.instance(), Verb: append(drover.Verbs(), "dance")[s.pick(5)], Reason: why}
+	case 5:
+		return PriorityAsked{Job: int64(s.pick(8)), Priority: s.pick(4), Reason: why}
+	case 6:
+		if s.pick(10) == 0 {
+			return DrainAsked{}
+		}
+		return Ticked{}
+	case 7:
+		if s.pick(10) == 0 {
+			return CloseAsked{Now: s.pick(2) == 0}
+		}
+		return Ticked{}
+	case 8:
+		return Noticed{Instance: s.instance(), Notice: drover.Notice{Cause: "spot", Deadline: s.now}}
+	case 9, 10:
+		return Ailing{Instance: s.instance(), Text: []string{"", "ill"}[s.pick(2)]}
+	case 11, 12:
+		return Disconnected{Instance: s.instance(), Heard: s.now.Add(-time.Minute), Text: "reset"}
+	case 13, 14, 15:
+		return Exited{Attempt: s.attempt(), Exit: s.exit()}
+	case 16:
+		return s.effectless()
+	}
+	return s.answer()
+}
+
+// effectless is an answer to what was not asked.
+func (s *stranger) effectless() Body {
+	effect := int64(s.pick(30))
+	switch s.pick(8) {
+	case 0:
+		return Created{Effect: effect, Instance: s.instance(), ProviderID: "p"}
+	case 1:
+		return CreateFailed{Effect: effect, Instance: s.instance(), Tried: s.pick(9) - 3, Err: s.err()}
+	case 2:
+		return Connected{Effect: effect, Instance: s.instance(), Attempts: s.reports()}
+	case 3:
+		return Started{Effect: effect, Attempt: s.attempt()}
+	case 4:
+		return StartFailed{Effect: effect, Attempt: s.attempt(), Err: s.err()}
+	case 5:
+		return Collected{Effect: effect, Attempt: s.attempt(), Err: s.err()}
+	case 6:
+		return Solved{Effect: effect}
+	}
+	return s.list(effect, "c")
+}
+
+func (s *stranger) reports() (all []Report) {
+	for range s.pick(4) {
+		r := Report{ID: s.attempt()}
+		if s.pick(2) == 0 {
+			exit := s.exit()
+			r.Exit = &exit
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// list has instances that there are, that may be, and that nobody asked for.
+func (s *stranger) list(effect int64, cloud string) Body {
+	ev := Listed{Effect: effect, Cloud: cloud, Began: s.now.Add(-time.Duration(s.pick(3)) * time.Second)}
+	if s.pick(6) == 0 {
+		ev.Err = s.err()
+	}
+	for range s.pick(4) {
+		id := s.instance()
+		if s.pick(4) == 0 {
+			ev.Removed = append(ev.Removed, fmt.Sprint("p", id))
+			continue
+		}
+		name := fmt.Sprint("f-n-", id)
+		if s.pick(8) == 0 {
+			name = fmt.Sprint("f-lost-", id)
+		}
+		ev.Added = append(ev.Added, Sighting{
+			ProviderID: fmt.Sprint("p", id), Name: name, ProviderType: fmt.Sprint("t", s.pick(4)), Type: "t0", Zone: "z", Market: drover.OnDemand,
+			Idle: []drover.IdleBehavior{"", drover.IdleHold, drover.IdleDrain, "odd"}[s.pick(4)], Stopped: s.pick(10) == 0, Reclaimed: s.pick(10) == 0,
+		})
+	}
+	return ev
+}
+
+// answer answers an effect, mostly as it may be, and sometimes leaves it to be answered again.
+func (s *stranger) answer() Body {
+	if len(s.pending) == 0 {
+		return Ticked{}
+	}
+	at := s.pick(len(s.pending))
+	f := s.pending[at]
+	if s.pick(10) > 0 {
+		s.pending = append(s.pending[:at:at], s.pending[at+1:]...)
+	}
+	var err *drover.Error
+	if s.pick(4) == 0 {
+		err = s.err()
+	}
+	switch {
+	case f.ListOfferings != nil:
+		return Offered{Effect: f.ID, Cloud: f.ListOfferings.Cloud, Offerings: s.offerings(f.ListOfferings.Cloud), Err: err}
+	case f.ListInstances != nil:
+		return s.list(f.ID, f.ListInstances.Cloud)
+	case f.Create != nil && err != nil:
+		return CreateFailed{Effect: f.ID, Instance: f.Create.Instance, Tried: s.pick(3), Err: err}
+	case f.Create != nil:
+		return Created{Effect: f.ID, Instance: f.Create.Instance, ProviderID: fmt.Sprint("p", f.Create.Instance), Taken: f.Create.Candidates[s.pick(len(f.Create.Candidates))]}
+	case f.Destroy != nil:
+		return Destroyed{Effect: f.ID, Instance: f.Destroy.Instance, Err: err}
+	case f.SetTags != nil:
+		return Tagged{Effect: f.ID, Instance: f.SetTags.Instance, Err: err}
+	case f.Connect != nil && err != nil:
+		return ConnectFailed{Effect: f.ID, Instance: f.Connect.Instance, Err: err}
+	case f.Connect != nil:
+		return s.connected(f)
+	case f.Start != nil && err != nil:
+		return StartFailed{Effect: f.ID, Attempt: f.Start.Attempt, Err: err}
+	case f.Start != nil:
+		return Started{Effect: f.ID, Attempt: f.Start.Attempt}
+	case f.Collect != nil:
+		return Collected{Effect: f.ID, Attempt: f.Collect.Attempt, Err: err}
+	}
+	plan := pack.Solve(*f.Solve)
+	if s.pick(20) == 0 {
+		plan.Unmet = append(plan.Unmet, drover.Unmet{Demand: s.pick(5) - 1, Count: -1, Code: drover.ReasonBlocked})
+		plan.Purchases = append(plan.Purchases, drover.Purchase{Candidates: []int{s.pick(5) - 1}, Loads: []drover.Load{{Demand: s.pick(5) - 1, Count: s.pick(5) - 1}}})
+	}
+	return Solved{Effect: f.ID, Plan: plan}
+}
+
+func (s *stranger) connected(f Effect) Body {
+	ev := Connected{Effect: f.ID, Instance: f.Connect.Instance, HostKey: "k", Attempts: s.reports()}
+	if s.pick(6) == 0 {
+		ev.ProbeFailed = "exit code 1"
+	}
+	if s.pick(6) == 0 {
+		ev.Notice = &drover.Notice{Cause: "spot"}
+	}
+	if s.pick(6) == 0 {
+		ev.Ailing = "ill"
+	}
+	return ev
+}
