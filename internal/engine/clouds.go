@@ -277,7 +277,7 @@ func (e *Engine) strike(in *instance, began drover.Time) bool {
 // asked for again under the same name.
 func (e *Engine) createFailed(b CreateFailed) {
 	in := e.instance(b.Instance)
-	if in == nil || !answers(b.Effect, in.Call) || in.Created != 0 {
+	if in == nil || !answers(b.Effect, in.Call) || len(in.Candidates) == 0 {
 		return
 	}
 	in.Call = 0

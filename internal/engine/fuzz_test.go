@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,6 +120,11 @@ func (s *stranger) apply(body Body) {
 	for _, f := range d.Effects {
 		if f.Stop == nil && f.Forget == nil && f.Disconnect == nil && f.Fire == nil {
 			s.pending = append(s.pending, f)
+		}
+	}
+	for _, n := range d.Notes {
+		if strings.HasPrefix(n.Text, faultText) {
+			s.t.Fatalf("after %s\n%s", data, n.Text)
 		}
 	}
 	if wrong := s.e.wrong(); wrong != "" {

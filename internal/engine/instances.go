@@ -33,6 +33,9 @@ func (in *instance) takes() bool {
 	return in.Idle == drover.IdleRun && !in.Broken && !in.leaving && in.Reclaimed == nil && in.Ailing == nil && !in.aged && (!in.once || !in.Used)
 }
 
+// faultText begins a note of what can only be a fault of the engine's.
+const faultText = "this is a fault of Drover's"
+
 func (e *Engine) addInstance(in *instance) {
 	in.free, in.room = in.Resources, in.Resources
 	e.adapt(in)
@@ -71,10 +74,12 @@ func (e *Engine) writeInstance(in *instance) {
 	e.write(Write{Instance: &c})
 }
 
-// setState moves an instance to a state that its present one allows.
+// setState moves an instance to a state that its present one allows. Any other would be a fault of the engine's own, of which it tells rather
+// than take the fleet down with it.
 func (e *Engine) setState(in *instance, next drover.InstanceState) {
 	if !in.State.CanBecome(next) {
-		panic(fmt.Sprintf("instance %s cannot become %s: it is %s", in.Name, next, in.State))
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("%s: instance %s is %s and was to become %s", faultText, in.Name, in.State, next), Instance: in.Name})
+		return
 	}
 	in.State = next
 	e.fleet++
@@ -89,7 +94,7 @@ func (e *Engine) setState(in *instance, next drover.InstanceState) {
 // created takes the cloud's word that it accepted the instance.
 func (e *Engine) created(b Created) {
 	in := e.instance(b.Instance)
-	if in == nil || !answers(b.Effect, in.Call) || in.Created != 0 {
+	if in == nil || !answers(b.Effect, in.Call) || len(in.Candidates) == 0 {
 		return
 	}
 	in.Call, in.Fails, in.Retry = 0, 0, 0
@@ -368,9 +373,7 @@ func (e *Engine) gone(in *instance, why drover.Reason) {
 		state, reason := e.lostOn(in, a, fmt.Sprintf("lost with its instance %s: %s", in.Name, why.Text))
 		e.end(a, state, reason)
 	}
-	if in.Created == 0 {
-		e.endProbe(in)
-	}
+	e.endProbe(in)
 	cost := e.accrued(in)
 	e.s.Spent += cost
 	e.write(Write{Gone: &InstanceEnd{ID: in.ID, At: e.billEnd(in), Cost: cost, Reason: why}})
