@@ -39,16 +39,19 @@ func (s *statusLine) Run(ctx context.Context) {
 }
 
 func (s *statusLine) say(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, s.interval)
+	limited, cancel := context.WithTimeout(ctx, s.interval)
 	defer cancel()
-	now, err := s.figures(ctx)
+	now, err := s.figures(limited)
+	if ctx.Err() != nil {
+		return
+	}
 	if err != nil {
 		s.log.Warn("status: the controller does not say how the fleet does", logkey.Error, err)
 		return
 	}
 	attrs := statusAttrs(now)
 	text := fmt.Sprint(attrs)
-	rests := now.Jobs[drover.JobQueued]+now.Jobs[drover.JobRunning] == 0 && len(now.Census.Stock) == 0
+	rests := now.Jobs[drover.JobQueued]+now.Jobs[drover.JobRunning] == 0 && len(now.Census.Instances) == 0
 	if rests && text == s.last {
 		return
 	}

@@ -44,6 +44,7 @@ func (h *Handler) status(ctx context.Context, _ *struct{}) (*statusOutput, error
 	if err != nil {
 		return nil, err
 	}
+	s.Waiting, s.Standing = array(s.Waiting), array(s.Standing)
 	return &statusOutput{s}, nil
 }
 
