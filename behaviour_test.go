@@ -39,19 +39,13 @@ func TestBehaviour(t *testing.T) {
 	})
 	t.Run("every test that is named is there", func(t *testing.T) {
 		for _, row := range rows {
-			for _, name := range testNames(row) {
-				dir, test, _ := strings.Cut(name, ".Test")
-				test, subtest, _ := strings.Cut("Test"+test, "/")
-				if !hasTest(t, dir, test, subtest) {
-					t.Errorf("%s: there is no %s", row[0], name)
-				}
-			}
+			areThere(t, row[0], testNames(row[3]))
 		}
 	})
 	t.Run("a row has a test or says who brings it, and a test has a place that it is of", func(t *testing.T) {
 		for _, row := range rows {
 			from, _, _ := strings.Cut(row[4], ":")
-			tests := testNames(row)
+			tests := testNames(row[3])
 			switch {
 			case row[1] == "":
 				t.Errorf("%s: says nothing", row[0])
@@ -70,7 +64,7 @@ func TestBehaviour(t *testing.T) {
 			if row[4] != "" {
 				open++
 			}
-			if len(testNames(row)) == 0 {
+			if len(testNames(row[3])) == 0 {
 				untested++
 			}
 		}
@@ -83,9 +77,50 @@ func TestBehaviour(t *testing.T) {
 
 var codeSpan = regexp.MustCompile("`([^`]*)`")
 
-// testNames lists a row's tests: the package's folder, a dot, the test, and a slash and a subtest if only that is meant.
-func testNames(row []string) (names []string) {
-	for _, m := range codeSpan.FindAllStringSubmatch(row[3], -1) {
+func TestLessons(t *testing.T) {
+	rows := table(t, "docs/behaviour.md", "Lessons")
+	if len(rows) != 41 {
+		t.Errorf("the table has %d rows, want 10 faults and 31 lessons", len(rows))
+	}
+	for _, row := range rows {
+		tests := testNames(row[2])
+		areThere(t, row[0], tests)
+		if len(tests) == 0 && row[3] == "" {
+			t.Errorf("%s: has neither a test nor why there is none", row[0])
+		}
+	}
+}
+
+func TestBadLuck(t *testing.T) {
+	luck := read(t, "internal/sim/luck.go")
+	for _, row := range table(t, "docs/behaviour.md", "Bad luck") {
+		faults := testNames(row[1])
+		if len(faults) == 0 {
+			t.Errorf("%s: no fault is named", row[0])
+		}
+		for _, fault := range faults {
+			if !strings.Contains(luck, `{"`+fault+`", `) {
+				t.Errorf("%s: the modelled world has no fault %q", row[0], fault)
+			}
+		}
+	}
+}
+
+// areThere wants each of the tests that a row names.
+func areThere(t *testing.T, row string, names []string) {
+	t.Helper()
+	for _, name := range names {
+		at := strings.LastIndex(name, ".")
+		test, subtest, _ := strings.Cut(name[at+1:], "/")
+		if !hasTest(t, name[:at], test, subtest) {
+			t.Errorf("%s: there is no %s", row, name)
+		}
+	}
+}
+
+// testNames lists a cell's tests: the package's folder, a dot, the test, and a slash and a subtest if only that is meant.
+func testNames(cell string) (names []string) {
+	for _, m := range codeSpan.FindAllStringSubmatch(cell, -1) {
 		names = append(names, m[1])
 	}
 	return names
@@ -105,7 +140,7 @@ func hasTest(t *testing.T, dir, name, subtest string) bool {
 	declared, has := false, subtest == "" || len(data) > 0
 	for _, file := range files {
 		text := read(t, file)
-		declared = declared || strings.Contains(text, "\nfunc "+name+"(t *testing.T) {")
+		declared = declared || strings.Contains(text, "\nfunc "+name+"(t *testing.T) {") || strings.Contains(text, "\nfunc "+name+"(f *testing.F) {")
 		has = has || strings.Contains(text, `"`+subtest+`"`)
 	}
 	return declared && has
