@@ -150,7 +150,7 @@ func (c *Conn) read(h Handler) error {
 
 func (c *Conn) handle(m wire.Message, h Handler) {
 	switch {
-	case m.Exited != nil:
+	case m.Exited != nil && m.Exited.ID != (drover.AttemptID{}):
 		h.Exited(*m.Exited)
 	case m.API != nil:
 		h.API(*m.API)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -193,6 +194,8 @@ func readHello(lines *wire.Conn) (wire.Hello, error) {
 	if m.Hello == nil {
 		return wire.Hello{}, errors.New("the runner does not begin with a Hello")
 	}
+	// What names no attempt can be neither believed nor recorded.
+	m.Hello.Attempts = slices.DeleteFunc(m.Hello.Attempts, func(a wire.Attempt) bool { return a.ID == (drover.AttemptID{}) })
 	return *m.Hello, nil
 }
 

@@ -200,6 +200,7 @@ func FuzzWhatAnInstanceSends(f *testing.F) {
 	f.Add(presentWord + "\n{}\n{\"missing\":{\"id\":\"1/1\",\"hashes\":[\"\"]},\"pong\":{\"n\":1}}\n")
 	f.Add(presentWord + "\n" + `{"hello":{"version":1,"fleet":"test","instance":"i-1","notice":{"cause":"\u001b","deadline":-1},"ailing":{"text":"x\u0000"},"heard":"2027-01-02T03:04:05Z"}}` + "\n" +
 		`{"notice":{"cause":"\u001b[2J","deadline":"0001-01-01T00:00:00Z"}}` + "\n" + `{"ailing":{"text":"\r"}}` + "\n" + `{"notice":{}}` + "\n")
+	f.Add(presentWord + "\n" + `{"hello":{"version":1,"fleet":"test","instance":"i-1","attempts":[{},{"id":"1/1"}]}}` + "\n" + `{"exited":{}}` + "\n" + `{"exited":{"id":null}}` + "\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		in := bufio.NewReaderSize(strings.NewReader(text), 4096)
 		present, err := readVerdict(in)
@@ -219,6 +220,9 @@ func FuzzWhatAnInstanceSends(f *testing.F) {
 		}
 		c := &Conn{lines: lines, hello: hello, pongs: make(chan struct{}, 1), session: &session{}}
 		critic := critic{t: t}
+		for _, a := range hello.Attempts {
+			critic.Exited(wire.Exited{ID: a.ID})
+		}
 		critic.Ailing(c.Ailing())
 		if n := c.Notice(); n != nil {
 			critic.Notice(*n)
@@ -231,6 +235,12 @@ func FuzzWhatAnInstanceSends(f *testing.F) {
 type critic struct {
 	deaf
 	t *testing.T
+}
+
+func (c critic) Exited(m wire.Exited) {
+	if m.ID == (drover.AttemptID{}) {
+		c.t.Error("an attempt without a name has ended")
+	}
 }
 
 func (c critic) Log(line string)        { c.wants(line) }

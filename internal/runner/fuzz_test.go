@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"testing"
 	"time"
 
@@ -26,20 +27,18 @@ func FuzzControlStream(f *testing.F) {
 		hello + `{"orders":{"orphan":-1,"notices":"ec2","health":"true","interval":1,"deadline":-1,"grace":1,"runtime":"x"}}` + "\n" + `{"orders":null}` + "\n",
 		hello + `{"orders":{"orphan":"1h"}}` + "\n",
 		hello + hello,
+		hello + `{"start":{}}` + "\n" + `{"stop":{}}` + "\n" + `{"forget":{}}` + "\n",
+		hello + `{"start":{"id":"1/1","command":["true"]}}` + "\n" + `{"ping":{"n":-1}}` + "\n",
 	} {
 		f.Add([]byte(seed))
 	}
-	f.Chdir(f.TempDir())
-	d, err := newDaemon(options{dir: ".", identity: identity{"lab", "lab-1"}})
-	if err != nil {
-		f.Fatal(err)
-	}
-	d.log.SetOutput(io.Discard)
+	d := newDaemonIn(f, f.TempDir())
 	f.Cleanup(func() { d.api.listener.Close() })
 	// What is fuzzed here must never be run: while the instance is taken back nothing begins.
 	d.interruption = &interruption{Notice: drover.Notice{Cause: "fuzzed"}, cancel: func() {}}
 
 	f.Fuzz(func(t *testing.T, data []byte) {
+		t.Chdir(d.folder)
 		d.epoch = 0
 		ours, theirs := net.Pipe()
 		_ = ours.SetDeadline(time.Now().Add(10 * time.Second))
@@ -54,7 +53,9 @@ func FuzzControlStream(f *testing.F) {
 			_, _ = ours.Write(append(bytes.TrimSuffix(data, []byte("\n")), lastWord...))
 		}()
 		wantMessages(t, ours)
-		ours.Close()
+		if err := ours.Close(); err != nil {
+			t.Error(err)
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		select {
@@ -66,6 +67,23 @@ func FuzzControlStream(f *testing.F) {
 			t.Errorf("there are %d attempts, and a session is %v", len(d.attempts), d.session)
 		}
 	})
+}
+
+// newDaemonIn makes a daemon of a folder, and comes back from there: what a fuzzer finds is to be kept where it began.
+func newDaemonIn(f *testing.F, folder string) *daemon {
+	back, err := os.Getwd()
+	if err == nil {
+		err = os.Chdir(folder)
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
+	d, err := newDaemon(options{dir: ".", identity: identity{"lab", "lab-1"}})
+	if err = errors.Join(err, os.Chdir(back)); err != nil {
+		f.Fatal(err)
+	}
+	d.log.SetOutput(io.Discard)
+	return d
 }
 
 // lastWord is answered by a daemon that has not hung up before.

@@ -179,11 +179,11 @@ func (d *daemon) announce(conn int64) {
 }
 
 // handle does what a message asks for. It reports false if the session is no longer the control stream: a message that was
-// on its way when another controller took over has no effect.
+// on its way when another controller took over has no effect. So it does of a Start that names no attempt, since that could not be answered.
 func (d *daemon) handle(s *session, m wire.Message) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.session != s {
+	if d.session != s || m.Start != nil && m.Start.ID == (drover.AttemptID{}) {
 		return false
 	}
 	d.hearLocked()
