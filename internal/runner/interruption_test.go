@@ -119,10 +119,10 @@ func TestAnInterruption(t *testing.T) {
 	t.Run("that is taken back is forgotten", func(t *testing.T) {
 		i := newInterruptible(t)
 		c, id := i.connect(), attempt(1, 1)
-		c.order(wire.Orders{Notices: "file", Grace: time.Second})
+		c.order(wire.Orders{Notices: "file", Grace: 100 * time.Millisecond})
 		c.start(sh(id, gate))
 		c.started(id)
-		i.announce(time.Hour)
+		deadline := i.announce(3 * time.Second).Deadline.Std()
 		c.noticed()
 		if err := os.Remove(i.file); err != nil {
 			t.Fatal(err)
@@ -133,6 +133,7 @@ func TestAnInterruption(t *testing.T) {
 		if _, err := os.Stat(i.attemptPath(id, "notice")); err == nil {
 			t.Error("the job still sees it")
 		}
+		time.Sleep(time.Until(deadline)) // real processes have a real clock
 		i.openGate(id)
 		if e := c.exited(id); e.Code != 5 || e.Cause != "" {
 			t.Errorf("it ended with %+v", e)

@@ -134,7 +134,6 @@ func TestAnInstanceThatNobodyWants(t *testing.T) {
 		c.disconnect()
 		until(t, "it powers itself off", off)
 		c = i.connect()
-		c.order(wire.Orders{Orphan: time.Hour})
 		heldAnew(t)
 		if e := c.ran(attempt(1, 1), "exit 4"); e.Code != 4 {
 			t.Errorf("it runs nothing any more: %+v", e)
