@@ -219,7 +219,7 @@ func (e *Engine) collected(b Collected) {
 	default:
 		a.Fails++
 		a.Retry = e.s.Now.Add(backoff(a.Fails, time.Second, time.Minute))
-		e.note(Note{Level: Warn, Text: fmt.Sprintf("storing the output of attempt %v: %s", a.ID, b.Err.Message), Attempt: &a.ID})
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("storing the output of attempt %v: %s", a.ID, b.Err.Message), Attempt: &a.ID, Reason: failure(b.Err)})
 		if why := e.abandoned(a); why != nil && a.Fails >= abandonedTries {
 			e.end(a, drover.AttemptCancelled, *why)
 			return

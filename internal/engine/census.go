@@ -10,7 +10,16 @@ import (
 type Census struct {
 	Status
 	Stock  []Stock // in the order in which their first instances were asked for
-	Blocks []Block
+	Blocks []Block // in force
+	Clouds []Sight // by name, as configured
+}
+
+// Sight is how well a cloud and what is in it are seen.
+type Sight struct {
+	Cloud     string
+	Listed    drover.Time // when its last good list was taken, 0 if none was
+	Deaf      bool        // the controller takes itself for deaf to its instances
+	Throttles int         // offerings of which fewer are asked for at once than may be
 }
 
 // Stock is the instances that are alike in what they are and in how they stand.
@@ -35,7 +44,11 @@ type StockKey struct {
 
 // Census counts, with one look at each job that may not start, each group and each instance.
 func (e *Engine) Census() Census {
-	c := Census{Status: e.Status(), Blocks: slices.Clone(e.s.Blocks)}
+	over := func(b Block) bool { return b.Over }
+	c := Census{Status: e.Status(), Blocks: slices.DeleteFunc(slices.Clone(e.s.Blocks), over)}
+	for _, cl := range e.clouds {
+		c.Clouds = append(c.Clouds, Sight{cl.Name, cl.Listed, cl.Deaf != 0, len(cl.Throttles)})
+	}
 	at := map[StockKey]int{} // of c.Stock
 	for _, in := range e.instances {
 		key := StockKey{in.Cloud, in.Type.Name, in.Market, in.State, in.Idle}

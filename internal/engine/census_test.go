@@ -37,8 +37,11 @@ func census(t *testing.T) engine.Census {
 			idle,
 		},
 		Settings: engine.Settings{Clouds: []engine.CloudSettings{{Name: "c", MaxCreating: 1}}},
-		Clouds:   []engine.Cloud{{Name: "c"}},
-		Blocks:   []engine.Block{{Cloud: "c", Reason: drover.Reason{Code: string(drover.KindQuota)}}},
+		Clouds:   []engine.Cloud{{Name: "c", Listed: 7, Deaf: 8, Throttles: make([]engine.Throttle, 2)}},
+		Blocks: []engine.Block{
+			{Cloud: "c", Reason: drover.Reason{Code: string(drover.KindQuota)}},
+			{Cloud: "c", Type: "ended", Over: true, Reason: drover.Reason{Code: string(drover.KindQuota)}},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -71,8 +74,13 @@ func TestCensus(t *testing.T) {
 			t.Errorf("%v of %v an hour, %s", hourly, c.Hourly, diff)
 		}
 	})
-	t.Run("blocks are told", func(t *testing.T) {
-		if len(c.Blocks) != 1 || c.Blocks[0].Reason.Code != string(drover.KindQuota) {
+	t.Run("so is how well clouds are seen", func(t *testing.T) {
+		if diff := cmp.Diff([]engine.Sight{{Cloud: "c", Listed: 7, Deaf: true, Throttles: 2}}, c.Clouds); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("blocks in force are told", func(t *testing.T) {
+		if len(c.Blocks) != 1 || c.Blocks[0].Type != "" {
 			t.Errorf("blocks are %+v", c.Blocks)
 		}
 	})

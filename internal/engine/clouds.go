@@ -53,7 +53,7 @@ func (e *Engine) offered(b Offered) {
 	if b.Err != nil {
 		c.Fails++
 		c.NextOffer = max(b.Err.RetryAt, e.s.Now.Add(backoff(c.Fails, time.Second, 5*time.Minute)))
-		e.note(Note{Level: Warn, Text: fmt.Sprintf("asking cloud %s for its types: %s", c.Name, b.Err.Message), Cloud: c.Name})
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("asking cloud %s for its types: %s", c.Name, b.Err.Message), Cloud: c.Name, Reason: failure(b.Err)})
 		return
 	}
 	c.Fails, c.Known = 0, true
@@ -78,7 +78,7 @@ func (e *Engine) listed(b Listed) {
 	interval := e.limits(c.Name).ListInterval
 	c.NextList = e.s.Now.Add(interval)
 	if b.Err != nil {
-		e.note(Note{Level: Warn, Text: fmt.Sprintf("listing cloud %s: %s", c.Name, b.Err.Message), Cloud: c.Name})
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("listing cloud %s: %s", c.Name, b.Err.Message), Cloud: c.Name, Reason: failure(b.Err)})
 		c.ListFails++
 		c.NextList = e.s.Now.Add(backoff(c.ListFails, time.Second, interval))
 		e.limitLists(c, b.Err)
@@ -288,7 +288,7 @@ func (e *Engine) createFailed(b CreateFailed) {
 	}
 	in.Fails++
 	in.Known = e.s.Now
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("creating instance %s: %s", in.Name, b.Err.Message), Instance: in.Name, Cloud: in.Cloud})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("creating instance %s: %s", in.Name, b.Err.Message), Instance: in.Name, Cloud: in.Cloud, Reason: failure(b.Err)})
 	switch b.Err.Kind {
 	case drover.KindTransient, drover.KindUnreachable, drover.KindInternal:
 		why := e.reason(drover.ReasonCreateFailed, "%s", b.Err.Message)

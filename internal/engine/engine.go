@@ -365,6 +365,11 @@ func (e *Engine) reason(code, format string, args ...any) drover.Reason {
 	return drover.Reason{Code: code, Text: fmt.Sprintf(format, args...), Since: e.s.Now}
 }
 
+// failure is an error as the reason of a note.
+func failure(err *drover.Error) *drover.Reason {
+	return &drover.Reason{Code: string(err.Kind), Text: err.Message}
+}
+
 // backoff is the delay before the n-th try in a row: first doubled each time, at most most.
 func backoff(n int, first, most time.Duration) time.Duration {
 	for ; n > 1 && first < most; n-- {

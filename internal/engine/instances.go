@@ -289,7 +289,7 @@ func (e *Engine) connectFailed(b ConnectFailed) {
 	case b.Err.Kind == drover.KindHostKey:
 		e.breakInstance(in, e.reason(drover.ReasonHostKey, "%s", b.Err.Message))
 	case b.Err.Kind == drover.KindAuthentication && in.Fails == 1:
-		e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s: %s", in.Name, b.Err.Message), Instance: in.Name})
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s: %s", in.Name, b.Err.Message), Instance: in.Name, Reason: failure(b.Err)})
 	}
 	if !in.Broken {
 		why := e.reason(drover.ReasonUnreachable, "%s", b.Err.Message)
@@ -348,7 +348,7 @@ func (e *Engine) destroyed(b Destroyed) {
 		if c := e.cloud(in.Cloud); c != nil && b.Err.Kind == drover.KindRateLimit {
 			c.NoDestroy = max(c.NoDestroy, in.Retry)
 		}
-		e.note(Note{Level: Warn, Text: fmt.Sprintf("destroying instance %s: %s", in.Name, b.Err.Message), Instance: in.Name, Cloud: in.Cloud})
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("destroying instance %s: %s", in.Name, b.Err.Message), Instance: in.Name, Cloud: in.Cloud, Reason: failure(b.Err)})
 	} else {
 		// What was destroyed by its name alone may not have been there yet: only lists can tell that it is gone.
 		in.Accepted, in.Known = !in.ByName, e.s.Now

@@ -17,11 +17,11 @@ type lives struct {
 type life struct {
 	cloud, kind, market string
 
-	created     drover.Time // its cloud accepted it
-	loggedIn    drover.Time // it let us in, for the last time before it was ready
-	ready       drover.Time // its boot was proved
-	told        drover.Time // to go
-	interrupted bool
+	created   drover.Time // its cloud accepted it
+	loggedIn  drover.Time // it let us in, for the last time before it was ready
+	ready     drover.Time // its boot was proved
+	told      drover.Time // to go
+	reclaimed bool        // its cloud takes it back
 }
 
 func newLife(in engine.Instance) *life {
@@ -44,10 +44,14 @@ func (t *Telemetry) instance(in engine.Instance) {
 	defer t.lives.mu.Unlock()
 	l := t.lives.known[in.ID]
 	if l == nil {
-		t.lives.known[in.ID] = newLife(in)
-		return
+		l = newLife(in)
+		t.lives.known[in.ID] = l
 	}
 	l.become(in)
+	if in.Reclaimed != nil && !l.reclaimed {
+		l.reclaimed = true
+		t.count(interruptions, l.cloud, l.kind, l.market)
+	}
 	if l.created == 0 && in.Created != 0 {
 		l.created = in.Created
 		t.measure(bootTime, in.Created.Sub(in.Asked), l.cloud, "accept")
@@ -70,11 +74,8 @@ func (t *Telemetry) LoggedIn(instance int64, at drover.Time) {
 	}
 }
 
-// gone counts an instance's end, and an interruption that came without a notice.
+// gone counts an instance's end.
 func (t *Telemetry) gone(at drover.Time, end engine.InstanceEnd) {
-	if end.Reason.Code == drover.ReasonInterrupted {
-		t.interrupted(end.ID)
-	}
 	t.lives.mu.Lock()
 	defer t.lives.mu.Unlock()
 	l := t.lives.known[end.ID]
@@ -85,16 +86,6 @@ func (t *Telemetry) gone(at drover.Time, end engine.InstanceEnd) {
 	t.count(instancesEnded, l.cloud, end.Reason.Code)
 	if l.told != 0 {
 		t.measure(shutdownTime, at.Sub(l.told), l.cloud)
-	}
-}
-
-// interrupted counts an instance that its cloud takes back, once.
-func (t *Telemetry) interrupted(instance int64) {
-	t.lives.mu.Lock()
-	defer t.lives.mu.Unlock()
-	if l := t.lives.known[instance]; l != nil && !l.interrupted {
-		l.interrupted = true
-		t.count(interruptions, l.cloud, l.kind, l.market)
 	}
 }
 

@@ -16,7 +16,9 @@ func (t *Telemetry) Begun(s engine.State) {
 	t.lives.mu.Lock()
 	defer t.lives.mu.Unlock()
 	for _, in := range s.Instances {
-		t.lives.known[in.ID] = newLife(in)
+		l := newLife(in)
+		l.reclaimed = in.Reclaimed != nil
+		t.lives.known[in.ID] = l
 	}
 }
 
@@ -25,15 +27,8 @@ func (t *Telemetry) Decided(all []engine.Event, took time.Duration) {
 	t.measure(decisionTime, took)
 	for _, ev := range all {
 		t.count(events, ev.Kind())
-		switch b := ev.Body.(type) {
-		case engine.Disconnected:
+		if b, ok := ev.Body.(engine.Disconnected); ok {
 			t.disconnected(b.Instance)
-		case engine.Noticed:
-			t.interrupted(b.Instance)
-		case engine.Connected:
-			if b.Notice != nil {
-				t.interrupted(b.Instance)
-			}
 		}
 	}
 }

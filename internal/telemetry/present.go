@@ -75,6 +75,7 @@ func (p *present) Collect(to chan<- prometheus.Metric) {
 	collectWaiting(to, instancesWaiting, s.Census.Standing)
 	collectStock(to, s.Census.Stock)
 	collectBlocks(to, s.Census.Blocks)
+	collectSights(to, s.Census.Clouds)
 }
 
 // snapshot is one that is fresh.
@@ -110,6 +111,18 @@ func collectBlocks(to chan<- prometheus.Metric, all []engine.Block) {
 	}
 	for key, n := range counts {
 		figure(to, blocks, float64(n), key[0], key[1])
+	}
+}
+
+func collectSights(to chan<- prometheus.Metric, all []engine.Sight) {
+	for _, s := range all {
+		deaf := 0.
+		if s.Deaf {
+			deaf = 1
+		}
+		figure(to, cloudDeaf, deaf, s.Cloud)
+		figure(to, cloudListed, time.Duration(s.Listed).Seconds(), s.Cloud)
+		figure(to, throttles, float64(s.Throttles), s.Cloud)
 	}
 }
 

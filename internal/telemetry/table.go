@@ -68,6 +68,9 @@ const (
 	blocks             = "drover_blocks"
 	eventsWaiting      = "drover_events_waiting"
 	effectsInFlight    = "drover_effects_in_flight"
+	cloudListed        = "drover_cloud_listed_timestamp_seconds"
+	cloudDeaf          = "drover_deaf"
+	throttles          = "drover_throttles"
 	buildInfo          = "drover_build_info"
 )
 
@@ -124,6 +127,9 @@ var table = []metric{
 	{attemptCPU, counter, nil, nil, "Processor time that attempts used, as their runners measured it."},
 
 	{blocks, gauge, []string{labelCloud, labelReason}, nil, "Blocks in force: what of a cloud's offerings is left alone for a while, by why."},
+	{throttles, gauge, []string{labelCloud}, nil, "Offerings of which fewer are asked for at once than might be, since their cloud had not enough."},
+	{cloudListed, gauge, []string{labelCloud}, nil, "When the last good list of a cloud's instances was taken, in Unix time; 0 if none was yet."},
+	{cloudDeaf, gauge, []string{labelCloud}, nil, "1 while the controller takes itself, and not most of a cloud's instances, for what does not hear; else 0."},
 	{cloudCalls, counter, []string{labelCloud, labelCall, labelResult}, nil, "Calls to clouds, by what was asked and what came of it: ok, or the kind of error."},
 	{cloudCallTime, histogram, []string{labelCloud, labelCall}, ofCalls, "How long calls to clouds take."},
 	{connects, counter, []string{labelCloud, labelResult}, nil, "Tries to connect to an instance over SSH, by what came of them: ok, or the kind of error."},

@@ -70,6 +70,7 @@ func now() Snapshot {
 				{Cloud: "aws", Zone: "a", Reason: drover.Reason{Code: string(drover.KindCapacity)}},
 				{Cloud: "aws", Zone: "b", Reason: drover.Reason{Code: string(drover.KindCapacity)}},
 			},
+			Clouds: []engine.Sight{{Cloud: "aws", Listed: 90 * second, Deaf: true, Throttles: 3}, {Cloud: "gce"}},
 		},
 		Jobs:    map[drover.JobState]int{drover.JobQueued: 12, drover.JobRunning: 4},
 		Events:  7,
@@ -107,6 +108,10 @@ func TestThePresent(t *testing.T) {
 		`drover_jobs_waiting{reason="limit"}`:                                   "9",
 		`drover_jobs_waiting{reason="booting"}`:                                 "3",
 		`drover_blocks{cloud="aws",reason="capacity"}`:                          "2",
+		`drover_deaf{cloud="aws"}`:                                              "1",
+		`drover_deaf{cloud="gce"}`:                                              "0",
+		`drover_cloud_listed_timestamp_seconds{cloud="aws"}`:                    "90",
+		`drover_throttles{cloud="aws"}`:                                         "3",
 		"drover_events_waiting":                                                 "7",
 		`drover_effects_in_flight{effect="create"}`:                             "2",
 		`drover_effects_in_flight{effect="connect"}`:                            "0",
@@ -180,12 +185,13 @@ func live(m *Telemetry) {
 	ended.State, ended.Ended, ended.Exit = drover.AttemptFailed, 48*second, &drover.Exit{Code: 1, CPU: 6 * time.Second}
 	write(48*second, engine.Write{Attempt: &engine.AttemptRow{Attempt: ended, Reason: drover.Reason{Code: drover.ReasonExit}}})
 
+	in.Reclaimed = &drover.Reason{Code: drover.ReasonInterrupted}
+	instance(49 * second)
 	in.State, in.Reason = drover.InstanceStopping, &drover.Reason{Code: drover.ReasonInterrupted, Since: 50 * second}
 	instance(50 * second)
 	in.Reason.Since, in.Ended = 52*second, 52*second
 	instance(52 * second)
-	notice := engine.Event{Body: engine.Noticed{Instance: 7}}
-	m.Decided([]engine.Event{notice, notice, {Body: engine.Disconnected{Instance: 7}}}, 2*time.Millisecond)
+	m.Decided([]engine.Event{{Body: engine.Ticked{}}, {Body: engine.Ticked{}}, {Body: engine.Disconnected{Instance: 7}}}, 2*time.Millisecond)
 	write(57*second, engine.Write{Gone: &engine.InstanceEnd{ID: 7, At: 52 * second, Reason: drover.Reason{Code: drover.ReasonInterrupted}}})
 }
 
@@ -242,11 +248,11 @@ func TestWhatHasHappened(t *testing.T) {
 	})
 	t.Run("the controller's own work", func(t *testing.T) {
 		want(t, lived(), map[string]string{
-			`drover_events_total{event="noticed"}`:      "2",
+			`drover_events_total{event="ticked"}`:       "2",
 			`drover_events_total{event="disconnected"}`: "1",
 			"drover_decision_seconds_sum":               "0.002",
 			"drover_commits_failed_total":               "1",
-			"drover_commit_seconds_count":               "9",
+			"drover_commit_seconds_count":               "10",
 		})
 	})
 }
@@ -260,7 +266,7 @@ func TestWhatIsNotKnownIsNotCounted(t *testing.T) {
 	cancelled := attempt
 	cancelled.Stop = &drover.Reason{}
 	m.Committed(second, []engine.Write{{Attempt: &engine.AttemptRow{Attempt: cancelled}}, {Attempt: &engine.AttemptRow{Attempt: attempt}}}, 0, nil)
-	m.Decided([]engine.Event{{Body: engine.Noticed{Instance: 99}}, {Body: engine.Disconnected{Instance: 99}}}, 0)
+	m.Decided([]engine.Event{{Body: engine.Disconnected{Instance: 99}}}, 0)
 	m.Committed(second, []engine.Write{{Gone: &engine.InstanceEnd{ID: 99}}}, 0, nil)
 	all := figuresOf(t, m)
 	for series := range all {
