@@ -23,8 +23,8 @@ func FuzzApply(f *testing.F) {
 }
 
 func TestTheEngineTakesWhateverComes(t *testing.T) {
-	for seed := range uint64(80) {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { newStranger(t, tape(seed+100, 3000)).run() })
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { newStranger(t, tape(seed+100, 12000)).run() })
 	}
 }
 
@@ -45,6 +45,7 @@ type stranger struct {
 	now     drover.Time
 	pending []Effect
 	jobs    int64
+	mood    int // what goes wrong most
 }
 
 func newStranger(t *testing.T, data []byte) *stranger {
@@ -72,12 +73,37 @@ func (s *stranger) pick(n int) int {
 func (s *stranger) run() {
 	s.apply(Configured{Settings: s.settings()})
 	for len(s.tape) > 0 {
-		s.now = s.now.Add([]time.Duration{0, time.Millisecond, time.Second, 20 * time.Second, 3 * time.Minute, time.Hour}[s.pick(6)])
-		if s.pick(60) == 0 {
+		s.wait()
+		if s.pick(200) == 0 {
 			s.restart()
 			continue
 		}
 		s.apply(s.body())
+	}
+}
+
+// wait lets time pass: mostly little, often until the engine asked to be woken, and now and then much more than that.
+func (s *stranger) wait() {
+	switch n := s.pick(32); {
+	case n < 16:
+	case n < 24:
+		s.now = s.now.Add(time.Second)
+	case n < 30:
+		s.wake(1)
+	case n < 31:
+		s.wake(30)
+	default:
+		s.now = s.now.Add([]time.Duration{20 * time.Second, 3 * time.Minute, time.Hour}[s.pick(3)])
+	}
+}
+
+// wake lets time pass until the engine asked to be woken, so many times.
+func (s *stranger) wake(times int) {
+	for range times {
+		if at := s.e.State().Wake; at > s.now {
+			s.now = at
+			s.apply(Ticked{})
+		}
 	}
 }
 
@@ -133,6 +159,12 @@ func (s *stranger) apply(body Body) {
 	s.e.Status()
 	s.e.Census()
 	s.e.ExplainAll(50)
+	for _, j := range s.e.jobs {
+		s.e.Explain(drover.JobID{Number: j.Number, Index: s.pick(4) - 1})
+	}
+	for _, in := range s.e.instances {
+		s.e.ExplainInstance(in.Name)
+	}
 }
 
 // wrong says what does not add up in what the engine believes.
@@ -211,13 +243,13 @@ func (e *Engine) wrongGroups(bound map[GroupKey]int) string {
 
 func (s *stranger) settings() Settings {
 	set := Settings{
-		Clouds: []CloudSettings{{Name: "c", MaxInstances: s.pick(5), MaxCreating: 1 + s.pick(3), ListInterval: time.Minute}},
+		Clouds: []CloudSettings{{Name: "c", MaxInstances: 2 + s.pick(4), MaxCreating: 1 + s.pick(3), ListInterval: time.Minute}},
 		Lifecycle: Lifecycle{
 			BootTimeout: 10 * time.Minute, ProbeInterval: 10 * time.Second, ProbeTimeout: 2 * time.Minute, IdleTimeout: time.Minute,
 			TermTimeout: 2 * time.Minute, ShutdownTimeout: 10 * time.Second,
 			KeepBroken: time.Duration(s.pick(2)) * time.Hour, MaxAge: time.Duration(s.pick(3)) * time.Hour, UseOnce: s.pick(4) == 0,
 		},
-		MaxInstances: s.pick(6), MaxCost: drover.Money(s.pick(3)) * drover.Dollar, Keep: time.Duration(s.pick(2)) * time.Hour,
+		MaxInstances: s.pick(2) * 5, MaxCost: drover.Money(s.pick(8)/6) * drover.Dollar, Keep: time.Duration(s.pick(2)) * time.Hour,
 		GrowMemory: s.pick(3) * 1000, ScheduleTimeout: time.Duration(s.pick(2)) * time.Hour,
 	}
 	if s.pick(3) == 0 {
@@ -244,6 +276,7 @@ func (s *stranger) err() *drover.Error {
 	kinds := []drover.ErrorKind{
 		drover.KindTransient, drover.KindQuota, drover.KindCapacity, drover.KindRateLimit, drover.KindUnsupported, drover.KindAuthentication,
 		drover.KindNotFound, drover.KindInvalid, drover.KindUnreachable, drover.KindConflict, drover.KindHostKey, "",
+		drover.KindQuota, drover.KindCapacity, drover.KindUnreachable, drover.KindUnreachable,
 	}
 	scopes := []drover.Scope{"", drover.ScopeType, drover.ScopeQuotaGroup, drover.ScopeSubnet, drover.ScopeZone, drover.ScopeAll}
 	at := s.pick(len(kinds) + 1)
@@ -253,7 +286,21 @@ func (s *stranger) err() *drover.Error {
 	return &drover.Error{Kind: kinds[at], Scope: scopes[s.pick(len(scopes))], Message: "no", RetryAt: s.now.Add(time.Duration(s.pick(3)-1) * time.Minute)}
 }
 
-func (s *stranger) instance() int64 { return int64(s.pick(int(min(s.e.s.LastInstance, 50)) + 2)) }
+// instance is one that there is, or any other.
+func (s *stranger) instance() int64 {
+	if there := s.e.instances; len(there) > 0 && s.pick(8) > 0 {
+		return there[s.pick(len(there))].ID
+	}
+	return s.e.s.LastInstance + int64(s.pick(8)) - 6
+}
+
+// number is a job's that is not final, or any other.
+func (s *stranger) number() int64 {
+	if there := s.e.jobs; len(there) > 0 && s.pick(8) > 0 {
+		return there[s.pick(len(there))].Number
+	}
+	return int64(s.pick(8))
+}
 
 // attempt is one that lives, or any other.
 func (s *stranger) attempt() drover.AttemptID {
@@ -294,34 +341,40 @@ func (s *stranger) job() Job {
 // body is something that is said to have happened.
 func (s *stranger) body() Body {
 	why := drover.Reason{Code: drover.ReasonCancelled, Text: "so"}
-	switch s.pick(40) {
+	switch s.pick(64) {
 	case 0:
-		return Configured{Settings: s.settings()}
-	case 1, 2:
+		if s.pick(4) == 0 {
+			return Configured{Settings: s.settings()}
+		}
+		return Ticked{}
+	case 1, 2, 17, 18, 19, 20:
 		return Submitted{Jobs: []Job{s.job(), s.job()}}
 	case 3:
-		return CancelAsked{Wish: 1, Job: drover.JobID{Number: int64(s.pick(8)), Index: s.pick(4) - 1}, All: s.pick(20) == 0, Reason: why}
+		return CancelAsked{Wish: 1, Job: drover.JobID{Number: s.number(), Index: s.pick(4) - 1}, All: s.pick(40) == 0, Reason: why}
 	case 4:
 		return InstructAsked{Instance: s.instance(), Verb: append(drover.Verbs(), "dance")[s.pick(5)], Reason: why}
 	case 5:
-		return PriorityAsked{Job: int64(s.pick(8)), Priority: s.pick(4), Reason: why}
+		return PriorityAsked{Job: s.number(), Priority: s.pick(4), Reason: why}
 	case 6:
-		if s.pick(10) == 0 {
+		if s.pick(40) == 0 {
 			return DrainAsked{}
 		}
 		return Ticked{}
 	case 7:
-		if s.pick(10) == 0 {
+		if s.pick(40) == 0 {
 			return CloseAsked{Now: s.pick(2) == 0}
 		}
 		return Ticked{}
 	case 8:
 		return Noticed{Instance: s.instance(), Notice: drover.Notice{Cause: "spot", Deadline: s.now}}
-	case 9, 10:
+	case 9:
 		return Ailing{Instance: s.instance(), Text: []string{"", "ill"}[s.pick(2)]}
-	case 11, 12:
+	case 10, 11, 29, 30:
+		if s.mood != 1 && s.pick(2) == 0 {
+			return Ticked{}
+		}
 		return Disconnected{Instance: s.instance(), Heard: s.now.Add(-time.Minute), Text: "reset"}
-	case 13, 14, 15:
+	case 12, 13, 14, 15, 21, 22, 23, 24, 25, 26, 27, 28:
 		return Exited{Attempt: s.attempt(), Exit: s.exit()}
 	case 16:
 		return s.effectless()
@@ -371,17 +424,17 @@ func (s *stranger) list(effect int64, cloud string) Body {
 	}
 	for range s.pick(4) {
 		id := s.instance()
-		if s.pick(4) == 0 {
+		if s.pick(12) == 0 {
 			ev.Removed = append(ev.Removed, fmt.Sprint("p", id))
 			continue
 		}
 		name := fmt.Sprint("f-n-", id)
-		if s.pick(8) == 0 {
+		if s.pick(16) == 0 {
 			name = fmt.Sprint("f-lost-", id)
 		}
 		ev.Added = append(ev.Added, Sighting{
 			ProviderID: fmt.Sprint("p", id), Name: name, ProviderType: fmt.Sprint("t", s.pick(4)), Type: "t0", Zone: "z", Market: drover.OnDemand,
-			Idle: []drover.IdleBehavior{"", drover.IdleHold, drover.IdleDrain, "odd"}[s.pick(4)], Stopped: s.pick(10) == 0, Reclaimed: s.pick(10) == 0,
+			Idle: []drover.IdleBehavior{drover.IdleHold, drover.IdleDrain, "odd", "", ""}[min(s.pick(16), 4)], Stopped: s.pick(24) == 0, Reclaimed: s.pick(24) == 0,
 		})
 	}
 	return ev
@@ -397,8 +450,12 @@ func (s *stranger) answer() Body {
 	if s.pick(10) > 0 {
 		s.pending = append(s.pending[:at:at], s.pending[at+1:]...)
 	}
+	if s.pick(100) == 0 {
+		s.mood = s.pick(4)
+	}
+	moody := s.mood == 1 && f.Connect != nil || s.mood == 2 && f.Create != nil
 	var err *drover.Error
-	if s.pick(4) == 0 {
+	if s.pick(8) == 0 || moody && s.pick(8) > 0 {
 		err = s.err()
 	}
 	switch {
@@ -434,14 +491,21 @@ func (s *stranger) answer() Body {
 }
 
 func (s *stranger) connected(f Effect) Body {
-	ev := Connected{Effect: f.ID, Instance: f.Connect.Instance, HostKey: "k", Attempts: s.reports()}
-	if s.pick(6) == 0 {
+	ev := Connected{Effect: f.ID, Instance: f.Connect.Instance, HostKey: "k"}
+	if in := s.e.instance(f.Connect.Instance); in != nil && s.pick(4) > 0 {
+		for _, a := range in.load {
+			ev.Attempts = append(ev.Attempts, Report{ID: a.ID, Exit: a.Exit})
+		}
+	} else {
+		ev.Attempts = s.reports()
+	}
+	if s.pick(12) == 0 {
 		ev.ProbeFailed = "exit code 1"
 	}
-	if s.pick(6) == 0 {
+	if s.pick(12) == 0 {
 		ev.Notice = &drover.Notice{Cause: "spot"}
 	}
-	if s.pick(6) == 0 {
+	if s.pick(12) == 0 {
 		ev.Ailing = "ill"
 	}
 	return ev
