@@ -172,5 +172,11 @@ func BenchmarkGlance(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*groups), "ns/group")
 		})
+		b.Run(fmt.Sprintf("Census/instances=%d", groups), func(b *testing.B) {
+			for b.Loop() {
+				e.Census()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*groups), "ns/instance")
+		})
 	}
 }

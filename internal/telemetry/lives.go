@@ -18,7 +18,7 @@ type life struct {
 	cloud, kind, market string
 
 	created   drover.Time // its cloud accepted it
-	loggedIn  drover.Time // it let us in, for the last time before it was ready
+	loggedIn  drover.Time // it let us in, the last time; of use until it is ready
 	ready     drover.Time // its boot was proved
 	told      drover.Time // to go
 	reclaimed bool        // its cloud takes it back
@@ -69,7 +69,7 @@ func (t *Telemetry) instance(in engine.Instance) {
 func (t *Telemetry) LoggedIn(instance int64, at drover.Time) {
 	t.lives.mu.Lock()
 	defer t.lives.mu.Unlock()
-	if l := t.lives.known[instance]; l != nil && l.ready == 0 {
+	if l := t.lives.known[instance]; l != nil {
 		l.loggedIn = at
 	}
 }

@@ -126,6 +126,7 @@ func TestSnapshots(t *testing.T) {
 			m := New(Build{})
 			m.Ask(func(context.Context) (Snapshot, error) { taken++; return now(), nil })
 			page(t, m)
+			time.Sleep(fresh)
 			page(t, m)
 			time.Sleep(fresh + 1)
 			page(t, m)
