@@ -1,6 +1,7 @@
 package drover_test
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -11,8 +12,8 @@ import (
 
 // What docs/behaviour.md may still lack. Both counts only go down: bring one down in the commit that fills in a row.
 const (
-	mostOpen     = 48 // rows of which something is still to come
-	mostUntested = 32 // rows without a test
+	mostOpen     = 33 // rows of which something is still to come
+	mostUntested = 26 // rows without a test
 )
 
 // sources of what is still to come: issues, and areas that no issue brings yet.
@@ -134,10 +135,11 @@ func hasTest(t *testing.T, dir, name, subtest string) bool {
 		t.Fatal(err)
 	}
 	data, err := filepath.Glob(filepath.Join(dir, "testdata", subtest+".*"))
-	if err != nil {
+	deeper, deeperErr := filepath.Glob(filepath.Join(dir, "testdata", "*", subtest+".*"))
+	if err := errors.Join(err, deeperErr); err != nil {
 		t.Fatal(err)
 	}
-	declared, has := false, subtest == "" || len(data) > 0
+	declared, has := false, subtest == "" || len(data)+len(deeper) > 0
 	for _, file := range files {
 		text := read(t, file)
 		declared = declared || strings.Contains(text, "\nfunc "+name+"(t *testing.T) {") || strings.Contains(text, "\nfunc "+name+"(f *testing.F) {")
