@@ -4,6 +4,8 @@ VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo d
 PREFIX     ?= /usr/local
 SEEDS      ?= 2000
 FIRST_SEED ?= 1
+MUTANTS    ?=
+TURN       ?=
 FUZZTIME   ?= 10s
 BENCH      ?= .
 BENCHFLAGS ?=
@@ -21,7 +23,7 @@ RECORD_WORLD = $(1) -test.run '^TestRecordAWorld$$' -record $(2)
 REPLAY_WORLD = go test -count=1 ./internal/sim -run TestAWorldRecordedOnAnotherArchitecture -replay
 
 .DEFAULT_GOAL := help
-.PHONY: help build man test lint race simtest replay-arch recordings e2e chaos containers bench bench-fleet fuzz check-all install clean
+.PHONY: help build man test lint race simtest mutants replay-arch recordings e2e chaos containers bench bench-fleet fuzz check-all install clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +48,9 @@ race: ## run the tests under the race detector, which needs a C compiler (RACE=p
 
 simtest: ## run the engine through bad luck (SEEDS=how many, FIRST_SEED=from where)
 	go test ./internal/sim -v -run Test -timeout 30m -args -seeds $(SEEDS) -first-seed $(FIRST_SEED)
+
+mutants: ## break the engine on purpose, in ways that the worlds must find (MUTANTS=names, TURN=which five)
+	go test ./internal/sim -tags mutants -v -run TestMutants -timeout 60m -args -mutants '$(MUTANTS)' -turn '$(TURN)'
 
 replay-arch: ## record a world with fused arithmetic and on arm64, where that can be, and replay it here
 	@if grep -qw fma /proc/cpuinfo && [ "$$(go env GOARCH)" = amd64 ]; then \

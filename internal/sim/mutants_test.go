@@ -1,0 +1,187 @@
+//go:build mutants
+
+package sim
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	wanted = flag.String("mutants", "", "which to try, by name and comma; all if none is named")
+	turn   = flag.String("turn", "", "try five by turns: which five, counted from 0")
+)
+
+// mutant is a variant of the engine, or of the loop, that is broken on purpose: testdata/mutants has one a file. A file says in its first
+// paragraph what is wrong, then names a source, and then gives text of it between <<<< and ==== for which what follows up to >>>> is put.
+type mutant struct {
+	name, wrong, source string
+	swaps               []swap
+}
+
+type swap struct{ old, new string }
+
+// perTurn is how many mutants are tried in a turn.
+const perTurn = 5
+
+// enough is within how many worlds of each kind a mutant has to be caught.
+const enough = 2000
+
+// TestMutants builds the worlds around each mutant, with no change to the product's sources, and wants them to fail.
+func TestMutants(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range chosen(t, read(t)) {
+		t.Run(m.name, func(t *testing.T) {
+			began := time.Now()
+			binary := m.build(t, root)
+			built := time.Since(began)
+			said := hunt(t, binary)
+			t.Logf("%s: caught by %s after %v, built in %v\n%s", m.name, said.by, (time.Since(began) - built).Round(10*time.Millisecond),
+				built.Round(10*time.Millisecond), said.how)
+		})
+	}
+}
+
+// read reads the mutants, by name.
+func read(t *testing.T) (all []mutant) {
+	files, err := filepath.Glob("testdata/mutants/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := parse(string(b))
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		m.name = strings.TrimSuffix(filepath.Base(file), ".txt")
+		all = append(all, m)
+	}
+	return all
+}
+
+func parse(text string) (m mutant, err error) {
+	wrong, rest, _ := strings.Cut(text, "\n\n")
+	source, rest, _ := strings.Cut(rest, "\n")
+	m = mutant{wrong: wrong, source: source}
+	for rest = strings.TrimSpace(rest); rest != ""; rest = strings.TrimSpace(rest) {
+		body, found := strings.CutPrefix(rest, "<<<<\n")
+		text, after, ended := strings.Cut(body, ">>>>")
+		before, instead, split := strings.Cut(text, "====\n")
+		if !found || !ended || !split {
+			return m, errors.New("wanted <<<<, the text, ====, its replacement, and >>>>")
+		}
+		m.swaps, rest = append(m.swaps, swap{before, instead}), after
+	}
+	if len(m.swaps) == 0 {
+		return m, errors.New("nothing is replaced")
+	}
+	return m, nil
+}
+
+// chosen are the mutants that were asked for.
+func chosen(t *testing.T, all []mutant) []mutant {
+	switch {
+	case *wanted != "":
+		names := strings.Split(*wanted, ",")
+		for _, name := range names {
+			if !slices.ContainsFunc(all, func(m mutant) bool { return m.name == name }) {
+				t.Fatalf("there is no mutant %q", name)
+			}
+		}
+		return slices.DeleteFunc(all, func(m mutant) bool { return !slices.Contains(names, m.name) })
+	case *turn == "":
+		return all
+	}
+	n, err := strconv.Atoi(*turn)
+	if err != nil || n < 0 {
+		t.Fatalf("turn %q is no number from 0 on", *turn)
+	}
+	var five []mutant
+	for i := range perTurn {
+		five = append(five, all[(n*perTurn+i)%len(all)])
+	}
+	return five
+}
+
+// build compiles this package's tests around the mutant.
+func (m mutant) build(t *testing.T, root string) (binary string) {
+	source, folder := filepath.Join(root, m.source), t.TempDir()
+	b, err := os.ReadFile(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(b)
+	for _, s := range m.swaps {
+		if n := strings.Count(text, s.old); n != 1 {
+			t.Fatalf("%s has this text %d times, not once: write the mutant anew\n%s", m.source, n, s.old)
+		}
+		text = strings.Replace(text, s.old, s.new, 1)
+	}
+	broken, overlay := filepath.Join(folder, "mutant.go"), filepath.Join(folder, "overlay.json")
+	swaps, err := json.Marshal(map[string]map[string]string{"Replace": {source: broken}})
+	err = errors.Join(err, os.WriteFile(broken, []byte(text), 0o600), os.WriteFile(overlay, swaps, 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary = filepath.Join(folder, "worlds.test")
+	build := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", binary, ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building it: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// catch is how a mutant was found.
+type catch struct{ by, how string }
+
+var (
+	seedFailed = regexp.MustCompile(`(?m)seed (\d+): (.*)$`)
+	testFailed = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
+)
+
+// huntFor is how long a mutant is hunted: one may also never come to rest.
+const huntFor = 5 * time.Minute
+
+// hunt runs the worlds until one fails.
+func hunt(t *testing.T, binary string) catch {
+	ctx, cancel := context.WithTimeout(t.Context(), huntFor)
+	defer cancel()
+	run := exec.CommandContext(ctx, binary, "-test.run", "^(TestEveryJob|TestAFleet|TestWhatever)", "-seeds", fmt.Sprint(enough), "-shorten=false")
+	var said bytes.Buffer
+	run.Stdout, run.Stderr = &said, &said
+	err := run.Run()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		t.Fatalf("it was not caught within %d worlds of each kind", enough)
+	case ctx.Err() != nil:
+		t.Fatalf("it was not caught within %v", huntFor)
+	case !errors.As(err, &exit):
+		t.Fatal(err)
+	}
+	seed, test := seedFailed.FindStringSubmatch(said.String()), testFailed.FindStringSubmatch(said.String())
+	if seed == nil || test == nil {
+		t.Fatalf("it failed in another way: %v\n%s", err, said.String())
+	}
+	return catch{fmt.Sprintf("seed %s of %s", seed[1], test[1]), seed[2]}
+}
