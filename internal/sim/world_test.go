@@ -94,7 +94,7 @@ func varied(seed uint64, s engine.Settings) engine.Settings {
 // givenUp is one that somebody gives up sooner or later.
 func givenUp(seed uint64) Recipe {
 	r := unlucky(seed)
-	r.GiveUp = time.Duration(seed%97) * 7 * time.Second
+	r.GiveUp, r.Lose = time.Duration(seed%97)*7*time.Second, 0 // who closes a fleet whose store is lost may not have seen it yet
 	return r
 }
 
