@@ -28,7 +28,7 @@ func (w *World) afterAll() {
 	for _, cl := range w.clouds {
 		for _, v := range cl.vms {
 			switch {
-			case v.there():
+			case v.there() && !v.ended():
 				w.fail("instance %s is there although the fleet is at rest", v.name)
 			case v.book.settled == 0 && v.book.known != 0:
 				w.fail("the bill of instance %s was never settled", v.name)

@@ -4,8 +4,10 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -123,32 +125,51 @@ func TestWhateverPeopleWishAllComesToAGoodEnd(t *testing.T) {
 // shards is into how many parts seeds are divided: as many as may run side by side, and more, so that none is left waiting for the last.
 const shards = 8
 
-// failed is set once a world has failed, of whichever kind: one is told well, and the others are left.
-var failed atomic.Bool
+// tally is what all worlds took, and whether one has failed: one is told well, and the others are left.
+var tally struct {
+	seeds, events, faults atomic.Int64
+	failed                atomic.Bool
+}
+
+// TestMain tells how fast the worlds went, all kinds of them together.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	began := time.Now()
+	code := m.Run()
+	if took := time.Since(began).Seconds(); testing.Verbose() && tally.seeds.Load() > 0 {
+		each := func(n *atomic.Int64) float64 { return float64(n.Load()) / took }
+		fmt.Printf("%d worlds in %.1f s: %d events, %.0f a second and %.0f a CPU second; %d faults, %.0f a second\n", tally.seeds.Load(), took,
+			tally.events.Load(), each(&tally.events), float64(tally.events.Load())/processor().Seconds(), tally.faults.Load(), each(&tally.faults))
+	}
+	os.Exit(code)
+}
+
+// processor is how much of the processor's time this process has taken.
+func processor() time.Duration {
+	var used syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &used) != nil {
+		return 0
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
 
 // tryWorlds runs a world of the kind for each seed, and stops at the first that fails.
 func tryWorlds(t *testing.T, k kind) {
 	t.Parallel()
-	var events, faults atomic.Int64
-	began := time.Now()
-	t.Run("seeds", func(t *testing.T) {
-		for shard := range shards {
-			t.Run(fmt.Sprint(shard), func(t *testing.T) {
-				t.Parallel()
-				for i := shard; i < *seeds && !failed.Load(); i += shards {
-					w, err := k.try(k.of(t, *firstSeed+uint64(i)))
-					if err != nil && !failed.Swap(true) {
-						k.explain(t, w)
-					}
-					events.Add(int64(w.Events))
-					faults.Add(int64(w.Faults))
+	for shard := range shards {
+		t.Run(fmt.Sprint(shard), func(t *testing.T) {
+			t.Parallel()
+			for i := shard; i < *seeds && !tally.failed.Load(); i += shards {
+				w, err := k.try(k.of(t, *firstSeed+uint64(i)))
+				if err != nil && !tally.failed.Swap(true) {
+					k.explain(t, w)
 				}
-			})
-		}
-	})
-	took := time.Since(began).Seconds()
-	t.Logf("%d seeds: %d events, %d faults; %.0f events and %.0f faults a second", *seeds, events.Load(), faults.Load(),
-		float64(events.Load())/took, float64(faults.Load())/took)
+				tally.seeds.Add(1)
+				tally.events.Add(int64(w.Events))
+				tally.faults.Add(int64(w.Faults))
+			}
+		})
+	}
 }
 
 // of is the recipe of a seed, without what the flags leave out.
