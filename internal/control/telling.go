@@ -15,11 +15,13 @@ import (
 // levels are those of notes.
 var levels = map[engine.Level]slog.Level{engine.Debug: slog.LevelDebug, engine.Info: slog.LevelInfo, engine.Warn: slog.LevelWarn}
 
-// log writes a line, unless all that it would say is of no interest.
+// tells reports whether lines of this level are written at all, so that nothing is made up for those that are not.
+func (c *Controller) tells(level slog.Level) bool {
+	return c.cfg.Log.Enabled(context.Background(), level)
+}
+
+// log writes a line, without what would be empty in it.
 func (c *Controller) log(level slog.Level, text string, about []slog.Attr, attrs ...slog.Attr) {
-	if !c.cfg.Log.Enabled(context.Background(), level) {
-		return
-	}
 	all := slices.Concat(about, attrs)
 	all = slices.DeleteFunc(all, func(a slog.Attr) bool { return a.Value.Kind() == slog.KindString && a.Value.String() == "" })
 	c.cfg.Log.LogAttrs(context.Background(), level, text, all...)
@@ -28,7 +30,9 @@ func (c *Controller) log(level slog.Level, text string, about []slog.Attr, attrs
 // note tells people, in the log and as an event, what happened.
 func (c *Controller) note(n engine.Note) {
 	c.history.add(c.clock.now(), n)
-	c.log(levels[n.Level], n.Text, c.about(n), slog.String(logkey.Reason, codeOf(n.Reason)))
+	if level := levels[n.Level]; c.tells(level) {
+		c.log(level, n.Text, c.about(n), slog.String(logkey.Reason, codeOf(n.Reason)))
+	}
 	if c.cfg.Watch != nil {
 		c.cfg.Watch(n)
 	}
@@ -61,11 +65,11 @@ func codeOf(why *drover.Reason) string {
 
 // tellSubmitted tells of jobs that were taken in.
 func (c *Controller) tellSubmitted(events []engine.Event) {
+	if !c.tells(slog.LevelInfo) {
+		return
+	}
 	for _, ev := range events {
-		submitted, ok := ev.Body.(engine.Submitted)
-		if !ok {
-			continue
-		}
+		submitted, _ := ev.Body.(engine.Submitted)
 		for _, j := range submitted.Jobs {
 			c.log(slog.LevelInfo, "job "+j.Name+" queued", nil,
 				slog.String(logkey.Job, drover.JobID{Number: j.Number, Index: -1}.String()), slog.String(logkey.Name, j.Name),
@@ -78,7 +82,7 @@ func (c *Controller) tellSubmitted(events []engine.Event) {
 func (c *Controller) tellWrites(writes []engine.Write) {
 	c.roster.turn(writes)
 	for _, w := range writes {
-		if w.Attempt != nil {
+		if w.Attempt != nil && c.tells(slog.LevelInfo) {
 			c.tellAttempt(*w.Attempt)
 		}
 	}
@@ -102,6 +106,9 @@ func (c *Controller) tellAttempt(row engine.AttemptRow) {
 
 // tellDone tells what came of an effect. People are told by the notes of what the engine makes of it.
 func (c *Controller) tellDone(f engine.Effect, answer engine.Body, took time.Duration) {
+	if !c.tells(slog.LevelDebug) {
+		return
+	}
 	about := c.roster.of(f.InstanceID())
 	if about == nil {
 		about = []slog.Attr{slog.String(logkey.Cloud, f.CloudName())}
