@@ -283,7 +283,26 @@ func (c *Controller) trySetTags(ctx context.Context, f engine.SetTags) error {
 		tags[driver.TagIdle] = string(f.Idle)
 	}
 	cl.own.Adopt(f.ProviderID)
-	return cl.own.SetTags(ctx, f.ProviderID, tags)
+	if err := cl.own.SetTags(ctx, f.ProviderID, tags); err != nil {
+		return err
+	}
+	cl.retag(f.ProviderID, tags)
+	if l := c.link(f.Instance); l != nil {
+		l.order()
+	}
+	return nil
+}
+
+// retag notes the tags that an instance has now, until a list says them too.
+func (cl *sights) retag(id string, tags map[string]string) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	for _, known := range []map[string]driver.Instance{cl.seen, cl.created} {
+		if in, ok := known[id]; ok {
+			in.Tags = tags
+			known[id] = in
+		}
+	}
 }
 
 // providerID is the cloud's id of an instance; where it never became known, what the cloud lists under the instance's name, empty if

@@ -16,12 +16,13 @@ import (
 
 // link is a live connection to an instance.
 type link struct {
-	id    int64
-	name  string
-	cloud string
-	conn  *remote.Conn
-	c     *Controller
-	ctx   context.Context
+	id       int64
+	name     string
+	cloud    string
+	provider string // the cloud's id of it
+	conn     *remote.Conn
+	c        *Controller
+	ctx      context.Context
 
 	ordered ordered
 }
@@ -39,7 +40,7 @@ func (c *Controller) connect(ctx context.Context, effect int64, f engine.Connect
 		c.post(ctx, engine.ConnectFailed{Effect: effect, Instance: f.Instance, Err: c.toldWithLastWords(f.Instance, err)})
 		return
 	}
-	l := &link{id: f.Instance, name: f.Name, cloud: f.Cloud, conn: conn, c: c, ctx: ctx}
+	l := &link{id: f.Instance, name: f.Name, cloud: f.Cloud, provider: f.ProviderID, conn: conn, c: c, ctx: ctx}
 	c.mu.Lock()
 	c.links[f.Instance] = l
 	c.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"drover"
+	"drover/driver"
 	"drover/internal/deadman"
 	"drover/internal/engine"
 	"drover/internal/logkey"
@@ -18,12 +19,18 @@ type ordered struct {
 	last *wire.Orders // nil: nothing yet; guarded by mu
 }
 
-// orders are those of the setup in use, with what the cloud's driver adds.
-func (c *Controller) orders(cloud string) wire.Orders {
-	s := c.current()
+// orders are those of the setup in use, with what the cloud's driver adds. A hold wins over all that is done unasked, also when the controller
+// is lost that was told of it: an instance whose tag says that it is held does not power itself off.
+func (l *link) orders() wire.Orders {
+	s := l.c.current()
 	o := s.Orders
-	if cl := s.clouds[cloud]; cl != nil {
-		o.Notices = string(cl.own.Capabilities().Notices)
+	cl := s.clouds[l.cloud]
+	if cl == nil {
+		return o
+	}
+	o.Notices = string(cl.own.Capabilities().Notices)
+	if in, ok := cl.find(l.provider); ok && in.Tags[driver.TagIdle] == string(drover.IdleHold) {
+		o.Orphan = 0
 	}
 	return o
 }
@@ -32,7 +39,7 @@ func (c *Controller) orders(cloud string) wire.Orders {
 func (l *link) order() {
 	l.ordered.mu.Lock()
 	defer l.ordered.mu.Unlock()
-	now := l.c.orders(l.cloud)
+	now := l.orders()
 	if last := l.ordered.last; last != nil && *last == now {
 		return
 	}

@@ -39,6 +39,11 @@ func TestOrders(t *testing.T) {
 	must(0, c.Reconfigure(t.Context(), s))(t)
 	f.until(c, "it has those that follow", func(*engine.Engine) bool { return obeyed() == want })
 
+	must(c.Instruct(t.Context(), "1", drover.VerbHold, ""))(t)
+	f.until(c, "held, it never powers itself off", func(*engine.Engine) bool { return obeyed().Orphan == 0 })
+	must(c.Instruct(t.Context(), "1", drover.VerbRelease, ""))(t)
+	f.until(c, "released, it would", func(*engine.Engine) bool { return obeyed() == want })
+
 	// What it says of itself reaches the engine.
 	must(0, os.WriteFile(sick, nil, 0o600))(t)
 	f.until(c, "it is ailing", func(e *engine.Engine) bool { return e.Instances()[0].Ailing != nil })

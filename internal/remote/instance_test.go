@@ -18,6 +18,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"drover"
+	"drover/internal/deadman"
 	"drover/internal/runner"
 )
 
@@ -155,6 +156,7 @@ func realShell(home string) func(string, ssh.Channel) int {
 	return func(command string, ch ssh.Channel) int {
 		cmd := exec.Command("/bin/sh", "-c", "echo Welcome; printf 'to this host '; "+command)
 		cmd.Dir, cmd.Stdout, cmd.Stderr = home, ch, ch.Stderr()
+		cmd.Env = append(os.Environ(), deadman.PowerOffVariable+"=/bin/false") // what powers itself off is never this host
 		in, err := cmd.StdinPipe()
 		if err != nil || cmd.Start() != nil {
 			return 126

@@ -22,7 +22,7 @@ func TestSilence(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := c.Order(wire.Orders{Orphan: time.Hour}); err != nil {
+	if err := c.Order(wire.Orders{}); err != nil {
 		t.Fatal(err)
 	}
 	var silence time.Duration

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/deadman"
 	"drover/internal/runner"
 	"drover/internal/wire"
 )
@@ -34,12 +35,14 @@ type instance struct {
 	t      testing.TB
 	dir    string // the runner's folder, which does not exist yet
 	binary string
+	env    []string // beside this process's
 }
 
 const testDir = "DROVER_TEST_DIR"
 
 func newInstance(t testing.TB) *instance {
 	i := &instance{t: t, dir: filepath.Join(t.TempDir(), "runner")}
+	i.env = []string{testDir + "=" + i.dir, deadman.PowerOffVariable + "=/bin/false"} // what powers itself off is never this host
 	i.binary = i.install("drover-runner-one")
 	t.Cleanup(i.killAll)
 	return i
@@ -202,7 +205,7 @@ type channel struct {
 func (i *instance) open(binary, role string, args ...string) *channel {
 	i.t.Helper()
 	cmd := exec.Command(binary, append([]string{role, "--dir", i.dir}, args...)...)
-	cmd.Env = append(os.Environ(), testDir+"="+i.dir)
+	cmd.Env = append(os.Environ(), i.env...)
 	cmd.Stderr = i.t.Output()
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

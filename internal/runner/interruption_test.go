@@ -19,9 +19,10 @@ type interruptible struct {
 }
 
 func newInterruptible(t *testing.T) interruptible {
-	file := filepath.Join(t.TempDir(), "notices")
-	t.Setenv(notice.FileVariable, file)
-	return interruptible{newInstance(t), file}
+	t.Parallel()
+	i := interruptible{newInstance(t), filepath.Join(t.TempDir(), "notices")}
+	i.env = append(i.env, notice.FileVariable+"="+i.file)
+	return i
 }
 
 // announce has the cloud say that it takes the instance back.

@@ -11,19 +11,45 @@ import (
 	"drover/internal/wire"
 )
 
-// ends gives the instance a program that ends it: it leaves a mark, and what runs is killed by the test as the end of a VM would.
-func newMortal(t *testing.T) (i *instance, off func() bool) {
+// mortal is an instance with a program that ends it: it leaves a mark.
+type mortal struct {
+	*instance
+	mark, held string
+}
+
+func newMortal(t *testing.T) mortal {
+	t.Parallel()
 	folder := t.TempDir()
-	mark, program := filepath.Join(folder, "off"), filepath.Join(folder, "poweroff")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\n>"+mark+"\n"), 0o700); err != nil {
+	m := mortal{newInstance(t), filepath.Join(folder, "off"), filepath.Join(folder, "switch")}
+	program := filepath.Join(folder, "poweroff")
+	err := os.WriteFile(program, []byte("#!/bin/sh\n>"+m.mark+"\n"), 0o700)
+	if err == nil {
+		err = os.WriteFile(m.held, nil, 0o600)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(deadman.PowerOffVariable, program)
-	t.Setenv(deadman.FileVariable, filepath.Join(folder, "switch"))
-	if err := os.WriteFile(filepath.Join(folder, "switch"), nil, 0o600); err != nil {
-		t.Fatal(err)
+	m.env = append(m.env, deadman.PowerOffVariable+"="+program, deadman.FileVariable+"="+m.held)
+	return m
+}
+
+func (m mortal) off() bool { _, err := os.Stat(m.mark); return err == nil }
+
+// told is what the instance's dead-man switch was told last.
+func (m mortal) told() string {
+	text, err := os.ReadFile(m.held)
+	if err != nil {
+		m.t.Fatal(err)
 	}
-	return newInstance(t), func() bool { _, err := os.Stat(mark); return err == nil }
+	line, _, _ := strings.Cut(string(text), "\n")
+	return line
+}
+
+// heldAnew waits until the switch is told something new.
+func (m mortal) heldAnew() {
+	m.t.Helper()
+	last := m.told()
+	until(m.t, "the switch is held", func() bool { now := m.told(); return now != last && now != "off" })
 }
 
 func (c *controller) order(o wire.Orders) {
@@ -32,91 +58,74 @@ func (c *controller) order(o wire.Orders) {
 	c.ping()
 }
 
-// held is what the instance's dead-man switch was told last.
-func held(t *testing.T) string {
-	text, err := os.ReadFile(os.Getenv(deadman.FileVariable))
-	if err != nil {
-		t.Fatal(err)
-	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	return line
-}
-
-// heldAnew waits until the switch is told something new.
-func heldAnew(t *testing.T) {
-	t.Helper()
-	last := held(t)
-	until(t, "the switch is held", func() bool { now := held(t); return now != last && now != "off" })
-}
-
 func TestAnInstanceThatNobodyWants(t *testing.T) {
 	const soon = 400 * time.Millisecond
 	t.Run("powers itself off, and says so in its log", func(t *testing.T) {
-		i, off := newMortal(t)
+		i := newMortal(t)
 		c := i.connect()
 		c.order(wire.Orders{Orphan: soon})
 		c.disconnect()
-		until(t, "it powers itself off", off)
+		until(t, "it powers itself off", i.off)
 		if log, _ := os.ReadFile(filepath.Join(i.dir, "daemon.log")); !strings.Contains(string(log), "this instance powers itself off") {
 			t.Errorf("the log is %s", log)
 		}
-		if held(t) != "off" {
+		if i.told() != "off" {
 			t.Error("the script was not asked to")
 		}
 	})
 	t.Run("stays while a controller is heard, which the switch is told", func(t *testing.T) {
-		i, off := newMortal(t)
+		i := newMortal(t)
 		c := i.connect()
 		c.order(wire.Orders{Orphan: soon})
 		for began := time.Now(); time.Since(began) < 3*soon; time.Sleep(soon / 8) { // real processes have a real clock
 			c.ping()
 		}
-		if off() {
+		if i.off() {
 			t.Error("it went off")
 		}
-		heldAnew(t)
+		i.heldAnew()
 	})
 	t.Run("stays for ever if it is told to, and the switch with it", func(t *testing.T) {
-		i, off := newMortal(t)
+		i := newMortal(t)
 		c := i.connect()
 		c.order(wire.Orders{Orphan: 0})
-		until(t, "the switch is held", func() bool { return held(t) != "" })
-		if off() {
+		until(t, "the switch is held", func() bool { return i.told() != "" })
+		if i.off() {
 			t.Error("it went off")
 		}
 	})
 	t.Run("stays while a job runs, and for as long again for its results", func(t *testing.T) {
-		i, off := newMortal(t)
+		i := newMortal(t)
 		c, id := i.connect(), attempt(1, 1)
 		c.order(wire.Orders{Orphan: soon})
 		c.start(sh(id, gate))
 		c.started(id)
 		c.disconnect()
 		time.Sleep(3 * soon) // real processes have a real clock
-		if off() {
+		if i.off() {
 			t.Fatal("it went off under its job")
 		}
 		i.openGate(id)
 		ended := time.Now()
-		until(t, "it powers itself off", off)
+		until(t, "it powers itself off", i.off)
 		if waited := time.Since(ended); waited < soon {
 			t.Errorf("it went off after %v", waited)
 		}
 	})
 	t.Run("keeps its orders when its daemon dies, and its supervisors hold the switch", func(t *testing.T) {
-		i, off := newMortal(t)
+		i := newMortal(t)
 		c, id := i.connect(), attempt(1, 1)
 		c.order(wire.Orders{Orphan: soon})
 		c.start(sh(id, gate))
 		c.started(id)
 		i.kill(i.daemon())
-		heldAnew(t)
+		i.heldAnew()
 		i.openGate(id)
 		i.bulk() // starts the next daemon, but is no controller
-		until(t, "it powers itself off", off)
+		until(t, "it powers itself off", i.off)
 	})
 	t.Run("is not kept by a controller whose epoch is over", func(t *testing.T) {
-		i, off := newMortal(t)
+		i := newMortal(t)
 		c := i.connectAs(i.binary, wire.Hello{Version: wire.Version, Epoch: 7, Fleet: "lab", Instance: "lab-1"})
 		c.order(wire.Orders{Orphan: soon})
 		c.disconnect()
@@ -124,23 +133,23 @@ func TestAnInstanceThatNobodyWants(t *testing.T) {
 			if h := i.connect().hello; h.Error == "" {
 				t.Fatal("it takes a controller of an older epoch")
 			}
-			return off()
+			return i.off()
 		})
 	})
 	t.Run("is taken over by a controller that comes back while it cannot be powered off", func(t *testing.T) {
-		i, off := newMortal(t)
+		i := newMortal(t)
 		c := i.connect()
 		c.order(wire.Orders{Orphan: soon})
 		c.disconnect()
-		until(t, "it powers itself off", off)
+		until(t, "it powers itself off", i.off)
 		c = i.connect()
-		heldAnew(t)
+		i.heldAnew()
 		if e := c.ran(attempt(1, 1), "exit 4"); e.Code != 4 {
 			t.Errorf("it runs nothing any more: %+v", e)
 		}
 	})
 	t.Run("says when it last heard a controller, also after its daemon died", func(t *testing.T) {
-		i, _ := newMortal(t)
+		i := newMortal(t)
 		c := i.connect()
 		if !c.hello.Heard.IsZero() {
 			t.Errorf("it heard one at %v", c.hello.Heard)
