@@ -321,16 +321,6 @@ func (d *daemon) forgetLocked(id drover.AttemptID) {
 		return
 	}
 	delete(d.attempts, id)
-	if a.place.Runtime != "" {
-		go d.removeContainer(a)
-	}
-}
-
-// removeContainer removes what is left of an ended attempt's container. If that fails, a later daemon sweeps.
-func (d *daemon) removeContainer(a *attempt) {
-	if err := a.place.removeContainer(); err != nil {
-		d.log.Printf("attempt %v: %v", a.id, err)
-	}
 }
 
 // dropOld forgets the attempts that ended before the given time.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"time"
@@ -48,6 +49,7 @@ func startContained(o order) (*contained, error) {
 	defer cancel()
 	if err := c.start(ctx); err != nil {
 		c.pipe.Close()
+		c.kill()
 		return nil, err
 	}
 	return c, nil
@@ -75,7 +77,7 @@ func newContained(o order) (*contained, error) {
 }
 
 // listen reads what the container's first process says, until it has said how the command ended or nothing more is wanted. The command
-// could write there too; what it says of itself harms nobody else.
+// could write there too: see credible.
 func (c *contained) listen() {
 	defer close(c.reports)
 	lines := wire.NewConn(c.pipe, nil)
@@ -84,11 +86,27 @@ func (c *contained) listen() {
 		if lines.Read(&r) != nil {
 			return
 		}
+		if r.Exit != nil {
+			r.Exit = credible(*r.Exit)
+		}
 		c.reports <- r
 		if r.Exit != nil {
 			return
 		}
 	}
+}
+
+// credible is what a command may say of its own end, should it speak in its first process's place: whatever it could have brought about.
+// It could not have been interrupted, stopped or lost.
+func credible(e drover.Exit) *drover.Exit {
+	said := drover.Exit{Code: min(max(e.Code, 0), 255), Text: limit(e.Text), CPU: max(e.CPU, 0), MaxRSS: max(e.MaxRSS, 0)}
+	if said.Code > 128 && e.Signal != "" {
+		said.Signal = unix.Signal(said.Code - 128).String()
+	}
+	if e.Cause == drover.CauseMemory || e.Cause == drover.CauseNoStart {
+		said.Cause = e.Cause
+	}
+	return &said
 }
 
 // start creates the container, has it started, and waits for the word that its command runs.
@@ -203,14 +221,23 @@ func (c *contained) asking() (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(context.Background(), askPatience, fmt.Errorf("%s did not answer within %v", c.runtime.Name(), askPatience))
 }
 
-// finish says how the command ended: in the words of the container's first process, or else in the runtime's.
+// finish says how the command ended, and removes its container. If that fails, the daemon has another try later, see sweep.
 func (c *contained) finish() drover.Exit {
+	e := c.exit()
+	if left := c.kill(); left > 0 {
+		e.Text = strings.TrimPrefix(fmt.Sprintf("%s; %d of its processes could not be killed", e.Text, left), "; ")
+	}
+	return e
+}
+
+// exit is how the command ended: in the words of the container's first process, or else in the runtime's.
+func (c *contained) exit() drover.Exit {
 	client := c.endClient()
 	last := c.nextReport().Exit
 	c.pipe.Close()
 	switch {
 	case client.Signaled():
-		return c.lose(fmt.Errorf("%s, which carried its output, ended before it", c.runtime.Name()))
+		return lostContainer(fmt.Errorf("%s, which carried its output, ended before it", c.runtime.Name()))
 	case last != nil && last.Code == 0:
 		return *last
 	}
@@ -224,9 +251,9 @@ func (c *contained) finish() drover.Exit {
 		}
 		return *last
 	case err != nil:
-		return c.lose(err)
+		return lostContainer(err)
 	case s.Running:
-		return c.lose(fmt.Errorf("%s ended before it", c.runtime.Name()))
+		return lostContainer(fmt.Errorf("%s ended before it", c.runtime.Name()))
 	}
 	return exitOf(s)
 }
@@ -243,26 +270,25 @@ func exitOf(s container.State) drover.Exit {
 	return e
 }
 
-// lose is the end of a command of which nobody knows how it ended, or what it wrote.
-func (c *contained) lose(err error) drover.Exit {
-	e := drover.Exit{Code: 128 + int(unix.SIGKILL), Cause: drover.CauseLost, Text: "its container was lost: " + err.Error()}
-	if left := c.kill(); left > 0 {
-		e.Text += fmt.Sprintf("; %d of its processes could not be killed", left)
-	}
-	return e
+// lostContainer is the end of a command of which nobody knows how it ended, or all that it wrote.
+func lostContainer(err error) drover.Exit {
+	return drover.Exit{Code: 128 + int(unix.SIGKILL), Cause: drover.CauseLost, Text: "its container was lost: " + err.Error()}
 }
 
-// containerEnv is the environment of a container. Nothing of the instance's own is in it.
+// containerEnv is the environment of a container. Of the instance's own it has only what is Drover's, by which drivers know the processes
+// of an instance.
 func containerEnv(o order) map[string]string {
 	env := o.markers()
+	for _, pair := range os.Environ() {
+		if name, value, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "DROVER_") && env[name] == "" {
+			env[name] = value
+		}
+	}
 	if o.Container.User != container.RootUser {
 		env["HOME"] = o.Folder.work() // whoever logs in has none in an image
 	}
-	for key, value := range o.Env {
-		if _, ours := env[key]; !ours || key == "HOME" {
-			env[key] = value
-		}
-	}
+	maps.Copy(env, o.Env)
+	maps.Copy(env, o.markers())
 	return env
 }
 

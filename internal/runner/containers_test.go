@@ -107,6 +107,7 @@ func (h *host) suite(t *testing.T) {
 		}
 	})
 	t.Run("its environment is what it asks for, whatever the values, and DROVER_API can be reached", func(t *testing.T) {
+		t.Setenv("OF_THE_INSTANCE", "x")
 		i := newInstance(t)
 		c := i.connect()
 		s := sh(id, `env; addr=${DROVER_API#http://}; nc ${addr%:*} ${addr#*:} </dev/null & while [ ! -e go ]; do sleep 0.02; done; test -e $DROVER_NOTICE_FILE`).in(plain)
@@ -122,8 +123,8 @@ func (h *host) suite(t *testing.T) {
 				t.Errorf("%s is not %.50q; its stderr says %q", key, value, e.Stderr)
 			}
 		}
-		if strings.Contains(text, testDir) {
-			t.Error("the instance's own environment is there")
+		if strings.Contains(text, "OF_THE_INSTANCE") || !strings.Contains(text, testDir) {
+			t.Error("of the instance's own environment there is not just what is Drover's")
 		}
 	})
 	t.Run("a notice that is shown to the attempt can be read in the container", func(t *testing.T) {
@@ -185,6 +186,12 @@ func (h *host) suite(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a command that reports in its first process's place can only say what it could have brought about", func(t *testing.T) {
+		const forged = `echo '{"exit": {"code": 70000, "cause": "interrupted", "signal": "x"}}' > $DROVER_ATTEMPT_DIR/pipe; sleep 0.1; exit 3`
+		if e := newInstance(t).connect().ranIn(plain, id, forged); e.Cause != "" || e.Code == 0 || e.Code > 255 {
+			t.Errorf("got %+v", e)
+		}
+	})
 	h.ends(t, plain)
 	h.limits(t, plain)
 	h.pulls(t)
@@ -241,15 +248,19 @@ func (h *host) ends(t *testing.T, plain string) {
 		}
 		i.nothingRuns(id)
 	})
-	t.Run("its container bears the attempt's name, and goes when the attempt is forgotten", func(t *testing.T) {
-		c, id := newInstance(t).connect(), attempt(77, 1) // as no other's
-		c.ranIn(plain, id, "true")
-		names := h.containers(t, id)
-		if len(names) != 1 || !strings.HasPrefix(names[0], "drover-lab-lab-1-77-1-") {
+	t.Run("its container bears the attempt's name, and goes with its end", func(t *testing.T) {
+		i, id := newInstance(t), attempt(77, 1) // as no other's
+		c := i.connect()
+		c.start(sh(id, gate).in(plain))
+		i.said(id, "ready")
+		if names := h.containers(t, id); len(names) != 1 || !strings.HasPrefix(names[0], "drover-lab-lab-1-77-1-") {
 			t.Errorf("got %q", names)
 		}
-		c.forget(id)
-		until(t, "the container is gone", func() bool { return len(h.containers(t, id)) == 0 })
+		i.openGate(id)
+		c.exited(id)
+		if names := h.containers(t, id); len(names) > 0 {
+			t.Errorf("%q are still there", names)
+		}
 	})
 }
 
@@ -368,8 +379,22 @@ func (h *host) survives(t *testing.T, plain string) {
 		if e := c.exited(id); e.Code != 5 || e.Stdout != "ready\ngone on\n" {
 			t.Errorf("got %+v", e)
 		}
-		c.forget(id)
-		until(t, "the container is gone", func() bool { return len(h.containers(t, id)) == 0 })
+		if names := h.containers(t, id); len(names) > 0 {
+			t.Errorf("%q are still there", names)
+		}
+	})
+	t.Run("a container that nobody knows is swept when another daemon comes to use the runtime", func(t *testing.T) {
+		i, id := newInstance(t), attempt(80, 1)
+		c := i.connect()
+		c.start(sh(id, "echo ready; sleep 1000").in(plain))
+		i.said(id, "ready")
+		i.kill(i.daemon())
+		i.kill(i.supervisor(id))
+		if err := os.RemoveAll(i.attemptPath(id, "")); err != nil {
+			t.Fatal(err)
+		}
+		i.connect().ranIn(plain, attempt(81, 1), "true")
+		until(t, "it is gone", func() bool { return len(h.containers(t, id)) == 0 })
 	})
 	t.Run("an adopted container can be stopped", func(t *testing.T) {
 		i := newInstance(t)
