@@ -359,6 +359,12 @@ func (s start) withEnv(key, value string) start {
 	return s
 }
 
+// in makes a Start run in an image.
+func (s start) in(image string) start {
+	s.Image = image
+	return s
+}
+
 // withFiles adds inputs.
 func (s start) withFiles(files ...drover.File) start {
 	s.Files = files

@@ -1,0 +1,118 @@
+package runner_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"drover"
+	"drover/internal/cgroup"
+	"drover/internal/wire"
+)
+
+func TestLimits(t *testing.T) {
+	if _, err := cgroup.Find(); err != nil {
+		t.Skipf("no control groups can be made here: %v", err)
+	}
+	const hungry = `head -c 200000000 /dev/zero | tail -c 200000000 >/dev/null`
+	id := attempt(1, 1)
+	limited := func(t *testing.T, script string) drover.Exit {
+		c := newInstance(t).connect()
+		s := sh(id, script)
+		s.Limits = drover.Resources{CPU: 1000, Memory: 64 * drover.MiB}
+		c.start(s)
+		return c.exited(id)
+	}
+	t.Run("a command that needs more memory than it has is ended for that", func(t *testing.T) {
+		if e := limited(t, hungry); e.Code == 0 || e.Cause != drover.CauseMemory || e.Text != "needed more than its 64Mi of memory" {
+			t.Errorf("got %+v", e)
+		}
+	})
+	t.Run("one that copes with a child's want of memory has succeeded", func(t *testing.T) {
+		if e := limited(t, hungry+" || exit 0"); e.Code != 0 || e.Cause != "" {
+			t.Errorf("got %+v", e)
+		}
+	})
+	t.Run("one that kills itself did not run out of memory", func(t *testing.T) {
+		if e := limited(t, "kill -9 $$"); e.Code != 137 || e.Cause != "" {
+			t.Errorf("got %+v", e)
+		}
+	})
+	t.Run("what has left its parents and cleared its environment is killed all the same when the supervisor is", func(t *testing.T) {
+		i := newInstance(t)
+		c := i.connect()
+		c.start(sh(id, `env -i PATH="$PATH" setsid sh -c 'echo $$ > left; exec sleep 1000' & sleep 1000`))
+		pid := i.number(id, "left")
+		i.kill(i.supervisor(id))
+		if e := c.exited(id); e.Cause != drover.CauseLost || alive(pid) {
+			t.Errorf("process %d lives: %v; got %+v", pid, alive(pid), e)
+		}
+	})
+	t.Run("an ended attempt leaves no control group", func(t *testing.T) {
+		i := newInstance(t)
+		c := i.connect()
+		c.start(sh(id, `cat /proc/self/cgroup`))
+		e := c.exited(id)
+		for line := range strings.Lines(e.Stdout) {
+			if _, path, _ := strings.Cut(line, ":/"); strings.Contains(path, "drover-lab-") {
+				for _, top := range []string{"", "memory/", "cpu/"} {
+					if _, err := os.Stat("/sys/fs/cgroup/" + top + strings.TrimSpace(path)); err == nil {
+						t.Errorf("%s is still there", line)
+					}
+				}
+				return
+			}
+		}
+		if !strings.Contains(e.Stdout, "/drover-lab-") {
+			t.Errorf("it was in none: %s", e.Stdout)
+		}
+	})
+}
+
+func TestNoRuntime(t *testing.T) {
+	t.Run("an instance without docker and podman says so, and another may run the attempt", func(t *testing.T) {
+		t.Setenv("PATH", t.TempDir())
+		c, id := newInstance(t).connect(), attempt(1, 1)
+		c.start(sh(id, "true").in("busybox"))
+		e := c.exited(id)
+		if e.Cause != drover.CauseNoImage || !strings.Contains(e.Text, "docker: it is not installed; podman: it is not installed") {
+			t.Errorf("got %+v", e)
+		}
+	})
+	t.Run("orders that name a runtime are kept to", func(t *testing.T) {
+		t.Setenv("PATH", t.TempDir())
+		c, id := newInstance(t).connect(), attempt(1, 1)
+		c.send(wire.Message{Orders: &wire.Orders{Runtime: "podman"}})
+		c.start(sh(id, "true").in("busybox"))
+		if e := c.exited(id); !strings.Contains(e.Text, "podman: it is not installed") || strings.Contains(e.Text, "docker: ") {
+			t.Errorf("got %+v", e)
+		}
+	})
+}
+
+func TestRefusedImages(t *testing.T) {
+	c := newInstance(t).connect()
+	for n, image := range []string{"--privileged", "-v", "a b", "https://x/y"} {
+		t.Run("what is no image is refused: "+image, func(t *testing.T) {
+			id := attempt(int64(n+1), 1)
+			c.start(sh(id, "true").in(image))
+			if text := c.refused(id); !strings.Contains(text, "not the name of an image") {
+				t.Errorf("got %s", text)
+			}
+		})
+	}
+	t.Run("so is a variable that no container can have", func(t *testing.T) {
+		id := attempt(9, 1)
+		c.start(sh(id, "true").in("busybox").withEnv("#x", ""))
+		if text := c.refused(id); !strings.Contains(text, `"#x"`) {
+			t.Errorf("got %s", text)
+		}
+	})
+	t.Run("and a command of nothing without an image", func(t *testing.T) {
+		id := attempt(10, 1)
+		c.start(start{ID: id})
+		if text := c.refused(id); !strings.Contains(text, "no command") {
+			t.Errorf("got %s", text)
+		}
+	})
+}
