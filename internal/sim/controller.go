@@ -53,7 +53,7 @@ func (w *World) boot() {
 		w.fail("beginning: %v", err)
 		return
 	}
-	c.loop = &loop.Loop{Engine: eng, Store: c, Outside: c, Recorder: recorders{&w.trace, w.recorder(state)}}
+	c.loop = &loop.Loop{Engine: eng, Store: c, Outside: c, Recorder: recorders{tracer{w}, w.recorder(state)}}
 	w.controller = c
 	c.looks = c.now()
 	opening := []engine.Body{engine.Configured{Settings: w.settings}, engine.Submitted{Jobs: slices.Clone(w.submit)}}

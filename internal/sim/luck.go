@@ -136,7 +136,7 @@ var table = [faults]struct {
 	DiskFull:    {"disk-full", 40},   // its disk is full for a while
 
 	Stubborn:       {"stubborn", 6},          // a job ignores SIGTERM
-	Undead:         {"undead", 40},           // and SIGKILL
+	Undead:         {"undead", 10},           // and SIGKILL
 	OutOfMemory:    {"out-of-memory", 60},    // a job is killed for its memory
 	JobFails:       {"job-fails", 40},        // it ends with exit code 1
 	SupervisorDies: {"supervisor-dies", 100}, // so that nobody knows how it ended

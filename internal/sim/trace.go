@@ -33,12 +33,15 @@ func (t *trace) add(n note) {
 	t.next++
 }
 
+// tracer is the recorder that a world's trace is kept by.
+type tracer struct{ w *World }
+
 // Append keeps an event and its decision, unless nothing came of the passing of time.
-func (t *trace) Append(ev engine.Event, d engine.Decision) {
+func (t tracer) Append(ev engine.Event, d engine.Decision) {
 	if _, ticked := ev.Body.(engine.Ticked); ticked && len(d.Writes)+len(d.Effects) == 0 {
 		return
 	}
-	t.add(note{event: ev, decision: d})
+	t.w.trace.add(note{at: t.w.now, event: ev, decision: d})
 }
 
 // Trace tells the last things that happened before the world ended: events, what was decided, and faults, each with its time.
@@ -47,11 +50,12 @@ func (w *World) Trace() string {
 	t := &w.trace
 	for i := max(0, t.next-traced); i < t.next; i++ {
 		n := t.notes[i%traced]
+		at := n.at.Sub(w.begin).Round(time.Millisecond)
 		if n.event.Body == nil {
-			fmt.Fprintf(&b, "%12v  fault %s\n", n.at.Sub(w.begin).Round(time.Millisecond), n.fault)
+			fmt.Fprintf(&b, "%12v  fault %s\n", at, n.fault)
 			continue
 		}
-		fmt.Fprintf(&b, "%12v  %s\n", n.event.At.Sub(w.begin).Round(time.Millisecond), eventText(n.event))
+		fmt.Fprintf(&b, "%12v  %s\n", at, eventText(n.event))
 		for _, line := range decisionText(n.decision) {
 			fmt.Fprintf(&b, "%14s%s\n", "", line)
 		}

@@ -233,6 +233,9 @@ func (v *vm) misfortune() {
 	case w.happens(Moved):
 		v.moved = w.now
 		w.cut(v)
+	case w.happens(WrongKey):
+		v.key = "another"
+		w.cut(v)
 	case w.happens(ProbeFails):
 		v.bad = true
 	case w.happens(ProbeHangs):

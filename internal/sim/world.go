@@ -50,6 +50,7 @@ type World struct {
 	leapt    time.Duration // how far the controller's clock is ahead
 	seq      int
 	agenda   agenda
+	struck   [faults]int // how often each fault came
 	broken   error
 	breach   string // what kind of promise it is: the same words in every world
 	trace    trace
@@ -100,6 +101,7 @@ func (w *World) happens(f Fault) bool {
 		return false
 	}
 	w.Faults++
+	w.struck[f]++
 	w.trace.add(note{at: w.now, fault: f})
 	return true
 }

@@ -1,0 +1,34 @@
+package sim
+
+import "testing"
+
+func TestEveryFaultComes(t *testing.T) {
+	var struck [faults]int
+	for seed := uint64(1); seed <= 40; seed++ {
+		r := peopled(seed)
+		r.Luck = Bad().With(People)
+		w := NewWorld(r)
+		if err := w.Run(longest); err != nil {
+			t.Fatalf("seed %d: %v\n%s", seed, err, w.Trace())
+		}
+		for f, n := range w.struck {
+			struck[f] += n
+		}
+	}
+	for f, n := range struck {
+		if n == 0 {
+			t.Errorf("%v never came", Fault(f))
+		}
+	}
+}
+
+func TestEveryFaultHasANameOfItsOwn(t *testing.T) {
+	for f := range faults {
+		if named, err := FaultNamed(f.String()); err != nil || named != f {
+			t.Errorf("fault %d is called %q, which is fault %d (%v)", f, f, named, err)
+		}
+	}
+	if _, err := FaultNamed("rain"); err == nil {
+		t.Error("rain is a fault")
+	}
+}
