@@ -39,8 +39,15 @@ func (r *refusal) covers(o drover.Offering) bool {
 // refused takes note of a refusal.
 func (c *controller) refused(b engine.CreateFailed) {
 	in, ok := c.w.Disk.instances[b.Instance]
-	refusing := b.Err.Kind == drover.KindQuota || b.Err.Kind == drover.KindCapacity
-	if !ok || !refusing || c.calls[b.Effect] == "" || len(in.Candidates) == 0 || in.ProviderID != "" {
+	if !ok || c.calls[b.Effect] == "" || len(in.Candidates) == 0 || in.ProviderID != "" {
+		return
+	}
+	switch b.Err.Kind {
+	case drover.KindQuota, drover.KindCapacity:
+	case drover.KindAuthentication: // which speaks of all the cloud has, and is waited for instead
+		c.had(in.Candidates[0])
+		return
+	default:
 		return
 	}
 	if was := c.w.blocked(in.Candidates[0]); was != nil && was.Reason.Code != string(b.Err.Kind) {
