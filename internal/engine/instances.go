@@ -223,10 +223,10 @@ func (e *Engine) reconcile(in *instance, b Connected) {
 		case has[a.ID]:
 		case a.State == drover.AttemptStarting && a.Stop != nil:
 			e.end(a, drover.AttemptCancelled, *a.Stop)
-		case a.State == drover.AttemptStarting && b.ProbeFailed != "":
-			e.end(a, drover.AttemptLost, e.reason(drover.ReasonInstanceLost, "not started, since the boot probe of its instance failed: %s", b.ProbeFailed))
 		case a.State == drover.AttemptStarting && in.Reclaimed != nil:
 			e.end(a, drover.AttemptInterrupted, e.reason(drover.ReasonInterrupted, "not started: %s", in.Reclaimed.Text))
+		case a.State == drover.AttemptStarting && b.ProbeFailed != "":
+			e.end(a, drover.AttemptLost, e.reason(drover.ReasonInstanceLost, "not started, since the boot probe of its instance failed: %s", b.ProbeFailed))
 		case a.State == drover.AttemptStarting:
 			e.start(in, a)
 		default:

@@ -8,10 +8,12 @@
 //
 // The invariants:
 //   - Equal recipes make equal worlds, to the last event.
-//   - Promises (promises.go) are checked where something changes, so that a check costs no more than the change: when a write is
-//     committed, when an effect is released, when something begins or ends on an instance.
+//   - Promises are checked where something changes, so that a check costs no more than the change: when a write is committed (written.go)
+//     or an instance paid (bill.go), when an effect is released, when something begins or ends on an instance (released.go).
 //   - The world is honest within bounds: what a cloud hides it shows again within half a minute, what it said would be destroyed it
 //     destroys when told again, and once Until has passed nothing goes wrong any more. Then all must come to rest (rest.go).
+//
+// That worlds can find what is wrong is shown by mutants (testdata/mutants): engines that are broken on purpose, each of which has to fail.
 package sim
 
 import (

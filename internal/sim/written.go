@@ -1,0 +1,254 @@
+package sim
+
+import (
+	"slices"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// mayWrite checks a write against what is on the disk yet.
+func (w *World) mayWrite(wr engine.Write) {
+	d := w.Disk
+	switch {
+	case wr.Attempt != nil:
+		a := wr.Attempt.Attempt
+		if was, known := d.attempts[a.ID.Job]; !known || was.ID != a.ID {
+			w.mayBegin(a)
+		}
+		if !a.State.Live() {
+			w.mayEnd(a)
+		}
+	case wr.Element != nil && wr.Element.State.Final():
+		w.mayFinish(*wr.Element)
+	case wr.Instance != nil:
+		in := *wr.Instance
+		was, known := d.instances[in.ID]
+		switch {
+		case !known:
+			w.mayBe(in)
+		case was.State != drover.InstanceStopping && in.State == drover.InstanceStopping:
+			w.mayStop(in)
+		}
+		if known && in.Broken && !was.Broken && in.Reason != nil && in.Reason.Code == drover.ReasonSilent {
+			w.mayBeSilent(in)
+		}
+	case wr.Gone != nil:
+		w.mayGo(*wr.Gone)
+	case wr.Blocks != nil:
+		w.mayBlock(*wr.Blocks)
+	case wr.Wish != 0:
+		w.granted(d.wishes[wr.Wish])
+	}
+}
+
+// mayBegin checks an attempt that was not there before.
+func (w *World) mayBegin(a engine.Attempt) {
+	d, job := w.Disk, a.ID.Job
+	in, j := d.instances[a.Instance], d.jobs[job.Number]
+	life, cancelled := w.promises.cancelled[job]
+	if all, ok := w.promises.cancelled[drover.JobID{Number: job.Number, Index: -1}]; ok && all >= life {
+		life, cancelled = all, true
+	}
+	other, live := d.attempts[job]
+	switch v := w.vmOf(in); {
+	case live:
+		w.fail("attempt %v is to begin while attempt %v is live", a.ID, other.ID)
+	case a.ID.Number <= d.begun[job]:
+		w.fail("attempt %v is to begin after attempt %d", a.ID, d.begun[job])
+	case cancelled && life >= j.Again:
+		w.fail("attempt %v is to begin although its job was cancelled", a.ID)
+	case in.Idle != drover.IdleRun || in.Broken || in.State == drover.InstanceStopping:
+		w.fail("attempt %v is to begin on %s, which is %s, to %s, broken: %v", a.ID, in.Name, in.State, in.Idle, in.Broken)
+	case v == nil:
+		w.fail("attempt %v is to begin on %s, which is not there", a.ID, in.Name)
+	case v.taken:
+		w.fail("attempt %v is to begin on %s, which its cloud takes back", a.ID, in.Name)
+	case d.lost[job] >= j.Attempts:
+		w.fail("attempt %v is to begin after %d were lost, with a limit of %d", a.ID, d.lost[job], j.Attempts)
+	case w.leaving(in.Cloud):
+		w.fail("attempt %v is to begin on %s, whose cloud leaves", a.ID, in.Name)
+	case j.Priority == 0:
+		w.fail("attempt %v is to begin although its job's priority is 0", a.ID)
+	case w.controller.loop.Engine.Status().Draining:
+		w.fail("attempt %v is to begin although the controller drains", a.ID)
+	case w.overloaded(in, j.Shape.Need):
+		w.fail("attempt %v is to begin on %s, which has no room for it", a.ID, in.Name)
+	}
+}
+
+// overloaded reports whether an instance has not what one more attempt on it would need.
+func (w *World) overloaded(in engine.Instance, need drover.Resources) bool {
+	left := in.Resources.Minus(need, 1)
+	for _, a := range w.Disk.attempts {
+		if a.Instance == in.ID && a.State != drover.AttemptCollecting {
+			left = left.Minus(w.Disk.jobs[a.ID.Job.Number].Shape.Need, 1)
+		}
+	}
+	return left.CPU < 0 || left.Memory < 0 || left.Disk < 0
+}
+
+// mayEnd checks an attempt that is not live any more: its command has ended, or never begins.
+func (w *World) mayEnd(a engine.Attempt) {
+	if r := w.running[a.ID.Job]; r != nil && r.id == a.ID {
+		w.fail("attempt %v is held to be %s while it runs on %s", a.ID, a.State, r.vm.name)
+	}
+	if v := w.vmOf(w.Disk.instances[a.Instance]); v != nil && v.taken && a.State == drover.AttemptLost && a.Exit == nil {
+		w.fail("attempt %v counts as lost, although its cloud took %s back", a.ID, v.name)
+	}
+}
+
+// mayFinish checks how a job, or an element of one, comes out.
+func (w *World) mayFinish(row engine.ElementRow) {
+	id := drover.JobID{Number: row.Job, Index: row.Element.Index}
+	last := drover.AttemptID{Job: id, Number: row.Element.Number}
+	switch won := w.promises.won[last]; {
+	case row.State == drover.JobSucceeded && !won:
+		w.fail("job %v is said to have succeeded, but attempt %v has not", id, last)
+	case row.State == drover.JobSucceeded && !w.promises.stored[last]:
+		w.fail("job %v is said to have succeeded, but the output of attempt %v is not stored", id, last)
+	case row.State == drover.JobFailed && row.Reason.Code == drover.ReasonExit && won:
+		w.fail("job %v is said to have failed (%s), but attempt %v has succeeded", id, row.Reason.Text, last)
+	}
+}
+
+// granted remembers a wish that is granted.
+func (w *World) granted(wish engine.Body) {
+	if b, ok := wish.(engine.CancelAsked); ok && !b.All {
+		w.promises.cancelled[b.Job] = max(w.promises.cancelled[b.Job], b.Again)
+	}
+}
+
+// mayBe checks an instance that was not there before.
+func (w *World) mayBe(in engine.Instance) {
+	v := w.vmOf(in)
+	switch {
+	case in.State == drover.InstanceCreating:
+		w.mayRent(in)
+	case v != nil && v.tag == drover.IdleHold && in.Idle != drover.IdleHold:
+		w.fail("instance %s is adopted, and its tag says that it is held", in.Name)
+	case v != nil && in.Idle == drover.IdleRun && !w.Disk.named(in.Name):
+		w.fail("instance %s was named by another store, and is to take work", in.Name)
+	}
+}
+
+// mayRent checks an instance that is to be created.
+func (w *World) mayRent(in engine.Instance) {
+	there, limit := 1, 0
+	for _, o := range w.Disk.instances {
+		if o.Cloud == in.Cloud {
+			there++
+		}
+	}
+	for _, c := range w.settings.Clouds {
+		if c.Name == in.Cloud {
+			limit = c.MaxInstances
+		}
+	}
+	switch most := w.settings.MaxInstances; {
+	case w.leaving(in.Cloud):
+		w.fail("instance %s is to be created in a cloud that leaves", in.Name)
+	case w.controller.loop.Engine.Status().Draining:
+		w.fail("instance %s is to be created although the controller drains", in.Name)
+	case w.Disk.closing:
+		w.fail("instance %s is to be created although the fleet closes", in.Name)
+	case limit > 0 && there > limit:
+		w.fail("instance %s would be the %dth in its cloud, with a limit of %d", in.Name, there, limit)
+	case most > 0 && len(w.Disk.instances) >= most:
+		w.fail("instance %s would be the %dth, with a limit of %d", in.Name, len(w.Disk.instances)+1, most)
+	}
+	for _, o := range in.Candidates {
+		if b := w.blocked(o); b != nil {
+			w.fail("instance %s is to be created of %s, which is blocked: %s", in.Name, b.Subject(), b.Reason.Text)
+		}
+	}
+}
+
+// blocked is the block that covers an offering now; nil if there is none.
+func (w *World) blocked(o drover.Offering) *engine.Block {
+	for _, b := range w.Disk.blocks {
+		if b.Covers(o) && b.Reason.Until > w.controller.now() {
+			return &b
+		}
+	}
+	return nil
+}
+
+// leaving reports whether the configuration has a cloud leave.
+func (w *World) leaving(cloud string) bool {
+	for _, c := range w.controller.settings.Clouds {
+		if c.Name == cloud {
+			return c.Leaving
+		}
+	}
+	return false
+}
+
+// gentle are the reasons for which an instance goes only when nothing runs on it.
+var gentle = map[string]bool{
+	drover.ReasonIdle: true, drover.ReasonClosing: true, drover.ReasonDraining: true, drover.ReasonTypeRemoved: true, drover.ReasonAge: true,
+	drover.ReasonUsed: true, drover.ReasonGivesWay: true, drover.ReasonUnhealthy: true, drover.ReasonStranger: true,
+}
+
+// mayStop checks an instance that is to go.
+func (w *World) mayStop(in engine.Instance) {
+	why := drover.Reason{}
+	if in.Reason != nil {
+		why = *in.Reason
+	}
+	if in.Idle == drover.IdleHold && !w.promises.killed[in.Name] {
+		w.fail("instance %s is held and is to go: %v", in.Name, why)
+	}
+	for _, a := range w.Disk.attempts {
+		if a.Instance == in.ID && gentle[why.Code] {
+			w.fail("instance %s is to go (%s) while attempt %v is live on it", in.Name, why.Text, a.ID)
+		}
+	}
+}
+
+// mayBeSilent checks an instance that is given up because nothing was heard of it: it was silent for as long as it may be, and not because its
+// controller is deaf.
+func (w *World) mayBeSilent(in engine.Instance) {
+	c, v, left := w.controller, w.vmOf(in), 0
+	if v == nil {
+		return
+	}
+	if quiet := c.now().Sub(max(v.heard, c.looks)); v.heard != 0 && quiet < w.settings.Lifecycle.ProbeTimeout {
+		w.fail("instance %s is held to be silent, and was heard, or not listened to, %v ago", in.Name, quiet)
+	}
+	if w.now >= v.cloud.cutOff || v.cloud.silencing != c || !slices.Contains(v.cloud.silenced, v) {
+		return
+	}
+	for _, o := range v.cloud.silenced {
+		if row := w.record(o); o.alive && row != nil && row.State.Ready() && !row.Broken {
+			left++
+		}
+	}
+	if left >= 3 {
+		w.fail("instance %s is held to be silent, as %d are at once: the controller is deaf", in.Name, left)
+	}
+}
+
+// mayGo checks that an instance which is given up is not there, and settles its bill.
+func (w *World) mayGo(end engine.InstanceEnd) {
+	in := w.Disk.instances[end.ID]
+	for _, v := range w.cloud(in.Cloud).vms {
+		same := in.ProviderID == v.provider || in.ProviderID == "" && in.Name == v.name
+		if same && v.alive && v.there() {
+			w.fail("instance %s is held to be gone (%s), and %s is there", in.Name, end.Reason.Text, v.provider)
+		}
+	}
+	w.settle(in, end)
+}
+
+// mayBlock checks that no block that is there is lengthened.
+func (w *World) mayBlock(blocks []engine.Block) {
+	for _, b := range blocks {
+		for _, was := range w.Disk.blocks {
+			same := b.Subject() == was.Subject()
+			if same && was.Reason.Until > w.controller.now() && b.Reason.Until > was.Reason.Until {
+				w.fail("the block of %s is lengthened from %v to %v", b.Subject(), was.Reason.Until, b.Reason.Until)
+			}
+		}
+	}
+}
