@@ -42,8 +42,8 @@ func (c *controller) compare(ev *engine.Listed, cl *cloud, at drover.Time) {
 	for _, v := range cl.vms {
 		was, is := v.seen, v.look(c)
 		switch {
-		case v.listed(at) && !v.missed():
-			v.sighted = at
+		case v.shows(at):
+			v.sighted, v.shown = at, true
 			if v.seen = is; was != is {
 				ev.Added = append(ev.Added, v.sighting())
 			}
@@ -68,10 +68,15 @@ func (v *vm) look(c *controller) look { return look{c, v.stopped, v.reclaimed} }
 // listed reports whether the cloud's list of a moment has the instance.
 func (v *vm) listed(at drover.Time) bool { return v.appears <= at && (v.gone == 0 || at < v.gone) }
 
-// missed reports whether the instance is left out of a list. It is in the next.
-func (v *vm) missed() bool {
-	v.hidden = !v.hidden && v.w.happens(ListMisses)
-	return v.hidden
+// shows reports whether a list of a moment has the instance. One that was ever shown, or logged in to, is not left out twice in a row
+// before it is gone, however old the copy.
+func (v *vm) shows(at drover.Time) bool {
+	shown := v.listed(at) && !v.w.happens(ListMisses)
+	if !shown && v.hidden && v.there() {
+		shown = true
+	}
+	v.hidden = !shown && v.shown
+	return shown
 }
 
 func (v *vm) sighting() engine.Sighting {

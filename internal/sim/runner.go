@@ -74,7 +74,7 @@ func (c *controller) hello(effect int64, f engine.Connect, v *vm) {
 		c.w.cut(c.links[f.Instance])
 	}
 	v.link, v.number, v.lost = c, f.Instance, 0
-	v.appears = min(v.appears, c.w.now) // a cloud lists what can be logged in to
+	v.appears, v.shown = min(v.appears, c.w.now), true // a cloud lists what can be logged in to
 	v.session++
 	c.links[f.Instance] = v
 	ev := engine.Connected{Effect: effect, Instance: f.Instance, HostKey: v.key, Notice: v.notice, Ailing: v.ill}

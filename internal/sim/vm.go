@@ -24,7 +24,8 @@ type vm struct {
 	gone      drover.Time // from lists; 0: never
 	stopped   bool
 	reclaimed bool
-	hidden    bool // the last list did not show it
+	shown     bool // by a list, or it was logged in to
+	hidden    bool // since then, by the last list
 	seen      look
 	sighted   drover.Time // the last list with it began
 	madeFor   *controller // that was told of it when it was made
