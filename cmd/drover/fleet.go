@@ -155,6 +155,7 @@ func setupOf(c *config.Config, left []config.Cloud, limits runLimits, clouds []c
 	s.Orders = wire.Orders{
 		Orphan: c.Instances.OrphanTimeout, Grace: c.Instances.TermTimeout,
 		Health: c.Instances.Health, Interval: c.Instances.HealthInterval, Deadline: c.Instances.HealthDeadline(),
+		Runtime: string(c.Instances.Containers),
 	}
 	for _, cloud := range left {
 		leaving := cloudSettings(cloud)

@@ -43,6 +43,8 @@ func scalarOf(t reflect.Type) (notation, bool) {
 		return oneOf(AddressPublic, AddressPrivate), true
 	case reflect.TypeFor[Reuse]():
 		return oneOf(ReuseAlways, ReuseNever), true
+	case reflect.TypeFor[Runtime]():
+		return oneOf(Docker, Podman), true
 	}
 	return notation{}, false
 }

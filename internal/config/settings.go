@@ -152,7 +152,17 @@ type Instances struct {
 	KeepBroken      time.Duration `yaml:"keep_broken" doc:"a broken instance is left this long for a look, before it is destroyed"`
 	MaxAge          time.Duration `yaml:"max_age" doc:"older than this it gets no more work, and goes; 0: never"`
 	Reuse           Reuse         `yaml:"reuse" doc:"whether an instance that has run a job is given another"`
+	Containers      Runtime       `yaml:"containers" doc:"what runs jobs with an image; left out: docker if it works there, or else podman"`
 }
+
+// Runtime runs containers on an instance.
+type Runtime string
+
+// The runtimes.
+const (
+	Docker Runtime = "docker"
+	Podman Runtime = "podman"
+)
 
 // Reuse says whether an instance is used again for the next job.
 type Reuse string

@@ -1,13 +1,18 @@
 // Package runner is the instance's end of Drover: the program that a controller puts on a VM and talks to over SSH.
 //
-// It is three kinds of process, each of which may die without taking the others along:
+// It is four kinds of process, each of which may die without taking the others along:
 //
 //	control, bulk   one per SSH channel; carries bytes between the channel and the daemon's socket, and starts the daemon if none runs
 //	daemon          one per folder; speaks package wire, keeps the attempts' folders, the blobs and the fences
 //	supervise       one per running attempt, in a session of its own; starts the command, ends it, says how it ended
+//	init            the first of each container; starts the command in it, as a supervisor does outside
 //
 // A supervisor serves one attempt at a time and is kept for the next, since starting a process costs more than a short job does.
 // It depends on nobody: when the daemon is gone it goes on, enforces the timeout and leaves the result in the attempt's folder.
+//
+// A command runs straight on the instance, in a control group that limits it where one can be made, or in a container of its image: see
+// place. Either way its working folder is the attempt's, and what it leaves behind ends with it. Images are fetched by the daemon, before
+// the attempt is handed to a supervisor.
 //
 // The folder is the only memory:
 //

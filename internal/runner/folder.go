@@ -20,6 +20,7 @@ import (
 //	work/            the command's working folder
 //	notice           once the cloud takes the instance back: what it says
 //	stdout, stderr   its output
+//	pipe             what the first process of its container reports by, if it has one
 type folder string
 
 // attemptsFolder holds the attempts' folders.
