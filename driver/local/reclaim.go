@@ -67,7 +67,7 @@ func (f fate) unfold(ctx context.Context, folder string) (dies bool, err error) 
 	}
 	if f.Reclaim > 0 {
 		if pause(ctx, f.Reclaim) == nil {
-			n := drover.Notice{Cause: "this host's cloud takes it back", Deadline: drover.TimeOf(time.Now().Add(f.Notice))}
+			n := drover.Notice{Cause: "its faults say so", Deadline: drover.TimeOf(time.Now().Add(f.Notice))}
 			if err := writeJSON(filepath.Join(folder, noticesFile), n); err != nil {
 				return false, err
 			}

@@ -38,6 +38,7 @@ type sights struct {
 	seen    map[string]driver.Instance // by provider id; guarded by mu
 	listed  bool                       // seen is a good list; guarded by mu
 	created map[string]driver.Instance // not yet seen; guarded by mu
+	missing []driver.Instance          // seen once, and no longer: the last of them; guarded by mu
 }
 
 func (c *Controller) offerings(ctx context.Context, effect int64, f engine.ListOfferings) engine.Body {
@@ -110,11 +111,13 @@ func (cl *sights) replace(all map[string]driver.Instance) (added []driver.Instan
 			added = append(added, in)
 		}
 	}
-	for id := range cl.seen {
+	for id, in := range cl.seen {
 		if _, ok := all[id]; !ok {
 			removed = append(removed, id)
+			cl.missing = append(cl.missing, in)
 		}
 	}
+	cl.missing = cl.missing[max(0, len(cl.missing)-maxMissing):]
 	cl.seen, cl.listed = all, true
 	for id := range all {
 		delete(cl.created, id)
@@ -124,6 +127,24 @@ func (cl *sights) replace(all map[string]driver.Instance) (added []driver.Instan
 	})
 	slices.Sort(removed)
 	return added, removed
+}
+
+// maxMissing is of how many instances that are gone it is remembered what they were, for hooks.
+const maxMissing = 1000
+
+// recall is what was known last of an instance, there or gone.
+func (cl *sights) recall(id string) (driver.Instance, bool) {
+	if in, ok := cl.find(id); ok {
+		return in, true
+	}
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	for _, in := range slices.Backward(cl.missing) {
+		if in.ID == id {
+			return in, true
+		}
+	}
+	return driver.Instance{}, false
 }
 
 // maxPrice bounds what a tag may say that an instance costs an hour: anybody who may tag an instance could write anything there.

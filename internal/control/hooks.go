@@ -50,7 +50,7 @@ func (c *Controller) fire(ctx context.Context, f engine.Fire) {
 func (c *Controller) hookEnv(f engine.Fire) []string {
 	var address string
 	if cl, err := c.cloud(f.Cloud); err == nil {
-		if in, ok := cl.find(f.ProviderID); ok {
+		if in, ok := cl.recall(f.ProviderID); ok {
 			address, _ = cl.reach(in)
 		}
 	}

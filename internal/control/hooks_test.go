@@ -6,12 +6,14 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"drover"
+	"drover/driver"
 	"drover/internal/engine"
 )
 
@@ -45,6 +47,18 @@ func TestAHookIsToldOfItsInstanceAndWhatItSaysIsLogged(t *testing.T) {
 	}
 	if strings.Contains(log.String(), "hook=created") {
 		t.Errorf("a hook that is not there was run:\n%s", &log)
+	}
+}
+
+func TestAHookOfAnInstanceThatIsGoneIsToldWhereItWas(t *testing.T) {
+	f := newFixture(t)
+	f.cfg.Clouds[0].SSH.Port = 22
+	c := must(New(t.Context(), f.cfg))(t)
+	cl := must(c.cloud("here"))(t)
+	cl.replace(map[string]driver.Instance{"i-1": {ID: "i-1", Addresses: driver.Addresses{Private: "10.0.0.7"}}})
+	cl.replace(nil)
+	if env := c.hookEnv(engine.Fire{Hook: drover.HookDestroyed, Cloud: "here", ProviderID: "i-1"}); !slices.Contains(env, "DROVER_ADDRESS=10.0.0.7:22") {
+		t.Errorf("the hook is told %v", env[len(env)-12:])
 	}
 }
 
