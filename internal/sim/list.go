@@ -68,14 +68,14 @@ func (v *vm) look(c *controller) look { return look{c, v.stopped, v.reclaimed} }
 // listed reports whether the cloud's list of a moment has the instance.
 func (v *vm) listed(at drover.Time) bool { return v.appears <= at && (v.gone == 0 || at < v.gone) }
 
-// shows reports whether a list of a moment has the instance. One that was ever shown, or logged in to, is not left out twice in a row
+// shows reports whether a list of a moment has the instance. One that has appeared, or was logged in to, is not left out twice in a row
 // before it is gone, however old the copy.
 func (v *vm) shows(at drover.Time) bool {
 	shown := v.listed(at) && !v.w.happens(ListMisses)
 	if !shown && v.hidden && v.there() {
 		shown = true
 	}
-	v.hidden = !shown && v.shown
+	v.hidden = !shown && (v.shown || v.w.now >= v.appears)
 	return shown
 }
 
