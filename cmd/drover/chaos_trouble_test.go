@@ -131,7 +131,7 @@ func (c *chaos) troubles() []trouble {
 func (c *chaos) run() {
 	all := c.troubles()
 	alone, until := part(c.dice.below(int(parts))), time.Now().Add(spell)
-	for c.wait(c.dice.between(50*time.Millisecond, 600*time.Millisecond)) {
+	for c.wait(c.dice.between(50*time.Millisecond, 450*time.Millisecond)) {
 		if time.Now().After(until) {
 			alone, until = (alone+1)%parts, time.Now().Add(spell)
 		}
