@@ -106,7 +106,7 @@ func (c *chaos) troubles() []trouble {
 		{4, withInstances, "kill a bridge", c.strike(isBridge)},
 		{2, withInstances, "kill a guest", c.strike(isGuest)},
 		{2, withInstances, "kill an instance", c.strike(isInstance)},
-		{4, withController, "stop a controller", c.pause(isController, 8*time.Second)},
+		{3, withController, "stop a controller", c.pause(isController, 6*time.Second)},
 		{4, withInstances, "stop a runner", c.pause(isRunner, 8*time.Second)},
 		{4, withInstances, "stop a supervisor", c.pause(isSupervisor, 8*time.Second)},
 		{4, withInstances, "stop a job", c.pause(isJob, 4*time.Second)},

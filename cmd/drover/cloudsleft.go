@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -23,6 +24,13 @@ type keptCloud struct {
 
 // keepClouds writes down the configuration of each of its clouds.
 func (f daemonFolder) keepClouds(c *config.Config) error {
+	if err := f.writeClouds(c); err != nil {
+		return fmt.Errorf("keeping the configuration of the clouds: %w", err)
+	}
+	return nil
+}
+
+func (f daemonFolder) writeClouds(c *config.Config) error {
 	text, folder := c.Source()
 	data, err := json.Marshal(keptCloud{folder, string(text)})
 	if err != nil {
