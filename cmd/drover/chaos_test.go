@@ -89,7 +89,8 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	return c
 }
 
-// chaosConfiguration has small times, so that every one of them is often met, and a cloud that misbehaves too.
+// chaosConfiguration has small times, so that every one of them is often met, and a cloud that misbehaves too. It has some to choose from, since
+// what does not boot, as it was killed, is left alone for a while.
 const chaosConfiguration = `version: 1
 fleet: lab
 listen: %s
@@ -98,7 +99,10 @@ clouds:
     driver: local
     max_instances: 5
     list_interval: 1s
-    types: [{name: small, vcpus: 2, memory: 2Gi, disk: 8Gi, price: 0.36}]
+    zones: [a, b]
+    types:
+      - {name: small, vcpus: 2, memory: 2Gi, disk: 8Gi, price: 0.36}
+      - {name: large, vcpus: 3, memory: 2Gi, disk: 8Gi, price: 0.54}
     faults:
       seed: %d
       announce: 127.0.0.2
