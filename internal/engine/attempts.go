@@ -129,7 +129,7 @@ func (e *Engine) startFailed(b StartFailed) {
 	switch b.Err.Kind {
 	case drover.KindTransient:
 	case drover.KindConflict:
-		e.end(a, drover.AttemptLost, e.reason(drover.ReasonInstanceLost, "%s", b.Err.Message))
+		e.lose(a, "%s", b.Err.Message)
 		return
 	default:
 		e.refused(a, b.Err)
@@ -174,7 +174,15 @@ func (e *Engine) exited(b Exited) {
 	a.Effect, a.Fails, a.Retry = 0, 0, 0
 	e.writeAttempt(a, drover.Reason{})
 	e.collect(a)
+	e.freed()
+}
+
+// freed has what an attempt no longer takes given to others: its room, and the money that was committed for it.
+func (e *Engine) freed() {
 	e.replace = true
+	if e.s.Settings.MaxCost > 0 {
+		e.replan = true
+	}
 }
 
 // ended is when an attempt's command ended, of which word may have come late: after the connection was broken, or no controller ran. The instance's
@@ -282,7 +290,7 @@ func (e *Engine) unload(in *instance, a *Attempt) {
 	if len(in.load) == 0 && in.State == drover.InstanceRunning {
 		e.setState(in, drover.InstanceIdle)
 	}
-	e.replace = true
+	e.freed()
 	e.touch(in)
 }
 

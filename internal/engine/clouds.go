@@ -246,7 +246,7 @@ const (
 )
 
 // strike counts a good list, begun at a time, that has not an instance which should be there; at the second it is gone, unless nobody
-// has tried since to reach it. It reports whether another list is wanted.
+// has tried since to reach it, as nobody does what is broken. It reports whether another list is wanted.
 func (e *Engine) strike(in *instance, began drover.Time) bool {
 	gap := strikeGap
 	switch {
@@ -261,7 +261,7 @@ func (e *Engine) strike(in *instance, began drover.Time) bool {
 		return true
 	case began < in.Struck.Add(gap):
 		return true
-	case in.State != drover.InstanceStopping && len(in.load) > 0 && (!in.Tried || in.Dial != 0):
+	case in.State != drover.InstanceStopping && !in.Broken && len(in.load) > 0 && (!in.Tried || in.Dial != 0):
 		return true
 	}
 	in.Strikes++

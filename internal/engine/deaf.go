@@ -11,8 +11,8 @@ const fewest = 3
 
 // A controller that hears nothing any more of most of a cloud's instances, at about the same time, is rather deaf itself than right about
 // them all: while it takes itself for that, none of them is held to be silent. What the cloud's own list no longer has is gone all the
-// same. It hears again as soon as one instance of that cloud answers; how long the others are silent is then counted anew, and not
-// blamed on the controller again while one answers.
+// same. It hears again as soon as one instance of that cloud answers, or when too few are silent for that doubt; how long the others are
+// silent is then counted anew, and not blamed on the controller again while one answers.
 
 // hears reports whether an instance that has been silent for too long is really silent. If it is the controller that is deaf, that is said,
 // once.
@@ -67,7 +67,31 @@ func (e *Engine) hear(in *instance) {
 	if c == nil || c.Deaf == 0 {
 		return
 	}
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("hears cloud %s again", c.Name), Cloud: c.Name})
+	e.endDeafness(c, fmt.Sprintf("hears cloud %s again", c.Name))
+}
+
+// reconsider ends the deafness to a cloud of which not enough instances are silent any more to be held for it.
+func (e *Engine) reconsider(c *Cloud) {
+	if c == nil || c.Deaf == 0 {
+		return
+	}
+	heard, silent := 0, 0
+	for _, o := range e.instances {
+		switch {
+		case o.Cloud != c.Name || !o.wasHeard():
+		case o.Connected:
+			heard++
+		default:
+			silent++
+		}
+	}
+	if silent < fewest || silent <= heard {
+		e.endDeafness(c, fmt.Sprintf("no longer takes itself for deaf to cloud %s, of which only %d are silent", c.Name, silent))
+	}
+}
+
+func (e *Engine) endDeafness(c *Cloud, text string) {
+	e.note(Note{Level: Warn, Text: text, Cloud: c.Name})
 	c.Deaf = 0
 	for _, o := range e.instances {
 		if o.Cloud == c.Name && o.wasHeard() && !o.Connected {

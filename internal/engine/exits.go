@@ -11,7 +11,7 @@ func (e *Engine) judge(a *Attempt) {
 	x := a.Exit
 	switch {
 	case x.Cause == drover.CauseLost:
-		e.end(a, drover.AttemptLost, e.reason(drover.ReasonInstanceLost, "its supervisor died: %s", x.Text))
+		e.lose(a, "its supervisor died: %s", x.Text)
 	case x.Code == 0 && x.Cause == "":
 		e.end(a, drover.AttemptSucceeded, drover.Reason{})
 	case a.Stop != nil:
@@ -41,7 +41,7 @@ func (e *Engine) noImage(a *Attempt) {
 	if !slices.Contains(in.NoImage, a.ID.Job.Number) && len(in.NoImage) < maxNoImage {
 		in.NoImage = append(in.NoImage, a.ID.Job.Number)
 	}
-	e.end(a, drover.AttemptLost, e.reason(drover.ReasonInstanceLost, "%s could not fetch its image: %s", in.Name, a.Exit.Text))
+	e.lose(a, "%s could not fetch its image: %s", in.Name, a.Exit.Text)
 }
 
 // maxNoImage is how many jobs an instance that cannot fetch their images is told apart from; more of them are not worth it.

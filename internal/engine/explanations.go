@@ -142,9 +142,9 @@ func whyBooting(coming *arrivals) drover.Reason {
 // comesUntil is when an instance on its way is given up, if it has not come by then.
 func (e *Engine) comesUntil(in *instance) drover.Time {
 	if in.State == drover.InstanceCreating {
-		return in.Asked.Add(e.life().BootTimeout)
+		return later(e.createDeadline(in), e.s.Now)
 	}
-	return e.bootDeadline(in)
+	return later(e.bootDeadline(in), e.s.Now)
 }
 
 // whyRunning says where a job, or one element of it, runs.
@@ -241,7 +241,7 @@ func (e *Engine) whyInState(in *instance) []drover.Reason {
 
 func (e *Engine) whyCreating(in *instance) drover.Reason {
 	limits := e.limits(in.Cloud)
-	why := drover.Reason{Code: drover.ReasonBooting, Since: in.Asked, Until: in.Asked.Add(e.life().BootTimeout)}
+	why := drover.Reason{Code: drover.ReasonBooting, Since: in.Asked, Until: later(e.createDeadline(in), e.s.Now)}
 	c := e.cloud(in.Cloud)
 	switch {
 	case in.Call != 0:
@@ -268,7 +268,7 @@ func (e *Engine) whyCreating(in *instance) drover.Reason {
 
 // whyComing says what an instance that boots, or is not heard from yet, waits for.
 func (e *Engine) whyComing(in *instance) drover.Reason {
-	why := drover.Reason{Code: drover.ReasonBooting, Text: "boots", Since: in.Created, Until: e.bootDeadline(in)}
+	why := drover.Reason{Code: drover.ReasonBooting, Text: "boots", Since: in.Created, Until: later(e.bootDeadline(in), e.s.Now)}
 	if in.State == drover.InstanceUnknown {
 		why.Text, why.Since = "not heard from since this controller began", e.s.Looking
 	}
@@ -301,7 +301,7 @@ func (e *Engine) whySilent(in *instance) drover.Reason {
 	case deaf != 0:
 		why.Code, why.Text = drover.ReasonDeaf, why.Text+", nor most others of its cloud: the controller takes itself for the deaf one"
 	case !in.held() && !in.Broken:
-		why.Until = in.Silent.Add(e.life().ProbeTimeout)
+		why.Until = later(in.Silent.Add(e.life().ProbeTimeout), e.s.Now)
 	}
 	return why
 }

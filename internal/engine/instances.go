@@ -224,13 +224,13 @@ func (e *Engine) reconcile(in *instance, b Connected) {
 		case a.State == drover.AttemptStarting && a.Stop != nil:
 			e.end(a, drover.AttemptCancelled, *a.Stop)
 		case a.State == drover.AttemptStarting && in.Reclaimed != nil:
-			e.end(a, drover.AttemptInterrupted, e.reason(drover.ReasonInterrupted, "not started: %s", in.Reclaimed.Text))
+			e.lose(a, "not started: %s", in.Reclaimed.Text)
 		case a.State == drover.AttemptStarting && b.ProbeFailed != "":
-			e.end(a, drover.AttemptLost, e.reason(drover.ReasonInstanceLost, "not started, since the boot probe of its instance failed: %s", b.ProbeFailed))
+			e.lose(a, "not started, since the boot probe of its instance failed: %s", b.ProbeFailed)
 		case a.State == drover.AttemptStarting:
 			e.start(in, a)
 		default:
-			e.end(a, drover.AttemptLost, e.reason(drover.ReasonInstanceLost, "its runner does not have it any more"))
+			e.lose(a, "its runner does not have it any more")
 		}
 	}
 }
@@ -370,8 +370,7 @@ func (e *Engine) gone(in *instance, why drover.Reason) {
 	e.tellGone(in, why)
 	in.State, in.Connected = drover.InstanceGone, false
 	for _, a := range slices.Clone(in.load) {
-		state, reason := e.lostOn(in, a, fmt.Sprintf("lost with its instance %s: %s", in.Name, why.Text))
-		e.end(a, state, reason)
+		e.lose(a, "lost with its instance %s: %s", in.Name, why.Text)
 	}
 	e.endProbe(in)
 	cost := e.accrued(in)
@@ -387,6 +386,7 @@ func (e *Engine) gone(in *instance, why drover.Reason) {
 	if at, ok := e.at(in.ID); ok {
 		e.instances = slices.Delete(e.instances, at, at+1)
 	}
+	e.reconsider(e.cloud(in.Cloud))
 	if in.Created != 0 { // one that was refused gives no quota back
 		e.unblockQuota(in)
 	}

@@ -113,12 +113,14 @@ func (e *Engine) standBy(g *group, open []*instance, claims map[*instance]*group
 	}
 }
 
-// lostOn is how an attempt ended whose instance is gone, and why: it is not counted against a job that its cloud took the instance back.
-func (e *Engine) lostOn(in *instance, a *Attempt, why string) (drover.AttemptState, drover.Reason) {
-	if in.Reclaimed != nil || a.Exit != nil && a.Exit.Cause == drover.CauseInterrupted {
-		return drover.AttemptInterrupted, e.reason(drover.ReasonInterrupted, "%s", why)
+// lose ends an attempt through no fault of its command. Whatever became of it, it is not counted against a job that its cloud took the instance
+// back, which may well begin with the death of a supervisor.
+func (e *Engine) lose(a *Attempt, format string, args ...any) {
+	state, code := drover.AttemptLost, drover.ReasonInstanceLost
+	if e.instance(a.Instance).Reclaimed != nil || a.Exit != nil && a.Exit.Cause == drover.CauseInterrupted {
+		state, code = drover.AttemptInterrupted, drover.ReasonInterrupted
 	}
-	return drover.AttemptLost, e.reason(drover.ReasonInstanceLost, "%s", why)
+	e.end(a, state, e.reason(code, format, args...))
 }
 
 // whyInterrupted says what interrupted an attempt whose runner ended it for that.

@@ -71,7 +71,7 @@ func (e *Engine) nextCreating(in *instance) (at drover.Time) {
 	}
 	at = in.Retry
 	if !in.held() {
-		at = sooner(at, in.Asked.Add(e.life().BootTimeout))
+		at = sooner(at, e.createDeadline(in))
 	}
 	if c := e.cloud(in.Cloud); c != nil {
 		at = sooner(at, later(c.NextCreate, e.s.Now))
@@ -101,16 +101,27 @@ func later(t, now drover.Time) drover.Time {
 	return 0
 }
 
+// createDeadline is when an instance is given up that its cloud was asked for and is not known to have created; 0 for never, as of one that
+// waits for its turn to be asked for.
+func (e *Engine) createDeadline(in *instance) drover.Time {
+	if !in.Begun {
+		return 0
+	}
+	return in.Asked.Add(e.life().BootTimeout)
+}
+
 func (e *Engine) checkCreating(in *instance) {
 	if in.Call != 0 {
 		return
 	}
 	c := e.cloud(in.Cloud)
 	why, unwanted := e.unwanted(in, c)
-	switch {
+	switch deadline := e.createDeadline(in); {
+	case in.ProviderID != "": // a list showed it, and then a controller ended before its create call was answered
+		e.accepted(in)
 	case unwanted:
 		e.stop(in, why)
-	case !in.held() && e.s.Now >= in.Asked.Add(e.life().BootTimeout):
+	case !in.held() && deadline != 0 && e.s.Now >= deadline:
 		e.breakInstance(in, e.reason(drover.ReasonBootTimeout, "not created within %v%s", e.life().BootTimeout, lastWords(in)))
 	case e.barred(in):
 		e.stop(in, e.reason(drover.ReasonBlocked, "all that it was to be is blocked since it was planned"))
@@ -118,7 +129,7 @@ func (e *Engine) checkCreating(in *instance) {
 	case e.waitsForThrottle(in):
 	default:
 		if !in.Begun {
-			in.Begun = true
+			in.Begun, in.Asked = true, e.s.Now
 			e.writeInstance(in)
 		}
 		in.Call = e.effect(Effect{Create: &Create{

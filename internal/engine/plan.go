@@ -58,14 +58,15 @@ func (e *Engine) plan() {
 	e.s.Solving = &Solving{Effect: e.effect(Effect{Solve: &p}), Problem: p, Groups: keys}
 }
 
-// forgetUnmet gives what the last solve found nothing for another chance, if something has changed since.
+// forgetUnmet gives what the last solve found nothing for another chance, if something has changed since. Until the next one says that there is
+// one, what it waits for is kept for it.
 func (e *Engine) forgetUnmet() {
 	if !e.replan {
 		return
 	}
 	e.replan = false
 	for _, g := range e.groups {
-		g.unmet, g.stuck = 0, false
+		g.unmet = 0
 	}
 }
 
@@ -182,6 +183,11 @@ func (e *Engine) solved(b Solved) {
 		return
 	}
 	e.s.Solving = nil
+	for _, key := range s.Groups {
+		if g := e.byKey[key]; g != nil {
+			g.stuck = false
+		}
+	}
 	for _, u := range b.Plan.Unmet {
 		if u.Code == drover.ReasonPlanning && len(b.Plan.Purchases) > 0 {
 			continue // the plan was cut off: the next one goes on from here

@@ -160,9 +160,9 @@ type Instance struct {
 	Cried      bool                 `json:"cried,omitempty"`     // its HookBroken was run
 	Ailing     *drover.Reason       `json:"ailing,omitempty"`    // it takes no more work and goes once it has none, since that is wrong with it
 	Reclaimed  *drover.Reason       `json:"reclaimed,omitempty"` // its cloud takes it back, or took it: no more work, whatever Idle says
-	Asked      drover.Time          `json:"asked"`
-	Begun      bool                 `json:"begun,omitempty"`   // a create call was made: it may exist
-	Created    drover.Time          `json:"created,omitempty"` // its bill begins
+	Asked      drover.Time          `json:"asked"`               // its cloud was first asked for it; planned, until it is
+	Begun      bool                 `json:"begun,omitempty"`     // a create call was made: it may exist
+	Created    drover.Time          `json:"created,omitempty"`   // its bill begins
 	Ready      drover.Time          `json:"ready,omitempty"`
 	IdleSince  drover.Time          `json:"idle_since,omitempty"`
 	Ended      drover.Time          `json:"ended,omitempty"` // its cloud accepted its destruction: its bill ends
