@@ -145,7 +145,7 @@ func (c *chaos) connect(t *testing.T) drover.Service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return client
+	return paced{client}
 }
 
 // rest waits, with no more trouble, until every job is final. What people have to do is done: what was held is released.
