@@ -26,23 +26,42 @@ const (
 )
 
 // fire runs the script of a hook, if there is one, and tells in the log what it wrote and how it ended. The script is looked up, and
-// read, at each firing. It outlives the end of the controller by no more than its time.
+// read, at each firing. It outlives the end of the controller by no more than its time, and as long as it may wait for its turn.
 func (c *Controller) fire(ctx context.Context, f engine.Fire) {
 	script := c.current().Hooks[f.Hook]
 	if script == "" {
 		return
 	}
-	c.hooks <- struct{}{}
+	log := c.cfg.Log.With(logkey.Hook, string(f.Hook), logkey.Instance, f.Name, logkey.Cloud, f.Cloud)
+	if !c.hookTurn(ctx) {
+		log.Warn("the hook was not run: others took too long when the controller ended", logkey.Script, script)
+		return
+	}
 	defer func() { <-c.hooks }()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookTime)
 	defer cancel()
-	log := c.cfg.Log.With(logkey.Hook, string(f.Hook), logkey.Instance, f.Name, logkey.Cloud, f.Cloud)
 	err := runHook(ctx, script, c.hookEnv(f), func(line string) { log.Info("the hook says", logkey.Said, line) })
 	switch {
 	case ctx.Err() != nil:
 		log.Warn("the hook was ended", logkey.Script, script, logkey.TookSeconds, hookTime.Seconds())
 	case err != nil:
 		log.Warn("the hook ended badly", logkey.Script, script, logkey.Error, err)
+	}
+}
+
+// hookTurn waits for one of the places for hooks that run, and reports whether there was one. A controller that ends does not wait for hooks
+// that hang, one after the other: there may be one for each of a large fleet's instances.
+func (c *Controller) hookTurn(ctx context.Context) bool {
+	select {
+	case c.hooks <- struct{}{}:
+		return true
+	case <-ctx.Done():
+	}
+	select {
+	case c.hooks <- struct{}{}:
+		return true
+	case <-time.After(hookTime):
+		return false
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"drover"
@@ -123,4 +124,22 @@ func TestOnlySoManyHooksRunAtOnce(t *testing.T) {
 	if n := begun(); n != hooksAtOnce+3 {
 		t.Errorf("%d hooks ran in all, want %d", n, hooksAtOnce+3)
 	}
+}
+
+func TestAControllerThatEndsDoesNotWaitForHooksThatHangInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &Controller{hooks: make(chan struct{}, 1)}
+		if !c.hookTurn(t.Context()) {
+			t.Fatal("a hook waits although none runs")
+		}
+		ctx, end := context.WithCancel(t.Context())
+		began := time.Now()
+		time.AfterFunc(time.Hour, end)
+		if c.hookTurn(ctx) {
+			t.Error("two hooks run where one may")
+		}
+		if took := time.Since(began); took != time.Hour+hookTime {
+			t.Errorf("a hook waited %v for its turn, which ends %v after the controller's end", took, hookTime)
+		}
+	})
 }
