@@ -107,14 +107,14 @@ func (e *Engine) running(a *Attempt) {
 		return
 	}
 	a.State = drover.AttemptRunning
-	e.writeAttempt(a, drover.Reason{})
-	e.use(e.instance(a.Instance))
 	if a.Stop != nil {
 		stop := *a.Stop
 		stop.Since = e.s.Now // it is told only now
 		a.Stop = &stop
 		e.askStop(a)
 	}
+	e.writeAttempt(a, drover.Reason{})
+	e.use(e.instance(a.Instance))
 }
 
 func (e *Engine) startFailed(b StartFailed) {

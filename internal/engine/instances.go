@@ -206,6 +206,7 @@ func (e *Engine) ready(in *instance) {
 	e.setState(in, next)
 	if next == drover.InstanceIdle && idle != 0 {
 		in.IdleSince = idle
+		e.writeInstance(in)
 	}
 }
 

@@ -319,6 +319,7 @@ func (p *player) apply(body engine.Body) {
 	if err := p.disk.Commit(context.Background(), d.Writes); err != nil {
 		p.t.Fatal(err)
 	}
+	p.checkWritten()
 	for _, f := range d.Effects {
 		p.effects(f)
 	}

@@ -188,6 +188,10 @@ func (d *Disk) Begin() engine.State {
 	for _, n := range slices.Sorted(maps.Keys(d.jobs)) {
 		j := d.jobs[n]
 		j.After, j.Queued, j.Tried = slices.Clone(j.After), slices.Clone(j.Queued), tried[n]
+		j.Grown = slices.Clone(j.Grown)
+		for i := range j.Grown {
+			j.Grown[i].Waiting = slices.Clone(j.Grown[i].Waiting)
+		}
 		slices.SortFunc(j.Tried, func(a, b engine.Element) int { return cmp.Compare(a.Index, b.Index) })
 		s.Jobs = append(s.Jobs, j)
 	}

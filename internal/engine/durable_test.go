@@ -1,0 +1,48 @@
+package engine_test
+
+import (
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// checkWritten compares what the engine knows with what one that begins anew would find: whatever changes of what is durable is written in the
+// decision that changes it.
+func (p *player) checkWritten() {
+	known, written := durable(p.e.State()), durable(p.disk.Begin())
+	for i := range min(len(known.Instances), len(written.Instances)) {
+		forgetWords(&known.Instances[i], written.Instances[i])
+	}
+	if diff := gocmp.Diff(known, written, cmpopts.EquateEmpty()); diff != "" {
+		p.t.Fatalf("%s\nwhat is durable is not written (-known +written):\n%s", p.out.String(), diff)
+	}
+}
+
+// durable is of a state what is to be written down, but for the counters that say how far jobs were taken in, which are read from their rows.
+func durable(s engine.State) engine.State {
+	d := engine.State{LastInstance: s.LastInstance, Closing: s.Closing, Spent: s.Spent, Jobs: s.Jobs, Attempts: s.Attempts, Instances: s.Instances, Blocks: s.Blocks}
+	for i := range d.Attempts {
+		a := &d.Attempts[i]
+		a.Effect, a.Fails, a.Retry = 0, 0, 0
+	}
+	for i, in := range d.Instances {
+		in.Listed, in.Accepted, in.Strikes, in.Struck, in.Known = false, false, 0, 0, 0
+		in.Connected, in.Silent, in.Tried, in.Alone, in.NoImage, in.Strangers = false, 0, false, false, nil, nil
+		in.Call, in.Unsure, in.ByName, in.Dial, in.Fails, in.Retry, in.Tagging = 0, false, false, 0, 0, 0, engine.Tagging{}
+		d.Instances[i] = in
+	}
+	return d
+}
+
+// forgetWords takes over what is written where the engine knows better only until it ends: that an instance is not known to it yet, and how the
+// last try to reach or to create one failed.
+func forgetWords(known *engine.Instance, written engine.Instance) {
+	if known.State == drover.InstanceUnknown {
+		known.State = written.State
+	}
+	if known.Reason != nil && (known.Reason.Code == drover.ReasonUnreachable || known.Reason.Code == drover.ReasonCreateFailed) {
+		known.Reason = written.Reason
+	}
+}
