@@ -85,7 +85,7 @@ func (e *Engine) addBlock(b Block, instance int64) bool {
 		b.Reason.Until = e.s.Now.Add(blockTime)
 		e.s.Blocks = append(slices.Clip(e.s.Blocks), b)
 		e.exhausted(b)
-	case e.s.Blocks[at].bars(instance):
+	case e.s.Blocks[at].bars(instance) && !e.ran(e.s.Blocks[at]):
 		return false
 	default:
 		b.Fails = e.s.Blocks[at].Fails + 1
@@ -96,6 +96,9 @@ func (e *Engine) addBlock(b Block, instance int64) bool {
 	e.blocked = true
 	return true
 }
+
+// ran reports whether a block's time is over and nothing has taken note of that yet.
+func (e *Engine) ran(b Block) bool { return !b.Over && b.Reason.Until <= e.s.Now }
 
 // exhausted runs the hook of what a cloud has no more of.
 func (e *Engine) exhausted(b Block) {

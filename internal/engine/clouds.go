@@ -257,7 +257,7 @@ func (e *Engine) strike(in *instance, began drover.Time) bool {
 	}
 	switch {
 	case in.Strikes == 0:
-		in.Strikes, in.Struck = 1, began
+		in.Strikes, in.Struck = 1, max(began, e.s.Looking)
 		return true
 	case began < in.Struck.Add(gap):
 		return true
