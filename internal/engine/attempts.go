@@ -8,9 +8,6 @@ import (
 	"drover"
 )
 
-// lastWord is how long after SIGKILL an attempt may take to end before its instance is held to be broken.
-const lastWord = 30 * time.Second
-
 // addAttempt takes in a live attempt of a State.
 func (e *Engine) addAttempt(a *Attempt) {
 	in := e.instance(a.Instance)
@@ -69,17 +66,6 @@ func (e *Engine) writeAttempt(a *Attempt, why drover.Reason) {
 		row.Cost = e.share(a)
 	}
 	e.write(Write{Attempt: &row})
-}
-
-// share is what the attempt costs of its instance's price: by its part of the vCPUs, so that the shares of attempts that run side
-// by side never add up to more than the whole.
-func (e *Engine) share(a *Attempt) drover.Money {
-	in, j := e.instance(a.Instance), e.job(a.ID.Job.Number)
-	if in == nil || j == nil || in.Resources.CPU <= 0 {
-		return 0
-	}
-	cpu := min(j.Shape.Need.CPU, in.Resources.CPU)
-	return in.Price.For(a.Ended.Sub(a.Started)).Part(int64(cpu), int64(in.Resources.CPU))
 }
 
 // live finds the attempt by its full id; nil if it is not, or no longer, live.
@@ -248,153 +234,6 @@ func (e *Engine) abandoned(a *Attempt) *drover.Reason {
 	return e.job(a.ID.Job.Number).Cancel
 }
 
-// end makes an attempt final and decides what becomes of its job.
-func (e *Engine) end(a *Attempt, state drover.AttemptState, why drover.Reason) {
-	in, j := e.instance(a.Instance), e.job(a.ID.Job.Number)
-	in.free = in.free.Plus(e.need(a), 1)
-	a.State = state
-	if a.Ended == 0 {
-		a.Ended = e.s.Now
-	}
-	e.writeAttempt(a, why)
-	e.unload(in, a)
-	el := j.element(a.ID.Job.Index)
-	el.Interrupted = 0
-	if preempted(j, a) {
-		e.putOff(j, *el, why)
-		return
-	}
-	switch state {
-	case drover.AttemptLost:
-		el.Lost++
-		e.afterLoss(j, *el, a, why)
-	case drover.AttemptFailed:
-		e.afterFailure(in, j, el, a, why)
-	case drover.AttemptInterrupted:
-		e.afterInterruption(j, el, a, why)
-	case drover.AttemptSucceeded:
-		e.finish(j, e.finalRow(*el, drover.JobSucceeded, a, why))
-	default:
-		e.finish(j, e.finalRow(*el, drover.JobCancelled, a, why))
-	}
-}
-
-// unload takes a final attempt off its instance and lets the runner forget it.
-func (e *Engine) unload(in *instance, a *Attempt) {
-	delete(e.attempts, a.ID.Job)
-	in.load = slices.DeleteFunc(in.load, func(o *Attempt) bool { return o == a })
-	keep := a.State == drover.AttemptFailed && e.s.Settings.Keep > 0
-	if in.Connected && !keep {
-		e.forget(in, a.ID)
-	}
-	if len(in.load) == 0 && in.State == drover.InstanceRunning {
-		e.setState(in, drover.InstanceIdle)
-	}
-	e.freed()
-	e.touch(in)
-}
-
-func (e *Engine) forget(in *instance, id drover.AttemptID) {
-	e.effect(Effect{Forget: &Forget{Attempt: id, Instance: in.ID}})
-}
-
-func (e *Engine) finalRow(el Element, state drover.JobState, a *Attempt, why drover.Reason) ElementRow {
-	row := ElementRow{Element: el, State: state, Reason: why}
-	if a.Exit != nil && began(*a.Exit) {
-		row.Code = &a.Exit.Code
-	}
-	return row
-}
-
-// afterLoss starts a job again whose instance died under it, unless that happened too often (BEHAVIOUR D12).
-func (e *Engine) afterLoss(j *Job, el Element, a *Attempt, why drover.Reason) {
-	switch {
-	case j.Cancel != nil || a.Stop != nil:
-		row := e.finalRow(el, drover.JobCancelled, a, why)
-		if a.Stop != nil {
-			row.Reason = *a.Stop
-		}
-		e.finish(j, row)
-	case el.Lost >= j.Attempts:
-		row := e.finalRow(el, drover.JobFailed, a, e.reason(drover.ReasonAttempts, "lost %s: %s", times(el.Lost), why.Text))
-		row.Code = nil
-		e.finish(j, row)
-	default:
-		e.tryAgain(j, el, why)
-	}
-}
-
-func times(n int) string {
-	if n == 1 {
-		return "once"
-	}
-	return fmt.Sprintf("%d times, at last", n)
-}
-
-func (e *Engine) afterFailure(in *instance, j *Job, el *Element, a *Attempt, why drover.Reason) {
-	retry := a.Exit != nil && a.Exit.Cause == "" && j.Cancel == nil &&
-		el.Retried < j.Retry.Times && slices.Contains(j.Retry.ExitCodes, a.Exit.Code)
-	if retry {
-		el.Retried++
-		e.tryAgain(j, *el, why)
-		return
-	}
-	if why.Code == drover.ReasonMemory {
-		e.afterMemory(j, el, a, why)
-		return
-	}
-	if keep := e.s.Settings.Keep; keep > 0 {
-		in.KeepUntil = e.s.Now.Add(keep)
-		e.writeInstance(in)
-	}
-	e.finish(j, e.finalRow(*el, drover.JobFailed, a, why))
-}
-
-// tryAgain puts an element back in the queue.
-func (e *Engine) tryAgain(j *Job, el Element, why drover.Reason) {
-	if j.Cancel != nil {
-		e.finish(j, ElementRow{Element: el, State: drover.JobCancelled, Reason: *j.Cancel})
-		return
-	}
-	e.requeue(j, el, why)
-	id := drover.JobID{Number: j.Number, Index: el.Index}
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("job %s will be tried again: %s", e.jobName(j, el.Index), why.Text), Job: &id, Reason: &why})
-}
-
-// requeue has an element wait for another attempt, and writes that down.
-func (e *Engine) requeue(j *Job, el Element, why drover.Reason) {
-	e.enqueue(j, el.Index)
-	e.write(Write{Element: &ElementRow{Job: j.Number, Element: el, State: drover.JobQueued, Reason: why}})
-	e.writeJob(j)
-}
-
-// stopAttempt has a live attempt ended: SIGTERM, and SIGKILL after the grace.
-func (e *Engine) stopAttempt(a *Attempt, why drover.Reason) {
-	switch {
-	case a == nil:
-		return
-	case a.Stop != nil && a.Stop.Code == drover.ReasonPreempted:
-		e.stopForGood(a, why)
-		return
-	case a.Stop != nil || a.State == drover.AttemptCollecting && why.Code == drover.ReasonPreempted:
-		return
-	}
-	why.Since = e.s.Now
-	a.Stop = &why
-	e.writeAttempt(a, why)
-	if a.State != drover.AttemptCollecting { // else it is only not to be tried again
-		e.askStop(a)
-	}
-	e.replace = true // it is not expected back
-	e.touch(e.instance(a.Instance))
-}
-
-func (e *Engine) askStop(a *Attempt) {
-	if e.instance(a.Instance).Connected {
-		e.effect(Effect{Stop: &Stop{Attempt: a.ID, Instance: a.Instance, Grace: e.life().TermTimeout}})
-	}
-}
-
 // checkAttempts repeats what failed and finds attempts that nothing can end.
 func (e *Engine) checkAttempts(in *instance) {
 	for _, a := range slices.Clone(in.load) {
@@ -413,11 +252,6 @@ func (e *Engine) checkAttempts(in *instance) {
 	if in.Connected && !in.held() {
 		e.stuck(in)
 	}
-}
-
-// unstoppableAt is when an attempt that was told to end is held to be beyond that. Time in which Drover was not looking does not count.
-func (e *Engine) unstoppableAt(a *Attempt) drover.Time {
-	return max(a.Stop.Since, e.s.Looking).Add(e.life().TermTimeout + lastWord)
 }
 
 // nextAttemptCheck is the earliest time at which checkAttempts has something to do, 0 for none.

@@ -315,6 +315,8 @@ func (e *Engine) whyIsIdle(in *instance) drover.Reason {
 		why.Text = "has no work, and is kept for a look at what is wrong with it"
 	case len(in.Strangers) > 0:
 		why.Text = fmt.Sprintf("attempts on it that are not known and are being ended: %d", len(in.Strangers))
+	case in.standby > 0:
+		why.Text = fmt.Sprintf("kept for attempts whose instances are taken back and that begin again here when they have ended: %d", in.standby)
 	case in.KeepUntil > e.s.Now:
 		why.Text = "idle, and kept for a look because a job failed on it"
 	}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"slices"
 
 	"drover"
 )
@@ -141,25 +140,4 @@ func (e *Engine) stopped(in *instance) {
 	default:
 		e.stop(in, e.reason(drover.ReasonVanished, "its cloud stopped it"))
 	}
-}
-
-// stuck deals with attempts that nothing ends: their instance gets no more work, and goes once nothing else runs there. The others are let
-// finish, since whatever keeps a process from dying, a file system that hangs, need not touch them.
-func (e *Engine) stuck(in *instance) {
-	at := slices.IndexFunc(in.load, e.unstoppable)
-	if at < 0 {
-		return
-	}
-	a := in.load[at]
-	why := e.reason(drover.ReasonBroken, "attempt %v did not end %v after SIGKILL", a.ID, lastWord)
-	if slices.ContainsFunc(in.load, func(a *Attempt) bool { return !e.unstoppable(a) }) {
-		e.ail(in, why)
-		return
-	}
-	e.breakInstance(in, why)
-}
-
-// unstoppable reports whether an attempt did not end although it was told to long ago.
-func (e *Engine) unstoppable(a *Attempt) bool {
-	return a.Stop != nil && a.State == drover.AttemptRunning && e.unstoppableAt(a) <= e.s.Now
 }

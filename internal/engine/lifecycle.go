@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"time"
 
 	"drover"
@@ -335,82 +334,4 @@ func (e *Engine) checkStopping(in *instance) {
 	in.Retry = e.s.Now.Add(e.life().ShutdownTimeout)
 	in.ByName = in.ProviderID == ""
 	in.Call = e.effect(Effect{Destroy: &Destroy{Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID}})
-}
-
-// overspent reports whether what is spent already passes the limit on money.
-func (e *Engine) overspent() bool {
-	limit := e.s.Settings.MaxCost
-	return limit > 0 && e.spent() > limit
-}
-
-// spent is what the fleet has cost up to now.
-func (e *Engine) spent() drover.Money {
-	sum := e.s.Spent
-	for _, in := range e.instances {
-		sum += e.accrued(in)
-	}
-	return sum
-}
-
-// committed is what the instance will have cost when the longest job admitted to it has ended, of which those that say no timeout
-// count as an hour. Want is the horizon of a job that is yet to be admitted, 0 for none.
-func (e *Engine) committed(in *instance, want time.Duration) drover.Money {
-	end := e.s.Now.Add(want)
-	for _, a := range in.load {
-		if a.State != drover.AttemptCollecting {
-			end = max(end, a.Started.Add(horizon(e.job(a.ID.Job.Number).Timeout)))
-		}
-	}
-	from, price := in.Created, in.Price
-	if in.coming() && len(in.Bound) > 0 {
-		end = max(end, in.Asked.Add(e.life().BootTimeout+boundHorizon(in)))
-	}
-	if from == 0 {
-		from = in.Asked
-	}
-	for _, o := range in.Candidates {
-		price = max(price, o.Price)
-	}
-	return price.For(end.Sub(from))
-}
-
-// horizon is how long a job is taken to run when money is committed for it.
-func horizon(timeout time.Duration) time.Duration {
-	if timeout > 0 {
-		return timeout
-	}
-	return time.Hour
-}
-
-// boundHorizon is the horizon of the longest job bound to the instance.
-func boundHorizon(in *instance) (most time.Duration) {
-	for _, b := range in.Bound {
-		most = max(most, horizon(b.Group.Timeout))
-	}
-	return most
-}
-
-// horizon is that of each of the group's jobs.
-func (g *group) horizon() time.Duration { return horizon(g.key.Timeout) }
-
-// affords reports whether the fleet stays within its limit on money if in is also committed for want, and extra is spent besides.
-// In may be nil.
-func (e *Engine) affords(in *instance, want time.Duration, extra drover.Money) bool {
-	limit := e.s.Settings.MaxCost
-	if limit == 0 {
-		return true
-	}
-	sum := e.s.Spent + extra
-	for _, o := range e.instances {
-		w := time.Duration(0)
-		if o == in {
-			w = want
-		}
-		sum += e.committed(o, w)
-	}
-	return sum <= limit
-}
-
-func (e *Engine) budgetText() string {
-	return fmt.Sprintf("more would pass the limit of %v: %v is spent", e.s.Settings.MaxCost, e.spent())
 }

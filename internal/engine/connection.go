@@ -1,0 +1,191 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"drover"
+)
+
+// What an instance and its runner say of themselves, and what silence says.
+
+func (e *Engine) connected(b Connected) {
+	in := e.instance(b.Instance)
+	if in == nil || !answers(b.Effect, in.Dial) {
+		return
+	}
+	in.Dial, in.Fails, in.Retry = 0, 0, 0
+	if in.State == drover.InstanceStopping {
+		return
+	}
+	in.Connected, in.Silent, in.Tried, in.Strikes, in.Known = true, 0, false, 0, e.s.Now
+	in.HostKey = b.HostKey
+	e.hear(in)
+	e.heard(in)
+	if b.Notice != nil {
+		e.reclaim(in, noticeText(*b.Notice))
+	}
+	e.unwell(in, b.Ailing)
+	e.ready(in)
+	if b.ProbeFailed != "" {
+		e.probeFailed(in, b.ProbeFailed)
+	}
+	e.reconcile(in, b)
+	e.replace = true
+	e.touch(in)
+}
+
+// probeFailed has an instance drain on which attempts run although its boot probe fails. An operator's word on it stands.
+func (e *Engine) probeFailed(in *instance, how string) {
+	why := e.reason(drover.ReasonBroken, "its boot probe failed, and there are attempts on it: %s", how)
+	if in.Idle == drover.IdleRun {
+		e.behave(in, drover.IdleDrain, &why)
+	}
+	does := map[drover.IdleBehavior]string{drover.IdleHold: "is held", drover.IdleDrain: "drains"}
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s %s: %s", in.Name, does[in.Idle], why.Text), Instance: in.Name, Reason: &why})
+}
+
+// heard drops the reason why an instance could not be reached.
+func (e *Engine) heard(in *instance) {
+	said := in.remark()
+	if !in.Broken && in.Reason != nil && (said == nil || *in.Reason != *said) {
+		in.Reason = said
+		e.writeInstance(in)
+	}
+}
+
+// ready ends an instance's boot, or its time of being unknown or silent.
+func (e *Engine) ready(in *instance) {
+	if in.State.Ready() {
+		return
+	}
+	if in.Ready == 0 {
+		in.Ready = e.s.Now
+		e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s ready after %v", in.Name, in.Ready.Sub(in.Asked).Round(time.Millisecond)), Instance: in.Name, Cloud: in.Cloud})
+	}
+	e.unbind(in)
+	next := drover.InstanceIdle
+	if len(in.load) > 0 {
+		next = drover.InstanceRunning
+	}
+	idle := in.IdleSince
+	e.setState(in, next)
+	if next == drover.InstanceIdle && idle != 0 {
+		in.IdleSince = idle
+		e.writeInstance(in)
+	}
+}
+
+// reconcile compares what a runner has with what is believed of it. The runner is right about what it runs; the engine about what
+// should be, of which nothing begins where the boot probe failed.
+func (e *Engine) reconcile(in *instance, b Connected) {
+	in.Strangers = nil
+	has := map[drover.AttemptID]bool{}
+	for _, r := range b.Attempts {
+		has[r.ID] = true
+		e.reported(in, r)
+	}
+	for _, a := range slices.Clone(in.load) {
+		switch {
+		case has[a.ID]:
+		case a.State == drover.AttemptStarting && a.Stop != nil:
+			e.end(a, drover.AttemptCancelled, *a.Stop)
+		case a.State == drover.AttemptStarting && in.Reclaimed != nil:
+			e.lose(a, "not started: %s", in.Reclaimed.Text)
+		case a.State == drover.AttemptStarting && b.ProbeFailed != "":
+			e.lose(a, "not started, since the boot probe of its instance failed: %s", b.ProbeFailed)
+		case a.State == drover.AttemptStarting:
+			e.start(in, a)
+		default:
+			e.lose(a, "its runner does not have it any more")
+		}
+	}
+}
+
+// reported takes in what a runner says of one attempt. What the engine does not know is ended and forgotten (BEHAVIOUR D14).
+func (e *Engine) reported(in *instance, r Report) {
+	a := e.live(r.ID)
+	switch {
+	case a == nil || a.Instance != in.ID:
+		if r.Exit != nil {
+			if e.s.Now >= in.KeepUntil {
+				e.forget(in, r.ID)
+			}
+			return
+		}
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("ending attempt %v on %s, which is not known", r.ID, in.Name), Instance: in.Name, Attempt: &r.ID})
+		in.Strangers = append(in.Strangers, r.ID)
+		e.effect(Effect{Stop: &Stop{Attempt: r.ID, Instance: in.ID, Grace: e.life().TermTimeout}})
+	case a.State == drover.AttemptCollecting:
+		if a.Effect == 0 {
+			e.collect(a)
+		}
+	case r.Exit != nil:
+		e.exited(Exited{in.ID, r.ID, *r.Exit})
+	default:
+		a.Effect, a.Fails, a.Retry = 0, 0, 0
+		e.running(a)
+		if a.Stop != nil {
+			e.askStop(a)
+		}
+	}
+}
+
+func (e *Engine) connectFailed(b ConnectFailed) {
+	in := e.instance(b.Instance)
+	if in == nil || !answers(b.Effect, in.Dial) {
+		return
+	}
+	in.Dial, in.Tried = 0, true
+	if in.State == drover.InstanceStopping {
+		return
+	}
+	in.Fails++
+	first, most := 20*time.Millisecond, 2*time.Second
+	if in.Ready != 0 {
+		first, most = 250*time.Millisecond, 10*time.Second
+	}
+	in.Retry = e.s.Now.Add(backoff(in.Fails, first, most))
+	switch {
+	case b.Err.Kind == drover.KindNotFound: // its address is not known yet
+		if c := e.cloud(in.Cloud); c != nil {
+			e.unlisted(in, c)
+			c.Hurry++
+			e.lookSoon(c)
+		}
+	case b.Err.Kind == drover.KindHostKey:
+		e.breakInstance(in, e.reason(drover.ReasonHostKey, "%s", b.Err.Message))
+	case b.Err.Kind == drover.KindAuthentication && in.Fails == 1:
+		e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s: %s", in.Name, b.Err.Message), Instance: in.Name, Reason: failure(b.Err)})
+	}
+	if !in.Broken {
+		why := e.reason(drover.ReasonUnreachable, "%s", b.Err.Message)
+		in.Reason = &why
+	}
+	e.touch(in)
+}
+
+// unlisted has an instance's silence begin now, and the try to reach it be none, if its cloud has not said since Drover began to look where
+// its instances are: nobody can be heard whom nobody could call.
+func (e *Engine) unlisted(in *instance, c *Cloud) {
+	if c.Listed < e.s.Looking {
+		in.Silent, in.Tried = e.s.Now, false
+	}
+}
+
+func (e *Engine) disconnected(b Disconnected) {
+	in := e.instance(b.Instance)
+	if in == nil || !in.Connected {
+		return
+	}
+	in.Connected = false
+	if in.State == drover.InstanceStopping {
+		return
+	}
+	in.Tried, in.Fails, in.Retry = false, 0, e.s.Now
+	in.Silent = max(b.Heard, e.s.Looking)
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("lost the connection to instance %s: %s", in.Name, b.Text), Instance: in.Name})
+	e.lookSoon(e.cloud(in.Cloud))
+	e.touch(in)
+}

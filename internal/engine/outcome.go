@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"drover"
+)
+
+// What becomes of a job when an attempt of it has ended: it is final, or it waits for another.
+
+// end makes an attempt final and decides what becomes of its job.
+func (e *Engine) end(a *Attempt, state drover.AttemptState, why drover.Reason) {
+	in, j := e.instance(a.Instance), e.job(a.ID.Job.Number)
+	in.free = in.free.Plus(e.need(a), 1)
+	a.State = state
+	if a.Ended == 0 {
+		a.Ended = e.s.Now
+	}
+	e.writeAttempt(a, why)
+	e.unload(in, a)
+	el := j.element(a.ID.Job.Index)
+	el.Interrupted = 0
+	if preempted(j, a) {
+		e.putOff(j, *el, why)
+		return
+	}
+	switch state {
+	case drover.AttemptLost:
+		el.Lost++
+		e.afterLoss(j, *el, a, why)
+	case drover.AttemptFailed:
+		e.afterFailure(in, j, el, a, why)
+	case drover.AttemptInterrupted:
+		e.afterInterruption(j, el, a, why)
+	case drover.AttemptSucceeded:
+		e.finish(j, e.finalRow(*el, drover.JobSucceeded, a, why))
+	default:
+		e.finish(j, e.finalRow(*el, drover.JobCancelled, a, why))
+	}
+}
+
+// unload takes a final attempt off its instance and lets the runner forget it.
+func (e *Engine) unload(in *instance, a *Attempt) {
+	delete(e.attempts, a.ID.Job)
+	in.load = slices.DeleteFunc(in.load, func(o *Attempt) bool { return o == a })
+	keep := a.State == drover.AttemptFailed && e.s.Settings.Keep > 0
+	if in.Connected && !keep {
+		e.forget(in, a.ID)
+	}
+	if len(in.load) == 0 && in.State == drover.InstanceRunning {
+		e.setState(in, drover.InstanceIdle)
+	}
+	e.freed()
+	e.touch(in)
+}
+
+func (e *Engine) forget(in *instance, id drover.AttemptID) {
+	e.effect(Effect{Forget: &Forget{Attempt: id, Instance: in.ID}})
+}
+
+func (e *Engine) finalRow(el Element, state drover.JobState, a *Attempt, why drover.Reason) ElementRow {
+	row := ElementRow{Element: el, State: state, Reason: why}
+	if a.Exit != nil && began(*a.Exit) {
+		row.Code = &a.Exit.Code
+	}
+	return row
+}
+
+// afterLoss starts a job again whose instance died under it, unless that happened too often (BEHAVIOUR D12).
+func (e *Engine) afterLoss(j *Job, el Element, a *Attempt, why drover.Reason) {
+	switch {
+	case j.Cancel != nil || a.Stop != nil:
+		row := e.finalRow(el, drover.JobCancelled, a, why)
+		if a.Stop != nil {
+			row.Reason = *a.Stop
+		}
+		e.finish(j, row)
+	case el.Lost >= j.Attempts:
+		row := e.finalRow(el, drover.JobFailed, a, e.reason(drover.ReasonAttempts, "lost %s: %s", times(el.Lost), why.Text))
+		row.Code = nil
+		e.finish(j, row)
+	default:
+		e.tryAgain(j, el, why)
+	}
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times, at last", n)
+}
+
+func (e *Engine) afterFailure(in *instance, j *Job, el *Element, a *Attempt, why drover.Reason) {
+	retry := a.Exit != nil && a.Exit.Cause == "" && j.Cancel == nil &&
+		el.Retried < j.Retry.Times && slices.Contains(j.Retry.ExitCodes, a.Exit.Code)
+	if retry {
+		el.Retried++
+		e.tryAgain(j, *el, why)
+		return
+	}
+	if why.Code == drover.ReasonMemory {
+		e.afterMemory(j, el, a, why)
+		return
+	}
+	if keep := e.s.Settings.Keep; keep > 0 {
+		in.KeepUntil = e.s.Now.Add(keep)
+		e.writeInstance(in)
+	}
+	e.finish(j, e.finalRow(*el, drover.JobFailed, a, why))
+}
+
+// tryAgain puts an element back in the queue.
+func (e *Engine) tryAgain(j *Job, el Element, why drover.Reason) {
+	if j.Cancel != nil {
+		e.finish(j, ElementRow{Element: el, State: drover.JobCancelled, Reason: *j.Cancel})
+		return
+	}
+	e.requeue(j, el, why)
+	id := drover.JobID{Number: j.Number, Index: el.Index}
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("job %s will be tried again: %s", e.jobName(j, el.Index), why.Text), Job: &id, Reason: &why})
+}
+
+// requeue has an element wait for another attempt, and writes that down.
+func (e *Engine) requeue(j *Job, el Element, why drover.Reason) {
+	e.enqueue(j, el.Index)
+	e.write(Write{Element: &ElementRow{Job: j.Number, Element: el, State: drover.JobQueued, Reason: why}})
+	e.writeJob(j)
+}
