@@ -31,8 +31,8 @@ func createArgs(s Spec) ([]string, error) {
 	for _, pair := range pairs(s.Labels) {
 		args = append(args, "--label="+pair)
 	}
-	for _, name := range unlinedNames(s.Env) {
-		args = append(args, "--env="+name)
+	for n := range unlinedNames(s.Env) {
+		args = append(args, "--env="+alias(n))
 	}
 	for _, m := range s.Mounts {
 		value, err := mountValue(m)
@@ -91,7 +91,7 @@ func CheckEnv(env map[string]string) error {
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
 // lines is the environment as a file of lines, which is how nearly all of it gets into a container: in the client's own environment a
-// variable such as HOME or DOCKER_HOST would mean something to the client.
+// variable such as HOME, DOCKER_HOST or LD_PRELOAD would mean something to the client.
 func lines(env map[string]string) string {
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(env)) {
@@ -102,10 +102,27 @@ func lines(env map[string]string) string {
 	return text.String()
 }
 
-// unlined are the variables whose values no line can hold, for the client's own environment; unlinedNames are their names.
+// unlined are the variables whose values no line can hold, for the client's own environment; unlinedNames are their names. There each is
+// the value of a variable whose name means nothing to the client: see Unpack.
 func unlined(env map[string]string) (list []string) {
-	for _, name := range unlinedNames(env) {
-		list = append(list, name+"="+env[name])
+	for n, name := range unlinedNames(env) {
+		list = append(list, alias(n)+"="+name+"="+env[name])
+	}
+	return list
+}
+
+const aliasPrefix = "DROVER_UNLINED_"
+
+func alias(n int) string { return aliasPrefix + strconv.Itoa(n) }
+
+// Unpack is the environment that a Spec asks for, made of that which its container's first process finds.
+func Unpack(found []string) []string {
+	list := make([]string, len(found))
+	for i, pair := range found {
+		if name, value, _ := strings.Cut(pair, "="); strings.HasPrefix(name, aliasPrefix) && strings.Contains(value, "=") {
+			pair = value
+		}
+		list[i] = pair
 	}
 	return list
 }

@@ -67,11 +67,14 @@ func TestEnvironment(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	})
-	t.Run("the rest goes through the client, by name", func(t *testing.T) {
+	t.Run("the rest goes through the client, by names that mean nothing to it", func(t *testing.T) {
 		if got, want := unlinedNames(env), []string{"LONG", "QUOTED", "TWO"}; !cmp.Equal(got, want) {
 			t.Errorf("got %q", got)
 		}
-		if got := unlined(env)[2]; got != "TWO=a\nb" {
+		if got := unlined(env)[2]; got != "DROVER_UNLINED_2=TWO=a\nb" {
+			t.Errorf("got %q", got)
+		}
+		if got, want := Unpack(append(unlined(env)[1:], "A=b")), []string{`QUOTED="a`, "TWO=a\nb", "A=b"}; !cmp.Equal(got, want) {
 			t.Errorf("got %q", got)
 		}
 	})

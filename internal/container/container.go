@@ -66,10 +66,10 @@ type Spec struct {
 	Name    string            `json:"name"`
 	Labels  map[string]string `json:"labels,omitempty"`
 	Image   string            `json:"image"`
-	Command []string          `json:"command"` // in place of the image's entry point and its arguments
-	Env     map[string]string `json:"env,omitempty"`
-	Dir     string            `json:"dir"`  // the working folder, in the container
-	User    string            `json:"user"` // as Probe has it
+	Command []string          `json:"command"`       // in place of the image's entry point and its arguments
+	Env     map[string]string `json:"env,omitempty"` // which the command must Unpack
+	Dir     string            `json:"dir"`           // the working folder, in the container
+	User    string            `json:"user"`          // as Probe has it
 	Mounts  []Mount           `json:"mounts,omitempty"`
 	Limits  drover.Resources  `json:"limits"` // of CPU and memory; 0: none
 }

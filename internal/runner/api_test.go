@@ -17,7 +17,7 @@ func TestEnvironment(t *testing.T) {
 		i := newInstance(t)
 		c, id := i.connect(), attempt(1, 1)
 		c.start(sh(id, `echo "$PATH"; echo "$OWN"; pwd; echo "$DROVER_NOTICE_FILE"`).withEnv("OWN", "mine"))
-		want := strings.Join([]string{os.Getenv("PATH"), "mine", i.attemptPath(id, "work"), i.attemptPath(id, "notice"), ""}, "\n")
+		want := strings.Join([]string{os.Getenv("PATH"), "mine", i.attemptPath(id, "work"), i.attemptPath(id, "told/notice"), ""}, "\n")
 		if e := c.exited(id); e.Stdout != want {
 			t.Errorf("got %q, want %q", e.Stdout, want)
 		}

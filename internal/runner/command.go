@@ -147,18 +147,24 @@ func closeAll(files []*os.File) {
 
 // markers are the variables that only the supervisor knows.
 func (o order) markers() map[string]string {
-	return map[string]string{"PWD": o.Folder.work(), "DROVER_NOTICE_FILE": o.Folder.path("notice"), marker: string(o.Folder)}
+	return map[string]string{"PWD": o.Folder.work(), "DROVER_NOTICE_FILE": o.Folder.notice(), marker: string(o.Folder)}
 }
 
 // environment is the runner's own, overlaid with the order's and with what only the supervisor knows.
 func environment(o order) map[string]string {
-	env := make(map[string]string)
-	for _, pair := range os.Environ() {
+	env := unpair(os.Environ())
+	maps.Copy(env, o.Env)
+	maps.Copy(env, o.markers())
+	return env
+}
+
+// unpair is an environment by name, and pairs undoes it.
+func unpair(list []string) map[string]string {
+	env := make(map[string]string, len(list))
+	for _, pair := range list {
 		key, value, _ := strings.Cut(pair, "=")
 		env[key] = value
 	}
-	maps.Copy(env, o.Env)
-	maps.Copy(env, o.markers())
 	return env
 }
 

@@ -62,11 +62,10 @@ func newContained(o order) (*contained, error) {
 	if err != nil {
 		return nil, err
 	}
-	path := o.Folder.path(pipeName)
-	if err := unix.Mkfifo(path, 0o600); err != nil {
+	if err := errors.Join(o.Folder.makeTold(), unix.Mkfifo(o.Folder.pipe(), 0o600)); err != nil {
 		return nil, fmt.Errorf("making the pipe to the container: %w", err)
 	}
-	pipe, err := os.OpenFile(path, os.O_RDWR, 0)
+	pipe, err := os.OpenFile(o.Folder.pipe(), os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}

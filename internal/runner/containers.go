@@ -90,7 +90,11 @@ func (d *daemon) containerFor(ctx context.Context, a *attempt, m wire.Start) (*c
 		Dir:     a.folder.work(),
 		User:    user,
 		Limits:  m.Limits,
-		Mounts:  []container.Mount{{Source: string(a.folder), Target: string(a.folder)}, {Source: program, Target: initPath, ReadOnly: true}},
+		Mounts: []container.Mount{
+			{Source: a.folder.work(), Target: a.folder.work()},
+			{Source: a.folder.told(), Target: a.folder.told(), ReadOnly: true},
+			{Source: program, Target: initPath, ReadOnly: true},
+		},
 	}, nil
 }
 

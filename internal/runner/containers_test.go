@@ -126,7 +126,7 @@ func (h *host) suite(t *testing.T) {
 		c := i.connect()
 		c.start(sh(id, `echo ready; while [ ! -e $DROVER_NOTICE_FILE ]; do sleep 0.01; done; cat $DROVER_NOTICE_FILE`).in(plain))
 		i.said(id, "ready")
-		writeFile(t, i.attemptPath(id, "notice"), "soon\n")
+		writeFile(t, i.attemptPath(id, "told/notice"), "soon\n")
 		if e := c.exited(id); e.Stdout != "ready\nsoon\n" {
 			t.Errorf("got %+v", e)
 		}
@@ -181,15 +181,66 @@ func (h *host) suite(t *testing.T) {
 		}
 	})
 	t.Run("a command that reports in its first process's place can only say what it could have brought about", func(t *testing.T) {
-		const forged = `echo '{"exit": {"code": 70000, "cause": "interrupted", "signal": "x"}}' > $DROVER_ATTEMPT_DIR/pipe; sleep 0.1; exit 3`
+		const forged = `echo '{"exit": {"code": 70000, "cause": "interrupted", "signal": "x"}}' > $DROVER_ATTEMPT_DIR/told/pipe; sleep 0.1; exit 3`
 		if e := newInstance(t).connect().ranIn(plain, id, forged); e.Cause == drover.CauseInterrupted || e.Code == 0 || e.Code > 255 {
 			t.Errorf("got %+v", e)
 		}
 	})
+	h.confines(t, plain)
 	h.ends(t, plain)
 	h.limits(t, plain)
 	h.pulls(t)
 	h.survives(t, plain)
+}
+
+// confines is about what a command in a container can reach of the instance.
+func (h *host) confines(t *testing.T, plain string) {
+	id := attempt(1, 1)
+	t.Run("it cannot put a link in the place of its working folder or output, by which files of the instance would be sent as its own", func(t *testing.T) {
+		secret := filepath.Join(t.TempDir(), "out")
+		if err := os.Mkdir(secret, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, secret+"/secret", "not for jobs\n")
+		i := newInstance(t)
+		c := i.connect()
+		s := sh(id, `cd ..; mv work elsewhere; ln -s $SECRET work; rm -f stdout stderr; ln -s $SECRET/secret stdout; ln -s $SECRET/secret stderr; exit 0`).in(plain)
+		s.Outputs = []string{"**"}
+		c.start(s.withEnv("SECRET", secret))
+		if e := c.exited(id); strings.Contains(e.Stdout+e.Stderr, "not for jobs") {
+			t.Errorf("the end of its output is %+v", e)
+		}
+		if text := i.bulk().log(id, "stdout", 0); strings.Contains(text, "not for jobs") {
+			t.Errorf("its output is %q", text)
+		}
+		if _, err := os.Stat(i.attemptPath(id, "work/secret")); err == nil {
+			t.Error("its working folder is another")
+		}
+	})
+	t.Run("it can write nothing of its attempt's folder but its working folder", func(t *testing.T) {
+		i := newInstance(t)
+		script := `cd ..; for f in journal stdout notice.new told/notice.new; do echo forged 2>/dev/null >> $f && echo wrote $f; done; exit 0`
+		i.connect().ranIn(plain, id, script)
+		filepath.WalkDir(i.attemptPath(id, ""), func(path string, d os.DirEntry, err error) error {
+			if !d.Type().IsRegular() {
+				return err
+			}
+			if text, _ := os.ReadFile(path); strings.Contains(string(text), "forged") {
+				t.Errorf("it wrote %s", path)
+			}
+			return nil
+		})
+	})
+	t.Run("a variable that means something to the runtime's client means nothing to it, whatever its value", func(t *testing.T) {
+		i := newInstance(t)
+		c := i.connect()
+		s := sh(id, `echo "$DOCKER_CONFIG|$CONTAINERS_CONF|$LD_PRELOAD"`).in(plain)
+		s.Env = map[string]string{"DOCKER_HOST": "'unix:///nowhere", "DOCKER_CONFIG": "'nowhere", "CONTAINERS_CONF": "'nowhere", "LD_PRELOAD": "'x:/nowhere.so", "PATH": "'x:/bin"}
+		c.start(s)
+		if e := c.exited(id); e.Stdout != "'nowhere|'nowhere|'x:/nowhere.so\n" {
+			t.Errorf("got %+v", e)
+		}
+	})
 }
 
 // ends is about containers that are told to end.

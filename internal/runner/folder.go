@@ -18,9 +18,11 @@ import (
 //
 //	journal          what the runner knows of it; once it is there, the attempt may be begun
 //	work/            the command's working folder
-//	notice           once the cloud takes the instance back: what it says
 //	stdout, stderr   its output
-//	pipe             what the first process of its container reports by, if it has one
+//	told/notice      once the cloud takes the instance back: what it says
+//	told/pipe        what the first process of its container reports by, if it has one
+//
+// Of all that, a container has work/, and can read told/. The rest is the runner's, which would follow a link in its place.
 type folder string
 
 // attemptsFolder holds the attempts' folders.
@@ -29,6 +31,9 @@ const attemptsFolder = "attempts"
 func (f folder) path(name string) string { return filepath.Join(string(f), name) }
 func (f folder) work() string            { return f.path("work") }
 func (f folder) journal() string         { return f.path("journal") }
+func (f folder) told() string            { return f.path("told") }
+func (f folder) notice() string          { return filepath.Join(f.told(), "notice") }
+func (f folder) pipe() string            { return filepath.Join(f.told(), "pipe") }
 
 // create makes an empty attempt folder, which nobody may begin yet.
 func (f folder) create() error {
@@ -40,6 +45,9 @@ func (f folder) create() error {
 	}
 	return errors.Join(os.WriteFile(f.path("stdout"), nil, 0o600), os.WriteFile(f.path("stderr"), nil, 0o600))
 }
+
+// makeTold makes the folder of what the command is told, unless it is there. Most commands are told nothing.
+func (f folder) makeTold() error { return os.MkdirAll(f.told(), 0o700) }
 
 // allow lets the attempt be begun from here on.
 func (f folder) allow(r record) error {

@@ -11,11 +11,9 @@ import (
 
 	"drover"
 	"drover/internal/cgroup"
+	"drover/internal/container"
 	"drover/internal/wire"
 )
-
-// pipeName is the attempt's named pipe, by which the first process of its container reports to the supervisor.
-const pipeName = "pipe"
 
 // initiate is a container's first process, and returns its exit code. It runs the command as a supervisor does outside: in a session of
 // its own, where signals have their usual effect, which they do not have on a first process. To the supervisor it reports what a runtime
@@ -23,7 +21,7 @@ const pipeName = "pipe"
 func initiate(args []string, stderr io.Writer) int {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2)
-	pipe, err := os.OpenFile(folder(os.Getenv(marker)).path(pipeName), os.O_WRONLY, 0)
+	pipe, err := os.OpenFile(folder(os.Getenv(marker)).pipe(), os.O_WRONLY, 0)
 	if err != nil {
 		fmt.Fprintf(stderr, "drover-runner: %v\n", err)
 		return runtimeFailed
@@ -48,11 +46,12 @@ func initiate(args []string, stderr io.Writer) int {
 
 // startWithin starts the command where this process is: its folder, its output, its environment.
 func startWithin(args []string) (*command, error) {
-	path, err := lookUp(args[0], os.Getenv("PATH"))
+	env := unpair(container.Unpack(os.Environ()))
+	path, err := lookUp(args[0], env["PATH"])
 	if err != nil {
 		return nil, err
 	}
-	return spawn(path, args, attributes{env: os.Environ(), files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
+	return spawn(path, args, attributes{env: pairs(env), files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
 }
 
 // finishWithin passes signals on until the command has ended, clears away what it left behind, and says how it ended.

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// noticeFile keeps the notice that stands, for the next daemon; in an attempt's folder it is what DROVER_NOTICE_FILE names.
+	// noticeFile keeps the notice that stands, for the next daemon.
 	noticeFile = "notice"
 	// mostMargin is how long before an instance is taken back its attempts have been killed, so that their outputs can be fetched.
 	mostMargin = 15 * time.Second
@@ -116,7 +116,7 @@ func (d *daemon) showLocked(a *attempt, text []byte) {
 	case !a.handed:
 		a.callOffLocked(errInterrupted)
 	default:
-		if err := writeAtomically(a.folder.path(noticeFile), text); err != nil {
+		if err := errors.Join(a.folder.makeTold(), writeAtomically(a.folder.notice(), text)); err != nil {
 			d.log.Printf("attempt %v: showing it the notice: %v", a.id, err)
 		}
 	}
@@ -178,7 +178,7 @@ func (d *daemon) callOffLocked() {
 	d.interruption = nil
 	err := os.Remove(noticeFile)
 	for _, a := range d.attempts {
-		if gone := os.Remove(a.folder.path(noticeFile)); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+		if gone := os.Remove(a.folder.notice()); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
 			err = cmp.Or(err, gone)
 		}
 	}

@@ -131,7 +131,7 @@ func TestAnInterruption(t *testing.T) {
 		if n := c.noticed(); n.Cause != "" {
 			t.Errorf("the controller hears %+v", n)
 		}
-		if _, err := os.Stat(i.attemptPath(id, "notice")); err == nil {
+		if _, err := os.Stat(i.attemptPath(id, "told/notice")); err == nil {
 			t.Error("the job still sees it")
 		}
 		time.Sleep(time.Until(deadline)) // real processes have a real clock
