@@ -65,6 +65,25 @@ func (in *instance) remark() *drover.Reason {
 	return in.Told
 }
 
+// takenWithin is how long an instance is expected to be taken after that was said: longer than any cloud says it ahead. One that is still there
+// may never be, and a replacement would wait for it, and be paid, for as long as its job takes.
+const takenWithin = 2 * time.Hour
+
+// takenBy is when an instance is no longer expected to be taken back; 0 if it never was.
+func (in *instance) takenBy() drover.Time {
+	if in.Reclaimed == nil {
+		return 0
+	}
+	return in.Reclaimed.Since.Add(takenWithin)
+}
+
+// checkTaken has the replacements of an instance go that was not taken after all.
+func (e *Engine) checkTaken(in *instance) {
+	if at := in.takenBy(); at != 0 && e.s.Now >= at {
+		e.replace = true
+	}
+}
+
 // expect counts, by group, the attempts that will have to be made again because their cloud takes their instances back.
 func (e *Engine) expect() {
 	for _, g := range e.groups {
@@ -75,7 +94,7 @@ func (e *Engine) expect() {
 			in.standby = 0
 			e.touch(in)
 		}
-		if in.Reclaimed == nil {
+		if e.s.Now >= in.takenBy() {
 			continue
 		}
 		for _, a := range in.load {

@@ -20,6 +20,7 @@ func (e *Engine) check(in *instance) {
 	case drover.InstanceUnknown, drover.InstanceBooting:
 		e.checkBooting(in)
 	case drover.InstanceIdle, drover.InstanceRunning:
+		e.checkTaken(in)
 		e.checkReady(in)
 	case drover.InstanceStopping:
 		e.checkStopping(in)
@@ -79,7 +80,7 @@ func (e *Engine) nextCreating(in *instance) (at drover.Time) {
 }
 
 func (e *Engine) nextReady(in *instance) (at drover.Time) {
-	at = e.nextDial(in)
+	at = sooner(e.nextDial(in), later(in.takenBy(), e.s.Now))
 	switch {
 	case in.Connected:
 		at = sooner(at, sooner(e.nextAttemptCheck(in), e.idleDeadline(in)))
