@@ -179,14 +179,25 @@ func layOut(path string) error {
 			return err
 		}
 	}
-	script := "#!/bin/sh\n" + `exec kill "$(cat "$` + marker + `/` + pidFile + `")"` + "\n"
 	for _, name := range []string{"poweroff", "shutdown", "halt"} {
-		if err := os.WriteFile(filepath.Join(path, binFolder, name), []byte(script), 0o700); err != nil {
+		if err := os.WriteFile(filepath.Join(path, binFolder, name), []byte(powerOffScript), 0o700); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// powerOffScript asks the outer process to end the instance, which ends this script too. What goes on is an instance whose outer process
+// hangs, or was killed together with the guest: then its number may be another's by now, and what it left must be ended all the same.
+const powerOffScript = `#!/bin/sh
+i=$` + marker + `
+p=$(cat "$i/` + pidFile + `")
+[ "/proc/$p/cwd" -ef "$i" ] && kill "$p" && sleep 2
+for e in /proc/[0-9]*/environ; do
+p=${e#/proc/} p=${p%/environ}
+[ "$p" = $$ ] || ! grep -Fqxz "` + marker + `=$i" "$e" || kill -9 "$p"
+done 2>/dev/null
+`
 
 // environment is what a login finds: little, as on an instance of any cloud. The image is this host, so its caches are shared.
 func environment(path string, me *user.User) []string {

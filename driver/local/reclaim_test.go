@@ -3,7 +3,10 @@ package local_test
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -89,5 +92,49 @@ func TestPowerOffThatOnlyStops(t *testing.T) {
 	}
 	if left, err := os.ReadDir(filepath.Join(w.folder, "fleet")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestPowerOffOfAnInstanceWhoseProcessesWereKilled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "{}")
+	in := w.create("one")
+	client := w.login(in)
+	leftBehind := daemon(t, client, "sleep 1000")
+	program := run(t, client, `printf %s "$DROVER_POWEROFF"`)
+	marked := "DROVER_LOCAL_INSTANCE=" + run(t, client, `printf %s "$DROVER_LOCAL_INSTANCE"`)
+	kill(t, w.pidOf("one"), guestOf(t, client))
+
+	// By now the number of its process may be another's.
+	stranger := exec.Command("sleep", "1000")
+	if err := stranger.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Process.Kill()
+	pidFile := filepath.Join(w.folder, "fleet", "one", "pid")
+	if err := os.WriteFile(pidFile, []byte(strconv.Itoa(stranger.Process.Pid)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	off := exec.Command(program)
+	off.Env = append(os.Environ(), marked)
+	if out, err := off.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	until(t, "what was left of it is gone", func() bool { return !running(leftBehind) })
+	if !running(stranger.Process.Pid) {
+		t.Error("a process that was never the instance's is gone too")
+	}
+}
+
+// kill has processes end at once, none seeing the end of another.
+func kill(t *testing.T, pids ...int) {
+	t.Helper()
+	for _, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
+		for _, pid := range pids {
+			if err := syscall.Kill(pid, sig); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
