@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"drover"
 )
@@ -12,14 +13,18 @@ const fewest = 3
 // A controller that hears nothing any more of most of a cloud's instances, at about the same time, is rather deaf itself than right about
 // them all: while it takes itself for that, none of them is held to be silent. What the cloud's own list no longer has is gone all the
 // same. It hears again as soon as one instance of that cloud answers, or when too few are silent for that doubt; how long the others are
-// silent is then counted anew, and not blamed on the controller again while one answers.
+// silent is then counted anew, and not blamed on the controller again while one answers. Nothing is lost with an instance on which nobody wants
+// anything any more, so no doubt keeps that.
 
 // hears reports whether an instance that has been silent for too long is really silent. If it is the controller that is deaf, that is said,
 // once.
 func (e *Engine) hears(in *instance) bool {
 	c := e.cloud(in.Cloud)
-	if c == nil || c.Deaf != 0 {
-		return c == nil
+	if c == nil || !e.missed(in) {
+		return true
+	}
+	if c.Deaf != 0 {
+		return false
 	}
 	heard, together := e.company(in)
 	if together < fewest || together <= heard || in.Alone && heard > 0 {
@@ -54,10 +59,18 @@ func (in *instance) wasHeard() bool {
 
 // deaf is since when the controller takes itself for deaf to an instance's cloud, 0 while it does not.
 func (e *Engine) deaf(in *instance) drover.Time {
-	if c := e.cloud(in.Cloud); c != nil && in.wasHeard() {
+	if c := e.cloud(in.Cloud); c != nil && in.wasHeard() && e.missed(in) {
 		return c.Deaf
 	}
 	return 0
+}
+
+// missed reports whether somebody would miss an instance: for an attempt that was not told to end for good or, if it has none, for work to come.
+func (e *Engine) missed(in *instance) bool {
+	if len(in.load) == 0 {
+		return !e.s.Closing
+	}
+	return slices.ContainsFunc(in.load, func(a *Attempt) bool { return a.Stop == nil || a.Stop.Code == drover.ReasonPreempted })
 }
 
 // hear ends the deafness to a cloud of which an instance has answered.

@@ -130,6 +130,20 @@ func (d *Disk) writeAttempt(row engine.AttemptRow) {
 	}
 }
 
+// missed reports whether an instance has an attempt that nobody told to end for good or, if it has none, may be given one.
+func (d *Disk) missed(in engine.Instance) bool {
+	idle := true
+	for _, a := range d.attempts {
+		if a.Instance != in.ID {
+			continue
+		}
+		if idle = false; a.Stop == nil || a.Stop.Code == drover.ReasonPreempted {
+			return true
+		}
+	}
+	return idle && !d.closing
+}
+
 // named reports whether this store gave an instance its name.
 func (d *Disk) named(name string) bool { return strings.Contains(name, "-"+d.nonce+"-") }
 

@@ -216,7 +216,7 @@ func (w *World) mayBeSilent(in engine.Instance) {
 	if quiet := c.now().Sub(max(v.heard, c.looks)); v.heard != 0 && quiet < w.settings.Lifecycle.ProbeTimeout {
 		w.fail("instance %s is held to be silent, and was heard, or not listened to, %v ago", in.Name, quiet)
 	}
-	if w.now >= v.cloud.cutOff || v.cloud.silencing != c || !slices.Contains(v.cloud.silenced, v) {
+	if w.now >= v.cloud.cutOff || v.cloud.silencing != c || !slices.Contains(v.cloud.silenced, v) || !w.Disk.missed(in) {
 		return
 	}
 	for _, o := range v.cloud.silenced {
