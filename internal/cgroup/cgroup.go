@@ -133,16 +133,15 @@ func OwnOutOfMemory() (int, error) {
 	return n, err
 }
 
-// Remove kills what is left in the group and removes it, and is patient that long with what does not die at once. A group that is not
+// Remove kills what is left in the group, and in those that were made in it, and removes it. It is patient that long with what does not die at once. A group that is not
 // there is no error.
 func (g *Group) Remove(patience time.Duration) error {
 	deadline := time.Now().Add(patience)
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		var busy error
 		for _, folder := range g.folders() {
-			if err := unix.Rmdir(folder); err != nil && err != unix.ENOENT {
+			if err := remove(folder); err != nil {
 				busy = fmt.Errorf("removing control group %s: %w", folder, err)
-				kill(folder)
 			}
 		}
 		if busy == nil || time.Now().After(deadline) {
@@ -150,6 +149,24 @@ func (g *Group) Remove(patience time.Duration) error {
 		}
 		time.Sleep(pause)
 	}
+}
+
+// remove removes a group that is empty, or kills what is in it and leaves it to the next call.
+func remove(folder string) error {
+	err := unix.Rmdir(folder)
+	if err == nil || err == unix.ENOENT {
+		return nil
+	}
+	if entries, err := os.ReadDir(folder); err == nil {
+		for _, entry := range entries {
+			if entry.IsDir() {
+				// What keeps this one keeps the outer one too.
+				_ = remove(filepath.Join(folder, entry.Name()))
+			}
+		}
+	}
+	kill(folder)
+	return err
 }
 
 // Sweep removes the groups with this prefix that hold no process and were made before the given time: who made them died, or the whole

@@ -114,6 +114,20 @@ func TestRemove(t *testing.T) {
 			t.Error("the group is still there")
 		}
 	})
+	t.Run("so is what has made groups of its own within it, as container runtimes do", func(t *testing.T) {
+		g := group(t, drover.Resources{})
+		inner := filepath.Join(g.memory, "inner", "innermost")
+		g.run(t, `mkdir -p `+inner+`; (echo 0 > `+inner+`/cgroup.procs; exec sleep 1000) </dev/null >/dev/null 2>&1 & sleep 0.1`)
+		if text, err := os.ReadFile(inner + "/cgroup.procs"); len(text) == 0 || err != nil {
+			t.Fatalf("in its own group is %q, %v", text, err)
+		}
+		if err := g.Remove(10 * time.Second); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(g.memory); err == nil {
+			t.Error("the group is still there")
+		}
+	})
 	t.Run("a group that nobody cleared away is swept once it is old, unless it holds a process", func(t *testing.T) {
 		g := group(t, drover.Resources{})
 		name := filepath.Base(g.memory)
