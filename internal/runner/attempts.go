@@ -184,7 +184,10 @@ func (d *daemon) findPlace(ctx context.Context, a *attempt, m wire.Start) error 
 		return nil
 	}
 	r, err := d.containers.find(ctx, d.wantedRuntime())
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
 		return noRuntime(m.Image, err)
 	}
 	a.place.Runtime = r.Name()

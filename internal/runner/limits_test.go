@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"drover"
 	"drover/internal/cgroup"
@@ -86,6 +87,30 @@ func TestNoRuntime(t *testing.T) {
 		c.start(sh(id, "true").in("busybox"))
 		if e := c.exited(id); !strings.Contains(e.Text, "podman: it is not installed") || strings.Contains(e.Text, "docker: ") {
 			t.Errorf("got %+v", e)
+		}
+	})
+}
+
+func TestARuntimeThatHangs(t *testing.T) {
+	dir := t.TempDir()
+	for name, script := range map[string]string{"docker": "exec sleep 1000", "podman": "echo 5"} {
+		if err := os.WriteFile(dir+"/"+name, []byte("#!/bin/sh\nPATH=/bin:/usr/bin\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir)
+	t.Run("does not keep attempts that wait for it from being stopped", func(t *testing.T) {
+		c := newInstance(t).connect()
+		for n := range int64(3) {
+			c.start(sh(attempt(n+1, 1), "true").in("busybox"))
+		}
+		for n := range int64(3) {
+			c.stop(attempt(n+1, 1), time.Hour)
+		}
+		for range 3 {
+			if m := c.want("an end", func(m wire.Message) bool { return m.Exited != nil }); m.Exited.Exit.Cause != drover.CauseStopped {
+				t.Errorf("got %+v", m.Exited)
+			}
 		}
 	})
 }
