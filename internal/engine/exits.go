@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 
 	"drover"
@@ -11,7 +12,7 @@ func (e *Engine) judge(a *Attempt) {
 	x := a.Exit
 	switch {
 	case x.Cause == drover.CauseLost:
-		e.lose(a, "its supervisor died: %s", x.Text)
+		e.lose(a, "%s", cmp.Or(x.Text, "its supervisor died"))
 	case x.Code == 0 && x.Cause == "":
 		e.end(a, drover.AttemptSucceeded, drover.Reason{})
 	case a.Stop != nil:

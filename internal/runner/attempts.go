@@ -154,6 +154,7 @@ func neverBegun(err error) drover.Exit {
 	case errors.As(err, &image):
 		return noImage(image)
 	default:
+		e.Cause = drover.CauseLost // to the instance: nobody has looked at the command yet
 		return e
 	}
 }

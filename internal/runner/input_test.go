@@ -72,7 +72,7 @@ func TestInputs(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.start(sh(attempt(4, 1), "cat a.txt").withFiles(a))
-		if e := c.exited(attempt(4, 1)); e.Cause != drover.CauseNoStart || !strings.Contains(e.Text, "altered") {
+		if e := c.exited(attempt(4, 1)); e.Cause != drover.CauseLost || !strings.Contains(e.Text, "altered") {
 			t.Errorf("got %+v", e)
 		}
 		c.start(sh(attempt(4, 2), "cat a.txt").withFiles(a))

@@ -91,15 +91,26 @@ func TestNoRuntime(t *testing.T) {
 	})
 }
 
-func TestARuntimeThatHangs(t *testing.T) {
+// docker puts a program in the place of docker, and has no podman.
+func docker(t *testing.T, script string) {
 	dir := t.TempDir()
-	for name, script := range map[string]string{"docker": "exec sleep 1000", "podman": "echo 5"} {
-		if err := os.WriteFile(dir+"/"+name, []byte("#!/bin/sh\nPATH=/bin:/usr/bin\n"+script+"\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.WriteFile(dir+"/docker", []byte("#!/bin/sh\nPATH=/bin:/usr/bin\n"+script), 0o700); err != nil {
+		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir)
-	t.Run("does not keep attempts that wait for it from being stopped", func(t *testing.T) {
+}
+
+func TestRuntimesThatFail(t *testing.T) {
+	t.Run("an attempt for which none can be made or started is lost to the instance: the job may do well elsewhere", func(t *testing.T) {
+		docker(t, `case $1 in info) echo "[]";; image) echo "{}";; create) echo "no space left on device" >&2; exit 1;; esac`)
+		c := newInstance(t).connect()
+		c.start(sh(attempt(1, 1), "true").in("busybox"))
+		if e := c.exited(attempt(1, 1)); e.Cause != drover.CauseLost || e.Code != 125 || e.Text != "creating the container: no space left on device" {
+			t.Errorf("got %+v", e)
+		}
+	})
+	t.Run("one that hangs does not keep attempts that wait for it from being stopped", func(t *testing.T) {
+		docker(t, "exec sleep 1000")
 		c := newInstance(t).connect()
 		for n := range int64(3) {
 			c.start(sh(attempt(n+1, 1), "true").in("busybox"))

@@ -119,7 +119,7 @@ func (s *supervisor) run(o order, j journal) drover.Exit {
 	p, err := startPayload(o, j)
 	if err != nil {
 		j.logf("%v", err)
-		return noStart(startCode(err), err)
+		return notStarted(err)
 	}
 	if err := s.tell(report{Started: true}); err != nil {
 		j.logf("telling the daemon: %v", err)
@@ -135,6 +135,16 @@ func startPayload(o order, j journal) (payload, error) {
 		return startContained(o)
 	}
 	return startCommand(o, j)
+}
+
+// notStarted is the exit of a command that could not be started, which is its own fault, unless the container runtime failed: then it may
+// do well on another instance.
+func notStarted(err error) drover.Exit {
+	e := noStart(startCode(err), err)
+	if e.Code == runtimeFailed {
+		e.Cause = drover.CauseLost
+	}
+	return e
 }
 
 // noStart is the exit of a command that could not be started.

@@ -138,7 +138,7 @@ func (c *controller) begins(v *vm, f engine.Start) {
 		takes *= 10
 	}
 	if w.now < v.full {
-		w.after(0, func() { w.ends(r, drover.Exit{Code: 126, Cause: drover.CauseNoStart, Text: "no space left"}) })
+		w.after(0, func() { w.ends(r, drover.Exit{Code: 126, Cause: drover.CauseLost, Text: "no space left"}) })
 		return
 	}
 	w.after(takes, func() { w.ends(r, w.outcome()) })
