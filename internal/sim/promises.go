@@ -32,6 +32,7 @@ func (c *controller) answered(body engine.Body) {
 	case engine.Configured:
 		c.settings = b.Settings
 	case engine.Created:
+		c.had(b.Taken)
 		c.landed(b.Effect)
 	case engine.CreateFailed:
 		if cloud, ok := c.calls[b.Effect]; ok && b.Err.Kind == drover.KindRateLimit {
@@ -43,6 +44,11 @@ func (c *controller) answered(body engine.Body) {
 		if b.Err != nil && b.Err.Kind == drover.KindRateLimit {
 			c.noList[b.Cloud] = max(c.noList[b.Cloud], b.Err.RetryAt)
 		}
+		for _, s := range b.Added {
+			if v := c.w.cloud(b.Cloud).provided(s.ProviderID); v != nil {
+				c.had(v.offering)
+			}
+		}
 	}
 }
 
@@ -50,8 +56,6 @@ func (c *controller) answered(body engine.Body) {
 func (c *controller) heard(ev engine.Event) {
 	c.told(ev)
 	switch b := ev.Body.(type) {
-	case engine.Created:
-		c.had(b.Taken)
 	case engine.Noticed:
 		c.taken(b.Instance)
 	case engine.Connected:
@@ -65,7 +69,6 @@ func (c *controller) heard(ev engine.Event) {
 		for _, s := range b.Added {
 			if v := c.w.cloud(b.Cloud).provided(s.ProviderID); v != nil {
 				v.taken = v.taken || s.Reclaimed
-				c.had(v.offering)
 			}
 		}
 	}
