@@ -25,15 +25,6 @@ var (
 	turn   = flag.String("turn", "", "try five by turns: which five, counted from 0")
 )
 
-// mutant is a variant of the engine, or of the loop, that is broken on purpose: testdata/mutants has one a file. A file says in its first
-// paragraph what is wrong, then names a source, and then gives text of it between <<<< and ==== for which what follows up to >>>> is put.
-type mutant struct {
-	name, wrong, source string
-	swaps               []swap
-}
-
-type swap struct{ old, new string }
-
 // perTurn is how many mutants are tried in a turn.
 const perTurn = 5
 
@@ -46,7 +37,7 @@ func TestMutants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range chosen(t, read(t)) {
+	for _, m := range chosen(t, readMutants(t)) {
 		t.Run(m.name, func(t *testing.T) {
 			began := time.Now()
 			binary := m.build(t, root)
@@ -56,46 +47,6 @@ func TestMutants(t *testing.T) {
 				built.Round(10*time.Millisecond), said.how)
 		})
 	}
-}
-
-// read reads the mutants, by name.
-func read(t *testing.T) (all []mutant) {
-	files, err := filepath.Glob("testdata/mutants/*.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := parse(string(b))
-		if err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		m.name = strings.TrimSuffix(filepath.Base(file), ".txt")
-		all = append(all, m)
-	}
-	return all
-}
-
-func parse(text string) (m mutant, err error) {
-	wrong, rest, _ := strings.Cut(text, "\n\n")
-	source, rest, _ := strings.Cut(rest, "\n")
-	m = mutant{wrong: wrong, source: source}
-	for rest = strings.TrimSpace(rest); rest != ""; rest = strings.TrimSpace(rest) {
-		body, found := strings.CutPrefix(rest, "<<<<\n")
-		text, after, ended := strings.Cut(body, ">>>>")
-		before, instead, split := strings.Cut(text, "====\n")
-		if !found || !ended || !split {
-			return m, errors.New("wanted <<<<, the text, ====, its replacement, and >>>>")
-		}
-		m.swaps, rest = append(m.swaps, swap{before, instead}), after
-	}
-	if len(m.swaps) == 0 {
-		return m, errors.New("nothing is replaced")
-	}
-	return m, nil
 }
 
 // chosen are the mutants that were asked for.
@@ -125,18 +76,11 @@ func chosen(t *testing.T, all []mutant) []mutant {
 
 // build compiles this package's tests around the mutant.
 func (m mutant) build(t *testing.T, root string) (binary string) {
-	source, folder := filepath.Join(root, m.source), t.TempDir()
-	b, err := os.ReadFile(source)
+	text, err := m.variant(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := string(b)
-	for _, s := range m.swaps {
-		if n := strings.Count(text, s.old); n != 1 {
-			t.Fatalf("%s has this text %d times, not once: write the mutant anew\n%s", m.source, n, s.old)
-		}
-		text = strings.Replace(text, s.old, s.new, 1)
-	}
+	source, folder := filepath.Join(root, m.source), t.TempDir()
 	broken, overlay := filepath.Join(folder, "mutant.go"), filepath.Join(folder, "overlay.json")
 	swaps, err := json.Marshal(map[string]map[string]string{"Replace": {source: broken}})
 	err = errors.Join(err, os.WriteFile(broken, []byte(text), 0o600), os.WriteFile(overlay, swaps, 0o600))
