@@ -39,13 +39,13 @@ type contained struct {
 	clientEnded <-chan struct{}
 }
 
-// startContained creates and starts the order's container, and stays until its command runs.
-func startContained(o order) (*contained, error) {
+// startContained creates and starts the order's container, and stays until its command runs or ctx ends.
+func startContained(ctx context.Context, o order) (*contained, error) {
 	c, err := newContained(o)
 	if err != nil {
 		return nil, &failure{runtimeFailed, err}
 	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), startPatience, fmt.Errorf("it did not start within %v", startPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("it did not start within %v", startPatience))
 	defer cancel()
 	if err := c.start(ctx); err != nil {
 		c.pipe.Close()

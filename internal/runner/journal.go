@@ -49,6 +49,14 @@ type stopOrder struct {
 	Cause string        `json:"cause,omitempty"` // empty: drover.CauseStopped
 }
 
+// why is the error of a start that the wish has called off.
+func (s stopOrder) why() error {
+	if s.Cause == drover.CauseInterrupted {
+		return errInterrupted
+	}
+	return errStopped
+}
+
 // history is what a journal says.
 type history struct {
 	attempt *record

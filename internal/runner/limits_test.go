@@ -91,13 +91,14 @@ func TestNoRuntime(t *testing.T) {
 	})
 }
 
-// docker puts a program in the place of docker, and has no podman.
-func docker(t *testing.T, script string) {
+// docker puts a program in the place of docker, in whose folder it is then, and has no podman.
+func docker(t *testing.T, script string) (folder string) {
 	dir := t.TempDir()
 	if err := os.WriteFile(dir+"/docker", []byte("#!/bin/sh\nPATH=/bin:/usr/bin\n"+script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir)
+	return dir
 }
 
 func TestRuntimesThatFail(t *testing.T) {
@@ -106,6 +107,16 @@ func TestRuntimesThatFail(t *testing.T) {
 		c := newInstance(t).connect()
 		c.start(sh(attempt(1, 1), "true").in("busybox"))
 		if e := c.exited(attempt(1, 1)); e.Cause != drover.CauseLost || e.Code != 125 || e.Text != "creating the container: no space left on device" {
+			t.Errorf("got %+v", e)
+		}
+	})
+	t.Run("one that hangs does not keep an attempt that is to begin in it from being stopped", func(t *testing.T) {
+		dir := docker(t, `case $1 in info) echo "[]";; image) echo "{}";; create) echo >"${0%/*}/creating"; exec sleep 1000;; esac`)
+		c := newInstance(t).connect()
+		c.start(sh(attempt(1, 1), "true").in("busybox"))
+		until(t, "its container is made", func() bool { _, err := os.Stat(dir + "/creating"); return err == nil })
+		c.stop(attempt(1, 1), time.Hour)
+		if e := c.exited(attempt(1, 1)); e.Cause != drover.CauseStopped || e.Code != 143 {
 			t.Errorf("got %+v", e)
 		}
 	})

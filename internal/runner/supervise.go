@@ -1,11 +1,13 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -116,7 +118,7 @@ func (s *supervisor) tell(r report) error {
 // run starts the command and stays with it until nothing of it is left.
 func (s *supervisor) run(o order, j journal) drover.Exit {
 	began := time.Now()
-	p, err := startPayload(o, j)
+	p, err := s.startPayload(o, j)
 	if err != nil {
 		j.logf("%v", err)
 		return notStarted(err)
@@ -130,18 +132,47 @@ func (s *supervisor) run(o order, j journal) drover.Exit {
 }
 
 // startPayload starts the order's command where it is to run.
-func startPayload(o order, j journal) (payload, error) {
-	if o.Container != nil {
-		return startContained(o)
+func (s *supervisor) startPayload(o order, j journal) (payload, error) {
+	if o.Container == nil {
+		return startCommand(o, j)
 	}
-	return startCommand(o, j)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	started := make(chan struct{})
+	var heeding sync.WaitGroup
+	heeding.Go(func() { s.heed(j, started, cancel) })
+	p, err := startContained(ctx, o)
+	close(started)
+	heeding.Wait()
+	return p, err
 }
 
-// notStarted is the exit of a command that could not be started, which is its own fault, unless the container runtime failed: then it may
-// do well on another instance.
+// heed calls off a start that takes its time, once the journal tells the attempt to end. What it reads is read again by the watch.
+func (s *supervisor) heed(j journal, started <-chan struct{}, callOff context.CancelCauseFunc) {
+	for {
+		h, err := j.read()
+		if err != nil {
+			j.logf("%v", err)
+		}
+		if len(h.stops) > 0 {
+			callOff(h.stops[0].why())
+			return
+		}
+		select {
+		case <-s.pokes:
+		case <-started:
+			return
+		}
+	}
+}
+
+// notStarted is the exit of a command that could not be started, which is its own fault, unless it was told to end or the container
+// runtime failed: then it may do well on another instance.
 func notStarted(err error) drover.Exit {
 	e := noStart(startCode(err), err)
-	if e.Code == runtimeFailed {
+	switch {
+	case errors.Is(err, errStopped):
+		return neverBegun(err)
+	case e.Code == runtimeFailed:
 		e.Cause = drover.CauseLost
 	}
 	return e
