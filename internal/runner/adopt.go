@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -47,7 +48,7 @@ func (d *daemon) adoptFolder(path string) error {
 	case unbegun:
 		return d.trash.throw(path)
 	case ended:
-		a.running, a.exit = h.begun != nil && h.exit.Cause != drover.CauseNoStart, h.exit
+		a.running, a.exit, a.known = h.begun != nil && h.exit.Cause != drover.CauseNoStart, h.exit, time.Now()
 	case lost:
 		a.running = true
 		go func() { d.end(a, d.aftermath(a)) }()

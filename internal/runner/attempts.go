@@ -26,6 +26,7 @@ type attempt struct {
 	unwanted error        // why it must not begin, if it was told so before that
 	running  bool         // its command runs, or has run
 	exit     *drover.Exit // set when it has ended
+	known    time.Time    // since when this daemon knows the exit, whatever the clock said when it ended
 }
 
 func (d *daemon) newAttempt(id drover.AttemptID) *attempt {
@@ -295,7 +296,8 @@ func (d *daemon) started(a *attempt) {
 func (d *daemon) end(a *attempt, e drover.Exit) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	a.exit, d.vigil.wanted = &e, time.Now()
+	now := time.Now()
+	a.exit, a.known, d.vigil.wanted = &e, now, now
 	d.sendLocked(wire.Message{Exited: &wire.Exited{ID: a.id, Exit: e}})
 }
 
@@ -327,12 +329,12 @@ func (d *daemon) forgetLocked(id drover.AttemptID) {
 	delete(d.attempts, id)
 }
 
-// dropOld forgets the attempts that ended before the given time.
+// dropOld forgets the attempts whose end was known before the given time.
 func (d *daemon) dropOld(before time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for id, a := range d.attempts {
-		if a.exit != nil && a.exit.Ended < drover.TimeOf(before) {
+		if a.exit != nil && a.known.Before(before) {
 			d.forgetLocked(id)
 		}
 	}
