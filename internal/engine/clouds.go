@@ -85,7 +85,7 @@ func (e *Engine) listed(b Listed) {
 		return
 	}
 	c.ListFails = 0
-	c.Listed = e.s.Now
+	c.Listed, c.Good = e.s.Now, b.Began
 	for _, s := range b.Added {
 		e.sighted(c, s)
 	}
@@ -119,6 +119,10 @@ func (e *Engine) sighted(c *Cloud, s Sighting) {
 		return
 	}
 	in.Listed, in.Strikes = true, 0
+	if !in.Seen {
+		in.Seen = true
+		e.writeInstance(in)
+	}
 	e.tagSeen(in, s.Idle)
 	if s.Reclaimed {
 		e.reclaim(in, reclaimedText)
@@ -171,7 +175,7 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	in := &instance{Instance: Instance{
 		ID: e.s.LastInstance, Name: name, Cloud: c.Name, ProviderID: s.ProviderID, Zone: s.Zone, Market: s.Market, Price: s.Price,
 		Type: drover.InstanceType{Name: s.Type, ProviderType: s.ProviderType}, HostKey: s.HostKey,
-		State: drover.InstanceUnknown, Idle: drover.IdleRun, Asked: e.s.Now, Created: e.billFrom(s), Known: e.s.Now, Listed: true, Silent: e.s.Now,
+		State: drover.InstanceUnknown, Idle: drover.IdleRun, Asked: e.s.Now, Created: e.billFrom(s), Known: e.s.Now, Listed: true, Seen: true, Silent: e.s.Now,
 	}}
 	e.adoptTag(in, s.Idle)
 	for _, o := range c.Offerings {
@@ -231,10 +235,10 @@ func (e *Engine) missing(c *Cloud, began drover.Time) (again bool) {
 	return again
 }
 
-// mayBeNew reports whether a list that began then may not have an instance only because its cloud has just made it.
+// mayBeNew reports whether a list that began then may not have an instance only because its cloud has just made it. That is measured from
+// when Drover began to look, since the clock may have leapt ahead; it is over once a list has had the instance, or it was ready.
 func (e *Engine) mayBeNew(in *instance, began drover.Time) bool {
-	heard := in.Ready != 0 && in.State != drover.InstanceUnknown
-	return in.Created != 0 && !heard && !in.Accepted && began < max(in.Created, e.s.Looking).Add(lostGap)
+	return in.Created != 0 && !in.Seen && in.Ready == 0 && !in.Accepted && began < max(in.Created, e.s.Looking).Add(lostGap)
 }
 
 // The least time between two lists that together say that an instance is gone: a cloud that answers from a stale copy soon has a newer
@@ -266,8 +270,11 @@ func (e *Engine) strike(in *instance, began drover.Time) bool {
 	}
 	in.Strikes++
 	why := e.reason(drover.ReasonVanished, "vanished: its cloud no longer lists it")
-	if in.State == drover.InstanceStopping {
+	switch {
+	case in.State == drover.InstanceStopping:
 		why = *in.Reason
+	case in.Ready == 0 && !in.Broken && e.ours(in.Name):
+		e.vanishedBooting(in, why)
 	}
 	e.gone(in, why)
 	return false

@@ -62,6 +62,7 @@ func (e *Engine) ready(in *instance) {
 	}
 	if in.Ready == 0 {
 		in.Ready = e.s.Now
+		e.boots(in)
 		e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s ready after %v", in.Name, in.Ready.Sub(in.Asked).Round(time.Millisecond)), Instance: in.Name, Cloud: in.Cloud})
 	}
 	e.unbind(in)
@@ -150,7 +151,7 @@ func (e *Engine) connectFailed(b ConnectFailed) {
 	switch {
 	case b.Err.Kind == drover.KindNotFound: // its address is not known yet
 		if c := e.cloud(in.Cloud); c != nil {
-			e.unlisted(in, c)
+			e.uncalled(in, c)
 			c.Hurry++
 			e.lookSoon(c)
 		}
@@ -166,9 +167,9 @@ func (e *Engine) connectFailed(b ConnectFailed) {
 	e.touch(in)
 }
 
-// unlisted has an instance's silence begin now, and the try to reach it be none, if its cloud has not said since Drover began to look where
+// uncalled has an instance's silence begin now, and the try to reach it be none, if its cloud has not said since Drover began to look where
 // its instances are: nobody can be heard whom nobody could call.
-func (e *Engine) unlisted(in *instance, c *Cloud) {
+func (e *Engine) uncalled(in *instance, c *Cloud) {
 	if c.Listed < e.s.Looking {
 		in.Silent, in.Tried = e.s.Now, false
 	}

@@ -12,9 +12,9 @@ const fewest = 3
 
 // A controller that hears nothing any more of most of a cloud's instances, at about the same time, is rather deaf itself than right about
 // them all: while it takes itself for that, none of them is held to be silent. What the cloud's own list no longer has is gone all the
-// same. It hears again as soon as one instance of that cloud answers, or when too few are silent for that doubt; how long the others are
-// silent is then counted anew, and not blamed on the controller again while one answers. Nothing is lost with an instance on which nobody wants
-// anything any more, so no doubt keeps that.
+// same, and until lists prove it, what the last one no longer has is no sign of deafness. It hears again as soon as one instance of that cloud
+// answers, or when too few are silent for that doubt; how long the others are silent is then counted anew, and not blamed on the controller
+// again while one answers. Nothing is lost with an instance on which nobody wants anything any more, so no doubt keeps that.
 
 // hears reports whether an instance that has been silent for too long is really silent. If it is the controller that is deaf, that is said,
 // once.
@@ -41,7 +41,7 @@ func (e *Engine) company(in *instance) (heard, together int) {
 	near := e.life().ProbeTimeout
 	for _, o := range e.instances {
 		switch {
-		case o.Cloud != in.Cloud || !o.wasHeard():
+		case o.Cloud != in.Cloud || !o.wasHeard() || e.unlisted(o):
 		case o.Connected:
 			heard++
 		case o.Silent >= in.Silent.Add(-near) && o.Silent <= in.Silent.Add(near):
@@ -91,7 +91,7 @@ func (e *Engine) reconsider(c *Cloud) {
 	heard, silent := 0, 0
 	for _, o := range e.instances {
 		switch {
-		case o.Cloud != c.Name || !o.wasHeard():
+		case o.Cloud != c.Name || !o.wasHeard() || e.unlisted(o):
 		case o.Connected:
 			heard++
 		default:
@@ -99,7 +99,7 @@ func (e *Engine) reconsider(c *Cloud) {
 		}
 	}
 	if silent < fewest || silent <= heard {
-		e.endDeafness(c, fmt.Sprintf("no longer takes itself for deaf to cloud %s, of which only %d are silent", c.Name, silent))
+		e.endDeafness(c, fmt.Sprintf("no longer takes itself for deaf to cloud %s: too few of it are silent, %d", c.Name, silent))
 	}
 }
 

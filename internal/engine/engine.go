@@ -107,7 +107,7 @@ func (e *Engine) State() State {
 	})
 	for _, c := range e.clouds {
 		own := *c
-		own.Throttles = slices.Clone(c.Throttles)
+		own.Throttles, own.Vanished = slices.Clone(c.Throttles), slices.Clone(c.Vanished)
 		s.Clouds = append(s.Clouds, own)
 	}
 	return s

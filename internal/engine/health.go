@@ -61,7 +61,11 @@ func (e *Engine) breakInstance(in *instance, why drover.Reason) {
 	in.Broken, in.Reason = true, &why
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s is broken: %s", in.Name, why.Text), Instance: in.Name, Reason: &why})
 	e.cry(in, why)
-	if in.Ready == 0 && e.ours(in.Name) { // else it may well have been ready once
+	switch {
+	case in.Ready != 0 || !e.ours(in.Name): // of the latter, it may well have been ready once
+	case why.Code == drover.ReasonBootTimeout && in.Created != 0 && e.lacked(in):
+		e.vanishedBooting(in, why)
+	default:
 		e.leaveAlone(in, why)
 	}
 	if !in.held() && !e.keepsBroken(in, why) {

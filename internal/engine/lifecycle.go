@@ -188,7 +188,7 @@ func (e *Engine) checkBooting(in *instance) {
 	switch {
 	case in.held():
 		e.dial(in)
-	case e.s.Now >= e.bootDeadline(in) && in.Tried && in.Dial == 0 && (!in.wasHeard() || e.hears(in)):
+	case e.s.Now >= e.bootDeadline(in) && in.Tried && in.Dial == 0 && !e.unlisted(in) && (!in.wasHeard() || e.hears(in)):
 		code, what := drover.ReasonBootTimeout, "did not boot within"
 		if in.Ready != 0 {
 			code, what = drover.ReasonSilent, "not heard from for"
@@ -247,7 +247,7 @@ func (e *Engine) bootDeadline(in *instance) drover.Time {
 
 func (e *Engine) checkReady(in *instance) {
 	switch {
-	case !in.Connected && !in.held() && e.s.Now >= in.Silent.Add(e.life().ProbeTimeout) && in.Tried && in.Dial == 0 && e.hears(in):
+	case !in.Connected && !in.held() && e.s.Now >= in.Silent.Add(e.life().ProbeTimeout) && in.Tried && in.Dial == 0 && !e.unlisted(in) && e.hears(in):
 		e.breakInstance(in, e.reason(drover.ReasonSilent, "not heard from for %v%s", e.s.Now.Sub(in.Silent).Round(time.Second), lastWords(in)))
 	case !in.Connected:
 		e.dial(in)

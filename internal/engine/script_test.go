@@ -30,6 +30,8 @@ func (p *player) set(args []string) {
 			life.KeepBroken = p.duration(value)
 		case "max-age":
 			life.MaxAge = p.duration(value)
+		case "boot":
+			life.BootTimeout = p.duration(value)
 		case "use-once":
 			life.UseOnce = true
 		case "keep":

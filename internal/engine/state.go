@@ -167,6 +167,7 @@ type Instance struct {
 	IdleSince  drover.Time          `json:"idle_since,omitempty"`
 	Ended      drover.Time          `json:"ended,omitempty"` // its cloud accepted its destruction: its bill ends
 	KeepUntil  drover.Time          `json:"keep_until,omitempty"`
+	Seen       bool                 `json:"seen,omitempty"`  // a good list of its cloud's has had it
 	Bound      []Binding            `json:"bound,omitempty"` // waiting work it is rented for, until it is ready
 
 	// Observed.
@@ -232,6 +233,7 @@ type Cloud struct {
 	Offerings  []drover.Offering `json:"offerings"`
 	Known      bool              `json:"known"`            // Offerings have been heard
 	Listed     drover.Time       `json:"listed,omitempty"` // end of the last good list
+	Good       drover.Time       `json:"good,omitempty"`   // its beginning
 	ListCall   int64             `json:"list_call,omitempty"`
 	OfferCall  int64             `json:"offer_call,omitempty"`
 	ListFails  int               `json:"list_fails,omitempty"` // in a row
@@ -245,5 +247,6 @@ type Cloud struct {
 	NoDestroy  drover.Time       `json:"no_destroy,omitempty"` // no destroy before this, set by a rate limit
 	NoTag      drover.Time       `json:"no_tag,omitempty"`     // likewise
 	Throttles  []Throttle        `json:"throttles,omitempty"`
+	Vanished   []Vanishing       `json:"vanished,omitempty"`
 	Deaf       drover.Time       `json:"deaf,omitempty"` // since when the controller takes itself for deaf to it
 }
