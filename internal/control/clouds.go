@@ -255,6 +255,13 @@ func (cl *sights) find(id string) (driver.Instance, bool) {
 	return in, ok
 }
 
+// wasListed reports whether there was a good list: what is not known then, its cloud does not have.
+func (cl *sights) wasListed() bool {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return cl.listed
+}
+
 func (c *Controller) destroy(ctx context.Context, effect int64, f engine.Destroy) engine.Body {
 	answer := engine.Destroyed{Effect: effect, Instance: f.Instance}
 	ctx, cancel := context.WithTimeout(ctx, destroyTimeout)

@@ -200,10 +200,13 @@ func (c *Controller) dial(ctx context.Context, f engine.Connect) (*remote.Conn, 
 
 // address is where an instance can be reached, as its create call or the last list said.
 func (c *Controller) address(cl *cloud, id string) (driver.Instance, string, error) {
-	in, _ := cl.find(id)
+	in, known := cl.find(id)
 	addr, _ := cl.reach(in)
-	if addr == "" {
-		return in, "", drover.Errorf(drover.KindNotFound, "its address is not known yet")
+	switch {
+	case addr != "":
+		return in, addr, nil
+	case !known && cl.wasListed():
+		return in, "", drover.Errorf(drover.KindNotFound, "its cloud does not list it")
 	}
-	return in, addr, nil
+	return in, "", drover.Errorf(drover.KindNotFound, "its address is not known yet")
 }

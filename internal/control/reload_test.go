@@ -100,3 +100,22 @@ func TestASpoolThatCannotBeWrittenSaysSo(t *testing.T) {
 		t.Errorf("its reader is told %v", err)
 	}
 }
+
+func TestWhyAnInstanceHasNoAddressIsSaid(t *testing.T) {
+	c := must(New(t.Context(), newFixture(t).cfg))(t)
+	cl := must(c.cloud("here"))(t)
+	for _, step := range []struct {
+		name, want string
+		happens    func()
+	}{
+		{"before the first list nothing is known", "its address is not known yet", func() {}},
+		{"a list that has it without one", "its address is not known yet", func() { cl.replace(map[string]driver.Instance{"i-1": {ID: "i-1"}}) }},
+		{"a list that no longer has it", "its cloud does not list it", func() { cl.replace(nil) }},
+		{"one that was just created", "its address is not known yet", func() { cl.remember(driver.Instance{ID: "i-1"}) }},
+	} {
+		step.happens()
+		if _, _, err := c.address(cl, "i-1"); err == nil || err.Error() != step.want || drover.KindOf(err) != drover.KindNotFound {
+			t.Errorf("%s: it says %v, not %q", step.name, err, step.want)
+		}
+	}
+}
