@@ -21,12 +21,14 @@ func createArgs(s Spec) ([]string, error) {
 		return nil, errors.New("there is no command for the container")
 	}
 	args := []string{"create", "--name=" + s.Name,
-		"--pull=never",                 // Images sees to that
-		"--network=host",               // DROVER_API listens on the instance's loopback
-		"--log-driver=none",            // the client that starts it takes its output
-		"--security-opt=label=disable", // a mounted folder has no label of a container
-		"--restart=no",                 // a command is started once
-		"--env-file=/dev/stdin",        // see lines
+		"--pull=never",                     // Images sees to that
+		"--network=host",                   // DROVER_API listens on the instance's loopback
+		"--log-driver=none",                // the client that starts it takes its output
+		"--security-opt=label=disable",     // a mounted folder has no label of a container
+		"--security-opt=no-new-privileges", // nothing in it becomes another user, whose files nobody outside could remove
+		"--userns=host",                    // nor does its user mean another outside, where the runtime is set up so
+		"--restart=no",                     // a command is started once
+		"--env-file=/dev/stdin",            // see lines
 		"--user=" + s.User, "--workdir=" + s.Dir}
 	for _, pair := range pairs(s.Labels) {
 		args = append(args, "--label="+pair)

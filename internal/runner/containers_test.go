@@ -231,6 +231,11 @@ func (h *host) confines(t *testing.T, plain string) {
 			return nil
 		})
 	})
+	t.Run("no program in it gets the rights of another user, whose files could not be removed", func(t *testing.T) {
+		if e := newInstance(t).connect().ranIn(plain, id, `grep NoNewPrivs /proc/self/status`); !strings.HasSuffix(e.Stdout, "\t1\n") {
+			t.Errorf("got %+v", e)
+		}
+	})
 	t.Run("a variable that means something to the runtime's client means nothing to it, whatever its value", func(t *testing.T) {
 		i := newInstance(t)
 		c := i.connect()
