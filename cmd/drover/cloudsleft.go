@@ -40,11 +40,7 @@ func (f daemonFolder) writeClouds(c *config.Config) error {
 		return err
 	}
 	for _, cloud := range c.Clouds {
-		path := f.keptCloud(cloud.Name)
-		if err := os.WriteFile(path+".new", data, 0o600); err != nil {
-			return err
-		}
-		if err := os.Rename(path+".new", path); err != nil {
+		if err := keepFile(f.keptCloud(cloud.Name), data); err != nil {
 			return err
 		}
 	}

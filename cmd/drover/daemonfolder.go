@@ -93,10 +93,7 @@ func (f daemonFolder) makeToken() (drover.Secret, error) {
 
 // announce writes down where the daemon answers, for a configuration that leaves the choice of a port to the host.
 func (f daemonFolder) announce(address string) error {
-	if err := os.WriteFile(f.file("address.new"), []byte(address+"\n"), 0o600); err != nil {
-		return fmt.Errorf("announcing the address: %w", err)
-	}
-	if err := os.Rename(f.file("address.new"), f.file("address")); err != nil {
+	if err := keepFile(f.file("address"), []byte(address+"\n")); err != nil {
 		return fmt.Errorf("announcing the address: %w", err)
 	}
 	return nil

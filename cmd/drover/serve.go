@@ -103,17 +103,17 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 		return err
 	}
 	if err := folder.make(); err != nil {
-		return err
+		return folder.orFull(err)
 	}
 	lock, err := store.LockFile(folder.db())
 	if err != nil {
-		return err
+		return folder.orFull(err)
 	}
 	defer lock.Unlock()
 	d := &daemon{app: a, flags: f, log: log, folder: folder, config: c, ended: make(chan error, 1)}
 	defer d.close()
 	if err := d.open(ctx); err != nil {
-		return err
+		return folder.orFull(err)
 	}
 	return d.run(ctx)
 }

@@ -139,13 +139,16 @@ func (d *daemon) launch(ctx context.Context, a *attempt, m wire.Start, pins pins
 		e = neverBegun(err)
 		d.keepResult(a, e)
 	}
+	if instanceFails(err) || err == nil && failedBySupervisor(e) {
+		d.ails(e.Text)
+	}
 	d.end(a, e)
 }
 
 // neverBegun is the exit of an attempt that did not get as far as its command.
 func neverBegun(err error) drover.Exit {
 	var image *container.ImageError
-	switch e := noStart(126, err); {
+	switch e := noStart(noStartCode, err); {
 	case errors.Is(err, errInterrupted):
 		e.Code, e.Cause = 128+int(unix.SIGTERM), drover.CauseInterrupted
 		return e
@@ -154,6 +157,8 @@ func neverBegun(err error) drover.Exit {
 		return e
 	case errors.As(err, &image):
 		return noImage(image)
+	case impossible(err):
+		return e
 	default:
 		e.Cause = drover.CauseLost // to the instance: nobody has looked at the command yet
 		return e

@@ -207,7 +207,7 @@ func startCode(err error) int {
 	if errors.Is(err, errNotFound) || errors.Is(err, fs.ErrNotExist) {
 		return 127
 	}
-	return 126
+	return noStartCode
 }
 
 // failure is why a command could not be started, with the exit code that says so.

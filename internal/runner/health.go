@@ -75,6 +75,18 @@ func (d *daemon) judge(wrong string) {
 	d.sendLocked(wire.Message{Ailing: &wire.Ailing{Text: wrong}})
 }
 
+// ails says at once that something is wrong with the instance, so that it is not given the next attempt to lose. Looks say when it is over.
+func (d *daemon) ails(wrong string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.health.ailing != "" {
+		return
+	}
+	d.health = health{ailing: limit(wrong)}
+	d.log.Printf("the instance is not well: %s", wrong)
+	d.sendLocked(wire.Message{Ailing: &wire.Ailing{Text: d.health.ailing}})
+}
+
 // look says what is wrong with the instance now, if anything: first what the runner sees itself, then what the command finds.
 func (d *daemon) look(ctx context.Context, o wire.Orders) string {
 	d.mu.Lock()

@@ -43,7 +43,7 @@ func (d *daemon) lay(f folder, files []drover.File) error {
 	defer root.Close()
 	for _, file := range files {
 		if err := d.layFile(root, file); err != nil {
-			return fmt.Errorf("laying input %q: %w", file.Path, err)
+			return layError{fmt.Errorf("laying input %q: %w", file.Path, err)}
 		}
 	}
 	return nil

@@ -165,14 +165,14 @@ func (s *supervisor) heed(j journal, started <-chan struct{}, callOff context.Ca
 	}
 }
 
-// notStarted is the exit of a command that could not be started, which is its own fault, unless it was told to end or the container
-// runtime failed: then it may do well on another instance.
+// notStarted is the exit of a command that could not be started, which is its own fault, unless it was told to end, or the
+// container runtime or the instance failed: then it may do well on another instance.
 func notStarted(err error) drover.Exit {
 	e := noStart(startCode(err), err)
 	switch {
 	case errors.Is(err, errStopped):
 		return neverBegun(err)
-	case e.Code == runtimeFailed:
+	case e.Code == runtimeFailed, instanceFails(err):
 		e.Cause = drover.CauseLost
 	}
 	return e

@@ -1,0 +1,70 @@
+package runner_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"drover"
+	"drover/internal/wire"
+)
+
+// fillAttempts puts a full disk in the place of the attempts' folders.
+func fillAttempts(t *testing.T, i *instance) (room func()) {
+	t.Helper()
+	path := filepath.Join(i.dir, "attempts")
+	if err := unix.Mount("drover-test", path, "tmpfs", 0, "size=64k,nr_inodes=16,mode=0700"); err != nil {
+		t.Skipf("mounting a small disk: %v", err)
+	}
+	t.Cleanup(func() { unix.Unmount(path, unix.MNT_DETACH) })
+	full := filepath.Join(path, "full")
+	if err := os.WriteFile(full, make([]byte, 1<<20), 0o600); err == nil {
+		t.Fatal("the disk takes everything")
+	}
+	return func() {
+		if err := os.Remove(full); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAnAttemptThatItsInstanceHasNoRoomForIsLost(t *testing.T) {
+	i := newInstance(t)
+	c := i.connect()
+	room := fillAttempts(t, i)
+	c.start(sh(attempt(1, 1), "true"))
+	ailing := c.want("Ailing", func(m wire.Message) bool {
+		if m.Exited != nil {
+			t.Fatalf("the attempt ended first, so that another may be begun: %+v", m.Exited)
+		}
+		return m.Ailing != nil
+	}).Ailing
+	if !strings.Contains(ailing.Text, "no space left") {
+		t.Errorf("the instance says %q", ailing.Text)
+	}
+	if e := c.exited(attempt(1, 1)); e.Cause != drover.CauseLost || !strings.Contains(e.Text, "no space left") {
+		t.Errorf("got %+v", e)
+	}
+	room()
+	c.start(sh(attempt(1, 2), "true"))
+	if e := c.exited(attempt(1, 2)); e.Code != 0 || e.Cause != "" {
+		t.Errorf("once there is room: %+v", e)
+	}
+}
+
+func TestInputsThatCannotBeTogetherAreTheJobsFault(t *testing.T) {
+	i := newInstance(t)
+	c := i.connect()
+	a := file("a", "alpha\n", 0o644)
+	inner := file("a/b", "alpha\n", 0o644)
+	if r := i.bulk().put(a.Hash, "alpha\n"); r.Error != "" {
+		t.Fatal(r.Error)
+	}
+	c.start(sh(attempt(1, 1), "true").withFiles(a, inner))
+	if e := c.exited(attempt(1, 1)); e.Cause != drover.CauseNoStart || !strings.Contains(e.Text, `"a/b"`) {
+		t.Errorf("got %+v", e)
+	}
+}
