@@ -1,17 +1,16 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
-
-	"drover/internal/store"
 )
 
 // smallDisk is a folder on a disk of its own, and a file that fills it.
@@ -34,43 +33,29 @@ func smallDisk(t *testing.T) (path string, fill func(), free func()) {
 func TestAControllerDoesNotStartOnAFullDisk(t *testing.T) {
 	for _, known := range []bool{false, true} {
 		t.Run(map[bool]string{false: "of a fleet that is new", true: "of a fleet that it has kept before"}[known], func(t *testing.T) {
-			disk, fill, free := smallDisk(t)
-			t.Setenv("XDG_STATE_HOME", disk)
-			config := filepath.Join(t.TempDir(), "drover.yaml")
-			text := "version: 1\nfleet: lab\nlisten: 127.0.0.1:0\nclouds:\n  here: {driver: local, max_instances: 1}\n"
-			if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			serve := func() (code int, said string) {
-				ctx, cancel := context.WithCancel(t.Context())
-				cancel() // one that starts ends at once
-				out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-				if err != nil {
-					t.Fatal(err)
+			p := &daemonPlace{place: newPlace(t), address: freeAddress(t)}
+			var fill, free func()
+			p.state, fill, free = smallDisk(t)
+			p.write("drover.yaml", p.configuration("", ""))
+			starts := func() {
+				t.Helper()
+				p.serve()
+				p.process.signal(syscall.SIGTERM)
+				if code := p.process.wait(20 * time.Second); code != 0 {
+					t.Errorf("it ends with %d: %s", code, p.process.err.tail())
 				}
-				defer out.Close()
-				code = run(ctx, []string{"serve", "-c", config}, out, out)
-				text, _ := os.ReadFile(out.Name())
-				return code, string(text)
 			}
-			records := filepath.Join(disk, "lab", "drover.db")
 			if known {
-				serve()
+				starts()
 			}
 			fill()
-			code, said := serve()
-			if code != 3 || !strings.Contains(said, "is full") || !strings.Contains(said, "hint: make room there") {
-				t.Errorf("it ends with %d and says %s", code, said)
+			full := p.start("serve", "-c", "drover.yaml")
+			said := func() string { return full.err.tail() }
+			if code := full.wait(20 * time.Second); code != 3 || !strings.Contains(said(), "is full") || !strings.Contains(said(), "hint: make room there") {
+				t.Errorf("it ends with %d and says %s", code, said())
 			}
 			free()
-			if code, said := serve(); code == 3 {
-				t.Errorf("once there is room it ends with %d and says %s", code, said)
-			}
-			if s, err := store.Open(t.Context(), records); err != nil {
-				t.Errorf("the records: %v", err)
-			} else {
-				s.Close()
-			}
+			starts()
 		})
 	}
 }
