@@ -29,7 +29,7 @@ func durable(s engine.State) engine.State {
 	}
 	for i, in := range d.Instances {
 		in.Listed, in.Accepted, in.Strikes, in.Struck, in.Known = false, false, 0, 0, 0
-		in.Connected, in.Silent, in.Tried, in.Alone, in.NoImage, in.Strangers = false, 0, false, false, nil, nil
+		in.Connected, in.Silent, in.Tried, in.Alone, in.Lost, in.Strangers = false, 0, false, false, nil, nil
 		in.Call, in.Unsure, in.ByName, in.Dial, in.Fails, in.Retry, in.Tagging = 0, false, false, 0, 0, 0, engine.Tagging{}
 		d.Instances[i] = in
 	}

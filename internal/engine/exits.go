@@ -10,6 +10,7 @@ import (
 // judge says how an attempt ended whose command ended and whose output is stored.
 func (e *Engine) judge(a *Attempt) {
 	x := a.Exit
+	e.learn(a)
 	switch {
 	case x.Cause == drover.CauseLost:
 		e.lose(a, "%s", cmp.Or(x.Text, "its supervisor died"))
@@ -36,17 +37,46 @@ func (e *Engine) judge(a *Attempt) {
 	}
 }
 
-// noImage ends an attempt whose image its instance could not fetch. That counts as lost to the instance, which is not given that job again.
+// learn takes to heart that an attempt was lost to an instance that lives: the job is tried elsewhere. Once as many instances in a row as
+// the job has attempts have lost it, it is rather the job, or what it asks a registry for, and any instance will do: no more are to be rented for that.
+func (e *Engine) learn(a *Attempt) {
+	in, j := e.instance(a.Instance), e.job(a.ID.Job.Number)
+	switch a.Exit.Cause {
+	case drover.CauseLost, drover.CauseNoImage:
+	default:
+		if j.Losers > 0 {
+			j.Losers = 0
+			e.writeJob(j)
+		}
+		return
+	}
+	if j.Losers >= j.Attempts || slices.Contains(in.Lost, j.Number) {
+		return
+	}
+	in.Lost = append(in.Lost[max(0, len(in.Lost)-maxLost+1):], j.Number)
+	j.Losers++
+	e.writeJob(j)
+	if j.Losers < j.Attempts {
+		return
+	}
+	for _, o := range e.instances {
+		o.Lost = slices.DeleteFunc(o.Lost, func(n int64) bool { return n == j.Number })
+	}
+	e.replace = true
+}
+
+// noImage ends an attempt whose image its instance could not fetch: as lost to it, unless no instance could, however often it was tried.
 func (e *Engine) noImage(a *Attempt) {
-	in := e.instance(a.Instance)
-	if !slices.Contains(in.NoImage, a.ID.Job.Number) && len(in.NoImage) < maxNoImage {
-		in.NoImage = append(in.NoImage, a.ID.Job.Number)
+	in, j := e.instance(a.Instance), e.job(a.ID.Job.Number)
+	if j.Losers >= j.Attempts {
+		e.end(a, drover.AttemptFailed, e.reason(drover.ReasonImage, "its image could not be fetched by %d instances: %s", j.Losers, a.Exit.Text))
+		return
 	}
 	e.lose(a, "%s could not fetch its image: %s", in.Name, a.Exit.Text)
 }
 
-// maxNoImage is how many jobs an instance that cannot fetch their images is told apart from; more of them are not worth it.
-const maxNoImage = 100
+// maxLost is of how many jobs, the latest, it is remembered that an instance lost them.
+const maxLost = 100
 
 // began reports whether a command was begun that then ended in this way.
 func began(x drover.Exit) bool {

@@ -13,7 +13,7 @@ func (in *instance) clone() Instance {
 	c := in.Instance
 	c.Candidates = slices.Clone(in.Candidates)
 	c.Bound = slices.Clone(in.Bound)
-	c.NoImage = slices.Clone(in.NoImage)
+	c.Lost = slices.Clone(in.Lost)
 	c.Strangers = slices.Clone(in.Strangers)
 	return c
 }

@@ -68,7 +68,7 @@ func (e *Engine) placeGroup(g *group, open []*instance, claims map[*instance]*gr
 
 func fullest(g *group, open []*instance, claims map[*instance]*group) (best *instance) {
 	for _, in := range open {
-		if in.full() || !in.holds(g.key.Shape) || slices.Contains(in.NoImage, g.jobs[0].Number) || !leaves(in, g, claims[in]) {
+		if in.full() || !in.holds(g.key.Shape) || slices.Contains(in.Lost, g.jobs[0].Number) || !leaves(in, g, claims[in]) {
 			continue
 		}
 		if best == nil || in.free.CPU < best.free.CPU || in.free.CPU == best.free.CPU && in.Price < best.Price {

@@ -101,6 +101,7 @@ type Job struct {
 	Since     drover.Time    `json:"since"`             // it waits since
 	Again     int64          `json:"again,omitempty"`   // its place among the jobs that were put back in the queue after they were final; 0: it was not
 	Blocked   time.Duration  `json:"blocked,omitempty"` // how long it has waited in all for offerings that were blocked
+	Losers    int            `json:"losers,omitempty"`  // how many instances in a row have lost it while they lived
 }
 
 // Grown are elements of a job that wait and have as much memory, since they ran out of less.
@@ -180,7 +181,7 @@ type Instance struct {
 	Silent    drover.Time        `json:"silent,omitempty"`    // not heard since, as far as Drover was looking
 	Tried     bool               `json:"tried,omitempty"`     // a connection was tried, and failed, since Silent
 	Alone     bool               `json:"alone,omitempty"`     // its silence is not the controller's deafness, as another answered since
-	NoImage   []int64            `json:"no_image,omitempty"`  // jobs whose image it could not fetch
+	Lost      []int64            `json:"lost,omitempty"`      // jobs whose attempts were lost on it while it lived: they are tried elsewhere
 	Strangers []drover.AttemptID `json:"strangers,omitempty"` // attempts on it that are not known and were told to end
 	Call      int64              `json:"call,omitempty"`      // create or destroy in flight
 	Unsure    bool               `json:"unsure,omitempty"`    // a create call was not answered, or who knows: it may be there whatever the next one says

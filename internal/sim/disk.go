@@ -222,6 +222,6 @@ func (d *Disk) Begin() engine.State {
 func asFound(in engine.Instance) engine.Instance {
 	in.Candidates, in.Bound = slices.Clone(in.Candidates), slices.Clone(in.Bound)
 	in.Listed, in.Accepted, in.Strikes, in.Struck, in.Known, in.Connected, in.Silent, in.Tried = false, false, 0, 0, 0, false, 0, false
-	in.Alone, in.NoImage, in.Strangers, in.Call, in.Unsure, in.ByName, in.Dial, in.Fails, in.Retry, in.Tagging = false, nil, nil, 0, false, false, 0, 0, 0, engine.Tagging{}
+	in.Alone, in.Lost, in.Strangers, in.Call, in.Unsure, in.ByName, in.Dial, in.Fails, in.Retry, in.Tagging = false, nil, nil, 0, false, false, 0, 0, 0, engine.Tagging{}
 	return in
 }

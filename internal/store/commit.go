@@ -239,7 +239,7 @@ func (s *Store) putInstance(ctx context.Context, tx *sql.Tx, in engine.Instance)
 func lasting(in engine.Instance) engine.Instance {
 	in.Listed, in.Accepted, in.Strikes, in.Struck, in.Known = false, false, 0, 0, 0
 	in.Connected, in.Silent, in.Tried = false, 0, false
-	in.Alone, in.NoImage, in.Strangers, in.Call, in.Unsure, in.ByName, in.Dial, in.Fails, in.Retry, in.Tagging = false, nil, nil, 0, false, false, 0, 0, 0, engine.Tagging{}
+	in.Alone, in.Lost, in.Strangers, in.Call, in.Unsure, in.ByName, in.Dial, in.Fails, in.Retry, in.Tagging = false, nil, nil, 0, false, false, 0, 0, 0, engine.Tagging{}
 	return in
 }
 

@@ -277,7 +277,7 @@ func TestWhatIsDurable(t *testing.T) {
 			"Reason Broken Used Cried Ailing Reclaimed Asked Created Ready IdleSince KeepUntil Bound Begun Ended Told Retag Seen",
 		reflect.TypeFor[engine.Attempt](): "ID Instance State Started Ended Exit Stop",
 		reflect.TypeFor[engine.Job](): "Number Name User Shape Array Priority Attempts Retry Timeout After Queued Succeeded Failed Cancelled " +
-			"Cancel Since Again Blocked Grown",
+			"Cancel Since Again Blocked Grown Losers",
 	}
 	s := sqliteOpeners(t)(t)(t)
 	jobs := submitted(t, s)
