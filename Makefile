@@ -99,7 +99,7 @@ fuzz: ## fuzz each target for a while (FUZZTIME=how long)
 		done; \
 	done
 
-check-all: lint test race simtest e2e chaos fuzz bench ## all of these
+check-all: lint test race simtest mutants replay-arch e2e chaos containers fuzz bench bench-fleet ## all of these
 
 man: build ## write the man pages to bin/man
 	bin/drover man bin/man
