@@ -144,7 +144,7 @@ func (p *place) witnessLong(folder string) string {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	long := fmt.Sprintf(`, {name: long, array: 2, priority: 10, command: [witness, %s, 11s], resources: {memory: 16Mi, disk: 16Mi}}]`, folder)
+	long := fmt.Sprintf(`, {name: long, array: 2, priority: 10, command: [witness, %s, 11s], resources: {memory: 128Mi, disk: 16Mi}}]`, folder)
 	p.write("long.yaml", strings.TrimSuffix(strings.TrimSpace(string(text)), "]")+long)
 	return "long.yaml"
 }

@@ -117,7 +117,7 @@ func TestInstancesThatAreTakenBack(t *testing.T) {
 	const jobs = 8
 	p := newUnluckyPlace(t, "", "{reclaim: {after: 2s, notice: 2s}}")
 	folder, saved := t.TempDir(), t.TempDir()
-	p.write("batch.yaml", fmt.Sprintf("jobs: [{name: c, array: %d, attempts: 1, command: [checkpoint, %s, %s, 4s], resources: {memory: 16Mi, disk: 16Mi}}]\n", jobs, folder, saved))
+	p.write("batch.yaml", fmt.Sprintf("jobs: [{name: c, array: %d, attempts: 1, command: [checkpoint, %s, %s, 4s], resources: {memory: 128Mi, disk: 16Mi}}]\n", jobs, folder, saved))
 	p.drover("submit", "batch.yaml")
 	p.drover("wait", "--batch", "batch")
 	wantOnce(t, folder, jobs)

@@ -76,7 +76,7 @@ func (o *observer) wantBill(instances []drover.Instance, jobCost float64) {
 func TestVerbsUnderLoadAndAcrossARestart(t *testing.T) {
 	p := newDaemonPlace(t, ", idle_timeout: 2s", "")
 	folder := t.TempDir()
-	p.write("batch.yaml", "jobs: [{name: w, array: 120, command: [witness, "+folder+", 300ms], resources: {memory: 16Mi, disk: 16Mi}}]\n")
+	p.write("batch.yaml", "jobs: [{name: w, array: 120, command: [witness, "+folder+", 300ms], resources: {memory: 128Mi, disk: 16Mi}}]\n")
 	p.drover("submit", "batch.yaml")
 	p.waitBegun(folder, 8)
 	all := p.instances()
@@ -128,7 +128,7 @@ func attemptsOn(jobs []drover.Job, instance string) (n int) {
 func TestALostDatabase(t *testing.T) {
 	p := newDaemonPlace(t, ", idle_timeout: 2s", "")
 	folder := t.TempDir()
-	p.write("batch.yaml", "jobs: [{name: w, array: 8, command: [witness, "+folder+", 1m], resources: {memory: 16Mi, disk: 16Mi}}]\n")
+	p.write("batch.yaml", "jobs: [{name: w, array: 8, command: [witness, "+folder+", 1m], resources: {memory: 128Mi, disk: 16Mi}}]\n")
 	for range 3 {
 		p.restart() // so that instances have seen more controllers than new records know of
 	}
