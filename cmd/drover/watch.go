@@ -48,8 +48,11 @@ func (w *watchFlag) show(ctx context.Context, a *app, title string, once func(*a
 	defer tick.Stop()
 	for round := 0; ; round++ {
 		err := a.frame(title, round, once)
-		if ctx.Err() != nil || errors.Is(err, syscall.EPIPE) || err != nil && round == 0 {
+		switch {
+		case errors.Is(err, syscall.EPIPE), err != nil && round == 0:
 			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
 		}
 		if err != nil {
 			fmt.Fprintf(a.err, "drover: %s\n", harmlessLines(err.Error()))
