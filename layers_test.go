@@ -51,10 +51,14 @@ var layers = map[string]layer{
 		does: "what a controller and a runner say to each other: messages, their limits, their encoding",
 		ours: []string{"."},
 	},
-	"internal/deadman": {does: "the dead-man switch: a script planted at an instance's first boot, and the runner's end of it"},
+	"internal/sleep": {does: "waits for a time, and no longer than is wanted"},
+	"internal/deadman": {
+		does: "the dead-man switch: a script planted at an instance's first boot, and the runner's end of it",
+		ours: []string{"internal/sleep"},
+	},
 	"internal/notice": {
 		does: "watches what a cloud tells an instance: that it will be taken back",
-		ours: []string{"."},
+		ours: []string{".", "internal/sleep"},
 	},
 	"internal/pack": {
 		does: "the solver: which offerings hold these jobs for the least money; pure",
@@ -89,7 +93,7 @@ var layers = map[string]layer{
 	},
 	"internal/runner": {
 		does:    "the instance's end: supervises attempts and outlives connections",
-		ours:    []string{".", "internal/cgroup", "internal/container", "internal/deadman", "internal/notice", "internal/wire"},
+		ours:    []string{".", "internal/cgroup", "internal/container", "internal/deadman", "internal/notice", "internal/sleep", "internal/wire"},
 		outside: []string{"github.com/bmatcuk/doublestar/v4", "golang.org/x/sys"},
 	},
 	"internal/store": {

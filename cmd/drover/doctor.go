@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/sleep"
 )
 
 // doctorFlags are the flags of `drover doctor`.
@@ -154,7 +155,7 @@ func (a *app) checkController(ctx context.Context, patience time.Duration) (stri
 		if _, is := away(err); !is || time.Since(began) >= patience {
 			return "", err
 		}
-		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+		if err := sleep.For(ctx, 50*time.Millisecond); err != nil {
 			return "", err
 		}
 	}

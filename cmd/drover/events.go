@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/sleep"
 )
 
 // eventsFlags are the flags of `drover events`.
@@ -87,7 +88,7 @@ func (a *app) events(ctx context.Context, svc drover.Watch, f eventsFlags) error
 		if err != nil || broken != nil || f.recent {
 			return errors.Join(err, broken)
 		}
-		if err := sleep(ctx, time.Second); err != nil {
+		if err := sleep.For(ctx, time.Second); err != nil {
 			return err
 		}
 	}

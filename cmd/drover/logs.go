@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/sleep"
 )
 
 // logsFlags are the flags of `drover logs`.
@@ -152,7 +153,7 @@ func (f *follower) run(ctx context.Context) error {
 		if err == nil && job.State.Final() {
 			return nil
 		}
-		if err := sleep(ctx, reopening); err != nil {
+		if err := sleep.For(ctx, reopening); err != nil {
 			return err
 		}
 	}

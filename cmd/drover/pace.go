@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/sleep"
 )
 
 // paced is a Service that is asked again when it was asked too early, as a controller says to who asks for very much. It is so for what
@@ -27,7 +28,7 @@ func inTime[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 		if e.Kind != drover.KindRateLimit || e.RetryAt == 0 || pause > longestPause {
 			return v, err
 		}
-		if sleep(ctx, max(pause, time.Millisecond)) != nil {
+		if sleep.For(ctx, max(pause, time.Millisecond)) != nil {
 			return v, err
 		}
 	}

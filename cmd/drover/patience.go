@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/sleep"
 )
 
 // addPatience adds the flag that says how long a controller is waited for.
@@ -62,20 +63,8 @@ func (a *app) patiently(ctx context.Context, patience time.Duration, ask func() 
 			said = true
 			fmt.Fprintf(a.err, "the controller does not answer; waiting for it for up to %s\n", age(patience))
 		}
-		if err := sleep(ctx, max(wait, min(pause, time.Minute))); err != nil {
+		if err := sleep.For(ctx, max(wait, min(pause, time.Minute))); err != nil {
 			return err
 		}
-	}
-}
-
-// sleep waits, or less if nobody wants it any more.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/sleep"
 )
 
 // waitFlags are the flags of `drover wait`.
@@ -124,7 +125,7 @@ func (a *app) waitUntilFinal(ctx context.Context, svc drover.Queue, w *waiting, 
 		if wait = min(wait*3/2, longestLook); now != before {
 			wait, before = shortestLook, now
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if err := sleep.For(ctx, wait); err != nil {
 			return err
 		}
 	}

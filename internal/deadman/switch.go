@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"drover/internal/sleep"
 )
 
 // Switch is the runner's end.
@@ -95,10 +97,10 @@ func try(ctx context.Context, way []string) error {
 	}
 	if err != nil {
 		// The next way is tried soon, but what cannot end at all must not keep a processor busy.
-		pause(ctx, time.Second)
+		_ = sleep.For(ctx, time.Second)
 		return err
 	}
-	pause(ctx, patience)
+	_ = sleep.For(ctx, patience)
 	return fmt.Errorf("%s had no effect", path)
 }
 
@@ -112,13 +114,4 @@ func find(name string) (string, error) {
 		path, err = exec.LookPath(filepath.Join(folder, name))
 	}
 	return path, err
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }

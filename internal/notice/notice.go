@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/sleep"
 )
 
 // Source is where one cloud's notices are read.
@@ -72,20 +73,11 @@ func Watch(ctx context.Context, s Source, tell func(*drover.Notice), logf func(f
 				tell(n)
 			}
 		}
-		pause(ctx, min(s.Pause()<<min(failures, 8), longestPause))
+		_ = sleep.For(ctx, min(s.Pause()<<min(failures, 8), longestPause))
 	}
 }
 
 func same(a, b *drover.Notice) bool { return a == b || a != nil && b != nil && *a == *b }
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}
 
 // custom is a notice whose time the cloud does not say, with the warning that it is known to give, counted from when it was first seen.
 type custom struct {

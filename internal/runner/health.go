@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover"
+	"drover/internal/sleep"
 	"drover/internal/wire"
 )
 
@@ -56,7 +57,7 @@ func (d *daemon) watchHealth(ctx context.Context, o wire.Orders) {
 			return
 		}
 		d.judge(limit(wrong))
-		pause(ctx, o.Interval)
+		_ = sleep.For(ctx, o.Interval)
 	}
 }
 

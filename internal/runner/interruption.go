@@ -12,6 +12,7 @@ import (
 
 	"drover"
 	"drover/internal/notice"
+	"drover/internal/sleep"
 	"drover/internal/wire"
 )
 
@@ -133,7 +134,7 @@ func (d *daemon) carryOut(ctx context.Context, n drover.Notice) {
 	s := plan(n.Deadline, time.Now(), grace)
 	// The deadline is by the wall clock, which may be set meanwhile.
 	for ctx.Err() == nil && time.Now().Before(s.term) {
-		pause(ctx, min(time.Second, time.Until(s.term)))
+		_ = sleep.For(ctx, min(time.Second, time.Until(s.term)))
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drover/internal/deadman"
+	"drover/internal/sleep"
 )
 
 const (
@@ -59,7 +60,7 @@ func (d *daemon) keepVigil(ctx context.Context, after time.Duration) {
 			continue
 		}
 		d.hold(held)
-		pause(ctx, min(interval, left))
+		_ = sleep.For(ctx, min(interval, left))
 	}
 }
 
@@ -110,14 +111,4 @@ func (d *daemon) powerOff(ctx context.Context, s deadman.Switch, after time.Dura
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.vigil.off = nil
-}
-
-// pause waits, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }
