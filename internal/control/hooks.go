@@ -8,8 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -65,7 +63,7 @@ func (c *Controller) hookTurn(ctx context.Context) bool {
 	}
 }
 
-// hookEnv is what a hook is told, as old scripts know it and as new ones do. It wins over what the controller inherited.
+// hookEnv is what a hook is told, as old scripts know it and as new ones do. It comes last, so that it wins over what the controller inherited.
 func (c *Controller) hookEnv(f engine.Fire) []string {
 	var address string
 	if cl, err := c.cloud(f.Cloud); err == nil {
@@ -73,16 +71,11 @@ func (c *Controller) hookEnv(f engine.Fire) []string {
 			address, _ = cl.reach(in)
 		}
 	}
-	told := []string{
-		"DROVER_HOOK=" + string(f.Hook), "DROVER_FLEET=" + c.cfg.Fleet, "DROVER_CLOUD=" + f.Cloud, "DROVER_ZONE=" + f.Zone, "DROVER_POOL=",
-		"DROVER_INSTANCE=" + f.Name, "DROVER_PROVIDER_ID=" + f.ProviderID, "DROVER_ADDRESS=" + address, "DROVER_REASON=" + f.Reason.Text,
-		"PROJECT=", "ZONE=" + f.Zone, "NAME=" + f.Name,
-	}
-	inherited := slices.DeleteFunc(os.Environ(), func(v string) bool {
-		name, _, _ := strings.Cut(v, "=")
-		return slices.ContainsFunc(told, func(t string) bool { return strings.HasPrefix(t, name+"=") })
-	})
-	return append(inherited, told...)
+	return append(os.Environ(),
+		"DROVER_HOOK="+string(f.Hook), "DROVER_FLEET="+c.cfg.Fleet, "DROVER_CLOUD="+f.Cloud, "DROVER_ZONE="+f.Zone, "DROVER_POOL=",
+		"DROVER_INSTANCE="+f.Name, "DROVER_PROVIDER_ID="+f.ProviderID, "DROVER_ADDRESS="+address, "DROVER_REASON="+f.Reason.Text,
+		"PROJECT=", "ZONE="+f.Zone, "NAME="+f.Name,
+	)
 }
 
 // runHook runs a script in a process group of its own, which ends with ctx, and tells the first lines that it writes.
