@@ -10,11 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/crypto/ssh"
-
 	"drover"
 	"drover/driver"
 	"drover/internal/engine"
+	"drover/internal/remote"
 )
 
 // Deadlines of calls to a cloud. Each is generous for a healthy cloud and short enough that a hung call is soon tried again.
@@ -230,7 +229,7 @@ func (c *Controller) authorizedKey(cl *cloud) string {
 	if len(cl.SSH.Keys) == 0 {
 		return c.cfg.Key.AuthorizedKey()
 	}
-	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(cl.SSH.Keys[0].PublicKey())))
+	return remote.AuthorizedKey(cl.SSH.Keys[0])
 }
 
 func candidate(o drover.Offering) driver.Candidate {

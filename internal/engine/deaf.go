@@ -39,16 +39,23 @@ func (e *Engine) hears(in *instance) bool {
 // company counts the instances of an instance's cloud that are heard, and those that fell silent together with it, itself included.
 func (e *Engine) company(in *instance) (heard, together int) {
 	near := e.life().ProbeTimeout
-	for _, o := range e.instances {
+	return e.hearing(in.Cloud, func(o *instance) bool {
+		return o.Silent >= in.Silent.Add(-near) && o.Silent <= in.Silent.Add(near)
+	})
+}
+
+// hearing counts those of a cloud's instances that ought to be heard: the ones that are, and of the silent ones those that count.
+func (e *Engine) hearing(cloud string, counts func(silent *instance) bool) (heard, silent int) {
+	for _, in := range e.instances {
 		switch {
-		case o.Cloud != in.Cloud || !o.wasHeard() || e.unlisted(o):
-		case o.Connected:
+		case in.Cloud != cloud || !in.wasHeard() || e.unlisted(in):
+		case in.Connected:
 			heard++
-		case o.Silent >= in.Silent.Add(-near) && o.Silent <= in.Silent.Add(near):
-			together++
+		case counts(in):
+			silent++
 		}
 	}
-	return heard, together
+	return heard, silent
 }
 
 // wasHeard reports whether an instance ought to be heard: it was, by this controller or one before. A boot has a deadline of its own.
@@ -88,16 +95,7 @@ func (e *Engine) reconsider(c *Cloud) {
 	if c == nil || c.Deaf == 0 {
 		return
 	}
-	heard, silent := 0, 0
-	for _, o := range e.instances {
-		switch {
-		case o.Cloud != c.Name || !o.wasHeard() || e.unlisted(o):
-		case o.Connected:
-			heard++
-		default:
-			silent++
-		}
-	}
+	heard, silent := e.hearing(c.Name, func(*instance) bool { return true })
 	if silent < fewest || silent <= heard {
 		e.endDeafness(c, fmt.Sprintf("no longer takes itself for deaf to cloud %s: too few of it are silent, %d", c.Name, silent))
 	}

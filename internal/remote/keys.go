@@ -144,7 +144,12 @@ func (k FleetKey) LoginKeyFile() (drover.Secret, error) {
 
 // AuthorizedKey is the public half of LoginKey as a line of an authorized_keys file, without its end.
 func (k FleetKey) AuthorizedKey() string {
-	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(k.LoginKey().PublicKey()))) + " drover"
+	return AuthorizedKey(k.LoginKey()) + " drover"
+}
+
+// AuthorizedKey is the public half of a login key as a line of an authorized_keys file, without its end.
+func AuthorizedKey(login ssh.Signer) string {
+	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(login.PublicKey())))
 }
 
 // HostKey is the identity of one instance.
