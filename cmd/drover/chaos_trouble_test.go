@@ -189,15 +189,21 @@ func (c *chaos) all(r role) (pids []int) {
 	return pids
 }
 
+// one takes hold of one of a role, if there is one.
+func (c *chaos) one(r role) (h handle, pid int, ok bool) {
+	pids := c.all(r)
+	if len(pids) == 0 {
+		return h, 0, false
+	}
+	pid = pids[c.dice.below(len(pids))]
+	h, ok = take(pid, r)
+	return h, pid, ok
+}
+
 // strike kills one of a role.
 func (c *chaos) strike(r role) func() string {
 	return func() string {
-		pids := c.all(r)
-		if len(pids) == 0 {
-			return ""
-		}
-		pid := pids[c.dice.below(len(pids))]
-		h, ok := take(pid, r)
+		h, pid, ok := c.one(r)
 		if !ok {
 			return ""
 		}
@@ -210,12 +216,7 @@ func (c *chaos) strike(r role) func() string {
 // pause stops one of a role for a while.
 func (c *chaos) pause(r role, longest time.Duration) func() string {
 	return func() string {
-		pids := c.all(r)
-		if len(pids) == 0 {
-			return ""
-		}
-		pid := pids[c.dice.below(len(pids))]
-		h, ok := take(pid, r)
+		h, pid, ok := c.one(r)
 		if !ok {
 			return ""
 		}

@@ -41,6 +41,24 @@ func (p *daemonPlace) running() (n int) {
 	return len(pids)
 }
 
+// workAlone has an instance with a job whose controller is gone; the job writes into the folder.
+func workAlone(t *testing.T, instances string) (p *daemonPlace, folder string) {
+	t.Helper()
+	p, folder = newDaemonPlace(t, instances, ""), t.TempDir()
+	p.drover("submit", "--", "witness", folder, "6s")
+	p.waitBegun(folder, 1)
+	p.process.kill()
+	return p, folder
+}
+
+// endsAlone waits until that job has come to its end, once, and then the instance.
+func (p *daemonPlace) endsAlone(folder string) {
+	p.t.Helper()
+	eventually(p.t, 15*time.Second, "the job has come to its end", func() bool { _, ended := begun(p.t, folder); return ended == 1 })
+	p.nothingRuns(15 * time.Second)
+	wantOnce(p.t, folder, 1)
+}
+
 func TestAControllerThatNeverComesBack(t *testing.T) {
 	const orphan = ", orphan_timeout: 2s"
 	t.Run("its idle instances power themselves off", func(t *testing.T) {
@@ -64,30 +82,18 @@ func TestAControllerThatNeverComesBack(t *testing.T) {
 	})
 	t.Run("one with a job goes after that", func(t *testing.T) {
 		t.Parallel()
-		p := newDaemonPlace(t, orphan, "")
-		folder := t.TempDir()
-		p.drover("submit", "--", "witness", folder, "6s")
-		p.waitBegun(folder, 1)
-		p.process.kill()
-		eventually(t, 15*time.Second, "the job has come to its end", func() bool { _, ended := begun(t, folder); return ended == 1 })
-		p.nothingRuns(15 * time.Second)
-		wantOnce(t, folder, 1)
+		p, folder := workAlone(t, orphan)
+		p.endsAlone(folder)
 	})
 	t.Run("one with a job and without a runner does too", func(t *testing.T) {
 		t.Parallel()
-		p := newDaemonPlace(t, orphan, "")
-		folder := t.TempDir()
-		p.drover("submit", "--", "witness", folder, "6s")
-		p.waitBegun(folder, 1)
-		p.process.kill()
+		p, folder := workAlone(t, orphan)
 		for _, pid := range processesOf(p.state) {
 			if line := commandLine(pid); strings.Contains(line, "drover-runner") && strings.Contains(line, " daemon ") {
 				syscall.Kill(pid, syscall.SIGKILL)
 			}
 		}
-		eventually(t, 15*time.Second, "the job has come to its end", func() bool { _, ended := begun(t, folder); return ended == 1 })
-		p.nothingRuns(15 * time.Second)
-		wantOnce(t, folder, 1)
+		p.endsAlone(folder)
 	})
 	t.Run("one that power-off only stops is found by gc", func(t *testing.T) {
 		t.Parallel()

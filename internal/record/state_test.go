@@ -34,8 +34,8 @@ func fill(v reflect.Value) {
 	}
 }
 
-// reread is a State written and read.
-func reread(t *testing.T, s engine.State) engine.State {
+// written is a segment with nothing in it but its State.
+func written(t *testing.T, s engine.State) *bytes.Buffer {
 	t.Helper()
 	var b bytes.Buffer
 	w, err := NewWriter(&b, Header{}, s)
@@ -45,7 +45,13 @@ func reread(t *testing.T, s engine.State) engine.State {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := NewReader(&b)
+	return &b
+}
+
+// reread is a State written and read.
+func reread(t *testing.T, s engine.State) engine.State {
+	t.Helper()
+	r, err := NewReader(written(t, s))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,15 +117,7 @@ func TestAStateTakesLittleRoomForEachQueuedJob(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := start()
 			s.Jobs = list
-			var b bytes.Buffer
-			w, err := NewWriter(&b, Header{}, s)
-			if err == nil {
-				err = w.Close()
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			each := float64(b.Len()) / jobs
+			each := float64(written(t, s).Len()) / jobs
 			t.Logf("%.2f bytes a job", each)
 			if each > most {
 				t.Errorf("%.1f bytes a job, more than %v", each, most)
