@@ -9,6 +9,8 @@ TURN       ?=
 FUZZTIME   ?= 10s
 BENCH      ?= .
 BENCHFLAGS ?=
+PEERS      ?=
+DATA       ?=
 RACE       ?= ./...
 CHAOS_TIME ?= 3m
 SEED       ?= 0
@@ -23,7 +25,7 @@ RECORD_WORLD = $(1) -test.run '^TestRecordAWorld$$' -record $(2)
 REPLAY_WORLD = go test -count=1 ./internal/sim -run TestAWorldRecordedOnAnotherArchitecture -replay
 
 .DEFAULT_GOAL := help
-.PHONY: help build man test lint race simtest mutants replay-arch recordings e2e chaos containers bench bench-fleet fuzz check-all install clean
+.PHONY: help build man test lint race simtest mutants replay-arch recordings e2e e2e-qemu chaos containers bench bench-fleet bench-pack fuzz check-all install clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,7 +41,7 @@ test: ## run the tests
 lint: ## check the format, what go vet finds, the layers, and that the documents say what the code says
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt -w $$unformatted"; exit 1; fi
 	go vet ./...
-	go vet -tags e2e,chaos ./cmd/...
+	go vet -tags e2e,chaos,qemu ./cmd/...
 	go vet -tags containers ./internal/runner
 	go test .
 
@@ -83,6 +85,10 @@ chaos: ## have real processes killed, stopped and cut off at random (CHAOS_TIME=
 containers: ## run attempts under real docker and podman, as root, against a registry that it starts (Debian: see CONTRIBUTING.md)
 	go test -tags containers -count=1 -timeout 10m -v -run TestContainers ./internal/runner
 
+e2e-qemu: ## have the example's driver make real virtual machines (Debian: see CONTRIBUTING.md)
+	examples/drivers/qemu-image.sh bin/qemu
+	QEMU_IMAGE=$(CURDIR)/bin/qemu go test -tags qemu -count=1 -timeout 20m -v -run TestQEMU ./cmd/drover
+
 bench: build ## measure the built program, then its hot paths (BENCHFLAGS=of drover-bench, BENCH=pattern)
 	go run ./cmd/drover-bench -drover bin/drover $(BENCHFLAGS)
 	go test -run TestAnIdleConnectionCostsLittle -count=1 -v ./internal/remote
@@ -90,6 +96,9 @@ bench: build ## measure the built program, then its hot paths (BENCHFLAGS=of dro
 
 bench-fleet: ## measure dispatching to a hundred instances within one process, beside a peer's figures
 	go run ./cmd/drover-bench-fleet
+
+bench-pack: ## measure plans of inputs that others were measured with (PEERS=folder of the jobs and types, DATA=folder of EC2's types)
+	go test -count=1 ./internal/pack -run '^TestFigures$$' -v -args -figures $(if $(PEERS),-peers $(abspath $(PEERS))) $(if $(DATA),-data $(abspath $(DATA)))
 
 fuzz: ## fuzz each target for a while (FUZZTIME=how long)
 	@for package in $$(go list ./...); do \
@@ -99,7 +108,7 @@ fuzz: ## fuzz each target for a while (FUZZTIME=how long)
 		done; \
 	done
 
-check-all: lint test race simtest mutants replay-arch e2e chaos containers fuzz bench bench-fleet ## all of these
+check-all: lint test race simtest mutants replay-arch e2e chaos containers e2e-qemu fuzz bench bench-fleet bench-pack ## all of these
 
 man: build ## write the man pages to bin/man
 	bin/drover man bin/man

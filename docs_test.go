@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"drover/driver/external"
 	"drover/driver/local"
 	"drover/internal/config"
 )
@@ -48,7 +49,8 @@ func TestDocuments(t *testing.T) {
 					continue
 				}
 				for _, cloud := range c.Clouds {
-					if err := cloud.Decode(&local.Config{}); err != nil {
+					keys := map[string]any{"external": &external.Config{}, "local": &local.Config{}}[cloud.Driver]
+					if err := cloud.Decode(keys); err != nil {
 						t.Errorf("%s: %v", doc, err)
 					}
 				}

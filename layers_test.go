@@ -36,10 +36,19 @@ var layers = map[string]layer{
 		ours:    []string{".", "driver"},
 		outside: []string{"golang.org/x/crypto"},
 	},
+	"driver/external": {
+		does: "a cloud that is driven by a program of the user's, in any language",
+		ours: []string{".", "driver", "internal/logkey"},
+	},
 	"driver/local": {
 		does:    "a cloud on this host: every instance a process tree with an SSH server",
 		ours:    []string{".", "driver", "internal/logkey"},
 		outside: []string{"github.com/gliderlabs/ssh", "golang.org/x/crypto", "golang.org/x/sys"},
+	},
+	"driver/ec2": {
+		does:    "Amazon EC2: instant fleets, planted host keys, prices kept on disk",
+		ours:    []string{".", "driver", "internal/logkey"},
+		outside: []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go"},
 	},
 	"internal/logkey": {does: "the keys of the structured log, spelled nowhere else"},
 	"internal/telemetry": {
@@ -64,9 +73,13 @@ var layers = map[string]layer{
 		does: "the solver: which offerings hold these jobs for the least money; pure",
 		ours: []string{"."},
 	},
+	"internal/ledger": {
+		does: "what an instance's bill was for; pure",
+		ours: []string{"."},
+	},
 	"internal/engine": {
 		does: "the decisions: lifecycle, placing, planning, backoff, explanations; pure",
-		ours: []string{"."},
+		ours: []string{".", "internal/ledger"},
 	},
 	"internal/loop": {
 		does: "event → decision → commit → release, with store and outside handed in",
@@ -98,7 +111,7 @@ var layers = map[string]layer{
 	},
 	"internal/store": {
 		does:    "the records, in SQLite",
-		ours:    []string{".", "internal/engine"}, // for the values that it keeps
+		ours:    []string{".", "internal/engine", "internal/ledger"}, // for the values that it keeps
 		outside: []string{"github.com/pressly/goose/v3", "modernc.org/sqlite"},
 	},
 	"internal/blob": {
@@ -113,7 +126,19 @@ var layers = map[string]layer{
 	},
 	"internal/sim": {
 		does: "a modelled world with bad luck around the real engine and loop",
-		ours: []string{".", "driver", "internal/engine", "internal/loop", "internal/pack", "internal/record"},
+		ours: []string{".", "driver", "internal/engine", "internal/ledger", "internal/loop", "internal/pack", "internal/record"},
+	},
+	"internal/trace": {
+		does: "reads recorded workloads, and price lists to try them on",
+		ours: []string{"."},
+	},
+	"internal/simulate": {
+		does: "what a configuration would have done with a recorded workload, and what older systems do with it",
+		ours: []string{".", "internal/engine", "internal/loop", "internal/pack", "internal/trace"},
+	},
+	"internal/chart": {
+		does:    "draws what changed over time, as SVG; the only importer of its plotting library",
+		outside: []string{"gonum.org/v1/plot"},
 	},
 	"internal/config": {
 		does:    "the configuration and batch files, their errors and their schema",

@@ -3,6 +3,7 @@ package drover
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // Shape is what matters of a job when a place for it is sought. Jobs of one shape are interchangeable.
@@ -40,12 +41,12 @@ func (s Shape) room(o Offering) Resources {
 // NearestMiss says why none of the offerings can hold the shape, empty if one can. It names the offering that passes most of the checks
 // and, among those that fail at the same one, has most of what is lacking.
 func (s Shape) NearestMiss(offerings []Offering) string {
+	if slices.ContainsFunc(offerings, s.Accepts) {
+		return "" // without the words
+	}
 	miss, best, most := "there are no types", -1, int64(0)
 	for _, o := range offerings {
 		why := s.Refuses(o)
-		if why == "" {
-			return ""
-		}
 		near := nearness(why)
 		has := amounts(o.Type.Resources)[near]
 		if near < best || near == best && has <= most {
@@ -68,26 +69,50 @@ func nearness(why string) int {
 	return slices.IndexFunc(checks[:], func(check string) bool { return strings.HasPrefix(why, check) })
 }
 
+// RefusalCode is the check that a refusal is about: placement, market, arch, vcpus, memory, disk or gpus.
+func RefusalCode(why string) string {
+	if near := nearness(why); near >= 0 {
+		return checks[near]
+	}
+	return ""
+}
+
 // amounts is how much there is of what each check looks at, 0 where that is no amount.
 func amounts(r Resources) [len(checks)]int64 {
 	return [...]int64{0, 0, 0, int64(r.CPU), int64(r.Memory), int64(r.Disk), int64(r.GPUs)}
 }
 
 // Problem asks which instances to rent for work that has no place. It is a value: its answer depends on nothing else.
+//
+// What is to be least is the cost of the work: for each instance its price for as long as it boots and its longest job is expected to take,
+// an hour where that is not known, and what each instance costs beside its price.
 type Problem struct {
-	ID        int64       `json:"id"`
-	Demands   []Demand    `json:"demands"`            // in the order in which they are served
-	Offerings []Offering  `json:"offerings"`          // what may be rented now, unblocked, sorted by cloud, type, zone, market
-	Room      int         `json:"room"`               // instances that may be added in all
-	Clouds    []CloudRoom `json:"clouds"`             // and in each cloud
-	UseOnce   bool        `json:"use_once,omitempty"` // an instance is given one job
-	Steps     int         `json:"steps"`              // the most units of work to spend on the answer
+	ID        int64         `json:"id"`
+	Demands   []Demand      `json:"demands"`              // in the order in which they are served
+	Offerings []Offering    `json:"offerings"`            // what may be rented now, unblocked, sorted by cloud, type, zone, market
+	Room      int           `json:"room"`                 // instances that may be added in all
+	Clouds    []CloudRoom   `json:"clouds"`               // and in each cloud
+	Limits    []Limit       `json:"limits,omitempty"`     // and of some of the offerings
+	UseOnce   bool          `json:"use_once,omitempty"`   // an instance is given one job
+	JobsEach  int           `json:"jobs_each,omitempty"`  // the most jobs that an instance is given at once; 0: as many as fit
+	Boot      time.Duration `json:"boot,omitempty"`       // how long an instance is paid for before it works
+	Fixed     Money         `json:"fixed,omitempty"`      // what an instance costs beside its price
+	SpotShare int           `json:"spot_share,omitempty"` // the most of the plan's vCPUs in one spot offering, in percent; 0: all of them
+	ZoneShare int           `json:"zone_share,omitempty"` // the most of the plan's vCPUs in one zone, in percent; 0: all of them
+	MinCPU    MilliCPU      `json:"min_cpu,omitempty"`    // no smaller instance is rented
+	MaxCPU    MilliCPU      `json:"max_cpu,omitempty"`    // and no larger one; 0: any
+	Steps     int           `json:"steps"`                // the most units of work to spend on the answer
 }
+
+// PlanSteps bounds the work of one plan to a second or so. It is counted, never clocked, so that equal problems have equal plans.
+const PlanSteps = 100_000_000
 
 // Demand is a number of jobs of one shape.
 type Demand struct {
-	Shape Shape `json:"shape"`
-	Count int   `json:"count"`
+	Shape    Shape         `json:"shape"`
+	Count    int           `json:"count"`
+	OnDemand int           `json:"on_demand,omitempty"` // so many of them at least are to run on demand
+	Time     time.Duration `json:"time,omitempty"`      // how long one is expected to take; 0: not known
 }
 
 // CloudRoom is how many instances may be added in a cloud.
@@ -96,17 +121,38 @@ type CloudRoom struct {
 	Room  int    `json:"room"`
 }
 
+// Limit is how much may be added of the offerings that it covers: those that agree with every field that is not empty.
+type Limit struct {
+	Cloud      string `json:"cloud,omitempty"`
+	Zone       string `json:"zone,omitempty"`
+	Type       string `json:"type,omitempty"`
+	Market     Market `json:"market,omitempty"`
+	QuotaGroup string `json:"quota_group,omitempty"`
+
+	Instances *int      `json:"instances,omitempty"` // nil: any number
+	CPU       *MilliCPU `json:"cpu_milli,omitempty"` // the sum of their vCPUs; nil: any
+}
+
+// Covers reports whether an instance of the offering counts against the limit.
+func (l Limit) Covers(o Offering) bool {
+	return (l.Cloud == "" || l.Cloud == o.Cloud) && (l.Zone == "" || l.Zone == o.Zone) && (l.Type == "" || l.Type == o.Type.Name) &&
+		(l.Market == "" || l.Market == o.Market) && (l.QuotaGroup == "" || l.QuotaGroup == o.QuotaGroup)
+}
+
 // Plan answers a Problem.
 type Plan struct {
 	Problem   int64      `json:"problem"`
 	Purchases []Purchase `json:"purchases"`
 	Unmet     []Unmet    `json:"unmet,omitempty"` // demands that are not wholly served, and why
+	Cost      Money      `json:"cost,omitempty"`  // of the work, as the Problem counts it
+	Bound     Money      `json:"bound,omitempty"` // no plan for the same jobs costs less; 0: not known
 }
 
 // Purchase is one instance to rent.
 type Purchase struct {
 	Candidates []int  `json:"candidates"` // indexes of offerings, cheapest first, all able to hold Loads
 	Loads      []Load `json:"loads"`
+	RunnerUp   *int   `json:"runner_up,omitempty"` // the cheapest offering of another type, in any cloud, that can hold Loads as well; nil: none
 }
 
 // Load is how many jobs of a demand an instance is rented for.
@@ -117,8 +163,16 @@ type Load struct {
 
 // Unmet says how many jobs of a demand found no place in the plan, and why.
 type Unmet struct {
-	Demand int    `json:"demand"`
-	Count  int    `json:"count"`
-	Code   string `json:"code"` // ReasonLimit or ReasonBlocked
-	Text   string `json:"text"`
+	Demand   int       `json:"demand"`
+	Count    int       `json:"count"`
+	Code     string    `json:"code"` // ReasonLimit, ReasonBlocked or ReasonPlanning
+	Text     string    `json:"text"`
+	Refusals []Refusal `json:"refusals,omitempty"` // why not on the offerings that there are, most frequent first
+}
+
+// Refusal is why a number of offerings could not serve a demand.
+type Refusal struct {
+	Code    string `json:"code"`    // placement, market, arch, vcpus, memory, disk, gpus, size or limit
+	Count   int    `json:"count"`   // offerings
+	Example string `json:"example"` // one of them, and why in words
 }

@@ -20,8 +20,8 @@ import (
 )
 
 // pure lists the packages whose answers depend on nothing but what they are asked: the same on every machine, at every time, in every
-// replay. Floats are for neither; pack may be given them once it needs them in a form that no compiler may fuse.
-var pure = []string{"internal/engine", "internal/pack"}
+// replay.
+var pure = []string{"internal/engine", "internal/ledger", "internal/pack"}
 
 // impureImports are packages by which the outside would come in.
 var impureImports = []string{"context", "crypto/rand", "database/sql", "io/fs", "log", "log/slog", "maps", "math/rand", "math/rand/v2",
@@ -30,6 +30,10 @@ var impureImports = []string{"context", "crypto/rand", "database/sql", "io/fs", 
 // clockCalls are what package time reads or waits for the clock with. Durations are welcome.
 var clockCalls = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"}
 
+// rounding lists the packages that may use floats, in a form that no compiler may fuse: every product is rounded by a conversion of its own,
+// float64(x*y). All other operations on floats are the same on every processor as they stand.
+var rounding = []string{"internal/pack"}
+
 // orderless are the loops over maps whose order cannot be seen in any answer, by the function they stand in, with the reason.
 var orderless = map[string]string{}
 
@@ -37,11 +41,21 @@ func TestPurity(t *testing.T) {
 	exports := exportData(t, pure)
 	for _, dir := range pure {
 		t.Run(dir+" depends on nothing but its arguments", func(t *testing.T) {
-			for _, fault := range impurities(t, dir, exports) {
+			for _, fault := range impurities(t, dir, exports, slices.Contains(rounding, dir)) {
 				t.Error(fault)
 			}
 		})
 	}
+	t.Run("a product of floats that is not rounded is found where floats are allowed", func(t *testing.T) {
+		code := `package a; func f(x, y, z float64) float64 { const c = 2 * 0.5; x *= y; return x*y + z + c }; func g(x, y float64) float64 { return float64(x*y) + x/y }`
+		file := filepath.Join(t.TempDir(), "a.go")
+		if err := os.WriteFile(file, []byte(code), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if faults := impurities(t, filepath.Dir(file), exports, true); len(faults) != 2 {
+			t.Errorf("found %q, not two faults", faults)
+		}
+	})
 	t.Run("what is impure is found", func(t *testing.T) {
 		for code, want := range map[string]string{
 			`import "os"`:                                        `imports "os"`,
@@ -59,7 +73,7 @@ func TestPurity(t *testing.T) {
 			if err := os.WriteFile(file, []byte("package a; "+code), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if faults := impurities(t, filepath.Dir(file), exports); !strings.Contains(strings.Join(faults, "\n"), want) {
+			if faults := impurities(t, filepath.Dir(file), exports, false); !strings.Contains(strings.Join(faults, "\n"), want) {
 				t.Errorf("%s: found %q, not %q", code, faults, want)
 			}
 		}
@@ -93,7 +107,7 @@ func exportData(t *testing.T, dirs []string) map[string]string {
 }
 
 // impurities lists what a package should not do.
-func impurities(t *testing.T, dir string, exports map[string]string) []string {
+func impurities(t *testing.T, dir string, exports map[string]string, floats bool) []string {
 	t.Helper()
 	set := token.NewFileSet()
 	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -117,7 +131,7 @@ func impurities(t *testing.T, dir string, exports map[string]string) []string {
 		Error:    func(error) {}, // go build finds those; a snippet of this test may import what has not been compiled
 	}
 	conf.Check(dir, set, files, info)
-	l := &lens{set: set, info: info}
+	l := &lens{set: set, info: info, floats: floats, rounded: map[ast.Expr]bool{}}
 	for _, f := range files {
 		l.file(f)
 	}
@@ -126,9 +140,11 @@ func impurities(t *testing.T, dir string, exports map[string]string) []string {
 
 // lens looks at the code of one package.
 type lens struct {
-	set    *token.FileSet
-	info   *types.Info
-	faults []string
+	set     *token.FileSet
+	info    *types.Info
+	floats  bool              // are allowed, if products are rounded
+	rounded map[ast.Expr]bool // the products that are
+	faults  []string
 }
 
 func (l *lens) add(n ast.Node, format string, args ...any) {
@@ -170,8 +186,29 @@ func (l *lens) node(n ast.Node, in *ast.FuncDecl) {
 			l.add(n, "reads the clock with time.%s: every event bears its time", o.Name())
 		}
 	}
-	if e, ok := n.(ast.Expr); ok && isFloat(l.info.TypeOf(e)) {
+	if l.floats {
+		l.product(n)
+	} else if e, ok := n.(ast.Expr); ok && isFloat(l.info.TypeOf(e)) {
 		l.add(n, "computes with a float: processors differ in the last digit; count in integers of a small unit")
+	}
+}
+
+// product finds a product of floats that is not rounded at once.
+func (l *lens) product(n ast.Node) {
+	const fault = "multiplies floats without rounding the product, which some processors then fuse with a sum: write float64(x*y)"
+	switch n := n.(type) {
+	case *ast.CallExpr:
+		if len(n.Args) == 1 && l.info.Types[n.Fun].IsType() && isFloat(l.info.TypeOf(n.Fun)) {
+			l.rounded[n.Args[0]] = true
+		}
+	case *ast.BinaryExpr:
+		if n.Op == token.MUL && isFloat(l.info.TypeOf(n)) && l.info.Types[n].Value == nil && !l.rounded[n] {
+			l.add(n, fault)
+		}
+	case *ast.AssignStmt:
+		if n.Tok == token.MUL_ASSIGN && isFloat(l.info.TypeOf(n.Lhs[0])) {
+			l.add(n, fault)
+		}
 	}
 }
 

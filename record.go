@@ -118,7 +118,7 @@ type Waiting struct {
 
 // Explanation says why something is as it is.
 type Explanation struct {
-	Subject string   `json:"subject"` // a job's id, an instance's name, or an offering as CLOUD/ZONE/TYPE/MARKET
+	Subject string   `json:"subject"` // a job's id, an instance's name, an offering as CLOUD/ZONE/TYPE/MARKET, or "records"
 	Waiting bool     `json:"waiting"`
 	Count   int      `json:"count,omitempty"` // of the jobs, or elements, that wait
 	Since   Time     `json:"since,omitempty"`
@@ -137,6 +137,11 @@ type Offer struct {
 	Arch    Arch     `json:"arch"`
 	Price   float64  `json:"price_usd_per_hour"`
 	Blocked *Blocked `json:"blocked"`
+
+	Disk          Bytes `json:"disk_bytes,omitempty"`                      // 0: a volume as large as the work asks
+	LocalDisk     Bytes `json:"local_disk_bytes,omitempty"`                // scratch space beside it
+	Interruptions int64 `json:"interruptions_per_million_hours,omitempty"` // how often its cloud takes one back, where that is known
+	Reserved      bool  `json:"reserved,omitempty"`                        // the price is that of a commitment, which has room for one more
 }
 
 // Blocked is why an offering is left alone, and until when.

@@ -118,6 +118,7 @@ type InstanceType struct {
 	Name         string    `json:"name"`          // as configurations and jobs name it
 	ProviderType string    `json:"provider_type"` // as the cloud names it; adopted instances are matched by it
 	Resources    Resources `json:"resources"`
+	LocalDisk    Bytes     `json:"local_disk_bytes,omitempty"` // scratch space on the host's own disks, beside the volume that Resources count
 }
 
 // Offering is an instance type in one zone and market of a cloud, at a price.
@@ -128,5 +129,7 @@ type Offering struct {
 	Market Market       `json:"market"`
 	Price  Money        `json:"price"` // per hour
 
-	QuotaGroup string `json:"quota_group,omitempty"` // the quota under which it counts with others of its cloud; empty: its own
+	QuotaGroup    string `json:"quota_group,omitempty"`   // the quota under which it counts with others of its cloud; empty: its own
+	Reserved      bool   `json:"reserved,omitempty"`      // the price is that of a commitment, which has room for one more
+	Interruptions int64  `json:"interruptions,omitempty"` // how many its cloud takes back in a million hours of an instance; 0: not known
 }

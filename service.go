@@ -80,6 +80,9 @@ type Fleet interface {
 
 // Watch is what there is to see.
 type Watch interface {
+	// Costs says what money was for, from when to when it is asked. KindInvalid: money cannot be told apart by that.
+	Costs(ctx context.Context, f CostFilter) (Costs, error)
+
 	// Status is the fleet at a glance.
 	Status(ctx context.Context) (Status, error)
 

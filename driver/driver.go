@@ -21,6 +21,7 @@ type Options struct {
 	Fleet  string               // never empty: letters, digits and dashes that fit every cloud's names; what is created bears it
 	Tags   map[string]string    // extra tags for shared resources, such as key pairs
 	Decode func(into any) error // reads the driver's own keys of the configuration, strictly; its errors name line and column
+	Dir    string               // the folder that relative paths in the configuration are relative to
 	Folder string               // where a driver may keep caches and, if it makes instances on this host, the instances
 	Log    *slog.Logger
 	Metric func(call string, err error) // counts one call to the cloud's API; may be nil
@@ -32,14 +33,17 @@ type Cloud interface {
 	// Capabilities says what this driver can do. It is fixed once the cloud is open.
 	Capabilities() Capabilities
 
-	// Offerings lists every type × zone × market that could be created now, with its hourly price, sorted by type, zone and
-	// market. An offering that is merely out of stock is listed.
+	// Offerings lists every type × zone × market that could be created now, with its hourly price and, where types share one, the quota
+	// group under which it counts, sorted as SortOfferings does. An offering that is merely out of stock is listed.
 	Offerings(ctx context.Context) ([]drover.Offering, error)
 
 	// Create makes one instance from the first of the candidates that the cloud can give and returns it with the candidate
 	// taken. It returns as soon as the cloud has accepted, with the addresses empty if they are not known yet. Calling it again
 	// with the same name never makes a second instance: it returns the one there is, or the same error. If the context ends
 	// first the instance may or may not come to be; a list will tell.
+	//
+	// The tags are given in the create call itself, so that no instance is ever without them. Answers may show a new instance late: one that
+	// a list does not have yet is not gone, and the engine waits for two lists that agree.
 	//
 	// Quota and capacity errors say their scope and market. A capacity error means that none of the candidates is to be had; any other
 	// error speaks of all of them.
@@ -63,30 +67,6 @@ type Cloud interface {
 
 	// Close ends every background task of the driver. Instances stay.
 	Close() error
-}
-
-// Starter is a Cloud whose instances can be stopped and started again.
-type Starter interface {
-	Stop(ctx context.Context, id string) error
-	Start(ctx context.Context, id string) error
-}
-
-// QuotaGrouper is a Cloud in which types share quotas.
-type QuotaGrouper interface {
-	// QuotaGroup names the quota under which the type counts in the market.
-	QuotaGroup(providerType string, m drover.Market) string
-}
-
-// PricePoint is one step of an offering's price history: the hourly price from a moment on.
-type PricePoint struct {
-	From  drover.Time
-	Price drover.Money
-}
-
-// PriceHistorian is a Cloud whose prices move.
-type PriceHistorian interface {
-	// PriceHistory lists the prices of an offering since a moment, de-duplicated, newest first.
-	PriceHistory(ctx context.Context, providerType, zone string, m drover.Market, since drover.Time) ([]PricePoint, error)
 }
 
 // PowerOff says what becomes of an instance that powers itself off.
@@ -120,32 +100,52 @@ const (
 	NoticesFile  Notices = "file"  // the file that the instance's environment names as DROVER_NOTICES
 )
 
+// Init says what an instance runs at its first boot.
+type Init string
+
+// What an instance can run at its first boot.
+const (
+	InitShell Init = "shell"      // scripts: see Scripts
+	InitCloud Init = "cloud-init" // all that cloud-init reads, as one text: see UserData
+)
+
 // Capabilities are what a driver can do beyond the methods every driver has.
 type Capabilities struct {
-	HostKeys       HostKeys
-	PowerOff       PowerOff
-	Notices        Notices
-	ManyCandidates bool // Create tries several candidates in one call
-	StopStart      bool // the Cloud is a Starter
-	GrowDisk       bool
+	HostKeys       HostKeys `json:"host_keys"`
+	PowerOff       PowerOff `json:"power_off"`
+	Notices        Notices  `json:"notices,omitempty"`
+	Init           Init     `json:"init,omitempty"`            // empty: InitShell
+	MaxInit        int      `json:"max_init,omitempty"`        // bytes of UserData or Scripts that the cloud takes; 0: no limit is known
+	Template       bool     `json:"template,omitempty"`        // CreateRequest.Template is heeded
+	Project        string   `json:"project,omitempty"`         // what {project} in a template stands for: the account, project or subscription
+	ManyCandidates bool     `json:"many_candidates,omitempty"` // Create tries several candidates in one call
+	StopStart      bool     `json:"stop_start,omitempty"`      // the Cloud is a Starter
+	GrowDisk       bool     `json:"grow_disk,omitempty"`       // the Cloud is a DiskGrower
 }
 
-// Candidate is one way of making an instance: a type in a zone and market, by the cloud's own names.
+// Candidate is one way of making an instance: a type in a zone and market, by the cloud's own names, and the image that it boots from.
 type Candidate struct {
 	ProviderType string        `json:"provider_type"`
 	Zone         string        `json:"zone"`
 	Market       drover.Market `json:"market"`
+	Arch         drover.Arch   `json:"arch,omitempty"`
+	Image        string        `json:"image,omitempty"` // the cloud's id of it; empty: none was configured
+}
+
+// Same reports whether both are the same offering; a driver that says which candidate was taken need not repeat the rest.
+func (c Candidate) Same(o Candidate) bool {
+	return c.ProviderType == o.ProviderType && c.Zone == o.Zone && c.Market == o.Market
 }
 
 // CreateRequest asks for one instance.
 type CreateRequest struct {
-	Name       string      // unique in the fleet for ever; also the idempotency token
-	Candidates []Candidate // in order of preference, at least one
-	Image      string
-	Disk       drover.Bytes      // of the root volume
+	Name       string            // unique in the fleet for ever; also the idempotency token
+	Candidates []Candidate       // in order of preference, at least one
+	Disk       drover.Bytes      // of the root volume; 0: the image's or the cloud's own
 	Tags       map[string]string // all that is needed to adopt the instance without any database
 	Template   string            // the driver's raw instance template, filled in; empty for none
-	Init       drover.Secret     // run by root at first boot; may hold secrets
+	Init       drover.Secret     // Drover's own script, run by root at first boot; may hold secrets
+	UserInit   drover.Secret     // the user's, filled in: a script, or anything that cloud-init reads if the driver's Init is InitCloud
 	HostKey    drover.Secret     // private host key in PEM, for drivers whose HostKeys are planted
 	PublicKey  string            // in authorized_keys form; the only key that may log in
 }

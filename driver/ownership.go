@@ -80,6 +80,39 @@ func (o *Owned) SetTags(ctx context.Context, id string, tags map[string]string) 
 	return o.Cloud.SetTags(ctx, id, tags)
 }
 
+// Start is refused as Destroy is.
+func (o *Owned) Start(ctx context.Context, id string) error {
+	return o.touch(ctx, "start", id, Starter.Start)
+}
+
+// Stop is refused as Destroy is.
+func (o *Owned) Stop(ctx context.Context, id string) error {
+	return o.touch(ctx, "stop", id, Starter.Stop)
+}
+
+func (o *Owned) touch(ctx context.Context, doing, id string, do func(Starter, context.Context, string) error) error {
+	s, can := As[Starter](o.Cloud)
+	if !can {
+		return drover.Errorf(drover.KindUnsupported, "%s instance %s: this cloud cannot", doing, id)
+	}
+	if err := o.check(doing, id); err != nil {
+		return err
+	}
+	return do(s, ctx, id)
+}
+
+// GrowDisk is refused as Destroy is.
+func (o *Owned) GrowDisk(ctx context.Context, id string, size drover.Bytes) error {
+	g, can := As[DiskGrower](o.Cloud)
+	if !can {
+		return drover.Errorf(drover.KindUnsupported, "grow the disk of instance %s: this cloud cannot", id)
+	}
+	if err := o.check("grow the disk of", id); err != nil {
+		return err
+	}
+	return g.GrowDisk(ctx, id, size)
+}
+
 // Adopt makes an instance the fleet's to touch, because a person or a record says that it is.
 func (o *Owned) Adopt(id string) {
 	o.mu.Lock()
@@ -115,19 +148,4 @@ func (in Instance) Bears(tags map[string]string) bool {
 		}
 	}
 	return true
-}
-
-// As finds the first cloud that is a T, such as a [Starter], in c and in what c wraps.
-func As[T any](c Cloud) (T, bool) {
-	for {
-		if found, ok := c.(T); ok {
-			return found, true
-		}
-		wrapper, ok := c.(interface{ Unwrap() Cloud })
-		if !ok {
-			var none T
-			return none, false
-		}
-		c = wrapper.Unwrap()
-	}
 }

@@ -37,8 +37,15 @@ func (s *sloppy) SetTags(_ context.Context, id string, _ map[string]string) erro
 	return nil
 }
 
-func (s *sloppy) Start(context.Context, string) error { return nil }
-func (s *sloppy) Stop(context.Context, string) error  { return nil }
+func (s *sloppy) Start(_ context.Context, id string) error {
+	s.touched = append(s.touched, "start "+id)
+	return nil
+}
+
+func (s *sloppy) Stop(_ context.Context, id string) error {
+	s.touched = append(s.touched, "stop "+id)
+	return nil
+}
 
 func of(id, fleet, pool string) driver.Instance {
 	return driver.Instance{ID: id, Tags: map[string]string{driver.TagFleet: fleet, driver.TagPool: pool}}
@@ -93,6 +100,12 @@ func TestOwned(t *testing.T) {
 			if err := o.SetTags(t.Context(), id, nil); drover.KindOf(err) != drover.KindForbidden {
 				t.Errorf("tag %s: %v", id, err)
 			}
+			if err := o.Stop(t.Context(), id); drover.KindOf(err) != drover.KindForbidden {
+				t.Errorf("stop %s: %v", id, err)
+			}
+			if err := o.Start(t.Context(), id); drover.KindOf(err) != drover.KindForbidden {
+				t.Errorf("start %s: %v", id, err)
+			}
 		}
 		if len(s.touched) > 0 {
 			t.Errorf("touched: %v", s.touched)
@@ -135,11 +148,14 @@ func TestOwned(t *testing.T) {
 	})
 	t.Run("what else a cloud can do is found beneath", func(t *testing.T) {
 		_, o := open()
-		if _, ok := driver.As[driver.Starter](o); !ok {
-			t.Error("no Starter found")
+		if s, ok := driver.As[driver.Starter](o); !ok || s != driver.Starter(o) {
+			t.Error("no Starter found, or one past the filter")
 		}
-		if _, ok := driver.As[driver.QuotaGrouper](o); ok {
-			t.Error("a QuotaGrouper found where there is none")
+		if _, ok := driver.As[driver.PriceHistorian](o); ok {
+			t.Error("a PriceHistorian found where there is none")
+		}
+		if _, ok := driver.As[driver.DiskGrower](o); ok {
+			t.Error("a DiskGrower found that is none beneath")
 		}
 	})
 }

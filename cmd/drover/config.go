@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover"
-	"drover/driver/local"
 	"drover/internal/config"
 )
 
@@ -71,7 +70,7 @@ func (a *app) configSchema() *cobra.Command {
 		Example: "  drover config schema > drover.schema.json\n  drover config schema --batch > batch.schema.json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			schema, err := config.Schema(map[string]any{"local": local.Config{}})
+			schema, err := config.Schema(driverKeys())
 			if batch {
 				schema, err = config.BatchSchema()
 			}

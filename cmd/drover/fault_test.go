@@ -94,7 +94,7 @@ func TestAJobThatMayNotBeLostAgainFails(t *testing.T) {
 func TestAnInstanceThatDiedWhileNobodyLooked(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	folder := p.witnesses(4, "2s", "")
+	folder := p.witnesses(4, "6s", "") // so long that the other instance is in use until this one's death is certain
 	r := p.start("run", "-c", "drover.yaml", "batch.yaml")
 	p.waitBegun(folder, 4)
 	r.kill()

@@ -31,6 +31,7 @@ type fleetOptions struct {
 	file    func(name string) string // the place of everything else, but for results
 	results string
 	kept    blob.Limits // of results
+	trust   bool        // records that may be an older copy
 	shared  bool        // results are those of many batches
 	// left finds the clouds that have instances and that the configuration no longer has, or refuses that there are any.
 	left  func(context.Context, *store.Store, *config.Config) ([]config.Cloud, error)
@@ -96,6 +97,7 @@ func (f *fleet) open(ctx context.Context, o fleetOptions) (err error) {
 		Key:     f.key,
 		Inputs:  f.inputs,
 		Results: f.results,
+		Trust:   o.trust,
 		Shared:  o.shared,
 		Spool:   o.file("."),
 		URL:     o.config.URL,
@@ -186,15 +188,28 @@ func settings(c *config.Config, limits runLimits) engine.Settings {
 		Keep:            limits.Keep,
 		ScheduleTimeout: c.Jobs.ScheduleTimeout,
 		GrowMemory:      int(c.Jobs.OnOOM.Grow),
+		Mix:             c.Jobs.Mix,
 	}
 	for _, cloud := range c.Clouds {
 		s.Clouds = append(s.Clouds, cloudSettings(cloud))
+	}
+	for _, b := range c.Budgets {
+		s.Budgets = append(s.Budgets, engine.Budget{
+			User: b.User, Label: b.Label, Hard: engine.Amounts(b.Amounts), Soft: engine.Amounts(b.Soft), Stop: b.OnExceeded == config.ExceededStop,
+		})
 	}
 	return s
 }
 
 func cloudSettings(c config.Cloud) engine.CloudSettings {
-	return engine.CloudSettings{Name: c.Name, MaxInstances: c.MaxInstances, MaxCreating: c.MaxCreating, ListInterval: c.ListInterval, Disk: c.Disk}
+	s := engine.CloudSettings{
+		Name: c.Name, MaxInstances: c.MaxInstances, MaxCreating: c.MaxCreating, ListInterval: c.ListInterval, Disk: c.Disk, OffersInterval: c.Prices.Interval,
+		BillingPeriod: c.Prices.Period,
+	}
+	for _, r := range c.Prices.Reserved {
+		s.Reserved = append(s.Reserved, engine.Reservation{Type: r.Type, Count: r.Count, Price: r.Price})
+	}
+	return s
 }
 
 // loadConfig reads the configuration that a command is to go by: the file it names, else this machine.

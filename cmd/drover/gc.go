@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -133,6 +135,7 @@ type search struct {
 	config *config.Config
 	known  func() (func(stray) bool, error) // asked once all are listed: what a controller knows later, it may have made later
 	spared func(context.Context, stray) bool
+	ends   bool // nothing is left of the fleet afterwards, unless something was spared
 }
 
 // nobody is a search's spared where nobody can look after anything.
@@ -159,14 +162,16 @@ func (g *collector) sweep(ctx context.Context, s *search) error {
 		listed = append(listed, list...)
 	}
 	if len(listed) == 0 {
-		return nil
+		return g.sweepStrays(ctx, byCloud, s, s.ends)
 	}
 	known, err := s.known()
 	if err != nil {
 		return err
 	}
+	ended := s.ends
 	for _, one := range listed {
 		if known(one) {
+			ended = false
 			continue
 		}
 		if g.destroy && !s.spared(ctx, one) {
@@ -175,9 +180,25 @@ func (g *collector) sweep(ctx context.Context, s *search) error {
 			}
 			one.Destroyed = true
 		}
+		ended = ended && one.Destroyed
 		g.found = append(g.found, one)
 	}
-	return nil
+	return g.sweepStrays(ctx, byCloud, s, ended)
+}
+
+// sweepStrays takes away what the fleet's instances left over, if it is asked to destroy anything.
+func (g *collector) sweepStrays(ctx context.Context, clouds map[string]driver.Cloud, s *search, ended bool) (err error) {
+	if !g.destroy {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(clouds)) {
+		swept, failed := driver.Sweep(ctx, clouds[name], s.fleet, drover.TimeOf(time.Now()), ended)
+		for _, one := range swept {
+			fmt.Fprintf(g.app.err, "%s: %s %s was left over, and is gone\n", name, harmless(one.Kind), harmless(one.ID))
+		}
+		err = errors.Join(err, failed)
+	}
+	return err
 }
 
 func strays(ctx context.Context, d driver.Cloud, cloud control.Cloud, fleet string) (found []stray, err error) {

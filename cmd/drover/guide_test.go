@@ -17,18 +17,23 @@ import (
 
 var updateGuide = flag.Bool("update-guide", false, "write what the guide's commands print into the guide")
 
-const guidePath = "../../docs/guide.md"
+// TestGuide does what the guides say.
+func TestGuide(t *testing.T) {
+	for _, name := range []string{"guide", "simulate"} {
+		t.Run(name, func(t *testing.T) { followGuide(t, "../../docs/"+name+".md") })
+	}
+}
 
-// TestGuide does what the guide says, block by block, and wants every command to print what the guide shows. A block whose first line is a
+// followGuide does what a guide says, block by block, and wants every command to print what the guide shows. A block whose first line is a
 // comment with a file's name is that file. In a console block the lines after "$ " are commands, and what follows them is what they print;
 // "…" stands for any lines. What differs from run to run (times, money, names of instances, columns' widths) is not compared.
-func TestGuide(t *testing.T) {
+func followGuide(t *testing.T, path string) {
 	t.Parallel()
-	text, err := os.ReadFile(guidePath)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &guide{place: newPlace(t), address: freeAddress(t)}
+	g := &guide{path: path, place: newPlace(t), address: freeAddress(t)}
 	g.begin()
 	t.Cleanup(g.end)
 	lines := strings.Split(string(text), "\n")
@@ -53,7 +58,7 @@ func TestGuide(t *testing.T) {
 		at = end
 	}
 	if *updateGuide {
-		if err := os.WriteFile(guidePath, []byte(strings.Join(written, "\n")), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(strings.Join(written, "\n")), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -62,6 +67,7 @@ func TestGuide(t *testing.T) {
 // guide is a reader who types what the guide says into a shell.
 type guide struct {
 	*place
+	path    string
 	address string // instead of the one that the guide names, which may be taken on this host
 	shell   *exec.Cmd
 	in      io.Writer
@@ -104,7 +110,7 @@ func (g *guide) console(line int, block []string) (real []string) {
 	for at := 0; at < len(block); {
 		command, ok := strings.CutPrefix(block[at], "$ ")
 		if !ok {
-			g.t.Fatalf("%s:%d: a command begins with \"$ \", not %q", guidePath, line+at, block[at])
+			g.t.Fatalf("%s:%d: a command begins with \"$ \", not %q", g.path, line+at, block[at])
 		}
 		next := at + 1
 		for next < len(block) && !strings.HasPrefix(block[next], "$ ") {
@@ -119,7 +125,7 @@ func (g *guide) console(line int, block []string) (real []string) {
 		case *updateGuide:
 			real = append(real, want...)
 		case !shows(want, got):
-			g.t.Errorf("%s:%d: %s prints\n%s\ninstead of\n%s", guidePath, line+at, command, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			g.t.Errorf("%s:%d: %s prints\n%s\ninstead of\n%s", g.path, line+at, command, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 		at = next
 	}
@@ -134,7 +140,7 @@ func (g *guide) typed(line int, command string) []string {
 	if _, err := io.WriteString(g.in, g.here(command)+"\necho '"+prompt+"'\n"); err != nil {
 		g.t.Fatal(err)
 	}
-	eventually(g.t, time.Minute, fmt.Sprintf("%s:%d: %s has ended", guidePath, line, command), func() bool {
+	eventually(g.t, time.Minute, fmt.Sprintf("%s:%d: %s has ended", g.path, line, command), func() bool {
 		return strings.HasSuffix(g.out.String(), prompt+"\n")
 	})
 	if strings.HasSuffix(command, "&") {
@@ -183,6 +189,8 @@ var changing = []struct {
 	{regexp.MustCompile(`\b\d+(\.\d+)? instance-seconds`), "N instance-seconds"},
 	{regexp.MustCompile(`\b\d+%`), "N%"},
 	{regexp.MustCompile(`\b\d+(\.\d)?Mi$|\b\d+(\.\d)?Mi `), "SIZE "},
+	{regexp.MustCompile(`\b\d+\.\d+%?`), "FRACTION"},
+	{regexp.MustCompile(`^(instances|at once|left out|refused)( +\d+)+$`), "$1 N"},
 	{regexp.MustCompile(`^token [a-z0-9]{8}|^[a-z0-9]{8}( +ada)`), "token ID$1"},
 	{regexp.MustCompile(`\s+`), " "},
 }

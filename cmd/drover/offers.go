@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/control"
 )
 
 // offersFlags are the flags of `drover offers`.
@@ -26,10 +29,11 @@ func (a *app) offersCommand() *cobra.Command {
 		Use:   "offers",
 		Short: "List what could be rented, cheapest first, and what is blocked until when and why",
 		Long: `List what could be rented: every instance type in every zone and market that has what is asked for, cheapest first, and of what is blocked
-until when and why.`,
+until when and why. Where no controller of
+the configuration runs, it is what its clouds offer, and what a controller may have found blocked is not known. With -o wide the table also has disks, how often the cloud takes instances back where it says so, and what is reserved.`,
 		Example: "  drover offers\n  drover offers --vcpus 8 --memory 32Gi --arch arm64",
 		Args:    wantArgs(0, 1, "no argument"),
-		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
+		RunE: a.askOrForesee(&f, func(ctx context.Context, svc drover.Service, args []string) error {
 			if args = f.watch.takeInterval(args); len(args) > 0 {
 				return drover.Errorf(drover.KindInvalid, "drover offers takes no argument, and got %s", args[0])
 			}
@@ -56,6 +60,40 @@ until when and why.`,
 	f.watch.add(cmd)
 	complete(cmd, "arch", completeWords("amd64", "arm64"))
 	return cmd
+}
+
+// askOrForesee asks the controller or, where only a configuration is given and no controller of it runs, the configuration's clouds.
+func (a *app) askOrForesee(f *offersFlags, do asking) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		err := a.ask(do)(cmd, args)
+		named := cmp.Or(a.server, os.Getenv("DROVER_SERVER"), os.Getenv("DROVER_API")) != ""
+		if err == nil || named || a.config == "" || drover.AsError(err, drover.KindInternal).Kind != drover.KindUnreachable {
+			return err
+		}
+		return a.foreseeOffers(cmd.Context(), *f)
+	}
+}
+
+// foreseeOffers lists what a controller of the configuration would be offered as it begins.
+func (a *app) foreseeOffers(ctx context.Context, f offersFlags) error {
+	filter, err := f.filter()
+	if err != nil {
+		return err
+	}
+	c, err := loadConfig(a.config, "")
+	if err != nil {
+		return err
+	}
+	all, err := a.offeringsOf(ctx, c)
+	if err != nil {
+		return err
+	}
+	seen, err := foresee(settings(c, runLimits{}), all, drover.Batch{})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(a.err, "no controller runs: this is what the clouds of the configuration offer, and what is blocked is not known")
+	return printList(a, offerListing, each(control.Chosen(seen.engine.Offers(), filter)))
 }
 
 func (f offersFlags) filter() (filter drover.OfferFilter, err error) {
@@ -91,9 +129,36 @@ var offerListing = listing[drover.Offer]{
 		{title: "MEMORY", text: func(o drover.Offer) string { return size(o.Memory) }, right: true},
 		{title: "GPUS", text: func(o drover.Offer) string { return fmt.Sprint(o.GPUs) }, right: true},
 		{title: "ARCH", text: func(o drover.Offer) string { return string(o.Arch) }},
+		{title: "DISK", text: diskWords, wide: true, right: true},
+		{title: "LOCAL DISK", text: func(o drover.Offer) string { return sizeIfAny(o.LocalDisk) }, wide: true, right: true},
+		{title: "INTERRUPTED", text: interruptionWords, wide: true, right: true},
 		{title: "$/HOUR", text: func(o drover.Offer) string { return dollars(o.Price) }, right: true},
+		{title: "RESERVED", text: func(o drover.Offer) string { return map[bool]string{true: "yes"}[o.Reserved] }, wide: true},
 		{title: "BLOCKED", text: blockedWords, color: func(drover.Offer) color { return yellow }},
 	},
+}
+
+// diskWords is the disk that an instance comes with.
+func diskWords(o drover.Offer) string {
+	if o.Disk == 0 {
+		return "as asked"
+	}
+	return size(o.Disk)
+}
+
+func sizeIfAny(b drover.Bytes) string {
+	if b == 0 {
+		return ""
+	}
+	return size(b)
+}
+
+// interruptionWords is how likely an instance is taken back within a month of 730 hours, where that is known.
+func interruptionWords(o drover.Offer) string {
+	if o.Interruptions == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f%%/month", float64(o.Interruptions)*730/10_000)
 }
 
 func blockedWords(o drover.Offer) string {

@@ -20,6 +20,7 @@ import (
 type runStatus struct {
 	engine.Status
 	counts map[drover.JobState]int
+	rest   bool // nothing is left
 }
 
 // progress shows a run to people while it runs: a bar and a line of instances on a terminal, plain lines in a pipe. What matters is said

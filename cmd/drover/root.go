@@ -110,13 +110,13 @@ func (a *app) addCommands(root *cobra.Command) {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Without a controller:", []*cobra.Command{a.runCommand(), a.planCommand(), a.gcCommand(), a.replayCommand(), a.configCommand()}},
+		{"Without a controller:", []*cobra.Command{a.runCommand(), a.planCommand(), a.simulateCommand(), a.gcCommand(), a.replayCommand(), a.configCommand(), a.driverCommand()}},
 		{"A controller:", []*cobra.Command{a.serveCommand(), a.tokenCommand(), a.doctorCommand()}},
 		{"The queue:", []*cobra.Command{
 			a.submitCommand(), a.jobsCommand(), a.explainCommand(), a.logsCommand(), a.outputsCommand(), a.cancelCommand(), a.retryCommand(),
 			a.priorityCommand(), a.waitCommand(),
 		}},
-		{"The fleet:", append(a.verbCommands(), a.instancesCommand(), a.sshCommand(), a.offersCommand(), a.eventsCommand())},
+		{"The fleet:", append(a.verbCommands(), a.instancesCommand(), a.sshCommand(), a.offersCommand(), a.costCommand(), a.eventsCommand())},
 		{"More:", []*cobra.Command{a.versionCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})

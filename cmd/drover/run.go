@@ -31,6 +31,7 @@ type runFlags struct {
 	dryRun  bool
 	resume  string
 	out     string
+	trust   bool
 	verbose bool
 }
 
@@ -53,6 +54,8 @@ once and prints the command that cleans up.`,
 				if err := f.onlyResumes(cmd.Flags(), args); err != nil {
 					return err
 				}
+			} else if f.trust {
+				return drover.Errorf(drover.KindInvalid, "a run that is new has no records to trust").WithHint("--trust-records goes with --resume ID")
 			}
 			return a.runBatch(cmd.Context(), f, args)
 		},
@@ -67,6 +70,7 @@ once and prints the command that cleans up.`,
 	flags.DurationVar(&f.limits.Keep, "keep", 0, "keep the instances of failed jobs this long, for a look")
 	flags.StringVar(&f.resume, "resume", "", "go on with the run of this `ID`, which was killed")
 	flags.StringVar(&f.out, "out", "drover-out", "lay the results under this `folder`")
+	trustFlag(cmd, &f.trust)
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "tell everything that happens")
 	cmd.ValidArgsFunction = completeBatch
 	complete(cmd, "cloud", a.completeClouds)
@@ -82,7 +86,7 @@ func (f *runFlags) onlyResumes(flags *pflag.FlagSet, args []string) error {
 	}
 	extra := strings.Join(args, " ")
 	flags.Visit(func(flag *pflag.Flag) {
-		if !slices.Contains([]string{"resume", "verbose", "output"}, flag.Name) {
+		if !slices.Contains([]string{"resume", "trust-records", "verbose", "output"}, flag.Name) {
 			extra = "--" + flag.Name
 		}
 	})
@@ -105,7 +109,7 @@ func (a *app) runBatch(ctx context.Context, f runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	return a.drive(ctx, folder, p, c, f.verbose)
+	return a.drive(ctx, folder, p, c, f)
 }
 
 // beginRun checks everything that can be checked and writes the run down; or finds the one to resume. Nothing is rented yet.
@@ -191,12 +195,12 @@ func overrideSpot(b *drover.Batch, spot string) error {
 }
 
 // drive runs the run to its end and says how it went.
-func (a *app) drive(ctx context.Context, folder *runFolder, p runPlan, c *config.Config, verbose bool) error {
-	ui := a.newProgress(p, verbose)
+func (a *app) drive(ctx context.Context, folder *runFolder, p runPlan, c *config.Config, f runFlags) error {
+	ui := a.newProgress(p, f.verbose)
 	defer ui.close()
 	fl, err := openFleet(ctx, fleetOptions{
 		fleet: folder.id, config: c, limits: p.Limits, db: folder.file("drover.db"), file: folder.file,
-		results: p.Out, kept: p.kept(), log: ui.log(), watch: ui.note, left: noneLeft,
+		results: p.Out, kept: p.kept(), trust: f.trust, log: ui.log(), watch: ui.note, left: noneLeft,
 	})
 	if err != nil && folder.fresh {
 		return errors.Join(err, folder.remove())
@@ -256,6 +260,9 @@ func (s *session) run(ctx context.Context) (drover.Summary, error) {
 	}()
 	go s.fleet.serveAttempts(ctx, s.api())
 	err := s.finish(ctx)
+	if err == nil {
+		s.fleet.controller.Sweep(ctx, true)
+	}
 	cancel(nil)
 	if runErr := <-ended; runErr != nil {
 		err = runErr
@@ -351,7 +358,8 @@ func (s *session) look(ctx context.Context, shown bool) (atRest bool, err error)
 			return false, err
 		}
 	}
-	return s.closing && st.Jobs == 0 && len(st.Instances) == 0, nil
+	nothing := st.rest || s.folder.fresh && len(st.Instances) == 0 // of a run that is new nothing can be that was not seen
+	return s.closing && st.Jobs == 0 && nothing, nil
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -385,7 +393,7 @@ func (s *session) status(ctx context.Context) (st runStatus, err error) {
 	if st.counts, err = s.fleet.store.Counts(ctx); err != nil {
 		return st, err
 	}
-	err = s.fleet.controller.Query(ctx, func(e *engine.Engine) { st.Status = e.Status() })
+	err = s.fleet.controller.Query(ctx, func(e *engine.Engine) { st.Status, st.rest = e.Status(), e.AtRest() })
 	// What is submitted but not yet taken by the engine is known to the store alone.
 	st.Jobs += st.counts[drover.JobQueued] - min(st.counts[drover.JobQueued], st.Queued)
 	return st, err

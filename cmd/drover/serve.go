@@ -34,6 +34,7 @@ import (
 // serveFlags are the flags of `drover serve`.
 type serveFlags struct {
 	drain   bool
+	trust   bool
 	verbose bool
 	logs    string
 	status  time.Duration // how often the status line comes
@@ -59,8 +60,14 @@ one that is not good is refused, and the last good one stays.`,
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "log everything")
 	cmd.Flags().StringVar(&f.logs, "log", "", "log as `text` or json; left out: text on a terminal, json elsewhere")
 	cmd.Flags().DurationVar(&f.status, "status-interval", time.Minute, "how often to log how the fleet does, while something runs or waits; 0: never")
+	trustFlag(cmd, &f.trust)
 	complete(cmd, "log", completeWords("text", "json"))
 	return cmd
+}
+
+// trustFlag lets somebody who knows better begin at once with records that may be an older copy.
+func trustFlag(cmd *cobra.Command, trust *bool) {
+	cmd.Flags().BoolVar(trust, "trust-records", false, "go on at once with records that may be an older copy, without first seeing what runs")
 }
 
 // logger is the daemon's, on standard error.
@@ -147,7 +154,7 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	d.counted = newTelemetry()
 	d.fleet, err = openFleet(ctx, fleetOptions{
 		fleet: d.config.Fleet, config: d.config, db: d.folder.db(), file: d.folder.file,
-		results: d.folder.file("results"), kept: blob.DefaultLimits(), shared: true, log: d.log, left: d.findLeft, observer: d.counted,
+		results: d.folder.file("results"), kept: blob.DefaultLimits(), shared: true, trust: d.flags.trust, log: d.log, left: d.findLeft, observer: d.counted,
 	})
 	if err != nil {
 		return err

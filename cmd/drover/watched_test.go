@@ -208,6 +208,9 @@ func (p *daemonPlace) wantLog(t *testing.T) {
 				t.Errorf("the key %s is not in docs/metrics.md: %s", key, line)
 			}
 		}
+		if said["msg"] == "status" && said["by_state"] == nil {
+			continue // before the first instance there is nothing to say of any
+		}
 		for _, event := range []string{"job hold queued", "attempt 1.0/1 begins", "attempt 2/1 failed", "job last failed", "accepted", "ready after", "destroying", "is gone", "carried out create", "status"} {
 			if text := fmt.Sprint(said["msg"]); (event == text || len(event) > len("status") && strings.Contains(text, event)) && seen[event] == nil {
 				seen[event] = slices.Sorted(maps.Keys(said))
@@ -224,9 +227,10 @@ func (p *daemonPlace) wantLog(t *testing.T) {
 		"ready after":          about(place),
 		"destroying":           about(place, "reason"),
 		"is gone":              about(place, "reason"),
-		"carried out create":   slices.DeleteFunc(about(place, "effect", "took_seconds"), func(key string) bool { return key == "provider_id" }),
+		"carried out create":   withoutID(about(place, "effect", "took_seconds")),
 		"status":               seen["status"],
 	}
+	seen["carried out create"] = withoutID(seen["carried out create"]) // known by then only if a list was faster than the call
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Error(diff)
 	}
@@ -236,6 +240,10 @@ func (p *daemonPlace) wantLog(t *testing.T) {
 		}
 	}
 	p.wantNoSecrets(t)
+}
+
+func withoutID(keys []string) []string {
+	return slices.DeleteFunc(keys, func(key string) bool { return key == "provider_id" })
 }
 
 func about(place []string, more ...string) []string {

@@ -27,8 +27,14 @@ func checkCapabilities(_ context.Context, t *trial) error {
 	if !slices.Contains([]driver.Notices{driver.NoNotices, driver.NoticesEC2, driver.NoticesGCE, driver.NoticesAzure, driver.NoticesFile}, c.Notices) {
 		errs = append(errs, fmt.Errorf("Notices is %q", c.Notices))
 	}
+	if !slices.Contains([]driver.Init{"", driver.InitShell, driver.InitCloud}, c.Init) || c.MaxInit < 0 {
+		errs = append(errs, fmt.Errorf("Init is %q, MaxInit %d", c.Init, c.MaxInit))
+	}
 	if _, can := driver.As[driver.Starter](t.cloud); can != c.StopStart {
 		errs = append(errs, fmt.Errorf("StopStart is %v, being a Starter is %v", c.StopStart, can))
+	}
+	if _, can := driver.As[driver.DiskGrower](t.cloud); can != c.GrowDisk {
+		errs = append(errs, fmt.Errorf("GrowDisk is %v, being a DiskGrower is %v", c.GrowDisk, can))
 	}
 	return errors.Join(errs...)
 }
@@ -63,10 +69,10 @@ func checkCreate(ctx context.Context, t *trial) error {
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(r.Candidates, taken) {
+	if !slices.ContainsFunc(r.Candidates, taken.Same) {
 		return fmt.Errorf("took %v, which is none of %v", taken, r.Candidates)
 	}
-	if got := (driver.Candidate{ProviderType: in.ProviderType, Zone: in.Zone, Market: in.Market}); got != taken {
+	if got := (driver.Candidate{ProviderType: in.ProviderType, Zone: in.Zone, Market: in.Market}); !got.Same(taken) {
 		return fmt.Errorf("the instance is a %v, but %v was taken", got, taken)
 	}
 	if in.ID == "" || !slices.Contains([]driver.State{driver.Pending, driver.Running}, in.State) {
@@ -243,6 +249,9 @@ func checkOtherFleet(ctx context.Context, t *trial) (err error) {
 	if err != nil {
 		return err
 	}
+	if _, err := other.listed(ctx, other.fleetTags(), 1); err != nil {
+		return err
+	}
 	if _, err := t.gone(ctx); err != nil {
 		return err
 	}
@@ -296,6 +305,57 @@ func checkConcurrency(ctx context.Context, t *trial) error {
 	}
 	_, err = t.listed(ctx, t.fleetTags(), 0)
 	return err
+}
+
+func checkMany(ctx context.Context, t *trial) error {
+	if t.Many == 0 {
+		return skip("a number of instances to try it with is not given")
+	}
+	for range t.Many {
+		if _, err := t.one(ctx); err != nil {
+			return err
+		}
+	}
+	_, err := t.listed(ctx, t.fleetTags(), t.Many)
+	return err
+}
+
+func checkStopStart(ctx context.Context, t *trial) error {
+	starter, can := driver.As[driver.Starter](t.cloud)
+	if !can {
+		return skip("instances are not stopped and started here")
+	}
+	if len(t.Request.Candidates) == 0 { // spot instances cannot be stopped everywhere
+		if err := t.cheapest(ctx, drover.OnDemand); err != nil {
+			return err
+		}
+	}
+	in, err := t.one(ctx)
+	if err != nil {
+		return err
+	}
+	for _, step := range []struct {
+		name string
+		call func(context.Context, string) error
+		want driver.State
+	}{{"stop", starter.Stop, driver.Stopped}, {"start", starter.Start, driver.Running}} {
+		if err := t.eventually(ctx, step.name+" is accepted", func(ctx context.Context) (bool, error) {
+			err := step.call(ctx, in.ID)
+			if err != nil && drover.KindOf(err) == drover.KindTransient {
+				return false, nil // it boots
+			}
+			return err == nil, err
+		}); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+		if err := t.eventually(ctx, fmt.Sprintf("the instance is %s after %s", step.want, step.name), func(ctx context.Context) (bool, error) {
+			all, err := t.list(ctx, t.fleetTags())
+			return all[in.ID].State == step.want, err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func checkContext(ctx context.Context, t *trial) error {

@@ -29,14 +29,35 @@ type Harness struct {
 	// Patience is how long an instance may take to be listed, to let in and to be gone.
 	Patience time.Duration
 
+	// Reach is where an instance is logged in to, as HOST:PORT, and as whom; nil: what the cloud says of it, and port 22.
+	Reach func(driver.Instance) (address, user string)
+
+	// Many is how many instances a list is tried with, to see whether it is whole; 0 leaves that out. More than a page of the cloud's is telling.
+	Many int
+
 	// NoLogin leaves out the checks that log in, for a fake of a cloud that boots nothing.
 	NoLogin bool
+
+	// NoCommands leaves out the check that runs scripts and commands, for a fake whose instances let in and have nothing inside.
+	NoCommands bool
 }
 
 // Check is one thing that a driver must do.
 type Check struct {
-	Name string // a sentence
-	run  func(context.Context, *trial) error
+	Name      string // a sentence
+	instances int    // how many it makes, if all is right
+	run       func(context.Context, *trial) error
+}
+
+// many stands for Harness.Many instances.
+const many = -1
+
+// Instances is how many instances the check makes at most, in a cloud that is right.
+func (c Check) Instances(h Harness) int {
+	if c.instances == many {
+		return h.Many
+	}
+	return c.instances
 }
 
 // ErrSkipped is returned, wrapped with the reason, by a check that does not apply to the cloud under test.
@@ -45,25 +66,28 @@ var ErrSkipped = errors.New("skipped")
 // Checks lists the suite, from what all else needs to what needs all else.
 func Checks() []Check {
 	return []Check{
-		{"capabilities are complete and true", checkCapabilities},
-		{"offerings are complete, priced, sorted and different", checkOfferings},
-		{"create answers with an id, the tags and the candidate taken", checkCreate},
-		{"an instance bears its tags from the first sight on", checkFirstSight},
-		{"creating one name again makes no second instance", checkCreateAgain},
-		{"creating one name many times at once makes one instance", checkCreateRace},
-		{"a type that cannot be is refused and makes nothing", checkImpossible},
-		{"a request without candidates is invalid", checkNoCandidates},
-		{"a list by tags holds every instance that bears them", checkListByTags},
-		{"setting tags replaces all of them", checkSetTags},
-		{"an instance that is gone cannot be tagged", checkTagGone},
-		{"destroy ends an instance, and again succeeds", checkDestroy},
-		{"a fleet leaves another's instances alone", checkOtherFleet},
-		{"closing leaves the instances, and another controller finds them by the same ids", checkReopen},
-		{"many calls at once do not disturb one another", checkConcurrency},
-		{"no call outlives its context", checkContext},
-		{"the planted key logs in, to the host key that is expected", checkLogin},
-		{"another key is refused", checkStranger},
-		{"another host key is noticed", checkHostKey},
+		{"capabilities are complete and true", 0, checkCapabilities},
+		{"offerings are complete, priced, sorted and different", 0, checkOfferings},
+		{"create answers with an id, the tags and the candidate taken", 1, checkCreate},
+		{"an instance bears its tags from the first sight on", 1, checkFirstSight},
+		{"creating one name again makes no second instance", 1, checkCreateAgain},
+		{"creating one name many times at once makes one instance", 1, checkCreateRace},
+		{"a type that cannot be is refused and makes nothing", 0, checkImpossible},
+		{"a request without candidates is invalid", 0, checkNoCandidates},
+		{"a list by tags holds every instance that bears them", 2, checkListByTags},
+		{"setting tags replaces all of them", 1, checkSetTags},
+		{"an instance that is gone cannot be tagged", 1, checkTagGone},
+		{"destroy ends an instance, and again succeeds", 1, checkDestroy},
+		{"a fleet leaves another's instances alone", 2, checkOtherFleet},
+		{"closing leaves the instances, and another controller finds them by the same ids", 1, checkReopen},
+		{"many calls at once do not disturb one another", crowd, checkConcurrency},
+		{"a list of many instances is whole", many, checkMany},
+		{"a stopped instance stays, and starts again as itself", 1, checkStopStart},
+		{"no call outlives its context", 2, checkContext},
+		{"the planted key logs in, to the host key that is expected", 1, checkLogin},
+		{"the init scripts run at the first boot, and a command's output and exit code come back", 1, checkInit},
+		{"another key is refused", 1, checkStranger},
+		{"another host key is noticed", 1, checkHostKey},
 	}
 }
 

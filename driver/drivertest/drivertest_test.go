@@ -24,6 +24,7 @@ func harness(patience time.Duration, flaw func(driver.Cloud) driver.Cloud) drive
 		},
 		Fleet:    "suite",
 		Patience: patience,
+		Many:     3,
 	}
 }
 
@@ -178,6 +179,21 @@ func TestEveryCheckCanFail(t *testing.T) {
 				in, taken, err := c.Create(ctx, r)
 				first.CompareAndSwap(nil, &in)
 				return *first.Load(), taken, err
+			}}
+		}},
+		{"a list of many", "lists the first page", func(c driver.Cloud) driver.Cloud {
+			return altered{Cloud: c, list: func(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
+				all, err := c.List(ctx, tags)
+				return all[:min(4, len(all))], err // each is there twice
+			}}
+		}},
+		{"a stopped instance", "destroys what it is to stop", func(c driver.Cloud) driver.Cloud {
+			return stoppable{altered{Cloud: c}, func(id string) { c.Destroy(context.Background(), id) }}
+		}},
+		{"the init scripts", "runs none of the user's", func(c driver.Cloud) driver.Cloud {
+			return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+				r.UserInit = drover.Secret{}
+				return c.Create(ctx, r)
 			}}
 		}},
 		{"no call outlives", "never looks at the context", func(c driver.Cloud) driver.Cloud {

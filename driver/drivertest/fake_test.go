@@ -8,6 +8,8 @@ import (
 	"errors"
 	"maps"
 	"net"
+	"os"
+	"os/exec"
 	"sync"
 	"testing"
 
@@ -29,6 +31,7 @@ type fake struct {
 	driver.Instance
 	hostKey []byte
 	server  *ssh.Server
+	home    string
 }
 
 // open gives the account's owner a handle on it.
@@ -87,7 +90,25 @@ func boot(r driver.CreateRequest, openDoor bool) (*fake, error) {
 	if err != nil {
 		return nil, err
 	}
+	home, err := os.MkdirTemp("", "fake")
+	if err != nil {
+		return nil, err
+	}
+	env := append(os.Environ(), "TMPDIR="+home)
+	for _, script := range driver.Scripts(r) {
+		cmd := exec.Command("sh", "-c", script.Reveal())
+		cmd.Env = env
+		if err := cmd.Run(); err != nil {
+			return nil, err
+		}
+	}
 	server := &ssh.Server{
+		Handler: func(s ssh.Session) {
+			cmd := exec.Command("sh", "-c", s.RawCommand())
+			cmd.Env, cmd.Stdout, cmd.Stderr = env, s, s.Stderr()
+			cmd.Run()
+			s.Exit(cmd.ProcessState.ExitCode())
+		},
 		HostSigners:      []ssh.Signer{host},
 		PublicKeyHandler: func(_ ssh.Context, key ssh.PublicKey) bool { return openDoor || ssh.KeysEqual(key, planted) },
 	}
@@ -100,6 +121,7 @@ func boot(r driver.CreateRequest, openDoor bool) (*fake, error) {
 		},
 		hostKey: host.PublicKey().Marshal(),
 		server:  server,
+		home:    home,
 	}, nil
 }
 
@@ -122,6 +144,7 @@ func (h *handle) Destroy(ctx context.Context, id string) error {
 	}
 	if f, ok := h.instances[id]; ok {
 		f.server.Close()
+		os.RemoveAll(f.home)
 		delete(h.instances, id)
 	}
 	return nil
@@ -221,6 +244,21 @@ func (a altered) Close() error {
 	}
 	return a.Cloud.Close()
 }
+
+// stoppable is a cloud whose instances can be stopped, of which it loses some.
+type stoppable struct {
+	altered
+	stop func(id string)
+}
+
+func (s stoppable) Capabilities() driver.Capabilities {
+	can := s.Cloud.Capabilities()
+	can.StopStart = true
+	return can
+}
+
+func (s stoppable) Stop(_ context.Context, id string) error { s.stop(id); return nil }
+func (s stoppable) Start(context.Context, string) error     { return nil }
 
 var errPlain = errors.New("something went wrong")
 

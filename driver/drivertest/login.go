@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -18,7 +19,11 @@ func (t *trial) reach(ctx context.Context) (driver.Instance, error) {
 	if t.NoLogin {
 		return driver.Instance{}, skip("nothing is booted")
 	}
-	in, err := t.one(ctx)
+	return t.reachRequested(ctx, t.request())
+}
+
+func (t *trial) reachRequested(ctx context.Context, r driver.CreateRequest) (driver.Instance, error) {
+	in, _, err := t.create(ctx, r)
 	if err != nil {
 		return in, err
 	}
@@ -31,7 +36,9 @@ func (t *trial) reach(ctx context.Context) (driver.Instance, error) {
 		if listed, ok := all[in.ID]; ok {
 			in = listed
 		}
-		last = t.login(ctx, in, t.key)
+		attempt, cancel := context.WithTimeout(ctx, loginTime)
+		defer cancel()
+		last = t.login(attempt, in, t.key)
 		if last != nil && drover.KindOf(last) == drover.KindHostKey {
 			return true, last
 		}
@@ -45,32 +52,59 @@ func (t *trial) reach(ctx context.Context) (driver.Instance, error) {
 
 // login proves the host key and authenticates, no more.
 func (t *trial) login(ctx context.Context, in driver.Instance, key ssh.Signer) error {
-	address := cmp.Or(in.Addresses.Public, in.Addresses.Private)
-	if address == "" {
-		return errors.New("it has no address")
-	}
-	if _, _, err := net.SplitHostPort(address); err != nil {
-		address = net.JoinHostPort(address, "22")
-	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	client, err := t.dial(ctx, in, key)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	return client.Close()
+}
+
+// where an instance is logged in to, and as whom; no address if it has none yet.
+func (t *trial) where(in driver.Instance) (address, user string) {
+	if t.Reach != nil {
+		return t.Reach(in)
+	}
+	address = cmp.Or(in.Addresses.Public, in.Addresses.Private)
+	if _, _, err := net.SplitHostPort(address); err != nil && address != "" {
+		address = net.JoinHostPort(address, "22")
+	}
+	return address, in.Addresses.User
+}
+
+// dial logs in. The connection ends with ctx.
+func (t *trial) dial(ctx context.Context, in driver.Instance, key ssh.Signer) (*ssh.Client, error) {
+	address, user := t.where(in)
+	if address == "" {
+		return nil, errors.New("it has no address")
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, func() { conn.Close() })
 	var refused error
-	c, _, _, err := ssh.NewClientConn(conn, address, &ssh.ClientConfig{
-		User: in.Addresses.User,
-		Auth: []ssh.AuthMethod{ssh.PublicKeys(key)},
+	c, channels, requests, err := ssh.NewClientConn(conn, address, &ssh.ClientConfig{
+		User:              user,
+		Auth:              []ssh.AuthMethod{ssh.PublicKeys(key)},
+		HostKeyAlgorithms: t.hostKeyAlgorithms(),
 		HostKeyCallback: func(_ string, _ net.Addr, offered ssh.PublicKey) error {
 			refused = t.judge(ctx, in, offered)
 			return refused
 		},
 	})
 	if err != nil {
-		return cmp.Or(refused, err)
+		conn.Close()
+		return nil, cmp.Or(refused, err)
 	}
-	return c.Close()
+	return ssh.NewClient(c, channels, requests), nil
+}
+
+// hostKeyAlgorithms are those of the planted key, where one is: a server may offer others that it does not have. Nil: all.
+func (t *trial) hostKeyAlgorithms() []string {
+	if t.cloud.Capabilities().HostKeys == driver.HostKeysPlanted {
+		return []string{ssh.KeyAlgoED25519}
+	}
+	return nil
 }
 
 // judge says whether an offered host key is the instance's, in the way that the driver declares.
@@ -83,6 +117,62 @@ func (t *trial) judge(ctx context.Context, in driver.Instance, offered ssh.Publi
 		return nil
 	}
 	return err
+}
+
+// loginTime is how long one attempt to log in may take; a port may take a connection long before anything answers there.
+const loginTime = 20 * time.Second
+
+// The file that the init scripts of checkInit make, one line each.
+const initFile = `"${TMPDIR:-/tmp}/drover-check"`
+
+func checkInit(ctx context.Context, t *trial) error {
+	if t.NoLogin || t.NoCommands {
+		return skip("nothing is booted")
+	}
+	r := t.request()
+	r.Init = drover.NewSecret("#!/bin/sh\necho own >>" + initFile + "\n")
+	r.UserInit = drover.NewSecret("#!/bin/sh\necho added >>" + initFile + "\n")
+	in, err := t.reachRequested(ctx, r)
+	if err != nil {
+		return err
+	}
+	said := ""
+	err = t.eventually(ctx, "both init scripts have run", func(ctx context.Context) (bool, error) {
+		out, code, err := t.command(ctx, in, "sort "+initFile+"; exit 7")
+		if err == nil && code != 7 {
+			err = fmt.Errorf("a command that ends with 7 is said to have ended with %d", code)
+		}
+		said = out
+		return out == "added\nown\n", err
+	})
+	if err != nil {
+		return fmt.Errorf("%w; the file has %.200q", err, said)
+	}
+	return nil
+}
+
+// command runs one on an instance.
+func (t *trial) command(ctx context.Context, in driver.Instance, command string) (out string, code int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, loginTime)
+	defer cancel()
+	client, err := t.dial(ctx, in, t.key)
+	if err != nil {
+		return "", 0, fmt.Errorf("log in: %w", err)
+	}
+	defer client.Close()
+	session, err := client.NewSession()
+	if err != nil {
+		return "", 0, fmt.Errorf("open a session: %w", err)
+	}
+	text, err := session.Output(command)
+	var exit *ssh.ExitError
+	if errors.As(err, &exit) {
+		return string(text), exit.ExitStatus(), nil
+	}
+	if err != nil {
+		err = fmt.Errorf("run a command: %w", err)
+	}
+	return string(text), 0, err
 }
 
 func checkLogin(ctx context.Context, t *trial) error {

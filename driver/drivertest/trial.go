@@ -93,8 +93,8 @@ func newKey() (ssh.Signer, string, error) {
 	return signer, string(pem.EncodeToMemory(block)), err
 }
 
-// cheapest picks the least that the cloud offers.
-func (t *trial) cheapest(ctx context.Context) error {
+// cheapest picks the least that the cloud offers in these markets; in any, if there is nothing in them.
+func (t *trial) cheapest(ctx context.Context, markets ...drover.Market) error {
 	all, err := t.cloud.Offerings(ctx)
 	if err != nil {
 		return fmt.Errorf("ask for the offerings: %w", err)
@@ -102,8 +102,13 @@ func (t *trial) cheapest(ctx context.Context) error {
 	if len(all) == 0 {
 		return errors.New("nothing is offered")
 	}
-	o := slices.MinFunc(all, func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) })
-	t.candidates = []driver.Candidate{{ProviderType: o.Type.ProviderType, Zone: o.Zone, Market: o.Market}}
+	o := slices.MinFunc(all, func(a, b drover.Offering) int {
+		if in := slices.Contains(markets, a.Market); in != slices.Contains(markets, b.Market) {
+			return map[bool]int{true: -1, false: 1}[in]
+		}
+		return cmp.Compare(a.Price, b.Price)
+	})
+	t.candidates = []driver.Candidate{{ProviderType: o.Type.ProviderType, Zone: o.Zone, Market: o.Market, Arch: o.Type.Resources.Arch}}
 	return nil
 }
 
@@ -171,6 +176,7 @@ func listOf(ctx context.Context, c driver.Cloud, tags map[string]string) (map[st
 
 // eventually asks again until the answer is yes, an error, or patience is at its end.
 func (t *trial) eventually(ctx context.Context, what string, ask func(context.Context) (bool, error)) error {
+	whole := ctx
 	ctx, cancel := context.WithTimeout(ctx, t.Patience)
 	defer cancel()
 	for wait := firstPause; ; wait = min(2*wait, lastPause) {
@@ -181,6 +187,9 @@ func (t *trial) eventually(ctx context.Context, what string, ask func(context.Co
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
+			if whole.Err() != nil {
+				return fmt.Errorf("interrupted while waiting until %s", what)
+			}
 			return fmt.Errorf("after %v, still not: %s", t.Patience, what)
 		}
 	}

@@ -9,26 +9,18 @@ import (
 	"drover/driver"
 )
 
-// Config is the driver's part of the configuration.
+// Config is the driver's part of the configuration. What a type leaves out is this host's.
 type Config struct {
-	Types        []typeConfig    `yaml:"types"`
+	Types        []driver.Type   `yaml:"types"`
 	Zones        []string        `yaml:"zones"`
 	Markets      []drover.Market `yaml:"markets"`
-	SpotDiscount percent         `yaml:"spot_discount"` // of a type without a spot price; 60% if left out
+	SpotDiscount driver.Percent  `yaml:"spot_discount"` // of a type without a spot price
 	Faults       faultConfig     `yaml:"faults"`
 }
 
-// typeConfig is one instance type. What is left out is this host's.
-type typeConfig struct {
-	Name         string      `yaml:"name"`
-	ProviderType string      `yaml:"provider_type"` // the name, if left out
-	VCPUs        vcpus       `yaml:"vcpus"`
-	Memory       size        `yaml:"memory"`
-	Disk         size        `yaml:"disk"`
-	GPUs         int         `yaml:"gpus"`
-	Arch         drover.Arch `yaml:"arch"`
-	Price        *price      `yaml:"price"`
-	SpotPrice    *price      `yaml:"spot_price"`
+// Default is one type in one zone and market.
+func (c *Config) Default() {
+	*c = Config{Types: []driver.Type{{Name: defaultName}}, Zones: []string{defaultName}, Markets: []drover.Market{drover.OnDemand}, SpotDiscount: 60}
 }
 
 // faultConfig asks the cloud to misbehave. Whatever is left to chance follows from the seed and the instance's name, or the
@@ -98,48 +90,5 @@ func (f faultConfig) check() error {
 	if f.Announce.IsValid() && !f.Announce.IsLoopback() {
 		return fmt.Errorf("faults.announce: %v is not an address of this host's loopback, such as 127.0.0.2", f.Announce)
 	}
-	return nil
-}
-
-// The quantities are written as numbers or as text with a unit; both arrive here as text.
-type (
-	vcpus   drover.MilliCPU
-	size    drover.Bytes
-	price   drover.Money
-	percent struct {
-		value int64
-		set   bool
-	}
-)
-
-// UnmarshalText reads "2" or "0.5".
-func (v *vcpus) UnmarshalText(b []byte) error {
-	n, err := drover.ParseMilliCPU(string(b))
-	*v = vcpus(n)
-	return err
-}
-
-// UnmarshalText reads "16Gi".
-func (s *size) UnmarshalText(b []byte) error {
-	n, err := drover.ParseBytes(string(b))
-	*s = size(n)
-	return err
-}
-
-// UnmarshalText reads "0.25".
-func (p *price) UnmarshalText(b []byte) error {
-	n, err := drover.ParseMoney(string(b))
-	*p = price(n)
-	return err
-}
-
-// UnmarshalText reads "60%" or "60".
-func (p *percent) UnmarshalText(b []byte) error {
-	var rest string
-	n, _ := fmt.Sscanf(string(b)+" ", "%d%s", &p.value, &rest)
-	if n == 0 || rest != "" && rest != "%" || p.value < 0 || p.value > 100 {
-		return fmt.Errorf("%q is not a percentage, such as 60%%", b)
-	}
-	p.set = true
 	return nil
 }

@@ -161,15 +161,18 @@ func (c *cloud) build(ctx context.Context, path, program string, r driver.Create
 }
 
 func (c *cloud) launch(r driver.CreateRequest, environment []string) launch {
-	return launch{
+	l := launch{
 		HostKey:     r.HostKey.Reveal(),
 		PublicKey:   r.PublicKey,
-		Init:        r.Init.Reveal(),
 		BootDelay:   c.faults.config.BootDelay,
 		NeverBoots:  c.faults.neverBoots(r.Name),
 		Fate:        c.faults.fateOf(r.Name),
 		Environment: environment,
 	}
+	for _, script := range driver.Scripts(r) {
+		l.Init = append(l.Init, script.Reveal())
+	}
+	return l
 }
 
 // layOut makes the folder, with the commands that end the instance instead of this host.

@@ -95,12 +95,18 @@ func (g *guest) run(ctx context.Context, socket *os.File) error {
 	return server.Serve(listener)
 }
 
-// init starts the init command, whose text may be secret and so is in no argument list. It is not waited for, as logins are not
-// held up by it on other clouds.
+// init starts the init scripts, side by side. They are not waited for, as logins are not held up by them on other clouds.
 func (g *guest) init() error {
-	if g.Init == "" {
-		return nil
+	for _, text := range g.Init {
+		if err := g.runInit(text); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// runInit starts a script, whose text may be secret and so is in no argument list.
+func (g *guest) runInit(text string) error {
 	script, err := os.CreateTemp(filepath.Dir(g.home), "init-*")
 	if err != nil {
 		return err
@@ -115,7 +121,7 @@ func (g *guest) init() error {
 		return err
 	}
 	defer null.Close()
-	if _, err := script.WriteString(g.Init); err != nil {
+	if _, err := script.WriteString(text); err != nil {
 		return fmt.Errorf("write the init command: %w", err)
 	}
 	_, _, err = g.reaper.start("/bin/sh", []string{"sh", "/dev/fd/3"}, g.home, g.Environment, null, os.Stdout, os.Stderr, script)

@@ -25,7 +25,7 @@ const guestFlag = "-guest"
 type launch struct {
 	HostKey     string        `json:"host_key"`
 	PublicKey   string        `json:"public_key"`
-	Init        string        `json:"init"`
+	Init        []string      `json:"init"`
 	BootDelay   time.Duration `json:"boot_delay"`
 	NeverBoots  bool          `json:"never_boots"`
 	Fate        fate          `json:"fate"`

@@ -14,12 +14,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	"golang.org/x/crypto/ssh"
 
 	"drover"
 	"drover/driver"
 	"drover/driver/local"
+	"drover/internal/config"
 )
 
 // The instances of these tests are processes of the test binary.
@@ -62,8 +62,18 @@ func (w *world) options(fleet string) driver.Options {
 		Fleet:  fleet,
 		Folder: w.folder,
 		Log:    slog.New(slog.DiscardHandler),
-		Decode: func(into any) error { return yaml.UnmarshalWithOptions([]byte(w.config), into, yaml.Strict()) },
+		Decode: func(into any) error { return decode(w.config, into) },
 	}
+}
+
+// decode reads the driver's keys as they stand in a configuration.
+func decode(keys string, into any) error {
+	text := "version: 1\nclouds:\n  here:\n    driver: local\n    " + strings.ReplaceAll(strings.TrimSpace(keys), "\n", "\n    ")
+	c, err := config.Parse("test", []byte(text), "")
+	if err != nil {
+		return err
+	}
+	return c.Clouds[0].Decode(into)
 }
 
 // destroyAll goes by the folders, since a cloud that misbehaves may not list.

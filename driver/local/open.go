@@ -62,6 +62,7 @@ func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	var c Config
+	c.Default()
 	if o.Decode != nil {
 		if err := o.Decode(&c); err != nil {
 			return nil, err

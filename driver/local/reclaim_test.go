@@ -97,7 +97,7 @@ func TestPowerOffThatOnlyStops(t *testing.T) {
 
 func TestPowerOffOfAnInstanceWhoseProcessesWereKilled(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "{}")
+	w := newWorld(t, "")
 	in := w.create("one")
 	client := w.login(in)
 	leftBehind := daemon(t, client, "sleep 1000")

@@ -44,7 +44,7 @@ func (stateURL) schema() *jsonschema.Schema {
 
 // cloud reads one cloud: the common keys now, the driver's own when it asks for them.
 func (d *decoder) cloud(name string, n *node) Cloud {
-	c := Cloud{Name: name}
+	c := Cloud{Name: name, Dir: d.dir}
 	common := names(fieldsOf(reflect.TypeFor[Common]()))
 	isCommon := func(e entry) bool {
 		// A mapping of types filters the cloud's list, a list of them is the driver's own.
@@ -73,6 +73,7 @@ func (c *Config) check(f *faults) {
 		f.add(n, "no cloud is named", "clouds: {here: {driver: local, max_instances: 4}}")
 	}
 	c.checkInstances(f)
+	c.checkBudgets(f)
 	c.checkHooks(f)
 	for _, cloud := range c.Clouds {
 		c.checkCloud(f, cloud)
@@ -117,6 +118,7 @@ func (c *Config) checkCloud(f *faults, cloud Cloud) {
 	}
 	checkPatterns(f, n.find("types", "include"), cloud.Types.Include)
 	checkPatterns(f, n.find("types", "exclude"), cloud.Types.Exclude)
+	checkPrices(f, n.find("prices"), cloud.Prices)
 }
 
 func checkPatterns(f *faults, n *node, patterns []string) {

@@ -25,6 +25,7 @@ type Config struct {
 	Instances Instances
 	Jobs      Jobs
 	Hooks     Hooks
+	Budgets   []Budget // no two of one scope
 
 	file string
 	dir  string
@@ -45,7 +46,8 @@ type Cloud struct {
 	// Default(), it is called first, and one Check() error last.
 	Decode func(into any) error `json:"-"`
 
-	own *node // the driver's own keys
+	Dir string `json:"-"` // the folder that relative paths are relative to
+	own *node  // the driver's own keys
 }
 
 // Default is the configuration that holds where there is none: this host, with at most four instances.
@@ -77,7 +79,7 @@ func Parse(name string, data []byte, dir string) (*Config, error) {
 	var file configFile
 	d.value(root, reflect.ValueOf(&file).Elem(), field{})
 	c := &Config{
-		Fleet: file.Fleet, State: string(file.State), Listen: string(file.Listen), URL: string(file.URL), Instances: file.Instances, Jobs: file.Jobs, Hooks: file.Hooks,
+		Fleet: file.Fleet, State: string(file.State), Listen: string(file.Listen), URL: string(file.URL), Instances: file.Instances, Jobs: file.Jobs, Hooks: file.Hooks, Budgets: file.Budget,
 		file: name, dir: dir, text: data, root: root,
 	}
 	for cloud := range file.Clouds {
@@ -135,7 +137,8 @@ func (c *Config) Hash() string {
 		Instances                 Instances
 		Jobs                      Jobs
 		Hooks                     Hooks
-	}{Fleet: c.Fleet, State: c.State, Listen: c.Listen, URL: c.URL, Instances: c.Instances, Jobs: c.Jobs, Hooks: c.Hooks}
+		Budgets                   []Budget
+	}{Fleet: c.Fleet, State: c.State, Listen: c.Listen, URL: c.URL, Instances: c.Instances, Jobs: c.Jobs, Hooks: c.Hooks, Budgets: c.Budgets}
 	for _, cl := range c.Clouds {
 		whole.Clouds = append(whole.Clouds, cl.hashed())
 	}

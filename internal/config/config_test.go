@@ -104,6 +104,22 @@ drover.yaml:3:76: a whole number from 0 is wanted here, not "-1"`
 	})
 }
 
+func TestPrices(t *testing.T) {
+	c := cloud(t, "", `region: eu, types: {max_price: 1.76}, prices: {discount: 12.5%, reserved: [{type: m7.large, count: 3, price: 0.04}]}`)
+	for listed, want := range map[drover.Money]drover.Money{2 * drover.Dollar: 1_750_000_000, 1: 0, 0: 0} {
+		paid, may := c.Offer(drover.Offering{Type: drover.InstanceType{Name: "m7.large"}, Price: listed})
+		if paid.Price != want || !may {
+			t.Errorf("what the list has at %v is paid %v (may be used: %v), not %v", listed, paid.Price, may, want)
+		}
+	}
+	if _, may := c.Offer(drover.Offering{Price: 3 * drover.Dollar}); may {
+		t.Error("what is dearer than max_price, discount and all, may be used")
+	}
+	if want := (config.Prices{Discount: 12_50, Reserved: []config.Reservation{{Type: "m7.large", Count: 3, Price: drover.Dollar / 25}}, Interval: 15 * time.Minute}); !cmp.Equal(c.Prices, want) {
+		t.Errorf("read %+v, want %+v", c.Prices, want)
+	}
+}
+
 func TestSecrets(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "token"), []byte("from a file\n"), 0o600); err != nil {

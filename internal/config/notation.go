@@ -41,6 +41,8 @@ func scalarOf(t reflect.Type) (notation, bool) {
 		return oneOf(drover.Arch("amd64"), "arm64"), true
 	case reflect.TypeFor[AddressKind]():
 		return oneOf(AddressPublic, AddressPrivate), true
+	case reflect.TypeFor[Exceeded]():
+		return oneOf(ExceededFinish, ExceededStop), true
 	case reflect.TypeFor[Reuse]():
 		return oneOf(ReuseAlways, ReuseNever), true
 	case reflect.TypeFor[Runtime]():

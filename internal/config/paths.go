@@ -1,7 +1,10 @@
 package config
 
 import (
+	"io"
 	"os"
+	"reflect"
+	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -23,6 +26,72 @@ func (p *FilePath) decode(d *decoder, n *node) {
 
 func (FilePath) schema() *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "string", Pattern: "."}
+}
+
+// FileText is a file of the user's that is read with the configuration.
+type FileText struct {
+	Path FilePath
+	Text string
+}
+
+// maxFileText bounds such a file: no cloud takes more.
+const maxFileText = 1 << 20
+
+func (f *FileText) decode(d *decoder, n *node) {
+	before := len(d.list)
+	f.Path.decode(d, n)
+	if len(d.list) > before {
+		return
+	}
+	file, err := os.Open(string(f.Path))
+	if err != nil {
+		d.addf(n, "%s: %v", f.Path, reason(err))
+		return
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxFileText+1))
+	switch {
+	case err != nil:
+		d.addf(n, "%s: %v", f.Path, reason(err))
+	case len(text) > maxFileText:
+		d.addf(n, "%s is larger than 1 MiB", f.Path)
+	case !utf8.Valid(text):
+		d.addf(n, "%s is no text", f.Path)
+	default:
+		f.Text = string(text)
+	}
+}
+
+func (FileText) schema() *jsonschema.Schema { return FilePath("").schema() }
+
+// Images are what instances boot from, by architecture; under "" for any.
+type Images map[drover.Arch]string
+
+func (i *Images) decode(d *decoder, n *node) {
+	switch {
+	case n.shape == scalar && n.text != "":
+		*i = Images{"": n.text}
+	case n.shape == scalar:
+		d.add(n, "an empty text names no image", "leave the key out")
+	default:
+		var each struct {
+			AMD64 string `yaml:"amd64"`
+			ARM64 string `yaml:"arm64"`
+		}
+		d.value(n, reflect.ValueOf(&each).Elem(), field{})
+		*i = Images{}
+		for arch, image := range map[drover.Arch]string{"amd64": each.AMD64, "arm64": each.ARM64} {
+			if image != "" {
+				(*i)[arch] = image
+			}
+		}
+	}
+}
+
+func (Images) schema() *jsonschema.Schema {
+	image := &jsonschema.Schema{Type: "string", MinLength: new(1)}
+	each := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{"amd64": image, "arm64": image}, AdditionalProperties: never()}
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{image, each}}
 }
 
 // Hooks are people's scripts. An empty one is none.

@@ -19,6 +19,7 @@ type configFile struct {
 	Listen    listenAddress        `yaml:"listen" doc:"where drover serve answers: HOST:PORT"`
 	URL       baseURL              `yaml:"url" doc:"where others reach it, if not there: http or https, without a path"`
 	Clouds    map[string]cloudNode `yaml:"clouds,required" doc:"where instances come from, each under a name of your choice"`
+	Budget    Budgets              `yaml:"budget" doc:"what may be spent in an hour, a day or a month"`
 	Instances Instances            `yaml:"instances" doc:"the life of an instance"`
 	Jobs      Jobs                 `yaml:"jobs" doc:"what holds for every job"`
 	Hooks     Hooks                `yaml:"hooks" doc:"scripts that are run when something happens to an instance"`
@@ -48,6 +49,7 @@ func (version) schema() *jsonschema.Schema { return &jsonschema.Schema{Type: "in
 // Jobs is what holds for every job.
 type Jobs struct {
 	ScheduleTimeout time.Duration `yaml:"schedule_timeout" doc:"cancelled after having been blocked everywhere for this long in all; 0: never"`
+	Mix             drover.Mix    `yaml:"mix" doc:"how jobs that prefer spot are divided among the markets; left out: wherever it is cheapest"`
 	OnOOM           OnOOM         `yaml:"on_oom" doc:"what follows when a job ran out of memory; left out: it has failed"`
 }
 
@@ -87,16 +89,19 @@ type Common struct {
 	MaxInstances int           `yaml:"max_instances" min:"0" max:"100000" doc:"never more instances than this at once"`
 	MaxCreating  int           `yaml:"max_creating" min:"1" max:"1000" doc:"never more creates under way than this"`
 	ListInterval time.Duration `yaml:"list_interval" doc:"how often the cloud is asked what there is"`
-	Image        string        `yaml:"image" doc:"what instances boot from"`
+	Image        Images        `yaml:"image" doc:"what instances boot from: an image's id or name, * standing for any text, of which the newest is taken; or one for each architecture"`
 	Disk         drover.Bytes  `yaml:"disk" doc:"size of an instance's root volume, unless its work asks for more"`
+	Template     FileText      `yaml:"template" doc:"a file with an instance template in the driver's own format; {fleet} {pool} {name} {zone} {project} in it are filled in"`
+	CloudInit    FileText      `yaml:"cloud_init" doc:"a file that cloud-init of every instance is given beside Drover's own: #cloud-config or a script; filled in like template"`
 	SSH          SSH           `yaml:"ssh" doc:"how instances are reached"`
 	RunnerDir    string        `yaml:"runner_dir" doc:"the folder on an instance in which the runner and its attempts live"`
 	Types        TypeFilter    `yaml:"types" doc:"which of the cloud's instance types may be used"`
+	Prices       Prices        `yaml:"prices" doc:"what is paid, where that is not what the cloud's list says"`
 }
 
 // Default fills in what a cloud has unless its part of the file says otherwise.
 func (c *Common) Default() {
-	*c = Common{MaxInstances: 10, MaxCreating: 10, ListInterval: time.Minute, SSH: SSH{Port: 22}}
+	*c = Common{MaxInstances: 10, MaxCreating: 10, ListInterval: time.Minute, SSH: SSH{Port: 22}, Prices: Prices{Interval: priceInterval}}
 }
 
 // SSH says how a cloud's instances are reached. What is empty, the driver says of each instance.
@@ -143,7 +148,7 @@ type Instances struct {
 	ProbeInterval   time.Duration `yaml:"probe_interval" doc:"how often an instance is asked whether it lives"`
 	ProbeDeadline   time.Duration `yaml:"probe_deadline" doc:"how long one such question may take; default: half of probe_interval, at most 5s"`
 	ProbeTimeout    time.Duration `yaml:"probe_timeout" doc:"silent this long: broken"`
-	IdleTimeout     time.Duration `yaml:"idle_timeout" doc:"without work this long: destroyed"`
+	IdleTimeout     time.Duration `yaml:"idle_timeout" doc:"without work this long: destroyed; of more than a minute, no more is used than it would cost to boot another"`
 	TermTimeout     time.Duration `yaml:"term_timeout" doc:"from the first SIGTERM to SIGKILL"`
 	ShutdownTimeout time.Duration `yaml:"shutdown_timeout" doc:"destroy is asked again this often, until the cloud no longer lists the instance"`
 	OrphanTimeout   time.Duration `yaml:"orphan_timeout" doc:"no word from any controller for this long, and no job: the instance powers itself off; 0: never"`

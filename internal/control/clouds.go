@@ -30,7 +30,7 @@ type cloud struct {
 	*sights
 }
 
-// sights are what was observed of a cloud: its last good list, and what was created since. They outlive a change of its configuration, since
+// sights are what was observed of a cloud: its last good list, what was created since, and its catalogue. They outlive a change of its configuration, since
 // the engine is told of differences.
 type sights struct {
 	mu      sync.Mutex
@@ -38,34 +38,8 @@ type sights struct {
 	listed  bool                       // seen is a good list; guarded by mu
 	created map[string]driver.Instance // not yet seen; guarded by mu
 	missing []driver.Instance          // seen once, and no longer: the last of them; guarded by mu
-}
-
-func (c *Controller) offerings(ctx context.Context, effect int64, f engine.ListOfferings) engine.Body {
-	cl, err := c.cloud(f.Cloud)
-	if err != nil {
-		return engine.Offered{Effect: effect, Cloud: f.Cloud, Err: drover.AsError(err, drover.KindInvalid)}
-	}
-	ctx, cancel := context.WithTimeout(ctx, listTimeout)
-	defer cancel()
-	all, err := cl.own.Offerings(ctx)
-	if err != nil {
-		return engine.Offered{Effect: effect, Cloud: f.Cloud, Err: drover.AsError(err, drover.KindTransient)}
-	}
-	return engine.Offered{Effect: effect, Cloud: f.Cloud, Offerings: cl.usable(all)}
-}
-
-// usable are the offerings that may be used, each with the quota under which it counts.
-func (cl *cloud) usable(all []drover.Offering) []drover.Offering {
-	all = slices.Clone(all)
-	if cl.Allows != nil {
-		all = slices.DeleteFunc(all, func(o drover.Offering) bool { return !cl.Allows(o) })
-	}
-	if groups, ok := cl.Driver.(driver.QuotaGrouper); ok {
-		for i, o := range all {
-			all[i].QuotaGroup = groups.QuotaGroup(o.Type.ProviderType, o.Market)
-		}
-	}
-	return all
+	offered []drover.Offering          // the catalogue that the engine was told last; never changed; guarded by mu
+	told    string                     // its hash; guarded by mu
 }
 
 // list asks a cloud what it has of this fleet and says what is new and what is missing since the last good list.
@@ -192,7 +166,7 @@ func (c *Controller) create(ctx context.Context, effect int64, f engine.Create) 
 		return engine.CreateFailed{Effect: effect, Instance: f.Instance, Tried: len(r.Candidates), Err: drover.AsError(err, drover.KindTransient)}
 	}
 	cl.remember(in)
-	at := max(0, slices.IndexFunc(f.Candidates, func(o drover.Offering) bool { return candidate(o) == taken }))
+	at := max(0, slices.IndexFunc(f.Candidates, func(o drover.Offering) bool { return candidate(o).Same(taken) }))
 	return engine.Created{Effect: effect, Instance: f.Instance, ProviderID: in.ID, Taken: f.Candidates[at]}
 }
 
@@ -205,7 +179,6 @@ func (c *Controller) createRequest(cl *cloud, f engine.Create) (driver.CreateReq
 	first := f.Candidates[0]
 	r := driver.CreateRequest{
 		Name:      f.Name,
-		Image:     cl.Image,
 		Disk:      f.Disk,
 		Init:      c.initCommand(),
 		HostKey:   key.Private,
@@ -233,7 +206,7 @@ func (c *Controller) authorizedKey(cl *cloud) string {
 }
 
 func candidate(o drover.Offering) driver.Candidate {
-	return driver.Candidate{ProviderType: o.Type.ProviderType, Zone: o.Zone, Market: o.Market}
+	return driver.Candidate{ProviderType: o.Type.ProviderType, Zone: o.Zone, Market: o.Market, Arch: o.Type.Resources.Arch}
 }
 
 // remember keeps what a create call said of an instance until a list says it too. It is not yet seen: the next list adds it.

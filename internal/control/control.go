@@ -19,6 +19,7 @@ import (
 	"drover/driver"
 	"drover/internal/blob"
 	"drover/internal/engine"
+	"drover/internal/logkey"
 	"drover/internal/loop"
 	"drover/internal/remote"
 	"drover/internal/store"
@@ -34,6 +35,7 @@ type Config struct {
 	Key     remote.FleetKey
 	Inputs  *blob.Dir     // contents of inputs, by hash
 	Results *blob.Results // logs and outputs
+	Trust   bool          // the records, although they may be an older copy of themselves
 	Shared  bool          // Results are those of many batches, so they lie under jobs' numbers instead of their names
 	Spool   string        // a folder for output that is being followed; empty: the system's for temporary files
 	URL     string        // where jobs reach the API; empty: through a socket on their instance
@@ -66,8 +68,7 @@ type Setup struct {
 type Cloud struct {
 	Name   string
 	Driver driver.Cloud
-	Image  string
-	Allows func(drover.Offering) bool // which of its offerings may be used; nil for all
+	Offer  func(drover.Offering) (paid drover.Offering, may bool) // an offering of its list as it is paid, and whether it may be used; nil: as they are, all
 	SSH    SSH
 	Folder string // on its instances, for the runner
 }
@@ -123,6 +124,11 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
+	if state.Unproved != nil && cfg.Trust {
+		if err := trust(ctx, cfg, &state); err != nil {
+			return nil, err
+		}
+	}
 	if cfg.Observer == nil {
 		cfg.Observer = unobserved{}
 	}
@@ -151,6 +157,13 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 	return c, nil
 }
 
+// trust has the records hold that may be an older copy, since somebody knows better.
+func trust(ctx context.Context, cfg Config, state *engine.State) error {
+	cfg.Log.Warn("the records are trusted, as was asked for: what was begun since they were copied may be begun again", logkey.Note, state.Unproved.Text)
+	state.Unproved = nil
+	return cfg.Store.Commit(ctx, []engine.Write{{Proved: true}})
+}
+
 // Run drives the fleet until ctx ends or the store refuses a commit. It leaves instances and jobs as they are, and returns once
 // everything it began has ended.
 func (c *Controller) Run(ctx context.Context) error {
@@ -168,6 +181,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	l.Outside = &outside{c: c, ctx: work}
 	c.cfg.Observer.Begun(c.state)
 	c.work.Go(func() { c.readInbox(work) })
+	c.work.Go(func() { c.sweepHourly(work) })
 	err = c.drive(ctx, l, opening)
 	stop()
 	end()
@@ -231,7 +245,11 @@ func (c *Controller) turnOver(l *loop.Loop) (err error) {
 // opening is what the engine hears first: the settings, and what was wished for and not yet granted.
 func (c *Controller) opening(ctx context.Context) ([]engine.Event, error) {
 	now := c.clock.now()
-	events := []engine.Event{{At: now, Body: engine.Configured{Settings: c.current().Settings}}}
+	configured, err := c.configured(ctx)
+	if err != nil {
+		return nil, err
+	}
+	events := []engine.Event{{At: now, Body: configured}}
 	bodies, err := c.collectInbox(ctx)
 	for _, body := range bodies {
 		events = append(events, engine.Event{At: now, Body: body})

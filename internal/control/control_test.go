@@ -127,7 +127,7 @@ func (f *fixture) submit(c *Controller, commands ...string) {
 	for i, command := range commands {
 		batch.Jobs = append(batch.Jobs, drover.JobSpec{
 			Name: string(rune('a' + i)), Command: []string{"sh", "-c", command}, Priority: 1, Attempts: 3, Spot: drover.SpotPrefer,
-			Resources: drover.Resources{CPU: 500, Memory: drover.MiB, Disk: drover.MiB},
+			Resources: drover.Resources{CPU: 500, Memory: 32 * drover.MiB, Disk: drover.MiB},
 		})
 	}
 	must(c.Submit(f.t.Context(), drover.Submission{Batch: batch}))(f.t)

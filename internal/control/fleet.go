@@ -53,7 +53,7 @@ func (c *Controller) addLogin(in *drover.Instance) {
 			in.Addresses = append(in.Addresses, a)
 		}
 	}
-	address, user := cl.reach(seen)
+	address, user := cl.Reach(seen)
 	if address == "" {
 		return
 	}
@@ -90,6 +90,11 @@ func (c *Controller) Offers(ctx context.Context, f drover.OfferFilter) ([]drover
 	if err := c.Query(ctx, func(e *engine.Engine) { states = e.Offers() }); err != nil {
 		return nil, err
 	}
+	return Chosen(states, f), nil
+}
+
+// Chosen are the offers that the filter chooses, cheapest first.
+func Chosen(states []engine.OfferState, f drover.OfferFilter) []drover.Offer {
 	offers := []drover.Offer{}
 	need := drover.Shape{Need: f.Need, Placement: drover.Placement{Cloud: f.Cloud}, Spot: drover.SpotPrefer}
 	for _, s := range states {
@@ -100,7 +105,7 @@ func (c *Controller) Offers(ctx context.Context, f drover.OfferFilter) ([]drover
 	slices.SortStableFunc(offers, func(a, b drover.Offer) int {
 		return cmp.Or(cmp.Compare(a.Price, b.Price), cmp.Compare(a.Cloud, b.Cloud), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Zone, b.Zone))
 	})
-	return offers, nil
+	return offers
 }
 
 func offer(s engine.OfferState) drover.Offer {
@@ -108,12 +113,21 @@ func offer(s engine.OfferState) drover.Offer {
 	r := o.Type.Resources
 	offer := drover.Offer{
 		Cloud: o.Cloud, Zone: o.Zone, Type: o.Type.Name, Market: o.Market, VCPUs: float64(r.CPU) / 1000, Memory: r.Memory, GPUs: r.GPUs,
-		Arch: r.Arch, Price: o.Price.USD(),
+		Arch: r.Arch, Price: o.Price.USD(), Disk: r.Disk, LocalDisk: o.Type.LocalDisk, Interruptions: o.Interruptions, Reserved: o.Reserved,
 	}
 	if s.Block != nil {
 		offer.Blocked = &drover.Blocked{Reason: s.Block.Reason.Text, Until: s.Block.Reason.Until}
 	}
 	return offer
+}
+
+// Costs says what money was for.
+func (c *Controller) Costs(ctx context.Context, f drover.CostFilter) (drover.Costs, error) {
+	if !f.By.Known() {
+		return drover.Costs{}, drover.Errorf(drover.KindInvalid, "money is not told apart by %.80q", string(f.By)).
+			WithHint("there are job, label, label:NAME, user, pool, cloud and type")
+	}
+	return c.cfg.Store.Costs(ctx, c.now(), f)
 }
 
 // Status is the fleet at a glance.

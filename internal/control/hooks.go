@@ -68,7 +68,7 @@ func (c *Controller) hookEnv(f engine.Fire) []string {
 	var address string
 	if cl, err := c.cloud(f.Cloud); err == nil {
 		if in, ok := cl.recall(f.ProviderID); ok {
-			address, _ = cl.reach(in)
+			address, _ = cl.Reach(in)
 		}
 	}
 	return append(os.Environ(),

@@ -201,7 +201,7 @@ func (c *Controller) dial(ctx context.Context, f engine.Connect) (*remote.Conn, 
 // address is where an instance can be reached, as its create call or the last list said.
 func (c *Controller) address(cl *cloud, id string) (driver.Instance, string, error) {
 	in, known := cl.find(id)
-	addr, _ := cl.reach(in)
+	addr, _ := cl.Reach(in)
 	switch {
 	case addr != "":
 		return in, addr, nil

@@ -18,7 +18,7 @@ import (
 
 // target is where an instance is logged in to, and how it is known.
 func (cl Cloud) target(key remote.FleetKey, who claimant) remote.Target {
-	address, user := cl.reach(who.Instance)
+	address, user := cl.Reach(who.Instance)
 	return remote.Target{
 		Address:       address,
 		User:          user,
@@ -28,8 +28,8 @@ func (cl Cloud) target(key remote.FleetKey, who claimant) remote.Target {
 	}
 }
 
-// reach is the host and port of an instance's sshd, and whom to log in as; no address while the cloud does not say one.
-func (cl Cloud) reach(in driver.Instance) (address, user string) {
+// Reach is the host and port of an instance's sshd, and whom to log in as; no address while the cloud does not say one.
+func (cl Cloud) Reach(in driver.Instance) (address, user string) {
 	user = cmp.Or(cl.SSH.User, in.Addresses.User, "root")
 	host := pick(cl.SSH, in.Addresses)
 	if _, _, err := net.SplitHostPort(host); err == nil || host == "" {
@@ -86,7 +86,7 @@ func (c claimant) verify(ctx context.Context, key ssh.PublicKey) error {
 // Silence asks an instance, once its host key is proved, for how long it has heard no controller. It disturbs neither the instance nor its
 // controller. KindNotFound: it never heard one. Any other error: it could not be asked.
 func Silence(ctx context.Context, key remote.FleetKey, cl Cloud, in driver.Instance) (time.Duration, error) {
-	if address, _ := cl.reach(in); address == "" {
+	if address, _ := cl.Reach(in); address == "" {
 		return 0, drover.Errorf(drover.KindUnreachable, "its address is not known")
 	}
 	return remote.Silence(ctx, cl.target(key, claimant{Instance: in, name: in.Tags[driver.TagName], cloud: cl.Driver, key: key}))

@@ -59,14 +59,25 @@ func (c *Controller) Reconfigure(ctx context.Context, s Setup) error {
 	c.setup = c.newSetup(s, c.setup.clouds)
 	c.mu.Unlock()
 	c.orderAnew()
+	configured, err := c.configured(ctx)
+	if err != nil {
+		return err
+	}
 	select {
-	case c.events <- engine.Event{At: c.clock.now(), Body: engine.Configured{Settings: s.Settings}}:
+	case c.events <- engine.Event{At: c.clock.now(), Body: configured}:
 		return nil
 	case <-c.ended:
 		return errEnded
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// configured is the event that brings the settings, with what was spent before of budgets that are new.
+func (c *Controller) configured(ctx context.Context) (engine.Configured, error) {
+	settings := c.current().Settings
+	spent, err := c.cfg.Store.Spent(ctx, c.clock.now(), settings.Budgets)
+	return engine.Configured{Settings: settings, Spent: spent}, err
 }
 
 var _ drover.Service = (*Controller)(nil)

@@ -31,24 +31,29 @@ func (e *Engine) need(a *Attempt) drover.Resources {
 // begin puts the group's next element on an instance that has room for it.
 func (e *Engine) begin(g *group, in *instance) {
 	j, index := e.take(g)
-	el := j.element(index)
-	el.Number++
 	a := &Attempt{
-		ID:       drover.AttemptID{Job: drover.JobID{Number: j.Number, Index: index}, Number: el.Number},
+		ID:       drover.AttemptID{Job: drover.JobID{Number: j.Number, Index: index}, Number: max(j.last(index), e.s.LastAttempt) + 1},
 		Instance: in.ID,
 		State:    drover.AttemptStarting,
 		Started:  e.s.Now,
 	}
+	e.admit(in, j, a)
+	e.start(in, a)
+}
+
+// admit puts a new attempt of an element that has left its queue on an instance, and writes that down.
+func (e *Engine) admit(in *instance, j *Job, a *Attempt) {
+	el := j.element(a.ID.Job.Index)
+	el.Number = a.ID.Number
 	e.attempts[a.ID.Job] = a
 	in.load = append(in.load, a)
-	in.free = in.free.Minus(j.needs(index), 1)
+	in.free = in.free.Minus(j.needs(el.Index), 1)
 	if in.State == drover.InstanceIdle {
 		e.setState(in, drover.InstanceRunning)
 	}
 	e.writeJob(j)
 	e.write(Write{Element: &ElementRow{Job: j.Number, Element: *el, State: drover.JobRunning, Started: e.s.Now}})
 	e.writeAttempt(a, drover.Reason{})
-	e.start(in, a)
 }
 
 // start asks the runner to run the attempt. The runner runs it once, however often it is asked.
@@ -166,7 +171,8 @@ func (e *Engine) exited(b Exited) {
 // freed has what an attempt no longer takes given to others: its room, and the money that was committed for it.
 func (e *Engine) freed() {
 	e.replace = true
-	if e.s.Settings.MaxCost > 0 {
+	e.books = nil
+	if e.limited() {
 		e.replan = true
 	}
 }

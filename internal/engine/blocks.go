@@ -32,7 +32,7 @@ func (b Block) bars(probe int64) bool { return !b.Over || b.Probe != 0 && b.Prob
 
 // probed reports whether the end of such a block is tried with one create before others follow.
 func (b Block) probed() bool {
-	return b.Reason.Code == string(drover.KindQuota) || b.Reason.Code == string(drover.KindCapacity)
+	return b.Reason.Code == string(drover.KindQuota) || b.Reason.Code == string(drover.KindCapacity) || b.restless()
 }
 
 // block leaves alone what the error covers: of a lack of capacity, each candidate that was tried, of which fewer at once are asked for
@@ -82,18 +82,21 @@ func (e *Engine) addBlock(b Block, instance int64) bool {
 	at := slices.IndexFunc(e.s.Blocks, b.same)
 	switch {
 	case at < 0:
-		b.Reason.Until = e.s.Now.Add(blockTime)
+		first, _ := b.pause()
+		b.Reason.Until = e.s.Now.Add(first)
 		e.s.Blocks = append(slices.Clip(e.s.Blocks), b)
 		e.exhausted(b)
 	case e.s.Blocks[at].bars(instance) && !e.ran(e.s.Blocks[at]):
 		return false
 	default:
 		b.Fails = e.s.Blocks[at].Fails + 1
-		b.Reason.Until = e.s.Now.Add(backoff(b.Fails+1, blockTime, blockMost))
+		first, most := b.pause()
+		b.Reason.Until = e.s.Now.Add(backoff(b.Fails+1, first, most))
 		e.s.Blocks = slices.Clone(e.s.Blocks)
 		e.s.Blocks[at] = b
 	}
 	e.blocked = true
+	e.moved()
 	return true
 }
 
@@ -116,6 +119,9 @@ func (e *Engine) expireBlocks() {
 		case b.Over:
 			if e.instance(b.Probe) == nil {
 				b.Probe = 0
+			}
+			if at := e.calmAt(*b); at != 0 && at <= e.s.Now {
+				return false
 			}
 			return b.Probe != 0 || b.Reason.Until.Add(blockMost) > e.s.Now
 		}
@@ -156,15 +162,16 @@ func (e *Engine) probe(in *instance) {
 	})
 }
 
-// endProbe ends an instance's probing: the blocks that cover what it turned out to be, if it did, are forgotten.
+// endProbe ends an instance's probing: the blocks that cover what it turned out to be, if it did, are forgotten. One for interruptions goes on
+// being probed until the instance has lived for a while, or is gone.
 func (e *Engine) endProbe(in *instance) {
 	taken := e.offeringOf(in)
 	e.changeBlocks(func(b *Block) (keep bool) {
-		if b.Probe != in.ID {
+		if b.Probe != in.ID || b.restless() && in.Created != 0 && b.Covers(taken) && in.State != drover.InstanceGone {
 			return true
 		}
 		b.Probe = 0
-		return in.Created == 0 || !b.Covers(taken)
+		return in.Created == 0 || !b.Covers(taken) || b.restless()
 	})
 }
 
@@ -184,6 +191,7 @@ func (e *Engine) changeBlocks(change func(*Block) (keep bool)) {
 	if changed {
 		e.s.Blocks = kept
 		e.blocked, e.replan = true, true
+		e.moved()
 	}
 }
 
@@ -234,6 +242,8 @@ func (e *Engine) nextBlock() (at drover.Time) {
 			at = sooner(at, b.Reason.Until)
 		case b.Probe == 0:
 			at = sooner(at, b.Reason.Until.Add(blockMost))
+		default:
+			at = sooner(at, e.calmAt(b))
 		}
 	}
 	return at

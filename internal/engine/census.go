@@ -9,9 +9,10 @@ import (
 // Census is the present in figures, all of one moment.
 type Census struct {
 	Status
-	Stock  []Stock // in the order in which their first instances were asked for
-	Blocks []Block // in force
-	Clouds []Sight // by name, as configured
+	Stock   []Stock       // in the order in which their first instances were asked for
+	Blocks  []Block       // in force
+	Clouds  []Sight       // by name, as configured
+	Budgets []BudgetState // as configured
 }
 
 // Sight is how well a cloud and what is in it are seen.
@@ -45,7 +46,7 @@ type StockKey struct {
 // Census counts, with one look at each job that may not start, each group and each instance.
 func (e *Engine) Census() Census {
 	over := func(b Block) bool { return b.Over }
-	c := Census{Status: e.Status(), Blocks: slices.DeleteFunc(slices.Clone(e.s.Blocks), over)}
+	c := Census{Status: e.Status(), Budgets: e.Budgets(), Blocks: slices.DeleteFunc(slices.Clone(e.s.Blocks), over)}
 	for _, cl := range e.clouds {
 		c.Clouds = append(c.Clouds, Sight{cl.Name, cl.Listed, cl.Deaf != 0, len(cl.Throttles)})
 	}

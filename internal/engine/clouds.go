@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	offersInterval = time.Hour // between two looks at a cloud's types and prices
+	offersInterval = time.Hour // between two looks at a cloud's types and prices, unless the configuration says
 	soon           = 100 * time.Millisecond
 )
 
 // checkCloud asks for what is due of a cloud's catalogue and list.
 func (e *Engine) checkCloud(c *Cloud) {
 	if c.OfferCall == 0 && c.NextOffer <= e.s.Now {
-		c.OfferCall = e.effect(Effect{ListOfferings: &ListOfferings{Cloud: c.Name}})
+		c.OfferCall = e.effect(Effect{ListOfferings: &ListOfferings{Cloud: c.Name, Have: c.Hash}})
 	}
 	if c.ListCall == 0 && c.NextList <= e.s.Now {
 		c.Began = e.s.Now
@@ -56,16 +56,13 @@ func (e *Engine) offered(b Offered) {
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("asking cloud %s for its types: %s", c.Name, b.Err.Message), Cloud: c.Name, Reason: failure(b.Err)})
 		return
 	}
-	c.Fails, c.Known = 0, true
-	c.NextOffer = e.s.Now.Add(offersInterval)
-	c.Offerings = slices.Clone(b.Offerings)
-	slices.SortFunc(c.Offerings, compareOfferings)
-	e.offerings = nil
-	e.replan, e.refit = true, true
-}
-
-func compareOfferings(a, b drover.Offering) int {
-	return cmp.Or(cmp.Compare(a.Cloud, b.Cloud), cmp.Compare(a.Type.Name, b.Type.Name), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Market, b.Market))
+	c.Fails = 0
+	c.NextOffer = e.s.Now.Add(cmp.Or(e.limits(c.Name).OffersInterval, offersInterval))
+	if e.revise(c, b) {
+		e.offerings = nil
+		e.moved()
+		e.replan, e.refit, e.rates = true, true, true
+	}
 }
 
 // listed compares a cloud's list with the inventory. Only a list that was begun after something was known contradicts it.
@@ -86,6 +83,7 @@ func (e *Engine) listed(b Listed) {
 	}
 	c.ListFails = 0
 	c.Listed, c.Good = e.s.Now, b.Began
+	c.look(b.Began)
 	for _, s := range b.Added {
 		e.sighted(c, s)
 	}
@@ -94,7 +92,7 @@ func (e *Engine) listed(b Listed) {
 			in.Listed = false
 		}
 	}
-	if e.missing(c, b.Began) {
+	if e.missing(c, b.Began) || !e.proved() && !c.Twice {
 		c.Hurry++
 		e.lookSoon(c)
 	} else {
@@ -118,6 +116,7 @@ func (e *Engine) sighted(c *Cloud, s Sighting) {
 		e.adopt(c, s)
 		return
 	}
+	e.believeTag(in, cmp.Or(s.Idle, drover.IdleRun))
 	in.Listed, in.Strikes = true, 0
 	if !in.Seen {
 		in.Seen = true
@@ -129,10 +128,10 @@ func (e *Engine) sighted(c *Cloud, s Sighting) {
 	}
 	if in.ProviderID == "" {
 		// The create call's answer was lost, or is still on its way.
-		in.ProviderID, in.Created = s.ProviderID, e.s.Now
 		if o := taken(in, s); o != nil {
 			in.become(*o)
 		}
+		in.ProviderID, in.Created, e.rates = s.ProviderID, e.s.Now, true
 		if in.Call == 0 {
 			e.accepted(in)
 		} else {
@@ -167,6 +166,7 @@ func taken(in *instance, s Sighting) *drover.Offering {
 // adopt takes over an instance that bears this fleet's tag but that the store does not know. One that another store named is
 // drained: its job numbers are not ours, so no job of ours may meet them there. The second of a name goes at once.
 func (e *Engine) adopt(c *Cloud, s Sighting) {
+	e.doubtName(s.Name)
 	e.s.LastInstance++
 	name, first := s.Name, e.byName[s.Name]
 	if first != nil {
@@ -185,6 +185,7 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	}
 	e.addInstance(in)
 	e.writeInstance(in)
+	e.rates = true
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("adopted instance %s, which bears this fleet's tag", in.Name), Instance: in.Name, Cloud: in.Cloud})
 	if s.Reclaimed {
 		e.reclaim(in, reclaimedText)
@@ -350,6 +351,9 @@ func (e *Engine) nextWake() drover.Time {
 	at = sooner(at, e.nextBlock())
 	for _, g := range e.groups {
 		at = sooner(at, e.blockedDeadline(g))
+	}
+	if len(e.groups) > 0 && len(e.s.Settings.Budgets) > 0 {
+		at = sooner(at, e.turn)
 	}
 	if len(e.instances) > 0 {
 		at = sooner(at, e.s.Now.Add(e.life().ProbeInterval))

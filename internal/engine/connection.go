@@ -20,7 +20,7 @@ func (e *Engine) connected(b Connected) {
 		return
 	}
 	in.Connected, in.Silent, in.Tried, in.Strikes, in.Known = true, 0, false, 0, e.s.Now
-	in.HostKey = b.HostKey
+	in.HostKey, in.Heard = b.HostKey, true
 	e.hear(in)
 	e.heard(in)
 	if b.Notice != nil {
@@ -62,6 +62,7 @@ func (e *Engine) ready(in *instance) {
 	}
 	if in.Ready == 0 {
 		in.Ready = e.s.Now
+		e.booted(in)
 		e.boots(in)
 		e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s ready after %v", in.Name, in.Ready.Sub(in.Asked).Round(time.Millisecond)), Instance: in.Name, Cloud: in.Cloud})
 	}
@@ -96,7 +97,7 @@ func (e *Engine) reconcile(in *instance, b Connected) {
 			e.lose(a, "not started: %s", in.Reclaimed.Text)
 		case a.State == drover.AttemptStarting && b.ProbeFailed != "":
 			e.lose(a, "not started, since the boot probe of its instance failed: %s", b.ProbeFailed)
-		case a.State == drover.AttemptStarting:
+		case a.State == drover.AttemptStarting && e.proved(): // else it may have been started, and forgotten
 			e.start(in, a)
 		default:
 			e.lose(a, "its runner does not have it any more")
@@ -107,6 +108,10 @@ func (e *Engine) reconcile(in *instance, b Connected) {
 // reported takes in what a runner says of one attempt. What the engine does not know is ended and forgotten (BEHAVIOUR D14).
 func (e *Engine) reported(in *instance, r Report) {
 	a := e.live(r.ID)
+	if a == nil {
+		e.doubtAttempt(in, r.ID)
+		a = e.regain(in, r)
+	}
 	switch {
 	case a == nil || a.Instance != in.ID:
 		if r.Exit != nil {

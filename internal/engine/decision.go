@@ -23,8 +23,20 @@ type Write struct {
 	Instance *Instance    `json:"instance,omitempty"` // as it now is
 	Gone     *InstanceEnd `json:"gone,omitempty"`     // the instance is gone and leaves the engine
 	Blocks   *[]Block     `json:"blocks,omitempty"`   // all there are
+	Spending *Spending    `json:"spending,omitempty"` // as it now is
 	Closing  bool         `json:"closing,omitempty"`
 	Wish     int64        `json:"wish,omitempty"` // it is granted: its row goes
+
+	Doubt  *Doubt `json:"doubt,omitempty"`  // the records may be an older copy
+	Proved bool   `json:"proved,omitempty"` // they are not, or no longer in a way that matters
+}
+
+// Doubt is why the records may be an older copy, and beyond which numbers others are given from then on.
+type Doubt struct {
+	Reason       drover.Reason `json:"reason"`
+	LastJob      int64         `json:"last_job"`
+	LastInstance int64         `json:"last_instance"`
+	LastAttempt  int           `json:"last_attempt"`
 }
 
 // JobEnd is how a job, or an array as a whole, came out.
@@ -88,6 +100,7 @@ type Effect struct {
 // ListOfferings asks a cloud for its types and prices.
 type ListOfferings struct {
 	Cloud string `json:"cloud"`
+	Have  string `json:"have,omitempty"` // the hash of the catalogue that the engine has; empty: none
 }
 
 // ListInstances asks a cloud what it has of this fleet.

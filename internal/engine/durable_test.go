@@ -22,13 +22,13 @@ func (p *player) checkWritten() {
 
 // durable is of a state what is to be written down, but for the counters that say how far jobs were taken in, which are read from their rows.
 func durable(s engine.State) engine.State {
-	d := engine.State{LastInstance: s.LastInstance, Closing: s.Closing, Spent: s.Spent, Jobs: s.Jobs, Attempts: s.Attempts, Instances: s.Instances, Blocks: s.Blocks}
+	d := engine.State{LastInstance: s.LastInstance, LastAttempt: s.LastAttempt, Unproved: s.Unproved, Closing: s.Closing, Spent: s.Spent, Jobs: s.Jobs, Attempts: s.Attempts, Instances: s.Instances, Blocks: s.Blocks, Spending: s.Spending}
 	for i := range d.Attempts {
 		a := &d.Attempts[i]
 		a.Effect, a.Fails, a.Retry = 0, 0, 0
 	}
 	for i, in := range d.Instances {
-		in.Listed, in.Accepted, in.Strikes, in.Struck, in.Known = false, false, 0, 0, 0
+		in.Listed, in.Accepted, in.Strikes, in.Struck, in.Known, in.Heard = false, false, 0, 0, 0, false
 		in.Connected, in.Silent, in.Tried, in.Alone, in.Lost, in.Strangers = false, 0, false, false, nil, nil
 		in.Call, in.Unsure, in.ByName, in.Dial, in.Fails, in.Retry, in.Tagging = 0, false, false, 0, 0, 0, engine.Tagging{}
 		d.Instances[i] = in

@@ -36,14 +36,20 @@ type Engine struct {
 	timers    timers
 	open      []*instance       // those that place looks at, kept between two of its calls only for the memory
 	offerings []drover.Offering // what rentable found; nil when that has changed
+	market    int               // how often what may be rented, or for how much, has changed; at least 1
 
 	d       *Decision
-	replace bool // something may have found a place
-	replan  bool // something has changed what may be rented
-	refit   bool // a group or a type is new
-	fleet   int  // how often what instances there are, or may take work, has changed
-	blocked bool // blocks changed
-	yield   bool // something is stuck, or has fallen idle
+	replace bool        // something may have found a place
+	replan  bool        // something has changed what may be rented
+	refit   bool        // a group or a type is new
+	fleet   int         // how often what instances there are, or may take work, has changed
+	blocked bool        // blocks changed
+	labels  []string    // whose values tell groups apart, by name
+	books   *books      // nil until a decision needs them
+	turn    drover.Time // when the first of the present windows ends
+	over    bool        // a hard budget of the fleet is passed
+	yield   bool        // something is stuck, or has fallen idle
+	rates   bool        // what instances cost may have changed
 }
 
 // instance is an Instance with what follows from the rest of the state.
@@ -70,9 +76,11 @@ func New(s State) (*Engine, error) {
 		byKey:     map[GroupKey]*group{},
 		attempts:  map[drover.JobID]*Attempt{},
 		byName:    map[string]*instance{},
+		market:    1,
 		replace:   true,
 		replan:    true,
 	}
+	e.labels = s.Settings.budgetLabels()
 	for _, in := range s.Instances {
 		e.addInstance(&instance{Instance: in})
 	}
@@ -92,7 +100,8 @@ func New(s State) (*Engine, error) {
 // State returns all that the engine knows, in canonical form. It shares no memory with the engine.
 func (e *Engine) State() State {
 	s := e.s
-	s.Blocks = slices.Clone(s.Blocks)
+	s.Blocks, s.Interruptions, s.Spending = slices.Clone(s.Blocks), slices.Clone(s.Interruptions), slices.Clone(s.Spending)
+	s.Habits.Boots, s.Habits.Gaps = slices.Clone(s.Habits.Boots), slices.Clone(s.Habits.Gaps)
 	for _, j := range e.jobs {
 		s.Jobs = append(s.Jobs, j.clone())
 	}
@@ -118,7 +127,7 @@ const lateness = 5 * time.Second
 
 // Apply takes one event and decides.
 func (e *Engine) Apply(ev Event) Decision {
-	e.d = &Decision{}
+	e.d, e.books = &Decision{}, nil
 	late := e.s.Wake != 0 && ev.At > e.s.Wake.Add(lateness)
 	fresh := e.s.Now == 0
 	if late {
@@ -128,14 +137,21 @@ func (e *Engine) Apply(ev Event) Decision {
 	if fresh || late {
 		e.lookAgain(fresh)
 	}
+	if fresh && !e.proved() {
+		e.sayUnproved()
+	}
 
+	e.beginAnew()
 	e.handle(ev.Body)
+	e.rerate()
+	e.watchBudgets()
 	e.expireBlocks()
 	e.placeWaiting()
 	e.checkDue()
 	for _, c := range e.clouds {
 		e.checkCloud(c)
 	}
+	e.prove()
 	e.refuseMisfits()
 	e.refuseBlocked()
 	e.placeWaiting()
@@ -145,6 +161,7 @@ func (e *Engine) Apply(ev Event) Decision {
 	e.giveWay()
 	e.checkDue()
 	e.markBlocked()
+	e.rerate()
 	e.writeBlocks()
 
 	e.s.Wake = e.nextWake()
@@ -182,6 +199,7 @@ func (e *Engine) handle(body Body) {
 	switch b := body.(type) {
 	case Configured:
 		e.configure(b.Settings)
+		e.keepCount(b.Spent)
 	case Ticked:
 	case Submitted:
 		e.submit(b.Jobs)
@@ -272,6 +290,7 @@ func (e *Engine) unknown(in *instance) {
 // configure takes the settings over. What they change takes effect at once, but for types and prices, which are asked for anew.
 func (e *Engine) configure(s Settings) {
 	e.s.Settings = s
+	e.relabel()
 	known := map[string]*Cloud{}
 	for _, c := range e.clouds {
 		known[c.Name] = c
@@ -292,7 +311,8 @@ func (e *Engine) configure(s Settings) {
 		e.touch(in)
 	}
 	e.offerings = nil
-	e.replace, e.replan, e.refit = true, true, true
+	e.moved()
+	e.replace, e.replan, e.refit, e.rates = true, true, true, true
 	e.fleet++
 }
 

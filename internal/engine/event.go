@@ -18,7 +18,8 @@ type Body interface{ kind() string }
 
 // Configured brings the settings; it is the first event after a start and comes again when they change.
 type Configured struct {
-	Settings Settings `json:"settings"`
+	Settings Settings   `json:"settings"`
+	Spent    []Spending `json:"spent,omitempty"` // in the present windows, for budgets that are not counted for yet
 }
 
 // Ticked says that the wake time asked for has come. Any other event serves as well.
@@ -65,11 +66,15 @@ type CloseAsked struct {
 	Now bool `json:"now,omitempty"`
 }
 
-// Offered answers ListOfferings.
+// Offered answers ListOfferings: the whole catalogue or, with a Base, what has changed since the one of that hash. With Err set it says
+// nothing.
 type Offered struct {
 	Effect    int64             `json:"effect"`
 	Cloud     string            `json:"cloud"`
-	Offerings []drover.Offering `json:"offerings,omitempty"`
+	Offerings []drover.Offering `json:"offerings,omitempty"` // all, or those that are new or not as they were
+	Removed   []OfferingKey     `json:"removed,omitempty"`
+	Base      string            `json:"base,omitempty"`
+	Hash      string            `json:"hash,omitempty"` // of the catalogue as it is now
 	Err       *drover.Error     `json:"err,omitempty"`
 }
 

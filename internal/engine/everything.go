@@ -1,15 +1,21 @@
 package engine
 
-import "drover"
+import (
+	"fmt"
 
-// ExplainAll explains what waits, is held up or is blocked: groups of jobs in order of service, jobs that may not start, instances, blocks.
+	"drover"
+)
+
+// ExplainAll explains what waits, is held up or is blocked: the records that are not proved, groups of jobs in order of service, jobs that may not start, instances, blocks.
 // It stops at so many, and counts what is left; of the jobs that may not start each one then counts.
 func (e *Engine) ExplainAll(most int) (all []drover.Explanation, left int) {
 	x := everything{most: most}
+	e.explainRecords(&x)
 	e.explainGroups(&x)
 	e.explainHeld(&x)
 	e.explainInstances(&x)
 	e.explainBlocks(&x)
+	e.explainBudgets(&x)
 	return x.all, x.left
 }
 
@@ -30,6 +36,14 @@ func (x *everything) room() bool {
 }
 
 func (x *everything) add(one drover.Explanation) { x.all = append(x.all, one) }
+
+// explainRecords explains why nothing is begun at all.
+func (e *Engine) explainRecords(x *everything) {
+	if !e.proved() && x.room() {
+		why := e.whyUnproved()
+		x.add(drover.Explanation{Subject: "records", Since: why.Since, Reasons: []drover.Reason{why}})
+	}
+}
 
 func (e *Engine) explainGroups(x *everything) {
 	var groups []*group
@@ -113,6 +127,24 @@ func (e *Engine) explainBlocks(x *everything) {
 	}
 }
 
+// explainBudgets explains those of which a limit is passed.
+func (e *Engine) explainBudgets(x *everything) {
+	for _, b := range e.Budgets() {
+		text := ""
+		switch {
+		case b.Hard > 0 && b.Spent+b.Pledged > b.Hard:
+			text = fmt.Sprintf("its hard limit of %v is passed: %v is spent, and %v promised to what runs; nothing more is rented or begun that it counts", b.Hard, b.Spent, b.Pledged)
+		case b.Soft > 0 && b.Spent > b.Soft:
+			text = fmt.Sprintf("its soft limit of %v is passed: %v is spent; that is only told", b.Soft, b.Spent)
+		default:
+			continue
+		}
+		if x.room() {
+			x.add(drover.Explanation{Subject: fmt.Sprintf("%s budget of the %s", b.Window, b.Scope), Reasons: []drover.Reason{{Code: drover.ReasonBudget, Text: text, Until: b.Until}}})
+		}
+	}
+}
+
 // ExplainBlock says why what is named as CLOUD/ZONE/TYPE/MARKET, as a Block's Subject is, is left alone, if it is.
 func (e *Engine) ExplainBlock(subject string) (drover.Explanation, bool) {
 	for _, b := range e.s.Blocks {
@@ -132,6 +164,8 @@ func (b Block) explain() drover.Explanation {
 // text says why the block is there, and what its end waits for if its time is over.
 func (b Block) text() string {
 	switch {
+	case b.Over && b.restless():
+		return b.Reason.Text + "; one instance tries whether it is calm"
 	case b.Probe != 0:
 		return b.Reason.Text + "; one create tries whether that is over"
 	case b.Over:

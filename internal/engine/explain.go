@@ -84,7 +84,7 @@ func (e *Engine) Offers() []OfferState {
 	all := e.rentable()
 	list := make([]OfferState, len(all))
 	for i, o := range all {
-		list[i].Offering = o
+		list[i].Offering = e.asPaid(o)
 		if b := e.blockOf(o); b != nil {
 			c := *b
 			list[i].Block = &c
@@ -110,15 +110,20 @@ func (e *Engine) Attempts() (list []Attempt) {
 	return list
 }
 
-// AtRest reports whether nothing is left: no job that is not final, no instance that is not gone.
-func (e *Engine) AtRest() bool { return len(e.jobs) == 0 && len(e.instances) == 0 }
+// AtRest reports whether nothing is left: no job that is not final, no instance that is not gone, not even one that is known to its cloud
+// alone, since each was listed.
+func (e *Engine) AtRest() bool { return len(e.jobs) == 0 && len(e.instances) == 0 && e.looked() }
+
+// looked reports whether every cloud has said what it has: twice, if the records are not to be relied on.
+func (e *Engine) looked() bool {
+	return e.proved() && !slices.ContainsFunc(e.clouds, func(c *Cloud) bool { return c.Listed == 0 })
+}
 
 // Drained reports whether nothing is left but what waits and what an operator holds: no live attempt and no other instance, not even one
 // that is known to its cloud alone, since each was listed.
 func (e *Engine) Drained() bool {
-	unheard := func(c *Cloud) bool { return c.Listed == 0 }
 	unheld := func(in *instance) bool { return !in.held() }
-	return len(e.attempts) == 0 && !slices.ContainsFunc(e.instances, unheld) && !slices.ContainsFunc(e.clouds, unheard)
+	return len(e.attempts) == 0 && !slices.ContainsFunc(e.instances, unheld) && e.looked()
 }
 
 // Where is the instance that has the attempt, if the attempt is live.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"drover"
 )
@@ -46,15 +47,15 @@ func (e *Engine) whyQueued(j *Job, id drover.JobID) (why []drover.Reason) {
 		return []drover.Reason{r}
 	}
 	if id.Index >= 0 || !j.Array.Set {
-		if g := e.byKey[j.keyWith(j.memory(id.Index))]; g != nil {
+		if g := e.byKey[e.keyWith(j, j.memory(id.Index))]; g != nil {
 			return e.whyIn(g, j, j.waitingRanges(g).rank(id.Index), 1)
 		}
 	}
-	if g := e.byKey[j.key()]; g != nil {
+	if g := e.byKey[e.keyOf(j)]; g != nil {
 		why = e.whyIn(g, j, 0, j.waitingIn(g))
 	}
 	for _, grown := range j.Grown {
-		if g := e.byKey[j.keyWith(grown.Memory)]; g != nil {
+		if g := e.byKey[e.keyWith(j, grown.Memory)]; g != nil {
 			why = append(why, e.whyIn(g, j, 0, grown.Waiting.Count())...)
 		}
 	}
@@ -308,6 +309,9 @@ func (e *Engine) whySilent(in *instance) drover.Reason {
 
 func (e *Engine) whyIsIdle(in *instance) drover.Reason {
 	why := drover.Reason{Code: drover.ReasonIdle, Text: "idle, and destroyed when it has been for long", Since: in.IdleSince, Until: e.idleDeadline(in)}
+	if hold, because := e.holding(in); because != "" {
+		why.Text = fmt.Sprintf("idle, and kept for %v: %s", hold.Round(time.Second), because)
+	}
 	switch {
 	case in.held():
 		why.Text = "has no work, and stays until it is released or killed"

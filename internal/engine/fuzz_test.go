@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -203,7 +204,20 @@ func (e *Engine) wrong() string {
 	if len(live) != len(e.attempts) {
 		return fmt.Sprintf("%d attempts are live, and %d are on instances", len(e.attempts), len(live))
 	}
-	return e.wrongGroups(bound)
+	return cmp.Or(e.wrongGroups(bound), e.wrongBooks())
+}
+
+// wrongBooks says where less is booked than is spent and promised.
+func (e *Engine) wrongBooks() string {
+	if e.books == nil {
+		return ""
+	}
+	for i, fresh := range e.newBooks().accounts {
+		if booked := e.books.accounts[i]; booked.sum < fresh.sum {
+			return fmt.Sprintf("%v is booked from %v to %v, and %v is spent and promised", booked.sum, booked.from, booked.to, fresh.sum)
+		}
+	}
+	return ""
 }
 
 func (e *Engine) wrongGroups(bound map[GroupKey]int) string {
@@ -251,6 +265,13 @@ func (s *stranger) settings() Settings {
 		},
 		MaxInstances: s.pick(2) * 5, MaxCost: drover.Money(s.pick(8)/6) * drover.Dollar, Keep: time.Duration(s.pick(2)) * time.Hour,
 		GrowMemory: s.pick(3) * 1000, ScheduleTimeout: time.Duration(s.pick(2)) * time.Hour,
+	}
+	if s.pick(3) == 0 {
+		hard := Amounts{Hourly: drover.Money(1+s.pick(5)) * drover.Dollar / 2, Daily: drover.Money(s.pick(3)) * 3 * drover.Dollar}
+		set.Budgets = []Budget{{Hard: hard, Stop: s.pick(2) == 0}, {User: "ada", Hard: Amounts{Daily: drover.Dollar}, Soft: Amounts{Hourly: drover.Dollar / 10}}}
+		if s.pick(2) == 0 {
+			set.Budgets[1] = Budget{Label: "a=b", Hard: hard}
+		}
 	}
 	if s.pick(3) == 0 {
 		set.Clouds = append(set.Clouds, CloudSettings{Name: "d", MaxCreating: 2, ListInterval: time.Minute, Leaving: s.pick(3) == 0})
@@ -321,7 +342,7 @@ func (s *stranger) exit() drover.Exit {
 func (s *stranger) job() Job {
 	s.jobs++
 	j := Job{
-		Number: s.jobs, Name: fmt.Sprint("j", s.jobs), Priority: s.pick(3), Attempts: 1 + s.pick(3), Queued: Ranges{{-1, -1}},
+		Number: s.jobs, Name: fmt.Sprint("j", s.jobs), User: []string{"", "ada"}[s.pick(2)], Labels: map[string]string{"a": []string{"b", "c"}[s.pick(2)]}, Priority: s.pick(3), Attempts: 1 + s.pick(3), Queued: Ranges{{-1, -1}},
 		Retry: drover.Retry{ExitCodes: []int{1}, Times: s.pick(2)}, Timeout: time.Duration(s.pick(2)) * time.Hour,
 		Shape: drover.Shape{Spot: drover.SpotPrefer, Need: drover.Resources{CPU: drover.MilliCPU(500 << s.pick(5)), Memory: drover.GiB << s.pick(5), Disk: drover.GiB}},
 	}

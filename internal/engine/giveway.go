@@ -138,10 +138,9 @@ func (e *Engine) wayThroughBudget(g *group, lower []*instance) []*instance {
 		return nil
 	}
 	cheapest := slices.MinFunc(able, func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) })
-	extra := cheapest.Price.For(e.life().BootTimeout + g.horizon())
-	for i, in := range lower {
-		extra -= e.committed(in, 0) - e.accrued(in)
-		if e.affords(nil, 0, extra) {
+	p := pledge{offers: []drover.Offering{cheapest}, boots: e.life().BootTimeout, loads: []wanted{{g, 1}}}
+	for i := range lower {
+		if e.refuses(p, lower[:i+1]...) == nil {
 			return lower[:i+1]
 		}
 	}
@@ -155,7 +154,7 @@ func (e *Engine) takeOver(g *group) {
 			return
 		}
 		if in.coming() && g.key.Shape.Accepts(in.offering()) && e.evict(in, g) {
-			if n := in.bindable(g); n > 0 {
+			if n := e.bindableWithin(in, g); n > 0 {
 				e.bind(g, in, n)
 			}
 			e.writeInstance(in)
@@ -174,7 +173,7 @@ func (e *Engine) evict(in *instance, g *group) (dropped bool) {
 		bound, dropped = bound[1:], true
 	}
 	if dropped {
-		in.Bound = bound
+		in.Bound, e.books = bound, nil
 		e.replan = true
 	}
 	return dropped

@@ -20,6 +20,12 @@ type group struct {
 	coming  int // attempts of it that will have to be made again, since their instances are taken back
 	standby int // of them, for how many there is room that is free
 
+	onDemand      int // of those that wait, how many its mix wants on demand
+	onDemandBound int // of them, for how many an instance is on its way
+
+	alone  drover.Money // what an hour of the cheapest offering for one of its jobs costs
+	priced int          // the engine's market for which that is so
+
 	stuck  bool // it cannot get new instances now
 	reason drover.Reason
 
@@ -43,8 +49,6 @@ func (g *group) wait(r drover.Reason) {
 	}
 	g.reason = r
 }
-
-func (j *Job) key() GroupKey { return GroupKey{j.Shape, j.Priority, j.User, j.Timeout} }
 
 func (j *Job) clone() Job {
 	c := *j
@@ -124,9 +128,9 @@ func (e *Engine) regroup(j *Job) {
 	if !j.mayStart() {
 		return
 	}
-	e.join(j, e.group(j.key()))
+	e.join(j, e.group(e.keyOf(j)))
 	for _, grown := range j.Grown {
-		e.join(j, e.group(j.keyWith(grown.Memory)))
+		e.join(j, e.group(e.keyWith(j, grown.Memory)))
 	}
 }
 
@@ -143,9 +147,9 @@ func (e *Engine) join(j *Job, g *group) {
 }
 
 func (e *Engine) ungroup(j *Job) {
-	e.part(j, e.byKey[j.key()])
+	e.part(j, e.byKey[e.keyOf(j)])
 	for _, grown := range j.Grown {
-		e.part(j, e.byKey[j.keyWith(grown.Memory)])
+		e.part(j, e.byKey[e.keyWith(j, grown.Memory)])
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 // Grown, for each amount but the job's own, those that have it.
 
 // keyWith is the group of the job's elements that have so much memory; with 0, as much as the job says.
-func (j *Job) keyWith(memory drover.Bytes) GroupKey {
-	key := j.key()
+func (e *Engine) keyWith(j *Job, memory drover.Bytes) GroupKey {
+	key := e.keyOf(j)
 	if memory > 0 {
 		key.Shape.Need.Memory = memory
 	}
@@ -116,7 +116,7 @@ func (e *Engine) grow(j *Job, el *Element) (whyNot string, grown bool) {
 	if by <= 1000 || more <= has || j.Cancel != nil {
 		return "", false
 	}
-	shape := j.keyWith(more).Shape
+	shape := e.keyWith(j, more).Shape
 	if miss := shape.NearestMiss(e.rentable()); miss != "" && e.catalogued() {
 		return fmt.Sprintf("; no configured type can hold it with %s: %s", more.Rounded(), miss), false
 	}

@@ -10,7 +10,7 @@ import (
 // ended. One that is broken is given up: it is destroyed, and its jobs begin again elsewhere once it is gone.
 //
 // Either may be left for a look for KeepBroken, from when that was found. But a job never waits for that: a broken instance with attempts
-// on it is destroyed at once, since only its end proves that they have ended, and no other attempt of theirs may begin before.
+// on it is destroyed at once, since only its end proves that they have ended, and no other attempt of theirs may begin before. So is any while the records are not proved.
 
 // ailing takes an instance's word that something is wrong with it, or is no longer.
 func (e *Engine) ailing(b Ailing) {
@@ -81,7 +81,7 @@ func (e *Engine) breakInstance(in *instance, why drover.Reason) {
 // keepsBroken has a broken instance left for a look, if that is wanted, there is something to look at, and no job waits for its end.
 func (e *Engine) keepsBroken(in *instance, why drover.Reason) bool {
 	keep := e.life().KeepBroken
-	if keep == 0 || in.Created == 0 || len(in.load) > 0 || e.s.Draining || e.overspent() {
+	if keep == 0 || in.Created == 0 || len(in.load) > 0 || !e.proved() || e.s.Draining || e.overspent() {
 		return false
 	}
 	in.KeepUntil = max(in.KeepUntil, e.s.Now.Add(keep))
@@ -95,7 +95,7 @@ func (e *Engine) brokenUntil(in *instance) drover.Time {
 	switch {
 	case in.held():
 		return 0
-	case len(in.load) > 0 || e.s.Draining || e.overspent():
+	case len(in.load) > 0 || !e.proved() || e.s.Draining || e.overspent():
 		return 1
 	}
 	return max(in.KeepUntil, 1)

@@ -12,6 +12,7 @@ import (
 func (in *instance) clone() Instance {
 	c := in.Instance
 	c.Candidates = slices.Clone(in.Candidates)
+	c.Rates = slices.Clone(in.Rates)
 	c.Bound = slices.Clone(in.Bound)
 	c.Lost = slices.Clone(in.Lost)
 	c.Strangers = slices.Clone(in.Strangers)
@@ -71,6 +72,7 @@ func (e *Engine) touch(in *instance) {
 
 func (e *Engine) writeInstance(in *instance) {
 	c := in.clone()
+	c.Heard = false // it is of no use to whoever begins anew, and would only be one more difference
 	e.write(Write{Instance: &c})
 }
 
@@ -112,6 +114,7 @@ func (e *Engine) accepted(in *instance) {
 	in.Silent, in.Tried = e.s.Now, false
 	e.ease(in)
 	e.endProbe(in)
+	e.rates = true
 	e.fire(drover.HookCreated, in, e.reason(drover.ReasonBooting, "%s", in.place()))
 	if in.State == drover.InstanceCreating {
 		in.Reason = in.remark()
@@ -126,7 +129,10 @@ func (e *Engine) accepted(in *instance) {
 
 // become makes the instance what the cloud made it of, of all the candidates.
 func (in *instance) become(o drover.Offering) {
-	in.Zone, in.Type, in.Market, in.Price = o.Zone, o.Type, o.Market, o.Price
+	in.Zone, in.Type, in.Market = o.Zone, o.Type, o.Market
+	if in.Created == 0 { // else it is paid already, at a price that may have moved since
+		in.Price = o.Price
+	}
 	in.resize(o.Type.Resources)
 }
 
@@ -146,6 +152,7 @@ func (in *instance) place() string {
 // stop begins the end of an instance.
 func (e *Engine) stop(in *instance, why drover.Reason) {
 	in.Reason = &why
+	e.books = nil
 	e.unbind(in)
 	if !in.Begun && in.ProviderID == "" {
 		e.gone(in, why)
@@ -176,6 +183,7 @@ func (e *Engine) destroyed(b Destroyed) {
 		if in.Accepted && in.Ended == 0 {
 			in.Ended = e.s.Now
 			e.writeInstance(in)
+			e.unreserve(in)
 		}
 		if c := e.cloud(in.Cloud); c != nil {
 			c.Hurry = 0
@@ -196,6 +204,8 @@ func (e *Engine) gone(in *instance, why drover.Reason) {
 	e.endProbe(in)
 	cost := e.accrued(in)
 	e.s.Spent += cost
+	e.settleInstance(in)
+	e.books = nil
 	e.write(Write{Gone: &InstanceEnd{ID: in.ID, At: e.billEnd(in), Cost: cost, Reason: why}})
 	if in.Begun || in.ProviderID != "" {
 		e.effect(Effect{Disconnect: &Disconnect{Instance: in.ID}})
@@ -208,6 +218,7 @@ func (e *Engine) gone(in *instance, why drover.Reason) {
 		e.instances = slices.Delete(e.instances, at, at+1)
 	}
 	e.reconsider(e.cloud(in.Cloud))
+	e.unreserve(in)
 	if in.Created != 0 { // one that was refused gives no quota back
 		e.unblockQuota(in)
 	}

@@ -37,6 +37,7 @@ func (e *Engine) reclaim(in *instance, text string) {
 	why := e.reason(drover.ReasonInterrupted, "%s", text)
 	in.Reclaimed = &why
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s: %s", in.Name, text), Instance: in.Name, Cloud: in.Cloud, Reason: &why})
+	e.interrupted(in)
 	e.retire(in)
 }
 
@@ -99,7 +100,7 @@ func (e *Engine) expect() {
 		}
 		for _, a := range in.load {
 			if j := e.job(a.ID.Job.Number); a.doomed() && j.mayStart() {
-				e.group(j.keyWith(j.memory(a.ID.Job.Index))).coming++
+				e.group(e.keyWith(j, j.memory(a.ID.Job.Index))).coming++
 			}
 		}
 	}
@@ -121,7 +122,7 @@ func (e *Engine) standBy(g *group, open []*instance, claims map[*instance]*group
 		if left <= 0 {
 			return
 		}
-		if claims[in] != nil || in.full() || !g.key.Shape.Accepts(in.offering()) {
+		if claims[in] != nil || in.full() || !g.key.Shape.Accepts(in.offering()) || !e.worth(g, in) {
 			continue
 		}
 		if n := in.free.Times(g.key.Shape.Need, in.atOnce(left)); n > 0 {
@@ -133,10 +134,10 @@ func (e *Engine) standBy(g *group, open []*instance, claims map[*instance]*group
 }
 
 // lose ends an attempt through no fault of its command. Whatever became of it, it is not counted against a job that its cloud took the instance
-// back, which may well begin with the death of a supervisor.
+// back, which may well begin with the death of a supervisor; nor that the records are older than what became of it.
 func (e *Engine) lose(a *Attempt, format string, args ...any) {
 	state, code := drover.AttemptLost, drover.ReasonInstanceLost
-	if e.instance(a.Instance).Reclaimed != nil || a.Exit != nil && a.Exit.Cause == drover.CauseInterrupted {
+	if e.instance(a.Instance).Reclaimed != nil || !e.proved() || a.Exit != nil && a.Exit.Cause == drover.CauseInterrupted {
 		state, code = drover.AttemptInterrupted, drover.ReasonInterrupted
 	}
 	e.end(a, state, e.reason(code, format, args...))

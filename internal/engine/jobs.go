@@ -28,6 +28,7 @@ func (e *Engine) submit(jobs []Job) {
 func (e *Engine) accept(j Job) *Job {
 	j = j.clone()
 	j.Since = e.s.Now
+	e.arrived(j.Shape)
 	e.addJob(&j)
 	e.writeJob(&j)
 	return &j

@@ -84,7 +84,7 @@ func (e *Engine) nextReady(in *instance) (at drover.Time) {
 	switch {
 	case in.Connected:
 		at = sooner(at, sooner(e.nextAttemptCheck(in), e.idleDeadline(in)))
-		if e.s.Settings.MaxCost > 0 && in.State == drover.InstanceIdle {
+		if e.limited() && in.State == drover.InstanceIdle {
 			at = sooner(at, e.s.Now.Add(e.life().ProbeInterval)) // money runs while it is idle
 		}
 	case !in.held() && e.deaf(in) == 0:
@@ -119,6 +119,7 @@ func (e *Engine) checkCreating(in *instance) {
 	switch deadline := e.createDeadline(in); {
 	case in.ProviderID != "": // a list showed it, and then a controller ended before its create call was answered
 		e.accepted(in)
+	case !e.proved(): // it may have been created, and ended, long ago
 	case unwanted:
 		e.stop(in, why)
 	case !in.held() && deadline != 0 && e.s.Now >= deadline:
@@ -128,14 +129,30 @@ func (e *Engine) checkCreating(in *instance) {
 	case c == nil || in.Retry > e.s.Now || c.NextCreate > e.s.Now || e.callsLeft(in.Cloud) == 0:
 	case e.waitsForThrottle(in):
 	default:
-		if !in.Begun {
-			in.Begun, in.Asked = true, e.s.Now
-			e.writeInstance(in)
+		if !in.Begun && !e.askNow(in) {
+			return
 		}
 		in.Call = e.effect(Effect{Create: &Create{
 			Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Candidates: in.Candidates, Disk: in.Resources.Disk,
 		}})
 	}
+}
+
+// askNow has an instance asked for from now on, and reports whether it is: what it may cost was affordable when it was planned, and its turn may
+// have come only in another hour.
+func (e *Engine) askNow(in *instance) bool {
+	late := in.Asked < e.s.Now
+	in.Asked = e.s.Now
+	if late && e.limited() {
+		e.books = nil
+		if a := e.refuses(pledge{in: in, loads: nil}); a != nil {
+			e.stop(in, e.why(a))
+			return false
+		}
+	}
+	in.Begun = true
+	e.writeInstance(in)
+	return true
 }
 
 // unwanted says why an instance is not to be created after all, if so.
@@ -209,7 +226,7 @@ func (e *Engine) useless(in *instance) (why drover.Reason, so bool) {
 	}
 	why, so = e.departs(in)
 	switch {
-	case so && (e.s.Draining || in.Begun && in.Ready == 0):
+	case so && e.proved() && (e.s.Draining || in.Begun && in.Ready == 0):
 		return why, true
 	case e.s.Closing && e.s.Now >= in.KeepUntil:
 		return e.reason(drover.ReasonClosing, "the fleet is closing"), true
@@ -239,7 +256,7 @@ func (e *Engine) bootDeadline(in *instance) drover.Time {
 		return in.Silent.Add(e.life().ProbeTimeout)
 	}
 	at := max(in.Created.Add(e.life().BootTimeout), e.s.Looking.Add(e.life().ProbeInterval))
-	if !in.Begun { // it was adopted, and may have booted long ago
+	if !in.Begun || !e.proved() { // it was adopted, and may have booted long ago
 		at = max(at, in.Silent.Add(e.life().ProbeTimeout))
 	}
 	return at
@@ -269,12 +286,13 @@ func (e *Engine) idleDeadline(in *instance) drover.Time {
 	if in.State != drover.InstanceIdle || in.held() {
 		return 0
 	}
-	at := in.IdleSince.Add(e.life().IdleTimeout)
+	hold, _ := e.holding(in)
+	at := in.IdleSince.Add(hold)
 	_, departs := e.departs(in)
 	switch {
-	case departs || e.s.Closing || e.overspent():
+	case departs || e.s.Closing || e.overspent(), !e.proved() && len(in.Strangers) > 0: // all wait for the end of those
 		at = in.IdleSince
-	case in.standby > 0:
+	case in.standby > 0 || !e.proved():
 		return 0
 	}
 	if len(in.Strangers) > 0 {
@@ -296,6 +314,8 @@ func (e *Engine) whyIdle(in *instance) drover.Reason {
 		return why
 	case e.s.Closing:
 		return e.reason(drover.ReasonClosing, "no more work")
+	case e.overspent():
+		return e.reason(drover.ReasonBudget, "it is idle, and what may be spent is spent")
 	}
 	return e.reason(drover.ReasonIdle, "idle for %v", e.s.Now.Sub(in.IdleSince).Round(time.Second))
 }

@@ -2,18 +2,22 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	"drover"
+	"drover/internal/ledger"
 )
 
 // What the fleet costs, and what it has bound itself to spend.
 
-// overspent reports whether what is spent already passes the limit on money.
+// limited reports whether anything limits what is spent.
+func (e *Engine) limited() bool { return e.s.Settings.MaxCost > 0 || len(e.s.Settings.Budgets) > 0 }
+
+// overspent reports whether what is spent passes the limit on the fleet's whole life already, or what is spent and promised to what runs one of
+// the fleet's hard budgets, since prices moved or jobs without a timeout took longer than an hour.
 func (e *Engine) overspent() bool {
 	limit := e.s.Settings.MaxCost
-	return limit > 0 && e.spent() > limit
+	return e.over || limit > 0 && e.spent() > limit
 }
 
 // spent is what the fleet has cost up to now.
@@ -25,26 +29,21 @@ func (e *Engine) spent() drover.Money {
 	return sum
 }
 
-// committed is what the instance will have cost when the longest job admitted to it has ended, of which those that say no timeout
-// count as an hour. Want is the horizon of a job that is yet to be admitted, 0 for none.
-func (e *Engine) committed(in *instance, want time.Duration) drover.Money {
-	end := e.s.Now.Add(want)
-	for _, a := range in.load {
-		if a.State != drover.AttemptCollecting {
-			end = max(end, a.Started.Add(horizon(e.job(a.ID.Job.Number).Timeout)))
-		}
+// paidFrom is when the instance's bill begins, as far as that is known.
+func (e *Engine) paidFrom(in *instance) drover.Time { return cmp.Or(in.Created, in.Asked) }
+
+// dearest is the instance's tariff, if its cloud makes it of the dearest candidate.
+func (e *Engine) dearest(in *instance) drover.Tariff {
+	tariff := in.Tariff()
+	tariff.Price = max(tariff.Price, dearestOf(in.Candidates))
+	return tariff
+}
+
+func dearestOf(offers []drover.Offering) (most drover.Money) {
+	for _, o := range offers {
+		most = max(most, o.Price)
 	}
-	from, price := in.Created, in.Price
-	if in.coming() && len(in.Bound) > 0 {
-		end = max(end, in.Asked.Add(e.life().BootTimeout+boundHorizon(in)))
-	}
-	if from == 0 {
-		from = in.Asked
-	}
-	for _, o := range in.Candidates {
-		price = max(price, o.Price)
-	}
-	return price.For(end.Sub(from))
+	return most
 }
 
 // horizon is how long a job is taken to run when money is committed for it.
@@ -66,35 +65,16 @@ func boundHorizon(in *instance) (most time.Duration) {
 	return most
 }
 
-// affords reports whether the fleet stays within its limit on money if in is also committed for want, and extra is spent besides.
-// In may be nil.
-func (e *Engine) affords(in *instance, want time.Duration, extra drover.Money) bool {
-	limit := e.s.Settings.MaxCost
-	if limit == 0 {
-		return true
-	}
-	sum := e.s.Spent + extra
-	for _, o := range e.instances {
-		w := time.Duration(0)
-		if o == in {
-			w = want
-		}
-		sum += e.committed(o, w)
-	}
-	return sum <= limit
-}
-
-func (e *Engine) budgetText() string {
-	return fmt.Sprintf("more would pass the limit of %v: %v is spent", e.s.Settings.MaxCost, e.spent())
-}
-
 // accrued is what the instance has cost up to now.
 func (e *Engine) accrued(in *instance) drover.Money {
 	if in.Created == 0 {
 		return 0
 	}
-	return in.Price.For(e.billEnd(in).Sub(in.Created))
+	return in.Tariff().Cost(in.Created, in.Created, e.billEnd(in))
 }
+
+// Tariff is what the instance costs an hour, and has cost.
+func (in Instance) Tariff() drover.Tariff { return drover.Tariff{Rates: in.Rates, Price: in.Price} }
 
 // billEnd is up to when the instance is paid: its destruction, however much later that is seen, else now.
 func (e *Engine) billEnd(in *instance) drover.Time { return cmp.Or(in.Ended, e.s.Now) }
@@ -103,9 +83,18 @@ func (e *Engine) billEnd(in *instance) drover.Time { return cmp.Or(in.Ended, e.s
 // by side never add up to more than the whole.
 func (e *Engine) share(a *Attempt) drover.Money {
 	in, j := e.instance(a.Instance), e.job(a.ID.Job.Number)
-	if in == nil || j == nil || in.Resources.CPU <= 0 {
+	if in == nil || j == nil {
 		return 0
 	}
-	cpu := min(j.Shape.Need.CPU, in.Resources.CPU)
-	return in.Price.For(a.Ended.Sub(a.Started)).Part(int64(cpu), int64(in.Resources.CPU))
+	return e.bill(in).Share(useOf(a, j), a.Started, a.Ended)
+}
+
+// bill is what the instance is paid for up to now.
+func (e *Engine) bill(in *instance) ledger.Bill {
+	return ledger.Bill{Tariff: in.Tariff(), Created: in.Created, End: e.billEnd(in), CPU: in.Resources.CPU}
+}
+
+// useOf is what an attempt has of its instance.
+func useOf(a *Attempt, j *Job) ledger.Use {
+	return ledger.Use{Started: a.Started, Ended: a.Ended, CPU: j.Shape.Need.CPU}
 }

@@ -18,6 +18,7 @@ func (e *Engine) end(a *Attempt, state drover.AttemptState, why drover.Reason) {
 		a.Ended = e.s.Now
 	}
 	e.writeAttempt(a, why)
+	e.settleAttempt(a)
 	e.unload(in, a)
 	el := j.element(a.ID.Job.Index)
 	el.Interrupted = 0

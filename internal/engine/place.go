@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"cmp"
+	"math/bits"
 	"slices"
+	"time"
 
 	"drover"
 )
@@ -10,7 +13,7 @@ import (
 func (e *Engine) place() {
 	e.expect()
 	e.sortGroups()
-	if e.s.Draining {
+	if e.s.Draining || !e.proved() {
 		return
 	}
 	e.open = e.open[:0]
@@ -19,6 +22,7 @@ func (e *Engine) place() {
 			e.open = append(e.open, in)
 		}
 	}
+	e.mix()
 	claims := map[*instance]*group{}
 	last := e.lastWaiting()
 	for i, g := range slices.Clone(e.groups) {
@@ -50,32 +54,55 @@ func (e *Engine) lastWaiting() int {
 	return -1
 }
 
-// placeGroup starts as many of the group's elements as there is room for, on the fullest instance that holds them, so that the
-// others can empty.
+// placeGroup starts as many of the group's elements as there is room for, on the instance that is worth it whose vCPUs cost least, and of those
+// on the fullest, so that the others can empty.
 func (e *Engine) placeGroup(g *group, open []*instance, claims map[*instance]*group) {
 	for g.queued > 0 {
-		in := fullest(g, open, claims)
+		in := e.fullest(g, open, claims)
 		if in == nil {
 			return
 		}
-		if !e.affords(in, g.horizon(), 0) {
-			g.wait(e.reason(drover.ReasonBudget, "%s", e.budgetText()))
+		if !e.limited() {
+			e.begin(g, in)
+			continue
+		}
+		if a := e.refuses(pledge{in: in, loads: []wanted{{g, 1}}}); a != nil {
+			g.wait(e.why(a))
 			return
 		}
+		e.bound()
 		e.begin(g, in)
+		if in.Market == drover.OnDemand && g.onDemand > 0 {
+			g.onDemand--
+		}
 	}
 }
 
-func fullest(g *group, open []*instance, claims map[*instance]*group) (best *instance) {
+func (e *Engine) fullest(g *group, open []*instance, claims map[*instance]*group) (best *instance) {
 	for _, in := range open {
-		if in.full() || !in.holds(g.key.Shape) || slices.Contains(in.Lost, g.jobs[0].Number) || !leaves(in, g, claims[in]) {
+		if in.full() || !in.holds(g.key.Shape) || g.forDemand(in) || slices.Contains(in.Lost, g.jobs[0].Number) || !leaves(in, g, claims[in]) || !e.worth(g, in) {
 			continue
 		}
-		if best == nil || in.free.CPU < best.free.CPU || in.free.CPU == best.free.CPU && in.Price < best.Price {
+		if best == nil || in.better(best) {
 			best = in
 		}
 	}
 	return best
+}
+
+// better reports whether work is placed on the instance rather than on another.
+func (in *instance) better(than *instance) bool {
+	return cmp.Or(compareShares(in, than), cmp.Compare(in.free.CPU, than.free.CPU), cmp.Compare(in.Price, than.Price)) < 0
+}
+
+// compareShares compares what a vCPU costs on two instances.
+func compareShares(a, b *instance) int {
+	if a.Price == b.Price && a.Resources.CPU == b.Resources.CPU {
+		return 0
+	}
+	aHigh, aLow := bits.Mul64(uint64(a.Price), uint64(b.Resources.CPU))
+	bHigh, bLow := bits.Mul64(uint64(b.Price), uint64(a.Resources.CPU))
+	return cmp.Or(cmp.Compare(aHigh, bHigh), cmp.Compare(aLow, bLow))
 }
 
 // offering is the instance as if it were offered: what it is and has.
@@ -137,16 +164,38 @@ func (e *Engine) bindWaiting(g *group) {
 		if !in.coming() || !g.key.Shape.Accepts(in.offering()) {
 			continue
 		}
-		if n := in.bindable(g); n > 0 {
+		if n := e.bindableWithin(in, g); n > 0 {
 			e.bind(g, in, n)
 			e.writeInstance(in)
 		}
 	}
 }
 
+// bindableWithin is for how many more elements of the group there is room on the instance, and money.
+func (e *Engine) bindableWithin(in *instance, g *group) int {
+	n := in.bindable(g)
+	if n == 0 || !e.limited() {
+		return n
+	}
+	p := pledge{in: in, boots: e.bootsFor(in), loads: []wanted{{g, n}}}
+	if p.loads, _ = e.within(p); len(p.loads) == 0 || e.refuses(p) != nil {
+		return 0
+	}
+	e.bound()
+	return p.loads[0].count
+}
+
+// bootsFor is how long it may take at most until work that is bound to the instance begins.
+func (e *Engine) bootsFor(in *instance) time.Duration {
+	return max(0, in.Asked.Add(e.life().BootTimeout).Sub(e.s.Now))
+}
+
 // bind reserves room for n of the group's elements.
 func (e *Engine) bind(g *group, in *instance, n int) {
 	g.bound += n
+	if in.Market == drover.OnDemand && g.onDemand > 0 {
+		g.onDemandBound += n
+	}
 	in.room = in.room.Minus(g.key.Shape.Need, n)
 	for i := range in.Bound {
 		if in.Bound[i].Group == g.key {
@@ -164,7 +213,7 @@ func (e *Engine) unbind(in *instance) {
 		in.room = in.room.Plus(b.Group.Shape.Need, b.Count)
 	}
 	if len(in.Bound) > 0 {
-		in.Bound = nil
+		in.Bound, e.books = nil, nil
 		e.replace, e.replan = true, true
 	}
 }
@@ -184,7 +233,7 @@ func (e *Engine) unbindSurplus(g *group) {
 		n := min(surplus, in.Bound[at].Count)
 		g.bound -= n
 		in.room = in.room.Plus(g.key.Shape.Need, n)
-		in.Bound = slices.Clone(in.Bound)
+		in.Bound, e.books = slices.Clone(in.Bound), nil
 		if in.Bound[at].Count -= n; in.Bound[at].Count == 0 {
 			in.Bound = slices.Delete(in.Bound, at, at+1)
 			e.touch(in)

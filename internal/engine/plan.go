@@ -3,19 +3,19 @@ package engine
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"drover"
 )
-
-// solveSteps bounds the work of one plan; it is counted, never clocked, so that equal problems have equal plans.
-const solveSteps = 1_000_000
 
 // plan asks for a solve when work is left that has neither a place nor an instance on its way, and for which the last solve did not
 // already find nothing.
 func (e *Engine) plan() {
 	if e.s.Draining {
 		e.allWait(e.groups, e.reason(drover.ReasonDraining, "the controller is about to end and starts nothing any more; the next one goes on"))
+		return
+	}
+	if !e.proved() {
+		e.allWait(e.groups, e.whyUnproved())
 		return
 	}
 	if e.s.Solving != nil {
@@ -51,10 +51,7 @@ func (e *Engine) plan() {
 	}
 	e.allWait(demands, e.reason(drover.ReasonPlanning, "instances are being chosen"))
 	p := e.problem(demands)
-	keys := make([]GroupKey, len(demands))
-	for i, g := range demands {
-		keys[i] = g.key
-	}
+	keys := e.mixed(&p, demands)
 	e.s.Solving = &Solving{Effect: e.effect(Effect{Solve: &p}), Problem: p, Groups: keys}
 }
 
@@ -96,19 +93,31 @@ func (e *Engine) unheard() string {
 
 // problem describes what has to be rented for, and what may be rented.
 func (e *Engine) problem(demands []*group) drover.Problem {
-	p := drover.Problem{ID: e.s.LastEffect + 1, Room: e.totalRoom(), UseOnce: e.life().UseOnce, Steps: solveSteps}
+	p := drover.Problem{ID: e.s.LastEffect + 1, Room: e.totalRoom(), UseOnce: e.life().UseOnce, Steps: drover.PlanSteps}
 	for _, g := range demands {
 		p.Demands = append(p.Demands, drover.Demand{Shape: g.key.Shape, Count: g.wants()})
 	}
 	for _, c := range e.clouds {
 		p.Clouds = append(p.Clouds, drover.CloudRoom{Cloud: c.Name, Room: e.cloudRoom(c.Name)})
 	}
-	for _, o := range e.rentable() {
+	p.Offerings = e.unblocked()
+	return p
+}
+
+// unblocked is what may be rented now, as it is paid. The slice is not to be changed: mostly it is all there is.
+func (e *Engine) unblocked() []drover.Offering {
+	all := e.rentable()
+	reserved := slices.ContainsFunc(e.s.Settings.Clouds, func(c CloudSettings) bool { return len(c.Reserved) > 0 })
+	if len(e.s.Blocks) == 0 && !reserved {
+		return all
+	}
+	free := make([]drover.Offering, 0, len(all))
+	for _, o := range all {
 		if e.blockOf(o) == nil {
-			p.Offerings = append(p.Offerings, o)
+			free = append(free, e.asPaid(o))
 		}
 	}
-	return p
+	return free
 }
 
 // totalRoom is how many instances may be added, by the limit of the fleet and those of its clouds together.
@@ -250,7 +259,11 @@ func (e *Engine) silentCloud() string {
 // rent writes down one instance of a plan, if there still is room, money and work for it.
 func (e *Engine) rent(s *Solving, p drover.Purchase) {
 	loads := e.stillWanted(s, p.Loads)
-	if len(loads) == 0 || len(p.Candidates) == 0 || e.s.Closing || e.s.Draining {
+	if len(loads) == 0 || len(p.Candidates) == 0 || e.s.Closing || e.s.Draining || !e.proved() {
+		return
+	}
+	if first := p.Candidates[0]; first >= 0 && first < len(s.Problem.Offerings) && e.overtaken(s.Problem.Offerings[first]) {
+		e.replan = true // at the list's price another may be the cheapest
 		return
 	}
 	candidates := make([]drover.Offering, 0, len(p.Candidates))
@@ -259,7 +272,7 @@ func (e *Engine) rent(s *Solving, p drover.Purchase) {
 			continue
 		}
 		o := s.Problem.Offerings[c]
-		if e.blockOf(o) == nil && e.cloudRoom(o.Cloud) > 0 && (len(candidates) == 0 || o.Cloud == candidates[0].Cloud) {
+		if e.blockOf(o) == nil && !e.overtaken(o) && e.cloudRoom(o.Cloud) > 0 && (len(candidates) == 0 || o.Cloud == candidates[0].Cloud) {
 			candidates = append(candidates, o)
 		}
 	}
@@ -267,7 +280,7 @@ func (e *Engine) rent(s *Solving, p drover.Purchase) {
 		e.replan = true
 		return
 	}
-	if candidates = e.affordable(candidates, loads); len(candidates) > 0 {
+	if candidates, loads = e.affordable(candidates, loads); len(candidates) > 0 {
 		e.ask(e.draft(candidates, loads), loads)
 	}
 }
@@ -308,22 +321,39 @@ func (e *Engine) draft(candidates []drover.Offering, loads []wanted) *instance {
 	return in
 }
 
-// affordable is those of the candidates with which the fleet stays within its limit on money, should they boot as slowly as they may and
-// the longest of the jobs take as long as it may. If even the first is too dear, the groups are told so.
-func (e *Engine) affordable(candidates []drover.Offering, loads []wanted) []drover.Offering {
-	var longest time.Duration
-	var groups []*group
-	for _, l := range loads {
-		longest = max(longest, l.g.horizon())
-		groups = append(groups, l.g)
+// affordable is those of the candidates, and of the jobs, with which all budgets are kept, should they boot as slowly as they may and the longest of
+// the jobs take as long as it may. Groups that are left out are told so.
+func (e *Engine) affordable(candidates []drover.Offering, loads []wanted) ([]drover.Offering, []wanted) {
+	if !e.limited() {
+		return candidates, loads
 	}
-	dear := func(o drover.Offering) bool { return !e.affords(nil, 0, o.Price.For(e.life().BootTimeout+longest)) }
-	if !dear(candidates[0]) {
-		return slices.DeleteFunc(candidates, dear)
+	p := pledge{offers: candidates[:1], boots: e.life().BootTimeout, loads: loads}
+	allowed, worst := e.within(p)
+	e.tooDear(loads, allowed, worst)
+	if p.loads = allowed; len(allowed) == 0 {
+		return nil, nil
 	}
-	e.stick(groups, e.reason(drover.ReasonBudget, "%s", e.budgetText()))
-	e.replace = true
-	return nil
+	refuses := func(o drover.Offering) *account {
+		p.offers = []drover.Offering{o}
+		return e.refuses(p)
+	}
+	if a := refuses(candidates[0]); a != nil {
+		e.tooDear(allowed, nil, a)
+		return nil, nil
+	}
+	p.offers = slices.DeleteFunc(candidates, func(o drover.Offering) bool { return refuses(o) != nil })
+	e.refuses(p)
+	e.bound()
+	return p.offers, allowed
+}
+
+// tooDear tells groups of which fewer are allowed than were wanted.
+func (e *Engine) tooDear(loads, allowed []wanted, a *account) {
+	for _, w := range loads {
+		if !slices.Contains(allowed, w) {
+			e.stick([]*group{w.g}, e.why(a))
+		}
+	}
 }
 
 // ask writes the instance down and binds its work to it. The create call follows when the instance is checked.
@@ -345,7 +375,7 @@ func (e *Engine) hopeless() {
 		return
 	}
 	for _, g := range slices.Clone(e.groups) {
-		if g.queued == 0 || g.reason.Code != drover.ReasonBudget {
+		if g.queued == 0 || g.reason.Code != drover.ReasonBudget || g.reason.Until != 0 { // a budget begins anew
 			continue
 		}
 		for _, j := range slices.Clone(g.jobs) {

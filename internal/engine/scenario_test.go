@@ -25,8 +25,8 @@ import (
 var update = flag.Bool("update", false, "write what the engine decides into the scenarios")
 
 // Each file in testdata is a scenario: lines that happen, each followed by what the engine decided, indented. A line that begins with
-// # is for the reader. "wait" prints why what waits waits, "explain" what Explain, ExplainInstance and ExplainAll say. A second cloud is
-// called d: its answers name it.
+// # is for the reader. "wait" prints why what waits waits, "explain" what Explain, ExplainInstance and ExplainAll say, "spent" what the fleet
+// has cost; "moves" has a price move, "budget" is one, and "budgets" prints how much of each is used. A second cloud is called d: its answers name it.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -57,6 +57,7 @@ type player struct {
 	t         *testing.T
 	e         *engine.Engine
 	disk      *sim.Disk
+	copied    *sim.Disk
 	now       drover.Time
 	settings  engine.Settings
 	offerings []drover.Offering
@@ -102,6 +103,8 @@ func (p *player) line(verb string, args []string) {
 		p.set(args)
 	case "offers":
 		p.offers(args)
+	case "budget":
+		p.budget(args)
 	case "begin":
 		p.apply(engine.Configured{Settings: p.settings})
 	case "catalogue":
@@ -117,11 +120,26 @@ func (p *player) line(verb string, args []string) {
 		p.restart()
 		clear(p.pending)
 		p.apply(engine.Configured{Settings: p.settings})
+	case "copy":
+		p.copied = p.disk.Copy()
+	case "put-back":
+		newest := p.disk
+		p.disk = p.copied.Copy()
+		p.disk.Replace(newest)
+		p.line("restart", nil)
 	case "after":
 		p.after(args[0])
 	case "frozen":
 		p.now = p.now.Add(p.duration(args[0]))
 		p.apply(engine.Ticked{})
+	case "moves":
+		p.move(args)
+	case "budgets":
+		for _, b := range p.e.Budgets() {
+			p.print("%s %s: %v spent, %v promised of %v, until %s", b.Scope, b.Window, b.Spent, b.Pledged, b.Hard, p.ago(b.Until))
+		}
+	case "spent":
+		p.print("%v", p.e.Status().Spent)
 	case "wait":
 		for _, w := range p.e.Status().Waiting {
 			p.print("%d wait: %s: %s", w.Count, w.Reason.Code, w.Reason.Text)
@@ -294,7 +312,7 @@ func (p *player) listed(args []string) engine.Body {
 	return ev
 }
 
-// offers reads "name:vcpus:price" or "name:vcpus:price:quota_group", with memory in proportion, or "d/name:vcpus:price" of another cloud.
+// offers reads "name:vcpus:price" or "name:vcpus:price:quota_group", with memory in proportion, or "d/name:vcpus:price" of another cloud; "~name" is spot.
 // jobs reads "NUMBER x=ELEMENTS cpu=1 after=1,2 priority=1 attempts=3 retry=75:2 timeout=1h".
 // reports reads "1.0/1" for an attempt that runs and "1.0/1=0" for one that ended with that code.
 // after lets time pass, waking the engine whenever it asked for that.
@@ -343,7 +361,7 @@ func (p *player) effects(f engine.Effect) {
 	case f.Create != nil:
 		names := []string{}
 		for _, o := range f.Create.Candidates {
-			names = append(names, o.Type.Name)
+			names = append(names, map[drover.Market]string{drover.Spot: "~"}[o.Market]+o.Type.Name)
 		}
 		p.pending[fmt.Sprintf("create %d", f.Create.Instance)] = f.ID
 		p.print("create %d: %s", f.Create.Instance, strings.Join(names, " or "))

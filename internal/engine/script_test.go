@@ -49,6 +49,15 @@ func (p *player) set(args []string) {
 				c.Name, c.Leaving = name, false
 				p.settings.Clouds = append(p.settings.Clouds, c)
 			}
+		case "reserved":
+			p.settings.Clouds = slices.Clone(p.settings.Clouds)
+			p.settings.Clouds[0].Reserved = p.reserved(value)
+		case "period":
+			p.settings.Clouds = slices.Clone(p.settings.Clouds)
+			p.settings.Clouds[0].BillingPeriod = p.duration(value)
+		case "mix":
+			base, percent, _ := strings.Cut(value, ":")
+			p.settings.Mix.OnDemand = drover.Part{Base: int(p.number(base)), Percent: int(p.number(percent))}
 		case "leaving":
 			p.settings.Clouds = slices.Clone(p.settings.Clouds)
 			for i := range p.settings.Clouds {
@@ -60,11 +69,22 @@ func (p *player) set(args []string) {
 	}
 }
 
+// reserved reads "type:count:price".
+func (p *player) reserved(text string) []engine.Reservation {
+	parts := strings.Split(text, ":")
+	price, _ := drover.ParseMoney(parts[2])
+	return []engine.Reservation{{Type: parts[0], Count: int(p.number(parts[1])), Price: price}}
+}
+
 func (p *player) offers(args []string) {
 	for _, a := range args {
 		cloud := "c"
 		if other, rest, ok := strings.Cut(a, "/"); ok {
 			cloud, a = other, rest
+		}
+		market := drover.OnDemand
+		if rest, ok := strings.CutPrefix(a, "~"); ok {
+			market, a = drover.Spot, rest
 		}
 		parts := strings.Split(a, ":")
 		cpu, _ := drover.ParseMilliCPU(parts[1])
@@ -73,11 +93,51 @@ func (p *player) offers(args []string) {
 		if len(parts) > 3 {
 			group = parts[3]
 		}
-		p.offerings = append(p.offerings, drover.Offering{QuotaGroup: group, Cloud: cloud, Zone: "z", Market: drover.OnDemand, Price: price, Type: drover.InstanceType{
+		p.offerings = append(p.offerings, drover.Offering{QuotaGroup: group, Cloud: cloud, Zone: "z", Market: market, Price: price, Type: drover.InstanceType{
 			Name: parts[0], ProviderType: parts[0], Resources: drover.Resources{CPU: cpu, Memory: drover.Bytes(cpu) * drover.MiB * 4, Disk: drover.TiB, Arch: "amd64"},
 		}})
 	}
-	slices.SortFunc(p.offerings, func(a, b drover.Offering) int { return cmp.Compare(a.Type.Name, b.Type.Name) })
+	slices.SortFunc(p.offerings, func(a, b drover.Offering) int {
+		return cmp.Or(cmp.Compare(a.Type.Name, b.Type.Name), cmp.Compare(a.Market, b.Market))
+	})
+}
+
+// budget reads "user=NAME label=NAME:VALUE hourly=1 daily=2 monthly=3 soft-daily=1 stop"; one of a scope that there is takes its place.
+func (p *player) budget(args []string) {
+	var b engine.Budget
+	limits := map[string]*drover.Money{
+		"hourly": &b.Hard.Hourly, "daily": &b.Hard.Daily, "monthly": &b.Hard.Monthly,
+		"soft-hourly": &b.Soft.Hourly, "soft-daily": &b.Soft.Daily, "soft-monthly": &b.Soft.Monthly,
+	}
+	for key, value := range pairs(args) {
+		switch {
+		case key == "user":
+			b.User = value
+		case key == "label":
+			b.Label = strings.ReplaceAll(value, ":", "=")
+		case key == "stop":
+			b.Stop = true
+		case limits[key] != nil:
+			*limits[key], _ = drover.ParseMoney(value)
+		default:
+			p.t.Fatalf("no such key of a budget: %s", key)
+		}
+	}
+	same := func(o engine.Budget) bool { return o.Scope() == b.Scope() }
+	p.settings.Budgets = append(slices.DeleteFunc(slices.Clone(p.settings.Budgets), same), b)
+}
+
+// move reads "name:price".
+func (p *player) move(args []string) {
+	p.offerings = slices.Clone(p.offerings)
+	for _, a := range args {
+		name, price, _ := strings.Cut(a, ":")
+		for i, o := range p.offerings {
+			if o.Type.Name == name {
+				p.offerings[i].Price, _ = drover.ParseMoney(price)
+			}
+		}
+	}
 }
 
 func (p *player) submitted(args []string) engine.Job {
@@ -109,6 +169,11 @@ func (p *player) submitted(args []string) engine.Job {
 			j.Retry = drover.Retry{ExitCodes: []int{int(p.number(code))}, Times: int(p.number(times))}
 		case "timeout":
 			j.Timeout = p.duration(value)
+		case "user":
+			j.User = value
+		case "label":
+			name, of, _ := strings.Cut(value, ":")
+			j.Labels = map[string]string{name: of}
 		case "again":
 			j.Again = p.number(value)
 		default:

@@ -12,29 +12,35 @@ const StateVersion = 1
 // State is all that an Engine knows, in canonical form: sorted, without maps, so that equal states have equal bytes.
 //
 // A controller that begins after another's end loads what is durable of it from the store; a recording begins with the whole. What is
-// durable: the counters (LastAgain among them), Closing, Spent, jobs, live attempts, instances (but for what "observed" says below) and blocks.
+// durable: the counters (LastAgain and LastAttempt among them), Closing, Spent, Unproved, jobs, live attempts, instances (but for what "observed"
+// says below), blocks and spending.
 type State struct {
-	Version      int          `json:"version"`
-	Fleet        string       `json:"fleet"`
-	Nonce        string       `json:"nonce"` // sets the names of this store's instances apart from those of a lost one
-	Epoch        int64        `json:"epoch"`
-	Settings     Settings     `json:"settings"`
-	Now          drover.Time  `json:"now"`
-	Wake         drover.Time  `json:"wake"`
-	LastJob      int64        `json:"last_job"` // the highest number taken; what comes again is passed over
-	LastInstance int64        `json:"last_instance"`
-	LastEffect   int64        `json:"last_effect"`
-	LastAgain    int64        `json:"last_again"`
-	Draining     bool         `json:"draining,omitempty"` // observed: nothing is started any more
-	Closing      bool         `json:"closing"`            // no new instances; those without work go at once
-	Spent        drover.Money `json:"spent"`              // by instances that are gone
-	Jobs         []Job        `json:"jobs"`               // not final, by ID
-	Attempts     []Attempt    `json:"attempts"`           // live, by job and index
-	Instances    []Instance   `json:"instances"`          // not gone, by ID
-	Blocks       []Block      `json:"blocks"`
-	Clouds       []Cloud      `json:"clouds"`            // observed; by name
-	Looking      drover.Time  `json:"looking"`           // observed: Drover has been looking without a gap since
-	Solving      *Solving     `json:"solving,omitempty"` // observed
+	Version       int            `json:"version"`
+	Fleet         string         `json:"fleet"`
+	Nonce         string         `json:"nonce"` // sets the names of this store's instances apart from those of a lost one
+	Epoch         int64          `json:"epoch"`
+	Settings      Settings       `json:"settings"`
+	Now           drover.Time    `json:"now"`
+	Wake          drover.Time    `json:"wake"`
+	LastJob       int64          `json:"last_job"` // the highest number taken; what comes again is passed over
+	LastInstance  int64          `json:"last_instance"`
+	LastEffect    int64          `json:"last_effect"`
+	LastAgain     int64          `json:"last_again"`
+	LastAttempt   int            `json:"last_attempt,omitempty"` // numbers of attempts that may have been given by records that are lost
+	Draining      bool           `json:"draining,omitempty"`     // observed: nothing is started any more
+	Closing       bool           `json:"closing"`                // no new instances; those without work go at once
+	Spent         drover.Money   `json:"spent"`                  // by instances that are gone
+	Unproved      *drover.Reason `json:"unproved,omitempty"`     // why the records may be an older copy of themselves; nil if they are not
+	Jobs          []Job          `json:"jobs"`                   // not final, by ID
+	Attempts      []Attempt      `json:"attempts"`               // live, by job and index
+	Instances     []Instance     `json:"instances"`              // not gone, by ID
+	Blocks        []Block        `json:"blocks"`
+	Spending      []Spending     `json:"spending,omitempty"`      // by scope
+	Clouds        []Cloud        `json:"clouds"`                  // observed; by name
+	Habits        Habits         `json:"habits,omitzero"`         // observed
+	Interruptions []Interruption `json:"interruptions,omitempty"` // observed: of late, by time
+	Looking       drover.Time    `json:"looking"`                 // observed: Drover has been looking without a gap since
+	Solving       *Solving       `json:"solving,omitempty"`       // observed
 }
 
 // Solving is a problem that was handed out and whose answer has not come.
@@ -49,20 +55,25 @@ type Settings struct {
 	Clouds          []CloudSettings `json:"clouds"`           // by name
 	ScheduleTimeout time.Duration   `json:"schedule_timeout"` // how long in all a job waits for offerings that are blocked; 0: for ever
 	Lifecycle       Lifecycle       `json:"lifecycle"`
-	MaxInstances    int             `json:"max_instances"` // in all clouds together; 0: no limit
-	MaxCost         drover.Money    `json:"max_cost"`      // of the fleet's whole life; 0: no limit
-	Keep            time.Duration   `json:"keep"`          // how long an instance on which a job failed is kept once idle
-	GrowMemory      int             `json:"grow_memory"`   // a job that ran out of memory is tried again with so many thousandths of it; 0: it is not
+	MaxInstances    int             `json:"max_instances"`     // in all clouds together; 0: no limit
+	MaxCost         drover.Money    `json:"max_cost"`          // of the fleet's whole life; 0: no limit
+	Budgets         []Budget        `json:"budgets,omitempty"` // no two of one scope
+	Keep            time.Duration   `json:"keep"`              // how long an instance on which a job failed is kept once idle
+	Mix             drover.Mix      `json:"mix,omitzero"`      // of the markets, for jobs that prefer spot
+	GrowMemory      int             `json:"grow_memory"`       // a job that ran out of memory is tried again with so many thousandths of it; 0: it is not
 }
 
 // CloudSettings are the limits of one cloud.
 type CloudSettings struct {
-	Name         string        `json:"name"`
-	MaxInstances int           `json:"max_instances"` // 0: no limit
-	MaxCreating  int           `json:"max_creating"`  // create calls in flight
-	ListInterval time.Duration `json:"list_interval"`
-	Disk         drover.Bytes  `json:"disk"`              // of an instance's root volume, at least
-	Leaving      bool          `json:"leaving,omitempty"` // no longer configured: nothing is rented there, and what is there drains
+	Name           string        `json:"name"`
+	MaxInstances   int           `json:"max_instances"` // 0: no limit
+	MaxCreating    int           `json:"max_creating"`  // create calls in flight
+	ListInterval   time.Duration `json:"list_interval"`
+	Disk           drover.Bytes  `json:"disk"`                      // of an instance's root volume, at least
+	OffersInterval time.Duration `json:"offers_interval,omitempty"` // between two looks at its types and prices; 0: an hour
+	Reserved       []Reservation `json:"reserved,omitempty"`        // that the operator has committed to
+	BillingPeriod  time.Duration `json:"billing_period,omitempty"`  // of which each that is begun is paid; 0: by the second
+	Leaving        bool          `json:"leaving,omitempty"`         // no longer configured: nothing is rented there, and what is there drains
 }
 
 // Lifecycle are the times an instance is given, as PRODUCT.md's `instances:` names them.
@@ -80,16 +91,17 @@ type Lifecycle struct {
 
 // Job is a submitted job that is not final, an array counting as one. Its command, environment and inputs stay in the store.
 type Job struct {
-	Number   int64         `json:"number"`
-	Name     string        `json:"name"`
-	User     string        `json:"user,omitempty"`
-	Shape    drover.Shape  `json:"shape"`
-	Array    drover.Array  `json:"array"`
-	Priority int           `json:"priority"`
-	Attempts int           `json:"attempts"` // starts that may be lost
-	Retry    drover.Retry  `json:"retry"`
-	Timeout  time.Duration `json:"timeout,omitempty"`
-	After    []int64       `json:"after,omitempty"` // jobs that must succeed first; each goes as it does
+	Number   int64             `json:"number"`
+	Name     string            `json:"name"`
+	User     string            `json:"user,omitempty"`
+	Labels   map[string]string `json:"labels,omitempty"` // never changed
+	Shape    drover.Shape      `json:"shape"`
+	Array    drover.Array      `json:"array"`
+	Priority int               `json:"priority"`
+	Attempts int               `json:"attempts"` // starts that may be lost
+	Retry    drover.Retry      `json:"retry"`
+	Timeout  time.Duration     `json:"timeout,omitempty"`
+	After    []int64           `json:"after,omitempty"` // jobs that must succeed first; each goes as it does
 
 	Queued    Ranges         `json:"queued"`          // elements that wait for an attempt
 	Grown     []Grown        `json:"grown,omitempty"` // those of them that have more memory than the job says, by how much they have
@@ -148,6 +160,7 @@ type Instance struct {
 	Type       drover.InstanceType  `json:"type"`
 	Market     drover.Market        `json:"market"`
 	Price      drover.Money         `json:"price"`
+	Rates      []drover.Rate        `json:"rates,omitempty"`      // what it cost an hour before, each up to its end
 	Resources  drover.Resources     `json:"resources"`            // all it has, its disk as it was created
 	Candidates []drover.Offering    `json:"candidates,omitempty"` // while it is being created
 	HostKey    string               `json:"host_key,omitempty"`   // pinned fingerprint
@@ -177,6 +190,7 @@ type Instance struct {
 	Strikes   int                `json:"strikes,omitempty"`   // good lists in a row, begun since it was last known to be there, that had it not
 	Struck    drover.Time        `json:"struck,omitempty"`    // when the first of them began
 	Known     drover.Time        `json:"known,omitempty"`     // when it was last known to be there
+	Heard     bool               `json:"heard,omitempty"`     // its runner has said what runs there
 	Connected bool               `json:"connected,omitempty"` // its control stream is up
 	Silent    drover.Time        `json:"silent,omitempty"`    // not heard since, as far as Drover was looking
 	Tried     bool               `json:"tried,omitempty"`     // a connection was tried, and failed, since Silent
@@ -198,6 +212,7 @@ type Tagging struct {
 	Idle  drover.IdleBehavior `json:"idle_behavior,omitempty"`
 	Fails int                 `json:"fails,omitempty"` // in a row
 	Retry drover.Time         `json:"retry,omitempty"`
+	Set   bool                `json:"set,omitempty"`  // a call was accepted
 	Lost  bool                `json:"lost,omitempty"` // its cloud did not find it: nothing is tried until it is seen again
 }
 
@@ -207,12 +222,13 @@ type Binding struct {
 	Count int      `json:"count"`
 }
 
-// GroupKey names the jobs that are interchangeable to the engine: one shape, priority, user and timeout.
+// GroupKey names the jobs that are interchangeable to the engine: one shape, priority, user and timeout, and labels that matter.
 type GroupKey struct {
 	Shape    drover.Shape  `json:"shape"`
 	Priority int           `json:"priority"`
 	User     string        `json:"user,omitempty"`
 	Timeout  time.Duration `json:"timeout,omitempty"`
+	Labels   string        `json:"labels,omitempty"` // those that budgets speak of: a NAME=VALUE a line, by name
 }
 
 // Block keeps an offering, or all that its empty fields match, from being asked for until its end, and from then on until one was tried.
@@ -233,8 +249,11 @@ type Cloud struct {
 	Name       string            `json:"name"`
 	Offerings  []drover.Offering `json:"offerings"`
 	Known      bool              `json:"known"`            // Offerings have been heard
+	Hash       string            `json:"hash,omitempty"`   // of them, as the shell gave it
 	Listed     drover.Time       `json:"listed,omitempty"` // end of the last good list
 	Good       drover.Time       `json:"good,omitempty"`   // its beginning
+	First      drover.Time       `json:"first,omitempty"`  // that of the first good list
+	Twice      bool              `json:"twice,omitempty"`  // another was good that cannot be the same stale copy
 	ListCall   int64             `json:"list_call,omitempty"`
 	OfferCall  int64             `json:"offer_call,omitempty"`
 	ListFails  int               `json:"list_fails,omitempty"` // in a row

@@ -47,7 +47,7 @@ func (e *Engine) tagged(b Tagged) {
 	e.touch(in)
 	switch {
 	case b.Err == nil:
-		t.Fails, t.Retry = 0, 0
+		t.Fails, t.Retry, t.Set = 0, 0, true
 		if t.Idle == in.Idle { // else it has changed meanwhile
 			in.Retag = false
 			e.writeInstance(in)

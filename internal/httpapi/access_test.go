@@ -46,6 +46,7 @@ func accesses() []access {
 		{"POST", "/v1/instances/{id}/release", "operate", false, 200, "", ""},
 		{"POST", "/v1/instances/{id}/kill", "operate", false, 200, "", ""},
 		{"GET", "/v1/offers", "view", false, 200, "", ""},
+		{"GET", "/v1/cost", "view", false, 200, "", ""},
 		{"GET", "/v1/explain", "view", false, 200, "", ""},
 		{"GET", "/v1/status", "view", true, 200, "", ""},
 		{"GET", "/v1/events", "view", false, 200, "?recent=true", ""},

@@ -137,6 +137,10 @@ func (f *fake) Offers(ctx context.Context, filter drover.OfferFilter) ([]drover.
 	return answer[[]drover.Offer](f.ask(ctx, "offers", filter))
 }
 
+func (f *fake) Costs(ctx context.Context, filter drover.CostFilter) (drover.Costs, error) {
+	return answer[drover.Costs](f.ask(ctx, "costs", filter))
+}
+
 func (f *fake) Status(ctx context.Context) (drover.Status, error) {
 	return answer[drover.Status](f.ask(ctx, "status"))
 }

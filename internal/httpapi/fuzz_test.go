@@ -63,7 +63,7 @@ func FuzzNames(f *testing.F) {
 		for _, path := range []string{
 			"/v1/jobs/" + url.PathEscape(s), "/v1/instances/" + url.PathEscape(s), "/v1/jobs/17/outputs/content?path=" + url.QueryEscape(s),
 			"/v1/jobs?after=" + url.QueryEscape(s), "/v1/jobs?label=" + url.QueryEscape(s), "/v1/instances?limit=" + url.QueryEscape(s), "/v1/explain?subject=" + url.QueryEscape(s),
-			"/v1/events?recent=true&after=" + url.QueryEscape(s), "/v1/offers?memory=" + url.QueryEscape(s), "/" + s,
+			"/v1/events?recent=true&after=" + url.QueryEscape(s), "/v1/offers?memory=" + url.QueryEscape(s), "/v1/cost?since=" + url.QueryEscape(s), "/v1/cost?by=" + url.QueryEscape(s), "/" + s,
 		} {
 			if w := ask(h, http.MethodGet, path, ""); w != nil {
 				sane(t, w)

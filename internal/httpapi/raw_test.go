@@ -97,6 +97,8 @@ func TestRefusals(t *testing.T) {
 		{"a limit below nothing", "GET", "/v1/jobs?limit=-1", "", "", 400, drover.KindInvalid, "query.limit"},
 		{"a label without a value", "GET", "/v1/jobs?label=x", "", "", 400, drover.KindInvalid, "has no value"},
 		{"a stream that is none", "GET", "/v1/jobs/1/logs?stream=x", "", "", 400, drover.KindInvalid, "query.stream"},
+		{"a time that is none", "GET", "/v1/cost?since=yesterday", "", "", 400, drover.KindInvalid, `"yesterday" is not a time`},
+		{"a time that is far away", "GET", "/v1/cost?until=9999-01-01T00:00:00Z", "", "", 400, drover.KindInvalid, `is not a time`},
 		{"an amount that is none", "GET", "/v1/offers?memory=4GB", "", "", 400, drover.KindInvalid, `"4GB" is not a size`},
 		{"no path of an output", "GET", "/v1/jobs/1/outputs/content", "", "", 400, drover.KindInvalid, "query.path"},
 		{"a hash that is none", "PUT", "/v1/inputs/abc", "x", "", 400, drover.KindInvalid, "path.hash"},

@@ -72,10 +72,14 @@ func calls() map[string]func(ctx context.Context, s drover.Service) (any, error)
 		"Offers, all":        func(c ctx, s svc) (any, error) { return s.Offers(c, drover.OfferFilter{}) },
 		"Status":             func(c ctx, s svc) (any, error) { return s.Status(c) },
 		"Explain":            func(c ctx, s svc) (any, error) { return s.Explain(c, "aws/us-east-1a/m7.large/spot") },
-		"Explain, all":       func(c ctx, s svc) (any, error) { return s.Explain(c, "") },
-		"Explain, a job":     func(c ctx, s svc) (any, error) { return s.Explain(c, "17.3") },
-		"Tokens":             func(c ctx, s svc) (any, error) { return s.Tokens(c) },
-		"RevokeToken":        func(c ctx, s svc) (any, error) { return nil, s.RevokeToken(c, "t/1") },
+		"Costs": func(c ctx, s svc) (any, error) {
+			return s.Costs(c, drover.CostFilter{By: "label:a b&c", Since: 1, Until: drover.Time(time.Hour), Limit: 3})
+		},
+		"Costs, all":     func(c ctx, s svc) (any, error) { return s.Costs(c, drover.CostFilter{By: drover.CostByJob}) },
+		"Explain, all":   func(c ctx, s svc) (any, error) { return s.Explain(c, "") },
+		"Explain, a job": func(c ctx, s svc) (any, error) { return s.Explain(c, "17.3") },
+		"Tokens":         func(c ctx, s svc) (any, error) { return s.Tokens(c) },
+		"RevokeToken":    func(c ctx, s svc) (any, error) { return nil, s.RevokeToken(c, "t/1") },
 		"CreateToken, for a day": func(c ctx, s svc) (any, error) {
 			return s.CreateToken(c, drover.TokenRequest{User: "u", Role: "view", TTL: 24 * time.Hour})
 		},

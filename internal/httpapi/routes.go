@@ -60,6 +60,8 @@ func routes() []route {
 		{"POST", "/v1/instances/{id}/kill", operate, false, false, "destroy it now, whatever runs", instruct(drover.VerbKill)},
 		{"GET", "/v1/offers", view, false, false, "list what could be rented, cheapest first", bind((*Handler).offers)},
 
+		{"GET", "/v1/cost", view, false, false, "say what money was for, dearest first", bind((*Handler).costs)},
+
 		{"GET", "/v1/explain", view, false, false, "say why something, or everything that waits, is as it is", bind((*Handler).explain)},
 		{"GET", "/v1/status", view, true, false, "show the fleet at a glance", bind((*Handler).status)},
 		{"GET", "/v1/events", view, false, true, "follow what happens, as server-sent events", bind((*Handler).events)},

@@ -31,7 +31,7 @@ func BenchmarkSolve(b *testing.B) {
 
 // catalogue is a problem with nothing to solve yet: types from 2 to 96 vCPUs in three zones and two markets.
 func catalogue(offerings int) drover.Problem {
-	p := drover.Problem{Steps: 1_000_000, Room: 100_000, Clouds: []drover.CloudRoom{{Cloud: "c", Room: 100_000}}}
+	p := drover.Problem{Steps: drover.PlanSteps, Room: 100_000, Clouds: []drover.CloudRoom{{Cloud: "c", Room: 100_000}}}
 	for i := range offerings {
 		cpu := 2 * (i/6%48 + 1)
 		o := drover.Offering{Cloud: "c", Zone: string(rune('a' + i%3)), Market: drover.OnDemand, Price: drover.Money(cpu * (40_000_000 + i*1000))}
@@ -44,4 +44,16 @@ func catalogue(offerings int) drover.Problem {
 		p.Offerings = append(p.Offerings, o)
 	}
 	return p
+}
+
+// BenchmarkOneJobAmongManyOfferings is what a queue asks most often: one job, all types of a large cloud in two markets.
+func BenchmarkOneJobAmongManyOfferings(b *testing.B) {
+	p := manyShapes(b, 1)
+	for _, o := range p.Offerings[:len(p.Offerings):len(p.Offerings)] {
+		o.Market, o.Price = drover.Spot, o.Price/3
+		p.Offerings = append(p.Offerings, o)
+	}
+	for b.Loop() {
+		Solve(p)
+	}
 }

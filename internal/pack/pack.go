@@ -1,176 +1,167 @@
-// Package pack answers a Problem: which instances to rent for jobs that have no place. It is pure: the answer depends on the Problem
-// alone, and its work is bounded by the steps that the Problem allows, never by a clock.
+// Package pack answers a Problem: which instances to rent for jobs that have no place, so that the work costs least. It is pure: the answer
+// depends on the Problem alone, and its work is bounded by the steps that the Problem allows, never by a clock.
 //
-// The method is "choose the type, then fill": each demand in turn first fills what is left on the instances already chosen, then
-// rents the offering with the lowest price per job, of equals the largest, until it is served or the room is used up.
+// Jobs that are alike are counted, not listed (item); offerings of which another is as good in every way are left out (kind). What an
+// instance of a kind costs is split among its vCPUs, memory and so on by prices at which all jobs together are worth most (prices, ascend).
+// At these prices no instance holds jobs that are worth more than it costs, so their worth is a bound for every plan, and what is good is known:
+// instances filled with jobs that are worth what they cost. So the kind is chosen, then filled: first each kind with the jobs that the prices
+// send there (piles), as long as that fills it well; then what is dearest finds a place, until all is served (build). The result is never
+// dearer than that of the plain ways (plain), which serve one demand after the other and are what is done when limits leave demands unserved:
+// there the order counts.
 package pack
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 
 	"drover"
 )
 
-// maxCandidates is how many offerings an instance may be tried from, so that a shortage costs one call.
-const maxCandidates = 5
-
 // Solve answers the problem.
 func Solve(p drover.Problem) drover.Plan {
-	s := solver{p: p, room: map[string]int{}, left: p.Room, steps: p.Steps}
-	for _, c := range p.Clouds {
-		s.room[c.Cloud] = c.Room
+	if p.SpotShare > 0 || p.ZoneShare > 0 {
+		return spread(p)
 	}
-	for d := range p.Demands {
-		s.serve(d)
+	return solve(p, 1)
+}
+
+// solve answers a problem without shares. Offerings are left out of which as many others as the rivals are better in every way.
+func solve(p drover.Problem, rivals int) drover.Plan {
+	steps := p.Steps
+	m := newModel(p, rivals)
+	best := m.plainly(perJob, &steps)
+	var pr *prices
+	if m.total() > 1 && len(m.kinds) > 0 {
+		pr = m.first(&steps)
+		best = m.cheapestOf(best, pr, &steps)
 	}
-	plan := drover.Plan{Problem: p.ID, Unmet: s.unmet}
-	for _, c := range s.chosen {
-		plan.Purchases = append(plan.Purchases, drover.Purchase{Candidates: s.candidates(c), Loads: c.loads})
-	}
+	plan := m.answer(best, steps)
+	plan.Bound = drover.Money(m.bound(pr, best.left))
 	return plan
 }
 
-type solver struct {
-	p      drover.Problem
-	room   map[string]int // instances that may still be added, by cloud
-	left   int            // and in all
-	steps  int
-	chosen []*choice
-	unmet  []drover.Unmet
-}
-
-// choice is an instance that is to be rented.
-type choice struct {
-	offering int
-	free     drover.Resources
-	loads    []drover.Load
-}
-
-func (s *solver) serve(d int) {
-	count := s.fill(d, s.p.Demands[d].Count)
-	for count > 0 {
-		best, n := s.cheapest(d, count)
-		if best < 0 {
-			s.unmet = append(s.unmet, s.why(d, count))
-			return
-		}
-		s.rent(best, d, n)
-		count -= n
+// total is how many jobs there are.
+func (m *model) total() (n int) {
+	for _, it := range m.items {
+		n += it.count
 	}
+	return n
 }
 
-// fill puts jobs on instances that are already chosen and returns how many are left.
-func (s *solver) fill(d, count int) int {
-	shape := s.p.Demands[d].Shape
-	for _, c := range s.chosen {
-		if count == 0 || s.steps <= 0 || s.p.UseOnce {
+// cheapestOf is the draft, or a better one. When one is near the bound, no other is looked for.
+func (m *model) cheapestOf(best *draft, pr *prices, steps *int) *draft {
+	if d := m.plainly(cheapest, steps); m.better(d, best) {
+		best = d
+	}
+	manners := []manner{even}
+	if len(m.items) <= fewItems {
+		manners = []manner{sharp, even, fine}
+	}
+	for _, how := range manners {
+		if best.cost <= part(m.bound(pr, best.left), 1010) {
 			break
 		}
-		s.steps--
-		if n := c.free.Times(shape.Need, count); n > 0 && shape.Accepts(s.p.Offerings[c.offering]) {
-			c.add(d, shape.Need, n)
-			count -= n
+		if d := m.priced(how, pr, steps); m.better(d, best) {
+			best = d
 		}
 	}
-	return count
+	return best
 }
 
-func (c *choice) add(d int, need drover.Resources, n int) {
-	c.free = c.free.Minus(need, n)
-	c.loads = append(c.loads, drover.Load{Demand: d, Count: n})
+// first is the prices of all jobs for the longest time.
+func (m *model) first(steps *int) *prices {
+	d := m.newDraft()
+	items := make([]int, len(m.items))
+	for i := range items {
+		items[i] = i
+	}
+	return m.price(0, items, d.left, d.led, m.evenly(), opening, steps)
 }
 
-// cheapest finds the offering with the lowest price per job of those that one instance of it would hold, and how many that are.
-func (s *solver) cheapest(d, count int) (best, most int) {
-	best = -1
-	shape := s.p.Demands[d].Shape
-	for i, o := range s.p.Offerings {
-		if s.steps--; s.steps <= 0 || s.left == 0 {
-			return -1, 0
+// evenly is where the search for prices begins when nothing is known.
+func (m *model) evenly() []float64 {
+	w := make([]float64, len(m.kinds)*dims)
+	for x := range w {
+		w[x] = 1
+	}
+	return w
+}
+
+// The manners that do well. Any may be the best one for jobs of few shapes; for those of many, even is.
+var (
+	sharp = manner{windows: []int{1, 4, 16}, tries: 4, damp: 2, thresholds: []int64{985, 970, 950, 920}, first: opening, again: effort{60, 100}}
+	even  = manner{windows: []int{1, 8}, tries: 4, damp: 2, thresholds: []int64{985, 970, 950, 920}, first: opening, again: effort{60, 100}, even: true}
+	fine  = manner{windows: []int{1, 4, 16}, tries: 4, damp: 4, thresholds: []int64{990, 980, 970, 960, 950, 940, 920}, first: opening, again: effort{60, 100}}
+)
+
+// opening is the effort for the first prices of all jobs.
+var opening = effort{300, 200}
+
+// fewItems is how many items are few.
+const fewItems = 200
+
+// priced is a draft made by prices.
+func (m *model) priced(how manner, pr *prices, steps *int) *draft {
+	d := m.newDraft()
+	m.serve(d, how, pr, steps)
+	m.serveRest(d, steps)
+	d.cost = m.sum(d.bins)
+	return d
+}
+
+// serveRest serves plainly what the prices passed over, such as jobs that are worth nothing.
+func (m *model) serveRest(d *draft, steps *int) {
+	var items []int
+	for i := range d.left {
+		if d.left[i] > 0 {
+			items = append(items, i)
 		}
-		n := capacity(o).Times(shape.Need, s.together(count))
-		if n == 0 || s.room[o.Cloud] == 0 || !shape.Accepts(o) {
+	}
+	if len(items) > 0 {
+		m.fillUp(d, 0, items, perJob, steps)
+	}
+}
+
+// serve rents for all that is left in the draft. The prices, if there are any, are those of all of it.
+func (m *model) serve(d *draft, how manner, pr *prices, steps *int) {
+	first := len(d.bins)
+	for class := range m.classes {
+		p := &packer{m: m, class: class, left: d.left, led: d.led, how: how, steps: steps, taken: make([]int, len(m.items)), last: m.evenly()}
+		for i, it := range m.items {
+			if it.class == class && d.left[i] > 0 {
+				p.items = append(p.items, i)
+			}
+		}
+		if len(p.items) == 0 {
 			continue
 		}
-		if best < 0 || better(o.Price, n, s.p.Offerings[best].Price, most) {
-			best, most = i, n
+		if first < len(d.bins) {
+			m.fillUp(d, first, p.items, rentNothing, steps)
+		}
+		if pr == nil || len(m.classes) > 1 {
+			pr = p.price(how.first)
+		}
+		p.run(pr)
+		d.bins = append(d.bins, p.bins...)
+	}
+}
+
+// fillUp puts jobs on instances that are rented already, where they cost nothing, and on what is then chosen.
+func (m *model) fillUp(d *draft, first int, items []int, choose chooser, steps *int) {
+	var open []plainBin
+	for _, b := range d.bins[first:] {
+		for range b.n {
+			one := b
+			one.n, one.loads = 1, slices.Clone(b.loads)
+			open = append(open, plainBin{one, m.free(b)})
 		}
 	}
-	return best, most
-}
-
-// together is how many of so many jobs one instance may be given.
-func (s *solver) together(count int) int {
-	if s.p.UseOnce {
-		return min(count, 1)
+	for _, i := range items {
+		open = m.servePlainly(d, open, i, d.left[i], choose, steps)
 	}
-	return count
-}
-
-// better reports whether price p for n jobs is less a job than price q for m, or the same for more of them: fewer and larger instances boot
-// sooner, take less of a quota, and have room for other jobs. Prices are far below 10¹² nano-dollars and counts below 2²⁰, so the products fit.
-func better(p drover.Money, n int, q drover.Money, m int) bool {
-	a, b := int64(p)*int64(m), int64(q)*int64(n)
-	return a < b || a == b && n > m
-}
-
-// capacity is what an instance of the offering has; a disk that is made to measure holds what the rest can.
-func capacity(o drover.Offering) drover.Resources {
-	r := o.Type.Resources
-	if r.Disk == 0 {
-		r.Disk = drover.TiB
+	d.bins = d.bins[:first]
+	for _, o := range open {
+		d.bins = append(d.bins, o.bin)
 	}
-	return r
 }
 
-func (s *solver) rent(offering, d, n int) {
-	o := s.p.Offerings[offering]
-	c := &choice{offering: offering, free: capacity(o)}
-	c.add(d, s.p.Demands[d].Shape.Need, n)
-	s.chosen = append(s.chosen, c)
-	s.left--
-	s.room[o.Cloud]--
-}
-
-// candidates lists the offerings of the same cloud that can hold the choice's loads, the chosen one first, then the cheapest.
-func (s *solver) candidates(c *choice) []int {
-	chosen := s.p.Offerings[c.offering]
-	var able []int
-	for i, o := range s.p.Offerings {
-		if i != c.offering && o.Cloud == chosen.Cloud && s.holds(o, c.loads) {
-			able = append(able, i)
-		}
-	}
-	slices.SortStableFunc(able, func(a, b int) int { return cmp.Compare(s.p.Offerings[a].Price, s.p.Offerings[b].Price) })
-	return append([]int{c.offering}, able[:min(len(able), maxCandidates-1)]...)
-}
-
-func (s *solver) holds(o drover.Offering, loads []drover.Load) bool {
-	free := capacity(o)
-	for _, l := range loads {
-		shape := s.p.Demands[l.Demand].Shape
-		if !shape.Accepts(o) || free.Times(shape.Need, l.Count) < l.Count {
-			return false
-		}
-		free = free.Minus(shape.Need, l.Count)
-	}
-	return true
-}
-
-// why says what kept a demand from being served.
-func (s *solver) why(d, count int) drover.Unmet {
-	u := drover.Unmet{Demand: d, Count: count, Code: drover.ReasonLimit, Text: "the limit on instances is reached"}
-	if s.steps <= 0 {
-		u.Code, u.Text = drover.ReasonPlanning, fmt.Sprintf("the plan was cut off after %d steps", s.p.Steps)
-		return u
-	}
-	for _, o := range s.p.Offerings {
-		if s.p.Demands[d].Shape.Accepts(o) {
-			return u
-		}
-	}
-	u.Code, u.Text = drover.ReasonBlocked, "every offering that can hold it is blocked"
-	return u
-}
+func rentNothing(*model, *draft, int, int) (kind, n int) { return -1, 0 }

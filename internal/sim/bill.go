@@ -3,6 +3,7 @@ package sim
 import (
 	"drover"
 	"drover/internal/engine"
+	"drover/internal/ledger"
 )
 
 // book is what a controller was told of an instance's bill, by its own clock.
@@ -54,14 +55,16 @@ func (w *World) settle(in engine.Instance, end engine.InstanceEnd) {
 			w.fail("instance %s, which never was, cost %v", in.Name, end.Cost)
 		}
 		return
+	case v == nil && w.older: // it went before the copy was put back
+		return
 	case v == nil:
 		w.fail("instance %s, which never was, was paid from %v on", in.Name, in.Created)
 		return
 	}
 	b := &v.book
 	switch now := w.controller.now(); {
-	case in.Price != v.offering.Price || end.Cost != in.Price.For(end.At.Sub(in.Created)):
-		w.fail("instance %s cost %v for %v at %v an hour, not at %v", in.Name, end.Cost, end.At.Sub(in.Created), v.offering.Price, in.Price)
+	case end.Cost != in.Tariff().Cost(in.Created, in.Created, end.At):
+		w.fail("instance %s cost %v for %v at %+v an hour", in.Name, end.Cost, end.At.Sub(in.Created), in.Tariff())
 	case in.Created < v.created && b.settled == 0 || b.known != 0 && in.Created > b.known:
 		w.fail("the bill of %s begins at %v, but it was created at %v, which was known at %v", in.Name, in.Created, v.created, b.known)
 	case v.billed == 0:
@@ -74,4 +77,44 @@ func (w *World) settle(in engine.Instance, end engine.InstanceEnd) {
 		w.fail("instance %s is paid from %v on, and was paid until %v before", in.Name, in.Created, b.settled)
 	}
 	*b = book{settled: end.At}
+	w.divide(in, end)
+}
+
+// share is what an attempt had of its instance, and what it is said to have cost.
+type share struct {
+	attempt drover.AttemptID
+	use     ledger.Use
+	cost    drover.Money
+}
+
+// pay notes what an attempt had that has ended.
+func (d *Disk) pay(row engine.AttemptRow) {
+	a := row.Attempt
+	use := ledger.Use{Started: a.Started, Ended: a.Ended, CPU: d.jobs[a.ID.Job.Number].Shape.Need.CPU}
+	use.Lost = a.State == drover.AttemptLost || a.State == drover.AttemptInterrupted
+	d.had[a.Instance] = append(d.had[a.Instance], share{a.ID, use, row.Cost})
+}
+
+// fine is what parts may come to more than their whole by, since each is cut to nano-dollars.
+const fine = 1000
+
+// divide checks that a settled bill can be divided up: each attempt cost what it had, and all of them no more than the instance.
+func (w *World) divide(in engine.Instance, end engine.InstanceEnd) {
+	bill := ledger.Bill{Tariff: in.Tariff(), Created: in.Created, Ready: in.Ready, End: end.At, CPU: in.Resources.CPU, Unused: !in.Used}
+	account := bill.Open(in.Created, end.At)
+	sum := ledger.Parts{}
+	for _, s := range w.Disk.had[in.ID] {
+		part := account.Charge(s.use)
+		switch whole := bill.Share(s.use, s.use.Started, s.use.Ended); {
+		case s.cost != whole:
+			w.fail("attempt %v is said to have cost %v, and had %v of %s", s.attempt, s.cost, whole, in.Name)
+		case whole-part.Sum() > fine:
+			w.fail("attempt %v had %v of %s, of which only %v was left", s.attempt, whole, in.Name, part.Sum())
+		}
+		sum = sum.Plus(part)
+	}
+	if sum = sum.Plus(account.Rest()); sum.Sum() != end.Cost {
+		w.fail("instance %s cost %v, and its parts come to %v", in.Name, end.Cost, sum.Sum())
+	}
+	delete(w.Disk.had, in.ID)
 }

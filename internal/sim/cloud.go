@@ -15,6 +15,7 @@ type cloud struct {
 	name   string
 	vms    []*vm       // that are there, or have not long been gone, by age
 	cutOff drover.Time // no instance can be reached until then
+	prices catalogue
 
 	silenced  []*vm       // all at once, when that began
 	silencing *controller // that was connected to them
@@ -48,14 +49,6 @@ func Offerings(cloud string) []drover.Offering {
 		}
 	}
 	return all
-}
-
-func (c *controller) offer(effect int64, cl *cloud) {
-	ev := engine.Offered{Effect: effect, Cloud: cl.name, Offerings: Offerings(cl.name)}
-	if cl.rages(Outage) || c.w.happens(OffersFail) {
-		ev.Offerings, ev.Err = nil, drover.Errorf(drover.KindTransient, "no answer")
-	}
-	c.reply(time.Second, ev)
 }
 
 // create makes an instance, unless there is one of that name. What times out may have happened, may happen yet, or may not.

@@ -21,6 +21,7 @@ type controller struct {
 	links map[int64]*vm // by the engine's number
 
 	settings engine.Settings // that it was told
+	decides  drover.Time     // when what it takes in now happened
 
 	until  drover.Time // it is stopped, or waits for its disk, until then
 	looks  drover.Time // it has been looking since, without a gap; by its own clock
@@ -31,9 +32,10 @@ type controller struct {
 	lag    time.Duration // of its last commit
 	doomed bool          // it is killed within the step that it takes
 
-	lists    map[string]int64 // the last that was answered, by cloud
-	calls    map[int64]string // creates in flight, by effect: their cloud
-	accepted map[int64]*vm    // destroys that were accepted, by effect
+	lists    map[string]int64       // the last that was answered, by cloud
+	prices   map[string]*pricesTold // of prices, by cloud
+	calls    map[int64]string       // creates in flight, by effect: their cloud
+	accepted map[int64]*vm          // destroys that were accepted, by effect
 	noCreate map[string]drover.Time
 	noList   map[string]drover.Time // told by rate limits, by cloud
 	refusals []*refusal             // of creates
@@ -44,7 +46,7 @@ type controller struct {
 func (w *World) boot() {
 	w.lives++
 	c := &controller{
-		w: w, life: w.lives, born: w.now, links: map[int64]*vm{}, lists: map[string]int64{}, calls: map[int64]string{}, accepted: map[int64]*vm{}, noCreate: map[string]drover.Time{},
+		w: w, life: w.lives, born: w.now, links: map[int64]*vm{}, lists: map[string]int64{}, prices: map[string]*pricesTold{}, calls: map[int64]string{}, accepted: map[int64]*vm{}, noCreate: map[string]drover.Time{},
 		noList: map[string]drover.Time{}, impostor: map[int64]bool{},
 	}
 	state := w.Disk.Begin()
@@ -144,6 +146,7 @@ func (c *controller) step(events []engine.Event) {
 		return
 	}
 	w.Events += len(events)
+	c.decides = max(c.decides, events[0].At)
 	for _, ev := range events {
 		c.answered(ev.Body)
 	}
@@ -255,7 +258,7 @@ func (c *controller) reply(most time.Duration, body engine.Body) {
 func (c *controller) do(f engine.Effect, session int) {
 	switch {
 	case f.ListOfferings != nil:
-		c.offer(f.ID, c.w.cloud(f.ListOfferings.Cloud))
+		c.offer(f.ID, *f.ListOfferings)
 	case f.ListInstances != nil:
 		c.list(f.ID, c.w.cloud(f.ListInstances.Cloud))
 	case f.Create != nil:

@@ -24,7 +24,10 @@ type Disk struct {
 	elements  map[drover.JobID]engine.Element
 	attempts  map[drover.JobID]engine.Attempt
 	instances map[int64]engine.Instance
+	had       map[int64][]share // by instance: what attempts had of it
+	paid      []paid            // of instances that are gone
 	blocks    []engine.Block
+	spending  map[string]engine.Spending // by scope
 	closing   bool
 	last      int64 // instance
 	lastJob   int64
@@ -38,6 +41,8 @@ type Disk struct {
 	lastWish  int64
 	nonce     string
 	epoch     int64
+	leapt     int            // numbers of attempts that may have been given by copies that are lost
+	unproved  *drover.Reason // it may be an older copy
 }
 
 var errDisk = errors.New("disk: no space left")
@@ -51,6 +56,8 @@ func NewDisk() *Disk {
 		elements:  map[drover.JobID]engine.Element{},
 		attempts:  map[drover.JobID]engine.Attempt{},
 		instances: map[int64]engine.Instance{},
+		had:       map[int64][]share{},
+		spending:  map[string]engine.Spending{},
 		numbers:   map[drover.JobID]int{},
 		begun:     map[drover.JobID]int{},
 		lost:      map[drover.JobID]int{},
@@ -89,14 +96,25 @@ func (d *Disk) write(w engine.Write) error {
 		d.instances[w.Instance.ID] = *w.Instance
 		d.last = max(d.last, w.Instance.ID)
 	case w.Gone != nil:
+		if in := d.instances[w.Gone.ID]; in.Created != 0 {
+			d.paid = append(d.paid, paid{in.Tariff(), in.Created, w.Gone.At})
+		}
 		delete(d.instances, w.Gone.ID)
 		d.Spent += w.Gone.Cost
 	case w.Blocks != nil:
 		d.blocks = *w.Blocks
+	case w.Spending != nil && w.Spending.Dropped:
+		delete(d.spending, w.Spending.Scope)
+	case w.Spending != nil:
+		d.spending[w.Spending.Scope] = *w.Spending
 	case w.Closing:
 		d.closing = true
 	case w.Wish != 0:
 		delete(d.wishes, w.Wish)
+	case w.Doubt != nil:
+		d.unproved, d.last, d.leapt = &w.Doubt.Reason, w.Doubt.LastInstance, w.Doubt.LastAttempt
+	case w.Proved:
+		d.unproved = nil
 	}
 	return nil
 }
@@ -124,6 +142,7 @@ func (d *Disk) writeAttempt(row engine.AttemptRow) {
 	d.attempts[a.ID.Job] = a
 	if !a.State.Live() {
 		delete(d.attempts, a.ID.Job)
+		d.pay(row)
 	}
 	if a.State == drover.AttemptLost && a.Stop == nil {
 		d.lost[a.ID.Job]++
@@ -193,7 +212,7 @@ func (d *Disk) Begin() engine.State {
 	d.epoch++
 	s := engine.State{
 		Version: engine.StateVersion, Fleet: "f", Nonce: d.nonce, Epoch: d.epoch, LastInstance: d.last, LastJob: d.lastJob, LastAgain: d.lastAgain,
-		Closing: d.closing, Spent: d.Spent, Blocks: slices.Clone(d.blocks),
+		LastAttempt: d.leapt, Unproved: d.unproved, Closing: d.closing, Spent: d.Spent, Blocks: slices.Clone(d.blocks),
 	}
 	tried := map[int64][]engine.Element{}
 	for id, el := range d.elements {
@@ -212,6 +231,9 @@ func (d *Disk) Begin() engine.State {
 	for _, id := range slices.Sorted(maps.Keys(d.instances)) {
 		s.Instances = append(s.Instances, asFound(d.instances[id]))
 	}
+	for _, scope := range slices.Sorted(maps.Keys(d.spending)) {
+		s.Spending = append(s.Spending, d.spending[scope])
+	}
 	s.Attempts = slices.SortedFunc(maps.Values(d.attempts), func(a, b engine.Attempt) int {
 		return cmp.Or(cmp.Compare(a.ID.Job.Number, b.ID.Job.Number), cmp.Compare(a.ID.Job.Index, b.ID.Job.Index))
 	})
@@ -220,8 +242,8 @@ func (d *Disk) Begin() engine.State {
 
 // asFound is an instance without what was observed of it.
 func asFound(in engine.Instance) engine.Instance {
-	in.Candidates, in.Bound = slices.Clone(in.Candidates), slices.Clone(in.Bound)
-	in.Listed, in.Accepted, in.Strikes, in.Struck, in.Known, in.Connected, in.Silent, in.Tried = false, false, 0, 0, 0, false, 0, false
+	in.Candidates, in.Bound, in.Rates = slices.Clone(in.Candidates), slices.Clone(in.Bound), slices.Clone(in.Rates)
+	in.Listed, in.Accepted, in.Strikes, in.Struck, in.Known, in.Heard, in.Connected, in.Silent, in.Tried = false, false, 0, 0, 0, false, false, 0, false
 	in.Alone, in.Lost, in.Strangers, in.Call, in.Unsure, in.ByName, in.Dial, in.Fails, in.Retry, in.Tagging = false, nil, nil, 0, false, false, 0, 0, 0, engine.Tagging{}
 	return in
 }

@@ -48,6 +48,7 @@ const (
 	Drought
 	Reclaiming
 	Partition
+	PricesMove
 
 	// Instances.
 	BootFails
@@ -118,6 +119,7 @@ var table = [faults]struct {
 	Drought:    {"drought", 5},     // there is no capacity
 	Reclaiming: {"reclaiming", 8},  // spot instances are taken back
 	Partition:  {"partition", 8},   // no instance can be reached
+	PricesMove: {"prices-move", 2}, // some prices move
 
 	BootFails:   {"boot-fails", 10},  // an instance never answers
 	BootSlow:    {"boot-slow", 8},    // it takes nearly as long as it may to boot

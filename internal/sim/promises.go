@@ -31,6 +31,14 @@ func (c *controller) answered(body engine.Body) {
 	switch b := body.(type) {
 	case engine.Configured:
 		c.settings = b.Settings
+	case engine.Noticed:
+		c.w.vmOf(c.w.Disk.instances[b.Instance]).told()
+	case engine.Connected:
+		if b.Notice != nil {
+			c.w.vmOf(c.w.Disk.instances[b.Instance]).told()
+		}
+	case engine.Offered:
+		c.priced(b)
 	case engine.Created:
 		c.had(b.Taken)
 		c.landed(b.Effect)
@@ -47,6 +55,9 @@ func (c *controller) answered(body engine.Body) {
 		for _, s := range b.Added {
 			if v := c.w.cloud(b.Cloud).provided(s.ProviderID); v != nil {
 				c.had(v.offering)
+				if s.Reclaimed {
+					v.told()
+				}
 			}
 		}
 	}
@@ -88,6 +99,7 @@ const slack = 64
 
 // glance checks what no single change shows.
 func (w *World) glance() {
+	w.controller.glancePrices()
 	for _, in := range w.controller.loop.Engine.Instances() {
 		kept := in.Ailing != nil || in.KeepUntil > w.controller.now()
 		if in.Idle == drover.IdleDrain && in.State == drover.InstanceIdle && in.Connected && len(in.Strangers) == 0 && !kept {

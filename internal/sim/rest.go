@@ -20,6 +20,7 @@ const aftermath = time.Minute
 
 // afterAll checks what is there when the engine says that nothing is left. A controller would end now and never look again.
 func (w *World) afterAll() {
+	w.over = true
 	end := w.now.Add(aftermath)
 	for len(w.agenda) > 0 && w.agenda[0].at <= end && w.broken == nil {
 		w.goOn()

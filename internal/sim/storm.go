@@ -28,6 +28,11 @@ func (w *World) weather() {
 			w.brew(f)
 		}
 	}
+	for _, cl := range w.clouds {
+		if w.happens(PricesMove) {
+			cl.prices.move(w)
+		}
+	}
 	if w.age() < w.recipe.Luck.Until {
 		w.after(w.within(2*season), w.weather)
 	}

@@ -34,6 +34,8 @@ type Recipe struct {
 	Jobs     []engine.Job
 	GiveUp   time.Duration // cancel everything and close the fleet after this long, as an impatient person would; 0: when all is done
 	Lose     time.Duration // lose the store after this long; 0: never
+	Copy     time.Duration // copy the store after this long
+	PutBack  time.Duration // put the copy in its place after this long, and once more after twice that; 0: never
 }
 
 // World is the modelled world.
@@ -57,16 +59,20 @@ type World struct {
 	breach   string // what kind of promise it is: the same words in every world
 	trace    trace
 
-	controller *controller
-	lives      int
-	clouds     []*cloud
-	storms     []storm
-	running    map[drover.JobID]*run
-	submit     []engine.Job // not yet known to be taken
-	wishes     []engine.Body
-	asked      map[string]bool // names of instances that a cloud was asked for
-	restful    bool            // nobody wishes for anything any more but that all jobs succeed
-	promises   promises
+	controller    *controller
+	lives         int
+	clouds        []*cloud
+	storms        []storm
+	running       map[drover.JobID]*run
+	submit        []engine.Job // not yet known to be taken
+	wishes        []engine.Body
+	asked         map[string]bool // names of instances that a cloud was asked for
+	copied        copied
+	older         bool                       // the copy was put back, so that the records do not have all that was
+	over          bool                       // all has come to rest
+	restful       bool                       // nobody wishes for anything any more but that all jobs succeed
+	interruptions map[string]drover.Offering // of which a controller was told, by the cloud's id of the instance
+	promises      promises
 }
 
 // NewWorld makes a world in which a controller is to begin.
@@ -74,10 +80,10 @@ func NewWorld(r Recipe) *World {
 	const begin = drover.Time(1e18)
 	w := &World{
 		Disk: NewDisk(), recipe: r, settings: r.Settings, dice: throw(r.Seed), begin: begin, now: begin,
-		running: map[drover.JobID]*run{}, asked: map[string]bool{}, submit: r.Jobs, promises: newPromises(),
+		running: map[drover.JobID]*run{}, asked: map[string]bool{}, interruptions: map[string]drover.Offering{}, submit: r.Jobs, promises: newPromises(),
 	}
 	for _, c := range r.Settings.Clouds {
-		w.clouds = append(w.clouds, &cloud{w: w, name: c.Name})
+		w.clouds = append(w.clouds, &cloud{w: w, name: c.Name, prices: newCatalogue(c.Name)})
 	}
 	return w
 }
@@ -168,6 +174,11 @@ func (w *World) foretell() {
 	}
 	if r.Lose > 0 {
 		w.after(r.Lose, w.loseStore)
+	}
+	if r.PutBack > 0 {
+		w.after(r.Copy, w.takeCopy)
+		w.after(r.PutBack, w.putBack)
+		w.after(2*r.PutBack, w.putBack)
 	}
 	if w.peopled() {
 		w.after(r.Luck.Until+calm, w.relent)

@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
+	"time"
 
 	"drover"
 	"drover/internal/engine"
@@ -13,7 +15,11 @@ func (w *World) mayWrite(wr engine.Write) {
 	switch {
 	case wr.Attempt != nil:
 		a := wr.Attempt.Attempt
-		if was, known := d.attempts[a.ID.Job]; !known || was.ID != a.ID {
+		was, known := d.attempts[a.ID.Job]
+		switch known = known && was.ID == a.ID; {
+		case !known && a.State == drover.AttemptRunning:
+			w.mayRegain(a)
+		case !known:
 			w.mayBegin(a)
 		}
 		if !a.State.Live() {
@@ -29,6 +35,8 @@ func (w *World) mayWrite(wr engine.Write) {
 			w.mayBe(in)
 		case was.State != drover.InstanceStopping && in.State == drover.InstanceStopping:
 			w.mayStop(in)
+		case was.Price != in.Price:
+			w.mayReprice(was, in)
 		}
 		if known && in.Broken && !was.Broken && in.Reason != nil && in.Reason.Code == drover.ReasonSilent {
 			w.mayBeSilent(in)
@@ -44,6 +52,7 @@ func (w *World) mayWrite(wr engine.Write) {
 
 // mayBegin checks an attempt that was not there before.
 func (w *World) mayBegin(a engine.Attempt) {
+	w.withinBudgets(fmt.Sprintf("attempt %v", a.ID), nil, &a)
 	d, job := w.Disk, a.ID.Job
 	in, j := d.instances[a.Instance], d.jobs[job.Number]
 	life, cancelled := w.promises.cancelled[job]
@@ -74,6 +83,22 @@ func (w *World) mayBegin(a engine.Attempt) {
 		w.fail("attempt %v is to begin although the controller drains", a.ID)
 	case w.overloaded(in, j.Shape.Need):
 		w.fail("attempt %v is to begin on %s, which has no room for it", a.ID, in.Name)
+	}
+}
+
+// mayRegain checks an attempt that is taken over since it is later than the records.
+func (w *World) mayRegain(a engine.Attempt) {
+	d, job := w.Disk, a.ID.Job
+	other, live := d.attempts[job]
+	switch v := w.vmOf(d.instances[a.Instance]); {
+	case d.unproved == nil:
+		w.fail("attempt %v was never written to begin", a.ID)
+	case live:
+		w.fail("attempt %v is taken over while attempt %v is live", a.ID, other.ID)
+	case a.ID.Number <= d.begun[job]:
+		w.fail("attempt %v is taken over after attempt %d", a.ID, d.begun[job])
+	case v == nil || v.run(a.ID) == nil:
+		w.fail("attempt %v is taken over, and is not there", a.ID)
 	}
 }
 
@@ -134,7 +159,11 @@ func (w *World) mayBe(in engine.Instance) {
 
 // mayRent checks an instance that is to be created.
 func (w *World) mayRent(in engine.Instance) {
+	w.withinBudgets("instance "+in.Name, &in, nil)
 	there, limit := 1, 0
+	if w.Disk.unproved != nil {
+		w.fail("instance %s is to be created although the records are an older copy", in.Name)
+	}
 	for _, o := range w.Disk.instances {
 		if o.Cloud == in.Cloud {
 			there++
@@ -157,6 +186,7 @@ func (w *World) mayRent(in engine.Instance) {
 	case most > 0 && len(w.Disk.instances) >= most:
 		w.fail("instance %s would be the %dth, with a limit of %d", in.Name, len(w.Disk.instances)+1, most)
 	}
+	w.mayReserve(in)
 	for _, o := range in.Candidates {
 		if b := w.blocked(o); b != nil {
 			w.fail("instance %s is to be created of %s, which is blocked: %s", in.Name, b.Subject(), b.Reason.Text)
@@ -187,7 +217,7 @@ func (w *World) leaving(cloud string) bool {
 // gentle are the reasons for which an instance goes only when nothing runs on it.
 var gentle = map[string]bool{
 	drover.ReasonIdle: true, drover.ReasonClosing: true, drover.ReasonDraining: true, drover.ReasonTypeRemoved: true, drover.ReasonAge: true,
-	drover.ReasonUsed: true, drover.ReasonGivesWay: true, drover.ReasonUnhealthy: true, drover.ReasonStranger: true,
+	drover.ReasonUsed: true, drover.ReasonGivesWay: true, drover.ReasonUnhealthy: true, drover.ReasonStranger: true, drover.ReasonBudget: true,
 }
 
 // mayStop checks an instance that is to go.
@@ -195,6 +225,9 @@ func (w *World) mayStop(in engine.Instance) {
 	why := drover.Reason{}
 	if in.Reason != nil {
 		why = *in.Reason
+	}
+	if rest := w.controller.idleFor(in); why.Code == drover.ReasonIdle && in.Ready != 0 && rest < min(time.Minute, w.controller.settings.Lifecycle.IdleTimeout) && !w.Disk.closing {
+		w.fail("instance %s is to go after being idle for %v", in.Name, rest)
 	}
 	if in.Idle == drover.IdleHold && !w.promises.killed[in.Name] {
 		w.fail("instance %s is held and is to go: %v", in.Name, why)
@@ -244,6 +277,7 @@ func (w *World) mayGo(end engine.InstanceEnd) {
 // mayBlock checks that no block that is there is lengthened.
 func (w *World) mayBlock(blocks []engine.Block) {
 	for _, b := range blocks {
+		w.mayBeRestless(b)
 		for _, was := range w.Disk.blocks {
 			same := b.Subject() == was.Subject()
 			if same && was.Reason.Until > w.controller.now() && b.Reason.Until > was.Reason.Until {

@@ -16,44 +16,77 @@ import (
 // Begin raises the epoch and returns what is durable of the engine's state. What is observed comes back zero: it is observed again.
 // Submitted jobs that the engine never took are not in it, see Pending. A store that is another fleet's is refused.
 //
+// Records that may be an older copy of themselves, by the note beside them, are unproved from then on until a Commit says that they are
+// proved, and no number that may have been given since is given again.
+//
 // From then on what changes the records through another Store on which Begin was called before is refused with KindConflict.
 func (s *Store) Begin(ctx context.Context, fleet string) (engine.State, error) {
 	var state engine.State
+	var now mark
 	err := s.transact(ctx, "beginning fleet "+fleet, func(tx *sql.Tx) (err error) {
-		if state, err = begin(ctx, tx, fleet); err != nil {
+		fresh := false
+		if state, fresh, err = begin(ctx, tx, fleet); err != nil {
+			return err
+		}
+		if now, err = s.verify(ctx, tx, fresh); err != nil {
 			return err
 		}
 		return load(ctx, tx, &state)
 	})
-	if err == nil {
-		s.epoch.Store(state.Epoch)
+	if err != nil {
+		return state, err
 	}
-	return state, err
+	s.epoch.Store(state.Epoch)
+	now.Instance = state.LastInstance
+	return state, s.proof.begin(now)
 }
 
-func begin(ctx context.Context, tx *sql.Tx, fleet string) (engine.State, error) {
-	var st engine.State
-	err := tx.QueryRowContext(ctx, `SELECT version, name, nonce, epoch, closing FROM fleet`).
+// verify compares the records with the note beside them, and begins to doubt them if they lag behind it, unless no controller ever began with
+// them. It returns how far they have come.
+func (s *Store) verify(ctx context.Context, tx *sql.Tx, fresh bool) (m mark, err error) {
+	if m, err = readMark(ctx, tx); err != nil {
+		return m, err
+	}
+	noted, why, err := s.proof.against(m)
+	if err != nil {
+		return m, err
+	}
+	if why != nil && !fresh {
+		beyond := func(own, noted int64) int64 { return max(own, noted) + engine.Leap }
+		err := s.putDoubt(ctx, tx, engine.Doubt{
+			Reason: *why, LastJob: beyond(m.Job, noted.Job), LastInstance: beyond(m.Instance, noted.Instance), LastAttempt: int(beyond(m.Attempt, noted.Attempt)),
+		})
+		if err != nil {
+			return m, err
+		}
+	}
+	err = tx.StmtContext(ctx, s.prepared[countChange]).QueryRowContext(ctx).Scan(&m.Changes, &m.Job, &m.Attempt)
+	return m, err
+}
+
+// begin also reports whether no controller has begun with these records before.
+func begin(ctx context.Context, tx *sql.Tx, fleet string) (st engine.State, fresh bool, err error) {
+	err = tx.QueryRowContext(ctx, `SELECT version, name, nonce, epoch, closing FROM fleet`).
 		Scan(&st.Version, &st.Fleet, &st.Nonce, &st.Epoch, &st.Closing)
 	switch {
 	case err != nil:
-		return st, err
+		return st, false, err
 	case st.Fleet == "":
+		fresh = true
 		st.Fleet, st.Nonce, st.Version = fleet, newNonce(), engine.StateVersion
-		st.Epoch = firstEpoch()
 	case st.Fleet != fleet:
-		return st, drover.Errorf(drover.KindConflict, "the state belongs to fleet %q", st.Fleet)
+		return st, false, drover.Errorf(drover.KindConflict, "the state belongs to fleet %q", st.Fleet)
 	case st.Version != engine.StateVersion:
-		return st, drover.Errorf(drover.KindConflict, "the state is of version %d, this program reads version %d", st.Version, engine.StateVersion).
+		return st, false, drover.Errorf(drover.KindConflict, "the state is of version %d, this program reads version %d", st.Version, engine.StateVersion).
 			WithHint("use the version of drover that wrote it")
 	}
-	st.Epoch++
+	st.Epoch = max(st.Epoch+1, firstEpoch())
 	_, err = tx.ExecContext(ctx, `UPDATE fleet SET version = ?, name = ?, nonce = ?, epoch = ?`, st.Version, st.Fleet, st.Nonce, st.Epoch)
-	return st, err
+	return st, fresh, err
 }
 
 // firstEpoch is beyond every epoch that records of the fleet which are lost can have come to: instances refuse controllers of an earlier one. Epochs
-// begin with the time, in milliseconds, and a controller takes longer than one to start.
+// are the time, in milliseconds, and a controller takes longer than one to start.
 func firstEpoch() int64 { return time.Now().UnixMilli() }
 
 // newNonce makes five characters that names of instances can bear in any cloud.
@@ -72,6 +105,11 @@ const lastTaken = `SELECT
 func load(ctx context.Context, tx *sql.Tx, st *engine.State) error {
 	err := tx.QueryRowContext(ctx, `SELECT coalesce(max(id), 0), coalesce(sum(cost), 0) FROM instances`).
 		Scan(&st.LastInstance, &st.Spent)
+	if err != nil {
+		return err
+	}
+	err = tx.QueryRowContext(ctx, `SELECT max(last_instance, ?), last_attempt, unproved FROM fleet`, st.LastInstance).
+		Scan(&st.LastInstance, &st.LastAttempt, into(&st.Unproved))
 	if err != nil {
 		return err
 	}
@@ -94,7 +132,26 @@ func load(ctx context.Context, tx *sql.Tx, st *engine.State) error {
 	if st.Blocks, err = blocks(ctx, tx); err != nil {
 		return fmt.Errorf("reading the blocks: %w", err)
 	}
+	st.Spending, err = collect(ctx, tx, readDocument[engine.Spending], `SELECT engine FROM spending ORDER BY scope`)
+	if err != nil {
+		return fmt.Errorf("reading what was spent: %w", err)
+	}
+	if st.Habits.Boots, err = boots(ctx, tx); err != nil {
+		return fmt.Errorf("reading how long instances booted: %w", err)
+	}
 	return nil
+}
+
+// boots is how long instances booted of late, by type: those that were asked for, as what was adopted may have booted long before.
+func boots(ctx context.Context, tx *sql.Tx) (habits []engine.Habit, err error) {
+	return habits, each(ctx, tx, func(row scanner) error {
+		var cloud, instanceType string
+		var created, ready drover.Time
+		err := row.Scan(&cloud, &instanceType, &created, &ready)
+		habits = engine.See(habits, engine.BootKey(cloud, instanceType), ready.Sub(created), ready)
+		return err
+	}, `SELECT cloud, type, created, ready FROM (SELECT * FROM instances ORDER BY id DESC LIMIT 1000)
+		WHERE asked < created AND created < ready ORDER BY ready`)
 }
 
 // readDocument reads a row that is one column of JSON.

@@ -24,30 +24,35 @@ const (
 		ON CONFLICT (job, idx, number) DO UPDATE SET instance = excluded.instance, state = excluded.state, started = excluded.started,
 		ended = excluded.ended, code = excluded.code, cost = excluded.cost, max_rss = excluded.max_rss, cpu = excluded.cpu,
 		reason = excluded.reason, engine = excluded.engine`
-	putInstance = `INSERT INTO instances (id, name, cloud, provider_id, zone, type, market, price, cpu_milli, state, idle_behavior,
-		asked, created, ready, idle_since, gone, cost, reason, engine)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?)
+	putInstance = `INSERT INTO instances (id, name, cloud, provider_id, zone, type, market, price, rates, cpu_milli, state, idle_behavior,
+		asked, created, ready, idle_since, used, billed, gone, cost, reason, engine)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET name = excluded.name, cloud = excluded.cloud, provider_id = excluded.provider_id,
-		zone = excluded.zone, type = excluded.type, market = excluded.market, price = excluded.price, cpu_milli = excluded.cpu_milli,
+		zone = excluded.zone, type = excluded.type, market = excluded.market, price = excluded.price, rates = excluded.rates, cpu_milli = excluded.cpu_milli,
 		state = excluded.state, idle_behavior = excluded.idle_behavior, asked = excluded.asked, created = excluded.created,
-		ready = excluded.ready, idle_since = excluded.idle_since, reason = excluded.reason, engine = excluded.engine`
-	endInstance = `UPDATE instances SET state = 'gone', gone = ?, cost = ?, reason = ?, engine = NULL WHERE id = ?`
+		ready = excluded.ready, idle_since = excluded.idle_since,
+		used = excluded.used, billed = excluded.billed, reason = excluded.reason, engine = excluded.engine`
+	endInstance = `UPDATE instances SET state = 'gone', gone = ?, billed = ?, cost = ?, reason = ?, engine = NULL WHERE id = ?`
 	clearBlocks = `DELETE FROM blocks`
 	putBlock    = `INSERT INTO blocks (place, engine) VALUES (?, ?)`
+	putSpending = `INSERT INTO spending (scope, engine) VALUES (?, ?) ON CONFLICT (scope) DO UPDATE SET engine = excluded.engine`
+	dropCount   = `DELETE FROM spending WHERE scope = ?`
 	putClosing  = `UPDATE fleet SET closing = TRUE`
 	grantWish   = `DELETE FROM wishes WHERE id = ?`
+	putDoubt    = `UPDATE fleet SET unproved = ?, last_job = max(last_job, ?), last_instance = max(last_instance, ?), last_attempt = max(last_attempt, ?)`
+	putProved   = `UPDATE fleet SET unproved = 'null'`
 )
 
 // writeQueries are prepared once.
 var writeQueries = []string{
-	putJob, endJob, putElement, putAttempt, putInstance, endInstance, clearBlocks, putBlock, putClosing, grantWish, insertJob, insertLabel,
-	epochQuery,
+	putJob, endJob, putElement, putAttempt, putInstance, endInstance, clearBlocks, putBlock, putSpending, dropCount, putClosing, grantWish, insertJob, insertLabel,
+	epochQuery, countChange, putDoubt, putProved,
 }
 
 // Commit writes down what decisions changed, all of it or nothing. Doing it again changes nothing. It is cheapest with the writes of
 // many decisions at once: the disk is waited for once, and of several writes to one row only the last is made.
 func (s *Store) Commit(ctx context.Context, writes []engine.Write) error {
-	return s.change(ctx, "writing the records", func(tx *sql.Tx) error {
+	return s.changeTo(ctx, "writing the records", given(writes), func(tx *sql.Tx) error {
 		for _, w := range latest(writes) {
 			if err := s.apply(ctx, tx, w); err != nil {
 				return err
@@ -57,12 +62,23 @@ func (s *Store) Commit(ctx context.Context, writes []engine.Write) error {
 	})
 }
 
+// given are the last numbers that the writes give.
+func given(writes []engine.Write) (m mark) {
+	for _, w := range writes {
+		if w.Instance != nil {
+			m.Instance = max(m.Instance, w.Instance.ID)
+		}
+	}
+	return m
+}
+
 // rowKey tells apart the rows that writes set.
 type rowKey struct {
 	kind    byte
 	row     int64
 	index   int
 	attempt int
+	scope   string
 }
 
 func keyOf(w engine.Write) rowKey {
@@ -82,8 +98,14 @@ func keyOf(w engine.Write) rowKey {
 		return rowKey{kind: 'I', row: w.Gone.ID}
 	case w.Blocks != nil:
 		return rowKey{kind: 'b'}
+	case w.Spending != nil:
+		return rowKey{kind: 's', scope: w.Spending.Scope}
 	case w.Closing:
 		return rowKey{kind: 'c'}
+	case w.Doubt != nil:
+		return rowKey{kind: 'd'}
+	case w.Proved:
+		return rowKey{kind: 'p'}
 	}
 	return rowKey{kind: 'w', row: w.Wish}
 }
@@ -120,8 +142,14 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, w engine.Write) error {
 		return s.endInstance(ctx, tx, *w.Gone)
 	case w.Blocks != nil:
 		return s.putBlocks(ctx, tx, *w.Blocks)
+	case w.Spending != nil:
+		return s.putSpending(ctx, tx, *w.Spending)
 	case w.Closing:
 		return s.run(ctx, tx, putClosing)
+	case w.Doubt != nil:
+		return s.putDoubt(ctx, tx, *w.Doubt)
+	case w.Proved:
+		return s.run(ctx, tx, putProved)
 	}
 	return s.run(ctx, tx, grantWish, w.Wish)
 }
@@ -231,13 +259,17 @@ func (s *Store) putInstance(ctx context.Context, tx *sql.Tx, in engine.Instance)
 	if err != nil {
 		return err
 	}
-	return s.run(ctx, tx, putInstance, in.ID, in.Name, in.Cloud, in.ProviderID, in.Zone, in.Type.Name, in.Market, in.Price,
-		in.Resources.CPU, in.State, in.Idle, in.Asked, in.Created, in.Ready, in.IdleSince, reason, kept)
+	rates, err := text(in.Rates)
+	if err != nil {
+		return err
+	}
+	return s.run(ctx, tx, putInstance, in.ID, in.Name, in.Cloud, in.ProviderID, in.Zone, in.Type.Name, in.Market, in.Price, rates,
+		in.Resources.CPU, in.State, in.Idle, in.Asked, in.Created, in.Ready, in.IdleSince, in.Used, in.Ended, reason, kept)
 }
 
 // lasting is the instance without what is observed of it, which must be observed again.
 func lasting(in engine.Instance) engine.Instance {
-	in.Listed, in.Accepted, in.Strikes, in.Struck, in.Known = false, false, 0, 0, 0
+	in.Listed, in.Accepted, in.Strikes, in.Struck, in.Known, in.Heard = false, false, 0, 0, 0, false
 	in.Connected, in.Silent, in.Tried = false, 0, false
 	in.Alone, in.Lost, in.Strangers, in.Call, in.Unsure, in.ByName, in.Dial, in.Fails, in.Retry, in.Tagging = false, nil, nil, 0, false, false, 0, 0, 0, engine.Tagging{}
 	return in
@@ -248,7 +280,7 @@ func (s *Store) endInstance(ctx context.Context, tx *sql.Tx, end engine.Instance
 	if err != nil {
 		return err
 	}
-	return s.runOn(ctx, tx, fmt.Sprint("instance ", end.ID), endInstance, end.At, end.Cost, reason, end.ID)
+	return s.runOn(ctx, tx, fmt.Sprint("instance ", end.ID), endInstance, end.At, end.At, end.Cost, reason, end.ID)
 }
 
 func (s *Store) putBlocks(ctx context.Context, tx *sql.Tx, blocks []engine.Block) error {
@@ -265,4 +297,23 @@ func (s *Store) putBlocks(ctx context.Context, tx *sql.Tx, blocks []engine.Block
 		}
 	}
 	return nil
+}
+
+func (s *Store) putSpending(ctx context.Context, tx *sql.Tx, spent engine.Spending) error {
+	if spent.Dropped {
+		return s.run(ctx, tx, dropCount, spent.Scope)
+	}
+	kept, err := text(spent)
+	if err != nil {
+		return err
+	}
+	return s.run(ctx, tx, putSpending, spent.Scope, kept)
+}
+
+func (s *Store) putDoubt(ctx context.Context, tx *sql.Tx, d engine.Doubt) error {
+	why, err := text(d.Reason)
+	if err != nil {
+		return err
+	}
+	return s.run(ctx, tx, putDoubt, why, d.LastJob, d.LastInstance, d.LastAttempt)
 }

@@ -70,8 +70,8 @@ func readInstanceNamed(ctx context.Context, tx *sql.Tx, now drover.Time, name st
 	return found[0], nil
 }
 
-const selectInstances = `SELECT id, name, cloud, provider_id, zone, type, market, state, idle_behavior, price, cost, created, ready, idle_since,
-	gone, reason FROM instances`
+const selectInstances = `SELECT id, name, cloud, provider_id, zone, type, market, state, idle_behavior, price, rates, cost, created, ready, idle_since,
+	billed, gone, reason FROM instances`
 
 func readInstances(ctx context.Context, tx *sql.Tx, now drover.Time, query string, args ...any) ([]drover.Instance, error) {
 	list, err := collect(ctx, tx, func(row scanner) (drover.Instance, error) { return readInstance(row, now) }, query, args...)
@@ -82,15 +82,16 @@ func readInstances(ctx context.Context, tx *sql.Tx, now drover.Time, query strin
 }
 
 func readInstance(row scanner, now drover.Time) (in drover.Instance, err error) {
-	var price, cost drover.Money
-	var created, ready, idle, gone drover.Time
+	var tariff drover.Tariff
+	var cost drover.Money
+	var created, ready, idle, billed, gone drover.Time
 	var reason drover.Reason
-	err = row.Scan(&in.ID, &in.Name, &in.Cloud, &in.ProviderID, &in.Zone, &in.Type, &in.Market, &in.State, &in.Idle, &price, &cost,
-		&created, &ready, &idle, &gone, into(&reason))
+	err = row.Scan(&in.ID, &in.Name, &in.Cloud, &in.ProviderID, &in.Zone, &in.Type, &in.Market, &in.State, &in.Idle, &tariff.Price, into(&tariff.Rates),
+		&cost, &created, &ready, &idle, &billed, &gone, into(&reason))
 	if gone == 0 && created != 0 {
-		cost = price.For(now.Sub(created))
+		cost = tariff.Cost(created, created, cmp.Or(billed, now))
 	}
-	in.Price, in.Cost, in.Reason, in.Jobs = price.USD(), cost.USD(), reasonOf(reason), []drover.JobID{}
+	in.Price, in.Cost, in.Reason, in.Jobs = tariff.Price.USD(), cost.USD(), reasonOf(reason), []drover.JobID{}
 	in.Created, in.Ready, in.IdleSince, in.Gone = standard(created), standard(ready), standard(idle), standard(gone)
 	return in, err
 }

@@ -67,6 +67,10 @@ func TestOpenBringsAnOlderStateUp(t *testing.T) {
 	equal(t, "counts", counts, map[drover.JobState]int{
 		drover.JobQueued: 0, drover.JobRunning: 1, drover.JobSucceeded: 1, drover.JobFailed: 0, drover.JobCancelled: 0,
 	})
+	costs, err := s.Costs(t.Context(), 10+hour, drover.CostFilter{By: drover.CostByType})
+	if err != nil || costs.Total.Waste != 0 {
+		t.Errorf("costs %+v, error %v; want no waste, since jobs ran on the instance", costs, err)
+	}
 	if tried, err := s.Jobs(t.Context(), hour, drover.JobFilter{Tried: true}); err != nil || len(tried) != 1 || tried[0].Cost != 3 || tried[0].Priority != 2 {
 		t.Errorf("jobs %+v, error %v; want the one that was tried", tried, err)
 	}

@@ -37,6 +37,7 @@ type model struct {
 	bills     map[drover.AttemptID]drover.Money
 	instances map[int64]engine.Instance
 	blocks    []engine.Block
+	spending  map[string]engine.Spending
 	closing   bool
 	last      int64 // instance
 	lastJob   int64
@@ -47,6 +48,7 @@ type model struct {
 func newModel() *model {
 	return &model{
 		jobs: map[int64]engine.Job{}, elements: map[int64]map[int]engine.ElementRow{}, attempts: map[drover.AttemptID]engine.Attempt{}, bills: map[drover.AttemptID]drover.Money{},
+		spending:  map[string]engine.Spending{},
 		instances: map[int64]engine.Instance{}, costs: map[int64]drover.Money{}, asked: newAsked(),
 	}
 }
@@ -72,7 +74,7 @@ func (m *model) commit(w engine.Write) {
 		m.last = max(m.last, in.ID)
 		m.instances[in.ID] = engine.Instance{
 			ID: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, Zone: in.Zone, Type: in.Type, Market: in.Market,
-			Price: in.Price, Resources: in.Resources, Candidates: in.Candidates, HostKey: in.HostKey, State: in.State, Idle: in.Idle,
+			Price: in.Price, Rates: in.Rates, Resources: in.Resources, Candidates: in.Candidates, HostKey: in.HostKey, State: in.State, Idle: in.Idle,
 			Reason: in.Reason, Broken: in.Broken, Asked: in.Asked, Created: in.Created, Ready: in.Ready, IdleSince: in.IdleSince,
 			KeepUntil: in.KeepUntil, Bound: in.Bound, Begun: in.Begun, Ended: in.Ended, Told: in.Told, Retag: in.Retag, Reclaimed: in.Reclaimed, Ailing: in.Ailing, Cried: in.Cried, Used: in.Used,
 		}
@@ -81,6 +83,10 @@ func (m *model) commit(w engine.Write) {
 		m.costs[w.Gone.ID] = w.Gone.Cost
 	case w.Blocks != nil:
 		m.blocks = *w.Blocks
+	case w.Spending != nil && w.Spending.Dropped:
+		delete(m.spending, w.Spending.Scope)
+	case w.Spending != nil:
+		m.spending[w.Spending.Scope] = *w.Spending
 	case w.Closing:
 		m.closing = true
 	case w.Wish != 0:
@@ -99,6 +105,7 @@ func (m *model) put(row engine.ElementRow) {
 func (m *model) begin(st engine.State) engine.State {
 	st.LastInstance, st.LastJob, st.Closing, st.Blocks, st.Spent = m.last, m.lastJob, m.closing, m.blocks, 0
 	st.LastAgain = m.asked.lastAgain()
+	st.Spending = sorted(m.spending, func(a, b engine.Spending) int { return cmp.Compare(a.Scope, b.Scope) })
 	for _, cost := range m.costs {
 		st.Spent += cost
 	}
@@ -212,8 +219,13 @@ func drawWrite(rt *rapid.T, jobs []engine.Job) engine.Write {
 	}
 	blocks := []engine.Block{{Cloud: "b", Zone: "z", Reason: drover.Reason{Code: drover.ReasonLimit, Until: 9}}, {Cloud: "a", Market: drover.Spot}}
 	blocks = blocks[:rapid.IntRange(0, 2).Draw(rt, "blocks")]
-	if rapid.Bool().Draw(rt, "closing") {
+	switch rapid.IntRange(0, 3).Draw(rt, "rest") {
+	case 0:
 		return engine.Write{Closing: true}
+	case 1:
+		spent := rapid.Make[engine.Spending]().Draw(rt, "spending")
+		spent.Scope = rapid.SampledFrom([]string{"fleet", "user ada", "label a=b"}).Draw(rt, "scope")
+		return engine.Write{Spending: &spent}
 	}
 	return engine.Write{Blocks: &blocks}
 }
@@ -273,10 +285,10 @@ func drawInstance(rt *rapid.T, id int64) *engine.Instance {
 // else to what the store leaves out.
 func TestWhatIsDurable(t *testing.T) {
 	durable := map[reflect.Type]string{
-		reflect.TypeFor[engine.Instance](): "ID Name Cloud ProviderID Zone Type Market Price Resources Candidates HostKey State Idle " +
+		reflect.TypeFor[engine.Instance](): "ID Name Cloud ProviderID Zone Type Market Price Rates Resources Candidates HostKey State Idle " +
 			"Reason Broken Used Cried Ailing Reclaimed Asked Created Ready IdleSince KeepUntil Bound Begun Ended Told Retag Seen",
 		reflect.TypeFor[engine.Attempt](): "ID Instance State Started Ended Exit Stop",
-		reflect.TypeFor[engine.Job](): "Number Name User Shape Array Priority Attempts Retry Timeout After Queued Succeeded Failed Cancelled " +
+		reflect.TypeFor[engine.Job](): "Number Name User Labels Shape Array Priority Attempts Retry Timeout After Queued Succeeded Failed Cancelled " +
 			"Cancel Since Again Blocked Grown Losers",
 	}
 	s := sqliteOpeners(t)(t)(t)

@@ -32,6 +32,7 @@ type Store struct {
 	prepared map[string]*sql.Stmt // on write, by their text
 	spec     *sql.Stmt            // on read
 	epoch    atomic.Int64         // that Begin gave to this Store; 0 before
+	proof    *proof
 }
 
 // Open opens the records in the file at path. Whatever is missing is made: the folder, the file, its tables.
@@ -51,7 +52,7 @@ func open(ctx context.Context, path string) (*Store, error) {
 	if err := touch(path); err != nil {
 		return nil, err
 	}
-	s := &Store{prepared: map[string]*sql.Stmt{}}
+	s := &Store{prepared: map[string]*sql.Stmt{}, proof: proofOf(path)}
 	if s.write, err = connect(path, 1, writerOptions); err != nil {
 		return nil, err
 	}
@@ -142,6 +143,7 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 
 // Close lets go of the file. No method may be called afterwards.
 func (s *Store) Close() error {
+	s.proof.close()
 	var errs []error
 	for _, stmt := range s.prepared {
 		errs = append(errs, stmt.Close())
@@ -157,15 +159,30 @@ func (s *Store) Close() error {
 
 // change does everything in do, or nothing of it, and refuses to once another controller has begun.
 func (s *Store) change(ctx context.Context, what string, do func(*sql.Tx) error) error {
-	return s.transact(ctx, what, func(tx *sql.Tx) error {
+	return s.changeTo(ctx, what, mark{}, do)
+}
+
+// changeTo is change of what gives numbers, up to those of a mark.
+func (s *Store) changeTo(ctx context.Context, what string, m mark, do func(*sql.Tx) error) error {
+	err := s.transact(ctx, what, func(tx *sql.Tx) error {
 		if err := s.fence(ctx, tx); err != nil {
 			return err
 		}
-		return do(tx)
+		if err := do(tx); err != nil {
+			return err
+		}
+		return tx.StmtContext(ctx, s.prepared[countChange]).QueryRowContext(ctx).Scan(&m.Changes, &m.Job, &m.Attempt)
 	})
+	if err == nil {
+		s.proof.advance(m)
+	}
+	return err
 }
 
-const epochQuery = `SELECT epoch FROM fleet`
+const (
+	epochQuery  = `SELECT epoch FROM fleet`
+	countChange = `UPDATE fleet SET changes = changes + 1 RETURNING changes, last_job, last_attempt`
+)
 
 // fence refuses what comes from a controller after another has begun. Whoever never began is none and may write.
 func (s *Store) fence(ctx context.Context, tx *sql.Tx) error {

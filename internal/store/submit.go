@@ -93,7 +93,7 @@ func takeNumbers(ctx context.Context, tx *sql.Tx, n int) ([]int64, error) {
 func newJob(number int64, user string, spec drover.JobSpec, named map[string]int64, now drover.Time) (engine.Job, error) {
 	first, last := bounds(spec.Array)
 	job := engine.Job{
-		Number: number, Name: spec.Name, User: user,
+		Number: number, Name: spec.Name, User: user, Labels: spec.Labels,
 		Shape: drover.Shape{Need: spec.Resources, Placement: spec.Placement, Spot: spec.Spot},
 		Array: spec.Array, Priority: spec.Priority, Attempts: spec.Attempts, Retry: spec.Retry, Timeout: spec.Timeout,
 		Queued: engine.Ranges{{First: first, Last: last}}, Since: now,

@@ -27,6 +27,8 @@ func suite(t *testing.T, openers func(testing.TB) opener) {
 	t.Run("tokens", func(t *testing.T) { tokenSuite(t, openers) })
 	t.Run("pages", func(t *testing.T) { pageSuite(t, openers) })
 	t.Run("lists", func(t *testing.T) { listSuite(t, openers) })
+	t.Run("costs", func(t *testing.T) { costSuite(t, openers) })
+	t.Run("what was spent before a budget", func(t *testing.T) { spentSuite(t, openers) })
 }
 
 func containsPid(text string) bool {
@@ -83,6 +85,18 @@ func equal(t testing.TB, what string, got, want any) {
 }
 
 func beginSuite(t *testing.T, openers func(testing.TB) opener) {
+	t.Run("tells how long each type booted", func(t *testing.T) {
+		s := openers(t)(t)
+		minute := drover.Time(time.Minute)
+		instance := func(id int64, name string, asked, created, ready drover.Time) engine.Write {
+			return engine.Write{Instance: &engine.Instance{ID: id, Name: fmt.Sprint(id), Cloud: "here", Type: drover.InstanceType{Name: name}, Asked: asked, Created: created, Ready: ready}}
+		}
+		commit(t, s, instance(1, "small", 1, 2, minute+2), instance(2, "small", 1, 2, 3*minute+2), instance(3, "large", 1, 2, 0),
+			instance(4, "adopted", 9, 2, minute), engine.Write{Gone: &engine.InstanceEnd{ID: 1, At: 3 * minute}})
+		want := []engine.Habit{{Key: engine.BootKey("here", "small"), Count: 2, Mean: 2 * time.Minute, Last: 3*minute + 2}}
+		equal(t, "boots", begun(t, s).Habits.Boots, want)
+	})
+
 	t.Run("counts epochs and keeps the nonce", func(t *testing.T) {
 		open := openers(t)
 		first := begun(t, open(t))
@@ -91,7 +105,9 @@ func beginSuite(t *testing.T, openers func(testing.TB) opener) {
 			t.Errorf("nonce %q, want five characters", first.Nonce)
 		}
 		want := first
-		want.Epoch = first.Epoch + 1
+		if want.Epoch = second.Epoch; second.Epoch <= first.Epoch {
+			t.Errorf("epoch %d after %d", second.Epoch, first.Epoch)
+		}
 		equal(t, "second state", second, want)
 		if first.Version != engine.StateVersion || first.Fleet != "lab" {
 			t.Errorf("first state %+v", first)
@@ -111,8 +127,9 @@ func beginSuite(t *testing.T, openers func(testing.TB) opener) {
 		if _, err := s.Begin(t.Context(), "prod"); drover.KindOf(err) != drover.KindConflict {
 			t.Errorf("error %v, want a conflict", err)
 		}
-		if state := begun(t, s); state.Epoch != first.Epoch+1 {
-			t.Errorf("epoch %d after %d: the refused beginning must not count", state.Epoch, first.Epoch)
+		var epoch int64
+		if err := s.write.QueryRow(epochQuery).Scan(&epoch); err != nil || epoch != first.Epoch {
+			t.Errorf("epoch %d after %d (%v): the refused beginning must not count", epoch, first.Epoch, err)
 		}
 	})
 
@@ -149,6 +166,7 @@ func submitSuite(t *testing.T, openers func(testing.TB) opener) {
 			{Number: 3, Name: "first", Queued: engine.Ranges{{First: -1, Last: -1}}},
 		} {
 			want.User, want.Priority, want.Attempts, want.Since = "ada", 1, 3, jobs[i].Since
+			want.Labels = hello().Jobs[i].Labels
 			want.Shape = drover.Shape{Need: hello().Jobs[i].Resources, Spot: drover.SpotPrefer}
 			equal(t, "job", jobs[i], want)
 		}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -56,17 +57,19 @@ func addAttempts(ctx context.Context, tx *sql.Tx, sum *drover.Summary, now drove
 // addRent sums up the instances that there really were, that is those whose bill began.
 func addRent(ctx context.Context, tx *sql.Tx, sum *drover.Summary, now drover.Time) error {
 	return each(ctx, tx, func(row scanner) error {
-		var created, gone drover.Time
-		var price, cost drover.Money
-		if err := row.Scan(&created, &gone, &price, &cost); err != nil {
+		var created, billed, gone drover.Time
+		var tariff drover.Tariff
+		var cost drover.Money
+		if err := row.Scan(&created, &billed, &gone, &tariff.Price, into(&tariff.Rates), &cost); err != nil {
 			return err
 		}
+		end := cmp.Or(billed, now)
 		if gone == 0 {
-			gone, cost = now, price.For(now.Sub(created))
+			cost = tariff.Cost(created, created, end)
 		}
 		sum.Instances++
-		sum.InstanceSeconds += max(gone.Sub(created), 0).Seconds()
+		sum.InstanceSeconds += max(end.Sub(created), 0).Seconds()
 		sum.Cost += cost
 		return nil
-	}, `SELECT created, gone, price, cost FROM instances WHERE created <> 0`)
+	}, `SELECT created, billed, gone, price, rates, cost FROM instances WHERE created <> 0`)
 }

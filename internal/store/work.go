@@ -1,11 +1,13 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"slices"
 
 	"drover"
+	"drover/internal/ledger"
 )
 
 // addWork gives listed jobs their attempts, an array as a whole only what these come to, and their cost up to now. It takes a few queries
@@ -41,7 +43,7 @@ type work struct {
 
 // The joins stay in this order, so that the work is that of the jobs asked for.
 const selectAttempts = `SELECT a.job, a.idx, a.number, i.name, i.market, a.state, a.code, a.reason, a.started, a.ended, a.max_rss, a.cpu,
-	a.cost, i.price, i.cpu_milli
+	a.cost, i.price, i.rates, i.created, i.billed, i.cpu_milli
 	FROM json_each(?) w CROSS JOIN attempts a ON a.job = w.value->>0 AND a.idx = w.value->>1 JOIN instances i ON i.id = a.instance
 	ORDER BY a.job, a.idx, a.number`
 
@@ -76,7 +78,8 @@ func readAttempt(row scanner) (id drover.JobID, a drover.Attempt, s share, err e
 	var reason drover.Reason
 	var cpu int64
 	err = row.Scan(&id.Number, &id.Index, &a.Number, &a.Instance, &a.Market, &a.State, &a.ExitCode, into(&reason), &s.started, &s.ended,
-		&a.MaxRSS, &cpu, &s.settled, &s.price, &s.has)
+		&a.MaxRSS, &cpu, &s.settled,
+		&s.tariff.Price, into(&s.tariff.Rates), &s.created, &s.billed, &s.has)
 	a.Reason, a.Started, a.Ended, a.CPUSeconds = reasonOf(reason), s.started.Std(), standard(s.ended), float64(cpu)/1e9
 	return id, a, s, err
 }
@@ -120,28 +123,31 @@ func eachLive(ctx context.Context, from source, do func(job int64, s share)) err
 	return each(ctx, from, func(row scanner) error {
 		var s share
 		var job int64
-		if err := row.Scan(&job, &s.started, &s.price, &s.need, &s.has); err != nil {
+		if err := row.Scan(&job, &s.started, &s.tariff.Price, into(&s.tariff.Rates), &s.created, &s.billed, &s.need, &s.has); err != nil {
 			return err
 		}
 		do(job, s)
 		return nil
-	}, `SELECT a.job, a.started, i.price, j.cpu_milli, i.cpu_milli FROM attempts a JOIN instances i ON i.id = a.instance
+	}, `SELECT a.job, a.started, i.price, i.rates, i.created, i.billed, j.cpu_milli, i.cpu_milli FROM attempts a JOIN instances i ON i.id = a.instance
 		JOIN jobs j ON j.number = a.job WHERE a.engine IS NOT NULL AND a.ended = 0`)
 }
 
 // share is what an attempt has of its instance.
 type share struct {
 	started, ended drover.Time
-	settled        drover.Money // once it ended
-	price          drover.Money // of the instance, an hour
+	settled        drover.Money  // once it ended
+	tariff         drover.Tariff // of the instance
+	created        drover.Time   // the instance
+	billed         drover.Time   // until when it is paid, if that is known
 	need, has      drover.MilliCPU
 }
 
 // cost is that of an attempt up to now: as long as it has not ended, the part of its instance's price that its vCPUs are of the
 // instance's.
 func (s share) cost(now drover.Time) drover.Money {
-	if s.settled != 0 || s.ended != 0 || s.has <= 0 {
+	if s.settled != 0 || s.ended != 0 {
 		return s.settled
 	}
-	return s.price.For(now.Sub(s.started)).Part(int64(min(s.need, s.has)), int64(s.has))
+	bill := ledger.Bill{Tariff: s.tariff, Created: s.created, End: cmp.Or(s.billed, now), CPU: s.has}
+	return bill.Share(ledger.Use{Started: s.started, Ended: now, CPU: s.need}, s.started, now)
 }

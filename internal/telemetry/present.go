@@ -2,6 +2,8 @@ package telemetry
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -74,6 +76,7 @@ func (p *present) Collect(to chan<- prometheus.Metric) {
 	collectWaiting(to, jobsWaiting, s.Census.Waiting)
 	collectWaiting(to, instancesWaiting, s.Census.Standing)
 	collectStock(to, s.Census.Stock)
+	collectBudgets(to, s.Census.Budgets)
 	collectBlocks(to, s.Census.Blocks)
 	collectSights(to, s.Census.Clouds)
 }
@@ -111,6 +114,31 @@ func collectBlocks(to chan<- prometheus.Metric, all []engine.Block) {
 	}
 	for key, n := range counts {
 		figure(to, blocks, float64(n), key[0], key[1])
+	}
+}
+
+// collectBudgets tells budgets apart by their place in the configuration, since the names of people are none of a metric's labels: fleet, or user or
+// label with a number, counted from 1.
+func collectBudgets(to chan<- prometheus.Metric, all []engine.BudgetState) {
+	places := map[string]string{}
+	counts := map[string]int{}
+	for _, b := range all {
+		name, known := places[b.Scope]
+		if !known {
+			kind, _, several := strings.Cut(b.Scope, " ")
+			counts[kind]++
+			if name = kind; several {
+				name = fmt.Sprintf("%s-%d", kind, counts[kind])
+			}
+			places[b.Scope] = name
+		}
+		for kind, limit := range map[string]drover.Money{"hard": b.Hard, "soft": b.Soft} {
+			if limit > 0 {
+				figure(to, budgetLimit, limit.USD(), name, b.Window, kind)
+			}
+		}
+		figure(to, budgetSpent, b.Spent.USD(), name, b.Window)
+		figure(to, budgetPledged, b.Pledged.USD(), name, b.Window)
 	}
 }
 

@@ -33,6 +33,9 @@ const (
 	labelPhase  = "phase"
 	labelEvent  = "event"
 	labelEffect = "effect"
+	labelBudget = "budget"
+	labelWindow = "window"
+	labelKind   = "kind"
 )
 
 // Buckets, by how long what they measure usually takes.
@@ -63,6 +66,9 @@ const (
 	allocatedVCPUs     = "drover_allocated_vcpus"
 	allocatedMemory    = "drover_allocated_memory_bytes"
 	spent              = "drover_spent_dollars_total"
+	budgetLimit        = "drover_budget_limit_dollars"
+	budgetSpent        = "drover_budget_spent_dollars"
+	budgetPledged      = "drover_budget_pledged_dollars"
 	jobs               = "drover_jobs"
 	jobsWaiting        = "drover_jobs_waiting"
 	blocks             = "drover_blocks"
@@ -112,6 +118,9 @@ var table = []metric{
 	{allocatedVCPUs, gauge, byType, nil, "The vCPUs that attempts have taken."},
 	{allocatedMemory, gauge, byType, nil, "The memory that attempts have taken."},
 	{spent, counter, nil, nil, "What the fleet has cost in its life, what instances cost that are not gone yet included."},
+	{budgetLimit, gauge, []string{labelBudget, labelWindow, labelKind}, nil, "What a budget allows in each window, hourly, daily or monthly: hard, or soft, which only warns."},
+	{budgetSpent, gauge, []string{labelBudget, labelWindow}, nil, "What is spent of it in the present window."},
+	{budgetPledged, gauge, []string{labelBudget, labelWindow}, nil, "What is promised beside that, in the present window, to what runs, up to its end."},
 	{instancesEnded, counter, []string{labelCloud, labelReason}, nil, "Instances that are gone, by why."},
 	{interruptions, counter, byType, nil, "Instances that their cloud said it takes back, or took back."},
 	{bootTime, histogram, []string{labelCloud, labelPhase}, ofBoots,

@@ -1,0 +1,67 @@
+package drover
+
+import (
+	"slices"
+	"strings"
+)
+
+// CostBy is what money is told apart by.
+type CostBy string
+
+// What money can be told apart by. By [CostByLabel] alone jobs are told apart by all their labels together, and with a colon and a name, as
+// in "label:project", by that label's value.
+const (
+	CostByJob   CostBy = "job"
+	CostByLabel CostBy = "label"
+	CostByUser  CostBy = "user"
+	CostByPool  CostBy = "pool"
+	CostByCloud CostBy = "cloud"
+	CostByType  CostBy = "type"
+)
+
+// CostsBy lists them.
+func CostsBy() []CostBy {
+	return []CostBy{CostByJob, CostByLabel, CostByUser, CostByPool, CostByCloud, CostByType}
+}
+
+// Label is the name of the label of which values are told apart; empty if it is not one label that is.
+func (by CostBy) Label() string {
+	name, _ := strings.CutPrefix(string(by), string(CostByLabel)+":")
+	if name == string(by) {
+		return ""
+	}
+	return name
+}
+
+// Known reports whether money can be told apart by that.
+func (by CostBy) Known() bool { return slices.Contains(CostsBy(), by) || by.Label() != "" }
+
+// CostFilter asks what money was for.
+type CostFilter struct {
+	By    CostBy
+	Since Time // from when on; 0: from the beginning
+	Until Time // until when; 0, or a time to come: now
+	Limit int  // at most so many lines, the dearest; 0, or more than MaxPage: MaxPage
+}
+
+// Costs is what was paid from Since to Until, and what for. The lines, and Others where there are more lines than were asked for, add up to
+// Total, which is what the fleet cost.
+type Costs struct {
+	By     CostBy     `json:"by"`
+	Since  Time       `json:"since"` // 0: the beginning
+	Until  Time       `json:"until"`
+	Lines  []CostLine `json:"lines"`  // dearest first
+	Others *CostLine  `json:"others"` // all further lines as one; null if there are none
+	Total  CostLine   `json:"total"`
+}
+
+// CostLine is what was paid in one job's name, or label's, user's, pool's, cloud's or type's.
+type CostLine struct {
+	Key   string  `json:"key"`            // empty: of none
+	Name  string  `json:"name,omitempty"` // of a job
+	Jobs  float64 `json:"jobs_usd"`       // while a job had the vCPUs
+	Boot  float64 `json:"boot_usd"`       // until instances were ready
+	Idle  float64 `json:"idle_usd"`       // vCPUs that no job had
+	Waste float64 `json:"waste_usd"`      // what came to nothing: attempts that were lost or interrupted, instances that never ran a job
+	Cost  float64 `json:"cost_usd"`       // all of it
+}

@@ -1,0 +1,133 @@
+package driver_test
+
+import (
+	"encoding/base64"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/mail"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/driver"
+)
+
+func TestCustomize(t *testing.T) {
+	request := driver.CreateRequest{
+		Name: "n", Tags: map[string]string{driver.TagFleet: "f", driver.TagPool: "p"},
+		Candidates: []driver.Candidate{{ProviderType: "a", Zone: "z1"}, {ProviderType: "a", Zone: "z2"}, {ProviderType: "b", Zone: "z1"}},
+	}
+	t.Run("templates and init texts are filled in, and braces of their own are left", func(t *testing.T) {
+		g := &gallery{}
+		c, err := driver.Customize(g, driver.Custom{Template: `{"a": "{project}/{name}-{pool}-{fleet}"}`, Init: "#!/bin/sh\necho {name} ${HOME}"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := c.Create(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+		got := []string{g.got.Template, g.got.UserInit.Reveal()}
+		if diff := cmp.Diff([]string{`{"a": "acme/n-p-f"}`, "#!/bin/sh\necho n ${HOME}"}, got); diff != "" {
+			t.Error(diff)
+		}
+		if len(g.got.Candidates) != 3 {
+			t.Errorf("candidates: %v", g.got.Candidates)
+		}
+	})
+	t.Run("a text that speaks of the zone is sent to that zone alone", func(t *testing.T) {
+		g := &gallery{}
+		c, err := driver.Customize(g, driver.Custom{Template: "{zone}"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := c.Create(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+		if g.got.Template != "z1" || len(g.got.Candidates) != 2 || g.got.Candidates[1].ProviderType != "b" {
+			t.Errorf("got %q for %v", g.got.Template, g.got.Candidates)
+		}
+	})
+	for name, refused := range map[string]struct {
+		custom driver.Custom
+		can    driver.Capabilities
+		want   string
+	}{
+		"a template for a driver without":    {driver.Custom{Template: "{}"}, driver.Capabilities{}, "template"},
+		"an init text of no known kind":      {driver.Custom{Init: "apt install x"}, driver.Capabilities{Init: driver.InitCloud}, "apt install x"},
+		"cloud-config without cloud-init":    {driver.Custom{Init: "#cloud-config\n"}, driver.Capabilities{}, "no cloud-init"},
+		"an init text larger than the cloud": {driver.Custom{Init: "#!" + strings.Repeat("x", 13<<10)}, driver.Capabilities{MaxInit: 16 << 10}, "16384"},
+	} {
+		t.Run(name+" is refused at once", func(t *testing.T) {
+			_, err := driver.Customize(capable{can: refused.can}, refused.custom)
+			if drover.KindOf(err) != drover.KindInvalid || !strings.Contains(err.Error(), refused.want) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+type capable struct {
+	driver.Cloud
+	can driver.Capabilities
+}
+
+func (c capable) Capabilities() driver.Capabilities { return c.can }
+
+func TestUserData(t *testing.T) {
+	r := driver.CreateRequest{
+		Init: drover.NewSecret("#!/bin/sh\ntrue\n"), HostKey: drover.NewSecret("-----BEGIN\nabc\n-----END\n"), PublicKey: "ssh-ed25519 AAAA fleet\n",
+		UserInit: drover.NewSecret("#cloud-config\npackages: [ü]\n"),
+	}
+	text := driver.UserData(r).Reveal()
+	t.Run("is the same for the same request", func(t *testing.T) {
+		if driver.UserData(r).Reveal() != text {
+			t.Error("it differs")
+		}
+	})
+	t.Run("is a message of parts that mail programs read as well", func(t *testing.T) {
+		got := parts(t, text)
+		want := []string{
+			"text/cloud-config||#cloud-config\nssh_deletekeys: true\nssh_keys:\n  ed25519_private: |\n    -----BEGIN\n    abc\n    -----END\n" +
+				"ssh_authorized_keys:\n  - ssh-ed25519 AAAA fleet\n",
+			"text/x-shellscript||#!/bin/sh\ntrue\n",
+			"text/cloud-config|list(append)+dict(no_replace,recurse_dict,recurse_list)+str()|#cloud-config\npackages: [ü]\n",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// parts reads a MIME message, each of its parts as type, merge type and text.
+func parts(t *testing.T, text string) (all []string) {
+	t.Helper()
+	m, err := mail.ReadMessage(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, params, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r := multipart.NewReader(m.Body, params["boundary"]); ; {
+		p, err := r.NextRawPart()
+		if err == io.EOF {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(p)
+		if p.Header.Get("Content-Transfer-Encoding") == "base64" && err == nil {
+			body, err = base64.StdEncoding.DecodeString(strings.ReplaceAll(string(body), "\n", ""))
+		}
+		kind, _, _ := mime.ParseMediaType(p.Header.Get("Content-Type"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, kind+"|"+p.Header.Get("Merge-Type")+"|"+string(body))
+	}
+}

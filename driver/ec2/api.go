@@ -1,0 +1,295 @@
+package ec2
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+
+	"drover"
+)
+
+// maxPages bounds an answer in pages: no list of ours is longer, so a cloud that goes on is broken.
+const maxPages = 1000
+
+// api is all that is ever asked of AWS, with nothing tried twice, every call counted and none beyond the published rates. It holds the calls and not
+// the clients: what a client can do beside them, some seven hundred calls, then is no part of the program.
+type api struct {
+	region string
+	calls  calls
+	budget budget
+	metric func(call string, err error)
+}
+
+// of is a call with its input and its output.
+type of[I, O any] func(context.Context, *I) (*O, error)
+
+type calls struct {
+	createFleet                   of[ec2.CreateFleetInput, ec2.CreateFleetOutput]
+	describeInstances             of[ec2.DescribeInstancesInput, ec2.DescribeInstancesOutput]
+	terminateInstances            of[ec2.TerminateInstancesInput, ec2.TerminateInstancesOutput]
+	startInstances                of[ec2.StartInstancesInput, ec2.StartInstancesOutput]
+	stopInstances                 of[ec2.StopInstancesInput, ec2.StopInstancesOutput]
+	createTags                    of[ec2.CreateTagsInput, ec2.CreateTagsOutput]
+	deleteTags                    of[ec2.DeleteTagsInput, ec2.DeleteTagsOutput]
+	createLaunchTemplate          of[ec2.CreateLaunchTemplateInput, ec2.CreateLaunchTemplateOutput]
+	describeLaunchTemplates       of[ec2.DescribeLaunchTemplatesInput, ec2.DescribeLaunchTemplatesOutput]
+	deleteLaunchTemplate          of[ec2.DeleteLaunchTemplateInput, ec2.DeleteLaunchTemplateOutput]
+	importKeyPair                 of[ec2.ImportKeyPairInput, ec2.ImportKeyPairOutput]
+	describeKeyPairs              of[ec2.DescribeKeyPairsInput, ec2.DescribeKeyPairsOutput]
+	deleteKeyPair                 of[ec2.DeleteKeyPairInput, ec2.DeleteKeyPairOutput]
+	describeVolumes               of[ec2.DescribeVolumesInput, ec2.DescribeVolumesOutput]
+	deleteVolume                  of[ec2.DeleteVolumeInput, ec2.DeleteVolumeOutput]
+	describeImages                of[ec2.DescribeImagesInput, ec2.DescribeImagesOutput]
+	describeSubnets               of[ec2.DescribeSubnetsInput, ec2.DescribeSubnetsOutput]
+	describeInstanceTypes         of[ec2.DescribeInstanceTypesInput, ec2.DescribeInstanceTypesOutput]
+	describeInstanceTypeOfferings of[ec2.DescribeInstanceTypeOfferingsInput, ec2.DescribeInstanceTypeOfferingsOutput]
+	describeSpotPriceHistory      of[ec2.DescribeSpotPriceHistoryInput, ec2.DescribeSpotPriceHistoryOutput]
+	getParameter                  of[ssm.GetParameterInput, ssm.GetParameterOutput]
+	getProducts                   of[pricing.GetProductsInput, pricing.GetProductsOutput]
+}
+
+// connect finds region and credentials as the AWS tools do. It calls nobody yet, unless the credentials come from elsewhere.
+func connect(ctx context.Context, c Config, client aws.HTTPClient, metric func(string, error)) (*api, error) {
+	options := []func(*config.LoadOptions) error{
+		config.WithRegion(c.Region),
+		config.WithSharedConfigProfile(c.Profile),
+		config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }),
+	}
+	if client != nil {
+		options = append(options, config.WithHTTPClient(client))
+	}
+	if c.Endpoint != "" {
+		options = append(options, config.WithBaseEndpoint(c.Endpoint))
+	}
+	all, err := config.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		return nil, drover.Errorf(drover.KindInvalid, "read the AWS tools' configuration: %v", err)
+	}
+	if all.Region == "" {
+		return nil, drover.Errorf(drover.KindInvalid, "no region is configured").WithHint("write region: us-east-1, or another")
+	}
+	all.Credentials = credentials{all.Credentials}
+	a := &api{region: all.Region, budget: budget{times: max(1, c.CallRate), full: map[string]time.Time{}}, metric: metric}
+	a.setCalls(ec2.NewFromConfig(all))
+	a.calls.getParameter = counted(a, "GetParameter", ssm.NewFromConfig(all).GetParameter)
+	prices := pricing.NewFromConfig(all, func(o *pricing.Options) { o.Region = priceRegion(all.Region) })
+	a.calls.getProducts = counted(a, "GetProducts", prices.GetProducts)
+	return a, nil
+}
+
+func (a *api) setCalls(client *ec2.Client) {
+	a.calls = calls{
+		createFleet:                   counted(a, "CreateFleet", client.CreateFleet),
+		describeInstances:             counted(a, "DescribeInstances", client.DescribeInstances),
+		terminateInstances:            counted(a, "TerminateInstances", client.TerminateInstances),
+		startInstances:                counted(a, "StartInstances", client.StartInstances),
+		stopInstances:                 counted(a, "StopInstances", client.StopInstances),
+		createTags:                    counted(a, "CreateTags", client.CreateTags),
+		deleteTags:                    counted(a, "DeleteTags", client.DeleteTags),
+		createLaunchTemplate:          counted(a, "CreateLaunchTemplate", client.CreateLaunchTemplate),
+		describeLaunchTemplates:       counted(a, "DescribeLaunchTemplates", client.DescribeLaunchTemplates),
+		deleteLaunchTemplate:          counted(a, "DeleteLaunchTemplate", client.DeleteLaunchTemplate),
+		importKeyPair:                 counted(a, "ImportKeyPair", client.ImportKeyPair),
+		describeKeyPairs:              counted(a, "DescribeKeyPairs", client.DescribeKeyPairs),
+		deleteKeyPair:                 counted(a, "DeleteKeyPair", client.DeleteKeyPair),
+		describeVolumes:               counted(a, "DescribeVolumes", client.DescribeVolumes),
+		deleteVolume:                  counted(a, "DeleteVolume", client.DeleteVolume),
+		describeImages:                counted(a, "DescribeImages", client.DescribeImages),
+		describeSubnets:               counted(a, "DescribeSubnets", client.DescribeSubnets),
+		describeInstanceTypes:         counted(a, "DescribeInstanceTypes", client.DescribeInstanceTypes),
+		describeInstanceTypeOfferings: counted(a, "DescribeInstanceTypeOfferings", client.DescribeInstanceTypeOfferings),
+		describeSpotPriceHistory:      counted(a, "DescribeSpotPriceHistory", client.DescribeSpotPriceHistory),
+	}
+}
+
+// priceRegion is where the price list of a region is told: see "AWS Price List Query API endpoints".
+func priceRegion(region string) string {
+	if strings.HasPrefix(region, "cn-") {
+		return "cn-northwest-1"
+	}
+	return "us-east-1"
+}
+
+// credentials says that it is them who are missing, since the error would not.
+type credentials struct{ aws.CredentialsProvider }
+
+// Retrieve asks whoever has the credentials.
+func (c credentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	found, err := c.CredentialsProvider.Retrieve(ctx)
+	if err != nil && ctx.Err() == nil {
+		e := drover.Errorf(drover.KindAuthentication, "no AWS credentials: %v", err)
+		return found, e.WithHint("give the controller a role, or run aws configure")
+	}
+	return found, err
+}
+
+// counted is a call that is made only within its rate, and counted.
+func counted[I, O, X any](a *api, name string, f func(context.Context, *I, ...func(*X)) (*O, error)) of[I, O] {
+	return func(ctx context.Context, in *I) (*O, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := a.budget.take(name, time.Now()); err != nil {
+			return nil, err
+		}
+		out, err := f(ctx, in)
+		if a.metric != nil {
+			a.metric(name, err)
+		}
+		return out, err
+	}
+}
+
+// collect asks for page after page until one names none after it. What comes to an early end is nothing.
+func collect[T any](page func(token *string) ([]T, *string, error)) (all []T, err error) {
+	var token *string
+	for range maxPages {
+		some, after, err := page(token)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+		if aws.ToString(after) == "" {
+			return all, nil
+		}
+		token = after
+	}
+	return nil, fmt.Errorf("more than %d pages", maxPages)
+}
+
+func filter(name string, values ...string) types.Filter {
+	return types.Filter{Name: &name, Values: values}
+}
+
+// tagFilters find what bears all the tags.
+func tagFilters(tags map[string]string) (all []types.Filter) {
+	for _, t := range tagsOf(tags) {
+		all = append(all, filter("tag:"+*t.Key, *t.Value))
+	}
+	return all
+}
+
+func (a *api) createFleet(ctx context.Context, in *ec2.CreateFleetInput) (*ec2.CreateFleetOutput, error) {
+	return a.calls.createFleet(ctx, in)
+}
+
+func (a *api) describeInstances(ctx context.Context, ids []string, filters []types.Filter) ([]types.Instance, error) {
+	in := &ec2.DescribeInstancesInput{InstanceIds: ids, Filters: filters}
+	if len(ids) == 0 {
+		in.MaxResults = aws.Int32(1000)
+	}
+	return collect(func(token *string) ([]types.Instance, *string, error) {
+		in.NextToken = token
+		out, err := a.calls.describeInstances(ctx, in)
+		if err != nil {
+			return nil, nil, err
+		}
+		var some []types.Instance
+		for _, r := range out.Reservations {
+			some = append(some, r.Instances...)
+		}
+		return some, out.NextToken, nil
+	})
+}
+
+func (a *api) terminateInstances(ctx context.Context, ids []string) error {
+	_, err := a.calls.terminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: ids})
+	return err
+}
+
+func (a *api) startInstance(ctx context.Context, id string) error {
+	_, err := a.calls.startInstances(ctx, &ec2.StartInstancesInput{InstanceIds: []string{id}})
+	return err
+}
+
+func (a *api) stopInstance(ctx context.Context, id string) error {
+	_, err := a.calls.stopInstances(ctx, &ec2.StopInstancesInput{InstanceIds: []string{id}})
+	return err
+}
+
+func (a *api) createTags(ctx context.Context, id string, tags []types.Tag) error {
+	_, err := a.calls.createTags(ctx, &ec2.CreateTagsInput{Resources: []string{id}, Tags: tags})
+	return err
+}
+
+func (a *api) deleteTags(ctx context.Context, id string, tags []types.Tag) error {
+	_, err := a.calls.deleteTags(ctx, &ec2.DeleteTagsInput{Resources: []string{id}, Tags: tags})
+	return err
+}
+
+func (a *api) createLaunchTemplate(ctx context.Context, in *ec2.CreateLaunchTemplateInput) error {
+	_, err := a.calls.createLaunchTemplate(ctx, in)
+	return err
+}
+
+func (a *api) describeLaunchTemplates(ctx context.Context, filters []types.Filter) ([]types.LaunchTemplate, error) {
+	return collect(func(token *string) ([]types.LaunchTemplate, *string, error) {
+		out, err := a.calls.describeLaunchTemplates(ctx, &ec2.DescribeLaunchTemplatesInput{Filters: filters, NextToken: token})
+		if err != nil {
+			return nil, nil, err
+		}
+		return out.LaunchTemplates, out.NextToken, nil
+	})
+}
+
+func (a *api) deleteLaunchTemplate(ctx context.Context, name string) error {
+	_, err := a.calls.deleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: &name})
+	return err
+}
+
+func (a *api) importKeyPair(ctx context.Context, in *ec2.ImportKeyPairInput) error {
+	_, err := a.calls.importKeyPair(ctx, in)
+	return err
+}
+
+func (a *api) describeKeyPairs(ctx context.Context, filters []types.Filter) ([]types.KeyPairInfo, error) {
+	out, err := a.calls.describeKeyPairs(ctx, &ec2.DescribeKeyPairsInput{Filters: filters})
+	if err != nil {
+		return nil, err
+	}
+	return out.KeyPairs, nil
+}
+
+func (a *api) deleteKeyPair(ctx context.Context, name string) error {
+	_, err := a.calls.deleteKeyPair(ctx, &ec2.DeleteKeyPairInput{KeyName: &name})
+	return err
+}
+
+func (a *api) describeVolumes(ctx context.Context, filters []types.Filter) ([]types.Volume, error) {
+	return collect(func(token *string) ([]types.Volume, *string, error) {
+		out, err := a.calls.describeVolumes(ctx, &ec2.DescribeVolumesInput{Filters: filters, NextToken: token, MaxResults: aws.Int32(500)})
+		if err != nil {
+			return nil, nil, err
+		}
+		return out.Volumes, out.NextToken, nil
+	})
+}
+
+func (a *api) deleteVolume(ctx context.Context, id string) error {
+	_, err := a.calls.deleteVolume(ctx, &ec2.DeleteVolumeInput{VolumeId: &id})
+	return err
+}
+
+func (a *api) describeImages(ctx context.Context, in *ec2.DescribeImagesInput) ([]types.Image, error) {
+	out, err := a.calls.describeImages(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	return out.Images, nil
+}
+
+func (a *api) parameter(ctx context.Context, name string) (string, error) {
+	out, err := a.calls.getParameter(ctx, &ssm.GetParameterInput{Name: &name})
+	if err != nil {
+		return "", err
+	}
+	return aws.ToString(out.Parameter.Value), nil
+}

@@ -1,0 +1,108 @@
+package ec2
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"drover"
+	"drover/driver"
+)
+
+// Config is the driver's part of the configuration.
+type Config struct {
+	Region   string `yaml:"region" doc:"left out: the one that the AWS tools would use"`
+	Profile  string `yaml:"profile" doc:"of the AWS tools' configuration; left out: theirs"`
+	Endpoint string `yaml:"endpoint" doc:"of the API, for what imitates EC2; left out: Amazon's"`
+	CallRate int    `yaml:"call_rate" min:"1" max:"100" doc:"how many times the published rate of calls the account may make"`
+
+	Zones           []string          `yaml:"zones" doc:"left out: all that there is a subnet in"`
+	Subnets         []string          `yaml:"subnets" doc:"ids; left out: the default subnet of each zone"`
+	SecurityGroups  []string          `yaml:"security_groups" doc:"ids; left out: the network's default"`
+	PublicAddress   *bool             `yaml:"public_address" doc:"whether instances get a public address; left out: as the subnet has it"`
+	InstanceProfile string            `yaml:"instance_profile" doc:"name or ARN of the IAM profile that instances have; left out: none"`
+	KeyPair         string            `yaml:"key_pair" doc:"the name of one that exists; left out: one of the fleet's own is imported"`
+	Tags            map[string]string `yaml:"tags" doc:"on all that is made, beside Drover's own"`
+
+	Volume       volume    `yaml:"volume" doc:"the root volume; its size is the cloud's disk"`
+	Volumes      []volume  `yaml:"volumes" doc:"further volumes of each instance"`
+	Placement    placement `yaml:"placement" doc:"where instances lie to one another"`
+	MetadataHops int       `yaml:"metadata_hops" min:"1" max:"64" doc:"how far the metadata service answers: 1: not into containers; 2: into them too"`
+
+	Markets   []drover.Market `yaml:"markets" doc:"on_demand, spot; left out: both"`
+	SpotBy    spotBy          `yaml:"spot_allocation" doc:"how EC2 chooses among the spot candidates"`
+	ListTypes bool            `yaml:"list_types" doc:"whether EC2's own types are offered, with its prices"`
+	BareMetal bool            `yaml:"bare_metal" doc:"whether bare metal is offered too"`
+	Types     []driver.Type   `yaml:"types" doc:"types by hand, beside or in place of EC2's own"`
+	Discount  driver.Percent  `yaml:"spot_discount" doc:"of types by hand without a spot price"`
+}
+
+// volume is an EBS volume. It is encrypted unless that is refused, and goes with its instance.
+type volume struct {
+	Device     string       `yaml:"device" doc:"such as /dev/sdf; of the root volume it is the image's"`
+	Size       drover.Bytes `yaml:"size"`
+	Type       string       `yaml:"type" doc:"gp3, gp2, io2, io1, st1, sc1 or standard; left out: gp3"`
+	IOPS       int          `yaml:"iops" min:"0"`
+	Throughput int          `yaml:"throughput" min:"0" doc:"in MiB a second"`
+	Key        string       `yaml:"kms_key" doc:"id or ARN; left out: the account's default"`
+	Encrypted  *bool        `yaml:"encrypted" doc:"left out: true"`
+}
+
+type placement struct {
+	Group     string `yaml:"group" doc:"the name of a placement group"`
+	Partition int    `yaml:"partition" min:"0" doc:"of a partition placement group; 0: any"`
+}
+
+// spotBy is a strategy of EC2's.
+type spotBy types.SpotAllocationStrategy
+
+// UnmarshalText reads the strategy's name.
+func (s *spotBy) UnmarshalText(b []byte) error {
+	for _, known := range []types.SpotAllocationStrategy{types.SpotAllocationStrategyCapacityOptimizedPrioritized,
+		types.SpotAllocationStrategyPriceCapacityOptimized, types.SpotAllocationStrategyLowestPrice} {
+		if string(known) == string(b) {
+			*s = spotBy(known)
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is none of capacity-optimized-prioritized, price-capacity-optimized and lowest-price", b)
+}
+
+// Default is what holds where nothing is said.
+func (c *Config) Default() {
+	*c = Config{
+		CallRate: 1, MetadataHops: 1, ListTypes: true, Discount: 60, Markets: []drover.Market{drover.OnDemand, drover.Spot},
+		SpotBy: spotBy(types.SpotAllocationStrategyCapacityOptimizedPrioritized),
+	}
+}
+
+// The most characters of a tag's key and of its value (see "Tag restrictions" in Amazon's guide to EC2).
+const (
+	maxKey = 128
+	maxTag = 256
+)
+
+// check finds what the types of the fields cannot.
+func (c Config) check() error {
+	for _, m := range c.Markets {
+		if m != drover.OnDemand && m != drover.Spot {
+			return drover.Errorf(drover.KindInvalid, "markets: %q is neither %s nor %s", m, drover.OnDemand, drover.Spot)
+		}
+	}
+	for k, v := range c.Tags {
+		if k == "" || len(k) > maxKey || len(v) > maxTag || strings.HasPrefix(k, "aws:") || strings.HasPrefix(k, "drover-") {
+			return drover.Errorf(drover.KindInvalid, "tags: %.140q cannot be one", k).
+				WithHint("a key has up to %d characters and begins neither with aws: nor with drover-, a value has up to %d", maxKey, maxTag)
+		}
+	}
+	for _, v := range c.Volumes {
+		if v.Device == "" || v.Size <= 0 {
+			return drover.Errorf(drover.KindInvalid, "volumes: one has no device or no size").WithHint("such as {device: /dev/sdf, size: 100Gi}")
+		}
+	}
+	if !c.ListTypes && len(c.Types) == 0 {
+		return drover.Errorf(drover.KindInvalid, "list_types: without EC2's types and without any by hand nothing can be rented")
+	}
+	return nil
+}

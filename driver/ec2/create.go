@@ -1,0 +1,274 @@
+package ec2
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"drover"
+	"drover/driver"
+)
+
+// maxOverrides is how many candidates one call takes: see "Fleet quotas" in Amazon's guide to EC2.
+const maxOverrides = 300
+
+// nameTag is where the AWS tools look for an instance's name.
+const nameTag = "Name"
+
+// defaultVolume is the type of volume that is made if none is configured: the cheapest of those of the same speed.
+const defaultVolume = "gp3"
+
+var instanceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,127}$`)
+
+// Create makes an instance by an instant fleet: of the candidates of the first one's market up to where another market begins, and if none
+// of these is to be had, of the next ones.
+func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+	doing := "create instance " + r.Name
+	var none driver.Candidate
+	if err := check(r); err != nil {
+		return driver.Instance{}, none, classify(doing, "", err)
+	}
+	s, err := c.prepare(ctx, r)
+	if err != nil {
+		return driver.Instance{}, none, classify(doing, "", err)
+	}
+	var refused []*drover.Error
+	for i, group := range byMarket(r.Candidates) {
+		in, taken, err := c.launch(ctx, s, i, group)
+		if err == nil {
+			return in, taken, nil
+		}
+		e := drover.AsError(classify(doing, group[0].Market, err), drover.KindTransient)
+		if e.Kind != drover.KindCapacity && e.Kind != drover.KindQuota && e.Kind != drover.KindUnsupported {
+			return driver.Instance{}, none, classify(doing, group[0].Market, err)
+		}
+		refused = append(refused, e)
+	}
+	return driver.Instance{}, none, worst(refused)
+}
+
+// check refuses what could never become an instance.
+func check(r driver.CreateRequest) error {
+	switch {
+	case !instanceName.MatchString(r.Name):
+		return drover.Errorf(drover.KindInvalid, "a name has letters, digits and dashes, at most 128")
+	case len(r.Candidates) == 0:
+		return drover.Errorf(drover.KindInvalid, "no candidates")
+	}
+	for _, candidate := range r.Candidates {
+		if candidate.Image == "" {
+			return drover.Errorf(drover.KindInvalid, "no image is configured for %s", cmp.Or(string(candidate.Arch), candidate.ProviderType)).
+				WithHint("write image: in the cloud's configuration, such as ami-0123456789abcdef0 or ssm:/aws/service/debian/release/12/latest/amd64")
+		}
+	}
+	return nil
+}
+
+// byMarket cuts the candidates where the market changes, since a fleet of one instance has one market.
+func byMarket(all []driver.Candidate) (groups [][]driver.Candidate) {
+	for i, candidate := range all {
+		if i == 0 || candidate.Market != all[i-1].Market {
+			groups = append(groups, nil)
+		}
+		last := len(groups) - 1
+		groups[last] = append(groups[last], candidate)
+	}
+	return groups
+}
+
+// supply is what all the calls for one instance need.
+type supply struct {
+	driver.CreateRequest
+	template string
+	userData string
+	tags     []types.Tag
+	subnets  []subnet
+	images   map[string]image
+}
+
+func (c *cloud) prepare(ctx context.Context, r driver.CreateRequest) (s supply, err error) {
+	s = supply{CreateRequest: r, images: map[string]image{}, tags: tagsOf(c.instanceTags(r))}
+	text := driver.UserData(r).Reveal()
+	if len(text) > maxUserData {
+		return s, drover.Errorf(drover.KindInvalid, "the user data has %d bytes, and EC2 takes %d", len(text), maxUserData)
+	}
+	s.userData = base64.StdEncoding.EncodeToString([]byte(text))
+	for _, candidate := range r.Candidates {
+		if s.images[candidate.Image], err = c.image(ctx, candidate.Image); err != nil {
+			return s, err
+		}
+	}
+	if s.subnets, err = c.subnets.get(ctx); err != nil {
+		return s, err
+	}
+	s.template, err = c.template(ctx, r)
+	return s, err
+}
+
+func (c *cloud) instanceTags(r driver.CreateRequest) map[string]string {
+	tags := maps.Clone(c.config.Tags)
+	if tags == nil {
+		tags = map[string]string{}
+	}
+	tags[nameTag] = r.Name
+	maps.Copy(tags, r.Tags)
+	return tags
+}
+
+// launch makes one call for the instance, the turn-th.
+func (c *cloud) launch(ctx context.Context, s supply, turn int, candidates []driver.Candidate) (driver.Instance, driver.Candidate, error) {
+	overrides, err := c.overrides(s, candidates)
+	if err != nil {
+		return driver.Instance{}, driver.Candidate{}, err
+	}
+	out, err := c.api.createFleet(ctx, c.fleetRequest(s, turn, candidates[0].Market, overrides))
+	switch classOf(codeOf(err)).kind {
+	case drover.KindConflict:
+		return c.recall(ctx, s.CreateRequest)
+	case drover.KindNotFound:
+		c.forget()
+		return driver.Instance{}, driver.Candidate{}, drover.Errorf(drover.KindTransient, "the launch template is not to be seen: %v", err)
+	}
+	if err != nil {
+		return driver.Instance{}, driver.Candidate{}, err
+	}
+	for _, made := range out.Instances {
+		if len(made.InstanceIds) > 0 {
+			in := s.instance(made)
+			in.Market = candidates[0].Market
+			return in, driver.Candidate{ProviderType: in.ProviderType, Zone: in.Zone, Market: in.Market}, nil
+		}
+	}
+	return driver.Instance{}, driver.Candidate{}, refusals(candidates[0].Market, out.Errors)
+}
+
+// fleetRequest asks for an instant fleet of one instance. Equal requests have equal tokens.
+func (c *cloud) fleetRequest(s supply, turn int, m drover.Market, overrides []types.FleetLaunchTemplateOverridesRequest) *ec2.CreateFleetInput {
+	in := &ec2.CreateFleetInput{
+		Type:        types.FleetTypeInstant,
+		ClientToken: aws.String(c.token(s.Name, turn)),
+		LaunchTemplateConfigs: []types.FleetLaunchTemplateConfigRequest{{
+			LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{
+				LaunchTemplateName: &s.template, Version: aws.String("1"), LaunchTemplateSpecificationUserData: &s.userData,
+			},
+			Overrides: overrides,
+		}},
+		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{TotalTargetCapacity: aws.Int32(1)},
+		TagSpecifications: []types.TagSpecification{
+			{ResourceType: types.ResourceTypeInstance, Tags: s.tags},
+			{ResourceType: types.ResourceTypeVolume, Tags: s.tags},
+		},
+	}
+	if m == drover.Spot {
+		in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeSpot
+		in.SpotOptions = &types.SpotOptionsRequest{
+			AllocationStrategy: types.SpotAllocationStrategy(c.config.SpotBy), InstanceInterruptionBehavior: types.SpotInstanceInterruptionBehaviorTerminate,
+		}
+	} else {
+		in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeOnDemand
+		in.OnDemandOptions = &types.OnDemandOptionsRequest{AllocationStrategy: types.FleetOnDemandAllocationStrategyPrioritized}
+	}
+	return in
+}
+
+// token is the client token of a call for an instance, of at most 64 characters.
+func (c *cloud) token(name string, turn int) string {
+	sum := sha256.Sum256([]byte(fmt.Sprintf("%s/%s/%d", c.o.Fleet, name, turn)))
+	return "drover-" + hex.EncodeToString(sum[:16])
+}
+
+// overrides are the candidates, each in every subnet of its zone.
+func (c *cloud) overrides(s supply, candidates []driver.Candidate) (all []types.FleetLaunchTemplateOverridesRequest, err error) {
+	for i, candidate := range candidates {
+		for _, sub := range s.subnets {
+			if sub.Zone != candidate.Zone || len(all) == maxOverrides {
+				continue
+			}
+			all = append(all, types.FleetLaunchTemplateOverridesRequest{
+				InstanceType:        types.InstanceType(candidate.ProviderType),
+				SubnetId:            aws.String(sub.ID),
+				ImageId:             aws.String(candidate.Image),
+				Priority:            aws.Float64(float64(i)),
+				BlockDeviceMappings: c.volumes(s.images[candidate.Image], s.Disk),
+			})
+		}
+	}
+	if len(all) == 0 {
+		return nil, drover.Errorf(drover.KindInvalid, "there is no subnet in zone %s", candidates[0].Zone)
+	}
+	return all, nil
+}
+
+// volumes are the root volume, at least as large as asked for, and what is configured beside it.
+func (c *cloud) volumes(i image, disk drover.Bytes) (all []types.FleetBlockDeviceMappingRequest) {
+	root := c.config.Volume
+	root.Device, root.Size = i.root, max(disk, i.size)
+	for _, v := range slices.Concat([]volume{root}, c.config.Volumes) {
+		if v.Device != "" {
+			all = append(all, types.FleetBlockDeviceMappingRequest{DeviceName: aws.String(v.Device), Ebs: v.ebs()})
+		}
+	}
+	return all
+}
+
+func (v volume) ebs() *types.FleetEbsBlockDeviceRequest {
+	e := &types.FleetEbsBlockDeviceRequest{
+		DeleteOnTermination: aws.Bool(true), Encrypted: aws.Bool(v.Encrypted == nil || *v.Encrypted), VolumeType: types.VolumeType(cmp.Or(v.Type, defaultVolume)),
+	}
+	if v.Size > 0 {
+		e.VolumeSize = aws.Int32(int32((v.Size + drover.GiB - 1) / drover.GiB))
+	}
+	if v.IOPS > 0 {
+		e.Iops = aws.Int32(int32(v.IOPS))
+	}
+	if v.Throughput > 0 {
+		e.Throughput = aws.Int32(int32(v.Throughput))
+	}
+	if v.Key != "" {
+		e.KmsKeyId = aws.String(v.Key)
+	}
+	return e
+}
+
+// instance is what the answer to the call says of the instance made.
+func (s supply) instance(made types.CreateFleetInstance) driver.Instance {
+	in := driver.Instance{ID: made.InstanceIds[0], Tags: fromTags(s.tags), ProviderType: string(made.InstanceType), State: driver.Pending,
+		Zone: aws.ToString(made.AvailabilityZone)}
+	in.Zone = cmp.Or(in.Zone, s.zoneOf(aws.ToString(made.SubnetId)))
+	if o := made.LaunchTemplateAndOverrides; o != nil && o.Overrides != nil {
+		in.ProviderType = cmp.Or(in.ProviderType, string(o.Overrides.InstanceType))
+		in.Zone = cmp.Or(in.Zone, aws.ToString(o.Overrides.AvailabilityZone), s.zoneOf(aws.ToString(o.Overrides.SubnetId)))
+	}
+	return in
+}
+
+func (s supply) zoneOf(id string) string {
+	for _, sub := range s.subnets {
+		if sub.ID == id {
+			return sub.Zone
+		}
+	}
+	return ""
+}
+
+// recall finds an instance that was asked for before, when the candidates were others.
+func (c *cloud) recall(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+	all, err := c.List(ctx, map[string]string{driver.TagFleet: r.Tags[driver.TagFleet], driver.TagName: r.Name})
+	if err != nil {
+		return driver.Instance{}, driver.Candidate{}, err
+	}
+	for _, in := range all {
+		return in, driver.Candidate{ProviderType: in.ProviderType, Zone: in.Zone, Market: in.Market}, nil
+	}
+	return driver.Instance{}, driver.Candidate{}, drover.Errorf(drover.KindTransient, "it was asked for before, with other candidates, and is not to be seen")
+}

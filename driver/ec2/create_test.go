@@ -1,0 +1,251 @@
+package ec2
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/driver"
+)
+
+// fail is the class of the error that a create ends with.
+func fail(t *testing.T, c *cloud, r driver.CreateRequest) *drover.Error {
+	t.Helper()
+	_, _, err := c.Create(t.Context(), r)
+	if err == nil {
+		t.Fatal("it was created")
+	}
+	return drover.AsError(err, drover.KindInternal)
+}
+
+func TestCreate(t *testing.T) {
+	spotA, spotB := candidate("m7i.large", "us-east-1a", drover.Spot), candidate("m7g.large", "us-east-1b", drover.Spot)
+	demand := candidate("m7i.large", "us-east-1b", drover.OnDemand)
+
+	t.Run("the first candidate that can be had is taken, in one call", func(t *testing.T) {
+		f := newFake()
+		f.out["m7i.large us-east-1a spot"] = "InsufficientInstanceCapacity"
+		in, taken := create(t, imitate(t, f, ""), request("one", spotA, spotB, demand))
+		if !taken.Same(spotB) || in.ProviderType != "m7g.large" || in.Zone != "us-east-1b" || in.Market != drover.Spot || in.State != driver.Pending || f.calls["CreateFleet"] != 1 {
+			t.Errorf("took %+v in %d calls: %+v", taken, f.calls["CreateFleet"], in)
+		}
+	})
+	t.Run("another market is tried when the first has nothing", func(t *testing.T) {
+		f := newFake()
+		f.out["  spot"] = "UnfulfillableCapacity"
+		_, taken := create(t, imitate(t, f, ""), request("one", spotA, spotB, demand))
+		if !taken.Same(demand) || f.calls["CreateFleet"] != 2 {
+			t.Errorf("took %+v in %d calls", taken, f.calls["CreateFleet"])
+		}
+	})
+	t.Run("what is refused says of what and of which market", func(t *testing.T) {
+		for _, tt := range []struct {
+			name       string
+			out        map[string]string
+			vcpus      map[string]int
+			candidates []driver.Candidate
+			want       drover.Error
+		}{
+			{"capacity", map[string]string{"m7i.large  ": "InsufficientInstanceCapacity"}, nil, []driver.Candidate{spotA},
+				drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Market: drover.Spot}},
+			{"a spot quota", nil, map[string]int{"L-34B43A08": 1}, []driver.Candidate{spotA, spotB},
+				drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeQuotaGroup, Market: drover.Spot}},
+			{"an on-demand quota", nil, map[string]int{"L-1216C47A": 1}, []driver.Candidate{demand},
+				drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeQuotaGroup, Market: drover.OnDemand}},
+			{"a full subnet", map[string]string{" us-east-1a ": "InsufficientFreeAddressesInSubnet"}, nil, []driver.Candidate{spotA},
+				drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeSubnet}},
+			{"capacity in one market and quota in the other", map[string]string{"  spot": "UnfulfillableCapacity"}, map[string]int{"L-1216C47A": 1}, []driver.Candidate{spotA, demand},
+				drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType}},
+			{"a type that the zone does not have", map[string]string{"m7i.large us-east-1a ": "Unsupported"}, nil, []driver.Candidate{spotA},
+				drover.Error{Kind: drover.KindUnsupported}},
+		} {
+			f := newFake()
+			f.out = tt.out
+			if tt.vcpus != nil {
+				f.vcpus = tt.vcpus
+			}
+			got := fail(t, imitate(t, f, ""), request("one", slices.Clone(tt.candidates)...))
+			if got.Kind != tt.want.Kind || got.Scope != tt.want.Scope || got.Market != tt.want.Market {
+				t.Errorf("%s: got %s %s %s: %v", tt.name, got.Kind, got.Scope, got.Market, got)
+			}
+		}
+	})
+	t.Run("vCPUs that are given back can be had again", func(t *testing.T) {
+		f := newFake()
+		f.vcpus["L-34B43A08"] = 2
+		c := imitate(t, f, "")
+		in, _ := create(t, c, request("one", spotA))
+		if got := fail(t, c, request("two", spotA)); got.Kind != drover.KindQuota {
+			t.Error(got)
+		}
+		if err := c.Destroy(t.Context(), in.ID); err != nil {
+			t.Fatal(err)
+		}
+		create(t, c, request("three", spotA))
+	})
+	t.Run("a name asked for with other candidates is the instance there is", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, "")
+		first, _ := create(t, c, request("one", spotA))
+		again, taken := create(t, c, request("one", demand))
+		if again.ID != first.ID || !taken.Same(spotA) {
+			t.Errorf("got %+v, %+v", again, taken)
+		}
+	})
+	t.Run("and transient while that is not to be seen", func(t *testing.T) {
+		f := newFake()
+		f.lag = 1 << 40
+		c := imitate(t, f, "")
+		create(t, c, request("one", spotA))
+		if got := fail(t, c, request("one", demand)); got.Kind != drover.KindTransient {
+			t.Error(got)
+		}
+	})
+	t.Run("a launch template that somebody took away is made again", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, "")
+		create(t, c, request("one"))
+		clear(f.templates)
+		if got := fail(t, c, request("two")); got.Kind != drover.KindTransient {
+			t.Error(got)
+		}
+		create(t, c, request("two"))
+	})
+	t.Run("what could never be is refused before anything is made", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, "")
+		noImage := request("one")
+		noImage.Candidates[0].Image = ""
+		tooLarge := request("one")
+		tooLarge.UserInit = drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#", maxUserData))
+		nowhere := request("one", candidate("m7i.large", "us-east-1f", drover.Spot))
+		badName, badTemplate := request("a b"), request("one")
+		badTemplate.Template = `{"EbsOptimised": true}`
+		forbidden := request("one")
+		forbidden.Template = `{"UserData": "x"}`
+		unknownImage := request("one")
+		unknownImage.Candidates[0].Image = "ami-nobody"
+		for _, r := range []driver.CreateRequest{noImage, tooLarge, nowhere, badName, badTemplate, forbidden, unknownImage} {
+			if got := fail(t, c, r); got.Kind != drover.KindInvalid || !strings.HasPrefix(got.Message, "create instance ") {
+				t.Errorf("%s: %v", got.Kind, got)
+			}
+		}
+		if len(f.machines)+f.calls["CreateFleet"] > 0 {
+			t.Errorf("%d calls", f.calls["CreateFleet"])
+		}
+	})
+	t.Run("calls refused for their rate or for who we are say so", func(t *testing.T) {
+		for code, want := range map[string]drover.ErrorKind{"RequestLimitExceeded": drover.KindRateLimit, "UnauthorizedOperation": drover.KindAuthentication, "InternalError": drover.KindTransient} {
+			f := newFake()
+			f.broken["CreateFleet"] = code
+			got := fail(t, imitate(t, f, ""), request("one"))
+			if got.Kind != want || f.calls["CreateFleet"] != 1 || want == drover.KindRateLimit && got.RetryAt == 0 {
+				t.Errorf("%s in %d calls: %+v", code, f.calls["CreateFleet"], got)
+			}
+		}
+	})
+}
+
+// only is the one launch template and the one call for an instance that there are.
+func only(t *testing.T, f *fake) (template, override, launch url.Values) {
+	t.Helper()
+	if len(f.templates) != 1 || len(f.machines) != 1 {
+		t.Fatalf("%d templates, %d instances", len(f.templates), len(f.machines))
+	}
+	for _, in := range f.templates {
+		template = under(in, "LaunchTemplateData")
+	}
+	for _, m := range f.machines {
+		override, launch = m.override, m.launch
+	}
+	return template, override, launch
+}
+
+// want compares some values of a call.
+func want(t *testing.T, got url.Values, want map[string]string) {
+	t.Helper()
+	for k, v := range want {
+		if got.Get(k) != v {
+			t.Errorf("%s is %q, want %q", k, got.Get(k), v)
+		}
+	}
+}
+
+func TestWhatIsAskedFor(t *testing.T) {
+	t.Run("by default: metadata by token, power-off ends it, volumes are encrypted and tagged, keys are planted", func(t *testing.T) {
+		f := newFake()
+		r := request("one")
+		r.Disk = 30*drover.GiB + 1
+		create(t, imitate(t, f, ""), r)
+		template, override, launch := only(t, f)
+		want(t, template, map[string]string{"MetadataOptions.HttpTokens": "required", "MetadataOptions.HttpPutResponseHopLimit": "1", "InstanceInitiatedShutdownBehavior": "terminate"})
+		want(t, override, map[string]string{"ImageId": "ami-debian", "BlockDeviceMapping.1.DeviceName": "/dev/xvda", "BlockDeviceMapping.1.Ebs.VolumeSize": "31",
+			"BlockDeviceMapping.1.Ebs.Encrypted": "true", "BlockDeviceMapping.1.Ebs.DeleteOnTermination": "true", "BlockDeviceMapping.1.Ebs.VolumeType": "gp3"})
+		for _, resource := range []string{"instance", "volume"} {
+			tags := tagsIn(launch, resource)
+			delete(tags, "aws:ec2:fleet-id")
+			if diff := cmp.Diff(map[string]string{"Name": "one", driver.TagFleet: "fleet", driver.TagName: "one"}, tags); diff != "" {
+				t.Error(resource, diff)
+			}
+		}
+		text, err := base64.StdEncoding.DecodeString(launch.Get("LaunchTemplateConfigs.1.LaunchTemplateSpecification.LaunchTemplateSpecificationUserData"))
+		if err != nil || string(text) != driver.UserData(r).Reveal() {
+			t.Errorf("%v: %s", err, text)
+		}
+		if len(f.keys) != 1 || template.Get("KeyName") == "" || f.keys[template.Get("KeyName")][driver.TagFleet] != "fleet" {
+			t.Errorf("key pairs: %v", f.keys)
+		}
+	})
+	t.Run("a volume is never smaller than the image", func(t *testing.T) {
+		f := newFake()
+		r := request("one")
+		r.Disk = drover.GiB
+		create(t, imitate(t, f, ""), r)
+		_, override, _ := only(t, f)
+		want(t, override, map[string]string{"BlockDeviceMapping.1.Ebs.VolumeSize": "8"})
+	})
+	t.Run("as it is configured", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, `subnets: [subnet-us-east-1a], security_groups: [sg-1, sg-2], public_address: false, instance_profile: worker, key_pair: mine, metadata_hops: 2,
+			placement: {group: near}, volume: {type: io2, iops: 500, encrypted: false}, volumes: [{device: /dev/sdf, size: 100Gi, throughput: 200, kms_key: k}], tags: {team: a}, spot_allocation: lowest-price`)
+		r := request("one", candidate("m7i.large", "us-east-1a", drover.Spot))
+		r.Template = `{"EbsOptimized": true, "MetadataOptions": {"InstanceMetadataTags": "enabled", "HttpTokens": "optional"}, "InstanceInitiatedShutdownBehavior": "stop"}`
+		create(t, c, r)
+		template, override, launch := only(t, f)
+		want(t, template, map[string]string{"KeyName": "mine", "IamInstanceProfile.Name": "worker", "Placement.GroupName": "near", "NetworkInterface.1.SecurityGroupId.2": "sg-2",
+			"NetworkInterface.1.AssociatePublicIpAddress": "false", "EbsOptimized": "true", "MetadataOptions.InstanceMetadataTags": "enabled",
+			"MetadataOptions.HttpTokens": "required", "InstanceInitiatedShutdownBehavior": "terminate"})
+		want(t, override, map[string]string{"BlockDeviceMapping.1.Ebs.VolumeType": "io2", "BlockDeviceMapping.1.Ebs.Iops": "500", "BlockDeviceMapping.1.Ebs.Encrypted": "false",
+			"BlockDeviceMapping.2.DeviceName": "/dev/sdf", "BlockDeviceMapping.2.Ebs.VolumeSize": "100", "BlockDeviceMapping.2.Ebs.Encrypted": "true", "BlockDeviceMapping.2.Ebs.KmsKeyId": "k"})
+		want(t, launch, map[string]string{"SpotOptions.AllocationStrategy": "lowest-price", "SpotOptions.InstanceInterruptionBehavior": "terminate"})
+		if tagsIn(launch, "volume")["team"] != "a" || len(f.keys) != 0 {
+			t.Errorf("tags %v, key pairs %v", tagsIn(launch, "volume"), f.keys)
+		}
+	})
+	t.Run("what instances share is made once, also by many at once and by another controller", func(t *testing.T) {
+		f := newFake()
+		c, other := imitate(t, f, ""), imitate(t, f, "")
+		done := make(chan error)
+		for i := range 8 {
+			go func() {
+				_, _, err := c.Create(t.Context(), request(fmt.Sprint("one-", i)))
+				done <- err
+			}()
+		}
+		for range 8 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		create(t, other, request("two"))
+		if len(f.templates) != 1 || len(f.keys) != 1 || f.calls["CreateLaunchTemplate"] != 2 || len(f.machines) != 9 {
+			t.Errorf("%d templates, %d keys, %d instances, calls %v", len(f.templates), len(f.keys), len(f.machines), f.calls)
+		}
+	})
+}

@@ -1,0 +1,339 @@
+package ec2
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"html"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"drover"
+)
+
+// fake is a region of EC2 in memory that speaks the Query API. It has what other imitations lack: capacity and quotas that end, rates,
+// client tokens, spot prices and interruptions, and answers that are behind. Its times are the clock's, so it works in a bubble of
+// synctest as well, where it is asked without a network.
+type fake struct {
+	zones     []string
+	kinds     []kind
+	prices    map[string]string            // on demand, by type
+	spot      map[string]map[string]string // by type and zone
+	bootTime  time.Duration
+	lag       time.Duration // how late a list shows a new instance
+	pageSize  int           // 0: what is asked for
+	parameter map[string]string
+	throttle  bool
+	latency   time.Duration // of a call without a network
+
+	mu        sync.Mutex
+	machines  map[string]*machine          // by id; guarded by mu, as is all below
+	templates map[string]url.Values        // by name
+	keys      map[string]map[string]string // tags by name
+	volumes   map[string]map[string]string // tags of those attached to nothing, by id
+	tokens    map[string]answered
+	out       map[string]string // error codes, by "type zone market"; an empty part means any
+	vcpus     map[string]int    // what is left of quotas, by their code
+	broken    map[string]string // error codes of calls that fail, by action
+	buckets   map[string]bucket
+	calls     map[string]int
+	refused   map[string]int
+	last      int
+}
+
+// kind is an instance type.
+type kind struct {
+	name       string
+	vcpus, mib int
+	arch       string
+	gpus       int
+	metal      bool
+}
+
+// machine is an instance.
+type machine struct {
+	id, kind, zone, image, market, token string
+	tags                                 map[string]string
+	created, ended                       time.Time
+	stopped                              bool
+	reason                               string
+	launch                               url.Values // the call that made it
+	override                             url.Values
+}
+
+type answered struct{ request, reply string }
+
+type bucket struct {
+	left float64
+	at   time.Time
+}
+
+func newFake() *fake {
+	return &fake{
+		zones: []string{"us-east-1a", "us-east-1b"},
+		kinds: []kind{
+			{name: "m7i.large", vcpus: 2, mib: 8192, arch: "x86_64"},
+			{name: "m7g.large", vcpus: 2, mib: 8192, arch: "arm64"},
+			{name: "c7i.4xlarge", vcpus: 16, mib: 32768, arch: "x86_64"},
+			{name: "g6.xlarge", vcpus: 4, mib: 16384, arch: "x86_64", gpus: 1},
+			{name: "m7i.metal-24xl", vcpus: 96, mib: 393216, arch: "x86_64", metal: true},
+		},
+		prices:    map[string]string{"m7i.large": "0.1008000000", "m7g.large": "0.0816", "c7i.4xlarge": "0.714", "g6.xlarge": "0.8048", "m7i.metal-24xl": "4.8384"},
+		spot:      map[string]map[string]string{"m7i.large": {"us-east-1a": "0.031200", "us-east-1b": "0.029900"}, "m7g.large": {"us-east-1a": "0.025"}},
+		parameter: map[string]string{"/images/debian": "ami-debian"},
+		machines:  map[string]*machine{}, templates: map[string]url.Values{}, keys: map[string]map[string]string{}, volumes: map[string]map[string]string{},
+		tokens: map[string]answered{}, out: map[string]string{}, vcpus: map[string]int{}, broken: map[string]string{},
+		buckets: map[string]bucket{}, calls: map[string]int{}, refused: map[string]int{},
+	}
+}
+
+// Do answers without a network, as an HTTP client of the SDK's.
+func (f *fake) Do(r *http.Request) (*http.Response, error) {
+	select {
+	case <-time.After(f.latency):
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+	w := httptest.NewRecorder()
+	f.ServeHTTP(w, r)
+	return w.Result(), nil
+}
+
+// wrong is an error of the API's.
+type wrong struct{ code, message string }
+
+// The actions of the Query API that are imitated, each with what stands in its answer.
+var actions = map[string]func(*fake, url.Values) (string, *wrong){
+	"CreateFleet":                   (*fake).createFleet,
+	"DescribeInstances":             (*fake).describeInstances,
+	"TerminateInstances":            (*fake).terminateInstances,
+	"StopInstances":                 (*fake).stopInstances,
+	"StartInstances":                (*fake).startInstances,
+	"CreateTags":                    (*fake).createTags,
+	"DeleteTags":                    (*fake).deleteTags,
+	"CreateLaunchTemplate":          (*fake).createLaunchTemplate,
+	"DescribeLaunchTemplates":       (*fake).describeLaunchTemplates,
+	"DeleteLaunchTemplate":          (*fake).deleteLaunchTemplate,
+	"ImportKeyPair":                 (*fake).importKeyPair,
+	"DescribeKeyPairs":              (*fake).describeKeyPairs,
+	"DeleteKeyPair":                 (*fake).deleteKeyPair,
+	"DescribeVolumes":               (*fake).describeVolumes,
+	"DeleteVolume":                  (*fake).deleteVolume,
+	"DescribeSubnets":               (*fake).describeSubnets,
+	"DescribeImages":                (*fake).describeImages,
+	"DescribeInstanceTypes":         (*fake).describeInstanceTypes,
+	"DescribeInstanceTypeOfferings": (*fake).describeInstanceTypeOfferings,
+	"DescribeSpotPriceHistory":      (*fake).describeSpotPriceHistory,
+}
+
+func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if target := r.Header.Get("X-Amz-Target"); target != "" {
+		f.serveJSON(w, r, target)
+		return
+	}
+	if err := r.ParseForm(); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	action := r.PostForm.Get("Action")
+	body, bad := f.answer(action, r.PostForm)
+	if bad != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, el("Response", el("Errors", el("Error", text("Code", bad.code), text("Message", bad.message))), text("RequestID", "r-1")))
+		return
+	}
+	fmt.Fprint(w, el(action+"Response", text("requestId", "r-1"), body))
+}
+
+func (f *fake) answer(action string, in url.Values) (string, *wrong) {
+	f.calls[action]++
+	do := actions[action]
+	switch {
+	case do == nil:
+		return "", &wrong{"InvalidAction", "the fake knows no " + action}
+	case f.broken[action] != "":
+		return "", &wrong{f.broken[action], "as was asked"}
+	case f.throttle && !f.spend(action):
+		f.refused[action]++
+		return "", &wrong{"RequestLimitExceeded", "Request limit exceeded."}
+	}
+	return do(f, in)
+}
+
+// spend takes a token of the action's bucket, as Amazon publishes them.
+func (f *fake) spend(action string) bool {
+	r, ok := rates[action]
+	if !ok {
+		return true
+	}
+	b, now := f.buckets[action], time.Now()
+	if b.at.IsZero() {
+		b = bucket{float64(r.burst), now}
+	}
+	b.left = min(float64(r.burst), b.left+now.Sub(b.at).Seconds()*float64(r.perSecond))
+	b.at = now
+	spent := b.left >= 1-1e-6
+	if spent {
+		b.left--
+	}
+	f.buckets[action] = b
+	return spent
+}
+
+// serveJSON answers for Systems Manager and for the price list.
+func (f *fake) serveJSON(w http.ResponseWriter, r *http.Request, target string) {
+	var in struct{ Name, NextToken string }
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	_, action, _ := strings.Cut(target, ".")
+	f.calls[action]++
+	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
+	value, known := f.parameter[in.Name]
+	var out any
+	switch {
+	case f.broken[action] != "":
+		w.WriteHeader(http.StatusBadRequest)
+		out = map[string]any{"__type": f.broken[action], "message": "as was asked"}
+	case action == "GetProducts":
+		out = f.products(in.NextToken)
+	case action == "GetParameter" && known:
+		out = map[string]any{"Parameter": map[string]any{"Name": in.Name, "Value": value}}
+	default:
+		w.WriteHeader(http.StatusBadRequest)
+		out = map[string]any{"__type": "ParameterNotFound"}
+	}
+	json.NewEncoder(w).Encode(out)
+}
+
+// products is the price list, a product a page.
+func (f *fake) products(token string) any {
+	names := slices.Sorted(maps.Keys(f.prices))
+	at, _ := strconv.Atoi(token)
+	product := fmt.Sprintf(`{"product": {"attributes": {"instanceType": %q}}, "terms": {"OnDemand": {"a.b": {"priceDimensions": {"a.b.c":
+		{"unit": "Hrs", "pricePerUnit": {"USD": %q}}}}}}}`, names[at], f.prices[names[at]])
+	out := map[string]any{"FormatVersion": "aws_v1", "PriceList": []string{product}}
+	if at+1 < len(names) {
+		out["NextToken"] = strconv.Itoa(at + 1)
+	}
+	return out
+}
+
+// el is an element and text one that holds text.
+func el(name string, kids ...string) string {
+	return "<" + name + ">" + strings.Join(kids, "") + "</" + name + ">"
+}
+func text(name, value string) string { return el(name, html.EscapeString(value)) }
+
+// list is an element of items.
+func list[T any](name string, all []T, item func(T) string) string {
+	kids := make([]string, len(all))
+	for i, one := range all {
+		kids[i] = el("item", item(one))
+	}
+	return el(name, kids...)
+}
+
+// cut cuts a list as NextToken and MaxResults ask for, and says where to go on.
+func cut[T any](f *fake, in url.Values, all []T) ([]T, string) {
+	at, _ := strconv.Atoi(in.Get("NextToken"))
+	size, _ := strconv.Atoi(in.Get("MaxResults"))
+	size = cmp.Or(f.pageSize, size, len(all))
+	if at+size >= len(all) {
+		return all[min(at, len(all)):], ""
+	}
+	return all[at : at+size], text("nextToken", strconv.Itoa(at+size))
+}
+
+// under is what stands under a prefix: Tag.1.Key of TagSpecification.2.
+func under(in url.Values, prefix string) url.Values {
+	found := url.Values{}
+	for k, v := range in {
+		if rest, ok := strings.CutPrefix(k, prefix+"."); ok {
+			found[rest] = v
+		}
+	}
+	return found
+}
+
+// values are those numbered from 1 under a prefix.
+func values(in url.Values, prefix string) (all []string) {
+	for i := 1; in.Has(fmt.Sprintf("%s.%d", prefix, i)); i++ {
+		all = append(all, in.Get(fmt.Sprintf("%s.%d", prefix, i)))
+	}
+	return all
+}
+
+// numbered are the structures numbered from 1 under a prefix.
+func numbered(in url.Values, prefix string) (all []url.Values) {
+	for i := 1; ; i++ {
+		one := under(in, fmt.Sprintf("%s.%d", prefix, i))
+		if len(one) == 0 {
+			return all
+		}
+		all = append(all, one)
+	}
+}
+
+// tagsIn are the tags of a resource type in a call's TagSpecification, and those of plain Tag.
+func tagsIn(in url.Values, resource string) map[string]string {
+	tags := map[string]string{}
+	for _, s := range append(numbered(in, "TagSpecification"), in) {
+		if of := s.Get("ResourceType"); of == resource {
+			for _, t := range numbered(s, "Tag") {
+				tags[t.Get("Key")] = t.Get("Value")
+			}
+		}
+	}
+	return tags
+}
+
+func tagSet(tags map[string]string) string {
+	return list("tagSet", slices.Sorted(maps.Keys(tags)), func(k string) string { return text("key", k) + text("value", tags[k]) })
+}
+
+// bears says whether the filters by tag hold.
+func bears(in url.Values, tags map[string]string) bool {
+	for _, f := range numbered(in, "Filter") {
+		if key, ok := strings.CutPrefix(f.Get("Name"), "tag:"); ok && !slices.Contains(values(f, "Value"), tags[key]) {
+			return false
+		}
+	}
+	return true
+}
+
+// passes says whether a filter, if there is one, has the value.
+func passes(in url.Values, name, value string) bool {
+	for _, f := range numbered(in, "Filter") {
+		if f.Get("Name") == name && !slices.Contains(values(f, "Value"), value) {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *fake) kind(name string) (kind, bool) {
+	at := slices.IndexFunc(f.kinds, func(k kind) bool { return k.name == name })
+	if at < 0 {
+		return kind{}, false
+	}
+	return f.kinds[at], true
+}
+
+// market is ours of a word of EC2's.
+func market(word string) drover.Market {
+	if word == "spot" {
+		return drover.Spot
+	}
+	return drover.OnDemand
+}

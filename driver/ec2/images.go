@@ -1,0 +1,105 @@
+package ec2
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"drover"
+	"drover/driver"
+)
+
+// image is what a create call has to know of an image.
+type image struct {
+	id   string
+	root string       // the name of its root device
+	size drover.Bytes // of its root volume, which no instance's can be smaller than
+}
+
+// FindImages reads ami-… as an id, ssm:NAME as a parameter of Systems Manager that holds one, and anything else as [OWNER/]NAME, where the
+// owner is an account's number, self, amazon or aws-marketplace. Without an owner only images of self and amazon count: anybody may give
+// theirs any name.
+func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([]driver.Image, error) {
+	in, err := c.imageQuery(ctx, ref, arch)
+	if err != nil {
+		return nil, err
+	}
+	found, err := c.api.describeImages(ctx, in)
+	if codeOf(err) == "InvalidAMIID.NotFound" {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, classify("look for image "+ref, "", err)
+	}
+	var all []driver.Image
+	for _, i := range found {
+		c.rememberImage(i)
+		created, _ := time.Parse(time.RFC3339, aws.ToString(i.CreationDate)) // the zero time sorts first
+		all = append(all, driver.Image{ID: aws.ToString(i.ImageId), Name: aws.ToString(i.Name), Arch: archOf(i.Architecture), Created: drover.TimeOf(created)})
+	}
+	return all, nil
+}
+
+// imageQuery is the call that finds what a reference means.
+func (c *cloud) imageQuery(ctx context.Context, ref string, arch drover.Arch) (*ec2.DescribeImagesInput, error) {
+	id := ref
+	if name, ok := strings.CutPrefix(strings.TrimPrefix(ref, "resolve:"), "ssm:"); ok {
+		var err error
+		if id, err = c.api.parameter(ctx, name); err != nil {
+			return nil, classify("read parameter "+name, "", err)
+		}
+		if !strings.HasPrefix(id, "ami-") {
+			return nil, drover.Errorf(drover.KindInvalid, "parameter %s holds no id of an image", name)
+		}
+	}
+	if strings.HasPrefix(id, "ami-") {
+		return &ec2.DescribeImagesInput{ImageIds: []string{id}}, nil
+	}
+	owners, name := []string{"self", "amazon"}, ref
+	if owner, rest, ok := strings.Cut(ref, "/"); ok {
+		owners, name = []string{owner}, rest
+	}
+	filters := []types.Filter{filter("name", name), filter("state", "available")}
+	switch arch {
+	case "amd64":
+		filters = append(filters, filter("architecture", string(types.ArchitectureValuesX8664)))
+	case "arm64":
+		filters = append(filters, filter("architecture", string(types.ArchitectureValuesArm64)))
+	}
+	return &ec2.DescribeImagesInput{Owners: owners, Filters: filters}, nil
+}
+
+func (c *cloud) rememberImage(i types.Image) image {
+	known := image{id: aws.ToString(i.ImageId), root: aws.ToString(i.RootDeviceName)}
+	for _, m := range i.BlockDeviceMappings {
+		if m.Ebs != nil && aws.ToString(m.DeviceName) == known.root {
+			known.size = drover.Bytes(aws.ToInt32(m.Ebs.VolumeSize)) * drover.GiB
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.images[known.id] = known
+	return known
+}
+
+// image is what is known of an image; what an id stands for never changes, so it is asked once.
+func (c *cloud) image(ctx context.Context, id string) (image, error) {
+	c.mu.Lock()
+	known, ok := c.images[id]
+	c.mu.Unlock()
+	if ok {
+		return known, nil
+	}
+	found, err := c.api.describeImages(ctx, &ec2.DescribeImagesInput{ImageIds: []string{id}})
+	if err != nil {
+		return image{}, classify("look at image "+id, "", err)
+	}
+	if len(found) == 0 {
+		return image{}, drover.Errorf(drover.KindInvalid, "there is no image %s in %s", id, c.api.region)
+	}
+	return c.rememberImage(found[0]), nil
+}

@@ -1,0 +1,162 @@
+package ec2
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"drover"
+	"drover/driver"
+)
+
+// spotEnds are the reasons for which EC2 takes a spot instance back, as StateReason.Code has them.
+var spotEnds = []string{"Server.SpotInstanceTermination", "Server.SpotInstanceShutdown", "Server.SpotInstanceStop"}
+
+// List asks for what lives and, where spot instances are rented, for what was taken back: EC2 lists that for about an hour, and we until it
+// is destroyed.
+func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
+	living := append(tagFilters(tags), filter("instance-state-name", "pending", "running", "shutting-down", "stopping", "stopped"))
+	found, err := c.api.describeInstances(ctx, nil, living)
+	if err != nil {
+		return nil, classify("list instances", "", err)
+	}
+	if c.wantsSpot() {
+		taken := append(tagFilters(tags), filter("instance-state-name", "terminated"), filter("state-reason-code", spotEnds...))
+		more, err := c.api.describeInstances(ctx, nil, taken)
+		if err != nil {
+			return nil, classify("list instances that were taken back", "", err)
+		}
+		found = c.unburied(found, more)
+	}
+	all := make([]driver.Instance, 0, len(found))
+	for _, i := range found {
+		all = append(all, instanceOf(i))
+	}
+	return all, nil
+}
+
+// unburied adds what was taken back to what lives, but for what was destroyed, and forgets what EC2 lists no longer.
+func (c *cloud) unburied(living, taken []types.Instance) []types.Instance {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	still, all := map[string]bool{}, living
+	for _, i := range living {
+		if id := aws.ToString(i.InstanceId); c.buried[id] {
+			still[id] = true
+		}
+	}
+	for _, i := range taken {
+		if id := aws.ToString(i.InstanceId); c.buried[id] {
+			still[id] = true
+		} else {
+			all = append(all, i)
+		}
+	}
+	c.buried = still
+	return all
+}
+
+// instanceOf translates an instance.
+func instanceOf(i types.Instance) driver.Instance {
+	in := driver.Instance{
+		ID:           aws.ToString(i.InstanceId),
+		Tags:         fromTags(i.Tags),
+		ProviderType: string(i.InstanceType),
+		Market:       drover.OnDemand,
+		State:        driver.Stopping,
+		Addresses:    driver.Addresses{Private: aws.ToString(i.PrivateIpAddress), Public: aws.ToString(i.PublicIpAddress)},
+		Created:      drover.TimeOf(aws.ToTime(i.LaunchTime)),
+	}
+	if i.Placement != nil {
+		in.Zone = aws.ToString(i.Placement.AvailabilityZone)
+	}
+	if i.InstanceLifecycle == types.InstanceLifecycleTypeSpot {
+		in.Market = drover.Spot
+	}
+	if i.State != nil {
+		in.State = stateOf(i.State.Name)
+	}
+	if i.StateReason != nil {
+		in.Reclaimed = slices.Contains(spotEnds, aws.ToString(i.StateReason.Code))
+	}
+	return in
+}
+
+// ends says whether an instance in this state will never run again: of such a one tags mean nothing any more.
+func ends(s types.InstanceStateName) bool {
+	return s == types.InstanceStateNameTerminated || s == types.InstanceStateNameShuttingDown
+}
+
+func stateOf(s types.InstanceStateName) driver.State {
+	switch s {
+	case types.InstanceStateNamePending:
+		return driver.Pending
+	case types.InstanceStateNameRunning:
+		return driver.Running
+	case types.InstanceStateNameStopped:
+		return driver.Stopped
+	}
+	return driver.Stopping
+}
+
+// SetTags gives the tags and takes away what else there is. EC2 has no call for both; the new tags come first, so that an instance is never
+// without its fleet's.
+func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
+	doing := "tag instance " + id
+	found, err := c.api.describeInstances(ctx, []string{id}, nil)
+	if err != nil {
+		return classify(doing, "", err)
+	}
+	if len(found) == 0 || found[0].State != nil && ends(found[0].State.Name) {
+		return drover.Errorf(drover.KindNotFound, "there is no instance %s", id)
+	}
+	missing, surplus := c.difference(fromTags(found[0].Tags), tags)
+	if len(missing) > 0 {
+		err = c.api.createTags(ctx, id, tagsOf(missing))
+	}
+	if err == nil && len(surplus) > 0 {
+		err = c.api.deleteTags(ctx, id, surplus)
+	}
+	return classify(doing, "", err)
+}
+
+// difference is the tags that are to be given and those that are to go. The name and what the configuration gives every instance stay.
+func (c *cloud) difference(has, wanted map[string]string) (missing map[string]string, surplus []types.Tag) {
+	missing = map[string]string{}
+	for k, v := range wanted {
+		if old, ok := has[k]; !ok || old != v {
+			missing[k] = v
+		}
+	}
+	for k := range has {
+		_, stays := wanted[k]
+		_, configured := c.config.Tags[k]
+		if !stays && !configured && k != nameTag {
+			surplus = append(surplus, types.Tag{Key: aws.String(k)})
+		}
+	}
+	return missing, surplus
+}
+
+// tagsOf are tags in the API's words, sorted, so that equal requests are equal.
+func tagsOf(tags map[string]string) (all []types.Tag) {
+	for _, k := range slices.Sorted(maps.Keys(tags)) {
+		all = append(all, types.Tag{Key: aws.String(k), Value: aws.String(tags[k])})
+	}
+	return all
+}
+
+// fromTags are tags in ours. Those of AWS itself are left out: nobody else can set or delete them.
+func fromTags(all []types.Tag) map[string]string {
+	tags := make(map[string]string, len(all))
+	for _, t := range all {
+		if k := aws.ToString(t.Key); !strings.HasPrefix(k, "aws:") {
+			tags[k] = aws.ToString(t.Value)
+		}
+	}
+	return tags
+}

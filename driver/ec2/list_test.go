@@ -1,0 +1,302 @@
+package ec2
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/driver"
+)
+
+func TestList(t *testing.T) {
+	spot := candidate("m7i.large", "us-east-1a", drover.Spot)
+
+	t.Run("says what EC2 says of an instance, without EC2's own tags", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			f.bootTime = time.Minute
+			c := imitate(t, f, "")
+			in, _ := create(t, c, request("one", spot))
+			want := driver.Instance{ID: in.ID, ProviderType: "m7i.large", Zone: "us-east-1a", Market: drover.Spot, State: driver.Pending, Created: drover.TimeOf(time.Now()),
+				Tags: map[string]string{"Name": "one", driver.TagFleet: "fleet", driver.TagName: "one"}}
+			if diff := cmp.Diff(want, listed(t, c)[in.ID]); diff != "" {
+				t.Error(diff)
+			}
+			time.Sleep(time.Minute)
+			want.State, want.Addresses = driver.Running, driver.Addresses{Private: "10.0.0.7", Public: "192.0.2.7"}
+			if diff := cmp.Diff(want, listed(t, c)[in.ID]); diff != "" {
+				t.Error(diff)
+			}
+		})
+	})
+	t.Run("an instance that is taken back is listed as that until it is destroyed, and never again", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			f.bootTime = time.Minute
+			c := imitate(t, f, "")
+			in, _ := create(t, c, request("one", spot))
+			f.reclaim(in.ID)
+			if got := listed(t, c)[in.ID]; !got.Reclaimed || got.State != driver.Stopping {
+				t.Errorf("%+v", got)
+			}
+			time.Sleep(10 * time.Minute)
+			if got := listed(t, c)[in.ID]; !got.Reclaimed {
+				t.Errorf("%+v", got)
+			}
+			if err := c.Destroy(t.Context(), in.ID); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				if got := listed(t, c); len(got) != 0 {
+					t.Errorf("%+v", got)
+				}
+			}
+			time.Sleep(2 * time.Hour)
+			if listed(t, c); len(c.buried) != 0 {
+				t.Errorf("still remembered: %v", c.buried)
+			}
+		})
+	})
+	t.Run("one that we ended is listed as long as it ends, and not as taken back", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			f.bootTime = time.Minute
+			c := imitate(t, f, "")
+			in, _ := create(t, c, request("one", spot))
+			if err := c.Destroy(t.Context(), in.ID); err != nil {
+				t.Fatal(err)
+			}
+			if got := listed(t, c)[in.ID]; got.Reclaimed || got.State != driver.Stopping {
+				t.Errorf("%+v", got)
+			}
+			time.Sleep(time.Minute)
+			if got := listed(t, c); len(got) != 0 {
+				t.Errorf("%+v", got)
+			}
+		})
+	})
+	t.Run("half an answer is none", func(t *testing.T) {
+		f := newFake()
+		f.pageSize = 1
+		c := imitate(t, f, "")
+		create(t, c, request("one"))
+		create(t, c, request("two"))
+		c.api.budget.full["DescribeInstances"] = time.Now().Add(time.Second * 99 / 20) // one more call is allowed
+		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindRateLimit {
+			t.Errorf("%v, %v", all, err)
+		}
+	})
+	t.Run("tags that the configuration gives every instance stay", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, "tags: {team: a}")
+		in, _ := create(t, c, request("one"))
+		if err := c.SetTags(t.Context(), in.ID, map[string]string{driver.TagFleet: "fleet"}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(map[string]string{"Name": "one", "team": "a", driver.TagFleet: "fleet"}, listed(t, c)[in.ID].Tags); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("an instance on demand stops and starts, one on spot does not", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, "")
+		in, _ := create(t, c, request("one"))
+		if err := c.Stop(t.Context(), in.ID); err != nil || listed(t, c)[in.ID].State != driver.Stopped {
+			t.Errorf("%v, %+v", err, listed(t, c)[in.ID])
+		}
+		if err := c.Start(t.Context(), in.ID); err != nil || listed(t, c)[in.ID].State != driver.Running {
+			t.Errorf("%v, %+v", err, listed(t, c)[in.ID])
+		}
+		other, _ := create(t, c, request("two", spot))
+		if err := c.Stop(t.Context(), other.ID); drover.KindOf(err) != drover.KindUnsupported {
+			t.Error(err)
+		}
+		if err := c.Start(t.Context(), "i-nobody"); drover.KindOf(err) != drover.KindNotFound {
+			t.Error(err)
+		}
+	})
+}
+
+func TestSweep(t *testing.T) {
+	f := newFake()
+	f.pageSize = 1
+	c := imitate(t, f, "")
+	create(t, c, request("one"))
+	f.volumes["vol-ours"] = map[string]string{driver.TagFleet: "fleet"}
+	f.volumes["vol-theirs"] = map[string]string{driver.TagFleet: "other"}
+	now := drover.TimeOf(time.Now())
+	kinds := func(all []driver.Stray) (kinds []string) {
+		for _, s := range all {
+			kinds = append(kinds, s.Kind)
+		}
+		return kinds
+	}
+	swept, err := driver.Sweep(t.Context(), c, "fleet", now, false)
+	if diff := cmp.Diff([]string{"volume"}, kinds(swept)); diff != "" || err != nil {
+		t.Errorf("while the fleet lives: %s %v", diff, err)
+	}
+	create(t, c, request("two"))
+	swept, err = driver.Sweep(t.Context(), c, "fleet", now, true)
+	if diff := cmp.Diff([]string{"launch template", "key pair"}, kinds(swept)); diff != "" || err != nil {
+		t.Errorf("at its end: %s %v", diff, err)
+	}
+	if len(f.templates)+len(f.keys) != 0 || len(f.volumes) != 1 {
+		t.Errorf("left: %v %v %v", f.templates, f.keys, f.volumes)
+	}
+	for _, s := range append(swept, driver.Stray{Kind: "volume", ID: "vol-ours"}) {
+		if err := c.Remove(t.Context(), s); err != nil {
+			t.Errorf("again: %v", err)
+		}
+	}
+	create(t, c, request("three")) // what was swept is made again
+}
+
+func TestFindImages(t *testing.T) {
+	c := imitate(t, newFake(), "")
+	for ref, want := range map[string][]string{
+		"ami-debian":            {"ami-debian"},
+		"ami-nobody":            nil,
+		"ssm:/images/debian":    {"ami-debian"},
+		"136693071363/debian-*": {"ami-debian", "ami-older"},
+		"debian-12-amd64-2025*": {"ami-older"},
+	} {
+		found, err := c.FindImages(t.Context(), ref, "amd64")
+		var got []string
+		for _, i := range found {
+			if got = append(got, i.ID); i.Arch != "amd64" || i.Created == 0 {
+				t.Errorf("%+v", i)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: %s %v", ref, diff, err)
+		}
+	}
+	if _, err := c.FindImages(t.Context(), "ssm:/nothing", ""); drover.KindOf(err) != drover.KindNotFound {
+		t.Error(err)
+	}
+}
+
+func TestOpen(t *testing.T) {
+	t.Run("what cannot be is refused, with what to do", func(t *testing.T) {
+		for keys, kind := range map[string]drover.ErrorKind{
+			"markets: [reserved]": drover.KindInvalid, "tags: {drover-fleet: x}": drover.KindInvalid, "volumes: [{size: 1Gi}]": drover.KindInvalid,
+			"list_types: false": drover.KindInvalid, "profile: nobody": drover.KindInvalid, "subnet: x": drover.KindInvalid, "spot_allocation: luck": drover.KindInvalid,
+		} {
+			if _, err := open(t.Context(), options(t, "fleet", keys, t.TempDir()), newFake()); drover.AsError(err, drover.KindInvalid).Kind != kind || err == nil {
+				t.Errorf("%s: %v", keys, err)
+			}
+		}
+		if _, err := open(t.Context(), options(t, "a b", "", t.TempDir()), newFake()); err == nil {
+			t.Error("a fleet with a space")
+		}
+	})
+	t.Run("no credentials are told as that, and calls nobody at first", func(t *testing.T) {
+		f := newFake()
+		o := options(t, "fleet", "", t.TempDir())
+		os.Unsetenv("AWS_ACCESS_KEY_ID")
+		c, err := open(t.Context(), o, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.List(t.Context(), nil)
+		if e := drover.AsError(err, ""); e.Kind != drover.KindAuthentication || e.Hint == "" {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+func TestEndings(t *testing.T) {
+	t.Run("what comes while a call is under way shares the next one", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var sizes []int
+			e := newEndings(func(_ context.Context, ids []string) error {
+				sizes = append(sizes, len(ids))
+				time.Sleep(time.Second)
+				return nil
+			})
+			for range 1500 {
+				go func() {
+					if err := e.end(t.Context(), "i"); err != nil {
+						t.Error(err)
+					}
+				}()
+			}
+			time.Sleep(time.Minute)
+			if total := sizes[0] + sizes[1]; len(sizes) > 3 || total > 1500 {
+				t.Errorf("calls for %v", sizes)
+			}
+		})
+	})
+	t.Run("one that is wrong does not spoil the others'", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ended := map[string]bool{}
+			e := newEndings(func(_ context.Context, ids []string) error {
+				time.Sleep(time.Second)
+				for _, id := range ids {
+					if id == "bad" {
+						return answer("InvalidInstanceID.NotFound")
+					}
+				}
+				for _, id := range ids {
+					ended[id] = true
+				}
+				return nil
+			})
+			results := map[string]chan error{}
+			for _, id := range []string{"first", "bad", "good"} {
+				results[id] = make(chan error, 1)
+				go func() { results[id] <- e.end(t.Context(), id) }()
+				synctest.Wait()
+			}
+			for id, result := range results {
+				if err := <-result; (err != nil) != (id == "bad") {
+					t.Errorf("%s: %v", id, err)
+				}
+			}
+			if !ended["first"] || !ended["good"] {
+				t.Errorf("ended: %v", ended)
+			}
+		})
+	})
+	t.Run("one who gives up takes nobody along", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			e := newEndings(func(ctx context.Context, _ []string) error {
+				select {
+				case <-ctx.Done():
+					return ctx.Err()
+				case <-time.After(time.Second):
+					return nil
+				}
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			impatient, patient := make(chan error, 1), make(chan error, 1)
+			go func() { _ = e.end(t.Context(), "busy") }()
+			synctest.Wait()
+			go func() { impatient <- e.end(ctx, "a") }()
+			synctest.Wait()
+			go func() { patient <- e.end(t.Context(), "b") }()
+			time.Sleep(1500 * time.Millisecond)
+			cancel()
+			if err := <-impatient; !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+			if err := <-patient; err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}
+
+func TestCollect(t *testing.T) {
+	_, err := collect(func(*string) ([]int, *string, error) { return []int{1}, aws.String("again"), nil })
+	if err == nil {
+		t.Error("an answer without an end was taken")
+	}
+}

@@ -1,0 +1,199 @@
+package ec2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"drover"
+	"drover/driver"
+	"drover/internal/logkey"
+)
+
+// How old may grow what offerings are made of.
+const (
+	typesAge   = 24 * time.Hour
+	pricesAge  = 24 * time.Hour
+	spotAge    = 10 * time.Minute
+	subnetsAge = 10 * time.Minute
+)
+
+// typeInfo is what is kept of an instance type.
+type typeInfo struct {
+	Resources drover.Resources `json:"resources"`
+	Markets   []drover.Market  `json:"markets"`
+	Zones     []string         `json:"zones"`
+	Metal     bool             `json:"metal,omitempty"`
+}
+
+// subnet is what is kept of a subnet.
+type subnet struct {
+	ID   string `json:"id"`
+	Zone string `json:"zone"`
+}
+
+// Offerings are EC2's types in the zones that have a subnet, as far as they have a price, and the types by hand. A type by hand takes the place
+// of EC2's of the same name.
+func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	zones, err := c.zones(ctx)
+	if err != nil {
+		return nil, classify("list subnets", "", err)
+	}
+	all, err := driver.ByHand(c.config.Types, driver.Listing{
+		Cloud: c.o.Name, Zones: zones, Markets: c.config.Markets, Discount: c.config.Discount, Default: drover.Resources{Arch: "amd64"},
+	})
+	if err != nil || !c.config.ListTypes {
+		return grouped(all), err
+	}
+	byHand := map[string]bool{}
+	for _, t := range c.config.Types {
+		byHand[t.Name] = true
+	}
+	listed, err := c.listed(ctx, zones)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, slices.DeleteFunc(listed, func(o drover.Offering) bool { return byHand[o.Type.Name] })...)
+	driver.SortOfferings(all)
+	return grouped(all), nil
+}
+
+// grouped says of each offering under which quota it counts.
+func grouped(all []drover.Offering) []drover.Offering {
+	for i, o := range all {
+		all[i].QuotaGroup = quotaGroup(o.Type.ProviderType, o.Market)
+	}
+	return all
+}
+
+// listed is EC2's own types in these zones.
+func (c *cloud) listed(ctx context.Context, zones []string) (all []drover.Offering, err error) {
+	known, typesErr := c.types.get(ctx)
+	prices, pricesErr := c.prices(ctx)
+	if err := errors.Join(typesErr, pricesErr); err != nil {
+		return nil, classify("list types and prices", "", err)
+	}
+	for name, t := range known {
+		if t.Metal && !c.config.BareMetal {
+			continue
+		}
+		for _, zone := range t.Zones {
+			for _, market := range t.Markets {
+				price, ok := prices.of(name, zone, market)
+				if ok && slices.Contains(zones, zone) && slices.Contains(c.config.Markets, market) {
+					offered := drover.InstanceType{Name: name, ProviderType: name, Resources: t.Resources}
+					all = append(all, drover.Offering{Cloud: c.o.Name, Zone: zone, Type: offered, Market: market, Price: price})
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+// fetchTypes asks for the types and for the zones that have them.
+func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
+	infos, err := c.api.describeInstanceTypes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	offered, err := c.api.describeInstanceTypeOfferings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]typeInfo{}
+	for _, i := range infos {
+		if t, ok := typeOf(i); ok {
+			all[string(i.InstanceType)] = t
+		}
+	}
+	for _, o := range offered {
+		if t, ok := all[string(o.InstanceType)]; ok {
+			t.Zones = append(t.Zones, aws.ToString(o.Location))
+			all[string(o.InstanceType)] = t
+		}
+	}
+	return all, nil
+}
+
+// typeOf translates a type. One of no architecture that we know is none. It has no disk of its own: the volume is as large as is asked for.
+func typeOf(i types.InstanceTypeInfo) (t typeInfo, ok bool) {
+	if i.VCpuInfo == nil || i.MemoryInfo == nil || i.ProcessorInfo == nil {
+		return t, false
+	}
+	r := drover.Resources{
+		CPU:    drover.MilliCPU(aws.ToInt32(i.VCpuInfo.DefaultVCpus)) * 1000,
+		Memory: drover.Bytes(aws.ToInt64(i.MemoryInfo.SizeInMiB)) * drover.MiB,
+	}
+	for _, a := range i.ProcessorInfo.SupportedArchitectures {
+		r.Arch = max(r.Arch, archOf(types.ArchitectureValues(a)))
+	}
+	if i.GpuInfo != nil {
+		for _, g := range i.GpuInfo.Gpus {
+			r.GPUs += int(aws.ToInt32(g.Count))
+		}
+	}
+	for _, u := range i.SupportedUsageClasses {
+		switch u {
+		case types.UsageClassTypeOnDemand:
+			t.Markets = append(t.Markets, drover.OnDemand)
+		case types.UsageClassTypeSpot:
+			t.Markets = append(t.Markets, drover.Spot)
+		}
+	}
+	t.Resources, t.Metal = r, aws.ToBool(i.BareMetal)
+	return t, r.Arch != "" && r.CPU > 0 && r.Memory > 0
+}
+
+// archOf is the architecture in our words, empty for what no Linux of ours runs on.
+func archOf(a types.ArchitectureValues) drover.Arch {
+	switch a {
+	case types.ArchitectureValuesX8664:
+		return "amd64"
+	case types.ArchitectureValuesArm64:
+		return "arm64"
+	}
+	return ""
+}
+
+// fetchSubnets asks for the subnets that are configured, or else for the default one of each zone.
+func (c *cloud) fetchSubnets(ctx context.Context) (all []subnet, err error) {
+	filters := []types.Filter{filter("default-for-az", "true")}
+	if len(c.config.Subnets) > 0 {
+		filters = []types.Filter{filter("subnet-id", c.config.Subnets...)} // asked for by id, one that is wrong would hide the others
+	}
+	found, err := c.api.describeSubnets(ctx, filters)
+	if err != nil {
+		return nil, err
+	}
+	if missing := len(c.config.Subnets) - len(found); missing > 0 {
+		c.o.Log.Warn("some of the subnets that are configured are not there", logkey.Note, fmt.Sprintf("%d of %d", missing, len(c.config.Subnets)))
+	}
+	for _, s := range found {
+		if zone := aws.ToString(s.AvailabilityZone); len(c.config.Zones) == 0 || slices.Contains(c.config.Zones, zone) {
+			all = append(all, subnet{aws.ToString(s.SubnetId), zone})
+		}
+	}
+	if len(all) == 0 {
+		return nil, drover.Errorf(drover.KindInvalid, "region %s has none of the subnets in the zones configured", c.api.region).
+			WithHint("name some: subnets: [subnet-…]")
+	}
+	return all, nil
+}
+
+// zones are those with a subnet, sorted.
+func (c *cloud) zones(ctx context.Context) (zones []string, err error) {
+	all, err := c.subnets.get(ctx)
+	for _, s := range all {
+		zones = append(zones, s.Zone)
+	}
+	slices.Sort(zones)
+	return slices.Compact(zones), err
+}

@@ -1,0 +1,191 @@
+package ec2
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/driver"
+)
+
+// offers are the offerings in short.
+func offers(t *testing.T, c *cloud) (all []string) {
+	t.Helper()
+	found, err := c.Offerings(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range found {
+		r := o.Type.Resources
+		all = append(all, fmt.Sprintf("%s %s %s %v %s %s %s %d", o.Type.Name, o.Zone, o.Market, o.Price, o.QuotaGroup, r.Memory, r.Arch, r.GPUs))
+	}
+	return all
+}
+
+func TestOfferings(t *testing.T) {
+	t.Run("are what has a price, in the zones that have a subnet", func(t *testing.T) {
+		f := newFake()
+		f.pageSize = 2
+		want := []string{
+			"c7i.4xlarge us-east-1a on_demand $0.7140 L-1216C47A 32Gi amd64 0",
+			"g6.xlarge us-east-1a on_demand $0.8048 L-DB2E81BA 16Gi amd64 1",
+			"m7g.large us-east-1a on_demand $0.0816 L-1216C47A 8Gi arm64 0",
+			"m7g.large us-east-1a spot $0.0250 L-34B43A08 8Gi arm64 0",
+			"m7i.large us-east-1a on_demand $0.1008 L-1216C47A 8Gi amd64 0",
+			"m7i.large us-east-1a spot $0.0312 L-34B43A08 8Gi amd64 0",
+		}
+		if diff := cmp.Diff(want, offers(t, imitate(t, f, "zones: [us-east-1a]"))); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("by hand stand beside EC2's, or in their place", func(t *testing.T) {
+		hand := "zones: [us-east-1a], markets: [on_demand], types: [{name: m7i.large, vcpus: 2, memory: 7Gi, price: 0.07}, {name: big, provider_type: u7i-6tb.112xlarge, vcpus: 448, memory: 6Ti, price: 50}]"
+		got := strings.Join(offers(t, imitate(t, newFake(), hand)), "\n")
+		for _, want := range []string{"big us-east-1a on_demand $50.0000 L-43DA4232", "m7i.large us-east-1a on_demand $0.0700 L-1216C47A 7Gi", "g6.xlarge"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("no %q in\n%s", want, got)
+			}
+		}
+		f := newFake()
+		if got := offers(t, imitate(t, f, hand+", list_types: false")); len(got) != 2 || f.calls["DescribeInstanceTypes"]+f.calls["GetProducts"] > 0 {
+			t.Errorf("%v after %v", got, f.calls)
+		}
+	})
+	t.Run("bare metal is offered to who asks for it", func(t *testing.T) {
+		if got := strings.Join(offers(t, imitate(t, newFake(), "bare_metal: true")), "\n"); !strings.Contains(got, "m7i.metal-24xl") {
+			t.Error(got)
+		}
+	})
+	t.Run("a region without a default subnet says what to do", func(t *testing.T) {
+		_, err := imitate(t, newFake(), "zones: [us-east-1f]").Offerings(t.Context())
+		if e := drover.AsError(err, ""); e.Kind != drover.KindInvalid || e.Hint == "" {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+func TestSubnets(t *testing.T) {
+	t.Run("one that is not there does not hide the others", func(t *testing.T) {
+		c := imitate(t, newFake(), "subnets: [subnet-gone, subnet-us-east-1b]")
+		if got := strings.Join(offers(t, c), "\n"); !strings.Contains(got, "m7i.large us-east-1b spot") || strings.Contains(got, "us-east-1a") {
+			t.Error(got)
+		}
+		create(t, c, request("one", candidate("m7i.large", "us-east-1b", drover.Spot)))
+	})
+	t.Run("nor does one that is full", func(t *testing.T) {
+		f := newFake()
+		f.out[" us-east-1a "] = "InsufficientFreeAddressesInSubnet"
+		other := candidate("m7i.large", "us-east-1b", drover.Spot)
+		if _, taken := create(t, imitate(t, f, ""), request("one", candidate("m7i.large", "us-east-1a", drover.Spot), other)); !taken.Same(other) {
+			t.Errorf("took %+v", taken)
+		}
+	})
+}
+
+func TestWhatIsKept(t *testing.T) {
+	total := func(f *fake) (n int) {
+		for _, calls := range f.calls {
+			n += calls
+		}
+		return n
+	}
+	synctest.Test(t, func(t *testing.T) {
+		f, folder := newFake(), t.TempDir()
+		first := offers(t, imitateIn(t, f, "", folder))
+		files, _ := filepath.Glob(folder + "/*.json")
+		for _, file := range files {
+			if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("%s: %v, %v", file, info.Mode(), err)
+			}
+		}
+		if len(files) != 4 {
+			t.Errorf("kept: %v", files)
+		}
+
+		// A start after hours needs nothing of the cloud; later calls ask for what has grown old, and no more.
+		time.Sleep(5 * time.Hour)
+		before := total(f)
+		c := imitateIn(t, f, "", folder)
+		if diff := cmp.Diff(first, offers(t, c)); diff != "" || total(f) != before {
+			t.Errorf("a start made %d calls: %s", total(f)-before, diff)
+		}
+		f.spot["m7i.large"]["us-east-1a"] = "0.05"
+		if got := strings.Join(offers(t, c), "\n"); !strings.Contains(got, "m7i.large us-east-1a spot $0.0500") || f.calls["GetProducts"] != len(f.prices) {
+			t.Errorf("%s\nafter %v", got, f.calls)
+		}
+
+		// What cannot be asked for goes on as it was; without anything that is kept it is an error.
+		time.Sleep(time.Hour)
+		for action := range actions {
+			f.broken[action] = "InternalError"
+		}
+		offers(t, c)
+		if _, err := imitate(t, f, "").Offerings(t.Context()); drover.KindOf(err) != drover.KindTransient {
+			t.Error(err)
+		}
+
+		// Another region's is not used, nor what is spoilt.
+		if _, err := imitateIn(t, f, "zones: [us-east-1b]", folder).Offerings(t.Context()); err == nil {
+			t.Error("another configuration's were used")
+		}
+		for _, file := range files {
+			os.WriteFile(file, []byte("{"), 0o600)
+		}
+		if _, err := imitateIn(t, f, "", folder).Offerings(t.Context()); err == nil {
+			t.Error("spoilt files were used")
+		}
+	})
+}
+
+func TestPriceHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.pageSize = 1
+		c := imitate(t, f, "")
+		now := drover.TimeOf(time.Now())
+		got, err := c.PriceHistory(t.Context(), "m7i.large", "us-east-1b", drover.Spot, now.Add(-24*time.Hour))
+		hour := func(n int) drover.Time { return now.Add(-time.Duration(n) * time.Hour) }
+		want := []driver.PricePoint{{From: hour(1), Price: 29_900_000}, {From: hour(2), Price: 50_000_000}}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Error(diff, err)
+		}
+		got, err = c.PriceHistory(t.Context(), "m7i.large", "us-east-1b", drover.OnDemand, hour(24))
+		if len(got) != 1 || got[0].Price != 100_800_000 || err != nil {
+			t.Error(got, err)
+		}
+		if _, err = c.PriceHistory(t.Context(), "m9.huge", "us-east-1b", drover.OnDemand, hour(24)); drover.KindOf(err) != drover.KindNotFound {
+			t.Error(err)
+		}
+	})
+}
+
+func TestQuotaGroups(t *testing.T) {
+	rows := page(t, "Quotas")
+	t.Run("the page shows the families", func(t *testing.T) {
+		var want [][]string
+		for _, f := range families {
+			want = append(want, []string{f.name, strings.Join(f.series, " "), f.onDemand, f.spot})
+		}
+		if diff := cmp.Diff(want, rows); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("a type counts under its family's, one of an unknown series under its own", func(t *testing.T) {
+		for name, want := range map[string]string{"m7i.large": "L-1216C47A", "im4gn.large": "L-1216C47A", "vt1.3xlarge": "L-DB2E81BA", "p5.48xlarge": "L-417A185B",
+			"u-6tb1.metal": "L-43DA4232", "u7i-6tb.112xlarge": "L-43DA4232", "mac2.metal": "mac-on_demand", "weird": "weird-on_demand"} {
+			if got := quotaGroup(name, drover.OnDemand); got != want {
+				t.Errorf("%s counts under %s, want %s", name, got, want)
+			}
+		}
+		if quotaGroup("g6.xlarge", drover.Spot) != "L-3819A6DF" || quotaGroup("hpc7a.48xlarge", drover.Spot) != "hpc-spot" {
+			t.Error("spot counts elsewhere")
+		}
+	})
+}

@@ -1,0 +1,112 @@
+// Package ec2 is a cloud on Amazon EC2.
+//
+// The model. An instance is made by an instant fleet, so that one call tries several types and zones; nothing of the fleet but the instance
+// is left. What the fleet's instances have in common is in a launch template, made once for each content; what is an instance's own, its
+// user data with the host key that is planted, its image and its volumes, is in the call that creates it. Tags are given to instance and
+// volumes in that same call, and its client token follows from the instance's name, so a name makes one instance.
+//
+// Beside instances and their volumes, which are all that costs money, there are launch templates and a key pair, tagged with the fleet; they
+// go with its end. Types and prices are kept on disk, so that a start waits for neither.
+//
+// Nothing is tried twice here, and no call waits for a rate: one that EC2 would refuse for it is refused at once, with the time at which it
+// may be made. What is not known of an instance is not remembered but asked for, with one exception: that an instance which EC2 took back
+// was destroyed, since EC2 lists such a one for an hour.
+package ec2
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"drover"
+	"drover/driver"
+)
+
+// maxUserData is how much user data EC2 takes, before it is encoded.
+const maxUserData = 16 << 10
+
+// fleetName is what the names of our key pairs and launch templates, of at most 128 characters, can hold.
+var fleetName = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
+
+type cloud struct {
+	o      driver.Options
+	config Config
+	api    *api
+
+	types      *kept[map[string]typeInfo]
+	listPrices *kept[map[string]drover.Money]
+	spotPrices *kept[map[string]map[string]drover.Money]
+	subnets    *kept[[]subnet]
+	endings    *endings
+	makes      chan struct{} // of capacity one; held while something shared is made, so that many creates make it once
+
+	mu     sync.Mutex
+	made   map[string]bool  // shared resources that are there, by name; guarded by mu
+	images map[string]image // by id; guarded by mu
+	buried map[string]bool  // instances taken back that were destroyed and are still listed; guarded by mu
+}
+
+// Open opens a region of an account, with the credentials that the AWS tools would use.
+func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) { return open(ctx, o, nil) }
+
+// open does, over a client that stands for the network if there is one.
+func open(ctx context.Context, o driver.Options, client aws.HTTPClient) (driver.Cloud, error) {
+	if !fleetName.MatchString(o.Fleet) {
+		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: %q is not a fleet id: letters, digits and dashes", o.Name, o.Fleet)
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	var config Config
+	config.Default()
+	if o.Decode != nil {
+		if err := o.Decode(&config); err != nil {
+			return nil, err
+		}
+	}
+	if err := config.check(); err != nil {
+		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
+	}
+	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
+		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
+	}
+	api, err := connect(ctx, config, client, o.Metric)
+	if err != nil {
+		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
+	}
+	c := &cloud{
+		o: o, config: config, api: api, makes: make(chan struct{}, 1),
+		made: map[string]bool{}, images: map[string]image{}, buried: map[string]bool{},
+	}
+	c.types = newKept(c, "types", typesAge, c.fetchTypes)
+	c.listPrices = newKept(c, "prices", pricesAge, c.fetchPrices)
+	c.spotPrices = newKept(c, "spot", spotAge, c.fetchSpotPrices)
+	c.subnets = newKept(c, "subnets", subnetsAge, c.fetchSubnets)
+	c.endings = newEndings(api.terminateInstances)
+	return c, nil
+}
+
+// identity says what the cloud is as far as catalogue and prices go.
+func (c *cloud) identity() string {
+	return fmt.Sprint(c.api.region, " ", c.config.Profile, " ", c.config.Endpoint, " ", c.config.Zones, " ", c.config.Subnets)
+}
+
+func (c *cloud) Capabilities() driver.Capabilities {
+	return driver.Capabilities{
+		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffEnds, Notices: driver.NoticesEC2,
+		Init: driver.InitCloud, MaxInit: maxUserData, Template: true, ManyCandidates: true, StopStart: true,
+	}
+}
+
+// VerifyHostKey cannot tell: the key is planted, so whoever has the instance's name knows it.
+func (c *cloud) VerifyHostKey(context.Context, driver.Instance, []byte) error {
+	return drover.Errorf(drover.KindUnsupported, "host keys are planted, not asked for")
+}
+
+// Close has nothing to end.
+func (c *cloud) Close() error { return nil }

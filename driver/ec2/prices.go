@@ -1,0 +1,171 @@
+package ec2
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"drover"
+	"drover/driver"
+)
+
+// priceList is hourly prices: on demand by type, and spot by type and zone.
+type priceList struct {
+	onDemand map[string]drover.Money
+	spot     map[string]map[string]drover.Money
+}
+
+// of is the price of an offering, if it has one.
+func (p priceList) of(name, zone string, m drover.Market) (price drover.Money, ok bool) {
+	if m == drover.Spot {
+		price, ok = p.spot[name][zone]
+	} else {
+		price, ok = p.onDemand[name]
+	}
+	return price, ok
+}
+
+// prices are all that are known. Spot prices are not asked for if none is wanted.
+func (c *cloud) prices(ctx context.Context) (p priceList, err error) {
+	if p.onDemand, err = c.listPrices.get(ctx); err != nil || !c.wantsSpot() {
+		return p, err
+	}
+	p.spot, err = c.spotPrices.get(ctx)
+	return p, err
+}
+
+// fetchPrices reads the price list.
+func (c *cloud) fetchPrices(ctx context.Context) (map[string]drover.Money, error) {
+	products, err := c.api.priceList(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]drover.Money{}
+	for _, text := range products {
+		name, price, err := product([]byte(text))
+		if err != nil {
+			return nil, err
+		}
+		if price > 0 {
+			all[name] = price
+		}
+	}
+	return all, nil
+}
+
+// product reads a document of the price list: the type that it is about, and what an hour of it costs; 0 if it is not sold by the hour, or
+// not in dollars. See "Reading the service price list file" in Amazon's guide to billing.
+func product(text []byte) (name string, price drover.Money, err error) {
+	var p struct {
+		Product struct {
+			Attributes struct {
+				InstanceType string `json:"instanceType"`
+			} `json:"attributes"`
+		} `json:"product"`
+		Terms struct {
+			OnDemand map[string]struct {
+				PriceDimensions map[string]struct {
+					Unit         string            `json:"unit"`
+					PricePerUnit map[string]string `json:"pricePerUnit"`
+				} `json:"priceDimensions"`
+			} `json:"OnDemand"`
+		} `json:"terms"`
+	}
+	if err := json.Unmarshal(text, &p); err != nil {
+		return "", 0, errors.New("the price list holds what is no product")
+	}
+	for _, term := range p.Terms.OnDemand {
+		for _, d := range term.PriceDimensions {
+			if amount := d.PricePerUnit["USD"]; d.Unit == "Hrs" && amount != "" {
+				found, err := money(amount)
+				if err != nil {
+					return "", 0, err
+				}
+				price = max(price, found)
+			}
+		}
+	}
+	return p.Product.Attributes.InstanceType, price, nil
+}
+
+// money reads an amount with as many decimals as AWS likes to write.
+func money(amount string) (drover.Money, error) {
+	if strings.Contains(amount, ".") {
+		amount = strings.TrimRight(strings.TrimRight(amount, "0"), ".")
+	}
+	if _, decimals, _ := strings.Cut(amount, "."); len(decimals) > 9 {
+		amount = amount[:len(amount)-len(decimals)+9]
+	}
+	return drover.ParseMoney(amount)
+}
+
+// fetchSpotPrices asks for the spot prices of now, by type and zone.
+func (c *cloud) fetchSpotPrices(ctx context.Context) (map[string]map[string]drover.Money, error) {
+	history, err := c.api.spotPriceHistory(ctx, "", "", time.Now())
+	if err != nil {
+		return nil, err
+	}
+	all, since := map[string]map[string]drover.Money{}, map[[2]string]time.Time{}
+	for _, h := range history {
+		name, zone, at := string(h.InstanceType), aws.ToString(h.AvailabilityZone), aws.ToTime(h.Timestamp)
+		price, err := money(aws.ToString(h.SpotPrice))
+		if err != nil {
+			return nil, err
+		}
+		if at.Before(since[[2]string{name, zone}]) {
+			continue
+		}
+		since[[2]string{name, zone}] = at
+		if all[name] == nil {
+			all[name] = map[string]drover.Money{}
+		}
+		all[name][zone] = price
+	}
+	return all, nil
+}
+
+// PriceHistory is that of the spot market; on demand there is the one price of the list, or of a type by hand.
+func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m drover.Market, since drover.Time) ([]driver.PricePoint, error) {
+	if m != drover.Spot {
+		return c.listedPrice(ctx, providerType, zone, m, since)
+	}
+	history, err := c.api.spotPriceHistory(ctx, providerType, zone, since.Std())
+	if err != nil {
+		return nil, classify("list spot prices", m, err)
+	}
+	var all []driver.PricePoint
+	for _, h := range history {
+		price, err := money(aws.ToString(h.SpotPrice))
+		if err != nil {
+			return nil, classify("list spot prices", m, err)
+		}
+		all = append(all, driver.PricePoint{From: drover.TimeOf(aws.ToTime(h.Timestamp)), Price: price})
+	}
+	return driver.SortPrices(all), nil
+}
+
+func (c *cloud) listedPrice(ctx context.Context, providerType, zone string, m drover.Market, since drover.Time) ([]driver.PricePoint, error) {
+	all, err := c.Offerings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range all {
+		if o.Type.ProviderType == providerType && o.Zone == zone && o.Market == m {
+			return []driver.PricePoint{{From: since, Price: o.Price}}, nil
+		}
+	}
+	return nil, drover.Errorf(drover.KindNotFound, "there is no %s in %s, %s", providerType, zone, m)
+}
+
+func (c *cloud) wantsSpot() bool {
+	for _, m := range c.config.Markets {
+		if m == drover.Spot {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,66 @@
+package ec2
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"drover"
+	"drover/driver"
+)
+
+// What can be left over.
+const (
+	strayTemplate = "launch template"
+	strayKeyPair  = "key pair"
+	strayVolume   = "volume"
+)
+
+// Strays are the fleet's launch templates and key pairs, which its instances share, and volumes that are attached to nothing.
+func (c *cloud) Strays(ctx context.Context, fleet string) (all []driver.Stray, err error) {
+	filters := []types.Filter{filter("tag:"+driver.TagFleet, fleet)}
+	templates, err := c.api.describeLaunchTemplates(ctx, filters)
+	if err != nil {
+		return nil, classify("list launch templates", "", err)
+	}
+	for _, t := range templates {
+		all = append(all, driver.Stray{Kind: strayTemplate, ID: aws.ToString(t.LaunchTemplateName), Tags: fromTags(t.Tags), Created: drover.TimeOf(aws.ToTime(t.CreateTime)), Shared: true})
+	}
+	keys, err := c.api.describeKeyPairs(ctx, filters)
+	if err != nil {
+		return nil, classify("list key pairs", "", err)
+	}
+	for _, k := range keys {
+		all = append(all, driver.Stray{Kind: strayKeyPair, ID: aws.ToString(k.KeyName), Tags: fromTags(k.Tags), Created: drover.TimeOf(aws.ToTime(k.CreateTime)), Shared: true})
+	}
+	volumes, err := c.api.describeVolumes(ctx, append(filters, filter("status", "available", "error")))
+	if err != nil {
+		return nil, classify("list volumes", "", err)
+	}
+	for _, v := range volumes {
+		all = append(all, driver.Stray{Kind: strayVolume, ID: aws.ToString(v.VolumeId), Tags: fromTags(v.Tags), Created: drover.TimeOf(aws.ToTime(v.CreateTime))})
+	}
+	return all, nil
+}
+
+// Remove takes a stray away. A volume that is attached again is in use, and stays.
+func (c *cloud) Remove(ctx context.Context, s driver.Stray) error {
+	var err error
+	switch s.Kind {
+	case strayTemplate:
+		c.forget()
+		err = c.api.deleteLaunchTemplate(ctx, s.ID)
+	case strayKeyPair:
+		c.forget()
+		err = c.api.deleteKeyPair(ctx, s.ID)
+	case strayVolume:
+		err = c.api.deleteVolume(ctx, s.ID)
+	default:
+		return drover.Errorf(drover.KindInvalid, "a %s is nothing that this cloud takes away", s.Kind)
+	}
+	if code := codeOf(err); code == "VolumeInUse" || classOf(code).kind == drover.KindNotFound {
+		return nil
+	}
+	return classify("take away "+s.Kind+" "+s.ID, "", err)
+}

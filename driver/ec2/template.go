@@ -1,0 +1,177 @@
+package ec2
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"drover"
+	"drover/driver"
+)
+
+// template sees to it that the launch template, and the key pair in it, that the request needs are there, and returns its name. The name
+// follows from the content, so controllers of one fleet, and one that begins anew, use the same.
+func (c *cloud) template(ctx context.Context, r driver.CreateRequest) (string, error) {
+	key, err := c.keyPair(ctx, r.PublicKey)
+	if err != nil {
+		return "", err
+	}
+	data, err := c.templateData(r.Template, key)
+	if err != nil {
+		return "", err
+	}
+	content, err := json.Marshal(data)
+	if err != nil {
+		return "", drover.Errorf(drover.KindInvalid, "write the launch template: %v", err)
+	}
+	name := c.nameOf(string(content))
+	err = c.once(ctx, name, func() error {
+		return c.api.createLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{
+			LaunchTemplateName: &name, LaunchTemplateData: data, TagSpecifications: c.sharedTags(types.ResourceTypeLaunchTemplate),
+		})
+	})
+	return name, classify("make launch template "+name, "", err)
+}
+
+// keyPair is the name of the key pair that lets the fleet log in; it is imported if need be.
+func (c *cloud) keyPair(ctx context.Context, public string) (string, error) {
+	if c.config.KeyPair != "" || public == "" {
+		return c.config.KeyPair, nil
+	}
+	name := c.nameOf(public)
+	err := c.once(ctx, name, func() error {
+		return c.api.importKeyPair(ctx, &ec2.ImportKeyPairInput{
+			KeyName: &name, PublicKeyMaterial: []byte(strings.TrimSpace(public)), TagSpecifications: c.sharedTags(types.ResourceTypeKeyPair),
+		})
+	})
+	return name, classify("import key pair "+name, "", err)
+}
+
+// nameOf is what a shared resource of this content is called.
+func (c *cloud) nameOf(content string) string {
+	sum := sha256.Sum256([]byte(content))
+	return "drover-" + c.o.Fleet + "-" + hex.EncodeToString(sum[:8])
+}
+
+// once makes a shared resource unless it is known to be there. That another controller was first is as good.
+func (c *cloud) once(ctx context.Context, name string, make func() error) error {
+	select {
+	case c.makes <- struct{}{}:
+		defer func() { <-c.makes }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	c.mu.Lock()
+	there := c.made[name]
+	c.mu.Unlock()
+	if there {
+		return nil
+	}
+	if err := make(); err != nil && classOf(codeOf(err)).kind != drover.KindConflict {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.made[name] = true
+	return nil
+}
+
+// forget has shared resources made again, since one of them is not there.
+func (c *cloud) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.made)
+}
+
+// sharedTags are on what no single instance owns.
+func (c *cloud) sharedTags(of types.ResourceType) []types.TagSpecification {
+	tags := map[string]string{}
+	for _, more := range []map[string]string{c.o.Tags, c.config.Tags, {driver.TagFleet: c.o.Fleet}} {
+		for k, v := range more {
+			tags[k] = v
+		}
+	}
+	return []types.TagSpecification{{ResourceType: of, Tags: tagsOf(tags)}}
+}
+
+// templateData is what a user's raw template says, and over it what Drover has to say.
+func (c *cloud) templateData(raw, key string) (*types.RequestLaunchTemplateData, error) {
+	data, err := readTemplate(raw)
+	if err != nil {
+		return nil, err
+	}
+	data.InstanceInitiatedShutdownBehavior = types.ShutdownBehaviorTerminate
+	if data.MetadataOptions == nil {
+		data.MetadataOptions = &types.LaunchTemplateInstanceMetadataOptionsRequest{HttpPutResponseHopLimit: aws.Int32(int32(c.config.MetadataHops))}
+	}
+	data.MetadataOptions.HttpTokens = types.LaunchTemplateHttpTokensStateRequired
+	data.MetadataOptions.HttpEndpoint = types.LaunchTemplateInstanceMetadataEndpointStateEnabled
+	if key != "" {
+		data.KeyName = &key
+	}
+	c.setProfile(data)
+	c.setNetwork(data)
+	c.setPlacement(data)
+	return data, nil
+}
+
+// readTemplate reads a raw template, in the words of the API's RequestLaunchTemplateData.
+func readTemplate(raw string) (*types.RequestLaunchTemplateData, error) {
+	data := &types.RequestLaunchTemplateData{}
+	if raw == "" {
+		return data, nil
+	}
+	d := json.NewDecoder(strings.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(data); err != nil {
+		return nil, drover.Errorf(drover.KindInvalid, "read the template: %v", err).
+			WithHint("it is JSON, with the keys of RequestLaunchTemplateData in the EC2 API, such as {\"EbsOptimized\": true}")
+	}
+	if data.UserData != nil || data.ImageId != nil || data.InstanceType != "" || data.InstanceMarketOptions != nil {
+		return nil, drover.Errorf(drover.KindInvalid, "the template says UserData, ImageId, InstanceType or InstanceMarketOptions, which Drover gives for each instance").
+			WithHint("use image and cloud_init of the cloud, and let Drover choose types and markets")
+	}
+	return data, nil
+}
+
+func (c *cloud) setProfile(data *types.RequestLaunchTemplateData) {
+	switch p := c.config.InstanceProfile; {
+	case p == "":
+	case strings.HasPrefix(p, "arn:"):
+		data.IamInstanceProfile = &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Arn: &p}
+	default:
+		data.IamInstanceProfile = &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: &p}
+	}
+}
+
+// setNetwork says the security groups; together with a public address they have to be an interface's.
+func (c *cloud) setNetwork(data *types.RequestLaunchTemplateData) {
+	switch {
+	case c.config.PublicAddress != nil:
+		data.NetworkInterfaces = []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{{
+			DeviceIndex: aws.Int32(0), AssociatePublicIpAddress: c.config.PublicAddress, Groups: c.config.SecurityGroups, DeleteOnTermination: aws.Bool(true),
+		}}
+	case len(c.config.SecurityGroups) > 0:
+		data.SecurityGroupIds = c.config.SecurityGroups
+	}
+}
+
+func (c *cloud) setPlacement(data *types.RequestLaunchTemplateData) {
+	p := c.config.Placement
+	if p == (placement{}) {
+		return
+	}
+	data.Placement = &types.LaunchTemplatePlacementRequest{}
+	if p.Group != "" {
+		data.Placement.GroupName = &p.Group
+	}
+	if p.Partition > 0 {
+		data.Placement.PartitionNumber = aws.Int32(int32(p.Partition))
+	}
+}

@@ -1,0 +1,252 @@
+package external
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"drover"
+	"drover/driver"
+)
+
+// The calls that a program may have beyond what every program has.
+const (
+	callOfferings = "offerings"
+	callImages    = "images"
+	callVerify    = "verify_host_key"
+	callStrays    = "strays" // and with it, remove
+)
+
+type counter struct{ n atomic.Int64 }
+
+func (c *counter) next() int64 { return c.n.Add(1) }
+
+// call makes one call and reads its answer into result. Every error bears a kind, but that of a context that ended.
+func (c *cloud) call(ctx context.Context, name string, args, result any) (err error) {
+	defer func() {
+		if c.o.Metric != nil {
+			c.o.Metric(name, err)
+		}
+	}()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if args == nil {
+		args = struct{}{}
+	}
+	options := c.config.Options
+	if options == nil {
+		options = map[string]string{}
+	}
+	id := c.ids.next()
+	line, err := json.Marshal(request{version, id, name, c.o.Name, c.o.Fleet, c.o.Folder, options, args})
+	if err != nil {
+		return drover.Errorf(drover.KindInvalid, "%s: %v", name, err)
+	}
+	limited, cancel := context.WithTimeout(ctx, c.config.Timeout)
+	defer cancel()
+	answer, err := c.program.speak(limited, name, id, append(line, '\n'))
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", name, ctx.Err())
+	case err != nil && limited.Err() != nil:
+		return drover.Errorf(drover.KindTransient, "%s: the driver program did not answer within %v", name, c.config.Timeout)
+	case err != nil:
+		return drover.Errorf(drover.KindTransient, "%s: %v", name, err)
+	}
+	if err := decode(answer, id, result); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// Offerings are those of the configuration, else the program's.
+func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
+	if len(c.config.Types) > 0 {
+		listing := driver.Listing{Cloud: c.o.Name, Zones: c.config.Zones, Markets: c.config.Markets, Discount: c.config.SpotDiscount,
+			Default: drover.Resources{CPU: 1000, Memory: drover.GiB, Disk: 10 * drover.GiB, Arch: "amd64"}}
+		all, err := driver.ByHand(c.config.Types, listing)
+		if err == nil {
+			err = ctx.Err()
+		}
+		return all, err
+	}
+	if !slices.Contains(c.calls, callOfferings) {
+		return nil, drover.Errorf(drover.KindInvalid, "cloud %s has no types, and its driver program lists none", c.o.Name).
+			WithHint("types: [{name: small, vcpus: 2, memory: 4Gi, price: 0.05}]")
+	}
+	var said offered
+	if err := c.call(ctx, callOfferings, nil, &said); err != nil {
+		return nil, err
+	}
+	if said.Offerings == nil {
+		return nil, unclear("it has no offerings")
+	}
+	var all []drover.Offering
+	for _, o := range *said.Offerings {
+		one, err := o.check(c.o.Name)
+		if err != nil {
+			return nil, unclear("an offering: %v", err)
+		}
+		all = append(all, one)
+	}
+	driver.SortOfferings(all)
+	return all, nil
+}
+
+// Create hands the request on, with what instances run at their first boot in the form that the program asked for.
+func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+	if len(r.Candidates) == 0 {
+		return driver.Instance{}, driver.Candidate{}, drover.Errorf(drover.KindInvalid, "create instance %s: no candidates", r.Name)
+	}
+	var said created
+	if err := c.call(ctx, "create", c.createArgs(r), &said); err != nil {
+		return driver.Instance{}, driver.Candidate{}, err
+	}
+	in, err := said.Instance.check()
+	if err != nil {
+		return driver.Instance{}, driver.Candidate{}, unclear("create: %v", err)
+	}
+	taken := driver.Candidate{ProviderType: in.ProviderType, Zone: in.Zone, Market: in.Market}
+	if !slices.ContainsFunc(r.Candidates, taken.Same) {
+		return driver.Instance{}, driver.Candidate{}, unclear("create: it made %s in %s, %s, which was not asked for", taken.ProviderType, taken.Zone, taken.Market)
+	}
+	return in, taken, nil
+}
+
+func (c *cloud) createArgs(r driver.CreateRequest) createArgs {
+	args := createArgs{Name: r.Name, Disk: r.Disk, Tags: r.Tags, Template: r.Template, PublicKey: r.PublicKey}
+	for _, o := range r.Candidates {
+		args.Candidates = append(args.Candidates, driverCandidate{o.ProviderType, o.Zone, o.Market, o.Arch, o.Image})
+	}
+	if c.can.HostKeys == driver.HostKeysPlanted {
+		args.HostKey = r.HostKey.Reveal()
+	} else {
+		r.HostKey = drover.Secret{}
+	}
+	if c.can.Init == driver.InitCloud {
+		args.UserData = driver.UserData(r).Reveal()
+		return args
+	}
+	for _, script := range driver.Scripts(r) {
+		args.Scripts = append(args.Scripts, script.Reveal())
+	}
+	return args
+}
+
+// List is the program's list. One instance in it that cannot be makes all of it an error, since the rest would be a short list.
+func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
+	if tags == nil {
+		tags = map[string]string{}
+	}
+	var said listed
+	if err := c.call(ctx, "list", listArgs{tags}, &said); err != nil {
+		return nil, err
+	}
+	if said.Instances == nil {
+		return nil, unclear("list: it has no instances, not even an empty list of them")
+	}
+	all := []driver.Instance{}
+	for _, i := range *said.Instances {
+		in, err := i.check()
+		if err != nil {
+			return nil, unclear("list: %v", err)
+		}
+		all = append(all, in)
+	}
+	return all, nil
+}
+
+// SetTags replaces all tags.
+func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
+	return c.call(ctx, "set_tags", instanceArgs{ID: id, Tags: tags}, nil)
+}
+
+// Destroy ends an instance. That there is none is no error, whether or not the program says so.
+func (c *cloud) Destroy(ctx context.Context, id string) error {
+	err := c.call(ctx, "destroy", instanceArgs{ID: id}, nil)
+	if err != nil && ctx.Err() == nil && drover.KindOf(err) == drover.KindNotFound {
+		return nil
+	}
+	return err
+}
+
+// VerifyHostKey asks the program, if it can tell.
+func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key []byte) error {
+	if !slices.Contains(c.calls, callVerify) {
+		return drover.Errorf(drover.KindUnsupported, "the driver program of cloud %s verifies no host keys", c.o.Name)
+	}
+	return c.call(ctx, callVerify, instanceArgs{ID: in.ID, Key: base64Of(key)}, nil)
+}
+
+// Start starts an instance that was stopped.
+func (s starting) Start(ctx context.Context, id string) error {
+	return s.call(ctx, "start", instanceArgs{ID: id}, nil)
+}
+
+// Stop stops an instance.
+func (s starting) Stop(ctx context.Context, id string) error {
+	return s.call(ctx, "stop", instanceArgs{ID: id}, nil)
+}
+
+// GrowDisk makes an instance's root volume larger.
+func (g growing) GrowDisk(ctx context.Context, id string, size drover.Bytes) error {
+	return g.call(ctx, "grow_disk", instanceArgs{ID: id, Disk: size}, nil)
+}
+
+// FindImages asks the program what a reference means. Without such a call it is the id.
+func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([]driver.Image, error) {
+	if !slices.Contains(c.calls, callImages) {
+		return []driver.Image{{ID: ref, Name: ref}}, nil
+	}
+	var said pictured
+	if err := c.call(ctx, callImages, imageArgs{ref, arch}, &said); err != nil {
+		return nil, err
+	}
+	if said.Images == nil {
+		return nil, unclear("images: there is no list of them")
+	}
+	var all []driver.Image
+	for _, i := range *said.Images {
+		if err := checkText("id", i.ID); err != nil || i.ID == "" {
+			return nil, unclear("images: an id is %.40q", i.ID)
+		}
+		all = append(all, driver.Image{ID: i.ID, Name: i.Name, Arch: i.Arch, Created: timeOf(i.Created)})
+	}
+	return all, nil
+}
+
+// Strays asks the program what is left over, if it knows.
+func (c *cloud) Strays(ctx context.Context, _ string) ([]driver.Stray, error) {
+	if !slices.Contains(c.calls, callStrays) {
+		return nil, nil
+	}
+	var said leftovers
+	if err := c.call(ctx, callStrays, nil, &said); err != nil {
+		return nil, err
+	}
+	if said.Strays == nil {
+		return nil, unclear("strays: there is no list of them")
+	}
+	var all []driver.Stray
+	for _, s := range *said.Strays {
+		if err := checkText("id", s.ID); err != nil || s.ID == "" || checkText("kind", s.Kind) != nil || checkTags(s.Tags) != nil {
+			return nil, unclear("strays: %.40q of kind %.40q cannot be", s.ID, s.Kind)
+		}
+		all = append(all, driver.Stray{Kind: s.Kind, ID: s.ID, Tags: s.Tags, Created: timeOf(s.Created), Shared: s.Shared})
+	}
+	return all, nil
+}
+
+// Remove takes a stray away.
+func (c *cloud) Remove(ctx context.Context, s driver.Stray) error {
+	said := stray{Kind: s.Kind, ID: s.ID, Tags: s.Tags, Shared: s.Shared}
+	if s.Created != 0 {
+		at := s.Created.Std().UTC().Truncate(time.Second)
+		said.Created = &at
+	}
+	return c.call(ctx, "remove", said, nil)
+}

@@ -1,0 +1,301 @@
+package external_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"drover"
+	"drover/driver"
+	"drover/driver/drivertest"
+	"drover/driver/external"
+	"drover/internal/config"
+)
+
+// open opens a cloud by the keys that a configuration has for it.
+func open(ctx context.Context, keys, fleet, folder string, log *slog.Logger) (driver.Cloud, error) {
+	text := "version: 1\nclouds:\n  it: {driver: external, " + keys + "}\n"
+	c, err := config.Parse("drover.yaml", []byte(text), folder)
+	if err != nil {
+		return nil, err
+	}
+	return external.Open(ctx, driver.Options{Name: "it", Fleet: fleet, Folder: folder, Dir: folder, Decode: c.Clouds[0].Decode, Log: log})
+}
+
+func TestConformance(t *testing.T) {
+	for _, protocol := range []external.Protocol{external.ByCall, external.ByStream} {
+		t.Run(string(protocol), func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			keys := fmt.Sprintf("command: [%s, driver-program], protocol: %s, options: {folder: %s}", os.Args[0], protocol, filepath.Join(folder, "instances"))
+			drivertest.Run(t, drivertest.Harness{
+				Open: func(ctx context.Context, fleet string) (driver.Cloud, error) {
+					c, err := open(ctx, keys, fleet, folder, nil)
+					if err != nil {
+						return nil, err
+					}
+					return driver.Own(c, fleet), nil
+				},
+				Fleet:    "suite-" + string(protocol),
+				Patience: time.Minute,
+			})
+		})
+	}
+}
+
+const hello = `[ "$1" = open ] && echo '{"result": {}}' && exit
+`
+
+func TestOpen(t *testing.T) {
+	for _, tt := range []struct{ name, keys, said, want string }{
+		{"a program is wanted", `command: []`, "", "names no program"},
+		{"the program must be there", `command: [./missing]`, "", "no such file"},
+		{"there are two protocols", `command: [x], protocol: telepathy`, "", "telepathy"},
+		{"a call takes some time", `command: [x], timeout: 0s`, "", "timeout"},
+		{"words that are not known are refused", "", `{"result": {"host_keys": "whispered"}}`, "whispered"},
+		{"so are calls that are not known", "", `{"result": {"calls": ["dance"]}}`, "dance"},
+		{"who verifies host keys has the call for it", "", `{"result": {"host_keys": "verified"}}`, "verify_host_key"},
+		{"the program may refuse what it is configured with", "", `{"error": {"kind": "invalid", "message": "no region"}}`, "no region"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			keys := tt.keys
+			if keys == "" {
+				keys = "command: [" + script(t, "echo '"+tt.said+"'") + "]"
+			}
+			_, err := open(t.Context(), keys, "f", t.TempDir(), nil)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q in it", err, tt.want)
+			}
+		})
+	}
+	t.Run("what a program can do decides what kind of cloud it is", func(t *testing.T) {
+		c, err := open(t.Context(), "command: ["+script(t, `echo '{"result": {"stop_start": true, "grow_disk": true}}'`)+"]", "f", t.TempDir(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, starts := driver.As[driver.Starter](c)
+		_, grows := driver.As[driver.DiskGrower](c)
+		if !starts || !grows {
+			t.Errorf("starts %v, grows %v", starts, grows)
+		}
+		c, err = open(t.Context(), "command: ["+script(t, hello)+"]", "f", t.TempDir(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, starts := driver.As[driver.Starter](c); starts {
+			t.Error("it starts, and never said so")
+		}
+	})
+}
+
+func TestTypesByHand(t *testing.T) {
+	c, err := open(t.Context(), "command: ["+script(t, hello)+"], types: [{name: small, vcpus: 2, memory: 1Gi, price: 0.5}], zones: [b, a]", "f", t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := c.Offerings(t.Context())
+	if err != nil || len(all) != 2 || all[0].Zone != "a" || all[0].Price != drover.Dollar/2 {
+		t.Errorf("got %+v, %v", all, err)
+	}
+}
+
+// TestWhatAProgramDoesWrong has programs misbehave in a list, in either protocol.
+func TestWhatAProgramDoesWrong(t *testing.T) {
+	quiet := `while read -r request; do :; done
+`
+	for _, tt := range []struct{ name, by, does, want string }{
+		{"it ends without a word", "call", `exit 3`, "exit status 3"},
+		{"its last words are told", "call", `echo oh no >&2; exit 1`, "oh no"},
+		{"it says nothing of use", "call", `echo hello`, "not understood"},
+		{"it says more than one thing", "call", `echo '{"result":{"instances":[]}}'; echo '{"result":{"instances":[]}}'`, "more after it"},
+		{"it answers another request", "call", `echo '{"id":99,"result":{"instances":[]}}'`, "99"},
+		{"it has neither a result nor an error", "call", `echo '{}'`, "neither"},
+		{"a list that is not there is no empty one", "call", `echo '{"result":{}}'`, "no instances"},
+		{"one instance that cannot be spoils the list", "call",
+			`echo '{"result":{"instances":[{"id":"a","type":"t","zone":"z","market":"spot","state":"running"},{"id":"b","state":"dreaming"}]}}'`, "dreaming"},
+		{"an address is no option", "call", `echo '{"result":{"instances":[{"id":"a","type":"t","zone":"z","market":"spot","state":"running","public":"-oProxyCommand=x"}]}}'`, "not an address"},
+		{"it talks without end", "call", `yes '{"result":'`, "more than"},
+		{"it hangs, and so do its children", "call", `sleep 1000 & trap '' TERM; sleep 1000; sleep 1000`, "did not answer within"},
+		{"it ends under a call", "stream", `exit 3`, "exit status 3"},
+		{"it answers no request", "stream", `echo '{"result":{}}'; ` + quiet, "answers no request"},
+		{"it talks without end in one line", "stream", `yes | tr -d '\n'`, "more than"},
+		{"it does not answer", "stream", quiet, "did not answer within"},
+		{"it does not read", "stream", `sleep 1000`, "did not answer within"},
+	} {
+		t.Run(tt.by+": "+tt.name, func(t *testing.T) {
+			t.Parallel()
+			timeout, text := "1m", hello+tt.does+"\n"
+			if strings.Contains(tt.want, "within") {
+				timeout = "1s"
+			}
+			if tt.by == "stream" {
+				text = `echo '{"id":1,"result":{}}'; read -r request
+` + tt.does + "\n"
+			}
+			c, err := open(t.Context(), "command: ["+script(t, text)+"], timeout: "+timeout+", protocol: "+tt.by, "f", t.TempDir(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			all, err := c.List(t.Context(), nil)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || drover.KindOf(err) != drover.KindTransient || all != nil {
+				t.Errorf("got %v, %v (%s), want %q in it", all, err, drover.KindOf(err), tt.want)
+			}
+		})
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for _, tt := range []struct {
+		said string
+		want drover.Error
+	}{
+		{`{"kind":"quota","scope":"quota_group","market":"spot","message":"no more"}`,
+			drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeQuotaGroup, Market: drover.Spot, Message: "create: no more"}},
+		{`{"kind":"capacity","scope":"moon","market":"flea"}`,
+			drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeAll, Message: "create: capacity, and nothing was said of why"}},
+		{`{"kind":"boredom","scope":"zone","message":"a\u001b[31mb"}`, drover.Error{Kind: drover.KindTransient, Message: "create: a [31mb"}},
+		{`{"kind":"internal","message":"x"}`, drover.Error{Kind: drover.KindTransient, Message: "create: x"}},
+	} {
+		c, err := open(t.Context(), "command: ["+script(t, hello+`echo '{"error":`+tt.said+`}'`)+"]", "f", t.TempDir(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = c.Create(t.Context(), driver.CreateRequest{Name: "x", Candidates: []driver.Candidate{{ProviderType: "t"}}})
+		if got := drover.AsError(err, ""); *got != tt.want {
+			t.Errorf("%s: got %+v", tt.said, *got)
+		}
+	}
+	t.Run("a rate limit says until when, and never for long", func(t *testing.T) {
+		for said, want := range map[string]time.Duration{"30": 30 * time.Second, "1e300": time.Hour, "-1": 10 * time.Second} {
+			c, err := open(t.Context(), "command: ["+script(t, hello+`echo '{"error":{"kind":"rate_limit","retry_after_seconds":`+said+`}}'`)+"]", "f", t.TempDir(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := time.Now()
+			err = c.Destroy(t.Context(), "x")
+			at := drover.AsError(err, "").RetryAt.Std()
+			if at.Before(before.Add(want)) || at.After(time.Now().Add(want)) {
+				t.Errorf("%s: until %v", said, at)
+			}
+		}
+	})
+	t.Run("destroying what is not there succeeds", func(t *testing.T) {
+		c, err := open(t.Context(), "command: ["+script(t, hello+`echo '{"error":{"kind":"not_found","message":"x"}}'`)+"]", "f", t.TempDir(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Destroy(t.Context(), "x"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestNothingOfAProgramIsLeft(t *testing.T) {
+	for by, text := range map[string]string{
+		"call":   hello + `sleep 1000 & echo $! >"$0.pid"; echo '{"result":{"instances":[]}}'` + "\n",
+		"stream": `sleep 1000 & echo $! >"$0.pid"; echo '{"id":1,"result":{}}'; read -r request; echo '{"id":2,"result":{"instances":[]}}'; trap '' TERM; read -r request; sleep 1000` + "\n",
+	} {
+		t.Run(by, func(t *testing.T) {
+			t.Parallel()
+			path := script(t, text)
+			c, err := open(t.Context(), "command: ["+path+"], protocol: "+by, "f", t.TempDir(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if all, err := c.List(t.Context(), nil); err != nil || len(all) > 0 {
+				t.Errorf("got %v, %v", all, err)
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			pid, err := os.ReadFile(path + ".pid")
+			if err != nil {
+				t.Fatal(err)
+			}
+			until(t, "its child is gone", func() bool {
+				stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
+				return errors.Is(err, os.ErrNotExist) || strings.Contains(string(stat), ") Z ")
+			})
+			if _, err := c.List(t.Context(), nil); err == nil {
+				t.Error("a closed cloud lists")
+			}
+		})
+	}
+}
+
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+func TestAProgramThatEndedIsStartedAgain(t *testing.T) {
+	c, err := open(t.Context(), "command: ["+script(t, `id=${request#*\"id\":}; id=${id%%,*}
+echo "{\"id\":$id,\"result\":{\"instances\":[]}}"; exit`)+"], protocol: stream", "f", t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	until(t, "it lists again", func() bool { _, err := c.List(t.Context(), nil); return err == nil })
+}
+
+func TestWhatAProgramSaysIsLogged(t *testing.T) {
+	var log bytes.Buffer
+	text := hello + `printf 'one\ntwo\033[2J\n' >&2; yes | head -n 1000 >&2; head -c 5000 /dev/zero | tr '\0' x >&2; echo '{"result":{"instances":[]}}'`
+	c, err := open(t.Context(), "command: ["+script(t, text)+"]", "f", t.TempDir(), slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.List(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Count(log.String(), "\n")
+	if lines != 100 || !strings.Contains(log.String(), "said=one\n") || strings.Contains(log.String(), "\x1b") {
+		t.Errorf("%d lines: %.300s", lines, log.String())
+	}
+}
+
+func TestWhatAProgramIsAsked(t *testing.T) {
+	path := script(t, hello+`printf '%s\n' "$request" >"$0.got"; echo '{"error":{"kind":"invalid","message":"enough"}}'`)
+	c, err := open(t.Context(), "command: ["+path+"], options: {region: r1}", "f", t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := driver.CreateRequest{
+		Name: "n", Disk: 7, Tags: map[string]string{"a": "b"}, PublicKey: "ssh-ed25519 A", HostKey: drover.NewSecret("KEY"), Template: "T",
+		Init: drover.NewSecret("#!/bin/sh\nA"), UserInit: drover.NewSecret("#!/bin/sh\nB"),
+		Candidates: []driver.Candidate{{ProviderType: "t", Zone: "z", Market: drover.Spot, Arch: "arm64", Image: "i"}},
+	}
+	if _, _, err := c.Create(t.Context(), r); drover.KindOf(err) != drover.KindInvalid {
+		t.Errorf("got %v", err)
+	}
+	text, err := os.ReadFile(path + ".got")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Call    string
+		Options map[string]string
+		Args    json.RawMessage
+	}
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := `{"name":"n","candidates":[{"type":"t","zone":"z","market":"spot","arch":"arm64","image":"i"}],"disk_bytes":7,"tags":{"a":"b"},"template":"T",` +
+		`"scripts":["#!/bin/sh\nA","#!/bin/sh\nB"],"host_key":"KEY","public_key":"ssh-ed25519 A"}`
+	if got.Call != "create" || got.Options["region"] != "r1" || string(got.Args) != want {
+		t.Errorf("got %s %v\n%s\nwant\n%s", got.Call, got.Options, got.Args, want)
+	}
+}

@@ -1,0 +1,58 @@
+package external
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"unicode"
+
+	"drover"
+)
+
+// FuzzReply has a program say anything at all: it is either understood, and then whole, or an error with a kind and a harmless message.
+func FuzzReply(f *testing.F) {
+	for _, seed := range []string{
+		`{"id":1,"result":{"instances":[{"id":"a","tags":{"k":"v"},"type":"t","zone":"z","market":"spot","state":"running","public":"1.2.3.4:22","created":"2026-01-02T03:04:05Z"}]}}`,
+		`{"id":1,"result":{"instances":[]}}`, `{"result":{"instances":null}}`, `{"error":{"kind":"rate_limit","retry_after_seconds":1e9}}`,
+		`{"result":{"offerings":[{"type":"t","zone":"z","market":"on_demand","vcpus":0.5,"memory_bytes":1,"arch":"amd64","price_usd_per_hour":1e-05}]}}`,
+		`{"result":{"host_keys":"planted","calls":["images"]}}`, `{}`, `[]`, `null`, "\x00", `{"error":{"kind":7}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		var list listed
+		err := decode(line, 1, &list)
+		wantKind(t, err)
+		if err == nil && list.Instances != nil {
+			for _, i := range *list.Instances {
+				in, err := i.check()
+				if err == nil && (in.ID == "" || in.State == "" || strings.ContainsFunc(in.ID+in.Addresses.Public, unicode.IsControl) || in.Created < 0) {
+					t.Errorf("%s is taken for %+v", line, in)
+				}
+			}
+		}
+		var offers offered
+		if err := decode(line, 1, &offers); err == nil && offers.Offerings != nil {
+			for _, o := range *offers.Offerings {
+				if got, err := o.check("c"); err == nil && (got.Price < 0 || got.Type.Resources.CPU <= 0 || got.Type.ProviderType == "") {
+					t.Errorf("%s is taken for %+v", line, got)
+				}
+			}
+		}
+		var said opened
+		if err := decode(line, 1, &said); err == nil {
+			said.check()
+		}
+	})
+}
+
+func wantKind(t *testing.T, err error) {
+	t.Helper()
+	var e *drover.Error
+	if err == nil {
+		return
+	}
+	if !errors.As(err, &e) || e.Message == "" || len(e.Message) > maxMessage+200 || e.Kind == drover.KindInternal {
+		t.Errorf("got %#v", err)
+	}
+}

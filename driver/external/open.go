@@ -1,0 +1,172 @@
+// Package external is a cloud that is driven by a program of the user's, in any language.
+//
+// The program speaks JSON, an object a line: it is either started for each call, reads one request and writes one reply, or stays and answers
+// many. docs/drivers.md is the specification of what they say to each other; the words are in protocol.go. What a program says is the word of
+// a stranger: its replies are bounded in size and time, whatever is not right in one makes all of it an error, and its standard error goes,
+// in measure, to the log.
+//
+// The package decides nothing, as no driver does. What the program must see to is that a create of one name again makes no second instance, and that
+// an instance bears its tags from the first.
+package external
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"drover"
+	"drover/driver"
+)
+
+// Config is the driver's part of the configuration.
+type Config struct {
+	Command      []string          `yaml:"command,required" doc:"the program and its first arguments; a path with a slash is relative to this file"`
+	Protocol     Protocol          `yaml:"protocol" doc:"call: started for each call; stream: started once, and answers many"`
+	Timeout      time.Duration     `yaml:"timeout" doc:"how long one call may take"`
+	Options      map[string]string `yaml:"options" doc:"passed to the program as they are"`
+	Types        []driver.Type     `yaml:"types" doc:"what is offered; left out: the program is asked"`
+	Zones        []string          `yaml:"zones"`
+	Markets      []drover.Market   `yaml:"markets"`
+	SpotDiscount driver.Percent    `yaml:"spot_discount"`
+}
+
+// Protocol is how a program is spoken to.
+type Protocol string
+
+// The two ways.
+const (
+	ByCall   Protocol = "call"
+	ByStream Protocol = "stream"
+)
+
+// Default is a program started for each call, in one zone and market.
+func (c *Config) Default() {
+	*c = Config{Protocol: ByCall, Timeout: 2 * time.Minute, Zones: []string{"default"}, Markets: []drover.Market{drover.OnDemand}, SpotDiscount: 60}
+}
+
+// Check finds what the types of the fields cannot.
+func (c *Config) Check() error {
+	switch {
+	case len(c.Command) == 0 || c.Command[0] == "":
+		return drover.Errorf(drover.KindInvalid, "command names no program").WithHint("command: [./driver.sh]")
+	case c.Protocol != ByCall && c.Protocol != ByStream:
+		return drover.Errorf(drover.KindInvalid, "protocol: %q is neither %s nor %s", c.Protocol, ByCall, ByStream)
+	case c.Timeout <= 0:
+		return drover.Errorf(drover.KindInvalid, "timeout must be more than 0")
+	}
+	return nil
+}
+
+// speaker carries one request to the program and its reply back, which has passed no check but that of its size.
+type speaker interface {
+	speak(ctx context.Context, call string, id int64, request []byte) (reply []byte, err error)
+	Close() error
+}
+
+type cloud struct {
+	o       driver.Options
+	config  Config
+	program speaker
+	ids     counter
+	can     driver.Capabilities
+	calls   []string // those that the program has beyond what every program has
+}
+
+// Open starts the program, or has it ready, and asks it what it can do.
+func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) {
+	if o.Fleet == "" {
+		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: there is no fleet id", o.Name)
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	c := &cloud{o: o}
+	c.config.Default()
+	if err := o.Decode(&c.config); err != nil {
+		return nil, err
+	}
+	command, err := c.command()
+	if err != nil {
+		return nil, err
+	}
+	if c.config.Protocol == ByStream {
+		c.program = newStream(command, c.logOutput())
+	} else {
+		c.program = newCaller(command, c.logOutput())
+	}
+	if err := c.hello(ctx); err != nil {
+		c.program.Close()
+		return nil, err
+	}
+	return c.ables(), nil
+}
+
+// command finds the program, and makes the folder in which it may keep things.
+func (c *cloud) command() ([]string, error) {
+	args := slices.Clone(c.config.Command)
+	if strings.Contains(args[0], "/") && !filepath.IsAbs(args[0]) {
+		args[0] = filepath.Join(c.o.Dir, args[0])
+	}
+	path, err := exec.LookPath(args[0])
+	if err == nil {
+		args[0], err = filepath.Abs(path)
+	}
+	if err == nil {
+		c.o.Folder, err = filepath.Abs(c.o.Folder)
+	}
+	if err == nil {
+		err = os.MkdirAll(c.o.Folder, 0o700)
+	}
+	if err != nil {
+		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: %v", c.o.Name, err).WithHint("command must name a program, such as [./driver.sh]")
+	}
+	return args, nil
+}
+
+// hello asks the program what it can do, and refuses words that are not known.
+func (c *cloud) hello(ctx context.Context) error {
+	var said opened
+	if err := c.call(ctx, "open", nil, &said); err != nil {
+		return err
+	}
+	can, err := said.check()
+	if err != nil {
+		return drover.Errorf(drover.KindInvalid, "open cloud %s: the driver program says: %v", c.o.Name, err)
+	}
+	c.can, c.calls = can, said.Calls
+	return nil
+}
+
+// The kinds of cloud that a program can be: being able to do more is an interface that only those have that are.
+type (
+	starting struct{ *cloud }
+	growing  struct{ *cloud }
+	both     struct {
+		*cloud
+		starting
+		growing
+	}
+)
+
+func (c *cloud) ables() driver.Cloud {
+	switch {
+	case c.can.StopStart && c.can.GrowDisk:
+		return both{c, starting{c}, growing{c}}
+	case c.can.StopStart:
+		return starting{c}
+	case c.can.GrowDisk:
+		return growing{c}
+	}
+	return c
+}
+
+// Capabilities are what the program said when it was opened.
+func (c *cloud) Capabilities() driver.Capabilities { return c.can }
+
+// Close ends the program. Instances stay.
+func (c *cloud) Close() error { return c.program.Close() }

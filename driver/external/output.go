@@ -1,0 +1,79 @@
+package external
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+	"time"
+
+	"drover/internal/logkey"
+)
+
+// logOutput is what takes the lines that the program writes to its standard error. Of more than so many a minute the rest is counted.
+func (c *cloud) logOutput() func(line string) {
+	var mu sync.Mutex
+	var began time.Time
+	lines := 0
+	return func(line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := time.Now(); now.Sub(began) > lineTime {
+			if lines > maxLines {
+				c.o.Log.Warn("a driver program wrote more than is kept", logkey.Note, fmt.Sprintf("%d lines were left out", lines-maxLines))
+			}
+			began, lines = now, 0
+		}
+		if lines++; lines <= maxLines {
+			c.o.Log.Info("a driver program says", logkey.Said, line)
+		}
+	}
+}
+
+// lineWriter cuts what is written to it into lines, and long lines short. It is safe for concurrent use.
+type lineWriter struct {
+	log func(line string)
+
+	mu   sync.Mutex
+	rest []byte // guarded by mu
+	seen string // the last line; guarded by mu
+}
+
+func (w *lineWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for rest := p; len(rest) > 0; {
+		line, after, whole := bytes.Cut(rest, []byte("\n"))
+		w.rest = append(w.rest, line[:min(len(line), max(0, maxLine-len(w.rest)))]...)
+		if whole {
+			w.say()
+		}
+		rest = after
+	}
+	return len(p), nil
+}
+
+// say gives a line on; mu is held.
+func (w *lineWriter) say() {
+	if line := printable(string(w.rest), maxLine); line != "" {
+		w.seen = line
+		w.log(line)
+	}
+	w.rest = w.rest[:0]
+}
+
+// flush gives on a last line that has no end.
+func (w *lineWriter) flush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.say()
+}
+
+// last is the last line, as the end of a message.
+func (w *lineWriter) last() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.seen == "" {
+		return ""
+	}
+	return ": " + w.seen
+}

@@ -1,0 +1,171 @@
+package external_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"drover"
+	"drover/driver"
+	"drover/driver/local"
+)
+
+// The driver programs of these tests are this test binary, and so are the instances that they make with the local driver.
+func TestMain(m *testing.M) {
+	switch arg := os.Args; {
+	case len(arg) > 1 && arg[1] == local.Command:
+		os.Exit(local.InstanceMain(arg[2:]))
+	case len(arg) > 2 && arg[1] == "driver-program":
+		program(arg[2])
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// asked is a request in a program's words. It is written from the page, not from the driver's types.
+type asked struct {
+	Version int               `json:"version"`
+	ID      int64             `json:"id"`
+	Call    string            `json:"call"`
+	Fleet   string            `json:"fleet"`
+	Folder  string            `json:"folder"`
+	Options map[string]string `json:"options"`
+	Args    struct {
+		ID         string            `json:"id"`
+		Name       string            `json:"name"`
+		Tags       map[string]string `json:"tags"`
+		HostKey    string            `json:"host_key"`
+		PublicKey  string            `json:"public_key"`
+		Scripts    []string          `json:"scripts"`
+		Candidates []struct {
+			Type, Zone, Image string
+			Market            drover.Market
+		} `json:"candidates"`
+	} `json:"args"`
+}
+
+type object = map[string]any
+
+// program answers one request, or as many as come, each in its own time.
+func program(mode string) {
+	var answers sync.WaitGroup
+	var mu sync.Mutex
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var r asked
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil || r.Version != 1 {
+			fmt.Fprintln(os.Stderr, "that is no request:", err)
+			os.Exit(1)
+		}
+		answers.Go(func() {
+			text, err := json.Marshal(answer(r))
+			if err != nil {
+				panic(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			fmt.Printf("%s\n", text)
+		})
+		if mode != "stream" {
+			break
+		}
+	}
+	answers.Wait()
+}
+
+func answer(r asked) object {
+	result, err := perform(r)
+	if err != nil {
+		e := drover.AsError(err, drover.KindTransient)
+		return object{"id": r.ID, "error": object{"kind": e.Kind, "scope": e.Scope, "market": e.Market, "message": e.Message}}
+	}
+	if result == nil {
+		result = object{}
+	}
+	return object{"id": r.ID, "result": result}
+}
+
+func perform(r asked) (object, error) {
+	if r.Call == "open" {
+		return object{"host_keys": "planted", "power_off": "ends", "notices": "file", "calls": []string{"offerings", "verify_host_key"}}, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	c, err := local.Open(ctx, driver.Options{Name: "inner", Fleet: r.Fleet, Folder: r.Options["folder"]})
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	a := r.Args
+	switch r.Call {
+	case "offerings":
+		all, err := c.Offerings(ctx)
+		var said []object
+		for _, o := range all {
+			t := o.Type.Resources
+			said = append(said, object{"type": o.Type.Name, "zone": o.Zone, "market": o.Market, "vcpus": float64(t.CPU) / 1000,
+				"memory_bytes": t.Memory, "disk_bytes": t.Disk, "arch": t.Arch, "price_usd_per_hour": o.Price.USD()})
+		}
+		return object{"offerings": said}, err
+	case "create":
+		in, _, err := c.Create(ctx, request(r))
+		return object{"instance": told(in)}, err
+	case "list":
+		all, err := c.List(ctx, a.Tags)
+		said := []object{}
+		for _, in := range all {
+			said = append(said, told(in))
+		}
+		return object{"instances": said}, err
+	case "destroy":
+		return nil, c.Destroy(ctx, a.ID)
+	case "set_tags":
+		return nil, c.SetTags(ctx, a.ID, a.Tags)
+	case "verify_host_key":
+		key, err := base64.StdEncoding.DecodeString(a.HostKey)
+		if err != nil {
+			return nil, err
+		}
+		return nil, c.VerifyHostKey(ctx, driver.Instance{ID: a.ID}, key)
+	}
+	return nil, drover.Errorf(drover.KindUnsupported, "there is no call %s", r.Call)
+}
+
+func request(r asked) driver.CreateRequest {
+	a := r.Args
+	c := driver.CreateRequest{Name: a.Name, Tags: a.Tags, HostKey: drover.NewSecret(a.HostKey), PublicKey: a.PublicKey,
+		Init: drover.NewSecret(strings.Join(a.Scripts, "\n"))}
+	for _, o := range a.Candidates {
+		c.Candidates = append(c.Candidates, driver.Candidate{ProviderType: o.Type, Zone: o.Zone, Market: o.Market})
+	}
+	return c
+}
+
+func told(in driver.Instance) object {
+	return object{"id": in.ID, "tags": in.Tags, "type": in.ProviderType, "zone": in.Zone, "market": in.Market, "state": in.State,
+		"public": in.Addresses.Public, "user": in.Addresses.User, "created": in.Created.Std().UTC().Format(time.RFC3339)}
+}
+
+// script is a driver program in shell, by its path in YAML. It is given the name of the call and the request as its first line.
+func script(t *testing.T, text string) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "driver") // a test's own folder bears its name, which is no word in YAML
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	path := filepath.Join(folder, "driver.sh")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\nread -r request\n"+text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,324 @@
+package external
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"drover"
+	"drover/driver"
+)
+
+// version is that of the protocol. It changes when a program that was right would no longer be.
+const version = 1
+
+// request is what a program is asked.
+type request struct {
+	Version int               `json:"version"`
+	ID      int64             `json:"id"`
+	Call    string            `json:"call"`
+	Cloud   string            `json:"cloud"`
+	Fleet   string            `json:"fleet"`
+	Folder  string            `json:"folder"`
+	Options map[string]string `json:"options"`
+	Args    any               `json:"args"`
+}
+
+// What the calls are given.
+type (
+	createArgs struct {
+		Name       string            `json:"name"`
+		Candidates []driverCandidate `json:"candidates"`
+		Disk       drover.Bytes      `json:"disk_bytes"`
+		Tags       map[string]string `json:"tags"`
+		Template   string            `json:"template,omitempty"`
+		UserData   string            `json:"user_data,omitempty"`
+		Scripts    []string          `json:"scripts,omitempty"`
+		HostKey    string            `json:"host_key,omitempty"`
+		PublicKey  string            `json:"public_key"`
+	}
+	driverCandidate struct {
+		Type   string        `json:"type"`
+		Zone   string        `json:"zone"`
+		Market drover.Market `json:"market"`
+		Arch   drover.Arch   `json:"arch,omitempty"`
+		Image  string        `json:"image,omitempty"`
+	}
+	listArgs struct {
+		Tags map[string]string `json:"tags"`
+	}
+	instanceArgs struct {
+		ID   string            `json:"id"`
+		Tags map[string]string `json:"tags,omitempty"`
+		Disk drover.Bytes      `json:"disk_bytes,omitempty"`
+		Key  string            `json:"host_key,omitempty"`
+	}
+	imageArgs struct {
+		Ref  string      `json:"ref"`
+		Arch drover.Arch `json:"arch,omitempty"`
+	}
+)
+
+// reply is what a program answers.
+type reply struct {
+	ID     int64           `json:"id"`
+	Result json.RawMessage `json:"result"`
+	Error  *failure        `json:"error"`
+}
+
+// failure is an error in a program's words.
+type failure struct {
+	Kind       drover.ErrorKind `json:"kind"`
+	Scope      drover.Scope     `json:"scope"`
+	Market     drover.Market    `json:"market"`
+	RetryAfter float64          `json:"retry_after_seconds"`
+	Message    string           `json:"message"`
+}
+
+// What calls answer.
+type (
+	opened struct {
+		driver.Capabilities
+		Calls []string `json:"calls"`
+	}
+	created struct {
+		Instance instance `json:"instance"`
+	}
+	listed struct {
+		Instances *[]instance `json:"instances"`
+	}
+	offered struct {
+		Offerings *[]offering `json:"offerings"`
+	}
+	pictured struct {
+		Images *[]image `json:"images"`
+	}
+	leftovers struct {
+		Strays *[]stray `json:"strays"`
+	}
+
+	instance struct {
+		ID        string            `json:"id"`
+		Tags      map[string]string `json:"tags"`
+		Type      string            `json:"type"`
+		Zone      string            `json:"zone"`
+		Market    drover.Market     `json:"market"`
+		State     driver.State      `json:"state"`
+		Reclaimed bool              `json:"reclaimed"`
+		Private   string            `json:"private"`
+		Public    string            `json:"public"`
+		User      string            `json:"user"`
+		Created   *time.Time        `json:"created"`
+	}
+	offering struct {
+		Type         string        `json:"type"`
+		ProviderType string        `json:"provider_type"`
+		Zone         string        `json:"zone"`
+		Market       drover.Market `json:"market"`
+		VCPUs        json.Number   `json:"vcpus"`
+		Memory       drover.Bytes  `json:"memory_bytes"`
+		Disk         drover.Bytes  `json:"disk_bytes"`
+		GPUs         int           `json:"gpus"`
+		Arch         drover.Arch   `json:"arch"`
+		Price        json.Number   `json:"price_usd_per_hour"`
+		QuotaGroup   string        `json:"quota_group"`
+	}
+	image struct {
+		ID      string      `json:"id"`
+		Name    string      `json:"name"`
+		Arch    drover.Arch `json:"arch"`
+		Created *time.Time  `json:"created"`
+	}
+	stray struct {
+		Kind    string            `json:"kind"`
+		ID      string            `json:"id"`
+		Tags    map[string]string `json:"tags"`
+		Created *time.Time        `json:"created,omitempty"`
+		Shared  bool              `json:"shared,omitempty"`
+	}
+)
+
+// decode reads a reply to the request of this id into result, or the error that the program reports.
+func decode(line []byte, id int64, result any) error {
+	var r reply
+	if err := unmarshal(line, &r); err != nil {
+		return unclear("%v in %.100q", err, line)
+	}
+	switch {
+	case r.ID != 0 && r.ID != id:
+		return unclear("it answers request %d, not %d", r.ID, id)
+	case r.Error != nil:
+		return r.Error.classify()
+	case len(r.Result) == 0 || bytes.Equal(r.Result, []byte("null")):
+		return unclear("it has neither a result nor an error")
+	case result == nil:
+		return nil
+	}
+	if err := unmarshal(r.Result, result); err != nil {
+		return unclear("%v in %.100q", err, r.Result)
+	}
+	return nil
+}
+
+// unmarshal reads one JSON value and nothing after it. What a later version of the protocol adds is passed over.
+func unmarshal(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if d.More() {
+		return errors.New("there is more after it")
+	}
+	return nil
+}
+
+// check fills in what a program left out with what is safe, and refuses words that are not known.
+func (o opened) check() (driver.Capabilities, error) {
+	can := o.Capabilities
+	if can.HostKeys == "" {
+		can.HostKeys = driver.HostKeysPlanted
+	}
+	if can.PowerOff == "" {
+		can.PowerOff = driver.PowerOffStops
+	}
+	if can.Init == "" {
+		can.Init = driver.InitShell
+	}
+	for _, word := range []struct {
+		key, is string
+		known   []string
+	}{
+		{"host_keys", string(can.HostKeys), []string{string(driver.HostKeysPlanted), string(driver.HostKeysVerified), string(driver.HostKeysSecret)}},
+		{"power_off", string(can.PowerOff), []string{string(driver.PowerOffEnds), string(driver.PowerOffStops)}},
+		{"init", string(can.Init), []string{string(driver.InitShell), string(driver.InitCloud)}},
+		{"notices", string(can.Notices), []string{"", string(driver.NoticesEC2), string(driver.NoticesGCE), string(driver.NoticesAzure), string(driver.NoticesFile)}},
+	} {
+		if !slices.Contains(word.known, word.is) {
+			return can, fmt.Errorf("%s is %.40q, which is not one of %s", word.key, word.is, strings.Join(word.known, ", "))
+		}
+	}
+	for _, call := range o.Calls {
+		if !slices.Contains([]string{callOfferings, callImages, callVerify, callStrays}, call) {
+			return can, fmt.Errorf("it has the call %.40q, which is not known", call)
+		}
+	}
+	if can.HostKeys == driver.HostKeysVerified && !slices.Contains(o.Calls, callVerify) {
+		return can, fmt.Errorf("host_keys are verified, and it has no call %s", callVerify)
+	}
+	can.MaxInit = max(0, can.MaxInit)
+	return can, nil
+}
+
+// longest is how long an id, a name, a tag or an address may be.
+const longest = 512
+
+// check makes an instance of a program's words, or says which of them is none.
+func (i instance) check() (in driver.Instance, err error) {
+	for key, text := range map[string]string{"id": i.ID, "type": i.Type, "zone": i.Zone, "private": i.Private, "public": i.Public, "user": i.User} {
+		if err := checkText(key, text); err != nil {
+			return in, err
+		}
+	}
+	switch {
+	case i.ID == "":
+		return in, errors.New("an instance has no id")
+	case !slices.Contains([]driver.State{driver.Pending, driver.Running, driver.Stopping, driver.Stopped}, i.State):
+		return in, fmt.Errorf("state is %.40q", i.State)
+	case i.Market != drover.OnDemand && i.Market != drover.Spot:
+		return in, fmt.Errorf("market is %.40q", i.Market)
+	}
+	for _, address := range []string{i.Private, i.Public} {
+		if err := checkAddress(address); err != nil {
+			return in, err
+		}
+	}
+	if err := checkTags(i.Tags); err != nil {
+		return in, err
+	}
+	return driver.Instance{
+		ID: i.ID, Tags: i.Tags, ProviderType: i.Type, Zone: i.Zone, Market: i.Market, State: i.State, Reclaimed: i.Reclaimed,
+		Addresses: driver.Addresses{Private: i.Private, Public: i.Public, User: i.User}, Created: timeOf(i.Created),
+	}, nil
+}
+
+func checkText(key, text string) error {
+	if len(text) > longest || strings.ContainsFunc(text, unicode.IsControl) {
+		return fmt.Errorf("%s is longer than %d bytes or has control characters: %.40q", key, longest, text)
+	}
+	return nil
+}
+
+func checkTags(tags map[string]string) error {
+	for k, v := range tags {
+		if err := errors.Join(checkText("the key of a tag", k), checkText("tag "+strconv.Quote(k), v)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkAddress allows HOST and HOST:PORT.
+func checkAddress(address string) error {
+	host := address
+	if h, port, err := net.SplitHostPort(address); err == nil {
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || n == 0 {
+			return fmt.Errorf("%q is not an address", address)
+		}
+		host = h
+	}
+	if address != "" && (host == "" || strings.HasPrefix(host, "-") || strings.ContainsAny(host, " /@[]%")) {
+		return fmt.Errorf("%q is not an address", address)
+	}
+	return nil
+}
+
+func timeOf(t *time.Time) drover.Time {
+	if t == nil || t.IsZero() || t.Year() < 1970 || t.Year() > 2200 {
+		return 0
+	}
+	return drover.TimeOf(*t)
+}
+
+// check makes an offering of a program's words.
+func (o offering) check(cloud string) (drover.Offering, error) {
+	cpu, err := drover.ParseMilliCPU(o.VCPUs.String())
+	price, priceErr := money(o.Price)
+	if err := errors.Join(err, priceErr, checkText("type", o.Type), checkText("zone", o.Zone), checkText("provider_type", o.ProviderType),
+		checkText("quota_group", o.QuotaGroup)); err != nil {
+		return drover.Offering{}, err
+	}
+	if o.Type == "" || o.Zone == "" || cpu <= 0 || o.Memory <= 0 || o.Disk < 0 || o.GPUs < 0 || o.Arch == "" || o.Market != drover.OnDemand && o.Market != drover.Spot {
+		return drover.Offering{}, fmt.Errorf("incomplete: %+v", o)
+	}
+	t := drover.InstanceType{Name: o.Type, ProviderType: o.ProviderType, Resources: drover.Resources{
+		CPU: cpu, Memory: o.Memory, Disk: o.Disk, GPUs: o.GPUs, Arch: o.Arch,
+	}}
+	if t.ProviderType == "" {
+		t.ProviderType = o.Type
+	}
+	return drover.Offering{Cloud: cloud, Zone: o.Zone, Type: t, Market: o.Market, Price: price, QuotaGroup: o.QuotaGroup}, nil
+}
+
+// money reads an amount that may be written with an exponent, as programs write small ones.
+func money(n json.Number) (drover.Money, error) {
+	text := n.String()
+	if strings.ContainsAny(text, "eE") {
+		f, err := n.Float64()
+		if err != nil || f < 0 || f > 1e6 {
+			return 0, fmt.Errorf("%.40q is no price", text)
+		}
+		text = strconv.FormatFloat(f, 'f', 9, 64)
+	}
+	return drover.ParseMoney(text)
+}
+
+func base64Of(key []byte) string { return base64.StdEncoding.EncodeToString(key) }

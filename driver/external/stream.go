@@ -1,0 +1,257 @@
+package external
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// pause is how long a program that ended is not started again, so that one which cannot start costs little.
+const pause = time.Second
+
+// stream is a program that stays: requests go to its standard input, replies come in any order from its standard output. It is started by
+// the first call, and by the next one after it has ended; the calls that were under way then have failed.
+type stream struct {
+	command []string
+	log     func(line string)
+
+	mu      sync.Mutex
+	now     *session  // nil: none runs; guarded by mu
+	started time.Time // the last one; guarded by mu
+	closed  bool      // guarded by mu
+}
+
+func newStream(command []string, log func(string)) *stream {
+	return &stream{command: command, log: log}
+}
+
+// speak sends a request and waits for the reply that bears its id.
+func (s *stream) speak(ctx context.Context, _ string, id int64, request []byte) ([]byte, error) {
+	se, err := s.session()
+	if err != nil {
+		return nil, err
+	}
+	answer := se.expect(id)
+	defer se.forget(id)
+	select {
+	case se.requests <- request:
+	case <-se.ended:
+		return nil, se.why()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	select {
+	case line := <-answer:
+		return line, nil
+	case <-se.ended:
+		return nil, se.why()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// session is the program that runs, started if there is none.
+func (s *stream) session() (*session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now != nil && !s.now.over() {
+		return s.now, nil
+	}
+	switch {
+	case s.closed:
+		return nil, errClosed
+	case time.Since(s.started) < pause && s.now != nil:
+		return nil, s.now.why()
+	}
+	s.started = time.Now()
+	se, err := begin(s.command, s.log)
+	if err != nil {
+		return nil, fmt.Errorf("start the driver program: %w", err)
+	}
+	s.now = se
+	return se, nil
+}
+
+// Close tells the program to end by closing its input, and sees to it.
+func (s *stream) Close() error {
+	s.mu.Lock()
+	se := s.now
+	s.closed = true
+	s.mu.Unlock()
+	if se != nil {
+		se.close()
+	}
+	return nil
+}
+
+// session is one life of the program.
+type session struct {
+	cmd      *exec.Cmd
+	in       io.WriteCloser
+	log      *lineWriter
+	requests chan []byte
+	ended    chan struct{} // closed when the program has ended and nothing of it is left
+
+	mu      sync.Mutex
+	err     error                 // why it ended; guarded by mu
+	waiting map[int64]chan []byte // guarded by mu
+}
+
+func begin(command []string, log func(string)) (*session, error) {
+	se := &session{
+		cmd: exec.Command(command[0], append(command[1:len(command):len(command)], "stream")...), log: &lineWriter{log: log},
+		requests: make(chan []byte), ended: make(chan struct{}), waiting: map[int64]chan []byte{},
+	}
+	se.cmd.Stdout, se.cmd.Stderr = &replies{se: se}, se.log
+	se.cmd.WaitDelay = grace // for what inherited its output and lives on
+	se.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	in, err := se.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	se.in = in
+	if err := se.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go se.send()
+	go se.run()
+	return se, nil
+}
+
+// send writes requests one after the other, so that no caller waits for a program that does not read longer than it wants to.
+func (se *session) send() {
+	for {
+		select {
+		case line := <-se.requests:
+			if _, err := se.in.Write(line); err != nil {
+				se.fail(fmt.Errorf("write to the driver program: %w", err))
+				se.signal(syscall.SIGKILL)
+				return
+			}
+		case <-se.ended:
+			return
+		}
+	}
+}
+
+// run waits for the program's end and sees to it that nothing of its group is left.
+func (se *session) run() {
+	err := se.cmd.Wait()
+	se.signal(syscall.SIGKILL)
+	se.log.flush()
+	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
+		err = errors.New("it ended by itself")
+	}
+	se.fail(fmt.Errorf("the driver program is gone: %w%s", err, se.log.last()))
+	close(se.ended)
+}
+
+// replies takes what the program writes to its standard output, and delivers each line.
+type replies struct {
+	se   *session
+	line []byte // as far as it has come
+}
+
+// Write ends the program at the first line that is none of the protocol's: which of its calls will never be answered cannot be known then.
+func (r *replies) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		line, after, whole := bytes.Cut(rest, []byte("\n"))
+		r.line = append(r.line, line...)
+		var err error
+		switch {
+		case len(r.line) > maxReply:
+			err = fmt.Errorf("the driver program said more than %d bytes in a line", maxReply)
+		case whole && len(bytes.TrimSpace(r.line)) > 0:
+			err = r.se.deliver(r.line)
+		}
+		if err != nil {
+			r.se.fail(err)
+			r.se.signal(syscall.SIGKILL)
+			return 0, err
+		}
+		if whole {
+			r.line = r.line[:0]
+		}
+		rest = after
+	}
+	return len(p), nil
+}
+
+// deliver hands a reply to the call that waits for it. One that nobody waits for any more is dropped, one that names no request is an error.
+func (se *session) deliver(line []byte) error {
+	var to struct {
+		ID *int64 `json:"id"`
+	}
+	if err := json.Unmarshal(line, &to); err != nil || to.ID == nil {
+		return unclear("a line that answers no request: %s", printable(string(line), 100))
+	}
+	se.mu.Lock()
+	defer se.mu.Unlock()
+	if answer, ok := se.waiting[*to.ID]; ok {
+		delete(se.waiting, *to.ID)
+		answer <- append([]byte(nil), line...)
+	}
+	return nil
+}
+
+func (se *session) expect(id int64) <-chan []byte {
+	se.mu.Lock()
+	defer se.mu.Unlock()
+	answer := make(chan []byte, 1)
+	se.waiting[id] = answer
+	return answer
+}
+
+func (se *session) forget(id int64) {
+	se.mu.Lock()
+	defer se.mu.Unlock()
+	delete(se.waiting, id)
+}
+
+// fail notes why the program ends; the first reason stays.
+func (se *session) fail(err error) {
+	se.mu.Lock()
+	defer se.mu.Unlock()
+	if se.err == nil {
+		se.err = err
+	}
+}
+
+func (se *session) why() error {
+	se.mu.Lock()
+	defer se.mu.Unlock()
+	return se.err
+}
+
+func (se *session) over() bool {
+	select {
+	case <-se.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+func (se *session) signal(sig syscall.Signal) { _ = syscall.Kill(-se.cmd.Process.Pid, sig) }
+
+// close ends the program: first by the end of its input, then by SIGTERM, then by SIGKILL.
+func (se *session) close() {
+	se.fail(errClosed)
+	se.in.Close()
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		select {
+		case <-se.ended:
+			return
+		case <-time.After(grace):
+			se.signal(sig)
+		}
+	}
+	<-se.ended
+}

@@ -1,0 +1,75 @@
+package driver
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"drover"
+)
+
+// What a cloud may be able to do beyond what every cloud does, each thing an interface of its own. They are found by As, through whatever
+// decorators a cloud wears.
+
+// Starter is a Cloud whose instances can be stopped and started again. Both return once the cloud has accepted; doing it again succeeds.
+// KindNotFound if there is no such instance.
+type Starter interface {
+	Stop(ctx context.Context, id string) error
+	Start(ctx context.Context, id string) error
+}
+
+// DiskGrower is a Cloud that makes the root volume of an instance larger, while it runs, and what is on it is kept.
+type DiskGrower interface {
+	// GrowDisk brings the volume to the size, which is never less than it has. It returns once the cloud has accepted.
+	GrowDisk(ctx context.Context, id string, size drover.Bytes) error
+}
+
+// PricePoint is one step of an offering's price history: the hourly price from a moment on.
+type PricePoint struct {
+	From  drover.Time
+	Price drover.Money
+}
+
+// PriceHistorian is a Cloud whose prices move.
+type PriceHistorian interface {
+	// PriceHistory lists the prices of an offering since a moment, as SortPrices leaves them: newest first, each change once.
+	PriceHistory(ctx context.Context, providerType, zone string, m drover.Market, since drover.Time) ([]PricePoint, error)
+}
+
+// SortPrices brings a price history, in which steps may be repeated and in any order, into the form in which it is told. Of two prices that
+// begin at the same moment the higher one counts.
+func SortPrices(points []PricePoint) []PricePoint {
+	all := slices.Clone(points)
+	slices.SortFunc(all, func(a, b PricePoint) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(b.Price, a.Price)) })
+	all = slices.CompactFunc(all, func(a, b PricePoint) bool { return a.From == b.From })
+	all = slices.CompactFunc(all, func(a, b PricePoint) bool { return a.Price == b.Price })
+	slices.Reverse(all)
+	return all
+}
+
+// SortOfferings brings offerings into the order in which they are told: by type, zone and market.
+func SortOfferings(all []drover.Offering) { slices.SortFunc(all, compareOfferings) }
+
+func compareOfferings(a, b drover.Offering) int {
+	return cmp.Or(cmp.Compare(a.Type.Name, b.Type.Name), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Market, b.Market))
+}
+
+// As finds the first cloud that is a T, such as a [Starter], in c and in what c wraps. What wraps a cloud may be more careful about what it
+// can do and adds nothing to it: there is no T unless the innermost cloud is one.
+func As[T any](c Cloud) (found T, ok bool) {
+	for {
+		outer, is := c.(T)
+		if is && !ok {
+			found, ok = outer, true
+		}
+		wrapper, wraps := c.(interface{ Unwrap() Cloud })
+		if !wraps {
+			if !is {
+				var none T
+				return none, false
+			}
+			return found, ok
+		}
+		c = wrapper.Unwrap()
+	}
+}

@@ -1,0 +1,77 @@
+package driver_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/driver"
+)
+
+// attic is a cloud in which things are left over.
+type attic struct {
+	driver.Cloud
+	strays  []driver.Stray
+	removed []string
+}
+
+func (a *attic) Strays(context.Context, string) ([]driver.Stray, error) { return a.strays, nil }
+
+func (a *attic) Remove(_ context.Context, s driver.Stray) error {
+	if s.ID == "stuck" {
+		return errors.New("it is in use")
+	}
+	a.removed = append(a.removed, s.ID)
+	return nil
+}
+
+func TestSweep(t *testing.T) {
+	now := drover.TimeOf(time.Unix(1e9, 0))
+	stray := func(id string, age time.Duration, fleet string, shared bool) driver.Stray {
+		return driver.Stray{Kind: "volume", ID: id, Tags: map[string]string{driver.TagFleet: fleet}, Created: now.Add(-age), Shared: shared}
+	}
+	fill := func() *attic {
+		return &attic{strays: []driver.Stray{
+			stray("stuck", 2*time.Hour, "f", false), stray("old", time.Hour, "f", false), stray("new", time.Minute, "f", false),
+			stray("key", 9*time.Hour, "f", true), stray("theirs", 9*time.Hour, "g", false), {ID: "dateless", Tags: map[string]string{driver.TagFleet: "f"}},
+		}}
+	}
+	for _, tt := range []struct {
+		name  string
+		ended bool
+		want  []string
+	}{
+		{"while a fleet lives what is old and owned by nobody goes", false, []string{"old"}},
+		{"at its end everything of it goes, and nothing of others", true, []string{"old", "new", "key", "dateless"}},
+	} {
+		t.Run(tt.name+", whatever one of them fails at", func(t *testing.T) {
+			a := fill()
+			swept, err := driver.Sweep(t.Context(), driver.Own(a, "f"), "f", now, tt.ended)
+			if err == nil || len(swept) != len(tt.want) {
+				t.Errorf("swept %v, %v", swept, err)
+			}
+			if diff := cmp.Diff(tt.want, a.removed); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	t.Run("a cloud in which nothing is left over is left alone", func(t *testing.T) {
+		if swept, err := driver.Sweep(t.Context(), plain{}, "f", now, true); swept != nil || err != nil {
+			t.Errorf("got %v, %v", swept, err)
+		}
+	})
+}
+
+func TestSortPrices(t *testing.T) {
+	p := func(from, price int) driver.PricePoint {
+		return driver.PricePoint{From: drover.Time(from), Price: drover.Money(price)}
+	}
+	got := driver.SortPrices([]driver.PricePoint{p(3, 7), p(1, 5), p(2, 5), p(3, 6), p(4, 7), p(1, 5), p(5, 6)})
+	if diff := cmp.Diff([]driver.PricePoint{p(5, 6), p(3, 7), p(1, 5)}, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,118 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"drover"
+)
+
+// Budgets limit what may be spent: one, or a list of them.
+type Budgets []Budget
+
+// Budget limits what may be spent in each hour, day and month of the UTC calendar, by the fleet or on the jobs of a user or with a label.
+type Budget struct {
+	Amounts
+	Soft       Amounts  `yaml:"soft" doc:"amounts that are told of when they are passed, and stop nothing"`
+	User       string   `yaml:"user" doc:"only what the jobs of this user have of instances"`
+	Label      string   `yaml:"label" doc:"only what jobs with this label have of instances: NAME=VALUE"`
+	OnExceeded Exceeded `yaml:"on_exceeded" doc:"what becomes of what runs, if prices move and a budget is passed nevertheless"`
+}
+
+// Amounts are dollars in windows of time; 0 is no limit.
+type Amounts struct {
+	Hourly  drover.Money `yaml:"hourly" doc:"USD in each hour"`
+	Daily   drover.Money `yaml:"daily" doc:"USD in each day, UTC"`
+	Monthly drover.Money `yaml:"monthly" doc:"USD in each month, UTC"`
+}
+
+// Exceeded says what becomes of what runs when a budget is passed.
+type Exceeded string
+
+// What becomes of it: it finishes, or is stopped and waits.
+const (
+	ExceededFinish Exceeded = "finish"
+	ExceededStop   Exceeded = "stop"
+)
+
+// maxBudgets is how many budgets there may be: each is reckoned with whenever money is bound.
+const maxBudgets = 100
+
+// Default fills in what holds of a budget that does not say otherwise.
+func (b *Budget) Default() { *b = Budget{OnExceeded: ExceededFinish} }
+
+func (b *Budgets) decode(d *decoder, n *node) {
+	list := reflect.ValueOf((*[]Budget)(b)).Elem()
+	if n.shape != mapping {
+		d.value(n, list, field{})
+		return
+	}
+	*b = make(Budgets, 1)
+	d.value(n, list.Index(0), field{})
+}
+
+func (Budgets) schema() *jsonschema.Schema {
+	one := schemaOf(reflect.TypeFor[Budget]())
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{one, {Type: "array", Items: schemaOf(reflect.TypeFor[Budget]()), MaxItems: new(maxBudgets)}}}
+}
+
+// scope says whose money a budget is of.
+func (b Budget) scope() string {
+	switch {
+	case b.User != "":
+		return "of user " + quote(b.User)
+	case b.Label != "":
+		return "of label " + quote(b.Label)
+	}
+	return "of the fleet"
+}
+
+// checkBudgets looks at budgets together.
+func (c *Config) checkBudgets(f *faults) {
+	root := c.root.find("budget")
+	if len(c.Budgets) > maxBudgets {
+		f.addf(root, "there may be %d budgets, not %d", maxBudgets, len(c.Budgets))
+		return
+	}
+	var scopes []string
+	for i, b := range c.Budgets {
+		n := root
+		if root.shape == list {
+			n = root.find(strconv.Itoa(i))
+		}
+		if n.shape != mapping {
+			continue // which was said
+		}
+		b.check(f, n)
+		if slices.Contains(scopes, b.scope()) {
+			f.add(n, "there is a budget "+b.scope()+" already", "write one entry with the amounts of both")
+		}
+		scopes = append(scopes, b.scope())
+	}
+}
+
+func (b Budget) check(f *faults, n *node) {
+	name, value, ok := strings.Cut(b.Label, "=")
+	switch {
+	case b.User != "" && b.Label != "":
+		f.add(n, "a budget is of a user or of a label, not of both", "write two entries; each holds")
+	case b.Label != "" && (!ok || !labelKey.MatchString(name) || value == "" || len(value) > 256):
+		f.add(n.find("label"), fmt.Sprintf("%s is not NAME=VALUE", quote(b.Label)), "write label: project=x")
+	}
+	if b.Amounts == (Amounts{}) && b.Soft == (Amounts{}) {
+		f.add(n, "the budget has no amount", "write hourly, daily or monthly: USD")
+	}
+	for _, pair := range []struct {
+		key        string
+		hard, soft drover.Money
+	}{{"hourly", b.Hourly, b.Soft.Hourly}, {"daily", b.Daily, b.Soft.Daily}, {"monthly", b.Monthly, b.Soft.Monthly}} {
+		if pair.hard > 0 && pair.soft > pair.hard {
+			f.addf(n.find("soft", pair.key), "the soft amount %v is more than the hard one, %v: it would never be told of", pair.soft, pair.hard)
+		}
+	}
+}

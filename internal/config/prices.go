@@ -1,0 +1,82 @@
+package config
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"drover"
+)
+
+// priceInterval is how often a cloud is asked for its prices unless the file says otherwise: spot prices move within hours, not minutes.
+const priceInterval = 15 * time.Minute
+
+// Prices are what is paid in a cloud, where that is not what its list says.
+type Prices struct {
+	Discount Percent       `yaml:"discount" doc:"how much less than the list is paid, such as 12%"`
+	Reserved []Reservation `yaml:"reserved" doc:"commitments: so many instances of a type, on demand, at a price of their own"`
+	Period   time.Duration `yaml:"billing_period" doc:"of which each that is begun is paid, such as 1h: an idle instance is not destroyed before its end; 0: the cloud bills by the second"`
+	Interval time.Duration `yaml:"interval" doc:"how often the cloud is asked for its types and prices"`
+}
+
+// Default fills in what holds of prices where the file has no word of it.
+func (p *Prices) Default() { *p = Prices{Interval: priceInterval} }
+
+// Reservation is a commitment to so many instances of a type.
+type Reservation struct {
+	Type  string       `yaml:"type,required" doc:"the instance type"`
+	Count int          `yaml:"count,required" min:"1" max:"100000" doc:"how many instances the price is for; others cost what the list says"`
+	Price drover.Money `yaml:"price,required" doc:"of each per hour, whatever list and discount say"`
+}
+
+// Percent is a part of a whole, in hundredths of a percent, less than all of it.
+type Percent int
+
+const wholePercent Percent = 100_00
+
+func (p *Percent) decode(d *decoder, n *node) {
+	if !d.want(n, scalar) {
+		return
+	}
+	text, hasSign := strings.CutSuffix(n.text, "%")
+	part, err := drover.ParseMilliCPU(strings.TrimSpace(text)) // which is a number in thousandths, too
+	switch {
+	case err != nil || part%10 != 0 || Percent(part/10) >= wholePercent:
+		d.add(n, fmt.Sprintf("%s is not a percentage below 100%%", quote(n.text)), "write 12% or 7.5%")
+	case !hasSign && part != 0:
+		d.add(n, fmt.Sprintf("%s has no unit", quote(n.text)), fmt.Sprintf("for so many percent write %s%%", text))
+	default:
+		*p = Percent(part / 10)
+	}
+}
+
+func (Percent) schema() *jsonschema.Schema {
+	return &jsonschema.Schema{Types: []string{"string", "integer"}, Pattern: `^(0|[0-9]{1,2}(\.[0-9]{1,2})?%)$`}
+}
+
+// String is the percentage as it is written, such as "7.5%".
+func (p Percent) String() string { return strconv.FormatFloat(float64(p)/100, 'f', -1, 64) + "%" }
+
+// Offer is an offering of the cloud's list as it is paid, and whether it may be used at that price.
+func (c Cloud) Offer(listed drover.Offering) (paid drover.Offering, may bool) {
+	listed.Price = listed.Price.Part(int64(wholePercent-c.Prices.Discount), int64(wholePercent))
+	return listed, c.Types.Allows(listed.Type.Name, listed.Price)
+}
+
+// checkPrices looks at a cloud's prices together.
+func checkPrices(f *faults, n *node, p Prices) {
+	if p.Interval < time.Minute && n.shape == mapping {
+		f.addf(n.find("interval"), "interval (%v) must be at least 1m: asking for a catalogue is work for the cloud", p.Interval)
+	}
+	seen := map[string]bool{}
+	for i, r := range p.Reserved {
+		at := n.find("reserved", strconv.Itoa(i), "type")
+		if seen[r.Type] && r.Type != "" {
+			f.add(at, fmt.Sprintf("%s is reserved twice", quote(r.Type)), "write one entry, with the count of both")
+		}
+		seen[r.Type] = true
+	}
+}

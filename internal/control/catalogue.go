@@ -1,0 +1,66 @@
+package control
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// offerings asks a cloud for its types and prices and says what has changed since the engine was told last.
+func (c *Controller) offerings(ctx context.Context, effect int64, f engine.ListOfferings) engine.Body {
+	answer := engine.Offered{Effect: effect, Cloud: f.Cloud}
+	cl, err := c.cloud(f.Cloud)
+	if err != nil {
+		answer.Err = drover.AsError(err, drover.KindInvalid)
+		return answer
+	}
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	all, err := cl.own.Offerings(ctx)
+	if err == nil {
+		answer.Offerings = engine.Sorted(cl.usable(all))
+		answer.Hash, err = catalogueHash(answer.Offerings)
+	}
+	if err != nil {
+		answer.Offerings, answer.Err = nil, drover.AsError(err, drover.KindTransient)
+		return answer
+	}
+	return cl.tell(answer, f.Have)
+}
+
+// usable are the offerings that may be used, at the prices that are paid.
+func (cl *cloud) usable(all []drover.Offering) (usable []drover.Offering) {
+	if cl.Offer == nil {
+		return all
+	}
+	for _, o := range all {
+		if paid, may := cl.Offer(o); may {
+			usable = append(usable, paid)
+		}
+	}
+	return usable
+}
+
+// tell cuts an answer with a whole catalogue down to what has changed, if the engine has the one that it was told last.
+func (s *sights) tell(answer engine.Offered, have string) engine.Offered {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := answer.Offerings
+	if have != "" && have == s.told {
+		answer.Base = have
+		answer.Offerings, answer.Removed = engine.Changes(s.offered, all)
+	}
+	s.offered, s.told = all, answer.Hash
+	return answer
+}
+
+// catalogueHash is the same for equal catalogues.
+func catalogueHash(all []drover.Offering) (string, error) {
+	text, err := json.Marshal(all)
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8]), err
+}

@@ -1,0 +1,55 @@
+package control
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"drover"
+	"drover/driver"
+	"drover/internal/engine"
+)
+
+// priced is a cloud of which a test says what it offers.
+type priced struct {
+	driver.Cloud
+	offers []drover.Offering
+}
+
+func (p *priced) Offerings(context.Context) ([]drover.Offering, error) {
+	return slices.Clone(p.offers), nil
+}
+
+func TestCataloguesAreToldAsWhatHasChanged(t *testing.T) {
+	f := newFixture(t)
+	cloud := &priced{Cloud: f.cfg.Clouds[0].Driver}
+	offer := func(name string, price drover.Money) drover.Offering {
+		return drover.Offering{Cloud: "here", Type: drover.InstanceType{Name: name}, Market: drover.OnDemand, Price: price}
+	}
+	f.cfg.Clouds[0].Driver = cloud
+	f.cfg.Clouds[0].Offer = func(o drover.Offering) (drover.Offering, bool) {
+		o.Price /= 2
+		return o, o.Price <= 10
+	}
+	c := must(New(t.Context(), f.cfg))(t)
+	ask := func(have string) engine.Offered {
+		return c.offerings(t.Context(), 1, engine.ListOfferings{Cloud: "here", Have: have}).(engine.Offered)
+	}
+
+	cloud.offers = []drover.Offering{offer("b", 4), offer("a", 2), offer("dear", 30)}
+	first := ask("")
+	if want := []drover.Offering{offer("a", 1), offer("b", 2)}; !slices.Equal(first.Offerings, want) || first.Base != "" || first.Hash == "" {
+		t.Errorf("told %+v, want all that may be used, sorted, at the prices that are paid: %+v", first, want)
+	}
+	if same := ask(first.Hash); len(same.Offerings)+len(same.Removed) > 0 || same.Base != first.Hash || same.Hash != first.Hash {
+		t.Errorf("nothing has changed, and %+v is told", same)
+	}
+	cloud.offers = []drover.Offering{offer("b", 6), offer("c", 8)}
+	moved := ask(first.Hash)
+	if want := []drover.Offering{offer("b", 3), offer("c", 4)}; !slices.Equal(moved.Offerings, want) || len(moved.Removed) != 1 || moved.Removed[0].Type != "a" {
+		t.Errorf("told %+v, want %+v and that a is no more", moved, want)
+	}
+	if whole := ask(first.Hash); whole.Base != "" || len(whole.Offerings) != 2 {
+		t.Errorf("whoever has another catalogue than the last is told %+v, want all of it", whole)
+	}
+}

@@ -1,0 +1,46 @@
+package control
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"drover/driver"
+)
+
+// littered is a cloud in which something is left over.
+type littered struct {
+	driver.Cloud
+	removed []string
+}
+
+func (l *littered) Strays(_ context.Context, fleet string) ([]driver.Stray, error) {
+	tags := map[string]string{driver.TagFleet: fleet}
+	return []driver.Stray{{Kind: "volume", ID: "v", Tags: tags, Created: 1}, {Kind: "key pair", ID: "k", Tags: tags, Created: 1, Shared: true}}, nil
+}
+
+func (l *littered) Remove(_ context.Context, s driver.Stray) error {
+	l.removed = append(l.removed, s.ID)
+	return nil
+}
+
+func TestSweep(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		ended bool
+		want  []string
+	}{
+		{"what is nobody's goes while the fleet lives, and what is shared stays", false, []string{"v"}},
+		{"what is shared goes with the fleet", true, []string{"v", "k"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t)
+			cloud := &littered{Cloud: f.cfg.Clouds[0].Driver}
+			f.cfg.Clouds[0].Driver = cloud
+			must(New(t.Context(), f.cfg))(t).Sweep(t.Context(), tt.ended)
+			if !slices.Equal(cloud.removed, tt.want) {
+				t.Errorf("took away %q, want %q", cloud.removed, tt.want)
+			}
+		})
+	}
+}

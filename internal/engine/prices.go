@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"slices"
+
+	"drover"
+)
+
+// What an instance costs an hour is what its cloud's list says of others like it or, on demand, what the operator has committed to: a
+// reservation is filled by the oldest. Either may change while it runs; from when that is known, its bill goes on at the new price.
+
+// Reservation is a commitment: so many instances of a type on demand, the first that run, cost this price, whatever the list says.
+type Reservation struct {
+	Type  string       `json:"type"`
+	Count int          `json:"count"`
+	Price drover.Money `json:"price"` // an hour, of each
+}
+
+// rerate gives every instance that is paid the price that holds for it now, if any may have changed.
+func (e *Engine) rerate() {
+	if !e.rates {
+		return
+	}
+	e.rates = false
+	for _, c := range e.clouds {
+		e.rate(c)
+	}
+}
+
+// rate gives the instances of one cloud their prices. One of which nothing is said any more costs what it did.
+func (e *Engine) rate(c *Cloud) {
+	left := slices.Clone(e.limits(c.Name).Reserved)
+	for _, in := range e.instances {
+		if in.Cloud != c.Name || in.Created == 0 || in.Ended != 0 {
+			continue
+		}
+		if price, reserved := take(left, in); reserved {
+			e.reprice(in, price)
+		} else if at, listed := slices.BinarySearchFunc(c.Offerings, OfferingKey{in.Type.Name, in.Zone, in.Market}, findOffering); listed {
+			e.reprice(in, c.Offerings[at].Price)
+		}
+	}
+}
+
+// take takes the instance's part of what is left of the reservations, and returns what it costs then.
+func take(left []Reservation, in *instance) (price drover.Money, reserved bool) {
+	for i := range left {
+		if in.Market == drover.OnDemand && left[i].Type == in.Type.Name && left[i].Count > 0 {
+			left[i].Count--
+			return left[i].Price, true
+		}
+	}
+	return 0, false
+}
+
+// reprice has an instance cost another price from now on.
+func (e *Engine) reprice(in *instance, price drover.Money) {
+	if price == in.Price {
+		return
+	}
+	e.books = nil
+	tariff := in.Tariff().Changed(price, e.s.Now)
+	if e.s.Now == in.Created {
+		tariff.Rates = nil // nothing is paid at the price that it was planned with
+	}
+	in.Rates, in.Price = tariff.Rates, tariff.Price
+	e.writeInstance(in)
+	e.touch(in)
+}
+
+// unreserve has the reservation that an instance may have filled be filled by another, now that it is paid no more.
+func (e *Engine) unreserve(in *instance) {
+	e.rates = e.rates || slices.ContainsFunc(e.limits(in.Cloud).Reserved, func(r Reservation) bool { return r.Type == in.Type.Name })
+}
+
+// asPaid is an offering at the price that one more instance of it would cost: a reservation's, while that has any left.
+func (e *Engine) asPaid(o drover.Offering) drover.Offering {
+	if o.Market != drover.OnDemand {
+		return o
+	}
+	for _, r := range e.limits(o.Cloud).Reserved {
+		if r.Type == o.Type.Name && e.reserving(r, o.Cloud) < r.Count {
+			o.Price, o.Reserved = r.Price, true
+		}
+	}
+	return o
+}
+
+// reserving is how many instances fill a reservation, or are about to.
+func (e *Engine) reserving(r Reservation, cloud string) (n int) {
+	for _, in := range e.instances {
+		if in.Cloud == cloud && in.Market == drover.OnDemand && in.Type.Name == r.Type && in.Ended == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// overtaken reports whether an offering was planned with at a reservation's price that has been used up since.
+func (e *Engine) overtaken(o drover.Offering) bool {
+	was := o.Reserved
+	o.Reserved = false
+	return was && !e.asPaid(o).Reserved
+}

@@ -1,0 +1,193 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"drover"
+)
+
+// Records may be an older copy of themselves: a backup that was put back, a volume that was rolled back. What was begun since is not in them, and
+// would be begun again beside itself. As long as they are not proved to be the newest, nothing is begun that they do not have: no attempt, no
+// instance. They are proved once each cloud has given two good lists, and each instance of this fleet in them has said what runs there, or is gone.
+//
+// Until then what there is counts for more than what is written. An attempt that is later than the one that is written is taken over, with what
+// came of it if it has ended; whatever else runs that is not written is ended like any process that nobody knows (BEHAVIOUR D14), and nothing
+// is begun before it has ended. What is written to run, and does not, is tried again without a lost start. A tag says what an operator told
+// an instance. No number that may have been given since is given again: all of them leap.
+
+// Leap is by how much the numbers of jobs, attempts and instances are raised when the records turn out to be older than what was done by them:
+// more than are given between a copy and its being put back, where nothing tells how many were.
+const Leap = 10_000
+
+// Unproved says why nothing is begun before it has been seen what there is; nil if the records are proved.
+func (e *Engine) Unproved() *drover.Reason { return e.s.Unproved }
+
+// proved reports whether the records are known to be the newest there are.
+func (e *Engine) proved() bool { return e.s.Unproved == nil }
+
+// doubt begins to doubt the records, since something is there that they say was never made.
+func (e *Engine) doubt(format string, args ...any) {
+	if !e.proved() {
+		return
+	}
+	why := e.reason(drover.ReasonUnproved, format, args...)
+	e.s.Unproved = &why
+	e.s.LastInstance += Leap
+	e.s.LastAttempt += Leap
+	e.write(Write{Doubt: &Doubt{why, e.s.LastJob + Leap, e.s.LastInstance, e.s.LastAttempt}})
+	e.sayUnproved()
+}
+
+func (e *Engine) sayUnproved() {
+	why := *e.s.Unproved
+	e.note(Note{Level: Warn, Text: "nothing is begun before every cloud and instance has said what there is: " + why.Text, Reason: &why})
+}
+
+// doubtName doubts the records if an instance bears a name of this store's that by them was not given yet.
+func (e *Engine) doubtName(name string) {
+	number, ours := strings.CutPrefix(name, e.instanceName(0)[:len(e.instanceName(0))-1])
+	if id, err := strconv.ParseInt(number, 10, 64); ours && err == nil && id > e.s.LastInstance {
+		e.doubt("the records are an older copy: instance %s is there, and by them none of that number was ever made", name)
+	}
+}
+
+// doubtAttempt doubts the records if a runner has an attempt that by them was not begun yet.
+func (e *Engine) doubtAttempt(in *instance, id drover.AttemptID) {
+	j := e.job(id.Job.Number)
+	later := j != nil && j.open(id.Job.Index) && id.Number > max(j.last(id.Job.Index), e.s.LastAttempt)
+	if e.ours(in.Name) && (later || id.Job.Number > e.s.LastJob) {
+		e.doubt("the records are an older copy: %s has attempt %v, and by them that was never begun", in.Name, id)
+	}
+}
+
+// open reports whether an element is not final: it waits, or what was tried of it is remembered. Nothing is of those that are final, whose attempts a
+// runner has until it hears that it may forget them.
+func (j *Job) open(index int) bool { return j.Queued.Has(index) || j.last(index) > 0 }
+
+// last is the number of an element's last attempt, 0 if it had none that is remembered.
+func (j *Job) last(index int) int {
+	if at, tried := slices.BinarySearchFunc(j.Tried, index, byIndex); tried {
+		return j.Tried[at].Number
+	}
+	return 0
+}
+
+// look notes that a good list of a cloud, begun at a time, is there. One that is asked for soon after another may be the same stale copy.
+func (c *Cloud) look(began drover.Time) {
+	switch {
+	case c.First == 0:
+		c.First = began
+	case began >= c.First.Add(strikeGap):
+		c.Twice = true
+	}
+}
+
+// prove looks whether the records are proved, and goes on to begin things if they are.
+func (e *Engine) prove() {
+	if e.proved() || e.awaits() != "" {
+		return
+	}
+	e.s.Unproved = nil
+	e.write(Write{Proved: true})
+	e.note(Note{Level: Info, Text: "every cloud and instance has said what there is: the records hold again"})
+	for _, in := range slices.Clone(e.instances) {
+		if in.State == drover.InstanceCreating && in.ProviderID == "" && in.Call == 0 && !in.held() {
+			e.stop(in, e.reason(drover.ReasonUnproved, "it was planned by records that were an older copy, and is not there"))
+		}
+	}
+	for _, in := range e.instances {
+		if in.State == drover.InstanceIdle && in.Connected {
+			in.IdleSince = e.s.Now
+			e.writeInstance(in)
+		}
+		e.touch(in)
+	}
+	e.replace, e.replan = true, true
+}
+
+// awaits says what is still to be heard before the records are proved, empty if nothing is.
+func (e *Engine) awaits() string {
+	if len(e.clouds) == 0 {
+		return "the configuration"
+	}
+	for _, c := range e.clouds {
+		if !c.Twice {
+			return fmt.Sprintf("two good lists of cloud %s", c.Name)
+		}
+	}
+	for _, in := range e.instances {
+		switch {
+		case in.ProviderID == "": // no list has it, so nobody can have logged in
+		case !in.Heard:
+			return fmt.Sprintf("instance %s to say what runs there, or to be gone", in.Name)
+		case e.strangeness(in) != nil:
+			return fmt.Sprintf("attempt %v to end, which runs on %s and is not in the records", *e.strangeness(in), in.Name)
+		}
+	}
+	return ""
+}
+
+// strangeness is an attempt that is not known, if one runs on the instance, of a job that the records have: also one that is final in them may be
+// put back in the queue.
+func (e *Engine) strangeness(in *instance) *drover.AttemptID {
+	for _, id := range in.Strangers {
+		if id.Job.Number <= e.s.LastJob {
+			return &id
+		}
+	}
+	return nil
+}
+
+// whyUnproved says why nothing is begun, and what is waited for.
+func (e *Engine) whyUnproved() drover.Reason {
+	why := *e.s.Unproved
+	why.Text += "; nothing is begun before it is known what there is: waits for " + e.awaits()
+	return why
+}
+
+// regain takes over an attempt that is later than what the records have of its job; nil if it does not fit what they have.
+func (e *Engine) regain(in *instance, r Report) *Attempt {
+	id, j := r.ID, e.job(r.ID.Job.Number)
+	if e.proved() || j == nil || !j.mayStart() || !e.ours(in.Name) || id.Number <= j.last(id.Job.Index) {
+		return nil
+	}
+	if before := e.attempts[id.Job]; before != nil {
+		if before.Stop != nil {
+			return nil
+		}
+		e.lose(before, "attempt %v was begun since, so this one had ended", id)
+	}
+	if !j.unqueue(id.Job.Index) {
+		return nil
+	}
+	e.regroup(j)
+	a := &Attempt{ID: id, Instance: in.ID, State: drover.AttemptRunning, Started: e.s.Now}
+	e.admit(in, j, a)
+	e.use(in)
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("taking over attempt %v on %s, which is later than the records", id, in.Name), Instance: in.Name, Attempt: &id})
+	return a
+}
+
+// believeTag takes an operator's word from the tag of an instance that the records have otherwise, since they are older: the first that is
+// seen of it, and any hold, since that may be seen late. What this engine had noted there is no news.
+func (e *Engine) believeTag(in *instance, tag drover.IdleBehavior) {
+	ownWord := in.Retag || in.Tagging.Set || in.Listed && tag != drover.IdleHold
+	if e.proved() || ownWord || tag == in.Idle || in.State == drover.InstanceStopping || !e.ours(in.Name) {
+		return
+	}
+	in.Idle, in.Told = tag, nil
+	if tag != drover.IdleRun {
+		why := e.reason(drover.ReasonOperator, "%s: so its tag says", map[drover.IdleBehavior]string{drover.IdleHold: "held", drover.IdleDrain: "drained"}[tag])
+		in.Told = &why
+		e.unbind(in)
+	}
+	if !in.Broken {
+		in.Reason = in.remark()
+	}
+	e.fleet++
+	e.writeInstance(in)
+	e.touch(in)
+}

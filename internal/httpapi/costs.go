@@ -1,0 +1,67 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"drover"
+)
+
+type costsInput struct {
+	By    string `query:"by" maxLength:"100" doc:"what it is told apart by: job, label, label:NAME, user, pool, cloud or type; left out: job"`
+	Since string `query:"since" doc:"from when on, as 2026-11-22T08:00:00Z; left out: from the beginning"`
+	Until string `query:"until" doc:"until when; left out, or to come: now"`
+	Limit int    `query:"limit" minimum:"0" doc:"at most so many lines; left out, or more than 1000: 1000"`
+}
+
+type costsOutput struct{ Body drover.Costs }
+
+func (h *Handler) costs(ctx context.Context, in *costsInput) (*costsOutput, error) {
+	f := drover.CostFilter{By: drover.CostBy(in.By), Limit: in.Limit}
+	if f.By == "" {
+		f.By = drover.CostByJob
+	}
+	err := parsed(in.Since, &f.Since, parseTime)
+	if err == nil {
+		err = parsed(in.Until, &f.Until, parseTime)
+	}
+	if err != nil {
+		return nil, err
+	}
+	costs, err := h.cfg.Service.Costs(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	return &costsOutput{costs}, nil
+}
+
+// Times before 1970 are none of ours, and those far ahead do not fit a drover.Time.
+const lastYear = 2200
+
+func parseTime(text string) (drover.Time, error) {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || t.Unix() < 0 || t.Year() > lastYear {
+		return 0, drover.Errorf(drover.KindInvalid, "%.80q is not a time", text).WithHint("write it as 2026-11-22T08:00:00Z")
+	}
+	return drover.TimeOf(t), nil
+}
+
+func costQuery(f drover.CostFilter) url.Values {
+	q := url.Values{}
+	put(q, "by", string(f.By))
+	for name, t := range map[string]drover.Time{"since": f.Since, "until": f.Until} {
+		if t != 0 {
+			q.Set(name, t.String())
+		}
+	}
+	put(q, "limit", f.Limit)
+	return q
+}
+
+// Costs asks what money was for.
+func (c *Client) Costs(ctx context.Context, f drover.CostFilter) (costs drover.Costs, err error) {
+	_, err = c.ask(ctx, call{method: http.MethodGet, path: []string{"cost"}, query: costQuery(f)}, &costs)
+	return costs, err
+}

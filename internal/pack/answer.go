@@ -1,0 +1,163 @@
+package pack
+
+import (
+	"cmp"
+	"slices"
+
+	"drover"
+)
+
+// maxCandidates is how many offerings an instance may be tried from, so that a shortage costs one call.
+const maxCandidates = 5
+
+// answer writes the draft down as a plan: each demand's jobs in the order of the demands.
+func (m *model) answer(d *draft, steps int) drover.Plan {
+	plan := drover.Plan{Problem: m.p.ID, Cost: drover.Money(d.cost)}
+	give := m.givers()
+	var byPrice []int
+	if len(d.bins) == 1 {
+		byPrice = m.nearest(d.bins[0])
+	} else if len(d.bins) > 1 {
+		byPrice = m.byPrice()
+	}
+	for _, b := range d.bins {
+		candidates, runnerUp := m.candidates(b, byPrice)
+		for range b.n {
+			plan.Purchases = append(plan.Purchases, drover.Purchase{Candidates: candidates, Loads: give.loads(b), RunnerUp: runnerUp})
+		}
+	}
+	left := m.unserved(d.left)
+	for x, n := range left {
+		if n > 0 {
+			plan.Unmet = append(plan.Unmet, m.why(d, x, n, steps))
+		}
+	}
+	return plan
+}
+
+// giver hands out the jobs of an item, those of earlier demands first.
+type giver []drover.Load
+
+func (m *model) givers() givers {
+	g := make(givers, len(m.items))
+	for x, s := range m.of {
+		if s.first > 0 {
+			g[s.onDemand] = append(g[s.onDemand], drover.Load{Demand: x, Count: s.first})
+		}
+		if rest := m.p.Demands[x].Count - s.first; rest > 0 {
+			g[s.item] = append(g[s.item], drover.Load{Demand: x, Count: rest})
+		}
+	}
+	return g
+}
+
+type givers []giver
+
+// loads takes what one instance of the bin holds, as jobs of demands.
+func (g givers) loads(b bin) (loads []drover.Load) {
+	for _, l := range b.loads {
+		for n := l.count; n > 0; {
+			from := &g[l.item][0]
+			some := min(n, from.Count)
+			loads = append(loads, drover.Load{Demand: from.Demand, Count: some})
+			n -= some
+			if from.Count -= some; from.Count == 0 {
+				g[l.item] = g[l.item][1:]
+			}
+		}
+	}
+	slices.SortFunc(loads, func(a, b drover.Load) int { return cmp.Compare(a.Demand, b.Demand) })
+	merged := loads[:0]
+	for _, l := range loads {
+		if last := len(merged) - 1; last >= 0 && merged[last].Demand == l.Demand {
+			merged[last].Count += l.Count
+		} else {
+			merged = append(merged, l)
+		}
+	}
+	return merged
+}
+
+// byPrice lists the offerings of a size that is wanted, cheapest first.
+func (m *model) byPrice() []int {
+	order := make([]int, 0, len(m.p.Offerings))
+	prices := make([]drover.Money, len(m.p.Offerings))
+	for i := range m.p.Offerings {
+		if prices[i] = m.p.Offerings[i].Price; m.sized(&m.p.Offerings[i]) {
+			order = append(order, i)
+		}
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(prices[a], prices[b]), a-b) })
+	return order
+}
+
+// nearest lists, cheapest first, as many of the offerings as candidates can want for the bin. For one bin it is faster than to sort all.
+func (m *model) nearest(b bin) (list []int) {
+	chosen := &m.p.Offerings[m.kinds[b.kind].offering]
+	need, rules := m.loaded(b)
+	dearer := func(a, b int) int { return cmp.Or(cmp.Compare(m.p.Offerings[a].Price, m.p.Offerings[b].Price), a-b) }
+	other := -1
+	for i := range m.p.Offerings {
+		o := &m.p.Offerings[i]
+		full := len(list) > maxCandidates && dearer(i, list[len(list)-1]) > 0
+		if full && other >= 0 && dearer(i, other) > 0 || !m.sized(o) || !m.holds(o, need, rules) {
+			continue
+		}
+		if (o.Cloud != chosen.Cloud || o.Type.Name != chosen.Type.Name) && (other < 0 || dearer(i, other) < 0) {
+			other = i
+		}
+		if full || o.Cloud != chosen.Cloud {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(list, i, dearer)
+		list = slices.Insert(list, at, i)
+		list = list[:min(len(list), maxCandidates+1)]
+	}
+	if other >= 0 && !slices.Contains(list, other) {
+		list = append(list, other)
+		slices.SortFunc(list, dearer)
+	}
+	return list
+}
+
+// candidates lists the offerings of the same cloud that can hold what an instance of the bin holds, the chosen one first, then the cheapest;
+// and finds the cheapest of another type, in any cloud.
+func (m *model) candidates(b bin, byPrice []int) (list []int, runnerUp *int) {
+	chosen := m.kinds[b.kind].offering
+	list = []int{chosen}
+	need, rules := m.loaded(b)
+	of := &m.p.Offerings[chosen]
+	for _, i := range byPrice {
+		o := &m.p.Offerings[i]
+		same := o.Cloud == of.Cloud
+		other := runnerUp == nil && (!same || o.Type.Name != of.Type.Name)
+		if i == chosen || !(same && len(list) < maxCandidates) && !other || !m.holds(o, need, rules) {
+			continue
+		}
+		if same && len(list) < maxCandidates {
+			list = append(list, i)
+		}
+		if other {
+			runnerUp = &i
+		}
+		if runnerUp != nil && len(list) == maxCandidates {
+			break
+		}
+	}
+	return list, runnerUp
+}
+
+// loaded is what all that an instance of the bin holds needs, and by which rules.
+func (m *model) loaded(b bin) (need vec, rules []int) {
+	for _, l := range b.loads {
+		need = need.minus(m.items[l.item].need, -l.count)
+		if r := m.items[l.item].rule; !slices.Contains(rules, r) {
+			rules = append(rules, r)
+		}
+	}
+	return need, rules
+}
+
+func (m *model) holds(o *drover.Offering, need vec, rules []int) bool {
+	return m.capacity(o).fits(need) && !slices.ContainsFunc(rules, func(r int) bool { return !m.rules[r].allows(o) })
+}

@@ -1,0 +1,94 @@
+package pack
+
+import (
+	"math/big"
+	"testing"
+
+	"drover"
+)
+
+// TestTheBoundIsProved checks the dual values of the linear program in exact arithmetic. Every offering must be covered by one of the kinds by
+// which jobs are valued: that one takes whatever the offering takes, and at its prices the offering's room is worth no more than the
+// offering costs. No job may be worth more than what it takes at the prices of any such kind that can hold it. Then what any instance holds is worth at
+// most what it costs, and the sum of the values is a bound.
+func TestTheBoundIsProved(t *testing.T) {
+	for name, p := range map[string]drover.Problem{
+		"jobs of few shapes":                    peersProblem(t, 10_000, false),
+		"jobs of few shapes, on demand":         peersProblem(t, 1000, true),
+		"jobs of as many shapes as there are":   manyShapes(t, 10_000),
+		"jobs that may go to some of the types": restricted(peersProblem(t, 1000, false)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			steps := 1 << 40
+			m := newModel(p, 1)
+			pr := m.first(&steps)
+			for _, o := range p.Offerings {
+				if !m.covered(pr, o) {
+					t.Fatalf("%s in %s, %s, is not covered by the prices", o.Type.Name, o.Zone, o.Market)
+				}
+			}
+			sum := new(big.Int)
+			for i, it := range m.items {
+				for x, k := range pr.kinds {
+					if m.accepts(&m.kinds[k], &it) && exact(it.need, m.kinds[k].has, pr.split[x]).Cmp(big.NewRat(pr.values[i], 1)) < 0 {
+						t.Fatalf("item %d is worth %d, more than what it takes of %s", i, pr.values[i], p.Offerings[m.kinds[k].offering].Type.Name)
+					}
+				}
+				sum.Add(sum, new(big.Int).Mul(big.NewInt(pr.values[i]), big.NewInt(int64(it.count))))
+			}
+			plan := Solve(p)
+			if sum.Cmp(big.NewInt(int64(plan.Bound))) != 0 {
+				t.Errorf("the plan's bound is %d, what is proved is %v", plan.Bound, sum)
+			}
+			t.Logf("bound %v, cost %v, first dual values %v", plan.Bound, plan.Cost, pr.split[:min(3, len(pr.split))])
+		})
+	}
+}
+
+// restricted is the problem with a third of its jobs on demand only and another in one zone.
+func restricted(p drover.Problem) drover.Problem {
+	for i := range p.Demands {
+		switch i % 3 {
+		case 1:
+			p.Demands[i].Shape.Spot = drover.SpotNever
+		case 2:
+			p.Demands[i].Shape.Placement.Zone = "z2"
+		}
+	}
+	return p
+}
+
+// covered reports whether one of the kinds by which jobs are valued vouches for the offering. An offering that no job may use needs no one.
+func (m *model) covered(pr *prices, o drover.Offering) bool {
+	has, rules := m.capacity(&o), uint64(0)
+	for r := range m.rules {
+		if m.rules[r].allows(&o) {
+			rules |= 1 << r
+		}
+	}
+	if rules == 0 {
+		return true
+	}
+	for x, k := range pr.kinds {
+		kd := &m.kinds[k]
+		takes := rules&^kd.rules == 0
+		for d, used := range m.used {
+			takes = takes && (!used || has[d] <= kd.has[d])
+		}
+		if takes && exact(has, kd.has, pr.split[x]).Cmp(big.NewRat(int64(o.Price.For(m.classes[0])), 1)) <= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// exact is what so much of each dimension is worth at the split of what there is.
+func exact(need, has vec, split []int64) *big.Rat {
+	sum := new(big.Rat)
+	for d, s := range split {
+		if s > 0 {
+			sum.Add(sum, new(big.Rat).Mul(big.NewRat(s, has[d]), big.NewRat(need[d], 1)))
+		}
+	}
+	return sum
+}

@@ -1,0 +1,158 @@
+package pack
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+)
+
+// load is a number of jobs of an item.
+type load struct{ item, count int }
+
+// stock is jobs from which instances are filled.
+type stock struct {
+	m      *model
+	class  int
+	dims   []int   // that matter
+	left   []int   // by item
+	values []int64 // of one job, by item
+	order  []int   // the items, the most valuable first
+	from   int     // before it in order nothing is left
+	taken  []int   // by item, by the filling in hand
+	steps  *int
+}
+
+// sort orders the items by value.
+func (s *stock) sort() {
+	slices.SortStableFunc(s.order, func(a, b int) int { return cmp.Compare(s.values[b], s.values[a]) })
+}
+
+// seed is the most valuable item of which something is left, -1 if nothing is.
+func (s *stock) seed() int {
+	for s.from < len(s.order) && s.left[s.order[s.from]] == 0 {
+		s.from++
+	}
+	if s.from == len(s.order) {
+		return -1
+	}
+	return s.order[s.from]
+}
+
+// tidy takes the items from the order of which nothing is left, when they are many.
+func (s *stock) tidy() {
+	gone := 0
+	for _, i := range s.order[s.from:] {
+		if s.left[i] == 0 {
+			gone++
+		}
+	}
+	*s.steps -= (len(s.order) - s.from) / 8
+	if gone*8 > len(s.order)-s.from {
+		s.order = slices.DeleteFunc(s.order[s.from:], func(i int) bool { return s.left[i] == 0 })
+		s.from = 0
+	}
+}
+
+// filling is what one instance might hold.
+type filling struct {
+	kind  int
+	loads []load
+	value int64
+	cost  int64
+}
+
+// beats reports whether f makes good more of what it costs than g, or as much of more.
+func (f filling) beats(g filling) bool {
+	if g.loads == nil {
+		return true
+	}
+	return less(g.value, g.cost, f.value, f.cost) || !less(f.value, f.cost, g.value, g.cost) && f.cost > g.cost
+}
+
+// reach is how many items are looked at for each choice in a filling, and chunk how many choices at least it takes to fill an instance with
+// jobs of one item.
+const reach, chunk = 150, 16
+
+// fill fills an instance of the kind, beginning with a job of the seed. Each next one is, among the most valuable that fit (as many as the
+// window is wide), that which is worth most for the parts that it takes of what is still free. The units are prices by which no job is worth
+// more than what it takes.
+func (s *stock) fill(k, seed, window int, by *measure) filling {
+	kd := &s.m.kinds[k]
+	f := filling{kind: k, cost: kd.costs[s.class]}
+	free := kd.has
+	for i, n, at := seed, 1, s.from; i >= 0; i, n, at = s.next(kd, free, at, window, by) {
+		if s.taken[i] == 0 {
+			f.loads = append(f.loads, load{item: i})
+		}
+		s.taken[i] += n
+		f.value += s.values[i] * int64(n)
+		free = free.minus(s.m.items[i].need, n)
+	}
+	for x := range f.loads {
+		l := &f.loads[x]
+		l.count, s.taken[l.item] = s.taken[l.item], 0
+	}
+	return f
+}
+
+// next is the item to take, how many jobs of it, and from where in the order to look on; -1 if nothing fits.
+func (s *stock) next(kd *kind, free vec, at, window int, by *measure) (item, n, next int) {
+	most := 1.0
+	for _, d := range s.dims {
+		most += float64(by.unit[d] * float64(free[d]))
+	}
+	at += sort.Search(len(s.order)-at, func(x int) bool { return float64(s.values[s.order[at+x]]) <= most })
+	aim := by.rest(kd, free, s.dims)
+	best, density, first := -1, 0.0, -1
+	p := at
+	for end := min(len(s.order), at+reach); p < end && window > 0; p++ {
+		i := s.order[p]
+		it := &s.m.items[i]
+		if s.left[i] <= s.taken[i] || !free.fits(it.need) || !s.m.allowed(kd, it.rule) {
+			continue
+		}
+		window--
+		if first < 0 {
+			first = p
+		}
+		if d := s.density(i, &aim); best < 0 || d > density {
+			best, density = i, d
+		}
+	}
+	*s.steps -= p - at + 1
+	if best < 0 {
+		return -1, 0, 0
+	}
+	fit := free.times(s.m.items[best].need, s.left[best]-s.taken[best])
+	return best, max(1, fit/chunk), first
+}
+
+// density is what a job of the item is worth for the parts that it takes of what is to be taken.
+func (s *stock) density(i int, aim *[dims]float64) float64 {
+	part, it := 1e-9, &s.m.items[i]
+	for _, d := range s.dims {
+		if aim[d] > 0 {
+			part += float64(it.need[d]) / aim[d]
+		}
+	}
+	return float64(s.values[i]+1) / part
+}
+
+// rest is what is still to be taken of each dimension when so much of the kind is free.
+func (u *measure) rest(kd *kind, free vec, ds []int) (aim [dims]float64) {
+	const least = 0.001
+	for _, d := range ds {
+		aim[d] = max(float64(least*u.aim[d]), u.aim[d]-float64(kd.has[d]-free[d]))
+	}
+	return aim
+}
+
+// scaled is the measure for another kind of the family.
+func (u measure) scaled(m *model, k, of int) measure {
+	for d := range u.aim {
+		if has := m.kinds[of].has[d]; has > 0 {
+			u.aim[d] = float64(u.aim[d]*float64(m.kinds[k].has[d])) / float64(has)
+		}
+	}
+	return u
+}

@@ -1,0 +1,139 @@
+package pack
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+)
+
+var update = flag.Bool("update", false, "write testdata/plans.txt anew")
+
+// TestPlansAreTheSameAlways compares plans with those in testdata/plans.txt, which were made on another day and perhaps on another processor.
+func TestPlansAreTheSameAlways(t *testing.T) {
+	var b strings.Builder
+	for _, c := range goldenProblems(t) {
+		plan := Solve(c.p)
+		fmt.Fprintf(&b, "%s: cost %v, bound %v\n", c.name, plan.Cost, plan.Bound)
+		counts, order := map[string]int{}, []string{}
+		for _, buy := range plan.Purchases {
+			o := c.p.Offerings[buy.Candidates[0]]
+			key := fmt.Sprintf("%s %s %s", o.Type.Name, o.Zone, o.Market)
+			if counts[key]++; counts[key] == 1 {
+				order = append(order, key)
+			}
+		}
+		for _, key := range order {
+			fmt.Fprintf(&b, "  %d × %s\n", counts[key], key)
+		}
+		for _, u := range plan.Unmet[:min(2, len(plan.Unmet))] {
+			fmt.Fprintf(&b, "  %d jobs of demand %d wait: %s\n", u.Count, u.Demand, u.Text)
+			for _, r := range u.Refusals {
+				fmt.Fprintf(&b, "    %s: %d, such as %s\n", r.Code, r.Count, r.Example)
+			}
+		}
+	}
+	const name = "testdata/plans.txt"
+	if *update {
+		if err := os.WriteFile(name, []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), b.String()); diff != "" {
+		t.Errorf("plans differ (-want +got); if they are meant to, go test ./internal/pack -update:\n%s", diff)
+	}
+}
+
+type goldenProblem struct {
+	name string
+	p    drover.Problem
+}
+
+func goldenProblems(t *testing.T) []goldenProblem {
+	few := func(change func(p *drover.Problem)) drover.Problem {
+		p := peersProblem(t, 1000, false)
+		change(&p)
+		return p
+	}
+	ten, cpus := 10, drover.MilliCPU(64_000)
+	return []goldenProblem{
+		{"1,000 jobs on any market", few(func(*drover.Problem) {})},
+		{"on demand only", peersProblem(t, 1000, true)},
+		{"a fifth in one spot offering at most", few(func(p *drover.Problem) { p.SpotShare = 20 })},
+		{"two fifths in one zone at most", few(func(p *drover.Problem) { p.ZoneShare = 40 })},
+		{"ten instances at most", few(func(p *drover.Problem) { p.Limits = []drover.Limit{{Instances: &ten}} })},
+		{"64 vCPUs of spot at most", few(func(p *drover.Problem) { p.Limits = []drover.Limit{{Market: drover.Spot, CPU: &cpus}} })},
+		{"each instance costs a cent beside its price", few(func(p *drover.Problem) { p.Fixed = drover.Dollar / 100 })},
+		{"instances boot for ten minutes, and every other shape takes one", few(func(p *drover.Problem) {
+			p.Boot = 10 * time.Minute
+			for i := range p.Demands {
+				if i%2 == 0 {
+					p.Demands[i].Time = time.Minute
+				}
+			}
+		})},
+		{"of each shape two at least on demand", few(func(p *drover.Problem) {
+			for i := range p.Demands {
+				p.Demands[i].OnDemand = 2
+			}
+		})},
+		{"1,000 jobs of as many shapes", manyShapes(t, 1000)},
+	}
+}
+
+func TestSharesAreKept(t *testing.T) {
+	t.Run("no spot offering has more than its share of the vCPUs", func(t *testing.T) {
+		p := peersProblem(t, 1000, false)
+		p.SpotShare = 20
+		sharesKept(t, p, 20, func(o drover.Offering) string {
+			if o.Market == drover.Spot {
+				return o.Type.Name + o.Zone
+			}
+			return ""
+		})
+	})
+	t.Run("no zone has", func(t *testing.T) {
+		p := peersProblem(t, 1000, false)
+		p.ZoneShare = 40
+		sharesKept(t, p, 40, func(o drover.Offering) string { return o.Zone })
+	})
+	t.Run("a share gives way where there is only one offering", func(t *testing.T) {
+		o := offering("c", "only", 2, 4*drover.GiB, 100)
+		o.Market = drover.Spot
+		p := problem([]drover.Offering{o}, 9, demand(1000, drover.GiB, 9))
+		p.SpotShare = 20
+		if plan := Solve(p); len(plan.Unmet) > 0 {
+			t.Errorf("unmet: %+v", plan.Unmet)
+		}
+	})
+}
+
+func sharesKept(t *testing.T, p drover.Problem, share int64, of func(drover.Offering) string) {
+	plan := Solve(p)
+	if len(plan.Unmet) > 0 {
+		t.Fatalf("unmet: %+v", plan.Unmet)
+	}
+	sums, total := map[string]int64{}, int64(0)
+	for _, b := range plan.Purchases {
+		o := p.Offerings[b.Candidates[0]]
+		total += int64(o.Type.Resources.CPU)
+		if key := of(o); key != "" {
+			sums[key] += int64(o.Type.Resources.CPU)
+		}
+	}
+	for key, sum := range sums {
+		if sum*100 > total*share {
+			t.Errorf("%s has %d of %d vCPUs, over %d %%", key, sum/1000, total/1000, share)
+		}
+	}
+}

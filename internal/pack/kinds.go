@@ -1,0 +1,114 @@
+package pack
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+)
+
+// addKinds takes the offerings of which no other one is as good in every way: as large, as cheap, for whoever may use it, and under no
+// limit that is not the same. If it takes several rivals to make one needless, they may be under any limits.
+func (m *model) addKinds(rivals int) {
+	all := m.suitable()
+	order := make([]int, len(all))
+	for x := range order {
+		order[x] = x
+	}
+	compare := func(a, b int) int {
+		return cmp.Or(cmp.Compare(all[a].price, all[b].price), larger(all[a].has, all[b].has), cmp.Compare(a, b))
+	}
+	if m.total() == 1 && len(all) > 0 {
+		order = []int{slices.MinFunc(order, compare)} // one job goes to the cheapest, and no order is needed to see which that is
+	}
+	slices.SortFunc(order, compare)
+	for _, x := range order {
+		if len(m.rules) > maxRules || m.dominators(&all[x], rivals) < rivals {
+			m.kinds = append(m.kinds, all[x])
+		}
+	}
+	for i := range m.kinds {
+		k := &m.kinds[i]
+		for _, t := range m.classes {
+			k.costs = append(k.costs, max(1, int64(k.price.For(t)+max(0, m.p.Fixed))))
+		}
+	}
+}
+
+// suitable lists the offerings as kinds that some job may use and of which there may be one more. A demand may be of no jobs.
+func (m *model) suitable() []kind {
+	all, led := make([]kind, 0, len(m.p.Offerings)), m.newLedger()
+	rows := map[string][]int{}
+	for i := range m.p.Offerings {
+		o := &m.p.Offerings[i]
+		k := kind{offering: i, has: m.capacity(o), price: max(0, o.Price)}
+		if !m.sized(o) || !slices.ContainsFunc(m.items, func(it item) bool { return it.count > 0 && k.has.fits(it.need) && m.rules[it.rule].allows(o) }) {
+			continue
+		}
+		k.limits = rows[o.Cloud]
+		if k.limits == nil || len(m.p.Limits) > 0 {
+			k.limits = m.rowsOf(o)
+			rows[o.Cloud] = k.limits
+		}
+		for r := range m.rules[:min(len(m.rules), maxRules)] {
+			if m.rules[r].allows(o) {
+				k.rules |= 1 << r
+			}
+		}
+		if m.room(led, &k, 1) > 0 {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+// dominators counts the kinds taken that are as good as k, up to most.
+func (m *model) dominators(k *kind, most int) (n int) {
+	for x := range m.kinds {
+		if m.kinds[x].dominates(k, m.used) && (most > 1 || slices.Equal(m.kinds[x].limits, k.limits)) {
+			if n++; n == most {
+				break
+			}
+		}
+	}
+	return n
+}
+
+// findUsed says which dimensions any job needs: in the others no instance is better than another.
+func (m *model) findUsed() {
+	m.used[jobs] = m.p.UseOnce || m.p.JobsEach > 0
+	for _, it := range m.items {
+		for d, n := range it.need[:jobs] {
+			m.used[d] = m.used[d] || n > 0
+		}
+	}
+}
+
+// larger puts the larger room first.
+func larger(a, b vec) int {
+	for d := range a {
+		if a[d] != b[d] {
+			return cmp.Compare(b[d], a[d])
+		}
+	}
+	return 0
+}
+
+// dominates reports whether k, which is no dearer, is as good as other in every way.
+func (k *kind) dominates(other *kind, used [dims]bool) bool {
+	if other.rules&^k.rules != 0 {
+		return false
+	}
+	for d := range used {
+		if used[d] && k.has[d] < other.has[d] {
+			return false
+		}
+	}
+	return true
+}
+
+// less reports whether a/b is less than c/d; all are positive, or a or c is 0.
+func less(a, b, c, d int64) bool {
+	h1, l1 := bits.Mul64(uint64(a), uint64(d))
+	h2, l2 := bits.Mul64(uint64(c), uint64(b))
+	return h1 < h2 || h1 == h2 && l1 < l2
+}

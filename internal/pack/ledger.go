@@ -1,0 +1,89 @@
+package pack
+
+import "drover"
+
+// row is a limit of the ledger: on the number of instances, or on their vCPUs.
+type row struct {
+	limit *drover.Limit // that it is of; nil for the limits on all instances and on a cloud's
+	cloud string
+	cpu   bool // counts vCPUs
+	room  int64
+}
+
+// addRows lists all that limits instances. Row 0 is the limit in all.
+func (m *model) addRows() {
+	m.rows = append(m.rows, row{room: int64(m.p.Room)})
+	for _, c := range m.p.Clouds {
+		m.rows = append(m.rows, row{cloud: c.Cloud, room: int64(c.Room)})
+	}
+	for i := range m.p.Limits {
+		l := &m.p.Limits[i]
+		if l.Instances != nil {
+			m.rows = append(m.rows, row{limit: l, room: int64(*l.Instances)})
+		}
+		if l.CPU != nil {
+			m.rows = append(m.rows, row{limit: l, room: int64(*l.CPU), cpu: true})
+		}
+	}
+}
+
+// rowsOf lists the rows that an instance of the offering counts against, but for row 0, which all do.
+func (m *model) rowsOf(o *drover.Offering) (rows []int) {
+	for i, r := range m.rows[1:] {
+		if r.limit != nil && r.limit.Covers(*o) || r.limit == nil && r.cloud == o.Cloud {
+			rows = append(rows, i+1)
+		}
+	}
+	return rows
+}
+
+// ledger is how much of each row is left.
+type ledger []int64
+
+func (m *model) newLedger() ledger {
+	l := make(ledger, len(m.rows))
+	for i, r := range m.rows {
+		l[i] = r.room
+	}
+	return l
+}
+
+// weight is what an instance of the kind counts against a row.
+func (m *model) weight(k *kind, r int) int64 {
+	if m.rows[r].cpu {
+		return k.has[cpu]
+	}
+	return 1
+}
+
+// room is how many instances of the kind may still be added, never more than most.
+func (m *model) room(l ledger, k *kind, most int) int {
+	n := min(int64(most), l[0])
+	for _, r := range k.limits {
+		if w := m.weight(k, r); w > 0 {
+			n = min(n, l[r]/w)
+		}
+	}
+	return int(max(0, n))
+}
+
+// take books n instances of the kind; a negative n gives them back.
+func (m *model) take(l ledger, k *kind, n int) {
+	l[0] -= int64(n)
+	for _, r := range k.limits {
+		l[r] -= int64(n) * m.weight(k, r)
+	}
+}
+
+// text names the limit.
+func (r row) text() string {
+	switch {
+	case r.limit != nil && r.cpu:
+		return "the limit on its vCPUs is reached"
+	case r.limit != nil:
+		return "the limit on its instances is reached"
+	case r.cloud != "":
+		return "the limit on instances in " + r.cloud + " is reached"
+	}
+	return "the limit on instances is reached"
+}

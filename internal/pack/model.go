@@ -1,0 +1,228 @@
+package pack
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"time"
+
+	"drover"
+)
+
+// The dimensions in which an instance has room and a job has needs. The last one counts jobs.
+const (
+	cpu = iota
+	memory
+	disk
+	gpus
+	jobs
+	dims
+)
+
+// vec is an amount of each dimension, in the units of drover.Resources.
+type vec [dims]int64
+
+// fits reports whether need fits into v.
+func (v vec) fits(need vec) bool {
+	for d := range v {
+		if need[d] > v[d] {
+			return false
+		}
+	}
+	return true
+}
+
+// times is how many lots of need fit into v, never more than most.
+func (v vec) times(need vec, most int) int {
+	if !v.fits(need) {
+		return 0
+	}
+	n := int64(most)
+	for d := range v {
+		if need[d] > 0 {
+			n = min(n, v[d]/need[d])
+		}
+	}
+	return int(n)
+}
+
+// minus is what is left of v without n lots of need.
+func (v vec) minus(need vec, n int) vec {
+	for d := range v {
+		v[d] -= need[d] * int64(n)
+	}
+	return v
+}
+
+// item is all the jobs that are alike: of one shape and one expected time.
+type item struct {
+	need  vec
+	rule  int
+	class int // index of model.classes
+	count int
+}
+
+// rule is what a shape asks of an offering beside room. Which offerings satisfy it is worked out once.
+type rule struct {
+	placement drover.Placement
+	spot      drover.SpotPolicy
+	arch      drover.Arch
+}
+
+// maxRules is how many different rules are told apart when one offering is asked whether another is as good for everyone. The rest are
+// served as well, but by the plain way alone.
+const maxRules = 64
+
+// kind is an offering that is worth considering.
+type kind struct {
+	offering int
+	has      vec
+	price    drover.Money
+	rules    uint64  // that it satisfies, by bits; rules from maxRules on are asked of the offering
+	costs    []int64 // of one instance, by class
+	limits   []int   // the rows of the ledger that it counts against
+}
+
+// model is a problem as the solver sees it.
+type model struct {
+	p       drover.Problem
+	rules   []rule
+	items   []item
+	of      []split         // the items of each demand
+	classes []time.Duration // for how long an instance is paid, longest first
+	kinds   []kind          // sorted by price, then largest first, then as they are offered
+	rows    []row           // of the ledger
+	used    [dims]bool      // the dimensions that any job needs
+}
+
+// split says which items the jobs of a demand are.
+type split struct {
+	item     int // its jobs, but
+	onDemand int // of this item are
+	first    int // so many of them
+}
+
+// newModel looks at the problem. A kind is left out when as many as the rivals are better in every way.
+func newModel(p drover.Problem, rivals int) *model {
+	m := &model{p: p}
+	m.sortTimes()
+	m.addItems()
+	m.findUsed()
+	m.addRows()
+	m.addKinds(rivals)
+	return m
+}
+
+// unknownTime is how long a job of which nothing is known is taken to run; budgets count it so, too.
+const unknownTime = time.Hour
+
+// maxClasses is how many expected times are told apart; beyond it they are rounded up to a power of two of seconds.
+const maxClasses = 8
+
+// sortTimes finds the classes of jobs by their expected times.
+func (m *model) sortTimes() {
+	for round := range 2 {
+		m.classes = m.classes[:0]
+		for _, d := range m.p.Demands {
+			m.classes = append(m.classes, m.paid(d, round == 1))
+		}
+		slices.Sort(m.classes)
+		slices.Reverse(m.classes)
+		if m.classes = slices.Compact(m.classes); len(m.classes) <= maxClasses {
+			return
+		}
+	}
+}
+
+// paid is for how long an instance is paid that runs one job of the demand.
+func (m *model) paid(d drover.Demand, rounded bool) time.Duration {
+	run := cmp.Or(max(0, d.Time), unknownTime)
+	if rounded && run > time.Second {
+		run = time.Second << bits.Len64(uint64((run-1)/time.Second))
+	}
+	return max(0, m.p.Boot) + run
+}
+
+// class is the class of a demand.
+func (m *model) class(d drover.Demand) int {
+	for _, rounded := range []bool{false, true} {
+		if c := slices.Index(m.classes, m.paid(d, rounded)); c >= 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+// addItems counts the jobs that are alike together, in the order in which they come.
+func (m *model) addItems() {
+	type key struct {
+		need        vec
+		rule, class int
+	}
+	seen, rules := map[key]int{}, map[rule]int{}
+	add := func(d drover.Demand, spot drover.SpotPolicy, count int) int {
+		r := rule{d.Shape.Placement, spot, d.Shape.Need.Arch}
+		n, ok := rules[r]
+		if !ok {
+			n = len(m.rules)
+			rules[r] = n
+			m.rules = append(m.rules, r)
+		}
+		k := key{needOf(d.Shape.Need), n, m.class(d)}
+		i, ok := seen[k]
+		if !ok {
+			i = len(m.items)
+			seen[k] = i
+			m.items = append(m.items, item{need: k.need, rule: n, class: k.class})
+		}
+		m.items[i].count += count
+		return i
+	}
+	for _, d := range m.p.Demands {
+		first := min(d.OnDemand, d.Count)
+		s := split{first: first}
+		if first > 0 {
+			s.onDemand = add(d, drover.SpotNever, first)
+		}
+		s.item = add(d, d.Shape.Spot, d.Count-first)
+		m.of = append(m.of, s)
+	}
+}
+
+func needOf(r drover.Resources) vec {
+	return vec{max(0, int64(r.CPU)), max(0, int64(r.Memory)), max(0, int64(r.Disk)), max(0, int64(r.GPUs)), 1}
+}
+
+// capacity is what an instance of the offering has room for; a disk that is made to measure holds what the rest can.
+func (m *model) capacity(o *drover.Offering) vec {
+	r := o.Type.Resources
+	v := vec{int64(r.CPU), int64(r.Memory), int64(r.Disk), int64(r.GPUs), int64(cmp.Or(m.p.JobsEach, 1<<30))}
+	if r.Disk == 0 {
+		v[disk] = int64(drover.TiB)
+	}
+	if m.p.UseOnce {
+		v[jobs] = 1
+	}
+	return v
+}
+
+// allows reports whether the offering satisfies the rule; room apart.
+func (r *rule) allows(o *drover.Offering) bool {
+	return r.placement.Allows(o.Cloud, o.Zone, o.Type.Name) && r.spot.Allows(o.Market) && (r.arch == "" || r.arch == o.Type.Resources.Arch)
+}
+
+// accepts reports whether a job of the item may run on an empty instance of the kind.
+func (m *model) accepts(k *kind, it *item) bool { return m.allowed(k, it.rule) && k.has.fits(it.need) }
+
+func (m *model) allowed(k *kind, rule int) bool {
+	if rule < maxRules {
+		return k.rules>>rule&1 == 1
+	}
+	return m.rules[rule].allows(&m.p.Offerings[k.offering])
+}
+
+// sized reports whether instances of the offering are of a size that the problem wants.
+func (m *model) sized(o *drover.Offering) bool {
+	c := o.Type.Resources.CPU
+	return c >= m.p.MinCPU && (m.p.MaxCPU == 0 || c <= m.p.MaxCPU)
+}

@@ -1,0 +1,95 @@
+package pack
+
+// chooser names the kind to rent for so many jobs of an item, and how many of them an instance is to hold; -1 for none.
+type chooser func(m *model, d *draft, item, count int) (kind, n int)
+
+// plainly serves one demand after the other: with what is left on the instances already chosen, then with the kind that choose names,
+// until it is served or there is no room. It is the measure for all that is cleverer, serves demands strictly in their order, and is all that
+// is done when steps are few.
+func (m *model) plainly(choose chooser, steps *int) *draft {
+	d := m.newDraft()
+	var open []plainBin
+	for x, demand := range m.p.Demands {
+		s := m.of[x]
+		open = m.servePlainly(d, open, s.onDemand, s.first, choose, steps)
+		open = m.servePlainly(d, open, s.item, demand.Count-s.first, choose, steps)
+	}
+	for _, o := range open {
+		d.bins = append(d.bins, o.bin)
+	}
+	d.cost = m.sum(d.bins)
+	return d
+}
+
+// plainBin is a bin of which it is known what is free.
+type plainBin struct {
+	bin
+	free vec
+}
+
+func (m *model) servePlainly(d *draft, open []plainBin, i, count int, choose chooser, steps *int) []plainBin {
+	it := &m.items[i]
+	*steps -= len(open) / 8
+	for x := 0; x < len(open) && count > 0 && *steps > 0; x++ {
+		b := &open[x]
+		if !b.free.fits(it.need) || !m.allowed(&m.kinds[b.kind], it.rule) {
+			continue
+		}
+		count -= m.fillPlainly(d, b, i, count)
+	}
+	for count > 0 && *steps > 0 {
+		*steps -= 1 + len(m.kinds)/8
+		k, n := choose(m, d, i, count)
+		if k < 0 {
+			break
+		}
+		b := plainBin{bin: bin{kind: k, n: 1, class: it.class}, free: m.kinds[k].has}
+		m.take(d.led, &m.kinds[k], 1)
+		count -= m.fillPlainly(d, &b, i, n)
+		open = append(open, b)
+	}
+	return open
+}
+
+// fillPlainly puts as many jobs of the item into the bin as fit, and says how many.
+func (m *model) fillPlainly(d *draft, b *plainBin, i, count int) int {
+	n := b.free.times(m.items[i].need, count)
+	b.free = b.free.minus(m.items[i].need, n)
+	b.class = min(b.class, m.items[i].class)
+	b.loads = append(b.loads, load{i, n})
+	d.left[i] -= n
+	return n
+}
+
+// perJob chooses the kind with the lowest cost per job of those that one instance of it would hold, and of equals the one that holds most:
+// fewer and larger instances boot sooner, take less of a quota, and have room for other jobs.
+func perJob(m *model, d *draft, i, count int) (best, most int) {
+	best = -1
+	it := &m.items[i]
+	for k := range m.kinds {
+		kd := &m.kinds[k]
+		if !m.accepts(kd, it) || m.room(d.led, kd, 1) == 0 {
+			continue
+		}
+		n := kd.has.times(it.need, count)
+		if best >= 0 {
+			a, b := kd.costs[it.class], m.kinds[best].costs[it.class]
+			if less(b, int64(most), a, int64(n)) || !less(a, int64(n), b, int64(most)) && n <= most {
+				continue
+			}
+		}
+		best, most = k, n
+	}
+	return best, most
+}
+
+// cheapest chooses the kind that costs least and holds one job: first-fit.
+func cheapest(m *model, d *draft, i, count int) (best, most int) {
+	it := &m.items[i]
+	for k := range m.kinds {
+		if kd := &m.kinds[k]; m.accepts(kd, it) && m.room(d.led, kd, 1) > 0 {
+			return k, kd.has.times(it.need, count)
+		}
+	}
+	return -1, 0
+}

@@ -1,0 +1,196 @@
+package pack
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// prices split what an instance of a kind costs among the dimensions in which it has room. By such a split each job is worth something on
+// each kind that can hold it: the share of each dimension that it takes, times what the dimension costs. If a job is given the least of these
+// values, no instance holds jobs of more value than it costs; so the values of all jobs together are a bound for every plan, and a plan is
+// near it as far as its instances are filled with jobs that are worth what they cost. The splits for which the sum is greatest are the dual
+// solution of a linear program (fractions of instances and of jobs); ascend comes near them.
+type prices struct {
+	class  int
+	dims   []int     // that matter
+	kinds  []int     // those by which jobs are valued: no other has more room for its cost in every dimension and holds all that it holds
+	rival  []int     // for each kind of the model the place of one in kinds that is no worse, -1 if it cannot be had
+	split  [][]int64 // for each of kinds, nano-dollars by dimension; the sum is at most the cost
+	values []int64   // of one job of each item; 0 of those that nothing can hold
+	rest   int64     // the values of all jobs that are left: the bound
+	crowds []crowd
+	flows  float64   // how often the crowds were sent somewhere
+	load   []float64 // what the crowds take of each dimension of kinds, in instances, on the average of these times
+}
+
+// effort is how long prices are looked for.
+type effort struct {
+	rounds int // of the ascent
+	flows  int // after it, to see which jobs go where
+}
+
+// price finds prices for the items of which some are left. They begin where w, by kind and dimension, left off.
+func (m *model) price(class int, items, left []int, led ledger, w []float64, e effort, steps *int) *prices {
+	pr := &prices{class: class, values: make([]int64, len(m.items)), flows: float64(e.flows)}
+	for d, used := range m.used {
+		if used {
+			pr.dims = append(pr.dims, d)
+		}
+	}
+	m.findRivals(pr, led)
+	m.gather(pr, items, left)
+	a := m.newAscent(pr, w)
+	a.ascend(e, steps)
+	a.store(m, pr, w)
+	m.value(pr, items, left, steps)
+	return pr
+}
+
+// findRivals lists the kinds by which jobs are valued.
+func (m *model) findRivals(pr *prices, led ledger) {
+	pr.rival = make([]int, len(m.kinds))
+	order := make([]int, 0, len(m.kinds))
+	for k := range m.kinds {
+		if pr.rival[k] = -1; m.room(led, &m.kinds[k], 1) > 0 {
+			order = append(order, k)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return larger(m.kinds[a].has, m.kinds[b].has) })
+	for _, k := range order {
+		i := slices.IndexFunc(pr.kinds, func(r int) bool { return m.outdoes(&m.kinds[r], &m.kinds[k], pr.class) })
+		if i < 0 {
+			i = len(pr.kinds)
+			pr.kinds = append(pr.kinds, k)
+		}
+		pr.rival[k] = i
+	}
+}
+
+// outdoes reports whether a has at least as much room as b in every dimension, also for what it costs, and takes whatever b takes.
+func (m *model) outdoes(a, b *kind, class int) bool {
+	if b.rules&^a.rules != 0 {
+		return false
+	}
+	for d, used := range m.used {
+		if used && (a.has[d] < b.has[d] || less(a.has[d], a.costs[class], b.has[d], b.costs[class])) {
+			return false
+		}
+	}
+	return true
+}
+
+// value works out what the jobs are worth.
+func (m *model) value(pr *prices, items, left []int, steps *int) {
+	for _, i := range items {
+		if left[i] == 0 {
+			continue
+		}
+		least, it := int64(math.MaxInt64), &m.items[i]
+		for x, k := range pr.kinds {
+			if m.accepts(&m.kinds[k], it) {
+				least = min(least, worth(it.need, m.kinds[k].has, pr.split[x]))
+			}
+		}
+		*steps -= len(pr.kinds)
+		if least < math.MaxInt64 {
+			pr.values[i] = least
+			pr.rest += least * int64(left[i])
+		}
+	}
+}
+
+// worth is what a job of that need is worth on a kind with this split; it must fit.
+func worth(need, has vec, split []int64) (v int64) {
+	for d, s := range split {
+		if s > 0 && need[d] > 0 {
+			hi, lo := bits.Mul64(uint64(s), uint64(need[d]))
+			q, _ := bits.Div64(hi, lo, uint64(has[d]))
+			v += int64(q)
+		}
+	}
+	return v
+}
+
+// measure is how fillings of a kind are made and valued.
+type measure struct {
+	unit [dims]float64 // the price of a unit of each dimension: no job is worth more than what it takes
+	aim  [dims]float64 // how much of each dimension is to be taken, 0 where it does not matter
+}
+
+// aimed is the measure for the kind at place x when it is filled with the jobs that go there.
+//
+// Dimensions that are nearly as scarce there as the scarcest have a part of the price, too: where two bind almost alike, prices for which one
+// is free make instances that waste it, until it is the scarce one. And if it is to be even, the dimensions are used in the proportions in
+// which those jobs need them: instances that take the jobs which spare a dimension leave others behind that then lack it.
+func (pr *prices) aimed(m *model, x int, even bool) (u measure) {
+	const soft, slight = 0.3, 0.01
+	n, most, sum := len(pr.dims), 1e-12, 0.0
+	load, k := pr.load[x*n:x*n+n], &m.kinds[pr.kinds[x]]
+	for _, l := range load {
+		most = max(most, l)
+	}
+	var scarce [dims]float64
+	for j, d := range pr.dims {
+		part := load[j] / most
+		if u.aim[d] = float64(k.has[d]); even {
+			u.aim[d] = float64(part * u.aim[d])
+		}
+		if part < slight || k.has[d] == 0 {
+			u.aim[d] = 0
+			continue
+		}
+		scarce[d] = scarcity(part, even)
+		sum += scarce[d]
+	}
+	cost := float64(k.costs[pr.class])
+	for _, d := range pr.dims {
+		if k.has[d] > 0 {
+			u.unit[d] = float64((1-soft)*float64(pr.split[x][d])) / float64(k.has[d])
+		}
+		if u.aim[d] > 0 {
+			u.unit[d] += float64(float64(soft*cost)*scarce[d]) / float64(sum*u.aim[d])
+		}
+	}
+	return u
+}
+
+// scarcity is the weight of a dimension of which so large a part is used as of the scarcest.
+func scarcity(part float64, even bool) float64 {
+	squarings := 4
+	if even {
+		squarings = 2
+	}
+	for range squarings {
+		part = float64(part * part)
+	}
+	return part
+}
+
+// plain is the measure by the prices alone.
+func (pr *prices) plain(m *model, k int) (u measure) {
+	x := pr.rival[k]
+	r := &m.kinds[pr.kinds[x]]
+	for _, d := range pr.dims {
+		u.aim[d] = float64(m.kinds[k].has[d])
+		if r.has[d] > 0 {
+			u.unit[d] = float64(pr.split[x][d]) / float64(r.has[d])
+		}
+	}
+	return u
+}
+
+// ideal is the part of what a kind costs that jobs can be worth on it at most, at the prices of its rival.
+func (pr *prices) ideal(m *model, k int) float64 {
+	x := pr.rival[k]
+	if x < 0 {
+		return 0
+	}
+	r, sum := &m.kinds[pr.kinds[x]], 0.0
+	for _, d := range pr.dims {
+		if r.has[d] > 0 {
+			sum += float64(float64(pr.split[x][d])*float64(m.kinds[k].has[d])) / float64(r.has[d])
+		}
+	}
+	return sum / float64(m.kinds[k].costs[pr.class])
+}

@@ -1,0 +1,230 @@
+package pack
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"drover"
+)
+
+func TestEveryPlanKeepsToItsProblem(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProblem(t)
+		plan := Solve(p)
+		checkServed(t, p, plan)
+		checkLimits(t, p, plan)
+		if diff := cmp.Diff(plan, Solve(p)); diff != "" {
+			t.Fatalf("a second solve differs:\n%s", diff)
+		}
+	})
+}
+
+func TestNoPlanIsDearerThanThePlainOnesNorCheaperThanItsBound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProblem(t)
+		p.SpotShare, p.ZoneShare = 0, 0
+		plan := Solve(p)
+		if plan.Cost < plan.Bound {
+			t.Fatalf("the plan costs %v, less than its bound %v", plan.Cost, plan.Bound)
+		}
+		for name, most := range map[string]int{"one instance for each job": 1, "first-fit": 1 << 30} {
+			if cost, ok := firstFit(p, most); ok && plan.Cost > cost {
+				t.Fatalf("the plan costs %v, %s %v", plan.Cost, name, cost)
+			}
+		}
+	})
+}
+
+func TestFewStepsAreEnoughForAnAnswer(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProblem(t)
+		p.Steps = rapid.IntRange(0, 3000).Draw(t, "steps")
+		plan := Solve(p)
+		checkServed(t, p, plan)
+		checkLimits(t, p, plan)
+	})
+}
+
+// checkServed wants each job on one instance that can hold it or unmet, and no instance that no job needs.
+func checkServed(t *rapid.T, p drover.Problem, plan drover.Plan) {
+	served, onDemand := map[int]int{}, map[int]int{}
+	for _, u := range plan.Unmet {
+		served[u.Demand] += u.Count
+		onDemand[u.Demand] += u.Count
+	}
+	for _, b := range plan.Purchases {
+		if len(b.Loads) == 0 {
+			t.Fatalf("an instance that no job needs")
+		}
+		for _, l := range b.Loads {
+			served[l.Demand] += l.Count
+			if p.Offerings[b.Candidates[0]].Market == drover.OnDemand {
+				onDemand[l.Demand] += l.Count
+			}
+		}
+		for _, c := range b.Candidates {
+			checkHolds(t, p, c, b.Loads)
+		}
+	}
+	for d, demand := range p.Demands {
+		if served[d] != demand.Count {
+			t.Fatalf("demand %d: %d jobs served or unmet, %d wanted", d, served[d], demand.Count)
+		}
+		if onDemand[d] < min(demand.OnDemand, demand.Count) {
+			t.Fatalf("demand %d: %d jobs on demand, %d wanted", d, onDemand[d], demand.OnDemand)
+		}
+	}
+}
+
+func checkLimits(t *rapid.T, p drover.Problem, plan drover.Plan) {
+	if len(plan.Purchases) > p.Room {
+		t.Fatalf("%d instances rented with room for %d", len(plan.Purchases), p.Room)
+	}
+	limits := p.Limits
+	for _, c := range p.Clouds {
+		limits = append(limits[:len(limits):len(limits)], drover.Limit{Cloud: c.Cloud, Instances: &c.Room})
+	}
+	for _, l := range limits {
+		n, cpus := 0, drover.MilliCPU(0)
+		for _, b := range plan.Purchases {
+			if o := p.Offerings[b.Candidates[0]]; l.Covers(o) {
+				n++
+				cpus += o.Type.Resources.CPU
+			}
+		}
+		if l.Instances != nil && n > *l.Instances || l.CPU != nil && cpus > *l.CPU {
+			t.Fatalf("%d instances with %v vCPUs pass the limit %+v", n, cpus, l)
+		}
+	}
+}
+
+func checkHolds(t *rapid.T, p drover.Problem, offering int, loads []drover.Load) {
+	o := p.Offerings[offering]
+	var sum drover.Resources
+	count := 0
+	for _, l := range loads {
+		shape := p.Demands[l.Demand].Shape
+		if !shape.Accepts(o) {
+			t.Fatalf("offering %d does not suit demand %d: %s", offering, l.Demand, shape.Refuses(o))
+		}
+		sum = sum.Plus(shape.Need, l.Count)
+		count += l.Count
+	}
+	sum.Disk = 0
+	if !o.Type.Resources.Fits(sum) {
+		t.Fatalf("offering %d cannot hold its loads: %s", offering, o.Type.Resources.Lacks(sum))
+	}
+	if p.UseOnce && count > 1 || p.JobsEach > 0 && count > p.JobsEach {
+		t.Fatalf("an instance is given %d jobs", count)
+	}
+	if cpus := o.Type.Resources.CPU; cpus < p.MinCPU || p.MaxCPU > 0 && cpus > p.MaxCPU {
+		t.Fatalf("an instance of %v vCPUs is rented", cpus)
+	}
+}
+
+// firstFit is an obvious model: each job goes to the first instance with room for it, of which none is given more than most jobs, else to a
+// new one of the cheapest offering that holds it. It is not ok if a limit keeps a job from a place.
+func firstFit(p drover.Problem, most int) (cost drover.Money, ok bool) {
+	type instance struct {
+		offering, count int
+		longest         time.Duration
+		used            drover.Resources
+	}
+	var fleet []*instance
+	for _, d := range p.Demands {
+		for n := range d.Count {
+			shape := d.Shape
+			if n < d.OnDemand {
+				shape.Spot = drover.SpotNever
+			}
+			fits := func(in *instance) bool {
+				o, sum := p.Offerings[in.offering], in.used.Plus(shape.Need, 1)
+				sum.Disk, sum.Arch = 0, shape.Need.Arch
+				c := o.Type.Resources.CPU
+				return shape.Accepts(o) && o.Type.Resources.Fits(sum) && in.count < most && (!p.UseOnce || in.count == 0) &&
+					(p.JobsEach == 0 || in.count < p.JobsEach) && c >= p.MinCPU && (p.MaxCPU == 0 || c <= p.MaxCPU)
+			}
+			var at *instance
+			for _, in := range fleet {
+				if at == nil && fits(in) {
+					at = in
+				}
+			}
+			if at == nil {
+				best := -1
+				for i, o := range p.Offerings {
+					if fits(&instance{offering: i}) && (best < 0 || o.Price < p.Offerings[best].Price) {
+						best = i
+					}
+				}
+				if best < 0 {
+					return 0, false
+				}
+				at = &instance{offering: best}
+				fleet = append(fleet, at)
+			}
+			at.count++
+			at.used = at.used.Plus(shape.Need, 1)
+			at.longest = max(at.longest, d.Time)
+			if d.Time == 0 {
+				at.longest = max(at.longest, time.Hour)
+			}
+		}
+	}
+	for _, in := range fleet {
+		cost += p.Offerings[in.offering].Price.For(p.Boot+in.longest) + p.Fixed
+	}
+	return cost, len(fleet) <= p.Room && len(p.Limits) == 0 && !bound(p)
+}
+
+// bound reports whether a cloud's room is so small that it may matter.
+func bound(p drover.Problem) bool {
+	jobs := 0
+	for _, d := range p.Demands {
+		jobs += d.Count
+	}
+	for _, c := range p.Clouds {
+		if c.Room < jobs {
+			return true
+		}
+	}
+	return p.Room < jobs
+}
+
+func drawProblem(t *rapid.T) drover.Problem {
+	offerings := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) drover.Offering {
+		o := offering(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "cloud"), rapid.SampledFrom([]string{"t", "u"}).Draw(t, "type"), rapid.Int64Range(1, 16).Draw(t, "cpus"),
+			drover.Bytes(rapid.Int64Range(1, 64).Draw(t, "memory"))*drover.GiB, drover.Money(rapid.Int64Range(1, 1000).Draw(t, "price"))*1_000_000)
+		o.Market = rapid.SampledFrom([]drover.Market{drover.OnDemand, drover.Spot}).Draw(t, "market")
+		o.Type.Resources.GPUs = rapid.SampledFrom([]int{0, 0, 2}).Draw(t, "gpus")
+		return o
+	}), 0, 6).Draw(t, "offerings")
+	demands := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) drover.Demand {
+		d := demand(drover.MilliCPU(rapid.Int64Range(0, 9000).Draw(t, "cpu")), drover.Bytes(rapid.Int64Range(0, 40).Draw(t, "memory"))*drover.GiB,
+			rapid.IntRange(1, 50).Draw(t, "count"))
+		d.Shape.Spot = rapid.SampledFrom([]drover.SpotPolicy{drover.SpotPrefer, drover.SpotPrefer, drover.SpotNever, drover.SpotRequire}).Draw(t, "spot")
+		d.Shape.Need.GPUs = rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "gpus")
+		d.Time = rapid.SampledFrom([]time.Duration{0, 0, time.Minute, 5 * time.Hour}).Draw(t, "time")
+		if d.Shape.Spot == drover.SpotPrefer {
+			d.OnDemand = rapid.SampledFrom([]int{0, 0, 2}).Draw(t, "on demand")
+		}
+		return d
+	}), 0, 5).Draw(t, "demands")
+	p := problem(offerings, rapid.SampledFrom([]int{0, 1, 12, 1000}).Draw(t, "room"), demands...)
+	p.Steps = drover.PlanSteps
+	p.UseOnce = rapid.SampledFrom([]bool{false, false, false, true}).Draw(t, "once")
+	p.JobsEach = rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "jobs each")
+	p.Boot = rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(t, "boot")
+	p.Fixed = drover.Money(rapid.SampledFrom([]int64{0, 5_000_000}).Draw(t, "fixed"))
+	p.MaxCPU = rapid.SampledFrom([]drover.MilliCPU{0, 0, 8000}).Draw(t, "largest")
+	p.SpotShare = rapid.SampledFrom([]int{0, 0, 20, 60}).Draw(t, "spot share")
+	p.ZoneShare = rapid.SampledFrom([]int{0, 0, 50}).Draw(t, "zone share")
+	if rapid.Bool().Draw(t, "limited") {
+		n, c := rapid.IntRange(0, 5).Draw(t, "instances"), drover.MilliCPU(rapid.Int64Range(0, 40_000).Draw(t, "vCPUs"))
+		p.Limits = []drover.Limit{{Market: drover.Spot, Instances: &n}, {Type: "t", CPU: &c}}
+	}
+	return p
+}

@@ -1,0 +1,163 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"drover"
+	"drover/internal/engine"
+	"drover/internal/pack"
+)
+
+// cloud is a modelled cloud, which has whatever it offers.
+type cloud struct {
+	w       *world
+	name    string
+	added   []*vm // since the last list
+	removed []string
+}
+
+// vm is a modelled instance.
+type vm struct {
+	id       int64
+	provider string
+	name     string
+	cloud    *cloud
+	offering drover.Offering
+	hire     *hire
+	boots    drover.Time // it answers from then on
+	notice   *drover.Notice
+	linked   bool
+	dead     bool
+	runs     []*run
+}
+
+// run is an attempt on an instance.
+type run struct {
+	id    drover.AttemptID
+	need  drover.Resources
+	begun drover.Time
+	ended bool
+}
+
+// Release begins the effects.
+func (w *world) Release(effects []engine.Effect, _ []engine.Note) {
+	for _, f := range effects {
+		w.do(f)
+	}
+}
+
+func (w *world) do(f engine.Effect) {
+	switch {
+	case f.ListOfferings != nil:
+		w.after(callTime, func() { w.offer(f.ID, *f.ListOfferings) })
+	case f.ListInstances != nil:
+		w.list(f.ID, w.clouds[f.ListInstances.Cloud])
+	case f.Create != nil:
+		w.after(callTime, func() { w.create(f.ID, *f.Create) })
+	case f.Destroy != nil:
+		w.after(callTime, func() { w.destroy(f.ID, *f.Destroy) })
+	case f.SetTags != nil:
+		w.answer(callTime, engine.Tagged{Effect: f.ID, Instance: f.SetTags.Instance})
+	case f.Connect != nil:
+		w.connect(f.ID, *f.Connect)
+	case f.Disconnect != nil:
+		w.cut(w.vms[f.Disconnect.Instance])
+	case f.Start != nil:
+		w.after(messageTime, func() { w.start(f.ID, *f.Start) })
+	case f.Stop != nil:
+		w.after(messageTime, func() { w.stop(*f.Stop) })
+	case f.Collect != nil:
+		w.after(storeTime, func() { w.collect(f.ID, *f.Collect) })
+	case f.Solve != nil:
+		w.answer(solveTime, engine.Solved{Effect: f.ID, Plan: pack.Solve(*f.Solve)})
+	}
+}
+
+// offer answers with the cloud's part of the market, or that nothing has changed.
+func (w *world) offer(effect int64, f engine.ListOfferings) {
+	ev := engine.Offered{Effect: effect, Cloud: f.Cloud, Hash: strconv.Itoa(w.m.steps)}
+	if f.Have == ev.Hash {
+		ev.Base = ev.Hash
+	} else {
+		ev.Offerings = slices.DeleteFunc(slices.Clone(w.m.market.offerings), func(o drover.Offering) bool { return o.Cloud != f.Cloud })
+	}
+	w.tell(ev)
+}
+
+// list answers with what has changed since the last list, as it is when the call begins.
+func (w *world) list(effect int64, c *cloud) {
+	ev := engine.Listed{Effect: effect, Cloud: c.name, Began: w.now, Removed: c.removed}
+	for _, v := range c.added {
+		o := v.offering
+		ev.Added = append(ev.Added, engine.Sighting{
+			ProviderID: v.provider, Name: v.name, ProviderType: o.Type.ProviderType, Type: o.Type.Name, Zone: o.Zone, Market: o.Market, Price: o.Price, Created: v.hire.since,
+		})
+	}
+	c.added, c.removed = nil, nil
+	w.answer(callTime, ev)
+}
+
+// create makes an instance of the first candidate.
+func (w *world) create(effect int64, f engine.Create) {
+	w.made++
+	v := &vm{
+		id: f.Instance, provider: fmt.Sprintf("vm-%d", w.made), name: f.Name, cloud: w.clouds[f.Cloud], offering: f.Candidates[0],
+		boots: w.now.Add(w.in.Models.boot(w.made)),
+	}
+	v.hire = w.m.rented(v.offering)
+	w.vms[v.id] = v
+	v.cloud.added = append(v.cloud.added, v)
+	if life, ends := w.in.Models.life(w.made); ends && v.offering.Market == drover.Spot {
+		w.after(life-noticeTime, func() { w.warn(v) })
+		w.after(life, func() { w.end(v) })
+	}
+	w.tell(engine.Created{Effect: effect, Instance: v.id, ProviderID: v.provider, Taken: v.offering})
+}
+
+func (w *world) destroy(effect int64, f engine.Destroy) {
+	if v := w.vms[f.Instance]; v != nil {
+		w.end(v)
+	}
+	w.tell(engine.Destroyed{Effect: effect, Instance: f.Instance})
+}
+
+// end ends an instance, all that runs on it and its bill.
+func (w *world) end(v *vm) {
+	if v.dead {
+		return
+	}
+	v.dead = true
+	for _, r := range v.runs {
+		if !r.ended {
+			r.ended = true
+			w.m.again(r.need)
+		}
+	}
+	w.m.returned(v.hire, v.notice != nil)
+	w.cut(v)
+	delete(w.vms, v.id)
+	w.after(listedFor, func() {
+		if at := slices.Index(v.cloud.added, v); at >= 0 { // no list has shown it
+			v.cloud.added = slices.Delete(v.cloud.added, at, at+1)
+			return
+		}
+		v.cloud.removed = append(v.cloud.removed, v.provider)
+	})
+}
+
+// warn has the cloud say that it will take the instance back. Jobs that run there are told to end, and do so without having come to
+// anything.
+func (w *world) warn(v *vm) {
+	if v.dead {
+		return
+	}
+	v.notice = &drover.Notice{Cause: "spot interruption", Deadline: w.now.Add(noticeTime)}
+	if v.linked {
+		w.tell(engine.Noticed{Instance: v.id, Notice: *v.notice})
+	}
+	for _, r := range v.runs {
+		w.exit(v, r, drover.Exit{Code: 143, Signal: "terminated", Cause: drover.CauseInterrupted})
+	}
+}

@@ -1,0 +1,153 @@
+package simulate
+
+import (
+	"slices"
+	"time"
+
+	"drover"
+)
+
+// meter measures a simulation, whoever decides in it, and moves prices on as its time goes on.
+type meter struct {
+	market *market
+	steps  int // of the market
+	begin  drover.Time
+	now    drover.Time
+	last   drover.Time // when something last began or ended
+
+	waits     []time.Duration // of the jobs that have begun, to their first beginning
+	done      int
+	failed    int
+	refused   int
+	lost      int // attempts, with their instances
+	end       drover.Time
+	used      float64 // vCPU-seconds of jobs that came to their end
+	had       float64 // vCPU-seconds of instances that were paid
+	instances int
+	hires     []*hire // that go on
+	peak      int
+	bills     map[drover.Market]*bill
+
+	state  sample // as it is now
+	series series
+}
+
+// bill is what instances of one market cost.
+type bill struct {
+	instances   int
+	interrupted int
+	time        time.Duration
+	cost        drover.Money
+}
+
+// hire is an instance that is paid.
+type hire struct {
+	offering drover.Offering // as it was when it was rented
+	since    drover.Time
+	tariff   drover.Tariff
+}
+
+func newMeter(in Input) *meter {
+	begin := in.Begin()
+	return &meter{
+		market: newMarket(in.Models, in.Offerings), begin: begin, now: begin, last: begin, end: begin, bills: map[drover.Market]*bill{}, series: series{width: time.Minute},
+	}
+}
+
+// at moves the time on. All that is told after it happens then.
+func (m *meter) at(now drover.Time) {
+	for next := m.begin.Add(priceStep * time.Duration(m.steps+1)); next <= now; next = next.Add(priceStep) {
+		m.pass(next)
+		m.steps++
+		m.market.step()
+		for _, h := range m.hires {
+			price := m.market.price(h.offering)
+			m.state.hourly += (price - h.tariff.Price).USD()
+			h.tariff = h.tariff.Changed(price, next)
+		}
+	}
+	m.pass(now)
+}
+
+func (m *meter) pass(now drover.Time) {
+	if now > m.now {
+		m.series.add(m.now.Sub(m.begin), now.Sub(m.begin), m.state)
+		m.now = now
+	}
+}
+
+func (m *meter) submitted(n int) { m.state.queued += float64(n) }
+
+// began has a job begin, for the first time after such a wait.
+func (m *meter) began(need drover.Resources, first bool, wait time.Duration) {
+	m.last = m.now
+	m.state.queued--
+	m.state.used += vcpus(need)
+	if first {
+		m.waits = append(m.waits, wait)
+	}
+}
+
+// ended has a job come to its end.
+func (m *meter) ended(need drover.Resources, took time.Duration) {
+	m.last, m.end = m.now, m.now
+	m.state.used -= vcpus(need)
+	m.used += vcpus(need) * took.Seconds()
+	m.done++
+}
+
+// again has a job wait again whose instance was taken from under it.
+func (m *meter) again(need drover.Resources) {
+	m.last = m.now
+	m.state.used -= vcpus(need)
+	m.state.queued++
+	m.lost++
+}
+
+// refuse counts jobs that never begin.
+func (m *meter) refuse(n int) {
+	m.state.queued -= float64(n)
+	m.refused += n
+}
+
+func (m *meter) bill(o drover.Offering) *bill {
+	b := m.bills[o.Market]
+	if b == nil {
+		b = &bill{}
+		m.bills[o.Market] = b
+	}
+	return b
+}
+
+// rented begins the bill of an instance.
+func (m *meter) rented(o drover.Offering) *hire {
+	m.last = m.now
+	h := &hire{offering: o, since: m.now, tariff: drover.Tariff{Price: m.market.price(o)}}
+	m.hires = append(m.hires, h)
+	m.instances++
+	m.peak = max(m.peak, len(m.hires))
+	m.bill(o).instances++
+	m.state.instances++
+	m.state.had += vcpus(o.Type.Resources)
+	m.state.hourly += h.tariff.Price.USD()
+	return h
+}
+
+// returned ends the bill of an instance.
+func (m *meter) returned(h *hire, interrupted bool) {
+	m.last = m.now
+	m.hires = slices.DeleteFunc(m.hires, func(o *hire) bool { return o == h })
+	b, took := m.bill(h.offering), m.now.Sub(h.since)
+	b.time += took
+	b.cost += h.tariff.Cost(h.since, h.since, m.now)
+	if interrupted {
+		b.interrupted++
+	}
+	has := h.offering.Type.Resources
+	m.had += vcpus(has) * took.Seconds()
+	m.state.instances--
+	m.state.had -= vcpus(has)
+	m.state.hourly -= h.tariff.Price.USD()
+}
+
+func vcpus(r drover.Resources) float64 { return float64(r.CPU) / 1000 }

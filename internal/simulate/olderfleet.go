@@ -1,0 +1,218 @@
+package simulate
+
+import (
+	"slices"
+
+	"drover"
+)
+
+// place gives a job an instance, or a place in the queue.
+func (o *older) place(p *placed) {
+	if !o.placed(p) {
+		o.queue.add(p)
+	}
+}
+
+// placed gives a job an instance if there is one for it, or one may be rented.
+func (o *older) placed(p *placed) bool {
+	if o.policy == FirstFit {
+		for _, r := range o.fleet {
+			if p.shape.Accepts(r.offering) && r.free.Fits(p.shape.Need) {
+				o.put(p, r)
+				return true
+			}
+		}
+	}
+	at := o.cheapest(p.shape)
+	if at < 0 || o.room[o.m.market.offerings[at].Cloud] == 0 {
+		at = o.cheapestNow(p.shape, func(c drover.Offering) bool { return o.room[c.Cloud] > 0 })
+	}
+	if at < 0 {
+		return false
+	}
+	o.put(p, o.rent(o.m.market.offerings[at]))
+	return true
+}
+
+// cheapest is the offering that is the cheapest for a job alone, whether or not it may be rented; -1 if none holds it.
+func (o *older) cheapest(s drover.Shape) int {
+	if o.priced != o.m.steps {
+		o.priced = o.m.steps
+		clear(o.prices)
+	}
+	at, known := o.prices[s]
+	if !known {
+		at = o.cheapestNow(s, func(drover.Offering) bool { return true })
+		o.prices[s] = at
+	}
+	return at
+}
+
+// cheapestNow is the first of the cheapest that hold a shape.
+func (o *older) cheapestNow(s drover.Shape, may func(drover.Offering) bool) int {
+	best := -1
+	for i, c := range o.m.market.offerings {
+		if (best < 0 || c.Price < o.m.market.offerings[best].Price) && s.Accepts(c) && may(c) {
+			best = i
+		}
+	}
+	return best
+}
+
+// rent asks for an instance, which is there when its cloud has answered, and ready when it has booted.
+func (o *older) rent(of drover.Offering) *rented {
+	r := &rented{offering: of, free: of.Type.Resources}
+	if r.free.Disk == 0 {
+		r.free.Disk = drover.TiB // its volume is made to measure
+	}
+	o.made++
+	o.room[of.Cloud]--
+	o.fleet = append(o.fleet, r)
+	boot := o.in.Models.boot(o.made)
+	life, ends := o.in.Models.life(o.made)
+	o.after(callTime, func() {
+		r.hire = o.m.rented(of)
+		o.after(boot, func() { o.boots(r) })
+		if ends && of.Market == drover.Spot {
+			o.after(life, func() { o.taken(r) })
+		}
+	})
+	return r
+}
+
+func (o *older) boots(r *rented) {
+	if r.gone {
+		return
+	}
+	r.ready = true
+	for _, p := range r.jobs {
+		o.begin(p, r)
+	}
+}
+
+// put gives a job a place on an instance.
+func (o *older) put(p *placed, r *rented) {
+	r.free = r.free.Minus(p.shape.Need, 1)
+	r.jobs = append(r.jobs, p)
+	if r.ready {
+		o.begin(p, r)
+	}
+}
+
+func (o *older) begin(p *placed, r *rented) {
+	p.begun = o.now
+	o.m.began(p.shape.Need, !p.tried, o.now.Sub(o.m.begin.Add(p.job.Submit)))
+	p.tried = true
+	o.after(p.job.Runtime, func() {
+		if !r.paid {
+			o.finish(p, r)
+		}
+	})
+}
+
+// finish ends a job and, in time, what it leaves behind.
+func (o *older) finish(p *placed, r *rented) {
+	o.m.ended(p.shape.Need, p.job.Runtime)
+	r.free = r.free.Plus(p.shape.Need, 1)
+	r.jobs = slices.DeleteFunc(r.jobs, func(q *placed) bool { return q == p })
+	if o.policy == OnePerJob {
+		o.destroy(r)
+		return
+	}
+	o.retry()
+	if len(r.jobs) > 0 {
+		return
+	}
+	r.idle++
+	since := r.idle
+	o.after(o.in.Settings.Lifecycle.IdleTimeout, func() {
+		if len(r.jobs) == 0 && r.idle == since && !r.gone {
+			o.destroy(r)
+		}
+	})
+}
+
+// destroy has an instance destroyed, which it is when its cloud has answered.
+func (o *older) destroy(r *rented) {
+	o.leave(r)
+	o.after(callTime, func() { o.pay(r, false) })
+}
+
+// taken has a cloud take an instance back.
+func (o *older) taken(r *rented) {
+	if r.paid {
+		return
+	}
+	o.leave(r)
+	for _, p := range r.jobs {
+		if p.begun != 0 {
+			p.begun = 0
+			o.m.again(p.shape.Need)
+		}
+		o.queue.add(p)
+	}
+	o.pay(r, true)
+}
+
+// leave takes an instance out of the fleet.
+func (o *older) leave(r *rented) {
+	r.gone = true
+	o.fleet = slices.DeleteFunc(o.fleet, func(f *rented) bool { return f == r })
+}
+
+// pay ends an instance's bill, with which another may be rented.
+func (o *older) pay(r *rented, taken bool) {
+	if r.paid {
+		return
+	}
+	r.paid = true
+	o.m.returned(r.hire, taken)
+	o.room[r.offering.Cloud]++
+	o.retry()
+}
+
+// retry places what waits and may be placed now, in its order.
+func (o *older) retry() {
+	stuck := map[drover.Shape]bool{}
+	for {
+		p := o.queue.first(stuck)
+		if p == nil {
+			return
+		}
+		if !o.placed(p) {
+			stuck[p.shape] = true
+			continue
+		}
+		o.queue.drop(p)
+	}
+}
+
+// queue is the jobs that have no instance: those of one shape in the order in which they came, since if one of them finds no place the others
+// do not either.
+type queue map[drover.Shape][]*placed
+
+func (q queue) add(p *placed) {
+	line := q[p.shape]
+	at, _ := slices.BinarySearchFunc(line, p.seq, func(o *placed, seq int) int { return o.seq - seq })
+	q[p.shape] = slices.Insert(line, at, p)
+}
+
+// first is the job that came first of those whose shape may find a place; nil if there is none.
+func (q queue) first(stuck map[drover.Shape]bool) (first *placed) {
+	for shape, line := range q {
+		if !stuck[shape] && (first == nil || line[0].seq < first.seq) {
+			first = line[0]
+		}
+	}
+	return first
+}
+
+// drop takes out the first job of its shape.
+func (q queue) drop(p *placed) {
+	if line := q[p.shape]; len(line) > 1 {
+		line[0] = nil
+		q[p.shape] = line[1:]
+	} else {
+		delete(q, p.shape)
+	}
+}

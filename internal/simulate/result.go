@@ -1,0 +1,156 @@
+package simulate
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"drover"
+	"drover/internal/trace"
+)
+
+// Result is what a simulation found, as programs read it.
+type Result struct {
+	Configuration string       `json:"configuration,omitempty"`
+	Policy        Policy       `json:"policy"`
+	Jobs          int          `json:"jobs"` // elements of arrays included
+	Done          int          `json:"done"`
+	Failed        int          `json:"failed"`
+	Refused       int          `json:"refused"`    // no offering could ever hold them
+	Unfinished    int          `json:"unfinished"` // nothing would ever have become of them
+	LeftOut       []trace.Left `json:"left_out"`   // of the trace
+	Wait          Waits        `json:"wait_seconds"`
+	Makespan      float64      `json:"makespan_seconds"`
+	Instances     int          `json:"instances"`
+	Peak          int          `json:"peak_instances"`
+	Hours         float64      `json:"instance_hours"`
+	Lost          int          `json:"attempts_interrupted"`
+	Markets       []Market     `json:"markets"`
+	Cost          float64      `json:"cost_usd"`
+	Utilisation   float64      `json:"utilisation"` // of the vCPUs paid for, by jobs that came to their end
+	Bound         float64      `json:"bound_usd"`
+	Ratio         float64      `json:"ratio"` // cost to bound; 0: there is no bound
+
+	Begin  drover.Time  `json:"begin"`
+	Money  drover.Money `json:"-"` // Cost, exactly
+	Points []Point      `json:"-"`
+}
+
+// Waits are how long jobs waited from their submission to their first beginning.
+type Waits struct {
+	Mean float64 `json:"mean"`
+	P50  float64 `json:"p50"`
+	P95  float64 `json:"p95"`
+	P99  float64 `json:"p99"`
+	Max  float64 `json:"max"`
+}
+
+// Market is what instances of one market came to.
+type Market struct {
+	Market      drover.Market `json:"market"`
+	Instances   int           `json:"instances"`
+	Hours       float64       `json:"instance_hours"`
+	Cost        float64       `json:"cost_usd"`
+	Interrupted int           `json:"interrupted"` // by their cloud
+}
+
+// Point is a span of a simulation: averages over it, and what was spent up to its end.
+type Point struct {
+	From, To  time.Duration // after the beginning
+	Instances float64
+	Queued    float64
+	Used      float64 // vCPUs
+	Rented    float64 // vCPUs
+	Spent     float64 // USD
+}
+
+func (m *meter) result(in Input, p Policy) *Result {
+	r := &Result{
+		Policy: p, Begin: m.begin, Done: m.done, Failed: m.failed, Refused: m.refused, LeftOut: append([]trace.Left{}, in.Trace.Left...), Wait: summary(m.waits),
+		Makespan: m.end.Sub(m.begin.Add(in.Trace.Jobs[0].Submit)).Seconds(), Instances: m.instances, Peak: m.peak, Lost: m.lost, Markets: []Market{},
+		Points: m.series.points(m.now.Sub(m.begin)),
+	}
+	for _, j := range in.Trace.Jobs {
+		r.Jobs += j.Count
+	}
+	r.Unfinished = r.Jobs - r.Done - r.Failed - r.Refused
+	for _, market := range []drover.Market{drover.OnDemand, drover.Spot} {
+		if b := m.bills[market]; b != nil {
+			r.Markets = append(r.Markets, Market{market, b.instances, b.time.Hours(), b.cost.USD(), b.interrupted})
+			r.Money += b.cost
+			r.Hours += b.time.Hours()
+		}
+	}
+	r.Cost = r.Money.USD()
+	if m.had > 0 {
+		r.Utilisation = m.used / m.had
+	}
+	if r.Bound = bound(in.work(), in.cheapest()); r.Bound > 0 {
+		r.Ratio = r.Cost / r.Bound
+	}
+	return r
+}
+
+// work is what the jobs come to, by their shapes.
+func (in Input) work() (all []chunk) {
+	at := map[drover.Shape]int{}
+	for _, j := range in.Trace.Jobs {
+		s := in.shape(j)
+		i, known := at[s]
+		if !known {
+			i, at[s] = len(all), len(all)
+			all = append(all, chunk{shape: s})
+		}
+		all[i].seconds += j.Runtime.Seconds() * float64(j.Count)
+	}
+	return all
+}
+
+// cheapest is the offerings at the lowest price that each ever had.
+func (in Input) cheapest() []drover.Offering {
+	least := slices.Clone(in.Offerings)
+	k := newMarket(in.Models, in.Offerings)
+	last := in.Trace.Jobs[len(in.Trace.Jobs)-1].Submit
+	for age := priceStep; age <= last; age += priceStep {
+		k.step()
+		for i := range least {
+			least[i].Price = min(least[i].Price, k.offerings[i].Price)
+		}
+	}
+	return least
+}
+
+// summary sums up waits, which it sorts.
+func summary(waits []time.Duration) (s Waits) {
+	if len(waits) == 0 {
+		return s
+	}
+	slices.Sort(waits)
+	sum := 0.0
+	for _, w := range waits {
+		sum += w.Seconds()
+	}
+	// The q-quantile is the least wait that a share of q of the jobs does not exceed.
+	quantile := func(percent int) float64 { return waits[(len(waits)*percent+99)/100-1].Seconds() }
+	return Waits{Mean: sum / float64(len(waits)), P50: quantile(50), P95: quantile(95), P99: quantile(99), Max: waits[len(waits)-1].Seconds()}
+}
+
+// points are the spans of a series that ended then.
+func (s series) points(end time.Duration) (list []Point) {
+	spent := 0.0
+	for i, b := range s.bins {
+		from := s.width * time.Duration(i)
+		to := min(end, from+s.width)
+		seconds := (to - from).Seconds()
+		spent += b.hourly / 3600
+		list = append(list, Point{
+			From: from, To: to, Instances: b.instances / seconds, Queued: b.queued / seconds, Used: b.used / seconds, Rented: b.had / seconds, Spent: spent,
+		})
+	}
+	return list
+}
+
+// Compare orders results by money, then by waits.
+func Compare(a, b *Result) int {
+	return cmp.Or(cmp.Compare(a.Money, b.Money), cmp.Compare(a.Wait.Mean, b.Wait.Mean))
+}

@@ -1,0 +1,96 @@
+// Package simulate tries a configuration on a recorded workload: what instances it would have rented, what they would have cost, and how long
+// jobs would have waited.
+//
+// The model: time jumps from one thing that happens to the next. The real engine decides, in the real loop, with the real solver; clouds,
+// instances and jobs are modelled (world.go), by models of boots, interruptions and prices that follow from a seed (models.go). Two policies
+// of older systems (older.go) run on the same workload under the same models, to compare with. All of them are measured by one meter.
+//
+// The invariants: equal inputs have equal results. The n-th instance of a simulation boots, and is taken back, as the n-th of any other with
+// that seed. Money is what the modelled clouds bill, exact to the nano-dollar.
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+	"drover/internal/trace"
+)
+
+// Policy is who decides.
+type Policy string
+
+// The policies: Drover's engine, and those of older systems.
+const (
+	Drover    Policy = "drover"
+	OnePerJob Policy = "one-per-job" // an instance for every job, which goes with it
+	FirstFit  Policy = "first-fit"   // the oldest instance with room, else one that is the cheapest for the job alone
+)
+
+// Policies are all there are.
+var Policies = []Policy{Drover, OnePerJob, FirstFit}
+
+// Input is all that a simulation follows from.
+type Input struct {
+	Settings     engine.Settings
+	Offerings    []drover.Offering // what the clouds of the settings offer at the beginning
+	Trace        *trace.Trace
+	MemoryPerCPU drover.Bytes      // of jobs whose trace does not say what they need
+	Spot         drover.SpotPolicy // of every job; empty: as the trace says, else prefer
+	Models       Models
+}
+
+// begin is when a trace begins that does not say it: a Monday of January 2001.
+const begin = drover.Time(978_912_000 * 1e9)
+
+// Begin is when the simulation begins, by its own clock.
+func (in Input) Begin() drover.Time {
+	if in.Trace.Start != 0 {
+		return in.Trace.Start
+	}
+	return begin
+}
+
+// shape is what a job of the trace asks for.
+func (in Input) shape(j trace.Job) drover.Shape {
+	s := drover.Shape{Need: j.Need, Spot: j.Spot}
+	if s.Need.Memory == 0 {
+		s.Need.Memory = drover.Bytes(s.Need.CPU) * (in.MemoryPerCPU / 1000)
+	}
+	switch {
+	case in.Spot != "":
+		s.Spot = in.Spot
+	case s.Spot == "":
+		s.Spot = drover.SpotPrefer
+	}
+	return s
+}
+
+// Run simulates the workload under a policy.
+func Run(ctx context.Context, in Input, p Policy) (*Result, error) {
+	m := newMeter(in)
+	var err error
+	switch p {
+	case Drover:
+		err = runEngine(ctx, in, m)
+	case OnePerJob, FirstFit:
+		err = runOlder(ctx, in, p, m)
+	default:
+		err = drover.Errorf(drover.KindInvalid, "policy %s is not known", p).WithHint("the policies are %v", Policies)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m.result(in, p), nil
+}
+
+// stalled is how long a simulation goes on in which nothing begins or ends and nothing runs: longer than a calendar month, with which budgets
+// begin anew.
+const stalled = 32 * 24 * time.Hour
+
+// errEnded wraps why a simulation was cut off.
+func errEnded(ctx context.Context, at time.Duration) error {
+	return fmt.Errorf("after %v of the trace: %w", at.Round(time.Second), context.Cause(ctx))
+}

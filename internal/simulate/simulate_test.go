@@ -1,0 +1,220 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"drover"
+	"drover/internal/trace"
+)
+
+// whole simulates and wants every job to come to its end.
+func whole(t *testing.T, in Input, p Policy) *Result {
+	t.Helper()
+	r, err := Run(t.Context(), in, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Done != r.Jobs || r.Failed+r.Refused+r.Unfinished != 0 {
+		t.Errorf("%s: %+v", p, r)
+	}
+	return r
+}
+
+// one is a job alone, on a cloud that never fails.
+func one() Input {
+	in := input(1, 0)
+	in.Models.Interrupted = 0
+	in.Trace = &trace.Trace{Jobs: []trace.Job{{Submit: 10 * time.Second, Runtime: time.Hour, Count: 1, Need: drover.Resources{CPU: 4000}}}}
+	return in
+}
+
+func TestDrover(t *testing.T) {
+	t.Run("rents the cheapest that holds a job, for its boot, its run and the idle timeout", func(t *testing.T) {
+		in := one()
+		r := whole(t, in, Drover)
+		idle, boot := in.Settings.Lifecycle.IdleTimeout, in.Models.boot(1)
+		paid := boot + time.Hour + idle
+		if hours := time.Duration(r.Hours * float64(time.Hour)); r.Instances != 1 || hours < paid || hours > paid+5*time.Second {
+			t.Errorf("%d instances were paid for %v, not for %v and a few calls: %+v", r.Instances, hours, paid, r)
+		}
+		if wait := time.Duration(r.Wait.Mean * float64(time.Second)); wait < boot || wait > boot+5*time.Second {
+			t.Errorf("the job waited for %v, and the boot took %v", wait, boot)
+		}
+		if r.Bound > r.Cost || r.Bound < r.Cost/2 || len(r.Markets) != 1 || r.Markets[0].Market != drover.Spot {
+			t.Errorf("%+v", r)
+		}
+	})
+	t.Run("rents on demand where spot is not wanted", func(t *testing.T) {
+		in := one()
+		in.Spot = drover.SpotNever
+		if r := whole(t, in, Drover); len(r.Markets) != 1 || r.Markets[0].Market != drover.OnDemand {
+			t.Errorf("%+v", r)
+		}
+	})
+	t.Run("begins again what an interruption ends, and is paid for it", func(t *testing.T) {
+		lost, taken := 0, 0
+		for seed := range uint64(4) {
+			in := input(seed, 0)
+			in.Models.Interrupted = 0.5
+			r := whole(t, in, Drover)
+			lost += r.Lost
+			for _, m := range r.Markets {
+				taken += m.Interrupted
+			}
+		}
+		if lost == 0 || taken == 0 {
+			t.Errorf("%d attempts were lost on %d instances that were taken", lost, taken)
+		}
+	})
+	t.Run("keeps to limits, and has jobs wait", func(t *testing.T) {
+		free, limited := whole(t, input(1, 0), Drover), whole(t, input(1, 1), Drover)
+		if limited.Peak != 1 || free.Peak <= 1 || limited.Wait.Mean <= free.Wait.Mean {
+			t.Errorf("%+v, without a limit %+v", limited, free)
+		}
+	})
+	t.Run("refuses what nothing holds", func(t *testing.T) {
+		in := one()
+		in.Trace.Jobs = append(in.Trace.Jobs, trace.Job{Submit: time.Minute, Runtime: time.Hour, Count: 7, Need: drover.Resources{CPU: 400_000}})
+		for _, p := range Policies {
+			r, err := Run(t.Context(), in, p)
+			if err != nil || r.Refused != 7 || r.Done != 1 {
+				t.Errorf("%s: %v: %+v", p, err, r)
+			}
+		}
+	})
+	t.Run("gives up what will never begin", func(t *testing.T) {
+		in := one()
+		in.Settings.MaxCost = 1 // nano-dollar
+		in.Settings.Clouds[0].MaxCreating = 0
+		r, err := Run(t.Context(), in, Drover)
+		if err != nil || r.Done != 0 || r.Refused+r.Unfinished != 1 {
+			t.Errorf("%v: %+v", err, r)
+		}
+	})
+}
+
+func TestEveryPolicy(t *testing.T) {
+	for _, p := range Policies {
+		t.Run(string(p)+" has equal results for equal inputs, and others for other seeds", func(t *testing.T) {
+			first, again := whole(t, input(3, 0), p), whole(t, input(3, 0), p)
+			if diff := cmp.Diff(first, again); diff != "" {
+				t.Error(diff)
+			}
+			in := input(3, 0)
+			in.Models.Seed = 77
+			if other := whole(t, in, p); other.Money == first.Money {
+				t.Errorf("the seed changes nothing: %v", first.Money)
+			}
+		})
+		t.Run(string(p)+" costs no less than the bound, and its series comes to its money", func(t *testing.T) {
+			for seed := range uint64(5) {
+				r := whole(t, input(seed, 0), p)
+				last := r.Points[len(r.Points)-1]
+				if r.Cost < r.Bound || r.Bound <= 0 || r.Utilisation <= 0 || r.Utilisation > 1 {
+					t.Errorf("%+v", r)
+				}
+				if off := last.Spent - r.Cost; off > 1e-6 || off < -1e-6 {
+					t.Errorf("the series ends at %v, and the bills are %v", last.Spent, r.Cost)
+				}
+			}
+		})
+		t.Run(string(p)+" ends when it is told to", func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if _, err := Run(ctx, input(1, 0), p); !errors.Is(err, context.Canceled) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+func TestSeries(t *testing.T) {
+	t.Run("adds up to the same however often spans are joined", rapid.MakeCheck(func(t *rapid.T) {
+		s := series{width: time.Second}
+		from, want := time.Duration(0), 0.0
+		for _, d := range rapid.SliceOfN(rapid.Int64Range(0, int64(3*time.Hour)), 1, 50).Draw(t, "durations") {
+			to := from + time.Duration(d)
+			s.add(from, to, sample{instances: 2, hourly: 3600})
+			from, want = to, want+time.Duration(d).Seconds()
+		}
+		points := s.points(from)
+		if len(s.bins) > maxBins {
+			t.Errorf("%d spans", len(s.bins))
+		}
+		if len(points) == 0 {
+			return
+		}
+		last := points[len(points)-1]
+		if off := last.Spent - want; off > 1e-3 || off < -1e-3 || last.To != from {
+			t.Errorf("%v were spent until %v, not %v until %v", last.Spent, last.To, want, from)
+		}
+		for _, p := range points {
+			if p.Instances > 2.000001 || p.Instances < 1.999999 {
+				t.Errorf("%+v", p)
+			}
+		}
+	}))
+}
+
+func TestModels(t *testing.T) {
+	m := Models{Seed: 5, Boot: 40 * time.Second, Interrupted: 0.1}
+	const many = 4000
+	var boots []time.Duration
+	within := 0
+	for n := range many {
+		boots = append(boots, m.boot(n))
+		if life, ends := m.life(n); ends && life-noticeTime < time.Hour {
+			within++
+		}
+	}
+	slices.Sort(boots)
+	if median := boots[many/2]; median < 39*time.Second || median > 41*time.Second {
+		t.Errorf("the median of boots is %v", median)
+	}
+	if share := float64(within) / many; share < 0.085 || share > 0.115 {
+		t.Errorf("%v of the instances are taken within an hour, not 0.1", share)
+	}
+	if _, ends := (Models{}).life(1); ends {
+		t.Error("an instance is taken though none is to be")
+	}
+	k := newMarket(m, input(1, 0).Offerings)
+	base := k.offerings
+	for range 2000 {
+		k.step()
+		for i, o := range k.offerings {
+			if r := float64(o.Price) / float64(base[i].Price); o.Market == drover.OnDemand && r != 1 || r < 0.6 || r > 1.4 {
+				t.Fatalf("%v costs %v times what it did", o, r)
+			}
+		}
+	}
+}
+
+func TestBound(t *testing.T) {
+	offering := func(cpu drover.MilliCPU, memory drover.Bytes, price drover.Money) drover.Offering {
+		return drover.Offering{Market: drover.OnDemand, Price: price, Type: drover.InstanceType{Resources: drover.Resources{CPU: cpu, Memory: memory}}}
+	}
+	shape := func(cpu drover.MilliCPU, memory drover.Bytes) drover.Shape {
+		return drover.Shape{Need: drover.Resources{CPU: cpu, Memory: memory}}
+	}
+	hour := 3600.0
+	t.Run("is what full instances cost", func(t *testing.T) {
+		got := bound([]chunk{{shape(1000, 4*drover.GiB), 8 * hour}}, []drover.Offering{offering(4000, 16*drover.GiB, drover.Dollar), offering(4000, 16*drover.GiB, 2*drover.Dollar)})
+		if got < 1.9999 || got > 2.0001 {
+			t.Errorf("%v, not 2", got)
+		}
+	})
+	t.Run("has a job count only where it fits", func(t *testing.T) {
+		small, large := offering(2000, 8*drover.GiB, drover.Dollar/10), offering(64_000, 256*drover.GiB, 32*drover.Dollar)
+		got := bound([]chunk{{shape(32_000, 128*drover.GiB), hour}}, []drover.Offering{small, large})
+		if got < 15.999 || got > 16.001 {
+			t.Errorf("%v, not 16", got)
+		}
+	})
+}

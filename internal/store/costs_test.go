@@ -1,0 +1,152 @@
+package store
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// paidInstance is one with four vCPUs at a dollar an hour that booted for half an hour.
+func paidInstance(id int64, kind string, change ...func(*engine.Instance)) engine.Write {
+	in := engine.Instance{
+		ID: id, Name: fmt.Sprint("lab-", id), Cloud: "here", Type: drover.InstanceType{Name: kind}, State: drover.InstanceRunning, Price: drover.Dollar,
+		Resources: drover.Resources{CPU: 4000}, Created: hour, Ready: hour + hour/2, Idle: drover.IdleRun, Used: true,
+	}
+	for _, c := range change {
+		c(&in)
+	}
+	return engine.Write{Instance: &in}
+}
+
+func paidAttempt(id drover.JobID, number int, instance int64, state drover.AttemptState, from, to drover.Time) engine.Write {
+	a := engine.Attempt{ID: drover.AttemptID{Job: id, Number: number}, Instance: instance, State: state, Started: from, Ended: to}
+	return engine.Write{Attempt: &engine.AttemptRow{Attempt: a}}
+}
+
+func goneAt(id int64, at drover.Time) engine.Write {
+	return engine.Write{Gone: &engine.InstanceEnd{ID: id, At: at}}
+}
+
+func costSuite(t *testing.T, openers func(testing.TB) opener) {
+	t.Run("each part is of what it was for", func(t *testing.T) { costParts(t, openers) })
+	t.Run("the parts of any stretch add up to the bills", func(t *testing.T) { costSums(t, openers) })
+}
+
+// costParts is of three instances: the first runs job 1 and half of an element that is lost, the second, whose price doubled after an hour, runs
+// an element of the array still, and the third went without a job.
+func costParts(t *testing.T, openers func(testing.TB) opener) {
+	s := openers(t)(t)
+	submitted(t, s)
+	dearer := func(in *engine.Instance) {
+		in.Price, in.Rates = 2*drover.Dollar, []drover.Rate{{Price: drover.Dollar, Until: 2 * hour}}
+	}
+	unused := func(in *engine.Instance) { in.Used = false }
+	commit(t, s,
+		paidInstance(1, "small"), paidInstance(2, "large", dearer), paidInstance(3, "small", unused),
+		engine.Write{Instance: &engine.Instance{ID: 4, Name: "lab-4", State: drover.InstanceCreating}},
+		paidAttempt(drover.JobID{Number: 1, Index: -1}, 1, 1, drover.AttemptSucceeded, 2*hour, 4*hour),
+		paidAttempt(drover.JobID{Number: 2, Index: 1}, 1, 1, drover.AttemptLost, 4*hour, 7*hour),
+		paidAttempt(drover.JobID{Number: 2, Index: 1}, 2, 2, drover.AttemptRunning, 4*hour, 0),
+		goneAt(1, 6*hour), goneAt(3, 3*hour),
+	)
+	line := func(key, name string, jobs, boot, idle, waste float64) drover.CostLine {
+		return drover.CostLine{Key: key, Name: name, Jobs: jobs, Boot: boot, Idle: idle, Waste: waste, Cost: jobs + boot + idle + waste}
+	}
+	rest := line("", "", 0, 1, 13.25, 2)
+	all := line("", "", 2.25, 1, 13.25, 2.5)
+	for name, c := range map[string]struct {
+		filter drover.CostFilter
+		lines  []drover.CostLine
+		others *drover.CostLine
+		total  drover.CostLine
+	}{
+		"by job":             {drover.CostFilter{By: drover.CostByJob}, []drover.CostLine{rest, line("2", "greet", 1.75, 0, 0, .5), line("1", "last", .5, 0, 0, 0)}, nil, all},
+		"by user":            {drover.CostFilter{By: drover.CostByUser}, []drover.CostLine{rest, line("ada", "", 2.25, 0, 0, .5)}, nil, all},
+		"by all labels":      {drover.CostFilter{By: drover.CostByLabel}, []drover.CostLine{rest, line("is=a,of=greet", "", 1.75, 0, 0, .5), line("is=a,of=last", "", .5, 0, 0, 0)}, nil, all},
+		"by one label":       {drover.CostFilter{By: "label:is"}, []drover.CostLine{rest, line("a", "", 2.25, 0, 0, .5)}, nil, all},
+		"by no such label":   {drover.CostFilter{By: "label:none"}, []drover.CostLine{all}, nil, all},
+		"by cloud":           {drover.CostFilter{By: drover.CostByCloud}, []drover.CostLine{line("here", "", 2.25, 1, 13.25, 2.5)}, nil, all},
+		"by type":            {drover.CostFilter{By: drover.CostByType}, []drover.CostLine{line("large", "", 1.75, .5, 9.75, 0), line("small", "", .5, .5, 3.5, 2.5)}, nil, line("", "", 2.25, 1, 13.25, 2.5)},
+		"no more than asked": {drover.CostFilter{By: drover.CostByJob, Limit: 1}, []drover.CostLine{rest}, &drover.CostLine{Jobs: 2.25, Waste: .5, Cost: 2.75}, all},
+		"of a stretch": {drover.CostFilter{By: drover.CostByJob, Since: 5 * hour, Until: 5*hour + hour/2},
+			[]drover.CostLine{line("", "", 0, 0, 1.125, 0), line("2", "greet", .25, 0, 0, .125)}, nil, line("", "", .25, 0, 1.125, .125)},
+		"of before it all": {drover.CostFilter{By: drover.CostByJob, Until: hour}, []drover.CostLine{}, nil, drover.CostLine{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := s.Costs(t.Context(), 8*hour-hour/2, c.filter)
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, "lines", got.Lines, c.lines)
+			equal(t, "others", got.Others, c.others)
+			equal(t, "total", got.Total, c.total)
+		})
+	}
+}
+
+// costSums draws instances and attempts, and a moment at which to cut.
+func costSums(t *testing.T, openers func(testing.TB) opener) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := openers(t)(t)
+		defer s.Close()
+		submitted(t, s)
+		moment := rapid.Map(rapid.Int64Range(1, 1e14), func(n int64) drover.Time { return drover.Time(n) })
+		var writes, ends []engine.Write
+		tries := 0
+		for id := range rapid.Int64Range(1, 4).Draw(rt, "instances") {
+			writes = append(writes, paidInstance(id+1, "small", func(in *engine.Instance) {
+				in.Created, in.Price = moment.Draw(rt, "created"), drover.Money(rapid.Int64Range(0, 1e11).Draw(rt, "price"))
+				in.Ready, in.Used = in.Created+moment.Draw(rt, "boot"), rapid.Bool().Draw(rt, "used")
+				for range rapid.IntRange(0, 4).Draw(rt, "attempts") {
+					tries++
+					from := in.Created + moment.Draw(rt, "started")
+					state := rapid.SampledFrom([]drover.AttemptState{drover.AttemptSucceeded, drover.AttemptLost}).Draw(rt, "state")
+					id := drover.JobID{Number: rapid.Int64Range(1, 3).Draw(rt, "job"), Index: tries}
+					writes = append(writes, paidAttempt(id, 1, in.ID, state, from, from+moment.Draw(rt, "took")))
+				}
+				if rapid.Bool().Draw(rt, "gone") {
+					ends = append(ends, goneAt(in.ID, in.Created+moment.Draw(rt, "lasted")))
+				}
+			}))
+		}
+		commit(t, s, append(writes, ends...)...)
+		now := drover.Time(time.Hour) * 200
+		total := func(since, until drover.Time) drover.Money {
+			costs, err := s.Costs(t.Context(), now, drover.CostFilter{By: rapid.SampledFrom(drover.CostsBy()).Draw(rt, "by"), Since: since, Until: until})
+			if err != nil {
+				rt.Fatal(err)
+			}
+			var sum float64
+			for _, l := range costs.Lines {
+				sum += l.Cost
+			}
+			if sum-costs.Total.Cost > 1e-6 || costs.Total.Cost-sum > 1e-6 {
+				rt.Errorf("the lines come to %v and the total is %v", sum, costs.Total.Cost)
+			}
+			return drover.Money(costs.Total.Cost*1e9 + .5)
+		}
+		cut := moment.Draw(rt, "cut")
+		var bills drover.Money
+		err := each(t.Context(), s.read, func(row scanner) error {
+			var price drover.Money
+			var created, gone drover.Time
+			err := row.Scan(&price, &created, &gone)
+			if gone == 0 {
+				gone = now
+			}
+			bills += price.For(min(gone, now).Sub(created))
+			return err
+		}, `SELECT price, created, gone FROM instances`)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if whole, parts := total(0, 0), total(0, cut)+total(cut, 0); whole != bills || parts-whole > 1 || whole-parts > 1 {
+			rt.Errorf("the bills come to %d, their parts to %d, and the parts of two stretches to %d", bills, whole, parts)
+		}
+	})
+}

@@ -1,0 +1,202 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"drover"
+)
+
+// proof is a note, in a file beside the records, of how far they have come: records that lag behind it are an older copy that was put in their
+// place. It is begun by Begin and follows every change, after that is on disk and before it is acknowledged, so that whatever was done because
+// of a change is done after the note has it. The note itself is overwritten in place and not waited for: the kernel has it when the process is
+// killed, and if the power fails it may be older than the records, which proves nothing false.
+//
+// A copy of the note that is put back with the records says as little as they do. But its file was made, or changed, long after what it says
+// was written, and no backup can set that time.
+type proof struct {
+	path string
+
+	mu   sync.Mutex
+	file *os.File // nil: none is kept; guarded by mu
+	at   mark     // what the note says; guarded by mu
+}
+
+// mark is how far records have come.
+type mark struct {
+	Nonce    string    `json:"nonce"`
+	Changes  int64     `json:"changes"`
+	Job      int64     `json:"job"`      // the last numbers that were given
+	Instance int64     `json:"instance"` //
+	Attempt  int64     `json:"attempt"`  // of attempts only those that leapt, as State.LastAttempt
+	Written  time.Time `json:"written"`
+}
+
+const (
+	noteSize = 256 // bytes, so that it is within one sector of any disk
+	// copyGap is how much later than it was written a note's file may have been changed without being a copy: the kernel may bring the two
+	// to the disk so far apart.
+	copyGap = time.Minute
+)
+
+func proofOf(path string) *proof { return &proof{path: path + ".proof"} }
+
+// read returns what the note says, and why it says nothing if so.
+func (p *proof) read() (m mark, whyNot string, err error) {
+	file, err := os.Open(p.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return m, "there is no note beside them of how far they had come", nil
+	}
+	if err != nil {
+		return m, "", fmt.Errorf("reading how far the records had come: %w", err)
+	}
+	defer file.Close()
+	var text [noteSize]byte
+	n, err := file.Read(text[:])
+	if err != nil || json.Unmarshal(text[:n], &m) != nil {
+		return mark{}, "the note beside them cannot be read", nil
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return m, "", fmt.Errorf("reading how far the records had come: %w", err)
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && time.Unix(stat.Ctim.Unix()).Sub(m.Written) > copyGap {
+		return m, "the note beside them was itself copied, moved or changed since it was written", nil
+	}
+	return m, "", nil
+}
+
+// begin makes the note anew.
+func (p *proof) begin(m mark) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text, err := m.note(time.Now())
+	if err != nil {
+		return err
+	}
+	file, err := createDurably(p.path, text)
+	if err != nil {
+		return fmt.Errorf("noting how far the records have come: %w", err)
+	}
+	if p.file != nil {
+		p.file.Close()
+	}
+	p.file, p.at = file, m
+	return nil
+}
+
+// createDurably makes a file, or puts one in the place of another, that is on disk when it returns.
+func createDurably(path string, text []byte) (*os.File, error) {
+	file, err := os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	_, err = file.Write(text)
+	err = errors.Join(err, file.Sync())
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err == nil {
+		err = syncFolder(filepath.Dir(path))
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
+// note is the mark as the file has it that is written now.
+func (m mark) note(now time.Time) ([]byte, error) {
+	m.Written = now.UTC()
+	text, err := json.Marshal(m)
+	if err == nil && len(text) >= noteSize {
+		err = fmt.Errorf("a note of %d bytes is too long", len(text))
+	}
+	return fmt.Appendf(nil, "%-*s\n", noteSize-1, text), err
+}
+
+// advance notes that the records have come further. Several may come in any order. A note that cannot be kept is taken away, since one that lags
+// would prove what is not so.
+func (p *proof) advance(m mark) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.file == nil {
+		return
+	}
+	p.at.Changes = max(p.at.Changes, m.Changes)
+	p.at.Job, p.at.Instance, p.at.Attempt = max(p.at.Job, m.Job), max(p.at.Instance, m.Instance), max(p.at.Attempt, m.Attempt)
+	text, err := p.at.note(time.Now())
+	if err == nil {
+		_, err = p.file.WriteAt(text, 0)
+	}
+	if err != nil {
+		os.Remove(p.path)
+		p.file.Close()
+		p.file = nil
+	}
+}
+
+// close lets go of the note, which stays.
+func (p *proof) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.file != nil {
+		p.file.Close()
+		p.file = nil
+	}
+}
+
+// against returns what the note says, and why by that records that have come as far as m may be an older copy; nil if they are not.
+func (p *proof) against(m mark) (noted mark, why *drover.Reason, err error) {
+	noted, whyNot, err := p.read()
+	switch {
+	case err != nil || whyNot != "":
+	case noted.Nonce != m.Nonce:
+		noted, whyNot = mark{}, "the note beside them is that of other records"
+	case noted.Changes > m.Changes:
+		whyNot = fmt.Sprintf("%d changes are missing in them", noted.Changes-m.Changes)
+	default:
+		return noted, nil, nil
+	}
+	return noted, &drover.Reason{Code: drover.ReasonUnproved, Text: "the records may be an older copy, since " + whyNot, Since: drover.TimeOf(time.Now())}, err
+}
+
+// readMark is how far the records have come.
+func readMark(ctx context.Context, from *sql.Tx) (m mark, err error) {
+	const query = `SELECT nonce, changes, last_job, last_attempt, max(last_instance, coalesce((SELECT max(id) FROM instances), 0)) FROM fleet`
+	err = from.QueryRowContext(ctx, query).Scan(&m.Nonce, &m.Changes, &m.Job, &m.Attempt, &m.Instance)
+	return m, err
+}
+
+// Unproved says why the records may be an older copy of themselves, to whoever did not Begin; nil if they are not.
+func (s *Store) Unproved(ctx context.Context) (why *drover.Reason, err error) {
+	err = s.look(ctx, "looking whether the records are the newest", func(tx *sql.Tx) error {
+		if err := tx.QueryRowContext(ctx, `SELECT unproved FROM fleet`).Scan(into(&why)); err != nil || why != nil {
+			return err
+		}
+		m, err := readMark(ctx, tx)
+		if err != nil || m.Nonce == "" {
+			return err
+		}
+		_, why, err = s.proof.against(m)
+		return err
+	})
+	return why, err
+}

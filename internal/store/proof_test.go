@@ -1,0 +1,219 @@
+package store
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// place is a state in a folder of its own, with backups of it.
+type place struct {
+	t    *testing.T
+	path string
+	open opener
+}
+
+func newPlace(t *testing.T) *place {
+	path := filepath.Join(t.TempDir(), "drover.db")
+	return &place{t, path, openerOf(path)}
+}
+
+// backUp copies the records while they are in use, as sqlite3's .backup would.
+func (p *place) backUp(s *Store) (copied string) {
+	p.t.Helper()
+	copied = filepath.Join(p.t.TempDir(), "copy.db")
+	if _, err := s.write.Exec(`VACUUM INTO ?`, copied); err != nil {
+		p.t.Fatal(err)
+	}
+	return copied
+}
+
+// putBack puts a backup in the place of the records, after the controller was killed.
+func (p *place) putBack(s *Store, copied string) {
+	p.t.Helper()
+	s.Close()
+	for _, name := range []string{p.path + "-wal", p.path + "-shm"} {
+		os.Remove(name)
+	}
+	if err := os.Rename(copied, p.path); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func wantProved(t *testing.T, state engine.State) {
+	t.Helper()
+	if state.Unproved != nil {
+		t.Errorf("unproved: %s", state.Unproved.Text)
+	}
+}
+
+func wantUnproved(t *testing.T, state engine.State, why string) {
+	t.Helper()
+	if state.Unproved == nil || !strings.Contains(state.Unproved.Text, why) {
+		t.Errorf("unproved %v, want it to be since %q", state.Unproved, why)
+	}
+}
+
+func TestRecordsAreProvedByTheNoteBesideThem(t *testing.T) {
+	t.Run("new records are the newest", func(t *testing.T) {
+		wantProved(t, begun(t, newPlace(t).open(t)))
+	})
+
+	t.Run("so are those of a controller that was killed", func(t *testing.T) {
+		p := newPlace(t)
+		begun(t, p.open(t))
+		s := p.open(t)
+		begun(t, s)
+		submitted(t, s)
+		commit(t, s, engine.Write{Closing: true})
+		wantProved(t, begun(t, p.open(t)))
+	})
+
+	t.Run("and those that the note lags behind, since the controller was killed between the two", func(t *testing.T) {
+		p := newPlace(t)
+		s := p.open(t)
+		begun(t, s)
+		s.proof.close()
+		commit(t, s, engine.Write{Closing: true})
+		wantProved(t, begun(t, p.open(t)))
+	})
+
+	t.Run("a backup is not, and what it lacks was given numbers that are not given again", func(t *testing.T) {
+		p := newPlace(t)
+		s := p.open(t)
+		begun(t, s)
+		copied := p.backUp(s)
+		submitted(t, s)
+		commit(t, s, engine.Write{Instance: &engine.Instance{ID: 7, State: drover.InstanceCreating}})
+		p.putBack(s, copied)
+		s = p.open(t)
+		if why, err := s.Unproved(t.Context()); err != nil || why == nil {
+			t.Errorf("whoever asks before a controller begins is told %v, error %v", why, err)
+		}
+		state := begun(t, s)
+		wantUnproved(t, state, "2 changes are missing")
+		if state.LastInstance != 7+engine.Leap || state.LastAttempt != engine.Leap {
+			t.Errorf("instances go on from %d, attempts from %d", state.LastInstance, state.LastAttempt)
+		}
+		if jobs := submitted(t, s); jobs[0].Number != 3+engine.Leap+1 {
+			t.Errorf("jobs go on with %d", jobs[0].Number)
+		}
+	})
+
+	t.Run("nor when it is put back once more", func(t *testing.T) {
+		p := newPlace(t)
+		s := p.open(t)
+		begun(t, s)
+		first, second := p.backUp(s), p.backUp(s)
+		commit(t, s, engine.Write{Closing: true})
+		p.putBack(s, first)
+		s = p.open(t)
+		begun(t, s)
+		commit(t, s, engine.Write{Proved: true})
+		p.putBack(s, second)
+		if state := begun(t, p.open(t)); state.LastAttempt != 2*engine.Leap {
+			t.Errorf("attempts go on from %d, as after the first time", state.LastAttempt)
+		}
+	})
+
+	t.Run("doubt lasts over a restart, until it is committed that it is over", func(t *testing.T) {
+		p := newPlace(t)
+		s := p.open(t)
+		begun(t, s)
+		commit(t, s, engine.Write{Doubt: &engine.Doubt{Reason: drover.Reason{Code: drover.ReasonUnproved, Text: "so it was seen"}, LastInstance: 20, LastAttempt: 5}})
+		s = p.open(t)
+		state := begun(t, s)
+		wantUnproved(t, state, "so it was seen")
+		if state.LastInstance != 20 || state.LastAttempt != 5 {
+			t.Errorf("instances go on from %d, attempts from %d; want 20 and 5", state.LastInstance, state.LastAttempt)
+		}
+		commit(t, s, engine.Write{Proved: true})
+		wantProved(t, begun(t, p.open(t)))
+	})
+}
+
+func TestANoteThatProvesNothing(t *testing.T) {
+	used := func(t *testing.T) *place {
+		p := newPlace(t)
+		s := p.open(t)
+		begun(t, s)
+		s.Close()
+		return p
+	}
+	t.Run("is missing", func(t *testing.T) {
+		p := used(t)
+		os.Remove(p.path + ".proof")
+		wantUnproved(t, begun(t, p.open(t)), "there is no note")
+	})
+	t.Run("is that of other records", func(t *testing.T) {
+		p, other := used(t), used(t)
+		if err := os.Rename(other.path+".proof", p.path+".proof"); err != nil {
+			t.Fatal(err)
+		}
+		wantUnproved(t, begun(t, p.open(t)), "other records")
+	})
+	t.Run("is no note", func(t *testing.T) {
+		p := used(t)
+		for _, text := range []string{"", "\x00\x00", "{", `{"nonce":1}`, strings.Repeat(" ", 9999)} {
+			if err := os.WriteFile(p.path+".proof", []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			wantUnproved(t, begun(t, p.open(t)), "cannot be read")
+		}
+	})
+	t.Run("was put back with the records", func(t *testing.T) {
+		p := used(t)
+		s := p.open(t)
+		state := begun(t, s)
+		s.Close()
+		// The same note, written an hour ago: its file was made just now.
+		m := s.proof.at
+		m.Nonce = state.Nonce
+		text, err := m.note(time.Now().Add(-time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(p.path+".proof", text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		wantUnproved(t, begun(t, p.open(t)), "copied, moved or changed")
+	})
+}
+
+func TestTheNoteFollowsFromAllSides(t *testing.T) {
+	p := newPlace(t)
+	s := p.open(t)
+	begun(t, s)
+	var writers sync.WaitGroup
+	for range 8 {
+		writers.Go(func() {
+			for range 20 {
+				commit(t, s, engine.Write{Closing: true})
+			}
+		})
+	}
+	writers.Wait()
+	noted, whyNot, err := s.proof.read()
+	if err != nil || whyNot != "" || noted.Changes != 161 {
+		t.Errorf("the note says %+v, %q, %v; want 161 changes", noted, whyNot, err)
+	}
+	info, err := os.Stat(p.path + ".proof")
+	if err != nil || info.Mode().Perm() != 0o600 || info.Size() != noteSize {
+		t.Errorf("the note is %v, error %v", info, err)
+	}
+}
+
+func TestANoteThatCannotBeKeptIsTakenAway(t *testing.T) {
+	p := newPlace(t)
+	s := p.open(t)
+	begun(t, s)
+	s.proof.file.Close()
+	commit(t, s, engine.Write{Closing: true})
+	wantUnproved(t, begun(t, p.open(t)), "there is no note")
+}

@@ -1,0 +1,93 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"strings"
+
+	"drover"
+	"drover/internal/engine"
+	"drover/internal/ledger"
+)
+
+// Spent is what was spent of each budget, in the present hour, day and month, by what is over: what its count begins with.
+func (s *Store) Spent(ctx context.Context, now drover.Time, budgets []engine.Budget) (spent []engine.Spending, err error) {
+	if len(budgets) == 0 {
+		return nil, nil
+	}
+	for _, b := range budgets {
+		spent = append(spent, engine.NewSpending(b, now))
+	}
+	err = s.look(ctx, "adding up what was spent", func(tx *sql.Tx) error {
+		since := spent[0].Since()
+		bills, err := billsSince(ctx, tx, now, since, func(bill ledger.Bill) {
+			for i, b := range budgets {
+				if b.User == "" && b.Label == "" {
+					spent[i].Add(now, bill.Cost)
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+		return eachFinal(ctx, tx, since, func(f finalAttempt) {
+			bill, there := bills[f.instance]
+			for i, b := range budgets {
+				if there && (b.User != "" && b.User == f.user || b.Label != "" && f.bears(b.Label)) {
+					spent[i].Add(now, func(from, to drover.Time) drover.Money { return bill.Share(f.use, from, to) })
+				}
+			}
+		})
+	})
+	return spent, err
+}
+
+// billsSince reads the bills of instances that were paid for since then, and hands those to do that are settled.
+func billsSince(ctx context.Context, tx *sql.Tx, now, since drover.Time, do func(ledger.Bill)) (map[int64]ledger.Bill, error) {
+	bills := map[int64]ledger.Bill{}
+	return bills, each(ctx, tx, func(row scanner) error {
+		var id int64
+		var gone drover.Time
+		bill := ledger.Bill{}
+		err := row.Scan(&id, &bill.Tariff.Price, into(&bill.Tariff.Rates), &bill.Created, &bill.Ready, &bill.End, &gone, &bill.CPU)
+		if bill.End == 0 {
+			bill.End = now
+		}
+		if bills[id] = bill; gone > 0 && err == nil {
+			do(bill)
+		}
+		return err
+	}, `SELECT id, price, rates, created, ready, billed, gone, cpu_milli FROM instances WHERE created <> 0 AND (gone > 0 AND gone > ? OR engine IS NOT NULL)`, since)
+}
+
+// finalAttempt is an attempt that is over, and whose it was.
+type finalAttempt struct {
+	instance int64
+	use      ledger.Use
+	user     string
+	labels   map[string]string
+}
+
+// bears reports whether the job has a label, NAME=VALUE.
+func (f finalAttempt) bears(label string) bool {
+	name, value, _ := strings.Cut(label, "=")
+	has, ok := f.labels[name]
+	return ok && has == value
+}
+
+func eachFinal(ctx context.Context, tx *sql.Tx, since drover.Time, do func(finalAttempt)) error {
+	return each(ctx, tx, func(row scanner) error {
+		var f finalAttempt
+		var labels string
+		err := row.Scan(&f.instance, &f.use.Started, &f.use.Ended, &f.use.CPU, &f.user, &labels)
+		if err == nil {
+			err = json.Unmarshal([]byte(labels), &f.labels)
+		}
+		if err == nil {
+			do(f)
+		}
+		return err
+	}, `SELECT a.instance, a.started, a.ended, j.cpu_milli, j.user_name, coalesce(json_extract(j.spec, '$.labels'), '{}')
+		FROM attempts a JOIN jobs j ON j.number = a.job WHERE a.ended > 0 AND a.ended > ? AND a.engine IS NULL`, since)
+}

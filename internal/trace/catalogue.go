@@ -1,0 +1,111 @@
+package trace
+
+import (
+	"io"
+	"os"
+
+	"drover"
+)
+
+// priced are the columns of a price list. All but arch and spot_usd_per_hour have to be there.
+var priced = []string{"type", "vcpus", "memory_mib", "gpus", "arch", "usd_per_hour", "spot_usd_per_hour"}
+
+// Price is a type of a price list, and what an instance of it costs an hour.
+type Price struct {
+	Type     drover.InstanceType
+	OnDemand drover.Money
+	Spot     drover.Money // 0: the list does not say
+}
+
+// maxTypes is how many types a price list may have.
+const maxTypes = 20_000
+
+// OpenPrices reads the price list in a file.
+func OpenPrices(path string) ([]Price, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, drover.Errorf(drover.KindInvalid, "opening %s: %v", path, cause(err)).WithHint("the path is seen from the folder you are in")
+	}
+	defer file.Close()
+	return ReadPrices(path, file)
+}
+
+// ReadPrices reads a price list from r, which comes from a file of that name.
+func ReadPrices(name string, r io.Reader) ([]Price, error) {
+	t, err := newTable(name, &bounded{r: r, left: maxText})
+	if err != nil {
+		return nil, err
+	}
+	if err := t.only(priced); err != nil {
+		return nil, err
+	}
+	for _, column := range []string{"type", "vcpus", "memory_mib", "usd_per_hour"} {
+		if _, at := t.cell(t.head, column); at < 0 {
+			return nil, t.fault(0, "there is no column %s", column).WithHint("a price list has type, vcpus, memory_mib, gpus, arch and usd_per_hour")
+		}
+	}
+	var list []Price
+	seen := map[string]bool{}
+	for {
+		row, err := t.next()
+		switch {
+		case err == io.EOF && len(list) == 0:
+			return nil, drover.Errorf(drover.KindInvalid, "%s has no type", name)
+		case err == io.EOF:
+			return list, nil
+		case err != nil:
+			return nil, err
+		}
+		p, err := t.price(row)
+		switch {
+		case err != nil:
+			return nil, err
+		case seen[p.Type.Name]:
+			return nil, t.fault(0, "type %.40q is there twice", p.Type.Name)
+		case len(list) == maxTypes:
+			return nil, t.fault(0, "there are more than %d types", maxTypes)
+		}
+		seen[p.Type.Name] = true
+		list = append(list, p)
+	}
+}
+
+// price reads one type.
+func (t *table) price(row []string) (p Price, err error) {
+	has := &p.Type.Resources
+	for _, column := range priced {
+		text, at := t.cell(row, column)
+		if at < 0 || text == "" && (column == "arch" || column == "gpus" || column == "spot_usd_per_hour") {
+			continue
+		}
+		switch column {
+		case "type":
+			p.Type.Name = text
+			p.Type.ProviderType = text
+		case "vcpus":
+			has.CPU, err = drover.ParseMilliCPU(text)
+		case "memory_mib":
+			var mib int
+			mib, err = whole(text, 1, 1<<30)
+			has.Memory = drover.Bytes(mib) * drover.MiB
+		case "gpus":
+			has.GPUs, err = whole(text, 0, 1000)
+		case "arch":
+			has.Arch, err = drover.Arch(text), oneOf(text, "amd64", "arm64")
+		case "usd_per_hour":
+			p.OnDemand, err = drover.ParseMoney(text)
+		case "spot_usd_per_hour":
+			p.Spot, err = drover.ParseMoney(text)
+		}
+		if err != nil {
+			return p, t.fault(at, "%s: %v", column, err)
+		}
+	}
+	if p.Type.Name == "" || has.CPU <= 0 || p.OnDemand <= 0 || p.OnDemand > maxPrice {
+		return p, t.fault(0, "a type has a name, vCPUs and a price of at most %v", maxPrice)
+	}
+	return p, nil
+}
+
+// maxPrice is the highest price of an hour, as the solver can count it.
+const maxPrice = 10_000 * drover.Dollar

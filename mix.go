@@ -1,0 +1,18 @@
+package drover
+
+// Mix is how work that may run anywhere is divided among the markets.
+type Mix struct {
+	OnDemand Part `json:"on_demand,omitzero" yaml:"on_demand" doc:"what runs on demand, at least"`
+}
+
+// Part is a part of a number: the first few, and so much of the rest.
+type Part struct {
+	Base    int `json:"base,omitempty" yaml:"base" min:"0" max:"100000" doc:"so many in any case"`
+	Percent int `json:"percent,omitempty" yaml:"percent" min:"0" max:"100" doc:"and of those beyond it so many in a hundred"`
+}
+
+// Of is the part of n, rounded up.
+func (p Part) Of(n int) int {
+	base := min(p.Base, n)
+	return base + ((n-base)*p.Percent+99)/100
+}
