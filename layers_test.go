@@ -47,8 +47,12 @@ var layers = map[string]layer{
 	},
 	"driver/ec2": {
 		does:    "Amazon EC2: instant fleets, planted host keys, prices kept on disk",
-		ours:    []string{".", "driver", "internal/logkey"},
+		ours:    []string{".", "driver", "internal/kept", "internal/logkey"},
 		outside: []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go"},
+	},
+	"internal/kept": {
+		does: "what is fetched from a cloud now and then, kept on disk as well",
+		ours: []string{"internal/logkey"},
 	},
 	"internal/logkey": {does: "the keys of the structured log, spelled nowhere else"},
 	"internal/telemetry": {

@@ -108,7 +108,7 @@ func (c *cloud) prepare(ctx context.Context, r driver.CreateRequest) (s supply, 
 			return s, err
 		}
 	}
-	if s.subnets, err = c.subnets.get(ctx); err != nil {
+	if s.subnets, err = c.subnets.Get(ctx); err != nil {
 		return s, err
 	}
 	s.template, err = c.template(ctx, r)

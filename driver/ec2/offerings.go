@@ -76,7 +76,7 @@ func grouped(all []drover.Offering) []drover.Offering {
 
 // listed is EC2's own types in these zones.
 func (c *cloud) listed(ctx context.Context, zones []string) (all []drover.Offering, err error) {
-	known, typesErr := c.types.get(ctx)
+	known, typesErr := c.types.Get(ctx)
 	prices, pricesErr := c.prices(ctx)
 	if err := errors.Join(typesErr, pricesErr); err != nil {
 		return nil, classify("list types and prices", "", err)
@@ -190,7 +190,7 @@ func (c *cloud) fetchSubnets(ctx context.Context) (all []subnet, err error) {
 
 // zones are those with a subnet, sorted.
 func (c *cloud) zones(ctx context.Context) (zones []string, err error) {
-	all, err := c.subnets.get(ctx)
+	all, err := c.subnets.Get(ctx)
 	for _, s := range all {
 		zones = append(zones, s.Zone)
 	}

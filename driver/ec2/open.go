@@ -20,11 +20,13 @@ import (
 	"os"
 	"regexp"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"drover"
 	"drover/driver"
+	"drover/internal/kept"
 )
 
 // maxUserData is how much user data EC2 takes, before it is encoded.
@@ -38,10 +40,10 @@ type cloud struct {
 	config Config
 	api    *api
 
-	types      *kept[map[string]typeInfo]
-	listPrices *kept[map[string]drover.Money]
-	spotPrices *kept[map[string]map[string]drover.Money]
-	subnets    *kept[[]subnet]
+	types      *kept.Value[map[string]typeInfo]
+	listPrices *kept.Value[map[string]drover.Money]
+	spotPrices *kept.Value[map[string]map[string]drover.Money]
+	subnets    *kept.Value[[]subnet]
 	endings    *endings
 	makes      chan struct{} // of capacity one; held while something shared is made, so that many creates make it once
 
@@ -83,17 +85,18 @@ func open(ctx context.Context, o driver.Options, client aws.HTTPClient) (driver.
 		o: o, config: config, api: api, makes: make(chan struct{}, 1),
 		made: map[string]bool{}, images: map[string]image{}, buried: map[string]bool{},
 	}
-	c.types = newKept(c, "types", typesAge, c.fetchTypes)
-	c.listPrices = newKept(c, "prices", pricesAge, c.fetchPrices)
-	c.spotPrices = newKept(c, "spot", spotAge, c.fetchSpotPrices)
-	c.subnets = newKept(c, "subnets", subnetsAge, c.fetchSubnets)
+	c.types = kept.New(c.keep("types", typesAge), c.fetchTypes)
+	c.listPrices = kept.New(c.keep("prices", pricesAge), c.fetchPrices)
+	c.spotPrices = kept.New(c.keep("spot", spotAge), c.fetchSpotPrices)
+	c.subnets = kept.New(c.keep("subnets", subnetsAge), c.fetchSubnets)
 	c.endings = newEndings(api.terminateInstances)
 	return c, nil
 }
 
-// identity says what the cloud is as far as catalogue and prices go.
-func (c *cloud) identity() string {
-	return fmt.Sprint(c.api.region, " ", c.config.Profile, " ", c.config.Endpoint, " ", c.config.Zones, " ", c.config.Subnets)
+// keep says how something is kept. Its key is what the cloud is as far as catalogue and prices go.
+func (c *cloud) keep(name string, age time.Duration) kept.Options {
+	key := fmt.Sprint(c.api.region, " ", c.config.Profile, " ", c.config.Endpoint, " ", c.config.Zones, " ", c.config.Subnets)
+	return kept.Options{Folder: c.o.Folder, Name: name, Key: key, Age: age, Log: c.o.Log}
 }
 
 func (c *cloud) Capabilities() driver.Capabilities {

@@ -31,10 +31,10 @@ func (p priceList) of(name, zone string, m drover.Market) (price drover.Money, o
 
 // prices are all that are known. Spot prices are not asked for if none is wanted.
 func (c *cloud) prices(ctx context.Context) (p priceList, err error) {
-	if p.onDemand, err = c.listPrices.get(ctx); err != nil || !c.wantsSpot() {
+	if p.onDemand, err = c.listPrices.Get(ctx); err != nil || !c.wantsSpot() {
 		return p, err
 	}
-	p.spot, err = c.spotPrices.get(ctx)
+	p.spot, err = c.spotPrices.Get(ctx)
 	return p, err
 }
 

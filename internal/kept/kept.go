@@ -1,4 +1,6 @@
-package ec2
+// Package kept holds what is fetched from a cloud now and then, such as its types and prices: on disk as well, so that a start waits for none
+// of it, and beyond its age if nothing newer can be had.
+package kept
 
 import (
 	"context"
@@ -16,13 +18,19 @@ import (
 // for it.
 const startAge = 24 * time.Hour
 
-// kept is something that is fetched from the cloud, kept on disk, and fetched anew when it has grown old. If that fails, what is kept goes on.
-type kept[T any] struct {
-	file  string
-	key   string        // of what it is: what was kept of something else is not used
-	age   time.Duration // how old it may grow
+// Options say what is kept, where and for how long.
+type Options struct {
+	Folder string
+	Name   string        // of the file in it, without .json
+	Key    string        // of what it is: what was kept of something else is not used
+	Age    time.Duration // how old it may grow
+	Log    *slog.Logger
+}
+
+// Value is something that is kept: fetched from the cloud, and anew when it has grown old. If that fails, what is kept goes on.
+type Value[T any] struct {
+	o     Options
 	fetch func(context.Context) (T, error)
-	log   *slog.Logger
 
 	turn chan struct{} // of capacity one; held while all below is used
 	read bool          // what is on disk has been looked at
@@ -36,12 +44,15 @@ type record[T any] struct {
 	Data    T         `json:"data"`
 }
 
-func newKept[T any](c *cloud, name string, age time.Duration, fetch func(context.Context) (T, error)) *kept[T] {
-	return &kept[T]{file: filepath.Join(c.o.Folder, name+".json"), key: c.identity(), age: age, fetch: fetch, log: c.o.Log, turn: make(chan struct{}, 1)}
+// New is a value that is fetched so.
+func New[T any](o Options, fetch func(context.Context) (T, error)) *Value[T] {
+	return &Value[T]{o: o, fetch: fetch, turn: make(chan struct{}, 1)}
 }
 
-// get returns what is kept, fetched if need be. Callers must not change it.
-func (k *kept[T]) get(ctx context.Context) (T, error) {
+func (k *Value[T]) file() string { return filepath.Join(k.o.Folder, k.o.Name+".json") }
+
+// Get returns what is kept, fetched if need be. Callers must not change it.
+func (k *Value[T]) Get(ctx context.Context) (T, error) {
 	var none T
 	select {
 	case k.turn <- struct{}{}:
@@ -49,7 +60,7 @@ func (k *kept[T]) get(ctx context.Context) (T, error) {
 	case <-ctx.Done():
 		return none, ctx.Err()
 	}
-	most := k.age
+	most := k.o.Age
 	if !k.read {
 		k.read = true
 		k.load()
@@ -61,29 +72,29 @@ func (k *kept[T]) get(ctx context.Context) (T, error) {
 	data, err := k.fetch(ctx)
 	switch {
 	case err == nil:
-		k.now = record[T]{k.key, time.Now(), data}
+		k.now = record[T]{k.o.Key, time.Now(), data}
 		k.save()
 	case k.now.Fetched.IsZero():
 		return none, err
 	default:
-		k.log.Warn("what was fetched before goes on", logkey.File, filepath.Base(k.file), logkey.Error, err)
+		k.o.Log.Warn("what was fetched before goes on", logkey.File, filepath.Base(k.file()), logkey.Error, err)
 	}
 	return k.now.Data, nil
 }
 
 // load reads the file. One that is missing, spoilt or of something else is as good as none.
-func (k *kept[T]) load() {
+func (k *Value[T]) load() {
 	var r record[T]
-	text, err := os.ReadFile(k.file)
-	if err == nil && json.Unmarshal(text, &r) == nil && r.Key == k.key {
+	text, err := os.ReadFile(k.file())
+	if err == nil && json.Unmarshal(text, &r) == nil && r.Key == k.o.Key {
 		k.now = r
 	}
 }
 
 // save puts a whole file in the place of the old one. What cannot be kept is fetched again after a restart, so it is only told.
-func (k *kept[T]) save() {
-	if err := writeFile(k.file, k.now); err != nil {
-		k.log.Warn("what was fetched cannot be kept", logkey.Error, err)
+func (k *Value[T]) save() {
+	if err := writeFile(k.file(), k.now); err != nil {
+		k.o.Log.Warn("what was fetched cannot be kept", logkey.Error, err)
 	}
 }
 
