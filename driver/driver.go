@@ -45,6 +45,8 @@ type Cloud interface {
 	// The tags are given in the create call itself, so that no instance is ever without them. Answers may show a new instance late: one that
 	// a list does not have yet is not gone, and the engine waits for two lists that agree.
 	//
+	// A cloud may accept what it then cannot make. Such an instance is listed with the error that Create would have returned.
+	//
 	// Quota and capacity errors say their scope and market. A capacity error means that none of the candidates is to be had; any other
 	// error speaks of all of them.
 	Create(ctx context.Context, r CreateRequest) (Instance, Candidate, error)
@@ -158,7 +160,8 @@ type Instance struct {
 	Zone         string
 	Market       drover.Market
 	State        State
-	Reclaimed    bool // the cloud took it back, or is about to
+	Reclaimed    bool          // the cloud took it back, or is about to
+	Failed       *drover.Error // why the cloud, having accepted it, could not make it after all; it is to be destroyed
 	Addresses    Addresses
 	Created      drover.Time // by the cloud's clock; 0 if it does not say
 }

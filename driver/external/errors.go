@@ -29,7 +29,7 @@ const (
 const maxMessage = 1000
 
 // classify is a program's error in Drover's words: a kind that is not known is transient, a scope that is not known is everything.
-func (f *failure) classify() error {
+func (f *failure) classify() *drover.Error {
 	e := &drover.Error{Kind: f.Kind, Scope: f.Scope, Market: f.Market, Message: printable(f.Message, maxMessage)}
 	if !slices.Contains(kinds, e.Kind) {
 		e.Kind = drover.KindTransient

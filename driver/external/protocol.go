@@ -113,6 +113,7 @@ type (
 		Market    drover.Market     `json:"market"`
 		State     driver.State      `json:"state"`
 		Reclaimed bool              `json:"reclaimed"`
+		Failed    *failure          `json:"failed"`
 		Private   string            `json:"private"`
 		Public    string            `json:"public"`
 		User      string            `json:"user"`
@@ -243,10 +244,14 @@ func (i instance) check() (in driver.Instance, err error) {
 	if err := checkTags(i.Tags); err != nil {
 		return in, err
 	}
-	return driver.Instance{
+	in = driver.Instance{
 		ID: i.ID, Tags: i.Tags, ProviderType: i.Type, Zone: i.Zone, Market: i.Market, State: i.State, Reclaimed: i.Reclaimed,
 		Addresses: driver.Addresses{Private: i.Private, Public: i.Public, User: i.User}, Created: timeOf(i.Created),
-	}, nil
+	}
+	if i.Failed != nil {
+		in.Failed = i.Failed.classify()
+	}
+	return in, nil
 }
 
 func checkText(key, text string) error {

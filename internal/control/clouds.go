@@ -74,13 +74,14 @@ func (c *Controller) listFleet(ctx context.Context, cl *cloud) (map[string]drive
 }
 
 // replace makes all the last good list, and returns how it differs from the one before, in a stable order. An instance whose state
-// changed between running and stopped, or that the cloud takes back now, is new as well.
+// changed between running and stopped, or that the cloud takes back or fails to make now, is new as well.
 func (cl *sights) replace(all map[string]driver.Instance) (added []driver.Instance, removed []string) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	for id, in := range all {
 		old, ok := cl.seen[id]
-		if !ok || !cl.listed || (old.State == driver.Stopped) != (in.State == driver.Stopped) || old.Reclaimed != in.Reclaimed {
+		if !ok || !cl.listed || (old.State == driver.Stopped) != (in.State == driver.Stopped) || old.Reclaimed != in.Reclaimed ||
+			(old.Failed == nil) != (in.Failed == nil) {
 			added = append(added, in)
 		}
 	}
@@ -144,6 +145,7 @@ func sighting(in driver.Instance) engine.Sighting {
 		Created:      in.Created,
 		Stopped:      in.State == driver.Stopped,
 		Reclaimed:    in.Reclaimed,
+		Failed:       in.Failed,
 	}
 }
 

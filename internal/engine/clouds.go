@@ -138,7 +138,11 @@ func (e *Engine) sighted(c *Cloud, s Sighting) {
 			e.writeInstance(in)
 		}
 	}
-	if s.Stopped && in.Created != 0 {
+	switch {
+	case in.Created == 0:
+	case s.Failed != nil:
+		e.failed(in, s.Failed)
+	case s.Stopped:
 		e.stopped(in)
 	}
 	e.touch(in)
@@ -193,7 +197,7 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	switch {
 	case first != nil && !in.held():
 		e.stop(in, e.reason(drover.ReasonTwin, "its cloud made instance %s twice", s.Name))
-	case s.Stopped:
+	case s.Failed != nil, s.Stopped:
 		e.stopped(in)
 	}
 }

@@ -103,6 +103,7 @@ type Sighting struct {
 	Created      drover.Time         `json:"created,omitempty"`
 	Stopped      bool                `json:"stopped,omitempty"`   // listed, but it does not run
 	Reclaimed    bool                `json:"reclaimed,omitempty"` // its cloud takes, or took, it back
+	Failed       *drover.Error       `json:"failed,omitempty"`    // its cloud accepted it and could not make it
 }
 
 // Created answers Create: the cloud has accepted.

@@ -456,6 +456,7 @@ func (s *stranger) list(effect int64, cloud string) Body {
 		ev.Added = append(ev.Added, Sighting{
 			ProviderID: fmt.Sprint("p", id), Name: name, ProviderType: fmt.Sprint("t", s.pick(4)), Type: "t0", Zone: "z", Market: drover.OnDemand,
 			Idle: []drover.IdleBehavior{drover.IdleHold, drover.IdleDrain, "odd", "", ""}[min(s.pick(16), 4)], Stopped: s.pick(24) == 0, Reclaimed: s.pick(24) == 0,
+			Failed: []*drover.Error{{Kind: drover.KindCapacity, Scope: drover.ScopeZone, Message: "failed"}, nil}[min(s.pick(24), 1)],
 		})
 	}
 	return ev

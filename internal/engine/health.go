@@ -133,6 +133,22 @@ func (e *Engine) tellGone(in *instance, why drover.Reason) {
 	}
 }
 
+// failed ends an instance that its cloud accepted and then could not make. What was lacking is left alone, as if the create had been refused;
+// one that was ready has been made.
+func (e *Engine) failed(in *instance, err *drover.Error) {
+	if in.State == drover.InstanceStopping || in.Ready != 0 || in.held() {
+		e.stopped(in)
+		return
+	}
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s could not be made: %s", in.Name, err.Message), Instance: in.Name, Cloud: in.Cloud, Reason: failure(err)})
+	o := e.offeringOf(in)
+	if e.addBlock(blockFor(o, err), in.ID) && err.Kind == drover.KindCapacity {
+		e.throttle(o)
+	}
+	e.stop(in, e.reason(drover.ReasonCreateFailed, "%s", err.Message))
+	e.dropBlocked(in.Cloud)
+}
+
 // stopped ends an instance that its cloud stopped: Drover stops none. An operator's hold keeps it.
 func (e *Engine) stopped(in *instance) {
 	switch {

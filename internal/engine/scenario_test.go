@@ -285,7 +285,7 @@ func (p *player) ago(t drover.Time) string {
 }
 
 // listed is a list in which "+1" is new, "-1" is missing, and "+name" is one that the engine did not ask for. "+1=hold" bears that tag, and
-// "+1=stopped,reclaimed" is what else a cloud may say of it. A
+// "+1=stopped,reclaimed" or "+1=no-capacity" is what else a cloud may say of it. A
 // list of another cloud begins with its name.
 func (p *player) listed(args []string) engine.Body {
 	cloud := "c"

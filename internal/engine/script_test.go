@@ -208,6 +208,8 @@ func (p *player) sees(s *engine.Sighting, said string) {
 			s.Stopped = true
 		case "reclaimed":
 			s.Reclaimed = true
+		case "no-capacity":
+			s.Failed = &drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Market: s.Market, Message: "allocation failed"}
 		default:
 			s.Idle = drover.IdleBehavior(word)
 		}
