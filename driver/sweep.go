@@ -29,12 +29,22 @@ type Sweeper interface {
 	Remove(ctx context.Context, s Stray) error
 }
 
-// strayAge is how old a stray has to be before it is taken away while its fleet lives: a cloud makes an instance's parts before the instance.
+// strayAge is how old a stray has to be before it is taken away while its fleet may live: a cloud makes an instance's parts before the instance.
 const strayAge = time.Hour
 
-// Sweep takes away what is left over of a fleet in a cloud that is a Sweeper, and returns what it took. While the fleet lives, only what is
-// older than an hour goes, and nothing that is shared; at its end, all of it. What one stray fails at does not stop the others.
-func Sweep(ctx context.Context, c Cloud, fleet string, now drover.Time, ended bool) (swept []Stray, err error) {
+// Life is what is known of a fleet whose leftovers are taken away.
+type Life int
+
+// The lives of a fleet, and what goes in each.
+const (
+	Living  Life = iota // what is older than an hour, and nothing that is shared
+	Unheard             // it has no instances, and nothing says that somebody looks after it: what is older than an hour
+	Ended               // all of it
+)
+
+// Sweep takes away what is left over of a fleet in a cloud that is a Sweeper, and returns what it took. What one stray fails at does not stop
+// the others.
+func Sweep(ctx context.Context, c Cloud, fleet string, now drover.Time, life Life) (swept []Stray, err error) {
 	sweeper, ok := As[Sweeper](c)
 	if !ok || fleet == "" {
 		return nil, nil
@@ -44,7 +54,8 @@ func Sweep(ctx context.Context, c Cloud, fleet string, now drover.Time, ended bo
 		return nil, fmt.Errorf("looking for what fleet %s left over: %w", fleet, err)
 	}
 	for _, s := range all {
-		if s.Tags[TagFleet] != fleet || !ended && (s.Shared || s.Created == 0 || now.Sub(s.Created) < strayAge) {
+		old := s.Created != 0 && now.Sub(s.Created) >= strayAge
+		if s.Tags[TagFleet] != fleet || life != Ended && !old || life == Living && s.Shared {
 			continue
 		}
 		if failed := sweeper.Remove(ctx, s); failed != nil {

@@ -41,16 +41,17 @@ func TestSweep(t *testing.T) {
 		}}
 	}
 	for _, tt := range []struct {
-		name  string
-		ended bool
-		want  []string
+		name string
+		life driver.Life
+		want []string
 	}{
-		{"while a fleet lives what is old and owned by nobody goes", false, []string{"old"}},
-		{"at its end everything of it goes, and nothing of others", true, []string{"old", "new", "key", "dateless"}},
+		{"while a fleet lives what is old and owned by nobody goes", driver.Living, []string{"old"}},
+		{"where nobody knows whether it lives, what is shared goes too, if it is old", driver.Unheard, []string{"old", "key"}},
+		{"at its end everything of it goes, and nothing of others", driver.Ended, []string{"old", "new", "key", "dateless"}},
 	} {
 		t.Run(tt.name+", whatever one of them fails at", func(t *testing.T) {
 			a := fill()
-			swept, err := driver.Sweep(t.Context(), driver.Own(a, "f"), "f", now, tt.ended)
+			swept, err := driver.Sweep(t.Context(), driver.Own(a, "f"), "f", now, tt.life)
 			if err == nil || len(swept) != len(tt.want) {
 				t.Errorf("swept %v, %v", swept, err)
 			}
@@ -60,7 +61,7 @@ func TestSweep(t *testing.T) {
 		})
 	}
 	t.Run("a cloud in which nothing is left over is left alone", func(t *testing.T) {
-		if swept, err := driver.Sweep(t.Context(), plain{}, "f", now, true); swept != nil || err != nil {
+		if swept, err := driver.Sweep(t.Context(), plain{}, "f", now, driver.Ended); swept != nil || err != nil {
 			t.Errorf("got %v, %v", swept, err)
 		}
 	})

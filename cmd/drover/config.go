@@ -23,6 +23,7 @@ func (a *app) configCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:     "check [FILE]",
 		Short:   "Say whether a configuration is good, and if not, where and why",
+		Long:    "Say whether a configuration is good, and if not, where and why. No cloud is called for it: drover doctor does that.",
 		Example: "  drover config check drover.yaml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -40,7 +41,7 @@ func (a *app) configCheck() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err := a.offeringsOf(cmd.Context(), c); err != nil {
+			if err := a.checkKeys(cmd.Context(), c); err != nil {
 				return err
 			}
 			fmt.Fprintf(a.err, "%s is good\n", file)

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"drover"
 	"drover/driver"
@@ -19,12 +22,14 @@ import (
 	"drover/internal/control"
 	"drover/internal/logkey"
 	"drover/internal/remote"
+	"drover/internal/telemetry"
 )
 
 // kind is a kind of cloud.
 type kind struct {
 	open driver.Opener
-	keys any // of the type into which it decodes its own keys of the configuration
+	keys any  // of the type into which it decodes its own keys of the configuration
+	here bool // it is on this host, so that asking it needs no network
 	// What its instances can be given at their first boot, as far as that is known before a cloud is open.
 	init driver.Capabilities
 }
@@ -33,7 +38,7 @@ type kind struct {
 var drivers = map[string]kind{
 	"ec2":      {open: ec2.Open, keys: ec2.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 16 << 10, Template: true}},
 	"external": {open: external.Open, keys: external.Config{}}, // what it can be given, the program says
-	"local":    {open: local.Open, keys: local.Config{}, init: driver.Capabilities{Init: driver.InitShell}},
+	"local":    {open: local.Open, keys: local.Config{}, here: true, init: driver.Capabilities{Init: driver.InitShell}},
 }
 
 // driverKeys are the types of the drivers' own keys, by driver.
@@ -61,10 +66,39 @@ func checkDrivers(c *config.Config) error {
 	return nil
 }
 
-// openClouds opens clouds for a fleet. Folder is where drivers keep what they must.
-func openClouds(ctx context.Context, clouds []config.Cloud, fleet, folder string, log *slog.Logger) (opened []control.Cloud, err error) {
+// checkKeys sees whether every cloud's own keys are right. It calls nobody: only what is on this host is opened.
+func (a *app) checkKeys(ctx context.Context, c *config.Config) error {
+	here := *c
+	here.Clouds = nil
+	for _, cloud := range c.Clouds {
+		kind := drivers[cloud.Driver]
+		if kind.here {
+			here.Clouds = append(here.Clouds, cloud)
+			continue
+		}
+		if _, err := remote.LoadLoginKeys(paths(cloud.SSH.Keys)); err != nil {
+			return err
+		}
+		if err := cloud.Decode(reflect.New(reflect.TypeOf(kind.keys)).Interface()); err != nil {
+			return err
+		}
+	}
+	_, err := a.offeringsOf(ctx, &here)
+	return err
+}
+
+// opening says for whom clouds are opened.
+type opening struct {
+	fleet   string
+	folder  string // where drivers keep what they must
+	log     *slog.Logger
+	counted *telemetry.Telemetry // of calls; may be nil
+}
+
+// openClouds opens clouds for a fleet.
+func openClouds(ctx context.Context, clouds []config.Cloud, o opening) (opened []control.Cloud, err error) {
 	for _, cloud := range clouds {
-		one, err := openCloud(ctx, cloud, fleet, folder, log)
+		one, err := openCloud(ctx, cloud, o)
 		if err != nil {
 			closeClouds(opened)
 			return nil, err
@@ -74,23 +108,24 @@ func openClouds(ctx context.Context, clouds []config.Cloud, fleet, folder string
 	return opened, nil
 }
 
-func openCloud(ctx context.Context, cloud config.Cloud, fleet, folder string, log *slog.Logger) (control.Cloud, error) {
+func openCloud(ctx context.Context, cloud config.Cloud, o opening) (control.Cloud, error) {
 	keys, err := remote.LoadLoginKeys(paths(cloud.SSH.Keys))
 	if err != nil {
 		return control.Cloud{}, err
 	}
 	d, err := drivers[cloud.Driver].open(ctx, driver.Options{
 		Name:   cloud.Name,
-		Fleet:  fleet,
+		Fleet:  o.fleet,
 		Decode: cloud.Decode,
 		Dir:    cloud.Dir,
-		Folder: filepath.Join(folder, cloud.Name),
-		Log:    log.With(logkey.Cloud, cloud.Name),
+		Folder: filepath.Join(o.folder, cloud.Name),
+		Log:    o.log.With(logkey.Cloud, cloud.Name),
+		Metric: o.requested(cloud.Name),
 	})
 	if err != nil {
 		return control.Cloud{}, err
 	}
-	dressed, err := dress(d, cloud)
+	dressed, err := o.dress(d, cloud)
 	if err != nil {
 		return control.Cloud{}, errors.Join(fmt.Errorf("clouds.%s: %w", cloud.Name, err), d.Close())
 	}
@@ -103,13 +138,44 @@ func openCloud(ctx context.Context, cloud config.Cloud, fleet, folder string, lo
 	}, nil
 }
 
-// dress wraps an open cloud in what the configuration asks of every kind of cloud.
-func dress(d driver.Cloud, cloud config.Cloud) (driver.Cloud, error) {
+// dress wraps an open cloud in what every kind of cloud has. Calls are counted closest to the driver, so that what is refused before is no
+// call; what a dry run refuses is what would have been asked for, image and template included. Own comes over all, with whoever uses the cloud.
+func (o opening) dress(d driver.Cloud, cloud config.Cloud) (driver.Cloud, error) {
+	if o.counted != nil {
+		d = driver.Measure(d, func(call driver.Call, took time.Duration, err error) {
+			o.counted.Called(cloud.Name, string(call), took, err)
+		})
+	}
+	d = driver.Pace(d)
+	if cloud.DryRun {
+		d = driver.DryRun(d, o.tellDry(cloud.Name))
+	}
 	d, err := driver.Customize(d, driver.Custom{Template: cloud.Template.Text, Init: cloud.CloudInit.Text})
 	if err != nil {
 		return nil, err
 	}
 	return driver.WithImages(d, cloud.Image), nil
+}
+
+// requested is what counts the requests of a cloud's driver.
+func (o opening) requested(cloud string) func(request string, err error) {
+	if o.counted == nil {
+		return nil
+	}
+	return func(request string, err error) { o.counted.Requested(cloud, request, err) }
+}
+
+// tellDry logs what would have been done in a cloud, were it not a dry run.
+func (o opening) tellDry(cloud string) func(driver.Asked) {
+	return func(a driver.Asked) {
+		args := []any{logkey.Cloud, cloud, logkey.Effect, string(a.Call), logkey.ProviderID, a.ID}
+		if a.Create != nil && len(a.Create.Candidates) > 0 {
+			first := a.Create.Candidates[0]
+			args = []any{logkey.Cloud, cloud, logkey.Effect, string(a.Call), logkey.Instance, a.ID, logkey.Type, first.ProviderType,
+				logkey.Zone, first.Zone, logkey.Market, string(first.Market), logkey.Note, "image " + cmp.Or(first.Image, "of the driver's choice")}
+		}
+		o.log.Info("a dry run: this would have been done", args...)
+	}
 }
 
 func paths(files []config.FilePath) (all []string) {

@@ -195,7 +195,7 @@ func ofType(name string) string {
 }
 
 func (t *driverTest) open(ctx context.Context, fleet string) (control.Cloud, error) {
-	return openCloud(ctx, t.cloud, fleet, filepath.Join(t.folder, fleet), slog.New(slog.DiscardHandler))
+	return openCloud(ctx, t.cloud, opening{fleet: fleet, folder: filepath.Join(t.folder, fleet), log: slog.New(slog.DiscardHandler)})
 }
 
 // tell says what will be made and what it costs at most: each instance takes no longer than it may to come and to go.
@@ -296,7 +296,7 @@ func (t *driverTest) cleanFleet(ctx context.Context, fleet string, interrupted b
 			return err
 		}
 	}
-	_, err = driver.Sweep(ctx, own, fleet, drover.TimeOf(time.Now()), true)
+	_, err = driver.Sweep(ctx, own, fleet, drover.TimeOf(time.Now()), driver.Ended)
 	return err
 }
 

@@ -19,6 +19,7 @@ import (
 	"drover/internal/logkey"
 	"drover/internal/remote"
 	"drover/internal/store"
+	"drover/internal/telemetry"
 	"drover/internal/wire"
 )
 
@@ -38,7 +39,7 @@ type fleetOptions struct {
 	log   *slog.Logger
 	watch func(engine.Note)
 
-	observer control.Observer // may be nil
+	counted *telemetry.Telemetry // of what it does; may be nil
 }
 
 // fleet is a controller in this process and all that it works with.
@@ -81,7 +82,7 @@ func (f *fleet) open(ctx context.Context, o fleetOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	if f.clouds, err = openClouds(ctx, slices.Concat(o.config.Clouds, left), o.fleet, o.file("."), o.log); err != nil {
+	if f.clouds, err = openClouds(ctx, slices.Concat(o.config.Clouds, left), opening{o.fleet, o.file("."), o.log, o.counted}); err != nil {
 		return err
 	}
 	binary, err := findRunner()
@@ -89,7 +90,7 @@ func (f *fleet) open(ctx context.Context, o fleetOptions) (err error) {
 		return err
 	}
 	f.recording = startRecording(o.file("recording"), o.config.Hash(), o.log)
-	f.controller, err = control.New(ctx, control.Config{
+	cfg := control.Config{
 		Fleet:   o.fleet,
 		Version: thisVersion().Version,
 		Setup:   setupOf(o.config, left, o.limits, f.clouds),
@@ -105,9 +106,11 @@ func (f *fleet) open(ctx context.Context, o fleetOptions) (err error) {
 		Record:  f.recording,
 		Log:     o.log,
 		Watch:   o.watch,
-
-		Observer: o.observer,
-	})
+	}
+	if o.counted != nil {
+		cfg.Observer = o.counted
+	}
+	f.controller, err = control.New(ctx, cfg)
 	return err
 }
 

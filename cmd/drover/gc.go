@@ -146,7 +146,7 @@ func nothingKnown() (func(stray) bool, error) { return func(stray) bool { return
 
 // sweep lists a fleet's instances in every cloud and, if asked to, destroys those that may go.
 func (g *collector) sweep(ctx context.Context, s *search) error {
-	clouds, err := openClouds(ctx, s.config.Clouds, s.fleet, s.folder, slog.New(slog.DiscardHandler))
+	clouds, err := openClouds(ctx, s.config.Clouds, opening{fleet: s.fleet, folder: s.folder, log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
@@ -161,14 +161,14 @@ func (g *collector) sweep(ctx context.Context, s *search) error {
 		}
 		listed = append(listed, list...)
 	}
-	if len(listed) == 0 {
+	if len(listed) == 0 && !(g.destroy && g.withoutState) {
 		return g.sweepStrays(ctx, byCloud, s, s.ends)
 	}
 	known, err := s.known()
 	if err != nil {
 		return err
 	}
-	ended := s.ends
+	ended := s.ends || g.blind
 	for _, one := range listed {
 		if known(one) {
 			ended = false
@@ -192,13 +192,24 @@ func (g *collector) sweepStrays(ctx context.Context, clouds map[string]driver.Cl
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(clouds)) {
-		swept, failed := driver.Sweep(ctx, clouds[name], s.fleet, drover.TimeOf(time.Now()), ended)
+		swept, failed := driver.Sweep(ctx, clouds[name], s.fleet, drover.TimeOf(time.Now()), g.life(ended))
 		for _, one := range swept {
 			fmt.Fprintf(g.app.err, "%s: %s %s was left over, and is gone\n", name, harmless(one.Kind), harmless(one.ID))
 		}
 		err = errors.Join(err, failed)
 	}
 	return err
+}
+
+// life is that of a fleet of which nothing is left, if it has ended as far as can be seen.
+func (g *collector) life(ended bool) driver.Life {
+	switch {
+	case !ended:
+		return driver.Living
+	case g.blind:
+		return driver.Unheard
+	}
+	return driver.Ended
 }
 
 func strays(ctx context.Context, d driver.Cloud, cloud control.Cloud, fleet string) (found []stray, err error) {

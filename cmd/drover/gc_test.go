@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"drover"
+	"drover/driver"
 	"drover/internal/store"
 )
 
@@ -70,6 +71,24 @@ func TestWhoseInstancesAre(t *testing.T) {
 			t.Errorf("the error is %v", err)
 		}
 	})
+}
+
+func TestWhatIsSharedGoesOnlyWithItsFleet(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		ended, seen bool
+		want        driver.Life
+	}{
+		{"while something of the fleet is left it stays", false, true, driver.Living},
+		{"once nothing is, and nobody can look after it, all of it goes", true, true, driver.Ended},
+		{"where nothing says whether somebody does, only what is old", true, false, driver.Unheard},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := (&collector{blind: !tt.seen}).life(tt.ended); got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
 }
 
 func TestCleaningUpTellsOfKilledRuns(t *testing.T) {

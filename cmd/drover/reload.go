@@ -130,7 +130,7 @@ func (d *daemon) openChanged(ctx context.Context, c *config.Config) ([]control.C
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	return openClouds(ctx, changed, d.config.Fleet, d.folder.file("."), d.log)
+	return openClouds(ctx, changed, opening{d.config.Fleet, d.folder.file("."), d.log, d.counted})
 }
 
 // hasCloud reports whether the cloud, configured in the same way, is in the list.

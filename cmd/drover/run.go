@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"drover"
+	"drover/driver"
 	"drover/internal/config"
 	"drover/internal/engine"
 	"drover/internal/httpapi"
@@ -261,7 +262,7 @@ func (s *session) run(ctx context.Context) (drover.Summary, error) {
 	go s.fleet.serveAttempts(ctx, s.api())
 	err := s.finish(ctx)
 	if err == nil {
-		s.fleet.controller.Sweep(ctx, true)
+		s.fleet.controller.Sweep(ctx, driver.Ended)
 	}
 	cancel(nil)
 	if runErr := <-ended; runErr != nil {

@@ -154,7 +154,7 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	d.counted = newTelemetry()
 	d.fleet, err = openFleet(ctx, fleetOptions{
 		fleet: d.config.Fleet, config: d.config, db: d.folder.db(), file: d.folder.file,
-		results: d.folder.file("results"), kept: blob.DefaultLimits(), shared: true, trust: d.flags.trust, log: d.log, left: d.findLeft, observer: d.counted,
+		results: d.folder.file("results"), kept: blob.DefaultLimits(), shared: true, trust: d.flags.trust, log: d.log, left: d.findLeft, counted: d.counted,
 	})
 	if err != nil {
 		return err

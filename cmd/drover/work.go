@@ -272,7 +272,7 @@ func (a *app) offeringsOf(ctx context.Context, c *config.Config) ([]drover.Offer
 		return nil, err
 	}
 	defer os.RemoveAll(folder)
-	clouds, err := openClouds(ctx, c.Clouds, "plan", folder, slog.New(slog.DiscardHandler))
+	clouds, err := openClouds(ctx, c.Clouds, opening{fleet: "plan", folder: folder, log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
 	}

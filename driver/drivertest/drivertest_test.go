@@ -32,6 +32,12 @@ func TestRightCloudPasses(t *testing.T) {
 	drivertest.Run(t, harness(10*time.Second, func(c driver.Cloud) driver.Cloud { return c }))
 }
 
+func TestACloudWhoseListsAreLatePasses(t *testing.T) {
+	drivertest.Run(t, harness(10*time.Second, func(c driver.Cloud) driver.Cloud {
+		return driver.Inject(c, driver.Faults{Unlisted: 40 * time.Millisecond, Lingers: 40 * time.Millisecond})
+	}))
+}
+
 func TestEveryCheckCanFail(t *testing.T) {
 	flaws := []struct {
 		check, flaw string
@@ -85,24 +91,16 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return in, taken, err
 			}}
 		}},
-		{"creating one name again", "makes another", renaming(1)},
-		{"creating one name many times at once", "makes another", renaming(3)},
+		{"creating one name again", "makes another", injecting(driver.CallCreate, driver.Trouble{Double: 1})},
+		{"creating one name many times at once", "makes another now and then", injecting(driver.CallCreate, driver.Trouble{Double: 0.5})},
 		{"a type that cannot be", "creates it anyway", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 				r.Candidates[0].ProviderType = "a"
 				return c.Create(ctx, r)
 			}}
 		}},
-		{"a type that cannot be", "refuses without a class", func(c driver.Cloud) driver.Cloud {
-			return altered{Cloud: c, create: func(context.Context, driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
-				return driver.Instance{}, driver.Candidate{}, errPlain
-			}}
-		}},
-		{"a request without candidates", "calls it passing trouble", func(c driver.Cloud) driver.Cloud {
-			return altered{Cloud: c, create: func(context.Context, driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
-				return driver.Instance{}, driver.Candidate{}, drover.Errorf(drover.KindTransient, "try again")
-			}}
-		}},
+		{"a type that cannot be", "refuses without a class", injecting(driver.CallCreate, driver.Trouble{Fail: 1, Errors: []error{errPlain}})},
+		{"a request without candidates", "calls it passing trouble", injecting(driver.CallCreate, driver.Trouble{Fail: 1})},
 		{"a list by tags", "lists the first page", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, list: func(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 				all, err := c.List(ctx, tags)
@@ -273,15 +271,9 @@ func find(t *testing.T, prefix string) drivertest.Check {
 	return drivertest.Checks()[i]
 }
 
-// renaming forgets names: from the nth call on, one that was given is given another instance.
-func renaming(n int32) func(driver.Cloud) driver.Cloud {
+// injecting brings trouble to one kind of call.
+func injecting(call driver.Call, of driver.Trouble) func(driver.Cloud) driver.Cloud {
 	return func(c driver.Cloud) driver.Cloud {
-		var calls atomic.Int32
-		return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
-			if i := calls.Add(1); i > n {
-				r.Name += fmt.Sprint(i)
-			}
-			return c.Create(ctx, r)
-		}}
+		return driver.Inject(c, driver.Faults{Seed: 1, Calls: map[driver.Call]driver.Trouble{call: of}})
 	}
 }

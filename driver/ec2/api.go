@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"drover"
+	"drover/driver"
 )
 
 // maxPages bounds an answer in pages: no list of ours is longer, so a cloud that goes on is broken.
@@ -24,7 +25,7 @@ const maxPages = 1000
 type api struct {
 	region string
 	calls  calls
-	budget budget
+	budget *driver.Budget
 	metric func(call string, err error)
 }
 
@@ -77,7 +78,7 @@ func connect(ctx context.Context, c Config, client aws.HTTPClient, metric func(s
 		return nil, drover.Errorf(drover.KindInvalid, "no region is configured").WithHint("write region: us-east-1, or another")
 	}
 	all.Credentials = credentials{all.Credentials}
-	a := &api{region: all.Region, budget: budget{times: max(1, c.CallRate), full: map[string]time.Time{}}, metric: metric}
+	a := &api{region: all.Region, budget: driver.NewBudget(rates, c.CallRate), metric: metric}
 	a.setCalls(ec2.NewFromConfig(all))
 	a.calls.getParameter = counted(a, "GetParameter", ssm.NewFromConfig(all).GetParameter)
 	prices := pricing.NewFromConfig(all, func(o *pricing.Options) { o.Region = priceRegion(all.Region) })
@@ -137,7 +138,7 @@ func counted[I, O, X any](a *api, name string, f func(context.Context, *I, ...fu
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := a.budget.take(name, time.Now()); err != nil {
+		if err := a.budget.Take(name, time.Now()); err != nil {
 			return nil, err
 		}
 		out, err := f(ctx, in)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"drover"
+	"drover/driver"
 	"drover/internal/config"
 )
 
@@ -57,7 +58,7 @@ func TestPage(t *testing.T) {
 			if err := c.Clouds[0].Decode(&own); err != nil {
 				t.Error(err)
 			}
-			if err := own.check(); err != nil {
+			if err := own.Check(); err != nil {
 				t.Error(err)
 			}
 		}
@@ -66,15 +67,15 @@ func TestPage(t *testing.T) {
 		}
 	})
 	t.Run("its rates are those that are kept", func(t *testing.T) {
-		shown := map[string]rate{}
+		shown := map[string]driver.Rate{}
 		for _, row := range page(t, "Rates") {
-			var r rate
-			if _, err := fmt.Sscan(row[1]+" "+row[2], &r.burst, &r.perSecond); err != nil {
+			var r driver.Rate
+			if _, err := fmt.Sscan(row[1]+" "+row[2], &r.Burst, &r.PerSecond); err != nil {
 				break // the table after it
 			}
 			shown[row[0]] = r
 		}
-		if diff := cmp.Diff(rates, shown, cmp.AllowUnexported(rate{})); diff != "" {
+		if diff := cmp.Diff(rates, shown); diff != "" {
 			t.Error(diff)
 		}
 	})

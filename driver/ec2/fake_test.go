@@ -177,9 +177,9 @@ func (f *fake) spend(action string) bool {
 	}
 	b, now := f.buckets[action], time.Now()
 	if b.at.IsZero() {
-		b = bucket{float64(r.burst), now}
+		b = bucket{float64(r.Burst), now}
 	}
-	b.left = min(float64(r.burst), b.left+now.Sub(b.at).Seconds()*float64(r.perSecond))
+	b.left = min(float64(r.Burst), b.left+now.Sub(b.at).Seconds()*float64(r.PerSecond))
 	b.at = now
 	spent := b.left >= 1-1e-6
 	if spent {

@@ -88,7 +88,7 @@ func TestList(t *testing.T) {
 		c := imitate(t, f, "")
 		create(t, c, request("one"))
 		create(t, c, request("two"))
-		c.api.budget.full["DescribeInstances"] = time.Now().Add(time.Second * 99 / 20) // one more call is allowed
+		c.api.budget = driver.NewBudget(map[string]driver.Rate{"DescribeInstances": {Burst: 1, PerSecond: 1}}, 1) // one more call is allowed
 		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindRateLimit {
 			t.Errorf("%v, %v", all, err)
 		}
@@ -138,12 +138,12 @@ func TestSweep(t *testing.T) {
 		}
 		return kinds
 	}
-	swept, err := driver.Sweep(t.Context(), c, "fleet", now, false)
+	swept, err := driver.Sweep(t.Context(), c, "fleet", now, driver.Living)
 	if diff := cmp.Diff([]string{"volume"}, kinds(swept)); diff != "" || err != nil {
 		t.Errorf("while the fleet lives: %s %v", diff, err)
 	}
 	create(t, c, request("two"))
-	swept, err = driver.Sweep(t.Context(), c, "fleet", now, true)
+	swept, err = driver.Sweep(t.Context(), c, "fleet", now, driver.Ended)
 	if diff := cmp.Diff([]string{"launch template", "key pair"}, kinds(swept)); diff != "" || err != nil {
 		t.Errorf("at its end: %s %v", diff, err)
 	}

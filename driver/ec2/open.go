@@ -71,9 +71,6 @@ func open(ctx context.Context, o driver.Options, client aws.HTTPClient) (driver.
 			return nil, err
 		}
 	}
-	if err := config.check(); err != nil {
-		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
-	}
 	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
 		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
 	}

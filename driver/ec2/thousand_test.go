@@ -105,34 +105,3 @@ func together(n, at int, do func(i int)) {
 	}
 	all.Wait()
 }
-
-func TestBudget(t *testing.T) {
-	now := time.Unix(1000, 0)
-	b := budget{times: 1, full: map[string]time.Time{}}
-	take := func(at time.Time) (n int) {
-		for b.take("StartInstances", at) == nil {
-			n++
-		}
-		return n
-	}
-	for _, step := range []struct {
-		after time.Duration
-		want  int
-	}{{0, 5}, {499 * time.Millisecond, 0}, {time.Millisecond, 1}, {time.Second, 2}, {time.Hour, 5}} {
-		now = now.Add(step.after)
-		if got := take(now); got != step.want {
-			t.Errorf("after %v: %d calls, want %d", step.after, got, step.want)
-		}
-	}
-	e := drover.AsError(b.take("StartInstances", now), "")
-	if e.Kind != drover.KindRateLimit || e.RetryAt != drover.TimeOf(now.Add(500*time.Millisecond)) {
-		t.Errorf("%+v", e)
-	}
-	if b.take("StartInstances", e.RetryAt.Std()) != nil {
-		t.Error("it is refused at the time that was told")
-	}
-	b = budget{times: 3, full: map[string]time.Time{}}
-	if got := take(now); got != 15 {
-		t.Errorf("three times the rate is %d calls", got)
-	}
-}

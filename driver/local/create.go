@@ -25,7 +25,7 @@ import (
 // connections, before the instance has had time to look at them. The name of an instance that died is free again once its folder is gone.
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (_ driver.Instance, _ driver.Candidate, err error) {
 	defer func() { c.measure("create", err) }()
-	if err := c.faults.meet(ctx, &c.faults.create); err != nil {
+	if err := ctx.Err(); err != nil {
 		return driver.Instance{}, driver.Candidate{}, err
 	}
 	hostKey, err := check(r)

@@ -2,62 +2,29 @@ package local
 
 import (
 	"context"
-	"hash/fnv"
 	"math"
 	"math/rand/v2"
 	"net/netip"
-	"strconv"
-	"sync/atomic"
 	"time"
 
-	"drover"
 	"drover/driver"
 )
 
 // faults is the cloud's bad luck. The zero configuration has none.
-type faults struct {
-	config                faultConfig
-	create, list, destroy trouble
-}
+type faults struct{ config faultConfig }
 
-// trouble is the lot of one kind of call.
-type trouble struct {
-	name  string
-	delay time.Duration
-	rate  float64
-	calls atomic.Uint64
-}
-
-func newFaults(c faultConfig) *faults {
-	f := &faults{config: c}
-	f.create.name, f.create.delay, f.create.rate = "create", c.Latency.Create, c.ErrorRate.Create
-	f.list.name, f.list.delay, f.list.rate = "list", c.Latency.List, c.ErrorRate.List
-	f.destroy.name, f.destroy.delay, f.destroy.rate = "destroy", c.Latency.Destroy, c.ErrorRate.Destroy
-	return f
-}
-
-// meet holds up one call for as long as was asked for, and says whether it comes to nothing.
-func (f *faults) meet(ctx context.Context, t *trouble) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if t.delay > 0 {
-		if err := pause(ctx, t.delay); err != nil {
-			return err
-		}
-	}
-	n := t.calls.Add(1)
-	if t.rate > 0 && f.chance(t.name, strconv.FormatUint(n, 10)).Float64() < t.rate {
-		return drover.Errorf(drover.KindTransient, "%s: the cloud was asked to fail this call", t.name)
-	}
-	return nil
+// ofCalls is what goes wrong with calls, whatever they are about.
+func (c faultConfig) ofCalls() driver.Faults {
+	return driver.Faults{Seed: c.Seed, Calls: map[driver.Call]driver.Trouble{
+		driver.CallCreate:  {Delay: c.Latency.Create, Fail: c.ErrorRate.Create},
+		driver.CallList:    {Delay: c.Latency.List, Fail: c.ErrorRate.List},
+		driver.CallDestroy: {Delay: c.Latency.Destroy, Fail: c.ErrorRate.Destroy},
+	}}
 }
 
 // chance is the dice of one event: the same seed and event always throw the same.
 func (f *faults) chance(what, which string) *rand.Rand {
-	h := fnv.New64a()
-	h.Write([]byte(what + "/" + which))
-	return rand.New(rand.NewPCG(f.config.Seed, h.Sum64()))
+	return driver.Chance(f.config.Seed, what, which)
 }
 
 // neverBoots says whether SSH will never answer on the instance of this name.

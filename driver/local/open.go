@@ -80,7 +80,7 @@ func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
 	if err != nil {
 		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: %v", o.Name, err)
 	}
-	return &cloud{o: o, catalog: catalog, faults: newFaults(c.Faults), opened: time.Now()}, nil
+	return driver.Inject(&cloud{o: o, catalog: catalog, faults: &faults{c.Faults}, opened: time.Now()}, c.Faults.ofCalls()), nil
 }
 
 func (c *cloud) Capabilities() driver.Capabilities {

@@ -86,6 +86,7 @@ func (Growth) schema() *jsonschema.Schema {
 // Common is what every cloud has, whatever its driver.
 type Common struct {
 	Driver       string        `yaml:"driver,required" doc:"which kind of cloud this is"`
+	DryRun       bool          `yaml:"dry_run" doc:"nothing is created or changed there, and what would have been is logged"`
 	MaxInstances int           `yaml:"max_instances" min:"0" max:"100000" doc:"never more instances than this at once"`
 	MaxCreating  int           `yaml:"max_creating" min:"1" max:"1000" doc:"never more creates under way than this"`
 	ListInterval time.Duration `yaml:"list_interval" doc:"how often the cloud is asked what there is"`

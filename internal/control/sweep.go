@@ -22,7 +22,7 @@ func (c *Controller) sweepHourly(ctx context.Context) {
 	for {
 		select {
 		case <-tick.C:
-			c.Sweep(ctx, false)
+			c.Sweep(ctx, driver.Living)
 		case <-ctx.Done():
 			return
 		}
@@ -30,10 +30,10 @@ func (c *Controller) sweepHourly(ctx context.Context) {
 }
 
 // Sweep takes away what the fleet's instances left over; once the fleet has ended, also what they shared.
-func (c *Controller) Sweep(ctx context.Context, ended bool) {
+func (c *Controller) Sweep(ctx context.Context, life driver.Life) {
 	for _, cl := range c.current().clouds {
 		ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
-		swept, err := driver.Sweep(ctx, cl.own, c.cfg.Fleet, drover.TimeOf(time.Now()), ended)
+		swept, err := driver.Sweep(ctx, cl.own, c.cfg.Fleet, drover.TimeOf(time.Now()), life)
 		cancel()
 		for _, s := range swept {
 			c.cfg.Log.Info("something left over was taken away", logkey.Cloud, cl.Name, logkey.Note, s.Kind+" "+s.ID)

@@ -26,18 +26,18 @@ func (l *littered) Remove(_ context.Context, s driver.Stray) error {
 
 func TestSweep(t *testing.T) {
 	for _, tt := range []struct {
-		name  string
-		ended bool
-		want  []string
+		name string
+		life driver.Life
+		want []string
 	}{
-		{"what is nobody's goes while the fleet lives, and what is shared stays", false, []string{"v"}},
-		{"what is shared goes with the fleet", true, []string{"v", "k"}},
+		{"what is nobody's goes while the fleet lives, and what is shared stays", driver.Living, []string{"v"}},
+		{"what is shared goes with the fleet", driver.Ended, []string{"v", "k"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFixture(t)
 			cloud := &littered{Cloud: f.cfg.Clouds[0].Driver}
 			f.cfg.Clouds[0].Driver = cloud
-			must(New(t.Context(), f.cfg))(t).Sweep(t.Context(), tt.ended)
+			must(New(t.Context(), f.cfg))(t).Sweep(t.Context(), tt.life)
 			if !slices.Equal(cloud.removed, tt.want) {
 				t.Errorf("took away %q, want %q", cloud.removed, tt.want)
 			}

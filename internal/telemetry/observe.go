@@ -33,7 +33,7 @@ func (t *Telemetry) Decided(all []engine.Event, took time.Duration) {
 	}
 }
 
-// Done counts what came of an effect.
+// Done counts what came of an effect. Calls to clouds are counted where they are made.
 func (t *Telemetry) Done(f engine.Effect, answer engine.Body, took time.Duration) {
 	if answer == nil {
 		return
@@ -51,10 +51,26 @@ func (t *Telemetry) Done(f engine.Effect, answer engine.Body, took time.Duration
 		t.measure(runnerCallTime, took, call)
 	case f.Solve != nil:
 		t.measure(solveTime, took)
-	default:
-		t.count(cloudCalls, f.CloudName(), call, result)
-		t.measure(cloudCallTime, took, f.CloudName(), call)
 	}
+}
+
+// Called counts a call to a cloud that reached its driver.
+func (t *Telemetry) Called(cloud, call string, took time.Duration, err error) {
+	result := ok
+	if err != nil {
+		result = string(drover.AsError(err, drover.KindTransient).Kind)
+	}
+	t.count(cloudCalls, cloud, call, result)
+	t.measure(cloudCallTime, took, cloud, call)
+}
+
+// Requested counts a request to a cloud's API.
+func (t *Telemetry) Requested(cloud, request string, err error) {
+	result := ok
+	if err != nil {
+		result = "failed"
+	}
+	t.count(cloudRequests, cloud, request, result)
 }
 
 func resultOf(answer engine.Body) string {

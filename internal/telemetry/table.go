@@ -22,20 +22,21 @@ type metric struct {
 
 // Labels. Each takes its values from the configuration, or from a closed list of words; none is ever the name of a job, an instance or a person.
 const (
-	labelCloud  = "cloud"
-	labelType   = "type"
-	labelMarket = "market"
-	labelState  = "state"
-	labelIdle   = "idle_behavior"
-	labelReason = "reason"
-	labelCall   = "call"
-	labelResult = "result"
-	labelPhase  = "phase"
-	labelEvent  = "event"
-	labelEffect = "effect"
-	labelBudget = "budget"
-	labelWindow = "window"
-	labelKind   = "kind"
+	labelCloud   = "cloud"
+	labelType    = "type"
+	labelMarket  = "market"
+	labelState   = "state"
+	labelIdle    = "idle_behavior"
+	labelReason  = "reason"
+	labelCall    = "call"
+	labelRequest = "request"
+	labelResult  = "result"
+	labelPhase   = "phase"
+	labelEvent   = "event"
+	labelEffect  = "effect"
+	labelBudget  = "budget"
+	labelWindow  = "window"
+	labelKind    = "kind"
 )
 
 // Buckets, by how long what they measure usually takes.
@@ -93,6 +94,7 @@ const (
 	interruptions   = "drover_interruptions_total"
 	cloudCalls      = "drover_cloud_calls_total"
 	cloudCallTime   = "drover_cloud_call_seconds"
+	cloudRequests   = "drover_cloud_requests_total"
 	connects        = "drover_connects_total"
 	connectTime     = "drover_connect_seconds"
 	disconnects     = "drover_disconnects_total"
@@ -141,6 +143,7 @@ var table = []metric{
 	{cloudDeaf, gauge, []string{labelCloud}, nil, "1 while the controller takes itself, and not most of a cloud's instances, for what does not hear; else 0."},
 	{cloudCalls, counter, []string{labelCloud, labelCall, labelResult}, nil, "Calls to clouds, by what was asked and what came of it: ok, or the kind of error."},
 	{cloudCallTime, histogram, []string{labelCloud, labelCall}, ofCalls, "How long calls to clouds take."},
+	{cloudRequests, counter, []string{labelCloud, labelRequest, labelResult}, nil, "Requests to clouds' APIs, by their names there, of which a call may need several: ok or failed."},
 	{connects, counter, []string{labelCloud, labelResult}, nil, "Tries to connect to an instance over SSH, by what came of them: ok, or the kind of error."},
 	{connectTime, histogram, []string{labelCloud}, ofCalls, "How long a connection takes that comes about, the runner's deployment and the boot probe included."},
 	{bootProbes, counter, []string{labelCloud, labelResult}, nil, "Boot probes: passed or failed."},

@@ -210,8 +210,10 @@ func live(m *Telemetry) {
 
 func callEverything(m *Telemetry) {
 	quota := drover.Errorf(drover.KindQuota, "no more")
-	m.Done(engine.Effect{Create: &engine.Create{Cloud: "aws"}}, engine.Created{}, 3*time.Second)
-	m.Done(engine.Effect{Create: &engine.Create{Cloud: "aws"}}, engine.CreateFailed{Err: quota}, time.Second)
+	m.Called("aws", "create", 3*time.Second, nil)
+	m.Called("aws", "create", time.Second, quota)
+	m.Requested("aws", "CreateFleet", nil)
+	m.Requested("aws", "CreateFleet", quota)
 	m.Done(engine.Effect{Connect: &engine.Connect{Cloud: "aws"}}, engine.Connected{}, 2*time.Second)
 	m.Done(engine.Effect{Connect: &engine.Connect{Cloud: "aws"}}, engine.ConnectFailed{Err: drover.Errorf(drover.KindUnreachable, "no route")}, 9*time.Second)
 	m.Done(engine.Effect{Start: &engine.Start{}}, engine.Started{}, time.Second)
@@ -251,12 +253,15 @@ func TestWhatHasHappened(t *testing.T) {
 			`drover_cloud_calls_total{call="create",cloud="aws",result="ok"}`:    "1",
 			`drover_cloud_calls_total{call="create",cloud="aws",result="quota"}`: "1",
 			`drover_cloud_call_seconds_sum{call="create",cloud="aws"}`:           "4",
-			`drover_connects_total{cloud="aws",result="ok"}`:                     "1",
-			`drover_connects_total{cloud="aws",result="unreachable"}`:            "1",
-			`drover_connect_seconds_sum{cloud="aws"}`:                            "2",
-			`drover_runner_calls_total{call="start",result="ok"}`:                "1",
-			`drover_runner_calls_total{call="collect",result="transient"}`:       "1",
-			`drover_solve_seconds_count`:                                         "1",
+
+			`drover_cloud_requests_total{cloud="aws",request="CreateFleet",result="ok"}`:     "1",
+			`drover_cloud_requests_total{cloud="aws",request="CreateFleet",result="failed"}`: "1",
+			`drover_connects_total{cloud="aws",result="ok"}`:                                 "1",
+			`drover_connects_total{cloud="aws",result="unreachable"}`:                        "1",
+			`drover_connect_seconds_sum{cloud="aws"}`:                                        "2",
+			`drover_runner_calls_total{call="start",result="ok"}`:                            "1",
+			`drover_runner_calls_total{call="collect",result="transient"}`:                   "1",
+			`drover_solve_seconds_count`:                                                     "1",
 		})
 	})
 	t.Run("the controller's own work", func(t *testing.T) {

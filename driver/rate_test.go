@@ -1,0 +1,44 @@
+package driver_test
+
+import (
+	"testing"
+	"time"
+
+	"drover"
+	"drover/driver"
+)
+
+func TestBudget(t *testing.T) {
+	now := time.Unix(1000, 0)
+	rates := map[string]driver.Rate{"start": {Burst: 5, PerSecond: 2}}
+	b := driver.NewBudget(rates, 1)
+	take := func(at time.Time) (n int) {
+		for b.Take("start", at) == nil {
+			n++
+		}
+		return n
+	}
+	for _, step := range []struct {
+		after time.Duration
+		want  int
+	}{{0, 5}, {499 * time.Millisecond, 0}, {time.Millisecond, 1}, {time.Second, 2}, {time.Hour, 5}} {
+		now = now.Add(step.after)
+		if got := take(now); got != step.want {
+			t.Errorf("after %v: %d calls, want %d", step.after, got, step.want)
+		}
+	}
+	e := drover.AsError(b.Take("start", now), "")
+	if e.Kind != drover.KindRateLimit || e.RetryAt != drover.TimeOf(now.Add(500*time.Millisecond)) {
+		t.Errorf("%+v", e)
+	}
+	if b.Take("start", e.RetryAt.Std()) != nil {
+		t.Error("it is refused at the time that was told")
+	}
+	if b.Take("another", now) != nil {
+		t.Error("a call of which no rate is known is refused")
+	}
+	b = driver.NewBudget(rates, 3)
+	if got := take(now); got != 15 {
+		t.Errorf("three times the rate is %d calls", got)
+	}
+}

@@ -1,0 +1,40 @@
+package control
+
+import (
+	"testing"
+	"time"
+
+	"drover"
+	"drover/driver"
+	"drover/internal/engine"
+)
+
+// A cloud that fails calls and loses answers, that makes two of one now and then, and whose lists are late, costs time and nothing else.
+func TestACloudThatDoesThingsWrongIsBorne(t *testing.T) {
+	f := newFixture(t)
+	right := f.cfg.Clouds[0].Driver
+	f.cfg.Clouds[0].Driver = driver.Inject(right, driver.Faults{
+		Seed: 3, Unlisted: 300 * time.Millisecond, Lingers: 300 * time.Millisecond,
+		Calls: map[driver.Call]driver.Trouble{
+			driver.CallCreate:  {Fail: 0.2, Lose: 0.4, Double: 0.4},
+			driver.CallList:    {Fail: 0.3},
+			driver.CallDestroy: {Fail: 0.3, Lose: 0.3},
+			driver.CallSetTags: {Fail: 0.3, Lose: 0.3},
+		},
+	})
+	c, stop := f.begin()
+	f.submit(c, "true", "true", "true")
+	f.until(c, "all jobs are final", f.allFinal)
+	sum := must(f.store.Summary(t.Context(), drover.TimeOf(time.Now())))(t)
+	if sum.Succeeded != 3 || sum.Attempts != 3 {
+		t.Errorf("%d jobs succeeded in %d attempts, want 3 in 3", sum.Succeeded, sum.Attempts)
+	}
+	c.CloseFleet(t.Context(), false)
+	f.until(c, "the fleet is at rest", (*engine.Engine).AtRest)
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if list := must(right.List(t.Context(), nil))(t); len(list) > 0 {
+		t.Errorf("the cloud still has %v", list)
+	}
+}
