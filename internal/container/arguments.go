@@ -28,6 +28,7 @@ func createArgs(s Spec) ([]string, error) {
 		"--security-opt=no-new-privileges", // nothing in it becomes another user, whose files nobody outside could remove
 		"--userns=host",                    // nor does its user mean another outside, where the runtime is set up so
 		"--restart=no",                     // a command is started once
+		"--stop-timeout=0",                 // removing it does not wait for what ignores SIGTERM; stopping is the supervisor's
 		"--env-file=/dev/stdin",            // see lines
 		"--user=" + s.User, "--workdir=" + s.Dir}
 	for _, pair := range pairs(s.Labels) {

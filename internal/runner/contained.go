@@ -21,8 +21,8 @@ const (
 	startPatience = 2 * time.Minute
 	// askPatience bounds every other question to a runtime while an attempt runs, so that none keeps the next signal waiting for long.
 	askPatience = 10 * time.Second
-	// lastReportPatience is how long the report of a container's first process is waited for once the container has ended: it is written
-	// before.
+	// lastReportPatience is how long the report of a container's first process is waited for once the container has ended, since it is
+	// written before, or once its start is called off, since its command may run by then.
 	lastReportPatience = time.Second
 )
 
@@ -116,13 +116,7 @@ func (c *contained) start(ctx context.Context) error {
 	if err := c.startClient(); err != nil {
 		return &failure{runtimeFailed, err}
 	}
-	var first report
-	select {
-	case first = <-c.reports:
-	case <-c.clientEnded:
-		first = c.nextReport()
-	case <-ctx.Done():
-	}
+	first := c.firstReport(ctx)
 	if first.Started {
 		return nil
 	}
@@ -131,6 +125,24 @@ func (c *contained) start(ctx context.Context) error {
 		return &failure{first.Exit.Code, errors.New(first.Exit.Text)}
 	}
 	return &failure{runtimeFailed, fmt.Errorf("starting the container: %w", c.whyNot(ctx))}
+}
+
+// firstReport is what the first process says first; the zero report if it says nothing before it, or ctx, ends.
+func (c *contained) firstReport(ctx context.Context) report {
+	select {
+	case r := <-c.reports:
+		return r
+	case <-c.clientEnded:
+		return c.nextReport()
+	case <-ctx.Done():
+	}
+	// The command may run already, and even have written something, a moment before its first process says so.
+	select {
+	case r := <-c.reports:
+		return r
+	case <-time.After(lastReportPatience):
+		return report{}
+	}
 }
 
 // startClient starts the client that starts the container, whose output becomes the attempt's.

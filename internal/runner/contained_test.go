@@ -1,0 +1,33 @@
+package runner
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestAStartThatIsCalledOff(t *testing.T) {
+	calledOff, cancel := context.WithCancel(context.Background())
+	cancel()
+	t.Run("has succeeded if the command runs already, though its first process says so a moment later", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := &contained{reports: make(chan report, 2), clientEnded: make(chan struct{})}
+			go func() {
+				time.Sleep(lastReportPatience / 2)
+				c.reports <- report{Started: true}
+			}()
+			if r := c.firstReport(calledOff); !r.Started {
+				t.Errorf("got %+v", r)
+			}
+		})
+	})
+	t.Run("has not if nothing is heard", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := &contained{reports: make(chan report, 2), clientEnded: make(chan struct{})}
+			if r := c.firstReport(calledOff); r != (report{}) {
+				t.Errorf("got %+v", r)
+			}
+		})
+	})
+}
