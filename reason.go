@@ -23,6 +23,7 @@ const (
 	ReasonHeld       = "held"       // its priority is 0
 	ReasonNoFit      = "no_fit"     // no configured type can hold it
 	ReasonRetry      = "retry"      // waits to be tried again
+	ReasonShare      = "share"      // others of its priority use less of their share
 	ReasonUnproved   = "unproved"   // the records may be an older copy, and it is not known yet what there is
 
 	// Of jobs, attempts and instances that ended, and of instances that will.

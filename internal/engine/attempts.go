@@ -16,7 +16,7 @@ func (e *Engine) addAttempt(a *Attempt) {
 	}
 	e.attempts[a.ID.Job] = a
 	in.load = append(in.load, a)
-	in.free = in.free.Minus(e.need(a), 1)
+	e.occupy(in, a)
 }
 
 // need is what an attempt takes of its instance: everything while its command may run, afterwards only its disk.
@@ -47,7 +47,7 @@ func (e *Engine) admit(in *instance, j *Job, a *Attempt) {
 	el.Number = a.ID.Number
 	e.attempts[a.ID.Job] = a
 	in.load = append(in.load, a)
-	in.free = in.free.Minus(j.needs(el.Index), 1)
+	e.occupy(in, a)
 	if in.State == drover.InstanceIdle {
 		e.setState(in, drover.InstanceRunning)
 	}
@@ -156,12 +156,12 @@ func (e *Engine) exited(b Exited) {
 		return
 	}
 	in := e.instance(a.Instance)
-	in.free = in.free.Plus(e.need(a), 1)
+	e.vacate(in, a)
 	if began(exit) {
 		e.use(in)
 	}
 	a.State, a.Exit, a.Ended = drover.AttemptCollecting, &exit, e.ended(a, exit)
-	in.free = in.free.Minus(e.need(a), 1)
+	e.occupy(in, a)
 	a.Effect, a.Fails, a.Retry = 0, 0, 0
 	e.writeAttempt(a, drover.Reason{})
 	e.collect(a)

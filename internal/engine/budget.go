@@ -178,8 +178,11 @@ func (e *Engine) settleAttempt(a *Attempt) {
 	e.tally(func(b *Budget) bool { return !b.ofFleet() && b.covers(key) }, func(from, to drover.Time) drover.Money { return bill.Share(use, from, to) })
 }
 
-// budgetLabels are the names of the labels that budgets speak of, sorted.
-func (s Settings) budgetLabels() (names []string) {
+// labels are the names of the labels that budgets and shares speak of, sorted.
+func (s Settings) labels() (names []string) {
+	if name := s.Shares.By.Label(); name != "" {
+		names = append(names, name)
+	}
 	for _, b := range s.Budgets {
 		if name, _, ok := strings.Cut(b.Label, "="); ok {
 			names = append(names, name)
@@ -191,7 +194,7 @@ func (s Settings) budgetLabels() (names []string) {
 
 // relabel puts jobs in their groups anew if other labels matter now.
 func (e *Engine) relabel() {
-	names := e.s.Settings.budgetLabels()
+	names := e.s.Settings.labels()
 	if slices.Equal(names, e.labels) {
 		return
 	}

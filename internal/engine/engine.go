@@ -39,17 +39,18 @@ type Engine struct {
 	market    int               // how often what may be rented, or for how much, has changed; at least 1
 
 	d       *Decision
-	replace bool        // something may have found a place
-	replan  bool        // something has changed what may be rented
-	refit   bool        // a group or a type is new
-	fleet   int         // how often what instances there are, or may take work, has changed
-	blocked bool        // blocks changed
-	labels  []string    // whose values tell groups apart, by name
-	books   *books      // nil until a decision needs them
-	turn    drover.Time // when the first of the present windows ends
-	over    bool        // a hard budget of the fleet is passed
-	yield   bool        // something is stuck, or has fallen idle
-	rates   bool        // what instances cost may have changed
+	replace bool                       // something may have found a place
+	replan  bool                       // something has changed what may be rented
+	refit   bool                       // a group or a type is new
+	fleet   int                        // how often what instances there are, or may take work, has changed
+	blocked bool                       // blocks changed
+	labels  []string                   // whose values tell groups apart, by name
+	used    map[string]drover.MilliCPU // of what runs, by whose share it is of; nobody who has nothing, and nothing without shares
+	books   *books                     // nil until a decision needs them
+	turn    drover.Time                // when the first of the present windows ends
+	over    bool                       // a hard budget of the fleet is passed
+	yield   bool                       // something is stuck, or has fallen idle
+	rates   bool                       // what instances cost may have changed
 }
 
 // instance is an Instance with what follows from the rest of the state.
@@ -76,11 +77,12 @@ func New(s State) (*Engine, error) {
 		byKey:     map[GroupKey]*group{},
 		attempts:  map[drover.JobID]*Attempt{},
 		byName:    map[string]*instance{},
+		used:      map[string]drover.MilliCPU{},
 		market:    1,
 		replace:   true,
 		replan:    true,
 	}
-	e.labels = s.Settings.budgetLabels()
+	e.labels = s.Settings.labels()
 	for _, in := range s.Instances {
 		e.addInstance(&instance{Instance: in})
 	}
@@ -291,6 +293,7 @@ func (e *Engine) unknown(in *instance) {
 func (e *Engine) configure(s Settings) {
 	e.s.Settings = s
 	e.relabel()
+	e.reshare()
 	known := map[string]*Cloud{}
 	for _, c := range e.clouds {
 		known[c.Name] = c

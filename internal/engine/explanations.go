@@ -94,7 +94,7 @@ func (e *Engine) whyUnbound(g *group, j *Job) []drover.Reason {
 		text := fmt.Sprintf("cancelled once it has waited for blocks to end for %v in all", limit)
 		why = append(why, drover.Reason{Code: drover.ReasonSchedule, Text: text, Since: g.blocked, Until: g.blocked.Add(limit - *j.blocked(g))})
 	}
-	return why
+	return append(why, e.whyShare(g)...)
 }
 
 // arrivals are the instances that are on their way for a group.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -204,7 +205,16 @@ func (e *Engine) wrong() string {
 	if len(live) != len(e.attempts) {
 		return fmt.Sprintf("%d attempts are live, and %d are on instances", len(e.attempts), len(live))
 	}
-	return cmp.Or(e.wrongGroups(bound), e.wrongBooks())
+	return cmp.Or(e.wrongGroups(bound), e.wrongBooks(), e.wrongShares())
+}
+
+// wrongShares says what is counted otherwise than it is used.
+func (e *Engine) wrongShares() string {
+	counted := e.used
+	if e.reshare(); !maps.Equal(counted, e.used) {
+		return fmt.Sprintf("%v is used by those who have shares, and %v was counted", e.used, counted)
+	}
+	return ""
 }
 
 // wrongBooks says where less is booked than is spent and promised.
@@ -275,6 +285,9 @@ func (s *stranger) settings() Settings {
 	}
 	if s.pick(3) == 0 {
 		set.Clouds = append(set.Clouds, CloudSettings{Name: "d", MaxCreating: 2, ListInterval: time.Minute, Leaving: s.pick(3) == 0})
+	}
+	if s.pick(3) == 0 {
+		set.Shares = drover.Shares{By: []drover.ShareBy{drover.ShareByUser, "label:a"}[s.pick(2)], Weights: map[string]int{"ada": 2, "b": 3}}
 	}
 	return set
 }

@@ -27,6 +27,7 @@ type group struct {
 	priced int          // the engine's market for which that is so
 
 	stuck  bool // it cannot get new instances now
+	turn   bool // it comes before all others of its priority until one of its elements has begun
 	reason drover.Reason
 
 	blocked drover.Time   // since when it waits for nothing but the end of blocks, 0 while it does not
@@ -183,8 +184,8 @@ func (e *Engine) group(key GroupKey) *group {
 	return g
 }
 
-// sortGroups puts the groups in order of service: higher priority first, then what fewest instances can serve (BEHAVIOUR K2), then the one
-// whose first waiting job was submitted first.
+// sortGroups puts the groups in order of service: higher priority first, then whoever uses least of their share, if there are shares, then what
+// fewest instances can serve (BEHAVIOUR K2), then the one whose first waiting job was submitted first.
 // Groups in which nothing waits are dropped. The order is total, so it survives a restart.
 func (e *Engine) sortGroups() {
 	e.groups = slices.DeleteFunc(e.groups, func(g *group) bool {
@@ -195,7 +196,7 @@ func (e *Engine) sortGroups() {
 		return empty
 	})
 	slices.SortStableFunc(e.groups, func(a, b *group) int {
-		return cmp.Or(cmp.Compare(b.key.Priority, a.key.Priority), cmp.Compare(b.narrow, a.narrow), cmp.Compare(a.first(), b.first()))
+		return cmp.Or(cmp.Compare(b.key.Priority, a.key.Priority), e.byShare(a, b), cmp.Compare(b.narrow, a.narrow), cmp.Compare(a.first(), b.first()))
 	})
 }
 

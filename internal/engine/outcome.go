@@ -12,7 +12,7 @@ import (
 // end makes an attempt final and decides what becomes of its job.
 func (e *Engine) end(a *Attempt, state drover.AttemptState, why drover.Reason) {
 	in, j := e.instance(a.Instance), e.job(a.ID.Job.Number)
-	in.free = in.free.Plus(e.need(a), 1)
+	e.vacate(in, a)
 	a.State = state
 	if a.Ended == 0 {
 		a.Ended = e.s.Now

@@ -25,22 +25,37 @@ func (e *Engine) place() {
 	e.mix()
 	claims := map[*instance]*group{}
 	last := e.lastWaiting()
-	for i, g := range slices.Clone(e.groups) {
-		e.placeGroup(g, e.open, claims)
-		e.standBy(g, e.open, claims)
-		e.unbindSurplus(g)
-		if g.wants() > 0 {
-			e.bindWaiting(g)
+	groups := slices.Clone(e.groups)
+	if e.sharing() {
+		e.placeByShares(groups, claims)
+		return
+	}
+	for i, g := range groups {
+		for e.placeOne(g, e.open, claims) {
 		}
-		if g.stuck && g.wants() > 0 {
-			e.takeOver(g)
-		}
-		left := g.unbound()
-		g.unmet = min(g.unmet, g.wants())
-		// With nobody behind it there is nobody to keep room from, and claiming looks at every instance.
-		if left > 0 && g.stuck && i < last {
-			claim(g, e.open, claims)
-		}
+		e.placeRest(g, claims, i < last, false)
+	}
+}
+
+// placeRest seats what found no room of a group on what is on its way, and has room kept for the rest, if anybody is behind it: for all of it, or
+// only for one.
+func (e *Engine) placeRest(g *group, claims map[*instance]*group, before, one bool) {
+	e.standBy(g, e.open, claims)
+	e.unbindSurplus(g)
+	if g.wants() > 0 {
+		e.bindWaiting(g)
+	}
+	if g.stuck && g.wants() > 0 {
+		e.takeOver(g)
+	}
+	left := g.unbound()
+	g.unmet = min(g.unmet, g.wants())
+	if one {
+		left = min(left, 1)
+	}
+	// With nobody behind it there is nobody to keep room from, and claiming looks at every instance.
+	if left > 0 && g.stuck && before {
+		claim(g, left, e.open, claims)
 	}
 }
 
@@ -54,33 +69,33 @@ func (e *Engine) lastWaiting() int {
 	return -1
 }
 
-// placeGroup starts as many of the group's elements as there is room for, on the instance that is worth it whose vCPUs cost least, and of those
-// on the fullest, so that the others can empty.
-func (e *Engine) placeGroup(g *group, open []*instance, claims map[*instance]*group) {
-	for g.queued > 0 {
-		in := e.fullest(g, open, claims)
-		if in == nil {
-			return
-		}
-		if !e.limited() {
-			e.begin(g, in)
-			continue
-		}
+// placeOne starts the group's next element, if there is room for it, on the instance that is worth it whose vCPUs cost least, and of those on the
+// fullest, so that the others can empty.
+func (e *Engine) placeOne(g *group, open []*instance, claims map[*instance]*group) bool {
+	if g.queued == 0 {
+		return false
+	}
+	in := e.fullest(g, open, claims)
+	if in == nil {
+		return false
+	}
+	if e.limited() {
 		if a := e.refuses(pledge{in: in, loads: []wanted{{g, 1}}}); a != nil {
 			g.wait(e.why(a))
-			return
+			return false
 		}
 		e.bound()
-		e.begin(g, in)
-		if in.Market == drover.OnDemand && g.onDemand > 0 {
-			g.onDemand--
-		}
 	}
+	e.begin(g, in)
+	if e.limited() && in.Market == drover.OnDemand && g.onDemand > 0 {
+		g.onDemand--
+	}
+	return true
 }
 
 func (e *Engine) fullest(g *group, open []*instance, claims map[*instance]*group) (best *instance) {
 	for _, in := range open {
-		if in.full() || !in.holds(g.key.Shape) || g.forDemand(in) || slices.Contains(in.Lost, g.jobs[0].Number) || !leaves(in, g, claims[in]) || !e.worth(g, in) {
+		if in.full() || !in.holds(g.key.Shape) || g.forDemand(in) || slices.Contains(in.Lost, g.jobs[0].Number) || !e.leaves(in, g, claims[in]) || !e.worth(g, in) {
 			continue
 		}
 		if best == nil || in.better(best) {
@@ -117,14 +132,13 @@ func (in *instance) holds(s drover.Shape) bool {
 	return in.free.Fits(s.Need) && s.Placement.Allows(in.Cloud, in.Zone, in.Type.Name) && s.Spot.Allows(in.Market)
 }
 
-// claim keeps instances for a group that waits for their room and cannot get new ones: as many as its waiting elements fill, those
+// claim keeps instances for a group that waits for their room and cannot get new ones: as many as so many of its elements fill, those
 // with most room first. Later groups may use there only what the claimant cannot.
-func claim(g *group, open []*instance, claims map[*instance]*group) {
+func claim(g *group, left int, open []*instance, claims map[*instance]*group) {
 	able := slices.DeleteFunc(slices.Clone(open), func(in *instance) bool {
 		return claims[in] != nil || !g.key.Shape.Accepts(in.offering())
 	})
 	slices.SortStableFunc(able, func(a, b *instance) int { return int(b.free.CPU - a.free.CPU) })
-	left := g.unbound()
 	for _, in := range able {
 		if left <= 0 {
 			return
@@ -134,25 +148,20 @@ func claim(g *group, open []*instance, claims map[*instance]*group) {
 	}
 }
 
-// leaves reports whether a job of g on the instance takes nothing from the claimant: as many of the claimant's jobs fit there as before,
-// once the claimant's own have made way.
-func leaves(in *instance, g *group, claimant *group) bool {
+// leaves reports whether a job of g on the instance takes nothing from the claimant: beside it and all that runs there of others, as many of the
+// claimant's jobs would fit as the instance can hold. So others share what the claimant cannot use, and no stream of small ones keeps it waiting.
+func (e *Engine) leaves(in *instance, g *group, claimant *group) bool {
 	if claimant == nil {
 		return true
 	}
-	need := claimant.key.Shape.Need
 	const many = 1 << 20
-	own := in.free
-	for range in.load {
-		own = own.Plus(need, 1)
+	need, left := claimant.key.Shape.Need, in.Resources.Minus(g.key.Shape.Need, 1)
+	for _, a := range in.load {
+		if j := e.job(a.ID.Job.Number); j.Shape != claimant.key.Shape || j.Priority != claimant.key.Priority || j.User != claimant.key.User {
+			left = left.Minus(e.need(a), 1)
+		}
 	}
-	own = least(own, in.Resources)
-	return own.Minus(g.key.Shape.Need, 1).Times(need, many) == own.Times(need, many)
-}
-
-func least(a, b drover.Resources) drover.Resources {
-	a.CPU, a.Memory, a.Disk, a.GPUs = min(a.CPU, b.CPU), min(a.Memory, b.Memory), min(a.Disk, b.Disk), min(a.GPUs, b.GPUs)
-	return a
+	return left.Times(need, many) == in.Resources.Times(need, many)
 }
 
 // bindWaiting reserves room on instances that are on their way for elements that found no place.

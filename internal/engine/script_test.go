@@ -58,6 +58,8 @@ func (p *player) set(args []string) {
 		case "mix":
 			base, percent, _ := strings.Cut(value, ":")
 			p.settings.Mix.OnDemand = drover.Part{Base: int(p.number(base)), Percent: int(p.number(percent))}
+		case "shares":
+			p.settings.Shares = p.shares(value)
 		case "leaving":
 			p.settings.Clouds = slices.Clone(p.settings.Clouds)
 			for i := range p.settings.Clouds {
@@ -67,6 +69,19 @@ func (p *player) set(args []string) {
 			p.t.Fatalf("no such setting: %s", key)
 		}
 	}
+}
+
+// shares reads "user", "user,ada:2,default:3" or "label:NAME,x:2".
+func (p *player) shares(text string) (s drover.Shares) {
+	words := strings.Split(text, ",")
+	s.By, s.Weights = drover.ShareBy(words[0]), map[string]int{}
+	for _, word := range words[1:] {
+		name, weight, _ := strings.Cut(word, ":")
+		if s.Weights[name] = int(p.number(weight)); name == "default" {
+			s.Default = s.Weights[name]
+		}
+	}
+	return s
 }
 
 // reserved reads "type:count:price".

@@ -60,6 +60,7 @@ type Settings struct {
 	Budgets         []Budget        `json:"budgets,omitempty"` // no two of one scope
 	Keep            time.Duration   `json:"keep"`              // how long an instance on which a job failed is kept once idle
 	Mix             drover.Mix      `json:"mix,omitzero"`      // of the markets, for jobs that prefer spot
+	Shares          drover.Shares   `json:"shares,omitzero"`   // of what there is, for jobs of one priority
 	GrowMemory      int             `json:"grow_memory"`       // a job that ran out of memory is tried again with so many thousandths of it; 0: it is not
 }
 
@@ -228,7 +229,7 @@ type GroupKey struct {
 	Priority int           `json:"priority"`
 	User     string        `json:"user,omitempty"`
 	Timeout  time.Duration `json:"timeout,omitempty"`
-	Labels   string        `json:"labels,omitempty"` // those that budgets speak of: a NAME=VALUE a line, by name
+	Labels   string        `json:"labels,omitempty"` // those that budgets and shares speak of: a NAME=VALUE a line, by name
 }
 
 // Block keeps an offering, or all that its empty fields match, from being asked for until its end, and from then on until one was tried.

@@ -56,6 +56,22 @@ func jobs() []engine.Job {
 	}
 }
 
+// others are jobs like those of "many", of somebody else.
+func others() engine.Job {
+	j := jobs()[0]
+	j.Number, j.Name, j.Labels = 4, "others", map[string]string{"project": "q"}
+	j.Array.Last, j.Queued = 23, engine.Ranges{{First: 0, Last: 23}}
+	return j
+}
+
+// shared is the recipe with somebody else's jobs, if its settings speak of shares.
+func (r Recipe) shared() Recipe {
+	if r.Settings.Shares.By != "" {
+		r.Jobs = append(r.Jobs, others())
+	}
+	return r
+}
+
 // kind is a kind of world: what each seed makes of it, and how it must end.
 type kind struct {
 	recipe func(seed uint64) Recipe
@@ -69,6 +85,7 @@ func unlucky(seed uint64) Recipe {
 		r.Settings = cloudsCD()
 	}
 	r.Settings = varied(seed, r.Settings)
+	r = r.shared()
 	switch {
 	case seed%5 == 0:
 		r.Lose = time.Duration(seed%53) * 10 * time.Second
@@ -123,6 +140,9 @@ func varied(seed uint64, s engine.Settings) engine.Settings {
 			{Label: "project=p", Hard: engine.Amounts{Hourly: drover.Dollar / 10}, Soft: engine.Amounts{Hourly: drover.Dollar / 100}, Stop: some()},
 		}
 	}
+	if some() {
+		s.Shares = drover.Shares{By: "label:project", Weights: map[string]int{"p": 1 + dice.IntN(3)}}
+	}
 	return s
 }
 
@@ -135,7 +155,7 @@ func givenUp(seed uint64) Recipe {
 
 // peopled is one in which people wish for all kinds of things, and now and then lose the store.
 func peopled(seed uint64) Recipe {
-	r := Recipe{Seed: seed, Luck: Some(seed).With(People), Settings: varied(seed, cloudsCD()), Jobs: jobs()}
+	r := Recipe{Seed: seed, Luck: Some(seed).With(People), Settings: varied(seed, cloudsCD()), Jobs: jobs()}.shared()
 	r.Luck.Until = 40 * time.Minute
 	if seed%4 == 0 {
 		r.Lose = time.Duration(seed%101) * 20 * time.Second

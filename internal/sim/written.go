@@ -53,6 +53,7 @@ func (w *World) mayWrite(wr engine.Write) {
 // mayBegin checks an attempt that was not there before.
 func (w *World) mayBegin(a engine.Attempt) {
 	w.withinBudgets(fmt.Sprintf("attempt %v", a.ID), nil, &a)
+	w.mayGoFirst(a)
 	d, job := w.Disk, a.ID.Job
 	in, j := d.instances[a.Instance], d.jobs[job.Number]
 	life, cancelled := w.promises.cancelled[job]

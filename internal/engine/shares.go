@@ -1,0 +1,239 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"drover"
+)
+
+// Shares divide what there is among those whose work has one priority: users, or the values of a label. Whoever uses least for their weight has their
+// next element begun, one at a time. Use is the vCPUs of what runs now; nothing is remembered of what ran before, so that there is nothing to write
+// down, and a restart changes nobody's turn.
+//
+// A large job of one could so wait for ever while small ones of others begin and end, since room for it never comes together. So a group that waits for
+// room while something of another's begins that needs less has the turn from then on, one group at a priority: it comes before all others of the
+// priority, and room for one job of it is kept on the instance that has most, until one has begun.
+
+// sharing reports whether there are shares.
+func (e *Engine) sharing() bool { return e.s.Settings.Shares.By != "" }
+
+// sharer is whose share the jobs of a group are of: a user, or a label's value; empty for those without.
+func (e *Engine) sharer(key GroupKey) string {
+	label := e.s.Settings.Shares.By.Label()
+	if label == "" {
+		return key.User
+	}
+	for line := range strings.SplitSeq(key.Labels, "\n") {
+		if value, has := strings.CutPrefix(line, label+"="); has {
+			return value
+		}
+	}
+	return ""
+}
+
+// occupy has an attempt take its room of an instance, and of its sharer's share; vacate gives both back.
+func (e *Engine) occupy(in *instance, a *Attempt) {
+	need := e.need(a)
+	in.free = in.free.Minus(need, 1)
+	e.charge(a, need.CPU)
+}
+
+func (e *Engine) vacate(in *instance, a *Attempt) {
+	need := e.need(a)
+	in.free = in.free.Plus(need, 1)
+	e.charge(a, -need.CPU)
+}
+
+// charge counts vCPUs that an attempt takes, or gives back.
+func (e *Engine) charge(a *Attempt, cpu drover.MilliCPU) {
+	if !e.sharing() || cpu == 0 {
+		return
+	}
+	name := e.sharer(e.keyOf(e.job(a.ID.Job.Number)))
+	if e.used[name] += cpu; e.used[name] == 0 {
+		delete(e.used, name)
+	}
+}
+
+// reshare counts anew what is used, by whoever has shares now.
+func (e *Engine) reshare() {
+	e.used = map[string]drover.MilliCPU{}
+	for _, in := range e.instances {
+		for _, a := range in.load {
+			e.charge(a, e.need(a).CPU)
+		}
+	}
+}
+
+// byShare compares whose turn it is of two groups of one priority.
+func (e *Engine) byShare(a, b *group) int {
+	switch {
+	case !e.sharing():
+		return 0
+	case a.turn != b.turn && a.turn:
+		return -1
+	case a.turn != b.turn:
+		return 1
+	}
+	return e.queueOf(a).against(e.queueOf(b))
+}
+
+// queue is the groups of one sharer at one priority, and what the sharer uses.
+type queue struct {
+	name   string
+	used   drover.MilliCPU
+	weight int
+	groups []*group
+}
+
+// queueOf is a queue with one group.
+func (e *Engine) queueOf(g *group) queue {
+	name := e.sharer(g.key)
+	return queue{name: name, used: e.used[name], weight: e.s.Settings.Shares.Weight(name), groups: []*group{g}}
+}
+
+// against compares what two sharers use for their weights. Weights end at a million, and vCPUs long before the product is too large.
+func (q queue) against(o queue) int {
+	return cmp.Compare(int64(q.used)*int64(o.weight), int64(o.used)*int64(q.weight))
+}
+
+// before compares two queues: who uses less goes first and, if that is equal, what would go first without shares.
+func (q queue) before(o queue) int {
+	a, b := q.groups[0], o.groups[0]
+	return cmp.Or(q.against(o), cmp.Compare(b.narrow, a.narrow), cmp.Compare(a.first(), b.first()))
+}
+
+// placeByShares is place for groups in order of service, where sharers take turns.
+func (e *Engine) placeByShares(groups []*group, claims map[*instance]*group) {
+	for len(groups) > 0 {
+		n := slices.IndexFunc(groups, func(g *group) bool { return g.key.Priority != groups[0].key.Priority })
+		if n < 0 {
+			n = len(groups)
+		}
+		e.placeLevel(e.queues(groups[:n]), claims)
+		groups = groups[n:]
+	}
+}
+
+// queues are the groups of one priority by their sharers.
+func (e *Engine) queues(groups []*group) (all []queue) {
+	at := map[string]int{}
+	for _, g := range groups {
+		q := e.queueOf(g)
+		i, known := at[q.name]
+		if !known {
+			at[q.name] = len(all)
+			all = append(all, q)
+			continue
+		}
+		all[i].groups = append(all[i].groups, g)
+	}
+	return all
+}
+
+// placeLevel begins what there is room for of one priority's queues, an element at a time.
+func (e *Engine) placeLevel(queues []queue, claims map[*instance]*group) {
+	turn, begun := e.turnOf(queues), []*group{}
+	for len(queues) > 0 {
+		at, least := next(queues), leastUsed(queues)
+		q := &queues[at]
+		g := q.groups[0]
+		if e.placeOne(g, e.open, claims) {
+			q.used = e.used[q.name]
+			if g.turn {
+				g.turn, turn = false, nil
+			}
+			if !slices.Contains(begun, g) {
+				begun = append(begun, g)
+			}
+			continue
+		}
+		if turn == nil && e.passedOver(g, begun) {
+			g.turn, turn = true, g
+		}
+		e.placeRest(g, claims, true, g.turn && at != least)
+		if q.groups = q.groups[1:]; len(q.groups) == 0 {
+			queues = slices.Delete(queues, at, at+1)
+		}
+	}
+}
+
+// passedOver reports whether a group waits for room while what has just begun of others would not have left it enough.
+func (e *Engine) passedOver(g *group, begun []*group) bool {
+	smaller := func(o *group) bool {
+		return e.sharer(o.key) != e.sharer(g.key) && !o.key.Shape.Need.Fits(g.key.Shape.Need)
+	}
+	return slices.ContainsFunc(begun, smaller) && e.waitsForRoom(g)
+}
+
+// turnOf is the group that has the turn, nil if none has. One that waits for room no longer loses it.
+func (e *Engine) turnOf(queues []queue) (turn *group) {
+	for _, q := range queues {
+		for _, g := range q.groups {
+			g.turn = g.turn && turn == nil && e.waitsForRoom(g)
+			if g.turn {
+				turn = g
+			}
+		}
+	}
+	return turn
+}
+
+// waitsForRoom reports whether elements of the group wait for nothing but room on what there is.
+func (e *Engine) waitsForRoom(g *group) bool {
+	return g.stuck && g.unbound() > 0 && g.reason.Code != drover.ReasonBudget && e.hosted(g)
+}
+
+// next is the queue whose turn it is.
+func next(queues []queue) int {
+	if at := slices.IndexFunc(queues, func(q queue) bool { return q.groups[0].turn }); at >= 0 {
+		return at
+	}
+	return leastUsed(queues)
+}
+
+func leastUsed(queues []queue) (at int) {
+	for i := range queues {
+		if queues[i].before(queues[at]) < 0 {
+			at = i
+		}
+	}
+	return at
+}
+
+// whyShare says whose turn it is, where work of others of the same priority comes before a group's.
+func (e *Engine) whyShare(g *group) []drover.Reason {
+	if !e.sharing() {
+		return nil
+	}
+	own, first := e.queueOf(g), e.queueOf(g)
+	for _, o := range e.groups {
+		if q := e.queueOf(o); o.key.Priority == g.key.Priority && o.unbound() > 0 && q.name != own.name && (o.turn || !first.groups[0].turn && q.against(first) < 0) {
+			first = q
+		}
+	}
+	if first.name == own.name {
+		return nil
+	}
+	text := fmt.Sprintf("%s goes first, with %v vCPUs running and weight %d; %s has %v running and weight %d",
+		e.sharerText(first.name), first.used, first.weight, e.sharerText(own.name), own.used, own.weight)
+	if first.groups[0].turn {
+		text = fmt.Sprintf("%s goes first, since room for a job of %s comes together", e.sharerText(first.name), first.groups[0].jobs[0].Name)
+	}
+	return []drover.Reason{{Code: drover.ReasonShare, Text: text, Since: g.reason.Since}}
+}
+
+// sharerText names somebody who has a share.
+func (e *Engine) sharerText(name string) string {
+	switch label := e.s.Settings.Shares.By.Label(); {
+	case label == "":
+		return "user " + name
+	case name == "":
+		return "what has no label " + label
+	default:
+		return "label " + label + "=" + name
+	}
+}

@@ -1,0 +1,63 @@
+package sim
+
+import (
+	"slices"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// mayGoFirst checks that an attempt does not take room for which jobs like its own wait of somebody who uses less for their weight. What keeps
+// those from it for other reasons is left out: money, a mix of the markets, instances that lost them, and that other ones are on their way.
+func (w *World) mayGoFirst(a engine.Attempt) {
+	s, j := w.settings, w.Disk.jobs[a.ID.Job.Number]
+	if s.Shares.By == "" || len(s.Budgets) > 0 || s.Mix != (drover.Mix{}) || w.Disk.elements[a.ID.Job].Memory > 0 {
+		return
+	}
+	own := w.shareOf(j)
+	for _, o := range w.recipe.Jobs {
+		o, waits := w.Disk.jobs[o.Number]
+		if !waits || !alike(o, j) || len(o.Grown) > 0 || o.Queued.Count() < wellStocked || !w.stuck(o, a) {
+			continue
+		}
+		if other := w.shareOf(o); own.used*other.weight > other.used*own.weight {
+			w.fail("attempt %v is to begin, and job %d waits, of which %d thousandths of vCPUs run with weight %d, against %d with weight %d",
+				a.ID, o.Number, other.used, other.weight, own.used, own.weight)
+		}
+	}
+}
+
+// wellStocked is how many elements fill the largest instance: with fewer one may not be worth its price.
+const wellStocked = 8
+
+// alike reports whether jobs may have whatever the other has, but for whose share it is of.
+func alike(o, j engine.Job) bool {
+	return o.Labels[shareLabel] != j.Labels[shareLabel] && o.Shape == j.Shape && o.Priority == j.Priority && len(o.After) == 0 && o.Cancel == nil
+}
+
+// shareLabel is the label by whose values shares are divided.
+const shareLabel = "project"
+
+// shared is what somebody who has a share uses.
+type shared struct{ used, weight int }
+
+func (w *World) shareOf(j engine.Job) (s shared) {
+	name := j.Labels[shareLabel]
+	s.weight = w.settings.Shares.Weight(name)
+	for _, a := range w.Disk.attempts {
+		if o := w.Disk.jobs[a.ID.Job.Number]; o.Labels[shareLabel] == name && a.State != drover.AttemptCollecting {
+			s.used += int(o.Shape.Need.CPU)
+		}
+	}
+	return s
+}
+
+// stuck reports whether what waits of a job waited already for nothing but room, on the attempt's instance as well.
+func (w *World) stuck(o engine.Job, a engine.Attempt) bool {
+	e := w.controller.loop.Engine
+	in, there := e.Find(w.Disk.instances[a.Instance].Name)
+	x, known := e.Explain(drover.JobID{Number: o.Number, Index: -1})
+	return there && known && !slices.Contains(in.Lost, o.Number) && slices.ContainsFunc(x.Reasons, func(r drover.Reason) bool {
+		return (r.Code == drover.ReasonLimit || r.Code == drover.ReasonBlocked) && r.Since < w.controller.now()
+	})
+}

@@ -1,0 +1,48 @@
+package drover
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Shares say how work of one priority divides what there is: whoever uses least for their weight goes first.
+type Shares struct {
+	By      ShareBy        `json:"by,omitempty" yaml:"by,required" doc:"who has a share: user for each user, label:NAME for each value of a label"`
+	Weights map[string]int `json:"weights,omitempty" yaml:"weights" min:"1" max:"1000000" doc:"how large the shares of some are, against those of others"`
+	Default int            `json:"default,omitempty" yaml:"default" min:"1" max:"1000000" doc:"how large everybody else's is; left out: 1"`
+}
+
+// ShareBy says whose shares they are: ShareByUser, or label:NAME. Empty is nobody's: there are none.
+type ShareBy string
+
+// ShareByUser gives each user a share.
+const ShareByUser ShareBy = "user"
+
+var shareLabel = regexp.MustCompile(`^label:[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$`)
+
+// UnmarshalText reads a ShareBy.
+func (b *ShareBy) UnmarshalText(text []byte) error {
+	if s := string(text); s != string(ShareByUser) && !shareLabel.MatchString(s) {
+		return fmt.Errorf("%q is neither user nor label:NAME", s)
+	}
+	*b = ShareBy(text)
+	return nil
+}
+
+// Label is the name of the label whose values have shares; empty if users have them.
+func (b ShareBy) Label() string {
+	name, _ := strings.CutPrefix(string(b), "label:")
+	if name == string(b) {
+		return ""
+	}
+	return name
+}
+
+// Weight is how large somebody's share is.
+func (s Shares) Weight(name string) int {
+	if w := s.Weights[name]; w > 0 {
+		return w
+	}
+	return max(1, s.Default)
+}
