@@ -109,10 +109,9 @@ const PlanSteps = 100_000_000
 
 // Demand is a number of jobs of one shape.
 type Demand struct {
-	Shape    Shape         `json:"shape"`
-	Count    int           `json:"count"`
-	OnDemand int           `json:"on_demand,omitempty"` // so many of them at least are to run on demand
-	Time     time.Duration `json:"time,omitempty"`      // how long one is expected to take; 0: not known
+	Shape Shape         `json:"shape"`
+	Count int           `json:"count"`
+	Time  time.Duration `json:"time,omitempty"` // how long one is expected to take; 0: not known
 }
 
 // CloudRoom is how many instances may be added in a cloud.

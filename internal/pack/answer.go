@@ -40,12 +40,9 @@ type giver []drover.Load
 
 func (m *model) givers() givers {
 	g := make(givers, len(m.items))
-	for x, s := range m.of {
-		if s.first > 0 {
-			g[s.onDemand] = append(g[s.onDemand], drover.Load{Demand: x, Count: s.first})
-		}
-		if rest := m.p.Demands[x].Count - s.first; rest > 0 {
-			g[s.item] = append(g[s.item], drover.Load{Demand: x, Count: rest})
+	for x, item := range m.of {
+		if n := m.p.Demands[x].Count; n > 0 {
+			g[item] = append(g[item], drover.Load{Demand: x, Count: n})
 		}
 	}
 	return g

@@ -1,6 +1,9 @@
 package pack
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // ascent is the search for the splits by which jobs are worth most. It is multiplicative: every crowd is sent where it is worth least, and
 // on each kind the dimensions that were wanted most, on an average that forgets, make up a larger part of the cost. The step grows while that
@@ -13,6 +16,8 @@ type ascent struct {
 	best []float64 // the parts for which the sum was the greatest
 	load []float64 // what was wanted of each dimension on the average
 	now  []float64 // and in this round
+	v    []float64 // what the crowd in hand is worth on each of its kinds
+	size int       // how many kinds were looked at
 }
 
 // newAscent begins with equal parts, or where the last ascent ended.
@@ -37,13 +42,12 @@ func (m *model) newAscent(pr *prices, last []float64) *ascent {
 }
 
 func (a *ascent) ascend(e effort, steps *int) {
-	size := 0
-	for _, g := range a.pr.crowds {
-		size += len(g.kinds)
-	}
 	const stales, flowStep = 10, 0.1
 	most, step, stale := -1.0, 1.0, 0
-	for range e.rounds {
+	for round := range e.rounds {
+		if round%every == 0 {
+			a.survey()
+		}
 		sum := a.round(false)
 		if sum > most {
 			most, stale, step = sum, 0, min(4, float64(step*1.15))
@@ -55,10 +59,46 @@ func (a *ascent) ascend(e effort, steps *int) {
 		a.move(sum, step, 0.8)
 	}
 	copy(a.w, a.best)
+	a.survey()
 	for range e.flows {
 		a.move(a.round(true), flowStep, 0)
 	}
-	*steps -= (e.rounds + e.flows) * size
+	*steps -= a.size
+}
+
+// every is after how many rounds all kinds are looked at, near on which of them alone crowds are valued between: where they were worth at most so
+// many times the least. Of a thousand kinds that is a few; prices seldom move further in so few rounds.
+const every, near = 20, 4
+
+// survey finds for each crowd the kinds to which it may be sent in the next rounds.
+func (a *ascent) survey() {
+	for c := range a.pr.crowds {
+		g := &a.pr.crowds[c]
+		a.v = a.v[:0]
+		least := math.MaxFloat64
+		for y := range g.kinds {
+			v := a.worth(g, y)
+			least = min(least, v)
+			a.v = append(a.v, v)
+		}
+		g.near = g.near[:0]
+		for y, v := range a.v {
+			if v <= float64(least*near) {
+				g.near = append(g.near, y)
+			}
+		}
+		a.size += len(g.kinds)
+	}
+}
+
+// worth is what a crowd is worth on the kind at a place of its own.
+func (a *ascent) worth(g *crowd, y int) (v float64) {
+	n, x := a.n, g.kinds[y]
+	w, s := a.w[x*n:x*n+n], g.shares[y*n:y*n+n]
+	for j := range w {
+		v += float64(w[j] * s[j])
+	}
+	return float64(v * a.cost[x])
 }
 
 // round sends every crowd where it is worth least and returns the sum of the values.
@@ -67,17 +107,13 @@ func (a *ascent) round(count bool) (sum float64) {
 	clear(a.now)
 	for c := range a.pr.crowds {
 		g := &a.pr.crowds[c]
-		at, least := 0, 0.0
-		for y, x := range g.kinds {
-			w, s := a.w[x*n:x*n+n], g.shares[y*n:y*n+n]
-			v := 0.0
-			for j := range w {
-				v += float64(w[j] * s[j])
-			}
-			if v = float64(v * a.cost[x]); y == 0 || v < least {
+		at, least := 0, math.MaxFloat64
+		for _, y := range g.near {
+			if v := a.worth(g, y); v < least {
 				at, least = y, v
 			}
 		}
+		a.size += len(g.near)
 		if count {
 			g.flow[at]++
 		}
@@ -124,6 +160,7 @@ func (a *ascent) store(m *model, pr *prices, last []float64) {
 			split[slices.Index(split, slices.Max(split))] -= sum - cost
 		}
 		pr.split = append(pr.split, split)
+		pr.units = append(pr.units, unitsOf(m.kinds[k].has, split))
 	}
 	pr.load = make([]float64, n*len(pr.kinds))
 	for _, g := range pr.crowds {

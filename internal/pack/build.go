@@ -16,6 +16,7 @@ type bin struct {
 // manner is how a packer goes about its work. Which is best depends on the problem; several are tried.
 type manner struct {
 	even       bool    // instances use their dimensions in the proportions in which the jobs that go there need them
+	soft       float64 // the part of the prices that goes to the dimensions which are nearly as scarce as the scarcest
 	windows    []int   // of the fillings that are tried for each instance
 	tries      int     // kinds that are
 	damp       int     // of the instances that might hold the same, one in so many is rented at a time
@@ -96,7 +97,7 @@ func (p *packer) rank(pr *prices, i int) []int {
 		if x < 0 || !p.m.accepts(&p.m.kinds[k], it) || p.m.room(p.led, &p.m.kinds[k], 1) == 0 {
 			continue
 		}
-		own := worth(it.need, p.m.kinds[pr.kinds[x]].has, pr.split[x])
+		own := pr.units[x].worth(&it.need)
 		list = append(list, scored{k, float64(float64(pr.values[i])*pr.ideal(p.m, k)) / float64(own+1)})
 	}
 	*p.steps -= len(p.m.kinds)
@@ -120,6 +121,7 @@ func (p *packer) best(s *stock, seed int, kinds []int, by func(kind int) measure
 			}
 		}
 	}
+	s.mend(&best)
 	return best
 }
 

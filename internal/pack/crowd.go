@@ -8,6 +8,7 @@ type crowd struct {
 	kinds  []int     // places in prices.kinds of those that can hold them
 	shares []float64 // what all of them take of one instance of each of these, for each of prices.dims
 	flow   []float64 // how often they went to each of these
+	near   []int     // the places, in kinds, of those where they were worth least when all were looked at
 }
 
 // gather makes crowds of what is left of the items. Items that nothing can hold are in none.

@@ -41,15 +41,8 @@ func (m *model) unserved(left []int) []int {
 	left = slices.Clone(left)
 	unmet := make([]int, len(m.of))
 	for d := len(m.of) - 1; d >= 0; d-- {
-		s := m.of[d]
-		n := min(left[s.item], m.p.Demands[d].Count-s.first)
-		left[s.item] -= n
-		unmet[d] = n
-		if s.first > 0 {
-			n = min(left[s.onDemand], s.first)
-			left[s.onDemand] -= n
-			unmet[d] += n
-		}
+		unmet[d] = min(left[m.of[d]], m.p.Demands[d].Count)
+		left[m.of[d]] -= unmet[d]
 	}
 	return unmet
 }

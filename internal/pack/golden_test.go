@@ -84,7 +84,10 @@ func goldenProblems(t *testing.T) []goldenProblem {
 		})},
 		{"of each shape two at least on demand", few(func(p *drover.Problem) {
 			for i := range p.Demands {
-				p.Demands[i].OnDemand = 2
+				own := p.Demands[i]
+				own.Shape.Spot, own.Count = drover.SpotNever, 2
+				p.Demands[i].Count -= 2
+				p.Demands = append(p.Demands, own)
 			}
 		})},
 		{"1,000 jobs of as many shapes", manyShapes(t, 1000)},

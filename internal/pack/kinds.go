@@ -14,13 +14,7 @@ func (m *model) addKinds(rivals int) {
 	for x := range order {
 		order[x] = x
 	}
-	compare := func(a, b int) int {
-		return cmp.Or(cmp.Compare(all[a].price, all[b].price), larger(all[a].has, all[b].has), cmp.Compare(a, b))
-	}
-	if m.total() == 1 && len(all) > 0 {
-		order = []int{slices.MinFunc(order, compare)} // one job goes to the cheapest, and no order is needed to see which that is
-	}
-	slices.SortFunc(order, compare)
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(compareKinds(&all[a], &all[b]), cmp.Compare(a, b)) })
 	for _, x := range order {
 		if len(m.rules) > maxRules || m.dominators(&all[x], rivals) < rivals {
 			m.kinds = append(m.kinds, all[x])
@@ -34,12 +28,22 @@ func (m *model) addKinds(rivals int) {
 	}
 }
 
-// suitable lists the offerings as kinds that some job may use and of which there may be one more. A demand may be of no jobs.
-func (m *model) suitable() []kind {
-	all, led := make([]kind, 0, len(m.p.Offerings)), m.newLedger()
+// compareKinds puts the cheaper kind first, and of kinds that cost as much the larger.
+func compareKinds(a, b *kind) int { return cmp.Or(cmp.Compare(a.price, b.price), larger(a.has, b.has)) }
+
+// suitable lists the offerings as kinds that some job may use and of which there may be one more. A demand may be of no jobs. A single job
+// goes to the first of them by price, and no other is looked for.
+func (m *model) suitable() (all []kind) {
+	led, single := m.newLedger(), m.total() == 1
 	rows := map[string][]int{}
+	if !single {
+		all = make([]kind, 0, len(m.p.Offerings))
+	}
 	for i := range m.p.Offerings {
 		o := &m.p.Offerings[i]
+		if single && len(all) > 0 && o.Price > all[0].price {
+			continue
+		}
 		k := kind{offering: i, has: m.capacity(o), price: max(0, o.Price)}
 		if !m.sized(o) || !slices.ContainsFunc(m.items, func(it item) bool { return it.count > 0 && k.has.fits(it.need) && m.rules[it.rule].allows(o) }) {
 			continue
@@ -54,8 +58,12 @@ func (m *model) suitable() []kind {
 				k.rules |= 1 << r
 			}
 		}
-		if m.room(led, &k, 1) > 0 {
+		switch {
+		case m.room(led, &k, 1) == 0:
+		case !single || len(all) == 0:
 			all = append(all, k)
+		case compareKinds(&k, &all[0]) < 0:
+			all[0] = k
 		}
 	}
 	return all

@@ -88,18 +88,11 @@ type model struct {
 	p       drover.Problem
 	rules   []rule
 	items   []item
-	of      []split         // the items of each demand
+	of      []int           // the item of each demand
 	classes []time.Duration // for how long an instance is paid, longest first
 	kinds   []kind          // sorted by price, then largest first, then as they are offered
 	rows    []row           // of the ledger
 	used    [dims]bool      // the dimensions that any job needs
-}
-
-// split says which items the jobs of a demand are.
-type split struct {
-	item     int // its jobs, but
-	onDemand int // of this item are
-	first    int // so many of them
 }
 
 // newModel looks at the problem. A kind is left out when as many as the rivals are better in every way.
@@ -160,8 +153,8 @@ func (m *model) addItems() {
 		rule, class int
 	}
 	seen, rules := map[key]int{}, map[rule]int{}
-	add := func(d drover.Demand, spot drover.SpotPolicy, count int) int {
-		r := rule{d.Shape.Placement, spot, d.Shape.Need.Arch}
+	for _, d := range m.p.Demands {
+		r := rule{d.Shape.Placement, d.Shape.Spot, d.Shape.Need.Arch}
 		n, ok := rules[r]
 		if !ok {
 			n = len(m.rules)
@@ -175,17 +168,8 @@ func (m *model) addItems() {
 			seen[k] = i
 			m.items = append(m.items, item{need: k.need, rule: n, class: k.class})
 		}
-		m.items[i].count += count
-		return i
-	}
-	for _, d := range m.p.Demands {
-		first := min(d.OnDemand, d.Count)
-		s := split{first: first}
-		if first > 0 {
-			s.onDemand = add(d, drover.SpotNever, first)
-		}
-		s.item = add(d, d.Shape.Spot, d.Count-first)
-		m.of = append(m.of, s)
+		m.items[i].count += d.Count
+		m.of = append(m.of, i)
 	}
 }
 

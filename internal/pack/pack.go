@@ -5,9 +5,9 @@
 // instance of a kind costs is split among its vCPUs, memory and so on by prices at which all jobs together are worth most (prices, ascend).
 // At these prices no instance holds jobs that are worth more than it costs, so their worth is a bound for every plan, and what is good is known:
 // instances filled with jobs that are worth what they cost. So the kind is chosen, then filled: first each kind with the jobs that the prices
-// send there (piles), as long as that fills it well; then what is dearest finds a place, until all is served (build). The result is never
-// dearer than that of the plain ways (plain), which serve one demand after the other and are what is done when limits leave demands unserved:
-// there the order counts.
+// send there (piles), as long as that fills it well, each filling bettered by swaps (mend); then what is dearest finds a place, until all is
+// served (build). The result is never dearer than that of the plain ways (plain), which serve one demand after the other and are what is done when
+// limits leave demands unserved: there the order counts.
 package pack
 
 import (
@@ -52,7 +52,7 @@ func (m *model) cheapestOf(best *draft, pr *prices, steps *int) *draft {
 	if d := m.plainly(cheapest, steps); m.better(d, best) {
 		best = d
 	}
-	manners := []manner{even}
+	manners := []manner{many}
 	if len(m.items) <= fewItems {
 		manners = []manner{sharp, even, fine}
 	}
@@ -86,11 +86,12 @@ func (m *model) evenly() []float64 {
 	return w
 }
 
-// The manners that do well. Any may be the best one for jobs of few shapes; for those of many, even is.
+// The manners that do well: the last one for jobs of many shapes, and any of the others may be the best one for those of few.
 var (
-	sharp = manner{windows: []int{1, 4, 16}, tries: 4, damp: 2, thresholds: []int64{985, 970, 950, 920}, first: opening, again: effort{60, 100}}
-	even  = manner{windows: []int{1, 8}, tries: 4, damp: 2, thresholds: []int64{985, 970, 950, 920}, first: opening, again: effort{60, 100}, even: true}
-	fine  = manner{windows: []int{1, 4, 16}, tries: 4, damp: 4, thresholds: []int64{990, 980, 970, 960, 950, 940, 920}, first: opening, again: effort{60, 100}}
+	sharp = manner{soft: 0.5, windows: []int{1, 4, 16}, tries: 4, damp: 2, thresholds: []int64{985, 970, 950, 920}, first: opening, again: effort{60, 100}}
+	even  = manner{soft: 0.5, windows: []int{1, 8}, tries: 4, damp: 2, thresholds: []int64{985, 970, 950, 920}, first: opening, again: effort{60, 100}, even: true}
+	fine  = manner{soft: 0.5, windows: []int{1, 4, 16}, tries: 4, damp: 4, thresholds: []int64{990, 980, 970, 960, 950, 940, 920}, first: opening, again: effort{60, 100}}
+	many  = manner{soft: 0.3, windows: []int{1, 8}, tries: 4, damp: 2, thresholds: []int64{985, 970, 950, 920}, first: opening, again: effort{60, 100}, even: true}
 )
 
 // opening is the effort for the first prices of all jobs.

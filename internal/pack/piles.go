@@ -14,7 +14,7 @@ func (p *packer) fromPiles(pr *prices, threshold int64) {
 		if pl.order == nil || *p.steps <= 0 {
 			continue
 		}
-		by := pr.aimed(p.m, x, p.how.even)
+		by := pr.aimed(p.m, x, p.how)
 		pl.values = make([]int64, len(p.m.items))
 		for _, i := range pl.order {
 			v := 0.0

@@ -10,9 +10,7 @@ func (m *model) plainly(choose chooser, steps *int) *draft {
 	d := m.newDraft()
 	var open []plainBin
 	for x, demand := range m.p.Demands {
-		s := m.of[x]
-		open = m.servePlainly(d, open, s.onDemand, s.first, choose, steps)
-		open = m.servePlainly(d, open, s.item, demand.Count-s.first, choose, steps)
+		open = m.servePlainly(d, open, m.of[x], demand.Count, choose, steps)
 	}
 	for _, o := range open {
 		d.bins = append(d.bins, o.bin)

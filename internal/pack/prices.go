@@ -17,6 +17,7 @@ type prices struct {
 	kinds  []int     // those by which jobs are valued: no other has more room for its cost in every dimension and holds all that it holds
 	rival  []int     // for each kind of the model the place of one in kinds that is no worse, -1 if it cannot be had
 	split  [][]int64 // for each of kinds, nano-dollars by dimension; the sum is at most the cost
+	units  []units   // the same, of a unit
 	values []int64   // of one job of each item; 0 of those that nothing can hold
 	rest   int64     // the values of all jobs that are left: the bound
 	crowds []crowd
@@ -89,7 +90,7 @@ func (m *model) value(pr *prices, items, left []int, steps *int) {
 		least, it := int64(math.MaxInt64), &m.items[i]
 		for x, k := range pr.kinds {
 			if m.accepts(&m.kinds[k], it) {
-				least = min(least, worth(it.need, m.kinds[k].has, pr.split[x]))
+				least = min(least, pr.units[x].worth(&it.need))
 			}
 		}
 		*steps -= len(pr.kinds)
@@ -100,14 +101,27 @@ func (m *model) value(pr *prices, items, left []int, steps *int) {
 	}
 }
 
-// worth is what a job of that need is worth on a kind with this split; it must fit.
-func worth(need, has vec, split []int64) (v int64) {
+// units are a kind's split as the price of a unit of each dimension, rounded down: in nano-dollars shifted left, so that valuing a job takes no
+// division, of which there would be one for each dimension, job and kind.
+type units struct {
+	price [dims]uint64
+	shift [dims]int
+}
+
+func unitsOf(has vec, split []int64) (u units) {
 	for d, s := range split {
-		if s > 0 && need[d] > 0 {
-			hi, lo := bits.Mul64(uint64(s), uint64(need[d]))
-			q, _ := bits.Div64(hi, lo, uint64(has[d]))
-			v += int64(q)
+		if s > 0 {
+			u.shift[d] = bits.LeadingZeros64(uint64(s))
+			u.price[d] = uint64(s) << u.shift[d] / uint64(has[d])
 		}
+	}
+	return u
+}
+
+// worth is what a job of that need is worth; it must fit into what the split is of, so that no product exceeds the split.
+func (u *units) worth(need *vec) (v int64) {
+	for d, n := range need {
+		v += int64(uint64(n) * u.price[d] >> u.shift[d])
 	}
 	return v
 }
@@ -123,8 +137,8 @@ type measure struct {
 // Dimensions that are nearly as scarce there as the scarcest have a part of the price, too: where two bind almost alike, prices for which one
 // is free make instances that waste it, until it is the scarce one. And if it is to be even, the dimensions are used in the proportions in
 // which those jobs need them: instances that take the jobs which spare a dimension leave others behind that then lack it.
-func (pr *prices) aimed(m *model, x int, even bool) (u measure) {
-	const soft, slight = 0.3, 0.01
+func (pr *prices) aimed(m *model, x int, how manner) (u measure) {
+	const slight = 0.01
 	n, most, sum := len(pr.dims), 1e-12, 0.0
 	load, k := pr.load[x*n:x*n+n], &m.kinds[pr.kinds[x]]
 	for _, l := range load {
@@ -133,23 +147,23 @@ func (pr *prices) aimed(m *model, x int, even bool) (u measure) {
 	var scarce [dims]float64
 	for j, d := range pr.dims {
 		part := load[j] / most
-		if u.aim[d] = float64(k.has[d]); even {
+		if u.aim[d] = float64(k.has[d]); how.even {
 			u.aim[d] = float64(part * u.aim[d])
 		}
 		if part < slight || k.has[d] == 0 {
 			u.aim[d] = 0
 			continue
 		}
-		scarce[d] = scarcity(part, even)
+		scarce[d] = scarcity(part, how.even)
 		sum += scarce[d]
 	}
 	cost := float64(k.costs[pr.class])
 	for _, d := range pr.dims {
 		if k.has[d] > 0 {
-			u.unit[d] = float64((1-soft)*float64(pr.split[x][d])) / float64(k.has[d])
+			u.unit[d] = float64((1-how.soft)*float64(pr.split[x][d])) / float64(k.has[d])
 		}
 		if u.aim[d] > 0 {
-			u.unit[d] += float64(float64(soft*cost)*scarce[d]) / float64(sum*u.aim[d])
+			u.unit[d] += float64(float64(how.soft*cost)*scarce[d]) / float64(sum*u.aim[d])
 		}
 	}
 	return u

@@ -50,10 +50,9 @@ func TestFewStepsAreEnoughForAnAnswer(t *testing.T) {
 
 // checkServed wants each job on one instance that can hold it or unmet, and no instance that no job needs.
 func checkServed(t *rapid.T, p drover.Problem, plan drover.Plan) {
-	served, onDemand := map[int]int{}, map[int]int{}
+	served := map[int]int{}
 	for _, u := range plan.Unmet {
 		served[u.Demand] += u.Count
-		onDemand[u.Demand] += u.Count
 	}
 	for _, b := range plan.Purchases {
 		if len(b.Loads) == 0 {
@@ -61,9 +60,6 @@ func checkServed(t *rapid.T, p drover.Problem, plan drover.Plan) {
 		}
 		for _, l := range b.Loads {
 			served[l.Demand] += l.Count
-			if p.Offerings[b.Candidates[0]].Market == drover.OnDemand {
-				onDemand[l.Demand] += l.Count
-			}
 		}
 		for _, c := range b.Candidates {
 			checkHolds(t, p, c, b.Loads)
@@ -72,9 +68,6 @@ func checkServed(t *rapid.T, p drover.Problem, plan drover.Plan) {
 	for d, demand := range p.Demands {
 		if served[d] != demand.Count {
 			t.Fatalf("demand %d: %d jobs served or unmet, %d wanted", d, served[d], demand.Count)
-		}
-		if onDemand[d] < min(demand.OnDemand, demand.Count) {
-			t.Fatalf("demand %d: %d jobs on demand, %d wanted", d, onDemand[d], demand.OnDemand)
 		}
 	}
 }
@@ -135,11 +128,8 @@ func firstFit(p drover.Problem, most int) (cost drover.Money, ok bool) {
 	}
 	var fleet []*instance
 	for _, d := range p.Demands {
-		for n := range d.Count {
+		for range d.Count {
 			shape := d.Shape
-			if n < d.OnDemand {
-				shape.Spot = drover.SpotNever
-			}
 			fits := func(in *instance) bool {
 				o, sum := p.Offerings[in.offering], in.used.Plus(shape.Need, 1)
 				sum.Disk, sum.Arch = 0, shape.Need.Arch
@@ -208,9 +198,6 @@ func drawProblem(t *rapid.T) drover.Problem {
 		d.Shape.Spot = rapid.SampledFrom([]drover.SpotPolicy{drover.SpotPrefer, drover.SpotPrefer, drover.SpotNever, drover.SpotRequire}).Draw(t, "spot")
 		d.Shape.Need.GPUs = rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "gpus")
 		d.Time = rapid.SampledFrom([]time.Duration{0, 0, time.Minute, 5 * time.Hour}).Draw(t, "time")
-		if d.Shape.Spot == drover.SpotPrefer {
-			d.OnDemand = rapid.SampledFrom([]int{0, 0, 2}).Draw(t, "on demand")
-		}
 		return d
 	}), 0, 5).Draw(t, "demands")
 	p := problem(offerings, rapid.SampledFrom([]int{0, 1, 12, 1000}).Draw(t, "room"), demands...)

@@ -1,0 +1,75 @@
+package pack
+
+// mend betters a filling as long as it can: the swap that gains most has one of its jobs make way for one that is worth more, or puts one into what
+// is free. Choosing one job after the other leaves a rest of room that no job fits; with few shapes and many jobs there is nearly always a swap
+// that fills it.
+func (s *stock) mend(f *filling) {
+	if f.loads == nil {
+		return
+	}
+	kd := &s.m.kinds[f.kind]
+	free := kd.has
+	for _, l := range f.loads {
+		free = free.minus(s.m.items[l.item].need, l.count)
+		s.taken[l.item] = l.count
+	}
+	for range mends {
+		out, in, gain := s.swap(kd, f, free)
+		if gain <= 0 {
+			break
+		}
+		free = free.minus(s.m.items[in].need, 1)
+		s.move(f, in, 1)
+		if out >= 0 {
+			free = free.minus(s.m.items[out].need, -1)
+			s.move(f, out, -1)
+		}
+		f.value += gain
+	}
+	for _, l := range f.loads {
+		s.taken[l.item] = 0
+	}
+}
+
+// mends is how many swaps a filling is worth at most.
+const mends = 20
+
+// swap finds the job whose place another would take with most gain, and that other one.
+func (s *stock) swap(kd *kind, f *filling, free vec) (out, in int, gain int64) {
+	out = -1
+	order := s.order[s.from:min(len(s.order), s.from+reach)]
+	for x := -1; x < len(f.loads); x++ {
+		room, lost, of := free, int64(0), -1
+		if x >= 0 {
+			of = f.loads[x].item
+			room, lost = free.minus(s.m.items[of].need, -1), s.values[of]
+		}
+		for _, i := range order {
+			if s.values[i]-lost <= gain {
+				break // those that follow are worth less
+			}
+			if it := &s.m.items[i]; s.left[i] > s.taken[i] && room.fits(it.need) && s.m.allowed(kd, it.rule) {
+				out, in, gain = of, i, s.values[i]-lost
+				break
+			}
+		}
+	}
+	*s.steps -= (1 + len(f.loads)) * len(order) / 4
+	return out, in, gain
+}
+
+// move changes how many jobs of an item a filling holds.
+func (s *stock) move(f *filling, item, n int) {
+	s.taken[item] += n
+	for x := range f.loads {
+		l := &f.loads[x]
+		if l.item != item {
+			continue
+		}
+		if l.count += n; l.count == 0 {
+			f.loads = append(f.loads[:x], f.loads[x+1:]...)
+		}
+		return
+	}
+	f.loads = append(f.loads, load{item, n})
+}
