@@ -50,6 +50,11 @@ var layers = map[string]layer{
 		ours:    []string{".", "driver", "internal/kept", "internal/logkey"},
 		outside: []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go"},
 	},
+	"driver/gce": {
+		does:    "Google Compute Engine: operations awaited for a moment, tags as labels, prices kept on disk",
+		ours:    []string{".", "driver", "internal/kept"},
+		outside: []string{"cloud.google.com/go/auth", "google.golang.org/api"},
+	},
 	"internal/kept": {
 		does: "what is fetched from a cloud now and then, kept on disk as well",
 		ours: []string{"internal/logkey"},

@@ -17,6 +17,7 @@ import (
 	"drover/driver"
 	"drover/driver/ec2"
 	"drover/driver/external"
+	"drover/driver/gce"
 	"drover/driver/local"
 	"drover/internal/config"
 	"drover/internal/control"
@@ -37,7 +38,8 @@ type kind struct {
 // drivers is every kind of cloud that this program can drive.
 var drivers = map[string]kind{
 	"ec2":      {open: ec2.Open, keys: ec2.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 16 << 10, Template: true}},
-	"external": {open: external.Open, keys: external.Config{}}, // what it can be given, the program says
+	"gce":      {open: gce.Open, keys: gce.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 256 << 10, Template: true}}, // or scripts alone, as configured
+	"external": {open: external.Open, keys: external.Config{}},                                                                              // what it can be given, the program says
 	"local":    {open: local.Open, keys: local.Config{}, here: true, init: driver.Capabilities{Init: driver.InitShell}},
 }
 

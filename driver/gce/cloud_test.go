@@ -1,0 +1,125 @@
+package gce
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+	"time"
+
+	"drover"
+	"drover/driver"
+	"drover/driver/drivertest"
+	"drover/internal/config"
+)
+
+const debian = "projects/debian-cloud/global/images/debian-12-bookworm-v20260201"
+
+// imitate opens the fake as a cloud, with this configuration beside the region.
+func imitate(t testing.TB, f http.RoundTripper, keys string) *cloud {
+	t.Helper()
+	return imitateIn(t, f, keys, t.TempDir())
+}
+
+func imitateIn(t testing.TB, f http.RoundTripper, keys, folder string) *cloud {
+	t.Helper()
+	c, err := open(t.Context(), options(t, "fleet", keys, folder), &http.Client{Transport: f})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.(*cloud)
+}
+
+func options(t testing.TB, fleet, keys, folder string) driver.Options {
+	t.Helper()
+	t.Setenv("GOOGLE_CLOUD_PROJECT", "")
+	c, err := config.Parse("drover.yaml", []byte("version: 1\nclouds: {google: {driver: gce, project: lab-1, region: us-central1, "+keys+"}}\n"), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return driver.Options{Name: "google", Fleet: fleet, Folder: folder, Log: slog.New(slog.DiscardHandler), Decode: c.Clouds[0].Decode}
+}
+
+// request asks for one instance of the first type, on demand, unless a candidate is given.
+func requestFor(name string, candidates ...driver.Candidate) driver.CreateRequest {
+	if len(candidates) == 0 {
+		candidates = []driver.Candidate{candidate("n2-standard-2", "us-central1-a", drover.OnDemand)}
+	}
+	for i := range candidates {
+		candidates[i].Image = debian
+	}
+	return driver.CreateRequest{
+		Name: name, Candidates: candidates, Tags: map[string]string{driver.TagFleet: "fleet", driver.TagName: name},
+		HostKey: drover.NewSecret("-----BEGIN KEY-----\nhost\n-----END KEY-----\n"), PublicKey: "ssh-ed25519 AAAA fleet\n", Init: drover.NewSecret("#!/bin/sh\ntrue\n"),
+	}
+}
+
+func candidate(kind, zone string, m drover.Market) driver.Candidate {
+	return driver.Candidate{ProviderType: kind, Zone: zone, Market: m, Arch: "amd64"}
+}
+
+func create(t testing.TB, c *cloud, r driver.CreateRequest) driver.Instance {
+	t.Helper()
+	in, _, err := c.Create(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+func listed(t testing.TB, c *cloud) map[string]driver.Instance {
+	t.Helper()
+	found, err := c.List(t.Context(), map[string]string{driver.TagFleet: "fleet"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]driver.Instance{}
+	for _, in := range found {
+		all[in.ID] = in
+	}
+	return all
+}
+
+// redirected has every request made of one server.
+type redirected struct{ to *url.URL }
+
+func (r redirected) RoundTrip(in *http.Request) (*http.Response, error) {
+	out := in.Clone(in.Context())
+	out.URL.Scheme, out.URL.Host = r.to.Scheme, r.to.Host
+	return http.DefaultTransport.RoundTrip(out)
+}
+
+// TestConformance runs the suite against the fake, over a real connection, with pages of two and answers that are behind.
+func TestConformance(t *testing.T) {
+	f := newFake()
+	f.pageSize, f.lag, f.bootTime, f.opTime = 2, 20*time.Millisecond, 20*time.Millisecond, 5*time.Millisecond
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	to, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	o := options(t, "", "", folder)
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(ctx context.Context, fleet string) (driver.Cloud, error) {
+			o := o
+			o.Fleet = fleet
+			c, err := open(ctx, o, &http.Client{Transport: redirected{to}})
+			if err != nil {
+				return nil, err
+			}
+			return driver.WithImages(c, map[drover.Arch]string{"": "debian-cloud/family/debian-12", "arm64": "debian-cloud/family/debian-12-arm64"}), nil
+		},
+		Fleet: "check", Patience: 10 * time.Second, NoLogin: true, Many: 5,
+	})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for id, h := range f.instances {
+		if h.ended.IsZero() {
+			t.Errorf("instance %s is left over", id)
+		}
+	}
+}

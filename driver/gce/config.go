@@ -1,0 +1,112 @@
+package gce
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"drover"
+	"drover/driver"
+)
+
+// Config is the driver's part of the configuration.
+type Config struct {
+	Project  string   `yaml:"project" doc:"its id; left out: the environment's GOOGLE_CLOUD_PROJECT, or that of the credentials"`
+	Region   string   `yaml:"region" doc:"such as us-central1"`
+	Zones    []string `yaml:"zones" doc:"of the region; left out: all"`
+	CallRate int      `yaml:"call_rate" min:"1" max:"100" doc:"how many times the default rate of calls the project may make"`
+
+	Network        string   `yaml:"network" doc:"name, or path in another project; left out: default"`
+	Subnetwork     string   `yaml:"subnetwork" doc:"name, or path in another project; left out: the network's in the region"`
+	PublicAddress  bool     `yaml:"public_address" doc:"whether instances get a public address"`
+	NetworkTags    []string `yaml:"network_tags" doc:"that firewall rules go by"`
+	ServiceAccount string   `yaml:"service_account" doc:"the email of the account whose credentials jobs can use; left out: none"`
+
+	User   string            `yaml:"user" doc:"whom to log in as; the instance makes the account"`
+	Init   initBy            `yaml:"init" doc:"startup-script or cloud-init: what the image runs at its first boot"`
+	Labels map[string]string `yaml:"labels" doc:"on all that is made, beside Drover's own"`
+
+	DiskType  string          `yaml:"disk_type" doc:"of the boot disk, such as pd-ssd; left out: hyperdisk-balanced for series of the fourth generation, else pd-balanced"`
+	MaxRun    time.Duration   `yaml:"max_run" doc:"when Google ends an instance in any case, deleting it; left out: never"`
+	Markets   []drover.Market `yaml:"markets" doc:"on_demand, spot; left out: both"`
+	ListTypes bool            `yaml:"list_types" doc:"whether Google's own types are offered, with its prices"`
+	Types     []driver.Type   `yaml:"types" doc:"types by hand, beside or in place of Google's own"`
+	Discount  driver.Percent  `yaml:"spot_discount" doc:"of types by hand without a spot price"`
+}
+
+// initBy is what runs at an image's first boot.
+type initBy string
+
+const (
+	initScript initBy = "startup-script"
+	initCloud  initBy = "cloud-init"
+)
+
+// UnmarshalText reads the name.
+func (i *initBy) UnmarshalText(b []byte) error {
+	if *i = initBy(b); *i != initScript && *i != initCloud {
+		return fmt.Errorf("%q is neither %s nor %s", b, initScript, initCloud)
+	}
+	return nil
+}
+
+// Default is what holds where nothing is said.
+func (c *Config) Default() {
+	*c = Config{
+		CallRate: 1, Network: "default", PublicAddress: true, User: "drover", Init: initScript, ListTypes: true, Discount: 60,
+		Markets: []drover.Market{drover.OnDemand, drover.Spot},
+	}
+}
+
+var (
+	userName = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
+	labelKey = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
+	region   = regexp.MustCompile(`^[a-z]+-[a-z]+[0-9]+$`)
+)
+
+// The shortest and longest that Google lets an instance run, where it is told: see "Limit the run time of a VM" in its guide.
+const (
+	shortestRun = 30 * time.Second
+	longestRun  = 120 * 24 * time.Hour
+)
+
+// check finds what the types of the fields cannot.
+func (c Config) check() error {
+	for _, m := range c.Markets {
+		if m != drover.OnDemand && m != drover.Spot {
+			return drover.Errorf(drover.KindInvalid, "markets: %q is neither %s nor %s", m, drover.OnDemand, drover.Spot)
+		}
+	}
+	for _, z := range c.Zones {
+		if !strings.HasPrefix(z, c.Region+"-") {
+			return drover.Errorf(drover.KindInvalid, "zones: %s is not in region %s", z, c.Region).WithHint("a cloud is one region: give another region a cloud of its own")
+		}
+	}
+	for k, v := range c.Labels {
+		if !labelKey.MatchString(k) || !labelValue.MatchString(v) || strings.HasPrefix(k, "drover-") {
+			return drover.Errorf(drover.KindInvalid, "labels: %.80q: %.80q cannot be one", k, v).
+				WithHint("both have up to 63 small letters, digits, dashes and underscores; a key begins with a letter, and not with drover-")
+		}
+	}
+	switch run := c.MaxRun; {
+	case !region.MatchString(c.Region):
+		return drover.Errorf(drover.KindInvalid, "region: %.40q is none", c.Region).WithHint("write region: us-central1, or another")
+	case !userName.MatchString(c.User):
+		return drover.Errorf(drover.KindInvalid, "user: %.40q cannot be one", c.User).WithHint("write small letters, digits, dashes and underscores")
+	case run != 0 && (run < shortestRun || run > longestRun):
+		return drover.Errorf(drover.KindInvalid, "max_run: it is from %v to %v", shortestRun, longestRun)
+	case !c.ListTypes && len(c.Types) == 0:
+		return drover.Errorf(drover.KindInvalid, "list_types: without Google's types and without any by hand nothing can be rented")
+	}
+	return nil
+}
+
+func (c Config) wantsSpot() bool {
+	for _, m := range c.Markets {
+		if m == drover.Spot {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,367 @@
+package gce
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/api/compute/v1"
+
+	"drover"
+	"drover/driver"
+)
+
+// fail is the class of the error that a create ends with.
+func fail(t *testing.T, c *cloud, r driver.CreateRequest) *drover.Error {
+	t.Helper()
+	_, _, err := c.Create(t.Context(), r)
+	if err == nil {
+		t.Fatal("it was created")
+	}
+	return drover.AsError(err, drover.KindInternal)
+}
+
+func TestCreate(t *testing.T) {
+	spot, demand := candidate("n2-standard-2", "us-central1-a", drover.Spot), candidate("n2-standard-2", "us-central1-b", drover.OnDemand)
+
+	t.Run("what is refused later says of what and of which market", func(t *testing.T) {
+		for _, tt := range []struct {
+			name string
+			out  map[string]string
+			cpus map[string]int
+			as   driver.Candidate
+			want drover.Error
+		}{
+			{"a zone without room", map[string]string{"n2-standard-2 us-central1-a ": "ZONE_RESOURCE_POOL_EXHAUSTED"}, nil, spot, drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Market: drover.Spot}},
+			{"a spot market without room", map[string]string{"  SPOT": "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS"}, nil, spot, drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Market: drover.Spot}},
+			{"a spot quota", nil, map[string]int{"PREEMPTIBLE_CPUS": 1}, spot, drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeQuotaGroup, Market: drover.Spot}},
+			{"an on-demand quota", nil, map[string]int{"N2_CPUS": 1}, demand, drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeQuotaGroup, Market: drover.OnDemand}},
+			{"a full subnet", map[string]string{" us-central1-a ": "IP_SPACE_EXHAUSTED"}, nil, spot, drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeSubnet}},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake()
+				f.opTime, f.cpus = 3*time.Second, map[string]int{}
+				if tt.out != nil {
+					f.out = tt.out
+				}
+				for k, v := range tt.cpus {
+					f.cpus[k] = v
+				}
+				got := fail(t, imitate(t, f, ""), requestFor("one", tt.as))
+				if got.Kind != tt.want.Kind || got.Scope != tt.want.Scope || got.Market != tt.want.Market || len(f.instances) > 0 {
+					t.Errorf("%s: got %s %s %s: %v", tt.name, got.Kind, got.Scope, got.Market, got)
+				}
+			})
+		}
+	})
+	t.Run("a refusal is not awaited for long", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			f.opTime, f.bootTime = time.Hour, time.Hour
+			began := time.Now()
+			in := create(t, imitate(t, f, ""), requestFor("one", spot))
+			if took := time.Since(began); took != settleTime || in.State != driver.Pending || in.Market != drover.Spot || in.ID != "us-central1-a/one" {
+				t.Errorf("after %v: %+v", took, in)
+			}
+		})
+	})
+	t.Run("vCPUs that are given back can be had again", func(t *testing.T) {
+		f := newFake()
+		f.cpus["PREEMPTIBLE_CPUS"] = 2
+		c := imitate(t, f, "")
+		in := create(t, c, requestFor("one", spot))
+		if got := fail(t, c, requestFor("two", spot)); got.Kind != drover.KindQuota {
+			t.Error(got)
+		}
+		if err := c.Destroy(t.Context(), in.ID); err != nil {
+			t.Fatal(err)
+		}
+		create(t, c, requestFor("three", spot))
+	})
+	t.Run("a name is one instance, also long after Google has forgotten the request", func(t *testing.T) {
+		f := newFake()
+		f.bootTime = time.Minute
+		c := imitate(t, f, "")
+		first := create(t, c, requestFor("one", spot))
+		clear(f.requests)
+		again := create(t, c, requestFor("one", spot))
+		if diff := cmp.Diff(first.Tags, again.Tags); again.ID != first.ID || diff != "" || len(f.instances) != 1 {
+			t.Errorf("got %+v: %s", again, diff)
+		}
+	})
+	t.Run("and the same refusal", func(t *testing.T) {
+		f := newFake()
+		f.out["  SPOT"] = "STOCKOUT"
+		c := imitate(t, f, "")
+		first := fail(t, c, requestFor("one", spot))
+		clear(f.out)
+		if again := fail(t, c, requestFor("one", spot)); again.Kind != first.Kind || len(f.instances) > 0 {
+			t.Errorf("got %+v", again)
+		}
+	})
+	t.Run("another's instance of that name is left alone", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, "")
+		theirs := requestFor("one", spot)
+		theirs.Tags = map[string]string{driver.TagFleet: "theirs", driver.TagName: "one"}
+		create(t, c, theirs)
+		clear(f.requests)
+		if got := fail(t, c, requestFor("one", spot)); got.Kind != drover.KindInvalid {
+			t.Error(got)
+		}
+	})
+	t.Run("a name that Google does not take becomes one", func(t *testing.T) {
+		c := imitate(t, newFake(), "")
+		in := create(t, c, requestFor("Lab-"+strings.Repeat("x", 80)))
+		if !strings.HasPrefix(in.ID, "us-central1-a/drover-") || in.Tags[driver.TagName] != "Lab-"+strings.Repeat("x", 80) {
+			t.Errorf("%+v", in)
+		}
+	})
+	t.Run("what could never be is refused before anything is made", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, "")
+		noImage, tooLarge, elsewhere, unnamed := requestFor("one"), requestFor("one"), requestFor("one", candidate("n2-standard-2", "us-east1-b", drover.Spot)), requestFor("")
+		noImage.Candidates[0].Image = ""
+		tooLarge.UserInit = drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#", maxMetadata))
+		badTemplate, forbidden, sneaky, badTag, unknownImage := requestFor("one"), requestFor("one"), requestFor("one"), requestFor("one"), requestFor("one")
+		badTemplate.Template = `{"minCpuPlatfrom": "x"}`
+		forbidden.Template = `{"machineType": "x"}`
+		sneaky.Candidates[0].ProviderType = "../n2"
+		badTag.Tags["A key"] = "x"
+		unknownImage.Candidates[0].Image = "projects/debian-cloud/global/images/nothing"
+		unknownImage.Disk = drover.GiB
+		for i, r := range []driver.CreateRequest{noImage, tooLarge, elsewhere, unnamed, badTemplate, forbidden, sneaky, badTag, unknownImage} {
+			if got := fail(t, c, r); got.Kind != drover.KindInvalid || !strings.HasPrefix(got.Message, "create instance ") {
+				t.Errorf("%d: %s: %v", i, got.Kind, got)
+			}
+		}
+		if f.calls["compute.instances.insert"] > 0 {
+			t.Errorf("%d calls", f.calls["compute.instances.insert"])
+		}
+	})
+	t.Run("what names something that is not there is invalid", func(t *testing.T) {
+		c := imitate(t, newFake(), "")
+		r := requestFor("one")
+		r.Candidates[0].Image = "projects/debian-cloud/global/images/nothing"
+		if got := fail(t, c, r); got.Kind != drover.KindInvalid {
+			t.Error(got)
+		}
+	})
+	t.Run("calls refused for their rate or for who we are say so, once", func(t *testing.T) {
+		for _, tt := range []struct {
+			broken wrong
+			want   drover.ErrorKind
+		}{
+			{wrong{403, "rateLimitExceeded", "Rate Limit Exceeded", 0}, drover.KindRateLimit}, {wrong{429, "", "slower", 7}, drover.KindRateLimit},
+			{wrong{403, "forbidden", "no", 0}, drover.KindAuthentication}, {wrong{401, "", "who", 0}, drover.KindAuthentication}, {wrong{503, "backendError", "later", 0}, drover.KindTransient},
+		} {
+			f := newFake()
+			f.broken["compute.instances.insert"] = tt.broken
+			got := fail(t, imitate(t, f, ""), requestFor("one"))
+			if got.Kind != tt.want || f.calls["compute.instances.insert"] != 1 || tt.want == drover.KindRateLimit && got.RetryAt <= drover.TimeOf(time.Now()) {
+				t.Errorf("%v in %d calls: %+v", tt.broken, f.calls["compute.instances.insert"], got)
+			}
+		}
+	})
+}
+
+// inserted is what the one call for an instance asked for.
+func inserted(t *testing.T, f *fake) *compute.Instance {
+	t.Helper()
+	for _, h := range f.instances {
+		text, err := json.Marshal(h.thing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := &compute.Instance{}
+		if err := json.Unmarshal(text, in); err != nil {
+			t.Fatal(err)
+		}
+		return in
+	}
+	t.Fatal("none was made")
+	return nil
+}
+
+func metadataOf(in *compute.Instance) map[string]string {
+	all := map[string]string{}
+	for _, i := range in.Metadata.Items {
+		all[i.Key] = *i.Value
+	}
+	return all
+}
+
+func TestWhatIsAskedFor(t *testing.T) {
+	t.Run("by default: nobody else logs in, the disk goes with the instance, nobody's credentials are on it", func(t *testing.T) {
+		f := newFake()
+		r := requestFor("one")
+		r.Disk = 30*drover.GiB + 1
+		create(t, imitate(t, f, ""), r)
+		in := inserted(t, f)
+		data := metadataOf(in)
+		for k, want := range map[string]string{"ssh-keys": "drover:ssh-ed25519 AAAA fleet", "block-project-ssh-keys": "TRUE", "enable-oslogin": "FALSE", "enable-guest-attributes": "TRUE"} {
+			if data[k] != want {
+				t.Errorf("%s is %q", k, data[k])
+			}
+		}
+		if !strings.HasPrefix(data["startup-script"], "#!/bin/sh\n") || data["user-data"] != "" {
+			t.Errorf("metadata: %v", data)
+		}
+		boot := in.Disks[0]
+		tags := map[string]string{driver.TagFleet: "fleet", driver.TagName: "one"}
+		if p := boot.InitializeParams; !boot.Boot || !boot.AutoDelete || p.DiskSizeGb != 31 || p.SourceImage != debian || !strings.HasSuffix(p.DiskType, "/pd-balanced") || !cmp.Equal(p.Labels, tags) {
+			t.Errorf("boot disk: %+v %+v", boot, p)
+		}
+		if nic := in.NetworkInterfaces[0]; nic.Network != "global/networks/default" || len(nic.AccessConfigs) != 1 || len(in.ServiceAccounts) > 0 || in.Tags != nil {
+			t.Errorf("%+v", in)
+		}
+		if s := in.Scheduling; s.ProvisioningModel != "STANDARD" || s.InstanceTerminationAction != "" || s.MaxRunDuration != nil {
+			t.Errorf("scheduling: %+v", s)
+		}
+	})
+	t.Run("a spot instance that is taken back stays to be seen, and is not restarted", func(t *testing.T) {
+		f := newFake()
+		create(t, imitate(t, f, ""), requestFor("one", candidate("n2-standard-2", "us-central1-a", drover.Spot)))
+		if s := inserted(t, f).Scheduling; s.ProvisioningModel != "SPOT" || s.InstanceTerminationAction != "STOP" || s.AutomaticRestart == nil || *s.AutomaticRestart {
+			t.Errorf("scheduling: %+v", s)
+		}
+	})
+	t.Run("a disk is never smaller than the image", func(t *testing.T) {
+		f := newFake()
+		r := requestFor("one")
+		r.Disk = drover.GiB
+		create(t, imitate(t, f, ""), r)
+		if got := inserted(t, f).Disks[0].InitializeParams.DiskSizeGb; got != 10 {
+			t.Errorf("%d GB", got)
+		}
+	})
+	t.Run("as it is configured", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, `subnetwork: jobs, public_address: false, network_tags: [worker], service_account: worker@lab-1.iam.gserviceaccount.com, user: admin, init: cloud-init,
+			labels: {team: a}, disk_type: pd-ssd, max_run: 48h`)
+		r := requestFor("one", candidate("g2-standard-4", "us-central1-a", drover.Spot))
+		r.Template = `{"minCpuPlatform": "Intel Ice Lake", "labels": {"kind": "batch", "drover-fleet": "no"}, "metadata": {"items": [{"key": "x", "value": "y"}, {"key": "ssh-keys", "value": "z"}]},
+			"disks": [{"source": "projects/lab-1/zones/us-central1-a/disks/data", "mode": "READ_ONLY"}]}`
+		create(t, c, r)
+		in := inserted(t, f)
+		data := metadataOf(in)
+		if nic := in.NetworkInterfaces[0]; nic.Subnetwork != "regions/us-central1/subnetworks/jobs" || len(nic.AccessConfigs) > 0 || nic.Network != "" {
+			t.Errorf("network: %+v", nic)
+		}
+		if data["user-data"] != driver.UserData(r).Reveal() || data["startup-script"] != "" || data["ssh-keys"] != "admin:ssh-ed25519 AAAA fleet" || data["x"] != "y" {
+			t.Errorf("metadata: %v", data)
+		}
+		if s := in.Scheduling; s.MaxRunDuration.Seconds != 48*3600 || s.InstanceTerminationAction != "DELETE" || s.OnHostMaintenance != "TERMINATE" {
+			t.Errorf("scheduling: %+v", s)
+		}
+		if len(in.Disks) != 2 || !in.Disks[0].Boot || !strings.HasSuffix(in.Disks[0].InitializeParams.DiskType, "/pd-ssd") || in.Disks[0].InitializeParams.Labels["team"] != "a" {
+			t.Errorf("disks: %+v", in.Disks)
+		}
+		want := map[string]string{"team": "a", "kind": "batch", driver.TagFleet: "fleet", driver.TagName: "one"}
+		if diff := cmp.Diff(want, in.Labels); diff != "" || in.MinCpuPlatform != "Intel Ice Lake" || in.ServiceAccounts[0].Email != "worker@lab-1.iam.gserviceaccount.com" || !slices.Equal(in.Tags.Items, []string{"worker"}) {
+			t.Errorf("%s: %+v", diff, in)
+		}
+		if can := c.Capabilities(); can.HostKeys != driver.HostKeysPlanted || can.Init != driver.InitCloud {
+			t.Errorf("%+v", can)
+		}
+	})
+	t.Run("types of the fourth generation get a disk that they take, and types with GPUs do not move", func(t *testing.T) {
+		for name, want := range map[string]string{"c4a-standard-1": "hyperdisk-balanced", "n4-standard-2": "hyperdisk-balanced", "n2d-standard-2": "pd-balanced", "e2-micro": "pd-balanced", "custom": "pd-balanced"} {
+			if got := diskType(name); got != want {
+				t.Errorf("%s gets %s", name, got)
+			}
+		}
+		for name, want := range map[string]bool{"g2-standard-4": true, "a2-highgpu-1g": true, "h3-standard-88": true, "g1-small": false, "n2-standard-2": false} {
+			if stays.MatchString("zones/z/machineTypes/"+name) != want {
+				t.Errorf("%s moves: %v", name, want)
+			}
+		}
+	})
+}
+
+func TestTemplatesAreFilledIn(t *testing.T) {
+	f := newFake()
+	c, err := driver.Customize(imitate(t, f, ""), driver.Custom{Template: `{"description": "{fleet}/{pool}/{name} in {zone} of {project}", "hostname": "{name}.{zone}.example"}`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := requestFor("one")
+	r.Tags[driver.TagPool] = "web"
+	if _, _, err := c.Create(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if in := inserted(t, f); in.Description != "fleet/web/one in us-central1-a of lab-1" || in.Hostname != "one.us-central1-a.example" {
+		t.Errorf("%q, %q", in.Description, in.Hostname)
+	}
+}
+
+// TestStartup runs the script that an instance runs at every boot.
+func TestStartup(t *testing.T) {
+	folder := t.TempDir()
+	scripts := []drover.Secret{
+		drover.NewSecret("#!/bin/sh\necho 'own: $x \"END\"' >>" + folder + "/log\nexit 3\n"), drover.NewSecret("#!/bin/sh\necho user >>" + folder + "/log\n"),
+	}
+	for range 2 {
+		run := exec.Command("sh", "-c", startup(folder+"/init", scripts))
+		if out, err := run.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	out, err := exec.Command("cat", folder+"/log").Output()
+	if want := "own: $x \"END\"\nuser\n"; string(out) != want || err != nil {
+		t.Errorf("%v: %q, want %q", err, out, want)
+	}
+	if out, _ := exec.Command("ls", folder+"/init").Output(); string(out) != "0.done\n1.done\n" {
+		t.Errorf("left: %q", out)
+	}
+}
+
+func TestLabels(t *testing.T) {
+	tags := map[string]string{
+		driver.TagFleet: "lab", driver.TagHostKey: "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU", driver.TagPrice: "97000000", driver.TagName: "Lab-1",
+		"empty": "", "long": strings.Repeat("é", 100), "marked": mark + "x", "short": strings.Repeat("a", 63),
+	}
+	labels, err := labelsOf(tags)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("every label is one that Google takes", func(t *testing.T) {
+		for k, v := range labels {
+			if !labelKey.MatchString(k) || !labelValue.MatchString(v) {
+				t.Errorf("%q: %q", k, v)
+			}
+		}
+		if labels[driver.TagFleet] != "lab" || labels[driver.TagPrice] != "97000000" {
+			t.Errorf("what could stay as it is did not: %v", labels)
+		}
+	})
+	t.Run("and reads back as the tag that it was", func(t *testing.T) {
+		if diff := cmp.Diff(tags, tagsOf(labels)); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("what others wrote is taken as it is", func(t *testing.T) {
+		theirs := map[string]string{"a": mark + "!", "a--1": "b", "b--1": "c", "c--x": "d", "team--1": "e", "team": "f"}
+		got := tagsOf(theirs)
+		if got["b--1"] != "c" || got["c--x"] != "d" || got["team--1"] != "e" || got["team"] != "f" {
+			t.Errorf("%v", got)
+		}
+	})
+	t.Run("what cannot be labels is refused", func(t *testing.T) {
+		many := map[string]string{}
+		for i := range 65 {
+			many[fmt.Sprint("k", i)] = "v"
+		}
+		for _, bad := range []map[string]string{{"A": "b"}, {"a--1": "b"}, {"": "b"}, many} {
+			if _, err := labelsOf(bad); drover.KindOf(err) != drover.KindInvalid {
+				t.Errorf("%v: %v", bad, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,345 @@
+package gce
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// fake is a project of Google Compute Engine in memory, with the part of the price list that is about it. It takes what the discovery documents
+// allow and nothing else, and it has what makes the real one hard: operations that fail after they were accepted, capacity and quotas that
+// end, rates, request ids, label fingerprints, spot instances that are taken back, and lists that are behind. Its times are the clock's, so
+// it works in a bubble of synctest as well, where it is asked without a network.
+type fake struct {
+	api      *discovery
+	zones    []string
+	kinds    []kind
+	bootTime time.Duration
+	opTime   time.Duration // of an operation, however it ends
+	lag      time.Duration // how late a list shows a new instance
+	pageSize int           // 0: what is asked for
+	throttle bool
+	latency  time.Duration // of a call without a network
+
+	mu        sync.Mutex
+	instances map[string]*held // by zone/name; guarded by mu, as is all below
+	disks     map[string]thing // of no instance
+	ops       map[string]*operation
+	requests  map[string]string // operations, by request id
+	out       map[string]string // error codes of inserts, by "type zone model"; an empty part means any
+	cpus      map[string]int    // what is left of quotas, by their metric
+	guest     map[string]thing  // guest attributes, by zone/name
+	broken    map[string]wrong  // calls that fail, by method
+	unreached string            // a zone that lists cannot reach
+	made      map[string][]time.Time
+	calls     map[string]int
+	refused   map[string]int
+	last      int
+}
+
+// thing is a resource in JSON.
+type thing = map[string]any
+
+// kind is an instance type.
+type kind struct {
+	name         string
+	cpus, mib    int
+	arch         string
+	gpu          string
+	gpus         int
+	shared, ssds bool
+}
+
+// held is an instance.
+type held struct {
+	thing
+	kind                    kind
+	created, ended, stopped time.Time
+	started                 time.Time
+	print                   int // of the labels
+}
+
+type operation struct {
+	name, kind, zone, target string
+	begun, done              time.Time
+	err                      thing
+}
+
+// wrong is an error of the API's.
+type wrong struct {
+	status         int
+	code, message  string
+	afterInSeconds int
+}
+
+func newFake() *fake {
+	api, err := readDiscovery()
+	if err != nil {
+		panic(err)
+	}
+	return &fake{
+		api:   api,
+		zones: []string{"us-central1-a", "us-central1-b"},
+		kinds: []kind{
+			{name: "n2-standard-2", cpus: 2, mib: 8192, arch: "X86_64"},
+			{name: "c4a-standard-1", cpus: 1, mib: 4096, arch: "ARM64"},
+			{name: "e2-standard-4", cpus: 4, mib: 16384},
+			{name: "e2-micro", cpus: 2, mib: 1024, shared: true},
+			{name: "c4-standard-8-lssd", cpus: 8, mib: 30720, arch: "X86_64", ssds: true},
+			{name: "g2-standard-4", cpus: 4, mib: 16384, arch: "X86_64", gpu: "nvidia-l4", gpus: 1},
+			{name: "x9-standard-2", cpus: 2, mib: 8192, arch: "X86_64"},
+		},
+		instances: map[string]*held{}, disks: map[string]thing{}, ops: map[string]*operation{}, requests: map[string]string{}, out: map[string]string{},
+		cpus: map[string]int{}, guest: map[string]thing{}, broken: map[string]wrong{}, made: map[string][]time.Time{}, calls: map[string]int{}, refused: map[string]int{},
+	}
+}
+
+// RoundTrip answers without a network.
+func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
+	select {
+	case <-time.After(f.latency):
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+	w := httptest.NewRecorder()
+	f.ServeHTTP(w, r)
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	return w.Result(), nil
+}
+
+// request is a call, once it is known to be one.
+type request struct {
+	id    string
+	path  map[string]string
+	query url.Values
+	body  thing
+	over  <-chan struct{} // closed when nobody waits for the answer any more
+}
+
+// answers are the calls that are imitated.
+var answers = map[string]func(*fake, request) (any, *wrong){
+	"compute.instances.insert":             (*fake).insert,
+	"compute.instances.get":                (*fake).get,
+	"compute.instances.aggregatedList":     (*fake).aggregated,
+	"compute.instances.delete":             (*fake).remove,
+	"compute.instances.start":              (*fake).start,
+	"compute.instances.stop":               (*fake).stop,
+	"compute.instances.setLabels":          (*fake).setLabels,
+	"compute.instances.getGuestAttributes": (*fake).guestAttributes,
+	"compute.zoneOperations.wait":          (*fake).wait,
+	"compute.zoneOperations.list":          (*fake).operations,
+	"compute.disks.aggregatedList":         (*fake).aggregatedDisks,
+	"compute.disks.delete":                 (*fake).removeDisk,
+	"compute.images.list":                  (*fake).images,
+	"compute.zones.list":                   (*fake).listZones,
+	"compute.machineTypes.list":            (*fake).kindsOf,
+	"cloudbilling.services.skus.list":      (*fake).skus,
+}
+
+func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	answer, bad := f.answer(r)
+	w.Header().Set("Content-Type", "application/json")
+	if bad != nil {
+		if bad.afterInSeconds > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(bad.afterInSeconds))
+		}
+		w.WriteHeader(bad.status)
+		answer = thing{"error": thing{"code": bad.status, "message": bad.message, "errors": []any{thing{"reason": bad.code, "message": bad.message, "domain": "global"}}}}
+	}
+	json.NewEncoder(w).Encode(answer)
+}
+
+func (f *fake) answer(r *http.Request) (any, *wrong) {
+	id, path, err := f.api.find(r)
+	if err != nil {
+		return nil, &wrong{400, "invalidParameter", err.Error(), 0}
+	}
+	in := request{id: id, path: path, query: r.URL.Query(), over: r.Context().Done()}
+	if in.body, err = f.body(id, r.Body); err != nil {
+		return nil, &wrong{400, "invalid", err.Error(), 0}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls[id]++
+	if bad, broken := f.broken[id]; broken {
+		return nil, &bad
+	}
+	if f.throttle && !f.spend(id) {
+		f.refused[id]++
+		return nil, &wrong{403, "rateLimitExceeded", "Quota exceeded for quota metric", 0}
+	}
+	answer, bad := answers[id](f, in)
+	if bad != nil {
+		return nil, bad
+	}
+	if answer, err = mask(plain(answer), in.query.Get("fields")); err != nil {
+		return nil, &wrong{400, "invalidParameter", err.Error(), 0}
+	}
+	return answer, nil
+}
+
+// body reads what is sent with a call, if anything is to be.
+func (f *fake) body(id string, from io.Reader) (thing, error) {
+	schema := f.api.Methods[id].Request
+	if from == nil {
+		from = &bytes.Buffer{}
+	}
+	text, err := io.ReadAll(from)
+	if err != nil || schema == "" {
+		return nil, err
+	}
+	body := thing{}
+	if err := json.Unmarshal(text, &body); err != nil {
+		return nil, err
+	}
+	return body, f.api.check(schema, property{Ref: schema}, body)
+}
+
+// plain is an answer as JSON reads.
+func plain(v any) (p any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	if err := json.Unmarshal(text, &p); err != nil {
+		panic(err)
+	}
+	return p
+}
+
+// published are the calls of a group that a project may make in a minute.
+func published(id string) (group string, limit int) {
+	name := id[strings.LastIndex(id, ".")+1:]
+	switch {
+	case name == "aggregatedList":
+		return "heavy", 750
+	case name == "wait":
+		return "waits", 750
+	case strings.HasPrefix(id, "cloudbilling."):
+		return "skus", 300
+	case id == "compute.images.list" || id == "compute.zones.list":
+		return "global", 1500
+	case name == "list":
+		return "lists", 1500
+	case name == "get":
+		return "reads", 1500
+	}
+	return "queries", 1500
+}
+
+// spend counts a call against its group's minute, which ends now.
+func (f *fake) spend(id string) bool {
+	group, limit := published(id)
+	now := time.Now()
+	recent := slices.DeleteFunc(f.made[group], func(at time.Time) bool { return now.Sub(at) >= time.Minute })
+	within := len(recent) < limit
+	if within {
+		recent = append(recent, now)
+	}
+	f.made[group] = recent
+	return within
+}
+
+// cut cuts a list as pageToken and maxResults ask for, and says where to go on.
+func cut[T any](f *fake, in request, all []T) (some []T, after string) {
+	begin, _ := strconv.Atoi(in.query.Get("pageToken"))
+	size, _ := strconv.Atoi(in.query.Get("maxResults"))
+	if size == 0 || size > 500 {
+		size = 500
+	}
+	if f.pageSize > 0 {
+		size = f.pageSize
+	}
+	if begin+size >= len(all) {
+		return all[min(begin, len(all)):], ""
+	}
+	return all[begin : begin+size], strconv.Itoa(begin + size)
+}
+
+// listing is a page's answer.
+func listing(some any, after string) thing {
+	page := thing{"items": some}
+	if after != "" {
+		page["nextPageToken"] = after
+	}
+	return page
+}
+
+// condition is a part of a filter.
+var condition = regexp.MustCompile(`^\(?([\w.-]+) (=|eq) "([^"]*)"\)?(?: |$)`)
+
+// passes says whether a thing passes a filter.
+func passes(in request, t thing) (bool, *wrong) {
+	pass := true
+	for rest := in.query.Get("filter"); rest != ""; {
+		m := condition.FindStringSubmatch(rest)
+		if m == nil {
+			return false, &wrong{400, "invalid", "Invalid list filter expression: " + rest, 0}
+		}
+		rest = rest[len(m[0]):]
+		var value any = t
+		for part := range strings.SplitSeq(m[1], ".") {
+			of, _ := value.(thing)
+			value = of[part]
+		}
+		text, _ := value.(string)
+		if m[2] == "eq" {
+			pass = pass && regexp.MustCompile("^(?:"+m[3]+")$").MatchString(text)
+		} else {
+			pass = pass && text == m[3]
+		}
+	}
+	return pass, nil
+}
+
+// filtered are those that pass the filter.
+func filtered(in request, all []thing) (some []thing, bad *wrong) {
+	for _, t := range all {
+		pass, bad := passes(in, t)
+		if bad != nil {
+			return nil, bad
+		}
+		if pass {
+			some = append(some, t)
+		}
+	}
+	return some, nil
+}
+
+func sortedKeys[T any](all map[string]T) []string { return slices.Sorted(maps.Keys(all)) }
+
+func sortedValues[T any](all map[string]T) (values []T) {
+	for _, k := range sortedKeys(all) {
+		values = append(values, all[k])
+	}
+	return values
+}
+
+func (f *fake) kind(name string) (kind, bool) {
+	at := slices.IndexFunc(f.kinds, func(k kind) bool { return k.name == name })
+	if at < 0 {
+		return kind{}, false
+	}
+	return f.kinds[at], true
+}
+
+const prefix = "https://www.googleapis.com/compute/v1/projects/lab-1/"
+
+func stamp(t time.Time) string { return t.Format("2006-01-02T15:04:05.000-07:00") }
+
+func notFound(format string, args ...any) *wrong {
+	return &wrong{404, "notFound", fmt.Sprintf("The resource '"+format+"' was not found", args...), 0}
+}

@@ -1,0 +1,172 @@
+package gce
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"google.golang.org/api/compute/v1"
+
+	"drover"
+	"drover/driver"
+)
+
+// preemption is the operation by which Google takes a spot instance back.
+const preemption = "compute.instances.preempted"
+
+// List asks for the project's instances in one list, and keeps the region's.
+func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
+	const doing = "list instances"
+	filter, err := filterOf(tags)
+	if err != nil {
+		return nil, nil // no label is like that, so nothing bears it
+	}
+	found, err := collect(func(token string) ([]*compute.Instance, string, error) {
+		page, err := c.api.instances(ctx, filter, token)
+		if err != nil {
+			return nil, "", err
+		}
+		some, err := c.ofRegion(page)
+		return some, page.NextPageToken, err
+	})
+	if err != nil {
+		return nil, classify(doing, "", err)
+	}
+	all := make([]driver.Instance, 0, len(found))
+	for _, i := range found {
+		all = append(all, c.instanceOf(i))
+	}
+	return all, classify(doing, "", c.markReclaimed(ctx, found, all))
+}
+
+// ofRegion are a page's instances in the region. A page that lacks a zone of it is an error.
+func (c *cloud) ofRegion(page *compute.InstanceAggregatedList) (some []*compute.Instance, err error) {
+	for place, scoped := range page.Items {
+		if !strings.HasPrefix(path.Base(place), c.config.Region+"-") {
+			continue
+		}
+		if w := scoped.Warning; w != nil && w.Code == "UNREACHABLE" {
+			return nil, whole([]string{place})
+		}
+		some = append(some, scoped.Instances...)
+	}
+	for _, place := range page.Unreachables {
+		if strings.HasPrefix(path.Base(place), c.config.Region+"-") {
+			return nil, whole([]string{place})
+		}
+	}
+	return some, nil
+}
+
+// instanceOf translates an instance.
+func (c *cloud) instanceOf(i *compute.Instance) driver.Instance {
+	zone := path.Base(i.Zone)
+	in := driver.Instance{
+		ID: zone + "/" + i.Name, Zone: zone, Tags: tagsOf(i.Labels), ProviderType: path.Base(i.MachineType),
+		Market: drover.OnDemand, State: stateOf(i.Status), Created: at(i.CreationTimestamp),
+	}
+	if s := i.Scheduling; s != nil && (s.ProvisioningModel == "SPOT" || s.Preemptible) {
+		in.Market = drover.Spot
+	}
+	in.Addresses.User = c.config.User
+	for _, nic := range i.NetworkInterfaces {
+		in.Addresses.Private = cmp.Or(in.Addresses.Private, nic.NetworkIP)
+		for _, a := range nic.AccessConfigs {
+			in.Addresses.Public = cmp.Or(in.Addresses.Public, a.NatIP)
+		}
+	}
+	return in
+}
+
+func stateOf(status string) driver.State {
+	switch status {
+	case "PENDING", "PROVISIONING", "STAGING":
+		return driver.Pending
+	case "RUNNING", "REPAIRING":
+		return driver.Running
+	case "TERMINATED", "STOPPED", "SUSPENDED":
+		return driver.Stopped
+	}
+	return driver.Stopping
+}
+
+// at reads a time, 0 for none.
+func at(text string) drover.Time {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return 0
+	}
+	return drover.TimeOf(t)
+}
+
+// markReclaimed marks those that Google took back. An instance does not say why it is stopped, but Google's operations do; only where a spot
+// instance stops they are asked for.
+func (c *cloud) markReclaimed(ctx context.Context, found []*compute.Instance, all []driver.Instance) error {
+	taken := map[string]map[string]drover.Time{} // when, by zone and name
+	for k, in := range all {
+		if in.Market != drover.Spot || in.State != driver.Stopped && in.State != driver.Stopping {
+			continue
+		}
+		if _, asked := taken[in.Zone]; !asked {
+			times, err := c.preemptions(ctx, in.Zone)
+			if err != nil {
+				return fmt.Errorf("ask what was taken back: %w", err)
+			}
+			taken[in.Zone] = times
+		}
+		when, was := taken[in.Zone][found[k].Name]
+		all[k].Reclaimed = was && when >= at(found[k].LastStartTimestamp)
+	}
+	return nil
+}
+
+// preemptions are the last of each instance in a zone, by its name.
+func (c *cloud) preemptions(ctx context.Context, zone string) (map[string]drover.Time, error) {
+	found, err := collect(func(token string) ([]*op, string, error) {
+		page, err := c.api.operations(ctx, zone, fmt.Sprintf("operationType = %q", preemption), token)
+		if err != nil {
+			return nil, "", err
+		}
+		return page.Items, page.NextPageToken, nil
+	})
+	times := map[string]drover.Time{}
+	for _, o := range found {
+		name := path.Base(o.TargetLink)
+		times[name] = max(times[name], at(o.InsertTime))
+	}
+	return times, err
+}
+
+// SetTags gives the instance these labels in the place of all it has, but for what the configuration puts on everything. It is refused, and
+// tried again by whoever asked, if somebody else changes them at the same moment.
+func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
+	doing := "tag instance " + id
+	zone, name, err := split(id)
+	if err != nil {
+		return err
+	}
+	labels, err := labelsOf(tags)
+	if err != nil {
+		return classify(doing, "", err)
+	}
+	found, err := c.api.get(ctx, zone, name)
+	if err != nil {
+		return classify(doing, "", err)
+	}
+	_, err = c.api.setLabels(ctx, zone, name, &compute.InstancesSetLabelsRequest{
+		LabelFingerprint: found.LabelFingerprint, Labels: c.withOwn(labels),
+	})
+	return classify(doing, "", err)
+}
+
+// split are the zone and the name that are an instance's id.
+func split(id string) (zone, name string, err error) {
+	zone, name, ok := strings.Cut(id, "/")
+	if !ok || !resourceName.MatchString(zone) || !resourceName.MatchString(name) {
+		return "", "", drover.Errorf(drover.KindNotFound, "there is no instance %.80q: an id is ZONE/NAME", id)
+	}
+	return zone, name, nil
+}

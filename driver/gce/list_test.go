@@ -1,0 +1,286 @@
+package gce
+
+import (
+	"encoding/base64"
+	"net/http"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/driver"
+)
+
+func TestList(t *testing.T) {
+	spot := candidate("n2-standard-2", "us-central1-a", drover.Spot)
+
+	t.Run("says what Google says of an instance", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			f.bootTime = time.Minute
+			c := imitate(t, f, "")
+			in := create(t, c, requestFor("one", spot))
+			want := driver.Instance{ID: "us-central1-a/one", ProviderType: "n2-standard-2", Zone: "us-central1-a", Market: drover.Spot, State: driver.Pending,
+				Created: drover.TimeOf(time.Now()), Addresses: driver.Addresses{User: "drover"}, Tags: map[string]string{driver.TagFleet: "fleet", driver.TagName: "one"}}
+			if diff := cmp.Diff(want, listed(t, c)[in.ID]); diff != "" {
+				t.Error(diff)
+			}
+			time.Sleep(time.Minute)
+			want.State, want.Addresses = driver.Running, driver.Addresses{Private: "10.0.0.7", Public: "192.0.2.7", User: "drover"}
+			if diff := cmp.Diff(want, listed(t, c)[in.ID]); diff != "" {
+				t.Error(diff)
+			}
+		})
+	})
+	t.Run("an instance that is taken back is listed as that until it is destroyed", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			f.bootTime, f.pageSize = time.Minute, 1
+			c := imitate(t, f, "")
+			in, other := create(t, c, requestFor("one", spot)), create(t, c, requestFor("two", spot))
+			time.Sleep(time.Minute)
+			f.preempt(in.ID)
+			if got := listed(t, c)[in.ID]; !got.Reclaimed || got.State != driver.Stopping {
+				t.Errorf("%+v", got)
+			}
+			time.Sleep(24 * time.Hour)
+			all := listed(t, c)
+			if got := all[in.ID]; !got.Reclaimed || got.State != driver.Stopped || all[other.ID].Reclaimed {
+				t.Errorf("%+v", all)
+			}
+			if err := c.Destroy(t.Context(), in.ID); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if got := listed(t, c); len(got) != 1 {
+				t.Errorf("%+v", got)
+			}
+		})
+	})
+	t.Run("one that powered itself off is not", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, "")
+		in := create(t, c, requestFor("one", spot))
+		f.powerOff(in.ID)
+		if got := listed(t, c)[in.ID]; got.Reclaimed || got.State != driver.Stopped {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("nor one that was started again since", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			c := imitate(t, f, "")
+			in := create(t, c, requestFor("one", spot))
+			f.preempt(in.ID)
+			time.Sleep(time.Hour)
+			if err := c.Start(t.Context(), in.ID); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour)
+			if err := c.Stop(t.Context(), in.ID); err != nil {
+				t.Fatal(err)
+			}
+			if got := listed(t, c)[in.ID]; got.Reclaimed || got.State != driver.Stopped {
+				t.Errorf("%+v", got)
+			}
+		})
+	})
+	t.Run("nobody is asked why while no spot instance stops", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, "")
+		create(t, c, requestFor("one", spot))
+		in := create(t, c, requestFor("two"))
+		f.powerOff(in.ID)
+		if listed(t, c); f.calls["compute.zoneOperations.list"] != 0 {
+			t.Errorf("%v", f.calls)
+		}
+	})
+	t.Run("half an answer is none", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, "")
+		create(t, c, requestFor("one"))
+		f.unreached = "us-central1-b"
+		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindTransient {
+			t.Errorf("%v, %v", all, err)
+		}
+		f.unreached, f.pageSize = "europe-west1-b", 1
+		create(t, c, requestFor("two"))
+		if all, err := c.List(t.Context(), nil); len(all) != 2 || err != nil {
+			t.Errorf("a zone of no concern: %v, %v", all, err)
+		}
+		c.api.budget = driver.NewBudget(map[string]driver.Rate{rateHeavy: {Burst: 1, PerSecond: 1}}, 1)
+		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindRateLimit {
+			t.Errorf("%v, %v", all, err)
+		}
+	})
+	t.Run("labels that the configuration gives every instance stay, and a change at the same moment is not lost", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, "labels: {team: a}")
+		in := create(t, c, requestFor("one"))
+		if err := c.SetTags(t.Context(), in.ID, map[string]string{driver.TagFleet: "fleet"}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(map[string]string{"team": "a", driver.TagFleet: "fleet"}, listed(t, c)[in.ID].Tags); diff != "" {
+			t.Error(diff)
+		}
+		f.broken["compute.instances.setLabels"] = wrong{412, "conditionNotMet", "Labels fingerprint either invalid or resource labels have changed", 0}
+		if err := c.SetTags(t.Context(), in.ID, nil); drover.KindOf(err) != drover.KindTransient {
+			t.Error(err)
+		}
+	})
+	t.Run("an instance stops and starts, if there is room for it", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, "")
+		in := create(t, c, requestFor("one"))
+		if err := c.Stop(t.Context(), in.ID); err != nil || listed(t, c)[in.ID].State != driver.Stopped {
+			t.Errorf("%v, %+v", err, listed(t, c)[in.ID])
+		}
+		f.out["start"] = "ZONE_RESOURCE_POOL_EXHAUSTED"
+		if err := c.Start(t.Context(), in.ID); drover.KindOf(err) != drover.KindCapacity {
+			t.Error(err)
+		}
+		clear(f.out)
+		if err := c.Start(t.Context(), in.ID); err != nil || listed(t, c)[in.ID].State != driver.Running {
+			t.Errorf("%v, %+v", err, listed(t, c)[in.ID])
+		}
+		for _, id := range []string{"us-central1-a/nobody", "nobody", "../x/y"} {
+			if err := c.Start(t.Context(), id); drover.KindOf(err) != drover.KindNotFound {
+				t.Errorf("%s: %v", id, err)
+			}
+			if err := c.Destroy(t.Context(), id); err != nil {
+				t.Errorf("%s: %v", id, err)
+			}
+		}
+	})
+}
+
+func TestVerifyHostKey(t *testing.T) {
+	f := newFake()
+	c := imitate(t, f, "")
+	in := create(t, c, requestFor("one"))
+	if err := c.VerifyHostKey(t.Context(), in, []byte("key")); drover.KindOf(err) != drover.KindTransient {
+		t.Errorf("before it has told: %v", err)
+	}
+	f.guest[in.ID] = thing{"ssh-rsa": "xyz", "ssh-ed25519": base64.StdEncoding.EncodeToString([]byte("key"))}
+	if err := c.VerifyHostKey(t.Context(), in, []byte("key")); err != nil {
+		t.Error(err)
+	}
+	if err := c.VerifyHostKey(t.Context(), in, []byte("another")); drover.KindOf(err) != drover.KindHostKey {
+		t.Errorf("another key: %v", err)
+	}
+	f.guest[in.ID] = thing{}
+	if err := c.VerifyHostKey(t.Context(), in, []byte("key")); drover.KindOf(err) != drover.KindTransient {
+		t.Errorf("none is told: %v", err)
+	}
+	if err := imitate(t, f, "init: cloud-init").VerifyHostKey(t.Context(), in, []byte("key")); drover.KindOf(err) != drover.KindUnsupported {
+		t.Errorf("where they are planted: %v", err)
+	}
+}
+
+func TestSweep(t *testing.T) {
+	f := newFake()
+	f.pageSize = 1
+	c := imitate(t, f, "")
+	disk := func(fleet, zone string, users any) thing {
+		return thing{"name": "data", "zone": prefix + "zones/" + zone, "labels": thing{driver.TagFleet: fleet}, "users": users, "creationTimestamp": "2020-01-01T00:00:00.000-08:00"}
+	}
+	f.disks["us-central1-a/data"], f.disks["us-central1-b/data"] = disk("fleet", "us-central1-a", nil), disk("fleet", "us-central1-b", []any{"one"})
+	f.disks["us-east1-b/data"], f.disks["us-central1-c/data"] = disk("fleet", "us-east1-b", nil), disk("theirs", "us-central1-c", nil)
+	swept, err := driver.Sweep(t.Context(), c, "fleet", drover.TimeOf(time.Now()), driver.Living)
+	if len(swept) != 1 || err != nil || len(f.disks) != 3 || f.disks["us-central1-a/data"] != nil {
+		t.Errorf("%v, %v, left: %v", swept, err, f.disks)
+	}
+	for _, s := range append(swept, driver.Stray{Kind: strayDisk, ID: "us-central1-b/data"}) {
+		if err := c.Remove(t.Context(), s); err != nil {
+			t.Errorf("again, or in use: %v", err)
+		}
+	}
+	if err := c.Remove(t.Context(), driver.Stray{Kind: "network", ID: "a/b"}); drover.KindOf(err) != drover.KindInvalid {
+		t.Error(err)
+	}
+}
+
+func TestFindImages(t *testing.T) {
+	f := newFake()
+	f.pageSize = 1
+	c := imitate(t, f, "")
+	newest, older, old := debian, "projects/debian-cloud/global/images/debian-12-bookworm-v20260101", "projects/debian-cloud/global/images/debian-12-bookworm-v20250101"
+	for ref, want := range map[string][]string{
+		"debian-cloud/family/debian-12":                                    {newest, older},
+		"projects/debian-cloud/global/images/family/debian-12":             {newest, older},
+		"debian-cloud/debian-12-bookworm-v*":                               {newest, older},
+		"debian-cloud/debian-12-bookworm-v20250101":                        {old},
+		"projects/debian-cloud/global/images/debian-12-bookworm-v20260201": {newest},
+		"debian-cloud/nothing":                                             nil,
+		"family/mine":                                                      nil,
+		"mine-*":                                                           nil,
+	} {
+		found, err := c.FindImages(t.Context(), ref, "amd64")
+		var got []string
+		for _, i := range found {
+			if got = append(got, i.ID); i.Arch != "amd64" || i.Created == 0 {
+				t.Errorf("%+v", i)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: %s %v", ref, diff, err)
+		}
+	}
+	for _, bad := range []string{"debian-cloud/family/debian-*", "a b", "https://example.com/x", "a/b/c"} {
+		if _, err := c.FindImages(t.Context(), bad, ""); drover.AsError(err, "").Hint == "" {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+func TestOpen(t *testing.T) {
+	client := &http.Client{Transport: newFake()}
+	t.Run("what cannot be is refused, with what to do", func(t *testing.T) {
+		for _, keys := range []string{
+			"markets: [reserved]", "labels: {drover-fleet: x}", "labels: {Team: x}", "labels: {team: X}", "list_types: false", "zones: [us-east1-b]", "user: Root",
+			"init: luck", "max_run: 1s", "max_run: 9000h", "zone: x",
+		} {
+			if _, err := open(t.Context(), options(t, "fleet", keys, t.TempDir()), client); err == nil || drover.AsError(err, drover.KindInvalid).Kind != drover.KindInvalid {
+				t.Errorf("%s: %v", keys, err)
+			}
+		}
+		if _, err := open(t.Context(), options(t, "a b", "", t.TempDir()), client); err == nil {
+			t.Error("a fleet with a space")
+		}
+		if err := (Config{Region: "us", User: "a", ListTypes: true}).check(); drover.AsError(err, "").Hint == "" {
+			t.Errorf("a region that is none: %v", err)
+		}
+	})
+	t.Run("no credentials are told as that, and nobody is called at first", func(t *testing.T) {
+		o := options(t, "fleet", "", t.TempDir())
+		t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", t.TempDir()+"/none")
+		c, err := open(t.Context(), o, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.List(t.Context(), nil)
+		if e := drover.AsError(err, ""); e.Kind != drover.KindAuthentication || e.Hint == "" {
+			t.Errorf("%+v", e)
+		}
+	})
+	t.Run("the project is the configuration's, the environment's, or that of the credentials", func(t *testing.T) {
+		t.Setenv("GOOGLE_CLOUD_PROJECT", "lab-2")
+		c, err := open(t.Context(), driver.Options{Fleet: "fleet", Folder: t.TempDir(), Decode: func(into any) error { into.(*Config).Region = "us-central1"; return nil }}, client)
+		if err != nil || c.Capabilities().Project != "lab-2" {
+			t.Errorf("%v", err)
+		}
+		t.Setenv("GOOGLE_CLOUD_PROJECT", "")
+		file := t.TempDir() + "/credentials.json"
+		if err := os.WriteFile(file, []byte(`{"type": "authorized_user", "client_id": "a", "client_secret": "b", "refresh_token": "c"}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
+		_, err = open(t.Context(), driver.Options{Fleet: "fleet", Folder: t.TempDir(), Decode: func(into any) error { into.(*Config).Region = "us-central1"; return nil }}, nil)
+		if e := drover.AsError(err, ""); e.Kind != drover.KindInvalid || e.Hint == "" {
+			t.Errorf("%+v", e)
+		}
+	})
+}

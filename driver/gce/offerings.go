@@ -1,0 +1,162 @@
+package gce
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/api/compute/v1"
+
+	"drover"
+	"drover/driver"
+)
+
+// How old may grow what offerings are made of. Google changes spot prices once a month at most.
+const (
+	typesAge  = 24 * time.Hour
+	pricesAge = 24 * time.Hour
+)
+
+// typeInfo is what is kept of an instance type.
+type typeInfo struct {
+	Resources drover.Resources `json:"resources"`
+	GPU       string           `json:"gpu,omitempty"` // which
+	Zones     []string         `json:"zones"`
+}
+
+// Offerings are Google's types, as far as they have a price, and the types by hand. A type by hand takes the place of Google's of the same name.
+func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	zones, err := c.zonesWanted(ctx)
+	if err != nil {
+		return nil, classify("list zones", "", err)
+	}
+	all, err := driver.ByHand(c.config.Types, driver.Listing{
+		Cloud: c.o.Name, Zones: zones, Markets: c.config.Markets, Discount: c.config.Discount, Default: drover.Resources{Arch: "amd64"},
+	})
+	if err != nil || !c.config.ListTypes {
+		return grouped(all), err
+	}
+	byHand := map[string]bool{}
+	for _, t := range c.config.Types {
+		byHand[t.Name] = true
+	}
+	listed, err := c.listed(ctx, zones)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, slices.DeleteFunc(listed, func(o drover.Offering) bool { return byHand[o.Type.Name] })...)
+	driver.SortOfferings(all)
+	return grouped(all), nil
+}
+
+// grouped says of each offering under which quota it counts.
+func grouped(all []drover.Offering) []drover.Offering {
+	for i, o := range all {
+		all[i].QuotaGroup = quotaGroup(o.Type.ProviderType, o.Market)
+	}
+	return all
+}
+
+// listed is Google's own types in these zones.
+func (c *cloud) listed(ctx context.Context, zones []string) (all []drover.Offering, err error) {
+	known, typesErr := c.types.Get(ctx)
+	prices, pricesErr := c.prices.Get(ctx)
+	if err := errors.Join(typesErr, pricesErr); err != nil {
+		return nil, classify("list types and prices", "", err)
+	}
+	for name, t := range known {
+		for _, market := range c.config.Markets {
+			price, ok := prices.of(name, t, market)
+			for _, zone := range t.Zones {
+				if ok && slices.Contains(zones, zone) {
+					offered := drover.InstanceType{Name: name, ProviderType: name, Resources: t.Resources}
+					all = append(all, drover.Offering{Cloud: c.o.Name, Zone: zone, Type: offered, Market: market, Price: price})
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+// zonesWanted are those that are configured, or all that work.
+func (c *cloud) zonesWanted(ctx context.Context) ([]string, error) {
+	if len(c.config.Zones) > 0 {
+		return c.config.Zones, nil
+	}
+	return c.zones.Get(ctx)
+}
+
+func (c *cloud) fetchZones(ctx context.Context) (names []string, err error) {
+	all, err := collect(func(token string) ([]*compute.Zone, string, error) {
+		page, err := c.api.zones(ctx, token)
+		if err != nil {
+			return nil, "", err
+		}
+		return page.Items, page.NextPageToken, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, z := range all {
+		if strings.HasPrefix(z.Name, c.config.Region+"-") && z.Status == "UP" {
+			names = append(names, z.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, drover.Errorf(drover.KindInvalid, "there is no region %s, or none of its zones works", c.config.Region)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// fetchTypes asks each zone for its types.
+func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
+	zones, err := c.zonesWanted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]typeInfo{}
+	for _, zone := range zones {
+		found, err := collect(func(token string) ([]*compute.MachineType, string, error) {
+			page, err := c.api.instanceTypes(ctx, zone, token)
+			if err != nil {
+				return nil, "", err
+			}
+			return page.Items, page.NextPageToken, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range found {
+			if t, ok := typeOf(m); ok {
+				t.Zones = append(all[m.Name].Zones, zone)
+				all[m.Name] = t
+			}
+		}
+	}
+	return all, nil
+}
+
+// typeOf translates a type. It has no disk of its own: the boot disk is as large as is asked for. Left out are those whose vCPUs are shared,
+// since they are less than they say, and those with disks on the host, whose price is not known.
+func typeOf(m *compute.MachineType) (t typeInfo, ok bool) {
+	old := m.Deprecated != nil && m.Deprecated.State != "" && m.Deprecated.State != "ACTIVE"
+	if m.IsSharedCpu || old || m.BundledLocalSsds != nil && m.BundledLocalSsds.PartitionCount > 0 {
+		return t, false
+	}
+	t.Resources = drover.Resources{
+		CPU: drover.MilliCPU(m.GuestCpus) * 1000, Memory: drover.Bytes(m.MemoryMb) * drover.MiB, Arch: archOf(m.Architecture),
+	}
+	if t.Resources.Arch == "" {
+		t.Resources.Arch = "amd64"
+	}
+	for _, a := range m.Accelerators {
+		t.GPU, t.Resources.GPUs = a.GuestAcceleratorType, t.Resources.GPUs+int(a.GuestAcceleratorCount)
+	}
+	return t, t.Resources.CPU > 0 && t.Resources.Memory > 0
+}

@@ -1,0 +1,172 @@
+package gce
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+)
+
+// offers are the offerings in short.
+func offers(t *testing.T, c *cloud) (all []string) {
+	t.Helper()
+	found, err := c.Offerings(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range found {
+		r := o.Type.Resources
+		all = append(all, fmt.Sprintf("%s %s %s %d %s %s %s %d", o.Type.Name, o.Zone, o.Market, int64(o.Price), o.QuotaGroup, r.Memory, r.Arch, r.GPUs))
+	}
+	return all
+}
+
+func TestOfferings(t *testing.T) {
+	t.Run("are what has a price for all its parts, in the zones that work", func(t *testing.T) {
+		f := newFake()
+		f.pageSize = 2
+		c := imitate(t, f, "zones: [us-central1-a]")
+		want := []string{ // CPUs and GiB times their prices, and the GPU
+			"c4a-standard-1 us-central1-a on_demand 49000000 CPUS_PER_VM_FAMILY C4A 4Gi arm64 0",
+			"e2-standard-4 us-central1-a on_demand 134022840 CPUS 16Gi amd64 0",
+			"g2-standard-4 us-central1-a on_demand 706824000 CPUS_PER_VM_FAMILY G2 16Gi amd64 1",
+			"g2-standard-4 us-central1-a spot 282680000 PREEMPTIBLE_CPUS 16Gi amd64 1",
+			"n2-standard-2 us-central1-a on_demand 97118000 N2_CPUS 8Gi amd64 0",
+			"n2-standard-2 us-central1-a spot 23540000 PREEMPTIBLE_CPUS 8Gi amd64 0",
+		}
+		if diff := cmp.Diff(want, offers(t, c)); diff != "" {
+			t.Error(diff)
+		}
+		if got := strings.Join(offers(t, imitate(t, f, "markets: [spot]")), "\n"); !strings.Contains(got, "us-central1-b") || strings.Contains(got, "us-central1-f") || strings.Contains(got, "on_demand") {
+			t.Error(got)
+		}
+	})
+	t.Run("by hand stand beside Google's, or in their place", func(t *testing.T) {
+		hand := "zones: [us-central1-a], markets: [on_demand], types: [{name: n2-standard-2, vcpus: 2, memory: 7Gi, price: 0.07}, {name: big, provider_type: m3-ultramem-128, vcpus: 128, memory: 3904Gi, price: 20}]"
+		got := strings.Join(offers(t, imitate(t, newFake(), hand)), "\n")
+		for _, want := range []string{"big us-central1-a on_demand 20000000000 M3_CPUS", "n2-standard-2 us-central1-a on_demand 70000000 N2_CPUS 7Gi", "e2-standard-4"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("no %q in\n%s", want, got)
+			}
+		}
+		f := newFake()
+		if got := offers(t, imitate(t, f, hand+", list_types: false")); len(got) != 2 || len(f.calls) > 0 {
+			t.Errorf("%v after %v", got, f.calls)
+		}
+	})
+	t.Run("of a region that is none there are none", func(t *testing.T) {
+		f := newFake()
+		f.zones = nil
+		if _, err := imitate(t, f, "").Offerings(t.Context()); drover.KindOf(err) != drover.KindInvalid {
+			t.Error(err)
+		}
+	})
+}
+
+func TestPartOf(t *testing.T) {
+	for text, want := range map[string]string{
+		"N1 Predefined Instance Core": "n1 Core", "Compute optimized Ram": "c2 Ram", "Memory-optimized Instance Core": "m1 Core", "M3 Memory-optimized Instance Ram": "m3 Ram",
+		"N2D AMD Instance Core": "n2d Core", "C4A Arm Instance Ram": "c4a Ram", "M4Ultramem224 Instance Core": "m4ultramem224 Core", "Nvidia Tesla A100 80GB GPU": "Nvidia-Tesla-A100-80GB GPU",
+		"N2 Custom Instance Core": " ", "N2D AMD Sole Tenancy Instance Ram": " ", "C4 Instance Local SSD": " ", "Core": " ", "": " ",
+	} {
+		series, what := partOf(text)
+		if got := series + " " + what; got != want && !(want == " " && series == "") {
+			t.Errorf("%q is of %q, want %q", text, got, want)
+		}
+	}
+	if gpuName("nvidia-h100-mega-80gb") != gpuName("Nvidia H100 80GB Mega") || gpuName("nvidia-a100-80gb") != gpuName("Nvidia Tesla A100 80GB") || gpuName("nvidia-tesla-a100") == gpuName("nvidia-a100-80gb") {
+		t.Error("GPUs are mixed up")
+	}
+}
+
+func TestPrices(t *testing.T) {
+	p := priceList{OnDemand: parts{CPU: map[string]drover.Money{"m4": 10, "m4ultramem224": 1000}, Memory: map[string]drover.Money{"m4": 1, "m4ultramem224": 2}}}
+	size := typeInfo{Resources: drover.Resources{CPU: 224_000, Memory: 1024 * drover.GiB}}
+	if price, ok := p.of("m4-ultramem-224", size, drover.OnDemand); !ok || price != 224*1000+1024*2 {
+		t.Errorf("a type with prices of its own costs %d, %v", int64(price), ok)
+	}
+	if _, ok := p.of("m4-ultramem-224", size, drover.Spot); ok {
+		t.Error("there is no spot price")
+	}
+}
+
+func TestWhatIsKept(t *testing.T) {
+	total := func(f *fake) (n int) {
+		for _, calls := range f.calls {
+			n += calls
+		}
+		return n
+	}
+	synctest.Test(t, func(t *testing.T) {
+		f, folder := newFake(), t.TempDir()
+		first := offers(t, imitateIn(t, f, "", folder))
+		files, _ := filepath.Glob(folder + "/*.json")
+		if len(files) != 3 {
+			t.Errorf("kept: %v", files)
+		}
+
+		// A start after hours needs nothing of the cloud.
+		time.Sleep(5 * time.Hour)
+		before := total(f)
+		c := imitateIn(t, f, "", folder)
+		if diff := cmp.Diff(first, offers(t, c)); diff != "" || total(f) != before {
+			t.Errorf("a start made %d calls: %s", total(f)-before, diff)
+		}
+
+		// After a day it is asked for again; what cannot be asked for goes on as it was; without anything that is kept it is an error.
+		time.Sleep(24 * time.Hour)
+		if offers(t, c); total(f) == before {
+			t.Error("nothing was asked for after a day")
+		}
+		time.Sleep(25 * time.Hour)
+		for id := range answers {
+			f.broken[id] = wrong{500, "internalError", "broken", 0}
+		}
+		if diff := cmp.Diff(first, offers(t, c)); diff != "" {
+			t.Error(diff)
+		}
+		if _, err := imitate(t, f, "").Offerings(t.Context()); drover.KindOf(err) != drover.KindTransient {
+			t.Error(err)
+		}
+
+		// Another region's is not used, nor what is spoilt.
+		if _, err := imitateIn(t, f, "zones: [us-central1-b]", folder).Offerings(t.Context()); err == nil {
+			t.Error("another configuration's were used")
+		}
+		for _, file := range files {
+			os.WriteFile(file, []byte("{"), 0o600)
+		}
+		if _, err := imitateIn(t, f, "", folder).Offerings(t.Context()); err == nil {
+			t.Error("spoilt files were used")
+		}
+	})
+}
+
+func TestQuotaGroups(t *testing.T) {
+	t.Run("the page shows the families", func(t *testing.T) {
+		var want [][]string
+		for _, f := range families {
+			want = append(want, []string{f.metric, strings.Join(f.series, " ")})
+		}
+		if diff := cmp.Diff(want, page(t, "Quotas")); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("a type counts under its family's, one of another series under its own", func(t *testing.T) {
+		for name, want := range map[string]string{"n1-standard-1": "CPUS", "n2d-highcpu-8": "N2D_CPUS", "c4-standard-8": "CPUS_PER_VM_FAMILY C4", "weird": "CPUS_PER_VM_FAMILY WEIRD"} {
+			if got := quotaGroup(name, drover.OnDemand); got != want {
+				t.Errorf("%s counts under %s, want %s", name, got, want)
+			}
+			if got := quotaGroup(name, drover.Spot); got != spotMetric {
+				t.Errorf("%s counts under %s on spot", name, got)
+			}
+		}
+	})
+}

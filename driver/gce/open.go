@@ -1,0 +1,104 @@
+// Package gce is a cloud on Google Compute Engine.
+//
+// The model. A cloud is a region of a project. An instance is made by instances.insert under a name that follows from ours, and a zone has a
+// name once: asked for again, it is the instance there is. So one call tries one candidate, the first: a name in two zones would be two
+// instances. The answer to the call is an operation, which is awaited for a few seconds, since that is how long Google takes to say that a
+// zone or a quota is used up.
+//
+// Tags are labels, of the instance and of its disks, which go with it; what a label cannot hold is written in those characters that it can.
+// Nothing is shared by a fleet's instances, so all that can be left over are disks.
+//
+// Host keys are asked for: an instance tells its own to Google as it boots, by guest attributes. Where cloud-init runs, they are planted.
+//
+// A spot instance that is taken back stays, stopped, so that it can be told from one that powered itself off: the engine destroys it, and its
+// jobs lose no attempt. Types and prices are kept on disk. Nothing is tried twice here, and no call waits for a rate.
+package gce
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"regexp"
+	"sync"
+	"time"
+
+	"drover"
+	"drover/driver"
+	"drover/internal/kept"
+)
+
+// maxMetadata is how large one value of an instance's metadata may be: see "Metadata limitations" in Google's guide to Compute Engine.
+const maxMetadata = 256 << 10
+
+// fleetName is what a fleet may be called.
+var fleetName = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
+
+type cloud struct {
+	o      driver.Options
+	config Config
+	api    *api
+
+	zones  *kept.Value[[]string]
+	types  *kept.Value[map[string]typeInfo]
+	prices *kept.Value[priceList]
+
+	mu     sync.Mutex
+	images map[string]drover.Bytes // their sizes, by id; guarded by mu
+}
+
+// Open opens a region of a project, with the credentials that Google's tools would use.
+func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) { return open(ctx, o, nil) }
+
+// open does, over a client that stands for the network and its credentials if there is one.
+func open(ctx context.Context, o driver.Options, client *http.Client) (driver.Cloud, error) {
+	if !fleetName.MatchString(o.Fleet) {
+		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: %q is not a fleet id: letters, digits and dashes", o.Name, o.Fleet)
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	var config Config
+	config.Default()
+	if o.Decode != nil {
+		if err := o.Decode(&config); err != nil {
+			return nil, err
+		}
+	}
+	if err := config.check(); err != nil {
+		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
+	}
+	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
+		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
+	}
+	api, err := connect(ctx, config, client, o.Metric)
+	if err != nil {
+		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
+	}
+	c := &cloud{o: o, config: config, api: api, images: map[string]drover.Bytes{}}
+	c.zones = kept.New(c.keep("zones", typesAge), c.fetchZones)
+	c.types = kept.New(c.keep("types", typesAge), c.fetchTypes)
+	c.prices = kept.New(c.keep("prices", pricesAge), c.fetchPrices)
+	return c, nil
+}
+
+// keep says how something is kept. Its key is what the cloud is as far as catalogue and prices go.
+func (c *cloud) keep(name string, age time.Duration) kept.Options {
+	key := fmt.Sprint(c.api.project, " ", c.config.Region, " ", c.config.Zones)
+	return kept.Options{Folder: c.o.Folder, Name: name, Key: key, Age: age, Log: c.o.Log}
+}
+
+func (c *cloud) Capabilities() driver.Capabilities {
+	can := driver.Capabilities{
+		HostKeys: driver.HostKeysVerified, PowerOff: driver.PowerOffStops, Notices: driver.NoticesGCE,
+		Init: driver.InitShell, MaxInit: maxMetadata, Template: true, Project: c.api.project, StopStart: true,
+	}
+	if c.config.Init == initCloud {
+		can.HostKeys, can.Init = driver.HostKeysPlanted, driver.InitCloud
+	}
+	return can
+}
+
+// Close has nothing to end.
+func (c *cloud) Close() error { return nil }

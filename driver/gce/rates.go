@@ -1,0 +1,27 @@
+package gce
+
+import "drover/driver"
+
+// The groups of calls that have a quota in common, for a project in a region or, where they are of no region, in all: see
+// https://cloud.google.com/compute/api-quota.
+const (
+	rateQueries = "queries"
+	rateReads   = "reads"
+	rateLists   = "lists"
+	rateWaits   = "waits for operations"
+	rateHeavy   = "aggregated lists"
+	rateGlobal  = "global lists"
+	rateSkus    = "price list"
+)
+
+// rates are such that no minute has more calls than a new project may make: 1,500 of a group, 750 of those that are heavy, 300 of the price
+// list. What a project may make stands in its own list of quotas.
+var rates = map[string]driver.Rate{
+	rateQueries: {Burst: 540, PerSecond: 16},
+	rateReads:   {Burst: 540, PerSecond: 16},
+	rateLists:   {Burst: 540, PerSecond: 16},
+	rateWaits:   {Burst: 150, PerSecond: 10},
+	rateHeavy:   {Burst: 150, PerSecond: 10},
+	rateGlobal:  {Burst: 540, PerSecond: 16},
+	rateSkus:    {Burst: 180, PerSecond: 2},
+}

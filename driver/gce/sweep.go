@@ -1,0 +1,56 @@
+package gce
+
+import (
+	"context"
+	"path"
+	"strings"
+
+	"google.golang.org/api/compute/v1"
+
+	"drover"
+	"drover/driver"
+)
+
+// strayDisk is what can be left over: one that somebody took from its instance.
+const strayDisk = "disk"
+
+// Strays are the fleet's disks in the region that no instance has.
+func (c *cloud) Strays(ctx context.Context, fleet string) (all []driver.Stray, err error) {
+	filter, err := fleetFilter(fleet)
+	if err != nil {
+		return nil, err
+	}
+	found, err := collect(func(token string) ([]*compute.Disk, string, error) {
+		page, err := c.api.disks(ctx, filter, token)
+		if err != nil {
+			return nil, "", err
+		}
+		var some []*compute.Disk
+		for _, scoped := range page.Items {
+			some = append(some, scoped.Disks...)
+		}
+		return some, page.NextPageToken, whole(page.Unreachables)
+	})
+	if err != nil {
+		return nil, classify("list disks", "", err)
+	}
+	for _, d := range found {
+		if zone := path.Base(d.Zone); len(d.Users) == 0 && strings.HasPrefix(zone, c.config.Region+"-") {
+			all = append(all, driver.Stray{Kind: strayDisk, ID: zone + "/" + d.Name, Tags: tagsOf(d.Labels), Created: at(d.CreationTimestamp)})
+		}
+	}
+	return all, nil
+}
+
+// Remove deletes a disk. One that an instance has again is in use, and stays.
+func (c *cloud) Remove(ctx context.Context, s driver.Stray) error {
+	zone, name, err := split(s.ID)
+	if s.Kind != strayDisk || err != nil {
+		return drover.Errorf(drover.KindInvalid, "a %s %s is nothing that this cloud takes away", s.Kind, s.ID)
+	}
+	_, err = c.api.deleteDisk(ctx, zone, name)
+	if said, _ := saidBy(err); said.code == "resourceInUseByAnotherResource" || kindOf(err) == drover.KindNotFound {
+		return nil
+	}
+	return classify("take away "+s.Kind+" "+s.ID, "", err)
+}
