@@ -28,6 +28,30 @@ func TestTariff(t *testing.T) {
 			t.Errorf("it has the rates %v", same.Rates)
 		}
 	})
+	t.Run("folded, it costs the same between marks, and has few rates", func(t *testing.T) {
+		rapid.Check(t, func(rt *rapid.T) {
+			price := func() drover.Money { return drover.Money(rapid.Int64Range(0, 1e11).Draw(rt, "price")) }
+			tariff, now := drover.Tariff{Price: price()}, begin
+			for range rapid.IntRange(0, 9).Draw(rt, "changes") {
+				now = now.Add(time.Duration(rapid.Int64Range(0, 1e13).Draw(rt, "while")))
+				tariff = tariff.Changed(price(), now)
+				if rapid.Bool().Draw(rt, "marked") {
+					marks := []drover.Time{now - drover.Time(rapid.Int64Range(0, 1e13).Draw(rt, "before"))}
+					if folded := tariff.Folded(begin, marks...); len(folded.Rates) > 3 {
+						rt.Errorf("there are %d rates", len(folded.Rates))
+					} else if a, b := begin, marks[0]; folded.Cost(begin, a, b) != tariff.Cost(begin, a, b) || folded.Cost(begin, b, now+7) != tariff.Cost(begin, b, now+7) {
+						rt.Errorf("%+v costs other than %+v", folded, tariff)
+					} else {
+						tariff = folded.Folded(begin, marks...)
+					}
+				}
+			}
+			middle := begin + (now-begin)/3
+			if whole, parts := tariff.Cost(begin, begin, now), tariff.Cost(begin, begin, middle)+tariff.Cost(begin, middle, now); whole != parts {
+				rt.Errorf("the whole costs %d, and the parts %d", whole, parts)
+			}
+		})
+	})
 	t.Run("parts add up to the whole", func(t *testing.T) {
 		rapid.Check(t, func(rt *rapid.T) {
 			tariff := drover.Tariff{Price: drover.Money(rapid.Int64Range(0, 1e11).Draw(rt, "price"))}

@@ -60,6 +60,22 @@ func (m Money) For(d time.Duration) Money {
 	return Money(min(cost, math.MaxInt64))
 }
 
+// Buys is for how long the amount pays for something at an hourly price, cut to whole nanoseconds: for ever if that costs nothing.
+func (m Money) Buys(price Money) time.Duration {
+	switch {
+	case m <= 0:
+		return 0
+	case price <= 0:
+		return math.MaxInt64
+	}
+	hi, lo := bits.Mul64(uint64(m), uint64(time.Hour))
+	if hi >= uint64(price) {
+		return math.MaxInt64
+	}
+	d, _ := bits.Div64(hi, lo, uint64(price))
+	return time.Duration(min(d, math.MaxInt64))
+}
+
 // MilliCPU is a number of vCPUs in thousandths: 1500 is one and a half.
 type MilliCPU int64
 

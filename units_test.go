@@ -77,6 +77,18 @@ func TestMoneyFor(t *testing.T) {
 	})
 }
 
+func TestMoneyBuys(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m, price := drover.Money(rapid.Int64Range(0, 1e15).Draw(rt, "money")), drover.Money(rapid.Int64Range(1, 1e12).Draw(rt, "price"))
+		if d := m.Buys(price); price.For(d) > m || d < 1e18 && price.For(d+2) < m {
+			rt.Errorf("%d buys %v at %d an hour, which cost %d", m, d, price, price.For(d))
+		}
+	})
+	if d := drover.Dollar.Buys(0); d != math.MaxInt64 {
+		t.Errorf("a dollar buys %v of what costs nothing", d)
+	}
+}
+
 func TestMoneyPart(t *testing.T) {
 	t.Run("a part is what exact arithmetic says, cut to the nano-dollar", rapid.MakeCheck(func(t *rapid.T) {
 		m, of := rapid.Int64Min(0).Draw(t, "m"), rapid.Int64Min(1).Draw(t, "of")
