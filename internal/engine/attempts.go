@@ -171,7 +171,6 @@ func (e *Engine) exited(b Exited) {
 // freed has what an attempt no longer takes given to others: its room, and the money that was committed for it.
 func (e *Engine) freed() {
 	e.replace = true
-	e.books = nil
 	if e.limited() {
 		e.replan = true
 	}

@@ -1,23 +1,30 @@
 package engine
 
 import (
-	"fmt"
 	"math"
-	"time"
 
 	"drover"
 	"drover/internal/ledger"
 )
 
-// Books are what is spent and what is pledged, in each window of each budget, as of one decision. They are made when a decision first needs them,
-// and again when something may have been freed. What a decision binds beside that is entered as it is bound, so that one decision's many
-// purchases stay within their budgets together.
+// Books are what is spent and what is pledged, in each window of each budget. They are kept from decision to decision: what an instance adds to
+// the accounts is its entry, which is made anew when the instance is, so that a decision costs what has changed and not what there is.
 //
-// What is pledged is what runs: an instance up to the end of the longest job admitted to it, an attempt up to its own. It only shrinks as time
-// goes on, so of the windows that are still to come, only the next two can be the fullest: the next, or, since months differ, the one after.
+// What is pledged is what runs: an instance up to the end of the longest job admitted to it, an attempt up to its own. As time goes on most
+// entries stay as they are. Those move that are of what is idle, on its way, or takes longer than it was taken to: they are as of a moment, since
+// when each has grown by no more than its instance's price, and are made anew only where that could make a difference.
+//
+// Of the windows that are still to come, only the next two can be the fullest: the next, or, since months differ, the one after.
 type books struct {
 	accounts []account
-	last     []drover.Money // what the pledge that was looked at last adds to each
+	shared   bool         // there are budgets of users or labels
+	stale    []*instance  // whose entries are to be made anew
+	moving   []*instance  // whose entries move
+	ends     timers       // when entries begin to
+	at       drover.Time  // as of when the moving entries are, at least
+	rate     drover.Money // by which all of them grow, an hour
+	loose    drover.Money // and at most beside that, since each sum is cut to nano-dollars
+	entered  int          // how often an entry was made
 }
 
 // account is one window of a budget, or with no budget the fleet's whole life.
@@ -26,36 +33,64 @@ type account struct {
 	window   window
 	from, to drover.Time
 	present  bool
-	limit    drover.Money // 0: none
-	spent    drover.Money
-	sum      drover.Money // spent and pledged
+	limit    drover.Money  // 0: none
+	settled  *drover.Money // spent by what is over; nil in a window to come
+	pledged  drover.Money  // beside that, to what is there: what it has cost, and will
+
+	spent   drover.Money // up to spentAt, with as many entries as entered says
+	spentAt drover.Time
+	entered int
+	look    drover.Time // no limit is passed before this that is not passed already
+}
+
+// entry is what an instance adds to the accounts.
+type entry struct {
+	sums  []drover.Money // by account
+	stale bool           // it is among those to be made anew
+	place int            // among those that move, from 1; 0 if it does not
+	rate  drover.Money   // by which it does
+	loose drover.Money
+	paid  drover.Money // what the instance costs an hour now
 }
 
 // ahead is how many windows after the present one are looked at.
 const ahead = 2
 
+// never is beyond all times.
+const never = drover.Time(math.MaxInt64)
+
+// book is the books as of what there is now. Entries that move may be older, see most.
 func (e *Engine) book() *books {
 	if e.books == nil {
-		e.books = e.newBooks()
+		e.books = e.openBooks()
 	}
-	return e.books
+	b := e.books
+	for in := b.ends.due(e.s.Now); in != nil; in = b.ends.due(e.s.Now) {
+		e.enter(b, in)
+	}
+	for _, in := range b.stale {
+		in.entry.stale = false
+		e.enter(b, in)
+	}
+	b.stale = b.stale[:0]
+	return b
 }
 
-func (e *Engine) newBooks() *books {
-	b := &books{}
+// openBooks begins books in which every instance is still to be entered.
+func (e *Engine) openBooks() *books {
+	b := &books{at: e.s.Now}
 	if limit := e.s.Settings.MaxCost; limit > 0 {
-		b.accounts = append(b.accounts, account{to: math.MaxInt64, present: true, limit: limit, spent: e.s.Spent, sum: e.s.Spent})
+		b.accounts = append(b.accounts, account{to: never, present: true, limit: limit, settled: &e.s.Spent})
 	}
 	for i := range e.s.Settings.Budgets {
-		e.openAccounts(b, &e.s.Settings.Budgets[i])
+		budget := &e.s.Settings.Budgets[i]
+		b.shared = b.shared || !budget.ofFleet()
+		e.openAccounts(b, budget)
 	}
-	for i := range b.accounts {
-		a := &b.accounts[i]
-		for _, in := range e.instances {
-			e.enter(a, in)
-		}
+	for _, in := range e.instances {
+		in.entry = entry{stale: true}
 	}
-	b.last = make([]drover.Money, len(b.accounts))
+	b.stale = append(b.stale, e.instances...)
 	return b
 }
 
@@ -66,7 +101,7 @@ func (e *Engine) openAccounts(b *books, budget *Budget) {
 		if s == nil || hard == 0 && soft == 0 {
 			continue
 		}
-		a := account{budget: budget, window: w, from: w.begin(e.s.Now), present: true, limit: hard, spent: s.Spells[w].Cost, sum: s.Spells[w].Cost}
+		a := account{budget: budget, window: w, from: w.begin(e.s.Now), present: true, limit: hard, settled: &s.Spells[w].Cost}
 		a.to = w.end(a.from)
 		b.accounts = append(b.accounts, a)
 		for n := 0; hard > 0 && n < ahead; n++ {
@@ -76,197 +111,210 @@ func (e *Engine) openAccounts(b *books, budget *Budget) {
 	}
 }
 
-// fleets reports whether the account is of what instances cost.
-func (a *account) fleets() bool { return a.budget == nil || a.budget.ofFleet() }
+// rebook has an instance's entry made anew, since something of it has changed.
+func (e *Engine) rebook(in *instance) {
+	if e.books != nil && !in.entry.stale {
+		in.entry.stale = true
+		e.books.stale = append(e.books.stale, in)
+	}
+}
 
-// enter adds what an instance that is not gone has cost and will, or what the budget's attempts have of it.
-func (e *Engine) enter(a *account, in *instance) {
-	if a.fleets() {
-		begin := e.paidFrom(in)
-		tariff := e.dearest(in)
-		a.sum += tariff.Cost(begin, a.from, min(a.to, e.pledgedUntil(in)))
-		if in.Created != 0 {
-			a.spent += e.bill(in).Cost(a.from, a.to)
+// enter makes an instance's entry anew.
+func (e *Engine) enter(b *books, in *instance) {
+	was := &in.entry
+	for i, sum := range was.sums {
+		b.accounts[i].pledged -= sum
+	}
+	b.rate, b.loose = b.rate-was.rate, b.loose-was.loose
+	until := e.figure(b, in)
+	for i, sum := range was.sums {
+		b.accounts[i].pledged += sum
+	}
+	moves := until <= e.s.Now
+	was.rate, was.loose = 0, 0
+	if moves {
+		sums := drover.Money(1 + len(in.load) + in.bound())
+		was.rate, was.loose = e.dearest(in).Price*drover.Money(1+in.bound()), 2*sums
+	}
+	b.rate, b.loose = b.rate+was.rate, b.loose+was.loose
+	b.move(in, moves)
+	if moves || until == never {
+		until = 0
+	}
+	b.ends.set(in, until)
+	e.paid(b, in)
+	b.entered++
+}
+
+// move puts an instance among those whose entries move, or takes it out.
+func (b *books) move(in *instance, moves bool) {
+	switch at := in.entry.place; {
+	case moves && at == 0:
+		b.moving = append(b.moving, in)
+		in.entry.place = len(b.moving)
+	case !moves && at > 0:
+		last := b.moving[len(b.moving)-1]
+		b.moving[at-1], last.entry.place = last, at
+		b.moving = b.moving[:len(b.moving)-1]
+		in.entry.place = 0
+	}
+}
+
+// paid notes what an instance costs now. Once that is more, limits may be passed earlier than was thought.
+func (e *Engine) paid(b *books, in *instance) {
+	before := in.entry.paid
+	in.entry.paid = 0
+	if in.Created != 0 && in.Ended == 0 && in.State != drover.InstanceGone {
+		in.entry.paid = in.Price
+	}
+	for i := range b.accounts {
+		if in.entry.paid > before {
+			b.accounts[i].look = 0
 		}
+	}
+}
+
+// figure sums up what an instance has cost and will, in each account, and returns until when that stays so.
+func (e *Engine) figure(b *books, in *instance) (until drover.Time) {
+	sums := in.entry.sums[:0]
+	if in.State == drover.InstanceGone {
+		in.entry.sums = sums
+		return never
+	}
+	begin, end, tariff := e.paidFrom(in), e.pledgedUntil(in), e.dearest(in)
+	if until = end; in.Ended != 0 {
+		until = never
+	}
+	var uses []sharer
+	if b.shared {
+		uses = e.sharers(in)
+	}
+	for i := range b.accounts {
+		a := &b.accounts[i]
+		if a.fleets() {
+			sums = append(sums, tariff.Cost(begin, a.from, min(a.to, end)))
+			continue
+		}
+		sums = append(sums, e.shares(a, in, uses))
+	}
+	in.entry.sums = sums
+	for _, s := range uses {
+		until = min(until, s.until)
+	}
+	return until
+}
+
+// sharer is an attempt, or what is bound, that has part of an instance.
+type sharer struct {
+	key   GroupKey
+	bill  ledger.Bill
+	use   ledger.Use
+	bound int         // so many are bound, and have yet to begin
+	until drover.Time // up to when what it has stays so
+}
+
+// sharers is what has part of an instance.
+func (e *Engine) sharers(in *instance) (all []sharer) {
+	for _, t := range in.load {
+		j := e.job(t.ID.Job.Number)
+		s := sharer{key: e.keyOf(j), bill: e.bill(in), use: useOf(t, j), until: never}
+		s.use.Ended = orNow(t.Ended, e.s.Now)
+		if t.State != drover.AttemptCollecting {
+			s.until = t.Started.Add(horizon(j.Timeout))
+			s.use.Ended = max(s.use.Ended, s.until)
+			s.bill.End = max(s.bill.End, s.use.Ended)
+		}
+		all = append(all, s)
+	}
+	for _, b := range in.Bound {
+		all = append(all, sharer{key: b.Group, bound: b.Count})
+	}
+	return all
+}
+
+// shares is what of an instance is in the name of an account's budget.
+func (e *Engine) shares(a *account, in *instance, all []sharer) (sum drover.Money) {
+	for _, s := range all {
+		switch {
+		case !a.budget.covers(s.key):
+		case s.bound > 0:
+			sum += a.part(in.offers(), s.key, e.s.Now, in.Asked.Add(e.life().BootTimeout)) * drover.Money(s.bound)
+		default:
+			sum += s.bill.Share(s.use, a.from, a.to)
+		}
+	}
+	return sum
+}
+
+// sum is what is spent and pledged, of which what moves may be older than now.
+func (a *account) sum() drover.Money {
+	if a.settled == nil {
+		return a.pledged
+	}
+	return *a.settled + a.pledged
+}
+
+// most is no less than what is spent and pledged now, and less effort.
+func (e *Engine) most(b *books, a *account) drover.Money {
+	if b.at == e.s.Now {
+		return a.sum()
+	}
+	return a.sum() + b.rate.For(e.s.Now.Sub(b.at)) + b.loose
+}
+
+// renew makes the entries that move anew, after which sum is as of now.
+func (e *Engine) renew(b *books) {
+	if b.at == e.s.Now {
 		return
+	}
+	b.at = e.s.Now
+	for i := 0; i < len(b.moving); {
+		in := b.moving[i]
+		if e.enter(b, in); i < len(b.moving) && b.moving[i] == in {
+			i++
+		}
+	}
+}
+
+// exceeds reports whether so much more than what is spent and pledged passes a limit.
+func (e *Engine) exceeds(b *books, a *account, more, limit drover.Money) bool {
+	if e.most(b, a)+more <= limit {
+		return false
+	}
+	e.renew(b)
+	return a.sum()+more > limit
+}
+
+// spentOf is what is spent in an account up to now.
+func (e *Engine) spentOf(b *books, a *account) drover.Money {
+	if a.settled == nil {
+		return 0
+	}
+	if a.spentAt == e.s.Now && a.entered == b.entered {
+		return a.spent
+	}
+	a.spent, a.spentAt, a.entered = *a.settled, e.s.Now, b.entered
+	for _, in := range e.instances {
+		a.spent += e.hasSpent(a, in)
+	}
+	return a.spent
+}
+
+// hasSpent is what an instance has cost, or what the budget's attempts had of it, in an account.
+func (e *Engine) hasSpent(a *account, in *instance) (spent drover.Money) {
+	if in.Created == 0 {
+		return 0
+	}
+	bill := e.bill(in)
+	if a.fleets() {
+		return bill.Cost(a.from, a.to)
 	}
 	for _, t := range in.load {
 		if j := e.job(t.ID.Job.Number); a.budget.covers(e.keyOf(j)) {
 			u := useOf(t, j)
-			bill := e.bill(in)
 			u.Ended = orNow(t.Ended, e.s.Now)
-			a.spent += bill.Share(u, a.from, a.to)
-			if t.State != drover.AttemptCollecting {
-				u.Ended = max(u.Ended, t.Started.Add(horizon(j.Timeout)))
-				bill.End = max(bill.End, u.Ended)
-			}
-			a.sum += bill.Share(u, a.from, a.to)
+			spent += bill.Share(u, a.from, a.to)
 		}
 	}
-	for _, b := range in.Bound {
-		if a.budget.covers(b.Group) {
-			begin := in.Asked.Add(e.life().BootTimeout)
-			a.sum += a.part(in.offers(), b.Group, e.s.Now, begin) * drover.Money(b.Count)
-		}
-	}
-}
-
-// part is what a job of a group has of an instance, from now until its end if it begins at the latest: the most, of what the instance may be.
-func (a *account) part(offers []drover.Offering, key GroupKey, now, begin drover.Time) (most drover.Money) {
-	u := ledger.Use{Started: now, Ended: max(begin, now).Add(horizon(key.Timeout)), CPU: key.Shape.Need.CPU}
-	for _, o := range offers {
-		bill := ledger.Bill{Tariff: drover.Tariff{Price: o.Price}, Created: now, End: math.MaxInt64, CPU: o.Type.Resources.CPU}
-		most = max(most, bill.Share(u, a.from, a.to))
-	}
-	return most
-}
-
-// offers is what the instance may be: its candidates, or what it is.
-func (in *instance) offers() []drover.Offering {
-	if len(in.Candidates) > 0 {
-		return in.Candidates
-	}
-	return []drover.Offering{in.offering()}
-}
-
-// pledge is money that a decision would bind: an instance kept for longer, or rented, for so many jobs more.
-type pledge struct {
-	in     *instance         // nil: one that is to be rented
-	offers []drover.Offering // that it may be of
-	boots  time.Duration     // until its jobs can begin, at most
-	loads  []wanted
-}
-
-// longest is the horizon of the longest of the pledge's jobs.
-func (p pledge) longest() (most time.Duration) {
-	for _, w := range p.loads {
-		most = max(most, w.g.horizon())
-	}
-	return most
-}
-
-// refuses is the account that a pledge would overdraw, if what instances are freed were gone: of several the one that is so for longest. It is
-// nil if there is none; then bound enters the pledge.
-func (e *Engine) refuses(p pledge, freed ...*instance) (worst *account) {
-	b := e.book()
-	for i := range b.accounts {
-		a := &b.accounts[i]
-		b.last[i] = e.adds(a, p)
-		touched := b.last[i] > 0 || a.present && a.fleets()
-		if a.limit == 0 || !touched || a.sum+b.last[i]-e.relief(a, freed) <= a.limit {
-			continue
-		}
-		if worst == nil || a.to > worst.to {
-			worst = a
-		}
-	}
-	return worst
-}
-
-// within is how many of the pledge's jobs of each group the budgets of users and labels allow, and which of them would be overdrawn by one more; nil if
-// that is all.
-func (e *Engine) within(p pledge) (allowed []wanted, worst *account) {
-	b := e.book()
-	taken := make([]drover.Money, len(b.accounts))
-	for _, w := range p.loads {
-		n := w.count
-		for i := range b.accounts {
-			a := &b.accounts[i]
-			one := p
-			one.loads = []wanted{{w.g, 1}}
-			if a.fleets() || a.limit == 0 || !a.budget.covers(w.g.key) {
-				continue
-			}
-			if each := e.adds(a, one); each > 0 && a.sum+taken[i]+each*drover.Money(n) > a.limit {
-				n, worst = int(max(0, a.limit-a.sum-taken[i])/each), a
-			}
-		}
-		for i := range b.accounts {
-			if a := &b.accounts[i]; !a.fleets() && a.budget.covers(w.g.key) {
-				one := p
-				one.loads = []wanted{{w.g, n}}
-				taken[i] += e.adds(a, one)
-			}
-		}
-		if n > 0 {
-			allowed = append(allowed, wanted{w.g, n})
-		}
-	}
-	return allowed, worst
-}
-
-// bound enters the pledge that was looked at last.
-func (e *Engine) bound() {
-	b := e.book()
-	for i := range b.accounts {
-		b.accounts[i].sum += b.last[i]
-	}
-}
-
-// adds is what a pledge adds to an account.
-func (e *Engine) adds(a *account, p pledge) (more drover.Money) {
-	until, offers := e.s.Now.Add(p.boots+p.longest()), p.offers
-	if p.in != nil {
-		offers = p.in.offers()
-	}
-	switch {
-	case a.fleets() && p.in != nil:
-		now := e.pledgedUntil(p.in)
-		return e.dearest(p.in).Cost(e.paidFrom(p.in), max(a.from, now), min(a.to, max(now, until)))
-	case a.fleets():
-		return drover.Tariff{Price: dearestOf(offers)}.Cost(e.s.Now, a.from, min(a.to, until))
-	}
-	for _, w := range p.loads {
-		if a.budget.covers(w.g.key) {
-			more += a.part(offers, w.g.key, e.s.Now, e.s.Now.Add(p.boots)) * drover.Money(w.count)
-		}
-	}
-	return more
-}
-
-// relief is what would no longer be pledged if instances went now.
-func (e *Engine) relief(a *account, freed []*instance) (less drover.Money) {
-	for _, in := range freed {
-		if a.fleets() {
-			less += e.dearest(in).Cost(e.paidFrom(in), max(a.from, e.s.Now), min(a.to, e.pledgedUntil(in)))
-		}
-	}
-	return less
-}
-
-// pledgedUntil is when the longest job admitted to the instance has ended, of which those that say no timeout count as an hour.
-func (e *Engine) pledgedUntil(in *instance) drover.Time {
-	end := orNow(in.Ended, e.s.Now)
-	for _, a := range in.load {
-		if a.State != drover.AttemptCollecting {
-			end = max(end, a.Started.Add(horizon(e.job(a.ID.Job.Number).Timeout)))
-		}
-	}
-	if len(in.Bound) > 0 {
-		end = max(end, in.Asked.Add(e.life().BootTimeout+boundHorizon(in)))
-	}
-	return end
-}
-
-// why says what an account refuses, and until when.
-func (e *Engine) why(a *account) drover.Reason {
-	if a.budget == nil {
-		return e.reason(drover.ReasonBudget, "more would pass the limit of %v: %v is spent", a.limit, a.spent)
-	}
-	text := fmt.Sprintf("more would pass the %s budget of the %s", a.window, a.budget.Scope())
-	if a.present {
-		text += fmt.Sprintf(", %v: %v is spent, %v is promised to what runs and %v is left", a.limit, a.spent, max(0, a.sum-a.spent), max(0, a.limit-a.sum))
-	} else {
-		text += fmt.Sprintf(", %v, in the window that begins at %v: %v of it is promised already", a.limit, a.from, a.sum)
-	}
-	why := e.reason(drover.ReasonBudget, "%s; raise it, or wait until it begins anew", text)
-	why.Until = a.to
-	return why
-}
-
-func orNow(at, now drover.Time) drover.Time {
-	if at == 0 {
-		return now
-	}
-	return at
+	return spent
 }

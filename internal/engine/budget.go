@@ -45,7 +45,17 @@ func (b *Budget) ofFleet() bool { return b.User == "" && b.Label == "" }
 
 // covers reports whether the budget is that of the group's jobs.
 func (b *Budget) covers(key GroupKey) bool {
-	return b.ofFleet() || b.User != "" && b.User == key.User || b.Label != "" && slices.Contains(strings.Split(key.Labels, "\n"), b.Label)
+	return b.ofFleet() || b.User != "" && b.User == key.User || b.Label != "" && key.labelled(b.Label)
+}
+
+// labelled reports whether a label is among the group's that matter.
+func (key GroupKey) labelled(label string) bool {
+	for line := range strings.SplitSeq(key.Labels, "\n") {
+		if line == label {
+			return true
+		}
+	}
+	return false
 }
 
 // Spending is what was spent in a budget's name by what is over: by instances that are gone, or attempts that are final.
@@ -95,6 +105,7 @@ func (e *Engine) beginAnew() {
 		return
 	}
 	e.turn = hourly.end(hourly.begin(e.s.Now)) // at which days and months end as well
+	e.books = nil
 	e.replace, e.replan = true, true
 	for i := range e.s.Spending {
 		if s := &e.s.Spending[i]; s.turn(e.s.Now) {
@@ -123,6 +134,9 @@ func (e *Engine) keepCount(past []Spending) {
 	var kept []Spending
 	for _, b := range e.s.Settings.Budgets {
 		if s := e.spending(b.Scope()); s != nil {
+			if s.turn(e.s.Now) { // no controller was there when its windows ended
+				e.writeSpending(s)
+			}
 			kept = append(kept, *s)
 			continue
 		}
@@ -141,7 +155,7 @@ func (e *Engine) keepCount(past []Spending) {
 	}
 	e.turn = hourly.end(hourly.begin(e.s.Now))
 	slices.SortFunc(kept, func(a, b Spending) int { return cmp.Compare(a.Scope, b.Scope) })
-	e.s.Spending = kept
+	e.s.Spending, e.books = kept, nil
 }
 
 // tally adds what is over to the budgets it is of: cost is what it cost in a stretch of time.

@@ -46,7 +46,7 @@ type Engine struct {
 	blocked bool                       // blocks changed
 	labels  []string                   // whose values tell groups apart, by name
 	used    map[string]drover.MilliCPU // of what runs, by whose share it is of; nobody who has nothing, and nothing without shares
-	books   *books                     // nil until a decision needs them
+	books   *books                     // nil until a decision needs them, and when windows begin or the settings are new
 	turn    drover.Time                // when the first of the present windows ends
 	over    bool                       // a hard budget of the fleet is passed
 	yield   bool                       // something is stuck, or has fallen idle
@@ -59,6 +59,7 @@ type instance struct {
 	free    drover.Resources // of what is ready
 	room    drover.Resources // not yet bound, while it is on its way
 	load    []*Attempt       // live, by start
+	entry   entry            // in the books
 	standby int              // how many attempts it is kept for that have yet to end elsewhere
 	leaving bool             // its cloud is
 	once    bool             // it may be given one job
@@ -129,7 +130,7 @@ const lateness = 5 * time.Second
 
 // Apply takes one event and decides.
 func (e *Engine) Apply(ev Event) Decision {
-	e.d, e.books = &Decision{}, nil
+	e.d = &Decision{}
 	late := e.s.Wake != 0 && ev.At > e.s.Wake.Add(lateness)
 	fresh := e.s.Now == 0
 	if late {
@@ -313,7 +314,7 @@ func (e *Engine) configure(s Settings) {
 		}
 		e.touch(in)
 	}
-	e.offerings = nil
+	e.offerings, e.books = nil, nil
 	e.moved()
 	e.replace, e.replan, e.refit, e.rates = true, true, true, true
 	e.fleet++

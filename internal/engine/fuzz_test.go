@@ -217,15 +217,32 @@ func (e *Engine) wrongShares() string {
 	return ""
 }
 
-// wrongBooks says where less is booked than is spent and promised.
+// wrongBooks says where something else is booked than is spent and promised, and which limit is passed and was not told of.
 func (e *Engine) wrongBooks() string {
 	if e.books == nil {
 		return ""
 	}
-	for i, fresh := range e.newBooks().accounts {
-		if booked := e.books.accounts[i]; booked.sum < fresh.sum {
-			return fmt.Sprintf("%v is booked from %v to %v, and %v is spent and promised", booked.sum, booked.from, booked.to, fresh.sum)
+	b := e.book()
+	for i := range b.accounts {
+		a, fresh := &b.accounts[i], drover.Money(0)
+		for _, in := range e.instances {
+			own := instance{Instance: in.Instance, load: in.load}
+			e.figure(b, &own)
+			fresh += own.entry.sums[i]
 		}
+		if most := e.most(b, a) - a.sum() + a.pledged; most < fresh || b.at == e.s.Now && most != fresh {
+			return fmt.Sprintf("%v is booked from %v to %v, and %v is promised", most, a.from, a.to, fresh)
+		}
+		if a.budget == nil || !a.present {
+			continue
+		}
+		spell, soft, spent := e.spending(a.budget.Scope()).Spells[a.window], a.budget.Soft.of(a.window), e.spentOf(b, a)
+		if soft > 0 && spent > soft && !spell.Warned || a.limit > 0 && spent > a.limit && !spell.Passed {
+			return fmt.Sprintf("%v is spent of the %s budget of the %s, which nobody was told", spent, a.window, a.budget.Scope())
+		}
+	}
+	if e.s.LastEffect%3 == 0 {
+		e.renew(b)
 	}
 	return ""
 }

@@ -173,7 +173,8 @@ func (e *Engine) evict(in *instance, g *group) (dropped bool) {
 		bound, dropped = bound[1:], true
 	}
 	if dropped {
-		in.Bound, e.books = bound, nil
+		in.Bound = bound
+		e.rebook(in)
 		e.replan = true
 	}
 	return dropped

@@ -43,6 +43,7 @@ func (e *Engine) addInstance(in *instance) {
 	e.fleet++
 	e.instances = append(e.instances, in)
 	e.byName[in.Name] = in
+	e.rebook(in)
 	for _, b := range in.Bound {
 		e.group(b.Group).bound += b.Count
 		in.room = in.room.Minus(b.Group.Shape.Need, b.Count)
@@ -70,7 +71,9 @@ func (e *Engine) touch(in *instance) {
 	}
 }
 
+// writeInstance writes an instance down. What is in the books of it is among what is written.
 func (e *Engine) writeInstance(in *instance) {
+	e.rebook(in)
 	c := in.clone()
 	c.Heard = false // it is of no use to whoever begins anew, and would only be one more difference
 	e.write(Write{Instance: &c})
@@ -152,7 +155,6 @@ func (in *instance) place() string {
 // stop begins the end of an instance.
 func (e *Engine) stop(in *instance, why drover.Reason) {
 	in.Reason = &why
-	e.books = nil
 	e.unbind(in)
 	if !in.Begun && in.ProviderID == "" {
 		e.gone(in, why)
@@ -205,7 +207,7 @@ func (e *Engine) gone(in *instance, why drover.Reason) {
 	cost := e.accrued(in)
 	e.s.Spent += cost
 	e.settleInstance(in)
-	e.books = nil
+	e.rebook(in)
 	e.write(Write{Gone: &InstanceEnd{ID: in.ID, At: e.billEnd(in), Cost: cost, Reason: why}})
 	if in.Begun || in.ProviderID != "" {
 		e.effect(Effect{Disconnect: &Disconnect{Instance: in.ID}})

@@ -144,8 +144,8 @@ func (e *Engine) askNow(in *instance) bool {
 	late := in.Asked < e.s.Now
 	in.Asked = e.s.Now
 	if late && e.limited() {
-		e.books = nil
-		if a := e.refuses(pledge{in: in, loads: nil}); a != nil {
+		e.rebook(in)
+		if a := e.overdrawn(in); a != nil {
 			e.stop(in, e.why(a))
 			return false
 		}

@@ -17,7 +17,12 @@ func (e *Engine) limited() bool { return e.s.Settings.MaxCost > 0 || len(e.s.Set
 // the fleet's hard budgets, since prices moved or jobs without a timeout took longer than an hour.
 func (e *Engine) overspent() bool {
 	limit := e.s.Settings.MaxCost
-	return e.over || limit > 0 && e.spent() > limit
+	if e.over || limit == 0 {
+		return e.over
+	}
+	b := e.book()
+	whole := &b.accounts[0]
+	return e.most(b, whole) > limit && e.spentOf(b, whole) > limit
 }
 
 // spent is what the fleet has cost up to now.

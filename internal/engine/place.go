@@ -84,7 +84,6 @@ func (e *Engine) placeOne(g *group, open []*instance, claims map[*instance]*grou
 			g.wait(e.why(a))
 			return false
 		}
-		e.bound()
 	}
 	e.begin(g, in)
 	if e.limited() && in.Market == drover.OnDemand && g.onDemand > 0 {
@@ -190,7 +189,6 @@ func (e *Engine) bindableWithin(in *instance, g *group) int {
 	if p.loads, _ = e.within(p); len(p.loads) == 0 || e.refuses(p) != nil {
 		return 0
 	}
-	e.bound()
 	return p.loads[0].count
 }
 
@@ -206,6 +204,7 @@ func (e *Engine) bind(g *group, in *instance, n int) {
 		g.onDemandBound += n
 	}
 	in.room = in.room.Minus(g.key.Shape.Need, n)
+	e.rebook(in)
 	for i := range in.Bound {
 		if in.Bound[i].Group == g.key {
 			in.Bound[i].Count += n
@@ -222,7 +221,8 @@ func (e *Engine) unbind(in *instance) {
 		in.room = in.room.Plus(b.Group.Shape.Need, b.Count)
 	}
 	if len(in.Bound) > 0 {
-		in.Bound, e.books = nil, nil
+		in.Bound = nil
+		e.rebook(in)
 		e.replace, e.replan = true, true
 	}
 }
@@ -242,7 +242,8 @@ func (e *Engine) unbindSurplus(g *group) {
 		n := min(surplus, in.Bound[at].Count)
 		g.bound -= n
 		in.room = in.room.Plus(g.key.Shape.Need, n)
-		in.Bound, e.books = slices.Clone(in.Bound), nil
+		in.Bound = slices.Clone(in.Bound)
+		e.rebook(in)
 		if in.Bound[at].Count -= n; in.Bound[at].Count == 0 {
 			in.Bound = slices.Delete(in.Bound, at, at+1)
 			e.touch(in)

@@ -342,8 +342,6 @@ func (e *Engine) affordable(candidates []drover.Offering, loads []wanted) ([]dro
 		return nil, nil
 	}
 	p.offers = slices.DeleteFunc(candidates, func(o drover.Offering) bool { return refuses(o) != nil })
-	e.refuses(p)
-	e.bound()
 	return p.offers, allowed
 }
 

@@ -58,14 +58,32 @@ func (e *Engine) reprice(in *instance, price drover.Money) {
 	if price == in.Price {
 		return
 	}
-	e.books = nil
 	tariff := in.Tariff().Changed(price, e.s.Now)
 	if e.s.Now == in.Created {
 		tariff.Rates = nil // nothing is paid at the price that it was planned with
 	}
+	tariff = tariff.Folded(in.Created, e.marks(in)...)
 	in.Rates, in.Price = tariff.Rates, tariff.Price
 	e.writeInstance(in)
 	e.touch(in)
+}
+
+// marks are the times between which it matters to the nano-dollar what an instance has cost: the beginnings of the windows in which money is
+// counted, of late also those that are over, and what attempts that live have of it.
+func (e *Engine) marks(in *instance) []drover.Time {
+	marks := []drover.Time{in.Ready, hourly.begin(e.s.Now)}
+	month := monthly.begin(e.s.Now)
+	for day := month; day <= e.s.Now; day = daily.end(day) {
+		marks = append(marks, day)
+	}
+	for range 12 {
+		month = monthly.begin(month - 1)
+		marks = append(marks, month)
+	}
+	for _, a := range in.load {
+		marks = append(marks, a.Started, a.Ended)
+	}
+	return marks
 }
 
 // unreserve has the reservation that an instance may have filled be filled by another, now that it is paid no more.

@@ -38,12 +38,14 @@ func (e *Engine) sharer(key GroupKey) string {
 func (e *Engine) occupy(in *instance, a *Attempt) {
 	need := e.need(a)
 	in.free = in.free.Minus(need, 1)
+	e.rebook(in)
 	e.charge(a, need.CPU)
 }
 
 func (e *Engine) vacate(in *instance, a *Attempt) {
 	need := e.need(a)
 	in.free = in.free.Plus(need, 1)
+	e.rebook(in)
 	e.charge(a, -need.CPU)
 }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"time"
 
 	"drover"
 )
@@ -11,26 +12,34 @@ func (e *Engine) watchBudgets() {
 	if e.over = false; len(e.s.Settings.Budgets) == 0 {
 		return
 	}
-	for _, a := range e.book().accounts {
-		if a.budget != nil && a.present {
-			e.watch(a)
+	b := e.book()
+	for i := range b.accounts {
+		if a := &b.accounts[i]; a.budget != nil && a.present {
+			e.over = e.over || a.fleets() && a.limit > 0 && e.exceeds(b, a, 0, a.limit)
+			e.watch(b, a)
 		}
 	}
 }
 
-func (e *Engine) watch(a account) {
-	s := e.spending(a.budget.Scope())
-	spell, soft := &s.Spells[a.window], a.budget.Soft.of(a.window)
-	if soft > 0 && a.spent > soft && !spell.Warned {
+// watch looks whether a limit is passed. It adds up what is spent only when that may pass one that it had not passed before.
+func (e *Engine) watch(b *books, a *account) {
+	soft := a.budget.Soft.of(a.window)
+	least := a.limit
+	if soft > 0 && (least == 0 || soft < least) {
+		least = soft
+	}
+	if e.s.Now < a.look || e.most(b, a) <= least {
+		return
+	}
+	spent, s := e.spentOf(b, a), e.spending(a.budget.Scope())
+	spell := &s.Spells[a.window]
+	if soft > 0 && spent > soft && !spell.Warned {
 		spell.Warned = true
 		e.tellPassed(a, soft, "soft", "nothing is stopped")
 		e.writeSpending(s)
 	}
-	if a.limit == 0 {
-		return
-	}
-	e.over = e.over || a.fleets() && a.sum > a.limit
-	if a.spent <= a.limit {
+	a.look = e.passes(spent, soft, a.limit)
+	if a.limit == 0 || spent <= a.limit {
 		return
 	}
 	if !spell.Passed {
@@ -39,18 +48,37 @@ func (e *Engine) watch(a account) {
 		e.writeSpending(s)
 	}
 	if a.budget.Stop {
+		a.look = 0 // whatever begins is stopped as well
 		e.stopFor(a)
 	}
 }
 
-func (e *Engine) tellPassed(a account, limit drover.Money, kind, follows string) {
+// longest is longer than any window is.
+const longest = 32 * 24 * time.Hour
+
+// passes is the earliest time at which one of the limits can be passed that is not yet, as things are now.
+func (e *Engine) passes(spent drover.Money, limits ...drover.Money) drover.Time {
+	rate := drover.Money(0)
+	for _, in := range e.instances {
+		rate += in.entry.paid
+	}
+	at := never
+	for _, limit := range limits {
+		if left := limit - spent; limit > 0 && left >= 0 {
+			at = min(at, e.s.Now.Add(min(left.Buys(rate), longest)))
+		}
+	}
+	return at
+}
+
+func (e *Engine) tellPassed(a *account, limit drover.Money, kind, follows string) {
 	why := e.reason(drover.ReasonBudget, "the %s %s budget of the %s, %v, is passed: %v is spent", kind, a.window, a.budget.Scope(), limit, a.spent)
 	why.Until = a.to
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("%s; %s until it begins anew at %v", why.Text, follows, a.to), Reason: &why})
 }
 
 // stopFor ends the attempts that a passed budget counts. Their jobs wait until it begins anew.
-func (e *Engine) stopFor(a account) {
+func (e *Engine) stopFor(a *account) {
 	for _, in := range e.instances {
 		for _, t := range in.load {
 			if t.Stop == nil && a.budget.covers(e.keyOf(e.job(t.ID.Job.Number))) {
@@ -73,11 +101,15 @@ type BudgetState struct {
 
 // Budgets lists what is used of each budget.
 func (e *Engine) Budgets() (list []BudgetState) {
-	for _, a := range e.newBooks().accounts {
-		if a.budget != nil && a.present {
-			list = append(list, BudgetState{
-				a.budget.Scope(), a.window.String(), a.limit, a.budget.Soft.of(a.window), a.spent, max(0, a.sum-a.spent), a.to,
-			})
+	if len(e.s.Settings.Budgets) == 0 {
+		return nil
+	}
+	b := e.book()
+	e.renew(b)
+	for i := range b.accounts {
+		if a := &b.accounts[i]; a.budget != nil && a.present {
+			spent := e.spentOf(b, a)
+			list = append(list, BudgetState{a.budget.Scope(), a.window.String(), a.limit, a.budget.Soft.of(a.window), spent, max(0, a.sum()-spent), a.to})
 		}
 	}
 	return list

@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"drover"
+	"drover/internal/ledger"
+)
+
+// A pledge is money that a decision would bind. It is refused if an account would be overdrawn by it. Once it is made, the entry of its instance
+// has it.
+
+// fleets reports whether the account is of what instances cost.
+func (a *account) fleets() bool { return a.budget == nil || a.budget.ofFleet() }
+
+// part is what a job of a group has of an instance, from now until its end if it begins at the latest: the most, of what the instance may be.
+func (a *account) part(offers []drover.Offering, key GroupKey, now, begin drover.Time) (most drover.Money) {
+	u := ledger.Use{Started: now, Ended: max(begin, now).Add(horizon(key.Timeout)), CPU: key.Shape.Need.CPU}
+	for _, o := range offers {
+		bill := ledger.Bill{Tariff: drover.Tariff{Price: o.Price}, Created: now, End: math.MaxInt64, CPU: o.Type.Resources.CPU}
+		most = max(most, bill.Share(u, a.from, a.to))
+	}
+	return most
+}
+
+// offers is what the instance may be: its candidates, or what it is.
+func (in *instance) offers() []drover.Offering {
+	if len(in.Candidates) > 0 {
+		return in.Candidates
+	}
+	return []drover.Offering{in.offering()}
+}
+
+// bound is how many jobs the instance is on its way for.
+func (in *instance) bound() (n int) {
+	for _, b := range in.Bound {
+		n += b.Count
+	}
+	return n
+}
+
+// pledge is money that a decision would bind: an instance kept for longer, or rented, for so many jobs more.
+type pledge struct {
+	in     *instance         // nil: one that is to be rented
+	offers []drover.Offering // that it may be of
+	boots  time.Duration     // until its jobs can begin, at most
+	loads  []wanted
+}
+
+// longest is the horizon of the longest of the pledge's jobs.
+func (p pledge) longest() (most time.Duration) {
+	for _, w := range p.loads {
+		most = max(most, w.g.horizon())
+	}
+	return most
+}
+
+// refuses is the account that a pledge would overdraw, if what instances are freed were gone: of several the one that is so for longest. It is
+// nil if there is none.
+func (e *Engine) refuses(p pledge, freed ...*instance) (worst *account) {
+	b := e.book()
+	for i := range b.accounts {
+		a := &b.accounts[i]
+		if a.limit == 0 {
+			continue
+		}
+		more := e.adds(a, p)
+		touched := more > 0 || a.present && a.fleets()
+		if touched && (worst == nil || a.to > worst.to) && e.exceeds(b, a, more-e.relief(a, freed), a.limit) {
+			worst = a
+		}
+	}
+	return worst
+}
+
+// overdrawn is the account that an instance overdraws as it is now, of several the one that is overdrawn for longest; nil if there is none.
+func (e *Engine) overdrawn(in *instance) (worst *account) {
+	b := e.book()
+	for i := range b.accounts {
+		a := &b.accounts[i]
+		touched := in.entry.sums[i] > 0 || a.present && a.fleets()
+		if a.limit > 0 && touched && (worst == nil || a.to > worst.to) && e.exceeds(b, a, 0, a.limit) {
+			worst = a
+		}
+	}
+	return worst
+}
+
+// within is how many of the pledge's jobs of each group the budgets of users and labels allow, and which of them would be overdrawn by one more; nil if
+// that is all.
+func (e *Engine) within(p pledge) (allowed []wanted, worst *account) {
+	b := e.book()
+	taken := make([]drover.Money, len(b.accounts))
+	for _, w := range p.loads {
+		n := w.count
+		for i := range b.accounts {
+			a := &b.accounts[i]
+			one := p
+			one.loads = []wanted{{w.g, 1}}
+			if a.fleets() || a.limit == 0 || !a.budget.covers(w.g.key) {
+				continue
+			}
+			if each := e.adds(a, one); each > 0 && e.exceeds(b, a, taken[i]+each*drover.Money(n), a.limit) {
+				n, worst = int(max(0, a.limit-a.sum()-taken[i])/each), a
+			}
+		}
+		for i := range b.accounts {
+			if a := &b.accounts[i]; !a.fleets() && a.budget.covers(w.g.key) {
+				one := p
+				one.loads = []wanted{{w.g, n}}
+				taken[i] += e.adds(a, one)
+			}
+		}
+		if n > 0 {
+			allowed = append(allowed, wanted{w.g, n})
+		}
+	}
+	return allowed, worst
+}
+
+// adds is what a pledge adds to an account.
+func (e *Engine) adds(a *account, p pledge) (more drover.Money) {
+	until, offers := e.s.Now.Add(p.boots+p.longest()), p.offers
+	if p.in != nil {
+		offers = p.in.offers()
+	}
+	switch {
+	case a.fleets() && p.in != nil:
+		now := e.pledgedUntil(p.in)
+		return e.dearest(p.in).Cost(e.paidFrom(p.in), max(a.from, now), min(a.to, max(now, until)))
+	case a.fleets():
+		return drover.Tariff{Price: dearestOf(offers)}.Cost(e.s.Now, a.from, min(a.to, until))
+	}
+	for _, w := range p.loads {
+		if a.budget.covers(w.g.key) {
+			more += a.part(offers, w.g.key, e.s.Now, e.s.Now.Add(p.boots)) * drover.Money(w.count)
+		}
+	}
+	return more
+}
+
+// relief is what would no longer be pledged if instances went now.
+func (e *Engine) relief(a *account, freed []*instance) (less drover.Money) {
+	for _, in := range freed {
+		if a.fleets() {
+			less += e.dearest(in).Cost(e.paidFrom(in), max(a.from, e.s.Now), min(a.to, e.pledgedUntil(in)))
+		}
+	}
+	return less
+}
+
+// pledgedUntil is when the longest job admitted to the instance has ended, of which those that say no timeout count as an hour.
+func (e *Engine) pledgedUntil(in *instance) drover.Time {
+	end := orNow(in.Ended, e.s.Now)
+	for _, a := range in.load {
+		if a.State != drover.AttemptCollecting {
+			end = max(end, a.Started.Add(horizon(e.job(a.ID.Job.Number).Timeout)))
+		}
+	}
+	if len(in.Bound) > 0 {
+		end = max(end, in.Asked.Add(e.life().BootTimeout+boundHorizon(in)))
+	}
+	return end
+}
+
+// why says what an account refuses, and until when.
+func (e *Engine) why(a *account) drover.Reason {
+	b := e.book()
+	e.renew(b)
+	spent := e.spentOf(b, a)
+	if a.budget == nil {
+		return e.reason(drover.ReasonBudget, "more would pass the limit of %v: %v is spent", a.limit, spent)
+	}
+	text := fmt.Sprintf("more would pass the %s budget of the %s", a.window, a.budget.Scope())
+	if a.present {
+		text += fmt.Sprintf(", %v: %v is spent, %v is promised to what runs and %v is left", a.limit, spent, max(0, a.sum()-spent), max(0, a.limit-a.sum()))
+	} else {
+		text += fmt.Sprintf(", %v, in the window that begins at %v: %v of it is promised already", a.limit, a.from, a.sum())
+	}
+	why := e.reason(drover.ReasonBudget, "%s; raise it, or wait until it begins anew", text)
+	why.Until = a.to
+	return why
+}
+
+func orNow(at, now drover.Time) drover.Time {
+	if at == 0 {
+		return now
+	}
+	return at
+}
