@@ -80,11 +80,24 @@ func (w *World) settle(in engine.Instance, end engine.InstanceEnd) {
 	w.divide(in, end)
 }
 
-// share is what an attempt had of its instance, and what it is said to have cost.
+// share is what an attempt had of its instance.
 type share struct {
 	attempt drover.AttemptID
 	use     ledger.Use
-	cost    drover.Money
+}
+
+// mayCost checks what an attempt that has ended is said to have cost. Prices from before may be folded into one later, and it costs that all the same.
+func (w *World) mayCost(row engine.AttemptRow) {
+	a := row.Attempt
+	in := w.Disk.instances[a.Instance]
+	bill := ledger.Bill{Tariff: in.Tariff(), Created: in.Created, End: in.Ended, CPU: in.Resources.CPU}
+	if bill.End == 0 {
+		bill.End = a.Ended
+	}
+	use := ledger.Use{Started: a.Started, Ended: a.Ended, CPU: w.Disk.jobs[a.ID.Job.Number].Shape.Need.CPU}
+	if whole := bill.Share(use, use.Started, use.Ended); row.Cost != whole {
+		w.fail("attempt %v is said to have cost %v, and had %v of %s", a.ID, row.Cost, whole, in.Name)
+	}
 }
 
 // pay notes what an attempt had that has ended.
@@ -92,23 +105,18 @@ func (d *Disk) pay(row engine.AttemptRow) {
 	a := row.Attempt
 	use := ledger.Use{Started: a.Started, Ended: a.Ended, CPU: d.jobs[a.ID.Job.Number].Shape.Need.CPU}
 	use.Lost = a.State == drover.AttemptLost || a.State == drover.AttemptInterrupted
-	d.had[a.Instance] = append(d.had[a.Instance], share{a.ID, use, row.Cost})
+	d.had[a.Instance] = append(d.had[a.Instance], share{a.ID, use})
+	d.spendShare(a, use)
 }
 
-// fine is what parts may come to more than their whole by, since each is cut to nano-dollars.
-const fine = 1000
-
-// divide checks that a settled bill can be divided up: each attempt cost what it had, and all of them no more than the instance.
+// divide checks that a settled bill can be divided up: all attempts had no more than the instance cost.
 func (w *World) divide(in engine.Instance, end engine.InstanceEnd) {
 	bill := ledger.Bill{Tariff: in.Tariff(), Created: in.Created, Ready: in.Ready, End: end.At, CPU: in.Resources.CPU, Unused: !in.Used}
 	account := bill.Open(in.Created, end.At)
 	sum := ledger.Parts{}
 	for _, s := range w.Disk.had[in.ID] {
 		part := account.Charge(s.use)
-		switch whole := bill.Share(s.use, s.use.Started, s.use.Ended); {
-		case s.cost != whole:
-			w.fail("attempt %v is said to have cost %v, and had %v of %s", s.attempt, s.cost, whole, in.Name)
-		case whole-part.Sum() > fine:
+		if whole := bill.Share(s.use, s.use.Started, s.use.Ended); whole-part.Sum() > fine {
 			w.fail("attempt %v had %v of %s, of which only %v was left", s.attempt, whole, in.Name, part.Sum())
 		}
 		sum = sum.Plus(part)

@@ -11,6 +11,7 @@ import (
 
 	"drover"
 	"drover/internal/engine"
+	"drover/internal/ledger"
 )
 
 // Disk is a store in memory: what a controller that begins anew would find. A commit is whole or nothing. What is written down belongs to
@@ -24,8 +25,8 @@ type Disk struct {
 	elements  map[drover.JobID]engine.Element
 	attempts  map[drover.JobID]engine.Attempt
 	instances map[int64]engine.Instance
-	had       map[int64][]share // by instance: what attempts had of it
-	paid      []paid            // of instances that are gone
+	had       map[int64][]share     // by instance: what attempts had of it
+	spent     map[span]drover.Money // by what is over, in each window of each budget that there may be
 	blocks    []engine.Block
 	spending  map[string]engine.Spending // by scope
 	closing   bool
@@ -58,6 +59,7 @@ func NewDisk() *Disk {
 		instances: map[int64]engine.Instance{},
 		had:       map[int64][]share{},
 		spending:  map[string]engine.Spending{},
+		spent:     map[span]drover.Money{},
 		numbers:   map[drover.JobID]int{},
 		begun:     map[drover.JobID]int{},
 		lost:      map[drover.JobID]int{},
@@ -97,7 +99,7 @@ func (d *Disk) write(w engine.Write) error {
 		d.last = max(d.last, w.Instance.ID)
 	case w.Gone != nil:
 		if in := d.instances[w.Gone.ID]; in.Created != 0 {
-			d.paid = append(d.paid, paid{in.Tariff(), in.Created, w.Gone.At})
+			d.spend("fleet", claim{bill: ledger.Bill{Tariff: in.Tariff(), Created: in.Created, End: w.Gone.At}})
 		}
 		delete(d.instances, w.Gone.ID)
 		d.Spent += w.Gone.Cost

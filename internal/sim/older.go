@@ -31,7 +31,7 @@ func (d *Disk) Copy() *Disk {
 	c.Final, c.jobs, c.ended, c.elements = maps.Clone(d.Final), maps.Clone(d.jobs), maps.Clone(d.ended), maps.Clone(d.elements)
 	c.attempts, c.instances, c.again = maps.Clone(d.attempts), maps.Clone(d.instances), maps.Clone(d.again)
 	c.numbers, c.begun, c.lost, c.wishes = maps.Clone(d.numbers), maps.Clone(d.begun), maps.Clone(d.lost), maps.Clone(d.wishes)
-	c.spending, c.paid = maps.Clone(d.spending), slices.Clone(d.paid)
+	c.spending, c.spent = maps.Clone(d.spending), maps.Clone(d.spent)
 	c.had = map[int64][]share{}
 	for id, shares := range d.had {
 		c.had[id] = slices.Clone(shares)
@@ -42,6 +42,30 @@ func (d *Disk) Copy() *Disk {
 // takeCopy copies the disk, as somebody who makes backups would.
 func (w *World) takeCopy() {
 	w.copied = copied{w.Disk.Copy(), slices.Clone(w.submit), maps.Clone(w.promises.cancelled)}
+	w.raise()
+}
+
+// raise has the jobs started that the copy has not to be started: somebody wishes for that once it was made, and again once it was put back.
+func (w *World) raise() {
+	for _, j := range w.recipe.Jobs {
+		if j.Priority == 0 {
+			w.raiseSoon(j.Number)
+		}
+	}
+}
+
+func (w *World) raiseSoon(job int64) {
+	w.after(w.within(time.Minute), func() {
+		_, there := w.Disk.jobs[job]
+		_, ended := w.Disk.ended[job]
+		switch {
+		case w.over || ended:
+		case there:
+			w.wish(engine.PriorityAsked{Job: job, Again: w.Disk.again[job], Priority: 1})
+		default: // nobody has taken it in yet
+			w.raiseSoon(job)
+		}
+	})
 }
 
 // putBack puts the copy in the place of the disk. What runs on instances runs on, and what the controller knew and did since is known to nobody.
@@ -60,6 +84,7 @@ func (w *World) putBack() {
 		}
 	}
 	w.older = true
+	w.raise()
 	if w.controller.alive() {
 		w.kill()
 	}

@@ -88,13 +88,13 @@ func (w *World) hesitate(body engine.Body) {
 }
 
 func (w *World) prioritize() {
-	j, priority := pick(w, w.recipe.Jobs), pick(w, []int{0, 0, 1, 5})
+	j, priority := pick(w, w.people), pick(w, []int{0, 0, 1, 5})
 	again := w.Disk.again[j.Number]
 	w.hesitate(engine.PriorityAsked{Job: j.Number, Again: again, Priority: priority})
 }
 
 func (w *World) cancelOne() {
-	j := pick(w, w.recipe.Jobs)
+	j := pick(w, w.people)
 	id := drover.JobID{Number: j.Number, Index: -1}
 	if j.Array.Set && w.roll(4) > 0 {
 		id.Index = j.Array.First + w.roll(j.Array.Size())
@@ -111,11 +111,12 @@ func lifeText(again int64) string { return fmt.Sprint(lifeWords, again) }
 
 // retry puts back in the queue what did not succeed of the final jobs, unless they are to run after one that is final like that.
 func (w *World) retry() {
-	for _, j := range w.recipe.Jobs {
+	for _, j := range w.people {
 		end, final := w.Disk.ended[j.Number]
 		if !final || end.State == drover.JobSucceeded || slices.ContainsFunc(j.After, w.unsuccessful) {
 			continue
 		}
+		j.Priority = max(j.Priority, 1) // who retries it wants it
 		w.submit = append(w.submit, w.Disk.Retry(j))
 		w.tell(engine.Submitted{Jobs: slices.Clone(w.submit)})
 	}
@@ -201,7 +202,15 @@ func (w *World) durable(j engine.Job) bool {
 	return j.Number <= w.Disk.lastJob
 }
 
-func (w *World) allFinal() bool { return len(w.submit) == 0 && len(w.Disk.jobs) == 0 }
+// submitLate submits the last of the jobs, of which people know a while later.
+func (w *World) submitLate() {
+	w.late = false
+	w.submit = append(slices.Clone(w.submit), w.recipe.Jobs[len(w.recipe.Jobs)-1])
+	w.tell(engine.Submitted{Jobs: slices.Clone(w.submit)})
+	w.after(time.Second, func() { w.people = w.recipe.Jobs })
+}
+
+func (w *World) allFinal() bool { return !w.late && len(w.submit) == 0 && len(w.Disk.jobs) == 0 }
 
 // relent checks that all is as was wished, once a controller has had the time for that, and takes back what would keep the jobs from their
 // end.

@@ -100,6 +100,7 @@ const slack = 64
 // glance checks what no single change shows.
 func (w *World) glance() {
 	w.controller.glancePrices()
+	w.addsUp()
 	for _, in := range w.controller.loop.Engine.Instances() {
 		kept := in.Ailing != nil || in.KeepUntil > w.controller.now()
 		if in.Idle == drover.IdleDrain && in.State == drover.InstanceIdle && in.Connected && len(in.Strangers) == 0 && !kept {

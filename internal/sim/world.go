@@ -32,10 +32,11 @@ type Recipe struct {
 	Luck     Luck
 	Settings engine.Settings
 	Jobs     []engine.Job
+	Late     time.Duration // submit the last of the jobs only after this long; 0: all at once
 	GiveUp   time.Duration // cancel everything and close the fleet after this long, as an impatient person would; 0: when all is done
 	Lose     time.Duration // lose the store after this long; 0: never
 	Copy     time.Duration // copy the store after this long
-	PutBack  time.Duration // put the copy in its place after this long, and once more after twice that; 0: never
+	PutBack  time.Duration // put the copy in its place after this long, and once more after twice that; 0: never. Jobs of priority 0 are wanted once it was made
 }
 
 // World is the modelled world.
@@ -65,6 +66,8 @@ type World struct {
 	storms        []storm
 	running       map[drover.JobID]*run
 	submit        []engine.Job // not yet known to be taken
+	people        []engine.Job // that people know of
+	late          bool         // one is still to be submitted
 	wishes        []engine.Body
 	asked         map[string]bool // names of instances that a cloud was asked for
 	copied        copied
@@ -80,7 +83,10 @@ func NewWorld(r Recipe) *World {
 	const begin = drover.Time(1e18)
 	w := &World{
 		Disk: NewDisk(), recipe: r, settings: r.Settings, dice: throw(r.Seed), begin: begin, now: begin,
-		running: map[drover.JobID]*run{}, asked: map[string]bool{}, interruptions: map[string]drover.Offering{}, submit: r.Jobs, promises: newPromises(),
+		running: map[drover.JobID]*run{}, asked: map[string]bool{}, interruptions: map[string]drover.Offering{}, submit: r.Jobs, people: r.Jobs, promises: newPromises(),
+	}
+	if r.Late > 0 {
+		w.submit, w.people, w.late = r.Jobs[:len(r.Jobs)-1], r.Jobs[:len(r.Jobs)-1], true
 	}
 	for _, c := range r.Settings.Clouds {
 		w.clouds = append(w.clouds, &cloud{w: w, name: c.Name, prices: newCatalogue(c.Name)})
@@ -169,6 +175,9 @@ func (w *World) status() string {
 // foretell has what the recipe sets a time for come then.
 func (w *World) foretell() {
 	r := w.recipe
+	if r.Late > 0 {
+		w.after(r.Late, w.submitLate)
+	}
 	if r.GiveUp > 0 {
 		w.after(r.GiveUp, w.giveUp)
 	}

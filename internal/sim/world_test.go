@@ -50,8 +50,8 @@ func jobs() []engine.Job {
 	}
 	one := engine.Ranges{{First: -1, Last: -1}}
 	return []engine.Job{
-		{Number: 1, Name: "many", Labels: map[string]string{"project": "p"}, Shape: shape(1000, drover.SpotPrefer), Array: drover.Array{First: 0, Last: 39, Set: true}, Priority: 1, Attempts: 100, Queued: engine.Ranges{{First: 0, Last: 39}}},
-		{Number: 2, Name: "big", Shape: shape(5000, drover.SpotNever), Priority: 5, Attempts: 3, Queued: one},
+		{Number: 1, Name: "many", User: "ada", Labels: map[string]string{"project": "p"}, Shape: shape(1000, drover.SpotPrefer), Array: drover.Array{First: 0, Last: 39, Set: true}, Priority: 1, Attempts: 100, Queued: engine.Ranges{{First: 0, Last: 39}}},
+		{Number: 2, Name: "big", User: "bob", Shape: shape(5000, drover.SpotNever), Priority: 5, Attempts: 3, Queued: one},
 		{Number: 3, Name: "last", Shape: shape(500, drover.SpotPrefer), Priority: 1, Attempts: 100, After: []int64{1, 2}, Queued: one},
 	}
 }
@@ -80,7 +80,7 @@ type kind struct {
 
 // unlucky is a world with about half of the bad luck there is, in one or two clouds, which now and then loses its store.
 func unlucky(seed uint64) Recipe {
-	r := Recipe{Seed: seed, Luck: Some(seed), Settings: settings(), Jobs: jobs()}
+	r := Recipe{Seed: seed, Luck: Some(seed), Settings: settings(), Jobs: timed(seed, jobs())}
 	if seed%2 == 0 {
 		r.Settings = cloudsCD()
 	}
@@ -91,7 +91,19 @@ func unlucky(seed uint64) Recipe {
 		r.Lose = time.Duration(seed%53) * 10 * time.Second
 	case seed%5 == 1:
 		r = outdated(r)
+	case seed%5 == 2:
+		r = lateness(r)
 	}
+	return r
+}
+
+// lateness is a world in which the last job comes when instances for the others are on their way, or run.
+func lateness(r Recipe) Recipe {
+	late := r.Jobs[0]
+	late.Number, late.Name, late.User, late.Labels = 5, "late", "bob", nil
+	late.Array.Last, late.Queued, late.Timeout = 9, engine.Ranges{{First: 0, Last: 9}}, 3*time.Hour
+	r.Jobs = append(r.Jobs, late)
+	r.Late = time.Duration(1+r.Seed%41) * 5 * time.Second
 	return r
 }
 
@@ -99,6 +111,9 @@ func unlucky(seed uint64) Recipe {
 func outdated(r Recipe) Recipe {
 	r.Copy = time.Duration(r.Seed%61) * 5 * time.Second
 	r.PutBack = r.Copy + time.Duration(1+r.Seed%89)*10*time.Second
+	if r.Seed%3 == 0 {
+		r.Jobs[0].Priority = 0
+	}
 	return r
 }
 
@@ -135,10 +150,7 @@ func varied(seed uint64, s engine.Settings) engine.Settings {
 		}
 	}
 	if some() {
-		s.Budgets = []engine.Budget{ // by the hour, more than the dearest instance when its price has doubled: a job that fits in no budget never ends
-			{Hard: engine.Amounts{Hourly: drover.Dollar * 9 / 10, Daily: 6 * drover.Dollar}},
-			{Label: "project=p", Hard: engine.Amounts{Hourly: drover.Dollar / 10}, Soft: engine.Amounts{Hourly: drover.Dollar / 100}, Stop: some()},
-		}
+		s.Budgets = budgets(some)
 	}
 	if some() {
 		s.Shares = drover.Shares{By: "label:project", Weights: map[string]int{"p": 1 + dice.IntN(3)}}
@@ -146,21 +158,50 @@ func varied(seed uint64, s engine.Settings) engine.Settings {
 	return s
 }
 
+// budgets are, by the hour, more than the dearest instance, or the part of it that a job has, when its price has doubled: a job that fits in no
+// budget never ends.
+func budgets(some func() bool) []engine.Budget {
+	cent := drover.Dollar / 100
+	all := []engine.Budget{
+		{Hard: engine.Amounts{Hourly: 90 * cent, Daily: 6 * drover.Dollar, Monthly: 20 * drover.Dollar}},
+		{Label: "project=p", Hard: engine.Amounts{Hourly: 10 * cent}, Soft: engine.Amounts{Hourly: cent, Daily: 10 * cent}, Stop: some()},
+	}
+	if some() || some() {
+		all = append(all,
+			engine.Budget{User: "ada", Hard: engine.Amounts{Hourly: 11 * cent, Daily: drover.Dollar}, Soft: engine.Amounts{Monthly: 5 * cent}},
+			engine.Budget{User: "bob", Hard: engine.Amounts{Hourly: 55 * cent}})
+	}
+	return all
+}
+
+// timed gives the jobs timeouts, none of which is shorter than any job takes.
+func timed(seed uint64, jobs []engine.Job) []engine.Job {
+	dice := rand.New(rand.NewPCG(seed, 3))
+	for i := range jobs {
+		jobs[i].Timeout = []time.Duration{0, 0, 35 * time.Minute, 2 * time.Hour}[dice.IntN(4)]
+	}
+	return jobs
+}
+
 // givenUp is one that somebody gives up sooner or later.
 func givenUp(seed uint64) Recipe {
 	r := unlucky(seed)
-	r.GiveUp, r.Lose, r.PutBack = time.Duration(seed%97)*7*time.Second, 0, 0 // who closes a fleet whose store is lost may not have seen it yet
+	r.Jobs = timed(seed, jobs())
+	r = r.shared()
+	r.GiveUp, r.Lose, r.PutBack, r.Late = time.Duration(seed%97)*7*time.Second, 0, 0, 0 // who closes a fleet whose store is lost may not have seen it yet
 	return r
 }
 
 // peopled is one in which people wish for all kinds of things, and now and then lose the store.
 func peopled(seed uint64) Recipe {
-	r := Recipe{Seed: seed, Luck: Some(seed).With(People), Settings: varied(seed, cloudsCD()), Jobs: jobs()}.shared()
+	r := Recipe{Seed: seed, Luck: Some(seed).With(People), Settings: varied(seed, cloudsCD()), Jobs: timed(seed, jobs())}.shared()
 	r.Luck.Until = 40 * time.Minute
 	if seed%4 == 0 {
 		r.Lose = time.Duration(seed%101) * 20 * time.Second
 	} else if seed%4 == 1 {
 		r = outdated(r)
+	} else if seed%8 == 2 {
+		r = lateness(r)
 	}
 	return r
 }

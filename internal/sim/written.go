@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -24,6 +23,7 @@ func (w *World) mayWrite(wr engine.Write) {
 		}
 		if !a.State.Live() {
 			w.mayEnd(a)
+			w.mayCost(*wr.Attempt)
 		}
 	case wr.Element != nil && wr.Element.State.Final():
 		w.mayFinish(*wr.Element)
@@ -37,6 +37,9 @@ func (w *World) mayWrite(wr engine.Write) {
 			w.mayStop(in)
 		case was.Price != in.Price:
 			w.mayReprice(was, in)
+		}
+		if known {
+			w.mayBind(was, in)
 		}
 		if known && in.Broken && !was.Broken && in.Reason != nil && in.Reason.Code == drover.ReasonSilent {
 			w.mayBeSilent(in)
@@ -52,7 +55,7 @@ func (w *World) mayWrite(wr engine.Write) {
 
 // mayBegin checks an attempt that was not there before.
 func (w *World) mayBegin(a engine.Attempt) {
-	w.withinBudgets(fmt.Sprintf("attempt %v", a.ID), nil, &a)
+	w.withinBudgets(binding{begun: &a})
 	w.mayGoFirst(a)
 	d, job := w.Disk, a.ID.Job
 	in, j := d.instances[a.Instance], d.jobs[job.Number]
@@ -160,7 +163,7 @@ func (w *World) mayBe(in engine.Instance) {
 
 // mayRent checks an instance that is to be created.
 func (w *World) mayRent(in engine.Instance) {
-	w.withinBudgets("instance "+in.Name, &in, nil)
+	w.withinBudgets(binding{instance: &in, waits: in.Bound})
 	there, limit := 1, 0
 	if w.Disk.unproved != nil {
 		w.fail("instance %s is to be created although the records are an older copy", in.Name)
