@@ -36,6 +36,11 @@ var layers = map[string]layer{
 		ours:    []string{".", "driver"},
 		outside: []string{"golang.org/x/crypto"},
 	},
+	"driver/azure": {
+		does:    "Microsoft Azure: virtual machines made with their parts in one call, and failures that are told later",
+		ours:    []string{".", "driver", "internal/kept"},
+		outside: []string{"github.com/Azure/azure-sdk-for-go/sdk/azcore", "github.com/Azure/azure-sdk-for-go/sdk/azidentity", "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager"},
+	},
 	"driver/external": {
 		does: "a cloud that is driven by a program of the user's, in any language",
 		ours: []string{".", "driver", "internal/logkey"},

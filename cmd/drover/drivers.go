@@ -15,6 +15,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/azure"
 	"drover/driver/ec2"
 	"drover/driver/external"
 	"drover/driver/gce"
@@ -37,6 +38,7 @@ type kind struct {
 
 // drivers is every kind of cloud that this program can drive.
 var drivers = map[string]kind{
+	"azure":    {open: azure.Open, keys: azure.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 65535, Template: true}},
 	"ec2":      {open: ec2.Open, keys: ec2.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 16 << 10, Template: true}},
 	"gce":      {open: gce.Open, keys: gce.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 256 << 10, Template: true}}, // or scripts alone, as configured
 	"external": {open: external.Open, keys: external.Config{}},                                                                              // what it can be given, the program says

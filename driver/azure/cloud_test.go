@@ -1,0 +1,115 @@
+package azure
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	azfake "github.com/Azure/azure-sdk-for-go/sdk/azcore/fake"
+
+	"drover"
+	"drover/driver"
+	"drover/driver/drivertest"
+	"drover/internal/config"
+)
+
+const (
+	place = "subscription: sub, location: westeurope, resource_group: group, subnet: net/default"
+	image = "Debian:debian-12:12-gen2:latest"
+)
+
+// imitate opens the region as a cloud, with this configuration beside the place.
+func imitate(t testing.TB, r *region, keys string) *cloud {
+	t.Helper()
+	return imitateIn(t, r, keys, t.TempDir())
+}
+
+func imitateIn(t testing.TB, r *region, keys, folder string) *cloud {
+	t.Helper()
+	c, err := open(t.Context(), options(t, "fleet", keys, folder), outside{r, &azfake.TokenCredential{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.(*cloud)
+}
+
+func options(t testing.TB, fleet, keys, folder string) driver.Options {
+	t.Helper()
+	t.Setenv("AZURE_SUBSCRIPTION_ID", "")
+	return driver.Options{Name: "azure", Fleet: fleet, Folder: folder, Log: slog.New(slog.DiscardHandler), Decode: decoder(t, place+", "+keys, folder)}
+}
+
+// decoder reads a cloud's keys as a configuration would.
+func decoder(t testing.TB, keys, folder string) func(any) error {
+	t.Helper()
+	c, err := config.Parse("drover.yaml", []byte("version: 1\nclouds: {azure: {driver: azure, "+keys+"}}\n"), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Clouds[0].Decode
+}
+
+// request asks for one instance of the first type, on demand, unless candidates are given.
+func request(name string, candidates ...driver.Candidate) driver.CreateRequest {
+	if len(candidates) == 0 {
+		candidates = []driver.Candidate{candidate("Standard_D2s_v5", "westeurope-1", drover.OnDemand)}
+	}
+	for i := range candidates {
+		candidates[i].Image = image
+	}
+	return driver.CreateRequest{
+		Name: name, Candidates: candidates, Tags: map[string]string{driver.TagFleet: "fleet", driver.TagName: name},
+		HostKey: drover.NewSecret("-----BEGIN KEY-----\nhost\n-----END KEY-----\n"), PublicKey: "ssh-ed25519 AAAA fleet", Init: drover.NewSecret("#!/bin/sh\ntrue\n"),
+	}
+}
+
+func candidate(kind, zone string, m drover.Market) driver.Candidate {
+	return driver.Candidate{ProviderType: kind, Zone: zone, Market: m}
+}
+
+func create(t testing.TB, c *cloud, r driver.CreateRequest) (driver.Instance, driver.Candidate) {
+	t.Helper()
+	in, taken, err := c.Create(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in, taken
+}
+
+func listed(t testing.TB, c *cloud) map[string]driver.Instance {
+	t.Helper()
+	found, err := c.List(t.Context(), map[string]string{driver.TagFleet: "fleet"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]driver.Instance{}
+	for _, in := range found {
+		all[in.ID] = in
+	}
+	return all
+}
+
+// TestConformance runs the suite against Microsoft's fake servers, with pages of two and answers that are behind.
+func TestConformance(t *testing.T) {
+	r := newRegion()
+	r.pageSize, r.lag, r.makeTime, r.endTime = 2, 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond
+	folder := t.TempDir()
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(ctx context.Context, fleet string) (driver.Cloud, error) {
+			c, err := open(ctx, options(t, fleet, "public_address: true, volumes: [{size: 10Gi}]", folder), outside{r, &azfake.TokenCredential{}})
+			if err != nil {
+				return nil, err
+			}
+			return driver.WithImages(c, map[drover.Arch]string{"": image}), nil
+		},
+		Fleet: "check", Patience: 10 * time.Second, NoLogin: true, Many: 5,
+	})
+	time.Sleep(r.endTime)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.settle()
+	if len(r.vms)+len(r.parts) > 0 {
+		t.Errorf("left over: %v %v", r.vms, r.parts)
+	}
+}

@@ -1,0 +1,160 @@
+package azure
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+
+	azcloud "github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
+
+	"drover"
+	"drover/driver"
+)
+
+// Config is the driver's part of the configuration.
+type Config struct {
+	Subscription  string      `yaml:"subscription" doc:"its id; left out: that in AZURE_SUBSCRIPTION_ID"`
+	Tenant        string      `yaml:"tenant" doc:"of the credentials; left out: as the Azure tools have it"`
+	Environment   environment `yaml:"environment" doc:"public, government or china"`
+	Location      string      `yaml:"location" doc:"the region, such as westeurope"`
+	ResourceGroup string      `yaml:"resource_group" doc:"in which all is made; it must exist"`
+	CallRate      int         `yaml:"call_rate" min:"1" max:"100" doc:"how many times the published rate of calls the subscription may make"`
+
+	Zones         []string          `yaml:"zones" doc:"such as westeurope-1; the region's own name stands for no zone in particular; left out: all that a type is in"`
+	Subnet        string            `yaml:"subnet" doc:"its resource id, or NETWORK/SUBNET of the resource group"`
+	SecurityGroup string            `yaml:"security_group" doc:"resource id or name; left out: the subnet's"`
+	PublicAddress bool              `yaml:"public_address" doc:"whether instances get a public address, which costs"`
+	Accelerated   bool              `yaml:"accelerated_networking" doc:"of types that have it not, Azure refuses it"`
+	Identity      string            `yaml:"identity" doc:"resource id of the managed identity that instances have; left out: none"`
+	AdminUser     string            `yaml:"admin_user" doc:"whom the image lets in, and who is made for that"`
+	ImageGroup    string            `yaml:"image_group" doc:"the resource group that images are looked for in; left out: that of the instances"`
+	Tags          map[string]string `yaml:"tags" doc:"on all that is made, beside Drover's own"`
+
+	Volume  volume   `yaml:"volume" doc:"the root volume; its size is the cloud's disk"`
+	Volumes []volume `yaml:"volumes" doc:"further volumes of each instance"`
+
+	Markets    []drover.Market `yaml:"markets" doc:"on_demand, spot; left out: both"`
+	ListTypes  bool            `yaml:"list_types" doc:"whether Azure's own types are offered, with its retail prices"`
+	Generation int             `yaml:"generation" min:"1" max:"2" doc:"of virtual hardware that the image boots on; types without it are not offered"`
+	Types      []driver.Type   `yaml:"types" doc:"types by hand, beside or in place of Azure's own"`
+	Discount   driver.Percent  `yaml:"spot_discount" doc:"of types by hand without a spot price"`
+}
+
+// volume is a managed disk. It goes with its instance.
+type volume struct {
+	Size       drover.Bytes `yaml:"size"`
+	Type       string       `yaml:"type" doc:"Standard_LRS, StandardSSD_LRS, Premium_LRS or another; left out: StandardSSD_LRS"`
+	Encryption string       `yaml:"encryption_set" doc:"resource id of a disk encryption set; left out: keys of Azure's own"`
+}
+
+// environment is one of Azure's separate clouds.
+type environment string
+
+var environments = map[environment]azcloud.Configuration{
+	"public": azcloud.AzurePublic, "government": azcloud.AzureGovernment, "china": azcloud.AzureChina,
+}
+
+// UnmarshalText reads the environment's name.
+func (e *environment) UnmarshalText(b []byte) error {
+	if _, ok := environments[environment(b)]; !ok {
+		return fmt.Errorf("%q is none of public, government and china", b)
+	}
+	*e = environment(b)
+	return nil
+}
+
+// Default is what holds where nothing is said.
+func (c *Config) Default() {
+	*c = Config{
+		Environment: "public", CallRate: 1, AdminUser: "drover", Volume: volume{Type: defaultVolume}, ListTypes: true, Generation: 2, Discount: 60,
+		Markets: []drover.Market{drover.OnDemand, drover.Spot},
+	}
+}
+
+// The most characters of a tag's key and of its value, and what no key can have: see "Use tags to organize your Azure resources".
+const (
+	maxKey   = 512
+	maxTag   = 256
+	badInKey = `<>%&\?/`
+)
+
+var (
+	location = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
+	group    = regexp.MustCompile(`^[A-Za-z0-9._()-]{1,90}$`)
+	user     = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
+)
+
+// Check finds what the types of the fields cannot.
+func (c *Config) Check() error {
+	for _, m := range c.Markets {
+		if m != drover.OnDemand && m != drover.Spot {
+			return drover.Errorf(drover.KindInvalid, "markets: %q is neither %s nor %s", m, drover.OnDemand, drover.Spot)
+		}
+	}
+	for k, v := range c.Tags {
+		if k == "" || len(k) > maxKey || len(v) > maxTag || strings.ContainsAny(k, badInKey) || strings.HasPrefix(strings.ToLower(k), "drover-") {
+			return drover.Errorf(drover.KindInvalid, "tags: %.140q cannot be one", k).
+				WithHint("a key has up to %d characters, none of %s, and does not begin with drover-; a value has up to %d", maxKey, badInKey, maxTag)
+		}
+	}
+	for _, v := range c.Volumes {
+		if v.Size <= 0 {
+			return drover.Errorf(drover.KindInvalid, "volumes: one has no size").WithHint("such as {size: 100Gi}")
+		}
+	}
+	for _, zone := range c.Zones {
+		if zone != c.Location && number(c.Location, zone) == "" {
+			return drover.Errorf(drover.KindInvalid, "zones: %q is no zone of %s", zone, c.Location).WithHint("such as %s-1", c.Location)
+		}
+	}
+	if !c.ListTypes && len(c.Types) == 0 {
+		return drover.Errorf(drover.KindInvalid, "list_types: without Azure's types and without any by hand nothing can be rented")
+	}
+	return c.checkPlace()
+}
+
+// checkPlace finds what is missing of where instances are to be. The subscription may be said elsewhere.
+func (c *Config) checkPlace() error {
+	switch {
+	case !location.MatchString(c.Location):
+		return drover.Errorf(drover.KindInvalid, "location: %q is no region", c.Location).WithHint("such as westeurope; az account list-locations tells them")
+	case !group.MatchString(c.ResourceGroup):
+		return drover.Errorf(drover.KindInvalid, "resource_group: %q is the name of none", c.ResourceGroup).WithHint("az group create makes one")
+	case !strings.Contains(c.Subnet, "/"):
+		return drover.Errorf(drover.KindInvalid, "subnet: %q is none", c.Subnet).WithHint("write NETWORK/SUBNET, or its resource id")
+	case !user.MatchString(c.AdminUser) || c.AdminUser == "root" || c.AdminUser == "admin":
+		return drover.Errorf(drover.KindInvalid, "admin_user: %q is not allowed by Azure", c.AdminUser).WithHint("write another name, such as drover")
+	}
+	return nil
+}
+
+func (c Config) subscription() string {
+	return cmp.Or(c.Subscription, os.Getenv("AZURE_SUBSCRIPTION_ID"))
+}
+
+// resource is the resource id of something of the resource group that is named, or the id as it is.
+func (c Config) resource(group, kind, name string) string {
+	if strings.HasPrefix(name, "/") {
+		return name
+	}
+	return fmt.Sprintf("/subscriptions/%s/resourceGroups/%s/providers/%s/%s", c.subscription(), group, kind, name)
+}
+
+func (c Config) subnetID() string {
+	network, subnet, _ := strings.Cut(c.Subnet, "/")
+	if network == "" {
+		return c.Subnet
+	}
+	return c.resource(c.ResourceGroup, "Microsoft.Network/virtualNetworks", network+"/subnets/"+subnet)
+}
+
+// number is what Azure calls a zone: 1 of westeurope-1. Empty: it is none of the region.
+func number(location, zone string) string {
+	n, ok := strings.CutPrefix(zone, location+"-")
+	if !ok || len(n) != 1 || n < "1" || n > "9" {
+		return ""
+	}
+	return n
+}

@@ -1,0 +1,318 @@
+package azure
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	azfake "github.com/Azure/azure-sdk-for-go/sdk/azcore/fake"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/driver"
+)
+
+// fail is the class of the error that a create ends with.
+func fail(t *testing.T, c *cloud, r driver.CreateRequest) *drover.Error {
+	t.Helper()
+	_, _, err := c.Create(t.Context(), r)
+	if err == nil {
+		t.Fatal("it was created")
+	}
+	return drover.AsError(err, drover.KindInternal)
+}
+
+// Errors as Azure words them, in short.
+var (
+	skuNotAvailable = wrong{409, "SkuNotAvailable", "the requested size is currently not available in location westeurope, zones 1", ""}
+	regionalQuota   = wrong{409, "OperationNotAllowed", "the operation would exceed the approved Total Regional Cores quota", ""}
+	fullSubnet      = wrong{400, "SubnetIsFull", "the subnet has no addresses left", ""}
+	allocation      = wrong{0, "AllocationFailed", "there is no room for the size in the region", ""}
+	zonal           = wrong{0, "ZonalAllocationFailed", "there is no room for the size in the zone", ""}
+	constrained     = wrong{0, "OverconstrainedAllocationRequest", "there is no room within the constraints", ""}
+)
+
+func TestCreate(t *testing.T) {
+	spot1, spot2 := candidate("Standard_D2s_v5", "westeurope-1", drover.Spot), candidate("Standard_D2ps_v5", "westeurope-1", drover.Spot)
+	demand := candidate("Standard_D2s_v5", "westeurope-2", drover.OnDemand)
+
+	t.Run("returns when Azure has accepted, and the list tells the rest", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRegion()
+			r.makeTime = time.Minute
+			c := imitate(t, r, "")
+			began := time.Now()
+			in, taken := create(t, c, request("one", spot1))
+			if time.Since(began) > 0 || in.ID != "one" || in.State != driver.Pending || !taken.Same(spot1) || r.calls["CreateVM"] != 1 {
+				t.Errorf("after %v and %v: %+v", time.Since(began), r.calls, in)
+			}
+			if got := listed(t, c)["one"]; got.State != driver.Pending || got.Failed != nil {
+				t.Errorf("%+v", got)
+			}
+			time.Sleep(time.Minute)
+			if got := listed(t, c)["one"]; got.State != driver.Running {
+				t.Errorf("%+v", got)
+			}
+		})
+	})
+	t.Run("what was accepted and cannot be made is listed with what was lacking", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRegion()
+			r.makeTime = time.Minute
+			r.fails["Standard_D2s_v5 1 spot"], r.fails["Standard_D2s_v5 2 "], r.fails["Standard_D2ps_v5  "] = zonal, allocation, constrained
+			c := imitate(t, r, "")
+			create(t, c, request("one", spot1))
+			create(t, c, request("two", demand))
+			create(t, c, request("three", spot2))
+			if got := listed(t, c); got["one"].Failed != nil || got["two"].State != driver.Pending {
+				t.Errorf("%+v", got)
+			}
+			time.Sleep(time.Minute)
+			got := listed(t, c)
+			for name, want := range map[string]struct {
+				wrong
+				market drover.Market
+			}{"one": {zonal, drover.Spot}, "two": {allocation, drover.OnDemand}, "three": {constrained, drover.Spot}} {
+				in := got[name]
+				if in.State != driver.Stopped || in.Failed == nil {
+					t.Fatalf("%s: %+v", name, in)
+				}
+				message := fmt.Sprintf("make instance %s: %s: %s", name, want.code, want.message)
+				if diff := cmp.Diff(&drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Market: want.market, Message: message}, in.Failed); diff != "" {
+					t.Error(diff)
+				}
+				if err := c.Destroy(t.Context(), name); err != nil {
+					t.Error(err)
+				}
+			}
+			if got := listed(t, c); len(got)+len(r.parts) != 0 {
+				t.Errorf("left: %v %v", got, r.parts)
+			}
+		})
+	})
+	t.Run("the first candidate that is not refused at once is taken", func(t *testing.T) {
+		r := newRegion()
+		r.lacks["Standard_D2s_v5 1 spot"] = skuNotAvailable
+		in, taken := create(t, imitate(t, r, ""), request("one", spot1, spot2, demand))
+		if !taken.Same(spot2) || in.ProviderType != "Standard_D2ps_v5" || in.Market != drover.Spot || r.calls["CreateVM"] != 2 {
+			t.Errorf("took %+v in %d calls: %+v", taken, r.calls["CreateVM"], in)
+		}
+	})
+	t.Run("what is refused says of what and of which market", func(t *testing.T) {
+		for _, tt := range []struct {
+			name       string
+			lacks      map[string]wrong
+			cores      map[string]int64
+			candidates []driver.Candidate
+			want       drover.Error
+		}{
+			{"capacity", map[string]wrong{"Standard_D2s_v5 1 ": skuNotAvailable}, nil, []driver.Candidate{spot1}, drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Market: drover.Spot}},
+			{"the quota of spot", nil, map[string]int64{spotQuota: 1}, []driver.Candidate{spot1, spot2}, drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeQuotaGroup, Market: drover.Spot}},
+			{"the quota of a family", nil, map[string]int64{"standardDSv5Family": 1}, []driver.Candidate{demand}, drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeQuotaGroup, Market: drover.OnDemand}},
+			{"the quota of the region", map[string]wrong{"  on_demand": regionalQuota}, nil, []driver.Candidate{demand}, drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeAll, Market: drover.OnDemand}},
+			{"a full subnet", map[string]wrong{"  ": fullSubnet}, nil, []driver.Candidate{spot1}, drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeSubnet}},
+			{"quota in one market and capacity in the other", map[string]wrong{"  on_demand": skuNotAvailable}, map[string]int64{spotQuota: 1}, []driver.Candidate{spot1, demand},
+				drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType}},
+			{"a type that is none", nil, nil, []driver.Candidate{candidate("Standard_X", "westeurope-1", drover.Spot)}, drover.Error{Kind: drover.KindInvalid}},
+		} {
+			r := newRegion()
+			if tt.lacks != nil {
+				r.lacks = tt.lacks
+			}
+			if tt.cores != nil {
+				r.cores = tt.cores
+			}
+			for _, keys := range []string{"", "list_types: false, types: [{name: a}]"} { // by what is known of quotas, and by what Azure says
+				got := fail(t, imitate(t, r, keys), request("one", slices.Clone(tt.candidates)...))
+				if got.Kind != tt.want.Kind || got.Scope != tt.want.Scope || got.Market != tt.want.Market {
+					t.Errorf("%s: got %s %s %s: %v", tt.name, got.Kind, got.Scope, got.Market, got)
+				}
+			}
+		}
+	})
+	t.Run("a type that is larger than its whole quota is refused without a call", func(t *testing.T) {
+		r := newRegion()
+		r.cores[spotQuota] = 1
+		c := imitate(t, r, "")
+		if got := fail(t, c, request("one", spot1)); got.Kind != drover.KindQuota || got.Hint == "" || r.calls["CreateVM"] != 0 {
+			t.Errorf("%v after %v", got, r.calls)
+		}
+		r.broken["ListQuotas"] = wrong{status: 500}
+		create(t, imitate(t, newRegion(), ""), request("one", spot1))
+	})
+	t.Run("vCPUs that are given back can be had again", func(t *testing.T) {
+		r := newRegion()
+		r.cores[spotQuota] = 2
+		c := imitate(t, r, "")
+		create(t, c, request("one", spot1))
+		if got := fail(t, c, request("two", spot1)); got.Kind != drover.KindQuota || got.Scope != drover.ScopeQuotaGroup {
+			t.Error(got)
+		}
+		if err := c.Destroy(t.Context(), "one"); err != nil {
+			t.Fatal(err)
+		}
+		create(t, c, request("three", spot1))
+	})
+	t.Run("a name asked for with other candidates is the instance there is", func(t *testing.T) {
+		c := imitate(t, newRegion(), "")
+		create(t, c, request("one", spot1))
+		again, taken := create(t, c, request("one", demand))
+		if again.ID != "one" || !taken.Same(spot1) || again.ProviderType != "Standard_D2s_v5" {
+			t.Errorf("got %+v, %+v", again, taken)
+		}
+	})
+	t.Run("a stranger of the same name is never taken over", func(t *testing.T) {
+		r := newRegion()
+		other, err := open(t.Context(), options(t, "other", "", t.TempDir()), outside{r, &azfake.TokenCredential{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		theirs := request("one")
+		theirs.Tags[driver.TagFleet] = "other"
+		if _, _, err := other.Create(t.Context(), theirs); err != nil {
+			t.Fatal(err)
+		}
+		if got := fail(t, imitate(t, r, ""), request("one")); got.Kind != drover.KindInvalid {
+			t.Error(got)
+		}
+	})
+	t.Run("what could never be is refused before anything is asked for", func(t *testing.T) {
+		r := newRegion()
+		c := imitate(t, r, "")
+		noImage, tooLarge := request("one"), request("one")
+		noImage.Candidates[0].Image = ""
+		tooLarge.UserInit = drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#", maxCustomData))
+		bad := []driver.CreateRequest{noImage, tooLarge, request("a b"), request("one-"), request("one", candidate("Standard_D2s_v5", "northeurope-1", drover.Spot))}
+		for _, template := range []string{"{", `{"propertees": {}}`, `{"properties": {"diagnosticsProfile": {"boot": true}}}`, `{"location": "x"}`, `{"properties": {"priority": "Spot"}}`,
+			`{"properties": {"hardwareProfile": {"vmSize": "x"}}}`} {
+			one := request("one")
+			one.Template = template
+			bad = append(bad, one)
+		}
+		for _, one := range bad {
+			if got := fail(t, c, one); got.Kind != drover.KindInvalid || !strings.HasPrefix(got.Message, "create instance ") {
+				t.Errorf("%s: %v", got.Kind, got)
+			}
+		}
+		if len(r.calls) > 0 {
+			t.Errorf("calls: %v", r.calls)
+		}
+	})
+	t.Run("an error is told once, when it is met: the SDK tries nothing again", func(t *testing.T) {
+		for code, want := range map[string]drover.ErrorKind{"TooManyRequests": drover.KindRateLimit, "AuthorizationFailed": drover.KindAuthentication, "InternalServerError": drover.KindTransient} {
+			r := newRegion()
+			r.broken["CreateVM"] = wrong{map[drover.ErrorKind]int{drover.KindRateLimit: 429, drover.KindAuthentication: 403, drover.KindTransient: 500}[want], code, "no", "11"}
+			began := time.Now()
+			got := fail(t, imitate(t, r, ""), request("one"))
+			if got.Kind != want || r.calls["CreateVM"] != 1 || time.Since(began) > 5*time.Second || want == drover.KindRateLimit && got.RetryAt < drover.TimeOf(began.Add(10*time.Second)) {
+				t.Errorf("%s in %d calls: %+v", code, r.calls["CreateVM"], got)
+			}
+		}
+	})
+	t.Run("without credentials it says what to do", func(t *testing.T) {
+		who := &azfake.TokenCredential{}
+		who.SetError(errors.New("nobody is logged in"))
+		c, err := open(t.Context(), options(t, "fleet", "", t.TempDir()), outside{newRegion(), who})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fail(t, c.(*cloud), request("one")); got.Kind != drover.KindAuthentication || got.Hint == "" {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// asked is what Azure was asked for.
+func asked(t *testing.T, r *region, name string) *armcompute.VirtualMachineProperties {
+	t.Helper()
+	m := r.vms[name]
+	if m == nil {
+		t.Fatalf("there is no %s", name)
+	}
+	return m.asked.Properties
+}
+
+func TestWhatIsAskedFor(t *testing.T) {
+	t.Run("by default: all parts go with the instance and bear its tags, keys are planted, no password", func(t *testing.T) {
+		r := newRegion()
+		one := request("one")
+		one.Disk = 30*drover.GiB + 1
+		create(t, imitate(t, r, ""), one)
+		p := asked(t, r, "one")
+		disk, nic := p.StorageProfile.OSDisk, p.NetworkProfile.NetworkInterfaceConfigurations[0]
+		if *disk.DeleteOption != "Delete" || *disk.DiskSizeGB != 31 || *disk.ManagedDisk.StorageAccountType != defaultVolume || *nic.Properties.DeleteOption != "Delete" {
+			t.Errorf("%+v %+v", disk, nic.Properties)
+		}
+		if i := p.StorageProfile.ImageReference; *i.Publisher != "Debian" || *i.SKU != "12-gen2" || i.ID != nil {
+			t.Errorf("%+v", i)
+		}
+		at := nic.Properties.IPConfigurations[0].Properties
+		if *at.Subnet.ID != "/subscriptions/sub/resourceGroups/group/providers/Microsoft.Network/virtualNetworks/net/subnets/default" || at.PublicIPAddressConfiguration != nil {
+			t.Errorf("%+v", at)
+		}
+		tags := values(nic.Tags)
+		if made := madeAt(nic.Tags); time.Since(made.Std()) > time.Minute {
+			t.Errorf("made at %v", made)
+		}
+		delete(tags, tagMade)
+		for _, got := range []map[string]string{tags, values(r.vms["one"].asked.Tags)} {
+			if diff := cmp.Diff(map[string]string{driver.TagFleet: "fleet", driver.TagName: "one"}, got); diff != "" {
+				t.Error(diff)
+			}
+		}
+		s := p.OSProfile
+		text, err := base64.StdEncoding.DecodeString(*s.CustomData)
+		if err != nil || string(text) != driver.UserData(one).Reveal() || !*s.LinuxConfiguration.DisablePasswordAuthentication {
+			t.Errorf("%v: %s", err, text)
+		}
+		if key := s.LinuxConfiguration.SSH.PublicKeys[0]; *key.KeyData != "ssh-ed25519 AAAA fleet" || *key.Path != "/home/drover/.ssh/authorized_keys" {
+			t.Errorf("%+v", key)
+		}
+		if p.Priority != nil || *r.vms["one"].asked.Zones[0] != "1" {
+			t.Errorf("%v %v", p.Priority, r.vms["one"].asked.Zones)
+		}
+	})
+	t.Run("spot is evicted for good, and paid up to the price on demand", func(t *testing.T) {
+		r := newRegion()
+		create(t, imitate(t, r, ""), request("one", candidate("Standard_D2s_v5", "westeurope", drover.Spot)))
+		p := asked(t, r, "one")
+		if *p.Priority != "Spot" || *p.EvictionPolicy != "Delete" || *p.BillingProfile.MaxPrice != -1 || r.vms["one"].asked.Zones != nil {
+			t.Errorf("%+v", p)
+		}
+	})
+	t.Run("as it is configured", func(t *testing.T) {
+		r := newRegion()
+		c := imitate(t, r, `security_group: open, public_address: true, accelerated_networking: true, identity: /id, admin_user: ops, tags: {team: a},
+			volume: {type: Premium_LRS, encryption_set: /set}, volumes: [{size: 100Gi, type: UltraSSD_LRS}]`)
+		one := request("one")
+		one.Candidates[0].Image = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/galleries/g/images/i"
+		one.Template = `{"plan": {"name": "p"}, "properties": {"licenseType": "RHEL_BYOS", "hardwareProfile": {"vmSizeProperties": {"vCPUsPerCore": 1}}}}`
+		create(t, c, one)
+		p, m := asked(t, r, "one"), r.vms["one"].asked
+		nic := p.NetworkProfile.NetworkInterfaceConfigurations[0].Properties
+		address := nic.IPConfigurations[0].Properties.PublicIPAddressConfiguration
+		if *address.Properties.DeleteOption != "Delete" || *address.SKU.Name != "Standard" || value(address.Tags[driver.TagFleet]) != "fleet" || value(address.Tags["team"]) != "a" {
+			t.Errorf("%+v", address)
+		}
+		if !strings.HasSuffix(*nic.NetworkSecurityGroup.ID, "/networkSecurityGroups/open") || !*nic.EnableAcceleratedNetworking {
+			t.Errorf("%+v", nic)
+		}
+		s := p.StorageProfile
+		if *s.OSDisk.ManagedDisk.StorageAccountType != "Premium_LRS" || *s.OSDisk.ManagedDisk.DiskEncryptionSet.ID != "/set" || s.OSDisk.DiskSizeGB != nil ||
+			*s.DataDisks[0].DiskSizeGB != 100 || *s.DataDisks[0].DeleteOption != "Delete" || !strings.HasPrefix(*s.ImageReference.ID, "/subscriptions/") {
+			t.Errorf("%+v", s)
+		}
+		if *m.Plan.Name != "p" || *p.LicenseType != "RHEL_BYOS" || *p.HardwareProfile.VMSizeProperties.VCPUsPerCore != 1 || *p.HardwareProfile.VMSize != "Standard_D2s_v5" || m.Identity.UserAssignedIdentities["/id"] == nil {
+			t.Errorf("%+v", m)
+		}
+		if got := listed(t, c)["one"]; got.Addresses.User != "ops" || got.Addresses.Public != "192.0.2.1" {
+			t.Errorf("%+v", got)
+		}
+	})
+}

@@ -1,0 +1,310 @@
+package azure
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
+	compute "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8/fake"
+	network "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9/fake"
+
+	"drover"
+)
+
+// region is a region of Azure in memory, behind Microsoft's own fake servers, which speak for it. It has what they leave to whoever uses them:
+// capacity and quotas that end, rates, answers that are behind, calls that are accepted and fail later, and parts that go with their instance
+// or stay, as they are marked. Its times are the clock's, so it works in a bubble of synctest as well.
+type region struct {
+	kinds    []kind
+	prices   []priceItem
+	makeTime time.Duration // until what was accepted runs, or has failed
+	endTime  time.Duration // until what was destroyed is gone
+	lag      time.Duration // how late a list shows a new instance
+	latency  time.Duration // of a call
+	pageSize int           // 0: all
+	throttle bool
+	images   []*armcompute.Image
+
+	mu      sync.Mutex
+	vms     map[string]*machine // by name; guarded by mu, as is all below
+	parts   map[string]*part    // disks, interfaces and addresses, by kind and name
+	lacks   map[string]wrong    // what is refused at once, by "type zone market"; an empty part means any
+	fails   map[string]wrong    // what is accepted and then fails, in the same way
+	cores   map[string]int64    // quotas
+	broken  map[string]wrong    // what calls of a name end with
+	calls   map[string]int
+	refused map[string]int
+	buckets map[string]bucket
+	skip    int // where the page that is asked for begins
+	next    func(skip int) string
+
+	compute *compute.ServerFactoryTransport
+	network *network.ServerFactoryTransport
+}
+
+// kind is an instance type.
+type kind struct {
+	name, family, arch, generations string
+	cores, gib                      float64
+	gpus                            int
+	zones                           []string
+	spot, barred, sealed            bool
+	barredIn                        []string
+}
+
+// machine is an instance.
+type machine struct {
+	name           string
+	asked          armcompute.VirtualMachine
+	created, ended time.Time
+	failed         wrong
+	stopped        bool
+	group          string // the quota
+	cores          int64
+}
+
+// part is what was made with an instance.
+type part struct {
+	kind, name, owner string
+	tags              map[string]*string
+	made              time.Time
+	stays             bool // it does not go with its owner
+}
+
+// wrong is an error of the API's.
+type wrong struct {
+	status        int
+	code, message string
+	after         string // Retry-After
+}
+
+func (w wrong) Error() string { return w.code }
+
+type bucket struct {
+	left float64
+	at   time.Time
+}
+
+func newRegion() *region {
+	r := &region{
+		kinds: []kind{
+			{name: "Standard_D2s_v5", family: "standardDSv5Family", arch: "x64", generations: "V1,V2", cores: 2, gib: 8, zones: []string{"1", "2"}, spot: true},
+			{name: "Standard_D16s_v5", family: "standardDSv5Family", arch: "x64", generations: "V1,V2", cores: 16, gib: 64, zones: []string{"1", "2", "3"}, barredIn: []string{"3"}, spot: true},
+			{name: "Standard_D2ps_v5", family: "standardDPSv5Family", arch: "Arm64", generations: "V2", cores: 2, gib: 8, zones: []string{"1"}, spot: true},
+			{name: "Standard_NC4as_T4_v3", family: "Standard NCASv3_T4 Family", arch: "x64", generations: "V1,V2", cores: 4, gib: 28, gpus: 1},
+			{name: "Standard_A1_v2", family: "standardAv2Family", arch: "x64", generations: "V1", cores: 1, gib: 2},
+			{name: "Standard_DC2as_v5", family: "standardDCASv5Family", arch: "x64", generations: "V2", cores: 2, gib: 8, sealed: true},
+			{name: "Standard_M8ms", family: "standardMSFamily", arch: "x64", generations: "V1,V2", cores: 8, gib: 218.75, barred: true},
+		},
+		prices: []priceItem{
+			{"Standard_D2s_v5", "Virtual Machines Dsv5 Series", "Standard_D2s_v5", "1 Hour", 0.115, time.Time{}},
+			{"Standard_D2s_v5", "Virtual Machines Dsv5 Series Windows", "Standard_D2s_v5", "1 Hour", 0.207, time.Time{}},
+			{"Standard_D2s_v5", "Virtual Machines Dsv5 Series", "Standard_D2s_v5 Spot", "1 Hour", 0.0216, time.Time{}},
+			{"Standard_D2s_v5", "Virtual Machines Dsv5 Series", "Standard_D2s_v5 Low Priority", "1 Hour", 0.023, time.Time{}},
+			{"Standard_D16s_v5", "Virtual Machines Dsv5 Series", "Standard_D16s_v5", "1 Hour", 0.92, time.Time{}},
+			{"Standard_D16s_v5", "Virtual Machines Dsv5 Series", "Standard_D16s_v5", "1 Hour", 99, time.Now().AddDate(30, 0, 0)},
+			{"Standard_D2ps_v5", "Virtual Machines Dpsv5 Series", "D2ps v5", "1 Hour", 0.0924, time.Time{}},
+			{"Standard_D2ps_v5", "Virtual Machines Dpsv5 Series", "D2ps v5 Spot", "1 Hour", 0.0174, time.Time{}},
+			{"Standard_NC4as_T4_v3", "Virtual Machines NCasT4 v3 Series", "NC4as T4 v3", "1 Hour", 0.605, time.Time{}},
+			{"Standard_A1_v2", "Virtual Machines Av2 Series", "A1 v2", "1 Hour", 0.043, time.Time{}},
+			{"Standard_DC2as_v5", "Virtual Machines DCasv5 Series", "DC2as v5", "1 Hour", 0.103, time.Time{}},
+			{"Standard_M8ms", "Virtual Machines MS Series", "M8ms", "1 Hour", 2.6, time.Time{}},
+		},
+		vms: map[string]*machine{}, parts: map[string]*part{}, lacks: map[string]wrong{}, fails: map[string]wrong{}, broken: map[string]wrong{},
+		cores: map[string]int64{"standardDSv5Family": 1000000, spotQuota: 1000000, "standardDPSv5Family": 1000000},
+		calls: map[string]int{}, refused: map[string]int{}, buckets: map[string]bucket{},
+	}
+	r.compute = compute.NewServerFactoryTransport(&compute.ServerFactory{
+		VirtualMachinesServer: compute.VirtualMachinesServer{
+			BeginCreateOrUpdate: r.create, BeginUpdate: r.tag, BeginDelete: r.destroy, BeginStart: r.start, BeginDeallocate: r.deallocate,
+			Get: r.get, NewListPager: r.list, NewListAllPager: r.states,
+		},
+		DisksServer:        compute.DisksServer{NewListByResourceGroupPager: r.disks, BeginDelete: r.deleteDisk},
+		ImagesServer:       compute.ImagesServer{NewListByResourceGroupPager: r.listImages},
+		ResourceSKUsServer: compute.ResourceSKUsServer{NewListPager: r.skus},
+		UsageServer:        compute.UsageServer{NewListPager: r.usages},
+	})
+	r.network = network.NewServerFactoryTransport(&network.ServerFactory{
+		InterfacesServer:        network.InterfacesServer{NewListPager: r.interfaces, BeginDelete: r.deleteInterface},
+		PublicIPAddressesServer: network.PublicIPAddressesServer{NewListPager: r.addresses, BeginDelete: r.deleteAddress},
+	})
+	return r
+}
+
+// names are our names of the SDK's calls.
+var names = map[string]string{
+	"VirtualMachinesClient.BeginCreateOrUpdate": "CreateVM", "VirtualMachinesClient.BeginUpdate": "UpdateVM", "VirtualMachinesClient.BeginDelete": "DeleteVM",
+	"VirtualMachinesClient.BeginStart": "StartVM", "VirtualMachinesClient.BeginDeallocate": "DeallocateVM", "VirtualMachinesClient.Get": "GetVM",
+	"VirtualMachinesClient.NewListPager": "ListVMs", "VirtualMachinesClient.NewListAllPager": "ListVMStates", "DisksClient.BeginDelete": "DeleteDisk",
+	"DisksClient.NewListByResourceGroupPager": "ListDisks", "ImagesClient.NewListByResourceGroupPager": "ListImages", "ResourceSKUsClient.NewListPager": "ListTypes",
+	"UsageClient.NewListPager": "ListQuotas", "InterfacesClient.NewListPager": "ListInterfaces", "InterfacesClient.BeginDelete": "DeleteInterface",
+	"PublicIPAddressesClient.NewListPager": "ListAddresses", "PublicIPAddressesClient.BeginDelete": "DeleteAddress",
+}
+
+// Do answers without a network, as the SDK's transport.
+func (r *region) Do(q *http.Request) (*http.Response, error) {
+	select {
+	case <-time.After(r.latency):
+	case <-q.Context().Done():
+		return nil, q.Context().Err()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.settle()
+	method, _ := q.Context().Value(runtime.CtxAPINameKey{}).(string)
+	call := names[method]
+	if q.URL.Host == "prices.azure.com" {
+		call = "ListPrices"
+	}
+	r.calls[call]++
+	if w, ok := r.broken[call]; ok {
+		return w.response(q), nil
+	}
+	if r.throttle && !r.spend(call) {
+		r.refused[call]++
+		return wrong{429, "OperationNotAllowed", "too many requests for this subscription", "7"}.response(q), nil
+	}
+	r.skip, _ = strconv.Atoi(q.URL.Query().Get("skip"))
+	r.next = func(skip int) string {
+		next := *q.URL
+		query := next.Query()
+		query.Set("skip", strconv.Itoa(skip))
+		next.RawQuery = query.Encode()
+		return next.String()
+	}
+	if call == "ListPrices" {
+		return r.listPrices(q), nil
+	}
+	return r.dispatch(q.WithContext(context.WithoutCancel(q.Context())))
+}
+
+// dispatch lets Microsoft's fakes take the request apart and put the answer together.
+func (r *region) dispatch(q *http.Request) (*http.Response, error) {
+	do := r.compute.Do
+	if strings.Contains(q.URL.Path, "/providers/Microsoft.Network/") {
+		do = r.network.Do
+	}
+	reply, err := do(q)
+	var w wrong
+	if errors.As(err, &w) {
+		return w.response(q), nil
+	}
+	return reply, err
+}
+
+func (w wrong) response(q *http.Request) *http.Response {
+	text, _ := json.Marshal(map[string]any{"error": map[string]any{"code": w.code, "message": w.message}})
+	reply := &http.Response{StatusCode: w.status, Status: http.StatusText(w.status), Header: http.Header{"Content-Type": {"application/json"}}, Request: q, Body: io.NopCloser(strings.NewReader(string(text)))}
+	if w.after != "" {
+		reply.Header.Set("Retry-After", w.after)
+	}
+	return reply
+}
+
+// spend takes a token of each of the call's buckets, as they are published.
+func (r *region) spend(call string) bool {
+	for _, name := range counts[call] {
+		rate, b, now := rates[name], r.buckets[name], time.Now()
+		if b.at.IsZero() {
+			b = bucket{float64(rate.Burst), now}
+		}
+		b.left = min(float64(rate.Burst), b.left+now.Sub(b.at).Seconds()*float64(rate.PerSecond))
+		b.at = now
+		r.buckets[name] = b
+		if b.left < 1-1e-6 {
+			return false
+		}
+		b.left--
+		r.buckets[name] = b
+	}
+	return true
+}
+
+// cut is the page that is asked for, and where the next one is.
+func cut[T any](r *region, all []T) ([]*T, *string) {
+	size := r.pageSize
+	if size == 0 {
+		size = max(1, len(all))
+	}
+	var page []*T
+	for i := min(r.skip, len(all)); i < min(r.skip+size, len(all)); i++ {
+		page = append(page, &all[i])
+	}
+	if r.skip+size >= len(all) {
+		return page, nil
+	}
+	return page, to.Ptr(r.next(r.skip + size))
+}
+
+// listPrices is the price list, a page at a time.
+func (r *region) listPrices(q *http.Request) *http.Response {
+	page, next := cut(r, r.prices)
+	if filter := q.URL.Query().Get("$filter"); !strings.Contains(filter, "armRegionName eq 'westeurope'") {
+		page = nil
+	}
+	text, _ := json.Marshal(map[string]any{"Items": page, "NextPageLink": next, "Count": len(page)})
+	return &http.Response{StatusCode: 200, Header: http.Header{}, Request: q, Body: io.NopCloser(strings.NewReader(string(text)))}
+}
+
+// find looks for a kind, a zone and a market among what is lacking.
+func find(all map[string]wrong, kind, zone string, m drover.Market) (wrong, bool) {
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		part := strings.Split(key, " ")
+		if (part[0] == "" || part[0] == kind) && (part[1] == "" || part[1] == zone) && (part[2] == "" || part[2] == string(m)) {
+			return all[key], true
+		}
+	}
+	return wrong{}, false
+}
+
+func (r *region) kind(name string) (kind, bool) {
+	at := slices.IndexFunc(r.kinds, func(k kind) bool { return k.name == name })
+	if at < 0 {
+		return kind{}, false
+	}
+	return r.kinds[at], true
+}
+
+// resourceID is a resource's id.
+func resourceID(kind, name string) string {
+	return fmt.Sprintf("/subscriptions/sub/resourceGroups/GROUP/providers/%s/%s", kind, name)
+}
+
+// settle brings the region up to date: what has ended is gone, with what goes with it.
+func (r *region) settle() {
+	now := time.Now()
+	for name, m := range r.vms {
+		if m.ended.IsZero() || now.Before(m.ended.Add(r.endTime)) {
+			continue
+		}
+		delete(r.vms, name)
+		for key, p := range r.parts {
+			switch {
+			case p.owner != name:
+			case p.stays:
+				p.owner = ""
+			default:
+				delete(r.parts, key)
+			}
+		}
+	}
+}
+
+// evict takes a spot instance back.
+func (r *region) evict(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.vms[name].ended = time.Now()
+}

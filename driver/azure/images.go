@@ -1,0 +1,70 @@
+package azure
+
+import (
+	"context"
+	"path"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
+
+	"drover"
+	"drover/driver"
+)
+
+// FindImages reads PUBLISHER:OFFER:SKU:VERSION as an image of the marketplace, a resource id as that of an image or of a gallery's, and
+// GALLERY/IMAGE[/VERSION] as one of a gallery in the image group: of all these Azure itself takes the latest version where none is said, so it
+// need not be asked. Anything else is the name of a managed image of that group, in which * stands for any text.
+func (c *cloud) FindImages(ctx context.Context, ref string, _ drover.Arch) ([]driver.Image, error) {
+	if strings.HasPrefix(ref, "/") || strings.Count(ref, ":") == 3 {
+		return []driver.Image{{ID: ref, Name: ref}}, nil
+	}
+	if gallery, image, ok := strings.Cut(ref, "/"); ok {
+		image, version, versioned := strings.Cut(image, "/")
+		id := c.config.resource(c.imageGroup(), "Microsoft.Compute/galleries", gallery+"/images/"+image)
+		if versioned {
+			id += "/versions/" + version
+		}
+		return []driver.Image{{ID: id, Name: ref}}, nil
+	}
+	found, err := c.api.listImages(ctx, c.imageGroup())
+	if err != nil {
+		return nil, classify("look for image "+ref, "", err)
+	}
+	var all []driver.Image
+	for _, i := range found {
+		match, err := path.Match(strings.ToLower(ref), strings.ToLower(value(i.Name)))
+		if err != nil {
+			return nil, drover.Errorf(drover.KindInvalid, "image %s is no name of one", ref)
+		}
+		if match && strings.EqualFold(value(i.Location), c.config.Location) {
+			image := driver.Image{ID: value(i.ID), Name: value(i.Name)}
+			if i.SystemData != nil && i.SystemData.CreatedAt != nil {
+				image.Created = drover.TimeOf(*i.SystemData.CreatedAt)
+			}
+			all = append(all, image)
+		}
+	}
+	return all, nil
+}
+
+func (c *cloud) imageGroup() string {
+	if c.config.ImageGroup != "" {
+		return c.config.ImageGroup
+	}
+	return c.config.ResourceGroup
+}
+
+// imageOf is an image's id in the words of a create call.
+func imageOf(id string) *armcompute.ImageReference {
+	if part := strings.Split(id, ":"); len(part) == 4 && !strings.HasPrefix(id, "/") {
+		return &armcompute.ImageReference{Publisher: &part[0], Offer: &part[1], SKU: &part[2], Version: &part[3]}
+	}
+	switch lower := strings.ToLower(id); {
+	case strings.HasPrefix(lower, "/communitygalleries/"):
+		return &armcompute.ImageReference{CommunityGalleryImageID: to.Ptr(id)}
+	case strings.HasPrefix(lower, "/sharedgalleries/"):
+		return &armcompute.ImageReference{SharedGalleryImageID: to.Ptr(id)}
+	}
+	return &armcompute.ImageReference{ID: to.Ptr(id)}
+}

@@ -1,0 +1,195 @@
+package azure
+
+import (
+	"context"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
+
+	"drover"
+	"drover/driver"
+)
+
+// List puts together what Azure says in several lists: the virtual machines with their tags, the state of each, and the addresses of their
+// interfaces. Those of other regions in the group are left out; otherwise nothing is.
+func (c *cloud) List(ctx context.Context, _ map[string]string) ([]driver.Instance, error) {
+	vms, err := c.api.listVMs(ctx)
+	if err != nil {
+		return nil, classify("list instances", "", err)
+	}
+	states, err := c.api.listVMStates(ctx)
+	if err != nil {
+		return nil, classify("list the states of instances", "", err)
+	}
+	addresses, err := c.addresses(ctx)
+	if err != nil {
+		return nil, classify("list the addresses of instances", "", err)
+	}
+	views := map[string]*armcompute.VirtualMachineInstanceView{}
+	for _, s := range states {
+		if s.Properties != nil && s.Properties.InstanceView != nil {
+			views[key(s.ID)] = s.Properties.InstanceView
+		}
+	}
+	var all []driver.Instance
+	for _, vm := range vms {
+		if !strings.EqualFold(value(vm.Location), c.config.Location) || vm.Properties == nil {
+			continue
+		}
+		vm.Properties.InstanceView = views[key(vm.ID)]
+		in := c.instanceOf(vm)
+		in.Addresses.Private, in.Addresses.Public = addresses[key(vm.ID)].Private, addresses[key(vm.ID)].Public
+		all = append(all, in)
+	}
+	c.markReclaimed(all)
+	return all, nil
+}
+
+// key is a resource id as it can be compared: Azure writes it with capitals here and without there.
+func key(id *string) string { return strings.ToLower(value(id)) }
+
+// addresses are where instances can be reached, by their resource ids.
+func (c *cloud) addresses(ctx context.Context) (map[string]driver.Addresses, error) {
+	interfaces, err := c.api.listInterfaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	public := map[string]string{}
+	if c.config.PublicAddress {
+		found, err := c.api.listAddresses(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range found {
+			if a.Properties != nil {
+				public[key(a.ID)] = value(a.Properties.IPAddress)
+			}
+		}
+	}
+	all := map[string]driver.Addresses{}
+	for _, i := range interfaces {
+		if i.Properties == nil || i.Properties.VirtualMachine == nil {
+			continue
+		}
+		for _, a := range i.Properties.IPConfigurations {
+			if a.Properties == nil {
+				continue
+			}
+			at := driver.Addresses{Private: value(a.Properties.PrivateIPAddress)}
+			if a.Properties.PublicIPAddress != nil {
+				at.Public = public[key(a.Properties.PublicIPAddress.ID)]
+			}
+			all[key(i.Properties.VirtualMachine.ID)] = at
+		}
+	}
+	return all, nil
+}
+
+// instanceOf translates an instance, but for its addresses.
+func (c *cloud) instanceOf(vm *armcompute.VirtualMachine) driver.Instance {
+	in := driver.Instance{ID: value(vm.Name), Tags: values(vm.Tags), Zone: c.config.Location, Market: drover.OnDemand}
+	if len(vm.Zones) > 0 {
+		in.Zone += "-" + value(vm.Zones[0])
+	}
+	p := vm.Properties
+	if p == nil {
+		return in
+	}
+	if p.HardwareProfile != nil {
+		in.ProviderType = string(value(p.HardwareProfile.VMSize))
+	}
+	if value(p.Priority) == armcompute.VirtualMachinePriorityTypesSpot {
+		in.Market = drover.Spot
+	}
+	if p.OSProfile != nil {
+		in.Addresses.User = value(p.OSProfile.AdminUsername)
+	}
+	if p.TimeCreated != nil {
+		in.Created = drover.TimeOf(*p.TimeCreated)
+	}
+	var view []*armcompute.InstanceViewStatus
+	if p.InstanceView != nil {
+		view = p.InstanceView.Statuses
+	}
+	in.State = state(value(p.ProvisioningState), power(view))
+	if in.State == driver.Stopped && value(p.ProvisioningState) == "Failed" {
+		in.Failed = failure(in, view)
+	}
+	return in
+}
+
+// power is the state of power, such as running or deallocated; empty while there is none.
+func power(view []*armcompute.InstanceViewStatus) string {
+	for _, s := range view {
+		if power, ok := strings.CutPrefix(value(s.Code), "PowerState/"); ok {
+			return power
+		}
+	}
+	return ""
+}
+
+// state is that of an instance by its provisioning and its power. One that runs although its provisioning failed, such as one whose image has
+// no agent that tells Azure of it, is left to the boot probe.
+func state(provisioning, power string) driver.State {
+	switch {
+	case provisioning == "Deleting":
+		return driver.Stopping
+	case power == "running":
+		return driver.Running
+	case power == "stopping", power == "deallocating":
+		return driver.Stopping
+	case power == "stopped", power == "deallocated", provisioning == "Failed" && power == "":
+		return driver.Stopped
+	}
+	return driver.Pending
+}
+
+// failure is why an instance could not be made, as the code of its state of provisioning says it: ProvisioningState/failed/AllocationFailed.
+func failure(in driver.Instance, view []*armcompute.InstanceViewStatus) *drover.Error {
+	doing := "make instance " + in.ID
+	for _, s := range view {
+		if rest, ok := strings.CutPrefix(value(s.Code), "ProvisioningState/failed"); ok {
+			return refusal(doing, in.Market, strings.TrimPrefix(rest, "/"), value(s.Message))
+		}
+	}
+	return drover.Errorf(drover.KindTransient, "%s: its provisioning failed, and Azure does not say why", doing)
+}
+
+// markReclaimed says of spot instances that end, and were not destroyed from here, that they were taken back. It forgets what is listed no more.
+func (c *cloud) markReclaimed(all []driver.Instance) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	still := map[string]bool{}
+	for i, in := range all {
+		if c.ended[in.ID] {
+			still[in.ID] = true
+		} else if in.State == driver.Stopping && in.Market == drover.Spot {
+			all[i].Reclaimed = true
+		}
+	}
+	c.ended = still
+}
+
+// SetTags replaces the tags, but for those that the configuration gives everything.
+func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
+	return classify("tag instance "+id, "", c.api.tagVM(ctx, id, pointers(c.tagsOf(tags))))
+}
+
+// pointers are tags in the API's words.
+func pointers(tags map[string]string) map[string]*string {
+	all := make(map[string]*string, len(tags))
+	for k, v := range tags {
+		all[k] = to.Ptr(v)
+	}
+	return all
+}
+
+// values are tags in ours.
+func values(tags map[string]*string) map[string]string {
+	all := make(map[string]string, len(tags))
+	for k, v := range tags {
+		all[k] = value(v)
+	}
+	return all
+}

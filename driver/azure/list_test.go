@@ -1,0 +1,231 @@
+package azure
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/driver"
+)
+
+func TestList(t *testing.T) {
+	spot := candidate("Standard_D2s_v5", "westeurope-1", drover.Spot)
+
+	t.Run("says what Azure says of an instance in its several lists", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRegion()
+			r.makeTime = time.Minute
+			c := imitate(t, r, "public_address: true, tags: {team: a}")
+			create(t, c, request("one", spot))
+			want := driver.Instance{
+				ID: "one", ProviderType: "Standard_D2s_v5", Zone: "westeurope-1", Market: drover.Spot, State: driver.Pending, Created: drover.TimeOf(time.Now()),
+				Tags:      map[string]string{"team": "a", driver.TagFleet: "fleet", driver.TagName: "one"},
+				Addresses: driver.Addresses{Private: "10.0.0.4", Public: "192.0.2.1", User: "drover"},
+			}
+			if diff := cmp.Diff(want, listed(t, c)["one"]); diff != "" {
+				t.Error(diff)
+			}
+			time.Sleep(time.Minute)
+			want.State = driver.Running
+			if diff := cmp.Diff(want, listed(t, c)["one"]); diff != "" {
+				t.Error(diff)
+			}
+		})
+	})
+	t.Run("half an answer is none, of whichever list", func(t *testing.T) {
+		for _, call := range []string{"ListVMs", "ListVMStates", "ListInterfaces", "ListAddresses"} {
+			r := newRegion()
+			c := imitate(t, r, "public_address: true")
+			create(t, c, request("one"))
+			r.broken[call] = wrong{status: 500}
+			if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindTransient {
+				t.Errorf("%s: %v, %v", call, all, err)
+			}
+		}
+		r := newRegion()
+		r.pageSize = 1
+		c := imitate(t, r, "")
+		create(t, c, request("one"))
+		create(t, c, request("two"))
+		c.api.budget = driver.NewBudget(map[string]driver.Rate{"list VMs": {Burst: 1, PerSecond: 1}}, 1)
+		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindRateLimit {
+			t.Errorf("%v, %v", all, err)
+		}
+	})
+	t.Run("a spot instance that ends is taken back, unless we ended it", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRegion()
+			r.endTime = time.Minute
+			c := imitate(t, r, "")
+			for _, name := range []string{"ours", "taken"} {
+				create(t, c, request(name, spot))
+			}
+			create(t, c, request("demand"))
+			for _, name := range []string{"ours", "demand"} {
+				if err := c.Destroy(t.Context(), name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.evict("taken")
+			for name, in := range listed(t, c) {
+				if in.State != driver.Stopping || in.Reclaimed != (name == "taken") {
+					t.Errorf("%+v", in)
+				}
+			}
+			time.Sleep(time.Minute)
+			if got := listed(t, c); len(got)+len(c.ended) != 0 {
+				t.Errorf("still: %v %v", got, c.ended)
+			}
+		})
+	})
+	t.Run("an instance of another region is not listed", func(t *testing.T) {
+		r := newRegion()
+		create(t, imitate(t, r, ""), request("one"))
+		r.vms["one"].asked.Location = to.Ptr("northeurope")
+		if got := listed(t, imitate(t, r, "")); len(got) != 0 {
+			t.Errorf("%v", got)
+		}
+	})
+	t.Run("one that runs although its provisioning failed is left to the boot probe", func(t *testing.T) {
+		for _, tt := range []struct {
+			provisioning, power string
+			want                driver.State
+		}{
+			{"Creating", "", driver.Pending}, {"Creating", "running", driver.Running}, {"Succeeded", "running", driver.Running}, {"Failed", "running", driver.Running},
+			{"Succeeded", "stopped", driver.Stopped}, {"Succeeded", "deallocated", driver.Stopped}, {"Succeeded", "deallocating", driver.Stopping},
+			{"Succeeded", "", driver.Pending}, {"Failed", "", driver.Stopped}, {"Deleting", "running", driver.Stopping}, {"Updating", "starting", driver.Pending},
+		} {
+			if got := state(tt.provisioning, tt.power); got != tt.want {
+				t.Errorf("%s, %s: %s", tt.provisioning, tt.power, got)
+			}
+		}
+	})
+	t.Run("tags that the configuration gives every instance stay", func(t *testing.T) {
+		r := newRegion()
+		c := imitate(t, r, "tags: {team: a}")
+		create(t, c, request("one"))
+		if err := c.SetTags(t.Context(), "one", map[string]string{driver.TagFleet: "fleet"}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(map[string]string{"team": "a", driver.TagFleet: "fleet"}, listed(t, c)["one"].Tags); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("an instance stops and starts, one that is gone does not", func(t *testing.T) {
+		c := imitate(t, newRegion(), "")
+		create(t, c, request("one"))
+		if err := c.Stop(t.Context(), "one"); err != nil || listed(t, c)["one"].State != driver.Stopped {
+			t.Errorf("%v, %+v", err, listed(t, c)["one"])
+		}
+		if err := c.Start(t.Context(), "one"); err != nil || listed(t, c)["one"].State != driver.Running {
+			t.Errorf("%v, %+v", err, listed(t, c)["one"])
+		}
+		if err := c.Start(t.Context(), "nobody"); drover.KindOf(err) != drover.KindNotFound {
+			t.Error(err)
+		}
+	})
+}
+
+func TestSweep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRegion()
+		r.pageSize = 1
+		c := imitate(t, r, "public_address: true")
+		create(t, c, request("one"))
+		create(t, c, request("two"))
+		theirs := request("theirs")
+		theirs.Tags[driver.TagFleet] = "other"
+		create(t, c, theirs)
+		for _, p := range r.parts {
+			p.stays = true // as after a create that failed half-way
+		}
+		for _, name := range []string{"one", "theirs"} {
+			if err := c.Destroy(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sweep := func() (names []string) {
+			swept, err := driver.Sweep(t.Context(), c, "fleet", drover.TimeOf(time.Now()), driver.Living)
+			if err != nil {
+				t.Error(err)
+			}
+			for _, s := range swept {
+				names = append(names, s.ID)
+			}
+			return names
+		}
+		if swept := sweep(); len(swept) != 0 {
+			t.Errorf("what may be about to have an owner was taken: %v", swept)
+		}
+		time.Sleep(time.Hour)
+		if diff := cmp.Diff([]string{"one_OsDisk", "one-nic", "one-ip"}, sweep()); diff != "" {
+			t.Error(diff)
+		}
+		if len(r.of(strayDisk)) != 2 || len(r.of(strayInterface)) != 2 || len(r.of(strayAddress)) != 2 {
+			t.Errorf("left: %v", r.parts)
+		}
+		for _, s := range []driver.Stray{
+			{Kind: strayDisk, ID: "two_OsDisk"}, {Kind: strayInterface, ID: "two-nic"}, {Kind: strayAddress, ID: "two-ip"}, {Kind: strayDisk, ID: "one_OsDisk"},
+		} {
+			if err := c.Remove(t.Context(), s); err != nil {
+				t.Errorf("%s, which has an owner or is gone: %v", s.ID, err)
+			}
+		}
+		if err := c.Remove(t.Context(), driver.Stray{Kind: "castle"}); drover.KindOf(err) != drover.KindInvalid {
+			t.Error(err)
+		}
+		if len(r.parts) != 6 {
+			t.Errorf("left: %v", r.parts)
+		}
+	})
+}
+
+func TestFindImages(t *testing.T) {
+	r := newRegion()
+	r.pageSize = 2
+	at := func(day int) *armcompute.SystemData {
+		return &armcompute.SystemData{CreatedAt: to.Ptr(time.Date(2026, 3, day, 0, 0, 0, 0, time.UTC))}
+	}
+	for i, name := range []string{"worker-1", "worker-2", "Worker-3", "other"} {
+		r.images = append(r.images, &armcompute.Image{ID: to.Ptr("/images/" + name), Name: &name, Location: to.Ptr("westeurope"), SystemData: at(9 - i)})
+	}
+	r.images = append(r.images, &armcompute.Image{ID: to.Ptr("/images/far"), Name: to.Ptr("worker-9"), Location: to.Ptr("northeurope")})
+	c := imitate(t, r, "image_group: pictures")
+	gallery := "/subscriptions/sub/resourceGroups/pictures/providers/Microsoft.Compute/galleries/lab/images/worker"
+	for ref, want := range map[string][]string{
+		image:                   {image},
+		"/subscriptions/x/y":    {"/subscriptions/x/y"},
+		"/CommunityGalleries/x": {"/CommunityGalleries/x"},
+		"lab/worker":            {gallery},
+		"lab/worker/1.2.0":      {gallery + "/versions/1.2.0"},
+		"worker-*":              {"/images/worker-1", "/images/worker-2", "/images/Worker-3"},
+		"worker-2":              {"/images/worker-2"},
+		"nobody":                nil,
+	} {
+		found, err := c.FindImages(t.Context(), ref, "amd64")
+		var got []string
+		for _, i := range found {
+			got = append(got, i.ID)
+		}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: %s %v", ref, diff, err)
+		}
+		if newest, _ := driver.Newest(found, "amd64"); ref == "worker-*" && newest.Name != "worker-1" {
+			t.Errorf("the newest is %+v", newest)
+		}
+	}
+	if _, err := c.FindImages(t.Context(), "worker-[", ""); drover.KindOf(err) != drover.KindInvalid {
+		t.Error(err)
+	}
+	if i := imageOf("/CommunityGalleries/x/images/y"); i.CommunityGalleryImageID == nil || i.ID != nil {
+		t.Errorf("%+v", i)
+	}
+	if i := imageOf("/SharedGalleries/x/images/y"); i.SharedGalleryImageID == nil || i.ID != nil {
+		t.Errorf("%+v", i)
+	}
+}

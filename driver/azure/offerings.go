@@ -1,0 +1,197 @@
+package azure
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
+
+	"drover"
+	"drover/driver"
+)
+
+// How old may grow what offerings are made of.
+const (
+	typesAge  = 24 * time.Hour
+	pricesAge = 6 * time.Hour
+	limitsAge = 10 * time.Minute
+)
+
+// typeInfo is what is kept of an instance type.
+type typeInfo struct {
+	Resources    drover.Resources `json:"resources"`
+	Zones        []string         `json:"zones"`            // those that the subscription may use; the region's name if the type is in no zone
+	Family       string           `json:"family"`           // its quota
+	Cores        int64            `json:"cores"`            // how many vCPUs count under it
+	Spot         bool             `json:"spot,omitempty"`   // whether it is to be had on spot
+	Generations  string           `json:"generations"`      // of virtual hardware, such as V1,V2
+	Confidential bool             `json:"sealed,omitempty"` // runs only what is made for confidential computing
+}
+
+// Offerings are Azure's types in the zones that have them, as far as they have a price, and the types by hand. A type by hand takes the place
+// of Azure's of the same name.
+func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var known map[string]typeInfo
+	var all []drover.Offering
+	if c.config.ListTypes {
+		prices, pricesErr := c.prices.Get(ctx)
+		types, typesErr := c.types.Get(ctx)
+		if err := errors.Join(typesErr, pricesErr); err != nil {
+			return nil, classify("list types and prices", "", err)
+		}
+		known, all = types, c.listed(types, prices)
+	}
+	hand, err := driver.ByHand(c.config.Types, driver.Listing{
+		Cloud: c.o.Name, Zones: c.zonesByHand(known), Markets: c.config.Markets, Discount: c.config.Discount, Default: drover.Resources{Arch: "amd64"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, o := range hand {
+		hand[i].QuotaGroup = quotaGroup(known[o.Type.ProviderType].Family, o.Market)
+	}
+	byHand := func(o drover.Offering) bool {
+		return slices.ContainsFunc(c.config.Types, func(t driver.Type) bool { return t.Name == o.Type.Name })
+	}
+	all = append(slices.DeleteFunc(all, byHand), hand...)
+	driver.SortOfferings(all)
+	return all, nil
+}
+
+// zonesByHand are the zones of types by hand: those configured, else all that any type is in, else the region.
+func (c *cloud) zonesByHand(known map[string]typeInfo) (zones []string) {
+	if len(c.config.Zones) > 0 {
+		return c.config.Zones
+	}
+	for _, t := range known {
+		for _, zone := range t.Zones {
+			if zone != c.config.Location && !slices.Contains(zones, zone) {
+				zones = append(zones, zone)
+			}
+		}
+	}
+	if len(zones) == 0 {
+		return []string{c.config.Location}
+	}
+	slices.Sort(zones)
+	return zones
+}
+
+// listed is Azure's own types.
+func (c *cloud) listed(types map[string]typeInfo, prices map[string]priceInfo) (all []drover.Offering) {
+	for name, t := range types {
+		if t.Confidential || !strings.Contains(t.Generations, "V"+strconv.Itoa(c.config.Generation)) {
+			continue
+		}
+		offered := drover.InstanceType{Name: name, ProviderType: name, Resources: t.Resources}
+		for _, market := range c.config.Markets {
+			price := prices[name].of(market)
+			if price <= 0 || market == drover.Spot && !t.Spot {
+				continue
+			}
+			for _, zone := range c.zonesOf(t) {
+				all = append(all, drover.Offering{Cloud: c.o.Name, Zone: zone, Type: offered, Market: market, Price: price, QuotaGroup: quotaGroup(t.Family, market)})
+			}
+		}
+	}
+	return all
+}
+
+// zonesOf are the zones in which a type is offered. Without a zone in particular, any type of the region is to be had.
+func (c *cloud) zonesOf(t typeInfo) []string {
+	if len(c.config.Zones) == 0 {
+		return t.Zones
+	}
+	var zones []string
+	for _, zone := range c.config.Zones {
+		if zone == c.config.Location || slices.Contains(t.Zones, zone) {
+			zones = append(zones, zone)
+		}
+	}
+	return zones
+}
+
+// fetchTypes asks for the types of the region.
+func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
+	found, err := c.api.listTypes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]typeInfo{}
+	for _, s := range found {
+		if value(s.ResourceType) != "virtualMachines" {
+			continue
+		}
+		if t, ok := c.typeOf(s); ok {
+			all[value(s.Name)] = t
+		}
+	}
+	return all, nil
+}
+
+// typeOf translates a type, if the subscription may use it and it is of an architecture that we know. It has no disk of its own: the volume is
+// as large as is asked for.
+func (c *cloud) typeOf(s *armcompute.ResourceSKU) (t typeInfo, ok bool) {
+	has := map[string]string{}
+	for _, one := range s.Capabilities {
+		has[value(one.Name)] = value(one.Value)
+	}
+	cores, _ := strconv.ParseInt(has["vCPUs"], 10, 64)
+	usable, err := strconv.ParseInt(has["vCPUsAvailable"], 10, 64) // of types that have some of their vCPUs taken away
+	if err != nil {
+		usable = cores
+	}
+	gib, _ := strconv.ParseFloat(has["MemoryGB"], 64)
+	gpus, _ := strconv.Atoi(has["GPUs"])
+	t = typeInfo{
+		Resources: drover.Resources{
+			CPU: drover.MilliCPU(usable) * 1000, Memory: drover.Bytes(gib * float64(drover.GiB)), GPUs: gpus,
+			Arch: map[string]drover.Arch{"x64": "amd64", "Arm64": "arm64"}[has["CpuArchitectureType"]],
+		},
+		Zones: c.zonesIn(s), Family: value(s.Family), Cores: cores, Spot: has["LowPriorityCapable"] == "True",
+		Generations: has["HyperVGenerations"], Confidential: has["ConfidentialComputingType"] != "",
+	}
+	return t, t.Resources.Arch != "" && cores > 0 && t.Resources.Memory > 0 && len(t.Zones) > 0
+}
+
+// zonesIn are the zones in which the subscription may use a type.
+func (c *cloud) zonesIn(s *armcompute.ResourceSKU) (zones []string) {
+	for _, in := range s.LocationInfo {
+		if strings.EqualFold(value(in.Location), c.config.Location) {
+			for _, zone := range in.Zones {
+				zones = append(zones, c.config.Location+"-"+value(zone))
+			}
+		}
+	}
+	if len(zones) == 0 {
+		zones = []string{c.config.Location}
+	}
+	for _, r := range s.Restrictions {
+		if value(r.Type) == armcompute.ResourceSKURestrictionsTypeLocation {
+			return nil
+		}
+		if r.RestrictionInfo == nil {
+			continue
+		}
+		for _, zone := range r.RestrictionInfo.Zones {
+			zones = slices.DeleteFunc(zones, func(z string) bool { return z == c.config.Location+"-"+value(zone) })
+		}
+	}
+	slices.Sort(zones)
+	return zones
+}
+
+// value is what a pointer points to, the zero value if it is nil: Azure's words are all pointers.
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}

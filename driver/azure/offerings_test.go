@@ -1,0 +1,208 @@
+package azure
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/driver"
+)
+
+// offers are the offerings in short.
+func offers(t *testing.T, c *cloud) (all []string) {
+	t.Helper()
+	found, err := c.Offerings(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range found {
+		r := o.Type.Resources
+		all = append(all, fmt.Sprintf("%s %s %s %v %s %s %s %d", o.Type.Name, o.Zone, o.Market, o.Price, o.QuotaGroup, r.Memory, r.Arch, r.GPUs))
+	}
+	return all
+}
+
+func TestOfferings(t *testing.T) {
+	t.Run("are what has a price, where the subscription may use it, on hardware that the image boots on", func(t *testing.T) {
+		r := newRegion()
+		r.pageSize = 2
+		want := []string{
+			"Standard_D16s_v5 westeurope-1 on_demand $0.9200 standardDSv5Family 64Gi amd64 0",
+			"Standard_D16s_v5 westeurope-2 on_demand $0.9200 standardDSv5Family 64Gi amd64 0",
+			"Standard_D2ps_v5 westeurope-1 on_demand $0.0924 standardDPSv5Family 8Gi arm64 0",
+			"Standard_D2ps_v5 westeurope-1 spot $0.0174 lowPriorityCores 8Gi arm64 0",
+			"Standard_D2s_v5 westeurope-1 on_demand $0.1150 standardDSv5Family 8Gi amd64 0",
+			"Standard_D2s_v5 westeurope-1 spot $0.0216 lowPriorityCores 8Gi amd64 0",
+			"Standard_D2s_v5 westeurope-2 on_demand $0.1150 standardDSv5Family 8Gi amd64 0",
+			"Standard_D2s_v5 westeurope-2 spot $0.0216 lowPriorityCores 8Gi amd64 0",
+			"Standard_NC4as_T4_v3 westeurope on_demand $0.6050 Standard NCASv3_T4 Family 28Gi amd64 1",
+		}
+		if diff := cmp.Diff(want, offers(t, imitate(t, r, ""))); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("are of the zones configured, in which the region stands for none in particular", func(t *testing.T) {
+		for zones, want := range map[string][]string{
+			"westeurope-2": {"Standard_D16s_v5 westeurope-2", "Standard_D2s_v5 westeurope-2"},
+			"westeurope":   {"Standard_D16s_v5 westeurope", "Standard_D2ps_v5 westeurope", "Standard_D2s_v5 westeurope", "Standard_NC4as_T4_v3 westeurope"},
+		} {
+			var got []string
+			for _, o := range offers(t, imitate(t, newRegion(), "markets: [on_demand], zones: ["+zones+"]")) {
+				got = append(got, strings.Join(strings.Fields(o)[:2], " "))
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: %s", zones, diff)
+			}
+		}
+	})
+	t.Run("of the first generation of hardware, if the image is of that", func(t *testing.T) {
+		if got := strings.Join(offers(t, imitate(t, newRegion(), "generation: 1")), "\n"); !strings.Contains(got, "Standard_A1_v2") || strings.Contains(got, "D2ps") {
+			t.Error(got)
+		}
+	})
+	t.Run("by hand stand beside Azure's, or in their place", func(t *testing.T) {
+		hand := "zones: [westeurope-1], markets: [on_demand], types: [{name: Standard_D2s_v5, vcpus: 2, memory: 7Gi, price: 0.07}, {name: big, provider_type: Standard_D16s_v5, vcpus: 16, memory: 60Gi, price: 50}]"
+		got := strings.Join(offers(t, imitate(t, newRegion(), hand)), "\n")
+		for _, want := range []string{"big westeurope-1 on_demand $50.0000 standardDSv5Family", "Standard_D2s_v5 westeurope-1 on_demand $0.0700 standardDSv5Family 7Gi", "D2ps"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("no %q in\n%s", want, got)
+			}
+		}
+		r := newRegion()
+		if got := offers(t, imitate(t, r, hand+", list_types: false")); len(got) != 2 || len(r.calls) > 0 {
+			t.Errorf("%v after %v", got, r.calls)
+		}
+	})
+}
+
+func TestPrices(t *testing.T) {
+	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	enter := func(items ...priceItem) priceInfo {
+		all, since := map[string]priceInfo{}, map[string]time.Time{}
+		for _, i := range items {
+			i.Type, i.Unit = "t", "1 Hour"
+			i.enter(all, since, now)
+		}
+		return all["t"]
+	}
+	t.Run("the one that holds since last counts, of those the highest", func(t *testing.T) {
+		got := enter(priceItem{Price: 3, From: now.AddDate(-2, 0, 0)}, priceItem{Price: 1, From: now.AddDate(-1, 0, 0)}, priceItem{Price: 1.5, From: now.AddDate(-1, 0, 0)},
+			priceItem{Price: 2, From: now.AddDate(-2, 0, 0)}, priceItem{Price: 9, From: now.AddDate(0, 0, 1)}, priceItem{SKU: "T Spot", Price: 0.0000001, From: now})
+		if diff := cmp.Diff(priceInfo{OnDemand: drover.Dollar * 3 / 2, Spot: 100}, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("a list that goes on elsewhere is none", func(t *testing.T) {
+		c := imitate(t, newRegion(), "")
+		if _, err := c.pricePage(t.Context(), "https://example.com/api/retail/prices?"); err == nil {
+			t.Error("it was followed")
+		}
+	})
+}
+
+func TestWhatIsKept(t *testing.T) {
+	total := func(r *region) (n int) {
+		for _, calls := range r.calls {
+			n += calls
+		}
+		return n
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r, folder := newRegion(), t.TempDir()
+		first := offers(t, imitateIn(t, r, "", folder))
+		create(t, imitateIn(t, r, "", folder), request("one"))
+		files, _ := filepath.Glob(folder + "/*.json")
+		if len(files) != 3 {
+			t.Errorf("kept: %v", files)
+		}
+
+		// A start after hours needs nothing of the cloud; later calls ask for what has grown old, and no more.
+		time.Sleep(7 * time.Hour)
+		before := total(r)
+		c := imitateIn(t, r, "", folder)
+		if diff := cmp.Diff(first, offers(t, c)); diff != "" || total(r) != before {
+			t.Errorf("a start made %d calls: %s", total(r)-before, diff)
+		}
+		r.prices[2].Price = 0.05
+		if got := strings.Join(offers(t, c), "\n"); !strings.Contains(got, "Standard_D2s_v5 westeurope-1 spot $0.0500") || r.calls["ListTypes"] != 1 {
+			t.Errorf("%s\nafter %v", got, r.calls)
+		}
+
+		// What cannot be asked for goes on as it was; without anything that is kept it is an error.
+		time.Sleep(7 * time.Hour)
+		r.broken["ListPrices"], r.broken["ListTypes"] = wrong{status: 500}, wrong{status: 500}
+		offers(t, c)
+		if _, err := imitate(t, r, "").Offerings(t.Context()); drover.KindOf(err) != drover.KindTransient {
+			t.Error(err)
+		}
+
+		// Another subscription's are not used.
+		o := options(t, "fleet", "", folder)
+		o.Decode = decoder(t, strings.Replace(place, "sub,", "sub2,", 1), folder)
+		other, err := open(t.Context(), o, outside{transport: r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.Offerings(t.Context()); err == nil {
+			t.Error("another subscription's were used")
+		}
+	})
+}
+
+func TestOpen(t *testing.T) {
+	t.Run("what cannot be is refused, with what to do", func(t *testing.T) {
+		for _, keys := range []string{
+			place + ", markets: [reserved]", place + ", tags: {drover-fleet: x}", place + ", tags: {'a/b': x}", place + ", volumes: [{type: x}]", place + ", list_types: false",
+			place + ", subnet_id: x", place + ", zones: [northeurope-1]", place + ", zones: [westeurope-x]", place + ", environment: mars", place + ", admin_user: root",
+			strings.Replace(place, "sub,", "'',", 1), strings.Replace(place, "westeurope", "West Europe", 1), strings.Replace(place, "group,", "'',", 1), strings.Replace(place, "net/default", "net", 1),
+		} {
+			o := options(t, "fleet", "", t.TempDir())
+			o.Decode = decoder(t, keys, t.TempDir())
+			if _, err := open(t.Context(), o, outside{transport: newRegion()}); drover.KindOf(err) != drover.KindInvalid {
+				t.Errorf("%s: %v", keys, err)
+			}
+		}
+	})
+	t.Run("a fleet that would make no name is refused", func(t *testing.T) {
+		o := options(t, "fleet", "", t.TempDir())
+		for _, fleet := range []string{"", "a b", strings.Repeat("a", 41)} {
+			if o.Fleet = fleet; drover.KindOf(func() error { _, err := Open(t.Context(), o); return err }()) != drover.KindInvalid {
+				t.Errorf("%q is taken", fleet)
+			}
+		}
+	})
+	t.Run("makes no call, and needs no credentials yet", func(t *testing.T) {
+		r := newRegion()
+		c, err := open(t.Context(), options(t, "fleet", "", t.TempDir()), outside{transport: r})
+		if err != nil || len(r.calls) > 0 {
+			t.Fatalf("%v %v", err, r.calls)
+		}
+		if got := c.Capabilities(); got.PowerOff != driver.PowerOffStops || got.Project != "sub" {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("calls are counted", func(t *testing.T) {
+		r, count := newRegion(), map[string]int{}
+		c := imitate(t, r, "")
+		c.api.metric = func(call string, err error) { count[call]++ }
+		create(t, c, request("one"))
+		listed(t, c)
+		if diff := cmp.Diff(r.calls, count); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("what is kept is for nobody else to read", func(t *testing.T) {
+		folder := t.TempDir()
+		offers(t, imitateIn(t, newRegion(), "", folder))
+		if info, err := os.Stat(folder + "/types.json"); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v %v", info, err)
+		}
+	})
+}

@@ -1,0 +1,119 @@
+// Package azure is a cloud on Microsoft Azure.
+//
+// The model. An instance is a virtual machine of one resource group, made by one call together with its disks, its network interface and, if
+// that is wanted, its public address, all of which are marked to go with it. It is called in Azure what it is called here, and the call says
+// that there must be nothing of that name yet, so a name makes one instance. Tags are given in that same call to all that it makes.
+//
+// Azure answers a create when it has accepted; whether there is room is known a while later. Nothing waits for that here: an instance that
+// could not be made is listed as failed, with the reason. What Azure says of an instance is spread over lists: the model and the tags, the
+// state of power, the addresses. A list of instances is all of them, whole, or an error.
+//
+// There is nothing that instances share. What a create that failed left over (disks, interfaces, addresses) bears the fleet's tag and the time
+// at which it was asked for. Types, prices and quotas are kept on disk, so that a start waits for none.
+//
+// Nothing is tried twice here, and no call waits for a rate. Nothing is remembered of an instance, with one exception: that it was destroyed
+// from here, since a spot instance that ends and was not is one that Azure took back.
+package azure
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"drover"
+	"drover/driver"
+	"drover/internal/kept"
+)
+
+// maxCustomData is how much custom data Azure takes, before it is encoded: see "Custom data and cloud-init on Azure Virtual Machines".
+const maxCustomData = 65535
+
+// fleetName is what leaves room for a number in the name of a virtual machine, which has at most 64 characters.
+var fleetName = regexp.MustCompile(`^[A-Za-z0-9-]{1,40}$`)
+
+type cloud struct {
+	o      driver.Options
+	config Config
+	api    *api
+
+	types  *kept.Value[map[string]typeInfo]
+	prices *kept.Value[map[string]priceInfo]
+	limits *kept.Value[map[string]int64]
+
+	mu    sync.Mutex
+	ended map[string]bool // instances that were destroyed from here and are still listed; guarded by mu
+}
+
+// outside is what stands for the network and for who we are, in tests.
+type outside struct {
+	transport  policy.Transporter
+	credential azcore.TokenCredential
+}
+
+// Open opens a resource group in a region, with the credentials that the Azure tools would use.
+func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) {
+	return open(ctx, o, outside{})
+}
+
+func open(ctx context.Context, o driver.Options, world outside) (driver.Cloud, error) {
+	if !fleetName.MatchString(o.Fleet) {
+		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: %q is not a fleet id: at most 40 letters, digits and dashes", o.Name, o.Fleet)
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	var config Config
+	config.Default()
+	if o.Decode != nil {
+		if err := o.Decode(&config); err != nil {
+			return nil, err
+		}
+	}
+	if config.subscription() == "" {
+		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: no subscription is configured", o.Name).
+			WithHint("write subscription: ID, or set AZURE_SUBSCRIPTION_ID; az account show tells it")
+	}
+	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
+		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	api, err := connect(config, world, o.Metric)
+	if err != nil {
+		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
+	}
+	c := &cloud{o: o, config: config, api: api, ended: map[string]bool{}}
+	c.types = kept.New(c.keep("types", typesAge), c.fetchTypes)
+	c.prices = kept.New(c.keep("prices", pricesAge), c.fetchPrices)
+	c.limits = kept.New(c.keep("quotas", limitsAge), c.fetchLimits)
+	return c, nil
+}
+
+// keep says how something is kept. Its key is what the cloud is as far as catalogue, prices and quotas go.
+func (c *cloud) keep(name string, age time.Duration) kept.Options {
+	key := fmt.Sprint(c.config.subscription(), " ", c.config.Location, " ", c.config.Environment)
+	return kept.Options{Folder: c.o.Folder, Name: name, Key: key, Age: age, Log: c.o.Log}
+}
+
+func (c *cloud) Capabilities() driver.Capabilities {
+	return driver.Capabilities{
+		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffStops, Notices: driver.NoticesAzure,
+		Init: driver.InitCloud, MaxInit: maxCustomData, Template: true, Project: c.config.subscription(), StopStart: true,
+	}
+}
+
+// VerifyHostKey cannot tell: the key is planted, so whoever has the instance's name knows it.
+func (c *cloud) VerifyHostKey(context.Context, driver.Instance, []byte) error {
+	return drover.Errorf(drover.KindUnsupported, "host keys are planted, not asked for")
+}
+
+// Close has nothing to end.
+func (c *cloud) Close() error { return nil }

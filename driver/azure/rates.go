@@ -1,0 +1,38 @@
+package azure
+
+import "drover/driver"
+
+// The rates are token buckets of two kinds, and a call takes from each that it counts under. Those of Azure Resource Manager hold for a
+// principal in a subscription and region (https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling),
+// those of Microsoft.Compute for a subscription and region (https://learn.microsoft.com/azure/virtual-machines/compute-throttling-limits),
+// which says them by the minute.
+var rates = map[string]driver.Rate{
+	"reads":     {Burst: 250, PerSecond: 25},
+	"writes":    {Burst: 200, PerSecond: 10},
+	"deletes":   {Burst: 200, PerSecond: 10},
+	"put VM":    {Burst: 1500, PerSecond: 8},
+	"update VM": {Burst: 1500, PerSecond: 8},
+	"delete VM": {Burst: 1500, PerSecond: 8},
+	"list VMs":  {Burst: 900, PerSecond: 5},
+}
+
+// counts says what each call counts under. The price list is another service, which publishes no rate.
+var counts = map[string][]string{
+	"CreateVM":        {"writes", "put VM"},
+	"UpdateVM":        {"writes", "update VM"},
+	"StartVM":         {"writes", "update VM"},
+	"DeallocateVM":    {"writes", "delete VM"},
+	"DeleteVM":        {"deletes", "delete VM"},
+	"DeleteDisk":      {"deletes"},
+	"DeleteInterface": {"deletes"},
+	"DeleteAddress":   {"deletes"},
+	"GetVM":           {"reads"},
+	"ListVMs":         {"reads", "list VMs"},
+	"ListVMStates":    {"reads", "list VMs"},
+	"ListInterfaces":  {"reads"},
+	"ListAddresses":   {"reads"},
+	"ListDisks":       {"reads"},
+	"ListImages":      {"reads"},
+	"ListTypes":       {"reads"},
+	"ListQuotas":      {"reads"},
+}

@@ -1,0 +1,87 @@
+package azure
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
+
+	"drover"
+	"drover/driver"
+)
+
+// What can be left over.
+const (
+	strayDisk      = "disk"
+	strayInterface = "network interface"
+	strayAddress   = "public address"
+)
+
+// Strays are the fleet's disks, interfaces and addresses that no instance owns. Disks have the tags that their instance was created with.
+// Interfaces come before the addresses that they hold.
+func (c *cloud) Strays(ctx context.Context, fleet string) (all []driver.Stray, err error) {
+	add := func(kind, name string, tags map[string]*string, made drover.Time) {
+		if value(tags[driver.TagFleet]) == fleet {
+			all = append(all, driver.Stray{Kind: kind, ID: name, Tags: values(tags), Created: made})
+		}
+	}
+	disks, err := c.api.listDisks(ctx)
+	if err != nil {
+		return nil, classify("list disks", "", err)
+	}
+	for _, d := range disks {
+		if d.ManagedBy == nil && d.Properties != nil && value(d.Properties.DiskState) == armcompute.DiskStateUnattached {
+			add(strayDisk, value(d.Name), d.Tags, drover.TimeOf(value(d.Properties.TimeCreated)))
+		}
+	}
+	interfaces, err := c.api.listInterfaces(ctx)
+	if err != nil {
+		return nil, classify("list network interfaces", "", err)
+	}
+	for _, i := range interfaces {
+		if i.Properties != nil && i.Properties.VirtualMachine == nil {
+			add(strayInterface, value(i.Name), i.Tags, madeAt(i.Tags))
+		}
+	}
+	addresses, err := c.api.listAddresses(ctx)
+	if err != nil {
+		return nil, classify("list public addresses", "", err)
+	}
+	for _, a := range addresses {
+		if a.Properties != nil && a.Properties.IPConfiguration == nil {
+			add(strayAddress, value(a.Name), a.Tags, madeAt(a.Tags))
+		}
+	}
+	return all, nil
+}
+
+// madeAt is when something was asked for, by its tag; 0 if that does not say.
+func madeAt(tags map[string]*string) drover.Time {
+	s, err := strconv.ParseInt(value(tags[tagMade]), 10, 64)
+	if err != nil || s <= 0 {
+		return 0
+	}
+	return drover.TimeOf(time.Unix(s, 0))
+}
+
+func seconds(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
+
+// Remove takes a stray away. Azure refuses to take away what an instance owns.
+func (c *cloud) Remove(ctx context.Context, s driver.Stray) error {
+	var err error
+	switch s.Kind {
+	case strayDisk:
+		err = c.api.deleteDisk(ctx, s.ID)
+	case strayInterface:
+		err = c.api.deleteInterface(ctx, s.ID)
+	case strayAddress:
+		err = c.api.deleteAddress(ctx, s.ID)
+	default:
+		return drover.Errorf(drover.KindInvalid, "a %s is nothing that this cloud takes away", s.Kind)
+	}
+	if owned(err) || kindOf(err) == drover.KindNotFound {
+		return nil
+	}
+	return classify("take away "+s.Kind+" "+s.ID, "", err)
+}
