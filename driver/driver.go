@@ -59,7 +59,7 @@ type Cloud interface {
 	// listed for a while yet. Destroying what is already gone succeeds.
 	Destroy(ctx context.Context, id string) error
 
-	// SetTags replaces all tags of the instance. KindNotFound if there is none.
+	// SetTags replaces all tags of the instance. KindNotFound if there is none; KindTransient while it boots, where a cloud takes none then.
 	SetTags(ctx context.Context, id string, tags map[string]string) error
 
 	// VerifyHostKey says whether an instance really holds the host key that was offered in its name (in SSH wire format): nil

@@ -194,8 +194,14 @@ func checkSetTags(ctx context.Context, t *trial) error {
 		return err
 	}
 	next := map[string]string{driver.TagFleet: t.Fleet, driver.TagName: r.Name, driver.TagIdle: string(drover.IdleHold)}
-	if err := t.cloud.SetTags(ctx, in.ID, next); err != nil {
-		return err
+	if err := t.eventually(ctx, "setting tags is accepted", func(ctx context.Context) (bool, error) {
+		err := t.cloud.SetTags(ctx, in.ID, next)
+		if err != nil && drover.KindOf(err) == drover.KindTransient {
+			return false, nil // it boots
+		}
+		return err == nil, err
+	}); err != nil {
+		return fmt.Errorf("set tags: %w", err)
 	}
 	return t.eventually(ctx, "the new tags are listed without the old", func(ctx context.Context) (bool, error) {
 		all, err := t.list(ctx, next)
