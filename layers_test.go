@@ -60,6 +60,11 @@ var layers = map[string]layer{
 		ours:    []string{".", "driver", "internal/kept"},
 		outside: []string{"cloud.google.com/go/auth", "google.golang.org/api"},
 	},
+	"driver/openstack": {
+		does:    "OpenStack: Nova's servers, whose lists show what does not answer",
+		ours:    []string{".", "driver", "internal/kept", "internal/logkey"},
+		outside: []string{"github.com/gophercloud/gophercloud/v2"},
+	},
 	"internal/kept": {
 		does: "what is fetched from a cloud now and then, kept on disk as well",
 		ours: []string{"internal/logkey"},

@@ -20,6 +20,7 @@ import (
 	"drover/driver/external"
 	"drover/driver/gce"
 	"drover/driver/local"
+	"drover/driver/openstack"
 	"drover/internal/config"
 	"drover/internal/control"
 	"drover/internal/logkey"
@@ -38,11 +39,12 @@ type kind struct {
 
 // drivers is every kind of cloud that this program can drive.
 var drivers = map[string]kind{
-	"azure":    {open: azure.Open, keys: azure.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 65535, Template: true}},
-	"ec2":      {open: ec2.Open, keys: ec2.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 16 << 10, Template: true}},
-	"gce":      {open: gce.Open, keys: gce.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 256 << 10, Template: true}}, // or scripts alone, as configured
-	"external": {open: external.Open, keys: external.Config{}},                                                                              // what it can be given, the program says
-	"local":    {open: local.Open, keys: local.Config{}, here: true, init: driver.Capabilities{Init: driver.InitShell}},
+	"azure":     {open: azure.Open, keys: azure.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 65535, Template: true}},
+	"ec2":       {open: ec2.Open, keys: ec2.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 16 << 10, Template: true}},
+	"gce":       {open: gce.Open, keys: gce.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 256 << 10, Template: true}}, // or scripts alone, as configured
+	"external":  {open: external.Open, keys: external.Config{}},                                                                              // what it can be given, the program says
+	"local":     {open: local.Open, keys: local.Config{}, here: true, init: driver.Capabilities{Init: driver.InitShell}},
+	"openstack": {open: openstack.Open, keys: openstack.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 49149, Template: true}},
 }
 
 // driverKeys are the types of the drivers' own keys, by driver.

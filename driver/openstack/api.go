@@ -1,0 +1,247 @@
+package openstack
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/availabilityzones"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
+	"github.com/gophercloud/gophercloud/v2/openstack/utils"
+	"github.com/gophercloud/gophercloud/v2/pagination"
+)
+
+// maxPages bounds an answer in pages: no list of ours is longer, so a cloud that goes on is broken.
+const maxPages = 1000
+
+// The microversions of Nova that matter here, as what stands behind "2.". See "REST API Version History" in Nova's documentation. A newer one
+// than is wanted is not asked for, so that an answer never means something else than was tried.
+const (
+	baseVersion    = 1
+	networksByWord = 37 // networks can be auto and none, and must be said
+	tagsAtCreation = 52
+	volumesByType  = 67 // a volume that is made with a server can be of a type
+	downCells      = 69 // a list of servers has those of which nothing can be said, since a part of the cloud does not answer
+	wantedVersion  = downCells
+)
+
+// api is all that is ever asked of OpenStack. It signs in with the first call.
+type api struct {
+	who  credentials
+	http http.Client
+
+	turn chan struct{} // of capacity one; held while all below is used
+	open *session
+}
+
+// session is a sign-in and what it found.
+type session struct {
+	compute *gophercloud.ServiceClient
+	image   *gophercloud.ServiceClient
+	version int // of Nova, behind "2."
+}
+
+// callTime is how long one call may take at most; Nova itself waits a minute for a part of the cloud that does not answer.
+const callTime = 100 * time.Second
+
+func newAPI(who credentials, network http.RoundTripper, metric func(string, error)) *api {
+	if network == nil {
+		own := http.DefaultTransport.(*http.Transport).Clone()
+		own.TLSClientConfig = who.tls
+		own.MaxIdleConnsPerHost = 16
+		network = own
+	}
+	return &api{who: who, http: http.Client{Transport: transport{network, metric}, Timeout: callTime}, turn: make(chan struct{}, 1)}
+}
+
+func (a *api) idle() { a.http.CloseIdleConnections() }
+
+// session signs in unless that is done. Of what failed the next call tries it anew.
+func (a *api) session(ctx context.Context) (*session, error) {
+	select {
+	case a.turn <- struct{}{}:
+		defer func() { <-a.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if a.open != nil {
+		return a.open, nil
+	}
+	provider, err := openstack.NewClient(a.who.auth.IdentityEndpoint)
+	if err != nil {
+		return nil, err
+	}
+	provider.HTTPClient = a.http
+	if err := openstack.Authenticate(ctx, provider, a.who.auth); err != nil {
+		return nil, fmt.Errorf("sign in: %w", err)
+	}
+	s := &session{}
+	if s.compute, err = openstack.NewComputeV2(provider, a.who.endpoints); err != nil {
+		return nil, fmt.Errorf("find the compute service: %w", err)
+	}
+	if s.image, err = openstack.NewImageV2(provider, a.who.endpoints); err != nil {
+		return nil, fmt.Errorf("find the image service: %w", err)
+	}
+	if strings.HasSuffix(s.image.Endpoint, "/v2/") {
+		s.image.ResourceBase = s.image.Endpoint // the client adds a version to what has one
+	}
+	if s.version, err = microversion(ctx, s.compute); err != nil {
+		return nil, fmt.Errorf("ask for the compute service's version: %w", err)
+	}
+	s.compute.Microversion = fmt.Sprint("2.", s.version)
+	a.open = s
+	return s, nil
+}
+
+// microversion is the newest that both know.
+func microversion(ctx context.Context, compute *gophercloud.ServiceClient) (int, error) {
+	var answer struct {
+		Version struct {
+			Newest string `json:"version"`
+		} `json:"version"`
+	}
+	root, err := utils.BaseVersionedEndpoint(compute.Endpoint)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := compute.ProviderClient.Request(ctx, http.MethodGet, root, &gophercloud.RequestOpts{JSONResponse: &answer}); err != nil {
+		return 0, err
+	}
+	_, newest, err := utils.ParseMicroversion(answer.Version.Newest)
+	if err != nil {
+		return baseVersion, nil // one from before there were any
+	}
+	return max(baseVersion, min(newest, wantedVersion)), nil
+}
+
+// collect asks for page after page. What comes to an early end is nothing.
+func collect[T any](ctx context.Context, pager pagination.Pager, extract func(pagination.Page) ([]T, error)) (all []T, err error) {
+	pages := 0
+	err = pager.EachPage(ctx, func(_ context.Context, page pagination.Page) (bool, error) {
+		if pages++; pages > maxPages {
+			return false, fmt.Errorf("more than %d pages", maxPages)
+		}
+		some, err := extract(page)
+		all = append(all, some...)
+		return err == nil, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// listServers asks for the project's servers: all of them, without a query, if there is no name.
+func (a *api) listServers(ctx context.Context, name string) (found []servers.Server, version int, err error) {
+	s, err := a.session(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	var query servers.ListOptsBuilder
+	if name != "" {
+		query = servers.ListOpts{Name: "^" + name + "$"}
+	}
+	found, err = collect(ctx, servers.List(s.compute, query), servers.ExtractServers)
+	return found, s.version, err
+}
+
+func (a *api) getServer(ctx context.Context, id string) (*servers.Server, error) {
+	s, err := a.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return servers.Get(ctx, s.compute, id).Extract()
+}
+
+// createServer makes a server as what build says for the version of Nova that there is, and returns its id.
+func (a *api) createServer(ctx context.Context, build func(version int) (servers.CreateOptsBuilder, error)) (id string, err error) {
+	s, err := a.session(ctx)
+	if err != nil {
+		return "", err
+	}
+	request, err := build(s.version)
+	if err != nil {
+		return "", err
+	}
+	made, err := servers.Create(ctx, s.compute, request, nil).Extract()
+	if err != nil {
+		return "", err
+	}
+	return made.ID, nil
+}
+
+func (a *api) deleteServer(ctx context.Context, id string) error {
+	s, err := a.session(ctx)
+	if err != nil {
+		return err
+	}
+	return servers.Delete(ctx, s.compute, id).ExtractErr()
+}
+
+// setMetadata replaces all of a server's.
+func (a *api) setMetadata(ctx context.Context, id string, metadata map[string]string) error {
+	s, err := a.session(ctx)
+	if err != nil {
+		return err
+	}
+	return servers.ResetMetadata(ctx, s.compute, id, servers.MetadataOpts(metadata)).Err
+}
+
+func (a *api) stopServer(ctx context.Context, id string) error {
+	s, err := a.session(ctx)
+	if err != nil {
+		return err
+	}
+	return servers.Stop(ctx, s.compute, id).ExtractErr()
+}
+
+func (a *api) startServer(ctx context.Context, id string) error {
+	s, err := a.session(ctx)
+	if err != nil {
+		return err
+	}
+	return servers.Start(ctx, s.compute, id).ExtractErr()
+}
+
+func (a *api) listFlavors(ctx context.Context) ([]flavors.Flavor, error) {
+	s, err := a.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return collect(ctx, flavors.ListDetail(s.compute, nil), flavors.ExtractFlavors)
+}
+
+func (a *api) listZones(ctx context.Context) ([]availabilityzones.AvailabilityZone, error) {
+	s, err := a.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	page, err := availabilityzones.List(s.compute).AllPages(ctx) // there is but one
+	if err != nil {
+		return nil, err
+	}
+	return availabilityzones.ExtractAvailabilityZones(page)
+}
+
+// listImages asks for the images of a name, or for all if there is none.
+func (a *api) listImages(ctx context.Context, name string) ([]images.Image, error) {
+	s, err := a.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return collect(ctx, images.List(s.image, images.ListOpts{Name: name, Status: images.ImageStatusActive}), images.ExtractImages)
+}
+
+func (a *api) getImage(ctx context.Context, id string) (*images.Image, error) {
+	s, err := a.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return images.Get(ctx, s.image, id).Extract()
+}

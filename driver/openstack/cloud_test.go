@@ -1,0 +1,137 @@
+package openstack
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"drover"
+	"drover/driver"
+	"drover/driver/drivertest"
+	"drover/internal/config"
+)
+
+// debian is an image's id.
+const debian = "22222222-2222-2222-2222-222222222222"
+
+// imitate opens the fake as a cloud, with this configuration.
+func imitate(t testing.TB, f http.RoundTripper, keys string) *cloud {
+	t.Helper()
+	return imitateIn(t, f, keys, t.TempDir())
+}
+
+func imitateIn(t testing.TB, f http.RoundTripper, keys, folder string) *cloud {
+	t.Helper()
+	isolate(t, "http://fake")
+	c, err := open(options(t, "fleet", keys, folder), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.(*cloud)
+}
+
+func options(t testing.TB, fleet, keys, folder string) driver.Options {
+	t.Helper()
+	c, err := config.Parse("drover.yaml", []byte("version: 1\nclouds: {os: {driver: openstack, "+keys+"}}\n"), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return driver.Options{Name: "os", Fleet: fleet, Folder: folder, Log: slog.New(slog.DiscardHandler), Decode: c.Clouds[0].Decode}
+}
+
+// isolate sees to it that nobody's credentials are used but those of the cloud that answers there.
+func isolate(t testing.TB, url string) {
+	for _, unset := range variables {
+		t.Setenv(unset, "")
+	}
+	for k, v := range map[string]string{
+		"OS_CLOUD": "", "OS_CLIENT_CONFIG_FILE": t.TempDir() + "/none.yaml", "OS_REGION_NAME": "", "OS_INTERFACE": "", "OS_CACERT": "", "OS_CERT": "", "OS_KEY": "",
+		"OS_AUTH_URL": url + "/identity/v3", "OS_USERNAME": "drover", "OS_PASSWORD": "secret", "OS_PROJECT_NAME": "lab",
+		"OS_USER_DOMAIN_NAME": "Default", "OS_PROJECT_DOMAIN_ID": "default",
+	} {
+		t.Setenv(k, v)
+	}
+}
+
+// request asks for one instance, of the smallest flavor unless candidates are given.
+func request(name string, candidates ...driver.Candidate) driver.CreateRequest {
+	if len(candidates) == 0 {
+		candidates = []driver.Candidate{candidate("m1.small", "nova")}
+	}
+	for i := range candidates {
+		candidates[i].Image = debian
+	}
+	return driver.CreateRequest{
+		Name: name, Candidates: candidates, Tags: map[string]string{driver.TagFleet: "fleet", driver.TagName: name},
+		HostKey: drover.NewSecret("-----BEGIN KEY-----\nhost\n-----END KEY-----\n"), PublicKey: "ssh-ed25519 AAAA fleet", Init: drover.NewSecret("#!/bin/sh\ntrue\n"),
+	}
+}
+
+func candidate(flavor, zone string) driver.Candidate {
+	return driver.Candidate{ProviderType: flavor, Zone: zone, Market: drover.OnDemand}
+}
+
+func create(t testing.TB, c *cloud, r driver.CreateRequest) (driver.Instance, driver.Candidate) {
+	t.Helper()
+	in, taken, err := c.Create(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in, taken
+}
+
+// fail is the class of the error that a create ends with.
+func fail(t testing.TB, c *cloud, r driver.CreateRequest) *drover.Error {
+	t.Helper()
+	_, _, err := c.Create(t.Context(), r)
+	if err == nil {
+		t.Fatal("it was created")
+	}
+	return drover.AsError(err, drover.KindInternal)
+}
+
+func listed(t testing.TB, c *cloud) map[string]driver.Instance {
+	t.Helper()
+	found, err := c.List(t.Context(), map[string]string{driver.TagFleet: "fleet"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]driver.Instance{}
+	for _, in := range found {
+		all[in.ID] = in
+	}
+	return all
+}
+
+// TestConformance runs the suite against the fake, over a real connection, with pages of two and of the newest and the oldest version.
+func TestConformance(t *testing.T) {
+	for name, newest := range map[string]int{"of today": 96, "from before microversions": 0} {
+		t.Run("Nova "+name, func(t *testing.T) {
+			f := newFake()
+			f.newest, f.pageSize, f.buildTime, f.endTime = newest, 2, 20*time.Millisecond, 10*time.Millisecond
+			f.instances, f.cores = 50, 50
+			server := httptest.NewServer(f)
+			t.Cleanup(server.Close)
+			isolate(t, server.URL)
+			folder := t.TempDir()
+			drivertest.Run(t, drivertest.Harness{
+				Open: func(ctx context.Context, fleet string) (driver.Cloud, error) {
+					c, err := Open(ctx, options(t, fleet, "", folder))
+					if err != nil {
+						return nil, err
+					}
+					return driver.WithImages(c, map[drover.Arch]string{"": "debian-12-*"}), nil
+				},
+				Fleet: "check", Patience: 10 * time.Second, Many: 5, NoLogin: true,
+			})
+			for id, s := range f.servers {
+				if s.ended.IsZero() {
+					t.Errorf("server %s is left over", id)
+				}
+			}
+		})
+	}
+}

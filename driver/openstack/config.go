@@ -1,0 +1,117 @@
+package openstack
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+
+	"drover"
+	"drover/driver"
+)
+
+// Config is the driver's part of the configuration.
+type Config struct {
+	Cloud  string `yaml:"cloud" doc:"an entry of clouds.yaml; left out: what OS_CLOUD names, or else the variables OS_AUTH_URL and so on"`
+	Region string `yaml:"region" doc:"left out: that of the credentials"`
+
+	Zones          []string          `yaml:"zones" doc:"availability zones; left out: all that are available"`
+	Networks       networks          `yaml:"networks" doc:"auto (the project's only one), none, or ids with commas between"`
+	SecurityGroups []string          `yaml:"security_groups" doc:"names or ids; left out: the project's default"`
+	KeyPair        string            `yaml:"key_pair" doc:"the name of one that exists, whose owner can then log in as well; left out: none"`
+	ConfigDrive    bool              `yaml:"config_drive" doc:"whether user data comes on a drive, for clouds without a metadata service"`
+	Tags           map[string]string `yaml:"tags" doc:"metadata of all instances, beside Drover's own"`
+
+	BootFrom   bootFrom `yaml:"boot_from" doc:"image: the root disk is the flavor's; volume: it is a volume as large as is asked for"`
+	VolumeType string   `yaml:"volume_type" doc:"of that volume; left out: the cloud's default"`
+
+	FlavorPrices map[string]drover.Money `yaml:"flavor_prices" doc:"per hour, by the flavor's name"`
+	PriceSpec    string                  `yaml:"price_spec" doc:"the extra spec of flavors that holds their price per hour"`
+	Rates        rates                   `yaml:"rates" doc:"what the price of other flavors is made of"`
+	GPUAliases   []string                `yaml:"gpu_aliases" doc:"the aliases of PCI devices that are GPUs, as flavors ask for them"`
+	Arch         drover.Arch             `yaml:"arch" doc:"of the cloud's own flavors: amd64 or arm64"`
+
+	ListTypes bool          `yaml:"list_types" doc:"whether the cloud's own flavors are offered"`
+	Types     []driver.Type `yaml:"types" doc:"types by hand, beside or in place of the cloud's own"`
+}
+
+// rates are what an hour costs, by size.
+type rates struct {
+	VCPU   drover.Money `yaml:"vcpu" doc:"of one, per hour"`
+	Memory drover.Money `yaml:"memory" doc:"of one GiB, per hour"`
+	GPU    drover.Money `yaml:"gpu" doc:"of one, per hour"`
+}
+
+// networks is autoNetwork, noNetwork, or ids of networks.
+type networks []string
+
+// The words for networks that are no ids, as Nova has them.
+const (
+	autoNetwork = "auto"
+	noNetwork   = "none"
+)
+
+var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$`)
+
+// UnmarshalText reads one of the words, or ids with commas between.
+func (n *networks) UnmarshalText(b []byte) error {
+	*n = nil
+	for id := range strings.SplitSeq(string(b), ",") {
+		*n = append(*n, strings.TrimSpace(id))
+	}
+	if len(*n) == 1 && ((*n)[0] == autoNetwork || (*n)[0] == noNetwork) {
+		return nil
+	}
+	if slices.ContainsFunc(*n, func(id string) bool { return !uuid.MatchString(id) }) {
+		return errors.New("networks are auto, none, or ids with commas between, as openstack network list shows them")
+	}
+	return nil
+}
+
+// bootFrom is what the root disk is.
+type bootFrom string
+
+const (
+	fromImage  bootFrom = "image"
+	fromVolume bootFrom = "volume"
+)
+
+// UnmarshalText reads one of the words.
+func (f *bootFrom) UnmarshalText(b []byte) error {
+	*f = bootFrom(b)
+	if *f != fromImage && *f != fromVolume {
+		return errors.New("instances boot from image or from volume")
+	}
+	return nil
+}
+
+// Default is what holds where nothing is said. The rates are nobody's: they are there so that what is larger costs more.
+func (c *Config) Default() {
+	*c = Config{
+		Networks: networks{autoNetwork}, BootFrom: fromImage, Arch: "amd64", ListTypes: true,
+		Rates: rates{VCPU: drover.Dollar / 100, Memory: drover.Dollar / 400, GPU: drover.Dollar},
+	}
+}
+
+// maxTag is the most characters of a key or a value of metadata.
+const maxTag = 255
+
+// metadataKey is what a key of metadata can be.
+var metadataKey = regexp.MustCompile(`^[A-Za-z0-9_:. -]{1,255}$`)
+
+// check finds what the types of the fields cannot.
+func (c Config) check() error {
+	for k, v := range c.Tags {
+		if !metadataKey.MatchString(k) || len(v) > maxTag || strings.HasPrefix(k, "drover-") {
+			return drover.Errorf(drover.KindInvalid, "tags: %.140q cannot be one", k).
+				WithHint("a key has letters, digits and -_:. and does not begin with drover-; key and value have up to %d characters", maxTag)
+		}
+	}
+	if c.VolumeType != "" && c.BootFrom != fromVolume {
+		return drover.Errorf(drover.KindInvalid, "volume_type: instances boot from an image, and have no volume").WithHint("write boot_from: volume")
+	}
+	if !c.ListTypes && len(c.Types) == 0 {
+		return drover.Errorf(drover.KindInvalid, "list_types: without the cloud's flavors and without any type by hand nothing can be rented")
+	}
+	return nil
+}

@@ -1,0 +1,243 @@
+package openstack
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+
+	"drover"
+	"drover/driver"
+)
+
+var instanceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,127}$`)
+
+// defaultVolume is how large a volume is, in GiB, if neither the request nor the image says so.
+const defaultVolume = 20
+
+// Create makes a server of the first candidate, unless there is one of this name. That a host has no room for it the list tells, since Nova
+// accepts it all the same.
+func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+	in, err := c.create(ctx, r)
+	if err != nil {
+		return driver.Instance{}, driver.Candidate{}, classify("create instance "+r.Name, err)
+	}
+	return in, driver.Candidate{ProviderType: in.ProviderType, Zone: in.Zone, Market: in.Market}, nil
+}
+
+func (c *cloud) create(ctx context.Context, r driver.CreateRequest) (driver.Instance, error) {
+	if err := check(r); err != nil {
+		return driver.Instance{}, err
+	}
+	release, err := c.claim(ctx, r.Name)
+	if err != nil {
+		return driver.Instance{}, err
+	}
+	defer release()
+	if in, found, err := c.named(ctx, r); found || err != nil {
+		return in, err
+	}
+	opts, err := c.serverRequest(ctx, r)
+	if err != nil {
+		return driver.Instance{}, err
+	}
+	id, err := c.api.createServer(ctx, opts.forVersion)
+	if err != nil {
+		return driver.Instance{}, err
+	}
+	first := r.Candidates[0]
+	return driver.Instance{ID: id, Tags: opts.Metadata, ProviderType: first.ProviderType, Zone: first.Zone, Market: first.Market, State: driver.Pending}, nil
+}
+
+// check refuses what could never become an instance.
+func check(r driver.CreateRequest) error {
+	switch {
+	case !instanceName.MatchString(r.Name):
+		return drover.Errorf(drover.KindInvalid, "a name has letters, digits and dashes, at most 128")
+	case len(r.Candidates) == 0:
+		return drover.Errorf(drover.KindInvalid, "no candidates")
+	}
+	first := r.Candidates[0]
+	switch {
+	case first.Market != drover.OnDemand:
+		return drover.Errorf(drover.KindUnsupported, "OpenStack has no market %s", first.Market)
+	case first.Image == "":
+		return drover.Errorf(drover.KindInvalid, "no image is configured for %s", cmp.Or(string(first.Arch), first.ProviderType)).
+			WithHint("write image: in the cloud's configuration, such as debian-12-*")
+	}
+	return nil
+}
+
+// claim waits until no other create of the name is under way here, since two that look for a name at once both find none.
+func (c *cloud) claim(ctx context.Context, name string) (release func(), err error) {
+	for {
+		c.mu.Lock()
+		busy, taken := c.making[name]
+		if !taken {
+			mine := make(chan struct{})
+			c.making[name] = mine
+			c.mu.Unlock()
+			return func() {
+				c.mu.Lock()
+				delete(c.making, name)
+				c.mu.Unlock()
+				close(mine)
+			}, nil
+		}
+		c.mu.Unlock()
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// named looks for the instance of this name, the oldest if there should be several.
+func (c *cloud) named(ctx context.Context, r driver.CreateRequest) (in driver.Instance, found bool, err error) {
+	all, _, err := c.api.listServers(ctx, r.Name)
+	if err != nil {
+		return in, false, err
+	}
+	all = slices.DeleteFunc(all, func(s servers.Server) bool {
+		return s.Name != r.Name || s.Metadata[driver.TagFleet] != r.Tags[driver.TagFleet]
+	})
+	if len(all) == 0 {
+		return in, false, nil
+	}
+	oldest := slices.MinFunc(all, func(a, b servers.Server) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
+	in, err = c.instance(ctx, oldest)
+	return in, err == nil, err
+}
+
+// serverRequest is all that a server is made of, as far as that does not depend on the version of Nova.
+type serverRequest struct {
+	servers.CreateOpts
+	networks networks
+	keyPair  string
+	fleet    string
+	template map[string]any
+}
+
+func (c *cloud) serverRequest(ctx context.Context, r driver.CreateRequest) (*serverRequest, error) {
+	text, first := driver.UserData(r).Reveal(), r.Candidates[0]
+	if len(text) > maxUserData {
+		return nil, drover.Errorf(drover.KindInvalid, "the user data has %d bytes, and Nova takes %d", len(text), maxUserData)
+	}
+	template, err := readTemplate(r.Template)
+	if err != nil {
+		return nil, err
+	}
+	known, err := c.flavors.Get(ctx)
+	if err != nil {
+		return nil, classify("list flavors", err)
+	}
+	f, ok := known[first.ProviderType]
+	if !ok {
+		return nil, drover.Errorf(drover.KindInvalid, "there is no flavor %s", first.ProviderType).WithHint("openstack flavor list shows what there is")
+	}
+	opts := &serverRequest{networks: c.config.Networks, keyPair: c.config.KeyPair, fleet: r.Tags[driver.TagFleet], template: template, CreateOpts: servers.CreateOpts{
+		Name: r.Name, FlavorRef: f.ID, ImageRef: first.Image, AvailabilityZone: first.Zone, UserData: []byte(text),
+		Metadata: c.metadata(r.Tags), SecurityGroups: c.config.SecurityGroups,
+	}}
+	if c.config.ConfigDrive {
+		opts.ConfigDrive = &c.config.ConfigDrive
+	}
+	if c.config.BootFrom == fromVolume {
+		opts.BlockDevice, err = c.volume(ctx, r)
+		opts.ImageRef = ""
+	}
+	return opts, err
+}
+
+// metadata is the tags, and what the configuration gives every instance.
+func (c *cloud) metadata(tags map[string]string) map[string]string {
+	all := maps.Clone(c.config.Tags)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, tags)
+	return all
+}
+
+// volume is what the instance boots from, at least as large as asked for and as its image wants; it goes with the instance.
+func (c *cloud) volume(ctx context.Context, r driver.CreateRequest) ([]servers.BlockDevice, error) {
+	i, err := c.image(ctx, r.Candidates[0].Image)
+	if err != nil {
+		return nil, err
+	}
+	size := max(int((r.Disk+drover.GiB-1)/drover.GiB), i.size)
+	return []servers.BlockDevice{{
+		SourceType: servers.SourceImage, UUID: r.Candidates[0].Image, DestinationType: servers.DestinationVolume, VolumeSize: cmp.Or(size, defaultVolume),
+		VolumeType: c.config.VolumeType, DeleteOnTermination: true,
+	}}, nil
+}
+
+// forVersion adds what depends on the version of Nova. A server's tag is for people, who can list by it what is a fleet's.
+func (r *serverRequest) forVersion(version int) (servers.CreateOptsBuilder, error) {
+	switch word := r.networks[0]; {
+	case word != autoNetwork && word != noNetwork:
+		var all []servers.Network
+		for _, id := range r.networks {
+			all = append(all, servers.Network{UUID: id})
+		}
+		r.Networks = all
+	case version >= networksByWord:
+		r.Networks = word
+	case word == noNetwork:
+		return nil, drover.Errorf(drover.KindUnsupported, "networks: none needs version 2.%d of Nova, and this is 2.%d", networksByWord, version)
+	}
+	if len(r.BlockDevice) > 0 && r.BlockDevice[0].VolumeType != "" && version < volumesByType {
+		return nil, drover.Errorf(drover.KindUnsupported, "volume_type needs version 2.%d of Nova, and this is 2.%d", volumesByType, version)
+	}
+	if version >= tagsAtCreation {
+		r.Tags = []string{driver.TagFleet + "=" + r.fleet}
+	}
+	return r, nil
+}
+
+// ToServerCreateMap is the body of the call: what Drover says, and what the template adds.
+func (r *serverRequest) ToServerCreateMap() (map[string]any, error) {
+	body, err := r.CreateOpts.ToServerCreateMap()
+	if err != nil {
+		return nil, err
+	}
+	if r.keyPair != "" {
+		body["server"].(map[string]any)["key_name"] = r.keyPair
+	}
+	for key, value := range r.template {
+		if strings.HasSuffix(key, "scheduler_hints") {
+			body[key] = value // which stands beside the server
+		} else {
+			body["server"].(map[string]any)[key] = value
+		}
+	}
+	return body, nil
+}
+
+// ours are the keys that no template can have, since Drover or the configuration gives them.
+var ours = []string{"name", "flavorRef", "imageRef", "user_data", "metadata", "tags", "availability_zone", "networks", "security_groups",
+	"key_name", "config_drive", "block_device_mapping_v2", "min_count", "max_count"}
+
+// readTemplate reads a raw template, in the words of the body of Nova's call that creates a server.
+func readTemplate(raw string) (template map[string]any, err error) {
+	if raw == "" {
+		return nil, nil
+	}
+	if err := json.Unmarshal([]byte(raw), &template); err != nil {
+		return nil, drover.Errorf(drover.KindInvalid, "read the template: %v", err).
+			WithHint(`it is JSON, with keys of "server" in the Compute API, and "os:scheduler_hints", such as {"os:scheduler_hints": {"group": ID}}`)
+	}
+	for _, key := range ours {
+		if _, has := template[key]; has {
+			return nil, drover.Errorf(drover.KindInvalid, "the template says %s, which Drover gives for each instance", key).
+				WithHint("use the keys of the cloud's configuration: networks, security_groups, key_pair, tags, image, cloud_init and so on")
+		}
+	}
+	return template, nil
+}

@@ -1,0 +1,93 @@
+package openstack
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
+
+	"drover"
+	"drover/driver"
+)
+
+// image is what a create call has to know of an image.
+type image struct {
+	size int // in GiB, that of the smallest volume that holds it; 0 if the cloud does not say
+}
+
+// FindImages reads a UUID as an id, and anything else as a name, in which * stands for any text. What the project sees is the cloud's, its own,
+// and what it has accepted from others: nobody can slip another one in.
+func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) (all []driver.Image, err error) {
+	found, err := c.lookFor(ctx, ref)
+	if err != nil {
+		return nil, classify("look for image "+ref, err)
+	}
+	for _, i := range found {
+		c.rememberImage(i)
+		all = append(all, driver.Image{ID: i.ID, Name: i.Name, Arch: archOf(i), Created: drover.TimeOf(i.CreatedAt)})
+	}
+	return all, nil
+}
+
+func (c *cloud) lookFor(ctx context.Context, ref string) (all []images.Image, err error) {
+	switch {
+	case uuid.MatchString(ref):
+		one, err := c.api.getImage(ctx, ref)
+		if statusOf(err) == http.StatusNotFound {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return []images.Image{*one}, nil
+	case !strings.Contains(ref, "*"):
+		return c.api.listImages(ctx, ref)
+	}
+	found, err := c.api.listImages(ctx, "")
+	for _, i := range found {
+		if like(ref, i.Name) {
+			all = append(all, i)
+		}
+	}
+	return all, err
+}
+
+// archOf is the architecture in our words, empty if the image does not say.
+func archOf(i images.Image) drover.Arch {
+	for _, key := range []string{"hw_architecture", "architecture"} {
+		switch i.Properties[key] {
+		case "x86_64":
+			return "amd64"
+		case "aarch64":
+			return "arm64"
+		}
+	}
+	return ""
+}
+
+func (c *cloud) rememberImage(i images.Image) image {
+	known := image{size: max(i.MinDiskGigabytes, int((i.VirtualSize+int64(drover.GiB)-1)/int64(drover.GiB)))}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.images[i.ID] = known
+	return known
+}
+
+// image is what is known of an image; what an id stands for never changes, so it is asked once.
+func (c *cloud) image(ctx context.Context, id string) (image, error) {
+	c.mu.Lock()
+	known, ok := c.images[id]
+	c.mu.Unlock()
+	if ok {
+		return known, nil
+	}
+	found, err := c.api.getImage(ctx, id)
+	if statusOf(err) == http.StatusNotFound {
+		return image{}, drover.Errorf(drover.KindInvalid, "there is no image %s", id)
+	}
+	if err != nil {
+		return image{}, classify("look at image "+id, err)
+	}
+	return c.rememberImage(*found), nil
+}

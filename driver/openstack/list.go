@@ -1,0 +1,124 @@
+package openstack
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+
+	"drover"
+	"drover/driver"
+)
+
+// List asks for all of the project's servers, and picks those that bear the tags.
+func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.Instance, err error) {
+	found, version, err := c.api.listServers(ctx, "")
+	if err != nil {
+		return nil, classify("list instances", err)
+	}
+	for _, s := range found {
+		if version >= downCells && s.Status == statusUnknown && s.Name == "" {
+			return nil, drover.Errorf(drover.KindTransient, "list instances: of server %s nothing is told, since a part of the cloud does not answer", s.ID)
+		}
+		in, err := c.instance(ctx, s)
+		if err != nil {
+			return nil, classify("list instances", err)
+		}
+		if in.Bears(tags) {
+			all = append(all, in)
+		}
+	}
+	return all, nil
+}
+
+// The states of a server that mean something here, and the task that ends it.
+const (
+	statusBuild   = "BUILD"
+	statusError   = "ERROR"
+	statusUnknown = "UNKNOWN"
+	taskDeleting  = "deleting"
+)
+
+// stopped are the states in which a server does not run and is still there.
+var stopped = []string{"SHUTOFF", "PAUSED", "SUSPENDED", "SHELVED", "SHELVED_OFFLOADED"}
+
+// instance translates a server.
+func (c *cloud) instance(ctx context.Context, s servers.Server) (driver.Instance, error) {
+	in := driver.Instance{
+		ID: s.ID, Tags: s.Metadata, Zone: s.AvailabilityZone, Market: drover.OnDemand, State: stateOf(s), Addresses: addresses(s),
+		Created: drover.TimeOf(s.Created),
+	}
+	if unmade(s) {
+		in.Failed = refusal("make instance "+s.Name, 0, s.Fault.Message)
+	}
+	var err error
+	in.ProviderType, err = c.flavorOf(ctx, s)
+	return in, err
+}
+
+// faultTime is how long after a server went wrong Nova may take to say why.
+const faultTime = time.Minute
+
+// unmade says of a server that it was accepted and could not be made, and that Nova has said why, or had the time to.
+func unmade(s servers.Server) bool {
+	return s.Status == statusError && s.LaunchedAt.IsZero() && (s.Fault.Message != "" || time.Since(s.Updated) > faultTime)
+}
+
+// flavorOf is the name of a server's flavor. Older versions of Nova say its id.
+func (c *cloud) flavorOf(ctx context.Context, s servers.Server) (string, error) {
+	if name, ok := s.Flavor["original_name"].(string); ok {
+		return name, nil
+	}
+	id, _ := s.Flavor["id"].(string)
+	known, err := c.flavors.Get(ctx)
+	if err != nil {
+		return "", err
+	}
+	for name, f := range known {
+		if f.ID == id {
+			return name, nil
+		}
+	}
+	return id, nil // of a flavor that is no more
+}
+
+// stateOf is the state in our words. One in the state ERROR may run all the same, when something else than its making went wrong.
+func stateOf(s servers.Server) driver.State {
+	switch {
+	case s.TaskState == taskDeleting, s.Status == "DELETED", s.Status == "SOFT_DELETED":
+		return driver.Stopping
+	case s.Status == statusBuild, s.Status == "REBUILD", s.Status == statusError && s.LaunchedAt.IsZero() && !unmade(s):
+		return driver.Pending
+	case slices.Contains(stopped, s.Status), s.Status == statusError && s.PowerState != servers.RUNNING:
+		return driver.Stopped
+	}
+	return driver.Running
+}
+
+// addresses are the first fixed one and the first floating one, of IPv4 if there is one, by the networks' names.
+func addresses(s servers.Server) (a driver.Addresses) {
+	for _, v := range []float64{4, 6} {
+		for _, network := range slices.Sorted(maps.Keys(s.Addresses)) {
+			ports, _ := s.Addresses[network].([]any)
+			for _, port := range ports {
+				p, _ := port.(map[string]any)
+				address, _ := p["addr"].(string)
+				switch {
+				case p["version"] != v:
+				case p["OS-EXT-IPS:type"] == "floating" && a.Public == "":
+					a.Public = address
+				case p["OS-EXT-IPS:type"] != "floating" && a.Private == "":
+					a.Private = address
+				}
+			}
+		}
+	}
+	return a
+}
+
+// SetTags replaces the metadata, but for what the configuration gives every instance.
+func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
+	return classify("tag instance "+id, c.unless(ctx, id, "", c.api.setMetadata(ctx, id, c.metadata(tags))))
+}

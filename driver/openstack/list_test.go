@@ -1,0 +1,245 @@
+package openstack
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+
+	"drover"
+	"drover/driver"
+)
+
+func writeFile(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestList(t *testing.T) {
+	t.Run("says what Nova says of an instance, by a flavor's name or its id", func(t *testing.T) {
+		for _, newest := range []int{96, 46} {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake()
+				f.newest, f.buildTime = newest, time.Minute
+				c := imitate(t, f, "")
+				in, _ := create(t, c, request("one"))
+				want := driver.Instance{ID: in.ID, ProviderType: "m1.small", Zone: "nova", Market: drover.OnDemand, State: driver.Pending, Created: drover.TimeOf(time.Now()),
+					Tags: map[string]string{driver.TagFleet: "fleet", driver.TagName: "one"}}
+				if diff := cmp.Diff(want, listed(t, c)[in.ID]); diff != "" {
+					t.Error(diff)
+				}
+				time.Sleep(time.Minute)
+				want.State, want.Addresses = driver.Running, driver.Addresses{Private: "10.0.0.7", Public: "192.0.2.7"}
+				if diff := cmp.Diff(want, listed(t, c)[in.ID]); diff != "" {
+					t.Error(diff)
+				}
+				f.flavors = f.flavors[1:] // the flavor is taken away
+				time.Sleep(2 * flavorsAge)
+				if got := listed(t, c)[in.ID].ProviderType; got != map[int]string{96: "m1.small", 46: "1"}[newest] {
+					t.Errorf("the type is %q", got)
+				}
+			})
+		}
+	})
+	t.Run("one that is destroyed is listed as long as it ends", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			f.endTime = time.Minute
+			c := imitate(t, f, "")
+			in, _ := create(t, c, request("one"))
+			if err := c.Destroy(t.Context(), in.ID); err != nil || listed(t, c)[in.ID].State != driver.Stopping {
+				t.Errorf("%v, %+v", err, listed(t, c))
+			}
+			time.Sleep(time.Minute)
+			if got := listed(t, c); len(got) != 0 {
+				t.Errorf("%+v", got)
+			}
+		})
+	})
+	t.Run("a part of the cloud that does not answer makes the list an error, where Nova says so", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, "")
+		in, _ := create(t, c, request("one"))
+		create(t, c, request("two"))
+		f.down[in.ID] = true
+		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindTransient {
+			t.Errorf("%v, %v", all, err)
+		}
+	})
+	t.Run("half an answer is none", func(t *testing.T) {
+		f := newFake()
+		f.pageSize = 1
+		c := imitate(t, f, "")
+		create(t, c, request("one"))
+		create(t, c, request("two"))
+		calls := 0
+		f.broken["GET servers/detail"] = func() *answer {
+			if calls++; calls > 1 {
+				return wrong(http.StatusInternalServerError, "Unexpected API Error.")
+			}
+			return nil
+		}
+		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindTransient {
+			t.Errorf("%v, %v", all, err)
+		}
+	})
+	t.Run("a list that never ends is broken", func(t *testing.T) {
+		f := newFake()
+		f.broken["GET servers/detail"] = func() *answer {
+			one := map[string]any{"id": "x", "name": "x", "status": "ACTIVE", "metadata": map[string]string{}}
+			return ok(map[string]any{"servers": []any{one}, "servers_links": next("http://fake/compute/v2.1/servers/detail?marker=x")})
+		}
+		c := imitate(t, f, "")
+		if _, err := c.List(t.Context(), nil); drover.KindOf(err) != drover.KindTransient || f.calls["GET servers/detail"] != maxPages+1 {
+			t.Errorf("%v after %d pages", err, f.calls["GET servers/detail"])
+		}
+	})
+	t.Run("tags that the configuration gives every instance stay, and none is set while it boots", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			f.buildTime = time.Second
+			c := imitate(t, f, "tags: {team: a}")
+			in, _ := create(t, c, request("one"))
+			for range 2 { // before it has a host, and after
+				for _, err := range []error{c.SetTags(t.Context(), in.ID, map[string]string{driver.TagFleet: "fleet"}), c.Stop(t.Context(), in.ID)} {
+					if drover.KindOf(err) != drover.KindTransient {
+						t.Error(err)
+					}
+				}
+				time.Sleep(time.Second / 2)
+			}
+			if err := c.SetTags(t.Context(), in.ID, map[string]string{driver.TagFleet: "fleet"}); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(map[string]string{"team": "a", driver.TagFleet: "fleet"}, listed(t, c)[in.ID].Tags); diff != "" {
+				t.Error(diff)
+			}
+		})
+	})
+	t.Run("stopping and starting again succeeds, also when it is done already", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, "")
+		in, _ := create(t, c, request("one"))
+		for range 2 {
+			if err := c.Stop(t.Context(), in.ID); err != nil || listed(t, c)[in.ID].State != driver.Stopped {
+				t.Errorf("%v, %+v", err, listed(t, c)[in.ID])
+			}
+		}
+		for range 2 {
+			if err := c.Start(t.Context(), in.ID); err != nil || listed(t, c)[in.ID].State != driver.Running {
+				t.Errorf("%v, %+v", err, listed(t, c)[in.ID])
+			}
+		}
+		for _, err := range []error{c.Stop(t.Context(), debian), c.SetTags(t.Context(), debian, nil)} {
+			if drover.KindOf(err) != drover.KindNotFound {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestStates(t *testing.T) {
+	for _, tt := range []struct {
+		status, task string
+		power        servers.PowerState
+		want         driver.State
+	}{
+		{"BUILD", "spawning", 0, driver.Pending}, {"ACTIVE", "", servers.RUNNING, driver.Running}, {"ACTIVE", "deleting", servers.RUNNING, driver.Stopping},
+		{"SHUTOFF", "", servers.SHUTDOWN, driver.Stopped}, {"PAUSED", "", servers.PAUSED, driver.Stopped}, {"SHELVED_OFFLOADED", "", 0, driver.Stopped},
+		{"ERROR", "", 0, driver.Stopped}, {"ERROR", "", servers.RUNNING, driver.Running}, {"REBOOT", "rebooting", servers.RUNNING, driver.Running},
+		{"UNKNOWN", "", 0, driver.Running}, {"SOFT_DELETED", "", 0, driver.Stopping},
+	} {
+		if got := stateOf(servers.Server{Status: tt.status, TaskState: tt.task, PowerState: tt.power, LaunchedAt: time.Now()}); got != tt.want {
+			t.Errorf("%s, %s, %v: %s", tt.status, tt.task, tt.power, got)
+		}
+	}
+	t.Run("one that went wrong after it was made did not fail to be made", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, "")
+		in, _ := create(t, c, request("one"))
+		f.servers[in.ID].launched, f.servers[in.ID].fault = true, "No valid host was found"
+		if got := listed(t, c)[in.ID]; got.Failed != nil || got.State != driver.Running {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("without IPv4, addresses are of IPv6", func(t *testing.T) {
+		port := map[string]any{"addr": "fd00::7", "version": 6.0, "OS-EXT-IPS:type": "fixed"}
+		if got := addresses(servers.Server{Addresses: map[string]any{"net": []any{port}}}); got != (driver.Addresses{Private: "fd00::7"}) {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+func TestOfferings(t *testing.T) {
+	offered := func(t *testing.T, f *fake, keys string) map[string]string {
+		t.Helper()
+		all, err := imitate(t, f, keys).Offerings(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for _, o := range all {
+			r := o.Type.Resources
+			got[o.Type.Name+" "+o.Zone] = fmt.Sprint(r.CPU, " ", r.Memory/drover.GiB, " ", r.Disk/drover.GiB, " ", r.GPUs, " ", r.Arch, " ", o.Price)
+		}
+		return got
+	}
+	t.Run("are flavors with a root disk, at a price made from their size", func(t *testing.T) {
+		f := newFake()
+		f.zones, f.pageSize = []string{"b", "a"}, 1
+		want := map[string]string{}
+		for _, z := range f.zones {
+			want["m1.small "+z], want["m1.large "+z] = "1 2 20 0 amd64 $0.0150", "4 8 80 0 amd64 $0.0600"
+			want["g1.large "+z] = "8 32 100 0 amd64 $0.1600"
+		}
+		if diff := cmp.Diff(want, offered(t, f, "")); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("from a volume, all of them, with what disk is asked for", func(t *testing.T) {
+		got := offered(t, newFake(), "boot_from: volume, arch: arm64")
+		if got["v1.large nova"] != "4 8 0 0 arm64 $0.0600" || got["m1.small nova"] != "1 2 0 0 arm64 $0.0150" {
+			t.Error(got)
+		}
+	})
+	t.Run("prices are the configuration's, the extra spec's, or by rates; one that cannot be read is by rates", func(t *testing.T) {
+		got := offered(t, newFake(), "price_spec: 'drover:price', flavor_prices: {m1.small: 0.5}, gpu_aliases: [a100], rates: {vcpu: 0.1, memory: 0, gpu: 2}")
+		want := map[string]string{"m1.small nova": "1 2 20 0 amd64 $0.5000", "m1.large nova": "4 8 80 0 amd64 $0.2000", "g1.large nova": "8 32 100 2 amd64 $4.8000"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("types by hand take the place of flavors, or of all", func(t *testing.T) {
+		hand := "types: [{name: m1.small, vcpus: 3, memory: 1Gi, price: 1}]"
+		if got := offered(t, newFake(), hand); got["m1.small nova"] != "3 1 0 0 amd64 $1.0000" || len(got) != 3 {
+			t.Error(got)
+		}
+		f := newFake()
+		if got := offered(t, f, hand+", list_types: false, zones: [x, x]"); len(got) != 1 || len(f.calls) > 0 {
+			t.Error(got, f.calls)
+		}
+	})
+	t.Run("a start asks for nothing that was kept, and what cannot be asked goes on", func(t *testing.T) {
+		folder, f := t.TempDir(), newFake()
+		c := imitateIn(t, f, "", folder)
+		before, err := c.Offerings(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		clear(f.calls)
+		after, err := imitateIn(t, f, "", folder).Offerings(t.Context())
+		if diff := cmp.Diff(before, after); diff != "" || err != nil || len(f.calls) > 0 {
+			t.Error(diff, err, f.calls)
+		}
+		if _, err := imitateIn(t, f, "gpu_aliases: [nic]", folder).Offerings(t.Context()); err != nil || len(f.calls) == 0 {
+			t.Error("what was read in another way is taken", err)
+		}
+	})
+}

@@ -1,0 +1,150 @@
+package openstack
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
+
+	"drover"
+	"drover/driver"
+	"drover/internal/logkey"
+)
+
+// How old may grow what offerings are made of. Each is asked for in one call.
+const (
+	flavorsAge = 10 * time.Minute
+	zonesAge   = time.Hour
+)
+
+// flavor is what is kept of a flavor.
+type flavor struct {
+	ID     string       `json:"id"`
+	VCPUs  int          `json:"vcpus"`
+	Memory drover.Bytes `json:"memory"`
+	Disk   drover.Bytes `json:"disk"` // 0: it has no root disk of its own
+	GPUs   int          `json:"gpus,omitempty"`
+	Price  string       `json:"price,omitempty"` // as its extra spec has it
+}
+
+// Offerings are the cloud's flavors in the zones, and the types by hand. A type by hand takes the place of the flavor of its name.
+func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	zones, err := c.availableZones(ctx)
+	if err != nil {
+		return nil, classify("list availability zones", err)
+	}
+	all, err := driver.ByHand(c.config.Types, driver.Listing{
+		Cloud: c.o.Name, Zones: zones, Markets: []drover.Market{drover.OnDemand}, Default: drover.Resources{Arch: c.config.Arch},
+	})
+	if err != nil || !c.config.ListTypes {
+		return all, err
+	}
+	byHand := map[string]bool{}
+	for _, t := range c.config.Types {
+		byHand[t.Name] = true
+	}
+	known, err := c.flavors.Get(ctx)
+	if err != nil {
+		return nil, classify("list flavors", err)
+	}
+	for name, f := range known {
+		if byHand[name] || f.Disk == 0 && c.config.BootFrom == fromImage {
+			continue // without a root disk, Nova has it boot from a volume alone
+		}
+		offered := drover.InstanceType{Name: name, ProviderType: name, Resources: c.resources(f)}
+		for _, zone := range zones {
+			all = append(all, drover.Offering{Cloud: c.o.Name, Zone: zone, Type: offered, Market: drover.OnDemand, Price: c.price(name, f)})
+		}
+	}
+	driver.SortOfferings(all)
+	return all, nil
+}
+
+// resources are what an instance of a flavor has. A volume is as large as is asked for.
+func (c *cloud) resources(f flavor) drover.Resources {
+	r := drover.Resources{CPU: drover.MilliCPU(f.VCPUs) * 1000, Memory: f.Memory, Disk: f.Disk, GPUs: f.GPUs, Arch: c.config.Arch}
+	if c.config.BootFrom == fromVolume {
+		r.Disk = 0
+	}
+	return r
+}
+
+// price is what an hour of a flavor costs: as the configuration has it, as the flavor says, or else by its size.
+func (c *cloud) price(name string, f flavor) drover.Money {
+	if price, ok := c.config.FlavorPrices[name]; ok {
+		return price
+	}
+	if price, err := drover.ParseMoney(f.Price); err == nil {
+		return price
+	}
+	r := c.config.Rates
+	return r.VCPU*drover.Money(f.VCPUs) + r.GPU*drover.Money(f.GPUs) + r.Memory/1024*drover.Money(f.Memory/drover.MiB)
+}
+
+// fetchFlavors asks for the flavors that the project may use.
+func (c *cloud) fetchFlavors(ctx context.Context) (map[string]flavor, error) {
+	found, err := c.api.listFlavors(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]flavor{}
+	for _, f := range found {
+		if f.VCPUs <= 0 || f.RAM <= 0 || f.Name == "" {
+			continue
+		}
+		kept := flavor{ID: f.ID, VCPUs: f.VCPUs, Memory: drover.Bytes(f.RAM) * drover.MiB, Disk: drover.Bytes(f.Disk) * drover.GiB, GPUs: c.gpus(f)}
+		if kept.Price = f.ExtraSpecs[c.config.PriceSpec]; kept.Price != "" {
+			if _, err := drover.ParseMoney(kept.Price); err != nil {
+				c.o.Log.Warn("a flavor's price cannot be read", logkey.Type, f.Name, logkey.Error, err)
+			}
+		}
+		all[f.Name] = kept
+	}
+	return all, nil
+}
+
+// gpus are the virtual GPUs that a flavor has, and the PCI devices of the aliases that are configured. Its extra specs say so, such as
+// "resources:VGPU" and "pci_passthrough:alias", which is a list of ALIAS:COUNT.
+func (c *cloud) gpus(f flavors.Flavor) (n int) {
+	n, _ = strconv.Atoi(cmp.Or(f.ExtraSpecs["resources:VGPU"], "0")) // what is no number is none
+	for asked := range strings.SplitSeq(f.ExtraSpecs["pci_passthrough:alias"], ",") {
+		alias, count, _ := strings.Cut(strings.TrimSpace(asked), ":")
+		if slices.Contains(c.config.GPUAliases, alias) {
+			devices, _ := strconv.Atoi(cmp.Or(count, "1"))
+			n += devices
+		}
+	}
+	return max(0, n)
+}
+
+// availableZones are those that are configured, or else all that the cloud has, sorted.
+func (c *cloud) availableZones(ctx context.Context) ([]string, error) {
+	if len(c.config.Zones) > 0 {
+		return slices.Compact(slices.Sorted(slices.Values(c.config.Zones))), nil
+	}
+	return c.zones.Get(ctx)
+}
+
+func (c *cloud) fetchZones(ctx context.Context) (all []string, err error) {
+	found, err := c.api.listZones(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, z := range found {
+		if z.ZoneState.Available {
+			all = append(all, z.ZoneName)
+		}
+	}
+	if len(all) == 0 {
+		return nil, drover.Errorf(drover.KindInvalid, "no availability zone is available").WithHint("name some: zones: [nova]")
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}

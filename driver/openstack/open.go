@@ -1,0 +1,118 @@
+// Package openstack is a cloud on OpenStack: servers of Nova, images of Glance, by whoever runs them.
+//
+// The model. An instance is a server, made by one call that gives it its name, its metadata, which are its tags, and its user data with the
+// host key that is planted. Nova knows no idempotency token, so a name is looked for before a server is made, by one call at a time. Nova
+// accepts what it then cannot make: such a server is listed in the state ERROR with the reason, counts against the quota, and is to be
+// destroyed. That no quota is left it says at once.
+//
+// Nova's list is filtered here and not there, and asked for from its beginning without a limit: only so does Nova show that a part of the
+// cloud does not answer. With a filter it leaves that part out, and instances that still run would be held to be gone.
+//
+// OpenStack has no prices: they are in the configuration, in the flavors' extra specs, or made from sizes. It has no spot market either.
+// Nothing is shared by the fleet's instances, and the volumes that they boot from go with them, so nothing is left over.
+//
+// Nothing is tried twice here, but for a call that was refused because the token had expired: it is made again with a new one.
+package openstack
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"regexp"
+	"sync"
+	"time"
+
+	"drover"
+	"drover/driver"
+	"drover/internal/kept"
+)
+
+// maxUserData is how much user data Nova takes: 65,535 bytes once it is encoded in base64.
+const maxUserData = 65535 / 4 * 3
+
+// fleetName is what a server's tag, of at most 60 characters, can hold beside our prefix.
+var fleetName = regexp.MustCompile(`^[A-Za-z0-9-]{1,32}$`)
+
+type cloud struct {
+	o      driver.Options
+	config Config
+	api    *api
+
+	flavors *kept.Value[map[string]flavor] // by name
+	zones   *kept.Value[[]string]
+
+	mu     sync.Mutex
+	making map[string]chan struct{} // the names that a create is at work on, each closed when it is done; guarded by mu
+	images map[string]image         // by id; guarded by mu
+}
+
+// Open opens a project of a cloud, with the credentials that the OpenStack tools would use. It calls nobody.
+func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) { return open(o, nil) }
+
+// open does, over what stands for the network if there is something.
+func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
+	if !fleetName.MatchString(o.Fleet) {
+		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: %q is not a fleet id: up to 32 letters, digits and dashes", o.Name, o.Fleet)
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	var config Config
+	config.Default()
+	if o.Decode != nil {
+		if err := o.Decode(&config); err != nil {
+			return nil, err
+		}
+	}
+	if err := config.check(); err != nil {
+		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
+	}
+	who, err := findCredentials(config)
+	if err != nil {
+		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
+	}
+	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
+		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
+	}
+	c := &cloud{o: o, config: config, api: newAPI(who, network, o.Metric), making: map[string]chan struct{}{}, images: map[string]image{}}
+	c.flavors = kept.New(c.keep("flavors", flavorsAge), c.fetchFlavors)
+	c.zones = kept.New(c.keep("zones", zonesAge), c.fetchZones)
+	return c, nil
+}
+
+// keep says how something is kept. Its key is what the cloud is, and how the configuration reads it.
+func (c *cloud) keep(name string, age time.Duration) kept.Options {
+	who, how := c.api.who, c.config
+	key := fmt.Sprint(who.auth.IdentityEndpoint, " ", who.project(), " ", who.endpoints.Region, " ", how.PriceSpec, " ", how.GPUAliases)
+	return kept.Options{Folder: c.o.Folder, Name: name, Key: key, Age: age, Log: c.o.Log}
+}
+
+func (c *cloud) Capabilities() driver.Capabilities {
+	return driver.Capabilities{
+		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffStops, Init: driver.InitCloud, MaxInit: maxUserData,
+		Template: true, Project: c.api.who.project(), StopStart: true,
+	}
+}
+
+// VerifyHostKey cannot tell: the key is planted, so whoever has the instance's name knows it.
+func (c *cloud) VerifyHostKey(context.Context, driver.Instance, []byte) error {
+	return drover.Errorf(drover.KindUnsupported, "host keys are planted, not asked for")
+}
+
+// Close has nothing to end but connections.
+func (c *cloud) Close() error {
+	c.api.idle()
+	return nil
+}
+
+// project names the project as far as the credentials do: those of an application are of one and do not say of which.
+func (c credentials) project() string {
+	name := cmp.Or(c.auth.TenantName, c.auth.TenantID)
+	if s := c.auth.Scope; s != nil {
+		name = cmp.Or(name, s.ProjectName, s.ProjectID)
+	}
+	return name
+}
