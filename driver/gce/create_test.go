@@ -27,7 +27,7 @@ func fail(t *testing.T, c *cloud, r driver.CreateRequest) *drover.Error {
 	return drover.AsError(err, drover.KindInternal)
 }
 
-func TestCreate(t *testing.T) {
+func TestRefusals(t *testing.T) {
 	spot, demand := candidate("n2-standard-2", "us-central1-a", drover.Spot), candidate("n2-standard-2", "us-central1-b", drover.OnDemand)
 
 	t.Run("what is refused later says of what and of which market", func(t *testing.T) {
@@ -84,45 +84,9 @@ func TestCreate(t *testing.T) {
 		}
 		create(t, c, requestFor("three", spot))
 	})
-	t.Run("a name is one instance, also long after Google has forgotten the request", func(t *testing.T) {
-		f := newFake()
-		f.bootTime = time.Minute
-		c := imitate(t, f, "")
-		first := create(t, c, requestFor("one", spot))
-		clear(f.requests)
-		again := create(t, c, requestFor("one", spot))
-		if diff := cmp.Diff(first.Tags, again.Tags); again.ID != first.ID || diff != "" || len(f.instances) != 1 {
-			t.Errorf("got %+v: %s", again, diff)
-		}
-	})
-	t.Run("and the same refusal", func(t *testing.T) {
-		f := newFake()
-		f.out["  SPOT"] = "STOCKOUT"
-		c := imitate(t, f, "")
-		first := fail(t, c, requestFor("one", spot))
-		clear(f.out)
-		if again := fail(t, c, requestFor("one", spot)); again.Kind != first.Kind || len(f.instances) > 0 {
-			t.Errorf("got %+v", again)
-		}
-	})
-	t.Run("another's instance of that name is left alone", func(t *testing.T) {
-		f := newFake()
-		c := imitate(t, f, "")
-		theirs := requestFor("one", spot)
-		theirs.Tags = map[string]string{driver.TagFleet: "theirs", driver.TagName: "one"}
-		create(t, c, theirs)
-		clear(f.requests)
-		if got := fail(t, c, requestFor("one", spot)); got.Kind != drover.KindInvalid {
-			t.Error(got)
-		}
-	})
-	t.Run("a name that Google does not take becomes one", func(t *testing.T) {
-		c := imitate(t, newFake(), "")
-		in := create(t, c, requestFor("Lab-"+strings.Repeat("x", 80)))
-		if !strings.HasPrefix(in.ID, "us-central1-a/drover-") || in.Tags[driver.TagName] != "Lab-"+strings.Repeat("x", 80) {
-			t.Errorf("%+v", in)
-		}
-	})
+}
+
+func TestWhatCouldNeverBe(t *testing.T) {
 	t.Run("what could never be is refused before anything is made", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "")
@@ -167,6 +131,51 @@ func TestCreate(t *testing.T) {
 			if got.Kind != tt.want || f.calls["compute.instances.insert"] != 1 || tt.want == drover.KindRateLimit && got.RetryAt <= drover.TimeOf(time.Now()) {
 				t.Errorf("%v in %d calls: %+v", tt.broken, f.calls["compute.instances.insert"], got)
 			}
+		}
+	})
+}
+
+// TestName: a name is one instance.
+func TestName(t *testing.T) {
+	spot := candidate("n2-standard-2", "us-central1-a", drover.Spot)
+
+	t.Run("a name is one instance, also long after Google has forgotten the request", func(t *testing.T) {
+		f := newFake()
+		f.bootTime = time.Minute
+		c := imitate(t, f, "")
+		first := create(t, c, requestFor("one", spot))
+		clear(f.requests)
+		again := create(t, c, requestFor("one", spot))
+		if diff := cmp.Diff(first.Tags, again.Tags); again.ID != first.ID || diff != "" || len(f.instances) != 1 {
+			t.Errorf("got %+v: %s", again, diff)
+		}
+	})
+	t.Run("and the same refusal", func(t *testing.T) {
+		f := newFake()
+		f.out["  SPOT"] = "STOCKOUT"
+		c := imitate(t, f, "")
+		first := fail(t, c, requestFor("one", spot))
+		clear(f.out)
+		if again := fail(t, c, requestFor("one", spot)); again.Kind != first.Kind || len(f.instances) > 0 {
+			t.Errorf("got %+v", again)
+		}
+	})
+	t.Run("another's instance of that name is left alone", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, "")
+		theirs := requestFor("one", spot)
+		theirs.Tags = map[string]string{driver.TagFleet: "theirs", driver.TagName: "one"}
+		create(t, c, theirs)
+		clear(f.requests)
+		if got := fail(t, c, requestFor("one", spot)); got.Kind != drover.KindInvalid {
+			t.Error(got)
+		}
+	})
+	t.Run("a name that Google does not take becomes one", func(t *testing.T) {
+		c := imitate(t, newFake(), "")
+		in := create(t, c, requestFor("Lab-"+strings.Repeat("x", 80)))
+		if !strings.HasPrefix(in.ID, "us-central1-a/drover-") || in.Tags[driver.TagName] != "Lab-"+strings.Repeat("x", 80) {
+			t.Errorf("%+v", in)
 		}
 	})
 }

@@ -35,6 +35,29 @@ func TestList(t *testing.T) {
 			}
 		})
 	})
+	t.Run("half an answer is none", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, "")
+		create(t, c, requestFor("one"))
+		f.unreached = "us-central1-b"
+		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindTransient {
+			t.Errorf("%v, %v", all, err)
+		}
+		f.unreached, f.pageSize = "europe-west1-b", 1
+		create(t, c, requestFor("two"))
+		if all, err := c.List(t.Context(), nil); len(all) != 2 || err != nil {
+			t.Errorf("a zone of no concern: %v, %v", all, err)
+		}
+		c.api.budget = driver.NewBudget(map[string]driver.Rate{rateHeavy: {Burst: 1, PerSecond: 1}}, 1)
+		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindRateLimit {
+			t.Errorf("%v, %v", all, err)
+		}
+	})
+}
+
+func TestReclaimed(t *testing.T) {
+	spot := candidate("n2-standard-2", "us-central1-a", drover.Spot)
+
 	t.Run("an instance that is taken back is listed as that until it is destroyed", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
@@ -98,24 +121,9 @@ func TestList(t *testing.T) {
 			t.Errorf("%v", f.calls)
 		}
 	})
-	t.Run("half an answer is none", func(t *testing.T) {
-		f := newFake()
-		c := imitate(t, f, "")
-		create(t, c, requestFor("one"))
-		f.unreached = "us-central1-b"
-		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindTransient {
-			t.Errorf("%v, %v", all, err)
-		}
-		f.unreached, f.pageSize = "europe-west1-b", 1
-		create(t, c, requestFor("two"))
-		if all, err := c.List(t.Context(), nil); len(all) != 2 || err != nil {
-			t.Errorf("a zone of no concern: %v, %v", all, err)
-		}
-		c.api.budget = driver.NewBudget(map[string]driver.Rate{rateHeavy: {Burst: 1, PerSecond: 1}}, 1)
-		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindRateLimit {
-			t.Errorf("%v, %v", all, err)
-		}
-	})
+}
+
+func TestChanges(t *testing.T) {
 	t.Run("labels that the configuration gives every instance stay, and a change at the same moment is not lost", func(t *testing.T) {
 		f := newFake()
 		c := imitate(t, f, "labels: {team: a}")

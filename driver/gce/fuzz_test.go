@@ -1,0 +1,31 @@
+package gce
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// FuzzLabels: tags are refused, or become labels that Google takes and that read as the same tags; and whatever labels say, they read as tags.
+func FuzzLabels(f *testing.F) {
+	for _, seed := range [][3]string{
+		{"drover-fleet", "lab", ""}, {"drover-host-key", "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU", "x--b"}, {"a", "x--", "y"}, {"a--1", "", "x--a"}, {"", "\xff", "x--aa"},
+	} {
+		f.Add(seed[0], seed[1], seed[2])
+	}
+	f.Fuzz(func(t *testing.T, key, value, other string) {
+		tags := map[string]string{key: value, "other": other}
+		labels, err := labelsOf(tags)
+		if err == nil {
+			for k, v := range labels {
+				if !labelKey.MatchString(k) || !labelValue.MatchString(v) {
+					t.Errorf("%q: %q is no label", k, v)
+				}
+			}
+			if diff := cmp.Diff(tags, tagsOf(labels)); diff != "" {
+				t.Error(diff)
+			}
+		}
+		tagsOf(map[string]string{key: value, key + joint + "1": other, "other": other})
+	})
+}
