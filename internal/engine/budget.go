@@ -212,11 +212,11 @@ func (e *Engine) relabel() {
 	if slices.Equal(names, e.labels) {
 		return
 	}
-	for _, j := range e.jobs {
+	for j := range e.jobs.all() {
 		e.ungroup(j)
 	}
 	e.labels = names
-	for _, j := range e.jobs {
+	for j := range e.jobs.all() {
 		e.regroup(j)
 	}
 }

@@ -62,6 +62,7 @@ func (e *Engine) offered(b Offered) {
 		e.offerings = nil
 		e.moved()
 		e.replan, e.refit, e.rates = true, true, true
+		e.fitting++
 	}
 }
 

@@ -25,7 +25,7 @@ import (
 type Engine struct {
 	s State // what is neither job, attempt, instance nor cloud
 
-	jobs      []*Job            // by number
+	jobs      roster
 	followers map[int64][]int64 // of a job that is not final: the numbers of those that run after it
 	groups    []*group          // by order of service, see sortGroups
 	byKey     map[GroupKey]*group
@@ -34,7 +34,8 @@ type Engine struct {
 	byName    map[string]*instance
 	clouds    []*Cloud // by name, as configured
 	timers    timers
-	open      []*instance       // those that place looks at, kept between two of its calls only for the memory
+	rolls     rolls
+	claims    claims
 	offerings []drover.Offering // what rentable found; nil when that has changed
 	market    int               // how often what may be rented, or for how much, has changed; at least 1
 
@@ -42,6 +43,8 @@ type Engine struct {
 	replace bool                       // something may have found a place
 	replan  bool                       // something has changed what may be rented
 	refit   bool                       // a group or a type is new
+	fitting int                        // how often what types there are has changed
+	looks   int                        // at groups and instances, in all: what decisions cost on whatever machine
 	fleet   int                        // how often what instances there are, or may take work, has changed
 	blocked bool                       // blocks changed
 	labels  []string                   // whose values tell groups apart, by name
@@ -60,10 +63,13 @@ type instance struct {
 	room    drover.Resources // not yet bound, while it is on its way
 	load    []*Attempt       // live, by start
 	entry   entry            // in the books
-	standby int              // how many attempts it is kept for that have yet to end elsewhere
-	leaving bool             // its cloud is
-	once    bool             // it may be given one job
-	aged    bool             // it is older than any may be
+	on      enrolled         // the rolls
+	claim   claimed
+	spare   spare // beside its claimant
+	standby int   // how many attempts it is kept for that have yet to end elsewhere
+	leaving bool  // its cloud is
+	once    bool  // it may be given one job
+	aged    bool  // it is older than any may be
 }
 
 // New begins an engine from a State, which it takes over. It is the only way to begin. A State whose Now is zero comes from a store: what was
@@ -105,7 +111,7 @@ func (e *Engine) State() State {
 	s := e.s
 	s.Blocks, s.Interruptions, s.Spending = slices.Clone(s.Blocks), slices.Clone(s.Interruptions), slices.Clone(s.Spending)
 	s.Habits.Boots, s.Habits.Gaps = slices.Clone(s.Habits.Boots), slices.Clone(s.Habits.Gaps)
-	for _, j := range e.jobs {
+	for j := range e.jobs.all() {
 		s.Jobs = append(s.Jobs, j.clone())
 	}
 	for _, in := range e.instances {
@@ -317,6 +323,7 @@ func (e *Engine) configure(s Settings) {
 	e.offerings, e.books = nil, nil
 	e.moved()
 	e.replace, e.replan, e.refit, e.rates = true, true, true, true
+	e.fitting++
 	e.fleet++
 }
 

@@ -92,7 +92,7 @@ func (j *Job) cause() cause {
 // explainHeld explains the jobs that may not start at all, those of one cause together.
 func (e *Engine) explainHeld(x *everything) {
 	at := map[cause]int{}
-	for _, j := range e.jobs {
+	for j := range e.jobs.all() {
 		if !j.held() {
 			continue
 		}

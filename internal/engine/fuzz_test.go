@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -161,7 +162,7 @@ func (s *stranger) apply(body Body) {
 	s.e.Status()
 	s.e.Census()
 	s.e.ExplainAll(50)
-	for _, j := range s.e.jobs {
+	for j := range s.e.jobs.all() {
 		s.e.Explain(drover.JobID{Number: j.Number, Index: s.pick(4) - 1})
 	}
 	for _, in := range s.e.instances {
@@ -205,7 +206,7 @@ func (e *Engine) wrong() string {
 	if len(live) != len(e.attempts) {
 		return fmt.Sprintf("%d attempts are live, and %d are on instances", len(e.attempts), len(live))
 	}
-	return cmp.Or(e.wrongGroups(bound), e.wrongBooks(), e.wrongShares())
+	return cmp.Or(e.wrongGroups(bound), e.wrongBooks(), e.wrongShares(), e.wrongRolls())
 }
 
 // wrongShares says what is counted otherwise than it is used.
@@ -247,6 +248,44 @@ func (e *Engine) wrongBooks() string {
 	return ""
 }
 
+// wrongRolls says which roll is not what it would be if it were made anew.
+func (e *Engine) wrongRolls() string {
+	r, fresh := e.callRolls(), rolls{}
+	for _, in := range e.instances {
+		fresh.count(in.Cloud, 1)
+		was := in.on
+		in.on = enrolled{}
+		fresh.enrol(in)
+		in.on = was
+	}
+	for name, pair := range map[string][2][]*instance{
+		"ready": {r.ready, fresh.ready}, "coming": {r.coming, fresh.coming}, "bound": {r.bound, fresh.bound},
+		"creating": {r.creating, fresh.creating}, "idle": {r.idle, fresh.idle}, "ending": {r.ending, fresh.ending}, "taken": {r.taken, fresh.taken},
+	} {
+		slices.SortFunc(pair[1], byID)
+		if slices.SortFunc(pair[0], byID); !slices.Equal(pair[0], pair[1]) {
+			return fmt.Sprintf("%d instances are on the roll of those %s, and %d should be", len(pair[0]), name, len(pair[1]))
+		}
+	}
+	slices.SortFunc(r.ready, byFree)
+	if r.takers != fresh.takers {
+		return fmt.Sprintf("%d instances are said to take work, and %d do", r.takers, fresh.takers)
+	}
+	for _, c := range e.clouds {
+		if r.in[c.Name] != fresh.in[c.Name] {
+			return fmt.Sprintf("%d instances are said to be in %s, and %d are", r.in[c.Name], c.Name, fresh.in[c.Name])
+		}
+	}
+	for _, g := range e.groups {
+		for _, in := range r.ready {
+			if _, known := slices.BinarySearchFunc(g.fits, in, fit.compare); g.knows && in.holds(&g.key.Shape) && !known && !slices.Contains(r.news, in) {
+				return fmt.Sprintf("instance %s has room for a group that does not know of it", in.Name)
+			}
+		}
+	}
+	return ""
+}
+
 func (e *Engine) wrongGroups(bound map[GroupKey]int) string {
 	for _, g := range e.groups {
 		queued := 0
@@ -269,7 +308,7 @@ func (e *Engine) wrongGroups(bound map[GroupKey]int) string {
 	if len(bound) > 0 {
 		return fmt.Sprintf("instances are bound to groups that are not there: %v", bound)
 	}
-	for _, j := range e.jobs {
+	for j := range e.jobs.all() {
 		if len(j.Queued)+len(e.attemptsOf(j)) == 0 {
 			return fmt.Sprintf("job %d neither waits nor runs, and is not final", j.Number)
 		}
@@ -347,7 +386,7 @@ func (s *stranger) instance() int64 {
 
 // number is a job's that is not final, or any other.
 func (s *stranger) number() int64 {
-	if there := s.e.jobs; len(there) > 0 && s.pick(8) > 0 {
+	if there := slices.Collect(s.e.jobs.all()); len(there) > 0 && s.pick(8) > 0 {
 		return there[s.pick(len(there))].Number
 	}
 	return int64(s.pick(8))

@@ -34,13 +34,21 @@ func (e *Engine) giveWay() {
 
 // givers are the instances that may give way to somebody, those of the lowest priority first and of these the youngest.
 func (e *Engine) givers() (able []*instance) {
-	for _, in := range slices.Backward(e.instances) {
-		idle := in.State == drover.InstanceIdle && in.Connected && in.takes() && in.standby == 0 && len(in.Strangers) == 0 && e.s.Now >= in.KeepUntil
-		if idle || in.coming() && len(in.load) == 0 {
+	r := e.callRolls()
+	for _, in := range r.idle {
+		if in.Connected && in.takes() && in.standby == 0 && len(in.Strangers) == 0 && e.s.Now >= in.KeepUntil {
 			able = append(able, in)
 		}
 	}
-	slices.SortStableFunc(able, func(a, b *instance) int { return cmp.Compare(a.priority(), b.priority()) })
+	for _, in := range r.coming {
+		if len(in.load) == 0 {
+			able = append(able, in)
+		}
+	}
+	e.looks += len(r.idle) + len(r.coming)
+	slices.SortFunc(able, func(a, b *instance) int {
+		return cmp.Or(cmp.Compare(a.priority(), b.priority()), cmp.Compare(b.ID, a.ID))
+	})
 	return able
 }
 
@@ -56,7 +64,7 @@ func (in *instance) priority() int {
 // wayFor is those of the givers that have to go for a group, by what stops its growth.
 func (e *Engine) wayFor(g *group, givers []*instance) []*instance {
 	lower := slices.DeleteFunc(slices.Clone(givers), func(in *instance) bool {
-		return in.priority() >= g.key.Priority || g.key.Shape.Accepts(in.offering())
+		return in.priority() >= g.key.Priority || in.accepts(&g.key.Shape)
 	})
 	switch g.reason.Code {
 	case drover.ReasonLimit:
@@ -71,8 +79,8 @@ func (e *Engine) wayFor(g *group, givers []*instance) []*instance {
 
 // leavingFor counts the instances that give way already, and whose end helps as well.
 func (e *Engine) leavingFor(helps func(*instance) bool) (n int) {
-	for _, in := range e.instances {
-		if in.State == drover.InstanceStopping && in.Reason.Code == drover.ReasonGivesWay && helps(in) {
+	for _, in := range e.callRolls().ending {
+		if in.Reason.Code == drover.ReasonGivesWay && helps(in) {
 			n++
 		}
 	}
@@ -94,7 +102,9 @@ func (e *Engine) wayThroughLimit(g *group, lower []*instance) []*instance {
 	if most == 0 {
 		return nil
 	}
-	lower = slices.DeleteFunc(lower, func(in *instance) bool { return !helps(in) })
+	if lower = slices.DeleteFunc(lower, func(in *instance) bool { return !helps(in) }); len(lower) == 0 {
+		return nil
+	}
 	need := (g.unbound()+most-1)/most - e.leavingFor(helps)
 	return lower[:min(max(need, 0), len(lower))]
 }
@@ -148,12 +158,12 @@ func (e *Engine) wayThroughBudget(g *group, lower []*instance) []*instance {
 }
 
 // takeOver gives a group that is stuck the room of lower ones on instances that are on their way.
-func (e *Engine) takeOver(g *group) {
-	for _, in := range e.instances {
+func (e *Engine) takeOver(g *group, r *rolls) {
+	for _, in := range r.coming {
 		if g.wants() == 0 {
 			return
 		}
-		if in.coming() && g.key.Shape.Accepts(in.offering()) && e.evict(in, g) {
+		if e.looks++; in.accepts(&g.key.Shape) && e.evict(in, g) {
 			if n := e.bindableWithin(in, g); n > 0 {
 				e.bind(g, in, n)
 			}
@@ -174,7 +184,7 @@ func (e *Engine) evict(in *instance, g *group) (dropped bool) {
 	}
 	if dropped {
 		in.Bound = bound
-		e.rebook(in)
+		e.changed(in)
 		e.replan = true
 	}
 	return dropped

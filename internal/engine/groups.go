@@ -33,8 +33,13 @@ type group struct {
 	blocked drover.Time   // since when it waits for nothing but the end of blocks, 0 while it does not
 	most    time.Duration // the most that one of its jobs had waited for that before
 	blocks  string        // that it waits for
-	host    bool          // there is an instance that its jobs may ever run on
-	looked  int           // the engine's fleet for which host is known
+	fits    []fit         // by ID, the instances that have room for one of its jobs now, as far as news was taken in
+	knows   bool          // fits is known
+
+	fitted int // the engine's fitting for which some type is known to hold its jobs
+
+	host   bool // there is an instance that its jobs may ever run on
+	looked int  // the engine's fleet for which host is known
 }
 
 // wants is for how many elements, waiting or to wait soon, there is neither a place nor an instance on its way.
@@ -87,8 +92,7 @@ func (j *Job) forget(index int) {
 
 // addJob takes a job in and, if it may start, puts it in its group.
 func (e *Engine) addJob(j *Job) {
-	at, _ := slices.BinarySearchFunc(e.jobs, j.Number, byNumber)
-	e.jobs = slices.Insert(e.jobs, at, j)
+	e.jobs.add(j)
 	for _, n := range j.After {
 		e.followers[n] = append(e.followers[n], j.Number)
 	}
@@ -97,19 +101,11 @@ func (e *Engine) addJob(j *Job) {
 
 func byNumber(j *Job, number int64) int { return cmp.Compare(j.Number, number) }
 
-func (e *Engine) job(number int64) *Job {
-	at, ok := slices.BinarySearchFunc(e.jobs, number, byNumber)
-	if !ok {
-		return nil
-	}
-	return e.jobs[at]
-}
+func (e *Engine) job(number int64) *Job { return e.jobs.find(number) }
 
 func (e *Engine) removeJob(j *Job) {
 	e.ungroup(j)
-	if at, ok := slices.BinarySearchFunc(e.jobs, j.Number, byNumber); ok {
-		e.jobs = cut(e.jobs, at)
-	}
+	e.jobs.remove(j.Number)
 }
 
 // cut takes the element at a place out by moving whichever side of it is shorter: jobs mostly go from the front.
@@ -144,7 +140,8 @@ func (e *Engine) join(j *Job, g *group) {
 	at, _ := slices.BinarySearchFunc(g.jobs, j.Number, byNumber)
 	g.jobs = slices.Insert(g.jobs, at, j)
 	g.queued += n
-	e.replace, e.refit = true, true
+	e.replace = true
+	e.refit = e.refit || g.fitted != e.fitting
 }
 
 func (e *Engine) ungroup(j *Job) {
@@ -162,7 +159,7 @@ func (e *Engine) part(j *Job, g *group) {
 		*j.blocked(g) = e.blockedFor(g, j)
 		g.jobs = cut(g.jobs, at)
 		g.recount()
-		e.unbindSurplus(g)
+		e.unbindSurplus(g, e.callRolls())
 	}
 }
 
@@ -195,9 +192,29 @@ func (e *Engine) sortGroups() {
 		}
 		return empty
 	})
-	slices.SortStableFunc(e.groups, func(a, b *group) int {
-		return cmp.Or(cmp.Compare(b.key.Priority, a.key.Priority), e.byShare(a, b), cmp.Compare(b.narrow, a.narrow), cmp.Compare(a.first(), b.first()))
-	})
+	e.looks += len(e.groups)
+	for i := 1; i < len(e.groups); i++ { // mostly one or two are out of place
+		g := e.groups[i]
+		if e.compareGroups(e.groups[i-1], g) <= 0 {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(e.groups[:i], g, func(o, g *group) int { return cmp.Or(e.compareGroups(o, g), -1) })
+		copy(e.groups[at+1:i+1], e.groups[at:i])
+		e.groups[at] = g
+	}
+}
+
+func (e *Engine) compareGroups(a, b *group) int {
+	if a.key.Priority != b.key.Priority {
+		return cmp.Compare(b.key.Priority, a.key.Priority)
+	}
+	if order := e.byShare(a, b); order != 0 {
+		return order
+	}
+	if a.narrow != b.narrow {
+		return cmp.Compare(b.narrow, a.narrow)
+	}
+	return cmp.Compare(a.first(), b.first())
 }
 
 // first is the number of the group's first waiting job, beyond all numbers if there is none.

@@ -41,9 +41,10 @@ func (e *Engine) addInstance(in *instance) {
 	in.free, in.room = in.Resources, in.Resources
 	e.adapt(in)
 	e.fleet++
+	e.rolls.count(in.Cloud, 1)
 	e.instances = append(e.instances, in)
 	e.byName[in.Name] = in
-	e.rebook(in)
+	e.changed(in)
 	for _, b := range in.Bound {
 		e.group(b.Group).bound += b.Count
 		in.room = in.room.Minus(b.Group.Shape.Need, b.Count)
@@ -67,13 +68,14 @@ func (e *Engine) instance(id int64) *instance {
 // touch has the instance checked within this decision.
 func (e *Engine) touch(in *instance) {
 	if in != nil {
+		e.enlist(in)
 		e.timers.set(in, max(e.s.Now, 1))
 	}
 }
 
-// writeInstance writes an instance down. What is in the books of it is among what is written.
+// writeInstance writes an instance down. What others make of it mostly follows from what is written.
 func (e *Engine) writeInstance(in *instance) {
-	e.rebook(in)
+	e.changed(in)
 	c := in.clone()
 	c.Heard = false // it is of no use to whoever begins anew, and would only be one more difference
 	e.write(Write{Instance: &c})
@@ -207,7 +209,7 @@ func (e *Engine) gone(in *instance, why drover.Reason) {
 	cost := e.accrued(in)
 	e.s.Spent += cost
 	e.settleInstance(in)
-	e.rebook(in)
+	e.changed(in)
 	e.write(Write{Gone: &InstanceEnd{ID: in.ID, At: e.billEnd(in), Cost: cost, Reason: why}})
 	if in.Begun || in.ProviderID != "" {
 		e.effect(Effect{Disconnect: &Disconnect{Instance: in.ID}})
@@ -218,6 +220,7 @@ func (e *Engine) gone(in *instance, why drover.Reason) {
 	delete(e.byName, in.Name)
 	if at, ok := e.at(in.ID); ok {
 		e.instances = slices.Delete(e.instances, at, at+1)
+		e.rolls.count(in.Cloud, -1)
 	}
 	e.reconsider(e.cloud(in.Cloud))
 	e.unreserve(in)

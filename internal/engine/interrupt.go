@@ -86,11 +86,11 @@ func (e *Engine) checkTaken(in *instance) {
 }
 
 // expect counts, by group, the attempts that will have to be made again because their cloud takes their instances back.
-func (e *Engine) expect() {
+func (e *Engine) expect(r *rolls) {
 	for _, g := range e.groups {
 		g.coming, g.standby = 0, 0
 	}
-	for _, in := range e.instances {
+	for _, in := range r.taken {
 		if in.standby > 0 {
 			in.standby = 0
 			e.touch(in)
@@ -116,19 +116,20 @@ func (a *Attempt) doomed() bool {
 
 // standBy reserves room that is free now for what a group is to have again soon, so that it is neither planned for twice nor given away.
 // What no group behind it may use is claimed.
-func (e *Engine) standBy(g *group, open []*instance, claims map[*instance]*group) {
-	for _, in := range open {
-		left := g.coming - g.standby
+func (e *Engine) standBy(g *group) {
+	for _, f := range g.fits {
+		in, left := f.in, g.coming-g.standby
 		if left <= 0 {
 			return
 		}
-		if claims[in] != nil || in.full() || !g.key.Shape.Accepts(in.offering()) || !e.worth(g, in) {
+		if e.looks++; in.full() || !in.accepts(&g.key.Shape) || !e.worth(g, in) || e.claimant(in) != nil {
 			continue
 		}
 		if n := in.free.Times(g.key.Shape.Need, in.atOnce(left)); n > 0 {
 			g.standby += n
 			in.standby = n
-			claims[in] = g
+			e.enlist(in)
+			e.claims.take(in, g)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (e *Engine) cancel(b CancelAsked) {
 	e.grant(b.Wish)
 	b.Reason.Since = e.s.Now
 	if b.All {
-		for _, j := range slices.Clone(e.jobs) {
+		for _, j := range slices.Collect(e.jobs.all()) {
 			e.cancelJob(j, b.Reason)
 		}
 		return
@@ -226,10 +226,12 @@ func (e *Engine) refuseMisfits() {
 	e.refit = false
 	all := e.rentable()
 	for _, g := range slices.Clone(e.groups) {
-		if len(g.jobs) == 0 {
+		if len(g.jobs) == 0 || g.fitted == e.fitting {
 			continue
 		}
+		g.fitted = e.fitting
 		if miss := g.key.Shape.NearestMiss(all); miss != "" {
+			g.fitted = 0
 			for _, j := range slices.Clone(g.jobs) {
 				e.misfit(g, j, miss)
 			}

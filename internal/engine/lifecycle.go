@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"drover"
@@ -144,7 +145,7 @@ func (e *Engine) askNow(in *instance) bool {
 	late := in.Asked < e.s.Now
 	in.Asked = e.s.Now
 	if late && e.limited() {
-		e.rebook(in)
+		e.changed(in)
 		if a := e.overdrawn(in); a != nil {
 			e.stop(in, e.why(a))
 			return false
@@ -175,10 +176,11 @@ func (e *Engine) unwanted(in *instance, c *Cloud) (why drover.Reason, so bool) {
 // call is in flight do.
 func (e *Engine) callsLeft(cloud string) int {
 	left := e.limits(cloud).MaxCreating
-	for _, in := range e.instances {
+	for _, in := range e.callRolls().creating {
 		if left <= 0 {
 			return 0
 		}
+		e.looks++
 		if in.Cloud == cloud && len(in.Candidates) > 0 && in.Call != 0 {
 			left--
 		}
@@ -189,10 +191,14 @@ func (e *Engine) callsLeft(cloud string) int {
 // touchCreating looks again at instances that wait for a create call, as many as calls may be made: there may be thousands.
 func (e *Engine) touchCreating(cloud string) {
 	left := e.callsLeft(cloud)
-	for _, in := range e.instances {
+	if left == 0 {
+		return
+	}
+	for _, in := range slices.Clone(e.callRolls().creating) {
 		if left == 0 {
 			return
 		}
+		e.looks++
 		if in.Cloud == cloud && in.State == drover.InstanceCreating && in.Call == 0 && in.Retry <= e.s.Now && !e.waitsForThrottle(in) {
 			e.touch(in)
 			left--

@@ -45,7 +45,7 @@ func (e *Engine) end(a *Attempt, state drover.AttemptState, why drover.Reason) {
 func (e *Engine) unload(in *instance, a *Attempt) {
 	delete(e.attempts, a.ID.Job)
 	in.load = slices.DeleteFunc(in.load, func(o *Attempt) bool { return o == a })
-	e.rebook(in)
+	e.changed(in)
 	keep := a.State == drover.AttemptFailed && e.s.Settings.Keep > 0
 	if in.Connected && !keep {
 		e.forget(in, a.ID)

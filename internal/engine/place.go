@@ -11,51 +11,49 @@ import (
 
 // place starts what waits on what is ready, in order of service, and binds the rest to what is on its way.
 func (e *Engine) place() {
-	e.expect()
+	r := e.callRolls()
+	e.expect(r)
 	e.sortGroups()
 	if e.s.Draining || !e.proved() {
+		e.forgetFits()
 		return
-	}
-	e.open = e.open[:0]
-	for _, in := range e.instances {
-		if in.open() && in.free.CPU > 0 {
-			e.open = append(e.open, in)
-		}
 	}
 	e.mix()
-	claims := map[*instance]*group{}
+	e.claims.begin(r.ready, len(e.instances))
 	last := e.lastWaiting()
-	groups := slices.Clone(e.groups)
+	for _, g := range e.groups {
+		e.catchUp(g, r)
+	}
+	r.news = r.news[:0]
 	if e.sharing() {
-		e.placeByShares(groups, claims)
+		e.placeByShares(e.groups, r)
 		return
 	}
-	for i, g := range groups {
-		for e.placeOne(g, e.open, claims) {
+	for i, g := range e.groups {
+		for e.placeOne(g) {
 		}
-		e.placeRest(g, claims, i < last, false)
+		e.placeRest(g, r, i < last, false)
 	}
 }
 
 // placeRest seats what found no room of a group on what is on its way, and has room kept for the rest, if anybody is behind it: for all of it, or
 // only for one.
-func (e *Engine) placeRest(g *group, claims map[*instance]*group, before, one bool) {
-	e.standBy(g, e.open, claims)
-	e.unbindSurplus(g)
+func (e *Engine) placeRest(g *group, r *rolls, before, one bool) {
+	e.standBy(g)
+	e.unbindSurplus(g, r)
 	if g.wants() > 0 {
-		e.bindWaiting(g)
+		e.bindWaiting(g, r)
 	}
 	if g.stuck && g.wants() > 0 {
-		e.takeOver(g)
+		e.takeOver(g, r)
 	}
 	left := g.unbound()
 	g.unmet = min(g.unmet, g.wants())
 	if one {
 		left = min(left, 1)
 	}
-	// With nobody behind it there is nobody to keep room from, and claiming looks at every instance.
-	if left > 0 && g.stuck && before {
-		claim(g, left, e.open, claims)
+	if left > 0 && g.stuck && before { // with nobody behind it there is nobody to keep room from
+		e.claims.wait(g, left)
 	}
 }
 
@@ -71,11 +69,11 @@ func (e *Engine) lastWaiting() int {
 
 // placeOne starts the group's next element, if there is room for it, on the instance that is worth it whose vCPUs cost least, and of those on the
 // fullest, so that the others can empty.
-func (e *Engine) placeOne(g *group, open []*instance, claims map[*instance]*group) bool {
+func (e *Engine) placeOne(g *group) bool {
 	if g.queued == 0 {
 		return false
 	}
-	in := e.fullest(g, open, claims)
+	in := e.fullest(g)
 	if in == nil {
 		return false
 	}
@@ -92,13 +90,21 @@ func (e *Engine) placeOne(g *group, open []*instance, claims map[*instance]*grou
 	return true
 }
 
-func (e *Engine) fullest(g *group, open []*instance, claims map[*instance]*group) (best *instance) {
-	for _, in := range open {
-		if in.full() || !in.holds(g.key.Shape) || g.forDemand(in) || slices.Contains(in.Lost, g.jobs[0].Number) || !e.leaves(in, g, claims[in]) || !e.worth(g, in) {
+func (e *Engine) fullest(g *group) (best *instance) {
+	for i := range g.fits {
+		f := &g.fits[i]
+		in, by := f.in, e.claimant(f.in)
+		if by != nil && f.keptFor == by && f.seen == in.on.seen {
 			continue
 		}
-		if best == nil || in.better(best) {
+		e.looks++
+		if best != nil && !in.better(best) || in.full() || !in.holds(&g.key.Shape) || g.forDemand(in) || slices.Contains(in.Lost, g.jobs[0].Number) || !e.worth(g, in) {
+			continue
+		}
+		if e.leaves(in, g, by) {
 			best = in
+		} else {
+			f.keptFor, f.seen = by, in.on.seen
 		}
 	}
 	return best
@@ -127,49 +133,17 @@ func (in *instance) offering() drover.Offering {
 }
 
 // holds reports whether a job of the shape can start on the instance now.
-func (in *instance) holds(s drover.Shape) bool {
+func (in *instance) holds(s *drover.Shape) bool {
 	return in.free.Fits(s.Need) && s.Placement.Allows(in.Cloud, in.Zone, in.Type.Name) && s.Spot.Allows(in.Market)
 }
 
-// claim keeps instances for a group that waits for their room and cannot get new ones: as many as so many of its elements fill, those
-// with most room first. Later groups may use there only what the claimant cannot.
-func claim(g *group, left int, open []*instance, claims map[*instance]*group) {
-	able := slices.DeleteFunc(slices.Clone(open), func(in *instance) bool {
-		return claims[in] != nil || !g.key.Shape.Accepts(in.offering())
-	})
-	slices.SortStableFunc(able, func(a, b *instance) int { return int(b.free.CPU - a.free.CPU) })
-	for _, in := range able {
-		if left <= 0 {
-			return
-		}
-		claims[in] = g
-		left -= in.Resources.Times(g.key.Shape.Need, left)
-	}
-}
-
-// leaves reports whether a job of g on the instance takes nothing from the claimant: beside it and all that runs there of others, as many of the
-// claimant's jobs would fit as the instance can hold. So others share what the claimant cannot use, and no stream of small ones keeps it waiting.
-func (e *Engine) leaves(in *instance, g *group, claimant *group) bool {
-	if claimant == nil {
-		return true
-	}
-	const many = 1 << 20
-	need, left := claimant.key.Shape.Need, in.Resources.Minus(g.key.Shape.Need, 1)
-	for _, a := range in.load {
-		if j := e.job(a.ID.Job.Number); j.Shape != claimant.key.Shape || j.Priority != claimant.key.Priority || j.User != claimant.key.User {
-			left = left.Minus(e.need(a), 1)
-		}
-	}
-	return left.Times(need, many) == in.Resources.Times(need, many)
-}
-
 // bindWaiting reserves room on instances that are on their way for elements that found no place.
-func (e *Engine) bindWaiting(g *group) {
-	for _, in := range e.instances {
+func (e *Engine) bindWaiting(g *group, r *rolls) {
+	for _, in := range r.coming {
 		if g.wants() == 0 {
 			return
 		}
-		if !in.coming() || !g.key.Shape.Accepts(in.offering()) {
+		if e.looks++; !in.accepts(&g.key.Shape) {
 			continue
 		}
 		if n := e.bindableWithin(in, g); n > 0 {
@@ -204,7 +178,7 @@ func (e *Engine) bind(g *group, in *instance, n int) {
 		g.onDemandBound += n
 	}
 	in.room = in.room.Minus(g.key.Shape.Need, n)
-	e.rebook(in)
+	e.changed(in)
 	for i := range in.Bound {
 		if in.Bound[i].Group == g.key {
 			in.Bound[i].Count += n
@@ -222,19 +196,20 @@ func (e *Engine) unbind(in *instance) {
 	}
 	if len(in.Bound) > 0 {
 		in.Bound = nil
-		e.rebook(in)
+		e.changed(in)
 		e.replace, e.replan = true, true
 	}
 }
 
 // unbindSurplus drops reservations for elements that neither wait nor will, on the youngest instances first. What that frees goes to other
 // waiting work before anything new is planned.
-func (e *Engine) unbindSurplus(g *group) {
-	for _, in := range slices.Backward(e.instances) {
+func (e *Engine) unbindSurplus(g *group, r *rolls) {
+	for _, in := range slices.Backward(r.bound) {
 		surplus := g.bound - g.queued - g.coming + g.standby
 		if surplus <= 0 {
 			return
 		}
+		e.looks++
 		at := slices.IndexFunc(in.Bound, func(b Binding) bool { return b.Group == g.key })
 		if at < 0 {
 			continue
@@ -243,7 +218,7 @@ func (e *Engine) unbindSurplus(g *group) {
 		g.bound -= n
 		in.room = in.room.Plus(g.key.Shape.Need, n)
 		in.Bound = slices.Clone(in.Bound)
-		e.rebook(in)
+		e.changed(in)
 		if in.Bound[at].Count -= n; in.Bound[at].Count == 0 {
 			in.Bound = slices.Delete(in.Bound, at, at+1)
 			e.touch(in)

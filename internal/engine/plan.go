@@ -149,12 +149,7 @@ func (e *Engine) cloudRoom(cloud string) int {
 	case most == 0:
 		return unlimited
 	}
-	for _, in := range e.instances {
-		if in.Cloud == cloud {
-			most--
-		}
-	}
-	return max(0, most)
+	return max(0, most-e.rolls.in[cloud])
 }
 
 func (e *Engine) limitText() string {
@@ -169,12 +164,7 @@ func (e *Engine) limitText() string {
 
 // useText says what keeps the instances that there are from the work that waits.
 func (e *Engine) useText() string {
-	takes := 0
-	for _, in := range e.instances {
-		if in.takes() && in.State != drover.InstanceStopping {
-			takes++
-		}
-	}
+	takes := e.callRolls().takers
 	switch others := len(e.instances) - takes; {
 	case others == 0:
 		return "they are in use"

@@ -25,6 +25,9 @@ func (e *Engine) prioritize(b PriorityAsked) {
 	}
 	j.Priority = b.Priority
 	e.regroup(j)
+	for _, a := range e.attemptsOf(j) {
+		e.enlist(e.instance(a.Instance)) // whose room is kept for whom may have changed
+	}
 	if j.Priority == 0 {
 		for _, a := range e.attemptsOf(j) {
 			e.stopAttempt(a, e.reason(drover.ReasonPreempted, "%s", cmp.Or(b.Reason.Text, "its priority was set to 0")))

@@ -38,14 +38,16 @@ func (e *Engine) sharer(key GroupKey) string {
 func (e *Engine) occupy(in *instance, a *Attempt) {
 	need := e.need(a)
 	in.free = in.free.Minus(need, 1)
-	e.rebook(in)
+	in.spare = spare{}
+	e.changed(in)
 	e.charge(a, need.CPU)
 }
 
 func (e *Engine) vacate(in *instance, a *Attempt) {
 	need := e.need(a)
 	in.free = in.free.Plus(need, 1)
-	e.rebook(in)
+	in.spare = spare{}
+	e.changed(in)
 	e.charge(a, -need.CPU)
 }
 
@@ -109,13 +111,13 @@ func (q queue) before(o queue) int {
 }
 
 // placeByShares is place for groups in order of service, where sharers take turns.
-func (e *Engine) placeByShares(groups []*group, claims map[*instance]*group) {
+func (e *Engine) placeByShares(groups []*group, r *rolls) {
 	for len(groups) > 0 {
 		n := slices.IndexFunc(groups, func(g *group) bool { return g.key.Priority != groups[0].key.Priority })
 		if n < 0 {
 			n = len(groups)
 		}
-		e.placeLevel(e.queues(groups[:n]), claims)
+		e.placeLevel(e.queues(groups[:n]), r)
 		groups = groups[n:]
 	}
 }
@@ -137,13 +139,13 @@ func (e *Engine) queues(groups []*group) (all []queue) {
 }
 
 // placeLevel begins what there is room for of one priority's queues, an element at a time.
-func (e *Engine) placeLevel(queues []queue, claims map[*instance]*group) {
+func (e *Engine) placeLevel(queues []queue, r *rolls) {
 	turn, begun := e.turnOf(queues), []*group{}
 	for len(queues) > 0 {
 		at, least := next(queues), leastUsed(queues)
 		q := &queues[at]
 		g := q.groups[0]
-		if e.placeOne(g, e.open, claims) {
+		if e.placeOne(g) {
 			q.used = e.used[q.name]
 			if g.turn {
 				g.turn, turn = false, nil
@@ -156,7 +158,7 @@ func (e *Engine) placeLevel(queues []queue, claims map[*instance]*group) {
 		if turn == nil && e.passedOver(g, begun) {
 			g.turn, turn = true, g
 		}
-		e.placeRest(g, claims, true, g.turn && at != least)
+		e.placeRest(g, r, true, g.turn && at != least)
 		if q.groups = q.groups[1:]; len(q.groups) == 0 {
 			queues = slices.Delete(queues, at, at+1)
 		}

@@ -57,7 +57,7 @@ func (e *Engine) waiting() (list []drover.Waiting, queued int) {
 func (e *Engine) held() (after, zero drover.Waiting) {
 	after.Reason = drover.Reason{Code: drover.ReasonDependency, Text: "waits for other jobs"}
 	zero.Reason = drover.Reason{Code: drover.ReasonHeld, Text: heldText}
-	for _, j := range e.jobs {
+	for j := range e.jobs.all() {
 		if !j.held() {
 			continue
 		}

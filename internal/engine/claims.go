@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"slices"
+
+	"drover"
+)
+
+// A group that waits for room and cannot get new instances has some kept for it: as many as its waiting elements fill, those with most room
+// first. Later groups may use there only what the claimant cannot. Whose an instance is follows when somebody asks: mostly nobody does.
+//
+// What is kept stands partly idle until its claimant fits, so of a large fleet only a part is kept at a time, for those that are served first. Each
+// gets what it waits for in its turn all the same.
+
+const (
+	keptLeast = 16   // so many instances may be kept, however small the fleet is
+	keptPart  = 64   // and else one for so many
+	keptReach = 1024 // looking for one ends after so many that do not serve
+)
+
+// claims are those of one placing.
+type claims struct {
+	round   int         // which placing it is: what an instance says of another is over
+	order   []*instance // that may be claimed, those with most room first
+	waiters []waiter    // by order of service
+	left    int         // how many more may be kept
+}
+
+// waiter is a group that claims.
+type waiter struct {
+	g    *group
+	left int // elements for which it has claimed nothing
+	next int // the place in the order up to which it has looked
+}
+
+// claimed is whose an instance is in a round.
+type claimed struct {
+	by    *group
+	round int
+}
+
+// begin begins a placing in which nothing is claimed.
+func (c *claims) begin(order []*instance, fleet int) {
+	c.round++
+	c.order, c.waiters = order[:min(len(order), keptReach)], c.waiters[:0]
+	c.left = max(keptLeast, fleet/keptPart)
+}
+
+// wait has a group claim for so many elements, after those that wait already.
+func (c *claims) wait(g *group, left int) { c.waiters = append(c.waiters, waiter{g: g, left: left}) }
+
+// take gives an instance to a group.
+func (c *claims) take(in *instance, g *group) { in.claim = claimed{g, c.round} }
+
+// claimant is the group for which an instance is kept, nil if it is for none. Those with more room are claimed before.
+func (e *Engine) claimant(in *instance) *group {
+	c := &e.claims
+	if in.claim.round == c.round {
+		return in.claim.by
+	}
+	if len(c.waiters) == 0 {
+		return nil
+	}
+	rank, _ := slices.BinarySearchFunc(c.order, in, byFree)
+	for i := range c.waiters {
+		for w := &c.waiters[i]; c.left > 0 && w.left > 0 && w.next < min(rank+1, len(c.order)); {
+			o := c.order[w.next]
+			w.next++
+			e.looks++
+			if o.claim.round == c.round || !o.accepts(&w.g.key.Shape) {
+				continue
+			}
+			c.take(o, w.g)
+			c.left--
+			w.left -= o.Resources.Times(w.g.key.Shape.Need, w.left)
+			if o == in {
+				return w.g
+			}
+		}
+	}
+	return nil
+}
+
+// accepts reports whether jobs of the shape may run on the instance when it is empty.
+func (in *instance) accepts(s *drover.Shape) bool {
+	r := in.Resources
+	if r.Disk == 0 {
+		r.Disk = s.Need.Disk // as Shape.Accepts has it
+	}
+	return r.Fits(s.Need) && s.Placement.Allows(in.Cloud, in.Zone, in.Type.Name) && s.Spot.Allows(in.Market)
+}
+
+// spare is what an instance has beside all that runs there of others than its claimant, and how many of the claimant's jobs it can hold.
+type spare struct {
+	by   *group
+	seen int // when the instance was as it was then
+	left drover.Resources
+	most int
+}
+
+const many = 1 << 20
+
+// leaves reports whether a job of g on the instance takes nothing from the claimant: beside it and all that runs there of others, as many of the
+// claimant's jobs would fit as the instance can hold. So others share what the claimant cannot use, and no stream of small ones keeps it waiting.
+func (e *Engine) leaves(in *instance, g *group, claimant *group) bool {
+	if claimant == nil {
+		return true
+	}
+	if in.spare.by != claimant || in.spare.seen != in.on.seen {
+		in.spare = e.spareFor(in, claimant)
+	}
+	return in.spare.left.Minus(g.key.Shape.Need, 1).Times(claimant.key.Shape.Need, many) == in.spare.most
+}
+
+func (e *Engine) spareFor(in *instance, claimant *group) spare {
+	s := spare{claimant, in.on.seen, in.Resources, in.Resources.Times(claimant.key.Shape.Need, many)}
+	for _, a := range in.load {
+		if j := e.job(a.ID.Job.Number); j.Shape != claimant.key.Shape || j.Priority != claimant.key.Priority || j.User != claimant.key.User {
+			s.left = s.left.Minus(e.need(a), 1)
+		}
+	}
+	return s
+}

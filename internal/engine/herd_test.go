@@ -1,0 +1,249 @@
+package engine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"drover"
+	"drover/internal/pack"
+)
+
+// herd is a fleet at its limit: every instance is as full as the shapes of the jobs let it be, and many more jobs wait, of all shapes.
+type herd struct {
+	t     testing.TB
+	e     *Engine
+	dice  *rand.Rand
+	now   drover.Time
+	next  int64 // job
+	lists int64 // the list call that is under way
+	took  []time.Duration
+}
+
+// size is how large a herd is.
+type size struct{ instances, jobs, shapes int }
+
+func herdShape(n int) drover.Shape {
+	dice := rand.New(rand.NewPCG(uint64(n), 7))
+	cpu := drover.MilliCPU(250 * (1 + dice.IntN(16)*dice.IntN(4)))
+	memory := drover.Bytes(cpu) * drover.MiB * drover.Bytes(1+dice.IntN(6))
+	return drover.Shape{Need: drover.Resources{CPU: cpu, Memory: memory + drover.Bytes(n)*drover.MiB/16, Disk: drover.GiB}, Spot: drover.SpotPrefer}
+}
+
+// herdTypes are the types of the herd's cloud.
+func herdTypes() (all []drover.Offering) {
+	for i, cpu := range []drover.MilliCPU{16000, 32000, 48000, 64000} {
+		name := fmt.Sprint("t", i)
+		all = append(all, drover.Offering{
+			Cloud: "c", Zone: "z", Market: drover.OnDemand, Price: drover.Money(cpu) * drover.Dollar / 20000,
+			Type: drover.InstanceType{Name: name, ProviderType: name, Resources: drover.Resources{CPU: cpu, Memory: drover.Bytes(cpu) * drover.MiB * 4, Disk: 500 * drover.GiB, Arch: "amd64"}},
+		})
+	}
+	return all
+}
+
+func newHerd(t testing.TB, s size, settings Settings) *herd {
+	h := &herd{t: t, dice: rand.New(rand.NewPCG(1, 1)), now: drover.Time(1e18)}
+	settings.Clouds = []CloudSettings{{Name: "c", MaxInstances: s.instances, MaxCreating: 10, ListInterval: time.Minute, OffersInterval: 100 * time.Hour}}
+	settings.Lifecycle = Lifecycle{
+		BootTimeout: 10 * time.Minute, ProbeInterval: time.Hour, ProbeTimeout: time.Hour, IdleTimeout: time.Minute, TermTimeout: time.Minute, ShutdownTimeout: time.Minute,
+	}
+	state := State{
+		Version: StateVersion, Fleet: "f", Nonce: "n", Now: h.now, Looking: h.now, LastInstance: int64(s.instances), Settings: settings,
+		Clouds: []Cloud{{Name: "c", Known: true, Offerings: Sorted(herdTypes()), Listed: h.now, NextList: h.now.Add(time.Minute), NextOffer: h.now.Add(100 * time.Hour)}},
+	}
+	h.fill(&state, s)
+	for n := range s.jobs {
+		state.Jobs = append(state.Jobs, h.job(herdShape(n%s.shapes)))
+	}
+	state.LastJob = h.next
+	var err error
+	if h.e, err = New(state); err != nil {
+		t.Fatal(err)
+	}
+	h.hear(Ticked{})
+	return h
+}
+
+func (h *herd) job(shape drover.Shape) Job {
+	h.next++
+	return Job{Number: h.next, Name: fmt.Sprint("job-", h.next), User: "ada", Shape: shape, Priority: 1, Attempts: 3, Timeout: 30 * time.Minute, Queued: Ranges{{First: -1, Last: -1}}}
+}
+
+// fill gives the State its instances, and to each jobs that run until no shape of a few tried fits any more.
+func (h *herd) fill(state *State, s size) {
+	types := herdTypes()
+	for i := range s.instances {
+		o := types[h.dice.IntN(len(types))]
+		in := Instance{
+			ID: int64(i + 1), Name: fmt.Sprintf("f-n-%d", i+1), Cloud: "c", ProviderID: fmt.Sprint("p-", i+1), Zone: o.Zone, Type: o.Type, Resources: o.Type.Resources, Price: o.Price,
+			Market: o.Market, State: drover.InstanceRunning, Idle: drover.IdleRun, Begun: true, Used: true, Seen: true, Listed: true, Heard: true, Connected: true,
+			Asked: h.now.Add(-time.Hour), Created: h.now.Add(-time.Hour), Ready: h.now.Add(-time.Hour), HostKey: "k", Known: h.now,
+		}
+		free := in.Resources
+		for range 3 * s.shapes {
+			shape := herdShape(h.dice.IntN(s.shapes))
+			if !free.Fits(shape.Need) {
+				continue
+			}
+			free = free.Minus(shape.Need, 1)
+			j := h.job(shape)
+			j.Queued, j.Tried = nil, []Element{{Index: -1, Number: 1}}
+			id := drover.AttemptID{Job: drover.JobID{Number: j.Number, Index: -1}, Number: 1}
+			state.Jobs = append(state.Jobs, j)
+			state.Attempts = append(state.Attempts, Attempt{ID: id, Instance: in.ID, State: drover.AttemptRunning, Started: h.now.Add(-time.Duration(h.dice.IntN(1000)) * time.Second)})
+		}
+		state.Instances = append(state.Instances, in)
+	}
+}
+
+// hear has the engine decide on an event, and then on the answers to what it asks for.
+func (h *herd) hear(body Body) {
+	for _, answer := range h.answers(h.decide(body)) {
+		h.hear(answer)
+	}
+}
+
+// decide takes the time of one decision.
+func (h *herd) decide(body Body) Decision {
+	h.now = h.now.Add(time.Millisecond)
+	began := time.Now()
+	d := h.e.Apply(Event{At: h.now, Body: body})
+	h.took = append(h.took, time.Since(began))
+	return d
+}
+
+func (h *herd) answers(d Decision) (all []Body) {
+	for _, f := range d.Effects {
+		switch {
+		case f.Start != nil:
+			all = append(all, Started{Effect: f.ID, Attempt: f.Start.Attempt})
+		case f.Collect != nil:
+			all = append(all, Collected{Effect: f.ID, Attempt: f.Collect.Attempt})
+		case f.Create != nil:
+			all = append(all, Created{Effect: f.ID, Instance: f.Create.Instance, ProviderID: fmt.Sprint("p-", f.Create.Instance), Taken: f.Create.Candidates[0]})
+		case f.Connect != nil:
+			if in := h.e.instance(f.Connect.Instance); in != nil && in.Ready == 0 {
+				all = append(all, Connected{Effect: f.ID, Instance: in.ID, HostKey: "k"})
+			} else {
+				all = append(all, ConnectFailed{Effect: f.ID, Instance: f.Connect.Instance, Err: drover.Errorf(drover.KindUnreachable, "no answer")})
+			}
+		case f.ListInstances != nil:
+			h.lists = f.ID
+		case f.Solve != nil:
+			all = append(all, Solved{Effect: f.ID, Plan: pack.Solve(*f.Solve)})
+		}
+	}
+	return all
+}
+
+// submit has another job wait.
+func (h *herd) submit() {
+	h.hear(Submitted{Jobs: []Job{h.job(herdShape(int(h.next) % 997))}})
+}
+
+// finish ends a job that runs.
+func (h *herd) finish() {
+	for {
+		in := h.e.instances[h.dice.IntN(len(h.e.instances))]
+		if len(in.load) > 0 && in.load[0].State == drover.AttemptRunning {
+			h.hear(Exited{Instance: in.ID, Attempt: in.load[0].ID})
+			return
+		}
+	}
+}
+
+// lose has an instance vanish: its connection breaks, and two lists have it not.
+func (h *herd) lose() {
+	in := h.e.instances[h.dice.IntN(len(h.e.instances))]
+	h.hear(Disconnected{Instance: in.ID, Heard: h.now, Text: "gone"})
+	for range 3 {
+		for h.lists == 0 {
+			h.now = h.now.Add(2 * time.Second)
+			h.hear(Ticked{})
+		}
+		ev := Listed{Effect: h.lists, Cloud: "c", Began: h.now}
+		if h.lists = 0; in.Listed {
+			ev.Removed = []string{in.ProviderID}
+		}
+		h.hear(ev)
+	}
+	if h.e.instance(in.ID) != nil {
+		h.t.Fatalf("instance %s is still there: %+v", in.Name, in.Instance)
+	}
+}
+
+// BenchmarkHerd decides on what comes to a large herd, event by event: a job that is submitted, one that ends (whose output is stored, and after
+// which another begins), an instance that is lost (whose jobs wait again, and in whose place another is rented). What the solver takes is
+// not in it: it works elsewhere.
+func BenchmarkHerd(b *testing.B) {
+	if testing.Short() {
+		b.Skip("takes a minute to set up")
+	}
+	full := size{instances: 10_000, jobs: 1_000_000, shapes: 1000}
+	budget := Settings{Budgets: []Budget{{Hard: Amounts{Hourly: 1e6 * drover.Dollar, Daily: 1e7 * drover.Dollar}}, {User: "ada", Hard: Amounts{Daily: 1e7 * drover.Dollar}}}}
+	for _, kind := range []struct {
+		name     string
+		settings Settings
+	}{{"", Settings{}}, {"budgets/", budget}} {
+		h := newHerd(b, full, kind.settings)
+		for _, c := range []struct {
+			name  string
+			event func()
+		}{{"submitted", h.submit}, {"finished", h.finish}, {"lost", h.lose}} {
+			b.Run(kind.name+c.name, func(b *testing.B) {
+				h.t = b
+				h.took = nil
+				for b.Loop() {
+					c.event()
+				}
+				h.report(b)
+			})
+		}
+	}
+}
+
+// report tells how long decisions took, and how much memory is in use.
+func (h *herd) report(b *testing.B) {
+	slices.Sort(h.took)
+	at := func(permille int) float64 {
+		return float64(h.took[min(len(h.took)-1, len(h.took)*permille/1000)].Nanoseconds()) / 1000
+	}
+	b.ReportMetric(at(500), "p50-µs")
+	b.ReportMetric(at(990), "p99-µs")
+	b.ReportMetric(at(1000), "max-µs")
+	b.ReportMetric(0, "ns/op")
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	b.ReportMetric(float64(m.HeapAlloc>>20), "heap-MiB")
+}
+
+// Looks stand for work, since they can be counted and time cannot.
+func TestADecisionLooksAtWhatHasChanged(t *testing.T) {
+	looks := func(s size, event func(*herd)) int {
+		h := newHerd(t, s, Settings{})
+		for range 5 {
+			event(h)
+		}
+		h.e.looks, h.took = 0, nil
+		for range 40 {
+			event(h)
+		}
+		return h.e.looks / len(h.took)
+	}
+	for name, event := range map[string]func(*herd){"submitted": (*herd).submit, "finished": (*herd).finish} {
+		few := looks(size{instances: 100, jobs: 2000, shapes: 40}, event)
+		for what, s := range map[string]size{
+			"ten times the instances": {instances: 1000, jobs: 2000, shapes: 40},
+			"fifty times the jobs":    {instances: 100, jobs: 100_000, shapes: 40},
+		} {
+			if many := looks(s, event); many > 2*few+200 {
+				t.Errorf("%s: a decision on what comes of a job that is %s looks %d times, and %d before", what, name, many, few)
+			}
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"drover"
+)
+
+// rolls are the instances that something may be done with, by what that is, each in an order of its own. They follow an instance when it changes,
+// so that a decision looks at those that it concerns and not at all that there are.
+type rolls struct {
+	ready    []*instance // on which work may be begun, with vCPUs free: those with most of them first, of these the oldest
+	coming   []*instance // on their way, to which work may be bound; this and the others by ID
+	bound    []*instance // to which some is
+	creating []*instance // that their cloud was asked for, or will be
+	idle     []*instance
+	ending   []*instance
+	taken    []*instance // that their clouds take back, or whose room is kept for what runs on those
+	takers   int         // how many take work, now or once they can
+
+	news  []*instance    // those of ready that have changed since groups last looked
+	stale []*instance    // that have changed since the rolls were called
+	in    map[string]int // by cloud: how many there are
+}
+
+// enrolled is on which rolls an instance is.
+type enrolled struct {
+	stale                                               bool
+	ready, coming, bound, creating, idle, ending, taken bool
+	takes                                               bool
+	free                                                drover.MilliCPU // its place among those that are ready
+	seen                                                int             // how often it was looked at because it has changed
+}
+
+// enlist has an instance looked at when the rolls are called next, since it has changed.
+func (e *Engine) enlist(in *instance) {
+	if !in.on.stale {
+		in.on.stale = true
+		e.rolls.stale = append(e.rolls.stale, in)
+	}
+}
+
+// changed has all that follows from an instance follow what has changed of it.
+func (e *Engine) changed(in *instance) {
+	e.enlist(in)
+	e.rebook(in)
+}
+
+// callRolls brings the rolls up to what there is now. It is not to be called while one of them is gone through.
+func (e *Engine) callRolls() *rolls {
+	r := &e.rolls
+	for _, in := range r.stale {
+		in.on.stale = false
+		r.enrol(in)
+	}
+	r.stale = r.stale[:0]
+	return r
+}
+
+// count counts the instances of a cloud.
+func (r *rolls) count(cloud string, more int) {
+	if r.in == nil {
+		r.in = map[string]int{}
+	}
+	r.in[cloud] += more
+}
+
+func (r *rolls) enrol(in *instance) {
+	there, on := in.State != drover.InstanceGone, &in.on
+	ready := there && in.open() && in.free.CPU > 0
+	if ready || on.ready {
+		r.news = append(r.news, in)
+		on.seen++
+	}
+	if on.ready && (!ready || on.free != in.free.CPU) {
+		at, _ := slices.BinarySearchFunc(r.ready, in, byFree)
+		r.ready, on.ready = slices.Delete(r.ready, at, at+1), false
+	}
+	if ready && !on.ready {
+		on.ready, on.free = true, in.free.CPU
+		at, _ := slices.BinarySearchFunc(r.ready, in, byFree)
+		r.ready = slices.Insert(r.ready, at, in)
+	}
+	enter(&r.coming, &on.coming, in, there && in.coming())
+	enter(&r.bound, &on.bound, in, there && len(in.Bound) > 0)
+	enter(&r.creating, &on.creating, in, there && (in.State == drover.InstanceCreating || len(in.Candidates) > 0))
+	enter(&r.idle, &on.idle, in, in.State == drover.InstanceIdle)
+	enter(&r.ending, &on.ending, in, in.State == drover.InstanceStopping)
+	enter(&r.taken, &on.taken, in, there && (in.Reclaimed != nil || in.standby > 0))
+	if takes := there && in.takes() && in.State != drover.InstanceStopping; takes != on.takes {
+		on.takes = takes
+		r.takers += map[bool]int{false: -1, true: 1}[takes]
+	}
+}
+
+// byFree is the order of those that are ready, by what was free of them when they were enrolled.
+func byFree(a, b *instance) int {
+	return cmp.Or(cmp.Compare(b.on.free, a.on.free), cmp.Compare(a.ID, b.ID))
+}
+
+func byID(a, b *instance) int { return cmp.Compare(a.ID, b.ID) }
+
+// enter puts an instance on a roll or takes it off.
+func enter(roll *[]*instance, is *bool, in *instance, should bool) {
+	if *is == should {
+		return
+	}
+	*is = should
+	at, _ := slices.BinarySearchFunc(*roll, in, byID)
+	if should {
+		*roll = slices.Insert(*roll, at, in)
+	} else {
+		*roll = slices.Delete(*roll, at, at+1)
+	}
+}
+
+// fit is an instance that has room for a group's next job.
+type fit struct {
+	in      *instance
+	keptFor *group // by which it was kept from this group
+	seen    int    // when it was as it was then
+}
+
+func (f fit) compare(in *instance) int { return byID(f.in, in) }
+
+// catchUp brings up to now which instances have room for one of the group's jobs.
+func (e *Engine) catchUp(g *group, r *rolls) {
+	switch {
+	case g.queued == 0 && g.coming == 0:
+		g.fits, g.knows = nil, false
+	case !g.knows:
+		g.knows = true
+		e.looks += len(r.ready)
+		for _, in := range r.ready {
+			if in.holds(&g.key.Shape) {
+				g.fits = append(g.fits, fit{in: in})
+			}
+		}
+		slices.SortFunc(g.fits, func(a, b fit) int { return byID(a.in, b.in) })
+	default:
+		e.looks += len(r.news)
+		for _, in := range r.news {
+			at, had := slices.BinarySearchFunc(g.fits, in, fit.compare)
+			switch fits := in.on.ready && in.holds(&g.key.Shape); {
+			case fits && !had:
+				g.fits = slices.Insert(g.fits, at, fit{in: in})
+			case had && !fits:
+				g.fits = slices.Delete(g.fits, at, at+1)
+			}
+		}
+	}
+}
+
+// forgetFits has all groups look at every instance again.
+func (e *Engine) forgetFits() {
+	for _, g := range e.groups {
+		g.fits, g.knows = nil, false
+	}
+}
