@@ -128,6 +128,9 @@ func (cl *cloud) make(f engine.Create, at int) *vm {
 		boots: w.now.Add(w.within(time.Minute)), key: f.Name, clock: w.within(time.Hour) - 30*time.Minute, fence: map[drover.JobID]int{},
 	}
 	switch {
+	case w.happens(MakeFails):
+		v.boots = 0
+		w.after(w.within(time.Minute), v.unmake)
 	case w.happens(BootFails):
 		v.boots = 0
 	case w.happens(BootSlow):

@@ -83,7 +83,7 @@ func (v *vm) sighting() engine.Sighting {
 	return engine.Sighting{
 		ProviderID: v.provider, Name: v.name, ProviderType: v.offering.Type.ProviderType, Type: v.offering.Type.Name,
 		Zone: v.offering.Zone, Market: v.offering.Market, Price: v.offering.Price, Created: v.created, Idle: v.tag,
-		Stopped: v.stopped, Reclaimed: v.reclaimed,
+		Stopped: v.stopped, Reclaimed: v.reclaimed, Failed: v.unmade,
 	}
 }
 

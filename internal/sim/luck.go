@@ -51,6 +51,7 @@ const (
 	PricesMove
 
 	// Instances.
+	MakeFails
 	BootFails
 	BootSlow
 	WrongKey
@@ -121,6 +122,7 @@ var table = [faults]struct {
 	Partition:  {"partition", 8},   // no instance can be reached
 	PricesMove: {"prices-move", 2}, // some prices move
 
+	MakeFails:   {"make-fails", 12},  // an instance that was accepted cannot be made, and its cloud lists it so
 	BootFails:   {"boot-fails", 10},  // an instance never answers
 	BootSlow:    {"boot-slow", 8},    // it takes nearly as long as it may to boot
 	WrongKey:    {"wrong-key", 60},   // it shows another host key

@@ -24,8 +24,9 @@ type vm struct {
 	gone      drover.Time // from lists; 0: never
 	stopped   bool
 	reclaimed bool
-	shown     bool // by a list, or it was logged in to
-	hidden    bool // since then, by the last list
+	unmade    *drover.Error // why its cloud could not make it
+	shown     bool          // by a list, or it was logged in to
+	hidden    bool          // since then, by the last list
 	seen      look
 	sighted   drover.Time // the last list with it began
 	madeFor   *controller // that was told of it when it was made
@@ -124,6 +125,16 @@ func (v *vm) reclaim() {
 	default:
 		v.vanish()
 	}
+}
+
+// unmake has the cloud find that it cannot make what it accepted, and say so in its lists until that is destroyed.
+func (v *vm) unmake() {
+	if !v.alive {
+		return
+	}
+	v.die()
+	v.stopped = true
+	v.unmade = &drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Market: v.offering.Market, Message: "no room after all"}
 }
 
 // noticed is how long before it takes an instance back a cloud says so.
