@@ -188,6 +188,16 @@ func TestErrors(t *testing.T) {
 			}
 		}
 	})
+	t.Run("what was accepted and could not be made is listed with why", func(t *testing.T) {
+		c, err := open(t.Context(), "command: ["+script(t, hello+`echo '{"result":{"instances":[{"id":"a","type":"t","zone":"z","market":"spot","state":"stopped","failed":{"kind":"capacity","scope":"zone","message":"full"}}]}}'`)+"]", "f", t.TempDir(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := c.List(t.Context(), nil)
+		if want := (drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeZone, Message: "full"}); err != nil || len(all) != 1 || all[0].Failed == nil || *all[0].Failed != want {
+			t.Errorf("%+v, %v", all, err)
+		}
+	})
 	t.Run("destroying what is not there succeeds", func(t *testing.T) {
 		c, err := open(t.Context(), "command: ["+script(t, hello+`echo '{"error":{"kind":"not_found","message":"x"}}'`)+"]", "f", t.TempDir(), nil)
 		if err != nil {

@@ -249,12 +249,15 @@ func TestAListSaysWhatIsNewAndWhatIsMissing(t *testing.T) {
 	list := func(ids ...string) map[string]driver.Instance {
 		all := map[string]driver.Instance{}
 		for _, id := range ids {
-			state := driver.Running
-			if id, stopped := strings.CutSuffix(id, "!"); stopped {
-				all[id] = driver.Instance{ID: id, State: driver.Stopped}
-				continue
+			in := driver.Instance{State: driver.Running}
+			switch strings.TrimLeft(id, "abc") {
+			case "!":
+				in.State = driver.Stopped
+			case "?":
+				in.Failed = drover.Errorf(drover.KindCapacity, "no room")
 			}
-			all[id] = driver.Instance{ID: id, State: state}
+			in.ID = strings.TrimRight(id, "!?")
+			all[in.ID] = in
 		}
 		return all
 	}
@@ -268,6 +271,7 @@ func TestAListSaysWhatIsNewAndWhatIsMissing(t *testing.T) {
 		{"an unchanged list says nothing", list("a", "b"), "", ""},
 		{"what is new and what is missing", list("b", "c"), "c", "a"},
 		{"an instance that was stopped is news", list("b!", "c"), "b", ""},
+		{"and so is one that could not be made", list("b!", "c?"), "c", ""},
 		{"an empty list takes all away", list(), "", "bc"},
 	} {
 		added, removed := cl.replace(step.list)
