@@ -38,7 +38,7 @@ var layers = map[string]layer{
 	},
 	"driver/azure": {
 		does:    "Microsoft Azure: virtual machines made with their parts in one call, and failures that are told later",
-		ours:    []string{".", "driver", "internal/kept"},
+		ours:    []string{".", "driver", "internal/kept", "internal/logkey"},
 		outside: []string{"github.com/Azure/azure-sdk-for-go/sdk/azcore", "github.com/Azure/azure-sdk-for-go/sdk/azidentity", "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager"},
 	},
 	"driver/external": {

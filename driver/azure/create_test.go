@@ -143,8 +143,14 @@ func TestCreate(t *testing.T) {
 		if got := fail(t, c, request("one", spot1)); got.Kind != drover.KindQuota || got.Hint == "" || r.calls["CreateVM"] != 0 {
 			t.Errorf("%v after %v", got, r.calls)
 		}
-		r.broken["ListQuotas"] = wrong{status: 500}
-		create(t, imitate(t, newRegion(), ""), request("one", spot1))
+		r = newRegion()
+		r.broken["ListQuotas"] = wrong{status: 403}
+		c = imitate(t, r, "")
+		create(t, c, request("one", spot1))
+		create(t, c, request("two", spot1))
+		if r.calls["ListQuotas"] != 1 {
+			t.Errorf("quotas that cannot be read were asked for %d times", r.calls["ListQuotas"])
+		}
 	})
 	t.Run("vCPUs that are given back can be had again", func(t *testing.T) {
 		r := newRegion()

@@ -6,6 +6,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/internal/logkey"
 )
 
 // spotQuota is the one quota of all spot instances of a region.
@@ -19,11 +20,15 @@ func quotaGroup(family string, m drover.Market) string {
 	return family
 }
 
-// fetchLimits asks how many vCPUs each quota allows, by its name in small letters: Azure does not write it in one way.
+// fetchLimits asks how many vCPUs each quota allows, by its name in small letters: Azure does not write it in one way. If it cannot be asked,
+// nothing is known for as long as an answer would be good, so that a create does not ask each time.
 func (c *cloud) fetchLimits(ctx context.Context) (map[string]int64, error) {
 	found, err := c.api.listQuotas(ctx)
-	if err != nil {
+	if ctx.Err() != nil {
 		return nil, err
+	}
+	if err != nil {
+		c.o.Log.Warn("the quotas cannot be read, and Azure itself will say what is beyond them", logkey.Error, err)
 	}
 	all := map[string]int64{}
 	for _, u := range found {
