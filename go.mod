@@ -35,7 +35,10 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-require gopkg.in/yaml.v2 v2.4.0 // indirect
+require (
+	github.com/hetznercloud/hcloud-go/v2 v2.51.0 // indirect
+	gopkg.in/yaml.v2 v2.4.0 // indirect
+)
 
 require (
 	cloud.google.com/go/auth/oauth2adapt v0.3.0 // indirect

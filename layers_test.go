@@ -69,6 +69,11 @@ var layers = map[string]layer{
 		does: "what is fetched from a cloud now and then, kept on disk as well",
 		ours: []string{"internal/logkey"},
 	},
+	"driver/hetzner": {
+		does:    "Hetzner Cloud: servers named as instances, tags as labels",
+		ours:    []string{".", "driver"},
+		outside: []string{"github.com/hetznercloud/hcloud-go/v2", "golang.org/x/crypto"},
+	},
 	"internal/logkey": {does: "the keys of the structured log, spelled nowhere else"},
 	"internal/telemetry": {
 		does:    "what Prometheus is told of a fleet; the only importer of its client",

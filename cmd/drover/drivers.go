@@ -19,6 +19,7 @@ import (
 	"drover/driver/ec2"
 	"drover/driver/external"
 	"drover/driver/gce"
+	"drover/driver/hetzner"
 	"drover/driver/local"
 	"drover/driver/openstack"
 	"drover/internal/config"
@@ -45,6 +46,7 @@ var drivers = map[string]kind{
 	"external":  {open: external.Open, keys: external.Config{}},                                                                              // what it can be given, the program says
 	"local":     {open: local.Open, keys: local.Config{}, here: true, init: driver.Capabilities{Init: driver.InitShell}},
 	"openstack": {open: openstack.Open, keys: openstack.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 49149, Template: true}},
+	"hetzner":   {open: hetzner.Open, keys: hetzner.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 32 << 10}},
 }
 
 // driverKeys are the types of the drivers' own keys, by driver.

@@ -1,0 +1,93 @@
+package hetzner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/hetznercloud/hcloud-go/v2/hcloud"
+
+	"drover"
+)
+
+// class is what an error of the API means.
+type class struct {
+	kind  drover.ErrorKind
+	scope drover.Scope
+}
+
+// classes are the codes of "Errors" in the API's reference and of "POST /servers" there (https://docs.hetzner.cloud/reference/cloud#errors),
+// as docs/clouds/hetzner.md shows them. One that is in no row is transient.
+var classes = map[hcloud.ErrorCode]class{
+	"resource_unavailable":        {drover.KindCapacity, drover.ScopeType},
+	"placement_error":             {drover.KindCapacity, drover.ScopeType},
+	"no_space_left_in_location":   {drover.KindCapacity, drover.ScopeZone},
+	"resource_limit_exceeded":     {drover.KindQuota, drover.ScopeAll},
+	"rate_limit_exceeded":         {drover.KindRateLimit, ""},
+	"unauthorized":                {drover.KindAuthentication, ""},
+	"forbidden":                   {drover.KindAuthentication, ""},
+	"token_readonly":              {drover.KindAuthentication, ""},
+	"not_found":                   {drover.KindNotFound, ""},
+	"uniqueness_error":            {drover.KindConflict, ""},
+	"invalid_input":               {drover.KindInvalid, ""},
+	"json_error":                  {drover.KindInvalid, ""},
+	"protected":                   {drover.KindInvalid, ""},
+	"resource_locked":             {drover.KindInvalid, ""},
+	"invalid_server_type":         {drover.KindUnsupported, ""},
+	"unsupported_error":           {drover.KindUnsupported, ""},
+	"deprecated_api_endpoint":     {drover.KindUnsupported, ""},
+	"incompatible_network_type":   {drover.KindInvalid, ""},
+	"firewall_resource_not_found": {drover.KindInvalid, ""},
+	"no_subnet_available":         {drover.KindCapacity, drover.ScopeAll},
+	"ip_not_available":            {drover.KindCapacity, drover.ScopeAll},
+	"locked":                      {drover.KindTransient, ""},
+	"conflict":                    {drover.KindTransient, ""},
+	"maintenance":                 {drover.KindTransient, ""},
+	"server_error":                {drover.KindTransient, ""},
+	"service_error":               {drover.KindTransient, ""},
+	"bad_gateway":                 {drover.KindTransient, ""},
+	"timeout":                     {drover.KindTransient, ""},
+	"unknown_error":               {drover.KindTransient, ""},
+}
+
+// again is after how long a request is made again that was beyond the rate: one is earned each second, and others want it, too.
+const again = 2 * time.Second
+
+// classify gives an error of the API its class, and says what we were doing.
+func classify(doing string, err error) error {
+	var known *drover.Error
+	var told hcloud.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &known), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s: %w", doing, err)
+	case !errors.As(err, &told):
+		return drover.Errorf(drover.KindTransient, "%s: %v", doing, err)
+	}
+	c, ok := classes[told.Code]
+	if !ok {
+		c.kind = drover.KindTransient
+	}
+	e := &drover.Error{Kind: c.kind, Scope: c.scope, Message: fmt.Sprintf("%s: %v", doing, told)}
+	if c.kind == drover.KindQuota || c.kind == drover.KindCapacity {
+		e.Market = drover.OnDemand
+	}
+	if c.kind == drover.KindRateLimit {
+		e.RetryAt = drover.TimeOf(time.Now().Add(again))
+	}
+	return e
+}
+
+// is reports whether an error has this code.
+func is(err error, code hcloud.ErrorCode) bool { return hcloud.IsError(err, code) }
+
+// failed is an error if a request failed or was answered by one.
+func failed(answer *http.Response, err error) error {
+	if err == nil && answer.StatusCode >= http.StatusBadRequest {
+		return errors.New(answer.Status)
+	}
+	return err
+}

@@ -1,0 +1,227 @@
+package hetzner
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// fake is a project in memory that speaks the API, as far as the driver does.
+type fake struct {
+	mu       sync.Mutex
+	last     int64
+	servers  map[int64]*fakeServer
+	keys     map[int64]*fakeKey
+	pageSize int
+	met      []string    // the requests, as METHOD PATH
+	refuse   func() code // what creates are refused with
+	listed   func()      // after each page of a list
+	oldest   int64
+}
+
+// code is an error of the API: a code and the status that comes with it.
+type code struct {
+	status int
+	code   string
+}
+
+func (c code) Error() string { return c.code }
+
+type fakeServer struct {
+	ID         int64             `json:"id"`
+	Name       string            `json:"name"`
+	Status     string            `json:"status"`
+	Created    time.Time         `json:"created"`
+	Labels     map[string]string `json:"labels"`
+	ServerType any               `json:"server_type"`
+	Location   any               `json:"location"`
+	PublicNet  any               `json:"public_net"`
+
+	asked map[string]any
+}
+
+type fakeKey struct {
+	ID          int64             `json:"id"`
+	Name        string            `json:"name"`
+	Fingerprint string            `json:"fingerprint"`
+	PublicKey   string            `json:"public_key"`
+	Labels      map[string]string `json:"labels"`
+	Created     time.Time         `json:"created"`
+}
+
+func newFake() *fake {
+	return &fake{servers: map[int64]*fakeServer{}, keys: map[int64]*fakeKey{}, pageSize: 3}
+}
+
+// ServeHTTP answers one request.
+func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.met = append(f.met, r.Method+" "+r.URL.Path)
+	var in map[string]any
+	json.NewDecoder(r.Body).Decode(&in)
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	var id int64
+	if len(parts) > 1 {
+		id, _ = strconv.ParseInt(parts[1], 10, 64)
+	}
+	answer, err := f.answer(r.Method+" "+parts[0]+strings.Repeat("/", len(parts)-1), id, parts, in, r.URL.Query())
+	if r.Header.Get("Authorization") != "Bearer secret" {
+		err = code{401, "unauthorized"}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if c, refused := err.(code); refused {
+		w.WriteHeader(c.status)
+		answer = map[string]any{"error": map[string]any{"code": c.code, "message": "so it is"}}
+	}
+	json.NewEncoder(w).Encode(answer)
+}
+
+func (f *fake) answer(call string, id int64, parts []string, in map[string]any, q url.Values) (any, error) {
+	switch call {
+	case "GET server_types":
+		return map[string]any{"server_types": types}, nil
+	case "GET images":
+		return map[string]any{"images": images}, nil
+	case "GET servers":
+		return f.list(q), nil
+	case "POST servers":
+		return f.create(in)
+	case "GET ssh_keys", "POST ssh_keys", "DELETE ssh_keys/":
+		return f.ofKeys(call, id, in, q)
+	}
+	s := f.servers[id]
+	if s == nil {
+		return nil, code{404, "not_found"}
+	}
+	switch call {
+	case "PUT servers/":
+		s.Labels = labelled(in)
+	case "DELETE servers/":
+		delete(f.servers, id)
+	case "POST servers///":
+		s.Status = map[string]string{"shutdown": "off", "poweron": "running"}[parts[3]]
+	}
+	return map[string]any{"server": s, "action": map[string]any{"id": 1, "status": "running"}}, nil
+}
+
+// list answers with a page, as the API does.
+func (f *fake) list(q url.Values) any {
+	var all []*fakeServer
+	for _, s := range f.servers {
+		if name := q.Get("name"); (name == "" || name == s.Name) && selected(s.Labels, q.Get("label_selector")) {
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b *fakeServer) int { return cmp.Compare(a.ID, b.ID) })
+	page, _ := strconv.Atoi(q.Get("page"))
+	page = max(1, page)
+	last := max(1, (len(all)+f.pageSize-1)/f.pageSize)
+	if f.listed != nil {
+		defer f.listed()
+	}
+	shown := all[min(len(all), (page-1)*f.pageSize):min(len(all), page*f.pageSize)]
+	return map[string]any{"servers": shown, "meta": map[string]any{"pagination": map[string]any{"page": page, "last_page": last}}}
+}
+
+func selected(labels map[string]string, selector string) bool {
+	for _, want := range strings.Split(selector, ",") {
+		key, value, _ := strings.Cut(want, "=")
+		if has, ok := labels[key]; want != "" && (!ok || has != value) {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *fake) create(in map[string]any) (any, error) {
+	if f.refuse != nil {
+		if c := f.refuse(); c.code != "" {
+			return nil, c
+		}
+	}
+	name, kind := in["name"].(string), in["server_type"].(string)
+	at := slices.IndexFunc(types, func(t map[string]any) bool { return t["name"] == kind })
+	if at < 0 {
+		return nil, code{404, "not_found"}
+	}
+	for _, s := range f.servers {
+		if s.Name == name {
+			return nil, code{409, "uniqueness_error"}
+		}
+	}
+	f.last++
+	s := &fakeServer{
+		ID: f.last, Name: name, Status: "running", Created: time.Now(), Labels: labelled(in), ServerType: types[at], asked: in,
+		Location:  map[string]any{"name": in["location"]},
+		PublicNet: map[string]any{"ipv4": map[string]any{"ip": fmt.Sprintf("192.0.2.%d", f.last%250)}, "ipv6": map[string]any{"ip": "2001:db8::/64"}},
+	}
+	f.servers[s.ID] = s
+	return map[string]any{"server": s, "action": map[string]any{"id": 1, "status": "running"}}, nil
+}
+
+func labelled(in map[string]any) map[string]string {
+	labels := map[string]string{}
+	given, _ := in["labels"].(map[string]any)
+	for k, v := range given {
+		labels[k] = v.(string)
+	}
+	return labels
+}
+
+func (f *fake) ofKeys(call string, id int64, in map[string]any, q url.Values) (any, error) {
+	switch call {
+	case "DELETE ssh_keys/":
+		if f.keys[id] == nil {
+			return nil, code{404, "not_found"}
+		}
+		delete(f.keys, id)
+		return nil, nil
+	case "POST ssh_keys":
+		fingerprint, _ := fingerprintOf(in["public_key"].(string))
+		f.last++
+		k := &fakeKey{f.last, in["name"].(string), fingerprint, in["public_key"].(string), labelled(in), time.Now()}
+		for _, other := range f.keys {
+			if other.Fingerprint == fingerprint {
+				return nil, code{409, "uniqueness_error"}
+			}
+		}
+		f.keys[k.ID] = k
+		return map[string]any{"ssh_key": k}, nil
+	}
+	all := []*fakeKey{}
+	for _, k := range f.keys {
+		if want := q.Get("fingerprint"); (want == "" || want == k.Fingerprint) && selected(k.Labels, q.Get("label_selector")) {
+			all = append(all, k)
+		}
+	}
+	return map[string]any{"ssh_keys": all}, nil
+}
+
+// types are what the project can be given: of the last, one location is gone and another is out of stock.
+var types = []map[string]any{
+	{"id": 1, "name": "cx23", "cores": 2, "memory": 4, "disk": 40, "architecture": "x86",
+		"prices":    []any{priced("fsn1", "0.0056000000000000"), priced("hel1", "0.0056000000000000")},
+		"locations": []any{map[string]any{"name": "fsn1", "available": true}, map[string]any{"name": "hel1", "available": true}}},
+	{"id": 2, "name": "cax11", "cores": 2, "memory": 4, "disk": 40, "architecture": "arm",
+		"prices": []any{priced("fsn1", "0.0061"), priced("hel1", "0.0061")},
+		"locations": []any{map[string]any{"name": "fsn1", "available": false}, map[string]any{"name": "hel1", "available": true,
+			"deprecation": map[string]any{"announced": "2024-01-01T00:00:00Z", "unavailable_after": "2024-06-01T00:00:00Z"}}}},
+}
+
+func priced(location, net string) any {
+	return map[string]any{"location": location, "price_hourly": map[string]any{"net": net, "gross": "9"}, "price_monthly": map[string]any{"net": "3"}}
+}
+
+var images = []map[string]any{
+	{"id": 11, "name": "debian-12", "type": "system", "status": "available", "architecture": "x86", "created": "2023-06-10T00:00:00Z"},
+	{"id": 12, "name": "debian-12", "type": "system", "status": "available", "architecture": "arm", "created": "2023-06-10T00:00:00Z"},
+	{"id": 13, "name": nil, "description": "ours-2", "type": "snapshot", "status": "available", "architecture": "x86", "created": "2025-01-01T00:00:00Z"},
+}

@@ -1,0 +1,321 @@
+package hetzner
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hetznercloud/hcloud-go/v2/hcloud"
+	"golang.org/x/crypto/ssh"
+
+	"drover"
+	"drover/driver"
+	"drover/driver/drivertest"
+	"drover/internal/config"
+)
+
+// serve answers as the fake until the test ends.
+func serve(t *testing.T, f *fake) (endpoint string) {
+	t.Helper()
+	t.Setenv("HCLOUD_TOKEN", "secret")
+	s := httptest.NewServer(f)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func open(t *testing.T, endpoint, fleet, keys string) (*cloud, error) {
+	t.Helper()
+	c, err := config.Parse("drover.yaml", []byte(fmt.Sprintf("version: 1\nclouds: {h: {driver: hetzner, endpoint: %q, %s}}\n", endpoint, keys)), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := Open(t.Context(), driver.Options{Name: "h", Fleet: fleet, Log: slog.New(slog.DiscardHandler), Decode: c.Clouds[0].Decode})
+	if err != nil {
+		return nil, err
+	}
+	return opened.(*cloud), nil
+}
+
+func mustOpen(t *testing.T, f *fake, keys string) *cloud {
+	t.Helper()
+	c, err := open(t, serve(t, f), "fleet", keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func request(t *testing.T, name string) driver.CreateRequest {
+	t.Helper()
+	public, _, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := ssh.NewPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return driver.CreateRequest{
+		Name: name, Candidates: []driver.Candidate{{ProviderType: "cx23", Zone: "fsn1", Market: drover.OnDemand, Arch: "amd64", Image: "11"}},
+		Tags:      map[string]string{driver.TagFleet: "fleet", driver.TagName: name},
+		PublicKey: string(ssh.MarshalAuthorizedKey(key)),
+	}
+}
+
+func TestConformance(t *testing.T) {
+	endpoint := serve(t, newFake())
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(_ context.Context, fleet string) (driver.Cloud, error) {
+			c, err := open(t, endpoint, fleet, "")
+			if err != nil {
+				return nil, err
+			}
+			return driver.WithImages(c, map[drover.Arch]string{"": "debian-*"}), nil
+		},
+		Fleet: "check", Patience: 10 * time.Second, Many: 8, NoLogin: true,
+	})
+}
+
+func TestOpen(t *testing.T) {
+	t.Run("nobody is called, and a token is wanted", func(t *testing.T) {
+		t.Setenv("HCLOUD_TOKEN", "")
+		if _, err := open(t, "http://127.0.0.1:1", "fleet", ""); drover.KindOf(err) != drover.KindAuthentication {
+			t.Errorf("got %v", err)
+		}
+		t.Setenv("HCLOUD_TOKEN", "x")
+		if _, err := open(t, "http://127.0.0.1:1", "fleet", ""); err != nil {
+			t.Errorf("got %v", err)
+		}
+	})
+	for _, keys := range []string{"ipv4: false, ipv6: false", "dollars: 0", "types: [{name: a, vcpus: 1, memory: 1Gi}]"} {
+		t.Run("refused: "+keys, func(t *testing.T) {
+			t.Setenv("HCLOUD_TOKEN", "x")
+			if _, err := open(t, "http://127.0.0.1:1", "fleet", keys); err == nil {
+				t.Error("it is taken")
+			}
+		})
+	}
+	t.Run("the page's configurations are good", func(t *testing.T) {
+		t.Setenv("LAB_TOKEN", "x")
+		blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(pageText(t), -1)
+		for _, b := range blocks {
+			c, err := config.Parse("page", []byte(b[1]), "")
+			if err == nil {
+				err = c.Clouds[0].Decode(new(Config))
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		if len(blocks) != 2 {
+			t.Errorf("%d configurations", len(blocks))
+		}
+	})
+}
+
+func TestOfferings(t *testing.T) {
+	told := func(keys string) (all []string) {
+		offered, err := mustOpen(t, newFake(), keys).Offerings(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range offered {
+			all = append(all, fmt.Sprint(o.Type.Name, " ", o.Zone, " ", o.Type.Resources.Arch, " ", o.Type.Resources.Disk.Rounded(), " ", o.Price))
+		}
+		return all
+	}
+	t.Run("types are in the locations that have them, out of stock or not, in dollars", func(t *testing.T) {
+		want := []string{"cax11 fsn1 arm64 37.2Gi $0.007320", "cx23 fsn1 amd64 37.2Gi $0.006720", "cx23 hel1 amd64 37.2Gi $0.006720"}
+		if diff := cmp.Diff(want, told("")); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("locations and the rate of exchange are the operator's", func(t *testing.T) {
+		if diff := cmp.Diff([]string{"cx23 hel1 amd64 37.2Gi $0.005600"}, told("locations: [hel1], dollars: 1")); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestCreate(t *testing.T) {
+	t.Run("a server has the labels, the key and the user data from the first", func(t *testing.T) {
+		f := newFake()
+		c := mustOpen(t, f, "networks: [7], firewalls: [8], ipv6: false")
+		r := request(t, "one")
+		r.Tags[driver.TagHostKey] = "SHA256:+/" + strings.Repeat("Z+", 20)
+		in, _, err := c.Create(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(r.Tags, in.Tags); diff != "" {
+			t.Error(diff)
+		}
+		asked := f.servers[2].asked
+		if len(f.keys) != 1 || !strings.Contains(asked["user_data"].(string), "cloud-config") || fmt.Sprint(asked["networks"], asked["ssh_keys"]) != "[7] [1]" {
+			t.Errorf("asked for %v with the keys %v", asked, f.keys)
+		}
+	})
+	t.Run("the name of another fleet's server is in the way for good", func(t *testing.T) {
+		c := mustOpen(t, newFake(), "")
+		r := request(t, "one")
+		if _, _, err := c.Create(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		r.Tags = map[string]string{driver.TagFleet: "another"}
+		if _, _, err := c.Create(t.Context(), r); drover.KindOf(err) != drover.KindInvalid {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("without an image nothing is asked", func(t *testing.T) {
+		f := newFake()
+		r := request(t, "one")
+		r.Candidates[0].Image = ""
+		if _, _, err := mustOpen(t, f, "").Create(t.Context(), r); drover.KindOf(err) != drover.KindInvalid || len(f.met) > 0 {
+			t.Errorf("got %v after %q", err, f.met)
+		}
+	})
+}
+
+func TestList(t *testing.T) {
+	t.Run("what goes while the pages are read hides nothing else", func(t *testing.T) {
+		f := newFake()
+		c := mustOpen(t, f, "")
+		for i := range 10 {
+			if _, _, err := c.Create(t.Context(), request(t, fmt.Sprint("i", i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.listed = func() { // the oldest goes after each page
+			f.oldest++
+			delete(f.servers, f.oldest)
+		}
+		all, err := c.List(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for id := range f.servers {
+			if !slices.ContainsFunc(all, func(in driver.Instance) bool { return in.ID == fmt.Sprint(id) }) {
+				t.Errorf("server %d was passed over", id)
+			}
+		}
+		if len(f.servers) < 3 {
+			t.Errorf("%d servers are left, too few to tell", len(f.servers))
+		}
+	})
+}
+
+func TestLabels(t *testing.T) {
+	valid := regexp.MustCompile(`^(([a-z0-9A-Z](?:[\-_.]|[a-z0-9A-Z]){0,61})?[a-z0-9A-Z]$|$)`)
+	for _, value := range []string{
+		"", "lab-x7k2p-1", "-", "Z", "ZZ5a", "a.", "SHA256:" + strings.Repeat("+/", 21), strings.Repeat("-", 200), strings.Repeat("aZ.", 63), "Grüße", strings.Repeat("x", 63) + "-",
+	} {
+		tags := map[string]string{"a": value, "b.2": "of another", "c": "z"}
+		labels := labelsOf(tags)
+		for k, v := range labels {
+			if !valid.MatchString(v) {
+				t.Errorf("%s: %q is no label", k, v)
+			}
+		}
+		if diff := cmp.Diff(tags, tagsOf(labels)); diff != "" {
+			t.Errorf("%q: %s", value, diff)
+		}
+	}
+}
+
+func TestSweep(t *testing.T) {
+	f := newFake()
+	c := mustOpen(t, f, "")
+	if _, _, err := c.Create(t.Context(), request(t, "one")); err != nil {
+		t.Fatal(err)
+	}
+	for _, life := range []driver.Life{driver.Living, driver.Ended} {
+		swept, err := driver.Sweep(t.Context(), c, "fleet", drover.TimeOf(time.Now()), life)
+		if err != nil || (len(swept) == 1) != (life == driver.Ended) || (len(f.keys) == 0) != (life == driver.Ended) {
+			t.Errorf("swept %v, %v, left %v", swept, err, f.keys)
+		}
+	}
+}
+
+func TestClasses(t *testing.T) {
+	rows := regexp.MustCompile("(?m)^\\| `([a-z_0-9]+)` \\| (\\w+) \\| (\\w*) *\\|").FindAllStringSubmatch(pageText(t), -1)
+	shown := map[hcloud.ErrorCode]class{}
+	for _, row := range rows {
+		shown[hcloud.ErrorCode(row[1])] = class{drover.ErrorKind(row[2]), drover.Scope(row[3])}
+	}
+	if diff := cmp.Diff(classes, shown, cmp.AllowUnexported(class{})); diff != "" {
+		t.Errorf("the driver (-) and its page (+): %s", diff)
+	}
+	for told, want := range classes {
+		t.Run(string(told), func(t *testing.T) {
+			f := newFake()
+			f.refuse = func() code { return code{422, string(told)} }
+			c := mustOpen(t, f, "")
+			began := time.Now()
+			_, _, err := c.Create(t.Context(), request(t, "one"))
+			e := drover.AsError(err, "")
+			switch {
+			case told == hcloud.ErrorCodeUniquenessError: // it is looked for by its name
+				want = class{drover.KindTransient, ""}
+			case told == hcloud.ErrorCodeNotFound: // of a type or location, of which there will never be one
+				want = class{drover.KindInvalid, ""}
+			case want.kind == drover.KindRateLimit && e.RetryAt.Std().Before(began.Add(again)):
+				t.Errorf("again at %v", e.RetryAt)
+			}
+			if (class{e.Kind, e.Scope}) != want || !strings.HasPrefix(e.Message, "create instance one: ") {
+				t.Errorf("%+v, want %v", e, want)
+			}
+		})
+	}
+}
+
+// answered is a network that answers with nothing, and counts.
+type answered struct{ requests int }
+
+func (a *answered) RoundTrip(*http.Request) (*http.Response, error) {
+	a.requests++
+	return &http.Response{StatusCode: http.StatusTeapot, Status: "418"}, nil
+}
+
+func TestRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next, counted := &answered{}, 0
+		g := &gate{next: next, budget: driver.NewBudget(rates, 1), metric: func(request string, err error) {
+			if request == "POST actions" && err != nil {
+				counted++
+			}
+		}}
+		r := httptest.NewRequest("POST", "http://x/v1/servers/7/actions/shutdown", nil)
+		var err error
+		for err == nil {
+			_, err = g.RoundTrip(r)
+		}
+		if next.requests != 3600 || counted != 3600 || drover.KindOf(err) != drover.KindRateLimit {
+			t.Errorf("%d requests, %d counted, then %v", next.requests, counted, err)
+		}
+		time.Sleep(time.Second)
+		if _, err := g.RoundTrip(r); err != nil {
+			t.Errorf("a second later: %v", err)
+		}
+	})
+}
+
+func pageText(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/clouds/hetzner.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,123 @@
+package hetzner
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A label's value has at most 63 characters, letters, digits, dashes, underscores and dots, the first and the last of them a letter or digit
+// (see "Labels" in the API's reference). A tag's value is written so that it is one: any other character, a Z, and whatever would be first or last and may
+// not, is a Z and its two hexadecimal digits; what is too long goes on in a second label, whose key has .2 behind, and so on.
+const (
+	maxLabel = 63
+	escape   = 'Z'
+)
+
+// labelsOf are the labels that stand for tags.
+func labelsOf(tags map[string]string) map[string]string {
+	labels := map[string]string{}
+	for key, value := range tags {
+		for i, part := range parts(value) {
+			labels[partKey(key, i)] = part
+		}
+	}
+	return labels
+}
+
+func partKey(key string, i int) string {
+	if i == 0 {
+		return key
+	}
+	return key + "." + strconv.Itoa(i+1)
+}
+
+// parts are the values of a tag's labels: at least one.
+func parts(value string) (all []string) {
+	var b strings.Builder
+	for i := range len(value) {
+		// A part may end after any character, so each that is within reach of its end is written as if it did.
+		last := i == len(value)-1 || b.Len() >= maxLabel-6
+		b.WriteString(written(value[i], b.Len() == 0 || last))
+		if b.Len() > maxLabel-3 {
+			all = append(all, b.String())
+			b.Reset()
+		}
+	}
+	if b.Len() > 0 || len(all) == 0 {
+		all = append(all, b.String())
+	}
+	return all
+}
+
+// written is one character of a value.
+func written(c byte, atEnd bool) string {
+	switch {
+	case c != escape && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'),
+		!atEnd && (c == '-' || c == '_' || c == '.'):
+		return string(c)
+	}
+	return fmt.Sprintf("%c%02x", escape, c)
+}
+
+// tagsOf are the tags that labels stand for.
+func tagsOf(labels map[string]string) map[string]string {
+	tags := map[string]string{}
+	for key, value := range labels {
+		if first, n, ok := cutPart(key); ok && hasPart(labels, first, n-1) {
+			continue // read with the first
+		}
+		tags[key] = read(value)
+		for i := 1; ; i++ {
+			part, ok := labels[partKey(key, i)]
+			if !ok {
+				break
+			}
+			tags[key] += read(part)
+		}
+	}
+	return tags
+}
+
+// cutPart cuts the number of a part off a key, if it has one.
+func cutPart(key string) (first string, n int, ok bool) {
+	at := strings.LastIndexByte(key, '.')
+	if at < 0 {
+		return key, 0, false
+	}
+	n, err := strconv.Atoi(key[at+1:])
+	return key[:at], n, err == nil && n >= 2
+}
+
+func hasPart(labels map[string]string, first string, n int) bool {
+	_, ok := labels[partKey(first, n-1)]
+	return ok
+}
+
+// read is what was written. What we did not write stays as it is.
+func read(part string) string {
+	var b strings.Builder
+	for i := 0; i < len(part); i++ {
+		if part[i] == escape && i+2 < len(part) {
+			if c, err := strconv.ParseUint(part[i+1:i+3], 16, 8); err == nil {
+				b.WriteByte(byte(c))
+				i += 2
+				continue
+			}
+		}
+		b.WriteByte(part[i])
+	}
+	return b.String()
+}
+
+// selector asks for what bears all these tags.
+func selector(tags map[string]string) string {
+	labels := labelsOf(tags)
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		all = append(all, key+"="+labels[key])
+	}
+	return strings.Join(all, ",")
+}

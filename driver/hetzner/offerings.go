@@ -1,0 +1,90 @@
+package hetzner
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hetznercloud/hcloud-go/v2/hcloud"
+
+	"drover"
+	"drover/driver"
+)
+
+// Offerings are the server types in the locations that have them, or the types by hand.
+func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if len(c.config.Types) > 0 {
+		return driver.ByHand(c.config.Types, driver.Listing{
+			Cloud: c.o.Name, Zones: c.config.Locations, Markets: []drover.Market{drover.OnDemand}, Default: drover.Resources{Arch: "amd64"},
+		})
+	}
+	types, err := c.api.ServerType.All(ctx)
+	if err != nil {
+		return nil, classify("list server types", err)
+	}
+	var all []drover.Offering
+	for _, t := range types {
+		some, err := c.offered(t, time.Now())
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	driver.SortOfferings(all)
+	return all, nil
+}
+
+// offered is a type in each location that has it and that is wanted. What is only out of stock there is offered.
+func (c *cloud) offered(t *hcloud.ServerType, now time.Time) (all []drover.Offering, err error) {
+	kind := drover.InstanceType{Name: t.Name, ProviderType: t.Name, Resources: drover.Resources{
+		CPU: drover.MilliCPU(t.Cores) * 1000, Memory: drover.Bytes(float64(t.Memory) * float64(drover.GiB)), Disk: drover.Bytes(t.Disk) * 1e9,
+		Arch: archOf(t.Architecture),
+	}}
+	for _, p := range t.Pricings {
+		if p.Location == nil || withdrawn(t, p.Location.Name, now) || len(c.config.Locations) > 0 && !slices.Contains(c.config.Locations, p.Location.Name) {
+			continue
+		}
+		price, err := c.dollars(p.Hourly.Net)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, drover.Offering{Cloud: c.o.Name, Zone: p.Location.Name, Type: kind, Market: drover.OnDemand, Price: price})
+	}
+	return all, nil
+}
+
+// withdrawn reports whether a type can be had no more in a location.
+func withdrawn(t *hcloud.ServerType, location string, now time.Time) bool {
+	if len(t.Locations) == 0 {
+		return t.IsDeprecated() && t.UnavailableAfter().Before(now)
+	}
+	for _, l := range t.Locations {
+		if l.Location != nil && l.Location.Name == location {
+			return l.IsDeprecated() && l.UnavailableAfter().Before(now)
+		}
+	}
+	return true
+}
+
+// dollars is what a net price of the list comes to.
+func (c *cloud) dollars(net string) (drover.Money, error) {
+	whole, decimals, _ := strings.Cut(net, ".")
+	price, err := drover.ParseMoney(whole + "." + decimals[:min(len(decimals), 9)])
+	if err != nil {
+		return 0, drover.Errorf(drover.KindTransient, "list server types: %q is no price", net)
+	}
+	return drover.Money(math.Round(float64(price) * float64(c.config.Rate) / float64(drover.Dollar))), nil
+}
+
+// archOf is the architecture in our words.
+func archOf(a hcloud.Architecture) drover.Arch {
+	if a == hcloud.ArchitectureARM {
+		return "arm64"
+	}
+	return "amd64"
+}

@@ -1,0 +1,122 @@
+// Package hetzner is a cloud on Hetzner Cloud, in one project.
+//
+// The model. An instance is a server of the instance's name, which is unique in a project: so the name makes one. Its zone is a location such
+// as fsn1, its disk comes with its type, and there is no spot market. Tags are labels, given in the call that creates; since labels take fewer
+// characters than tags have, values are written so that they do (see labels.go).
+//
+// Servers cost money, also while they are off, and so do their public addresses, which come and go with them. Beside servers there is an SSH
+// key for each key of the fleet's: a server that is given none has a root password that has to be changed before anything else. It costs
+// nothing, bears the fleet's label and goes with the fleet.
+//
+// Nothing is tried twice here, and no request waits: one that is beyond the project's rate is refused at once.
+package hetzner
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"os"
+	"regexp"
+
+	"github.com/hetznercloud/hcloud-go/v2/hcloud"
+
+	"drover"
+	"drover/driver"
+)
+
+// maxUserData is how much user data the API takes.
+const maxUserData = 32 << 10
+
+// fleetName is what fits a label as it is, and the names of keys.
+var fleetName = regexp.MustCompile(`^[A-Za-z0-9-]{1,40}$`)
+
+// Config is the driver's part of the configuration.
+type Config struct {
+	Token     drover.Secret `yaml:"token" doc:"of the project's API, to read and write; left out: the environment's HCLOUD_TOKEN"`
+	Endpoint  string        `yaml:"endpoint" doc:"of the API, for what imitates it; left out: Hetzner's"`
+	Locations []string      `yaml:"locations" doc:"such as fsn1; left out: all"`
+	Networks  []int64       `yaml:"networks" doc:"ids of networks that servers are in; left out: none"`
+	Firewalls []int64       `yaml:"firewalls" doc:"ids of firewalls before servers; left out: none"`
+	IPv4      bool          `yaml:"ipv4" doc:"whether servers have a public IPv4 address, which costs extra"`
+	IPv6      bool          `yaml:"ipv6" doc:"whether servers have a public IPv6 address"`
+	Rate      drover.Money  `yaml:"dollars" doc:"what one unit of the price list's currency, mostly the euro, is worth"`
+	Types     []driver.Type `yaml:"types" doc:"types by hand in place of the cloud's own; left out: the cloud's, with its prices"`
+}
+
+// Default is what holds where nothing is said. The rate is on the safe side: what is reckoned to be dear is rented less.
+func (c *Config) Default() {
+	*c = Config{IPv4: true, IPv6: true, Rate: 12 * drover.Dollar / 10}
+}
+
+// Check finds what the types of the fields cannot.
+func (c *Config) Check() error {
+	switch {
+	case !c.IPv4 && !c.IPv6 && len(c.Networks) == 0:
+		return drover.Errorf(drover.KindInvalid, "servers without a public address and without a network cannot be reached").WithHint("name one: networks: [123]")
+	case len(c.Types) > 0 && len(c.Locations) == 0:
+		return drover.Errorf(drover.KindInvalid, "types by hand need to be told where they are").WithHint("locations: [fsn1]")
+	case c.Rate <= 0 || c.Rate > 1000*drover.Dollar:
+		return drover.Errorf(drover.KindInvalid, "dollars: %v is no rate of exchange", c.Rate).WithHint("such as dollars: 1.15")
+	}
+	return nil
+}
+
+type cloud struct {
+	o      driver.Options
+	config Config
+	api    *hcloud.Client
+}
+
+// Open opens a project. It calls nobody.
+func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
+	if !fleetName.MatchString(o.Fleet) {
+		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: %q is not a fleet id: letters, digits and dashes, at most 40", o.Name, o.Fleet)
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	var c Config
+	c.Default()
+	if o.Decode != nil {
+		if err := o.Decode(&c); err != nil {
+			return nil, err
+		}
+	}
+	token := c.Token.Reveal()
+	if token == "" {
+		token = os.Getenv("HCLOUD_TOKEN")
+	}
+	if token == "" {
+		return nil, drover.Errorf(drover.KindAuthentication, "open cloud %s: there is no token for the project", o.Name).
+			WithHint("set HCLOUD_TOKEN, or write token: file:PATH")
+	}
+	return &cloud{o: o, config: c, api: connect(c, token, o.Metric)}, nil
+}
+
+// connect makes a client that tries nothing twice, counts requests and keeps to the rate.
+func connect(c Config, token string, metric func(string, error)) *hcloud.Client {
+	gate := &gate{next: http.DefaultTransport, budget: driver.NewBudget(rates, 1), metric: metric}
+	options := []hcloud.ClientOption{
+		hcloud.WithToken(token), hcloud.WithApplication("drover", ""), hcloud.WithRetryOpts(hcloud.RetryOpts{MaxRetries: 0}),
+		hcloud.WithHTTPClient(&http.Client{Transport: gate}),
+	}
+	if c.Endpoint != "" {
+		options = append(options, hcloud.WithEndpoint(c.Endpoint))
+	}
+	return hcloud.NewClient(options...)
+}
+
+// Capabilities: what is off is still billed.
+func (c *cloud) Capabilities() driver.Capabilities {
+	return driver.Capabilities{
+		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffStops, Init: driver.InitCloud, MaxInit: maxUserData, StopStart: true,
+	}
+}
+
+// VerifyHostKey cannot tell: the key is planted.
+func (c *cloud) VerifyHostKey(context.Context, driver.Instance, []byte) error {
+	return drover.Errorf(drover.KindUnsupported, "host keys are planted, not asked for")
+}
+
+// Close has nothing to end.
+func (c *cloud) Close() error { return nil }
