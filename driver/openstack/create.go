@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -112,6 +113,9 @@ func (c *cloud) named(ctx context.Context, r driver.CreateRequest) (in driver.In
 	}
 	oldest := slices.MinFunc(all, func(a, b servers.Server) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
 	in, err = c.instance(ctx, oldest)
+	if statusOf(err) == http.StatusNotFound {
+		return in, false, nil // it went meanwhile
+	}
 	return in, err == nil, err
 }
 

@@ -229,7 +229,11 @@ func (f *fake) nova(r *http.Request, call, root string) *answer {
 	}
 	switch call {
 	case "GET servers":
-		return ok(map[string]any{"server": f.show(s, version)})
+		shown := f.show(s, version)
+		if s.fault != "" && time.Since(s.created) >= f.faultTime {
+			shown["fault"] = map[string]any{"code": 500, "message": s.fault, "created": s.created.Format(time.RFC3339)}
+		}
+		return ok(map[string]any{"server": shown})
 	case "DELETE servers":
 		return f.deleteServer(s)
 	case "PUT servers/metadata":

@@ -104,7 +104,7 @@ func (f *fake) gone(s *fakeServer) bool {
 	return !s.ended.IsZero() && time.Since(s.ended) >= f.endTime
 }
 
-// show is a server as Nova shows it.
+// show is a server as Nova lists it: without its fault.
 func (f *fake) show(s *fakeServer, version int) map[string]any {
 	if f.down[s.id] {
 		return map[string]any{"id": s.id, "status": "UNKNOWN", "tenant_id": "p", "created": s.created.Format(time.RFC3339)}
@@ -138,9 +138,6 @@ func (f *fake) show(s *fakeServer, version int) map[string]any {
 	}
 	if version >= 47 {
 		shown["flavor"] = map[string]any{"original_name": s.flavor.name, "vcpus": s.flavor.vcpus}
-	}
-	if s.fault != "" && time.Since(s.created) >= f.faultTime {
-		shown["fault"] = map[string]any{"code": 500, "message": s.fault, "created": s.created.Format(time.RFC3339)}
 	}
 	return shown
 }

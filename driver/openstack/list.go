@@ -3,6 +3,7 @@ package openstack
 import (
 	"context"
 	"maps"
+	"net/http"
 	"slices"
 	"time"
 
@@ -22,12 +23,14 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.
 		if version >= downCells && s.Status == statusUnknown && s.Name == "" {
 			return nil, drover.Errorf(drover.KindTransient, "list instances: of server %s nothing is told, since a part of the cloud does not answer", s.ID)
 		}
-		in, err := c.instance(ctx, s)
-		if err != nil {
-			return nil, classify("list instances", err)
+		if !(driver.Instance{Tags: s.Metadata}).Bears(tags) {
+			continue
 		}
-		if in.Bears(tags) {
+		switch in, err := c.instance(ctx, s); {
+		case err == nil:
 			all = append(all, in)
+		case statusOf(err) != http.StatusNotFound: // else it went meanwhile
+			return nil, classify("list instances", err)
 		}
 	}
 	return all, nil
@@ -44,8 +47,15 @@ const (
 // stopped are the states in which a server does not run and is still there.
 var stopped = []string{"SHUTOFF", "PAUSED", "SUSPENDED", "SHELVED", "SHELVED_OFFLOADED"}
 
-// instance translates a server.
+// instance translates a server. Why one could not be made Nova says only when it is asked for that one, if no host had it.
 func (c *cloud) instance(ctx context.Context, s servers.Server) (driver.Instance, error) {
+	if unlaunched(s) && s.Fault.Message == "" && s.TaskState != taskDeleting {
+		whole, err := c.api.getServer(ctx, s.ID)
+		if err != nil {
+			return driver.Instance{}, err
+		}
+		s = *whole
+	}
 	in := driver.Instance{
 		ID: s.ID, Tags: s.Metadata, Zone: s.AvailabilityZone, Market: drover.OnDemand, State: stateOf(s), Addresses: addresses(s),
 		Created: drover.TimeOf(s.Created),
@@ -61,9 +71,12 @@ func (c *cloud) instance(ctx context.Context, s servers.Server) (driver.Instance
 // faultTime is how long after a server went wrong Nova may take to say why.
 const faultTime = time.Minute
 
+// unlaunched says of a server that it went wrong before it ever ran.
+func unlaunched(s servers.Server) bool { return s.Status == statusError && s.LaunchedAt.IsZero() }
+
 // unmade says of a server that it was accepted and could not be made, and that Nova has said why, or had the time to.
 func unmade(s servers.Server) bool {
-	return s.Status == statusError && s.LaunchedAt.IsZero() && (s.Fault.Message != "" || time.Since(s.Updated) > faultTime)
+	return unlaunched(s) && (s.Fault.Message != "" || time.Since(s.Updated) > faultTime)
 }
 
 // flavorOf is the name of a server's flavor. Older versions of Nova say its id.
@@ -89,7 +102,7 @@ func stateOf(s servers.Server) driver.State {
 	switch {
 	case s.TaskState == taskDeleting, s.Status == "DELETED", s.Status == "SOFT_DELETED":
 		return driver.Stopping
-	case s.Status == statusBuild, s.Status == "REBUILD", s.Status == statusError && s.LaunchedAt.IsZero() && !unmade(s):
+	case s.Status == statusBuild, s.Status == "REBUILD", unlaunched(s) && !unmade(s):
 		return driver.Pending
 	case slices.Contains(stopped, s.Status), s.Status == statusError && s.PowerState != servers.RUNNING:
 		return driver.Stopped

@@ -73,6 +73,20 @@ func TestList(t *testing.T) {
 			t.Errorf("%v, %v", all, err)
 		}
 	})
+	t.Run("one that fails and goes while it is listed is not listed", func(t *testing.T) {
+		f := newFake()
+		f.room["nova"] = 0
+		c := imitate(t, f, "")
+		create(t, c, request("one"))
+		f.broken["GET servers"] = func() *answer { return wrong(http.StatusNotFound, "Instance could not be found.") }
+		if got := listed(t, c); len(got) != 0 {
+			t.Errorf("%+v", got)
+		}
+		f.broken["GET servers"] = func() *answer { return wrong(http.StatusInternalServerError, "Unexpected API Error.") }
+		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindTransient {
+			t.Errorf("%v, %v", all, err)
+		}
+	})
 	t.Run("half an answer is none", func(t *testing.T) {
 		f := newFake()
 		f.pageSize = 1
