@@ -25,10 +25,10 @@ RECORD_WORLD = $(1) -test.run '^TestRecordAWorld$$' -record $(2)
 REPLAY_WORLD = go test -count=1 ./internal/sim -run TestAWorldRecordedOnAnotherArchitecture -replay
 
 .DEFAULT_GOAL := help
-.PHONY: help build man test lint race simtest mutants replay-arch recordings e2e e2e-qemu chaos containers bench bench-fleet bench-pack fuzz check-all install clean
+.PHONY: help build man test lint race simtest mutants replay-arch recordings e2e e2e-qemu e2e-openstack chaos containers bench bench-fleet bench-pack fuzz check-all install clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/drover and, for instances of both architectures, the runner that it looks for beside itself
 	$(GOBUILD) -o bin/drover ./cmd/drover
@@ -43,6 +43,7 @@ lint: ## check the format, what go vet finds, the layers, and that the documents
 	go vet ./...
 	go vet -tags e2e,chaos,qemu ./cmd/...
 	go vet -tags containers ./internal/runner
+	go vet -tags openstack ./driver/openstack
 	go test .
 
 race: ## run the tests under the race detector, which needs a C compiler (RACE=packages)
@@ -89,6 +90,10 @@ e2e-qemu: ## have the example's driver make real virtual machines (Debian: see C
 	examples/drivers/qemu-image.sh bin/qemu
 	QEMU_IMAGE=$(CURDIR)/bin/qemu go test -tags qemu -count=1 -timeout 20m -v -run TestQEMU ./cmd/drover
 
+e2e-openstack: ## run the driver of OpenStack against the real services, as root (Debian 12: see driver/openstack/testdata/services.sh)
+	rm -rf bin/openstack
+	driver/openstack/testdata/services.sh bin/openstack go test -tags openstack -count=1 -timeout 20m -v -run TestRealServices ./driver/openstack
+
 bench: build ## measure the built program, then its hot paths (BENCHFLAGS=of drover-bench, BENCH=pattern)
 	go run ./cmd/drover-bench -drover bin/drover $(BENCHFLAGS)
 	go test -run TestAnIdleConnectionCostsLittle -count=1 -v ./internal/remote
@@ -108,7 +113,7 @@ fuzz: ## fuzz each target for a while (FUZZTIME=how long)
 		done; \
 	done
 
-check-all: lint test race simtest mutants replay-arch e2e chaos containers e2e-qemu fuzz bench bench-fleet bench-pack ## all of these
+check-all: lint test race simtest mutants replay-arch e2e chaos containers e2e-qemu e2e-openstack fuzz bench bench-fleet bench-pack ## all of these
 
 man: build ## write the man pages to bin/man
 	bin/drover man bin/man
