@@ -63,7 +63,24 @@ func (e *Engine) offered(b Offered) {
 		e.moved()
 		e.replan, e.refit, e.rates = true, true, true
 		e.fitting++
+		for _, in := range e.instances {
+			if in.Cloud == c.Name && in.typeless() {
+				e.touch(in)
+			}
+		}
 	}
+}
+
+// typeRemoved reports whether an instance was adopted of a type that its cloud, by its catalogue, does not offer.
+func (e *Engine) typeRemoved(in *instance) bool {
+	c := e.cloud(in.Cloud)
+	return in.typeless() && c != nil && c.Known &&
+		!slices.ContainsFunc(c.Offerings, func(o drover.Offering) bool { return o.Type.ProviderType == in.Type.ProviderType })
+}
+
+// typeless reports whether it is not known what an instance has, since its type was not offered when it was adopted.
+func (in *instance) typeless() bool {
+	return in.Resources.CPU == 0 && in.State != drover.InstanceCreating
 }
 
 // listed compares a cloud's list with the inventory. Only a list that was begun after something was known contradicts it.

@@ -226,6 +226,10 @@ func (p *player) sees(s *engine.Sighting, said string) {
 		case "no-capacity":
 			s.Failed = &drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Market: s.Market, Message: "allocation failed"}
 		default:
+			if name, ok := strings.CutPrefix(word, "type:"); ok {
+				s.ProviderType, s.Type = name, name
+				continue
+			}
 			s.Idle = drover.IdleBehavior(word)
 		}
 	}

@@ -107,6 +107,8 @@ func (e *Engine) departs(in *instance) (why drover.Reason, so bool) {
 		return e.reason(drover.ReasonDraining, "the controller is about to end"), true
 	case in.leaving:
 		return e.reason(drover.ReasonTypeRemoved, "its cloud is no longer configured"), true
+	case e.typeRemoved(in):
+		return e.reason(drover.ReasonTypeRemoved, "its type %s is no longer configured", in.Type.ProviderType), true
 	}
 	return drover.Reason{}, false
 }
