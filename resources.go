@@ -129,7 +129,17 @@ type Offering struct {
 	Market Market       `json:"market"`
 	Price  Money        `json:"price"` // per hour
 
+	DiskPrice Money `json:"disk_price,omitempty"` // per hour, of each GiB of root volume beyond what Price has in it; 0: the disk comes with the type
+
 	QuotaGroup    string `json:"quota_group,omitempty"`   // the quota under which it counts with others of its cloud; empty: its own
 	Reserved      bool   `json:"reserved,omitempty"`      // the price is that of a commitment, which has room for one more
 	Interruptions int64  `json:"interruptions,omitempty"` // how many its cloud takes back in a million hours of an instance; 0: not known
+}
+
+// WithVolume is the offering at what it costs with so much more of a root volume, of which each GiB that is begun is paid.
+func (o Offering) WithVolume(size Bytes) Offering {
+	if size > 0 {
+		o.Price += o.DiskPrice * Money((size+GiB-1)/GiB)
+	}
+	return o
 }

@@ -40,13 +40,14 @@ type Config struct {
 
 // volume is an EBS volume. It is encrypted unless that is refused, and goes with its instance.
 type volume struct {
-	Device     string       `yaml:"device" doc:"such as /dev/sdf; of the root volume it is the image's"`
-	Size       drover.Bytes `yaml:"size"`
-	Type       string       `yaml:"type" doc:"gp3, gp2, io2, io1, st1, sc1 or standard; left out: gp3"`
-	IOPS       int          `yaml:"iops" min:"0"`
-	Throughput int          `yaml:"throughput" min:"0" doc:"in MiB a second"`
-	Key        string       `yaml:"kms_key" doc:"id or ARN; left out: the account's default"`
-	Encrypted  *bool        `yaml:"encrypted" doc:"left out: true"`
+	Device     string        `yaml:"device" doc:"such as /dev/sdf; of the root volume it is the image's"`
+	Size       drover.Bytes  `yaml:"size"`
+	Type       string        `yaml:"type" doc:"gp3, gp2, io2, io1, st1, sc1 or standard; left out: gp3"`
+	IOPS       int           `yaml:"iops" min:"0"`
+	Throughput int           `yaml:"throughput" min:"0" doc:"in MiB a second"`
+	Price      *drover.Money `yaml:"price" doc:"of a GiB a month; left out: what it costs in us-east-1"`
+	Key        string        `yaml:"kms_key" doc:"id or ARN; left out: the account's default"`
+	Encrypted  *bool         `yaml:"encrypted" doc:"left out: true"`
 }
 
 type placement struct {

@@ -51,7 +51,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 		Cloud: c.o.Name, Zones: zones, Markets: c.config.Markets, Discount: c.config.Discount, Default: drover.Resources{Arch: "amd64"},
 	})
 	if err != nil || !c.config.ListTypes {
-		return grouped(all), err
+		return c.complete(all), err
 	}
 	byHand := map[string]bool{}
 	for _, t := range c.config.Types {
@@ -63,12 +63,13 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	}
 	all = append(all, slices.DeleteFunc(listed, func(o drover.Offering) bool { return byHand[o.Type.Name] })...)
 	driver.SortOfferings(all)
-	return grouped(all), nil
+	return c.complete(all), nil
 }
 
-// grouped says of each offering under which quota it counts.
-func grouped(all []drover.Offering) []drover.Offering {
+// complete says of each offering under which quota it counts, and what its volumes cost.
+func (c *cloud) complete(all []drover.Offering) []drover.Offering {
 	for i, o := range all {
+		all[i] = c.withVolumes(o)
 		all[i].QuotaGroup = quotaGroup(o.Type.ProviderType, o.Market)
 	}
 	return all

@@ -45,6 +45,21 @@ func TestOfferings(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+	t.Run("have the price of the volumes that every instance has, and say what the root volume costs", func(t *testing.T) {
+		keys := "zones: [us-east-1a], markets: [on_demand], list_types: false, types: [{name: s, vcpus: 1, memory: 1Gi, price: 1}], "
+		for volumes, want := range map[string]drover.Offering{
+			"tags: {}":              {Price: drover.Dollar, DiskPrice: 80_000_000 / 730},
+			"volume: {type: io2}":   {Price: drover.Dollar, DiskPrice: 125_000_000 / 730},
+			"volume: {price: 0.73}": {Price: drover.Dollar, DiskPrice: drover.Dollar / 1000},
+			"volumes: [{device: /dev/sdf, size: 10Gi, price: 0.73}, {device: /dev/sdg, size: 2Gi, type: sc1}]": {
+				Price: drover.Dollar + drover.Dollar/100 + 2*(15_000_000/730), DiskPrice: 80_000_000 / 730},
+		} {
+			found, err := imitate(t, newFake(), keys+volumes).Offerings(t.Context())
+			if err != nil || len(found) != 1 || found[0].Price != want.Price || found[0].DiskPrice != want.DiskPrice {
+				t.Errorf("%s: %+v, %v", volumes, found, err)
+			}
+		}
+	})
 	t.Run("by hand stand beside EC2's, or in their place", func(t *testing.T) {
 		hand := "zones: [us-east-1a], markets: [on_demand], types: [{name: m7i.large, vcpus: 2, memory: 7Gi, price: 0.07}, {name: big, provider_type: u7i-6tb.112xlarge, vcpus: 448, memory: 6Ti, price: 50}]"
 		got := strings.Join(offers(t, imitate(t, newFake(), hand)), "\n")

@@ -105,7 +105,7 @@ drover.yaml:3:76: a whole number from 0 is wanted here, not "-1"`
 }
 
 func TestPrices(t *testing.T) {
-	c := cloud(t, "", `region: eu, types: {max_price: 1.76}, prices: {discount: 12.5%, reserved: [{type: m7.large, count: 3, price: 0.04}]}`)
+	c := cloud(t, "", `region: eu, disk: 30Gi, types: {max_price: 1.76}, prices: {discount: 12.5%, reserved: [{type: m7.large, count: 3, price: 0.04}]}`)
 	for listed, want := range map[drover.Money]drover.Money{2 * drover.Dollar: 1_750_000_000, 1: 0, 0: 0} {
 		paid, may := c.Offer(drover.Offering{Type: drover.InstanceType{Name: "m7.large"}, Price: listed})
 		if paid.Price != want || !may {
@@ -114,6 +114,9 @@ func TestPrices(t *testing.T) {
 	}
 	if _, may := c.Offer(drover.Offering{Price: 3 * drover.Dollar}); may {
 		t.Error("what is dearer than max_price, discount and all, may be used")
+	}
+	if paid, may := c.Offer(drover.Offering{Price: 1760 * drover.Dollar / 1000, DiskPrice: 80 * drover.Dollar / 1000}); paid.Price != 1_540_000_000+30*70_000_000 || !may {
+		t.Errorf("with its volume it costs %v (may be used: %v)", paid.Price, may)
 	}
 	if want := (config.Prices{Discount: 12_50, Reserved: []config.Reservation{{Type: "m7.large", Count: 3, Price: drover.Dollar / 25}}, Interval: 15 * time.Minute}); !cmp.Equal(c.Prices, want) {
 		t.Errorf("read %+v, want %+v", c.Prices, want)

@@ -270,6 +270,9 @@ func (e *Engine) rent(s *Solving, p drover.Purchase) {
 		e.replan = true
 		return
 	}
+	for i, o := range candidates {
+		candidates[i] = e.withVolume(o, e.volume(o, loads))
+	}
 	if candidates, loads = e.affordable(candidates, loads); len(candidates) > 0 {
 		e.ask(e.draft(candidates, loads), loads)
 	}
@@ -302,13 +305,19 @@ func (e *Engine) draft(candidates []drover.Offering, loads []wanted) *instance {
 		ID: e.s.LastInstance + 1, Name: e.instanceName(e.s.LastInstance + 1), Cloud: first.Cloud, Zone: first.Zone, Type: first.Type, Market: first.Market,
 		Price: first.Price, Resources: first.Type.Resources, Candidates: candidates, State: drover.InstanceCreating, Idle: drover.IdleRun, Asked: e.s.Now,
 	}}
-	if in.Resources.Disk == 0 {
-		for _, l := range loads {
-			in.Resources.Disk += l.g.key.Shape.Need.Disk * drover.Bytes(l.count)
-		}
-		in.Resources.Disk = max(in.Resources.Disk, e.limits(in.Cloud).Disk)
-	}
+	in.Resources.Disk = e.volume(first, loads)
 	return in
+}
+
+// volume is how much disk an instance of an offering has with these loads: what its type has, or a volume of the cloud's usual size, or larger.
+func (e *Engine) volume(o drover.Offering, loads []wanted) (disk drover.Bytes) {
+	if o.Type.Resources.Disk != 0 {
+		return o.Type.Resources.Disk
+	}
+	for _, l := range loads {
+		disk += l.g.key.Shape.Need.Disk * drover.Bytes(l.count)
+	}
+	return max(disk, e.limits(o.Cloud).Disk)
 }
 
 // affordable is those of the candidates, and of the jobs, with which all budgets are kept, should they boot as slowly as they may and the longest of

@@ -37,9 +37,18 @@ func (e *Engine) rate(c *Cloud) {
 		if price, reserved := take(left, in); reserved {
 			e.reprice(in, price)
 		} else if at, listed := slices.BinarySearchFunc(c.Offerings, OfferingKey{in.Type.Name, in.Zone, in.Market}, findOffering); listed {
-			e.reprice(in, c.Offerings[at].Price)
+			e.reprice(in, e.withVolume(c.Offerings[at], in.Resources.Disk).Price)
 		}
 	}
+}
+
+// withVolume is an offering at what it costs with a disk of this size. A volume of the usual size is in its price already, as is a disk that comes
+// with the type.
+func (e *Engine) withVolume(o drover.Offering, disk drover.Bytes) drover.Offering {
+	if o.Type.Resources.Disk != 0 {
+		return o
+	}
+	return o.WithVolume(disk - e.limits(o.Cloud).Disk)
 }
 
 // take takes the instance's part of what is left of the reservations, and returns what it costs then.

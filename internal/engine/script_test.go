@@ -20,6 +20,8 @@ func (p *player) set(args []string) {
 		switch key {
 		case "max":
 			p.settings.Clouds[0].MaxInstances = int(p.number(value))
+		case "disk":
+			p.settings.Clouds[0].Disk, _ = drover.ParseBytes(value)
 		case "creating":
 			p.settings.Clouds[0].MaxCreating = int(p.number(value))
 		case "idle":
@@ -108,9 +110,14 @@ func (p *player) offers(args []string) {
 		if len(parts) > 3 {
 			group = parts[3]
 		}
-		p.offerings = append(p.offerings, drover.Offering{QuotaGroup: group, Cloud: cloud, Zone: "z", Market: market, Price: price, Type: drover.InstanceType{
+		o := drover.Offering{QuotaGroup: group, Cloud: cloud, Zone: "z", Market: market, Price: price, Type: drover.InstanceType{
 			Name: parts[0], ProviderType: parts[0], Resources: drover.Resources{CPU: cpu, Memory: drover.Bytes(cpu) * drover.MiB * 4, Disk: drover.TiB, Arch: "amd64"},
-		}})
+		}}
+		if len(parts) > 4 { // a GiB of its volume costs that
+			o.DiskPrice, _ = drover.ParseMoney(parts[4])
+			o.Type.Resources.Disk = 0
+		}
+		p.offerings = append(p.offerings, o)
 	}
 	slices.SortFunc(p.offerings, func(a, b drover.Offering) int {
 		return cmp.Or(cmp.Compare(a.Type.Name, b.Type.Name), cmp.Compare(a.Market, b.Market))
@@ -165,6 +172,8 @@ func (p *player) submitted(args []string) engine.Job {
 			j.Queued = engine.Ranges{{First: 0, Last: j.Array.Last}}
 		case "cpu":
 			j.Shape.Need.CPU, _ = drover.ParseMilliCPU(value)
+		case "disk":
+			j.Shape.Need.Disk, _ = drover.ParseBytes(value)
 		case "gpus":
 			j.Shape.Need.GPUs = int(p.number(value))
 		case "memory":

@@ -1,0 +1,35 @@
+package ec2
+
+import (
+	"cmp"
+
+	"drover"
+)
+
+// volumePrices are what a GiB of a volume costs a month in us-east-1, by its type: https://aws.amazon.com/ebs/pricing/. Provisioned IOPS and
+// throughput come beside it, and are not reckoned with.
+var volumePrices = map[string]drover.Money{
+	"gp3": 80 * milli, "gp2": 100 * milli, "io1": 125 * milli, "io2": 125 * milli, "st1": 45 * milli, "sc1": 15 * milli, "standard": 50 * milli,
+}
+
+const (
+	milli        = drover.Dollar / 1000
+	monthOfHours = 730 // as Amazon reckons
+)
+
+// hourly is what a GiB of the volume costs an hour.
+func (v volume) hourly() drover.Money {
+	if v.Price != nil {
+		return *v.Price / monthOfHours
+	}
+	return volumePrices[cmp.Or(v.Type, defaultVolume)] / monthOfHours
+}
+
+// withVolumes adds to an offering what the volumes cost that every instance has beside its root volume, and says what a GiB of that costs.
+func (c *cloud) withVolumes(o drover.Offering) drover.Offering {
+	for _, v := range c.config.Volumes {
+		o.Price += v.hourly() * drover.Money((v.Size+drover.GiB-1)/drover.GiB)
+	}
+	o.DiskPrice = c.config.Volume.hourly()
+	return o
+}
