@@ -106,7 +106,7 @@ func isLimit(err error) bool {
 // token is the request id of a call: a UUID that follows from the instance's name, so that Google knows the call again.
 func (c *cloud) token(name, call string) string {
 	sum := sha256.Sum256([]byte(c.o.Fleet + "/" + name + "/" + call))
-	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // version 8, as RFC 9562 has it
+	sum[6], sum[8] = sum[6]&0x0f|0x50, sum[8]&0x3f|0x80 // the form of a UUID that follows from a name (RFC 9562), which whoever checks UUIDs knows
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[0:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 

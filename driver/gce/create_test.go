@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -373,4 +374,12 @@ func TestLabels(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestToken(t *testing.T) {
+	c := imitate(t, newFake(), "")
+	one, again, other := c.token("one", "insert"), c.token("one", "insert"), c.token("two", "insert")
+	if one != again || one == other || !regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(one) {
+		t.Errorf("%s, %s, %s", one, again, other)
+	}
 }

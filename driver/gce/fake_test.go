@@ -98,6 +98,7 @@ func newFake() *fake {
 			{name: "e2-micro", cpus: 2, mib: 1024, shared: true},
 			{name: "c4-standard-8-lssd", cpus: 8, mib: 30720, arch: "X86_64", ssds: true},
 			{name: "g2-standard-4", cpus: 4, mib: 16384, arch: "X86_64", gpu: "nvidia-l4", gpus: 1},
+			{name: "n2-standard-2-metal", cpus: 2, mib: 8192, arch: "X86_64"},
 			{name: "x9-standard-2", cpus: 2, mib: 8192, arch: "X86_64"},
 		},
 		instances: map[string]*held{}, disks: map[string]thing{}, ops: map[string]*operation{}, requests: map[string]string{}, out: map[string]string{},

@@ -3,6 +3,7 @@ package gce
 import (
 	"context"
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -142,11 +143,14 @@ func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
 	return all, nil
 }
 
+// odd are types that are not what their series is: bare metal, which boots for many minutes, and old names of m1, whose price is not n1's.
+var odd = regexp.MustCompile(`-metal$|^n1-(mega|ultra)mem-`)
+
 // typeOf translates a type. It has no disk of its own: the boot disk is as large as is asked for. Left out are those whose vCPUs are shared,
 // since they are less than they say, and those with disks on the host, whose price is not known.
 func typeOf(m *compute.MachineType) (t typeInfo, ok bool) {
 	old := m.Deprecated != nil && m.Deprecated.State != "" && m.Deprecated.State != "ACTIVE"
-	if m.IsSharedCpu || old || m.BundledLocalSsds != nil && m.BundledLocalSsds.PartitionCount > 0 {
+	if m.IsSharedCpu || old || odd.MatchString(m.Name) || m.BundledLocalSsds != nil && m.BundledLocalSsds.PartitionCount > 0 {
 		return t, false
 	}
 	t.Resources = drover.Resources{
