@@ -123,10 +123,32 @@ func (w *World) mayReprice(was, in engine.Instance) {
 		w.fail("instance %s is to cost %v from %v on, which is still to come", in.Name, in.Price, at)
 	case in.Tariff().Cost(in.Created, in.Created, at) != paid:
 		w.fail("instance %s has cost %v, and with its price it would be another sum", in.Name, paid)
+	case w.settledOtherwise(was, in, at):
 	case reserved != nil && reserved.Price == in.Price:
 	case t == nil || !t.ever[key][in.Price]:
 		w.fail("instance %s is to cost %v, of which its controller was never told", in.Name, in.Price)
 	}
+}
+
+// settledOtherwise checks that what an instance has cost in the present windows, and since its attempts began, is what it was before its price was
+// to be another.
+func (w *World) settledOtherwise(was, in engine.Instance, at drover.Time) bool {
+	differs := func(begin, from drover.Time) bool {
+		return was.Tariff().Cost(begin, from, at) != in.Tariff().Cost(begin, from, at)
+	}
+	for _, windows := range calendar {
+		if from := drover.TimeOf(windows.begin(at.Std())); differs(in.Created, from) {
+			w.fail("instance %s has cost another sum since %v, once its price is to be another", in.Name, from)
+			return true
+		}
+	}
+	for _, a := range w.Disk.attempts {
+		if a.Instance == in.ID && a.Started <= at && differs(a.Started, a.Started) {
+			w.fail("what an attempt has had of instance %s is another sum, once its price is to be another", in.Name)
+			return true
+		}
+	}
+	return false
 }
 
 // glancePrices checks that each instance costs what its controller was told last, and that reservations are used before others are paid.
