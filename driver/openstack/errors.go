@@ -133,6 +133,7 @@ func classify(doing string, err error) error {
 
 // refusal is an error of which the cloud has said so much.
 func refusal(doing string, status int, words string) *drover.Error {
+	words = strings.TrimSpace(words)
 	c := classOf(status, words)
 	e := &drover.Error{Kind: c.kind, Scope: c.scope, Hint: hints[c.kind], Message: fmt.Sprintf("%s: %s", doing, cmp.Or(words, http.StatusText(status), "no more was said"))}
 	if c.scope != "" {
