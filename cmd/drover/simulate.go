@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,6 +88,7 @@ func (a *app) simulate(ctx context.Context, f simulateFlags, flags *pflag.FlagSe
 	}
 	var results []*simulate.Result
 	began := time.Now()
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // much is thrown away at once, and little kept
 	for _, file := range f.compare {
 		in, err := a.simulated(ctx, file, models, lists)
 		if err != nil {

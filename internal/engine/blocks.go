@@ -144,9 +144,10 @@ func (e *Engine) unblockQuota(in *instance) {
 // offeringOf is the instance as its cloud offers it.
 func (e *Engine) offeringOf(in *instance) drover.Offering {
 	own := in.offering()
-	for _, o := range e.rentable() {
-		if o.Cloud == own.Cloud && o.Zone == own.Zone && o.Market == own.Market && o.Type.Name == own.Type.Name {
-			return o
+	all := e.rentable()
+	for i := range all {
+		if o := &all[i]; o.Type.Name == own.Type.Name && o.Cloud == own.Cloud && KeyOf(*o) == KeyOf(own) {
+			return *o
 		}
 	}
 	return own

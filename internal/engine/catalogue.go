@@ -30,7 +30,9 @@ func compareOfferings(a, b drover.Offering) int {
 
 // Sorted is a catalogue in the order in which the engine keeps it. It shares no memory with the one given.
 func Sorted(all []drover.Offering) []drover.Offering {
-	return slices.SortedFunc(slices.Values(all), compareOfferings)
+	all = slices.Clone(all)
+	slices.SortFunc(all, compareOfferings)
+	return all
 }
 
 // Changes is what makes one catalogue of a cloud into another, both of them Sorted: the offerings that are new or not as they were, and those

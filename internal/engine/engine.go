@@ -36,8 +36,8 @@ type Engine struct {
 	timers    timers
 	rolls     rolls
 	claims    claims
-	offerings []drover.Offering // what rentable found; nil when that has changed
-	market    int               // how often what may be rented, or for how much, has changed; at least 1
+	offerings []drover.Offering             // what rentable found; nil when that has changed
+	singles   map[drover.Shape]drover.Money // what an hour of the cheapest offering for one job costs; forgotten when that may have changed
 
 	d       *Decision
 	replace bool                       // something may have found a place
@@ -85,7 +85,7 @@ func New(s State) (*Engine, error) {
 		attempts:  map[drover.JobID]*Attempt{},
 		byName:    map[string]*instance{},
 		used:      map[string]drover.MilliCPU{},
-		market:    1,
+		singles:   map[drover.Shape]drover.Money{},
 		replace:   true,
 		replan:    true,
 	}
@@ -110,7 +110,7 @@ func New(s State) (*Engine, error) {
 func (e *Engine) State() State {
 	s := e.s
 	s.Blocks, s.Interruptions, s.Spending = slices.Clone(s.Blocks), slices.Clone(s.Interruptions), slices.Clone(s.Spending)
-	s.Habits.Boots, s.Habits.Gaps = slices.Clone(s.Habits.Boots), slices.Clone(s.Habits.Gaps)
+	s.Habits.Boots, s.Habits.Pauses = slices.Clone(s.Habits.Boots), slices.Clone(s.Habits.Pauses)
 	for j := range e.jobs.all() {
 		s.Jobs = append(s.Jobs, j.clone())
 	}

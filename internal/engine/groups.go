@@ -23,9 +23,6 @@ type group struct {
 	onDemand      int // of those that wait, how many its mix wants on demand
 	onDemandBound int // of them, for how many an instance is on its way
 
-	alone  drover.Money // what an hour of the cheapest offering for one of its jobs costs
-	priced int          // the engine's market for which that is so
-
 	stuck  bool // it cannot get new instances now
 	turn   bool // it comes before all others of its priority until one of its elements has begun
 	reason drover.Reason

@@ -9,20 +9,19 @@ import (
 	"drover"
 )
 
-// What has been seen often enough is expected again: how long a type boots, and after how long more work of a shape arrives. Of each there is
-// a mean in which what is new counts for more than what is old, so that it follows a change within a few times.
+// What has been seen often enough is expected again: how long a type boots, of which there is a mean in which what is new counts for more than
+// what is old, so that it follows a change within a few times; and after how long work of a shape comes back (pauses.go).
 
 // Habits are what has been seen, each by its key. They are observed: a store gives those back that it can tell from its records.
 type Habits struct {
-	Boots []Habit `json:"boots,omitempty"` // from an instance's creation to its being ready, by cloud and type
-	Gaps  []Habit `json:"gaps,omitempty"`  // between two arrivals of work of one shape, however much it is
+	Boots  []Habit `json:"boots,omitempty"`  // from an instance's creation to its being ready, by cloud and type
+	Pauses []Pause `json:"pauses,omitempty"` // by shape
 }
 
 // Habit is how long one thing takes.
 type Habit struct {
 	Key   string        `json:"key"`
-	Shape *drover.Shape `json:"shape,omitempty"` // that arrives
-	Count int           `json:"count"`           // how often it was seen
+	Count int           `json:"count"` // how often it was seen
 	Mean  time.Duration `json:"mean"`
 	Last  drover.Time   `json:"last"` // when
 }
@@ -69,22 +68,6 @@ func (e *Engine) booted(in *instance) {
 	if in.Begun && in.Created != 0 {
 		e.s.Habits.Boots = See(e.s.Habits.Boots, BootKey(in.Cloud, in.Type.Name), e.s.Now.Sub(in.Created), e.s.Now)
 	}
-}
-
-// arrived learns after how long work of a shape arrives again. The first time there is nothing to be learned but when it was.
-func (e *Engine) arrived(s drover.Shape) {
-	key := shapeKey(s)
-	was, known := habit(e.s.Habits.Gaps, key)
-	switch {
-	case known && was.Last == e.s.Now: // it came together
-		return
-	case known:
-		e.s.Habits.Gaps = See(e.s.Habits.Gaps, key, e.s.Now.Sub(was.Last), e.s.Now)
-		return
-	}
-	e.s.Habits.Gaps = See(e.s.Habits.Gaps, key, 0, e.s.Now)
-	place, _ := slices.BinarySearchFunc(e.s.Habits.Gaps, key, compareHabit)
-	e.s.Habits.Gaps[place].Count, e.s.Habits.Gaps[place].Shape = 0, &s
 }
 
 // shapeKey tells shapes apart.

@@ -3,64 +3,76 @@ package engine
 import (
 	"fmt"
 	"time"
+
+	"drover"
 )
 
-// How long an idle instance is kept. To keep it costs its price for as long as nothing comes; to boot another when something does costs the
-// same price for as long as that boots. So the prices cancel, and two times are left to compare:
+// How long an idle instance is kept. To keep it costs its price for as long as nothing comes; to boot another when something does costs that one's
+// price for as long as it boots. Which is less is asked of the last few times when work of its kind had ended:
 //
-//   - Of arrivals nothing is known: it is kept for as long as a boot takes. Whatever comes then, that costs at most twice what would have
+//   - Of such times too little is known: it is kept for as long as a boot takes. Whatever comes then, that costs at most twice what would have
 //     been best (the ski rental problem's answer).
-//   - Work that it can run tends to arrive within that time: it is kept for a few times the usual gap, after which what used to come has most
-//     likely ended.
-//   - Work tends to arrive later than that: booting again is cheaper, and it goes.
+//   - Keeping instances for some time would have cost less than booting others, for all those times together: it is kept for that long, a
+//     little more, since no two times are alike.
+//   - Nothing would have: it goes.
 //
-// Never for less than a minute, for which clouds bill in any case, nor past the next end of a billing period, which is paid; and never for
-// longer than idle_timeout.
-
-const (
-	holdLeast = time.Minute
-	gapsLeast = 3 // gaps between arrivals, fewer of which are no habit
-	gapsHeld  = 3 // for how many times the usual gap an instance is kept
-)
+// Never for less than is paid in any case, and never for longer than idle_timeout.
 
 // holding is how long an idle instance is kept, and why, if that is not simply as long as is configured.
 func (e *Engine) holding(in *instance) (hold time.Duration, why string) {
 	most := e.life().IdleTimeout
 	boot, known := habit(e.s.Habits.Boots, BootKey(in.Cloud, in.Type.Name))
-	if most <= holdLeast || !known {
+	if !known || in.Price == 0 {
 		return most, ""
 	}
-	hold, why = boot.Mean, fmt.Sprintf("another would boot in %v", boot.Mean.Round(time.Second))
-	if gap, comes := e.gapFor(in); comes {
-		why = fmt.Sprintf("work for it comes every %v, and another would boot in %v", gap.Round(time.Second), boot.Mean.Round(time.Second))
-		if hold = holdLeast; gap <= boot.Mean {
-			hold = max(boot.Mean, gapsHeld*gap)
-		}
+	another := fmt.Sprintf("another would boot in %v", boot.Mean.Round(time.Second))
+	hold, over, seen := e.pays(in, boot.Mean)
+	switch {
+	case seen < pausesLeast:
+		hold, why = boot.Mean, another
+	case hold == 0:
+		why = fmt.Sprintf("work for it comes back too seldom, and %s", another)
+	default:
+		why = fmt.Sprintf("of the last %d times work for it came back %d times within %v, and %s", seen, over, hold.Round(time.Second), another)
+		hold += hold/4 + time.Second
 	}
-	return min(most, max(hold, holdLeast, e.paidFor(in))), why
+	return min(most, max(hold, e.paidFor(in))), why
 }
 
-// gapFor is after how long work that the instance can run tends to arrive, the soonest there is. What has long failed to come is expected no
-// more.
-func (e *Engine) gapFor(in *instance) (gap time.Duration, comes bool) {
+// pays is the longest for which it pays to keep an instance for any shape of work that it can hold, and how many of how many pauses were
+// over by then. What a boot of another is worth follows from what that one would cost, which for small work is less.
+func (e *Engine) pays(in *instance, boot time.Duration) (hold time.Duration, over, seen int) {
 	o := in.offering()
-	for _, h := range e.s.Habits.Gaps {
-		if h.Count < gapsLeast || e.s.Now.Sub(h.Last) > max(gapsHeld*h.Mean, holdLeast) || comes && h.Mean >= gap {
+	for i := range e.s.Habits.Pauses {
+		p := &e.s.Habits.Pauses[i]
+		n := p.seen(e.s.Now, boot)
+		if n < pausesLeast || !p.Shape.Accepts(o) {
 			continue
 		}
-		if h.Shape.Accepts(o) {
-			gap, comes = h.Mean, true
+		worth := boot
+		if alone := e.alone(p.Shape); alone > 0 && alone < in.Price {
+			worth = time.Duration(drover.Money(boot).Part(int64(alone), int64(in.Price)))
+		}
+		if h, k := p.best(e.s.Now, worth); seen == 0 || h > hold {
+			hold, over, seen = h, k, n
 		}
 	}
-	return gap, comes
+	return hold, over, seen
 }
 
-// paidFor is for how long after it fell idle an instance is paid anyway, where its cloud bills by periods.
+// leastBilled is for how long clouds bill an instance at least.
+const leastBilled = time.Minute
+
+// paidFor is for how long after it fell idle an instance is paid anyway: to the end of the time that clouds bill at least, or of the period by which its
+// cloud bills.
 func (e *Engine) paidFor(in *instance) time.Duration {
-	period := e.limits(in.Cloud).BillingPeriod
-	if period <= holdLeast || in.Created == 0 {
+	if in.Created == 0 {
 		return 0
 	}
-	left := period - in.IdleSince.Sub(in.Created)%period
+	age, period := in.IdleSince.Sub(in.Created), e.limits(in.Cloud).BillingPeriod
+	if period <= leastBilled {
+		return max(0, leastBilled-age)
+	}
+	left := period - age%period
 	return left - min(left, e.life().ShutdownTimeout) // so that its cloud hears of it in time
 }

@@ -28,7 +28,7 @@ func (e *Engine) submit(jobs []Job) {
 func (e *Engine) accept(j Job) *Job {
 	j = j.clone()
 	j.Since = e.s.Now
-	e.arrived(j.Shape)
+	e.arrived(j.Shape, j.Queued.Count())
 	e.addJob(&j)
 	e.writeJob(&j)
 	return &j

@@ -52,6 +52,11 @@ func (e *Engine) unload(in *instance, a *Attempt) {
 	}
 	if len(in.load) == 0 && in.State == drover.InstanceRunning {
 		e.setState(in, drover.InstanceIdle)
+		j := e.job(a.ID.Job.Number)
+		key := e.keyWith(j, j.memory(a.ID.Job.Index))
+		if g := e.byKey[key]; g == nil || g.queued == 0 {
+			e.rested(key.Shape)
+		}
 	}
 	e.freed()
 	e.touch(in)

@@ -156,7 +156,10 @@ func (e *Engine) bindWaiting(g *group, r *rolls) {
 // bindableWithin is for how many more elements of the group there is room on the instance, and money.
 func (e *Engine) bindableWithin(in *instance, g *group) int {
 	n := in.bindable(g)
-	if n == 0 || !e.limited() {
+	if n == 0 || !e.worthWaiting(g, in, n) {
+		return 0
+	}
+	if !e.limited() {
 		return n
 	}
 	p := pledge{in: in, boots: e.bootsFor(in), loads: []wanted{{g, n}}}

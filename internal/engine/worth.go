@@ -5,15 +5,13 @@ import "drover"
 // An instance that is used already is not given work that keeps it for far more than another would cost. Nothing is known of how long jobs
 // will take, so each is taken to last as long as any other: then an instance with n of them is kept for a share of 1/n longer by one of them,
 // and that share of its price is what the job costs there. Elsewhere it costs the price of the cheapest offering that holds it alone, and a
-// boot and a wait besides, which count as a quarter. What was rented and is not yet used takes whatever it holds: it was rented for it.
+// boot besides: a sixty-fourth of the hour that it is taken to last. What has just booted takes whatever it holds and has no other instance on its way: it was
+// rented for it. What has one is not let in for being there sooner, else what comes first takes the largest that comes, and for that one's
+// work another is rented. Nor is it bound to what boots for others, or did before they found another place.
 
 // worth reports whether the group's next job is worth its place on the instance: always, if nothing else may be had for it.
 func (e *Engine) worth(g *group, in *instance) bool {
-	if !in.Used || g.stuck || e.s.Closing || g.onDemand > 0 && in.Market == drover.OnDemand {
-		return true
-	}
-	alone := e.alone(g)
-	if alone == 0 || in.Price <= alone {
+	if e.anywhere(g, in) || e.fresh(in) && g.unbound() > 0 {
 		return true
 	}
 	jobs := in.free.Times(g.key.Shape.Need, in.atOnce(max(1, g.queued)))
@@ -22,22 +20,51 @@ func (e *Engine) worth(g *group, in *instance) bool {
 			jobs++
 		}
 	}
-	return in.Price/drover.Money(max(1, jobs)) <= alone+alone/4
+	return e.shared(g, in, jobs)
 }
 
-// alone is the least that an hour costs of what may be rented now and holds one of the group's jobs; 0 if nothing does.
-func (e *Engine) alone(g *group) drover.Money {
-	if g.priced == e.market {
-		return g.alone
+// worthWaiting reports whether n of the group's jobs are worth their place on an instance that is on its way for others.
+func (e *Engine) worthWaiting(g *group, in *instance, n int) bool {
+	for _, b := range in.Bound {
+		n += b.Count
 	}
-	g.priced, g.alone = e.market, 0
-	for _, o := range e.rentable() {
-		if (g.alone == 0 || o.Price < g.alone) && g.key.Shape.Accepts(o) && e.blockOf(o) == nil {
-			g.alone = o.Price
+	return e.anywhere(g, in) || e.shared(g, in, n)
+}
+
+// anywhere reports whether the group's next job is to take what there is.
+func (e *Engine) anywhere(g *group, in *instance) bool {
+	return g.stuck || e.s.Closing || g.onDemand > 0 && in.Market == drover.OnDemand
+}
+
+// shared reports whether a job's share of an instance that runs so many, it among them, costs little more than the cheapest for it alone.
+func (e *Engine) shared(g *group, in *instance, jobs int) bool {
+	alone := e.alone(g.key.Shape)
+	return alone == 0 || in.Price <= alone || in.Price/drover.Money(max(1, jobs)) <= alone+alone/64
+}
+
+// fresh reports whether an instance has become ready just now, and nothing has begun on it.
+func (e *Engine) fresh(in *instance) bool { return !in.Used && in.IdleSince == e.s.Now }
+
+// alone is the least that an hour costs of what may be rented now and holds one job of the shape; 0 if nothing does.
+func (e *Engine) alone(s drover.Shape) (least drover.Money) {
+	if least, known := e.singles[s]; known {
+		return least
+	}
+	all := e.rentable()
+	for i := range all {
+		if o := &all[i]; (least == 0 || o.Price < least) && s.Accepts(*o) && e.blockOf(*o) == nil {
+			least = o.Price
 		}
 	}
-	return g.alone
+	if len(e.singles) >= singlesMost {
+		clear(e.singles)
+	}
+	e.singles[s] = least
+	return least
 }
 
+// singlesMost is for how many shapes that is remembered.
+const singlesMost = 10_000
+
 // moved notes that what may be rented, or for how much, is not as it was.
-func (e *Engine) moved() { e.market++ }
+func (e *Engine) moved() { clear(e.singles) }

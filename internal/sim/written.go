@@ -230,8 +230,9 @@ func (w *World) mayStop(in engine.Instance) {
 	if in.Reason != nil {
 		why = *in.Reason
 	}
-	if rest := w.controller.idleFor(in); why.Code == drover.ReasonIdle && in.Ready != 0 && rest < min(time.Minute, w.controller.settings.Lifecycle.IdleTimeout) && !w.Disk.closing {
-		w.fail("instance %s is to go after being idle for %v", in.Name, rest)
+	rest, age := w.controller.idleFor(in), w.controller.now().Sub(in.Created)
+	if why.Code == drover.ReasonIdle && in.Ready != 0 && rest < min(time.Minute, w.controller.settings.Lifecycle.IdleTimeout) && age < time.Minute && !w.Disk.closing {
+		w.fail("instance %s is to go after being idle for %v, %v old: its first minute is paid", in.Name, rest, age)
 	}
 	if in.Idle == drover.IdleHold && !w.promises.killed[in.Name] {
 		w.fail("instance %s is held and is to go: %v", in.Name, why)

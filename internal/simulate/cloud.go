@@ -132,7 +132,7 @@ func (w *world) end(v *vm) {
 	for _, r := range v.runs {
 		if !r.ended {
 			r.ended = true
-			w.m.again(r.need)
+			w.m.again(v.hire, r.need, w.now.Sub(r.begun))
 		}
 	}
 	w.m.returned(v.hire, v.notice != nil)

@@ -27,6 +27,7 @@ type meter struct {
 	hires     []*hire // that go on
 	peak      int
 	bills     map[drover.Market]*bill
+	parts     Parts
 
 	state  sample // as it is now
 	series series
@@ -38,13 +39,6 @@ type bill struct {
 	interrupted int
 	time        time.Duration
 	cost        drover.Money
-}
-
-// hire is an instance that is paid.
-type hire struct {
-	offering drover.Offering // as it was when it was rented
-	since    drover.Time
-	tariff   drover.Tariff
 }
 
 func newMeter(in Input) *meter {
@@ -63,6 +57,7 @@ func (m *meter) at(now drover.Time) {
 		for _, h := range m.hires {
 			price := m.market.price(h.offering)
 			m.state.hourly += (price - h.tariff.Price).USD()
+			h.count(next)
 			h.tariff = h.tariff.Changed(price, next)
 		}
 	}
@@ -78,30 +73,43 @@ func (m *meter) pass(now drover.Time) {
 
 func (m *meter) submitted(n int) { m.state.queued += float64(n) }
 
-// began has a job begin, for the first time after such a wait.
-func (m *meter) began(need drover.Resources, first bool, wait time.Duration) {
+// waited takes note of how long a job waited for its first beginning.
+func (m *meter) waited(wait time.Duration) { m.waits = append(m.waits, wait) }
+
+// began has a job begin.
+func (m *meter) began(h *hire, need drover.Resources) {
 	m.last = m.now
 	m.state.queued--
-	m.state.used += vcpus(need)
-	if first {
-		m.waits = append(m.waits, wait)
-	}
+	m.use(h, vcpus(need))
 }
 
 // ended has a job come to its end.
-func (m *meter) ended(need drover.Resources, took time.Duration) {
+func (m *meter) ended(h *hire, need drover.Resources, took time.Duration) {
 	m.last, m.end = m.now, m.now
-	m.state.used -= vcpus(need)
+	m.use(h, -vcpus(need))
 	m.used += vcpus(need) * took.Seconds()
 	m.done++
 }
 
 // again has a job wait again whose instance was taken from under it.
-func (m *meter) again(need drover.Resources) {
+func (m *meter) again(h *hire, need drover.Resources, ran time.Duration) {
 	m.last = m.now
-	m.state.used -= vcpus(need)
+	m.use(h, -vcpus(need))
+	h.lost(need, ran)
 	m.state.queued++
 	m.lost++
+}
+
+func (m *meter) use(h *hire, vcpus float64) {
+	h.count(m.now)
+	h.used += vcpus
+	m.state.used += vcpus
+}
+
+// ready has an instance take work from now on.
+func (m *meter) ready(h *hire) {
+	h.count(m.now)
+	h.ready = true
 }
 
 // refuse counts jobs that never begin.
@@ -122,7 +130,7 @@ func (m *meter) bill(o drover.Offering) *bill {
 // rented begins the bill of an instance.
 func (m *meter) rented(o drover.Offering) *hire {
 	m.last = m.now
-	h := &hire{offering: o, since: m.now, tariff: drover.Tariff{Price: m.market.price(o)}}
+	h := &hire{offering: o, since: m.now, counted: m.now, tariff: drover.Tariff{Price: m.market.price(o)}, parts: &m.parts}
 	m.hires = append(m.hires, h)
 	m.instances++
 	m.peak = max(m.peak, len(m.hires))
@@ -136,6 +144,7 @@ func (m *meter) rented(o drover.Offering) *hire {
 // returned ends the bill of an instance.
 func (m *meter) returned(h *hire, interrupted bool) {
 	m.last = m.now
+	h.count(m.now)
 	m.hires = slices.DeleteFunc(m.hires, func(o *hire) bool { return o == h })
 	b, took := m.bill(h.offering), m.now.Sub(h.since)
 	b.time += took

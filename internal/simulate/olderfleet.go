@@ -85,6 +85,7 @@ func (o *older) boots(r *rented) {
 		return
 	}
 	r.ready = true
+	o.m.ready(r.hire)
 	for _, p := range r.jobs {
 		o.begin(p, r)
 	}
@@ -101,8 +102,11 @@ func (o *older) put(p *placed, r *rented) {
 
 func (o *older) begin(p *placed, r *rented) {
 	p.begun = o.now
-	o.m.began(p.shape.Need, !p.tried, o.now.Sub(o.m.begin.Add(p.job.Submit)))
-	p.tried = true
+	o.m.began(r.hire, p.shape.Need)
+	if !p.tried {
+		p.tried = true
+		o.m.waited(o.now.Sub(o.m.begin.Add(p.job.Submit)))
+	}
 	o.after(p.job.Runtime, func() {
 		if !r.paid {
 			o.finish(p, r)
@@ -112,7 +116,7 @@ func (o *older) begin(p *placed, r *rented) {
 
 // finish ends a job and, in time, what it leaves behind.
 func (o *older) finish(p *placed, r *rented) {
-	o.m.ended(p.shape.Need, p.job.Runtime)
+	o.m.ended(r.hire, p.shape.Need, p.job.Runtime)
 	r.free = r.free.Plus(p.shape.Need, 1)
 	r.jobs = slices.DeleteFunc(r.jobs, func(q *placed) bool { return q == p })
 	if o.policy == OnePerJob {
@@ -146,8 +150,8 @@ func (o *older) taken(r *rented) {
 	o.leave(r)
 	for _, p := range r.jobs {
 		if p.begun != 0 {
+			o.m.again(r.hire, p.shape.Need, o.now.Sub(p.begun))
 			p.begun = 0
-			o.m.again(p.shape.Need)
 		}
 		o.queue.add(p)
 	}

@@ -27,6 +27,7 @@ type Result struct {
 	Lost          int          `json:"attempts_interrupted"`
 	Markets       []Market     `json:"markets"`
 	Cost          float64      `json:"cost_usd"`
+	Parts         Parts        `json:"cost_usd_parts"`
 	Utilisation   float64      `json:"utilisation"` // of the vCPUs paid for, by jobs that came to their end
 	Bound         float64      `json:"bound_usd"`
 	Ratio         float64      `json:"ratio"` // cost to bound; 0: there is no bound
@@ -81,7 +82,7 @@ func (m *meter) result(in Input, p Policy) *Result {
 			r.Hours += b.time.Hours()
 		}
 	}
-	r.Cost = r.Money.USD()
+	r.Cost, r.Parts = r.Money.USD(), m.parts
 	if m.had > 0 {
 		r.Utilisation = m.used / m.had
 	}

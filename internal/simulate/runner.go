@@ -31,7 +31,9 @@ func (w *world) connect(effect int64, f engine.Connect) {
 
 // hello is a runner's word of what it has.
 func (w *world) hello(effect int64, v *vm) {
-	v.linked = true
+	if v.linked = true; !v.hire.ready {
+		w.m.ready(v.hire)
+	}
 	ev := engine.Connected{Effect: effect, Instance: v.id, HostKey: v.name, Notice: v.notice}
 	for _, r := range v.runs {
 		if !r.ended {
@@ -60,7 +62,10 @@ func (w *world) start(effect int64, f engine.Start) {
 	t := w.in.Trace.Jobs[f.Attempt.Job.Number-1]
 	r := &run{id: f.Attempt, need: w.in.shape(t).Need, begun: w.now}
 	v.runs = append(v.runs, r)
-	w.m.began(r.need, f.Attempt.Number == 1, w.now.Sub(w.m.begin.Add(t.Submit)))
+	w.m.began(v.hire, r.need)
+	if f.Attempt.Number == 1 {
+		w.m.waited(w.now.Sub(w.m.begin.Add(t.Submit)))
+	}
 	w.after(t.Runtime, func() { w.exit(v, r, drover.Exit{}) })
 	w.tell(engine.Started{Effect: effect, Attempt: f.Attempt})
 	if v.notice != nil {
@@ -75,9 +80,9 @@ func (w *world) exit(v *vm, r *run, exit drover.Exit) {
 	}
 	r.ended = true
 	if exit.Code == 0 {
-		w.m.ended(r.need, w.now.Sub(r.begun))
+		w.m.ended(v.hire, r.need, w.now.Sub(r.begun))
 	} else {
-		w.m.again(r.need)
+		w.m.again(v.hire, r.need, w.now.Sub(r.begun))
 	}
 	exit.Started, exit.Ended = r.begun, w.now
 	w.answer(messageTime, engine.Exited{Instance: v.id, Attempt: r.id, Exit: exit})

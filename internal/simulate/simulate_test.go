@@ -36,11 +36,11 @@ func one() Input {
 }
 
 func TestDrover(t *testing.T) {
-	t.Run("rents the cheapest that holds a job, for its boot, its run and the idle timeout", func(t *testing.T) {
+	t.Run("rents the cheapest that holds a job, for its boot, its run and as long as it may pay to keep it", func(t *testing.T) {
 		in := one()
 		r := whole(t, in, Drover)
-		idle, boot := in.Settings.Lifecycle.IdleTimeout, in.Models.boot(1)
-		paid := boot + time.Hour + idle
+		boot := in.Models.boot(1)
+		paid := boot + time.Hour + boot
 		if hours := time.Duration(r.Hours * float64(time.Hour)); r.Instances != 1 || hours < paid || hours > paid+5*time.Second {
 			t.Errorf("%d instances were paid for %v, not for %v and a few calls: %+v", r.Instances, hours, paid, r)
 		}

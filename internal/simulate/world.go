@@ -39,8 +39,18 @@ func runEngine(ctx context.Context, in Input, m *meter) error {
 		w.clouds[c.Name] = &cloud{w: w, name: c.Name}
 	}
 	w.loop = &loop.Loop{Engine: e, Store: w, Outside: w}
-	w.tell(engine.Configured{Settings: in.Settings})
+	w.tell(engine.Configured{Settings: unwatched(in.Settings)})
 	return w.run(ctx)
+}
+
+// unwatched has the engine asked less often when nothing happens: in this world nothing falls silent and the clock never stops, which is what
+// it looks for. Up to the boot timeout no deadline follows from that. But while money is limited, that of idle instances is watched as it is
+// configured.
+func unwatched(s engine.Settings) engine.Settings {
+	if s.MaxCost == 0 && len(s.Budgets) == 0 {
+		s.Lifecycle.ProbeInterval = max(s.Lifecycle.ProbeInterval, s.Lifecycle.BootTimeout)
+	}
+	return s
 }
 
 // run lets the world go on until all jobs are final and all instances gone, or until nothing more will happen.
