@@ -273,6 +273,9 @@ func TestClasses(t *testing.T) {
 			case want.kind == drover.KindRateLimit && e.RetryAt.Std().Before(began.Add(again)):
 				t.Errorf("again at %v", e.RetryAt)
 			}
+			if n := strings.Count(strings.Join(f.met, "\n"), "POST /servers"); n != 1 {
+				t.Errorf("it was asked for %d times", n)
+			}
 			if (class{e.Kind, e.Scope}) != want || !strings.HasPrefix(e.Message, "create instance one: ") {
 				t.Errorf("%+v, want %v", e, want)
 			}

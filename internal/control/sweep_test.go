@@ -2,8 +2,11 @@ package control
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"drover/driver"
 )
@@ -43,4 +46,21 @@ func TestSweep(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestWhatIsLeftOverGoesWhileTheControllerRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cloud := &littered{}
+		c := &Controller{cfg: Config{Fleet: "test", Log: slog.New(slog.DiscardHandler)}}
+		c.setup = c.newSetup(Setup{Clouds: []Cloud{{Name: "here", Driver: cloud}}}, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		go c.sweepHourly(ctx)
+		time.Sleep(sweepInterval)
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		if !slices.Equal(cloud.removed, []string{"v"}) {
+			t.Errorf("took away %q within an hour, want the volume and not the key that is shared", cloud.removed)
+		}
+	})
 }
