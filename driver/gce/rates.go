@@ -14,8 +14,8 @@ const (
 	rateSkus    = "price list"
 )
 
-// rates are such that no minute has more calls than a new project may make: 1,500 of a group, 750 of those that are heavy, 300 of the price
-// list. What a project may make stands in its own list of quotas.
+// rates are such that no minute has more calls than a new project may make. Google once published 1,500 of a group; the 750 of those that are
+// heavy and the 300 of the price list are careful guesses. What a project may make stands in its own list of quotas.
 var rates = map[string]driver.Rate{
 	rateQueries: {Burst: 540, PerSecond: 16},
 	rateReads:   {Burst: 540, PerSecond: 16},
