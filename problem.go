@@ -77,6 +77,14 @@ func RefusalCode(why string) string {
 	return ""
 }
 
+// Amount is how much there is of what a check is about, 0 where that is no amount.
+func (r Resources) Amount(check string) int64 {
+	if at := slices.Index(checks[:], check); at >= 0 {
+		return amounts(r)[at]
+	}
+	return 0
+}
+
 // amounts is how much there is of what each check looks at, 0 where that is no amount.
 func amounts(r Resources) [len(checks)]int64 {
 	return [...]int64{0, 0, 0, int64(r.CPU), int64(r.Memory), int64(r.Disk), int64(r.GPUs)}
@@ -169,9 +177,24 @@ type Unmet struct {
 	Refusals []Refusal `json:"refusals,omitempty"` // why not on the offerings that there are, most frequent first
 }
 
+// Nearest is the refusal of the offerings that come nearest to serving the demand: those that pass most of the checks, or all of them.
+func (u Unmet) Nearest() (nearest Refusal, any bool) {
+	best := -1
+	for _, r := range u.Refusals {
+		at := slices.Index(checks[:], r.Code)
+		if at < 0 {
+			at = len(checks)
+		}
+		if at > best {
+			best, nearest = at, r
+		}
+	}
+	return nearest, best >= 0
+}
+
 // Refusal is why a number of offerings could not serve a demand.
 type Refusal struct {
 	Code    string `json:"code"`    // placement, market, arch, vcpus, memory, disk, gpus, size or limit
 	Count   int    `json:"count"`   // offerings
-	Example string `json:"example"` // one of them, and why in words
+	Example string `json:"example"` // the nearest of them, and why in words
 }

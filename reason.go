@@ -9,7 +9,7 @@ type Reason struct {
 	Until Time   `json:"until,omitempty"`
 }
 
-// The codes of a Reason.
+// The codes of a Reason, each explained in docs/reasons.md. Where a cloud's answer is the reason, the code is its ErrorKind.
 const (
 	// Of jobs that wait.
 	ReasonDependency = "dependency" // waits for other jobs of its batch
@@ -22,41 +22,47 @@ const (
 	ReasonBlocked    = "blocked"    // every offering that fits is blocked
 	ReasonHeld       = "held"       // its priority is 0
 	ReasonNoFit      = "no_fit"     // no configured type can hold it
-	ReasonRetry      = "retry"      // waits to be tried again
 	ReasonShare      = "share"      // others of its priority use less of their share
 	ReasonUnproved   = "unproved"   // the records may be an older copy, and it is not known yet what there is
+	ReasonRefused    = "refused"    // how many offerings do not serve it, and which comes nearest
+	ReasonOther      = "other"      // there are more reasons than are told apart
+
+	// Of the fleet, a cloud, an offering, and what does not wait.
+	ReasonRest     = "rest"     // nothing waits
+	ReasonOffered  = "offered"  // it may be rented
+	ReasonUnlisted = "unlisted" // a cloud does not say what there is in it
+	ReasonRunning  = "running"
 
 	// Of jobs, attempts and instances that ended, and of instances that will.
-	ReasonExit           = "exit"
-	ReasonCancelled      = "cancelled"
-	ReasonTimeout        = "timeout"
-	ReasonInstanceLost   = "instance_lost"
-	ReasonAttempts       = "attempts"
-	ReasonNoStart        = "no_start"
-	ReasonIdle           = "idle"
-	ReasonBroken         = "broken"
-	ReasonBootTimeout    = "boot_timeout"
-	ReasonHostKey        = "host_key"
-	ReasonSilent         = "silent"
-	ReasonVanished       = "vanished"
-	ReasonCreateFailed   = "create_failed"
-	ReasonClosing        = "closing"
-	ReasonOperator       = "operator"
-	ReasonStranger       = "stranger" // a store that is lost named it
-	ReasonTwin           = "twin"     // its cloud made two of its name
-	ReasonUnknownAttempt = "unknown_attempt"
-	ReasonTypeRemoved    = "type_removed"
-	ReasonDeaf           = "deaf"
-	ReasonUnreachable    = "unreachable"
-	ReasonOutputs        = "outputs"          // they could not be stored
-	ReasonPreempted      = "preempted"        // its priority was set to 0
-	ReasonSchedule       = "schedule_timeout" // no instance for it could be had for that long
-	ReasonInterrupted    = "interrupted"      // the cloud took the instance back
-	ReasonMemory         = "out_of_memory"
-	ReasonImage          = "image"     // it could not be had
-	ReasonUnhealthy      = "unhealthy" // so the instance says of itself
-	ReasonAge            = "max_age"
-	ReasonUsed           = "used"      // it has run its one job
-	ReasonGivesWay       = "gives_way" // to work of higher priority
-	ReasonDraining       = "draining"  // the controller starts nothing any more, since it is about to end
+	ReasonExit         = "exit"
+	ReasonCancelled    = "cancelled"
+	ReasonTimeout      = "timeout"
+	ReasonInstanceLost = "instance_lost"
+	ReasonAttempts     = "attempts"
+	ReasonNoStart      = "no_start"
+	ReasonIdle         = "idle"
+	ReasonBroken       = "broken"
+	ReasonBootTimeout  = "boot_timeout"
+	ReasonHostKey      = "host_key"
+	ReasonSilent       = "silent"
+	ReasonVanished     = "vanished"
+	ReasonCreateFailed = "create_failed"
+	ReasonClosing      = "closing"
+	ReasonOperator     = "operator"
+	ReasonStranger     = "stranger" // a store that is lost named it
+	ReasonTwin         = "twin"     // its cloud made two of its name
+	ReasonTypeRemoved  = "type_removed"
+	ReasonDeaf         = "deaf"
+	ReasonUnreachable  = "unreachable"
+	ReasonOutputs      = "outputs"          // they could not be stored
+	ReasonPreempted    = "preempted"        // its priority was set to 0
+	ReasonSchedule     = "schedule_timeout" // no instance for it could be had for that long
+	ReasonInterrupted  = "interrupted"      // the cloud took the instance back
+	ReasonMemory       = "out_of_memory"
+	ReasonImage        = "image"     // it could not be had
+	ReasonUnhealthy    = "unhealthy" // so the instance says of itself
+	ReasonAge          = "max_age"
+	ReasonUsed         = "used"      // it has run its one job
+	ReasonGivesWay     = "gives_way" // to work of higher priority
+	ReasonDraining     = "draining"  // the controller starts nothing any more, since it is about to end
 )

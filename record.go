@@ -118,7 +118,7 @@ type Waiting struct {
 
 // Explanation says why something is as it is.
 type Explanation struct {
-	Subject string   `json:"subject"` // a job's id, an instance's name, an offering as CLOUD/ZONE/TYPE/MARKET, or "records"
+	Subject string   `json:"subject"` // a job's id, the name of an instance or a cloud, an offering as CLOUD/ZONE/TYPE/MARKET, "fleet" or "records"
 	Waiting bool     `json:"waiting"`
 	Count   int      `json:"count,omitempty"` // of the jobs, or elements, that wait
 	Since   Time     `json:"since,omitempty"`

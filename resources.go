@@ -143,3 +143,8 @@ func (o Offering) WithVolume(size Bytes) Offering {
 	}
 	return o
 }
+
+// Name is what people call the offering, and `drover explain` knows it by.
+func (o Offering) Name() string {
+	return o.Cloud + "/" + o.Zone + "/" + o.Type.Name + "/" + string(o.Market)
+}

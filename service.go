@@ -86,8 +86,9 @@ type Watch interface {
 	// Status is the fleet at a glance.
 	Status(ctx context.Context) (Status, error)
 
-	// Explain says why the subject is as it is: a job's id, an instance's name, or an offering as CLOUD/ZONE/TYPE/MARKET. Without a subject it
-	// explains everything that waits, holds or is blocked. KindNotFound.
+	// Explain says why the subject is as it is: a job's id, an instance's name, a cloud's, "fleet", or an offering as CLOUD/ZONE/TYPE/MARKET, of
+	// which fewer parts, or patterns, name several. Without a subject it explains the fleet, and then everything that waits, holds or is blocked.
+	// KindNotFound.
 	Explain(ctx context.Context, subject string) ([]Explanation, error)
 
 	// Events yields what happens, from what is remembered on, until the context ends. It ends with a non-nil error, if any. Who reads slowly

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -118,11 +119,35 @@ func (a *app) completeInstances(*cobra.Command, []string, string) ([]string, cob
 	})
 }
 
-// completeSubjects offers what can be explained: jobs and instances.
+// completeSubjects offers what can be explained: jobs, instances, clouds and, of a cloud that is typed, its offerings.
 func (a *app) completeSubjects(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	jobs, _ := a.completeJobs(cmd, args, typed)
 	instances, directive := a.completeInstances(cmd, args, typed)
-	return append(jobs, instances...), directive
+	offers, _ := a.completeOffers(typed)
+	return slices.Concat([]string{"fleet"}, jobs, instances, offers), directive
+}
+
+// completeOffers offers the names of clouds or, once one is typed, of its offerings.
+func (a *app) completeOffers(typed string) ([]string, cobra.ShellCompDirective) {
+	cloud, _, within := strings.Cut(typed, "/")
+	if !within {
+		cloud = ""
+	}
+	return a.live(func(ctx context.Context, svc drover.Service) (words []string) {
+		offers, err := svc.Offers(ctx, drover.OfferFilter{Cloud: cloud})
+		if err != nil {
+			return nil
+		}
+		for _, o := range offers {
+			if within {
+				words = append(words, harmless(offerListing.name(o)))
+			} else {
+				words = append(words, harmless(o.Cloud))
+			}
+		}
+		slices.Sort(words)
+		return slices.Compact(words)
+	})
 }
 
 // completeTokens offers the ids of tokens.

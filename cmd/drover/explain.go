@@ -16,9 +16,10 @@ func (a *app) explainCommand() *cobra.Command {
 	cmd := named(&cobra.Command{
 		Use:   "explain [SUBJECT]",
 		Short: "Say why something waits, since when, and what will change it",
-		Long: `Say why a job, an instance or an offering is as it is: a job's id, an instance's name, or CLOUD/ZONE/TYPE/MARKET. Without a subject,
-everything that waits, is held or is blocked.`,
-		Example: "  drover explain\n  drover explain 17\n  drover explain here/local/host/on_demand",
+		Long: `Say why something is as it is, since when, and what will change it: a job by its id, an instance or a cloud by its name, an offering as
+CLOUD/ZONE/TYPE/MARKET. Fewer parts, as in CLOUD/TYPE, or patterns name several offerings. Without a subject: the fleet, that is all that waits
+by the reasons why, and then everything that waits, is held or is blocked. The code that each reason begins with is explained in docs/reasons.md.`,
+		Example: "  drover explain\n  drover explain 17\n  drover explain aws\n  drover explain aws/us-east-1a/m7i.large/spot\n  drover explain 'aws/m7i.*/spot'",
 		Args:    wantArgs(0, 2, "one subject"),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
 			args = append(watch.takeInterval(args), "")
@@ -83,6 +84,9 @@ func explanationText(e drover.Explanation, job drover.Job, now drover.Time) stri
 	b.WriteByte('\n')
 	for _, r := range e.Reasons {
 		line := r.Code + ": " + r.Text
+		if r.Since > 0 && clock(r.Since) != clock(e.Since) {
+			line += "; since " + clock(r.Since)
+		}
 		if r.Until > 0 {
 			line += "; changes " + until(r.Until, now)
 		}
@@ -92,10 +96,13 @@ func explanationText(e drover.Explanation, job drover.Job, now drover.Time) stri
 }
 
 func subjectWords(e drover.Explanation, job drover.Job) string {
-	if job.ID.Number == 0 {
-		if e.Waiting {
-			return e.Subject + " waits"
-		}
+	switch {
+	case job.ID.Number != 0:
+	case e.Waiting && e.Subject == "fleet":
+		return "fleet: " + howManyWait(e.Count)
+	case e.Waiting:
+		return e.Subject + " waits"
+	default:
 		return e.Subject
 	}
 	text := fmt.Sprintf("job %v (%s)", job.ID, job.Name)
@@ -106,4 +113,12 @@ func subjectWords(e drover.Explanation, job drover.Job) string {
 		return fmt.Sprintf("%s: %d of %d wait", text, e.Count, job.Array.Size())
 	}
 	return text + " waits"
+}
+
+// howManyWait says how many jobs wait.
+func howManyWait(n int) string {
+	if n == 1 {
+		return "1 job waits"
+	}
+	return fmt.Sprintf("%d jobs wait", n)
 }

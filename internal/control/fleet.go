@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -144,76 +143,6 @@ func (c *Controller) Status(ctx context.Context) (drover.Status, error) {
 		Fleet: c.cfg.Fleet, Version: c.cfg.Version, Time: s.Now, Jobs: counts, Waiting: s.Waiting, Instances: s.Instances, Standing: s.Standing,
 		Hourly: s.Hourly.USD(), Spent: s.Spent.USD(), Draining: s.Draining,
 	}, nil
-}
-
-// Explain says why something is as it is.
-func (c *Controller) Explain(ctx context.Context, subject string) (list []drover.Explanation, err error) {
-	found := false
-	ask := func(e *engine.Engine) { list, found = explain(e, subject) }
-	if err := c.Query(ctx, ask); err != nil || found {
-		return list, err
-	}
-	return c.explainRecord(ctx, subject)
-}
-
-// mostExplained is how many explanations an answer holds: more than a person reads, and little enough work for the loop.
-const mostExplained = 1000
-
-// explain asks the engine, which knows of what is neither final nor gone.
-func explain(e *engine.Engine, subject string) ([]drover.Explanation, bool) {
-	if subject == "" {
-		all, left := e.ExplainAll(mostExplained)
-		if left > 0 {
-			all = append(all, drover.Explanation{Reasons: []drover.Reason{{Code: drover.ReasonPlanning, Text: fmt.Sprintf("and %d more", left)}}})
-		}
-		return all, true
-	}
-	if id, err := drover.ParseJobID(subject); err == nil {
-		if x, ok := e.Explain(id); ok {
-			return []drover.Explanation{x}, true
-		}
-	}
-	if in, ok := e.Find(subject); ok {
-		x, ok := e.ExplainInstance(in.Name)
-		return []drover.Explanation{x}, ok
-	}
-	x, ok := e.ExplainBlock(subject)
-	return []drover.Explanation{x}, ok
-}
-
-// explainRecord explains what the engine does not have: what is final, gone, or not yet taken by it.
-func (c *Controller) explainRecord(ctx context.Context, subject string) ([]drover.Explanation, error) {
-	if id, err := drover.ParseJobID(subject); err == nil {
-		job, err := c.Job(ctx, id)
-		if err == nil {
-			return []drover.Explanation{explainJob(job)}, nil
-		}
-		if id.Index >= 0 {
-			return nil, err
-		}
-	}
-	in, err := c.cfg.Store.Instance(ctx, c.now(), subject)
-	if err != nil {
-		return nil, drover.Errorf(drover.KindNotFound, "there is no job, instance or blocked offering %.80q", subject)
-	}
-	x := drover.Explanation{Subject: in.Name, Reasons: []drover.Reason{}}
-	if in.Reason != nil {
-		x.Reasons = append(x.Reasons, *in.Reason)
-	}
-	return []drover.Explanation{x}, nil
-}
-
-func explainJob(job drover.Job) drover.Explanation {
-	x := drover.Explanation{Subject: job.ID.String(), Waiting: job.State == drover.JobQueued, Reasons: []drover.Reason{}}
-	switch {
-	case job.Reason != nil:
-		x.Reasons = append(x.Reasons, *job.Reason)
-	case x.Waiting:
-		x.Reasons = append(x.Reasons, drover.Reason{Code: drover.ReasonPlanning, Text: "it was submitted only just now"})
-	case job.State == drover.JobSucceeded:
-		x.Reasons = append(x.Reasons, drover.Reason{Code: drover.ReasonExit, Text: "it succeeded"})
-	}
-	return x
 }
 
 // Dump writes the engine's state, which holds no secrets.

@@ -52,11 +52,12 @@ func (e *Engine) offered(b Offered) {
 	c.OfferCall = 0
 	if b.Err != nil {
 		c.Fails++
+		c.Mute = e.lasting(c.Mute, drover.ReasonCatalogue, b.Err)
 		c.NextOffer = max(b.Err.RetryAt, e.s.Now.Add(backoff(c.Fails, time.Second, 5*time.Minute)))
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("asking cloud %s for its types: %s", c.Name, b.Err.Message), Cloud: c.Name, Reason: failure(b.Err)})
 		return
 	}
-	c.Fails = 0
+	c.Fails, c.Mute = 0, drover.Reason{}
 	c.NextOffer = e.s.Now.Add(cmp.Or(e.limits(c.Name).OffersInterval, offersInterval))
 	if e.revise(c, b) {
 		e.offerings = nil
@@ -95,11 +96,12 @@ func (e *Engine) listed(b Listed) {
 	if b.Err != nil {
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("listing cloud %s: %s", c.Name, b.Err.Message), Cloud: c.Name, Reason: failure(b.Err)})
 		c.ListFails++
+		c.Unlisted = e.lasting(c.Unlisted, drover.ReasonUnlisted, b.Err)
 		c.NextList = e.s.Now.Add(backoff(c.ListFails, time.Second, interval))
 		e.limitLists(c, b.Err)
 		return
 	}
-	c.ListFails = 0
+	c.ListFails, c.Unlisted = 0, drover.Reason{}
 	c.Listed, c.Good = e.s.Now, b.Began
 	c.look(b.Began)
 	for _, s := range b.Added {

@@ -122,7 +122,7 @@ func (e *Engine) explainInstances(x *everything) {
 func (e *Engine) explainBlocks(x *everything) {
 	for _, b := range e.s.Blocks {
 		if x.room() {
-			x.add(b.explain())
+			x.add(e.explainBlock(b))
 		}
 	}
 }
@@ -149,16 +149,16 @@ func (e *Engine) explainBudgets(x *everything) {
 func (e *Engine) ExplainBlock(subject string) (drover.Explanation, bool) {
 	for _, b := range e.s.Blocks {
 		if b.Subject() == subject {
-			return b.explain(), true
+			return e.explainBlock(b), true
 		}
 	}
 	return drover.Explanation{}, false
 }
 
-func (b Block) explain() drover.Explanation {
+func (e *Engine) explainBlock(b Block) drover.Explanation {
 	why := b.Reason
-	why.Text = b.text()
-	return drover.Explanation{Subject: b.Subject(), Since: b.Reason.Since, Reasons: []drover.Reason{why}}
+	why.Text, why.Until = b.text()+b.cure(), later(why.Until, e.s.Now)
+	return drover.Explanation{Subject: b.Subject(), Since: why.Since, Reasons: []drover.Reason{why}}
 }
 
 // text says why the block is there, and what its end waits for if its time is over.
@@ -172,4 +172,19 @@ func (b Block) text() string {
 		return b.Reason.Text + "; that may be over, which the next create tries"
 	}
 	return b.Reason.Text
+}
+
+// cure is what an operator can do about the block, other than wait for its end.
+func (b Block) cure() string {
+	switch drover.ErrorKind(b.Reason.Code) {
+	case drover.KindQuota:
+		return "; a higher quota, or an instance that goes, ends it"
+	case drover.KindCapacity:
+		return "; other types, zones or markets may still be had"
+	case drover.KindAuthentication, drover.KindForbidden:
+		return "; what this cloud lets its user do is to be mended"
+	case drover.KindUnsupported, drover.KindInvalid, drover.KindNotFound:
+		return "; it will be refused again unless the cloud's part of the configuration changes"
+	}
+	return ""
 }

@@ -9,9 +9,6 @@ import (
 	"drover"
 )
 
-// codeRunning is the code of an explanation of what does not wait.
-const codeRunning = string(drover.JobRunning)
-
 // Explain says why a job, an array as a whole or one element of it, is as it is. It knows those that are not final.
 func (e *Engine) Explain(id drover.JobID) (drover.Explanation, bool) {
 	j := e.job(id.Number)
@@ -90,6 +87,9 @@ func (e *Engine) whyIn(g *group, j *Job, place, n int) []drover.Reason {
 // whyUnbound says why those of a group's elements wait that have no instance on its way; how long they may, by a job of the group.
 func (e *Engine) whyUnbound(g *group, j *Job) []drover.Reason {
 	why := []drover.Reason{whyWaits(g)}
+	if g.refused != nil {
+		why = append(why, *g.refused)
+	}
 	if limit := e.s.Settings.ScheduleTimeout; limit > 0 && g.blocked != 0 {
 		text := fmt.Sprintf("cancelled once it has waited for blocks to end for %v in all", limit)
 		why = append(why, drover.Reason{Code: drover.ReasonSchedule, Text: text, Since: g.blocked, Until: g.blocked.Add(limit - *j.blocked(g))})
@@ -158,7 +158,7 @@ func (e *Engine) whyRunning(j *Job, id drover.JobID) []drover.Reason {
 		return nil
 	}
 	in := e.instance(a.Instance)
-	why := drover.Reason{Code: codeRunning, Text: fmt.Sprintf("attempt %d runs on %s", a.ID.Number, in.Name), Since: a.Started}
+	why := drover.Reason{Code: drover.ReasonRunning, Text: fmt.Sprintf("attempt %d runs on %s", a.ID.Number, in.Name), Since: a.Started}
 	switch {
 	case a.State == drover.AttemptStarting:
 		why.Text = fmt.Sprintf("attempt %d is being started on %s", a.ID.Number, in.Name)
@@ -186,7 +186,7 @@ func (e *Engine) howManyRun(j *Job) []drover.Reason {
 		return nil
 	}
 	first := slices.MinFunc(live, func(a, b *Attempt) int { return cmp.Compare(a.Started, b.Started) })
-	return []drover.Reason{{Code: codeRunning, Text: fmt.Sprintf("%d of %d run", len(live), j.Array.Size()), Since: first.Started}}
+	return []drover.Reason{{Code: drover.ReasonRunning, Text: fmt.Sprintf("%d of %d run", len(live), j.Array.Size()), Since: first.Started}}
 }
 
 // ExplainInstance says why an instance, by whatever Find knows it by, is as it is, and what will change that.
@@ -235,7 +235,7 @@ func (e *Engine) whyInState(in *instance) []drover.Reason {
 		return []drover.Reason{e.whySilent(in)}
 	}
 	if in.State == drover.InstanceRunning {
-		return []drover.Reason{{Code: codeRunning, Text: fmt.Sprintf("attempts on it: %d", len(in.load)), Since: in.load[0].Started}}
+		return []drover.Reason{{Code: drover.ReasonRunning, Text: fmt.Sprintf("attempts on it: %d", len(in.load)), Since: in.load[0].Started}}
 	}
 	return []drover.Reason{e.whyIsIdle(in)}
 }
@@ -308,7 +308,7 @@ func (e *Engine) whySilent(in *instance) drover.Reason {
 }
 
 func (e *Engine) whyIsIdle(in *instance) drover.Reason {
-	why := drover.Reason{Code: drover.ReasonIdle, Text: "idle, and destroyed when it has been for long", Since: in.IdleSince, Until: e.idleDeadline(in)}
+	why := drover.Reason{Code: drover.ReasonIdle, Text: fmt.Sprintf("idle, and destroyed once it has been for %v unless work comes", e.life().IdleTimeout), Since: in.IdleSince, Until: e.idleDeadline(in)}
 	if hold, because := e.holding(in); because != "" {
 		why.Text = fmt.Sprintf("idle, and kept for %v: %s", hold.Round(time.Second), because)
 	}

@@ -50,7 +50,7 @@ func TestStatusOfManyThatWait(t *testing.T) {
 			said = append(said, fmt.Sprintf("%d %s: %s", w.Count, w.Reason.Code, w.Reason.Text))
 			queued -= w.Count
 		}
-		if want := []string{"5000 dependency: waits for other jobs", "5000 held: its priority is 0"}; !slices.Equal(said[1:], want) {
+		if want := []string{"5000 dependency: waits for other jobs to succeed", "5000 held: its priority is 0; it starts once drover priority has raised it"}; !slices.Equal(said[1:], want) {
 			t.Errorf("waiting are %q", said)
 		}
 		if queued != 0 {
@@ -88,7 +88,7 @@ func TestStatusTellsAtMostFiftyKindsApart(t *testing.T) {
 	if len(s.Waiting) != 49 || s.Waiting[0].Reason.Text != "reason 0" {
 		t.Fatalf("%d kinds, of which the first is %+v", len(s.Waiting), s.Waiting[0])
 	}
-	if last := s.Waiting[48]; last.Count != 52 || last.Reason.Text != "and others, for other reasons" || s.Queued != 100 {
+	if last := s.Waiting[48]; last.Count != 52 || last.Reason.Code != drover.ReasonOther || s.Queued != 100 {
 		t.Errorf("the last kind is %+v, and %d are queued", last, s.Queued)
 	}
 }
@@ -111,7 +111,7 @@ func TestExplainAll(t *testing.T) {
 		third.After = []int64{1000}
 		fleet.hear(engine.Submitted{Jobs: append(jobs, third)})
 		all, left := fleet.e.ExplainAll(2)
-		if len(all) != 2 || left != 2 || all[0].Count != 3 || all[1].Count != 2 || all[1].Reasons[0].Text != "waits for job job-1000" {
+		if len(all) != 2 || left != 2 || all[0].Count != 3 || all[1].Count != 2 || all[1].Reasons[0].Text != "waits for job 1000 (job-1000) to succeed" {
 			t.Errorf("%d are left, after %+v", left, all)
 		}
 	})

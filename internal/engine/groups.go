@@ -23,9 +23,10 @@ type group struct {
 	onDemand      int // of those that wait, how many its mix wants on demand
 	onDemandBound int // of them, for how many an instance is on its way
 
-	stuck  bool // it cannot get new instances now
-	turn   bool // it comes before all others of its priority until one of its elements has begun
-	reason drover.Reason
+	stuck   bool // it cannot get new instances now
+	turn    bool // it comes before all others of its priority until one of its elements has begun
+	reason  drover.Reason
+	refused *drover.Reason // why the offerings that there are did not serve it, while reason follows from that
 
 	blocked drover.Time   // since when it waits for nothing but the end of blocks, 0 while it does not
 	most    time.Duration // the most that one of its jobs had waited for that before
@@ -50,7 +51,7 @@ func (g *group) wait(r drover.Reason) {
 	if g.reason.Code == r.Code && g.reason.Since != 0 {
 		r.Since = g.reason.Since
 	}
-	g.reason = r
+	g.reason, g.refused = r, nil
 }
 
 func (j *Job) clone() Job {

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 
 	"drover"
@@ -11,7 +10,7 @@ import (
 // already find nothing.
 func (e *Engine) plan() {
 	if e.s.Draining {
-		e.allWait(e.groups, e.reason(drover.ReasonDraining, "the controller is about to end and starts nothing any more; the next one goes on"))
+		e.allWait(e.groups, e.reason(drover.ReasonDraining, drainingText))
 		return
 	}
 	if !e.proved() {
@@ -22,7 +21,7 @@ func (e *Engine) plan() {
 		return
 	}
 	if e.s.Closing {
-		e.allWait(e.groups, e.reason(drover.ReasonClosing, "the fleet is closing"))
+		e.allWait(e.groups, e.reason(drover.ReasonClosing, closingText))
 		return
 	}
 	e.forgetUnmet()
@@ -38,18 +37,18 @@ func (e *Engine) plan() {
 		return
 	}
 	if len(e.enabled()) == 0 {
-		e.stick(demands, e.reason(drover.ReasonCatalogue, "no cloud is configured"))
+		e.stick(demands, e.reason(drover.ReasonCatalogue, "no cloud is configured: name one under clouds in the configuration"))
 		return
 	}
-	if missing := e.unheard(); missing != "" {
-		e.allWait(demands, e.reason(drover.ReasonCatalogue, "the types of cloud %s are not known yet", missing))
+	if missing := e.unheard(); missing != nil {
+		e.allWait(demands, e.whyCatalogue(missing))
 		return
 	}
 	if e.totalRoom() == 0 {
-		e.stick(demands, e.reason(drover.ReasonLimit, "the limit of %s is reached, and %s", e.limitText(), e.useText()))
+		e.stick(demands, e.whyNoRoom())
 		return
 	}
-	e.allWait(demands, e.reason(drover.ReasonPlanning, "instances are being chosen"))
+	e.allWait(demands, e.reason(drover.ReasonPlanning, planningText))
 	p := e.problem(demands)
 	keys := e.mixed(&p, demands)
 	e.s.Solving = &Solving{Effect: e.effect(Effect{Solve: &p}), Problem: p, Groups: keys}
@@ -81,14 +80,14 @@ func (e *Engine) stick(groups []*group, why drover.Reason) {
 	}
 }
 
-// unheard names a cloud whose types were never heard, empty if there is none. One that keeps failing is not waited for.
-func (e *Engine) unheard() string {
+// unheard is a cloud whose types were never heard, nil if there is none. One that keeps failing is not waited for.
+func (e *Engine) unheard() *Cloud {
 	for _, c := range e.enabled() {
 		if !c.Known && c.Fails < 2 {
-			return c.Name
+			return c
 		}
 	}
-	return ""
+	return nil
 }
 
 // problem describes what has to be rented for, and what may be rented.
@@ -152,29 +151,6 @@ func (e *Engine) cloudRoom(cloud string) int {
 	return max(0, most-e.rolls.in[cloud])
 }
 
-func (e *Engine) limitText() string {
-	if most := e.s.Settings.MaxInstances; most > 0 && len(e.instances) >= most {
-		return fmt.Sprintf("%d instances", most)
-	}
-	if len(e.s.Settings.Clouds) == 1 {
-		return fmt.Sprintf("%d instances in %s", e.s.Settings.Clouds[0].MaxInstances, e.s.Settings.Clouds[0].Name)
-	}
-	return "instances in each cloud"
-}
-
-// useText says what keeps the instances that there are from the work that waits.
-func (e *Engine) useText() string {
-	takes := e.callRolls().takers
-	switch others := len(e.instances) - takes; {
-	case others == 0:
-		return "they are in use"
-	case takes == 0:
-		return "they take no work: each is held, drains or goes"
-	default:
-		return fmt.Sprintf("they are in use, but for %d that are held, drain or go", others)
-	}
-}
-
 // solved rents what of a plan still holds.
 func (e *Engine) solved(b Solved) {
 	s := e.s.Solving
@@ -198,6 +174,11 @@ func (e *Engine) solved(b Solved) {
 	for _, p := range b.Plan.Purchases {
 		e.rent(s, p)
 	}
+	for _, u := range b.Plan.Unmet {
+		if g := e.demanded(s, u.Demand); g != nil && g.wants() > 0 && g.reason.Code == drover.ReasonLimit && e.totalRoom() == 0 {
+			g.wait(e.whyNoRoom())
+		}
+	}
 	for _, key := range s.Groups {
 		if g := e.byKey[key]; g != nil && g.queued > 0 && g.wants() == 0 {
 			g.wait(e.reason(drover.ReasonBooting, bootingText))
@@ -211,39 +192,6 @@ func (e *Engine) demanded(s *Solving, demand int) *group {
 		return nil
 	}
 	return e.byKey[s.Groups[demand]]
-}
-
-// unmet says why a group could not be served, and when that may change.
-func (e *Engine) unmet(g *group, u drover.Unmet) {
-	g.stuck, g.unmet, e.replace, e.yield = true, g.wants(), true, true
-	why := e.reason(u.Code, "%s", u.Text)
-	if u.Code != drover.ReasonBlocked {
-		g.wait(why)
-		return
-	}
-	able := slices.DeleteFunc(slices.Clone(e.rentable()), func(o drover.Offering) bool { return !g.key.Shape.Accepts(o) })
-	if len(able) == 0 { // what could hold it is not known, else it would have been refused
-		g.wait(e.reason(drover.ReasonCatalogue, "no known type can hold it, and the types of %s cannot be had", e.silentCloud()))
-		return
-	}
-	for _, o := range able {
-		if b := e.blockOf(o); b != nil && (why.Until == 0 || b.Reason.Until < why.Until) {
-			why.Until = b.Reason.Until
-			why.Text = "every offering that can hold it is blocked: " + b.text()
-		}
-	}
-	why.Until = later(why.Until, e.s.Now)
-	g.wait(why)
-}
-
-// silentCloud names an enabled cloud whose types are not known.
-func (e *Engine) silentCloud() string {
-	for _, c := range e.enabled() {
-		if !c.Known {
-			return "cloud " + c.Name
-		}
-	}
-	return "another cloud"
 }
 
 // rent writes down one instance of a plan, if there still is room, money and work for it.

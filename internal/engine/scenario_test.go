@@ -25,7 +25,7 @@ import (
 var update = flag.Bool("update", false, "write what the engine decides into the scenarios")
 
 // Each file in testdata is a scenario: lines that happen, each followed by what the engine decided, indented. A line that begins with
-// # is for the reader. "wait" prints why what waits waits, "explain" what Explain, ExplainInstance and ExplainAll say, "spent" what the fleet
+// # is for the reader. "wait" prints why what waits waits, "explain" what ExplainSubject and, of "all", ExplainAll say, "spent" what the fleet
 // has cost; "moves" has a price move, "budget" is one, and "budgets" prints how much of each is used. A second cloud is called d: its answers name it.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
@@ -66,10 +66,16 @@ type player struct {
 	jobs      map[int64]engine.Job // as they were submitted
 	lastList  drover.Time
 	out       strings.Builder
+	said      reasons // nil if nobody hears it
 }
 
 func play(t *testing.T, script string) string {
-	p := &player{t: t, disk: sim.NewDisk(), now: drover.Time(1e18), pending: map[string]int64{}, jobs: map[int64]engine.Job{}, settings: engine.Settings{
+	return playTo(t, script, nil)
+}
+
+// playTo plays a scenario to somebody who hears what is said, if anybody does.
+func playTo(t *testing.T, script string, said reasons) string {
+	p := &player{t: t, said: said, disk: sim.NewDisk(), now: drover.Time(1e18), pending: map[string]int64{}, jobs: map[int64]engine.Job{}, settings: engine.Settings{
 		Clouds: []engine.CloudSettings{{Name: "c", MaxInstances: 4, MaxCreating: 10, ListInterval: time.Minute}},
 		Lifecycle: engine.Lifecycle{
 			BootTimeout: 10 * time.Minute, ProbeInterval: 10 * time.Second, ProbeTimeout: 2 * time.Minute, IdleTimeout: time.Minute,
@@ -84,6 +90,7 @@ func play(t *testing.T, script string) string {
 		fmt.Fprintln(&p.out, line)
 		if fields := strings.Fields(line); len(fields) > 0 && fields[0] != "#" {
 			p.line(fields[0], fields[1:])
+			p.said.askAll(p)
 		}
 	}
 	return p.out.String()
@@ -109,11 +116,13 @@ func (p *player) line(verb string, args []string) {
 		p.apply(engine.Configured{Settings: p.settings})
 	case "catalogue":
 		p.catalogue(args)
+	case "catalogue-failed":
+		p.apply(engine.Offered{Effect: p.effect("offers"), Cloud: "c", Err: &drover.Error{Kind: drover.ErrorKind(args[0]), Message: "no answer"}})
 	case "reload":
 		p.set(args)
 		p.apply(engine.Configured{Settings: p.settings})
 	case "explain":
-		p.explain(args[0])
+		p.explain(strings.Join(args, ""))
 	case "drained":
 		p.print("%v", p.e.Drained())
 	case "restart":
@@ -254,17 +263,13 @@ func (p *player) catalogue(args []string) {
 	p.apply(engine.Offered{Effect: p.effect(about("offers", cloud)), Cloud: cloud, Offerings: own})
 }
 
-// explain prints an explanation of a job, an instance or everything.
+// explain prints what explains a subject, or everything.
 func (p *player) explain(subject string) {
-	all, ok := p.everything(), true
-	if id, err := drover.ParseJobID(subject); err == nil {
-		all = make([]drover.Explanation, 1)
-		all[0], ok = p.e.Explain(id)
-	} else if subject != "all" {
-		all = make([]drover.Explanation, 1)
-		all[0], ok = p.e.ExplainInstance(subject)
+	all, _ := p.e.ExplainSubject(subject, 100)
+	if subject == "all" {
+		all = p.everything()
 	}
-	if !ok {
+	if len(all) == 0 {
 		p.print("nothing is known of it")
 		return
 	}
@@ -337,7 +342,12 @@ func (p *player) apply(body engine.Body) {
 	if err := p.disk.Commit(context.Background(), d.Writes); err != nil {
 		p.t.Fatal(err)
 	}
-	p.checkWritten()
+	switch {
+	case p.said == nil:
+		p.checkWritten()
+	case len(d.Writes)+len(d.Notes) > 0:
+		p.said.hear(p.t, d.Writes, d.Notes)
+	}
 	for _, f := range d.Effects {
 		p.effects(f)
 	}

@@ -38,6 +38,8 @@ func (p *player) set(args []string) {
 			life.UseOnce = true
 		case "keep":
 			p.settings.Keep = p.duration(value)
+		case "fleet-max":
+			p.settings.MaxInstances = int(p.number(value))
 		case "cost":
 			p.settings.MaxCost, _ = drover.ParseMoney(value)
 		case "interval":
@@ -234,6 +236,8 @@ func (p *player) sees(s *engine.Sighting, said string) {
 			s.Reclaimed = true
 		case "no-capacity":
 			s.Failed = &drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Market: s.Market, Message: "allocation failed"}
+		case "twin":
+			s.ProviderID += "-twin"
 		default:
 			if name, ok := strings.CutPrefix(word, "type:"); ok {
 				s.ProviderType, s.Type = name, name
@@ -276,6 +280,8 @@ func (p *player) exit(args []string) drover.Exit {
 			x.Code = int(p.number(value))
 		case "cause":
 			x.Cause = strings.ReplaceAll(value, "_", " ")
+		case "text":
+			x.Text = strings.ReplaceAll(value, "_", " ")
 		case "signal":
 			x.Signal = value
 		}

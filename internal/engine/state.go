@@ -269,5 +269,7 @@ type Cloud struct {
 	NoTag      drover.Time       `json:"no_tag,omitempty"`     // likewise
 	Throttles  []Throttle        `json:"throttles,omitempty"`
 	Vanished   []Vanishing       `json:"vanished,omitempty"`
-	Deaf       drover.Time       `json:"deaf,omitempty"` // since when the controller takes itself for deaf to it
+	Deaf       drover.Time       `json:"deaf,omitempty"`    // since when the controller takes itself for deaf to it
+	Mute       drover.Reason     `json:"mute,omitzero"`     // why it has not told its types since they were last asked for, if it has not
+	Unlisted   drover.Reason     `json:"unlisted,omitzero"` // likewise, what there is in it
 }

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"drover"
 )
@@ -10,13 +12,16 @@ import (
 const maxKinds = 50
 
 const (
-	bootingText = "instances for it are on their way"
-	heldText    = "its priority is 0"
+	bootingText  = "instances for it are on their way"
+	heldText     = "its priority is 0; it starts once drover priority has raised it"
+	planningText = "the instances to rent for it are being chosen, which takes seconds"
+	drainingText = "the controller is about to end and starts nothing any more; the next one goes on"
+	closingText  = "the fleet is closing: nothing more is rented, and each instance goes as it falls idle"
 )
 
 func whyWaits(g *group) drover.Reason {
 	if g.reason.Code == "" {
-		return drover.Reason{Code: drover.ReasonPlanning, Text: "instances are being chosen"}
+		return drover.Reason{Code: drover.ReasonPlanning, Text: planningText}
 	}
 	return g.reason
 }
@@ -32,11 +37,29 @@ func (e *Engine) whyHeld(j *Job) (drover.Reason, bool) {
 	case len(j.After) == 0:
 		return drover.Reason{Code: drover.ReasonHeld, Text: heldText, Since: j.Since}, true
 	}
-	text := fmt.Sprintf("waits for %d other jobs", len(j.After))
-	if o := e.job(j.After[0]); len(j.After) == 1 && o != nil {
-		text = "waits for job " + o.Name
+	return drover.Reason{Code: drover.ReasonDependency, Text: "waits for " + e.afterWords(j) + " to succeed", Since: j.Since}, true
+}
+
+// maxAfter is how many jobs a sentence names.
+const maxAfter = 5
+
+// afterWords names the jobs that a job is to run after.
+func (e *Engine) afterWords(j *Job) string {
+	var names []string
+	for _, n := range j.After[:min(len(j.After), maxAfter)] {
+		name := strconv.FormatInt(n, 10)
+		if o := e.job(n); o != nil && o.Name != "" {
+			name += " (" + o.Name + ")"
+		}
+		names = append(names, name)
 	}
-	return drover.Reason{Code: drover.ReasonDependency, Text: text, Since: j.Since}, true
+	if len(j.After) == 1 {
+		return "job " + names[0]
+	}
+	if more := len(j.After) - maxAfter; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return "jobs " + strings.Join(names, ", ")
 }
 
 // waiting sums up what waits, in order of service, by why it does; and counts it.
@@ -55,7 +78,7 @@ func (e *Engine) waiting() (list []drover.Waiting, queued int) {
 
 // held sums up the jobs that may not start at all: those that are to run after others, of whatever name, and those of priority 0.
 func (e *Engine) held() (after, zero drover.Waiting) {
-	after.Reason = drover.Reason{Code: drover.ReasonDependency, Text: "waits for other jobs"}
+	after.Reason = drover.Reason{Code: drover.ReasonDependency, Text: "waits for other jobs to succeed"}
 	zero.Reason = drover.Reason{Code: drover.ReasonHeld, Text: heldText}
 	for j := range e.jobs.all() {
 		if !j.held() {
@@ -86,7 +109,7 @@ func (e *Engine) standing() []drover.Waiting {
 
 // others are those whose reasons there was no room to tell apart.
 func others(n int) drover.Waiting {
-	return drover.Waiting{Count: n, Reason: drover.Reason{Code: drover.ReasonPlanning, Text: "and others, for other reasons"}}
+	return drover.Waiting{Count: n, Reason: drover.Reason{Code: drover.ReasonOther, Text: "and others, for other reasons: drover explain JOB says which"}}
 }
 
 // tally adds up what waits by why it does.

@@ -20,7 +20,7 @@ import (
 const keepAlive = 15 * time.Second
 
 type explainInput struct {
-	Subject string `query:"subject" maxLength:"512" doc:"a job, an instance, or an offering as CLOUD/ZONE/TYPE/MARKET; left out: all that waits"`
+	Subject string `query:"subject" maxLength:"512" doc:"a job, an instance, a cloud, fleet, or an offering as CLOUD/ZONE/TYPE/MARKET, of which fewer parts or patterns name several; left out: the fleet and all that waits"`
 }
 
 type explainOutput struct{ Body []drover.Explanation }

@@ -1,27 +1,35 @@
 package pack
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"drover"
 )
 
 // why says what kept so many jobs of a demand from being served.
 func (m *model) why(d *draft, demand, count, steps int) drover.Unmet {
-	u := drover.Unmet{Demand: demand, Count: count, Code: drover.ReasonLimit, Text: "the limit on instances is reached", Refusals: m.refusals(d, demand)}
+	u := drover.Unmet{Demand: demand, Count: count, Refusals: m.refusals(d, demand)}
+	limit := slices.IndexFunc(u.Refusals, func(r drover.Refusal) bool { return r.Code == "limit" })
 	switch {
 	case steps <= 0:
 		u.Code, u.Text = drover.ReasonPlanning, fmt.Sprintf("the plan was cut off after %d steps", m.p.Steps)
-	case !slices.ContainsFunc(u.Refusals, func(r drover.Refusal) bool { return r.Code == "limit" }):
+	case limit < 0:
 		u.Code, u.Text = drover.ReasonBlocked, "every offering that can hold it is blocked"
+	default:
+		u.Code = drover.ReasonLimit
+		_, u.Text, _ = strings.Cut(u.Refusals[limit].Example, ": ")
 	}
 	return u
 }
 
-// refusals counts why the offerings could not serve the rest of a demand.
+// refusals counts why the offerings could not serve the rest of a demand, each with the offering that has most of what is lacking or, where that is
+// no amount, the cheapest.
 func (m *model) refusals(d *draft, demand int) (list []drover.Refusal) {
 	s := m.p.Demands[demand].Shape
+	var nearest []drover.Offering
 	for _, o := range m.p.Offerings {
 		code, text := m.refusal(d, s, o)
 		if code == "" {
@@ -30,12 +38,19 @@ func (m *model) refusals(d *draft, demand int) (list []drover.Refusal) {
 		at := slices.IndexFunc(list, func(r drover.Refusal) bool { return r.Code == code })
 		if at < 0 {
 			at = len(list)
-			list = append(list, drover.Refusal{Code: code, Example: fmt.Sprintf("%s %s %s in %s: %s", o.Type.Name, o.Zone, o.Market, o.Cloud, text)})
+			list, nearest = append(list, drover.Refusal{Code: code}), append(nearest, o)
 		}
-		list[at].Count++
+		if list[at].Count++; list[at].Count == 1 || nearer(code, o, nearest[at]) {
+			nearest[at], list[at].Example = o, o.Name()+": "+text
+		}
 	}
 	slices.SortStableFunc(list, func(a, b drover.Refusal) int { return b.Count - a.Count })
 	return list
+}
+
+// nearer reports whether an offering is nearer to serving a demand than another that is refused for the same reason.
+func nearer(code string, o, than drover.Offering) bool {
+	return cmp.Or(cmp.Compare(than.Type.Resources.Amount(code), o.Type.Resources.Amount(code)), cmp.Compare(o.Price, than.Price)) < 0
 }
 
 // refusal is why the offering could not serve one more job of the shape: what it lacks, or which limit is reached.

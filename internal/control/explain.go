@@ -1,0 +1,69 @@
+package control
+
+import (
+	"context"
+	"fmt"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// Explain says why something is as it is.
+func (c *Controller) Explain(ctx context.Context, subject string) (list []drover.Explanation, err error) {
+	ask := func(e *engine.Engine) { list = explain(e, subject) }
+	if err := c.Query(ctx, ask); err != nil || len(list) > 0 {
+		return list, err
+	}
+	return c.explainRecord(ctx, subject)
+}
+
+// mostExplained is how many explanations an answer holds: more than a person reads, and little enough work for the loop.
+const mostExplained = 1000
+
+// explain asks the engine, which knows of what is neither final nor gone.
+func explain(e *engine.Engine, subject string) []drover.Explanation {
+	list, left := e.ExplainSubject(subject, mostExplained)
+	if left > 0 {
+		list = append(list, drover.Explanation{Subject: "others", Reasons: []drover.Reason{{
+			Code: drover.ReasonOther, Text: fmt.Sprintf("and %d more, which are explained if they are asked for by name", left),
+		}}})
+	}
+	return list
+}
+
+// explainRecord explains what the engine does not have: what is final, gone, or not yet taken by it.
+func (c *Controller) explainRecord(ctx context.Context, subject string) ([]drover.Explanation, error) {
+	if id, err := drover.ParseJobID(subject); err == nil {
+		job, err := c.Job(ctx, id)
+		if err == nil {
+			return []drover.Explanation{explainJob(job)}, nil
+		}
+		if id.Index >= 0 {
+			return nil, err
+		}
+	}
+	in, err := c.cfg.Store.Instance(ctx, c.now(), subject)
+	if err != nil {
+		return nil, drover.Errorf(drover.KindNotFound, "there is no job, instance, cloud or offering %.80q", subject).
+			WithHint("drover offers lists what there is to rent; an offering is named as CLOUD/ZONE/TYPE/MARKET, and several by fewer parts or patterns")
+	}
+	x := drover.Explanation{Subject: in.Name, Reasons: []drover.Reason{}}
+	if in.Reason != nil {
+		x.Since = in.Reason.Since
+		x.Reasons = append(x.Reasons, *in.Reason)
+	}
+	return []drover.Explanation{x}, nil
+}
+
+func explainJob(job drover.Job) drover.Explanation {
+	x := drover.Explanation{Subject: job.ID.String(), Waiting: job.State == drover.JobQueued, Reasons: []drover.Reason{}}
+	switch {
+	case job.Reason != nil:
+		x.Reasons = append(x.Reasons, *job.Reason)
+	case x.Waiting:
+		x.Reasons = append(x.Reasons, drover.Reason{Code: drover.ReasonPlanning, Text: "it was submitted only just now, and is looked at next"})
+	case job.State == drover.JobSucceeded:
+		x.Reasons = append(x.Reasons, drover.Reason{Code: drover.ReasonExit, Text: "it succeeded"})
+	}
+	return x
+}

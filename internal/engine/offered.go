@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"drover"
+)
+
+// ExplainOfferings says of each offering that a subject names why it is left alone, or that it may be rented: CLOUD/ZONE/TYPE/MARKET or, of several,
+// without some of what follows the cloud. Each part may be a pattern, as in m7i.*. It stops at so many, and counts what is left.
+func (e *Engine) ExplainOfferings(subject string, most int) (list []drover.Explanation, left int) {
+	cloud, rest, several := strings.Cut(subject, "/")
+	for _, c := range e.clouds {
+		if !several || !matches(cloud, c.Name) {
+			continue
+		}
+		general := e.whyNotIn(c)
+		for _, o := range c.Offerings {
+			switch {
+			case subject != o.Name() && !selects(strings.Split(rest, "/"), o):
+			case len(list) == most:
+				left++
+			default:
+				list = append(list, e.explainOffering(o, general))
+			}
+		}
+	}
+	return list, left
+}
+
+// selects reports whether the parts are those of the offering, in their order, of which some may be left out.
+func selects(parts []string, o drover.Offering) bool {
+	of := []string{o.Zone, o.Type.Name, string(o.Market)}
+	for _, p := range parts {
+		for len(of) > 0 && !matches(p, of[0]) {
+			of = of[1:]
+		}
+		if len(of) == 0 {
+			return false
+		}
+		of = of[1:]
+	}
+	return true
+}
+
+// matches reports whether a part of a subject is the word, or a pattern of it.
+func matches(part, word string) bool {
+	ok, err := path.Match(part, word)
+	return part == word || part == "" || err == nil && ok
+}
+
+// explainOffering explains an offering of a cloud from which something general may keep everything.
+func (e *Engine) explainOffering(o drover.Offering, general []drover.Reason) drover.Explanation {
+	x := drover.Explanation{Subject: o.Name()}
+	for _, b := range e.s.Blocks {
+		if b.Covers(o) {
+			x.Reasons = append(x.Reasons, e.explainBlock(b).Reasons...)
+		}
+	}
+	x.Reasons = append(x.Reasons, general...)
+	if why, ok := e.whyTooDear(o); ok {
+		x.Reasons = append(x.Reasons, why)
+	}
+	for _, why := range x.Reasons {
+		x.Since = sooner(x.Since, why.Since)
+	}
+	if len(x.Reasons) == 0 {
+		x.Reasons = append(x.Reasons, e.whyOffered(e.asPaid(o)))
+	}
+	return x
+}
+
+// whyTooDear says that an hour of an instance of the offering, with its boot, would pass a budget of the fleet.
+func (e *Engine) whyTooDear(o drover.Offering) (drover.Reason, bool) {
+	if !e.limited() {
+		return drover.Reason{}, false
+	}
+	a := e.refuses(pledge{offers: []drover.Offering{e.asPaid(o)}, boots: e.life().BootTimeout + horizon(0)})
+	if a == nil {
+		return drover.Reason{}, false
+	}
+	why := e.why(a)
+	why.Since = 0
+	if a.present {
+		why.Since = a.from
+	}
+	return why, true
+}
+
+// whyOffered says that an offering may be rented, for how much, and who would want it.
+func (e *Engine) whyOffered(o drover.Offering) drover.Reason {
+	there := 0
+	for _, in := range e.instances {
+		if in.Cloud == o.Cloud && in.Zone == o.Zone && in.Type.Name == o.Type.Name && in.Market == o.Market {
+			there++
+		}
+	}
+	suits, waits := 0, 0
+	for _, g := range e.groups {
+		if waits += g.queued; g.key.Shape.Accepts(o) {
+			suits += g.queued
+		}
+	}
+	price := fmt.Sprintf("%v an hour", o.Price)
+	if o.Reserved {
+		price += ", as reserved"
+	}
+	wanted := fmt.Sprintf("it can hold %d of %s that wait", suits, countOf(waits, "job"))
+	if waits == 0 {
+		wanted = "nothing waits that it could hold"
+	}
+	is := "are"
+	if there == 1 {
+		is = "is"
+	}
+	text := fmt.Sprintf("may be rented for %s; there %s %s of it, and %s", price, is, countOf(there, "instance"), wanted)
+	return drover.Reason{Code: drover.ReasonOffered, Text: text}
+}

@@ -1,0 +1,130 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"drover"
+)
+
+// reasons is what scenarios have said, by code: each text with its figures made alike.
+type reasons map[string]map[string]bool
+
+// hear takes in the reasons of whatever a decision, a state or an explanation holds.
+func (r reasons) hear(t *testing.T, all ...any) {
+	text, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v any
+	if err := json.Unmarshal(text, &v); err != nil {
+		t.Fatal(err)
+	}
+	r.find(v)
+}
+
+func (r reasons) find(v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, one := range v {
+			r.find(one)
+		}
+	case map[string]any:
+		code, isReason := v["code"].(string)
+		if text, ok := v["text"].(string); ok && isReason && code != "" { // without a code it is none
+			if r[code] == nil {
+				r[code] = map[string]bool{}
+			}
+			r[code][alike(text)] = true
+		}
+		for _, one := range v {
+			r.find(one)
+		}
+	}
+}
+
+var figures = regexp.MustCompile(`[0-9]+(?:\.[0-9]+)?`)
+
+// alike is a text without its figures.
+func alike(text string) string { return figures.ReplaceAllString(text, "#") }
+
+// askAll has a player explain all that there is, and takes in what is said.
+func (r reasons) askAll(p *player) {
+	if r == nil {
+		return
+	}
+	s := p.e.State()
+	subjects := []string{"", "c", "d", "c/*", "d/*"}
+	for _, in := range s.Instances {
+		subjects = append(subjects, in.Name)
+	}
+	for _, j := range s.Jobs {
+		subjects = append(subjects, drover.JobID{Number: j.Number, Index: -1}.String())
+	}
+	for _, subject := range subjects {
+		all, _ := p.e.ExplainSubject(subject, 1000)
+		r.hear(p.t, all)
+	}
+	r.hear(p.t, p.e.Status().Waiting)
+}
+
+// documented reads the tables of docs/reasons.md: the examples of each code.
+func documented(t *testing.T) map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/reasons.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := map[string][]string{}
+	for line := range strings.Lines(string(text)) {
+		if cells := strings.Split(strings.TrimSpace(line), " | "); strings.HasPrefix(line, "| `") && len(cells) > 2 {
+			code := strings.Trim(cells[0], "|` ")
+			examples[code] = append(examples[code], strings.Trim(cells[len(cells)-1], "|` "))
+		}
+	}
+	return examples
+}
+
+func TestEveryReasonOccurs(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := reasons{}
+	for _, file := range files {
+		script, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		playTo(t, string(script), said)
+	}
+	examples := documented(t)
+	t.Run("every code in docs/reasons.md is met in a scenario, and no other", func(t *testing.T) {
+		met, listed := slices.Sorted(maps.Keys(said)), slices.Sorted(maps.Keys(examples))
+		for _, code := range listed {
+			if said[code] == nil {
+				t.Errorf("no scenario meets %s", code)
+			}
+		}
+		for _, code := range met {
+			if _, ok := examples[code]; !ok {
+				t.Errorf("docs/reasons.md has no %s, as in %q", code, slices.Sorted(maps.Keys(said[code])))
+			}
+		}
+	})
+	t.Run("its examples are what is said, but for the figures", func(t *testing.T) {
+		for code, all := range examples {
+			for _, example := range all {
+				if said[code] != nil && !said[code][alike(example)] {
+					t.Errorf("%s: %q is never said; such are %q", code, example, slices.Sorted(maps.Keys(said[code])))
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,113 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"drover"
+)
+
+// unmet says why a group could not be served, and when that may change.
+func (e *Engine) unmet(g *group, u drover.Unmet) {
+	g.stuck, g.unmet, e.replace, e.yield = true, g.wants(), true, true
+	if u.Code == drover.ReasonBlocked {
+		g.wait(e.whyBlocked(g))
+	} else {
+		g.wait(e.reason(u.Code, "%s", u.Text))
+	}
+	g.refused = e.whyRefused(u)
+}
+
+// whyBlocked names the block that keeps a group from what can hold it and ends first.
+func (e *Engine) whyBlocked(g *group) drover.Reason {
+	able := slices.DeleteFunc(slices.Clone(e.rentable()), func(o drover.Offering) bool { return !g.key.Shape.Accepts(o) })
+	if len(able) == 0 { // what could hold it is not known, else it would have been refused
+		return e.whySilentCloud()
+	}
+	why := e.reason(drover.ReasonBlocked, "every offering that can hold it is blocked")
+	for _, o := range able {
+		b := e.blockOf(o)
+		if b == nil || why.Until != 0 && b.Reason.Until >= why.Until {
+			continue
+		}
+		why.Until = b.Reason.Until
+		why.Text = fmt.Sprintf("all %d offerings that can hold it are blocked; %s is tried again first: %s", len(able), o.Name(), b.text())
+		if len(able) == 1 {
+			why.Text = fmt.Sprintf("%s, which alone can hold it, is blocked: %s", o.Name(), b.text())
+		}
+	}
+	why.Until = later(why.Until, e.s.Now)
+	return why
+}
+
+// whySilentCloud says that a group waits for the types of a cloud that fails to tell them, since none that is known can hold it.
+func (e *Engine) whySilentCloud() drover.Reason {
+	for _, c := range e.enabled() {
+		if !c.Known {
+			why := e.whyCatalogue(c)
+			why.Text = "no known type can hold it, and " + why.Text
+			return why
+		}
+	}
+	return e.reason(drover.ReasonCatalogue, "no known type can hold it, and the types of another cloud cannot be had")
+}
+
+// whyCatalogue says that a cloud has not told its types yet, and when it is asked for them again.
+func (e *Engine) whyCatalogue(c *Cloud) drover.Reason {
+	why := e.reason(drover.ReasonCatalogue, "the types of cloud %s are not known yet", c.Name)
+	if c.Mute.Code != "" {
+		why.Text += ": " + c.Mute.Text
+		why.Since, why.Until = c.Mute.Since, later(c.NextOffer, e.s.Now)
+	}
+	return why
+}
+
+// whyRefused says how many of the offerings that there are do not serve a demand, and which of them comes nearest; nil if nothing was said of that.
+func (e *Engine) whyRefused(u drover.Unmet) *drover.Reason {
+	nearest, any := u.Nearest()
+	if !any {
+		return nil
+	}
+	var said []string
+	total := 0
+	for _, r := range u.Refusals {
+		said = append(said, refusalWords(r))
+		total += r.Count
+	}
+	blocked := len(e.rentable()) - total
+	if blocked > 0 {
+		said = append(said, fmt.Sprintf("blocked: %d", blocked))
+		total += blocked
+	}
+	others := ""
+	if blocked > 0 {
+		others = "of the others "
+	}
+	offering, lacks, _ := strings.Cut(nearest.Example, ": ")
+	why := e.reason(drover.ReasonRefused, "of %s %s; %s%s comes nearest: %s", countOf(total, "offering"), strings.Join(said, ", "), others, offering, lacks)
+	return &why
+}
+
+// refusalWords says for how many offerings a refusal speaks.
+func refusalWords(r drover.Refusal) string {
+	is, has := "are", "have"
+	if r.Count == 1 {
+		is, has = "is", "has"
+	}
+	words := map[string]string{
+		"placement": is + " not where it is to run", "market": is + " of a market that it does not want", "arch": is + " of another architecture",
+		"vcpus": has + " too few vCPUs", "memory": has + " too little memory", "disk": has + " too little disk", "gpus": has + " too few GPUs",
+		"limit": is + " at a limit", "size": is + " of a size that is not wanted",
+	}
+	return fmt.Sprintf("%d %s", r.Count, words[r.Code])
+}
+
+// lasting is why something fails that may have failed before: since the first time, in the words of the last.
+func (e *Engine) lasting(was drover.Reason, code string, err *drover.Error) drover.Reason {
+	why := e.reason(code, "%.1000s", err.Message)
+	if was.Code != "" {
+		why.Since = was.Since
+	}
+	return why
+}

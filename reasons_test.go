@@ -1,0 +1,57 @@
+package drover_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// reasonCodes lists the codes that reason.go declares, in its order.
+func reasonCodes(t *testing.T) (codes []string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "reason.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, "Reason") {
+			code, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			codes = append(codes, code)
+		}
+		return true
+	})
+	return codes
+}
+
+func TestReasons(t *testing.T) {
+	const file = "docs/reasons.md"
+	read := func(t *testing.T, headings ...string) (codes []string) {
+		for _, heading := range headings {
+			for _, row := range table(t, file, heading) {
+				codes = append(codes, strings.Trim(row[0], "`"))
+				if len(row) != 6 || slices.Contains(row, "") {
+					t.Errorf("the row of %s has an empty cell, or not six", row[0])
+				}
+			}
+		}
+		return codes
+	}
+	t.Run("docs/reasons.md has every code, in the order of the code, and no other", func(t *testing.T) {
+		got := read(t, "Codes of what waits", "Codes of the fleet, of clouds and offerings", "Codes of what ended, or goes")
+		if want := reasonCodes(t); !slices.Equal(got, want) {
+			t.Errorf("the page has %v, reason.go %v", got, want)
+		}
+	})
+	t.Run("what a cloud answers is there by every kind of error", func(t *testing.T) {
+		if got, want := read(t, "Codes of what a cloud answered"), constants(t, "ErrorKind"); !slices.Equal(got, want) {
+			t.Errorf("the page has %v, errors.go %v", got, want)
+		}
+	})
+}
