@@ -29,6 +29,9 @@ func (c *Controller) offerings(ctx context.Context, effect int64, f engine.ListO
 		answer.Offerings, answer.Err = nil, drover.AsError(err, drover.KindTransient)
 		return answer
 	}
+	if f.Have == "" {
+		answer.Past = c.past(ctx, cl)
+	}
 	return cl.tell(answer, f.Have)
 }
 

@@ -58,6 +58,7 @@ func (e *Engine) offered(b Offered) {
 		return
 	}
 	c.Fails, c.Mute = 0, drover.Reason{}
+	e.recall(c, b.Past)
 	c.NextOffer = e.s.Now.Add(cmp.Or(e.limits(c.Name).OffersInterval, offersInterval))
 	if e.revise(c, b) {
 		e.offerings = nil

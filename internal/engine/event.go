@@ -75,6 +75,7 @@ type Offered struct {
 	Removed   []OfferingKey     `json:"removed,omitempty"`
 	Base      string            `json:"base,omitempty"`
 	Hash      string            `json:"hash,omitempty"` // of the catalogue as it is now
+	Past      []Past            `json:"past,omitempty"` // of the spot offerings of which there are instances, in the first answer after a start
 	Err       *drover.Error     `json:"err,omitempty"`
 }
 

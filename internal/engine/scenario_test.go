@@ -138,6 +138,8 @@ func (p *player) line(verb string, args []string) {
 		p.line("restart", nil)
 	case "after":
 		p.after(args[0])
+	case "away":
+		p.now = p.now.Add(p.duration(args[0]))
 	case "frozen":
 		p.now = p.now.Add(p.duration(args[0]))
 		p.apply(engine.Ticked{})
@@ -250,8 +252,8 @@ func about(what, cloud string) string {
 
 // catalogue answers with those of the offerings that are the named cloud's.
 func (p *player) catalogue(args []string) {
-	cloud := "c"
-	if len(args) > 0 {
+	cloud, past := "c", p.past(args)
+	if len(args) > 0 && past == nil {
 		cloud = args[0]
 	}
 	var own []drover.Offering
@@ -260,7 +262,7 @@ func (p *player) catalogue(args []string) {
 			own = append(own, o)
 		}
 	}
-	p.apply(engine.Offered{Effect: p.effect(about("offers", cloud)), Cloud: cloud, Offerings: own})
+	p.apply(engine.Offered{Effect: p.effect(about("offers", cloud)), Cloud: cloud, Offerings: own, Past: past})
 }
 
 // explain prints what explains a subject, or everything.

@@ -164,6 +164,25 @@ func (p *player) move(args []string) {
 	}
 }
 
+// past reads "past=name:price:ago,price:ago": how the price of a spot offering has moved.
+func (p *player) past(args []string) (past []engine.Past) {
+	for _, a := range args {
+		text, is := strings.CutPrefix(a, "past=")
+		if !is {
+			continue
+		}
+		name, steps, _ := strings.Cut(text, ":")
+		one := engine.Past{OfferingKey: engine.OfferingKey{Type: name, Zone: "z", Market: drover.Spot}}
+		for _, step := range strings.Split(steps, ",") {
+			amount, ago, _ := strings.Cut(step, ":")
+			price, _ := drover.ParseMoney(amount)
+			one.Prices = append(one.Prices, engine.PastPrice{From: p.now.Add(-p.duration(ago)), Price: price})
+		}
+		past = append(past, one)
+	}
+	return past
+}
+
 func (p *player) submitted(args []string) engine.Job {
 	j := engine.Job{Number: p.number(args[0]), Name: "job" + args[0], Priority: 1, Attempts: 3, Queued: engine.Ranges{{First: -1, Last: -1}}}
 	j.Shape = drover.Shape{Spot: drover.SpotPrefer, Need: drover.Resources{CPU: 1000, Memory: drover.GiB, Disk: drover.GiB}}

@@ -1,0 +1,72 @@
+package control
+
+import (
+	"context"
+	"slices"
+
+	"drover"
+	"drover/driver"
+	"drover/internal/engine"
+	"drover/internal/logkey"
+)
+
+const (
+	mostPast  = 100  // offerings of which the past is asked for at most, each in a call of its own
+	mostSteps = 1000 // that are told of each: the latest
+)
+
+// past is how the prices of a cloud's spot instances have moved since the last change that the engine has noted, where the cloud remembers that.
+// What cannot be had is left out: then they cost what they did.
+func (c *Controller) past(ctx context.Context, cl *cloud) (all []engine.Past) {
+	historian, remembers := driver.As[driver.PriceHistorian](cl.own)
+	if !remembers {
+		return nil
+	}
+	var there []engine.Instance
+	if err := c.Query(ctx, func(e *engine.Engine) { there = spotIn(e, cl.Name) }); err != nil {
+		return nil
+	}
+	for _, in := range there[:min(len(there), mostPast)] {
+		points, err := historian.PriceHistory(ctx, in.Type.ProviderType, in.Zone, in.Market, in.PricedSince())
+		if err != nil {
+			c.cfg.Log.Warn("what instances have cost while no controller looked cannot be had: the last known price counts", logkey.Cloud, cl.Name, logkey.Error, err)
+			return all
+		}
+		all = append(all, engine.Past{OfferingKey: keyOf(in), Prices: cl.asPaid(in, points)})
+	}
+	return all
+}
+
+// spotIn is of each spot offering of a cloud the instance whose price has been the same for longest.
+func spotIn(e *engine.Engine, cloud string) (oldest []engine.Instance) {
+	for _, in := range e.Instances() {
+		if in.Cloud != cloud || in.Market != drover.Spot || !in.Billed() {
+			continue
+		}
+		at := slices.IndexFunc(oldest, func(o engine.Instance) bool { return keyOf(o) == keyOf(in) })
+		switch {
+		case at < 0:
+			oldest = append(oldest, in)
+		case in.PricedSince() < oldest[at].PricedSince():
+			oldest[at] = in
+		}
+	}
+	return oldest
+}
+
+func keyOf(in engine.Instance) engine.OfferingKey {
+	return engine.OfferingKey{Type: in.Type.Name, Zone: in.Zone, Market: in.Market}
+}
+
+// asPaid are the steps of a price history, newest first, as they are paid, oldest first.
+func (cl *cloud) asPaid(in engine.Instance, points []driver.PricePoint) (prices []engine.PastPrice) {
+	for _, p := range points[:min(len(points), mostSteps)] {
+		o := drover.Offering{Cloud: cl.Name, Zone: in.Zone, Type: in.Type, Market: in.Market, Price: p.Price}
+		if cl.Offer != nil {
+			o, _ = cl.Offer(o)
+		}
+		prices = append(prices, engine.PastPrice{From: p.From, Price: o.Price})
+	}
+	slices.Reverse(prices)
+	return prices
+}

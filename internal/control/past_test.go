@@ -1,0 +1,84 @@
+package control
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"drover"
+	"drover/driver"
+	"drover/driver/local"
+	"drover/internal/engine"
+)
+
+// remembering is a cloud that remembers its prices as a test says them.
+type remembering struct {
+	driver.Cloud
+	points []driver.PricePoint
+	err    error
+	since  []drover.Time // of what it was asked
+}
+
+func (r *remembering) PriceHistory(_ context.Context, _, _ string, _ drover.Market, since drover.Time) ([]driver.PricePoint, error) {
+	r.since = append(r.since, since)
+	return r.points, r.err
+}
+
+func TestAnInstanceCostsWhatItDidWhileNobodyLooked(t *testing.T) {
+	f := newFixture(t)
+	spot := must(local.Open(t.Context(), driver.Options{
+		Name: "here", Fleet: "test", Folder: filepath.Join(t.TempDir(), "spot"), Decode: func(into any) error {
+			into.(*local.Config).Markets = []drover.Market{drover.Spot}
+			return nil
+		},
+	}))(t)
+	t.Cleanup(func() {
+		for _, in := range must(spot.List(context.Background(), nil))(t) {
+			if err := spot.Destroy(context.Background(), in.ID); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := spot.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	cloud := &remembering{Cloud: spot}
+	f.cfg.Clouds[0].Driver = cloud
+	f.cfg.Clouds[0].Offer = func(o drover.Offering) (drover.Offering, bool) {
+		o.Price /= 2
+		return o, true
+	}
+	c, stop := f.begin()
+	f.submit(c, "sleep 60")
+	f.until(c, "it runs", runs(1))
+	if len(cloud.since) > 0 {
+		t.Errorf("its past was asked for since %v, and there was no instance", cloud.since)
+	}
+	was := theOne(t, c)
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	moved := drover.TimeOf(time.Now())
+	cloud.points = []driver.PricePoint{{From: moved, Price: 8 * drover.Dollar}, {From: was.Created - 1, Price: drover.Dollar}}
+	c, stop = f.begin()
+	defer stop()
+	f.until(c, "its price has moved", func(e *engine.Engine) bool { return len(e.Instances()[0].Rates) > 0 })
+	in := theOne(t, c)
+	if !slices.Equal(cloud.since, []drover.Time{was.Created}) || in.Rates[0].Until != moved || in.Rates[0].Price != was.Price {
+		t.Errorf("asked since %v, it has cost %+v", cloud.since, in.Rates)
+	}
+	if len(in.Rates) > 1 && in.Rates[1].Price != 4*drover.Dollar {
+		t.Errorf("it has cost %+v, which is not what is paid", in.Rates)
+	}
+}
+
+// theOne is the one instance that there is.
+func theOne(t *testing.T, c *Controller) (in engine.Instance) {
+	t.Helper()
+	if err := c.Query(t.Context(), func(e *engine.Engine) { in = e.Instances()[0] }); err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
