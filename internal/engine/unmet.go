@@ -32,7 +32,7 @@ func (e *Engine) whyBlocked(g *group) drover.Reason {
 			continue
 		}
 		why.Until = b.Reason.Until
-		why.Text = fmt.Sprintf("all %d offerings that can hold it are blocked; %s is tried again first: %s", len(able), o.Name(), b.text())
+		why.Text = fmt.Sprintf("the %d offerings that can hold it are all blocked; %s is tried again first: %s", len(able), o.Name(), b.text())
 		if len(able) == 1 {
 			why.Text = fmt.Sprintf("%s, which alone can hold it, is blocked: %s", o.Name(), b.text())
 		}
