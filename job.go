@@ -161,6 +161,7 @@ func (a Array) Size() int {
 type JobSpec struct {
 	Name      string            `json:"name"`
 	Array     Array             `json:"array"`
+	Gang      int               `json:"gang,omitempty"` // so many elements in a row begin together; 0: each by itself
 	Command   []string          `json:"command"`
 	Image     string            `json:"image,omitempty"`
 	Resources Resources         `json:"resources"`
@@ -193,6 +194,7 @@ const (
 	DefaultMemory   = 512 * MiB
 	DefaultDisk     = 1 * GiB
 	MaxArray        = 1_000_000 // elements
+	MaxGang         = 1000      // of them that begin together
 	MaxPriority     = 1000
 )
 

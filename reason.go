@@ -22,6 +22,7 @@ const (
 	ReasonBlocked    = "blocked"    // every offering that fits is blocked
 	ReasonHeld       = "held"       // its priority is 0
 	ReasonNoFit      = "no_fit"     // no configured type can hold it
+	ReasonGang       = "gang"       // others begin together with it
 	ReasonShare      = "share"      // others of its priority use less of their share
 	ReasonUnproved   = "unproved"   // the records may be an older copy, and it is not known yet what there is
 	ReasonRefused    = "refused"    // how many offerings do not serve it, and which comes nearest

@@ -63,6 +63,7 @@ func (c *checker) at(i int, path ...string) *node {
 // job checks one job by itself.
 func (c *checker) job(j jobFile, n *node) {
 	c.program(j, n)
+	c.gang(j, n)
 	c.resources(j.Resources, n.find("resources"))
 	c.environment(j, n)
 	c.inputs(j.Inputs, n.find("inputs"))
@@ -84,6 +85,18 @@ func (c *checker) program(j jobFile, n *node) {
 	}
 	if err := drover.CheckImage(j.Image); err != nil {
 		c.addErr(n.get("image"), err)
+	}
+}
+
+// gang checks that gangs divide the array.
+func (c *checker) gang(j jobFile, n *node) {
+	size := drover.Array(j.Array).Size()
+	switch said := n.get("array") != nil; {
+	case j.Gang == 0:
+	case !said:
+		c.add(n.find("gang"), "gang is of an array, and there is none", fmt.Sprintf("write array: %d for one gang", j.Gang))
+	case j.Array.Set && size%j.Gang != 0:
+		c.add(n.find("gang"), fmt.Sprintf("an array of %d does not divide into gangs of %d", size, j.Gang), fmt.Sprintf("write array: %d, or another gang", (size/j.Gang+1)*j.Gang))
 	}
 }
 

@@ -20,6 +20,7 @@ type encodedBatch struct {
 type encodedJob struct {
 	Name      string            `json:"name"`
 	Array     string            `json:"array,omitempty"`
+	Gang      int               `json:"gang,omitempty"`
 	Command   []string          `json:"command,omitempty"`
 	Image     string            `json:"image,omitempty"`
 	Resources encodedResources  `json:"resources"`
@@ -66,7 +67,7 @@ func EncodeSubmission(b drover.Batch) ([]byte, error) {
 
 func encode(j drover.JobSpec) encodedJob {
 	e := encodedJob{
-		Name: j.Name, Command: j.Command, Image: j.Image, Placement: j.Placement, Env: j.Env, Inputs: j.Inputs, Outputs: j.Outputs,
+		Name: j.Name, Gang: j.Gang, Command: j.Command, Image: j.Image, Placement: j.Placement, Env: j.Env, Inputs: j.Inputs, Outputs: j.Outputs,
 		After: j.After, Spot: j.Spot, Attempts: j.Attempts, Priority: j.Priority, Labels: j.Labels,
 		Resources: encodedResources{j.Resources.CPU.String(), j.Resources.Memory, j.Resources.Disk, j.Resources.GPUs, j.Resources.Arch},
 	}

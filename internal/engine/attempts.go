@@ -31,6 +31,11 @@ func (e *Engine) need(a *Attempt) drover.Resources {
 // begin puts the group's next element on an instance that has room for it.
 func (e *Engine) begin(g *group, in *instance) {
 	j, index := e.take(g)
+	e.beginElement(j, index, in)
+}
+
+// beginElement puts an element that has left its queue on an instance.
+func (e *Engine) beginElement(j *Job, index int, in *instance) {
 	a := &Attempt{
 		ID:       drover.AttemptID{Job: drover.JobID{Number: j.Number, Index: index}, Number: max(j.last(index), e.s.LastAttempt) + 1},
 		Instance: in.ID,

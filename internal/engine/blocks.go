@@ -221,6 +221,7 @@ func (e *Engine) barred(in *instance) bool {
 	}
 	in.Candidates = left
 	in.become(left[0])
+	e.fleet++
 	e.writeInstance(in)
 	return false
 }

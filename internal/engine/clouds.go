@@ -151,6 +151,7 @@ func (e *Engine) sighted(c *Cloud, s Sighting) {
 		// The create call's answer was lost, or is still on its way.
 		if o := taken(in, s); o != nil {
 			in.become(*o)
+			e.fleet++
 		}
 		in.ProviderID, in.Created, e.rates = s.ProviderID, e.s.Now, true
 		if in.Call == 0 {

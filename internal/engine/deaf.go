@@ -77,7 +77,7 @@ func (e *Engine) missed(in *instance) bool {
 	if len(in.load) == 0 {
 		return !e.s.Closing
 	}
-	return slices.ContainsFunc(in.load, func(a *Attempt) bool { return a.Stop == nil || a.Stop.Code == drover.ReasonPreempted })
+	return slices.ContainsFunc(in.load, func(a *Attempt) bool { return a.Stop == nil || putsOff(*a.Stop) })
 }
 
 // hear ends the deafness to a cloud of which an instance has answered.

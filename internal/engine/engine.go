@@ -39,6 +39,9 @@ type Engine struct {
 	offerings []drover.Offering             // what rentable found; nil when that has changed
 	singles   map[drover.Shape]drover.Money // what an hour of the cheapest offering for one job costs; forgotten when that may have changed
 
+	kept   []kept // for gangs, while others are placed
+	gaveUp bool   // a gang was let go of that could not come together
+
 	d       *Decision
 	replace bool                       // something may have found a place
 	replan  bool                       // something has changed what may be rented
@@ -66,7 +69,9 @@ type instance struct {
 	on      enrolled         // the rolls
 	claim   claimed
 	spare   spare // beside its claimant
-	standby int   // how many attempts it is kept for that have yet to end elsewhere
+	standby int   // how many attempts it is kept for that have yet to end elsewhere, or wait for the rest of their gang
+	gathers bool  // the latter
+	seated  int   // for how many of a gang there is room taken that none has yet
 	leaving bool  // its cloud is
 	once    bool  // it may be given one job
 	aged    bool  // it is older than any may be
@@ -94,6 +99,7 @@ func New(s State) (*Engine, error) {
 		e.addInstance(&instance{Instance: in})
 	}
 	for _, j := range s.Jobs {
+		j.Torn = s.torn(j)
 		e.addJob(&j)
 	}
 	for _, c := range s.Clouds {
@@ -112,7 +118,9 @@ func (e *Engine) State() State {
 	s.Blocks, s.Interruptions, s.Spending = slices.Clone(s.Blocks), slices.Clone(s.Interruptions), slices.Clone(s.Spending)
 	s.Habits.Boots, s.Habits.Pauses = slices.Clone(s.Habits.Boots), slices.Clone(s.Habits.Pauses)
 	for j := range e.jobs.all() {
-		s.Jobs = append(s.Jobs, j.clone())
+		c := j.clone()
+		c.Torn = nil
+		s.Jobs = append(s.Jobs, c)
 	}
 	for _, in := range e.instances {
 		s.Instances = append(s.Instances, in.clone())
@@ -163,6 +171,7 @@ func (e *Engine) Apply(ev Event) Decision {
 	e.prove()
 	e.refuseMisfits()
 	e.refuseBlocked()
+	e.gatherAnew()
 	e.placeWaiting()
 	e.plan()
 	e.hopeless()

@@ -13,6 +13,7 @@ func (e *Engine) ExplainAll(most int) (all []drover.Explanation, left int) {
 	e.explainRecords(&x)
 	e.explainGroups(&x)
 	e.explainHeld(&x)
+	e.explainTorn(&x)
 	e.explainInstances(&x)
 	e.explainBlocks(&x)
 	e.explainBudgets(&x)
@@ -65,10 +66,10 @@ func (e *Engine) explainGroups(x *everything) {
 func (e *Engine) explainGroup(g *group, coming *arrivals) drover.Explanation {
 	first := g.jobs[0]
 	one := drover.Explanation{Subject: jobSubject(first), Waiting: true, Count: g.queued, Since: first.Since}
-	if g.unbound() < g.queued {
+	if g.booting() > 0 {
 		one.Reasons = append(one.Reasons, whyBooting(coming))
 	}
-	if g.unbound() > 0 {
+	if g.booting() < g.queued {
 		one.Reasons = append(one.Reasons, e.whyUnbound(g, first)...)
 	}
 	return one
@@ -106,6 +107,15 @@ func (e *Engine) explainHeld(x *everything) {
 			x.add(drover.Explanation{Subject: jobSubject(j), Waiting: true, Since: why.Since, Reasons: []drover.Reason{why}})
 		}
 		x.all[i].Count += j.Queued.Count()
+	}
+}
+
+// explainTorn explains what waits for others of its gang to end.
+func (e *Engine) explainTorn(x *everything) {
+	for j := range e.jobs.all() {
+		if len(j.Torn) > 0 && !j.held() && x.room() {
+			x.add(drover.Explanation{Subject: jobSubject(j), Waiting: true, Count: j.Torn.Count(), Since: j.Since, Reasons: e.whyTorn(j)})
+		}
 	}
 }
 

@@ -55,6 +55,7 @@ func (e *Engine) learn(a *Attempt) {
 	}
 	in.Lost = append(in.Lost[max(0, len(in.Lost)-maxLost+1):], j.Number)
 	j.Losers++
+	e.fleet++
 	e.writeJob(j)
 	if j.Losers < j.Attempts {
 		return
@@ -62,6 +63,7 @@ func (e *Engine) learn(a *Attempt) {
 	for _, o := range e.instances {
 		o.Lost = slices.DeleteFunc(o.Lost, func(n int64) bool { return n == j.Number })
 	}
+	e.fleet++
 	e.replace = true
 }
 

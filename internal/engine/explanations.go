@@ -43,6 +43,9 @@ func (e *Engine) whyQueued(j *Job, id drover.JobID) (why []drover.Reason) {
 	if r, ok := e.whyHeld(j); ok {
 		return []drover.Reason{r}
 	}
+	if j.Torn.Has(id.Index) {
+		return e.whyTorn(j)
+	}
 	if id.Index >= 0 || !j.Array.Set {
 		if g := e.byKey[e.keyWith(j, j.memory(id.Index))]; g != nil {
 			return e.whyIn(g, j, j.waitingRanges(g).rank(id.Index), 1)
@@ -56,7 +59,7 @@ func (e *Engine) whyQueued(j *Job, id drover.JobID) (why []drover.Reason) {
 			why = append(why, e.whyIn(g, j, 0, grown.Waiting.Count())...)
 		}
 	}
-	if len(why) == 0 {
+	if why = append(why, e.whyTorn(j)...); len(why) == 0 {
 		why = []drover.Reason{whyWaits(&group{})}
 	}
 	return why
@@ -73,15 +76,15 @@ func (e *Engine) whyIn(g *group, j *Job, place, n int) []drover.Reason {
 		}
 		place += o.waitingIn(g)
 	}
-	booting := min(n, max(0, g.queued-g.unbound()-place))
+	booting := min(n, max(0, g.booting()-place))
 	if booting == 0 {
 		return e.whyUnbound(g, j)
 	}
 	why := []drover.Reason{whyBooting(e.arrivalsOf(g)[g.key])}
 	if booting < n {
-		why = append(why, e.whyUnbound(g, j)...)
+		return append(why, e.whyUnbound(g, j)...)
 	}
-	return why
+	return append(why, e.whyGang(g)...)
 }
 
 // whyUnbound says why those of a group's elements wait that have no instance on its way; how long they may, by a job of the group.
@@ -94,7 +97,7 @@ func (e *Engine) whyUnbound(g *group, j *Job) []drover.Reason {
 		text := fmt.Sprintf("cancelled once it has waited for blocks to end for %v in all", limit)
 		why = append(why, drover.Reason{Code: drover.ReasonSchedule, Text: text, Since: g.blocked, Until: g.blocked.Add(limit - *j.blocked(g))})
 	}
-	return append(why, e.whyShare(g)...)
+	return slices.Concat(why, e.whyGang(g), e.whyShare(g))
 }
 
 // arrivals are the instances that are on their way for a group.
@@ -319,6 +322,8 @@ func (e *Engine) whyIsIdle(in *instance) drover.Reason {
 		why.Text = "has no work, and is kept for a look at what is wrong with it"
 	case len(in.Strangers) > 0:
 		why.Text = fmt.Sprintf("attempts on it that are not known and are being ended: %d", len(in.Strangers))
+	case in.gathers:
+		why.Text = fmt.Sprintf("kept for jobs that begin together with others, for which there is no place yet: %d", in.standby)
 	case in.standby > 0:
 		why.Text = fmt.Sprintf("kept for attempts whose instances are taken back and that begin again here when they have ended: %d", in.standby)
 	case in.KeepUntil > e.s.Now:

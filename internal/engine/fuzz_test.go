@@ -312,11 +312,29 @@ func (e *Engine) wrongGroups(bound map[GroupKey]int) string {
 		if len(j.Queued)+len(e.attemptsOf(j)) == 0 {
 			return fmt.Sprintf("job %d neither waits nor runs, and is not final", j.Number)
 		}
+		if wrong := e.wrongGang(j); wrong != "" {
+			return wrong
+		}
 		for _, grown := range j.Grown {
 			if len(grown.Waiting.Without(j.Queued)) > 0 {
 				return fmt.Sprintf("job %d has grown elements that do not wait: %v of %v", j.Number, grown.Waiting, j.Queued)
 			}
 		}
+	}
+	return ""
+}
+
+// wrongGang says where a gang is held to be torn, or whole, otherwise than it is.
+func (e *Engine) wrongGang(j *Job) string {
+	for _, run := range j.Queued {
+		for i := run.First; i <= run.Last; i++ {
+			if torn := j.Gang > 0 && len(e.gangLive(j, i)) > 0; torn != j.Torn.Has(i) {
+				return fmt.Sprintf("element %d of job %d waits; torn is %v, and the gang: %v", i, j.Number, j.Torn, torn)
+			}
+		}
+	}
+	if left := j.Torn.Without(j.Queued); len(left) > 0 {
+		return fmt.Sprintf("job %d has torn elements that do not wait: %v", j.Number, left)
 	}
 	return ""
 }
@@ -418,6 +436,11 @@ func (s *stranger) job() Job {
 	if s.pick(2) == 0 {
 		j.Array = drover.Array{First: 0, Last: s.pick(6), Set: true}
 		j.Queued = Ranges{{0, j.Array.Last}}
+	}
+	if j.Array.Set && s.pick(2) == 0 {
+		j.Gang = 2
+		j.Array.Last |= 1
+		j.Queued[0].Last = j.Array.Last
 	}
 	if s.pick(5) == 0 {
 		j.After = []int64{int64(s.pick(int(s.jobs)) + 1)}

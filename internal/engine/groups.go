@@ -24,6 +24,8 @@ type group struct {
 	onDemandBound int // of them, for how many an instance is on its way
 
 	stuck   bool // it cannot get new instances now
+	barred  bool // the next plan is made without it
+	served  int  // of a gang's: for how many the last plan found instances, though not for all
 	turn    bool // it comes before all others of its priority until one of its elements has begun
 	reason  drover.Reason
 	refused *drover.Reason // why the offerings that there are did not serve it, while reason follows from that
@@ -36,8 +38,9 @@ type group struct {
 
 	fitted int // the engine's fitting for which some type is known to hold its jobs
 
-	host   bool // there is an instance that its jobs may ever run on
-	looked int  // the engine's fleet for which host is known
+	host   bool  // there is an instance that its jobs may ever run on
+	hosts  hosts // of its next gang
+	looked int   // the engine's fleet for which host is known
 }
 
 // wants is for how many elements, waiting or to wait soon, there is neither a place nor an instance on its way.
@@ -45,6 +48,14 @@ func (g *group) wants() int { return max(0, g.queued+g.coming-g.standby-g.bound)
 
 // unbound is how many waiting elements have neither a place nor an instance on its way.
 func (g *group) unbound() int { return min(g.queued, g.wants()) }
+
+// booting is for how many waiting elements instances are on their way.
+func (g *group) booting() int {
+	if g.key.Gang > 0 {
+		return min(g.bound, g.queued)
+	}
+	return g.queued - g.unbound()
+}
 
 // wait sets why the group waits; the same cause keeps the time since which it holds.
 func (g *group) wait(r drover.Reason) {
@@ -58,6 +69,7 @@ func (j *Job) clone() Job {
 	c := *j
 	c.After = slices.Clone(j.After)
 	c.Queued = slices.Clone(j.Queued)
+	c.Torn = slices.Clone(j.Torn)
 	c.Tried = slices.Clone(j.Tried)
 	c.Grown = slices.Clone(j.Grown)
 	for i := range c.Grown {
@@ -239,6 +251,7 @@ func (e *Engine) take(g *group) (*Job, int) {
 func (e *Engine) enqueue(j *Job, index int) {
 	j.queue(index)
 	j.Since = e.s.Now
+	e.mend(j, index)
 	e.regroup(j)
 }
 

@@ -36,7 +36,7 @@ func (j *Job) waitingIn(g *group) int {
 	if grown := j.grownIn(g); grown != nil {
 		return grown.Waiting.Count()
 	}
-	n := j.Queued.Count()
+	n := j.Queued.Count() - j.Torn.Count()
 	for _, grown := range j.Grown {
 		n -= grown.Waiting.Count()
 	}
@@ -48,7 +48,7 @@ func (j *Job) waitingRanges(g *group) Ranges {
 	if grown := j.grownIn(g); grown != nil {
 		return grown.Waiting
 	}
-	own := j.Queued
+	own := j.Queued.Without(j.Torn)
 	for _, grown := range j.Grown {
 		own = own.Without(grown.Waiting)
 	}
@@ -89,6 +89,7 @@ func (j *Job) unqueue(index int) bool {
 	for i := range j.Grown {
 		j.Grown[i].Waiting.Remove(index)
 	}
+	j.Torn.Remove(index)
 	return j.Queued.Remove(index)
 }
 
@@ -113,7 +114,7 @@ func (j *Job) memory(index int) drover.Bytes {
 func (e *Engine) grow(j *Job, el *Element) (whyNot string, grown bool) {
 	by, has := drover.Bytes(e.s.Settings.GrowMemory), j.needs(el.Index).Memory
 	more := has/1000*by + has%1000*by/1000
-	if by <= 1000 || more <= has || j.Cancel != nil {
+	if by <= 1000 || more <= has || j.Cancel != nil || j.Gang > 0 { // gangs are of one shape
 		return "", false
 	}
 	shape := e.keyWith(j, more).Shape

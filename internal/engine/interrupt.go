@@ -92,14 +92,14 @@ func (e *Engine) expect(r *rolls) {
 	}
 	for _, in := range r.taken {
 		if in.standby > 0 {
-			in.standby = 0
+			in.standby, in.gathers = 0, false
 			e.touch(in)
 		}
 		if e.s.Now >= in.takenBy() {
 			continue
 		}
 		for _, a := range in.load {
-			if j := e.job(a.ID.Job.Number); a.doomed() && j.mayStart() {
+			if j := e.job(a.ID.Job.Number); a.doomed() && j.mayStart() && j.Gang == 0 {
 				e.group(e.keyWith(j, j.memory(a.ID.Job.Index))).coming++
 			}
 		}

@@ -50,7 +50,7 @@ func (e *Engine) acceptAgain(given Job) {
 // writeJob writes a job without its elements, which have rows of their own: there may be as many as the fleet has room for.
 func (e *Engine) writeJob(j *Job) {
 	c := *j
-	c.Tried = nil
+	c.Tried, c.Torn = nil, nil
 	c = c.clone()
 	e.write(Write{Job: &c})
 }
@@ -97,7 +97,7 @@ func (e *Engine) cancelJob(j *Job, why drover.Reason) {
 func (e *Engine) cancelWaiting(j *Job, why drover.Reason) {
 	e.ungroup(j)
 	waiting := j.Queued
-	j.Queued, j.Grown = nil, nil
+	j.Queued, j.Grown, j.Torn = nil, nil, nil
 	// Elements that were tried have rows to end; the others are only counted, so that a large array is cancelled at once.
 	for _, el := range slices.Clone(j.Tried) {
 		if waiting.Remove(el.Index) {

@@ -34,7 +34,7 @@ func (e *Engine) mix() {
 	}
 	for _, g := range e.groups {
 		g.onDemand = max(0, g.onDemand+part.Of(g.queued+running[g]))
-		if g.stuck || g.key.Shape.Spot != drover.SpotPrefer {
+		if g.stuck || g.key.Gang > 0 || g.key.Shape.Spot != drover.SpotPrefer {
 			g.onDemand = 0
 		}
 	}

@@ -20,6 +20,7 @@ func (e *Engine) end(a *Attempt, state drover.AttemptState, why drover.Reason) {
 	e.writeAttempt(a, why)
 	e.settleAttempt(a)
 	e.unload(in, a)
+	defer e.mended(j, a.ID.Job.Index)
 	el := j.element(a.ID.Job.Index)
 	el.Interrupted = 0
 	if preempted(j, a) {
@@ -57,6 +58,7 @@ func (e *Engine) unload(in *instance, a *Attempt) {
 		if g := e.byKey[key]; g == nil || g.queued == 0 {
 			e.rested(key.Shape)
 		}
+		e.replan = e.replan || e.gaveUp
 	}
 	e.freed()
 	e.touch(in)
@@ -134,4 +136,5 @@ func (e *Engine) requeue(j *Job, el Element, why drover.Reason) {
 	e.enqueue(j, el.Index)
 	e.write(Write{Element: &ElementRow{Job: j.Number, Element: el, State: drover.JobQueued, Reason: why}})
 	e.writeJob(j)
+	e.disband(j, el.Index, why)
 }

@@ -19,6 +19,8 @@ func (e *Engine) place() {
 		return
 	}
 	e.mix()
+	e.gaveUp = false
+	defer e.unkeep()
 	e.claims.begin(r.ready, len(e.instances))
 	last := e.lastWaiting()
 	for _, g := range e.groups {
@@ -39,6 +41,10 @@ func (e *Engine) place() {
 // placeRest seats what found no room of a group on what is on its way, and has room kept for the rest, if anybody is behind it: for all of it, or
 // only for one.
 func (e *Engine) placeRest(g *group, r *rolls, before, one bool) {
+	if g.key.Gang > 0 {
+		e.gather(g, r, before)
+		return
+	}
 	e.standBy(g)
 	e.unbindSurplus(g, r)
 	if g.wants() > 0 {
@@ -72,6 +78,9 @@ func (e *Engine) lastWaiting() int {
 func (e *Engine) placeOne(g *group) bool {
 	if g.queued == 0 {
 		return false
+	}
+	if g.key.Gang > 0 {
+		return e.placeGang(g)
 	}
 	in := e.fullest(g)
 	if in == nil {
@@ -207,8 +216,12 @@ func (e *Engine) unbind(in *instance) {
 // unbindSurplus drops reservations for elements that neither wait nor will, on the youngest instances first. What that frees goes to other
 // waiting work before anything new is planned.
 func (e *Engine) unbindSurplus(g *group, r *rolls) {
+	e.unbindSome(g, r, g.bound-g.queued-g.coming+g.standby)
+}
+
+// unbindSome drops so many of a group's reservations.
+func (e *Engine) unbindSome(g *group, r *rolls, surplus int) {
 	for _, in := range slices.Backward(r.bound) {
-		surplus := g.bound - g.queued - g.coming + g.standby
 		if surplus <= 0 {
 			return
 		}
@@ -218,6 +231,7 @@ func (e *Engine) unbindSurplus(g *group, r *rolls) {
 			continue
 		}
 		n := min(surplus, in.Bound[at].Count)
+		surplus -= n
 		g.bound -= n
 		in.room = in.room.Plus(g.key.Shape.Need, n)
 		in.Bound = slices.Clone(in.Bound)

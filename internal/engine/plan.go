@@ -62,7 +62,13 @@ func (e *Engine) forgetUnmet() {
 	}
 	e.replan = false
 	for _, g := range e.groups {
-		g.unmet = 0
+		if g.key.Gang > 0 {
+			e.replace = true // what it keeps depends on what may be rented
+		}
+		if !g.barred {
+			g.unmet = 0
+		}
+		g.barred = false
 	}
 }
 
@@ -75,7 +81,7 @@ func (e *Engine) allWait(groups []*group, why drover.Reason) {
 // stick marks groups that cannot get new instances now, so that what they wait for is kept for them.
 func (e *Engine) stick(groups []*group, why drover.Reason) {
 	for _, g := range groups {
-		g.stuck, g.unmet, e.replace, e.yield = true, g.wants(), true, true
+		g.stuck, g.unmet, g.served, e.replace, e.yield = true, g.wants(), 0, true, true
 		g.wait(why)
 	}
 }
@@ -160,7 +166,7 @@ func (e *Engine) solved(b Solved) {
 	e.s.Solving = nil
 	for _, key := range s.Groups {
 		if g := e.byKey[key]; g != nil {
-			g.stuck = false
+			g.stuck, g.served = false, 0
 		}
 	}
 	for _, u := range b.Plan.Unmet {
@@ -171,7 +177,7 @@ func (e *Engine) solved(b Solved) {
 			e.unmet(g, u)
 		}
 	}
-	for _, p := range b.Plan.Purchases {
+	for _, p := range e.wholeGangs(s, b.Plan) {
 		e.rent(s, p)
 	}
 	for _, u := range b.Plan.Unmet {

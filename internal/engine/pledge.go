@@ -60,13 +60,21 @@ func (p pledge) longest() (most time.Duration) {
 // refuses is the account that a pledge would overdraw, if what instances are freed were gone: of several the one that is so for longest. It is
 // nil if there is none.
 func (e *Engine) refuses(p pledge, freed ...*instance) (worst *account) {
+	return e.refusesAll([]pledge{p}, freed...)
+}
+
+// refusesAll is refuses of several together, each of another instance.
+func (e *Engine) refusesAll(pledges []pledge, freed ...*instance) (worst *account) {
 	b := e.book()
 	for i := range b.accounts {
 		a := &b.accounts[i]
 		if a.limit == 0 {
 			continue
 		}
-		more := e.adds(a, p)
+		more := drover.Money(0)
+		for _, p := range pledges {
+			more += e.adds(a, p)
+		}
 		touched := more > 0 || a.present && a.fleets()
 		if touched && (worst == nil || a.to > worst.to) && e.exceeds(b, a, more-e.relief(a, freed), a.limit) {
 			worst = a

@@ -38,10 +38,15 @@ func (e *Engine) prioritize(b PriorityAsked) {
 	e.note(Note{Level: Info, Text: fmt.Sprintf("job %s: %s", j.Name, cmp.Or(b.Reason.Text, fmt.Sprintf("its priority was set to %d", j.Priority))), Job: &drover.JobID{Number: b.Job, Index: -1}})
 }
 
-// preempted reports whether an attempt that has ended did so because its job's priority was set to 0: it is put off, not final. What came
+// putsOff reports whether what is told to end for the reason is to begin again.
+func putsOff(why drover.Reason) bool {
+	return why.Code == drover.ReasonPreempted || why.Code == drover.ReasonGang
+}
+
+// preempted reports whether an attempt that has ended did so because its job's priority was set to 0, or its gang begins again: it is put off, not final. What came
 // to its own end before is as final as ever.
 func preempted(j *Job, a *Attempt) bool {
-	if a.Stop == nil || a.Stop.Code != drover.ReasonPreempted || j.Cancel != nil {
+	if a.Stop == nil || !putsOff(*a.Stop) || j.Cancel != nil {
 		return false
 	}
 	switch a.State {
@@ -62,7 +67,7 @@ func (e *Engine) putOff(j *Job, el Element, why drover.Reason) {
 
 // stopForGood makes the end of an attempt that was only to be put off final.
 func (e *Engine) stopForGood(a *Attempt, why drover.Reason) {
-	if why.Code == drover.ReasonPreempted {
+	if putsOff(why) {
 		return
 	}
 	why.Since = a.Stop.Since

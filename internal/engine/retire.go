@@ -58,7 +58,7 @@ func (e *Engine) use(in *instance) {
 }
 
 // full reports whether the instance may be given one job and has it.
-func (in *instance) full() bool { return in.once && len(in.load)+len(in.Bound) > 0 }
+func (in *instance) full() bool { return in.once && len(in.load)+len(in.Bound)+in.seated > 0 }
 
 // bindable is for how many more elements of the group there is room on the instance.
 func (in *instance) bindable(g *group) int {

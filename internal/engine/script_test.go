@@ -205,6 +205,8 @@ func (p *player) submitted(args []string) engine.Job {
 			for _, n := range strings.Split(value, ",") {
 				j.After = append(j.After, p.number(n))
 			}
+		case "gang":
+			j.Gang = int(p.number(value))
 		case "priority":
 			j.Priority = int(p.number(value))
 		case "attempts":

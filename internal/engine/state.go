@@ -98,6 +98,7 @@ type Job struct {
 	Labels   map[string]string `json:"labels,omitempty"` // never changed
 	Shape    drover.Shape      `json:"shape"`
 	Array    drover.Array      `json:"array"`
+	Gang     int               `json:"gang,omitempty"` // so many elements in a row begin together; 0: each by itself
 	Priority int               `json:"priority"`
 	Attempts int               `json:"attempts"` // starts that may be lost
 	Retry    drover.Retry      `json:"retry"`
@@ -106,6 +107,7 @@ type Job struct {
 
 	Queued    Ranges         `json:"queued"`          // elements that wait for an attempt
 	Grown     []Grown        `json:"grown,omitempty"` // those of them that have more memory than the job says, by how much they have
+	Torn      Ranges         `json:"-"`               // those of them whose gang has live attempts, which is to be seen from these
 	Tried     []Element      `json:"tried,omitempty"` // elements that have had one and are not final, by index
 	Succeeded int            `json:"succeeded,omitempty"`
 	Failed    int            `json:"failed,omitempty"`
@@ -229,6 +231,7 @@ type GroupKey struct {
 	Priority int           `json:"priority"`
 	User     string        `json:"user,omitempty"`
 	Timeout  time.Duration `json:"timeout,omitempty"`
+	Gang     int           `json:"gang,omitempty"`
 	Labels   string        `json:"labels,omitempty"` // those that budgets and shares speak of: a NAME=VALUE a line, by name
 }
 

@@ -18,10 +18,10 @@ func (e *Engine) stopAttempt(a *Attempt, why drover.Reason) {
 	switch {
 	case a == nil:
 		return
-	case a.Stop != nil && a.Stop.Code == drover.ReasonPreempted:
+	case a.Stop != nil && putsOff(*a.Stop):
 		e.stopForGood(a, why)
 		return
-	case a.Stop != nil || a.State == drover.AttemptCollecting && why.Code == drover.ReasonPreempted:
+	case a.Stop != nil || a.State == drover.AttemptCollecting && putsOff(why):
 		return
 	}
 	why.Since = e.s.Now

@@ -66,9 +66,11 @@ func (e *Engine) afterWords(j *Job) string {
 func (e *Engine) waiting() (list []drover.Waiting, queued int) {
 	var t tally
 	for _, g := range e.groups {
-		t.add(g.queued-g.unbound(), drover.Reason{Code: drover.ReasonBooting, Text: bootingText})
-		t.add(g.unbound(), whyWaits(g))
+		t.add(g.booting(), drover.Reason{Code: drover.ReasonBooting, Text: bootingText})
+		t.add(g.queued-g.booting(), whyWaits(g))
 	}
+	torn := e.torn()
+	t.add(torn.Count, torn.Reason)
 	after, zero := e.held()
 	t.append(after)
 	t.append(zero)
@@ -92,6 +94,18 @@ func (e *Engine) held() (after, zero drover.Waiting) {
 		w.Reason.Since = sooner(w.Reason.Since, j.Since)
 	}
 	return after, zero
+}
+
+// torn sums up what waits for others of its gang to end.
+func (e *Engine) torn() (w drover.Waiting) {
+	w.Reason = drover.Reason{Code: drover.ReasonGang, Text: "begins again together with others that have yet to end"}
+	for j := range e.jobs.all() {
+		if len(j.Torn) > 0 && !j.held() {
+			w.Count += j.Torn.Count()
+			w.Reason.Since = sooner(w.Reason.Since, j.Since)
+		}
+	}
+	return w
 }
 
 // standing sums up the instances on which nothing runs, by what they wait for, the kind of the oldest first.

@@ -7,14 +7,14 @@ import "drover"
 // and that share of its price is what the job costs there. Elsewhere it costs the price of the cheapest offering that holds it alone, and a
 // boot besides: a sixty-fourth of the hour that it is taken to last. What has just booted takes whatever it holds and has no other instance on its way: it was
 // rented for it. What has one is not let in for being there sooner, else what comes first takes the largest that comes, and for that one's
-// work another is rented. Nor is it bound to what boots for others, or did before they found another place.
+// work another is rented; but a gang takes it as long as it is new, since the last of its instances may boot long after the first. Nor is it bound to what boots for others, or did before they found another place.
 
 // worth reports whether the group's next job is worth its place on the instance: always, if nothing else may be had for it.
 func (e *Engine) worth(g *group, in *instance) bool {
-	if e.anywhere(g, in) || e.fresh(in) && g.unbound() > 0 {
+	if e.anywhere(g, in) || e.fresh(in) && g.unbound() > 0 || g.key.Gang > 0 && !in.Used {
 		return true
 	}
-	jobs := in.free.Times(g.key.Shape.Need, in.atOnce(max(1, g.queued)))
+	jobs := in.seated + in.free.Times(g.key.Shape.Need, in.atOnce(max(1, g.queued)))
 	for _, a := range in.load {
 		if a.State != drover.AttemptCollecting {
 			jobs++

@@ -222,6 +222,7 @@ func (c *controller) Commit(ctx context.Context, writes []engine.Write) error {
 			return err
 		}
 	}
+	w.mayBeTogether(writes)
 	if w.happens(CommitLost) {
 		return errDisk
 	}

@@ -158,7 +158,7 @@ func (d *Disk) missed(in engine.Instance) bool {
 		if a.Instance != in.ID {
 			continue
 		}
-		if idle = false; a.Stop == nil || a.Stop.Code == drover.ReasonPreempted {
+		if idle = false; a.Stop == nil || a.Stop.Code == drover.ReasonPreempted || a.Stop.Code == drover.ReasonGang {
 			return true
 		}
 	}

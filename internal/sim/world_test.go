@@ -64,6 +64,23 @@ func others() engine.Job {
 	return j
 }
 
+// gang is a job of two gangs, each of which takes half of a small fleet.
+func gang() engine.Job {
+	j := jobs()[0]
+	j.Number, j.Name, j.Labels, j.Gang = 5, "gang", nil, 3
+	j.Shape.Need.CPU = 1500
+	j.Array.Last, j.Queued = 5, engine.Ranges{{First: 0, Last: 5}}
+	return j
+}
+
+// ganged is the recipe with gangs in some worlds: not where a budget may forbid whatever would hold one.
+func (r Recipe) ganged() Recipe {
+	if r.Seed%3 == 0 && len(r.Settings.Budgets) == 0 {
+		r.Jobs = append(r.Jobs, gang())
+	}
+	return r
+}
+
 // shared is the recipe with somebody else's jobs, if its settings speak of shares.
 func (r Recipe) shared() Recipe {
 	if r.Settings.Shares.By != "" {
@@ -85,7 +102,7 @@ func unlucky(seed uint64) Recipe {
 		r.Settings = cloudsCD()
 	}
 	r.Settings = varied(seed, r.Settings)
-	r = r.shared()
+	r = r.shared().ganged()
 	switch {
 	case seed%5 == 0:
 		r.Lose = time.Duration(seed%53) * 10 * time.Second
@@ -194,7 +211,7 @@ func givenUp(seed uint64) Recipe {
 
 // peopled is one in which people wish for all kinds of things, and now and then lose the store.
 func peopled(seed uint64) Recipe {
-	r := Recipe{Seed: seed, Luck: Some(seed).With(People), Settings: varied(seed, cloudsCD()), Jobs: timed(seed, jobs())}.shared()
+	r := Recipe{Seed: seed, Luck: Some(seed).With(People), Settings: varied(seed, cloudsCD()), Jobs: timed(seed, jobs())}.shared().ganged()
 	r.Luck.Until = 40 * time.Minute
 	if seed%4 == 0 {
 		r.Lose = time.Duration(seed%101) * 20 * time.Second

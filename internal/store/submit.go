@@ -95,7 +95,7 @@ func newJob(number int64, user string, spec drover.JobSpec, named map[string]int
 	job := engine.Job{
 		Number: number, Name: spec.Name, User: user, Labels: spec.Labels,
 		Shape: drover.Shape{Need: spec.Resources, Placement: spec.Placement, Spot: spec.Spot},
-		Array: spec.Array, Priority: spec.Priority, Attempts: spec.Attempts, Retry: spec.Retry, Timeout: spec.Timeout,
+		Array: spec.Array, Gang: spec.Gang, Priority: spec.Priority, Attempts: spec.Attempts, Retry: spec.Retry, Timeout: spec.Timeout,
 		Queued: engine.Ranges{{First: first, Last: last}}, Since: now,
 	}
 	for _, name := range spec.After {
