@@ -136,6 +136,8 @@ func (w *World) mayFinish(row engine.ElementRow) {
 		w.fail("job %v is said to have succeeded, but attempt %v has not", id, last)
 	case row.State == drover.JobSucceeded && !w.promises.stored[last]:
 		w.fail("job %v is said to have succeeded, but the output of attempt %v is not stored", id, last)
+	case row.State == drover.JobCancelled && row.Reason.Code == drover.ReasonGang:
+		w.fail("job %v is final, and was only to begin again with its gang: %s", id, row.Reason.Text)
 	case row.State == drover.JobFailed && row.Reason.Code == drover.ReasonExit && won:
 		w.fail("job %v is said to have failed (%s), but attempt %v has succeeded", id, row.Reason.Text, last)
 	}
