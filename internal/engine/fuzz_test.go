@@ -282,6 +282,11 @@ func (e *Engine) wrongRolls() string {
 				return fmt.Sprintf("instance %s has room for a group that does not know of it", in.Name)
 			}
 		}
+		if h := g.hosts; h.of > 0 && h.fleet == e.fleet && len(g.jobs) > 0 && h.job == g.jobs[0].Number {
+			if g.hosts = (hosts{}); e.hostsOf(g, h.of) != h.count {
+				return fmt.Sprintf("there is said to be room for %d of a gang, and is for %d", h.count, g.hosts.count)
+			}
+		}
 	}
 	return ""
 }
