@@ -117,7 +117,7 @@ func unlucky(seed uint64) Recipe {
 // lateness is a world in which the last job comes when instances for the others are on their way, or run.
 func lateness(r Recipe) Recipe {
 	late := r.Jobs[0]
-	late.Number, late.Name, late.User, late.Labels = 5, "late", "bob", nil
+	late.Number, late.Name, late.User, late.Labels = 6, "late", "bob", nil
 	late.Array.Last, late.Queued, late.Timeout = 9, engine.Ranges{{First: 0, Last: 9}}, 3*time.Hour
 	r.Jobs = append(r.Jobs, late)
 	r.Late = time.Duration(1+r.Seed%41) * 5 * time.Second
@@ -204,7 +204,7 @@ func timed(seed uint64, jobs []engine.Job) []engine.Job {
 func givenUp(seed uint64) Recipe {
 	r := unlucky(seed)
 	r.Jobs = timed(seed, jobs())
-	r = r.shared()
+	r = r.shared().ganged()
 	r.GiveUp, r.Lose, r.PutBack, r.Late = time.Duration(seed%97)*7*time.Second, 0, 0, 0 // who closes a fleet whose store is lost may not have seen it yet
 	return r
 }
