@@ -90,7 +90,8 @@ func (w *World) putBack() {
 	}
 }
 
-// bury has what SIGKILL did not end on an instance end by itself after all: nobody knows any more that it was told to.
+// bury has what SIGKILL did not end on an instance end by itself after all: nobody knows any more that it was told to, or will not once the controller
+// that told it, of which no record speaks, has died.
 func (w *World) bury(v *vm) {
 	for _, r := range v.runs {
 		if r.undead {

@@ -187,6 +187,9 @@ func (c *controller) stop(f engine.Stop) {
 	switch {
 	case w.happens(Undead):
 		r.undead = true
+		if known := w.Disk.attempts[f.Attempt.Job]; w.older && known.ID != f.Attempt {
+			w.bury(v)
+		}
 	case w.happens(Stubborn):
 		exit.Code, exit.Signal, takes = 137, "killed", f.Grace
 	}
