@@ -43,7 +43,8 @@ type Asked struct {
 	Create *CreateRequest // of a create
 }
 
-// Around is what is done in the place of each call: it may do the call, once, and says what came of it.
+// Around is what is done in the place of each call: it may do the call, or leave it, and says what came of it. If it does one again, the last
+// answer counts.
 type Around func(ctx context.Context, a Asked, do func(context.Context) error) error
 
 // around is a Cloud that puts every call, also those that only some clouds take, through one function.

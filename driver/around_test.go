@@ -114,7 +114,8 @@ var decorators = map[string]func(driver.Cloud) driver.Cloud{
 	"Surround": func(c driver.Cloud) driver.Cloud {
 		return driver.Surround(c, func(ctx context.Context, _ driver.Asked, do func(context.Context) error) error { return do(ctx) })
 	},
-	"Pace": driver.Pace,
+	"Pace":    driver.Pace,
+	"Persist": driver.Persist,
 	"Measure": func(c driver.Cloud) driver.Cloud {
 		return driver.Measure(c, func(driver.Call, time.Duration, error) {})
 	},

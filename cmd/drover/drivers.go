@@ -202,7 +202,7 @@ func closeClouds(clouds []control.Cloud) {
 // offerings is what all clouds offer, as the engine will see it.
 func offerings(ctx context.Context, clouds []control.Cloud) (all []drover.Offering, err error) {
 	for _, c := range clouds {
-		list, err := c.Driver.Offerings(ctx)
+		list, err := driver.Persist(c.Driver).Offerings(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -277,7 +277,7 @@ func (t *driverTest) cleanFleet(ctx context.Context, fleet string, interrupted b
 	if err != nil {
 		return err
 	}
-	own := driver.Own(c.Driver, fleet)
+	own := driver.Own(driver.Persist(c.Driver), fleet)
 	defer own.Close()
 	for began := time.Now(); ; {
 		left, err := strays(ctx, own, c, fleet)

@@ -154,7 +154,7 @@ func (g *collector) sweep(ctx context.Context, s *search) error {
 	byCloud := map[string]driver.Cloud{}
 	var listed []stray
 	for _, cloud := range clouds {
-		byCloud[cloud.Name] = driver.Own(cloud.Driver, s.fleet)
+		byCloud[cloud.Name] = driver.Own(driver.Persist(cloud.Driver), s.fleet)
 		list, err := strays(ctx, byCloud[cloud.Name], cloud, s.fleet)
 		if err != nil {
 			return err
