@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"slices"
+
+	"drover"
+)
+
+// What is ready is kept for the next gang of a group while the rest of its places are on their way, or are being chosen. If no more may be rented,
+// it is kept only where the instances that there are, with those that may still be rented, can hold all of the gang once what runs there has ended; else
+// everything is let go, so that no two gangs keep halves from each other. Gangs are served in the order of their groups, so the first to keep places is the first to begin.
+
+// placeGang begins the group's next gang, if there is room for all of it.
+func (e *Engine) placeGang(g *group) bool {
+	j, members := g.nextGang()
+	seats := e.seat(g, len(members))
+	e.unseat(g, seats)
+	if len(seats) < len(members) || !e.payFor(g, seats) {
+		return false
+	}
+	for i, index := range members {
+		j.Queued.Remove(index)
+		e.beginElement(j, index, seats[i])
+	}
+	if g.queued -= len(members); j.waitingIn(g) == 0 {
+		*j.blocked(g) = e.blockedFor(g, j)
+		g.jobs = cut(g.jobs, 0)
+	}
+	return true
+}
+
+// seat takes room for up to n of the group's elements on what is ready; unseat gives it back, before the rolls are called again.
+func (e *Engine) seat(g *group, n int) (seats []*instance) {
+	for range n {
+		in := e.fullest(g)
+		if in == nil {
+			break
+		}
+		in.free = in.free.Minus(g.key.Shape.Need, 1)
+		in.seated++
+		seats = append(seats, in)
+	}
+	return seats
+}
+
+func (e *Engine) unseat(g *group, seats []*instance) {
+	for _, in := range seats {
+		in.free = in.free.Plus(g.key.Shape.Need, 1)
+		in.seated--
+	}
+}
+
+// payFor reports whether all budgets are kept if an element of the group begins on each of the seats.
+func (e *Engine) payFor(g *group, seats []*instance) bool {
+	if !e.limited() {
+		return true
+	}
+	var all []pledge
+	for _, in := range seats {
+		at := slices.IndexFunc(all, func(p pledge) bool { return p.in == in })
+		if at < 0 {
+			all = append(all, pledge{in: in, loads: []wanted{{g, 1}}})
+			continue
+		}
+		all[at].loads[0].count++
+	}
+	if a := e.refusesAll(all); a != nil {
+		g.wait(e.why(a))
+		return false
+	}
+	return true
+}
+
+// kept is room that is kept for a gang until others were placed.
+type kept struct {
+	g     *group
+	seats []*instance
+}
+
+// gather keeps what is ready for the group's next gang, if all of it can come together; else it lets go of everything.
+func (e *Engine) gather(g *group, r *rolls, before bool) {
+	if g.queued == 0 {
+		e.unbindSurplus(g, r)
+		return
+	}
+	_, members := g.nextGang()
+	if e.hopelessFor(g, len(members)) {
+		e.unbindSome(g, r, g.bound)
+		g.unmet, e.gaveUp = g.wants(), true
+		return
+	}
+	seats := e.seat(g, len(members))
+	e.kept = append(e.kept, kept{g, seats})
+	for _, in := range seats {
+		in.standby++
+		in.gathers = true
+		g.standby++
+		e.enlist(in)
+	}
+	e.unbindSurplus(g, r)
+	if g.wants() > 0 {
+		e.bindWaiting(g, r)
+	}
+	if g.stuck && g.wants() > 0 {
+		e.takeOver(g, r)
+	}
+	g.unmet = min(g.unmet, g.wants())
+	if g.stuck && g.served > 0 && g.standby+g.bound+g.served >= len(members) {
+		e.replan = true // the rest may be rented now
+	}
+	if left := min(len(members)-len(seats), g.unbound()); left > 0 && g.stuck && before {
+		e.claims.wait(g, left)
+	}
+}
+
+// gatherAnew has gangs that let go of everything keep what is ready again before a plan is made that they may be in.
+func (e *Engine) gatherAnew() {
+	if e.replan && slices.ContainsFunc(e.groups, func(g *group) bool { return g.key.Gang > 0 && g.stuck }) {
+		e.replace = true
+	}
+}
+
+// unkeep gives back what was kept while others were placed.
+func (e *Engine) unkeep() {
+	for _, k := range e.kept {
+		e.unseat(k.g, k.seats)
+		for _, in := range k.seats {
+			e.enlist(in)
+		}
+	}
+	e.kept = e.kept[:0]
+}
+
+// hopelessFor reports whether so many of the group can come together neither on what may be rented nor on what there is.
+func (e *Engine) hopelessFor(g *group, n int) bool {
+	if !g.stuck && !e.s.Closing || e.replan && !g.barred || e.s.Solving != nil && slices.Contains(e.s.Solving.Groups, g.key) {
+		return false
+	}
+	return n > g.served && e.hostsOf(g, n) < n-g.served
+}
+
+// hosts is how many of a gang's job what there is can hold at once, once all else there has ended.
+type hosts struct {
+	fleet int   // for which that is known
+	job   int64 // of which
+	of    int   // no more than so many were looked for
+	count int
+}
+
+// hostsOf is how many of n of the group's next job there is room for once all else has ended. What it finds is good while the fleet is the same.
+func (e *Engine) hostsOf(g *group, n int) int {
+	h := hosts{fleet: e.fleet, job: g.jobs[0].Number, of: n}
+	if o := g.hosts; o.fleet == h.fleet && o.job == h.job && o.of == h.of {
+		return o.count
+	}
+	for _, in := range e.instances {
+		if h.count >= n {
+			break
+		}
+		if e.looks++; in.takes() && in.State != drover.InstanceStopping && in.accepts(&g.key.Shape) && !slices.Contains(in.Lost, h.job) {
+			h.count += in.Resources.Times(g.key.Shape.Need, in.atOnce(n))
+		}
+	}
+	g.hosts = h
+	return h.count
+}
