@@ -179,6 +179,12 @@ type JobSpec struct {
 	Files     []File            `json:"files,omitempty"` // what Inputs' paths turned out to hold, once hashed
 }
 
+// GangOf is which of the job's gangs an element is of, and its place in that, both from 0.
+func (s JobSpec) GangOf(index int) (gang, place int) {
+	nth := index - s.Array.First
+	return nth / s.Gang, nth % s.Gang
+}
+
 // Batch is a set of jobs submitted together; names are unique within it.
 type Batch struct {
 	Name string    `json:"name"`

@@ -77,6 +77,17 @@ func TestAttemptID(t *testing.T) {
 	})
 }
 
+func TestGangOf(t *testing.T) {
+	t.Run("gangs are those elements of an array that follow one another, from its first on", func(t *testing.T) {
+		s := drover.JobSpec{Array: drover.Array{First: 5, Last: 10, Set: true}, Gang: 3}
+		for index, want := range map[int][2]int{5: {0, 0}, 7: {0, 2}, 8: {1, 0}, 10: {1, 2}} {
+			if gang, place := s.GangOf(index); [2]int{gang, place} != want {
+				t.Errorf("element %d is %d of gang %d", index, place, gang)
+			}
+		}
+	})
+}
+
 func TestArray(t *testing.T) {
 	t.Run("a job that is no array has one element, an array those of its range", func(t *testing.T) {
 		for a, want := range map[drover.Array]int{{}: 1, {Set: true}: 1, {First: 1, Last: 20, Set: true}: 20} {

@@ -34,6 +34,7 @@ type Job struct {
 
 	// Of an array as a whole.
 	Array  *Array           `json:"array,omitempty"`
+	Gang   int              `json:"gang,omitempty"`   // so many elements in a row begin together
 	Counts map[JobState]int `json:"counts,omitempty"` // elements in each state
 }
 

@@ -19,6 +19,7 @@ func (a *app) showJob(j drover.Job) error {
 	f.add("reason", reasonWords(j.Reason))
 	if j.Array != nil {
 		f.add("array", fmt.Sprintf("%d-%d", j.Array.First, j.Array.Last))
+		f.add("gangs", gangWords(j))
 		f.add("elements", countWords(j.Counts))
 	}
 	if j.ExitCode != nil {
@@ -53,6 +54,14 @@ func (a *app) showJob(j drover.Job) error {
 		return err
 	}
 	return printTable(a, attemptListing, each(j.Attempts))
+}
+
+// gangWords says how many elements of an array begin together, if any do.
+func gangWords(j drover.Job) string {
+	if j.Gang == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d elements each", j.Array.Size()/j.Gang, j.Gang)
 }
 
 var attemptListing = listing[drover.Attempt]{

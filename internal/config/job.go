@@ -20,7 +20,7 @@ type batchFile struct {
 type jobFile struct {
 	Name      string            `yaml:"name,required" doc:"unique in the batch; names the folder of its results"`
 	Array     array             `yaml:"array" doc:"a count, 20 for DROVER_ARRAY_INDEX 0 to 19, or a range, 1-20"`
-	Gang      int               `yaml:"gang" min:"2" max:"1000" doc:"so many elements of the array, one after another, begin together or not at all"`
+	Gang      int               `yaml:"gang" min:"2" max:"1000" doc:"so many elements of the array, one after another, begin together or not at all; DROVER_GANG tells which of the gangs, DROVER_GANG_INDEX the place in it"`
 	Command   command           `yaml:"command" doc:"the program and its arguments; may be left out with an image that has its own"`
 	Image     string            `yaml:"image" doc:"the container image in which command runs, in place of what it runs by itself; left out: straight on the instance"`
 	Resources resources         `yaml:"resources" doc:"what one job, or one element of an array, needs"`

@@ -99,6 +99,12 @@ func (c *Controller) environment(spec jobSpec, f engine.Start, instance string) 
 		env["DROVER_ARRAY_INDEX"] = strconv.Itoa(f.Attempt.Job.Index)
 		env["DROVER_ARRAY_SIZE"] = strconv.Itoa(spec.Array.Size())
 	}
+	if spec.Gang > 0 {
+		gang, place := spec.GangOf(f.Attempt.Job.Index)
+		env["DROVER_GANG"] = strconv.Itoa(gang)
+		env["DROVER_GANG_INDEX"] = strconv.Itoa(place)
+		env["DROVER_GANG_SIZE"] = strconv.Itoa(spec.Gang)
+	}
 	return env
 }
 

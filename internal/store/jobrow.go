@@ -13,6 +13,7 @@ import (
 type jobRow struct {
 	job     drover.Job // what its elements have in common
 	array   drover.Array
+	gang    int
 	final   bool
 	again   int64         // the job's place among those put back in the queue
 	waiting engine.Ranges // of an array: the elements that wait
@@ -98,7 +99,7 @@ func readJob(row scanner) (j jobRow, err error) {
 	err = row.Scan(&j.job.ID.Number, &j.job.Batch, &j.job.User, &submitted, &j.job.Priority, &j.job.State, &j.final, &j.again, into(&j.waiting),
 		&size, &queued, &succeeded, &failed, &cancelled, &j.ended, into(&reason), into(&spec),
 		&state, &only.code, &ended, into(&only.reason))
-	j.job.ID.Index, j.array = -1, spec.Array
+	j.job.ID.Index, j.array, j.gang = -1, spec.Array, spec.Gang
 	j.job.Name, j.job.Labels, j.job.Command, j.job.Image = spec.Name, spec.Labels, spec.Command, spec.Image
 	j.job.Resources, j.job.Placement, j.job.Spot, j.job.After = spec.Resources, spec.Placement, spec.Spot, spec.After
 	j.job.Timeout, j.job.Submitted, j.job.Reason = drover.Seconds(spec.Timeout), submitted.Std(), reasonOf(reason)
@@ -133,7 +134,7 @@ func (j jobRow) whole() drover.Job {
 	job.Ended = standard(j.ended)
 	if j.array.Set {
 		array := j.array
-		job.Array, job.Counts = &array, j.counts
+		job.Array, job.Gang, job.Counts = &array, j.gang, j.counts
 	}
 	return job
 }

@@ -21,7 +21,7 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 		equal(t, "job", job, drover.Job{
 			ID: drover.JobID{Number: 2, Index: -1}, Name: "greet", Batch: "hello", User: "ada", State: drover.JobRunning, Priority: 1,
 			Labels: spec.Labels, Command: spec.Command, Resources: spec.Resources, Spot: spec.Spot,
-			Submitted: job.Submitted, Started: &began, Cost: 1.75, Attempts: []drover.Attempt{}, Array: &spec.Array,
+			Submitted: job.Submitted, Started: &began, Cost: 1.75, Attempts: []drover.Attempt{}, Array: &spec.Array, Gang: spec.Gang,
 			Counts: map[drover.JobState]int{
 				drover.JobQueued: 17, drover.JobRunning: 1, drover.JobSucceeded: 1, drover.JobFailed: 1, drover.JobCancelled: 0,
 			},

@@ -43,9 +43,9 @@ func hello() drover.Batch {
 			Resources: drover.Resources{CPU: 1000, Memory: drover.GiB}, Attempts: 3, Priority: 1, Labels: map[string]string{"of": name, "is": "a"},
 		}
 	}
-	return drover.Batch{Name: "hello", User: "ada", Jobs: []drover.JobSpec{
-		spec("last", drover.Array{}, "greet"), spec("greet", drover.Array{First: 1, Last: 20, Set: true}), spec("first", drover.Array{}),
-	}}
+	greet := spec("greet", drover.Array{First: 1, Last: 20, Set: true})
+	greet.Gang = 5
+	return drover.Batch{Name: "hello", User: "ada", Jobs: []drover.JobSpec{spec("last", drover.Array{}, "greet"), greet, spec("first", drover.Array{})}}
 }
 
 func begun(t testing.TB, s *Store) engine.State {
@@ -162,7 +162,7 @@ func submitSuite(t *testing.T, openers func(testing.TB) opener) {
 		jobs := submitted(t, s)
 		for i, want := range []engine.Job{
 			{Number: 1, Name: "last", After: []int64{2}, Queued: engine.Ranges{{First: -1, Last: -1}}},
-			{Number: 2, Name: "greet", Array: hello().Jobs[1].Array, Queued: engine.Ranges{{First: 1, Last: 20}}},
+			{Number: 2, Name: "greet", Array: hello().Jobs[1].Array, Gang: 5, Queued: engine.Ranges{{First: 1, Last: 20}}},
 			{Number: 3, Name: "first", Queued: engine.Ranges{{First: -1, Last: -1}}},
 		} {
 			want.User, want.Priority, want.Attempts, want.Since = "ada", 1, 3, jobs[i].Since
