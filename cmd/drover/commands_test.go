@@ -60,6 +60,12 @@ func TestJobsCommand(t *testing.T) {
 			}
 		}
 	})
+	t.Run("says how many elements of an array begin together", func(t *testing.T) {
+		jobs := anArray(2, "many", 6, drover.JobRunning)
+		jobs[0].Gang = 3
+		(&fakeController{jobs: jobs}).serve(t)
+		droverCommand(t, "jobs", "2").want(t, 0, "2 of 3 elements each", "")
+	})
 	t.Run("says of an array that came to its end how many succeeded, and how to see the rest", func(t *testing.T) {
 		for state, want := range map[drover.JobState]string{
 			drover.JobFailed: "failed, 0/3 succeeded", drover.JobCancelled: "cancelled, 0/3 succeeded", drover.JobSucceeded: "succeeded 3/3",
@@ -350,6 +356,15 @@ func TestSubmitCommand(t *testing.T) {
 		if f.asked["PutInput"] != 1 {
 			t.Errorf("%d uploads", f.asked["PutInput"])
 		}
+	})
+	t.Run("--gang has elements of the array begin together", func(t *testing.T) {
+		f := &fakeController{}
+		f.serve(t)
+		droverCommand(t, "submit", "--array", "1-8", "--gang", "4", "--", "true").want(t, 0, "job 17 true (8)\n", "")
+		if job := f.submitted[0].Batch.Jobs[0]; job.Gang != 4 {
+			t.Errorf("%+v", job)
+		}
+		droverCommand(t, "submit", "--array", "6", "--gang", "4", "--", "true").want(t, 2, "", "write --array 0-7, or another --gang")
 	})
 	t.Run("says it again under one key when no answer comes", func(t *testing.T) {
 		f := &fakeController{faults: []error{drover.Errorf(drover.KindTransient, "restarting")}}

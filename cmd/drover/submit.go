@@ -34,6 +34,7 @@ in the queue and no crash loses them.
 The same submission under the same --key is taken in once, however often it is sent.`,
 		Example: `  drover submit examples/hello.yaml
   drover submit --array 1-1000 --vcpus 2 --memory 4Gi --label project=demo -- ./simulate --seed-from-env
+  drover submit --array 8 --gang 4 -- sh -c 'echo $DROVER_GANG_INDEX of $DROVER_GANG_SIZE in gang $DROVER_GANG'
   drover submit --wait examples/mandelbrot.yaml
   drover submit --follow -- sh -c 'echo hello from $(hostname)'`,
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {

@@ -25,6 +25,7 @@ type jobFlags struct {
 	disk     string
 	gpus     int
 	array    string
+	gang     int
 	env      []string
 	inputs   []string
 	outputs  []string
@@ -36,7 +37,7 @@ type jobFlags struct {
 }
 
 // jobFlagNames are the flags that describe a job.
-var jobFlagNames = [...]string{"name", "image", "vcpus", "memory", "disk", "gpus", "array", "env", "input", "output-file", "label", "priority", "timeout"}
+var jobFlagNames = [...]string{"name", "image", "vcpus", "memory", "disk", "gpus", "array", "gang", "env", "input", "output-file", "label", "priority", "timeout"}
 
 func (f *jobFlags) add(flags *pflag.FlagSet) {
 	f.set = flags
@@ -47,6 +48,7 @@ func (f *jobFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.disk, "disk", "", "disk it needs, such as 10Gi")
 	flags.IntVar(&f.gpus, "gpus", 0, "GPUs it needs")
 	flags.StringVar(&f.array, "array", "", "run it many times: `N` for 0…N-1, or a range such as 1-1000; DROVER_ARRAY_INDEX tells which")
+	flags.IntVar(&f.gang, "gang", 0, "so many (`N`) elements of the array, one after another, begin together or not at all")
 	flags.StringArrayVar(&f.env, "env", nil, "`NAME=VALUE` for its environment; may be repeated")
 	flags.StringArrayVar(&f.inputs, "input", nil, "`file` or folder to lay in its working folder; may be repeated")
 	flags.StringArrayVar(&f.outputs, "output-file", nil, "`pattern` of files to fetch when it ends, such as '*.png'; may be repeated")
@@ -151,7 +153,26 @@ func (f *jobFlags) job(command []string) (drover.JobSpec, error) {
 			job[key] = value
 		}
 	}
-	return parseJob(job)
+	spec, err := parseJob(job)
+	if err == nil && f.set.Changed("gang") {
+		spec.Gang, err = f.gangsOf(spec.Array)
+	}
+	return spec, err
+}
+
+// gangsOf is how many elements of the array begin together. What is wrong with it is said in the words of flags.
+func (f *jobFlags) gangsOf(all drover.Array) (int, error) {
+	switch size := all.Size(); {
+	case f.gang < 2 || f.gang > drover.MaxGang:
+		return 0, drover.Errorf(drover.KindInvalid, "--gang %d is not from 2 to %d", f.gang, drover.MaxGang).WithHint("say how many are to begin together")
+	case !all.Set:
+		return 0, drover.Errorf(drover.KindInvalid, "--gang is of an array, and there is none").WithHint("write --array %d for one gang", f.gang)
+	case size%f.gang != 0:
+		most := all.First + (size/f.gang+1)*f.gang - 1
+		return 0, drover.Errorf(drover.KindInvalid, "--array %s does not divide into gangs of %d", f.array, f.gang).
+			WithHint("write --array %d-%d, or another --gang", all.First, most)
+	}
+	return f.gang, nil
 }
 
 // says reports whether the flags for a key of a job were given.
