@@ -44,9 +44,10 @@ type Config struct {
 
 // volume is a managed disk. It goes with its instance.
 type volume struct {
-	Size       drover.Bytes `yaml:"size"`
-	Type       string       `yaml:"type" doc:"Standard_LRS, StandardSSD_LRS, Premium_LRS or another; left out: StandardSSD_LRS"`
-	Encryption string       `yaml:"encryption_set" doc:"resource id of a disk encryption set; left out: keys of Azure's own"`
+	Size       drover.Bytes  `yaml:"size"`
+	Type       string        `yaml:"type" doc:"Standard_LRS, StandardSSD_LRS, Premium_LRS or another; left out: StandardSSD_LRS"`
+	Price      *drover.Money `yaml:"price" doc:"of a GiB a month; left out: as Azure's price list has it"`
+	Encryption string        `yaml:"encryption_set" doc:"resource id of a disk encryption set; left out: keys of Azure's own"`
 }
 
 // environment is one of Azure's separate clouds.

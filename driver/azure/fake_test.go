@@ -29,6 +29,7 @@ import (
 type region struct {
 	kinds    []kind
 	prices   []priceItem
+	volumes  []priceItem   // disks, in the price list
 	makeTime time.Duration // until what was accepted runs, or has failed
 	endTime  time.Duration // until what was destroyed is gone
 	lag      time.Duration // how late a list shows a new instance
@@ -109,18 +110,28 @@ func newRegion() *region {
 			{name: "Standard_M8ms", family: "standardMSFamily", arch: "x64", generations: "V1,V2", cores: 8, gib: 218.75, barred: true},
 		},
 		prices: []priceItem{
-			{"Standard_D2s_v5", "Virtual Machines Dsv5 Series", "Standard_D2s_v5", "1 Hour", 0.115, time.Time{}},
-			{"Standard_D2s_v5", "Virtual Machines Dsv5 Series Windows", "Standard_D2s_v5", "1 Hour", 0.207, time.Time{}},
-			{"Standard_D2s_v5", "Virtual Machines Dsv5 Series", "Standard_D2s_v5 Spot", "1 Hour", 0.0216, time.Time{}},
-			{"Standard_D2s_v5", "Virtual Machines Dsv5 Series", "Standard_D2s_v5 Low Priority", "1 Hour", 0.023, time.Time{}},
-			{"Standard_D16s_v5", "Virtual Machines Dsv5 Series", "Standard_D16s_v5", "1 Hour", 0.92, time.Time{}},
-			{"Standard_D16s_v5", "Virtual Machines Dsv5 Series", "Standard_D16s_v5", "1 Hour", 99, time.Now().AddDate(30, 0, 0)},
-			{"Standard_D2ps_v5", "Virtual Machines Dpsv5 Series", "D2ps v5", "1 Hour", 0.0924, time.Time{}},
-			{"Standard_D2ps_v5", "Virtual Machines Dpsv5 Series", "D2ps v5 Spot", "1 Hour", 0.0174, time.Time{}},
-			{"Standard_NC4as_T4_v3", "Virtual Machines NCasT4 v3 Series", "NC4as T4 v3", "1 Hour", 0.605, time.Time{}},
-			{"Standard_A1_v2", "Virtual Machines Av2 Series", "A1 v2", "1 Hour", 0.043, time.Time{}},
-			{"Standard_DC2as_v5", "Virtual Machines DCasv5 Series", "DC2as v5", "1 Hour", 0.103, time.Time{}},
-			{"Standard_M8ms", "Virtual Machines MS Series", "M8ms", "1 Hour", 2.6, time.Time{}},
+			{"Standard_D2s_v5", "Virtual Machines Dsv5 Series", "Standard_D2s_v5", "1 Hour", 0.115, time.Time{}, ""},
+			{"Standard_D2s_v5", "Virtual Machines Dsv5 Series Windows", "Standard_D2s_v5", "1 Hour", 0.207, time.Time{}, ""},
+			{"Standard_D2s_v5", "Virtual Machines Dsv5 Series", "Standard_D2s_v5 Spot", "1 Hour", 0.0216, time.Time{}, ""},
+			{"Standard_D2s_v5", "Virtual Machines Dsv5 Series", "Standard_D2s_v5 Low Priority", "1 Hour", 0.023, time.Time{}, ""},
+			{"Standard_D16s_v5", "Virtual Machines Dsv5 Series", "Standard_D16s_v5", "1 Hour", 0.92, time.Time{}, ""},
+			{"Standard_D16s_v5", "Virtual Machines Dsv5 Series", "Standard_D16s_v5", "1 Hour", 99, time.Now().AddDate(30, 0, 0), ""},
+			{"Standard_D2ps_v5", "Virtual Machines Dpsv5 Series", "D2ps v5", "1 Hour", 0.0924, time.Time{}, ""},
+			{"Standard_D2ps_v5", "Virtual Machines Dpsv5 Series", "D2ps v5 Spot", "1 Hour", 0.0174, time.Time{}, ""},
+			{"Standard_NC4as_T4_v3", "Virtual Machines NCasT4 v3 Series", "NC4as T4 v3", "1 Hour", 0.605, time.Time{}, ""},
+			{"Standard_A1_v2", "Virtual Machines Av2 Series", "A1 v2", "1 Hour", 0.043, time.Time{}, ""},
+			{"Standard_DC2as_v5", "Virtual Machines DCasv5 Series", "DC2as v5", "1 Hour", 0.103, time.Time{}, ""},
+			{"Standard_M8ms", "Virtual Machines MS Series", "M8ms", "1 Hour", 2.6, time.Time{}, ""},
+		},
+		volumes: []priceItem{
+			{"", "Standard SSD Managed Disks", "E4 LRS", "1/Month", 2.4, time.Time{}, "E4 LRS Disk"},
+			{"", "Standard SSD Managed Disks", "E10 LRS", "1/Month", 11, time.Time{}, "E10 LRS Disk"},
+			{"", "Standard SSD Managed Disks", "E10 LRS", "1/Month", 99, time.Now().AddDate(30, 0, 0), "E10 LRS Disk"},
+			{"", "Standard SSD Managed Disks", "E10 LRS", "1/Month", 99, time.Time{}, "E10 LRS Disk Mount"},
+			{"", "Standard SSD Managed Disks", "E10 LRS", "10K", 99, time.Time{}, "E10 LRS Disk Operations"},
+			{"", "Standard SSD Managed Disks", "E10 ZRS", "1/Month", 14.4, time.Time{}, "E10 ZRS Disk"},
+			{"", "Premium SSD Managed Disks", "P10 LRS", "1/Month", 19.71, time.Time{}, "P10 LRS Disk"},
+			{"", "Azure Premium SSD v2", "Premium LRS", "1 GiB/Hour", 0.0001, time.Time{}, "Premium LRS Provisioned Capacity"},
 		},
 		vms: map[string]*machine{}, parts: map[string]*part{}, lacks: map[string]wrong{}, fails: map[string]wrong{}, broken: map[string]wrong{},
 		cores: map[string]int64{"standardDSv5Family": 1000000, spotQuota: 1000000, "standardDPSv5Family": 1000000},
@@ -250,8 +261,13 @@ func cut[T any](r *region, all []T) ([]*T, *string) {
 
 // listPrices is the price list, a page at a time.
 func (r *region) listPrices(q *http.Request) *http.Response {
-	page, next := cut(r, r.prices)
-	if filter := q.URL.Query().Get("$filter"); !strings.Contains(filter, "armRegionName eq 'westeurope'") {
+	filter := q.URL.Query().Get("$filter")
+	list := r.prices
+	if strings.Contains(filter, "serviceName eq 'Storage'") {
+		list = r.volumes
+	}
+	page, next := cut(r, list)
+	if !strings.Contains(filter, "armRegionName eq 'westeurope'") {
 		page = nil
 	}
 	text, _ := json.Marshal(map[string]any{"Items": page, "NextPageLink": next, "Count": len(page)})

@@ -39,14 +39,16 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 		return nil, err
 	}
 	var known map[string]typeInfo
+	var disks map[string]drover.Money
 	var all []drover.Offering
 	if c.config.ListTypes {
 		prices, pricesErr := c.prices.Get(ctx)
 		types, typesErr := c.types.Get(ctx)
-		if err := errors.Join(typesErr, pricesErr); err != nil {
+		ofDisks, disksErr := c.disks.Get(ctx)
+		if err := errors.Join(typesErr, pricesErr, disksErr); err != nil {
 			return nil, classify("list types and prices", "", err)
 		}
-		known, all = types, c.listed(types, prices)
+		known, disks, all = types, ofDisks, c.listed(types, prices)
 	}
 	hand, err := driver.ByHand(c.config.Types, driver.Listing{
 		Cloud: c.o.Name, Zones: c.zonesByHand(known), Markets: c.config.Markets, Discount: c.config.Discount, Default: drover.Resources{Arch: "amd64"},
@@ -62,6 +64,9 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	}
 	all = append(slices.DeleteFunc(all, byHand), hand...)
 	driver.SortOfferings(all)
+	for i, o := range all {
+		all[i] = c.withVolumes(o, disks)
+	}
 	return all, nil
 }
 

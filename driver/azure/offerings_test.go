@@ -67,6 +67,25 @@ func TestOfferings(t *testing.T) {
 			t.Error(got)
 		}
 	})
+	t.Run("have the price of the disks that every instance has, and say what the root volume costs", func(t *testing.T) {
+		const ssd, zrs, premium = 11_000_000_000 / 128 / 730, 14_400_000_000 / 128 / 730, 19_710_000_000 / 128 / 730
+		hand := ", list_types: false, types: [{name: s, vcpus: 1, memory: 1Gi, price: 1}]"
+		for keys, want := range map[string]string{
+			"": fmt.Sprint(92_400_000, " ", ssd), ", volume: {type: Premium_LRS}": fmt.Sprint(92_400_000, " ", premium), ", volume: {type: PremiumV2_LRS}": "92400000 0",
+			", volume: {price: 0.0073}": "92400000 10000",
+			", volumes: [{size: 10Gi, type: StandardSSD_ZRS}, {size: 1, price: 73}]": fmt.Sprint(92_400_000+10*zrs+100_000_000, " ", ssd),
+			hand: "1000000000 0", hand + ", volume: {price: 0.0073}": "1000000000 10000",
+		} {
+			found, err := imitate(t, newRegion(), "zones: [westeurope-1], markets: [on_demand]"+keys).Offerings(t.Context())
+			if err != nil || len(found) == 0 {
+				t.Fatalf("%s: %v", keys, err)
+			}
+			o := found[min(1, len(found)-1)] // Standard_D2ps_v5, or the one by hand
+			if got := fmt.Sprint(int64(o.Price), " ", int64(o.DiskPrice)); got != want {
+				t.Errorf("%s: %s, want %s", keys, got, want)
+			}
+		}
+	})
 	t.Run("by hand stand beside Azure's, or in their place", func(t *testing.T) {
 		hand := "zones: [westeurope-1], markets: [on_demand], types: [{name: Standard_D2s_v5, vcpus: 2, memory: 7Gi, price: 0.07}, {name: big, provider_type: Standard_D16s_v5, vcpus: 16, memory: 60Gi, price: 50}]"
 		got := strings.Join(offers(t, imitate(t, newRegion(), hand)), "\n")
@@ -119,7 +138,7 @@ func TestWhatIsKept(t *testing.T) {
 		first := offers(t, imitateIn(t, r, "", folder))
 		create(t, imitateIn(t, r, "", folder), request("one"))
 		files, _ := filepath.Glob(folder + "/*.json")
-		if len(files) != 3 {
+		if len(files) != 4 {
 			t.Errorf("kept: %v", files)
 		}
 

@@ -45,6 +45,7 @@ type cloud struct {
 
 	types  *kept.Value[map[string]typeInfo]
 	prices *kept.Value[map[string]priceInfo]
+	disks  *kept.Value[map[string]drover.Money]
 	limits *kept.Value[map[string]int64]
 
 	mu    sync.Mutex
@@ -93,6 +94,7 @@ func open(ctx context.Context, o driver.Options, world outside) (driver.Cloud, e
 	c := &cloud{o: o, config: config, api: api, ended: map[string]bool{}}
 	c.types = kept.New(c.keep("types", typesAge), c.fetchTypes)
 	c.prices = kept.New(c.keep("prices", pricesAge), c.fetchPrices)
+	c.disks = kept.New(c.keep("disks", pricesAge), c.fetchDiskPrices)
 	c.limits = kept.New(c.keep("quotas", limitsAge), c.fetchLimits)
 	return c, nil
 }

@@ -49,27 +49,33 @@ type priceItem struct {
 	Unit    string    `json:"unitOfMeasure"`
 	Price   float64   `json:"retailPrice"`
 	From    time.Time `json:"effectiveStartDate"`
+	Meter   string    `json:"meterName"`
 }
 
 // fetchPrices reads the price list of Linux in the region, in dollars.
 func (c *cloud) fetchPrices(ctx context.Context) (map[string]priceInfo, error) {
-	query := url.Values{"api-version": {"2023-01-01-preview"}, "currencyCode": {"USD"}, "$filter": {fmt.Sprintf(
-		"serviceName eq 'Virtual Machines' and priceType eq 'Consumption' and armRegionName eq '%s'", c.config.Location)}}
 	all, since := map[string]priceInfo{}, map[string]time.Time{}
+	return all, c.readPrices(ctx, "serviceName eq 'Virtual Machines'", func(i priceItem) { i.enter(all, since, time.Now()) })
+}
+
+// readPrices reads that part of the price list in the region.
+func (c *cloud) readPrices(ctx context.Context, which string, take func(priceItem)) error {
+	query := url.Values{"api-version": {"2023-01-01-preview"}, "currencyCode": {"USD"}, "$filter": {fmt.Sprintf(
+		"%s and priceType eq 'Consumption' and armRegionName eq '%s'", which, c.config.Location)}}
 	next := pricesURL + "?" + query.Encode()
 	for range maxPages {
 		page, err := c.pricePage(ctx, next)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, item := range page.Items {
-			item.enter(all, since, time.Now())
+			take(item)
 		}
 		if next = page.NextPageLink; next == "" {
-			return all, nil
+			return nil
 		}
 	}
-	return nil, fmt.Errorf("more than %d pages of prices", maxPages)
+	return fmt.Errorf("more than %d pages of prices", maxPages)
 }
 
 // enter makes a price a type's: of several the one that holds since last, and of those the highest. Windows, Azure's own clusters and what is

@@ -28,6 +28,7 @@ type Config struct {
 	Labels map[string]string `yaml:"labels" doc:"on all that is made, beside Drover's own"`
 
 	DiskType  string          `yaml:"disk_type" doc:"of the boot disk, such as pd-ssd; left out: hyperdisk-balanced for series of the fourth generation, else pd-balanced"`
+	DiskPrice *drover.Money   `yaml:"disk_price" doc:"of a GiB of it a month; left out: as Google's price list has it"`
 	MaxRun    time.Duration   `yaml:"max_run" doc:"when Google ends an instance in any case, deleting it; left out: never"`
 	Markets   []drover.Market `yaml:"markets" doc:"on_demand, spot; left out: both"`
 	ListTypes bool            `yaml:"list_types" doc:"whether Google's own types are offered, with its prices"`

@@ -180,18 +180,9 @@ func (c *cloud) bootDisk(ctx context.Context, r driver.CreateRequest, as driver.
 		Boot: true, AutoDelete: true,
 		InitializeParams: &compute.AttachedDiskInitializeParams{
 			SourceImage: as.Image, Labels: c.withOwn(labels), DiskSizeGb: int64((size + drover.GiB - 1) / drover.GiB),
-			DiskType: "zones/" + as.Zone + "/diskTypes/" + cmp.Or(c.config.DiskType, diskType(as.ProviderType)),
+			DiskType: "zones/" + as.Zone + "/diskTypes/" + c.diskType(as.ProviderType),
 		},
 	}, nil
-}
-
-// diskType is one that the type takes: types of the fourth generation take hyperdisks alone.
-func diskType(providerType string) string {
-	series := strings.TrimLeft(seriesOf(providerType), "abcdefghijklmnopqrstuvwxyz")
-	if series != "" && series[0] >= '4' {
-		return "hyperdisk-balanced"
-	}
-	return "pd-balanced"
 }
 
 // setScheduling says how the instance is bought and what ends it. A spot instance that is taken back stays, stopped, so that it is seen; with

@@ -283,7 +283,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 	})
 	t.Run("types of the fourth generation get a disk that they take, and types with GPUs do not move", func(t *testing.T) {
 		for name, want := range map[string]string{"c4a-standard-1": "hyperdisk-balanced", "n4-standard-2": "hyperdisk-balanced", "n2d-standard-2": "pd-balanced", "e2-micro": "pd-balanced", "custom": "pd-balanced"} {
-			if got := diskType(name); got != want {
+			if got := defaultDisk(name); got != want {
 				t.Errorf("%s gets %s", name, got)
 			}
 		}

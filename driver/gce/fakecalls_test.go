@@ -432,6 +432,11 @@ var entries = []struct {
 	{"C4 Instance Core running in Americas", "OnDemand", "h", 34_000_000, "us-central1"},
 	{"C4 Instance Ram running in Americas", "OnDemand", "GiBy.h", 3_900_000, "us-central1"},
 	{"X9 Instance Core running in Americas", "OnDemand", "h", 10_000_000, "us-central1"}, // of its memory the list says nothing
+	{"Balanced PD Capacity", "OnDemand", "GiBy.mo", 100_000_000, "us-central1"},
+	{"Balanced PD Capacity in Sao Paulo", "OnDemand", "GiBy.mo", 150_000_000, "southamerica-east1"},
+	{"Regional Balanced PD Capacity", "OnDemand", "GiBy.mo", 200_000_000, "us-central1"},
+	{"Hyperdisk Balanced Capacity in Iowa", "OnDemand", "GiBy.h", 109_589, "us-central1"},
+	{"Hyperdisk Balanced IOPS in Iowa", "OnDemand", "mo", 5_000_000, "us-central1"},
 }
 
 func (f *fake) skus(in request) (any, *wrong) {
@@ -441,9 +446,13 @@ func (f *fake) skus(in request) (any, *wrong) {
 	some, after := cut(f, in, entries)
 	var all []any
 	for _, e := range some {
+		family := "Compute"
+		if strings.Contains(e.about, "PD") || strings.Contains(e.about, "disk") {
+			family = "Storage"
+		}
 		rate := thing{"unitPrice": thing{"currencyCode": "USD", "units": "0", "nanos": e.nanos}}
 		all = append(all, thing{
-			"description": e.about, "serviceRegions": strings.Fields(e.regions), "category": thing{"resourceFamily": "Compute", "usageType": e.bought},
+			"description": e.about, "serviceRegions": strings.Fields(e.regions), "category": thing{"resourceFamily": family, "usageType": e.bought},
 			"pricingInfo": []any{thing{"pricingExpression": thing{"usageUnit": e.unit, "tieredRates": []any{rate}}}},
 		})
 	}

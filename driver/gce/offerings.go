@@ -40,36 +40,34 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 		Cloud: c.o.Name, Zones: zones, Markets: c.config.Markets, Discount: c.config.Discount, Default: drover.Resources{Arch: "amd64"},
 	})
 	if err != nil || !c.config.ListTypes {
-		return grouped(all), err
+		return c.complete(all, nil), err
 	}
 	byHand := map[string]bool{}
 	for _, t := range c.config.Types {
 		byHand[t.Name] = true
 	}
-	listed, err := c.listed(ctx, zones)
-	if err != nil {
-		return nil, err
+	known, typesErr := c.types.Get(ctx)
+	prices, pricesErr := c.prices.Get(ctx)
+	if err := errors.Join(typesErr, pricesErr); err != nil {
+		return nil, classify("list types and prices", "", err)
 	}
+	listed := c.listed(known, prices, zones)
 	all = append(all, slices.DeleteFunc(listed, func(o drover.Offering) bool { return byHand[o.Type.Name] })...)
 	driver.SortOfferings(all)
-	return grouped(all), nil
+	return c.complete(all, prices.Disk), nil
 }
 
-// grouped says of each offering under which quota it counts.
-func grouped(all []drover.Offering) []drover.Offering {
+// complete says of each offering under which quota it counts, and what its disk costs.
+func (c *cloud) complete(all []drover.Offering, disks map[string]drover.Money) []drover.Offering {
 	for i, o := range all {
+		all[i].DiskPrice = c.diskPrice(o.Type.ProviderType, disks)
 		all[i].QuotaGroup = quotaGroup(o.Type.ProviderType, o.Market)
 	}
 	return all
 }
 
 // listed is Google's own types in these zones.
-func (c *cloud) listed(ctx context.Context, zones []string) (all []drover.Offering, err error) {
-	known, typesErr := c.types.Get(ctx)
-	prices, pricesErr := c.prices.Get(ctx)
-	if err := errors.Join(typesErr, pricesErr); err != nil {
-		return nil, classify("list types and prices", "", err)
-	}
+func (c *cloud) listed(known map[string]typeInfo, prices priceList, zones []string) (all []drover.Offering) {
 	for name, t := range known {
 		for _, market := range c.config.Markets {
 			price, ok := prices.of(name, t, market)
@@ -81,7 +79,7 @@ func (c *cloud) listed(ctx context.Context, zones []string) (all []drover.Offeri
 			}
 		}
 	}
-	return all, nil
+	return all
 }
 
 // zonesWanted are those that are configured, or all that work.

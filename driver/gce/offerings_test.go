@@ -61,6 +61,22 @@ func TestOfferings(t *testing.T) {
 			t.Errorf("%v after %v", got, f.calls)
 		}
 	})
+	t.Run("say what a GiB of the disk costs that the type takes", func(t *testing.T) {
+		hand := ", list_types: false, types: [{name: n2-standard-2, vcpus: 2, memory: 7Gi, price: 0.07}]"
+		for keys, want := range map[string]string{
+			"": "c4a 109589 e2 136986 g2 136986 n2 136986", ", disk_price: 0.0073": "c4a 10000 e2 10000 g2 10000 n2 10000",
+			", disk_type: pd-ssd": "c4a 0 e2 0 g2 0 n2 0", hand: "n2 0", hand + ", disk_price: 0.0073": "n2 10000",
+		} {
+			found, err := imitate(t, newFake(), "zones: [us-central1-a], markets: [on_demand]"+keys).Offerings(t.Context())
+			var got []string
+			for _, o := range found {
+				got = append(got, fmt.Sprint(seriesOf(o.Type.Name), " ", int64(o.DiskPrice)))
+			}
+			if strings.Join(got, " ") != want || err != nil {
+				t.Errorf("%s: %v, %v", keys, got, err)
+			}
+		}
+	})
 	t.Run("of a region that is none there are none", func(t *testing.T) {
 		f := newFake()
 		f.zones = nil

@@ -10,10 +10,11 @@ import (
 	"drover"
 )
 
-// priceList is what an hour of a part costs in the region: by series, of a vCPU and of a GiB of memory, and by kind, of a GPU.
+// priceList is what an hour of a part costs in the region: by series, of a vCPU and of a GiB of memory, and by kind, of a GPU and of a GiB of disk.
 type priceList struct {
-	OnDemand parts `json:"on_demand"`
-	Spot     parts `json:"spot"`
+	OnDemand parts                   `json:"on_demand"`
+	Spot     parts                   `json:"spot"`
+	Disk     map[string]drover.Money `json:"disk"`
 }
 
 type parts struct {
@@ -54,15 +55,18 @@ func (c *cloud) fetchPrices(ctx context.Context) (p priceList, err error) {
 	for _, m := range []*parts{&p.OnDemand, &p.Spot} {
 		*m = parts{map[string]drover.Money{}, map[string]drover.Money{}, map[string]drover.Money{}}
 	}
+	p.Disk = map[string]drover.Money{}
 	for _, sku := range all {
-		if sku.Category == nil || sku.Category.ResourceFamily != "Compute" || !slices.Contains(sku.ServiceRegions, c.config.Region) {
+		if sku.Category == nil || !slices.Contains(sku.ServiceRegions, c.config.Region) {
 			continue
 		}
-		switch sku.Category.UsageType {
-		case "OnDemand":
+		switch sku.Category.ResourceFamily + " " + sku.Category.UsageType {
+		case "Compute OnDemand":
 			p.OnDemand.take(sku)
-		case "Preemptible":
+		case "Compute Preemptible":
 			p.Spot.take(sku)
+		case "Storage OnDemand":
+			p.takeDisk(sku)
 		}
 	}
 	return p, nil

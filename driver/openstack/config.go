@@ -40,6 +40,7 @@ type rates struct {
 	VCPU   drover.Money `yaml:"vcpu" doc:"of one, per hour"`
 	Memory drover.Money `yaml:"memory" doc:"of one GiB, per hour"`
 	GPU    drover.Money `yaml:"gpu" doc:"of one, per hour"`
+	Disk   drover.Money `yaml:"disk" doc:"of one GiB of the volume that instances boot from, per hour; left out: nothing"`
 }
 
 // networks is autoNetwork, noNetwork, or ids of networks.
@@ -109,6 +110,9 @@ func (c Config) check() error {
 	}
 	if c.VolumeType != "" && c.BootFrom != fromVolume {
 		return drover.Errorf(drover.KindInvalid, "volume_type: instances boot from an image, and have no volume").WithHint("write boot_from: volume")
+	}
+	if c.Rates.Disk != 0 && c.BootFrom != fromVolume {
+		return drover.Errorf(drover.KindInvalid, "rates: disk: instances boot from an image, and have no volume").WithHint("write boot_from: volume, or leave it out")
 	}
 	if !c.ListTypes && len(c.Types) == 0 {
 		return drover.Errorf(drover.KindInvalid, "list_types: without the cloud's flavors and without any type by hand nothing can be rented")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -228,6 +229,15 @@ func TestOfferings(t *testing.T) {
 		want := map[string]string{"m1.small nova": "1 2 20 0 amd64 $0.5000", "m1.large nova": "4 8 80 0 amd64 $0.2000", "g1.large nova": "8 32 100 2 amd64 $4.8000"}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
+		}
+	})
+	t.Run("volumes cost what is configured, of flavors and of types by hand", func(t *testing.T) {
+		keys := "boot_from: volume, types: [{name: hand, vcpus: 3, memory: 1Gi, price: 1}], "
+		for rates, want := range map[string]drover.Money{"rates: {disk: 0.0001}": 100_000, "rates: {vcpu: 1}": 0} {
+			all, err := imitate(t, newFake(), keys+rates).Offerings(t.Context())
+			if err != nil || len(all) < 2 || slices.ContainsFunc(all, func(o drover.Offering) bool { return o.DiskPrice != want }) {
+				t.Errorf("%s: %+v, %v", rates, all, err)
+			}
 		}
 	})
 	t.Run("types by hand take the place of flavors, or of all", func(t *testing.T) {

@@ -44,7 +44,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 		Cloud: c.o.Name, Zones: zones, Markets: []drover.Market{drover.OnDemand}, Default: drover.Resources{Arch: c.config.Arch},
 	})
 	if err != nil || !c.config.ListTypes {
-		return all, err
+		return c.withVolumes(all), err
 	}
 	byHand := map[string]bool{}
 	for _, t := range c.config.Types {
@@ -64,7 +64,15 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 		}
 	}
 	driver.SortOfferings(all)
-	return all, nil
+	return c.withVolumes(all), nil
+}
+
+// withVolumes says of each offering what a GiB of its volume costs.
+func (c *cloud) withVolumes(all []drover.Offering) []drover.Offering {
+	for i := range all {
+		all[i].DiskPrice = c.config.Rates.Disk
+	}
+	return all
 }
 
 // resources are what an instance of a flavor has. A volume is as large as is asked for.
