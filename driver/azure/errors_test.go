@@ -1,11 +1,8 @@
 package azure
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,78 +11,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"drover"
-	"drover/driver"
-	"drover/internal/config"
+	"drover/driver/drivertest"
 )
 
-const pageFile = "../../docs/clouds/azure.md"
-
-// page reads the rows of the table under a heading of the driver's page, without its head.
-func page(t *testing.T, heading string) (rows [][]string) {
-	t.Helper()
-	text, err := os.ReadFile(pageFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(text), "# "+heading+"\n")
-	section, _, _ = strings.Cut(section, "\n#")
-	for line := range strings.Lines(section) {
-		line = strings.TrimSpace(line)
-		if !strings.HasPrefix(line, "|") {
-			if len(rows) > 0 {
-				break
-			}
-			continue
-		}
-		cells := strings.Split(strings.Trim(line, "|"), "|")
-		for i := range cells {
-			cells[i] = strings.Trim(cells[i], " `")
-		}
-		rows = append(rows, cells)
-	}
-	if len(rows) < 3 {
-		t.Fatalf("%s has no table under %q", pageFile, heading)
-	}
-	return rows[2:]
-}
-
 func TestPage(t *testing.T) {
-	t.Run("its configurations are good", func(t *testing.T) {
-		text, err := os.ReadFile(pageFile)
-		if err != nil {
-			t.Fatal(err)
-		}
-		parts := strings.Split(string(text), "```yaml\n")[1:]
-		for _, part := range parts {
-			yaml, _, _ := strings.Cut(part, "```")
-			c, err := config.Parse("azure.md", []byte(yaml), t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
-			var own Config
-			own.Default()
-			if err := c.Clouds[0].Decode(&own); err != nil {
-				t.Error(err)
-			}
-			if err := own.Check(); err != nil {
-				t.Error(err)
-			}
-		}
-		if len(parts) != 2 {
-			t.Errorf("%d configurations", len(parts))
-		}
-	})
 	t.Run("its rates are those that are kept, and every call counts under them", func(t *testing.T) {
-		shown, called := map[string]driver.Rate{}, map[string]string{}
-		for _, row := range page(t, "Rates") {
-			var r driver.Rate
-			if _, err := fmt.Sscan(row[1]+" "+row[2], &r.Burst, &r.PerSecond); err != nil {
-				t.Fatal(err)
-			}
-			shown[row[0]], called[row[0]] = r, row[3]
-		}
-		if diff := cmp.Diff(rates, shown); diff != "" {
+		page, called := drivertest.ReadPage(t, "azure"), map[string]string{}
+		if diff := cmp.Diff(rates, page.Rates(t, 1)); diff != "" {
 			t.Error(diff)
+		}
+		for _, row := range page.Rows(t, "Rates") {
+			called[row[0]] = row[3]
 		}
 		for call, buckets := range counts {
 			for _, bucket := range buckets {
@@ -104,21 +40,16 @@ func answer(w wrong) error {
 }
 
 func TestClasses(t *testing.T) {
-	rows := page(t, "Errors")
+	page := drivertest.ReadPage(t, "azure")
 	t.Run("the page shows the table", func(t *testing.T) {
-		var shown, want [][]string
-		for _, row := range rows {
-			shown = append(shown, row[:5])
-		}
+		var want [][]string
 		for _, c := range classes {
 			want = append(want, []string{c.code, c.says, string(c.kind), string(c.scope), map[bool]string{true: "yes"}[c.market]})
 		}
-		if diff := cmp.Diff(want, shown); diff != "" {
-			t.Error(diff)
-		}
+		page.Shows(t, "Errors", want)
 	})
 	t.Run("every code of the page has its class", func(t *testing.T) {
-		for _, row := range rows {
+		for _, row := range page.Rows(t, "Errors") {
 			w := wrong{status: 409, code: strings.ReplaceAll(row[0], "*", "SomethingOrOther"), message: "it is said " + strings.ToUpper(row[1]) + "."}
 			if status, ok := strings.CutPrefix(w.code, "HTTP "); ok {
 				fmt.Sscan(status, &w.status)
@@ -141,6 +72,7 @@ func TestClasses(t *testing.T) {
 }
 
 func TestClassify(t *testing.T) {
+	drivertest.Classifies(t, func(doing string, err error) error { return classify(doing, "", err) })
 	t.Run("a rate limit says when, as Azure does", func(t *testing.T) {
 		for after, want := range map[string]time.Duration{
 			"": limitedFor, "17": 17 * time.Second, "900000": limitedMax, "-4": limitedFor, "soon": limitedFor,
@@ -159,22 +91,11 @@ func TestClassify(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	})
-	t.Run("what tells nothing is transient", func(t *testing.T) {
-		for _, err := range []error{answer(wrong{status: 500, code: "Weird"}), answer(wrong{status: 502}), errors.New("connection reset by peer")} {
+	t.Run("an answer that tells nothing is transient", func(t *testing.T) {
+		for _, err := range []error{answer(wrong{status: 500, code: "Weird"}), answer(wrong{status: 502})} {
 			if got := drover.KindOf(classify("", "", err)); got != drover.KindTransient {
 				t.Errorf("%v: %s", err, got)
 			}
-		}
-	})
-	t.Run("what has a class keeps it, and an ended context stays one", func(t *testing.T) {
-		if err := classify("do", "", drover.Errorf(drover.KindQuota, "x")); drover.KindOf(err) != drover.KindQuota || err.Error() != "do: x" {
-			t.Error(err)
-		}
-		if err := classify("do", "", fmt.Errorf("canceled: %w", context.Canceled)); !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-		if classify("do", "", nil) != nil {
-			t.Error("an error out of nothing")
 		}
 	})
 }

@@ -1,10 +1,7 @@
 package ec2
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -13,90 +10,28 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"drover"
-	"drover/driver"
-	"drover/internal/config"
+	"drover/driver/drivertest"
 )
 
-// page reads the rows of the table under a heading of the driver's page, without its head.
-func page(t *testing.T, heading string) (rows [][]string) {
-	t.Helper()
-	text, err := os.ReadFile("../../docs/clouds/ec2.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(text), "# "+heading+"\n")
-	section, _, _ = strings.Cut(section, "\n#")
-	for line := range strings.Lines(section) {
-		if line = strings.TrimSpace(line); strings.HasPrefix(line, "|") {
-			cells := strings.Split(strings.Trim(line, "|"), "|")
-			for i := range cells {
-				cells[i] = strings.Trim(cells[i], " `")
-			}
-			rows = append(rows, cells)
-		}
-	}
-	if len(rows) < 3 {
-		t.Fatalf("docs/clouds/ec2.md has no table under %q", heading)
-	}
-	return rows[2:]
-}
-
 func TestPage(t *testing.T) {
-	t.Run("its configurations are good", func(t *testing.T) {
-		text, err := os.ReadFile("../../docs/clouds/ec2.md")
-		if err != nil {
-			t.Fatal(err)
-		}
-		parts := strings.Split(string(text), "```yaml\n")[1:]
-		for _, part := range parts {
-			yaml, _, _ := strings.Cut(part, "```")
-			c, err := config.Parse("ec2.md", []byte(yaml), t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
-			var own Config
-			if err := c.Clouds[0].Decode(&own); err != nil {
-				t.Error(err)
-			}
-			if err := own.Check(); err != nil {
-				t.Error(err)
-			}
-		}
-		if len(parts) != 2 {
-			t.Errorf("%d configurations", len(parts))
-		}
-	})
 	t.Run("its rates are those that are kept", func(t *testing.T) {
-		shown := map[string]driver.Rate{}
-		for _, row := range page(t, "Rates") {
-			var r driver.Rate
-			if _, err := fmt.Sscan(row[1]+" "+row[2], &r.Burst, &r.PerSecond); err != nil {
-				break // the table after it
-			}
-			shown[row[0]] = r
-		}
-		if diff := cmp.Diff(rates, shown); diff != "" {
+		if diff := cmp.Diff(rates, drivertest.ReadPage(t, "ec2").Rates(t, 1)); diff != "" {
 			t.Error(diff)
 		}
 	})
 }
 
 func TestClasses(t *testing.T) {
-	rows := page(t, "Errors")
+	page := drivertest.ReadPage(t, "ec2")
 	t.Run("the page shows the table", func(t *testing.T) {
-		var shown, want [][]string
-		for _, row := range rows {
-			shown = append(shown, row[:3])
-		}
+		var want [][]string
 		for _, c := range classes {
 			want = append(want, []string{c.code, string(c.kind), string(c.scope)})
 		}
-		if diff := cmp.Diff(want, shown); diff != "" {
-			t.Error(diff)
-		}
+		page.Shows(t, "Errors", want)
 	})
 	t.Run("every code of the page has its class", func(t *testing.T) {
-		for _, row := range rows {
+		for _, row := range page.Rows(t, "Errors") {
 			code := strings.ReplaceAll(row[0], "*", "SomethingOrOther")
 			err := classify("try it", drover.Spot, fmt.Errorf("operation error: %w", &smithy.GenericAPIError{Code: code, Message: "said so"}))
 			e := drover.AsError(err, drover.KindInternal)
@@ -118,6 +53,7 @@ func TestClasses(t *testing.T) {
 func answer(code string) error { return &smithy.GenericAPIError{Code: code} }
 
 func TestClassify(t *testing.T) {
+	drivertest.Classifies(t, func(doing string, err error) error { return classify(doing, "", err) })
 	t.Run("types and quotas are of a market, zones and accounts are not", func(t *testing.T) {
 		for code, want := range map[string]drover.Market{
 			"InsufficientInstanceCapacity": drover.Spot, "MaxSpotInstanceCountExceeded": drover.Spot,
@@ -135,22 +71,9 @@ func TestClassify(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	})
-	t.Run("what tells nothing is transient", func(t *testing.T) {
-		for _, err := range []error{answer("Weird"), errors.New("connection reset by peer")} {
-			if got := drover.KindOf(classify("", "", err)); got != drover.KindTransient {
-				t.Errorf("%v: %s", err, got)
-			}
-		}
-	})
-	t.Run("what has a class keeps it, and an ended context stays one", func(t *testing.T) {
-		if err := classify("do", "", drover.Errorf(drover.KindQuota, "x")); drover.KindOf(err) != drover.KindQuota || err.Error() != "do: x" {
-			t.Error(err)
-		}
-		if err := classify("do", "", fmt.Errorf("canceled: %w", context.Canceled)); !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-		if classify("do", "", nil) != nil {
-			t.Error("an error out of nothing")
+	t.Run("an answer that tells nothing is transient", func(t *testing.T) {
+		if got := drover.KindOf(classify("", "", answer("Weird"))); got != drover.KindTransient {
+			t.Error(got)
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/drivertest"
 )
 
 // offers are the offerings in short.
@@ -182,7 +183,7 @@ func TestPriceHistory(t *testing.T) {
 }
 
 func TestQuotaGroups(t *testing.T) {
-	rows := page(t, "Quotas")
+	rows := drivertest.ReadPage(t, "ec2").Rows(t, "Quotas")
 	t.Run("the page shows the families", func(t *testing.T) {
 		var want [][]string
 		for _, f := range families {

@@ -72,8 +72,8 @@ const (
 	longestRun  = 120 * 24 * time.Hour
 )
 
-// check finds what the types of the fields cannot.
-func (c Config) check() error {
+// Check finds what the types of the fields cannot.
+func (c *Config) Check() error {
 	for _, m := range c.Markets {
 		if m != drover.OnDemand && m != drover.Spot {
 			return drover.Errorf(drover.KindInvalid, "markets: %q is neither %s nor %s", m, drover.OnDemand, drover.Spot)

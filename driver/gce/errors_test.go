@@ -1,11 +1,8 @@
 package gce
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -16,89 +13,23 @@ import (
 	"google.golang.org/api/googleapi"
 
 	"drover"
-	"drover/driver"
-	"drover/internal/config"
+	"drover/driver/drivertest"
 )
 
-const pageFile = "../../docs/clouds/gce.md"
-
-// page reads the rows of the first table under a heading of the driver's page, without its head.
-func page(t *testing.T, heading string) (rows [][]string) {
-	t.Helper()
-	text, err := os.ReadFile(pageFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(text), "# "+heading+"\n")
-	for line := range strings.Lines(section) {
-		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "|") {
-			if len(rows) > 0 || strings.HasPrefix(line, "#") {
-				break
-			}
-			continue
-		}
-		cells := strings.Split(strings.Trim(line, "|"), "|")
-		for i := range cells {
-			cells[i] = strings.Trim(cells[i], " `")
-		}
-		rows = append(rows, cells)
-	}
-	if len(rows) < 3 {
-		t.Fatalf("%s has no table under %q", pageFile, heading)
-	}
-	return rows[2:]
-}
-
 func TestPage(t *testing.T) {
-	t.Run("its configurations are good", func(t *testing.T) {
-		text, err := os.ReadFile(pageFile)
-		if err != nil {
-			t.Fatal(err)
-		}
-		parts := strings.Split(string(text), "```yaml\nversion")[1:]
-		for _, part := range parts {
-			yaml, _, _ := strings.Cut(part, "```")
-			c, err := config.Parse("gce.md", []byte("version"+yaml), t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
-			var own Config
-			own.Default()
-			if err := c.Clouds[0].Decode(&own); err != nil {
-				t.Error(err)
-			}
-			if err := own.check(); err != nil {
-				t.Error(err)
-			}
-		}
-		if len(parts) != 2 {
-			t.Errorf("%d configurations", len(parts))
-		}
-	})
+	page := drivertest.ReadPage(t, "gce")
 	t.Run("its rates are those that are kept", func(t *testing.T) {
-		shown := map[string]driver.Rate{}
-		for _, row := range page(t, "Rates") {
-			var r driver.Rate
-			if _, err := fmt.Sscan(row[3]+" "+row[4], &r.Burst, &r.PerSecond); err != nil {
-				t.Fatal(err)
-			}
-			shown[row[0]] = r
-		}
-		if diff := cmp.Diff(rates, shown); diff != "" {
+		if diff := cmp.Diff(rates, page.Rates(t, 3)); diff != "" {
 			t.Error(diff)
 		}
 	})
 	t.Run("the role that it shows has the permissions of the calls that are made", func(t *testing.T) {
-		text, err := os.ReadFile(pageFile)
-		if err != nil {
-			t.Fatal(err)
-		}
 		for id := range answers {
 			permission, ours := permissions[id]
 			if !ours {
 				t.Errorf("%s: what does it need?", id)
 			}
-			if permission != "" && !strings.Contains(string(text), "- "+permission+"\n") {
+			if permission != "" && !page.Has("- "+permission+"\n") {
 				t.Errorf("%s: the role lacks %s", id, permission)
 			}
 		}
@@ -116,21 +47,16 @@ var permissions = map[string]string{
 }
 
 func TestClasses(t *testing.T) {
-	rows := page(t, "Errors")
+	page := drivertest.ReadPage(t, "gce")
 	t.Run("the page shows the table", func(t *testing.T) {
-		var shown, want [][]string
-		for _, row := range rows {
-			shown = append(shown, row[:3])
-		}
+		var want [][]string
 		for _, c := range classes {
 			want = append(want, []string{c.code, string(c.kind), string(c.scope)})
 		}
-		if diff := cmp.Diff(want, shown); diff != "" {
-			t.Error(diff)
-		}
+		page.Shows(t, "Errors", want)
 	})
 	t.Run("every code of the page has its class, of a call and of an operation", func(t *testing.T) {
-		for _, row := range rows {
+		for _, row := range page.Rows(t, "Errors") {
 			code := strings.ReplaceAll(row[0], "*", "X")
 			for name, err := range map[string]error{"call": ofCall(code), "operation": ofOperation(code)} {
 				if err == nil {
@@ -179,6 +105,7 @@ func ofOperation(code string) error {
 }
 
 func TestClassify(t *testing.T) {
+	drivertest.Classifies(t, func(doing string, err error) error { return classify(doing, "", err) })
 	t.Run("types and quotas are of a market, subnets and projects are not", func(t *testing.T) {
 		for code, want := range map[string]drover.Market{
 			"ZONE_RESOURCE_POOL_EXHAUSTED": drover.Spot, "QUOTA_EXCEEDED N2_CPUS": drover.Spot, "IP_SPACE_EXHAUSTED": "", "QUOTA_EXCEEDED INSTANCES": "",
@@ -205,8 +132,8 @@ func TestClassify(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	})
-	t.Run("what tells nothing is transient", func(t *testing.T) {
-		for _, err := range []error{&googleapi.Error{Code: 503}, &googleapi.Error{Code: 418, Errors: []googleapi.ErrorItem{{Reason: "teapot"}}}, ofOperation("WEIRD"), errors.New("connection reset by peer")} {
+	t.Run("an answer that tells nothing is transient", func(t *testing.T) {
+		for _, err := range []error{&googleapi.Error{Code: 503}, &googleapi.Error{Code: 418, Errors: []googleapi.ErrorItem{{Reason: "teapot"}}}, ofOperation("WEIRD")} {
 			if got := drover.KindOf(classify("", "", err)); got != drover.KindTransient {
 				t.Errorf("%v: %s", err, got)
 			}
@@ -218,17 +145,6 @@ func TestClassify(t *testing.T) {
 			if got := drover.KindOf(classify("", "", err)); got != want {
 				t.Errorf("%d: %s", status, got)
 			}
-		}
-	})
-	t.Run("what has a class keeps it, and an ended context stays one", func(t *testing.T) {
-		if err := classify("do", "", drover.Errorf(drover.KindQuota, "x")); drover.KindOf(err) != drover.KindQuota || err.Error() != "do: x" {
-			t.Error(err)
-		}
-		if err := classify("do", "", fmt.Errorf("canceled: %w", context.Canceled)); !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-		if classify("do", "", nil) != nil || outcome(&op{}) != nil {
-			t.Error("an error out of nothing")
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"drover"
+	"drover/driver/drivertest"
 )
 
 // offers are the offerings in short.
@@ -171,7 +172,7 @@ func TestQuotaGroups(t *testing.T) {
 		for _, f := range families {
 			want = append(want, []string{f.metric, strings.Join(f.series, " ")})
 		}
-		if diff := cmp.Diff(want, page(t, "Quotas")); diff != "" {
+		if diff := cmp.Diff(want, drivertest.ReadPage(t, "gce").Rows(t, "Quotas")); diff != "" {
 			t.Error(diff)
 		}
 	})

@@ -66,9 +66,6 @@ func open(ctx context.Context, o driver.Options, client *http.Client) (driver.Cl
 			return nil, err
 		}
 	}
-	if err := config.check(); err != nil {
-		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
-	}
 	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
 		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
 	}

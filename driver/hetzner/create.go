@@ -23,6 +23,9 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 		return driver.Instance{}, driver.Candidate{}, classify(doing, err)
 	}
 	made, _, err := c.api.Server.Create(ctx, opts)
+	if err != nil {
+		c.forget(opts.SSHKeys)
+	}
 	server := made.Server
 	if is(err, hcloud.ErrorCodeUniquenessError) {
 		server, err = c.byName(ctx, r)
@@ -93,12 +96,39 @@ func unknownType(classed, err error) error {
 	return classed
 }
 
-// sshKey is the project's copy of the key that may log in, which is made if there is none.
+// sshKey is the project's copy of the key that may log in. It is looked for once, and anew after a create that failed.
 func (c *cloud) sshKey(ctx context.Context, r driver.CreateRequest) (*hcloud.SSHKey, error) {
 	fingerprint, err := fingerprintOf(r.PublicKey)
 	if err != nil {
 		return nil, err
 	}
+	c.mu.Lock()
+	key := c.keys[fingerprint]
+	c.mu.Unlock()
+	if key != nil {
+		return key, nil
+	}
+	key, err = c.findKey(ctx, r, fingerprint)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keys[fingerprint] = key
+	return key, nil
+}
+
+// forget has keys be looked for again: somebody may have taken them away.
+func (c *cloud) forget(keys []*hcloud.SSHKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range keys {
+		delete(c.keys, k.Fingerprint)
+	}
+}
+
+// findKey finds the key by its fingerprint, and makes one if there is none.
+func (c *cloud) findKey(ctx context.Context, r driver.CreateRequest, fingerprint string) (*hcloud.SSHKey, error) {
 	key, _, err := c.api.SSHKey.GetByFingerprint(ctx, fingerprint)
 	if key != nil || err != nil {
 		return key, err

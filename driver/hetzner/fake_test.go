@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strconv"
@@ -20,9 +21,14 @@ type fake struct {
 	servers  map[int64]*fakeServer
 	keys     map[int64]*fakeKey
 	pageSize int
-	met      []string    // the requests, as METHOD PATH
-	refuse   func() code // what creates are refused with
-	listed   func()      // after each page of a list
+	latency  time.Duration // of a request without a network
+	throttle bool
+	spent    time.Time      // when the project may have made all its requests again
+	calls    map[string]int // the requests, by kind
+	refused  map[string]int // those beyond the rate
+	met      []string       // the requests, as METHOD PATH
+	refuse   func() code    // what creates are refused with
+	listed   func()         // after each page of a list
 	oldest   int64
 }
 
@@ -57,7 +63,37 @@ type fakeKey struct {
 }
 
 func newFake() *fake {
-	return &fake{servers: map[int64]*fakeServer{}, keys: map[int64]*fakeKey{}, pageSize: 3}
+	return &fake{servers: map[int64]*fakeServer{}, keys: map[int64]*fakeKey{}, pageSize: 3, calls: map[string]int{}, refused: map[string]int{}}
+}
+
+// RoundTrip answers without a network.
+func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
+	select {
+	case <-time.After(f.latency):
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+	w := httptest.NewRecorder()
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	f.ServeHTTP(w, r)
+	return w.Result(), nil
+}
+
+// allow counts a request, as the API does: an hour's worth may be made at once, and one more a second.
+func (f *fake) allow(kind string) bool {
+	f.calls[kind]++
+	now := time.Now()
+	if f.spent.Before(now) {
+		f.spent = now
+	}
+	if f.throttle && f.spent.Sub(now) > time.Hour-time.Second {
+		f.refused[kind]++
+		return false
+	}
+	f.spent = f.spent.Add(time.Second)
+	return true
 }
 
 // ServeHTTP answers one request.
@@ -72,9 +108,15 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(parts) > 1 {
 		id, _ = strconv.ParseInt(parts[1], 10, 64)
 	}
-	answer, err := f.answer(r.Method+" "+parts[0]+strings.Repeat("/", len(parts)-1), id, parts, in, r.URL.Query())
-	if r.Header.Get("Authorization") != "Bearer secret" {
+	var answer any
+	var err error
+	switch {
+	case !f.allow(kindOf(r)):
+		err = code{429, "rate_limit_exceeded"}
+	case r.Header.Get("Authorization") != "Bearer secret":
 		err = code{401, "unauthorized"}
+	default:
+		answer, err = f.answer(r.Method+" "+parts[0]+strings.Repeat("/", len(parts)-1), id, parts, in, r.URL.Query())
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if c, refused := err.(code); refused {
@@ -155,6 +197,11 @@ func (f *fake) create(in map[string]any) (any, error) {
 	for _, s := range f.servers {
 		if s.Name == name {
 			return nil, code{409, "uniqueness_error"}
+		}
+	}
+	for _, id := range in["ssh_keys"].([]any) {
+		if f.keys[int64(id.(float64))] == nil {
+			return nil, code{422, "invalid_input"}
 		}
 	}
 	f.last++

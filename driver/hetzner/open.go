@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"sync"
 
 	"github.com/hetznercloud/hcloud-go/v2/hcloud"
 
@@ -65,10 +66,18 @@ type cloud struct {
 	o      driver.Options
 	config Config
 	api    *hcloud.Client
+
+	mu   sync.Mutex
+	keys map[string]*hcloud.SSHKey // that log in and were met, by fingerprint; guarded by mu
 }
 
 // Open opens a project. It calls nobody.
 func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
+	return open(o, http.DefaultTransport)
+}
+
+// open does, over what stands for the network.
+func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 	if !fleetName.MatchString(o.Fleet) {
 		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: %q is not a fleet id: letters, digits and dashes, at most 40", o.Name, o.Fleet)
 	}
@@ -90,12 +99,11 @@ func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
 		return nil, drover.Errorf(drover.KindAuthentication, "open cloud %s: there is no token for the project", o.Name).
 			WithHint("set HCLOUD_TOKEN, or write token: file:PATH")
 	}
-	return &cloud{o: o, config: c, api: connect(c, token, o.Metric)}, nil
+	return &cloud{o: o, config: c, keys: map[string]*hcloud.SSHKey{}, api: connect(c, token, &gate{next: network, budget: driver.NewBudget(rates, 1), metric: o.Metric})}, nil
 }
 
-// connect makes a client that tries nothing twice, counts requests and keeps to the rate.
-func connect(c Config, token string, metric func(string, error)) *hcloud.Client {
-	gate := &gate{next: http.DefaultTransport, budget: driver.NewBudget(rates, 1), metric: metric}
+// connect makes a client that tries nothing twice, and whose requests go out through the gate.
+func connect(c Config, token string, gate *gate) *hcloud.Client {
 	options := []hcloud.ClientOption{
 		hcloud.WithToken(token), hcloud.WithApplication("drover", ""), hcloud.WithRetryOpts(hcloud.RetryOpts{MaxRetries: 0}),
 		hcloud.WithHTTPClient(&http.Client{Transport: gate}),

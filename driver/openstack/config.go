@@ -100,8 +100,8 @@ const maxTag = 255
 // metadataKey is what a key of metadata can be.
 var metadataKey = regexp.MustCompile(`^[A-Za-z0-9_:. -]{1,255}$`)
 
-// check finds what the types of the fields cannot.
-func (c Config) check() error {
+// Check finds what the types of the fields cannot.
+func (c *Config) Check() error {
 	for k, v := range c.Tags {
 		if !metadataKey.MatchString(k) || len(v) > maxTag || strings.HasPrefix(k, "drover-") {
 			return drover.Errorf(drover.KindInvalid, "tags: %.140q cannot be one", k).

@@ -1,72 +1,18 @@
 package openstack
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/gophercloud/gophercloud/v2"
 
 	"drover"
-	"drover/internal/config"
+	"drover/driver/drivertest"
 )
-
-// page reads the rows of the table under a heading of the driver's page, without its head.
-func page(t *testing.T, heading string) (rows [][]string) {
-	t.Helper()
-	text, err := os.ReadFile("../../docs/clouds/openstack.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(text), "# "+heading+"\n")
-	section, _, _ = strings.Cut(section, "\n#")
-	for line := range strings.Lines(section) {
-		if line = strings.TrimSpace(line); strings.HasPrefix(line, "|") {
-			cells := strings.Split(strings.TrimSuffix(strings.TrimPrefix(line, "|"), "|"), "|")
-			for i := range cells {
-				cells[i] = strings.Trim(cells[i], " `")
-			}
-			rows = append(rows, cells)
-		}
-	}
-	if len(rows) < 3 {
-		t.Fatalf("docs/clouds/openstack.md has no table under %q", heading)
-	}
-	return rows[2:]
-}
-
-func TestPage(t *testing.T) {
-	text, err := os.ReadFile("../../docs/clouds/openstack.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	parts := strings.Split(string(text), "```yaml\n")[1:]
-	for _, part := range parts {
-		yaml, _, _ := strings.Cut(part, "```")
-		c, err := config.Parse("openstack.md", []byte(yaml), t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
-		var own Config
-		own.Default()
-		if err := c.Clouds[0].Decode(&own); err != nil {
-			t.Error(err)
-		}
-		if err := own.check(); err != nil {
-			t.Error(err)
-		}
-	}
-	if len(parts) != 2 {
-		t.Errorf("%d configurations", len(parts))
-	}
-}
 
 // answered is an error of the cloud's.
 func answered(status int, words string) error {
@@ -75,12 +21,9 @@ func answered(status int, words string) error {
 }
 
 func TestClasses(t *testing.T) {
-	rows := page(t, "Errors")
+	page := drivertest.ReadPage(t, "openstack")
 	t.Run("the page shows the table", func(t *testing.T) {
-		var shown, want [][]string
-		for _, row := range rows {
-			shown = append(shown, row[:4])
-		}
+		var want [][]string
 		for _, c := range classes {
 			status := strconv.Itoa(c.status)
 			if c.status == 0 {
@@ -88,12 +31,10 @@ func TestClasses(t *testing.T) {
 			}
 			want = append(want, []string{status, c.words, string(c.kind), string(c.scope)})
 		}
-		if diff := cmp.Diff(want, shown); diff != "" {
-			t.Error(diff)
-		}
+		page.Shows(t, "Errors", want)
 	})
 	t.Run("every answer of the page has its class", func(t *testing.T) {
-		for _, row := range rows {
+		for _, row := range page.Rows(t, "Errors") {
 			words := "Now: " + strings.ReplaceAll(row[1], "*", " some other ") + ", and so on"
 			err := error(refusal("try it", 0, words))
 			if row[0] != statusError {
@@ -112,6 +53,7 @@ func TestClasses(t *testing.T) {
 }
 
 func TestClassify(t *testing.T) {
+	drivertest.Classifies(t, classify)
 	t.Run("a rate limit says when", func(t *testing.T) {
 		now := time.Now().Truncate(time.Second)
 		for after, want := range map[string]time.Duration{"30": 30 * time.Second, now.Add(time.Minute).UTC().Format(http.TimeFormat): time.Minute, "": limitedFor, "soon": limitedFor} {
@@ -124,8 +66,8 @@ func TestClassify(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	})
-	t.Run("what tells nothing is transient", func(t *testing.T) {
-		for _, err := range []error{answered(418, "teapot"), answered(500, "Unexpected API Error."), errors.New("connection reset by peer")} {
+	t.Run("an answer that tells nothing is transient", func(t *testing.T) {
+		for _, err := range []error{answered(418, "teapot"), answered(500, "Unexpected API Error.")} {
 			if got := drover.KindOf(classify("", err)); got != drover.KindTransient {
 				t.Errorf("%v: %s", err, got)
 			}
@@ -149,17 +91,6 @@ func TestClassify(t *testing.T) {
 		}
 		if err := classify("do", &gophercloud.ErrEndpointNotFound{}); drover.KindOf(err) != drover.KindInvalid {
 			t.Error(err)
-		}
-	})
-	t.Run("what has a class keeps it, and an ended context stays one", func(t *testing.T) {
-		if err := classify("do", drover.Errorf(drover.KindQuota, "x")); drover.KindOf(err) != drover.KindQuota || err.Error() != "do: x" {
-			t.Error(err)
-		}
-		if err := classify("do", fmt.Errorf("canceled: %w", context.Canceled)); !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-		if classify("do", nil) != nil {
-			t.Error("an error out of nothing")
 		}
 	})
 }

@@ -67,9 +67,6 @@ func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 			return nil, err
 		}
 	}
-	if err := config.check(); err != nil {
-		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
-	}
 	who, err := findCredentials(config)
 	if err != nil {
 		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)

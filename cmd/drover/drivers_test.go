@@ -1,0 +1,65 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"drover/internal/config"
+)
+
+// TestPagesOfClouds holds the configurations on the pages in docs/clouds against the drivers that they are for.
+func TestPagesOfClouds(t *testing.T) {
+	t.Setenv("LAB_TOKEN", "x")
+	blocks := regexp.MustCompile("(?ms)^```yaml\n(version: .*?)^```")
+	pages, err := filepath.Glob("../../docs/clouds/*.md")
+	if err != nil || len(pages) < 5 {
+		t.Fatal(pages, err)
+	}
+	for _, page := range pages {
+		name := strings.TrimSuffix(filepath.Base(page), ".md")
+		t.Run(name+" shows two good configurations, one of them with every key that there is", func(t *testing.T) {
+			text, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := blocks.FindAllStringSubmatch(string(text), -1)
+			if len(found) != 2 {
+				t.Fatalf("%d configurations", len(found))
+			}
+			for _, block := range found {
+				checkConfiguration(t, name, block[1])
+			}
+			keys := reflect.TypeOf(drivers[name].keys)
+			for i := range keys.NumField() {
+				key, _, _ := strings.Cut(keys.Field(i).Tag.Get("yaml"), ",")
+				if !regexp.MustCompile(`(?m)^ {4}(# )?` + key + `:`).MatchString(found[1][1]) {
+					t.Errorf("it lacks %s", key)
+				}
+			}
+		})
+	}
+}
+
+// checkConfiguration reads a configuration with one cloud of the driver.
+func checkConfiguration(t *testing.T, driver, text string) {
+	t.Helper()
+	c, err := config.Parse(driver+".md", []byte(text), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := checkDrivers(c); err != nil {
+		t.Error(err)
+	}
+	for _, cloud := range c.Clouds {
+		if cloud.Driver != driver {
+			t.Errorf("a cloud of the driver %s", cloud.Driver)
+		}
+		if err := cloud.Decode(reflect.New(reflect.TypeOf(drivers[driver].keys)).Interface()); err != nil {
+			t.Error(err)
+		}
+	}
+}

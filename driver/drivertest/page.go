@@ -1,0 +1,85 @@
+package drivertest
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"drover/driver"
+)
+
+// Page is a driver's page in docs/clouds, against which its tests hold what the driver has.
+type Page struct{ name, text string }
+
+// ReadPage reads a driver's page, as seen from the driver's folder.
+func ReadPage(t testing.TB, name string) Page {
+	t.Helper()
+	name = "docs/clouds/" + name + ".md"
+	text, err := os.ReadFile("../../" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Page{name, string(text)}
+}
+
+// Has says whether the page has a text.
+func (p Page) Has(text string) bool { return strings.Contains(p.text, text) }
+
+// Rows are those of the first table under a heading, without its head, each cell without the marks of code.
+func (p Page) Rows(t testing.TB, heading string) (rows [][]string) {
+	t.Helper()
+	_, section, _ := strings.Cut(p.text, "# "+heading+"\n")
+	section, _, _ = strings.Cut(section, "\n#")
+	for line := range strings.Lines(section) {
+		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "|") {
+			if len(rows) > 0 {
+				break
+			}
+			continue
+		}
+		cells := strings.Split(strings.TrimSuffix(line[1:], "|"), "|")
+		for i := range cells {
+			cells[i] = strings.Trim(cells[i], " `")
+		}
+		rows = append(rows, cells)
+	}
+	if len(rows) < 3 {
+		t.Fatalf("%s has no table under %q", p.name, heading)
+	}
+	return rows[2:]
+}
+
+// Shows is an error for each row that the table under a heading has otherwise, as far as its first columns go. Both are in the same order.
+func (p Page) Shows(t testing.TB, heading string, want [][]string) {
+	t.Helper()
+	rows := p.Rows(t, heading)
+	for i := range max(len(rows), len(want)) {
+		var shown, has []string
+		if i < len(want) {
+			has = want[i]
+		}
+		if i < len(rows) {
+			shown = rows[i][:min(len(rows[i]), len(want[0]))]
+		}
+		if !slices.Equal(shown, has) {
+			t.Errorf("%s, row %d under %q: shown is %q, and it is %q", p.name, i+1, heading, shown, has)
+		}
+	}
+}
+
+// Rates are the buckets of the table under "Rates", by the first column: what each takes at once, and then a second, stands in a column and in
+// the one after it.
+func (p Page) Rates(t testing.TB, column int) map[string]driver.Rate {
+	t.Helper()
+	rates := map[string]driver.Rate{}
+	for _, row := range p.Rows(t, "Rates") {
+		var r driver.Rate
+		if _, err := fmt.Sscan(row[column]+" "+row[column+1], &r.Burst, &r.PerSecond); err != nil {
+			t.Fatalf("%s, under \"Rates\": %q: %v", p.name, row, err)
+		}
+		rates[row[0]] = r
+	}
+	return rates
+}

@@ -1,0 +1,127 @@
+package drivertest
+
+import (
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"drover"
+	"drover/driver"
+)
+
+// Crowded is a fake of a cloud that counts what it is asked and holds everybody to the rates that the real one publishes.
+type Crowded struct {
+	Cloud    driver.Cloud
+	Request  func(name string) driver.CreateRequest // its tags name the fleet
+	Calls    map[string]int                         // how often each was made, kept up by the fake
+	Refused  map[string]int                         // how often each was made beyond the rates, kept up by the fake
+	AtOnce   int                                    // how many creates, and how many tags, are asked for at once
+	Destroys int                                    // the same of destroys
+	Boot     time.Duration                          // until an instance can be tagged
+}
+
+// Thousand makes, lists, tags and destroys a thousand instances, each call again when its driver says so, as a controller would. It logs the
+// calls and the time of each phase, and is content if all came to be and went, and no call was beyond the rates. The fake is opened in a bubble
+// of synctest: its times are modelled.
+func Thousand(t *testing.T, open func(*testing.T) Crowded) {
+	began := time.Now()
+	synctest.Test(t, func(t *testing.T) { open(t).thousand(t) })
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	t.Logf("in %v of real time, %d MiB from the system, the fake included", time.Since(began).Round(time.Millisecond), m.Sys>>20)
+}
+
+func (c Crowded) thousand(t *testing.T) {
+	const n = 1000
+	var ids []string
+	c.phase(t, "made", func() {
+		each(n, c.AtOnce, func(i int) {
+			persist(t, func() error { _, _, err := c.Cloud.Create(t.Context(), c.Request(fmt.Sprint("one-", i))); return err })
+		})
+	})
+	time.Sleep(c.Boot)
+	c.phase(t, "listed", func() { ids = c.list(t) })
+	if len(ids) != n {
+		t.Fatalf("%d are listed", len(ids))
+	}
+	c.phase(t, "tagged", func() {
+		tags := maps.Clone(c.Request("").Tags)
+		delete(tags, driver.TagName)
+		tags[driver.TagIdle] = "drain"
+		each(n, c.AtOnce, func(i int) {
+			persist(t, func() error { return c.Cloud.SetTags(t.Context(), ids[i], tags) })
+		})
+	})
+	c.phase(t, "destroyed", func() {
+		each(n, c.Destroys, func(i int) { persist(t, func() error { return c.Cloud.Destroy(t.Context(), ids[i]) }) })
+	})
+	time.Sleep(2 * time.Minute)
+	if left := c.list(t); len(left) > 0 {
+		t.Errorf("%d are left", len(left))
+	}
+	if len(c.Refused) > 0 {
+		t.Errorf("beyond the published rates: %v", c.Refused)
+	}
+}
+
+// phase logs the calls and the time that something takes.
+func (c Crowded) phase(t *testing.T, name string, do func()) {
+	start, before := time.Now(), maps.Clone(c.Calls)
+	do()
+	var made []string
+	for _, call := range slices.Sorted(maps.Keys(c.Calls)) {
+		if more := c.Calls[call] - before[call]; more > 0 {
+			made = append(made, fmt.Sprint(more, " ", call))
+		}
+	}
+	t.Logf("%-9s %8v: %s", name, time.Since(start).Round(100*time.Millisecond), strings.Join(made, ", "))
+}
+
+// list is the ids of the fleet's instances, each once.
+func (c Crowded) list(t *testing.T) (ids []string) {
+	own := driver.Own(c.Cloud, c.Request("").Tags[driver.TagFleet])
+	persist(t, func() error {
+		all, err := own.List(t.Context(), nil)
+		for _, in := range all {
+			ids = append(ids, in.ID)
+		}
+		return err
+	})
+	return ids
+}
+
+// persist makes a call that is refused for its rate again, at the time that it was told.
+func persist(t *testing.T, call func() error) {
+	for {
+		err := call()
+		if err == nil {
+			return
+		}
+		e := drover.AsError(err, drover.KindInternal)
+		if e.Kind != drover.KindRateLimit {
+			t.Error(err)
+			return
+		}
+		time.Sleep(time.Until(e.RetryAt.Std()))
+	}
+}
+
+// each does n things, so many at once.
+func each(n, at int, do func(i int)) {
+	var all sync.WaitGroup
+	turns := make(chan struct{}, at)
+	for i := range n {
+		turns <- struct{}{}
+		all.Go(func() {
+			defer func() { <-turns }()
+			do(i)
+		})
+	}
+	all.Wait()
+}
