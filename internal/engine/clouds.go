@@ -254,7 +254,7 @@ func (e *Engine) missing(c *Cloud, began drover.Time) (again bool) {
 		case in.Listed:
 			again = again || in.State == drover.InstanceStopping && in.Accepted
 		case in.Connected && in.State != drover.InstanceStopping, began < in.Known, e.mayBeNew(in, began):
-			again = again || in.State == drover.InstanceStopping
+			again = again || in.State == drover.InstanceStopping || began < in.Silent
 		default:
 			again = e.strike(in, began) || again
 		}

@@ -190,7 +190,7 @@ func (e *Engine) disconnected(b Disconnected) {
 		return
 	}
 	in.Tried, in.Fails, in.Retry = false, 0, e.s.Now
-	in.Silent = max(b.Heard, e.s.Looking)
+	in.Silent, in.Known = max(b.Heard, e.s.Looking), max(b.Heard, in.Known)
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("lost the connection to instance %s: %s", in.Name, b.Text), Instance: in.Name})
 	e.lookSoon(e.cloud(in.Cloud))
 	e.touch(in)

@@ -12,7 +12,7 @@ const fewest = 3
 
 // A controller that hears nothing any more of most of a cloud's instances, at about the same time, is rather deaf itself than right about
 // them all: while it takes itself for that, none of them is held to be silent. What the cloud's own list no longer has is gone all the
-// same, and until lists prove it, what the last one no longer has is no sign of deafness. It hears again as soon as one instance of that cloud
+// same, and until lists prove it, what the last one no longer has is no sign of deafness, unless it was heard after that list. It hears again as soon as one instance of that cloud
 // answers, or when too few are silent for that doubt; how long the others are silent is then counted anew, and not blamed on the controller
 // again while one answers. Nothing is lost with an instance on which nobody wants anything any more, so no doubt keeps that.
 
@@ -48,10 +48,10 @@ func (e *Engine) company(in *instance) (heard, together int) {
 func (e *Engine) hearing(cloud string, counts func(silent *instance) bool) (heard, silent int) {
 	for _, in := range e.instances {
 		switch {
-		case in.Cloud != cloud || !in.wasHeard() || e.unlisted(in):
+		case in.Cloud != cloud || !in.wasHeard():
 		case in.Connected:
 			heard++
-		case counts(in):
+		case !e.unlisted(in) && counts(in):
 			silent++
 		}
 	}
