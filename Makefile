@@ -92,7 +92,7 @@ e2e-qemu: ## have the example's driver make real virtual machines (Debian: see C
 
 e2e-openstack: ## run the driver of OpenStack against the real services, as root (Debian 12: see driver/openstack/testdata/services.sh)
 	rm -rf bin/openstack
-	driver/openstack/testdata/services.sh bin/openstack go test -tags openstack -count=1 -timeout 20m -v -run TestRealServices ./driver/openstack
+	driver/openstack/testdata/services.sh bin/openstack go test -tags openstack -count=1 -timeout 40m -v -run TestRealServices ./driver/openstack
 
 bench: build ## measure the built program, then its hot paths (BENCHFLAGS=of drover-bench, BENCH=pattern)
 	go run ./cmd/drover-bench -drover bin/drover $(BENCHFLAGS)

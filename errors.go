@@ -96,7 +96,7 @@ func (e *Error) WithHint(format string, args ...any) *Error {
 	return &c
 }
 
-// AsError finds the Error in err's chain. Any other error becomes one of the given kind, with err's text.
+// AsError finds the Error in the chain of err, which must not be nil. Any other error becomes one of the given kind, with err's text.
 func AsError(err error, otherwise ErrorKind) *Error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -110,5 +110,10 @@ func AsError(err error, otherwise ErrorKind) *Error {
 	return &Error{Kind: otherwise, Message: err.Error()}
 }
 
-// KindOf is the kind of err, KindInternal for an error without one.
-func KindOf(err error) ErrorKind { return AsError(err, KindInternal).Kind }
+// KindOf is the kind of err: KindInternal for an error without one, none for nil.
+func KindOf(err error) ErrorKind {
+	if err == nil {
+		return ""
+	}
+	return AsError(err, KindInternal).Kind
+}

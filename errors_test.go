@@ -67,6 +67,9 @@ func TestError(t *testing.T) {
 		if drover.KindOf(errors.New("eof")) != drover.KindInternal {
 			t.Error("or internal")
 		}
+		if drover.KindOf(nil) != "" {
+			t.Error("what is no error has a kind")
+		}
 	})
 	t.Run("a hint is for the reader and not part of the message", func(t *testing.T) {
 		hinted := quota.WithHint("ask for %d", 3)

@@ -24,7 +24,7 @@ type Options struct {
 	Dir    string               // the folder that relative paths in the configuration are relative to
 	Folder string               // where a driver may keep caches and, if it makes instances on this host, the instances
 	Log    *slog.Logger
-	Metric func(call string, err error) // counts one call to the cloud's API; may be nil
+	Metric func(call string, err error) // counts one call to the cloud's API, by its name without ids, and what came of it; may be nil
 }
 
 // Cloud is an open cloud. All methods are safe for concurrent use and obey their context's deadline. Every error that comes from

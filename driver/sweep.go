@@ -15,13 +15,13 @@ type Stray struct {
 	Kind    string // in the cloud's words, such as "volume"
 	ID      string
 	Tags    map[string]string // TagFleet among them; where a cloud tags no such thing, its driver reads it from the name
-	Created drover.Time       // 0 if the cloud does not say
+	Created drover.Time       // 0 if the cloud does not say: then it goes only with its fleet
 	Shared  bool              // of use to every instance of the fleet, so it goes when the last one has gone
 }
 
 // Sweeper is a Cloud in which something can be left over.
 type Sweeper interface {
-	// Strays lists what is left over of a fleet, and what its instances share. What an instance owns, or will own once it has come to be,
+	// Strays lists what is left over of a fleet, and what its instances share, also while it has instances: Sweep decides what may go. What an instance owns, or will own once it has come to be,
 	// is none, as far as the cloud can tell.
 	Strays(ctx context.Context, fleet string) ([]Stray, error)
 

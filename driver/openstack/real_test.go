@@ -185,7 +185,7 @@ func TestRealServices(t *testing.T) {
 		Open: func(_ context.Context, fleet string) (driver.Cloud, error) {
 			return r.open(fleet, "networks: none, zones: [nova]"), nil
 		},
-		Fleet: "check", Patience: time.Minute, Many: 12, NoLogin: true, // pages are of five
+		Fleet: "check", Patience: 5 * time.Minute, Many: 12, NoLogin: true, // pages are of five
 	})
 	t.Logf("the suite took %v", time.Since(began).Round(time.Second))
 
