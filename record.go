@@ -139,10 +139,11 @@ type Offer struct {
 	Price   float64  `json:"price_usd_per_hour"`
 	Blocked *Blocked `json:"blocked"`
 
-	Disk          Bytes `json:"disk_bytes,omitempty"`                      // 0: a volume as large as the work asks
-	LocalDisk     Bytes `json:"local_disk_bytes,omitempty"`                // scratch space beside it
-	Interruptions int64 `json:"interruptions_per_million_hours,omitempty"` // how often its cloud takes one back, where that is known
-	Reserved      bool  `json:"reserved,omitempty"`                        // the price is that of a commitment, which has room for one more
+	Disk          Bytes   `json:"disk_bytes,omitempty"`                      // 0: a volume as large as the work asks
+	DiskPrice     float64 `json:"disk_price_usd_per_hour,omitempty"`         // of each GiB of that volume beyond what is in the price
+	LocalDisk     Bytes   `json:"local_disk_bytes,omitempty"`                // scratch space beside it
+	Interruptions int64   `json:"interruptions_per_million_hours,omitempty"` // how often its cloud takes one back, where that is known
+	Reserved      bool    `json:"reserved,omitempty"`                        // the price is that of a commitment, which has room for one more
 }
 
 // Blocked is why an offering is left alone, and until when.

@@ -138,12 +138,15 @@ var offerListing = listing[drover.Offer]{
 	},
 }
 
-// diskWords is the disk that an instance comes with.
+// diskWords is the disk that an instance comes with, or what a GiB of it costs in a month of 730 hours, as clouds reckon.
 func diskWords(o drover.Offer) string {
-	if o.Disk == 0 {
-		return "as asked"
+	switch {
+	case o.Disk != 0:
+		return size(o.Disk)
+	case o.DiskPrice > 0:
+		return fmt.Sprintf("as asked, $%.3f/GiB/month", o.DiskPrice*730)
 	}
-	return size(o.Disk)
+	return "as asked"
 }
 
 func sizeIfAny(b drover.Bytes) string {

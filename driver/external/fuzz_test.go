@@ -1,6 +1,7 @@
 package external
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ func FuzzReply(f *testing.F) {
 		`{"id":1,"result":{"instances":[{"id":"a","tags":{"k":"v"},"type":"t","zone":"z","market":"spot","state":"running","public":"1.2.3.4:22","created":"2026-01-02T03:04:05Z"}]}}`,
 		`{"id":1,"result":{"instances":[]}}`, `{"result":{"instances":null}}`, `{"error":{"kind":"rate_limit","retry_after_seconds":1e9}}`,
 		`{"result":{"offerings":[{"type":"t","zone":"z","market":"on_demand","vcpus":0.5,"memory_bytes":1,"arch":"amd64","price_usd_per_hour":1e-05}]}}`,
+		`{"result":{"offerings":[{"type":"t","zone":"z","market":"spot","vcpus":1,"memory_bytes":1,"arch":"amd64","price_usd_per_hour":1,"disk_price_usd_per_hour":-1e-05}]}}`,
 		`{"result":{"host_keys":"planted","calls":["images"]}}`, `{}`, `[]`, `null`, "\x00", `{"error":{"kind":7}}`,
 	} {
 		f.Add([]byte(seed))
@@ -34,7 +36,7 @@ func FuzzReply(f *testing.F) {
 		var offers offered
 		if err := decode(line, 1, &offers); err == nil && offers.Offerings != nil {
 			for _, o := range *offers.Offerings {
-				if got, err := o.check("c"); err == nil && (got.Price < 0 || got.Type.Resources.CPU <= 0 || got.Type.ProviderType == "") {
+				if got, err := o.check("c"); err == nil && (got.Price < 0 || got.DiskPrice < 0 || got.Type.Resources.CPU <= 0 || got.Type.ProviderType == "") {
 					t.Errorf("%s is taken for %+v", line, got)
 				}
 			}
@@ -54,5 +56,16 @@ func wantKind(t *testing.T, err error) {
 	}
 	if !errors.As(err, &e) || e.Message == "" || len(e.Message) > maxMessage+200 || e.Kind == drover.KindInternal {
 		t.Errorf("got %#v", err)
+	}
+}
+
+// TestWhatDisksCost has a program say what a GiB of a volume costs, or not, or nonsense.
+func TestWhatDisksCost(t *testing.T) {
+	for said, want := range map[string]drover.Money{`1.1e-4`: 110_000, `0`: 0, ``: 0, `-1`: -1} {
+		o := offering{Type: "t", Zone: "z", Market: drover.Spot, VCPUs: "1", Memory: 1, Arch: "amd64", Price: "1", DiskPrice: json.Number(said)}
+		switch got, err := o.check("c"); {
+		case want < 0 && err == nil, want >= 0 && (err != nil || got.DiskPrice != want):
+			t.Errorf("%q is taken for %d, %v", said, int64(got.DiskPrice), err)
+		}
 	}
 }

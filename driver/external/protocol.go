@@ -2,6 +2,7 @@ package external
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -130,6 +131,7 @@ type (
 		GPUs         int           `json:"gpus"`
 		Arch         drover.Arch   `json:"arch"`
 		Price        json.Number   `json:"price_usd_per_hour"`
+		DiskPrice    json.Number   `json:"disk_price_usd_per_hour"`
 		QuotaGroup   string        `json:"quota_group"`
 	}
 	image struct {
@@ -297,7 +299,8 @@ func timeOf(t *time.Time) drover.Time {
 func (o offering) check(cloud string) (drover.Offering, error) {
 	cpu, err := drover.ParseMilliCPU(o.VCPUs.String())
 	price, priceErr := money(o.Price)
-	if err := errors.Join(err, priceErr, checkText("type", o.Type), checkText("zone", o.Zone), checkText("provider_type", o.ProviderType),
+	diskPrice, diskErr := money(cmp.Or(o.DiskPrice, "0"))
+	if err := errors.Join(err, priceErr, diskErr, checkText("type", o.Type), checkText("zone", o.Zone), checkText("provider_type", o.ProviderType),
 		checkText("quota_group", o.QuotaGroup)); err != nil {
 		return drover.Offering{}, err
 	}
@@ -310,7 +313,7 @@ func (o offering) check(cloud string) (drover.Offering, error) {
 	if t.ProviderType == "" {
 		t.ProviderType = o.Type
 	}
-	return drover.Offering{Cloud: cloud, Zone: o.Zone, Type: t, Market: o.Market, Price: price, QuotaGroup: o.QuotaGroup}, nil
+	return drover.Offering{Cloud: cloud, Zone: o.Zone, Type: t, Market: o.Market, Price: price, DiskPrice: diskPrice, QuotaGroup: o.QuotaGroup}, nil
 }
 
 // money reads an amount that may be written with an exponent, as programs write small ones.

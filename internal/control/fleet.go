@@ -114,6 +114,9 @@ func offer(s engine.OfferState) drover.Offer {
 		Cloud: o.Cloud, Zone: o.Zone, Type: o.Type.Name, Market: o.Market, VCPUs: float64(r.CPU) / 1000, Memory: r.Memory, GPUs: r.GPUs,
 		Arch: r.Arch, Price: o.Price.USD(), Disk: r.Disk, LocalDisk: o.Type.LocalDisk, Interruptions: o.Interruptions, Reserved: o.Reserved,
 	}
+	if r.Disk == 0 {
+		offer.DiskPrice = o.DiskPrice.USD()
+	}
 	if s.Block != nil {
 		offer.Blocked = &drover.Blocked{Reason: s.Block.Reason.Text, Until: s.Block.Reason.Until}
 	}
