@@ -40,6 +40,7 @@ type controller struct {
 	noList   map[string]drover.Time // told by rate limits, by cloud
 	refusals []*refusal             // of creates
 	impostor map[int64]bool         // instances that did not prove who they are
+	unmade   []unmade               // of which it hears in this step that they could not be made
 }
 
 // boot begins a controller with what the disk holds.
@@ -162,6 +163,7 @@ func (c *controller) step(events []engine.Event) {
 	for _, ev := range events {
 		c.heard(ev)
 	}
+	c.mayFail()
 	if c.doomed || w.happens(Crash) {
 		w.kill()
 		return

@@ -61,9 +61,10 @@ type look struct {
 	by        *controller
 	stopped   bool
 	reclaimed bool
+	unmade    bool
 }
 
-func (v *vm) look(c *controller) look { return look{c, v.stopped, v.reclaimed} }
+func (v *vm) look(c *controller) look { return look{c, v.stopped, v.reclaimed, v.unmade != nil} }
 
 // listed reports whether the cloud's list of a moment has the instance.
 func (v *vm) listed(at drover.Time) bool { return v.appears <= at && (v.gone == 0 || at < v.gone) }

@@ -52,6 +52,7 @@ func (c *controller) answered(body engine.Body) {
 		if b.Err != nil && b.Err.Kind == drover.KindRateLimit {
 			c.noList[b.Cloud] = max(c.noList[b.Cloud], b.Err.RetryAt)
 		}
+		c.failing(b)
 		for _, s := range b.Added {
 			if v := c.w.cloud(b.Cloud).provided(s.ProviderID); v != nil {
 				c.had(v.offering)

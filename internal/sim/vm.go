@@ -127,16 +127,6 @@ func (v *vm) reclaim() {
 	}
 }
 
-// unmake has the cloud find that it cannot make what it accepted, and say so in its lists until that is destroyed.
-func (v *vm) unmake() {
-	if !v.alive {
-		return
-	}
-	v.die()
-	v.stopped = true
-	v.unmade = &drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Market: v.offering.Market, Message: "no room after all"}
-}
-
 // noticed is how long before it takes an instance back a cloud says so.
 const noticed = 2 * time.Minute
 
