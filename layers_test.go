@@ -29,7 +29,7 @@ var layers = map[string]layer{
 	".": {does: "the words: jobs, attempts, instances, offerings, states and their transitions, kinds of error, money and sizes"},
 	"driver": {
 		does: "the contract that a cloud must meet, and small decorators for every driver",
-		ours: []string{"."},
+		ours: []string{".", "internal/logkey"},
 	},
 	"driver/drivertest": {
 		does:    "the conformance suite, for go test and for a real account",

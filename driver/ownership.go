@@ -2,10 +2,12 @@ package driver
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"sync"
 
 	"drover"
+	"drover/internal/logkey"
 )
 
 // forgetAfter is how many lists in a row must miss an instance before Owned forgets that it was its fleet's.
@@ -17,6 +19,7 @@ type Owned struct {
 	fleet string
 
 	mu    sync.Mutex
+	log   *slog.Logger   // of the first list; nil from then on; guarded by mu
 	lists int            // guarded by mu
 	seen  map[string]int // the number of the last list that had an instance of this fleet, by id; guarded by mu
 }
@@ -24,6 +27,13 @@ type Owned struct {
 // Own wraps a cloud for a fleet.
 func Own(c Cloud, fleet string) *Owned {
 	return &Owned{Cloud: c, fleet: fleet, seen: map[string]int{}}
+}
+
+// LogOthers has the next list, and that alone, ask for all that there is, and tell how much of it others own.
+func (o *Owned) LogOthers(log *slog.Logger) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.log = log
 }
 
 // Unwrap returns the cloud without the filter.
@@ -48,9 +58,16 @@ func (o *Owned) List(ctx context.Context, tags map[string]string) ([]Instance, e
 		wanted = map[string]string{}
 	}
 	wanted[TagFleet] = o.fleet
-	all, err := o.Cloud.List(ctx, wanted)
+	asked, log := wanted, o.firstLog()
+	if log != nil {
+		asked = nil
+	}
+	all, err := o.Cloud.List(ctx, asked)
 	if err != nil {
 		return nil, err
+	}
+	if log != nil {
+		o.tellOthers(log, all)
 	}
 	ours := make([]Instance, 0, len(all))
 	met := map[string]bool{}
@@ -62,6 +79,36 @@ func (o *Owned) List(ctx context.Context, tags map[string]string) ([]Instance, e
 	}
 	o.remember(ours)
 	return ours, nil
+}
+
+// firstLog is where to tell what others own: once, whatever comes of it. An account may be too large to be listed whole.
+func (o *Owned) firstLog() *slog.Logger {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	log := o.log
+	o.log = nil
+	return log
+}
+
+// tellOthers tells how many instances are not the fleet's, and not which: they are nobody's business here.
+func (o *Owned) tellOthers(log *slog.Logger, all []Instance) {
+	fleets := map[string]string{} // by id
+	for _, in := range all {
+		fleets[in.ID] = in.Tags[TagFleet]
+	}
+	others, untagged := 0, 0
+	for _, fleet := range fleets {
+		switch fleet {
+		case o.fleet:
+		case "":
+			untagged++
+		default:
+			others++
+		}
+	}
+	if others+untagged > 0 {
+		log.Info("there are instances of others in this account, which are left alone", logkey.OfOtherFleets, others, logkey.OfNoFleet, untagged)
+	}
 }
 
 // Destroy refuses, with KindForbidden, an instance that was never seen to be the fleet's.

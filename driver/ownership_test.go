@@ -1,8 +1,11 @@
 package driver_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,13 +20,15 @@ type sloppy struct {
 	instances []driver.Instance
 	err       error
 	touched   []string
+	asked     []map[string]string // by which tags it was listed
 }
 
 func (s *sloppy) Create(_ context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 	return driver.Instance{ID: "new", Tags: r.Tags}, driver.Candidate{}, nil
 }
 
-func (s *sloppy) List(context.Context, map[string]string) ([]driver.Instance, error) {
+func (s *sloppy) List(_ context.Context, tags map[string]string) ([]driver.Instance, error) {
+	s.asked = append(s.asked, tags)
 	return append(s.instances, s.instances...), s.err
 }
 
@@ -78,6 +83,31 @@ func TestOwned(t *testing.T) {
 		}
 		if diff := cmp.Diff([]string{"c"}, list(t, o, map[string]string{driver.TagPool: "q"})); diff != "" {
 			t.Error(diff)
+		}
+	})
+	t.Run("the first list tells how many instances others own, and not which", func(t *testing.T) {
+		s, o := open()
+		var log bytes.Buffer
+		o.LogOthers(slog.New(slog.NewTextHandler(&log, nil)))
+		if diff := cmp.Diff([]string{"a", "c"}, list(t, o, nil)); diff != "" {
+			t.Error(diff)
+		}
+		list(t, o, nil)
+		_, told, _ := strings.Cut(log.String(), "msg=")
+		if want := "\"there are instances of others in this account, which are left alone\" of_other_fleets=1 of_no_fleet=1\n"; told != want {
+			t.Errorf("told: %s", told)
+		}
+		if diff := cmp.Diff([]map[string]string{nil, {driver.TagFleet: "ours"}}, s.asked); diff != "" {
+			t.Errorf("asked for: %s", diff)
+		}
+	})
+	t.Run("where others own nothing, nothing is told", func(t *testing.T) {
+		s, o := open()
+		s.instances = s.instances[:1]
+		var log bytes.Buffer
+		o.LogOthers(slog.New(slog.NewTextHandler(&log, nil)))
+		if list(t, o, nil); log.Len() > 0 {
+			t.Error(log.String())
 		}
 	})
 	t.Run("a list that fails says nothing", func(t *testing.T) {

@@ -151,8 +151,10 @@ func checkImpossible(ctx context.Context, t *trial) error {
 	if err := wantKind("creating an instance of no known type", err, drover.KindInvalid, drover.KindUnsupported); err != nil {
 		return err
 	}
-	_, err = t.listed(ctx, r.Tags, 0)
-	return err
+	if _, err := t.listed(ctx, r.Tags, 0); err != nil {
+		return err
+	}
+	return t.tidy(ctx)
 }
 
 func checkNoCandidates(ctx context.Context, t *trial) error {
@@ -240,7 +242,7 @@ func checkDestroy(ctx context.Context, t *trial) error {
 	if err := t.cloud.Destroy(ctx, in.ID); err != nil {
 		return fmt.Errorf("destroy again: %w", err)
 	}
-	return nil
+	return t.tidy(ctx)
 }
 
 func checkOtherFleet(ctx context.Context, t *trial) (err error) {

@@ -32,6 +32,12 @@ func TestRightCloudPasses(t *testing.T) {
 	drivertest.Run(t, harness(10*time.Second, func(c driver.Cloud) driver.Cloud { return c }))
 }
 
+func TestACloudThatKeepsWhatIsSharedPasses(t *testing.T) {
+	drivertest.Run(t, harness(10*time.Second, func(c driver.Cloud) driver.Cloud {
+		return littered{c, driver.Stray{Kind: "key", ID: "k-1", Shared: true}}
+	}))
+}
+
 func TestACloudWhoseListsAreLatePasses(t *testing.T) {
 	drivertest.Run(t, harness(10*time.Second, func(c driver.Cloud) driver.Cloud {
 		return driver.Inject(c, driver.Faults{Unlisted: 40 * time.Millisecond, Lingers: 40 * time.Millisecond})
@@ -100,6 +106,10 @@ func TestEveryCheckCanFail(t *testing.T) {
 			}}
 		}},
 		{"a type that cannot be", "refuses without a class", injecting(driver.CallCreate, driver.Trouble{Fail: 1, Errors: []error{errPlain}})},
+		{"a type that cannot be", "leaves a network interface behind", func(c driver.Cloud) driver.Cloud {
+			return littered{c, driver.Stray{Kind: "interface", ID: "i-1"}}
+		}},
+		{"destroy ends", "leaves a disk behind", func(c driver.Cloud) driver.Cloud { return littered{c, driver.Stray{Kind: "disk", ID: "d-1"}} }},
 		{"a request without candidates", "calls it passing trouble", injecting(driver.CallCreate, driver.Trouble{Fail: 1})},
 		{"a list by tags", "lists the first page", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, list: func(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {

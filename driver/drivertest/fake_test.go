@@ -175,6 +175,18 @@ func (h *handle) VerifyHostKey(_ context.Context, in driver.Instance, key []byte
 
 func (h *handle) Close() error { return nil }
 
+// littered is a cloud in which something is left over.
+type littered struct {
+	driver.Cloud
+	left driver.Stray
+}
+
+func (l littered) Strays(context.Context, string) ([]driver.Stray, error) {
+	return []driver.Stray{l.left}, nil
+}
+
+func (l littered) Remove(context.Context, driver.Stray) error { return nil }
+
 // altered is a cloud of which some methods are replaced.
 type altered struct {
 	driver.Cloud

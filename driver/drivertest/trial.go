@@ -204,6 +204,18 @@ func (t *trial) listed(ctx context.Context, tags map[string]string, n int) (foun
 	})
 }
 
+// tidy waits until nothing is left over of the fleet but what its instances share.
+func (t *trial) tidy(ctx context.Context) error {
+	sweeper, can := driver.As[driver.Sweeper](t.cloud)
+	if !can {
+		return nil
+	}
+	return t.eventually(ctx, "nothing is left over but what instances share", func(ctx context.Context) (bool, error) {
+		left, err := sweeper.Strays(ctx, t.Fleet)
+		return !slices.ContainsFunc(left, func(s driver.Stray) bool { return !s.Shared }), err
+	})
+}
+
 // wantKind is nil if err is of one of the kinds.
 func wantKind(doing string, err error, kinds ...drover.ErrorKind) error {
 	var e *drover.Error

@@ -3,6 +3,9 @@ package gce
 import (
 	"net/http"
 	"testing"
+
+	"drover/driver"
+	"drover/driver/drivertest"
 )
 
 func TestCollect(t *testing.T) {
@@ -36,4 +39,8 @@ func TestAnswersEnd(t *testing.T) {
 	if read != maxAnswer {
 		t.Errorf("%d bytes were read", read)
 	}
+}
+
+func TestNothingIsTriedAgain(t *testing.T) {
+	drivertest.Once(t, newFake(), requestFor("one"), func(t *testing.T, n *drivertest.Network) driver.Cloud { return imitate(t, n, "") })
 }

@@ -131,7 +131,9 @@ func (f *fake) answer(call string, id int64, parts []string, in map[string]any, 
 	case "GET server_types":
 		return map[string]any{"server_types": types}, nil
 	case "GET images":
-		return map[string]any{"images": images}, nil
+		return map[string]any{"images": slices.DeleteFunc(slices.Clone(images), func(i map[string]any) bool {
+			return q.Has("architecture") && q.Get("architecture") != i["architecture"]
+		})}, nil
 	case "GET servers":
 		return f.list(q), nil
 	case "POST servers":

@@ -61,8 +61,8 @@ func mustOpen(t *testing.T, f *fake, keys string) *cloud {
 	return c
 }
 
-// mustOpenOver opens a cloud that the fake answers without a network.
-func mustOpenOver(t *testing.T, f *fake) *cloud {
+// mustOpenOver opens a cloud over what stands for the network.
+func mustOpenOver(t *testing.T, f http.RoundTripper) *cloud {
 	t.Helper()
 	c, err := openOver(t, f, "fleet", "endpoint: http://fake")
 	if err != nil {
@@ -140,11 +140,47 @@ func TestOfferings(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+	t.Run("types by hand take the place of the cloud's own", func(t *testing.T) {
+		want := []string{"small fsn1 amd64 37Gi $0.006500"}
+		if diff := cmp.Diff(want, told("locations: [fsn1], types: [{name: small, provider_type: cx23, vcpus: 2, memory: 4Gi, disk: 37Gi, price: 0.0065}]")); diff != "" {
+			t.Error(diff)
+		}
+	})
 	t.Run("locations and the rate of exchange are the operator's", func(t *testing.T) {
 		if diff := cmp.Diff([]string{"cx23 hel1 amd64 37.2Gi $0.005600"}, told("locations: [hel1], dollars: 1")); diff != "" {
 			t.Error(diff)
 		}
 	})
+}
+
+func TestFindImages(t *testing.T) {
+	c := mustOpen(t, newFake(), "")
+	for _, tt := range []struct {
+		name, ref string
+		arch      drover.Arch
+		want      []string
+	}{
+		{"a name is that of one image for each architecture", "debian-12", "", []string{"11", "12"}},
+		{"an architecture leaves the other out", "debian-12", "arm64", []string{"12"}},
+		{"a pattern fits whole names", "debian-*", "amd64", []string{"11"}},
+		{"a snapshot goes by its description", "ours-*", "amd64", []string{"13"}},
+		{"an id is good for either", "13", "", []string{"13"}},
+		{"what there is not is not found", "debian-7", "", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			found, err := c.FindImages(t.Context(), tt.ref, tt.arch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var ids []string
+			for _, i := range found {
+				ids = append(ids, i.ID)
+			}
+			if diff := cmp.Diff(tt.want, ids); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
 }
 
 func TestCreate(t *testing.T) {
@@ -217,6 +253,11 @@ func TestAThousandInstances(t *testing.T) {
 			},
 		}
 	})
+}
+
+func TestNothingIsTriedAgain(t *testing.T) {
+	t.Setenv("HCLOUD_TOKEN", "secret")
+	drivertest.Once(t, newFake(), request(t, "one"), func(t *testing.T, n *drivertest.Network) driver.Cloud { return mustOpenOver(t, n) })
 }
 
 func TestList(t *testing.T) {

@@ -56,3 +56,7 @@ func TestACloudThatIsAskedTooOften(t *testing.T) {
 		}
 	})
 }
+
+func TestNothingIsTriedAgain(t *testing.T) {
+	drivertest.Once(t, newFake(), request("one"), func(t *testing.T, n *drivertest.Network) driver.Cloud { return imitate(t, n, "") })
+}

@@ -7,6 +7,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/internal/engine"
+	"drover/internal/logkey"
 )
 
 // setup is a Setup in use. It never changes: a new one takes its place.
@@ -32,6 +33,7 @@ func (c *Controller) newSetup(s Setup, before map[string]*cloud) *setup {
 			cl.own = old.own
 		} else {
 			cl.own = driver.Own(cc.Driver, c.cfg.Fleet)
+			cl.own.LogOthers(c.cfg.Log.With(logkey.Cloud, cc.Name))
 		}
 		now.clouds[cc.Name] = cl
 	}

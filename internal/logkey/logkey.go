@@ -51,6 +51,12 @@ const (
 	Blocks           = "blocks"            // offerings, or wider, that are left alone for a while
 )
 
+// Of what is in an account beside the fleet's instances.
+const (
+	OfOtherFleets = "of_other_fleets" // how many instances bear another fleet's tag
+	OfNoFleet     = "of_no_fleet"     // how many bear none
+)
+
 // Of the controller itself.
 const (
 	URL       = "url"    // where it is reached

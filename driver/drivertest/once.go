@@ -1,0 +1,79 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"drover/driver"
+)
+
+// Network stands between a driver and its fake, and can be out of order.
+type Network struct {
+	Fake http.RoundTripper
+
+	broken   bool
+	status   int // of every answer while it is broken; 0: there is none
+	requests atomic.Int32
+}
+
+var errCut = errors.New("the connection was cut")
+
+// RoundTrip lets a request through, or answers it like something that is overloaded.
+func (n *Network) RoundTrip(r *http.Request) (*http.Response, error) {
+	n.requests.Add(1)
+	switch {
+	case !n.broken:
+		return n.Fake.RoundTrip(r)
+	case n.status == 0:
+		return nil, errCut
+	}
+	return &http.Response{
+		StatusCode: n.status, Status: http.StatusText(n.status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: http.Header{"Content-Type": {"text/plain"}, "Retry-After": {"1"}}, Body: io.NopCloser(strings.NewReader("come again")),
+	}, nil
+}
+
+// Once tries whether a driver, and the vendor's SDK beneath it, leave it at one request that failed: what is tried again unseen is told late, and
+// costs of the rate. The cloud is opened in a bubble of synctest, where waiting shows.
+func Once(t *testing.T, fake http.RoundTripper, request driver.CreateRequest, open func(*testing.T, *Network) driver.Cloud) {
+	for name, status := range map[string]int{
+		"a cut connection": 0, "too many requests": 429, "an internal error": 500, "a bad gateway": 502, "an overload": 503, "a gateway's timeout": 504,
+	} {
+		t.Run("after "+name+" nothing is tried again", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := &Network{Fake: fake}
+				n.try(t, open(t, n), request, status)
+			})
+		})
+	}
+}
+
+// try makes each kind of call, first over a network that is in order, so that what a driver asks once and for all is no part of it.
+func (n *Network) try(t *testing.T, c driver.Cloud, request driver.CreateRequest, status int) {
+	in, _, err := c.Create(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.broken, n.status = true, status
+	request.Name += "-again"
+	for name, call := range map[string]func(context.Context) error{
+		"create":  func(ctx context.Context) error { _, _, err := c.Create(ctx, request); return err },
+		"list":    func(ctx context.Context) error { _, err := c.List(ctx, nil); return err },
+		"tag":     func(ctx context.Context) error { return c.SetTags(ctx, in.ID, request.Tags) },
+		"destroy": func(ctx context.Context) error { return c.Destroy(ctx, in.ID) },
+	} {
+		before, began := n.requests.Load(), time.Now()
+		err := call(t.Context())
+		made, took := n.requests.Load()-before, time.Since(began)
+		if err == nil || made != 1 || took > 0 {
+			t.Errorf("%s: %d requests in %v, then %v", name, made, took, err)
+		}
+	}
+}
