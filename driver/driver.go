@@ -19,7 +19,6 @@ type Opener func(ctx context.Context, o Options) (Cloud, error)
 type Options struct {
 	Name   string               // the cloud's name in the configuration
 	Fleet  string               // never empty: letters, digits and dashes that fit every cloud's names; what is created bears it
-	Tags   map[string]string    // extra tags for shared resources, such as key pairs
 	Decode func(into any) error // reads the driver's own keys of the configuration, strictly; its errors name line and column
 	Dir    string               // the folder that relative paths in the configuration are relative to
 	Folder string               // where a driver may keep caches and, if it makes instances on this host, the instances

@@ -92,7 +92,7 @@ func (c *cloud) forget() {
 // sharedTags are on what no single instance owns.
 func (c *cloud) sharedTags(of types.ResourceType) []types.TagSpecification {
 	tags := map[string]string{}
-	for _, more := range []map[string]string{c.o.Tags, c.config.Tags, {driver.TagFleet: c.o.Fleet}} {
+	for _, more := range []map[string]string{c.config.Tags, {driver.TagFleet: c.o.Fleet}} {
 		for k, v := range more {
 			tags[k] = v
 		}
