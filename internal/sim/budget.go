@@ -130,16 +130,29 @@ func (w *World) withinBudgets(of binding) {
 		for kind, windows := range calendar {
 			limit := windows.limit(b.Hard)
 			for from := windows.begin(w.controller.decides.Std()); limit > 0 && drover.TimeOf(from) < last; from = windows.next(from) {
-				sum := w.Disk.spent[span{b.Scope(), kind, drover.TimeOf(from)}]
-				for _, c := range claims {
-					sum += c.cost(drover.TimeOf(from), drover.TimeOf(windows.next(from)))
-				}
-				if sum > limit+fine {
+				window := span{b.Scope(), kind, drover.TimeOf(from)}
+				sum := w.sum(window, claims)
+				if sum > limit+fine && w.binds(sum, window, b) {
 					w.fail("%v would have %v of the %s spent and promised from %v on, with a budget of %v", of, sum, b.Scope(), from, limit)
 				}
 			}
 		}
 	}
+}
+
+// sum is what is spent in a window, and claimed of it.
+func (w *World) sum(of span, claims []claim) drover.Money {
+	sum, next := w.Disk.spent[of], drover.TimeOf(calendar[of.kind].next(of.begin.Std()))
+	for _, c := range claims {
+		sum += c.cost(of.begin, next)
+	}
+	return sum
+}
+
+// binds reports whether a decision that leaves a window with such a sum may not be taken when that is too much: in the present one none may, and in one to
+// come none that adds to it. An instance that is promised to a job up to its end costs no more by a second, whatever its price has become.
+func (w *World) binds(sum drover.Money, of span, b engine.Budget) bool {
+	return of.begin <= w.controller.decides || sum > w.sum(of, w.claims(binding{}, b))
 }
 
 // touches reports whether a decision binds money of a budget.

@@ -21,7 +21,8 @@ type controller struct {
 	links map[int64]*vm // by the engine's number
 
 	settings engine.Settings // that it was told
-	decides  drover.Time     // when what it takes in now happened
+	decided  []drover.Time   // when each write that waits for its commit was decided
+	decides  drover.Time     // when the one that is being written was
 
 	until  drover.Time // it is stopped, or waits for its disk, until then
 	looks  drover.Time // it has been looking since, without a gap; by its own clock
@@ -56,7 +57,7 @@ func (w *World) boot() {
 		w.fail("beginning: %v", err)
 		return
 	}
-	c.loop = &loop.Loop{Engine: eng, Store: c, Outside: c, Recorder: recorders{tracer{w}, w.recorder(state)}}
+	c.loop = &loop.Loop{Engine: eng, Store: c, Outside: c, Recorder: recorders{c, tracer{w}, w.recorder(state)}}
 	w.controller = c
 	c.looks = c.now()
 	opening := []engine.Body{engine.Configured{Settings: w.settings}, engine.Submitted{Jobs: slices.Clone(w.submit)}}
@@ -147,7 +148,6 @@ func (c *controller) step(events []engine.Event) {
 		return
 	}
 	w.Events += len(events)
-	c.decides = max(c.decides, events[0].At)
 	for _, ev := range events {
 		c.answered(ev.Body)
 	}
@@ -212,13 +212,22 @@ func (c *controller) wakeUp() {
 	}
 }
 
+// Append notes when what is about to be written down was decided: of events that are taken in together, each at its own time.
+func (c *controller) Append(ev engine.Event, d engine.Decision) {
+	for range d.Writes {
+		c.decided = append(c.decided, ev.At)
+	}
+}
+
 // Commit writes to the disk, if that lets itself be written to.
 func (c *controller) Commit(ctx context.Context, writes []engine.Write) error {
-	w := c.w
+	w, decided := c.w, c.decided
+	c.decided = c.decided[:0]
 	if w.happens(CommitFails) {
 		return errDisk
 	}
 	for i := range writes {
+		c.decides = decided[i]
 		w.mayWrite(writes[i])
 		if err := w.Disk.Commit(ctx, writes[i:i+1]); err != nil {
 			return err
