@@ -67,6 +67,18 @@ func ByHand(types []Type, l Listing) (all []drover.Offering, err error) {
 	return slices.Clip(all), nil
 }
 
+// Beside are a cloud's own offerings and those by hand, sorted: a type by hand takes the place of the cloud's of the same name.
+func Beside(types []Type, hand, own []drover.Offering) []drover.Offering {
+	all := slices.Clone(hand)
+	for _, o := range own {
+		if !slices.ContainsFunc(types, func(t Type) bool { return t.Name == o.Type.Name }) {
+			all = append(all, o)
+		}
+	}
+	SortOfferings(all)
+	return all
+}
+
 func (t Type) instanceType(other drover.Resources) drover.InstanceType {
 	return drover.InstanceType{
 		Name:         t.Name,

@@ -2,13 +2,11 @@ package azure
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,13 +14,11 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
 	"drover"
+	"drover/driver"
 )
 
-// For how long calls are left alone that Azure refused for their rate, if it does not say, and at most.
-const (
-	limitedFor = 30 * time.Second
-	limitedMax = time.Hour
-)
+// limitedFor is how long calls are left alone that Azure refused for their rate, if it does not say.
+const limitedFor = 30 * time.Second
 
 // class is what an error code means.
 type class struct {
@@ -168,13 +164,8 @@ func said(answer *azcore.ResponseError) (code, message string) {
 
 // classify gives an error of the cloud's a kind. Market is that of what was asked for; empty if none was.
 func classify(doing string, market drover.Market, err error) error {
-	if err == nil {
-		return nil
-	}
-	// What has a class already keeps it, and an ended context stays recognisable.
-	var classed *drover.Error
-	if errors.As(err, &classed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%s: %w", doing, err)
+	if told, done := driver.Classed(doing, err); done {
+		return told
 	}
 	var answer *azcore.ResponseError
 	if !errors.As(err, &answer) {
@@ -182,8 +173,10 @@ func classify(doing string, market drover.Market, err error) error {
 	}
 	code, message := said(answer)
 	e := refusal(doing, market, code, message)
-	if wait := retryAfter(answer.RawResponse, time.Now()); wait > 0 {
-		e.RetryAt = drover.TimeOf(time.Now().Add(wait))
+	if r := answer.RawResponse; r != nil {
+		if wait := driver.RetryAfter(r.Header, time.Now()); wait > 0 {
+			e.RetryAt = drover.TimeOf(time.Now().Add(wait))
+		}
 	}
 	return e
 }
@@ -199,21 +192,6 @@ func refusal(doing string, market drover.Market, code, message string) *drover.E
 		e.RetryAt = drover.TimeOf(time.Now().Add(limitedFor))
 	}
 	return e
-}
-
-// retryAfter is how long Azure says to wait, in seconds or until a date; 0 if it does not say.
-func retryAfter(r *http.Response, now time.Time) time.Duration {
-	if r == nil {
-		return 0
-	}
-	text := r.Header.Get("Retry-After")
-	if seconds, err := strconv.Atoi(text); err == nil {
-		return time.Duration(min(seconds, int(limitedMax/time.Second))) * time.Second
-	}
-	if at, err := http.ParseTime(text); err == nil {
-		return min(at.Sub(now), limitedMax)
-	}
-	return 0
 }
 
 // owned reports whether something was not taken away because something else has it.

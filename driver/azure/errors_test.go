@@ -75,7 +75,7 @@ func TestClassify(t *testing.T) {
 	drivertest.Classifies(t, func(doing string, err error) error { return classify(doing, "", err) })
 	t.Run("a rate limit says when, as Azure does", func(t *testing.T) {
 		for after, want := range map[string]time.Duration{
-			"": limitedFor, "17": 17 * time.Second, "900000": limitedMax, "-4": limitedFor, "soon": limitedFor,
+			"": limitedFor, "17": 17 * time.Second, "900000": time.Hour, "-4": limitedFor, "soon": limitedFor,
 			time.Now().Add(40 * time.Second).UTC().Format(http.TimeFormat): 40 * time.Second,
 		} {
 			// Too many calls have one status and many codes, of which this one means other things too.

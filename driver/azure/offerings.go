@@ -59,11 +59,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	for i, o := range hand {
 		hand[i].QuotaGroup = quotaGroup(known[o.Type.ProviderType].Family, o.Market)
 	}
-	byHand := func(o drover.Offering) bool {
-		return slices.ContainsFunc(c.config.Types, func(t driver.Type) bool { return t.Name == o.Type.Name })
-	}
-	all = append(slices.DeleteFunc(all, byHand), hand...)
-	driver.SortOfferings(all)
+	all = driver.Beside(c.config.Types, hand, all)
 	for i, o := range all {
 		all[i] = c.withVolumes(o, disks)
 	}

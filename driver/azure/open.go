@@ -18,9 +18,6 @@ package azure
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"os"
-	"regexp"
 	"sync"
 	"time"
 
@@ -35,8 +32,8 @@ import (
 // maxCustomData is how much custom data Azure takes, before it is encoded: see "Custom data and cloud-init on Azure Virtual Machines".
 const maxCustomData = 65535
 
-// fleetName is what leaves room for a number in the name of a virtual machine, which has at most 64 characters.
-var fleetName = regexp.MustCompile(`^[A-Za-z0-9-]{1,40}$`)
+// longestFleet is what leaves room for a number in the name of a virtual machine, which has at most 64 characters.
+const longestFleet = 40
 
 type cloud struct {
 	o      driver.Options
@@ -64,25 +61,13 @@ func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) {
 }
 
 func open(ctx context.Context, o driver.Options, world outside) (driver.Cloud, error) {
-	if !fleetName.MatchString(o.Fleet) {
-		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: %q is not a fleet id: at most 40 letters, digits and dashes", o.Name, o.Fleet)
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	var config Config
-	config.Default()
-	if o.Decode != nil {
-		if err := o.Decode(&config); err != nil {
-			return nil, err
-		}
+	if err := o.Begin(longestFleet, &config); err != nil {
+		return nil, err
 	}
 	if config.subscription() == "" {
 		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: no subscription is configured", o.Name).
 			WithHint("write subscription: ID, or set AZURE_SUBSCRIPTION_ID; az account show tells it")
-	}
-	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
-		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package ec2
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -16,9 +15,6 @@ import (
 	"drover"
 	"drover/driver"
 )
-
-// maxPages bounds an answer in pages: no list of ours is longer, so a cloud that goes on is broken.
-const maxPages = 1000
 
 // api is all that is ever asked of AWS, with nothing tried twice, every call counted and none beyond the published rates. It holds the calls and not
 // the clients: what a client can do beside them, some seven hundred calls, then is no part of the program.
@@ -149,21 +145,20 @@ func counted[I, O, X any](a *api, name string, f func(context.Context, *I, ...fu
 	}
 }
 
-// collect asks for page after page until one names none after it. What comes to an early end is nothing.
-func collect[T any](page func(token *string) ([]T, *string, error)) (all []T, err error) {
-	var token *string
-	for range maxPages {
-		some, after, err := page(token)
+// pages is what all pages of an answer have together: each call's input has the token of the page there, and read finds in its output what the
+// page has, and the token of the next.
+func pages[I, O, T any](ctx context.Context, call of[I, O], in *I, token **string, read func(*O) ([]T, *string)) ([]T, error) {
+	return driver.Collect(func(after string) ([]T, string, error) {
+		if after != "" {
+			*token = &after
+		}
+		out, err := call(ctx, in)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		all = append(all, some...)
-		if aws.ToString(after) == "" {
-			return all, nil
-		}
-		token = after
-	}
-	return nil, fmt.Errorf("more than %d pages", maxPages)
+		some, next := read(out)
+		return some, aws.ToString(next), nil
+	})
 }
 
 func filter(name string, values ...string) types.Filter {
@@ -187,17 +182,11 @@ func (a *api) describeInstances(ctx context.Context, ids []string, filters []typ
 	if len(ids) == 0 {
 		in.MaxResults = aws.Int32(1000)
 	}
-	return collect(func(token *string) ([]types.Instance, *string, error) {
-		in.NextToken = token
-		out, err := a.calls.describeInstances(ctx, in)
-		if err != nil {
-			return nil, nil, err
-		}
-		var some []types.Instance
+	return pages(ctx, a.calls.describeInstances, in, &in.NextToken, func(out *ec2.DescribeInstancesOutput) (some []types.Instance, next *string) {
 		for _, r := range out.Reservations {
 			some = append(some, r.Instances...)
 		}
-		return some, out.NextToken, nil
+		return some, out.NextToken
 	})
 }
 
@@ -232,12 +221,9 @@ func (a *api) createLaunchTemplate(ctx context.Context, in *ec2.CreateLaunchTemp
 }
 
 func (a *api) describeLaunchTemplates(ctx context.Context, filters []types.Filter) ([]types.LaunchTemplate, error) {
-	return collect(func(token *string) ([]types.LaunchTemplate, *string, error) {
-		out, err := a.calls.describeLaunchTemplates(ctx, &ec2.DescribeLaunchTemplatesInput{Filters: filters, NextToken: token})
-		if err != nil {
-			return nil, nil, err
-		}
-		return out.LaunchTemplates, out.NextToken, nil
+	in := &ec2.DescribeLaunchTemplatesInput{Filters: filters}
+	return pages(ctx, a.calls.describeLaunchTemplates, in, &in.NextToken, func(out *ec2.DescribeLaunchTemplatesOutput) ([]types.LaunchTemplate, *string) {
+		return out.LaunchTemplates, out.NextToken
 	})
 }
 
@@ -265,13 +251,8 @@ func (a *api) deleteKeyPair(ctx context.Context, name string) error {
 }
 
 func (a *api) describeVolumes(ctx context.Context, filters []types.Filter) ([]types.Volume, error) {
-	return collect(func(token *string) ([]types.Volume, *string, error) {
-		out, err := a.calls.describeVolumes(ctx, &ec2.DescribeVolumesInput{Filters: filters, NextToken: token, MaxResults: aws.Int32(500)})
-		if err != nil {
-			return nil, nil, err
-		}
-		return out.Volumes, out.NextToken, nil
-	})
+	in := &ec2.DescribeVolumesInput{Filters: filters, MaxResults: aws.Int32(500)}
+	return pages(ctx, a.calls.describeVolumes, in, &in.NextToken, func(out *ec2.DescribeVolumesOutput) ([]types.Volume, *string) { return out.Volumes, out.NextToken })
 }
 
 func (a *api) deleteVolume(ctx context.Context, id string) error {

@@ -12,32 +12,21 @@ import (
 )
 
 func (a *api) describeSubnets(ctx context.Context, filters []types.Filter) ([]types.Subnet, error) {
-	return collect(func(token *string) ([]types.Subnet, *string, error) {
-		out, err := a.calls.describeSubnets(ctx, &ec2.DescribeSubnetsInput{Filters: filters, NextToken: token})
-		if err != nil {
-			return nil, nil, err
-		}
-		return out.Subnets, out.NextToken, nil
-	})
+	in := &ec2.DescribeSubnetsInput{Filters: filters}
+	return pages(ctx, a.calls.describeSubnets, in, &in.NextToken, func(out *ec2.DescribeSubnetsOutput) ([]types.Subnet, *string) { return out.Subnets, out.NextToken })
 }
 
 func (a *api) describeInstanceTypes(ctx context.Context) ([]types.InstanceTypeInfo, error) {
-	return collect(func(token *string) ([]types.InstanceTypeInfo, *string, error) {
-		out, err := a.calls.describeInstanceTypes(ctx, &ec2.DescribeInstanceTypesInput{NextToken: token, MaxResults: aws.Int32(100)})
-		if err != nil {
-			return nil, nil, err
-		}
-		return out.InstanceTypes, out.NextToken, nil
+	in := &ec2.DescribeInstanceTypesInput{MaxResults: aws.Int32(100)}
+	return pages(ctx, a.calls.describeInstanceTypes, in, &in.NextToken, func(out *ec2.DescribeInstanceTypesOutput) ([]types.InstanceTypeInfo, *string) {
+		return out.InstanceTypes, out.NextToken
 	})
 }
 
 func (a *api) describeInstanceTypeOfferings(ctx context.Context) ([]types.InstanceTypeOffering, error) {
-	return collect(func(token *string) ([]types.InstanceTypeOffering, *string, error) {
-		out, err := a.calls.describeInstanceTypeOfferings(ctx, &ec2.DescribeInstanceTypeOfferingsInput{NextToken: token, MaxResults: aws.Int32(1000), LocationType: types.LocationTypeAvailabilityZone})
-		if err != nil {
-			return nil, nil, err
-		}
-		return out.InstanceTypeOfferings, out.NextToken, nil
+	in := &ec2.DescribeInstanceTypeOfferingsInput{MaxResults: aws.Int32(1000), LocationType: types.LocationTypeAvailabilityZone}
+	return pages(ctx, a.calls.describeInstanceTypeOfferings, in, &in.NextToken, func(out *ec2.DescribeInstanceTypeOfferingsOutput) ([]types.InstanceTypeOffering, *string) {
+		return out.InstanceTypeOfferings, out.NextToken
 	})
 }
 
@@ -50,13 +39,8 @@ func (a *api) spotPriceHistory(ctx context.Context, instanceType, zone string, s
 	if instanceType != "" {
 		in.InstanceTypes, in.AvailabilityZone = []types.InstanceType{types.InstanceType(instanceType)}, &zone
 	}
-	return collect(func(token *string) ([]types.SpotPrice, *string, error) {
-		in.NextToken = token
-		out, err := a.calls.describeSpotPriceHistory(ctx, in)
-		if err != nil {
-			return nil, nil, err
-		}
-		return out.SpotPriceHistory, out.NextToken, nil
+	return pages(ctx, a.calls.describeSpotPriceHistory, in, &in.NextToken, func(out *ec2.DescribeSpotPriceHistoryOutput) ([]types.SpotPrice, *string) {
+		return out.SpotPriceHistory, out.NextToken
 	})
 }
 
@@ -69,12 +53,5 @@ func (a *api) priceList(ctx context.Context) ([]string, error) {
 		match("regionCode", a.region), match("operatingSystem", "Linux"), match("tenancy", "Shared"),
 		match("preInstalledSw", "NA"), match("capacitystatus", "Used"), match("marketoption", "OnDemand"),
 	}}
-	return collect(func(token *string) ([]string, *string, error) {
-		in.NextToken = token
-		out, err := a.calls.getProducts(ctx, in)
-		if err != nil {
-			return nil, nil, err
-		}
-		return out.PriceList, out.NextToken, nil
-	})
+	return pages(ctx, a.calls.getProducts, in, &in.NextToken, func(out *pricing.GetProductsOutput) ([]string, *string) { return out.PriceList, out.NextToken })
 }

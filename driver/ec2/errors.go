@@ -2,7 +2,6 @@ package ec2
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"drover"
+	"drover/driver"
 )
 
 // limitedFor is how long a call is left alone that the cloud refused for its rate: it does not say when the next may be made, and at the
@@ -135,13 +135,8 @@ func codeOf(err error) string {
 
 // classify gives an error of the cloud's a kind. Market is that of what was asked for; empty if none was.
 func classify(doing string, market drover.Market, err error) error {
-	if err == nil {
-		return nil
-	}
-	// What has a class already keeps it, and an ended context stays recognisable.
-	var classed *drover.Error
-	if errors.As(err, &classed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%s: %w", doing, err)
+	if told, done := driver.Classed(doing, err); done {
+		return told
 	}
 	var answer smithy.APIError
 	if !errors.As(err, &answer) {

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/google/go-cmp/cmp"
 
 	"drover"
@@ -292,11 +291,4 @@ func TestEndings(t *testing.T) {
 			}
 		})
 	})
-}
-
-func TestCollect(t *testing.T) {
-	_, err := collect(func(*string) ([]int, *string, error) { return []int{1}, aws.String("again"), nil })
-	if err == nil {
-		t.Error("an answer without an end was taken")
-	}
 }

@@ -53,17 +53,11 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	if err != nil || !c.config.ListTypes {
 		return c.complete(all), err
 	}
-	byHand := map[string]bool{}
-	for _, t := range c.config.Types {
-		byHand[t.Name] = true
-	}
 	listed, err := c.listed(ctx, zones)
 	if err != nil {
 		return nil, err
 	}
-	all = append(all, slices.DeleteFunc(listed, func(o drover.Offering) bool { return byHand[o.Type.Name] })...)
-	driver.SortOfferings(all)
-	return c.complete(all), nil
+	return c.complete(driver.Beside(c.config.Types, all, listed)), nil
 }
 
 // complete says of each offering under which quota it counts, and what its volumes cost.

@@ -16,9 +16,6 @@ package ec2
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"os"
-	"regexp"
 	"sync"
 	"time"
 
@@ -32,8 +29,8 @@ import (
 // maxUserData is how much user data EC2 takes, before it is encoded.
 const maxUserData = 16 << 10
 
-// fleetName is what the names of our key pairs and launch templates, of at most 128 characters, can hold.
-var fleetName = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
+// longestFleet is what the names of our key pairs and launch templates, of at most 128 characters, can hold.
+const longestFleet = 64
 
 type cloud struct {
 	o      driver.Options
@@ -58,21 +55,9 @@ func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) { return 
 
 // open does, over a client that stands for the network if there is one.
 func open(ctx context.Context, o driver.Options, client aws.HTTPClient) (driver.Cloud, error) {
-	if !fleetName.MatchString(o.Fleet) {
-		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: %q is not a fleet id: letters, digits and dashes", o.Name, o.Fleet)
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	var config Config
-	config.Default()
-	if o.Decode != nil {
-		if err := o.Decode(&config); err != nil {
-			return nil, err
-		}
-	}
-	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
-		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
+	if err := o.Begin(longestFleet, &config); err != nil {
+		return nil, err
 	}
 	api, err := connect(ctx, config, client, o.Metric)
 	if err != nil {

@@ -18,8 +18,7 @@ import (
 )
 
 const (
-	maxPages = 1000 // of an answer: no list of ours is longer, so a cloud that goes on is broken
-	pageSize = 500  // as many as one page has at most
+	pageSize = 500 // as many as one page has at most
 )
 
 // api is all that is ever asked of Google, with nothing tried twice, every call counted and none beyond the rates. It holds the calls and not
@@ -172,23 +171,6 @@ func (a *api) setCatalogueCalls(s *compute.Service, b *cloudbilling.APIService) 
 	a.skus = func(ctx context.Context, token string) (*cloudbilling.ListSkusResponse, error) {
 		return do(ctx, a, "skus.list", rateSkus, b.Services.Skus.List(computeService).PageSize(5000).PageToken(token).Fields(skusFields).Context(ctx).Do)
 	}
-}
-
-// collect asks for page after page until one names none after it. What comes to an early end is nothing.
-func collect[T any](page func(token string) (some []T, after string, err error)) (all []T, err error) {
-	token := ""
-	for range maxPages {
-		some, after, err := page(token)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, some...)
-		if after == "" {
-			return all, nil
-		}
-		token = after
-	}
-	return nil, fmt.Errorf("more than %d pages", maxPages)
 }
 
 // whole is an error for an answer that lacks what some zones have.

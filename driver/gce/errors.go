@@ -2,10 +2,8 @@ package gce
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"path"
 	"regexp"
 	"strconv"
@@ -16,6 +14,7 @@ import (
 	"google.golang.org/api/googleapi"
 
 	"drover"
+	"drover/driver"
 )
 
 // class is what an error code means.
@@ -122,7 +121,10 @@ func saidBy(err error) (s said, ok bool) {
 	if !errors.As(err, &answer) {
 		return s, false
 	}
-	s = said{code: "HTTP " + strconv.Itoa(answer.Code), message: answer.Message, retryAt: retryAfter(answer.Header)}
+	s = said{code: "HTTP " + strconv.Itoa(answer.Code), message: answer.Message}
+	if wait := driver.RetryAfter(answer.Header, time.Now()); wait > 0 {
+		s.retryAt = drover.TimeOf(time.Now().Add(wait))
+	}
 	for _, e := range answer.Errors {
 		if _, known := classOf(e.Reason); known {
 			s.code = e.Reason
@@ -145,15 +147,6 @@ func (s said) withMetric() said {
 	return s
 }
 
-// retryAfter is the time that an answer names in its header.
-func retryAfter(h http.Header) drover.Time {
-	seconds, err := strconv.Atoi(h.Get("Retry-After"))
-	if err != nil || seconds < 0 || seconds > 3600 {
-		return 0
-	}
-	return drover.TimeOf(time.Now().Add(time.Duration(seconds) * time.Second))
-}
-
 // kindOf is the kind of an error, empty for none and for one of which Google has said nothing.
 func kindOf(err error) drover.ErrorKind {
 	s, ok := saidBy(err)
@@ -166,13 +159,8 @@ func kindOf(err error) drover.ErrorKind {
 
 // classify gives an error of Google's a kind. Market is that of what was asked for; empty if none was.
 func classify(doing string, market drover.Market, err error) error {
-	if err == nil {
-		return nil
-	}
-	// What has a class already keeps it, and an ended context stays recognisable.
-	var classed *drover.Error
-	if errors.As(err, &classed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%s: %w", doing, err)
+	if told, done := driver.Classed(doing, err); done {
+		return told
 	}
 	if s, ok := saidBy(err); ok {
 		return refusal(doing, market, s)

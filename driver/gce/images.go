@@ -55,7 +55,7 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 	if err != nil {
 		return nil, err
 	}
-	found, err := collect(func(token string) ([]*compute.Image, string, error) {
+	found, err := driver.Collect(func(token string) ([]*compute.Image, string, error) {
 		page, err := c.api.images(ctx, r.project, r.filter(), token)
 		if err != nil {
 			return nil, "", err

@@ -24,7 +24,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 	if err != nil {
 		return nil, nil // no label is like that, so nothing bears it
 	}
-	found, err := collect(func(token string) ([]*compute.Instance, string, error) {
+	found, err := driver.Collect(func(token string) ([]*compute.Instance, string, error) {
 		page, err := c.api.instances(ctx, filter, token)
 		if err != nil {
 			return nil, "", err
@@ -125,7 +125,7 @@ func (c *cloud) markReclaimed(ctx context.Context, found []*compute.Instance, al
 
 // preemptions are the last of each instance in a zone, by its name.
 func (c *cloud) preemptions(ctx context.Context, zone string) (map[string]drover.Time, error) {
-	found, err := collect(func(token string) ([]*op, string, error) {
+	found, err := driver.Collect(func(token string) ([]*op, string, error) {
 		page, err := c.api.operations(ctx, zone, fmt.Sprintf("operationType = %q", preemption), token)
 		if err != nil {
 			return nil, "", err

@@ -36,25 +36,18 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	if err != nil {
 		return nil, classify("list zones", "", err)
 	}
-	all, err := driver.ByHand(c.config.Types, driver.Listing{
+	hand, err := driver.ByHand(c.config.Types, driver.Listing{
 		Cloud: c.o.Name, Zones: zones, Markets: c.config.Markets, Discount: c.config.Discount, Default: drover.Resources{Arch: "amd64"},
 	})
 	if err != nil || !c.config.ListTypes {
-		return c.complete(all, nil), err
-	}
-	byHand := map[string]bool{}
-	for _, t := range c.config.Types {
-		byHand[t.Name] = true
+		return c.complete(hand, nil), err
 	}
 	known, typesErr := c.types.Get(ctx)
 	prices, pricesErr := c.prices.Get(ctx)
 	if err := errors.Join(typesErr, pricesErr); err != nil {
 		return nil, classify("list types and prices", "", err)
 	}
-	listed := c.listed(known, prices, zones)
-	all = append(all, slices.DeleteFunc(listed, func(o drover.Offering) bool { return byHand[o.Type.Name] })...)
-	driver.SortOfferings(all)
-	return c.complete(all, prices.Disk), nil
+	return c.complete(driver.Beside(c.config.Types, hand, c.listed(known, prices, zones)), prices.Disk), nil
 }
 
 // complete says of each offering under which quota it counts, and what its disk costs.
@@ -91,7 +84,7 @@ func (c *cloud) zonesWanted(ctx context.Context) ([]string, error) {
 }
 
 func (c *cloud) fetchZones(ctx context.Context) (names []string, err error) {
-	all, err := collect(func(token string) ([]*compute.Zone, string, error) {
+	all, err := driver.Collect(func(token string) ([]*compute.Zone, string, error) {
 		page, err := c.api.zones(ctx, token)
 		if err != nil {
 			return nil, "", err
@@ -121,7 +114,7 @@ func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
 	}
 	all := map[string]typeInfo{}
 	for _, zone := range zones {
-		found, err := collect(func(token string) ([]*compute.MachineType, string, error) {
+		found, err := driver.Collect(func(token string) ([]*compute.MachineType, string, error) {
 			page, err := c.api.instanceTypes(ctx, zone, token)
 			if err != nil {
 				return nil, "", err

@@ -17,10 +17,7 @@ package gce
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"os"
-	"regexp"
 	"sync"
 	"time"
 
@@ -32,8 +29,8 @@ import (
 // maxMetadata is how large one value of an instance's metadata may be: see "Metadata limitations" in Google's guide to Compute Engine.
 const maxMetadata = 256 << 10
 
-// fleetName is what a fleet may be called.
-var fleetName = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
+// longestFleet is what a fleet may be called.
+const longestFleet = 64
 
 type cloud struct {
 	o      driver.Options
@@ -53,21 +50,9 @@ func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) { return 
 
 // open does, over a client that stands for the network and its credentials if there is one.
 func open(ctx context.Context, o driver.Options, client *http.Client) (driver.Cloud, error) {
-	if !fleetName.MatchString(o.Fleet) {
-		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: %q is not a fleet id: letters, digits and dashes", o.Name, o.Fleet)
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	var config Config
-	config.Default()
-	if o.Decode != nil {
-		if err := o.Decode(&config); err != nil {
-			return nil, err
-		}
-	}
-	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
-		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
+	if err := o.Begin(longestFleet, &config); err != nil {
+		return nil, err
 	}
 	api, err := connect(ctx, config, client, o.Metric)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/api/cloudbilling/v1"
 
 	"drover"
+	"drover/driver"
 )
 
 // priceList is what an hour of a part costs in the region: by series, of a vCPU and of a GiB of memory, and by kind, of a GPU and of a GiB of disk.
@@ -42,7 +43,7 @@ func (p priceList) of(name string, t typeInfo, m drover.Market) (drover.Money, b
 
 // fetchPrices reads the price list.
 func (c *cloud) fetchPrices(ctx context.Context) (p priceList, err error) {
-	all, err := collect(func(token string) ([]*cloudbilling.Sku, string, error) {
+	all, err := driver.Collect(func(token string) ([]*cloudbilling.Sku, string, error) {
 		page, err := c.api.skus(ctx, token)
 		if err != nil {
 			return nil, "", err

@@ -20,7 +20,7 @@ func (c *cloud) Strays(ctx context.Context, fleet string) (all []driver.Stray, e
 	if err != nil {
 		return nil, err
 	}
-	found, err := collect(func(token string) ([]*compute.Disk, string, error) {
+	found, err := driver.Collect(func(token string) ([]*compute.Disk, string, error) {
 		page, err := c.api.disks(ctx, filter, token)
 		if err != nil {
 			return nil, "", err

@@ -1,7 +1,6 @@
 package hetzner
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,6 +9,7 @@ import (
 	"github.com/hetznercloud/hcloud-go/v2/hcloud"
 
 	"drover"
+	"drover/driver"
 )
 
 // class is what an error of the API means.
@@ -57,14 +57,11 @@ const again = 2 * time.Second
 
 // classify gives an error of the API its class, and says what we were doing.
 func classify(doing string, err error) error {
-	var known *drover.Error
+	if told, done := driver.Classed(doing, err); done {
+		return told
+	}
 	var told hcloud.Error
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &known), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%s: %w", doing, err)
-	case !errors.As(err, &told):
+	if !errors.As(err, &told) {
 		return drover.Errorf(drover.KindTransient, "%s: %v", doing, err)
 	}
 	c, ok := classes[told.Code]

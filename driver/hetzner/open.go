@@ -13,10 +13,8 @@ package hetzner
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"os"
-	"regexp"
 	"sync"
 
 	"github.com/hetznercloud/hcloud-go/v2/hcloud"
@@ -28,8 +26,8 @@ import (
 // maxUserData is how much user data the API takes.
 const maxUserData = 32 << 10
 
-// fleetName is what fits a label as it is, and the names of keys.
-var fleetName = regexp.MustCompile(`^[A-Za-z0-9-]{1,40}$`)
+// longestFleet is what fits a label as it is, and the names of keys.
+const longestFleet = 40
 
 // Config is the driver's part of the configuration.
 type Config struct {
@@ -78,18 +76,9 @@ func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
 
 // open does, over what stands for the network.
 func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
-	if !fleetName.MatchString(o.Fleet) {
-		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: %q is not a fleet id: letters, digits and dashes, at most 40", o.Name, o.Fleet)
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	var c Config
-	c.Default()
-	if o.Decode != nil {
-		if err := o.Decode(&c); err != nil {
-			return nil, err
-		}
+	if err := o.Begin(longestFleet, &c); err != nil {
+		return nil, err
 	}
 	token := c.Token.Reveal()
 	if token == "" {

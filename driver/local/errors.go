@@ -1,7 +1,6 @@
 package local
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,13 +13,8 @@ import (
 // classify gives an error of this host's a kind: what is missing is not found, what is full or forbidden is said to be so, and
 // anything else tells nothing.
 func classify(doing string, err error) error {
-	if err == nil {
-		return nil
-	}
-	// What has a class already keeps it, and an ended context stays recognisable.
-	var classed *drover.Error
-	if errors.As(err, &classed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%s: %w", doing, err)
+	if told, done := driver.Classed(doing, err); done {
+		return told
 	}
 	kind, scope := drover.KindTransient, drover.Scope("")
 	for _, c := range classes {

@@ -2,18 +2,17 @@ package openstack
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
 
 	"drover"
+	"drover/driver"
 )
 
 // limitedFor is how long calls are left alone that the cloud had too many of, if it does not say.
@@ -104,13 +103,8 @@ func like(pattern, text string) bool {
 
 // classify gives an error of the cloud's a kind.
 func classify(doing string, err error) error {
-	if err == nil {
-		return nil
-	}
-	// What has a class already keeps it, and an ended context stays recognisable.
-	var classed *drover.Error
-	if errors.As(err, &classed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%s: %w", doing, err)
+	if told, done := driver.Classed(doing, err); done {
+		return told
 	}
 	var expired *gophercloud.ErrUnableToReauthenticate
 	if errors.As(err, &expired) {
@@ -178,12 +172,5 @@ func said(answer gophercloud.ErrUnexpectedResponseCode) string {
 
 // retryAt is when the cloud wants to be asked again.
 func retryAt(h http.Header, now time.Time) time.Time {
-	after := h.Get("Retry-After")
-	if seconds, err := strconv.Atoi(after); err == nil && seconds >= 0 {
-		return now.Add(time.Duration(seconds) * time.Second)
-	}
-	if at, err := http.ParseTime(after); err == nil {
-		return at
-	}
-	return now.Add(limitedFor)
+	return now.Add(cmp.Or(driver.RetryAfter(h, now), limitedFor))
 }

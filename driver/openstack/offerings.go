@@ -40,22 +40,19 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	if err != nil {
 		return nil, classify("list availability zones", err)
 	}
-	all, err := driver.ByHand(c.config.Types, driver.Listing{
+	hand, err := driver.ByHand(c.config.Types, driver.Listing{
 		Cloud: c.o.Name, Zones: zones, Markets: []drover.Market{drover.OnDemand}, Default: drover.Resources{Arch: c.config.Arch},
 	})
 	if err != nil || !c.config.ListTypes {
-		return c.withVolumes(all), err
-	}
-	byHand := map[string]bool{}
-	for _, t := range c.config.Types {
-		byHand[t.Name] = true
+		return c.withVolumes(hand), err
 	}
 	known, err := c.flavors.Get(ctx)
 	if err != nil {
 		return nil, classify("list flavors", err)
 	}
+	var all []drover.Offering
 	for name, f := range known {
-		if byHand[name] || f.Disk == 0 && c.config.BootFrom == fromImage {
+		if f.Disk == 0 && c.config.BootFrom == fromImage {
 			continue // without a root disk, Nova has it boot from a volume alone
 		}
 		offered := drover.InstanceType{Name: name, ProviderType: name, Resources: c.resources(f)}
@@ -63,8 +60,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 			all = append(all, drover.Offering{Cloud: c.o.Name, Zone: zone, Type: offered, Market: drover.OnDemand, Price: c.price(name, f)})
 		}
 	}
-	driver.SortOfferings(all)
-	return c.withVolumes(all), nil
+	return c.withVolumes(driver.Beside(c.config.Types, hand, all)), nil
 }
 
 // withVolumes says of each offering what a GiB of its volume costs.

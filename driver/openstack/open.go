@@ -18,10 +18,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"os"
-	"regexp"
 	"sync"
 	"time"
 
@@ -33,8 +30,8 @@ import (
 // maxUserData is how much user data Nova takes: 65,535 bytes once it is encoded in base64.
 const maxUserData = 65535 / 4 * 3
 
-// fleetName is what a server's tag, of at most 60 characters, can hold beside our prefix.
-var fleetName = regexp.MustCompile(`^[A-Za-z0-9-]{1,32}$`)
+// longestFleet is what a server's tag, of at most 60 characters, can hold beside our prefix.
+const longestFleet = 32
 
 type cloud struct {
 	o      driver.Options
@@ -54,24 +51,12 @@ func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) { return 
 
 // open does, over what stands for the network if there is something.
 func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
-	if !fleetName.MatchString(o.Fleet) {
-		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: %q is not a fleet id: up to 32 letters, digits and dashes", o.Name, o.Fleet)
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	var config Config
-	config.Default()
-	if o.Decode != nil {
-		if err := o.Decode(&config); err != nil {
-			return nil, err
-		}
+	if err := o.Begin(longestFleet, &config); err != nil {
+		return nil, err
 	}
 	who, err := findCredentials(config)
 	if err != nil {
-		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
-	}
-	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
 		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
 	}
 	c := &cloud{o: o, config: config, api: newAPI(who, network, o.Metric), making: map[string]chan struct{}{}, images: map[string]image{}}

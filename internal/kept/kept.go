@@ -103,6 +103,9 @@ func writeFile(file string, v any) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
 	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
 	f, err := os.CreateTemp(filepath.Dir(file), ".cache-*") // 0600
 	if err != nil {
 		return err
