@@ -74,6 +74,11 @@ var layers = map[string]layer{
 		ours:    []string{".", "driver"},
 		outside: []string{"github.com/hetznercloud/hcloud-go/v2", "golang.org/x/crypto"},
 	},
+	"driver/digitalocean": {
+		does:    "DigitalOcean: Droplets, tags written as single words, login keys and words swept",
+		ours:    []string{".", "driver"},
+		outside: []string{"github.com/digitalocean/godo"},
+	},
 	"internal/logkey": {does: "the keys of the structured log, spelled nowhere else"},
 	"internal/telemetry": {
 		does:    "what Prometheus is told of a fleet; the only importer of its client",

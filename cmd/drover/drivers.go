@@ -16,6 +16,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/azure"
+	"drover/driver/digitalocean"
 	"drover/driver/ec2"
 	"drover/driver/external"
 	"drover/driver/gce"
@@ -40,13 +41,14 @@ type kind struct {
 
 // drivers is every kind of cloud that this program can drive.
 var drivers = map[string]kind{
-	"azure":     {open: azure.Open, keys: azure.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 65535, Template: true}},
-	"ec2":       {open: ec2.Open, keys: ec2.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 16 << 10, Template: true}},
-	"gce":       {open: gce.Open, keys: gce.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 256 << 10, Template: true}}, // or scripts alone, as configured
-	"external":  {open: external.Open, keys: external.Config{}},                                                                              // what it can be given, the program says
-	"local":     {open: local.Open, keys: local.Config{}, here: true, init: driver.Capabilities{Init: driver.InitShell}},
-	"openstack": {open: openstack.Open, keys: openstack.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 49149, Template: true}},
-	"hetzner":   {open: hetzner.Open, keys: hetzner.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 32 << 10}},
+	"azure":        {open: azure.Open, keys: azure.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 65535, Template: true}},
+	"ec2":          {open: ec2.Open, keys: ec2.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 16 << 10, Template: true}},
+	"gce":          {open: gce.Open, keys: gce.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 256 << 10, Template: true}}, // or scripts alone, as configured
+	"external":     {open: external.Open, keys: external.Config{}},                                                                              // what it can be given, the program says
+	"local":        {open: local.Open, keys: local.Config{}, here: true, init: driver.Capabilities{Init: driver.InitShell}},
+	"openstack":    {open: openstack.Open, keys: openstack.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 49149, Template: true}},
+	"digitalocean": {open: digitalocean.Open, keys: digitalocean.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 64 << 10, Template: true}},
+	"hetzner":      {open: hetzner.Open, keys: hetzner.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 32 << 10}},
 }
 
 // driverKeys are the types of the drivers' own keys, by driver.

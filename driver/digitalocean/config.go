@@ -1,0 +1,48 @@
+package digitalocean
+
+import (
+	"net/url"
+	"os"
+
+	"drover"
+)
+
+// Config is what the configuration says of a DigitalOcean cloud.
+type Config struct {
+	Token    drover.Secret     `yaml:"token" doc:"of the API; left out: what doctl uses, the variable DIGITALOCEAN_ACCESS_TOKEN"`
+	Regions  []string          `yaml:"regions" doc:"in which instances may be created; left out: all"`
+	VPCs     map[string]string `yaml:"vpcs" doc:"the id of the network that instances join, by region; left out: the region's default"`
+	Endpoint string            `yaml:"endpoint" doc:"of the API; left out: DigitalOcean's own"`
+}
+
+// official is where DigitalOcean's API is.
+const official = "https://api.digitalocean.com/"
+
+// Default fills in what is left out.
+func (c *Config) Default() { c.Endpoint = official }
+
+// Check says what is wrong with the configuration.
+func (c *Config) Check() error {
+	u, err := url.Parse(c.Endpoint)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return drover.Errorf(drover.KindInvalid, "endpoint: %q is no address of an API", c.Endpoint).WithHint("leave it out")
+	}
+	for region, id := range c.VPCs {
+		if region == "" || id == "" {
+			return drover.Errorf(drover.KindInvalid, "vpcs: a region or an id is empty").WithHint("write REGION: ID, as doctl vpcs list shows them")
+		}
+	}
+	return nil
+}
+
+// token is the secret that requests bear.
+func (c *Config) token() (drover.Secret, error) {
+	if c.Token.Reveal() != "" {
+		return c.Token, nil
+	}
+	if t := os.Getenv("DIGITALOCEAN_ACCESS_TOKEN"); t != "" {
+		return drover.NewSecret(t), nil
+	}
+	return drover.Secret{}, drover.Errorf(drover.KindAuthentication, "there is no token for DigitalOcean").
+		WithHint("set DIGITALOCEAN_ACCESS_TOKEN, or token: ${env:NAME} in the cloud's configuration")
+}

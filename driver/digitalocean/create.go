@@ -1,0 +1,237 @@
+package digitalocean
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"drover"
+	"drover/driver"
+
+	"github.com/digitalocean/godo"
+)
+
+// Create makes a Droplet. Names need not be unique there, so each is looked for first, by one create at a time.
+func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.Instance, taken driver.Candidate, err error) {
+	doing := "creating " + r.Name
+	release, err := c.names.hold(ctx, r.Name)
+	if err != nil {
+		return in, taken, failed(doing, err)
+	}
+	defer release()
+	wanted, err := c.request(r)
+	if err != nil {
+		return in, taken, failed(doing, err)
+	}
+	if in, found, err := c.find(ctx, r); err != nil || found {
+		return in, driver.Candidate{ProviderType: in.ProviderType, Zone: in.Zone, Market: in.Market}, failed(doing, err)
+	}
+	in, taken, err = c.createFirst(ctx, wanted, r.Candidates)
+	if is(err, drover.KindInvalid) && strings.Contains(err.Error(), unknownKey) {
+		if err = c.addKey(ctx, r.PublicKey, wanted.SSHKeys[0].Fingerprint); err == nil {
+			in, taken, err = c.createFirst(ctx, wanted, r.Candidates)
+		}
+	}
+	return in, taken, failed(doing, err)
+}
+
+// createFirst makes a Droplet as the first candidate that can be had says.
+func (c *cloud) createFirst(ctx context.Context, wanted godo.DropletCreateRequest, from []driver.Candidate) (in driver.Instance, taken driver.Candidate, err error) {
+	for _, taken = range from {
+		in, err = c.createAs(ctx, wanted, taken)
+		if !is(err, drover.KindCapacity) {
+			break
+		}
+	}
+	return in, taken, err
+}
+
+// createAs makes a Droplet as a candidate says.
+func (c *cloud) createAs(ctx context.Context, wanted godo.DropletCreateRequest, as driver.Candidate) (driver.Instance, error) {
+	wanted.Size, wanted.Region = as.ProviderType, as.Zone
+	wanted.Image = imageOf(as.Image)
+	if id := c.vpcs[as.Zone]; id != "" {
+		wanted.VPCUUID = id
+	}
+	d, _, err := c.api.Droplets.Create(ctx, &wanted)
+	if err != nil {
+		return driver.Instance{}, created(as.ProviderType+" in "+as.Zone, err)
+	}
+	if d == nil || d.ID == 0 {
+		return driver.Instance{}, drover.Errorf(drover.KindTransient, "the answer has no Droplet in it")
+	}
+	in := instance(*d)
+	in.Zone, in.ProviderType = as.Zone, as.ProviderType
+	in.Tags = tagsOf(wanted.Tags)
+	return in, nil
+}
+
+// request is what all candidates have in common.
+func (c *cloud) request(r driver.CreateRequest) (wanted godo.DropletCreateRequest, err error) {
+	for _, as := range r.Candidates {
+		if err := check(as); err != nil {
+			return wanted, err
+		}
+	}
+	if len(r.Candidates) == 0 {
+		return wanted, drover.Errorf(drover.KindInvalid, "there is no candidate")
+	}
+	if wanted, err = fromTemplate(r.Template); err != nil {
+		return wanted, err
+	}
+	// Without a login key of its own, DigitalOcean sets a password, mails it, and has it changed at the first login.
+	wanted.Name = r.Name
+	wanted.UserData = driver.UserData(r).Reveal()
+	if len(wanted.UserData) > maxInit {
+		return wanted, drover.Errorf(drover.KindInvalid, "what is to be run at the first boot has %d bytes, and DigitalOcean takes %d", len(wanted.UserData), maxInit)
+	}
+	print, err := fingerprint(r.PublicKey)
+	if err != nil {
+		return wanted, err
+	}
+	wanted.SSHKeys = []godo.DropletCreateSSHKey{{Fingerprint: print}}
+	wanted.Tags, err = words(r.Tags, time.Now())
+	return wanted, err
+}
+
+// check refuses what no Droplet can be. A region without its number would be taken for any of several.
+func check(as driver.Candidate) error {
+	switch {
+	case as.Market != drover.OnDemand:
+		return drover.Errorf(drover.KindInvalid, "DigitalOcean has no market %q", as.Market)
+	case as.Image == "":
+		return drover.Errorf(drover.KindInvalid, "%s has no image", as.ProviderType).WithHint("set image in the cloud's configuration")
+	case as.Zone == "" || !strings.ContainsAny(as.Zone[len(as.Zone)-1:], "0123456789"):
+		return drover.Errorf(drover.KindInvalid, "%q is no region of DigitalOcean", as.Zone)
+	}
+	return nil
+}
+
+// template is what a user may add to a Droplet.
+type template struct {
+	VPC        string `json:"vpc_uuid"`
+	IPv6       bool   `json:"ipv6"`
+	Monitoring bool   `json:"monitoring"`
+	Public     *bool  `json:"public_networking"`
+	Agent      bool   `json:"with_droplet_agent"`
+}
+
+// fromTemplate begins a request. DigitalOcean's agent lets others in by a console, so there is none unless it is asked for.
+func fromTemplate(text string) (wanted godo.DropletCreateRequest, err error) {
+	var t template
+	if text != "" {
+		d := json.NewDecoder(bytes.NewReader([]byte(text)))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&t); err != nil {
+			return wanted, drover.Errorf(drover.KindInvalid, "template: %v", err).
+				WithHint("it is a JSON object of vpc_uuid, ipv6, monitoring, public_networking and with_droplet_agent")
+		}
+	}
+	return godo.DropletCreateRequest{VPCUUID: t.VPC, IPv6: t.IPv6, Monitoring: t.Monitoring, PublicNetworking: t.Public, WithDropletAgent: &t.Agent}, nil
+}
+
+// imageOf is an image by its number, or by its name.
+func imageOf(id string) godo.DropletCreateImage {
+	if n, ok := number(id); ok {
+		return godo.DropletCreateImage{ID: n}
+	}
+	return godo.DropletCreateImage{Slug: id}
+}
+
+// find looks for an instance of the fleet that has the name already.
+func (c *cloud) find(ctx context.Context, r driver.CreateRequest) (in driver.Instance, found bool, err error) {
+	droplets, err := pages(func(o *godo.ListOptions) ([]godo.Droplet, *godo.Response, error) {
+		return c.api.Droplets.ListByName(ctx, r.Name, o)
+	})
+	if err != nil {
+		return in, false, failed("looking for the name", err)
+	}
+	if slices.ContainsFunc(r.Candidates, func(as driver.Candidate) bool { return strings.HasPrefix(as.ProviderType, "gpu-") }) {
+		gpus, err := c.withGPUs(ctx)
+		if err != nil {
+			return in, false, err
+		}
+		droplets = append(droplets, gpus...)
+	}
+	for _, d := range droplets {
+		if in := instance(d); d.Name == r.Name && in.Tags[driver.TagFleet] == r.Tags[driver.TagFleet] {
+			return in, true, nil
+		}
+	}
+	return in, false, nil
+}
+
+// unknownKey is what DigitalOcean says of a login key that the account does not have yet.
+const unknownKey = "invalid key identifiers"
+
+// addKey adds a login key to the account. Somebody else may do so at the same time.
+func (c *cloud) addKey(ctx context.Context, key, print string) error {
+	_, answer, err := c.api.Keys.Create(ctx, &godo.KeyCreateRequest{Name: fleetWord(c.fleet) + ":" + print, PublicKey: key})
+	if err != nil && answer != nil && strings.Contains(err.Error(), "already in use") {
+		return nil
+	}
+	return failed("adding the login key", err)
+}
+
+// fingerprint is that of a public key, by which DigitalOcean finds it.
+func fingerprint(key string) (string, error) {
+	fields := strings.Fields(key)
+	if len(fields) < 2 {
+		return "", drover.Errorf(drover.KindInvalid, "there is no login key")
+	}
+	wire, err := base64.StdEncoding.DecodeString(fields[1])
+	if err != nil {
+		return "", drover.Errorf(drover.KindInvalid, "the login key is no key: %v", err)
+	}
+	var parts []string
+	for _, b := range md5.Sum(wire) {
+		parts = append(parts, fmt.Sprintf("%02x", b))
+	}
+	return strings.Join(parts, ":"), nil
+}
+
+// names are those of which a create is under way.
+type names struct {
+	mu   sync.Mutex
+	held map[string]chan struct{}
+}
+
+// hold waits until a name is free and takes it.
+func (n *names) hold(ctx context.Context, name string) (release func(), err error) {
+	for {
+		n.mu.Lock()
+		freed, held := n.held[name]
+		if !held {
+			defer n.mu.Unlock()
+			return n.take(name), nil
+		}
+		n.mu.Unlock()
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// take is called with the lock held.
+func (n *names) take(name string) (release func()) {
+	freed := make(chan struct{})
+	if n.held == nil {
+		n.held = map[string]chan struct{}{}
+	}
+	n.held[name] = freed
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.held, name)
+		close(freed)
+	}
+}

@@ -1,0 +1,391 @@
+package digitalocean
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"drover"
+	"drover/driver"
+	"drover/driver/drivertest"
+
+	"github.com/digitalocean/godo"
+)
+
+// config is that of a cloud in the fake.
+func (f *fake) config() Config {
+	return Config{Token: drover.NewSecret(fakeToken), Endpoint: f.URL + "/"}
+}
+
+// open opens a cloud with a configuration, for a fleet.
+func open(c Config, fleet string) (driver.Cloud, error) {
+	return Open(context.Background(), driver.Options{Name: "do", Fleet: fleet, Decode: func(into any) error {
+		*into.(*Config) = c
+		return into.(*Config).Check()
+	}})
+}
+
+func (f *fake) open(t *testing.T) driver.Cloud {
+	t.Helper()
+	c, err := open(f.config(), "lab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestConformance(t *testing.T) {
+	f := newFake(t)
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(_ context.Context, fleet string) (driver.Cloud, error) {
+			c, err := open(f.config(), fleet)
+			if err != nil {
+				return nil, err
+			}
+			return driver.WithImages(c, map[drover.Arch]string{"": "ubuntu-24-04-x64"}), nil
+		},
+		Fleet: "check", Patience: 10 * time.Second, Many: 8, NoLogin: true,
+	})
+}
+
+const loginKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHQ9kqT8Yl0bYp3m0Kp7pZ1x2v3u4t5s6r7q8p9o0n1m drover"
+
+// request asks for the smallest instance.
+func request(name string) driver.CreateRequest {
+	return driver.CreateRequest{
+		Name:       name,
+		Candidates: []driver.Candidate{{ProviderType: "s-1vcpu-1gb", Zone: "nyc1", Market: drover.OnDemand, Arch: "amd64", Image: "11"}},
+		Tags:       map[string]string{driver.TagFleet: "lab", driver.TagName: name, driver.TagHostKey: "SHA256:Ab+/"},
+		PublicKey:  loginKey,
+		Init:       drover.NewSecret("#!/bin/sh\n"),
+	}
+}
+
+var ofTheFleet = map[string]string{driver.TagFleet: "lab"}
+
+func TestOpen(t *testing.T) {
+	t.Setenv("DIGITALOCEAN_ACCESS_TOKEN", "")
+	for name, c := range map[string]struct {
+		config Config
+		fleet  string
+		kind   drover.ErrorKind
+	}{
+		"there is no token":              {Config{Endpoint: official}, "lab", drover.KindAuthentication},
+		"the fleet's name is too long":   {Config{Token: drover.NewSecret("t"), Endpoint: official}, strings.Repeat("A", 40), drover.KindInvalid},
+		"the endpoint is no address":     {Config{Token: drover.NewSecret("t"), Endpoint: "here"}, "lab", drover.KindInvalid},
+		"a network is without its id":    {Config{Token: drover.NewSecret("t"), Endpoint: official, VPCs: map[string]string{"nyc1": ""}}, "lab", drover.KindInvalid},
+		"the endpoint is of another age": {Config{Token: drover.NewSecret("t"), Endpoint: "gopher://x/"}, "lab", drover.KindInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := open(c.config, c.fleet); drover.KindOf(err) != c.kind {
+				t.Error(err)
+			}
+		})
+	}
+	t.Run("doctl's token will do", func(t *testing.T) {
+		f := newFake(t)
+		t.Setenv("DIGITALOCEAN_ACCESS_TOKEN", fakeToken)
+		c, err := open(Config{Endpoint: f.URL + "/"}, "lab")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Offerings(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestOfferings(t *testing.T) {
+	f := newFake(t)
+	config := f.config()
+	config.Regions = []string{"nyc1"}
+	c, err := open(config, "lab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := c.Offerings(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	for _, o := range all {
+		r := o.Type.Resources
+		said = append(said, fmt.Sprint(o.Zone, " ", o.Type.Name, " ", int64(o.Price), " ", r.CPU, " ", r.Memory, " ", r.Disk, " ", r.GPUs, " ", o.Type.LocalDisk))
+	}
+	want := []string{
+		"nyc1 gpu-h100x1-80gb 3390000000 20 240Gi 720Gi 1 5Ti",
+		"nyc1 s-1vcpu-1gb 8928570 1 1Gi 25Gi 0 0",
+		"nyc1 s-2vcpu-4gb 35710000 2 4Gi 80Gi 0 0",
+	}
+	if !slices.Equal(said, want) {
+		t.Errorf("offered are\n%s", strings.Join(said, "\n"))
+	}
+	t.Run("the noise of a short number is no part of a price", func(t *testing.T) {
+		if p, err := priceOf(godo.Size{PriceHourly: 0.00743999984115362}); err != nil || p != 7_440_000 {
+			t.Error(p, err)
+		}
+	})
+	t.Run("what is free of charge is a mistake", func(t *testing.T) {
+		if _, err := priceOf(godo.Size{}); !is(err, drover.KindTransient) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWhatIsAskedFor(t *testing.T) {
+	f := newFake(t)
+	config := f.config()
+	config.VPCs = map[string]string{"nyc1": "a-network"}
+	c, err := open(config, "lab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := request("a")
+	r.Template = `{"monitoring": true}`
+	in, _, err := c.Create(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, _ := strconv.Atoi(in.ID)
+	asked := f.asked[n]
+	if asked.VPCUUID != "a-network" || !asked.Monitoring || asked.WithDropletAgent == nil || *asked.WithDropletAgent || len(asked.Tags) != 3 ||
+		asked.UserData != driver.UserData(r).Reveal() {
+		t.Errorf("%+v", asked)
+	}
+	for _, key := range f.keys {
+		if !strings.HasPrefix(key.Name, "drover:lab:") {
+			t.Errorf("the login key is named %s", key.Name)
+		}
+	}
+}
+
+func TestCreate(t *testing.T) {
+	for name, spoil := range map[string]func(*driver.CreateRequest){
+		"in a market that there is not": func(r *driver.CreateRequest) { r.Candidates[0].Market = drover.Spot },
+		"without an image":              func(r *driver.CreateRequest) { r.Candidates[0].Image = "" },
+		"in any of several regions":     func(r *driver.CreateRequest) { r.Candidates[0].Zone = "nyc" },
+		"of a size that there is not":   func(r *driver.CreateRequest) { r.Candidates[0].ProviderType = "s-none" },
+		"with too much to run": func(r *driver.CreateRequest) {
+			r.Init = drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#\n", maxInit))
+		},
+		"with a template that says more":    func(r *driver.CreateRequest) { r.Template = `{"size": "s-1vcpu-1gb"}` },
+		"without a key that may log in":     func(r *driver.CreateRequest) { r.PublicKey = "" },
+		"with a tag that is much too long":  func(r *driver.CreateRequest) { r.Tags["k"] = strings.Repeat("x", 300) },
+		"with a key that is not one at all": func(r *driver.CreateRequest) { r.PublicKey = "ssh-rsa !" },
+	} {
+		t.Run("an instance "+name+" is invalid", func(t *testing.T) {
+			f := newFake(t)
+			r := request("a")
+			spoil(&r)
+			if _, _, err := f.open(t).Create(t.Context(), r); !is(err, drover.KindInvalid) || len(f.droplets) != 0 {
+				t.Error(len(f.droplets), err)
+			}
+		})
+	}
+	t.Run("what cannot be had is passed over for the next candidate", func(t *testing.T) {
+		f := newFake(t)
+		r := request("a")
+		r.Candidates = append([]driver.Candidate{{ProviderType: "s-4vcpu-8gb", Zone: "nyc1", Market: drover.OnDemand, Image: "11"}}, r.Candidates...)
+		in, taken, err := f.open(t).Create(t.Context(), r)
+		if err != nil || taken != r.Candidates[1] || in.ProviderType != "s-1vcpu-1gb" {
+			t.Error(in, taken, err)
+		}
+	})
+	t.Run("one with GPUs is found again by its name, and listed", func(t *testing.T) {
+		f := newFake(t)
+		c, r := f.open(t), request("a")
+		r.Candidates[0].ProviderType = "gpu-h100x1-80gb"
+		first, _, err := c.Create(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, _, err := c.Create(t.Context(), r)
+		if err != nil || again.ID != first.ID {
+			t.Error(again, err)
+		}
+		if all, err := c.List(t.Context(), ofTheFleet); err != nil || len(all) != 1 {
+			t.Error(all, err)
+		}
+	})
+	t.Run("another fleet's instance of the same name is not taken for it", func(t *testing.T) {
+		f := newFake(t)
+		other := request("a")
+		other.Tags[driver.TagFleet] = "other"
+		c := f.open(t)
+		for _, r := range []driver.CreateRequest{other, request("a")} {
+			if _, _, err := c.Create(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(f.droplets) != 2 {
+			t.Errorf("there are %d instances", len(f.droplets))
+		}
+	})
+}
+
+func TestList(t *testing.T) {
+	t.Run("what goes while pages are read moves no other out of sight", func(t *testing.T) {
+		f := newFake(t)
+		c := f.open(t)
+		for i := range 10 {
+			if _, _, err := c.Create(t.Context(), request(fmt.Sprint("i", i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		reads := 0
+		f.refuse = func(r *http.Request) (int, string) {
+			if r.Method == "GET" && r.URL.Query().Has("tag_name") {
+				if reads++; reads > 1 && reads < 5 {
+					delete(f.droplets, slices.Min(slices.Collect(maps.Keys(f.droplets))))
+				}
+			}
+			return 0, ""
+		}
+		all, err := c.List(t.Context(), ofTheFleet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed := map[string]bool{}
+		for _, in := range all {
+			listed[in.ID] = true
+		}
+		for id := range f.droplets {
+			if !listed[strconv.Itoa(id)] {
+				t.Errorf("%d is not listed", id)
+			}
+		}
+	})
+	t.Run("a page that fails is no short list", func(t *testing.T) {
+		f := newFake(t)
+		c := f.open(t)
+		for i := range 5 {
+			if _, _, err := c.Create(t.Context(), request(fmt.Sprint("i", i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.refuse = func(r *http.Request) (int, string) {
+			if r.URL.Query().Get("page") == "2" {
+				return 500, "Server Error"
+			}
+			return 0, ""
+		}
+		if all, err := c.List(t.Context(), ofTheFleet); !is(err, drover.KindTransient) || all != nil {
+			t.Error(all, err)
+		}
+	})
+	t.Run("a list without an end is refused", func(t *testing.T) {
+		answer := &godo.Response{Links: &godo.Links{Pages: &godo.Pages{Last: "https://x/?page=1000000"}}}
+		if _, err := lastPage(answer); !is(err, drover.KindTransient) {
+			t.Error(err)
+		}
+	})
+	t.Run("an instance has its addresses, zone and time", func(t *testing.T) {
+		f := newFake(t)
+		c := f.open(t)
+		if _, _, err := c.Create(t.Context(), request("a")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.List(t.Context(), ofTheFleet); err != nil {
+			t.Fatal(err)
+		}
+		all, err := c.List(t.Context(), ofTheFleet)
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		in := all[0]
+		if in.State != driver.Running || in.Addresses != (driver.Addresses{Private: "10.0.0.2", Public: "203.0.113.2", User: "root"}) ||
+			in.Zone != "nyc1" || in.Created == 0 || in.Market != drover.OnDemand || in.Tags[driver.TagHostKey] != "SHA256:Ab+/" {
+			t.Errorf("%+v", in)
+		}
+	})
+}
+
+func TestSweep(t *testing.T) {
+	f := newFake(t)
+	c := f.open(t)
+	f.tags["drover:other:k:v"] = "drover:other:k:v"
+	f.tags["web"] = "web"
+	in, _, err := c.Create(t.Context(), request("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sweep := func(after time.Duration, life driver.Life) {
+		t.Helper()
+		if _, err := driver.Sweep(t.Context(), c, "lab", drover.TimeOf(time.Now().Add(after)), life); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := func(when string, tags, keys int) {
+		t.Helper()
+		if len(f.tags) != tags || len(f.keys) != keys {
+			t.Errorf("%s there are %d tags and %d keys: %v", when, len(f.tags), len(f.keys), f.tags)
+		}
+	}
+	sweep(2*time.Hour, driver.Living)
+	left("while it is there", 5, 1)
+	if err := c.Destroy(t.Context(), in.ID); err != nil {
+		t.Fatal(err)
+	}
+	sweep(0, driver.Living)
+	left("just after", 5, 1)
+	sweep(2*time.Hour, driver.Living)
+	left("two hours later", 3, 1)
+	sweep(2*time.Hour, driver.Ended)
+	left("when the fleet has gone", 2, 0)
+}
+
+func TestFindImages(t *testing.T) {
+	f := newFake(t)
+	finder, _ := driver.As[driver.ImageFinder](f.open(t))
+	for ref, want := range map[string]string{"ubuntu-24-04-x64": "11", "12": "12", "jobs-*": "13 14", "jobs-1": "13", "debian*": "12", "none": "", "no/ne?x=1": ""} {
+		t.Run("an image may be meant by "+ref, func(t *testing.T) {
+			found, err := finder.FindImages(t.Context(), ref, "amd64")
+			var ids []string
+			for _, i := range found {
+				ids = append(ids, i.ID)
+			}
+			if err != nil || strings.Join(ids, " ") != want {
+				t.Error(ids, err)
+			}
+		})
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	f := newFake(t)
+	told := map[string]int{}
+	c, err := Open(t.Context(), driver.Options{Name: "do", Fleet: "lab", Decode: func(into any) error { *into.(*Config) = f.config(); return nil },
+		Metric: func(call string, err error) { told[call]++ }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, _, err := c.Create(t.Context(), request("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.SetTags(t.Context(), in.ID, ofTheFleet)
+	c.Destroy(t.Context(), in.ID)
+	want := map[string]int{"GET /v2/droplets": 1, "POST /v2/droplets": 2, "POST /v2/account/keys": 1,
+		"GET /v2/droplets/ID": 1, "DELETE /v2/tags/ID": 2, "DELETE /v2/droplets/ID": 1}
+	if !maps.Equal(told, want) {
+		t.Error(told)
+	}
+}
+
+func TestTheBudgetKeepsToTheRates(t *testing.T) {
+	budget, now, asked := budgetOf(official), time.Now(), 0
+	for s := range 60 {
+		for budget.Take("", now.Add(time.Duration(s)*time.Second)) == nil {
+			asked++
+		}
+	}
+	if asked < 230 || asked > 250 {
+		t.Errorf("%d requests were made in a minute", asked)
+	}
+}

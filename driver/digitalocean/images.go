@@ -1,0 +1,82 @@
+package digitalocean
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"drover"
+	"drover/driver"
+
+	"github.com/digitalocean/godo"
+)
+
+// FindImages finds an image by its number, by DigitalOcean's name for it (ubuntu-24-04-x64), or by the name that a user gave it.
+func (c *cloud) FindImages(ctx context.Context, ref string, _ drover.Arch) ([]driver.Image, error) {
+	if !strings.Contains(ref, "*") {
+		one, err := c.image(ctx, ref)
+		if err != nil || one != nil {
+			return one, err
+		}
+	}
+	return c.imagesLike(ctx, ref)
+}
+
+// image is that of a number or of a public name, if there is one.
+func (c *cloud) image(ctx context.Context, ref string) ([]driver.Image, error) {
+	get := func() (*godo.Image, *godo.Response, error) { return c.api.Images.GetBySlug(ctx, url.PathEscape(ref)) }
+	if n, ok := number(ref); ok {
+		get = func() (*godo.Image, *godo.Response, error) { return c.api.Images.GetByID(ctx, n) }
+	}
+	found, answer, err := get()
+	if answer != nil && answer.StatusCode == http.StatusNotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, failed("looking for the image "+ref, err)
+	}
+	return []driver.Image{imageFrom(*found)}, nil
+}
+
+// imagesLike are the public and the user's images whose names match.
+func (c *cloud) imagesLike(ctx context.Context, ref string) (all []driver.Image, err error) {
+	for _, list := range []func(context.Context, *godo.ListOptions) ([]godo.Image, *godo.Response, error){c.api.Images.ListUser, c.api.Images.ListDistribution} {
+		some, err := pages(func(o *godo.ListOptions) ([]godo.Image, *godo.Response, error) { return list(ctx, o) })
+		if err != nil {
+			return nil, failed("listing images", err)
+		}
+		for _, i := range some {
+			if like(ref, i.Name) || like(ref, i.Slug) {
+				all = append(all, imageFrom(i))
+			}
+		}
+	}
+	return all, nil
+}
+
+// like says whether a name matches a pattern, in which * stands for any text.
+func like(pattern, name string) bool {
+	parts := strings.Split(pattern, "*")
+	for i := range parts {
+		parts[i] = regexp.QuoteMeta(parts[i])
+	}
+	matches, err := regexp.MatchString("^"+strings.Join(parts, ".*")+"$", name)
+	return err == nil && matches
+}
+
+func imageFrom(i godo.Image) driver.Image {
+	image := driver.Image{ID: strconv.Itoa(i.ID), Name: i.Name, Arch: "amd64"}
+	if i.Slug != "" {
+		image.Name = i.Slug
+	}
+	if t, err := time.Parse(time.RFC3339, i.Created); err == nil {
+		image.Created = drover.TimeOf(t)
+	}
+	return image
+}
+
+var _ driver.ImageFinder = (*cloud)(nil)

@@ -1,0 +1,122 @@
+package digitalocean
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"time"
+
+	"drover"
+	"drover/driver"
+
+	"github.com/digitalocean/godo"
+)
+
+const (
+	perPage  = 200
+	maxPages = 1000
+)
+
+// pages reads a list to its end. Pages have numbers, and what goes moves others to pages that come before: so the last is read first, and
+// the first one, which says how many there are, again at the end.
+func pages[T any](page func(*godo.ListOptions) ([]T, *godo.Response, error)) ([]T, error) {
+	all, answer, err := page(&godo.ListOptions{Page: 1, PerPage: perPage})
+	if err != nil {
+		return nil, err
+	}
+	last, err := lastPage(answer)
+	if err != nil || last == 1 {
+		return all, err
+	}
+	all = nil
+	for n := last; n >= 1; n-- {
+		some, answer, err := page(&godo.ListOptions{Page: n, PerPage: perPage})
+		if err != nil {
+			return nil, err
+		}
+		if n == last && answer.Links != nil && answer.Links.Pages != nil && answer.Links.Pages.Next != "" && last < maxPages {
+			n, last = last+2, last+1 // there is another meanwhile, and it comes first
+			continue
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+// lastPage is the number of the last page, as the first one tells it.
+func lastPage(answer *godo.Response) (int, error) {
+	if answer.Links == nil || answer.Links.Pages == nil || answer.Links.Pages.Last == "" {
+		return 1, nil
+	}
+	u, err := url.Parse(answer.Links.Pages.Last)
+	if err != nil {
+		return 0, drover.Errorf(drover.KindTransient, "the last page has no address: %v", err)
+	}
+	n, err := strconv.Atoi(u.Query().Get("page"))
+	if err != nil || n < 1 || n > maxPages {
+		return 0, drover.Errorf(drover.KindTransient, "the list has page %q as its last", u.Query().Get("page"))
+	}
+	return n, nil
+}
+
+// List returns the instances that bear the tags, and maybe others. Those with GPUs are in a list of their own, which knows no tags.
+func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.Instance, err error) {
+	droplets, err := pages(func(o *godo.ListOptions) ([]godo.Droplet, *godo.Response, error) {
+		if fleet := tags[driver.TagFleet]; fleet != "" {
+			return c.api.Droplets.ListByTag(ctx, fleetWord(fleet), o)
+		}
+		return c.api.Droplets.List(ctx, o)
+	})
+	if err != nil {
+		return nil, failed("listing Droplets", err)
+	}
+	gpus, err := c.withGPUs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range append(droplets, gpus...) {
+		if in := instance(d); in.Bears(tags) {
+			all = append(all, in)
+		}
+	}
+	return all, nil
+}
+
+func (c *cloud) withGPUs(ctx context.Context) ([]godo.Droplet, error) {
+	all, err := pages(func(o *godo.ListOptions) ([]godo.Droplet, *godo.Response, error) {
+		return c.api.Droplets.ListWithGPUs(ctx, o)
+	})
+	return all, failed("listing Droplets with GPUs", err)
+}
+
+// states are DigitalOcean's words.
+var states = map[string]driver.State{
+	"new":     driver.Pending,
+	"active":  driver.Running,
+	"off":     driver.Stopped,
+	"archive": driver.Stopped,
+}
+
+// instance is a Droplet as an instance.
+func instance(d godo.Droplet) driver.Instance {
+	in := driver.Instance{
+		ID:           strconv.Itoa(d.ID),
+		Tags:         tagsOf(d.Tags),
+		ProviderType: d.SizeSlug,
+		Market:       drover.OnDemand,
+		State:        states[d.Status],
+		Addresses:    driver.Addresses{User: "root"},
+	}
+	if in.State == "" {
+		in.State = driver.Pending
+	}
+	if d.Region != nil {
+		in.Zone = d.Region.Slug
+	}
+	in.Addresses.Public, _ = d.PublicIPv4() // its error says that there is none yet
+	in.Addresses.Private, _ = d.PrivateIPv4()
+	if t, err := time.Parse(time.RFC3339, d.Created); err == nil {
+		in.Created = drover.TimeOf(t)
+	}
+	return in
+}

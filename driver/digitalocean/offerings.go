@@ -1,0 +1,78 @@
+package digitalocean
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"drover"
+	"drover/driver"
+
+	"github.com/digitalocean/godo"
+)
+
+// Offerings lists the sizes that may be created, in each of their regions. A size that a region has run out of is not told of there.
+func (c *cloud) Offerings(ctx context.Context) (all []drover.Offering, err error) {
+	sizes, err := pages(func(o *godo.ListOptions) ([]godo.Size, *godo.Response, error) { return c.api.Sizes.List(ctx, o) })
+	if err != nil {
+		return nil, failed("listing sizes", err)
+	}
+	seen := map[string]bool{}
+	for _, size := range sizes {
+		if !size.Available || seen[size.Slug] {
+			continue
+		}
+		seen[size.Slug] = true
+		price, err := priceOf(size)
+		if err != nil {
+			return nil, err
+		}
+		for _, region := range size.Regions {
+			if len(c.regions) == 0 || slices.Contains(c.regions, region) {
+				all = append(all, drover.Offering{Cloud: c.name, Zone: region, Type: typeOf(size), Market: drover.OnDemand, Price: price})
+			}
+		}
+	}
+	driver.SortOfferings(all)
+	return all, nil
+}
+
+// priceOf is what a size costs an hour. It is sent with the noise of a number of 32 bits.
+func priceOf(size godo.Size) (drover.Money, error) {
+	price, err := drover.ParseMoney(strconv.FormatFloat(size.PriceHourly, 'f', -1, 32))
+	if err != nil || price <= 0 {
+		return 0, drover.Errorf(drover.KindTransient, "listing sizes: %s has the price %v", size.Slug, size.PriceHourly)
+	}
+	return price, nil
+}
+
+// typeOf is a size as a type. All have processors of one architecture.
+func typeOf(size godo.Size) drover.InstanceType {
+	t := drover.InstanceType{Name: size.Slug, ProviderType: size.Slug, Resources: drover.Resources{
+		CPU:    drover.MilliCPU(size.Vcpus) * 1000,
+		Memory: drover.Bytes(size.Memory) * drover.MiB,
+		Disk:   drover.Bytes(size.Disk) * drover.GiB,
+		Arch:   "amd64",
+	}}
+	if size.GPUInfo != nil {
+		t.Resources.GPUs = size.GPUInfo.Count
+	}
+	for _, disk := range size.DiskInfo {
+		if disk.Type == "scratch" && disk.Size != nil {
+			t.LocalDisk += drover.Bytes(disk.Size.Amount) * unit(disk.Size.Unit)
+		}
+	}
+	return t
+}
+
+// unit is 0 where it is not known, which promises nothing.
+func unit(name string) drover.Bytes {
+	switch strings.ToLower(name) {
+	case "gib", "gb":
+		return drover.GiB
+	case "tib", "tb":
+		return drover.TiB
+	}
+	return 0
+}

@@ -1,0 +1,139 @@
+// Package digitalocean rents instances from DigitalOcean.
+//
+// An instance is a Droplet, and a zone is a region. Tags are plain words there, things of the account that outlive what bears them: each of
+// Drover's is written as one word, escaped, and what nothing bears any more is a stray. Nothing but a Droplet costs money. One that is off costs
+// as much as one that runs.
+package digitalocean
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"regexp"
+	"time"
+
+	"drover"
+	"drover/driver"
+
+	"github.com/digitalocean/godo"
+)
+
+// maxInit is how much text an instance can be given for its first boot.
+const maxInit = 64 << 10
+
+// rates are a little below what DigitalOcean allows a token in a minute, 250, and well below what it allows in an hour, 5000.
+var rates = map[string]driver.Rate{"": {Burst: 180, PerSecond: 1}}
+
+// cloud is DigitalOcean, as one fleet uses it.
+type cloud struct {
+	api     *godo.Client
+	fleet   string
+	name    string
+	regions []string
+	vpcs    map[string]string
+	names   names
+}
+
+// Open opens DigitalOcean. It asks nothing of it.
+func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
+	var c Config
+	if err := o.Decode(&c); err != nil {
+		return nil, err
+	}
+	if len(escaped(o.Fleet)) > 60 {
+		return nil, drover.Errorf(drover.KindInvalid, "the fleet's name %q is too long for DigitalOcean's tags", o.Fleet).WithHint("60 lower-case letters, digits and dashes fit")
+	}
+	token, err := c.token()
+	if err != nil {
+		return nil, err
+	}
+	api, err := client(c.Endpoint, &door{token: token, metric: o.Metric, budget: budgetOf(c.Endpoint), base: http.DefaultTransport})
+	if err != nil {
+		return nil, err
+	}
+	return &cloud{api: api, fleet: o.Fleet, name: o.Name, regions: c.Regions, vpcs: c.VPCs}, nil
+}
+
+// budgetOf is none for an API other than DigitalOcean's own, which publishes no rates.
+func budgetOf(endpoint string) *driver.Budget {
+	if endpoint != official {
+		return nil
+	}
+	return driver.NewBudget(rates, 1)
+}
+
+// client is the SDK's, which tries nothing again unless told to. A redirect would carry the token elsewhere, so it is an answer.
+func client(endpoint string, through http.RoundTripper) (*godo.Client, error) {
+	api := godo.NewClient(&http.Client{
+		Transport:     through,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	})
+	base, err := url.Parse(endpoint)
+	if err != nil {
+		return nil, drover.Errorf(drover.KindInvalid, "endpoint: %v", err)
+	}
+	api.BaseURL = base
+	return api, nil
+}
+
+// door is what every request goes through.
+type door struct {
+	token  drover.Secret
+	metric func(call string, err error)
+	budget *driver.Budget // nil: no limit
+	base   http.RoundTripper
+}
+
+// RoundTrip makes one request, unless it is beyond the budget.
+func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
+	if d.budget != nil {
+		if err := d.budget.Take("", time.Now()); err != nil {
+			return nil, err
+		}
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+d.token.Reveal())
+	answer, err := d.base.RoundTrip(r)
+	if d.metric != nil {
+		d.metric(called(r), outcome(answer, err))
+	}
+	return answer, err
+}
+
+// outcome is what a request came to, as far as its status tells.
+func outcome(answer *http.Response, err error) error {
+	if err != nil {
+		return drover.AsError(err, drover.KindTransient)
+	}
+	if answer.StatusCode < 400 {
+		return nil
+	}
+	return meant(answer.StatusCode, "").error(answer.Status)
+}
+
+// given are the parts of a path that name one thing.
+var given = regexp.MustCompile(`(/(?:droplets|keys|images|tags)/)[^/]+`)
+
+// called is a request in the words of a metric, which names no single thing.
+func called(r *http.Request) string {
+	return r.Method + " " + given.ReplaceAllString(r.URL.Path, "${1}ID")
+}
+
+// Capabilities says what this driver can do.
+func (*cloud) Capabilities() driver.Capabilities {
+	return driver.Capabilities{
+		HostKeys: driver.HostKeysPlanted,
+		PowerOff: driver.PowerOffStops,
+		Init:     driver.InitCloud,
+		MaxInit:  maxInit,
+		Template: true,
+	}
+}
+
+// VerifyHostKey cannot tell: host keys are planted.
+func (*cloud) VerifyHostKey(context.Context, driver.Instance, []byte) error {
+	return drover.Errorf(drover.KindUnsupported, "DigitalOcean does not tell host keys")
+}
+
+// Close has nothing to end.
+func (*cloud) Close() error { return nil }

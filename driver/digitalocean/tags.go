@@ -1,0 +1,137 @@
+package digitalocean
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"drover"
+	"drover/driver"
+)
+
+// A tag is written drover:FLEET:KEY:VALUE, and one that no two instances share has the second in which it was written behind. The fleet's own
+// is drover:FLEET. What is not a small letter, a digit or a dash is escaped, capitals too: DigitalOcean holds words that differ by case alone
+// for the same. So the words of a fleet can be told from those of any other, which they outlive.
+const prefix = "drover"
+
+// longest is the longest word that DigitalOcean takes.
+const longest = 255
+
+// single are the keys whose values no two instances share.
+var single = []string{driver.TagName, driver.TagHostKey}
+
+// fleetWord is the word that all instances of a fleet bear.
+func fleetWord(fleet string) string { return prefix + ":" + escaped(fleet) }
+
+// words are tags as DigitalOcean takes them.
+func words(tags map[string]string, now time.Time) (all []string, err error) {
+	for key, value := range tags {
+		w := word(tags[driver.TagFleet], key, value, now)
+		if len(w) > longest {
+			return nil, drover.Errorf(drover.KindInvalid, "the tag %s is too long: it has %d characters when escaped, and DigitalOcean takes %d", key, len(w), longest)
+		}
+		all = append(all, w)
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+// word is one tag as DigitalOcean takes it.
+func word(fleet, key, value string, now time.Time) string {
+	if key == driver.TagFleet {
+		return fleetWord(value)
+	}
+	w := fleetWord(fleet) + ":" + escaped(key) + ":" + escaped(value)
+	if slices.Contains(single, key) {
+		w += ":" + strconv.FormatInt(now.Unix(), 10)
+	}
+	return w
+}
+
+// written is what a word says.
+type written struct {
+	fleet, key, value string
+	at                drover.Time // 0: it is not said
+}
+
+// read reads a word, unless it is not Drover's.
+func read(word string) (w written, ours bool) {
+	parts := strings.Split(word, ":")
+	if len(parts) < 2 || len(parts) > 5 || len(parts) == 3 || parts[0] != prefix {
+		return w, false
+	}
+	for i, part := range parts[1:] {
+		text, ok := unescaped(part)
+		if !ok {
+			return w, false
+		}
+		parts[i+1] = text
+	}
+	w.fleet = parts[1]
+	if len(parts) == 2 {
+		w.key, w.value = driver.TagFleet, w.fleet
+		return w, true
+	}
+	w.key, w.value = parts[2], parts[3]
+	if len(parts) == 5 {
+		second, err := strconv.ParseInt(parts[4], 10, 64)
+		if err != nil {
+			return w, false
+		}
+		w.at = drover.TimeOf(time.Unix(second, 0))
+	}
+	return w, true
+}
+
+// tagsOf are the tags that words say. While tags are being replaced there may be two words of a key: the later counts, or the last.
+func tagsOf(words []string) map[string]string {
+	tags, at := map[string]string{}, map[string]drover.Time{}
+	words = slices.Sorted(slices.Values(words))
+	for _, word := range words {
+		if w, ours := read(word); ours && w.at >= at[w.key] {
+			tags[w.key], at[w.key] = w.value, w.at
+		}
+	}
+	return tags
+}
+
+// escaped writes a text in small letters, digits and dashes, everything else as an underscore and two digits.
+func escaped(text string) string {
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		if plain(c) {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "_%02x", c)
+		}
+	}
+	return b.String()
+}
+
+func plain(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' }
+
+// unescaped reads what escaped wrote.
+func unescaped(word string) (string, bool) {
+	var b strings.Builder
+	for i := 0; i < len(word); i++ {
+		if word[i] != '_' {
+			if !plain(word[i]) {
+				return "", false
+			}
+			b.WriteByte(word[i])
+			continue
+		}
+		if i+2 >= len(word) {
+			return "", false
+		}
+		c, err := strconv.ParseUint(word[i+1:i+3], 16, 8)
+		if err != nil {
+			return "", false
+		}
+		b.WriteByte(byte(c))
+		i += 2
+	}
+	return b.String(), true
+}
