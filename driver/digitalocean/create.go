@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -33,24 +32,14 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.I
 	if in, found, err := c.find(ctx, r); err != nil || found {
 		return in, driver.Candidate{ProviderType: in.ProviderType, Zone: in.Zone, Market: in.Market}, failed(doing, err)
 	}
-	in, taken, err = c.createFirst(ctx, wanted, r.Candidates)
+	taken = r.Candidates[0]
+	in, err = c.createAs(ctx, wanted, taken)
 	if is(err, drover.KindInvalid) && strings.Contains(err.Error(), unknownKey) {
 		if err = c.addKey(ctx, r.PublicKey, wanted.SSHKeys[0].Fingerprint); err == nil {
-			in, taken, err = c.createFirst(ctx, wanted, r.Candidates)
+			in, err = c.createAs(ctx, wanted, taken)
 		}
 	}
 	return in, taken, failed(doing, err)
-}
-
-// createFirst makes a Droplet as the first candidate that can be had says.
-func (c *cloud) createFirst(ctx context.Context, wanted godo.DropletCreateRequest, from []driver.Candidate) (in driver.Instance, taken driver.Candidate, err error) {
-	for _, taken = range from {
-		in, err = c.createAs(ctx, wanted, taken)
-		if !is(err, drover.KindCapacity) {
-			break
-		}
-	}
-	return in, taken, err
 }
 
 // createAs makes a Droplet as a candidate says.
@@ -73,15 +62,13 @@ func (c *cloud) createAs(ctx context.Context, wanted godo.DropletCreateRequest, 
 	return in, nil
 }
 
-// request is what all candidates have in common.
+// request is all but what the candidate says.
 func (c *cloud) request(r driver.CreateRequest) (wanted godo.DropletCreateRequest, err error) {
-	for _, as := range r.Candidates {
-		if err := check(as); err != nil {
-			return wanted, err
-		}
-	}
 	if len(r.Candidates) == 0 {
 		return wanted, drover.Errorf(drover.KindInvalid, "there is no candidate")
+	}
+	if err := check(r.Candidates[0]); err != nil {
+		return wanted, err
 	}
 	if wanted, err = fromTemplate(r.Template); err != nil {
 		return wanted, err
@@ -153,7 +140,7 @@ func (c *cloud) find(ctx context.Context, r driver.CreateRequest) (in driver.Ins
 	if err != nil {
 		return in, false, failed("looking for the name", err)
 	}
-	if slices.ContainsFunc(r.Candidates, func(as driver.Candidate) bool { return strings.HasPrefix(as.ProviderType, "gpu-") }) {
+	if strings.HasPrefix(r.Candidates[0].ProviderType, "gpu-") {
 		gpus, err := c.withGPUs(ctx)
 		if err != nil {
 			return in, false, err

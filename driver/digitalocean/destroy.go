@@ -13,17 +13,30 @@ import (
 	"github.com/digitalocean/godo"
 )
 
-// Destroy deletes a Droplet; its disk and its addresses go with it. Its tags stay, and Strays finds them.
+// Destroy deletes a Droplet; its disk and its addresses go with it, and then the words that no other bears. What is not done of the latter when
+// it is interrupted, Strays finds.
 func (c *cloud) Destroy(ctx context.Context, id string) error {
+	doing := "destroying " + id
 	n, ok := number(id)
 	if !ok {
 		return nil // none ever had this id
 	}
-	_, err := c.api.Droplets.Delete(ctx, n)
-	if err = failed("destroying "+id, err); is(err, drover.KindNotFound) {
-		return nil
+	d, _, err := c.api.Droplets.Get(ctx, n)
+	if err == nil {
+		_, err = c.api.Droplets.Delete(ctx, n)
 	}
-	return err
+	if err != nil || d == nil {
+		return gone(doing, err)
+	}
+	for _, word := range d.Tags {
+		if w, ours := read(word); ours && w.at != 0 {
+			_, err := c.api.Tags.Delete(ctx, word)
+			if err = gone(doing, err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // number is an id as DigitalOcean has it.

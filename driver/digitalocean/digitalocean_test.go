@@ -14,26 +14,32 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
+	"drover/internal/config"
 
 	"github.com/digitalocean/godo"
 )
 
 // config is that of a cloud in the fake.
-func (f *fake) config() Config {
-	return Config{Token: drover.NewSecret(fakeToken), Endpoint: f.URL + "/"}
+func (f *fake) config() string {
+	return "    token: ${env:FAKE}\n    endpoint: " + f.URL + "/\n"
 }
 
-// open opens a cloud with a configuration, for a fleet.
-func open(c Config, fleet string) (driver.Cloud, error) {
-	return Open(context.Background(), driver.Options{Name: "do", Fleet: fleet, Decode: func(into any) error {
-		*into.(*Config) = c
-		return into.(*Config).Check()
-	}})
-}
-
-func (f *fake) open(t *testing.T) driver.Cloud {
+// options are those of a fleet whose cloud has some keys of its own.
+func options(t *testing.T, keys, fleet string) driver.Options {
 	t.Helper()
-	c, err := open(f.config(), "lab")
+	c, err := config.Parse("drover.yaml", []byte("version: 1\nclouds:\n  do:\n    driver: digitalocean\n"+keys), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return driver.Options{Name: "do", Fleet: fleet, Decode: c.Clouds[0].Decode}
+}
+
+func (f *fake) open(t *testing.T) driver.Cloud { return opened(t, f.config()) }
+
+// opened is a cloud with some keys of its own.
+func opened(t *testing.T, keys string) driver.Cloud {
+	t.Helper()
+	c, err := Open(t.Context(), options(t, keys, "lab"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,8 +49,8 @@ func (f *fake) open(t *testing.T) driver.Cloud {
 func TestConformance(t *testing.T) {
 	f := newFake(t)
 	drivertest.Run(t, drivertest.Harness{
-		Open: func(_ context.Context, fleet string) (driver.Cloud, error) {
-			c, err := open(f.config(), fleet)
+		Open: func(ctx context.Context, fleet string) (driver.Cloud, error) {
+			c, err := Open(ctx, options(t, f.config(), fleet))
 			if err != nil {
 				return nil, err
 			}
@@ -71,19 +77,20 @@ var ofTheFleet = map[string]string{driver.TagFleet: "lab"}
 
 func TestOpen(t *testing.T) {
 	t.Setenv("DIGITALOCEAN_ACCESS_TOKEN", "")
+	t.Setenv("FAKE", fakeToken)
+	const token = "    token: ${env:FAKE}\n"
 	for name, c := range map[string]struct {
-		config Config
-		fleet  string
-		kind   drover.ErrorKind
+		keys, fleet string
+		kind        drover.ErrorKind
 	}{
-		"there is no token":              {Config{Endpoint: official}, "lab", drover.KindAuthentication},
-		"the fleet's name is too long":   {Config{Token: drover.NewSecret("t"), Endpoint: official}, strings.Repeat("A", 40), drover.KindInvalid},
-		"the endpoint is no address":     {Config{Token: drover.NewSecret("t"), Endpoint: "here"}, "lab", drover.KindInvalid},
-		"a network is without its id":    {Config{Token: drover.NewSecret("t"), Endpoint: official, VPCs: map[string]string{"nyc1": ""}}, "lab", drover.KindInvalid},
-		"the endpoint is of another age": {Config{Token: drover.NewSecret("t"), Endpoint: "gopher://x/"}, "lab", drover.KindInvalid},
+		"there is no token":              {"", "lab", drover.KindAuthentication},
+		"the fleet's name is too long":   {token, strings.Repeat("A", 40), drover.KindInvalid},
+		"the endpoint is no address":     {token + "    endpoint: here\n", "lab", drover.KindInvalid},
+		"a network is without its id":    {token + "    vpcs: {nyc1: ''}\n", "lab", drover.KindInvalid},
+		"the endpoint is of another age": {token + "    endpoint: gopher://x/\n", "lab", drover.KindInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := open(c.config, c.fleet); drover.KindOf(err) != c.kind {
+			if _, err := Open(t.Context(), options(t, c.keys, c.fleet)); drover.KindOf(err) != c.kind {
 				t.Error(err)
 			}
 		})
@@ -91,24 +98,14 @@ func TestOpen(t *testing.T) {
 	t.Run("doctl's token will do", func(t *testing.T) {
 		f := newFake(t)
 		t.Setenv("DIGITALOCEAN_ACCESS_TOKEN", fakeToken)
-		c, err := open(Config{Endpoint: f.URL + "/"}, "lab")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Offerings(t.Context()); err != nil {
+		if _, err := opened(t, "    endpoint: "+f.URL+"/\n").Offerings(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
 func TestOfferings(t *testing.T) {
-	f := newFake(t)
-	config := f.config()
-	config.Regions = []string{"nyc1"}
-	c, err := open(config, "lab")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := opened(t, newFake(t).config()+"    regions: [nyc1]\n")
 	all, err := c.Offerings(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -140,12 +137,7 @@ func TestOfferings(t *testing.T) {
 
 func TestWhatIsAskedFor(t *testing.T) {
 	f := newFake(t)
-	config := f.config()
-	config.VPCs = map[string]string{"nyc1": "a-network"}
-	c, err := open(config, "lab")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := opened(t, f.config()+"    vpcs: {nyc1: a-network}\n")
 	r := request("a")
 	r.Template = `{"monitoring": true}`
 	in, _, err := c.Create(t.Context(), r)
@@ -188,15 +180,6 @@ func TestCreate(t *testing.T) {
 			}
 		})
 	}
-	t.Run("what cannot be had is passed over for the next candidate", func(t *testing.T) {
-		f := newFake(t)
-		r := request("a")
-		r.Candidates = append([]driver.Candidate{{ProviderType: "s-4vcpu-8gb", Zone: "nyc1", Market: drover.OnDemand, Image: "11"}}, r.Candidates...)
-		in, taken, err := f.open(t).Create(t.Context(), r)
-		if err != nil || taken != r.Candidates[1] || in.ProviderType != "s-1vcpu-1gb" {
-			t.Error(in, taken, err)
-		}
-	})
 	t.Run("one with GPUs is found again by its name, and listed", func(t *testing.T) {
 		f := newFake(t)
 		c, r := f.open(t), request("a")
@@ -329,15 +312,24 @@ func TestSweep(t *testing.T) {
 	}
 	sweep(2*time.Hour, driver.Living)
 	left("while it is there", 5, 1)
-	if err := c.Destroy(t.Context(), in.ID); err != nil {
-		t.Fatal(err)
-	}
+	n, _ := strconv.Atoi(in.ID)
+	delete(f.droplets, n) // so much was done when it was interrupted
 	sweep(0, driver.Living)
 	left("just after", 5, 1)
 	sweep(2*time.Hour, driver.Living)
 	left("two hours later", 3, 1)
 	sweep(2*time.Hour, driver.Ended)
 	left("when the fleet has gone", 2, 0)
+	t.Run("an instance's own words go with it", func(t *testing.T) {
+		again, _, err := c.Create(t.Context(), request("b"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Destroy(t.Context(), again.ID); err != nil {
+			t.Error(err)
+		}
+		left("when it has gone", 3, 1)
+	})
 }
 
 func TestFindImages(t *testing.T) {
@@ -360,8 +352,9 @@ func TestFindImages(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	f := newFake(t)
 	told := map[string]int{}
-	c, err := Open(t.Context(), driver.Options{Name: "do", Fleet: "lab", Decode: func(into any) error { *into.(*Config) = f.config(); return nil },
-		Metric: func(call string, err error) { told[call]++ }})
+	o := options(t, f.config(), "lab")
+	o.Metric = func(call string, err error) { told[call]++ }
+	c, err := Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -372,7 +365,7 @@ func TestMetrics(t *testing.T) {
 	c.SetTags(t.Context(), in.ID, ofTheFleet)
 	c.Destroy(t.Context(), in.ID)
 	want := map[string]int{"GET /v2/droplets": 1, "POST /v2/droplets": 2, "POST /v2/account/keys": 1,
-		"GET /v2/droplets/ID": 1, "DELETE /v2/tags/ID": 2, "DELETE /v2/droplets/ID": 1}
+		"GET /v2/droplets/ID": 2, "DELETE /v2/tags/ID": 2, "DELETE /v2/droplets/ID": 1}
 	if !maps.Equal(told, want) {
 		t.Error(told)
 	}

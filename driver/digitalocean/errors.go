@@ -1,7 +1,9 @@
 package digitalocean
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -61,6 +63,9 @@ func (m meaning) error(message string) *drover.Error {
 func failed(doing string, err error) error {
 	if err == nil {
 		return nil
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%s: %w", doing, err)
 	}
 	var ours *drover.Error
 	if errors.As(err, &ours) {

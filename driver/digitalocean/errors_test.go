@@ -4,19 +4,18 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"drover"
 	"drover/driver"
+	"drover/driver/drivertest"
 )
 
-// table is what the page says that errors are taken for.
-func table() string {
-	var b strings.Builder
-	b.WriteString("| status | message | taken for | scope |\n| --- | --- | --- | --- |\n")
+func TestThePageHasTheTableOfErrors(t *testing.T) {
+	var rows [][]string
 	for _, m := range meanings {
 		status, kind := fmt.Sprint(m.status), string(m.kind)
 		if m.status == 0 {
@@ -25,20 +24,31 @@ func table() string {
 		if m.kind == drover.KindNotFound {
 			kind = "not_found; of a create invalid"
 		}
-		line := fmt.Sprintf("| %s | %s | %s | %s |\n", status, m.says, kind, m.scope)
-		b.WriteString(strings.ReplaceAll(line, "|  |", "| |"))
+		rows = append(rows, []string{status, m.says, kind, string(m.scope)})
 	}
-	return strings.ReplaceAll(b.String(), "|  |", "| |")
+	drivertest.ReadPage(t, "digitalocean").Shows(t, "Errors", rows)
 }
 
-func TestThePageHasTheTableOfErrors(t *testing.T) {
-	page, err := os.ReadFile("../../docs/clouds/digitalocean.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.HasSuffix(string(page), table()) {
-		t.Errorf("docs/clouds/digitalocean.md should end with\n%s", table())
-	}
+func TestWhatEveryDriverTellsApart(t *testing.T) { drivertest.Classifies(t, failed) }
+
+func TestNothingIsTriedTwice(t *testing.T) {
+	f := newFake(t)
+	drivertest.Once(t, answering{f.Config.Handler}, request("a"), func(t *testing.T, n *drivertest.Network) driver.Cloud {
+		c, err := openThrough(n, options(t, f.config(), "lab"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	})
+}
+
+// answering is a fake without a network, as a bubble of synctest needs it.
+type answering struct{ http.Handler }
+
+func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	a.ServeHTTP(w, r)
+	return w.Result(), r.Context().Err()
 }
 
 func TestClasses(t *testing.T) {

@@ -35,6 +35,7 @@ type fake struct {
 const fakeToken = "a token"
 
 func newFake(t *testing.T) *fake {
+	t.Setenv("FAKE", fakeToken)
 	f := &fake{droplets: map[int]*godo.Droplet{}, asked: map[int]godo.DropletCreateRequest{}, tags: map[string]string{}, keys: map[string]godo.Key{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v2/sizes", func(w http.ResponseWriter, r *http.Request) { page(w, r, "sizes", fakeSizes) })
@@ -44,6 +45,7 @@ func newFake(t *testing.T) *fake {
 	mux.HandleFunc("POST /v2/droplets", f.createDroplet)
 	mux.HandleFunc("GET /v2/droplets/{id}", f.getDroplet)
 	mux.HandleFunc("DELETE /v2/droplets/{id}", f.deleteDroplet)
+	mux.HandleFunc("POST /v2/droplets/{id}/actions", f.act)
 	mux.HandleFunc("GET /v2/tags", f.listTags)
 	mux.HandleFunc("POST /v2/tags", f.createTag)
 	mux.HandleFunc("GET /v2/tags/{name}", f.getTag)
@@ -174,7 +176,9 @@ func (f *fake) listDroplets(w http.ResponseWriter, r *http.Request) {
 			q.Get("tag_name") != "" && !slices.Contains(d.Tags, q.Get("tag_name"))
 	}))
 	for _, d := range f.droplets {
-		d.Status = "active"
+		if d.Status == "new" {
+			d.Status = "active"
+		}
 		d.Networks = &godo.Networks{V4: []godo.NetworkV4{
 			{IPAddress: fmt.Sprintf("203.0.113.%d", d.ID%250), Type: "public"}, {IPAddress: fmt.Sprintf("10.0.0.%d", d.ID%250), Type: "private"},
 		}}
@@ -264,6 +268,22 @@ func (f *fake) deleteDroplet(w http.ResponseWriter, r *http.Request) {
 	if d := f.droplet(w, r.PathValue("id")); d != nil {
 		delete(f.droplets, d.ID)
 		w.WriteHeader(204)
+	}
+}
+
+// act powers a Droplet on or off, and refuses it for one that is.
+func (f *fake) act(w http.ResponseWriter, r *http.Request) {
+	var asked struct{ Type string }
+	json.NewDecoder(r.Body).Decode(&asked)
+	status := map[string]string{"power_on": "active", "power_off": "off"}[asked.Type]
+	d := f.droplet(w, r.PathValue("id"))
+	switch {
+	case d == nil:
+	case status == "" || d.Status == status:
+		refuse(w, 422, "Droplet cannot be "+asked.Type)
+	default:
+		d.Status = status
+		answer(w, 201, "action", map[string]any{"id": 1, "status": "in-progress"})
 	}
 }
 

@@ -36,6 +36,10 @@ type cloud struct {
 
 // Open opens DigitalOcean. It asks nothing of it.
 func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
+	return openThrough(http.DefaultTransport, o)
+}
+
+func openThrough(network http.RoundTripper, o driver.Options) (driver.Cloud, error) {
 	var c Config
 	if err := o.Decode(&c); err != nil {
 		return nil, err
@@ -47,7 +51,7 @@ func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
 	if err != nil {
 		return nil, err
 	}
-	api, err := client(c.Endpoint, &door{token: token, metric: o.Metric, budget: budgetOf(c.Endpoint), base: http.DefaultTransport})
+	api, err := client(c.Endpoint, &door{token: token, metric: o.Metric, budget: budgetOf(c.Endpoint), base: network})
 	if err != nil {
 		return nil, err
 	}
@@ -122,11 +126,12 @@ func called(r *http.Request) string {
 // Capabilities says what this driver can do.
 func (*cloud) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
-		HostKeys: driver.HostKeysPlanted,
-		PowerOff: driver.PowerOffStops,
-		Init:     driver.InitCloud,
-		MaxInit:  maxInit,
-		Template: true,
+		HostKeys:  driver.HostKeysPlanted,
+		PowerOff:  driver.PowerOffStops,
+		Init:      driver.InitCloud,
+		MaxInit:   maxInit,
+		Template:  true,
+		StopStart: true,
 	}
 }
 
