@@ -40,6 +40,7 @@ func (w *World) mayWrite(wr engine.Write) {
 		}
 		if known {
 			w.mayBind(was, in)
+			w.mayBeTagged(was, in)
 		}
 		if known && in.Broken && !was.Broken && in.Reason != nil && in.Reason.Code == drover.ReasonSilent {
 			w.mayBeSilent(in)
@@ -243,6 +244,13 @@ func (w *World) mayStop(in engine.Instance) {
 		if a.Instance == in.ID && gentle[why.Code] {
 			w.fail("instance %s is to go (%s) while attempt %v is live on it", in.Name, why.Text, a.ID)
 		}
+	}
+}
+
+// mayBeTagged checks an instance whose tag need not be set any more: its cloud has it.
+func (w *World) mayBeTagged(was, in engine.Instance) {
+	if v := w.vmOf(in); was.Retag && !in.Retag && v != nil && v.there() && orRun(v.tag) != in.Idle {
+		w.fail("instance %s is to %s and needs no tag any more, and its cloud has %s", in.Name, in.Idle, orRun(v.tag))
 	}
 }
 
