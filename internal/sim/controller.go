@@ -234,6 +234,7 @@ func (c *controller) Commit(ctx context.Context, writes []engine.Write) error {
 		}
 	}
 	w.mayBeTogether(writes)
+	w.mayAsk(writes)
 	if w.happens(CommitLost) {
 		return errDisk
 	}

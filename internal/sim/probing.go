@@ -91,3 +91,24 @@ func (c *controller) mayProbe(effect int64, f engine.Create) {
 		r.flying[effect] = true
 	}
 }
+
+// mayAsk checks, once all of a decision is written, the instances that are asked for from now on: none of what they may become is blocked, but
+// where they try themselves whether it still is. What is blocked by the same decision comes too late.
+func (w *World) mayAsk(writes []engine.Write) {
+	for _, wr := range writes {
+		in := wr.Instance
+		if in == nil || !in.Begun || w.begun[in.Name] {
+			continue
+		}
+		w.begun[in.Name] = true
+		if in.State != drover.InstanceCreating {
+			continue
+		}
+		for _, b := range w.Disk.blocks {
+			bars := b.Reason.Until > w.controller.now() || b.Over && b.Probe != 0
+			if bars && b.Probe != in.ID && b.Reason.Since < w.controller.decides && slices.ContainsFunc(in.Candidates, b.Covers) {
+				w.fail("instance %s is asked for although %s is blocked: %s", in.Name, b.Subject(), b.Reason.Text)
+			}
+		}
+	}
+}
