@@ -104,6 +104,7 @@ type Problem struct {
 	UseOnce   bool          `json:"use_once,omitempty"`   // an instance is given one job
 	JobsEach  int           `json:"jobs_each,omitempty"`  // the most jobs that an instance is given at once; 0: as many as fit
 	Boot      time.Duration `json:"boot,omitempty"`       // how long an instance is paid for before it works
+	Boots     []Boot        `json:"boots,omitempty"`      // where that is another time; no two of one cloud and type
 	Fixed     Money         `json:"fixed,omitempty"`      // what an instance costs beside its price
 	SpotShare int           `json:"spot_share,omitempty"` // the most of the plan's vCPUs in one spot offering, in percent; 0: all of them
 	ZoneShare int           `json:"zone_share,omitempty"` // the most of the plan's vCPUs in one zone, in percent; 0: all of them
@@ -138,6 +139,13 @@ type Limit struct {
 
 	Instances *int      `json:"instances,omitempty"` // nil: any number
 	CPU       *MilliCPU `json:"cpu_milli,omitempty"` // the sum of their vCPUs; nil: any
+}
+
+// Boot is how long instances of a type are paid for before they work.
+type Boot struct {
+	Cloud string        `json:"cloud"`
+	Type  string        `json:"type,omitempty"` // empty: those of the cloud's types that are not named
+	Time  time.Duration `json:"time"`
 }
 
 // Covers reports whether an instance of the offering counts against the limit.

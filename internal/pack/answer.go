@@ -2,6 +2,7 @@ package pack
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"drover"
@@ -75,16 +76,16 @@ func (g givers) loads(b bin) (loads []drover.Load) {
 	return merged
 }
 
-// byPrice lists the offerings of a size that is wanted, cheapest first.
+// byPrice lists the offerings of a size that is wanted, cheapest first for the longest time.
 func (m *model) byPrice() []int {
 	order := make([]int, 0, len(m.p.Offerings))
-	prices := make([]drover.Money, len(m.p.Offerings))
+	ranks := make([]int64, len(m.p.Offerings))
 	for i := range m.p.Offerings {
-		if prices[i] = m.p.Offerings[i].Price; m.sized(&m.p.Offerings[i]) {
+		if ranks[i] = m.rank(&m.p.Offerings[i], 0); m.sized(&m.p.Offerings[i]) {
 			order = append(order, i)
 		}
 	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(prices[a], prices[b]), a-b) })
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(ranks[a], ranks[b]), a-b) })
 	return order
 }
 
@@ -92,30 +93,43 @@ func (m *model) byPrice() []int {
 func (m *model) nearest(b bin) (list []int) {
 	chosen := &m.p.Offerings[m.kinds[b.kind].offering]
 	need, rules := m.loaded(b)
-	dearer := func(a, b int) int { return cmp.Or(cmp.Compare(m.p.Offerings[a].Price, m.p.Offerings[b].Price), a-b) }
-	other := -1
+	other, most := ranked{at: -1}, int64(math.MaxInt64)
+	near := make([]ranked, 0, maxCandidates+2)
 	for i := range m.p.Offerings {
 		o := &m.p.Offerings[i]
-		full := len(list) > maxCandidates && dearer(i, list[len(list)-1]) > 0
-		if full && other >= 0 && dearer(i, other) > 0 || !m.sized(o) || !m.holds(o, need, rules) {
-			continue
+		one := ranked{m.rank(o, 0), i}
+		if one.rank >= most || !m.sized(o) || !m.holds(o, need, rules) {
+			continue // one that costs as much came before
 		}
-		if (o.Cloud != chosen.Cloud || o.Type.Name != chosen.Type.Name) && (other < 0 || dearer(i, other) < 0) {
-			other = i
+		if (o.Cloud != chosen.Cloud || o.Type.Name != chosen.Type.Name) && (other.at < 0 || one.rank < other.rank) {
+			other = one
 		}
-		if full || o.Cloud != chosen.Cloud {
-			continue
+		if o.Cloud == chosen.Cloud {
+			at, _ := slices.BinarySearchFunc(near, one, dearer)
+			near = slices.Insert(near, at, one)
+			near = near[:min(len(near), maxCandidates+1)]
 		}
-		at, _ := slices.BinarySearchFunc(list, i, dearer)
-		list = slices.Insert(list, at, i)
-		list = list[:min(len(list), maxCandidates+1)]
+		if other.at >= 0 && len(near) > maxCandidates {
+			most = max(other.rank, near[maxCandidates].rank)
+		}
 	}
-	if other >= 0 && !slices.Contains(list, other) {
-		list = append(list, other)
-		slices.SortFunc(list, dearer)
+	if other.at >= 0 && !slices.Contains(near, other) {
+		near = append(near, other)
+		slices.SortFunc(near, dearer)
+	}
+	for _, one := range near {
+		list = append(list, one.at)
 	}
 	return list
 }
+
+// ranked is an offering at its place, and what it costs.
+type ranked struct {
+	rank int64
+	at   int
+}
+
+func dearer(a, b ranked) int { return cmp.Or(cmp.Compare(a.rank, b.rank), a.at-b.at) }
 
 // candidates lists the offerings of the same cloud that can hold what an instance of the bin holds, the chosen one first, then the cheapest;
 // and finds the cheapest of another type, in any cloud.

@@ -75,7 +75,7 @@ func (m *model) covered(pr *prices, o drover.Offering) bool {
 		for d, used := range m.used {
 			takes = takes && (!used || has[d] <= kd.has[d])
 		}
-		if takes && exact(has, kd.has, pr.split[x]).Cmp(big.NewRat(int64(o.Price.For(m.classes[0])), 1)) <= 0 {
+		if takes && exact(has, kd.has, pr.split[x]).Cmp(big.NewRat(int64(m.cost(&o, 0)), 1)) <= 0 {
 			return true
 		}
 	}

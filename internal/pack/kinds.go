@@ -16,35 +16,46 @@ func (m *model) addKinds(rivals int) {
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Or(compareKinds(&all[a], &all[b]), cmp.Compare(a, b)) })
 	for _, x := range order {
+		if m.boots != nil { // else the cheaper of two is so for all classes
+			m.setCosts(&all[x])
+		}
 		if len(m.rules) > maxRules || m.dominators(&all[x], rivals) < rivals {
 			m.kinds = append(m.kinds, all[x])
 		}
 	}
 	for i := range m.kinds {
-		k := &m.kinds[i]
-		for _, t := range m.classes {
-			k.costs = append(k.costs, max(1, int64(k.price.For(t)+max(0, m.p.Fixed))))
-		}
+		m.setCosts(&m.kinds[i])
+	}
+}
+
+// setCosts works out what one of the kind costs.
+func (m *model) setCosts(k *kind) {
+	k.costs = k.costs[:0]
+	for class := range m.classes {
+		k.costs = append(k.costs, m.cost(&m.p.Offerings[k.offering], class))
 	}
 }
 
 // compareKinds puts the cheaper kind first, and of kinds that cost as much the larger.
-func compareKinds(a, b *kind) int { return cmp.Or(cmp.Compare(a.price, b.price), larger(a.has, b.has)) }
+func compareKinds(a, b *kind) int {
+	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.price, b.price), larger(a.has, b.has))
+}
 
 // suitable lists the offerings as kinds that some job may use and of which there may be one more. A demand may be of no jobs. A single job
 // goes to the first of them by price, and no other is looked for.
 func (m *model) suitable() (all []kind) {
-	led, single := m.newLedger(), m.total() == 1
+	led, single, class := m.newLedger(), m.total() == 1, m.firstClass()
 	rows := map[string][]int{}
 	if !single {
 		all = make([]kind, 0, len(m.p.Offerings))
 	}
 	for i := range m.p.Offerings {
 		o := &m.p.Offerings[i]
-		if single && len(all) > 0 && o.Price > all[0].price {
+		rank := m.rank(o, class)
+		if single && len(all) > 0 && rank > all[0].rank {
 			continue
 		}
-		k := kind{offering: i, has: m.capacity(o), price: max(0, o.Price)}
+		k := kind{offering: i, has: m.capacity(o), price: max(0, o.Price), rank: rank}
 		if !m.sized(o) || !slices.ContainsFunc(m.items, func(it item) bool { return it.count > 0 && k.has.fits(it.need) && m.rules[it.rule].allows(o) }) {
 			continue
 		}
@@ -69,10 +80,18 @@ func (m *model) suitable() (all []kind) {
 	return all
 }
 
+// firstClass is the class of the first job that there is: of the only one, if there is one.
+func (m *model) firstClass() int {
+	if m.total() != 1 {
+		return 0
+	}
+	return m.items[slices.IndexFunc(m.items, func(it item) bool { return it.count > 0 })].class
+}
+
 // dominators counts the kinds taken that are as good as k, up to most.
 func (m *model) dominators(k *kind, most int) (n int) {
 	for x := range m.kinds {
-		if m.kinds[x].dominates(k, m.used) && (most > 1 || slices.Equal(m.kinds[x].limits, k.limits)) {
+		if m.kinds[x].dominates(k, m.used) && !m.kinds[x].dearer(k) && (most > 1 || slices.Equal(m.kinds[x].limits, k.limits)) {
 			if n++; n == most {
 				break
 			}
@@ -99,6 +118,16 @@ func larger(a, b vec) int {
 		}
 	}
 	return 0
+}
+
+// dearer reports whether k costs more than other for jobs of some class, if that is known already.
+func (k *kind) dearer(other *kind) bool {
+	for class := range k.costs {
+		if k.costs[class] > other.costs[class] {
+			return true
+		}
+	}
+	return false
 }
 
 // dominates reports whether k, which is no dearer, is as good as other in every way.

@@ -78,6 +78,7 @@ type kind struct {
 	offering int
 	has      vec
 	price    drover.Money
+	rank     int64   // by which it comes before others
 	rules    uint64  // that it satisfies, by bits; rules from maxRules on are asked of the offering
 	costs    []int64 // of one instance, by class
 	limits   []int   // the rows of the ledger that it counts against
@@ -89,15 +90,16 @@ type model struct {
 	rules   []rule
 	items   []item
 	of      []int           // the item of each demand
-	classes []time.Duration // for how long an instance is paid, longest first
-	kinds   []kind          // sorted by price, then largest first, then as they are offered
-	rows    []row           // of the ledger
-	used    [dims]bool      // the dimensions that any job needs
+	classes []time.Duration // how long an instance has jobs, longest first
+	boots   boots
+	kinds   []kind     // sorted by rank, then by price, then largest first, then as they are offered
+	rows    []row      // of the ledger
+	used    [dims]bool // the dimensions that any job needs
 }
 
 // newModel looks at the problem. A kind is left out when as many as the rivals are better in every way.
 func newModel(p drover.Problem, rivals int) *model {
-	m := &model{p: p}
+	m := &model{p: p, boots: bootsOf(p)}
 	m.sortTimes()
 	m.addItems()
 	m.findUsed()
@@ -117,7 +119,7 @@ func (m *model) sortTimes() {
 	for round := range 2 {
 		m.classes = m.classes[:0]
 		for _, d := range m.p.Demands {
-			m.classes = append(m.classes, m.paid(d, round == 1))
+			m.classes = append(m.classes, running(d, round == 1))
 		}
 		slices.Sort(m.classes)
 		slices.Reverse(m.classes)
@@ -127,19 +129,19 @@ func (m *model) sortTimes() {
 	}
 }
 
-// paid is for how long an instance is paid that runs one job of the demand.
-func (m *model) paid(d drover.Demand, rounded bool) time.Duration {
+// running is for how long an instance has one job of the demand.
+func running(d drover.Demand, rounded bool) time.Duration {
 	run := cmp.Or(max(0, d.Time), unknownTime)
 	if rounded && run > time.Second {
 		run = time.Second << bits.Len64(uint64((run-1)/time.Second))
 	}
-	return max(0, m.p.Boot) + run
+	return run
 }
 
 // class is the class of a demand.
 func (m *model) class(d drover.Demand) int {
 	for _, rounded := range []bool{false, true} {
-		if c := slices.Index(m.classes, m.paid(d, rounded)); c >= 0 {
+		if c := slices.Index(m.classes, running(d, rounded)); c >= 0 {
 			return c
 		}
 	}

@@ -3,6 +3,7 @@ package pack
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"drover"
 	"github.com/google/go-cmp/cmp"
@@ -39,11 +40,19 @@ func TestSolve(t *testing.T) {
 	twice := offering("c", "twice", 4, 8*drover.GiB, 200)
 	spot, never := offering("c", "spot", 2, 4*drover.GiB, 10), demand(1000, drover.GiB, 1)
 	spot.Market, never.Shape.Spot = drover.Spot, drover.SpotNever
+	metal := offering("c", "metal", 2, 4*drover.GiB, 95)
+	booting := func(metal time.Duration, p drover.Problem) drover.Problem {
+		p.Boot, p.Boots = time.Minute, []drover.Boot{{Cloud: "c", Type: "metal", Time: metal}}
+		return p
+	}
 	tests := []struct {
 		name string
 		p    drover.Problem
 		want string
 	}{
+		{"a type that boots for longer than it is cheaper is left", booting(10*time.Minute, problem([]drover.Offering{metal, small}, 9, demand(1000, drover.GiB, 1))), "small:[0×1]"},
+		{"nor do many jobs take it", booting(10*time.Minute, problem([]drover.Offering{metal, small}, 9, demand(1000, drover.GiB, 4))), "small:[0×2] small:[0×2]"},
+		{"a type that boots for a little longer is taken if it is cheaper by more", booting(3*time.Minute, problem([]drover.Offering{metal, small}, 9, demand(1000, drover.GiB, 1))), "metal:[0×1]"},
 		{"one job takes the cheapest type that holds it", problem([]drover.Offering{large, small}, 9, demand(1000, drover.GiB, 1)), "small:[0×1]"},
 		{"many jobs take the type with the lowest price per job", problem([]drover.Offering{large, small}, 9, demand(1000, drover.GiB, 16)), "large:[0×8] large:[0×8]"},
 		{"of types with one price per job many jobs take the largest", problem([]drover.Offering{small, twice}, 9, demand(1000, drover.GiB, 6)), "twice:[0×4] small:[0×2]"},

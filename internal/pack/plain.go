@@ -84,10 +84,9 @@ func perJob(m *model, d *draft, i, count int) (best, most int) {
 // cheapest chooses the kind that costs least and holds one job: first-fit.
 func cheapest(m *model, d *draft, i, count int) (best, most int) {
 	it := &m.items[i]
-	for k := range m.kinds {
-		if kd := &m.kinds[k]; m.accepts(kd, it) && m.room(d.led, kd, 1) > 0 {
-			return k, kd.has.times(it.need, count)
-		}
+	k := m.cheapest(it, func(kd *kind) bool { return m.room(d.led, kd, 1) > 0 })
+	if k < 0 {
+		return -1, 0
 	}
-	return -1, 0
+	return k, m.kinds[k].has.times(it.need, count)
 }

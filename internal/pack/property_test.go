@@ -1,10 +1,11 @@
 package pack
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"drover"
@@ -16,7 +17,7 @@ func TestEveryPlanKeepsToItsProblem(t *testing.T) {
 		plan := Solve(p)
 		checkServed(t, p, plan)
 		checkLimits(t, p, plan)
-		if diff := cmp.Diff(plan, Solve(p)); diff != "" {
+		if diff := gocmp.Diff(plan, Solve(p)); diff != "" {
 			t.Fatalf("a second solve differs:\n%s", diff)
 		}
 	})
@@ -146,7 +147,7 @@ func firstFit(p drover.Problem, most int) (cost drover.Money, ok bool) {
 			if at == nil {
 				best := -1
 				for i, o := range p.Offerings {
-					if fits(&instance{offering: i}) && (best < 0 || o.Price < p.Offerings[best].Price) {
+					if fits(&instance{offering: i}) && (best < 0 || lasting(p, o, d) < lasting(p, p.Offerings[best], d)) {
 						best = i
 					}
 				}
@@ -158,16 +159,35 @@ func firstFit(p drover.Problem, most int) (cost drover.Money, ok bool) {
 			}
 			at.count++
 			at.used = at.used.Plus(shape.Need, 1)
-			at.longest = max(at.longest, d.Time)
-			if d.Time == 0 {
-				at.longest = max(at.longest, time.Hour)
-			}
+			at.longest = max(at.longest, cmp.Or(d.Time, time.Hour))
 		}
 	}
 	for _, in := range fleet {
-		cost += p.Offerings[in.offering].Price.For(p.Boot+in.longest) + p.Fixed
+		o := p.Offerings[in.offering]
+		cost += o.Price.For(booting(p, o)+in.longest) + p.Fixed
 	}
 	return cost, len(fleet) <= p.Room && len(p.Limits) == 0 && !bound(p)
+}
+
+// lasting is what an instance of an offering costs for as long as it boots and has one job of the demand.
+func lasting(p drover.Problem, o drover.Offering, d drover.Demand) drover.Money {
+	return o.Price.For(booting(p, o) + cmp.Or(d.Time, time.Hour))
+}
+
+// booting is how long an instance of an offering boots.
+func booting(p drover.Problem, o drover.Offering) time.Duration {
+	took := p.Boot
+	for _, b := range p.Boots {
+		if b.Cloud == o.Cloud && b.Type == "" {
+			took = b.Time
+		}
+	}
+	for _, b := range p.Boots {
+		if b.Cloud == o.Cloud && b.Type == o.Type.Name {
+			took = b.Time
+		}
+	}
+	return took
 }
 
 // bound reports whether a cloud's room is so small that it may matter.
@@ -205,6 +225,9 @@ func drawProblem(t *rapid.T) drover.Problem {
 	p.UseOnce = rapid.SampledFrom([]bool{false, false, false, true}).Draw(t, "once")
 	p.JobsEach = rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "jobs each")
 	p.Boot = rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(t, "boot")
+	if rapid.Bool().Draw(t, "some boot longer") {
+		p.Boots = []drover.Boot{{Cloud: "a", Time: 4 * time.Minute}, {Cloud: "a", Type: "t", Time: 20 * time.Minute}, {Cloud: "b", Type: "u", Time: 0}}
+	}
 	p.Fixed = drover.Money(rapid.SampledFrom([]int64{0, 5_000_000}).Draw(t, "fixed"))
 	p.MaxCPU = rapid.SampledFrom([]drover.MilliCPU{0, 0, 8000}).Draw(t, "largest")
 	p.SpotShare = rapid.SampledFrom([]int{0, 0, 20, 60}).Draw(t, "spot share")

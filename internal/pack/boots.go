@@ -1,0 +1,55 @@
+package pack
+
+import (
+	"time"
+
+	"drover"
+)
+
+// boots is how long instances boot, where that is not as long as anywhere: by cloud and type, and by cloud alone.
+type boots map[[2]string]time.Duration
+
+func bootsOf(p drover.Problem) boots {
+	if len(p.Boots) == 0 {
+		return nil
+	}
+	b := boots{}
+	for _, one := range p.Boots {
+		b[[2]string{one.Cloud, one.Type}] = max(0, one.Time)
+	}
+	return b
+}
+
+// boot is how long an instance of the offering is paid for before it works.
+func (m *model) boot(o *drover.Offering) time.Duration {
+	if m.boots != nil {
+		for _, key := range [][2]string{{o.Cloud, o.Type.Name}, {o.Cloud, ""}} {
+			if t, known := m.boots[key]; known {
+				return t
+			}
+		}
+	}
+	return max(0, m.p.Boot)
+}
+
+// cost is what an instance of the offering costs that has a job of the class, and none that takes longer.
+func (m *model) cost(o *drover.Offering, class int) int64 {
+	return max(1, int64(max(0, o.Price).For(m.boot(o)+m.classes[class])+max(0, m.p.Fixed)))
+}
+
+// rank is by what offerings are compared for jobs of the class: what they cost, or only their price where all boot alike, which is quicker.
+func (m *model) rank(o *drover.Offering, class int) int64 {
+	if m.boots == nil || len(m.classes) == 0 {
+		return int64(o.Price)
+	}
+	return m.cost(o, class)
+}
+
+// leastBoot is how long what boots soonest boots.
+func (m *model) leastBoot() time.Duration {
+	least := max(0, m.p.Boot)
+	for _, b := range m.p.Boots {
+		least = min(least, max(0, b.Time))
+	}
+	return least
+}
