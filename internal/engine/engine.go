@@ -38,6 +38,7 @@ type Engine struct {
 	claims    claims
 	offerings []drover.Offering             // what rentable found; nil when that has changed
 	singles   map[drover.Shape]drover.Money // what an hour of the cheapest offering for one job costs; forgotten when that may have changed
+	seen      *bootTimes                    // how long instances boot; nil: to be worked out
 
 	kept   []kept // for gangs, while others are placed
 	gaveUp bool   // a gang was let go of that could not come together

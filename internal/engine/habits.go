@@ -67,6 +67,7 @@ func habit(habits []Habit, key string) (Habit, bool) {
 func (e *Engine) booted(in *instance) {
 	if in.Begun && in.Created != 0 {
 		e.s.Habits.Boots = See(e.s.Habits.Boots, BootKey(in.Cloud, in.Type.Name), e.s.Now.Sub(in.Created), e.s.Now)
+		e.reboot()
 	}
 }
 

@@ -106,6 +106,8 @@ func (e *Engine) problem(demands []*group) drover.Problem {
 		p.Clouds = append(p.Clouds, drover.CloudRoom{Cloud: c.Name, Room: e.cloudRoom(c.Name)})
 	}
 	p.Offerings = e.unblocked()
+	boots := e.bootTimes()
+	p.Boot, p.Boots = boots.usual, boots.other
 	return p
 }
 

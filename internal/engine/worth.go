@@ -1,6 +1,10 @@
 package engine
 
-import "drover"
+import (
+	"time"
+
+	"drover"
+)
 
 // An instance that is used already is not given work that keeps it for far more than another would cost. Nothing is known of how long jobs
 // will take, so each is taken to last as long as any other: then an instance with n of them is kept for a share of 1/n longer by one of them,
@@ -45,15 +49,16 @@ func (e *Engine) shared(g *group, in *instance, jobs int) bool {
 // fresh reports whether an instance has become ready just now, and nothing has begun on it.
 func (e *Engine) fresh(in *instance) bool { return !in.Used && in.IdleSince == e.s.Now }
 
-// alone is the least that an hour costs of what may be rented now and holds one job of the shape; 0 if nothing does.
+// alone is what an hour costs of what may be rented now and costs least for one job of the shape, its boot included; 0 if nothing holds it.
 func (e *Engine) alone(s drover.Shape) (least drover.Money) {
 	if least, known := e.singles[s]; known {
 		return least
 	}
-	all := e.rentable()
+	all, boots, cost := e.rentable(), e.bootTimes(), drover.Money(0)
 	for i := range all {
-		if o := &all[i]; (least == 0 || o.Price < least) && s.Accepts(*o) && e.blockOf(*o) == nil {
-			least = o.Price
+		o := &all[i]
+		if c := o.Price.For(time.Hour + boots.of(o)); (least == 0 || c < cost) && s.Accepts(*o) && e.blockOf(*o) == nil {
+			least, cost = o.Price, c
 		}
 	}
 	if len(e.singles) >= singlesMost {
@@ -67,4 +72,7 @@ func (e *Engine) alone(s drover.Shape) (least drover.Money) {
 const singlesMost = 10_000
 
 // moved notes that what may be rented, or for how much, is not as it was.
-func (e *Engine) moved() { clear(e.singles) }
+func (e *Engine) moved() {
+	clear(e.singles)
+	e.seen = nil
+}
