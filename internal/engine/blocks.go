@@ -143,14 +143,12 @@ func (e *Engine) unblockQuota(in *instance) {
 
 // offeringOf is the instance as its cloud offers it.
 func (e *Engine) offeringOf(in *instance) drover.Offering {
-	own := in.offering()
-	all := e.rentable()
-	for i := range all {
-		if o := &all[i]; o.Type.Name == own.Type.Name && o.Cloud == own.Cloud && KeyOf(*o) == KeyOf(own) {
-			return *o
+	if c := e.cloud(in.Cloud); c != nil && !e.limits(in.Cloud).Leaving {
+		if at, listed := slices.BinarySearchFunc(c.Offerings, OfferingKey{in.Type.Name, in.Zone, in.Market}, findOffering); listed {
+			return c.Offerings[at]
 		}
 	}
-	return own
+	return in.offering()
 }
 
 // probe makes an instance that is asked for the probe of the blocks that are over and cover it.

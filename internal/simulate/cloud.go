@@ -81,7 +81,7 @@ func (w *world) offer(effect int64, f engine.ListOfferings) {
 	if f.Have == ev.Hash {
 		ev.Base = ev.Hash
 	} else {
-		ev.Offerings = slices.DeleteFunc(slices.Clone(w.m.market.offerings), func(o drover.Offering) bool { return o.Cloud != f.Cloud })
+		ev.Offerings = w.m.market.of(f.Cloud)
 	}
 	w.tell(ev)
 }

@@ -149,6 +149,16 @@ func (k *market) step() {
 	k.offerings = moved
 }
 
+// of is a cloud's part of what is offered now, in the order of the whole. It is not to be changed.
+func (k *market) of(cloud string) []drover.Offering {
+	from, _ := slices.BinarySearchFunc(k.offerings, cloud, func(o drover.Offering, c string) int { return cmp.Compare(o.Cloud, c) })
+	to := from
+	for to < len(k.offerings) && k.offerings[to].Cloud == cloud {
+		to++
+	}
+	return k.offerings[from:to:to]
+}
+
 // price is what an offering costs an hour now.
 func (k *market) price(o drover.Offering) drover.Money {
 	if at, ok := k.places[placeOf(o)]; ok {
