@@ -58,7 +58,7 @@ func (e *Engine) claimant(in *instance) *group {
 	if in.claim.round == c.round {
 		return in.claim.by
 	}
-	if len(c.waiters) == 0 {
+	if len(c.waiters) == 0 || c.left == 0 {
 		return nil
 	}
 	rank, _ := slices.BinarySearchFunc(c.order, in, byFree)

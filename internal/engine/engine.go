@@ -41,6 +41,7 @@ type Engine struct {
 	seen      *bootTimes                    // how long instances boot; nil: to be worked out
 
 	kept   []kept // for gangs, while others are placed
+	half   half   // of the gang that was tried last
 	gaveUp bool   // a gang was let go of that could not come together
 
 	d       *Decision
@@ -99,8 +100,8 @@ func New(s State) (*Engine, error) {
 	for _, in := range s.Instances {
 		e.addInstance(&instance{Instance: in})
 	}
+	s.tear()
 	for _, j := range s.Jobs {
-		j.Torn = s.torn(j)
 		e.addJob(&j)
 	}
 	for _, c := range s.Clouds {

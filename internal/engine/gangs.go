@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -33,8 +34,11 @@ func (e *Engine) mend(j *Job, index int) {
 	if j.Gang == 0 {
 		return
 	}
-	torn := len(e.gangLive(j, index)) > 0
 	first, last := j.gangOf(index)
+	if !j.Queued.Any(first, last) && !j.Torn.Any(first, last) {
+		return
+	}
+	torn := len(e.gangLive(j, index)) > 0
 	for i := first; i <= last; i++ {
 		if torn && j.Queued.Has(i) {
 			j.Torn.Add(i)
@@ -44,20 +48,25 @@ func (e *Engine) mend(j *Job, index int) {
 	}
 }
 
-// torn is what waits of a job of the State while others of its gang are live.
-func (s State) torn(j Job) (torn Ranges) {
-	if j.Gang == 0 {
-		return nil
+// tear notes what waits of gangs of which others are live, before the engine begins with a State.
+func (s State) tear() {
+	there := make(map[int64]bool, len(s.Instances))
+	for _, in := range s.Instances {
+		there[in.ID] = true
+	}
+	for i := range s.Jobs {
+		s.Jobs[i].Torn = nil
 	}
 	for _, a := range s.Attempts {
-		lives := func(in Instance) bool { return in.ID == a.Instance }
-		if a.ID.Job.Number == j.Number && slices.ContainsFunc(s.Instances, lives) {
-			for _, i := range j.gangmates(a.ID.Job.Index) {
-				torn.Add(i)
-			}
+		at, ok := slices.BinarySearchFunc(s.Jobs, a.ID.Job.Number, func(j Job, number int64) int { return cmp.Compare(j.Number, number) })
+		if !ok || s.Jobs[at].Gang == 0 || !there[a.Instance] {
+			continue
+		}
+		j := &s.Jobs[at]
+		for _, i := range j.gangmates(a.ID.Job.Index) {
+			j.Torn.Add(i)
 		}
 	}
-	return torn
 }
 
 // mended is mend after an attempt has begun or ended.

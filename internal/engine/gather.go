@@ -16,6 +16,7 @@ func (e *Engine) placeGang(g *group) bool {
 	seats := e.seat(g, len(members))
 	e.unseat(g, seats)
 	if len(seats) < len(members) || !e.payFor(g, seats) {
+		e.half = half{len(members), seats}
 		return false
 	}
 	for i, index := range members {
@@ -29,18 +30,25 @@ func (e *Engine) placeGang(g *group) bool {
 	return true
 }
 
-// seat takes room for up to n of the group's elements on what is ready; unseat gives it back, before the rolls are called again.
+// seat takes room for up to n of the group's elements on what is ready, filling one instance after the other, as placeOne would; unseat gives it back,
+// before the rolls are called again.
 func (e *Engine) seat(g *group, n int) (seats []*instance) {
-	for range n {
+	for len(seats) < n {
 		in := e.fullest(g)
 		if in == nil {
 			break
 		}
-		in.free = in.free.Minus(g.key.Shape.Need, 1)
-		in.seated++
-		seats = append(seats, in)
+		for by := e.claimant(in); len(seats) < n && in.holds(&g.key.Shape) && !in.full() && e.leaves(in, g, by); {
+			e.sit(g, in)
+			seats = append(seats, in)
+		}
 	}
 	return seats
+}
+
+func (e *Engine) sit(g *group, in *instance) {
+	in.free = in.free.Minus(g.key.Shape.Need, 1)
+	in.seated++
 }
 
 func (e *Engine) unseat(g *group, seats []*instance) {
@@ -77,25 +85,31 @@ type kept struct {
 	seats []*instance
 }
 
+// half is what there was room for of a gang that could not begin: how many it has, and where some of them would.
+type half struct {
+	size  int
+	seats []*instance
+}
+
 // gather keeps what is ready for the group's next gang, if all of it can come together; else it lets go of everything.
 func (e *Engine) gather(g *group, r *rolls, before bool) {
 	if g.queued == 0 {
 		e.unbindSurplus(g, r)
 		return
 	}
-	_, members := g.nextGang()
-	if e.hopelessFor(g, len(members)) {
+	size, seats := e.half.size, e.half.seats // by placeGang, just now
+	if e.hopelessFor(g, size) {
 		e.unbindSome(g, r, g.bound)
 		g.unmet, e.gaveUp = g.wants(), true
 		return
 	}
-	seats := e.seat(g, len(members))
 	e.kept = append(e.kept, kept{g, seats})
 	for _, in := range seats {
+		e.sit(g, in)
 		in.standby++
 		in.gathers = true
 		g.standby++
-		e.enlist(in)
+		e.relist(in)
 	}
 	e.unbindSurplus(g, r)
 	if g.wants() > 0 {
@@ -105,10 +119,10 @@ func (e *Engine) gather(g *group, r *rolls, before bool) {
 		e.takeOver(g, r)
 	}
 	g.unmet = min(g.unmet, g.wants())
-	if g.stuck && g.served > 0 && g.standby+g.bound+g.served >= len(members) {
+	if g.stuck && g.served > 0 && g.standby+g.bound+g.served >= size {
 		e.replan = true // the rest may be rented now
 	}
-	if left := min(len(members)-len(seats), g.unbound()); left > 0 && g.stuck && before {
+	if left := min(size-len(seats), g.unbound()); left > 0 && g.stuck && before {
 		e.claims.wait(g, left)
 	}
 }
@@ -125,7 +139,7 @@ func (e *Engine) unkeep() {
 	for _, k := range e.kept {
 		e.unseat(k.g, k.seats)
 		for _, in := range k.seats {
-			e.enlist(in)
+			e.relist(in)
 		}
 	}
 	e.kept = e.kept[:0]

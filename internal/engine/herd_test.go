@@ -21,10 +21,11 @@ type herd struct {
 	next  int64 // job
 	lists int64 // the list call that is under way
 	took  []time.Duration
+	gang  int // how many elements of the jobs that wait begin together, 0 if they are no arrays
 }
 
 // size is how large a herd is.
-type size struct{ instances, jobs, shapes int }
+type size struct{ instances, jobs, shapes, gang int }
 
 func herdShape(n int) drover.Shape {
 	dice := rand.New(rand.NewPCG(uint64(n), 7))
@@ -46,7 +47,7 @@ func herdTypes() (all []drover.Offering) {
 }
 
 func newHerd(t testing.TB, s size, settings Settings) *herd {
-	h := &herd{t: t, dice: rand.New(rand.NewPCG(1, 1)), now: drover.Time(1e18)}
+	h := &herd{t: t, dice: rand.New(rand.NewPCG(1, 1)), now: drover.Time(1e18), gang: s.gang}
 	settings.Clouds = []CloudSettings{{Name: "c", MaxInstances: s.instances, MaxCreating: 10, ListInterval: time.Minute, OffersInterval: 100 * time.Hour}}
 	settings.Lifecycle = Lifecycle{
 		BootTimeout: 10 * time.Minute, ProbeInterval: time.Hour, ProbeTimeout: time.Hour, IdleTimeout: time.Minute, TermTimeout: time.Minute, ShutdownTimeout: time.Minute,
@@ -57,7 +58,7 @@ func newHerd(t testing.TB, s size, settings Settings) *herd {
 	}
 	h.fill(&state, s)
 	for n := range s.jobs {
-		state.Jobs = append(state.Jobs, h.job(herdShape(n%s.shapes)))
+		state.Jobs = append(state.Jobs, h.waiting(herdShape(n%s.shapes)))
 	}
 	state.LastJob = h.next
 	var err error
@@ -71,6 +72,16 @@ func newHerd(t testing.TB, s size, settings Settings) *herd {
 func (h *herd) job(shape drover.Shape) Job {
 	h.next++
 	return Job{Number: h.next, Name: fmt.Sprint("job-", h.next), User: "ada", Shape: shape, Priority: 1, Attempts: 3, Timeout: 30 * time.Minute, Queued: Ranges{{First: -1, Last: -1}}}
+}
+
+// waiting is a job that waits: of two gangs, if the herd has any.
+func (h *herd) waiting(shape drover.Shape) Job {
+	j := h.job(shape)
+	if h.gang > 0 {
+		j.Gang, j.Array = h.gang, drover.Array{Last: 2*h.gang - 1, Set: true}
+		j.Queued = Ranges{{First: 0, Last: j.Array.Last}}
+	}
+	return j
 }
 
 // fill gives the State its instances, and to each jobs that run until no shape of a few tried fits any more.
@@ -142,7 +153,7 @@ func (h *herd) answers(d Decision) (all []Body) {
 
 // submit has another job wait.
 func (h *herd) submit() {
-	h.hear(Submitted{Jobs: []Job{h.job(herdShape(int(h.next) % 997))}})
+	h.hear(Submitted{Jobs: []Job{h.waiting(herdShape(int(h.next) % 997))}})
 }
 
 // finish ends a job that runs.
@@ -236,13 +247,20 @@ func TestADecisionLooksAtWhatHasChanged(t *testing.T) {
 		return h.e.looks / len(h.took)
 	}
 	for name, event := range map[string]func(*herd){"submitted": (*herd).submit, "finished": (*herd).finish} {
-		few := looks(size{instances: 100, jobs: 2000, shapes: 40}, event)
-		for what, s := range map[string]size{
-			"ten times the instances": {instances: 1000, jobs: 2000, shapes: 40},
-			"fifty times the jobs":    {instances: 100, jobs: 100_000, shapes: 40},
-		} {
-			if many := looks(s, event); many > 2*few+200 {
-				t.Errorf("%s: a decision on what comes of a job that is %s looks %d times, and %d before", what, name, many, few)
+		alone := looks(size{instances: 100, jobs: 2000, shapes: 40}, event)
+		for _, gang := range []int{0, 4} {
+			few := looks(size{instances: 100, jobs: 2000, shapes: 40, gang: gang}, event)
+			if few > 3*alone+100 {
+				t.Errorf("%s: with gangs of %d a decision looks %d times, and %d without", name, gang, few, alone)
+			}
+			for what, s := range map[string]size{
+				"ten times the instances":     {instances: 1000, jobs: 2000, shapes: 40, gang: gang},
+				"fifty times the jobs":        {instances: 100, jobs: 100_000, shapes: 40, gang: gang},
+				"gangs of four times as many": {instances: 100, jobs: 2000, shapes: 40, gang: 4 * gang},
+			} {
+				if many := looks(s, event); many > 2*few+200 {
+					t.Errorf("%s: with gangs of %d a decision on what comes of a job that is %s looks %d times, and %d before", what, gang, name, many, few)
+				}
 			}
 		}
 	}

@@ -93,7 +93,8 @@ func (e *Engine) expect(r *rolls) {
 	for _, in := range r.taken {
 		if in.standby > 0 {
 			in.standby, in.gathers = 0, false
-			e.touch(in)
+			e.relist(in)
+			e.timers.set(in, max(e.s.Now, 1))
 		}
 		if e.s.Now >= in.takenBy() {
 			continue

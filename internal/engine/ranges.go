@@ -48,6 +48,12 @@ func (r Ranges) Has(i int) bool {
 	return at < len(r) && r[at].First <= i
 }
 
+// Any reports whether there is one from first to last.
+func (r Ranges) Any(first, last int) bool {
+	at := r.at(first)
+	return at < len(r) && r[at].First <= last
+}
+
 // Add puts i in.
 func (r *Ranges) Add(i int) {
 	if r.Has(i) {

@@ -27,6 +27,7 @@ type rolls struct {
 // enrolled is on which rolls an instance is.
 type enrolled struct {
 	stale                                               bool
+	anew                                                bool // what it has, or who may have it, has changed
 	ready, coming, bound, creating, idle, ending, taken bool
 	takes                                               bool
 	free                                                drover.MilliCPU // its place among those that are ready
@@ -35,6 +36,12 @@ type enrolled struct {
 
 // enlist has an instance looked at when the rolls are called next, since it has changed.
 func (e *Engine) enlist(in *instance) {
+	in.on.anew = true
+	e.relist(in)
+}
+
+// relist is enlist of one of which only that has changed whether room is kept on it, which no group has to hear of.
+func (e *Engine) relist(in *instance) {
 	if !in.on.stale {
 		in.on.stale = true
 		e.rolls.stale = append(e.rolls.stale, in)
@@ -69,10 +76,11 @@ func (r *rolls) count(cloud string, more int) {
 func (r *rolls) enrol(in *instance) {
 	there, on := in.State != drover.InstanceGone, &in.on
 	ready := there && in.open() && in.free.CPU > 0
-	if ready || on.ready {
+	if (ready || on.ready) && (on.anew || ready != on.ready || on.free != in.free.CPU) {
 		r.news = append(r.news, in)
 		on.seen++
 	}
+	on.anew = false
 	if on.ready && (!ready || on.free != in.free.CPU) {
 		at, _ := slices.BinarySearchFunc(r.ready, in, byFree)
 		r.ready, on.ready = slices.Delete(r.ready, at, at+1), false
