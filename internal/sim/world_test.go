@@ -64,18 +64,18 @@ func others() engine.Job {
 	return j
 }
 
-// gang is a job of two gangs, each of which takes half of a small fleet.
+// gang is a job of two gangs, each of which takes half of a small fleet. Budgets of whoever it is of allow one of them, also when prices have doubled.
 func gang() engine.Job {
 	j := jobs()[0]
-	j.Number, j.Name, j.Labels, j.Gang = 5, "gang", nil, 3
+	j.Number, j.Name, j.User, j.Labels, j.Gang = 5, "gang", "bob", nil, 3
 	j.Shape.Need.CPU = 1500
 	j.Array.Last, j.Queued = 5, engine.Ranges{{First: 0, Last: 5}}
 	return j
 }
 
-// ganged is the recipe with gangs in some worlds: not where a budget may forbid whatever would hold one.
+// ganged is the recipe with gangs in some worlds.
 func (r Recipe) ganged() Recipe {
-	if r.Seed%3 == 0 && len(r.Settings.Budgets) == 0 {
+	if r.Seed%3 == 0 {
 		r.Jobs = append(r.Jobs, gang())
 	}
 	return r
