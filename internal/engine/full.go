@@ -7,15 +7,15 @@ import (
 )
 
 // whyNoRoom says that no instance may be added, since a limit is reached.
-func (e *Engine) whyNoRoom() drover.Reason {
+func (e *Engine) whyNoRoom(of func(cloud string) use) drover.Reason {
 	if most := e.s.Settings.MaxInstances; most > 0 && e.room() == 0 {
-		return whyFull(fleetFull(most), e.useNow(""))
+		return whyFull(fleetFull(most), of(""))
 	}
 	if clouds := e.enabled(); len(clouds) == 1 {
 		name := clouds[0].Name
-		return whyFull(cloudFull(name, e.limits(name).MaxInstances), e.useNow(name))
+		return whyFull(cloudFull(name, e.limits(name).MaxInstances), of(name))
 	}
-	return whyFull("every cloud has as many instances as its max_instances allows", e.useNow(""))
+	return whyFull("every cloud has as many instances as its max_instances allows", of(""))
 }
 
 func fleetFull(most int) string {

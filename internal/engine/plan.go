@@ -45,7 +45,7 @@ func (e *Engine) plan() {
 		return
 	}
 	if e.totalRoom() == 0 {
-		e.stick(demands, e.whyNoRoom())
+		e.stick(demands, e.whyNoRoom(e.useNow))
 		return
 	}
 	e.allWait(demands, e.reason(drover.ReasonPlanning, planningText))
@@ -82,7 +82,7 @@ func (e *Engine) allWait(groups []*group, why drover.Reason) {
 func (e *Engine) stick(groups []*group, why drover.Reason) {
 	for _, g := range groups {
 		g.stuck, g.unmet, g.served, e.replace, e.yield = true, g.wants(), 0, true, true
-		g.wait(why)
+		g.wait(e.first(g, why))
 	}
 }
 
@@ -184,7 +184,7 @@ func (e *Engine) solved(b Solved) {
 	}
 	for _, u := range b.Plan.Unmet {
 		if g := e.demanded(s, u.Demand); g != nil && g.wants() > 0 && g.reason.Code == drover.ReasonLimit && e.totalRoom() == 0 {
-			g.wait(e.whyNoRoom())
+			g.wait(e.whyNoRoom(e.useNow))
 		}
 	}
 	for _, key := range s.Groups {

@@ -14,9 +14,39 @@ func (e *Engine) unmet(g *group, u drover.Unmet) {
 	if u.Code == drover.ReasonBlocked {
 		g.wait(e.whyBlocked(g))
 	} else {
-		g.wait(e.reason(u.Code, "%s", u.Text))
+		g.wait(e.first(g, e.reason(u.Code, "%s", u.Text)))
 	}
 	g.refused = e.whyRefused(u)
+}
+
+// first is which of two causes is named for a group that cannot be served. If all that can hold its jobs is blocked, room alone would not help: the
+// block is named, whether it came before a limit was reached or after.
+func (e *Engine) first(g *group, why drover.Reason) drover.Reason {
+	if why.Code == drover.ReasonLimit && e.shutOut(g) {
+		return e.whyBlocked(g)
+	}
+	return why
+}
+
+// shutOut reports whether there are offerings that can hold the group's jobs, and all of them are blocked.
+func (e *Engine) shutOut(g *group) bool {
+	if len(e.s.Blocks) == 0 || e.alone(g.key.Shape) > 0 || len(e.rentableFor(g)) > 0 {
+		return false
+	}
+	return slices.ContainsFunc(e.rentable(), g.key.Shape.Accepts)
+}
+
+// nameBlocks has groups that wait for a limit say so if blocks that are new shut them out as well.
+func (e *Engine) nameBlocks() {
+	if !e.blocked {
+		return
+	}
+	for _, g := range e.groups {
+		if g.queued > 0 && g.reason.Code == drover.ReasonLimit && e.shutOut(g) {
+			g.wait(e.whyBlocked(g))
+			e.yield = true
+		}
+	}
 }
 
 // whyBlocked names the block that keeps a group from what can hold it and ends first.
