@@ -18,6 +18,8 @@ func (e *Engine) judge(a *Attempt) {
 		e.end(a, drover.AttemptSucceeded, drover.Reason{})
 	case a.Stop != nil:
 		e.end(a, drover.AttemptCancelled, *a.Stop)
+	case x.Cause == drover.CauseStopped:
+		e.lose(a, "told to end by an earlier controller, of which the records know nothing")
 	case x.Cause == drover.CauseInterrupted:
 		e.end(a, drover.AttemptInterrupted, e.reason(drover.ReasonInterrupted, "%s", e.whyInterrupted(a)))
 	case x.Cause == drover.CauseMemory:

@@ -136,10 +136,11 @@ func (e *Engine) standBy(g *group) {
 }
 
 // lose ends an attempt through no fault of its command. Whatever became of it, it is not counted against a job that its cloud took the instance
-// back, which may well begin with the death of a supervisor; nor that the records are older than what became of it.
+// back, which may well begin with the death of a supervisor; nor that the records are older than what became of it, or than the word that ended it.
 func (e *Engine) lose(a *Attempt, format string, args ...any) {
 	state, code := drover.AttemptLost, drover.ReasonInstanceLost
-	if e.instance(a.Instance).Reclaimed != nil || !e.proved() || a.Exit != nil && a.Exit.Cause == drover.CauseInterrupted {
+	told := a.Exit != nil && (a.Exit.Cause == drover.CauseInterrupted || a.Exit.Cause == drover.CauseStopped)
+	if told || e.instance(a.Instance).Reclaimed != nil || !e.proved() {
 		state, code = drover.AttemptInterrupted, drover.ReasonInterrupted
 	}
 	e.end(a, state, e.reason(code, format, args...))

@@ -126,6 +126,9 @@ func (w *World) mayEnd(a engine.Attempt) {
 	if v := w.vmOf(w.Disk.instances[a.Instance]); v != nil && v.taken && a.State == drover.AttemptLost && a.Exit == nil {
 		w.fail("attempt %v counts as lost, although its cloud took %s back", a.ID, v.name)
 	}
+	if a.State == drover.AttemptFailed && a.Exit != nil && a.Exit.Cause == drover.CauseStopped {
+		w.fail("attempt %v is held to have failed, and was told to end", a.ID)
+	}
 }
 
 // mayFinish checks how a job, or an element of one, comes out.
