@@ -156,10 +156,12 @@ func (c *chaos) rest(t *testing.T) {
 		return err == nil
 	})
 	c.ledger.raise(t, c.client)
-	page, err := c.client.Instances(t.Context(), drover.InstanceFilter{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	var page drover.Page[drover.Instance]
+	eventually(t, 30*time.Second, "the controller names its instances", func() (ok bool) {
+		var err error
+		page, err = c.client.Instances(t.Context(), drover.InstanceFilter{})
+		return err == nil
+	})
 	for _, in := range page.Items {
 		if in.Idle == drover.IdleHold {
 			if _, err := c.client.Instruct(t.Context(), in.Name, drover.VerbRelease, "chaos is over"); err != nil {
@@ -167,11 +169,11 @@ func (c *chaos) rest(t *testing.T) {
 			}
 		}
 	}
-	end := time.Now().Add(workTime)
+	end := time.Now().Add(workTime * busy)
 	for c.ledger.waiting(t.Context(), c.client) > 0 {
 		if time.Now().After(end) {
 			why, _ := c.client.Explain(t.Context(), "")
-			t.Fatalf("after %v jobs are not final: %+v", workTime, why)
+			t.Fatalf("after %v jobs are not final: %+v", workTime*busy, why)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -199,7 +201,7 @@ func (c *chaos) empty(t *testing.T) {
 		t.Errorf("replay ends with %d", replay.code())
 	}
 	var left []int
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Second * busy); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if left = processesOf(c.place.state); len(left) == 0 {
 			return
 		}

@@ -97,8 +97,8 @@ func (k *warden) end(t *testing.T, limit time.Duration) {
 	k.mu.Unlock()
 	select {
 	case <-k.done:
-	case <-time.After(limit):
-		t.Errorf("the controller did not end within %v", limit)
+	case <-time.After(limit * busy):
+		t.Errorf("the controller did not end within %v", limit*busy)
 		k.cmd.Process.Kill()
 		<-k.done
 	}

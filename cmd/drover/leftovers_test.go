@@ -13,7 +13,7 @@ import (
 // nothingLeft says what a run left behind: processes (and with them listeners and locks), or state of runs. The kernel
 // is given a moment, since killed processes die a little after they are told to.
 func nothingLeft(state string) (err error) {
-	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Second * busy); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if err = leftovers(state); err == nil {
 			return nil
 		}

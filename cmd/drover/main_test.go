@@ -156,13 +156,13 @@ func (p *place) run(args ...string) *process {
 	return r
 }
 
-// wait waits for the process and returns its exit code, -1 if a signal ended it.
+// wait waits for the process and returns its exit code, -1 if a signal ended it. The limit is for a quiet computer.
 func (r *process) wait(limit time.Duration) int {
 	r.t.Helper()
 	select {
 	case <-r.ended:
-	case <-time.After(limit):
-		r.t.Fatalf("still running after %v", limit)
+	case <-time.After(limit * busy):
+		r.t.Fatalf("still running after %v", limit*busy)
 	}
 	return r.code()
 }
@@ -213,12 +213,15 @@ func (s *safeBuffer) tail() string {
 	return text[max(0, len(text)-8<<10):]
 }
 
-// eventually polls until a condition holds.
+// busy is how many times as long what is waited for may take where other work is done too, as on two processors with a load of ten.
+const busy = 4
+
+// eventually polls until a condition holds. The limit is for a quiet computer.
 func eventually(t *testing.T, limit time.Duration, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(limit); !holds(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(limit * busy); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("after %v still not so: %s", limit, what)
+			t.Fatalf("after %v still not so: %s", limit*busy, what)
 		}
 	}
 }

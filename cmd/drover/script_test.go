@@ -69,7 +69,7 @@ func untilPrinted(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	pattern, err := regexp.Compile(args[0])
 	ts.Check(err)
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second * busy); ; time.Sleep(50 * time.Millisecond) {
 		err := ts.Exec(args[1], args[2:]...)
 		if pattern.MatchString(ts.ReadFile("stdout") + ts.ReadFile("stderr")) {
 			return

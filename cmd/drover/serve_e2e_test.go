@@ -150,14 +150,13 @@ func TestALostDatabase(t *testing.T) {
 		left := p.instances()
 		return len(left) == 1 && left[0].Name == before[0].Name && left[0].Idle == drover.IdleHold
 	})
-	eventually(t, 10*time.Second, "no attempt runs on", func() bool { return witnessing() == 0 })
+	eventually(t, 10*time.Second, "no attempt runs on", func() bool { return p.witnessing() == 0 })
 }
 
-// witnessing is how many witnesses run on this host.
-func witnessing() (n int) {
-	found, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, f := range found {
-		if text, err := os.ReadFile(f); err == nil && strings.HasPrefix(string(text), "witness\x00") {
+// witnessing is how many witnesses run on the place's instances.
+func (p *place) witnessing() (n int) {
+	for _, pid := range processesOf(p.state) {
+		if strings.HasPrefix(commandLine(pid), "witness ") {
 			n++
 		}
 	}
