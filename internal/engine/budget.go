@@ -71,6 +71,7 @@ type Spell struct {
 	Cost   drover.Money `json:"cost"`
 	Warned bool         `json:"warned,omitempty"` // that the soft limit is passed was told
 	Passed bool         `json:"passed,omitempty"` // and of the hard one
+	Told   drover.Time  `json:"told,omitempty"`   // when the last of these was
 }
 
 // spending is what was spent in a scope; nil if nobody counts it.

@@ -344,6 +344,9 @@ func (e *Engine) createFailed(b CreateFailed) {
 // limitCreates makes no create call before the time that the cloud named, if it named one.
 func (e *Engine) limitCreates(cloud string, err *drover.Error) {
 	if c := e.cloud(cloud); c != nil && err.Kind == drover.KindRateLimit {
+		if c.NextCreate <= e.s.Now {
+			c.Slowed = e.s.Now
+		}
 		c.NextCreate = max(c.NextCreate, err.RetryAt, e.s.Now.Add(time.Second))
 	}
 }

@@ -37,6 +37,7 @@ type Engine struct {
 	rolls     rolls
 	claims    claims
 	offerings []drover.Offering             // what rentable found; nil when that has changed
+	unpayable map[asked]*drover.Reason      // why no budget's window can ever pay what a group asks for, nil if each can; forgotten likewise
 	singles   map[drover.Shape]drover.Money // what an hour of the cheapest offering for one job costs; forgotten when that may have changed
 	seen      *bootTimes                    // how long instances boot; nil: to be worked out
 
@@ -93,6 +94,7 @@ func New(s State) (*Engine, error) {
 		byName:    map[string]*instance{},
 		used:      map[string]drover.MilliCPU{},
 		singles:   map[drover.Shape]drover.Money{},
+		unpayable: map[asked]*drover.Reason{},
 		replace:   true,
 		replan:    true,
 	}
@@ -284,6 +286,9 @@ func said(err *drover.Error) *drover.Error {
 // lookAgain begins to look: after a start, or after a time in which Drover was stopped or suspended. No silence from before counts.
 func (e *Engine) lookAgain(fresh bool) {
 	e.s.Looking = e.s.Now
+	if fresh && e.s.Closing {
+		e.s.Halted = e.s.Now
+	}
 	for _, in := range e.instances {
 		if fresh {
 			e.unknown(in)
@@ -311,7 +316,7 @@ func (e *Engine) unknown(in *instance) {
 
 // configure takes the settings over. What they change takes effect at once, but for types and prices, which are asked for anew.
 func (e *Engine) configure(s Settings) {
-	e.s.Settings = s
+	e.s.Settings, e.s.Configured = s, e.s.Now
 	e.relabel()
 	e.reshare()
 	known := map[string]*Cloud{}
@@ -323,6 +328,12 @@ func (e *Engine) configure(s Settings) {
 		c := known[cs.Name]
 		if c == nil {
 			c = &Cloud{Name: cs.Name}
+		}
+		switch {
+		case !cs.Leaving:
+			c.Left = 0
+		case c.Left == 0:
+			c.Left = e.s.Now
 		}
 		e.follow(c, cs.ListInterval)
 		e.clouds = append(e.clouds, c)
@@ -353,7 +364,7 @@ func (e *Engine) follow(c *Cloud, interval time.Duration) {
 
 func (e *Engine) close(now bool) {
 	if !e.s.Closing {
-		e.s.Closing = true
+		e.s.Closing, e.s.Halted = true, e.s.Now
 		e.write(Write{Closing: true})
 	}
 	for _, in := range e.instances {

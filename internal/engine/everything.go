@@ -150,7 +150,7 @@ func (e *Engine) explainBudgets(x *everything) {
 			continue
 		}
 		if x.room() {
-			x.add(drover.Explanation{Subject: fmt.Sprintf("%s budget of the %s", b.Window, b.Scope), Reasons: []drover.Reason{{Code: drover.ReasonBudget, Text: text, Until: b.Until}}})
+			x.add(drover.Explanation{Subject: fmt.Sprintf("%s budget of the %s", b.Window, b.Scope), Reasons: []drover.Reason{{Code: drover.ReasonBudget, Text: text, Since: b.Since, Until: b.Until}}})
 		}
 	}
 }

@@ -26,11 +26,11 @@ func (e *Engine) ExplainCloud(name string) (drover.Explanation, bool) {
 // whyNotIn is all that keeps anything at all from being rented in a cloud just now.
 func (e *Engine) whyNotIn(c *Cloud) (why []drover.Reason) {
 	if e.limits(c.Name).Leaving {
-		why = append(why, drover.Reason{Code: drover.ReasonTypeRemoved, Text: "the cloud is no longer configured: nothing is rented there, and what is there drains"})
+		why = append(why, drover.Reason{Code: drover.ReasonTypeRemoved, Text: "the cloud is no longer configured: nothing is rented there, and what is there drains", Since: c.Left})
 	}
 	why = append(why, e.whyNowhere()...)
 	if c.NextCreate > e.s.Now {
-		why = append(why, drover.Reason{Code: string(drover.KindRateLimit), Text: "the cloud takes no more create calls for a while", Until: c.NextCreate})
+		why = append(why, drover.Reason{Code: string(drover.KindRateLimit), Text: "the cloud takes no more create calls for a while", Since: c.Slowed, Until: c.NextCreate})
 	}
 	if most := e.limits(c.Name).MaxInstances; most > 0 && e.cloudRoom(c.Name) == 0 && !e.limits(c.Name).Leaving {
 		why = append(why, whyFull(cloudFull(c.Name, most), e.useOfAll(c.Name)))
@@ -42,11 +42,11 @@ func (e *Engine) whyNotIn(c *Cloud) (why []drover.Reason) {
 func (e *Engine) whyNowhere() (why []drover.Reason) {
 	switch {
 	case e.s.Draining:
-		why = append(why, drover.Reason{Code: drover.ReasonDraining, Text: drainingText})
+		why = append(why, drover.Reason{Code: drover.ReasonDraining, Text: drainingText, Since: e.s.Halted})
 	case !e.proved():
 		why = append(why, e.whyUnproved())
 	case e.s.Closing:
-		why = append(why, drover.Reason{Code: drover.ReasonClosing, Text: closingText})
+		why = append(why, drover.Reason{Code: drover.ReasonClosing, Text: closingText, Since: e.s.Halted})
 	}
 	if most := e.s.Settings.MaxInstances; most > 0 && e.room() == 0 {
 		why = append(why, whyFull(fleetFull(most), e.useOfAll("")))
@@ -74,7 +74,7 @@ func (e *Engine) troublesOf(c *Cloud) (why []drover.Reason) {
 	}
 	for _, t := range c.Throttles {
 		text := fmt.Sprintf("%s/%s/%s/%s is asked for %d at a time, since its cloud had not enough; one more with each that comes", c.Name, t.Zone, t.Type, t.Market, t.Most)
-		why = append(why, drover.Reason{Code: drover.ReasonCapacity, Text: text})
+		why = append(why, drover.Reason{Code: drover.ReasonCapacity, Text: text, Since: t.Since})
 	}
 	return why
 }
@@ -88,7 +88,11 @@ func (e *Engine) blocksIn(c *Cloud) (why []drover.Reason) {
 		why = append(why, one)
 	}
 	if more := len(blocks) - maxBlocks; more > 0 {
-		why = append(why, drover.Reason{Code: drover.ReasonOther, Text: fmt.Sprintf("and %d more blocks: drover offers lists what is blocked", more)})
+		others := drover.Reason{Code: drover.ReasonOther, Text: fmt.Sprintf("and %d more blocks: drover offers lists what is blocked", more)}
+		for _, b := range blocks[maxBlocks:] {
+			others.Since = sooner(others.Since, b.Reason.Since)
+		}
+		why = append(why, others)
 	}
 	return why
 }

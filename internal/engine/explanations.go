@@ -60,7 +60,7 @@ func (e *Engine) whyQueued(j *Job, id drover.JobID) (why []drover.Reason) {
 		}
 	}
 	if why = append(why, e.whyTorn(j)...); len(why) == 0 {
-		why = []drover.Reason{whyWaits(&group{})}
+		why = []drover.Reason{{Code: drover.ReasonPlanning, Text: planningText, Since: j.Since}}
 	}
 	return why
 }
@@ -89,7 +89,7 @@ func (e *Engine) whyIn(g *group, j *Job, place, n int) []drover.Reason {
 
 // whyUnbound says why those of a group's elements wait that have no instance on its way; how long they may, by a job of the group.
 func (e *Engine) whyUnbound(g *group, j *Job) []drover.Reason {
-	why := []drover.Reason{whyWaits(g)}
+	why := []drover.Reason{g.reason}
 	if g.refused != nil {
 		why = append(why, *g.refused)
 	}

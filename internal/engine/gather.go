@@ -73,7 +73,7 @@ func (e *Engine) payFor(g *group, seats []*instance) bool {
 		all[at].loads[0].count++
 	}
 	if a := e.refusesAll(all); a != nil {
-		g.wait(e.why(a))
+		g.wait(e.whyUnpaid(g, a))
 		return false
 	}
 	return true

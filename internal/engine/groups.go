@@ -184,7 +184,7 @@ func (g *group) recount() {
 func (e *Engine) group(key GroupKey) *group {
 	g := e.byKey[key]
 	if g == nil {
-		g = &group{key: key, narrow: narrowness(key.Shape)}
+		g = &group{key: key, narrow: narrowness(key.Shape), reason: e.reason(drover.ReasonPlanning, planningText)}
 		e.byKey[key] = g
 		e.groups = append(e.groups, g)
 	}

@@ -77,15 +77,20 @@ func (e *Engine) whyTooDear(o drover.Offering) (drover.Reason, bool) {
 	if !e.limited() {
 		return drover.Reason{}, false
 	}
-	a := e.refuses(pledge{offers: []drover.Offering{e.asPaid(o)}, boots: e.life().BootTimeout + horizon(0)})
+	p := pledge{offers: []drover.Offering{e.asPaid(o)}, boots: e.life().BootTimeout + horizon(0)}
+	for _, a := range e.windows() {
+		if least := e.adds(a.emptied(e.s.Now), p); least > a.limit {
+			why := e.reason(drover.ReasonBudget, "%s can never pay it: up to %v%s, with a boot of up to %v and an hour of work; raise it to that", a.words(), least, a.spell(), e.life().BootTimeout)
+			why.Since = e.s.Configured
+			return why, true
+		}
+	}
+	a := e.refuses(p)
 	if a == nil {
 		return drover.Reason{}, false
 	}
 	why := e.why(a)
-	why.Since = 0
-	if a.present {
-		why.Since = a.from
-	}
+	why.Since = e.fullSince(a)
 	return why, true
 }
 

@@ -88,7 +88,7 @@ func (e *Engine) placeOne(g *group) bool {
 	}
 	if e.limited() {
 		if a := e.refuses(pledge{in: in, loads: []wanted{{g, 1}}}); a != nil {
-			g.wait(e.why(a))
+			g.wait(e.whyUnpaid(g, a))
 			return false
 		}
 	}

@@ -304,7 +304,7 @@ func (e *Engine) affordable(candidates []drover.Offering, loads []wanted) ([]dro
 func (e *Engine) tooDear(loads, allowed []wanted, a *account) {
 	for _, w := range loads {
 		if !slices.Contains(allowed, w) {
-			e.stick([]*group{w.g}, e.why(a))
+			e.stick([]*group{w.g}, e.whyUnpaid(w.g, a))
 		}
 	}
 }

@@ -179,7 +179,7 @@ func (e *Engine) why(a *account) drover.Reason {
 	e.renew(b)
 	spent := e.spentOf(b, a)
 	if a.budget == nil {
-		return e.reason(drover.ReasonBudget, "more would pass the limit of %v: %v is spent", a.limit, spent)
+		return e.reason(drover.ReasonBudget, "more would pass %s: %v is spent, and %v is promised to what runs; raise it", a.words(), spent, max(0, a.sum()-spent))
 	}
 	text := fmt.Sprintf("more would pass the %s budget of the %s", a.window, a.budget.Scope())
 	if a.present {

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,11 +14,14 @@ import (
 	"drover"
 )
 
-// reasons is what scenarios have said, by code: each text with its figures made alike.
-type reasons map[string]map[string]bool
+// reasons is what scenarios have said, by code: each text with its figures made alike; and what of that lacks something.
+type reasons struct {
+	said    map[string]map[string]bool
+	lacking map[string]bool
+}
 
 // hear takes in the reasons of whatever a decision, a state or an explanation holds.
-func (r reasons) hear(t *testing.T, all ...any) {
+func (r *reasons) hear(t *testing.T, all ...any) {
 	text, err := json.Marshal(all)
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +33,7 @@ func (r reasons) hear(t *testing.T, all ...any) {
 	r.find(v)
 }
 
-func (r reasons) find(v any) {
+func (r *reasons) find(v any) {
 	switch v := v.(type) {
 	case []any:
 		for _, one := range v {
@@ -38,10 +42,10 @@ func (r reasons) find(v any) {
 	case map[string]any:
 		code, isReason := v["code"].(string)
 		if text, ok := v["text"].(string); ok && isReason && code != "" { // without a code it is none
-			if r[code] == nil {
-				r[code] = map[string]bool{}
+			if r.said[code] == nil {
+				r.said[code] = map[string]bool{}
 			}
-			r[code][alike(text)] = true
+			r.said[code][alike(text)] = true
 		}
 		for _, one := range v {
 			r.find(one)
@@ -55,7 +59,7 @@ var figures = regexp.MustCompile(`[0-9]+(?:\.[0-9]+)?`)
 func alike(text string) string { return figures.ReplaceAllString(text, "#") }
 
 // askAll has a player explain all that there is, and takes in what is said.
-func (r reasons) askAll(p *player) {
+func (r *reasons) askAll(p *player) {
 	if r == nil {
 		return
 	}
@@ -70,25 +74,63 @@ func (r reasons) askAll(p *player) {
 	for _, subject := range subjects {
 		all, _ := p.e.ExplainSubject(subject, 1000)
 		r.hear(p.t, all)
+		for _, x := range all {
+			r.check(x.Subject, x.Reasons...)
+		}
 	}
-	r.hear(p.t, p.e.Status().Waiting)
+	status := p.e.Status()
+	for _, w := range slices.Concat(status.Waiting, status.Standing) {
+		r.hear(p.t, w)
+		r.check("status", w.Reason)
+	}
 }
 
-// documented reads the tables of docs/reasons.md: the examples of each code.
-func documented(t *testing.T) map[string][]string {
+// check notes what reasons do not say that they should.
+func (r *reasons) check(subject string, all ...drover.Reason) {
+	for _, why := range all {
+		if lacks := lacksOf(why); lacks != "" {
+			r.lacking[fmt.Sprintf("%s lacks %s: %s: %s", alike(subject), lacks, why.Code, alike(why.Text))] = true
+		}
+	}
+}
+
+// lacksOf is what a reason does not say that it should, empty if nothing.
+func lacksOf(why drover.Reason) string {
+	switch {
+	case why.Code == "":
+		return "a code"
+	case strings.TrimSpace(why.Text) == "":
+		return "a cause"
+	case why.Since == 0 && timeless[why.Code] == "":
+		return "a time since when"
+	}
+	return ""
+}
+
+// timeless is the codes of what does not begin, and why not.
+var timeless = map[string]string{
+	drover.ReasonOffered: "that it may be rented is so while nothing keeps it from that",
+	drover.ReasonRest:    "that nothing waits is so while nothing does",
+}
+
+// documented reads the tables of docs/reasons.md: the examples of each code, and of which of them it is not said what changes it.
+func documented(t *testing.T) (examples map[string][]string, stuck []string) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/reasons.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	examples := map[string][]string{}
+	examples = map[string][]string{}
 	for line := range strings.Lines(string(text)) {
 		if cells := strings.Split(strings.TrimSpace(line), " | "); strings.HasPrefix(line, "| `") && len(cells) > 2 {
 			code := strings.Trim(cells[0], "|` ")
 			examples[code] = append(examples[code], strings.Trim(cells[len(cells)-1], "|` "))
+			if change := strings.TrimSpace(cells[len(cells)-2]); change == "–" || change == "" {
+				stuck = append(stuck, code)
+			}
 		}
 	}
-	return examples
+	return examples, stuck
 }
 
 func TestEveryReasonOccurs(t *testing.T) {
@@ -96,15 +138,16 @@ func TestEveryReasonOccurs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := reasons{}
+	heard := &reasons{said: map[string]map[string]bool{}, lacking: map[string]bool{}}
 	for _, file := range files {
 		script, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		playTo(t, string(script), said)
+		playTo(t, string(script), heard)
 	}
-	examples := documented(t)
+	said := heard.said
+	examples, stuck := documented(t)
 	t.Run("every code in docs/reasons.md is met in a scenario, and no other", func(t *testing.T) {
 		met, listed := slices.Sorted(maps.Keys(said)), slices.Sorted(maps.Keys(examples))
 		for _, code := range listed {
@@ -125,6 +168,16 @@ func TestEveryReasonOccurs(t *testing.T) {
 					t.Errorf("%s: %q is never said; such are %q", code, example, slices.Sorted(maps.Keys(said[code])))
 				}
 			}
+		}
+	})
+	t.Run("of each it is said what changes it", func(t *testing.T) {
+		for _, code := range stuck {
+			t.Errorf("docs/reasons.md does not say what changes %s", code)
+		}
+	})
+	t.Run("each names its cause, and since when it holds", func(t *testing.T) {
+		for _, what := range slices.Sorted(maps.Keys(heard.lacking)) {
+			t.Error(what)
 		}
 	})
 }

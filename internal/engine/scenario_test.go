@@ -66,7 +66,7 @@ type player struct {
 	jobs      map[int64]engine.Job // as they were submitted
 	lastList  drover.Time
 	out       strings.Builder
-	said      reasons // nil if nobody hears it
+	said      *reasons // nil if nobody hears it
 }
 
 func play(t *testing.T, script string) string {
@@ -74,7 +74,7 @@ func play(t *testing.T, script string) string {
 }
 
 // playTo plays a scenario to somebody who hears what is said, if anybody does.
-func playTo(t *testing.T, script string, said reasons) string {
+func playTo(t *testing.T, script string, said *reasons) string {
 	p := &player{t: t, said: said, disk: sim.NewDisk(), now: drover.Time(1e18), pending: map[string]int64{}, jobs: map[int64]engine.Job{}, settings: engine.Settings{
 		Clouds: []engine.CloudSettings{{Name: "c", MaxInstances: 4, MaxCreating: 10, ListInterval: time.Minute}},
 		Lifecycle: engine.Lifecycle{
@@ -134,7 +134,7 @@ func (p *player) line(verb string, args []string) {
 	case "put-back":
 		newest := p.disk
 		p.disk = p.copied.Copy()
-		p.disk.Replace(newest)
+		p.disk.Replace(newest, p.now)
 		p.line("restart", nil)
 	case "after":
 		p.after(args[0])

@@ -29,6 +29,8 @@ type State struct {
 	LastAttempt   int            `json:"last_attempt,omitempty"` // numbers of attempts that may have been given by records that are lost
 	Draining      bool           `json:"draining,omitempty"`     // observed: nothing is started any more
 	Closing       bool           `json:"closing"`                // no new instances; those without work go at once
+	Halted        drover.Time    `json:"halted,omitempty"`       // observed: since when it drains or closes
+	Configured    drover.Time    `json:"configured,omitempty"`   // observed: since when Settings are as they are
 	Spent         drover.Money   `json:"spent"`                  // by instances that are gone
 	Unproved      *drover.Reason `json:"unproved,omitempty"`     // why the records may be an older copy of themselves; nil if they are not
 	Jobs          []Job          `json:"jobs"`                   // not final, by ID
@@ -264,6 +266,8 @@ type Cloud struct {
 	NextList   drover.Time       `json:"next_list,omitempty"`
 	NextOffer  drover.Time       `json:"next_offer,omitempty"`
 	NextCreate drover.Time       `json:"next_create,omitempty"` // set by a rate limit
+	Slowed     drover.Time       `json:"slowed,omitempty"`      // when it was
+	Left       drover.Time       `json:"left,omitempty"`        // since when it is no longer configured
 	NoList     drover.Time       `json:"no_list,omitempty"`     // no list before this, set by a rate limit
 	Began      drover.Time       `json:"began,omitempty"`       // of the last list asked for
 	Hurry      int               `json:"hurry,omitempty"`       // lists in a row asked for early, to see something appear or go

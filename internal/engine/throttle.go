@@ -14,6 +14,7 @@ type Throttle struct {
 	Type   string        `json:"type"`
 	Market drover.Market `json:"market"`
 	Most   int           `json:"most"`
+	Since  drover.Time   `json:"since"`
 }
 
 func (t Throttle) of(o drover.Offering) bool {
@@ -29,7 +30,7 @@ func (e *Engine) throttle(o drover.Offering) {
 	at := slices.IndexFunc(c.Throttles, func(t Throttle) bool { return t.of(o) })
 	if at < 0 {
 		at = len(c.Throttles)
-		c.Throttles = append(c.Throttles, Throttle{o.Zone, o.Type.Name, o.Market, 1 + e.asking(o)})
+		c.Throttles = append(c.Throttles, Throttle{Zone: o.Zone, Type: o.Type.Name, Market: o.Market, Most: 1 + e.asking(o), Since: e.s.Now})
 	}
 	c.Throttles[at].Most = max(1, c.Throttles[at].Most/2)
 }

@@ -118,7 +118,7 @@ func (e *Engine) drain() {
 	if e.s.Draining {
 		return
 	}
-	e.s.Draining = true
+	e.s.Draining, e.s.Halted = true, e.s.Now
 	e.note(Note{Level: Info, Text: "draining: nothing is started any more, and instances go as they fall idle"})
 	for _, in := range e.instances {
 		e.unneeded(in)

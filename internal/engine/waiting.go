@@ -19,13 +19,6 @@ const (
 	closingText  = "the fleet is closing: nothing more is rented, and each instance goes as it falls idle"
 )
 
-func whyWaits(g *group) drover.Reason {
-	if g.reason.Code == "" {
-		return drover.Reason{Code: drover.ReasonPlanning, Text: planningText}
-	}
-	return g.reason
-}
-
 // held reports whether something of the job waits that may not start at all: it is to run after others, or its priority is 0.
 func (j *Job) held() bool { return len(j.Queued) > 0 && (len(j.After) > 0 || j.Priority == 0) }
 
@@ -65,9 +58,10 @@ func (e *Engine) afterWords(j *Job) string {
 // waiting sums up what waits, in order of service, by why it does; and counts it.
 func (e *Engine) waiting() (list []drover.Waiting, queued int) {
 	var t tally
+	booting := drover.Reason{Code: drover.ReasonBooting, Text: bootingText, Since: e.firstBound()}
 	for _, g := range e.groups {
-		t.add(g.booting(), drover.Reason{Code: drover.ReasonBooting, Text: bootingText})
-		t.add(g.queued-g.booting(), whyWaits(g))
+		t.add(g.booting(), booting)
+		t.add(g.queued-g.booting(), g.reason)
 	}
 	torn := e.torn()
 	t.add(torn.Count, torn.Reason)
@@ -76,6 +70,16 @@ func (e *Engine) waiting() (list []drover.Waiting, queued int) {
 	t.append(zero)
 	t.append(others(t.others))
 	return t.list, t.queued
+}
+
+// firstBound is when the first of the instances was asked for that are on their way for something that waits.
+func (e *Engine) firstBound() (first drover.Time) {
+	for _, in := range e.instances {
+		if len(in.Bound) > 0 {
+			first = sooner(first, in.Asked)
+		}
+	}
+	return first
 }
 
 // held sums up the jobs that may not start at all: those that are to run after others, of whatever name, and those of priority 0.
@@ -145,6 +149,7 @@ func (t *tally) add(n int, why drover.Reason) {
 	case n == 0:
 	case known:
 		t.list[at].Count += n
+		t.list[at].Reason.Since = sooner(t.list[at].Reason.Since, why.Since)
 		t.queued += n
 	case len(t.list) == maxKinds-2:
 		t.others += n

@@ -34,7 +34,7 @@ func (e *Engine) watch(b *books, a *account) {
 	spent, s := e.spentOf(b, a), e.spending(a.budget.Scope())
 	spell := &s.Spells[a.window]
 	if soft > 0 && spent > soft && !spell.Warned {
-		spell.Warned = true
+		spell.Warned, spell.Told = true, e.s.Now
 		e.tellPassed(a, soft, "soft", "nothing is stopped")
 		e.writeSpending(s)
 	}
@@ -43,7 +43,7 @@ func (e *Engine) watch(b *books, a *account) {
 		return
 	}
 	if !spell.Passed {
-		spell.Passed = true
+		spell.Passed, spell.Told = true, e.s.Now
 		e.tellPassed(a, a.limit, "hard", map[bool]string{false: "what runs finishes", true: "what runs is stopped, and waits"}[a.budget.Stop])
 		e.writeSpending(s)
 	}
@@ -96,6 +96,7 @@ type BudgetState struct {
 	Soft    drover.Money // 0: none
 	Spent   drover.Money
 	Pledged drover.Money // beside that, to what runs
+	Since   drover.Time  // when that was last changed by what it counts, or a limit found to be passed
 	Until   drover.Time  // when it begins anew
 }
 
@@ -109,7 +110,7 @@ func (e *Engine) Budgets() (list []BudgetState) {
 	for i := range b.accounts {
 		if a := &b.accounts[i]; a.budget != nil && a.present {
 			spent := e.spentOf(b, a)
-			list = append(list, BudgetState{a.budget.Scope(), a.window.String(), a.limit, a.budget.Soft.of(a.window), spent, max(0, a.sum()-spent), a.to})
+			list = append(list, BudgetState{a.budget.Scope(), a.window.String(), a.limit, a.budget.Soft.of(a.window), spent, max(0, a.sum()-spent), e.fullSince(a), a.to})
 		}
 	}
 	return list

@@ -100,7 +100,9 @@ func (e *Engine) unable(s *Solving, purchases []drover.Purchase) (*group, drover
 		why := e.reason(drover.ReasonGang, "what was to be rented cannot be had any more")
 		ok = ok && room >= 0 && clouds[o.Cloud] <= e.cloudRoom(o.Cloud)
 		if ok && e.limited() {
-			ok, why = e.affords(o, loads, &taken)
+			if a := e.affords(o, loads, &taken); a != nil && gang >= 0 {
+				return loads[gang].g, e.whyUnpaid(loads[gang].g, a)
+			}
 		}
 		if !ok && gang >= 0 {
 			return loads[gang].g, why
@@ -118,15 +120,15 @@ func (e *Engine) firstOf(s *Solving, p drover.Purchase) (o drover.Offering, ok b
 	return o, e.blockOf(o) == nil && !e.overtaken(o)
 }
 
-// affords adds a purchase to those that were taken, if all that they are for may be paid.
-func (e *Engine) affords(o drover.Offering, loads []wanted, taken *[]pledge) (bool, drover.Reason) {
+// affords adds a purchase to those that were taken, if all that they are for may be paid; else it is the account that would be overdrawn.
+func (e *Engine) affords(o drover.Offering, loads []wanted, taken *[]pledge) *account {
 	o = e.withVolume(o, e.volume(o, loads))
 	all := append(*taken, pledge{offers: []drover.Offering{o}, boots: e.life().BootTimeout, loads: loads})
 	if a := e.refusesAll(all); a != nil {
-		return false, e.why(a)
+		return a
 	}
 	*taken = all
-	return true, drover.Reason{}
+	return nil
 }
 
 // wholeWithin is how many elements the group's next gangs have, of as many gangs as have no more than n together.

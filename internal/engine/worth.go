@@ -75,4 +75,5 @@ const singlesMost = 10_000
 func (e *Engine) moved() {
 	clear(e.singles)
 	e.seen = nil
+	clear(e.unpayable)
 }

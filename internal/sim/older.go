@@ -18,11 +18,11 @@ type copied struct {
 
 // Replace puts an older copy of a disk in its place, of which the store finds out by its note beside the records: no number that was given since
 // is given again.
-func (d *Disk) Replace(newest *Disk) {
+func (d *Disk) Replace(newest *Disk, now drover.Time) {
 	d.epoch = newest.epoch
 	d.last = max(d.last, newest.last) + engine.Leap
 	d.leapt = max(d.leapt, newest.leapt) + engine.Leap
-	d.unproved = &drover.Reason{Code: drover.ReasonUnproved, Text: "the records are an older copy"}
+	d.unproved = &drover.Reason{Code: drover.ReasonUnproved, Text: "the records are an older copy", Since: now}
 }
 
 // Copy is a copy of the disk that shares nothing that is changed.
@@ -75,7 +75,7 @@ func (w *World) putBack() {
 	}
 	newest, c := w.Disk, w.copied
 	w.Disk = c.disk.Copy()
-	w.Disk.Replace(newest)
+	w.Disk.Replace(newest, w.now)
 	w.submit, w.promises.cancelled = slices.Clone(c.submit), maps.Clone(c.cancelled)
 	for _, cl := range w.clouds {
 		for _, v := range cl.vms {
