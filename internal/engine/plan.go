@@ -48,8 +48,14 @@ func (e *Engine) plan() {
 		e.stick(demands, e.whyNoRoom(e.useNow))
 		return
 	}
-	e.allWait(demands, e.reason(drover.ReasonPlanning, planningText))
 	p := e.problem(demands)
+	if e.limited() && len(p.Offerings) == 0 {
+		for _, g := range demands {
+			e.unmet(g, drover.Unmet{Code: drover.ReasonBlocked})
+		}
+		return
+	}
+	e.allWait(demands, e.reason(drover.ReasonPlanning, planningText))
 	keys := e.mixed(&p, demands)
 	e.s.Solving = &Solving{Effect: e.effect(Effect{Solve: &p}), Problem: p, Groups: keys}
 }
@@ -105,7 +111,7 @@ func (e *Engine) problem(demands []*group) drover.Problem {
 	for _, c := range e.clouds {
 		p.Clouds = append(p.Clouds, drover.CloudRoom{Cloud: c.Name, Room: e.cloudRoom(c.Name)})
 	}
-	p.Offerings = e.unblocked()
+	p.Offerings = e.payable(e.unblocked(), demands)
 	boots := e.bootTimes()
 	p.Boot, p.Boots = boots.usual, boots.other
 	return p
@@ -179,9 +185,11 @@ func (e *Engine) solved(b Solved) {
 			e.unmet(g, u)
 		}
 	}
+	last := e.s.LastInstance
 	for _, p := range e.wholeGangs(s, b.Plan) {
 		e.rent(s, p)
 	}
+	e.planTheRest(s, last)
 	for _, u := range b.Plan.Unmet {
 		if g := e.demanded(s, u.Demand); g != nil && g.wants() > 0 && g.reason.Code == drover.ReasonLimit && e.totalRoom() == 0 {
 			g.wait(e.whyNoRoom(e.useNow))

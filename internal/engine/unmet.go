@@ -11,11 +11,15 @@ import (
 // unmet says why a group could not be served, and when that may change.
 func (e *Engine) unmet(g *group, u drover.Unmet) {
 	g.stuck, g.unmet, e.replace, e.yield = true, g.wants(), true, true
-	if u.Code == drover.ReasonBlocked {
-		g.wait(e.whyBlocked(g))
+	why := e.reason(u.Code, "%s", u.Text)
+	if u.Code != drover.ReasonBlocked {
+		why = e.first(g, why)
+	} else if a, cheapest := e.pricedOut(g); a != nil {
+		why = e.whyPricedOut(g, a, cheapest)
 	} else {
-		g.wait(e.first(g, e.reason(u.Code, "%s", u.Text)))
+		why = e.whyBlocked(g)
 	}
+	g.wait(why)
 	g.refused = e.whyRefused(u)
 }
 
@@ -105,13 +109,15 @@ func (e *Engine) whyRefused(u drover.Unmet) *drover.Reason {
 		said = append(said, refusalWords(r))
 		total += r.Count
 	}
-	blocked := len(e.rentable()) - total
+	blocked, dear := e.leftOut(len(e.rentable()) - total)
 	if blocked > 0 {
 		said = append(said, fmt.Sprintf("blocked: %d", blocked))
-		total += blocked
+	}
+	if dear > 0 {
+		said = append(said, fmt.Sprintf("dearer than what may be spent: %d", dear))
 	}
 	others := ""
-	if blocked > 0 {
+	if total += blocked + dear; blocked+dear > 0 {
 		others = "of the others "
 	}
 	offering, lacks, _ := strings.Cut(nearest.Example, ": ")
