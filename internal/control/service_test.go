@@ -418,25 +418,3 @@ func TestWhatARunnerSaidLastIsToldOfItsInstance(t *testing.T) {
 		t.Errorf("of one that is gone: %q", words)
 	}
 }
-
-func TestExplain(t *testing.T) {
-	f := newFixture(t)
-	c, stop := f.begin()
-	defer stop()
-	f.until(c, "its types are known", func(e *engine.Engine) bool { _, known := e.Catalogue(); return known })
-	offering := must(c.Offers(t.Context(), drover.OfferFilter{}))(t)[0]
-	name := drover.Offering{Cloud: offering.Cloud, Zone: offering.Zone, Type: drover.InstanceType{Name: offering.Type}, Market: offering.Market}.Name()
-	for subject, want := range map[string]string{
-		"": drover.ReasonRest, "fleet": drover.ReasonRest, "here": drover.ReasonOffered, name: drover.ReasonOffered, "here/" + offering.Type: drover.ReasonOffered, "here/*": drover.ReasonOffered,
-	} {
-		list := must(c.Explain(t.Context(), subject))(t)
-		if len(list) != 1 || len(list[0].Reasons) != 1 || list[0].Reasons[0].Code != want {
-			t.Errorf("%q is explained by %+v, want %s", subject, list, want)
-		}
-	}
-	for _, subject := range []string{"nowhere", "here/nothing", "nowhere/*", "here/[", name + "/more"} {
-		if list, err := c.Explain(t.Context(), subject); err == nil || drover.KindOf(err) != drover.KindNotFound {
-			t.Errorf("%q is explained by %+v: %v", subject, list, err)
-		}
-	}
-}
