@@ -17,11 +17,11 @@ func (c *controller) mayDo(f engine.Effect) {
 			c.w.fail("cloud %s is listed although it said not before %v", f.ListInstances.Cloud, until)
 		}
 	case f.Connect != nil:
-		in := c.w.Disk.instances[f.Connect.Instance]
+		in, there := c.w.Disk.instances[f.Connect.Instance] // it is not if what was taken in together with this tells that it is gone
 		if c.impostor[in.ID] {
 			c.w.fail("instance %s is logged into although it showed another host key", in.Name)
 		}
-		if in.HostKey != f.Connect.HostKey {
+		if there && in.HostKey != f.Connect.HostKey {
 			c.w.fail("instance %s is logged into with host key %q pinned, and %q is written down", in.Name, f.Connect.HostKey, in.HostKey)
 		}
 	case f.Start != nil:
