@@ -158,7 +158,7 @@ func (in *instance) place() string {
 func (e *Engine) stop(in *instance, why drover.Reason) {
 	in.Reason = &why
 	e.unbind(in)
-	if !in.Begun && in.ProviderID == "" {
+	if !in.Begun && in.ProviderID == "" && e.proved() { // records that are in doubt may not know of the call
 		e.gone(in, why)
 		return
 	}

@@ -45,6 +45,7 @@ func (c *controller) compare(ev *engine.Listed, cl *cloud, at drover.Time) {
 		case v.shows(at):
 			v.sighted, v.shown = at, true
 			if v.seen = is; was != is {
+				v.shownTag = v.tag
 				ev.Added = append(ev.Added, v.sighting())
 			}
 		case was.by == c:

@@ -38,11 +38,11 @@ func (c *controller) failing(b engine.Listed) {
 	}
 }
 
-// mayFail checks what became of them: each that is not held is to go because it could not be made, and what it would have been is left alone.
+// mayFail checks what became of them: each of which nobody has wished anything is to go because it could not be made, and what it would have been is left alone.
 func (c *controller) mayFail() {
 	for _, u := range c.unmade {
 		switch in := c.w.record(u.vm); {
-		case in == nil, in.ID != u.instance, in.Ready != 0, in.Idle == drover.IdleHold:
+		case in == nil, in.ID != u.instance, in.Ready != 0, in.Idle != drover.IdleRun: // people wished otherwise, it may be just before
 		case in.State != drover.InstanceStopping:
 			c.w.fail("instance %s could not be made, and is not to go", in.Name)
 		case in.Reason.Code != drover.ReasonCreateFailed:

@@ -16,6 +16,7 @@ type vm struct {
 	name     string
 	offering drover.Offering
 	tag      drover.IdleBehavior
+	shownTag drover.IdleBehavior // what a list said of it last
 
 	// As its cloud has it.
 	created   drover.Time // its bill begins

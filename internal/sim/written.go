@@ -160,7 +160,7 @@ func (w *World) mayBe(in engine.Instance) {
 	switch {
 	case in.State == drover.InstanceCreating:
 		w.mayRent(in)
-	case v != nil && v.tag == drover.IdleHold && in.Idle != drover.IdleHold:
+	case v != nil && v.tag == drover.IdleHold && v.shownTag == drover.IdleHold && in.Idle != drover.IdleHold:
 		w.fail("instance %s is adopted, and its tag says that it is held", in.Name)
 	case v != nil && in.Idle == drover.IdleRun && !w.Disk.named(in.Name):
 		w.fail("instance %s was named by another store, and is to take work", in.Name)
