@@ -14,6 +14,7 @@ const (
 	// Of jobs that wait.
 	ReasonDependency = "dependency" // waits for other jobs of its batch
 	ReasonBooting    = "booting"    // instances for it are on their way
+	ReasonGrowing    = "growing"    // the volume of an instance is made larger for what waits
 	ReasonPlanning   = "planning"   // the choice of instances is being made
 	ReasonCatalogue  = "catalogue"  // the types and prices of a cloud are not known yet
 	ReasonCapacity   = "capacity"   // what would hold it is full, and nothing more may be created

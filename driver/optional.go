@@ -20,7 +20,8 @@ type Starter interface {
 
 // DiskGrower is a Cloud that makes the root volume of an instance larger, while it runs, and what is on it is kept.
 type DiskGrower interface {
-	// GrowDisk brings the volume to the size, which is never less than it has. It returns once the cloud has accepted.
+	// GrowDisk brings the volume to the size, if it is smaller: doing it again succeeds. It returns once the cloud has accepted; the instance may
+	// see it later. KindNotFound if there is no such instance, KindUnsupported if its volume stays as it is. What is KindTransient may have happened.
 	GrowDisk(ctx context.Context, id string, size drover.Bytes) error
 }
 

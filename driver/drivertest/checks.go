@@ -366,6 +366,36 @@ func checkStopStart(ctx context.Context, t *trial) error {
 	return nil
 }
 
+func checkGrowDisk(ctx context.Context, t *trial) error {
+	grower, can := driver.As[driver.DiskGrower](t.cloud)
+	if !can {
+		return skip("volumes do not grow here")
+	}
+	in, err := t.one(ctx)
+	if err != nil {
+		return err
+	}
+	size := max(t.Request.Disk, 30*drover.GiB) + drover.GiB
+	for _, step := range []string{"grow its volume", "grow it again"} {
+		if err := t.eventually(ctx, step+" is accepted", func(ctx context.Context) (bool, error) {
+			err := grower.GrowDisk(ctx, in.ID, size)
+			if err != nil && drover.KindOf(err) == drover.KindTransient {
+				return false, nil // it boots
+			}
+			return err == nil, err
+		}); err != nil {
+			return fmt.Errorf("%s: %w", step, err)
+		}
+	}
+	if err := t.cloud.Destroy(ctx, in.ID); err != nil {
+		return err
+	}
+	return t.eventually(ctx, "the volume of what is gone is not found", func(ctx context.Context) (bool, error) {
+		err := grower.GrowDisk(ctx, in.ID, size)
+		return err != nil && drover.KindOf(err) == drover.KindNotFound, nil
+	})
+}
+
 func checkContext(ctx context.Context, t *trial) error {
 	in, err := t.one(ctx)
 	if err != nil {

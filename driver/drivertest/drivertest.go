@@ -83,6 +83,7 @@ func Checks() []Check {
 		{"many calls at once do not disturb one another", crowd, checkConcurrency},
 		{"a list of many instances is whole", many, checkMany},
 		{"a stopped instance stays, and starts again as itself", 1, checkStopStart},
+		{"a volume grows, and again succeeds, and not of what is gone", 1, checkGrowDisk},
 		{"no call outlives its context", 2, checkContext},
 		{"the planted key logs in, to the host key that is expected", 1, checkLogin},
 		{"the init scripts run at the first boot, and a command's output and exit code come back", 1, checkInit},

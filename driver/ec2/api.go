@@ -43,6 +43,7 @@ type calls struct {
 	describeKeyPairs              of[ec2.DescribeKeyPairsInput, ec2.DescribeKeyPairsOutput]
 	deleteKeyPair                 of[ec2.DeleteKeyPairInput, ec2.DeleteKeyPairOutput]
 	describeVolumes               of[ec2.DescribeVolumesInput, ec2.DescribeVolumesOutput]
+	modifyVolume                  of[ec2.ModifyVolumeInput, ec2.ModifyVolumeOutput]
 	deleteVolume                  of[ec2.DeleteVolumeInput, ec2.DeleteVolumeOutput]
 	describeImages                of[ec2.DescribeImagesInput, ec2.DescribeImagesOutput]
 	describeSubnets               of[ec2.DescribeSubnetsInput, ec2.DescribeSubnetsOutput]
@@ -98,6 +99,7 @@ func (a *api) setCalls(client *ec2.Client) {
 		describeKeyPairs:              counted(a, "DescribeKeyPairs", client.DescribeKeyPairs),
 		deleteKeyPair:                 counted(a, "DeleteKeyPair", client.DeleteKeyPair),
 		describeVolumes:               counted(a, "DescribeVolumes", client.DescribeVolumes),
+		modifyVolume:                  counted(a, "ModifyVolume", client.ModifyVolume),
 		deleteVolume:                  counted(a, "DeleteVolume", client.DeleteVolume),
 		describeImages:                counted(a, "DescribeImages", client.DescribeImages),
 		describeSubnets:               counted(a, "DescribeSubnets", client.DescribeSubnets),
@@ -257,6 +259,11 @@ func (a *api) describeVolumes(ctx context.Context, filters []types.Filter) ([]ty
 
 func (a *api) deleteVolume(ctx context.Context, id string) error {
 	_, err := a.calls.deleteVolume(ctx, &ec2.DeleteVolumeInput{VolumeId: &id})
+	return err
+}
+
+func (a *api) growVolume(ctx context.Context, id string, gib int32) error {
+	_, err := a.calls.modifyVolume(ctx, &ec2.ModifyVolumeInput{VolumeId: &id, Size: &gib})
 	return err
 }
 

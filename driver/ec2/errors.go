@@ -42,6 +42,7 @@ var classes = []class{
 	{"InstanceLimitExceeded", drover.KindQuota, drover.ScopeType},
 	{"MaxFleetCountExceeded", drover.KindQuota, drover.ScopeAll},
 	{"VolumeLimitExceeded", drover.KindQuota, drover.ScopeAll},
+	{"VolumeModificationSizeLimitExceeded", drover.KindQuota, drover.ScopeAll},
 	{"MaxIOPSLimitExceeded", drover.KindQuota, drover.ScopeAll},
 	{"NetworkInterfaceLimitExceeded", drover.KindQuota, drover.ScopeAll},
 	{"ResourceLimitExceeded", drover.KindQuota, drover.ScopeAll},
@@ -88,6 +89,8 @@ var classes = []class{
 	{"Unsupported", drover.KindUnsupported, ""},
 	{"UnsupportedOperation", drover.KindUnsupported, ""},
 	{"UnsupportedInstanceAttribute", drover.KindUnsupported, ""},
+	{"VolumeModificationRateExceeded", drover.KindUnsupported, ""},
+	{"IncorrectModificationState", drover.KindUnsupported, ""},
 
 	{"IncorrectInstanceState", drover.KindTransient, ""},
 	{"IncorrectState", drover.KindTransient, ""},

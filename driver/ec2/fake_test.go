@@ -63,6 +63,7 @@ type machine struct {
 	tags                                 map[string]string
 	created, ended                       time.Time
 	stopped                              bool
+	gib                                  int // of the root volume
 	reason                               string
 	launch                               url.Values // the call that made it
 	override                             url.Values
@@ -125,6 +126,7 @@ var actions = map[string]func(*fake, url.Values) (string, *wrong){
 	"DescribeKeyPairs":              (*fake).describeKeyPairs,
 	"DeleteKeyPair":                 (*fake).deleteKeyPair,
 	"DescribeVolumes":               (*fake).describeVolumes,
+	"ModifyVolume":                  (*fake).modifyVolume,
 	"DeleteVolume":                  (*fake).deleteVolume,
 	"DescribeSubnets":               (*fake).describeSubnets,
 	"DescribeImages":                (*fake).describeImages,

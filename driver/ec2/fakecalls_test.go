@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -131,6 +132,11 @@ func (f *fake) show(m *machine) string {
 	}
 	if m.reason != "" {
 		shown += el("stateReason", text("code", m.reason))
+	}
+	if state == "running" || state == "stopped" {
+		shown += text("rootDeviceName", "/dev/xvda") + list("blockDeviceMapping", []string{"/dev/sdf", "/dev/xvda"}, func(device string) string {
+			return text("deviceName", device) + el("ebs", text("volumeId", map[string]string{"/dev/sdf": "vol-other", "/dev/xvda": "vol-" + m.id}[device]))
+		})
 	}
 	if state != "pending" {
 		shown += text("privateIpAddress", "10.0.0.7") + text("ipAddress", "192.0.2.7")
@@ -280,10 +286,31 @@ func (f *fake) describeVolumes(in url.Values) (string, *wrong) {
 			all = append(all, id)
 		}
 	}
+	for _, m := range f.machines {
+		if strings.Contains(in.Encode(), "volume-id") && passes(in, "volume-id", "vol-"+m.id) {
+			return list("volumeSet", []*machine{m}, func(m *machine) string { return text("volumeId", "vol-"+m.id) + text("size", strconv.Itoa(m.gib)) }), nil
+		}
+	}
 	some, next := cut(f, in, all)
 	return list("volumeSet", some, func(id string) string {
 		return text("volumeId", id) + text("createTime", "2020-01-01T00:00:00Z") + tagSet(f.volumes[id])
 	}) + next, nil
+}
+
+// modifyVolume grows a root volume, once.
+func (f *fake) modifyVolume(in url.Values) (string, *wrong) {
+	m, bad := f.find(strings.TrimPrefix(in.Get("VolumeId"), "vol-"))
+	size, _ := strconv.Atoi(in.Get("Size"))
+	switch {
+	case bad != nil:
+		return "", &wrong{"InvalidVolume.NotFound", "there is no such volume"}
+	case size <= m.gib:
+		return "", &wrong{"InvalidParameterValue", "New size cannot be smaller than existing size"}
+	case m.gib > 0:
+		return "", &wrong{"VolumeModificationRateExceeded", "You've reached the maximum modification rate per volume limit"}
+	}
+	m.gib = size
+	return el("volumeModification", text("volumeId", in.Get("VolumeId")), text("modificationState", "modifying")), nil
 }
 
 func (f *fake) deleteVolume(in url.Values) (string, *wrong) {

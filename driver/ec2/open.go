@@ -84,7 +84,7 @@ func (c *cloud) keep(name string, age time.Duration) kept.Options {
 func (c *cloud) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffEnds, Notices: driver.NoticesEC2,
-		Init: driver.InitCloud, MaxInit: maxUserData, Template: true, ManyCandidates: true, StopStart: true,
+		Init: driver.InitCloud, MaxInit: maxUserData, Template: true, ManyCandidates: true, StopStart: true, GrowDisk: true,
 	}
 }
 

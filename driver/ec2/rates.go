@@ -14,6 +14,7 @@ var rates = map[string]driver.Rate{
 	"StartInstances":                {Burst: 5, PerSecond: 2},
 	"TerminateInstances":            {Burst: 100, PerSecond: 5},
 	"DeleteVolume":                  {Burst: 100, PerSecond: 5},
+	"ModifyVolume":                  {Burst: 50, PerSecond: 5},
 	"CreateTags":                    {Burst: 100, PerSecond: 10},
 	"DeleteTags":                    {Burst: 100, PerSecond: 10},
 	"DescribeInstances":             {Burst: 100, PerSecond: 20},

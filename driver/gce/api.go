@@ -48,6 +48,8 @@ type calls struct {
 	operations    func(ctx context.Context, zone, filter, token string) (*compute.OperationList, error)
 	disks         func(ctx context.Context, filter, token string) (*compute.DiskAggregatedList, error)
 	deleteDisk    inInstance
+	bootDisks     func(ctx context.Context, zone, name string) (*compute.Instance, error)
+	resizeDisk    func(ctx context.Context, zone, name string, size *compute.DisksResizeRequest) (*op, error)
 	images        func(ctx context.Context, project, filter, token string) (*compute.ImageList, error)
 	zones         func(ctx context.Context, token string) (*compute.ZoneList, error)
 	instanceTypes func(ctx context.Context, zone, token string) (*compute.MachineTypeList, error)
@@ -61,9 +63,10 @@ const (
 	instancesFields = "nextPageToken,unreachables,items/*/warning(code),items/*/instances(" + instanceFields + ")"
 	typesFields     = "nextPageToken,items(name,guestCpus,memoryMb,architecture,isSharedCpu,deprecated(state),bundledLocalSsds(partitionCount)," +
 		"accelerators(guestAcceleratorCount,guestAcceleratorType))"
-	disksFields  = "nextPageToken,unreachables,items/*/disks(name,zone,labels,users,creationTimestamp)"
-	imagesFields = "nextPageToken,items(name,architecture,creationTimestamp,diskSizeGb,deprecated(state))"
-	skusFields   = "nextPageToken,skus(description,serviceRegions,category(resourceFamily,usageType),pricingInfo(pricingExpression(usageUnit,tieredRates(unitPrice))))"
+	disksFields    = "nextPageToken,unreachables,items/*/disks(name,zone,labels,users,creationTimestamp)"
+	attachedFields = "status,disks(boot,source,diskSizeGb)"
+	imagesFields   = "nextPageToken,items(name,architecture,creationTimestamp,diskSizeGb,deprecated(state))"
+	skusFields     = "nextPageToken,skus(description,serviceRegions,category(resourceFamily,usageType),pricingInfo(pricingExpression(usageUnit,tieredRates(unitPrice))))"
 )
 
 // computeService is Compute Engine's name in the price list.
@@ -156,6 +159,12 @@ func (a *api) setCatalogueCalls(s *compute.Service, b *cloudbilling.APIService) 
 	}
 	a.deleteDisk = func(ctx context.Context, zone, name string) (*op, error) {
 		return do(ctx, a, "disks.delete", rateQueries, s.Disks.Delete(a.project, zone, name).Context(ctx).Do)
+	}
+	a.bootDisks = func(ctx context.Context, zone, name string) (*compute.Instance, error) {
+		return do(ctx, a, "instances.get", rateReads, s.Instances.Get(a.project, zone, name).Fields(attachedFields).Context(ctx).Do)
+	}
+	a.resizeDisk = func(ctx context.Context, zone, name string, size *compute.DisksResizeRequest) (*op, error) {
+		return do(ctx, a, "disks.resize", rateQueries, s.Disks.Resize(a.project, zone, name, size).Context(ctx).Do)
 	}
 	a.images = func(ctx context.Context, project, filter, token string) (*compute.ImageList, error) {
 		call := s.Images.List(project).Filter(filter).MaxResults(pageSize).PageToken(token).Fields(imagesFields)

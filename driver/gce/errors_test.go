@@ -42,7 +42,7 @@ var permissions = map[string]string{
 	"compute.instances.delete": "compute.instances.delete", "compute.instances.start": "compute.instances.start", "compute.instances.stop": "compute.instances.stop",
 	"compute.instances.setLabels": "compute.instances.setLabels", "compute.instances.getGuestAttributes": "compute.instances.getGuestAttributes",
 	"compute.zoneOperations.wait": "compute.zoneOperations.get", "compute.zoneOperations.list": "compute.zoneOperations.list", "compute.disks.aggregatedList": "compute.disks.list",
-	"compute.disks.delete": "compute.disks.delete", "compute.images.list": "compute.images.list", "compute.zones.list": "compute.zones.list",
+	"compute.disks.delete": "compute.disks.delete", "compute.disks.resize": "compute.disks.resize", "compute.images.list": "compute.images.list", "compute.zones.list": "compute.zones.list",
 	"compute.machineTypes.list": "compute.machineTypes.list", "cloudbilling.services.skus.list": "",
 }
 

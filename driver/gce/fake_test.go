@@ -68,6 +68,7 @@ type held struct {
 	created, ended, stopped time.Time
 	started                 time.Time
 	print                   int // of the labels
+	grown                   int // GiB of the boot disk, since it was resized
 }
 
 type operation struct {
@@ -144,6 +145,7 @@ var answers = map[string]func(*fake, request) (any, *wrong){
 	"compute.zoneOperations.list":          (*fake).operations,
 	"compute.disks.aggregatedList":         (*fake).aggregatedDisks,
 	"compute.disks.delete":                 (*fake).removeDisk,
+	"compute.disks.resize":                 (*fake).resizeDisk,
 	"compute.images.list":                  (*fake).images,
 	"compute.zones.list":                   (*fake).listZones,
 	"compute.machineTypes.list":            (*fake).kindsOf,

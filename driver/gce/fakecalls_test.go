@@ -139,6 +139,8 @@ func (f *fake) shown(id string) thing {
 		}
 		t["networkInterfaces"] = []any{nic}
 	}
+	_, zone, _ = strings.Cut(t["zone"].(string), prefix)
+	t["disks"] = []any{thing{"boot": true, "source": prefix + zone + "/disks/" + path.Base(id), "diskSizeGb": strconv.Itoa(bootSize(h))}}
 	return t
 }
 
@@ -344,6 +346,27 @@ func (f *fake) removeDisk(in request) (any, *wrong) {
 	}
 	delete(f.disks, id)
 	return f.show(f.begin(in, "delete", in.path["disk"], nil)), nil
+}
+
+// resizeDisk grows a boot disk, which bears its instance's name.
+func (f *fake) resizeDisk(in request) (any, *wrong) {
+	h, there := f.instances[in.path["zone"]+"/"+in.path["disk"]]
+	size, _ := strconv.Atoi(in.body["sizeGb"].(string))
+	switch {
+	case !there:
+		return nil, notFound("%s", in.path["disk"])
+	case size <= bootSize(h):
+		return nil, &wrong{400, "invalid", "Invalid value for field 'sizeGb': it must be larger than the disk is", 0}
+	}
+	h.grown = size
+	return f.show(f.begin(in, "resizeDisk", in.path["disk"], nil)), nil
+}
+
+// bootSize is how many GiB an instance's boot disk has.
+func bootSize(h *held) int {
+	boot := h.thing["disks"].([]any)[0].(thing)["initializeParams"].(thing)
+	asked, _ := strconv.Atoi(fmt.Sprint(boot["diskSizeGb"]))
+	return max(asked, h.grown)
 }
 
 // image is one of debian-cloud's.

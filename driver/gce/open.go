@@ -74,7 +74,7 @@ func (c *cloud) keep(name string, age time.Duration) kept.Options {
 func (c *cloud) Capabilities() driver.Capabilities {
 	can := driver.Capabilities{
 		HostKeys: driver.HostKeysVerified, PowerOff: driver.PowerOffStops, Notices: driver.NoticesGCE,
-		Init: driver.InitShell, MaxInit: maxMetadata, Template: true, Project: c.api.project, StopStart: true,
+		Init: driver.InitShell, MaxInit: maxMetadata, Template: true, Project: c.api.project, StopStart: true, GrowDisk: true,
 	}
 	if c.config.Init == initCloud {
 		can.HostKeys, can.Init = driver.HostKeysPlanted, driver.InitCloud

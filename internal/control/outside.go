@@ -37,6 +37,8 @@ func (c *Controller) do(ctx context.Context, f engine.Effect) {
 		c.post(ctx, c.destroy(ctx, f.ID, *f.Destroy))
 	case f.SetTags != nil:
 		c.post(ctx, c.setTags(ctx, f.ID, *f.SetTags))
+	case f.GrowDisk != nil:
+		c.post(ctx, c.growDisk(ctx, f.ID, *f.GrowDisk))
 	case f.Connect != nil:
 		c.connect(ctx, f.ID, *f.Connect)
 	case f.Disconnect != nil:

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"drover"
 	"drover/driver"
@@ -77,9 +78,21 @@ func (c *Controller) Reconfigure(ctx context.Context, s Setup) error {
 
 // configured is the event that brings the settings, with what was spent before of budgets that are new.
 func (c *Controller) configured(ctx context.Context) (engine.Configured, error) {
-	settings := c.current().Settings
+	settings := c.current().able()
 	spent, err := c.cfg.Store.Spent(ctx, c.clock.now(), settings.Budgets)
 	return engine.Configured{Settings: settings, Spent: spent}, err
+}
+
+// able is the settings with what the clouds' drivers can do.
+func (s *setup) able() engine.Settings {
+	settings := s.Settings
+	settings.Clouds = slices.Clone(settings.Clouds)
+	for i := range settings.Clouds {
+		if cl := s.clouds[settings.Clouds[i].Name]; cl != nil {
+			_, settings.Clouds[i].GrowDisk = driver.As[driver.DiskGrower](cl.own)
+		}
+	}
+	return settings
 }
 
 var _ drover.Service = (*Controller)(nil)

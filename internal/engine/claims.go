@@ -83,7 +83,7 @@ func (e *Engine) claimant(in *instance) *group {
 
 // accepts reports whether jobs of the shape may run on the instance when it is empty.
 func (in *instance) accepts(s *drover.Shape) bool {
-	r := in.Resources
+	r := in.stretched()
 	if r.Disk == 0 {
 		r.Disk = s.Need.Disk // as Shape.Accepts has it
 	}

@@ -87,6 +87,7 @@ type Effect struct {
 	Create        *Create         `json:"create,omitempty"`
 	Destroy       *Destroy        `json:"destroy,omitempty"`
 	SetTags       *SetTags        `json:"set_tags,omitempty"`
+	GrowDisk      *GrowDisk       `json:"grow_disk,omitempty"`
 	Connect       *Connect        `json:"connect,omitempty"`
 	Disconnect    *Disconnect     `json:"disconnect,omitempty"`
 	Start         *Start          `json:"start,omitempty"`
@@ -132,6 +133,15 @@ type SetTags struct {
 	Cloud      string              `json:"cloud"`
 	ProviderID string              `json:"provider_id"`
 	Idle       drover.IdleBehavior `json:"idle_behavior"`
+}
+
+// GrowDisk asks for an instance's volume, and the file system on it, to be as large at least.
+type GrowDisk struct {
+	Instance   int64        `json:"instance"`
+	Name       string       `json:"name"`
+	Cloud      string       `json:"cloud"`
+	ProviderID string       `json:"provider_id"`
+	Size       drover.Bytes `json:"size"`
 }
 
 // Connect asks for an instance's control stream: log in, prove the host key, deploy the runner, pass the boot probe.

@@ -250,6 +250,8 @@ func (e *Engine) handle(body Body) {
 		e.destroyed(b)
 	case Tagged:
 		e.tagged(b)
+	case DiskGrown:
+		e.grown(b)
 	case Connected:
 		e.connected(b)
 	case ConnectFailed:

@@ -138,6 +138,13 @@ type Tagged struct {
 	Err      *drover.Error `json:"err,omitempty"`
 }
 
+// DiskGrown answers GrowDisk. What failed for a moment may have happened all the same.
+type DiskGrown struct {
+	Effect   int64         `json:"effect"`
+	Instance int64         `json:"instance"`
+	Err      *drover.Error `json:"err,omitempty"`
+}
+
 // Connected answers Connect: the instance proved its host key, its boot probe passed, and its runner said what it has. One whose probe
 // failed counts as connected only if its runner has attempts: some that run, or that have ended and are yet to be collected.
 type Connected struct {
@@ -226,6 +233,7 @@ func (PriorityAsked) kind() string { return "priority_asked" }
 func (DrainAsked) kind() string    { return "drain_asked" }
 func (CloseAsked) kind() string    { return "close_asked" }
 func (Tagged) kind() string        { return "tagged" }
+func (DiskGrown) kind() string     { return "disk_grown" }
 func (Offered) kind() string       { return "offered" }
 func (Listed) kind() string        { return "listed" }
 func (Created) kind() string       { return "created" }
@@ -274,6 +282,7 @@ var decoders = map[string]func([]byte) (Body, error){
 	"create_failed":  decode[CreateFailed],
 	"destroyed":      decode[Destroyed],
 	"tagged":         decode[Tagged],
+	"disk_grown":     decode[DiskGrown],
 	"connected":      decode[Connected],
 	"connect_failed": decode[ConnectFailed],
 	"noticed":        decode[Noticed],

@@ -243,6 +243,9 @@ func (e *Engine) whyInState(in *instance) []drover.Reason {
 	if in.State == drover.InstanceRunning {
 		return []drover.Reason{{Code: drover.ReasonRunning, Text: fmt.Sprintf("attempts on it: %d", len(in.load)), Since: in.load[0].Started}}
 	}
+	if in.Rigid != nil {
+		return []drover.Reason{e.whyIsIdle(in), *in.Rigid}
+	}
 	return []drover.Reason{e.whyIsIdle(in)}
 }
 
@@ -329,6 +332,8 @@ func (e *Engine) whyIsIdle(in *instance) drover.Reason {
 		why.Text = fmt.Sprintf("kept for jobs that begin together with others, for which there is no place yet: %d", in.standby)
 	case in.standby > 0:
 		why.Text = fmt.Sprintf("kept for attempts whose instances are taken back and that begin again here when they have ended: %d", in.standby)
+	case in.stretching():
+		why.Code, why.Text = drover.ReasonGrowing, fmt.Sprintf("its volume is being grown from %s to %s, for what waits", in.Resources.Disk.Rounded(), in.Grow.Rounded())
 	case in.KeepUntil > e.s.Now:
 		why.Text = "idle, and kept for a look because a job failed on it"
 	}

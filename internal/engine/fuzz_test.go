@@ -125,7 +125,7 @@ func (s *stranger) restart() {
 		read.Now, read.Wake, read.Clouds, read.Solving, s.pending = 0, 0, nil, nil, nil
 		for i := range read.Instances {
 			in := &read.Instances[i]
-			in.Connected, in.Call, in.Dial, in.Listed, in.Tagging = false, 0, 0, false, Tagging{}
+			in.Connected, in.Call, in.Dial, in.Listed, in.Tagging, in.Growing = false, 0, 0, false, Tagging{}, 0
 		}
 		for i := range read.Attempts {
 			read.Attempts[i].Effect = 0
@@ -197,8 +197,8 @@ func (e *Engine) wrong() string {
 		switch {
 		case in.free.Plus(used, 1) != in.Resources:
 			return fmt.Sprintf("instance %s has %+v: free %+v and used %+v", in.Name, in.Resources, in.free, used)
-		case in.room.Plus(room, 1) != in.Resources:
-			return fmt.Sprintf("instance %s has %+v: room %+v and bound %+v", in.Name, in.Resources, in.room, room)
+		case in.room.Plus(room, 1) != in.stretched():
+			return fmt.Sprintf("instance %s has %+v: room %+v and bound %+v", in.Name, in.stretched(), in.room, room)
 		case in.State == drover.InstanceIdle && len(in.load) > 0, in.State == drover.InstanceRunning && len(in.load) == 0:
 			return fmt.Sprintf("instance %s is %s with %d attempts", in.Name, in.State, len(in.load))
 		}
@@ -590,6 +590,8 @@ func (s *stranger) answer() Body {
 		return Destroyed{Effect: f.ID, Instance: f.Destroy.Instance, Err: err}
 	case f.SetTags != nil:
 		return Tagged{Effect: f.ID, Instance: f.SetTags.Instance, Err: err}
+	case f.GrowDisk != nil:
+		return DiskGrown{Effect: f.ID, Instance: f.GrowDisk.Instance, Err: err}
 	case f.Connect != nil && err != nil:
 		return ConnectFailed{Effect: f.ID, Instance: f.Connect.Instance, Err: err}
 	case f.Connect != nil:

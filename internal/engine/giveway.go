@@ -36,7 +36,7 @@ func (e *Engine) giveWay() {
 func (e *Engine) givers() (able []*instance) {
 	r := e.callRolls()
 	for _, in := range r.idle {
-		if in.Connected && in.takes() && in.standby == 0 && len(in.Strangers) == 0 && e.s.Now >= in.KeepUntil {
+		if in.Connected && in.takes() && !in.stretching() && in.standby == 0 && len(in.Strangers) == 0 && e.s.Now >= in.KeepUntil {
 			able = append(able, in)
 		}
 	}

@@ -21,12 +21,12 @@ func (in *instance) clone() Instance {
 
 // coming reports whether the instance is on its way to being ready, so that work may be bound to it.
 func (in *instance) coming() bool {
-	return (in.State == drover.InstanceCreating || in.State == drover.InstanceBooting) && in.takes()
+	return (in.State == drover.InstanceCreating || in.State == drover.InstanceBooting || in.State == drover.InstanceIdle && in.stretching()) && in.takes()
 }
 
 // open reports whether work may be started on the instance now.
 func (in *instance) open() bool {
-	return in.State.Ready() && in.Connected && in.takes() && len(in.Strangers) == 0
+	return in.State.Ready() && in.Connected && in.takes() && len(in.Strangers) == 0 && !in.stretching()
 }
 
 // takes reports whether nothing but its state keeps work from the instance.
@@ -38,7 +38,7 @@ func (in *instance) takes() bool {
 const faultText = "this is a fault of Drover's"
 
 func (e *Engine) addInstance(in *instance) {
-	in.free, in.room = in.Resources, in.Resources
+	in.free, in.room = in.Resources, in.stretched()
 	e.adapt(in)
 	e.fleet++
 	e.rolls.count(in.Cloud, 1)

@@ -18,6 +18,8 @@ func (f Effect) Kind() string {
 		return "destroy"
 	case f.SetTags != nil:
 		return "set_tags"
+	case f.GrowDisk != nil:
+		return "grow_disk"
 	case f.Connect != nil:
 		return "connect"
 	case f.Disconnect != nil:
@@ -51,6 +53,8 @@ func (f Effect) CloudName() string {
 		return f.Destroy.Cloud
 	case f.SetTags != nil:
 		return f.SetTags.Cloud
+	case f.GrowDisk != nil:
+		return f.GrowDisk.Cloud
 	case f.Connect != nil:
 		return f.Connect.Cloud
 	case f.Fire != nil:
@@ -68,6 +72,8 @@ func (f Effect) InstanceID() int64 {
 		return f.Destroy.Instance
 	case f.SetTags != nil:
 		return f.SetTags.Instance
+	case f.GrowDisk != nil:
+		return f.GrowDisk.Instance
 	case f.Connect != nil:
 		return f.Connect.Instance
 	case f.Disconnect != nil:
@@ -100,6 +106,8 @@ func Answer(body Body) (effect int64, err *drover.Error) {
 	case Destroyed:
 		return b.Effect, b.Err
 	case Tagged:
+		return b.Effect, b.Err
+	case DiskGrown:
 		return b.Effect, b.Err
 	case Connected:
 		return b.Effect, nil

@@ -276,6 +276,9 @@ func (e *Engine) checkReady(in *instance) {
 		e.dial(in)
 	case e.idledOut(in):
 		e.stop(in, e.whyIdle(in))
+	case in.stretching():
+		e.growDisk(in)
+		e.checkAttempts(in)
 	default:
 		e.checkAttempts(in)
 	}
@@ -298,7 +301,7 @@ func (e *Engine) idleDeadline(in *instance) drover.Time {
 	switch {
 	case departs || e.s.Closing || e.overspent(), !e.proved() && len(in.Strangers) > 0: // all wait for the end of those
 		at = in.IdleSince
-	case in.standby > 0 || !e.proved():
+	case in.standby > 0 || in.stretching() || !e.proved():
 		return 0
 	}
 	if len(in.Strangers) > 0 {

@@ -25,6 +25,7 @@ func (e *Engine) plan() {
 		return
 	}
 	e.forgetUnmet()
+	e.stretch()
 	var demands []*group
 	for _, g := range e.groups {
 		if left := g.wants(); left > g.unmet {

@@ -37,7 +37,7 @@ func (e *Engine) rate(c *Cloud) {
 		if price, reserved := take(left, in); reserved {
 			e.reprice(in, price)
 		} else if at, listed := slices.BinarySearchFunc(c.Offerings, OfferingKey{in.Type.Name, in.Zone, in.Market}, findOffering); listed {
-			e.reprice(in, e.withVolume(c.Offerings[at], in.Resources.Disk).Price)
+			e.reprice(in, e.withVolume(c.Offerings[at], in.volume()).Price)
 		}
 	}
 }

@@ -198,6 +198,10 @@ func (p *player) body(verb string, args []string) engine.Body {
 		return engine.Tagged{Effect: p.effect("tag " + args[0]), Instance: p.number(args[0])}
 	case "tag-failed":
 		return engine.Tagged{Effect: p.effect("tag " + args[0]), Instance: p.number(args[0]), Err: failed(1)}
+	case "grown":
+		return engine.DiskGrown{Effect: p.effect("grow " + args[0]), Instance: p.number(args[0])}
+	case "grow-failed":
+		return engine.DiskGrown{Effect: p.effect("grow " + args[0]), Instance: p.number(args[0]), Err: failed(1)}
 	case "probe-failed":
 		return engine.Connected{
 			Effect: p.effect("connect " + args[0]), Instance: p.number(args[0]), HostKey: "key-" + args[0], Attempts: p.reports(args[1:]), ProbeFailed: "exit code 1",
@@ -382,6 +386,9 @@ func (p *player) effects(f engine.Effect) {
 	case f.SetTags != nil:
 		p.asked(fmt.Sprintf("tag %d", f.SetTags.Instance), f.ID)
 		p.print("  as %s", f.SetTags.Idle)
+	case f.GrowDisk != nil:
+		p.asked(fmt.Sprintf("grow %d", f.GrowDisk.Instance), f.ID)
+		p.print("  to %s", f.GrowDisk.Size)
 	case f.Connect != nil:
 		p.asked(fmt.Sprintf("connect %d", f.Connect.Instance), f.ID)
 		if f.Connect.Probe {

@@ -22,6 +22,8 @@ func (p *player) set(args []string) {
 			p.settings.Clouds[0].MaxInstances = int(p.number(value))
 		case "disk":
 			p.settings.Clouds[0].Disk, _ = drover.ParseBytes(value)
+		case "growable":
+			p.settings.Clouds[0].GrowDisk = true
 		case "creating":
 			p.settings.Clouds[0].MaxCreating = int(p.number(value))
 		case "idle":

@@ -76,6 +76,7 @@ type CloudSettings struct {
 	OffersInterval time.Duration `json:"offers_interval,omitempty"` // between two looks at its types and prices; 0: an hour
 	Reserved       []Reservation `json:"reserved,omitempty"`        // that the operator has committed to
 	BillingPeriod  time.Duration `json:"billing_period,omitempty"`  // of which each that is begun is paid; 0: by the second
+	GrowDisk       bool          `json:"grow_disk,omitempty"`       // volumes can be grown
 	Leaving        bool          `json:"leaving,omitempty"`         // no longer configured: nothing is rented there, and what is there drains
 }
 
@@ -166,7 +167,9 @@ type Instance struct {
 	Market     drover.Market        `json:"market"`
 	Price      drover.Money         `json:"price"`
 	Rates      []drover.Rate        `json:"rates,omitempty"`      // what it cost an hour before, each up to its end
-	Resources  drover.Resources     `json:"resources"`            // all it has, its disk as it was created
+	Resources  drover.Resources     `json:"resources"`            // all it has, its disk as it was created or grown
+	Grow       drover.Bytes         `json:"grow,omitempty"`       // its volume is to be grown to that, or may have been, and is paid as if it were
+	Rigid      *drover.Reason       `json:"rigid,omitempty"`      // why its volume is not grown, or not any more
 	Candidates []drover.Offering    `json:"candidates,omitempty"` // while it is being created
 	HostKey    string               `json:"host_key,omitempty"`   // pinned fingerprint
 	State      drover.InstanceState `json:"state"`
@@ -209,6 +212,7 @@ type Instance struct {
 	Fails     int                `json:"fails,omitempty"`     // of the last kind of effect, in a row
 	Retry     drover.Time        `json:"retry,omitempty"`     // when the next may be tried
 	Tagging   Tagging            `json:"tagging,omitzero"`    // how far Retag has come
+	Growing   int64              `json:"growing,omitempty"`   // the call in flight that grows its volume
 }
 
 // Tagging is what became of the calls that are to note an instance's idle behaviour on it.

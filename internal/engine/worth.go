@@ -49,16 +49,21 @@ func (e *Engine) shared(g *group, in *instance, jobs int) bool {
 // fresh reports whether an instance has become ready just now, and nothing has begun on it.
 func (e *Engine) fresh(in *instance) bool { return !in.Used && in.IdleSince == e.s.Now }
 
-// alone is what an hour costs of what may be rented now and costs least for one job of the shape, its boot included; 0 if nothing holds it.
+// alone is what an hour costs of what may be rented now and costs least for one job of the shape, its boot and its volume included; 0 if nothing holds it.
 func (e *Engine) alone(s drover.Shape) (least drover.Money) {
 	if least, known := e.singles[s]; known {
 		return least
 	}
 	all, boots, cost := e.rentable(), e.bootTimes(), drover.Money(0)
 	for i := range all {
-		o := &all[i]
-		if c := o.Price.For(time.Hour + boots.of(o)); (least == 0 || c < cost) && s.Accepts(*o) && e.blockOf(*o) == nil {
-			least, cost = o.Price, c
+		// The price bounds what one with its volume costs from below, and most are passed over by that alone.
+		o, hour := &all[i], time.Hour+boots.of(&all[i])
+		if least != 0 && o.Price.For(hour) >= cost || !s.Accepts(*o) || e.blockOf(*o) != nil {
+			continue
+		}
+		price := e.withVolume(*o, s.Need.Disk).Price
+		if c := price.For(hour); least == 0 || c < cost {
+			least, cost = price, c
 		}
 	}
 	if len(e.singles) >= singlesMost {

@@ -127,6 +127,9 @@ func (cl *cloud) make(f engine.Create, at int) *vm {
 		w: w, cloud: cl, provider: fmt.Sprintf("vm-%d", w.Made), name: f.Name, offering: f.Candidates[at], alive: true, created: w.now, appears: w.now,
 		boots: w.now.Add(w.within(time.Minute)), key: f.Name, clock: w.within(time.Hour) - 30*time.Minute, fence: map[drover.JobID]int{},
 	}
+	if v.offering.Type.Resources.Disk == 0 {
+		v.disk = f.Disk
+	}
 	switch {
 	case w.happens(MakeFails):
 		v.boots = 0

@@ -280,6 +280,8 @@ func (c *controller) do(f engine.Effect, session int) {
 		c.destroy(f.ID, *f.Destroy)
 	case f.SetTags != nil:
 		c.setTags(f.ID, *f.SetTags)
+	case f.GrowDisk != nil:
+		c.growDisk(f.ID, *f.GrowDisk)
 	case f.Connect != nil:
 		c.connect(f.ID, *f.Connect)
 	case f.Disconnect != nil:

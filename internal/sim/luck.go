@@ -40,6 +40,7 @@ const (
 	DestroyFails
 	DestroyLost
 	TagFails
+	GrowFails
 
 	// Clouds, for a while.
 	Outage
@@ -113,6 +114,7 @@ var table = [faults]struct {
 	DestroyFails: {"destroy-fails", 8}, // a destroy fails, or only its answer is lost
 	DestroyLost:  {"destroy-lost", 6},  // a destroy is accepted and nothing comes of it
 	TagFails:     {"tag-fails", 4},     // tags cannot be set, or were and the answer is lost
+	GrowFails:    {"grow-fails", 3},    // a volume cannot be grown, or was and the answer is lost
 
 	Outage:     {"outage", 12},     // no call is answered but by errors
 	RateStorm:  {"rate-storm", 8},  // calls are limited

@@ -16,8 +16,14 @@ type catalogue struct {
 	before  map[string][]drover.Offering // by hash: each that somebody was told of
 }
 
-func newCatalogue(cloud string) catalogue {
-	return catalogue{now: engine.Sorted(Offerings(cloud)), before: map[string][]drover.Offering{}}
+func newCatalogue(c engine.CloudSettings) catalogue {
+	all := engine.Sorted(Offerings(c.Name))
+	for i := range all {
+		if c.GrowDisk {
+			all[i].Type.Resources.Disk, all[i].DiskPrice = 0, gibPrice
+		}
+	}
+	return catalogue{now: all, before: map[string][]drover.Offering{}}
 }
 
 func (c *catalogue) hash() string { return fmt.Sprint("v", c.version) }
@@ -125,7 +131,7 @@ func (w *World) mayReprice(was, in engine.Instance) {
 		w.fail("instance %s has cost %v, and with its price it would be another sum", in.Name, paid)
 	case w.settledOtherwise(was, in, at):
 	case reserved != nil && reserved.Price == in.Price:
-	case t == nil || !t.ever[key][in.Price]:
+	case t == nil || !t.ever[key][in.Price-w.controller.volumePrice(in)]:
 		w.fail("instance %s is to cost %v, of which its controller was never told", in.Name, in.Price)
 	}
 }
@@ -169,8 +175,8 @@ func (c *controller) glancePrices() {
 		switch {
 		case r != nil && in.Price == r.Price:
 			used[kind]++
-		case listed >= 0 && in.Price != listed:
-			c.w.fail("instance %s costs %v, and its cloud asks %v", in.Name, in.Price, listed)
+		case listed >= 0 && in.Price != listed+c.volumePrice(in):
+			c.w.fail("instance %s costs %v, and its cloud asks %v and %v for its volume", in.Name, in.Price, listed, c.volumePrice(in))
 		default:
 			others[kind] = others[kind] || r != nil
 		}

@@ -101,6 +101,7 @@ const slack = 64
 // glance checks what no single change shows.
 func (w *World) glance() {
 	w.controller.glancePrices()
+	w.controller.glanceVolumes()
 	w.addsUp()
 	for _, in := range w.controller.loop.Engine.Instances() {
 		kept := in.Ailing != nil || in.KeepUntil > w.controller.now()

@@ -16,6 +16,8 @@ func (c *controller) mayDo(f engine.Effect) {
 		if until := c.noList[f.ListInstances.Cloud]; c.now() < until {
 			c.w.fail("cloud %s is listed although it said not before %v", f.ListInstances.Cloud, until)
 		}
+	case f.GrowDisk != nil:
+		c.mayGrow(*f.GrowDisk)
 	case f.Connect != nil:
 		in, there := c.w.Disk.instances[f.Connect.Instance] // it is not if what was taken in together with this tells that it is gone
 		if c.impostor[in.ID] {
@@ -83,6 +85,7 @@ func (c *controller) mayConnect(v *vm, f engine.Connect) {
 // mayRun checks a command that begins: no two of one job run at once, and none beside what nobody knows.
 func (c *controller) mayRun(v *vm, id drover.AttemptID) {
 	w := c.w
+	w.mayFill(v, id)
 	if other := w.running[id.Job]; other != nil {
 		w.fail("attempt %v begins on %s while attempt %v runs on %s", id, v.name, other.id, other.vm.name)
 	}

@@ -90,7 +90,7 @@ func NewWorld(r Recipe) *World {
 		w.submit, w.people, w.late = r.Jobs[:len(r.Jobs)-1], r.Jobs[:len(r.Jobs)-1], true
 	}
 	for _, c := range r.Settings.Clouds {
-		w.clouds = append(w.clouds, &cloud{w: w, name: c.Name, prices: newCatalogue(c.Name)})
+		w.clouds = append(w.clouds, &cloud{w: w, name: c.Name, prices: newCatalogue(c)})
 	}
 	return w
 }

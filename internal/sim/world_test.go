@@ -81,6 +81,27 @@ func (r Recipe) ganged() Recipe {
 	return r
 }
 
+// voluminous is the recipe in clouds whose volumes can be grown, with jobs that want larger ones once there are instances, in some worlds: not in
+// those where the records are lost, since what is not known of a volume is of no use.
+func (r Recipe) voluminous() Recipe {
+	if r.Seed%7 > 2 || r.Lose > 0 || r.PutBack > 0 {
+		return r
+	}
+	r.Settings.Clouds = slices.Clone(r.Settings.Clouds)
+	for i := range r.Settings.Clouds {
+		r.Settings.Clouds[i].Disk, r.Settings.Clouds[i].GrowDisk = 20*drover.GiB, true
+	}
+	roomy := jobs()[0]
+	roomy.Number, roomy.Name, roomy.Labels, roomy.After = 7, "roomy", nil, []int64{2}
+	if r.Late > 0 { // it comes late itself
+		roomy.After = nil
+	}
+	roomy.Shape.Need.Disk = 30 * drover.GiB
+	roomy.Array.Last, roomy.Queued = 4, engine.Ranges{{First: 0, Last: 4}}
+	r.Jobs = append(r.Jobs, roomy)
+	return r
+}
+
 // shared is the recipe with somebody else's jobs, if its settings speak of shares.
 func (r Recipe) shared() Recipe {
 	if r.Settings.Shares.By != "" {
@@ -111,7 +132,7 @@ func unlucky(seed uint64) Recipe {
 	case seed%5 == 2:
 		r = lateness(r)
 	}
-	return r
+	return r.voluminous()
 }
 
 // lateness is a world in which the last job comes when instances for the others are on their way, or run.
@@ -220,7 +241,7 @@ func peopled(seed uint64) Recipe {
 	} else if seed%8 == 2 {
 		r = lateness(r)
 	}
-	return r
+	return r.voluminous()
 }
 
 func TestEveryJobEndsOnceAndNothingIsLeft(t *testing.T) {

@@ -60,6 +60,8 @@ func (w *world) do(f engine.Effect) {
 		w.after(callTime, func() { w.destroy(f.ID, *f.Destroy) })
 	case f.SetTags != nil:
 		w.answer(callTime, engine.Tagged{Effect: f.ID, Instance: f.SetTags.Instance})
+	case f.GrowDisk != nil:
+		w.answer(callTime, engine.DiskGrown{Effect: f.ID, Instance: f.GrowDisk.Instance})
 	case f.Connect != nil:
 		w.connect(f.ID, *f.Connect)
 	case f.Disconnect != nil:

@@ -76,7 +76,7 @@ func (m *model) commit(w engine.Write) {
 			ID: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, Zone: in.Zone, Type: in.Type, Market: in.Market,
 			Price: in.Price, Rates: in.Rates, Resources: in.Resources, Candidates: in.Candidates, HostKey: in.HostKey, State: in.State, Idle: in.Idle,
 			Reason: in.Reason, Broken: in.Broken, Asked: in.Asked, Created: in.Created, Ready: in.Ready, IdleSince: in.IdleSince,
-			KeepUntil: in.KeepUntil, Bound: in.Bound, Begun: in.Begun, Ended: in.Ended, Told: in.Told, Retag: in.Retag, Reclaimed: in.Reclaimed, Ailing: in.Ailing, Cried: in.Cried, Used: in.Used,
+			KeepUntil: in.KeepUntil, Bound: in.Bound, Begun: in.Begun, Ended: in.Ended, Told: in.Told, Retag: in.Retag, Grow: in.Grow, Rigid: in.Rigid, Reclaimed: in.Reclaimed, Ailing: in.Ailing, Cried: in.Cried, Used: in.Used,
 		}
 	case w.Gone != nil:
 		delete(m.instances, w.Gone.ID)
@@ -286,7 +286,7 @@ func drawInstance(rt *rapid.T, id int64) *engine.Instance {
 func TestWhatIsDurable(t *testing.T) {
 	durable := map[reflect.Type]string{
 		reflect.TypeFor[engine.Instance](): "ID Name Cloud ProviderID Zone Type Market Price Rates Resources Candidates HostKey State Idle " +
-			"Reason Broken Used Cried Ailing Reclaimed Asked Created Ready IdleSince KeepUntil Bound Begun Ended Told Retag Seen",
+			"Grow Rigid Reason Broken Used Cried Ailing Reclaimed Asked Created Ready IdleSince KeepUntil Bound Begun Ended Told Retag Seen",
 		reflect.TypeFor[engine.Attempt](): "ID Instance State Started Ended Exit Stop",
 		reflect.TypeFor[engine.Job](): "Number Name User Labels Shape Array Gang Priority Attempts Retry Timeout After Queued Succeeded Failed Cancelled " +
 			"Cancel Since Again Blocked Grown Losers",

@@ -1,0 +1,40 @@
+package gce
+
+import (
+	"testing"
+
+	"drover"
+)
+
+func TestGrowDisk(t *testing.T) {
+	f := newFake()
+	c := imitate(t, f, "")
+	in := create(t, c, requestFor("one"))
+	grow := func(id string, size drover.Bytes) drover.ErrorKind {
+		if err := c.GrowDisk(t.Context(), id, size); err != nil {
+			return drover.KindOf(err)
+		}
+		return ""
+	}
+	t.Run("the boot disk, in whole GiB", func(t *testing.T) {
+		if kind := grow(in.ID, 400*drover.GiB+1); kind != "" || f.instances[in.ID].grown != 401 {
+			t.Errorf("%q, %d GiB", kind, f.instances[in.ID].grown)
+		}
+	})
+	t.Run("what is as large is left alone", func(t *testing.T) {
+		if kind := grow(in.ID, 30*drover.GiB); kind != "" || f.calls["compute.disks.resize"] != 1 {
+			t.Errorf("%q, after %v", kind, f.calls)
+		}
+	})
+	t.Run("of what is gone there is no disk", func(t *testing.T) {
+		if err := c.Destroy(t.Context(), in.ID); err != nil {
+			t.Fatal(err)
+		}
+		delete(f.instances, in.ID)
+		for _, id := range []string{in.ID, "us-central1-a/nobody", "nobody"} {
+			if kind := grow(id, 600*drover.GiB); kind != drover.KindNotFound {
+				t.Errorf("%s: %q", id, kind)
+			}
+		}
+	})
+}

@@ -1,0 +1,44 @@
+package control
+
+import (
+	"context"
+	"time"
+
+	"drover"
+	"drover/driver"
+	"drover/internal/engine"
+)
+
+// growTimeout is how long a volume may take to be grown, its file system included: EC2 may take minutes until the instance sees it.
+const growTimeout = 10 * time.Minute
+
+// growDisk has an instance's volume grown by its cloud, and then the file system by the instance.
+func (c *Controller) growDisk(ctx context.Context, effect int64, f engine.GrowDisk) engine.Body {
+	answer := engine.DiskGrown{Effect: effect, Instance: f.Instance}
+	ctx, cancel := context.WithTimeout(ctx, growTimeout)
+	defer cancel()
+	if err := c.tryGrowDisk(ctx, f); err != nil {
+		answer.Err = drover.AsError(err, drover.KindTransient)
+	}
+	return answer
+}
+
+func (c *Controller) tryGrowDisk(ctx context.Context, f engine.GrowDisk) error {
+	cl, err := c.cloud(f.Cloud)
+	if err != nil {
+		return err
+	}
+	grower, can := driver.As[driver.DiskGrower](cl.own)
+	if !can {
+		return drover.Errorf(drover.KindUnsupported, "its cloud cannot grow volumes")
+	}
+	cl.own.Adopt(f.ProviderID)
+	if err := grower.GrowDisk(ctx, f.ProviderID, f.Size); err != nil {
+		return err
+	}
+	l := c.link(f.Instance)
+	if l == nil {
+		return drover.Errorf(drover.KindTransient, "the volume is grown, and the instance is not connected, so that its file system cannot be")
+	}
+	return l.conn.GrowRoot(ctx, f.Size)
+}

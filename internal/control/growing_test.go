@@ -1,0 +1,75 @@
+package control
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+
+	"drover"
+	"drover/driver"
+	"drover/internal/engine"
+)
+
+// growable is a cloud whose volumes can be grown; what is on this host is large enough as it is.
+type growable struct {
+	driver.Cloud
+
+	mu    sync.Mutex
+	sizes []drover.Bytes // that were asked for; guarded by mu
+}
+
+func (g *growable) GrowDisk(_ context.Context, _ string, size drover.Bytes) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.sizes = append(g.sizes, size)
+	return nil
+}
+
+func TestAVolumeGrowsForTheNextJob(t *testing.T) {
+	f := newFixture(t)
+	cloud := &growable{Cloud: f.cfg.Clouds[0].Driver}
+	f.cfg.Clouds[0].Driver, f.cfg.Settings.Clouds[0].Disk = cloud, drover.MiB
+	f.cfg.Clouds[0].Offer = func(o drover.Offering) (drover.Offering, bool) {
+		o.Type.Resources.Disk = 0
+		return o, true
+	}
+	c, stop := f.begin()
+	f.submit(c, "echo a")
+	f.until(c, "the first job is final", f.allFinal)
+	first := theOne(t, c)
+	must(c.Submit(t.Context(), drover.Submission{Batch: drover.Batch{Name: "next", Jobs: []drover.JobSpec{{
+		Name: "b", Command: []string{"echo", "b"}, Priority: 1, Attempts: 1, Spot: drover.SpotPrefer,
+		Resources: drover.Resources{CPU: 500, Memory: 32 * drover.MiB, Disk: 2 * drover.MiB},
+	}}}}))(t)
+	f.until(c, "the next job is final", f.allFinal)
+	in := theOne(t, c)
+	if in.ID != first.ID || first.Resources.Disk != drover.MiB || in.Resources.Disk != drover.GiB || in.Grow != 0 || in.Rigid != nil || !slices.Equal(cloud.sizes, []drover.Bytes{drover.GiB}) {
+		t.Errorf("of %+v became %+v, after %v were asked for", first, in, cloud.sizes)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAVolumeThatCannotBeGrown(t *testing.T) {
+	f := newFixture(t)
+	c, stop := f.begin()
+	defer stop()
+	f.submit(c, "echo a")
+	f.until(c, "the job is final", f.allFinal)
+	in := theOne(t, c)
+	ask := func() *drover.Error {
+		return c.growDisk(t.Context(), 1, engine.GrowDisk{Instance: in.ID, Name: in.Name, Cloud: "here", ProviderID: in.ProviderID, Size: drover.GiB}).(engine.DiskGrown).Err
+	}
+	if err := ask(); err == nil || err.Kind != drover.KindUnsupported {
+		t.Errorf("a cloud that cannot says %v", err)
+	}
+	c.mu.Lock()
+	c.setup.clouds["here"].own = driver.Own(&growable{Cloud: f.cfg.Clouds[0].Driver}, "test")
+	delete(c.links, in.ID)
+	c.mu.Unlock()
+	if err := ask(); err == nil || err.Kind != drover.KindTransient {
+		t.Errorf("of an instance that is not connected it says %v", err)
+	}
+}

@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"drover"
+)
+
+// An idle instance that lacks nothing for what waits but disk is not passed over for a new one where its cloud can grow volumes: its own is grown,
+// and what it is grown for is bound to it meanwhile, as to one that boots. The size is written down before the cloud is asked, and paid from then
+// on. A call whose answer was lost is made again; one that failed is not: the instance is rigid from then on, and another is rented. If it may have
+// been grown all the same, it is paid as if it were.
+
+// stretching reports whether the instance's volume is being grown.
+func (in *instance) stretching() bool { return in.Grow > in.Resources.Disk && in.Rigid == nil }
+
+// stretched is what the instance has once its volume is as large as it is to be.
+func (in *instance) stretched() drover.Resources {
+	r := in.Resources
+	if in.stretching() {
+		r.Disk = in.Grow
+	}
+	return r
+}
+
+// volume is how large a volume is paid.
+func (in *instance) volume() drover.Bytes { return max(in.Resources.Disk, in.Grow) }
+
+// stretch has volumes of idle instances grown for what has no place, before others are planned for it.
+func (e *Engine) stretch() {
+	if !slices.ContainsFunc(e.s.Settings.Clouds, func(c CloudSettings) bool { return c.GrowDisk && !c.Leaving }) {
+		return
+	}
+	for _, g := range e.groups {
+		if g.queued == 0 || g.wants() <= g.unmet || g.key.Gang > 0 { // what comes only if its instance goes is not here yet
+			continue
+		}
+		for _, in := range slices.Clone(e.callRolls().idle) {
+			if e.looks++; g.wants() > 0 {
+				e.stretchFor(g, in)
+			}
+		}
+	}
+}
+
+// stretchFor has an instance's volume grown for as many of the group as it then holds, if it is worth that and may be paid.
+func (e *Engine) stretchFor(g *group, in *instance) {
+	o, listed := e.listedAs(in)
+	if !in.open() || in.full() || in.standby > 0 || in.Rigid != nil || in.Resources.Disk == 0 || in.Type.Resources.Disk != 0 || !listed || !e.limits(in.Cloud).GrowDisk {
+		return
+	}
+	need, r := g.key.Shape.Need, in.Resources
+	r.Disk = need.Disk * drover.Bytes(g.wants())
+	n := r.Times(need, in.atOnce(g.mayBind(in)))
+	size := (need.Disk*drover.Bytes(n) + drover.GiB - 1) / drover.GiB * drover.GiB
+	if n <= 0 || need.Disk <= in.Resources.Disk || slices.Contains(in.Lost, g.jobs[0].Number) || !g.key.Shape.Accepts(in.asked()) ||
+		!e.worthGrowing(g, in, n, e.withVolume(o, size).Price) {
+		return
+	}
+	in.Grow = size
+	in.room = in.stretched()
+	e.rates = true
+	e.bind(g, in, n)
+	e.growDisk(in)
+	e.writeInstance(in)
+	e.note(Note{Level: Info, Text: fmt.Sprintf("growing the volume of instance %s from %s to %s", in.Name, in.Resources.Disk.Rounded(), size.Rounded()), Instance: in.Name, Cloud: in.Cloud})
+	e.touch(in)
+}
+
+// worthGrowing reports whether n of the group's jobs are worth their place on the instance at the price that it has with the larger volume, and
+// whether that may be paid.
+func (e *Engine) worthGrowing(g *group, in *instance, n int, price drover.Money) bool {
+	now := in.Price
+	defer func() { in.Price = now }()
+	in.Price = max(now, price)
+	return (e.anywhere(g, in) || e.shared(g, in, n)) && (!e.limited() || e.refuses(pledge{in: in, loads: []wanted{{g, n}}}) == nil)
+}
+
+// asked is the instance as it could be had, with a volume as large as is asked for.
+func (in *instance) asked() drover.Offering {
+	o := in.offering()
+	o.Type.Resources.Disk = 0
+	return o
+}
+
+// listedAs is what the cloud's list says of others like the instance, if anything.
+func (e *Engine) listedAs(in *instance) (o drover.Offering, listed bool) {
+	c := e.cloud(in.Cloud)
+	if c == nil {
+		return o, false
+	}
+	at, listed := slices.BinarySearchFunc(c.Offerings, OfferingKey{in.Type.Name, in.Zone, in.Market}, findOffering)
+	if !listed {
+		return o, false
+	}
+	return c.Offerings[at], true
+}
+
+// growDisk asks for the volume to be grown, one call at a time.
+func (e *Engine) growDisk(in *instance) {
+	if in.Growing == 0 {
+		in.Growing = e.effect(Effect{GrowDisk: &GrowDisk{Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, Size: in.Grow}})
+	}
+}
+
+func (e *Engine) grown(b DiskGrown) {
+	in := e.instance(b.Instance)
+	if in == nil || !answers(b.Effect, in.Growing) {
+		return
+	}
+	in.Growing = 0
+	if in.State == drover.InstanceStopping {
+		return
+	}
+	e.unbind(in)
+	if b.Err == nil {
+		in.free.Disk += in.Grow - in.Resources.Disk
+		in.Resources.Disk, in.Grow = in.Grow, 0
+	} else {
+		e.stiffen(in, b.Err)
+	}
+	in.room = in.Resources
+	e.rates, e.replace, e.replan = true, true, true
+	e.writeInstance(in)
+	e.touch(in)
+}
+
+// stiffen has the instance's volume not grown any more. What was refused is not paid.
+func (e *Engine) stiffen(in *instance, err *drover.Error) {
+	why := e.reason(string(err.Kind), "its volume was to be grown to %s, and it was not: %s", in.Grow.Rounded(), err.Message)
+	in.Rigid = &why
+	if err.Kind != drover.KindTransient {
+		in.Grow = 0
+	}
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s: %s", in.Name, why.Text), Instance: in.Name, Cloud: in.Cloud, Reason: &why})
+}
