@@ -40,7 +40,6 @@ const (
 	DestroyFails
 	DestroyLost
 	TagFails
-	GrowFails
 
 	// Clouds, for a while.
 	Outage
@@ -81,6 +80,9 @@ const (
 	// People.
 	People
 
+	// Clouds again.
+	GrowFails
+
 	faults // how many there are
 )
 
@@ -114,7 +116,6 @@ var table = [faults]struct {
 	DestroyFails: {"destroy-fails", 8}, // a destroy fails, or only its answer is lost
 	DestroyLost:  {"destroy-lost", 6},  // a destroy is accepted and nothing comes of it
 	TagFails:     {"tag-fails", 4},     // tags cannot be set, or were and the answer is lost
-	GrowFails:    {"grow-fails", 3},    // a volume cannot be grown, or was and the answer is lost
 
 	Outage:     {"outage", 12},     // no call is answered but by errors
 	RateStorm:  {"rate-storm", 8},  // calls are limited
@@ -150,6 +151,8 @@ var table = [faults]struct {
 	CollectFails:   {"collect-fails", 20},    // its output cannot be stored
 
 	People: {"people", 10}, // a person wishes for something after a step
+
+	GrowFails: {"grow-fails", 3}, // a volume cannot be grown, or was and the answer is lost
 }
 
 // String is the fault's name.
@@ -229,7 +232,14 @@ type dice [faults + 1]rand.PCG
 func throw(seed uint64) *dice {
 	d := &dice{}
 	for i := range d {
-		d[i].Seed(seed, uint64(i))
+		stream := uint64(i)
+		switch Fault(i) { // the dice for what is no fault are older than the last fault, whose coming left the worlds of all seeds as they were
+		case GrowFails:
+			stream = uint64(faults)
+		case faults:
+			stream = uint64(GrowFails)
+		}
+		d[i].Seed(seed, stream)
 	}
 	return d
 }
