@@ -31,7 +31,7 @@ func durable(s engine.State) engine.State {
 		in.Listed, in.Accepted, in.Strikes, in.Struck, in.Known, in.Heard = false, false, 0, 0, 0, false
 		in.Connected, in.Silent, in.Tried, in.Alone, in.Lost, in.Strangers = false, 0, false, false, nil, nil
 		in.Call, in.Unsure, in.ByName, in.Dial, in.Fails, in.Retry, in.Tagging = 0, false, false, 0, 0, 0, engine.Tagging{}
-		in.Growing = 0
+		in.Growing, in.Regrown = 0, false
 		d.Instances[i] = in
 	}
 	return d

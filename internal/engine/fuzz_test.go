@@ -125,7 +125,7 @@ func (s *stranger) restart() {
 		read.Now, read.Wake, read.Clouds, read.Solving, s.pending = 0, 0, nil, nil, nil
 		for i := range read.Instances {
 			in := &read.Instances[i]
-			in.Connected, in.Call, in.Dial, in.Listed, in.Tagging, in.Growing = false, 0, 0, false, Tagging{}, 0
+			in.Connected, in.Call, in.Dial, in.Listed, in.Tagging, in.Growing, in.Regrown = false, 0, 0, false, Tagging{}, 0, false
 		}
 		for i := range read.Attempts {
 			read.Attempts[i].Effect = 0

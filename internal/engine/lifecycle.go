@@ -277,7 +277,7 @@ func (e *Engine) checkReady(in *instance) {
 	case e.idledOut(in):
 		e.stop(in, e.whyIdle(in))
 	case in.stretching():
-		e.growDisk(in)
+		e.growAgain(in)
 		e.checkAttempts(in)
 	default:
 		e.checkAttempts(in)

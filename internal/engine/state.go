@@ -213,6 +213,7 @@ type Instance struct {
 	Retry     drover.Time        `json:"retry,omitempty"`     // when the next may be tried
 	Tagging   Tagging            `json:"tagging,omitzero"`    // how far Retag has come
 	Growing   int64              `json:"growing,omitempty"`   // the call in flight that grows its volume
+	Regrown   bool               `json:"regrown,omitempty"`   // one before that was not answered
 }
 
 // Tagging is what became of the calls that are to note an instance's idle behaviour on it.

@@ -97,10 +97,16 @@ func (e *Engine) listedAs(in *instance) (o drover.Offering, listed bool) {
 	return c.Offerings[at], true
 }
 
-// growDisk asks for the volume to be grown, one call at a time.
+// growDisk asks for the volume to be grown.
 func (e *Engine) growDisk(in *instance) {
+	in.Growing = e.effect(Effect{GrowDisk: &GrowDisk{Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, Size: in.Grow}})
+}
+
+// growAgain asks again if no call is in flight: the one before was that of a controller that has ended.
+func (e *Engine) growAgain(in *instance) {
 	if in.Growing == 0 {
-		in.Growing = e.effect(Effect{GrowDisk: &GrowDisk{Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, Size: in.Grow}})
+		in.Regrown = true
+		e.growDisk(in)
 	}
 }
 
@@ -120,17 +126,17 @@ func (e *Engine) grown(b DiskGrown) {
 	} else {
 		e.stiffen(in, b.Err)
 	}
-	in.room = in.Resources
+	in.room, in.Regrown = in.Resources, false
 	e.rates, e.replace, e.replan = true, true, true
 	e.writeInstance(in)
 	e.touch(in)
 }
 
-// stiffen has the instance's volume not grown any more. What was refused is not paid.
+// stiffen has the instance's volume not grown any more. What was refused is not paid, unless it was asked for before: that may have happened.
 func (e *Engine) stiffen(in *instance, err *drover.Error) {
 	why := e.reason(string(err.Kind), "its volume was to be grown to %s, and it was not: %s", in.Grow.Rounded(), err.Message)
 	in.Rigid = &why
-	if err.Kind != drover.KindTransient {
+	if err.Kind != drover.KindTransient && !in.Regrown {
 		in.Grow = 0
 	}
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s: %s", in.Name, why.Text), Instance: in.Name, Cloud: in.Cloud, Reason: &why})

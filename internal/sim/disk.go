@@ -247,6 +247,6 @@ func asFound(in engine.Instance) engine.Instance {
 	in.Candidates, in.Bound, in.Rates = slices.Clone(in.Candidates), slices.Clone(in.Bound), slices.Clone(in.Rates)
 	in.Listed, in.Accepted, in.Strikes, in.Struck, in.Known, in.Heard, in.Connected, in.Silent, in.Tried = false, false, 0, 0, 0, false, false, 0, false
 	in.Alone, in.Lost, in.Strangers, in.Call, in.Unsure, in.ByName, in.Dial, in.Fails, in.Retry, in.Tagging = false, nil, nil, 0, false, false, 0, 0, 0, engine.Tagging{}
-	in.Growing = 0
+	in.Growing, in.Regrown = 0, false
 	return in
 }

@@ -272,7 +272,7 @@ func lasting(in engine.Instance) engine.Instance {
 	in.Listed, in.Accepted, in.Strikes, in.Struck, in.Known, in.Heard = false, false, 0, 0, 0, false
 	in.Connected, in.Silent, in.Tried = false, 0, false
 	in.Alone, in.Lost, in.Strangers, in.Call, in.Unsure, in.ByName, in.Dial, in.Fails, in.Retry, in.Tagging = false, nil, nil, 0, false, false, 0, 0, 0, engine.Tagging{}
-	in.Growing = 0
+	in.Growing, in.Regrown = 0, false
 	return in
 }
 
