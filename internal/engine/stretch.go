@@ -74,7 +74,7 @@ func (e *Engine) worthGrowing(g *group, in *instance, n int, price drover.Money)
 	now := in.Price
 	defer func() { in.Price = now }()
 	in.Price = max(now, price)
-	return (e.anywhere(g, in) || e.shared(g, in, n)) && (!e.limited() || e.refuses(pledge{in: in, loads: []wanted{{g, n}}}) == nil)
+	return (e.anywhere(g, in) || e.shared(g, in, n)) && (!e.limited() || e.refuses(pledge{in: in, boots: e.bootsFor(in), loads: []wanted{{g, n}}}) == nil)
 }
 
 // asked is the instance as it could be had, with a volume as large as is asked for.
