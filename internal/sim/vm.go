@@ -17,7 +17,7 @@ type vm struct {
 	offering drover.Offering
 	tag      drover.IdleBehavior
 	shownTag drover.IdleBehavior // what a list said of it last
-	disk     drover.Bytes // of its volume; 0: its disk comes with its type
+	disk     drover.Bytes        // of its volume; 0: its disk comes with its type
 
 	// As its cloud has it.
 	created   drover.Time // its bill begins
