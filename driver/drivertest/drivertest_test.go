@@ -198,6 +198,19 @@ func TestEveryCheckCanFail(t *testing.T) {
 		{"a stopped instance", "destroys what it is to stop", func(c driver.Cloud) driver.Cloud {
 			return stoppable{altered{Cloud: c}, func(id string) { c.Destroy(context.Background(), id) }}
 		}},
+		{"a volume grows", "grows what is gone", func(c driver.Cloud) driver.Cloud {
+			return growable{altered{Cloud: c}, func(string) error { return nil }}
+		}},
+		{"a volume grows", "grows it once", func(c driver.Cloud) driver.Cloud {
+			grown := map[string]bool{}
+			return growable{altered{Cloud: c}, func(id string) error {
+				if grown[id] {
+					return drover.Errorf(drover.KindInvalid, "it has that size")
+				}
+				grown[id] = true
+				return nil
+			}}
+		}},
 		{"the init scripts", "runs none of the user's", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 				r.UserInit = drover.Secret{}

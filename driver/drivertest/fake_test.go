@@ -272,6 +272,20 @@ func (s stoppable) Capabilities() driver.Capabilities {
 func (s stoppable) Stop(_ context.Context, id string) error { s.stop(id); return nil }
 func (s stoppable) Start(context.Context, string) error     { return nil }
 
+// growable is a cloud whose volumes grow, as far as it says.
+type growable struct {
+	altered
+	grow func(id string) error
+}
+
+func (g growable) Capabilities() driver.Capabilities {
+	can := g.Cloud.Capabilities()
+	can.GrowDisk = true
+	return can
+}
+
+func (g growable) GrowDisk(_ context.Context, id string, _ drover.Bytes) error { return g.grow(id) }
+
 var errPlain = errors.New("something went wrong")
 
 // withOpenDoor makes an account whose instances let anybody in.
