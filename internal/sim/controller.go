@@ -163,7 +163,10 @@ func (c *controller) step(events []engine.Event) {
 	for _, ev := range events {
 		c.heard(ev)
 	}
-	c.mayFail()
+	if len(events) == 1 { // else another may have ended it before
+		c.mayFail()
+	}
+	c.unmade = nil
 	if c.doomed || w.happens(Crash) {
 		w.kill()
 		return

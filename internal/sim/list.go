@@ -49,7 +49,7 @@ func (c *controller) compare(ev *engine.Listed, cl *cloud, at drover.Time) {
 				ev.Added = append(ev.Added, v.sighting())
 			}
 		case was.by == c:
-			v.seen = look{}
+			v.seen, v.missing = look{}, at.Add(cl.w.leapt)
 			ev.Removed = append(ev.Removed, v.provider)
 		}
 	}

@@ -51,7 +51,6 @@ func (c *controller) mayFail() {
 			c.w.fail("instance %s could not be made, and no block covers what it would have been", in.Name)
 		}
 	}
-	c.unmade = nil
 }
 
 // leftAlone reports whether there is a block that covers an offering, also one of which the end is only being tried.

@@ -17,6 +17,7 @@ type vm struct {
 	offering drover.Offering
 	tag      drover.IdleBehavior
 	shownTag drover.IdleBehavior // what a list said of it last
+	missing  drover.Time         // as of when a list left it out last, by the controller's clock
 	disk     drover.Bytes        // of its volume; 0: its disk comes with its type
 
 	// As its cloud has it.

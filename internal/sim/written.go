@@ -258,7 +258,7 @@ func (w *World) mayBeTagged(was, in engine.Instance) {
 }
 
 // mayBeSilent checks an instance that is given up because nothing was heard of it: it was silent for as long as it may be, and not because its
-// controller is deaf.
+// controller is deaf. What the last list left out since it was heard may be gone, and is no sign of that.
 func (w *World) mayBeSilent(in engine.Instance) {
 	c, v, left := w.controller, w.vmOf(in), 0
 	if v == nil {
@@ -271,7 +271,7 @@ func (w *World) mayBeSilent(in engine.Instance) {
 		return
 	}
 	for _, o := range v.cloud.silenced {
-		if row := w.record(o); o.alive && row != nil && row.State.Ready() && !row.Broken {
+		if row := w.record(o); o.alive && row != nil && row.State.Ready() && !row.Broken && (o.seen.by == c || o.missing <= o.heard) {
 			left++
 		}
 	}
