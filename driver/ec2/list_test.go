@@ -228,6 +228,7 @@ func TestEndings(t *testing.T) {
 				}()
 			}
 			time.Sleep(time.Minute)
+			synctest.Wait()
 			if total := sizes[0] + sizes[1]; len(sizes) > 3 || total > 1500 {
 				t.Errorf("calls for %v", sizes)
 			}
