@@ -25,7 +25,10 @@ func resolve(path string) (string, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return whole, err
 	}
-	if _, err := os.Lstat(path); err == nil {
+	switch info, err := os.Lstat(path); {
+	case err == nil && info.Mode()&fs.ModeSymlink == 0: // somebody has begun it meanwhile
+		return filepath.EvalSymlinks(path)
+	case err == nil:
 		return "", drover.Errorf(drover.KindInvalid, "%s is a link to what is not there", path).WithHint("bring back what it leads to, or remove it")
 	}
 	folder, err := resolve(filepath.Dir(path))

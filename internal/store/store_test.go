@@ -158,6 +158,18 @@ func TestResolve(t *testing.T) {
 	t.Run("finds a state that is not there yet through a linked folder", func(t *testing.T) {
 		locked(t, filepath.Join(link(t, "a", "b"), "drover.db"))
 	})
+	t.Run("takes a state that somebody begins just then for no link", func(t *testing.T) {
+		for range 2000 {
+			path, begun := filepath.Join(t.TempDir(), "drover.db"), make(chan error)
+			go func() { begun <- os.WriteFile(path, nil, 0o600) }()
+			if _, err := Resolve(path); err != nil {
+				t.Error(err)
+			}
+			if err := <-begun; err != nil {
+				t.Error(err)
+			}
+		}
+	})
 	t.Run("leads to one lock by whichever link", func(t *testing.T) {
 		path := link(t, state, "c.db")
 		if s, err := Open(t.Context(), path); err == nil || drover.KindOf(err) != drover.KindInvalid {
