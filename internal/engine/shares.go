@@ -15,7 +15,8 @@ import (
 //
 // A large job of one could so wait for ever while small ones of others begin and end, since room for it never comes together. So a group that waits for
 // room while something of another's begins that needs less has the turn from then on, one group at a priority: it comes before all others of the
-// priority, and room for one job of it is kept on the instance that has most, until one has begun.
+// priority, and room for one job of it is kept on the instance that has most, until one has begun. What room has come together for one serves all that
+// ask for the same, so of those with equal jobs the turn is whose who uses least for their weight.
 
 // sharing reports whether there are shares.
 func (e *Engine) sharing() bool { return e.s.Settings.Shares.By != "" }
@@ -117,12 +118,12 @@ func (e *Engine) placeByShares(groups []*group, r *rolls) {
 		if n < 0 {
 			n = len(groups)
 		}
-		e.placeLevel(e.queues(groups[:n]), r)
+		e.placeLevel(groups[:n], r)
 		groups = groups[n:]
 	}
 }
 
-// queues are the groups of one priority by their sharers.
+// queues are the groups of one priority by their sharers. The one that has the turn comes first in its own.
 func (e *Engine) queues(groups []*group) (all []queue) {
 	at := map[string]int{}
 	for _, g := range groups {
@@ -134,14 +135,18 @@ func (e *Engine) queues(groups []*group) (all []queue) {
 			continue
 		}
 		all[i].groups = append(all[i].groups, g)
+		if g.turn {
+			last := len(all[i].groups) - 1
+			all[i].groups = slices.Insert(all[i].groups[:last], 0, g)
+		}
 	}
 	return all
 }
 
-// placeLevel begins what there is room for of one priority's queues, an element at a time.
-func (e *Engine) placeLevel(queues []queue, r *rolls) {
-	turn, begun := e.turnOf(queues), []*group{}
-	for len(queues) > 0 {
+// placeLevel begins what there is room for of one priority's groups, an element at a time.
+func (e *Engine) placeLevel(level []*group, r *rolls) {
+	turn, begun := e.turnOf(level), []*group{}
+	for queues := e.queues(level); len(queues) > 0; {
 		at, least := next(queues), leastUsed(queues)
 		q := &queues[at]
 		g := q.groups[0]
@@ -156,7 +161,8 @@ func (e *Engine) placeLevel(queues []queue, r *rolls) {
 			continue
 		}
 		if turn == nil && e.passedOver(g, begun) {
-			g.turn, turn = true, g
+			turn = e.firstOfEqual(level, g)
+			turn.turn = true
 		}
 		e.placeRest(g, r, true, g.turn && at != least)
 		if q.groups = q.groups[1:]; len(q.groups) == 0 {
@@ -173,17 +179,33 @@ func (e *Engine) passedOver(g *group, begun []*group) bool {
 	return slices.ContainsFunc(begun, smaller) && e.waitsForRoom(g)
 }
 
-// turnOf is the group that has the turn, nil if none has. One that waits for room no longer loses it.
-func (e *Engine) turnOf(queues []queue) (turn *group) {
-	for _, q := range queues {
-		for _, g := range q.groups {
-			g.turn = g.turn && turn == nil && e.waitsForRoom(g)
-			if g.turn {
-				turn = g
-			}
+// turnOf is the group of one priority that has the turn, nil if none has. One that waits for room no longer loses it.
+func (e *Engine) turnOf(level []*group) (turn *group) {
+	for _, g := range level {
+		if g.turn && turn == nil && e.waitsForRoom(g) {
+			turn = g
 		}
+		g.turn = false
+	}
+	if turn != nil {
+		turn = e.firstOfEqual(level, turn)
+		turn.turn = true
 	}
 	return turn
+}
+
+// firstOfEqual is, of the groups that wait for as much room as one of them does, the one whose sharer uses least.
+func (e *Engine) firstOfEqual(level []*group, g *group) *group {
+	first := e.queueOf(g)
+	for _, o := range level {
+		if o.key.Shape != g.key.Shape || o.key.Gang != g.key.Gang || !e.waitsForRoom(o) {
+			continue
+		}
+		if q := e.queueOf(o); q.against(first) < 0 {
+			first = q
+		}
+	}
+	return first.groups[0]
 }
 
 // waitsForRoom reports whether elements of the group wait for nothing but room on what there is.
