@@ -219,7 +219,9 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	switch {
 	case first != nil && !in.held():
 		e.stop(in, e.reason(drover.ReasonTwin, "its cloud made instance %s twice", s.Name))
-	case s.Failed != nil, s.Stopped:
+	case s.Failed != nil:
+		e.unmade(in, s.Failed)
+	case s.Stopped:
 		e.stopped(in)
 	}
 }

@@ -279,8 +279,11 @@ func (e *Engine) whyCreating(in *instance) drover.Reason {
 // whyComing says what an instance that boots, or is not heard from yet, waits for.
 func (e *Engine) whyComing(in *instance) drover.Reason {
 	why := drover.Reason{Code: drover.ReasonBooting, Text: "boots", Since: in.Created, Until: later(e.bootDeadline(in), e.s.Now)}
-	if in.State == drover.InstanceUnknown {
+	switch {
+	case in.State == drover.InstanceUnknown:
 		why.Text, why.Since = "not heard from since this controller began", e.s.Looking
+	case in.Broken:
+		why.Text = "has not become ready"
 	}
 	if in.Reason != nil && in.Reason.Code == drover.ReasonUnreachable {
 		why.Text += lastWords(in)

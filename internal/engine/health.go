@@ -63,6 +63,7 @@ func (e *Engine) breakInstance(in *instance, why drover.Reason) {
 	e.cry(in, why)
 	switch {
 	case in.Ready != 0 || !e.ours(in.Name): // of the latter, it may well have been ready once
+	case why.Code == drover.ReasonCreateFailed: // what its cloud lacks is left alone already
 	case why.Code == drover.ReasonBootTimeout && in.Created != 0 && e.lacked(in):
 		e.vanishedBooting(in, why)
 	default:
@@ -136,7 +137,7 @@ func (e *Engine) tellGone(in *instance, why drover.Reason) {
 // failed ends an instance that its cloud accepted and then could not make. What was lacking is left alone, as if the create had been refused;
 // one that was ready has been made.
 func (e *Engine) failed(in *instance, err *drover.Error) {
-	if in.State == drover.InstanceStopping || in.Ready != 0 || in.held() {
+	if in.State == drover.InstanceStopping || in.Ready != 0 {
 		e.stopped(in)
 		return
 	}
@@ -145,8 +146,17 @@ func (e *Engine) failed(in *instance, err *drover.Error) {
 	if e.addBlock(blockFor(o, err), in.ID) && err.Kind == drover.KindCapacity {
 		e.throttle(o)
 	}
-	e.stop(in, e.reason(drover.ReasonCreateFailed, "%s", err.Message))
+	e.unmade(in, err)
 	e.dropBlocked(in.Cloud)
+}
+
+// unmade ends an instance in its cloud's words for why it is none. An operator's hold keeps it, to be looked at.
+func (e *Engine) unmade(in *instance, err *drover.Error) {
+	if why := e.reason(drover.ReasonCreateFailed, "%s", err.Message); in.held() {
+		e.breakInstance(in, why)
+	} else {
+		e.stop(in, why)
+	}
 }
 
 // stopped ends an instance that its cloud stopped: Drover stops none. An operator's hold keeps it.

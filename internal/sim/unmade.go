@@ -20,6 +20,7 @@ func (v *vm) unmake() {
 type unmade struct {
 	vm       *vm
 	instance int64
+	broken   bool // it was already
 }
 
 // failing notes of which instances, that were never ready, a list says that they could not be made. A list that comes once more is no news.
@@ -33,16 +34,20 @@ func (c *controller) failing(b engine.Listed) {
 			continue
 		}
 		if in := c.w.record(v); in != nil && in.Ready == 0 && in.State != drover.InstanceStopping {
-			c.unmade = append(c.unmade, unmade{v, in.ID})
+			c.unmade = append(c.unmade, unmade{v, in.ID, in.Broken})
 		}
 	}
 }
 
-// mayFail checks what became of them: each of which nobody has wished anything is to go because it could not be made, and what it would have been is left alone.
+// mayFail checks what became of them: each of which nobody has wished anything is to go because it could not be made, and what it would have been is
+// left alone. One that is held stays, and of that no other cause is named.
 func (c *controller) mayFail() {
 	for _, u := range c.unmade {
 		switch in := c.w.record(u.vm); {
-		case in == nil, in.ID != u.instance, in.Ready != 0, in.Idle != drover.IdleRun: // people wished otherwise, it may be just before
+		case in == nil, in.ID != u.instance, in.Ready != 0:
+		case in.Idle == drover.IdleHold && in.State != drover.InstanceStopping && !u.broken && (!in.Broken || in.Reason.Code != drover.ReasonCreateFailed):
+			c.w.fail("instance %s is held and could not be made, and that is not why it is broken: %v", in.Name, in.Reason)
+		case in.Idle != drover.IdleRun: // people wished otherwise, it may be just before
 		case in.State != drover.InstanceStopping:
 			c.w.fail("instance %s could not be made, and is not to go", in.Name)
 		case in.Reason.Code != drover.ReasonCreateFailed:
