@@ -139,7 +139,7 @@ type Offering struct {
 // WithVolume is the offering at what it costs with so much more of a root volume, of which each GiB that is begun is paid.
 func (o Offering) WithVolume(size Bytes) Offering {
 	if size > 0 {
-		o.Price += o.DiskPrice * Money((size+GiB-1)/GiB)
+		o.Price += o.DiskPrice * Money(size.WholeGiB())
 	}
 	return o
 }

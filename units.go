@@ -136,6 +136,9 @@ func (b Bytes) Rounded() string {
 	return strconv.FormatInt(int64(b), 10)
 }
 
+// WholeGiB is how many GiB hold so much: volumes are made, grown and paid in whole ones.
+func (b Bytes) WholeGiB() int64 { return int64((b + GiB - 1) / GiB) }
+
 // ParseBytes reads a size with a binary (Ki, Mi, Gi, Ti) or decimal (K, M, G, T) unit, or plain bytes: "512Mi", "1.5Gi", "1000". It is
 // exact; what is left of a byte is cut off.
 func ParseBytes(s string) (Bytes, error) {

@@ -157,6 +157,14 @@ func TestBytes(t *testing.T) {
 	})
 }
 
+func TestWholeGiB(t *testing.T) {
+	for size, want := range map[drover.Bytes]int64{0: 0, 1: 1, drover.GiB: 1, drover.GiB + 1: 2, 20 * drover.GiB: 20} {
+		if got := size.WholeGiB(); got != want {
+			t.Errorf("%s: %d", size, got)
+		}
+	}
+}
+
 func TestBytesForPeople(t *testing.T) {
 	for b, want := range map[drover.Bytes]string{
 		0: "0", 1023: "1023", drover.KiB: "1Ki", 1536: "1.5Ki", 24684092 * drover.KiB: "23.5Gi", 5 * drover.GiB: "5Gi", drover.TiB - 1: "1023.9Gi", math.MaxInt64: "8388607.9Ti",

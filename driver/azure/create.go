@@ -169,7 +169,7 @@ func gib(size drover.Bytes) *int32 {
 	if size <= 0 {
 		return nil
 	}
-	return to.Ptr(int32((size + drover.GiB - 1) / drover.GiB))
+	return to.Ptr(int32(size.WholeGiB()))
 }
 
 // system is who may log in, and what cloud-init is given.

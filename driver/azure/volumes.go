@@ -54,7 +54,7 @@ func (v volume) hourly(listed map[string]drover.Money) drover.Money {
 // withVolumes adds to an offering what the disks cost that every instance has beside its root volume, and says what a GiB of that costs.
 func (c *cloud) withVolumes(o drover.Offering, listed map[string]drover.Money) drover.Offering {
 	for _, v := range c.config.Volumes {
-		o.Price += v.hourly(listed) * drover.Money((v.Size+drover.GiB-1)/drover.GiB)
+		o.Price += v.hourly(listed) * drover.Money(v.Size.WholeGiB())
 	}
 	o.DiskPrice = c.config.Volume.hourly(listed)
 	return o

@@ -226,7 +226,7 @@ func (v volume) ebs() *types.FleetEbsBlockDeviceRequest {
 		DeleteOnTermination: aws.Bool(true), Encrypted: aws.Bool(v.Encrypted == nil || *v.Encrypted), VolumeType: types.VolumeType(cmp.Or(v.Type, defaultVolume)),
 	}
 	if v.Size > 0 {
-		e.VolumeSize = aws.Int32(int32((v.Size + drover.GiB - 1) / drover.GiB))
+		e.VolumeSize = aws.Int32(int32(v.Size.WholeGiB()))
 	}
 	if v.IOPS > 0 {
 		e.Iops = aws.Int32(int32(v.IOPS))

@@ -24,7 +24,7 @@ func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) erro
 	if err != nil {
 		return classify(doing, "", err)
 	}
-	gib := int32((size + drover.GiB - 1) / drover.GiB)
+	gib := int32(size.WholeGiB())
 	if len(volumes) == 1 && aws.ToInt32(volumes[0].Size) >= gib {
 		return nil
 	}

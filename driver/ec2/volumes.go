@@ -28,7 +28,7 @@ func (v volume) hourly() drover.Money {
 // withVolumes adds to an offering what the volumes cost that every instance has beside its root volume, and says what a GiB of that costs.
 func (c *cloud) withVolumes(o drover.Offering) drover.Offering {
 	for _, v := range c.config.Volumes {
-		o.Price += v.hourly() * drover.Money((v.Size+drover.GiB-1)/drover.GiB)
+		o.Price += v.hourly() * drover.Money(v.Size.WholeGiB())
 	}
 	o.DiskPrice = c.config.Volume.hourly()
 	return o

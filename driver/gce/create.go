@@ -179,7 +179,7 @@ func (c *cloud) bootDisk(ctx context.Context, r driver.CreateRequest, as driver.
 	return &compute.AttachedDisk{
 		Boot: true, AutoDelete: true,
 		InitializeParams: &compute.AttachedDiskInitializeParams{
-			SourceImage: as.Image, Labels: c.withOwn(labels), DiskSizeGb: int64((size + drover.GiB - 1) / drover.GiB),
+			SourceImage: as.Image, Labels: c.withOwn(labels), DiskSizeGb: size.WholeGiB(),
 			DiskType: "zones/" + as.Zone + "/diskTypes/" + c.diskType(as.ProviderType),
 		},
 	}, nil

@@ -20,7 +20,7 @@ func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) erro
 	if err != nil {
 		return classify(doing, "", err)
 	}
-	gib := int64((size + drover.GiB - 1) / drover.GiB)
+	gib := size.WholeGiB()
 	for _, d := range in.Disks {
 		switch {
 		case !d.Boot:

@@ -175,7 +175,7 @@ func (c *cloud) volume(ctx context.Context, r driver.CreateRequest) ([]servers.B
 	if err != nil {
 		return nil, err
 	}
-	size := max(int((r.Disk+drover.GiB-1)/drover.GiB), i.size)
+	size := max(int(r.Disk.WholeGiB()), i.size)
 	return []servers.BlockDevice{{
 		SourceType: servers.SourceImage, UUID: r.Candidates[0].Image, DestinationType: servers.DestinationVolume, VolumeSize: cmp.Or(size, defaultVolume),
 		VolumeType: c.config.VolumeType, DeleteOnTermination: true,

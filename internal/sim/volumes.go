@@ -61,7 +61,7 @@ func (w *World) mayFill(v *vm, id drover.AttemptID) {
 func (c *controller) volumePrice(in engine.Instance) drover.Money {
 	for _, cl := range c.settings.Clouds {
 		if cl.Name == in.Cloud && cl.GrowDisk && in.Type.Resources.Disk == 0 {
-			return drover.Money(max(0, max(in.Resources.Disk, in.Grow)-cl.Disk)+drover.GiB-1) / drover.Money(drover.GiB) * gibPrice
+			return drover.Money(max(0, max(in.Resources.Disk, in.Grow)-cl.Disk).WholeGiB()) * gibPrice
 		}
 	}
 	return 0
