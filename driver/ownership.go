@@ -19,7 +19,9 @@ type Owned struct {
 	fleet string
 
 	mu    sync.Mutex
-	log   *slog.Logger   // of the first list; nil from then on; guarded by mu
+	log   *slog.Logger   // where the next list tells what others own; nil: it does not; guarded by mu
+	later *slog.Logger   // where another does that, since the first has failed; guarded by mu
+	again bool           // it is the last that does; guarded by mu
 	lists int            // guarded by mu
 	seen  map[string]int // the number of the last list that had an instance of this fleet, by id; guarded by mu
 }
@@ -29,7 +31,8 @@ func Own(c Cloud, fleet string) *Owned {
 	return &Owned{Cloud: c, fleet: fleet, seen: map[string]int{}}
 }
 
-// LogOthers has the next list, and that alone, ask for all that there is, and tell how much of it others own.
+// LogOthers has the next list, and that alone, ask for all that there is, and tell how much of it others own. If it fails, so does one more, after
+// a list of the fleet's own has gone well: the cloud may have been down, or the account be too large to be listed whole.
 func (o *Owned) LogOthers(log *slog.Logger) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -58,11 +61,12 @@ func (o *Owned) List(ctx context.Context, tags map[string]string) ([]Instance, e
 		wanted = map[string]string{}
 	}
 	wanted[TagFleet] = o.fleet
-	asked, log := wanted, o.firstLog()
+	asked, log := wanted, o.takeLog()
 	if log != nil {
 		asked = nil
 	}
 	all, err := o.Cloud.List(ctx, asked)
+	o.noteOthers(log, err)
 	if err != nil {
 		return nil, err
 	}
@@ -81,13 +85,27 @@ func (o *Owned) List(ctx context.Context, tags map[string]string) ([]Instance, e
 	return ours, nil
 }
 
-// firstLog is where to tell what others own: once, whatever comes of it. An account may be too large to be listed whole.
-func (o *Owned) firstLog() *slog.Logger {
+// takeLog is where to tell what others own, for one list alone.
+func (o *Owned) takeLog() *slog.Logger {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	log := o.log
 	o.log = nil
 	return log
+}
+
+// noteOthers says what a list that has ended means for telling what others own: log is where that one was to tell it, if it was.
+func (o *Owned) noteOthers(log *slog.Logger, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case log != nil && err != nil && o.again:
+		log.Info("what others own in this account is not known, since it cannot be listed whole", logkey.Error, err)
+	case log != nil && err != nil:
+		o.later = log
+	case log == nil && err == nil && o.later != nil:
+		o.log, o.later, o.again = o.later, nil, true
+	}
 }
 
 // tellOthers tells how many instances are not the fleet's, and not which: they are nobody's business here.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,6 +100,32 @@ func TestOwned(t *testing.T) {
 		}
 		if diff := cmp.Diff([]map[string]string{nil, {driver.TagFleet: "ours"}}, s.asked); diff != "" {
 			t.Errorf("asked for: %s", diff)
+		}
+	})
+	t.Run("if that list fails, another tells it after one that did not, and there are no more than the two", func(t *testing.T) {
+		down, tooLarge := errors.New("the cloud is down"), errors.New("there is too much")
+		for name, tt := range map[string]struct {
+			fails []error // of each list
+			whole []int   // the lists that ask for everything
+			told  string
+		}{
+			"down":      {[]error{down, down, nil, nil, nil}, []int{0, 3}, "of_other_fleets=1 of_no_fleet=1"},
+			"too large": {[]error{tooLarge, nil, tooLarge, nil, nil}, []int{0, 2}, "is not known, since it cannot be listed whole"},
+		} {
+			s, o := open()
+			var log bytes.Buffer
+			o.LogOthers(slog.New(slog.NewTextHandler(&log, nil)))
+			var whole []int
+			for i, err := range tt.fails {
+				s.err = err
+				o.List(t.Context(), nil)
+				if s.asked[i] == nil {
+					whole = append(whole, i)
+				}
+			}
+			if !slices.Equal(whole, tt.whole) || !strings.Contains(log.String(), tt.told) || strings.Count(log.String(), "\n") != 1 {
+				t.Errorf("%s: whole are %v; told: %s", name, whole, log.String())
+			}
 		}
 	})
 	t.Run("where others own nothing, nothing is told", func(t *testing.T) {
