@@ -17,7 +17,7 @@ enough() { [ "$(size)" -ge "$1" ]; }
 enough "$1" && exit 0
 as=
 [ "$(id -u)" -eq 0 ] || as="sudo -n"
-device=$(findmnt -nro SOURCE /) || exit 1
+device=$(findmnt -nvro SOURCE /) || exit 1 # without the subvolume that a root of btrfs often is
 kind=$(findmnt -nro FSTYPE /)
 disk=$(lsblk -nro PKNAME "$device" | head -n 1)
 part=$(cat "/sys/class/block/${device##*/}/partition" 2>/dev/null)
