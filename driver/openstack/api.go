@@ -9,6 +9,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/volumes"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/availabilityzones"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
@@ -30,6 +31,10 @@ const (
 	downCells      = 69 // a list of servers has those of which nothing can be said, since a part of the cloud does not answer
 	wantedVersion  = downCells
 )
+
+// extendsInUse is the microversion of Cinder from which on a volume is extended while an instance has it: see "REST API Version History" in
+// Cinder's documentation.
+const extendsInUse = "3.42"
 
 // api is all that is ever asked of OpenStack. It signs in with the first call.
 type api struct {
@@ -236,6 +241,36 @@ func (a *api) listImages(ctx context.Context, name string) ([]images.Image, erro
 		return nil, err
 	}
 	return collect(ctx, images.List(s.image, images.ListOpts{Name: name, Status: images.ImageStatusActive}), images.ExtractImages)
+}
+
+// volumes is the client of Cinder, in the version from which on a volume can be extended while it is used. It calls nobody.
+func (a *api) volumes(ctx context.Context) (*gophercloud.ServiceClient, error) {
+	s, err := a.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	client, err := openstack.NewBlockStorageV3(s.compute.ProviderClient, a.who.endpoints)
+	if err != nil {
+		return nil, fmt.Errorf("find the block storage service: %w", err)
+	}
+	client.Microversion = extendsInUse
+	return client, nil
+}
+
+func (a *api) getVolume(ctx context.Context, id string) (*volumes.Volume, error) {
+	client, err := a.volumes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return volumes.Get(ctx, client, id).Extract()
+}
+
+func (a *api) extendVolume(ctx context.Context, id string, gib int) error {
+	client, err := a.volumes(ctx)
+	if err != nil {
+		return err
+	}
+	return volumes.ExtendSize(ctx, client, id, volumes.ExtendSizeOpts{NewSize: gib}).ExtractErr()
 }
 
 func (a *api) getImage(ctx context.Context, id string) (*images.Image, error) {

@@ -30,6 +30,14 @@ func imitateIn(t testing.TB, f http.RoundTripper, keys, folder string) *cloud {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return whole(c)
+}
+
+// whole is the cloud without what its configuration lets it do beside.
+func whole(c driver.Cloud) *cloud {
+	if g, grows := c.(growing); grows {
+		return g.cloud
+	}
 	return c.(*cloud)
 }
 
@@ -106,12 +114,16 @@ func listed(t testing.TB, c *cloud) map[string]driver.Instance {
 	return all
 }
 
-// TestConformance runs the suite against the fake, over a real connection, with pages of two and of the newest and the oldest version.
+// TestConformance runs the suite against the fake, over a real connection, with pages of two, of the newest and the oldest version, and with
+// instances that boot from volumes.
 func TestConformance(t *testing.T) {
-	for name, newest := range map[string]int{"of today": 96, "from before microversions": 0} {
-		t.Run("Nova "+name, func(t *testing.T) {
+	for _, tt := range []struct {
+		name, keys string
+		newest     int
+	}{{"of today", "", 96}, {"of today with volumes", "boot_from: volume", 96}, {"from before microversions", "", 0}} {
+		t.Run("Nova "+tt.name, func(t *testing.T) {
 			f := newFake()
-			f.newest, f.pageSize, f.buildTime, f.endTime = newest, 2, 20*time.Millisecond, 10*time.Millisecond
+			f.newest, f.pageSize, f.buildTime, f.endTime = tt.newest, 2, 20*time.Millisecond, 10*time.Millisecond
 			f.instances, f.cores = 50, 50
 			server := httptest.NewServer(f)
 			t.Cleanup(server.Close)
@@ -119,7 +131,7 @@ func TestConformance(t *testing.T) {
 			folder := t.TempDir()
 			drivertest.Run(t, drivertest.Harness{
 				Open: func(ctx context.Context, fleet string) (driver.Cloud, error) {
-					c, err := Open(ctx, options(t, fleet, "", folder))
+					c, err := Open(ctx, options(t, fleet, tt.keys, folder))
 					if err != nil {
 						return nil, err
 					}

@@ -24,6 +24,7 @@ type Config struct {
 
 	BootFrom   bootFrom `yaml:"boot_from" doc:"image: the root disk is the flavor's; volume: it is a volume as large as is asked for"`
 	VolumeType string   `yaml:"volume_type" doc:"of that volume; left out: the cloud's default"`
+	Grow       bool     `yaml:"grow_volumes" doc:"whether that volume is grown for an idle instance's next job, which not every storage can do while it is used"`
 
 	FlavorPrices map[string]drover.Money `yaml:"flavor_prices" doc:"per hour, by the flavor's name"`
 	PriceSpec    string                  `yaml:"price_spec" doc:"the extra spec of flavors that holds their price per hour"`
@@ -89,7 +90,7 @@ func (f *bootFrom) UnmarshalText(b []byte) error {
 // Default is what holds where nothing is said. The rates are nobody's: they are there so that what is larger costs more.
 func (c *Config) Default() {
 	*c = Config{
-		Networks: networks{autoNetwork}, BootFrom: fromImage, Arch: "amd64", ListTypes: true,
+		Networks: networks{autoNetwork}, BootFrom: fromImage, Grow: true, Arch: "amd64", ListTypes: true,
 		Rates: rates{VCPU: drover.Dollar / 100, Memory: drover.Dollar / 400, GPU: drover.Dollar},
 	}
 }

@@ -207,7 +207,7 @@ func imitateWrong(t *testing.T, f *fake) *cloud {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.(*cloud)
+	return whole(c)
 }
 
 // only is the body of the one server that there is.

@@ -53,6 +53,8 @@ var classes = []class{
 
 	{http.StatusTooManyRequests, "", drover.KindRateLimit, ""},
 	{http.StatusRequestEntityTooLarge, "Quota exceeded", drover.KindQuota, drover.ScopeType},
+	{http.StatusRequestEntityTooLarge, "exceeds allowed*quota", drover.KindQuota, drover.ScopeAll},
+	{http.StatusRequestEntityTooLarge, "larger than maximum allowed limit", drover.KindUnsupported, ""},
 	{http.StatusRequestEntityTooLarge, "", drover.KindRateLimit, ""},
 
 	{http.StatusNotFound, "", drover.KindNotFound, ""},
@@ -65,7 +67,10 @@ var classes = []class{
 	{http.StatusBadRequest, "Flavor's memory is too small", drover.KindUnsupported, ""},
 	{http.StatusBadRequest, "Only volume-backed servers are allowed", drover.KindUnsupported, ""},
 	{http.StatusBadRequest, "availability zone is not available", drover.KindUnsupported, ""},
+	{http.StatusBadRequest, "to extend, currently error", drover.KindUnsupported, ""},
+	{http.StatusBadRequest, "to extend, currently", drover.KindTransient, ""},
 	{http.StatusBadRequest, "", drover.KindInvalid, ""},
+	{http.StatusNotAcceptable, "Version 3.*is not supported", drover.KindUnsupported, ""},
 	{http.StatusNotAcceptable, "", drover.KindInvalid, ""},
 	{http.StatusNotImplemented, "", drover.KindUnsupported, ""},
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// fake is a cloud in memory: Keystone, Nova and Glance as far as they are asked here. It has quotas, hosts with and without room, tokens that
+// fake is a cloud in memory: Keystone, Nova, Glance and Cinder as far as they are asked here. It has quotas, hosts with and without room, tokens that
 // expire, pages, a part that does not answer, and versions of Nova. It is held to what the real services do by the suite that both pass. Its times
 // are the clock's, so it works in a bubble of synctest as well, where it is asked without a network.
 type fake struct {
@@ -32,8 +32,14 @@ type fake struct {
 	tokenTime time.Duration // for how long one is good; 0: for ever
 	latency   time.Duration // of a call without a network
 
+	newestVolume int           // microversion of Cinder, behind "3."
+	extendTime   time.Duration // until a volume is larger
+	largest      int           // GiB that a volume can have
+	gigabytes    int           // the quota
+
 	mu      sync.Mutex
 	servers map[string]*fakeServer    // by id; guarded by mu, as is all below
+	volumes map[string]*fakeVolume    // by id
 	room    map[string]int            // vCPUs that hosts have left, by zone; a zone that is not in it has no end
 	faults  map[string]string         // messages of faults that befall what is made of a flavor, by its name
 	down    map[string]bool           // ids of servers in the part that does not answer
@@ -70,6 +76,7 @@ type answer struct {
 func newFake() *fake {
 	return &fake{
 		newest: 96, zones: []string{"nova"}, networks: 1, instances: 10, cores: 20, pageSize: 1000,
+		newestVolume: 70, largest: 500, gigabytes: 1000, volumes: map[string]*fakeVolume{},
 		flavors: []fakeFlavor{
 			{"1", "m1.small", 1, 2048, 20, nil},
 			{"2", "m1.large", 4, 8192, 80, map[string]string{"drover:price": "0.2"}},
@@ -144,6 +151,9 @@ func (f *fake) handle(r *http.Request) *answer {
 	if strings.HasPrefix(r.URL.Path, "/image/") {
 		return f.glance(r, call)
 	}
+	if strings.HasPrefix(r.URL.Path, "/volume/") {
+		return f.cinder(r, call)
+	}
 	return f.nova(r, call, root)
 }
 
@@ -168,7 +178,8 @@ func (f *fake) signIn(r *http.Request, root string) *answer {
 	service := func(kind, url string) map[string]any {
 		return map[string]any{"type": kind, "endpoints": []any{map[string]any{"interface": "public", "region": "north", "region_id": "north", "url": url}}}
 	}
-	catalog := []any{service("compute", root+"/compute/v2.1"), service("image", root+"/image")}
+	project := strings.Repeat("0123456789abcdef", 2)
+	catalog := []any{service("compute", root+"/compute/v2.1"), service("image", root+"/image"), service("volumev3", root+"/volume/v3/"+project)}
 	body := map[string]any{"token": map[string]any{"catalog": catalog, "expires_at": "2099-01-01T00:00:00.000000Z"}}
 	return &answer{status: http.StatusCreated, body: body, header: http.Header{"X-Subject-Token": {token}}}
 }

@@ -41,6 +41,9 @@ func (f *fake) createServer(r *http.Request, version int) *answer {
 	}
 	f.schedule(s)
 	f.servers[s.id] = s
+	if devices, _ := body["block_device_mapping_v2"].([]any); len(devices) > 0 {
+		f.attach(s.id, int(devices[0].(map[string]any)["volume_size"].(float64)), "true")
+	}
 	return &answer{status: http.StatusAccepted, body: map[string]any{"server": map[string]any{"id": s.id, "adminPass": "x"}}}
 }
 
@@ -135,6 +138,7 @@ func (f *fake) show(s *fakeServer, version int) map[string]any {
 		"id": s.id, "name": s.body["name"], "status": status, "metadata": s.metadata, "created": s.created.Format(time.RFC3339), "updated": s.created.Format(time.RFC3339),
 		"addresses": addresses, "OS-EXT-AZ:availability_zone": s.zone, "OS-EXT-STS:task_state": task, "OS-EXT-STS:power_state": power,
 		"OS-SRV-USG:launched_at": launched, "flavor": map[string]any{"id": s.flavor.id},
+		"os-extended-volumes:volumes_attached": f.attached(s.id),
 	}
 	if version >= 47 {
 		shown["flavor"] = map[string]any{"original_name": s.flavor.name, "vcpus": s.flavor.vcpus}

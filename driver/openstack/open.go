@@ -1,4 +1,4 @@
-// Package openstack is a cloud on OpenStack: servers of Nova, images of Glance, by whoever runs them.
+// Package openstack is a cloud on OpenStack: servers of Nova, images of Glance, volumes of Cinder, by whoever runs them.
 //
 // The model. An instance is a server, made by one call that gives it its name, its metadata, which are its tags, and its user data with the
 // host key that is planted. Nova knows no idempotency token, so a name is looked for before a server is made, by one call at a time. Nova
@@ -62,6 +62,9 @@ func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 	c := &cloud{o: o, config: config, api: newAPI(who, network, o.Metric), making: map[string]chan struct{}{}, images: map[string]image{}}
 	c.flavors = kept.New(c.keep("flavors", flavorsAge), c.fetchFlavors)
 	c.zones = kept.New(c.keep("zones", zonesAge), c.fetchZones)
+	if config.grows() {
+		return growing{c}, nil
+	}
 	return c, nil
 }
 
@@ -75,7 +78,7 @@ func (c *cloud) keep(name string, age time.Duration) kept.Options {
 func (c *cloud) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffStops, Init: driver.InitCloud, MaxInit: maxUserData,
-		Template: true, Project: c.api.who.project(), StopStart: true,
+		Template: true, Project: c.api.who.project(), StopStart: true, GrowDisk: c.config.grows(),
 	}
 }
 

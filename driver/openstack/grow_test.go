@@ -1,0 +1,121 @@
+package openstack
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"drover"
+	"drover/driver"
+)
+
+// errorKind is the class of an error, or nothing.
+func errorKind(err error) drover.ErrorKind {
+	if err == nil {
+		return ""
+	}
+	return drover.KindOf(err)
+}
+
+// volumed makes an instance of 30 GiB in a cloud whose instances boot from volumes.
+func volumed(t *testing.T, f *fake) (c growing, in driver.Instance, root *fakeVolume) {
+	t.Helper()
+	c = growing{imitate(t, f, "boot_from: volume")}
+	r := request("one")
+	r.Disk = 30 * drover.GiB
+	in, _ = create(t, c.cloud, r)
+	for _, v := range f.volumes {
+		root = v
+	}
+	return c, in, root
+}
+
+func TestGrowDisk(t *testing.T) {
+	t.Run("the volume that it boots from, in whole GiB, once", func(t *testing.T) {
+		f := newFake()
+		c, in, root := volumed(t, f)
+		f.attach(in.ID, 10, "false")
+		for range 2 {
+			if err := c.GrowDisk(t.Context(), in.ID, 40*drover.GiB+1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if root.gib != 41 || f.calls["POST volumes/action"] != 1 {
+			t.Errorf("%d GiB, after %v", root.gib, f.calls)
+		}
+	})
+	t.Run("what is being done is not asked for again", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			f.extendTime = time.Minute
+			c, in, root := volumed(t, f)
+			for range 2 {
+				if err := c.GrowDisk(t.Context(), in.ID, 40*drover.GiB); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if root.gib != 30 || root.next != 40 || f.calls["POST volumes/action"] != 1 {
+				t.Errorf("%+v, after %v", root, f.calls)
+			}
+		})
+	})
+	t.Run("one that is not made yet is for later", func(t *testing.T) {
+		f := newFake()
+		f.buildTime = time.Hour
+		c, in, root := volumed(t, f)
+		if kind := errorKind(c.GrowDisk(t.Context(), in.ID, 40*drover.GiB)); kind != drover.KindTransient {
+			t.Error(kind)
+		}
+		delete(f.volumes, root.id)
+		if kind := errorKind(c.GrowDisk(t.Context(), in.ID, 40*drover.GiB)); kind != drover.KindTransient {
+			t.Error(kind)
+		}
+	})
+	t.Run("what stays as it is says so", func(t *testing.T) {
+		for name, spoil := range map[string]func(*fake, *fakeVolume){
+			"an old Cinder":      func(f *fake, _ *fakeVolume) { f.newestVolume = 27 },
+			"too large":          func(f *fake, _ *fakeVolume) { f.largest = 35 },
+			"once gone wrong":    func(_ *fake, v *fakeVolume) { v.wrong = true },
+			"two to boot from":   func(f *fake, v *fakeVolume) { f.attach(v.server, 10, "true") },
+			"none to boot from":  func(_ *fake, v *fakeVolume) { v.bootable = "false" },
+			"not from a volume":  func(f *fake, _ *fakeVolume) { clear(f.volumes) },
+			"beyond what we may": func(f *fake, _ *fakeVolume) { f.gigabytes = 35 },
+		} {
+			f := newFake()
+			c, in, root := volumed(t, f)
+			spoil(f, root)
+			want := drover.KindUnsupported
+			if name == "beyond what we may" {
+				want = drover.KindQuota
+			}
+			if kind := errorKind(c.GrowDisk(t.Context(), in.ID, 40*drover.GiB)); kind != want {
+				t.Errorf("%s: %q", name, kind)
+			}
+		}
+	})
+	t.Run("of what is gone or going there is no volume", func(t *testing.T) {
+		f := newFake()
+		f.endTime = time.Hour
+		c, in, _ := volumed(t, f)
+		if err := c.Destroy(t.Context(), in.ID); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []string{in.ID, debian} {
+			if kind := errorKind(c.GrowDisk(t.Context(), id, 40*drover.GiB)); kind != drover.KindNotFound {
+				t.Errorf("%s: %q", id, kind)
+			}
+		}
+	})
+	t.Run("a cloud whose instances boot from images, or that is told not to, does not", func(t *testing.T) {
+		isolate(t, "http://fake")
+		for keys, want := range map[string]bool{"": false, "boot_from: volume": true, "boot_from: volume, grow_volumes: false": false} {
+			c, err := open(options(t, "fleet", keys, t.TempDir()), newFake())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, can := driver.As[driver.DiskGrower](c); can != want || c.Capabilities().GrowDisk != want {
+				t.Errorf("%s: %v", keys, can)
+			}
+		}
+	})
+}
