@@ -12,7 +12,7 @@ import (
 
 // What docs/behaviour.md may still lack. Both counts only go down: bring one down in the commit that fills in a row.
 const (
-	mostOpen     = 24 // rows of which something is still to come
+	mostOpen     = 23 // rows of which something is still to come
 	mostUntested = 20 // rows without a test
 )
 

@@ -197,6 +197,15 @@ func TestOpen(t *testing.T) {
 			}
 		}
 	})
+	t.Run("disks are not said to grow, since Azure grows no disk of the system while it is used", func(t *testing.T) {
+		c, err := open(t.Context(), options(t, "fleet", "markets: [spot]", t.TempDir()), outside{transport: newRegion()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, can := driver.As[driver.DiskGrower](c); can || c.Capabilities().GrowDisk {
+			t.Error("they are")
+		}
+	})
 	t.Run("makes no call, and needs no credentials yet", func(t *testing.T) {
 		r := newRegion()
 		c, err := open(t.Context(), options(t, "fleet", "", t.TempDir()), outside{transport: r})
