@@ -53,7 +53,7 @@ func (e *Engine) stretchFor(g *group, in *instance) {
 	need, r := g.key.Shape.Need, in.Resources
 	r.Disk = need.Disk * drover.Bytes(g.wants())
 	n := r.Times(need, in.atOnce(g.mayBind(in)))
-	size := drover.Bytes((need.Disk*drover.Bytes(n)).WholeGiB()) * drover.GiB
+	size := drover.Bytes((need.Disk * drover.Bytes(n)).WholeGiB()) * drover.GiB
 	if n <= 0 || need.Disk <= in.Resources.Disk || slices.Contains(in.Lost, g.jobs[0].Number) || !g.key.Shape.Accepts(in.asked()) ||
 		!e.worthGrowing(g, in, n, e.withVolume(o, size).Price) {
 		return
