@@ -16,10 +16,16 @@ func (e *Engine) ExplainCloud(name string) (drover.Explanation, bool) {
 	x := drover.Explanation{Subject: name, Reasons: e.whyNotIn(c)}
 	x.Reasons = append(x.Reasons, e.troublesOf(c)...)
 	x.Reasons = append(x.Reasons, e.blocksIn(c)...)
+	free := e.unblockedIn(c)
+	paid := slices.DeleteFunc(slices.Clone(free), e.tooDearForAll)
+	if len(free) > 0 && len(paid) == 0 {
+		x.Reasons = append(x.Reasons, e.whyNothingIsPaid(free))
+	}
 	for _, why := range x.Reasons {
 		x.Since = sooner(x.Since, why.Since)
 	}
-	x.Reasons = append(x.Reasons, e.whatIsOffered(c))
+	x.Reasons = append(x.Reasons, e.whatIsOffered(c, free, paid))
+	x.Reasons = append(x.Reasons, e.whoCannotPay(paid)...)
 	return x, true
 }
 
@@ -97,16 +103,18 @@ func (e *Engine) blocksIn(c *Cloud) (why []drover.Reason) {
 	return why
 }
 
-// whatIsOffered sums up what may be rented in a cloud, and what is there.
-func (e *Engine) whatIsOffered(c *Cloud) drover.Reason {
-	free, cheapest := 0, drover.Offering{}
+// unblockedIn is what of a cloud is offered and not blocked, as it is paid.
+func (e *Engine) unblockedIn(c *Cloud) (free []drover.Offering) {
 	for _, o := range c.Offerings {
-		if o = e.asPaid(o); e.blockOf(o) == nil {
-			if free++; free == 1 || o.Price < cheapest.Price {
-				cheapest = o
-			}
+		if e.blockOf(o) == nil {
+			free = append(free, e.asPaid(o))
 		}
 	}
+	return free
+}
+
+// whatIsOffered sums up what may be rented in a cloud, of what is not blocked that which can be paid, and what is there.
+func (e *Engine) whatIsOffered(c *Cloud, free, paid []drover.Offering) drover.Reason {
 	there, coming := 0, 0
 	for _, in := range e.instances {
 		if in.Cloud == c.Name {
@@ -120,8 +128,16 @@ func (e *Engine) whatIsOffered(c *Cloud) drover.Reason {
 	if most := e.limits(c.Name).MaxInstances; most > 0 {
 		text = fmt.Sprintf("it has %d of at most %s, %d on their way", there, countOf(most, "instance"), coming)
 	}
-	if free > 0 {
-		text = fmt.Sprintf("not blocked: %d of %s, the cheapest %s at %v an hour; ", free, countOf(len(c.Offerings), "offering"), cheapest.Name(), cheapest.Price) + text
+	if len(free) == 0 {
+		return drover.Reason{Code: drover.ReasonOffered, Text: text}
 	}
-	return drover.Reason{Code: drover.ReasonOffered, Text: text}
+	said := fmt.Sprintf("not blocked: %d of %s", len(free), countOf(len(c.Offerings), "offering"))
+	if dear := len(free) - len(paid); dear > 0 {
+		said += fmt.Sprintf(", and dearer than what the fleet may spend now: %d", dear)
+	}
+	if len(paid) > 0 {
+		least := cheapestOf(paid)
+		said += fmt.Sprintf("; the cheapest is %s at %v an hour", least.Name(), least.Price)
+	}
+	return drover.Reason{Code: drover.ReasonOffered, Text: said + "; " + text}
 }

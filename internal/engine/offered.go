@@ -69,29 +69,8 @@ func (e *Engine) explainOffering(o drover.Offering, general []drover.Reason) dro
 	if len(x.Reasons) == 0 {
 		x.Reasons = append(x.Reasons, e.whyOffered(e.asPaid(o)))
 	}
+	x.Reasons = append(x.Reasons, e.whoCannotPay([]drover.Offering{e.asPaid(o)})...)
 	return x
-}
-
-// whyTooDear says that an hour of an instance of the offering, with its boot, would pass a budget of the fleet.
-func (e *Engine) whyTooDear(o drover.Offering) (drover.Reason, bool) {
-	if !e.limited() {
-		return drover.Reason{}, false
-	}
-	p := pledge{offers: []drover.Offering{e.asPaid(o)}, boots: e.life().BootTimeout + horizon(0)}
-	for _, a := range e.windows() {
-		if least := e.adds(a.emptied(e.s.Now), p); least > a.limit {
-			why := e.reason(drover.ReasonBudget, "%s can never pay it: up to %v%s, with a boot of up to %v and an hour of work; raise it to that", a.words(), least, a.spell(), e.life().BootTimeout)
-			why.Since = e.s.Configured
-			return why, true
-		}
-	}
-	a := e.refuses(p)
-	if a == nil {
-		return drover.Reason{}, false
-	}
-	why := e.why(a)
-	why.Since = e.fullSince(a)
-	return why, true
 }
 
 // whyOffered says that an offering may be rented, for how much, and who would want it.

@@ -48,22 +48,29 @@ func (e *Engine) whyNeverPaid(g *group) *drover.Reason {
 // neverPaid is whyNeverPaid for so many of the group's jobs together.
 func (e *Engine) neverPaid(g *group, count int) *drover.Reason {
 	for _, a := range e.windows() {
-		least, of := e.leastOf(a, g, count)
-		if least <= a.limit {
-			continue
+		if why := e.neverPaidBy(a, g, count); why != nil {
+			return why
 		}
-		what, timeout := "it", "a shorter timeout"
-		if count > 1 {
-			what = fmt.Sprintf("%d that begin together", count)
-		}
-		if g.key.Timeout == 0 {
-			timeout = "a timeout, without which it counts as an hour"
-		}
-		why := e.reason(drover.ReasonBudget, "%s can never pay %s: up to %v%s on %s, with a boot of up to %v; raise it to that, or give the job %s, or a cheaper offering",
-			a.words(), what, least, a.spell(), of.Name(), e.life().BootTimeout, timeout)
-		return &why
 	}
 	return nil
+}
+
+// neverPaidBy says that no window of an account's kind can ever pay so many of a group's jobs together; nil if one can.
+func (e *Engine) neverPaidBy(a *account, g *group, count int) *drover.Reason {
+	least, of := e.leastOf(a, g, count)
+	if least <= a.limit {
+		return nil
+	}
+	what, timeout := "it", "a shorter timeout"
+	if count > 1 {
+		what = fmt.Sprintf("%d that begin together", count)
+	}
+	if g.key.Timeout == 0 {
+		timeout = "a timeout, without which it counts as an hour"
+	}
+	why := e.reason(drover.ReasonBudget, "%s can never pay %s: up to %v%s on %s, with a boot of up to %v; raise it to that, or give the job %s, or a cheaper offering",
+		a.words(), what, least, a.spell(), of.Name(), e.life().BootTimeout, timeout)
+	return &why
 }
 
 // leastOf is no more than what so many of a group's jobs bind of an account's money in a window that begins with them, on whichever offering they

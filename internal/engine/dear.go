@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"drover"
+)
+
+// Of what is offered, a budget of the fleet keeps what it cannot pay from everybody; one of a user or a label, from their jobs alone.
+
+// hourOf is what renting an instance of an offering would bind, for an hour of work.
+func (e *Engine) hourOf(o drover.Offering) pledge {
+	return pledge{offers: []drover.Offering{o}, boots: e.life().BootTimeout + horizon(0)}
+}
+
+// tooDearForAll reports whether the fleet's budgets do not allow an instance of the offering now.
+func (e *Engine) tooDearForAll(o drover.Offering) bool {
+	return e.limited() && e.refuses(e.hourOf(o)) != nil
+}
+
+// whyTooDear says that an hour of an instance of the offering, with its boot, would pass a budget of the fleet.
+func (e *Engine) whyTooDear(o drover.Offering) (drover.Reason, bool) {
+	if !e.limited() {
+		return drover.Reason{}, false
+	}
+	p := e.hourOf(e.asPaid(o))
+	for _, a := range e.windows() {
+		if least := e.adds(a.emptied(e.s.Now), p); least > a.limit {
+			why := e.reason(drover.ReasonBudget, "%s can never pay it: up to %v%s, with a boot of up to %v and an hour of work; raise it to that", a.words(), least, a.spell(), e.life().BootTimeout)
+			why.Since = e.s.Configured
+			return why, true
+		}
+	}
+	a := e.refuses(p)
+	if a == nil {
+		return drover.Reason{}, false
+	}
+	why := e.why(a)
+	why.Since = e.fullSince(a)
+	return why, true
+}
+
+// whyNothingIsPaid says what keeps the cheapest of a cloud's offerings from being paid, and with it the others.
+func (e *Engine) whyNothingIsPaid(free []drover.Offering) drover.Reason {
+	least := cheapestOf(free)
+	why, _ := e.whyTooDear(least)
+	why.Text = fmt.Sprintf("nothing of it can be paid, not even %s at %v an hour: %s", least.Name(), least.Price, why.Text)
+	return why
+}
+
+// cheapestOf is the cheapest of the offerings, of which there is one.
+func cheapestOf(all []drover.Offering) drover.Offering {
+	return slices.MinFunc(all, func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) })
+}
+
+// whoCannotPay says of which users and labels the budgets cannot pay any of the offerings just now: for jobs that wait or, where none does, for one of a vCPU.
+func (e *Engine) whoCannotPay(offers []drover.Offering) (why []drover.Reason) {
+	if len(offers) == 0 {
+		return nil
+	}
+	for i := range e.s.Settings.Budgets {
+		b := &e.s.Settings.Budgets[i]
+		if b.ofFleet() {
+			continue
+		}
+		if one, poor := e.whyPoor(b, offers); poor {
+			why = append(why, one)
+		}
+	}
+	if more := len(why) - maxBlocks; more > 0 {
+		others := drover.Reason{Code: drover.ReasonOther, Text: fmt.Sprintf("and %d more budgets of users and labels: drover explain JOB says what one of theirs waits for", more)}
+		why = append(why[:maxBlocks], others)
+	}
+	return why
+}
+
+// whyPoor says of how many jobs that wait in the name of a user or a label none of the offerings that can hold them can be paid.
+func (e *Engine) whyPoor(b *Budget, offers []drover.Offering) (why drover.Reason, poor bool) {
+	fit, unpaid := 0, 0
+	for _, g := range e.groups {
+		o, ok := leanest(g.key.Shape, offers)
+		n := g.unbound()
+		if n == 0 || !ok || !b.covers(g.key) {
+			continue
+		}
+		fit += n
+		if a := e.refusesFor(b, o, g); a != nil {
+			if unpaid += n; unpaid == n {
+				why = e.whyNotPaidBy(a, g)
+			}
+		}
+	}
+	if fit > 0 {
+		why.Text = fmt.Sprintf("of the jobs of %s that wait and fit, %d of %d cannot be paid: %s", b.Scope(), unpaid, fit, why.Text)
+		return why, unpaid > 0
+	}
+	small := &group{key: GroupKey{User: b.User, Labels: b.Label, Shape: drover.Shape{Need: drover.Resources{CPU: 1000}}}}
+	o, _ := leanest(small.key.Shape, offers)
+	a := e.refusesFor(b, o, small)
+	if a == nil {
+		return why, false
+	}
+	why = e.whyNotPaidBy(a, small)
+	why.Text = fmt.Sprintf("jobs of %s cannot be paid, even with no more than 1 vCPU: %s", b.Scope(), why.Text)
+	return why, true
+}
+
+// whyNotPaidBy says why an account refuses one of a group's jobs, since when and until when.
+func (e *Engine) whyNotPaidBy(a *account, g *group) drover.Reason {
+	why := e.why(a)
+	if never := e.neverPaidBy(a, g, 1); never != nil {
+		why = *never
+	}
+	why.Since = e.fullSince(a)
+	return why
+}
+
+// leanest is the offering that can hold a shape whose vCPUs cost least.
+func leanest(s drover.Shape, offers []drover.Offering) (best drover.Offering, ok bool) {
+	for _, o := range offers {
+		if s.Accepts(o) && (!ok || compareVCPUs(o, best) < 0) {
+			best, ok = o, true
+		}
+	}
+	return best, ok
+}
+
+// compareVCPUs compares what a vCPU of two offerings costs.
+func compareVCPUs(a, b drover.Offering) int {
+	aHigh, aLow := bits.Mul64(uint64(a.Price), uint64(b.Type.Resources.CPU))
+	bHigh, bLow := bits.Mul64(uint64(b.Price), uint64(a.Type.Resources.CPU))
+	return cmp.Or(cmp.Compare(aHigh, bHigh), cmp.Compare(aLow, bLow))
+}
+
+// refusesFor is the window of a budget that would be overdrawn if one of the group's jobs began on an instance of the offering, of several the one that is so for
+// longest; nil if there is none.
+func (e *Engine) refusesFor(budget *Budget, o drover.Offering, g *group) (worst *account) {
+	books, p := e.book(), pledge{offers: []drover.Offering{o}, boots: e.life().BootTimeout, loads: []wanted{{g, 1}}}
+	for i := range books.accounts {
+		a := &books.accounts[i]
+		if a.budget != budget || a.limit == 0 {
+			continue
+		}
+		if more := e.adds(a, p); more > 0 && e.exceeds(books, a, more, a.limit) && (worst == nil || a.to > worst.to) {
+			worst = a
+		}
+	}
+	return worst
+}
