@@ -80,7 +80,12 @@ func (m Money) Buys(price Money) time.Duration {
 type MilliCPU int64
 
 // String renders the number of vCPUs without needless decimals, as in "1.5".
-func (c MilliCPU) String() string { return strconv.FormatFloat(float64(c)/1000, 'f', -1, 64) }
+func (c MilliCPU) String() string {
+	if c < 0 {
+		return strconv.FormatFloat(float64(c)/1000, 'f', -1, 64)
+	}
+	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%d.%03d", c/1000, c%1000), "0"), ".")
+}
 
 // ParseMilliCPU reads a decimal number of vCPUs ("2", "0.5"), at most three decimals.
 func ParseMilliCPU(s string) (MilliCPU, error) {

@@ -111,8 +111,7 @@ func TestMoneyPart(t *testing.T) {
 
 func TestMilliCPU(t *testing.T) {
 	t.Run("every number of vCPUs is read as it was written", rapid.MakeCheck(func(t *rapid.T) {
-		// Beyond 2⁵³ thousandths the text is rounded; no instance has so many.
-		c := drover.MilliCPU(rapid.Int64Range(0, 1<<53).Draw(t, "c"))
+		c := drover.MilliCPU(rapid.Int64Min(0).Draw(t, "c"))
 		if got, err := drover.ParseMilliCPU(c.String()); got != c || err != nil {
 			t.Fatalf("%q is %d, %v", c.String(), int64(got), err)
 		}
