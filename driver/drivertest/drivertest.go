@@ -68,6 +68,8 @@ func Checks() []Check {
 	return []Check{
 		{"capabilities are complete and true", 0, checkCapabilities},
 		{"offerings are complete, priced, sorted and different", 0, checkOfferings},
+		{"prices of the past are newest first, each change once", 0, checkPrices},
+		{"an image that is not there is not found, which is no error", 0, checkNoImage},
 		{"create answers with an id, the tags and the candidate taken", 1, checkCreate},
 		{"an instance bears its tags from the first sight on", 1, checkFirstSight},
 		{"creating one name again makes no second instance", 1, checkCreateAgain},
@@ -84,6 +86,7 @@ func Checks() []Check {
 		{"a list of many instances is whole", many, checkMany},
 		{"a stopped instance stays, and starts again as itself", 1, checkStopStart},
 		{"a volume grows, and again succeeds, and not of what is gone", 1, checkGrowDisk},
+		{"what instances share is the fleet's, also another controller's, and goes with it", 2, checkShared},
 		{"no call outlives its context", 2, checkContext},
 		{"the planted key logs in, to the host key that is expected", 1, checkLogin},
 		{"the init scripts run at the first boot, and a command's output and exit code come back", 1, checkInit},

@@ -2,6 +2,7 @@ package drivertest_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -34,7 +35,7 @@ func TestRightCloudPasses(t *testing.T) {
 
 func TestACloudThatKeepsWhatIsSharedPasses(t *testing.T) {
 	drivertest.Run(t, harness(10*time.Second, func(c driver.Cloud) driver.Cloud {
-		return littered{c, driver.Stray{Kind: "key", ID: "k-1", Shared: true}}
+		return sharing{c, &[]driver.Stray{fleetKey("k-1")}}
 	}))
 }
 
@@ -211,6 +212,30 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return nil
 			}}
 		}},
+		{"prices of the past", "tells the oldest first", func(c driver.Cloud) driver.Cloud {
+			return remembering{c, []driver.PricePoint{{From: 1, Price: 2}, {From: 2, Price: 1}}}
+		}},
+		{"prices of the past", "tells what has not changed", func(c driver.Cloud) driver.Cloud {
+			return remembering{c, []driver.PricePoint{{From: 2, Price: 1}, {From: 1, Price: 1}}}
+		}},
+		{"prices of the past", "tells nothing", func(c driver.Cloud) driver.Cloud { return remembering{c, nil} }},
+		{"an image that is not there", "takes any", func(c driver.Cloud) driver.Cloud {
+			return finding{c, func() ([]driver.Image, error) { return []driver.Image{{ID: "i-1"}}, nil }}
+		}},
+		{"an image that is not there", "fails", func(c driver.Cloud) driver.Cloud {
+			return finding{c, func() ([]driver.Image, error) { return nil, drover.Errorf(drover.KindNotFound, "no such image") }}
+		}},
+		{"what instances share", "does not say whose it is", func(c driver.Cloud) driver.Cloud {
+			return sharing{c, &[]driver.Stray{{Kind: "key", ID: "k-1", Shared: true}}}
+		}},
+		{"what instances share", "makes another for each controller", func() func(driver.Cloud) driver.Cloud {
+			keys := &[]driver.Stray{}
+			return func(c driver.Cloud) driver.Cloud {
+				*keys = append(*keys, fleetKey(rand.Text()))
+				return sharing{c, keys}
+			}
+		}()},
+		{"what instances share", "keeps it", func(c driver.Cloud) driver.Cloud { return littered{c, fleetKey("k-1")} }},
 		{"the init scripts", "runs none of the user's", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 				r.UserInit = drover.Secret{}

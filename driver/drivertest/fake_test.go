@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"testing"
 
@@ -186,6 +187,46 @@ func (l littered) Strays(context.Context, string) ([]driver.Stray, error) {
 }
 
 func (l littered) Remove(context.Context, driver.Stray) error { return nil }
+
+// fleetKey is a key that the instances of the suite's fleet share.
+func fleetKey(id string) driver.Stray {
+	return driver.Stray{Kind: "key", ID: id, Shared: true, Tags: map[string]string{driver.TagFleet: "suite"}}
+}
+
+// sharing is a cloud in which keys stand beside instances.
+type sharing struct {
+	driver.Cloud
+	keys *[]driver.Stray
+}
+
+func (s sharing) Strays(context.Context, string) ([]driver.Stray, error) {
+	return slices.Clone(*s.keys), nil
+}
+
+func (s sharing) Remove(_ context.Context, key driver.Stray) error {
+	*s.keys = slices.DeleteFunc(*s.keys, func(k driver.Stray) bool { return k.ID == key.ID })
+	return nil
+}
+
+// remembering is a cloud that tells these prices of the past.
+type remembering struct {
+	driver.Cloud
+	points []driver.PricePoint
+}
+
+func (r remembering) PriceHistory(context.Context, string, string, drover.Market, drover.Time) ([]driver.PricePoint, error) {
+	return r.points, nil
+}
+
+// finding is a cloud that finds these images, whatever is looked for.
+type finding struct {
+	driver.Cloud
+	find func() ([]driver.Image, error)
+}
+
+func (f finding) FindImages(context.Context, string, drover.Arch) ([]driver.Image, error) {
+	return f.find()
+}
 
 // altered is a cloud of which some methods are replaced.
 type altered struct {

@@ -1,0 +1,152 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"drover"
+	"drover/driver"
+)
+
+// pastTime is how far back prices are asked for.
+const pastTime = 24 * time.Hour
+
+func checkPrices(ctx context.Context, t *trial) error {
+	historian, remembers := driver.As[driver.PriceHistorian](t.cloud)
+	if !remembers {
+		return skip("of prices there is what is listed now")
+	}
+	all, err := t.cloud.Offerings(ctx)
+	if err != nil {
+		return err
+	}
+	since := drover.TimeOf(time.Now().Add(-pastTime))
+	var errs []error
+	for _, m := range []drover.Market{drover.OnDemand, drover.Spot} {
+		at := slices.IndexFunc(all, func(o drover.Offering) bool { return o.Market == m })
+		if at < 0 {
+			continue
+		}
+		points, err := historian.PriceHistory(ctx, all[at].Type.ProviderType, all[at].Zone, m, since)
+		if err == nil {
+			err = wantPrices(points)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s in %s, %s: %w", all[at].Type.Name, all[at].Zone, m, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// wantPrices is nil if a price history says something, and each change once, the newest first.
+func wantPrices(points []driver.PricePoint) error {
+	switch {
+	case len(points) == 0:
+		return errors.New("it has no price")
+	case !slices.Equal(points, driver.SortPrices(points)):
+		return fmt.Errorf("it is not newest first, each change once: %v", points)
+	case slices.ContainsFunc(points, func(p driver.PricePoint) bool { return p.Price < 0 || p.From == 0 }):
+		return fmt.Errorf("a price is less than nothing, or since never: %v", points)
+	}
+	return nil
+}
+
+func checkNoImage(ctx context.Context, t *trial) error {
+	finder, can := driver.As[driver.ImageFinder](t.cloud)
+	if !can {
+		return skip("images are not looked for here")
+	}
+	const name = "drover-has-no-such-image"
+	found, err := finder.FindImages(ctx, name, "")
+	switch {
+	case err != nil:
+		return fmt.Errorf("looking for an image that is not there: %w", err)
+	case len(found) == 1 && found[0].ID == name:
+		return skip("what is said to be an image is passed on as it is")
+	case len(found) > 0:
+		return fmt.Errorf("an image that is not there was found: %v", found)
+	}
+	return nil
+}
+
+// checkShared makes an instance by each of two controllers of a fleet, and ends the fleet.
+func checkShared(ctx context.Context, t *trial) error {
+	sweeper, can := driver.As[driver.Sweeper](t.cloud)
+	if !can {
+		return skip("nothing stands beside instances here")
+	}
+	if _, err := t.one(ctx); err != nil {
+		return err
+	}
+	first, err := t.shared(ctx, sweeper)
+	if err != nil {
+		return err
+	}
+	if err := t.asAnother(ctx, func() error { _, err := t.one(ctx); return err }); err != nil {
+		return err
+	}
+	second, err := t.shared(ctx, sweeper)
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(first, second) {
+		return fmt.Errorf("another controller of the fleet has not taken over what instances share: it was %v, and is %v", first, second)
+	}
+	return t.endFleet(ctx, sweeper)
+}
+
+// asAnother does something as another controller of the fleet.
+func (t *trial) asAnother(ctx context.Context, do func() error) error {
+	mine := t.cloud
+	defer func() { t.cloud = mine }()
+	other, err := t.Open(ctx, t.Fleet)
+	if err != nil {
+		return fmt.Errorf("open again: %w", err)
+	}
+	t.cloud = other
+	return errors.Join(do(), other.Close())
+}
+
+// shared is what the fleet's instances share, sorted; all that stands beside them bears the fleet's tag.
+func (t *trial) shared(ctx context.Context, sweeper driver.Sweeper) (ids []string, err error) {
+	all, err := sweeper.Strays(ctx, t.Fleet)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range all {
+		if s.Kind == "" || s.ID == "" || s.Tags[driver.TagFleet] != t.Fleet {
+			return nil, fmt.Errorf("this is not said to be of fleet %s: %+v", t.Fleet, s)
+		}
+		if s.Shared {
+			ids = append(ids, s.Kind+" "+s.ID)
+		}
+	}
+	slices.Sort(ids)
+	return ids, nil
+}
+
+// endFleet destroys all instances, and then all that is left.
+func (t *trial) endFleet(ctx context.Context, sweeper driver.Sweeper) error {
+	all, err := t.listed(ctx, t.fleetTags(), 2) // both were seen before either is touched
+	if err != nil {
+		return err
+	}
+	for id := range all {
+		if err := t.cloud.Destroy(ctx, id); err != nil {
+			return fmt.Errorf("destroy: %w", err)
+		}
+	}
+	if _, err := t.listed(ctx, t.fleetTags(), 0); err != nil {
+		return err
+	}
+	return t.eventually(ctx, "with the fleet all goes that its instances shared", func(ctx context.Context) (bool, error) {
+		if _, err := driver.Sweep(ctx, t.cloud, t.Fleet, drover.TimeOf(time.Now()), driver.Ended); err != nil {
+			return false, err
+		}
+		left, err := sweeper.Strays(ctx, t.Fleet)
+		return len(left) == 0, err
+	})
+}
