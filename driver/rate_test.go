@@ -42,3 +42,22 @@ func TestBudget(t *testing.T) {
 		t.Errorf("three times the rate is %d calls", got)
 	}
 }
+
+func TestATokenForEachOfMany(t *testing.T) {
+	now := time.Unix(1000, 0)
+	b := driver.NewBudget(map[string]driver.Rate{"end": {Burst: 10, PerSecond: 2}, "keys": {Burst: 1, PerMinute: 5}}, 1)
+	for _, step := range []struct {
+		call string
+		n    int
+		wait time.Duration // 0: it is taken
+	}{{"end", 8, 0}, {"end", 4, time.Second}, {"end", 2, 0}, {"end", 10, 5 * time.Second}, {"keys", 1, 0}, {"keys", 1, 12 * time.Second}} {
+		err := b.TakeMany(step.call, step.n, now)
+		var told drover.Time
+		if err != nil {
+			told = drover.AsError(err, "").RetryAt
+		}
+		if want := drover.TimeOf(now.Add(step.wait)); (err == nil) != (step.wait == 0) || err != nil && told != want {
+			t.Errorf("%d for %s: %v", step.n, step.call, err)
+		}
+	}
+}

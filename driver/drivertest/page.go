@@ -3,6 +3,7 @@ package drivertest
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -49,6 +50,26 @@ func (p Page) Rows(t testing.TB, heading string) (rows [][]string) {
 		t.Fatalf("%s has no table under %q", p.name, heading)
 	}
 	return rows[2:]
+}
+
+// sources are the words of a table's last column: names of pages, which are links, and what is said where there is none.
+var sources = regexp.MustCompile(`^(\[[a-z0-9-]+\]( \[[a-z0-9-]+\])*|seen|unconfirmed)$`)
+
+// Sourced is an error for each row of the table under a heading whose last column does not say where it comes from: by the names of pages whose
+// addresses stand at the end, or by "seen", which is what others met and no page of the vendor's says, or by "unconfirmed".
+func (p Page) Sourced(t testing.TB, heading string) {
+	t.Helper()
+	for i, row := range p.Rows(t, heading) {
+		from := row[len(row)-1]
+		if !sources.MatchString(from) {
+			t.Errorf("%s, row %d under %q: where does it come from? %q", p.name, i+1, heading, from)
+		}
+		for _, name := range strings.Fields(from) {
+			if strings.HasPrefix(name, "[") && !p.Has("\n"+name+": https://") {
+				t.Errorf("%s, row %d under %q: %s has no address", p.name, i+1, heading, name)
+			}
+		}
+	}
 }
 
 // Shows is an error for each row that the table under a heading has otherwise, as far as its first columns go. Both are in the same order.

@@ -183,6 +183,8 @@ func (a *api) describeInstances(ctx context.Context, ids []string, filters []typ
 	in := &ec2.DescribeInstancesInput{InstanceIds: ids, Filters: filters}
 	if len(ids) == 0 {
 		in.MaxResults = aws.Int32(1000)
+	} else if err := a.budget.Take(byID, time.Now()); err != nil {
+		return nil, err
 	}
 	return pages(ctx, a.calls.describeInstances, in, &in.NextToken, func(out *ec2.DescribeInstancesOutput) (some []types.Instance, next *string) {
 		for _, r := range out.Reservations {
@@ -193,6 +195,9 @@ func (a *api) describeInstances(ctx context.Context, ids []string, filters []typ
 }
 
 func (a *api) terminateInstances(ctx context.Context, ids []string) error {
+	if err := a.budget.TakeMany(eachEnding, len(ids), time.Now()); err != nil {
+		return err
+	}
 	_, err := a.calls.terminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: ids})
 	return err
 }

@@ -164,15 +164,25 @@ func (f *fake) answer(action string, in url.Values) (string, *wrong) {
 		return "", &wrong{"InvalidAction", "the fake knows no " + action}
 	case f.broken[action] != "":
 		return "", &wrong{f.broken[action], "as was asked"}
-	case f.throttle && !f.spend(action):
+	case f.throttle && !f.spendAll(action, in):
 		f.refused[action]++
 		return "", &wrong{"RequestLimitExceeded", "Request limit exceeded."}
 	}
 	return do(f, in)
 }
 
-// spend takes a token of the action's bucket, as Amazon publishes them.
-func (f *fake) spend(action string) bool {
+// spendAll takes the tokens of every bucket that a call counts under.
+func (f *fake) spendAll(action string, in url.Values) bool {
+	ids := len(values(in, "InstanceId"))
+	switch {
+	case action == "DescribeInstances" && ids > 0 && !f.spend(byID, 1), action == "TerminateInstances" && !f.spend(eachEnding, ids):
+		return false
+	}
+	return f.spend(action, 1)
+}
+
+// spend takes tokens of a bucket, as Amazon publishes them.
+func (f *fake) spend(action string, n int) bool {
 	r, ok := rates[action]
 	if !ok {
 		return true
@@ -183,9 +193,9 @@ func (f *fake) spend(action string) bool {
 	}
 	b.left = min(float64(r.Burst), b.left+now.Sub(b.at).Seconds()*float64(r.PerSecond))
 	b.at = now
-	spent := b.left >= 1-1e-6
+	spent := b.left >= float64(n)-1e-6
 	if spent {
-		b.left--
+		b.left -= float64(n)
 	}
 	f.buckets[action] = b
 	return spent

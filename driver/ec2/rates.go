@@ -2,8 +2,16 @@ package ec2
 
 import "drover/driver"
 
+// Beside the bucket of its call, each instance that is asked for by its id, with neither filter nor pages, counts under a smaller one, and each
+// that is to end under one of "Resource token bucket sizes".
+const (
+	byID       = "DescribeInstances by id"
+	eachEnding = "TerminateInstances, each instance"
+)
+
 // The rates are those of "Request token bucket sizes and refill rates" in Amazon's developer guide to EC2, for each account and region:
-// https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html. Each call has a bucket of its own.
+// https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html, and that of the price list is Amazon's guide to
+// billing: https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/billing-limits.html. Each call has a bucket of its own.
 var rates = map[string]driver.Rate{
 	"CreateFleet":                   {Burst: 50, PerSecond: 5},
 	"CreateLaunchTemplate":          {Burst: 50, PerSecond: 5},
@@ -26,4 +34,7 @@ var rates = map[string]driver.Rate{
 	"DescribeLaunchTemplates":       {Burst: 100, PerSecond: 20},
 	"DescribeKeyPairs":              {Burst: 100, PerSecond: 20},
 	"DescribeVolumes":               {Burst: 100, PerSecond: 20},
+	byID:                            {Burst: 50, PerSecond: 10},
+	eachEnding:                      {Burst: mostEndings, PerSecond: 20},
+	"GetProducts":                   {Burst: 10, PerSecond: 5},
 }
