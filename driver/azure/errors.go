@@ -22,7 +22,7 @@ const limitedFor = 30 * time.Second
 
 // class is what an error code means.
 type class struct {
-	code   string // a * in it stands for any text
+	code   string // a * in it stands for any text; Azure spells codes with one capital more or less
 	says   string // what the message has in it, in small letters; empty: anything
 	kind   drover.ErrorKind
 	scope  drover.Scope
@@ -62,7 +62,11 @@ var classes = []class{
 	{"ReadOnlyDisabledSubscription", "", drover.KindAuthentication, "", false},
 	{"VMStoppedToWarnSubscription", "", drover.KindAuthentication, "", false},
 	{"MissingSubscriptionRegistration", "", drover.KindAuthentication, "", false},
+	{"MissingRegistrationForLocation", "", drover.KindAuthentication, "", false},
+	{"SubscriptionNotRegistered", "", drover.KindAuthentication, "", false},
+	{"InvalidSubscriptionRegistrationState", "", drover.KindAuthentication, "", false},
 	{"ScopeLocked", "", drover.KindAuthentication, "", false},
+	{"SubscriptionNotAuthorizedForImage", "", drover.KindAuthentication, "", false},
 	{"MarketplacePurchaseEligibilityFailed", "", drover.KindAuthentication, "", false},
 	{"ResourcePurchaseValidationFailed", "", drover.KindAuthentication, "", false},
 	{"HTTP 401", "", drover.KindAuthentication, "", false},
@@ -71,6 +75,7 @@ var classes = []class{
 	{"ResourceNotFound", "", drover.KindNotFound, "", false},
 	{"ResourceGroupNotFound", "", drover.KindNotFound, "", false},
 	{"ParentResourceNotFound", "", drover.KindNotFound, "", false},
+	{"VMNotFound", "", drover.KindNotFound, "", false},
 	{"NotFound", "", drover.KindNotFound, "", false},
 	{"ImageNotFound", "", drover.KindNotFound, "", false},
 	{"PlatformImageNotFound", "", drover.KindNotFound, "", false},
@@ -81,19 +86,27 @@ var classes = []class{
 	{"HTTP 412", "", drover.KindConflict, "", false},
 
 	{"OperationNotAllowed", "marked for deletion", drover.KindNotFound, "", false},
+	{"OperationNotAllowed", "operation is in progress", drover.KindTransient, "", false},
+	{"OperationNotAllowed", "ongoing operation", drover.KindTransient, "", false},
 	{"OperationNotAllowed", "", drover.KindUnsupported, "", false},
 	{"BadRequest", "hypervisor generation", drover.KindUnsupported, "", false},
 	{"BadRequest", "is not supported", drover.KindUnsupported, "", false},
 	{"InvalidParameter", "is not supported", drover.KindUnsupported, "", false},
+	{"InvalidParameter", "is not available in the current", drover.KindUnsupported, "", false},
 	{"RequestDisallowedByPolicy", "", drover.KindUnsupported, "", false},
+	{"AzureSpot*", "", drover.KindUnsupported, "", false},
+	{"RegionDoesNotAllowProvisioning", "", drover.KindUnsupported, "", false},
+	{"NotSupported", "", drover.KindUnsupported, "", false},
 	{"NoRegisteredProviderFound", "", drover.KindUnsupported, "", false},
 	{"LocationNotAvailableForResourceType", "", drover.KindUnsupported, "", false},
 	{"AvailabilityZoneNotSupported", "", drover.KindUnsupported, "", false},
 
 	{"Conflict", "", drover.KindTransient, "", false},
 	{"AnotherOperationInProgress", "", drover.KindTransient, "", false},
+	{"ResourceGroupBeingDeleted", "", drover.KindTransient, "", false},
 	{"OperationPreempted", "", drover.KindTransient, "", false},
 	{"NicReservedForAnotherVm", "", drover.KindTransient, "", false},
+	{"DiskImageNotReady", "", drover.KindTransient, "", false},
 	{"NicInUse", "", drover.KindTransient, "", false},
 	{"PublicIPAddressCannotBeDeleted", "", drover.KindTransient, "", false},
 	{"RetryableError*", "", drover.KindTransient, "", false},
@@ -103,6 +116,7 @@ var classes = []class{
 	{"InternalDiskManagementError", "", drover.KindTransient, "", false},
 	{"NetworkingInternalOperationError", "", drover.KindTransient, "", false},
 	{"VMStartTimedOut", "", drover.KindTransient, "", false},
+	{"ResourceUpdateBlockedOnPlatformUpdate", "", drover.KindTransient, "", false},
 	{"OSProvisioning*", "", drover.KindTransient, "", false},
 	{"ServerTimeout", "", drover.KindTransient, "", false},
 	{"ServiceUnavailable", "", drover.KindTransient, "", false},
@@ -110,6 +124,7 @@ var classes = []class{
 	{"Invalid*", "", drover.KindInvalid, "", false},
 	{"BadRequest", "", drover.KindInvalid, "", false},
 	{"PropertyChangeNotAllowed", "", drover.KindInvalid, "", false},
+	{"ConflictingUserInput", "", drover.KindInvalid, "", false},
 	{"VMMarketplaceInvalidInput", "", drover.KindInvalid, "", false},
 	{"HTTP 400", "", drover.KindInvalid, "", false},
 }
@@ -122,10 +137,10 @@ var hints = map[drover.ErrorKind]string{
 
 // classOf finds the row of an error code and message.
 func classOf(code, message string) class {
-	message = strings.ToLower(message)
+	said, message := strings.ToLower(code), strings.ToLower(message)
 	for _, c := range classes {
-		before, after, open := strings.Cut(c.code, "*")
-		fits := c.code == code || open && strings.HasPrefix(code, before) && strings.HasSuffix(code, after)
+		before, after, open := strings.Cut(strings.ToLower(c.code), "*")
+		fits := said == before || open && strings.HasPrefix(said, before) && strings.HasSuffix(said, after)
 		if fits && strings.Contains(message, c.says) {
 			return c
 		}
@@ -156,7 +171,8 @@ func said(answer *azcore.ResponseError) (code, message string) {
 			code, message = cmp.Or(code, body.Error.Code), cmp.Or(body.Error.Message, message)
 		}
 	}
-	if code == "" || answer.StatusCode == http.StatusTooManyRequests {
+	busy := strings.HasPrefix(code, "RetryableError") // the network's word for what something else has at the moment, with the same status
+	if code == "" || answer.StatusCode == http.StatusTooManyRequests && !busy {
 		code = fmt.Sprint("HTTP ", answer.StatusCode)
 	}
 	return code, message

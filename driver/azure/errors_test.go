@@ -47,6 +47,7 @@ func TestClasses(t *testing.T) {
 			want = append(want, []string{c.code, c.says, string(c.kind), string(c.scope), map[bool]string{true: "yes"}[c.market]})
 		}
 		page.Shows(t, "Errors", want)
+		page.Sourced(t, "Errors")
 	})
 	t.Run("every code of the page has its class", func(t *testing.T) {
 		for _, row := range page.Rows(t, "Errors") {
@@ -82,6 +83,19 @@ func TestClassify(t *testing.T) {
 			e := drover.AsError(classify("", "", answer(wrong{429, "OperationNotAllowed", "quota of calls", after})), "")
 			if wait := time.Until(e.RetryAt.Std()); e.Kind != drover.KindRateLimit || wait > want || wait < want-2*time.Second {
 				t.Errorf("Retry-After %q: %s in %v", after, e.Kind, wait)
+			}
+		}
+	})
+	t.Run("what the network is busy with is no rate limit, though it has the status of one", func(t *testing.T) {
+		e := drover.AsError(classify("", "", answer(wrong{429, "RetryableErrorDueToAnotherOperation", "another operation", "5"})), "")
+		if e.Kind != drover.KindTransient || e.RetryAt == 0 {
+			t.Errorf("%+v", e)
+		}
+	})
+	t.Run("a code means the same in capitals and small letters", func(t *testing.T) {
+		for code, want := range map[string]drover.ErrorKind{"OverConstrainedAllocationRequest": drover.KindCapacity, "invalidparameter": drover.KindInvalid} {
+			if got := drover.KindOf(classify("", "", answer(wrong{status: 409, code: code}))); got != want {
+				t.Errorf("%s: %s", code, got)
 			}
 		}
 	})

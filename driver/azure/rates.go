@@ -5,7 +5,8 @@ import "drover/driver"
 // The rates are token buckets of two kinds, and a call takes from each that it counts under. Those of Azure Resource Manager hold for a
 // principal in a subscription and region (https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling),
 // those of Microsoft.Compute for a subscription and region (https://learn.microsoft.com/azure/virtual-machines/compute-throttling-limits),
-// which says them by the minute.
+// which says them by the minute. Microsoft.Network's, on the former page, are of all changes in five minutes; its 10,000 reads are beyond
+// those of Azure Resource Manager.
 var rates = map[string]driver.Rate{
 	"reads":     {Burst: 250, PerSecond: 25},
 	"writes":    {Burst: 200, PerSecond: 10},
@@ -14,6 +15,8 @@ var rates = map[string]driver.Rate{
 	"update VM": {Burst: 1500, PerSecond: 8},
 	"delete VM": {Burst: 1500, PerSecond: 8},
 	"list VMs":  {Burst: 900, PerSecond: 5},
+
+	"network deletes": {Burst: 100, PerSecond: 3}, // with which no five minutes have more than 1,000
 }
 
 // counts says what each call counts under. The price list is another service, which publishes no rate.
@@ -24,8 +27,8 @@ var counts = map[string][]string{
 	"DeallocateVM":    {"writes", "delete VM"},
 	"DeleteVM":        {"deletes", "delete VM"},
 	"DeleteDisk":      {"deletes"},
-	"DeleteInterface": {"deletes"},
-	"DeleteAddress":   {"deletes"},
+	"DeleteInterface": {"deletes", "network deletes"},
+	"DeleteAddress":   {"deletes", "network deletes"},
 	"GetVM":           {"reads"},
 	"ListVMs":         {"reads", "list VMs"},
 	"ListVMStates":    {"reads", "list VMs"},
