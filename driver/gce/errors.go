@@ -31,6 +31,7 @@ var classes = []class{
 	{"ZONE_RESOURCE_POOL_EXHAUSTED", drover.KindCapacity, drover.ScopeType},
 	{"ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", drover.KindCapacity, drover.ScopeType},
 	{"STOCKOUT", drover.KindCapacity, drover.ScopeType},
+	{"insufficientCapacity", drover.KindCapacity, drover.ScopeType},
 	{"UNSUPPORTED_OPERATION", drover.KindCapacity, drover.ScopeType},
 	{"IP_SPACE_EXHAUSTED", drover.KindCapacity, drover.ScopeSubnet},
 	{"IP_SPACE_EXHAUSTED_WITH_DETAILS", drover.KindCapacity, drover.ScopeSubnet},
@@ -48,6 +49,7 @@ var classes = []class{
 	{"userRateLimitExceeded", drover.KindRateLimit, ""},
 	{"RATE_LIMIT_EXCEEDED", drover.KindRateLimit, ""},
 	{"RESOURCE_OPERATION_RATE_EXCEEDED", drover.KindRateLimit, ""},
+	{"CONCURRENT_OPERATIONS_QUOTA_EXCEEDED", drover.KindRateLimit, ""},
 	{"HTTP 429", drover.KindRateLimit, ""},
 
 	{"authError", drover.KindAuthentication, ""},
@@ -62,6 +64,7 @@ var classes = []class{
 
 	{"notFound", drover.KindNotFound, ""},
 	{"RESOURCE_NOT_FOUND", drover.KindNotFound, ""},
+	{"*_NOT_FOUND", drover.KindNotFound, ""},
 	{"HTTP 404", drover.KindNotFound, ""},
 
 	{"alreadyExists", drover.KindConflict, ""},
@@ -79,9 +82,12 @@ var classes = []class{
 	{"backendError", drover.KindTransient, ""},
 	{"internalError", drover.KindTransient, ""},
 	{"INTERNAL_ERROR", drover.KindTransient, ""},
+	{"SERVICE_UNAVAILABLE_FOR_LOCATION", drover.KindTransient, ""},
 
 	{"invalid*", drover.KindInvalid, ""},
 	{"INVALID_*", drover.KindInvalid, ""},
+	{"MISSING_*", drover.KindInvalid, ""},
+	{"FIELD_*", drover.KindInvalid, ""},
 	{"required", drover.KindInvalid, ""},
 	{"badRequest", drover.KindInvalid, ""},
 	{"fieldNotEditable", drover.KindInvalid, ""},

@@ -54,6 +54,7 @@ func TestClasses(t *testing.T) {
 			want = append(want, []string{c.code, string(c.kind), string(c.scope)})
 		}
 		page.Shows(t, "Errors", want)
+		page.Sourced(t, "Errors")
 	})
 	t.Run("every code of the page has its class, of a call and of an operation", func(t *testing.T) {
 		for _, row := range page.Rows(t, "Errors") {

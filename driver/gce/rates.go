@@ -3,7 +3,7 @@ package gce
 import "drover/driver"
 
 // The groups of calls that have a quota in common, for a project in a region or, where they are of no region, in all: see
-// https://cloud.google.com/compute/api-quota.
+// https://cloud.google.com/compute/docs/api-rate-limits.
 const (
 	rateQueries = "queries"
 	rateReads   = "reads"
