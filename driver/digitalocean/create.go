@@ -34,7 +34,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.I
 	}
 	taken = r.Candidates[0]
 	in, err = c.createAs(ctx, wanted, taken)
-	if is(err, drover.KindInvalid) && strings.Contains(err.Error(), unknownKey) {
+	if err != nil && strings.Contains(err.Error(), unknownKey) {
 		if err = c.addKey(ctx, r.PublicKey, wanted.SSHKeys[0].Fingerprint); err == nil {
 			in, err = c.createAs(ctx, wanted, taken)
 		}
@@ -155,7 +155,7 @@ func (c *cloud) find(ctx context.Context, r driver.CreateRequest) (in driver.Ins
 	return in, false, nil
 }
 
-// unknownKey is what DigitalOcean says of a login key that the account does not have yet.
+// unknownKey is what DigitalOcean says of a login key that the account does not have, or that was added to it a moment ago.
 const unknownKey = "invalid key identifiers"
 
 // addKey adds a login key to the account. Somebody else may do so at the same time.

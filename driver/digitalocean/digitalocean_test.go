@@ -382,3 +382,15 @@ func TestTheBudgetKeepsToTheRates(t *testing.T) {
 		t.Errorf("%d requests were made in a minute", asked)
 	}
 }
+
+func TestLoginKeysAreListedNoMoreOftenThanIsAllowed(t *testing.T) {
+	budget, now, asked := budgetOf(official), time.Now(), 0
+	for s := range 60 {
+		for budget.Take(listKeys, now.Add(time.Duration(s)*time.Second)) == nil {
+			asked++
+		}
+	}
+	if asked < 9 || asked > 10 {
+		t.Errorf("they were listed %d times in a minute", asked)
+	}
+}

@@ -39,6 +39,7 @@ var meanings = []meaning{
 	{status: 422, says: "high demand", kind: drover.KindCapacity, scope: drover.ScopeZone},
 	{status: 422, says: "pending event", kind: drover.KindTransient},
 	{status: 422, says: "locked", kind: drover.KindTransient},
+	{status: 422, says: unknownKey, kind: drover.KindTransient},
 	{status: 422, kind: drover.KindInvalid},
 	{status: 400, kind: drover.KindInvalid},
 	{kind: drover.KindTransient},

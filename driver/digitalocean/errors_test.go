@@ -26,7 +26,9 @@ func TestThePageHasTheTableOfErrors(t *testing.T) {
 		}
 		rows = append(rows, []string{status, m.says, kind, string(m.scope)})
 	}
-	drivertest.ReadPage(t, "digitalocean").Shows(t, "Errors", rows)
+	page := drivertest.ReadPage(t, "digitalocean")
+	page.Shows(t, "Errors", rows)
+	page.Sourced(t, "Errors")
 }
 
 func TestWhatEveryDriverTellsApart(t *testing.T) { drivertest.Classifies(t, failed) }
@@ -68,6 +70,7 @@ func TestClasses(t *testing.T) {
 		{422, "Region is not available", drover.KindCapacity, drover.ScopeZone},
 		{422, "The image you specified is not available in the selected region", drover.KindInvalid, ""},
 		{422, "Droplet already has a pending event.", drover.KindTransient, ""},
+		{422, "59891906 are invalid key identifiers for Droplet creation.", drover.KindTransient, ""},
 		{422, "Name is too long", drover.KindInvalid, ""},
 		{400, "bad", drover.KindInvalid, ""},
 		{500, "Server Error", drover.KindTransient, ""},

@@ -21,8 +21,14 @@ import (
 // maxInit is how much text an instance can be given for its first boot.
 const maxInit = 64 << 10
 
-// rates are a little below what DigitalOcean allows a token in a minute, 250, and well below what it allows in an hour, 5000.
-var rates = map[string]driver.Rate{"": {Burst: 180, PerSecond: 1}}
+// rates are a little below what DigitalOcean allows a token in a minute, 250 requests and among them ten for login keys, and well below the 5000
+// that it allows in an hour: https://docs.digitalocean.com/reference/api/.
+var rates = map[string]driver.Rate{anyRequest: {Burst: 180, PerSecond: 1}, listKeys: {Burst: 5, PerMinute: 5}}
+
+const (
+	anyRequest = ""
+	listKeys   = "GET /v2/account/keys"
+)
 
 // cloud is DigitalOcean, as one fleet uses it.
 type cloud struct {
@@ -90,10 +96,8 @@ type door struct {
 
 // RoundTrip makes one request, unless it is beyond the budget.
 func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
-	if d.budget != nil {
-		if err := d.budget.Take("", time.Now()); err != nil {
-			return nil, err
-		}
+	if err := d.afford(called(r)); err != nil {
+		return nil, err
 	}
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+d.token.Reveal())
@@ -102,6 +106,17 @@ func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 		d.metric(called(r), outcome(answer, err))
 	}
 	return answer, err
+}
+
+// afford takes what a request costs from the budget, if there is one.
+func (d *door) afford(call string) error {
+	if d.budget == nil {
+		return nil
+	}
+	if err := d.budget.Take(call, time.Now()); err != nil {
+		return err
+	}
+	return d.budget.Take(anyRequest, time.Now())
 }
 
 // outcome is what a request came to, as far as its status tells.

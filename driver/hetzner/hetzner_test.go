@@ -322,7 +322,9 @@ func TestSweep(t *testing.T) {
 
 func TestClasses(t *testing.T) {
 	shown := map[hcloud.ErrorCode]class{}
-	for _, row := range drivertest.ReadPage(t, "hetzner").Rows(t, "Errors") {
+	page := drivertest.ReadPage(t, "hetzner")
+	page.Sourced(t, "Errors")
+	for _, row := range page.Rows(t, "Errors") {
 		shown[hcloud.ErrorCode(row[0])] = class{drover.ErrorKind(row[1]), drover.Scope(row[2])}
 	}
 	if diff := cmp.Diff(classes, shown, cmp.AllowUnexported(class{})); diff != "" {
