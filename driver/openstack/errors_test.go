@@ -32,6 +32,7 @@ func TestClasses(t *testing.T) {
 			want = append(want, []string{status, c.words, string(c.kind), string(c.scope)})
 		}
 		page.Shows(t, "Errors", want)
+		page.Sourced(t, "Errors")
 	})
 	t.Run("every answer of the page has its class", func(t *testing.T) {
 		for _, row := range page.Rows(t, "Errors") {
