@@ -35,7 +35,7 @@ func (c *cloud) create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	if err := check(r); err != nil {
 		return driver.Instance{}, err
 	}
-	release, err := c.claim(ctx, r.Name)
+	release, err := c.names.Hold(ctx, r.Name)
 	if err != nil {
 		return driver.Instance{}, err
 	}
@@ -72,31 +72,6 @@ func check(r driver.CreateRequest) error {
 			WithHint("write image: in the cloud's configuration, such as debian-12-*")
 	}
 	return nil
-}
-
-// claim waits until no other create of the name is under way here, since two that look for a name at once both find none.
-func (c *cloud) claim(ctx context.Context, name string) (release func(), err error) {
-	for {
-		c.mu.Lock()
-		busy, taken := c.making[name]
-		if !taken {
-			mine := make(chan struct{})
-			c.making[name] = mine
-			c.mu.Unlock()
-			return func() {
-				c.mu.Lock()
-				delete(c.making, name)
-				c.mu.Unlock()
-				close(mine)
-			}, nil
-		}
-		c.mu.Unlock()
-		select {
-		case <-busy:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
 }
 
 // named looks for the instance of this name, the oldest if there should be several.

@@ -40,10 +40,10 @@ type cloud struct {
 
 	flavors *kept.Value[map[string]flavor] // by name
 	zones   *kept.Value[[]string]
+	names   driver.Names
 
 	mu     sync.Mutex
-	making map[string]chan struct{} // the names that a create is at work on, each closed when it is done; guarded by mu
-	images map[string]image         // by id; guarded by mu
+	images map[string]image // by id; guarded by mu
 }
 
 // Open opens a project of a cloud, with the credentials that the OpenStack tools would use. It calls nobody.
@@ -59,7 +59,7 @@ func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
 	}
-	c := &cloud{o: o, config: config, api: newAPI(who, network, o.Metric), making: map[string]chan struct{}{}, images: map[string]image{}}
+	c := &cloud{o: o, config: config, api: newAPI(who, network, o.Metric), images: map[string]image{}}
 	c.flavors = kept.New(c.keep("flavors", flavorsAge), c.fetchFlavors)
 	c.zones = kept.New(c.keep("zones", zonesAge), c.fetchZones)
 	if config.grows() {
