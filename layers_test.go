@@ -28,8 +28,9 @@ const all = "*"
 var layers = map[string]layer{
 	".": {does: "the words: jobs, attempts, instances, offerings, states and their transitions, kinds of error, money and sizes"},
 	"driver": {
-		does: "the contract that a cloud must meet, and small decorators for every driver",
-		ours: []string{".", "internal/logkey"},
+		does:    "the contract that a cloud must meet, and small decorators for every driver",
+		ours:    []string{".", "internal/logkey"},
+		outside: []string{"golang.org/x/crypto"},
 	},
 	"driver/drivertest": {
 		does:    "the conformance suite, for go test and for a real account",
@@ -72,7 +73,7 @@ var layers = map[string]layer{
 	"driver/hetzner": {
 		does:    "Hetzner Cloud: servers named as instances, tags as labels",
 		ours:    []string{".", "driver"},
-		outside: []string{"github.com/hetznercloud/hcloud-go/v2", "golang.org/x/crypto"},
+		outside: []string{"github.com/hetznercloud/hcloud-go/v2"},
 	},
 	"driver/digitalocean": {
 		does:    "DigitalOcean: Droplets, tags written as single words, login keys and words swept",

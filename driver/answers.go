@@ -14,6 +14,8 @@ import (
 // maxPages is how many pages an answer has at most: no list of ours is longer, so a cloud that goes on is broken.
 const maxPages = 1000
 
+var errEndless = fmt.Errorf("more than %d pages", maxPages)
+
 // Collect asks for page after page, each by the token that the one before it named, the first by none, until a page names none. What comes to
 // an early end is nothing.
 func Collect[T any](page func(token string) (some []T, after string, err error)) (all []T, err error) {
@@ -29,7 +31,33 @@ func Collect[T any](page func(token string) (some []T, after string, err error))
 		}
 		token = after
 	}
-	return nil, fmt.Errorf("more than %d pages", maxPages)
+	return nil, errEndless
+}
+
+// CollectNumbered asks for pages that have numbers, from 1 on, each of which tells the number of the last as far as it knows. What goes meanwhile
+// moves all that comes after it to the front: read from the first page on, something could be passed over. So they are read from the last one
+// on, and what moves is met twice at worst. That needs an order in which what is new comes last.
+func CollectNumbered[T any](page func(number int) (some []T, last int, err error)) (all []T, err error) {
+	all, last, err := page(1)
+	if err != nil || last <= 1 {
+		return all, err
+	}
+	all = nil
+	for n := last; n >= 1; n-- {
+		if n > maxPages {
+			return nil, errEndless
+		}
+		some, now, err := page(n)
+		if err != nil {
+			return nil, err
+		}
+		if now > last { // there are more meanwhile, and they come first
+			last, n = now, now+1
+			continue
+		}
+		all = append(all, some...)
+	}
+	return all, nil
 }
 
 // Classed deals with an error that its cloud need not classify, and reports whether it was one: none at all, one that has a class, which it

@@ -43,6 +43,66 @@ func TestCollect(t *testing.T) {
 	})
 }
 
+func TestCollectNumbered(t *testing.T) {
+	// asked lists the pages that are asked for, of which there are as many as lasts says, with each request anew.
+	asked := func(lasts ...int) (pages []int, all []int, err error) {
+		all, err = driver.CollectNumbered(func(n int) ([]int, int, error) {
+			last := lasts[min(len(pages), len(lasts)-1)]
+			pages = append(pages, n)
+			return []int{n * 10}, last, nil
+		})
+		return pages, all, err
+	}
+	for _, tt := range []struct {
+		name  string
+		lasts []int
+		pages []int
+		all   []int
+	}{
+		{"one page is asked for once", []int{1}, []int{1}, []int{10}},
+		{"a list of none has a page, too", []int{0}, []int{1}, []int{10}},
+		{"the last comes first, and the first again at the end", []int{3}, []int{1, 3, 2, 1}, []int{30, 20, 10}},
+		{"a page that came meanwhile is read before", []int{2, 3}, []int{1, 2, 3, 2, 1}, []int{30, 20, 10}},
+		{"fewer pages than there were are no fault", []int{3, 2, 1}, []int{1, 3, 2, 1}, []int{30, 20, 10}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			pages, all, err := asked(tt.lasts...)
+			if diff := cmp.Diff(tt.pages, pages) + cmp.Diff(tt.all, all); diff != "" || err != nil {
+				t.Error(err, diff)
+			}
+		})
+	}
+	t.Run("a list that is longer than any is none", func(t *testing.T) {
+		if pages, all, err := asked(1001); err == nil || all != nil || len(pages) > 1 {
+			t.Error(len(pages), len(all), err)
+		}
+	})
+	t.Run("what comes to an early end is nothing", func(t *testing.T) {
+		all, err := driver.CollectNumbered(func(n int) ([]int, int, error) {
+			return []int{n}, 3, map[int]error{2: errors.New("gone")}[n]
+		})
+		if err == nil || all != nil {
+			t.Error(all, err)
+		}
+	})
+}
+
+func TestFingerprint(t *testing.T) {
+	t.Run("a login key is known by sixteen bytes", func(t *testing.T) {
+		const key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHQ9kqT8Yl0bYp3m0Kp7pZ1x2v3u4t5s6r7q8p9o0n1m drover"
+		if got, err := driver.Fingerprint(key); err != nil || got != "ed:9e:62:bd:60:ae:bb:90:ac:58:1f:1c:b3:9a:8f:00" {
+			t.Error(got, err)
+		}
+	})
+	for _, key := range []string{"", "ssh-rsa !", "ssh-ed25519"} {
+		t.Run("no key is "+strconv.Quote(key), func(t *testing.T) {
+			if _, err := driver.Fingerprint(key); drover.KindOf(err) != drover.KindInvalid {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestClassed(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -3,12 +3,8 @@ package digitalocean
 import (
 	"bytes"
 	"context"
-	"crypto/md5"
-	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"drover"
@@ -20,7 +16,7 @@ import (
 // Create makes a Droplet. Names need not be unique there, so each is looked for first, by one create at a time.
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.Instance, taken driver.Candidate, err error) {
 	doing := "creating " + r.Name
-	release, err := c.names.hold(ctx, r.Name)
+	release, err := c.names.Hold(ctx, r.Name)
 	if err != nil {
 		return in, taken, failed(doing, err)
 	}
@@ -79,7 +75,7 @@ func (c *cloud) request(r driver.CreateRequest) (wanted godo.DropletCreateReques
 	if len(wanted.UserData) > maxInit {
 		return wanted, drover.Errorf(drover.KindInvalid, "what is to be run at the first boot has %d bytes, and DigitalOcean takes %d", len(wanted.UserData), maxInit)
 	}
-	print, err := fingerprint(r.PublicKey)
+	print, err := driver.Fingerprint(r.PublicKey)
 	if err != nil {
 		return wanted, err
 	}
@@ -165,60 +161,4 @@ func (c *cloud) addKey(ctx context.Context, key, print string) error {
 		return nil
 	}
 	return failed("adding the login key", err)
-}
-
-// fingerprint is that of a public key, by which DigitalOcean finds it.
-func fingerprint(key string) (string, error) {
-	fields := strings.Fields(key)
-	if len(fields) < 2 {
-		return "", drover.Errorf(drover.KindInvalid, "there is no login key")
-	}
-	wire, err := base64.StdEncoding.DecodeString(fields[1])
-	if err != nil {
-		return "", drover.Errorf(drover.KindInvalid, "the login key is no key: %v", err)
-	}
-	var parts []string
-	for _, b := range md5.Sum(wire) {
-		parts = append(parts, fmt.Sprintf("%02x", b))
-	}
-	return strings.Join(parts, ":"), nil
-}
-
-// names are those of which a create is under way.
-type names struct {
-	mu   sync.Mutex
-	held map[string]chan struct{}
-}
-
-// hold waits until a name is free and takes it.
-func (n *names) hold(ctx context.Context, name string) (release func(), err error) {
-	for {
-		n.mu.Lock()
-		freed, held := n.held[name]
-		if !held {
-			defer n.mu.Unlock()
-			return n.take(name), nil
-		}
-		n.mu.Unlock()
-		select {
-		case <-freed:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-// take is called with the lock held.
-func (n *names) take(name string) (release func()) {
-	freed := make(chan struct{})
-	if n.held == nil {
-		n.held = map[string]chan struct{}{}
-	}
-	n.held[name] = freed
-	return func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		delete(n.held, name)
-		close(freed)
-	}
 }

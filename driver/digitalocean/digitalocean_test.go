@@ -262,8 +262,8 @@ func TestList(t *testing.T) {
 			t.Error(all, err)
 		}
 	})
-	t.Run("a list without an end is refused", func(t *testing.T) {
-		answer := &godo.Response{Links: &godo.Links{Pages: &godo.Pages{Last: "https://x/?page=1000000"}}}
+	t.Run("a list whose end cannot be told is refused", func(t *testing.T) {
+		answer := &godo.Response{Links: &godo.Links{Pages: &godo.Pages{Last: "https://x/?page=last"}}}
 		if _, err := lastPage(answer); !is(err, drover.KindTransient) {
 			t.Error(err)
 		}

@@ -1,15 +1,14 @@
 package digitalocean
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"drover"
+	"drover/driver"
 
 	"github.com/digitalocean/godo"
 )
@@ -62,17 +61,8 @@ func (m meaning) error(message string) *drover.Error {
 
 // failed is what went wrong while something was done; nil if nothing did.
 func failed(doing string, err error) error {
-	if err == nil {
-		return nil
-	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%s: %w", doing, err)
-	}
-	var ours *drover.Error
-	if errors.As(err, &ours) {
-		e := *ours
-		e.Message = doing + ": " + e.Message
-		return &e
+	if told, done := driver.Classed(doing, err); done {
+		return told
 	}
 	var answer *godo.ErrorResponse
 	if !errors.As(err, &answer) || answer.Response == nil {
@@ -110,8 +100,8 @@ func told(answer *godo.ErrorResponse) string {
 
 // retryAt is when a next request may be made. Only what came too fast is told in seconds; what is beyond an hour's worth, by the clock.
 func retryAt(h http.Header, now time.Time) drover.Time {
-	if s, err := strconv.Atoi(h.Get("Retry-After")); err == nil && s >= 0 && s <= 3600 {
-		return drover.TimeOf(now.Add(time.Duration(s) * time.Second))
+	if wait := driver.RetryAfter(h, now); wait > 0 {
+		return drover.TimeOf(now.Add(wait))
 	}
 	reset, err := strconv.ParseInt(h.Get("Ratelimit-Reset"), 10, 64)
 	if err != nil || time.Unix(reset, 0).Before(now) || time.Unix(reset, 0).After(now.Add(time.Hour)) {

@@ -17,6 +17,9 @@ import (
 	"time"
 
 	"github.com/digitalocean/godo"
+
+	"drover/driver"
+	"drover/driver/drivertest"
 )
 
 // fake is DigitalOcean's API, as far as the driver asks of it. Pages have three things.
@@ -30,6 +33,7 @@ type fake struct {
 	keys     map[string]godo.Key
 	refuse   func(*http.Request) (status int, message string) // 0: it does not
 	requests []string
+	latency  time.Duration // of a request without a network
 }
 
 const fakeToken = "a token"
@@ -59,6 +63,11 @@ func newFake(t *testing.T) *fake {
 	f.Server = httptest.NewServer(f.guard(mux))
 	t.Cleanup(f.Close)
 	return f
+}
+
+// RoundTrip answers without a network.
+func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
+	return drivertest.Answer(f.Config.Handler, r, f.latency)
 }
 
 // guard lets in who has the token, one after the other.
@@ -371,7 +380,7 @@ func (f *fake) listKeys(w http.ResponseWriter, r *http.Request) {
 func (f *fake) createKey(w http.ResponseWriter, r *http.Request) {
 	var asked godo.KeyCreateRequest
 	json.NewDecoder(r.Body).Decode(&asked)
-	print, err := fingerprint(asked.PublicKey)
+	print, err := driver.Fingerprint(asked.PublicKey)
 	if err != nil || f.keys[print].ID != 0 {
 		refuse(w, 422, "SSH Key is already in use on your account")
 		return

@@ -12,38 +12,21 @@ import (
 	"github.com/digitalocean/godo"
 )
 
-const (
-	perPage  = 200
-	maxPages = 1000
-)
+const perPage = 200
 
-// pages reads a list to its end. Pages have numbers, and what goes moves others to pages that come before: so the last is read first, and
-// the first one, which says how many there are, again at the end.
+// pages reads a list to its end.
 func pages[T any](page func(*godo.ListOptions) ([]T, *godo.Response, error)) ([]T, error) {
-	all, answer, err := page(&godo.ListOptions{Page: 1, PerPage: perPage})
-	if err != nil {
-		return nil, err
-	}
-	last, err := lastPage(answer)
-	if err != nil || last == 1 {
-		return all, err
-	}
-	all = nil
-	for n := last; n >= 1; n-- {
+	return driver.CollectNumbered(func(n int) ([]T, int, error) {
 		some, answer, err := page(&godo.ListOptions{Page: n, PerPage: perPage})
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		if n == last && answer.Links != nil && answer.Links.Pages != nil && answer.Links.Pages.Next != "" && last < maxPages {
-			n, last = last+2, last+1 // there is another meanwhile, and it comes first
-			continue
-		}
-		all = append(all, some...)
-	}
-	return all, nil
+		last, err := lastPage(answer)
+		return some, last, err
+	})
 }
 
-// lastPage is the number of the last page, as the first one tells it.
+// lastPage is the number of the last page, as every other page tells it; 1 if this one is the last.
 func lastPage(answer *godo.Response) (int, error) {
 	if answer.Links == nil || answer.Links.Pages == nil || answer.Links.Pages.Last == "" {
 		return 1, nil
@@ -53,7 +36,7 @@ func lastPage(answer *godo.Response) (int, error) {
 		return 0, drover.Errorf(drover.KindTransient, "the last page has no address: %v", err)
 	}
 	n, err := strconv.Atoi(u.Query().Get("page"))
-	if err != nil || n < 1 || n > maxPages {
+	if err != nil || n < 1 {
 		return 0, drover.Errorf(drover.KindTransient, "the list has page %q as its last", u.Query().Get("page"))
 	}
 	return n, nil

@@ -21,6 +21,9 @@ import (
 // maxInit is how much text an instance can be given for its first boot.
 const maxInit = 64 << 10
 
+// longestFleet is how much of a tag a fleet's name may take, escaped.
+const longestFleet = 60
+
 // rates are a little below what DigitalOcean allows a token in a minute, 250 requests and among them ten for login keys, and well below the 5000
 // that it allows in an hour: https://docs.digitalocean.com/reference/api/.
 var rates = map[string]driver.Rate{anyRequest: {Burst: 180, PerSecond: 1}, listKeys: {Burst: 5, PerMinute: 5}}
@@ -37,7 +40,7 @@ type cloud struct {
 	name    string
 	regions []string
 	vpcs    map[string]string
-	names   names
+	names   driver.Names
 }
 
 // Open opens DigitalOcean. It asks nothing of it.
@@ -47,11 +50,11 @@ func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
 
 func openThrough(network http.RoundTripper, o driver.Options) (driver.Cloud, error) {
 	var c Config
-	if err := o.Decode(&c); err != nil {
+	if err := o.Begin(longestFleet, &c); err != nil {
 		return nil, err
 	}
-	if len(escaped(o.Fleet)) > 60 {
-		return nil, drover.Errorf(drover.KindInvalid, "the fleet's name %q is too long for DigitalOcean's tags", o.Fleet).WithHint("60 lower-case letters, digits and dashes fit")
+	if len(escaped(o.Fleet)) > longestFleet {
+		return nil, drover.Errorf(drover.KindInvalid, "the fleet's name %q is too long for DigitalOcean's tags", o.Fleet).WithHint("%d lower-case letters, digits and dashes fit", longestFleet)
 	}
 	token, err := c.token()
 	if err != nil {

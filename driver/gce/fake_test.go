@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"slices"
@@ -15,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"drover/driver/drivertest"
 )
 
 // fake is a project of Google Compute Engine in memory, with the part of the price list that is about it. It takes what the discovery documents
@@ -109,17 +110,7 @@ func newFake() *fake {
 
 // RoundTrip answers without a network.
 func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
-	select {
-	case <-time.After(f.latency):
-	case <-r.Context().Done():
-		return nil, r.Context().Err()
-	}
-	w := httptest.NewRecorder()
-	f.ServeHTTP(w, r)
-	if err := r.Context().Err(); err != nil {
-		return nil, err
-	}
-	return w.Result(), nil
+	return drivertest.Answer(f, r, f.latency)
 }
 
 // request is a call, once it is known to be one.

@@ -98,7 +98,7 @@ func unknownType(classed, err error) error {
 
 // sshKey is the project's copy of the key that may log in. It is looked for once, and anew after a create that failed.
 func (c *cloud) sshKey(ctx context.Context, r driver.CreateRequest) (*hcloud.SSHKey, error) {
-	fingerprint, err := fingerprintOf(r.PublicKey)
+	fingerprint, err := driver.Fingerprint(r.PublicKey)
 	if err != nil {
 		return nil, err
 	}

@@ -5,13 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"drover/driver"
+	"drover/driver/drivertest"
 )
 
 // fake is a project in memory that speaks the API, as far as the driver does.
@@ -68,17 +70,7 @@ func newFake() *fake {
 
 // RoundTrip answers without a network.
 func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
-	select {
-	case <-time.After(f.latency):
-	case <-r.Context().Done():
-		return nil, r.Context().Err()
-	}
-	w := httptest.NewRecorder()
-	if r.Body == nil {
-		r.Body = http.NoBody
-	}
-	f.ServeHTTP(w, r)
-	return w.Result(), nil
+	return drivertest.Answer(f, r, f.latency)
 }
 
 // allow counts a request, as the API does: an hour's worth may be made at once, and one more a second.
@@ -234,7 +226,7 @@ func (f *fake) ofKeys(call string, id int64, in map[string]any, q url.Values) (a
 		delete(f.keys, id)
 		return nil, nil
 	case "POST ssh_keys":
-		fingerprint, _ := fingerprintOf(in["public_key"].(string))
+		fingerprint, _ := driver.Fingerprint(in["public_key"].(string))
 		f.last++
 		k := &fakeKey{f.last, in["name"].(string), fingerprint, in["public_key"].(string), labelled(in), time.Now()}
 		for _, other := range f.keys {

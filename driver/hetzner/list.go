@@ -6,55 +6,33 @@ import (
 	"strconv"
 
 	"github.com/hetznercloud/hcloud-go/v2/hcloud"
-	"golang.org/x/crypto/ssh"
 
 	"drover"
 	"drover/driver"
 )
 
-// The pages of a list: of the most servers that one has, and how many are read at most.
-const (
-	pageSize = 50
-	maxPages = 1000
-)
+// pageSize is the most servers that a page has.
+const pageSize = 50
 
-// List asks for the servers with the tags' labels. Pages have numbers, and what goes meanwhile moves all that comes after it to the front: read
-// from the first page on, a server could be passed over. So they are read from the last one on, by ascending ids: what moves is then met
-// twice at worst.
+// List asks for the servers with the tags' labels, by ascending ids, as reading pages needs it.
 func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
-	first, last, err := c.page(ctx, tags, 1)
-	if err != nil || last <= 1 {
-		return first, err
-	}
-	var all []driver.Instance
-	for number := last; number >= 1; number-- {
-		some, _, err := c.page(ctx, tags, number)
-		if err != nil {
-			return nil, err
+	servers, err := driver.CollectNumbered(func(page int) ([]*hcloud.Server, int, error) {
+		some, answer, err := c.api.Server.List(ctx, hcloud.ServerListOpts{
+			ListOpts: hcloud.ListOpts{Page: page, PerPage: pageSize, LabelSelector: selector(tags)}, Sort: []string{"id:asc"},
+		})
+		if err != nil || answer.Meta.Pagination == nil {
+			return some, page, err
 		}
-		all = append(all, some...)
-	}
-	return all, nil
-}
-
-// page is one page of a list, and the number of the last.
-func (c *cloud) page(ctx context.Context, tags map[string]string, number int) (all []driver.Instance, last int, err error) {
-	servers, answer, err := c.api.Server.List(ctx, hcloud.ServerListOpts{
-		ListOpts: hcloud.ListOpts{Page: number, PerPage: pageSize, LabelSelector: selector(tags)}, Sort: []string{"id:asc"},
+		return some, answer.Meta.Pagination.LastPage, nil
 	})
 	if err != nil {
-		return nil, 0, classify("list instances", err)
+		return nil, classify("list instances", err)
 	}
+	var all []driver.Instance
 	for _, s := range servers {
 		all = append(all, instanceOf(s))
 	}
-	if answer.Meta.Pagination != nil {
-		last = answer.Meta.Pagination.LastPage
-	}
-	if last > maxPages {
-		return nil, 0, drover.Errorf(drover.KindTransient, "list instances: more than %d pages", maxPages)
-	}
-	return all, last, nil
+	return all, nil
 }
 
 func instanceOf(s *hcloud.Server) driver.Instance {
@@ -115,13 +93,4 @@ func serverOf(id string) (*hcloud.Server, error) {
 		return nil, drover.Errorf(drover.KindNotFound, "there is no instance %s", id)
 	}
 	return &hcloud.Server{ID: n}, nil
-}
-
-// fingerprintOf is a key's, as the API has it.
-func fingerprintOf(authorized string) (string, error) {
-	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(authorized))
-	if err != nil {
-		return "", drover.Errorf(drover.KindInvalid, "read the public key: %v", err)
-	}
-	return ssh.FingerprintLegacyMD5(key), nil
 }

@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"drover/driver/drivertest"
 )
 
 // fake is a cloud in memory: Keystone, Nova, Glance and Cinder as far as they are asked here. It has quotas, hosts with and without room, tokens that
@@ -96,16 +97,7 @@ func newFake() *fake {
 
 // RoundTrip answers without a network.
 func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
-	select {
-	case <-time.After(f.latency):
-	case <-r.Context().Done():
-		return nil, r.Context().Err()
-	}
-	w := httptest.NewRecorder()
-	f.ServeHTTP(w, r)
-	answer := w.Result()
-	answer.Request = r
-	return answer, nil
+	return drivertest.Answer(f, r, f.latency)
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
