@@ -90,6 +90,21 @@ func (p Page) Shows(t testing.TB, heading string, want [][]string) {
 	}
 }
 
+// Words are what a pattern's first group finds under a heading, each once and sorted: the permissions that a policy names, for one.
+func (p Page) Words(t testing.TB, heading string, pattern *regexp.Regexp) (words []string) {
+	t.Helper()
+	_, section, _ := strings.Cut(p.text, "# "+heading+"\n")
+	section, _, _ = strings.Cut(section, "\n#")
+	for _, m := range pattern.FindAllStringSubmatch(section, -1) {
+		words = append(words, m[1])
+	}
+	if len(words) == 0 {
+		t.Fatalf("%s has no %s under %q", p.name, pattern, heading)
+	}
+	slices.Sort(words)
+	return slices.Compact(words)
+}
+
 // Rates are the buckets of the table under "Rates", by the first column: what each takes at once, and then a second, stands in a column and in
 // the one after it.
 func (p Page) Rates(t testing.TB, column int) map[string]driver.Rate {

@@ -1,0 +1,48 @@
+package azure
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover/driver/drivertest"
+)
+
+// actions are what each call needs, without the Microsoft. in front. One that makes or takes away a virtual machine does so with its parts, and
+// uses what they are put together from.
+var actions = map[string][]string{
+	"CreateVM": {
+		"Compute/virtualMachines/write", "Compute/disks/read", "Compute/disks/write", "Compute/diskEncryptionSets/read", "Compute/images/read",
+		"Compute/galleries/images/read", "Compute/galleries/images/versions/read", "Network/networkInterfaces/read", "Network/networkInterfaces/write",
+		"Network/networkInterfaces/join/action", "Network/publicIPAddresses/read", "Network/publicIPAddresses/write", "Network/publicIPAddresses/join/action",
+		"Network/virtualNetworks/subnets/read", "Network/virtualNetworks/subnets/join/action", "Network/networkSecurityGroups/join/action",
+		"ManagedIdentity/userAssignedIdentities/assign/action",
+	},
+	"DeleteVM": {
+		"Compute/virtualMachines/delete", "Compute/disks/delete", "Network/networkInterfaces/delete", "Network/publicIPAddresses/delete",
+	},
+	"UpdateVM": {"Compute/virtualMachines/write"}, "StartVM": {"Compute/virtualMachines/start/action"}, "DeallocateVM": {"Compute/virtualMachines/deallocate/action"},
+	"GetVM": {"Compute/virtualMachines/read"}, "ListVMs": {"Compute/virtualMachines/read"}, "ListVMStates": {"Compute/virtualMachines/read"},
+	"ListInterfaces": {"Network/networkInterfaces/read"}, "DeleteInterface": {"Network/networkInterfaces/delete"},
+	"ListAddresses": {"Network/publicIPAddresses/read"}, "DeleteAddress": {"Network/publicIPAddresses/delete"},
+	"ListDisks": {"Compute/disks/read"}, "DeleteDisk": {"Compute/disks/delete"}, "ListImages": {"Compute/images/read"},
+	"ListTypes": {"Compute/skus/read"}, "ListQuotas": {"Compute/locations/usages/read"},
+}
+
+func TestTheRolesAreThoseOfTheCallsThatAreMade(t *testing.T) {
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(counts)), slices.Sorted(maps.Keys(actions))); diff != "" {
+		t.Errorf("the calls (-), and those of which it is known what they need (+): %s", diff)
+	}
+	var want []string
+	for _, needs := range actions {
+		want = append(want, needs...)
+	}
+	slices.Sort(want)
+	shown := drivertest.ReadPage(t, "azure").Words(t, "What the credentials must allow", regexp.MustCompile(`"Microsoft\.([A-Za-z/]+)"`))
+	if diff := cmp.Diff(slices.Compact(want), shown); diff != "" {
+		t.Errorf("the calls (-) and the page's roles (+): %s", diff)
+	}
+}

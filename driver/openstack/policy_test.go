@@ -1,0 +1,86 @@
+package openstack
+
+import (
+	"net/http"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/driver/drivertest"
+)
+
+// asked notes what is asked of each service, as a rule would have it, on the way to the fake. Signing in and the versions that a service has are
+// asked for without rules.
+type asked struct {
+	*fake
+	rules []string
+	notes []string
+}
+
+var (
+	root  = regexp.MustCompile(`^/compute(/v2\.1/?)?$|^/image(/v2)?/?$|^/identity/`)
+	where = map[string]string{"compute": "compute", "image": "image", "volume": "volumev3"}
+)
+
+func (a *asked) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !root.MatchString(r.URL.Path) {
+		service, at, _ := strings.Cut(r.URL.Path[1:], "/")
+		a.note(where[service], r.Method, "/"+at)
+	}
+	return a.fake.RoundTrip(r)
+}
+
+// note is the rule that allows a call; the call itself if none does.
+func (a *asked) note(service, method, at string) {
+	called := service + " " + method + " " + at
+	if !slices.Contains(a.rules, called) {
+		for _, rule := range a.rules {
+			if fits, _ := path.Match(rule, called); fits {
+				called = rule
+				break
+			}
+		}
+	}
+	a.notes = append(a.notes, called)
+}
+
+func TestTheAccessRulesAreThoseOfTheCallsThatAreMade(t *testing.T) {
+	a := &asked{fake: newFake()}
+	rule := regexp.MustCompile(`\{"service": "(\w+)", "method": "(\w+)", "path": "([^"]+)"\}`)
+	for _, row := range drivertest.ReadPage(t, "openstack").Words(t, "What the credentials must allow", regexp.MustCompile(`(\{"service".*\})`)) {
+		a.rules = append(a.rules, strings.Join(rule.FindStringSubmatch(row)[1:], " "))
+	}
+	slices.Sort(a.rules)
+	c := growing{imitate(t, a, "boot_from: volume")}
+	r := request("one")
+	r.Disk = 30 * drover.GiB
+	in, _, err := c.Create(t.Context(), r)
+	do := func(what string, failed error) {
+		if failed != nil {
+			t.Errorf("%s: %v", what, failed)
+		}
+	}
+	do("create", err)
+	_, err = c.Offerings(t.Context())
+	do("offerings", err)
+	for _, ref := range []string{"debian-12-*", debian} {
+		_, err = c.FindImages(t.Context(), ref, "amd64")
+		do("images", err)
+	}
+	_, err = c.List(t.Context(), nil)
+	do("list", err)
+	do("tag", c.SetTags(t.Context(), in.ID, r.Tags))
+	do("grow", c.GrowDisk(t.Context(), in.ID, 40*drover.GiB))
+	do("stop", c.Stop(t.Context(), in.ID))
+	do("start", c.Start(t.Context(), in.ID))
+	do("destroy", c.Destroy(t.Context(), in.ID))
+	slices.Sort(a.notes)
+	if diff := cmp.Diff(slices.Compact(a.notes), a.rules); diff != "" {
+		t.Errorf("the calls (-) and the page's rules (+): %s", diff)
+	}
+}
