@@ -118,9 +118,10 @@ const PlanSteps = 100_000_000
 
 // Demand is a number of jobs of one shape.
 type Demand struct {
-	Shape Shape         `json:"shape"`
-	Count int           `json:"count"`
-	Time  time.Duration `json:"time,omitempty"` // how long one is expected to take; 0: not known
+	Shape   Shape         `json:"shape"`
+	Count   int           `json:"count"`
+	Time    time.Duration `json:"time,omitempty"`    // how long one is expected to take; 0: not known
+	Dearest Money         `json:"dearest,omitempty"` // the most that a vCPU of what they run on may cost an hour; 0: anything
 }
 
 // CloudRoom is how many instances may be added in a cloud.
@@ -202,7 +203,7 @@ func (u Unmet) Nearest() (nearest Refusal, any bool) {
 
 // Refusal is why a number of offerings could not serve a demand.
 type Refusal struct {
-	Code    string `json:"code"`    // placement, market, arch, vcpus, memory, disk, gpus, size or limit
+	Code    string `json:"code"`    // placement, market, arch, vcpus, memory, disk, gpus, size, dear or limit
 	Count   int    `json:"count"`   // offerings
 	Example string `json:"example"` // the nearest of them, and why in words
 }

@@ -1,6 +1,10 @@
 package drover
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+	"math/bits"
+)
 
 // Arch is a processor architecture in Go's words: amd64 or arm64. Empty means any.
 type Arch string
@@ -143,6 +147,21 @@ func (o Offering) WithVolume(size Bytes) Offering {
 	}
 	return o
 }
+
+// VCPUPrice is what each vCPU of the offering costs an hour, rounded up.
+func (o Offering) VCPUPrice() Money {
+	high, low := bits.Mul64(uint64(max(0, o.Price)), 1000)
+	of := uint64(max(0, o.Type.Resources.CPU))
+	low, carry := bits.Add64(low, of-min(1, of), 0)
+	if high += carry; high >= of {
+		return math.MaxInt64
+	}
+	each, _ := bits.Div64(high, low, of)
+	return Money(min(each, math.MaxInt64))
+}
+
+// Within reports whether no vCPU of the offering costs more an hour than that; 0 is no limit.
+func (o Offering) Within(most Money) bool { return most == 0 || o.VCPUPrice() <= most }
 
 // Name is what people call the offering, and `drover explain` knows it by.
 func (o Offering) Name() string {

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"fmt"
-	"math/bits"
 	"slices"
 
 	"drover"
@@ -121,18 +120,11 @@ func (e *Engine) whyNotPaidBy(a *account, g *group) drover.Reason {
 // leanest is the offering that can hold a shape whose vCPUs cost least.
 func leanest(s drover.Shape, offers []drover.Offering) (best drover.Offering, ok bool) {
 	for _, o := range offers {
-		if s.Accepts(o) && (!ok || compareVCPUs(o, best) < 0) {
+		if s.Accepts(o) && (!ok || o.VCPUPrice() < best.VCPUPrice()) {
 			best, ok = o, true
 		}
 	}
 	return best, ok
-}
-
-// compareVCPUs compares what a vCPU of two offerings costs.
-func compareVCPUs(a, b drover.Offering) int {
-	aHigh, aLow := bits.Mul64(uint64(a.Price), uint64(b.Type.Resources.CPU))
-	bHigh, bLow := bits.Mul64(uint64(b.Price), uint64(a.Type.Resources.CPU))
-	return cmp.Or(cmp.Compare(aHigh, bHigh), cmp.Compare(aLow, bLow))
 }
 
 // refusesFor is the window of a budget that would be overdrawn if one of the group's jobs began on an instance of the offering, of several the one that is so for

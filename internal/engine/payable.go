@@ -7,7 +7,7 @@ import (
 	"drover"
 )
 
-// The solver is not told of budgets: it is given only offerings of which one instance may be paid for the shortest of what waits. What of its plan is
+// The solver is not told of the fleet's budgets: it is given only offerings of which one instance may be paid for the shortest of what waits. What of its plan is
 // then paid leaves less, for which the rest is planned anew, until nothing more is rented: so the money that there is goes to what it can pay, and
 // large instances that it cannot keep nobody from small ones.
 

@@ -49,15 +49,25 @@ func (e *Engine) plan() {
 		e.stick(demands, e.whyNoRoom(e.useNow))
 		return
 	}
-	p := e.problem(demands)
-	if e.limited() && len(p.Offerings) == 0 {
-		for _, g := range demands {
+	e.askFor(demands)
+}
+
+// askFor asks for a solve for groups of which something may be rented, and paid.
+func (e *Engine) askFor(groups []*group) {
+	offers := e.payable(e.unblocked(), groups)
+	if e.limited() && len(offers) == 0 {
+		for _, g := range groups {
 			e.unmet(g, drover.Unmet{Code: drover.ReasonBlocked})
 		}
 		return
 	}
-	e.allWait(demands, e.reason(drover.ReasonPlanning, planningText))
-	keys := e.mixed(&p, demands)
+	e.allWait(groups, e.reason(drover.ReasonPlanning, planningText))
+	demands, groups := e.asked(groups, offers)
+	if len(demands) == 0 {
+		return
+	}
+	p := e.problem(demands, offers)
+	keys := e.mixed(&p, groups)
 	e.s.Solving = &Solving{Effect: e.effect(Effect{Solve: &p}), Problem: p, Groups: keys}
 }
 
@@ -104,15 +114,11 @@ func (e *Engine) unheard() *Cloud {
 }
 
 // problem describes what has to be rented for, and what may be rented.
-func (e *Engine) problem(demands []*group) drover.Problem {
-	p := drover.Problem{ID: e.s.LastEffect + 1, Room: e.totalRoom(), UseOnce: e.life().UseOnce, Steps: drover.PlanSteps}
-	for _, g := range demands {
-		p.Demands = append(p.Demands, drover.Demand{Shape: g.key.Shape, Count: g.wants()})
-	}
+func (e *Engine) problem(demands []drover.Demand, offers []drover.Offering) drover.Problem {
+	p := drover.Problem{ID: e.s.LastEffect + 1, Demands: demands, Offerings: offers, Room: e.totalRoom(), UseOnce: e.life().UseOnce, Steps: drover.PlanSteps}
 	for _, c := range e.clouds {
 		p.Clouds = append(p.Clouds, drover.CloudRoom{Cloud: c.Name, Room: e.cloudRoom(c.Name)})
 	}
-	p.Offerings = e.payable(e.unblocked(), demands)
 	boots := e.bootTimes()
 	p.Boot, p.Boots = boots.usual, boots.other
 	return p

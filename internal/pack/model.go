@@ -62,11 +62,12 @@ type item struct {
 	count int
 }
 
-// rule is what a shape asks of an offering beside room. Which offerings satisfy it is worked out once.
+// rule is what a demand asks of an offering beside room. Which offerings satisfy it is worked out once.
 type rule struct {
 	placement drover.Placement
 	spot      drover.SpotPolicy
 	arch      drover.Arch
+	dearest   drover.Money
 }
 
 // maxRules is how many different rules are told apart when one offering is asked whether another is as good for everyone. The rest are
@@ -156,7 +157,7 @@ func (m *model) addItems() {
 	}
 	seen, rules := map[key]int{}, map[rule]int{}
 	for _, d := range m.p.Demands {
-		r := rule{d.Shape.Placement, d.Shape.Spot, d.Shape.Need.Arch}
+		r := rule{d.Shape.Placement, d.Shape.Spot, d.Shape.Need.Arch, d.Dearest}
 		n, ok := rules[r]
 		if !ok {
 			n = len(m.rules)
@@ -194,7 +195,7 @@ func (m *model) capacity(o *drover.Offering) vec {
 
 // allows reports whether the offering satisfies the rule; room apart.
 func (r *rule) allows(o *drover.Offering) bool {
-	return r.placement.Allows(o.Cloud, o.Zone, o.Type.Name) && r.spot.Allows(o.Market) && (r.arch == "" || r.arch == o.Type.Resources.Arch)
+	return r.placement.Allows(o.Cloud, o.Zone, o.Type.Name) && r.spot.Allows(o.Market) && (r.arch == "" || r.arch == o.Type.Resources.Arch) && o.Within(r.dearest)
 }
 
 // accepts reports whether a job of the item may run on an empty instance of the kind.

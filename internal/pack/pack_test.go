@@ -21,6 +21,12 @@ func demand(cpus drover.MilliCPU, memory drover.Bytes, count int) drover.Demand 
 	return drover.Demand{Count: count, Shape: drover.Shape{Need: drover.Resources{CPU: cpus, Memory: memory}, Spot: drover.SpotPrefer}}
 }
 
+// dear is a demand of which a vCPU may cost no more an hour.
+func dear(most drover.Money, d drover.Demand) drover.Demand {
+	d.Dearest = most
+	return d
+}
+
 func problem(offerings []drover.Offering, room int, demands ...drover.Demand) drover.Problem {
 	clouds := []drover.CloudRoom{}
 	seen := map[string]bool{}
@@ -53,6 +59,8 @@ func TestSolve(t *testing.T) {
 		{"a type that boots for longer than it is cheaper is left", booting(10*time.Minute, problem([]drover.Offering{metal, small}, 9, demand(1000, drover.GiB, 1))), "small:[0×1]"},
 		{"nor do many jobs take it", booting(10*time.Minute, problem([]drover.Offering{metal, small}, 9, demand(1000, drover.GiB, 4))), "small:[0×2] small:[0×2]"},
 		{"a type that boots for a little longer is taken if it is cheaper by more", booting(3*time.Minute, problem([]drover.Offering{metal, small}, 9, demand(1000, drover.GiB, 1))), "metal:[0×1]"},
+		{"a job takes nothing whose vCPUs are too dear for it", problem([]drover.Offering{small, large}, 9, dear(49, demand(1000, drover.GiB, 1))), "large:[0×1]"},
+		{"nor is put on what is rented for others", problem([]drover.Offering{small, large}, 9, demand(1000, drover.GiB, 1), dear(49, demand(1000, drover.GiB, 1))), "small:[0×1] large:[1×1]"},
 		{"one job takes the cheapest type that holds it", problem([]drover.Offering{large, small}, 9, demand(1000, drover.GiB, 1)), "small:[0×1]"},
 		{"many jobs take the type with the lowest price per job", problem([]drover.Offering{large, small}, 9, demand(1000, drover.GiB, 16)), "large:[0×8] large:[0×8]"},
 		{"of types with one price per job many jobs take the largest", problem([]drover.Offering{small, twice}, 9, demand(1000, drover.GiB, 6)), "twice:[0×4] small:[0×2]"},

@@ -28,10 +28,10 @@ func (m *model) why(d *draft, demand, count, steps int) drover.Unmet {
 // refusals counts why the offerings could not serve the rest of a demand, each with the offering that has most of what is lacking or, where that is
 // no amount, the cheapest.
 func (m *model) refusals(d *draft, demand int) (list []drover.Refusal) {
-	s := m.p.Demands[demand].Shape
+	asked := m.p.Demands[demand]
 	var nearest []drover.Offering
 	for _, o := range m.p.Offerings {
-		code, text := m.refusal(d, s, o)
+		code, text := m.refusal(d, asked, o)
 		if code == "" {
 			continue
 		}
@@ -53,13 +53,16 @@ func nearer(code string, o, than drover.Offering) bool {
 	return cmp.Or(cmp.Compare(than.Type.Resources.Amount(code), o.Type.Resources.Amount(code)), cmp.Compare(o.Price, than.Price)) < 0
 }
 
-// refusal is why the offering could not serve one more job of the shape: what it lacks, or which limit is reached.
-func (m *model) refusal(d *draft, s drover.Shape, o drover.Offering) (code, text string) {
-	if text := s.Refuses(o); text != "" {
+// refusal is why the offering could not serve one more job of a demand: what it lacks, what it costs, or which limit is reached.
+func (m *model) refusal(d *draft, asked drover.Demand, o drover.Offering) (code, text string) {
+	if text := asked.Shape.Refuses(o); text != "" {
 		return drover.RefusalCode(text), text
 	}
 	if !m.sized(&o) {
 		return "size", "no instance of its size is wanted"
+	}
+	if !o.Within(asked.Dearest) {
+		return "dear", fmt.Sprintf("a vCPU of it would cost more than %v an hour", asked.Dearest)
 	}
 	k := kind{has: m.capacity(&o), limits: m.rowsOf(&o)}
 	for _, r := range append([]int{0}, k.limits...) {

@@ -1,0 +1,141 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"drover"
+)
+
+// The solver knows of no budget. But what those of users and labels have left is reckoned with before it is asked: for no more jobs than can be paid where that is
+// cheapest, and each on nothing that is too dear for one of them. So no plan has to be cut for want of their money, by which few jobs would get an instance that was
+// chosen for many.
+
+// means is what the budgets of users and labels have left for a plan.
+type means struct {
+	e      *Engine
+	offers []drover.Offering // those whose vCPUs cost least first
+	fits   map[drover.Shape][]drover.Offering
+	purses []purse
+}
+
+// purse is one account, and what those get of it that were served before.
+type purse struct {
+	*account
+	taken drover.Money
+}
+
+// means looks at what is left; nil if nothing limits what users or labels may spend.
+func (e *Engine) means(offers []drover.Offering) *means {
+	if !e.limited() || len(offers) == 0 {
+		return nil
+	}
+	m := &means{e: e, fits: map[drover.Shape][]drover.Offering{}}
+	b := e.book()
+	for i := range b.accounts {
+		if a := &b.accounts[i]; !a.fleets() && a.limit > 0 {
+			m.purses = append(m.purses, purse{account: a})
+		}
+	}
+	if len(m.purses) == 0 {
+		return nil
+	}
+	m.offers = slices.Clone(offers)
+	slices.SortStableFunc(m.offers, func(a, b drover.Offering) int { return cmp.Compare(a.VCPUPrice(), b.VCPUPrice()) })
+	return m
+}
+
+// asked is what a plan is asked for, and for which of the groups. It is without those whom no budget can pay, which are told so, and without those for whom nothing is
+// left once others got what they ask for: theirs is the next plan.
+func (e *Engine) asked(groups []*group, offers []drover.Offering) (demands []drover.Demand, of []*group) {
+	m := e.means(offers)
+	for _, g := range groups {
+		d, payable := drover.Demand{Shape: g.key.Shape, Count: g.wants()}, true
+		if m != nil {
+			d, payable = m.within(g, d)
+		}
+		if !payable {
+			e.unmet(g, drover.Unmet{Code: drover.ReasonBlocked})
+		} else if d.Count > 0 {
+			demands, of = append(demands, d), append(of, g)
+		}
+	}
+	return demands, of
+}
+
+// within is what of a group's demand can be paid, and on what; or that none of it can. A gang is asked for as a whole if one of it can be paid.
+func (m *means) within(g *group, d drover.Demand) (_ drover.Demand, payable bool) {
+	if !slices.ContainsFunc(m.purses, func(p purse) bool { return p.budget.covers(g.key) }) {
+		return d, true
+	}
+	offers := m.able(d.Shape)
+	if len(offers) == 0 { // whatever can hold it is blocked, which the solver has more to say of
+		return d, true
+	}
+	if m.count(g, offers[len(offers)-1], d.Count) < d.Count {
+		dear := sort.Search(len(offers), func(i int) bool { return !m.pays(g, offers[i]) })
+		switch {
+		case dear == 0:
+			return d, false
+		case dear < len(offers):
+			d.Dearest = offers[dear-1].VCPUPrice()
+		}
+		if g.key.Gang == 0 {
+			d.Count = m.count(g, offers[0], d.Count)
+		}
+	}
+	m.take(g, offers[0], d.Count)
+	return d, true
+}
+
+// able is the offerings that can hold a shape, in their order.
+func (m *means) able(s drover.Shape) []drover.Offering {
+	able, known := m.fits[s]
+	if !known {
+		for _, o := range m.offers {
+			if s.Accepts(o) {
+				able = append(able, o)
+			}
+		}
+		m.fits[s] = able
+	}
+	return able
+}
+
+// each is what one of a group's jobs on an instance of the offering binds of a purse.
+func (m *means) each(p *purse, g *group, o drover.Offering) drover.Money {
+	if !p.budget.covers(g.key) {
+		return 0
+	}
+	return m.e.adds(p.account, pledge{offers: []drover.Offering{o}, boots: m.e.life().BootTimeout, loads: []wanted{{g, 1}}})
+}
+
+// pays reports whether there is money for one of a group's jobs on the offering, whoever else gets some of it.
+func (m *means) pays(g *group, o drover.Offering) bool {
+	for i := range m.purses {
+		p := &m.purses[i]
+		if each := m.each(p, g, o); each > 0 && m.e.exceeds(m.e.books, p.account, each, p.limit) {
+			return false
+		}
+	}
+	return true
+}
+
+// count is for how many of n of a group's jobs there is money on the offering.
+func (m *means) count(g *group, o drover.Offering, n int) int {
+	for i := range m.purses {
+		p := &m.purses[i]
+		if each := m.each(p, g, o); each > 0 && m.e.exceeds(m.e.books, p.account, p.taken+each*drover.Money(n), p.limit) {
+			n = int(max(0, p.limit-p.sum()-p.taken) / each)
+		}
+	}
+	return n
+}
+
+// take notes that so many of a group's jobs get some of what there is.
+func (m *means) take(g *group, o drover.Offering, n int) {
+	for i := range m.purses {
+		m.purses[i].taken += m.each(&m.purses[i], g, o) * drover.Money(n)
+	}
+}
