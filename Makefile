@@ -43,6 +43,7 @@ lint: ## check the format, what go vet finds, the layers, and that the documents
 	go vet ./...
 	go vet -tags e2e,chaos,qemu ./cmd/...
 	go vet -tags containers ./internal/runner
+	go vet -tags qemu ./internal/remote
 	go vet -tags openstack ./driver/openstack
 	go test .
 
@@ -86,9 +87,10 @@ chaos: ## have real processes killed, stopped and cut off at random (CHAOS_TIME=
 containers: ## run attempts under real docker and podman, as root, against a registry that it starts (Debian: see CONTRIBUTING.md)
 	go test -tags containers -count=1 -timeout 10m -v -run TestContainers ./internal/runner
 
-e2e-qemu: ## have the example's driver make real virtual machines (Debian: see CONTRIBUTING.md)
+e2e-qemu: ## have the example's driver make real virtual machines, and a root file system grow in one (Debian: see CONTRIBUTING.md)
 	examples/drivers/qemu-image.sh bin/qemu
 	QEMU_IMAGE=$(CURDIR)/bin/qemu go test -tags qemu -count=1 -timeout 20m -v -run TestQEMU ./cmd/drover
+	go test -tags qemu -count=1 -timeout 20m -v -run TestGrowScriptOnAMachine ./internal/remote
 
 e2e-openstack: ## run the driver of OpenStack against the real services, as root (Debian 12: see driver/openstack/testdata/services.sh)
 	rm -rf bin/openstack

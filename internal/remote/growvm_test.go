@@ -1,0 +1,92 @@
+//go:build qemu
+
+package remote
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// bootTime is how long a machine may take until it has done one thing, emulated as it is beside other work.
+const bootTime = 5 * time.Minute
+
+// emulated is a virtual machine of testdata/grow-vm.sh.
+type emulated struct {
+	t       *testing.T
+	console string
+	monitor io.Writer
+}
+
+// emulate boots what is in a folder, with a disk of this kind.
+func emulate(t *testing.T, folder string, disk ...string) *emulated {
+	t.Helper()
+	m := &emulated{t: t, console: filepath.Join(t.TempDir(), "console")}
+	args := []string{
+		"-machine", "pc", "-accel", "tcg,thread=multi", "-cpu", "max", "-m", "256", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+		"-kernel", filepath.Join(folder, "vmlinuz"), "-initrd", filepath.Join(folder, "initrd"), "-append", "console=ttyS0 quiet panic=1",
+		"-serial", "file:" + m.console, "-monitor", "stdio", "-drive", "id=disk,format=raw,if=none,file=" + filepath.Join(folder, "disk"),
+	}
+	cmd := exec.CommandContext(t.Context(), "qemu-system-x86_64", append(args, disk...)...)
+	monitor, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	m.monitor = monitor
+	return m
+}
+
+// says waits until the machine's console has said something, and returns all that it has.
+func (m *emulated) says(what string) string {
+	m.t.Helper()
+	for end := time.Now().Add(bootTime); ; time.Sleep(100 * time.Millisecond) {
+		said, _ := os.ReadFile(m.console)
+		if strings.Contains(string(said), what) {
+			return string(said)
+		}
+		if time.Now().After(end) {
+			m.t.Fatalf("it has not said %q: %s", what, said)
+		}
+	}
+}
+
+// TestGrowScriptOnAMachine grows the root of ext4 of a machine that runs, whose disk becomes larger under it as a cloud's does.
+func TestGrowScriptOnAMachine(t *testing.T) {
+	folder, err := filepath.Abs("../../bin/grow-vm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const wants = 2 << 20 / 10 * 9 // KiB
+	for _, tt := range []struct {
+		name string
+		disk []string
+	}{
+		{"a disk by virtio, as those of OpenStack", []string{"-device", "virtio-blk-pci,drive=disk"}},
+		{"a SCSI disk, as those of GCE", []string{"-device", "virtio-scsi-pci", "-device", "scsi-hd,drive=disk"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			out, err := exec.Command("testdata/grow-vm.sh", folder, shell(growScript, fmt.Sprint(wants), "15")).CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			m := emulate(t, folder, tt.disk...)
+			m.says("READY")
+			fmt.Fprintln(m.monitor, "block_resize disk 2G")
+			said := m.says(" KiB")
+			_, rest, _ := strings.Cut(said, "\nhas ")
+			var has int
+			if fmt.Sscan(rest, &has); has < wants || !strings.Contains(said, "ended with 0") {
+				t.Errorf("%s", said)
+			}
+		})
+	}
+}
