@@ -241,15 +241,17 @@ func (w *World) endOf(a engine.Attempt) drover.Time {
 	return max(w.controller.decides, a.Started.Add(horizonOf(w.Disk.jobs[a.ID.Job.Number].Timeout)))
 }
 
-// promised is an instance's bill up to the end of the longest job on it.
+// promised is an instance's bill up to the end of the longest job on it, or of the bill: after that it costs nothing, even while nobody can say of
+// the attempts on it that they have ended.
 func (w *World) promised(in engine.Instance, load []engine.Attempt) ledger.Bill {
 	bill := ledger.Bill{Tariff: in.Tariff(), Created: in.Created, End: in.Ended}
 	if bill.Created == 0 {
 		bill.Created = in.Asked
 	}
-	if bill.End == 0 {
-		bill.End = w.controller.decides
+	if bill.End != 0 {
+		return bill
 	}
+	bill.End = w.controller.decides
 	for _, o := range in.Candidates {
 		bill.Tariff.Price = max(bill.Tariff.Price, o.Price)
 	}

@@ -237,7 +237,7 @@ func (c *controller) Commit(ctx context.Context, writes []engine.Write) error {
 		}
 	}
 	w.mayBeTogether(writes)
-	w.mayAsk(writes)
+	w.mayAsk(writes, decided)
 	if w.happens(CommitLost) {
 		return errDisk
 	}

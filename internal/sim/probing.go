@@ -93,9 +93,9 @@ func (c *controller) mayProbe(effect int64, f engine.Create) {
 }
 
 // mayAsk checks, once all of a decision is written, the instances that are asked for from now on: none of what they may become is blocked, but
-// where they try themselves whether it still is. What is blocked by the same decision comes too late.
-func (w *World) mayAsk(writes []engine.Write) {
-	for _, wr := range writes {
+// where they try themselves whether it still is. What is blocked by the same decision comes too late, and by one on what was taken in together with it.
+func (w *World) mayAsk(writes []engine.Write, decided []drover.Time) {
+	for i, wr := range writes {
 		in := wr.Instance
 		if in == nil || !in.Begun || w.begun[in.Name] {
 			continue
@@ -106,7 +106,7 @@ func (w *World) mayAsk(writes []engine.Write) {
 		}
 		for _, b := range w.Disk.blocks {
 			bars := b.Reason.Until > w.controller.now() || b.Over && b.Probe != 0
-			if bars && b.Probe != in.ID && b.Reason.Since < w.controller.decides && slices.ContainsFunc(in.Candidates, b.Covers) {
+			if bars && b.Probe != in.ID && b.Reason.Since < decided[i] && slices.ContainsFunc(in.Candidates, b.Covers) {
 				w.fail("instance %s is asked for although %s is blocked: %s", in.Name, b.Subject(), b.Reason.Text)
 			}
 		}
