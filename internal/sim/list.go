@@ -49,12 +49,29 @@ func (c *controller) compare(ev *engine.Listed, cl *cloud, at drover.Time) {
 				ev.Added = append(ev.Added, v.sighting())
 			}
 		case was.by == c:
-			v.seen, v.missing = look{}, at.Add(cl.w.leapt)
+			v.seen = look{}
 			ev.Removed = append(ev.Removed, v.provider)
 		}
 	}
 	slices.Sort(ev.Removed)
 	cl.prune()
+}
+
+// leftOut notes what a list that is answered now has no more, and what it has again.
+func (c *controller) leftOut(b engine.Listed) {
+	if b.Effect <= c.lists[b.Cloud] {
+		return
+	}
+	for _, s := range b.Added {
+		if v := c.w.cloud(b.Cloud).provided(s.ProviderID); v != nil {
+			v.missing = 0
+		}
+	}
+	for _, id := range b.Removed {
+		if v := c.w.cloud(b.Cloud).provided(id); v != nil {
+			v.missing = b.Began
+		}
+	}
 }
 
 // look is how a controller saw an instance last.

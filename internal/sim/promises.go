@@ -53,6 +53,7 @@ func (c *controller) answered(body engine.Body) {
 			c.noList[b.Cloud] = max(c.noList[b.Cloud], b.Err.RetryAt)
 		}
 		c.failing(b)
+		c.leftOut(b)
 		for _, s := range b.Added {
 			if v := c.w.cloud(b.Cloud).provided(s.ProviderID); v != nil {
 				c.had(v.offering)

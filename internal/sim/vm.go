@@ -17,7 +17,7 @@ type vm struct {
 	offering drover.Offering
 	tag      drover.IdleBehavior
 	shownTag drover.IdleBehavior // what a list said of it last
-	missing  drover.Time         // as of when a list left it out last, by the controller's clock
+	missing  drover.Time         // as of when the last list that a controller has heard left it out, by that one's clock; 0: it did not
 	disk     drover.Bytes        // of its volume; 0: its disk comes with its type
 
 	// As its cloud has it.

@@ -271,7 +271,7 @@ func (w *World) mayBeSilent(in engine.Instance) {
 		return
 	}
 	for _, o := range v.cloud.silenced {
-		if row := w.record(o); o.alive && row != nil && row.State.Ready() && !row.Broken && (o.seen.by == c || o.missing <= o.heard) {
+		if row := w.record(o); o.alive && row != nil && row.State.Ready() && !row.Broken && o.missing <= o.heard {
 			left++
 		}
 	}
