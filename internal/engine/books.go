@@ -14,7 +14,8 @@ import (
 // entries stay as they are. Those move that are of what is idle, on its way, or takes longer than it was taken to: they are as of a moment, since
 // when each has grown by no more than its instance's price, and are made anew only where that could make a difference.
 //
-// Of the windows that are still to come, only the next two can be the fullest: the next, or, since months differ, the one after.
+// Of the windows that are still to come, only the next two can be the fullest: the next, or, since months differ, the one after. Beyond them each
+// budget has a spare one: see turnBooks.
 type books struct {
 	accounts []account
 	shared   bool         // there are budgets of users or labels
@@ -25,6 +26,10 @@ type books struct {
 	rate     drover.Money // by which all of them grow, an hour
 	loose    drover.Money // and at most beside that, since each sum is cut to nano-dollars
 	entered  int          // how often an entry was made
+
+	turned   int         // how often windows have ended
+	filled   int64       // the last instance that was looked at for whether its entry is older than that
+	filledAt drover.Time // when it was
 }
 
 // account is one window of a budget, or with no budget the fleet's whole life.
@@ -33,7 +38,9 @@ type account struct {
 	window   window
 	from, to drover.Time
 	present  bool
-	limit    drover.Money  // 0: none
+	spare    bool          // entries may lack in it, and nothing asks for it
+	since    int           // entries from before windows had ended so often have nothing in it
+	limit    drover.Money  // 0: none, or it is spare
 	settled  *drover.Money // spent by what is over; nil in a window to come
 	pledged  drover.Money  // beside that, to what is there: what it has cost, and will
 
@@ -46,15 +53,13 @@ type account struct {
 // entry is what an instance adds to the accounts.
 type entry struct {
 	sums  []drover.Money // by account
+	turn  int            // how often windows had ended when it was made
 	stale bool           // it is among those to be made anew
 	place int            // among those that move, from 1; 0 if it does not
 	rate  drover.Money   // by which it does
 	loose drover.Money
 	paid  drover.Money // what the instance costs an hour now
 }
-
-// ahead is how many windows after the present one are looked at.
-const ahead = 2
 
 // never is beyond all times.
 const never = drover.Time(math.MaxInt64)
@@ -78,7 +83,7 @@ func (e *Engine) book() *books {
 
 // openBooks begins books in which every instance is still to be entered.
 func (e *Engine) openBooks() *books {
-	b := &books{at: e.s.Now}
+	b := &books{at: e.s.Now, filled: lastInstance}
 	if limit := e.s.Settings.MaxCost; limit > 0 {
 		b.accounts = append(b.accounts, account{to: never, present: true, limit: limit, settled: &e.s.Spent})
 	}
@@ -95,18 +100,16 @@ func (e *Engine) openBooks() *books {
 }
 
 func (e *Engine) openAccounts(b *books, budget *Budget) {
-	s := e.spending(budget.Scope())
 	for w := range windows {
-		hard, soft := budget.Hard.of(w), budget.Soft.of(w)
-		if s == nil || hard == 0 && soft == 0 {
+		if e.spending(budget.Scope()) == nil || budget.Hard.of(w) == 0 && budget.Soft.of(w) == 0 {
 			continue
 		}
-		a := account{budget: budget, window: w, from: w.begin(e.s.Now), present: true, limit: hard, settled: &s.Spells[w].Cost}
-		a.to = w.end(a.from)
-		b.accounts = append(b.accounts, a)
-		for n := 0; hard > 0 && n < ahead; n++ {
-			a = account{budget: budget, window: w, from: a.to, to: w.end(a.to), limit: hard}
+		from := w.begin(e.s.Now)
+		for range budget.inSight(w) {
+			a := account{budget: budget, window: w, from: from, to: w.end(from)}
+			e.situate(&a)
 			b.accounts = append(b.accounts, a)
+			from = a.to
 		}
 	}
 }
@@ -123,10 +126,13 @@ func (e *Engine) rebook(in *instance) {
 func (e *Engine) enter(b *books, in *instance) {
 	was := &in.entry
 	for i, sum := range was.sums {
-		b.accounts[i].pledged -= sum
+		if a := &b.accounts[i]; a.since <= was.turn {
+			a.pledged -= sum
+		}
 	}
 	b.rate, b.loose = b.rate-was.rate, b.loose-was.loose
 	until := e.figure(b, in)
+	was.turn = b.turned
 	for i, sum := range was.sums {
 		b.accounts[i].pledged += sum
 	}
@@ -144,6 +150,7 @@ func (e *Engine) enter(b *books, in *instance) {
 	b.ends.set(in, until)
 	e.paid(b, in)
 	b.entered++
+	e.looks++
 }
 
 // move puts an instance among those whose entries move, or takes it out.
@@ -190,12 +197,15 @@ func (e *Engine) figure(b *books, in *instance) (until drover.Time) {
 		uses = e.sharers(in)
 	}
 	for i := range b.accounts {
-		a := &b.accounts[i]
-		if a.fleets() {
-			sums = append(sums, tariff.Cost(begin, a.from, min(a.to, end)))
-			continue
+		a, sum := &b.accounts[i], drover.Money(0)
+		switch {
+		case a.from >= max(end, e.s.Now) && len(in.Bound) == 0: // it is over by then
+		case a.fleets():
+			sum = tariff.Cost(begin, a.from, min(a.to, end))
+		default:
+			sum = e.shares(a, in, uses)
 		}
-		sums = append(sums, e.shares(a, in, uses))
+		sums = append(sums, sum)
 	}
 	in.entry.sums = sums
 	for _, s := range uses {
@@ -262,6 +272,9 @@ func (e *Engine) most(b *books, a *account) drover.Money {
 	return a.sum() + b.rate.For(e.s.Now.Sub(b.at)) + b.loose
 }
 
+// least is no more than what is spent and pledged now: what is bound to an instance on its way may ask for less of a window as that goes on.
+func (e *Engine) least(b *books, a *account) drover.Money { return 2*a.sum() - e.most(b, a) }
+
 // renew makes the entries that move anew, after which sum is as of now.
 func (e *Engine) renew(b *books) {
 	if b.at == e.s.Now {
@@ -278,11 +291,24 @@ func (e *Engine) renew(b *books) {
 
 // exceeds reports whether so much more than what is spent and pledged passes a limit.
 func (e *Engine) exceeds(b *books, a *account, more, limit drover.Money) bool {
-	if e.most(b, a)+more <= limit {
+	switch {
+	case e.most(b, a)+more <= limit:
 		return false
+	case e.least(b, a)+more > limit:
+		return true
 	}
 	e.renew(b)
 	return a.sum()+more > limit
+}
+
+// allows is how many of what costs so much each a limit leaves money for, beside so much that others of the same decision take.
+func (e *Engine) allows(b *books, a *account, each, taken drover.Money) int {
+	left := func(sum drover.Money) int { return int(max(0, a.limit-sum-taken) / each) }
+	if n := left(e.most(b, a)); n == left(e.least(b, a)) {
+		return n
+	}
+	e.renew(b)
+	return left(a.sum())
 }
 
 // spentOf is what is spent in an account up to now.

@@ -106,13 +106,13 @@ func (e *Engine) beginAnew() {
 		return
 	}
 	e.turn = hourly.end(hourly.begin(e.s.Now)) // at which days and months end as well
-	e.books = nil
 	e.replace, e.replan = true, true
 	for i := range e.s.Spending {
 		if s := &e.s.Spending[i]; s.turn(e.s.Now) {
 			e.writeSpending(s)
 		}
 	}
+	e.turnBooks()
 }
 
 // turn brings the windows up to now, and reports whether that changed any.

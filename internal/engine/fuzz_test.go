@@ -226,13 +226,17 @@ func (e *Engine) wrongBooks() string {
 	b := e.book()
 	for i := range b.accounts {
 		a, fresh := &b.accounts[i], drover.Money(0)
+		if a.spare && b.filled != lastInstance {
+			continue
+		}
 		for _, in := range e.instances {
 			own := instance{Instance: in.Instance, load: in.load}
 			e.figure(b, &own)
 			fresh += own.entry.sums[i]
 		}
-		if most := e.most(b, a) - a.sum() + a.pledged; most < fresh || b.at == e.s.Now && most != fresh {
-			return fmt.Sprintf("%v is booked from %v to %v, and %v is promised", most, a.from, a.to, fresh)
+		most, least := e.most(b, a)-a.sum()+a.pledged, e.least(b, a)-a.sum()+a.pledged
+		if most < fresh || least > fresh || b.at == e.s.Now && most != fresh {
+			return fmt.Sprintf("%v to %v is booked from %v to %v, and %v is promised", least, most, a.from, a.to, fresh)
 		}
 		if a.budget == nil || !a.present {
 			continue

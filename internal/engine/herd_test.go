@@ -56,6 +56,9 @@ func newHerd(t testing.TB, s size, settings Settings) *herd {
 		Version: StateVersion, Fleet: "f", Nonce: "n", Now: h.now, Looking: h.now, LastInstance: int64(s.instances), Settings: settings,
 		Clouds: []Cloud{{Name: "c", Known: true, Offerings: Sorted(herdTypes()), Listed: h.now, NextList: h.now.Add(time.Minute), NextOffer: h.now.Add(100 * time.Hour)}},
 	}
+	for _, b := range settings.Budgets {
+		state.Spending = append(state.Spending, NewSpending(b, h.now))
+	}
 	h.fill(&state, s)
 	for n := range s.jobs {
 		state.Jobs = append(state.Jobs, h.waiting(herdShape(n%s.shapes)))
@@ -195,11 +198,10 @@ func BenchmarkHerd(b *testing.B) {
 		b.Skip("takes a minute to set up")
 	}
 	full := size{instances: 10_000, jobs: 1_000_000, shapes: 1000}
-	budget := Settings{Budgets: []Budget{{Hard: Amounts{Hourly: 1e6 * drover.Dollar, Daily: 1e7 * drover.Dollar}}, {User: "ada", Hard: Amounts{Daily: 1e7 * drover.Dollar}}}}
 	for _, kind := range []struct {
 		name     string
 		settings Settings
-	}{{"", Settings{}}, {"budgets/", budget}} {
+	}{{"", Settings{}}, {"budgets/", budgeted(1e6 * drover.Dollar)}} {
 		h := newHerd(b, full, kind.settings)
 		for _, c := range []struct {
 			name  string
@@ -215,6 +217,11 @@ func BenchmarkHerd(b *testing.B) {
 			})
 		}
 	}
+}
+
+// budgeted is what a fleet may spend an hour, and many times that in a day, as does its user.
+func budgeted(hourly drover.Money) Settings {
+	return Settings{Budgets: []Budget{{Hard: Amounts{Hourly: hourly, Daily: 10 * hourly}}, {User: "ada", Hard: Amounts{Daily: 10 * hourly}}}}
 }
 
 // report tells how long decisions took, and how much memory is in use.
@@ -263,5 +270,29 @@ func TestADecisionLooksAtWhatHasChanged(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Hours end while jobs run that end in time and jobs that do not: neither the turn of an hour nor a limit that is passed has a decision look at all that runs.
+func TestADecisionLooksAtFewWhenAnHourEnds(t *testing.T) {
+	looks := func(instances int, hourly drover.Money) (most, mean int) {
+		h := newHerd(t, size{instances: instances, jobs: 2000, shapes: 40}, budgeted(hourly))
+		h.decide(Ticked{}) // at first all is entered
+		began := h.e.looks
+		h.took = nil
+		for end := h.now.Add(150 * time.Minute); h.now < end; h.now = h.now.Add(5 * time.Second) {
+			before := h.e.looks
+			h.decide(Ticked{})
+			most = max(most, h.e.looks-before)
+		}
+		return most, (h.e.looks - began) / len(h.took)
+	}
+	few, _ := looks(100, 1e6*drover.Dollar)
+	if many, _ := looks(1000, 1e6*drover.Dollar); many > 2*few {
+		t.Errorf("with limits far away a decision looks %d times at most for ten times the instances, and %d before", many, few)
+	}
+	_, few = looks(100, drover.Dollar)
+	if _, many := looks(1000, drover.Dollar); many > 2*few+20 {
+		t.Errorf("with limits that are passed a decision looks %d times for ten times the instances, and %d before", many, few)
 	}
 }

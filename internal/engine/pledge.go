@@ -111,7 +111,7 @@ func (e *Engine) within(p pledge) (allowed []wanted, worst *account) {
 				continue
 			}
 			if each := e.adds(a, one); each > 0 && e.exceeds(b, a, taken[i]+each*drover.Money(n), a.limit) {
-				n, worst = int(max(0, a.limit-a.sum()-taken[i])/each), a
+				n, worst = e.allows(b, a, each, taken[i]), a
 			}
 		}
 		for i := range b.accounts {

@@ -13,6 +13,7 @@ func (e *Engine) watchBudgets() {
 		return
 	}
 	b := e.book()
+	e.fillSome(b)
 	for i := range b.accounts {
 		if a := &b.accounts[i]; a.budget != nil && a.present {
 			e.over = e.over || a.fleets() && a.limit > 0 && e.exceeds(b, a, 0, a.limit)
