@@ -7,6 +7,7 @@ import (
 	"time"
 
 	azfake "github.com/Azure/azure-sdk-for-go/sdk/azcore/fake"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"drover"
 	"drover/driver"
@@ -20,12 +21,12 @@ const (
 )
 
 // imitate opens the region as a cloud, with this configuration beside the place.
-func imitate(t testing.TB, r *region, keys string) *cloud {
+func imitate(t testing.TB, r policy.Transporter, keys string) *cloud {
 	t.Helper()
 	return imitateIn(t, r, keys, t.TempDir())
 }
 
-func imitateIn(t testing.TB, r *region, keys, folder string) *cloud {
+func imitateIn(t testing.TB, r policy.Transporter, keys, folder string) *cloud {
 	t.Helper()
 	c, err := open(t.Context(), options(t, "fleet", keys, folder), outside{r, &azfake.TokenCredential{}})
 	if err != nil {

@@ -164,6 +164,9 @@ var names = map[string]string{
 	"PublicIPAddressesClient.NewListPager": "ListAddresses", "PublicIPAddressesClient.BeginDelete": "DeleteAddress",
 }
 
+// RoundTrip does what Do does.
+func (r *region) RoundTrip(q *http.Request) (*http.Response, error) { return r.Do(q) }
+
 // Do answers without a network, as the SDK's transport.
 func (r *region) Do(q *http.Request) (*http.Response, error) {
 	select {

@@ -21,3 +21,7 @@ func TestAThousandInstances(t *testing.T) {
 		t.Errorf("%d parts are left", len(r.parts))
 	}
 }
+
+func TestNothingIsTriedAgain(t *testing.T) {
+	drivertest.Once(t, newRegion(), request("one"), func(t *testing.T, n *drivertest.Network) driver.Cloud { return imitate(t, n, "") })
+}

@@ -25,6 +25,9 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.I
 	if err != nil {
 		return in, taken, failed(doing, err)
 	}
+	if ctx, err = c.door.prepay(ctx, 2); err != nil {
+		return in, taken, failed(doing, err)
+	}
 	if in, found, err := c.find(ctx, r); err != nil || found {
 		return in, driver.Candidate{ProviderType: in.ProviderType, Zone: in.Zone, Market: in.Market}, failed(doing, err)
 	}

@@ -21,6 +21,10 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 	if !ok {
 		return nil // none ever had this id
 	}
+	ctx, err := c.door.prepay(ctx, 2+len(single))
+	if err != nil {
+		return failed(doing, err)
+	}
 	d, _, err := c.api.Droplets.Get(ctx, n)
 	if err == nil {
 		_, err = c.api.Droplets.Delete(ctx, n)
@@ -50,6 +54,10 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	n, ok := number(id)
 	if !ok {
 		return drover.Errorf(drover.KindNotFound, "tagging %s: there is no such Droplet", id)
+	}
+	ctx, err := c.door.prepay(ctx, 3) // to look, to add one word and to remove one
+	if err != nil {
+		return failed("tagging "+id, err)
 	}
 	d, _, err := c.api.Droplets.Get(ctx, n)
 	if err != nil {

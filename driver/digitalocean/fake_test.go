@@ -22,7 +22,7 @@ import (
 	"drover/driver/drivertest"
 )
 
-// fake is DigitalOcean's API, as far as the driver asks of it. Pages have three things.
+// fake is DigitalOcean's API, as far as the driver asks of it.
 type fake struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -33,16 +33,38 @@ type fake struct {
 	keys     map[string]godo.Key
 	refuse   func(*http.Request) (status int, message string) // 0: it does not
 	requests []string
+	pageSize int           // the most that a page has, whatever is asked for
 	latency  time.Duration // of a request without a network
+	calls    map[string]int
+	throttle bool
+	refused  map[string]int // those beyond the rates
+	minute   window
+	hour     window
+}
+
+// window is a stretch of time in which so many requests may be made.
+type window struct {
+	began time.Time
+	made  int
+}
+
+// allow counts a request.
+func (w *window) allow(now time.Time, length time.Duration, most int) bool {
+	if now.Sub(w.began) >= length {
+		*w = window{began: now}
+	}
+	w.made++
+	return w.made <= most
 }
 
 const fakeToken = "a token"
 
 func newFake(t *testing.T) *fake {
 	t.Setenv("FAKE", fakeToken)
-	f := &fake{droplets: map[int]*godo.Droplet{}, asked: map[int]godo.DropletCreateRequest{}, tags: map[string]string{}, keys: map[string]godo.Key{}}
+	f := &fake{droplets: map[int]*godo.Droplet{}, asked: map[int]godo.DropletCreateRequest{}, tags: map[string]string{}, keys: map[string]godo.Key{},
+		pageSize: 3, calls: map[string]int{}, refused: map[string]int{}}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v2/sizes", func(w http.ResponseWriter, r *http.Request) { page(w, r, "sizes", fakeSizes) })
+	mux.HandleFunc("GET /v2/sizes", func(w http.ResponseWriter, r *http.Request) { page(f, w, r, "sizes", fakeSizes) })
 	mux.HandleFunc("GET /v2/images", f.listImages)
 	mux.HandleFunc("GET /v2/images/{id}", f.getImage)
 	mux.HandleFunc("GET /v2/droplets", f.listDroplets)
@@ -76,6 +98,12 @@ func (f *fake) guard(next http.Handler) http.Handler {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.requests = append(f.requests, r.Method+" "+r.URL.String())
+		f.calls[called(r)]++
+		if now := time.Now(); f.throttle && !(f.minute.allow(now, time.Minute, 250) && f.hour.allow(now, time.Hour, 5000)) {
+			f.refused[called(r)]++
+			refuse(w, 429, "API Rate limit exceeded.")
+			return
+		}
 		if r.Header.Get("Authorization") != "Bearer "+fakeToken {
 			refuse(w, 401, "Unable to authenticate you")
 			return
@@ -102,9 +130,10 @@ func answer(w http.ResponseWriter, status int, what string, value any) {
 }
 
 // page answers with one page of a list.
-func page[T any](w http.ResponseWriter, r *http.Request, what string, all []T) {
-	const size = 3
+func page[T any](f *fake, w http.ResponseWriter, r *http.Request, what string, all []T) {
 	q := r.URL.Query()
+	size, _ := strconv.Atoi(q.Get("per_page"))
+	size = min(size, f.pageSize)
 	n, _ := strconv.Atoi(cmp.Or(q.Get("page"), "1"))
 	last := max(1, (len(all)+size-1)/size)
 	from := min((n-1)*size, len(all))
@@ -145,7 +174,7 @@ var fakeImages = []godo.Image{
 
 func (f *fake) listImages(w http.ResponseWriter, r *http.Request) {
 	private := r.URL.Query().Get("private") == "true"
-	page(w, r, "images", slices.DeleteFunc(slices.Clone(fakeImages), func(i godo.Image) bool { return i.Public == private }))
+	page(f, w, r, "images", slices.DeleteFunc(slices.Clone(fakeImages), func(i godo.Image) bool { return i.Public == private }))
 }
 
 func (f *fake) getImage(w http.ResponseWriter, r *http.Request) {
@@ -178,7 +207,7 @@ func (f *fake) listDroplets(w http.ResponseWriter, r *http.Request) {
 		refuse(w, 400, "tag_name, name and type cannot be combined")
 		return
 	}
-	page(w, r, "droplets", slices.DeleteFunc(f.all(), func(d godo.Droplet) bool {
+	page(f, w, r, "droplets", slices.DeleteFunc(f.all(), func(d godo.Droplet) bool {
 		gpu := strings.HasPrefix(d.SizeSlug, "gpu-")
 		return gpu != (q.Get("type") == "gpus") ||
 			q.Get("name") != "" && !strings.EqualFold(d.Name, q.Get("name")) ||
@@ -311,7 +340,7 @@ func (f *fake) listTags(w http.ResponseWriter, r *http.Request) {
 	for _, name := range slices.Sorted(maps.Values(f.tags)) {
 		all = append(all, f.tagNamed(name))
 	}
-	page(w, r, "tags", all)
+	page(f, w, r, "tags", all)
 }
 
 func (f *fake) createTag(w http.ResponseWriter, r *http.Request) {
@@ -374,7 +403,7 @@ func (f *fake) tagged(bear bool) http.HandlerFunc {
 }
 
 func (f *fake) listKeys(w http.ResponseWriter, r *http.Request) {
-	page(w, r, "ssh_keys", slices.SortedFunc(maps.Values(f.keys), func(a, b godo.Key) int { return a.ID - b.ID }))
+	page(f, w, r, "ssh_keys", slices.SortedFunc(maps.Values(f.keys), func(a, b godo.Key) int { return a.ID - b.ID }))
 }
 
 func (f *fake) createKey(w http.ResponseWriter, r *http.Request) {

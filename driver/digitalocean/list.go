@@ -44,7 +44,16 @@ func lastPage(answer *godo.Response) (int, error) {
 
 // List returns the instances that bear the tags, and maybe others. Those with GPUs are in a list of their own, which knows no tags.
 func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.Instance, err error) {
+	// The first page, all of them, and those with GPUs: as many as there were the last time.
+	if ctx, err = c.door.prepay(ctx, 2+int(c.lastPage.Load())); err != nil {
+		return nil, failed("listing Droplets", err)
+	}
+	last := 0
+	defer func() { c.lastPage.Store(int32(last)) }()
 	droplets, err := pages(func(o *godo.ListOptions) ([]godo.Droplet, *godo.Response, error) {
+		if o.Page > 1 {
+			last = max(last, o.Page)
+		}
 		if fleet := tags[driver.TagFleet]; fleet != "" {
 			return c.api.Droplets.ListByTag(ctx, fleetWord(fleet), o)
 		}

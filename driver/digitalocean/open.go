@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"sync/atomic"
 	"time"
 
 	"drover"
@@ -36,11 +37,14 @@ const (
 // cloud is DigitalOcean, as one fleet uses it.
 type cloud struct {
 	api     *godo.Client
+	door    *door
 	fleet   string
 	name    string
 	regions []string
 	vpcs    map[string]string
 	names   driver.Names
+
+	lastPage atomic.Int32 // of the list of instances, when it was read last; 0: it had one
 }
 
 // Open opens DigitalOcean. It asks nothing of it.
@@ -60,11 +64,12 @@ func openThrough(network http.RoundTripper, o driver.Options) (driver.Cloud, err
 	if err != nil {
 		return nil, err
 	}
-	api, err := client(c.Endpoint, &door{token: token, metric: o.Metric, budget: budgetOf(c.Endpoint), base: network})
+	door := &door{token: token, metric: o.Metric, budget: budgetOf(c.Endpoint), base: network}
+	api, err := client(c.Endpoint, door)
 	if err != nil {
 		return nil, err
 	}
-	return &cloud{api: api, fleet: o.Fleet, name: o.Name, regions: c.Regions, vpcs: c.VPCs}, nil
+	return &cloud{api: api, door: door, fleet: o.Fleet, name: o.Name, regions: c.Regions, vpcs: c.VPCs}, nil
 }
 
 // budgetOf is none for an API other than DigitalOcean's own, which publishes no rates.
@@ -99,7 +104,7 @@ type door struct {
 
 // RoundTrip makes one request, unless it is beyond the budget.
 func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := d.afford(called(r)); err != nil {
+	if err := d.afford(r.Context(), called(r)); err != nil {
 		return nil, err
 	}
 	r = r.Clone(r.Context())
@@ -111,15 +116,36 @@ func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// afford takes what a request costs from the budget, if there is one.
-func (d *door) afford(call string) error {
+// afford takes what a request costs from the budget, if there is one and it was not taken before.
+func (d *door) afford(ctx context.Context, call string) error {
 	if d.budget == nil {
 		return nil
 	}
 	if err := d.budget.Take(call, time.Now()); err != nil {
 		return err
 	}
+	if p, has := ctx.Value(prepaid{}).(*prepaid); has && p.left.Add(-1) >= 0 {
+		return nil
+	}
 	return d.budget.Take(anyRequest, time.Now())
+}
+
+// prepaid are requests that were taken from the budget before the first of them is made; a context's key, too.
+type prepaid struct{ left atomic.Int32 }
+
+// prepay takes what n requests cost from the budget, or nothing. What takes several requests would otherwise spend all that comes in on the first
+// of them, again and again, and never get to the last.
+func (d *door) prepay(ctx context.Context, n int) (context.Context, error) {
+	if d.budget == nil {
+		return ctx, nil
+	}
+	n = min(n, rates[anyRequest].Burst)
+	if err := d.budget.TakeMany(anyRequest, n, time.Now()); err != nil {
+		return ctx, err
+	}
+	p := &prepaid{}
+	p.left.Store(int32(n))
+	return context.WithValue(ctx, prepaid{}, p), nil
 }
 
 // outcome is what a request came to, as far as its status tells.

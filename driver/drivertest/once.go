@@ -40,6 +40,9 @@ func (n *Network) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
+// Do is for what takes a client of HTTP in the place of its transport.
+func (n *Network) Do(r *http.Request) (*http.Response, error) { return n.RoundTrip(r) }
+
 // Once tries whether a driver, and the vendor's SDK beneath it, leave it at one request that failed: what is tried again unseen is told late, and
 // costs of the rate. The cloud is opened in a bubble of synctest, where waiting shows.
 func Once(t *testing.T, fake http.RoundTripper, request driver.CreateRequest, open func(*testing.T, *Network) driver.Cloud) {

@@ -7,7 +7,6 @@ import (
 	"html"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/driver/drivertest"
 )
 
 // fake is a region of EC2 in memory that speaks the Query API. It has what other imitations lack: capacity and quotas that end, rates,
@@ -95,17 +95,13 @@ func newFake() *fake {
 	}
 }
 
-// Do answers without a network, as an HTTP client of the SDK's.
-func (f *fake) Do(r *http.Request) (*http.Response, error) {
-	select {
-	case <-time.After(f.latency):
-	case <-r.Context().Done():
-		return nil, r.Context().Err()
-	}
-	w := httptest.NewRecorder()
-	f.ServeHTTP(w, r)
-	return w.Result(), nil
+// RoundTrip answers without a network.
+func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
+	return drivertest.Answer(f, r, f.latency)
 }
+
+// Do does, as an HTTP client of the SDK's.
+func (f *fake) Do(r *http.Request) (*http.Response, error) { return f.RoundTrip(r) }
 
 // wrong is an error of the API's.
 type wrong struct{ code, message string }

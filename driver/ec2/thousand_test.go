@@ -21,3 +21,7 @@ func TestAThousandInstances(t *testing.T) {
 		t.Errorf("%d calls to destroy what can go in two", f.calls["TerminateInstances"])
 	}
 }
+
+func TestNothingIsTriedAgain(t *testing.T) {
+	drivertest.Once(t, newFake(), request("one"), func(t *testing.T, n *drivertest.Network) driver.Cloud { return imitate(t, n, "") })
+}
