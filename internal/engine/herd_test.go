@@ -296,3 +296,13 @@ func TestADecisionLooksAtFewWhenAnHourEnds(t *testing.T) {
 		t.Errorf("with limits that are passed a decision looks %d times for ten times the instances, and %d before", many, few)
 	}
 }
+
+// Of many gangs no budget can pay any: each is looked at once, and not once for each of the others.
+func TestGangsThatCannotBePaidAreLookedAtOnceEach(t *testing.T) {
+	looks := func(gangs int) int {
+		return newHerd(t, size{jobs: gangs, shapes: gangs, gang: 12}, budgeted(drover.Dollar*6/10)).e.looks / gangs
+	}
+	if few, many := looks(40), looks(400); many > 2*few {
+		t.Errorf("each of 400 gangs is looked at %d times, and %d of 40", many, few)
+	}
+}

@@ -65,18 +65,25 @@ func (e *Engine) refuses(p pledge, freed ...*instance) (worst *account) {
 
 // refusesAll is refuses of several together, each of another instance.
 func (e *Engine) refusesAll(pledges []pledge, freed ...*instance) (worst *account) {
-	b := e.book()
-	for i := range b.accounts {
-		a := &b.accounts[i]
-		if a.limit == 0 {
-			continue
-		}
-		more := drover.Money(0)
+	return e.worst(func(_ int, a *account) (more, less drover.Money) {
 		for _, p := range pledges {
 			more += e.adds(a, p)
 		}
+		return more, e.relief(a, freed)
+	})
+}
+
+// worst is, of the accounts that would be overdrawn by what is added to each, and taken from it, the one that is so for longest; nil if none would be.
+func (e *Engine) worst(change func(i int, a *account) (more, less drover.Money)) (worst *account) {
+	b := e.book()
+	for i := range b.accounts {
+		a := &b.accounts[i]
+		if a.limit == 0 || worst != nil && a.to <= worst.to {
+			continue
+		}
+		more, less := change(i, a)
 		touched := more > 0 || a.present && a.fleets()
-		if touched && (worst == nil || a.to > worst.to) && e.exceeds(b, a, more-e.relief(a, freed), a.limit) {
+		if touched && e.exceeds(b, a, more-less, a.limit) {
 			worst = a
 		}
 	}
@@ -84,16 +91,8 @@ func (e *Engine) refusesAll(pledges []pledge, freed ...*instance) (worst *accoun
 }
 
 // overdrawn is the account that an instance overdraws as it is now, of several the one that is overdrawn for longest; nil if there is none.
-func (e *Engine) overdrawn(in *instance) (worst *account) {
-	b := e.book()
-	for i := range b.accounts {
-		a := &b.accounts[i]
-		touched := in.entry.sums[i] > 0 || a.present && a.fleets()
-		if a.limit > 0 && touched && (worst == nil || a.to > worst.to) && e.exceeds(b, a, 0, a.limit) {
-			worst = a
-		}
-	}
-	return worst
+func (e *Engine) overdrawn(in *instance) *account {
+	return e.worst(func(i int, _ *account) (more, less drover.Money) { return in.entry.sums[i], in.entry.sums[i] })
 }
 
 // within is how many of the pledge's jobs of each group the budgets of users and labels allow, and which of them would be overdrawn by one more; nil if

@@ -8,73 +8,93 @@ import (
 
 // Of a plan nothing is rented for a part of a gang: what cannot be had as a whole is left out, and others are planned for without it.
 
+// wholes is a plan of which what is for parts of gangs is taken out.
+type wholes struct {
+	s         *Solving
+	purchases []drover.Purchase
+	of        map[*group][]int // which of them are for a gang's group
+	taken     []portion        // by those that were looked at
+	sums      []drover.Money   // by all of these together, of each account
+	room      int              // that they leave
+	clouds    map[string]int   // how many of them each has
+}
+
+// portion is what one purchase takes.
+type portion struct {
+	made  bool // it is for somebody
+	cloud string
+	sums  []drover.Money // of each account; nil if it cannot be paid
+}
+
 // wholeGangs is a plan's purchases without what would be rented for parts of gangs.
 func (e *Engine) wholeGangs(s *Solving, plan drover.Plan) []drover.Purchase {
 	if !slices.ContainsFunc(s.Groups, func(k GroupKey) bool { return k.Gang > 0 }) {
 		return plan.Purchases
 	}
-	purchases := slices.Clone(plan.Purchases)
-	for i := range purchases {
-		purchases[i].Loads = slices.Clone(purchases[i].Loads)
+	w := &wholes{s: s, purchases: slices.Clone(plan.Purchases), of: map[*group][]int{}, room: e.room(), clouds: map[string]int{}}
+	for i := range w.purchases {
+		p := &w.purchases[i]
+		p.Loads = slices.Clone(p.Loads)
+		for _, l := range p.Loads {
+			if g := e.demanded(s, l.Demand); g != nil && g.key.Gang > 0 {
+				w.of[g] = append(w.of[g], i)
+			}
+		}
 	}
 	for _, key := range s.Groups {
 		if g := e.byKey[key]; g != nil && key.Gang > 0 {
-			e.trim(s, purchases, g)
+			e.trim(w, g)
 		}
 	}
-	for {
-		g, why := e.unable(s, purchases)
-		if g == nil {
-			return purchases
+	for len(w.taken) < len(w.purchases) {
+		if g, why := e.unable(w); g != nil {
+			e.drop(w, g, why)
+			e.rewind(w, w.of[g][0])
 		}
-		e.drop(s, purchases, g, why)
 	}
+	return w.purchases
 }
 
 // trim leaves a gang's group what makes whole gangs together with the places that it has.
-func (e *Engine) trim(s *Solving, purchases []drover.Purchase, g *group) {
+func (e *Engine) trim(w *wholes, g *group) {
 	served := 0
-	for _, p := range purchases {
-		served += e.servedBy(s, p, g)
-	}
+	e.loadsOf(w, g, func(l *drover.Load) { served += max(0, l.Count) })
 	has := g.standby + g.bound
 	left := g.wholeWithin(has+min(served, g.wants())) - has
 	if served == 0 {
 		return
 	}
 	if left <= 0 {
-		e.drop(s, purchases, g, e.reason(drover.ReasonGang, "not all that begin together can be rented"))
+		e.drop(w, g, e.reason(drover.ReasonGang, "not all that begin together can be rented"))
 		g.served = served
 		return
 	}
-	for _, p := range purchases {
-		for i, l := range p.Loads {
-			if e.demanded(s, l.Demand) == g {
-				p.Loads[i].Count = min(l.Count, left)
-				left -= p.Loads[i].Count
+	e.loadsOf(w, g, func(l *drover.Load) {
+		l.Count = min(l.Count, left)
+		left -= l.Count
+	})
+}
+
+// loadsOf goes through what purchases are for a gang's group.
+func (e *Engine) loadsOf(w *wholes, g *group, do func(*drover.Load)) {
+	last := -1
+	for _, i := range w.of[g] {
+		if i == last { // it is named once for each of its loads
+			continue
+		}
+		last = i
+		for k := range w.purchases[i].Loads {
+			e.looks++
+			if l := &w.purchases[i].Loads[k]; e.demanded(w.s, l.Demand) == g {
+				do(l)
 			}
 		}
 	}
-}
-
-func (e *Engine) servedBy(s *Solving, p drover.Purchase, g *group) (n int) {
-	for _, l := range p.Loads {
-		if e.demanded(s, l.Demand) == g {
-			n += max(0, l.Count)
-		}
-	}
-	return n
 }
 
 // drop rents nothing for a gang's group. What that leaves may serve others, which are planned for once more, without it.
-func (e *Engine) drop(s *Solving, purchases []drover.Purchase, g *group, why drover.Reason) {
-	for _, p := range purchases {
-		for i, l := range p.Loads {
-			if e.demanded(s, l.Demand) == g {
-				p.Loads[i].Count = 0
-			}
-		}
-	}
+func (e *Engine) drop(w *wholes, g *group, why drover.Reason) {
+	e.loadsOf(w, g, func(l *drover.Load) { l.Count = 0 })
 	if g.served = 0; g.queued == 0 {
 		return
 	}
@@ -84,31 +104,51 @@ func (e *Engine) drop(s *Solving, purchases []drover.Purchase, g *group, why dro
 	g.barred, e.replan, e.replace = true, true, true
 }
 
-// unable is a gang's group for which one of the purchases cannot be made, and why; nil if all can.
-func (e *Engine) unable(s *Solving, purchases []drover.Purchase) (*group, drover.Reason) {
-	room, clouds := e.room(), map[string]int{}
-	var taken []pledge
-	for _, p := range purchases {
-		loads := e.stillWanted(s, p.Loads)
-		if len(loads) == 0 {
-			continue
-		}
-		gang := slices.IndexFunc(loads, func(w wanted) bool { return w.g.key.Gang > 0 })
-		o, ok := e.firstOf(s, p)
-		room--
-		clouds[o.Cloud]++
-		why := e.reason(drover.ReasonGang, "what was to be rented cannot be had any more")
-		ok = ok && room >= 0 && clouds[o.Cloud] <= e.cloudRoom(o.Cloud)
-		if ok && e.limited() {
-			if a := e.affords(o, loads, &taken); a != nil && gang >= 0 {
-				return loads[gang].g, e.whyUnpaid(loads[gang].g, a)
-			}
-		}
-		if !ok && gang >= 0 {
-			return loads[gang].g, why
-		}
+// unable looks at the next purchase. If it cannot be made, and a gang's group needs it, it is that group, and why; nil if not.
+func (e *Engine) unable(w *wholes) (*group, drover.Reason) {
+	p := w.purchases[len(w.taken)]
+	loads := e.stillWanted(w.s, p.Loads)
+	if e.looks++; len(loads) == 0 {
+		w.taken = append(w.taken, portion{})
+		return nil, drover.Reason{}
 	}
-	return nil, drover.Reason{}
+	gang := slices.IndexFunc(loads, func(l wanted) bool { return l.g.key.Gang > 0 })
+	o, ok := e.firstOf(w.s, p)
+	t := portion{made: true, cloud: o.Cloud}
+	ok = ok && w.room > 0 && w.clouds[o.Cloud] < e.cloudRoom(o.Cloud)
+	var dear *account
+	if ok && e.limited() {
+		t.sums, dear = e.affords(w, o, loads)
+	}
+	w.take(t, 1)
+	w.taken = append(w.taken, t)
+	switch {
+	case gang < 0 || ok && dear == nil:
+		return nil, drover.Reason{}
+	case dear != nil:
+		return loads[gang].g, e.whyUnpaid(loads[gang].g, dear)
+	}
+	return loads[gang].g, e.reason(drover.ReasonGang, "what was to be rented cannot be had any more")
+}
+
+// take counts what a purchase takes, or with -1 gives it back.
+func (w *wholes) take(t portion, n int) {
+	if !t.made {
+		return
+	}
+	w.room -= n
+	w.clouds[t.cloud] += n
+	for i, sum := range t.sums {
+		w.sums[i] += sum * drover.Money(n)
+	}
+}
+
+// rewind gives back what the purchases from one on take, which are looked at again: one of them is for less than it was.
+func (e *Engine) rewind(w *wholes, to int) {
+	for i := len(w.taken) - 1; i >= to; i-- {
+		w.take(w.taken[i], -1)
+	}
+	w.taken = w.taken[:min(to, len(w.taken))]
 }
 
 // firstOf is the offering that a purchase is of, if it still may be rented.
@@ -120,15 +160,22 @@ func (e *Engine) firstOf(s *Solving, p drover.Purchase) (o drover.Offering, ok b
 	return o, e.blockOf(o) == nil && !e.overtaken(o)
 }
 
-// affords adds a purchase to those that were taken, if all that they are for may be paid; else it is the account that would be overdrawn.
-func (e *Engine) affords(o drover.Offering, loads []wanted, taken *[]pledge) *account {
+// affords is what a purchase takes of each account, if all that was taken before and all that it is for may be paid; else it is the account that would
+// be overdrawn.
+func (e *Engine) affords(w *wholes, o drover.Offering, loads []wanted) ([]drover.Money, *account) {
 	o = e.withVolume(o, e.volume(o, loads))
-	all := append(*taken, pledge{offers: []drover.Offering{o}, boots: e.life().BootTimeout, loads: loads})
-	if a := e.refusesAll(all); a != nil {
-		return a
+	p := pledge{offers: []drover.Offering{o}, boots: e.life().BootTimeout, loads: loads}
+	sums := make([]drover.Money, len(e.book().accounts))
+	if w.sums == nil {
+		w.sums = make([]drover.Money, len(sums))
 	}
-	*taken = all
-	return nil
+	for i := range sums {
+		sums[i] = e.adds(&e.book().accounts[i], p)
+	}
+	if a := e.worst(func(i int, _ *account) (more, less drover.Money) { return w.sums[i] + sums[i], 0 }); a != nil {
+		return nil, a
+	}
+	return sums, nil
 }
 
 // wholeWithin is how many elements the group's next gangs have, of as many gangs as have no more than n together.
