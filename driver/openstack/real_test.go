@@ -290,6 +290,46 @@ func TestRealServices(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	t.Run("a volume that an instance boots from grows, once, as far as the project may have it", func(t *testing.T) {
+		r.empty(c)
+		volumed := r.open("real", "networks: none, boot_from: volume")
+		q := ask("e-1", "no-disk", "nova")
+		q.Disk = 2 * drover.GiB
+		in, _, err := volumed.Create(t.Context(), q)
+		r.must(err)
+		if now := r.settled(volumed, in); now.State != driver.Running {
+			t.Fatalf("%+v", now)
+		}
+		grower, _ := driver.As[driver.DiskGrower](volumed)
+		own, _ := driver.As[growing](volumed)
+		size := func() int {
+			s, err := own.api.getServer(t.Context(), in.ID)
+			r.must(err)
+			v, err := own.rootOf(t.Context(), *s)
+			r.must(err)
+			return v.Size
+		}
+		if before := size(); before != 2 {
+			t.Errorf("it has %d GiB", before)
+		}
+		for range 2 {
+			r.must(grower.GrowDisk(t.Context(), in.ID, 2*drover.GiB+1))
+		}
+		began := time.Now()
+		r.eventually("the volume is larger", func() bool { return size() == 3 })
+		t.Logf("after %v", time.Since(began).Round(10*time.Millisecond))
+		r.must(grower.GrowDisk(t.Context(), in.ID, 3*drover.GiB))
+		err = grower.GrowDisk(t.Context(), in.ID, drover.TiB)
+		t.Log(err)
+		if e := drover.AsError(err, ""); e.Kind != drover.KindQuota || e.Scope != drover.ScopeAll {
+			t.Errorf("%+v", e)
+		}
+		r.must(volumed.Destroy(t.Context(), in.ID))
+		r.empty(volumed)
+		if kind := errorKind(grower.GrowDisk(t.Context(), in.ID, 4*drover.GiB)); kind != drover.KindNotFound {
+			t.Error(kind)
+		}
+	})
 	t.Run("a token that was taken away is renewed", func(t *testing.T) {
 		own, _ := driver.As[*cloud](c)
 		own.api.open.compute.ProviderClient.SetToken("gAAAAAB-none")

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# services.sh FOLDER COMMAND…: runs a command beside the real services of OpenStack: Keystone, Glance, Placement, Neutron and Nova with two hosts
-# whose guests are pretended, "large" with plenty of room and "small" with two vCPUs. The command signs in by OS_AUTH_URL, OS_USERNAME and so on, as
+# services.sh FOLDER COMMAND…: runs a command beside the real services of OpenStack: Keystone, Glance, Placement, Neutron, Cinder whose storage is
+# pretended, and Nova with two hosts whose guests are, "large" with plenty of room and "small" with two vCPUs. The command signs in by OS_AUTH_URL, OS_USERNAME and so on, as
 # the administrator. All is in FOLDER, which is made and must not be there, and listens on 127.0.0.77 alone; all is stopped at the end.
 #
 # Root, and Debian 12's packages: keystone nova-api nova-conductor nova-scheduler nova-compute placement-api glance-api neutron-server
-# neutron-plugin-ml2 rabbitmq-server mariadb-server python3-pymysql uwsgi-core uwsgi-plugin-python3
+# neutron-plugin-ml2 cinder-api cinder-scheduler cinder-volume rabbitmq-server mariadb-server python3-pymysql uwsgi-core uwsgi-plugin-python3
 set -euo pipefail
 
 (($# >= 2)) || { echo "usage: services.sh FOLDER COMMAND…" >&2; exit 2; }
@@ -12,13 +12,14 @@ set -euo pipefail
 mkdir -p "$1"/{etc,log,locks,images,state,rabbit}
 D=$(cd "$1" && pwd)
 shift
+here=$(cd "$(dirname "$0")" && pwd)
 H=127.0.0.77
 keystone=http://$H:5000/v3
 password=administrator
 export OS_AUTH_URL=$keystone OS_USERNAME=admin OS_PASSWORD=$password OS_PROJECT_NAME=admin OS_USER_DOMAIN_ID=default OS_PROJECT_DOMAIN_ID=default
 unset OS_CLOUD OS_REGION_NAME OS_INTERFACE
 
-for program in mariadbd rabbitmq-server uwsgi keystone-manage nova-api nova-compute placement-manage glance-api neutron-server; do
+for program in mariadbd rabbitmq-server uwsgi keystone-manage nova-api nova-compute placement-manage glance-api neutron-server cinder-volume; do
 	command -v "$program" >/dev/null || [[ -x /usr/sbin/$program ]] || { echo "services.sh: $program is missing: see the packages at the top of this file" >&2; exit 1; }
 done
 
@@ -135,6 +136,34 @@ configure() {
 		mechanism_drivers = openvswitch
 		$(sign_in keystone_authtoken)
 	END
+	cat >"$D/etc/cinder.conf" <<-END
+		[DEFAULT]
+		my_ip = $H
+		host = storage
+		osapi_volume_listen = $H
+		osapi_volume_workers = 1
+		state_path = $D/state/cinder
+		transport_url = rabbit://guest:guest@$H:5677/
+		auth_strategy = keystone
+		api_paste_config = /etc/cinder/api-paste.ini
+		resource_query_filters_file = /etc/cinder/resource_filters.json
+		enabled_backends = pretended
+		glance_api_servers = http://$H:9292
+		[pretended]
+		volume_driver = pretended.Storage
+		volume_backend_name = pretended
+		[database]
+		$(database cinder)
+		[coordination]
+		backend_url = file://$D/state/cinder
+		[oslo_concurrency]
+		lock_path = $D/locks
+		$(sign_in keystone_authtoken)
+		service_token_roles = admin
+		service_token_roles_required = true
+		$(sign_in nova)
+	END
+	mkdir -p "$D/state/cinder"
 	# Pages are of five, so that a list of a few servers has several.
 	cat >"$D/etc/nova.conf" <<-END
 		[DEFAULT]
@@ -169,6 +198,9 @@ configure() {
 		$(sign_in keystone_authtoken)
 		$(sign_in placement)
 		$(sign_in neutron)
+		$(sign_in cinder)
+		$(sign_in service_user)
+		send_service_user_token = true
 	END
 	local host
 	for host in large:fake.FakeDriver small:fake.SmallFakeDriver; do
@@ -198,7 +230,7 @@ start_messages() {
 # The tables of all services, and the administrator.
 initialise() {
 	local name nova=(nova-manage --config-file "$D/etc/nova.conf")
-	for name in keystone placement glance neutron nova_api nova nova_cell0; do
+	for name in keystone placement glance neutron cinder nova_api nova nova_cell0; do
 		sql -e "create database $name"
 	done
 	sql -e "create user openstack@'127.%' identified by 'openstack'; grant all on *.* to openstack@'127.%'"
@@ -212,6 +244,7 @@ initialise() {
 		OS_PLACEMENT_CONFIG_DIR=$D/etc placement-manage --config-file "$D/etc/placement.conf" db sync
 		glance-manage --config-file "$D/etc/glance.conf" db_sync
 		neutron-db-manage --config-file "$D/etc/neutron.conf" upgrade heads
+		cinder-manage --config-file "$D/etc/cinder.conf" db sync
 	} >>"$D/log/initialise.log" 2>&1 &
 	{
 		"${nova[@]}" api_db sync
@@ -228,11 +261,14 @@ start_services() {
 	start placement env OS_PLACEMENT_CONFIG_DIR="$D/etc" "${uwsgi[@]}" --processes 1 --http-socket $H:8778 --wsgi-file /usr/bin/placement-api
 	start glance glance-api --config-file "$D/etc/glance.conf"
 	start neutron neutron-server --config-file "$D/etc/neutron.conf"
+	start cinder-api cinder-api --config-file "$D/etc/cinder.conf"
 	start nova-api nova-api --config-file "$D/etc/nova.conf"
-	for service in 5000 8778 9292 9696 8774; do
+	for service in 5000 8778 9292 9696 8776 8774; do
 		until_it 180 answers $service
 	done
 	catalogue
+	start cinder-scheduler cinder-scheduler --config-file "$D/etc/cinder.conf"
+	start cinder-volume env PYTHONPATH="$here" cinder-volume --config-file "$D/etc/cinder.conf"
 	for service in conductor scheduler; do
 		start nova-$service nova-$service --config-file "$D/etc/nova.conf"
 	done
@@ -253,7 +289,7 @@ catalogue() {
 		token = {"X-Auth-Token": signed.headers["X-Subject-Token"]}
 		there = {s["type"] for s in requests.get(url + "/services", headers=token).json()["services"]}
 		host = url.rsplit(":", 1)[0]
-		for kind, place in {"compute": ":8774/v2.1", "placement": ":8778", "image": ":9292", "network": ":9696"}.items():
+		for kind, place in {"compute": ":8774/v2.1", "placement": ":8778", "image": ":9292", "network": ":9696", "volumev3": ":8776/v3/$(project_id)s"}.items():
 		    if kind not in there:
 		        made = requests.post(url + "/services", headers=token, json={"service": {"type": kind, "name": kind}})
 		        made.raise_for_status()
