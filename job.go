@@ -173,7 +173,8 @@ type JobSpec struct {
 	Spot      SpotPolicy        `json:"spot"`
 	Attempts  int               `json:"attempts"`
 	Retry     Retry             `json:"retry"`
-	Timeout   time.Duration     `json:"timeout,omitempty"` // 0: none
+	Timeout   time.Duration     `json:"timeout,omitempty"`  // 0: none
+	Expected  time.Duration     `json:"expected,omitempty"` // how long one attempt is likely to run: it guides what is rented, and ends nothing; 0: not known
 	Priority  int               `json:"priority"`
 	Labels    map[string]string `json:"labels,omitempty"`
 	Files     []File            `json:"files,omitempty"` // what Inputs' paths turned out to hold, once hashed

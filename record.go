@@ -24,6 +24,7 @@ type Job struct {
 	Spot       SpotPolicy        `json:"spot"`
 	After      []string          `json:"after,omitempty"`
 	Timeout    Seconds           `json:"timeout,omitempty"`
+	Expected   Seconds           `json:"expected,omitempty"`
 	ExitCode   *int              `json:"exit_code,omitempty"`
 	Reason     *Reason           `json:"reason,omitempty"`
 	Submitted  time.Time         `json:"submitted"`

@@ -34,6 +34,9 @@ func (a *app) showJob(j drover.Job) error {
 	if j.Timeout > 0 {
 		f.add("timeout", age(time.Duration(j.Timeout)))
 	}
+	if j.Expected > 0 {
+		f.add("expected", age(time.Duration(j.Expected)))
+	}
 	f.add("priority", fmt.Sprint(j.Priority))
 	f.add("labels", labelWords(j.Labels))
 	f.add("submitted", stamp(&j.Submitted))

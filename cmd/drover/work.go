@@ -32,12 +32,13 @@ type jobFlags struct {
 	labels   []string
 	priority int
 	timeout  time.Duration
+	expected time.Duration
 
 	set *pflag.FlagSet // which of them were given
 }
 
 // jobFlagNames are the flags that describe a job.
-var jobFlagNames = [...]string{"name", "image", "vcpus", "memory", "disk", "gpus", "array", "gang", "env", "input", "output-file", "label", "priority", "timeout"}
+var jobFlagNames = [...]string{"name", "image", "vcpus", "memory", "disk", "gpus", "array", "gang", "env", "input", "output-file", "label", "priority", "timeout", "expected"}
 
 func (f *jobFlags) add(flags *pflag.FlagSet) {
 	f.set = flags
@@ -55,6 +56,7 @@ func (f *jobFlags) add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.labels, "label", nil, "`NAME=VALUE` to find it by; may be repeated")
 	flags.IntVar(&f.priority, "priority", drover.DefaultPriority, "higher is first; 0 is not to be started")
 	flags.DurationVar(&f.timeout, "timeout", 0, "end it after this long")
+	flags.DurationVar(&f.expected, "expected", 0, "how long it is likely to run, which guides what is rented and ends nothing")
 }
 
 // work is what a command line asks to be run.
@@ -146,7 +148,7 @@ func (f *jobFlags) job(command []string) (drover.JobSpec, error) {
 		job["command"] = command
 	}
 	for key, value := range map[string]any{
-		"image": f.image, "resources": f.resources(), "array": f.array, "timeout": f.timeout.String(), "outputs": f.outputs, "priority": f.priority,
+		"image": f.image, "resources": f.resources(), "array": f.array, "timeout": f.timeout.String(), "expected": f.expected.String(), "outputs": f.outputs, "priority": f.priority,
 		"env": env, "labels": labels, "inputs": inputs,
 	} {
 		if f.says(key) {

@@ -64,6 +64,7 @@ func (c *checker) at(i int, path ...string) *node {
 func (c *checker) job(j jobFile, n *node) {
 	c.program(j, n)
 	c.gang(j, n)
+	c.expected(j, n)
 	c.resources(j.Resources, n.find("resources"))
 	c.environment(j, n)
 	c.inputs(j.Inputs, n.find("inputs"))
@@ -98,6 +99,22 @@ func (c *checker) gang(j jobFile, n *node) {
 	case j.Array.Set && size%j.Gang != 0:
 		c.add(n.find("gang"), fmt.Sprintf("an array of %d does not divide into gangs of %d", size, j.Gang), fmt.Sprintf("write array: %d, or another gang", (size/j.Gang+1)*j.Gang))
 	}
+}
+
+// expected checks that a job may run for as long as it is likely to.
+func (c *checker) expected(j jobFile, n *node) {
+	switch said := n.find("expected"); {
+	case j.Expected == 0 && isNothing(said):
+		c.add(said, "expected must be more than 0", "leave it out where it is not known")
+	case j.Timeout > 0 && j.Expected > j.Timeout:
+		c.add(said, fmt.Sprintf("expected is longer than the timeout of %v, at which the job would be ended", j.Timeout), "write a longer timeout, or a shorter expected")
+	}
+}
+
+// isNothing reports whether a time is written, and is none.
+func isNothing(n *node) bool {
+	d, err := ParseDuration(n.text)
+	return n.shape == scalar && err == nil && d == 0
 }
 
 // resources catches amounts that cannot be meant.

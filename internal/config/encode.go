@@ -33,6 +33,7 @@ type encodedJob struct {
 	Attempts  int               `json:"attempts"`
 	Retry     *drover.Retry     `json:"retry,omitempty"`
 	Timeout   string            `json:"timeout,omitempty"`
+	Expected  string            `json:"expected,omitempty"`
 	Priority  int               `json:"priority"`
 	Labels    map[string]string `json:"labels,omitempty"`
 	Files     *[]drover.File    `json:"files,omitempty"`
@@ -76,6 +77,9 @@ func encode(j drover.JobSpec) encodedJob {
 	}
 	if j.Timeout != 0 {
 		e.Timeout = j.Timeout.String()
+	}
+	if j.Expected != 0 {
+		e.Expected = j.Expected.String()
 	}
 	if len(j.Retry.ExitCodes) > 0 {
 		e.Retry = &j.Retry

@@ -57,7 +57,7 @@ func FuzzBatch(f *testing.F) {
 		for _, j := range b.Batch.Jobs {
 			size := j.Array.Size()
 			if config.CheckName(j.Name) != nil || seen[j.Name] || len(j.Command) == 0 || j.Command[0] == "" ||
-				size < 1 || size > drover.MaxArray || j.Array.First < 0 || j.Resources.CPU <= 0 || j.Resources.Memory < 0 || j.Resources.Disk < 0 || j.Timeout < 0 || j.Image != "" {
+				size < 1 || size > drover.MaxArray || j.Array.First < 0 || j.Resources.CPU <= 0 || j.Resources.Memory < 0 || j.Resources.Disk < 0 || j.Timeout < 0 || j.Expected < 0 || j.Timeout > 0 && j.Expected > j.Timeout || j.Image != "" {
 				t.Fatalf("accepted %+v", j)
 			}
 			seen[j.Name] = true

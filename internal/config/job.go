@@ -33,6 +33,7 @@ type jobFile struct {
 	Attempts  int               `yaml:"attempts" min:"1" max:"100" doc:"how many starts may be lost to dying instances"`
 	Retry     retry             `yaml:"retry" doc:"which exit codes are tried again; left out: none"`
 	Timeout   time.Duration     `yaml:"timeout" doc:"ended after this time; 0: never"`
+	Expected  time.Duration     `yaml:"expected" doc:"how long one attempt is likely to run, at most timeout: it guides what is rented, and ends nothing; left out: not known"`
 	Priority  int               `yaml:"priority" min:"0" max:"1000" doc:"higher is first; 0: not to be started"`
 	Labels    map[string]string `yaml:"labels" doc:"words to find it by"`
 }
@@ -106,6 +107,7 @@ func (j jobFile) spec(place func(path string) string) drover.JobSpec {
 		Attempts:  j.Attempts,
 		Retry:     drover.Retry(j.Retry),
 		Timeout:   j.Timeout,
+		Expected:  j.Expected,
 		Priority:  j.Priority,
 		Labels:    j.Labels,
 	}

@@ -53,6 +53,13 @@ func job(t *rapid.T, before int) drover.JobSpec {
 		j.Retry = drover.Retry{ExitCodes: rapid.SliceOfN(rapid.IntRange(1, 255), 1, 3).Draw(t, "codes"), Times: rapid.IntRange(1, 100).Draw(t, "times")}
 	}
 	j.Timeout = time.Duration(rapid.Int64Range(0, int64(1000*time.Hour)).Draw(t, "timeout"))
+	if rapid.Bool().Draw(t, "is expected") {
+		most := j.Timeout
+		if most == 0 {
+			most = 1000 * time.Hour
+		}
+		j.Expected = time.Duration(rapid.Int64Range(1, int64(most)).Draw(t, "expected"))
+	}
 	j.Priority = rapid.IntRange(0, 1000).Draw(t, "priority")
 	for i := range before {
 		if rapid.Bool().Draw(t, "after?") {

@@ -224,7 +224,7 @@ func (e *Engine) relabel() {
 
 // keyOf names the group that the job's waiting elements are in, but for those that have more memory.
 func (e *Engine) keyOf(j *Job) GroupKey {
-	key := GroupKey{Shape: j.Shape, Priority: j.Priority, User: j.User, Timeout: j.Timeout, Gang: j.Gang}
+	key := GroupKey{Shape: j.Shape, Priority: j.Priority, User: j.User, Timeout: j.Timeout, Expected: step(j.Expected), Gang: j.Gang}
 	for _, name := range e.labels {
 		if value, has := j.Labels[name]; has {
 			if key.Labels != "" {

@@ -1,7 +1,7 @@
 // Package engine decides. It is a deterministic state machine: one event in, one decision out, equal for equal states and events on
 // every machine. It does no I/O, reads no clock, starts no goroutine, uses no float and never depends on the order of a map.
 //
-// The model: jobs of one shape, priority, user and timeout form a group and wait in it. Placing puts waiting jobs on instances that are ready;
+// The model: jobs of one shape, priority, user, timeout and about the same expected time form a group and wait in it. Placing puts waiting jobs on instances that are ready;
 // what finds no place is bound to instances that are on their way; for what is still left, planning asks a solver which instances
 // to rent and writes them down before asking a cloud for them. Each instance has a small lifecycle (check) driven by events and by
 // the times it asked to be woken at.

@@ -440,7 +440,8 @@ func (s *stranger) job() Job {
 	j := Job{
 		Number: s.jobs, Name: fmt.Sprint("j", s.jobs), User: []string{"", "ada"}[s.pick(2)], Labels: map[string]string{"a": []string{"b", "c"}[s.pick(2)]}, Priority: s.pick(3), Attempts: 1 + s.pick(3), Queued: Ranges{{-1, -1}},
 		Retry: drover.Retry{ExitCodes: []int{1}, Times: s.pick(2)}, Timeout: time.Duration(s.pick(2)) * time.Hour,
-		Shape: drover.Shape{Spot: drover.SpotPrefer, Need: drover.Resources{CPU: drover.MilliCPU(500 << s.pick(5)), Memory: drover.GiB << s.pick(5), Disk: drover.GiB}},
+		Expected: time.Duration(s.pick(4)-1) << (5 * s.pick(12)),
+		Shape:    drover.Shape{Spot: drover.SpotPrefer, Need: drover.Resources{CPU: drover.MilliCPU(500 << s.pick(5)), Memory: drover.GiB << s.pick(5), Disk: drover.GiB}},
 	}
 	if s.pick(2) == 0 {
 		j.Array = drover.Array{First: 0, Last: s.pick(6), Set: true}

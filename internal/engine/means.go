@@ -51,7 +51,7 @@ func (e *Engine) means(offers []drover.Offering) *means {
 func (e *Engine) asked(groups []*group, offers []drover.Offering) (demands []drover.Demand, of []*group) {
 	m := e.means(offers)
 	for _, g := range groups {
-		d, payable := drover.Demand{Shape: g.key.Shape, Count: g.wants()}, true
+		d, payable := drover.Demand{Shape: g.key.Shape, Count: g.wants(), Time: g.key.Expected}, true
 		if m != nil {
 			d, payable = m.within(g, d)
 		}

@@ -410,7 +410,11 @@ func (p *player) effects(f engine.Effect) {
 	case f.Solve != nil:
 		p.pending["solve"], p.problem = f.ID, *f.Solve
 		for _, d := range f.Solve.Demands {
-			p.print("solve %d × %v vCPUs, room for %d", d.Count, d.Shape.Need.CPU, f.Solve.Room)
+			expected := ""
+			if d.Time > 0 {
+				expected = fmt.Sprint(", expected to take ", d.Time)
+			}
+			p.print("solve %d × %v vCPUs%s, room for %d", d.Count, d.Shape.Need.CPU, expected, f.Solve.Room)
 		}
 	}
 }

@@ -218,6 +218,8 @@ func (p *player) submitted(args []string) engine.Job {
 			j.Retry = drover.Retry{ExitCodes: []int{int(p.number(code))}, Times: int(p.number(times))}
 		case "timeout":
 			j.Timeout = p.duration(value)
+		case "expected":
+			j.Expected = p.duration(value)
 		case "user":
 			j.User = value
 		case "label":

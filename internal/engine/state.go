@@ -106,7 +106,8 @@ type Job struct {
 	Attempts int               `json:"attempts"` // starts that may be lost
 	Retry    drover.Retry      `json:"retry"`
 	Timeout  time.Duration     `json:"timeout,omitempty"`
-	After    []int64           `json:"after,omitempty"` // jobs that must succeed first; each goes as it does
+	Expected time.Duration     `json:"expected,omitempty"` // how long one attempt is likely to run; 0: not known
+	After    []int64           `json:"after,omitempty"`    // jobs that must succeed first; each goes as it does
 
 	Queued    Ranges         `json:"queued"`          // elements that wait for an attempt
 	Grown     []Grown        `json:"grown,omitempty"` // those of them that have more memory than the job says, by how much they have
@@ -232,12 +233,14 @@ type Binding struct {
 	Count int      `json:"count"`
 }
 
-// GroupKey names the jobs that are interchangeable to the engine: one shape, priority, user and timeout, and labels that matter.
+// GroupKey names the jobs that are interchangeable to the engine: one shape, priority, user, timeout and about the same expected time, and labels that
+// matter.
 type GroupKey struct {
 	Shape    drover.Shape  `json:"shape"`
 	Priority int           `json:"priority"`
 	User     string        `json:"user,omitempty"`
 	Timeout  time.Duration `json:"timeout,omitempty"`
+	Expected time.Duration `json:"expected,omitempty"` // a step of the scale of expected times
 	Gang     int           `json:"gang,omitempty"`
 	Labels   string        `json:"labels,omitempty"` // those that budgets and shares speak of: a NAME=VALUE a line, by name
 }

@@ -27,7 +27,7 @@ func batch() drover.Batch {
 	first.Inputs = []drover.Input{{Path: "/home/me/x"}}
 	first.Files = []drover.File{{Path: "x/y", Mode: 0o644, Size: 3, Hash: zeros}}
 	second.Name, second.Command, second.After = "b", []string{"y"}, []string{"a"}
-	second.Inputs, second.Timeout, second.Labels = []drover.Input{{From: "a"}}, time.Hour, map[string]string{"project": "demo"}
+	second.Inputs, second.Timeout, second.Expected, second.Labels = []drover.Input{{From: "a"}}, time.Hour, time.Minute, map[string]string{"project": "demo"}
 	second.Env, second.Retry = map[string]string{"LANG": "C"}, drover.Retry{ExitCodes: []int{75}, Times: 2}
 	return drover.Batch{Name: "hello", User: "me", Jobs: []drover.JobSpec{first, second}}
 }

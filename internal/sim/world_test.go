@@ -218,6 +218,15 @@ func timed(seed uint64, jobs []engine.Job) []engine.Job {
 	for i := range jobs {
 		jobs[i].Timeout = []time.Duration{0, 0, 35 * time.Minute, 2 * time.Hour}[dice.IntN(4)]
 	}
+	return guessed(seed, jobs)
+}
+
+// guessed has it said of some of the jobs how long they are likely to run, which may be a hundred times too long or too short.
+func guessed(seed uint64, jobs []engine.Job) []engine.Job {
+	dice := rand.New(rand.NewPCG(seed, 4))
+	for i := range jobs {
+		jobs[i].Expected = []time.Duration{0, 0, time.Second, 10 * time.Minute, 20 * time.Hour}[dice.IntN(5)]
+	}
 	return jobs
 }
 
