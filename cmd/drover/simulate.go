@@ -28,6 +28,7 @@ type simulateFlags struct {
 	catalogues []string
 	memory     string
 	spot       string
+	expected   string
 	seed       uint64
 	boot       time.Duration
 	taken      string
@@ -64,6 +65,8 @@ them, what is modelled and what is not.`,
 	flags.StringVar(&f.taken, "interruptions", "0.5%", "the `share` of running spot instances that are taken back within an hour")
 	flags.StringVar(&f.chart, "chart", "", "draw fleet, queue and money over time into `FILE.svg`")
 	flags.StringVar(&f.csv, "csv", "", "write the same as a table into `FILE.csv`")
+	flags.StringVar(&f.expected, "expected", string(simulate.ExpectNothing), "how long jobs are said to be likely to run: `none`, requested as the trace says, or actual as they ran")
+	complete(cmd, "expected", completeWords("none", "requested", "actual"))
 	complete(cmd, "spot", completeWords("prefer", "require", "never"))
 	complete(cmd, "policy", completeWords("drover", "one-per-job", "first-fit"))
 	return cmd
@@ -82,7 +85,7 @@ func (a *app) simulate(ctx context.Context, f simulateFlags, flags *pflag.FlagSe
 	if len(f.compare) == 0 || flags.Changed("config") {
 		f.compare = slices.Insert(f.compare, 0, a.config)
 	}
-	t, err := trace.Open(path)
+	t, err := f.trace(path)
 	if err != nil {
 		return err
 	}
@@ -94,7 +97,7 @@ func (a *app) simulate(ctx context.Context, f simulateFlags, flags *pflag.FlagSe
 		if err != nil {
 			return err
 		}
-		in.Trace, in.Spot = t, drover.SpotPolicy(f.spot)
+		in.Trace, in.Spot, in.Expected = t, drover.SpotPolicy(f.spot), simulate.Expected(f.expected)
 		if in.MemoryPerCPU, err = drover.ParseBytes(f.memory); err != nil {
 			return drover.Errorf(drover.KindInvalid, "--memory-per-vcpu: %v", err)
 		}
@@ -134,6 +137,9 @@ func (f simulateFlags) check() (m simulate.Models, policies []simulate.Policy, e
 	if err := overrideSpot(&drover.Batch{}, f.spot); err != nil {
 		return m, nil, err
 	}
+	if !slices.Contains(simulate.Expectations, simulate.Expected(f.expected)) {
+		return m, nil, drover.Errorf(drover.KindInvalid, "--expected %s is not known", f.expected).WithHint("write none, requested or actual")
+	}
 	if f.boot < 0 || f.boot > 24*time.Hour {
 		return m, nil, drover.Errorf(drover.KindInvalid, "--boot %v is not between 0 and 24h", f.boot)
 	}
@@ -145,6 +151,19 @@ func (f simulateFlags) check() (m simulate.Models, policies []simulate.Policy, e
 		return m, nil, drover.Errorf(drover.KindInvalid, "--interruptions %s is not a share from 0 to 90%%", f.taken).WithHint("write 0.5%% for one of 200 instances in an hour")
 	}
 	return m, policies, nil
+}
+
+// trace reads the workload, which has to say what it is asked for.
+func (f simulateFlags) trace(path string) (*trace.Trace, error) {
+	t, err := trace.Open(path)
+	if err != nil || f.expected != string(simulate.AsRequested) {
+		return t, err
+	}
+	if !slices.ContainsFunc(t.Jobs, func(j trace.Job) bool { return j.Expected > 0 }) {
+		return nil, drover.Errorf(drover.KindInvalid, "--expected requested: %s says of no job how long it was to take", path).
+			WithHint("field 9 of a .swf says it, and column expected of a .csv; --expected actual takes for it how long each ran")
+	}
+	return t, nil
 }
 
 // prices reads the price lists, by the clouds that they are of; under no name that of every cloud without one of its own.

@@ -39,7 +39,32 @@ type Input struct {
 	Trace        *trace.Trace
 	MemoryPerCPU drover.Bytes      // of jobs whose trace does not say what they need
 	Spot         drover.SpotPolicy // of every job; empty: as the trace says, else prefer
+	Expected     Expected          // how long each job is said to be likely to run
 	Models       Models
+}
+
+// Expected is where it is known from how long a job is likely to run.
+type Expected string
+
+// The ways to know it.
+const (
+	ExpectNothing Expected = "none"
+	AsRequested   Expected = "requested" // what the trace says that its submitter said
+	AsItWas       Expected = "actual"    // how long it ran: the best that anybody could say
+)
+
+// Expectations are all there are.
+var Expectations = []Expected{ExpectNothing, AsRequested, AsItWas}
+
+// of is how long a job of the trace is said to be likely to run; 0: that is not known.
+func (x Expected) of(j trace.Job) time.Duration {
+	switch x {
+	case AsRequested:
+		return j.Expected
+	case AsItWas:
+		return max(1, j.Runtime)
+	}
+	return 0
 }
 
 // begin is when a trace begins that does not say it: a Monday of January 2001.

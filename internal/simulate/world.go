@@ -140,7 +140,7 @@ func (w *world) submit() {
 		w.next++
 		j := engine.Job{
 			Number: int64(w.next), Name: "job", User: t.User, Shape: w.in.shape(t), Priority: max(t.Priority, drover.DefaultPriority),
-			Attempts: drover.DefaultAttempts, Queued: engine.Ranges{{First: -1, Last: -1}},
+			Attempts: drover.DefaultAttempts, Expected: w.in.Expected.of(t), Queued: engine.Ranges{{First: -1, Last: -1}},
 		}
 		if t.Count > 1 {
 			j.Array = drover.Array{Last: t.Count - 1, Set: true}

@@ -20,6 +20,7 @@ var columns = []struct {
 }{
 	{"submit", true, func(j *Job, text string, t *times) (err error) { j.Submit, err = t.moment(text); return err }},
 	{"runtime", true, func(j *Job, text string, _ *times) (err error) { j.Runtime, err = span(text); return err }},
+	{"expected", false, func(j *Job, text string, _ *times) (err error) { j.Expected, err = span(text); return err }},
 	{"vcpus", true, func(j *Job, text string, _ *times) (err error) {
 		if j.Need.CPU, err = drover.ParseMilliCPU(text); err == nil && (j.Need.CPU == 0 || j.Need.CPU > maxVCPUs*1000) {
 			err = errors.New("it is not between 0.001 and 1000000")

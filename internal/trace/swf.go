@@ -20,6 +20,7 @@ const (
 	swfAllocated = 4 // processors
 	swfUsed      = 6 // memory, KiB for each processor
 	swfAsked     = 7 // processors
+	swfTime      = 8 // seconds that were asked for
 	swfMemory    = 9 // asked for, KiB for each processor
 	swfStatus    = 10
 	swfUser      = 11
@@ -143,6 +144,7 @@ func (b *builder) swfJob(row swfRow, line int) (j Job, why string, err error) {
 		}
 	}
 	j = Job{Submit: seconds(v[swfSubmit]), Runtime: seconds(v[swfRuntime]), Count: 1}
+	j.Expected = seconds(min(max(0, v[swfTime]), longest.Seconds()))
 	j.Need = drover.Resources{CPU: drover.MilliCPU(processors) * 1000, Memory: swfBytes(v, processors)}
 	if v[swfUser] >= 0 {
 		j.User = "user" + strconv.FormatFloat(v[swfUser], 'f', -1, 64)

@@ -35,6 +35,7 @@ type Trace struct {
 type Job struct {
 	Submit   time.Duration // after the trace's start
 	Runtime  time.Duration // of each
+	Expected time.Duration // what its submitter said of that; 0: nothing
 	Need     drover.Resources
 	Count    int // at least 1
 	User     string

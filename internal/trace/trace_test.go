@@ -17,7 +17,7 @@ const someSWF = `; Version: 2.2
 ;
     2     1460     -1   3726  128     -1    -1   -1     -1    -1 -1   1   1  -1 -1 -1 -1 -1
     1        0     -1   1451.5  -1    -1    64    4     -1    -1  1   7   1  -1 -1 -1 -1 -1
-    3     5198     -1   1067    2     -1    -1   -1     -1  1024  1  -1   1  -1 -1 -1 -1 -1
+    3     5198     -1   1067    2     -1    -1   -1   3600  1024  1  -1   1  -1 -1 -1 -1 -1
     4     6000     -1     -1    2     -1    -1   -1     -1    -1 -1   1   1  -1 -1 -1 -1 -1
     5     6000     -1      0   -1     -1    -1   -1     -1    -1  5   1   1  -1 -1 -1 -1 -1
     6     6000     -1     10   -1     -1    -1    0     -1    -1  1   1   1  -1 -1 -1 -1 -1
@@ -33,7 +33,7 @@ func TestSWF(t *testing.T) {
 	want := &Trace{Name: "log.swf", Start: 749458803e9, Jobs: []Job{
 		{Runtime: 1451500 * time.Millisecond, Need: drover.Resources{CPU: 4000, Memory: 256 * drover.KiB}, Count: 1, User: "user7"},
 		{Submit: 1460 * time.Second, Runtime: 3726 * time.Second, Need: drover.Resources{CPU: 128_000}, Count: 1, User: "user1"},
-		{Submit: 5198 * time.Second, Runtime: 1067 * time.Second, Need: drover.Resources{CPU: 2000, Memory: 2 * drover.MiB}, Count: 1},
+		{Submit: 5198 * time.Second, Runtime: 1067 * time.Second, Expected: time.Hour, Need: drover.Resources{CPU: 2000, Memory: 2 * drover.MiB}, Count: 1},
 	}, Left: []Left{
 		{"parts of jobs that have a line for the whole", 2}, {"cancelled before they began", 1}, {"without a number of processors", 1}, {"without a run time", 1},
 	}}
@@ -43,9 +43,9 @@ func TestSWF(t *testing.T) {
 }
 
 const someCSV = `# what a queue was given on a Monday
-submit,runtime,vcpus,memory,count,user,spot,priority,gpus,arch,disk
-90,1h30m,2,4Gi,3,ada,never,5,1,arm64,10Gi
-0.5,600,0.5,,,,,,,,
+submit,runtime,vcpus,memory,count,user,spot,priority,gpus,arch,disk,expected
+90,1h30m,2,4Gi,3,ada,never,5,1,arm64,10Gi,2h
+0.5,600,0.5,,,,,,,,,
 `
 
 func TestCSV(t *testing.T) {
@@ -57,7 +57,7 @@ func TestCSV(t *testing.T) {
 		want := &Trace{Name: "jobs.csv", Jobs: []Job{
 			{Submit: 500 * time.Millisecond, Runtime: 10 * time.Minute, Need: drover.Resources{CPU: 500}, Count: 1},
 			{
-				Submit: 90 * time.Second, Runtime: 90 * time.Minute, Count: 3, User: "ada", Spot: drover.SpotNever, Priority: 5,
+				Submit: 90 * time.Second, Runtime: 90 * time.Minute, Expected: 2 * time.Hour, Count: 3, User: "ada", Spot: drover.SpotNever, Priority: 5,
 				Need: drover.Resources{CPU: 2000, Memory: 4 * drover.GiB, Disk: 10 * drover.GiB, GPUs: 1, Arch: "arm64"},
 			},
 		}}
