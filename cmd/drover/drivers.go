@@ -33,22 +33,25 @@ import (
 // kind is a kind of cloud.
 type kind struct {
 	open driver.Opener
-	keys any  // of the type into which it decodes its own keys of the configuration
+	keys any  // of the type into which it decodes its own keys of the configuration; a [booted] where that is known before a cloud is open
 	here bool // it is on this host, so that asking it needs no network
-	// What its instances can be given at their first boot, as far as that is known before a cloud is open.
-	init driver.Capabilities
+}
+
+// booted is what says what instances can be given for their first boot, and how much of it.
+type booted interface {
+	FirstBoot() (runs driver.Init, most int)
 }
 
 // drivers is every kind of cloud that this program can drive.
 var drivers = map[string]kind{
-	"azure":        {open: azure.Open, keys: azure.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 65535, Template: true}},
-	"ec2":          {open: ec2.Open, keys: ec2.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 16 << 10, Template: true}},
-	"gce":          {open: gce.Open, keys: gce.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 256 << 10, Template: true}}, // or scripts alone, as configured
-	"external":     {open: external.Open, keys: external.Config{}},                                                                              // what it can be given, the program says
-	"local":        {open: local.Open, keys: local.Config{}, here: true, init: driver.Capabilities{Init: driver.InitShell}},
-	"openstack":    {open: openstack.Open, keys: openstack.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 49149, Template: true}},
-	"digitalocean": {open: digitalocean.Open, keys: digitalocean.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 64 << 10, Template: true}},
-	"hetzner":      {open: hetzner.Open, keys: hetzner.Config{}, init: driver.Capabilities{Init: driver.InitCloud, MaxInit: 32 << 10}},
+	"azure":        {open: azure.Open, keys: azure.Config{}},
+	"ec2":          {open: ec2.Open, keys: ec2.Config{}},
+	"gce":          {open: gce.Open, keys: gce.Config{}},
+	"external":     {open: external.Open, keys: external.Config{}},
+	"local":        {open: local.Open, keys: local.Config{}, here: true},
+	"openstack":    {open: openstack.Open, keys: openstack.Config{}},
+	"digitalocean": {open: digitalocean.Open, keys: digitalocean.Config{}},
+	"hetzner":      {open: hetzner.Open, keys: hetzner.Config{}},
 }
 
 // driverKeys are the types of the drivers' own keys, by driver.
@@ -68,7 +71,12 @@ func checkDrivers(c *config.Config) error {
 			known := strings.Join(slices.Sorted(maps.Keys(drivers)), ", ")
 			return c.Fault("clouds."+cloud.Name+".driver", "there is no driver "+cloud.Driver, "there is "+known)
 		}
-		if err := driver.CheckInit(cloud.CloudInit.Text, kind.init.Init, kind.init.MaxInit); err != nil && kind.init.Init != "" {
+		known, is := kind.keys.(booted)
+		if !is {
+			continue
+		}
+		runs, most := known.FirstBoot()
+		if err := driver.CheckInit(cloud.CloudInit.Text, runs, most); err != nil {
 			e := drover.AsError(err, drover.KindInvalid)
 			return c.Fault("clouds."+cloud.Name+".cloud_init", e.Message, e.Hint)
 		}

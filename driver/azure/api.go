@@ -19,9 +19,6 @@ import (
 	"drover/driver"
 )
 
-// maxPages bounds an answer in pages: no list of ours is longer, so a cloud that goes on is broken.
-const maxPages = 1000
-
 // answerTime is for how long an answer of the price list is waited for; the SDK has limits of its own.
 const answerTime = time.Minute
 
@@ -216,19 +213,16 @@ func named[O, R any](a *api, call, group string, begin func(context.Context, str
 }
 
 // collect asks for page after page. What comes to an early end is nothing.
-func collect[P, T any](ctx context.Context, a *api, call string, pages *runtime.Pager[P], of func(P) []T) (all []T, err error) {
-	for range maxPages {
-		if !pages.More() {
-			return all, nil
-		}
-		err := a.call(ctx, call, func() error {
+func collect[P, T any](ctx context.Context, a *api, call string, pages *runtime.Pager[P], of func(P) []T) ([]T, error) {
+	return driver.Collect(func(string) (some []T, after string, err error) {
+		err = a.call(ctx, call, func() error {
 			page, err := pages.NextPage(ctx)
-			all = append(all, of(page)...)
+			some = of(page)
 			return err
 		})
-		if err != nil {
-			return nil, err
+		if pages.More() {
+			after = "more" // which the pager knows
 		}
-	}
-	return nil, fmt.Errorf("more than %d pages", maxPages)
+		return some, after, err
+	})
 }

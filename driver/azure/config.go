@@ -87,12 +87,13 @@ var (
 	user     = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
 )
 
+// FirstBoot says what an instance can be given for its first boot, and how much of it.
+func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxCustomData }
+
 // Check finds what the types of the fields cannot.
 func (c *Config) Check() error {
-	for _, m := range c.Markets {
-		if m != drover.OnDemand && m != drover.Spot {
-			return drover.Errorf(drover.KindInvalid, "markets: %q is neither %s nor %s", m, drover.OnDemand, drover.Spot)
-		}
+	if err := driver.CheckMarkets(c.Markets); err != nil {
+		return err
 	}
 	for k, v := range c.Tags {
 		if k == "" || len(k) > maxKey || len(v) > maxTag || strings.ContainsAny(k, badInKey) || strings.HasPrefix(strings.ToLower(k), "drover-") {

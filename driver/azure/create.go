@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"maps"
 	"regexp"
 	"strings"
 	"time"
@@ -33,7 +32,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	if err := c.check(r); err != nil {
 		return driver.Instance{}, driver.Candidate{}, classify(doing, "", err)
 	}
-	var refused *drover.Error
+	var refused []*drover.Error
 	for _, candidate := range r.Candidates {
 		err := c.launch(ctx, r, candidate)
 		switch {
@@ -47,31 +46,9 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 		if !errors.As(err, &e) || e.Kind != drover.KindCapacity && e.Kind != drover.KindQuota && e.Kind != drover.KindUnsupported {
 			return driver.Instance{}, driver.Candidate{}, err
 		}
-		refused = worse(refused, drover.AsError(err, e.Kind))
+		refused = append(refused, drover.AsError(err, e.Kind))
 	}
-	return driver.Instance{}, driver.Candidate{}, refused
-}
-
-// worse is one error for candidates that were refused one after another. If their reasons differ, a lack of capacity is what is to be told,
-// since then none is to be had now; and it covers no more than what was tried.
-func worse(a, b *drover.Error) *drover.Error {
-	if a == nil {
-		return b
-	}
-	e := *a
-	if b.Kind == drover.KindCapacity && a.Kind != b.Kind {
-		e = *b
-	}
-	if a.Kind != b.Kind || a.Scope != b.Scope {
-		e.Scope = drover.ScopeType
-	}
-	if a.Market != b.Market {
-		e.Market = ""
-	}
-	if !strings.Contains(a.Message, b.Message) {
-		e.Message = a.Message + "; " + b.Message
-	}
-	return &e
+	return driver.Instance{}, driver.Candidate{}, driver.Worst(refused)
 }
 
 // check refuses what could never become an instance.
@@ -217,12 +194,7 @@ func (c *cloud) network(r driver.CreateRequest) *armcompute.NetworkProfile {
 
 // tagsOf are the tags of what is made for an instance: its own, and those that the configuration gives everything.
 func (c *cloud) tagsOf(own map[string]string) map[string]string {
-	tags := maps.Clone(c.config.Tags)
-	if tags == nil {
-		tags = map[string]string{}
-	}
-	maps.Copy(tags, own)
-	return tags
+	return driver.Together(c.config.Tags, own)
 }
 
 // instance is what is known of an instance that was asked for.

@@ -36,6 +36,8 @@ const maxCustomData = 65535
 const longestFleet = 40
 
 type cloud struct {
+	driver.Planted
+
 	o      driver.Options
 	config Config
 	api    *api
@@ -91,15 +93,11 @@ func (c *cloud) keep(name string, age time.Duration) kept.Options {
 }
 
 func (c *cloud) Capabilities() driver.Capabilities {
+	runs, most := c.config.FirstBoot()
 	return driver.Capabilities{
 		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffStops, Notices: driver.NoticesAzure,
-		Init: driver.InitCloud, MaxInit: maxCustomData, Template: true, Project: c.config.subscription(), StopStart: true,
+		Init: runs, MaxInit: most, Template: true, Project: c.config.subscription(), StopStart: true,
 	}
-}
-
-// VerifyHostKey cannot tell: the key is planted, so whoever has the instance's name knows it.
-func (c *cloud) VerifyHostKey(context.Context, driver.Instance, []byte) error {
-	return drover.Errorf(drover.KindUnsupported, "host keys are planted, not asked for")
 }
 
 // Close has nothing to end.

@@ -1,6 +1,7 @@
 package azure
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
 	"drover"
+	"drover/driver"
 )
 
 // pricesURL is the price list, which anybody may read: see "Azure Retail Prices overview" in Microsoft's reference of Cost Management.
@@ -62,20 +64,14 @@ func (c *cloud) fetchPrices(ctx context.Context) (map[string]priceInfo, error) {
 func (c *cloud) readPrices(ctx context.Context, which string, take func(priceItem)) error {
 	query := url.Values{"api-version": {"2023-01-01-preview"}, "currencyCode": {"USD"}, "$filter": {fmt.Sprintf(
 		"%s and priceType eq 'Consumption' and armRegionName eq '%s'", which, c.config.Location)}}
-	next := pricesURL + "?" + query.Encode()
-	for range maxPages {
-		page, err := c.pricePage(ctx, next)
-		if err != nil {
-			return err
-		}
-		for _, item := range page.Items {
-			take(item)
-		}
-		if next = page.NextPageLink; next == "" {
-			return nil
-		}
+	items, err := driver.Collect(func(next string) ([]priceItem, string, error) {
+		page, err := c.pricePage(ctx, cmp.Or(next, pricesURL+"?"+query.Encode()))
+		return page.Items, page.NextPageLink, err
+	})
+	for _, item := range items {
+		take(item)
 	}
-	return fmt.Errorf("more than %d pages of prices", maxPages)
+	return err
 }
 
 // enter makes a price a type's: of several the one that holds since last, and of those the highest. Windows, Azure's own clusters and what is

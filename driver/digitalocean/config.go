@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"drover"
+	"drover/driver"
 )
 
 // Config is what the configuration says of a DigitalOcean cloud.
@@ -20,6 +21,9 @@ const official = "https://api.digitalocean.com/"
 
 // Default fills in what is left out.
 func (c *Config) Default() { c.Endpoint = official }
+
+// FirstBoot says what an instance can be given for its first boot, and how much of it.
+func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxInit }
 
 // Check says what is wrong with the configuration.
 func (c *Config) Check() error {

@@ -1,9 +1,7 @@
 package digitalocean
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -74,9 +72,8 @@ func (c *cloud) request(r driver.CreateRequest) (wanted godo.DropletCreateReques
 	}
 	// Without a login key of its own, DigitalOcean sets a password, mails it, and has it changed at the first login.
 	wanted.Name = r.Name
-	wanted.UserData = driver.UserData(r).Reveal()
-	if len(wanted.UserData) > maxInit {
-		return wanted, drover.Errorf(drover.KindInvalid, "what is to be run at the first boot has %d bytes, and DigitalOcean takes %d", len(wanted.UserData), maxInit)
+	if wanted.UserData, err = driver.UserDataWithin(r, maxInit); err != nil {
+		return wanted, err
 	}
 	print, err := driver.Fingerprint(r.PublicKey)
 	if err != nil {
@@ -112,13 +109,8 @@ type template struct {
 // fromTemplate begins a request. DigitalOcean's agent lets others in by a console, so there is none unless it is asked for.
 func fromTemplate(text string) (wanted godo.DropletCreateRequest, err error) {
 	var t template
-	if text != "" {
-		d := json.NewDecoder(bytes.NewReader([]byte(text)))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&t); err != nil {
-			return wanted, drover.Errorf(drover.KindInvalid, "template: %v", err).
-				WithHint("it is a JSON object of vpc_uuid, ipv6, monitoring, public_networking and with_droplet_agent")
-		}
+	if err := driver.DecodeTemplate(text, &t, "it is a JSON object of vpc_uuid, ipv6, monitoring, public_networking and with_droplet_agent"); err != nil {
+		return wanted, err
 	}
 	return godo.DropletCreateRequest{VPCUUID: t.VPC, IPv6: t.IPv6, Monitoring: t.Monitoring, PublicNetworking: t.Public, WithDropletAgent: &t.Agent}, nil
 }

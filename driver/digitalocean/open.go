@@ -36,6 +36,8 @@ const (
 
 // cloud is DigitalOcean, as one fleet uses it.
 type cloud struct {
+	driver.Planted
+
 	api     *godo.Client
 	door    *door
 	fleet   string
@@ -169,19 +171,15 @@ func called(r *http.Request) string {
 
 // Capabilities says what this driver can do.
 func (*cloud) Capabilities() driver.Capabilities {
+	runs, most := Config{}.FirstBoot()
 	return driver.Capabilities{
 		HostKeys:  driver.HostKeysPlanted,
 		PowerOff:  driver.PowerOffStops,
-		Init:      driver.InitCloud,
-		MaxInit:   maxInit,
+		Init:      runs,
+		MaxInit:   most,
 		Template:  true,
 		StopStart: true,
 	}
-}
-
-// VerifyHostKey cannot tell: host keys are planted.
-func (*cloud) VerifyHostKey(context.Context, driver.Instance, []byte) error {
-	return drover.Errorf(drover.KindUnsupported, "DigitalOcean does not tell host keys")
 }
 
 // Close has nothing to end.

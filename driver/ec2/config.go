@@ -84,12 +84,13 @@ const (
 	maxTag = 256
 )
 
+// FirstBoot says what an instance can be given for its first boot, and how much of it.
+func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxUserData }
+
 // Check finds what the types of the fields cannot.
 func (c *Config) Check() error {
-	for _, m := range c.Markets {
-		if m != drover.OnDemand && m != drover.Spot {
-			return drover.Errorf(drover.KindInvalid, "markets: %q is neither %s nor %s", m, drover.OnDemand, drover.Spot)
-		}
+	if err := driver.CheckMarkets(c.Markets); err != nil {
+		return err
 	}
 	for k, v := range c.Tags {
 		if k == "" || len(k) > maxKey || len(v) > maxTag || strings.HasPrefix(k, "aws:") || strings.HasPrefix(k, "drover-") {

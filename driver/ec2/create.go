@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 
@@ -54,7 +53,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 		}
 		refused = append(refused, e)
 	}
-	return driver.Instance{}, none, worst(refused)
+	return driver.Instance{}, none, driver.Worst(refused)
 }
 
 // check refuses what could never become an instance.
@@ -98,9 +97,9 @@ type supply struct {
 
 func (c *cloud) prepare(ctx context.Context, r driver.CreateRequest) (s supply, err error) {
 	s = supply{CreateRequest: r, images: map[string]image{}, tags: tagsOf(c.instanceTags(r))}
-	text := driver.UserData(r).Reveal()
-	if len(text) > maxUserData {
-		return s, drover.Errorf(drover.KindInvalid, "the user data has %d bytes, and EC2 takes %d", len(text), maxUserData)
+	text, err := driver.UserDataWithin(r, maxUserData)
+	if err != nil {
+		return s, err
 	}
 	s.userData = base64.StdEncoding.EncodeToString([]byte(text))
 	for _, candidate := range r.Candidates {
@@ -116,13 +115,7 @@ func (c *cloud) prepare(ctx context.Context, r driver.CreateRequest) (s supply, 
 }
 
 func (c *cloud) instanceTags(r driver.CreateRequest) map[string]string {
-	tags := maps.Clone(c.config.Tags)
-	if tags == nil {
-		tags = map[string]string{}
-	}
-	tags[nameTag] = r.Name
-	maps.Copy(tags, r.Tags)
-	return tags
+	return driver.Together(c.config.Tags, map[string]string{nameTag: r.Name}, r.Tags)
 }
 
 // launch makes one call for the instance, the turn-th.

@@ -33,6 +33,8 @@ const maxUserData = 16 << 10
 const longestFleet = 64
 
 type cloud struct {
+	driver.Planted
+
 	o      driver.Options
 	config Config
 	api    *api
@@ -82,15 +84,11 @@ func (c *cloud) keep(name string, age time.Duration) kept.Options {
 }
 
 func (c *cloud) Capabilities() driver.Capabilities {
+	runs, most := c.config.FirstBoot()
 	return driver.Capabilities{
 		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffEnds, Notices: driver.NoticesEC2,
-		Init: driver.InitCloud, MaxInit: maxUserData, Template: true, ManyCandidates: true, StopStart: true, GrowDisk: true,
+		Init: runs, MaxInit: most, Template: true, ManyCandidates: true, StopStart: true, GrowDisk: true,
 	}
-}
-
-// VerifyHostKey cannot tell: the key is planted, so whoever has the instance's name knows it.
-func (c *cloud) VerifyHostKey(context.Context, driver.Instance, []byte) error {
-	return drover.Errorf(drover.KindUnsupported, "host keys are planted, not asked for")
 }
 
 // Close has nothing to end.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -162,10 +163,5 @@ func (c *cloud) listedPrice(ctx context.Context, providerType, zone string, m dr
 }
 
 func (c *cloud) wantsSpot() bool {
-	for _, m := range c.config.Markets {
-		if m == drover.Spot {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(c.config.Markets, drover.Spot)
 }

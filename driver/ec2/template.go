@@ -91,12 +91,7 @@ func (c *cloud) forget() {
 
 // sharedTags are on what no single instance owns.
 func (c *cloud) sharedTags(of types.ResourceType) []types.TagSpecification {
-	tags := map[string]string{}
-	for _, more := range []map[string]string{c.config.Tags, {driver.TagFleet: c.o.Fleet}} {
-		for k, v := range more {
-			tags[k] = v
-		}
-	}
+	tags := driver.Together(c.config.Tags, map[string]string{driver.TagFleet: c.o.Fleet})
 	return []types.TagSpecification{{ResourceType: of, Tags: tagsOf(tags)}}
 }
 
@@ -124,14 +119,9 @@ func (c *cloud) templateData(raw, key string) (*types.RequestLaunchTemplateData,
 // readTemplate reads a raw template, in the words of the API's RequestLaunchTemplateData.
 func readTemplate(raw string) (*types.RequestLaunchTemplateData, error) {
 	data := &types.RequestLaunchTemplateData{}
-	if raw == "" {
-		return data, nil
-	}
-	d := json.NewDecoder(strings.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(data); err != nil {
-		return nil, drover.Errorf(drover.KindInvalid, "read the template: %v", err).
-			WithHint("it is JSON, with the keys of RequestLaunchTemplateData in the EC2 API, such as {\"EbsOptimized\": true}")
+	hint := `it is JSON, with the keys of RequestLaunchTemplateData in the EC2 API, such as {"EbsOptimized": true}`
+	if err := driver.DecodeTemplate(raw, data, hint); err != nil {
+		return nil, err
 	}
 	if data.UserData != nil || data.ImageId != nil || data.InstanceType != "" || data.InstanceMarketOptions != nil {
 		return nil, drover.Errorf(drover.KindInvalid, "the template says UserData, ImageId, InstanceType or InstanceMarketOptions, which Drover gives for each instance").

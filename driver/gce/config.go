@@ -72,12 +72,18 @@ const (
 	longestRun  = 120 * 24 * time.Hour
 )
 
+// FirstBoot says what an instance can be given for its first boot, and how much of it: as long as nothing is said of the image, either may be right.
+func (c Config) FirstBoot() (runs driver.Init, most int) {
+	if c.Init == initScript {
+		return driver.InitShell, maxMetadata
+	}
+	return driver.InitCloud, maxMetadata
+}
+
 // Check finds what the types of the fields cannot.
 func (c *Config) Check() error {
-	for _, m := range c.Markets {
-		if m != drover.OnDemand && m != drover.Spot {
-			return drover.Errorf(drover.KindInvalid, "markets: %q is neither %s nor %s", m, drover.OnDemand, drover.Spot)
-		}
+	if err := driver.CheckMarkets(c.Markets); err != nil {
+		return err
 	}
 	for _, z := range c.Zones {
 		if !strings.HasPrefix(z, c.Region+"-") {
@@ -101,13 +107,4 @@ func (c *Config) Check() error {
 		return drover.Errorf(drover.KindInvalid, "list_types: without Google's types and without any by hand nothing can be rented")
 	}
 	return nil
-}
-
-func (c Config) wantsSpot() bool {
-	for _, m := range c.Markets {
-		if m == drover.Spot {
-			return true
-		}
-	}
-	return false
 }

@@ -155,7 +155,7 @@ func (c *cloud) resource(ctx context.Context, r driver.CreateRequest, as driver.
 	}
 	made.Name = c.named(r.Name)
 	made.MachineType = "zones/" + as.Zone + "/machineTypes/" + as.ProviderType
-	made.Labels = merged(made.Labels, c.withOwn(labels))
+	made.Labels = driver.Together(made.Labels, c.withOwn(labels))
 	made.Metadata = mergedItems(made.Metadata, items)
 	made.Disks = append([]*compute.AttachedDisk{boot}, made.Disks...)
 	c.setScheduling(made, as.Market)

@@ -88,12 +88,7 @@ func filterOf(tags map[string]string) (string, error) {
 
 // withOwn adds what the configuration puts on all that is made.
 func (c *cloud) withOwn(labels map[string]string) map[string]string {
-	all := maps.Clone(c.config.Labels)
-	if all == nil {
-		all = map[string]string{}
-	}
-	maps.Copy(all, labels)
-	return all
+	return driver.Together(c.config.Labels, labels)
 }
 
 // fleetFilter finds what is a fleet's.

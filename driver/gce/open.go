@@ -72,12 +72,13 @@ func (c *cloud) keep(name string, age time.Duration) kept.Options {
 }
 
 func (c *cloud) Capabilities() driver.Capabilities {
+	runs, most := c.config.FirstBoot()
 	can := driver.Capabilities{
 		HostKeys: driver.HostKeysVerified, PowerOff: driver.PowerOffStops, Notices: driver.NoticesGCE,
-		Init: driver.InitShell, MaxInit: maxMetadata, Template: true, Project: c.api.project, StopStart: true, GrowDisk: true,
+		Init: runs, MaxInit: most, Template: true, Project: c.api.project, StopStart: true, GrowDisk: true,
 	}
 	if c.config.Init == initCloud {
-		can.HostKeys, can.Init = driver.HostKeysPlanted, driver.InitCloud
+		can.HostKeys = driver.HostKeysPlanted
 	}
 	return can
 }

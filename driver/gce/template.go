@@ -1,27 +1,20 @@
 package gce
 
 import (
-	"encoding/json"
-	"maps"
 	"slices"
-	"strings"
 
 	"google.golang.org/api/compute/v1"
 
 	"drover"
+	"drover/driver"
 )
 
 // readTemplate reads a raw template, in the words of the API's Instance.
 func readTemplate(raw string) (*compute.Instance, error) {
 	made := &compute.Instance{}
-	if raw == "" {
-		return made, nil
-	}
-	d := json.NewDecoder(strings.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(made); err != nil {
-		return nil, drover.Errorf(drover.KindInvalid, "read the template: %v", err).
-			WithHint("it is JSON, with the keys of Instance in the Compute Engine API, such as {\"minCpuPlatform\": \"Intel Ice Lake\"}")
+	hint := `it is JSON, with the keys of Instance in the Compute Engine API, such as {"minCpuPlatform": "Intel Ice Lake"}`
+	if err := driver.DecodeTemplate(raw, made, hint); err != nil {
+		return nil, err
 	}
 	if made.Name != "" || made.MachineType != "" || slices.ContainsFunc(made.Disks, func(d *compute.AttachedDisk) bool { return d != nil && d.Boot }) ||
 		made.Scheduling != nil && (made.Scheduling.ProvisioningModel != "" || made.Scheduling.Preemptible) {
@@ -29,14 +22,6 @@ func readTemplate(raw string) (*compute.Instance, error) {
 			WithHint("use image, disk and disk_type of the cloud, and let Drover choose types and markets")
 	}
 	return made, nil
-}
-
-// merged are both; of a key in both, the second's.
-func merged(first, second map[string]string) map[string]string {
-	all := map[string]string{}
-	maps.Copy(all, first)
-	maps.Copy(all, second)
-	return all
 }
 
 // mergedItems are both; of a key in both, the second's.

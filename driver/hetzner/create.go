@@ -52,9 +52,9 @@ func (c *cloud) options(ctx context.Context, r driver.CreateRequest) (opts hclou
 	if err != nil {
 		return opts, drover.Errorf(drover.KindInvalid, "no image is configured").WithHint("write image: debian-12 in the cloud's configuration")
 	}
-	text := driver.UserData(r).Reveal()
-	if len(text) > maxUserData {
-		return opts, drover.Errorf(drover.KindInvalid, "the user data has %d bytes, and the cloud takes %d", len(text), maxUserData)
+	text, err := driver.UserDataWithin(r, maxUserData)
+	if err != nil {
+		return opts, err
 	}
 	key, err := c.sshKey(ctx, r)
 	if err != nil {

@@ -47,6 +47,9 @@ func (c *Config) Default() {
 	*c = Config{IPv4: true, IPv6: true, Rate: 12 * drover.Dollar / 10}
 }
 
+// FirstBoot says what an instance can be given for its first boot, and how much of it.
+func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxUserData }
+
 // Check finds what the types of the fields cannot.
 func (c *Config) Check() error {
 	switch {
@@ -61,6 +64,8 @@ func (c *Config) Check() error {
 }
 
 type cloud struct {
+	driver.Planted
+
 	o      driver.Options
 	config Config
 	api    *hcloud.Client
@@ -105,14 +110,10 @@ func connect(c Config, token string, gate *gate) *hcloud.Client {
 
 // Capabilities: what is off is still billed.
 func (c *cloud) Capabilities() driver.Capabilities {
+	runs, most := c.config.FirstBoot()
 	return driver.Capabilities{
-		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffStops, Init: driver.InitCloud, MaxInit: maxUserData, StopStart: true,
+		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffStops, Init: runs, MaxInit: most, StopStart: true,
 	}
-}
-
-// VerifyHostKey cannot tell: the key is planted.
-func (c *cloud) VerifyHostKey(context.Context, driver.Instance, []byte) error {
-	return drover.Errorf(drover.KindUnsupported, "host keys are planted, not asked for")
 }
 
 // Close has nothing to end.

@@ -101,6 +101,9 @@ const maxTag = 255
 // metadataKey is what a key of metadata can be.
 var metadataKey = regexp.MustCompile(`^[A-Za-z0-9_:. -]{1,255}$`)
 
+// FirstBoot says what an instance can be given for its first boot, and how much of it.
+func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxUserData }
+
 // Check finds what the types of the fields cannot.
 func (c *Config) Check() error {
 	for k, v := range c.Tags {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -104,9 +103,10 @@ type serverRequest struct {
 }
 
 func (c *cloud) serverRequest(ctx context.Context, r driver.CreateRequest) (*serverRequest, error) {
-	text, first := driver.UserData(r).Reveal(), r.Candidates[0]
-	if len(text) > maxUserData {
-		return nil, drover.Errorf(drover.KindInvalid, "the user data has %d bytes, and Nova takes %d", len(text), maxUserData)
+	first := r.Candidates[0]
+	text, err := driver.UserDataWithin(r, maxUserData)
+	if err != nil {
+		return nil, err
 	}
 	template, err := readTemplate(r.Template)
 	if err != nil {
@@ -136,12 +136,7 @@ func (c *cloud) serverRequest(ctx context.Context, r driver.CreateRequest) (*ser
 
 // metadata is the tags, and what the configuration gives every instance.
 func (c *cloud) metadata(tags map[string]string) map[string]string {
-	all := maps.Clone(c.config.Tags)
-	if all == nil {
-		all = map[string]string{}
-	}
-	maps.Copy(all, tags)
-	return all
+	return driver.Together(c.config.Tags, tags)
 }
 
 // volume is what the instance boots from, at least as large as asked for and as its image wants; it goes with the instance.

@@ -22,7 +22,6 @@ import (
 	"sync"
 	"time"
 
-	"drover"
 	"drover/driver"
 	"drover/internal/kept"
 )
@@ -34,6 +33,8 @@ const maxUserData = 65535 / 4 * 3
 const longestFleet = 32
 
 type cloud struct {
+	driver.Planted
+
 	o      driver.Options
 	config Config
 	api    *api
@@ -76,15 +77,11 @@ func (c *cloud) keep(name string, age time.Duration) kept.Options {
 }
 
 func (c *cloud) Capabilities() driver.Capabilities {
+	runs, most := c.config.FirstBoot()
 	return driver.Capabilities{
-		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffStops, Init: driver.InitCloud, MaxInit: maxUserData,
+		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffStops, Init: runs, MaxInit: most,
 		Template: true, Project: c.api.who.project(), StopStart: true, GrowDisk: c.config.grows(),
 	}
-}
-
-// VerifyHostKey cannot tell: the key is planted, so whoever has the instance's name knows it.
-func (c *cloud) VerifyHostKey(context.Context, driver.Instance, []byte) error {
-	return drover.Errorf(drover.KindUnsupported, "host keys are planted, not asked for")
 }
 
 // Close has nothing to end but connections.

@@ -1,0 +1,74 @@
+package driver_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/driver"
+)
+
+func TestWorst(t *testing.T) {
+	capacity := &drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeZone, Market: drover.Spot, Message: "full"}
+	quota := &drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeAll, Market: drover.OnDemand, Message: "enough"}
+	denied := &drover.Error{Kind: drover.KindAuthentication, Market: drover.Spot, Message: "no"}
+	for _, tt := range []struct {
+		name string
+		all  []*drover.Error
+		want drover.Error
+	}{
+		{"one is as it is", []*drover.Error{quota}, *quota},
+		{"the same words are said once", []*drover.Error{capacity, capacity}, *capacity},
+		{"a lack of capacity matters more than one of quota, and covers what was tried", []*drover.Error{quota, capacity},
+			drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Message: "enough; full"}},
+		{"what is wrong with all matters most, and has no scope", []*drover.Error{capacity, denied},
+			drover.Error{Kind: drover.KindAuthentication, Market: drover.Spot, Message: "full; no"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, *driver.Worst(tt.all)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestWhatRequestsHaveInCommon(t *testing.T) {
+	t.Run("of a tag that occurs twice the last counts", func(t *testing.T) {
+		got := driver.Together(nil, map[string]string{"a": "1", "b": "1"}, map[string]string{"b": "2"})
+		if diff := cmp.Diff(map[string]string{"a": "1", "b": "2"}, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("what is no market is refused", func(t *testing.T) {
+		if err := driver.CheckMarkets([]drover.Market{drover.Spot, "reserved"}); drover.KindOf(err) != drover.KindInvalid {
+			t.Error(err)
+		}
+		if err := driver.CheckMarkets([]drover.Market{drover.Spot, drover.OnDemand}); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("more user data than a cloud takes is refused", func(t *testing.T) {
+		r := driver.CreateRequest{Init: drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#", 500))}
+		if _, err := driver.UserDataWithin(r, 500); drover.KindOf(err) != drover.KindInvalid {
+			t.Error(err)
+		}
+		if text, err := driver.UserDataWithin(r, 5000); err != nil || text != driver.UserData(r).Reveal() {
+			t.Error(err)
+		}
+	})
+	t.Run("a template says what there is a field for, and nothing else", func(t *testing.T) {
+		var into struct{ IPv6 bool }
+		if err := driver.DecodeTemplate("", &into, "hint"); err != nil || into.IPv6 {
+			t.Error(err)
+		}
+		if err := driver.DecodeTemplate(`{"ipv6": true}`, &into, "hint"); err != nil || !into.IPv6 {
+			t.Error(err)
+		}
+		err := driver.DecodeTemplate(`{"ipv7": true}`, &into, "100 % of it")
+		if e := drover.AsError(err, ""); e.Kind != drover.KindInvalid || e.Hint != "100 % of it" {
+			t.Error(err)
+		}
+	})
+}
