@@ -104,6 +104,21 @@ func (a *api) session(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
+// with makes a call in a session.
+func with[T any](ctx context.Context, a *api, call func(*session) (T, error)) (answer T, err error) {
+	s, err := a.session(ctx)
+	if err != nil {
+		return answer, err
+	}
+	return call(s)
+}
+
+// done makes one of which nothing is to be known but that it was made.
+func (a *api) done(ctx context.Context, call func(*session) error) error {
+	_, err := with(ctx, a, func(s *session) (struct{}, error) { return struct{}{}, call(s) })
+	return err
+}
+
 // microversion is the newest that both know.
 func microversion(ctx context.Context, compute *gophercloud.ServiceClient) (int, error) {
 	var answer struct {
@@ -157,11 +172,7 @@ func (a *api) listServers(ctx context.Context, name string) (found []servers.Ser
 }
 
 func (a *api) getServer(ctx context.Context, id string) (*servers.Server, error) {
-	s, err := a.session(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return servers.Get(ctx, s.compute, id).Extract()
+	return with(ctx, a, func(s *session) (*servers.Server, error) { return servers.Get(ctx, s.compute, id).Extract() })
 }
 
 // createServer makes a server as what build says for the version of Nova that there is, and returns its id.
@@ -182,44 +193,28 @@ func (a *api) createServer(ctx context.Context, build func(version int) (servers
 }
 
 func (a *api) deleteServer(ctx context.Context, id string) error {
-	s, err := a.session(ctx)
-	if err != nil {
-		return err
-	}
-	return servers.Delete(ctx, s.compute, id).ExtractErr()
+	return a.done(ctx, func(s *session) error { return servers.Delete(ctx, s.compute, id).ExtractErr() })
 }
 
 // setMetadata replaces all of a server's.
 func (a *api) setMetadata(ctx context.Context, id string, metadata map[string]string) error {
-	s, err := a.session(ctx)
-	if err != nil {
-		return err
-	}
-	return servers.ResetMetadata(ctx, s.compute, id, servers.MetadataOpts(metadata)).Err
+	return a.done(ctx, func(s *session) error {
+		return servers.ResetMetadata(ctx, s.compute, id, servers.MetadataOpts(metadata)).Err
+	})
 }
 
 func (a *api) stopServer(ctx context.Context, id string) error {
-	s, err := a.session(ctx)
-	if err != nil {
-		return err
-	}
-	return servers.Stop(ctx, s.compute, id).ExtractErr()
+	return a.done(ctx, func(s *session) error { return servers.Stop(ctx, s.compute, id).ExtractErr() })
 }
 
 func (a *api) startServer(ctx context.Context, id string) error {
-	s, err := a.session(ctx)
-	if err != nil {
-		return err
-	}
-	return servers.Start(ctx, s.compute, id).ExtractErr()
+	return a.done(ctx, func(s *session) error { return servers.Start(ctx, s.compute, id).ExtractErr() })
 }
 
 func (a *api) listFlavors(ctx context.Context) ([]flavors.Flavor, error) {
-	s, err := a.session(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return collect(ctx, flavors.ListDetail(s.compute, nil), flavors.ExtractFlavors)
+	return with(ctx, a, func(s *session) ([]flavors.Flavor, error) {
+		return collect(ctx, flavors.ListDetail(s.compute, nil), flavors.ExtractFlavors)
+	})
 }
 
 func (a *api) listZones(ctx context.Context) ([]availabilityzones.AvailabilityZone, error) {
@@ -236,11 +231,9 @@ func (a *api) listZones(ctx context.Context) ([]availabilityzones.AvailabilityZo
 
 // listImages asks for the images of a name, or for all if there is none.
 func (a *api) listImages(ctx context.Context, name string) ([]images.Image, error) {
-	s, err := a.session(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return collect(ctx, images.List(s.image, images.ListOpts{Name: name, Status: images.ImageStatusActive}), images.ExtractImages)
+	return with(ctx, a, func(s *session) ([]images.Image, error) {
+		return collect(ctx, images.List(s.image, images.ListOpts{Name: name, Status: images.ImageStatusActive}), images.ExtractImages)
+	})
 }
 
 // volumes is the client of Cinder, in the version from which on a volume can be extended while it is used. It calls nobody.
@@ -274,9 +267,5 @@ func (a *api) extendVolume(ctx context.Context, id string, gib int) error {
 }
 
 func (a *api) getImage(ctx context.Context, id string) (*images.Image, error) {
-	s, err := a.session(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return images.Get(ctx, s.image, id).Extract()
+	return with(ctx, a, func(s *session) (*images.Image, error) { return images.Get(ctx, s.image, id).Extract() })
 }
