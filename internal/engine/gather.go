@@ -111,14 +111,7 @@ func (e *Engine) gather(g *group, r *rolls, before bool) {
 		g.standby++
 		e.relist(in)
 	}
-	e.unbindSurplus(g, r)
-	if g.wants() > 0 {
-		e.bindWaiting(g, r)
-	}
-	if g.stuck && g.wants() > 0 {
-		e.takeOver(g, r)
-	}
-	g.unmet = min(g.unmet, g.wants())
+	e.seatComing(g, r)
 	if g.stuck && g.served > 0 && g.standby+g.bound+g.served >= size {
 		e.replan = true // the rest may be rented now
 	}

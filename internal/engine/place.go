@@ -46,6 +46,18 @@ func (e *Engine) placeRest(g *group, r *rolls, before, one bool) {
 		return
 	}
 	e.standBy(g)
+	e.seatComing(g, r)
+	left := g.unbound()
+	if one {
+		left = min(left, 1)
+	}
+	if left > 0 && g.stuck && before { // with nobody behind it there is nobody to keep room from
+		e.claims.wait(g, left)
+	}
+}
+
+// seatComing binds what found no room of a group to what is on its way, and if it is stuck takes over the room of lower ones there.
+func (e *Engine) seatComing(g *group, r *rolls) {
 	e.unbindSurplus(g, r)
 	if g.wants() > 0 {
 		e.bindWaiting(g, r)
@@ -53,14 +65,7 @@ func (e *Engine) placeRest(g *group, r *rolls, before, one bool) {
 	if g.stuck && g.wants() > 0 {
 		e.takeOver(g, r)
 	}
-	left := g.unbound()
 	g.unmet = min(g.unmet, g.wants())
-	if one {
-		left = min(left, 1)
-	}
-	if left > 0 && g.stuck && before { // with nobody behind it there is nobody to keep room from
-		e.claims.wait(g, left)
-	}
 }
 
 // lastWaiting is the place of the last group of which something waits, -1 if there is none.

@@ -71,10 +71,10 @@ func (e *Engine) stretchFor(g *group, in *instance) {
 // worthGrowing reports whether n of the group's jobs are worth their place on the instance at the price that it has with the larger volume, and
 // whether that may be paid.
 func (e *Engine) worthGrowing(g *group, in *instance, n int, price drover.Money) bool {
-	now := in.Price
-	defer func() { in.Price = now }()
-	in.Price = max(now, price)
-	return (e.anywhere(g, in) || e.shared(g, in, n)) && (!e.limited() || e.refuses(pledge{in: in, boots: e.bootsFor(in), loads: []wanted{{g, n}}}) == nil)
+	dearer := *in
+	dearer.Price = max(in.Price, price)
+	return (e.anywhere(g, &dearer) || e.shared(g, &dearer, n)) &&
+		(!e.limited() || e.refuses(pledge{in: &dearer, boots: e.bootsFor(in), loads: []wanted{{g, n}}}) == nil)
 }
 
 // asked is the instance as it could be had, with a volume as large as is asked for.
