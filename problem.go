@@ -22,7 +22,7 @@ func (s Shape) Accepts(o Offering) bool {
 func (s Shape) Refuses(o Offering) string {
 	switch {
 	case !s.Placement.Allows(o.Cloud, o.Zone, o.Type.Name):
-		return "placement asks for another"
+		return "placement: " + s.Placement.misses(o)
 	case !s.Spot.Allows(o.Market):
 		return "market " + string(o.Market) + " not wanted"
 	}

@@ -87,6 +87,17 @@ func (p Placement) Allows(cloud, zone, instanceType string) bool {
 	return (p.Cloud == "" || p.Cloud == cloud) && (p.Zone == "" || p.Zone == zone) && (p.Type == "" || p.Type == instanceType)
 }
 
+// misses says what of an offering is not where the placement wants it.
+func (p Placement) misses(o Offering) string {
+	switch {
+	case p.Cloud != "" && p.Cloud != o.Cloud:
+		return "cloud " + p.Cloud + " wanted, " + o.Cloud + " there"
+	case p.Zone != "" && p.Zone != o.Zone:
+		return "zone " + p.Zone + " wanted, " + o.Zone + " there"
+	}
+	return "type " + p.Type + " wanted, " + o.Type.Name + " there"
+}
+
 // Market is the way an instance is bought.
 type Market string
 

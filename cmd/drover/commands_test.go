@@ -119,7 +119,7 @@ func TestExplainCommand(t *testing.T) {
 		f.serve(t)
 		r := droverCommand(t, "explain")
 		r.want(t, 0, "job 17 (greet): 12 of 20 wait since ", "")
-		r.want(t, 0, " (3m0s):\n  capacity: all 4 instances are full; changes at ", "")
+		r.want(t, 0, " (3m0s):\n  capacity: all 4 instances are full; changes by ", "")
 	})
 	t.Run("says so if nothing waits", func(t *testing.T) {
 		(&fakeController{}).serve(t)

@@ -61,7 +61,8 @@ func engineJobs(b drover.Batch) (jobs []engine.Job) {
 	}
 	for i, spec := range b.Jobs {
 		j := engine.Job{
-			Number: int64(i + 1), Name: spec.Name, User: b.User, Shape: drover.Shape{Need: spec.Resources, Placement: spec.Placement, Spot: spec.Spot}, Array: spec.Array,
+			Number: int64(i + 1), Name: spec.Name, User: b.User, Labels: spec.Labels,
+			Shape: drover.Shape{Need: spec.Resources, Placement: spec.Placement, Spot: spec.Spot}, Array: spec.Array, Gang: spec.Gang,
 			Priority: spec.Priority, Attempts: spec.Attempts, Retry: spec.Retry, Timeout: spec.Timeout, Expected: spec.Expected, Queued: engine.Ranges{{First: -1, Last: -1}},
 		}
 		if spec.Array.Set {
@@ -86,7 +87,7 @@ func (f *foreseen) report(b drover.Batch) planReport {
 		}
 	}
 	r.Waiting = r.Ready
-	var most drover.Money
+	var hourly, most drover.Money
 	for _, in := range f.engine.Instances() {
 		p := f.kind(in)
 		at := slices.IndexFunc(r.Rent, func(o planned) bool { return o.same(p) })
@@ -97,11 +98,11 @@ func (f *foreseen) report(b drover.Batch) planReport {
 		jobs, longest := boundJobs(in)
 		r.Rent[at].Instances++
 		r.Rent[at].Jobs += jobs
-		r.Hourly += in.Price.USD()
+		hourly += in.Price
 		r.Waiting -= jobs
 		most += in.Price.For(f.settings.Lifecycle.BootTimeout + longest)
 	}
-	r.Most, r.Above = most.USD(), f.above()
+	r.Hourly, r.Most, r.Above = hourly.USD(), most.USD(), f.above()
 	if r.Waiting > 0 {
 		r.Why = f.why()
 	}

@@ -92,24 +92,40 @@ func (a *app) plan(ctx context.Context, f runFlags, args []string) error {
 }
 
 func (a *app) printPlan(r planReport) {
-	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "CLOUD\tZONE\tTYPE\tMARKET\tINSTANCES\tJOBS AT ONCE\tUSD/HOUR EACH\tRUNNER-UP")
-	for _, p := range r.Rent {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%.4f\t%s\n", p.Cloud, p.Zone, p.Type, p.Market, p.Instances, p.Jobs, p.Price, p.RunnerUp.words(p))
-	}
-	w.Flush()
-	fmt.Fprintf(a.out, "%s: $%.4f an hour while all of them run\n", r.Batch, r.Hourly)
-	if r.Most > 0 {
-		fmt.Fprintf(a.out, "at most $%.4f until what starts at once has ended, of which what has no timeout counts as an hour\n", r.Most)
-	}
-	if r.Above != nil {
-		fmt.Fprintf(a.out, "at most %.1f%% more than the cheapest there can be\n", *r.Above)
+	if len(r.Rent) == 0 {
+		fmt.Fprintf(a.out, "%s: nothing would be rented\n", r.Batch)
+	} else {
+		a.printRent(r)
 	}
 	if r.Waiting > 0 {
-		fmt.Fprintf(a.out, "%d of %d jobs wait for a place: %s\n", r.Waiting, r.Ready, r.Why)
+		verb := "wait"
+		if r.Waiting == 1 {
+			verb = "waits"
+		}
+		fmt.Fprintf(a.out, "%d of %s %s for a place: %s\n", r.Waiting, plural(r.Ready, "job"), verb, r.Why)
 	}
 	if r.Later > 0 {
-		fmt.Fprintf(a.out, "%d more jobs wait for others to succeed\n", r.Later)
+		fmt.Fprintf(a.out, "beside these, %s for others to succeed\n", howManyWait(r.Later))
+	}
+}
+
+// printRent prints what is chosen, what it costs, and how far that is from the cheapest.
+func (a *app) printRent(r planReport) {
+	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "CLOUD\tZONE\tTYPE\tMARKET\tINSTANCES\tJOBS AT ONCE\t$/HOUR EACH\tRUNNER-UP")
+	for _, p := range r.Rent {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", p.Cloud, p.Zone, p.Type, p.Market, p.Instances, p.Jobs, dollars(p.Price), p.RunnerUp.words(p))
+	}
+	w.Flush()
+	fmt.Fprintf(a.out, "%s: %s an hour while all of them run\n", r.Batch, dollars(r.Hourly))
+	fmt.Fprintf(a.out, "at most %s until what starts at once has ended, of which what has no timeout counts as an hour\n", dollars(r.Most))
+	switch {
+	case r.Above == nil:
+		fmt.Fprintln(a.out, "how much more that is than the cheapest there can be is not known")
+	case *r.Above < 0.05:
+		fmt.Fprintln(a.out, "nothing cheaper can hold these jobs")
+	default:
+		fmt.Fprintf(a.out, "at most %.1f%% more than the cheapest there can be\n", *r.Above)
 	}
 }
 
@@ -122,5 +138,9 @@ func (o *alternative) words(than planned) string {
 	if o.Cloud != than.Cloud {
 		name = o.Cloud + "/" + name
 	}
-	return fmt.Sprintf("%s %s, %+.4f", name, o.Market, o.Price-than.Price)
+	more, sign := o.Price-than.Price, "+"
+	if more < 0 {
+		more, sign = -more, "-"
+	}
+	return fmt.Sprintf("%s %s, %s%s", name, o.Market, sign, dollars(more))
 }

@@ -75,9 +75,9 @@ func clock(t drover.Time) string {
 	return local.Format(time.DateTime)
 }
 
-// until says when something will change: "at 14:02:11, in 3m0s".
+// until says when something will have changed at the latest: "by 14:02:11, within 3m0s".
 func until(t, now drover.Time) string {
-	return fmt.Sprintf("at %s, in %s", clock(t), age(t.Sub(now)))
+	return fmt.Sprintf("by %s, within %s", clock(t), age(t.Sub(now)))
 }
 
 // dollars is an amount of money that came as a number.

@@ -88,7 +88,7 @@ func (e *Engine) whyPoor(b *Budget, offers []drover.Offering) (why drover.Reason
 		fit += n
 		if a := e.refusesFor(b, o, g); a != nil {
 			if unpaid += n; unpaid == n {
-				why = e.whyNotPaidBy(a, g)
+				why = e.whyNotPaidBy(a, g.key, offers)
 			}
 		}
 	}
@@ -102,15 +102,15 @@ func (e *Engine) whyPoor(b *Budget, offers []drover.Offering) (why drover.Reason
 	if a == nil {
 		return why, false
 	}
-	why = e.whyNotPaidBy(a, small)
+	why = e.whyNotPaidBy(a, small.key, offers)
 	why.Text = fmt.Sprintf("jobs of %s cannot be paid, even with no more than 1 vCPU: %s", b.Scope(), why.Text)
 	return why, true
 }
 
-// whyNotPaidBy says why an account refuses one of a group's jobs, since when and until when.
-func (e *Engine) whyNotPaidBy(a *account, g *group) drover.Reason {
+// whyNotPaidBy says why an account refuses a job on any of the offerings, since when and until when.
+func (e *Engine) whyNotPaidBy(a *account, key GroupKey, offers []drover.Offering) drover.Reason {
 	why := e.why(a)
-	if never := e.neverPaidBy(a, g, 1); never != nil {
+	if never := e.neverPaidBy(a, asked{key, 1, false}, offers); never != nil {
 		why = *never
 	}
 	why.Since = e.fullSince(a)

@@ -96,6 +96,11 @@ func (e *Engine) whyUnbound(g *group, j *Job) []drover.Reason {
 	if g.reason.Code == drover.ReasonBlocked && e.totalRoom() == 0 {
 		why = append(why, e.whyNoRoom(e.useOfAll))
 	}
+	if g.reason.Code == drover.ReasonLimit {
+		if a, cheapest := e.pricedOut(g); a != nil {
+			why = append(why, e.whyPricedOut(g, a, cheapest))
+		}
+	}
 	if limit := e.s.Settings.ScheduleTimeout; limit > 0 && g.blocked != 0 {
 		text := fmt.Sprintf("cancelled once it has waited for blocks to end for %v in all", limit)
 		why = append(why, drover.Reason{Code: drover.ReasonSchedule, Text: text, Since: g.blocked, Until: g.blocked.Add(limit - *j.blocked(g))})

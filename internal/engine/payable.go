@@ -68,6 +68,9 @@ func (e *Engine) pricedOut(g *group) (refuses *account, cheapest drover.Offering
 // whyPricedOut says that an account refuses the cheapest, and what else could hold the group's jobs, but is blocked.
 func (e *Engine) whyPricedOut(g *group, refuses *account, cheapest drover.Offering) drover.Reason {
 	why := e.whyUnpaid(g, refuses)
+	if e.whyNeverPaid(g) != nil { // nor can the blocked be paid
+		return why
+	}
 	blocked := 0
 	for _, o := range e.rentable() {
 		if b := e.blockOf(o); b != nil && g.key.Shape.Accepts(o) {

@@ -10,15 +10,16 @@ import (
 // What a budget refuses now it may allow when it begins anew. What costs more than a whole window of it has, it never allows: that waits until the
 // configuration changes, or what is offered, and is told so. It is not cancelled, since a budget that is raised for a while is no reason to submit again.
 
-// asked is what a group asks for at least: one job, or a gang of so many.
+// asked is what a group asks for at least: one job, or a gang of so many; on what is there, where there is something that can hold it.
 type asked struct {
-	key   GroupKey
-	count int
+	key    GroupKey
+	count  int
+	hosted bool
 }
 
 // whyUnpaid says why an account refuses what a group asks for, and until when; or that none of its windows can ever pay that.
 func (e *Engine) whyUnpaid(g *group, a *account) drover.Reason {
-	if why := e.whyNeverPaid(g); why != nil && !e.hosted(g) {
+	if why := e.whyNeverPaid(g); why != nil {
 		return e.reason(why.Code, "%s", why.Text)
 	}
 	return e.why(a)
@@ -29,7 +30,7 @@ func (e *Engine) whyNeverPaid(g *group) *drover.Reason {
 	if g.queued == 0 {
 		return nil
 	}
-	ask := asked{g.key, 1}
+	ask := asked{g.key, 1, e.hosted(g)}
 	if g.key.Gang > 0 {
 		_, members := g.nextGang()
 		ask.count = len(members)
@@ -39,56 +40,65 @@ func (e *Engine) whyNeverPaid(g *group) *drover.Reason {
 		if len(e.unpayable) >= singlesMost {
 			clear(e.unpayable)
 		}
-		why = e.neverPaid(g, ask.count)
+		why = e.neverPaid(ask)
 		e.unpayable[ask] = why
 	}
 	return why
 }
 
-// neverPaid is whyNeverPaid for so many of the group's jobs together.
-func (e *Engine) neverPaid(g *group, count int) *drover.Reason {
+// neverPaid is whyNeverPaid for what a group asks for. A job on an instance that is there may cost the fleet nothing more.
+func (e *Engine) neverPaid(ask asked) *drover.Reason {
 	for _, a := range e.windows() {
-		if why := e.neverPaidBy(a, g, count); why != nil {
+		if a.fleets() && ask.hosted {
+			continue
+		}
+		if why := e.neverPaidBy(a, ask, e.rentable()); why != nil {
 			return why
 		}
 	}
 	return nil
 }
 
-// neverPaidBy says that no window of an account's kind can ever pay so many of a group's jobs together; nil if one can.
-func (e *Engine) neverPaidBy(a *account, g *group, count int) *drover.Reason {
-	least, of := e.leastOf(a, g, count)
+// neverPaidBy says that no window of an account's kind can ever pay what is asked for on any of the offerings; nil if one can.
+func (e *Engine) neverPaidBy(a *account, ask asked, offers []drover.Offering) *drover.Reason {
+	least, of := e.leastOf(a, ask, offers)
 	if least <= a.limit {
 		return nil
 	}
-	what, timeout := "it", "a shorter timeout"
-	if count > 1 {
-		what = fmt.Sprintf("%d that begin together", count)
+	what, timeout, boot := "it", "a shorter timeout", ""
+	if ask.count > 1 {
+		what = fmt.Sprintf("%d that begin together", ask.count)
 	}
-	if g.key.Timeout == 0 {
+	if ask.key.Timeout == 0 {
 		timeout = "a timeout, without which it counts as an hour"
 	}
-	why := e.reason(drover.ReasonBudget, "%s can never pay %s: up to %v%s on %s, with a boot of up to %v; raise it to that, or give the job %s, or a cheaper offering",
-		a.words(), what, least, a.spell(), of.Name(), e.life().BootTimeout, timeout)
+	if !ask.hosted {
+		boot = fmt.Sprintf(", with a boot of up to %v", e.life().BootTimeout)
+	}
+	why := e.reason(drover.ReasonBudget, "%s can never pay %s: up to %v%s on %s%s; raise it to that, or give the job %s, or a cheaper offering",
+		a.words(), what, least, a.spell(), of.Name(), boot, timeout)
 	return &why
 }
 
-// leastOf is no more than what so many of a group's jobs bind of an account's money in a window that begins with them, on whichever offering they
-// bind least of it; 0 if no offering can hold them, or what they cost is not the account's.
-func (e *Engine) leastOf(a *account, g *group, count int) (least drover.Money, of drover.Offering) {
-	if !a.fleets() && !a.budget.covers(g.key) {
+// leastOf is no more than what binds of an account's money what is asked for in a window that begins with it, on whichever of the offerings it binds least of
+// it; 0 if none can hold it, or what it costs is not the account's.
+func (e *Engine) leastOf(a *account, ask asked, offers []drover.Offering) (least drover.Money, of drover.Offering) {
+	if !a.fleets() && !a.budget.covers(ask.key) {
 		return 0, of
 	}
-	window := a.emptied(e.s.Now)
-	for _, o := range e.rentable() {
-		if !g.key.Shape.Accepts(o) {
+	window, p := a.emptied(e.s.Now), pledge{loads: []wanted{{&group{key: ask.key}, 1}}}
+	if !ask.hosted {
+		p.boots = e.life().BootTimeout
+	}
+	for _, o := range offers {
+		if !ask.key.Shape.Accepts(o) {
 			continue
 		}
 		o.Price = e.leastPrice(o)
-		p := pledge{offers: []drover.Offering{o}, boots: e.life().BootTimeout, loads: []wanted{{g, 1}}}
-		cost := e.adds(window, p) * drover.Money(count)
+		p.offers = []drover.Offering{o}
+		cost := e.adds(window, p) * drover.Money(ask.count)
 		if a.fleets() && !e.life().UseOnce {
-			cost /= drover.Money(max(1, o.Type.Resources.Times(g.key.Shape.Need, count)))
+			cost /= drover.Money(max(1, o.Type.Resources.Times(ask.key.Shape.Need, ask.count)))
 		}
 		if of.Cloud == "" || cost < least {
 			least, of = cost, o
