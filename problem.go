@@ -90,6 +90,11 @@ func amounts(r Resources) [len(checks)]int64 {
 	return [...]int64{0, 0, 0, int64(r.CPU), int64(r.Memory), int64(r.Disk), int64(r.GPUs)}
 }
 
+// Affords reports whether the offering costs no more than jobs of the demand may.
+func (d Demand) Affords(o Offering) bool {
+	return (d.Dearest == 0 || o.Price <= d.Dearest) && (d.VCPU == 0 || o.VCPUPrice() <= d.VCPU)
+}
+
 // Problem asks which instances to rent for work that has no place. It is a value: its answer depends on nothing else.
 //
 // What is to be least is the cost of the work: for each instance its price for as long as it boots and its longest job is expected to take,
@@ -121,7 +126,8 @@ type Demand struct {
 	Shape   Shape         `json:"shape"`
 	Count   int           `json:"count"`
 	Time    time.Duration `json:"time,omitempty"`    // how long one is expected to take; 0: not known
-	Dearest Money         `json:"dearest,omitempty"` // the most that a vCPU of what they run on may cost an hour; 0: anything
+	Dearest Money         `json:"dearest,omitempty"` // the most that what they run on may cost an hour; 0: anything
+	VCPU    Money         `json:"vcpu,omitempty"`    // and the most of each of its vCPUs
 }
 
 // CloudRoom is how many instances may be added in a cloud.

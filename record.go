@@ -123,6 +123,7 @@ type Explanation struct {
 	Subject string   `json:"subject"` // a job's id, the name of an instance or a cloud, an offering as CLOUD/ZONE/TYPE/MARKET, "fleet" or "records"
 	Waiting bool     `json:"waiting"`
 	Count   int      `json:"count,omitempty"` // of the jobs, or elements, that wait
+	Jobs    int      `json:"jobs,omitempty"`  // of how many jobs those are, if of others like the subject too
 	Since   Time     `json:"since,omitempty"`
 	Reasons []Reason `json:"reasons"`
 }

@@ -171,9 +171,6 @@ func (o Offering) VCPUPrice() Money {
 	return Money(min(each, math.MaxInt64))
 }
 
-// Within reports whether no vCPU of the offering costs more an hour than that; 0 is no limit.
-func (o Offering) Within(most Money) bool { return most == 0 || o.VCPUPrice() <= most }
-
 // Name is what people call the offering, and `drover explain` knows it by.
 func (o Offering) Name() string {
 	return o.Cloud + "/" + o.Zone + "/" + o.Type.Name + "/" + string(o.Market)

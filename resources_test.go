@@ -148,18 +148,18 @@ func TestNearestMiss(t *testing.T) {
 }
 
 func TestVCPUPrice(t *testing.T) {
-	t.Run("an offering is within what each of its vCPUs costs, rounded up, and not within less", rapid.MakeCheck(func(t *rapid.T) {
+	t.Run("an offering can be afforded for what each of its vCPUs costs, rounded up, and not for less", rapid.MakeCheck(func(t *rapid.T) {
 		o := drover.Offering{Price: drover.Money(rapid.Int64Range(2, 1e15).Draw(t, "price"))}
 		o.Type.Resources.CPU = drover.MilliCPU(rapid.Int64Range(1, 1e6).Draw(t, "cpu"))
 		each := o.VCPUPrice()
 		if exact := float64(o.Price) * 1000 / float64(o.Type.Resources.CPU); float64(each) < exact*(1-1e-12) || float64(each) > exact*(1+1e-12)+1 {
 			t.Fatalf("each is %d, where %f is exact", each, exact)
 		}
-		if !o.Within(each) || each > 1 && o.Within(each-1) || !o.Within(0) {
-			t.Fatalf("not within %d alone", each)
+		if d := (drover.Demand{VCPU: each}); !d.Affords(o) || each > 1 && (drover.Demand{VCPU: each - 1}).Affords(o) || !(drover.Demand{}).Affords(o) {
+			t.Fatalf("not affordable for %d alone", each)
 		}
 	}))
-	t.Run("where there are no vCPUs, or they cost too much to count, it is within nothing", func(t *testing.T) {
+	t.Run("where there are no vCPUs, or they cost too much to count, none can", func(t *testing.T) {
 		none, dearest := drover.Offering{Price: 1}, drover.Offering{Price: math.MaxInt64}
 		dearest.Type.Resources.CPU = 1
 		if none.VCPUPrice() != math.MaxInt64 || dearest.VCPUPrice() != math.MaxInt64 {

@@ -109,6 +109,8 @@ func subjectWords(e drover.Explanation, job drover.Job) string {
 	switch {
 	case !e.Waiting:
 		return text + " is " + string(job.State)
+	case e.Jobs > 1:
+		return fmt.Sprintf("%s and %d more like it: %d wait", text, e.Jobs-1, e.Count)
 	case job.Array != nil && e.Count > 0:
 		return fmt.Sprintf("%s: %d of %d wait", text, e.Count, job.Array.Size())
 	}

@@ -66,6 +66,9 @@ func (e *Engine) explainGroups(x *everything) {
 func (e *Engine) explainGroup(g *group, coming *arrivals) drover.Explanation {
 	first := g.jobs[0]
 	one := drover.Explanation{Subject: jobSubject(first), Waiting: true, Count: g.queued, Since: first.Since}
+	if n := len(g.jobs); n > 1 {
+		one.Jobs = n
+	}
 	if g.booting() > 0 {
 		one.Reasons = append(one.Reasons, whyBooting(coming))
 	}

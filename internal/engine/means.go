@@ -4,20 +4,22 @@ import (
 	"cmp"
 	"slices"
 	"sort"
+	"time"
 
 	"drover"
 )
 
-// The solver knows of no budget. But what those of users and labels have left is reckoned with before it is asked: for no more jobs than can be paid where that is
-// cheapest, and each on nothing that is too dear for one of them. So no plan has to be cut for want of their money, by which few jobs would get an instance that was
-// chosen for many.
+// The solver knows of no budget. But what they have left is reckoned with before it is asked: of users' and labels' jobs it is asked for no more than can be paid where
+// that is cheapest, and none on what is too dear for one of them, or too dear for the fleet for as long as that job may take. So no plan has to be cut for want of money,
+// by which few jobs would get an instance that was chosen for many, or one that takes long would keep others from what they could pay.
 
-// means is what the budgets of users and labels have left for a plan.
+// means is what the budgets have left for a plan.
 type means struct {
-	e      *Engine
-	offers []drover.Offering // those whose vCPUs cost least first
-	fits   map[drover.Shape][]drover.Offering
-	purses []purse
+	e        *Engine
+	offers   []drover.Offering // those whose vCPUs cost least first
+	fits     map[drover.Shape][]drover.Offering
+	purses   []purse                        // of users and labels
+	ceilings map[time.Duration]drover.Money // of the fleet's, by how long a job may take
 }
 
 // purse is one account, and what those get of it that were served before.
@@ -26,20 +28,17 @@ type purse struct {
 	taken drover.Money
 }
 
-// means looks at what is left; nil if nothing limits what users or labels may spend.
+// means looks at what is left; nil if nothing limits what may be spent.
 func (e *Engine) means(offers []drover.Offering) *means {
 	if !e.limited() || len(offers) == 0 {
 		return nil
 	}
-	m := &means{e: e, fits: map[drover.Shape][]drover.Offering{}}
+	m := &means{e: e, fits: map[drover.Shape][]drover.Offering{}, ceilings: map[time.Duration]drover.Money{}}
 	b := e.book()
 	for i := range b.accounts {
 		if a := &b.accounts[i]; !a.fleets() && a.limit > 0 {
 			m.purses = append(m.purses, purse{account: a})
 		}
-	}
-	if len(m.purses) == 0 {
-		return nil
 	}
 	m.offers = slices.Clone(offers)
 	slices.SortStableFunc(m.offers, func(a, b drover.Offering) int { return cmp.Compare(a.VCPUPrice(), b.VCPUPrice()) })
@@ -66,27 +65,62 @@ func (e *Engine) asked(groups []*group, offers []drover.Offering) (demands []dro
 
 // within is what of a group's demand can be paid, and on what; or that none of it can. A gang is asked for as a whole if one of it can be paid.
 func (m *means) within(g *group, d drover.Demand) (_ drover.Demand, payable bool) {
-	if !slices.ContainsFunc(m.purses, func(p purse) bool { return p.budget.covers(g.key) }) {
+	ceiling := m.ceiling(g.horizon())
+	purse := slices.ContainsFunc(m.purses, func(p purse) bool { return p.budget.covers(g.key) })
+	if ceiling == 0 && !purse {
 		return d, true
 	}
-	offers := m.able(d.Shape)
-	if len(offers) == 0 { // whatever can hold it is blocked, which the solver has more to say of
+	able := m.able(d.Shape)
+	if len(able) == 0 { // whatever can hold it is blocked, which the solver has more to say of
 		return d, true
 	}
-	if m.count(g, offers[len(offers)-1], d.Count) < d.Count {
-		dear := sort.Search(len(offers), func(i int) bool { return !m.pays(g, offers[i]) })
+	if d.Dearest = ceiling; ceiling != 0 {
+		able = slices.DeleteFunc(slices.Clone(able), func(o drover.Offering) bool { return !d.Affords(o) })
+	}
+	if len(able) == 0 || !purse {
+		return d, len(able) > 0
+	}
+	return m.ofPurses(g, d, able)
+}
+
+// ofPurses is within by what users and labels have left, on the offerings that can hold the group's jobs.
+func (m *means) ofPurses(g *group, d drover.Demand, able []drover.Offering) (_ drover.Demand, payable bool) {
+	if m.count(g, able[len(able)-1], d.Count) < d.Count {
+		dear := sort.Search(len(able), func(i int) bool { return !m.pays(g, able[i]) })
 		switch {
 		case dear == 0:
 			return d, false
-		case dear < len(offers):
-			d.Dearest = offers[dear-1].VCPUPrice()
+		case dear < len(able):
+			d.VCPU = able[dear-1].VCPUPrice()
 		}
 		if g.key.Gang == 0 {
-			d.Count = m.count(g, offers[0], d.Count)
+			d.Count = m.count(g, able[0], d.Count)
 		}
 	}
-	m.take(g, offers[0], d.Count)
+	m.take(g, able[0], d.Count)
 	return d, true
+}
+
+// ceiling is the most that an instance may cost an hour on which a job may take so long, for all that the fleet's budgets have left: 0 if that is no less than what is
+// offered, and below it if nothing may be rented.
+func (m *means) ceiling(horizon time.Duration) drover.Money {
+	if most, known := m.ceilings[horizon]; known {
+		return most
+	}
+	most, some := drover.Money(-1), false
+	for _, o := range m.offers {
+		p := pledge{offers: []drover.Offering{o}, boots: m.e.life().BootTimeout + horizon}
+		if m.e.refuses(p) != nil {
+			some = true
+		} else {
+			most = max(most, o.Price)
+		}
+	}
+	if !some {
+		most = 0
+	}
+	m.ceilings[horizon] = most
+	return most
 }
 
 // able is the offerings that can hold a shape, in their order.

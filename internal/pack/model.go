@@ -67,7 +67,8 @@ type rule struct {
 	placement drover.Placement
 	spot      drover.SpotPolicy
 	arch      drover.Arch
-	dearest   drover.Money
+	dearest   drover.Money // an hour, of the instance
+	vcpu      drover.Money // and of each of its vCPUs
 }
 
 // maxRules is how many different rules are told apart when one offering is asked whether another is as good for everyone. The rest are
@@ -157,7 +158,7 @@ func (m *model) addItems() {
 	}
 	seen, rules := map[key]int{}, map[rule]int{}
 	for _, d := range m.p.Demands {
-		r := rule{d.Shape.Placement, d.Shape.Spot, d.Shape.Need.Arch, d.Dearest}
+		r := rule{d.Shape.Placement, d.Shape.Spot, d.Shape.Need.Arch, d.Dearest, d.VCPU}
 		n, ok := rules[r]
 		if !ok {
 			n = len(m.rules)
@@ -195,7 +196,8 @@ func (m *model) capacity(o *drover.Offering) vec {
 
 // allows reports whether the offering satisfies the rule; room apart.
 func (r *rule) allows(o *drover.Offering) bool {
-	return r.placement.Allows(o.Cloud, o.Zone, o.Type.Name) && r.spot.Allows(o.Market) && (r.arch == "" || r.arch == o.Type.Resources.Arch) && o.Within(r.dearest)
+	return r.placement.Allows(o.Cloud, o.Zone, o.Type.Name) && r.spot.Allows(o.Market) && (r.arch == "" || r.arch == o.Type.Resources.Arch) &&
+		drover.Demand{Dearest: r.dearest, VCPU: r.vcpu}.Affords(*o)
 }
 
 // accepts reports whether a job of the item may run on an empty instance of the kind.

@@ -23,7 +23,13 @@ func demand(cpus drover.MilliCPU, memory drover.Bytes, count int) drover.Demand 
 
 // dear is a demand of which a vCPU may cost no more an hour.
 func dear(most drover.Money, d drover.Demand) drover.Demand {
-	d.Dearest = most
+	d.VCPU = most
+	return d
+}
+
+// most is a demand of which an instance may cost no more an hour.
+func most(price drover.Money, d drover.Demand) drover.Demand {
+	d.Dearest = price
 	return d
 }
 
@@ -61,6 +67,7 @@ func TestSolve(t *testing.T) {
 		{"a type that boots for a little longer is taken if it is cheaper by more", booting(3*time.Minute, problem([]drover.Offering{metal, small}, 9, demand(1000, drover.GiB, 1))), "metal:[0×1]"},
 		{"a job takes nothing whose vCPUs are too dear for it", problem([]drover.Offering{small, large}, 9, dear(49, demand(1000, drover.GiB, 1))), "large:[0×1]"},
 		{"nor is put on what is rented for others", problem([]drover.Offering{small, large}, 9, demand(1000, drover.GiB, 1), dear(49, demand(1000, drover.GiB, 1))), "small:[0×1] large:[1×1]"},
+		{"nor an instance that is as a whole", problem([]drover.Offering{small, large}, 9, most(100, demand(1000, drover.GiB, 8))), "small:[0×2] small:[0×2] small:[0×2] small:[0×2]"},
 		{"one job takes the cheapest type that holds it", problem([]drover.Offering{large, small}, 9, demand(1000, drover.GiB, 1)), "small:[0×1]"},
 		{"many jobs take the type with the lowest price per job", problem([]drover.Offering{large, small}, 9, demand(1000, drover.GiB, 16)), "large:[0×8] large:[0×8]"},
 		{"of types with one price per job many jobs take the largest", problem([]drover.Offering{small, twice}, 9, demand(1000, drover.GiB, 6)), "twice:[0×4] small:[0×2]"},

@@ -104,8 +104,11 @@ func checkHolds(t *rapid.T, p drover.Problem, offering int, loads []drover.Load)
 		if !shape.Accepts(o) {
 			t.Fatalf("offering %d does not suit demand %d: %s", offering, l.Demand, shape.Refuses(o))
 		}
-		if most := p.Demands[l.Demand].Dearest; most > 0 && float64(o.Price)/float64(o.Type.Resources.CPU)*1000 > float64(most)*1.000001 {
+		if most := p.Demands[l.Demand].Dearest; most > 0 && o.Price > most {
 			t.Fatalf("offering %d is too dear for demand %d", offering, l.Demand)
+		}
+		if most := p.Demands[l.Demand].VCPU; most > 0 && float64(o.Price)/float64(o.Type.Resources.CPU)*1000 > float64(most)*1.000001 {
+			t.Fatalf("the vCPUs of offering %d are too dear for demand %d", offering, l.Demand)
 		}
 		sum = sum.Plus(shape.Need, l.Count)
 		count += l.Count
@@ -138,7 +141,7 @@ func firstFit(p drover.Problem, most int) (cost drover.Money, ok bool) {
 				o, sum := p.Offerings[in.offering], in.used.Plus(shape.Need, 1)
 				sum.Disk, sum.Arch = 0, shape.Need.Arch
 				c := o.Type.Resources.CPU
-				return shape.Accepts(o) && o.Within(d.Dearest) && o.Type.Resources.Fits(sum) && in.count < most && (!p.UseOnce || in.count == 0) &&
+				return shape.Accepts(o) && d.Affords(o) && o.Type.Resources.Fits(sum) && in.count < most && (!p.UseOnce || in.count == 0) &&
 					(p.JobsEach == 0 || in.count < p.JobsEach) && c >= p.MinCPU && (p.MaxCPU == 0 || c <= p.MaxCPU)
 			}
 			var at *instance
@@ -220,7 +223,8 @@ func drawProblem(t *rapid.T) drover.Problem {
 			rapid.IntRange(1, 50).Draw(t, "count"))
 		d.Shape.Spot = rapid.SampledFrom([]drover.SpotPolicy{drover.SpotPrefer, drover.SpotPrefer, drover.SpotNever, drover.SpotRequire}).Draw(t, "spot")
 		d.Shape.Need.GPUs = rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "gpus")
-		d.Dearest = rapid.SampledFrom([]drover.Money{0, 0, 0, 5_000_000, 50_000_000}).Draw(t, "dearest")
+		d.Dearest = rapid.SampledFrom([]drover.Money{0, 0, 0, 200_000_000}).Draw(t, "dearest")
+		d.VCPU = rapid.SampledFrom([]drover.Money{0, 0, 0, 5_000_000, 50_000_000}).Draw(t, "vCPU")
 		d.Time = rapid.SampledFrom([]time.Duration{0, 0, time.Minute, 5 * time.Hour}).Draw(t, "time")
 		return d
 	}), 0, 5).Draw(t, "demands")

@@ -61,8 +61,8 @@ func (m *model) refusal(d *draft, asked drover.Demand, o drover.Offering) (code,
 	if !m.sized(&o) {
 		return "size", "no instance of its size is wanted"
 	}
-	if !o.Within(asked.Dearest) {
-		return "dear", fmt.Sprintf("a vCPU of it would cost more than %v an hour", asked.Dearest)
+	if !asked.Affords(o) {
+		return "dear", fmt.Sprintf("%v an hour, and %v for each vCPU, is more than may be spent on it", o.Price, o.VCPUPrice())
 	}
 	k := kind{has: m.capacity(&o), limits: m.rowsOf(&o)}
 	for _, r := range append([]int{0}, k.limits...) {
