@@ -48,7 +48,7 @@ type CostFilter struct {
 // Total, which is what the fleet cost.
 type Costs struct {
 	By     CostBy     `json:"by"`
-	Since  Time       `json:"since"` // 0: the beginning
+	Since  Time       `json:"since,omitzero"` // left out: the beginning
 	Until  Time       `json:"until"`
 	Lines  []CostLine `json:"lines"`  // dearest first
 	Others *CostLine  `json:"others"` // all further lines as one; null if there are none

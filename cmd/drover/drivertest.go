@@ -40,8 +40,7 @@ type driverTestFlags struct {
 }
 
 func (a *app) driverCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "driver", Short: "Check a cloud's driver", Args: wantArgs(0, 0, ""), Example: "  drover driver test aws -c drover.yaml",
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd := &cobra.Command{Use: "driver", Short: "Check a cloud's driver", Example: "  drover driver test aws -c drover.yaml"}
 	cmd.AddCommand(a.driverTestCommand())
 	return cmd
 }

@@ -237,7 +237,7 @@ func loadConfig(file, onlyCloud string) (*config.Config, error) {
 			return c, nil
 		}
 	}
-	return nil, drover.Errorf(drover.KindInvalid, "there is no cloud %s", onlyCloud).WithHint("the configuration has %v", c.CloudNames())
+	return nil, drover.Errorf(drover.KindInvalid, "there is no cloud %s", onlyCloud).WithHint("the configuration has %s", strings.Join(c.CloudNames(), ", "))
 }
 
 // isTerminal reports whether people look at what is written to f.

@@ -33,10 +33,7 @@ until when and why. Where no controller of
 the configuration runs, it is what its clouds offer, and what a controller may have found blocked is not known. With -o wide the table also has disks, how often the cloud takes instances back where it says so, and what is reserved.`,
 		Example: "  drover offers\n  drover offers --vcpus 8 --memory 32Gi --arch arm64",
 		Args:    wantArgs(0, 1, "no argument"),
-		RunE: a.askOrForesee(&f, func(ctx context.Context, svc drover.Service, args []string) error {
-			if args = f.watch.takeInterval(args); len(args) > 0 {
-				return drover.Errorf(drover.KindInvalid, "drover offers takes no argument, and got %s", args[0])
-			}
+		RunE: a.askOrForesee(&f, func(ctx context.Context, svc drover.Service, _ []string) error {
 			filter, err := f.filter()
 			if err != nil {
 				return err
@@ -65,6 +62,12 @@ the configuration runs, it is what its clouds offer, and what a controller may h
 // askOrForesee asks the controller or, where only a configuration is given and no controller of it runs, the configuration's clouds.
 func (a *app) askOrForesee(f *offersFlags, do asking) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
+		if args = f.watch.takeInterval(args); len(args) > 0 {
+			return drover.Errorf(drover.KindInvalid, "drover offers takes no argument, and got %s", args[0])
+		}
+		if _, err := f.filter(); err != nil {
+			return err
+		}
 		err := a.ask(do)(cmd, args)
 		named := cmp.Or(a.server, os.Getenv("DROVER_SERVER"), os.Getenv("DROVER_API")) != ""
 		if err == nil || named || a.config == "" || drover.AsError(err, drover.KindInternal).Kind != drover.KindUnreachable {
@@ -98,6 +101,12 @@ func (a *app) foreseeOffers(ctx context.Context, f offersFlags) error {
 
 func (f offersFlags) filter() (filter drover.OfferFilter, err error) {
 	filter = drover.OfferFilter{Need: drover.Resources{GPUs: f.gpus, Arch: drover.Arch(f.arch)}, Cloud: f.cloud}
+	switch {
+	case f.gpus < 0:
+		return filter, drover.Errorf(drover.KindInvalid, "--gpus %d is below 0", f.gpus)
+	case f.arch != "" && f.arch != "amd64" && f.arch != "arm64":
+		return filter, drover.Errorf(drover.KindInvalid, "--arch %s is not known", f.arch).WithHint("write amd64 or arm64")
+	}
 	if f.vcpus != "" {
 		if filter.Need.CPU, err = drover.ParseMilliCPU(f.vcpus); err != nil {
 			return filter, drover.Errorf(drover.KindInvalid, "--vcpus: %v", err)

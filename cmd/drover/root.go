@@ -129,6 +129,8 @@ func (a *app) addCommands(root *cobra.Command) {
 	root.SetHelpCommandGroupID("More:")
 	root.AddCommand(a.manCommand())
 	refuseUnknownTopics(root)
+	root.InitDefaultCompletionCmd("completion")
+	refuseUnknownCommands(root)
 }
 
 // code says what went wrong and turns it into an exit code.

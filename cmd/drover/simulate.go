@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -113,13 +114,11 @@ func (a *app) simulate(ctx context.Context, f simulateFlags, flags *pflag.FlagSe
 		}
 	}
 	fmt.Fprintf(a.err, "%s: simulated in %v\n", t.Name, time.Since(began).Round(10*time.Millisecond))
-	if err := f.draw(results); err != nil {
-		return err
-	}
+	show := a.printSimulated
 	if a.forPrograms() {
-		return a.print(results)
+		show = func(results []*simulate.Result) error { return a.print(results) }
 	}
-	return a.printSimulated(results)
+	return errors.Join(show(results), f.draw(results))
 }
 
 // check refuses what does not make sense of the flags.
@@ -204,7 +203,7 @@ func (a *app) simulated(ctx context.Context, file string, m simulate.Models, lis
 	}
 	for name := range lists {
 		if name != "" && !slices.Contains(c.CloudNames(), name) {
-			return in, drover.Errorf(drover.KindInvalid, "--catalogue: there is no cloud %s", name).WithHint("the configuration has %v", c.CloudNames())
+			return in, drover.Errorf(drover.KindInvalid, "--catalogue: there is no cloud %s", name).WithHint("the configuration has %s", strings.Join(c.CloudNames(), ", "))
 		}
 	}
 	in = simulate.Input{Settings: settings(c, runLimits{}), Models: m}

@@ -17,7 +17,6 @@ func (a *app) tokenCommand() *cobra.Command {
 		Use:     "token",
 		Short:   "Make, list and revoke the tokens by which people and programs reach the controller",
 		Example: "  drover token create --user ada --role submit --expires 30d",
-		Args:    wantArgs(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error {
 			return drover.Errorf(drover.KindInvalid, "drover token needs to know what to do").WithHint("drover token create, list or revoke")
 		},

@@ -61,6 +61,33 @@ func refuseUnknownTopics(root *cobra.Command) {
 	}
 }
 
+// refuseUnknownCommands has every command that is there for those below it refuse what is none of them, where cobra would show its help and
+// be done.
+func refuseUnknownCommands(root *cobra.Command) {
+	for _, cmd := range append(root.Commands(), root) {
+		if !cmd.HasSubCommands() {
+			continue
+		}
+		cmd.Args, cmd.SuggestionsMinimumDistance = knownCommand, 2
+		if !cmd.Runnable() {
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			cmd.DisableFlagsInUseLine = true
+		}
+	}
+}
+
+// knownCommand refuses the name of a command that is not there, and says which it is like.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := cmd.CommandPath() + " --help lists them"
+	if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
+		hint = "did you mean " + cmd.CommandPath() + " " + like[0] + "?"
+	}
+	return drover.Errorf(drover.KindInvalid, "there is no command %s %s", cmd.CommandPath(), args[0]).WithHint("%s", hint)
+}
+
 // nothingForPrograms refuses the outputs for programs where there is nothing that a program could read but the exit code.
 func (a *app) nothingForPrograms(command string) error {
 	if !a.forPrograms() {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -176,6 +177,8 @@ func ParseArray(text string) (drover.Array, error) {
 		a.Last--
 	}
 	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return drover.Array{}, drover.Errorf(drover.KindInvalid, "the array %s goes beyond %d, the last index there can be", text, maxIndex)
 	case err != nil:
 		return drover.Array{}, drover.Errorf(drover.KindInvalid, "%s is not an array", quote(text)).WithHint("write a count, such as 20, or a range, such as 1-20")
 	case a.Size() < 1:

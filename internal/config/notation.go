@@ -116,6 +116,9 @@ func ParseSize(text string) (drover.Bytes, error) {
 	}
 	switch unit[1:] {
 	case "", "B", "I", "IB":
+		if one, _ := drover.ParseBytes("1" + letters); one > 0 && !strings.Contains(number, ".") {
+			return 0, drover.Errorf(drover.KindInvalid, "%s is more than any size can be", quote(text))
+		}
 		return 0, wrong.WithHint("write %s%si (binary) or %s%s (decimal)", number, unit[:1], number, unit[:1])
 	}
 	return 0, wrong.WithHint("the units are Ki, Mi, Gi and Ti, or K, M, G and T")

@@ -220,7 +220,7 @@ func (c *Controller) collectOutputs(ctx context.Context, l *link, id drover.Atte
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("storing the outputs of attempt %v: %w", id, err)
+		return err // the engine says whose outputs could not be stored
 	}
 	if note != "" {
 		c.cfg.Log.Warn("some outputs were left out", logkey.Attempt, id.String(), logkey.Note, note)

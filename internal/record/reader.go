@@ -33,6 +33,9 @@ type Reader struct {
 // NewReader reads the beginning of a segment. One of another format, or whose State this program cannot read, is refused.
 func NewReader(r io.Reader) (*Reader, error) {
 	stream, err := gzip.NewReader(bufio.NewReader(r))
+	if errors.Is(err, gzip.ErrHeader) {
+		return nil, drover.Errorf(drover.KindInvalid, "this is not a recording").WithHint("a controller's are in its folder, in recording/")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the recording: %w", beginning(cut(err)))
 	}
