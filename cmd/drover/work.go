@@ -110,6 +110,8 @@ func (f *jobFlags) refuseFile(args []string) error {
 	}
 	info, err := os.Stat(args[0])
 	switch {
+	case args[0] == "-":
+		return drover.Errorf(drover.KindInvalid, "a batch is not read from standard input").WithHint("name a BATCH.yaml")
 	case err != nil:
 		return nil
 	case info.IsDir():

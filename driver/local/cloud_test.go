@@ -81,6 +81,8 @@ func TestOpen(t *testing.T) {
 		{"a notice is not given afterwards", "faults: {reclaim: {notice: -1s}}", "f", "less than nothing"},
 		{"instances are not announced on another host", "faults: {announce: 192.0.2.1}", "f", "192.0.2.1"},
 		{"a type is given once", "types: [{name: a}, {name: a}]", "f", "twice"},
+		{"a zone is given once", "zones: [a, a]", "f", "twice"},
+		{"a spot price needs a spot market", "types: [{name: a, spot_price: 0.1}]", "f", "spot is not among the markets"},
 		{"a type has a name", "types: [{vcpus: 1}]", "f", "no name"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

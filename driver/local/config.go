@@ -3,6 +3,7 @@ package local
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"drover"
@@ -24,6 +25,21 @@ func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitShell
 // Default is one type in one zone and market.
 func (c *Config) Default() {
 	*c = Config{Types: []driver.Type{{Name: defaultName}}, Zones: []string{defaultName}, Markets: []drover.Market{drover.OnDemand}, SpotDiscount: 60}
+}
+
+// Check finds what the types of the fields cannot. Without this host's own figures: what is at fault does not depend on them.
+func (c *Config) Check() error {
+	if err := c.Faults.check(); err != nil {
+		return err
+	}
+	for _, t := range c.Types {
+		if t.SpotPrice != nil && !slices.Contains(c.Markets, drover.Spot) {
+			return drover.Errorf(drover.KindInvalid, "types: %s has a spot_price, and spot is not among the markets", t.Name).
+				WithHint("write markets: [on_demand, spot]")
+		}
+	}
+	_, err := driver.ByHand(c.Types, driver.Listing{Zones: c.Zones, Markets: c.Markets})
+	return err
 }
 
 // faultConfig asks the cloud to misbehave. Whatever is left to chance follows from the seed and the instance's name, or the

@@ -33,7 +33,7 @@ func (c *cloud) Offerings(ctx context.Context) (_ []drover.Offering, err error) 
 
 // catalog fills in what the configuration leaves out and multiplies types, zones and markets.
 func (c Config) catalog(o driver.Options) (catalog, error) {
-	if err := c.Faults.check(); err != nil {
+	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	host, err := hostResources(o.Folder)

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
@@ -72,7 +73,11 @@ func document(data []byte, f *faults) ast.Node {
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		f.addf(placeOf(err), "%s", messageOf(err))
+		if why := messageOf(err); strings.Contains(why, "'\t'") {
+			f.add(placeOf(err), "a tab stands here", "YAML is indented by spaces")
+		} else {
+			f.addf(placeOf(err), "%s", why)
+		}
 		return nil
 	}
 	var found ast.Node
