@@ -33,7 +33,8 @@ type PricePoint struct {
 
 // PriceHistorian is a Cloud whose prices move.
 type PriceHistorian interface {
-	// PriceHistory lists the prices of an offering since a moment, as SortPrices leaves them: newest first, each change once.
+	// PriceHistory lists the prices of an offering since a moment, as SortPrices leaves them: newest first, each change once. They have in them
+	// what Offerings' have.
 	PriceHistory(ctx context.Context, providerType, zone string, m drover.Market, since drover.Time) ([]PricePoint, error)
 }
 

@@ -172,6 +172,11 @@ func TestPriceHistory(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Error(diff, err)
 		}
+		with := imitate(t, f, "volumes: [{device: /dev/sdf, size: 730Gi, price: 0.1}]")
+		got, err = with.PriceHistory(t.Context(), "m7i.large", "us-east-1b", drover.Spot, now.Add(-24*time.Hour))
+		if want := want[0].Price + 730*(drover.Dollar/10/730); err != nil || len(got) != 2 || got[0].Price != want {
+			t.Errorf("%v, with a volume that costs %v: %v", err, want, got)
+		}
 		got, err = c.PriceHistory(t.Context(), "m7i.large", "us-east-1b", drover.OnDemand, hour(24))
 		if len(got) != 1 || got[0].Price != 100_800_000 || err != nil {
 			t.Error(got, err)

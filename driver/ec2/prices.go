@@ -144,6 +144,7 @@ func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m d
 		if err != nil {
 			return nil, classify("list spot prices", m, err)
 		}
+		price = c.withVolumes(drover.Offering{Price: price}).Price
 		all = append(all, driver.PricePoint{From: drover.TimeOf(aws.ToTime(h.Timestamp)), Price: price})
 	}
 	return driver.SortPrices(all), nil

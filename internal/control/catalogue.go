@@ -30,7 +30,7 @@ func (c *Controller) offerings(ctx context.Context, effect int64, f engine.ListO
 		return answer
 	}
 	if f.Have == "" {
-		answer.Past = c.past(ctx, cl)
+		answer.Past = c.past(ctx, cl, all)
 	}
 	return cl.tell(answer, f.Have)
 }

@@ -15,9 +15,10 @@ const (
 	mostSteps = 1000 // that are told of each: the latest
 )
 
-// past is how the prices of a cloud's spot instances have moved since the last change that the engine has noted, where the cloud remembers that.
+// past is how the prices of a cloud's spot instances have moved since the last change that the engine has noted, where the cloud remembers that; it
+// lists these offerings.
 // What cannot be had is left out: then they cost what they did.
-func (c *Controller) past(ctx context.Context, cl *cloud) (all []engine.Past) {
+func (c *Controller) past(ctx context.Context, cl *cloud, listed []drover.Offering) (all []engine.Past) {
 	historian, remembers := driver.As[driver.PriceHistorian](cl.own)
 	if !remembers {
 		return nil
@@ -32,7 +33,7 @@ func (c *Controller) past(ctx context.Context, cl *cloud) (all []engine.Past) {
 			c.cfg.Log.Warn("what instances have cost while no controller looked cannot be had: the last known price counts", logkey.Cloud, cl.Name, logkey.Error, err)
 			return all
 		}
-		all = append(all, engine.Past{OfferingKey: keyOf(in), Prices: cl.asPaid(in, points)})
+		all = append(all, engine.Past{OfferingKey: keyOf(in), Prices: cl.asPaid(likeIt(in, listed), points)})
 	}
 	return all
 }
@@ -58,10 +59,22 @@ func keyOf(in engine.Instance) engine.OfferingKey {
 	return engine.OfferingKey{Type: in.Type.Name, Zone: in.Zone, Market: in.Market}
 }
 
-// asPaid are the steps of a price history, newest first, as they are paid, oldest first.
-func (cl *cloud) asPaid(in engine.Instance, points []driver.PricePoint) (prices []engine.PastPrice) {
+// likeIt is the offering that an instance is of, as its cloud lists it, if it does.
+func likeIt(in engine.Instance, listed []drover.Offering) drover.Offering {
+	at := slices.IndexFunc(listed, func(o drover.Offering) bool {
+		return o.Type.Name == in.Type.Name && o.Zone == in.Zone && o.Market == in.Market
+	})
+	if at < 0 {
+		return drover.Offering{Cloud: in.Cloud, Zone: in.Zone, Type: in.Type, Market: in.Market}
+	}
+	return listed[at]
+}
+
+// asPaid are the steps of an offering's price history, newest first, as they are paid with the volume that each instance has, oldest first.
+func (cl *cloud) asPaid(o drover.Offering, points []driver.PricePoint) (prices []engine.PastPrice) {
 	for _, p := range points[:min(len(points), mostSteps)] {
-		o := drover.Offering{Cloud: cl.Name, Zone: in.Zone, Type: in.Type, Market: in.Market, Price: p.Price}
+		o := o
+		o.Price = p.Price
 		if cl.Offer != nil {
 			o, _ = cl.Offer(o)
 		}

@@ -26,6 +26,15 @@ func (r *remembering) PriceHistory(_ context.Context, _, _ string, _ drover.Mark
 	return r.points, r.err
 }
 
+// Offerings have volumes that cost $0.5 a GiB.
+func (r *remembering) Offerings(ctx context.Context) ([]drover.Offering, error) {
+	all, err := r.Cloud.Offerings(ctx)
+	for i := range all {
+		all[i].DiskPrice = drover.Dollar / 2
+	}
+	return all, err
+}
+
 func TestAnInstanceCostsWhatItDidWhileNobodyLooked(t *testing.T) {
 	f := newFixture(t)
 	spot := must(local.Open(t.Context(), driver.Options{
@@ -48,7 +57,7 @@ func TestAnInstanceCostsWhatItDidWhileNobodyLooked(t *testing.T) {
 	f.cfg.Clouds[0].Driver = cloud
 	f.cfg.Clouds[0].Offer = func(o drover.Offering) (drover.Offering, bool) {
 		o.Price /= 2
-		return o, true
+		return o.WithVolume(2 * drover.GiB), true
 	}
 	c, stop := f.begin()
 	f.submit(c, "sleep 60")
@@ -69,7 +78,7 @@ func TestAnInstanceCostsWhatItDidWhileNobodyLooked(t *testing.T) {
 	if !slices.Equal(cloud.since, []drover.Time{was.Created}) || in.Rates[0].Until != moved || in.Rates[0].Price != was.Price {
 		t.Errorf("asked since %v, it has cost %+v", cloud.since, in.Rates)
 	}
-	if len(in.Rates) > 1 && in.Rates[1].Price != 4*drover.Dollar {
+	if len(in.Rates) > 1 && in.Rates[1].Price != 5*drover.Dollar {
 		t.Errorf("it has cost %+v, which is not what is paid", in.Rates)
 	}
 }

@@ -58,7 +58,6 @@ func (e *Engine) offered(b Offered) {
 		return
 	}
 	c.Fails, c.Mute = 0, drover.Reason{}
-	e.recall(c, b.Past)
 	c.NextOffer = e.s.Now.Add(cmp.Or(e.limits(c.Name).OffersInterval, offersInterval))
 	if e.revise(c, b) {
 		e.offerings = nil
@@ -71,6 +70,7 @@ func (e *Engine) offered(b Offered) {
 			}
 		}
 	}
+	e.recall(c, b.Past) // by what is listed now
 }
 
 // typeRemoved reports whether an instance was adopted of a type that its cloud, by its catalogue, does not offer.

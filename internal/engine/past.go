@@ -8,7 +8,8 @@ import (
 )
 
 // Where a cloud remembers its prices, an instance costs what they were also while nobody looked: a controller that begins is told how the prices
-// of the spot instances that it finds have moved since the last change that was noted of each. What was noted stays as it was.
+// of the spot instances that it finds have moved since the last change that was noted of each. What was noted stays as it was. A volume costs what it
+// does now.
 
 // Past is how the price of an offering has moved, as far as that was asked for.
 type Past struct {
@@ -51,9 +52,11 @@ func (e *Engine) recall(c *Cloud, past []Past) {
 
 func (e *Engine) recallOf(in *instance, prices []PastPrice) {
 	tariff, since := in.Tariff(), in.PricedSince()
+	o, _ := e.listedAs(in)
 	for _, p := range slices.SortedStableFunc(slices.Values(prices), func(a, b PastPrice) int { return cmp.Compare(a.From, b.From) }) {
 		if p.From > since && p.From < e.s.Now && p.Price >= 0 {
-			tariff, since = tariff.Changed(p.Price, p.From), p.From
+			o.Price = p.Price
+			tariff, since = tariff.Changed(e.withVolume(o, in.volume()).Price, p.From), p.From
 		}
 	}
 	if len(tariff.Rates) == len(in.Rates) {
