@@ -38,10 +38,6 @@ func nasa(tb testing.TB) Input {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	list, err := trace.OpenPrices(filepath.Join(data, "ec2-us-east-1.csv"))
-	if err != nil {
-		tb.Fatal(err)
-	}
 	settings := engine.Settings{
 		Clouds: []engine.CloudSettings{{Name: "cloud", MaxCreating: 100, ListInterval: time.Minute}},
 		Lifecycle: engine.Lifecycle{
@@ -51,7 +47,16 @@ func nasa(tb testing.TB) Input {
 	}
 	m := DefaultModels
 	return Input{
-		Trace: log, Models: m, Offerings: m.Offerings("cloud", []string{"a"}, list), MemoryPerCPU: 2 * drover.GiB, Settings: settings,
+		Trace: log, Models: m, Offerings: m.Offerings("cloud", []string{"a"}, ec2(tb)), MemoryPerCPU: 2 * drover.GiB, Settings: settings,
 		Spot: drover.SpotPolicy(os.Getenv("SPOT")),
 	}
+}
+
+// ec2 is EC2's price list in the same folder.
+func ec2(tb testing.TB) []trace.Price {
+	list, err := trace.OpenPrices(filepath.Join(os.Getenv("DATA"), "ec2-us-east-1.csv"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return list
 }

@@ -1,0 +1,97 @@
+package simulate
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"drover"
+	"drover/internal/trace"
+)
+
+// guesses are how wrong people may be about how long their jobs take: by what factor, as the standard deviation of its logarithm.
+var guesses = []struct {
+	name  string
+	wrong float64
+}{{"right", 0}, {"three times too long or too short", math.Log(3)}, {"ten times too long or too short", math.Log(10)}}
+
+// batch is jobs of six sizes that come within a time, in no order, half of which take between 4 and 28 minutes and one in twenty 2 hours or more.
+func batch(seed uint64, count int, within time.Duration, wrong float64) *trace.Trace {
+	dice := rand.New(rand.NewPCG(seed, 1))
+	slips := rand.New(rand.NewPCG(seed, 2))
+	t := &trace.Trace{Name: "batch"}
+	for range count {
+		j := trace.Job{Runtime: logNormal(dice, 10*time.Minute, 1.5), Count: 1}
+		size := [][2]int{{1, 2}, {1, 2}, {1, 6}, {2, 4}, {4, 8}, {8, 16}}[dice.IntN(6)]
+		j.Need = drover.Resources{CPU: drover.MilliCPU(size[0]) * 1000, Memory: drover.Bytes(size[1]) * drover.GiB}
+		j.Expected = logNormal(slips, j.Runtime, wrong)
+		if within > 0 {
+			j.Submit = time.Duration(dice.Int64N(int64(within)))
+		}
+		t.Jobs = append(t.Jobs, j)
+	}
+	slices.SortFunc(t.Jobs, func(a, b trace.Job) int { return int(a.Submit/time.Millisecond) - int(b.Submit/time.Millisecond) })
+	return t
+}
+
+func logNormal(dice *rand.Rand, median time.Duration, spread float64) time.Duration {
+	d := float64(median) * math.Exp(spread*dice.NormFloat64())
+	return time.Duration(min(d, float64(10_000*time.Hour))).Round(time.Millisecond) + time.Second
+}
+
+func TestWhatIsLikelyToEndTogetherIsRentedTogether(t *testing.T) {
+	cost := func(x Expected, wrong float64) (all float64) {
+		for seed := range uint64(4) {
+			in := input(seed, 0)
+			in.Trace, in.Expected = batch(seed, 300, 0, wrong), x
+			all += whole(t, in, Drover).Cost
+		}
+		return all
+	}
+	unknown := cost(ExpectNothing, 0)
+	for _, g := range guesses[:2] {
+		t.Run(fmt.Sprintf("which costs less when guesses are %s", g.name), func(t *testing.T) {
+			if known := cost(AsRequested, g.wrong); known >= unknown {
+				t.Errorf("$%.2f, and $%.2f when nothing is known", known, unknown)
+			}
+		})
+	}
+}
+
+// BenchmarkExpected is what knowing run times saves of batches that come at once and of work that comes in an hour or two days: money of twelve seeds
+// each, on EC2's types. DATA names the folder of the price list.
+func BenchmarkExpected(b *testing.B) {
+	in, list := nasa(b), ec2(b)
+	for _, w := range []struct {
+		name   string
+		jobs   int
+		within time.Duration
+	}{{"at once", 1500, 0}, {"in an hour", 1500, time.Hour}, {"in two days", 3000, 48 * time.Hour}} {
+		run := func(name string, x Expected, wrong float64) {
+			b.Run(w.name+"/"+name, func(b *testing.B) {
+				for b.Loop() {
+					cost, wait := 0.0, 0.0
+					for seed := range uint64(12) {
+						in := in
+						in.Trace, in.Expected, in.Models.Seed = batch(seed, w.jobs, w.within, wrong), x, seed
+						in.Offerings = in.Models.Offerings("cloud", []string{"a"}, list)
+						r, err := Run(b.Context(), in, Drover)
+						if err != nil {
+							b.Fatal(err)
+						}
+						cost, wait = cost+r.Cost, wait+r.Wait.Mean/12
+					}
+					b.ReportMetric(cost, "usd")
+					b.ReportMetric(wait, "wait-s")
+				}
+			})
+		}
+		run("not known", ExpectNothing, 0)
+		for _, g := range guesses {
+			run(g.name, AsRequested, g.wrong)
+		}
+	}
+}
