@@ -205,8 +205,10 @@ func TestQuotaGroups(t *testing.T) {
 				t.Errorf("%s counts under %s, want %s", name, got, want)
 			}
 		}
-		if quotaGroup("g6.xlarge", drover.Spot) != "L-3819A6DF" || quotaGroup("hpc7a.48xlarge", drover.Spot) != "hpc-spot" {
-			t.Error("spot counts elsewhere")
+		for name, want := range map[string]string{"g6.xlarge": "L-3819A6DF", "hpc7a.48xlarge": "hpc-spot", "p4d.24xlarge": "L-7212CCBC", "p5en.48xlarge": "L-C4BD4855"} {
+			if got := quotaGroup(name, drover.Spot); got != want {
+				t.Errorf("%s on spot counts under %s, want %s", name, got, want)
+			}
 		}
 	})
 }
