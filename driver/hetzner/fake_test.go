@@ -36,8 +36,9 @@ type fake struct {
 
 // code is an error of the API: a code and the status that comes with it.
 type code struct {
-	status int
-	code   string
+	status  int
+	code    string
+	message string
 }
 
 func (c code) Error() string { return c.code }
@@ -104,16 +105,16 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var err error
 	switch {
 	case !f.allow(kindOf(r)):
-		err = code{429, "rate_limit_exceeded"}
+		err = code{429, "rate_limit_exceeded", ""}
 	case r.Header.Get("Authorization") != "Bearer secret":
-		err = code{401, "unauthorized"}
+		err = code{401, "unauthorized", ""}
 	default:
 		answer, err = f.answer(r.Method+" "+parts[0]+strings.Repeat("/", len(parts)-1), id, parts, in, r.URL.Query())
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if c, refused := err.(code); refused {
 		w.WriteHeader(c.status)
-		answer = map[string]any{"error": map[string]any{"code": c.code, "message": "so it is"}}
+		answer = map[string]any{"error": map[string]any{"code": c.code, "message": cmp.Or(c.message, "so it is")}}
 	}
 	json.NewEncoder(w).Encode(answer)
 }
@@ -135,7 +136,7 @@ func (f *fake) answer(call string, id int64, parts []string, in map[string]any, 
 	}
 	s := f.servers[id]
 	if s == nil {
-		return nil, code{404, "not_found"}
+		return nil, code{404, "not_found", ""}
 	}
 	switch call {
 	case "PUT servers/":
@@ -186,16 +187,16 @@ func (f *fake) create(in map[string]any) (any, error) {
 	name, kind := in["name"].(string), in["server_type"].(string)
 	at := slices.IndexFunc(types, func(t map[string]any) bool { return t["name"] == kind })
 	if at < 0 {
-		return nil, code{404, "not_found"}
+		return nil, code{404, "not_found", ""}
 	}
 	for _, s := range f.servers {
 		if s.Name == name {
-			return nil, code{409, "uniqueness_error"}
+			return nil, code{409, "uniqueness_error", ""}
 		}
 	}
 	for _, id := range in["ssh_keys"].([]any) {
 		if f.keys[int64(id.(float64))] == nil {
-			return nil, code{422, "invalid_input"}
+			return nil, code{422, "invalid_input", ""}
 		}
 	}
 	f.last++
@@ -221,7 +222,7 @@ func (f *fake) ofKeys(call string, id int64, in map[string]any, q url.Values) (a
 	switch call {
 	case "DELETE ssh_keys/":
 		if f.keys[id] == nil {
-			return nil, code{404, "not_found"}
+			return nil, code{404, "not_found", ""}
 		}
 		delete(f.keys, id)
 		return nil, nil
@@ -231,7 +232,7 @@ func (f *fake) ofKeys(call string, id int64, in map[string]any, q url.Values) (a
 		k := &fakeKey{f.last, in["name"].(string), fingerprint, in["public_key"].(string), labelled(in), time.Now()}
 		for _, other := range f.keys {
 			if other.Fingerprint == fingerprint {
-				return nil, code{409, "uniqueness_error"}
+				return nil, code{409, "uniqueness_error", ""}
 			}
 		}
 		f.keys[k.ID] = k

@@ -146,6 +146,18 @@ func TestOfferings(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+	t.Run("processors of one's own count under a limit of their own", func(t *testing.T) {
+		keys := "locations: [fsn1], types: [{name: own, provider_type: ccx13, vcpus: 2, memory: 8Gi, price: 0.02}, {name: shared, provider_type: cx23, vcpus: 2, memory: 4Gi, price: 0.01}]"
+		offered, err := mustOpen(t, newFake(), keys).Offerings(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range offered {
+			if (o.QuotaGroup == dedicated) != (o.Type.Name == "own") {
+				t.Errorf("%s counts under %q", o.Type.Name, o.QuotaGroup)
+			}
+		}
+	})
 	t.Run("locations and the rate of exchange are the operator's", func(t *testing.T) {
 		if diff := cmp.Diff([]string{"cx23 hel1 amd64 37.2Gi $0.005600"}, told("locations: [hel1], dollars: 1")); diff != "" {
 			t.Error(diff)
@@ -321,36 +333,34 @@ func TestSweep(t *testing.T) {
 }
 
 func TestClasses(t *testing.T) {
-	shown := map[hcloud.ErrorCode]class{}
 	page := drivertest.ReadPage(t, "hetzner")
 	page.Sourced(t, "Errors")
-	for _, row := range page.Rows(t, "Errors") {
-		shown[hcloud.ErrorCode(row[0])] = class{drover.ErrorKind(row[1]), drover.Scope(row[2])}
+	var want [][]string
+	for _, c := range classes {
+		want = append(want, []string{string(c.code), c.says, string(c.kind), string(c.scope)})
 	}
-	if diff := cmp.Diff(classes, shown, cmp.AllowUnexported(class{})); diff != "" {
-		t.Errorf("the driver (-) and its page (+): %s", diff)
-	}
+	page.Shows(t, "Errors", want)
 	drivertest.Classifies(t, classify)
-	for told, want := range classes {
-		t.Run(string(told), func(t *testing.T) {
+	for _, want := range classes {
+		t.Run(string(want.code)+" "+want.says, func(t *testing.T) {
 			f := newFake()
-			f.refuse = func() code { return code{422, string(told)} }
+			f.refuse = func() code { return code{422, string(want.code), "the " + want.says} }
 			c := mustOpen(t, f, "")
 			began := time.Now()
 			_, _, err := c.Create(t.Context(), request(t, "one"))
 			e := drover.AsError(err, "")
 			switch {
-			case told == hcloud.ErrorCodeUniquenessError: // it is looked for by its name
-				want = class{drover.KindTransient, ""}
-			case told == hcloud.ErrorCodeNotFound: // of a type or location, of which there will never be one
-				want = class{drover.KindInvalid, ""}
+			case want.code == hcloud.ErrorCodeUniquenessError: // it is looked for by its name
+				want.kind = drover.KindTransient
+			case want.code == hcloud.ErrorCodeNotFound: // of a type or location, of which there will never be one
+				want.kind = drover.KindInvalid
 			case want.kind == drover.KindRateLimit && e.RetryAt.Std().Before(began.Add(again)):
 				t.Errorf("again at %v", e.RetryAt)
 			}
 			if n := strings.Count(strings.Join(f.met, "\n"), "POST /servers"); n != 1 {
 				t.Errorf("it was asked for %d times", n)
 			}
-			if (class{e.Kind, e.Scope}) != want || !strings.HasPrefix(e.Message, "create instance one: ") {
+			if e.Kind != want.kind || e.Scope != want.scope || !strings.HasPrefix(e.Message, "create instance one: ") {
 				t.Errorf("%+v, want %v", e, want)
 			}
 		})

@@ -19,9 +19,10 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 		return nil, err
 	}
 	if len(c.config.Types) > 0 {
-		return driver.ByHand(c.config.Types, driver.Listing{
+		all, err := driver.ByHand(c.config.Types, driver.Listing{
 			Cloud: c.o.Name, Zones: c.config.Locations, Markets: []drover.Market{drover.OnDemand}, Default: drover.Resources{Arch: "amd64"},
 		})
+		return counted(all), err
 	}
 	types, err := c.api.ServerType.All(ctx)
 	if err != nil {
@@ -36,7 +37,20 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 		all = append(all, some...)
 	}
 	driver.SortOfferings(all)
-	return all, nil
+	return counted(all), nil
+}
+
+// dedicated is the limit under which processors of one's own count, beside that of servers.
+const dedicated = "dedicated cores"
+
+// counted says of each offering under which limit of its own it counts.
+func counted(all []drover.Offering) []drover.Offering {
+	for i, o := range all {
+		if strings.HasPrefix(o.Type.ProviderType, "ccx") {
+			all[i].QuotaGroup = dedicated
+		}
+	}
+	return all
 }
 
 // offered is a type in each location that has it and that is wanted. What is only out of stock there is offered.
