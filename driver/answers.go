@@ -73,6 +73,14 @@ func Classed(doing string, err error) (told error, done bool) {
 	return nil, false
 }
 
+// Answered is an error if a request failed or was answered by one.
+func Answered(answer *http.Response, err error) error {
+	if err == nil && answer.StatusCode >= http.StatusBadRequest {
+		return errors.New(answer.Status)
+	}
+	return err
+}
+
 // RetryAfter is how long an answer asks to wait, in seconds or until a date, believed up to an hour; 0 if it does not ask.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	text := h.Get("Retry-After")

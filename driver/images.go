@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -144,4 +145,19 @@ func Newest(all []Image, arch drover.Arch) (newest Image, ok bool) {
 	return slices.MaxFunc(all, func(a, b Image) int {
 		return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	}), true
+}
+
+// Like reports whether a text is as a pattern has it, in which * stands for any text.
+func Like(pattern, text string) bool {
+	parts := strings.Split(pattern, "*")
+	first, last := parts[0], parts[len(parts)-1]
+	if len(parts) == 1 {
+		return text == pattern
+	}
+	text, begins := strings.CutPrefix(text, first)
+	for _, part := range parts[1 : len(parts)-1] {
+		_, after, has := strings.Cut(text, part)
+		text, begins = after, begins && has
+	}
+	return begins && strings.HasSuffix(text, last)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -50,22 +49,12 @@ func (c *cloud) imagesLike(ctx context.Context, ref string) (all []driver.Image,
 			return nil, failed("listing images", err)
 		}
 		for _, i := range some {
-			if like(ref, i.Name) || like(ref, i.Slug) {
+			if driver.Like(ref, i.Name) || driver.Like(ref, i.Slug) {
 				all = append(all, imageFrom(i))
 			}
 		}
 	}
 	return all, nil
-}
-
-// like says whether a name matches a pattern, in which * stands for any text.
-func like(pattern, name string) bool {
-	parts := strings.Split(pattern, "*")
-	for i := range parts {
-		parts[i] = regexp.QuoteMeta(parts[i])
-	}
-	matches, err := regexp.MatchString("^"+strings.Join(parts, ".*")+"$", name)
-	return err == nil && matches
 }
 
 func imageFrom(i godo.Image) driver.Image {

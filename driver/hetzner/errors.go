@@ -3,7 +3,6 @@ package hetzner
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
@@ -93,11 +92,3 @@ func classify(doing string, err error) error {
 
 // is reports whether an error has this code.
 func is(err error, code hcloud.ErrorCode) bool { return hcloud.IsError(err, code) }
-
-// failed is an error if a request failed or was answered by one.
-func failed(answer *http.Response, err error) error {
-	if err == nil && answer.StatusCode >= http.StatusBadRequest {
-		return errors.New(answer.Status)
-	}
-	return err
-}

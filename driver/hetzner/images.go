@@ -2,7 +2,6 @@ package hetzner
 
 import (
 	"context"
-	"path"
 	"strconv"
 
 	"github.com/hetznercloud/hcloud-go/v2/hcloud"
@@ -33,7 +32,7 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 			name = i.Description
 		}
 		id := strconv.FormatInt(i.ID, 10)
-		if matches, err := path.Match(ref, name); id == ref || err == nil && matches {
+		if id == ref || driver.Like(ref, name) {
 			found = append(found, driver.Image{ID: id, Name: name, Arch: archOf(i.Architecture), Created: drover.TimeOf(i.Created)})
 		}
 	}

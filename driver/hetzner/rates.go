@@ -28,7 +28,7 @@ func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	answer, err := g.next.RoundTrip(r)
 	if g.metric != nil {
-		g.metric(kindOf(r), failed(answer, err))
+		g.metric(kindOf(r), driver.Answered(answer, err))
 	}
 	return answer, err
 }

@@ -84,26 +84,11 @@ var hints = map[drover.ErrorKind]string{
 // classOf finds the row of an answer.
 func classOf(status int, words string) class {
 	for _, c := range classes {
-		if c.status == status && like("*"+c.words+"*", words) {
+		if c.status == status && driver.Like("*"+c.words+"*", words) {
 			return c
 		}
 	}
 	return class{status, "", drover.KindTransient, ""}
-}
-
-// like reports whether a text is as a pattern has it, in which * stands for any text.
-func like(pattern, text string) bool {
-	parts := strings.Split(pattern, "*")
-	first, last := parts[0], parts[len(parts)-1]
-	if len(parts) == 1 {
-		return text == pattern
-	}
-	text, begins := strings.CutPrefix(text, first)
-	for _, part := range parts[1 : len(parts)-1] {
-		_, after, has := strings.Cut(text, part)
-		text, begins = after, begins && has
-	}
-	return begins && strings.HasSuffix(text, last)
 }
 
 // classify gives an error of the cloud's a kind.

@@ -46,7 +46,7 @@ func (c *cloud) lookFor(ctx context.Context, ref string) (all []images.Image, er
 	}
 	found, err := c.api.listImages(ctx, "")
 	for _, i := range found {
-		if like(ref, i.Name) {
+		if driver.Like(ref, i.Name) {
 			all = append(all, i)
 		}
 	}

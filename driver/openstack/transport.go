@@ -1,11 +1,12 @@
 package openstack
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
+
+	"drover/driver"
 )
 
 // maxAnswer is how large one answer may be: a thousand servers take about two MiB.
@@ -21,7 +22,7 @@ type transport struct {
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := t.next.RoundTrip(r)
 	if t.metric != nil {
-		t.metric(callName(r), failure(answer, err))
+		t.metric(callName(r), driver.Answered(answer, err))
 	}
 	if err != nil {
 		return nil, err
@@ -35,13 +36,6 @@ func (t transport) CloseIdleConnections() {
 	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
-}
-
-func failure(answer *http.Response, err error) error {
-	if err == nil && answer.StatusCode >= http.StatusBadRequest {
-		return errors.New(answer.Status)
-	}
-	return err
 }
 
 // versionPart is what begins a path, up to the version of the API.
