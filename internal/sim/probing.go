@@ -53,6 +53,7 @@ func (c *controller) refused(b engine.CreateFailed) {
 	if was := c.w.blocked(in.Candidates[0]); was != nil && was.Reason.Code != string(b.Err.Kind) {
 		return // it is left alone for another reason
 	}
+	c.refusals = slices.DeleteFunc(c.refusals, func(r *refusal) bool { return c.now() >= r.until }) // another does not bring it back
 	for _, r := range c.refusals {
 		if r.covers(in.Candidates[0]) {
 			r.until = c.now().Add(forgets)
