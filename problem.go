@@ -111,12 +111,16 @@ type Problem struct {
 	Boot      time.Duration `json:"boot,omitempty"`       // how long an instance is paid for before it works
 	Boots     []Boot        `json:"boots,omitempty"`      // where that is another time; no two of one cloud and type
 	Fixed     Money         `json:"fixed,omitempty"`      // what an instance costs beside its price
-	SpotShare int           `json:"spot_share,omitempty"` // the most of the plan's vCPUs in one spot offering, in percent; 0: all of them
-	ZoneShare int           `json:"zone_share,omitempty"` // the most of the plan's vCPUs in one zone, in percent; 0: all of them
+	SpotShare int           `json:"spot_share,omitempty"` // the most of all vCPUs in one spot offering, in hundredths of a percent; 0: all of them
+	ZoneShare int           `json:"zone_share,omitempty"` // the most of all vCPUs in one zone, in hundredths of a percent; 0: all of them
+	Rented    []Rented      `json:"rented,omitempty"`     // what there is already, where there are shares: one for each offering
 	MinCPU    MilliCPU      `json:"min_cpu,omitempty"`    // no smaller instance is rented
 	MaxCPU    MilliCPU      `json:"max_cpu,omitempty"`    // and no larger one; 0: any
 	Steps     int           `json:"steps"`                // the most units of work to spend on the answer
 }
+
+// WholeShare is a share that is all.
+const WholeShare = 100_00
 
 // PlanSteps bounds the work of one plan to a second or so. It is counted, never clocked, so that equal problems have equal plans.
 const PlanSteps = 100_000_000
@@ -146,6 +150,7 @@ type Limit struct {
 
 	Instances *int      `json:"instances,omitempty"` // nil: any number
 	CPU       *MilliCPU `json:"cpu_milli,omitempty"` // the sum of their vCPUs; nil: any
+	Share     bool      `json:"share,omitempty"`     // it is there for a share
 }
 
 // Boot is how long instances of a type are paid for before they work.
@@ -153,6 +158,15 @@ type Boot struct {
 	Cloud string        `json:"cloud"`
 	Type  string        `json:"type,omitempty"` // empty: those of the cloud's types that are not named
 	Time  time.Duration `json:"time"`
+}
+
+// Rented is how many vCPUs there are of an offering.
+type Rented struct {
+	Cloud  string   `json:"cloud"`
+	Zone   string   `json:"zone"`
+	Type   string   `json:"type"`
+	Market Market   `json:"market"`
+	CPU    MilliCPU `json:"cpu_milli"`
 }
 
 // Covers reports whether an instance of the offering counts against the limit.
@@ -209,7 +223,7 @@ func (u Unmet) Nearest() (nearest Refusal, any bool) {
 
 // Refusal is why a number of offerings could not serve a demand.
 type Refusal struct {
-	Code    string `json:"code"`    // placement, market, arch, vcpus, memory, disk, gpus, size, dear or limit
+	Code    string `json:"code"`    // placement, market, arch, vcpus, memory, disk, gpus, size, dear, limit or spread
 	Count   int    `json:"count"`   // offerings
 	Example string `json:"example"` // the nearest of them, and why in words
 }

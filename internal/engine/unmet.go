@@ -135,6 +135,7 @@ func refusalWords(r drover.Refusal) string {
 		"placement": is + " not where it is to run", "market": is + " of a market that it does not want", "arch": is + " of another architecture",
 		"vcpus": has + " too few vCPUs", "memory": has + " too little memory", "disk": has + " too little disk", "gpus": has + " too few GPUs",
 		"limit": is + " at a limit", "size": is + " of a size that is not wanted", "dear": is + " dearer than what may be spent on it",
+		"spread": has + " the share that one may have",
 	}
 	return fmt.Sprintf("%d %s", r.Count, words[r.Code])
 }

@@ -16,14 +16,19 @@ func (m *model) answer(d *draft, steps int) drover.Plan {
 	plan := drover.Plan{Problem: m.p.ID, Cost: drover.Money(d.cost)}
 	give := m.givers()
 	var byPrice []int
-	if len(d.bins) == 1 {
+	shared := m.sharesLeft(d.led)
+	if len(d.bins) == 1 && shared == nil {
 		byPrice = m.nearest(d.bins[0])
-	} else if len(d.bins) > 1 {
+	} else if len(d.bins) > 0 {
 		byPrice = m.byPrice()
 	}
 	for _, b := range d.bins {
-		candidates, runnerUp := m.candidates(b, byPrice)
-		for range b.n {
+		var candidates []int
+		var runnerUp *int
+		for n := range b.n {
+			if n == 0 || shared != nil {
+				candidates, runnerUp = m.candidates(b, byPrice, shared)
+			}
 			plan.Purchases = append(plan.Purchases, drover.Purchase{Candidates: candidates, Loads: give.loads(b), RunnerUp: runnerUp})
 		}
 	}
@@ -132,8 +137,8 @@ type ranked struct {
 func dearer(a, b ranked) int { return cmp.Or(cmp.Compare(a.rank, b.rank), a.at-b.at) }
 
 // candidates lists the offerings of the same cloud that can hold what an instance of the bin holds, the chosen one first, then the cheapest;
-// and finds the cheapest of another type, in any cloud.
-func (m *model) candidates(b bin, byPrice []int) (list []int, runnerUp *int) {
+// and finds the cheapest of another type, in any cloud. One that has its share may be a runner-up, and is no candidate.
+func (m *model) candidates(b bin, byPrice []int, shared *sharesLeft) (list []int, runnerUp *int) {
 	chosen := m.kinds[b.kind].offering
 	list = []int{chosen}
 	need, rules := m.loaded(b)
@@ -145,7 +150,7 @@ func (m *model) candidates(b bin, byPrice []int) (list []int, runnerUp *int) {
 		if i == chosen || !(same && len(list) < maxCandidates) && !other || !m.holds(o, need, rules) {
 			continue
 		}
-		if same && len(list) < maxCandidates {
+		if same && len(list) < maxCandidates && shared.take(m, i) {
 			list = append(list, i)
 		}
 		if other {

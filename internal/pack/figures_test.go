@@ -40,7 +40,7 @@ func TestFigures(t *testing.T) {
 	}
 	for _, n := range []int{1000, 10_000, 50_000} {
 		p := peersProblem(t, n, false)
-		p.Boot, p.SpotShare = unknownTime/50, 20
+		p.Boot, p.SpotShare = unknownTime/50, 20_00
 		print1(t, fmt.Sprintf("jobs=%d types=288 market=any fixed=2%% spot_share=20%%", n), p)
 	}
 	print1(t, "jobs=10000 shapes=10000 types=1101 market=on_demand", manyShapes(t, 10_000))
@@ -233,7 +233,7 @@ func ownBound(p drover.Problem) (best drover.Money) {
 		now.Offerings = slices.Clone(p.Offerings)
 		for i := range now.Offerings {
 			o := &now.Offerings[i]
-			o.Price += drover.Money(float64(o.Type.Resources.CPU) * (added[i] - sum*float64(p.SpotShare)/100))
+			o.Price += drover.Money(float64(o.Type.Resources.CPU) * (added[i] - sum*float64(p.SpotShare)/100_00))
 			if o.Price < 0 {
 				return best
 			}
@@ -246,7 +246,7 @@ func ownBound(p drover.Problem) (best drover.Money) {
 		sum = 0
 		for i, o := range p.Offerings {
 			if o.Market == drover.Spot {
-				added[i] = max(0, added[i]+step*(use[i]/total-float64(p.SpotShare)/100))
+				added[i] = max(0, added[i]+step*(use[i]/total-float64(p.SpotShare)/100_00))
 				sum += added[i]
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,8 +70,8 @@ func goldenProblems(t *testing.T) []goldenProblem {
 	return []goldenProblem{
 		{"1,000 jobs on any market", few(func(*drover.Problem) {})},
 		{"on demand only", peersProblem(t, 1000, true)},
-		{"a fifth in one spot offering at most", few(func(p *drover.Problem) { p.SpotShare = 20 })},
-		{"two fifths in one zone at most", few(func(p *drover.Problem) { p.ZoneShare = 40 })},
+		{"a fifth in one spot offering at most", few(func(p *drover.Problem) { p.SpotShare = 20_00 })},
+		{"two fifths in one zone at most", few(func(p *drover.Problem) { p.ZoneShare = 40_00 })},
 		{"ten instances at most", few(func(p *drover.Problem) { p.Limits = []drover.Limit{{Instances: &ten}} })},
 		{"64 vCPUs of spot at most", few(func(p *drover.Problem) { p.Limits = []drover.Limit{{Market: drover.Spot, CPU: &cpus}} })},
 		{"each instance costs a cent beside its price", few(func(p *drover.Problem) { p.Fixed = drover.Dollar / 100 })},
@@ -97,28 +98,68 @@ func goldenProblems(t *testing.T) []goldenProblem {
 func TestSharesAreKept(t *testing.T) {
 	t.Run("no spot offering has more than its share of the vCPUs", func(t *testing.T) {
 		p := peersProblem(t, 1000, false)
-		p.SpotShare = 20
-		sharesKept(t, p, 20, func(o drover.Offering) string {
-			if o.Market == drover.Spot {
-				return o.Type.Name + o.Zone
+		p.SpotShare = 20_00
+		sharesKept(t, p, 20, spotOffering)
+	})
+	t.Run("nor would one have if every instance were made of whichever of its candidates", func(t *testing.T) {
+		p := peersProblem(t, 1000, false)
+		p.SpotShare = 20_00
+		plan, sums, total := Solve(p), map[string]int64{}, int64(0)
+		for _, b := range plan.Purchases {
+			total += int64(p.Offerings[b.Candidates[0]].Type.Resources.CPU)
+			for _, c := range b.Candidates {
+				sums[spotOffering(p.Offerings[c])] += int64(p.Offerings[c].Type.Resources.CPU)
 			}
-			return ""
-		})
+		}
+		delete(sums, "")
+		for key, sum := range sums {
+			if sum*5 > total+total/20 { // what the last of them make it less
+				t.Errorf("%s may have %d of %d vCPUs", key, sum/1000, total/1000)
+			}
+		}
+	})
+	t.Run("what there is already counts", func(t *testing.T) {
+		a, b, c := offering("c", "a", 2, 4*drover.GiB, 100), offering("c", "b", 2, 4*drover.GiB, 110), offering("c", "c", 2, 4*drover.GiB, 900)
+		a.Market, b.Market = drover.Spot, drover.Spot
+		p := problem([]drover.Offering{a, b, c}, 99, demand(2000, drover.GiB, 6))
+		p.SpotShare = 40_00
+		p.Rented = []drover.Rented{{Cloud: "c", Zone: a.Zone, Type: "a", Market: drover.Spot, CPU: 8000}, {Cloud: "c", Zone: c.Zone, Type: "c", Market: drover.OnDemand, CPU: 4000}}
+		if got := rentedOf(p, Solve(p)); got != "b b b b c c" { // of 24 vCPUs 9 may be of each, and a has 8
+			t.Errorf("rented: %s", got)
+		}
 	})
 	t.Run("no zone has", func(t *testing.T) {
 		p := peersProblem(t, 1000, false)
-		p.ZoneShare = 40
+		p.ZoneShare = 40_00
 		sharesKept(t, p, 40, func(o drover.Offering) string { return o.Zone })
 	})
 	t.Run("a share gives way where there is only one offering", func(t *testing.T) {
 		o := offering("c", "only", 2, 4*drover.GiB, 100)
 		o.Market = drover.Spot
 		p := problem([]drover.Offering{o}, 9, demand(1000, drover.GiB, 9))
-		p.SpotShare = 20
+		p.SpotShare = 20_00
 		if plan := Solve(p); len(plan.Unmet) > 0 {
 			t.Errorf("unmet: %+v", plan.Unmet)
 		}
 	})
+}
+
+// spotOffering names a spot offering; empty for others.
+func spotOffering(o drover.Offering) string {
+	if o.Market != drover.Spot {
+		return ""
+	}
+	return o.Type.Name + o.Zone
+}
+
+// rentedOf is the types of what a plan rents, sorted.
+func rentedOf(p drover.Problem, plan drover.Plan) string {
+	var names []string
+	for _, b := range plan.Purchases {
+		names = append(names, p.Offerings[b.Candidates[0]].Type.Name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
 }
 
 func sharesKept(t *testing.T, p drover.Problem, share int64, of func(drover.Offering) string) {

@@ -75,9 +75,20 @@ func (m *model) take(l ledger, k *kind, n int) {
 	}
 }
 
+// shareCode and shareText say that an offering has its share.
+const (
+	shareCode = "spread"
+	shareText = "it has its share of all vCPUs"
+)
+
+// share reports whether the row is there for a share.
+func (r row) share() bool { return r.limit != nil && r.limit.Share }
+
 // text names the limit.
 func (r row) text() string {
 	switch {
+	case r.share():
+		return shareText
 	case r.limit != nil && r.cpu:
 		return "the limit on its vCPUs is reached"
 	case r.limit != nil:

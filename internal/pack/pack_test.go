@@ -113,8 +113,8 @@ func TestCandidatesOfOneInstanceAreThoseOfMany(t *testing.T) {
 		m := newModel(p, 1)
 		steps := p.Steps
 		for _, b := range m.plainly(perJob, &steps).bins {
-			few, runnerUp := m.candidates(b, m.nearest(b))
-			all, allsRunnerUp := m.candidates(b, m.byPrice())
+			few, runnerUp := m.candidates(b, m.nearest(b), nil)
+			all, allsRunnerUp := m.candidates(b, m.byPrice(), nil)
 			if diff := cmp.Diff(all, few); diff != "" {
 				t.Fatalf("candidates differ:\n%s", diff)
 			}

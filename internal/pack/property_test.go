@@ -2,6 +2,7 @@ package pack
 
 import (
 	"cmp"
+	"slices"
 	"testing"
 	"time"
 
@@ -47,6 +48,62 @@ func TestFewStepsAreEnoughForAnAnswer(t *testing.T) {
 		checkServed(t, p, plan)
 		checkLimits(t, p, plan)
 	})
+}
+
+func TestAShareIsPassedOnlyForJobsThatNothingElseIsLeftFor(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProblem(t)
+		p.SpotShare, p.ZoneShare = rapid.SampledFrom([]int{10_00, 25_00, 60_00}).Draw(t, "share"), 0
+		plan := Solve(p)
+		has, n, total := map[portion]int64{}, map[portion]int{}, vcpus(p, plan)
+		for _, r := range p.Rented {
+			total += int64(r.CPU)
+			if key := (portion{r.Cloud, r.Zone, r.Type}); r.Market == drover.Spot {
+				has[key], n[key] = has[key]+int64(r.CPU), n[key]+1
+			}
+		}
+		for _, b := range plan.Purchases {
+			if o := p.Offerings[b.Candidates[0]]; o.Market == drover.Spot {
+				key := portion{o.Cloud, o.Zone, o.Type.Name}
+				has[key], n[key] = has[key]+int64(o.Type.Resources.CPU), n[key]+1
+			}
+		}
+		for _, b := range plan.Purchases {
+			o := p.Offerings[b.Candidates[0]]
+			key := portion{o.Cloud, o.Zone, o.Type.Name}
+			if o.Market == drover.Spot && n[key] > 1 && has[key]*drover.WholeShare > total*int64(p.SpotShare) && othersLeft(p, plan, key) {
+				t.Fatalf("%s has %d of %d thousandths of vCPUs, and what it is rented for might go elsewhere", o.Name(), has[key], total)
+			}
+		}
+	})
+}
+
+// othersLeft reports whether all jobs for which any instance of a spot offering is rented could be on demand, no limit keeping them from that.
+func othersLeft(p drover.Problem, plan drover.Plan, key portion) bool {
+	for _, b := range plan.Purchases {
+		if o := p.Offerings[b.Candidates[0]]; o.Market != drover.Spot || (portion{o.Cloud, o.Zone, o.Type.Name}) != key {
+			continue
+		}
+		for _, l := range b.Loads {
+			if !slices.ContainsFunc(p.Offerings, func(o drover.Offering) bool { return onDemandFor(p, plan, o, p.Demands[l.Demand].Shape) }) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// onDemandFor reports whether an offering on demand can hold jobs of a shape, and one more of it may be rented.
+func onDemandFor(p drover.Problem, plan drover.Plan, o drover.Offering, s drover.Shape) bool {
+	rest, _ := without(p, &drover.Plan{Purchases: plan.Purchases})
+	room := rest.Room > 0
+	for _, c := range rest.Clouds {
+		room = room && (c.Cloud != o.Cloud || c.Room > 0)
+	}
+	for _, l := range rest.Limits {
+		room = room && (!l.Covers(o) || (l.Instances == nil || *l.Instances > 0) && (l.CPU == nil || *l.CPU >= o.Type.Resources.CPU))
+	}
+	return room && o.Market == drover.OnDemand && s.Accepts(o) && o.Type.Resources.CPU >= p.MinCPU && (p.MaxCPU == 0 || o.Type.Resources.CPU <= p.MaxCPU)
 }
 
 // checkServed wants each job on one instance that can hold it or unmet, and no instance that no job needs.
@@ -238,8 +295,14 @@ func drawProblem(t *rapid.T) drover.Problem {
 	}
 	p.Fixed = drover.Money(rapid.SampledFrom([]int64{0, 5_000_000}).Draw(t, "fixed"))
 	p.MaxCPU = rapid.SampledFrom([]drover.MilliCPU{0, 0, 8000}).Draw(t, "largest")
-	p.SpotShare = rapid.SampledFrom([]int{0, 0, 20, 60}).Draw(t, "spot share")
-	p.ZoneShare = rapid.SampledFrom([]int{0, 0, 50}).Draw(t, "zone share")
+	p.SpotShare = rapid.SampledFrom([]int{0, 0, 20_00, 60_00}).Draw(t, "spot share")
+	for _, o := range offerings {
+		one := drover.Rented{Cloud: o.Cloud, Zone: o.Zone, Type: o.Type.Name, Market: o.Market, CPU: o.Type.Resources.CPU}
+		if p.SpotShare > 0 && rapid.Bool().Draw(t, "some there") {
+			p.Rented = append(p.Rented, one)
+		}
+	}
+	p.ZoneShare = rapid.SampledFrom([]int{0, 0, 50_00}).Draw(t, "zone share")
 	if rapid.Bool().Draw(t, "limited") {
 		n, c := rapid.IntRange(0, 5).Draw(t, "instances"), drover.MilliCPU(rapid.Int64Range(0, 40_000).Draw(t, "vCPUs"))
 		p.Limits = []drover.Limit{{Market: drover.Spot, Instances: &n}, {Type: "t", CPU: &c}}

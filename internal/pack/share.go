@@ -6,63 +6,229 @@ import (
 	"drover"
 )
 
-// spread answers a problem that wants no spot offering, or no zone, to have more than a share of the vCPUs. The shares become limits, of the
-// vCPUs that a plan without them has; while those of the plan that comes out are fewer, it is made again. One instance may always be rented
-// of each. Where shares would leave jobs without a place they give way, as far as they must.
+// spread answers a problem that wants no spot offering, or no zone, to have more than a share of all vCPUs, those of what is rented already among
+// them. The shares become limits, of the vCPUs that there are with a plan without them; while those of the plan that comes out are fewer, it is
+// made again, and what passes its share in the end is left out. One instance of each offering may always be rented.
+//
+// Jobs that the shares alone leave without a place get one all the same: a second plan is made for them, with shares that give way as far as
+// they must.
 func spread(p drover.Problem) drover.Plan {
-	spotShare, zoneShare := p.SpotShare, p.ZoneShare
-	p.SpotShare, p.ZoneShare = 0, 0
+	s := sharesOf(&p)
 	free := solve(p, 1)
-	total := vcpus(p, free)
-	for _, looser := range []int64{100, 100, 100, 110, 130, 200} {
-		some := p
-		some.Limits = slices.Concat(p.Limits, spotLimits(p, total*looser/100, spotShare), zoneLimits(p, total*looser/100, zoneShare))
-		plan := solve(some, rivalsFor(spotShare, zoneShare))
-		plan.Bound = max(plan.Bound, free.Bound)
-		now := vcpus(p, plan)
-		switch {
-		case jobsUnmet(plan) > jobsUnmet(free):
-			continue
-		case now >= total || looser > 100:
-			return plan
+	plan, total := free, s.sum+vcpus(p, free)
+	for range 3 {
+		plan = solve(s.limited(p, total, asWanted), s.rivals())
+		now := s.sum + vcpus(p, plan)
+		if now >= total {
+			break
 		}
 		total = now
 	}
-	return free
+	plan = s.kept(p, plan)
+	s.add(p, plan)
+	plan = s.bent(p, plan)
+	plan.Bound = max(plan.Bound, free.Bound)
+	return plan
 }
 
-// rivalsFor is how many offerings better than another make it needless, when each may only have a share.
-func rivalsFor(shares ...int) int {
-	n := 1
-	for _, s := range shares {
-		if s > 0 {
-			n *= 1 + (99+s)/s
+// portion is what has a share: a spot offering, or a zone.
+type portion struct{ cloud, zone, spot string }
+
+// shares are what a problem says of them, and what each portion has.
+type shares struct {
+	spot, zone int64 // in hundredths of a percent; 0: all
+	rented     []drover.Rented
+	has        map[portion]int64 // of these
+	sum        int64             // of all vCPUs
+}
+
+// asWanted, and what follows, are by how many hundredths shares are larger than they should be, each tried when the one before leaves jobs without
+// a place.
+const asWanted = 100
+
+var looser = []int64{asWanted, 150, 225, 340, 500, 750}
+
+// sharesOf takes the shares out of a problem.
+func sharesOf(p *drover.Problem) *shares {
+	s := &shares{spot: int64(p.SpotShare), zone: int64(p.ZoneShare), has: map[portion]int64{}}
+	s.count(p.Rented...)
+	p.SpotShare, p.ZoneShare, p.Rented = 0, 0, nil
+	return s
+}
+
+func (s *shares) count(all ...drover.Rented) {
+	for _, r := range all {
+		s.sum += int64(r.CPU)
+		if r.Market == drover.Spot {
+			s.has[portion{r.Cloud, r.Zone, r.Type}] += int64(r.CPU)
+		}
+		s.has[portion{r.Cloud, r.Zone, ""}] += int64(r.CPU)
+	}
+	s.rented = append(s.rented, all...)
+}
+
+// oneOf is an instance of an offering.
+func oneOf(o *drover.Offering) drover.Rented {
+	return drover.Rented{Cloud: o.Cloud, Zone: o.Zone, Type: o.Type.Name, Market: o.Market, CPU: o.Type.Resources.CPU}
+}
+
+// add counts what a plan rents.
+func (s *shares) add(p drover.Problem, plan drover.Plan) {
+	for _, b := range plan.Purchases {
+		s.count(oneOf(&p.Offerings[b.Candidates[0]]))
+	}
+}
+
+// rivals is how many offerings that are better than another make it needless, when each may only have a share.
+func (s *shares) rivals() int {
+	n := int64(1)
+	for _, share := range []int64{s.spot, s.zone} {
+		if share > 0 {
+			n *= 1 + (drover.WholeShare-1+share)/share
 		}
 	}
-	return n
+	return int(min(n, 1<<30))
 }
 
-// spotLimits limits each spot offering to its share.
-func spotLimits(p drover.Problem, total int64, share int) (limits []drover.Limit) {
+// limited is the problem with limits for the shares, of so many vCPUs in all, as much larger as they are to be.
+func (s *shares) limited(p drover.Problem, total, larger int64) drover.Problem {
+	at := map[portion]int{}
+	limits := slices.Clone(p.Limits)
+	limit := func(key portion, l drover.Limit, share, least int64) {
+		most := drover.MilliCPU(max(0, least, total*share/drover.WholeShare*larger/asWanted-s.has[key]))
+		if x, known := at[key]; known {
+			*limits[x].CPU = max(*limits[x].CPU, most)
+			return
+		}
+		l.CPU, l.Share = &most, true
+		at[key] = len(limits)
+		limits = append(limits, l)
+	}
 	for _, o := range p.Offerings {
-		if share > 0 && o.Market == drover.Spot {
-			most := max(o.Type.Resources.CPU, drover.MilliCPU(total*int64(share)/100))
-			limits = append(limits, drover.Limit{Cloud: o.Cloud, Zone: o.Zone, Type: o.Type.Name, Market: o.Market, CPU: &most})
+		own, zone := portion{o.Cloud, o.Zone, o.Type.Name}, portion{o.Cloud, o.Zone, ""}
+		if s.spot > 0 && o.Market == drover.Spot {
+			least := int64(o.Type.Resources.CPU)
+			if s.has[own] > 0 {
+				least = 0
+			}
+			limit(own, drover.Limit{Cloud: o.Cloud, Zone: o.Zone, Type: o.Type.Name, Market: o.Market}, s.spot, least)
+		}
+		if s.zone > 0 {
+			limit(zone, drover.Limit{Cloud: o.Cloud, Zone: o.Zone}, s.zone, 0)
 		}
 	}
-	return limits
+	p.Limits = limits
+	return p
 }
 
-// zoneLimits limits each zone to its share.
-func zoneLimits(p drover.Problem, total int64, share int) (limits []drover.Limit) {
-	for _, o := range p.Offerings {
-		at := slices.IndexFunc(limits, func(l drover.Limit) bool { return l.Cloud == o.Cloud && l.Zone == o.Zone })
-		if share > 0 && at < 0 {
-			most := drover.MilliCPU(total * int64(share) / 100)
-			limits = append(limits, drover.Limit{Cloud: o.Cloud, Zone: o.Zone, CPU: &most})
+// kept is the plan without the instances that pass a share, the last of each first. Their jobs have no place then but for the shares.
+func (s *shares) kept(p drover.Problem, plan drover.Plan) drover.Plan {
+	m := &model{p: p, boots: bootsOf(p)}
+	m.sortTimes()
+	for {
+		now := &shares{spot: s.spot, zone: s.zone, has: map[portion]int64{}}
+		now.count(s.rented...)
+		now.add(p, plan)
+		total, left := now.sum, len(plan.Purchases)
+		for x := len(plan.Purchases) - 1; x >= 0; x-- {
+			o := &p.Offerings[plan.Purchases[x].Candidates[0]]
+			if now.passed(o, total) {
+				less := oneOf(o)
+				less.CPU = -less.CPU
+				now.count(less)
+				plan = m.dropped(plan, x)
+			}
+		}
+		if len(plan.Purchases) == left {
+			return plan
 		}
 	}
-	return limits
+}
+
+// passed reports whether one instance of an offering, which is counted, is more than a share of so many vCPUs allows.
+func (s *shares) passed(o *drover.Offering, total int64) bool {
+	own, zone := s.has[portion{o.Cloud, o.Zone, o.Type.Name}], s.has[portion{o.Cloud, o.Zone, ""}]
+	alone := own == int64(o.Type.Resources.CPU)
+	return s.spot > 0 && o.Market == drover.Spot && !alone && own*drover.WholeShare > total*s.spot || s.zone > 0 && zone*drover.WholeShare > total*s.zone
+}
+
+// dropped is the plan without one of its purchases.
+func (m *model) dropped(plan drover.Plan, x int) drover.Plan {
+	b, class := plan.Purchases[x], len(m.classes)
+	o := &m.p.Offerings[b.Candidates[0]]
+	why := drover.Refusal{Code: shareCode, Count: 1, Example: o.Name() + ": " + shareText}
+	plan.Purchases = slices.Delete(slices.Clone(plan.Purchases), x, x+1)
+	for _, l := range b.Loads {
+		class = min(class, m.class(m.p.Demands[l.Demand]))
+		plan.Unmet = append(plan.Unmet, drover.Unmet{Demand: l.Demand, Count: l.Count, Code: drover.ReasonLimit, Text: shareText, Refusals: []drover.Refusal{why}})
+	}
+	plan.Cost -= drover.Money(m.cost(o, class))
+	return plan
+}
+
+// bent is the plan, and beside it what is rented for jobs that the shares alone leave without a place.
+func (s *shares) bent(p drover.Problem, plan drover.Plan) drover.Plan {
+	rest, waits := without(p, &plan)
+	if !waits {
+		return plan
+	}
+	total := s.sum + vcpus(rest, solve(rest, 1))
+	for x := 0; waits; x++ {
+		some := rest
+		if x < len(looser) {
+			some = s.limited(rest, total, looser[x])
+		}
+		more := solve(some, 1<<30)
+		s.add(rest, more)
+		plan.Purchases, plan.Cost = slices.Concat(plan.Purchases, more.Purchases), plan.Cost+more.Cost
+		rest, waits = without(rest, &more)
+		plan.Unmet = slices.Concat(plan.Unmet, more.Unmet)
+	}
+	return plan
+}
+
+// without is what is left of a problem when a plan is carried out: the demands of which jobs wait for a share alone. They leave the plan's unmet.
+func without(p drover.Problem, plan *drover.Plan) (rest drover.Problem, waits bool) {
+	rest = p
+	rest.Demands, rest.Clouds, rest.Limits = slices.Clone(p.Demands), slices.Clone(p.Clouds), slices.Clone(p.Limits)
+	for x := range rest.Demands {
+		rest.Demands[x].Count = 0
+	}
+	var others []drover.Unmet
+	for _, u := range plan.Unmet {
+		if u.Code != drover.ReasonPlanning && slices.ContainsFunc(u.Refusals, func(r drover.Refusal) bool { return r.Code == shareCode }) {
+			rest.Demands[u.Demand].Count += u.Count
+			waits = true
+		} else {
+			others = append(others, u)
+		}
+	}
+	plan.Unmet = others
+	for _, b := range plan.Purchases {
+		take(&rest, &p.Offerings[b.Candidates[0]])
+	}
+	return rest, waits
+}
+
+// take counts an instance of an offering against a problem's limits.
+func take(p *drover.Problem, o *drover.Offering) {
+	p.Room--
+	for x, c := range p.Clouds {
+		if c.Cloud == o.Cloud {
+			p.Clouds[x].Room--
+		}
+	}
+	for x, l := range p.Limits {
+		if !l.Covers(*o) {
+			continue
+		}
+		if l.Instances != nil {
+			p.Limits[x].Instances = new(*l.Instances - 1)
+		}
+		if l.CPU != nil {
+			p.Limits[x].CPU = new(*l.CPU - o.Type.Resources.CPU)
+		}
+	}
 }
 
 // vcpus is the sum of a plan's.
@@ -71,11 +237,4 @@ func vcpus(p drover.Problem, plan drover.Plan) (sum int64) {
 		sum += int64(p.Offerings[b.Candidates[0]].Type.Resources.CPU)
 	}
 	return sum
-}
-
-func jobsUnmet(plan drover.Plan) (n int) {
-	for _, u := range plan.Unmet {
-		n += u.Count
-	}
-	return n
 }

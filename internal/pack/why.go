@@ -16,6 +16,8 @@ func (m *model) why(d *draft, demand, count, steps int) drover.Unmet {
 	switch {
 	case steps <= 0:
 		u.Code, u.Text = drover.ReasonPlanning, fmt.Sprintf("the plan was cut off after %d steps", m.p.Steps)
+	case limit < 0 && slices.ContainsFunc(u.Refusals, func(r drover.Refusal) bool { return r.Code == shareCode }):
+		u.Code, u.Text = drover.ReasonLimit, shareText
 	case limit < 0:
 		u.Code, u.Text = drover.ReasonBlocked, "every offering that can hold it is blocked"
 	default:
@@ -67,6 +69,9 @@ func (m *model) refusal(d *draft, asked drover.Demand, o drover.Offering) (code,
 	k := kind{has: m.capacity(&o), limits: m.rowsOf(&o)}
 	for _, r := range append([]int{0}, k.limits...) {
 		if d.led[r] < m.weight(&k, r) {
+			if m.rows[r].share() { // those come last
+				return shareCode, m.rows[r].text()
+			}
 			return "limit", m.rows[r].text()
 		}
 	}
