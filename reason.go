@@ -32,6 +32,7 @@ const (
 	// Of the fleet, a cloud, an offering, and what does not wait.
 	ReasonRest     = "rest"     // nothing waits
 	ReasonOffered  = "offered"  // it may be rented
+	ReasonSpread   = "spread"   // a spot offering has its share of the fleet
 	ReasonUnlisted = "unlisted" // a cloud does not say what there is in it
 	ReasonRunning  = "running"
 

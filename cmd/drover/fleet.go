@@ -192,6 +192,7 @@ func settings(c *config.Config, limits runLimits) engine.Settings {
 		ScheduleTimeout: c.Jobs.ScheduleTimeout,
 		GrowMemory:      int(c.Jobs.OnOOM.Grow),
 		Mix:             c.Jobs.Mix,
+		SpotShare:       int(c.Jobs.Spread.SpotOffering),
 		Shares:          c.Jobs.Shares,
 	}
 	for _, cloud := range c.Clouds {

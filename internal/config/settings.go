@@ -50,8 +50,14 @@ func (version) schema() *jsonschema.Schema { return &jsonschema.Schema{Type: "in
 type Jobs struct {
 	ScheduleTimeout time.Duration `yaml:"schedule_timeout" doc:"cancelled after having been blocked everywhere for this long in all; 0: never"`
 	Mix             drover.Mix    `yaml:"mix" doc:"how jobs that prefer spot are divided among the markets; left out: wherever it is cheapest"`
+	Spread          Spread        `yaml:"spread" doc:"how much of the fleet may be alike; left out: all that is cheapest"`
 	Shares          drover.Shares `yaml:"shares" doc:"how jobs of one priority divide what there is; left out: the first to come is served first"`
 	OnOOM           OnOOM         `yaml:"on_oom" doc:"what follows when a job ran out of memory; left out: it has failed"`
+}
+
+// Spread is how much of the fleet may be alike.
+type Spread struct {
+	SpotOffering Percent `yaml:"spot_offering" doc:"the most of the fleet's vCPUs that are rented of one type in one zone on spot, such as 20%; one instance always may be"`
 }
 
 // OnOOM is what follows when a job ran out of memory.

@@ -60,8 +60,10 @@ func (e *Engine) explainOffering(o drover.Offering, general []drover.Reason) dro
 		}
 	}
 	x.Reasons = append(x.Reasons, general...)
-	if why, ok := e.whyTooDear(o); ok {
-		x.Reasons = append(x.Reasons, why)
+	for _, ask := range []func(drover.Offering) (drover.Reason, bool){e.whyTooDear, e.whySpread} {
+		if why, ok := ask(o); ok {
+			x.Reasons = append(x.Reasons, why)
+		}
 	}
 	for _, why := range x.Reasons {
 		x.Since = sooner(x.Since, why.Since)

@@ -121,6 +121,7 @@ func (e *Engine) problem(demands []drover.Demand, offers []drover.Offering) drov
 	}
 	boots := e.bootTimes()
 	p.Boot, p.Boots = boots.usual, boots.other
+	e.spread(&p)
 	return p
 }
 

@@ -64,6 +64,8 @@ func (p *player) set(args []string) {
 		case "mix":
 			base, percent, _ := strings.Cut(value, ":")
 			p.settings.Mix.OnDemand = drover.Part{Base: int(p.number(base)), Percent: int(p.number(percent))}
+		case "spread":
+			p.settings.SpotShare = int(p.number(value))
 		case "shares":
 			p.settings.Shares = p.shares(value)
 		case "leaving":

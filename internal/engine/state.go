@@ -57,13 +57,14 @@ type Settings struct {
 	Clouds          []CloudSettings `json:"clouds"`           // by name
 	ScheduleTimeout time.Duration   `json:"schedule_timeout"` // how long in all a job waits for offerings that are blocked; 0: for ever
 	Lifecycle       Lifecycle       `json:"lifecycle"`
-	MaxInstances    int             `json:"max_instances"`     // in all clouds together; 0: no limit
-	MaxCost         drover.Money    `json:"max_cost"`          // of the fleet's whole life; 0: no limit
-	Budgets         []Budget        `json:"budgets,omitempty"` // no two of one scope
-	Keep            time.Duration   `json:"keep"`              // how long an instance on which a job failed is kept once idle
-	Mix             drover.Mix      `json:"mix,omitzero"`      // of the markets, for jobs that prefer spot
-	Shares          drover.Shares   `json:"shares,omitzero"`   // of what there is, for jobs of one priority
-	GrowMemory      int             `json:"grow_memory"`       // a job that ran out of memory is tried again with so many thousandths of it; 0: it is not
+	MaxInstances    int             `json:"max_instances"`        // in all clouds together; 0: no limit
+	MaxCost         drover.Money    `json:"max_cost"`             // of the fleet's whole life; 0: no limit
+	Budgets         []Budget        `json:"budgets,omitempty"`    // no two of one scope
+	Keep            time.Duration   `json:"keep"`                 // how long an instance on which a job failed is kept once idle
+	Mix             drover.Mix      `json:"mix,omitzero"`         // of the markets, for jobs that prefer spot
+	SpotShare       int             `json:"spot_share,omitempty"` // the most of the fleet's vCPUs in one spot offering, in hundredths of a percent; 0: all
+	Shares          drover.Shares   `json:"shares,omitzero"`      // of what there is, for jobs of one priority
+	GrowMemory      int             `json:"grow_memory"`          // a job that ran out of memory is tried again with so many thousandths of it; 0: it is not
 }
 
 // CloudSettings are the limits of one cloud.

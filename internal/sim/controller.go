@@ -29,6 +29,7 @@ type controller struct {
 	frozen bool        // so that what comes meanwhile is looked at only then
 	inbox  []engine.Event
 	steps  int           // that it has taken
+	alone  bool          // one event is taken in, so that what is decided follows from what is written down
 	wakes  int           // number of the wake that is valid
 	lag    time.Duration // of its last commit
 	doomed bool          // it is killed within the step that it takes
@@ -148,6 +149,7 @@ func (c *controller) step(events []engine.Event) {
 		return
 	}
 	w.Events += len(events)
+	c.alone = len(events) == 1
 	for _, ev := range events {
 		c.answered(ev.Body)
 	}
@@ -298,6 +300,8 @@ func (c *controller) do(f engine.Effect, session int) {
 	case f.Forget != nil:
 		c.forget(*f.Forget)
 	case f.Solve != nil:
-		c.reply(100*time.Millisecond, engine.Solved{Effect: f.ID, Plan: pack.Solve(*f.Solve)})
+		plan := pack.Solve(*f.Solve)
+		c.w.spreads(*f.Solve, plan)
+		c.reply(100*time.Millisecond, engine.Solved{Effect: f.ID, Plan: plan})
 	}
 }

@@ -16,6 +16,8 @@ func (c *controller) mayDo(f engine.Effect) {
 		if until := c.noList[f.ListInstances.Cloud]; c.now() < until {
 			c.w.fail("cloud %s is listed although it said not before %v", f.ListInstances.Cloud, until)
 		}
+	case f.Solve != nil:
+		c.maySolve(*f.Solve)
 	case f.GrowDisk != nil:
 		c.mayGrow(*f.GrowDisk)
 	case f.Connect != nil:

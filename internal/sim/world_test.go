@@ -193,6 +193,9 @@ func varied(seed uint64, s engine.Settings) engine.Settings {
 	if some() {
 		s.Shares = drover.Shares{By: "label:project", Weights: map[string]int{"p": 1 + dice.IntN(3)}}
 	}
+	if some() {
+		s.SpotShare = 30_00
+	}
 	return s
 }
 

@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"drover"
+)
+
+// A spread has no more than a share of the fleet's vCPUs be of one spot offering, since what is of one is likely to be taken back together. It binds
+// what is planned: what there is already counts, running or on its way, and none of it goes because others went.
+
+// spread tells the problem of the share, and of what there is.
+func (e *Engine) spread(p *drover.Problem) {
+	if p.SpotShare = e.s.Settings.SpotShare; p.SpotShare == 0 {
+		return
+	}
+	for _, in := range e.instances {
+		if in.State != drover.InstanceStopping {
+			p.Rented = append(p.Rented, drover.Rented{Cloud: in.Cloud, Zone: in.Zone, Type: in.Type.Name, Market: in.Market, CPU: in.Resources.CPU})
+		}
+	}
+	slices.SortFunc(p.Rented, compareRented)
+	merged := p.Rented[:0]
+	for _, r := range p.Rented {
+		if last := len(merged) - 1; last >= 0 && compareRented(merged[last], r) == 0 {
+			merged[last].CPU += r.CPU
+		} else {
+			merged = append(merged, r)
+		}
+	}
+	p.Rented = merged
+}
+
+func compareRented(a, b drover.Rented) int {
+	return cmp.Or(cmp.Compare(a.Cloud, b.Cloud), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Market, b.Market))
+}
+
+// whySpread says that one more instance of an offering would pass its share of the fleet.
+func (e *Engine) whySpread(o drover.Offering) (why drover.Reason, has bool) {
+	var p drover.Problem
+	if e.spread(&p); p.SpotShare == 0 || o.Market != drover.Spot {
+		return why, false
+	}
+	more := o.Type.Resources.CPU
+	own, total := more, more
+	for _, r := range p.Rented {
+		if total += r.CPU; r.Cloud == o.Cloud && r.Zone == o.Zone && r.Type == o.Type.Name && r.Market == o.Market {
+			own += r.CPU
+		}
+	}
+	if own == more || int64(own)*drover.WholeShare <= int64(total)*int64(p.SpotShare) {
+		return why, false
+	}
+	why = e.reason(drover.ReasonSpread, "with one more it would have %v of %v vCPUs, and spread has no spot offering have more than %v%% of them; one more is rented once others have more, or for what nothing else can hold",
+		own, total, drover.MilliCPU(p.SpotShare*10))
+	why.Since = 0
+	for _, in := range e.instances {
+		if in.Cloud == o.Cloud && in.Zone == o.Zone && in.Type.Name == o.Type.Name && in.Market == o.Market {
+			why.Since = max(why.Since, in.Asked)
+		}
+	}
+	return why, true
+}
