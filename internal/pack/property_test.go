@@ -85,7 +85,7 @@ func othersLeft(p drover.Problem, plan drover.Plan, key portion) bool {
 			continue
 		}
 		for _, l := range b.Loads {
-			if !slices.ContainsFunc(p.Offerings, func(o drover.Offering) bool { return onDemandFor(p, plan, o, p.Demands[l.Demand].Shape) }) {
+			if !slices.ContainsFunc(p.Offerings, func(o drover.Offering) bool { return onDemandFor(p, plan, o, p.Demands[l.Demand]) }) {
 				return false
 			}
 		}
@@ -93,8 +93,8 @@ func othersLeft(p drover.Problem, plan drover.Plan, key portion) bool {
 	return true
 }
 
-// onDemandFor reports whether an offering on demand can hold jobs of a shape, and one more of it may be rented.
-func onDemandFor(p drover.Problem, plan drover.Plan, o drover.Offering, s drover.Shape) bool {
+// onDemandFor reports whether an offering on demand can hold jobs of a demand, and one more of it may be rented.
+func onDemandFor(p drover.Problem, plan drover.Plan, o drover.Offering, d drover.Demand) bool {
 	rest, _ := without(p, &drover.Plan{Purchases: plan.Purchases})
 	room := rest.Room > 0
 	for _, c := range rest.Clouds {
@@ -103,7 +103,7 @@ func onDemandFor(p drover.Problem, plan drover.Plan, o drover.Offering, s drover
 	for _, l := range rest.Limits {
 		room = room && (!l.Covers(o) || (l.Instances == nil || *l.Instances > 0) && (l.CPU == nil || *l.CPU >= o.Type.Resources.CPU))
 	}
-	return room && o.Market == drover.OnDemand && s.Accepts(o) && o.Type.Resources.CPU >= p.MinCPU && (p.MaxCPU == 0 || o.Type.Resources.CPU <= p.MaxCPU)
+	return room && o.Market == drover.OnDemand && d.Shape.Accepts(o) && o.Within(d.Dearest) && o.Type.Resources.CPU >= p.MinCPU && (p.MaxCPU == 0 || o.Type.Resources.CPU <= p.MaxCPU)
 }
 
 // checkServed wants each job on one instance that can hold it or unmet, and no instance that no job needs.
