@@ -25,7 +25,7 @@ func (c *controller) maySolve(p drover.Problem) {
 		left[engine.OfferingKey{Type: r.Type, Zone: r.Cloud + r.Zone, Market: r.Market}] -= r.CPU
 	}
 	for of, cpus := range left {
-		if cpus != 0 {
+		if cpus > 0 { // less than none are of what was stopped once the plan was asked for
 			c.w.fail("a plan is asked for, and of %v %v vCPUs are there that it knows nothing of", of, cpus)
 		}
 	}
