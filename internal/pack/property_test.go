@@ -103,7 +103,7 @@ func onDemandFor(p drover.Problem, plan drover.Plan, o drover.Offering, d drover
 	for _, l := range rest.Limits {
 		room = room && (!l.Covers(o) || (l.Instances == nil || *l.Instances > 0) && (l.CPU == nil || *l.CPU >= o.Type.Resources.CPU))
 	}
-	return room && o.Market == drover.OnDemand && d.Shape.Accepts(o) && o.Within(d.Dearest) && o.Type.Resources.CPU >= p.MinCPU && (p.MaxCPU == 0 || o.Type.Resources.CPU <= p.MaxCPU)
+	return room && o.Market == drover.OnDemand && d.Shape.Accepts(o) && d.Affords(o) && o.Type.Resources.CPU >= p.MinCPU && (p.MaxCPU == 0 || o.Type.Resources.CPU <= p.MaxCPU)
 }
 
 // checkServed wants each job on one instance that can hold it or unmet, and no instance that no job needs.

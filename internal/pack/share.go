@@ -27,7 +27,9 @@ func spread(p drover.Problem) drover.Plan {
 	plan = s.kept(p, plan)
 	s.add(p, plan)
 	plan = s.bent(p, plan)
-	plan.Bound = max(plan.Bound, free.Bound)
+	if plan.Bound = 0; len(plan.Unmet) == 0 {
+		plan.Bound = free.Bound // that of a plan with limits need not hold once they are others, nor this one for other jobs
+	}
 	return plan
 }
 

@@ -74,7 +74,7 @@ func onDemand(p drover.Problem, plan drover.Plan, b drover.Purchase) bool {
 					room--
 				}
 			}
-			return o.Market == drover.OnDemand && room > 0 && p.Demands[l.Demand].Shape.Accepts(o) && o.Within(p.Demands[l.Demand].Dearest)
+			return o.Market == drover.OnDemand && room > 0 && p.Demands[l.Demand].Shape.Accepts(o) && p.Demands[l.Demand].Affords(o)
 		})
 	})
 }
