@@ -138,6 +138,15 @@ type Demand struct {
 type CloudRoom struct {
 	Cloud string `json:"cloud"`
 	Room  int    `json:"room"`
+	Disk  Bytes  `json:"disk,omitempty"` // of an instance's volume that is in the price of an offering
+}
+
+// UsualDisk is how much disk is in the price of a cloud's offerings whose disks are made to measure.
+func (p Problem) UsualDisk(cloud string) Bytes {
+	if at := slices.IndexFunc(p.Clouds, func(c CloudRoom) bool { return c.Cloud == cloud }); at >= 0 {
+		return p.Clouds[at].Disk
+	}
+	return 0
 }
 
 // Limit is how much may be added of the offerings that it covers: those that agree with every field that is not empty.

@@ -117,7 +117,7 @@ func (e *Engine) unheard() *Cloud {
 func (e *Engine) problem(demands []drover.Demand, offers []drover.Offering) drover.Problem {
 	p := drover.Problem{ID: e.s.LastEffect + 1, Demands: demands, Offerings: offers, Room: e.totalRoom(), UseOnce: e.life().UseOnce, Steps: drover.PlanSteps}
 	for _, c := range e.clouds {
-		p.Clouds = append(p.Clouds, drover.CloudRoom{Cloud: c.Name, Room: e.cloudRoom(c.Name)})
+		p.Clouds = append(p.Clouds, drover.CloudRoom{Cloud: c.Name, Room: e.cloudRoom(c.Name), Disk: e.limits(c.Name).Disk})
 	}
 	boots := e.bootTimes()
 	p.Boot, p.Boots = boots.usual, boots.other

@@ -17,7 +17,10 @@ import (
 )
 
 // Solve answers the problem.
-func Solve(p drover.Problem) drover.Plan {
+func Solve(p drover.Problem) drover.Plan { return withVolumes(p) }
+
+// answer is an answer by the prices of the offerings alone.
+func answer(p drover.Problem) drover.Plan {
 	if p.SpotShare > 0 || p.ZoneShare > 0 {
 		return spread(p)
 	}

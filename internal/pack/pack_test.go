@@ -57,6 +57,17 @@ func TestSolve(t *testing.T) {
 		p.Boot, p.Boots = time.Minute, []drover.Boot{{Cloud: "c", Type: "metal", Time: metal}}
 		return p
 	}
+	measured, wide, disky := offering("c", "measured", 1, 4*drover.GiB, 1000), offering("c", "wide", 4, 16*drover.GiB, 3900), offering("c", "disky", 1, 4*drover.GiB, 1300)
+	measured.DiskPrice, wide.DiskPrice, disky.Type.Resources.Disk = 10, 10, drover.TiB
+	stored := func(count int, disk drover.Bytes) drover.Demand {
+		d := demand(1000, drover.GiB, count)
+		d.Shape.Need.Disk = disk
+		return d
+	}
+	usual := func(disk drover.Bytes, p drover.Problem) drover.Problem {
+		p.Clouds[0].Disk = disk
+		return p
+	}
 	tests := []struct {
 		name string
 		p    drover.Problem
@@ -68,6 +79,10 @@ func TestSolve(t *testing.T) {
 		{"a job takes nothing whose vCPUs are too dear for it", problem([]drover.Offering{small, large}, 9, dear(49, demand(1000, drover.GiB, 1))), "large:[0×1]"},
 		{"nor is put on what is rented for others", problem([]drover.Offering{small, large}, 9, demand(1000, drover.GiB, 1), dear(49, demand(1000, drover.GiB, 1))), "small:[0×1] large:[1×1]"},
 		{"nor an instance that is as a whole", problem([]drover.Offering{small, large}, 9, most(100, demand(1000, drover.GiB, 8))), "small:[0×2] small:[0×2] small:[0×2] small:[0×2]"},
+		{"one job of much disk takes the type that has it", problem([]drover.Offering{measured, disky}, 9, stored(1, 500*drover.GiB)), "disky:[0×1]"},
+		{"one of little takes the cheaper one", problem([]drover.Offering{measured, disky}, 9, stored(1, 20*drover.GiB)), "measured:[0×1]"},
+		{"jobs of as much disk as comes with an instance take one each", usual(20*drover.GiB, problem([]drover.Offering{measured, wide}, 99, stored(4, 20*drover.GiB))), "measured:[0×1] measured:[0×1] measured:[0×1] measured:[0×1]"},
+		{"those of none share a large one", usual(20*drover.GiB, problem([]drover.Offering{measured, wide}, 99, stored(4, 0))), "wide:[0×4]"},
 		{"one job takes the cheapest type that holds it", problem([]drover.Offering{large, small}, 9, demand(1000, drover.GiB, 1)), "small:[0×1]"},
 		{"many jobs take the type with the lowest price per job", problem([]drover.Offering{large, small}, 9, demand(1000, drover.GiB, 16)), "large:[0×8] large:[0×8]"},
 		{"of types with one price per job many jobs take the largest", problem([]drover.Offering{small, twice}, 9, demand(1000, drover.GiB, 6)), "twice:[0×4] small:[0×2]"},

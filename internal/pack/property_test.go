@@ -40,6 +40,31 @@ func TestNoPlanIsDearerThanThePlainOnesNorCheaperThanItsBound(t *testing.T) {
 	})
 }
 
+func TestDisksNeverMakeAPlanDearer(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProblem(t)
+		for i := range p.Demands {
+			p.Demands[i].Shape.Need.Disk = drover.Bytes(rapid.SampledFrom([]int64{0, 1, 50, 800}).Draw(t, "disk")) * drover.GiB
+		}
+		for i := range p.Offerings {
+			p.Offerings[i].DiskPrice = drover.Money(rapid.SampledFrom([]int64{0, 100_000, 3_000_000}).Draw(t, "disk price"))
+			p.Offerings[i].Type.Resources.Disk = drover.Bytes(rapid.SampledFrom([]int64{0, 0, 900}).Draw(t, "has disk")) * drover.GiB
+		}
+		for i := range p.Clouds {
+			p.Clouds[i].Disk = drover.Bytes(rapid.SampledFrom([]int64{0, 30}).Draw(t, "usual disk")) * drover.GiB
+		}
+		plan, blind := Solve(p), answer(p)
+		checkServed(t, p, plan)
+		checkLimits(t, p, plan)
+		if was, now := jobsUnmet(blind), jobsUnmet(plan); now > was || now == was && paid(p, plan) > paid(p, blind) {
+			t.Fatalf("the plan costs %v with %d jobs unmet, one that knows nothing of disks %v with %d", paid(p, plan), now, paid(p, blind), was)
+		}
+		if plan.Bound > paid(p, plan) {
+			t.Fatalf("the plan costs %v, less than its bound %v", paid(p, plan), plan.Bound)
+		}
+	})
+}
+
 func TestFewStepsAreEnoughForAnAnswer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
@@ -170,7 +195,9 @@ func checkHolds(t *rapid.T, p drover.Problem, offering int, loads []drover.Load)
 		sum = sum.Plus(shape.Need, l.Count)
 		count += l.Count
 	}
-	sum.Disk = 0
+	if o.Type.Resources.Disk == 0 {
+		sum.Disk = 0
+	}
 	if !o.Type.Resources.Fits(sum) {
 		t.Fatalf("offering %d cannot hold its loads: %s", offering, o.Type.Resources.Lacks(sum))
 	}

@@ -1,0 +1,91 @@
+package pack
+
+import (
+	"slices"
+
+	"drover"
+)
+
+// A disk that is made to measure costs more the larger it is, and how large it is follows from the jobs of its instance. What follows from them is
+// no price of an offering, by which all that is clever here is done: so a problem is answered as well with the prices that its offerings have with the disks
+// which such jobs ask for on average, and of the two plans that one is taken which really costs less.
+
+// withVolumes answers a problem for which it matters what disks cost.
+func withVolumes(p drover.Problem) drover.Plan {
+	plan := answer(p)
+	guessed, matters := withDisks(p)
+	if !matters {
+		return plan
+	}
+	other := answer(guessed)
+	plan.Cost, other.Cost = paid(p, plan), paid(p, other)
+	if jobsUnmet(other) < jobsUnmet(plan) || jobsUnmet(other) == jobsUnmet(plan) && other.Cost < plan.Cost {
+		if other.Bound = 0; len(other.Unmet) == 0 {
+			other.Bound = plan.Bound // without what disks cost
+		}
+		return other
+	}
+	return plan
+}
+
+// withDisks is the problem with what its offerings cost with the disks that the jobs ask for, and whether that is more than a hundredth for any.
+func withDisks(p drover.Problem) (guessed drover.Problem, matters bool) {
+	guessed = p
+	priced := func(o drover.Offering) bool { return o.DiskPrice > 0 && o.Type.Resources.Disk == 0 && !o.Reserved }
+	asks := func(d drover.Demand) bool { return d.Count > 0 && d.Shape.Need.Disk > 0 }
+	if !slices.ContainsFunc(p.Offerings, priced) || !slices.ContainsFunc(p.Demands, asks) {
+		return p, false
+	}
+	guessed.Offerings = slices.Clone(p.Offerings)
+	m := newModel(p, 1<<30)
+	for i := range guessed.Offerings {
+		o := &guessed.Offerings[i]
+		was := o.Price
+		if priced(*o) {
+			*o = o.WithVolume(m.usualLoad(o) - p.UsualDisk(o.Cloud))
+		}
+		matters = matters || o.Price-was > was/100
+	}
+	return guessed, matters
+}
+
+// usualLoad is how much disk an instance of the offering has when all jobs that it can hold are spread evenly over as few as hold them.
+func (m *model) usualLoad(o *drover.Offering) drover.Bytes {
+	has, sum, instances := m.capacity(o), vec{}, int64(1)
+	for _, it := range m.items {
+		if it.count > 0 && m.rules[it.rule].allows(o) && has.fits(it.need) {
+			sum = sum.minus(it.need, -it.count)
+		}
+	}
+	for d := range has {
+		if has[d] > 0 {
+			instances = max(instances, (sum[d]+has[d]-1)/has[d])
+		}
+	}
+	return drover.Bytes(sum[disk] / instances)
+}
+
+// paid is what a plan really costs, the disks of its instances and all.
+func paid(p drover.Problem, plan drover.Plan) (sum drover.Money) {
+	m := &model{p: p, boots: bootsOf(p)}
+	m.sortTimes()
+	for _, b := range plan.Purchases {
+		o, class, asked := p.Offerings[b.Candidates[0]], len(m.classes), drover.Bytes(0)
+		for _, l := range b.Loads {
+			d := p.Demands[l.Demand]
+			class, asked = min(class, m.class(d)), asked+d.Shape.Need.Disk*drover.Bytes(l.Count)
+		}
+		if o.Type.Resources.Disk == 0 && !o.Reserved {
+			o = o.WithVolume(asked - p.UsualDisk(o.Cloud))
+		}
+		sum += drover.Money(m.cost(&o, class))
+	}
+	return sum
+}
+
+func jobsUnmet(plan drover.Plan) (n int) {
+	for _, u := range plan.Unmet {
+		n += u.Count
+	}
+	return n
+}
