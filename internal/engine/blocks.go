@@ -208,9 +208,9 @@ func (e *Engine) blockFrom(o drover.Offering, probe int64) (longest *Block) {
 }
 
 // barred drops those of an instance's candidates that were blocked since it was planned, and reports whether none is left. One that its
-// cloud was already asked for may exist, so it is asked for again whatever is blocked.
+// cloud was already asked for may exist, so it is asked for again whatever is blocked; records that are in doubt may not know that it was.
 func (e *Engine) barred(in *instance) bool {
-	if in.Begun || len(e.s.Blocks) == 0 {
+	if in.Begun || !e.proved() || len(e.s.Blocks) == 0 {
 		return false
 	}
 	left := slices.DeleteFunc(slices.Clone(in.Candidates), func(o drover.Offering) bool { return e.blockFrom(o, in.ID) != nil })
