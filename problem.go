@@ -178,6 +178,41 @@ type Rented struct {
 	CPU    MilliCPU `json:"cpu_milli"`
 }
 
+// In is the limit within a cloud, with figures of its own.
+func (l Limit) In(cloud string) Limit {
+	l.Cloud = cloud
+	if l.Instances != nil {
+		l.Instances = new(*l.Instances)
+	}
+	if l.CPU != nil {
+		l.CPU = new(*l.CPU)
+	}
+	return l
+}
+
+// Name says what is limited where, as in "the limit on vCPUs in aws (zone a, quota group standard)".
+func (l Limit) Name() string {
+	what, where, within := "instances", "", []string{}
+	if l.CPU != nil {
+		what = "vCPUs"
+		if l.Instances != nil {
+			what = "instances and vCPUs"
+		}
+	}
+	for _, part := range [...][2]string{{"zone ", l.Zone}, {"type ", l.Type}, {"market ", string(l.Market)}, {"quota group ", l.QuotaGroup}} {
+		if part[1] != "" {
+			within = append(within, part[0]+part[1])
+		}
+	}
+	if l.Cloud != "" {
+		where = " in " + l.Cloud
+	}
+	if len(within) > 0 {
+		where += " (" + strings.Join(within, ", ") + ")"
+	}
+	return "the limit on " + what + where
+}
+
 // Covers reports whether an instance of the offering counts against the limit.
 func (l Limit) Covers(o Offering) bool {
 	return (l.Cloud == "" || l.Cloud == o.Cloud) && (l.Zone == "" || l.Zone == o.Zone) && (l.Type == "" || l.Type == o.Type.Name) &&

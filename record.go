@@ -144,6 +144,7 @@ type Offer struct {
 	Disk          Bytes   `json:"disk_bytes,omitempty"`                      // 0: a volume as large as the work asks
 	DiskPrice     float64 `json:"disk_price_usd_per_hour,omitempty"`         // of each GiB of that volume beyond what is in the price
 	LocalDisk     Bytes   `json:"local_disk_bytes,omitempty"`                // scratch space beside it
+	QuotaGroup    string  `json:"quota_group,omitempty"`                     // the account's quota that it counts under with others
 	Interruptions int64   `json:"interruptions_per_million_hours,omitempty"` // how often its cloud takes one back, where that is known
 	Reserved      bool    `json:"reserved,omitempty"`                        // the price is that of a commitment, which has room for one more
 }

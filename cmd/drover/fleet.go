@@ -211,6 +211,16 @@ func cloudSettings(c config.Cloud) engine.CloudSettings {
 		Name: c.Name, MaxInstances: c.MaxInstances, MaxCreating: c.MaxCreating, ListInterval: c.ListInterval, Disk: c.Disk, OffersInterval: c.Prices.Interval,
 		BillingPeriod: c.Prices.Period,
 	}
+	for _, l := range c.Limits {
+		limit := drover.Limit{Zone: l.Zone, Type: l.Type, Market: l.Market, QuotaGroup: l.QuotaGroup}
+		if l.Instances > 0 {
+			limit.Instances = new(l.Instances)
+		}
+		if l.VCPUs > 0 {
+			limit.CPU = new(l.VCPUs)
+		}
+		s.Limits = append(s.Limits, limit)
+	}
 	for _, r := range c.Prices.Reserved {
 		s.Reserved = append(s.Reserved, engine.Reservation{Type: r.Type, Count: r.Count, Price: r.Price})
 	}

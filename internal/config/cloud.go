@@ -119,6 +119,7 @@ func (c *Config) checkCloud(f *faults, cloud Cloud) {
 	checkPatterns(f, n.find("types", "include"), cloud.Types.Include)
 	checkPatterns(f, n.find("types", "exclude"), cloud.Types.Exclude)
 	checkPrices(f, n.find("prices"), cloud.Prices)
+	checkLimits(f, n.find("limits"), cloud.Limits)
 }
 
 func checkPatterns(f *faults, n *node, patterns []string) {

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 
@@ -95,6 +96,7 @@ type Common struct {
 	Driver       string        `yaml:"driver,required" doc:"which kind of cloud this is"`
 	DryRun       bool          `yaml:"dry_run" doc:"nothing is created or changed there, and what would have been is logged"`
 	MaxInstances int           `yaml:"max_instances" min:"0" max:"100000" doc:"never more instances than this at once"`
+	Limits       []Limit       `yaml:"limits" doc:"never more than this of a part of what the cloud has, such as a zone or a quota group"`
 	MaxCreating  int           `yaml:"max_creating" min:"1" max:"1000" doc:"never more creates under way than this"`
 	ListInterval time.Duration `yaml:"list_interval" doc:"how often the cloud is asked what there is"`
 	Image        Images        `yaml:"image" doc:"what instances boot from: an image's id or name, * standing for any text, of which the newest is taken; or one for each architecture"`
@@ -110,6 +112,25 @@ type Common struct {
 // Default fills in what a cloud has unless its part of the file says otherwise.
 func (c *Common) Default() {
 	*c = Common{MaxInstances: 10, MaxCreating: 10, ListInterval: time.Minute, SSH: SSH{Port: 22}, Prices: Prices{Interval: priceInterval}}
+}
+
+// Limit is how much of a part of a cloud may be used at once: of what agrees with each of the first four that is not left out.
+type Limit struct {
+	Zone       string          `yaml:"zone" doc:"only what is in this zone"`
+	Type       string          `yaml:"type" doc:"only of this instance type"`
+	Market     drover.Market   `yaml:"market" doc:"only of this market"`
+	QuotaGroup string          `yaml:"quota_group" doc:"only what counts under this quota of the account, as drover offers -o json names it"`
+	Instances  int             `yaml:"instances" min:"1" max:"100000" doc:"never more instances than this at once"`
+	VCPUs      drover.MilliCPU `yaml:"vcpus" doc:"nor more vCPUs in all"`
+}
+
+// checkLimits sees to it that each limit has a figure.
+func checkLimits(f *faults, n *node, limits []Limit) {
+	for i := range limits {
+		if at := n.find(strconv.Itoa(i)); at.shape == mapping && at.find("instances") == at && at.find("vcpus") == at {
+			f.add(at, "instances and vcpus are missing", "write one of them, or both")
+		}
+	}
 }
 
 // SSH says how a cloud's instances are reached. What is empty, the driver says of each instance.

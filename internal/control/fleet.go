@@ -112,7 +112,7 @@ func offer(s engine.OfferState) drover.Offer {
 	r := o.Type.Resources
 	offer := drover.Offer{
 		Cloud: o.Cloud, Zone: o.Zone, Type: o.Type.Name, Market: o.Market, VCPUs: float64(r.CPU) / 1000, Memory: r.Memory, GPUs: r.GPUs,
-		Arch: r.Arch, Price: o.Price.USD(), Disk: r.Disk, LocalDisk: o.Type.LocalDisk, Interruptions: o.Interruptions, Reserved: o.Reserved,
+		Arch: r.Arch, Price: o.Price.USD(), Disk: r.Disk, LocalDisk: o.Type.LocalDisk, Interruptions: o.Interruptions, Reserved: o.Reserved, QuotaGroup: o.QuotaGroup,
 	}
 	if r.Disk == 0 {
 		offer.DiskPrice = o.DiskPrice.USD()

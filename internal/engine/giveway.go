@@ -89,10 +89,10 @@ func (e *Engine) leavingFor(helps func(*instance) bool) (n int) {
 
 // wayThroughLimit is as many as have to go for the group to get the instances it needs, where their going lets some be created.
 func (e *Engine) wayThroughLimit(g *group, lower []*instance) []*instance {
-	able := e.rentableFor(g)
+	able, left := e.rentableFor(g), e.leeway()
 	helps := func(in *instance) bool {
 		return slices.ContainsFunc(able, func(o drover.Offering) bool {
-			return in.Cloud == o.Cloud || e.room() == 0 && e.cloudRoom(o.Cloud) > 0
+			return (in.Cloud == o.Cloud || e.room() == 0 && e.cloudRoom(o.Cloud) > 0) && left.clears(e.mayBe(in), o)
 		})
 	}
 	most := 0

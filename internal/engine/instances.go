@@ -120,6 +120,7 @@ func (e *Engine) accepted(in *instance) {
 	e.ease(in)
 	e.endProbe(in)
 	e.rates = true
+	e.replan = e.replan || len(e.limits(in.Cloud).Limits) > 0 // what it has not become is left to others
 	e.fire(drover.HookCreated, in, e.reason(drover.ReasonBooting, "%s", in.place()))
 	if in.State == drover.InstanceCreating {
 		in.Reason = in.remark()

@@ -60,7 +60,7 @@ func (e *Engine) explainOffering(o drover.Offering, general []drover.Reason) dro
 		}
 	}
 	x.Reasons = append(x.Reasons, general...)
-	for _, ask := range []func(drover.Offering) (drover.Reason, bool){e.whyTooDear, e.whySpread} {
+	for _, ask := range []func(drover.Offering) (drover.Reason, bool){e.whyPassed, e.whyTooDear, e.whySpread} {
 		if why, ok := ask(o); ok {
 			x.Reasons = append(x.Reasons, why)
 		}

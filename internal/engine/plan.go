@@ -119,6 +119,15 @@ func (e *Engine) problem(demands []drover.Demand, offers []drover.Offering) drov
 	for _, c := range e.clouds {
 		p.Clouds = append(p.Clouds, drover.CloudRoom{Cloud: c.Name, Room: e.cloudRoom(c.Name), Disk: e.limits(c.Name).Disk})
 	}
+	for _, l := range e.leeway() {
+		if l.Instances != nil {
+			*l.Instances = max(0, *l.Instances)
+		}
+		if l.CPU != nil {
+			*l.CPU = max(0, *l.CPU)
+		}
+		p.Limits = append(p.Limits, l)
+	}
 	boots := e.bootTimes()
 	p.Boot, p.Boots = boots.usual, boots.other
 	e.spread(&p)
@@ -193,9 +202,16 @@ func (e *Engine) solved(b Solved) {
 			e.unmet(g, u)
 		}
 	}
-	last := e.s.LastInstance
-	for _, p := range e.wholeGangs(s, b.Plan) {
-		e.rent(s, p)
+	last, left := e.s.LastInstance, e.leeway()
+	purchases := e.wholeGangs(s, b.Plan)
+	for _, p := range purchases {
+		first, _ := e.firstOf(s, p)
+		left.take(1, first)
+	}
+	for _, p := range purchases {
+		first, _ := e.firstOf(s, p)
+		left.take(-1, first)
+		e.rent(s, p, left)
 	}
 	e.planTheRest(s, last)
 	for _, u := range b.Plan.Unmet {
@@ -218,8 +234,8 @@ func (e *Engine) demanded(s *Solving, demand int) *group {
 	return e.byKey[s.Groups[demand]]
 }
 
-// rent writes down one instance of a plan, if there still is room, money and work for it.
-func (e *Engine) rent(s *Solving, p drover.Purchase) {
+// rent writes down one instance of a plan, if there still is room, money and work for it, and counts it in what the limits leave.
+func (e *Engine) rent(s *Solving, p drover.Purchase, left leeway) {
 	loads := e.stillWanted(s, p.Loads)
 	if len(loads) == 0 || len(p.Candidates) == 0 || e.s.Closing || e.s.Draining || !e.proved() {
 		return
@@ -238,7 +254,7 @@ func (e *Engine) rent(s *Solving, p drover.Purchase) {
 			candidates = append(candidates, o)
 		}
 	}
-	if len(candidates) == 0 || e.room() == 0 {
+	if candidates = left.within(candidates); len(candidates) == 0 || e.room() == 0 {
 		e.replan = true
 		return
 	}
@@ -247,6 +263,7 @@ func (e *Engine) rent(s *Solving, p drover.Purchase) {
 	}
 	if candidates, loads = e.affordable(candidates, loads); len(candidates) > 0 {
 		e.ask(e.draft(candidates, loads), loads)
+		left.take(1, candidates...)
 	}
 }
 

@@ -58,6 +58,9 @@ func (p *player) set(args []string) {
 		case "reserved":
 			p.settings.Clouds = slices.Clone(p.settings.Clouds)
 			p.settings.Clouds[0].Reserved = p.reserved(value)
+		case "limit":
+			p.settings.Clouds = slices.Clone(p.settings.Clouds)
+			p.settings.Clouds[0].Limits = []drover.Limit{p.limit(value)}
 		case "period":
 			p.settings.Clouds = slices.Clone(p.settings.Clouds)
 			p.settings.Clouds[0].BillingPeriod = p.duration(value)
@@ -90,6 +93,13 @@ func (p *player) shares(text string) (s drover.Shares) {
 		}
 	}
 	return s
+}
+
+// limit reads "group:vcpus".
+func (p *player) limit(text string) drover.Limit {
+	group, cpus, _ := strings.Cut(text, ":")
+	cpu, _ := drover.ParseMilliCPU(cpus)
+	return drover.Limit{QuotaGroup: group, CPU: &cpu}
 }
 
 // reserved reads "type:count:price".

@@ -69,16 +69,17 @@ type Settings struct {
 
 // CloudSettings are the limits of one cloud.
 type CloudSettings struct {
-	Name           string        `json:"name"`
-	MaxInstances   int           `json:"max_instances"` // 0: no limit
-	MaxCreating    int           `json:"max_creating"`  // create calls in flight
-	ListInterval   time.Duration `json:"list_interval"`
-	Disk           drover.Bytes  `json:"disk"`                      // of an instance's root volume, at least
-	OffersInterval time.Duration `json:"offers_interval,omitempty"` // between two looks at its types and prices; 0: an hour
-	Reserved       []Reservation `json:"reserved,omitempty"`        // that the operator has committed to
-	BillingPeriod  time.Duration `json:"billing_period,omitempty"`  // of which each that is begun is paid; 0: by the second
-	GrowDisk       bool          `json:"grow_disk,omitempty"`       // volumes can be grown
-	Leaving        bool          `json:"leaving,omitempty"`         // no longer configured: nothing is rented there, and what is there drains
+	Name           string         `json:"name"`
+	MaxInstances   int            `json:"max_instances"` // 0: no limit
+	MaxCreating    int            `json:"max_creating"`  // create calls in flight
+	ListInterval   time.Duration  `json:"list_interval"`
+	Disk           drover.Bytes   `json:"disk"`                      // of an instance's root volume, at least
+	OffersInterval time.Duration  `json:"offers_interval,omitempty"` // between two looks at its types and prices; 0: an hour
+	Limits         []drover.Limit `json:"limits,omitempty"`          // of some of what it offers; their own Cloud is not looked at
+	Reserved       []Reservation  `json:"reserved,omitempty"`        // that the operator has committed to
+	BillingPeriod  time.Duration  `json:"billing_period,omitempty"`  // of which each that is begun is paid; 0: by the second
+	GrowDisk       bool           `json:"grow_disk,omitempty"`       // volumes can be grown
+	Leaving        bool           `json:"leaving,omitempty"`         // no longer configured: nothing is rented there, and what is there drains
 }
 
 // Lifecycle are the times an instance is given, as PRODUCT.md's `instances:` names them.

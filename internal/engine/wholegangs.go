@@ -17,13 +17,14 @@ type wholes struct {
 	sums      []drover.Money   // by all of these together, of each account
 	room      int              // that they leave
 	clouds    map[string]int   // how many of them each has
+	left      leeway           // that they leave of limits within clouds
 }
 
 // portion is what one purchase takes.
 type portion struct {
-	made  bool // it is for somebody
-	cloud string
-	sums  []drover.Money // of each account; nil if it cannot be paid
+	made bool // it is for somebody
+	of   drover.Offering
+	sums []drover.Money // of each account; nil if it cannot be paid
 }
 
 // wholeGangs is a plan's purchases without what would be rented for parts of gangs.
@@ -31,7 +32,7 @@ func (e *Engine) wholeGangs(s *Solving, plan drover.Plan) []drover.Purchase {
 	if !slices.ContainsFunc(s.Groups, func(k GroupKey) bool { return k.Gang > 0 }) {
 		return plan.Purchases
 	}
-	w := &wholes{s: s, purchases: slices.Clone(plan.Purchases), of: map[*group][]int{}, room: e.room(), clouds: map[string]int{}}
+	w := &wholes{s: s, purchases: slices.Clone(plan.Purchases), of: map[*group][]int{}, room: e.room(), clouds: map[string]int{}, left: e.leeway()}
 	for i := range w.purchases {
 		p := &w.purchases[i]
 		p.Loads = slices.Clone(p.Loads)
@@ -114,8 +115,8 @@ func (e *Engine) unable(w *wholes) (*group, drover.Reason) {
 	}
 	gang := slices.IndexFunc(loads, func(l wanted) bool { return l.g.key.Gang > 0 })
 	o, ok := e.firstOf(w.s, p)
-	t := portion{made: true, cloud: o.Cloud}
-	ok = ok && w.room > 0 && w.clouds[o.Cloud] < e.cloudRoom(o.Cloud)
+	t := portion{made: true, of: o}
+	ok = ok && w.room > 0 && w.clouds[o.Cloud] < e.cloudRoom(o.Cloud) && w.left.passed(o) == nil
 	var dear *account
 	if ok && e.limited() {
 		t.sums, dear = e.affords(w, o, loads)
@@ -137,7 +138,8 @@ func (w *wholes) take(t portion, n int) {
 		return
 	}
 	w.room -= n
-	w.clouds[t.cloud] += n
+	w.clouds[t.of.Cloud] += n
+	w.left.take(n, t.of)
 	for i, sum := range t.sums {
 		w.sums[i] += sum * drover.Money(n)
 	}

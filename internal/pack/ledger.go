@@ -89,10 +89,8 @@ func (r row) text() string {
 	switch {
 	case r.share():
 		return shareText
-	case r.limit != nil && r.cpu:
-		return "the limit on its vCPUs is reached"
 	case r.limit != nil:
-		return "the limit on its instances is reached"
+		return r.limit.Name() + " is reached"
 	case r.cloud != "":
 		return "the limit on instances in " + r.cloud + " is reached"
 	}

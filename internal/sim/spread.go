@@ -74,7 +74,23 @@ func onDemand(p drover.Problem, plan drover.Plan, b drover.Purchase) bool {
 					room--
 				}
 			}
-			return o.Market == drover.OnDemand && room > 0 && p.Demands[l.Demand].Shape.Accepts(o) && p.Demands[l.Demand].Affords(o)
+			return o.Market == drover.OnDemand && room > 0 && withinLimitsOf(p, plan, o) && p.Demands[l.Demand].Shape.Accepts(o) && p.Demands[l.Demand].Affords(o)
 		})
 	})
+}
+
+// withinLimitsOf reports whether a plan leaves room for one more instance of an offering within the limits of its problem.
+func withinLimitsOf(p drover.Problem, plan drover.Plan, o drover.Offering) bool {
+	for _, l := range p.Limits {
+		n, cpu := 1, o.Type.Resources.CPU
+		for _, b := range plan.Purchases {
+			if first := p.Offerings[b.Candidates[0]]; l.Covers(first) {
+				n, cpu = n+1, cpu+first.Type.Resources.CPU
+			}
+		}
+		if l.Covers(o) && (l.Instances != nil && n > *l.Instances || l.CPU != nil && cpu > *l.CPU) {
+			return false
+		}
+	}
+	return true
 }

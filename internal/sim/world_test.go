@@ -155,6 +155,14 @@ func outdated(r Recipe) Recipe {
 	return r
 }
 
+// limits are of a zone and its instances, or of a quota group and its vCPUs, some of which are too few for a job.
+func limits(dice *rand.Rand) []drover.Limit {
+	return []drover.Limit{
+		{Zone: "a", Instances: new(1 + dice.IntN(3))},
+		{QuotaGroup: "standard", Market: drover.OnDemand, CPU: new(drover.MilliCPU(2000 * (1 + dice.IntN(3))))},
+	}
+}
+
 // varied are settings with some of what may be set besides.
 func varied(seed uint64, s engine.Settings) engine.Settings {
 	dice := rand.New(rand.NewPCG(seed, 2))
@@ -182,6 +190,9 @@ func varied(seed uint64, s engine.Settings) engine.Settings {
 		s.Clouds[i].OffersInterval = 5 * time.Minute
 		if some() {
 			s.Clouds[i].BillingPeriod = 5 * time.Minute
+		}
+		if some() {
+			s.Clouds[i].Limits = limits(dice)
 		}
 		if some() {
 			s.Clouds[i].Reserved = []engine.Reservation{{Type: "large", Count: 1, Price: drover.Dollar / 100}}

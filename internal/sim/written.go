@@ -196,6 +196,7 @@ func (w *World) mayRent(in engine.Instance) {
 	case most > 0 && len(w.Disk.instances) >= most:
 		w.fail("instance %s would be the %dth, with a limit of %d", in.Name, len(w.Disk.instances)+1, most)
 	}
+	w.withinLimits(in)
 	w.mayReserve(in)
 	for _, o := range in.Candidates {
 		if b := w.blocked(o); b != nil {

@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"drover"
+)
+
+// Within a cloud its operator may limit the instances, or the vCPUs, of a zone, a type, a market, a quota group, or what is several of these at once.
+// An instance counts against each limit that covers anything it may be: until its cloud has chosen, that is any of its candidates.
+
+// leeway is what each limit leaves to be added. Less than nothing is left where a limit was lowered, or instances were adopted.
+type leeway []drover.Limit
+
+// leeway is what all limits leave now; nil if there are none.
+func (e *Engine) leeway() (left leeway) {
+	for _, c := range e.s.Settings.Clouds {
+		for _, l := range c.Limits {
+			left = append(left, l.In(c.Name))
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	for _, in := range e.instances {
+		left.take(1, e.mayBe(in)...)
+	}
+	return left
+}
+
+// mayBe is what the instance counts as. If its type is listed no more, its quota group is not known, and it counts in all of them.
+func (e *Engine) mayBe(in *instance) []drover.Offering {
+	if len(in.Candidates) > 0 {
+		return in.Candidates
+	}
+	o, listed := e.listedAs(in)
+	if listed {
+		return []drover.Offering{o}
+	}
+	o = in.offering()
+	all := []drover.Offering{o}
+	for _, l := range e.limits(in.Cloud).Limits {
+		if o.QuotaGroup = l.QuotaGroup; o.QuotaGroup != "" {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// weight is the most vCPUs that an instance of any of the offerings has of what a limit covers, and whether it covers any.
+func weight(l drover.Limit, offers []drover.Offering) (cpu drover.MilliCPU, covered bool) {
+	for _, o := range offers {
+		if l.Covers(o) {
+			cpu, covered = max(cpu, o.Type.Resources.CPU), true
+		}
+	}
+	return cpu, covered
+}
+
+// take counts n more instances, each of any of the offerings; a negative n gives them back.
+func (l leeway) take(n int, offers ...drover.Offering) {
+	for i := range l {
+		cpu, covered := weight(l[i], offers)
+		if covered && l[i].Instances != nil {
+			*l[i].Instances -= n
+		}
+		if covered && l[i].CPU != nil {
+			*l[i].CPU -= cpu * drover.MilliCPU(n)
+		}
+	}
+}
+
+// passed is the first limit that one more instance of any of the offerings would pass; nil if it would pass none.
+func (l leeway) passed(offers ...drover.Offering) *drover.Limit {
+	for i := range l {
+		cpu, covered := weight(l[i], offers)
+		if covered && (l[i].Instances != nil && *l[i].Instances < 1 || l[i].CPU != nil && *l[i].CPU < cpu) {
+			return &l[i]
+		}
+	}
+	return nil
+}
+
+// within is what of a purchase's candidates keeps the limits together. What is only second for one purchase is not taken from what is first for another.
+func (l leeway) within(candidates []drover.Offering) (all []drover.Offering) {
+	if l == nil {
+		return candidates
+	}
+	for _, o := range candidates {
+		if all = append(all, o); l.passed(all...) != nil {
+			all = all[:len(all)-1]
+		}
+	}
+	return all
+}
+
+// clears reports whether an instance that goes could let one of the offering be rented: it counts against whichever limit that would pass.
+func (l leeway) clears(offers []drover.Offering, o drover.Offering) bool {
+	for i := range l {
+		if l[i:i+1].passed(o) != nil && !slices.ContainsFunc(offers, l[i].Covers) {
+			return false
+		}
+	}
+	return true
+}
+
+// whyPassed says that one more instance of the offering would pass a limit, since the last that counts against it was asked for.
+func (e *Engine) whyPassed(o drover.Offering) (why drover.Reason, has bool) {
+	l := e.leeway().passed(o)
+	if l == nil {
+		return why, false
+	}
+	why = e.reason(drover.ReasonLimit, "one more would pass %s; wait until one that counts against it is gone, or raise the limit", l.Name())
+	since := drover.Time(0)
+	for _, in := range e.instances {
+		if slices.ContainsFunc(e.mayBe(in), l.Covers) {
+			since = max(since, in.Asked)
+		}
+	}
+	why.Since = cmp.Or(since, why.Since)
+	return why, true
+}
