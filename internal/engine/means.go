@@ -161,7 +161,7 @@ func (m *means) count(g *group, o drover.Offering, n int) int {
 	for i := range m.purses {
 		p := &m.purses[i]
 		if each := m.each(p, g, o); each > 0 && m.e.exceeds(m.e.books, p.account, p.taken+each*drover.Money(n), p.limit) {
-			n = int(max(0, p.limit-p.sum()-p.taken) / each)
+			n = min(n, m.e.allows(m.e.books, p.account, each, p.taken))
 		}
 	}
 	return n
