@@ -178,14 +178,13 @@ type Rented struct {
 	CPU    MilliCPU `json:"cpu_milli"`
 }
 
-// In is the limit within a cloud, with figures of its own.
-func (l Limit) In(cloud string) Limit {
-	l.Cloud = cloud
+// Less is what is left of the limit when so many instances more count against it, with so many vCPUs in all; the limit itself stays as it is.
+func (l Limit) Less(instances int, cpu MilliCPU) Limit {
 	if l.Instances != nil {
-		l.Instances = new(*l.Instances)
+		l.Instances = new(*l.Instances - instances)
 	}
 	if l.CPU != nil {
-		l.CPU = new(*l.CPU)
+		l.CPU = new(*l.CPU - cpu)
 	}
 	return l
 }

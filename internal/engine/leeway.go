@@ -17,7 +17,8 @@ type leeway []drover.Limit
 func (e *Engine) leeway() (left leeway) {
 	for _, c := range e.s.Settings.Clouds {
 		for _, l := range c.Limits {
-			left = append(left, l.In(c.Name))
+			l.Cloud = c.Name
+			left = append(left, l)
 		}
 	}
 	if len(left) == 0 {
@@ -61,12 +62,8 @@ func weight(l drover.Limit, offers []drover.Offering) (cpu drover.MilliCPU, cove
 // take counts n more instances, each of any of the offerings; a negative n gives them back.
 func (l leeway) take(n int, offers ...drover.Offering) {
 	for i := range l {
-		cpu, covered := weight(l[i], offers)
-		if covered && l[i].Instances != nil {
-			*l[i].Instances -= n
-		}
-		if covered && l[i].CPU != nil {
-			*l[i].CPU -= cpu * drover.MilliCPU(n)
+		if cpu, covered := weight(l[i], offers); covered {
+			l[i] = l[i].Less(n, cpu*drover.MilliCPU(n))
 		}
 	}
 }

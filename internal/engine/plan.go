@@ -121,10 +121,10 @@ func (e *Engine) problem(demands []drover.Demand, offers []drover.Offering) drov
 	}
 	for _, l := range e.leeway() {
 		if l.Instances != nil {
-			*l.Instances = max(0, *l.Instances)
+			l.Instances = new(max(0, *l.Instances))
 		}
 		if l.CPU != nil {
-			*l.CPU = max(0, *l.CPU)
+			l.CPU = new(max(0, *l.CPU))
 		}
 		p.Limits = append(p.Limits, l)
 	}

@@ -221,14 +221,8 @@ func take(p *drover.Problem, o *drover.Offering) {
 		}
 	}
 	for x, l := range p.Limits {
-		if !l.Covers(*o) {
-			continue
-		}
-		if l.Instances != nil {
-			p.Limits[x].Instances = new(*l.Instances - 1)
-		}
-		if l.CPU != nil {
-			p.Limits[x].CPU = new(*l.CPU - o.Type.Resources.CPU)
+		if l.Covers(*o) {
+			p.Limits[x] = l.Less(1, o.Type.Resources.CPU)
 		}
 	}
 }
