@@ -143,10 +143,8 @@ func (e *Engine) unblockQuota(in *instance) {
 
 // offeringOf is the instance as its cloud offers it.
 func (e *Engine) offeringOf(in *instance) drover.Offering {
-	if c := e.cloud(in.Cloud); c != nil && !e.limits(in.Cloud).Leaving {
-		if at, listed := slices.BinarySearchFunc(c.Offerings, OfferingKey{in.Type.Name, in.Zone, in.Market}, findOffering); listed {
-			return c.Offerings[at]
-		}
+	if o, listed := e.listedAs(in); listed && !e.limits(in.Cloud).Leaving {
+		return o
 	}
 	return in.offering()
 }

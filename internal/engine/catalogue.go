@@ -24,6 +24,21 @@ func (k OfferingKey) compare(o OfferingKey) int {
 	return cmp.Or(cmp.Compare(k.Type, o.Type), cmp.Compare(k.Zone, o.Zone), cmp.Compare(k.Market, o.Market))
 }
 
+// key is what tells the offering that the instance is of from the others of its cloud.
+func (in *instance) key() OfferingKey { return OfferingKey{in.Type.Name, in.Zone, in.Market} }
+
+// isOf reports whether the instance is of the offering.
+func (in *instance) isOf(o drover.Offering) bool { return in.Cloud == o.Cloud && in.key() == KeyOf(o) }
+
+// listed is what the list says of others like the instance, if anything.
+func (c *Cloud) listed(in *instance) (o drover.Offering, listed bool) {
+	at, listed := slices.BinarySearchFunc(c.Offerings, in.key(), findOffering)
+	if !listed {
+		return o, false
+	}
+	return c.Offerings[at], true
+}
+
 func compareOfferings(a, b drover.Offering) int {
 	return cmp.Or(cmp.Compare(a.Cloud, b.Cloud), KeyOf(a).compare(KeyOf(b)))
 }

@@ -4,16 +4,20 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"drover"
 )
 
 // Of what is offered, a budget of the fleet keeps what it cannot pay from everybody; one of a user or a label, from their jobs alone.
 
-// hourOf is what renting an instance of an offering would bind, for an hour of work.
-func (e *Engine) hourOf(o drover.Offering) pledge {
-	return pledge{offers: []drover.Offering{o}, boots: e.life().BootTimeout + horizon(0)}
+// renting is what an instance of an offering would bind, with so long for its work.
+func (e *Engine) renting(o drover.Offering, work time.Duration) pledge {
+	return pledge{offers: []drover.Offering{o}, boots: e.life().BootTimeout + work}
 }
+
+// hourOf is what renting an instance of an offering would bind, for an hour of work.
+func (e *Engine) hourOf(o drover.Offering) pledge { return e.renting(o, horizon(0)) }
 
 // tooDearForAll reports whether the fleet's budgets do not allow an instance of the offering now.
 func (e *Engine) tooDearForAll(o drover.Offering) bool {

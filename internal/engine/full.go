@@ -62,6 +62,16 @@ func (e *Engine) useOfAll(cloud string) (u use) {
 	return u
 }
 
+// lastAsked is when the last of some instances was asked for; 0 if there is none.
+func (e *Engine) lastAsked(some func(*instance) bool) (last drover.Time) {
+	for _, in := range e.instances {
+		if some(in) {
+			last = max(last, in.Asked)
+		}
+	}
+	return last
+}
+
 // useText says what keeps the instances that there are, of which so many take work and others do not, from the work that waits, and what for it waits.
 func useText(takes, others int) string {
 	switch {

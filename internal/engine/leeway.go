@@ -109,12 +109,7 @@ func (e *Engine) whyPassed(o drover.Offering) (why drover.Reason, has bool) {
 		return why, false
 	}
 	why = e.reason(drover.ReasonLimit, "one more would pass %s; wait until one that counts against it is gone, or raise the limit", l.Name())
-	since := drover.Time(0)
-	for _, in := range e.instances {
-		if slices.ContainsFunc(e.mayBe(in), l.Covers) {
-			since = max(since, in.Asked)
-		}
-	}
+	since := e.lastAsked(func(in *instance) bool { return slices.ContainsFunc(e.mayBe(in), l.Covers) })
 	why.Since = cmp.Or(since, why.Since)
 	return why, true
 }

@@ -109,8 +109,7 @@ func (m *means) ceiling(horizon time.Duration) drover.Money {
 	}
 	most, some := drover.Money(-1), false
 	for _, o := range m.offers {
-		p := pledge{offers: []drover.Offering{o}, boots: m.e.life().BootTimeout + horizon}
-		if m.e.refuses(p) != nil {
+		if m.e.refuses(m.e.renting(o, horizon)) != nil {
 			some = true
 		} else {
 			most = max(most, o.Price)

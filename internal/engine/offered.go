@@ -79,7 +79,7 @@ func (e *Engine) explainOffering(o drover.Offering, general []drover.Reason) dro
 func (e *Engine) whyOffered(o drover.Offering) drover.Reason {
 	there := 0
 	for _, in := range e.instances {
-		if in.Cloud == o.Cloud && in.Zone == o.Zone && in.Type.Name == o.Type.Name && in.Market == o.Market {
+		if in.isOf(o) {
 			there++
 		}
 	}

@@ -20,11 +20,7 @@ func (e *Engine) payable(all []drover.Offering, demands []*group) []drover.Offer
 	for _, g := range demands {
 		shortest = min(shortest, g.horizon())
 	}
-	p := pledge{boots: e.life().BootTimeout + shortest}
-	dear := func(o drover.Offering) bool {
-		p.offers = []drover.Offering{o}
-		return e.refuses(p) != nil
-	}
+	dear := func(o drover.Offering) bool { return e.refuses(e.renting(o, shortest)) != nil }
 	if !slices.ContainsFunc(all, dear) {
 		return all
 	}

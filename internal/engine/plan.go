@@ -205,11 +205,11 @@ func (e *Engine) solved(b Solved) {
 	last, left := e.s.LastInstance, e.leeway()
 	purchases := e.wholeGangs(s, b.Plan)
 	for _, p := range purchases {
-		first, _ := e.firstOf(s, p)
+		first, _ := s.first(p)
 		left.take(1, first)
 	}
 	for _, p := range purchases {
-		first, _ := e.firstOf(s, p)
+		first, _ := s.first(p)
 		left.take(-1, first)
 		e.rent(s, p, left)
 	}
@@ -234,13 +234,21 @@ func (e *Engine) demanded(s *Solving, demand int) *group {
 	return e.byKey[s.Groups[demand]]
 }
 
+// first is the offering that a purchase is of, if the problem has it.
+func (s *Solving) first(p drover.Purchase) (o drover.Offering, ok bool) {
+	if len(p.Candidates) == 0 || p.Candidates[0] < 0 || p.Candidates[0] >= len(s.Problem.Offerings) {
+		return o, false
+	}
+	return s.Problem.Offerings[p.Candidates[0]], true
+}
+
 // rent writes down one instance of a plan, if there still is room, money and work for it, and counts it in what the limits leave.
 func (e *Engine) rent(s *Solving, p drover.Purchase, left leeway) {
 	loads := e.stillWanted(s, p.Loads)
 	if len(loads) == 0 || len(p.Candidates) == 0 || e.s.Closing || e.s.Draining || !e.proved() {
 		return
 	}
-	if first := p.Candidates[0]; first >= 0 && first < len(s.Problem.Offerings) && e.overtaken(s.Problem.Offerings[first]) {
+	if first, ok := s.first(p); ok && e.overtaken(first) {
 		e.replan = true // at the list's price another may be the cheapest
 		return
 	}

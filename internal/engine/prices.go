@@ -36,8 +36,8 @@ func (e *Engine) rate(c *Cloud) {
 		}
 		if price, reserved := take(left, in); reserved {
 			e.reprice(in, price)
-		} else if at, listed := slices.BinarySearchFunc(c.Offerings, OfferingKey{in.Type.Name, in.Zone, in.Market}, findOffering); listed {
-			e.reprice(in, e.withVolume(c.Offerings[at], in.volume()).Price)
+		} else if o, listed := c.listed(in); listed {
+			e.reprice(in, e.withVolume(o, in.volume()).Price)
 		}
 	}
 }

@@ -54,11 +54,6 @@ func (e *Engine) whySpread(o drover.Offering) (why drover.Reason, has bool) {
 	}
 	why = e.reason(drover.ReasonSpread, "with one more it would have %v of %v vCPUs, and spread has no spot offering have more than %v%% of them; one more is rented once others have more, or for what nothing else can hold",
 		own, total, drover.MilliCPU(p.SpotShare*10))
-	why.Since = 0
-	for _, in := range e.instances {
-		if in.Cloud == o.Cloud && in.Zone == o.Zone && in.Type.Name == o.Type.Name && in.Market == o.Market {
-			why.Since = max(why.Since, in.Asked)
-		}
-	}
+	why.Since = e.lastAsked(func(in *instance) bool { return in.isOf(o) })
 	return why, true
 }

@@ -90,11 +90,7 @@ func (e *Engine) listedAs(in *instance) (o drover.Offering, listed bool) {
 	if c == nil {
 		return o, false
 	}
-	at, listed := slices.BinarySearchFunc(c.Offerings, OfferingKey{in.Type.Name, in.Zone, in.Market}, findOffering)
-	if !listed {
-		return o, false
-	}
-	return c.Offerings[at], true
+	return c.listed(in)
 }
 
 // growDisk asks for the volume to be grown.

@@ -155,11 +155,8 @@ func (e *Engine) rewind(w *wholes, to int) {
 
 // firstOf is the offering that a purchase is of, if it still may be rented.
 func (e *Engine) firstOf(s *Solving, p drover.Purchase) (o drover.Offering, ok bool) {
-	if len(p.Candidates) == 0 || p.Candidates[0] < 0 || p.Candidates[0] >= len(s.Problem.Offerings) {
-		return o, false
-	}
-	o = s.Problem.Offerings[p.Candidates[0]]
-	return o, e.blockOf(o) == nil && !e.overtaken(o)
+	o, ok = s.first(p)
+	return o, ok && e.blockOf(o) == nil && !e.overtaken(o)
 }
 
 // affords is what a purchase takes of each account, if all that was taken before and all that it is for may be paid; else it is the account that would
