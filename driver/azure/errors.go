@@ -139,9 +139,7 @@ var hints = map[drover.ErrorKind]string{
 func classOf(code, message string) class {
 	said, message := strings.ToLower(code), strings.ToLower(message)
 	for _, c := range classes {
-		before, after, open := strings.Cut(strings.ToLower(c.code), "*")
-		fits := said == before || open && strings.HasPrefix(said, before) && strings.HasSuffix(said, after)
-		if fits && strings.Contains(message, c.says) {
+		if driver.Like(strings.ToLower(c.code), said) && strings.Contains(message, c.says) {
 			return c
 		}
 	}

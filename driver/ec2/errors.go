@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/aws/smithy-go"
@@ -145,7 +144,7 @@ var hints = map[drover.ErrorKind]string{
 // classOf finds the row of an error code.
 func classOf(code string) class {
 	for _, c := range classes {
-		if prefix, open := strings.CutSuffix(c.code, "*"); c.code == code || open && strings.HasPrefix(code, prefix) {
+		if driver.Like(c.code, code) {
 			return c
 		}
 	}
