@@ -11,16 +11,17 @@ import (
 	"drover"
 )
 
-// maxPages is how many pages an answer has at most: no list of ours is longer, so a cloud that goes on is broken.
-const maxPages = 1000
+// MaxPages is how many pages an answer has at most: no list of ours is longer, so a cloud that goes on is broken.
+const MaxPages = 1000
 
-var errEndless = fmt.Errorf("more than %d pages", maxPages)
+// ErrEndless is an error for an answer that goes on.
+var ErrEndless = fmt.Errorf("more than %d pages", MaxPages)
 
 // Collect asks for page after page, each by the token that the one before it named, the first by none, until a page names none. What comes to
 // an early end is nothing.
 func Collect[T any](page func(token string) (some []T, after string, err error)) (all []T, err error) {
 	token := ""
-	for range maxPages {
+	for range MaxPages {
 		some, after, err := page(token)
 		if err != nil {
 			return nil, err
@@ -31,7 +32,7 @@ func Collect[T any](page func(token string) (some []T, after string, err error))
 		}
 		token = after
 	}
-	return nil, errEndless
+	return nil, ErrEndless
 }
 
 // CollectNumbered asks for pages that have numbers, from 1 on, each of which tells the number of the last as far as it knows. What goes meanwhile
@@ -44,8 +45,8 @@ func CollectNumbered[T any](page func(number int) (some []T, last int, err error
 	}
 	all = nil
 	for n := last; n >= 1; n-- {
-		if n > maxPages {
-			return nil, errEndless
+		if n > MaxPages {
+			return nil, ErrEndless
 		}
 		some, now, err := page(n)
 		if err != nil {

@@ -34,7 +34,7 @@ const imageAge = 10 * time.Minute
 type imaged struct {
 	Cloud
 	refs  map[drover.Arch]string
-	finds chan struct{} // held while a search is under way, so that many creates make one
+	finds Names // of the searches that are under way, so that many creates make one
 
 	mu    sync.Mutex
 	found map[imageKey]foundImage // guarded by mu
@@ -58,7 +58,7 @@ func WithImages(c Cloud, refs map[drover.Arch]string) Cloud {
 	if len(refs) == 0 {
 		return c
 	}
-	return &imaged{Cloud: c, refs: refs, finds: make(chan struct{}, 1), found: map[imageKey]foundImage{}}
+	return &imaged{Cloud: c, refs: refs, found: map[imageKey]foundImage{}}
 }
 
 // Unwrap returns the cloud beneath.
@@ -98,12 +98,11 @@ func (c *imaged) image(ctx context.Context, arch drover.Arch) (string, error) {
 	if known := c.known(key); time.Since(known.at) < imageAge {
 		return known.id, nil
 	}
-	select {
-	case c.finds <- struct{}{}:
-		defer func() { <-c.finds }()
-	case <-ctx.Done():
-		return "", ctx.Err()
+	release, err := c.finds.Hold(ctx, ref+" "+string(arch))
+	if err != nil {
+		return "", err
 	}
+	defer release()
 	known := c.known(key)
 	if time.Since(known.at) < imageAge {
 		return known.id, nil

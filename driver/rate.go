@@ -17,7 +17,7 @@ func (r Rate) each(times int) time.Duration {
 
 // Budget keeps a driver's calls within the rates that its cloud publishes: what is beyond is refused here, at once, and never waits. Others
 // share the account, so the cloud may refuse sooner. It is the generic cell rate algorithm (ITU-T I.371): of each call it is enough to know
-// when its bucket will be full again.
+// when its bucket will be full again. None, nil, has no limits.
 type Budget struct {
 	rates map[string]Rate
 	times int
@@ -36,6 +36,9 @@ func (b *Budget) Take(call string, now time.Time) error { return b.TakeMany(call
 
 // TakeMany takes so many tokens at once, which are no more than the bucket holds, or none.
 func (b *Budget) TakeMany(call string, n int, now time.Time) error {
+	if b == nil {
+		return nil
+	}
 	r, ok := b.rates[call]
 	if !ok {
 		return nil

@@ -35,6 +35,22 @@ func TestWorst(t *testing.T) {
 }
 
 func TestWhatRequestsHaveInCommon(t *testing.T) {
+	t.Run("what has a wrong name, no candidates or no image is no instance", func(t *testing.T) {
+		some := []driver.Candidate{{ProviderType: "small", Image: "debian"}}
+		for _, r := range []driver.CreateRequest{{Name: "", Candidates: some}, {Name: "-a", Candidates: some}, {Name: "a_b", Candidates: some},
+			{Name: "abcd", Candidates: some}, {Name: "a"}} {
+			if err := r.Check(3); drover.KindOf(err) != drover.KindInvalid {
+				t.Errorf("%+v: %v", r, err)
+			}
+		}
+		if err := (driver.CreateRequest{Name: "a-1", Candidates: some}).Check(3); err != nil {
+			t.Error(err)
+		}
+		e := drover.AsError((driver.Candidate{ProviderType: "small"}).CheckImage("debian-12"), "")
+		if some[0].CheckImage("") != nil || e.Kind != drover.KindInvalid || !strings.Contains(e.Message, "small") || !strings.Contains(e.Hint, "debian-12") {
+			t.Errorf("%+v", e)
+		}
+	})
 	t.Run("of a tag that occurs twice the last counts", func(t *testing.T) {
 		got := driver.Together(nil, map[string]string{"a": "1", "b": "1"}, map[string]string{"b": "2"})
 		if diff := cmp.Diff(map[string]string{"a": "1", "b": "2"}, got); diff != "" {

@@ -11,6 +11,9 @@ import (
 	"github.com/digitalocean/godo"
 )
 
+// longestName is what the API takes: see "name" of a Droplet in its reference.
+const longestName = 255
+
 // Create makes a Droplet. Names need not be unique there, so each is looked for first, by one create at a time.
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.Instance, taken driver.Candidate, err error) {
 	doing := "creating " + r.Name
@@ -27,7 +30,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.I
 		return in, taken, failed(doing, err)
 	}
 	if in, found, err := c.find(ctx, r); err != nil || found {
-		return in, driver.Candidate{ProviderType: in.ProviderType, Zone: in.Zone, Market: in.Market}, failed(doing, err)
+		return in, in.Candidate(), failed(doing, err)
 	}
 	taken = r.Candidates[0]
 	in, err = c.createAs(ctx, wanted, taken)
@@ -61,8 +64,8 @@ func (c *cloud) createAs(ctx context.Context, wanted godo.DropletCreateRequest, 
 
 // request is all but what the candidate says.
 func (c *cloud) request(r driver.CreateRequest) (wanted godo.DropletCreateRequest, err error) {
-	if len(r.Candidates) == 0 {
-		return wanted, drover.Errorf(drover.KindInvalid, "there is no candidate")
+	if err := r.Check(longestName); err != nil {
+		return wanted, err
 	}
 	if err := check(r.Candidates[0]); err != nil {
 		return wanted, err
@@ -89,12 +92,10 @@ func check(as driver.Candidate) error {
 	switch {
 	case as.Market != drover.OnDemand:
 		return drover.Errorf(drover.KindInvalid, "DigitalOcean has no market %q", as.Market)
-	case as.Image == "":
-		return drover.Errorf(drover.KindInvalid, "%s has no image", as.ProviderType).WithHint("set image in the cloud's configuration")
 	case as.Zone == "" || !strings.ContainsAny(as.Zone[len(as.Zone)-1:], "0123456789"):
 		return drover.Errorf(drover.KindInvalid, "%q is no region of DigitalOcean", as.Zone)
 	}
-	return nil
+	return as.CheckImage("debian-12-x64")
 }
 
 // template is what a user may add to a Droplet.

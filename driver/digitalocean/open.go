@@ -66,7 +66,7 @@ func openThrough(network http.RoundTripper, o driver.Options) (driver.Cloud, err
 	if err != nil {
 		return nil, err
 	}
-	door := &door{token: token, metric: o.Metric, budget: budgetOf(c.Endpoint), base: network}
+	door := &door{driver.Gate{Budget: budgetOf(c.Endpoint), Metric: o.Metric}, token, network}
 	api, err := client(c.Endpoint, door)
 	if err != nil {
 		return nil, err
@@ -98,38 +98,20 @@ func client(endpoint string, through http.RoundTripper) (*godo.Client, error) {
 
 // door is what every request goes through.
 type door struct {
-	token  drover.Secret
-	metric func(call string, err error)
-	budget *driver.Budget // nil: no limit
-	base   http.RoundTripper
+	driver.Gate
+	token drover.Secret
+	next  http.RoundTripper
 }
 
 // RoundTrip makes one request, unless it is beyond the budget.
 func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := d.afford(r.Context(), called(r)); err != nil {
-		return nil, err
-	}
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+d.token.Reveal())
-	answer, err := d.base.RoundTrip(r)
-	if d.metric != nil {
-		d.metric(called(r), outcome(answer, err))
+	call := called(r)
+	if p, has := r.Context().Value(prepaid{}).(*prepaid); has && p.left.Add(-1) >= 0 {
+		return d.Send(r, d.next, call, call)
 	}
-	return answer, err
-}
-
-// afford takes what a request costs from the budget, if there is one and it was not taken before.
-func (d *door) afford(ctx context.Context, call string) error {
-	if d.budget == nil {
-		return nil
-	}
-	if err := d.budget.Take(call, time.Now()); err != nil {
-		return err
-	}
-	if p, has := ctx.Value(prepaid{}).(*prepaid); has && p.left.Add(-1) >= 0 {
-		return nil
-	}
-	return d.budget.Take(anyRequest, time.Now())
+	return d.Send(r, d.next, call, call, anyRequest)
 }
 
 // prepaid are requests that were taken from the budget before the first of them is made; a context's key, too.
@@ -138,27 +120,13 @@ type prepaid struct{ left atomic.Int32 }
 // prepay takes what n requests cost from the budget, or nothing. What takes several requests would otherwise spend all that comes in on the first
 // of them, again and again, and never get to the last.
 func (d *door) prepay(ctx context.Context, n int) (context.Context, error) {
-	if d.budget == nil {
-		return ctx, nil
-	}
 	n = min(n, rates[anyRequest].Burst)
-	if err := d.budget.TakeMany(anyRequest, n, time.Now()); err != nil {
+	if err := d.Budget.TakeMany(anyRequest, n, time.Now()); err != nil {
 		return ctx, err
 	}
 	p := &prepaid{}
 	p.left.Store(int32(n))
 	return context.WithValue(ctx, prepaid{}, p), nil
-}
-
-// outcome is what a request came to, as far as its status tells.
-func outcome(answer *http.Response, err error) error {
-	if err != nil {
-		return drover.AsError(err, drover.KindTransient)
-	}
-	if answer.StatusCode < 400 {
-		return nil
-	}
-	return meant(answer.StatusCode, "").error(answer.Status)
 }
 
 // given are the parts of a path that name one thing.

@@ -72,7 +72,7 @@ func checkCreate(ctx context.Context, t *trial) error {
 	if !slices.ContainsFunc(r.Candidates, taken.Same) {
 		return fmt.Errorf("took %v, which is none of %v", taken, r.Candidates)
 	}
-	if got := (driver.Candidate{ProviderType: in.ProviderType, Zone: in.Zone, Market: in.Market}); !got.Same(taken) {
+	if got := in.Candidate(); !got.Same(taken) {
 		return fmt.Errorf("the instance is a %v, but %v was taken", got, taken)
 	}
 	if in.ID == "" || !slices.Contains([]driver.State{driver.Pending, driver.Running}, in.State) {

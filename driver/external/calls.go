@@ -110,7 +110,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	if err != nil {
 		return driver.Instance{}, driver.Candidate{}, unclear("create: %v", err)
 	}
-	taken := driver.Candidate{ProviderType: in.ProviderType, Zone: in.Zone, Market: in.Market}
+	taken := in.Candidate()
 	if !slices.ContainsFunc(r.Candidates, taken.Same) {
 		return driver.Instance{}, driver.Candidate{}, unclear("create: it made %s in %s, %s, which was not asked for", taken.ProviderType, taken.Zone, taken.Market)
 	}

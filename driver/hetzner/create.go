@@ -3,7 +3,6 @@ package hetzner
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strconv"
 
 	"github.com/hetznercloud/hcloud-go/v2/hcloud"
@@ -12,8 +11,8 @@ import (
 	"drover/driver"
 )
 
-// instanceName is what a server may be called.
-var instanceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,62}$`)
+// longestName is what fits the name of a server, which is a host's.
+const longestName = 63
 
 // Create makes a server of the first candidate. That the name is taken means that it was made before.
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
@@ -24,7 +23,9 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	}
 	made, _, err := c.api.Server.Create(ctx, opts)
 	if err != nil {
-		c.forget(opts.SSHKeys)
+		for _, k := range opts.SSHKeys {
+			c.keys.Forget(k.Fingerprint)
+		}
 	}
 	server := made.Server
 	if is(err, hcloud.ErrorCodeUniquenessError) {
@@ -34,23 +35,24 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 		return driver.Instance{}, driver.Candidate{}, unknownType(classify(doing, err), err)
 	}
 	in := instanceOf(server)
-	return in, driver.Candidate{ProviderType: in.ProviderType, Zone: in.Zone, Market: in.Market}, nil
+	return in, in.Candidate(), nil
 }
 
 // options is the request in the API's words.
 func (c *cloud) options(ctx context.Context, r driver.CreateRequest) (opts hcloud.ServerCreateOpts, err error) {
-	switch {
-	case !instanceName.MatchString(r.Name):
-		return opts, drover.Errorf(drover.KindInvalid, "a name has letters, digits and dashes, at most 63")
-	case len(r.Candidates) == 0:
-		return opts, drover.Errorf(drover.KindInvalid, "no candidates")
-	case r.Candidates[0].Market != drover.OnDemand:
-		return opts, drover.Errorf(drover.KindUnsupported, "there is no spot market")
+	if err := r.Check(longestName); err != nil {
+		return opts, err
 	}
 	first := r.Candidates[0]
+	if first.Market != drover.OnDemand {
+		return opts, drover.Errorf(drover.KindUnsupported, "there is no spot market")
+	}
+	if err := first.CheckImage("debian-12"); err != nil {
+		return opts, err
+	}
 	image, err := strconv.ParseInt(first.Image, 10, 64)
 	if err != nil {
-		return opts, drover.Errorf(drover.KindInvalid, "no image is configured").WithHint("write image: debian-12 in the cloud's configuration")
+		return opts, drover.Errorf(drover.KindInvalid, "%q is no image's id", first.Image)
 	}
 	text, err := driver.UserDataWithin(r, maxUserData)
 	if err != nil {
@@ -102,29 +104,7 @@ func (c *cloud) sshKey(ctx context.Context, r driver.CreateRequest) (*hcloud.SSH
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	key := c.keys[fingerprint]
-	c.mu.Unlock()
-	if key != nil {
-		return key, nil
-	}
-	key, err = c.findKey(ctx, r, fingerprint)
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.keys[fingerprint] = key
-	return key, nil
-}
-
-// forget has keys be looked for again: somebody may have taken them away.
-func (c *cloud) forget(keys []*hcloud.SSHKey) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, k := range keys {
-		delete(c.keys, k.Fingerprint)
-	}
+	return c.keys.Get(ctx, fingerprint, func() (*hcloud.SSHKey, error) { return c.findKey(ctx, r, fingerprint) })
 }
 
 // findKey finds the key by its fingerprint, and makes one if there is none.
@@ -137,7 +117,7 @@ func (c *cloud) findKey(ctx context.Context, r driver.CreateRequest, fingerprint
 	key, _, err = c.api.SSHKey.Create(ctx, hcloud.SSHKeyCreateOpts{
 		Name: fmt.Sprintf("drover-%s-%.11s", fleet, fingerprint), PublicKey: r.PublicKey, Labels: labelsOf(map[string]string{driver.TagFleet: fleet}),
 	})
-	if is(err, hcloud.ErrorCodeUniquenessError) { // another create made it meanwhile
+	if is(err, hcloud.ErrorCodeUniquenessError) { // another controller made it meanwhile
 		key, _, err = c.api.SSHKey.GetByFingerprint(ctx, fingerprint)
 		if key == nil && err == nil {
 			err = drover.Errorf(drover.KindTransient, "the key that may log in is there, and is not listed")

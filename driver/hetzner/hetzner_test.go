@@ -378,11 +378,11 @@ func (a *answered) RoundTrip(*http.Request) (*http.Response, error) {
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next, counted := &answered{}, 0
-		g := &gate{next: next, budget: driver.NewBudget(rates, 1), metric: func(request string, err error) {
+		g := &gate{driver.Gate{Budget: driver.NewBudget(rates, 1), Metric: func(request string, err error) {
 			if request == "POST actions" && err != nil {
 				counted++
 			}
-		}}
+		}}, next}
 		r := httptest.NewRequest("POST", "http://x/v1/servers/7/actions/shutdown", nil)
 		var err error
 		for err == nil {

@@ -15,7 +15,6 @@ import (
 	"context"
 	"net/http"
 	"os"
-	"sync"
 
 	"github.com/hetznercloud/hcloud-go/v2/hcloud"
 
@@ -70,8 +69,7 @@ type cloud struct {
 	config Config
 	api    *hcloud.Client
 
-	mu   sync.Mutex
-	keys map[string]*hcloud.SSHKey // that log in and were met, by fingerprint; guarded by mu
+	keys driver.Known[*hcloud.SSHKey] // that log in and were met, by fingerprint
 }
 
 // Open opens a project. It calls nobody.
@@ -93,7 +91,8 @@ func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 		return nil, drover.Errorf(drover.KindAuthentication, "open cloud %s: there is no token for the project", o.Name).
 			WithHint("set HCLOUD_TOKEN, or write token: file:PATH")
 	}
-	return &cloud{o: o, config: c, keys: map[string]*hcloud.SSHKey{}, api: connect(c, token, &gate{next: network, budget: driver.NewBudget(rates, 1), metric: o.Metric})}, nil
+	gate := &gate{driver.Gate{Budget: driver.NewBudget(rates, 1), Metric: o.Metric}, network}
+	return &cloud{o: o, config: c, api: connect(c, token, gate)}, nil
 }
 
 // connect makes a client that tries nothing twice, and whose requests go out through the gate.

@@ -3,7 +3,6 @@ package hetzner
 import (
 	"net/http"
 	"strings"
-	"time"
 
 	"drover/driver"
 )
@@ -16,21 +15,13 @@ var rates = map[string]driver.Rate{anyRequest: {Burst: 3600, PerSecond: 1}}
 
 // gate is where requests go out.
 type gate struct {
-	next   http.RoundTripper
-	budget *driver.Budget
-	metric func(request string, err error)
+	driver.Gate
+	next http.RoundTripper
 }
 
 // RoundTrip refuses at once what is beyond the rate, and counts the rest.
 func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := g.budget.Take(anyRequest, time.Now()); err != nil {
-		return nil, err
-	}
-	answer, err := g.next.RoundTrip(r)
-	if g.metric != nil {
-		g.metric(kindOf(r), driver.Answered(answer, err))
-	}
-	return answer, err
+	return g.Send(r, g.next, kindOf(r), anyRequest)
 }
 
 // kindOf is the kind of a request: its method, and what it is about.

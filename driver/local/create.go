@@ -36,7 +36,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (_ driver.In
 	if err != nil {
 		return driver.Instance{}, driver.Candidate{}, classify("create instance "+r.Name, err)
 	}
-	return in, driver.Candidate{ProviderType: in.ProviderType, Zone: in.Zone, Market: in.Market}, nil
+	return in, in.Candidate(), nil
 }
 
 // check refuses what could never become an instance, and finds the public half of the host key.

@@ -16,10 +16,9 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 	"github.com/gophercloud/gophercloud/v2/openstack/utils"
 	"github.com/gophercloud/gophercloud/v2/pagination"
-)
 
-// maxPages bounds an answer in pages: no list of ours is longer, so a cloud that goes on is broken.
-const maxPages = 1000
+	"drover/driver"
+)
 
 // The microversions of Nova that matter here, as what stands behind "2.". See "REST API Version History" in Nova's documentation. A newer one
 // than is wanted is not asked for, so that an answer never means something else than was tried.
@@ -40,9 +39,7 @@ const extendsInUse = "3.42"
 type api struct {
 	who  credentials
 	http http.Client
-
-	turn chan struct{} // of capacity one; held while all below is used
-	open *session
+	open driver.Known[*session] // the one there is has no name
 }
 
 // session is a sign-in and what it found.
@@ -55,29 +52,24 @@ type session struct {
 // callTime is how long one call may take at most; Nova itself waits a minute for a part of the cloud that does not answer.
 const callTime = 100 * time.Second
 
-func newAPI(who credentials, network http.RoundTripper, metric func(string, error)) *api {
+func newAPI(who credentials, network http.RoundTripper, gate driver.Gate) *api {
 	if network == nil {
 		own := http.DefaultTransport.(*http.Transport).Clone()
 		own.TLSClientConfig = who.tls
 		own.MaxIdleConnsPerHost = 16
 		network = own
 	}
-	return &api{who: who, http: http.Client{Transport: transport{network, metric}, Timeout: callTime}, turn: make(chan struct{}, 1)}
+	return &api{who: who, http: http.Client{Transport: transport{gate, network}, Timeout: callTime}}
 }
 
 func (a *api) idle() { a.http.CloseIdleConnections() }
 
 // session signs in unless that is done. Of what failed the next call tries it anew.
 func (a *api) session(ctx context.Context) (*session, error) {
-	select {
-	case a.turn <- struct{}{}:
-		defer func() { <-a.turn }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if a.open != nil {
-		return a.open, nil
-	}
+	return a.open.Get(ctx, "", func() (*session, error) { return a.signIn(ctx) })
+}
+
+func (a *api) signIn(ctx context.Context) (*session, error) {
 	provider, err := openstack.NewClient(a.who.auth.IdentityEndpoint)
 	if err != nil {
 		return nil, err
@@ -100,7 +92,6 @@ func (a *api) session(ctx context.Context) (*session, error) {
 		return nil, fmt.Errorf("ask for the compute service's version: %w", err)
 	}
 	s.compute.Microversion = fmt.Sprint("2.", s.version)
-	a.open = s
 	return s, nil
 }
 
@@ -144,8 +135,8 @@ func microversion(ctx context.Context, compute *gophercloud.ServiceClient) (int,
 func collect[T any](ctx context.Context, pager pagination.Pager, extract func(pagination.Page) ([]T, error)) (all []T, err error) {
 	pages := 0
 	err = pager.EachPage(ctx, func(_ context.Context, page pagination.Page) (bool, error) {
-		if pages++; pages > maxPages {
-			return false, fmt.Errorf("more than %d pages", maxPages)
+		if pages++; pages > driver.MaxPages {
+			return false, driver.ErrEndless
 		}
 		some, err := extract(page)
 		all = append(all, some...)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -15,7 +14,8 @@ import (
 	"drover/driver"
 )
 
-var instanceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,127}$`)
+// longestName is what fits everywhere that Nova writes the name of a server.
+const longestName = 128
 
 // defaultVolume is how large a volume is, in GiB, if neither the request nor the image says so.
 const defaultVolume = 20
@@ -27,7 +27,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	if err != nil {
 		return driver.Instance{}, driver.Candidate{}, classify("create instance "+r.Name, err)
 	}
-	return in, driver.Candidate{ProviderType: in.ProviderType, Zone: in.Zone, Market: in.Market}, nil
+	return in, in.Candidate(), nil
 }
 
 func (c *cloud) create(ctx context.Context, r driver.CreateRequest) (driver.Instance, error) {
@@ -56,21 +56,14 @@ func (c *cloud) create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 
 // check refuses what could never become an instance.
 func check(r driver.CreateRequest) error {
-	switch {
-	case !instanceName.MatchString(r.Name):
-		return drover.Errorf(drover.KindInvalid, "a name has letters, digits and dashes, at most 128")
-	case len(r.Candidates) == 0:
-		return drover.Errorf(drover.KindInvalid, "no candidates")
+	if err := r.Check(longestName); err != nil {
+		return err
 	}
 	first := r.Candidates[0]
-	switch {
-	case first.Market != drover.OnDemand:
+	if first.Market != drover.OnDemand {
 		return drover.Errorf(drover.KindUnsupported, "OpenStack has no market %s", first.Market)
-	case first.Image == "":
-		return drover.Errorf(drover.KindInvalid, "no image is configured for %s", cmp.Or(string(first.Arch), first.ProviderType)).
-			WithHint("write image: in the cloud's configuration, such as debian-12-*")
 	}
-	return nil
+	return first.CheckImage("debian-12-*")
 }
 
 // named looks for the instance of this name, the oldest if there should be several.
@@ -141,11 +134,11 @@ func (c *cloud) metadata(tags map[string]string) map[string]string {
 
 // volume is what the instance boots from, at least as large as asked for and as its image wants; it goes with the instance.
 func (c *cloud) volume(ctx context.Context, r driver.CreateRequest) ([]servers.BlockDevice, error) {
-	i, err := c.image(ctx, r.Candidates[0].Image)
+	size, err := c.imageSize(ctx, r.Candidates[0].Image)
 	if err != nil {
 		return nil, err
 	}
-	size := max(int(r.Disk.WholeGiB()), i.size)
+	size = max(size, int(r.Disk.WholeGiB()))
 	return []servers.BlockDevice{{
 		SourceType: servers.SourceImage, UUID: r.Candidates[0].Image, DestinationType: servers.DestinationVolume, VolumeSize: cmp.Or(size, defaultVolume),
 		VolumeType: c.config.VolumeType, DeleteOnTermination: true,

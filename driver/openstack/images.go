@@ -11,11 +11,6 @@ import (
 	"drover/driver"
 )
 
-// image is what a create call has to know of an image.
-type image struct {
-	size int // in GiB, that of the smallest volume that holds it; 0 if the cloud does not say
-}
-
 // FindImages reads a UUID as an id, and anything else as a name, in which * stands for any text. What the project sees is the cloud's, its own,
 // and what it has accepted from others: nobody can slip another one in.
 func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) (all []driver.Image, err error) {
@@ -24,7 +19,7 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) (a
 		return nil, classify("look for image "+ref, err)
 	}
 	for _, i := range found {
-		c.rememberImage(i)
+		c.images.Learn(i.ID, volumeFor(i))
 		all = append(all, driver.Image{ID: i.ID, Name: i.Name, Arch: archOf(i), Created: drover.TimeOf(i.CreatedAt)})
 	}
 	return all, nil
@@ -66,28 +61,21 @@ func archOf(i images.Image) drover.Arch {
 	return ""
 }
 
-func (c *cloud) rememberImage(i images.Image) image {
-	known := image{size: max(i.MinDiskGigabytes, int((i.VirtualSize+int64(drover.GiB)-1)/int64(drover.GiB)))}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.images[i.ID] = known
-	return known
+// volumeFor is how large the smallest volume is that holds an image, in GiB; 0 if the cloud does not say.
+func volumeFor(i images.Image) int {
+	return max(i.MinDiskGigabytes, int(drover.Bytes(i.VirtualSize).WholeGiB()))
 }
 
-// image is what is known of an image; what an id stands for never changes, so it is asked once.
-func (c *cloud) image(ctx context.Context, id string) (image, error) {
-	c.mu.Lock()
-	known, ok := c.images[id]
-	c.mu.Unlock()
-	if ok {
-		return known, nil
-	}
-	found, err := c.api.getImage(ctx, id)
-	if statusOf(err) == http.StatusNotFound {
-		return image{}, drover.Errorf(drover.KindInvalid, "there is no image %s", id)
-	}
-	if err != nil {
-		return image{}, classify("look at image "+id, err)
-	}
-	return c.rememberImage(*found), nil
+// imageSize is volumeFor an image by its id. What an id stands for never changes, so it is asked once.
+func (c *cloud) imageSize(ctx context.Context, id string) (int, error) {
+	return c.images.Get(ctx, id, func() (int, error) {
+		found, err := c.api.getImage(ctx, id)
+		if statusOf(err) == http.StatusNotFound {
+			return 0, drover.Errorf(drover.KindInvalid, "there is no image %s", id)
+		}
+		if err != nil {
+			return 0, classify("look at image "+id, err)
+		}
+		return volumeFor(*found), nil
+	})
 }

@@ -19,7 +19,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"drover/driver"
@@ -42,9 +41,7 @@ type cloud struct {
 	flavors *kept.Value[map[string]flavor] // by name
 	zones   *kept.Value[[]string]
 	names   driver.Names
-
-	mu     sync.Mutex
-	images map[string]image // by id; guarded by mu
+	images  driver.Known[int] // their sizes, by id: see volumeFor
 }
 
 // Open opens a project of a cloud, with the credentials that the OpenStack tools would use. It calls nobody.
@@ -60,7 +57,7 @@ func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
 	}
-	c := &cloud{o: o, config: config, api: newAPI(who, network, o.Metric), images: map[string]image{}}
+	c := &cloud{o: o, config: config, api: newAPI(who, network, driver.Gate{Metric: o.Metric})}
 	c.flavors = kept.New(c.keep("flavors", flavorsAge), c.fetchFlavors)
 	c.zones = kept.New(c.keep("zones", zonesAge), c.fetchZones)
 	if config.grows() {

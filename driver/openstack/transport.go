@@ -14,16 +14,13 @@ const maxAnswer = 64 << 20
 
 // transport counts every call, and reads no more of an answer than there can be.
 type transport struct {
-	next   http.RoundTripper
-	metric func(call string, err error)
+	driver.Gate
+	next http.RoundTripper
 }
 
 // RoundTrip makes one call.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := t.next.RoundTrip(r)
-	if t.metric != nil {
-		t.metric(callName(r), driver.Answered(answer, err))
-	}
+	answer, err := t.Send(r, t.next, callName(r))
 	if err != nil {
 		return nil, err
 	}
