@@ -49,6 +49,16 @@ func SortPrices(points []PricePoint) []PricePoint {
 	return all
 }
 
+// ListedPrice is the price history of what has none: what its cloud lists it at, since then.
+func ListedPrice(listed []drover.Offering, of Candidate, since drover.Time) ([]PricePoint, error) {
+	for _, o := range listed {
+		if of.Same(Candidate{ProviderType: o.Type.ProviderType, Zone: o.Zone, Market: o.Market}) {
+			return []PricePoint{{From: since, Price: o.Price}}, nil
+		}
+	}
+	return nil, drover.Errorf(drover.KindNotFound, "there is no %s in %s, %s", of.ProviderType, of.Zone, of.Market)
+}
+
 // SortOfferings brings offerings into the order in which they are told: by type, zone and market.
 func SortOfferings(all []drover.Offering) { slices.SortFunc(all, compareOfferings) }
 

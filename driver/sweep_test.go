@@ -76,3 +76,14 @@ func TestSortPrices(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestListedPrice(t *testing.T) {
+	listed := []drover.Offering{{Zone: "z", Type: drover.InstanceType{ProviderType: "t"}, Market: drover.Spot, Price: 5}}
+	got, err := driver.ListedPrice(listed, driver.Candidate{ProviderType: "t", Zone: "z", Market: drover.Spot}, 7)
+	if diff := cmp.Diff([]driver.PricePoint{{From: 7, Price: 5}}, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	if _, err := driver.ListedPrice(listed, driver.Candidate{ProviderType: "t", Zone: "y", Market: drover.Spot}, 7); drover.KindOf(err) != drover.KindNotFound {
+		t.Error(err)
+	}
+}

@@ -165,12 +165,12 @@ func sizeIfAny(b drover.Bytes) string {
 	return size(b)
 }
 
-// interruptionWords is how likely an instance is taken back within a month of 730 hours, where that is known.
+// interruptionWords is how likely an instance is taken back within an hour, where that is known.
 func interruptionWords(o drover.Offer) string {
 	if o.Interruptions == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%.1f%%/month", float64(o.Interruptions)*730/10_000)
+	return fmt.Sprintf("%.3g%%/hour", float64(o.Interruptions)/10_000)
 }
 
 func blockedWords(o drover.Offer) string {

@@ -75,6 +75,11 @@ func TestWords(t *testing.T) {
 			t.Errorf("%d: %s, not %s", b, got, want)
 		}
 	}
+	for rate, want := range map[int64]string{0: "", 68: "0.0068%/hour", 25_000: "2.5%/hour", 125_000: "12.5%/hour"} {
+		if got := interruptionWords(drover.Offer{Interruptions: rate}); got != want {
+			t.Errorf("%d: %s, not %s", rate, got, want)
+		}
+	}
 	for word, want := range map[string]string{"": "''", "plain-1.txt": "plain-1.txt", "it's": `'it'\''s'`, "$(x)": "'$(x)'"} {
 		if got := quoted(word); got != want {
 			t.Errorf("%s: %s, not %s", word, got, want)

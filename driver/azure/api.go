@@ -2,6 +2,8 @@ package azure
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resourcegraph/armresourcegraph"
 
 	"drover"
 	"drover/driver"
@@ -42,6 +45,7 @@ type api struct {
 	listImages      func(ctx context.Context, group string) ([]*armcompute.Image, error)
 	listTypes       func(ctx context.Context) ([]*armcompute.ResourceSKU, error)
 	listQuotas      func(ctx context.Context) ([]*armcompute.Usage, error)
+	query           func(ctx context.Context, text string) ([]byte, error)
 
 	web    policy.Transporter // for what is not Azure Resource Manager
 	budget *driver.Budget
@@ -66,7 +70,7 @@ func connect(c Config, world outside, metric func(string, error)) (*api, error) 
 	options := &arm.ClientOptions{ClientOptions: base, DisableRPRegistration: true}
 	who = credential{who}
 	for _, set := range []func(*api, Config, azcore.TokenCredential, *arm.ClientOptions) error{
-		(*api).setInstances, (*api).setNetwork, (*api).setDisks, (*api).setCatalogue,
+		(*api).setInstances, (*api).setNetwork, (*api).setDisks, (*api).setCatalogue, (*api).setGraph,
 	} {
 		if err := set(a, c, who, options); err != nil {
 			return nil, drover.Errorf(drover.KindInvalid, "set up the client of Azure: %v", err)
@@ -181,6 +185,36 @@ func (a *api) setCatalogue(c Config, who azcore.TokenCredential, o *arm.ClientOp
 	}
 	a.listQuotas = func(ctx context.Context) ([]*armcompute.Usage, error) {
 		return collect(ctx, a, "ListQuotas", quotas.NewListPager(c.Location, nil), func(p armcompute.UsageClientListResponse) []*armcompute.Usage { return p.Value })
+	}
+	return nil
+}
+
+func (a *api) setGraph(_ Config, who azcore.TokenCredential, o *arm.ClientOptions) error {
+	graph, err := armresourcegraph.NewClient(who, o)
+	if err != nil {
+		return err
+	}
+	a.query = func(ctx context.Context, text string) ([]byte, error) {
+		rows, err := driver.Collect(func(token string) (rows []any, after string, err error) {
+			options := &armresourcegraph.QueryRequestOptions{ResultFormat: to.Ptr(armresourcegraph.ResultFormatObjectArray)}
+			if token != "" {
+				options.SkipToken = &token
+			}
+			err = a.call(ctx, "Query", func() error {
+				out, err := graph.Resources(ctx, armresourcegraph.QueryRequest{Query: &text, Options: options}, nil)
+				rows, _ = out.Data.([]any)
+				after = value(out.SkipToken)
+				if err == nil && after == "" && value(out.ResultTruncated) == armresourcegraph.ResultTruncatedTrue {
+					return errors.New("the answer was cut short")
+				}
+				return err
+			})
+			return rows, after, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(rows)
 	}
 	return nil
 }

@@ -52,9 +52,12 @@ var classes = []class{
 	{"SubscriptionRequestsThrottled", "", drover.KindRateLimit, "", false},
 	{"ResourceRequestsThrottled", "", drover.KindRateLimit, "", false},
 	{"ResourceCollectionRequestsThrottled", "", drover.KindRateLimit, "", false},
+	{"RateLimiting", "", drover.KindRateLimit, "", false},
 
 	{"AuthorizationFailed", "", drover.KindAuthentication, "", false},
 	{"LinkedAuthorizationFailed", "", drover.KindAuthentication, "", false},
+	{"AccessDenied", "", drover.KindAuthentication, "", false},
+	{"BadRequest", "novalidsubscriptionsinqueryrequest", drover.KindAuthentication, "", false},
 	{"AuthenticationFailed", "", drover.KindAuthentication, "", false},
 	{"InvalidAuthenticationToken*", "", drover.KindAuthentication, "", false},
 	{"ExpiredAuthenticationToken", "", drover.KindAuthentication, "", false},
@@ -155,18 +158,22 @@ func kindOf(err error) drover.ErrorKind {
 	return classOf(said(answer)).kind
 }
 
-// said is the code and the message of an answer. What was refused for its rate has many codes, of which some mean other things too, and one
-// status.
+// said is the code and the message of an answer, with the details that it has. What was refused for its rate has many codes, of which some mean
+// other things too, and one status.
 func said(answer *azcore.ResponseError) (code, message string) {
 	code, message = answer.ErrorCode, "no more was said"
 	var body struct {
 		Error struct {
 			Code, Message string
+			Details       []struct{ Code, Message string }
 		} `json:"error"`
 	}
 	if answer.RawResponse != nil {
 		if text, err := runtime.Payload(answer.RawResponse); err == nil && json.Unmarshal(text, &body) == nil {
 			code, message = cmp.Or(code, body.Error.Code), cmp.Or(body.Error.Message, message)
+			for _, d := range body.Error.Details {
+				message += fmt.Sprintf("; %s: %s", d.Code, d.Message)
+			}
 		}
 	}
 	busy := strings.HasPrefix(code, "RetryableError") // the network's word for what something else has at the moment, with the same status
@@ -188,11 +195,20 @@ func classify(doing string, market drover.Market, err error) error {
 	code, message := said(answer)
 	e := refusal(doing, market, code, message)
 	if r := answer.RawResponse; r != nil {
-		if wait := driver.RetryAfter(r.Header, time.Now()); wait > 0 {
+		if wait := cmp.Or(driver.RetryAfter(r.Header, time.Now()), quotaAfter(r.Header)); wait > 0 {
 			e.RetryAt = drover.TimeOf(time.Now().Add(wait))
 		}
 	}
 	return e
+}
+
+// quotaAfter is how long Azure Resource Graph, which has a header of its own for it, asks to wait: 00:00:05.
+func quotaAfter(h http.Header) time.Duration {
+	var hours, minutes, seconds time.Duration
+	if n, _ := fmt.Sscanf(h.Get("x-ms-user-quota-resets-after"), "%d:%d:%d", &hours, &minutes, &seconds); n < 3 {
+		return 0
+	}
+	return min(max(0, hours*time.Hour+minutes*time.Minute+seconds*time.Second), time.Hour)
 }
 
 // refusal is an error of which the cloud has said the code.

@@ -1,12 +1,14 @@
 package azure
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/google/go-cmp/cmp"
 
@@ -83,6 +85,18 @@ func TestClassify(t *testing.T) {
 			e := drover.AsError(classify("", "", answer(wrong{429, "OperationNotAllowed", "quota of calls", after})), "")
 			if wait := time.Until(e.RetryAt.Std()); e.Kind != drover.KindRateLimit || wait > want || wait < want-2*time.Second {
 				t.Errorf("Retry-After %q: %s in %v", after, e.Kind, wait)
+			}
+		}
+	})
+	t.Run("Azure Resource Graph says it in a header of its own", func(t *testing.T) {
+		for after, want := range map[string]time.Duration{"00:00:05": 5 * time.Second, "99:00:00": time.Hour, "-1:00:00": limitedFor, "soon": limitedFor} {
+			err := answer(wrong{429, "RateLimiting", "throttled", ""})
+			var said *azcore.ResponseError
+			errors.As(err, &said)
+			said.RawResponse.Header.Set("x-ms-user-quota-resets-after", after)
+			e := drover.AsError(classify("", "", err), "")
+			if wait := time.Until(e.RetryAt.Std()); e.Kind != drover.KindRateLimit || wait > want || wait < want-2*time.Second {
+				t.Errorf("%q: %s in %v", after, e.Kind, wait)
 			}
 		}
 	})

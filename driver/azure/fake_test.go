@@ -19,6 +19,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
 	compute "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8/fake"
 	network "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9/fake"
+	graph "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resourcegraph/armresourcegraph/fake"
 
 	"drover"
 )
@@ -30,12 +31,15 @@ type region struct {
 	kinds    []kind
 	prices   []priceItem
 	volumes  []priceItem   // disks, in the price list
+	spots    []any         // what Azure Resource Graph has of spot instances
 	makeTime time.Duration // until what was accepted runs, or has failed
 	endTime  time.Duration // until what was destroyed is gone
 	lag      time.Duration // how late a list shows a new instance
 	latency  time.Duration // of a call
 	pageSize int           // 0: all
 	throttle bool
+	slow     string // a call that is not answered
+	cutShort bool   // what Azure Resource Graph answers is not all
 	images   []*armcompute.Image
 
 	mu      sync.Mutex
@@ -53,6 +57,7 @@ type region struct {
 
 	compute *compute.ServerFactoryTransport
 	network *network.ServerFactoryTransport
+	graph   *graph.ServerTransport
 }
 
 // kind is an instance type.
@@ -133,6 +138,10 @@ func newRegion() *region {
 			{"", "Premium SSD Managed Disks", "P10 LRS", "1/Month", 19.71, time.Time{}, "P10 LRS Disk"},
 			{"", "Azure Premium SSD v2", "Premium LRS", "1 GiB/Hour", 0.0001, time.Time{}, "Premium LRS Provisioned Capacity"},
 		},
+		spots: []any{
+			row("standard_d2s_v5", "0-5"), row("standard_d2s_v5", "", "0.0216 2026-03-01T00:00:00Z", "0.0216 2026-02-01T00:00:00Z", "0.03 2026-01-01T00:00:00"),
+			row("standard_d2ps_v5", "20+"), row("standard_b1s", "5-10"), row("standard_b1s", "", "0.004 2026-01-01T00:00:00Z"),
+		},
 		vms: map[string]*machine{}, parts: map[string]*part{}, lacks: map[string]wrong{}, fails: map[string]wrong{}, broken: map[string]wrong{},
 		cores: map[string]int64{"standardDSv5Family": 1000000, spotQuota: 1000000, "standardDPSv5Family": 1000000},
 		calls: map[string]int{}, refused: map[string]int{}, buckets: map[string]bucket{},
@@ -151,6 +160,7 @@ func newRegion() *region {
 		InterfacesServer:        network.InterfacesServer{NewListPager: r.interfaces, BeginDelete: r.deleteInterface},
 		PublicIPAddressesServer: network.PublicIPAddressesServer{NewListPager: r.addresses, BeginDelete: r.deleteAddress},
 	})
+	r.graph = graph.NewServerTransport(&graph.Server{Resources: r.query})
 	return r
 }
 
@@ -161,7 +171,7 @@ var names = map[string]string{
 	"VirtualMachinesClient.NewListPager": "ListVMs", "VirtualMachinesClient.NewListAllPager": "ListVMStates", "DisksClient.BeginDelete": "DeleteDisk",
 	"DisksClient.NewListByResourceGroupPager": "ListDisks", "ImagesClient.NewListByResourceGroupPager": "ListImages", "ResourceSKUsClient.NewListPager": "ListTypes",
 	"UsageClient.NewListPager": "ListQuotas", "InterfacesClient.NewListPager": "ListInterfaces", "InterfacesClient.BeginDelete": "DeleteInterface",
-	"PublicIPAddressesClient.NewListPager": "ListAddresses", "PublicIPAddressesClient.BeginDelete": "DeleteAddress",
+	"Client.Resources": "Query", "PublicIPAddressesClient.NewListPager": "ListAddresses", "PublicIPAddressesClient.BeginDelete": "DeleteAddress",
 }
 
 // RoundTrip does what Do does.
@@ -169,6 +179,11 @@ func (r *region) RoundTrip(q *http.Request) (*http.Response, error) { return r.D
 
 // Do answers without a network, as the SDK's transport.
 func (r *region) Do(q *http.Request) (*http.Response, error) {
+	method, _ := q.Context().Value(runtime.CtxAPINameKey{}).(string)
+	call := names[method]
+	if call != "" && call == r.slow {
+		<-q.Context().Done()
+	}
 	select {
 	case <-time.After(r.latency):
 	case <-q.Context().Done():
@@ -177,8 +192,6 @@ func (r *region) Do(q *http.Request) (*http.Response, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.settle()
-	method, _ := q.Context().Value(runtime.CtxAPINameKey{}).(string)
-	call := names[method]
 	if q.URL.Host == "prices.azure.com" {
 		call = "ListPrices"
 	}
@@ -207,8 +220,11 @@ func (r *region) Do(q *http.Request) (*http.Response, error) {
 // dispatch lets Microsoft's fakes take the request apart and put the answer together.
 func (r *region) dispatch(q *http.Request) (*http.Response, error) {
 	do := r.compute.Do
-	if strings.Contains(q.URL.Path, "/providers/Microsoft.Network/") {
+	switch {
+	case strings.Contains(q.URL.Path, "/providers/Microsoft.Network/"):
 		do = r.network.Do
+	case strings.HasPrefix(q.URL.Path, "/providers/Microsoft.ResourceGraph/"):
+		do = r.graph.Do
 	}
 	reply, err := do(q)
 	var w wrong

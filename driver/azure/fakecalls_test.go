@@ -2,10 +2,12 @@ package azure
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resourcegraph/armresourcegraph"
 
 	"drover"
 )
@@ -351,6 +354,34 @@ func (k kind) sku() armcompute.ResourceSKU {
 		})
 	}
 	return s
+}
+
+// row is a row of Azure Resource Graph's: how often a size is taken back, or its prices, each with its date.
+func row(size, evictions string, prices ...string) map[string]any {
+	var steps []any
+	for _, p := range prices {
+		price, from, _ := strings.Cut(p, " ")
+		steps = append(steps, map[string]any{"priceUSD": json.Number(price), "effectiveDate": from})
+	}
+	return map[string]any{"id": size, "size": size, "evictions": evictions, "prices": steps}
+}
+
+func (r *region) query(_ context.Context, q armresourcegraph.QueryRequest, _ *armresourcegraph.ClientResourcesOptions) (reply azfake.Responder[armresourcegraph.ClientResourcesResponse], failed azfake.ErrorResponder) {
+	all := r.spots
+	if len(q.Subscriptions) > 0 || !strings.Contains(value(q.Query), "location =~ 'westeurope'") {
+		all = nil
+	}
+	r.skip, _ = strconv.Atoi(value(q.Options.SkipToken))
+	r.next = strconv.Itoa
+	page, next := cut(r, all)
+	truncated := armresourcegraph.ResultTruncatedFalse
+	if r.cutShort {
+		truncated = armresourcegraph.ResultTruncatedTrue
+	}
+	reply.SetResponse(http.StatusOK, armresourcegraph.ClientResourcesResponse{QueryResponse: armresourcegraph.QueryResponse{
+		Count: to.Ptr(int64(len(page))), TotalRecords: to.Ptr(int64(len(all))), Data: page, ResultTruncated: &truncated, SkipToken: next,
+	}}, nil)
+	return reply, failed
 }
 
 func (r *region) usages(string, *armcompute.UsageClientListOptions) (reply azfake.PagerResponder[armcompute.UsageClientListResponse]) {

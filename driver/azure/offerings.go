@@ -19,6 +19,7 @@ const (
 	typesAge  = 24 * time.Hour
 	pricesAge = 6 * time.Hour
 	limitsAge = 10 * time.Minute
+	spotsAge  = time.Hour
 )
 
 // typeInfo is what is kept of an instance type.
@@ -60,10 +61,14 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 		hand[i].QuotaGroup = quotaGroup(known[o.Type.ProviderType].Family, o.Market)
 	}
 	all = driver.Beside(c.config.Types, hand, all)
+	spots := c.knownSpots(ctx)
 	for i, o := range all {
 		all[i] = c.withVolumes(o, disks)
+		if o.Market == drover.Spot {
+			all[i].Interruptions = spots[strings.ToLower(o.Type.ProviderType)].Evictions
+		}
 	}
-	return all, nil
+	return all, ctx.Err()
 }
 
 // zonesByHand are the zones of types by hand: those configured, else all that any type is in, else the region.

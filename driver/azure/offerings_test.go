@@ -138,7 +138,7 @@ func TestWhatIsKept(t *testing.T) {
 		first := offers(t, imitateIn(t, r, "", folder))
 		create(t, imitateIn(t, r, "", folder), request("one"))
 		files, _ := filepath.Glob(folder + "/*.json")
-		if len(files) != 4 {
+		if len(files) != 5 {
 			t.Errorf("kept: %v", files)
 		}
 

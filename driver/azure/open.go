@@ -46,6 +46,9 @@ type cloud struct {
 	prices *kept.Value[map[string]priceInfo]
 	disks  *kept.Value[map[string]drover.Money]
 	limits *kept.Value[map[string]int64]
+	spots  *kept.Value[map[string]spotInfo]
+
+	noSpots sync.Once // to say that they cannot be asked about
 
 	mu    sync.Mutex
 	ended map[string]bool // instances that were destroyed from here and are still listed; guarded by mu
@@ -83,6 +86,7 @@ func open(ctx context.Context, o driver.Options, world outside) (driver.Cloud, e
 	c.prices = kept.New(c.keep("prices", pricesAge), c.fetchPrices)
 	c.disks = kept.New(c.keep("disks", pricesAge), c.fetchDiskPrices)
 	c.limits = kept.New(c.keep("quotas", limitsAge), c.fetchLimits)
+	c.spots = kept.New(c.keep("spots", spotsAge), c.fetchSpots)
 	return c, nil
 }
 

@@ -30,6 +30,7 @@ var actions = map[string][]string{
 	"ListAddresses": {"Network/publicIPAddresses/read"}, "DeleteAddress": {"Network/publicIPAddresses/delete"},
 	"ListDisks": {"Compute/disks/read"}, "DeleteDisk": {"Compute/disks/delete"}, "ListImages": {"Compute/images/read"},
 	"ListTypes": {"Compute/skus/read"}, "ListQuotas": {"Compute/locations/usages/read"},
+	"Query": {"ResourceGraph/resources/read"},
 }
 
 func TestTheRolesAreThoseOfTheCallsThatAreMade(t *testing.T) {

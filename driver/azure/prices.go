@@ -84,7 +84,7 @@ func (i priceItem) enter(all map[string]priceInfo, since map[string]time.Time, n
 	case strings.Contains(i.Product, "Windows"), strings.Contains(i.Product, "Cloud Services"), strings.Contains(i.Product, "CloudServices"), strings.HasSuffix(i.SKU, " Low Priority"):
 		return
 	}
-	price, err := drover.ParseMoney(strconv.FormatFloat(i.Price, 'f', 9, 64))
+	price, err := dollars(i.Price)
 	key := fmt.Sprint(i.Type, spot)
 	p := all[i.Type]
 	if err != nil || i.From.Before(since[key]) || i.From.Equal(since[key]) && price <= p.of(market(spot)) {
@@ -96,6 +96,10 @@ func (i priceItem) enter(all map[string]priceInfo, since map[string]time.Time, n
 		p.OnDemand = price
 	}
 	all[i.Type], since[key] = p, i.From
+}
+
+func dollars(amount float64) (drover.Money, error) {
+	return drover.ParseMoney(strconv.FormatFloat(amount, 'f', 9, 64))
 }
 
 func market(spot bool) drover.Market {

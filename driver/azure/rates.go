@@ -6,7 +6,8 @@ import "drover/driver"
 // principal in a subscription and region (https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling),
 // those of Microsoft.Compute for a subscription and region (https://learn.microsoft.com/azure/virtual-machines/compute-throttling-limits),
 // which says them by the minute. Microsoft.Network's, on the former page, are of all changes in five minutes; its 10,000 reads are beyond
-// those of Azure Resource Manager.
+// those of Azure Resource Manager. Azure Resource Graph's are of who asks, in five seconds
+// (https://learn.microsoft.com/azure/governance/resource-graph/concepts/guidance-for-throttled-requests).
 var rates = map[string]driver.Rate{
 	"reads":     {Burst: 250, PerSecond: 25},
 	"writes":    {Burst: 200, PerSecond: 10},
@@ -17,6 +18,7 @@ var rates = map[string]driver.Rate{
 	"list VMs":  {Burst: 900, PerSecond: 5},
 
 	"network deletes": {Burst: 100, PerSecond: 3}, // with which no five minutes have more than 1,000
+	"queries":         {Burst: 5, PerSecond: 2},   // with which no five seconds have more than 15
 }
 
 // counts says what each call counts under. The price list is another service, which publishes no rate.
@@ -38,4 +40,5 @@ var counts = map[string][]string{
 	"ListImages":      {"reads"},
 	"ListTypes":       {"reads"},
 	"ListQuotas":      {"reads"},
+	"Query":           {"queries"},
 }

@@ -3,7 +3,6 @@ package azure
 import (
 	"cmp"
 	"context"
-	"strconv"
 	"strings"
 	"time"
 
@@ -37,7 +36,7 @@ func (i priceItem) enterDisk(all map[string]drover.Money, now time.Time) {
 	if kind == "" || size == 0 || i.Meter != i.SKU+" Disk" || strings.ReplaceAll(i.Unit, " ", "") != "1/Month" || i.Price <= 0 || i.From.After(now) {
 		return
 	}
-	price, err := drover.ParseMoney(strconv.FormatFloat(i.Price, 'f', 9, 64))
+	price, err := dollars(i.Price)
 	if err == nil {
 		all[kind+"_"+copies] = max(all[kind+"_"+copies], price/drover.Money(size*monthOfHours))
 	}
