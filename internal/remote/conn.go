@@ -41,7 +41,7 @@ type Conn struct {
 
 // Handler is told what the runner says on its own. Its methods must return soon: the stream waits for them.
 type Handler interface {
-	// Exited may come before the Start of the same attempt has returned, and more than once.
+	// Exited may come before the Start of the same attempt has returned, and more than once. Its words are harmless for people's eyes.
 	Exited(wire.Exited)
 	// API says that a job wants to speak with the API: see OpenAPI.
 	API(wire.API)
@@ -151,7 +151,7 @@ func (c *Conn) read(h Handler) error {
 func (c *Conn) handle(m wire.Message, h Handler) {
 	switch {
 	case m.Exited != nil && m.Exited.ID != (drover.AttemptID{}):
-		h.Exited(*m.Exited)
+		h.Exited(wire.Exited{ID: m.Exited.ID, Exit: harmlessExit(m.Exited.Exit)})
 	case m.API != nil:
 		h.API(*m.API)
 	case m.Log != nil:

@@ -196,6 +196,11 @@ func readHello(lines *wire.Conn) (wire.Hello, error) {
 	}
 	// What names no attempt can be neither believed nor recorded.
 	m.Hello.Attempts = slices.DeleteFunc(m.Hello.Attempts, func(a wire.Attempt) bool { return a.ID == (drover.AttemptID{}) })
+	for _, a := range m.Hello.Attempts {
+		if a.Exit != nil {
+			*a.Exit = harmlessExit(*a.Exit)
+		}
+	}
 	return *m.Hello, nil
 }
 

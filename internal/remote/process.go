@@ -231,17 +231,22 @@ func (t *tail) lastLines() string {
 
 // printable is a stranger's text made safe to show: one line, of bounded length, that no terminal obeys.
 func printable(s string) string {
-	s = strings.Map(func(r rune) rune {
+	s = onOneLine(s)
+	const most = 500
+	if runes := []rune(s); len(runes) > most {
+		s = "…" + strings.TrimSpace(string(runes[len(runes)-most:]))
+	}
+	return s
+}
+
+// onOneLine is text of any length without what a terminal might obey.
+func onOneLine(s string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
 			return ' '
 		}
 		return r
-	}, s)
-	const most = 500
-	if runes := []rune(s); len(runes) > most {
-		s = "…" + string(runes[len(runes)-most:])
-	}
-	return strings.TrimSpace(s)
+	}, s))
 }
 
 // after is s behind a mark, or nothing if s is empty.

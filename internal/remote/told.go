@@ -25,6 +25,19 @@ func (c *Conn) Ailing() string {
 	return printable(c.hello.Ailing.Text)
 }
 
+// maxExitText bounds what is said of how an attempt ended. A sound runner says less.
+const maxExitText = 1 << 10
+
+// harmlessExit is an exit whose words are safe to show, with no more of the output than belongs to it. The output itself is shown to nobody but who
+// asks for it.
+func harmlessExit(x drover.Exit) drover.Exit {
+	x.Signal, x.Cause = printable(x.Signal), printable(x.Cause)
+	x.Text = onOneLine(x.Text[:min(len(x.Text), maxExitText)])
+	x.Stdout = x.Stdout[max(0, len(x.Stdout)-drover.TailBytes):]
+	x.Stderr = x.Stderr[max(0, len(x.Stderr)-drover.TailBytes):]
+	return x
+}
+
 // harmless is a notice whose text is safe to show.
 func harmless(n wire.Notice) drover.Notice {
 	return drover.Notice{Cause: printable(n.Cause), Deadline: max(0, n.Deadline)}

@@ -59,6 +59,24 @@ func TestWhatARunnerTells(t *testing.T) {
 			t.Errorf("%q, then %q", first, second)
 		}
 	})
+	t.Run("how attempts ended is safe to show, and bounded, in the hello and afterwards", func(t *testing.T) {
+		foul := drover.Exit{Code: 1, Signal: "kill\x1b[2J", Cause: "lost\n", Text: "no\x1b]0;\a" + strings.Repeat("x", 5000), Stdout: strings.Repeat("o", 9000)}
+		clean := drover.Exit{Code: 1, Signal: "kill [2J", Cause: "lost", Text: "no ]0;" + " " + strings.Repeat("x", 1017), Stdout: strings.Repeat("o", drover.TailBytes)}
+		f := &fakeRunner{hello: func(h wire.Hello) *wire.Hello {
+			h.Attempts = []wire.Attempt{{ID: attempt(1), Exit: &foul}, {ID: attempt(2)}}
+			return &h
+		}}
+		c, told := connect(t, f)
+		if diff := cmp.Diff([]wire.Attempt{{ID: attempt(1), Exit: &clean}, {ID: attempt(2)}}, c.Hello().Attempts); diff != "" {
+			t.Errorf("in the hello (-want +got)\n%s", diff)
+		}
+		if err := f.control().Write(wire.Message{Exited: &wire.Exited{ID: attempt(2), Exit: foul}}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(wire.Exited{ID: attempt(2), Exit: clean}, <-told.exits); diff != "" {
+			t.Errorf("afterwards (-want +got)\n%s", diff)
+		}
+	})
 	t.Run("orders reach the runner", func(t *testing.T) {
 		got := make(chan wire.Orders, 1)
 		c, _ := connect(t, &fakeRunner{message: func(m wire.Message, _ *wire.Conn) {

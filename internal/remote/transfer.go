@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"drover"
 	"drover/internal/wire"
@@ -103,9 +104,15 @@ func (r causeReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// OpenAPI takes a job's connection to DROVER_API, announced by Handler.API. It lasts until either side ends it, and must be closed.
+// OpenAPI takes a job's connection to DROVER_API, announced by Handler.API, unless there is no channel for it before the instance gives it up.
+// It lasts until either side ends it, and must be closed.
 func (c *Conn) OpenAPI(conn int64) (io.ReadWriteCloser, error) {
-	l, _, err := c.apis.ask(context.Background(), wire.Request{Op: wire.OpenAPI, Conn: conn})
+	ctx, cancel := context.WithCancelCause(context.Background())
+	impatience := time.AfterFunc(wire.APIPatience, func() { cancel(errors.New("the instance waits no longer")) })
+	l, _, err := c.apis.ask(ctx, wire.Request{Op: wire.OpenAPI, Conn: conn})
+	if !impatience.Stop() && err == nil {
+		err = transient("taking up a job's connection", context.Cause(ctx))
+	}
 	if err != nil {
 		return nil, err
 	}

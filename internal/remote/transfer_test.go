@@ -251,6 +251,20 @@ func TestOpenAPI(t *testing.T) {
 	})
 }
 
+func TestAConnectionThatCannotBeTakenUpIsGivenUp(t *testing.T) {
+	withLibrary(t, func(t *testing.T, c *Conn, _ *fakeInstance) {
+		for n := range maxAPIs {
+			if _, err := c.OpenAPI(int64(n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		began := time.Now()
+		if _, err := c.OpenAPI(maxAPIs); drover.KindOf(err) != drover.KindTransient || time.Since(began) != wire.APIPatience {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
+
 // A session that is renewed under way is as good as before, and the host key is not asked about again.
 func TestRenewedSessionKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

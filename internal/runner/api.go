@@ -10,15 +10,11 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"drover/internal/wire"
 )
 
-const (
-	// maxAPI bounds the jobs' connections to DROVER_API.
-	maxAPI = 64
-	// claimPatience is how long a connection waits for the controller to take it.
-	claimPatience = 10 * time.Second
-	apiPortFile   = "api.port"
-)
+const apiPortFile = "api.port"
 
 // api is what DROVER_API names: a listener on the instance's loopback, whose connections the controller takes over SSH.
 type api struct {
@@ -68,7 +64,7 @@ func (a *api) run(ctx context.Context, announce func(int64)) {
 		}
 		if n, ok := a.admit(conn); ok {
 			announce(n)
-			time.AfterFunc(claimPatience, func() { a.expire(n) })
+			time.AfterFunc(wire.APIPatience, func() { a.expire(n) })
 		} else {
 			conn.Close()
 		}
@@ -78,7 +74,7 @@ func (a *api) run(ctx context.Context, announce func(int64)) {
 func (a *api) admit(conn net.Conn) (n int64, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.open == maxAPI {
+	if a.open == wire.APIConns {
 		return 0, false
 	}
 	a.open++

@@ -149,6 +149,12 @@ type API struct {
 	Conn int64 `json:"conn"`
 }
 
+// What an instance holds of its jobs' connections to DROVER_API: at most so many at once, and each for so long until the controller takes it.
+const (
+	APIConns    = 64
+	APIPatience = 10 * time.Second
+)
+
 // Log is a line that the runner has just written to its own log.
 type Log struct {
 	Line string `json:"line"`
