@@ -148,7 +148,7 @@ func (c *Controller) stopAttempt(f engine.Stop) {
 func (c *Controller) forget(ctx context.Context, f engine.Forget) {
 	c.awaitFollowers(ctx, f.Attempt)
 	c.mu.Lock()
-	delete(c.tails, f.Attempt)
+	delete(c.ends[f.Instance], f.Attempt)
 	c.mu.Unlock()
 	if l := c.link(f.Instance); l != nil {
 		c.told(l, l.conn.Forget(f.Attempt))
@@ -177,14 +177,12 @@ func (c *Controller) tryCollect(ctx context.Context, f engine.Collect) error {
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	tail, ok := c.tails[f.Attempt]
-	c.mu.Unlock()
+	exit, ok := c.exit(f.Instance, f.Attempt)
 	l := c.link(f.Instance)
 	if !ok || l == nil {
 		return errNotConnected
 	}
-	if err := c.collectLogs(ctx, l, f.Attempt, spec, tail.exit); err != nil {
+	if err := c.collectLogs(ctx, l, f.Attempt, spec, exit); err != nil {
 		return err
 	}
 	if len(spec.Outputs) == 0 {

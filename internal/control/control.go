@@ -105,11 +105,11 @@ type Controller struct {
 	committing time.Duration // how long the step's commit took; the loop's own
 
 	mu    sync.Mutex
-	setup *setup                    // guarded by mu; the setup it points to never changes
-	links map[int64]*link           // by instance; guarded by mu
-	tails map[drover.AttemptID]tail // until forgotten; guarded by mu
-	said  map[int64][]string        // the last lines of runners' own logs, by instance; guarded by mu
-	specs map[int64]jobSpec         // guarded by mu
+	setup *setup                                     // guarded by mu; the setup it points to never changes
+	links map[int64]*link                            // by instance; guarded by mu
+	ends  map[int64]map[drover.AttemptID]drover.Exit // how attempts ended, with the ends of their output, by the instance that says so; guarded by mu
+	said  map[int64][]string                         // the last lines of runners' own logs, by instance; guarded by mu
+	specs map[int64]jobSpec                          // guarded by mu
 }
 
 type query struct {
@@ -148,7 +148,7 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 		hooks:   make(chan struct{}, hooksAtOnce),
 		spools:  spools{open: map[spoolKey]*spool{}},
 		links:   map[int64]*link{},
-		tails:   map[drover.AttemptID]tail{},
+		ends:    map[int64]map[drover.AttemptID]drover.Exit{},
 		said:    map[int64][]string{},
 		specs:   map[int64]jobSpec{},
 	}

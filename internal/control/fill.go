@@ -52,11 +52,11 @@ func (f *filler) next(ctx context.Context) (n int64, over bool) {
 	if f.spool.ahead() {
 		return 0, false
 	}
-	exit, exited := f.c.exit(f.key.attempt)
 	at, gone := f.c.where(ctx, f.key.attempt)
 	if gone == nil {
 		f.instance = at
 	}
+	exit, exited := f.c.exit(f.instance, f.key.attempt)
 	n, err := f.fetch(ctx)
 	_, size := output(exit, f.key.stream)
 	switch {
@@ -129,12 +129,12 @@ func (c *Controller) awaitFollowers(ctx context.Context, id drover.AttemptID) {
 	}
 }
 
-// exit is what is known of an attempt's end before it is forgotten.
-func (c *Controller) exit(id drover.AttemptID) (drover.Exit, bool) {
+// exit is how an attempt ended by the word of its instance, before it is forgotten.
+func (c *Controller) exit(instance int64, id drover.AttemptID) (drover.Exit, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t, ok := c.tails[id]
-	return t.exit, ok
+	exit, ok := c.ends[instance][id]
+	return exit, ok
 }
 
 // where is the instance of a live attempt; io.EOF for one that is no longer live.

@@ -25,6 +25,7 @@ type link struct {
 	ctx      context.Context
 
 	ordered ordered
+	claims  chan struct{} // an element for each connection of a job's that is to be taken up
 }
 
 func (c *Controller) link(instance int64) *link {
@@ -40,7 +41,7 @@ func (c *Controller) connect(ctx context.Context, effect int64, f engine.Connect
 		c.post(ctx, engine.ConnectFailed{Effect: effect, Instance: f.Instance, Err: c.toldWithLastWords(f.Instance, err)})
 		return
 	}
-	l := &link{id: f.Instance, name: f.Name, cloud: f.Cloud, provider: f.ProviderID, conn: conn, c: c, ctx: ctx}
+	l := &link{id: f.Instance, name: f.Name, cloud: f.Cloud, provider: f.ProviderID, conn: conn, c: c, ctx: ctx, claims: make(chan struct{}, wire.APIConns)}
 	c.mu.Lock()
 	c.links[f.Instance] = l
 	c.mu.Unlock()
@@ -48,7 +49,7 @@ func (c *Controller) connect(ctx context.Context, effect int64, f engine.Connect
 	l.catchUp(conn.LastLines())
 
 	c.post(ctx, engine.Connected{
-		Effect: effect, Instance: f.Instance, HostKey: conn.Fingerprint(), Attempts: c.reports(f.Instance, conn.Hello()), ProbeFailed: conn.ProbeFailed(),
+		Effect: effect, Instance: f.Instance, HostKey: conn.Fingerprint(), Attempts: l.reports(conn.Hello()), ProbeFailed: conn.ProbeFailed(),
 		Notice: conn.Notice(), Ailing: conn.Ailing(),
 	})
 	err = conn.Run(ctx, l)
@@ -66,12 +67,12 @@ func text(err error) string {
 }
 
 // reports is a runner's hello for the engine. The ends of output stay here.
-func (c *Controller) reports(instance int64, h wire.Hello) []engine.Report {
+func (l *link) reports(h wire.Hello) []engine.Report {
 	var reports []engine.Report
 	for _, a := range h.Attempts {
 		r := engine.Report{ID: a.ID}
 		if a.Exit != nil {
-			exit := c.keepTail(instance, a.ID, *a.Exit)
+			exit := l.keepEnd(a.ID, *a.Exit)
 			r.Exit = &exit
 		}
 		reports = append(reports, r)
@@ -79,38 +80,67 @@ func (c *Controller) reports(instance int64, h wire.Hello) []engine.Report {
 	return reports
 }
 
-// tail is an exit with the ends of the attempt's output.
-type tail struct {
-	exit     drover.Exit
-	instance int64
-}
+// manyEnds is how many ended attempts of one instance are remembered before those are forgotten that the engine knows nothing of: a runner may
+// name what it likes.
+const manyEnds = 1000
 
-// keepTail keeps the ends of an attempt's output until the attempt is forgotten or its instance gone, and returns its exit without them:
-// they are neither for the engine's memory nor for a recording.
-func (c *Controller) keepTail(instance int64, id drover.AttemptID, exit drover.Exit) drover.Exit {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.tails[id] = tail{exit, instance}
+// keepEnd keeps how an attempt of the instance ended until the attempt is forgotten or the instance gone, and returns it without the ends of its
+// output: they are neither for the engine's memory nor for a recording.
+func (l *link) keepEnd(id drover.AttemptID, exit drover.Exit) drover.Exit {
+	l.c.mu.Lock()
+	ends := l.c.ends[l.id]
+	if ends == nil {
+		ends = map[drover.AttemptID]drover.Exit{}
+		l.c.ends[l.id] = ends
+	}
+	ends[id] = exit
+	many := len(ends) > manyEnds
+	l.c.mu.Unlock()
+	if many {
+		l.dropStrangers()
+	}
 	exit.Stdout, exit.Stderr = "", ""
 	return exit
 }
 
-// Exited takes in that an attempt ended.
-func (l *link) Exited(m wire.Exited) {
-	l.c.post(l.ctx, engine.Exited{Instance: l.id, Attempt: m.ID, Exit: l.c.keepTail(l.id, m.ID, m.Exit)})
+// dropStrangers forgets how attempts ended that do not live on the instance.
+func (l *link) dropStrangers() {
+	drop := func(e *engine.Engine) {
+		l.c.mu.Lock()
+		defer l.c.mu.Unlock()
+		maps.DeleteFunc(l.c.ends[l.id], func(id drover.AttemptID, _ drover.Exit) bool {
+			at, live := e.Where(id)
+			return !live || at != l.id
+		})
+	}
+	// It fails when the controller ends, and with it what it remembers.
+	_ = l.c.Query(l.ctx, drop)
 }
 
-// API takes in that a job connected to DROVER_API.
+// Exited takes in that an attempt ended.
+func (l *link) Exited(m wire.Exited) {
+	l.c.post(l.ctx, engine.Exited{Instance: l.id, Attempt: m.ID, Exit: l.keepEnd(m.ID, m.Exit)})
+}
+
+// API takes in that a job connected to DROVER_API, unless there are more such connections than an instance can hold.
 func (l *link) API(m wire.API) {
-	l.c.work.Go(func() { l.c.acceptAPI(l, m.Conn) })
+	select {
+	case l.claims <- struct{}{}:
+	default:
+		return
+	}
+	l.c.work.Go(func() {
+		defer func() { <-l.claims }()
+		l.c.acceptAPI(l, m.Conn)
+	})
 }
 
 // Log takes in a line of the runner's own log.
 func (l *link) Log(line string) {
 	l.c.mu.Lock()
-	defer l.c.mu.Unlock()
 	lines := append(l.c.said[l.id], line)
 	l.c.said[l.id] = lines[max(0, len(lines)-wire.LogLines):]
+	l.c.mu.Unlock()
 	l.c.cfg.Log.Debug("the runner says", logkey.Instance, l.name, logkey.Said, line)
 }
 
@@ -159,7 +189,7 @@ func (c *Controller) drop(l *link) {
 // disconnect ends the connection to an instance, if there is one, and forgets what came over it.
 func (c *Controller) disconnect(instance int64) {
 	c.mu.Lock()
-	maps.DeleteFunc(c.tails, func(_ drover.AttemptID, t tail) bool { return t.instance == instance })
+	delete(c.ends, instance)
 	delete(c.said, instance)
 	c.mu.Unlock()
 	if l := c.link(instance); l != nil {

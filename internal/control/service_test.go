@@ -18,6 +18,7 @@ import (
 
 	"drover"
 	"drover/internal/engine"
+	"drover/internal/wire"
 )
 
 // job is a job of the fixture that is no array.
@@ -417,4 +418,37 @@ func TestWhatARunnerSaidLastIsToldOfItsInstance(t *testing.T) {
 	if words := c.lastWords(1); words != "" {
 		t.Errorf("of one that is gone: %q", words)
 	}
+}
+
+func TestHowAnAttemptEndedIsBelievedOfItsOwnInstanceAlone(t *testing.T) {
+	f := newFixture(t)
+	c := must(New(t.Context(), f.cfg))(t)
+	id := drover.AttemptID{Job: job(1), Number: 1}
+	own, other := &link{id: 1, c: c}, &link{id: 2, c: c}
+	if told := own.keepEnd(id, drover.Exit{Code: 3, Stdout: "true"}); told != (drover.Exit{Code: 3}) {
+		t.Errorf("the engine is told %v", told)
+	}
+	other.keepEnd(id, drover.Exit{Stdout: "forged"})
+	c.disconnect(2)
+	if exit, ok := c.exit(1, id); !ok || exit.Stdout != "true" {
+		t.Errorf("it ended with %v, %t", exit, ok)
+	}
+	if _, ok := c.exit(2, id); ok {
+		t.Error("an instance that is gone is remembered")
+	}
+}
+
+func TestARunnerCannotFillTheControllersMemory(t *testing.T) {
+	f := newFixture(t)
+	c, end := f.begin()
+	defer end()
+	l := &link{id: 1, c: c, ctx: t.Context(), claims: make(chan struct{}, 1)}
+	for n := range 3 * manyEnds {
+		l.keepEnd(drover.AttemptID{Job: job(int64(n)), Number: 1}, drover.Exit{})
+	}
+	if kept := len(c.ends[1]); kept > manyEnds {
+		t.Errorf("%d attempts that it made up are remembered", kept)
+	}
+	l.claims <- struct{}{}
+	l.API(wire.API{Conn: 1}) // which would panic if it were taken up: there is no connection
 }
