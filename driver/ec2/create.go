@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -27,7 +26,8 @@ const nameTag = "Name"
 // defaultVolume is the type of volume that is made if none is configured: the cheapest of those of the same speed.
 const defaultVolume = "gp3"
 
-var instanceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,127}$`)
+// longestName is well within what a tag holds.
+const longestName = 128
 
 // Create makes an instance by an instant fleet: of the candidates of the first one's market up to where another market begins, and if none
 // of these is to be had, of the next ones.
@@ -58,16 +58,12 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 
 // check refuses what could never become an instance.
 func check(r driver.CreateRequest) error {
-	switch {
-	case !instanceName.MatchString(r.Name):
-		return drover.Errorf(drover.KindInvalid, "a name has letters, digits and dashes, at most 128")
-	case len(r.Candidates) == 0:
-		return drover.Errorf(drover.KindInvalid, "no candidates")
+	if err := r.Check(longestName); err != nil {
+		return err
 	}
 	for _, candidate := range r.Candidates {
-		if candidate.Image == "" {
-			return drover.Errorf(drover.KindInvalid, "no image is configured for %s", cmp.Or(string(candidate.Arch), candidate.ProviderType)).
-				WithHint("write image: in the cloud's configuration, such as ami-0123456789abcdef0 or ssm:/aws/service/debian/release/12/latest/amd64")
+		if err := candidate.CheckImage("ami-0123456789abcdef0 or ssm:/aws/service/debian/release/12/latest/amd64"); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -124,12 +120,12 @@ func (c *cloud) launch(ctx context.Context, s supply, turn int, candidates []dri
 	if err != nil {
 		return driver.Instance{}, driver.Candidate{}, err
 	}
-	out, err := c.api.createFleet(ctx, c.fleetRequest(s, turn, candidates[0].Market, overrides))
+	out, err := call(ctx, c.api, c.api.ec2().CreateFleet, c.fleetRequest(s, turn, candidates[0].Market, overrides))
 	switch classOf(codeOf(err)).kind {
 	case drover.KindConflict:
 		return c.recall(ctx, s.CreateRequest)
 	case drover.KindNotFound:
-		c.forget()
+		c.made.Forget()
 		return driver.Instance{}, driver.Candidate{}, drover.Errorf(drover.KindTransient, "the launch template is not to be seen: %v", err)
 	}
 	if err != nil {
@@ -139,7 +135,7 @@ func (c *cloud) launch(ctx context.Context, s supply, turn int, candidates []dri
 		if len(made.InstanceIds) > 0 {
 			in := s.instance(made)
 			in.Market = candidates[0].Market
-			return in, driver.Candidate{ProviderType: in.ProviderType, Zone: in.Zone, Market: in.Market}, nil
+			return in, in.Candidate(), nil
 		}
 	}
 	return driver.Instance{}, driver.Candidate{}, refusals(candidates[0].Market, out.Errors)
@@ -261,7 +257,7 @@ func (c *cloud) recall(ctx context.Context, r driver.CreateRequest) (driver.Inst
 		return driver.Instance{}, driver.Candidate{}, err
 	}
 	for _, in := range all {
-		return in, driver.Candidate{ProviderType: in.ProviderType, Zone: in.Zone, Market: in.Market}, nil
+		return in, in.Candidate(), nil
 	}
 	return driver.Instance{}, driver.Candidate{}, drover.Errorf(drover.KindTransient, "it was asked for before, with other candidates, and is not to be seen")
 }

@@ -3,6 +3,9 @@ package ec2
 import (
 	"context"
 	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
 	"drover"
 )
@@ -19,6 +22,14 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 		c.mu.Unlock()
 	}
 	return classify("destroy instance "+id, "", err)
+}
+
+func (c *cloud) terminate(ctx context.Context, ids []string) error {
+	if err := c.api.gate.Budget.TakeMany(eachEnding, len(ids), time.Now()); err != nil {
+		return err
+	}
+	_, err := call(ctx, c.api, c.api.ec2().TerminateInstances, &ec2.TerminateInstancesInput{InstanceIds: ids})
+	return err
 }
 
 // mostEndings is how many instances one call ends: TerminateInstances takes up to 1,000.

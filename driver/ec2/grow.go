@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"drover"
@@ -12,15 +13,15 @@ import (
 // GrowDisk modifies the root volume. EC2 does that once in six hours at most; the instance sees it while the volume is still being modified.
 func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) error {
 	doing := "grow the volume of instance " + id
-	found, err := c.api.describeInstances(ctx, []string{id}, nil)
+	in, err := c.living(ctx, id)
 	if err != nil {
 		return classify(doing, "", err)
 	}
-	volume, err := rootOf(found)
+	volume, err := rootOf(in)
 	if err != nil {
 		return classify(doing, "", err)
 	}
-	volumes, err := c.api.describeVolumes(ctx, []types.Filter{filter("volume-id", volume)})
+	volumes, err := c.volumesBy(ctx, filter("volume-id", volume))
 	if err != nil {
 		return classify(doing, "", err)
 	}
@@ -28,16 +29,22 @@ func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) erro
 	if len(volumes) == 1 && aws.ToInt32(volumes[0].Size) >= gib {
 		return nil
 	}
-	return classify(doing, "", c.api.growVolume(ctx, volume, gib))
+	_, err = call(ctx, c.api, c.api.ec2().ModifyVolume, &ec2.ModifyVolumeInput{VolumeId: &volume, Size: &gib})
+	return classify(doing, "", err)
 }
 
-// rootOf is the root volume of the one instance that was found: its only one, or that which bears the root's name. One that has only been accepted
-// may not have it yet.
-func rootOf(found []types.Instance) (volume string, err error) {
-	if len(found) != 1 || found[0].State != nil && (found[0].State.Name == types.InstanceStateNameTerminated || found[0].State.Name == types.InstanceStateNameShuttingDown) {
-		return "", drover.Errorf(drover.KindNotFound, "it is gone")
-	}
-	in := found[0]
+// volumesBy are those that the filters find.
+func (c *cloud) volumesBy(ctx context.Context, filters ...types.Filter) ([]types.Volume, error) {
+	in := &ec2.DescribeVolumesInput{Filters: filters, MaxResults: aws.Int32(500)}
+	return pages(&in.NextToken, func() ([]types.Volume, *string, error) {
+		out, err := call(ctx, c.api, c.api.ec2().DescribeVolumes, in)
+		return out.Volumes, out.NextToken, err
+	})
+}
+
+// rootOf is the root volume of an instance: its only one, or that which bears the root's name. One that has only been accepted may not have it
+// yet.
+func rootOf(in types.Instance) (volume string, err error) {
 	for _, m := range in.BlockDeviceMappings {
 		if m.Ebs != nil && (len(in.BlockDeviceMappings) == 1 || aws.ToString(m.DeviceName) == aws.ToString(in.RootDeviceName)) {
 			return aws.ToString(m.Ebs.VolumeId), nil

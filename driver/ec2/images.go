@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"drover"
 	"drover/driver"
@@ -15,7 +16,6 @@ import (
 
 // image is what a create call has to know of an image.
 type image struct {
-	id   string
 	root string       // the name of its root device
 	size drover.Bytes // of its root volume, which no instance's can be smaller than
 }
@@ -28,7 +28,7 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 	if err != nil {
 		return nil, err
 	}
-	found, err := c.api.describeImages(ctx, in)
+	found, err := call(ctx, c.api, c.api.ec2().DescribeImages, in)
 	if codeOf(err) == "InvalidAMIID.NotFound" {
 		return nil, nil
 	}
@@ -36,8 +36,8 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 		return nil, classify("look for image "+ref, "", err)
 	}
 	var all []driver.Image
-	for _, i := range found {
-		c.rememberImage(i)
+	for _, i := range found.Images {
+		c.images.Learn(aws.ToString(i.ImageId), imageOf(i))
 		created, _ := time.Parse(time.RFC3339, aws.ToString(i.CreationDate)) // the zero time sorts first
 		all = append(all, driver.Image{ID: aws.ToString(i.ImageId), Name: aws.ToString(i.Name), Arch: archOf(i.Architecture), Created: drover.TimeOf(created)})
 	}
@@ -48,9 +48,12 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 func (c *cloud) imageQuery(ctx context.Context, ref string, arch drover.Arch) (*ec2.DescribeImagesInput, error) {
 	id := ref
 	if name, ok := strings.CutPrefix(strings.TrimPrefix(ref, "resolve:"), "ssm:"); ok {
-		var err error
-		if id, err = c.api.parameter(ctx, name); err != nil {
+		out, err := call(ctx, c.api, c.api.parameters().GetParameter, &ssm.GetParameterInput{Name: &name})
+		if err != nil {
 			return nil, classify("read parameter "+name, "", err)
+		}
+		if out.Parameter != nil {
+			id = aws.ToString(out.Parameter.Value)
 		}
 		if !strings.HasPrefix(id, "ami-") {
 			return nil, drover.Errorf(drover.KindInvalid, "parameter %s holds no id of an image", name)
@@ -73,33 +76,26 @@ func (c *cloud) imageQuery(ctx context.Context, ref string, arch drover.Arch) (*
 	return &ec2.DescribeImagesInput{Owners: owners, Filters: filters}, nil
 }
 
-func (c *cloud) rememberImage(i types.Image) image {
-	known := image{id: aws.ToString(i.ImageId), root: aws.ToString(i.RootDeviceName)}
+func imageOf(i types.Image) image {
+	what := image{root: aws.ToString(i.RootDeviceName)}
 	for _, m := range i.BlockDeviceMappings {
-		if m.Ebs != nil && aws.ToString(m.DeviceName) == known.root {
-			known.size = drover.Bytes(aws.ToInt32(m.Ebs.VolumeSize)) * drover.GiB
+		if m.Ebs != nil && aws.ToString(m.DeviceName) == what.root {
+			what.size = drover.Bytes(aws.ToInt32(m.Ebs.VolumeSize)) * drover.GiB
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.images[known.id] = known
-	return known
+	return what
 }
 
 // image is what is known of an image; what an id stands for never changes, so it is asked once.
 func (c *cloud) image(ctx context.Context, id string) (image, error) {
-	c.mu.Lock()
-	known, ok := c.images[id]
-	c.mu.Unlock()
-	if ok {
-		return known, nil
-	}
-	found, err := c.api.describeImages(ctx, &ec2.DescribeImagesInput{ImageIds: []string{id}})
-	if err != nil {
-		return image{}, classify("look at image "+id, "", err)
-	}
-	if len(found) == 0 {
-		return image{}, drover.Errorf(drover.KindInvalid, "there is no image %s in %s", id, c.api.region)
-	}
-	return c.rememberImage(found[0]), nil
+	return c.images.Get(ctx, id, func() (image, error) {
+		out, err := call(ctx, c.api, c.api.ec2().DescribeImages, &ec2.DescribeImagesInput{ImageIds: []string{id}})
+		if err != nil {
+			return image{}, classify("look at image "+id, "", err)
+		}
+		if len(out.Images) == 0 {
+			return image{}, drover.Errorf(drover.KindInvalid, "there is no image %s in %s", id, c.api.config.Region)
+		}
+		return imageOf(out.Images[0]), nil
+	})
 }

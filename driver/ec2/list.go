@@ -5,8 +5,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"drover"
@@ -20,13 +22,13 @@ var spotEnds = []string{"Server.SpotInstanceTermination", "Server.SpotInstanceSh
 // is destroyed.
 func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 	living := append(tagFilters(tags), filter("instance-state-name", "pending", "running", "shutting-down", "stopping", "stopped"))
-	found, err := c.api.describeInstances(ctx, nil, living)
+	found, err := c.instances(ctx, living)
 	if err != nil {
 		return nil, classify("list instances", "", err)
 	}
 	if c.wantsSpot() {
 		taken := append(tagFilters(tags), filter("instance-state-name", "terminated"), filter("state-reason-code", spotEnds...))
-		more, err := c.api.describeInstances(ctx, nil, taken)
+		more, err := c.instances(ctx, taken)
 		if err != nil {
 			return nil, classify("list instances that were taken back", "", err)
 		}
@@ -37,6 +39,47 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 		all = append(all, instanceOf(i))
 	}
 	return all, nil
+}
+
+// tagFilters find what bears all the tags.
+func tagFilters(tags map[string]string) (all []types.Filter) {
+	for _, t := range tagsOf(tags) {
+		all = append(all, filter("tag:"+*t.Key, *t.Value))
+	}
+	return all
+}
+
+// instances are those that the filters find.
+func (c *cloud) instances(ctx context.Context, filters []types.Filter) ([]types.Instance, error) {
+	in := &ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(1000)}
+	return pages(&in.NextToken, func() ([]types.Instance, *string, error) {
+		out, err := call(ctx, c.api, c.api.ec2().DescribeInstances, in)
+		return instancesIn(out), out.NextToken, err
+	})
+}
+
+// living is the instance of an id, unless it will never run again.
+func (c *cloud) living(ctx context.Context, id string) (types.Instance, error) {
+	if err := c.api.gate.Budget.Take(byID, time.Now()); err != nil {
+		return types.Instance{}, err
+	}
+	out, err := call(ctx, c.api, c.api.ec2().DescribeInstances, &ec2.DescribeInstancesInput{InstanceIds: []string{id}})
+	if err != nil {
+		return types.Instance{}, err
+	}
+	for _, i := range instancesIn(out) {
+		if i.State == nil || i.State.Name != types.InstanceStateNameTerminated && i.State.Name != types.InstanceStateNameShuttingDown {
+			return i, nil
+		}
+	}
+	return types.Instance{}, drover.Errorf(drover.KindNotFound, "it is gone")
+}
+
+func instancesIn(out ec2.DescribeInstancesOutput) (all []types.Instance) {
+	for _, r := range out.Reservations {
+		all = append(all, r.Instances...)
+	}
+	return all
 }
 
 // unburied adds what was taken back to what lives, but for what was destroyed, and forgets what EC2 lists no longer.
@@ -86,11 +129,6 @@ func instanceOf(i types.Instance) driver.Instance {
 	return in
 }
 
-// ends says whether an instance in this state will never run again: of such a one tags mean nothing any more.
-func ends(s types.InstanceStateName) bool {
-	return s == types.InstanceStateNameTerminated || s == types.InstanceStateNameShuttingDown
-}
-
 func stateOf(s types.InstanceStateName) driver.State {
 	switch s {
 	case types.InstanceStateNamePending:
@@ -107,19 +145,16 @@ func stateOf(s types.InstanceStateName) driver.State {
 // without its fleet's.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
 	doing := "tag instance " + id
-	found, err := c.api.describeInstances(ctx, []string{id}, nil)
+	found, err := c.living(ctx, id)
 	if err != nil {
 		return classify(doing, "", err)
 	}
-	if len(found) == 0 || found[0].State != nil && ends(found[0].State.Name) {
-		return drover.Errorf(drover.KindNotFound, "there is no instance %s", id)
-	}
-	missing, surplus := c.difference(fromTags(found[0].Tags), tags)
+	missing, surplus := c.difference(fromTags(found.Tags), tags)
 	if len(missing) > 0 {
-		err = c.api.createTags(ctx, id, tagsOf(missing))
+		_, err = call(ctx, c.api, c.api.ec2().CreateTags, &ec2.CreateTagsInput{Resources: []string{id}, Tags: tagsOf(missing)})
 	}
 	if err == nil && len(surplus) > 0 {
-		err = c.api.deleteTags(ctx, id, surplus)
+		_, err = call(ctx, c.api, c.api.ec2().DeleteTags, &ec2.DeleteTagsInput{Resources: []string{id}, Tags: surplus})
 	}
 	return classify(doing, "", err)
 }

@@ -87,7 +87,7 @@ func TestList(t *testing.T) {
 		c := imitate(t, f, "")
 		create(t, c, request("one"))
 		create(t, c, request("two"))
-		c.api.budget = driver.NewBudget(map[string]driver.Rate{"DescribeInstances": {Burst: 1, PerSecond: 1}}, 1) // one more call is allowed
+		c.api.gate.Budget = driver.NewBudget(map[string]driver.Rate{"DescribeInstances": {Burst: 1, PerSecond: 1}}, 1) // one more call is allowed
 		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindRateLimit {
 			t.Errorf("%v, %v", all, err)
 		}

@@ -120,7 +120,7 @@ func TestConformanceOfMoto(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		infos, err := c.api.describeInstanceTypes(t.Context())
+		infos, err := c.typeInfos(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

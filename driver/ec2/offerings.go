@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"drover"
@@ -95,11 +96,15 @@ func (c *cloud) listed(ctx context.Context, zones []string) (all []drover.Offeri
 
 // fetchTypes asks for the types and for the zones that have them.
 func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
-	infos, err := c.api.describeInstanceTypes(ctx)
+	infos, err := c.typeInfos(ctx)
 	if err != nil {
 		return nil, err
 	}
-	offered, err := c.api.describeInstanceTypeOfferings(ctx)
+	in := &ec2.DescribeInstanceTypeOfferingsInput{MaxResults: aws.Int32(1000), LocationType: types.LocationTypeAvailabilityZone}
+	offered, err := pages(&in.NextToken, func() ([]types.InstanceTypeOffering, *string, error) {
+		out, err := call(ctx, c.api, c.api.ec2().DescribeInstanceTypeOfferings, in)
+		return out.InstanceTypeOfferings, out.NextToken, err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -116,6 +121,14 @@ func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
 		}
 	}
 	return all, nil
+}
+
+func (c *cloud) typeInfos(ctx context.Context) ([]types.InstanceTypeInfo, error) {
+	in := &ec2.DescribeInstanceTypesInput{MaxResults: aws.Int32(100)}
+	return pages(&in.NextToken, func() ([]types.InstanceTypeInfo, *string, error) {
+		out, err := call(ctx, c.api, c.api.ec2().DescribeInstanceTypes, in)
+		return out.InstanceTypes, out.NextToken, err
+	})
 }
 
 // typeOf translates a type. One of no architecture that we know is none. It has no disk of its own: the volume is as large as is asked for.
@@ -160,11 +173,15 @@ func archOf(a types.ArchitectureValues) drover.Arch {
 
 // fetchSubnets asks for the subnets that are configured, or else for the default one of each zone.
 func (c *cloud) fetchSubnets(ctx context.Context) (all []subnet, err error) {
-	filters := []types.Filter{filter("default-for-az", "true")}
+	wanted := filter("default-for-az", "true")
 	if len(c.config.Subnets) > 0 {
-		filters = []types.Filter{filter("subnet-id", c.config.Subnets...)} // asked for by id, one that is wrong would hide the others
+		wanted = filter("subnet-id", c.config.Subnets...) // asked for by id, one that is wrong would hide the others
 	}
-	found, err := c.api.describeSubnets(ctx, filters)
+	in := &ec2.DescribeSubnetsInput{Filters: []types.Filter{wanted}}
+	found, err := pages(&in.NextToken, func() ([]types.Subnet, *string, error) {
+		out, err := call(ctx, c.api, c.api.ec2().DescribeSubnets, in)
+		return out.Subnets, out.NextToken, err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +194,7 @@ func (c *cloud) fetchSubnets(ctx context.Context) (all []subnet, err error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, drover.Errorf(drover.KindInvalid, "region %s has none of the subnets in the zones configured", c.api.region).
+		return nil, drover.Errorf(drover.KindInvalid, "region %s has none of the subnets in the zones configured", c.api.config.Region).
 			WithHint("name some: subnets: [subnet-…]")
 	}
 	return all, nil

@@ -44,12 +44,11 @@ type cloud struct {
 	spotPrices *kept.Value[map[string]map[string]drover.Money]
 	subnets    *kept.Value[[]subnet]
 	endings    *endings
-	makes      chan struct{} // of capacity one; held while something shared is made, so that many creates make it once
+	made       driver.Known[struct{}] // shared resources that are there, by name
+	images     driver.Known[image]    // by id
 
 	mu     sync.Mutex
-	made   map[string]bool  // shared resources that are there, by name; guarded by mu
-	images map[string]image // by id; guarded by mu
-	buried map[string]bool  // instances taken back that were destroyed and are still listed; guarded by mu
+	buried map[string]bool // instances taken back that were destroyed and are still listed; guarded by mu
 }
 
 // Open opens a region of an account, with the credentials that the AWS tools would use.
@@ -61,25 +60,22 @@ func open(ctx context.Context, o driver.Options, client aws.HTTPClient) (driver.
 	if err := o.Begin(longestFleet, &config); err != nil {
 		return nil, err
 	}
-	api, err := connect(ctx, config, client, o.Metric)
+	api, err := connect(ctx, config, client, driver.Gate{Budget: driver.NewBudget(rates, config.CallRate), Metric: o.Metric})
 	if err != nil {
 		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
 	}
-	c := &cloud{
-		o: o, config: config, api: api, makes: make(chan struct{}, 1),
-		made: map[string]bool{}, images: map[string]image{}, buried: map[string]bool{},
-	}
+	c := &cloud{o: o, config: config, api: api, buried: map[string]bool{}}
 	c.types = kept.New(c.keep("types", typesAge), c.fetchTypes)
 	c.listPrices = kept.New(c.keep("prices", pricesAge), c.fetchPrices)
 	c.spotPrices = kept.New(c.keep("spot", spotAge), c.fetchSpotPrices)
 	c.subnets = kept.New(c.keep("subnets", subnetsAge), c.fetchSubnets)
-	c.endings = newEndings(api.terminateInstances)
+	c.endings = newEndings(c.terminate)
 	return c, nil
 }
 
 // keep says how something is kept. Its key is what the cloud is as far as catalogue and prices go.
 func (c *cloud) keep(name string, age time.Duration) kept.Options {
-	key := fmt.Sprint(c.api.region, " ", c.config.Profile, " ", c.config.Endpoint, " ", c.config.Zones, " ", c.config.Subnets)
+	key := fmt.Sprint(c.api.config.Region, " ", c.config.Profile, " ", c.config.Endpoint, " ", c.config.Zones, " ", c.config.Subnets)
 	return kept.Options{Folder: c.o.Folder, Name: name, Key: key, Age: age, Log: c.o.Log}
 }
 

@@ -9,6 +9,10 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	pricetypes "github.com/aws/aws-sdk-go-v2/service/pricing/types"
 
 	"drover"
 	"drover/driver"
@@ -39,9 +43,20 @@ func (c *cloud) prices(ctx context.Context) (p priceList, err error) {
 	return p, err
 }
 
-// fetchPrices reads the price list.
+// fetchPrices reads the price list: the products by which an hour of Linux on a shared host is bought in the region, on demand, each a document
+// of its own.
 func (c *cloud) fetchPrices(ctx context.Context) (map[string]drover.Money, error) {
-	products, err := c.api.priceList(ctx)
+	match := func(field, value string) pricetypes.Filter {
+		return pricetypes.Filter{Field: &field, Value: &value, Type: pricetypes.FilterTypeTermMatch}
+	}
+	in := &pricing.GetProductsInput{ServiceCode: aws.String("AmazonEC2"), FormatVersion: aws.String("aws_v1"), Filters: []pricetypes.Filter{
+		match("regionCode", c.api.config.Region), match("operatingSystem", "Linux"), match("tenancy", "Shared"),
+		match("preInstalledSw", "NA"), match("capacitystatus", "Used"), match("marketoption", "OnDemand"),
+	}}
+	products, err := pages(&in.NextToken, func() ([]string, *string, error) {
+		out, err := call(ctx, c.api, c.api.prices().GetProducts, in)
+		return out.PriceList, out.NextToken, err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +121,7 @@ func money(amount string) (drover.Money, error) {
 
 // fetchSpotPrices asks for the spot prices of now, by type and zone.
 func (c *cloud) fetchSpotPrices(ctx context.Context) (map[string]map[string]drover.Money, error) {
-	history, err := c.api.spotPriceHistory(ctx, "", "", time.Now())
+	history, err := c.spotHistory(ctx, &ec2.DescribeSpotPriceHistoryInput{StartTime: aws.Time(time.Now())})
 	if err != nil {
 		return nil, err
 	}
@@ -129,12 +144,25 @@ func (c *cloud) fetchSpotPrices(ctx context.Context) (map[string]map[string]drov
 	return all, nil
 }
 
+// spotHistory lists the spot prices of Linux since a moment, and those that held then.
+func (c *cloud) spotHistory(ctx context.Context, in *ec2.DescribeSpotPriceHistoryInput) ([]types.SpotPrice, error) {
+	in.ProductDescriptions, in.MaxResults = []string{"Linux/UNIX"}, aws.Int32(1000)
+	return pages(&in.NextToken, func() ([]types.SpotPrice, *string, error) {
+		out, err := call(ctx, c.api, c.api.ec2().DescribeSpotPriceHistory, in)
+		return out.SpotPriceHistory, out.NextToken, err
+	})
+}
+
 // PriceHistory is that of the spot market; on demand there is the one price of the list, or of a type by hand.
 func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m drover.Market, since drover.Time) ([]driver.PricePoint, error) {
 	if m != drover.Spot {
 		return c.listedPrice(ctx, providerType, zone, m, since)
 	}
-	history, err := c.api.spotPriceHistory(ctx, providerType, zone, since.Std())
+	in := &ec2.DescribeSpotPriceHistoryInput{InstanceTypes: []types.InstanceType{types.InstanceType(providerType)}, AvailabilityZone: &zone}
+	if since != 0 {
+		in.StartTime = aws.Time(since.Std())
+	}
+	history, err := c.spotHistory(ctx, in)
 	if err != nil {
 		return nil, classify("list spot prices", m, err)
 	}

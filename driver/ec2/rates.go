@@ -10,8 +10,10 @@ const (
 )
 
 // The rates are those of "Request token bucket sizes and refill rates" in Amazon's developer guide to EC2, for each account and region:
-// https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html, and that of the price list is Amazon's guide to
-// billing: https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/billing-limits.html. Each call has a bucket of its own.
+// https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html; that of the price list is in Amazon's guide to
+// billing: https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/billing-limits.html. Each call has a bucket of its own. Of parameters
+// "AWS Systems Manager endpoints and quotas" allows 40 reads a second, which is what a bucket comes to that holds the half and is filled by the
+// half: https://docs.aws.amazon.com/general/latest/gr/ssm.html.
 var rates = map[string]driver.Rate{
 	"CreateFleet":                   {Burst: 50, PerSecond: 5},
 	"CreateLaunchTemplate":          {Burst: 50, PerSecond: 5},
@@ -37,4 +39,5 @@ var rates = map[string]driver.Rate{
 	byID:                            {Burst: 50, PerSecond: 10},
 	eachEnding:                      {Burst: mostEndings, PerSecond: 20},
 	"GetProducts":                   {Burst: 10, PerSecond: 5},
+	"GetParameter":                  {Burst: 20, PerSecond: 20},
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"drover"
@@ -20,21 +21,25 @@ const (
 // Strays are the fleet's launch templates and key pairs, which its instances share, and volumes that are attached to nothing.
 func (c *cloud) Strays(ctx context.Context, fleet string) (all []driver.Stray, err error) {
 	filters := []types.Filter{filter("tag:"+driver.TagFleet, fleet)}
-	templates, err := c.api.describeLaunchTemplates(ctx, filters)
+	in := &ec2.DescribeLaunchTemplatesInput{Filters: filters}
+	templates, err := pages(&in.NextToken, func() ([]types.LaunchTemplate, *string, error) {
+		out, err := call(ctx, c.api, c.api.ec2().DescribeLaunchTemplates, in)
+		return out.LaunchTemplates, out.NextToken, err
+	})
 	if err != nil {
 		return nil, classify("list launch templates", "", err)
 	}
 	for _, t := range templates {
 		all = append(all, driver.Stray{Kind: strayTemplate, ID: aws.ToString(t.LaunchTemplateName), Tags: fromTags(t.Tags), Created: drover.TimeOf(aws.ToTime(t.CreateTime)), Shared: true})
 	}
-	keys, err := c.api.describeKeyPairs(ctx, filters)
+	keys, err := call(ctx, c.api, c.api.ec2().DescribeKeyPairs, &ec2.DescribeKeyPairsInput{Filters: filters})
 	if err != nil {
 		return nil, classify("list key pairs", "", err)
 	}
-	for _, k := range keys {
+	for _, k := range keys.KeyPairs {
 		all = append(all, driver.Stray{Kind: strayKeyPair, ID: aws.ToString(k.KeyName), Tags: fromTags(k.Tags), Created: drover.TimeOf(aws.ToTime(k.CreateTime)), Shared: true})
 	}
-	volumes, err := c.api.describeVolumes(ctx, append(filters, filter("status", "available", "error")))
+	volumes, err := c.volumesBy(ctx, append(filters, filter("status", "available", "error"))...)
 	if err != nil {
 		return nil, classify("list volumes", "", err)
 	}
@@ -49,13 +54,13 @@ func (c *cloud) Remove(ctx context.Context, s driver.Stray) error {
 	var err error
 	switch s.Kind {
 	case strayTemplate:
-		c.forget()
-		err = c.api.deleteLaunchTemplate(ctx, s.ID)
+		c.made.Forget()
+		_, err = call(ctx, c.api, c.api.ec2().DeleteLaunchTemplate, &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: &s.ID})
 	case strayKeyPair:
-		c.forget()
-		err = c.api.deleteKeyPair(ctx, s.ID)
+		c.made.Forget()
+		_, err = call(ctx, c.api, c.api.ec2().DeleteKeyPair, &ec2.DeleteKeyPairInput{KeyName: &s.ID})
 	case strayVolume:
-		err = c.api.deleteVolume(ctx, s.ID)
+		_, err = call(ctx, c.api, c.api.ec2().DeleteVolume, &ec2.DeleteVolumeInput{VolumeId: &s.ID})
 	default:
 		return drover.Errorf(drover.KindInvalid, "a %s is nothing that this cloud takes away", s.Kind)
 	}

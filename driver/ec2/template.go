@@ -32,9 +32,10 @@ func (c *cloud) template(ctx context.Context, r driver.CreateRequest) (string, e
 	}
 	name := c.nameOf(string(content))
 	err = c.once(ctx, name, func() error {
-		return c.api.createLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{
+		_, err := call(ctx, c.api, c.api.ec2().CreateLaunchTemplate, &ec2.CreateLaunchTemplateInput{
 			LaunchTemplateName: &name, LaunchTemplateData: data, TagSpecifications: c.sharedTags(types.ResourceTypeLaunchTemplate),
 		})
+		return err
 	})
 	return name, classify("make launch template "+name, "", err)
 }
@@ -46,9 +47,10 @@ func (c *cloud) keyPair(ctx context.Context, public string) (string, error) {
 	}
 	name := c.nameOf(public)
 	err := c.once(ctx, name, func() error {
-		return c.api.importKeyPair(ctx, &ec2.ImportKeyPairInput{
+		_, err := call(ctx, c.api, c.api.ec2().ImportKeyPair, &ec2.ImportKeyPairInput{
 			KeyName: &name, PublicKeyMaterial: []byte(strings.TrimSpace(public)), TagSpecifications: c.sharedTags(types.ResourceTypeKeyPair),
 		})
+		return err
 	})
 	return name, classify("import key pair "+name, "", err)
 }
@@ -61,32 +63,13 @@ func (c *cloud) nameOf(content string) string {
 
 // once makes a shared resource unless it is known to be there. That another controller was first is as good.
 func (c *cloud) once(ctx context.Context, name string, make func() error) error {
-	select {
-	case c.makes <- struct{}{}:
-		defer func() { <-c.makes }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	c.mu.Lock()
-	there := c.made[name]
-	c.mu.Unlock()
-	if there {
-		return nil
-	}
-	if err := make(); err != nil && classOf(codeOf(err)).kind != drover.KindConflict {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.made[name] = true
-	return nil
-}
-
-// forget has shared resources made again, since one of them is not there.
-func (c *cloud) forget() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	clear(c.made)
+	_, err := c.made.Get(ctx, name, func() (none struct{}, err error) {
+		if err = make(); classOf(codeOf(err)).kind == drover.KindConflict {
+			return none, nil
+		}
+		return none, err
+	})
+	return err
 }
 
 // sharedTags are on what no single instance owns.
