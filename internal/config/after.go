@@ -33,16 +33,17 @@ func (c *checker) names(jobs []jobFile) {
 func (c *checker) dependencies(jobs []jobFile, line map[string]int, known []string) {
 	unknown := func(at *node, name string) {
 		if line[name] == 0 {
-			c.add(at, "there is no job "+quote(name), suggest(name, known))
+			c.addUnknown(at, "there is no job "+quote(name), name, known)
 		}
 	}
 	for i, j := range jobs {
+		after, inputs := c.at(i, "after"), c.at(i, "inputs")
 		for k, name := range j.After {
-			unknown(c.at(i, "after", strconv.Itoa(k)), name)
+			unknown(after.find(strconv.Itoa(k)), name)
 		}
 		for k, in := range j.Inputs {
 			if in.From != "" {
-				unknown(c.at(i, "inputs", strconv.Itoa(k), "from"), in.From)
+				unknown(inputs.find(strconv.Itoa(k), "from"), in.From)
 			}
 		}
 	}
@@ -65,8 +66,9 @@ func (c *checker) cycles(jobs []jobFile) {
 			next, ok := index[name]
 			switch {
 			case !ok || state[next] == done:
-			case state[next] == visiting:
+			case state[next] == visiting && !c.full():
 				c.ring(i, trail, name)
+			case state[next] == visiting:
 			default:
 				visit(next)
 			}

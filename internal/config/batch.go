@@ -61,7 +61,7 @@ func (b *BatchFile) CheckClouds(names []string) error {
 	f := &faults{file: b.file}
 	for _, j := range b.Batch.Jobs {
 		if cloud := j.Placement.Cloud; cloud != "" && !slices.Contains(names, cloud) {
-			f.add(b.job(j.Name).find("placement", "cloud"), "there is no cloud "+quote(cloud), suggest(cloud, names))
+			f.addUnknown(b.job(j.Name).find("placement", "cloud"), "there is no cloud "+quote(cloud), cloud, names)
 		}
 	}
 	return f.err()

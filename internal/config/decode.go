@@ -94,7 +94,7 @@ func (d *decoder) structure(n *node, v reflect.Value) {
 	}
 	others := d.others
 	d.others = nil // they are keys of the outermost mapping alone
-	before := len(d.list)
+	before := d.count
 	fields := fieldsOf(v.Type())
 	known := make(map[string]bool, len(fields))
 	for _, f := range fields {
@@ -108,10 +108,10 @@ func (d *decoder) structure(n *node, v reflect.Value) {
 	}
 	for _, e := range n.entries {
 		if !known[e.key.text] {
-			d.add(e.key, "unknown key "+quote(e.key.text), suggest(e.key.text, append(names(fields), others...)))
+			d.addUnknown(e.key, "unknown key "+quote(e.key.text), e.key.text, append(names(fields), others...))
 		}
 	}
-	if c, ok := v.Addr().Interface().(checked); ok && len(d.list) == before {
+	if c, ok := v.Addr().Interface().(checked); ok && d.count == before {
 		if err := c.Check(); err != nil {
 			d.addErr(n, err)
 		}

@@ -9,8 +9,11 @@ import (
 	"drover"
 )
 
-// maxFaults bounds how many faults of one file are reported.
-const maxFaults = 20
+// How many faults of one file are reported, and how many are kept to find the first of them by place.
+const (
+	maxFaults = 20
+	maxKept   = 200
+)
 
 // Fault is one thing wrong with a file.
 type Fault struct {
@@ -57,13 +60,29 @@ func (f Faults) As(target any) bool {
 
 // faults collects the faults of one file while it is read.
 type faults struct {
-	file string
-	list Faults
+	file  string
+	list  Faults
+	count int // of those in the list, and those that found no room there
 }
 
 // add notes a fault at n.
 func (f *faults) add(n *node, message, hint string) {
-	f.list = append(f.list, Fault{File: f.file, Line: n.line, Column: n.column, Message: message, Hint: hint})
+	f.count++
+	if !f.full() {
+		f.list = append(f.list, Fault{File: f.file, Line: n.line, Column: n.column, Message: message, Hint: hint})
+	}
+}
+
+// full reports whether another fault would only be counted: its hint need not be looked for.
+func (f *faults) full() bool { return len(f.list) == maxKept }
+
+// addUnknown notes at n that there is no such word among those that are known.
+func (f *faults) addUnknown(n *node, message, word string, known []string) {
+	hint := ""
+	if !f.full() {
+		hint = suggest(word, known)
+	}
+	f.add(n, message, hint)
 }
 
 // addf notes a fault at n that has no hint.
@@ -87,7 +106,7 @@ func (f *faults) err() error {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	list = slices.Compact(list)
-	if more := len(list) - maxFaults; more > 0 {
+	if more := len(list) - maxFaults + f.count - len(f.list); more > 0 {
 		list = append(list[:maxFaults], Fault{File: f.file, Message: fmt.Sprintf("and %d more", more)})
 	}
 	return list

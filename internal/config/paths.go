@@ -38,9 +38,9 @@ type FileText struct {
 const maxFileText = 1 << 20
 
 func (f *FileText) decode(d *decoder, n *node) {
-	before := len(d.list)
+	before := d.count
 	f.Path.decode(d, n)
-	if len(d.list) > before {
+	if d.count > before {
 		return
 	}
 	file, err := os.Open(string(f.Path))

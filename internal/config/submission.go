@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -101,14 +102,27 @@ func (c *checker) files(j submittedJob, n *node) {
 			c.file(f, at, under, taken)
 		}
 	}
+	c.apart(taken, list)
+}
+
+// apart checks that no file has the name of a folder in which another lies.
+func (c *checker) apart(taken map[string]bool, at *node) {
+	// With a separator that is less than any character, what lies in a folder follows its name at once.
+	var paths []string
 	for name := range taken {
-		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-			if taken[dir] {
-				c.addf(list, "%s is a file, and a folder with %s in it", quote(dir), quote(name))
-			}
+		paths = append(paths, strings.ReplaceAll(name, "/", "\x00"))
+	}
+	slices.Sort(paths)
+	for i := 1; i < len(paths); i++ {
+		if dir := paths[i-1]; strings.HasPrefix(paths[i], dir+"\x00") {
+			slashed := strings.NewReplacer("\x00", "/")
+			c.addf(at, "%s is a file, and a folder with %s in it", quote(slashed.Replace(dir)), quote(slashed.Replace(paths[i])))
 		}
 	}
 }
+
+// maxPath is the longest path that Linux takes.
+const maxPath = 4095
 
 // file checks one file.
 func (c *checker) file(f fileEntry, at *node, under, taken map[string]bool) {
@@ -116,6 +130,8 @@ func (c *checker) file(f fileEntry, at *node, under, taken map[string]bool) {
 	switch {
 	case f.Path == "":
 		return // it is missing, which was said
+	case len(f.Path) > maxPath:
+		c.addf(at.find("path"), "%s is longer than the path of a file can be, %d bytes", quote(f.Path), maxPath)
 	case path.Clean(f.Path) != f.Path || path.IsAbs(f.Path) || first == ".." || strings.ContainsAny(f.Path, "\\\x00"):
 		c.addf(at.find("path"), "%s is not a plain path within the working folder", quote(f.Path))
 	case !under[first]:

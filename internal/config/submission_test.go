@@ -3,6 +3,7 @@ package config_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -217,4 +218,43 @@ func FuzzSubmission(f *testing.F) {
 			t.Fatalf("%s\nbecame\n%s", encoded, twice)
 		}
 	})
+}
+
+// Each of these took minutes of a processor, or gigabytes, while what it asks for was looked at.
+func TestWhatStrangersHandInIsJudgedSoon(t *testing.T) {
+	names := func(n int, name string) string {
+		return `"` + strings.Join(slices.Collect(func(yield func(string) bool) {
+			for i := range n {
+				yield(fmt.Sprint(name, i))
+			}
+		}), `","`) + `"`
+	}
+	jobs := func(n int, job func(i int) string) string {
+		all := make([]string, n)
+		for i := range all {
+			all[i] = fmt.Sprintf(`{"name":"j%d","command":["true"],%s}`, i, job(i))
+		}
+		return `{"name":"x","jobs":[` + strings.Join(all, ",") + `]}`
+	}
+	unknown := names(1000, "unknown-job-")
+	each := names(600, "j")
+	for name, batch := range map[string]string{
+		"many that wait for jobs that there are not": jobs(300, func(int) string { return `"after":[` + unknown + `]` }),
+		"many keys that there are not, before what is sought": jobs(1, func(int) string {
+			return strings.ReplaceAll(names(150_000, "k"), `,`, `:0,`) + `:0,"after":[` + names(150_000, "u") + `]`
+		}),
+		"jobs that all wait for each other": jobs(600, func(int) string { return `"after":[` + each + `]` }),
+		"a file in very many folders": jobs(1, func(int) string {
+			return `"inputs":[{"path":"in"}],"files":[{"path":"in` + strings.Repeat("/a", 1_000_000) + `","mode":420,"size":1,"hash":"` + strings.Repeat("0", 64) + `"}]`
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			_, err := config.ParseSubmission("body", []byte(batch))
+			places(t, err)
+			if took := time.Since(began); took > 10*time.Second {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
 }
