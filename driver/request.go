@@ -95,6 +95,15 @@ var matters = []drover.ErrorKind{
 	drover.KindAuthentication, drover.KindRateLimit, drover.KindTransient, drover.KindCapacity, drover.KindQuota, drover.KindUnsupported, drover.KindInvalid,
 }
 
+// Elsewhere reports whether an error says only that this candidate is not to be had: the next one may be.
+func Elsewhere(err error) bool {
+	switch drover.KindOf(err) {
+	case drover.KindCapacity, drover.KindQuota, drover.KindUnsupported:
+		return true
+	}
+	return false
+}
+
 // Worst is one error for candidates that were refused, at least one: that which matters most, with the words of all. Of candidates that were
 // refused for different reasons, of which a lack of capacity is one, none is to be had: that is a lack of capacity of each.
 func Worst(all []*drover.Error) *drover.Error {

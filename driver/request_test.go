@@ -1,6 +1,8 @@
 package driver_test
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -49,6 +51,17 @@ func TestWhatRequestsHaveInCommon(t *testing.T) {
 		e := drover.AsError((driver.Candidate{ProviderType: "small"}).CheckImage("debian-12"), "")
 		if some[0].CheckImage("") != nil || e.Kind != drover.KindInvalid || !strings.Contains(e.Message, "small") || !strings.Contains(e.Hint, "debian-12") {
 			t.Errorf("%+v", e)
+		}
+	})
+	t.Run("what one candidate lacks another may have", func(t *testing.T) {
+		for kind, want := range map[drover.ErrorKind]bool{drover.KindCapacity: true, drover.KindQuota: true, drover.KindUnsupported: true,
+			drover.KindTransient: false, drover.KindRateLimit: false, drover.KindInvalid: false} {
+			if got := driver.Elsewhere(fmt.Errorf("create: %w", drover.Errorf(kind, "no"))); got != want {
+				t.Errorf("%s: %v", kind, got)
+			}
+		}
+		if driver.Elsewhere(nil) || driver.Elsewhere(errors.New("no")) {
+			t.Error("no error, or one of no kind, is a lack")
 		}
 	})
 	t.Run("of a tag that occurs twice the last counts", func(t *testing.T) {

@@ -33,27 +33,23 @@ const longestName = 128
 // of these is to be had, of the next ones.
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 	doing := "create instance " + r.Name
-	var none driver.Candidate
-	if err := check(r); err != nil {
-		return driver.Instance{}, none, classify(doing, "", err)
-	}
 	s, err := c.prepare(ctx, r)
 	if err != nil {
-		return driver.Instance{}, none, classify(doing, "", err)
+		return driver.Instance{}, driver.Candidate{}, classify(doing, err)
 	}
 	var refused []*drover.Error
 	for i, group := range byMarket(r.Candidates) {
-		in, taken, err := c.launch(ctx, s, i, group)
+		in, err := c.launch(ctx, s, i, group)
 		if err == nil {
-			return in, taken, nil
+			return in, in.Candidate(), nil
 		}
-		e := drover.AsError(classify(doing, group[0].Market, err), drover.KindTransient)
-		if e.Kind != drover.KindCapacity && e.Kind != drover.KindQuota && e.Kind != drover.KindUnsupported {
-			return driver.Instance{}, none, classify(doing, group[0].Market, err)
+		err = classify(doing, err)
+		if !driver.Elsewhere(err) {
+			return driver.Instance{}, driver.Candidate{}, err
 		}
-		refused = append(refused, e)
+		refused = append(refused, ofMarket(group[0].Market, err))
 	}
-	return driver.Instance{}, none, driver.Worst(refused)
+	return driver.Instance{}, driver.Candidate{}, driver.Worst(refused)
 }
 
 // check refuses what could never become an instance.
@@ -92,7 +88,11 @@ type supply struct {
 }
 
 func (c *cloud) prepare(ctx context.Context, r driver.CreateRequest) (s supply, err error) {
-	s = supply{CreateRequest: r, images: map[string]image{}, tags: tagsOf(c.instanceTags(r))}
+	if err := check(r); err != nil {
+		return s, err
+	}
+	tags := driver.Together(c.config.Tags, map[string]string{nameTag: r.Name}, r.Tags)
+	s = supply{CreateRequest: r, images: map[string]image{}, tags: tagsOf(tags)}
 	text, err := driver.UserDataWithin(r, maxUserData)
 	if err != nil {
 		return s, err
@@ -110,15 +110,11 @@ func (c *cloud) prepare(ctx context.Context, r driver.CreateRequest) (s supply, 
 	return s, err
 }
 
-func (c *cloud) instanceTags(r driver.CreateRequest) map[string]string {
-	return driver.Together(c.config.Tags, map[string]string{nameTag: r.Name}, r.Tags)
-}
-
 // launch makes one call for the instance, the turn-th.
-func (c *cloud) launch(ctx context.Context, s supply, turn int, candidates []driver.Candidate) (driver.Instance, driver.Candidate, error) {
+func (c *cloud) launch(ctx context.Context, s supply, turn int, candidates []driver.Candidate) (in driver.Instance, err error) {
 	overrides, err := c.overrides(s, candidates)
 	if err != nil {
-		return driver.Instance{}, driver.Candidate{}, err
+		return in, err
 	}
 	out, err := call(ctx, c.api, c.api.ec2().CreateFleet, c.fleetRequest(s, turn, candidates[0].Market, overrides))
 	switch classOf(codeOf(err)).kind {
@@ -126,19 +122,19 @@ func (c *cloud) launch(ctx context.Context, s supply, turn int, candidates []dri
 		return c.recall(ctx, s.CreateRequest)
 	case drover.KindNotFound:
 		c.made.Forget()
-		return driver.Instance{}, driver.Candidate{}, drover.Errorf(drover.KindTransient, "the launch template is not to be seen: %v", err)
+		return in, drover.Errorf(drover.KindTransient, "the launch template is not to be seen: %v", err)
 	}
 	if err != nil {
-		return driver.Instance{}, driver.Candidate{}, err
+		return in, err
 	}
 	for _, made := range out.Instances {
 		if len(made.InstanceIds) > 0 {
-			in := s.instance(made)
+			in = s.instance(made)
 			in.Market = candidates[0].Market
-			return in, in.Candidate(), nil
+			return in, nil
 		}
 	}
-	return driver.Instance{}, driver.Candidate{}, refusals(candidates[0].Market, out.Errors)
+	return in, refusals(out.Errors)
 }
 
 // fleetRequest asks for an instant fleet of one instance. Equal requests have equal tokens.
@@ -251,13 +247,13 @@ func (s supply) zoneOf(id string) string {
 }
 
 // recall finds an instance that was asked for before, when the candidates were others.
-func (c *cloud) recall(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+func (c *cloud) recall(ctx context.Context, r driver.CreateRequest) (driver.Instance, error) {
 	all, err := c.List(ctx, map[string]string{driver.TagFleet: r.Tags[driver.TagFleet], driver.TagName: r.Name})
+	if err == nil && len(all) == 0 {
+		err = drover.Errorf(drover.KindTransient, "it was asked for before, with other candidates, and is not to be seen")
+	}
 	if err != nil {
-		return driver.Instance{}, driver.Candidate{}, err
+		return driver.Instance{}, err
 	}
-	for _, in := range all {
-		return in, in.Candidate(), nil
-	}
-	return driver.Instance{}, driver.Candidate{}, drover.Errorf(drover.KindTransient, "it was asked for before, with other candidates, and is not to be seen")
+	return all[0], nil
 }

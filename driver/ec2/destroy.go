@@ -21,7 +21,7 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 		c.buried[id] = true
 		c.mu.Unlock()
 	}
-	return classify("destroy instance "+id, "", err)
+	return classify("destroy instance "+id, err)
 }
 
 func (c *cloud) terminate(ctx context.Context, ids []string) error {

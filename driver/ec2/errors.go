@@ -160,8 +160,8 @@ func codeOf(err error) string {
 	return ""
 }
 
-// classify gives an error of the cloud's a kind. Market is that of what was asked for; empty if none was.
-func classify(doing string, market drover.Market, err error) error {
+// classify gives an error of the cloud's a kind.
+func classify(doing string, err error) error {
 	if told, done := driver.Classed(doing, err); done {
 		return told
 	}
@@ -169,18 +169,24 @@ func classify(doing string, market drover.Market, err error) error {
 	if !errors.As(err, &answer) {
 		return drover.Errorf(drover.KindTransient, "%s: %v", doing, err)
 	}
-	return refusal(doing, market, answer.ErrorCode(), answer.ErrorMessage())
+	return refusal(doing, answer.ErrorCode(), answer.ErrorMessage())
 }
 
 // refusal is an error of which the cloud has said the code.
-func refusal(doing string, market drover.Market, code, message string) *drover.Error {
+func refusal(doing, code, message string) *drover.Error {
 	c := classOf(code)
 	e := &drover.Error{Kind: c.kind, Scope: c.scope, Hint: hints[c.kind], Message: fmt.Sprintf("%s: %s: %s", doing, code, cmp.Or(message, "no more was said"))}
-	if c.scope == drover.ScopeType || c.scope == drover.ScopeQuotaGroup {
-		e.Market = market
-	}
 	if c.kind == drover.KindRateLimit {
 		e.RetryAt = drover.TimeOf(time.Now().Add(limitedFor))
+	}
+	return e
+}
+
+// ofMarket is an error of what was asked for in a market. Types and quotas of vCPUs are each market's own; what else is lacking is so in both.
+func ofMarket(m drover.Market, err error) *drover.Error {
+	e := drover.AsError(err, drover.KindTransient)
+	if e.Scope == drover.ScopeType || e.Scope == drover.ScopeQuotaGroup {
+		e.Market = m
 	}
 	return e
 }

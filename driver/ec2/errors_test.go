@@ -34,7 +34,7 @@ func TestClasses(t *testing.T) {
 	t.Run("every code of the page has its class", func(t *testing.T) {
 		for _, row := range page.Rows(t, "Errors") {
 			code := strings.ReplaceAll(row[0], "*", "SomethingOrOther")
-			err := classify("try it", drover.Spot, fmt.Errorf("operation error: %w", &smithy.GenericAPIError{Code: code, Message: "said so"}))
+			err := classify("try it", fmt.Errorf("operation error: %w", &smithy.GenericAPIError{Code: code, Message: "said so"}))
 			e := drover.AsError(err, drover.KindInternal)
 			if string(e.Kind) != row[1] || string(e.Scope) != row[2] || e.Message != "try it: "+code+": said so" {
 				t.Errorf("%s: got %+v", code, e)
@@ -54,26 +54,26 @@ func TestClasses(t *testing.T) {
 func answer(code string) error { return &smithy.GenericAPIError{Code: code} }
 
 func TestClassify(t *testing.T) {
-	drivertest.Classifies(t, func(doing string, err error) error { return classify(doing, "", err) })
+	drivertest.Classifies(t, classify)
 	t.Run("types and quotas are of a market, zones and accounts are not", func(t *testing.T) {
 		for code, want := range map[string]drover.Market{
 			"InsufficientInstanceCapacity": drover.Spot, "MaxSpotInstanceCountExceeded": drover.Spot,
 			"InsufficientFreeAddressesInSubnet": "", "VolumeLimitExceeded": "",
 		} {
-			if got := drover.AsError(classify("", drover.Spot, answer(code)), ""); got.Market != want {
+			if got := ofMarket(drover.Spot, classify("", answer(code))); got.Market != want {
 				t.Errorf("%s: %+v", code, got)
 			}
 		}
 	})
 	t.Run("a rate limit says when", func(t *testing.T) {
 		before := time.Now()
-		e := drover.AsError(classify("", "", answer("RequestLimitExceeded")), "")
+		e := drover.AsError(classify("", answer("RequestLimitExceeded")), "")
 		if e.RetryAt < drover.TimeOf(before) {
 			t.Errorf("%+v", e)
 		}
 	})
 	t.Run("an answer that tells nothing is transient", func(t *testing.T) {
-		if got := drover.KindOf(classify("", "", answer("Weird"))); got != drover.KindTransient {
+		if got := drover.KindOf(classify("", answer("Weird"))); got != drover.KindTransient {
 			t.Error(got)
 		}
 	})

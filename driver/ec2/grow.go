@@ -15,31 +15,22 @@ func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) erro
 	doing := "grow the volume of instance " + id
 	in, err := c.living(ctx, id)
 	if err != nil {
-		return classify(doing, "", err)
+		return classify(doing, err)
 	}
 	volume, err := rootOf(in)
 	if err != nil {
-		return classify(doing, "", err)
+		return classify(doing, err)
 	}
 	volumes, err := c.volumesBy(ctx, filter("volume-id", volume))
 	if err != nil {
-		return classify(doing, "", err)
+		return classify(doing, err)
 	}
 	gib := int32(size.WholeGiB())
 	if len(volumes) == 1 && aws.ToInt32(volumes[0].Size) >= gib {
 		return nil
 	}
 	_, err = call(ctx, c.api, c.api.ec2().ModifyVolume, &ec2.ModifyVolumeInput{VolumeId: &volume, Size: &gib})
-	return classify(doing, "", err)
-}
-
-// volumesBy are those that the filters find.
-func (c *cloud) volumesBy(ctx context.Context, filters ...types.Filter) ([]types.Volume, error) {
-	in := &ec2.DescribeVolumesInput{Filters: filters, MaxResults: aws.Int32(500)}
-	return pages(&in.NextToken, func() ([]types.Volume, *string, error) {
-		out, err := call(ctx, c.api, c.api.ec2().DescribeVolumes, in)
-		return out.Volumes, out.NextToken, err
-	})
+	return classify(doing, err)
 }
 
 // rootOf is the root volume of an instance: its only one, or that which bears the root's name. One that has only been accepted may not have it

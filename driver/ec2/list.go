@@ -24,13 +24,13 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 	living := append(tagFilters(tags), filter("instance-state-name", "pending", "running", "shutting-down", "stopping", "stopped"))
 	found, err := c.instances(ctx, living)
 	if err != nil {
-		return nil, classify("list instances", "", err)
+		return nil, classify("list instances", err)
 	}
 	if c.wantsSpot() {
 		taken := append(tagFilters(tags), filter("instance-state-name", "terminated"), filter("state-reason-code", spotEnds...))
 		more, err := c.instances(ctx, taken)
 		if err != nil {
-			return nil, classify("list instances that were taken back", "", err)
+			return nil, classify("list instances that were taken back", err)
 		}
 		found = c.unburied(found, more)
 	}
@@ -147,7 +147,7 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	doing := "tag instance " + id
 	found, err := c.living(ctx, id)
 	if err != nil {
-		return classify(doing, "", err)
+		return classify(doing, err)
 	}
 	missing, surplus := c.difference(fromTags(found.Tags), tags)
 	if len(missing) > 0 {
@@ -156,7 +156,7 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	if err == nil && len(surplus) > 0 {
 		_, err = call(ctx, c.api, c.api.ec2().DeleteTags, &ec2.DeleteTagsInput{Resources: []string{id}, Tags: surplus})
 	}
-	return classify(doing, "", err)
+	return classify(doing, err)
 }
 
 // difference is the tags that are to be given and those that are to go. The name and what the configuration gives every instance stay.

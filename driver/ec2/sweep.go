@@ -27,21 +27,21 @@ func (c *cloud) Strays(ctx context.Context, fleet string) (all []driver.Stray, e
 		return out.LaunchTemplates, out.NextToken, err
 	})
 	if err != nil {
-		return nil, classify("list launch templates", "", err)
+		return nil, classify("list launch templates", err)
 	}
 	for _, t := range templates {
 		all = append(all, driver.Stray{Kind: strayTemplate, ID: aws.ToString(t.LaunchTemplateName), Tags: fromTags(t.Tags), Created: drover.TimeOf(aws.ToTime(t.CreateTime)), Shared: true})
 	}
 	keys, err := call(ctx, c.api, c.api.ec2().DescribeKeyPairs, &ec2.DescribeKeyPairsInput{Filters: filters})
 	if err != nil {
-		return nil, classify("list key pairs", "", err)
+		return nil, classify("list key pairs", err)
 	}
 	for _, k := range keys.KeyPairs {
 		all = append(all, driver.Stray{Kind: strayKeyPair, ID: aws.ToString(k.KeyName), Tags: fromTags(k.Tags), Created: drover.TimeOf(aws.ToTime(k.CreateTime)), Shared: true})
 	}
 	volumes, err := c.volumesBy(ctx, append(filters, filter("status", "available", "error"))...)
 	if err != nil {
-		return nil, classify("list volumes", "", err)
+		return nil, classify("list volumes", err)
 	}
 	for _, v := range volumes {
 		all = append(all, driver.Stray{Kind: strayVolume, ID: aws.ToString(v.VolumeId), Tags: fromTags(v.Tags), Created: drover.TimeOf(aws.ToTime(v.CreateTime))})
@@ -67,5 +67,5 @@ func (c *cloud) Remove(ctx context.Context, s driver.Stray) error {
 	if code := codeOf(err); code == "VolumeInUse" || classOf(code).kind == drover.KindNotFound {
 		return nil
 	}
-	return classify("take away "+s.Kind+" "+s.ID, "", err)
+	return classify("take away "+s.Kind+" "+s.ID, err)
 }

@@ -37,7 +37,7 @@ func (c *cloud) template(ctx context.Context, r driver.CreateRequest) (string, e
 		})
 		return err
 	})
-	return name, classify("make launch template "+name, "", err)
+	return name, classify("make launch template "+name, err)
 }
 
 // keyPair is the name of the key pair that lets the fleet log in; it is imported if need be.
@@ -52,7 +52,7 @@ func (c *cloud) keyPair(ctx context.Context, public string) (string, error) {
 		})
 		return err
 	})
-	return name, classify("import key pair "+name, "", err)
+	return name, classify("import key pair "+name, err)
 }
 
 // nameOf is what a shared resource of this content is called.

@@ -2,6 +2,11 @@ package ec2
 
 import (
 	"cmp"
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"drover"
 )
@@ -32,4 +37,13 @@ func (c *cloud) withVolumes(o drover.Offering) drover.Offering {
 	}
 	o.DiskPrice = c.config.Volume.hourly()
 	return o
+}
+
+// volumesBy are those that the filters find.
+func (c *cloud) volumesBy(ctx context.Context, filters ...types.Filter) ([]types.Volume, error) {
+	in := &ec2.DescribeVolumesInput{Filters: filters, MaxResults: aws.Int32(500)}
+	return pages(&in.NextToken, func() ([]types.Volume, *string, error) {
+		out, err := call(ctx, c.api, c.api.ec2().DescribeVolumes, in)
+		return out.Volumes, out.NextToken, err
+	})
 }

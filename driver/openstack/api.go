@@ -227,6 +227,10 @@ func (a *api) listImages(ctx context.Context, name string) ([]images.Image, erro
 	})
 }
 
+func (a *api) getImage(ctx context.Context, id string) (*images.Image, error) {
+	return with(ctx, a, func(s *session) (*images.Image, error) { return images.Get(ctx, s.image, id).Extract() })
+}
+
 // volumes is the client of Cinder, in the version from which on a volume can be extended while it is used. It calls nobody.
 func (a *api) volumes(ctx context.Context) (*gophercloud.ServiceClient, error) {
 	s, err := a.session(ctx)
@@ -255,8 +259,4 @@ func (a *api) extendVolume(ctx context.Context, id string, gib int) error {
 		return err
 	}
 	return volumes.ExtendSize(ctx, client, id, volumes.ExtendSizeOpts{NewSize: gib}).ExtractErr()
-}
-
-func (a *api) getImage(ctx context.Context, id string) (*images.Image, error) {
-	return with(ctx, a, func(s *session) (*images.Image, error) { return images.Get(ctx, s.image, id).Extract() })
 }

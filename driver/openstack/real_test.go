@@ -332,7 +332,9 @@ func TestRealServices(t *testing.T) {
 	})
 	t.Run("a token that was taken away is renewed", func(t *testing.T) {
 		own, _ := driver.As[*cloud](c)
-		own.api.open.compute.ProviderClient.SetToken("gAAAAAB-none")
+		signedIn, err := own.api.session(t.Context())
+		r.must(err)
+		signedIn.compute.ProviderClient.SetToken("gAAAAAB-none")
 		if _, err := c.List(t.Context(), nil); err != nil {
 			t.Error(err)
 		}
