@@ -1,7 +1,6 @@
 package digitalocean
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,41 +96,20 @@ func tagsOf(words []string) map[string]string {
 	return tags
 }
 
-// escaped writes a text in small letters, digits and dashes, everything else as an underscore and two digits.
-func escaped(text string) string {
-	var b strings.Builder
-	for _, c := range []byte(text) {
-		if plain(c) {
-			b.WriteByte(c)
-		} else {
-			fmt.Fprintf(&b, "_%02x", c)
-		}
-	}
-	return b.String()
-}
+// mark stands before what is escaped.
+const mark = '_'
+
+// escaped writes a text in small letters, digits and dashes.
+func escaped(text string) string { return driver.Escaped(text, mark, plain) }
 
 func plain(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' }
 
 // unescaped reads what escaped wrote.
-func unescaped(word string) (string, bool) {
-	var b strings.Builder
-	for i := 0; i < len(word); i++ {
-		if word[i] != '_' {
-			if !plain(word[i]) {
-				return "", false
-			}
-			b.WriteByte(word[i])
-			continue
-		}
-		if i+2 >= len(word) {
+func unescaped(word string) (text string, ours bool) {
+	for _, c := range []byte(word) {
+		if !plain(c) && c != mark {
 			return "", false
 		}
-		c, err := strconv.ParseUint(word[i+1:i+3], 16, 8)
-		if err != nil {
-			return "", false
-		}
-		b.WriteByte(byte(c))
-		i += 2
 	}
-	return b.String(), true
+	return driver.Unescaped(word, mark)
 }

@@ -1,11 +1,12 @@
 package hetzner
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	"drover/driver"
 )
 
 // A label's value has at most 63 characters, letters, digits, dashes, underscores and dots, the first and the last of them a letter or digit
@@ -13,7 +14,7 @@ import (
 // not, is a Z and its two hexadecimal digits; what is too long goes on in a second label, whose key has .2 behind, and so on.
 const (
 	maxLabel = 63
-	escape   = 'Z'
+	mark     = 'Z'
 )
 
 // labelsOf are the labels that stand for tags.
@@ -40,7 +41,7 @@ func parts(value string) (all []string) {
 	for i := range len(value) {
 		// A part may end after any character, so each that is within reach of its end is written as if it did.
 		last := i == len(value)-1 || b.Len() >= maxLabel-6
-		b.WriteString(written(value[i], b.Len() == 0 || last))
+		b.WriteString(written(value[i:i+1], b.Len() == 0 || last))
 		if b.Len() > maxLabel-3 {
 			all = append(all, b.String())
 			b.Reset()
@@ -52,14 +53,11 @@ func parts(value string) (all []string) {
 	return all
 }
 
-// written is one character of a value.
-func written(c byte, atEnd bool) string {
-	switch {
-	case c != escape && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'),
-		!atEnd && (c == '-' || c == '_' || c == '.'):
-		return string(c)
-	}
-	return fmt.Sprintf("%c%02x", escape, c)
+// written is a text that a label may have at its end or only within.
+func written(text string, atEnd bool) string {
+	return driver.Escaped(text, mark, func(c byte) bool {
+		return c != mark && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9') || !atEnd && (c == '-' || c == '_' || c == '.')
+	})
 }
 
 // tagsOf are the tags that labels stand for.
@@ -98,18 +96,10 @@ func hasPart(labels map[string]string, first string, n int) bool {
 
 // read is what was written. What we did not write stays as it is.
 func read(part string) string {
-	var b strings.Builder
-	for i := 0; i < len(part); i++ {
-		if part[i] == escape && i+2 < len(part) {
-			if c, err := strconv.ParseUint(part[i+1:i+3], 16, 8); err == nil {
-				b.WriteByte(byte(c))
-				i += 2
-				continue
-			}
-		}
-		b.WriteByte(part[i])
+	if text, ours := driver.Unescaped(part, mark); ours {
+		return text
 	}
-	return b.String()
+	return part
 }
 
 // selector asks for what bears all these tags.
