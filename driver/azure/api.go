@@ -25,36 +25,39 @@ import (
 // answerTime is for how long an answer of the price list is waited for; the SDK has limits of its own.
 const answerTime = time.Minute
 
+// list is all that there is of something.
+type list[T any] func(ctx context.Context) ([]*T, error)
+
+// change is something done to what is named, which Azure has accepted once it returns; how it goes on is not waited for.
+type change func(ctx context.Context, name string) error
+
 // api is all that is ever asked of Azure, with nothing tried twice, every call counted and none beyond the published rates. It holds the calls
 // and not the clients, so that what a client can do beside them is no part of the program.
 type api struct {
-	createVM        func(ctx context.Context, name string, vm armcompute.VirtualMachine) error
-	tagVM           func(ctx context.Context, name string, tags map[string]*string) error
-	getVM           func(ctx context.Context, name string) (*armcompute.VirtualMachine, error)
-	startVM         func(ctx context.Context, name string) error
-	deallocateVM    func(ctx context.Context, name string) error
-	deleteVM        func(ctx context.Context, name string) error
-	listVMs         func(ctx context.Context) ([]*armcompute.VirtualMachine, error)
-	listVMStates    func(ctx context.Context) ([]*armcompute.VirtualMachine, error)
-	listInterfaces  func(ctx context.Context) ([]*armnetwork.Interface, error)
-	deleteInterface func(ctx context.Context, name string) error
-	listAddresses   func(ctx context.Context) ([]*armnetwork.PublicIPAddress, error)
-	deleteAddress   func(ctx context.Context, name string) error
-	listDisks       func(ctx context.Context) ([]*armcompute.Disk, error)
-	deleteDisk      func(ctx context.Context, name string) error
-	listImages      func(ctx context.Context, group string) ([]*armcompute.Image, error)
-	listTypes       func(ctx context.Context) ([]*armcompute.ResourceSKU, error)
-	listQuotas      func(ctx context.Context) ([]*armcompute.Usage, error)
-	query           func(ctx context.Context, text string) ([]byte, error)
+	createVM func(ctx context.Context, name string, vm armcompute.VirtualMachine) error
+	tagVM    func(ctx context.Context, name string, tags map[string]*string) error
+	getVM    func(ctx context.Context, name string) (*armcompute.VirtualMachine, error)
 
-	web    policy.Transporter // for what is not Azure Resource Manager
-	budget *driver.Budget
-	metric func(call string, err error)
+	startVM, deallocateVM, deleteVM            change
+	deleteInterface, deleteAddress, deleteDisk change
+
+	listVMs, listVMStates list[armcompute.VirtualMachine]
+	listInterfaces        list[armnetwork.Interface]
+	listAddresses         list[armnetwork.PublicIPAddress]
+	listDisks             list[armcompute.Disk]
+	listImages            list[armcompute.Image]
+	listTypes             list[armcompute.ResourceSKU]
+	listQuotas            list[armcompute.Usage]
+
+	query func(ctx context.Context, text string, rows any) error // of Azure Resource Graph
+
+	web  policy.Transporter // for what is not Azure Resource Manager
+	gate driver.Gate
 }
 
 // connect finds credentials as the Azure tools do. It calls nobody yet.
 func connect(c Config, world outside, metric func(string, error)) (*api, error) {
-	a := &api{web: world.transport, budget: driver.NewBudget(rates, c.CallRate), metric: metric}
+	a := &api{web: world.transport, gate: driver.Gate{Budget: driver.NewBudget(rates, c.CallRate), Metric: metric}}
 	if a.web == nil {
 		a.web = &http.Client{Timeout: answerTime}
 	}
@@ -67,15 +70,16 @@ func connect(c Config, world outside, metric func(string, error)) (*api, error) 
 			return nil, drover.Errorf(drover.KindAuthentication, "no Azure credentials: %v", err)
 		}
 	}
-	options := &arm.ClientOptions{ClientOptions: base, DisableRPRegistration: true}
-	who = credential{who}
-	for _, set := range []func(*api, Config, azcore.TokenCredential, *arm.ClientOptions) error{
-		(*api).setInstances, (*api).setNetwork, (*api).setDisks, (*api).setCatalogue, (*api).setGraph,
-	} {
-		if err := set(a, c, who, options); err != nil {
-			return nil, drover.Errorf(drover.KindInvalid, "set up the client of Azure: %v", err)
-		}
+	who, options := credential{who}, &arm.ClientOptions{ClientOptions: base, DisableRPRegistration: true}
+	compute, computeErr := armcompute.NewClientFactory(c.subscription(), who, options)
+	network, networkErr := armnetwork.NewClientFactory(c.subscription(), who, options)
+	graph, graphErr := armresourcegraph.NewClient(who, options)
+	if err := errors.Join(computeErr, networkErr, graphErr); err != nil {
+		return nil, drover.Errorf(drover.KindInvalid, "set up the client of Azure: %v", err)
 	}
+	a.setInstances(c, compute.NewVirtualMachinesClient())
+	a.setParts(c, compute, network)
+	a.setCatalogue(c, compute, graph)
 	return a, nil
 }
 
@@ -92,11 +96,7 @@ func (c credential) GetToken(ctx context.Context, o policy.TokenRequestOptions) 
 	return token, err
 }
 
-func (a *api) setInstances(c Config, who azcore.TokenCredential, o *arm.ClientOptions) error {
-	vms, err := armcompute.NewVirtualMachinesClient(c.subscription(), who, o)
-	if err != nil {
-		return err
-	}
+func (a *api) setInstances(c Config, vms *armcompute.VirtualMachinesClient) {
 	of := c.ResourceGroup
 	a.createVM = func(ctx context.Context, name string, vm armcompute.VirtualMachine) error {
 		return a.call(ctx, "CreateVM", func() error {
@@ -118,93 +118,47 @@ func (a *api) setInstances(c Config, who azcore.TokenCredential, o *arm.ClientOp
 		})
 		return vm, err
 	}
-	a.startVM = named(a, "StartVM", of, vms.BeginStart, nil)
-	a.deallocateVM = named(a, "DeallocateVM", of, vms.BeginDeallocate, nil)
-	a.deleteVM = named(a, "DeleteVM", of, vms.BeginDelete, &armcompute.VirtualMachinesClientBeginDeleteOptions{ForceDeletion: to.Ptr(true)})
-	a.listVMs = func(ctx context.Context) ([]*armcompute.VirtualMachine, error) {
-		return collect(ctx, a, "ListVMs", vms.NewListPager(of, nil), func(p armcompute.VirtualMachinesClientListResponse) []*armcompute.VirtualMachine { return p.Value })
+	a.startVM = changes(a, "StartVM", of, vms.BeginStart, nil)
+	a.deallocateVM = changes(a, "DeallocateVM", of, vms.BeginDeallocate, nil)
+	a.deleteVM = changes(a, "DeleteVM", of, vms.BeginDelete, &armcompute.VirtualMachinesClientBeginDeleteOptions{ForceDeletion: to.Ptr(true)})
+	a.listVMs = lists(a, "ListVMs", vms.NewListPager, of, func(p armcompute.VirtualMachinesClientListResponse) []*armcompute.VirtualMachine { return p.Value })
+	states := func(only string, _ *struct{}) *runtime.Pager[armcompute.VirtualMachinesClientListAllResponse] {
+		return vms.NewListAllPager(&armcompute.VirtualMachinesClientListAllOptions{StatusOnly: &only})
 	}
-	a.listVMStates = func(ctx context.Context) ([]*armcompute.VirtualMachine, error) {
-		pages := vms.NewListAllPager(&armcompute.VirtualMachinesClientListAllOptions{StatusOnly: to.Ptr("true")})
-		return collect(ctx, a, "ListVMStates", pages, func(p armcompute.VirtualMachinesClientListAllResponse) []*armcompute.VirtualMachine { return p.Value })
-	}
-	return nil
+	a.listVMStates = lists(a, "ListVMStates", states, "true", func(p armcompute.VirtualMachinesClientListAllResponse) []*armcompute.VirtualMachine { return p.Value })
 }
 
-func (a *api) setNetwork(c Config, who azcore.TokenCredential, o *arm.ClientOptions) error {
-	interfaces, err := armnetwork.NewInterfacesClient(c.subscription(), who, o)
-	if err != nil {
-		return err
-	}
-	addresses, err := armnetwork.NewPublicIPAddressesClient(c.subscription(), who, o)
-	if err != nil {
-		return err
-	}
-	a.deleteInterface = named(a, "DeleteInterface", c.ResourceGroup, interfaces.BeginDelete, nil)
-	a.deleteAddress = named(a, "DeleteAddress", c.ResourceGroup, addresses.BeginDelete, nil)
-	a.listInterfaces = func(ctx context.Context) ([]*armnetwork.Interface, error) {
-		return collect(ctx, a, "ListInterfaces", interfaces.NewListPager(c.ResourceGroup, nil), func(p armnetwork.InterfacesClientListResponse) []*armnetwork.Interface { return p.Value })
-	}
-	a.listAddresses = func(ctx context.Context) ([]*armnetwork.PublicIPAddress, error) {
-		return collect(ctx, a, "ListAddresses", addresses.NewListPager(c.ResourceGroup, nil), func(p armnetwork.PublicIPAddressesClientListResponse) []*armnetwork.PublicIPAddress { return p.Value })
-	}
-	return nil
+// setParts sets the calls about what instances are made with.
+func (a *api) setParts(c Config, compute *armcompute.ClientFactory, network *armnetwork.ClientFactory) {
+	of, disks, images := c.ResourceGroup, compute.NewDisksClient(), compute.NewImagesClient()
+	interfaces, addresses := network.NewInterfacesClient(), network.NewPublicIPAddressesClient()
+	a.deleteInterface = changes(a, "DeleteInterface", of, interfaces.BeginDelete, nil)
+	a.deleteAddress = changes(a, "DeleteAddress", of, addresses.BeginDelete, nil)
+	a.deleteDisk = changes(a, "DeleteDisk", of, disks.BeginDelete, nil)
+	a.listInterfaces = lists(a, "ListInterfaces", interfaces.NewListPager, of, func(p armnetwork.InterfacesClientListResponse) []*armnetwork.Interface { return p.Value })
+	a.listAddresses = lists(a, "ListAddresses", addresses.NewListPager, of, func(p armnetwork.PublicIPAddressesClientListResponse) []*armnetwork.PublicIPAddress { return p.Value })
+	a.listDisks = lists(a, "ListDisks", disks.NewListByResourceGroupPager, of, func(p armcompute.DisksClientListByResourceGroupResponse) []*armcompute.Disk { return p.Value })
+	a.listImages = lists(a, "ListImages", images.NewListByResourceGroupPager, c.imageGroup(), func(p armcompute.ImagesClientListByResourceGroupResponse) []*armcompute.Image { return p.Value })
 }
 
-func (a *api) setDisks(c Config, who azcore.TokenCredential, o *arm.ClientOptions) error {
-	disks, err := armcompute.NewDisksClient(c.subscription(), who, o)
-	if err != nil {
-		return err
+func (a *api) setCatalogue(c Config, compute *armcompute.ClientFactory, graph *armresourcegraph.Client) {
+	types := func(filter string, _ *struct{}) *runtime.Pager[armcompute.ResourceSKUsClientListResponse] {
+		return compute.NewResourceSKUsClient().NewListPager(&armcompute.ResourceSKUsClientListOptions{Filter: &filter})
 	}
-	images, err := armcompute.NewImagesClient(c.subscription(), who, o)
-	if err != nil {
-		return err
-	}
-	a.deleteDisk = named(a, "DeleteDisk", c.ResourceGroup, disks.BeginDelete, nil)
-	a.listDisks = func(ctx context.Context) ([]*armcompute.Disk, error) {
-		return collect(ctx, a, "ListDisks", disks.NewListByResourceGroupPager(c.ResourceGroup, nil), func(p armcompute.DisksClientListByResourceGroupResponse) []*armcompute.Disk { return p.Value })
-	}
-	a.listImages = func(ctx context.Context, group string) ([]*armcompute.Image, error) {
-		return collect(ctx, a, "ListImages", images.NewListByResourceGroupPager(group, nil), func(p armcompute.ImagesClientListByResourceGroupResponse) []*armcompute.Image { return p.Value })
-	}
-	return nil
-}
-
-func (a *api) setCatalogue(c Config, who azcore.TokenCredential, o *arm.ClientOptions) error {
-	types, err := armcompute.NewResourceSKUsClient(c.subscription(), who, o)
-	if err != nil {
-		return err
-	}
-	quotas, err := armcompute.NewUsageClient(c.subscription(), who, o)
-	if err != nil {
-		return err
-	}
-	a.listTypes = func(ctx context.Context) ([]*armcompute.ResourceSKU, error) {
-		pages := types.NewListPager(&armcompute.ResourceSKUsClientListOptions{Filter: to.Ptr(fmt.Sprintf("location eq '%s'", c.Location))})
-		return collect(ctx, a, "ListTypes", pages, func(p armcompute.ResourceSKUsClientListResponse) []*armcompute.ResourceSKU { return p.Value })
-	}
-	a.listQuotas = func(ctx context.Context) ([]*armcompute.Usage, error) {
-		return collect(ctx, a, "ListQuotas", quotas.NewListPager(c.Location, nil), func(p armcompute.UsageClientListResponse) []*armcompute.Usage { return p.Value })
-	}
-	return nil
-}
-
-func (a *api) setGraph(_ Config, who azcore.TokenCredential, o *arm.ClientOptions) error {
-	graph, err := armresourcegraph.NewClient(who, o)
-	if err != nil {
-		return err
-	}
-	a.query = func(ctx context.Context, text string) ([]byte, error) {
-		rows, err := driver.Collect(func(token string) (rows []any, after string, err error) {
+	here := fmt.Sprintf("location eq '%s'", c.Location)
+	a.listTypes = lists(a, "ListTypes", types, here, func(p armcompute.ResourceSKUsClientListResponse) []*armcompute.ResourceSKU { return p.Value })
+	a.listQuotas = lists(a, "ListQuotas", compute.NewUsageClient().NewListPager, c.Location, func(p armcompute.UsageClientListResponse) []*armcompute.Usage { return p.Value })
+	a.query = func(ctx context.Context, text string, into any) error {
+		all, err := driver.Collect(func(token string) (rows []any, after string, err error) {
 			options := &armresourcegraph.QueryRequestOptions{ResultFormat: to.Ptr(armresourcegraph.ResultFormatObjectArray)}
 			if token != "" {
 				options.SkipToken = &token
 			}
 			err = a.call(ctx, "Query", func() error {
-				out, err := graph.Resources(ctx, armresourcegraph.QueryRequest{Query: &text, Options: options}, nil)
-				rows, _ = out.Data.([]any)
-				after = value(out.SkipToken)
-				if err == nil && after == "" && value(out.ResultTruncated) == armresourcegraph.ResultTruncatedTrue {
+				page, err := graph.Resources(ctx, armresourcegraph.QueryRequest{Query: &text, Options: options}, nil)
+				rows, _ = page.Data.([]any)
+				after = value(page.SkipToken)
+				if err == nil && after == "" && value(page.ResultTruncated) == armresourcegraph.ResultTruncatedTrue {
 					return errors.New("the answer was cut short")
 				}
 				return err
@@ -212,32 +166,19 @@ func (a *api) setGraph(_ Config, who azcore.TokenCredential, o *arm.ClientOption
 			return rows, after, err
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
-		return json.Marshal(rows)
+		read, err := json.Marshal(all)
+		return errors.Join(err, json.Unmarshal(read, into))
 	}
-	return nil
 }
 
 // call makes a call that is within its rates, and counts it.
 func (a *api) call(ctx context.Context, name string, do func() error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	for _, bucket := range counts[name] {
-		if err := a.budget.Take(bucket, time.Now()); err != nil {
-			return err
-		}
-	}
-	err := do()
-	if a.metric != nil {
-		a.metric(name, err)
-	}
-	return err
+	return a.gate.Pass(ctx, name, do, counts[name]...)
 }
 
-// named is a call about something of a name, whose answer says that Azure has accepted; how it goes on is not waited for.
-func named[O, R any](a *api, call, group string, begin func(context.Context, string, string, *O) (*runtime.Poller[R], error), o *O) func(context.Context, string) error {
+func changes[O, R any](a *api, call, group string, begin func(context.Context, string, string, *O) (*runtime.Poller[R], error), o *O) change {
 	return func(ctx context.Context, name string) error {
 		return a.call(ctx, call, func() error {
 			_, err := begin(ctx, group, name, o)
@@ -246,17 +187,20 @@ func named[O, R any](a *api, call, group string, begin func(context.Context, str
 	}
 }
 
-// collect asks for page after page. What comes to an early end is nothing.
-func collect[P, T any](ctx context.Context, a *api, call string, pages *runtime.Pager[P], of func(P) []T) ([]T, error) {
-	return driver.Collect(func(string) (some []T, after string, err error) {
-		err = a.call(ctx, call, func() error {
-			page, err := pages.NextPage(ctx)
-			some = of(page)
-			return err
+// lists asks for page after page. What comes to an early end is nothing.
+func lists[P, O, T any](a *api, call string, begin func(string, *O) *runtime.Pager[P], in string, of func(P) []*T) list[T] {
+	return func(ctx context.Context) ([]*T, error) {
+		pages := begin(in, nil)
+		return driver.Collect(func(string) (some []*T, after string, err error) {
+			err = a.call(ctx, call, func() error {
+				page, err := pages.NextPage(ctx)
+				some = of(page)
+				return err
+			})
+			if pages.More() {
+				after = "more" // which the pager knows
+			}
+			return some, after, err
 		})
-		if pages.More() {
-			after = "more" // which the pager knows
-		}
-		return some, after, err
-	})
+	}
 }

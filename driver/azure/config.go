@@ -136,6 +136,8 @@ func (c Config) subscription() string {
 	return cmp.Or(c.Subscription, os.Getenv("AZURE_SUBSCRIPTION_ID"))
 }
 
+func (c Config) imageGroup() string { return cmp.Or(c.ImageGroup, c.ResourceGroup) }
+
 // resource is the resource id of something of the resource group that is named, or the id as it is.
 func (c Config) resource(group, kind, name string) string {
 	if strings.HasPrefix(name, "/") {

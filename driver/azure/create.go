@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
-	"errors"
-	"regexp"
 	"strings"
 	"time"
 
@@ -23,71 +21,57 @@ const defaultVolume = "StandardSSD_LRS"
 // tagMade is on interfaces and addresses, of which Azure does not say when they were made: the second, since 1970.
 const tagMade = "drover-made"
 
-// instanceName is what a virtual machine that runs Linux may be called.
-var instanceName = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9-]{0,62}[A-Za-z0-9])?$`)
+// longestName is what a virtual machine that runs Linux may be called.
+const longestName = 64
 
-// Create asks for an instance of the first candidate, and of the next ones as long as Azure says at once that there is none of it.
-func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
-	doing := "create instance " + r.Name
-	if err := c.check(r); err != nil {
-		return driver.Instance{}, driver.Candidate{}, classify(doing, "", err)
+// Create asks for an instance of the first candidate.
+func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.Instance, taken driver.Candidate, err error) {
+	if err = c.check(r); err == nil {
+		taken = r.Candidates[0]
+		in, err = c.launch(ctx, r, taken)
 	}
-	var refused []*drover.Error
-	for _, candidate := range r.Candidates {
-		err := c.launch(ctx, r, candidate)
-		switch {
-		case err == nil:
-			return c.instance(r, candidate), candidate, nil
-		case kindOf(err) == drover.KindConflict:
-			return c.recall(ctx, r)
-		}
-		err = classify(doing, candidate.Market, err)
-		var e *drover.Error
-		if !errors.As(err, &e) || e.Kind != drover.KindCapacity && e.Kind != drover.KindQuota && e.Kind != drover.KindUnsupported {
-			return driver.Instance{}, driver.Candidate{}, err
-		}
-		refused = append(refused, drover.AsError(err, e.Kind))
+	if err != nil {
+		return driver.Instance{}, driver.Candidate{}, classify("create instance "+r.Name, taken.Market, err)
 	}
-	return driver.Instance{}, driver.Candidate{}, driver.Worst(refused)
+	return in, in.Candidate(), nil
 }
 
 // check refuses what could never become an instance.
 func (c *cloud) check(r driver.CreateRequest) error {
-	switch {
-	case !instanceName.MatchString(r.Name):
-		return drover.Errorf(drover.KindInvalid, "a name has letters, digits and dashes, at most 64")
-	case len(r.Candidates) == 0:
-		return drover.Errorf(drover.KindInvalid, "no candidates")
-	case len(driver.UserData(r).Reveal()) > maxCustomData:
-		return drover.Errorf(drover.KindInvalid, "the user data has more than %d bytes", maxCustomData)
+	if err := r.Check(longestName); err != nil {
+		return err
 	}
-	for _, candidate := range r.Candidates {
-		switch {
-		case candidate.Image == "":
-			return drover.Errorf(drover.KindInvalid, "no image is configured for %s", cmp.Or(string(candidate.Arch), candidate.ProviderType)).
-				WithHint("write image: in the cloud's configuration, such as Debian:debian-12:12-gen2:latest")
-		case candidate.Zone != c.config.Location && number(c.config.Location, candidate.Zone) == "":
-			return drover.Errorf(drover.KindInvalid, "there is no zone %s in %s", candidate.Zone, c.config.Location)
-		}
+	first := r.Candidates[0]
+	if first.Zone != c.config.Location && number(c.config.Location, first.Zone) == "" {
+		return drover.Errorf(drover.KindInvalid, "there is no zone %s in %s", first.Zone, c.config.Location)
 	}
-	return nil
+	return first.CheckImage("Debian:debian-12:12-gen2:latest")
 }
 
-// launch asks for one candidate.
-func (c *cloud) launch(ctx context.Context, r driver.CreateRequest, candidate driver.Candidate) error {
-	vm, err := c.virtualMachine(r, candidate)
+// launch makes the instance, or finds the one that has the name already.
+func (c *cloud) launch(ctx context.Context, r driver.CreateRequest, wanted driver.Candidate) (driver.Instance, error) {
+	vm, err := c.virtualMachine(r, wanted)
 	if err != nil {
-		return err
+		return driver.Instance{}, err
 	}
-	if err := c.allowed(ctx, candidate); err != nil {
-		return err
+	if err := c.allowed(ctx, wanted); err != nil {
+		return driver.Instance{}, err
 	}
-	return c.api.createVM(ctx, r.Name, *vm)
+	err = c.api.createVM(ctx, r.Name, *vm)
+	if kindOf(err) == drover.KindConflict {
+		return c.recall(ctx, r)
+	}
+	vm.Name = &r.Name
+	return c.instanceOf(vm), err
 }
 
 // virtualMachine is what a user's raw template says, and over it what Drover has to say.
 func (c *cloud) virtualMachine(r driver.CreateRequest, candidate driver.Candidate) (*armcompute.VirtualMachine, error) {
 	vm, err := readTemplate(r.Template)
+	if err != nil {
+		return nil, err
+	}
+	userData, err := driver.UserDataWithin(r, maxCustomData)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +91,7 @@ func (c *cloud) virtualMachine(r driver.CreateRequest, candidate driver.Candidat
 	}
 	p.HardwareProfile.VMSize = to.Ptr(armcompute.VirtualMachineSizeTypes(candidate.ProviderType))
 	p.StorageProfile = c.storage(r, candidate)
-	p.OSProfile = c.system(r)
+	p.OSProfile = c.system(r, userData)
 	p.NetworkProfile = c.network(r)
 	if candidate.Market == drover.Spot {
 		p.Priority, p.EvictionPolicy = to.Ptr(armcompute.VirtualMachinePriorityTypesSpot), to.Ptr(armcompute.VirtualMachineEvictionPolicyTypesDelete)
@@ -150,7 +134,7 @@ func gib(size drover.Bytes) *int32 {
 }
 
 // system is who may log in, and what cloud-init is given.
-func (c *cloud) system(r driver.CreateRequest) *armcompute.OSProfile {
+func (c *cloud) system(r driver.CreateRequest, userData string) *armcompute.OSProfile {
 	linux := &armcompute.LinuxConfiguration{DisablePasswordAuthentication: to.Ptr(true)}
 	if key := strings.TrimSpace(r.PublicKey); key != "" {
 		linux.SSH = &armcompute.SSHConfiguration{PublicKeys: []*armcompute.SSHPublicKey{
@@ -159,7 +143,7 @@ func (c *cloud) system(r driver.CreateRequest) *armcompute.OSProfile {
 	}
 	return &armcompute.OSProfile{
 		ComputerName: &r.Name, AdminUsername: &c.config.AdminUser, LinuxConfiguration: linux,
-		CustomData: to.Ptr(base64.StdEncoding.EncodeToString([]byte(driver.UserData(r).Reveal()))),
+		CustomData: to.Ptr(base64.StdEncoding.EncodeToString([]byte(userData))),
 	}
 }
 
@@ -197,24 +181,15 @@ func (c *cloud) tagsOf(own map[string]string) map[string]string {
 	return driver.Together(c.config.Tags, own)
 }
 
-// instance is what is known of an instance that was asked for.
-func (c *cloud) instance(r driver.CreateRequest, taken driver.Candidate) driver.Instance {
-	return driver.Instance{
-		ID: r.Name, Tags: c.tagsOf(r.Tags), ProviderType: taken.ProviderType, Zone: taken.Zone, Market: taken.Market, State: driver.Pending,
-		Addresses: driver.Addresses{User: c.config.AdminUser},
-	}
-}
-
 // recall finds the instance that has the name already.
-func (c *cloud) recall(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
-	doing := "create instance " + r.Name
+func (c *cloud) recall(ctx context.Context, r driver.CreateRequest) (driver.Instance, error) {
 	vm, err := c.api.getVM(ctx, r.Name)
 	if err != nil {
-		return driver.Instance{}, driver.Candidate{}, classify(doing, "", err)
+		return driver.Instance{}, err
 	}
 	in := c.instanceOf(vm)
 	if !in.Bears(map[string]string{driver.TagFleet: r.Tags[driver.TagFleet], driver.TagName: r.Name}) {
-		return driver.Instance{}, driver.Candidate{}, drover.Errorf(drover.KindInvalid, "%s: resource group %s has a virtual machine of that name, which is not it", doing, c.config.ResourceGroup)
+		return in, drover.Errorf(drover.KindInvalid, "resource group %s has a virtual machine of that name, which is not it", c.config.ResourceGroup)
 	}
-	return in, driver.Candidate{ProviderType: in.ProviderType, Zone: in.Zone, Market: in.Market}, nil
+	return in, nil
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -96,30 +95,31 @@ func TestCreate(t *testing.T) {
 			}
 		})
 	})
-	t.Run("the first candidate that is not refused at once is taken", func(t *testing.T) {
+	t.Run("only the first candidate is asked for", func(t *testing.T) {
 		r := newRegion()
+		in, taken := create(t, imitate(t, r, ""), request("one", spot2, spot1))
+		if !taken.Same(spot2) || in.ProviderType != "Standard_D2ps_v5" || in.Zone != "westeurope-1" || in.Market != drover.Spot || in.Addresses.User != "drover" {
+			t.Errorf("took %+v: %+v", taken, in)
+		}
 		r.lacks["Standard_D2s_v5 1 spot"] = skuNotAvailable
-		in, taken := create(t, imitate(t, r, ""), request("one", spot1, spot2, demand))
-		if !taken.Same(spot2) || in.ProviderType != "Standard_D2ps_v5" || in.Market != drover.Spot || r.calls["CreateVM"] != 2 {
-			t.Errorf("took %+v in %d calls: %+v", taken, r.calls["CreateVM"], in)
+		if got := fail(t, imitate(t, r, ""), request("two", spot1, spot2)); got.Kind != drover.KindCapacity || r.calls["CreateVM"] != 2 {
+			t.Errorf("%v after %v", got, r.calls)
 		}
 	})
 	t.Run("what is refused says of what and of which market", func(t *testing.T) {
 		for _, tt := range []struct {
-			name       string
-			lacks      map[string]wrong
-			cores      map[string]int64
-			candidates []driver.Candidate
-			want       drover.Error
+			name  string
+			lacks map[string]wrong
+			cores map[string]int64
+			asked driver.Candidate
+			want  drover.Error
 		}{
-			{"capacity", map[string]wrong{"Standard_D2s_v5 1 ": skuNotAvailable}, nil, []driver.Candidate{spot1}, drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Market: drover.Spot}},
-			{"the quota of spot", nil, map[string]int64{spotQuota: 1}, []driver.Candidate{spot1, spot2}, drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeQuotaGroup, Market: drover.Spot}},
-			{"the quota of a family", nil, map[string]int64{"standardDSv5Family": 1}, []driver.Candidate{demand}, drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeQuotaGroup, Market: drover.OnDemand}},
-			{"the quota of the region", map[string]wrong{"  on_demand": regionalQuota}, nil, []driver.Candidate{demand}, drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeAll, Market: drover.OnDemand}},
-			{"a full subnet", map[string]wrong{"  ": fullSubnet}, nil, []driver.Candidate{spot1}, drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeSubnet}},
-			{"quota in one market and capacity in the other", map[string]wrong{"  on_demand": skuNotAvailable}, map[string]int64{spotQuota: 1}, []driver.Candidate{spot1, demand},
-				drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType}},
-			{"a type that is none", nil, nil, []driver.Candidate{candidate("Standard_X", "westeurope-1", drover.Spot)}, drover.Error{Kind: drover.KindInvalid}},
+			{"capacity", map[string]wrong{"Standard_D2s_v5 1 ": skuNotAvailable}, nil, spot1, drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Market: drover.Spot}},
+			{"the quota of spot", nil, map[string]int64{spotQuota: 1}, spot2, drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeQuotaGroup, Market: drover.Spot}},
+			{"the quota of a family", nil, map[string]int64{"standardDSv5Family": 1}, demand, drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeQuotaGroup, Market: drover.OnDemand}},
+			{"the quota of the region", map[string]wrong{"  on_demand": regionalQuota}, nil, demand, drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeAll, Market: drover.OnDemand}},
+			{"a full subnet", map[string]wrong{"  ": fullSubnet}, nil, spot1, drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeSubnet}},
+			{"a type that is none", nil, nil, candidate("Standard_X", "westeurope-1", drover.Spot), drover.Error{Kind: drover.KindInvalid}},
 		} {
 			r := newRegion()
 			if tt.lacks != nil {
@@ -129,7 +129,7 @@ func TestCreate(t *testing.T) {
 				r.cores = tt.cores
 			}
 			for _, keys := range []string{"", "list_types: false, types: [{name: a}]"} { // by what is known of quotas, and by what Azure says
-				got := fail(t, imitate(t, r, keys), request("one", slices.Clone(tt.candidates)...))
+				got := fail(t, imitate(t, r, keys), request("one", tt.asked))
 				if got.Kind != tt.want.Kind || got.Scope != tt.want.Scope || got.Market != tt.want.Market {
 					t.Errorf("%s: got %s %s %s: %v", tt.name, got.Kind, got.Scope, got.Market, got)
 				}
@@ -194,7 +194,7 @@ func TestCreate(t *testing.T) {
 		noImage, tooLarge := request("one"), request("one")
 		noImage.Candidates[0].Image = ""
 		tooLarge.UserInit = drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#", maxCustomData))
-		bad := []driver.CreateRequest{noImage, tooLarge, request("a b"), request("one-"), request("one", candidate("Standard_D2s_v5", "northeurope-1", drover.Spot))}
+		bad := []driver.CreateRequest{noImage, tooLarge, request("a b"), request("one", candidate("Standard_D2s_v5", "northeurope-1", drover.Spot))}
 		for _, template := range []string{"{", `{"propertees": {}}`, `{"properties": {"diagnosticsProfile": {"boot": true}}}`, `{"location": "x"}`, `{"properties": {"priority": "Spot"}}`,
 			`{"properties": {"hardwareProfile": {"vmSize": "x"}}}`} {
 			one := request("one")

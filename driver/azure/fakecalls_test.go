@@ -97,7 +97,10 @@ func (r *region) addParts(m *machine) {
 }
 
 func marketOf(vm armcompute.VirtualMachine) drover.Market {
-	return market(value(vm.Properties.Priority) == armcompute.VirtualMachinePriorityTypesSpot)
+	if value(vm.Properties.Priority) == armcompute.VirtualMachinePriorityTypesSpot {
+		return drover.Spot
+	}
+	return drover.OnDemand
 }
 
 // with does something with an instance that is there.

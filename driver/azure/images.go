@@ -21,13 +21,13 @@ func (c *cloud) FindImages(ctx context.Context, ref string, _ drover.Arch) ([]dr
 	}
 	if gallery, image, ok := strings.Cut(ref, "/"); ok {
 		image, version, versioned := strings.Cut(image, "/")
-		id := c.config.resource(c.imageGroup(), "Microsoft.Compute/galleries", gallery+"/images/"+image)
+		id := c.config.resource(c.config.imageGroup(), "Microsoft.Compute/galleries", gallery+"/images/"+image)
 		if versioned {
 			id += "/versions/" + version
 		}
 		return []driver.Image{{ID: id, Name: ref}}, nil
 	}
-	found, err := c.api.listImages(ctx, c.imageGroup())
+	found, err := c.api.listImages(ctx)
 	if err != nil {
 		return nil, classify("look for image "+ref, "", err)
 	}
@@ -46,13 +46,6 @@ func (c *cloud) FindImages(ctx context.Context, ref string, _ drover.Arch) ([]dr
 		}
 	}
 	return all, nil
-}
-
-func (c *cloud) imageGroup() string {
-	if c.config.ImageGroup != "" {
-		return c.config.ImageGroup
-	}
-	return c.config.ResourceGroup
 }
 
 // imageOf is an image's id in the words of a create call.

@@ -52,7 +52,7 @@ func TestList(t *testing.T) {
 		c := imitate(t, r, "")
 		create(t, c, request("one"))
 		create(t, c, request("two"))
-		c.api.budget = driver.NewBudget(map[string]driver.Rate{"list VMs": {Burst: 1, PerSecond: 1}}, 1)
+		c.api.gate.Budget = driver.NewBudget(map[string]driver.Rate{"list VMs": {Burst: 1, PerSecond: 1}}, 1)
 		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindRateLimit {
 			t.Errorf("%v, %v", all, err)
 		}

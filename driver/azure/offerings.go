@@ -91,14 +91,14 @@ func (c *cloud) zonesByHand(known map[string]typeInfo) (zones []string) {
 }
 
 // listed is Azure's own types.
-func (c *cloud) listed(types map[string]typeInfo, prices map[string]priceInfo) (all []drover.Offering) {
+func (c *cloud) listed(types map[string]typeInfo, prices priceList) (all []drover.Offering) {
 	for name, t := range types {
 		if t.Confidential || !strings.Contains(t.Generations, "V"+strconv.Itoa(c.config.Generation)) {
 			continue
 		}
 		offered := drover.InstanceType{Name: name, ProviderType: name, Resources: t.Resources}
 		for _, market := range c.config.Markets {
-			price := prices[name].of(market)
+			price := prices[name][market]
 			if price <= 0 || market == drover.Spot && !t.Spot {
 				continue
 			}

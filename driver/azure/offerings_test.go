@@ -103,18 +103,22 @@ func TestOfferings(t *testing.T) {
 
 func TestPrices(t *testing.T) {
 	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	enter := func(items ...priceItem) priceInfo {
-		all, since := map[string]priceInfo{}, map[string]time.Time{}
+	enter := func(items ...priceItem) map[drover.Market]drover.Money {
+		all, since := priceList{}, map[string]time.Time{}
 		for _, i := range items {
 			i.Type, i.Unit = "t", "1 Hour"
-			i.enter(all, since, now)
+			price, err := dollars(i.Price)
+			if err != nil {
+				t.Fatal(err)
+			}
+			i.enter(all, since, price)
 		}
 		return all["t"]
 	}
 	t.Run("the one that holds since last counts, of those the highest", func(t *testing.T) {
 		got := enter(priceItem{Price: 3, From: now.AddDate(-2, 0, 0)}, priceItem{Price: 1, From: now.AddDate(-1, 0, 0)}, priceItem{Price: 1.5, From: now.AddDate(-1, 0, 0)},
-			priceItem{Price: 2, From: now.AddDate(-2, 0, 0)}, priceItem{Price: 9, From: now.AddDate(0, 0, 1)}, priceItem{SKU: "T Spot", Price: 0.0000001, From: now})
-		if diff := cmp.Diff(priceInfo{OnDemand: drover.Dollar * 3 / 2, Spot: 100}, got); diff != "" {
+			priceItem{Price: 2, From: now.AddDate(-2, 0, 0)}, priceItem{SKU: "T Spot", Price: 0.0000001, From: now})
+		if diff := cmp.Diff(map[drover.Market]drover.Money{drover.OnDemand: drover.Dollar * 3 / 2, drover.Spot: 100}, got); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -219,7 +223,7 @@ func TestOpen(t *testing.T) {
 	t.Run("calls are counted", func(t *testing.T) {
 		r, count := newRegion(), map[string]int{}
 		c := imitate(t, r, "")
-		c.api.metric = func(call string, err error) { count[call]++ }
+		c.api.gate.Metric = func(call string, err error) { count[call]++ }
 		create(t, c, request("one"))
 		listed(t, c)
 		if diff := cmp.Diff(r.calls, count); diff != "" {

@@ -43,7 +43,7 @@ type cloud struct {
 	api    *api
 
 	types  *kept.Value[map[string]typeInfo]
-	prices *kept.Value[map[string]priceInfo]
+	prices *kept.Value[priceList]
 	disks  *kept.Value[map[string]drover.Money]
 	limits *kept.Value[map[string]int64]
 	spots  *kept.Value[map[string]spotInfo]

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,18 +25,11 @@ const pricesURL = "https://prices.azure.com/api/retail/prices"
 // maxAnswer bounds a page of the price list; one has up to a thousand prices, of some 700 bytes each.
 const maxAnswer = 16 << 20
 
-// priceInfo is what is kept of a type's prices, by the hour; 0: it has none.
-type priceInfo struct {
-	OnDemand drover.Money `json:"on_demand,omitempty"`
-	Spot     drover.Money `json:"spot,omitempty"`
-}
+// notLinux is in the names of products that are other systems on the same types.
+var notLinux = []string{"Windows", "Cloud Services", "CloudServices"}
 
-func (p priceInfo) of(m drover.Market) drover.Money {
-	if m == drover.Spot {
-		return p.Spot
-	}
-	return p.OnDemand
-}
+// priceList is hourly prices by type and market.
+type priceList map[string]map[drover.Market]drover.Money
 
 // pricePage is a page of the price list.
 type pricePage struct {
@@ -55,13 +49,13 @@ type priceItem struct {
 }
 
 // fetchPrices reads the price list of Linux in the region, in dollars.
-func (c *cloud) fetchPrices(ctx context.Context) (map[string]priceInfo, error) {
-	all, since := map[string]priceInfo{}, map[string]time.Time{}
-	return all, c.readPrices(ctx, "serviceName eq 'Virtual Machines'", func(i priceItem) { i.enter(all, since, time.Now()) })
+func (c *cloud) fetchPrices(ctx context.Context) (priceList, error) {
+	all, since := priceList{}, map[string]time.Time{}
+	return all, c.readPrices(ctx, "serviceName eq 'Virtual Machines'", func(i priceItem, price drover.Money) { i.enter(all, since, price) })
 }
 
-// readPrices reads that part of the price list in the region.
-func (c *cloud) readPrices(ctx context.Context, which string, take func(priceItem)) error {
+// readPrices reads that part of the price list in the region, but for what is free or holds later.
+func (c *cloud) readPrices(ctx context.Context, which string, take func(priceItem, drover.Money)) error {
 	query := url.Values{"api-version": {"2023-01-01-preview"}, "currencyCode": {"USD"}, "$filter": {fmt.Sprintf(
 		"%s and priceType eq 'Consumption' and armRegionName eq '%s'", which, c.config.Location)}}
 	items, err := driver.Collect(func(next string) ([]priceItem, string, error) {
@@ -69,44 +63,36 @@ func (c *cloud) readPrices(ctx context.Context, which string, take func(priceIte
 		return page.Items, page.NextPageLink, err
 	})
 	for _, item := range items {
-		take(item)
+		price, err := dollars(item.Price)
+		if err == nil && price > 0 && !item.From.After(time.Now()) {
+			take(item, price)
+		}
 	}
 	return err
-}
-
-// enter makes a price a type's: of several the one that holds since last, and of those the highest. Windows, Azure's own clusters and what is
-// sold otherwise than by the hour are passed over.
-func (i priceItem) enter(all map[string]priceInfo, since map[string]time.Time, now time.Time) {
-	spot := strings.HasSuffix(i.SKU, " Spot")
-	switch {
-	case i.Type == "", i.Unit != "1 Hour", i.Price <= 0, i.From.After(now):
-		return
-	case strings.Contains(i.Product, "Windows"), strings.Contains(i.Product, "Cloud Services"), strings.Contains(i.Product, "CloudServices"), strings.HasSuffix(i.SKU, " Low Priority"):
-		return
-	}
-	price, err := dollars(i.Price)
-	key := fmt.Sprint(i.Type, spot)
-	p := all[i.Type]
-	if err != nil || i.From.Before(since[key]) || i.From.Equal(since[key]) && price <= p.of(market(spot)) {
-		return
-	}
-	if spot {
-		p.Spot = price
-	} else {
-		p.OnDemand = price
-	}
-	all[i.Type], since[key] = p, i.From
 }
 
 func dollars(amount float64) (drover.Money, error) {
 	return drover.ParseMoney(strconv.FormatFloat(amount, 'f', 9, 64))
 }
 
-func market(spot bool) drover.Market {
-	if spot {
-		return drover.Spot
+// enter makes a price a type's: of several the one that holds since last, and of those the highest. Windows, Azure's own clusters and what is
+// sold otherwise than by the hour are passed over.
+func (i priceItem) enter(all priceList, since map[string]time.Time, price drover.Money) {
+	if i.Type == "" || i.Unit != "1 Hour" || strings.HasSuffix(i.SKU, " Low Priority") || slices.ContainsFunc(notLinux, func(name string) bool { return strings.Contains(i.Product, name) }) {
+		return
 	}
-	return drover.OnDemand
+	market := drover.OnDemand
+	if strings.HasSuffix(i.SKU, " Spot") {
+		market = drover.Spot
+	}
+	key := i.Type + " " + string(market)
+	if i.From.Before(since[key]) || i.From.Equal(since[key]) && price <= all[i.Type][market] {
+		return
+	}
+	if all[i.Type] == nil {
+		all[i.Type] = map[drover.Market]drover.Money{}
+	}
+	all[i.Type][market], since[key] = price, i.From
 }
 
 // pricePage reads a page. The list names the next one, which has to be its own.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -46,45 +47,34 @@ type spotRow struct {
 	} `json:"prices"`
 }
 
-// fetchSpots asks for all types of the region, by their names in small letters. What the credentials may not read is not refused but missing.
+// fetchSpots asks for all types of the region, by their names in small letters.
 func (c *cloud) fetchSpots(ctx context.Context) (map[string]spotInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, spotsTime)
 	defer cancel()
-	text, err := c.api.query(ctx, fmt.Sprintf(spotsQuery, c.config.Location))
 	var rows []spotRow
-	if err == nil {
-		err = json.Unmarshal(text, &rows)
-	}
-	if err == nil && len(rows) == 0 {
+	err := c.api.query(ctx, fmt.Sprintf(spotsQuery, c.config.Location), &rows)
+	if err == nil && len(rows) == 0 { // what the credentials may not read is not refused but missing
 		err = drover.Errorf(drover.KindAuthentication, "nothing is to be seen of %s", c.config.Location).WithHint("%s", hints[drover.KindAuthentication])
 	}
 	all := map[string]spotInfo{}
 	for _, row := range rows {
 		name := strings.ToLower(row.Size)
-		info := all[name]
-		if info.Evictions = max(info.Evictions, evictionRates[row.Evictions]); row.Prices != nil && err == nil {
-			info.Prices, err = row.history()
-		}
-		all[name] = info
+		prices, failed := row.history()
+		all[name] = spotInfo{append(all[name].Prices, prices...), max(all[name].Evictions, evictionRates[row.Evictions])}
+		err = cmp.Or(err, failed)
 	}
 	return all, classify("ask Azure Resource Graph about spot instances", "", err)
 }
 
 func (r spotRow) history() (all []driver.PricePoint, err error) {
 	for _, p := range r.Prices {
-		usd, err := p.USD.Float64()
-		if err != nil {
-			return nil, err
+		from, timeErr := time.Parse(time.RFC3339, p.From)
+		if timeErr != nil {
+			from, timeErr = time.Parse(time.RFC3339, p.From+"Z") // where it names no zone
 		}
-		price, err := dollars(usd)
-		if err != nil {
-			return nil, err
-		}
-		from, err := time.Parse(time.RFC3339, p.From)
-		if err != nil {
-			from, err = time.Parse(time.RFC3339, p.From+"Z") // where it names no zone
-		}
-		if err != nil {
+		usd, numberErr := p.USD.Float64()
+		price, moneyErr := dollars(usd)
+		if err := errors.Join(timeErr, numberErr, moneyErr); err != nil {
 			return nil, err
 		}
 		all = append(all, driver.PricePoint{From: drover.TimeOf(from), Price: price})

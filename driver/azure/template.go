@@ -2,6 +2,7 @@ package azure
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -39,20 +40,12 @@ func badTemplate(format string, args ...any) error {
 		WithHint("it is JSON, with the keys of a virtual machine in the Azure Compute API, such as {\"properties\": {\"licenseType\": \"RHEL_BYOS\"}}")
 }
 
-// unread is a key of the raw template that the virtual machine read from it has not: the API would pass over it.
+// unread is a key of the raw template, which is JSON, that the virtual machine read from it has not: the API would pass over it.
 func unread(raw string, vm *armcompute.VirtualMachine) (key string, err error) {
-	text, err := json.Marshal(vm)
-	if err != nil {
-		return "", err
-	}
 	var wrote, read any
-	if err := json.Unmarshal([]byte(raw), &wrote); err != nil {
-		return "", err
-	}
-	if err := json.Unmarshal(text, &read); err != nil {
-		return "", err
-	}
-	return surplus(wrote, read), nil
+	text, err := json.Marshal(vm)
+	err = errors.Join(err, json.Unmarshal([]byte(raw), &wrote), json.Unmarshal(text, &read))
+	return surplus(wrote, read), err
 }
 
 // surplus is the path of a key that one value has and the other has not.

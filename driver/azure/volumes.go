@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"strings"
-	"time"
 
 	"drover"
 )
@@ -26,18 +25,14 @@ const monthOfHours = 730
 // fetchDiskPrices reads what an hour of a GiB costs, by the kind of disk: the dearest of its sizes.
 func (c *cloud) fetchDiskPrices(ctx context.Context) (map[string]drover.Money, error) {
 	all := map[string]drover.Money{}
-	return all, c.readPrices(ctx, "serviceName eq 'Storage' and contains(productName, 'Managed Disks')", func(i priceItem) { i.enterDisk(all, time.Now()) })
+	return all, c.readPrices(ctx, "serviceName eq 'Storage' and contains(productName, 'Managed Disks')", func(i priceItem, price drover.Money) { i.enterDisk(all, price) })
 }
 
 // enterDisk takes in a price, if it is that of a whole disk: calls to it and mounts beyond the first are entries of their own.
-func (i priceItem) enterDisk(all map[string]drover.Money, now time.Time) {
+func (i priceItem) enterDisk(all map[string]drover.Money, price drover.Money) {
 	tier, copies, _ := strings.Cut(i.SKU, " ")
 	kind, size := diskProducts[i.Product], tiers[strings.TrimLeft(tier, "PES")]
-	if kind == "" || size == 0 || i.Meter != i.SKU+" Disk" || strings.ReplaceAll(i.Unit, " ", "") != "1/Month" || i.Price <= 0 || i.From.After(now) {
-		return
-	}
-	price, err := dollars(i.Price)
-	if err == nil {
+	if kind != "" && size != 0 && i.Meter == i.SKU+" Disk" && strings.ReplaceAll(i.Unit, " ", "") == "1/Month" {
 		all[kind+"_"+copies] = max(all[kind+"_"+copies], price/drover.Money(size*monthOfHours))
 	}
 }
