@@ -50,15 +50,15 @@ var classes = slices.Concat(
 	rows(class{kind: drover.KindNotFound},
 		"ResourceNotFound", "ResourceGroupNotFound", "ParentResourceNotFound", "VMNotFound", "NotFound", "ImageNotFound", "PlatformImageNotFound", "GalleryImageNotFound", "HTTP 404",
 		"OperationNotAllowed: marked for deletion"),
-	rows(class{kind: drover.KindConflict}, "PreconditionFailed", "HTTP 412"),
+	rows(class{kind: drover.KindConflict}, "PreconditionFailed", "HTTP 412", "NicInUse", "PublicIPAddressCannotBeDeleted", "OperationNotAllowed: is attached to"),
 	rows(class{kind: drover.KindTransient}, "OperationNotAllowed: operation is in progress", "OperationNotAllowed: ongoing operation"),
 	rows(class{kind: drover.KindUnsupported},
 		"OperationNotAllowed", "BadRequest: hypervisor generation", "BadRequest: is not supported", "InvalidParameter: is not supported",
 		"InvalidParameter: is not available in the current", "RequestDisallowedByPolicy", "AzureSpot*", "RegionDoesNotAllowProvisioning", "NotSupported",
 		"NoRegisteredProviderFound", "LocationNotAvailableForResourceType", "AvailabilityZoneNotSupported"),
 	rows(class{kind: drover.KindTransient},
-		"Conflict", "AnotherOperationInProgress", "ResourceGroupBeingDeleted", "OperationPreempted", "NicReservedForAnotherVm", "DiskImageNotReady", "NicInUse",
-		"PublicIPAddressCannotBeDeleted", "RetryableError*", "InternalExecutionError", "InternalServerError", "InternalOperationError", "InternalDiskManagementError",
+		"Conflict", "AnotherOperationInProgress", "ResourceGroupBeingDeleted", "OperationPreempted", "NicReservedForAnotherVm", "DiskImageNotReady",
+		"RetryableError*", "InternalExecutionError", "InternalServerError", "InternalOperationError", "InternalDiskManagementError",
 		"NetworkingInternalOperationError", "VMStartTimedOut", "ResourceUpdateBlockedOnPlatformUpdate", "OSProvisioning*", "ServerTimeout", "ServiceUnavailable"),
 	rows(class{kind: drover.KindInvalid}, "Invalid*", "BadRequest", "PropertyChangeNotAllowed", "ConflictingUserInput", "VMMarketplaceInvalidInput", "HTTP 400"),
 )
@@ -89,14 +89,8 @@ func classOf(code, message string) class {
 	return class{code: code, kind: drover.KindTransient}
 }
 
-// kindOf is the kind of an error of Azure's.
-func kindOf(err error) drover.ErrorKind {
-	var answer *azcore.ResponseError
-	if !errors.As(err, &answer) {
-		return ""
-	}
-	return classOf(said(answer)).kind
-}
+// kindOf is the kind of an error, whatever was being done.
+func kindOf(err error) drover.ErrorKind { return drover.KindOf(classify("", "", err)) }
 
 // said is the code and the message of an answer, with the details that it has. What was refused for its rate has many codes, of which some mean
 // other things too, and one status.
@@ -162,15 +156,4 @@ func refusal(doing string, market drover.Market, code, message string) *drover.E
 		e.RetryAt = drover.TimeOf(time.Now().Add(limitedFor))
 	}
 	return e
-}
-
-// owned reports whether something was not taken away because something else has it.
-func owned(err error) bool {
-	var answer *azcore.ResponseError
-	if !errors.As(err, &answer) {
-		return false
-	}
-	code, message := said(answer)
-	return slices.Contains([]string{"NicInUse", "PublicIPAddressCannotBeDeleted", "InUsePublicIPAddressCannotBeDeleted"}, code) ||
-		code == "OperationNotAllowed" && strings.Contains(message, "attached")
 }

@@ -113,6 +113,12 @@ func TestClassify(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a size that takes fewer disks is unsupported, and no disk that is attached", func(t *testing.T) {
+		err := answer(wrong{409, "OperationNotAllowed", "The maximum number of data disks allowed to be attached to a VM of this size is 4.", ""})
+		if got := drover.KindOf(classify("", "", err)); got != drover.KindUnsupported {
+			t.Error(got)
+		}
+	})
 	t.Run("whatever else says when to come again is heeded", func(t *testing.T) {
 		e := drover.AsError(classify("", "", answer(wrong{503, "ServerTimeout", "", "20"})), "")
 		if e.Kind != drover.KindTransient || e.RetryAt == 0 {

@@ -297,7 +297,7 @@ func (r *region) remove(kind, name string, inUse wrong) error {
 }
 
 func (r *region) deleteDisk(_ context.Context, _, name string, _ *armcompute.DisksClientBeginDeleteOptions) (azfake.PollerResponder[armcompute.DisksClientDeleteResponse], azfake.ErrorResponder) {
-	err := r.remove(strayDisk, name, wrong{409, "OperationNotAllowed", "the disk is attached", ""})
+	err := r.remove(strayDisk, name, wrong{409, "OperationNotAllowed", "the disk is attached to a VM", ""})
 	return accept(err, http.StatusAccepted, armcompute.DisksClientDeleteResponse{})
 }
 

@@ -38,11 +38,7 @@ func (c *cloud) FindImages(ctx context.Context, ref string, _ drover.Arch) ([]dr
 			return nil, drover.Errorf(drover.KindInvalid, "image %s is no name of one", ref)
 		}
 		if match && strings.EqualFold(value(i.Location), c.config.Location) {
-			image := driver.Image{ID: value(i.ID), Name: value(i.Name)}
-			if i.SystemData != nil && i.SystemData.CreatedAt != nil {
-				image.Created = drover.TimeOf(*i.SystemData.CreatedAt)
-			}
-			all = append(all, image)
+			all = append(all, driver.Image{ID: value(i.ID), Name: value(i.Name), Created: drover.TimeOf(value(value(i.SystemData).CreatedAt))})
 		}
 	}
 	return all, nil

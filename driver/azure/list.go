@@ -28,9 +28,7 @@ func (c *cloud) List(ctx context.Context, _ map[string]string) ([]driver.Instanc
 	}
 	views := map[string]*armcompute.VirtualMachineInstanceView{}
 	for _, s := range states {
-		if s.Properties != nil && s.Properties.InstanceView != nil {
-			views[key(s.ID)] = s.Properties.InstanceView
-		}
+		views[key(s.ID)] = value(s.Properties).InstanceView
 	}
 	var all []driver.Instance
 	for _, vm := range vms {
@@ -62,25 +60,15 @@ func (c *cloud) addresses(ctx context.Context) (map[string]driver.Addresses, err
 			return nil, err
 		}
 		for _, a := range found {
-			if a.Properties != nil {
-				public[key(a.ID)] = value(a.Properties.IPAddress)
-			}
+			public[key(a.ID)] = value(value(a.Properties).IPAddress)
 		}
 	}
 	all := map[string]driver.Addresses{}
 	for _, i := range interfaces {
-		if i.Properties == nil || i.Properties.VirtualMachine == nil {
-			continue
-		}
-		for _, a := range i.Properties.IPConfigurations {
-			if a.Properties == nil {
-				continue
-			}
-			at := driver.Addresses{Private: value(a.Properties.PrivateIPAddress)}
-			if a.Properties.PublicIPAddress != nil {
-				at.Public = public[key(a.Properties.PublicIPAddress.ID)]
-			}
-			all[key(i.Properties.VirtualMachine.ID)] = at
+		p := value(i.Properties)
+		for _, a := range p.IPConfigurations {
+			at := value(a.Properties)
+			all[key(value(p.VirtualMachine).ID)] = driver.Addresses{Private: value(at.PrivateIPAddress), Public: public[key(value(at.PublicIPAddress).ID)]}
 		}
 	}
 	return all, nil
@@ -88,31 +76,19 @@ func (c *cloud) addresses(ctx context.Context) (map[string]driver.Addresses, err
 
 // instanceOf translates an instance, but for its addresses.
 func (c *cloud) instanceOf(vm *armcompute.VirtualMachine) driver.Instance {
-	in := driver.Instance{ID: value(vm.Name), Tags: values(vm.Tags), Zone: c.config.Location, Market: drover.OnDemand}
+	p := value(vm.Properties)
+	view := value(p.InstanceView).Statuses
+	in := driver.Instance{
+		ID: value(vm.Name), Tags: values(vm.Tags), ProviderType: string(value(value(p.HardwareProfile).VMSize)), Zone: c.config.Location, Market: drover.OnDemand,
+		State: state(value(p.ProvisioningState), power(view)), Created: drover.TimeOf(value(p.TimeCreated)),
+		Addresses: driver.Addresses{User: value(value(p.OSProfile).AdminUsername)},
+	}
 	if len(vm.Zones) > 0 {
 		in.Zone += "-" + value(vm.Zones[0])
-	}
-	p := vm.Properties
-	if p == nil {
-		return in
-	}
-	if p.HardwareProfile != nil {
-		in.ProviderType = string(value(p.HardwareProfile.VMSize))
 	}
 	if value(p.Priority) == armcompute.VirtualMachinePriorityTypesSpot {
 		in.Market = drover.Spot
 	}
-	if p.OSProfile != nil {
-		in.Addresses.User = value(p.OSProfile.AdminUsername)
-	}
-	if p.TimeCreated != nil {
-		in.Created = drover.TimeOf(*p.TimeCreated)
-	}
-	var view []*armcompute.InstanceViewStatus
-	if p.InstanceView != nil {
-		view = p.InstanceView.Statuses
-	}
-	in.State = state(value(p.ProvisioningState), power(view))
 	if in.State == driver.Stopped && value(p.ProvisioningState) == "Failed" {
 		in.Failed = failure(in, view)
 	}

@@ -31,7 +31,7 @@ func (c *cloud) Strays(ctx context.Context, fleet string) (all []driver.Stray, e
 		return nil, classify("list disks", "", err)
 	}
 	for _, d := range disks {
-		if d.ManagedBy == nil && d.Properties != nil && value(d.Properties.DiskState) == armcompute.DiskStateUnattached {
+		if d.ManagedBy == nil && value(value(d.Properties).DiskState) == armcompute.DiskStateUnattached {
 			add(strayDisk, value(d.Name), d.Tags, drover.TimeOf(value(d.Properties.TimeCreated)))
 		}
 	}
@@ -69,18 +69,12 @@ func seconds(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
 
 // Remove takes a stray away. Azure refuses to take away what an instance owns.
 func (c *cloud) Remove(ctx context.Context, s driver.Stray) error {
-	var err error
-	switch s.Kind {
-	case strayDisk:
-		err = c.api.deleteDisk(ctx, s.ID)
-	case strayInterface:
-		err = c.api.deleteInterface(ctx, s.ID)
-	case strayAddress:
-		err = c.api.deleteAddress(ctx, s.ID)
-	default:
+	remove, known := map[string]change{strayDisk: c.api.deleteDisk, strayInterface: c.api.deleteInterface, strayAddress: c.api.deleteAddress}[s.Kind]
+	if !known {
 		return drover.Errorf(drover.KindInvalid, "a %s is nothing that this cloud takes away", s.Kind)
 	}
-	if owned(err) || kindOf(err) == drover.KindNotFound {
+	err := remove(ctx, s.ID)
+	if kind := kindOf(err); kind == drover.KindConflict || kind == drover.KindNotFound {
 		return nil
 	}
 	return classify("take away "+s.Kind+" "+s.ID, "", err)
