@@ -68,7 +68,7 @@ type offersInput struct {
 	Memory string `query:"memory" doc:"only what has as much, such as 4Gi"`
 	Disk   string `query:"disk" doc:"only what has as much, such as 30Gi"`
 	GPUs   int    `query:"gpus" minimum:"0"`
-	Arch   string `query:"arch" doc:"amd64 or arm64"`
+	Arch   string `query:"arch" enum:"amd64,arm64" doc:"only of this architecture"`
 	Cloud  string `query:"cloud" doc:"only of this cloud"`
 }
 

@@ -100,6 +100,8 @@ func TestRefusals(t *testing.T) {
 		{"a time that is none", "GET", "/v1/cost?since=yesterday", "", "", 400, drover.KindInvalid, `"yesterday" is not a time`},
 		{"a time that is far away", "GET", "/v1/cost?until=9999-01-01T00:00:00Z", "", "", 400, drover.KindInvalid, `is not a time`},
 		{"an amount that is none", "GET", "/v1/offers?memory=4GB", "", "", 400, drover.KindInvalid, `"4GB" is not a size`},
+		{"an architecture that is none", "GET", "/v1/offers?arch=arm", "", "", 400, drover.KindInvalid, "query.arch"},
+		{"a level that is none", "GET", "/v1/events?level=loud", "", "", 400, drover.KindInvalid, "query.level"},
 		{"no path of an output", "GET", "/v1/jobs/1/outputs/content", "", "", 400, drover.KindInvalid, "query.path"},
 		{"a hash that is none", "PUT", "/v1/inputs/abc", "x", "", 400, drover.KindInvalid, "path.hash"},
 		{"a priority that is left out", "PATCH", "/v1/jobs/1", "{}", "", 400, drover.KindInvalid, "priority"},

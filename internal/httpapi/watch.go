@@ -80,7 +80,7 @@ type eventsInput struct {
 	After       string       `query:"after" maxLength:"255" doc:"only those that come after the one with this id"`
 	Job         drover.JobID `query:"job" doc:"only those about this job, or the elements of this array"`
 	Instance    string       `query:"instance" doc:"only those about the instance of this name"`
-	Level       string       `query:"level" doc:"only those that matter as much: debug, info or warn; left out: info"`
+	Level       string       `query:"level" enum:"debug,info,warn" doc:"only those that matter as much; left out: info"`
 	Recent      bool         `query:"recent" doc:"only what is remembered: end instead of waiting for more"`
 }
 
