@@ -172,12 +172,3 @@ func (k FleetKey) HostKey(instance string) (HostKey, error) {
 	}
 	return HostKey{drover.NewSecret(string(pem.EncodeToMemory(block))), public.Marshal(), ssh.FingerprintSHA256(public)}, nil
 }
-
-// Fingerprint is the fingerprint of a public key in SSH wire format, as tags and pins hold it.
-func Fingerprint(public []byte) (string, error) {
-	key, err := ssh.ParsePublicKey(public)
-	if err != nil {
-		return "", fmt.Errorf("reading a host key: %w", err)
-	}
-	return ssh.FingerprintSHA256(key), nil
-}

@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -149,9 +148,4 @@ func (s series) points(end time.Duration) (list []Point) {
 		})
 	}
 	return list
-}
-
-// Compare orders results by money, then by waits.
-func Compare(a, b *Result) int {
-	return cmp.Or(cmp.Compare(a.Money, b.Money), cmp.Compare(a.Wait.Mean, b.Wait.Mean))
 }
