@@ -149,19 +149,19 @@ func (g *collector) unknown(ctx context.Context, fleet string) error {
 		return err
 	}
 	folder := filepath.Join(home, fleet)
-	if strings.HasPrefix(fleet, testFleet) { // no controller ever looks after one
-		defer leavingNothing(folder, c.CloudNames())()
-		if err := g.sweep(ctx, &search{fleet: fleet, folder: folder, config: c, known: nothingKnown, spared: nobody, ends: true}); err != nil || !g.destroy {
-			return err
-		}
-		return os.RemoveAll(folder)
+	s := &search{fleet: fleet, folder: folder, config: c, known: nothingKnown, spared: nobody, ends: true}
+	check := strings.HasPrefix(fleet, testFleet) // no controller ever looks after one
+	if !check {
+		s.spared, g.blind = g.wantedByAge, true
 	}
-	if g.destroy && !g.withoutState {
+	if g.blind && g.destroy && !g.withoutState {
 		return needsWithoutState("--fleet "+fleet, "the records of "+fleet+" cannot be read", errors.New("there are none in "+folder))
 	}
 	defer leavingNothing(folder, c.CloudNames())()
-	g.blind = true
-	return g.sweep(ctx, &search{fleet: fleet, folder: folder, config: c, known: nothingKnown, spared: g.wantedByAge, ends: true})
+	if err := g.sweep(ctx, s); err != nil || !check || !g.destroy {
+		return err
+	}
+	return os.RemoveAll(folder)
 }
 
 // leavingNothing returns what takes away the folders that drivers make to look into, as far as they were not there before and are empty.
