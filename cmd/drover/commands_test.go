@@ -1,14 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"drover"
 )
@@ -190,6 +196,18 @@ func TestOutputsCommand(t *testing.T) {
 		to := t.TempDir()
 		droverCommand(t, "outputs", "1", "--to", to).want(t, 3, "", "not what was promised")
 		if files, err := os.ReadDir(filepath.Join(to, "a")); err != nil || len(files) != 0 {
+			t.Errorf("%v, %v", files, err)
+		}
+	})
+	t.Run("leaves nothing of what a folder stands in the place of", func(t *testing.T) {
+		f := &fakeController{jobs: jobs, outputs: outputs}
+		f.serve(t)
+		to := t.TempDir()
+		if err := os.MkdirAll(filepath.Join(to, "a", "b.png"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		droverCommand(t, "outputs", "1", "--to", to).want(t, 2, "", "fetching a/b.png of job 1")
+		if files, err := os.ReadDir(filepath.Join(to, "a")); err != nil || len(files) != 1 {
 			t.Errorf("%v, %v", files, err)
 		}
 	})
@@ -411,6 +429,21 @@ func TestInstanceCommands(t *testing.T) {
 	})
 }
 
+// brokenWatch breaks off after some events, the last of which stands for what was missed. It remembers after which it was asked to go on.
+type brokenWatch struct {
+	drover.Watch
+	asked []string
+}
+
+func (w *brokenWatch) Events(_ context.Context, f drover.EventFilter) iter.Seq2[drover.Event, error] {
+	return func(yield func(drover.Event, error) bool) {
+		if w.asked = append(w.asked, f.After); len(w.asked) == 1 {
+			_ = yield(drover.Event{ID: "1-1", Text: "one"}, nil) && yield(drover.Event{Missed: 5}, nil) &&
+				yield(drover.Event{}, drover.Errorf(drover.KindUnreachable, "broken"))
+		}
+	}
+}
+
 func TestOtherCommands(t *testing.T) {
 	t.Run("events are a line each, and an object each for programs", func(t *testing.T) {
 		f := &fakeController{events: []drover.Event{
@@ -423,6 +456,17 @@ func TestOtherCommands(t *testing.T) {
 		r = droverCommand(t, "events", "--recent", "-o", "json")
 		if lines := strings.Split(strings.TrimSpace(r.out), "\n"); len(lines) != 2 || !json.Valid([]byte(lines[1])) {
 			t.Errorf("%s", r.out)
+		}
+	})
+	t.Run("events go on after the last that has an id when the connection breaks", func(t *testing.T) {
+		var out bytes.Buffer
+		a := &app{out: &out, err: io.Discard, answered: new(atomic.Bool), patient: true}
+		w := &brokenWatch{}
+		if err := a.events(t.Context(), w, eventsFlags{level: "info", recent: true, patience: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"", "1-1"}, w.asked); diff != "" || strings.Count(out.String(), "one\n") != 1 {
+			t.Errorf("%s (-want +got)\n%s", out.String(), diff)
 		}
 	})
 	t.Run("offers say what is blocked, until when and why", func(t *testing.T) {

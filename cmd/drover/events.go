@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,7 +82,7 @@ func (a *app) events(ctx context.Context, svc drover.Watch, f eventsFlags) error
 				if broken = a.showEvent(event); broken != nil {
 					return nil
 				}
-				filter.After = event.ID
+				filter.After = cmp.Or(event.ID, filter.After) // what was missed has none
 			}
 			return nil
 		})

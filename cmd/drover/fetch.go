@@ -62,10 +62,14 @@ func fetch(ctx context.Context, svc drover.Queue, root *os.Root, o jobOutput) er
 		return err
 	}
 	partial := path.Join(path.Dir(o.place), ".drover-"+rand.Text()[:8])
-	if err := receive(root, partial, content, o.file); err != nil {
+	err = receive(root, partial, content, o.file)
+	if err == nil {
+		err = root.Rename(partial, o.place)
+	}
+	if err != nil {
 		return errors.Join(fmt.Errorf("fetching %s of job %v: %w", o.Path, o.Job, err), root.Remove(partial))
 	}
-	return root.Rename(partial, o.place)
+	return nil
 }
 
 // receive writes content to a new file and proves that it is what was promised.

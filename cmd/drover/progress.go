@@ -133,7 +133,7 @@ func waitWords(st runStatus) string {
 			parts = append(parts, "…")
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%d wait: %s", w.Count, w.Reason.Text))
+		parts = append(parts, fmt.Sprintf("%d wait: %s", w.Count, harmless(w.Reason.Text)))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -176,21 +176,22 @@ func (p *progress) note(n engine.Note) {
 
 func noteText(n engine.Note) string {
 	if n.Job != nil && n.Reason != nil && n.Reason.Text != "" && !strings.Contains(n.Text, n.Reason.Text) {
-		return n.Text + ": " + n.Reason.Text
+		return harmless(n.Text + ": " + n.Reason.Text)
 	}
-	return n.Text
+	return harmless(n.Text)
 }
 
-// say writes a line above the bar.
+// say writes lines above the bar.
 func (p *progress) say(format string, args ...any) {
+	text := harmlessLines(fmt.Sprintf(format, args...))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var out io.Writer = p.err
 	if p.bars != nil && !p.closed {
 		out = p.bars
-		format = "\r" + format // over what Ctrl-C has left there
+		text = "\r" + text // over what Ctrl-C has left there
 	}
-	fmt.Fprintf(out, format+"\n", args...)
+	fmt.Fprintln(out, text)
 }
 
 // close takes the bar away; what is said afterwards stays.

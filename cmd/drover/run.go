@@ -135,8 +135,7 @@ func (a *app) beginRun(ctx context.Context, f runFlags, args []string) (*runFold
 		return nil, p, err
 	}
 	if err := folder.save(p); err != nil {
-		folder.Close()
-		return nil, p, err
+		return nil, p, errors.Join(err, folder.remove(), folder.Close())
 	}
 	return folder, p, nil
 }

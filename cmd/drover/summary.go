@@ -180,7 +180,7 @@ func (s *session) failures(ctx context.Context, sum drover.Summary) ([]drover.Jo
 func (a *app) showFailure(s *session, j drover.Job) {
 	reason := string(j.State)
 	if j.Reason != nil {
-		reason = j.Reason.Text
+		reason = harmless(j.Reason.Text)
 	}
 	name := j.Name
 	if j.ArrayIndex != nil {
