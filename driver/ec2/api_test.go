@@ -1,7 +1,10 @@
 package ec2
 
 import (
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,6 +36,28 @@ func TestAClockThatIsWrong(t *testing.T) {
 	}
 	if err := c.Stop(t.Context(), "i-none"); drover.KindOf(err) != drover.KindNotFound {
 		t.Errorf("the second: %v", err)
+	}
+}
+
+func TestClientsShareConnections(t *testing.T) {
+	var opened atomic.Int32
+	server := httptest.NewUnstartedServer(newFake())
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	c := imitate(t, nil, "endpoint: '"+server.URL+"'")
+	const lists = 20
+	for range lists {
+		if _, err := c.List(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := opened.Load(); n >= lists { // a connection may not be free yet when the next call is made
+		t.Errorf("%d connections were opened", n)
 	}
 }
 
