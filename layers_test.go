@@ -154,9 +154,13 @@ var layers = map[string]layer{
 			"internal/record", "internal/remote", "internal/store", "internal/wire"},
 		outside: []string{"golang.org/x/crypto"},
 	},
+	"internal/agenda": {
+		does: "the order of things in modelled time",
+		ours: []string{"."},
+	},
 	"internal/sim": {
 		does: "a modelled world with bad luck around the real engine and loop",
-		ours: []string{".", "driver", "internal/engine", "internal/ledger", "internal/loop", "internal/pack", "internal/record"},
+		ours: []string{".", "driver", "internal/agenda", "internal/engine", "internal/ledger", "internal/loop", "internal/pack", "internal/record"},
 	},
 	"internal/trace": {
 		does: "reads recorded workloads, and price lists to try them on",
@@ -164,7 +168,7 @@ var layers = map[string]layer{
 	},
 	"internal/simulate": {
 		does: "what a configuration would have done with a recorded workload, and what older systems do with it",
-		ours: []string{".", "internal/engine", "internal/loop", "internal/pack", "internal/trace"},
+		ours: []string{".", "internal/agenda", "internal/engine", "internal/loop", "internal/pack", "internal/trace"},
 	},
 	"internal/chart": {
 		does:    "draws what changed over time, as SVG; the only importer of its plotting library",

@@ -22,7 +22,7 @@ const aftermath = time.Minute
 func (w *World) afterAll() {
 	w.over = true
 	end := w.now.Add(aftermath)
-	for len(w.agenda) > 0 && w.agenda[0].at <= end && w.broken == nil {
+	for at, more := w.agenda.Next(); more && at <= end && w.broken == nil; at, more = w.agenda.Next() {
 		w.goOn()
 	}
 	w.now = max(w.now, end)

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/agenda"
 	"drover/internal/engine"
 	"drover/internal/loop"
 )
@@ -53,8 +54,7 @@ type World struct {
 	begin    drover.Time
 	now      drover.Time
 	leapt    time.Duration // how far the controller's clock is ahead
-	seq      int
-	agenda   agenda
+	agenda   agenda.Agenda
 	struck   [faults]int // how often each fault came
 	broken   error
 	breach   string // what kind of promise it is: the same words in every world
@@ -97,8 +97,7 @@ func NewWorld(r Recipe) *World {
 
 // after has something happen in a while.
 func (w *World) after(d time.Duration, do func()) {
-	w.seq++
-	w.agenda.add(happening{w.now.Add(d), w.seq, do})
+	w.agenda.Add(w.now.Add(d), do)
 }
 
 // within is a while between nothing and most.
@@ -143,8 +142,8 @@ func (w *World) Run(limit time.Duration) (broken error) {
 	w.boot()
 	w.foretell()
 	for w.broken == nil && !w.rests() {
-		switch {
-		case len(w.agenda) == 0:
+		switch _, more := w.agenda.Next(); {
+		case !more:
 			w.fail("nothing will ever happen again: %s", w.status())
 		case w.age() > limit:
 			w.fail("it comes to no rest: %s", w.status())
@@ -160,9 +159,9 @@ func (w *World) Run(limit time.Duration) (broken error) {
 
 // goOn lets the next thing happen.
 func (w *World) goOn() {
-	next := w.agenda.next()
-	w.now = max(w.now, next.at)
-	next.do()
+	at, do := w.agenda.Take()
+	w.now = max(w.now, at)
+	do()
 }
 
 // status is what the present controller says of itself.

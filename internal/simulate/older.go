@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/agenda"
 	"drover/internal/trace"
 )
 
@@ -23,7 +24,7 @@ type older struct {
 	m      *meter
 	prices map[drover.Shape]int // the offering that is the cheapest for a shape
 	priced int                  // the step of the market for which prices hold
-	agenda agenda
+	agenda agenda.Agenda
 	now    drover.Time
 	next   int // job of the trace that is submitted next
 	queue  queue
@@ -73,7 +74,7 @@ func runOlder(ctx context.Context, in Input, p Policy, m *meter) error {
 		}
 		o.now = at
 		m.at(at)
-		o.agenda.due(at)
+		o.agenda.Until(at)
 	}
 }
 
@@ -84,7 +85,7 @@ func (o *older) over() bool {
 
 // following is when something happens next; 0 for never.
 func (o *older) following() drover.Time {
-	next := o.agenda.next()
+	next, _ := o.agenda.Next()
 	if o.next < len(o.in.Trace.Jobs) {
 		if at := o.m.begin.Add(o.in.Trace.Jobs[o.next].Submit); next == 0 || at < next {
 			return at
@@ -93,7 +94,7 @@ func (o *older) following() drover.Time {
 	return next
 }
 
-func (o *older) after(d time.Duration, do func()) { o.agenda.add(o.now.Add(d), do) }
+func (o *older) after(d time.Duration, do func()) { o.agenda.Add(o.now.Add(d), do) }
 
 // submit takes in the jobs whose time has come, each element of an array for itself.
 func (o *older) submit() {

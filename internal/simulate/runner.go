@@ -19,7 +19,7 @@ func (w *world) connect(effect int64, f engine.Connect) {
 	case v.boots > w.now.Add(dialTime):
 		w.answer(dialTime, fails(drover.KindUnreachable, "no answer"))
 	default:
-		w.agenda.add(max(w.now, v.boots).Add(loginTime), func() {
+		w.agenda.Add(max(w.now, v.boots).Add(loginTime), func() {
 			if v.dead {
 				w.tell(fails(drover.KindUnreachable, "the connection ended"))
 				return

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/agenda"
 	"drover/internal/engine"
 	"drover/internal/loop"
 )
@@ -14,7 +15,7 @@ type world struct {
 	in     Input
 	m      *meter
 	loop   *loop.Loop
-	agenda agenda
+	agenda agenda.Agenda
 	now    drover.Time
 	wake   drover.Time // 0: none is asked for
 	inbox  []engine.Event
@@ -73,7 +74,7 @@ func (w *world) run(ctx context.Context) error {
 		}
 		w.now = w.following()
 		w.m.at(w.now)
-		w.agenda.due(w.now)
+		w.agenda.Until(w.now)
 	}
 }
 
@@ -88,7 +89,7 @@ func (w *world) step(ctx context.Context) error {
 
 // following is when something happens next, never before now.
 func (w *world) following() drover.Time {
-	next := w.agenda.next()
+	next, _ := w.agenda.Next()
 	for _, at := range []drover.Time{w.wake, w.arrival()} {
 		if at != 0 && (next == 0 || at < next) {
 			next = at
@@ -117,7 +118,8 @@ func (w *world) over() bool {
 		w.closed = true
 		w.tell(engine.CloseAsked{})
 	}
-	return quiet > stalled && w.m.state.used == 0 || w.agenda.next() == 0 && w.wake == 0 && len(w.inbox) == 0
+	_, more := w.agenda.Next()
+	return quiet > stalled && w.m.state.used == 0 || !more && w.wake == 0 && len(w.inbox) == 0
 }
 
 // tell brings the engine word of something, together with all else that happens at this moment.
@@ -125,7 +127,7 @@ func (w *world) tell(body engine.Body) {
 	w.inbox = append(w.inbox, engine.Event{At: w.now, Body: body})
 }
 
-func (w *world) after(d time.Duration, do func()) { w.agenda.add(w.now.Add(d), do) }
+func (w *world) after(d time.Duration, do func()) { w.agenda.Add(w.now.Add(d), do) }
 
 // answer tells the engine of something in a while.
 func (w *world) answer(d time.Duration, body engine.Body) {
