@@ -117,7 +117,7 @@ func (c *cloud) launch(ctx context.Context, s supply, turn int, candidates []dri
 		return in, err
 	}
 	out, err := call(ctx, c.api, c.api.ec2().CreateFleet, c.fleetRequest(s, turn, candidates[0].Market, overrides))
-	switch classOf(codeOf(err)).kind {
+	switch kindOf(err) {
 	case drover.KindConflict:
 		return c.recall(ctx, s.CreateRequest)
 	case drover.KindNotFound:

@@ -13,7 +13,7 @@ import (
 // Destroy ends an instance; its volumes go with it. Calls made at once share one call to the cloud.
 func (c *cloud) Destroy(ctx context.Context, id string) error {
 	err := c.endings.end(ctx, id)
-	if classOf(codeOf(err)).kind == drover.KindNotFound {
+	if kindOf(err) == drover.KindNotFound {
 		err = nil
 	}
 	if err == nil && c.wantsSpot() {
@@ -112,7 +112,7 @@ func (e *endings) call(batch []*ending) {
 		}
 		return
 	}
-	alone := classOf(codeOf(err)).kind == drover.KindNotFound || batch[0].ctx.Err() != nil
+	alone := kindOf(err) == drover.KindNotFound || batch[0].ctx.Err() != nil
 	for _, one := range batch {
 		if one.err = err; alone {
 			one.err = e.terminate(one.ctx, []string{one.id})

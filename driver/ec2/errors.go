@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/smithy-go"
@@ -25,114 +26,50 @@ type class struct {
 
 // classes is the one table of error codes. The first row that fits counts; a code that none fits tells nothing. It is shown, with what each
 // code means, in docs/clouds/ec2.md.
-var classes = []class{
-	{"InsufficientInstanceCapacity", drover.KindCapacity, drover.ScopeType},
-	{"InsufficientCapacity", drover.KindCapacity, drover.ScopeType},
-	{"InsufficientHostCapacity", drover.KindCapacity, drover.ScopeType},
-	{"InsufficientCapacityOnHost", drover.KindCapacity, drover.ScopeType},
-	{"UnavailableHostRequirements", drover.KindCapacity, drover.ScopeType},
-	{"InsufficientReservedInstanceCapacity", drover.KindCapacity, drover.ScopeType},
-	{"ReservationCapacityExceeded", drover.KindCapacity, drover.ScopeType},
-	{"UnfulfillableCapacity", drover.KindCapacity, drover.ScopeType},
-	{"SpotMaxPriceTooLow", drover.KindCapacity, drover.ScopeType},
-	{"InsufficientFreeAddressesInSubnet", drover.KindCapacity, drover.ScopeSubnet},
-	{"InsufficientVolumeCapacity", drover.KindCapacity, drover.ScopeZone},
+var classes = slices.Concat(
+	rows(class{kind: drover.KindCapacity, scope: drover.ScopeType},
+		"InsufficientInstanceCapacity", "InsufficientCapacity", "InsufficientHostCapacity", "InsufficientCapacityOnHost",
+		"UnavailableHostRequirements", "InsufficientReservedInstanceCapacity", "ReservationCapacityExceeded", "UnfulfillableCapacity",
+		"SpotMaxPriceTooLow"),
+	rows(class{kind: drover.KindCapacity, scope: drover.ScopeSubnet}, "InsufficientFreeAddressesInSubnet"),
+	rows(class{kind: drover.KindCapacity, scope: drover.ScopeZone}, "InsufficientVolumeCapacity"),
+	rows(class{kind: drover.KindQuota, scope: drover.ScopeQuotaGroup}, "VcpuLimitExceeded", "MaxSpotInstanceCountExceeded"),
+	rows(class{kind: drover.KindQuota, scope: drover.ScopeType}, "InstanceLimitExceeded"),
+	rows(class{kind: drover.KindQuota, scope: drover.ScopeAll},
+		"MaxFleetCountExceeded", "MaxSpotFleetRequestCountExceeded", "VolumeLimitExceeded", "VolumeModificationSizeLimitExceeded",
+		"MaxIOPSLimitExceeded", "NetworkInterfaceLimitExceeded", "KeyPairLimitExceeded", "MaxTemplateLimitExceeded", "ResourceLimitExceeded",
+		"PendingVerification"),
+	rows(class{kind: drover.KindRateLimit},
+		"RequestLimitExceeded", "Throttling", "ThrottlingException", "ThrottledException", "EC2ThrottledException", "RequestThrottled",
+		"RequestThrottledException", "TooManyRequestsException"),
+	rows(class{kind: drover.KindAuthentication},
+		"AuthFailure", "AuthFailure.ServiceLinkedRoleCreationNotPermitted", "UnauthorizedOperation", "AccessDenied", "AccessDeniedException",
+		"Blocked", "AccountDisabled", "OptInRequired", "ExpiredToken", "ExpiredTokenException", "RequestExpired", "InvalidSecurity.RequestHasExpired",
+		"InvalidClientTokenId", "InvalidSignatureException", "UnrecognizedClientException", "SignatureDoesNotMatch", "MissingAuthenticationToken",
+		"IncompleteSignature", "CustomerKeyHasBeenRevoked"),
+	rows(class{kind: drover.KindNotFound},
+		"InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed", "InvalidLaunchTemplateName.NotFoundException", "InvalidLaunchTemplateId.NotFound",
+		"InvalidKeyPair.NotFound", "InvalidVolume.NotFound", "InvalidNetworkInterfaceID.NotFound", "ParameterNotFound"),
+	rows(class{kind: drover.KindConflict},
+		"InvalidLaunchTemplateName.AlreadyExistsException", "InvalidKeyPair.Duplicate", "IdempotentParameterMismatch"),
+	rows(class{kind: drover.KindUnsupported},
+		"Unsupported", "UnsupportedOperation", "UnsupportedInstanceAttribute", "UnsupportedTenancy", "VolumeTypeNotAvailableInZone",
+		"EncryptedVolumesNotSupported", "AttachmentLimitExceeded", "VolumeModificationRateExceeded", "IncorrectModificationState"),
+	rows(class{kind: drover.KindTransient},
+		"IncorrectInstanceState", "IncorrectState", "InvalidInstanceState", "InvalidState", "DependencyViolation", "VolumeInUse",
+		"ConcurrentTagAccess", "InternalError", "InternalFailure", "ServerInternal", "RetryableError", "ServiceUnavailable", "Unavailable"),
+	rows(class{kind: drover.KindInvalid},
+		"IdempotentInstanceTerminated", "TagLimitExceeded", "TagPolicyViolation", "OperationNotPermitted", "ResourceCountExceeded",
+		"SecurityGroupsPerInterfaceLimitExceeded", "VPCIdNotSpecified", "BootForVolumeTypeUnsupported", "UnknownVolumeType", "UnknownParameter",
+		"ValidationError", "ValidationException", "Invalid*", "Missing*", "Malformed*"),
+)
 
-	{"VcpuLimitExceeded", drover.KindQuota, drover.ScopeQuotaGroup},
-	{"MaxSpotInstanceCountExceeded", drover.KindQuota, drover.ScopeQuotaGroup},
-	{"InstanceLimitExceeded", drover.KindQuota, drover.ScopeType},
-	{"MaxFleetCountExceeded", drover.KindQuota, drover.ScopeAll},
-	{"MaxSpotFleetRequestCountExceeded", drover.KindQuota, drover.ScopeAll},
-	{"VolumeLimitExceeded", drover.KindQuota, drover.ScopeAll},
-	{"VolumeModificationSizeLimitExceeded", drover.KindQuota, drover.ScopeAll},
-	{"MaxIOPSLimitExceeded", drover.KindQuota, drover.ScopeAll},
-	{"NetworkInterfaceLimitExceeded", drover.KindQuota, drover.ScopeAll},
-	{"KeyPairLimitExceeded", drover.KindQuota, drover.ScopeAll},
-	{"MaxTemplateLimitExceeded", drover.KindQuota, drover.ScopeAll},
-	{"ResourceLimitExceeded", drover.KindQuota, drover.ScopeAll},
-	{"PendingVerification", drover.KindQuota, drover.ScopeAll},
-
-	{"RequestLimitExceeded", drover.KindRateLimit, ""},
-	{"Throttling", drover.KindRateLimit, ""},
-	{"ThrottlingException", drover.KindRateLimit, ""},
-	{"ThrottledException", drover.KindRateLimit, ""},
-	{"EC2ThrottledException", drover.KindRateLimit, ""},
-	{"RequestThrottled", drover.KindRateLimit, ""},
-	{"RequestThrottledException", drover.KindRateLimit, ""},
-	{"TooManyRequestsException", drover.KindRateLimit, ""},
-
-	{"AuthFailure", drover.KindAuthentication, ""},
-	{"AuthFailure.ServiceLinkedRoleCreationNotPermitted", drover.KindAuthentication, ""},
-	{"UnauthorizedOperation", drover.KindAuthentication, ""},
-	{"AccessDenied", drover.KindAuthentication, ""},
-	{"AccessDeniedException", drover.KindAuthentication, ""},
-	{"Blocked", drover.KindAuthentication, ""},
-	{"AccountDisabled", drover.KindAuthentication, ""},
-	{"OptInRequired", drover.KindAuthentication, ""},
-	{"ExpiredToken", drover.KindAuthentication, ""},
-	{"ExpiredTokenException", drover.KindAuthentication, ""},
-	{"RequestExpired", drover.KindAuthentication, ""},
-	{"InvalidSecurity.RequestHasExpired", drover.KindAuthentication, ""},
-	{"InvalidClientTokenId", drover.KindAuthentication, ""},
-	{"InvalidSignatureException", drover.KindAuthentication, ""},
-	{"UnrecognizedClientException", drover.KindAuthentication, ""},
-	{"SignatureDoesNotMatch", drover.KindAuthentication, ""},
-	{"MissingAuthenticationToken", drover.KindAuthentication, ""},
-	{"IncompleteSignature", drover.KindAuthentication, ""},
-	{"CustomerKeyHasBeenRevoked", drover.KindAuthentication, ""},
-
-	{"InvalidInstanceID.NotFound", drover.KindNotFound, ""},
-	{"InvalidInstanceID.Malformed", drover.KindNotFound, ""},
-	{"InvalidLaunchTemplateName.NotFoundException", drover.KindNotFound, ""},
-	{"InvalidLaunchTemplateId.NotFound", drover.KindNotFound, ""},
-	{"InvalidKeyPair.NotFound", drover.KindNotFound, ""},
-	{"InvalidVolume.NotFound", drover.KindNotFound, ""},
-	{"InvalidNetworkInterfaceID.NotFound", drover.KindNotFound, ""},
-	{"ParameterNotFound", drover.KindNotFound, ""},
-
-	{"InvalidLaunchTemplateName.AlreadyExistsException", drover.KindConflict, ""},
-	{"InvalidKeyPair.Duplicate", drover.KindConflict, ""},
-	{"IdempotentParameterMismatch", drover.KindConflict, ""},
-
-	{"Unsupported", drover.KindUnsupported, ""},
-	{"UnsupportedOperation", drover.KindUnsupported, ""},
-	{"UnsupportedInstanceAttribute", drover.KindUnsupported, ""},
-	{"UnsupportedTenancy", drover.KindUnsupported, ""},
-	{"VolumeTypeNotAvailableInZone", drover.KindUnsupported, ""},
-	{"EncryptedVolumesNotSupported", drover.KindUnsupported, ""},
-	{"AttachmentLimitExceeded", drover.KindUnsupported, ""},
-	{"VolumeModificationRateExceeded", drover.KindUnsupported, ""},
-	{"IncorrectModificationState", drover.KindUnsupported, ""},
-
-	{"IncorrectInstanceState", drover.KindTransient, ""},
-	{"IncorrectState", drover.KindTransient, ""},
-	{"InvalidInstanceState", drover.KindTransient, ""},
-	{"InvalidState", drover.KindTransient, ""},
-	{"DependencyViolation", drover.KindTransient, ""},
-	{"VolumeInUse", drover.KindTransient, ""},
-	{"ConcurrentTagAccess", drover.KindTransient, ""},
-	{"InternalError", drover.KindTransient, ""},
-	{"InternalFailure", drover.KindTransient, ""},
-	{"ServerInternal", drover.KindTransient, ""},
-	{"RetryableError", drover.KindTransient, ""},
-	{"ServiceUnavailable", drover.KindTransient, ""},
-	{"Unavailable", drover.KindTransient, ""},
-
-	{"IdempotentInstanceTerminated", drover.KindInvalid, ""},
-	{"TagLimitExceeded", drover.KindInvalid, ""},
-	{"TagPolicyViolation", drover.KindInvalid, ""},
-	{"OperationNotPermitted", drover.KindInvalid, ""},
-	{"ResourceCountExceeded", drover.KindInvalid, ""},
-	{"SecurityGroupsPerInterfaceLimitExceeded", drover.KindInvalid, ""},
-	{"VPCIdNotSpecified", drover.KindInvalid, ""},
-	{"BootForVolumeTypeUnsupported", drover.KindInvalid, ""},
-	{"UnknownVolumeType", drover.KindInvalid, ""},
-	{"UnknownParameter", drover.KindInvalid, ""},
-	{"ValidationError", drover.KindInvalid, ""},
-	{"ValidationException", drover.KindInvalid, ""},
-	{"Invalid*", drover.KindInvalid, ""},
-	{"Missing*", drover.KindInvalid, ""},
-	{"Malformed*", drover.KindInvalid, ""},
+// rows are classes that differ only in the code.
+func rows(of class, codes ...string) (all []class) {
+	for _, of.code = range codes {
+		all = append(all, of)
+	}
+	return all
 }
 
 // hints are what a person can do about an error of a kind.
@@ -159,6 +96,9 @@ func codeOf(err error) string {
 	}
 	return ""
 }
+
+// kindOf is the kind of an error of the cloud's.
+func kindOf(err error) drover.ErrorKind { return classOf(codeOf(err)).kind }
 
 // classify gives an error of the cloud's a kind.
 func classify(doing string, err error) error {

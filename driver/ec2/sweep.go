@@ -64,7 +64,7 @@ func (c *cloud) Remove(ctx context.Context, s driver.Stray) error {
 	default:
 		return drover.Errorf(drover.KindInvalid, "a %s is nothing that this cloud takes away", s.Kind)
 	}
-	if code := codeOf(err); code == "VolumeInUse" || classOf(code).kind == drover.KindNotFound {
+	if codeOf(err) == "VolumeInUse" || kindOf(err) == drover.KindNotFound {
 		return nil
 	}
 	return classify("take away "+s.Kind+" "+s.ID, err)

@@ -64,7 +64,7 @@ func (c *cloud) nameOf(content string) string {
 // once makes a shared resource unless it is known to be there. That another controller was first is as good.
 func (c *cloud) once(ctx context.Context, name string, make func() error) error {
 	_, err := c.made.Get(ctx, name, func() (none struct{}, err error) {
-		if err = make(); classOf(codeOf(err)).kind == drover.KindConflict {
+		if err = make(); kindOf(err) == drover.KindConflict {
 			return none, nil
 		}
 		return none, err
