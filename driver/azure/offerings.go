@@ -183,10 +183,7 @@ func (c *cloud) zonesIn(s *armcompute.ResourceSKU) (zones []string) {
 		if value(r.Type) == armcompute.ResourceSKURestrictionsTypeLocation {
 			return nil
 		}
-		if r.RestrictionInfo == nil {
-			continue
-		}
-		for _, zone := range r.RestrictionInfo.Zones {
+		for _, zone := range value(r.RestrictionInfo).Zones {
 			zones = slices.DeleteFunc(zones, func(z string) bool { return z == c.config.Location+"-"+value(zone) })
 		}
 	}

@@ -86,7 +86,9 @@ func open(ctx context.Context, o driver.Options, world outside) (driver.Cloud, e
 	c.prices = kept.New(c.keep("prices", pricesAge), c.fetchPrices)
 	c.disks = kept.New(c.keep("disks", pricesAge), c.fetchDiskPrices)
 	c.limits = kept.New(c.keep("quotas", limitsAge), c.fetchLimits)
-	c.spots = kept.New(c.keep("spots", spotsAge), c.fetchSpots)
+	spots := c.keep("spots", spotsAge)
+	spots.Pause = spotsPause
+	c.spots = kept.New(spots, c.fetchSpots)
 	return c, nil
 }
 

@@ -23,8 +23,11 @@ const spotsQuery = `SpotResources
 | project id, size = tostring(sku.name), evictions = tostring(properties.evictionRate), prices = properties.spotPrices
 | order by id asc`
 
-// spotsTime is for how long its answer is waited for, since offerings are told without.
-const spotsTime = 20 * time.Second
+// Offerings are told without its answer. So that is waited for no longer than spotsTime, and not asked for again at once if it does not come.
+const (
+	spotsTime  = 20 * time.Second
+	spotsPause = 10 * time.Minute
+)
 
 // evictionRates are how many instances are taken back in a million hours of one, by what Azure says: the chance, in percent, that one is within an
 // hour, as the last 28 days had it (see "Pricing and eviction history" of "Use Azure Spot Virtual Machines"). A range counts as its middle, and

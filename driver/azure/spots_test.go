@@ -153,6 +153,9 @@ func TestWithoutTheGraph(t *testing.T) {
 				if got := offers(t, c); len(got) != 9 {
 					t.Error(got)
 				}
+				if r.calls["Query"] > 1 {
+					t.Errorf("%d queries", r.calls["Query"])
+				}
 				want := []string{"1999-12-01 $0.0216"}
 				if diff := cmp.Diff(want, past(t, c, "Standard_D2s_v5", drover.Spot, day("1999-12-01"))); diff != "" {
 					t.Error(diff)

@@ -24,6 +24,7 @@ type Options struct {
 	Name   string        // of the file in it, without .json
 	Key    string        // of what it is: what was kept of something else is not used
 	Age    time.Duration // how old it may grow
+	Pause  time.Duration // for how long it is not fetched again once that has failed; 0: the next call tries
 	Log    *slog.Logger
 }
 
@@ -35,6 +36,9 @@ type Value[T any] struct {
 	turn chan struct{} // of capacity one; held while all below is used
 	read bool          // what is on disk has been looked at
 	now  record[T]
+
+	failed time.Time // when it could not be fetched, last
+	err    error     // and why
 }
 
 // record is a file of the cache.
@@ -69,17 +73,29 @@ func (k *Value[T]) Get(ctx context.Context) (T, error) {
 	if age := time.Since(k.now.Fetched); age >= 0 && age < most {
 		return k.now.Data, nil
 	}
-	data, err := k.fetch(ctx)
-	switch {
-	case err == nil:
-		k.now = record[T]{k.o.Key, time.Now(), data}
-		k.save()
-	case k.now.Fetched.IsZero():
-		return none, err
-	default:
-		k.o.Log.Warn("what was fetched before goes on", logkey.File, filepath.Base(k.file()), logkey.Error, err)
+	if time.Since(k.failed) >= k.o.Pause {
+		k.renew(ctx)
+	}
+	if k.now.Fetched.IsZero() {
+		return none, k.err
 	}
 	return k.now.Data, nil
+}
+
+// renew fetches it. What cannot be had goes on as it was.
+func (k *Value[T]) renew(ctx context.Context) {
+	data, err := k.fetch(ctx)
+	if k.err = err; err == nil {
+		k.now = record[T]{k.o.Key, time.Now(), data}
+		k.save()
+		return
+	}
+	if ctx.Err() == nil { // else it is not the cloud's failure
+		k.failed = time.Now()
+	}
+	if !k.now.Fetched.IsZero() {
+		k.o.Log.Warn("what was fetched before goes on", logkey.File, filepath.Base(k.file()), logkey.Error, err)
+	}
 }
 
 // load reads the file. One that is missing, spoilt or of something else is as good as none.

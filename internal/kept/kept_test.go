@@ -55,6 +55,26 @@ func TestValue(t *testing.T) {
 			}
 		})
 	})
+	t.Run("is left alone for a while once it could not be fetched, if that is wanted", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s, o := &source{err: errors.New("not now")}, options(t.TempDir())
+			o.Pause = time.Minute
+			v := New(o, s.fetch)
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			for _, ctx := range []context.Context{ctx, t.Context(), t.Context()} { // the first of which has ended by itself
+				if _, err := v.Get(ctx); err == nil {
+					t.Error("it was had")
+				}
+			}
+			if s.asked != 2 {
+				t.Errorf("it was fetched %d times", s.asked)
+			}
+			s.err = nil
+			time.Sleep(time.Minute)
+			want(t, v, 3)
+		})
+	})
 	t.Run("is found again by a start, which waits for nothing", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			o := options(t.TempDir())
