@@ -245,7 +245,7 @@ func (c *Controller) turnOver(l *loop.Loop) (err error) {
 // opening is what the engine hears first: the settings, and what was wished for and not yet granted.
 func (c *Controller) opening(ctx context.Context) ([]engine.Event, error) {
 	now := c.clock.now()
-	configured, err := c.configured(ctx)
+	configured, err := c.configured(ctx, c.current())
 	if err != nil {
 		return nil, err
 	}

@@ -38,6 +38,18 @@ func TestReconfigure(t *testing.T) {
 		must(c.Instruct(t.Context(), "1", drover.VerbHold, ""))(t)
 		f.until(c, "it is tagged", func(e *engine.Engine) bool { return !e.Instances()[0].Retag })
 	})
+	t.Run("what cannot be taken in use changes nothing", func(t *testing.T) {
+		f := newFixture(t)
+		c := must(New(t.Context(), f.cfg))(t)
+		before := c.current()
+		s := f.cfg.Setup
+		s.Settings.Budgets = []engine.Budget{{Hard: engine.Amounts{Daily: drover.Dollar}}}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // so that what was spent before cannot be read
+		if err := c.Reconfigure(ctx, s); err == nil || c.current() != before {
+			t.Errorf("%v, and the setup is another: %t", err, c.current() != before)
+		}
+	})
 	t.Run("what is asked of a cloud that was never there is refused", func(t *testing.T) {
 		f := newFixture(t)
 		c := must(New(t.Context(), f.cfg))(t)

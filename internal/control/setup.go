@@ -55,17 +55,18 @@ func (c *Controller) current() *setup {
 	return c.setup
 }
 
-// Reconfigure takes another Setup in use, from the next decision on. Calls that are under way end on the drivers they began with. A cloud
-// of the Setup before is never left out, but given as Leaving.
+// Reconfigure takes another Setup in use, from the next decision on, or stays with the one that it has and says why. Calls that are under way end
+// on the drivers they began with. A cloud of the Setup before is never left out, but given as Leaving. It is called by one goroutine at a time.
 func (c *Controller) Reconfigure(ctx context.Context, s Setup) error {
-	c.mu.Lock()
-	c.setup = c.newSetup(s, c.setup.clouds)
-	c.mu.Unlock()
-	c.orderAnew()
-	configured, err := c.configured(ctx)
+	next := c.newSetup(s, c.current().clouds)
+	configured, err := c.configured(ctx, next)
 	if err != nil {
 		return err
 	}
+	c.mu.Lock()
+	c.setup = next
+	c.mu.Unlock()
+	c.orderAnew()
 	select {
 	case c.events <- engine.Event{At: c.clock.now(), Body: configured}:
 		return nil
@@ -76,9 +77,9 @@ func (c *Controller) Reconfigure(ctx context.Context, s Setup) error {
 	}
 }
 
-// configured is the event that brings the settings, with what was spent before of budgets that are new.
-func (c *Controller) configured(ctx context.Context) (engine.Configured, error) {
-	settings := c.current().able()
+// configured is the event that brings a setup's settings, with what was spent before of budgets that are new.
+func (c *Controller) configured(ctx context.Context, s *setup) (engine.Configured, error) {
+	settings := s.able()
 	spent, err := c.cfg.Store.Spent(ctx, c.clock.now(), settings.Budgets)
 	return engine.Configured{Settings: settings, Spent: spent}, err
 }
