@@ -18,7 +18,7 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 	}
 	if err == nil && c.wantsSpot() {
 		c.mu.Lock()
-		c.buried[id] = true
+		c.buried[id] = time.Now()
 		c.mu.Unlock()
 	}
 	return classify("destroy instance "+id, err)

@@ -32,7 +32,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 		if err != nil {
 			return nil, classify("list instances that were taken back", err)
 		}
-		found = c.unburied(found, more)
+		found = append(found, c.unburied(more)...)
 	}
 	all := make([]driver.Instance, 0, len(found))
 	for _, i := range found {
@@ -82,25 +82,18 @@ func instancesIn(out ec2.DescribeInstancesOutput) (all []types.Instance) {
 	return all
 }
 
-// unburied adds what was taken back to what lives, but for what was destroyed, and forgets what EC2 lists no longer.
-func (c *cloud) unburied(living, taken []types.Instance) []types.Instance {
+// buriedFor is longer than EC2 lists what has ended.
+const buriedFor = 2 * time.Hour
+
+// unburied are those of the instances that were taken back which were not destroyed since.
+func (c *cloud) unburied(taken []types.Instance) []types.Instance {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	still, all := map[string]bool{}, living
-	for _, i := range living {
-		if id := aws.ToString(i.InstanceId); c.buried[id] {
-			still[id] = true
-		}
-	}
-	for _, i := range taken {
-		if id := aws.ToString(i.InstanceId); c.buried[id] {
-			still[id] = true
-		} else {
-			all = append(all, i)
-		}
-	}
-	c.buried = still
-	return all
+	maps.DeleteFunc(c.buried, func(_ string, at time.Time) bool { return time.Since(at) >= buriedFor })
+	return slices.DeleteFunc(taken, func(i types.Instance) bool {
+		_, is := c.buried[aws.ToString(i.InstanceId)]
+		return is
+	})
 }
 
 // instanceOf translates an instance.

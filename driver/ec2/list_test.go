@@ -56,6 +56,9 @@ func TestList(t *testing.T) {
 				if got := listed(t, c); len(got) != 0 {
 					t.Errorf("%+v", got)
 				}
+				if got, err := c.List(t.Context(), map[string]string{driver.TagName: "another"}); err != nil || len(got) != 0 {
+					t.Errorf("%+v, %v", got, err)
+				}
 			}
 			time.Sleep(2 * time.Hour)
 			if listed(t, c); len(c.buried) != 0 {

@@ -9,8 +9,8 @@
 // go with its end. Types and prices are kept on disk, so that a start waits for neither.
 //
 // Nothing is tried twice here, and no call waits for a rate: one that EC2 would refuse for it is refused at once, with the time at which it
-// may be made. What is not known of an instance is not remembered but asked for, with one exception: that an instance which EC2 took back
-// was destroyed, since EC2 lists such a one for an hour.
+// may be made. What is not known of an instance is not remembered but asked for, with one exception: that one was destroyed, since EC2 goes on for
+// an hour to list one that it took back.
 package ec2
 
 import (
@@ -48,7 +48,7 @@ type cloud struct {
 	images     driver.Known[image]    // by id
 
 	mu     sync.Mutex
-	buried map[string]bool // instances taken back that were destroyed and are still listed; guarded by mu
+	buried map[string]time.Time // when instances were destroyed that may have been taken back, by id; guarded by mu
 }
 
 // Open opens a region of an account, with the credentials that the AWS tools would use.
@@ -64,7 +64,7 @@ func open(ctx context.Context, o driver.Options, client aws.HTTPClient) (driver.
 	if err != nil {
 		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
 	}
-	c := &cloud{o: o, config: config, api: api, buried: map[string]bool{}}
+	c := &cloud{o: o, config: config, api: api, buried: map[string]time.Time{}}
 	c.types = kept.New(c.keep("types", typesAge), c.fetchTypes)
 	c.listPrices = kept.New(c.keep("prices", pricesAge), c.fetchPrices)
 	c.spotPrices = kept.New(c.keep("spot", spotAge), c.fetchSpotPrices)
