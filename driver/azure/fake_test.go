@@ -140,7 +140,7 @@ func newRegion() *region {
 		},
 		spots: []any{
 			row("standard_d2s_v5", "0-5"), row("standard_d2s_v5", "", "0.0216 2026-03-01T00:00:00Z", "0.0216 2026-02-01T00:00:00Z", "0.03 2026-01-01T00:00:00"),
-			row("standard_d2ps_v5", "20+"), row("standard_b1s", "5-10"), row("standard_b1s", "", "0.004 2026-01-01T00:00:00Z"),
+			row("standard_d2ps_v5", "20+"), row("standard_d2ps_v5", "", "0.0174 2026-02-01T00:00:00Z", "0.0174 2026-01-15T00:00:00Z", "0.02 2026-01-01T00:00:00Z"), row("standard_b1s", "5-10"), row("standard_b1s", "", "0.004 2026-01-01T00:00:00Z"),
 		},
 		vms: map[string]*machine{}, parts: map[string]*part{}, lacks: map[string]wrong{}, fails: map[string]wrong{}, broken: map[string]wrong{},
 		cores: map[string]int64{"standardDSv5Family": 1000000, spotQuota: 1000000, "standardDPSv5Family": 1000000},

@@ -359,14 +359,14 @@ func (k kind) sku() armcompute.ResourceSKU {
 	return s
 }
 
-// row is a row of Azure Resource Graph's: how often a size is taken back, or its prices, each with its date.
-func row(size, evictions string, prices ...string) map[string]any {
+// row is a row of Azure Resource Graph's: how often a type is taken back, or its prices, each with its date.
+func row(name, evictions string, prices ...string) map[string]any {
 	var steps []any
 	for _, p := range prices {
 		price, from, _ := strings.Cut(p, " ")
 		steps = append(steps, map[string]any{"priceUSD": json.Number(price), "effectiveDate": from})
 	}
-	return map[string]any{"id": size, "size": size, "evictions": evictions, "prices": steps}
+	return map[string]any{"id": name, "name": name, "evictions": evictions, "prices": steps}
 }
 
 func (r *region) query(_ context.Context, q armresourcegraph.QueryRequest, _ *armresourcegraph.ClientResourcesOptions) (reply azfake.Responder[armresourcegraph.ClientResourcesResponse], failed azfake.ErrorResponder) {

@@ -2,7 +2,6 @@ package azure
 
 import (
 	"context"
-	"path"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
@@ -33,11 +32,7 @@ func (c *cloud) FindImages(ctx context.Context, ref string, _ drover.Arch) ([]dr
 	}
 	var all []driver.Image
 	for _, i := range found {
-		match, err := path.Match(strings.ToLower(ref), strings.ToLower(value(i.Name)))
-		if err != nil {
-			return nil, drover.Errorf(drover.KindInvalid, "image %s is no name of one", ref)
-		}
-		if match && strings.EqualFold(value(i.Location), c.config.Location) {
+		if driver.Like(strings.ToLower(ref), strings.ToLower(value(i.Name))) && strings.EqualFold(value(i.Location), c.config.Location) {
 			all = append(all, driver.Image{ID: value(i.ID), Name: value(i.Name), Created: drover.TimeOf(value(value(i.SystemData).CreatedAt))})
 		}
 	}

@@ -20,7 +20,7 @@ import (
 const spotsQuery = `SpotResources
 | where type in~ ('microsoft.compute/skuspotpricehistory/ostype/location', 'microsoft.compute/skuspotevictionrate/location')
 | where location =~ '%s' and tostring(properties.osType) in~ ('', 'linux')
-| project id, size = tostring(sku.name), evictions = tostring(properties.evictionRate), prices = properties.spotPrices
+| project id, name = tostring(sku.name), evictions = tostring(properties.evictionRate), prices = properties.spotPrices
 | order by id asc`
 
 // Offerings are told without its answer. So that is waited for no longer than spotsTime, and not asked for again at once if it does not come.
@@ -42,7 +42,7 @@ type spotInfo struct {
 
 // spotRow is a row of the answer: a type's prices, or how often it is taken back.
 type spotRow struct {
-	Size      string `json:"size"`
+	Name      string `json:"name"`
 	Evictions string `json:"evictions"`
 	Prices    []struct {
 		USD  json.Number `json:"priceUSD"`
@@ -61,7 +61,7 @@ func (c *cloud) fetchSpots(ctx context.Context) (map[string]spotInfo, error) {
 	}
 	all := map[string]spotInfo{}
 	for _, row := range rows {
-		name := strings.ToLower(row.Size)
+		name := strings.ToLower(row.Name)
 		prices, failed := row.history()
 		all[name] = spotInfo{append(all[name].Prices, prices...), max(all[name].Evictions, evictionRates[row.Evictions])}
 		err = cmp.Or(err, failed)

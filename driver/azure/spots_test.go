@@ -69,14 +69,16 @@ func TestPriceHistory(t *testing.T) {
 	})
 	t.Run("is the listed price on demand, of types by hand, and where Azure tells none", func(t *testing.T) {
 		hand := "types: [{name: big, provider_type: Standard_D2s_v5, vcpus: 2, memory: 8Gi, price: 0.5, spot_price: 0.25}], list_types: false, zones: [westeurope-1]"
+		r := newRegion()
+		r.spots = []any{row("standard_d2s_v5", "0-5")}
 		for _, c := range []struct {
 			keys, kind string
 			m          drover.Market
 			want       string
 		}{
-			{"", "Standard_D2s_v5", drover.OnDemand, "$0.1150"}, {"", "Standard_D2ps_v5", drover.Spot, "$0.0174"}, {hand, "Standard_D2s_v5", drover.Spot, "$0.2500"},
+			{"", "Standard_D2s_v5", drover.OnDemand, "$0.1150"}, {"", "Standard_D2s_v5", drover.Spot, "$0.0216"}, {hand, "Standard_D2s_v5", drover.Spot, "$0.2500"},
 		} {
-			if diff := cmp.Diff([]string{"2025-12-01 " + c.want}, past(t, imitate(t, newRegion(), c.keys), c.kind, c.m, long)); diff != "" {
+			if diff := cmp.Diff([]string{"2025-12-01 " + c.want}, past(t, imitate(t, r, c.keys), c.kind, c.m, long)); diff != "" {
 				t.Errorf("%s %s: %s", c.kind, c.m, diff)
 			}
 		}
