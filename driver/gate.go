@@ -39,12 +39,7 @@ func (g Gate) take(ctx context.Context, rates []string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	for _, rate := range rates {
-		if err := g.Budget.Take(rate, time.Now()); err != nil {
-			return err
-		}
-	}
-	return nil
+	return g.Budget.TakeAll(rates, time.Now())
 }
 
 func (g Gate) count(call string, err error) {

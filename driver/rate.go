@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -32,29 +33,39 @@ func NewBudget(rates map[string]Rate, times int) *Budget {
 }
 
 // Take takes a token for a call, or is KindRateLimit with the time at which there is one. A call without a rate has no limit.
-func (b *Budget) Take(call string, now time.Time) error { return b.TakeMany(call, 1, now) }
+func (b *Budget) Take(call string, now time.Time) error { return b.take([]string{call}, 1, now) }
 
 // TakeMany takes so many tokens at once, which are no more than the bucket holds, or none.
 func (b *Budget) TakeMany(call string, n int, now time.Time) error {
+	return b.take([]string{call}, n, now)
+}
+
+// TakeAll takes a token of each of the buckets that a call counts under, or none.
+func (b *Budget) TakeAll(calls []string, now time.Time) error { return b.take(calls, 1, now) }
+
+func (b *Budget) take(calls []string, n int, now time.Time) error {
 	if b == nil {
-		return nil
-	}
-	r, ok := b.rates[call]
-	if !ok {
 		return nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	each := r.each(b.times)
-	cost := each * time.Duration(n)
-	full := b.full[call]
-	if full.Before(now) {
-		full = now
+	then := map[string]time.Time{}
+	for _, call := range calls {
+		r, ok := b.rates[call]
+		if !ok {
+			continue
+		}
+		full := b.full[call]
+		if full.Before(now) {
+			full = now
+		}
+		each := r.each(b.times)
+		then[call] = full.Add(each * time.Duration(n))
+		if room := then[call].Add(-each * time.Duration(r.Burst*b.times)); room.After(now) {
+			return &drover.Error{Kind: drover.KindRateLimit, RetryAt: drover.TimeOf(room),
+				Message: call + ": as many calls were made as the cloud allows at once"}
+		}
 	}
-	if room := full.Add(cost).Add(-each * time.Duration(r.Burst*b.times)); room.After(now) {
-		return &drover.Error{Kind: drover.KindRateLimit, RetryAt: drover.TimeOf(room),
-			Message: call + ": as many calls were made as the cloud allows at once"}
-	}
-	b.full[call] = full.Add(cost)
+	maps.Copy(b.full, then)
 	return nil
 }

@@ -61,3 +61,20 @@ func TestATokenForEachOfMany(t *testing.T) {
 		}
 	}
 }
+
+func TestATokenOfEachOfSeveral(t *testing.T) {
+	now := time.Unix(1000, 0)
+	b := driver.NewBudget(map[string]driver.Rate{"any": {Burst: 3, PerSecond: 1}, "keys": {Burst: 1, PerSecond: 1}}, 1)
+	both := []string{"any", "keys", "unknown"}
+	if err := b.TakeAll(both, now); err != nil {
+		t.Error(err)
+	}
+	for range 9 {
+		if drover.KindOf(b.TakeAll(both, now)) != drover.KindRateLimit {
+			t.Error("a second key was allowed")
+		}
+	}
+	if err := b.TakeMany("any", 2, now); err != nil {
+		t.Errorf("what was refused has cost something: %v", err)
+	}
+}
