@@ -66,27 +66,35 @@ func text(err error) string {
 	return err.Error()
 }
 
-// reports is a runner's hello for the engine. The ends of output stay here.
-func (l *link) reports(h wire.Hello) []engine.Report {
-	var reports []engine.Report
+// reports is a runner's hello for the engine. The ends of output stay here, in place of all that was said before: a hello names what the runner has.
+func (l *link) reports(h wire.Hello) (reports []engine.Report) {
+	ends := map[drover.AttemptID]drover.Exit{}
 	for _, a := range h.Attempts {
 		r := engine.Report{ID: a.ID}
 		if a.Exit != nil {
-			exit := l.keepEnd(a.ID, *a.Exit)
-			r.Exit = &exit
+			ends[a.ID] = *a.Exit
+			r.Exit = new(withoutOutput(*a.Exit))
 		}
 		reports = append(reports, r)
 	}
+	l.c.mu.Lock()
+	defer l.c.mu.Unlock()
+	l.c.ends[l.id] = ends
 	return reports
+}
+
+// withoutOutput is an exit for the engine: the ends of output are neither for its memory nor for a recording.
+func withoutOutput(exit drover.Exit) drover.Exit {
+	exit.Stdout, exit.Stderr = "", ""
+	return exit
 }
 
 // manyEnds is how many ended attempts of one instance are remembered before those are forgotten that the engine knows nothing of: a runner may
 // name what it likes.
 const manyEnds = 1000
 
-// keepEnd keeps how an attempt of the instance ended until the attempt is forgotten or the instance gone, and returns it without the ends of its
-// output: they are neither for the engine's memory nor for a recording.
-func (l *link) keepEnd(id drover.AttemptID, exit drover.Exit) drover.Exit {
+// keepEnd keeps how an attempt of the instance ended until the attempt is forgotten or the instance gone.
+func (l *link) keepEnd(id drover.AttemptID, exit drover.Exit) {
 	l.c.mu.Lock()
 	ends := l.c.ends[l.id]
 	if ends == nil {
@@ -99,8 +107,6 @@ func (l *link) keepEnd(id drover.AttemptID, exit drover.Exit) drover.Exit {
 	if many {
 		l.dropStrangers()
 	}
-	exit.Stdout, exit.Stderr = "", ""
-	return exit
 }
 
 // dropStrangers forgets how attempts ended that do not live on the instance.
@@ -119,7 +125,8 @@ func (l *link) dropStrangers() {
 
 // Exited takes in that an attempt ended.
 func (l *link) Exited(m wire.Exited) {
-	l.c.post(l.ctx, engine.Exited{Instance: l.id, Attempt: m.ID, Exit: l.keepEnd(m.ID, m.Exit)})
+	l.keepEnd(m.ID, m.Exit)
+	l.c.post(l.ctx, engine.Exited{Instance: l.id, Attempt: m.ID, Exit: withoutOutput(m.Exit)})
 }
 
 // API takes in that a job connected to DROVER_API, unless there are more such connections than an instance can hold.

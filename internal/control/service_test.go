@@ -425,8 +425,9 @@ func TestHowAnAttemptEndedIsBelievedOfItsOwnInstanceAlone(t *testing.T) {
 	c := must(New(t.Context(), f.cfg))(t)
 	id := drover.AttemptID{Job: job(1), Number: 1}
 	own, other := &link{id: 1, c: c}, &link{id: 2, c: c}
-	if told := own.keepEnd(id, drover.Exit{Code: 3, Stdout: "true"}); told != (drover.Exit{Code: 3}) {
-		t.Errorf("the engine is told %v", told)
+	hello := wire.Hello{Attempts: []wire.Attempt{{ID: id, Exit: &drover.Exit{Code: 3, Stdout: "true"}}}}
+	if diff := cmp.Diff([]engine.Report{{ID: id, Exit: &drover.Exit{Code: 3}}}, own.reports(hello)); diff != "" {
+		t.Errorf("the engine is told otherwise (-want +got)\n%s", diff)
 	}
 	other.keepEnd(id, drover.Exit{Stdout: "forged"})
 	c.disconnect(2)
@@ -448,6 +449,9 @@ func TestARunnerCannotFillTheControllersMemory(t *testing.T) {
 	}
 	if kept := len(c.ends[1]); kept > manyEnds {
 		t.Errorf("%d attempts that it made up are remembered", kept)
+	}
+	if l.reports(wire.Hello{}); len(c.ends[1]) > 0 {
+		t.Errorf("%d attempts are remembered that it does not have", len(c.ends[1]))
 	}
 	l.claims <- struct{}{}
 	l.API(wire.API{Conn: 1}) // which would panic if it were taken up: there is no connection
