@@ -31,7 +31,7 @@ func LoadBatch(path string) (*BatchFile, error) {
 func ParseBatch(name string, data []byte, dir string) (*BatchFile, error) {
 	d := &decoder{faults: &faults{file: name}, dir: dir}
 	root := parse(data, d.faults)
-	if root == nil {
+	if root == nil || d.tooMany(root) {
 		return nil, d.err()
 	}
 	var file batchFile

@@ -19,6 +19,16 @@ const (
 	maxCommand = 256 << 10
 )
 
+// tooMany notes that a batch has more jobs than it may, before anything is made of them.
+func (f *faults) tooMany(root *node) bool {
+	jobs := root.get("jobs")
+	if jobs == nil || len(jobs.items) <= maxJobs {
+		return false
+	}
+	f.addf(jobs, "a batch has 1 to %d jobs, not %d", maxJobs, len(jobs.items))
+	return true
+}
+
 // checker looks at a batch's values together.
 type checker struct {
 	*faults
@@ -44,8 +54,8 @@ func (c *checker) batch(b *batchFile, file string) {
 	if jobs.shape != list {
 		return
 	}
-	if len(b.Jobs) == 0 || len(b.Jobs) > maxJobs {
-		c.addf(jobs, "a batch has 1 to %d jobs, not %d", maxJobs, len(b.Jobs))
+	if len(b.Jobs) == 0 {
+		c.addf(jobs, "a batch has 1 to %d jobs, not 0", maxJobs)
 		return
 	}
 	c.names(b.Jobs)

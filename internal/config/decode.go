@@ -24,6 +24,20 @@ type decoder struct {
 	*faults
 	dir    string   // what relative paths are relative to
 	others []string // keys that a stricter reader takes, for "did you mean"
+	keys   map[reflect.Type][]field
+}
+
+// fieldsOf is the function of that name, asked once for each type: a batch has very many values of few.
+func (d *decoder) fieldsOf(t reflect.Type) []field {
+	fields, known := d.keys[t]
+	if known {
+		return fields
+	}
+	if d.keys == nil {
+		d.keys = map[reflect.Type][]field{}
+	}
+	d.keys[t] = fieldsOf(t)
+	return d.keys[t]
 }
 
 // value lays n over v. A value of nothing is refused; a mapping leaves such keys out before it comes here.
@@ -95,7 +109,7 @@ func (d *decoder) structure(n *node, v reflect.Value) {
 	others := d.others
 	d.others = nil // they are keys of the outermost mapping alone
 	before := d.count
-	fields := fieldsOf(v.Type())
+	fields := d.fieldsOf(v.Type())
 	known := make(map[string]bool, len(fields))
 	for _, f := range fields {
 		known[f.name] = true

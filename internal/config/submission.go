@@ -40,7 +40,7 @@ type fileEntry struct {
 func ParseSubmission(name string, data []byte) (drover.Batch, error) {
 	d := &decoder{faults: &faults{file: name}}
 	root := parseEither(data, d.faults)
-	if root == nil {
+	if root == nil || d.tooMany(root) {
 		return drover.Batch{}, d.err()
 	}
 	var file submissionFile
