@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 )
@@ -48,5 +49,22 @@ func TestRoom(t *testing.T) {
 	}
 	if _, err := r.take(1); err == nil {
 		t.Error("it was given back twice")
+	}
+}
+
+func TestABatchTakesRoomByTheMemoryThatItMayNeed(t *testing.T) {
+	for _, c := range []struct {
+		path         string
+		length, want int64
+	}{
+		{"/v1/batches", 1000, 64_000},
+		{"/v1/batches", maxBatch, 128 << 20},
+		{"/v1/batches", 1 << 62, 128 << 20},
+		{"/v1/batches", -1, 128 << 20}, // it does not say
+		{"/v1/tokens", 1000, 0},
+	} {
+		if got := (route{path: c.path}).body(&http.Request{ContentLength: c.length}); got != c.want {
+			t.Errorf("%d bytes to %s take %d, want %d", c.length, c.path, got, c.want)
+		}
 	}
 }

@@ -36,9 +36,9 @@ const (
 	maxSmall  = 64 << 10
 	maxHashes = 10_000 // in one question for missing inputs
 	maxHashed = 1 << 20
-	maxBodies = 256 << 20 // bytes of batches that are received at once
-	maxKey    = 255       // bytes of an idempotency key
-	maxTable  = 4_096     // identities and addresses whose rate is remembered
+	maxBodies = 1 << 30 // bytes of memory for all batches that are received and read at once
+	maxKey    = 255     // bytes of an idempotency key
+	maxTable  = 4_096   // identities and addresses whose rate is remembered
 )
 
 func (l Limits) orDefault() Limits {
@@ -131,7 +131,7 @@ func (s *streams) closed(key string) {
 	}
 }
 
-// room is memory for what is being received.
+// room is memory for what is being received and read.
 type room struct {
 	mu   sync.Mutex
 	left int64
@@ -142,7 +142,7 @@ func (r *room) take(bytes int64) (release func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.left < bytes {
-		return nil, tooMany(time.Second, "too much is being received at this moment")
+		return nil, tooMany(time.Second, "too many large batches are being read at this moment")
 	}
 	r.left -= bytes
 	return sync.OnceFunc(func() {

@@ -16,15 +16,22 @@ type route struct {
 	bind         binding
 }
 
+// What a batch takes in memory while it is read, measured with those that take the most: so much for each of its bytes, as in a list of digits,
+// and no more than config has for all of them.
+const (
+	memoryPerByte = 64
+	memoryAtMost  = 128 << 20
+)
+
 // body is how much memory a request's body may take, if that is much.
 func (rt route) body(r *http.Request) int64 {
 	switch {
 	case rt.path != "/v1/batches":
 		return 0
 	case r.ContentLength < 0:
-		return maxBatch
+		return memoryAtMost
 	}
-	return min(r.ContentLength, maxBatch)
+	return min(memoryPerByte*min(r.ContentLength, maxBatch), memoryAtMost)
 }
 
 // routes is the API. Jobs of others are moreover for RoleOperate alone to change, see Handler.mayChange.
