@@ -100,8 +100,13 @@ func (s *Spending) Add(now drover.Time, cost func(from, to drover.Time) drover.M
 	}
 }
 
-// beginAnew begins the present windows when those before have ended, and tries again what waits for money.
-func (e *Engine) beginAnew() {
+// beginAnew begins the present windows when those before have ended, and tries again what waits for money; also if what it waits for has come since a time.
+func (e *Engine) beginAnew(was drover.Time) {
+	for _, g := range e.groups {
+		if at := g.payday(); at > was && at <= e.s.Now {
+			e.replace, e.replan = true, true
+		}
+	}
 	if len(e.s.Settings.Budgets) == 0 || e.s.Now < e.turn {
 		return
 	}

@@ -382,6 +382,9 @@ func (e *Engine) nextWake() drover.Time {
 	at = sooner(at, e.nextBlock())
 	for _, g := range e.groups {
 		at = sooner(at, e.blockedDeadline(g))
+		if payday := g.payday(); payday > e.s.Now {
+			at = sooner(at, payday)
+		}
 	}
 	if len(e.groups) > 0 && len(e.s.Settings.Budgets) > 0 {
 		at = sooner(at, e.turn)

@@ -113,8 +113,10 @@ func (e *Engine) whyPoor(b *Budget, offers []drover.Offering) (why drover.Reason
 
 // whyNotPaidBy says why an account refuses a job on any of the offerings, since when and until when.
 func (e *Engine) whyNotPaidBy(a *account, key GroupKey, offers []drover.Offering) drover.Reason {
-	why := e.why(a)
-	if never := e.neverPaidBy(a, asked{key, 1, false}, offers); never != nil {
+	ask := asked{key, 1, false}
+	t := e.tollOn(a, ask, offers)
+	why := e.whyNotNow(a, ask, t)
+	if never := e.whyNever(a, ask, t); never != nil {
 		why = *never
 	}
 	why.Since = e.fullSince(a)

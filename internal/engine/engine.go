@@ -37,7 +37,7 @@ type Engine struct {
 	rolls     rolls
 	claims    claims
 	offerings []drover.Offering             // what rentable found; nil when that has changed
-	unpayable map[asked]*drover.Reason      // why no budget's window can ever pay what a group asks for, nil if each can; forgotten likewise
+	tolls     map[tollFor]toll              // what groups ask for costs each kind of window at least; forgotten likewise
 	singles   map[drover.Shape]drover.Money // what an hour of the cheapest offering for one job costs; forgotten when that may have changed
 	seen      *bootTimes                    // how long instances boot; nil: to be worked out
 
@@ -48,6 +48,7 @@ type Engine struct {
 	d       *Decision
 	replace bool                       // something may have found a place
 	replan  bool                       // something has changed what may be rented
+	without bool                       // a gang was left out of a plan, and others may be rented for without it
 	refit   bool                       // a group or a type is new
 	fitting int                        // how often what types there are has changed
 	looks   int                        // at groups and instances, in all: what decisions cost on whatever machine
@@ -94,7 +95,7 @@ func New(s State) (*Engine, error) {
 		byName:    map[string]*instance{},
 		used:      map[string]drover.MilliCPU{},
 		singles:   map[drover.Shape]drover.Money{},
-		unpayable: map[asked]*drover.Reason{},
+		tolls:     map[tollFor]toll{},
 		replace:   true,
 		replan:    true,
 	}
@@ -154,6 +155,7 @@ func (e *Engine) Apply(ev Event) Decision {
 	if late {
 		e.countBlocked() // up to when Drover was last looking
 	}
+	was := e.s.Now
 	e.s.Now = max(e.s.Now, ev.At)
 	if fresh || late {
 		e.lookAgain(fresh)
@@ -162,7 +164,7 @@ func (e *Engine) Apply(ev Event) Decision {
 		e.sayUnproved()
 	}
 
-	e.beginAnew()
+	e.beginAnew(was)
 	e.handle(ev.Body)
 	e.rerate()
 	e.watchBudgets()

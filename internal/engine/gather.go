@@ -122,7 +122,7 @@ func (e *Engine) gather(g *group, r *rolls, before bool) {
 
 // gatherAnew has gangs that let go of everything keep what is ready again before a plan is made that they may be in.
 func (e *Engine) gatherAnew() {
-	if e.replan && slices.ContainsFunc(e.groups, func(g *group) bool { return g.key.Gang > 0 && g.stuck }) {
+	if (e.replan || e.without) && slices.ContainsFunc(e.groups, func(g *group) bool { return g.key.Gang > 0 && g.stuck }) {
 		e.replace = true
 	}
 }
@@ -140,7 +140,7 @@ func (e *Engine) unkeep() {
 
 // hopelessFor reports whether so many of the group can come together neither on what may be rented nor on what there is.
 func (e *Engine) hopelessFor(g *group, n int) bool {
-	if !g.stuck && !e.s.Closing || e.replan && !g.barred || e.s.Solving != nil && slices.Contains(e.s.Solving.Groups, g.key) {
+	if !g.stuck && !e.s.Closing || e.hasChance(g) || e.s.Solving != nil && slices.Contains(e.s.Solving.Groups, g.key) {
 		return false
 	}
 	return n > g.served && e.hostsOf(g, n) < n-g.served

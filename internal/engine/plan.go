@@ -72,21 +72,27 @@ func (e *Engine) askFor(groups []*group) {
 }
 
 // forgetUnmet gives what the last solve found nothing for another chance, if something has changed since. Until the next one says that there is
-// one, what it waits for is kept for it.
+// one, what it waits for is kept for it. Gangs that were left out have theirs only once something else has changed than that others were: two
+// that cannot be had would take turns for ever.
 func (e *Engine) forgetUnmet() {
-	if !e.replan {
+	if !e.replan && !e.without {
 		return
 	}
-	e.replan = false
 	for _, g := range e.groups {
 		if g.key.Gang > 0 {
 			e.replace = true // what it keeps depends on what may be rented
 		}
-		if !g.barred {
+		if e.hasChance(g) {
 			g.unmet = 0
 		}
-		g.barred = false
+		g.barred = g.barred && !e.replan
 	}
+	e.replan, e.without = false, false
+}
+
+// hasChance reports whether the next plan is made for the group as well.
+func (e *Engine) hasChance(g *group) bool {
+	return (e.replan || e.without) && !(g.barred && e.without)
 }
 
 func (e *Engine) allWait(groups []*group, why drover.Reason) {
@@ -216,7 +222,7 @@ func (e *Engine) solved(b Solved) {
 	e.planTheRest(s, last)
 	for _, u := range b.Plan.Unmet {
 		if g := e.demanded(s, u.Demand); g != nil && g.wants() > 0 && g.reason.Code == drover.ReasonLimit && e.totalRoom() == 0 {
-			g.wait(e.whyNoRoom(e.useNow))
+			g.wait(e.first(g, e.whyNoRoom(e.useNow)))
 		}
 	}
 	for _, key := range s.Groups {

@@ -24,8 +24,13 @@ func (e *Engine) unmet(g *group, u drover.Unmet) {
 }
 
 // first is which of two causes is named for a group that cannot be served. If all that can hold its jobs is blocked, room alone would not help: the
-// block is named, whether it came before a limit was reached or after.
+// block is named, whether it came before a limit was reached or after. If a gang is too large for the limits, that is named before all.
 func (e *Engine) first(g *group, why drover.Reason) drover.Reason {
+	if why.Code == drover.ReasonLimit || why.Code == drover.ReasonGang {
+		if never := e.whyTooMany(g); never != nil {
+			return *never
+		}
+	}
 	if why.Code == drover.ReasonLimit && e.shutOut(g) {
 		return e.whyBlocked(g)
 	}

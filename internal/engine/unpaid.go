@@ -3,12 +3,14 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"drover"
 )
 
-// What a budget refuses now it may allow when it begins anew. What costs more than a whole window of it has, it never allows: that waits until the
-// configuration changes, or what is offered, and is told so. It is not cancelled, since a budget that is raised for a while is no reason to submit again.
+// What a budget refuses now it may allow when it begins anew. What costs more than a whole window of it has may still be paid by two of them, if it begins in
+// the one and ends in the next. What takes too much of one window wherever it falls is never allowed: that waits until the configuration changes, or what is
+// offered, and is told so. It is not cancelled, since a budget that is raised for a while is no reason to submit again.
 
 // asked is what a group asks for at least: one job, or a gang of so many; on what is there, where there is something that can hold it.
 type asked struct {
@@ -17,54 +19,68 @@ type asked struct {
 	hosted bool
 }
 
+// askedBy is what a group asks for.
+func (e *Engine) askedBy(g *group) asked {
+	ask := asked{g.key, 1, e.hosted(g)}
+	if g.key.Gang > 0 && g.queued > 0 {
+		_, members := g.nextGang()
+		ask.count = len(members)
+	}
+	return ask
+}
+
 // whyUnpaid says why an account refuses what a group asks for, and until when; or that none of its windows can ever pay that.
 func (e *Engine) whyUnpaid(g *group, a *account) drover.Reason {
 	if why := e.whyNeverPaid(g); why != nil {
-		return e.reason(why.Code, "%s", why.Text)
+		return *why
 	}
-	return e.why(a)
+	ask := e.askedBy(g)
+	if a.fleets() && ask.hosted { // it may cost the fleet nothing more
+		return e.why(a)
+	}
+	return e.whyNotNow(a, ask, e.tollOf(a, ask))
 }
 
-// whyNeverPaid says that no budget's window can ever pay the least that a group asks for; nil if each can.
+// whyNeverPaid says that no budget can ever pay the least that a group asks for; nil if each can.
 func (e *Engine) whyNeverPaid(g *group) *drover.Reason {
 	if g.queued == 0 {
 		return nil
 	}
-	ask := asked{g.key, 1, e.hosted(g)}
-	if g.key.Gang > 0 {
-		_, members := g.nextGang()
-		ask.count = len(members)
-	}
-	why, known := e.unpayable[ask]
-	if !known {
-		if len(e.unpayable) >= singlesMost {
-			clear(e.unpayable)
-		}
-		why = e.neverPaid(ask)
-		e.unpayable[ask] = why
-	}
-	return why
-}
-
-// neverPaid is whyNeverPaid for what a group asks for. A job on an instance that is there may cost the fleet nothing more.
-func (e *Engine) neverPaid(ask asked) *drover.Reason {
+	ask := e.askedBy(g)
 	for _, a := range e.windows() {
 		if a.fleets() && ask.hosted {
 			continue
 		}
-		if why := e.neverPaidBy(a, ask, e.rentable()); why != nil {
+		if why := e.whyNever(a, ask, e.tollOf(a, ask)); why != nil {
 			return why
 		}
 	}
 	return nil
 }
 
-// neverPaidBy says that no window of an account's kind can ever pay what is asked for on any of the offerings; nil if one can.
-func (e *Engine) neverPaidBy(a *account, ask asked, offers []drover.Offering) *drover.Reason {
-	least, of := e.leastOf(a, ask, offers)
-	if least <= a.limit {
+// whyNever says that no window of an account's kind, nor two of them together, can ever pay the toll of what is asked for; nil if they can.
+func (e *Engine) whyNever(a *account, ask asked, t toll) *drover.Reason {
+	if t.least <= a.limit {
 		return nil
 	}
+	return new(e.whyDear(a, ask, t, "can never pay %s"))
+}
+
+// whyNotNow says why an account refuses what is asked for, which it may pay another time.
+func (e *Engine) whyNotNow(a *account, ask asked, t toll) drover.Reason {
+	if a.budget == nil || t.whole <= a.limit {
+		return e.why(a)
+	}
+	// It is tried again when so little is left of the window that it can pay for its part, as far as is known now.
+	why := e.whyDear(a, ask, t, "can pay %s only out of two windows")
+	e.renew(e.book())
+	pays := time.Duration(drover.Money(t.span).Part(int64(max(0, a.limit-a.sum())), int64(t.whole)))
+	why.Until = min(a.to, max(a.to.Add(-pays).Add(time.Second), e.s.Now.Add(time.Minute)))
+	return why
+}
+
+// whyDear says that the toll of what is asked for is more than an account's window has.
+func (e *Engine) whyDear(a *account, ask asked, t toll, can string) drover.Reason {
 	what, timeout, boot := "it", "a shorter timeout", ""
 	if ask.count > 1 {
 		what = fmt.Sprintf("%d that begin together", ask.count)
@@ -75,36 +91,96 @@ func (e *Engine) neverPaidBy(a *account, ask asked, offers []drover.Offering) *d
 	if !ask.hosted {
 		boot = fmt.Sprintf(", with a boot of up to %v", e.life().BootTimeout)
 	}
-	why := e.reason(drover.ReasonBudget, "%s can never pay %s: up to %v%s on %s%s; raise it to that, or give the job %s, or a cheaper offering",
-		a.words(), what, least, a.spell(), of.Name(), boot, timeout)
-	return &why
+	return e.reason(drover.ReasonBudget, "%s %s: up to %v%s on %s%s; raise it to that, or give the job %s, or a cheaper offering",
+		a.words(), fmt.Sprintf(can, what), t.whole, a.spell(), t.of.Name(), boot, timeout)
 }
 
-// leastOf is no more than what binds of an account's money what is asked for in a window that begins with it, on whichever of the offerings it binds least of
-// it; 0 if none can hold it, or what it costs is not the account's.
-func (e *Engine) leastOf(a *account, ask asked, offers []drover.Offering) (least drover.Money, of drover.Offering) {
-	if !a.fleets() && !a.budget.covers(ask.key) {
-		return 0, of
+// payday is until when the group waits for money, as far as is known; 0 if it does not.
+func (g *group) payday() drover.Time {
+	if g.queued == 0 || g.reason.Code != drover.ReasonBudget {
+		return 0
 	}
-	window, p := a.emptied(e.s.Now), pledge{loads: []wanted{{&group{key: ask.key}, 1}}}
-	if !ask.hosted {
-		p.boots = e.life().BootTimeout
+	return g.reason.Until
+}
+
+// toll is what is bound of an account's money by what is asked for, on the offering on which that is least; nothing if none can hold it, or it is not the
+// account's.
+type toll struct {
+	whole drover.Money    // of a window that begins with it
+	span  time.Duration   // as long as it takes of that
+	least drover.Money    // of one window, wherever it falls and whatever has booted already: no more than is really bound
+	of    drover.Offering // named nothing if there is none
+}
+
+// tollFor is for whom a toll is, and of what kind of window.
+type tollFor struct {
+	asked
+	budget *Budget
+	window window
+}
+
+// tollOf is the toll of what is asked for on what may be rented. It is remembered until that changes.
+func (e *Engine) tollOf(a *account, ask asked) toll {
+	of := tollFor{ask, a.budget, a.window}
+	t, known := e.tolls[of]
+	if !known {
+		if len(e.tolls) >= singlesMost {
+			clear(e.tolls)
+		}
+		t = e.tollOn(a, ask, e.rentable())
+		e.tolls[of] = t
+	}
+	return t
+}
+
+// tollOn is the toll of what is asked for on some offerings.
+func (e *Engine) tollOn(a *account, ask asked, offers []drover.Offering) (least toll) {
+	if !a.fleets() && !a.budget.covers(ask.key) {
+		return least
+	}
+	p := pledge{loads: []wanted{{&group{key: ask.key}, 1}}}
+	whole, part := a.emptied(e.s.Now), a.emptied(e.s.Now)
+	part.to = min(part.to, e.s.Now.Add(a.within(horizon(ask.key.Timeout))))
+	boots := e.life().BootTimeout
+	if ask.hosted {
+		boots = 0
 	}
 	for _, o := range offers {
 		if !ask.key.Shape.Accepts(o) {
 			continue
 		}
 		o.Price = e.leastPrice(o)
-		p.offers = []drover.Offering{o}
-		cost := e.adds(window, p) * drover.Money(ask.count)
-		if a.fleets() && !e.life().UseOnce {
-			cost /= drover.Money(max(1, o.Type.Resources.Times(ask.key.Shape.Need, ask.count)))
-		}
-		if of.Cloud == "" || cost < least {
-			least, of = cost, o
+		p.offers, p.boots = []drover.Offering{o}, 0
+		t := toll{of: o, least: e.together(a, ask, o, e.adds(part, p)) - rounding*drover.Money(ask.count)}
+		p.boots = boots
+		t.whole, t.span = e.together(a, ask, o, e.adds(whole, p)), min(whole.to.Sub(e.s.Now), boots+p.longest())
+		if least.of.Cloud == "" || t.whole < least.whole {
+			least = t
 		}
 	}
-	return least, of
+	return least
+}
+
+// rounding is what a part of a cost may be less than it is by itself, since sums are cut to nano-dollars.
+const rounding = 2
+
+// together is what all that is asked for binds, if one of it on an instance of the offering binds so much: for the fleet the instance is paid once for as many
+// as it holds.
+func (e *Engine) together(a *account, ask asked, o drover.Offering, one drover.Money) drover.Money {
+	cost := one * drover.Money(ask.count)
+	if a.fleets() && !e.life().UseOnce {
+		cost /= drover.Money(max(1, timesOn(o.Type, o.Type.Resources, ask.key.Shape.Need, ask.count)))
+	}
+	return cost
+}
+
+// within is how much of a stretch falls into one of the account's windows at least: all of a window, if it reaches over the whole of it, else half of the
+// stretch, if it reaches from one into the next. The shortest month counts.
+func (a *account) within(stretch time.Duration) time.Duration {
+	if a.budget == nil {
+		return stretch
+	}
+	return min(stretch/2, [windows]time.Duration{time.Hour, 24 * time.Hour, 28 * 24 * time.Hour}[a.window])
 }
 
 // leastPrice is what an hour of an offering may come to cost: as reserved, if any of it may be.

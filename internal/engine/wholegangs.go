@@ -102,7 +102,7 @@ func (e *Engine) drop(w *wholes, g *group, why drover.Reason) {
 	if !g.stuck {
 		e.stick([]*group{g}, why)
 	}
-	g.barred, e.replan, e.replace = true, true, true
+	g.barred, e.without, e.replace = true, true, true
 }
 
 // unable looks at the next purchase. If it cannot be made, and a gang's group needs it, it is that group, and why; nil if not.

@@ -80,5 +80,5 @@ const singlesMost = 10_000
 func (e *Engine) moved() {
 	clear(e.singles)
 	e.seen = nil
-	clear(e.unpayable)
+	clear(e.tolls)
 }

@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"drover"
+)
+
+// poor is a herd that begins with nothing, has little money, and waits for what it can pay.
+type poor struct {
+	*herd
+	boot []Body                     // of what boots, which takes a minute
+	told map[int64]string           // that it can never be paid, by job
+	ends map[drover.AttemptID]int64 // in which minute what runs ends
+}
+
+// begun notes how long an attempt runs that begins, of which it was not said that it never would.
+func (p *poor) begun(a Attempt) {
+	if why, never := p.told[a.ID.Job.Number]; never {
+		p.t.Errorf("attempt %v begins, of which was said: %s", a.ID, why)
+	}
+	most := max(1, int64(horizon(p.e.job(a.ID.Job.Number).Timeout)/time.Minute))
+	p.ends[a.ID] = int64(p.now)/int64(time.Minute) + p.dice.Int64N(most)
+}
+
+// hear has the engine decide on an event and what follows from it, and lets clouds and runners do what they are told.
+func (p *poor) hear(body Body) {
+	d := p.decide(body)
+	for _, w := range d.Writes {
+		if w.Attempt != nil && p.ends[w.Attempt.Attempt.ID] == 0 {
+			p.begun(w.Attempt.Attempt)
+		}
+	}
+	all := p.answers(d)
+	for _, f := range d.Effects {
+		if f.Destroy != nil {
+			all = append(all, Destroyed{Effect: f.ID, Instance: f.Destroy.Instance})
+		}
+		if f.ListInstances != nil {
+			all = append(all, p.listed(f.ID))
+		}
+	}
+	for _, answer := range all {
+		if _, boots := answer.(Connected); boots {
+			p.boot = append(p.boot, answer)
+		} else {
+			p.hear(answer)
+		}
+	}
+}
+
+// listed says that what the cloud has accepted to destroy is gone.
+func (p *poor) listed(effect int64) Listed {
+	l := Listed{Effect: effect, Cloud: "c", Began: p.now}
+	for _, in := range p.e.Instances() {
+		switch {
+		case in.Accepted:
+			l.Removed = append(l.Removed, in.ProviderID)
+		case in.Created != 0 && !in.Listed:
+			l.Added = append(l.Added, Sighting{ProviderID: in.ProviderID, Name: in.Name, ProviderType: in.Type.ProviderType, Type: in.Type.Name, Zone: in.Zone, Market: in.Market, Price: in.Price, Created: in.Created})
+		}
+	}
+	return l
+}
+
+// minute lets one pass, in which some of what runs ends; then it listens to what it is told of what waits.
+func (p *poor) minute() {
+	p.now = drover.Time((int64(p.now)/int64(time.Minute) + 1) * int64(time.Minute))
+	booted := p.boot
+	p.boot = nil
+	for _, answer := range booted {
+		p.hear(answer)
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(p.ends), func(a, b drover.AttemptID) int { return cmp.Compare(a.String(), b.String()) }) {
+		end := p.ends[id]
+		if a := p.e.live(id); end <= int64(p.now)/int64(time.Minute) && a != nil && a.State == drover.AttemptRunning {
+			p.hear(Exited{Instance: a.Instance, Attempt: id})
+		}
+	}
+	p.hear(Ticked{})
+	for j := range p.e.jobs.all() {
+		x, _ := p.e.Explain(drover.JobID{Number: j.Number, Index: -1})
+		for _, why := range x.Reasons {
+			if strings.Contains(why.Text, "can never pay") {
+				p.told[j.Number] = why.Text
+			}
+		}
+	}
+}
+
+// afford makes a herd with budgets that pay some of its types, and some not for long.
+func afford(t *testing.T, dice *rand.Rand) *poor {
+	cents := func(most int) drover.Money { return drover.Money(1+dice.IntN(most)) * drover.Dollar / 100 }
+	budgets := []Budget{{Hard: Amounts{Hourly: cents(300)}}, {User: "ada", Hard: Amounts{Hourly: cents(100)}}}
+	if dice.IntN(2) == 0 {
+		budgets[0].Hard.Daily, budgets[1].Hard.Daily = cents(1000), cents(500)
+	}
+	p := &poor{herd: newHerd(t, size{shapes: 1}, Settings{Budgets: budgets}), told: map[int64]string{}, ends: map[drover.AttemptID]int64{}}
+	p.dice = dice
+	return p
+}
+
+// What is told that it can never be paid does not begin, whatever others there are beside it: prices and budgets stay as they are. That is said of some of
+// what waits, and some of what does not fit into a window by itself begins out of two.
+func TestNothingBeginsOfWhichWasSaidThatItNeverWould(t *testing.T) {
+	told, begun := 0, 0
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			p := afford(t, rand.New(rand.NewPCG(seed, 3)))
+			for minute := range 30 * 60 {
+				if p.dice.IntN(10) == 0 && minute < 26*60 && p.e.jobs.count < 30 {
+					p.gang = p.dice.IntN(3) * p.dice.IntN(3)
+					j := p.waiting(herdShape(p.dice.IntN(30)))
+					j.Timeout = time.Duration(p.dice.IntN(5)*p.dice.IntN(90)) * time.Minute
+					if p.dice.IntN(2) == 0 {
+						j.User = "bob"
+					}
+					p.hear(Submitted{Jobs: []Job{j}})
+				}
+				p.minute()
+			}
+			told, begun = told+len(p.told), begun+len(p.ends)
+		})
+	}
+	if told == 0 || begun == 0 {
+		t.Errorf("%d were told that they never begin, and %d attempts began", told, begun)
+	}
+	t.Logf("%d were told that they never begin, and %d attempts began", told, begun)
+}
