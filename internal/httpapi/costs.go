@@ -51,11 +51,8 @@ func parseTime(text string) (drover.Time, error) {
 func costQuery(f drover.CostFilter) url.Values {
 	q := url.Values{}
 	put(q, "by", string(f.By))
-	for name, t := range map[string]drover.Time{"since": f.Since, "until": f.Until} {
-		if t != 0 {
-			q.Set(name, t.String())
-		}
-	}
+	put(q, "since", f.Since)
+	put(q, "until", f.Until)
 	put(q, "limit", f.Limit)
 	return q
 }

@@ -23,7 +23,7 @@ func jobQuery(f drover.JobFilter) url.Values {
 	}
 	put(q, "elements", f.Elements)
 	put(q, "tried", f.Tried)
-	putJob(q, "after", f.After)
+	put(q, "after", f.After)
 	put(q, "limit", f.Limit)
 	return q
 }
@@ -40,9 +40,7 @@ func instanceQuery(f drover.InstanceFilter) url.Values {
 
 func offerQuery(f drover.OfferFilter) url.Values {
 	q := url.Values{}
-	if f.Need.CPU != 0 {
-		q.Set("vcpus", f.Need.CPU.String())
-	}
+	put(q, "vcpus", f.Need.CPU)
 	put(q, "memory", int64(f.Need.Memory))
 	put(q, "disk", int64(f.Need.Disk))
 	put(q, "gpus", f.Need.GPUs)
@@ -54,7 +52,7 @@ func offerQuery(f drover.OfferFilter) url.Values {
 func eventQuery(f drover.EventFilter) url.Values {
 	q := url.Values{}
 	put(q, "after", f.After)
-	putJob(q, "job", f.Job)
+	put(q, "job", f.Job)
 	put(q, "instance", f.Instance)
 	put(q, "level", f.Level)
 	put(q, "recent", f.Recent)
@@ -78,12 +76,18 @@ func put(q url.Values, key string, value any) {
 		if v != 0 {
 			q.Set(key, strconv.FormatInt(v, 10))
 		}
-	}
-}
-
-func putJob(q url.Values, key string, id drover.JobID) {
-	if id.Number != 0 {
-		q.Set(key, id.String())
+	case drover.MilliCPU:
+		if v != 0 {
+			q.Set(key, v.String())
+		}
+	case drover.Time:
+		if v != 0 {
+			q.Set(key, v.String())
+		}
+	case drover.JobID:
+		if v.Number != 0 {
+			q.Set(key, v.String())
+		}
 	}
 }
 
