@@ -61,23 +61,27 @@ func (s *Store) submit(ctx context.Context, tx *sql.Tx, batch drover.Batch, now 
 	if err != nil {
 		return nil, err
 	}
-	named := make(map[string]int64, len(numbers))
+	in := arrival{batch, numbers, make(map[string]int64, len(numbers)), now}
 	for i, number := range numbers {
-		named[batch.Jobs[i].Name] = number
+		in.named[batch.Jobs[i].Name] = number
 	}
 	elements := 0
 	for i, spec := range batch.Jobs {
 		elements += spec.Array.Size()
-		job, err := newJob(numbers[i], batch.User, spec, named, now)
-		if err != nil {
-			return nil, err
-		}
-		if err := s.insert(ctx, tx, batch, numbers[0], spec, job); err != nil {
+		if err := s.insert(ctx, tx, in, i); err != nil {
 			return nil, err
 		}
 	}
 	_, err = tx.ExecContext(ctx, countQueued, elements)
 	return numbers, err
+}
+
+// arrival is a batch whose jobs have their numbers.
+type arrival struct {
+	batch   drover.Batch
+	numbers []int64
+	named   map[string]int64 // the numbers by the jobs' names
+	at      drover.Time
 }
 
 func takeNumbers(ctx context.Context, tx *sql.Tx, n int) ([]int64, error) {
@@ -116,7 +120,13 @@ func bounds(a drover.Array) (first, last int) {
 	return a.First, a.Last
 }
 
-func (s *Store) insert(ctx context.Context, tx *sql.Tx, batch drover.Batch, submission int64, spec drover.JobSpec, job engine.Job) error {
+// insert writes down the i-th job of a batch.
+func (s *Store) insert(ctx context.Context, tx *sql.Tx, in arrival, i int) error {
+	batch, spec := in.batch, in.batch.Jobs[i]
+	job, err := newJob(in.numbers[i], batch.User, spec, in.named, in.at)
+	if err != nil {
+		return err
+	}
 	kept, err := text(job)
 	if err != nil {
 		return err
@@ -126,7 +136,7 @@ func (s *Store) insert(ctx context.Context, tx *sql.Tx, batch drover.Batch, subm
 		return err
 	}
 	first, last := bounds(spec.Array)
-	err = s.run(ctx, tx, insertJob, job.Number, submission, batch.Name, batch.User, spec.Name, first, last, spec.Resources.CPU, spec.Priority,
+	err = s.run(ctx, tx, insertJob, job.Number, in.numbers[0], batch.Name, batch.User, spec.Name, first, last, spec.Resources.CPU, spec.Priority,
 		job.Since, drover.JobQueued, spec.Array.Size(), kept, asked)
 	if err != nil {
 		return err
