@@ -50,20 +50,26 @@ func witness(args []string) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(args[0], os.Getenv("DROVER_JOB_ID")), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	f, err := testimonyIn(args[0])
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	// The kernel gives the lock back when the process dies, however it dies.
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return errors.Join(err, testify(f, "overlap"))
-	}
-	if err := testify(f, "begin"); err != nil {
-		return err
-	}
 	time.Sleep(d)
 	return testify(f, "end")
+}
+
+// testimonyIn is a file in the folder in which the attempt has testified that it begins, beside no other of its job.
+func testimonyIn(folder string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(folder, os.Getenv("DROVER_JOB_ID")), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	// The kernel gives the lock back when the process dies, however it dies.
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(err, testify(f, "overlap"), f.Close())
+	}
+	return f, testify(f, "begin")
 }
 
 // checkpoint is a witness that is in no hurry: told to end it saves how far it came in the second folder, says that all is well, and goes
@@ -88,18 +94,12 @@ func checkpoint(args []string) error {
 	}
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, syscall.SIGTERM)
-	f, err := os.OpenFile(filepath.Join(args[0], os.Getenv("DROVER_JOB_ID")), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	f, err := testimonyIn(args[0])
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return errors.Join(err, testify(f, "overlap"))
-	}
 	began := time.Now()
-	if err := testify(f, "begin"); err != nil {
-		return err
-	}
 	select {
 	case <-time.After(whole - done):
 		return testify(f, "end")
