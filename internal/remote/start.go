@@ -92,8 +92,9 @@ func (c *Conn) nextAnswer(ctx context.Context, answers <-chan wire.Message) (wir
 	}
 }
 
-// provide puts contents on the instance, several at once. It gives nothing away that the attempt does not name.
+// provide puts contents on the instance, several at once, and each once. It gives nothing away that the attempt does not name.
 func (c *Conn) provide(ctx context.Context, s wire.Start, hashes []string, open Content) error {
+	hashes = slices.Compact(slices.Sorted(slices.Values(hashes)))
 	for _, hash := range hashes {
 		if !slices.ContainsFunc(s.Files, func(f drover.File) bool { return f.Hash == hash }) {
 			return drover.Errorf(drover.KindTransient, "the runner asks for %s, which is not an input of attempt %v", printable(hash), s.ID)

@@ -90,6 +90,17 @@ func TestStart(t *testing.T) {
 			}
 		})
 	})
+	t.Run("what a runner asks for again and again is sent once", func(t *testing.T) {
+		b := newBlobs()
+		inBubble(t, &fakeRunner{message: b.starting, bulk: b.bulk}, func(t *testing.T, c *Conn, _ <-chan error) {
+			if err := c.Start(t.Context(), startOf(1, "a", "b", "a", "a", "a", "a", "a"), contents); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(map[string]int{"a": 1, "b": 1}, b.puts); diff != "" {
+				t.Error(diff)
+			}
+		})
+	})
 	t.Run("attempts that need the same content have it sent once", func(t *testing.T) {
 		b := newBlobs()
 		f := &fakeRunner{message: b.starting, bulk: b.bulk}
