@@ -112,16 +112,17 @@ const (
 
 // Capabilities are what a driver can do beyond the methods every driver has.
 type Capabilities struct {
-	HostKeys       HostKeys `json:"host_keys"`
-	PowerOff       PowerOff `json:"power_off"`
-	Notices        Notices  `json:"notices,omitempty"`
-	Init           Init     `json:"init,omitempty"`            // empty: InitShell
-	MaxInit        int      `json:"max_init,omitempty"`        // bytes of UserData or Scripts that the cloud takes; 0: no limit is known
-	Template       bool     `json:"template,omitempty"`        // CreateRequest.Template is heeded
-	Project        string   `json:"project,omitempty"`         // what {project} in a template stands for: the account, project or subscription
-	ManyCandidates bool     `json:"many_candidates,omitempty"` // Create tries several candidates in one call
-	StopStart      bool     `json:"stop_start,omitempty"`      // the Cloud is a Starter
-	GrowDisk       bool     `json:"grow_disk,omitempty"`       // the Cloud is a DiskGrower
+	HostKeys       HostKeys       `json:"host_keys"`
+	PowerOff       PowerOff       `json:"power_off"`
+	Notices        Notices        `json:"notices,omitempty"`
+	Init           Init           `json:"init,omitempty"`            // empty: InitShell
+	MaxInit        int            `json:"max_init,omitempty"`        // bytes of UserData or Scripts that the cloud takes; 0: no limit is known
+	Template       bool           `json:"template,omitempty"`        // CreateRequest.Template is heeded
+	Project        string         `json:"project,omitempty"`         // what {project} in a template stands for: the account, project or subscription
+	ManyCandidates bool           `json:"many_candidates,omitempty"` // Create tries several candidates in one call
+	StopStart      bool           `json:"stop_start,omitempty"`      // the Cloud is a Starter
+	GrowDisk       bool           `json:"grow_disk,omitempty"`       // the Cloud is a DiskGrower
+	Billing        drover.Billing `json:"-"`                         // where the configuration does not say it
 }
 
 // Candidate is one way of making an instance: a type in a zone and market, by the cloud's own names, and the image that it boots from.

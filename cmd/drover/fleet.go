@@ -209,7 +209,7 @@ func settings(c *config.Config, limits runLimits) engine.Settings {
 func cloudSettings(c config.Cloud) engine.CloudSettings {
 	s := engine.CloudSettings{
 		Name: c.Name, MaxInstances: c.MaxInstances, MaxCreating: c.MaxCreating, ListInterval: c.ListInterval, Disk: c.Disk, OffersInterval: c.Prices.Interval,
-		BillingPeriod: c.Prices.Period,
+		Billing: drover.Billing{Period: c.Prices.Period},
 	}
 	for _, l := range c.Limits {
 		limit := drover.Limit{Zone: l.Zone, Type: l.Type, Market: l.Market, QuotaGroup: l.QuotaGroup}

@@ -206,7 +206,7 @@ func (a *app) simulated(ctx context.Context, file string, m simulate.Models, lis
 			return in, drover.Errorf(drover.KindInvalid, "--catalogue: there is no cloud %s", name).WithHint("the configuration has %s", strings.Join(c.CloudNames(), ", "))
 		}
 	}
-	in = simulate.Input{Settings: settings(c, runLimits{}), Models: m}
+	in.Models = m
 	asked := *c
 	asked.Clouds = nil
 	for _, cloud := range c.Clouds {
@@ -232,6 +232,15 @@ func (a *app) simulated(ctx context.Context, file string, m simulate.Models, lis
 			return in, err
 		}
 		in.Offerings = append(in.Offerings, all...)
+		for i, cloud := range c.Clouds {
+			if at := slices.IndexFunc(asked.Clouds, func(o config.Cloud) bool { return o.Name == cloud.Name }); at >= 0 {
+				c.Clouds[i] = asked.Clouds[at] // of which is known now how it bills
+			}
+		}
+	}
+	in.Settings = settings(c, runLimits{})
+	for i := range in.Settings.Clouds {
+		in.Settings.Clouds[i].Billing.Least = simulate.LeastBilled
 	}
 	if len(in.Offerings) == 0 {
 		return in, drover.Errorf(drover.KindInvalid, "%s offers no type", cmp.Or(file, "the price list")).WithHint("its clouds' types: filters may let none pass")

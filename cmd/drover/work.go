@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -282,7 +283,8 @@ func parseJob(job map[string]any) (drover.JobSpec, error) {
 	return file.Batch.Jobs[0], nil
 }
 
-// offeringsOf is what the clouds of a configuration offer. Nothing is created there.
+// offeringsOf is what the clouds of a configuration offer. Nothing is created there. Where the configuration does not say how a cloud bills, what its
+// driver says of it is written there.
 func (a *app) offeringsOf(ctx context.Context, c *config.Config) ([]drover.Offering, error) {
 	home, err := stateHome()
 	if err != nil {
@@ -302,5 +304,9 @@ func (a *app) offeringsOf(ctx context.Context, c *config.Config) ([]drover.Offer
 		return nil, err
 	}
 	defer closeClouds(clouds)
+	for i := range c.Clouds {
+		period := &c.Clouds[i].Prices.Period
+		*period = cmp.Or(*period, clouds[i].Driver.Capabilities().Billing.Period)
+	}
 	return offerings(ctx, clouds)
 }

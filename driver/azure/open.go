@@ -103,6 +103,7 @@ func (c *cloud) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffStops, Notices: driver.NoticesAzure,
 		Init: runs, MaxInit: most, Template: true, Project: c.config.subscription(), StopStart: true,
+		Billing: drover.Billing{Least: time.Minute},
 	}
 }
 

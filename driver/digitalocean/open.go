@@ -147,6 +147,7 @@ func (*cloud) Capabilities() driver.Capabilities {
 		MaxInit:   most,
 		Template:  true,
 		StopStart: true,
+		Billing:   drover.Billing{Least: time.Minute},
 	}
 }
 

@@ -61,6 +61,7 @@ func TestOpen(t *testing.T) {
 		{"there are two protocols", `command: [x], protocol: telepathy`, "", "telepathy"},
 		{"a call takes some time", `command: [x], timeout: 0s`, "", "timeout"},
 		{"words that are not known are refused", "", `{"result": {"host_keys": "whispered"}}`, "whispered"},
+		{"a billing period is at most an hour", "", `{"result": {"billing_period_seconds": 7200}}`, "billing_period_seconds is 7200"},
 		{"so are calls that are not known", "", `{"result": {"calls": ["dance"]}}`, "dance"},
 		{"who verifies host keys has the call for it", "", `{"result": {"host_keys": "verified"}}`, "verify_host_key"},
 		{"the program may refuse what it is configured with", "", `{"error": {"kind": "invalid", "message": "no region"}}`, "no region"},

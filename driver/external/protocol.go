@@ -88,7 +88,9 @@ type failure struct {
 type (
 	opened struct {
 		driver.Capabilities
-		Calls []string `json:"calls"`
+		Calls         []string `json:"calls"`
+		BillingLeast  float64  `json:"billing_least_seconds"`
+		BillingPeriod float64  `json:"billing_period_seconds"`
 	}
 	created struct {
 		Instance instance `json:"instance"`
@@ -207,6 +209,19 @@ func (o opened) check() (driver.Capabilities, error) {
 		if !slices.Contains(word.known, word.is) {
 			return can, fmt.Errorf("%s is %.40q, which is not one of %s", word.key, word.is, strings.Join(word.known, ", "))
 		}
+	}
+	for _, b := range []struct {
+		key  string
+		is   float64
+		into *time.Duration
+	}{
+		{"billing_least_seconds", o.BillingLeast, &can.Billing.Least},
+		{"billing_period_seconds", o.BillingPeriod, &can.Billing.Period},
+	} {
+		if most := drover.MaxBillingPeriod.Seconds(); !(b.is >= 0 && b.is <= most) {
+			return can, fmt.Errorf("%s is %v, which is not between 0 and %v", b.key, b.is, most)
+		}
+		*b.into = time.Duration(b.is * float64(time.Second))
 	}
 	for _, call := range o.Calls {
 		if !slices.Contains([]string{callOfferings, callImages, callVerify, callStrays}, call) {

@@ -76,6 +76,7 @@ func (c *cloud) Capabilities() driver.Capabilities {
 	can := driver.Capabilities{
 		HostKeys: driver.HostKeysVerified, PowerOff: driver.PowerOffStops, Notices: driver.NoticesGCE,
 		Init: runs, MaxInit: most, Template: true, Project: c.api.project, StopStart: true, GrowDisk: true,
+		Billing: drover.Billing{Least: time.Minute},
 	}
 	if c.config.Init == initCloud {
 		can.HostKeys = driver.HostKeysPlanted

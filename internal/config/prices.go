@@ -19,7 +19,7 @@ const priceInterval = 15 * time.Minute
 type Prices struct {
 	Discount Percent       `yaml:"discount" doc:"how much less than the list is paid, such as 12%"`
 	Reserved []Reservation `yaml:"reserved" doc:"commitments: so many instances of a type, on demand, at a price of their own"`
-	Period   time.Duration `yaml:"billing_period" doc:"of which each that is begun is paid, such as 1h: an idle instance is not destroyed before its end; 0: the cloud bills by the second"`
+	Period   time.Duration `yaml:"billing_period" doc:"of which each that is begun is paid, such as 1h: at most 1h: an idle instance is not destroyed before its end; 0: as its driver says, which mostly is by the second"`
 	Interval time.Duration `yaml:"interval" doc:"how often the cloud is asked for its types and prices"`
 }
 
@@ -75,6 +75,9 @@ func (c Cloud) Offer(listed drover.Offering) (paid drover.Offering, may bool) {
 func checkPrices(f *faults, n *node, p Prices) {
 	if p.Interval < time.Minute && n.shape == mapping {
 		f.addf(n.find("interval"), "interval (%v) must be at least 1m: asking for a catalogue is work for the cloud", p.Interval)
+	}
+	if p.Period < 0 || p.Period > drover.MaxBillingPeriod {
+		f.addf(n.find("billing_period"), "billing_period (%v) must be at most %v", p.Period, drover.MaxBillingPeriod)
 	}
 	seen := map[string]bool{}
 	for i, r := range p.Reserved {

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -91,6 +92,8 @@ func (s *setup) able() engine.Settings {
 	for i := range settings.Clouds {
 		if cl := s.clouds[settings.Clouds[i].Name]; cl != nil {
 			_, settings.Clouds[i].GrowDisk = driver.As[driver.DiskGrower](cl.own)
+			billing, own := &settings.Clouds[i].Billing, cl.own.Capabilities().Billing
+			billing.Least, billing.Period = own.Least, cmp.Or(billing.Period, own.Period)
 		}
 	}
 	return settings

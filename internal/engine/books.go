@@ -41,7 +41,7 @@ type account struct {
 	spare    bool          // entries may lack in it, and nothing asks for it
 	since    int           // entries from before windows had ended so often have nothing in it
 	limit    drover.Money  // 0: none, or it is spare
-	settled  *drover.Money // spent by what is over; nil in a window to come
+	settled  *drover.Money // spent by what is over; nil where that can be nothing: later than in the next window
 	pledged  drover.Money  // beside that, to what is there: what it has cost, and will
 
 	spent   drover.Money // up to spentAt, with as many entries as entered says

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +14,8 @@ import (
 // them does, so that chance moves no work from one type to another; but for a type that was seen to take far longer, or shorter, as bare metal does.
 // A cloud of which nothing has been seen is taken for as quick as the quickest, and so tried.
 
-// bootTimes is how long instances boot: as the quickest cloud's do, but for some.
+// bootTimes is how long instances are paid beside their work: as the quickest cloud's are, but for some. That is while they boot and, where a cloud bills
+// by the period, half of one: ends fall anywhere in it.
 type bootTimes struct {
 	usual time.Duration
 	other []drover.Boot // by cloud, those of a whole cloud first
@@ -29,16 +31,24 @@ const (
 // seenBoots works that out of what has been seen.
 func (e *Engine) seenBoots() (b bootTimes) {
 	var clouds []drover.Boot
+	quickest := time.Duration(0)
 	for _, c := range e.enabled() {
-		if usual, types := bootsIn(c.Name, e.s.Habits.Boots); usual > 0 {
-			clouds = append(clouds, drover.Boot{Cloud: c.Name, Time: usual})
-			b.other = append(b.other, types...)
+		usual, types := bootsIn(c.Name, e.s.Habits.Boots)
+		if usual > 0 && (quickest == 0 || usual < quickest) {
+			quickest = usual
+		}
+		clouds, b.other = append(clouds, drover.Boot{Cloud: c.Name, Time: usual}), append(b.other, types...)
+	}
+	for i := range clouds {
+		clouds[i].Time = cmp.Or(clouds[i].Time, quickest)
+	}
+	for _, all := range [][]drover.Boot{clouds, b.other} {
+		for i := range all {
+			all[i].Time += e.limits(all[i].Cloud).Billing.Period / 2
 		}
 	}
-	for _, c := range clouds {
-		if b.usual == 0 || c.Time < b.usual {
-			b.usual = c.Time
-		}
+	if len(clouds) > 0 {
+		b.usual = slices.MinFunc(clouds, func(x, y drover.Boot) int { return cmp.Compare(x.Time, y.Time) }).Time
 	}
 	slower := slices.DeleteFunc(clouds, func(c drover.Boot) bool { return c.Time == b.usual })
 	b.other = slices.Concat(slower, b.other)
@@ -68,7 +78,7 @@ func bootsIn(cloud string, seen []Habit) (usual time.Duration, apart []drover.Bo
 	return usual, apart
 }
 
-// bootTimes is how long instances boot.
+// bootTimes is how long instances are paid beside their work.
 func (e *Engine) bootTimes() bootTimes {
 	if e.seen == nil {
 		b := e.seenBoots()
@@ -77,7 +87,7 @@ func (e *Engine) bootTimes() bootTimes {
 	return *e.seen
 }
 
-// of is how long an instance of an offering boots.
+// of is that of an instance of an offering.
 func (b bootTimes) of(o *drover.Offering) time.Duration {
 	took := b.usual
 	for i := range b.other {

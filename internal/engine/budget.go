@@ -69,6 +69,7 @@ type Spending struct {
 type Spell struct {
 	Begin  drover.Time  `json:"begin"`
 	Cost   drover.Money `json:"cost"`
+	Next   drover.Money `json:"next,omitempty"`   // of the window after it, which begins with that: what is over may be paid until then
 	Warned bool         `json:"warned,omitempty"` // that the soft limit is passed was told
 	Passed bool         `json:"passed,omitempty"` // and of the hard one
 	Told   drover.Time  `json:"told,omitempty"`   // when the last of these was
@@ -93,10 +94,13 @@ func NewSpending(b Budget, now drover.Time) Spending {
 // Since is when the longest of the windows began.
 func (s *Spending) Since() drover.Time { return s.Spells[monthly].Begin }
 
-// Add counts what is over up to a moment: cost is what it cost in a stretch of time.
-func (s *Spending) Add(now drover.Time, cost func(from, to drover.Time) drover.Money) {
+// Add counts what is over: cost is what it costs in a stretch of time.
+func (s *Spending) Add(cost func(from, to drover.Time) drover.Money) {
 	for w := range s.Spells {
-		s.Spells[w].Cost += cost(s.Spells[w].Begin, now)
+		spell := &s.Spells[w]
+		next := window(w).end(spell.Begin)
+		spell.Cost += cost(spell.Begin, next)
+		spell.Next += cost(next, window(w).end(next))
 	}
 }
 
@@ -123,9 +127,15 @@ func (e *Engine) beginAnew(was drover.Time) {
 // turn brings the windows up to now, and reports whether that changed any.
 func (s *Spending) turn(now drover.Time) (changed bool) {
 	for w := range s.Spells {
-		if begin := window(w).begin(now); s.Spells[w].Begin < begin {
-			s.Spells[w], changed = Spell{Begin: begin}, true
+		begin, was := window(w).begin(now), s.Spells[w]
+		if was.Begin >= begin {
+			continue
 		}
+		paid := drover.Money(0) // before it began
+		if window(w).end(was.Begin) == begin {
+			paid = was.Next
+		}
+		s.Spells[w], changed = Spell{Begin: begin, Cost: paid}, true
 	}
 	return changed
 }
@@ -173,7 +183,7 @@ func (e *Engine) tally(of func(*Budget) bool, cost func(from, to drover.Time) dr
 			continue
 		}
 		before := s.Spells
-		if s.Add(e.s.Now, cost); s.Spells != before {
+		if s.Add(cost); s.Spells != before {
 			e.writeSpending(s)
 		}
 	}

@@ -60,19 +60,18 @@ func (e *Engine) pays(in *instance, boot time.Duration) (hold time.Duration, ove
 	return hold, over, seen
 }
 
-// leastBilled is for how long clouds bill an instance at least.
-const leastBilled = time.Minute
+// youngest is how old an instance gets at least that falls idle: most clouds bill that in any case, and one that is there at once would come and go with
+// each job.
+const youngest = time.Minute
 
-// paidFor is for how long after it fell idle an instance is paid anyway: to the end of the time that clouds bill at least, or of the period by which its
-// cloud bills.
+// paidFor is for how long after it fell idle an instance is paid anyway, as its cloud bills, and young.
 func (e *Engine) paidFor(in *instance) time.Duration {
 	if in.Created == 0 {
 		return 0
 	}
-	age, period := in.IdleSince.Sub(in.Created), e.limits(in.Cloud).BillingPeriod
-	if period <= leastBilled {
-		return max(0, leastBilled-age)
+	left := e.paidUntil(in, in.IdleSince).Sub(in.IdleSince)
+	if e.limits(in.Cloud).Billing.Period > 0 {
+		left -= min(left, e.life().ShutdownTimeout) // so that its cloud hears of it in time
 	}
-	left := period - age%period
-	return left - min(left, e.life().ShutdownTimeout) // so that its cloud hears of it in time
+	return max(left, in.Created.Add(youngest).Sub(in.IdleSince))
 }

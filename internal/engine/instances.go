@@ -186,7 +186,7 @@ func (e *Engine) destroyed(b Destroyed) {
 		// What was destroyed by its name alone may not have been there yet: only lists can tell that it is gone.
 		in.Accepted, in.Known = !in.ByName, e.s.Now
 		if in.Accepted && in.Ended == 0 {
-			in.Ended = e.s.Now
+			in.Ended = e.paidUntil(in, e.s.Now)
 			e.writeInstance(in)
 			e.unreserve(in)
 		}
@@ -203,6 +203,9 @@ func (e *Engine) gone(in *instance, why drover.Reason) {
 	e.unbind(in)
 	e.tellGone(in, why)
 	in.State, in.Connected = drover.InstanceGone, false
+	if in.Created != 0 && in.Ended == 0 {
+		in.Ended = e.paidUntil(in, e.s.Now)
+	}
 	for _, a := range slices.Clone(in.load) {
 		e.lose(a, "lost with its instance %s: %s", in.Name, why.Text)
 	}

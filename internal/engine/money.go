@@ -81,7 +81,17 @@ func (e *Engine) accrued(in *instance) drover.Money {
 // Tariff is what the instance costs an hour, and has cost.
 func (in Instance) Tariff() drover.Tariff { return drover.Tariff{Rates: in.Rates, Price: in.Price} }
 
-// billEnd is up to when the instance is paid: its destruction, however much later that is seen, else now.
+// paidUntil is up to when an instance is paid that ends at a time, as its cloud bills. Of one that is not known to be there its bill may begin
+// at any time before, so a whole period may be left of it.
+func (e *Engine) paidUntil(in *instance, ended drover.Time) drover.Time {
+	billing := e.limits(in.Cloud).Billing
+	if in.Created == 0 {
+		return billing.Latest(ended)
+	}
+	return billing.PaidUntil(in.Created, ended)
+}
+
+// billEnd is up to when the instance is paid: as its destruction has it, however much later that is seen, else now.
 func (e *Engine) billEnd(in *instance) drover.Time { return cmp.Or(in.Ended, e.s.Now) }
 
 // share is what the attempt costs of its instance's price: by its part of the vCPUs, so that the shares of attempts that run side

@@ -129,15 +129,16 @@ func (e *Engine) within(p pledge) (allowed []wanted, worst *account) {
 
 // adds is what a pledge adds to an account.
 func (e *Engine) adds(a *account, p pledge) (more drover.Money) {
-	until, offers := e.s.Now.Add(p.boots+p.longest()), p.offers
+	ends, offers := e.s.Now.Add(p.boots+p.longest()), p.offers
 	if p.in != nil {
 		offers = p.in.offers()
 	}
 	switch {
 	case a.fleets() && p.in != nil:
 		now := e.pledgedUntil(p.in)
-		return e.dearest(p.in).Cost(e.paidFrom(p.in), max(a.from, now), min(a.to, max(now, until)))
+		return e.dearest(p.in).Cost(e.paidFrom(p.in), max(a.from, now), min(a.to, max(now, e.paidUntil(p.in, ends))))
 	case a.fleets():
+		until := e.limits(offers[0].Cloud).Billing.Latest(ends)
 		return drover.Tariff{Price: dearestOf(offers)}.Cost(e.s.Now, a.from, min(a.to, until))
 	}
 	for _, w := range p.loads {
@@ -152,13 +153,14 @@ func (e *Engine) adds(a *account, p pledge) (more drover.Money) {
 func (e *Engine) relief(a *account, freed []*instance) (less drover.Money) {
 	for _, in := range freed {
 		if a.fleets() {
-			less += e.dearest(in).Cost(e.paidFrom(in), max(a.from, e.s.Now), min(a.to, e.pledgedUntil(in)))
+			less += e.dearest(in).Cost(e.paidFrom(in), max(a.from, e.paidUntil(in, e.s.Now)), min(a.to, e.pledgedUntil(in)))
 		}
 	}
 	return less
 }
 
-// pledgedUntil is when the longest job admitted to the instance has ended, of which those that say no timeout count as an hour.
+// pledgedUntil is up to when the instance is paid at least: when the longest job admitted to it has ended, of which those that say no timeout count as
+// an hour, and what its cloud bills beyond that.
 func (e *Engine) pledgedUntil(in *instance) drover.Time {
 	end := orNow(in.Ended, e.s.Now)
 	for _, a := range in.load {
@@ -169,7 +171,10 @@ func (e *Engine) pledgedUntil(in *instance) drover.Time {
 	if len(in.Bound) > 0 {
 		end = max(end, in.Asked.Add(e.life().BootTimeout+boundHorizon(in)))
 	}
-	return end
+	if in.Ended != 0 {
+		return end
+	}
+	return e.paidUntil(in, end)
 }
 
 // why says what an account refuses, and until when.

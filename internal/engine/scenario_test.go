@@ -76,7 +76,7 @@ func play(t *testing.T, script string) string {
 // playTo plays a scenario to somebody who hears what is said, if anybody does.
 func playTo(t *testing.T, script string, said *reasons) string {
 	p := &player{t: t, said: said, disk: sim.NewDisk(), now: drover.Time(1e18), pending: map[string]int64{}, jobs: map[int64]engine.Job{}, settings: engine.Settings{
-		Clouds: []engine.CloudSettings{{Name: "c", MaxInstances: 4, MaxCreating: 10, ListInterval: time.Minute}},
+		Clouds: []engine.CloudSettings{{Name: "c", MaxInstances: 4, MaxCreating: 10, ListInterval: time.Minute, Billing: drover.Billing{Least: time.Minute}}},
 		Lifecycle: engine.Lifecycle{
 			BootTimeout: 10 * time.Minute, ProbeInterval: 10 * time.Second, ProbeTimeout: 2 * time.Minute, IdleTimeout: time.Minute,
 			TermTimeout: 2 * time.Minute, ShutdownTimeout: 10 * time.Second,

@@ -63,7 +63,7 @@ func (p *player) set(args []string) {
 			p.settings.Clouds[0].Limits = []drover.Limit{p.limit(value)}
 		case "period":
 			p.settings.Clouds = slices.Clone(p.settings.Clouds)
-			p.settings.Clouds[0].BillingPeriod = p.duration(value)
+			p.settings.Clouds[0].Billing.Period = p.duration(value)
 		case "mix":
 			base, percent, _ := strings.Cut(value, ":")
 			p.settings.Mix.OnDemand = drover.Part{Base: int(p.number(base)), Percent: int(p.number(percent))}

@@ -77,9 +77,9 @@ type CloudSettings struct {
 	OffersInterval time.Duration  `json:"offers_interval,omitempty"` // between two looks at its types and prices; 0: an hour
 	Limits         []drover.Limit `json:"limits,omitempty"`          // of some of what it offers; their own Cloud is not looked at
 	Reserved       []Reservation  `json:"reserved,omitempty"`        // that the operator has committed to
-	BillingPeriod  time.Duration  `json:"billing_period,omitempty"`  // of which each that is begun is paid; 0: by the second
-	GrowDisk       bool           `json:"grow_disk,omitempty"`       // volumes can be grown
-	Leaving        bool           `json:"leaving,omitempty"`         // no longer configured: nothing is rented there, and what is there drains
+	Billing        drover.Billing `json:"billing,omitzero"`
+	GrowDisk       bool           `json:"grow_disk,omitempty"` // volumes can be grown
+	Leaving        bool           `json:"leaving,omitempty"`   // no longer configured: nothing is rented there, and what is there drains
 }
 
 // Lifecycle are the times an instance is given, as PRODUCT.md's `instances:` names them.
@@ -190,7 +190,7 @@ type Instance struct {
 	Created    drover.Time          `json:"created,omitempty"`   // its bill begins
 	Ready      drover.Time          `json:"ready,omitempty"`
 	IdleSince  drover.Time          `json:"idle_since,omitempty"`
-	Ended      drover.Time          `json:"ended,omitempty"` // its cloud accepted its destruction: its bill ends
+	Ended      drover.Time          `json:"ended,omitempty"` // up to when it is paid, since its cloud has accepted its destruction; that may be to come
 	KeepUntil  drover.Time          `json:"keep_until,omitempty"`
 	Seen       bool                 `json:"seen,omitempty"`  // a good list of its cloud's has had it
 	Bound      []Binding            `json:"bound,omitempty"` // waiting work it is rented for, until it is ready

@@ -34,8 +34,12 @@ func (e *Engine) situate(a *account) {
 		last = a.window.end(last)
 	}
 	a.present, a.spare, a.settled, a.limit = a.from == begin, a.from == last, nil, 0
-	if a.present {
-		a.settled, a.look, a.spentAt = &e.spending(a.budget.Scope()).Spells[a.window].Cost, 0, 0
+	spell := &e.spending(a.budget.Scope()).Spells[a.window]
+	switch {
+	case a.present:
+		a.settled, a.look, a.spentAt = &spell.Cost, 0, 0
+	case a.from == a.window.end(begin):
+		a.settled = &spell.Next
 	}
 	if !a.spare {
 		a.limit = a.budget.Hard.of(a.window)

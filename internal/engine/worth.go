@@ -49,7 +49,7 @@ func (e *Engine) shared(g *group, in *instance, jobs int) bool {
 // fresh reports whether an instance has become ready just now, and nothing has begun on it.
 func (e *Engine) fresh(in *instance) bool { return !in.Used && in.IdleSince == e.s.Now }
 
-// alone is what an hour costs of what may be rented now and costs least for one job of the shape, its boot and its volume included; 0 if nothing holds it.
+// alone is what an hour costs of what may be rented now and costs least for one job of the shape, its boot, its volume and half a billing period included; 0 if nothing holds it.
 func (e *Engine) alone(s drover.Shape) (least drover.Money) {
 	if least, known := e.singles[s]; known {
 		return least

@@ -45,8 +45,8 @@ func (w *World) known(provider string, at drover.Time) {
 }
 
 // settle compares the bill of an instance that is gone with its cloud's. The cloud bills from its accepting the create to its accepting the
-// destroy; the controller knows of either only what it is told, so its bill begins between the first and its being told, and likewise ends.
-// Where it was told, its bill begins and ends no later than that.
+// destroy, and the rest of the period in which that was; the controller knows of either only what it is told, so its bill begins between the first and
+// its being told, and likewise ends. Where it was told, its bill begins and ends no later than that.
 func (w *World) settle(in engine.Instance, end engine.InstanceEnd) {
 	v := w.vmOf(in)
 	switch {
@@ -62,6 +62,7 @@ func (w *World) settle(in engine.Instance, end engine.InstanceEnd) {
 		return
 	}
 	b := &v.book
+	paid := func(ended drover.Time) drover.Time { return w.billing(in.Cloud).PaidUntil(in.Created, ended) }
 	switch now := w.controller.now(); {
 	case end.Cost != in.Tariff().Cost(in.Created, in.Created, end.At):
 		w.fail("instance %s cost %v for %v at %+v an hour", in.Name, end.Cost, end.At.Sub(in.Created), in.Tariff())
@@ -69,15 +70,25 @@ func (w *World) settle(in engine.Instance, end engine.InstanceEnd) {
 		w.fail("the bill of %s begins at %v, but it was created at %v, which was known at %v", in.Name, in.Created, v.created, b.known)
 	case v.billed == 0:
 		w.fail("the bill of %s ends, and %s goes on", in.Name, v.provider)
-	case end.At < v.billed || end.At > now:
+	case end.At < paid(v.billed) || end.At > paid(now):
 		w.fail("the bill of %s ends at %v, but it was destroyed at %v", in.Name, end.At, v.billed)
-	case b.ended != 0 && end.At > b.ended:
+	case b.ended != 0 && end.At > paid(b.ended):
 		w.fail("the bill of %s ends at %v, but its destruction was known to be accepted at %v", in.Name, end.At, b.ended)
 	case in.Created < b.settled && w.Disk.named(in.Name): // what another store named, this one cannot know to have paid
 		w.fail("instance %s is paid from %v on, and was paid until %v before", in.Name, in.Created, b.settled)
 	}
-	*b = book{settled: end.At}
+	*b = book{settled: min(end.At, w.controller.now())} // a period may be begun anew
 	w.divide(in, end)
+}
+
+// billing is how a cloud bills.
+func (w *World) billing(cloud string) drover.Billing {
+	for _, c := range w.settings.Clouds {
+		if c.Name == cloud {
+			return c.Billing
+		}
+	}
+	return drover.Billing{}
 }
 
 // share is what an attempt had of its instance.

@@ -263,6 +263,11 @@ func (w *World) promised(in engine.Instance, load []engine.Attempt) ledger.Bill 
 	for _, b := range in.Bound {
 		bill.End = max(bill.End, in.Asked.Add(w.settings.Lifecycle.BootTimeout+horizonOf(b.Group.Timeout)))
 	}
+	if in.Created != 0 {
+		bill.End = w.billing(in.Cloud).PaidUntil(in.Created, bill.End)
+	} else {
+		bill.End = w.billing(in.Cloud).Latest(bill.End)
+	}
 	return bill
 }
 

@@ -187,9 +187,9 @@ func varied(seed uint64, s engine.Settings) engine.Settings {
 	}
 	s.Clouds = slices.Clone(s.Clouds)
 	for i := range s.Clouds {
-		s.Clouds[i].OffersInterval = 5 * time.Minute
+		s.Clouds[i].OffersInterval, s.Clouds[i].Billing.Least = 5*time.Minute, time.Minute
 		if some() {
-			s.Clouds[i].BillingPeriod = 5 * time.Minute
+			s.Clouds[i].Billing.Period = 5 * time.Minute
 		}
 		if some() {
 			s.Clouds[i].Limits = limits(dice)

@@ -25,6 +25,8 @@ type meter struct {
 	had       float64 // vCPU-seconds of instances that were paid
 	instances int
 	hires     []*hire // that go on
+	gone      []*hire // that are paid for a while yet
+	billing   map[string]drover.Billing
 	peak      int
 	bills     map[drover.Market]*bill
 	parts     Parts
@@ -43,14 +45,20 @@ type bill struct {
 
 func newMeter(in Input) *meter {
 	begin := in.Begin()
-	return &meter{
+	m := &meter{
 		market: newMarket(in.Models, in.Offerings), begin: begin, now: begin, last: begin, end: begin, bills: map[drover.Market]*bill{}, series: series{width: time.Minute},
+		billing: map[string]drover.Billing{},
 	}
+	for _, c := range in.Settings.Clouds {
+		m.billing[c.Name] = c.Billing
+	}
+	return m
 }
 
 // at moves the time on. All that is told after it happens then.
 func (m *meter) at(now drover.Time) {
 	for next := m.begin.Add(priceStep * time.Duration(m.steps+1)); next <= now; next = next.Add(priceStep) {
+		m.settle(next)
 		m.pass(next)
 		m.steps++
 		m.market.step()
@@ -61,7 +69,15 @@ func (m *meter) at(now drover.Time) {
 			h.tariff = h.tariff.Changed(price, next)
 		}
 	}
+	m.settle(now)
 	m.pass(now)
+}
+
+// finish moves the time on until nothing is paid any more of what is gone.
+func (m *meter) finish() {
+	for _, h := range m.gone {
+		m.at(max(m.now, h.until))
+	}
 }
 
 func (m *meter) pass(now drover.Time) {
@@ -141,22 +157,39 @@ func (m *meter) rented(o drover.Offering) *hire {
 	return h
 }
 
-// returned ends the bill of an instance.
+// returned ends the time of an instance, and its bill as its cloud bills.
 func (m *meter) returned(h *hire, interrupted bool) {
 	m.last = m.now
 	h.count(m.now)
 	m.hires = slices.DeleteFunc(m.hires, func(o *hire) bool { return o == h })
-	b, took := m.bill(h.offering), m.now.Sub(h.since)
-	b.time += took
-	b.cost += h.tariff.Cost(h.since, h.since, m.now)
 	if interrupted {
-		b.interrupted++
+		m.bill(h.offering).interrupted++
 	}
-	has := h.offering.Type.Resources
-	m.had += vcpus(has) * took.Seconds()
-	m.state.instances--
-	m.state.had -= vcpus(has)
-	m.state.hourly -= h.tariff.Price.USD()
+	h.until = m.billing[h.offering.Cloud].PaidUntil(h.since, m.now)
+	at := slices.IndexFunc(m.gone, func(o *hire) bool { return o.until > h.until })
+	if at < 0 {
+		at = len(m.gone)
+	}
+	m.gone = slices.Insert(m.gone, at, h)
+	m.settle(m.now)
+}
+
+// settle ends the bills that end by then.
+func (m *meter) settle(by drover.Time) {
+	for len(m.gone) > 0 && m.gone[0].until <= by {
+		h := m.gone[0]
+		m.gone = m.gone[1:]
+		m.pass(h.until)
+		h.count(h.until)
+		b, took := m.bill(h.offering), h.until.Sub(h.since)
+		b.time += took
+		b.cost += h.tariff.Cost(h.since, h.since, h.until)
+		has := h.offering.Type.Resources
+		m.had += vcpus(has) * took.Seconds()
+		m.state.instances--
+		m.state.had -= vcpus(has)
+		m.state.hourly -= h.tariff.Price.USD()
+	}
 }
 
 func vcpus(r drover.Resources) float64 { return float64(r.CPU) / 1000 }

@@ -12,6 +12,9 @@ import (
 	"drover/internal/trace"
 )
 
+// LeastBilled is what modelled clouds bill in any case, as most clouds do.
+const LeastBilled = time.Minute
+
 // Models say how clouds behave. All that is random follows from the seed.
 type Models struct {
 	Seed        uint64

@@ -39,7 +39,7 @@ func nasa(tb testing.TB) Input {
 		tb.Fatal(err)
 	}
 	settings := engine.Settings{
-		Clouds: []engine.CloudSettings{{Name: "cloud", MaxCreating: 100, ListInterval: time.Minute}},
+		Clouds: []engine.CloudSettings{{Name: "cloud", MaxCreating: 100, ListInterval: time.Minute, Billing: drover.Billing{Least: LeastBilled}}},
 		Lifecycle: engine.Lifecycle{
 			BootTimeout: 10 * time.Minute, ProbeInterval: 10 * time.Second, ProbeTimeout: 2 * time.Minute, IdleTimeout: time.Minute,
 			TermTimeout: 2 * time.Minute, ShutdownTimeout: 10 * time.Second,

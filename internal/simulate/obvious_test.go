@@ -202,12 +202,18 @@ func (o *obvious) cost(in *plainInstance) (sum drover.Money) {
 		}
 		panic("it is not offered")
 	}
-	from := in.accepted
-	for from < in.until {
+	from, until := in.accepted, in.until
+	if period := o.in.Settings.Clouds[0].Billing.Period; period > 0 {
+		for until = in.accepted; until <= in.until; {
+			until = until.Add(period)
+		}
+	}
+	until = max(until, in.accepted.Add(time.Minute)) // which is billed in any case
+	for from < until {
 		step := from.Sub(o.in.Begin())/priceStep + 1
-		to := min(in.until, o.in.Begin().Add(step*priceStep))
-		for to < in.until && price(to) == price(from) { // a price that stays is one span
-			to = min(in.until, to.Add(priceStep))
+		to := min(until, o.in.Begin().Add(step*priceStep))
+		for to < until && (to >= in.until || price(to) == price(from)) { // a price that stays is one span, and it stays as it is at the end
+			to = min(until, to.Add(priceStep))
 		}
 		sum += price(from).For(to.Sub(from))
 		from = to
@@ -244,7 +250,7 @@ func input(seed uint64, limit int) Input {
 	return Input{
 		Trace: t, Models: m, MemoryPerCPU: 2 * drover.GiB, Offerings: m.Offerings("c", []string{"a", "b"}, list),
 		Settings: engine.Settings{
-			Clouds: []engine.CloudSettings{{Name: "c", MaxInstances: limit, MaxCreating: 10, ListInterval: time.Minute}},
+			Clouds: []engine.CloudSettings{{Name: "c", MaxInstances: limit, MaxCreating: 10, ListInterval: time.Minute, Billing: drover.Billing{Least: LeastBilled}}},
 			Lifecycle: engine.Lifecycle{
 				BootTimeout: 10 * time.Minute, ProbeInterval: 10 * time.Second, ProbeTimeout: 2 * time.Minute, IdleTimeout: time.Minute,
 				TermTimeout: 2 * time.Minute, ShutdownTimeout: 10 * time.Second,
@@ -259,6 +265,7 @@ func TestOlderSystemsDoWhatAnObviousModelDoes(t *testing.T) {
 		for _, limit := range []int{0, 2} {
 			for _, p := range []Policy{OnePerJob, FirstFit} {
 				in := input(seed, limit)
+				in.Settings.Clouds[0].Billing.Period = time.Duration(seed%2) * 20 * time.Minute
 				r, err := Run(t.Context(), in, p)
 				if err != nil {
 					t.Fatal(err)

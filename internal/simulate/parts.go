@@ -18,6 +18,7 @@ type Parts struct {
 type hire struct {
 	offering drover.Offering // as it was when it was rented
 	since    drover.Time
+	until    drover.Time // it is paid, once it is gone
 	tariff   drover.Tariff
 	ready    bool
 	used     float64     // vCPUs, by jobs that run

@@ -108,6 +108,7 @@ func Run(ctx context.Context, in Input, p Policy) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.finish()
 	return m.result(in, p), nil
 }
 

@@ -14,14 +14,15 @@ import (
 // Costs says what money was for. Nothing is kept for it: it is made up from the lifetimes of instances and attempts, those that go on counting
 // up to now, so any stretch of time can be asked about. The work is that of what ended since the stretch began.
 func (s *Store) Costs(ctx context.Context, now drover.Time, f drover.CostFilter) (costs drover.Costs, err error) {
-	if f.Until == 0 || f.Until > now {
+	open := f.Until == 0 || f.Until >= now
+	if open {
 		f.Until = now
 	}
 	if f.Limit <= 0 || f.Limit > drover.MaxPage {
 		f.Limit = drover.MaxPage
 	}
 	err = s.look(ctx, "adding up costs", func(tx *sql.Tx) error {
-		b := books{now: now, filter: f, open: map[int64]*entry{}, sums: map[string]ledger.Parts{}}
+		b := books{now: now, filter: f, ahead: open, open: map[int64]*entry{}, sums: map[string]ledger.Parts{}}
 		if err := b.openAccounts(ctx, tx); err != nil {
 			return err
 		}
@@ -39,6 +40,7 @@ func (s *Store) Costs(ctx context.Context, now drover.Time, f drover.CostFilter)
 type books struct {
 	now    drover.Time
 	filter drover.CostFilter
+	ahead  bool                    // what is paid already for the time from now on counts
 	open   map[int64]*entry        // by instance
 	sums   map[string]ledger.Parts // by what is told apart; by a job's number where that is by what jobs are
 }
@@ -75,11 +77,18 @@ func (b *books) openAccounts(ctx context.Context, tx *sql.Tx) error {
 		case drover.CostByType:
 			key = kind
 		}
-		b.open[id] = &entry{bill.Open(b.filter.Since, b.filter.Until), key}
+		until := b.filter.Until
+		if b.ahead {
+			until = max(until, bill.End)
+		}
+		b.open[id] = &entry{bill.Open(b.filter.Since, until), key}
 		return err
 	}, `SELECT id, price, rates, created, ready, billed, gone, cpu_milli, used, cloud, type FROM instances
-		WHERE created <> 0 AND created < ?1 AND (gone > 0 AND gone > ?2 OR engine IS NOT NULL)`, b.filter.Until, b.filter.Since)
+		WHERE created <> 0 AND created < ?1 AND (gone > 0 AND gone > ?2 OR engine IS NOT NULL)`, b.filter.Until, paidAfter(b.filter.Since))
 }
+
+// paidAfter is before when nothing is gone that is paid after a time: it is paid until the end of a billing period, or for what is billed in any case.
+func paidAfter(at drover.Time) drover.Time { return at.Add(-2 * drover.MaxBillingPeriod) }
 
 // attemptsIn are the attempts of a stretch of time, those that have not ended among them.
 const attemptsIn = `SELECT a.job, a.instance, a.started, a.ended, a.state, j.cpu_milli FROM (

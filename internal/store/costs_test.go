@@ -34,6 +34,7 @@ func goneAt(id int64, at drover.Time) engine.Write {
 
 func costSuite(t *testing.T, openers func(testing.TB) opener) {
 	t.Run("each part is of what it was for", func(t *testing.T) { costParts(t, openers) })
+	t.Run("what is paid ahead counts, and in a stretch when its time has come", func(t *testing.T) { costAhead(t, openers) })
 	t.Run("the parts of any stretch add up to the bills", func(t *testing.T) { costSums(t, openers) })
 }
 
@@ -85,6 +86,28 @@ func costParts(t *testing.T, openers func(testing.TB) opener) {
 			equal(t, "lines", got.Lines, c.lines)
 			equal(t, "others", got.Others, c.others)
 			equal(t, "total", got.Total, c.total)
+		})
+	}
+}
+
+// costAhead is of an instance that is gone after an hour and a half, and paid for two.
+func costAhead(t *testing.T, openers func(testing.TB) opener) {
+	s := openers(t)(t)
+	commit(t, s, paidInstance(1, "small"), goneAt(1, 3*hour))
+	for name, c := range map[string]struct {
+		now, since, until drover.Time
+		cost              float64
+	}{
+		"up to now, which is before it is over": {5 * hour / 2, 0, 0, 2},
+		"up to a time before now":               {5 * hour / 2, 0, 2 * hour, 1},
+		"from when it was gone":                 {7 * hour / 2, 5 * hour / 2, 0, .5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := s.Costs(t.Context(), c.now, drover.CostFilter{By: drover.CostByCloud, Since: c.since, Until: c.until})
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, "cost", got.Total.Cost, c.cost)
 		})
 	}
 }

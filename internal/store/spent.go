@@ -24,7 +24,7 @@ func (s *Store) Spent(ctx context.Context, now drover.Time, budgets []engine.Bud
 		bills, err := billsSince(ctx, tx, now, since, func(bill ledger.Bill) {
 			for i, b := range budgets {
 				if b.User == "" && b.Label == "" {
-					spent[i].Add(now, bill.Cost)
+					spent[i].Add(bill.Cost)
 				}
 			}
 		})
@@ -35,7 +35,7 @@ func (s *Store) Spent(ctx context.Context, now drover.Time, budgets []engine.Bud
 			bill, there := bills[f.instance]
 			for i, b := range budgets {
 				if there && (b.User != "" && b.User == f.user || b.Label != "" && f.bears(b.Label)) {
-					spent[i].Add(now, func(from, to drover.Time) drover.Money { return bill.Share(f.use, from, to) })
+					spent[i].Add(func(from, to drover.Time) drover.Money { return bill.Share(f.use, from, to) })
 				}
 			}
 		})
@@ -58,7 +58,7 @@ func billsSince(ctx context.Context, tx *sql.Tx, now, since drover.Time, do func
 			do(bill)
 		}
 		return err
-	}, `SELECT id, price, rates, created, ready, billed, gone, cpu_milli FROM instances WHERE created <> 0 AND (gone > 0 AND gone > ? OR engine IS NOT NULL)`, since)
+	}, `SELECT id, price, rates, created, ready, billed, gone, cpu_milli FROM instances WHERE created <> 0 AND (gone > 0 AND gone > ? OR engine IS NOT NULL)`, paidAfter(since))
 }
 
 // finalAttempt is an attempt that is over, and whose it was.
