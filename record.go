@@ -149,8 +149,9 @@ type Offer struct {
 	Reserved      bool    `json:"reserved,omitempty"`                        // the price is that of a commitment, which has room for one more
 }
 
-// Blocked is why an offering is left alone, and until when.
+// Blocked is why none of an offering is rented now, and until when: it is left alone, a limit or a budget keeps it from being rented, or its cloud does.
 type Blocked struct {
+	Code   string `json:"code,omitempty"` // as in Reason
 	Reason string `json:"reason"`
 	Until  Time   `json:"until"`
 }

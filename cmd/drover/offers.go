@@ -28,8 +28,8 @@ func (a *app) offersCommand() *cobra.Command {
 	cmd := named(&cobra.Command{
 		Use:   "offers",
 		Short: "List what could be rented, cheapest first, and what is blocked until when and why",
-		Long: `List what could be rented: every instance type in every zone and market that has what is asked for, cheapest first, and of what is blocked
-until when and why. Where no controller of
+		Long: `List what could be rented: every instance type in every zone and market that has what is asked for, cheapest first, and of what is
+blocked, at a limit, or dearer than what the fleet may spend on an hour of work, why, and until when. Where no controller of
 the configuration runs, it is what its clouds offer, and what a controller may have found blocked is not known. With -o wide the table also has disks, how often the cloud takes instances back where it says so, and what is reserved.`,
 		Example: "  drover offers\n  drover offers --vcpus 8 --memory 32Gi --arch arm64",
 		Args:    wantArgs(0, 1, "no argument"),
@@ -177,8 +177,12 @@ func blockedWords(o drover.Offer) string {
 	if o.Blocked == nil {
 		return ""
 	}
-	if o.Blocked.Until == 0 {
-		return o.Blocked.Reason
+	text := o.Blocked.Reason
+	if o.Blocked.Code != "" {
+		text = o.Blocked.Code + ": " + text
 	}
-	return "until " + clock(o.Blocked.Until) + ": " + o.Blocked.Reason
+	if o.Blocked.Until == 0 {
+		return text
+	}
+	return "until " + clock(o.Blocked.Until) + ": " + text
 }

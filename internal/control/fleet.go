@@ -117,8 +117,8 @@ func offer(s engine.OfferState) drover.Offer {
 	if r.Disk == 0 {
 		offer.DiskPrice = o.DiskPrice.USD()
 	}
-	if s.Block != nil {
-		offer.Blocked = &drover.Blocked{Reason: s.Block.Reason.Text, Until: s.Block.Reason.Until}
+	if s.Why != nil {
+		offer.Blocked = &drover.Blocked{Code: s.Why.Code, Reason: s.Why.Text, Until: s.Why.Until}
 	}
 	return offer
 }

@@ -25,25 +25,33 @@ func (e *Engine) tooDearForAll(o drover.Offering) bool {
 }
 
 // whyTooDear says that an hour of an instance of the offering, with its boot, would pass a budget of the fleet.
-func (e *Engine) whyTooDear(o drover.Offering) (drover.Reason, bool) {
+func (e *Engine) whyTooDear(o drover.Offering) (why drover.Reason, dear bool) {
+	why, a := e.tooDearFor(o)
+	if a == nil {
+		return why, false
+	}
+	if why.Since = e.fullSince(a); a.limit < e.adds(a.emptied(e.s.Now), e.hourOf(e.asPaid(o))) {
+		why.Since = e.s.Configured
+	}
+	return why, true
+}
+
+// tooDearFor is the budget of the fleet that an hour of an instance of the offering would pass, and what it says to that; nil if it would pass none.
+func (e *Engine) tooDearFor(o drover.Offering) (why drover.Reason, a *account) {
 	if !e.limited() {
-		return drover.Reason{}, false
+		return why, nil
 	}
 	p := e.hourOf(e.asPaid(o))
 	for _, a := range e.windows() {
 		if least := e.adds(a.emptied(e.s.Now), p); least > a.limit {
-			why := e.reason(drover.ReasonBudget, "%s can never pay it: up to %v%s, with a boot of up to %v and an hour of work; raise it to that", a.words(), least, a.spell(), e.life().BootTimeout)
-			why.Since = e.s.Configured
-			return why, true
+			return e.reason(drover.ReasonBudget, "%s does not pay an hour of work on it: up to %v%s, with a boot of up to %v; raise it to that, or give it shorter work",
+				a.words(), least, a.spell(), e.life().BootTimeout), a
 		}
 	}
-	a := e.refuses(p)
-	if a == nil {
-		return drover.Reason{}, false
+	if a = e.refuses(p); a != nil {
+		return e.why(a), a
 	}
-	why := e.why(a)
-	why.Since = e.fullSince(a)
-	return why, true
+	return why, nil
 }
 
 // whyNothingIsPaid says what keeps the cheapest of a cloud's offerings from being paid, and with it the others.

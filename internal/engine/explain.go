@@ -73,26 +73,6 @@ func (e *Engine) find(name string) *instance {
 	return e.instances[at]
 }
 
-// OfferState is an offering and, while it is left alone, the block that keeps it so for longest.
-type OfferState struct {
-	drover.Offering
-	Block *Block
-}
-
-// Offers lists what could be rented, by cloud, type, zone and market. The values share no memory with the engine.
-func (e *Engine) Offers() []OfferState {
-	all := e.rentable()
-	list := make([]OfferState, len(all))
-	for i, o := range all {
-		list[i].Offering = e.asPaid(o)
-		if b := e.blockOf(o); b != nil {
-			c := *b
-			list[i].Block = &c
-		}
-	}
-	return list
-}
-
 // Catalogue is what may be rented over all clouds that do not leave, the blocked included, and whether the types of all of them are known.
 // The slice is shared, with the engine too: it is never changed, by the engine or whoever is given it, and stays good to read outside the
 // loop.

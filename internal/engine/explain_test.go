@@ -31,7 +31,7 @@ func TestOffers(t *testing.T) {
 	settings := fleet.e.State().Settings
 	t.Run("an offering comes with the block that keeps it longest", func(t *testing.T) {
 		offers := blockedFor(t, fleet.e.State()).Offers()
-		if len(offers) != 1 || offers[0].Block == nil || offers[0].Block.Reason.Text != "longest" {
+		if len(offers) != 1 || offers[0].Why == nil || offers[0].Why.Text != "longest" {
 			t.Errorf("offers are %+v", offers)
 		}
 	})

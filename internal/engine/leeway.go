@@ -14,18 +14,24 @@ import (
 type leeway []drover.Limit
 
 // leeway is what all limits leave now; nil if there are none.
-func (e *Engine) leeway() (left leeway) {
-	for _, c := range e.s.Settings.Clouds {
-		for _, l := range c.Limits {
-			l.Cloud = c.Name
-			left = append(left, l)
-		}
-	}
+func (e *Engine) leeway() leeway {
+	left := e.allLimits()
 	if len(left) == 0 {
 		return nil
 	}
 	for _, in := range e.instances {
 		left.take(1, e.mayBe(in)...)
+	}
+	return left
+}
+
+// allLimits is what all limits would leave if nothing counted against them.
+func (e *Engine) allLimits() (left leeway) {
+	for _, c := range e.s.Settings.Clouds {
+		for _, l := range c.Limits {
+			l.Cloud = c.Name
+			left = append(left, l)
+		}
 	}
 	return left
 }
@@ -102,14 +108,24 @@ func (l leeway) clears(offers []drover.Offering, o drover.Offering) bool {
 	return true
 }
 
-// whyPassed says that one more instance of the offering would pass a limit, since the last that counts against it was asked for.
-func (e *Engine) whyPassed(o drover.Offering) (why drover.Reason, has bool) {
-	l := e.leeway().passed(o)
+// whyPassed says that one more instance of the offering would pass a limit, since the last that counts against it was asked for; or that none may ever be,
+// since the limit is what it is.
+func (e *Engine) whyPassed(o drover.Offering) (drover.Reason, bool) {
+	why, l := e.passedBy(e.leeway(), o)
 	if l == nil {
 		return why, false
 	}
-	why = e.reason(drover.ReasonLimit, "one more would pass %s; wait until one that counts against it is gone, or raise the limit", l.Name())
-	since := e.lastAsked(func(in *instance) bool { return slices.ContainsFunc(e.mayBe(in), l.Covers) })
-	why.Since = cmp.Or(since, why.Since)
+	why.Since = cmp.Or(e.lastAsked(func(in *instance) bool { return slices.ContainsFunc(e.mayBe(in), l.Covers) }), e.s.Configured)
 	return why, true
+}
+
+// passedBy says that one more instance of the offering would pass one of the limits, of which so much is left, and which; nil if it would pass none.
+func (e *Engine) passedBy(left leeway, o drover.Offering) (why drover.Reason, l *drover.Limit) {
+	if l = e.allLimits().passed(o); l != nil {
+		return e.reason(drover.ReasonLimit, "a single one passes %s; raise the limit", l.Name()), l
+	}
+	if l = left.passed(o); l != nil {
+		return e.reason(drover.ReasonLimit, "one more would pass %s; wait until one that counts against it is gone, or raise the limit", l.Name()), l
+	}
+	return why, nil
 }

@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "write what the engine decides into the 
 
 // Each file in testdata is a scenario: lines that happen, each followed by what the engine decided, indented. A line that begins with
 // # is for the reader. "wait" prints why what waits waits, "explain" what ExplainSubject and, of "all", ExplainAll say, "spent" what the fleet
-// has cost; "moves" has a price move, "budget" is one, and "budgets" prints how much of each is used. A second cloud is called d: its answers name it.
+// has cost, "prices" what is offered and what bars it; "moves" has a price move, "budget" is one, and "budgets" prints how much of each is used. A second cloud is called d: its answers name it.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -148,6 +148,14 @@ func (p *player) line(verb string, args []string) {
 	case "budgets":
 		for _, b := range p.e.Budgets() {
 			p.print("%s %s: %v spent, %v promised of %v, until %s", b.Scope, b.Window, b.Spent, b.Pledged, b.Hard, p.ago(b.Until))
+		}
+	case "prices":
+		for _, o := range p.e.Offers() {
+			if o.Why == nil {
+				p.print("%s at %v", o.Name(), o.Price)
+			} else {
+				p.print("%s at %v: %s: %s; until %s", o.Name(), o.Price, o.Why.Code, o.Why.Text, p.ago(o.Why.Until))
+			}
 		}
 	case "spent":
 		p.print("%v", p.e.Status().Spent)

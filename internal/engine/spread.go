@@ -39,7 +39,16 @@ func compareRented(a, b drover.Rented) int {
 // whySpread says that one more instance of an offering would pass its share of the fleet.
 func (e *Engine) whySpread(o drover.Offering) (why drover.Reason, has bool) {
 	var p drover.Problem
-	if e.spread(&p); p.SpotShare == 0 || o.Market != drover.Spot {
+	e.spread(&p)
+	if why, has = e.spreads(p, o); has {
+		why.Since = e.lastAsked(func(in *instance) bool { return in.isOf(o) })
+	}
+	return why, has
+}
+
+// spreads is whySpread with what is rented as a problem says, and says nothing of since when.
+func (e *Engine) spreads(p drover.Problem, o drover.Offering) (why drover.Reason, has bool) {
+	if p.SpotShare == 0 || o.Market != drover.Spot {
 		return why, false
 	}
 	more := o.Type.Resources.CPU
@@ -54,6 +63,5 @@ func (e *Engine) whySpread(o drover.Offering) (why drover.Reason, has bool) {
 	}
 	why = e.reason(drover.ReasonSpread, "with one more it would have %v of %v vCPUs, and spread has no spot offering have more than %v%% of them; one more is rented once others have more, or for what nothing else can hold",
 		own, total, drover.MilliCPU(p.SpotShare*10))
-	why.Since = e.lastAsked(func(in *instance) bool { return in.isOf(o) })
 	return why, true
 }

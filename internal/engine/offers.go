@@ -1,0 +1,58 @@
+package engine
+
+import "drover"
+
+// OfferState is an offering and, if none of it is rented now, why not and until when: the first of the reasons that ExplainOfferings gives, which also says
+// since when.
+type OfferState struct {
+	drover.Offering
+	Why *drover.Reason
+}
+
+// Offers lists what could be rented, by cloud, type, zone and market. The values share no memory with the engine.
+func (e *Engine) Offers() []OfferState {
+	all := e.rentable()
+	list := make([]OfferState, len(all))
+	bars := e.obstacles()
+	for i, o := range all {
+		list[i] = OfferState{e.asPaid(o), bars.of(o)}
+	}
+	return list
+}
+
+// obstacles are what keeps offerings from being rented, found with one look at each instance.
+type obstacles struct {
+	e      *Engine
+	clouds map[string][]drover.Reason // what bars all of one
+	left   leeway
+	spread drover.Problem
+}
+
+func (e *Engine) obstacles() *obstacles {
+	b := &obstacles{e: e, clouds: map[string][]drover.Reason{}, left: e.leeway()}
+	for _, c := range e.clouds {
+		b.clouds[c.Name] = e.whyNotIn(c)
+	}
+	e.spread(&b.spread)
+	return b
+}
+
+// of is the first obstacle in the way of an offering; nil if there is none.
+func (b *obstacles) of(o drover.Offering) *drover.Reason {
+	if block := b.e.blockOf(o); block != nil {
+		return &drover.Reason{Code: block.Reason.Code, Text: block.text(), Since: block.Reason.Since, Until: later(block.Reason.Until, b.e.s.Now)}
+	}
+	if all := b.clouds[o.Cloud]; len(all) > 0 {
+		return &all[0]
+	}
+	if why, l := b.e.passedBy(b.left, o); l != nil {
+		return &why
+	}
+	if why, a := b.e.tooDearFor(o); a != nil {
+		return &why
+	}
+	if why, has := b.e.spreads(b.spread, o); has {
+		return &why
+	}
+	return nil
+}
