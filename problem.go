@@ -141,6 +141,20 @@ type CloudRoom struct {
 	Disk  Bytes  `json:"disk,omitempty"` // of an instance's volume that is in the price of an offering
 }
 
+// BootOf is how long an instance of a cloud's type is paid for before it works.
+func (p Problem) BootOf(cloud, typ string) time.Duration {
+	boot := p.Boot
+	for _, b := range p.Boots {
+		switch {
+		case b.Cloud == cloud && b.Type == typ:
+			return max(0, b.Time)
+		case b.Cloud == cloud && b.Type == "":
+			boot = b.Time
+		}
+	}
+	return max(0, boot)
+}
+
 // UsualDisk is how much disk is in the price of a cloud's offerings whose disks are made to measure.
 func (p Problem) UsualDisk(cloud string) Bytes {
 	if at := slices.IndexFunc(p.Clouds, func(c CloudRoom) bool { return c.Cloud == cloud }); at >= 0 {

@@ -15,6 +15,7 @@ type foreseen struct {
 	engine    *engine.Engine
 	settings  engine.Settings
 	offerings []drover.Offering
+	problems  []drover.Problem
 	plans     []drover.Plan
 	refused   string // why jobs were given up at once, if some were
 }
@@ -47,7 +48,7 @@ func (f *foreseen) apply(body engine.Body) {
 			f.apply(engine.Offered{Effect: effect.ID, Cloud: effect.ListOfferings.Cloud, Offerings: own})
 		case effect.Solve != nil:
 			plan := pack.Solve(*effect.Solve)
-			f.plans = append(f.plans, plan)
+			f.problems, f.plans = append(f.problems, *effect.Solve), append(f.plans, plan)
 			f.apply(engine.Solved{Effect: effect.ID, Plan: plan})
 		}
 	}
@@ -102,21 +103,11 @@ func (f *foreseen) report(b drover.Batch) planReport {
 		r.Waiting -= jobs
 		most += in.Price.For(f.settings.Lifecycle.BootTimeout + longest)
 	}
-	r.Hourly, r.Most, r.Above = hourly.USD(), most.USD(), f.above()
+	r.Hourly, r.Most, r.Above = hourly.USD(), most.USD(), f.above(r.Waiting)
 	if r.Waiting > 0 {
 		r.Why = f.why()
 	}
 	return r
-}
-
-// above is by how many percent the plan may be dearer than the cheapest there can be; nil if that is not known, as of one that was made in
-// several goes or leaves jobs waiting.
-func (f *foreseen) above() *float64 {
-	if len(f.plans) != 1 || f.plans[0].Bound <= 0 || len(f.plans[0].Unmet) > 0 {
-		return nil
-	}
-	percent := 100 * (f.plans[0].Cost.USD()/f.plans[0].Bound.USD() - 1)
-	return new(max(0, percent))
 }
 
 // boundJobs is how many jobs an instance is rented for, and how long the longest of them may take.

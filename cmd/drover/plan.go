@@ -62,7 +62,7 @@ type planReport struct {
 	Rent    []planned `json:"rent"`
 	Hourly  float64   `json:"usd_per_hour"`
 	Most    float64   `json:"most_usd"`            // should each of these instances boot as slowly, and its jobs take as long, as they may
-	Above   *float64  `json:"percent_above_bound"` // by how much the plan costs more than any plan must; null: not known
+	Above   *float64  `json:"percent_above_bound"` // by how much what is rented costs more than any plan for the same jobs must; null: nothing is rented
 	Ready   int       `json:"ready"`               // jobs that wait for no other
 	Later   int       `json:"later"`               // jobs that wait for others
 	Waiting int       `json:"waiting"`             // ready jobs that find no place at once
@@ -119,14 +119,23 @@ func (a *app) printRent(r planReport) {
 	w.Flush()
 	fmt.Fprintf(a.out, "%s: %s an hour while all of them run\n", r.Batch, dollars(r.Hourly))
 	fmt.Fprintf(a.out, "at most %s until what starts at once has ended, of which what has no timeout counts as an hour\n", dollars(r.Most))
+	fmt.Fprintln(a.out, boundWords(r))
+}
+
+// boundWords say how far the plan is from the cheapest that there can be for the jobs that have places in it.
+func boundWords(r planReport) string {
+	these, of := "these jobs", ""
+	if placed := r.Ready - r.Waiting; r.Waiting > 0 {
+		these = map[bool]string{true: "the 1 job that has a place", false: fmt.Sprintf("the %d jobs that have places", placed)}[placed == 1]
+		of = " for " + these
+	}
 	switch {
 	case r.Above == nil:
-		fmt.Fprintln(a.out, "how much more that is than the cheapest there can be is not known")
+		return "how much more that is than the cheapest there can be is not known"
 	case *r.Above < 0.05:
-		fmt.Fprintln(a.out, "nothing cheaper can hold these jobs")
-	default:
-		fmt.Fprintf(a.out, "at most %.1f%% more than the cheapest there can be\n", *r.Above)
+		return "nothing cheaper can hold " + these
 	}
+	return fmt.Sprintf("at most %.1f%% more than the cheapest there can be%s", *r.Above, of)
 }
 
 // words tell an alternative, and how much more it costs than what was chosen.
