@@ -30,6 +30,7 @@ func (a *app) jobsCommand() *cobra.Command {
 		Short: "List the jobs, or show some of them",
 		Long: `List the jobs, each array as a whole, oldest first; or show one job in full. An element of an array is JOB.INDEX.
 
+Of what waits the table has the code of the reason and its first words; drover explain JOB says all of it.
 With -o wide the table also has priority, instance, cost, times and labels.`,
 		Example: `  drover jobs
   drover jobs --state queued,running --user ada --watch
@@ -141,7 +142,7 @@ var jobListing = listing[drover.Job]{
 		{title: "STARTED", text: func(j drover.Job) string { return stamp(j.Started) }, wide: true},
 		{title: "ENDED", text: func(j drover.Job) string { return stamp(j.Ended) }, wide: true},
 		{title: "LABELS", text: func(j drover.Job) string { return labelWords(j.Labels) }, wide: true},
-		{title: "REASON", text: func(j drover.Job) string { return reasonWords(j.Reason) }},
+		{title: "REASON", text: jobReasonWords},
 	},
 }
 
@@ -192,6 +193,16 @@ func lastInstance(j drover.Job) string {
 		return ""
 	}
 	return j.Attempts[len(j.Attempts)-1].Instance
+}
+
+// jobReasonWords is why a job is as it is. Of one that waits it is the code and what the reason begins with; drover explain says the rest.
+func jobReasonWords(j drover.Job) string {
+	if j.State != drover.JobQueued || j.Reason == nil {
+		return reasonWords(j.Reason)
+	}
+	text, _, _ := strings.Cut(j.Reason.Text, "; ")
+	text, _, _ = strings.Cut(text, ": ")
+	return j.Reason.Code + ": " + text
 }
 
 func reasonWords(r *drover.Reason) string {

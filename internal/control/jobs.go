@@ -83,14 +83,33 @@ func (c *Controller) PutInput(ctx context.Context, hash string, contents io.Read
 // maxInput is the most bytes that one file of a job's inputs may have.
 const maxInput = 1 << 40
 
-// Jobs lists jobs.
+// Jobs lists jobs. Those that wait, and of which nothing else is to be said, have the reason for which they do.
 func (c *Controller) Jobs(ctx context.Context, f drover.JobFilter) (page drover.Page[drover.Job], err error) {
 	f.Limit = pageSize(f.Limit)
 	page.Items, err = c.cfg.Store.Jobs(ctx, c.now(), f)
 	if n := len(page.Items); n == f.Limit {
 		page.Next = page.Items[n-1].ID.String()
 	}
+	c.sayWhy(ctx, page.Items)
 	return page, err
+}
+
+// sayWhy gives jobs that wait the first reason for which they do, while there is a controller that knows. It is asked for all of them at once.
+func (c *Controller) sayWhy(ctx context.Context, jobs []drover.Job) {
+	var at []int
+	var ids []drover.JobID
+	for i, j := range jobs {
+		if j.State == drover.JobQueued && j.Reason == nil {
+			at, ids = append(at, i), append(ids, j.ID)
+		}
+	}
+	var all []*drover.Reason
+	if len(ids) == 0 || c.Query(ctx, func(e *engine.Engine) { all = e.WhyWait(ids) }) != nil {
+		return
+	}
+	for i, why := range all {
+		jobs[at[i]].Reason = why
+	}
 }
 
 func pageSize(limit int) int {

@@ -86,12 +86,26 @@ func (p *poor) minute() {
 	}
 	p.hear(Ticked{})
 	for j := range p.e.jobs.all() {
-		x, _ := p.e.Explain(drover.JobID{Number: j.Number, Index: -1})
+		whole := drover.JobID{Number: j.Number, Index: -1}
+		x, _ := p.e.Explain(whole)
+		p.sameInAList(whole)
+		if len(j.Queued) > 0 {
+			p.sameInAList(drover.JobID{Number: j.Number, Index: j.Queued[0].Last})
+		}
 		for _, why := range x.Reasons {
 			if strings.Contains(why.Text, "can never pay") {
 				p.told[j.Number] = why.Text
 			}
 		}
+	}
+}
+
+// sameInAList checks that a list of jobs gives the reason that an explanation begins with.
+func (p *poor) sameInAList(id drover.JobID) {
+	x, _ := p.e.Explain(id)
+	why := p.e.WhyWait([]drover.JobID{id})[0]
+	if x.Waiting != (why != nil) || why != nil && (why.Code != x.Reasons[0].Code || why.Code != drover.ReasonBooting && why.Text != x.Reasons[0].Text) {
+		p.t.Errorf("of %v a list says %v, and an explanation %+v", id, why, x)
 	}
 }
 

@@ -1,0 +1,58 @@
+package engine
+
+import "drover"
+
+// front is the jobs of a group for whose first elements instances are on their way, and how many elements of others come before each.
+type front map[int64]int
+
+// WhyWait says of each of these jobs, arrays as a whole, or elements, the first reason for which it waits; none of those that do not. It looks at each of them, and
+// at those that instances are on their way for, but not at all that waits.
+func (e *Engine) WhyWait(ids []drover.JobID) []*drover.Reason {
+	why, fronts := make([]*drover.Reason, len(ids)), map[*group]front{}
+	for i, id := range ids {
+		if j := e.job(id.Number); j != nil && j.waits(id) > 0 {
+			why[i] = new(e.whyFirst(j, id, fronts))
+		}
+	}
+	return why
+}
+
+func (e *Engine) whyFirst(j *Job, id drover.JobID, fronts map[*group]front) drover.Reason {
+	if why, held := e.whyHeld(j); held {
+		return why
+	}
+	if j.Torn.Has(id.Index) {
+		return e.whyTorn(j)[0]
+	}
+	key, rank := e.keyOf(j), 0
+	if id.Index >= 0 || !j.Array.Set {
+		key = e.keyWith(j, j.memory(id.Index))
+	}
+	g := e.byKey[key]
+	if g == nil || g.reason.Code == "" {
+		return drover.Reason{Code: drover.ReasonPlanning, Text: planningText, Since: j.Since}
+	}
+	if id.Index >= 0 {
+		rank = j.waitingRanges(g).rank(id.Index)
+	}
+	if fronts[g] == nil {
+		fronts[g] = frontOf(g)
+	}
+	if before, first := fronts[g][j.Number]; first && before+rank < g.booting() {
+		return drover.Reason{Code: drover.ReasonBooting, Text: bootingText}
+	}
+	return g.reason
+}
+
+// frontOf is the front of a group.
+func frontOf(g *group) front {
+	f, before := front{}, 0
+	for _, j := range g.jobs {
+		if before >= g.booting() {
+			break
+		}
+		f[j.Number] = before
+		before += j.waitingIn(g)
+	}
+	return f
+}
