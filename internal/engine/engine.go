@@ -341,6 +341,10 @@ func (e *Engine) configure(s Settings) {
 		}
 		e.follow(c, cs.ListInterval)
 		e.clouds = append(e.clouds, c)
+		if period, idle := cs.Billing.Period, s.Lifecycle.IdleTimeout; idle < period && !cs.Leaving {
+			text := fmt.Sprintf("cloud %s bills %v at a time, and what is idle goes after %v: with an idle_timeout of %v it would be used until it is no longer paid", c.Name, period, idle, period)
+			e.note(Note{Level: Info, Text: text, Cloud: c.Name})
+		}
 	}
 	for _, in := range e.instances {
 		if e.adapt(in); in.leaving {
