@@ -50,8 +50,8 @@ func (f *foreseen) freely() drover.Problem {
 		c.Room = unlimitedRoom
 		p.Clouds = append(p.Clouds, c)
 	}
-	for _, o := range f.engine.Offers() {
-		p.Offerings = append(p.Offerings, f.cheapestAs(o.Offering))
+	for _, o := range f.may { // as reserved, if that may be
+		p.Offerings = append(p.Offerings, o.Offering)
 	}
 	demand := map[engine.GroupKey]int{}
 	for _, in := range f.engine.Instances() {
@@ -70,15 +70,3 @@ func (f *foreseen) freely() drover.Problem {
 
 // unlimitedRoom is more instances than any plan has.
 const unlimitedRoom = 1 << 20
-
-// cheapestAs is an offering at the least that one of it may cost: as reserved, though others may have taken that.
-func (f *foreseen) cheapestAs(o drover.Offering) drover.Offering {
-	for _, c := range f.settings.Clouds {
-		for _, r := range c.Reserved {
-			if c.Name == o.Cloud && r.Type == o.Type.Name && o.Market == drover.OnDemand {
-				o.Price = min(o.Price, r.Price)
-			}
-		}
-	}
-	return o
-}

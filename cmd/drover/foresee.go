@@ -15,6 +15,7 @@ type foreseen struct {
 	engine    *engine.Engine
 	settings  engine.Settings
 	offerings []drover.Offering
+	may       []engine.OfferState // what may be rented before anything is
 	problems  []drover.Problem
 	plans     []drover.Plan
 	refused   string // why jobs were given up at once, if some were
@@ -29,6 +30,7 @@ func foresee(s engine.Settings, all []drover.Offering, b drover.Batch) (*foresee
 	}
 	f := &foreseen{engine: e, settings: s, offerings: all}
 	f.apply(engine.Configured{Settings: s})
+	f.may = slices.DeleteFunc(e.Offers(), func(o engine.OfferState) bool { return o.Why != nil && o.Why.Code == drover.ReasonLimit })
 	f.apply(engine.Submitted{Jobs: engineJobs(b)})
 	return f, nil
 }
@@ -138,11 +140,17 @@ func (f *foreseen) kind(in engine.Instance) planned {
 	p := planned{Cloud: in.Cloud, Zone: in.Zone, Type: in.Type.Name, Market: in.Market, Price: in.Price.USD()}
 	for _, o := range f.offerings {
 		another := o.Cloud != in.Cloud || o.Type.Name != in.Type.Name || o.Market != in.Market
-		if another && holdsBound(o, in) && (p.RunnerUp == nil || o.Price.USD() < p.RunnerUp.Price) {
+		cheaper := p.RunnerUp == nil || o.Price.USD() < p.RunnerUp.Price
+		if another && cheaper && holdsBound(o, in) && f.rentable(o) {
 			p.RunnerUp = &alternative{Cloud: o.Cloud, Type: o.Type.Name, Market: o.Market, Price: o.Price.USD()}
 		}
 	}
 	return p
+}
+
+// rentable reports whether an offering may be rented before anything is.
+func (f *foreseen) rentable(o drover.Offering) bool {
+	return slices.ContainsFunc(f.may, func(s engine.OfferState) bool { return s.Name() == o.Name() })
 }
 
 // holdsBound reports whether an offering could hold all that an instance is rented for.
