@@ -98,7 +98,9 @@ func (e *Engine) whyUnbound(g *group, j *Job) []drover.Reason {
 	}
 	if g.reason.Code == drover.ReasonLimit {
 		if a, cheapest := e.pricedOut(g); a != nil {
-			why = append(why, e.whyPricedOut(g, a, cheapest))
+			dear := e.whyPricedOut(g, a, cheapest)
+			dear.Since = max(j.Since, e.unpaidSince(g, a))
+			why = append(why, dear)
 		}
 	}
 	if limit := e.s.Settings.ScheduleTimeout; limit > 0 && g.blocked != 0 {

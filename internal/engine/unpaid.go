@@ -230,6 +230,14 @@ func (a *account) spell() string {
 	return [windows]string{" in an hour", " in a day", " in a month"}[a.window]
 }
 
+// unpaidSince is since when an account refuses what a group asks for: what can never be paid, since it is configured so.
+func (e *Engine) unpaidSince(g *group, a *account) drover.Time {
+	if e.whyNeverPaid(g) != nil {
+		return e.s.Configured
+	}
+	return e.fullSince(a)
+}
+
 // fullSince is since when as much of an account as now is spent or promised: since the last was begun that it counts, or was found to pass it.
 func (e *Engine) fullSince(a *account) (since drover.Time) {
 	if a.present && a.budget != nil {
