@@ -13,9 +13,11 @@ import (
 // placeGang begins the group's next gang, if there is room for all of it.
 func (e *Engine) placeGang(g *group) bool {
 	j, members := g.nextGang()
-	seats := e.seat(g, len(members))
-	e.unseat(g, seats)
-	if len(seats) < len(members) || !e.payFor(g, seats) {
+	seats, refuses := e.placesFor(g, len(members))
+	if refuses != nil {
+		g.wait(e.whyUnpaid(g, refuses))
+	}
+	if len(seats) < len(members) || refuses != nil {
 		e.half = half{len(members), seats}
 		return false
 	}
@@ -30,11 +32,34 @@ func (e *Engine) placeGang(g *group) bool {
 	return true
 }
 
-// seat takes room for up to n of the group's elements on what is ready, filling one instance after the other, as placeOne would; unseat gives it back,
-// before the rolls are called again.
-func (e *Engine) seat(g *group, n int) (seats []*instance) {
+// placesFor is where up to n of the group's elements would begin together, in the first of the orders that can be paid for all; else in the first, with
+// the account that refuses that.
+func (e *Engine) placesFor(g *group, n int) (first []*instance, refuses *account) {
+	for i, order := range e.orders(g) {
+		seats := e.seat(g, n, order)
+		e.unseat(g, seats)
+		switch {
+		case len(seats) < n && i == 0:
+			return seats, nil
+		case len(seats) < n:
+			return first, refuses
+		}
+		a := e.refusesOn(g, seats)
+		if a == nil {
+			return seats, nil
+		}
+		if i == 0 {
+			first, refuses = seats, a
+		}
+	}
+	return first, refuses
+}
+
+// seat takes room for up to n of the group's elements on what is ready, filling one instance after the other in an order; unseat gives it back, before the
+// rolls are called again.
+func (e *Engine) seat(g *group, n int, before order) (seats []*instance) {
 	for len(seats) < n {
-		in := e.fullest(g)
+		in := e.choose(g, before)
 		if in == nil {
 			break
 		}
@@ -58,10 +83,10 @@ func (e *Engine) unseat(g *group, seats []*instance) {
 	}
 }
 
-// payFor reports whether all budgets are kept if an element of the group begins on each of the seats.
-func (e *Engine) payFor(g *group, seats []*instance) bool {
+// refusesOn is the account that would be overdrawn if an element of the group began on each of the seats; nil if there is none.
+func (e *Engine) refusesOn(g *group, seats []*instance) *account {
 	if !e.limited() {
-		return true
+		return nil
 	}
 	var all []pledge
 	for _, in := range seats {
@@ -72,11 +97,7 @@ func (e *Engine) payFor(g *group, seats []*instance) bool {
 		}
 		all[at].loads[0].count++
 	}
-	if a := e.refusesAll(all); a != nil {
-		g.wait(e.whyUnpaid(g, a))
-		return false
-	}
-	return true
+	return e.refusesAll(all)
 }
 
 // kept is room that is kept for a gang until others were placed.

@@ -16,9 +16,10 @@ import (
 // poor is a herd that begins with nothing, has little money, and waits for what it can pay.
 type poor struct {
 	*herd
-	boot []Body                     // of what boots, which takes a minute
-	told map[int64]string           // that it can never be paid, by job
-	ends map[drover.AttemptID]int64 // in which minute what runs ends
+	swift bool                       // boots take no time
+	boot  []Body                     // of what boots, which takes a minute
+	told  map[int64]string           // that it can never be paid, by job
+	ends  map[drover.AttemptID]int64 // in which minute what runs ends
 }
 
 // begun notes how long an attempt runs that begins, of which it was not said that it never would.
@@ -48,7 +49,7 @@ func (p *poor) hear(body Body) {
 		}
 	}
 	for _, answer := range all {
-		if _, boots := answer.(Connected); boots {
+		if _, boots := answer.(Connected); boots && !p.swift {
 			p.boot = append(p.boot, answer)
 		} else {
 			p.hear(answer)
@@ -121,6 +122,42 @@ func afford(t *testing.T, dice *rand.Rand) *poor {
 	return p
 }
 
+// day lets thirty hours pass, in which jobs come for a day.
+func (p *poor) day(each func()) {
+	for minute := range 30 * 60 {
+		if p.dice.IntN(10) == 0 && minute < 26*60 && p.e.jobs.count < 30 {
+			p.gang = p.dice.IntN(3) * p.dice.IntN(3)
+			j := p.waiting(herdShape(p.dice.IntN(30)))
+			j.Timeout = time.Duration(p.dice.IntN(5)*p.dice.IntN(90)) * time.Minute
+			if p.dice.IntN(2) == 0 {
+				j.User = "bob"
+			}
+			p.hear(Submitted{Jobs: []Job{j}})
+		}
+		if p.minute(); each != nil {
+			each()
+		}
+	}
+}
+
+// What is rented for jobs is what they begin on, also where it boots at once and other instances would be too dear to keep for them: else more would be rented
+// for the same, and again, by the hundred.
+func TestWhatIsRentedIsUsed(t *testing.T) {
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			p := afford(t, rand.New(rand.NewPCG(seed, 3)))
+			p.swift = true
+			before := int64(0)
+			p.day(func() {
+				if asked := p.e.s.LastInstance - before; asked > 40 {
+					t.Fatalf("%d instances were rented within a minute", asked)
+				}
+				before = p.e.s.LastInstance
+			})
+		})
+	}
+}
+
 // What is told that it can never be paid does not begin, whatever others there are beside it: prices and budgets stay as they are. That is said of some of
 // what waits, and some of what does not fit into a window by itself begins out of two.
 func TestNothingBeginsOfWhichWasSaidThatItNeverWould(t *testing.T) {
@@ -128,18 +165,7 @@ func TestNothingBeginsOfWhichWasSaidThatItNeverWould(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			p := afford(t, rand.New(rand.NewPCG(seed, 3)))
-			for minute := range 30 * 60 {
-				if p.dice.IntN(10) == 0 && minute < 26*60 && p.e.jobs.count < 30 {
-					p.gang = p.dice.IntN(3) * p.dice.IntN(3)
-					j := p.waiting(herdShape(p.dice.IntN(30)))
-					j.Timeout = time.Duration(p.dice.IntN(5)*p.dice.IntN(90)) * time.Minute
-					if p.dice.IntN(2) == 0 {
-						j.User = "bob"
-					}
-					p.hear(Submitted{Jobs: []Job{j}})
-				}
-				p.minute()
-			}
+			p.day(nil)
 			told, begun = told+len(p.told), begun+len(p.ends)
 		})
 	}
