@@ -53,7 +53,7 @@ type calls struct {
 	images        func(ctx context.Context, project, filter, token string) (*compute.ImageList, error)
 	zones         func(ctx context.Context, token string) (*compute.ZoneList, error)
 	instanceTypes func(ctx context.Context, zone, token string) (*compute.MachineTypeList, error)
-	skus          func(ctx context.Context, token string) (*cloudbilling.ListSkusResponse, error)
+	skus          func(ctx context.Context, from, to time.Time, token string) (*cloudbilling.ListSkusResponse, error)
 }
 
 // The parts of answers that are read. Without them an instance would come with its whole user data.
@@ -66,7 +66,7 @@ const (
 	disksFields    = "nextPageToken,unreachables,items/*/disks(name,zone,labels,users,creationTimestamp)"
 	attachedFields = "status,disks(boot,source,diskSizeGb)"
 	imagesFields   = "nextPageToken,items(name,architecture,creationTimestamp,diskSizeGb,deprecated(state))"
-	skusFields     = "nextPageToken,skus(description,serviceRegions,category(resourceFamily,usageType),pricingInfo(pricingExpression(usageUnit,tieredRates(unitPrice))))"
+	skusFields     = "nextPageToken,skus(description,serviceRegions,category(resourceFamily,usageType),pricingInfo(effectiveTime,pricingExpression(usageUnit,tieredRates(unitPrice))))"
 )
 
 // computeService is Compute Engine's name in the price list.
@@ -177,8 +177,12 @@ func (a *api) setCatalogueCalls(s *compute.Service, b *cloudbilling.APIService) 
 		call := s.MachineTypes.List(a.project, zone).MaxResults(pageSize).PageToken(token).Fields(typesFields)
 		return do(ctx, a, "machineTypes.list", rateLists, call.Context(ctx).Do)
 	}
-	a.skus = func(ctx context.Context, token string) (*cloudbilling.ListSkusResponse, error) {
-		return do(ctx, a, "skus.list", rateSkus, b.Services.Skus.List(computeService).PageSize(5000).PageToken(token).Fields(skusFields).Context(ctx).Do)
+	a.skus = func(ctx context.Context, from, to time.Time, token string) (*cloudbilling.ListSkusResponse, error) {
+		call := b.Services.Skus.List(computeService).PageSize(5000).PageToken(token).Fields(skusFields)
+		if !from.IsZero() {
+			call = call.StartTime(from.Format(time.RFC3339)).EndTime(to.Format(time.RFC3339))
+		}
+		return do(ctx, a, "skus.list", rateSkus, call.Context(ctx).Do)
 	}
 }
 

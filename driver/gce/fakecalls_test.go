@@ -462,6 +462,39 @@ var entries = []struct {
 	{"Hyperdisk Balanced IOPS in Iowa", "OnDemand", "mo", 5_000_000, "us-central1"},
 }
 
+// dearer is how long ago all prices became what they are; before that they were twice as high.
+const dearer = 6 * time.Hour
+
+// told are the prices of an entry in the stretch of time that is asked about, which has to be in the past and within a month of Los Angeles.
+func told(in request, expression func(times int) thing) ([]any, *wrong) {
+	if in.query.Get("startTime") == "" && in.query.Get("endTime") == "" {
+		return []any{thing{"effectiveTime": time.Now().UTC().Format(time.RFC3339), "pricingExpression": expression(1)}}, nil
+	}
+	from, fromErr := time.Parse(time.RFC3339, in.query.Get("startTime"))
+	to, toErr := time.Parse(time.RFC3339, in.query.Get("endTime"))
+	there, err := time.LoadLocation("America/Los_Angeles")
+	if err != nil {
+		panic(err)
+	}
+	last := to.Add(-1).In(there)
+	if fromErr != nil || toErr != nil || !from.Before(to) || to.After(time.Now()) || from.In(there).Month() != last.Month() || from.In(there).Year() != last.Year() {
+		return nil, &wrong{400, "badRequest", "Request contains an invalid argument.", 0}
+	}
+	fell := time.Now().Add(-dearer)
+	var all []any
+	if from.Before(fell) {
+		all = append(all, thing{"effectiveTime": from.UTC().Format(time.RFC3339), "pricingExpression": expression(2)})
+	}
+	if fell.Before(to) {
+		at := fell
+		if at.Before(from) {
+			at = from
+		}
+		all = append(all, thing{"effectiveTime": at.UTC().Format(time.RFC3339Nano), "pricingExpression": expression(1)})
+	}
+	return all, nil
+}
+
 func (f *fake) skus(in request) (any, *wrong) {
 	if in.path["parent"] != "services/6F81-5844-456A" {
 		return nil, notFound("%s", in.path["parent"])
@@ -473,10 +506,16 @@ func (f *fake) skus(in request) (any, *wrong) {
 		if strings.Contains(e.about, "PD") || strings.Contains(e.about, "disk") {
 			family = "Storage"
 		}
-		rate := thing{"unitPrice": thing{"currencyCode": "USD", "units": "0", "nanos": e.nanos}}
+		info, wrong := told(in, func(times int) thing {
+			rate := thing{"unitPrice": thing{"currencyCode": "USD", "units": "0", "nanos": e.nanos * times}}
+			return thing{"usageUnit": e.unit, "tieredRates": []any{rate}}
+		})
+		if wrong != nil {
+			return nil, wrong
+		}
 		all = append(all, thing{
 			"description": e.about, "serviceRegions": strings.Fields(e.regions), "category": thing{"resourceFamily": family, "usageType": e.bought},
-			"pricingInfo": []any{thing{"pricingExpression": thing{"usageUnit": e.unit, "tieredRates": []any{rate}}}},
+			"pricingInfo": info,
 		})
 	}
 	page := thing{"skus": all}

@@ -40,6 +40,7 @@ type cloud struct {
 	zones  *kept.Value[[]string]
 	types  *kept.Value[map[string]typeInfo]
 	prices *kept.Value[priceList]
+	months driver.Known[[]dated] // what prices were, by month
 
 	mu     sync.Mutex
 	images map[string]drover.Bytes // their sizes, by id; guarded by mu

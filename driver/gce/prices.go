@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/api/cloudbilling/v1"
 
@@ -43,24 +44,34 @@ func (p priceList) of(name string, t typeInfo, m drover.Market) (drover.Money, b
 
 // fetchPrices reads the price list.
 func (c *cloud) fetchPrices(ctx context.Context) (p priceList, err error) {
+	skus, err := c.fetchSkus(ctx, time.Time{}, time.Time{})
+	if err != nil {
+		return p, err
+	}
+	return priceListOf(skus), nil
+}
+
+// fetchSkus is the entries of the price list that are of the region, as they were in a stretch of time, or as they are.
+func (c *cloud) fetchSkus(ctx context.Context, from, to time.Time) ([]*cloudbilling.Sku, error) {
 	all, err := driver.Collect(func(token string) ([]*cloudbilling.Sku, string, error) {
-		page, err := c.api.skus(ctx, token)
+		page, err := c.api.skus(ctx, from, to, token)
 		if err != nil {
 			return nil, "", err
 		}
 		return page.Skus, page.NextPageToken, nil
 	})
-	if err != nil {
-		return p, err
-	}
+	return slices.DeleteFunc(all, func(sku *cloudbilling.Sku) bool {
+		return sku.Category == nil || !slices.Contains(sku.ServiceRegions, c.config.Region)
+	}), err
+}
+
+// priceListOf reads what entries say.
+func priceListOf(skus []*cloudbilling.Sku) (p priceList) {
 	for _, m := range []*parts{&p.OnDemand, &p.Spot} {
 		*m = parts{map[string]drover.Money{}, map[string]drover.Money{}, map[string]drover.Money{}}
 	}
 	p.Disk = map[string]drover.Money{}
-	for _, sku := range all {
-		if sku.Category == nil || !slices.Contains(sku.ServiceRegions, c.config.Region) {
-			continue
-		}
+	for _, sku := range skus {
 		switch sku.Category.ResourceFamily + " " + sku.Category.UsageType {
 		case "Compute OnDemand":
 			p.OnDemand.take(sku)
@@ -70,7 +81,7 @@ func (c *cloud) fetchPrices(ctx context.Context) (p priceList, err error) {
 			p.takeDisk(sku)
 		}
 	}
-	return p, nil
+	return p
 }
 
 // take takes in an entry of the price list, if it is of a part of an instance.

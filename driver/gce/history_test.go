@@ -1,0 +1,63 @@
+package gce
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/driver"
+)
+
+func TestPriceHistory(t *testing.T) {
+	const spot, before = drover.Money(23_540_000), 2 * drover.Money(23_540_000)
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, time.January, 1, 6, 0, 0, 0, time.UTC))) // which in Los Angeles is December still
+		f := newFake()
+		c := imitate(t, f, "zones: [us-central1-a], types: [{name: mine, provider_type: m3-ultramem-128, vcpus: 128, memory: 3904Gi, price: 20}]")
+		now := time.Now()
+		at := func(ago time.Duration) drover.Time { return drover.TimeOf(now.Add(-ago)) }
+		december := drover.TimeOf(time.Date(2025, time.December, 1, 8, 0, 0, 0, time.UTC))
+		september := drover.TimeOf(time.Date(2025, time.September, 1, 7, 0, 0, 0, time.UTC))
+		for name, c2 := range map[string]struct {
+			kind   string
+			market drover.Market
+			since  drover.Time
+			want   []driver.PricePoint
+		}{
+			"tells what held and what came since, newest first": {"n2-standard-2", drover.Spot, at(24 * time.Hour), []driver.PricePoint{{From: at(dearer), Price: spot}, {From: december, Price: before}}},
+			"tells nothing that had ended":                      {"n2-standard-2", drover.Spot, at(time.Hour), []driver.PricePoint{{From: at(dearer), Price: spot}}},
+			"goes back some months at most":                     {"n2-standard-2", drover.Spot, 0, []driver.PricePoint{{From: at(dearer), Price: spot}, {From: september, Price: before}}},
+			"is there on demand as well":                        {"n2-standard-2", drover.OnDemand, at(time.Hour), []driver.PricePoint{{From: at(dearer), Price: 97_118_000}}},
+			"of a type by hand is its price":                    {"m3-ultramem-128", drover.OnDemand, 7, []driver.PricePoint{{From: 7, Price: 20 * drover.Dollar}}},
+		} {
+			got, err := c.PriceHistory(t.Context(), c2.kind, "us-central1-a", c2.market, c2.since)
+			if diff := cmp.Diff(c2.want, got); diff != "" || err != nil {
+				t.Errorf("%s: %v, %s", name, err, diff)
+			}
+		}
+		if _, err := c.PriceHistory(t.Context(), "n2-standard-2", "nowhere", drover.Spot, 0); drover.KindOf(err) != drover.KindNotFound {
+			t.Errorf("of what is not offered it says %v", err)
+		}
+		asked := f.calls["cloudbilling.services.skus.list"]
+		if _, err := c.PriceHistory(t.Context(), "e2-standard-4", "us-central1-a", drover.OnDemand, at(24*time.Hour)); err != nil || f.calls["cloudbilling.services.skus.list"] != asked {
+			t.Errorf("what is known is asked for again: %v", err)
+		}
+	})
+}
+
+// Whatever the moment, the month in which it is begins no later and ends after it, as its own clock has it.
+func TestMonthOf(t *testing.T) {
+	there, err := time.LoadLocation("America/Los_Angeles")
+	if err != nil {
+		t.Skip("no time zones are installed")
+	}
+	for at := time.Date(2024, 1, 1, 0, 30, 0, 0, time.UTC); at.Year() < 2027; at = at.Add(time.Hour) {
+		local := at.In(there)
+		if want := time.Date(local.Year(), local.Month(), 1, 0, 0, 0, 0, there); !monthOf(at).Equal(want) {
+			t.Fatalf("the month of %v begins at %v, not at %v", at, monthOf(at), want)
+		}
+	}
+}
