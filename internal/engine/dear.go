@@ -44,8 +44,8 @@ func (e *Engine) tooDearFor(o drover.Offering) (why drover.Reason, a *account) {
 	p := e.hourOf(e.asPaid(o))
 	for _, a := range e.windows() {
 		if least := e.adds(a.emptied(e.s.Now), p); least > a.limit {
-			return e.reason(drover.ReasonBudget, "%s does not pay an hour of work on it: up to %v%s, with a boot of up to %v; raise it to that, or give it shorter work",
-				a.words(), least, a.spell(), e.life().BootTimeout), a
+			return e.reason(drover.ReasonBudget, "%s does not pay an hour of work on it: up to %v%s%s; raise it to that, or give it shorter work",
+				a.words(), least, a.spell(), e.beside(o.Cloud)), a
 		}
 	}
 	if a = e.refuses(p); a != nil {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"drover"
@@ -89,6 +90,15 @@ func (e *Engine) paidUntil(in *instance, ended drover.Time) drover.Time {
 		return billing.Latest(ended)
 	}
 	return billing.PaidUntil(in.Created, ended)
+}
+
+// beside is what an instance may be paid for beside its work, in words.
+func (e *Engine) beside(cloud string) string {
+	text := fmt.Sprintf(", with a boot of up to %v", e.life().BootTimeout)
+	if period := e.limits(cloud).Billing.Period; period > 0 {
+		text += fmt.Sprintf(", and the rest of the %v that %s bills at a time", period, cloud)
+	}
+	return text
 }
 
 // billEnd is up to when the instance is paid: as its destruction has it, however much later that is seen, else now.

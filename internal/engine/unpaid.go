@@ -89,7 +89,7 @@ func (e *Engine) whyDear(a *account, ask asked, t toll, can string) drover.Reaso
 		timeout = "a timeout, without which it counts as an hour"
 	}
 	if !ask.hosted {
-		boot = fmt.Sprintf(", with a boot of up to %v", e.life().BootTimeout)
+		boot = e.beside(t.of.Cloud)
 	}
 	return e.reason(drover.ReasonBudget, "%s %s: up to %v%s on %s%s; raise it to that, or give the job %s, or a cheaper offering",
 		a.words(), fmt.Sprintf(can, what), t.whole, a.spell(), t.of.Name(), boot, timeout)

@@ -102,7 +102,7 @@ func (t *table) price(row []string) (p Price, err error) {
 		}
 	}
 	if p.Type.Name == "" || has.CPU <= 0 || p.OnDemand <= 0 || p.OnDemand > maxPrice {
-		return p, t.fault(0, "a type has a name, vCPUs and a price of at most %v", maxPrice)
+		return p, t.fault(0, "a type has a name, vCPUs and a price, of more than nothing and at most %v", maxPrice)
 	}
 	return p, nil
 }
