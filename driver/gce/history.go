@@ -19,6 +19,9 @@ import (
 // mostMonths is how many months are asked for beside the present one, at most. What was rented before costs what it did at the beginning of the first of them.
 const mostMonths = 3
 
+// historyTime is how long the history is waited for: a controller that begins can do without.
+const historyTime = 20 * time.Second
+
 // dated is the price list as it was from a time on.
 type dated struct {
 	from   drover.Time
@@ -39,6 +42,8 @@ func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m d
 	types, err := c.types.Get(ctx)
 	var past []dated
 	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, historyTime)
+		defer cancel()
 		past, err = c.past(ctx, since)
 	}
 	if err != nil {

@@ -15,7 +15,7 @@ const (
 )
 
 // rates are such that no minute has more calls than a new project may make. Google once published 1,500 of a group; the 750 of those that are
-// heavy and the 300 of the price list are careful guesses. What a project may make stands in its own list of quotas.
+// heavy are what others were given by default, and the 300 of the price list are on its page of quotas. What a project may make stands in its own list.
 var rates = map[string]driver.Rate{
 	rateQueries: {Burst: 540, PerSecond: 16},
 	rateReads:   {Burst: 540, PerSecond: 16},

@@ -3,6 +3,7 @@ package remote
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
@@ -210,7 +211,7 @@ func judgeHello(ours, theirs wire.Hello) error {
 	case theirs.Version != wire.Version:
 		return drover.Errorf(drover.KindUnsupported, "the runner speaks version %d of the protocol, not %d", theirs.Version, wire.Version)
 	case theirs.Error != "":
-		return drover.Errorf(drover.KindConflict, "the runner refuses this controller: %s", printable(theirs.Error))
+		return drover.Errorf(drover.KindConflict, "the runner refuses this controller: %s", cmp.Or(printable(theirs.Error), "it does not say why"))
 	case theirs.Fleet != ours.Fleet || theirs.Instance != ours.Instance:
 		return drover.Errorf(drover.KindConflict, "the runner there is that of instance %q of fleet %q",
 			printable(theirs.Instance), printable(theirs.Fleet))

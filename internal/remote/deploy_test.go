@@ -197,6 +197,7 @@ func FuzzWhatAnInstanceSends(f *testing.F) {
 	f.Add("Welcome!\n" + presentWord + "\n" + `{"hello":{"version":1,"fleet":"test","instance":"i-1"}}` + "\n" + `{"exited":{"id":"1/1","exit":{}}}` + "\n")
 	f.Add(absentWord + "\n")
 	f.Add(presentWord + "\n{\"hello\":{\"version\":1,\"error\":\"\x1b[2J\"}}\n")
+	f.Add(presentWord + "\n{\"hello\":{\"version\":1,\"error\":\" \"}}\n")
 	f.Add(presentWord + "\n{}\n{\"missing\":{\"id\":\"1/1\",\"hashes\":[\"\"]},\"pong\":{\"n\":1}}\n")
 	f.Add(presentWord + "\n" + `{"hello":{"version":1,"fleet":"test","instance":"i-1","notice":{"cause":"\u001b","deadline":-1},"ailing":{"text":"x\u0000"},"heard":"2027-01-02T03:04:05Z"}}` + "\n" +
 		`{"notice":{"cause":"\u001b[2J","deadline":"0001-01-01T00:00:00Z"}}` + "\n" + `{"ailing":{"text":"\r"}}` + "\n" + `{"notice":{}}` + "\n")
