@@ -4,10 +4,16 @@
 package chart
 
 import (
+	"bytes"
+	"encoding/xml"
 	"errors"
+	"fmt"
 	"image/color"
 	"io"
 	"math"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"gonum.org/v1/plot"
@@ -37,11 +43,12 @@ type Point struct {
 	Value float64
 }
 
-// Size of a chart, in points of which an inch has 72.
+// Size of a chart, in points of which an inch has 72. It is drawn as wide as there is room for, and no wider.
 const (
-	width       = 900
-	panelHeight = 230
-	margin      = 10
+	width        = 900
+	panelHeight  = 230
+	legendHeight = 24
+	margin       = 10
 )
 
 // palette is Okabe's and Ito's, whose colors people tell apart who see few.
@@ -57,38 +64,79 @@ func SVG(w io.Writer, panels []Panel) error {
 	}
 	rows := make([][]*plot.Plot, len(panels))
 	for i, p := range panels {
-		drawn, err := p.plot(i == 0)
+		drawn, err := p.plot()
 		if err != nil {
 			return err
 		}
 		rows[i] = []*plot.Plot{drawn}
 	}
-	canvas := vgsvg.New(width, vg.Length(panelHeight*len(panels)))
+	height := vg.Length(panelHeight * len(panels))
+	names := panels[0].Lines
+	if len(names) > 1 {
+		height += legendHeight
+	}
+	canvas := vgsvg.New(width, height)
 	paper := draw.New(canvas)
 	paper.SetColor(color.White)
 	paper.Fill(paper.Rectangle.Path())
+	if len(names) > 1 {
+		drawLegend(paper, names)
+		paper = draw.Crop(paper, 0, 0, 0, -legendHeight)
+	}
 	tiles := draw.Tiles{Rows: len(panels), Cols: 1, PadTop: margin, PadBottom: margin, PadLeft: margin, PadRight: 3 * margin, PadY: margin}
 	for i, c := range plot.Align(rows, tiles, paper) {
 		rows[i][0].Draw(c[0])
 	}
-	_, err := canvas.WriteTo(w)
+	var drawn bytes.Buffer
+	if _, err := canvas.WriteTo(&drawn); err != nil {
+		return err
+	}
+	_, err := w.Write(fitting(drawn.Bytes(), panels))
 	return err
 }
 
-// plot lays a panel out.
-func (p Panel) plot(legend bool) (*plot.Plot, error) {
+// size is the part of a drawing that says how large it is.
+var size = regexp.MustCompile(`<svg width="([^"]+)" height="[^"]+"`)
+
+// fitting is a drawing that is no wider than there is room for, with a title for who hears it read.
+func fitting(drawn []byte, panels []Panel) []byte {
+	var titles []string
+	for _, p := range panels {
+		titles = append(titles, p.Title)
+	}
+	var title bytes.Buffer
+	xml.EscapeText(&title, []byte(strings.Join(titles, ", ")))
+	return size.ReplaceAll(drawn, fmt.Appendf(nil, `<svg role="img" aria-label="%s over time" style="width:100%%;max-width:${1};height:auto"`, bytes.ReplaceAll(title.Bytes(), []byte("$"), []byte("$$"))))
+}
+
+// drawLegend names the lines side by side, above all panels.
+func drawLegend(paper draw.Canvas, lines []Line) {
+	style := plot.New().Legend.TextStyle
+	style.Font.Variant = "Sans"
+	style.YAlign = text.YCenter
+	const stroke, gap = 24, 6
+	at := vg.Point{X: paper.Min.X + 5*margin, Y: paper.Max.Y - legendHeight/2 - margin/2}
+	for i, l := range lines {
+		paper.StrokeLine2(draw.LineStyle{Color: palette[i%len(palette)], Width: 3}, at.X, at.Y, at.X+stroke, at.Y)
+		at.X += stroke + gap
+		paper.FillText(style, at, l.Name)
+		at.X += style.Width(l.Name) + 3*gap
+	}
+}
+
+// plot lays a panel out. The first line lies above the others.
+func (p Panel) plot() (*plot.Plot, error) {
 	out := plot.New()
 	out.Title.Text = p.Title
 	out.Title.Padding = vg.Points(4)
 	out.X.Tick.Marker = plot.TickerFunc(ticks)
-	for _, style := range []*text.Style{&out.Title.TextStyle, &out.X.Tick.Label, &out.Y.Tick.Label, &out.Legend.TextStyle} {
+	for _, style := range []*text.Style{&out.Title.TextStyle, &out.X.Tick.Label, &out.Y.Tick.Label} {
 		style.Font.Variant = "Sans"
 	}
-	out.Legend.Padding = vg.Points(2)
 	grid := plotter.NewGrid()
 	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{225}, color.Gray{225}
 	out.Add(grid)
-	for i, l := range p.Lines {
+	for i, l := range slices.Backward(p.Lines) {
 		line, err := plotter.NewLine(l.xys())
 		if err != nil {
 			return nil, err
@@ -98,11 +146,7 @@ func (p Panel) plot(legend bool) (*plot.Plot, error) {
 			line.StepStyle = plotter.PostStep
 		}
 		out.Add(line)
-		if legend && len(p.Lines) > 1 {
-			out.Legend.Add(l.Name, line)
-		}
 	}
-	out.Legend.Top = true
 	out.Y.Min = 0
 	if out.Y.Max <= 0 {
 		out.Y.Max = 1

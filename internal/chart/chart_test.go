@@ -32,6 +32,9 @@ func TestSVG(t *testing.T) {
 				t.Errorf("%s is there %d times", want, n)
 			}
 		}
+		if !strings.Contains(out.String(), `aria-label="instances, queue over time"`) || strings.Contains(out.String(), `<svg width=`) {
+			t.Errorf("it has no title, or is as wide whatever room there is: %.300s", out.String())
+		}
 		d := xml.NewDecoder(&out)
 		for {
 			_, err := d.Token()
