@@ -14,10 +14,14 @@ import (
 type source struct {
 	asked int
 	err   error
+	met   func() // while it is asked; may be nil
 }
 
 func (s *source) fetch(context.Context) (int, error) {
 	s.asked++
+	if s.met != nil {
+		s.met()
+	}
 	return s.asked, s.err
 }
 
@@ -61,8 +65,8 @@ func TestValue(t *testing.T) {
 			o.Pause = time.Minute
 			v := New(o, s.fetch)
 			ctx, cancel := context.WithCancel(t.Context())
-			cancel()
-			for _, ctx := range []context.Context{ctx, t.Context(), t.Context()} { // the first of which has ended by itself
+			s.met = cancel
+			for _, ctx := range []context.Context{ctx, t.Context(), t.Context()} { // the first of which ends by itself, meanwhile
 				if _, err := v.Get(ctx); err == nil {
 					t.Error("it was had")
 				}
