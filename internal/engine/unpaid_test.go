@@ -143,7 +143,7 @@ func (p *poor) day(each func()) {
 // What is rented for jobs is what they begin on, also where it boots at once and other instances would be too dear to keep for them: else more would be rented
 // for the same, and again, by the hundred.
 func TestWhatIsRentedIsUsed(t *testing.T) {
-	for seed := range uint64(6) {
+	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			p := afford(t, rand.New(rand.NewPCG(seed, 3)))
 			p.swift = true
@@ -162,7 +162,7 @@ func TestWhatIsRentedIsUsed(t *testing.T) {
 // what waits, and some of what does not fit into a window by itself begins out of two.
 func TestNothingBeginsOfWhichWasSaidThatItNeverWould(t *testing.T) {
 	told, begun := 0, 0
-	for seed := range uint64(12) {
+	for seed := range uint64(6) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			p := afford(t, rand.New(rand.NewPCG(seed, 3)))
 			p.day(nil)
