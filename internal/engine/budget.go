@@ -106,12 +106,15 @@ func (s *Spending) Add(cost func(from, to drover.Time) drover.Money) {
 
 // beginAnew begins the present windows when those before have ended, and tries again what waits for money; also if what it waits for has come since a time.
 func (e *Engine) beginAnew(was drover.Time) {
+	if len(e.s.Settings.Budgets) == 0 {
+		return
+	}
 	for _, g := range e.groups {
 		if at := g.payday(); at > was && at <= e.s.Now {
 			e.replace, e.replan = true, true
 		}
 	}
-	if len(e.s.Settings.Budgets) == 0 || e.s.Now < e.turn {
+	if e.s.Now < e.turn {
 		return
 	}
 	e.turn = hourly.end(hourly.begin(e.s.Now)) // at which days and months end as well

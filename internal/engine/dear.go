@@ -30,13 +30,12 @@ func (e *Engine) whyTooDear(o drover.Offering) (why drover.Reason, dear bool) {
 	if a == nil {
 		return why, false
 	}
-	if why.Since = e.fullSince(a); a.limit < e.adds(a.emptied(e.s.Now), e.hourOf(e.asPaid(o))) {
-		why.Since = e.s.Configured
-	}
+	why.Since = cmp.Or(why.Since, e.fullSince(a))
 	return why, true
 }
 
-// tooDearFor is the budget of the fleet that an hour of an instance of the offering would pass, and what it says to that; nil if it would pass none.
+// tooDearFor is the budget of the fleet that an hour of an instance of the offering would pass, and what it says to that, which is since when only if no
+// window of it can pay that; nil if it would pass none.
 func (e *Engine) tooDearFor(o drover.Offering) (why drover.Reason, a *account) {
 	if !e.limited() {
 		return why, nil
@@ -44,14 +43,17 @@ func (e *Engine) tooDearFor(o drover.Offering) (why drover.Reason, a *account) {
 	p := e.hourOf(e.asPaid(o))
 	for _, a := range e.windows() {
 		if least := e.adds(a.emptied(e.s.Now), p); least > a.limit {
-			return e.reason(drover.ReasonBudget, "%s does not pay an hour of work on it: up to %v%s%s; raise it to that, or give it shorter work",
-				a.words(), least, a.spell(), e.beside(o.Cloud)), a
+			why = e.reason(drover.ReasonBudget, "%s does not pay an hour of work on it: up to %v%s%s; raise it to that, or give it shorter work",
+				a.words(), least, a.spell(), e.beside(o.Cloud))
+			why.Since = e.s.Configured
+			return why, a
 		}
 	}
 	if a = e.refuses(p); a != nil {
-		return e.why(a), a
+		why = e.why(a)
+		why.Since = 0
 	}
-	return why, nil
+	return why, a
 }
 
 // whyNothingIsPaid says what keeps the cheapest of a cloud's offerings from being paid, and with it the others.

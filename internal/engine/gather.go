@@ -35,7 +35,7 @@ func (e *Engine) placeGang(g *group) bool {
 // placesFor is where up to n of the group's elements would begin together, in the first of the orders that can be paid for all; else in the first, with
 // the account that refuses that.
 func (e *Engine) placesFor(g *group, n int) (first []*instance, refuses *account) {
-	for i, order := range e.orders(g) {
+	for i, order := range orders {
 		seats := e.seat(g, n, order)
 		e.unseat(g, seats)
 		switch {

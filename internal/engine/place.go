@@ -87,13 +87,14 @@ func (e *Engine) placeOne(g *group) bool {
 	if g.key.Gang > 0 {
 		return e.placeGang(g)
 	}
-	in, refuses := e.placeFor(g)
+	seats, refuses := e.placesFor(g, 1)
 	if refuses != nil {
 		g.wait(e.whyUnpaid(g, refuses))
 	}
-	if in == nil {
+	if len(seats) == 0 || refuses != nil {
 		return false
 	}
+	in := seats[0]
 	e.begin(g, in)
 	if e.limited() && in.Market == drover.OnDemand && g.onDemand > 0 {
 		g.onDemand--
@@ -101,41 +102,25 @@ func (e *Engine) placeOne(g *group) bool {
 	return true
 }
 
-// placeFor is where the group's next element begins: the first place by the orders that can be paid. It is nil if there is none, with the account that
-// refuses the first.
-func (e *Engine) placeFor(g *group) (in *instance, refuses *account) {
-	for _, order := range e.orders(g) {
-		in = e.choose(g, order)
-		if in == nil || !e.limited() {
-			return in, refuses
-		}
-		a := e.refuses(pledge{in: in, loads: []wanted{{g, 1}}})
-		if a == nil {
-			return in, nil
-		}
-		if refuses == nil {
-			refuses = a
-		}
-	}
-	return nil, refuses
-}
-
-// order reports whether work is placed on one instance rather than on another.
-type order func(in, than *instance) bool
+// order reports whether a group's work is placed on one instance rather than on another.
+type order func(e *Engine, g *group, in, than *instance) bool
 
 // orders are those by which places are looked for, one after the other as long as what is found cannot be paid: the fullest first; what costs least to keep
 // for a job more; and, since a gang costs less the fewer instances have to be kept for it, the roomiest.
-func (e *Engine) orders(g *group) [3]order {
-	whole := &account{to: never}
-	keeping := func(in *instance) drover.Money { return e.adds(whole, pledge{in: in, loads: []wanted{{g, 1}}}) }
-	leaner := func(in, than *instance) bool {
-		a, b := keeping(in), keeping(than)
+var orders = [...]order{
+	func(_ *Engine, _ *group, in, than *instance) bool { return in.better(than) },
+	func(e *Engine, g *group, in, than *instance) bool {
+		a, b := e.keeping(g, in), e.keeping(g, than)
 		return a < b || a == b && in.better(than)
-	}
-	roomier := func(in, than *instance) bool {
+	},
+	func(_ *Engine, _ *group, in, than *instance) bool {
 		return cmp.Or(cmp.Compare(than.free.CPU, in.free.CPU), cmp.Compare(than.free.Memory, in.free.Memory)) < 0
-	}
-	return [3]order{(*instance).better, leaner, roomier}
+	},
+}
+
+// keeping is what it costs to keep an instance for one of the group's jobs more.
+func (e *Engine) keeping(g *group, in *instance) drover.Money {
+	return e.adds(&account{to: never}, pledge{in: in, loads: []wanted{{g, 1}}})
 }
 
 // choose is, of what has room for the group's next element and is worth it, the first by an order; nil if there is nothing.
@@ -147,7 +132,7 @@ func (e *Engine) choose(g *group, before order) (best *instance) {
 			continue
 		}
 		e.looks++
-		if in.full() || best != nil && !before(in, best) || !in.holds(&g.key.Shape) || g.forDemand(in) || slices.Contains(in.Lost, g.jobs[0].Number) || !e.worth(g, in) {
+		if in.full() || best != nil && !before(e, g, in, best) || !in.holds(&g.key.Shape) || g.forDemand(in) || slices.Contains(in.Lost, g.jobs[0].Number) || !e.worth(g, in) {
 			continue
 		}
 		if e.leaves(in, g, by) {
