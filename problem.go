@@ -141,10 +141,11 @@ type CloudRoom struct {
 	Disk  Bytes  `json:"disk,omitempty"` // of an instance's volume that is in the price of an offering
 }
 
-// BootOf is how long an instance of a cloud's type is paid for before it works.
-func (p Problem) BootOf(cloud, typ string) time.Duration {
-	boot := p.Boot
-	for _, b := range p.Boots {
+// BootOf is how long an instance of a cloud's type is paid for before it works: as usual, or as one of the boots says of its type, or else of its cloud.
+func BootOf(usual time.Duration, boots []Boot, cloud, typ string) time.Duration {
+	boot := usual
+	for i := range boots {
+		b := &boots[i]
 		switch {
 		case b.Cloud == cloud && b.Type == typ:
 			return max(0, b.Time)

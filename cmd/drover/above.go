@@ -32,12 +32,13 @@ func (f *foreseen) above(waiting int) *float64 {
 
 // cost is that of the work of all that is rented, as problems count it.
 func (f *foreseen) cost() (sum drover.Money) {
+	p := &f.problems[0]
 	for _, in := range f.engine.Instances() {
 		longest := time.Duration(0)
 		for _, b := range in.Bound {
 			longest = max(longest, cmp.Or(b.Group.Expected, time.Hour))
 		}
-		sum += in.Price.For(f.problems[0].BootOf(in.Cloud, in.Type.Name) + longest)
+		sum += in.Price.For(drover.BootOf(p.Boot, p.Boots, in.Cloud, in.Type.Name) + longest)
 	}
 	return sum
 }

@@ -89,13 +89,7 @@ func (e *Engine) bootTimes() bootTimes {
 
 // of is that of an instance of an offering.
 func (b bootTimes) of(o *drover.Offering) time.Duration {
-	took := b.usual
-	for i := range b.other {
-		if t := &b.other[i]; t.Cloud == o.Cloud && (t.Type == "" || t.Type == o.Type.Name) {
-			took = t.Time // what is said of its type comes last
-		}
-	}
-	return took
+	return drover.BootOf(b.usual, b.other, o.Cloud, o.Type.Name)
 }
 
 // reboot notes that another boot has been seen.

@@ -6,30 +6,12 @@ import (
 	"drover"
 )
 
-// boots is how long instances boot, where that is not as long as anywhere: by cloud and type, and by cloud alone.
-type boots map[[2]string]time.Duration
-
-func bootsOf(p drover.Problem) boots {
-	if len(p.Boots) == 0 {
-		return nil
-	}
-	b := boots{}
-	for _, one := range p.Boots {
-		b[[2]string{one.Cloud, one.Type}] = max(0, one.Time)
-	}
-	return b
-}
+// apart reports whether not all instances boot alike.
+func (m *model) apart() bool { return len(m.p.Boots) > 0 }
 
 // boot is how long an instance of the offering is paid for before it works.
 func (m *model) boot(o *drover.Offering) time.Duration {
-	if m.boots != nil {
-		for _, key := range [][2]string{{o.Cloud, o.Type.Name}, {o.Cloud, ""}} {
-			if t, known := m.boots[key]; known {
-				return t
-			}
-		}
-	}
-	return max(0, m.p.Boot)
+	return drover.BootOf(m.p.Boot, m.p.Boots, o.Cloud, o.Type.Name)
 }
 
 // cost is what an instance of the offering costs that has a job of the class, and none that takes longer.
@@ -39,7 +21,7 @@ func (m *model) cost(o *drover.Offering, class int) int64 {
 
 // rank is by what offerings are compared for jobs of the class: what they cost, or only their price where all boot alike, which is quicker.
 func (m *model) rank(o *drover.Offering, class int) int64 {
-	if m.boots == nil || len(m.classes) == 0 {
+	if !m.apart() || len(m.classes) == 0 {
 		return int64(o.Price)
 	}
 	return m.cost(o, class)

@@ -41,7 +41,7 @@ func (m *model) cheapest(it *item, may func(*kind) bool) (best int) {
 			continue
 		}
 		best = k
-		if m.boots == nil || it.class == 0 {
+		if !m.apart() || it.class == 0 {
 			break
 		}
 	}

@@ -16,7 +16,7 @@ func (m *model) addKinds(rivals int) {
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Or(compareKinds(&all[a], &all[b]), cmp.Compare(a, b)) })
 	for _, x := range order {
-		if m.boots != nil { // else the cheaper of two is so for all classes
+		if m.apart() { // else the cheaper of two is so for all classes
 			m.setCosts(&all[x])
 		}
 		if len(m.rules) > maxRules || m.dominators(&all[x], rivals) < rivals {

@@ -93,15 +93,14 @@ type model struct {
 	items   []item
 	of      []int           // the item of each demand
 	classes []time.Duration // how long an instance has jobs, longest first
-	boots   boots
-	kinds   []kind     // sorted by rank, then by price, then largest first, then as they are offered
-	rows    []row      // of the ledger
-	used    [dims]bool // the dimensions that any job needs
+	kinds   []kind          // sorted by rank, then by price, then largest first, then as they are offered
+	rows    []row           // of the ledger
+	used    [dims]bool      // the dimensions that any job needs
 }
 
 // newModel looks at the problem. A kind is left out when as many as the rivals are better in every way.
 func newModel(p drover.Problem, rivals int) *model {
-	m := &model{p: p, boots: bootsOf(p)}
+	m := &model{p: p}
 	m.sortTimes()
 	m.addItems()
 	m.findUsed()

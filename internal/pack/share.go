@@ -125,7 +125,7 @@ func (s *shares) limited(p drover.Problem, total, larger int64) drover.Problem {
 
 // kept is the plan without the instances that pass a share, the last of each first. Their jobs have no place then but for the shares.
 func (s *shares) kept(p drover.Problem, plan drover.Plan) drover.Plan {
-	m := &model{p: p, boots: bootsOf(p)}
+	m := &model{p: p}
 	m.sortTimes()
 	for {
 		now := &shares{spot: s.spot, zone: s.zone, has: map[portion]int64{}}

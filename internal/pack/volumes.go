@@ -67,7 +67,7 @@ func (m *model) usualLoad(o *drover.Offering) drover.Bytes {
 
 // paid is what a plan really costs, the disks of its instances and all.
 func paid(p drover.Problem, plan drover.Plan) (sum drover.Money) {
-	m := &model{p: p, boots: bootsOf(p)}
+	m := &model{p: p}
 	m.sortTimes()
 	for _, b := range plan.Purchases {
 		o, class, asked := p.Offerings[b.Candidates[0]], len(m.classes), drover.Bytes(0)
