@@ -84,11 +84,8 @@ func (b *books) openAccounts(ctx context.Context, tx *sql.Tx) error {
 		b.open[id] = &entry{bill.Open(b.filter.Since, until), key}
 		return err
 	}, `SELECT id, price, rates, created, ready, billed, gone, cpu_milli, used, cloud, type FROM instances
-		WHERE created <> 0 AND created < ?1 AND (gone > 0 AND gone > ?2 OR engine IS NOT NULL)`, b.filter.Until, paidAfter(b.filter.Since))
+		WHERE created <> 0 AND created < ?1 AND (gone > 0 AND gone > ?2 OR engine IS NOT NULL)`, b.filter.Until, b.filter.Since)
 }
-
-// paidAfter is before when nothing is gone that is paid after a time: it is paid until the end of a billing period, or for what is billed in any case.
-func paidAfter(at drover.Time) drover.Time { return at.Add(-2 * drover.MaxBillingPeriod) }
 
 // attemptsIn are the attempts of a stretch of time, those that have not ended among them.
 const attemptsIn = `SELECT a.job, a.instance, a.started, a.ended, a.state, j.cpu_milli FROM (

@@ -58,7 +58,7 @@ func billsSince(ctx context.Context, tx *sql.Tx, now, since drover.Time, do func
 			do(bill)
 		}
 		return err
-	}, `SELECT id, price, rates, created, ready, billed, gone, cpu_milli FROM instances WHERE created <> 0 AND (gone > 0 AND gone > ? OR engine IS NOT NULL)`, paidAfter(since))
+	}, `SELECT id, price, rates, created, ready, billed, gone, cpu_milli FROM instances WHERE created <> 0 AND (gone > 0 AND gone > ? OR engine IS NOT NULL)`, since)
 }
 
 // finalAttempt is an attempt that is over, and whose it was.
