@@ -7,7 +7,8 @@ import (
 )
 
 // A group that waits for room and cannot get new instances has some kept for it: as many as its waiting elements fill, those with most room
-// first. Later groups may use there only what the claimant cannot. Whose an instance is follows when somebody asks: mostly nobody does.
+// first, but for those on which its budgets do not allow it one. Later groups may use there only what the claimant cannot. Whose an instance is follows when
+// somebody asks: mostly nobody does.
 //
 // What is kept stands partly idle until its claimant fits, so of a large fleet only a part is kept at a time, for those that are served first. Each
 // gets what it waits for in its turn all the same.
@@ -70,10 +71,12 @@ func (e *Engine) claimant(in *instance) *group {
 			if o.claim.round == c.round || !o.accepts(&w.g.key.Shape) {
 				continue
 			}
-			c.take(o, w.g)
-			c.left--
 			w.left -= o.Resources.Times(w.g.key.Shape.Need, w.left)
-			if o == in {
+			if !e.allowsOn(o, w.g) {
+				continue
+			}
+			c.take(o, w.g)
+			if c.left--; o == in {
 				return w.g
 			}
 		}

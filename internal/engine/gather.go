@@ -8,7 +8,7 @@ import (
 
 // What is ready is kept for the next gang of a group while the rest of its places are on their way, or are being chosen. If no more may be rented,
 // it is kept only where the instances that there are, with those that may still be rented, can hold all of the gang once what runs there has ended; else
-// everything is let go, so that no two gangs keep halves from each other. Gangs are served in the order of their groups, so the first to keep places is the first to begin.
+// everything is let go, so that no two gangs keep halves from each other; and what costs more than may be spent now is kept from nobody. Gangs are served in the order of their groups, so the first to keep places is the first to begin.
 
 // placeGang begins the group's next gang, if there is room for all of it.
 func (e *Engine) placeGang(g *group) bool {
@@ -18,7 +18,7 @@ func (e *Engine) placeGang(g *group) bool {
 		g.wait(e.whyUnpaid(g, refuses))
 	}
 	if len(seats) < len(members) || refuses != nil {
-		e.half = half{len(members), seats}
+		e.half = half{len(members), seats, refuses != nil || e.refusesOn(g, seats) != nil}
 		return false
 	}
 	for i, index := range members {
@@ -108,8 +108,9 @@ type kept struct {
 
 // half is what there was room for of a gang that could not begin: how many it has, and where some of them would.
 type half struct {
-	size  int
-	seats []*instance
+	size   int
+	seats  []*instance
+	unpaid bool // they cost more than may be spent
 }
 
 // gather keeps what is ready for the group's next gang, if all of it can come together; else it lets go of everything.
@@ -119,6 +120,13 @@ func (e *Engine) gather(g *group, r *rolls, before bool) {
 		return
 	}
 	size, seats := e.half.size, e.half.seats // by placeGang, just now
+	if e.half.unpaid {
+		unmet := g.unmet // which holds also when others have taken these places
+		g.standby += min(len(seats), g.wants())
+		e.seatComing(g, r)
+		g.unmet = unmet
+		return
+	}
 	if e.hopelessFor(g, size) {
 		e.unbindSome(g, r, g.bound)
 		g.unmet, e.gaveUp = g.wants(), true

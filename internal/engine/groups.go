@@ -150,6 +150,7 @@ func (e *Engine) join(j *Job, g *group) {
 	at, _ := slices.BinarySearchFunc(g.jobs, j.Number, byNumber)
 	g.jobs = slices.Insert(g.jobs, at, j)
 	g.queued += n
+	g.barred = false
 	e.replace = true
 	e.refit = e.refit || g.fitted != e.fitting
 }

@@ -28,7 +28,7 @@ func (e *Engine) plan() {
 	e.stretch()
 	var demands []*group
 	for _, g := range e.groups {
-		if left := g.wants(); left > g.unmet {
+		if left := g.wants(); left > g.unmet && !g.barred {
 			demands = append(demands, g)
 		} else if left == 0 && g.bound > 0 {
 			g.wait(e.reason(drover.ReasonBooting, bootingText))

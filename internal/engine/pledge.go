@@ -63,6 +63,11 @@ func (e *Engine) refuses(p pledge, freed ...*instance) (worst *account) {
 	return e.refusesAll([]pledge{p}, freed...)
 }
 
+// allowsOn reports whether the budgets allow a job more of the group on an instance.
+func (e *Engine) allowsOn(in *instance, g *group) bool {
+	return !e.limited() || e.refuses(pledge{in: in, loads: []wanted{{g, 1}}}) == nil
+}
+
 // refusesAll is refuses of several together, each of another instance.
 func (e *Engine) refusesAll(pledges []pledge, freed ...*instance) (worst *account) {
 	return e.worst(func(_ int, a *account) (more, less drover.Money) {
