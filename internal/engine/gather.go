@@ -18,7 +18,7 @@ func (e *Engine) placeGang(g *group) bool {
 		g.wait(e.whyUnpaid(g, refuses))
 	}
 	if len(seats) < len(members) || refuses != nil {
-		e.half = half{len(members), seats, refuses != nil || e.refusesOn(g, seats) != nil}
+		e.half = half{len(members), seats, refuses != nil || !e.allowsRest(g, seats)}
 		return false
 	}
 	for i, index := range members {
@@ -30,6 +30,12 @@ func (e *Engine) placeGang(g *group) bool {
 		g.jobs = cut(g.jobs, 0)
 	}
 	return true
+}
+
+// allowsRest reports whether the budgets allow a gang that has some seats: those and, unless some of the rest is on its way and paid for, all of it on as many
+// instances like the first as it takes.
+func (e *Engine) allowsRest(g *group, seats []*instance) bool {
+	return len(seats) == 0 || e.refusesOn(g, seats) == nil && (g.bound > 0 || e.allowsOn(seats[0], g))
 }
 
 // placesFor is where up to n of the group's elements would begin together, in the first of the orders that can be paid for all; else in the first, with
@@ -88,7 +94,11 @@ func (e *Engine) refusesOn(g *group, seats []*instance) *account {
 	if !e.limited() {
 		return nil
 	}
-	var all []pledge
+	return e.refusesAll(pledgesOn(g, seats))
+}
+
+// pledgesOn is what an element of the group on each of the seats would bind.
+func pledgesOn(g *group, seats []*instance) (all []pledge) {
 	for _, in := range seats {
 		at := slices.IndexFunc(all, func(p pledge) bool { return p.in == in })
 		if at < 0 {
@@ -97,7 +107,7 @@ func (e *Engine) refusesOn(g *group, seats []*instance) *account {
 		}
 		all[at].loads[0].count++
 	}
-	return e.refusesAll(all)
+	return all
 }
 
 // kept is room that is kept for a gang until others were placed.

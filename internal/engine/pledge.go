@@ -63,9 +63,21 @@ func (e *Engine) refuses(p pledge, freed ...*instance) (worst *account) {
 	return e.refusesAll([]pledge{p}, freed...)
 }
 
-// allowsOn reports whether the budgets allow a job more of the group on an instance.
+// allowsOn reports whether the budgets allow what the group asks for next: a job more on an instance, or a gang on as many like it as that takes.
 func (e *Engine) allowsOn(in *instance, g *group) bool {
-	return !e.limited() || e.refuses(pledge{in: in, loads: []wanted{{g, 1}}}) == nil
+	if !e.limited() {
+		return true
+	}
+	n := e.askedBy(g).count
+	per := in.Resources.Times(g.key.Shape.Need, in.atOnce(n))
+	p := pledge{in: in, loads: []wanted{{g, n}}}
+	return e.worst(func(_ int, a *account) (more, less drover.Money) {
+		more = e.adds(a, p)
+		if a.fleets() {
+			more *= drover.Money((n + per - 1) / per)
+		}
+		return more, 0
+	}) == nil
 }
 
 // refusesAll is refuses of several together, each of another instance.

@@ -46,15 +46,17 @@ func (p *poor) hear(body Body) {
 		if f.Destroy != nil {
 			all = append(all, Destroyed{Effect: f.ID, Instance: f.Destroy.Instance})
 		}
-		if f.ListInstances != nil {
-			all = append(all, p.listed(f.ID))
-		}
 	}
 	for _, answer := range all {
 		if _, boots := answer.(Connected); boots && !p.swift {
 			p.boot = append(p.boot, answer)
 		} else {
 			p.hear(answer)
+		}
+	}
+	for _, f := range d.Effects {
+		if f.ListInstances != nil {
+			p.hear(p.listed(f.ID))
 		}
 	}
 }
@@ -142,14 +144,14 @@ func (p *poor) day(each func()) {
 	}
 }
 
-// What is rented for jobs is what they begin on, also where it boots at once and others waited before them who cannot be paid: else more would be rented for the
-// same, and again, by the hundred. Some is rented in vain nevertheless: for gangs whose money others have had before the last of their places was there.
+// What is rented for jobs is what they begin on, whether it boots at once or slowly, also where others waited before them who cannot be paid: else more would be
+// rented for the same, and again, by the hundred. Some is rented in vain nevertheless: for gangs whose money others have had before the last of their places was there.
 func TestWhatIsRentedIsUsed(t *testing.T) {
 	rented, used := 0, 0
-	for seed := range uint64(6) {
+	for seed := range uint64(8) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			p := afford(t, rand.New(rand.NewPCG(seed, 3)))
-			p.swift = true
+			p := afford(t, rand.New(rand.NewPCG(seed/2, 3)))
+			p.swift = seed%2 == 0
 			before := int64(0)
 			p.day(func() {
 				if asked := p.e.s.LastInstance - before; asked > 8 {
@@ -160,7 +162,7 @@ func TestWhatIsRentedIsUsed(t *testing.T) {
 			rented, used = rented+int(p.e.s.LastInstance), used+len(p.used)
 		})
 	}
-	if rented == 0 || used < rented*6/10 {
+	if rented == 0 || used < rented*2/3 {
 		t.Errorf("of %d instances that were rented %d were used", rented, used)
 	}
 	t.Logf("of %d instances that were rented %d were used", rented, used)

@@ -119,7 +119,7 @@ func (e *Engine) unable(w *wholes) (*group, drover.Reason) {
 	ok = ok && w.room > 0 && w.clouds[o.Cloud] < e.cloudRoom(o.Cloud) && w.left.passed(o) == nil
 	var dear *account
 	if ok && e.limited() {
-		t.sums, dear = e.affords(w, o, loads)
+		t.sums, dear = e.affords(w, o, loads, e.seatedOf(w, loads))
 	}
 	w.take(t, 1)
 	w.taken = append(w.taken, t)
@@ -159,9 +159,21 @@ func (e *Engine) firstOf(s *Solving, p drover.Purchase) (o drover.Offering, ok b
 	return o, ok && e.blockOf(o) == nil && !e.overtaken(o)
 }
 
-// affords is what a purchase takes of each account, if all that was taken before and all that it is for may be paid; else it is the account that would
-// be overdrawn.
-func (e *Engine) affords(w *wholes, o drover.Offering, loads []wanted) ([]drover.Money, *account) {
+// seatedOf is what gangs will bind on what is ready, where they have some of their places, if the next purchase is the first for the rest of them.
+func (e *Engine) seatedOf(w *wholes, loads []wanted) (all []pledge) {
+	for _, l := range loads {
+		if l.g.key.Gang > 0 && l.g.standby > 0 && w.of[l.g][0] == len(w.taken) {
+			seats := e.seat(l.g, l.g.standby, orders[0])
+			e.unseat(l.g, seats)
+			all = append(all, pledgesOn(l.g, seats)...)
+		}
+	}
+	return all
+}
+
+// affords is what a purchase takes of each account, and what is begun elsewhere with it, if all that was taken before and all that it is for may be paid; else
+// it is the account that would be overdrawn.
+func (e *Engine) affords(w *wholes, o drover.Offering, loads []wanted, with []pledge) ([]drover.Money, *account) {
 	o = e.withVolume(o, e.volume(o, loads))
 	p := pledge{offers: []drover.Offering{o}, boots: e.life().BootTimeout, loads: loads}
 	sums := make([]drover.Money, len(e.book().accounts))
@@ -169,7 +181,9 @@ func (e *Engine) affords(w *wholes, o drover.Offering, loads []wanted) ([]drover
 		w.sums = make([]drover.Money, len(sums))
 	}
 	for i := range sums {
-		sums[i] = e.adds(&e.book().accounts[i], p)
+		for _, p := range append(with, p) {
+			sums[i] += e.adds(&e.book().accounts[i], p)
+		}
 	}
 	if a := e.worst(func(i int, _ *account) (more, less drover.Money) { return w.sums[i] + sums[i], 0 }); a != nil {
 		return nil, a
