@@ -8,7 +8,8 @@ import (
 
 // What is ready is kept for the next gang of a group while the rest of its places are on their way, or are being chosen. If no more may be rented,
 // it is kept only where the instances that there are, with those that may still be rented, can hold all of the gang once what runs there has ended; else
-// everything is let go, so that no two gangs keep halves from each other; and what costs more than may be spent now is kept from nobody. Gangs are served in the order of their groups, so the first to keep places is the first to begin.
+// everything is let go, so that no two gangs keep halves from each other; and what costs more than may be spent now is kept from nobody. Gangs are served in
+// the order of their groups, so the first to keep places is the first to begin.
 
 // placeGang begins the group's next gang, if there is room for all of it.
 func (e *Engine) placeGang(g *group) bool {
@@ -120,7 +121,7 @@ type kept struct {
 type half struct {
 	size   int
 	seats  []*instance
-	unpaid bool // they cost more than may be spent
+	unpaid bool // those, or all of it, cost more than may be spent
 }
 
 // gather keeps what is ready for the group's next gang, if all of it can come together; else it lets go of everything.

@@ -69,7 +69,7 @@ func (e *Engine) allowsOn(in *instance, g *group) bool {
 		return true
 	}
 	n := e.askedBy(g).count
-	per := in.Resources.Times(g.key.Shape.Need, in.atOnce(n))
+	per := max(1, in.Resources.Times(g.key.Shape.Need, in.atOnce(n))) // none, if its volume has yet to grow
 	p := pledge{in: in, loads: []wanted{{g, n}}}
 	return e.worst(func(_ int, a *account) (more, less drover.Money) {
 		more = e.adds(a, p)
