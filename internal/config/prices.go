@@ -19,7 +19,7 @@ const priceInterval = 15 * time.Minute
 type Prices struct {
 	Discount Percent       `yaml:"discount" doc:"how much less than the list is paid, such as 12%"`
 	Reserved []Reservation `yaml:"reserved" doc:"commitments: so many instances of a type, on demand, at a price of their own"`
-	Period   time.Duration `yaml:"billing_period" doc:"of which each that is begun is paid, such as 1h: at most 1h: an idle instance is not destroyed before its end; 0: as its driver says, which mostly is by the second"`
+	Period   time.Duration `yaml:"billing_period" doc:"the period of which each that is begun is paid, at most 1h; what is idle stays until its end, but never for longer than idle_timeout; 0: as its driver says, which mostly is by the second"`
 	Interval time.Duration `yaml:"interval" doc:"how often the cloud is asked for its types and prices"`
 }
 
