@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -83,12 +84,20 @@ func ofMarket(r *simulate.Result, market drover.Market) string {
 	return ""
 }
 
-// printSimulated shows results side by side: a column each, a line for each figure that one of them has.
+// printSimulated shows results side by side: a column each, a line for each figure that one of them has. Configurations are named above policies.
 func (a *app) printSimulated(results []*simulate.Result) error {
 	t := table{out: a.out}
 	t.head("", false)
+	policies := []cell{{}}
 	for _, r := range results {
-		t.head(strings.ToUpper(nameOf(r)), true)
+		policy := strings.ToUpper(string(r.Policy))
+		t.head(strings.ToUpper(cmp.Or(r.Configuration, policy)), true)
+		policies = append(policies, cell{text: policy})
+	}
+	if results[0].Configuration != "" {
+		if err := t.add(policies); err != nil {
+			return err
+		}
 	}
 	for _, f := range figures {
 		row, said := []cell{{text: f.name}}, false
