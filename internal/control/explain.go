@@ -8,13 +8,21 @@ import (
 	"drover/internal/engine"
 )
 
-// Explain says why something is as it is.
+// Explain says why something is as it is. A number is a job's, also of one that is final, before it is an instance's.
 func (c *Controller) Explain(ctx context.Context, subject string) (list []drover.Explanation, err error) {
 	ask := func(e *engine.Engine) { list = explain(e, subject) }
-	if err := c.Query(ctx, ask); err != nil || len(list) > 0 {
-		return list, err
+	if err := c.Query(ctx, ask); err != nil {
+		return nil, err
 	}
-	return c.explainRecord(ctx, subject)
+	if len(list) == 0 {
+		return c.explainRecord(ctx, subject)
+	}
+	if id, err := drover.ParseJobID(subject); err == nil && list[0].Subject != id.String() {
+		if job, err := c.Job(ctx, id); err == nil {
+			return []drover.Explanation{explainJob(job)}, nil
+		}
+	}
+	return list, nil
 }
 
 // mostExplained is how many explanations an answer holds: more than a person reads, and little enough work for the loop.

@@ -58,6 +58,17 @@ func TestWishes(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+	t.Run("its number explains the job, though an instance is known by the same", func(t *testing.T) {
+		must(0, c.Query(ctx, func(e *engine.Engine) {
+			if _, known := e.ExplainInstance("1"); !known {
+				t.Error("no instance has the number 1")
+			}
+		}))(t)
+		x := must(c.Explain(ctx, "1"))(t)
+		if len(x) != 1 || x[0].Subject != "1" || x[0].Reasons[0].Code != drover.ReasonCancelled {
+			t.Errorf("it is explained by %+v", x)
+		}
+	})
 	t.Run("a job that is queued again runs again, with the next attempt's number", func(t *testing.T) {
 		must(c.Retry(ctx, job(1), ""))(t)
 		f.until(c, "it runs", running(1))
