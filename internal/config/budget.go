@@ -104,7 +104,7 @@ func (b Budget) check(f *faults, n *node) {
 	case b.Label != "" && (!ok || !labelKey.MatchString(name) || value == "" || len(value) > 256):
 		f.add(n.find("label"), fmt.Sprintf("%s is not NAME=VALUE", quote(b.Label)), "write label: project=x")
 	}
-	if b.Amounts == (Amounts{}) && b.Soft == (Amounts{}) {
+	if b.Amounts == (Amounts{}) && b.Soft == (Amounts{}) && !misread(n) && !misread(n.find("soft")) {
 		f.add(n, "the budget has no amount", "write hourly, daily or monthly: USD")
 	}
 	for _, pair := range []struct {
@@ -115,4 +115,16 @@ func (b Budget) check(f *faults, n *node) {
 			f.addf(n.find("soft", pair.key), "the soft amount %v is more than the hard one, %v: it would never be told of", pair.soft, pair.hard)
 		}
 	}
+}
+
+// misread reports whether an amount is written that is none, which was said where it stands.
+func misread(n *node) bool {
+	return slices.ContainsFunc([]string{"hourly", "daily", "monthly"}, func(key string) bool {
+		v := n.get(key)
+		if v == nil || v.shape == absent {
+			return false
+		}
+		_, err := drover.ParseMoney(v.text)
+		return err != nil
+	})
 }
