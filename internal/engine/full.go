@@ -76,15 +76,15 @@ func (e *Engine) lastAsked(some func(*instance) bool) (last drover.Time) {
 func useText(takes, others int) string {
 	switch {
 	case takes+others == 1 && others == 0:
-		return "it is in use; wait until it has room or is gone"
+		return "it is in use or kept; wait until it has room or is gone"
 	case takes+others == 1:
 		return "it takes no work, since it is held, drains or goes; wait until it is released or gone"
 	case others == 0:
-		return "they are in use; wait until one of them has room or is gone"
+		return "they are in use or kept; wait until one of them has room or is gone"
 	case takes == 0:
 		return "they take no work, since each is held, drains or goes; wait until one of them is released or gone"
 	}
-	return fmt.Sprintf("they are in use, but for %d that are held, drain or go; wait until one of them has room or is gone", others)
+	return fmt.Sprintf("they are in use or kept, but for %d that are held, drain or go; wait until one of them has room or is gone", others)
 }
 
 // countOf is a number of things, in words that fit it.
