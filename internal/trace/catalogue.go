@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"fmt"
 	"io"
 	"os"
 
@@ -14,7 +15,7 @@ var priced = []string{"type", "vcpus", "memory_mib", "gpus", "arch", "usd_per_ho
 type Price struct {
 	Type     drover.InstanceType
 	OnDemand drover.Money
-	Spot     drover.Money // 0: the list does not say
+	Spot     drover.Money // 0: the list leaves it empty
 }
 
 // maxTypes is how many types a price list may have.
@@ -93,18 +94,27 @@ func (t *table) price(row []string) (p Price, err error) {
 		case "arch":
 			has.Arch, err = drover.Arch(text), oneOf(text, "amd64", "arm64")
 		case "usd_per_hour":
-			p.OnDemand, err = drover.ParseMoney(text)
+			p.OnDemand, err = rate(text)
 		case "spot_usd_per_hour":
-			p.Spot, err = drover.ParseMoney(text)
+			p.Spot, err = rate(text)
 		}
 		if err != nil {
 			return p, t.fault(at, "%s: %v", column, err)
 		}
 	}
-	if p.Type.Name == "" || has.CPU <= 0 || p.OnDemand <= 0 || p.OnDemand > maxPrice {
-		return p, t.fault(0, "a type has a name, vCPUs and a price, of more than nothing and at most %v", maxPrice)
+	if p.Type.Name == "" || has.CPU <= 0 {
+		return p, t.fault(0, "a type has a name and vCPUs")
 	}
 	return p, nil
+}
+
+// rate reads the price of an hour.
+func rate(text string) (drover.Money, error) {
+	p, err := drover.ParseMoney(text)
+	if err == nil && (p <= 0 || p > maxPrice) {
+		err = fmt.Errorf("an hour costs more than nothing and at most %v", maxPrice)
+	}
+	return p, err
 }
 
 // maxPrice is the highest price of an hour, as the solver can count it.

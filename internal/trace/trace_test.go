@@ -132,12 +132,15 @@ func TestPrices(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	for text, want := range map[string]string{
-		"type,vcpus,memory_mib\na,1,1\n":                          "prices.csv:1:1: there is no column usd_per_hour",
-		"type,vcpus,memory_mib,usd_per_hour\na,1,1,x\n":           `prices.csv:2:7: usd_per_hour: "x" is not an amount`,
-		"type,vcpus,memory_mib,usd_per_hour\na,1,1,1\na,2,1,1\n":  `prices.csv:3:1: type "a" is there twice`,
-		"type,vcpus,memory_mib,usd_per_hour\na,1,1,0\n":           "prices.csv:2:1: a type has a name, vCPUs and a price",
-		"type,vcpus,memory_mib,usd_per_hour\n":                    "prices.csv has no type",
-		"type,vcpus,memory_mib,arch,usd_per_hour\na,1,1,mips,1\n": `prices.csv:2:7: arch: "mips" is none of amd64, arm64`,
+		"type,vcpus,memory_mib\na,1,1\n":                                    "prices.csv:1:1: there is no column usd_per_hour",
+		"type,vcpus,memory_mib,usd_per_hour\na,1,1,x\n":                     `prices.csv:2:7: usd_per_hour: "x" is not an amount`,
+		"type,vcpus,memory_mib,usd_per_hour\na,1,1,1\na,2,1,1\n":            `prices.csv:3:1: type "a" is there twice`,
+		"type,vcpus,memory_mib,usd_per_hour\na,1,1,0\n":                     "prices.csv:2:7: usd_per_hour: an hour costs more than nothing and at most $10000",
+		"type,vcpus,memory_mib,usd_per_hour\na,1,1,10001\n":                 "prices.csv:2:7: usd_per_hour: an hour costs more than nothing",
+		"type,vcpus,memory_mib,usd_per_hour\n,1,1,1\n":                      "prices.csv:2:1: a type has a name and vCPUs",
+		"type,vcpus,memory_mib,usd_per_hour,spot_usd_per_hour\na,1,1,1,0\n": "prices.csv:2:9: spot_usd_per_hour: an hour costs more than nothing",
+		"type,vcpus,memory_mib,usd_per_hour\n":                              "prices.csv has no type",
+		"type,vcpus,memory_mib,arch,usd_per_hour\na,1,1,mips,1\n":           `prices.csv:2:7: arch: "mips" is none of amd64, arm64`,
 	} {
 		if _, err := ReadPrices("prices.csv", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, not %s", err, want)
