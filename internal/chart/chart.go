@@ -57,7 +57,7 @@ var palette = []color.Color{
 	color.RGBA{86, 180, 233, 255}, color.RGBA{230, 159, 0, 255}, color.RGBA{0, 0, 0, 255},
 }
 
-// SVG draws panels below one another. Each has at least one line, and each line two points or more.
+// SVG draws panels below one another, over times in UTC. Each has at least one line, and each line two points or more.
 func SVG(w io.Writer, panels []Panel) error {
 	if len(panels) == 0 {
 		return errors.New("there is nothing to draw")
@@ -70,6 +70,7 @@ func SVG(w io.Writer, panels []Panel) error {
 		}
 		rows[i] = []*plot.Plot{drawn}
 	}
+	rows[len(rows)-1][0].X.Label.Text = "UTC"
 	height := vg.Length(panelHeight * len(panels))
 	names := panels[0].Lines
 	if len(names) > 1 {
@@ -130,7 +131,7 @@ func (p Panel) plot() (*plot.Plot, error) {
 	out.Title.Text = p.Title
 	out.Title.Padding = vg.Points(4)
 	out.X.Tick.Marker = plot.TickerFunc(ticks)
-	for _, style := range []*text.Style{&out.Title.TextStyle, &out.X.Tick.Label, &out.Y.Tick.Label} {
+	for _, style := range []*text.Style{&out.Title.TextStyle, &out.X.Label.TextStyle, &out.X.Tick.Label, &out.Y.Tick.Label} {
 		style.Font.Variant = "Sans"
 	}
 	grid := plotter.NewGrid()
