@@ -79,10 +79,17 @@ func Beside(types []Type, hand, own []drover.Offering) []drover.Offering {
 	return all
 }
 
+// IsByHand reports whether the cloud's own type of that name is among those given by hand.
+func IsByHand(types []Type, providerType string) bool {
+	return slices.ContainsFunc(types, func(t Type) bool { return t.providerType() == providerType })
+}
+
+func (t Type) providerType() string { return cmp.Or(t.ProviderType, t.Name) }
+
 func (t Type) instanceType(other drover.Resources) drover.InstanceType {
 	return drover.InstanceType{
 		Name:         t.Name,
-		ProviderType: cmp.Or(t.ProviderType, t.Name),
+		ProviderType: t.providerType(),
 		Resources: drover.Resources{
 			CPU:    cmp.Or(t.VCPUs, other.CPU),
 			Memory: cmp.Or(t.Memory, other.Memory),

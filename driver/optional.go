@@ -49,6 +49,14 @@ func SortPrices(points []PricePoint) []PricePoint {
 	return all
 }
 
+// PricesSince is, of a price history as SortPrices leaves it, what held at a moment and what came later.
+func PricesSince(all []PricePoint, since drover.Time) []PricePoint {
+	if at := slices.IndexFunc(all, func(p PricePoint) bool { return p.From <= since }); at >= 0 {
+		return all[:at+1]
+	}
+	return all
+}
+
 // ListedPrice is the price history of what has none: what its cloud lists it at, since then.
 func ListedPrice(listed []drover.Offering, of Candidate, since drover.Time) ([]PricePoint, error) {
 	for _, o := range listed {

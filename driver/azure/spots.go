@@ -107,9 +107,8 @@ func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m d
 		return nil, err
 	}
 	now, err := driver.ListedPrice(listed, driver.Candidate{ProviderType: providerType, Zone: zone, Market: m}, since)
-	byHand := slices.ContainsFunc(c.config.Types, func(t driver.Type) bool { return cmp.Or(t.ProviderType, t.Name) == providerType })
 	past := c.knownSpots(ctx)[strings.ToLower(providerType)].Prices
-	if m != drover.Spot || byHand || len(past) == 0 {
+	if m != drover.Spot || driver.IsByHand(c.config.Types, providerType) || len(past) == 0 {
 		return now, err
 	}
 	disks, err := c.disks.Get(ctx)
@@ -117,13 +116,9 @@ func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m d
 		return nil, classify("list prices of disks", "", err)
 	}
 	var all []driver.PricePoint
-	for _, p := range past {
-		if p.From > drover.TimeOf(time.Now()) {
-			continue
-		}
-		all = append(all, driver.PricePoint{From: p.From, Price: c.withVolumes(drover.Offering{Price: p.Price}, disks).Price})
-		if p.From <= since {
-			break // it held then
+	for _, p := range driver.PricesSince(past, since) {
+		if p.From <= drover.TimeOf(time.Now()) {
+			all = append(all, driver.PricePoint{From: p.From, Price: c.withVolumes(drover.Offering{Price: p.Price}, disks).Price})
 		}
 	}
 	return all, nil

@@ -156,7 +156,11 @@ func (c *cloud) spotHistory(ctx context.Context, in *ec2.DescribeSpotPriceHistor
 // PriceHistory is that of the spot market; on demand there is the one price of the list, or of a type by hand.
 func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m drover.Market, since drover.Time) ([]driver.PricePoint, error) {
 	if m != drover.Spot {
-		return c.listedPrice(ctx, providerType, zone, m, since)
+		listed, err := c.Offerings(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return driver.ListedPrice(listed, driver.Candidate{ProviderType: providerType, Zone: zone, Market: m}, since)
 	}
 	in := &ec2.DescribeSpotPriceHistoryInput{InstanceTypes: []types.InstanceType{types.InstanceType(providerType)}, AvailabilityZone: &zone}
 	if since != 0 {
@@ -176,19 +180,6 @@ func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m d
 		all = append(all, driver.PricePoint{From: drover.TimeOf(aws.ToTime(h.Timestamp)), Price: price})
 	}
 	return driver.SortPrices(all), nil
-}
-
-func (c *cloud) listedPrice(ctx context.Context, providerType, zone string, m drover.Market, since drover.Time) ([]driver.PricePoint, error) {
-	all, err := c.Offerings(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, o := range all {
-		if o.Type.ProviderType == providerType && o.Zone == zone && o.Market == m {
-			return []driver.PricePoint{{From: since, Price: o.Price}}, nil
-		}
-	}
-	return nil, drover.Errorf(drover.KindNotFound, "there is no %s in %s, %s", providerType, zone, m)
 }
 
 func (c *cloud) wantsSpot() bool {

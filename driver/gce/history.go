@@ -35,8 +35,7 @@ func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m d
 		return nil, err
 	}
 	now, err := driver.ListedPrice(listed, driver.Candidate{ProviderType: providerType, Zone: zone, Market: m}, since)
-	byHand := slices.ContainsFunc(c.config.Types, func(t driver.Type) bool { return cmp.Or(t.ProviderType, t.Name) == providerType })
-	if err != nil || byHand {
+	if err != nil || driver.IsByHand(c.config.Types, providerType) {
 		return now, err
 	}
 	types, err := c.types.Get(ctx)
@@ -55,14 +54,10 @@ func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m d
 			all = append(all, driver.PricePoint{From: p.from, Price: price})
 		}
 	}
-	all = driver.SortPrices(all)
-	if at := slices.IndexFunc(all, func(p driver.PricePoint) bool { return p.From <= since }); at >= 0 {
-		all = all[:at+1] // what held then, and what came later
-	}
 	if len(all) == 0 {
 		return now, nil
 	}
-	return all, nil
+	return driver.PricesSince(driver.SortPrices(all), since), nil
 }
 
 // past is the price lists since a time, the one that held then among them.
@@ -112,31 +107,31 @@ func (c *cloud) fetchPast(ctx context.Context, from, to time.Time) (all []dated,
 	if err != nil {
 		return nil, err
 	}
-	moments := map[drover.Time]bool{}
+	moments, begins := map[drover.Time]bool{}, map[*cloudbilling.PricingInfo]drover.Time{}
 	for _, sku := range skus {
 		for _, info := range sku.PricingInfo {
 			at, err := time.Parse(time.RFC3339, info.EffectiveTime)
 			if err != nil {
 				return nil, drover.Errorf(drover.KindTransient, "the price list says of %s that a price holds from %.40q on", sku.Description, info.EffectiveTime)
 			}
-			moments[drover.TimeOf(at)] = true
+			begins[info] = drover.TimeOf(at)
+			moments[begins[info]] = true
 		}
 	}
 	for at := range moments {
-		all = append(all, dated{at, priceListOf(asOf(skus, at))})
+		all = append(all, dated{at, priceListOf(asOf(skus, begins, at))})
 	}
 	slices.SortFunc(all, func(a, b dated) int { return cmp.Compare(a.from, b.from) })
 	return all, nil
 }
 
-// asOf is the entries with the price alone that held at a moment; those that had none yet are left out.
-func asOf(skus []*cloudbilling.Sku, moment drover.Time) (all []*cloudbilling.Sku) {
+// asOf is the entries with the price alone that held at a moment, by when each begins; those that had none yet are left out.
+func asOf(skus []*cloudbilling.Sku, begins map[*cloudbilling.PricingInfo]drover.Time, moment drover.Time) (all []*cloudbilling.Sku) {
 	for _, sku := range skus {
 		one, last := *sku, drover.Time(0)
 		one.PricingInfo = nil
 		for _, info := range sku.PricingInfo {
-			at, _ := time.Parse(time.RFC3339, info.EffectiveTime)
-			if from := drover.TimeOf(at); from <= moment && from >= last {
+			if from := begins[info]; from <= moment && from >= last {
 				one.PricingInfo, last = []*cloudbilling.PricingInfo{info}, from
 			}
 		}
