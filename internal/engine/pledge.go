@@ -83,11 +83,16 @@ func (e *Engine) allowsOn(in *instance, g *group) bool {
 // refusesAll is refuses of several together, each of another instance.
 func (e *Engine) refusesAll(pledges []pledge, freed ...*instance) (worst *account) {
 	return e.worst(func(_ int, a *account) (more, less drover.Money) {
-		for _, p := range pledges {
-			more += e.adds(a, p)
-		}
-		return more, e.relief(a, freed)
+		return e.addsAll(a, pledges), e.relief(a, freed)
 	})
+}
+
+// addsAll is what several pledges add to an account, each of another instance.
+func (e *Engine) addsAll(a *account, pledges []pledge) (more drover.Money) {
+	for _, p := range pledges {
+		more += e.adds(a, p)
+	}
+	return more
 }
 
 // worst is, of the accounts that would be overdrawn by what is added to each, and taken from it, the one that is so for longest; nil if none would be.

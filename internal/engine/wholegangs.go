@@ -175,15 +175,13 @@ func (e *Engine) seatedOf(w *wholes, loads []wanted) (all []pledge) {
 // it is the account that would be overdrawn.
 func (e *Engine) affords(w *wholes, o drover.Offering, loads []wanted, with []pledge) ([]drover.Money, *account) {
 	o = e.withVolume(o, e.volume(o, loads))
-	p := pledge{offers: []drover.Offering{o}, boots: e.life().BootTimeout, loads: loads}
+	all := append(with, pledge{offers: []drover.Offering{o}, boots: e.life().BootTimeout, loads: loads})
 	sums := make([]drover.Money, len(e.book().accounts))
 	if w.sums == nil {
 		w.sums = make([]drover.Money, len(sums))
 	}
 	for i := range sums {
-		for _, p := range append(with, p) {
-			sums[i] += e.adds(&e.book().accounts[i], p)
-		}
+		sums[i] = e.addsAll(&e.book().accounts[i], all)
 	}
 	if a := e.worst(func(i int, _ *account) (more, less drover.Money) { return w.sums[i] + sums[i], 0 }); a != nil {
 		return nil, a

@@ -16,7 +16,12 @@ func (m *model) boot(o *drover.Offering) time.Duration {
 
 // cost is what an instance of the offering costs that has a job of the class, and none that takes longer.
 func (m *model) cost(o *drover.Offering, class int) int64 {
-	return max(1, int64(max(0, o.Price).For(m.boot(o)+m.classes[class])+max(0, m.p.Fixed)))
+	return m.costFor(o, m.boot(o)+m.classes[class])
+}
+
+// costFor is what an instance of the offering costs that is needed for so long.
+func (m *model) costFor(o *drover.Offering, span time.Duration) int64 {
+	return max(1, int64(max(0, o.Price).For(span)+max(0, m.p.Fixed)))
 }
 
 // rank is by what offerings are compared for jobs of the class: what they cost, or only their price where all boot alike, which is quicker.

@@ -30,9 +30,11 @@ func (m *model) addKinds(rivals int) {
 
 // setCosts works out what one of the kind costs.
 func (m *model) setCosts(k *kind) {
+	o := &m.p.Offerings[k.offering]
+	boot := m.boot(o)
 	k.costs = k.costs[:0]
-	for class := range m.classes {
-		k.costs = append(k.costs, m.cost(&m.p.Offerings[k.offering], class))
+	for _, work := range m.classes {
+		k.costs = append(k.costs, m.costFor(o, boot+work))
 	}
 }
 
