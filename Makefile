@@ -13,6 +13,7 @@ PEERS      ?=
 DATA       ?=
 RACE       ?= ./...
 CHAOS_TIME ?= 3m
+CHAOS_SEEDS ?= 3
 SEED       ?= 0
 
 # The binaries are static, hold no path of this host, and are the same for the same source and version.
@@ -25,7 +26,7 @@ RECORD_WORLD = $(1) -test.run '^TestRecordAWorld$$' -record $(2)
 REPLAY_WORLD = go test -count=1 ./internal/sim -run TestAWorldRecordedOnAnotherArchitecture -replay
 
 .DEFAULT_GOAL := help
-.PHONY: help build man test lint race simtest mutants replay-arch recordings e2e e2e-qemu e2e-openstack chaos containers bench bench-fleet bench-pack fuzz check-all install clean
+.PHONY: help build man test lint race simtest mutants replay-arch recordings e2e e2e-qemu e2e-openstack chaos chaos-cloud containers bench bench-fleet bench-pack fuzz check-all install clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,7 +83,10 @@ e2e: ## run the real binary: real processes, real SSH, real kill -9
 	go test -tags e2e -timeout 20m ./cmd/...
 
 chaos: ## have real processes killed, stopped and cut off at random (CHAOS_TIME=how long, SEED=what luck)
-	go test -tags chaos -run TestChaos -count=1 -v -timeout 2h ./cmd/drover -args -chaos $(CHAOS_TIME) -seed $(SEED)
+	go test -tags chaos -run '^TestChaos$$' -count=1 -v -timeout 2h ./cmd/drover -args -chaos $(CHAOS_TIME) -seed $(SEED)
+
+chaos-cloud: ## kill controllers on a cloud of real OpenSSH servers that misbehaves, and compare the bill (CHAOS_SEEDS=how many, SEED=the first)
+	go test -tags chaos -run '^TestChaosCloud$$' -count=1 -v -timeout 2h ./cmd/drover -args -seeds $(CHAOS_SEEDS) -seed $(SEED)
 
 containers: ## run attempts under real docker and podman, as root, against a registry that it starts (Debian: see CONTRIBUTING.md)
 	go test -tags containers -count=1 -timeout 10m -v -run TestContainers ./internal/runner
@@ -115,7 +119,7 @@ fuzz: ## fuzz each target for a while (FUZZTIME=how long)
 		done; \
 	done
 
-check-all: lint test race simtest mutants replay-arch e2e chaos containers e2e-qemu e2e-openstack fuzz bench bench-fleet bench-pack ## all of these
+check-all: lint test race simtest mutants replay-arch e2e chaos chaos-cloud containers e2e-qemu e2e-openstack fuzz bench bench-fleet bench-pack ## all of these
 
 man: build ## write the man pages to bin/man
 	bin/drover man bin/man

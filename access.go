@@ -10,9 +10,9 @@ type Role string
 
 // The roles, in order.
 const (
-	RoleView    Role = "view"    // see everything but tokens
+	RoleView    Role = "view"    // see the fleet and all jobs, but only one's own jobs' logs, outputs, labels and commands
 	RoleSubmit  Role = "submit"  // submit jobs, and cancel, retry and prioritize one's own
-	RoleOperate Role = "operate" // the same with everybody's jobs; the verbs for instances
+	RoleOperate Role = "operate" // read and do the same with everybody's jobs; the verbs for instances
 	RoleAdmin   Role = "admin"   // tokens, and what is in the controller's memory
 )
 
@@ -27,7 +27,7 @@ func (r Role) Allows(other Role) bool {
 
 // Identity is who asks.
 type Identity struct {
-	User    string
+	User    string // of an attempt: its job's
 	Role    Role
 	Attempt *AttemptID // set for the token of an attempt, which sees its own job and nothing else
 }

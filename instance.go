@@ -55,6 +55,13 @@ type Notice struct {
 	Deadline Time   `json:"deadline,omitempty"` // when, by the instance's clock; 0 if it does not say
 }
 
+// Addresses are where an instance can be reached, empty while not known. They may change during its life.
+type Addresses struct {
+	Private string `json:"private,omitempty"` // host or host:port
+	Public  string `json:"public,omitempty"`
+	User    string `json:"user,omitempty"` // whom to log in as
+}
+
 // Verb is what an operator tells an instance.
 type Verb string
 

@@ -1,10 +1,13 @@
 package drover
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // JobID names a job, or one element of an array job. Index is -1 for the job as a whole, which is also the only element of a
@@ -78,6 +81,16 @@ func ParseAttemptID(s string) (AttemptID, error) {
 	return AttemptID{id, n}, nil
 }
 
+// MaxNumber is the highest number of a job, an element or an attempt that is believed of others: more than are ever given, and so far from the end
+// of the integers that counting on from there does not overflow.
+const MaxNumber = 1 << 48
+
+// Plausible reports whether the numbers of an id can be true.
+func (id AttemptID) Plausible() bool {
+	in := func(n, least int64) bool { return least <= n && n <= MaxNumber }
+	return in(id.Job.Number, 1) && in(int64(id.Job.Index), -1) && in(int64(id.Number), 1)
+}
+
 // MarshalText makes an AttemptID a JSON string and a map key.
 func (id AttemptID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
@@ -142,6 +155,36 @@ type File struct {
 	Hash string `json:"hash"` // SHA-256, in hex
 }
 
+// plainFile is a File as JSON has it if its path is text.
+type plainFile File
+
+// oddFile is a File whose path is no UTF-8 text, which JSON cannot hold: Path then only resembles it.
+type oddFile struct {
+	plainFile
+	PathBytes []byte `json:"path_bytes,omitempty"`
+}
+
+// MarshalJSON writes the file so that its path survives.
+func (f File) MarshalJSON() ([]byte, error) {
+	if utf8.ValidString(f.Path) {
+		return json.Marshal(plainFile(f))
+	}
+	return json.Marshal(oddFile{plainFile(f), []byte(f.Path)})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (f *File) UnmarshalJSON(b []byte) error {
+	var odd oddFile
+	if err := json.Unmarshal(b, &odd); err != nil {
+		return err
+	}
+	*f = File(odd.plainFile)
+	if odd.PathBytes != nil {
+		f.Path = string(odd.PathBytes)
+	}
+	return nil
+}
+
 // Array is the index range of an array job, both ends included. The zero Array is no array.
 type Array struct {
 	First int  `json:"first"`
@@ -169,7 +212,8 @@ type JobSpec struct {
 	Env       map[string]string `json:"env,omitempty"`
 	Inputs    []Input           `json:"inputs,omitempty"`
 	Outputs   []string          `json:"outputs,omitempty"`
-	After     []string          `json:"after,omitempty"` // names of jobs of the same batch, those of inputs included
+	Required  []string          `json:"required,omitempty"` // those of Outputs that must match something, or a job that ended well fails
+	After     []string          `json:"after,omitempty"`    // names of jobs of the same batch, those of inputs included
 	Spot      SpotPolicy        `json:"spot"`
 	Attempts  int               `json:"attempts"`
 	Retry     Retry             `json:"retry"`
@@ -191,6 +235,32 @@ type Batch struct {
 	Name string    `json:"name"`
 	User string    `json:"user,omitempty"`
 	Jobs []JobSpec `json:"jobs"`
+}
+
+// Job is the job of a name. KindInvalid: there is none.
+func (b Batch) Job(name string) (JobSpec, error) {
+	for _, j := range b.Jobs {
+		if j.Name == name {
+			return j, nil
+		}
+	}
+	return JobSpec{}, Errorf(KindInvalid, "batch %s has no job %s", b.Name, name).WithHint("a job is retried with the job of the same name")
+}
+
+// CheckRetry says whether a job that had this array, gang and order may be retried as s: key is what must not change and did.
+func (s JobSpec) CheckRetry(array Array, gang int, after []string) (key string, err error) {
+	switch {
+	case s.Array != array:
+		key = "array"
+	case s.Gang != gang:
+		key = "gang"
+	case !slices.Equal(s.After, after):
+		key = "after"
+	default:
+		return "", nil
+	}
+	return key, Errorf(KindInvalid, "job %s is retried with another %s", s.Name, key).
+		WithHint("array, gang and after must stay as they were; the command, inputs, resources and other keys may change")
 }
 
 // Defaults of a job, filled in where a batch file is silent.

@@ -145,8 +145,9 @@ var layers = map[string]layer{
 		outside: []string{"github.com/pressly/goose/v3", "modernc.org/sqlite"},
 	},
 	"internal/blob": {
-		does: "inputs by content, logs and outputs, in folders",
-		ours: []string{"."},
+		does:    "inputs by content, logs and outputs, in folders",
+		ours:    []string{"."},
+		outside: []string{"golang.org/x/sys"},
 	},
 	"internal/control": {
 		does: "carries out effects in the real world and brings results back as events; owns every goroutine",

@@ -1,6 +1,7 @@
 package drover
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -38,11 +39,26 @@ func (s Shape) room(o Offering) Resources {
 	return r
 }
 
-// NearestMiss says why none of the offerings can hold the shape, empty if one can. It names the offering that passes most of the checks
-// and, among those that fail at the same one, has most of what is lacking.
-func (s Shape) NearestMiss(offerings []Offering) string {
+// LeftOut is an offering that the configuration does not let be rented.
+type LeftOut struct {
+	Offering
+	Why string // which key leaves it out
+}
+
+// NearestMiss says why none of the offerings can hold the shape, empty if one can. It names the cheapest of those left out that could. Without one
+// it names the offering that passes most of the checks and, among those that fail at the same one, has most of what is lacking.
+func (s Shape) NearestMiss(offerings []Offering, leftOut ...LeftOut) string {
 	if slices.ContainsFunc(offerings, s.Accepts) {
 		return "" // without the words
+	}
+	var able *LeftOut
+	for i, o := range leftOut {
+		if s.Accepts(o.Offering) && (able == nil || o.Price < able.Price) {
+			able = &leftOut[i]
+		}
+	}
+	if able != nil {
+		return fmt.Sprintf("type %q of cloud %q would do, but %s", able.Type.Name, able.Cloud, able.Why)
 	}
 	miss, best, most := "there are no types", -1, int64(0)
 	for _, o := range offerings {
@@ -55,10 +71,25 @@ func (s Shape) NearestMiss(offerings []Offering) string {
 		best, most = near, has
 		miss = o.Type.Name + " in " + o.Cloud + ": " + why
 		if near >= nearness("vcpus") {
-			miss = o.Type.Name + " in " + o.Cloud + " has not enough " + why
+			miss = fmt.Sprintf("type %q of cloud %q has %s", o.Type.Name, o.Cloud, tooLittle(why))
 		}
 	}
 	return miss
+}
+
+// tooLittle turns a lack, such as "gpus: 1 wanted, 0 there", round: "0 GPUs; 1 wanted".
+func tooLittle(lack string) string {
+	what, amounts, _ := strings.Cut(lack, ": ")
+	wanted, there, _ := strings.Cut(strings.TrimSuffix(amounts, " there"), " wanted, ")
+	switch what {
+	case "vcpus":
+		what = "vCPUs"
+	case "gpus":
+		what = "GPUs"
+	default:
+		what = "of " + what
+	}
+	return there + " " + what + "; " + wanted + " wanted"
 }
 
 // checks are what Refuses looks at, in its order, by the words that its answers begin with.

@@ -35,6 +35,7 @@ const (
 	ReasonSpread   = "spread"   // a spot offering has its share of the fleet
 	ReasonUnlisted = "unlisted" // a cloud does not say what there is in it
 	ReasonRunning  = "running"
+	ReasonDiskFull = "disk_full" // the records cannot be written, so nothing is decided
 
 	// Of jobs, attempts and instances that ended, and of instances that will.
 	ReasonExit         = "exit"
@@ -55,7 +56,7 @@ const (
 	ReasonStranger     = "stranger" // a store that is lost named it
 	ReasonTwin         = "twin"     // its cloud made two of its name
 	ReasonTypeRemoved  = "type_removed"
-	ReasonDeaf         = "deaf"
+	ReasonPartition    = "partition"
 	ReasonUnreachable  = "unreachable"
 	ReasonOutputs      = "outputs"          // they could not be stored
 	ReasonPreempted    = "preempted"        // its priority was set to 0
@@ -64,6 +65,7 @@ const (
 	ReasonMemory       = "out_of_memory"
 	ReasonImage        = "image"     // it could not be had
 	ReasonUnhealthy    = "unhealthy" // so the instance says of itself
+	ReasonForged       = "forged"    // the instance showed an attempt that it was never given
 	ReasonAge          = "max_age"
 	ReasonUsed         = "used"      // it has run its one job
 	ReasonGivesWay     = "gives_way" // to work of higher priority

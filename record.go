@@ -51,6 +51,7 @@ type Attempt struct {
 	Ended      *time.Time   `json:"ended,omitempty"`
 	MaxRSS     Bytes        `json:"max_rss_bytes"`
 	CPUSeconds float64      `json:"cpu_seconds"`
+	Warnings   []string     `json:"warnings,omitempty"` // what its outputs lack: what was left out, and patterns that matched nothing
 }
 
 // Instance is what a program reads of an instance.
@@ -75,6 +76,9 @@ type Instance struct {
 	IdleSince  *time.Time    `json:"idle_since,omitempty"`
 	Gone       *time.Time    `json:"gone,omitempty"`
 	Login      *Login        `json:"login,omitempty"` // while it is known
+
+	// The last lines of its runner's own log, oldest first, of one instance that is asked for alone. They are kept of those that died.
+	RunnerLog []string `json:"runner_log,omitempty"`
 }
 
 // Login is how to log in to an instance.
@@ -109,7 +113,9 @@ type Status struct {
 	Standing  []Waiting             `json:"instances_waiting"` // those on which nothing runs, by what they wait for
 	Hourly    float64               `json:"hourly_usd"`        // of all that is billed now
 	Spent     float64               `json:"spent_usd"`
-	Draining  bool                  `json:"draining,omitempty"` // it starts nothing any more, and ends
+	Draining  bool                  `json:"draining,omitempty"`  // it starts nothing any more, and ends
+	SetAside  []string              `json:"set_aside,omitempty"` // records that could not be read, whose jobs are held with priority 0 since
+	Suspended *Reason               `json:"suspended,omitempty"` // why it can change nothing for now, such as a full disk; it goes on by itself
 }
 
 // Waiting is how many jobs, or instances, wait for one reason.
@@ -140,6 +146,7 @@ type Offer struct {
 	Arch    Arch     `json:"arch"`
 	Price   float64  `json:"price_usd_per_hour"`
 	Blocked *Blocked `json:"blocked"`
+	LeftOut string   `json:"left_out,omitempty"` // which key of the configuration keeps it from being rented
 
 	Disk          Bytes   `json:"disk_bytes,omitempty"`                      // 0: a volume as large as the work asks
 	DiskPrice     float64 `json:"disk_price_usd_per_hour,omitempty"`         // of each GiB of that volume beyond what is in the price

@@ -119,8 +119,8 @@ func TestNearestMiss(t *testing.T) {
 		need       drover.Resources
 	}{
 		{"what fits somewhere misses nothing", "", drover.Resources{CPU: 16000}},
-		{"of types that are too small the largest is named", "b in c has not enough vcpus: 64 wanted, 16 there", drover.Resources{CPU: 64000}},
-		{"of what is asked for, what no type has is named", "b in c has not enough gpus: 1 wanted, 0 there", drover.Resources{CPU: 16000, GPUs: 1}},
+		{"of types that are too small the largest is named", `type "b" of cloud "c" has 16 vCPUs; 64 wanted`, drover.Resources{CPU: 64000}},
+		{"of what is asked for, what no type has is named", `type "b" of cloud "c" has 0 GPUs; 1 wanted`, drover.Resources{CPU: 16000, GPUs: 1}},
 		{"another architecture is not a lack of anything", "a in c: arch: arm64 wanted, amd64 there", drover.Resources{Arch: "arm64"}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -129,6 +129,20 @@ func TestNearestMiss(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a type that is left out and would do is nearer than one that is too small", func(t *testing.T) {
+		big, huge := offer("big", 64000, drover.GiB, 0), offer("huge", 128000, drover.GiB, 0)
+		big.Price, huge.Price = 2*drover.Dollar, 3*drover.Dollar
+		leftOut := []drover.LeftOut{{Offering: huge, Why: "types.exclude leaves it out"}, {Offering: big, Why: "it is too dear"}}
+		need := func(cpu drover.MilliCPU) drover.Shape { return drover.Shape{Need: drover.Resources{CPU: cpu}} }
+		for cpu, want := range map[drover.MilliCPU]string{
+			16000: "", 64000: `type "big" of cloud "c" would do, but it is too dear`, 65000: `type "huge" of cloud "c" would do, but types.exclude leaves it out`,
+			256000: `type "b" of cloud "c" has 16 vCPUs; 256 wanted`,
+		} {
+			if got := need(cpu).NearestMiss(all, leftOut...); got != want {
+				t.Errorf("%v: got %q", cpu, got)
+			}
+		}
+	})
 	t.Run("where there are no types that is said", func(t *testing.T) {
 		if got := (drover.Shape{}).NearestMiss(nil); got != "there are no types" {
 			t.Errorf("got %q", got)
@@ -141,8 +155,9 @@ func TestNearestMiss(t *testing.T) {
 			Spot:      rapid.SampledFrom([]drover.SpotPolicy{drover.SpotPrefer, drover.SpotRequire, drover.SpotNever}).Draw(t, "spot"),
 		}
 		o := drover.Offering{Cloud: "c", Zone: "a", Market: drover.Spot, Type: drover.InstanceType{Name: "t", Resources: lots(10).Draw(t, "has")}}
-		if got := s.NearestMiss([]drover.Offering{o}); !strings.HasSuffix(got, s.Refuses(o)) {
-			t.Fatalf("%q is told as %q", s.Refuses(o), got)
+		why, got := s.Refuses(o), s.NearestMiss([]drover.Offering{o})
+		if (why == "") != (got == "") || (why == "") != (drover.RefusalCode(why) == "") {
+			t.Fatalf("%q is told as %q", why, got)
 		}
 	}))
 }

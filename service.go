@@ -23,14 +23,14 @@ type Service interface {
 // Queue is the jobs.
 type Queue interface {
 	// Submit takes a batch in. Its jobs are durable when Submit returns, and are all of the batch or none of it. The contents of their
-	// Files must be there, see MissingInputs. KindInvalid: the batch is wrong, or no configured type can hold one of its jobs, with the
+	// Files must be the caller's, see MissingInputs. KindInvalid: the batch is wrong, or no configured type can hold one of its jobs, with the
 	// nearest miss in the hint. KindConflict: the key came with another batch before; the same batch gets the same receipt.
 	Submit(ctx context.Context, s Submission) (Receipt, error)
 
-	// MissingInputs returns those of the hashes whose contents are not there.
+	// MissingInputs returns those of the hashes whose contents the caller has not sent, whoever else may have.
 	MissingInputs(ctx context.Context, hashes []string) ([]string, error)
 
-	// PutInput keeps contents under their hash. KindInvalid: they have another hash. Doing it again changes nothing.
+	// PutInput keeps contents under their hash, once for all who send them. KindInvalid: they have another hash. Doing it again changes nothing.
 	PutInput(ctx context.Context, hash string, contents io.Reader) error
 
 	// Jobs lists jobs by id, a page at a time.
@@ -46,6 +46,11 @@ type Queue interface {
 	// Retry puts what failed or was cancelled of a final job back in the queue; attempts count from zero again. KindNotFound; KindConflict if
 	// the job is not final, has nothing to retry, or is to run after one that did not succeed.
 	Retry(ctx context.Context, id JobID, reason string) (Job, error)
+
+	// RetryWith is Retry with what the batch says now under the job's name: its command, its inputs and all else but its labels. The job keeps its
+	// array, its gang and the jobs it runs after. The contents of its Files must be the caller's, as for Submit. Moreover KindInvalid: the batch
+	// has no such job, has it with another array, gang or order, or no configured type can hold it.
+	RetryWith(ctx context.Context, id JobID, batch Batch, reason string) (Job, error)
 
 	// SetPriority changes a job's priority, of an array as a whole. With 0 its attempts are stopped and it waits until it is raised again.
 	// KindNotFound; KindConflict if the job is final; KindInvalid.
@@ -165,6 +170,7 @@ type InstanceFilter struct {
 type OfferFilter struct {
 	Need  Resources // what must fit
 	Cloud string    // only of this cloud
+	All   bool      // also those that the configuration leaves out
 }
 
 // LogRequest asks for an output stream.

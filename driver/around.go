@@ -18,13 +18,14 @@ const (
 	CallSetTags   Call = "set_tags"
 	CallVerify    Call = "verify_host_key"
 
-	CallStop   Call = "stop"
-	CallStart  Call = "start"
-	CallGrow   Call = "grow_disk"
-	CallPrices Call = "list_prices"
-	CallImages Call = "find_images"
-	CallStrays Call = "list_strays"
-	CallRemove Call = "remove"
+	CallDescribe Call = "describe"
+	CallStop     Call = "stop"
+	CallStart    Call = "start"
+	CallGrow     Call = "grow_disk"
+	CallPrices   Call = "list_prices"
+	CallImages   Call = "find_images"
+	CallStrays   Call = "list_strays"
+	CallRemove   Call = "remove"
 )
 
 // Changes reports whether such calls change what there is in the account.
@@ -86,8 +87,19 @@ func (c *around) SetTags(ctx context.Context, id string, tags map[string]string)
 	return c.step(ctx, Asked{Call: CallSetTags, ID: id}, func(ctx context.Context) error { return c.Cloud.SetTags(ctx, id, tags) })
 }
 
-func (c *around) VerifyHostKey(ctx context.Context, in Instance, key []byte) error {
-	return c.step(ctx, Asked{Call: CallVerify, ID: in.ID}, func(ctx context.Context) error { return c.Cloud.VerifyHostKey(ctx, in, key) })
+func (c *around) VerifyHostKey(ctx context.Context, in Instance, key, output []byte) error {
+	return c.step(ctx, Asked{Call: CallVerify, ID: in.ID}, func(ctx context.Context) error { return c.Cloud.VerifyHostKey(ctx, in, key, output) })
+}
+
+func (c *around) Describe(ctx context.Context, id string) (in Instance, err error) {
+	err = onlyIf(ctx, c, Asked{Call: CallDescribe, ID: id}, func(ctx context.Context, d Describer) (err error) {
+		in, err = d.Describe(ctx, id)
+		return err
+	})
+	if err != nil {
+		return Instance{}, err
+	}
+	return in, nil
 }
 
 func (c *around) Stop(ctx context.Context, id string) error {

@@ -32,7 +32,7 @@ func (a *able) note(call string) error {
 }
 
 func (a *able) Capabilities() driver.Capabilities {
-	return driver.Capabilities{Init: driver.InitCloud, Template: true, StopStart: true, GrowDisk: true}
+	return driver.Capabilities{Init: driver.InitCloud, Template: true, StopStart: true, GrowDisk: true, Describe: true}
 }
 func (a *able) Offerings(context.Context) ([]drover.Offering, error) {
 	return []drover.Offering{{}}, a.note("list_offerings")
@@ -47,7 +47,7 @@ func (a *able) Destroy(_ context.Context, id string) error { return a.note("dest
 func (a *able) SetTags(_ context.Context, id string, _ map[string]string) error {
 	return a.note("set_tags " + id)
 }
-func (a *able) VerifyHostKey(_ context.Context, in driver.Instance, _ []byte) error {
+func (a *able) VerifyHostKey(_ context.Context, in driver.Instance, _, _ []byte) error {
 	return a.note("verify_host_key " + in.ID)
 }
 func (a *able) Close() error                             { return nil }
@@ -65,6 +65,9 @@ func (a *able) PriceHistory(context.Context, string, string, drover.Market, drov
 func (a *able) FindImages(_ context.Context, ref string, _ drover.Arch) ([]driver.Image, error) {
 	return []driver.Image{{ID: ref}}, a.note("find_images " + ref)
 }
+func (a *able) Describe(_ context.Context, id string) (driver.Instance, error) {
+	return of(id, "ours", "p"), a.note("describe " + id)
+}
 func (a *able) Strays(context.Context, string) ([]driver.Stray, error) {
 	return []driver.Stray{{Kind: "disk", ID: "i"}}, a.note("list_strays")
 }
@@ -72,6 +75,7 @@ func (a *able) Strays(context.Context, string) ([]driver.Stray, error) {
 // everything is every call that there is, by what able notes of it.
 func everything(c driver.Cloud) map[string]func(context.Context) error {
 	starter, _ := driver.As[driver.Starter](c)
+	describer, _ := driver.As[driver.Describer](c)
 	grower, _ := driver.As[driver.DiskGrower](c)
 	historian, _ := driver.As[driver.PriceHistorian](c)
 	finder, _ := driver.As[driver.ImageFinder](c)
@@ -81,7 +85,7 @@ func everything(c driver.Cloud) map[string]func(context.Context) error {
 		"list_instances":    func(ctx context.Context) error { return lists(c.List(ctx, nil)) },
 		"destroy i":         func(ctx context.Context) error { return c.Destroy(ctx, "i") },
 		"set_tags i":        func(ctx context.Context) error { return c.SetTags(ctx, "i", nil) },
-		"verify_host_key i": func(ctx context.Context) error { return c.VerifyHostKey(ctx, driver.Instance{ID: "i"}, nil) },
+		"verify_host_key i": func(ctx context.Context) error { return c.VerifyHostKey(ctx, driver.Instance{ID: "i"}, nil, nil) },
 		"stop i":            func(ctx context.Context) error { return starter.Stop(ctx, "i") },
 		"start i":           func(ctx context.Context) error { return starter.Start(ctx, "i") },
 		"grow_disk i":       func(ctx context.Context) error { return grower.GrowDisk(ctx, "i", 1) },
@@ -90,6 +94,13 @@ func everything(c driver.Cloud) map[string]func(context.Context) error {
 		"remove disk i":     func(ctx context.Context) error { return sweeper.Remove(ctx, driver.Stray{Kind: "disk", ID: "i"}) },
 		"list_prices": func(ctx context.Context) error {
 			return lists(historian.PriceHistory(ctx, "t", "z", drover.Spot, 0))
+		},
+		"describe i": func(ctx context.Context) error {
+			in, err := describer.Describe(ctx, "i")
+			if err == nil && in.ID != "i" {
+				return errors.New("the answer was lost on its way")
+			}
+			return err
 		},
 		"create i": func(ctx context.Context) error {
 			in, taken, err := c.Create(ctx, driver.CreateRequest{Name: "i", Candidates: []driver.Candidate{{}}})
@@ -167,7 +178,7 @@ func TestEveryCallPassesThroughEveryDecorator(t *testing.T) {
 
 func optional(c driver.Cloud) map[string]bool {
 	return map[string]bool{
-		"Starter": is[driver.Starter](c), "DiskGrower": is[driver.DiskGrower](c), "PriceHistorian": is[driver.PriceHistorian](c),
+		"Starter": is[driver.Starter](c), "Describer": is[driver.Describer](c), "DiskGrower": is[driver.DiskGrower](c), "PriceHistorian": is[driver.PriceHistorian](c),
 		"ImageFinder": is[driver.ImageFinder](c), "Sweeper": is[driver.Sweeper](c),
 	}
 }

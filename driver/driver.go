@@ -6,8 +6,10 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"time"
 
 	"drover"
 )
@@ -42,7 +44,7 @@ type Cloud interface {
 	// first the instance may or may not come to be; a list will tell.
 	//
 	// The tags are given in the create call itself, so that no instance is ever without them. Answers may show a new instance late: one that
-	// a list does not have yet is not gone, and the engine waits for two lists that agree.
+	// a list does not have yet is not gone, see Capabilities.ListLag.
 	//
 	// A cloud may accept what it then cannot make. Such an instance is listed with the error that Create would have returned.
 	//
@@ -63,8 +65,9 @@ type Cloud interface {
 
 	// VerifyHostKey says whether an instance really holds the host key that was offered in its name (in SSH wire format): nil
 	// if the cloud vouches for it, KindHostKey if the cloud says otherwise, KindUnsupported if it cannot tell, KindTransient if it cannot
-	// tell yet.
-	VerifyHostKey(ctx context.Context, in Instance, key []byte) error
+	// tell yet. A *RunFirst names a command: whoever asks logs in, runs it over the connection that is being proved, and asks again with its
+	// standard output, which is nil the first time.
+	VerifyHostKey(ctx context.Context, in Instance, key, output []byte) error
 
 	// Close ends every background task of the driver. Instances stay.
 	Close() error
@@ -122,8 +125,17 @@ type Capabilities struct {
 	ManyCandidates bool           `json:"many_candidates,omitempty"` // Create tries several candidates in one call
 	StopStart      bool           `json:"stop_start,omitempty"`      // the Cloud is a Starter
 	GrowDisk       bool           `json:"grow_disk,omitempty"`       // the Cloud is a DiskGrower
+	Describe       bool           `json:"describe,omitempty"`        // the Cloud is a Describer
+	ListLag        time.Duration  `json:"-"`                         // how long List may lack an instance that is there, or show one that is gone; 0: DefaultListLag, negative: lists never lag
 	Billing        drover.Billing `json:"-"`                         // where the configuration does not say it
 }
+
+// DefaultListLag is how far lists are taken to lag behind where a driver does not know better. Most clouds' lists agree within seconds of a
+// change, and none of their documentation says how long it takes at worst.
+const DefaultListLag = 30 * time.Second
+
+// Lag is how far the cloud's lists may lag behind, at least 0.
+func (c Capabilities) Lag() time.Duration { return max(0, cmp.Or(c.ListLag, DefaultListLag)) }
 
 // Candidate is one way of making an instance: a type in a zone and market, by the cloud's own names, and the image that it boots from.
 type Candidate struct {
@@ -177,12 +189,8 @@ const (
 	Stopped  State = "stopped"
 )
 
-// Addresses are where an instance can be reached, empty while not known. They may change during its life.
-type Addresses struct {
-	Private string `json:"private,omitempty"` // host or host:port
-	Public  string `json:"public,omitempty"`
-	User    string `json:"user,omitempty"` // whom to log in as
-}
+// Addresses are where an instance can be reached.
+type Addresses = drover.Addresses
 
 // The tags that Drover puts on every instance. A cloud's own restrictions on keys are met by its driver.
 const (

@@ -59,6 +59,15 @@ type ghost struct {
 // Unwrap returns the cloud within.
 func (i *injected) Unwrap() Cloud { return i.Cloud }
 
+// Capabilities are the cloud's, but that lists lag by as much as is injected.
+func (i *injected) Capabilities() Capabilities {
+	can := i.Cloud.Capabilities()
+	if lag := max(i.faults.Unlisted, i.faults.Lingers); lag > can.Lag() {
+		can.ListLag = lag
+	}
+	return can
+}
+
 // meet does one call to the fate that it has drawn.
 func (i *injected) meet(ctx context.Context, a Asked, do func(context.Context) error) error {
 	t, ok := i.faults.Calls[a.Call]

@@ -59,6 +59,15 @@ func TestInject(t *testing.T) {
 			t.Error("it did not, or another seed did")
 		}
 	})
+	t.Run("lists are said to lag by as much as they do", func(t *testing.T) {
+		for want, f := range map[time.Duration]driver.Faults{
+			driver.DefaultListLag: {Unlisted: time.Second}, time.Minute: {Unlisted: time.Minute}, time.Hour: {Unlisted: time.Minute, Lingers: time.Hour},
+		} {
+			if lag := driver.Inject(&able{}, f).Capabilities().Lag(); lag != want {
+				t.Errorf("%+v: got %v, want %v", f, lag, want)
+			}
+		}
+	})
 	t.Run("an instance is listed late, and for a while after its end", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &sloppy{}

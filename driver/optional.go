@@ -18,6 +18,15 @@ type Starter interface {
 	Start(ctx context.Context, id string) error
 }
 
+// Describer is a Cloud that can be asked for one instance by its id. A list may lag behind what the cloud does; this is the closer look.
+type Describer interface {
+	// Describe returns the instance of this id as List would, whatever tags it bears: a stopped one too, and one that the cloud took back for
+	// as long as List has it as Reclaimed. KindNotFound if there is none, or if the cloud still shows one that has ended for good. Only the
+	// cloud's own word is KindNotFound: what it cannot tell now is KindTransient. A new instance may be KindNotFound for as long as
+	// Capabilities.ListLag.
+	Describe(ctx context.Context, id string) (Instance, error)
+}
+
 // DiskGrower is a Cloud that makes the root volume of an instance larger, while it runs, and what is on it is kept.
 type DiskGrower interface {
 	// GrowDisk brings the volume to the size, if it is smaller: doing it again succeeds. It returns once the cloud has accepted; the instance may

@@ -129,6 +129,31 @@ func (o *Owned) tellOthers(log *slog.Logger, all []Instance) {
 	}
 }
 
+// Describe refuses, with KindForbidden, to show an instance of another fleet, or one without a fleet that was never seen to be this one's. What
+// bears the fleet's tag is the fleet's to touch from then on, whether or not a list has had it: lists lag, and after a restart there was none.
+func (o *Owned) Describe(ctx context.Context, id string) (Instance, error) {
+	d, can := As[Describer](o.Cloud)
+	if !can {
+		return Instance{}, drover.Errorf(drover.KindUnsupported, "describe instance %s: this cloud cannot", id)
+	}
+	in, err := d.Describe(ctx, id)
+	if err != nil {
+		return Instance{}, err
+	}
+	switch in.Tags[TagFleet] {
+	case o.fleet:
+		o.Adopt(id)
+	case "":
+		err = o.check("describe", id)
+	default:
+		err = drover.Errorf(drover.KindForbidden, "describe instance %s: it is another fleet's", id)
+	}
+	if err != nil {
+		return Instance{}, err
+	}
+	return in, nil
+}
+
 // Destroy refuses, with KindForbidden, an instance that was never seen to be the fleet's.
 func (o *Owned) Destroy(ctx context.Context, id string) error {
 	if err := o.check("destroy", id); err != nil {

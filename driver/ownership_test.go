@@ -43,6 +43,15 @@ func (s *sloppy) SetTags(_ context.Context, id string, _ map[string]string) erro
 	return nil
 }
 
+func (s *sloppy) Describe(_ context.Context, id string) (driver.Instance, error) {
+	for _, in := range s.instances {
+		if in.ID == id {
+			return in, s.err
+		}
+	}
+	return driver.Instance{}, drover.Errorf(drover.KindNotFound, "there is no instance %s", id)
+}
+
 func (s *sloppy) Start(_ context.Context, id string) error {
 	s.touched = append(s.touched, "start "+id)
 	return nil
@@ -180,6 +189,36 @@ func TestOwned(t *testing.T) {
 		}
 		if diff := cmp.Diff([]string{"destroy a", "tag a", "destroy new", "tag new", "destroy b", "tag b"}, s.touched); diff != "" {
 			t.Error(diff)
+		}
+	})
+	t.Run("what bears the fleet's tag is described, and touched from then on, though no list has had it", func(t *testing.T) {
+		s, o := open()
+		if in, err := o.Describe(t.Context(), "a"); err != nil || in.ID != "a" {
+			t.Errorf("got %v, %v", in, err)
+		}
+		if err := touch(t, o, "a"); err != nil {
+			t.Error(err)
+		}
+		for _, id := range []string{"b", "d"} {
+			if in, err := o.Describe(t.Context(), id); drover.KindOf(err) != drover.KindForbidden || in.ID != "" {
+				t.Errorf("%s: got %v, %v", id, in, err)
+			}
+		}
+		if _, err := o.Describe(t.Context(), "e"); drover.KindOf(err) != drover.KindNotFound {
+			t.Errorf("got %v", err)
+		}
+		for _, id := range []string{"b", "d", "e"} {
+			if err := o.Destroy(t.Context(), id); drover.KindOf(err) != drover.KindForbidden {
+				t.Errorf("destroy %s: %v", id, err)
+			}
+		}
+		o.Adopt("d")
+		if in, err := o.Describe(t.Context(), "d"); err != nil || in.ID != "d" {
+			t.Errorf("adopted without a tag: got %v, %v", in, err)
+		}
+		s.err = errors.New("half an answer")
+		if in, err := o.Describe(t.Context(), "a"); !errors.Is(err, s.err) || in.ID != "" {
+			t.Errorf("got %v, %v", in, err)
 		}
 	})
 	t.Run("what is gone can be destroyed again, and is forgotten in the end", func(t *testing.T) {

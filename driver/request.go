@@ -85,7 +85,7 @@ func DecodeTemplate(raw string, into any, hint string) error {
 type Planted struct{}
 
 // VerifyHostKey cannot tell.
-func (Planted) VerifyHostKey(context.Context, Instance, []byte) error {
+func (Planted) VerifyHostKey(_ context.Context, _ Instance, _, _ []byte) error {
 	return drover.Errorf(drover.KindUnsupported, "host keys are planted, not asked for")
 }
 

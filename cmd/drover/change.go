@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/config"
 )
 
 // changeFlags choose the jobs that a command changes.
@@ -44,21 +45,35 @@ func (a *app) cancelCommand() *cobra.Command {
 
 func (a *app) retryCommand() *cobra.Command {
 	var f changeFlags
+	var with string
 	cmd := named(&cobra.Command{
-		Use:   "retry JOB…",
+		Use:   "retry [--with BATCH.yaml] JOB…",
 		Short: "Put jobs that failed or were cancelled back in the queue",
 		Long: `Put jobs that failed or were cancelled back in the queue; of an array, those of its elements that did. Attempts count from nothing
-again.`,
-		Example: "  drover retry 17\n  drover retry 18.3 --reason 'the disk was full'",
-		Args:    wantArgs(1, -1, "a JOB"),
+again.
+
+With --with each job runs again as the batch file has it now under the same name: its command, inputs, resources and so on. Its inputs
+are uploaded first. Its labels stay; its array, gang and after must be as they were. What has succeeded stays as it is.`,
+		Example: `  drover retry 17
+  drover retry 18.3 --reason 'the disk was full'
+  drover retry --with examples/hello.yaml 17`,
+		Args: wantArgs(1, -1, "a JOB"),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
 			ids, err := jobIDs(args)
 			if err != nil {
 				return err
 			}
 			var again []drover.Job
+			retry := func(id drover.JobID) (drover.Job, error) { return svc.Retry(ctx, id, f.reason) }
+			if with != "" {
+				batch, err := a.retryBatch(ctx, svc, with, ids)
+				if err != nil {
+					return err
+				}
+				retry = func(id drover.JobID) (drover.Job, error) { return svc.RetryWith(ctx, id, batch, f.reason) }
+			}
 			err = a.change(ids, jobStateWords, func(id drover.JobID) (drover.Job, error) {
-				job, err := svc.Retry(ctx, id, f.reason)
+				job, err := retry(id)
 				if err == nil {
 					again = append(again, job)
 				}
@@ -71,8 +86,45 @@ again.`,
 		}),
 	})
 	f.addReason(cmd)
+	cmd.Flags().StringVar(&with, "with", "", "run them again as this batch `file` has them now")
+	complete(cmd, "with", completeBatch)
 	cmd.ValidArgsFunction = a.completeJobsIn(drover.JobFailed, drover.JobCancelled)
 	return cmd
+}
+
+// retryBatch is a batch file with which the jobs can be retried, and whose inputs the controller has. Of its other jobs only the names matter.
+func (a *app) retryBatch(ctx context.Context, svc drover.Queue, path string, ids []drover.JobID) (drover.Batch, error) {
+	file, err := config.LoadBatch(path)
+	if err != nil {
+		return drover.Batch{}, err
+	}
+	w := work{batch: file.Batch, file: file}
+	retried := map[string]bool{}
+	for _, id := range ids {
+		was, err := svc.Job(ctx, drover.JobID{Number: id.Number, Index: -1})
+		if err != nil {
+			return drover.Batch{}, err
+		}
+		var array drover.Array
+		if was.Array != nil {
+			array = *was.Array
+		}
+		now, err := file.Batch.Job(was.Name)
+		if err != nil {
+			return drover.Batch{}, w.fault("", "jobs", fmt.Sprintf("job %v is %s, and there is no job of that name", id, was.Name), "name the job as it was, or submit the batch")
+		}
+		if key, err := now.CheckRetry(array, was.Gang, was.After); err != nil {
+			e := drover.AsError(err, drover.KindInvalid)
+			return drover.Batch{}, w.fault(now.Name, key, e.Message, e.Hint)
+		}
+		retried[was.Name] = true
+	}
+	for i := range file.Batch.Jobs {
+		if job := &file.Batch.Jobs[i]; !retried[job.Name] {
+			job.Inputs, job.After = nil, nil
+		}
+	}
+	return file.Batch, a.upload(ctx, svc, &file.Batch, 0)
 }
 
 // tellFollowers names the jobs that were to run after one that is put back, and were cancelled since it did not succeed. Batches may
@@ -86,7 +138,7 @@ func (a *app) tellFollowers(ctx context.Context, svc drover.Queue, job drover.Jo
 		if !slices.Contains(other.After, job.Name) || !other.Submitted.Equal(job.Submitted) || slices.Contains(retried, other.ID) {
 			continue
 		}
-		fmt.Fprintln(a.err, harmless(fmt.Sprintf("job %v (%s), which is to run after it, stays cancelled: drover retry %v puts it back", other.ID, other.Name, other.ID)))
+		fmt.Fprintln(a.err, drover.Sanitize(fmt.Sprintf("job %v (%s), which is to run after it, stays cancelled: drover retry %v puts it back", other.ID, other.Name, other.ID)))
 	}
 	return nil
 }
@@ -159,7 +211,7 @@ func (a *app) change(ids []drover.JobID, words func(drover.Job) string, do func(
 		}
 		changed = append(changed, job)
 		if a.output == outputTable || a.output == outputWide {
-			if _, err := fmt.Fprintln(a.out, harmless(fmt.Sprintf("job %v (%s): %s", job.ID, job.Name, words(job)))); err != nil {
+			if _, err := fmt.Fprintln(a.out, drover.Sanitize(fmt.Sprintf("job %v (%s): %s", job.ID, job.Name, words(job)))); err != nil {
 				return err
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"iter"
 	"os"
@@ -53,6 +54,8 @@ func TestJobsCommand(t *testing.T) {
 			r.want(t, 0, want, "")
 		}
 		droverCommand(t, "jobs", "8").want(t, 2, "", "there is no job 8")
+		f.jobs[0].Attempts[0].State = drover.AttemptLost
+		droverCommand(t, "jobs", "7").want(t, 0, "\nThe last lines of the runner's log: drover instances lab-x\n", "")
 	})
 	t.Run("lets nothing that a job says steer the terminal", func(t *testing.T) {
 		job := aJob(7, "greet", drover.JobFailed)
@@ -126,6 +129,16 @@ func TestExplainCommand(t *testing.T) {
 		r := droverCommand(t, "explain")
 		r.want(t, 0, "job 17 (greet): 12 of 20 wait since ", "")
 		r.want(t, 0, " (3m0s):\n  capacity: all 4 instances are full; changes by ", "")
+	})
+	t.Run("says of a cloud that does not answer when it is asked again, not that this changes anything", func(t *testing.T) {
+		now := drover.TimeOf(time.Now())
+		for _, code := range []string{drover.ReasonUnlisted, drover.ReasonCatalogue} {
+			(&fakeController{explained: []drover.Explanation{{Subject: "here", Reasons: []drover.Reason{{Code: code, Text: "no answer", Until: now.Add(time.Minute)}}}}}).serve(t)
+			r := droverCommand(t, "explain")
+			if r.want(t, 0, code+": no answer; asked again at ", ""); strings.Contains(r.out, "changes") {
+				t.Errorf("%s", r.out)
+			}
+		}
 	})
 	t.Run("says so if nothing waits", func(t *testing.T) {
 		(&fakeController{}).serve(t)
@@ -416,6 +429,16 @@ func TestInstanceCommands(t *testing.T) {
 		droverCommand(t, "instances", "-o", "wide").want(t, 0, "i-1", "")
 		droverCommand(t, "instances", "3").want(t, 0, "provider id:    i-1\n", "")
 	})
+	t.Run("show the last lines of the runner's log, which steer no terminal", func(t *testing.T) {
+		dead := in
+		dead.RunnerLog = []string{"daemon 7 begins", "\x1b]0;title\x07the disk is full"}
+		(&fakeController{instances: []drover.Instance{dead}}).serve(t)
+		r := droverCommand(t, "instances", "3")
+		r.want(t, 0, "\n\nThe last lines of its runner's log:\n    daemon 7 begins\n", "")
+		if strings.ContainsAny(r.out, "\x1b\x07") {
+			t.Errorf("%q", r.out)
+		}
+	})
 	t.Run("take each of the verbs, with a reason", func(t *testing.T) {
 		f := &fakeController{instances: []drover.Instance{in}}
 		f.serve(t)
@@ -474,6 +497,8 @@ func TestOtherCommands(t *testing.T) {
 		f := &fakeController{offers: []drover.Offer{{Cloud: "here", Zone: "z1", Type: "small", Market: drover.Spot, VCPUs: 2, Memory: 2 * drover.GiB, Arch: "amd64", Price: 0.04, Blocked: &drover.Blocked{Reason: "no capacity", Until: until}}}}
 		f.serve(t)
 		droverCommand(t, "offers").want(t, 0, "here   z1    small  spot        2     2Gi     0  amd64  $0.0400  until ", "")
+		f.offers[0].LeftOut = "types.exclude leaves it out"
+		droverCommand(t, "offers", "--all").want(t, 0, "$0.0400  left out: types.exclude leaves it out", "")
 		droverCommand(t, "offers", "--memory", "much").want(t, 2, "", "--memory")
 	})
 	t.Run("a token stands alone on stdout", func(t *testing.T) {
@@ -491,6 +516,23 @@ func TestOtherCommands(t *testing.T) {
 		droverCommand(t, "doctor", "--dump").want(t, 0, `{"jobs":[]}`, "")
 		t.Setenv("DROVER_TOKEN", "bad")
 		droverCommand(t, "doctor").want(t, 1, "fault  controller     ", "")
+	})
+	t.Run("doctor finds a controller that answers and is not ready", func(t *testing.T) {
+		(&fakeController{notReady: errors.New("the disk is full")}).serve(t)
+		droverCommand(t, "doctor").want(t, 1, "fault  controller     it answers, but at /readyz it says: the controller is not ready\n", "")
+	})
+	t.Run("doctor finds records that could not be read", func(t *testing.T) {
+		(&fakeController{aside: []string{"attempt 0 of job 7: no number"}}).serve(t)
+		droverCommand(t, "doctor").want(t, 1, "fault  controller     1 of its records could not be read, and their jobs are held: attempt 0 of job 7: no number", "")
+	})
+	t.Run("doctor finds what config check finds", func(t *testing.T) {
+		(&fakeController{}).serve(t)
+		file := filepath.Join(t.TempDir(), "drover.yaml")
+		text := "version: 1\nclouds:\n  azure: {driver: azure, location: westeurope, resource_group: lab}\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		droverCommand(t, "doctor", "-c", file).want(t, 1, "fault  configuration  "+file+":3:10: subnet: ", "")
 	})
 	t.Run("a command without names refuses to print them", func(t *testing.T) {
 		droverCommand(t, "logs", "-o", "name", "1").want(t, 2, "", "drover logs has no names to print")

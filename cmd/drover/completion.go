@@ -81,7 +81,7 @@ func (a *app) completeJobsIn(states ...drover.JobState) completer {
 					break
 				}
 				if id := job.ID.String(); strings.HasPrefix(id, typed) {
-					words = append(words, id+"\t"+harmless(job.Name)+", "+jobStateWords(job))
+					words = append(words, id+"\t"+drover.Sanitize(job.Name)+", "+jobStateWords(job))
 				}
 			}
 			return words[max(0, len(words)-mostOffered):]
@@ -99,7 +99,7 @@ func (a *app) completeBatches(*cobra.Command, []string, string) ([]string, cobra
 			}
 			if !seen[job.Batch] {
 				seen[job.Batch] = true
-				words = append(words, harmless(job.Batch))
+				words = append(words, drover.Sanitize(job.Batch))
 			}
 		}
 		return words
@@ -113,7 +113,7 @@ func (a *app) completeInstances(*cobra.Command, []string, string) ([]string, cob
 			if err != nil {
 				break
 			}
-			words = append(words, harmless(in.Name)+"\t"+harmless(in.Type)+", "+instanceStateWords(in))
+			words = append(words, drover.Sanitize(in.Name)+"\t"+drover.Sanitize(in.Type)+", "+instanceStateWords(in))
 		}
 		return words
 	})
@@ -140,9 +140,9 @@ func (a *app) completeOffers(typed string) ([]string, cobra.ShellCompDirective) 
 		}
 		for _, o := range offers {
 			if within {
-				words = append(words, harmless(offerListing.name(o)))
+				words = append(words, drover.Sanitize(offerListing.name(o)))
 			} else {
-				words = append(words, harmless(o.Cloud))
+				words = append(words, drover.Sanitize(o.Cloud))
 			}
 		}
 		slices.Sort(words)
@@ -158,7 +158,7 @@ func (a *app) completeTokens(*cobra.Command, []string, string) ([]string, cobra.
 			return nil
 		}
 		for _, t := range tokens {
-			words = append(words, t.ID+"\t"+harmless(t.User)+", "+string(t.Role))
+			words = append(words, t.ID+"\t"+drover.Sanitize(t.User)+", "+string(t.Role))
 		}
 		return words
 	})

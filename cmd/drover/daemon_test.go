@@ -1,6 +1,7 @@
 package main
 
 import (
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -152,4 +153,34 @@ func (p *daemonPlace) jobs() []drover.Job {
 func (p *daemonPlace) waitFor(name, what string, holds func(drover.Instance) bool) {
 	p.t.Helper()
 	eventually(p.t, 30*time.Second, name+" "+what, func() bool { return holds(p.instance(name)) })
+}
+
+// backUp copies records while a controller uses them.
+func backUp(t *testing.T, records string) (copied string) {
+	t.Helper()
+	copied = filepath.Join(t.TempDir(), "backup.db")
+	db, err := sql.Open("sqlite", records)
+	if err == nil {
+		_, err = db.Exec(`VACUUM INTO ?`, copied)
+		db.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return copied
+}
+
+// putBack puts a copy in the place of the records.
+func putBack(t *testing.T, records, copied string) {
+	t.Helper()
+	text, err := os.ReadFile(copied)
+	for _, suffix := range []string{"-wal", "-shm"} {
+		os.Remove(records + suffix)
+	}
+	if err == nil {
+		err = os.WriteFile(records, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }

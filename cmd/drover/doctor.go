@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/config"
 	"drover/internal/sleep"
 )
 
@@ -27,8 +28,8 @@ func (a *app) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the configuration, the controller, the clouds and this host; or dump what the controller knows",
-		Long: `Check what has to be right for Drover to work here: the configuration, that its clouds answer, that the controller is reached and accepts the
-token, that there is ssh. The exit code is 1 if something is wrong.
+		Long: `Check what has to be right for Drover to work here: the configuration, that its clouds answer, that the controller is reached, is ready and
+accepts the token, that there is ssh. The exit code is 1 if something is wrong.
 
 With --dump, print all that the controller knows as JSON, without secrets, for a report of a fault.`,
 		Example: "  drover doctor -c drover.yaml\n  drover doctor --wait 30s\n  drover doctor --dump > dump.json",
@@ -65,23 +66,24 @@ type finding struct {
 
 // doctor checks everything, whatever it finds on the way.
 func (a *app) doctor(ctx context.Context, f doctorFlags) error {
+	c, wrong := a.checkedConfig(ctx)
 	checks := []struct {
 		name  string
 		check func() (text string, err error)
 	}{
-		{"configuration", a.checkConfiguration},
-		{"clouds", func() (string, error) { return a.checkClouds(ctx) }},
+		{"configuration", func() (string, error) { return a.checkConfiguration(c, wrong) }},
+		{"clouds", func() (string, error) { return a.checkClouds(ctx, c, wrong) }},
 		{"controller", func() (string, error) { return a.checkController(ctx, f.wait) }},
 		{"ssh", checkSSH},
 	}
 	findings := []finding{}
 	faults := 0
-	for _, c := range checks {
-		text, err := c.check()
+	for _, one := range checks {
+		text, err := one.check()
 		if text == "" && err == nil {
 			continue // nothing to check
 		}
-		found := finding{Check: c.name, OK: err == nil, Text: text}
+		found := finding{Check: one.name, OK: err == nil, Text: text}
 		if err != nil {
 			e := drover.AsError(err, drover.KindInternal)
 			found.Text, found.Hint = e.Message, e.Hint
@@ -110,30 +112,37 @@ func (a *app) showFinding(f finding) {
 	}
 	t := table{out: a.out, color: a.color, right: make([]bool, 3), widths: []int{5, 13, 0}}
 	var b strings.Builder
-	t.line(&b, []cell{{verdict, tint}, {text: f.Check}, {text: harmless(f.Text)}})
+	t.line(&b, []cell{{verdict, tint}, {text: f.Check}, {text: drover.Sanitize(f.Text)}})
 	fmt.Fprint(a.out, b.String())
 	if f.Hint != "" {
-		fmt.Fprintf(a.out, "       hint: %s\n", harmless(f.Hint))
+		fmt.Fprintf(a.out, "       hint: %s\n", drover.Sanitize(f.Hint))
 	}
 }
 
-func (a *app) checkConfiguration() (string, error) {
-	if a.config == "" {
+func (a *app) checkConfiguration(c *config.Config, wrong error) (string, error) {
+	switch {
+	case a.config == "":
 		return "none is named, so this machine is the cloud", nil
-	}
-	c, err := loadConfig(a.config, "")
-	if err != nil {
-		return "", err
+	case wrong != nil:
+		return "", wrong
 	}
 	return fmt.Sprintf("%s is good: %s", a.config, plural(len(c.Clouds), "cloud")), nil
 }
 
-func (a *app) checkClouds(ctx context.Context) (string, error) {
+// checkedConfig is the configuration in force, if it is as good as drover config check wants it.
+func (a *app) checkedConfig(ctx context.Context) (*config.Config, error) {
 	c, err := loadConfig(a.config, "")
 	if err != nil {
+		return nil, err
+	}
+	return c, a.checkKeys(ctx, c)
+}
+
+func (a *app) checkClouds(ctx context.Context, c *config.Config, wrong error) (string, error) {
+	if wrong != nil {
 		return "", nil // said of the configuration
 	}
-	offerings, err := a.offeringsOf(ctx, c)
+	offerings, _, err := a.offeringsOf(ctx, c)
 	if err != nil {
 		return "", err
 	}
@@ -146,8 +155,15 @@ func (a *app) checkController(ctx context.Context, patience time.Duration) (stri
 	began := time.Now()
 	for {
 		err := a.try(ctx, func(svc drover.Service) (err error) {
-			status, err = svc.Status(ctx)
-			return err
+			notReady := checkReady(ctx, svc)
+			if status, err = svc.Status(ctx); err != nil {
+				return err
+			}
+			if why := status.Suspended; why != nil {
+				return drover.Errorf(drover.KindTransient, "it answers, but can change nothing: %s", why.Text).
+					WithHint("make room on the disk of its records; it then goes on by itself")
+			}
+			return notReady
 		})
 		if err == nil {
 			break
@@ -163,7 +179,28 @@ func (a *app) checkController(ctx context.Context, patience time.Duration) (stri
 	if own := thisVersion().Version; status.Version != "" && status.Version != own {
 		text += "; this program is version " + own
 	}
+	if n := len(status.SetAside); n > 0 {
+		return "", drover.Errorf(drover.KindConflict, "%d of its records could not be read, and their jobs are held: %s", n, strings.Join(status.SetAside, "; ")).
+			WithHint("see whether the attempt still runs; then drover priority JOB 1, or drover cancel JOB")
+	}
 	return text, nil
+}
+
+// checkReady asks a controller whether it is ready to serve, as it says at /readyz. One of which that path is not passed on is not asked.
+func checkReady(ctx context.Context, svc drover.Service) error {
+	asked, ok := svc.(interface{ Ready(context.Context) error })
+	if !ok {
+		return nil
+	}
+	err := asked.Ready(ctx)
+	switch {
+	case drover.KindOf(err) == drover.KindNotFound:
+		return nil
+	case err != nil:
+		return drover.Errorf(drover.KindOf(err), "it answers, but at /readyz it says: %v", err).
+			WithHint("it is ending, is overloaded, or cannot write its records: look at its log and its disk")
+	}
+	return nil
 }
 
 // try finds the controller and asks it something, once.

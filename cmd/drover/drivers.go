@@ -101,7 +101,7 @@ func (a *app) checkKeys(ctx context.Context, c *config.Config) error {
 			return err
 		}
 	}
-	_, err := a.offeringsOf(ctx, &here)
+	_, _, err := a.offeringsOf(ctx, &here)
 	return err
 }
 
@@ -209,18 +209,15 @@ func closeClouds(clouds []control.Cloud) {
 	}
 }
 
-// offerings is what all clouds offer, as the engine will see it.
-func offerings(ctx context.Context, clouds []control.Cloud) (all []drover.Offering, err error) {
+// offerings is what all clouds offer, as the engine will see it, and what their configuration leaves out.
+func offerings(ctx context.Context, clouds []control.Cloud) (all []drover.Offering, leftOut []drover.LeftOut, err error) {
 	for _, c := range clouds {
 		list, err := driver.Persist(c.Driver).Offerings(ctx)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		for _, o := range list {
-			if paid, may := c.Offer(o); may {
-				all = append(all, paid)
-			}
-		}
+		usable, others := c.Usable(list)
+		all, leftOut = append(all, usable...), append(leftOut, others...)
 	}
-	return all, nil
+	return all, leftOut, nil
 }

@@ -159,7 +159,7 @@ func (t *driverTest) harness(ctx context.Context) (h drivertest.Harness, err err
 		return h, err
 	}
 	defer t.opened.Driver.Close()
-	all, err := offerings(ctx, []control.Cloud{t.opened})
+	all, _, err := offerings(ctx, []control.Cloud{t.opened})
 	if err != nil {
 		return h, fmt.Errorf("asking %s for its offerings: %w", t.cloud.Name, err)
 	}
@@ -197,6 +197,9 @@ func (t *driverTest) open(ctx context.Context, fleet string) (control.Cloud, err
 	return openCloud(ctx, t.cloud, opening{fleet: fleet, folder: filepath.Join(t.folder, fleet), log: slog.New(slog.DiscardHandler)})
 }
 
+// count is how many verdicts there will be: one of each check, and one of whether anything is left.
+func (t *driverTest) count() int { return len(t.checks) + 1 }
+
 // tell says what will be made and what it costs at most: each instance takes no longer than it may to come and to go.
 func (t *driverTest) tell(h drivertest.Harness, o drover.Offering) {
 	total, most := 0, 0
@@ -205,7 +208,7 @@ func (t *driverTest) tell(h drivertest.Harness, o drover.Offering) {
 	}
 	cost := o.Price.For(2*t.flags.patience) * drover.Money(total)
 	fmt.Fprintf(t.app.err, "%s: %s, %s, up to %d at once; each %s in %s, %s, at %v an hour: at most %v\n", t.cloud.Name,
-		plural(len(t.checks), "check"), plural(total, "instance"), most, harmless(o.Type.Name), harmless(o.Zone), o.Market, o.Price, cost)
+		plural(t.count(), "check"), plural(total, "instance"), most, drover.Sanitize(o.Type.Name), drover.Sanitize(o.Zone), o.Market, o.Price, cost)
 }
 
 // ask wants a yes, on a terminal.
@@ -254,10 +257,10 @@ func (t *driverTest) judge(name string, check func() error) {
 	tint := map[string]color{"ok": green, "failed": red}[v.Verdict]
 	out := table{out: t.app.out, color: t.app.color, right: make([]bool, 3), widths: []int{7, 0, 0}}
 	var b strings.Builder
-	out.line(&b, []cell{{v.Verdict, tint}, {text: fmt.Sprintf("%s (%.1fs)", harmless(name), v.Seconds)}})
+	out.line(&b, []cell{{v.Verdict, tint}, {text: fmt.Sprintf("%s (%.1fs)", drover.Sanitize(name), v.Seconds)}})
 	fmt.Fprint(t.app.out, b.String())
 	if v.Text != "" {
-		fmt.Fprintf(t.app.out, "         %s\n", strings.ReplaceAll(harmlessLines(v.Text), "\n", "\n         "))
+		fmt.Fprintf(t.app.out, "         %s\n", strings.ReplaceAll(drover.SanitizeLines(v.Text), "\n", "\n         "))
 	}
 }
 
@@ -283,10 +286,8 @@ func (t *driverTest) cleanFleet(ctx context.Context, fleet string, interrupted b
 		if err != nil {
 			return err
 		}
-		for _, s := range left {
-			if err := destroyStray(ctx, own, s); err != nil {
-				return err
-			}
+		if err := destroyStrays(ctx, own, fleet, left); err != nil {
+			return err
 		}
 		if !interrupted || time.Since(began) > settle {
 			break
@@ -314,7 +315,7 @@ func (t *driverTest) verdict(interrupted bool) error {
 	case interrupted:
 		return exit(exitInterrupted)
 	case failed > 0:
-		fmt.Fprintf(t.app.err, "%d of %s failed\n", failed, plural(len(t.found), "check"))
+		fmt.Fprintf(t.app.err, "%d of %s failed\n", failed, plural(t.count(), "check"))
 		return exit(exitWorkFailed)
 	}
 	fmt.Fprintf(t.app.err, "%s does what Drover needs of it\n", t.cloud.Name)

@@ -104,7 +104,7 @@ func (a *app) showEvent(e drover.Event) error {
 	if a.forPrograms() {
 		return a.print(e)
 	}
-	_, err := fmt.Fprintln(a.out, harmless(eventLine(e)))
+	_, err := fmt.Fprintln(a.out, drover.Sanitize(eventLine(e)))
 	return err
 }
 

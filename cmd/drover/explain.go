@@ -74,7 +74,7 @@ func jobOfSubject(ctx context.Context, svc drover.Queue, subject string) drover.
 // explanationText is a sentence as one would say it now, and a line for each of its reasons.
 func explanationText(e drover.Explanation, job drover.Job, now drover.Time) string {
 	var b strings.Builder
-	b.WriteString(harmless(subjectWords(e, job)))
+	b.WriteString(drover.Sanitize(subjectWords(e, job)))
 	if e.Since > 0 {
 		fmt.Fprintf(&b, " since %s (%s)", clock(e.Since), age(now.Sub(e.Since)))
 	}
@@ -87,10 +87,8 @@ func explanationText(e drover.Explanation, job drover.Job, now drover.Time) stri
 		if r.Since > 0 && clock(r.Since) != clock(e.Since) {
 			line += "; since " + clock(r.Since)
 		}
-		if r.Until > 0 {
-			line += "; changes " + until(r.Until, now)
-		}
-		fmt.Fprintf(&b, "  %s\n", harmless(line))
+		line += untilWords(r, now)
+		fmt.Fprintf(&b, "  %s\n", drover.Sanitize(line))
 	}
 	return b.String()
 }

@@ -41,6 +41,8 @@ type fakeController struct {
 	told      []string       // the verbs, with names and reasons
 	faults    []error        // that the next calls fail with
 	page      int            // jobs on a page
+	aside     []string       // records that could not be read
+	notReady  error          // what /readyz says
 	onJob     func(n int)    // called at the nth call of Job
 	onLogs    func(n int)    // and of Logs
 	asked     map[string]int // calls of each method
@@ -63,7 +65,7 @@ func (f *fakeController) call(method string) error {
 func (f *fakeController) Status(context.Context) (drover.Status, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return drover.Status{Fleet: "lab", Version: "1.2.3"}, f.call("Status")
+	return drover.Status{Fleet: "lab", Version: "1.2.3", SetAside: f.aside}, f.call("Status")
 }
 
 func (f *fakeController) Jobs(_ context.Context, filter drover.JobFilter) (page drover.Page[drover.Job], err error) {
@@ -293,7 +295,8 @@ func (f *fakeController) serve(t *testing.T) *httptest.Server {
 			}
 			return drover.Identity{User: "ada", Role: drover.RoleAdmin}, nil
 		},
-		Log: slog.New(slog.DiscardHandler),
+		Ready: func(context.Context) error { return f.notReady },
+		Log:   slog.New(slog.DiscardHandler),
 	})
 	server := httptest.NewServer(handler)
 	t.Cleanup(func() {

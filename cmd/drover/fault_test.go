@@ -91,6 +91,24 @@ func TestAJobThatMayNotBeLostAgainFails(t *testing.T) {
 	}
 }
 
+// covers D15
+func TestAJobThatWasLostShowsTheLastLinesOfTheRunnersLog(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	folder := p.witnesses(1, "1m", ", attempts: 1")
+	r := p.start("run", "-c", "drover.yaml", "batch.yaml")
+	p.waitBegun(folder, 1)
+	victim := instanceOf(t, folder, "1.0")
+	p.killInstance(victim)
+	if code := r.wait(20 * time.Second); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	want := `(?m)^w\[0\]: lost once: .*\n    the last lines of the runner's log on ` + victim + `:\n        \d`
+	if said := r.err.String(); !regexp.MustCompile(want).MatchString(said) || strings.Contains(said, "runner said") {
+		t.Errorf("it says %s", said)
+	}
+}
+
 func TestAnInstanceThatDiedWhileNobodyLooked(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -138,26 +156,89 @@ func TestCleaningUpAfterAKill(t *testing.T) {
 	}
 }
 
+func TestAResumedRunIsOneRun(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	folder := p.witnesses(8, "1500ms", "")
+	p.write("other.yaml", impatient)
+	began := time.Now()
+	r := p.start("run", "-c", "drover.yaml", "--out", "results", "--max-instances", "2", "batch.yaml")
+	p.waitBegun(folder, 5) // so the first have ended
+	r.kill()
+	killed, id := time.Since(began), p.runID()
+
+	for _, other := range [][]string{{"-c", "other.yaml"}, {"--out", "elsewhere"}, {"--max-instances", "3"}, {"--keep", "1h"}} {
+		refused := p.run(append([]string{"run", "--resume", id}, other...)...)
+		if refused.code() != 2 || !strings.Contains(refused.err.String(), "and is resumed as it was begun") {
+			t.Errorf("with %v the exit code is %d: %s", other, refused.code(), refused.err.String())
+		}
+	}
+	r = p.run("run", "-o", "json", "--resume", id, "-c", "drover.yaml", "--out", "results", "--max-instances", "2")
+	if r.code() != 0 {
+		t.Fatalf("exit code %d", r.code())
+	}
+	wantOnce(t, folder, 8)
+	if o := r.outcome(); o.Jobs != 8 || o.Succeeded != 8 || o.Attempts != 8 || o.Instances != 2 || o.InstanceSeconds < 4 || o.Seconds < killed.Seconds() {
+		t.Errorf("killed after %v it says %+v", killed, o)
+	}
+}
+
+// covers C4
+func TestTwoInstancesOfOneNameAreBothDestroyed(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	folder := p.witnesses(4, "1m", "")
+	r := p.start("run", "-c", "drover.yaml", "batch.yaml")
+	p.waitBegun(folder, 4)
+	r.kill()
+	p.giveOneName()
+
+	gc := p.start("gc", "--fleet", p.runID(), "--destroy")
+	if code := gc.wait(20 * time.Second); code != 0 || !strings.Contains(gc.err.String(), "destroyed 2 instances") {
+		t.Errorf("exit code %d: %s", code, gc.err.String())
+	}
+}
+
+// giveOneName has all instances of the run bear the name of the first, as if the cloud had made one create call twice.
+func (p *place) giveOneName() {
+	p.t.Helper()
+	files, err := filepath.Glob(filepath.Join(p.instanceFolder("*"), "tags.json"))
+	if err != nil || len(files) < 2 {
+		p.t.Fatalf("there are the tags of %v, %v", files, err)
+	}
+	first, err := os.ReadFile(files[0])
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, file := range files[1:] {
+		if err := os.WriteFile(file, first, 0o600); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
-	t.Run("the first Ctrl-C cancels the jobs and destroys the instances", func(t *testing.T) {
-		t.Parallel()
-		p := newPlace(t)
-		folder := p.witnesses(12, "1m", "")
-		r := p.start("run", "-o", "json", "-c", "drover.yaml", "batch.yaml")
-		p.waitBegun(folder, 2)
-		r.signal(syscall.SIGINT)
-		if code := r.wait(15 * time.Second); code != 130 {
-			t.Errorf("exit code %d", code)
-		}
-		rep := r.outcome()
-		if rep.Cancelled != 12 || len(rep.Failures) == 0 || rep.Failures[0].Reason.Text != "cancelled by interrupt" {
-			t.Errorf("%+v", rep)
-		}
-		if _, ended := begun(t, folder); ended > 0 {
-			t.Errorf("%d jobs came to their end", ended)
-		}
-	})
+	for sig, name := range map[syscall.Signal]string{syscall.SIGINT: "SIGINT", syscall.SIGTERM: "SIGTERM", syscall.SIGHUP: "SIGHUP"} {
+		t.Run("with --cancel-on-interrupt "+name+" cancels the jobs and destroys the instances", func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			folder := p.witnesses(12, "1m", "")
+			r := p.start("run", "-o", "json", "-c", "drover.yaml", "--cancel-on-interrupt", "batch.yaml")
+			p.waitBegun(folder, 2)
+			r.signal(sig)
+			if code := r.wait(15 * time.Second); code != 130 {
+				t.Errorf("exit code %d", code)
+			}
+			rep := r.outcome()
+			if rep.Cancelled != 12 || len(rep.Failures) == 0 || rep.Failures[0].Reason.Text != "cancelled: drover run got "+name {
+				t.Errorf("%+v", rep)
+			}
+			if _, ended := begun(t, folder); ended > 0 {
+				t.Errorf("%d jobs came to their end", ended)
+			}
+		})
+	}
 	t.Run("a job that ignores TERM is killed after term_timeout", func(t *testing.T) {
 		t.Parallel()
 		p := newPlace(t)
@@ -165,12 +246,15 @@ func TestInterrupted(t *testing.T) {
 		r := p.start("run", "-c", "drover.yaml", "--", "sh", "-c", `trap "echo asked" TERM; echo ready; while :; do sleep 0.02; done`)
 		eventually(t, 10*time.Second, "the job runs", func() bool { return strings.Contains(r.out.String(), "ready") })
 		asked := time.Now()
-		r.signal(syscall.SIGTERM)
+		r.signal(syscall.SIGINT)
 		if code := r.wait(15 * time.Second); code != 130 {
 			t.Errorf("exit code %d", code)
 		}
 		if took := time.Since(asked); took < 500*time.Millisecond || !strings.Contains(r.out.String(), "asked") {
 			t.Errorf("ended after %v", took)
+		}
+		if gc := p.run("gc", "--fleet", p.runID(), "--destroy"); gc.code() != 0 {
+			t.Errorf("exit code %d of gc", gc.code())
 		}
 	})
 	t.Run("the second leaves at once, and the line it prints cleans up", func(t *testing.T) {
@@ -209,11 +293,12 @@ func TestOneControllerAtATime(t *testing.T) {
 		t.Errorf("exit code %d of a second controller: %s", code, second.err.String())
 	}
 	gc := p.run("gc", "--fleet", p.runID(), "--destroy")
-	if !strings.Contains(gc.err.String(), "in use by another controller") {
-		t.Errorf("gc says %s", gc.err.String())
+	if gc.code() != 2 || !strings.Contains(gc.err.String(), "is still running, so its instances are not destroyed: ") {
+		t.Errorf("gc ends with %d and says %s", gc.code(), gc.err.String())
 	}
 	r.signal(syscall.SIGINT)
 	r.wait(10 * time.Second)
+	p.run("gc", "--fleet", p.runID(), "--destroy")
 }
 
 // TestAChangedHostKey puts another SSH server in the place of an instance's, on the same port, while the instance is still listed: its
@@ -259,6 +344,43 @@ func TestAChangedHostKey(t *testing.T) {
 		t.Errorf("the job ran on %s again", victim)
 	}
 	if rep := r.outcome(); rep.Succeeded != 1 || rep.Attempts != 2 || rep.Instances != 2 {
+		t.Errorf("%+v", rep)
+	}
+}
+
+// TestThreeOfFiveInstancesHang has most instances of a cloud fall silent while they stay listed. The two that answer prove that the controller
+// hears, so the three are given up and their jobs run again.
+//
+// covers D3
+func TestThreeOfFiveInstancesHang(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	folder := p.witnesses(10, "15s", "") // longer than it takes to hold an instance to be silent
+	p.write("drover.yaml", strings.Replace(impatient, "max_instances: 4", "max_instances: 5", 1))
+	r := p.start("run", "-v", "-o", "json", "-c", "drover.yaml", "batch.yaml")
+	p.waitBegun(folder, 10)
+	hung := map[string]bool{}
+	for job := 0; len(hung) < 3; job++ {
+		name := instanceOf(t, folder, fmt.Sprintf("1.%d", job))
+		if hung[name] {
+			continue
+		}
+		hung[name] = true
+		outer := p.pid(name)
+		for _, pid := range append(children(t, outer), outer) {
+			syscall.Kill(pid, syscall.SIGSTOP)
+		}
+	}
+	if code := r.wait(time.Minute); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	for name := range hung {
+		if !regexp.MustCompile(`instance ` + name + ` is broken: not heard from`).MatchString(r.err.String()) {
+			t.Errorf("%s was not given up", name)
+		}
+	}
+	wantOnce(t, folder, 10)
+	if rep := r.outcome(); rep.Succeeded != 10 || rep.Attempts != 16 {
 		t.Errorf("%+v", rep)
 	}
 }

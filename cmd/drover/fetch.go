@@ -50,7 +50,7 @@ func openFolder(folder string) (*os.Root, error) {
 
 // fetch lays one file below the root, whole and proved or not at all. Whatever the path is, it is not followed out of the root.
 func fetch(ctx context.Context, svc drover.Queue, root *os.Root, o jobOutput) error {
-	if !fs.ValidPath(o.place) || !filepath.IsLocal(o.place) || o.place == "." {
+	if path.Clean(o.place) != o.place || !filepath.IsLocal(o.place) || o.place == "." {
 		return drover.Errorf(drover.KindInternal, "job %v has an output with a path that leads elsewhere: %q", o.Job, o.Path)
 	}
 	content, err := svc.OpenOutput(ctx, o.Job, o.Path)

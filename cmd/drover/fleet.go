@@ -35,9 +35,10 @@ type fleetOptions struct {
 	trust   bool        // records that may be an older copy
 	shared  bool        // results are those of many batches
 	// left finds the clouds that have instances and that the configuration no longer has, or refuses that there are any.
-	left  func(context.Context, *store.Store, *config.Config) ([]config.Cloud, error)
-	log   *slog.Logger
-	watch func(engine.Note)
+	left     func(context.Context, *store.Store, *config.Config) ([]config.Cloud, error)
+	accepted func() error // everything could be opened but the results; may be nil
+	log      *slog.Logger
+	watch    func(engine.Note)
 
 	counted *telemetry.Telemetry // of what it does; may be nil
 }
@@ -75,9 +76,6 @@ func (f *fleet) open(ctx context.Context, o fleetOptions) (err error) {
 	if f.inputs, err = blob.OpenDir(o.file("inputs")); err != nil {
 		return err
 	}
-	if f.results, err = blob.OpenResults(o.results, o.kept); err != nil {
-		return err
-	}
 	left, err := o.left(ctx, f.store, o.config)
 	if err != nil {
 		return err
@@ -87,6 +85,14 @@ func (f *fleet) open(ctx context.Context, o fleetOptions) (err error) {
 	}
 	binary, err := findRunner()
 	if err != nil {
+		return err
+	}
+	if o.accepted != nil {
+		if err := o.accepted(); err != nil {
+			return err
+		}
+	}
+	if f.results, err = blob.OpenResults(o.results, o.kept); err != nil {
 		return err
 	}
 	f.recording = startRecording(o.file("recording"), o.config.Hash(), o.log)
@@ -130,7 +136,8 @@ func (f *fleet) attempt(ctx context.Context, token drover.Secret) (drover.Identi
 	if err != nil {
 		return drover.Identity{}, err
 	}
-	return drover.Identity{Attempt: &id}, nil
+	user, err := f.store.User(ctx, id.Job.Number)
+	return drover.Identity{User: user, Attempt: &id}, err
 }
 
 // Close lets go of everything; instances and jobs stay as they are. Closing again does nothing.
@@ -156,7 +163,7 @@ func (f *fleet) Close() {
 
 // setupOf is what a controller goes by: a configuration, the clouds that it no longer has and that are to be left, and all of both opened.
 func setupOf(c *config.Config, left []config.Cloud, limits runLimits, clouds []control.Cloud) control.Setup {
-	s := control.Setup{Settings: settings(c, limits), Clouds: clouds, Probe: c.Instances.BootProbe, Deadline: c.Instances.ProbeDeadline, Hooks: c.Hooks.Scripts()}
+	s := control.Setup{Settings: settings(c, limits), Clouds: clouds, Limits: c.Limits, Probe: c.Instances.BootProbe, Deadline: c.Instances.ProbeDeadline, Hooks: c.Hooks.Scripts()}
 	s.Orders = wire.Orders{
 		Orphan: c.Instances.OrphanTimeout, Grace: c.Instances.TermTimeout,
 		Health: c.Instances.Health, Interval: c.Instances.HealthInterval, Deadline: c.Instances.HealthDeadline(),
@@ -176,15 +183,16 @@ func setupOf(c *config.Config, left []config.Cloud, limits runLimits, clouds []c
 func settings(c *config.Config, limits runLimits) engine.Settings {
 	s := engine.Settings{
 		Lifecycle: engine.Lifecycle{
-			BootTimeout:     c.Instances.BootTimeout,
-			ProbeInterval:   c.Instances.ProbeInterval,
-			ProbeTimeout:    c.Instances.ProbeTimeout,
-			IdleTimeout:     c.Instances.IdleTimeout,
-			TermTimeout:     c.Instances.TermTimeout,
-			ShutdownTimeout: c.Instances.ShutdownTimeout,
-			KeepBroken:      c.Instances.KeepBroken,
-			MaxAge:          c.Instances.MaxAge,
-			UseOnce:         c.Instances.Reuse == config.ReuseNever,
+			BootTimeout:      c.Instances.BootTimeout,
+			ProbeInterval:    c.Instances.ProbeInterval,
+			ProbeTimeout:     c.Instances.ProbeTimeout,
+			PartitionTimeout: c.Instances.PartitionTimeout,
+			IdleTimeout:      c.Instances.IdleTimeout,
+			TermTimeout:      c.Instances.TermTimeout,
+			ShutdownTimeout:  c.Instances.ShutdownTimeout,
+			KeepBroken:       c.Instances.KeepBroken,
+			MaxAge:           c.Instances.MaxAge,
+			UseOnce:          c.Instances.Reuse == config.ReuseNever,
 		},
 		MaxInstances:    limits.MaxInstances,
 		MaxCost:         limits.MaxCost,

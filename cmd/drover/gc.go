@@ -1,11 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"time"
 
@@ -28,23 +28,24 @@ func (a *app) gcCommand() *cobra.Command {
 	var f gcFlags
 	cmd := &cobra.Command{
 		Use:   "gc",
-		Short: "List, and with --destroy end, the instances of a fleet that nobody looks after",
-		Long: `List the instances that bear a fleet's tag and that no controller looks after; with --destroy, end them. The fleet is that of --fleet, or that
-which the configuration names; without either, those of every run that was killed are listed.
+		Short: "List instances that were left behind, and destroy them with --destroy",
+		Long: `List the instances of a fleet that no controller looks after. With --destroy, destroy them.
 
-A run whose controller lives is left alone. Of a configured fleet, the controller is asked which instances are its own; if it does not answer,
-its records are read. Where neither can be had, nothing says whether the instances are still wanted: then --destroy also needs
---without-state, and leaves alone what was created within the last hour, and what says itself that it has lately heard a controller, if the
-fleet's key is at hand to ask it.`,
+Without --fleet and without a configuration that names a fleet, this looks at every unfinished run of 'drover run' on this computer. A run that is
+still running is left alone.
+
+For the fleet of a configuration, the controller says which instances are still wanted. If it does not answer, its records say so. If neither
+can be read, gc only lists: --destroy then also needs --without-state. Even then it leaves alone every instance that was created within the last
+hour, and every instance that says that it has lately heard from a controller. Asking an instance takes the fleet's key.`,
 		Example: "  drover gc\n  drover gc --fleet run-x7k2pq --destroy\n  drover gc -c drover.yaml --destroy",
 		Args:    wantArgs(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.gc(cmd.Context(), f)
 		},
 	}
-	cmd.Flags().StringVar(&f.fleet, "fleet", "", "the `fleet`; a run's is its ID")
-	cmd.Flags().BoolVar(&f.destroy, "destroy", false, "end them")
-	cmd.Flags().BoolVar(&f.withoutState, "without-state", false, "also when nothing says whether they are wanted")
+	cmd.Flags().StringVar(&f.fleet, "fleet", "", "the `fleet`; for a run, its ID")
+	cmd.Flags().BoolVar(&f.destroy, "destroy", false, "destroy them")
+	cmd.Flags().BoolVar(&f.withoutState, "without-state", false, "with --destroy: even if nothing says whether they are still wanted")
 	complete(cmd, "fleet", completeRuns)
 	return cmd
 }
@@ -63,6 +64,11 @@ type stray struct {
 	sight *sight
 }
 
+// String names the instance in messages. Two instances may have one name, so the cloud's id goes with it.
+func (s stray) String() string {
+	return drover.Sanitize(fmt.Sprintf("instance %s (%s %s)", cmp.Or(s.Name, "without a name"), s.Cloud, s.ProviderID))
+}
+
 // sight is a stray as its cloud lists it.
 type sight struct {
 	in    driver.Instance
@@ -73,13 +79,15 @@ type sight struct {
 type collector struct {
 	gcFlags
 	app   *app
-	found []stray
-	said  bool // why there is nothing to show
-	blind bool // nothing says whether what was found is wanted
+	found []*stray
+	kept  int    // instances that a controller looks after
+	said  bool   // what there is to say where there are no instances to show
+	blind bool   // nothing says whether what was found is wanted
+	named string // the configured fleet, if it is the one that is meant
 }
 
 func (a *app) gc(ctx context.Context, f gcFlags) error {
-	g := &collector{gcFlags: f, app: a, found: []stray{}}
+	g := &collector{gcFlags: f, app: a, found: []*stray{}}
 	err := g.collect(ctx)
 	if err != nil && len(g.found) == 0 {
 		return err
@@ -95,6 +103,7 @@ func (g *collector) collect(ctx context.Context) error {
 	}
 	switch {
 	case c != nil:
+		g.named = c.Fleet
 		return g.daemon(ctx, c)
 	case g.fleet != "":
 		if err := config.CheckFleet(g.fleet); err != nil {
@@ -102,7 +111,7 @@ func (g *collector) collect(ctx context.Context) error {
 		}
 		return g.run(ctx, g.fleet)
 	case g.destroy:
-		return drover.Errorf(drover.KindInvalid, "--destroy needs --fleet").WithHint("drover gc lists the fleets that have something to clean up")
+		return drover.Errorf(drover.KindInvalid, "--destroy needs --fleet").WithHint("drover gc lists the runs that left instances behind")
 	}
 	home, err := stateHome()
 	if err != nil {
@@ -152,7 +161,7 @@ func (g *collector) sweep(ctx context.Context, s *search) error {
 	}
 	defer closeClouds(clouds)
 	byCloud := map[string]driver.Cloud{}
-	var listed []stray
+	var listed []*stray
 	for _, cloud := range clouds {
 		byCloud[cloud.Name] = driver.Own(driver.Persist(cloud.Driver), s.fleet)
 		list, err := strays(ctx, byCloud[cloud.Name], cloud, s.fleet)
@@ -168,82 +177,31 @@ func (g *collector) sweep(ctx context.Context, s *search) error {
 	if err != nil {
 		return err
 	}
-	ended := s.ends || g.blind
+	ended, first := s.ends || g.blind, len(g.found)
 	for _, one := range listed {
-		if known(one) {
+		if known(*one) {
+			g.kept++
 			ended = false
 			continue
 		}
-		if g.destroy && !s.spared(ctx, one) {
-			if err := destroyStray(ctx, byCloud[one.Cloud], one); err != nil {
-				return err
-			}
-			one.Destroyed = true
-		}
-		ended = ended && one.Destroyed
 		g.found = append(g.found, one)
 	}
-	return g.sweepStrays(ctx, byCloud, s, ended)
+	err = g.destroyAll(ctx, byCloud, s, g.found[first:])
+	for _, one := range g.found[first:] {
+		ended = ended && one.Destroyed
+	}
+	return errors.Join(err, g.sweepStrays(ctx, byCloud, s, ended))
 }
 
-// sweepStrays takes away what the fleet's instances left over, if it is asked to destroy anything.
-func (g *collector) sweepStrays(ctx context.Context, clouds map[string]driver.Cloud, s *search, ended bool) (err error) {
-	if !g.destroy {
-		return nil
-	}
-	for _, name := range slices.Sorted(maps.Keys(clouds)) {
-		swept, failed := driver.Sweep(ctx, clouds[name], s.fleet, drover.TimeOf(time.Now()), g.life(ended))
-		for _, one := range swept {
-			fmt.Fprintf(g.app.err, "%s: %s %s was left over, and is gone\n", name, harmless(one.Kind), harmless(one.ID))
-		}
-		err = errors.Join(err, failed)
-	}
-	return err
-}
-
-// life is that of a fleet of which nothing is left, if it has ended as far as can be seen.
-func (g *collector) life(ended bool) driver.Life {
-	switch {
-	case !ended:
-		return driver.Living
-	case g.blind:
-		return driver.Unheard
-	}
-	return driver.Ended
-}
-
-func strays(ctx context.Context, d driver.Cloud, cloud control.Cloud, fleet string) (found []stray, err error) {
+func strays(ctx context.Context, d driver.Cloud, cloud control.Cloud, fleet string) (found []*stray, err error) {
 	list, err := d.List(ctx, map[string]string{driver.TagFleet: fleet})
 	for _, in := range list {
-		found = append(found, stray{
+		found = append(found, &stray{
 			Fleet: fleet, Name: in.Tags[driver.TagName], Cloud: cloud.Name, ProviderID: in.ID, Zone: in.Zone, Type: in.ProviderType, Created: in.Created.Std(),
 			sight: &sight{in, cloud},
 		})
 	}
 	return found, err
-}
-
-// destroyStray asks for an instance's end until the cloud no longer lists it.
-func destroyStray(ctx context.Context, d driver.Cloud, s stray) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
-	defer cancel()
-	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
-		if err := d.Destroy(ctx, s.ProviderID); err != nil {
-			return fmt.Errorf("destroying %s: %w", s.Name, err)
-		}
-		list, err := d.List(ctx, map[string]string{driver.TagName: s.Name})
-		if err != nil {
-			return fmt.Errorf("destroying %s: %w", s.Name, err)
-		}
-		if len(list) == 0 {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("destroying %s: it is still listed: %w", s.Name, ctx.Err())
-		case <-time.After(wait):
-		}
-	}
 }
 
 // report says what was found, and what became of it.
@@ -253,39 +211,77 @@ func (g *collector) report() error {
 		return a.print(g.found)
 	}
 	if len(g.found) == 0 {
-		if !g.said {
-			fmt.Fprintln(a.err, "nothing to clean up")
-		}
+		g.tellOfNothing()
 		return nil
 	}
 	if err := printTable(a, strayListing, each(g.found)); err != nil {
 		return err
 	}
-	destroyed := 0
-	for _, s := range g.found {
-		destroyed += count(s.Destroyed)
-	}
-	switch {
-	case g.destroy:
-		fmt.Fprintf(a.err, "%s destroyed\n", plural(destroyed, "instance"))
-	case g.fleet == "" && a.config == "":
-		fmt.Fprintln(a.err, "drover run --resume FLEET goes on with a run; drover gc --fleet FLEET --destroy ends its instances")
-	case g.blind:
-		fmt.Fprintln(a.err, "the same with --destroy --without-state ends them, but for those created within the last hour or that have lately heard a controller")
-	default:
-		fmt.Fprintln(a.err, "the same with --destroy ends them")
+	if g.destroy {
+		g.tellDestroyed()
+	} else {
+		g.tellHowToDestroy()
 	}
 	return nil
 }
 
-var strayListing = listing[stray]{
-	columns: []column[stray]{
-		{title: "FLEET", text: func(s stray) string { return s.Fleet }},
-		{title: "NAME", text: func(s stray) string { return s.Name }},
-		{title: "CLOUD", text: func(s stray) string { return s.Cloud }},
-		{title: "ZONE", text: func(s stray) string { return s.Zone }},
-		{title: "TYPE", text: func(s stray) string { return s.Type }},
-		{title: "AGE", text: func(s stray) string { return ageOf(&s.Created) }},
-		{title: "PROVIDER ID", text: func(s stray) string { return s.ProviderID }, wide: true},
+func (g *collector) tellOfNothing() {
+	switch {
+	case g.said:
+	case g.kept > 0:
+		fmt.Fprintf(g.app.err, "nothing to clean up; instances of fleet %s that are still wanted: %d\n", g.named, g.kept)
+	default:
+		fmt.Fprintln(g.app.err, "nothing to clean up")
+	}
+}
+
+func (g *collector) tellDestroyed() {
+	destroyed := 0
+	for _, s := range g.found {
+		destroyed += count(s.Destroyed)
+	}
+	if all := len(g.found); destroyed < all {
+		fmt.Fprintf(g.app.err, "destroyed %d of %s\n", destroyed, plural(all, "instance"))
+		return
+	}
+	fmt.Fprintf(g.app.err, "destroyed %s\n", plural(destroyed, "instance"))
+}
+
+func (g *collector) tellHowToDestroy() {
+	fleet := g.found[0].Fleet
+	if slices.ContainsFunc(g.found, func(s *stray) bool { return s.Fleet != fleet }) {
+		fleet = "FLEET"
+	}
+	switch {
+	case g.fleet == "" && g.named == "":
+		fmt.Fprintf(g.app.err, "to finish a run: drover run --resume %s\nto destroy its instances instead: drover gc --fleet %s --destroy\n", fleet, fleet)
+	case g.blind:
+		fmt.Fprintf(g.app.err, "to destroy those that are older than an hour and have not lately heard from a controller: %s --destroy --without-state\n", commandOf(g.app.config, g.fleet))
+	default:
+		fmt.Fprintf(g.app.err, "to destroy them: %s --destroy\n", commandOf(g.app.config, g.fleet))
+	}
+}
+
+// commandOf is the command line that looks at a fleet, or at that of the configuration.
+func commandOf(config, fleet string) string {
+	words := "drover gc"
+	if config != "" {
+		words += " -c " + config
+	}
+	if fleet != "" {
+		words += " --fleet " + fleet
+	}
+	return words
+}
+
+var strayListing = listing[*stray]{
+	columns: []column[*stray]{
+		{title: "FLEET", text: func(s *stray) string { return s.Fleet }},
+		{title: "NAME", text: func(s *stray) string { return s.Name }},
+		{title: "CLOUD", text: func(s *stray) string { return s.Cloud }},
+		{title: "ZONE", text: func(s *stray) string { return s.Zone }},
+		{title: "TYPE", text: func(s *stray) string { return s.Type }},
+		{title: "AGE", text: func(s *stray) string { return ageOf(&s.Created) }},
+		{title: "PROVIDER ID", text: func(s *stray) string { return s.ProviderID }, wide: true},
 	},
 }

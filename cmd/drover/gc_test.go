@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
+	"strings"
 	"testing"
 
 	"drover"
@@ -18,19 +20,22 @@ func aCollector(svc drover.Service, err error) *collector {
 }
 
 func TestWhoseInstancesAre(t *testing.T) {
-	ours := []drover.Instance{{Name: "lab-x", Cloud: "here", ProviderID: "i-1"}}
+	ours := []drover.Instance{{Name: "lab-x", Cloud: "here", ProviderID: "i-1"}, {Name: "lab-z", Cloud: "here"}}
 	away := drover.Errorf(drover.KindUnreachable, "nobody answers")
 
-	t.Run("the controller says, by name or by the cloud's id", func(t *testing.T) {
+	t.Run("the controller says, by the cloud's id, or by name while it does not know the id", func(t *testing.T) {
 		known, err := aCollector(&fakeController{instances: ours}, nil).wanted(t.Context(), daemonFolder{fleet: "lab"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for s, want := range map[stray]bool{
-			{Name: "lab-x"}:                     true,
-			{Cloud: "here", ProviderID: "i-1"}:  true,
-			{Cloud: "there", ProviderID: "i-1"}: false,
-			{Name: "lab-y", ProviderID: "i-2"}:  false,
+			{Name: "lab-x", Cloud: "here", ProviderID: "i-1"}:  true,
+			{Name: "", Cloud: "here", ProviderID: "i-1"}:       true,
+			{Name: "lab-x", Cloud: "there", ProviderID: "i-1"}: false,
+			{Name: "lab-x", Cloud: "here", ProviderID: "i-2"}:  false, // the cloud made it twice
+			{Name: "lab-y", Cloud: "here", ProviderID: "i-3"}:  false,
+			{Name: "lab-z", Cloud: "here", ProviderID: "i-4"}:  true,
+			{Name: "lab-z", Cloud: "there", ProviderID: "i-5"}: false,
 		} {
 			if known(s) != want {
 				t.Errorf("%+v: %v", s, !want)
@@ -94,7 +99,7 @@ func TestWhatIsSharedGoesOnlyWithItsFleet(t *testing.T) {
 func TestCleaningUpTellsOfKilledRuns(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	var said bytes.Buffer
-	g := &collector{app: &app{err: &said, config: "drover.yaml"}}
+	g := &collector{app: &app{err: &said, config: "drover.yaml"}, named: "lab"}
 	if err := g.tellOfRuns(); err != nil || said.Len() > 0 {
 		t.Errorf("without any it says %q, %v", said.String(), err)
 	}
@@ -111,8 +116,44 @@ func TestCleaningUpTellsOfKilledRuns(t *testing.T) {
 	if err := killed.Close(); err != nil {
 		t.Fatal(err)
 	}
-	want := "1 run of drover run did not come to its end: drover gc --fleet " + killed.id + "\n"
+	want := "beside this fleet, 1 run is unfinished. To see its instances: drover gc --fleet " + killed.id + "\n"
 	if err := g.tellOfRuns(); err != nil || said.String() != want {
 		t.Errorf("it says %q, %v, not %q", said.String(), err, want)
+	}
+}
+
+// stubborn is a cloud of some instances, by id, of which it refuses to destroy one.
+type stubborn struct {
+	driver.Cloud
+	there  map[string]string // names
+	refuse string
+}
+
+func (c *stubborn) Destroy(_ context.Context, id string) error {
+	if id == c.refuse {
+		return drover.Errorf(drover.KindForbidden, "%s is protected", id)
+	}
+	delete(c.there, id)
+	return nil
+}
+
+func (c *stubborn) List(context.Context, map[string]string) (list []driver.Instance, err error) {
+	for id, name := range c.there {
+		list = append(list, driver.Instance{ID: id, Tags: map[string]string{driver.TagFleet: "lab", driver.TagName: name}})
+	}
+	return list, nil
+}
+
+func TestAnInstanceThatCannotBeDestroyedDoesNotKeepTheOthers(t *testing.T) {
+	cloud := &stubborn{there: map[string]string{"i-1": "lab-x", "i-2": "lab-x", "i-3": "lab-y"}, refuse: "i-1"}
+	found := []*stray{
+		{Name: "lab-x", Cloud: "here", ProviderID: "i-1"}, {Name: "lab-x", Cloud: "here", ProviderID: "i-2"}, {Name: "lab-y", Cloud: "here", ProviderID: "i-3"},
+	}
+	err := destroyStrays(t.Context(), cloud, "lab", slices.Clone(found))
+	if drover.KindOf(err) != drover.KindForbidden || !strings.Contains(err.Error(), "destroying instance lab-x (here i-1): i-1 is protected") {
+		t.Errorf("the error is %v", err)
+	}
+	if found[0].Destroyed || !found[1].Destroyed || !found[2].Destroyed || len(cloud.there) != 1 {
+		t.Errorf("%v are left, and it says %+v", cloud.there, found)
 	}
 }

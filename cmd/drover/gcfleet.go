@@ -23,8 +23,12 @@ import (
 func (g *collector) run(ctx context.Context, fleet string) error {
 	folder, err := findRunFolder(fleet)
 	if err != nil && drover.KindOf(err) == drover.KindConflict {
+		if g.destroy {
+			return drover.Errorf(drover.KindConflict, "%s is still running, so its instances are not destroyed: %v", fleet, err).
+				WithHint("stop it first: Ctrl-C cancels its jobs and destroys its instances")
+		}
 		g.said = true
-		fmt.Fprintf(g.app.err, "%s: %v\n", fleet, err)
+		fmt.Fprintf(g.app.err, "%s is still running and is left alone: %v\n", fleet, err)
 		return nil
 	}
 	if err != nil {
@@ -40,7 +44,7 @@ func (g *collector) run(ctx context.Context, fleet string) error {
 		return err
 	}
 	if err := readable(ctx, folder); err != nil && g.destroy && !g.withoutState {
-		return needsWithoutState("--fleet "+fleet, "the records of "+fleet+" cannot be read", err)
+		return g.needsWithoutState("the records of "+fleet+" cannot be read", err)
 	}
 	before := len(g.found)
 	err = g.sweep(ctx, &search{fleet: fleet, folder: folder.path, config: c, known: nothingKnown, spared: nobody, ends: true})
@@ -48,21 +52,31 @@ func (g *collector) run(ctx context.Context, fleet string) error {
 		return err
 	}
 	if g.destroy {
-		if err := accounted(ctx, folder, c); err != nil {
-			return err
-		}
-		return folder.remove()
+		return g.giveUp(ctx, folder, c, g.found[before:])
 	}
 	if len(g.found) == before {
 		g.said = true
-		fmt.Fprintf(g.app.err, "%s has no instances; drover run --resume %s brings it to its end\n", fleet, fleet)
+		fmt.Fprintf(g.app.err, "%s is unfinished and has no instances. To finish it: drover run --resume %s. To give it up: %s --destroy\n", fleet, fleet, commandOf(g.app.config, fleet))
 	}
+	return nil
+}
+
+// giveUp removes the records of a run whose instances have been destroyed.
+func (g *collector) giveUp(ctx context.Context, folder *runFolder, c *config.Config, destroyed []*stray) error {
+	if err := accounted(ctx, folder, c, destroyed); err != nil {
+		return err
+	}
+	if err := folder.remove(); err != nil {
+		return err
+	}
+	g.said = true
+	fmt.Fprintf(g.app.err, "%s is given up: its records are removed\n", folder.id)
 	return nil
 }
 
 // tellOfRuns says that there are runs to clean up after as well, where a configured fleet was meant.
 func (g *collector) tellOfRuns() error {
-	if g.app.config == "" || g.fleet != "" {
+	if g.named == "" || g.fleet != "" {
 		return nil
 	}
 	home, err := stateHome()
@@ -81,16 +95,16 @@ func (g *collector) tellOfRuns() error {
 	switch n := len(killed); n {
 	case 0:
 	case 1:
-		fmt.Fprintf(g.app.err, "1 run of drover run did not come to its end: drover gc --fleet %s\n", killed[0])
+		fmt.Fprintf(g.app.err, "beside this fleet, 1 run is unfinished. To see its instances: drover gc --fleet %s\n", killed[0])
 	default:
-		fmt.Fprintf(g.app.err, "%d runs of drover run did not come to their end: drover gc --fleet ID, of %s\n", n, strings.Join(killed, ", "))
+		fmt.Fprintf(g.app.err, "beside this fleet, %d runs are unfinished: %s. To see the instances of one: drover gc --fleet ID\n", n, strings.Join(killed, ", "))
 	}
 	return nil
 }
 
-// accounted refuses to give up the records of a run while one of its instances may be somewhere that was not looked at, or may only now
-// come to be: its create call was under way when the run was killed.
-func accounted(ctx context.Context, folder *runFolder, c *config.Config) error {
+// accounted refuses to give up the records of a run while one of its instances may be somewhere that was not looked at, or may not be listed
+// yet: it was created, or its create call was under way, shortly before the run was killed.
+func accounted(ctx context.Context, folder *runFolder, c *config.Config, destroyed []*stray) error {
 	if _, err := os.Stat(folder.file("drover.db")); err != nil {
 		return nil
 	}
@@ -108,9 +122,10 @@ func accounted(ctx context.Context, folder *runFolder, c *config.Config) error {
 			return drover.Errorf(drover.KindConflict, "instance %s is in cloud %s, which the configuration no longer has", in.Name, in.Cloud).
 				WithHint("put the cloud back into the configuration, or destroy the instance by other means and remove %s", folder.path)
 		}
-		if in.ProviderID == "" && time.Since(folder.touched) < createTime {
-			return drover.Errorf(drover.KindConflict, "instance %s was being created when the run was killed, and may still appear", in.Name).
-				WithHint("say this again in a minute: drover gc --fleet %s --destroy", folder.id)
+		listed := slices.ContainsFunc(destroyed, func(s *stray) bool { return s.Cloud == in.Cloud && s.ProviderID == in.ProviderID })
+		if !listed && (in.ProviderID == "" || in.State != drover.InstanceStopping) && time.Since(folder.touched) < createTime {
+			return drover.Errorf(drover.KindConflict, "instance %s may have been created just before the run was killed, and cloud %s does not list it yet", in.Name, in.Cloud).
+				WithHint("run the same command again in a minute; until then the records of %s are kept", folder.id)
 		}
 	}
 	return nil
@@ -133,9 +148,9 @@ func readable(ctx context.Context, folder *runFolder) error {
 	return err
 }
 
-func needsWithoutState(which, what string, err error) error {
+func (g *collector) needsWithoutState(what string, err error) error {
 	return drover.Errorf(drover.KindInvalid, "%s, so nothing says whether its instances are still wanted: %v", what, err).
-		WithHint("if you know that they are not: drover gc %s --destroy --without-state", which)
+		WithHint("if you know that they are not: %s --destroy --without-state", commandOf(g.app.config, g.fleet))
 }
 
 // unknown looks for the instances of a fleet of which there are no records here.
@@ -155,10 +170,13 @@ func (g *collector) unknown(ctx context.Context, fleet string) error {
 		s.spared, g.blind = g.wantedByAge, true
 	}
 	if g.blind && g.destroy && !g.withoutState {
-		return needsWithoutState("--fleet "+fleet, "the records of "+fleet+" cannot be read", errors.New("there are none in "+folder))
+		return g.needsWithoutState("the records of "+fleet+" cannot be read", errors.New("there are none in "+folder))
 	}
 	defer leavingNothing(folder, c.CloudNames())()
 	if err := g.sweep(ctx, s); err != nil || !check || !g.destroy {
+		if g.blind && len(g.found) > 0 {
+			fmt.Fprintf(g.app.err, "there are no records of %s in %s, so nothing says whether its instances are still wanted\n", fleet, folder)
+		}
 		return err
 	}
 	return os.RemoveAll(folder)
@@ -193,7 +211,7 @@ const lately = time.Hour
 func (g *collector) wantedByAge(_ context.Context, s stray) bool {
 	since := time.Since(s.Created)
 	if since < lately {
-		fmt.Fprintf(g.app.err, "%s left alone: it was created %s ago, and a controller may look after it\n", harmless(s.Name), age(since))
+		fmt.Fprintf(g.app.err, "%v is left alone: it was created %s ago, and a controller may still use it\n", s, age(since))
 	}
 	return since < lately
 }
@@ -213,10 +231,10 @@ func (g *collector) wantedByItself(key remote.FleetKey, within time.Duration) fu
 		silent, err := control.Silence(ctx, key, s.sight.cloud, s.sight.in)
 		switch {
 		case err == nil && silent <= within:
-			fmt.Fprintf(g.app.err, "%s left alone: it heard a controller %s ago\n", harmless(s.Name), age(silent))
+			fmt.Fprintf(g.app.err, "%v is left alone: it heard from a controller %s ago\n", s, age(silent))
 			return true
 		case err != nil && drover.KindOf(err) != drover.KindNotFound:
-			fmt.Fprintf(g.app.err, "%s cannot be asked whether a controller looks after it, so its age decides: %v\n", harmless(s.Name), err)
+			fmt.Fprintf(g.app.err, "%v does not say when it last heard from a controller, so only its age counts: %v\n", s, err)
 		}
 		return false
 	}
@@ -232,7 +250,7 @@ func (g *collector) spareWanted(folder daemonFolder, c *config.Config) func(cont
 	}
 	key, err := remote.LoadOrCreateFleetKey(folder.file("fleet.key"))
 	if err != nil {
-		fmt.Fprintf(g.app.err, "the instances cannot be asked whether a controller looks after them, so their age decides: %v\n", err)
+		fmt.Fprintf(g.app.err, "the instances cannot be asked when they last heard from a controller, so only their age counts: %v\n", err)
 		return g.wantedByAge
 	}
 	return g.wantedByItself(key, cmp.Or(c.Instances.OrphanTimeout, lately))
@@ -254,9 +272,9 @@ func (g *collector) daemon(ctx context.Context, c *config.Config) error {
 			return nil, err
 		}
 		if g.destroy && !g.withoutState {
-			return nil, needsWithoutState("-c "+g.app.config, "neither the controller of "+c.Fleet+" nor its records can be asked", err)
+			return nil, g.needsWithoutState("neither the controller of "+c.Fleet+" nor its records can be read", err)
 		}
-		fmt.Fprintf(g.app.err, "nothing says whether these are wanted: %v\n", err)
+		fmt.Fprintf(g.app.err, "neither the controller of %s nor its records can be read, so nothing says whether its instances are still wanted: %v\n", c.Fleet, err)
 		s.spared, g.blind = g.spareWanted(folder, c), true
 		return nothingKnown()
 	}
@@ -268,20 +286,33 @@ func (g *collector) daemon(ctx context.Context, c *config.Config) error {
 // be asked.
 func (g *collector) wanted(ctx context.Context, folder daemonFolder) (func(stray) bool, error) {
 	list, err := g.askController(ctx, folder.fleet)
-	if _, is := away(err); is {
-		fmt.Fprintf(g.app.err, "the controller does not answer, so its records are read: %v\n", err)
-		if list, err = readRecords(ctx, folder); err != nil {
-			err = drover.Errorf(drover.KindUnreachable, "%v", err)
-		}
+	if err == nil {
+		return belongsTo(list), nil
 	}
-	if err != nil {
+	if _, is := away(err); !is {
 		return nil, err
 	}
-	names, ids := map[string]bool{}, map[[2]string]bool{}
-	for _, in := range list {
-		names[in.Name], ids[[2]string{in.Cloud, in.ProviderID}] = true, true
+	list, unread := readRecords(ctx, folder)
+	if unread != nil {
+		return nil, drover.Errorf(drover.KindUnreachable, "%v; %v", err, unread)
 	}
-	return func(s stray) bool { return names[s.Name] || ids[[2]string{s.Cloud, s.ProviderID}] }, nil
+	fmt.Fprintf(g.app.err, "the controller of %s does not answer, so its records say which instances are still wanted: %v\n", folder.fleet, err)
+	return belongsTo(list), nil
+}
+
+// belongsTo says of an instance in a cloud's list whether it is one of those. Its id decides: where a cloud made one create call twice, the second
+// instance of the name is nobody's. The name decides only where the cloud has not yet told the id.
+func belongsTo(list []drover.Instance) func(stray) bool {
+	type key struct{ cloud, id string }
+	ids, creating := map[key]bool{}, map[key]bool{}
+	for _, in := range list {
+		if in.ProviderID == "" {
+			creating[key{in.Cloud, in.Name}] = true
+		} else {
+			ids[key{in.Cloud, in.ProviderID}] = true
+		}
+	}
+	return func(s stray) bool { return ids[key{s.Cloud, s.ProviderID}] || creating[key{s.Cloud, s.Name}] }
 }
 
 // askController is what the controller looks after. One of another fleet knows nothing of this one's.
@@ -303,8 +334,8 @@ func (g *collector) askController(ctx context.Context, fleet string) ([]drover.I
 
 // readRecords is what the records of a daemon say that it looks after.
 func readRecords(ctx context.Context, folder daemonFolder) ([]drover.Instance, error) {
-	if _, err := os.Stat(folder.db()); err != nil {
-		return nil, err
+	if _, err := os.Stat(folder.db()); errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("there are no records at %s", folder.db())
 	}
 	s, err := store.Open(ctx, folder.db())
 	if err != nil {

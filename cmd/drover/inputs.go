@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 
 	"drover"
 	"drover/internal/blob"
@@ -16,6 +18,12 @@ import (
 // is to be laid in its working folder.
 func keepInputs(ctx context.Context, batch *drover.Batch, to *blob.Dir) error {
 	return findInputs(batch, func(path string) (hash string, size int64, err error) { return to.PutFile(ctx, path) })
+}
+
+// checkInputs looks at every file of the batch's inputs, before anything is begun for it.
+func checkInputs(batch drover.Batch) error {
+	batch.Jobs = slices.Clone(batch.Jobs)
+	return findInputs(&batch, func(string) (hash string, size int64, err error) { return "", 0, nil })
 }
 
 // keeper takes in the contents of a file, which it names by their hash.
@@ -51,6 +59,9 @@ func keepPath(root string, keep keeper) (files []drover.File, err error) {
 			return err
 		}
 		info, err := os.Stat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return drover.Errorf(drover.KindInvalid, "%s is a link to nothing", name).WithHint("mend the link, or remove it from the folder")
+		}
 		if err != nil || !info.Mode().IsRegular() {
 			return err
 		}

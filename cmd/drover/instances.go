@@ -21,8 +21,9 @@ type instancesFlags struct {
 func (a *app) instancesCommand() *cobra.Command {
 	var f instancesFlags
 	cmd := named(&cobra.Command{
-		Use:   "instances [INSTANCE…]",
-		Short: "List the instances, or show some of them",
+		Use:        "instances [INSTANCE…]",
+		SuggestFor: []string{"ps", "ls", "list", "vms", "nodes"},
+		Short:      "List the instances, or show some of them",
 		Long: `List the instances, or show one in full. An instance is named by its id, its name, or its cloud's id for it.
 
 With -o wide the table also has the cloud, its id for the instance, and addresses.`,
@@ -142,5 +143,12 @@ func (a *app) showInstance(in drover.Instance) error {
 	}{{"created", in.Created}, {"ready", in.Ready}, {"idle since", in.IdleSince}, {"gone", in.Gone}} {
 		f.add(moment.name, stamp(moment.at))
 	}
-	return f.print(a.out)
+	if err := f.print(a.out); err != nil || len(in.RunnerLog) == 0 {
+		return err
+	}
+	fmt.Fprintln(a.out, "\nThe last lines of its runner's log:")
+	for _, line := range in.RunnerLog {
+		fmt.Fprintf(a.out, "    %s\n", drover.Sanitize(line))
+	}
+	return nil
 }

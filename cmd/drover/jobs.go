@@ -26,8 +26,9 @@ type jobsFlags struct {
 func (a *app) jobsCommand() *cobra.Command {
 	var f jobsFlags
 	cmd := named(&cobra.Command{
-		Use:   "jobs [JOB…]",
-		Short: "List the jobs, or show some of them",
+		Use:        "jobs [JOB…]",
+		SuggestFor: []string{"ps", "ls", "list", "queue"},
+		Short:      "List the jobs, or show some of them",
 		Long: `List the jobs, each array as a whole, oldest first; or show one job in full. An element of an array is JOB.INDEX.
 
 Of what waits the table has the code of the reason and its first words; drover explain JOB says all of it.
@@ -206,13 +207,10 @@ func jobReasonWords(j drover.Job) string {
 }
 
 func reasonWords(r *drover.Reason) string {
-	switch {
-	case r == nil:
+	if r == nil {
 		return ""
-	case r.Until > drover.TimeOf(time.Now()):
-		return r.Text + "; changes " + until(r.Until, drover.TimeOf(time.Now()))
 	}
-	return r.Text
+	return r.Text + untilWords(*r, drover.TimeOf(time.Now()))
 }
 
 func labelWords(labels map[string]string) string {

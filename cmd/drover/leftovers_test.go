@@ -28,7 +28,7 @@ func leftovers(state string) error {
 	}
 	files, _ := os.ReadDir(filepath.Join(state, "drover"))
 	for _, f := range files {
-		if f.Name() != "recordings" { // which stay on purpose
+		if f.Name() != "recordings" && f.Name() != "ended" { // which stay on purpose
 			left = append(left, f.Name())
 		}
 	}

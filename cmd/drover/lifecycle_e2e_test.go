@@ -176,15 +176,15 @@ func TestCleaningUpWithoutRecords(t *testing.T) {
 			t.Errorf("exit code %d, wanted %q: %s", r.code(), says, r.err.tail())
 		}
 	}
-	clean("and a controller may look after it")
+	clean("and a controller may still use it")
 	age("record.json", `"created":"[^"]*"`, `"created":"`+long+`"`)
-	clean("left alone: it heard a controller")
+	clean("left alone: it heard from a controller")
 	for _, pid := range processesOf(p.state) {
 		if line := commandLine(pid); strings.Contains(line, "drover-runner") && strings.Contains(line, " daemon ") {
 			syscall.Kill(pid, syscall.SIGKILL) // it would go on noting
 		}
 	}
 	age("home/.drover/heard", `.*`, long)
-	clean("1 instance destroyed")
+	clean("destroyed 1 instance")
 	p.nothingRuns(5 * time.Second)
 }

@@ -23,9 +23,11 @@ var binaries string
 
 // programs are what the test binary is under other names.
 var programs = map[string]func(args []string) error{
-	"ask":        ask,
-	"checkpoint": checkpoint,
-	"witness":    witness,
+	"ask":            ask,
+	"chaos-driver":   relay,
+	"chaos-instance": instance,
+	"checkpoint":     checkpoint,
+	"witness":        witness,
 }
 
 func TestMain(m *testing.M) {
@@ -121,12 +123,16 @@ func (p *place) start(args ...string) *process {
 	return p.startTo(nil, args...)
 }
 
+// environ is the environment of the binary in the place.
+func (p *place) environ() []string {
+	return append(os.Environ(), "PATH="+searchPath(), "XDG_STATE_HOME="+p.state)
+}
+
 // startTo starts the binary with another place than a buffer for its standard output.
 func (p *place) startTo(out io.Writer, args ...string) *process {
 	p.t.Helper()
 	r := &process{t: p.t, cmd: exec.Command(filepath.Join(binaries, "drover"), args...), ended: make(chan struct{})}
-	r.cmd.Dir = p.dir
-	r.cmd.Env = append(os.Environ(), "PATH="+searchPath(), "XDG_STATE_HOME="+p.state)
+	r.cmd.Dir, r.cmd.Env = p.dir, p.environ()
 	r.cmd.Stdout, r.cmd.Stderr = out, &r.err
 	if out == nil {
 		r.cmd.Stdout = &r.out

@@ -71,7 +71,7 @@ func (a *app) showMoment(m *moment) error {
 		b.WriteString("\n" + explanationText(x, drover.Job{}, m.Event.At))
 	}
 	if len(m.Explains) == 0 {
-		b.WriteString("\n" + harmless(m.nothingWords()) + "\n")
+		b.WriteString("\n" + drover.Sanitize(m.nothingWords()) + "\n")
 	}
 	_, err := fmt.Fprint(a.out, b.String())
 	return err
@@ -132,7 +132,7 @@ func (a *app) showDifference(s playedSegment) error {
 	if this := thisVersion().Version; s.Program != this {
 		why = fmt.Sprintf("it was recorded by drover %s, and this is %s, which may decide otherwise; that one replays it", s.Program, this)
 	}
-	fmt.Fprintf(a.err, "the decision on event %d of %s is not the one that was recorded\n    hint: %s\n", s.Differs.Index, relative(s.Segment), harmless(why))
+	fmt.Fprintf(a.err, "the decision on event %d of %s is not the one that was recorded\n    hint: %s\n", s.Differs.Index, relative(s.Segment), drover.Sanitize(why))
 	return exit(exitWorkFailed)
 }
 
@@ -163,6 +163,6 @@ func (a *app) showStep(segment string, step record.Step) error {
 		}
 		line += "  → " + strings.Join(done, "; ")
 	}
-	_, err := fmt.Fprintln(a.out, harmless(line))
+	_, err := fmt.Fprintln(a.out, drover.Sanitize(line))
 	return err
 }

@@ -20,6 +20,7 @@ type offersFlags struct {
 	gpus   int
 	arch   string
 	cloud  string
+	all    bool
 	watch  watchFlag
 }
 
@@ -30,8 +31,9 @@ func (a *app) offersCommand() *cobra.Command {
 		Short: "List what could be rented, cheapest first, and what is blocked until when and why",
 		Long: `List what could be rented: every instance type in every zone and market that has what is asked for, cheapest first, and of what is
 blocked, at a limit, or dearer than what the fleet may spend on an hour of work, why, and until when. Where no controller of
-the configuration runs, it is what its clouds offer, and what a controller may have found blocked is not known. With -o wide the table also has disks, how often the cloud takes instances back where it says so, and what is reserved.`,
-		Example: "  drover offers\n  drover offers --vcpus 8 --memory 32Gi --arch arm64",
+the configuration runs, it is what its clouds offer, and without a configuration what this machine does; what a controller may have found
+blocked is then not known. With -o wide the table also has disks, how often the cloud takes instances back where it says so, and what is reserved.`,
+		Example: "  drover offers\n  drover offers --vcpus 8 --memory 32Gi --arch arm64\n  drover offers --all --gpus 1",
 		Args:    wantArgs(0, 1, "no argument"),
 		RunE: a.askOrForesee(&f, func(ctx context.Context, svc drover.Service, _ []string) error {
 			filter, err := f.filter()
@@ -54,6 +56,7 @@ the configuration runs, it is what its clouds offer, and what a controller may h
 	flags.IntVar(&f.gpus, "gpus", 0, "with at least `N` GPUs")
 	flags.StringVar(&f.arch, "arch", "", "of this architecture: `amd64` or arm64")
 	flags.StringVar(&f.cloud, "cloud", "", "only those of this `cloud`")
+	flags.BoolVar(&f.all, "all", false, "also what types.include, types.exclude and types.max_price leave out, and which of them does")
 	f.watch.add(cmd)
 	complete(cmd, "arch", completeWords("amd64", "arm64"))
 	return cmd
@@ -68,8 +71,11 @@ func (a *app) askOrForesee(f *offersFlags, do asking) func(*cobra.Command, []str
 		if _, err := f.filter(); err != nil {
 			return err
 		}
-		err := a.ask(do)(cmd, args)
 		named := cmp.Or(a.server, os.Getenv("DROVER_SERVER"), os.Getenv("DROVER_API")) != ""
+		if !named && a.config == "" {
+			return a.foreseeOffers(cmd.Context(), *f) // of this machine, as for drover run
+		}
+		err := a.ask(do)(cmd, args)
 		if err == nil || named || a.config == "" || drover.AsError(err, drover.KindInternal).Kind != drover.KindUnreachable {
 			return err
 		}
@@ -87,7 +93,7 @@ func (a *app) foreseeOffers(ctx context.Context, f offersFlags) error {
 	if err != nil {
 		return err
 	}
-	all, err := a.offeringsOf(ctx, c)
+	all, leftOut, err := a.offeringsOf(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -96,11 +102,11 @@ func (a *app) foreseeOffers(ctx context.Context, f offersFlags) error {
 		return err
 	}
 	fmt.Fprintln(a.err, "no controller runs: this is what the clouds of the configuration offer, and what is blocked is not known")
-	return printList(a, offerListing, each(control.Chosen(seen.engine.Offers(), filter)))
+	return printList(a, offerListing, each(control.Chosen(seen.engine.Offers(), leftOut, filter)))
 }
 
 func (f offersFlags) filter() (filter drover.OfferFilter, err error) {
-	filter = drover.OfferFilter{Need: drover.Resources{GPUs: f.gpus, Arch: drover.Arch(f.arch)}, Cloud: f.cloud}
+	filter = drover.OfferFilter{Need: drover.Resources{GPUs: f.gpus, Arch: drover.Arch(f.arch)}, Cloud: f.cloud, All: f.all}
 	switch {
 	case f.gpus < 0:
 		return filter, drover.Errorf(drover.KindInvalid, "--gpus %d is below 0", f.gpus)
@@ -174,7 +180,10 @@ func interruptionWords(o drover.Offer) string {
 }
 
 func blockedWords(o drover.Offer) string {
-	if o.Blocked == nil {
+	switch {
+	case o.LeftOut != "":
+		return "left out: " + o.LeftOut
+	case o.Blocked == nil:
 		return ""
 	}
 	text := o.Blocked.Reason

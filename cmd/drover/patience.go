@@ -58,7 +58,7 @@ func (a *app) patiently(ctx context.Context, patience time.Duration, ask func() 
 		case said || kind == drover.KindRateLimit:
 		case kind == drover.KindTransient:
 			said = true
-			fmt.Fprintf(a.err, "not now: %v; trying again for up to %s\n", err, age(patience))
+			fmt.Fprintf(a.err, "not now: %s; trying again for up to %s\n", drover.Sanitize(err.Error()), age(patience))
 		default:
 			said = true
 			fmt.Fprintf(a.err, "the controller does not answer; waiting for it for up to %s\n", age(patience))

@@ -75,7 +75,7 @@ func (a *app) plan(ctx context.Context, f runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	all, err := a.offeringsOf(ctx, c)
+	all, _, err := a.offeringsOf(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (a *app) printPlan(r planReport) {
 		if r.Waiting == 1 {
 			verb = "waits"
 		}
-		fmt.Fprintf(a.out, "%d of %s %s for a place: %s\n", r.Waiting, plural(r.Ready, "job"), verb, r.Why)
+		fmt.Fprintf(a.out, "%d of %s %s for a place: %s\n", r.Waiting, plural(r.Ready, "job"), verb, drover.Sanitize(r.Why))
 	}
 	if r.Later > 0 {
 		fmt.Fprintf(a.out, "beside these, %s for others to succeed\n", howManyWait(r.Later))

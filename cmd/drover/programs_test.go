@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -41,10 +42,11 @@ func ask(args []string) error {
 }
 
 // witness is a program that jobs run to prove what happened to them: in a folder that all share, it appends to a file of the job's own when
-// an attempt begins and when it ends, and a line of its own if another attempt of the job is alive at that moment.
+// an attempt begins and when it ends, and a line of its own if another attempt of the job is alive at that moment. It leaves an output if
+// one is named.
 func witness(args []string) error {
-	if len(args) != 2 {
-		return errors.New("witness FOLDER DURATION, or FOLDER SHORTEST-LONGEST")
+	if len(args) != 2 && len(args) != 3 {
+		return errors.New("witness FOLDER DURATION [OUTPUT], or FOLDER SHORTEST-LONGEST [OUTPUT]")
 	}
 	d, err := chooseDuration(args[1])
 	if err != nil {
@@ -56,10 +58,16 @@ func witness(args []string) error {
 	}
 	defer f.Close()
 	time.Sleep(d)
+	if len(args) == 3 {
+		if err := os.WriteFile(args[2], []byte(product(os.Getenv("DROVER_JOB_ID"), os.Getenv("DROVER_ATTEMPT"))), 0o600); err != nil {
+			return err
+		}
+	}
 	return testify(f, "end")
 }
 
-// testimonyIn is a file in the folder in which the attempt has testified that it begins, beside no other of its job.
+// testimonyIn is a file in the folder in which the attempt has testified that it begins. If another of its job is alive it says so, and begins
+// when that one has ended.
 func testimonyIn(folder string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(folder, os.Getenv("DROVER_JOB_ID")), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -67,7 +75,9 @@ func testimonyIn(folder string) (*os.File, error) {
 	}
 	// The kernel gives the lock back when the process dies, however it dies.
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(err, testify(f, "overlap"), f.Close())
+		if err := errors.Join(testify(f, "overlap"), syscall.Flock(int(f.Fd()), syscall.LOCK_EX)); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
 	}
 	return f, testify(f, "begin")
 }
@@ -125,6 +135,16 @@ func chooseDuration(text string) (time.Duration, error) {
 }
 
 func testify(f *os.File, what string) error {
-	_, err := fmt.Fprintf(f, "%s %s %s\n", what, os.Getenv("DROVER_ATTEMPT"), os.Getenv("DROVER_INSTANCE"))
+	_, err := fmt.Fprintf(f, "%s %s %s pid %d at %s\n", what, os.Getenv("DROVER_ATTEMPT"), os.Getenv("DROVER_INSTANCE"), os.Getpid(), time.Now().UTC().Format("15:04:05.000"))
 	return err
+}
+
+// product is what a witness that is asked for an output makes: some kilobytes that only this attempt of this job makes.
+func product(job, attempt string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s\n", job, attempt)
+	for i := range 100 {
+		fmt.Fprintf(&b, "%x\n", sha256.Sum256(fmt.Appendf(nil, "%s %s %d", job, attempt, i)))
+	}
+	return b.String()
 }

@@ -21,6 +21,8 @@ type runStatus struct {
 	engine.Status
 	counts map[drover.JobState]int
 	rest   bool // nothing is left
+
+	drained bool // nothing is left but what waits
 }
 
 // progress shows a run to people while it runs: a bar and a line of instances on a terminal, plain lines in a pipe. What matters is said
@@ -133,7 +135,7 @@ func waitWords(st runStatus) string {
 			parts = append(parts, "…")
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%d wait: %s", w.Count, harmless(w.Reason.Text)))
+		parts = append(parts, fmt.Sprintf("%d wait: %s", w.Count, drover.Sanitize(w.Reason.Text)))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -176,14 +178,14 @@ func (p *progress) note(n engine.Note) {
 
 func noteText(n engine.Note) string {
 	if n.Job != nil && n.Reason != nil && n.Reason.Text != "" && !strings.Contains(n.Text, n.Reason.Text) {
-		return harmless(n.Text + ": " + n.Reason.Text)
+		return drover.Sanitize(n.Text + ": " + n.Reason.Text)
 	}
-	return harmless(n.Text)
+	return drover.Sanitize(n.Text)
 }
 
 // say writes lines above the bar.
 func (p *progress) say(format string, args ...any) {
-	text := harmlessLines(fmt.Sprintf(format, args...))
+	text := drover.SanitizeLines(fmt.Sprintf(format, args...))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var out io.Writer = p.err

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -65,6 +66,7 @@ func (d *daemon) needsStart(c *config.Config) error {
 	var changed []string
 	for key, values := range map[string][2]string{
 		"fleet": {d.config.Fleet, c.Fleet}, "state": {d.config.State, c.State}, "listen": {d.config.Listen, c.Listen}, "url": {d.config.URL, c.URL},
+		"auth": {fmt.Sprint(d.config.Auth), fmt.Sprint(c.Auth)},
 	} {
 		if values[0] != values[1] {
 			changed = append(changed, key)

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
 	"drover"
@@ -110,7 +109,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Without a controller:", []*cobra.Command{a.runCommand(), a.planCommand(), a.simulateCommand(), a.gcCommand(), a.replayCommand(), a.configCommand(), a.driverCommand()}},
+		{"Without a controller:", []*cobra.Command{a.runCommand(), a.runsCommand(), a.planCommand(), a.simulateCommand(), a.gcCommand(), a.replayCommand(), a.configCommand(), a.driverCommand()}},
 		{"A controller:", []*cobra.Command{a.serveCommand(), a.tokenCommand(), a.doctorCommand()}},
 		{"The queue:", []*cobra.Command{
 			a.submitCommand(), a.jobsCommand(), a.explainCommand(), a.logsCommand(), a.outputsCommand(), a.cancelCommand(), a.retryCommand(),
@@ -148,9 +147,9 @@ func (a *app) code(err error) int {
 		return exitUsage
 	}
 	e := drover.AsError(err, drover.KindInvalid)
-	fmt.Fprintf(a.err, "drover: %s\n", harmlessLines(e.Message))
+	fmt.Fprintf(a.err, "drover: %s\n", drover.SanitizeLines(e.Message))
 	if e.Hint != "" {
-		fmt.Fprintf(a.err, "    hint: %s\n", harmlessLines(e.Hint))
+		fmt.Fprintf(a.err, "    hint: %s\n", drover.SanitizeLines(e.Hint))
 	}
 	return e.Kind.ExitCode()
 }
@@ -204,8 +203,12 @@ func (a *app) print(v any) error {
 
 func (a *app) encode(v any) ([]byte, error) {
 	data, err := json.Marshal(v)
-	if err == nil && a.output == outputYAML {
-		data, err = yaml.JSONToYAML(data)
+	switch {
+	case err != nil:
+	case a.output == outputYAML:
+		data, err = jsonToYAML(data)
+	default:
+		data = escapeJSON(data)
 	}
 	return bytes.TrimSpace(data), err
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,8 +31,12 @@ type runFlags struct {
 	dryRun  bool
 	resume  string
 	out     string
+	failed  bool
 	trust   bool
+	cancel  bool
 	verbose bool
+
+	repeated []string // of a run that is resumed, the flags that have to be as when it was begun
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -44,17 +47,29 @@ func (a *app) runCommand() *cobra.Command {
 		Long: `Run a batch, or one command, to its end: instances appear, the jobs run on them, results come back, the instances go, and what it
 cost is printed. There is no server; everything happens in this process, which may be killed at any time: 'drover run --resume ID' goes on.
 
-Logs and outputs are laid in ./drover-out/BATCH/. The first Ctrl-C cancels what is left and destroys the instances, the second leaves at
-once and prints the command that cleans up.`,
+Logs and outputs are laid in ./drover-out/BATCH/.
+
+Ctrl-C stops the run: nothing new starts, running jobs get SIGTERM, and after term_timeout SIGKILL, the instances are destroyed, and
+'drover run --resume' goes on with every job that is not final. A second Ctrl-C leaves at once and prints the command that cleans up.
+SIGTERM, SIGHUP and a closed terminal detach: running jobs keep running, and a resume collects them. With --cancel-on-interrupt each of
+these signals cancels what is left instead. Each way ends with exit code 130.`,
 		Example: `  drover run examples/mandelbrot.yaml
   drover run -- sh -c 'echo hello from $(hostname)'
   drover run --array 100 --vcpus 2 --memory 4Gi -- ./simulate --seed-from-env
-  drover run --resume run-x7k2pq`,
+  drover run --resume                    # the last run of this folder
+  drover run --resume run-x7k2pq
+  drover run --resume --failed           # what failed, once its cause is mended`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("resume") {
+				args, err := f.whichRun(cmd, args)
+				if err != nil {
+					return err
+				}
 				if err := f.onlyResumes(cmd.Flags(), args); err != nil {
 					return err
 				}
+			} else if f.failed {
+				return drover.Errorf(drover.KindInvalid, "--failed is of a run that was run before").WithHint("write --resume ID --failed")
 			} else if f.trust {
 				return drover.Errorf(drover.KindInvalid, "a run that is new has no records to trust").WithHint("--trust-records goes with --resume ID")
 			}
@@ -69,25 +84,57 @@ once and prints the command that cleans up.`,
 	flags.StringVar(&f.spot, "spot", "", "`prefer`, require or never, for every job of the batch")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only say what would be rented, as drover plan does")
 	flags.DurationVar(&f.limits.Keep, "keep", 0, "keep the instances of failed jobs this long, for a look")
-	flags.StringVar(&f.resume, "resume", "", "go on with the run of this `ID`, which was killed")
+	flags.StringVar(&f.resume, "resume", "", "go on with the run of this `ID`; without one, with the last run of this folder")
+	flags.Lookup("resume").NoOptDefVal = lastOfFolder
 	flags.StringVar(&f.out, "out", "drover-out", "lay the results under this `folder`")
+	flags.BoolVar(&f.failed, "failed", false, "with --resume: run again what failed or was cancelled, as the batch file and its inputs are now")
 	trustFlag(cmd, &f.trust)
+	flags.BoolVar(&f.cancel, "cancel-on-interrupt", false, "Ctrl-C, SIGTERM and SIGHUP cancel what is left and destroy the instances, as for CI")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "tell everything that happens")
-	cmd.ValidArgsFunction = completeBatch
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if f.resume == lastOfFolder {
+			return completeRuns(cmd, args, typed)
+		}
+		return completeBatch(cmd, args, typed)
+	}
 	complete(cmd, "cloud", a.completeClouds)
 	complete(cmd, "spot", completeWords("prefer", "require", "never"))
 	complete(cmd, "resume", completeRuns)
 	return cmd
 }
 
-// onlyResumes refuses what a run that is resumed would take no notice of: it goes on as it was begun.
+// lastOfFolder is what --resume says without an ID.
+const lastOfFolder = "last"
+
+// whichRun settles which run is resumed, and returns what else there is on the command line.
+func (f *runFlags) whichRun(cmd *cobra.Command, args []string) (rest []string, err error) {
+	switch {
+	case f.resume != lastOfFolder:
+	case len(args) > 0 && cmd.ArgsLenAtDash() != 0:
+		f.resume, args = args[0], args[1:]
+	default:
+		here, err := os.Getwd()
+		if err != nil {
+			return nil, err
+		}
+		f.resume, err = lastRun(cmd.Context(), here, f.failed)
+		return args, err
+	}
+	return args, nil
+}
+
+// onlyResumes refuses what a run that is resumed would take no notice of: it goes on as it was begun. What is written down of the run may be
+// given again, and is compared once the run is found.
 func (f *runFlags) onlyResumes(flags *pflag.FlagSet, args []string) error {
 	if f.resume == "" {
-		return drover.Errorf(drover.KindInvalid, "--resume needs the ID of a run").WithHint("drover gc lists the runs that did not come to their end")
+		return drover.Errorf(drover.KindInvalid, "--resume needs the ID of a run").WithHint("drover runs lists those that can go on")
 	}
 	extra := strings.Join(args, " ")
 	flags.Visit(func(flag *pflag.Flag) {
-		if !slices.Contains([]string{"resume", "trust-records", "verbose", "output"}, flag.Name) {
+		switch {
+		case slices.Contains([]string{"config", "out", "cloud", "max-instances", "max-cost", "keep"}, flag.Name):
+			f.repeated = append(f.repeated, flag.Name)
+		case !slices.Contains([]string{"resume", "failed", "trust-records", "cancel-on-interrupt", "verbose", "output"}, flag.Name):
 			extra = "--" + flag.Name
 		}
 	})
@@ -115,12 +162,18 @@ func (a *app) runBatch(ctx context.Context, f runFlags, args []string) error {
 
 // beginRun checks everything that can be checked and writes the run down; or finds the one to resume. Nothing is rented yet.
 func (a *app) beginRun(ctx context.Context, f runFlags, args []string) (*runFolder, runPlan, error) {
+	if f.failed {
+		return a.redo(ctx, f.resume)
+	}
 	if f.resume != "" {
 		folder, err := findRunFolder(f.resume)
 		if err != nil {
 			return nil, runPlan{}, err
 		}
 		p, err := folder.load()
+		if err == nil {
+			err = f.asBegun(a.config, p)
+		}
 		if err != nil {
 			folder.Close()
 		}
@@ -134,6 +187,7 @@ func (a *app) beginRun(ctx context.Context, f runFlags, args []string) (*runFold
 	if err != nil {
 		return nil, p, err
 	}
+	p.Began = time.Now()
 	if err := folder.save(p); err != nil {
 		return nil, p, errors.Join(err, folder.remove(), folder.Close())
 	}
@@ -152,11 +206,19 @@ func (a *app) prepare(ctx context.Context, f runFlags, args []string) (p runPlan
 	if err := f.limits.check(); err != nil {
 		return p, nil, err
 	}
-	p = runPlan{Batch: w.batch, Limits: f.limits, Streamed: w.streamed}
+	p = runPlan{Batch: w.batch, Limits: f.limits, Spot: f.spot, New: true, Streamed: w.streamed}
+	if w.file != nil {
+		if p.File, err = filepath.Abs(args[0]); err != nil {
+			return p, nil, err
+		}
+	}
 	if p.Limits.MaxCost, err = parseCost(f.cost); err != nil {
 		return p, nil, err
 	}
 	if err := overrideSpot(&p.Batch, f.spot); err != nil {
+		return p, nil, err
+	}
+	if p.Folder, err = os.Getwd(); err != nil {
 		return p, nil, err
 	}
 	if a.config != "" {
@@ -165,6 +227,9 @@ func (a *app) prepare(ctx context.Context, f runFlags, args []string) (p runPlan
 		}
 	}
 	if p.Out, err = filepath.Abs(filepath.Join(f.out, p.Batch.Name)); err != nil {
+		return p, nil, err
+	}
+	if err := checkInputs(p.Batch); err != nil {
 		return p, nil, err
 	}
 	return p, c, a.checkFits(ctx, c, w, p.Batch)
@@ -201,6 +266,7 @@ func (a *app) drive(ctx context.Context, folder *runFolder, p runPlan, c *config
 	fl, err := openFleet(ctx, fleetOptions{
 		fleet: folder.id, config: c, limits: p.Limits, db: folder.file("drover.db"), file: folder.file,
 		results: p.Out, kept: p.kept(), trust: f.trust, log: ui.log(), watch: ui.note, left: noneLeft,
+		accepted: func() error { return setAside(folder, &p, ui) },
 	})
 	if err != nil && folder.fresh {
 		return errors.Join(err, folder.remove())
@@ -212,22 +278,29 @@ func (a *app) drive(ctx context.Context, folder *runFolder, p runPlan, c *config
 	if folder.fresh && !p.Streamed {
 		ui.say("run %s begins; killed, it goes on by drover run --resume %s", folder.id, folder.id)
 	}
-	s := &session{app: a, fleet: fl, folder: folder, plan: p, config: c, ui: ui}
+	s := &session{app: a, fleet: fl, folder: folder, plan: p, config: c, ui: ui, cancelOnInterrupt: f.cancel}
 	sum, err := s.run(ctx)
 	if err != nil {
 		return err
 	}
 	ui.close()
+	if s.stopped {
+		return s.tellStopped(sum)
+	}
 	if err := a.summarize(ctx, s, sum); err != nil {
 		return err
 	}
 	fl.Close()
-	if err := folder.finish(); err != nil {
+	failed := sum.Failed+sum.Cancelled > 0
+	if err := folder.finish(failed); err != nil {
 		return err
 	}
 	err = s.verdict(sum)
 	if err != nil && !p.Streamed {
 		fmt.Fprintf(a.err, "what led to it is recorded: drover replay %s\n", folder.id)
+	}
+	if failed && !p.Streamed {
+		fmt.Fprintf(a.err, "to run again what failed: drover run --resume %s --failed\n", folder.id)
 	}
 	return err
 }
@@ -242,9 +315,13 @@ type session struct {
 	ui          *progress
 	began       time.Time
 	interrupted bool
+	stopping    bool // it was interrupted so that a resume goes on
+	stopped     bool // and nothing runs any more
 	closing     bool
 	done        bool        // every job was final before it was interrupted
 	incomplete  atomic.Bool // output was not shown whole
+
+	cancelOnInterrupt bool // a signal ends the run for good
 }
 
 // run drives the fleet until every job is final and every instance gone.
@@ -298,7 +375,7 @@ func untilNext(took time.Duration) time.Duration { return min(max(glance, 20*too
 // finish submits the batch, unless an earlier process did, and sees the fleet through to its end.
 func (s *session) finish(ctx context.Context) error {
 	signals := make(chan os.Signal, 3)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	notifySignals(signals)
 	defer signal.Stop(signals)
 	if err := s.submitOrLeave(ctx, signals); err != nil {
 		return err
@@ -339,8 +416,7 @@ func (s *session) submitOrLeave(ctx context.Context, signals <-chan os.Signal) e
 		if err := <-submitted; err == nil {
 			return s.interrupt(context.WithoutCancel(ctx), sig) // the batch was in already
 		}
-		s.ui.say("%v: nothing was begun", sig)
-		return errors.Join(exit(exitInterrupted), s.folder.remove())
+		return s.leaveBeforeBegin(sig)
 	}
 }
 
@@ -357,6 +433,10 @@ func (s *session) look(ctx context.Context, shown bool) (atRest bool, err error)
 		if err := s.tellKept(ctx); err != nil {
 			return false, err
 		}
+	}
+	if s.stopping && st.Jobs > 0 {
+		s.stopped = st.Draining && (st.drained || s.folder.fresh && len(st.Instances) == 0)
+		return s.stopped, nil
 	}
 	nothing := st.rest || s.folder.fresh && len(st.Instances) == 0 // of a run that is new nothing can be that was not seen
 	return s.closing && st.Jobs == 0 && nothing, nil
@@ -393,25 +473,10 @@ func (s *session) status(ctx context.Context) (st runStatus, err error) {
 	if st.counts, err = s.fleet.store.Counts(ctx); err != nil {
 		return st, err
 	}
-	err = s.fleet.controller.Query(ctx, func(e *engine.Engine) { st.Status, st.rest = e.Status(), e.AtRest() })
+	err = s.fleet.controller.Query(ctx, func(e *engine.Engine) { st.Status, st.rest, st.drained = e.Status(), e.AtRest(), e.Drained() })
 	// What is submitted but not yet taken by the engine is known to the store alone.
 	st.Jobs += st.counts[drover.JobQueued] - min(st.counts[drover.JobQueued], st.Queued)
 	return st, err
-}
-
-// interrupt cancels everything at the first signal, and at the second leaves at once.
-func (s *session) interrupt(ctx context.Context, sig os.Signal) error {
-	if s.interrupted {
-		s.ui.close()
-		fmt.Fprintf(s.app.err, "left at once; instances may still be there. To clean up:\n    drover gc --fleet %s --destroy\n", s.folder.id)
-		return exit(exitInterrupted)
-	}
-	s.interrupted = true
-	s.ui.say("%v: cancelling what is left and destroying the instances; once more leaves at once", sig)
-	// The wish is durable before the fleet is told to close: a run that is killed in between still ends when it is resumed.
-	err := s.fleet.controller.CancelAll(ctx, "cancelled by "+sig.String())
-	s.fleet.controller.CloseFleet(ctx, true)
-	return err
 }
 
 // verdict is the exit code of a run that came to its end.

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io"
 	"io/fs"
@@ -33,19 +31,5 @@ func findRunner() (remote.Runner, error) {
 }
 
 func runnerFile(path string) (remote.Runner, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return remote.Runner{}, err
-	}
-	defer f.Close()
-	sum := sha256.New()
-	size, err := io.Copy(sum, f)
-	if err != nil {
-		return remote.Runner{}, err
-	}
-	return remote.Runner{
-		Hash: hex.EncodeToString(sum.Sum(nil)),
-		Size: size,
-		Open: func() (io.ReadCloser, error) { return os.Open(path) },
-	}, nil
+	return remote.NewRunner(func() (io.ReadCloser, error) { return os.Open(path) })
 }

@@ -173,7 +173,7 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	}
 	d.api = httpapi.New(httpapi.Config{
 		Service: d.fleet.controller, Authenticate: d.authenticate, Log: d.log, Version: thisVersion().Version, Hosts: hosts,
-		Ready: d.fleet.controller.Ready, Metrics: d.counted.Handler(), OpenMetrics: httpapi.Alone(d.config.Listen, d.config.URL),
+		Ready: d.fleet.controller.Ready, Metrics: d.counted.Handler(), OpenMetrics: httpapi.Alone(d.config.Listen, d.config.URL), Shared: d.config.Auth.Shared,
 	})
 	d.server = httpapi.Server(d.api)
 	return d.folder.announce(d.listener.Addr().String())

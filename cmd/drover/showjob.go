@@ -56,7 +56,21 @@ func (a *app) showJob(j drover.Job) error {
 	if _, err := fmt.Fprintln(a.out); err != nil {
 		return err
 	}
-	return printTable(a, attemptListing, each(j.Attempts))
+	if err := printTable(a, attemptListing, each(j.Attempts)); err != nil {
+		return err
+	}
+	for _, t := range j.Attempts {
+		for _, text := range t.Warnings {
+			if _, err := fmt.Fprintf(a.out, "warning: attempt %d: %s\n", t.Number, drover.Sanitize(text)); err != nil {
+				return err
+			}
+		}
+	}
+	if last := j.Attempts[len(j.Attempts)-1]; last.State == drover.AttemptLost {
+		_, err := fmt.Fprintf(a.out, "\nThe last lines of the runner's log: drover instances %s\n", last.Instance)
+		return err
+	}
+	return nil
 }
 
 // gangWords says how many elements of an array begin together, if any do.

@@ -218,7 +218,7 @@ func (a *app) simulated(ctx context.Context, file string, m simulate.Models, lis
 			asked.Clouds = append(asked.Clouds, cloud)
 		}
 		for _, o := range m.Offerings(cloud.Name, []string{"a"}, list) {
-			if paid, may := cloud.Offer(o); may {
+			if paid, whyNot := cloud.Offer(o); whyNot == "" {
 				in.Offerings = append(in.Offerings, paid)
 			}
 		}
@@ -227,7 +227,7 @@ func (a *app) simulated(ctx context.Context, file string, m simulate.Models, lis
 		if err := checkDrivers(&asked); err != nil {
 			return in, err
 		}
-		all, err := a.offeringsOf(ctx, &asked)
+		all, _, err := a.offeringsOf(ctx, &asked)
 		if err != nil {
 			return in, err
 		}

@@ -127,7 +127,7 @@ func (a *app) fleetLogins(cloud, folder string) ([]string, error) {
 		return nil, err
 	}
 	if _, err := os.Stat(daemon.file("fleet.key")); err != nil {
-		fmt.Fprintf(a.err, "your own keys have to log in: %v\n", err)
+		fmt.Fprintf(a.err, "your own keys have to log in: %s\n", drover.Sanitize(err.Error()))
 		return nil, nil
 	}
 	key, err := remote.LoadOrCreateFleetKey(daemon.file("fleet.key"))

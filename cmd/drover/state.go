@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,6 +68,9 @@ func findRunFolder(id string) (*runFolder, error) {
 	path := filepath.Join(home, id)
 	if _, err := os.Stat(filepath.Join(path, "run.json")); err != nil {
 		left := "no run is left to resume"
+		if _, err := os.Stat(filepath.Join(endedHome(home), id, "run.json")); err == nil {
+			return nil, drover.Errorf(drover.KindConflict, "run %s came to its end", id).WithHint("to run again what failed: drover run --resume %s --failed", id)
+		}
 		if ids := unfinishedRuns(home); len(ids) > 0 {
 			left = "those that can be resumed: " + strings.Join(ids, ", ")
 		}
@@ -118,8 +122,15 @@ const keptRecordings = 20
 // recordingOf is where the recording of a run is kept that came to its end.
 func recordingOf(home, id string) string { return filepath.Join(home, "recordings", id) }
 
-// finish takes the folder of a run away that came to its end, but for its recording, which is kept beside those of the last others.
-func (f *runFolder) finish() error {
+// keptFailed is of how many runs that came to their end with failures the records are kept, so that what failed can be run again.
+const keptFailed = 20
+
+// endedHome is where the records of such runs are.
+func endedHome(home string) string { return filepath.Join(home, "ended") }
+
+// finish takes the folder of a run away that came to its end, but for its recording, which is kept beside those of the last others, and if jobs
+// of it failed, its records.
+func (f *runFolder) finish(failed bool) error {
 	kept := recordingOf(filepath.Dir(f.path), f.id)
 	if err := os.MkdirAll(filepath.Dir(kept), 0o700); err != nil {
 		return err
@@ -127,7 +138,34 @@ func (f *runFolder) finish() error {
 	if err := os.Rename(f.file("recording"), kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return errors.Join(prune(filepath.Dir(kept), keptRecordings, record.DefaultLimit), f.remove())
+	err := prune(filepath.Dir(kept), keptRecordings, record.DefaultLimit)
+	if !failed {
+		return errors.Join(err, f.remove())
+	}
+	return errors.Join(err, f.archive())
+}
+
+// archive moves the folder to those of ended runs, without what only instances needed.
+func (f *runFolder) archive() error {
+	entries, err := os.ReadDir(f.path)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := os.RemoveAll(f.file(e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	ended := endedHome(filepath.Dir(f.path))
+	if err := os.MkdirAll(ended, 0o700); err != nil {
+		return err
+	}
+	if err := os.Rename(f.path, filepath.Join(ended, f.id)); err != nil {
+		return err
+	}
+	return prune(ended, keptFailed, math.MaxInt64)
 }
 
 // prune removes the oldest folders of a folder until only so many are left, of so many bytes in all; the last one always stays.
@@ -176,10 +214,15 @@ func sizeOf(folder string) (total int64) {
 // runPlan is what a run was asked to do. It is written down before anything is rented, so that the run can be resumed.
 type runPlan struct {
 	Batch    drover.Batch `json:"batch"`
+	File     string       `json:"file,omitempty"`   // of the batch; empty if it came from the command line
+	Spot     string       `json:"spot,omitempty"`   // what was asked for in place of what File says
+	Folder   string       `json:"folder"`           // in which it was begun
 	Out      string       `json:"out"`              // folder for the results
 	Config   string       `json:"config,omitempty"` // file; empty for this machine
 	Limits   runLimits    `json:"limits"`
+	New      bool         `json:"new,omitempty"`      // Out may still have the results of an earlier run
 	Streamed bool         `json:"streamed,omitempty"` // one job from the command line, whose output goes to this one's
+	Began    time.Time    `json:"began,omitzero"`
 }
 
 // runLimits are the flags that bound a run.
@@ -220,5 +263,13 @@ func (f *runFolder) load() (p runPlan, err error) {
 	if err != nil {
 		return p, err
 	}
-	return p, json.Unmarshal(data, &p)
+	if err := json.Unmarshal(data, &p); err != nil || !p.Began.IsZero() {
+		return p, err
+	}
+	info, err := os.Stat(f.file("run.json")) // by a version that did not say when the run began
+	if err != nil {
+		return p, err
+	}
+	p.Began = info.ModTime()
+	return p, nil
 }

@@ -135,7 +135,7 @@ func (a *app) printReceipt(r drover.Receipt, beside bool) error {
 	case beside:
 		out = a.err
 	}
-	_, err := fmt.Fprintln(out, harmless(fmt.Sprintf("submitted batch %s: %s", r.Batch, listed(r.Jobs))))
+	_, err := fmt.Fprintln(out, drover.Sanitize(fmt.Sprintf("submitted batch %s: %s", r.Batch, listed(r.Jobs))))
 	return err
 }
 

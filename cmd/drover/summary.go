@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/store"
 )
 
 // runSummary is what `drover run -o json` prints.
@@ -29,12 +30,17 @@ type runSummary struct {
 	CPUSeconds      float64      `json:"cpu_seconds"`
 	Cost            float64      `json:"cost_usd"`
 	JobCost         float64      `json:"job_cost_usd"`
-	Seconds         float64      `json:"seconds"`  // this process
+	Seconds         float64      `json:"seconds"`  // since the run began, however often it was resumed
 	Failures        []drover.Job `json:"failures"` // and what was cancelled; the first of them
+
+	Warnings []store.Warning `json:"warnings"` // what outputs lack; the first of them
 }
 
 // maxShown is how many failures, and how many outputs, people are shown.
 const maxShown = 5
+
+// maxWarned is of how many jobs programs are told what their outputs lack.
+const maxWarned = 1000
 
 // summarize says how the run went.
 func (a *app) summarize(ctx context.Context, s *session, sum drover.Summary) error {
@@ -46,11 +52,16 @@ func (a *app) summarize(ctx context.Context, s *session, sum drover.Summary) err
 	if err != nil {
 		return err
 	}
+	warnings, err := s.fleet.store.Warnings(ctx, maxWarned)
+	if err != nil {
+		return err
+	}
 	r := runSummary{
-		Run: s.folder.id, Batch: s.plan.Batch.Name, Out: s.plan.Out, Outputs: outputs,
+		Warnings: append([]store.Warning{}, warnings...),
+		Run:      s.folder.id, Batch: s.plan.Batch.Name, Out: s.plan.Out, Outputs: outputs,
 		Jobs: sum.Jobs, Succeeded: sum.Succeeded, Failed: sum.Failed, Cancelled: sum.Cancelled, Attempts: sum.Attempts,
 		Instances: sum.Instances, InstanceSeconds: sum.InstanceSeconds, CPUSeconds: sum.CPUSeconds,
-		Cost: sum.Cost.USD(), JobCost: sum.JobCost.USD(), Seconds: time.Since(s.began).Seconds(), Failures: failures,
+		Cost: sum.Cost.USD(), JobCost: sum.JobCost.USD(), Seconds: time.Since(s.plan.Began).Seconds(), Failures: failures,
 	}
 	if a.forPrograms() {
 		return a.print(r)
@@ -61,14 +72,32 @@ func (a *app) summarize(ctx context.Context, s *session, sum drover.Summary) err
 	}
 	for _, j := range failures {
 		if !s.plan.Streamed { // else it has been seen
-			a.showFailure(s, j)
+			a.showFailure(ctx, s, j)
 		}
 	}
 	if more := sum.Failed + sum.Cancelled - len(failures); more > 0 && !s.plan.Streamed {
 		fmt.Fprintf(a.err, "and %d more %s: %s\n", more, badWords(sum), relative(filepath.Join(r.Out, "logs")))
 	}
+	for i, w := range warnings {
+		if i == maxShown {
+			fmt.Fprintln(a.err, "and more warnings of outputs: -o json has them")
+			break
+		}
+		fmt.Fprintf(a.err, "warning: %s: %s\n", elementName(w.Name, w.Job.Index), drover.Sanitize(w.Text))
+	}
 	r.print(out, sum)
+	if !s.folder.fresh {
+		fmt.Fprintf(out, "  resumed    %s ago; the figures are those of the whole run\n", time.Since(s.began).Round(10*time.Millisecond))
+	}
 	return nil
+}
+
+// elementName is a job, or an element of an array, as people call it.
+func elementName(job string, index int) string {
+	if index < 0 {
+		return job
+	}
+	return fmt.Sprintf("%s[%d]", job, index)
 }
 
 func (r runSummary) print(out io.Writer, sum drover.Summary) {
@@ -80,7 +109,7 @@ func (r runSummary) print(out io.Writer, sum drover.Summary) {
 			fmt.Fprintf(out, "             and %d more\n", len(r.Outputs)-maxShown)
 			break
 		}
-		fmt.Fprintf(out, "  %-10s %s\n", map[bool]string{true: "outputs"}[i == 0], relative(path))
+		fmt.Fprintf(out, "  %-10s %s\n", map[bool]string{true: "outputs"}[i == 0], drover.Sanitize(relative(path)))
 	}
 	if _, err := os.Stat(filepath.Join(r.Out, "logs")); err == nil {
 		fmt.Fprintf(out, "  logs       %s\n", relative(filepath.Join(r.Out, "logs")))
@@ -177,23 +206,29 @@ func (s *session) failures(ctx context.Context, sum drover.Summary) ([]drover.Jo
 }
 
 // showFailure says why a job failed or was cancelled, and the last that it had to say.
-func (a *app) showFailure(s *session, j drover.Job) {
+func (a *app) showFailure(ctx context.Context, s *session, j drover.Job) {
 	reason := string(j.State)
 	if j.Reason != nil {
-		reason = harmless(j.Reason.Text)
+		reason = drover.Sanitize(j.Reason.Text)
 	}
-	name := j.Name
-	if j.ArrayIndex != nil {
-		name = fmt.Sprintf("%s[%d]", j.Name, *j.ArrayIndex)
-	}
-	fmt.Fprintf(a.err, "%s: %s\n", name, reason)
+	fmt.Fprintf(a.err, "%s: %s\n", elementName(j.Name, j.ID.Index), reason)
 	if len(j.Attempts) == 0 {
 		return // what is there was left by an earlier run
 	}
 	for _, stream := range []string{"out", "err"} {
 		path := filepath.Join(s.plan.Out, "logs", logName(j)+"."+stream)
 		for _, line := range lastLines(path, 10) {
-			fmt.Fprintf(a.err, "    %s\n", line)
+			fmt.Fprintf(a.err, "    %s\n", drover.SanitizeLines(line))
+		}
+	}
+	if last := j.Attempts[len(j.Attempts)-1]; last.State == drover.AttemptLost {
+		in, err := s.fleet.store.Instance(ctx, drover.TimeOf(time.Now()), last.Instance)
+		if err != nil || len(in.RunnerLog) == 0 {
+			return // it is there to help, and the reason has been said
+		}
+		fmt.Fprintf(a.err, "    the last lines of the runner's log on %s:\n", in.Name)
+		for _, line := range in.RunnerLog {
+			fmt.Fprintf(a.err, "        %s\n", drover.Sanitize(line))
 		}
 	}
 }

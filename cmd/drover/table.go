@@ -36,7 +36,7 @@ func printList[T any](a *app, l listing[T], items iter.Seq2[T, error]) error {
 			if err != nil {
 				return err
 			}
-			if _, err := fmt.Fprintln(a.out, harmless(l.name(item))); err != nil {
+			if _, err := fmt.Fprintln(a.out, drover.Sanitize(l.name(item))); err != nil {
 				return err
 			}
 		}
@@ -149,7 +149,7 @@ func (t *table) head(title string, right bool) {
 // add takes in a row, whose texts may come from anywhere.
 func (t *table) add(row []cell) error {
 	for i := range row {
-		row[i].text = harmless(row[i].text)
+		row[i].text = drover.Sanitize(row[i].text)
 		t.widths[i] = max(t.widths[i], utf8.RuneCountInString(row[i].text))
 	}
 	t.rows = append(t.rows, row)
@@ -239,7 +239,7 @@ type facts struct {
 
 func (f *facts) add(name, value string) {
 	if value != "" {
-		f.lines = append(f.lines, [2]string{name + ":", harmless(value)})
+		f.lines = append(f.lines, [2]string{name + ":", drover.Sanitize(value)})
 	}
 }
 

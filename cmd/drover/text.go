@@ -1,40 +1,70 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
-	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
 
 	"drover"
 )
 
-// harmless is text that came from elsewhere, made into one line that cannot steer a terminal.
-func harmless(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case steers(r):
-			return '\uFFFD'
+// escapeJSON is JSON text in which what may steer a terminal is written as escapes. JSON has such characters in its strings alone, where both mean the same.
+func escapeJSON(text []byte) []byte {
+	if !bytes.ContainsFunc(text, drover.Steers) {
+		return text
+	}
+	var escaped []byte
+	for _, r := range string(text) {
+		if !drover.Steers(r) {
+			escaped = utf8.AppendRune(escaped, r)
+			continue
 		}
-		return r
-	}, text)
+		for _, unit := range utf16.AppendRune(nil, r) {
+			escaped = fmt.Appendf(escaped, "\\u%04x", unit)
+		}
+	}
+	return escaped
 }
 
-// harmlessLines is the same for text of several lines.
-func harmlessLines(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && steers(r) {
-			return '\uFFFD'
-		}
-		return r
-	}, text)
+// jsonToYAML is JSON as YAML in which what may steer a terminal is written as escapes.
+func jsonToYAML(text []byte) ([]byte, error) {
+	var v any
+	if err := yaml.UnmarshalWithOptions(text, &v, yaml.UseOrderedMap()); err != nil {
+		return nil, err
+	}
+	return yaml.Marshal(quoteSteering(v))
 }
 
-// steers reports whether a terminal may do something else with a character than show it: control characters, and those that turn the
-// direction of writing.
-func steers(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
+// quotedText is text that YAML has in double quotes, with escapes.
+type quotedText string
+
+// MarshalYAML writes the text.
+func (t quotedText) MarshalYAML() ([]byte, error) { return []byte(strconv.Quote(string(t))), nil }
+
+// quoteSteering has texts quoted that may steer a terminal.
+func quoteSteering(v any) any {
+	switch v := v.(type) {
+	case string:
+		if strings.ContainsFunc(v, drover.Steers) {
+			return quotedText(v)
+		}
+	case []any:
+		for i := range v {
+			v[i] = quoteSteering(v[i])
+		}
+	case yaml.MapSlice:
+		for i := range v {
+			v[i].Key, v[i].Value = quoteSteering(v[i].Key), quoteSteering(v[i].Value)
+		}
+	}
+	return v
+}
 
 // age is a time span for people, of its two largest units.
 func age(d time.Duration) string {
@@ -75,9 +105,16 @@ func clock(t drover.Time) string {
 	return local.Format(time.DateTime)
 }
 
-// until says when something will have changed at the latest: "by 14:02:11, within 3m0s".
-func until(t, now drover.Time) string {
-	return fmt.Sprintf("by %s, within %s", clock(t), age(t.Sub(now)))
+// untilWords says when a reason will have changed at the latest, "; changes by 14:02:11, within 3m0s", or when a cloud that does not answer is
+// asked again, after which it may be as it was. It is empty if that is not known, or is over.
+func untilWords(r drover.Reason, now drover.Time) string {
+	switch {
+	case r.Until <= now:
+		return ""
+	case r.Code == drover.ReasonUnlisted, r.Code == drover.ReasonCatalogue:
+		return fmt.Sprintf("; asked again at %s, in %s", clock(r.Until), age(r.Until.Sub(now)))
+	}
+	return fmt.Sprintf("; changes by %s, within %s", clock(r.Until), age(r.Until.Sub(now)))
 }
 
 // dollars is an amount of money that came as a number.

@@ -33,8 +33,8 @@ func (a *app) tokenCreate() *cobra.Command {
 		Short: "Make a token, and show it this once",
 		Long: `Make a token. It is printed alone on standard output, this once; the controller keeps only its hash.
 
-Roles, each of which may do all that those before it may: view sees everything but tokens; submit submits jobs and changes one's own; operate
-changes everybody's jobs, and instances; admin makes tokens.`,
+Roles, each of which may do all that those before it may: view sees the fleet, and of other users' jobs all but logs, outputs, labels and commands;
+submit submits jobs and changes one's own; operate reads and changes everybody's jobs, and instances; admin makes tokens.`,
 		Example: "  drover token create --user ada --role submit --expires 30d > token && chmod 600 token\n  drover --server https://drover.example.org --token file:token jobs",
 		Args:    wantArgs(0, 0, ""),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, _ []string) (err error) {
@@ -101,7 +101,7 @@ func (a *app) createToken(ctx context.Context, svc drover.Access, r drover.Token
 	if t.Expires != nil {
 		ends = "expires " + stamp(t.Expires)
 	}
-	fmt.Fprintln(a.err, harmless(fmt.Sprintf("token %s for %s, role %s, %s; it is shown this once:", t.ID, t.User, t.Role, ends)))
+	fmt.Fprintln(a.err, drover.Sanitize(fmt.Sprintf("token %s for %s, role %s, %s; it is shown this once:", t.ID, t.User, t.Role, ends)))
 	_, err = fmt.Fprintln(a.out, t.Secret)
 	return err
 }
@@ -155,7 +155,7 @@ func (a *app) tokenRevoke() *cobra.Command {
 				if err := svc.RevokeToken(ctx, id); err != nil {
 					return err
 				}
-				fmt.Fprintln(a.err, harmless("token "+id+" is revoked"))
+				fmt.Fprintln(a.err, drover.Sanitize("token "+id+" is revoked"))
 			}
 			return nil
 		}),

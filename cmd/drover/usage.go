@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -82,10 +83,30 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	hint := cmd.CommandPath() + " --help lists them"
-	if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
-		hint = "did you mean " + cmd.CommandPath() + " " + like[0] + "?"
+	if meant := meantBy(cmd, args[0]); len(meant) > 0 {
+		hint = "did you mean " + strings.Join(meant, " or ") + "?"
 	}
 	return drover.Errorf(drover.KindInvalid, "there is no command %s %s", cmd.CommandPath(), args[0]).WithHint("%s", hint)
+}
+
+// meantBy are the commands that the name of one that is not there may mean: those that other programs call so, or else the one with the most
+// similar name.
+func meantBy(cmd *cobra.Command, typed string) (meant []string) {
+	for _, other := range cmd.Commands() {
+		if slices.Contains(other.SuggestFor, typed) {
+			meant = append(meant, other.CommandPath())
+		}
+	}
+	if meant != nil {
+		return meant
+	}
+	if len(typed) < 3 {
+		cmd.SuggestionsMinimumDistance = 1 // two other letters make another word of a short one
+	}
+	if like := cmd.SuggestionsFor(typed); len(like) > 0 {
+		return []string{cmd.CommandPath() + " " + like[0]}
+	}
+	return nil
 }
 
 // nothingForPrograms refuses the outputs for programs where there is nothing that a program could read but the exit code.

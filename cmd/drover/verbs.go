@@ -71,7 +71,7 @@ func (a *app) instruct(ctx context.Context, svc drover.Fleet, names []string, ve
 		}
 		told = append(told, in)
 		if a.output == outputTable || a.output == outputWide {
-			if _, err := fmt.Fprintln(a.out, harmless(toldWords(in, verb))); err != nil {
+			if _, err := fmt.Fprintln(a.out, drover.Sanitize(toldWords(in, verb))); err != nil {
 				return err
 			}
 		}

@@ -246,7 +246,7 @@ func (a *app) waitVerdict(ctx context.Context, svc drover.Queue, w *waiting, f w
 		return err
 	}
 	for _, j := range named {
-		fmt.Fprintln(a.err, harmless(failureWords(j)))
+		fmt.Fprintln(a.err, drover.Sanitize(failureWords(j)))
 	}
 	if more := bad - len(named); more > 0 {
 		fmt.Fprintf(a.err, "and %d more\n", more)

@@ -55,7 +55,7 @@ func (w *watchFlag) show(ctx context.Context, a *app, title string, once func(*a
 			return ctx.Err()
 		}
 		if err != nil {
-			fmt.Fprintf(a.err, "drover: %s\n", harmlessLines(err.Error()))
+			fmt.Fprintf(a.err, "drover: %s\n", drover.SanitizeLines(err.Error()))
 		}
 		select {
 		case <-ctx.Done():

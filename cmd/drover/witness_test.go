@@ -32,7 +32,8 @@ func testimony(t *testing.T, folder string) map[string]testament {
 		}
 		var w testament
 		for line := range strings.Lines(string(text)) {
-			what, who, _ := strings.Cut(strings.TrimSpace(line), " ")
+			words := append(strings.Fields(line), "", "", "")
+			what, who := words[0], words[1]+" "+words[2]
 			switch what {
 			case "begin":
 				w.begins = append(w.begins, who)
@@ -76,6 +77,7 @@ type outcome struct {
 	InstanceSeconds                                         float64 `json:"instance_seconds"`
 	Cost                                                    float64 `json:"cost_usd"`
 	JobCost                                                 float64 `json:"job_cost_usd"`
+	Seconds                                                 float64
 	Failures                                                []struct {
 		Name, State string
 		Reason      reason

@@ -142,6 +142,9 @@ func (f *jobFlags) job(command []string) (drover.JobSpec, error) {
 	if err != nil {
 		return drover.JobSpec{}, err
 	}
+	if err := f.sendProgram(command); err != nil {
+		return drover.JobSpec{}, err
+	}
 	inputs := []map[string]string{}
 	for _, in := range f.inputs {
 		inputs = append(inputs, map[string]string{"path": in})
@@ -163,6 +166,30 @@ func (f *jobFlags) job(command []string) (drover.JobSpec, error) {
 		spec.Gang, err = f.gangsOf(spec.Array)
 	}
 	return spec, err
+}
+
+// sendProgram has a program of the user's that the command names as ./PROGRAM travel with it, and refuses one in another folder, which would
+// not be found on the instance.
+func (f *jobFlags) sendProgram(command []string) error {
+	if len(command) == 0 || filepath.IsAbs(command[0]) || !strings.Contains(command[0], "/") {
+		return nil // it is looked for on the instance
+	}
+	program := filepath.Clean(command[0])
+	if info, err := os.Stat(program); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	first, rest, _ := strings.Cut(filepath.ToSlash(program), "/")
+	for _, in := range f.inputs {
+		if filepath.Base(filepath.Clean(in)) == first {
+			return nil
+		}
+	}
+	if rest != "" {
+		return drover.Errorf(drover.KindInvalid, "%s is a file here, and would not be on the instance", command[0]).
+			WithHint("send it along: --input %s -- ./%s", program, filepath.Base(program))
+	}
+	f.inputs = append(f.inputs, program)
+	return nil
 }
 
 // gangsOf is how many elements of the array begin together. What is wrong with it is said in the words of flags.
@@ -188,7 +215,7 @@ func (f *jobFlags) says(key string) bool {
 	case "outputs":
 		return f.set.Changed("output-file")
 	case "inputs":
-		return f.set.Changed("input")
+		return len(f.inputs) > 0
 	case "labels":
 		return f.set.Changed("label")
 	}
@@ -233,7 +260,7 @@ func (a *app) checkFits(ctx context.Context, c *config.Config, w work, batch dro
 			return err
 		}
 	}
-	all, err := a.offeringsOf(ctx, c)
+	all, leftOut, err := a.offeringsOf(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -242,7 +269,7 @@ func (a *app) checkFits(ctx context.Context, c *config.Config, w work, batch dro
 			return w.fault(job.Name, "priority", "job "+job.Name+" has priority 0, so it would never be started", "a run has nobody to raise it later: write 1 or more")
 		}
 		shape := drover.Shape{Need: job.Resources, Placement: job.Placement, Spot: job.Spot}
-		hint := shape.NearestMiss(all)
+		hint := shape.NearestMiss(all, leftOut...)
 		if hint == "" {
 			continue
 		}
@@ -283,25 +310,25 @@ func parseJob(job map[string]any) (drover.JobSpec, error) {
 	return file.Batch.Jobs[0], nil
 }
 
-// offeringsOf is what the clouds of a configuration offer. Nothing is created there. Where the configuration does not say how a cloud bills, what its
+// offeringsOf is what the clouds of a configuration offer, and what it leaves out. Nothing is created there. Where the configuration does not say how a cloud bills, what its
 // driver says of it is written there.
-func (a *app) offeringsOf(ctx context.Context, c *config.Config) ([]drover.Offering, error) {
+func (a *app) offeringsOf(ctx context.Context, c *config.Config) ([]drover.Offering, []drover.LeftOut, error) {
 	home, err := stateHome()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := os.MkdirAll(home, 0o700); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	// Where runs are kept, since a cloud may say of its disks what holds there.
 	folder, err := os.MkdirTemp(home, "plan-")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer os.RemoveAll(folder)
 	clouds, err := openClouds(ctx, c.Clouds, opening{fleet: "plan", folder: folder, log: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer closeClouds(clouds)
 	for i := range c.Clouds {

@@ -112,7 +112,7 @@ func (a *api) setInstances(c Config, vms *armcompute.VirtualMachinesClient) {
 	}
 	a.getVM = func(ctx context.Context, name string) (vm *armcompute.VirtualMachine, err error) {
 		err = a.call(ctx, "GetVM", func() error {
-			out, err := vms.Get(ctx, of, name, nil)
+			out, err := vms.Get(ctx, of, name, &armcompute.VirtualMachinesClientGetOptions{Expand: to.Ptr(armcompute.InstanceViewTypesInstanceView)})
 			vm = &out.VirtualMachine
 			return err
 		})

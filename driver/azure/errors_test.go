@@ -133,3 +133,5 @@ func TestClassify(t *testing.T) {
 		}
 	})
 }
+
+func TestThePageHasTheListLag(t *testing.T) { drivertest.ShowsLag(t, "Azure", listLag) }

@@ -187,13 +187,17 @@ func (m *machine) state(r *region) armcompute.VirtualMachine {
 	}
 }
 
-func (r *region) get(_ context.Context, _, name string, _ *armcompute.VirtualMachinesClientGetOptions) (reply azfake.Responder[armcompute.VirtualMachinesClientGetResponse], failed azfake.ErrorResponder) {
+func (r *region) get(_ context.Context, _, name string, o *armcompute.VirtualMachinesClientGetOptions) (reply azfake.Responder[armcompute.VirtualMachinesClientGetResponse], failed azfake.ErrorResponder) {
 	m, ok := r.vms[name]
 	if !ok {
 		failed.SetError(noSuchVM)
 		return reply, failed
 	}
-	reply.SetResponse(http.StatusOK, armcompute.VirtualMachinesClientGetResponse{VirtualMachine: m.model(r)}, nil)
+	vm := m.model(r)
+	if o != nil && value(o.Expand) == armcompute.InstanceViewTypesInstanceView {
+		vm.Properties.InstanceView = m.state(r).Properties.InstanceView
+	}
+	reply.SetResponse(http.StatusOK, armcompute.VirtualMachinesClientGetResponse{VirtualMachine: vm}, nil)
 	return reply, failed
 }
 

@@ -44,6 +44,25 @@ func (c *cloud) List(ctx context.Context, _ map[string]string) ([]driver.Instanc
 	return all, nil
 }
 
+// Describe asks for one virtual machine, which Azure then shows with its state, and for the addresses of all.
+func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
+	doing := "describe instance " + id
+	vm, err := c.api.getVM(ctx, id)
+	if err != nil {
+		return driver.Instance{}, classify(doing, "", err)
+	}
+	addresses, err := c.addresses(ctx)
+	if err != nil {
+		return driver.Instance{}, classify(doing, "", err)
+	}
+	in := c.instanceOf(vm)
+	in.Addresses.Private, in.Addresses.Public = addresses[key(vm.ID)].Private, addresses[key(vm.ID)].Public
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	in.Reclaimed = c.takenBack(in)
+	return in, nil
+}
+
 // key is a resource id as it can be compared: Azure writes it with capitals here and without there.
 func key(id *string) string { return strings.ToLower(value(id)) }
 
@@ -140,11 +159,15 @@ func (c *cloud) markReclaimed(all []driver.Instance) {
 	for i, in := range all {
 		if c.ended[in.ID] {
 			still[in.ID] = true
-		} else if in.State == driver.Stopping && in.Market == drover.Spot {
-			all[i].Reclaimed = true
 		}
+		all[i].Reclaimed = c.takenBack(in)
 	}
 	c.ended = still
+}
+
+// takenBack says of an instance that it is on spot and ends, and was not destroyed from here. c.mu is held.
+func (c *cloud) takenBack(in driver.Instance) bool {
+	return in.State == driver.Stopping && in.Market == drover.Spot && !c.ended[in.ID]
 }
 
 // SetTags replaces the tags, but for those that the configuration gives everything.

@@ -131,6 +131,36 @@ func TestList(t *testing.T) {
 	})
 }
 
+func TestDescribe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRegion()
+		r.endTime = time.Minute
+		c := imitate(t, r, "public_address: true")
+		create(t, c, request("one"))
+		if err := c.Stop(t.Context(), "one"); err != nil {
+			t.Fatal(err)
+		}
+		listed(t, c) // and described in the same way: it is stopped
+		for _, call := range []string{"GetVM", "ListInterfaces", "ListAddresses"} {
+			r.broken[call] = wrong{status: 500}
+			if in, err := c.Describe(t.Context(), "one"); err == nil || drover.KindOf(err) != drover.KindTransient || in.ID != "" {
+				t.Errorf("without %s: %+v, %v", call, in, err)
+			}
+			delete(r.broken, call)
+		}
+		if err := c.Destroy(t.Context(), "one"); err != nil {
+			t.Fatal(err)
+		}
+		if in, err := c.Describe(t.Context(), "one"); err != nil || in.State != driver.Stopping {
+			t.Errorf("while it ends: %+v, %v", in, err)
+		}
+		time.Sleep(time.Minute)
+		if in, err := c.Describe(t.Context(), "one"); err == nil || drover.KindOf(err) != drover.KindNotFound || in.ID != "" {
+			t.Errorf("then: %+v, %v", in, err)
+		}
+	})
+}
+
 func TestSweep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRegion()

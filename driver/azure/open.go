@@ -35,6 +35,10 @@ const maxCustomData = 65535
 // longestFleet is what leaves room for a number in the name of a virtual machine, which has at most 64 characters.
 const longestFleet = 40
 
+// listLag is how far lists are taken to lag. Microsoft documents nothing of it for lists of virtual machines, and others met one that lacked a new
+// machine: see docs/drivers.md.
+const listLag = 2 * time.Minute
+
 type cloud struct {
 	driver.Planted
 
@@ -103,6 +107,7 @@ func (c *cloud) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffStops, Notices: driver.NoticesAzure,
 		Init: runs, MaxInit: most, Template: true, Project: c.config.subscription(), StopStart: true,
+		Describe: true, ListLag: listLag,
 		Billing: drover.Billing{Least: time.Minute},
 	}
 }

@@ -14,13 +14,16 @@ type Config struct {
 	Regions  []string          `yaml:"regions" doc:"in which instances may be created; left out: all"`
 	VPCs     map[string]string `yaml:"vpcs" doc:"the id of the network that instances join, by region; left out: the region's default"`
 	Endpoint string            `yaml:"endpoint" doc:"of the API; left out: DigitalOcean's own"`
+
+	ListTypes bool          `yaml:"list_types" doc:"whether DigitalOcean's own sizes are offered, with its prices"`
+	Types     []driver.Type `yaml:"types" doc:"types by hand, beside or in place of DigitalOcean's own"`
 }
 
 // official is where DigitalOcean's API is.
 const official = "https://api.digitalocean.com/"
 
 // Default fills in what is left out.
-func (c *Config) Default() { c.Endpoint = official }
+func (c *Config) Default() { *c = Config{Endpoint: official, ListTypes: true} }
 
 // FirstBoot says what an instance can be given for its first boot, and how much of it.
 func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxInit }
@@ -30,6 +33,12 @@ func (c *Config) Check() error {
 	u, err := url.Parse(c.Endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 		return drover.Errorf(drover.KindInvalid, "endpoint: %q is no address of an API", c.Endpoint).WithHint("leave it out")
+	}
+	switch {
+	case len(c.Types) > 0 && len(c.Regions) == 0:
+		return drover.Errorf(drover.KindInvalid, "types by hand need to be told where they are").WithHint("regions: [fra1]")
+	case !c.ListTypes && len(c.Types) == 0:
+		return drover.Errorf(drover.KindInvalid, "list_types: false leaves no types").WithHint("give some by hand, in types")
 	}
 	for region, id := range c.VPCs {
 		if region == "" || id == "" {

@@ -123,6 +123,31 @@ func TestOfferings(t *testing.T) {
 	if !slices.Equal(said, want) {
 		t.Errorf("offered are\n%s", strings.Join(said, "\n"))
 	}
+	t.Run("types by hand are beside the sizes, or in place of them", func(t *testing.T) {
+		const keys = "    regions: [nyc1]\n    types: [{name: own, provider_type: s-2vcpu-4gb, vcpus: 2, memory: 4Gi, price: 0.03}, {name: s-1vcpu-1gb, vcpus: 1, memory: 1Gi, price: 0.01}]\n"
+		for more, want := range map[string][]string{
+			"":                        {"gpu-h100x1-80gb $3.3900", "own $0.0300", "s-1vcpu-1gb $0.0100", "s-2vcpu-4gb $0.0357"},
+			"    list_types: false\n": {"own $0.0300", "s-1vcpu-1gb $0.0100"},
+		} {
+			all, err := opened(t, newFake(t).config()+keys+more).Offerings(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var said []string
+			for _, o := range all {
+				said = append(said, fmt.Sprint(o.Type.Name, " ", o.Price))
+			}
+			if !slices.Equal(said, want) {
+				t.Errorf("offered are %q, not %q", said, want)
+			}
+		}
+	})
+	t.Run("types by hand need a region", func(t *testing.T) {
+		f := newFake(t)
+		if _, err := Open(t.Context(), options(t, f.config()+"    types: [{name: own}]\n", "lab")); err == nil || !strings.Contains(err.Error(), "told where they are") {
+			t.Error(err)
+		}
+	})
 	t.Run("the noise of a short number is no part of a price", func(t *testing.T) {
 		if p, err := priceOf(godo.Size{PriceHourly: 0.00743999984115362}); err != nil || p != 7_440_000 {
 			t.Error(p, err)
@@ -266,6 +291,28 @@ func TestList(t *testing.T) {
 		answer := &godo.Response{Links: &godo.Links{Pages: &godo.Pages{Last: "https://x/?page=last"}}}
 		if _, err := lastPage(answer); !is(err, drover.KindTransient) {
 			t.Error(err)
+		}
+	})
+	t.Run("one that is off is described, one that is archived or was never there is not found", func(t *testing.T) {
+		f := newFake(t)
+		c := f.open(t).(*cloud)
+		in, _, err := c.Create(t.Context(), request("a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Stop(t.Context(), in.ID); err != nil {
+			t.Fatal(err)
+		}
+		if in, err := c.Describe(t.Context(), in.ID); err != nil || in.State != driver.Stopped || in.Tags[driver.TagHostKey] != "SHA256:Ab+/" {
+			t.Errorf("%+v, %v", in, err)
+		}
+		for _, d := range f.droplets {
+			d.Status = "archive"
+		}
+		for _, id := range []string{in.ID, "4711", "none", "-1"} {
+			if in, err := c.Describe(t.Context(), id); !is(err, drover.KindNotFound) || in.ID != "" {
+				t.Errorf("%s: %+v, %v", id, in, err)
+			}
 		}
 	})
 	t.Run("an instance has its addresses, zone and time", func(t *testing.T) {

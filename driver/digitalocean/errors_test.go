@@ -128,3 +128,5 @@ func TestWhatDoesNotAnswerIsTransient(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestThePageHasTheListLag(t *testing.T) { drivertest.ShowsLag(t, "DigitalOcean", listLag) }

@@ -74,6 +74,25 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.
 	return all, nil
 }
 
+// Describe asks for one Droplet. One that is archived exists in name only.
+func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
+	doing := "describing " + id
+	n, ok := number(id)
+	if !ok {
+		return driver.Instance{}, drover.Errorf(drover.KindNotFound, "%s: there is no such Droplet", doing)
+	}
+	d, _, err := c.api.Droplets.Get(ctx, n)
+	switch {
+	case err != nil:
+		return driver.Instance{}, failed(doing, err)
+	case d == nil:
+		return driver.Instance{}, drover.Errorf(drover.KindTransient, "%s: the answer has no Droplet", doing)
+	case d.Status == archived:
+		return driver.Instance{}, drover.Errorf(drover.KindNotFound, "%s: it is archived", doing)
+	}
+	return instance(*d), nil
+}
+
 func (c *cloud) withGPUs(ctx context.Context) ([]godo.Droplet, error) {
 	all, err := pages(func(o *godo.ListOptions) ([]godo.Droplet, *godo.Response, error) {
 		return c.api.Droplets.ListWithGPUs(ctx, o)
@@ -83,11 +102,14 @@ func (c *cloud) withGPUs(ctx context.Context) ([]godo.Droplet, error) {
 
 // states are DigitalOcean's words.
 var states = map[string]driver.State{
-	"new":     driver.Pending,
-	"active":  driver.Running,
-	"off":     driver.Stopped,
-	"archive": driver.Stopped,
+	"new":    driver.Pending,
+	"active": driver.Running,
+	"off":    driver.Stopped,
+	archived: driver.Stopped,
 }
+
+// archived is the status of a Droplet that is over.
+const archived = "archive"
 
 // instance is a Droplet as an instance.
 func instance(d godo.Droplet) driver.Instance {

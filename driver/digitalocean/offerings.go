@@ -12,8 +12,18 @@ import (
 	"github.com/digitalocean/godo"
 )
 
-// Offerings lists the sizes that may be created, in each of their regions. A size that a region has run out of is not told of there.
+// Offerings lists the sizes that may be created, in each of their regions, and the types by hand. A size that a region has run out of is not told
+// of there. A type by hand takes the place of the size of the same name.
 func (c *cloud) Offerings(ctx context.Context) (all []drover.Offering, err error) {
+	var hand []drover.Offering
+	if len(c.types) > 0 {
+		hand, err = driver.ByHand(c.types, driver.Listing{
+			Cloud: c.name, Zones: c.regions, Markets: []drover.Market{drover.OnDemand}, Default: drover.Resources{Arch: "amd64"},
+		})
+	}
+	if err != nil || !c.listed {
+		return hand, err
+	}
 	sizes, err := pages(func(o *godo.ListOptions) ([]godo.Size, *godo.Response, error) { return c.api.Sizes.List(ctx, o) })
 	if err != nil {
 		return nil, failed("listing sizes", err)
@@ -34,8 +44,7 @@ func (c *cloud) Offerings(ctx context.Context) (all []drover.Offering, err error
 			}
 		}
 	}
-	driver.SortOfferings(all)
-	return all, nil
+	return driver.Beside(c.types, hand, all), nil
 }
 
 // priceOf is what a size costs an hour. It is sent with the noise of a number of 32 bits.

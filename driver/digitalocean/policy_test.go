@@ -52,6 +52,7 @@ func TestTheScopesAreThoseOfTheCallsThatAreMade(t *testing.T) {
 	c.FindImages(t.Context(), "jobs-*", "amd64")
 	c.FindImages(t.Context(), "12", "amd64")
 	c.List(t.Context(), ofTheFleet)
+	c.Describe(t.Context(), in.ID)
 	c.SetTags(t.Context(), in.ID, map[string]string{driver.TagFleet: "lab", "a": "b"})
 	c.Stop(t.Context(), in.ID)
 	c.Start(t.Context(), in.ID)

@@ -36,6 +36,9 @@ func checkCapabilities(_ context.Context, t *trial) error {
 	if _, can := driver.As[driver.DiskGrower](t.cloud); can != c.GrowDisk {
 		errs = append(errs, fmt.Errorf("GrowDisk is %v, being a DiskGrower is %v", c.GrowDisk, can))
 	}
+	if _, can := driver.As[driver.Describer](t.cloud); can != c.Describe {
+		errs = append(errs, fmt.Errorf("Describe is %v, being a Describer is %v", c.Describe, can))
+	}
 	return errors.Join(errs...)
 }
 
@@ -87,15 +90,15 @@ func checkFirstSight(ctx context.Context, t *trial) error {
 	if err != nil {
 		return err
 	}
-	return t.eventually(ctx, "the instance is listed", func(ctx context.Context) (bool, error) {
-		// Without a filter, an instance whose tags come late is seen as well.
-		all, err := t.list(ctx, nil)
+	// Without a filter, an instance whose tags come late is seen as well.
+	_, err = t.untilListed(ctx, "the instance is listed", nil, func(all map[string]driver.Instance) (bool, error) {
 		seen, ok := all[in.ID]
-		if !ok || err != nil {
-			return false, err
+		if !ok {
+			return false, nil
 		}
 		return true, wantTags(seen, r.Tags)
 	})
+	return err
 }
 
 func checkCreateAgain(ctx context.Context, t *trial) error {
@@ -177,7 +180,7 @@ func checkListByTags(ctx context.Context, t *trial) error {
 		return err
 	}
 	if !has(both, a) || !has(both, b) {
-		return fmt.Errorf("created %s and %s, listed %v", a.ID, b.ID, both)
+		return fmt.Errorf("created %s and %s, listed %s", a.ID, b.ID, told(both))
 	}
 	_, err = t.listed(ctx, map[string]string{driver.TagFleet: t.Fleet, driver.TagPool: "two"}, 1)
 	return err
@@ -205,11 +208,11 @@ func checkSetTags(ctx context.Context, t *trial) error {
 	}); err != nil {
 		return fmt.Errorf("set tags: %w", err)
 	}
-	return t.eventually(ctx, "the new tags are listed without the old", func(ctx context.Context) (bool, error) {
-		all, err := t.list(ctx, next)
+	_, err = t.untilListed(ctx, "the new tags are listed without the old", t.fleetTags(), func(all map[string]driver.Instance) (bool, error) {
 		_, old := all[in.ID].Tags[driver.TagPool]
-		return has(all, in) && !old, err
+		return all[in.ID].Bears(next) && !old, nil
 	})
+	return err
 }
 
 // gone makes an instance and destroys it.
@@ -263,12 +266,16 @@ func checkOtherFleet(ctx context.Context, t *trial) (err error) {
 	if _, err := t.gone(ctx); err != nil {
 		return err
 	}
-	if ours, err := t.list(ctx, t.fleetTags()); err != nil || has(ours, theirs) {
-		return fmt.Errorf("our list holds theirs: %v, %w", ours, err)
+	ours, err := t.list(ctx, t.fleetTags())
+	if err == nil && has(ours, theirs) {
+		err = fmt.Errorf("our list holds their %s: listed %s", theirs.ID, told(ours))
+	}
+	if err != nil {
+		return err
 	}
 	left, err := other.list(ctx, other.fleetTags())
 	if err == nil && !has(left, theirs) {
-		err = errors.New("their instance is gone with ours")
+		err = fmt.Errorf("their %s is gone with ours: listed %s", theirs.ID, told(left))
 	}
 	return err
 }
@@ -286,7 +293,7 @@ func checkReopen(ctx context.Context, t *trial) error {
 	}
 	found, err := t.listed(ctx, t.fleetTags(), 1)
 	if err == nil && !has(found, in) {
-		err = fmt.Errorf("created %s, found %v", in.ID, found)
+		err = fmt.Errorf("created %s, listed %s", in.ID, told(found))
 	}
 	return err
 }
@@ -328,74 +335,6 @@ func checkMany(ctx context.Context, t *trial) error {
 	return err
 }
 
-func checkStopStart(ctx context.Context, t *trial) error {
-	starter, can := driver.As[driver.Starter](t.cloud)
-	if !can {
-		return skip("instances are not stopped and started here")
-	}
-	if len(t.Request.Candidates) == 0 { // spot instances cannot be stopped everywhere
-		if err := t.cheapest(ctx, drover.OnDemand); err != nil {
-			return err
-		}
-	}
-	in, err := t.one(ctx)
-	if err != nil {
-		return err
-	}
-	for _, step := range []struct {
-		name string
-		call func(context.Context, string) error
-		want driver.State
-	}{{"stop", starter.Stop, driver.Stopped}, {"start", starter.Start, driver.Running}} {
-		if err := t.eventually(ctx, step.name+" is accepted", func(ctx context.Context) (bool, error) {
-			err := step.call(ctx, in.ID)
-			if err != nil && drover.KindOf(err) == drover.KindTransient {
-				return false, nil // it boots
-			}
-			return err == nil, err
-		}); err != nil {
-			return fmt.Errorf("%s: %w", step.name, err)
-		}
-		if err := t.eventually(ctx, fmt.Sprintf("the instance is %s after %s", step.want, step.name), func(ctx context.Context) (bool, error) {
-			all, err := t.list(ctx, t.fleetTags())
-			return all[in.ID].State == step.want, err
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func checkGrowDisk(ctx context.Context, t *trial) error {
-	grower, can := driver.As[driver.DiskGrower](t.cloud)
-	if !can {
-		return skip("volumes do not grow here")
-	}
-	in, err := t.one(ctx)
-	if err != nil {
-		return err
-	}
-	size := max(t.Request.Disk, 30*drover.GiB) + drover.GiB
-	for _, step := range []string{"grow its volume", "grow it again"} {
-		if err := t.eventually(ctx, step+" is accepted", func(ctx context.Context) (bool, error) {
-			err := grower.GrowDisk(ctx, in.ID, size)
-			if err != nil && drover.KindOf(err) == drover.KindTransient {
-				return false, nil // it boots
-			}
-			return err == nil, err
-		}); err != nil {
-			return fmt.Errorf("%s: %w", step, err)
-		}
-	}
-	if err := t.cloud.Destroy(ctx, in.ID); err != nil {
-		return err
-	}
-	return t.eventually(ctx, "the volume of what is gone is not found", func(ctx context.Context) (bool, error) {
-		err := grower.GrowDisk(ctx, in.ID, size)
-		return err != nil && drover.KindOf(err) == drover.KindNotFound, nil
-	})
-}
-
 func checkContext(ctx context.Context, t *trial) error {
 	in, err := t.one(ctx)
 	if err != nil {
@@ -403,12 +342,16 @@ func checkContext(ctx context.Context, t *trial) error {
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	for name, call := range map[string]func() error{
+	calls := map[string]func() error{
 		"create":   func() error { _, _, err := t.create(ended, t.request()); return err },
 		"list":     func() error { _, err := t.cloud.List(ended, t.fleetTags()); return err },
 		"set tags": func() error { return t.cloud.SetTags(ended, in.ID, t.fleetTags()) },
 		"destroy":  func() error { return t.cloud.Destroy(ended, in.ID) },
-	} {
+	}
+	if d, can := driver.As[driver.Describer](t.cloud); can {
+		calls["describe"] = func() error { _, err := d.Describe(ended, in.ID); return err }
+	}
+	for name, call := range calls {
 		answer := make(chan error, 1)
 		go func() { answer <- call() }()
 		if err := t.eventually(ctx, name+" returns", func(context.Context) (bool, error) {

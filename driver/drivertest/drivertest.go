@@ -80,6 +80,8 @@ func Checks() []Check {
 		{"setting tags replaces all of them", 1, checkSetTags},
 		{"an instance that is gone cannot be tagged", 1, checkTagGone},
 		{"destroy ends an instance, and again succeeds", 1, checkDestroy},
+		{"an instance is described by its id as it is listed", 1, checkDescribe},
+		{"what is gone or never was is not found by its id", 1, checkDescribeGone},
 		{"a fleet leaves another's instances alone", 2, checkOtherFleet},
 		{"closing leaves the instances, and another controller finds them by the same ids", 1, checkReopen},
 		{"many calls at once do not disturb one another", crowd, checkConcurrency},

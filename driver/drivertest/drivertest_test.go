@@ -45,6 +45,27 @@ func TestACloudWhoseListsAreLatePasses(t *testing.T) {
 	}))
 }
 
+func TestACloudThatDescribesPasses(t *testing.T) {
+	t.Run("whose lists are never late", func(t *testing.T) {
+		drivertest.Run(t, harness(10*time.Second, func(c driver.Cloud) driver.Cloud {
+			return describable{altered{Cloud: c}, -1, looking(c)}
+		}))
+	})
+	t.Run("whose lists, and answers, are late as it says", func(t *testing.T) {
+		drivertest.Run(t, harness(10*time.Second, func(c driver.Cloud) driver.Cloud {
+			late := driver.Inject(c, driver.Faults{Unlisted: 40 * time.Millisecond, Lingers: 40 * time.Millisecond})
+			return describable{altered{Cloud: late}, time.Second, looking(late)}
+		}))
+	})
+}
+
+func TestAnErrorSaysWhatWasListed(t *testing.T) {
+	err := find(t, "creating one name again").Run(t.Context(), harness(50*time.Millisecond, injecting(driver.CallCreate, driver.Trouble{Double: 1})))
+	if err == nil || !strings.Contains(err.Error(), "still not: 1 instances are listed by map[") || strings.Count(err.Error(), "suite/check-") != 2 {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestEveryCheckCanFail(t *testing.T) {
 	flaws := []struct {
 		check, flaw string
@@ -62,6 +83,61 @@ func TestEveryCheckCanFail(t *testing.T) {
 			caps := c.Capabilities()
 			caps.StopStart = true
 			return altered{Cloud: c, capabilities: &caps}
+		}},
+		{"capabilities are complete", "claims to describe", func(c driver.Cloud) driver.Cloud {
+			caps := c.Capabilities()
+			caps.Describe = true
+			return altered{Cloud: c, capabilities: &caps}
+		}},
+		{"an instance is described", "finds none", func(c driver.Cloud) driver.Cloud {
+			return describable{altered{Cloud: c}, 0, func(_ context.Context, id string) (driver.Instance, error) {
+				return driver.Instance{}, drover.Errorf(drover.KindNotFound, "there is no instance %s", id)
+			}}
+		}},
+		{"an instance is described", "finds it later than it says", func(c driver.Cloud) driver.Cloud {
+			var calls atomic.Int32
+			return describable{altered{Cloud: c}, -1, func(ctx context.Context, id string) (driver.Instance, error) {
+				if calls.Add(1) == 1 {
+					return driver.Instance{}, drover.Errorf(drover.KindNotFound, "there is no instance %s", id)
+				}
+				return looking(c)(ctx, id)
+			}}
+		}},
+		{"an instance is described", "tells no tags", func(c driver.Cloud) driver.Cloud {
+			return describable{altered{Cloud: c}, 0, func(ctx context.Context, id string) (driver.Instance, error) {
+				in, err := looking(c)(ctx, id)
+				in.Tags = nil
+				return in, err
+			}}
+		}},
+		{"an instance is described", "tells no address", func(c driver.Cloud) driver.Cloud {
+			return describable{altered{Cloud: c}, 0, func(ctx context.Context, id string) (driver.Instance, error) {
+				in, err := looking(c)(ctx, id)
+				in.Addresses = driver.Addresses{}
+				return in, err
+			}}
+		}},
+		{"what is gone or never was", "describes what is gone", func(c driver.Cloud) driver.Cloud {
+			return describable{altered{Cloud: c}, 0, func(_ context.Context, id string) (driver.Instance, error) {
+				return driver.Instance{ID: id, State: driver.Stopped}, nil
+			}}
+		}},
+		{"what is gone or never was", "forgets it later than it says", func(c driver.Cloud) driver.Cloud {
+			var calls atomic.Int32
+			return describable{altered{Cloud: c}, -1, func(ctx context.Context, id string) (driver.Instance, error) {
+				if calls.Add(1) == 1 {
+					return driver.Instance{ID: id, State: driver.Stopped}, nil
+				}
+				return looking(c)(ctx, id)
+			}}
+		}},
+		{"what is gone or never was", "calls what never was a passing trouble", func(c driver.Cloud) driver.Cloud {
+			return describable{altered{Cloud: c}, 0, func(ctx context.Context, id string) (driver.Instance, error) {
+				if !strings.HasPrefix(id, "suite/") {
+					return driver.Instance{}, drover.Errorf(drover.KindTransient, "there is no instance %s", id)
+				}
+				return looking(c)(ctx, id)
+			}}
 		}},
 		{"offerings are complete", "does not sort", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, offerings: func(all []drover.Offering) []drover.Offering { slices.Reverse(all); return all }}

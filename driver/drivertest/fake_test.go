@@ -1,6 +1,7 @@
 package drivertest_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gliderlabs/ssh"
 	gossh "golang.org/x/crypto/ssh"
@@ -165,7 +167,7 @@ func (h *handle) SetTags(ctx context.Context, id string, tags map[string]string)
 	return nil
 }
 
-func (h *handle) VerifyHostKey(_ context.Context, in driver.Instance, key []byte) error {
+func (h *handle) VerifyHostKey(_ context.Context, in driver.Instance, key, _ []byte) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if f, ok := h.instances[in.ID]; ok && string(f.hostKey) == string(key) {
@@ -284,11 +286,11 @@ func (a altered) SetTags(ctx context.Context, id string, tags map[string]string)
 	return a.Cloud.SetTags(ctx, id, tags)
 }
 
-func (a altered) VerifyHostKey(ctx context.Context, in driver.Instance, key []byte) error {
+func (a altered) VerifyHostKey(ctx context.Context, in driver.Instance, key, output []byte) error {
 	if a.verify != nil {
 		return a.verify()
 	}
-	return a.Cloud.VerifyHostKey(ctx, in, key)
+	return a.Cloud.VerifyHostKey(ctx, in, key, output)
 }
 
 func (a altered) Close() error {
@@ -326,6 +328,37 @@ func (g growable) Capabilities() driver.Capabilities {
 }
 
 func (g growable) GrowDisk(_ context.Context, id string, _ drover.Bytes) error { return g.grow(id) }
+
+// describable is a cloud that can be asked for one instance, and says that its lists lag by so much.
+type describable struct {
+	altered
+	lag      time.Duration
+	describe func(ctx context.Context, id string) (driver.Instance, error)
+}
+
+func (d describable) Capabilities() driver.Capabilities {
+	can := d.Cloud.Capabilities()
+	can.Describe, can.ListLag = true, d.lag
+	return can
+}
+
+func (d describable) Describe(ctx context.Context, id string) (driver.Instance, error) {
+	if err := ctx.Err(); err != nil {
+		return driver.Instance{}, err
+	}
+	return d.describe(ctx, id)
+}
+
+// looking finds one instance as a cloud's list has it.
+func looking(c driver.Cloud) func(context.Context, string) (driver.Instance, error) {
+	return func(ctx context.Context, id string) (driver.Instance, error) {
+		all, err := c.List(ctx, nil)
+		if at := slices.IndexFunc(all, func(in driver.Instance) bool { return in.ID == id }); at >= 0 {
+			return all[at], nil
+		}
+		return driver.Instance{}, cmp.Or(err, error(drover.Errorf(drover.KindNotFound, "there is no instance %s", id)))
+	}
+}
 
 var errPlain = errors.New("something went wrong")
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -82,13 +83,15 @@ func (t *trial) dial(ctx context.Context, in driver.Instance, key ssh.Signer) (*
 		return nil, err
 	}
 	context.AfterFunc(ctx, func() { conn.Close() })
-	var refused error
+	var refused, proof error
+	var hostKey []byte
 	c, channels, requests, err := ssh.NewClientConn(conn, address, &ssh.ClientConfig{
 		User:              user,
 		Auth:              []ssh.AuthMethod{ssh.PublicKeys(key)},
 		HostKeyAlgorithms: t.hostKeyAlgorithms(),
 		HostKeyCallback: func(_ string, _ net.Addr, offered ssh.PublicKey) error {
-			refused = t.judge(ctx, in, offered)
+			hostKey = offered.Marshal()
+			refused, proof = t.judge(ctx, in, offered)
 			return refused
 		},
 	})
@@ -96,7 +99,45 @@ func (t *trial) dial(ctx context.Context, in driver.Instance, key ssh.Signer) (*
 		conn.Close()
 		return nil, cmp.Or(refused, err)
 	}
-	return ssh.NewClient(c, channels, requests), nil
+	client := ssh.NewClient(c, channels, requests)
+	if err := t.prove(ctx, client, in, hostKey, proof); err != nil {
+		client.Close()
+		return nil, err
+	}
+	return client, nil
+}
+
+// prove proves a host key over a connection that has been let in, where that is still to be done: proof says how.
+func (t *trial) prove(ctx context.Context, client *ssh.Client, in driver.Instance, key []byte, proof error) error {
+	first := (*driver.RunFirst)(nil)
+	switch {
+	case t.NoCommands:
+		return nil
+	case errors.As(proof, &first):
+		out, err := output(client, first.Command)
+		if err != nil {
+			return fmt.Errorf("run the command that is to prove the host key: %w", err)
+		}
+		return t.cloud.VerifyHostKey(ctx, in, key, append([]byte{}, out...))
+	case t.cloud.Capabilities().HostKeys == driver.HostKeysSecret:
+		out, err := output(client, `cat "${`+driver.SecretVariable+":-"+driver.SecretFile+`}"`)
+		if err != nil {
+			return fmt.Errorf("the secret that the init script plants is not there yet: %w", err)
+		}
+		if strings.TrimSpace(string(out)) != t.secret {
+			return drover.Errorf(drover.KindHostKey, "instance %s shows another secret than the one planted in it", in.ID)
+		}
+	}
+	return nil
+}
+
+func output(client *ssh.Client, command string) ([]byte, error) {
+	session, err := client.NewSession()
+	if err != nil {
+		return nil, err
+	}
+	defer session.Close()
+	return session.Output(command)
 }
 
 // hostKeyAlgorithms are those of the planted key, where one is: a server may offer others that it does not have. Nil: all.
@@ -107,16 +148,20 @@ func (t *trial) hostKeyAlgorithms() []string {
 	return nil
 }
 
-// judge says whether an offered host key is the instance's, in the way that the driver declares.
-func (t *trial) judge(ctx context.Context, in driver.Instance, offered ssh.PublicKey) error {
+// judge says whether an offered host key is the instance's, in the way that the driver declares; what cannot be told before the login is left to
+// prove, with what the driver said.
+func (t *trial) judge(ctx context.Context, in driver.Instance, offered ssh.PublicKey) (refused, proof error) {
 	if t.cloud.Capabilities().HostKeys == driver.HostKeysPlanted && string(offered.Marshal()) != string(t.hostKey.PublicKey().Marshal()) {
-		return drover.Errorf(drover.KindHostKey, "instance %s offers another host key than the one planted in it", in.ID)
+		return drover.Errorf(drover.KindHostKey, "instance %s offers another host key than the one planted in it", in.ID), nil
 	}
-	err := t.cloud.VerifyHostKey(ctx, in, offered.Marshal())
+	err := t.cloud.VerifyHostKey(ctx, in, offered.Marshal(), nil)
+	if first := (*driver.RunFirst)(nil); errors.As(err, &first) {
+		return nil, err
+	}
 	if err != nil && drover.KindOf(err) == drover.KindUnsupported && t.cloud.Capabilities().HostKeys != driver.HostKeysVerified {
-		return nil
+		return nil, nil
 	}
-	return err
+	return err, nil
 }
 
 // loginTime is how long one attempt to log in may take; a port may take a connection long before anything answers there.
@@ -130,7 +175,7 @@ func checkInit(ctx context.Context, t *trial) error {
 		return skip("nothing is booted")
 	}
 	r := t.request()
-	r.Init = drover.NewSecret("#!/bin/sh\necho own >>" + initFile + "\n")
+	r.Init = t.init("#!/bin/sh\necho own >>" + initFile + "\n")
 	r.UserInit = drover.NewSecret("#!/bin/sh\necho added >>" + initFile + "\n")
 	in, err := t.reachRequested(ctx, r)
 	if err != nil {
@@ -208,5 +253,9 @@ func checkHostKey(ctx context.Context, t *trial) error {
 	if t.cloud.Capabilities().HostKeys == driver.HostKeysVerified {
 		kinds = []drover.ErrorKind{drover.KindHostKey, drover.KindTransient}
 	}
-	return wantKind("verifying a host key of nobody's", t.cloud.VerifyHostKey(ctx, in, stranger.PublicKey().Marshal()), kinds...)
+	err = t.cloud.VerifyHostKey(ctx, in, stranger.PublicKey().Marshal(), nil)
+	if first := (*driver.RunFirst)(nil); errors.As(err, &first) { // the output of no instance's
+		err = t.cloud.VerifyHostKey(ctx, in, stranger.PublicKey().Marshal(), []byte{})
+	}
+	return wantKind("verifying a host key of nobody's", err, kinds...)
 }

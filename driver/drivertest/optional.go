@@ -150,3 +150,74 @@ func (t *trial) endFleet(ctx context.Context, sweeper driver.Sweeper) error {
 		return len(left) == 0, err
 	})
 }
+
+func checkStopStart(ctx context.Context, t *trial) error {
+	starter, can := driver.As[driver.Starter](t.cloud)
+	if !can {
+		return skip("instances are not stopped and started here")
+	}
+	if len(t.Request.Candidates) == 0 { // spot instances cannot be stopped everywhere
+		if err := t.cheapest(ctx, drover.OnDemand); err != nil {
+			return err
+		}
+	}
+	in, err := t.one(ctx)
+	if err != nil {
+		return err
+	}
+	for _, step := range []struct {
+		name string
+		call func(context.Context, string) error
+		want driver.State
+	}{{"stop", starter.Stop, driver.Stopped}, {"start", starter.Start, driver.Running}} {
+		if err := t.eventually(ctx, step.name+" is accepted", func(ctx context.Context) (bool, error) {
+			err := step.call(ctx, in.ID)
+			if err != nil && drover.KindOf(err) == drover.KindTransient {
+				return false, nil // it boots
+			}
+			return err == nil, err
+		}); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+		what := fmt.Sprintf("the instance is %s after %s", step.want, step.name)
+		if _, err := t.untilListed(ctx, what, t.fleetTags(), func(all map[string]driver.Instance) (bool, error) {
+			return all[in.ID].State == step.want, nil
+		}); err != nil {
+			return err
+		}
+		if err := t.describedAs(ctx, in.ID, step.want); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkGrowDisk(ctx context.Context, t *trial) error {
+	grower, can := driver.As[driver.DiskGrower](t.cloud)
+	if !can {
+		return skip("volumes do not grow here")
+	}
+	in, err := t.one(ctx)
+	if err != nil {
+		return err
+	}
+	size := max(t.Request.Disk, 30*drover.GiB) + drover.GiB
+	for _, step := range []string{"grow its volume", "grow it again"} {
+		if err := t.eventually(ctx, step+" is accepted", func(ctx context.Context) (bool, error) {
+			err := grower.GrowDisk(ctx, in.ID, size)
+			if err != nil && drover.KindOf(err) == drover.KindTransient {
+				return false, nil // it boots
+			}
+			return err == nil, err
+		}); err != nil {
+			return fmt.Errorf("%s: %w", step, err)
+		}
+	}
+	if err := t.cloud.Destroy(ctx, in.ID); err != nil {
+		return err
+	}
+	return t.eventually(ctx, "the volume of what is gone is not found", func(ctx context.Context) (bool, error) {
+		err := grower.GrowDisk(ctx, in.ID, size)
+		return err != nil && drover.KindOf(err) == drover.KindNotFound, nil
+	})
+}

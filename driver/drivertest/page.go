@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"drover/driver"
 )
@@ -17,7 +18,11 @@ type Page struct{ name, text string }
 // ReadPage reads a driver's page, as seen from the driver's folder.
 func ReadPage(t testing.TB, name string) Page {
 	t.Helper()
-	name = "docs/clouds/" + name + ".md"
+	return readPage(t, "docs/clouds/"+name+".md")
+}
+
+func readPage(t testing.TB, name string) Page {
+	t.Helper()
 	text, err := os.ReadFile("../../" + name)
 	if err != nil {
 		t.Fatal(err)
@@ -88,6 +93,22 @@ func (p Page) Shows(t testing.TB, heading string, want [][]string) {
 			t.Errorf("%s, row %d under %q: shown is %q, and it is %q", p.name, i+1, heading, shown, has)
 		}
 	}
+}
+
+// ShowsLag is an error if the page about drivers has another figure for how far a cloud's lists lag.
+func ShowsLag(t testing.TB, cloud string, lag time.Duration) {
+	t.Helper()
+	for _, row := range readPage(t, "docs/drivers.md").Rows(t, "How far lists lag") {
+		if row[0] != cloud {
+			continue
+		}
+		shown, err := time.ParseDuration(strings.NewReplacer(" ", "", "min", "m", "none", "0").Replace(row[1]))
+		if err != nil || shown != lag {
+			t.Errorf("docs/drivers.md says that the lists of %s lag by %q, and the driver %v", cloud, row[1], lag)
+		}
+		return
+	}
+	t.Errorf("docs/drivers.md does not say how far the lists of %s lag", cloud)
 }
 
 // Words are what a pattern's first group finds under a heading, each once and sorted: the permissions that a policy names, for one.

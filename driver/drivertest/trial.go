@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,6 +35,7 @@ type trial struct {
 	key        ssh.Signer // the one that may log in
 	hostKey    ssh.Signer // of all instances of this trial
 	hostPEM    string
+	secret     string // planted where the driver proves host keys by one
 
 	mu   sync.Mutex
 	made []string // ids, to be destroyed; guarded by mu
@@ -57,8 +59,9 @@ func (h Harness) begin(ctx context.Context) (*trial, error) {
 
 // end destroys all that the trial made and whatever else bears its fleet, until nothing of it is listed.
 func (t *trial) end(ctx context.Context) error {
-	err := t.eventually(ctx, "all that was made is gone", func(ctx context.Context) (bool, error) {
-		listed, err := t.list(ctx, t.fleetTags())
+	var listed map[string]driver.Instance
+	err := t.eventually(ctx, "all that was made is gone", func(ctx context.Context) (_ bool, err error) {
+		listed, err = t.list(ctx, t.fleetTags())
 		ids := slices.Concat(t.made, slices.Collect(maps.Keys(listed)))
 		for _, id := range ids {
 			err = errors.Join(err, t.cloud.Destroy(ctx, id))
@@ -69,6 +72,9 @@ func (t *trial) end(ctx context.Context) error {
 		t.made = nil
 		return len(listed) == 0, nil
 	})
+	if err != nil && len(listed) > 0 {
+		err = fmt.Errorf("%w; listed %s", err, told(listed))
+	}
 	return errors.Join(err, t.cloud.Close())
 }
 
@@ -76,6 +82,7 @@ func (t *trial) makeKeys() (err error) {
 	if t.key, _, err = newKey(); err != nil {
 		return err
 	}
+	t.secret = newName()
 	t.hostKey, t.hostPEM, err = newKey()
 	return err
 }
@@ -122,7 +129,17 @@ func (t *trial) request() driver.CreateRequest {
 	r.Tags = map[string]string{driver.TagFleet: t.Fleet, driver.TagName: r.Name}
 	r.PublicKey = string(ssh.MarshalAuthorizedKey(t.key.PublicKey()))
 	r.HostKey = drover.NewSecret(t.hostPEM)
+	r.Init = t.init(r.Init.Reveal())
 	return r
+}
+
+// init is an init script, with the secret that proves the host key where the driver wants one.
+func (t *trial) init(script string) drover.Secret {
+	init := drover.NewSecret(script)
+	if t.cloud.Capabilities().HostKeys == driver.HostKeysSecret {
+		return driver.PlantSecret(drover.NewSecret(t.secret), init)
+	}
+	return init
 }
 
 func newName() string {
@@ -196,12 +213,41 @@ func (t *trial) eventually(ctx context.Context, what string, ask func(context.Co
 }
 
 // listed waits until the list by these tags holds exactly so many instances.
-func (t *trial) listed(ctx context.Context, tags map[string]string, n int) (found map[string]driver.Instance, err error) {
+func (t *trial) listed(ctx context.Context, tags map[string]string, n int) (map[string]driver.Instance, error) {
 	what := fmt.Sprintf("%d instances are listed by %v", n, tags)
-	return found, t.eventually(ctx, what, func(ctx context.Context) (bool, error) {
-		found, err = t.list(ctx, tags)
-		return len(found) == n, err
+	return t.untilListed(ctx, what, tags, func(all map[string]driver.Instance) (bool, error) { return len(all) == n, nil })
+}
+
+// untilListed waits until the list by these tags is as it should be. An error says what was listed last.
+func (t *trial) untilListed(ctx context.Context, what string, tags map[string]string,
+	right func(map[string]driver.Instance) (bool, error)) (last map[string]driver.Instance, err error) {
+	err = t.eventually(ctx, what, func(ctx context.Context) (bool, error) {
+		all, err := t.list(ctx, tags)
+		if err != nil {
+			return false, err
+		}
+		last = all
+		return right(all)
 	})
+	if err != nil && last != nil {
+		err = fmt.Errorf("%w; listed %s", err, told(last))
+	}
+	return last, err
+}
+
+// mostTold is how many instances an error names.
+const mostTold = 10
+
+// told are instances as an error names them.
+func told(all map[string]driver.Instance) string {
+	var each []string
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		each = append(each, fmt.Sprintf("%s (%s, %v)", id, all[id].State, all[id].Tags))
+	}
+	if more := len(each) - mostTold; more > 0 {
+		each = append(each[:mostTold], fmt.Sprintf("and %d more", more))
+	}
+	return cmp.Or(strings.Join(each, ", "), "none")
 }
 
 // tidy waits until nothing is left over of the fleet but what its instances share.

@@ -78,3 +78,5 @@ func TestClassify(t *testing.T) {
 		}
 	})
 }
+
+func TestThePageHasTheListLag(t *testing.T) { drivertest.ShowsLag(t, "EC2", listLag) }

@@ -58,16 +58,39 @@ func (c *cloud) instances(ctx context.Context, filters []types.Filter) ([]types.
 	})
 }
 
-// living is the instance of an id, unless it will never run again.
-func (c *cloud) living(ctx context.Context, id string) (types.Instance, error) {
+// Describe asks for one instance. EC2 shows one that has ended for an hour; it counts only as long as List has it as taken back.
+func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
+	doing := "describe instance " + id
+	found, err := c.ofID(ctx, id)
+	if err != nil {
+		return driver.Instance{}, classify(doing, err)
+	}
+	if len(found) == 0 {
+		return driver.Instance{}, drover.Errorf(drover.KindTransient, "%s: EC2 says neither what it is nor that there is none", doing)
+	}
+	in := instanceOf(found[0])
+	if ended := found[0].State != nil && found[0].State.Name == types.InstanceStateNameTerminated; ended && !(in.Reclaimed && c.wantsSpot() && len(c.unburied(found)) > 0) {
+		return driver.Instance{}, drover.Errorf(drover.KindNotFound, "%s: it is terminated", doing)
+	}
+	return in, nil
+}
+
+// ofID is the instance of an id, as long as EC2 knows of it.
+func (c *cloud) ofID(ctx context.Context, id string) ([]types.Instance, error) {
 	if err := c.api.gate.Budget.Take(byID, time.Now()); err != nil {
-		return types.Instance{}, err
+		return nil, err
 	}
 	out, err := call(ctx, c.api, c.api.ec2().DescribeInstances, &ec2.DescribeInstancesInput{InstanceIds: []string{id}})
+	return instancesIn(out), err
+}
+
+// living is the instance of an id, unless it will never run again.
+func (c *cloud) living(ctx context.Context, id string) (types.Instance, error) {
+	found, err := c.ofID(ctx, id)
 	if err != nil {
 		return types.Instance{}, err
 	}
-	for _, i := range instancesIn(out) {
+	for _, i := range found {
 		if i.State == nil || i.State.Name != types.InstanceStateNameTerminated && i.State.Name != types.InstanceStateNameShuttingDown {
 			return i, nil
 		}

@@ -126,6 +126,60 @@ func TestList(t *testing.T) {
 	})
 }
 
+func TestDescribe(t *testing.T) {
+	gone := func(t *testing.T, c *cloud, id string) {
+		t.Helper()
+		if in, err := c.Describe(t.Context(), id); err == nil || drover.KindOf(err) != drover.KindNotFound || in.ID != "" {
+			t.Errorf("%s: %+v, %v", id, in, err)
+		}
+	}
+	t.Run("an instance that ends is described until it has ended, though EC2 goes on to show it", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			f.bootTime = time.Minute
+			c := imitate(t, f, "")
+			in, _ := create(t, c, request("one"))
+			if err := c.Destroy(t.Context(), in.ID); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := c.Describe(t.Context(), in.ID); err != nil || got.State != driver.Stopping {
+				t.Errorf("%+v, %v", got, err)
+			}
+			time.Sleep(time.Minute)
+			gone(t, c, in.ID)
+			gone(t, c, "i-nobody")
+		})
+	})
+	t.Run("one that was taken back is gone once it was destroyed", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			f.bootTime = time.Minute
+			c := imitate(t, f, "")
+			in, _ := create(t, c, request("one", candidate("m7i.large", "us-east-1a", drover.Spot)))
+			f.reclaim(in.ID)
+			time.Sleep(10 * time.Minute)
+			if got, err := c.Describe(t.Context(), in.ID); err != nil || !got.Reclaimed {
+				t.Errorf("%+v, %v", got, err)
+			}
+			if err := c.Destroy(t.Context(), in.ID); err != nil {
+				t.Fatal(err)
+			}
+			gone(t, c, in.ID)
+		})
+	})
+	t.Run("one that is stopped is described", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, "")
+		in, _ := create(t, c, request("one"))
+		if err := c.Stop(t.Context(), in.ID); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.Describe(t.Context(), in.ID); err != nil || got.State != driver.Stopped {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
+}
+
 func TestSweep(t *testing.T) {
 	f := newFake()
 	f.pageSize = 1

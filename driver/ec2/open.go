@@ -32,6 +32,9 @@ const maxUserData = 16 << 10
 // longestFleet is what the names of our key pairs and launch templates, of at most 128 characters, can hold.
 const longestFleet = 64
 
+// listLag is how far lists may lag: as long as "Eventual consistency in the Amazon EC2 API" has one wait between two looks, at most.
+const listLag = 5 * time.Minute
+
 type cloud struct {
 	driver.Planted
 
@@ -84,6 +87,7 @@ func (c *cloud) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffEnds, Notices: driver.NoticesEC2,
 		Init: runs, MaxInit: most, Template: true, ManyCandidates: true, StopStart: true, GrowDisk: true,
+		Describe: true, ListLag: listLag,
 		Billing: drover.Billing{Least: time.Minute},
 	}
 }

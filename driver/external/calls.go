@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +19,7 @@ const (
 	callImages    = "images"
 	callVerify    = "verify_host_key"
 	callStrays    = "strays" // and with it, remove
+	callDescribe  = "describe"
 )
 
 type counter struct{ n atomic.Int64 }
@@ -160,6 +162,25 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 	return all, nil
 }
 
+// Describe asks the program for one instance.
+func (d describing) Describe(ctx context.Context, id string) (driver.Instance, error) {
+	var said described
+	if err := d.call(ctx, callDescribe, instanceArgs{ID: id}, &said); err != nil {
+		return driver.Instance{}, err
+	}
+	if said.Instance == nil {
+		return driver.Instance{}, unclear("describe: it has no instance, and no error of kind not_found")
+	}
+	in, err := said.Instance.check()
+	if err == nil && in.ID != id {
+		err = fmt.Errorf("asked for %.80q, it tells of %.80q", id, in.ID)
+	}
+	if err != nil {
+		return driver.Instance{}, unclear("describe: %v", err)
+	}
+	return in, nil
+}
+
 // SetTags replaces all tags.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
 	return c.call(ctx, "set_tags", instanceArgs{ID: id, Tags: tags}, nil)
@@ -174,12 +195,26 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 	return err
 }
 
-// VerifyHostKey asks the program, if it can tell.
-func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key []byte) error {
+// VerifyHostKey asks the program, if it can tell. A program may want to see what a command on the instance prints, once.
+func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, output []byte) error {
 	if !slices.Contains(c.calls, callVerify) {
 		return drover.Errorf(drover.KindUnsupported, "the driver program of cloud %s verifies no host keys", c.o.Name)
 	}
-	return c.call(ctx, callVerify, instanceArgs{ID: in.ID, Key: base64Of(key)}, nil)
+	args := instanceArgs{ID: in.ID, Key: base64Of(key)}
+	if output != nil {
+		args.Output = new(strings.ToValidUTF8(string(output), "\uFFFD"))
+	}
+	var said verified
+	if err := c.call(ctx, callVerify, args, &said); err != nil {
+		return err
+	}
+	switch {
+	case said.Run == "":
+		return nil
+	case output != nil:
+		return unclear("verify_host_key: it asks for a command again")
+	}
+	return &driver.RunFirst{Command: said.Run}
 }
 
 // Start starts an instance that was stopped.

@@ -63,6 +63,9 @@ func TestOpen(t *testing.T) {
 		{"words that are not known are refused", "", `{"result": {"host_keys": "whispered"}}`, "whispered"},
 		{"a billing period is at most an hour", "", `{"result": {"billing_period_seconds": 7200}}`, "billing_period_seconds is 7200"},
 		{"so are calls that are not known", "", `{"result": {"calls": ["dance"]}}`, "dance"},
+		{"lists lag by a duration", "", `{"result": {"list_lag": "soon"}}`, `list_lag is "soon", which is not a duration from 0s to 1h0m0s`},
+		{"not by less than nothing", "", `{"result": {"list_lag": "-1s"}}`, "list_lag"},
+		{"and not for ever", "", `{"result": {"list_lag": "2h"}}`, "list_lag"},
 		{"who verifies host keys has the call for it", "", `{"result": {"host_keys": "verified"}}`, "verify_host_key"},
 		{"the program may refuse what it is configured with", "", `{"error": {"kind": "invalid", "message": "no region"}}`, "no region"},
 	} {
@@ -78,23 +81,71 @@ func TestOpen(t *testing.T) {
 		})
 	}
 	t.Run("what a program can do decides what kind of cloud it is", func(t *testing.T) {
-		c, err := open(t.Context(), "command: ["+script(t, `echo '{"result": {"stop_start": true, "grow_disk": true}}'`)+"]", "f", t.TempDir(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, starts := driver.As[driver.Starter](c)
-		_, grows := driver.As[driver.DiskGrower](c)
-		if !starts || !grows {
-			t.Errorf("starts %v, grows %v", starts, grows)
-		}
-		c, err = open(t.Context(), "command: ["+script(t, hello)+"]", "f", t.TempDir(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, starts := driver.As[driver.Starter](c); starts {
-			t.Error("it starts, and never said so")
+		for _, can := range [][3]bool{{}, {true, false, false}, {false, true, false}, {false, false, true}, {true, true, false}, {true, false, true}, {false, true, true}, {true, true, true}} {
+			calls := "[]"
+			if can[2] {
+				calls = `["describe"]`
+			}
+			said := fmt.Sprintf(`{"result": {"stop_start": %v, "grow_disk": %v, "calls": %s}}`, can[0], can[1], calls)
+			c, err := open(t.Context(), "command: ["+script(t, "echo '"+said+"'")+"]", "f", t.TempDir(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, starts := driver.As[driver.Starter](c)
+			_, grows := driver.As[driver.DiskGrower](c)
+			_, describes := driver.As[driver.Describer](c)
+			if got := [3]bool{starts, grows, describes}; got != can || c.Capabilities().Describe != describes {
+				t.Errorf("starts, grows, describes: %v, want %v; %+v", got, can, c.Capabilities())
+			}
 		}
 	})
+	t.Run("lists lag by half a minute, unless the program says otherwise", func(t *testing.T) {
+		for said, want := range map[string]time.Duration{`{}`: driver.DefaultListLag, `{"list_lag": "2m"}`: 2 * time.Minute, `{"list_lag": "0s"}`: 0} {
+			c, err := open(t.Context(), "command: ["+script(t, `echo '{"result": `+said+`}'`)+"]", "f", t.TempDir(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if lag := c.Capabilities().Lag(); lag != want {
+				t.Errorf("%s: %v", said, lag)
+			}
+		}
+	})
+}
+
+func TestDescribe(t *testing.T) {
+	const one = `{"id":"a","type":"t","zone":"z","market":"spot","state":"stopped","tags":{"drover-fleet":"f"}}`
+	for _, tt := range []struct {
+		name, said string
+		want       drover.ErrorKind
+	}{
+		{"a stopped instance is one", `{"result":{"instance":` + one + `}}`, ""},
+		{"one that is gone is not found", `{"error":{"kind":"not_found","message":"it is gone"}}`, drover.KindNotFound},
+		{"no instance is no word that there is none", `{"result":{}}`, drover.KindTransient},
+		{"nor is an instance that cannot be", `{"result":{"instance":{"id":"a","state":"dreaming"}}}`, drover.KindTransient},
+		{"nor is another one", `{"result":{"instance":` + strings.Replace(one, `"a"`, `"b"`, 1) + `}}`, drover.KindTransient},
+		{"nor is no reply", ``, drover.KindTransient},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := script(t, `[ "$1" = open ] && echo '{"result": {"calls": ["describe"]}}' && exit
+printf '%s %s\n' "$1" "$request" >"$0.got"; echo '`+tt.said+`'`)
+			c, err := open(t.Context(), "command: ["+path+"]", "f", t.TempDir(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			describer, _ := driver.As[driver.Describer](driver.Own(c, "f"))
+			in, err := describer.Describe(t.Context(), "a")
+			switch {
+			case tt.want == "" && (err != nil || in.ID != "a" || in.State != driver.Stopped):
+				t.Errorf("got %+v, %v", in, err)
+			case tt.want != "" && (err == nil || drover.KindOf(err) != tt.want || in.ID != ""):
+				t.Errorf("got %+v, %v, want %s", in, err, tt.want)
+			}
+			asked, err := os.ReadFile(path + ".got")
+			if err != nil || !strings.HasPrefix(string(asked), "describe ") || !strings.Contains(string(asked), `"version":1,`) || !strings.Contains(string(asked), `"args":{"id":"a"}`) {
+				t.Errorf("asked %s, %v", asked, err)
+			}
+		})
+	}
 }
 
 func TestTypesByHand(t *testing.T) {
@@ -309,4 +360,8 @@ func TestWhatAProgramIsAsked(t *testing.T) {
 	if got.Call != "create" || got.Options["region"] != "r1" || string(got.Args) != want {
 		t.Errorf("got %s %v\n%s\nwant\n%s", got.Call, got.Options, got.Args, want)
 	}
+}
+
+func TestThePageHasTheListLag(t *testing.T) {
+	drivertest.ShowsLag(t, "a program", driver.DefaultListLag)
 }

@@ -142,25 +142,48 @@ func (c *cloud) hello(ctx context.Context) error {
 	return nil
 }
 
-// The kinds of cloud that a program can be: being able to do more is an interface that only those have that are.
+// What a program can do beyond what every program can: being able to is an interface, which a cloud has only if its program says so.
 type (
-	starting struct{ *cloud }
-	growing  struct{ *cloud }
-	both     struct {
-		*cloud
-		starting
-		growing
-	}
+	starting   struct{ *cloud }
+	growing    struct{ *cloud }
+	describing struct{ *cloud }
 )
 
+// ables is the cloud with the interfaces that it has.
 func (c *cloud) ables() driver.Cloud {
-	switch {
-	case c.can.StopStart && c.can.GrowDisk:
-		return both{c, starting{c}, growing{c}}
-	case c.can.StopStart:
-		return starting{c}
-	case c.can.GrowDisk:
-		return growing{c}
+	s, g, d := starting{c}, growing{c}, describing{c}
+	switch [3]bool{c.can.StopStart, c.can.GrowDisk, c.can.Describe} {
+	case [3]bool{true, false, false}:
+		return s
+	case [3]bool{false, true, false}:
+		return g
+	case [3]bool{false, false, true}:
+		return d
+	case [3]bool{true, true, false}:
+		return struct {
+			*cloud
+			driver.Starter
+			driver.DiskGrower
+		}{c, s, g}
+	case [3]bool{true, false, true}:
+		return struct {
+			*cloud
+			driver.Starter
+			driver.Describer
+		}{c, s, d}
+	case [3]bool{false, true, true}:
+		return struct {
+			*cloud
+			driver.DiskGrower
+			driver.Describer
+		}{c, g, d}
+	case [3]bool{true, true, true}:
+		return struct {
+			*cloud
+			driver.Starter
+			driver.DiskGrower
+			driver.Describer
+		}{c, s, g, d}
 	}
 	return c
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -96,7 +97,7 @@ func answer(r asked) object {
 
 func perform(r asked) (object, error) {
 	if r.Call == "open" {
-		return object{"host_keys": "planted", "power_off": "ends", "notices": "file", "calls": []string{"offerings", "verify_host_key"}}, nil
+		return object{"host_keys": "planted", "power_off": "ends", "notices": "file", "list_lag": "0s", "calls": []string{"offerings", "verify_host_key", "describe"}}, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -126,6 +127,10 @@ func perform(r asked) (object, error) {
 			said = append(said, told(in))
 		}
 		return object{"instances": said}, err
+	case "describe":
+		describer, _ := driver.As[driver.Describer](c)
+		in, err := describer.Describe(ctx, a.ID)
+		return object{"instance": told(in)}, err
 	case "destroy":
 		return nil, c.Destroy(ctx, a.ID)
 	case "set_tags":
@@ -135,7 +140,7 @@ func perform(r asked) (object, error) {
 		if err != nil {
 			return nil, err
 		}
-		return nil, c.VerifyHostKey(ctx, driver.Instance{ID: a.ID}, key)
+		return nil, c.VerifyHostKey(ctx, driver.Instance{ID: a.ID}, key, nil)
 	}
 	return nil, drover.Errorf(drover.KindUnsupported, "there is no call %s", r.Call)
 }
@@ -164,7 +169,11 @@ func script(t *testing.T, text string) string {
 	}
 	t.Cleanup(func() { os.RemoveAll(folder) })
 	path := filepath.Join(folder, "driver.sh")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\nread -r request\n"+text), 0o700); err != nil {
+	// A program that is started meanwhile would have the file open for writing until it is another, and the script be busy.
+	syscall.ForkLock.RLock()
+	err = os.WriteFile(path, []byte("#!/bin/sh\nread -r request\n"+text), 0o700)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	return path

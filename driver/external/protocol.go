@@ -61,6 +61,8 @@ type (
 		Tags map[string]string `json:"tags,omitempty"`
 		Disk drover.Bytes      `json:"disk_bytes,omitempty"`
 		Key  string            `json:"host_key,omitempty"`
+
+		Output *string `json:"output,omitempty"` // of the command that verify_host_key asked for; nil: it has not asked
 	}
 	imageArgs struct {
 		Ref  string      `json:"ref"`
@@ -89,11 +91,18 @@ type (
 	opened struct {
 		driver.Capabilities
 		Calls         []string `json:"calls"`
+		ListLag       string   `json:"list_lag"`
 		BillingLeast  float64  `json:"billing_least_seconds"`
 		BillingPeriod float64  `json:"billing_period_seconds"`
 	}
 	created struct {
 		Instance instance `json:"instance"`
+	}
+	described struct {
+		Instance *instance `json:"instance"`
+	}
+	verified struct {
+		Run string `json:"run"` // a command, whose output is needed first
 	}
 	listed struct {
 		Instances *[]instance `json:"instances"`
@@ -223,8 +232,13 @@ func (o opened) check() (driver.Capabilities, error) {
 		}
 		*b.into = time.Duration(b.is * float64(time.Second))
 	}
+	lag, err := o.lag()
+	if err != nil {
+		return can, err
+	}
+	can.ListLag, can.Describe = lag, slices.Contains(o.Calls, callDescribe)
 	for _, call := range o.Calls {
-		if !slices.Contains([]string{callOfferings, callImages, callVerify, callStrays}, call) {
+		if !slices.Contains([]string{callOfferings, callImages, callVerify, callStrays, callDescribe}, call) {
 			return can, fmt.Errorf("it has the call %.40q, which is not known", call)
 		}
 	}
@@ -233,6 +247,24 @@ func (o opened) check() (driver.Capabilities, error) {
 	}
 	can.MaxInit = max(0, can.MaxInit)
 	return can, nil
+}
+
+// mostLag is how far a program may say that its lists lag.
+const mostLag = time.Hour
+
+// lag is how far lists lag, in the words of Capabilities: there 0 is what nothing was said of.
+func (o opened) lag() (time.Duration, error) {
+	if o.ListLag == "" {
+		return 0, nil
+	}
+	lag, err := time.ParseDuration(o.ListLag)
+	if err != nil || lag < 0 || lag > mostLag {
+		return 0, fmt.Errorf("list_lag is %.40q, which is not a duration from 0s to %v, such as 30s", o.ListLag, mostLag)
+	}
+	if lag == 0 {
+		return -1, nil
+	}
+	return lag, nil
 }
 
 // longest is how long an id, a name, a tag or an address may be.

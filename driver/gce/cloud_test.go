@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
@@ -69,6 +71,7 @@ func create(t testing.TB, c *cloud, r driver.CreateRequest) driver.Instance {
 	return in
 }
 
+// listed are the instances in the list, of which each is described in the same way.
 func listed(t testing.TB, c *cloud) map[string]driver.Instance {
 	t.Helper()
 	found, err := c.List(t.Context(), map[string]string{driver.TagFleet: "fleet"})
@@ -77,6 +80,9 @@ func listed(t testing.TB, c *cloud) map[string]driver.Instance {
 	}
 	all := map[string]driver.Instance{}
 	for _, in := range found {
+		if described, err := c.Describe(t.Context(), in.ID); err != nil || !cmp.Equal(in, described) {
+			t.Errorf("listed %+v, described %+v, %v", in, described, err)
+		}
 		all[in.ID] = in
 	}
 	return all

@@ -161,3 +161,5 @@ func TestClassify(t *testing.T) {
 		}
 	})
 }
+
+func TestThePageHasTheListLag(t *testing.T) { drivertest.ShowsLag(t, "GCE", listLag) }

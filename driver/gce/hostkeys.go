@@ -12,7 +12,7 @@ import (
 const hostKeys = "hostkeys/"
 
 // VerifyHostKey asks Google for the host keys that the instance told it.
-func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key []byte) error {
+func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, _ []byte) error {
 	if c.config.Init == initCloud {
 		return drover.Errorf(drover.KindUnsupported, "host keys are planted, not asked for")
 	}

@@ -42,6 +42,24 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 	return all, classify(doing, "", c.markReclaimed(ctx, found, all))
 }
 
+// Describe asks for one instance.
+func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
+	doing := "describe instance " + id
+	zone, name, err := split(id)
+	if err != nil {
+		return driver.Instance{}, classify(doing, "", err)
+	}
+	found, err := c.api.get(ctx, zone, name)
+	if err != nil {
+		return driver.Instance{}, classify(doing, "", err)
+	}
+	one := []driver.Instance{c.instanceOf(found)}
+	if err := c.markReclaimed(ctx, []*compute.Instance{found}, one); err != nil {
+		return driver.Instance{}, classify(doing, "", err)
+	}
+	return one[0], nil
+}
+
 // ofRegion are a page's instances in the region. A page that lacks a zone of it is an error.
 func (c *cloud) ofRegion(page *compute.InstanceAggregatedList) (some []*compute.Instance, err error) {
 	for place, scoped := range page.Items {

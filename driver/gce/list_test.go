@@ -123,6 +123,24 @@ func TestReclaimed(t *testing.T) {
 	})
 }
 
+func TestDescribe(t *testing.T) {
+	f := newFake()
+	c := imitate(t, f, "")
+	in := create(t, c, requestFor("one"))
+	f.powerOff(in.ID)
+	if got, err := c.Describe(t.Context(), in.ID); err != nil || got.State != driver.Stopped || got.Tags[driver.TagName] != "one" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if err := c.Destroy(t.Context(), in.ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{in.ID, "us-central1-a/nobody", "nobody"} {
+		if got, err := c.Describe(t.Context(), id); err == nil || drover.KindOf(err) != drover.KindNotFound || got.ID != "" {
+			t.Errorf("%s: %+v, %v", id, got, err)
+		}
+	}
+}
+
 func TestChanges(t *testing.T) {
 	t.Run("labels that the configuration gives every instance stay, and a change at the same moment is not lost", func(t *testing.T) {
 		f := newFake()
@@ -169,21 +187,21 @@ func TestVerifyHostKey(t *testing.T) {
 	f := newFake()
 	c := imitate(t, f, "")
 	in := create(t, c, requestFor("one"))
-	if err := c.VerifyHostKey(t.Context(), in, []byte("key")); drover.KindOf(err) != drover.KindTransient {
+	if err := c.VerifyHostKey(t.Context(), in, []byte("key"), nil); drover.KindOf(err) != drover.KindTransient {
 		t.Errorf("before it has told: %v", err)
 	}
 	f.guest[in.ID] = thing{"ssh-rsa": "xyz", "ssh-ed25519": base64.StdEncoding.EncodeToString([]byte("key"))}
-	if err := c.VerifyHostKey(t.Context(), in, []byte("key")); err != nil {
+	if err := c.VerifyHostKey(t.Context(), in, []byte("key"), nil); err != nil {
 		t.Error(err)
 	}
-	if err := c.VerifyHostKey(t.Context(), in, []byte("another")); drover.KindOf(err) != drover.KindHostKey {
+	if err := c.VerifyHostKey(t.Context(), in, []byte("another"), nil); drover.KindOf(err) != drover.KindHostKey {
 		t.Errorf("another key: %v", err)
 	}
 	f.guest[in.ID] = thing{}
-	if err := c.VerifyHostKey(t.Context(), in, []byte("key")); drover.KindOf(err) != drover.KindTransient {
+	if err := c.VerifyHostKey(t.Context(), in, []byte("key"), nil); drover.KindOf(err) != drover.KindTransient {
 		t.Errorf("none is told: %v", err)
 	}
-	if err := imitate(t, f, "init: cloud-init").VerifyHostKey(t.Context(), in, []byte("key")); drover.KindOf(err) != drover.KindUnsupported {
+	if err := imitate(t, f, "init: cloud-init").VerifyHostKey(t.Context(), in, []byte("key"), nil); drover.KindOf(err) != drover.KindUnsupported {
 		t.Errorf("where they are planted: %v", err)
 	}
 }

@@ -32,6 +32,10 @@ const maxMetadata = 256 << 10
 // longestFleet is what a fleet may be called.
 const longestFleet = 64
 
+// listLag is how far lists are taken to lag: Google documents nothing of it but that an operation is to be waited for, which Create does for a few
+// seconds only.
+const listLag = time.Minute
+
 type cloud struct {
 	o      driver.Options
 	config Config
@@ -77,6 +81,7 @@ func (c *cloud) Capabilities() driver.Capabilities {
 	can := driver.Capabilities{
 		HostKeys: driver.HostKeysVerified, PowerOff: driver.PowerOffStops, Notices: driver.NoticesGCE,
 		Init: runs, MaxInit: most, Template: true, Project: c.api.project, StopStart: true, GrowDisk: true,
+		Describe: true, ListLag: listLag,
 		Billing: drover.Billing{Least: time.Minute},
 	}
 	if c.config.Init == initCloud {

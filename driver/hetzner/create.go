@@ -64,7 +64,7 @@ func (c *cloud) options(ctx context.Context, r driver.CreateRequest) (opts hclou
 	}
 	opts = hcloud.ServerCreateOpts{
 		Name: r.Name, ServerType: &hcloud.ServerType{Name: first.ProviderType}, Location: &hcloud.Location{Name: first.Zone},
-		Image: &hcloud.Image{ID: image}, SSHKeys: []*hcloud.SSHKey{key}, UserData: text, Labels: labelsOf(r.Tags),
+		Image: &hcloud.Image{ID: image}, SSHKeys: []*hcloud.SSHKey{key}, UserData: text, Labels: c.labels(r.Tags),
 		PublicNet: &hcloud.ServerCreatePublicNet{EnableIPv4: c.config.IPv4, EnableIPv6: c.config.IPv6},
 	}
 	for _, id := range c.config.Networks {
@@ -115,7 +115,7 @@ func (c *cloud) findKey(ctx context.Context, r driver.CreateRequest, fingerprint
 	}
 	fleet := r.Tags[driver.TagFleet]
 	key, _, err = c.api.SSHKey.Create(ctx, hcloud.SSHKeyCreateOpts{
-		Name: fmt.Sprintf("drover-%s-%.11s", fleet, fingerprint), PublicKey: r.PublicKey, Labels: labelsOf(map[string]string{driver.TagFleet: fleet}),
+		Name: fmt.Sprintf("drover-%s-%.11s", fleet, fingerprint), PublicKey: r.PublicKey, Labels: c.labels(map[string]string{driver.TagFleet: fleet}),
 	})
 	if is(err, hcloud.ErrorCodeUniquenessError) { // another controller made it meanwhile
 		key, _, err = c.api.SSHKey.GetByFingerprint(ctx, fingerprint)

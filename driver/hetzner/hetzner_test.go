@@ -113,7 +113,7 @@ func TestOpen(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	for _, keys := range []string{"ipv4: false, ipv6: false", "dollars: 0", "types: [{name: a, vcpus: 1, memory: 1Gi}]"} {
+	for _, keys := range []string{"ipv4: false, ipv6: false", "dollars: 0", "labels: {drover-fleet: x}", "labels: {team: a b}", "list_types: false", "types: [{name: a, vcpus: 1, memory: 1Gi}]"} {
 		t.Run("refused: "+keys, func(t *testing.T) {
 			t.Setenv("HCLOUD_TOKEN", "x")
 			if _, err := openAt(t, "http://127.0.0.1:1", "fleet", keys); err == nil {
@@ -140,14 +140,20 @@ func TestOfferings(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("types by hand take the place of the cloud's own", func(t *testing.T) {
+	t.Run("types by hand are beside the cloud's own, and take the place of those of the same name", func(t *testing.T) {
+		want := []string{"cax11 fsn1 arm64 37.2Gi $0.007320", "cx23 fsn1 amd64 37Gi $0.005000", "small fsn1 amd64 37Gi $0.006500"}
+		if diff := cmp.Diff(want, told("locations: [fsn1], types: [{name: small, provider_type: cx23, vcpus: 2, memory: 4Gi, disk: 37Gi, price: 0.0065}, {name: cx23, vcpus: 2, memory: 4Gi, disk: 37Gi, price: 0.005}]")); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("types by hand alone take the place of the cloud's own", func(t *testing.T) {
 		want := []string{"small fsn1 amd64 37Gi $0.006500"}
-		if diff := cmp.Diff(want, told("locations: [fsn1], types: [{name: small, provider_type: cx23, vcpus: 2, memory: 4Gi, disk: 37Gi, price: 0.0065}]")); diff != "" {
+		if diff := cmp.Diff(want, told("list_types: false, locations: [fsn1], types: [{name: small, provider_type: cx23, vcpus: 2, memory: 4Gi, disk: 37Gi, price: 0.0065}]")); diff != "" {
 			t.Error(diff)
 		}
 	})
 	t.Run("processors of one's own count under a limit of their own", func(t *testing.T) {
-		keys := "locations: [fsn1], types: [{name: own, provider_type: ccx13, vcpus: 2, memory: 8Gi, price: 0.02}, {name: shared, provider_type: cx23, vcpus: 2, memory: 4Gi, price: 0.01}]"
+		keys := "list_types: false, locations: [fsn1], types: [{name: own, provider_type: ccx13, vcpus: 2, memory: 8Gi, price: 0.02}, {name: shared, provider_type: cx23, vcpus: 2, memory: 4Gi, price: 0.01}]"
 		offered, err := mustOpen(t, newFake(), keys).Offerings(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -300,6 +306,30 @@ func TestList(t *testing.T) {
 	})
 }
 
+func TestDescribe(t *testing.T) {
+	f := newFake()
+	c := mustOpen(t, f, "")
+	in, _, err := c.Create(t.Context(), request(t, "one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Stop(t.Context(), in.ID); err != nil {
+		t.Fatal(err)
+	}
+	all, err := c.List(t.Context(), nil)
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	if described, err := c.Describe(t.Context(), in.ID); err != nil || described.State != driver.Stopped || !cmp.Equal(described, all[0]) {
+		t.Errorf("listed %+v, described %+v, %v", all[0], described, err)
+	}
+	for _, id := range []string{"4711", "none", "-1"} {
+		if in, err := c.Describe(t.Context(), id); err == nil || drover.KindOf(err) != drover.KindNotFound || in.ID != "" {
+			t.Errorf("%s: %+v, %v", id, in, err)
+		}
+	}
+}
+
 func TestLabels(t *testing.T) {
 	valid := regexp.MustCompile(`^(([a-z0-9A-Z](?:[\-_.]|[a-z0-9A-Z]){0,61})?[a-z0-9A-Z]$|$)`)
 	for _, value := range []string{
@@ -320,10 +350,23 @@ func TestLabels(t *testing.T) {
 
 func TestSweep(t *testing.T) {
 	f := newFake()
-	c := mustOpen(t, f, "")
+	c := mustOpen(t, f, "labels: {team: vision}")
 	if _, _, err := c.Create(t.Context(), request(t, "one")); err != nil {
 		t.Fatal(err)
 	}
+	t.Run("the key and the server bear the fleet's label and those of the configuration", func(t *testing.T) {
+		strays, err := c.Strays(t.Context(), "fleet")
+		if err != nil || len(strays) != 1 || strays[0].Tags["team"] != "vision" || strays[0].Tags[driver.TagFleet] != "fleet" {
+			t.Errorf("strays %+v, %v", strays, err)
+		}
+		list, err := c.List(t.Context(), map[string]string{driver.TagFleet: "fleet"})
+		if err != nil || len(list) != 1 || list[0].Tags["team"] != "vision" {
+			t.Errorf("list %+v, %v", list, err)
+		}
+		if err := c.SetTags(t.Context(), list[0].ID, list[0].Tags); err != nil {
+			t.Error(err)
+		}
+	})
 	for _, life := range []driver.Life{driver.Living, driver.Ended} {
 		swept, err := driver.Sweep(t.Context(), c, "fleet", drover.TimeOf(time.Now()), life)
 		if err != nil || (len(swept) == 1) != (life == driver.Ended) || (len(f.keys) == 0) != (life == driver.Ended) {
@@ -397,3 +440,5 @@ func TestRate(t *testing.T) {
 		}
 	})
 }
+
+func TestThePageHasTheListLag(t *testing.T) { drivertest.ShowsLag(t, "Hetzner Cloud", listLag) }

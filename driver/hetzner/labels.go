@@ -2,10 +2,12 @@ package hetzner
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"drover"
 	"drover/driver"
 )
 
@@ -58,6 +60,27 @@ func written(text string, atEnd bool) string {
 	return driver.Escaped(text, mark, func(c byte) bool {
 		return c != mark && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9') || !atEnd && (c == '-' || c == '_' || c == '.')
 	})
+}
+
+// What Hetzner takes as a label's key, without a prefix, and as its value.
+var (
+	labelKey   = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9._-]{0,61}[a-zA-Z0-9])?$`)
+	labelValue = regexp.MustCompile(`^([a-zA-Z0-9]([a-zA-Z0-9._-]{0,61}[a-zA-Z0-9])?)?$`)
+)
+
+func checkLabels(labels map[string]string) error {
+	for k, v := range labels {
+		if !labelKey.MatchString(k) || !labelValue.MatchString(v) || strings.HasPrefix(k, "drover-") {
+			return drover.Errorf(drover.KindInvalid, "labels: %.80q: %.80q cannot be one", k, v).
+				WithHint("both have up to 63 letters, digits, dashes, underscores and dots, a letter or digit first and last; a key does not begin with drover-")
+		}
+	}
+	return nil
+}
+
+// labels are those that stand for tags, and what the configuration puts on all that is made.
+func (c *cloud) labels(tags map[string]string) map[string]string {
+	return driver.Together(c.config.Labels, labelsOf(tags))
 }
 
 // tagsOf are the tags that labels stand for.

@@ -35,6 +35,23 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 	return all, nil
 }
 
+// Describe asks for one server.
+func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
+	doing := "describe instance " + id
+	wanted, err := serverOf(id)
+	if err != nil {
+		return driver.Instance{}, classify(doing, err)
+	}
+	server, _, err := c.api.Server.GetByID(ctx, wanted.ID)
+	switch {
+	case err != nil:
+		return driver.Instance{}, classify(doing, err)
+	case server == nil: // which is how the SDK says not_found
+		return driver.Instance{}, drover.Errorf(drover.KindNotFound, "%s: there is none", doing)
+	}
+	return instanceOf(server), nil
+}
+
 func instanceOf(s *hcloud.Server) driver.Instance {
 	in := driver.Instance{
 		ID: strconv.FormatInt(s.ID, 10), Tags: tagsOf(s.Labels), Market: drover.OnDemand, State: stateOf(s.Status),
@@ -77,11 +94,11 @@ func stateOf(s hcloud.ServerStatus) driver.State {
 	return driver.Running
 }
 
-// SetTags replaces the labels.
+// SetTags replaces the labels, but for what the configuration puts on all that is made.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
 	server, err := serverOf(id)
 	if err == nil {
-		_, _, err = c.api.Server.Update(ctx, server, hcloud.ServerUpdateOpts{Labels: labelsOf(tags)})
+		_, _, err = c.api.Server.Update(ctx, server, hcloud.ServerUpdateOpts{Labels: c.labels(tags)})
 	}
 	return classify("tag instance "+id, err)
 }

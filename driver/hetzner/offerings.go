@@ -13,16 +13,24 @@ import (
 	"drover/driver"
 )
 
-// Offerings are the server types in the locations that have them, or the types by hand.
+// Offerings are the server types in the locations that have them, and the types by hand. A type by hand takes the place of the cloud's of the
+// same name.
 func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	var hand []drover.Offering
 	if len(c.config.Types) > 0 {
-		all, err := driver.ByHand(c.config.Types, driver.Listing{
+		var err error
+		hand, err = driver.ByHand(c.config.Types, driver.Listing{
 			Cloud: c.o.Name, Zones: c.config.Locations, Markets: []drover.Market{drover.OnDemand}, Default: drover.Resources{Arch: "amd64"},
 		})
-		return counted(all), err
+		if err != nil {
+			return nil, err
+		}
+	}
+	if !c.config.ListTypes {
+		return counted(hand), nil
 	}
 	types, err := c.api.ServerType.All(ctx)
 	if err != nil {
@@ -36,8 +44,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 		}
 		all = append(all, some...)
 	}
-	driver.SortOfferings(all)
-	return counted(all), nil
+	return counted(driver.Beside(c.config.Types, hand, all)), nil
 }
 
 // dedicated is the limit under which processors of one's own count, beside that of servers.

@@ -344,3 +344,7 @@ func TestConformance(t *testing.T) {
 		Patience: 20 * time.Second,
 	})
 }
+
+func TestThePageHasTheListLag(t *testing.T) {
+	drivertest.ShowsLag(t, "the local driver", newWorld(t, "").cloud.Capabilities().Lag())
+}

@@ -36,6 +36,20 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) (_ []driver.In
 	return found, nil
 }
 
+// Describe looks into one instance's folder, as List does into all.
+func (c *cloud) Describe(ctx context.Context, id string) (in driver.Instance, err error) {
+	defer func() { c.measure("describe", err) }()
+	path, err := c.path(id)
+	if err != nil {
+		return driver.Instance{}, err
+	}
+	in, err = c.look(ctx, filepath.Base(filepath.Dir(path)), path)
+	if err != nil {
+		return driver.Instance{}, notFound(id, err)
+	}
+	return in, nil
+}
+
 func (c *cloud) listFleet(ctx context.Context, fleet string) ([]driver.Instance, error) {
 	paths, err := instanceFolders(fleet)
 	if err != nil {

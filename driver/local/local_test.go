@@ -113,6 +113,15 @@ func (w *world) create(name string) driver.Instance {
 	return in
 }
 
+// describe asks for the fleet's instance of a name.
+func (w *world) describe(name string) (driver.Instance, error) {
+	describer, can := driver.As[driver.Describer](w.cloud)
+	if !can {
+		w.t.Fatal("it cannot describe")
+	}
+	return describer.Describe(w.t.Context(), "fleet."+name)
+}
+
 func (w *world) list() []driver.Instance {
 	w.t.Helper()
 	all, err := w.cloud.List(w.t.Context(), nil)
@@ -138,7 +147,7 @@ func (w *world) dial(in driver.Instance) (*ssh.Client, error) {
 		User: in.Addresses.User,
 		Auth: []ssh.AuthMethod{ssh.PublicKeys(w.key)},
 		HostKeyCallback: func(_ string, _ net.Addr, key ssh.PublicKey) error {
-			return w.cloud.VerifyHostKey(context.Background(), in, key.Marshal())
+			return w.cloud.VerifyHostKey(context.Background(), in, key.Marshal(), nil)
 		},
 		Timeout: 10 * time.Second,
 	})

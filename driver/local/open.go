@@ -86,11 +86,12 @@ func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
 func (c *cloud) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		HostKeys: driver.HostKeysPlanted, PowerOff: cmp.Or(c.faults.config.PowerOff, driver.PowerOffEnds), Notices: driver.NoticesFile, ManyCandidates: true,
+		Describe: true, ListLag: -1, // lists read the folders
 	}
 }
 
 // VerifyHostKey compares with the key that was planted.
-func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key []byte) error {
+func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, _ []byte) error {
 	path, err := c.path(in.ID)
 	if err != nil {
 		return err

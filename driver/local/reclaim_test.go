@@ -38,6 +38,9 @@ func TestReclaim(t *testing.T) {
 		if len(in) != 1 || !in[0].Reclaimed {
 			t.Fatalf("then it is listed as %+v", in)
 		}
+		if in, err := w.describe("one"); err != nil || !in.Reclaimed || in.State != driver.Stopped {
+			t.Errorf("then it is described as %+v, %v", in, err)
+		}
 		if again := w.create("one"); again.State != driver.Stopped {
 			t.Errorf("its name made another: %+v", again)
 		}
@@ -86,6 +89,9 @@ func TestPowerOffThatOnlyStops(t *testing.T) {
 	until(t, "it is listed as stopped", func() bool { l := w.list(); return len(l) == 1 && l[0].State == driver.Stopped })
 	if w.list()[0].Reclaimed {
 		t.Error("it is listed as taken back")
+	}
+	if in, err := w.describe("one"); err != nil || in.State != driver.Stopped || in.Tags[driver.TagName] != "one" {
+		t.Errorf("it is described as %+v, %v", in, err)
 	}
 	if err := w.cloud.Destroy(t.Context(), w.list()[0].ID); err != nil || len(w.list()) != 0 {
 		t.Errorf("destroyed it is listed as %+v, %v", w.list(), err)

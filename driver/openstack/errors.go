@@ -138,6 +138,15 @@ func statusOf(err error) int {
 	return 0
 }
 
+// saidByNova says of a 404 that it is Nova's, of something that is not there.
+func saidByNova(err error) bool {
+	var answer gophercloud.ErrUnexpectedResponseCode
+	var body struct {
+		Fault *struct{} `json:"itemNotFound"`
+	}
+	return errors.As(err, &answer) && json.Unmarshal(answer.Body, &body) == nil && body.Fault != nil
+}
+
 // mostWords is how many bytes of what the cloud says are told on.
 const mostWords = 500
 

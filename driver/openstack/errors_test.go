@@ -95,3 +95,5 @@ func TestClassify(t *testing.T) {
 		}
 	})
 }
+
+func TestThePageHasTheListLag(t *testing.T) { drivertest.ShowsLag(t, "OpenStack", listLag) }

@@ -116,7 +116,11 @@ func ok(body any) *answer { return &answer{status: http.StatusOK, body: body} }
 
 // wrong is an error in Nova's form.
 func wrong(status int, format string, args ...any) *answer {
-	return &answer{status: status, body: map[string]any{"fault": map[string]any{"code": status, "message": fmt.Sprintf(format, args...)}}}
+	key := "fault"
+	if status == http.StatusNotFound {
+		key = "itemNotFound"
+	}
+	return &answer{status: status, body: map[string]any{key: map[string]any{"code": status, "message": fmt.Sprintf(format, args...)}}}
 }
 
 func (f *fake) handle(r *http.Request) *answer {
@@ -232,6 +236,9 @@ func (f *fake) nova(r *http.Request, call, root string) *answer {
 	}
 	switch call {
 	case "GET servers":
+		if f.down[s.id] && version < downCells {
+			return wrong(http.StatusInternalServerError, "Unexpected API Error.")
+		}
 		shown := f.show(s, version)
 		if s.fault != "" && time.Since(s.created) >= f.faultTime {
 			shown["fault"] = map[string]any{"code": 500, "message": s.fault, "created": s.created.Format(time.RFC3339)}

@@ -20,7 +20,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.
 		return nil, classify("list instances", err)
 	}
 	for _, s := range found {
-		if version >= downCells && s.Status == statusUnknown && s.Name == "" {
+		if version >= downCells && unreached(s) {
 			return nil, drover.Errorf(drover.KindTransient, "list instances: of server %s nothing is told, since a part of the cloud does not answer", s.ID)
 		}
 		if !(driver.Instance{Tags: s.Metadata}).Bears(tags) {
@@ -34,6 +34,31 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.
 		}
 	}
 	return all, nil
+}
+
+// unreached says of a server that nothing is told of it, since a part of the cloud does not answer.
+func unreached(s servers.Server) bool { return s.Status == statusUnknown && s.Name == "" }
+
+// Describe asks for one server. That there is none counts only in Nova's own words: what stands in front of it says 404 for reasons of its own.
+func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
+	doing := "describe instance " + id
+	s, err := c.api.getServer(ctx, id)
+	if statusOf(err) == http.StatusNotFound && !saidByNova(err) {
+		return driver.Instance{}, drover.Errorf(drover.KindTransient, "%s: 404, and not in the words of Nova", doing)
+	}
+	switch {
+	case err != nil:
+		return driver.Instance{}, classify(doing, err)
+	case unreached(*s):
+		return driver.Instance{}, drover.Errorf(drover.KindTransient, "%s: nothing is told of it, since a part of the cloud does not answer", doing)
+	case s.Status == "DELETED", s.Status == "SOFT_DELETED":
+		return driver.Instance{}, drover.Errorf(drover.KindNotFound, "%s: it is in the state %s", doing, s.Status)
+	}
+	in, err := c.instance(ctx, *s)
+	if err != nil {
+		return driver.Instance{}, classify(doing, err)
+	}
+	return in, nil
 }
 
 // The states of a server that mean something here, and the task that ends it.

@@ -160,6 +160,46 @@ func TestList(t *testing.T) {
 	})
 }
 
+func TestDescribe(t *testing.T) {
+	describe := func(t *testing.T, c *cloud, id string, want drover.ErrorKind) {
+		t.Helper()
+		if in, err := c.Describe(t.Context(), id); err == nil || drover.KindOf(err) != want || in.ID != "" {
+			t.Errorf("got %+v, %v, want %s", in, err, want)
+		}
+	}
+	t.Run("of a server in a part of the cloud that does not answer, nothing is known", func(t *testing.T) {
+		for _, newest := range []int{96, 46} {
+			f := newFake()
+			f.newest = newest
+			c := imitate(t, f, "")
+			in, _ := create(t, c, request("one"))
+			f.down[in.ID] = true
+			describe(t, c, in.ID, drover.KindTransient)
+		}
+	})
+	t.Run("that there is none counts in Nova's own words alone", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, "")
+		describe(t, c, debian, drover.KindNotFound)
+		in, _ := create(t, c, request("one"))
+		for _, body := range []map[string]any{nil, {"message": "no Route matched with those values"}, {"error": map[string]any{"code": 404, "message": "Not Found"}}} {
+			f.broken["GET servers"] = func() *answer { return &answer{status: http.StatusNotFound, body: body} }
+			describe(t, c, in.ID, drover.KindTransient)
+		}
+	})
+	t.Run("a server that is deleted and still shown is gone", func(t *testing.T) {
+		f := newFake()
+		c := imitate(t, f, "")
+		in, _ := create(t, c, request("one"))
+		for _, status := range []string{"DELETED", "SOFT_DELETED"} {
+			f.broken["GET servers"] = func() *answer {
+				return ok(map[string]any{"server": map[string]any{"id": in.ID, "name": "one", "status": status, "metadata": in.Tags}})
+			}
+			describe(t, c, in.ID, drover.KindNotFound)
+		}
+	})
+}
+
 func TestStates(t *testing.T) {
 	for _, tt := range []struct {
 		status, task string

@@ -31,6 +31,9 @@ const maxUserData = 65535 / 4 * 3
 // longestFleet is what a server's tag, of at most 60 characters, can hold beside our prefix.
 const longestFleet = 32
 
+// listLag is how far lists are taken to lag: Nova makes each from its databases, and nothing is documented of how far copies of those may.
+const listLag = driver.DefaultListLag
+
 type cloud struct {
 	driver.Planted
 
@@ -78,6 +81,7 @@ func (c *cloud) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffStops, Init: runs, MaxInit: most,
 		Template: true, Project: c.api.who.project(), StopStart: true, GrowDisk: c.config.grows(),
+		Describe: true, ListLag: listLag,
 	}
 }
 

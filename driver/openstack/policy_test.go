@@ -74,6 +74,8 @@ func TestTheAccessRulesAreThoseOfTheCallsThatAreMade(t *testing.T) {
 	}
 	_, err = c.List(t.Context(), nil)
 	do("list", err)
+	_, err = c.Describe(t.Context(), in.ID)
+	do("describe", err)
 	do("tag", c.SetTags(t.Context(), in.ID, r.Tags))
 	do("grow", c.GrowDisk(t.Context(), in.ID, 40*drover.GiB))
 	do("stop", c.Stop(t.Context(), in.ID))

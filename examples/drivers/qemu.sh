@@ -148,6 +148,12 @@ destroy() {
 	reply '{}'
 }
 
+describe() {
+	local folder
+	folder=$(path "$instance") && locked && lives "$folder" || fail not_found "there is no such instance"
+	reply "{\"instance\": $(show "$folder")}"
+}
+
 set_tags() {
 	local folder
 	folder=$(path "$instance") && locked && lives "$folder" || fail not_found "there is no such instance"
@@ -157,7 +163,7 @@ set_tags() {
 }
 
 case ${1:-} in
-open) reply '{"host_keys": "planted", "power_off": "ends", "calls": ["offerings"]}' ;;
-offerings | list | create | destroy | set_tags) "$1" ;;
+open) reply '{"host_keys": "planted", "power_off": "ends", "list_lag": "0s", "calls": ["offerings", "describe"]}' ;;
+offerings | list | describe | create | destroy | set_tags) "$1" ;;
 *) fail unsupported "there is no call ${1:-}" ;;
 esac

@@ -40,7 +40,7 @@ func newCloud(quota int, boot time.Duration, t *tally) *cloud {
 
 // Capabilities says that host keys are planted and that one type is tried at a time.
 func (c *cloud) Capabilities() driver.Capabilities {
-	return driver.Capabilities{HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffEnds}
+	return driver.Capabilities{HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffEnds, ListLag: -1}
 }
 
 // over is the error of a call that is not wanted any more.
@@ -177,7 +177,7 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 }
 
 // VerifyHostKey vouches for nothing: the host keys were planted.
-func (c *cloud) VerifyHostKey(context.Context, driver.Instance, []byte) error {
+func (c *cloud) VerifyHostKey(_ context.Context, _ driver.Instance, _, _ []byte) error {
 	return drover.Errorf(drover.KindUnsupported, "host keys are planted here")
 }
 

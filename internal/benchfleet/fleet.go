@@ -3,8 +3,6 @@ package benchfleet
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io"
 	"log/slog"
@@ -38,7 +36,10 @@ type fleet struct {
 // open begins a controller such as `drover serve` does.
 func (f *fleet) open(ctx context.Context, folder string) (err error) {
 	cfg := control.Config{
-		Fleet: fleetName, Setup: f.setup(), Shared: true, Spool: folder, Runner: standIn(), Log: slog.New(slog.DiscardHandler),
+		Fleet: fleetName, Setup: f.setup(), Shared: true, Spool: folder, Log: slog.New(slog.DiscardHandler),
+	}
+	if cfg.Runner, err = standIn(); err != nil {
+		return err
 	}
 	if cfg.Key, err = remote.LoadOrCreateFleetKey(filepath.Join(folder, "fleet.key")); err != nil {
 		return err
@@ -101,11 +102,7 @@ func (f *fleet) setup() control.Setup {
 }
 
 // standIn is deployed in place of a runner: instances check that it arrives whole, and speak for it.
-func standIn() remote.Runner {
+func standIn() (remote.Runner, error) {
 	content := bytes.Repeat([]byte("runner\n"), 1000)
-	sum := sha256.Sum256(content)
-	return remote.Runner{
-		Hash: hex.EncodeToString(sum[:]), Size: int64(len(content)),
-		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil },
-	}
+	return remote.NewRunner(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil })
 }

@@ -36,6 +36,7 @@ type runner struct {
 // run is one attempt.
 type run struct {
 	limits drover.Resources
+	proof  string
 	began  drover.Time
 	exit   *drover.Exit // once it has ended
 	timer  *time.Timer
@@ -114,7 +115,7 @@ func (r *runner) hello(theirs wire.Hello, lines *wire.Conn) wire.Message {
 	r.control = lines
 	ours := wire.Hello{Version: wire.Version, Epoch: theirs.Epoch, Fleet: theirs.Fleet, Instance: r.name}
 	for id, a := range r.attempts {
-		ours.Attempts = append(ours.Attempts, wire.Attempt{ID: id, Exit: a.exit})
+		ours.Attempts = append(ours.Attempts, wire.Attempt{ID: id, Exit: a.exit, Proof: a.proof})
 	}
 	return wire.Message{Hello: &ours}
 }
@@ -139,14 +140,14 @@ func (r *runner) startLocked(s wire.Start) {
 	a := r.attempts[s.ID]
 	known := a != nil
 	if !known {
-		a = &run{limits: s.Limits, began: drover.TimeOf(time.Now())}
+		a = &run{limits: s.Limits, proof: s.Proof, began: drover.TimeOf(time.Now())}
 		r.attempts[s.ID] = a
 		r.tally.started(s.ID, r.overfullLocked())
 	}
 	r.sayLocked(wire.Message{Started: &wire.Started{ID: s.ID}})
 	switch {
 	case a.exit != nil:
-		r.sayLocked(wire.Message{Exited: &wire.Exited{ID: s.ID, Exit: *a.exit}})
+		r.sayLocked(wire.Message{Exited: &wire.Exited{ID: s.ID, Exit: *a.exit, Proof: a.proof}})
 	case known:
 	case r.tally.work == 0:
 		r.exitLocked(s.ID, drover.Exit{})
@@ -181,7 +182,7 @@ func (r *runner) exitLocked(id drover.AttemptID, exit drover.Exit) {
 	exit.Started, exit.Ended = a.began, drover.TimeOf(time.Now())
 	a.exit = &exit
 	r.tally.ended(a.limits.CPU, exit.Ended.Sub(exit.Started))
-	r.sayLocked(wire.Message{Exited: &wire.Exited{ID: id, Exit: exit}})
+	r.sayLocked(wire.Message{Exited: &wire.Exited{ID: id, Exit: exit, Proof: a.proof}})
 }
 
 // sayLocked tells the controller. One that is not there any more hears it when it is back.

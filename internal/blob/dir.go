@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"syscall"
+	"time"
 
 	"drover"
 )
@@ -109,7 +110,7 @@ func (d *Dir) put(ctx context.Context, r io.Reader, admit func(hash string, size
 	if err := admit(hash, size); err != nil {
 		return "", 0, err
 	}
-	return hash, size, d.name(name, hash, size)
+	return hash, size, d.name(name, hash)
 }
 
 // PutFile keeps the contents of the file at path as they are while they are read. The copy does not change when the file does.
@@ -122,11 +123,9 @@ func (d *Dir) PutFile(ctx context.Context, path string) (hash string, size int64
 	return d.Put(ctx, f)
 }
 
-// name gives a filled file the name of its contents, unless they are there already.
-func (d *Dir) name(from, hash string, size int64) error {
-	if there, err := d.root.Stat(place(hash)); err == nil && there.Size() == size {
-		return nil
-	}
+// name gives a filled file the name of its contents. It takes the place of the same contents if they are there already, so that how long it takes
+// does not tell a stranger whether they were.
+func (d *Dir) name(from, hash string) error {
 	if err := d.root.MkdirAll(path.Dir(place(hash)), 0o700); err != nil {
 		return err
 	}
@@ -138,11 +137,59 @@ func (d *Dir) name(from, hash string, size int64) error {
 
 // Has reports whether there are contents of this hash.
 func (d *Dir) Has(hash string) bool {
+	_, there := d.Size(hash)
+	return there
+}
+
+// Size is how many bytes the contents of this hash have, if they are there.
+func (d *Dir) Size(hash string) (size int64, there bool) {
 	if checkHash(hash) != nil {
-		return false
+		return 0, false
 	}
-	_, err := d.root.Stat(place(hash))
-	return err == nil
+	info, err := d.root.Stat(place(hash))
+	if err != nil {
+		return 0, false
+	}
+	return info.Size(), true
+}
+
+// Each hands the hashes of what is in each of the Dir's folders, and was put there before a time, to do.
+func (d *Dir) Each(before time.Time, do func(hashes []string) error) error {
+	folders, err := fs.ReadDir(d.root.FS(), ".")
+	if err != nil {
+		return err
+	}
+	for _, folder := range folders {
+		if folder.Name() == partial || !folder.IsDir() {
+			continue
+		}
+		files, err := fs.ReadDir(d.root.FS(), folder.Name())
+		if err != nil {
+			return err
+		}
+		var hashes []string
+		for _, f := range files {
+			info, err := f.Info()
+			if err == nil && checkHash(f.Name()) == nil && info.ModTime().Before(before) {
+				hashes = append(hashes, f.Name())
+			}
+		}
+		if len(hashes) == 0 {
+			continue
+		}
+		if err := do(hashes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Remove takes contents away, if they are there.
+func (d *Dir) Remove(hash string) error {
+	if err := checkHash(hash); err != nil {
+		return err
+	}
+	return d.root.RemoveAll(place(hash))
 }
 
 // Open opens the contents of this hash. The caller closes them.

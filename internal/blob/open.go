@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
+	"path"
+	"path/filepath"
 	"slices"
 	"syscall"
 
@@ -20,7 +21,7 @@ func (r *Results) OpenOutput(job string, index int, file drover.File) (io.ReadCl
 		return nil, err
 	}
 	none := drover.Errorf(drover.KindNotFound, "job %s has no output %.200q", element(job, index), file.Path)
-	if !fs.ValidPath(file.Path) {
+	if !filepath.IsLocal(file.Path) || path.Clean(file.Path) != file.Path { // it need not be UTF-8 text
 		return nil, none
 	}
 	f, err := r.openWithin(at, file.Path)

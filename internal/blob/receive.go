@@ -12,9 +12,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"drover"
 )
@@ -75,11 +74,17 @@ func (r *Results) replace(fresh, at string, empty bool) error {
 
 // unpacker unpacks an archive of a stranger's.
 type unpacker struct {
-	ctx   context.Context
-	into  *os.Root
-	left  Limits // what may still come
-	files []drover.File
+	ctx     context.Context
+	into    *os.Root
+	left    Limits // what may still come
+	entries int    // files, folders and links that have come
+	files   []drover.File
+	made    []string // folders
+	links   []link   // which come last
 }
+
+// link is a symbolic link within the folder, and where that leads.
+type link struct{ name, to string }
 
 // maxPadding is how much may follow the archive within its stream.
 const maxPadding = 1 << 20
@@ -101,7 +106,46 @@ func (u *unpacker) unpack(stream io.Reader) error {
 	if n, err := io.Copy(io.Discard, io.LimitReader(stream, maxPadding)); err != nil || n == maxPadding {
 		return errors.Join(err, refuse(n == maxPadding, "the stream goes on after its archive"))
 	}
+	if err := u.listLinks(); err != nil {
+		return err
+	}
 	return u.sync()
+}
+
+// listLinks lists what the links lead to under their names as well, since whoever fetches files one by one gets no links.
+func (u *unpacker) listLinks() error {
+	to := make(map[string]string, len(u.links))
+	for _, l := range u.links {
+		to[l.name] = l.to
+	}
+	byPath := func(f drover.File, name string) int { return strings.Compare(f.Path, name) }
+	files := slices.SortedFunc(slices.Values(u.files), func(a, b drover.File) int { return byPath(a, b.Path) })
+	for _, l := range u.links {
+		target := l.to
+		for n := 0; to[target] != "" && n < len(to); n++ {
+			target = to[target]
+		}
+		at, isFile := slices.BinarySearchFunc(files, target, byPath)
+		if isFile {
+			f := files[at]
+			f.Path = l.name
+			u.files = append(u.files, f)
+			continue
+		}
+		if target == "." || strings.HasPrefix(l.name, target+"/") {
+			continue // it leads to a folder that it is in
+		}
+		at, _ = slices.BinarySearchFunc(files, target+"/", byPath)
+		for ; at < len(files) && strings.HasPrefix(files[at].Path, target+"/"); at++ {
+			if u.left.Files--; u.left.Files < 0 {
+				return refuse(true, "there are too many files behind links")
+			}
+			f := files[at]
+			f.Path = l.name + strings.TrimPrefix(f.Path, target)
+			u.files = append(u.files, f)
+		}
+	}
+	return nil
 }
 
 // refuse is an error if it has come to that.
@@ -124,6 +168,10 @@ func (u *unpacker) entry(header *tar.Header, content io.Reader) error {
 		return err
 	}
 	u.left.Files--
+	if header.Typeflag == tar.TypeSymlink {
+		u.links = append(u.links, link{name, path.Join(path.Dir(name), header.Linkname)})
+		return u.into.Symlink(header.Linkname, name)
+	}
 	mode := fs.FileMode(0o644)
 	if header.FileInfo().Mode()&0o111 != 0 {
 		mode = 0o755
@@ -132,9 +180,22 @@ func (u *unpacker) entry(header *tar.Header, content io.Reader) error {
 	if err != nil {
 		return err
 	}
-	hash, size, err := fill(u.ctx, f, content)
+	hash, size, err := u.write(f, content)
 	u.files = append(u.files, drover.File{Path: name, Mode: uint32(mode), Size: size, Hash: hash})
 	return err
+}
+
+// fewEntries is of how many files and folders each is waited for. The disk takes a millisecond for each, so many of them are waited for together.
+const fewEntries = 100
+
+func (u *unpacker) few() bool { return u.entries <= fewEntries }
+
+func (u *unpacker) write(f *os.File, content io.Reader) (hash string, size int64, err error) {
+	if u.entries++; u.few() {
+		return fill(u.ctx, f, content)
+	}
+	hash, size, err = pour(u.ctx, f, content)
+	return hash, size, errors.Join(err, f.Close())
 }
 
 // folders makes a folder and those above it; each counts against the limit, or a few long names could make millions.
@@ -150,34 +211,42 @@ func (u *unpacker) folders(name string) error {
 		return nil
 	}
 	u.left.Files--
-	return errors.Join(err, refuse(u.left.Files < 0, "there are too many folders"))
+	u.entries++
+	u.made = append(u.made, name)
+	return errors.Join(err, refuse(u.left.Files < 0, tooMany))
 }
+
+const tooMany = "there are too many files and folders among the outputs: pack them into an archive"
 
 // admit checks an entry before anything is done about it, and returns its name.
 func (u *unpacker) admit(header *tar.Header) (name string, err error) {
 	name = path.Clean(header.Name)
 	u.left.Bytes -= max(header.Size, 0)
+	u.left.Names -= len(header.Name)
+	isLink := header.Typeflag == tar.TypeSymlink
+	known := isLink || header.Typeflag == tar.TypeReg || header.Typeflag == tar.TypeDir
 	return name, cmp.Or(
-		refuse(len(header.Name) > u.left.Name, "the name %.40q… is over the limit of %d bytes", header.Name, u.left.Name),
-		refuse(!filepath.IsLocal(name) || !plain(name), "%.80q is not a name for a file", header.Name),
-		refuse(header.Typeflag != tar.TypeReg && header.Typeflag != tar.TypeDir, "%.80q is neither a file nor a folder", header.Name),
-		refuse(header.Typeflag == tar.TypeReg && name == ".", "%.80q is not a name for a file", header.Name),
-		refuse(u.left.Files <= 0, "there are too many files"),
+		refuse(max(len(header.Name), len(header.Linkname)) > u.left.Name, "the name %.40q… is over the limit of %d bytes", header.Name, u.left.Name),
+		refuse(!filepath.IsLocal(name), "%.80q is not a name for a file", header.Name),
+		refuse(!known, "%.80q is neither a file, nor a folder, nor a symbolic link", header.Name),
+		refuse(header.Typeflag != tar.TypeDir && name == ".", "%.80q is not a name for a file", header.Name),
+		refuse(isLink && (path.IsAbs(header.Linkname) || !filepath.IsLocal(path.Join(path.Dir(name), header.Linkname))), "the link %.80q leads out of the folder", header.Name),
+		refuse(!isLink && len(u.links) > 0, "%.80q comes after a link", header.Name),
+		refuse(u.left.Files <= 0, tooMany),
+		refuse(u.left.Names < 0, "the names of the outputs are too long in all"),
 		refuse(u.left.Bytes < 0, "there is too much in the files"),
 	)
 }
 
-// plain reports whether a name survives JSON and does nothing to a terminal.
-func plain(name string) bool {
-	return utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl)
-}
-
 // sync waits until every name in the new folder is on disk; the files are already.
 func (u *unpacker) sync() error {
-	return fs.WalkDir(u.into.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.IsDir() {
+	if !u.few() {
+		return syncAll(u.into)
+	}
+	for _, folder := range append(u.made, ".") {
+		if err := syncFolder(u.into, folder); err != nil {
 			return err
 		}
-		return syncFolder(u.into, name)
-	})
+	}
+	return nil
 }

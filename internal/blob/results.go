@@ -19,12 +19,13 @@ type Limits struct {
 	Files int   // files and folders among its outputs
 	Bytes int64 // of its outputs together
 	Name  int   // bytes in the path of one of them
+	Names int   // and of all of them together, which are listed in one answer
 	Log   int64 // bytes kept of each output stream
 }
 
 // DefaultLimits are generous to people and still keep a controller's disk from one job.
 func DefaultLimits() Limits {
-	return Limits{Files: 100_000, Bytes: 64 << 30, Name: 1024, Log: 16 << 20}
+	return Limits{Files: 20_000, Bytes: 64 << 30, Name: 1024, Names: 4 << 20, Log: 16 << 20}
 }
 
 // Results is the folder for what the jobs of a batch leave.
@@ -67,6 +68,20 @@ const (
 	Stdout = "out"
 	Stderr = "err"
 )
+
+// Has reports whether there are logs or outputs of an element.
+func (r *Results) Has(job string, index int) bool {
+	at, err := folder(job, index)
+	if err != nil {
+		return false
+	}
+	for _, name := range []string{at, path.Join(logs, element(job, index)+"."+Stdout), path.Join(logs, element(job, index)+"."+Stderr)} {
+		if _, err := r.root.Stat(name); err == nil {
+			return true
+		}
+	}
+	return false
+}
 
 // Section gives n bytes of a stream from offset on. It is asked for the parts that are kept, one after the other. What it gives beyond n
 // is not read; if it gives less, the log is not kept.

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path"
+
+	"golang.org/x/sys/unix"
 )
 
 // newPartial makes a file that has no name to keep yet.
@@ -20,12 +22,18 @@ func newPartial(root *os.Root) (name string, f *os.File, err error) {
 
 // fill writes all that r gives to f, waits for the disk, and closes f.
 func fill(ctx context.Context, f *os.File, r io.Reader) (hash string, size int64, err error) {
-	sum := sha256.New()
-	size, err = io.Copy(io.MultiWriter(f, sum), whileAsked{ctx, r})
+	hash, size, err = pour(ctx, f, r)
 	if err == nil {
 		err = f.Sync()
 	}
-	return hex.EncodeToString(sum.Sum(nil)), size, errors.Join(err, f.Close())
+	return hash, size, errors.Join(err, f.Close())
+}
+
+// pour writes all that r gives to f, for which somebody else waits.
+func pour(ctx context.Context, f *os.File, r io.Reader) (hash string, size int64, err error) {
+	sum := sha256.New()
+	size, err = io.Copy(io.MultiWriter(f, sum), whileAsked{ctx, r})
+	return hex.EncodeToString(sum.Sum(nil)), size, err
 }
 
 // whileAsked is a reader that ends in the context's error once that is done.
@@ -40,6 +48,15 @@ func (w whileAsked) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	return w.r.Read(p)
+}
+
+// syncAll waits until everything is on the disk on which the root is.
+func syncAll(root *os.Root) error {
+	f, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(unix.Syncfs(int(f.Fd())), f.Close())
 }
 
 // syncFolder waits until the names in a folder are on disk.

@@ -218,9 +218,15 @@ func (c *checker) pathElsewhere(text string, at *node) string {
 }
 
 // outputs checks that patterns are patterns and stay within the working folder.
-func (c *checker) outputs(patterns []string, n *node) {
-	for i, p := range patterns {
-		at := n.find(strconv.Itoa(i))
+func (c *checker) outputs(outputs []output, n *node) {
+	for i, out := range outputs {
+		at, p := n.find(strconv.Itoa(i)), out.Glob
+		if at.shape == mapping {
+			if at.get("glob") == nil {
+				continue // it is said already
+			}
+			at = at.find("glob")
+		}
 		switch {
 		case p == "" || !doublestar.ValidatePattern(p):
 			c.addf(at, "%s is not a pattern", quote(p))
@@ -240,7 +246,14 @@ func outside(pattern string) bool {
 	return false
 }
 
+// maxLabels is how many labels a job may have: every element of its array shows them.
+const maxLabels = 64
+
 func (c *checker) labels(labels map[string]string, n *node) {
+	if len(n.entries) > maxLabels {
+		c.add(n, fmt.Sprintf("a job has at most %d labels, not %d", maxLabels, len(n.entries)), "put the data in a file and name it in inputs")
+		return
+	}
 	for _, e := range n.entries {
 		value, ok := labels[e.key.text]
 		switch {

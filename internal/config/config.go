@@ -24,6 +24,8 @@ type Config struct {
 	Clouds    []Cloud // at least one, sorted by name
 	Instances Instances
 	Jobs      Jobs
+	Auth      Auth
+	Limits    drover.UserLimits
 	Hooks     Hooks
 	Budgets   []Budget // no two of one scope
 
@@ -79,7 +81,7 @@ func Parse(name string, data []byte, dir string) (*Config, error) {
 	var file configFile
 	d.value(root, reflect.ValueOf(&file).Elem(), field{})
 	c := &Config{
-		Fleet: file.Fleet, State: string(file.State), Listen: string(file.Listen), URL: string(file.URL), Instances: file.Instances, Jobs: file.Jobs, Hooks: file.Hooks, Budgets: file.Budget,
+		Fleet: file.Fleet, State: string(file.State), Listen: string(file.Listen), URL: string(file.URL), Instances: file.Instances, Jobs: file.Jobs, Auth: file.Auth, Limits: file.Limits, Hooks: file.Hooks, Budgets: file.Budget,
 		file: name, dir: dir, text: data, root: root,
 	}
 	for cloud := range file.Clouds {
@@ -136,9 +138,11 @@ func (c *Config) Hash() string {
 		Clouds                    []hashedCloud
 		Instances                 Instances
 		Jobs                      Jobs
+		Auth                      Auth
+		Limits                    drover.UserLimits
 		Hooks                     Hooks
 		Budgets                   []Budget
-	}{Fleet: c.Fleet, State: c.State, Listen: c.Listen, URL: c.URL, Instances: c.Instances, Jobs: c.Jobs, Hooks: c.Hooks, Budgets: c.Budgets}
+	}{Fleet: c.Fleet, State: c.State, Listen: c.Listen, URL: c.URL, Instances: c.Instances, Jobs: c.Jobs, Auth: c.Auth, Limits: c.Limits, Hooks: c.Hooks, Budgets: c.Budgets}
 	for _, cl := range c.Clouds {
 		whole.Clouds = append(whole.Clouds, cl.hashed())
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,11 +95,11 @@ drover.yaml:3:76: a whole number from 0 is wanted here, not "-1"`
 			t.Fatalf("the driver got %v, %v", got.Types, err)
 		}
 		for name, want := range map[string]bool{"m7.large": true, "m7.metal": false, "c7.large": false} {
-			if c.Types.Allows(name, 2*drover.Dollar) != want {
+			if (c.Types.Refuses(name, 2*drover.Dollar) == "") != want {
 				t.Errorf("%s at 2 USD: allowed is not %v", name, want)
 			}
 		}
-		if c.Types.Allows("m7.large", 2*drover.Dollar+1) {
+		if why := c.Types.Refuses("m7.large", 2*drover.Dollar+1); !strings.Contains(why, "types.max_price, $2") {
 			t.Error("a price over max_price is allowed")
 		}
 	})
@@ -107,16 +108,16 @@ drover.yaml:3:76: a whole number from 0 is wanted here, not "-1"`
 func TestPrices(t *testing.T) {
 	c := cloud(t, "", `region: eu, disk: 30Gi, types: {max_price: 1.76}, prices: {discount: 12.5%, reserved: [{type: m7.large, count: 3, price: 0.04}]}`)
 	for listed, want := range map[drover.Money]drover.Money{2 * drover.Dollar: 1_750_000_000, 1: 0, 0: 0} {
-		paid, may := c.Offer(drover.Offering{Type: drover.InstanceType{Name: "m7.large"}, Price: listed})
-		if paid.Price != want || !may {
-			t.Errorf("what the list has at %v is paid %v (may be used: %v), not %v", listed, paid.Price, may, want)
+		paid, whyNot := c.Offer(drover.Offering{Type: drover.InstanceType{Name: "m7.large"}, Price: listed})
+		if paid.Price != want || whyNot != "" {
+			t.Errorf("what the list has at %v is paid %v (left out: %q), not %v", listed, paid.Price, whyNot, want)
 		}
 	}
-	if _, may := c.Offer(drover.Offering{Price: 3 * drover.Dollar}); may {
+	if _, whyNot := c.Offer(drover.Offering{Price: 3 * drover.Dollar}); whyNot == "" {
 		t.Error("what is dearer than max_price, discount and all, may be used")
 	}
-	if paid, may := c.Offer(drover.Offering{Price: 1760 * drover.Dollar / 1000, DiskPrice: 80 * drover.Dollar / 1000}); paid.Price != 1_540_000_000+30*70_000_000 || !may {
-		t.Errorf("with its volume it costs %v (may be used: %v)", paid.Price, may)
+	if paid, whyNot := c.Offer(drover.Offering{Price: 1760 * drover.Dollar / 1000, DiskPrice: 80 * drover.Dollar / 1000}); paid.Price != 1_540_000_000+30*70_000_000 || whyNot != "" {
+		t.Errorf("with its volume it costs %v (left out: %q)", paid.Price, whyNot)
 	}
 	if want := (config.Prices{Discount: 12_50, Reserved: []config.Reservation{{Type: "m7.large", Count: 3, Price: drover.Dollar / 25}}, Interval: 15 * time.Minute}); !cmp.Equal(c.Prices, want) {
 		t.Errorf("read %+v, want %+v", c.Prices, want)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 
 	"drover"
@@ -122,7 +123,7 @@ func (d *decoder) structure(n *node, v reflect.Value) {
 	}
 	for _, e := range n.entries {
 		if !known[e.key.text] {
-			d.addUnknown(e.key, "unknown key "+quote(e.key.text), e.key.text, append(names(fields), others...))
+			d.unknownKey(e, fields, others)
 		}
 	}
 	if c, ok := v.Addr().Interface().(checked); ok && d.count == before {
@@ -130,6 +131,22 @@ func (d *decoder) structure(n *node, v reflect.Value) {
 			d.addErr(n, err)
 		}
 	}
+}
+
+// unknownKey notes a key that is not known here. One that belongs into a mapping beside it is told where.
+func (d *decoder) unknownKey(e entry, fields []field, others []string) {
+	message := "unknown key " + quote(e.key.text)
+	for _, f := range fields {
+		inner := f.typ
+		if inner.Kind() != reflect.Struct || e.value.shape != scalar || reflect.PointerTo(inner).Implements(reflect.TypeFor[custom]()) {
+			continue
+		}
+		if slices.Contains(names(d.fieldsOf(inner)), e.key.text) {
+			d.add(e.key, message, fmt.Sprintf("write %s: {%s: %s}", f.name, e.key.text, e.value.text))
+			return
+		}
+	}
+	d.addUnknown(e.key, message, e.key.text, append(names(fields), others...))
 }
 
 // slice reads a list, each item from its type's defaults.

@@ -27,7 +27,7 @@ type encodedJob struct {
 	Placement drover.Placement  `json:"placement"`
 	Env       map[string]string `json:"env,omitempty"`
 	Inputs    []drover.Input    `json:"inputs,omitempty"`
-	Outputs   []string          `json:"outputs,omitempty"`
+	Outputs   []any             `json:"outputs,omitempty"`
 	After     []string          `json:"after,omitempty"`
 	Spot      drover.SpotPolicy `json:"spot"`
 	Attempts  int               `json:"attempts"`
@@ -68,9 +68,16 @@ func EncodeSubmission(b drover.Batch) ([]byte, error) {
 
 func encode(j drover.JobSpec) encodedJob {
 	e := encodedJob{
-		Name: j.Name, Gang: j.Gang, Command: j.Command, Image: j.Image, Placement: j.Placement, Env: j.Env, Inputs: j.Inputs, Outputs: j.Outputs,
+		Name: j.Name, Gang: j.Gang, Command: j.Command, Image: j.Image, Placement: j.Placement, Env: j.Env, Inputs: j.Inputs,
 		After: j.After, Spot: j.Spot, Attempts: j.Attempts, Priority: j.Priority, Labels: j.Labels,
 		Resources: encodedResources{j.Resources.CPU.String(), j.Resources.Memory, j.Resources.Disk, j.Resources.GPUs, j.Resources.Arch},
+	}
+	for _, glob := range j.Outputs {
+		if slices.Contains(j.Required, glob) {
+			e.Outputs = append(e.Outputs, map[string]any{"glob": glob, "required": true})
+		} else {
+			e.Outputs = append(e.Outputs, glob)
+		}
 	}
 	if j.Array.Set {
 		e.Array = fmt.Sprintf("%d-%d", j.Array.First, j.Array.Last)

@@ -20,7 +20,7 @@ func TestHostileTexts(t *testing.T) {
 		fmt.Fprintf(&keys, "k%d: v\n", i)
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"more than 4 MiB":          {strings.Repeat("#", 4<<20+1), "batch.yaml: the file is larger than 4 MiB"},
+		"more than 8 MiB":          {strings.Repeat("#", 8<<20+1), "batch.yaml: the file is larger than 8 MiB"},
 		"bytes that are no text":   {"jobs: \xff", "batch.yaml: the file is not UTF-8 text"},
 		"lists in lists":           {strings.Repeat("[", 100_000), "batch.yaml:1:33: nested too deep"},
 		"lists in lists, in block": {strings.Repeat("- ", 100_000), "batch.yaml:1:201: nested too deep"},
@@ -45,13 +45,13 @@ func TestHostileTexts(t *testing.T) {
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	if err := os.WriteFile("large.yaml", make([]byte, 5<<20), 0o600); err != nil {
+	if err := os.WriteFile("large.yaml", make([]byte, 9<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
 		"none.yaml":  "opening none.yaml: no such file or directory",
 		".":          "reading .: is a directory",
-		"large.yaml": "large.yaml: the file is larger than 4 MiB",
+		"large.yaml": "large.yaml: the file is larger than 8 MiB",
 	} {
 		t.Run(path+" is refused", func(t *testing.T) {
 			_, err := config.LoadBatch(path)
@@ -76,4 +76,17 @@ func TestLoad(t *testing.T) {
 			t.Errorf("the input is %s, want %s", got, want)
 		}
 	})
+}
+
+func TestWhereAKeyBelongsIsSaid(t *testing.T) {
+	for job, want := range map[string]string{
+		"memory: 1Gi": "write resources: {memory: 1Gi}",
+		"retry: 3":    "write {exit_codes: [1], times: 3}",
+		"zone: a":     "write placement: {zone: a}",
+	} {
+		_, err := config.ParseBatch("batch.yaml", []byte("jobs: [{name: a, command: [true], "+job+"}]"), ".")
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", job, err)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -28,7 +29,7 @@ type jobFile struct {
 	Placement placement         `yaml:"placement" doc:"where it may run"`
 	Env       map[string]string `yaml:"env" doc:"environment variables"`
 	Inputs    []input           `yaml:"inputs" doc:"what is laid in the working folder before it starts"`
-	Outputs   []string          `yaml:"outputs" doc:"patterns of the files that are fetched when it ends, also when it fails"`
+	Outputs   []output          `yaml:"outputs" doc:"patterns of the files that are fetched when it ends, also when it fails"`
 	After     nameList          `yaml:"after" doc:"jobs that must succeed before"`
 	Spot      drover.SpotPolicy `yaml:"spot" doc:"whether interruptible instances will do"`
 	Attempts  int               `yaml:"attempts" min:"1" max:"100" doc:"how many starts may be lost to dying instances"`
@@ -87,10 +88,33 @@ type input struct {
 // instead is for those who write the path alone.
 func (input) instead(text string) string { return "write {path: " + text + "}" }
 
+// output is a pattern, alone or as the glob of a mapping.
+type output outputFile
+
+type outputFile struct {
+	Glob     string `yaml:"glob,required" doc:"a pattern of files"`
+	Required bool   `yaml:"required" doc:"a job that ends well and has no file of this pattern fails"`
+}
+
+func (o *output) decode(d *decoder, n *node) {
+	if n.shape == scalar {
+		o.Glob = n.text
+		return
+	}
+	d.structure(n, reflect.ValueOf((*outputFile)(o)).Elem())
+}
+
+func (output) schema() *jsonschema.Schema {
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, schemaOf(reflect.TypeFor[outputFile]())}}
+}
+
 type retry struct {
 	ExitCodes []int `yaml:"exit_codes,required" min:"1" max:"255"`
 	Times     int   `yaml:"times,required" min:"1" max:"100"`
 }
+
+// instead is for those who write how often alone.
+func (retry) instead(text string) string { return "write {exit_codes: [1], times: " + text + "}" }
 
 // spec is the job in the words of package drover, the paths of its inputs as place gives them.
 func (j jobFile) spec(place func(path string) string) drover.JobSpec {
@@ -103,7 +127,6 @@ func (j jobFile) spec(place func(path string) string) drover.JobSpec {
 		Resources: drover.Resources{CPU: j.Resources.VCPUs, Memory: j.Resources.Memory, Disk: j.Resources.Disk, GPUs: j.Resources.GPUs, Arch: j.Resources.Arch},
 		Placement: drover.Placement(j.Placement),
 		Env:       j.Env,
-		Outputs:   j.Outputs,
 		Spot:      j.Spot,
 		Attempts:  j.Attempts,
 		Retry:     drover.Retry(j.Retry),
@@ -117,6 +140,12 @@ func (j jobFile) spec(place func(path string) string) drover.JobSpec {
 			in.Path = place(in.Path)
 		}
 		s.Inputs = append(s.Inputs, drover.Input(in))
+	}
+	for _, out := range j.Outputs {
+		s.Outputs = append(s.Outputs, out.Glob)
+		if out.Required {
+			s.Required = append(s.Required, out.Glob)
+		}
 	}
 	s.After = j.waitsFor()
 	return s

@@ -18,7 +18,7 @@ import (
 // Limits on what a file may make us do. Deep nesting and many keys cost the YAML parser time that grows with their square, and
 // aliases can grow a small file beyond any memory.
 const (
-	maxSize   = 4 << 20
+	maxSize   = MaxSubmission
 	maxDepth  = 32
 	maxIndent = 200 // columns
 	maxKeys   = 2000
@@ -39,7 +39,7 @@ func parse(data []byte, f *faults) (root *node) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	switch {
 	case len(data) > maxSize:
-		f.addf(whole, "the file is larger than 4 MiB")
+		f.addf(whole, "the file is larger than 8 MiB")
 		return nil
 	case !utf8.Valid(data):
 		f.addf(whole, "the file is not UTF-8 text")

@@ -61,14 +61,14 @@ func (Percent) schema() *jsonschema.Schema {
 // String is the percentage as it is written, such as "7.5%".
 func (p Percent) String() string { return strconv.FormatFloat(float64(p)/100, 'f', -1, 64) + "%" }
 
-// Offer is an offering of the cloud's list as it is paid, with the root volume that each instance has, and whether it may be used at the price
-// that it has without.
-func (c Cloud) Offer(listed drover.Offering) (paid drover.Offering, may bool) {
+// Offer is an offering of the cloud's list as it is paid, with the root volume that each instance has, and why it may not be used, if so, at the
+// price that it has without.
+func (c Cloud) Offer(listed drover.Offering) (paid drover.Offering, whyNot string) {
 	for _, price := range []*drover.Money{&listed.Price, &listed.DiskPrice} {
 		*price = price.Part(int64(wholePercent-c.Prices.Discount), int64(wholePercent))
 	}
-	may = c.Types.Allows(listed.Type.Name, listed.Price)
-	return listed.WithVolume(cmp.Or(listed.Type.Resources.Disk, c.Disk)), may
+	whyNot = c.Types.Refuses(listed.Type.Name, listed.Price)
+	return listed.WithVolume(cmp.Or(listed.Type.Resources.Disk, c.Disk)), whyNot
 }
 
 // checkPrices looks at a cloud's prices together.

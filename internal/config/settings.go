@@ -23,6 +23,8 @@ type configFile struct {
 	Budget    Budgets              `yaml:"budget" doc:"what may be spent in an hour, a day or a month"`
 	Instances Instances            `yaml:"instances" doc:"the life of an instance"`
 	Jobs      Jobs                 `yaml:"jobs" doc:"what holds for every job"`
+	Auth      Auth                 `yaml:"auth" doc:"what the bearers of tokens may see"`
+	Limits    drover.UserLimits    `yaml:"limits" doc:"how much each user may have of drover serve"`
 	Hooks     Hooks                `yaml:"hooks" doc:"scripts that are run when something happens to an instance"`
 }
 
@@ -30,6 +32,7 @@ type configFile struct {
 func (c *configFile) Default() {
 	c.Listen = defaultListen
 	c.Instances.Default()
+	c.Limits.Default()
 }
 
 // version is that of the format.
@@ -54,6 +57,11 @@ type Jobs struct {
 	Spread          Spread        `yaml:"spread" doc:"how much of the fleet may be alike; left out: all that is cheapest"`
 	Shares          drover.Shares `yaml:"shares" doc:"how jobs of one priority divide what there is; left out: the first to come is served first"`
 	OnOOM           OnOOM         `yaml:"on_oom" doc:"what follows when a job ran out of memory; left out: it has failed"`
+}
+
+// Auth is what the bearers of tokens may see.
+type Auth struct {
+	Shared bool `yaml:"shared" doc:"every token reads all users' logs, outputs, labels and commands; left out: view and submit read their own"`
 }
 
 // Spread is how much of the fleet may be alike.
@@ -157,8 +165,8 @@ type TypeFilter struct {
 	MaxPrice drover.Money `yaml:"max_price" doc:"the highest price per hour"`
 }
 
-// Allows reports whether a type at this hourly price may be used.
-func (f TypeFilter) Allows(name string, price drover.Money) bool {
+// Refuses says why a type at this hourly price may not be used; empty if it may.
+func (f TypeFilter) Refuses(name string, price drover.Money) string {
 	matches := func(patterns []string) bool {
 		for _, p := range patterns {
 			if ok, err := path.Match(p, name); err == nil && ok {
@@ -167,26 +175,35 @@ func (f TypeFilter) Allows(name string, price drover.Money) bool {
 		}
 		return false
 	}
-	return (len(f.Include) == 0 || matches(f.Include)) && !matches(f.Exclude) && (f.MaxPrice == 0 || price <= f.MaxPrice)
+	switch {
+	case len(f.Include) > 0 && !matches(f.Include):
+		return "types.include does not have it"
+	case matches(f.Exclude):
+		return "types.exclude leaves it out"
+	case f.MaxPrice > 0 && price > f.MaxPrice:
+		return fmt.Sprintf("it costs %v an hour, more than types.max_price, %v", price, f.MaxPrice)
+	}
+	return ""
 }
 
 // Instances is the life of an instance, from its boot to its end.
 type Instances struct {
-	BootProbe       string        `yaml:"boot_probe" doc:"a shell command that exits 0 when the instance is ready"`
-	BootTimeout     time.Duration `yaml:"boot_timeout" doc:"not ready within this time: broken"`
-	ProbeInterval   time.Duration `yaml:"probe_interval" doc:"how often an instance is asked whether it lives"`
-	ProbeDeadline   time.Duration `yaml:"probe_deadline" doc:"how long one such question may take; default: half of probe_interval, at most 5s"`
-	ProbeTimeout    time.Duration `yaml:"probe_timeout" doc:"silent this long: broken"`
-	IdleTimeout     time.Duration `yaml:"idle_timeout" doc:"without work this long: destroyed; of more than a minute, no more is used than it would cost to boot another"`
-	TermTimeout     time.Duration `yaml:"term_timeout" doc:"from the first SIGTERM to SIGKILL"`
-	ShutdownTimeout time.Duration `yaml:"shutdown_timeout" doc:"destroy is asked again this often, until the cloud no longer lists the instance"`
-	OrphanTimeout   time.Duration `yaml:"orphan_timeout" doc:"no word from any controller for this long, and no job: the instance powers itself off; 0: never"`
-	Health          string        `yaml:"health" doc:"a shell command on the instance that exits 0 while it is well; after two failures in a row it gets no more work"`
-	HealthInterval  time.Duration `yaml:"health_interval" doc:"how often an instance looks whether it is well; one look may take half of that, at most 30s"`
-	KeepBroken      time.Duration `yaml:"keep_broken" doc:"a broken instance is left this long for a look, before it is destroyed"`
-	MaxAge          time.Duration `yaml:"max_age" doc:"older than this it gets no more work, and goes; 0: never"`
-	Reuse           Reuse         `yaml:"reuse" doc:"whether an instance that has run a job is given another"`
-	Containers      Runtime       `yaml:"containers" doc:"what runs jobs with an image; left out: docker if it works there, or else podman"`
+	BootProbe        string        `yaml:"boot_probe" doc:"a shell command that exits 0 when the instance is ready"`
+	BootTimeout      time.Duration `yaml:"boot_timeout" doc:"not ready within this time: broken"`
+	ProbeInterval    time.Duration `yaml:"probe_interval" doc:"how often an instance is asked whether it lives"`
+	ProbeDeadline    time.Duration `yaml:"probe_deadline" doc:"how long one such question may take; default: half of probe_interval, at most 5s"`
+	ProbeTimeout     time.Duration `yaml:"probe_timeout" doc:"silent this long: broken"`
+	PartitionTimeout time.Duration `yaml:"partition_timeout" doc:"all of a cloud's instances silent: how long the controller blames itself before it gives them up; 0: until one answers"`
+	IdleTimeout      time.Duration `yaml:"idle_timeout" doc:"without work this long: destroyed; of more than a minute, no more is used than it would cost to boot another"`
+	TermTimeout      time.Duration `yaml:"term_timeout" doc:"from the first SIGTERM to SIGKILL"`
+	ShutdownTimeout  time.Duration `yaml:"shutdown_timeout" doc:"destroy is asked again this often, until the cloud no longer lists the instance"`
+	OrphanTimeout    time.Duration `yaml:"orphan_timeout" doc:"no word from any controller for this long, and no job: the instance powers itself off; 0: never"`
+	Health           string        `yaml:"health" doc:"a shell command on the instance that exits 0 while it is well; after two failures in a row it gets no more work"`
+	HealthInterval   time.Duration `yaml:"health_interval" doc:"how often an instance looks whether it is well; one look may take half of that, at most 30s"`
+	KeepBroken       time.Duration `yaml:"keep_broken" doc:"a broken instance is left this long for a look, before it is destroyed"`
+	MaxAge           time.Duration `yaml:"max_age" doc:"older than this it gets no more work, and goes; 0: never"`
+	Reuse            Reuse         `yaml:"reuse" doc:"whether an instance that has run a job is given another"`
+	Containers       Runtime       `yaml:"containers" doc:"what runs jobs with an image; left out: docker if it works there, or else podman"`
 }
 
 // Runtime runs containers on an instance.
@@ -213,15 +230,16 @@ func (i Instances) HealthDeadline() time.Duration { return min(30*time.Second, i
 // Default fills in the lifecycle that instances have unless the file says otherwise.
 func (i *Instances) Default() {
 	*i = Instances{
-		BootProbe:       "true",
-		BootTimeout:     10 * time.Minute,
-		ProbeInterval:   10 * time.Second,
-		ProbeTimeout:    2 * time.Minute,
-		IdleTimeout:     time.Minute,
-		TermTimeout:     2 * time.Minute,
-		ShutdownTimeout: 10 * time.Second,
-		OrphanTimeout:   time.Hour,
-		HealthInterval:  time.Minute,
-		Reuse:           ReuseAlways,
+		BootProbe:        "true",
+		BootTimeout:      10 * time.Minute,
+		ProbeInterval:    10 * time.Second,
+		ProbeTimeout:     2 * time.Minute,
+		PartitionTimeout: time.Hour,
+		IdleTimeout:      time.Minute,
+		TermTimeout:      2 * time.Minute,
+		ShutdownTimeout:  10 * time.Second,
+		OrphanTimeout:    time.Hour,
+		HealthInterval:   time.Minute,
+		Reuse:            ReuseAlways,
 	}
 }

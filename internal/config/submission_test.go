@@ -48,6 +48,9 @@ func job(t *rapid.T, before int) drover.JobSpec {
 	j.Env = mapOf(t, "env", `[A-Z][A-Z_]{0,5}`, text0())
 	j.Labels = mapOf(t, "labels", `[a-z][a-z0-9./_-]{0,5}`, rapid.StringMatching(`[ -~é世]{0,20}`))
 	j.Outputs = rapid.SliceOfN(rapid.SampledFrom([]string{"*.png", "a/**", "{x,y}.csv"}), 0, 2).Draw(t, "outputs")
+	if len(j.Outputs) == 1 && rapid.Bool().Draw(t, "required") {
+		j.Required = j.Outputs
+	}
 	j.Spot = rapid.SampledFrom([]drover.SpotPolicy{drover.SpotPrefer, drover.SpotRequire, drover.SpotNever}).Draw(t, "spot")
 	j.Attempts = rapid.IntRange(1, 100).Draw(t, "attempts")
 	if rapid.Bool().Draw(t, "retry?") {
@@ -172,6 +175,8 @@ func TestSubmissionsWithFaults(t *testing.T) {
 		{"lists in lists", strings.Repeat("[", 100) + strings.Repeat("]", 100), "body:1:33: nested too deep"},
 		{"an input that is not said", "name: a\njobs: [{name: b, command: [x], inputs: [{path: /x}]}]", "body:2:40: what the paths among the inputs hold is not said"},
 		{"files of nothing", "name: a\njobs: [{name: b, command: [x], files: []}]", "body:2:39: files belong to inputs that are paths, and there are none"},
+		{"10,000 labels, which each of 1,000 elements would show", labels(10_000, 1), "body:1:50: a job has at most 64 labels, not 10000"},
+		{"a label of 257 bytes", labels(1, 257), "the value of a label is one line of at most 256 bytes"},
 		{"a root", "name: a\njobs: [{name: b, command: [x], inputs: [{path: /}], files: []}]", "body:2:48: input \"/\" does not end in the name of a file or folder"},
 		{"a file outside", file("../x", 420, zeros), "is not a plain path within the working folder"},
 		{"a file under no input", file("y/z", 420, zeros), `"y/z" is not under the name of an input`},
@@ -187,6 +192,15 @@ func TestSubmissionsWithFaults(t *testing.T) {
 			}
 		})
 	}
+}
+
+// labels is a submission with so many labels of so many bytes.
+func labels(n, bytes int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "k%d: %s,", i, strings.Repeat("v", bytes))
+	}
+	return "{name: a, jobs: [{name: b, command: [x], labels: {" + b.String() + "}, array: 1000}]}"
 }
 
 // file is a submission with one file.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,27 +44,31 @@ func output(x drover.Exit, stream drover.Stream) (tail string, size int64) {
 
 // start has an attempt run on its instance, putting there what of its inputs is missing.
 func (c *Controller) start(ctx context.Context, effect int64, f engine.Start) engine.Body {
-	err := c.tryStart(ctx, f)
+	late, err := c.tryStart(ctx, f)
 	if err != nil {
-		return engine.StartFailed{Effect: effect, Attempt: f.Attempt, Err: drover.AsError(err, drover.KindTransient)}
+		return engine.StartFailed{Effect: effect, Attempt: f.Attempt, Err: drover.AsError(err, drover.KindTransient), Late: late}
 	}
 	return engine.Started{Effect: effect, Attempt: f.Attempt}
 }
 
-func (c *Controller) tryStart(ctx context.Context, f engine.Start) error {
+// tryStart also reports whether a start that failed missed its deadline.
+func (c *Controller) tryStart(ctx context.Context, f engine.Start) (late bool, err error) {
 	l := c.link(f.Instance)
 	if l == nil {
-		return errNotConnected
+		return false, errNotConnected
 	}
 	spec, err := c.spec(ctx, f.Attempt.Job.Number)
 	if err != nil {
-		return err
+		return false, err
 	}
 	files, err := c.inputs(ctx, spec)
 	if err != nil {
-		return err
+		return false, err
 	}
-	return l.conn.Start(ctx, wire.Start{
+	limit := startTime(files.list)
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err = l.conn.Start(within, wire.Start{
 		ID:      f.Attempt,
 		Command: spec.Command,
 		Image:   spec.Image,
@@ -73,7 +78,26 @@ func (c *Controller) tryStart(ctx context.Context, f engine.Start) error {
 		Timeout: f.Timeout,
 		Grace:   f.Grace,
 		Limits:  f.Limits,
+		Proof:   c.cfg.Key.AttemptProof(c.state.Nonce, l.name, f.Attempt),
 	}, files.open)
+	if err != nil && within.Err() != nil && ctx.Err() == nil && drover.AsError(err, drover.KindTransient).Kind == drover.KindTransient {
+		return true, drover.Errorf(drover.KindTransient, "it took longer than %v: %v", limit, err)
+	}
+	return false, err
+}
+
+const (
+	startTimeout = 10 * time.Minute // of a start, beside the time for its inputs
+	slowestInput = drover.MiB       // of inputs that comes to an instance in a second, at least
+)
+
+// startTime is how long a start may take that has these inputs.
+func startTime(files []drover.File) time.Duration {
+	limit := startTimeout
+	for _, f := range files {
+		limit += time.Duration(f.Size/int64(slowestInput)) * time.Second
+	}
+	return limit
 }
 
 var errNotConnected = drover.Errorf(drover.KindTransient, "the instance is not connected")
@@ -185,10 +209,20 @@ func (c *Controller) tryCollect(ctx context.Context, f engine.Collect) error {
 	if err := c.collectLogs(ctx, l, f.Attempt, spec, exit); err != nil {
 		return err
 	}
-	if len(spec.Outputs) == 0 {
-		return nil
+	var files []drover.File
+	var missing string
+	if len(spec.Outputs) > 0 {
+		if files, missing, err = c.collectOutputs(ctx, l, f.Attempt, spec); err != nil {
+			return err
+		}
 	}
-	return c.collectOutputs(ctx, l, f.Attempt, spec)
+	if missing != "" && exit.Code == 0 && exit.Cause == "" {
+		return drover.Errorf(drover.KindInvalid, "no file matches the required output %q", missing)
+	}
+	if c.cfg.Shared {
+		c.tally.add(f.Attempt.Job, c.sizeOf(exit, files))
+	}
+	return nil
 }
 
 // collectLogs stores both streams. A short one came whole with the exit; of a long one the instance is asked for the parts that are kept.
@@ -211,19 +245,36 @@ func (c *Controller) collectLogs(ctx context.Context, l *link, id drover.Attempt
 	return nil
 }
 
-func (c *Controller) collectOutputs(ctx context.Context, l *link, id drover.AttemptID, spec jobSpec) error {
-	var files []drover.File
-	note, err := l.conn.Outputs(ctx, id, func(tar io.Reader) (err error) {
+// collectOutputs stores an attempt's outputs, with what they lack, and returns the first required pattern that matched nothing.
+func (c *Controller) collectOutputs(ctx context.Context, l *link, id drover.AttemptID, spec jobSpec) (files []drover.File, missing string, err error) {
+	absent, err := l.conn.Outputs(ctx, id, func(tar io.Reader) (err error) {
 		files, err = c.cfg.Results.Receive(ctx, c.folder(spec), id.Job.Index, tar)
 		return err
 	})
 	if err != nil {
-		return err // the engine says whose outputs could not be stored
+		return nil, "", err // the engine says whose outputs could not be stored
 	}
-	if note != "" {
-		c.cfg.Log.Warn("some outputs were left out", logkey.Attempt, id.String(), logkey.Note, note)
+	var warnings []string
+	for _, text := range absent.LeftOut {
+		warnings = append(warnings, "output left out: "+text)
 	}
-	return c.cfg.Store.PutOutputs(ctx, id, files)
+	for _, i := range absent.Unmatched {
+		if i < 0 || i >= len(spec.Outputs) {
+			continue
+		}
+		warnings = append(warnings, fmt.Sprintf("no file matches the output pattern %q", spec.Outputs[i]))
+		if missing == "" && slices.Contains(spec.Required, spec.Outputs[i]) {
+			missing = spec.Outputs[i]
+		}
+	}
+	if len(warnings) > 0 {
+		c.cfg.Log.Warn("some outputs were left out", logkey.Attempt, id.String(), logkey.Note, strings.Join(warnings, "; "))
+	}
+	return files, missing, c.cfg.Store.PutOutputs(ctx, id, files, warnings)
+}
+
+func wrongSize(f drover.File, size int64) *drover.Error {
+	return drover.Errorf(drover.KindInvalid, "input %s is said to have %d bytes, but its contents have %d", f.Path, f.Size, size)
 }
 
 // inputFiles are the files of a job's inputs, and how to open each by its hash.
@@ -251,7 +302,12 @@ func (in *inputFiles) open(hash string) (io.ReadCloser, int64, error) {
 func (c *Controller) inputs(ctx context.Context, spec jobSpec) (*inputFiles, error) {
 	in := &inputFiles{opens: map[string]func() (io.ReadCloser, error){}, sizes: map[string]int64{}}
 	for _, f := range spec.Files {
-		in.add(f, func() (io.ReadCloser, error) { return c.cfg.Inputs.Open(f.Hash) })
+		in.add(f, func() (io.ReadCloser, error) {
+			if size, there := c.cfg.Inputs.Size(f.Hash); there && size != f.Size {
+				return nil, wrongSize(f, size)
+			}
+			return c.cfg.Inputs.Open(f.Hash)
+		})
 	}
 	for _, input := range spec.Inputs {
 		if input.From == "" {

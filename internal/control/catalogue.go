@@ -22,7 +22,9 @@ func (c *Controller) offerings(ctx context.Context, effect int64, f engine.ListO
 	defer cancel()
 	all, err := cl.own.Offerings(ctx)
 	if err == nil {
-		answer.Offerings = engine.Sorted(cl.usable(all))
+		usable, leftOut := cl.Usable(all)
+		cl.leaveOut(leftOut)
+		answer.Offerings = engine.Sorted(usable)
 		answer.Hash, err = catalogueHash(answer.Offerings)
 	}
 	if err != nil {
@@ -35,17 +37,40 @@ func (c *Controller) offerings(ctx context.Context, effect int64, f engine.ListO
 	return cl.tell(answer, f.Have)
 }
 
-// usable are the offerings that may be used, at the prices that are paid.
-func (cl *cloud) usable(all []drover.Offering) (usable []drover.Offering) {
+// Usable are the offerings of the cloud's list that may be used, at the prices that are paid, and those that are left out.
+func (cl Cloud) Usable(all []drover.Offering) (usable []drover.Offering, leftOut []drover.LeftOut) {
 	if cl.Offer == nil {
-		return all
+		return all, nil
 	}
 	for _, o := range all {
-		if paid, may := cl.Offer(o); may {
+		if paid, whyNot := cl.Offer(o); whyNot == "" {
 			usable = append(usable, paid)
+		} else {
+			leftOut = append(leftOut, drover.LeftOut{Offering: paid, Why: whyNot})
 		}
 	}
-	return usable
+	return usable, leftOut
+}
+
+func (s *sights) leaveOut(leftOut []drover.LeftOut) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leftOut = leftOut
+}
+
+// leftOut are the offerings that clouds were found to have and the configuration leaves out.
+func (c *Controller) leftOut() (all []drover.LeftOut) {
+	now := c.current()
+	for _, s := range now.Settings.Clouds {
+		cl := now.clouds[s.Name]
+		if cl == nil || s.Leaving {
+			continue
+		}
+		cl.mu.Lock()
+		all = append(all, cl.leftOut...)
+		cl.mu.Unlock()
+	}
+	return all
 }
 
 // tell cuts an answer with a whole catalogue down to what has changed, if the engine has the one that it was told last.

@@ -27,9 +27,12 @@ func TestCataloguesAreToldAsWhatHasChanged(t *testing.T) {
 		return drover.Offering{Cloud: "here", Type: drover.InstanceType{Name: name}, Market: drover.OnDemand, Price: price}
 	}
 	f.cfg.Clouds[0].Driver = cloud
-	f.cfg.Clouds[0].Offer = func(o drover.Offering) (drover.Offering, bool) {
+	f.cfg.Clouds[0].Offer = func(o drover.Offering) (drover.Offering, string) {
 		o.Price /= 2
-		return o, o.Price <= 10
+		if o.Price > 10 {
+			return o, "it is too dear"
+		}
+		return o, ""
 	}
 	c := must(New(t.Context(), f.cfg))(t)
 	ask := func(have string) engine.Offered {
@@ -40,6 +43,9 @@ func TestCataloguesAreToldAsWhatHasChanged(t *testing.T) {
 	first := ask("")
 	if want := []drover.Offering{offer("a", 1), offer("b", 2)}; !slices.Equal(first.Offerings, want) || first.Base != "" || first.Hash == "" {
 		t.Errorf("told %+v, want all that may be used, sorted, at the prices that are paid: %+v", first, want)
+	}
+	if left := c.leftOut(); len(left) != 1 || left[0].Type.Name != "dear" || left[0].Why != "it is too dear" {
+		t.Errorf("left out: %+v", left)
 	}
 	if same := ask(first.Hash); len(same.Offerings)+len(same.Removed) > 0 || same.Base != first.Hash || same.Hash != first.Hash {
 		t.Errorf("nothing has changed, and %+v is told", same)

@@ -3,12 +3,14 @@ package control
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"drover"
 	"drover/driver"
@@ -18,9 +20,10 @@ import (
 
 // Deadlines of calls to a cloud. Each is generous for a healthy cloud and short enough that a hung call is soon tried again.
 const (
-	listTimeout    = time.Minute
-	createTimeout  = 2 * time.Minute
-	destroyTimeout = time.Minute
+	listTimeout     = time.Minute
+	createTimeout   = 2 * time.Minute
+	destroyTimeout  = time.Minute
+	describeTimeout = 30 * time.Second
 )
 
 // cloud is an open cloud.
@@ -40,6 +43,7 @@ type sights struct {
 	missing []driver.Instance          // seen once, and no longer: the last of them; guarded by mu
 	offered []drover.Offering          // the catalogue that the engine was told last; never changed; guarded by mu
 	told    string                     // its hash; guarded by mu
+	leftOut []drover.LeftOut           // what the configuration leaves out of the cloud's list; never changed; guarded by mu
 }
 
 // list asks a cloud what it has of this fleet and says what is new and what is missing since the last good list.
@@ -80,8 +84,7 @@ func (cl *sights) replace(all map[string]driver.Instance) (added []driver.Instan
 	defer cl.mu.Unlock()
 	for id, in := range all {
 		old, ok := cl.seen[id]
-		if !ok || !cl.listed || (old.State == driver.Stopped) != (in.State == driver.Stopped) || old.Reclaimed != in.Reclaimed ||
-			(old.Failed == nil) != (in.Failed == nil) {
+		if !ok || !cl.listed || differs(old, in) {
 			added = append(added, in)
 		}
 	}
@@ -101,6 +104,13 @@ func (cl *sights) replace(all map[string]driver.Instance) (added []driver.Instan
 	})
 	slices.Sort(removed)
 	return added, removed
+}
+
+// differs reports whether a list shows something new of an instance that the engine goes by.
+func differs(old, in driver.Instance) bool {
+	is := func(in driver.Instance, s driver.State) bool { return in.State == s }
+	return is(old, driver.Stopped) != is(in, driver.Stopped) || is(old, driver.Stopping) != is(in, driver.Stopping) ||
+		old.Reclaimed != in.Reclaimed || (old.Failed == nil) != (in.Failed == nil) || old.Addresses != in.Addresses
 }
 
 // maxMissing is of how many instances that are gone it is remembered what they were, for hooks.
@@ -143,10 +153,54 @@ func sighting(in driver.Instance) engine.Sighting {
 		Price:        drover.Money(price),
 		Idle:         drover.IdleBehavior(tag(driver.TagIdle)),
 		Created:      in.Created,
+		Addresses:    addresses(in.Addresses),
+		Ending:       in.State == driver.Stopping,
 		Stopped:      in.State == driver.Stopped,
 		Reclaimed:    in.Reclaimed,
 		Failed:       in.Failed,
 	}
+}
+
+// maxAddress is longer than any address is. What is not one is none.
+const maxAddress = 300
+
+// addresses are those that can be written down and dialled.
+func addresses(a driver.Addresses) driver.Addresses {
+	for _, text := range []*string{&a.Private, &a.Public, &a.User} {
+		if len(*text) > maxAddress || !utf8.ValidString(*text) {
+			*text = ""
+		}
+	}
+	return a
+}
+
+// describe asks a cloud whether it has an instance that its lists lack.
+func (c *Controller) describe(ctx context.Context, effect int64, f engine.Describe) engine.Body {
+	answer := engine.Described{Effect: effect, Instance: f.Instance, Began: c.clock.now()}
+	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
+	defer cancel()
+	switch err := c.tryDescribe(ctx, f); {
+	case drover.KindOf(err) == drover.KindNotFound:
+		answer.Gone = true
+	case err != nil:
+		answer.Err = drover.AsError(err, drover.KindTransient)
+	}
+	return answer
+}
+
+// tryDescribe is KindNotFound if the cloud says that there is no such instance.
+func (c *Controller) tryDescribe(ctx context.Context, f engine.Describe) error {
+	cl, err := c.cloud(f.Cloud)
+	if err != nil {
+		return drover.Errorf(drover.KindTransient, "%v", err) // no word of the cloud's
+	}
+	d, ok := driver.As[driver.Describer](cl.own)
+	if !ok {
+		return drover.Errorf(drover.KindUnsupported, "cloud %s cannot be asked for one instance", f.Cloud)
+	}
+	cl.own.Adopt(f.ProviderID)
+	_, err = d.Describe(ctx, f.ProviderID)
+	return err
 }
 
 func (c *Controller) create(ctx context.Context, effect int64, f engine.Create) engine.Body {
@@ -169,7 +223,7 @@ func (c *Controller) create(ctx context.Context, effect int64, f engine.Create) 
 	}
 	cl.remember(in)
 	at := max(0, slices.IndexFunc(f.Candidates, func(o drover.Offering) bool { return candidate(o).Same(taken) }))
-	return engine.Created{Effect: effect, Instance: f.Instance, ProviderID: in.ID, Taken: f.Candidates[at]}
+	return engine.Created{Effect: effect, Instance: f.Instance, ProviderID: in.ID, Taken: f.Candidates[at], Addresses: addresses(in.Addresses)}
 }
 
 // createRequest says all that the instance needs to be adopted, and proved to be itself, without any database.
@@ -192,6 +246,12 @@ func (c *Controller) createRequest(cl *cloud, f engine.Create) (driver.CreateReq
 			driver.TagPrice:   strconv.FormatInt(int64(first.Price), 10),
 			driver.TagHostKey: key.Fingerprint,
 		},
+	}
+	if cl.own.Capabilities().HostKeys == driver.HostKeysSecret {
+		r.Init = driver.PlantSecret(c.cfg.Key.BootSecret(f.Name), r.Init)
+	}
+	if cl.own.Capabilities().HostKeys != driver.HostKeysPlanted {
+		delete(r.Tags, driver.TagHostKey) // the instance has another
 	}
 	for _, o := range f.Candidates {
 		r.Candidates = append(r.Candidates, candidate(o))
@@ -251,12 +311,12 @@ func (c *Controller) tryDestroy(ctx context.Context, f engine.Destroy) error {
 	if err != nil {
 		return err
 	}
-	id, err := c.providerID(ctx, cl, f)
-	if err != nil || id == "" {
-		return err
+	ids, err := c.providerIDs(ctx, cl, f)
+	for _, id := range ids {
+		cl.own.Adopt(id)
+		err = errors.Join(err, cl.own.Destroy(ctx, id))
 	}
-	cl.own.Adopt(id)
-	return cl.own.Destroy(ctx, id)
+	return err
 }
 
 // setTags notes an instance's idle behaviour on it, beside the tags that it has.
@@ -307,20 +367,18 @@ func (cl *sights) retag(id string, tags map[string]string) {
 	}
 }
 
-// providerID is the cloud's id of an instance; where it never became known, what the cloud lists under the instance's name, empty if
-// there is nothing.
-func (c *Controller) providerID(ctx context.Context, cl *cloud, f engine.Destroy) (string, error) {
+// providerIDs are the cloud's ids of an instance: where its id never became known, all that the cloud lists under its name, which are two if the
+// cloud made one create call twice. A list may lack some of them still. They are no leak: the engine takes no destruction by name for the end,
+// and whatever a later list shows under the name is destroyed by its id.
+func (c *Controller) providerIDs(ctx context.Context, cl *cloud, f engine.Destroy) (ids []string, err error) {
 	if f.ProviderID != "" {
-		return f.ProviderID, nil
+		return []string{f.ProviderID}, nil
 	}
 	all, err := c.listFleet(ctx, cl)
-	if err != nil {
-		return "", err
-	}
 	for id, in := range all {
 		if in.Tags[driver.TagName] == f.Name {
-			return id, nil
+			ids = append(ids, id)
 		}
 	}
-	return "", nil
+	return ids, err
 }

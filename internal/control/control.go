@@ -58,6 +58,7 @@ type Recorder interface {
 type Setup struct {
 	Settings engine.Settings
 	Clouds   []Cloud                // those of Settings
+	Limits   drover.UserLimits      // where results are those of many batches
 	Probe    string                 // the boot probe, a shell command
 	Deadline time.Duration          // of one probe of an instance
 	Hooks    map[drover.Hook]string // scripts, by absolute path
@@ -68,7 +69,7 @@ type Setup struct {
 type Cloud struct {
 	Name   string
 	Driver driver.Cloud
-	Offer  func(drover.Offering) (paid drover.Offering, may bool) // an offering of its list as it is paid, and whether it may be used; nil: as they are, all
+	Offer  func(drover.Offering) (paid drover.Offering, whyNot string) // an offering of its list as it is paid, and why it may not be used; nil: as they are, all
 	SSH    SSH
 	Folder string // on its instances, for the runner
 }
@@ -101,6 +102,12 @@ type Controller struct {
 	flights *flights
 	roster  *roster
 	ready   readiness
+	full    fullDisk
+
+	uploads uploads
+	tally   tally
+
+	sweeping sync.Mutex // held while inputs are swept, and while it is written down whose one is
 
 	committing time.Duration // how long the step's commit took; the loop's own
 
@@ -129,6 +136,9 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 			return nil, err
 		}
 	}
+	if err := tellSetAside(ctx, cfg); err != nil {
+		return nil, err
+	}
 	if cfg.Observer == nil {
 		cfg.Observer = unobserved{}
 	}
@@ -151,6 +161,8 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 		ends:    map[int64]map[drover.AttemptID]drover.Exit{},
 		said:    map[int64][]string{},
 		specs:   map[int64]jobSpec{},
+		uploads: uploads{users: map[string]*sending{}},
+		tally:   tally{bytes: map[drover.JobID]int64{}},
 	}
 	c.setup = c.newSetup(cfg.Setup, nil)
 	c.api = newAPIListener()
@@ -164,7 +176,16 @@ func trust(ctx context.Context, cfg Config, state *engine.State) error {
 	return cfg.Store.Commit(ctx, []engine.Write{{Proved: true}})
 }
 
-// Run drives the fleet until ctx ends or the store refuses a commit. It leaves instances and jobs as they are, and returns once
+// tellSetAside says what of the records could not be begun with.
+func tellSetAside(ctx context.Context, cfg Config) error {
+	all, err := cfg.Store.SetAside(ctx)
+	for _, what := range all {
+		cfg.Log.Error("a record that cannot be read is set aside, and its job is held: see whether the attempt still runs, then raise the job's priority or cancel it", logkey.Note, what)
+	}
+	return err
+}
+
+// Run drives the fleet until ctx ends or the store refuses a commit, for which a full disk is no reason: it waits for room. It leaves instances and jobs as they are, and returns once
 // everything it began has ended.
 func (c *Controller) Run(ctx context.Context) error {
 	end := sync.OnceFunc(func() { close(c.ended) })
@@ -182,6 +203,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	c.cfg.Observer.Begun(c.state)
 	c.work.Go(func() { c.readInbox(work) })
 	c.work.Go(func() { c.sweepHourly(work) })
+	c.work.Go(func() { c.keepTally(work) })
 	err = c.drive(ctx, l, opening)
 	stop()
 	end()
@@ -192,7 +214,8 @@ func (c *Controller) Run(ctx context.Context) error {
 }
 
 func (c *Controller) newLoop() (*loop.Loop, error) {
-	l := &loop.Loop{Store: committer{c}}
+	l := &loop.Loop{}
+	l.Store = committer{c, l}
 	if c.cfg.Record != nil {
 		c.cfg.Record.Begin(c.state)
 		l.Recorder = c.cfg.Record
@@ -213,8 +236,7 @@ func (c *Controller) drive(ctx context.Context, l *loop.Loop, opening []engine.E
 		case <-ctx.Done():
 			return nil
 		case q := <-c.queries:
-			q.ask(l.Engine)
-			close(q.done)
+			q.answer(l.Engine)
 		case ev := <-c.events:
 			wake, err = c.step(ctx, l, c.drain(ev))
 		case <-timer.C:
@@ -308,6 +330,11 @@ var errEnded = drover.Errorf(drover.KindUnreachable, "the controller has ended")
 
 // Drain has the controller start nothing any more: see engine.DrainAsked.
 func (c *Controller) Drain(ctx context.Context) { c.post(ctx, engine.DrainAsked{}) }
+
+// Stop drains as Drain does, and has what runs end as well: its jobs are queued again for the next controller, with why as the reason.
+func (c *Controller) Stop(ctx context.Context, why string) {
+	c.post(ctx, engine.DrainAsked{Stop: why})
+}
 
 // CloseFleet asks for the end of the fleet: every instance goes as soon as it has no work; with now, also those that are kept for a look.
 func (c *Controller) CloseFleet(ctx context.Context, now bool) {

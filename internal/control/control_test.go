@@ -2,8 +2,6 @@ package control
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io"
 	"log/slog"
@@ -96,15 +94,7 @@ func must[T any](v T, err error) func(*testing.T) T {
 
 // self is this binary as the runner.
 func self(t *testing.T) remote.Runner {
-	data, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := sha256.Sum256(data)
-	return remote.Runner{
-		Hash: hex.EncodeToString(sum[:]), Size: int64(len(data)),
-		Open: func() (io.ReadCloser, error) { return os.Open("/proc/self/exe") },
-	}
+	return must(remote.NewRunner(func() (io.ReadCloser, error) { return os.Open("/proc/self/exe") }))(t)
 }
 
 // begin runs a controller until the returned function is called, which returns what Run did.

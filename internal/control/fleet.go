@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
-	"encoding/json"
-	"io"
-	"maps"
 	"slices"
 	"strconv"
 
@@ -19,7 +16,11 @@ import (
 func (c *Controller) Instances(ctx context.Context, f drover.InstanceFilter) (page drover.Page[drover.Instance], err error) {
 	f.Limit = pageSize(f.Limit)
 	page.Items, err = c.cfg.Store.Instances(ctx, c.now(), f)
-	if n := len(page.Items); n == f.Limit {
+	full := len(page.Items) == f.Limit
+	if n := fitting(page.Items); n < len(page.Items) {
+		page.Items, full = page.Items[:n], true
+	}
+	if n := len(page.Items); n > 0 && full {
 		page.Next = strconv.FormatInt(page.Items[n-1].ID, 10)
 	}
 	for i := range page.Items {
@@ -28,13 +29,35 @@ func (c *Controller) Instances(ctx context.Context, f drover.InstanceFilter) (pa
 	return page, err
 }
 
+// pageBytes is about how long a page of instances may be as JSON.
+const pageBytes = 4 << 20
+
+// fitting is how many of the instances fit on a page, at least one. Each may have many jobs.
+func fitting(list []drover.Instance) int {
+	bytes := 0
+	for i, in := range list {
+		if bytes > pageBytes {
+			return i
+		}
+		bytes += 1024 + 24*len(in.Jobs)
+		if in.Reason != nil {
+			bytes += len(in.Reason.Text)
+		}
+	}
+	return len(list)
+}
+
 // Instance is one instance.
 func (c *Controller) Instance(ctx context.Context, name string) (drover.Instance, error) {
 	in, err := c.cfg.Store.Instance(ctx, c.now(), name)
-	if err == nil {
-		c.addLogin(&in)
+	if err != nil {
+		return in, err
 	}
-	return in, err
+	c.addLogin(&in)
+	if lines := c.runnerLog(in.ID); len(lines) > 0 {
+		in.RunnerLog = lines
+	}
+	return in, nil
 }
 
 // addLogin says where the instance can be reached, as far as its cloud has said.
@@ -89,16 +112,23 @@ func (c *Controller) Offers(ctx context.Context, f drover.OfferFilter) ([]drover
 	if err := c.Query(ctx, func(e *engine.Engine) { states = e.Offers() }); err != nil {
 		return nil, err
 	}
-	return Chosen(states, f), nil
+	return Chosen(states, c.leftOut(), f), nil
 }
 
 // Chosen are the offers that the filter chooses, cheapest first.
-func Chosen(states []engine.OfferState, f drover.OfferFilter) []drover.Offer {
+func Chosen(states []engine.OfferState, leftOut []drover.LeftOut, f drover.OfferFilter) []drover.Offer {
 	offers := []drover.Offer{}
 	need := drover.Shape{Need: f.Need, Placement: drover.Placement{Cloud: f.Cloud}, Spot: drover.SpotPrefer}
 	for _, s := range states {
 		if need.Accepts(s.Offering) {
 			offers = append(offers, offer(s))
+		}
+	}
+	for _, o := range leftOut {
+		if f.All && need.Accepts(o.Offering) {
+			left := offer(engine.OfferState{Offering: o.Offering})
+			left.LeftOut = o.Why
+			offers = append(offers, left)
 		}
 	}
 	slices.SortStableFunc(offers, func(a, b drover.Offer) int {
@@ -138,33 +168,18 @@ func (c *Controller) Status(ctx context.Context) (drover.Status, error) {
 	if err != nil {
 		return drover.Status{}, err
 	}
+	aside, err := c.cfg.Store.SetAside(ctx)
+	if err != nil {
+		return drover.Status{}, err
+	}
 	var s engine.Status
 	if err := c.Query(ctx, func(e *engine.Engine) { s = e.Status() }); err != nil {
 		return drover.Status{}, err
 	}
 	return drover.Status{
 		Fleet: c.cfg.Fleet, Version: c.cfg.Version, Time: s.Now, Jobs: counts, Waiting: s.Waiting, Instances: s.Instances, Standing: s.Standing,
-		Hourly: s.Hourly.USD(), Spent: s.Spent.USD(), Draining: s.Draining,
+		Hourly: s.Hourly.USD(), Spent: s.Spent.USD(), Draining: s.Draining, SetAside: aside, Suspended: c.suspended(),
 	}, nil
-}
-
-// Dump writes the engine's state, which holds no secrets.
-func (c *Controller) Dump(ctx context.Context, w io.Writer) error {
-	var state engine.State
-	if err := c.Query(ctx, func(e *engine.Engine) { state = e.State() }); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	links := slices.Sorted(maps.Keys(c.links))
-	c.mu.Unlock()
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(struct {
-		Fleet     string       `json:"fleet"`
-		Version   string       `json:"version"`
-		Connected []int64      `json:"connected"` // instances
-		State     engine.State `json:"state"`
-	}{c.cfg.Fleet, c.cfg.Version, links, state})
 }
 
 // CreateToken makes a token.

@@ -30,9 +30,9 @@ func TestAVolumeGrowsForTheNextJob(t *testing.T) {
 	f := newFixture(t)
 	cloud := &growable{Cloud: f.cfg.Clouds[0].Driver}
 	f.cfg.Clouds[0].Driver, f.cfg.Settings.Clouds[0].Disk = cloud, drover.MiB
-	f.cfg.Clouds[0].Offer = func(o drover.Offering) (drover.Offering, bool) {
+	f.cfg.Clouds[0].Offer = func(o drover.Offering) (drover.Offering, string) {
 		o.Type.Resources.Disk = 0
-		return o, true
+		return o, ""
 	}
 	c, stop := f.begin()
 	f.submit(c, "echo a")

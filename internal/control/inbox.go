@@ -8,6 +8,7 @@ import (
 
 	"drover/internal/engine"
 	"drover/internal/logkey"
+	"drover/internal/loop"
 )
 
 // inbox brings what people wish for to the engine in the order in which it was written down, however many of them ask at once.
@@ -115,10 +116,13 @@ func (c *Controller) wish(ctx context.Context, body engine.Body) error {
 }
 
 // committer commits to the store, and then tells those who wait for it.
-type committer struct{ c *Controller }
+type committer struct {
+	c *Controller
+	l *loop.Loop
+}
 
 func (m committer) Commit(ctx context.Context, writes []engine.Write) error {
-	if err := m.c.commit(ctx, writes); err != nil {
+	if err := m.c.commit(ctx, m.l, writes); err != nil {
 		return err
 	}
 	for _, w := range writes {

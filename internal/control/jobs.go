@@ -9,14 +9,18 @@ import (
 
 	"drover"
 	"drover/internal/engine"
+	"drover/internal/store"
 )
 
 // Submit takes a batch in: see [drover.Queue].
 func (c *Controller) Submit(ctx context.Context, s drover.Submission) (drover.Receipt, error) {
+	if err := c.full.err(); err != nil {
+		return drover.Receipt{}, fmt.Errorf("taking in jobs: %w", err)
+	}
 	numbers, done, err := c.cfg.Store.Submitted(ctx, s)
 	if err == nil && !done {
 		if err = c.checkBatch(ctx, s.Batch); err == nil {
-			numbers, err = c.cfg.Store.Submit(ctx, s)
+			numbers, err = c.cfg.Store.Submit(ctx, s, c.terms(ctx))
 		}
 	}
 	if err != nil {
@@ -34,9 +38,14 @@ func (c *Controller) Submit(ctx context.Context, s drover.Submission) (drover.Re
 func (c *Controller) checkBatch(ctx context.Context, b drover.Batch) error {
 	for _, spec := range b.Jobs {
 		for _, f := range spec.Files {
-			if !c.cfg.Inputs.Has(f.Hash) {
-				return drover.Errorf(drover.KindInvalid, "job %s: the contents of its input %s are not there", spec.Name, f.Path).
-					WithHint("send them first: PUT /v1/inputs/%s", f.Hash)
+			size, there := c.cfg.Inputs.Size(f.Hash)
+			switch {
+			case there && size == f.Size:
+			case there && c.sent(ctx, b.User, f.Hash): // nobody else is told what there is of it
+				err := wrongSize(f, size)
+				return drover.Errorf(err.Kind, "job %s: %s", spec.Name, err.Message).WithHint("write size: %d", size)
+			default:
+				return store.NoInput(spec.Name, f)
 			}
 		}
 	}
@@ -45,11 +54,25 @@ func (c *Controller) checkBatch(ctx context.Context, b drover.Batch) error {
 	if err := c.Query(ctx, func(e *engine.Engine) { offerings, known = e.Catalogue() }); err != nil || !known {
 		return err
 	}
-	return fits(b, offerings)
+	return fits(b, offerings, c.leftOut())
+}
+
+// sent reports whether contents were sent by whoever asks, or by the user that the batch is for.
+func (c *Controller) sent(ctx context.Context, user, hash string) bool {
+	asks := drover.IdentityOf(ctx).User
+	if asks == "" {
+		return true
+	}
+	for _, user := range []string{asks, user} {
+		if missing, err := c.cfg.Store.MissingInputs(ctx, user, []string{hash}); err == nil && len(missing) == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // fits refuses a job that none of the offerings can hold. Jobs of one shape are judged once.
-func fits(b drover.Batch, offerings []drover.Offering) error {
+func fits(b drover.Batch, offerings []drover.Offering, leftOut []drover.LeftOut) error {
 	judged := map[drover.Shape]bool{}
 	for _, spec := range b.Jobs {
 		shape := drover.Shape{Need: spec.Resources, Placement: spec.Placement, Spot: spec.Spot}
@@ -57,37 +80,19 @@ func fits(b drover.Batch, offerings []drover.Offering) error {
 			continue
 		}
 		judged[shape] = true
-		if miss := shape.NearestMiss(offerings); miss != "" {
-			return drover.Errorf(drover.KindInvalid, "no configured type can hold job %s: %s", spec.Name, miss).WithHint("drover offers lists what there is")
+		if miss := shape.NearestMiss(offerings, leftOut...); miss != "" {
+			return drover.Errorf(drover.KindInvalid, "no configured type can hold job %s: %s", spec.Name, miss).WithHint("drover offers --all lists what there is")
 		}
 	}
 	return nil
 }
 
-// MissingInputs returns the hashes without contents.
-func (c *Controller) MissingInputs(_ context.Context, hashes []string) ([]string, error) {
-	missing := []string{}
-	for _, h := range hashes {
-		if !c.cfg.Inputs.Has(h) {
-			missing = append(missing, h)
-		}
-	}
-	return missing, nil
-}
-
-// PutInput keeps contents under their hash.
-func (c *Controller) PutInput(ctx context.Context, hash string, contents io.Reader) error {
-	return c.cfg.Inputs.PutAs(ctx, hash, contents, maxInput)
-}
-
-// maxInput is the most bytes that one file of a job's inputs may have.
-const maxInput = 1 << 40
-
 // Jobs lists jobs. Those that wait, and of which nothing else is to be said, have the reason for which they do.
 func (c *Controller) Jobs(ctx context.Context, f drover.JobFilter) (page drover.Page[drover.Job], err error) {
 	f.Limit = pageSize(f.Limit)
-	page.Items, err = c.cfg.Store.Jobs(ctx, c.now(), f)
-	if n := len(page.Items); n == f.Limit {
+	items, more, err := c.cfg.Store.JobsPage(ctx, c.now(), f)
+	page.Items = items
+	if n := len(items); n > 0 && more {
 		page.Next = page.Items[n-1].ID.String()
 	}
 	c.sayWhy(ctx, page.Items)
@@ -146,9 +151,35 @@ func (c *Controller) CancelAll(ctx context.Context, reason string) error {
 
 // Retry puts a final job back in the queue.
 func (c *Controller) Retry(ctx context.Context, id drover.JobID, reason string) (drover.Job, error) {
-	if err := c.cfg.Store.Retry(ctx, id); err != nil {
+	if err := c.cfg.Store.Retry(ctx, id, c.limits()); err != nil {
 		return drover.Job{}, err
 	}
+	return c.queuedAgain(ctx, id, reason)
+}
+
+// RetryWith puts a final job back in the queue as the batch has it now.
+func (c *Controller) RetryWith(ctx context.Context, id drover.JobID, batch drover.Batch, reason string) (drover.Job, error) {
+	job, err := c.Job(ctx, id)
+	if err != nil {
+		return job, err
+	}
+	spec, err := batch.Job(job.Name)
+	if err != nil {
+		return job, err
+	}
+	if err := c.checkBatch(ctx, drover.Batch{Name: batch.Name, User: job.User, Jobs: []drover.JobSpec{spec}}); err != nil {
+		return job, err
+	}
+	if err := c.cfg.Store.RetryWith(ctx, id, batch, c.terms(ctx)); err != nil {
+		return drover.Job{}, err
+	}
+	c.mu.Lock()
+	delete(c.specs, id.Number)
+	c.mu.Unlock()
+	return c.queuedAgain(ctx, id, reason)
+}
+
+func (c *Controller) queuedAgain(ctx context.Context, id drover.JobID, reason string) (drover.Job, error) {
 	c.inbox.nudge()
 	c.note(engine.Note{Level: engine.Info, Text: "job " + id.String() + " is " + asked(ctx, "queued again", reason), Job: &id})
 	return c.Job(ctx, id)

@@ -3,8 +3,6 @@ package control
 import (
 	"context"
 	"maps"
-	"slices"
-	"strings"
 
 	"drover"
 	"drover/driver"
@@ -25,6 +23,7 @@ type link struct {
 	ctx      context.Context
 
 	ordered ordered
+	absurd  bool          // it has named an attempt that cannot be; only the goroutine that reads from it looks
 	claims  chan struct{} // an element for each connection of a job's that is to be taken up
 }
 
@@ -38,7 +37,7 @@ func (c *Controller) link(instance int64) *link {
 func (c *Controller) connect(ctx context.Context, effect int64, f engine.Connect) {
 	conn, err := c.dial(ctx, f)
 	if err != nil {
-		c.post(ctx, engine.ConnectFailed{Effect: effect, Instance: f.Instance, Err: c.toldWithLastWords(f.Instance, err)})
+		c.post(ctx, engine.ConnectFailed{Effect: effect, Instance: f.Instance, Err: drover.AsError(err, drover.KindTransient)})
 		return
 	}
 	l := &link{id: f.Instance, name: f.Name, cloud: f.Cloud, provider: f.ProviderID, conn: conn, c: c, ctx: ctx, claims: make(chan struct{}, wire.APIConns)}
@@ -55,7 +54,7 @@ func (c *Controller) connect(ctx context.Context, effect int64, f engine.Connect
 	err = conn.Run(ctx, l)
 	c.drop(l)
 	if ctx.Err() == nil {
-		c.post(ctx, engine.Disconnected{Instance: f.Instance, Heard: drover.TimeOf(conn.Heard()), Text: text(err) + c.lastWords(f.Instance)})
+		c.post(ctx, engine.Disconnected{Instance: f.Instance, Heard: drover.TimeOf(conn.Heard()), Text: text(err)})
 	}
 }
 
@@ -70,7 +69,10 @@ func text(err error) string {
 func (l *link) reports(h wire.Hello) (reports []engine.Report) {
 	ends := map[drover.AttemptID]drover.Exit{}
 	for _, a := range h.Attempts {
-		r := engine.Report{ID: a.ID}
+		if !l.plausible(a.ID) {
+			continue
+		}
+		r := engine.Report{ID: a.ID, Proof: l.verify(a.ID, a.Proof)}
 		if a.Exit != nil {
 			ends[a.ID] = *a.Exit
 			r.Exit = new(withoutOutput(*a.Exit))
@@ -81,6 +83,29 @@ func (l *link) reports(h wire.Hello) (reports []engine.Report) {
 	defer l.c.mu.Unlock()
 	l.c.ends[l.id] = ends
 	return reports
+}
+
+// plausible reports whether an attempt that the instance names can be one; what cannot never reaches the engine, and is logged once a connection.
+func (l *link) plausible(id drover.AttemptID) bool {
+	if id.Plausible() {
+		return true
+	}
+	if !l.absurd {
+		l.absurd = true
+		l.c.cfg.Log.Warn("dropping what the instance says of an attempt whose number can be nobody's", logkey.Instance, l.name, logkey.Attempt, id.String())
+	}
+	return false
+}
+
+// verify is what the proof is worth that the instance shows of an attempt.
+func (l *link) verify(id drover.AttemptID, proof string) engine.Proof {
+	switch l.c.cfg.Key.AttemptProvedBy(proof, l.name, id) {
+	case "":
+		return engine.ProofMissing
+	case l.c.state.Nonce:
+		return engine.ProofValid
+	}
+	return engine.ProofForeign
 }
 
 // withoutOutput is an exit for the engine: the ends of output are neither for its memory nor for a recording.
@@ -125,8 +150,11 @@ func (l *link) dropStrangers() {
 
 // Exited takes in that an attempt ended.
 func (l *link) Exited(m wire.Exited) {
+	if !l.plausible(m.ID) {
+		return
+	}
 	l.keepEnd(m.ID, m.Exit)
-	l.c.post(l.ctx, engine.Exited{Instance: l.id, Attempt: m.ID, Exit: withoutOutput(m.Exit)})
+	l.c.post(l.ctx, engine.Exited{Instance: l.id, Attempt: m.ID, Exit: withoutOutput(m.Exit), Proof: l.verify(m.ID, m.Proof)})
 }
 
 // API takes in that a job connected to DROVER_API, unless there are more such connections than an instance can hold.
@@ -140,48 +168,6 @@ func (l *link) API(m wire.API) {
 		defer func() { <-l.claims }()
 		l.c.acceptAPI(l, m.Conn)
 	})
-}
-
-// Log takes in a line of the runner's own log.
-func (l *link) Log(line string) {
-	l.c.mu.Lock()
-	lines := append(l.c.said[l.id], line)
-	l.c.said[l.id] = lines[max(0, len(lines)-wire.LogLines):]
-	l.c.mu.Unlock()
-	l.c.cfg.Log.Debug("the runner says", logkey.Instance, l.name, logkey.Said, line)
-}
-
-// toldWithLastWords is why an instance cannot be reached, with what its runner said last.
-func (c *Controller) toldWithLastWords(instance int64, err error) *drover.Error {
-	failed := *drover.AsError(err, drover.KindTransient)
-	failed.Message += c.lastWords(instance)
-	return &failed
-}
-
-// catchUp takes in the lines that the runner, or one before it on the instance, wrote while nobody was connected.
-func (l *link) catchUp(lines []string) {
-	l.c.mu.Lock()
-	said := l.c.said[l.id]
-	l.c.mu.Unlock()
-	if len(said) > 0 {
-		if at := slices.Index(lines, said[len(said)-1]); at >= 0 {
-			lines = lines[at+1:]
-		}
-	}
-	for _, line := range lines {
-		l.Log(line)
-	}
-}
-
-// lastWords is the end of what an instance's runner wrote to its own log, for the reason why the instance was lost; empty if nothing is known.
-func (c *Controller) lastWords(instance int64) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	said := c.said[instance]
-	if len(said) == 0 {
-		return ""
-	}
-	return "; its runner said last: " + strings.Join(said[max(0, len(said)-2):], "; ")
 }
 
 func (c *Controller) drop(l *link) {
@@ -218,7 +204,7 @@ func (c *Controller) dial(ctx context.Context, f engine.Connect) (*remote.Conn, 
 	if err != nil {
 		return nil, err
 	}
-	in, addr, err := c.address(cl, f.ProviderID)
+	in, addr, err := c.address(cl, f)
 	if err != nil {
 		return nil, err
 	}
@@ -235,10 +221,14 @@ func (c *Controller) dial(ctx context.Context, f engine.Connect) (*remote.Conn, 
 	return remote.Connect(ctx, t)
 }
 
-// address is where an instance can be reached, as its create call or the last list said.
-func (c *Controller) address(cl *cloud, id string) (driver.Instance, string, error) {
-	in, known := cl.find(id)
+// address is where an instance can be reached, as its create call, the last list or else the records say. KindNotFound if none does.
+func (c *Controller) address(cl *cloud, f engine.Connect) (driver.Instance, string, error) {
+	in, known := cl.find(f.ProviderID)
 	addr, _ := cl.Reach(in)
+	if addr == "" {
+		in.ID, in.Addresses = f.ProviderID, f.Addresses
+		addr, _ = cl.Reach(in)
+	}
 	switch {
 	case addr != "":
 		return in, addr, nil

@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -19,7 +20,12 @@ import (
 // target is where an instance is logged in to, and how it is known.
 func (cl Cloud) target(key remote.FleetKey, who claimant) remote.Target {
 	address, user := cl.Reach(who.Instance)
+	var proof remote.Proof
+	if who.pinned == "" && who.cloud.Capabilities().HostKeys == driver.HostKeysSecret {
+		proof = remote.Proof{Path: driver.SecretFile, Variable: driver.SecretVariable, Secret: key.BootSecret(who.name)}
+	}
 	return remote.Target{
+		Proof:         proof,
 		Address:       address,
 		User:          user,
 		Signers:       append(slices.Clone(cl.SSH.Keys), key.LoginKey()),
@@ -57,9 +63,9 @@ type claimant struct {
 	key    remote.FleetKey
 }
 
-// verify proves a host key: against the pinned one, else against the one planted in the instance, else by its cloud's word. There is no
-// trust on first use.
-func (c claimant) verify(ctx context.Context, key ssh.PublicKey) error {
+// verify proves a host key: against the pinned one, else against the one planted in the instance, else by its cloud's word, for which the cloud may
+// have to see the output of a command. Where a secret was planted instead, the key cannot be proved here. There is no trust on first use.
+func (c claimant) verify(ctx context.Context, key ssh.PublicKey, output []byte) error {
 	got := ssh.FingerprintSHA256(key)
 	if c.pinned != "" {
 		if got != c.pinned {
@@ -75,10 +81,16 @@ func (c claimant) verify(ctx context.Context, key ssh.PublicKey) error {
 		}
 		return err
 	case driver.HostKeysVerified:
-		if err := c.cloud.VerifyHostKey(ctx, c.Instance, key.Marshal()); err != nil {
+		err := c.cloud.VerifyHostKey(ctx, c.Instance, key.Marshal(), output)
+		if first := (*driver.RunFirst)(nil); errors.As(err, &first) {
+			return &remote.RunFirst{Command: first.Command}
+		}
+		if err != nil {
 			return fmt.Errorf("proving the host key of %s: %w", c.name, err)
 		}
 		return nil
+	case driver.HostKeysSecret:
+		return drover.Errorf(drover.KindUnsupported, "a planted secret proves it")
 	}
 	return drover.Errorf(drover.KindHostKey, "its host key cannot be proved: the driver has no way to")
 }

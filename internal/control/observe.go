@@ -127,13 +127,14 @@ func (c *Controller) step(ctx context.Context, l *loop.Loop, events []engine.Eve
 }
 
 // commit writes to the store, and has it observed.
-func (c *Controller) commit(ctx context.Context, writes []engine.Write) error {
+func (c *Controller) commit(ctx context.Context, l *loop.Loop, writes []engine.Write) error {
 	began := time.Now()
-	err := c.cfg.Store.Commit(ctx, writes)
+	err := c.commitWhenRoom(ctx, l, func() error { return c.cfg.Store.Commit(ctx, writes) })
 	c.committing = time.Since(began)
 	c.cfg.Observer.Committed(c.clock.now(), writes, c.committing, err)
 	if err == nil {
 		c.tellWrites(writes)
+		c.keepRunnerLogs(ctx, writes)
 	}
 	return err
 }

@@ -31,6 +31,8 @@ func (c *Controller) do(ctx context.Context, f engine.Effect) {
 		c.post(ctx, c.offerings(ctx, f.ID, *f.ListOfferings))
 	case f.ListInstances != nil:
 		c.post(ctx, c.list(ctx, f.ID, *f.ListInstances))
+	case f.Describe != nil:
+		c.post(ctx, c.describe(ctx, f.ID, *f.Describe))
 	case f.Create != nil:
 		c.post(ctx, c.create(ctx, f.ID, *f.Create))
 	case f.Destroy != nil:

@@ -55,9 +55,9 @@ func TestAnInstanceCostsWhatItDidWhileNobodyLooked(t *testing.T) {
 	})
 	cloud := &remembering{Cloud: spot}
 	f.cfg.Clouds[0].Driver = cloud
-	f.cfg.Clouds[0].Offer = func(o drover.Offering) (drover.Offering, bool) {
+	f.cfg.Clouds[0].Offer = func(o drover.Offering) (drover.Offering, string) {
 		o.Price /= 2
-		return o.WithVolume(2 * drover.GiB), true
+		return o.WithVolume(2 * drover.GiB), ""
 	}
 	c, stop := f.begin()
 	f.submit(c, "sleep 60")

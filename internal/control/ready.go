@@ -21,8 +21,12 @@ type readiness struct {
 	err   error     // guarded by mu
 }
 
-// Ready says why the controller is not ready to serve: its loop does not answer in time, or its records cannot be written.
+// Ready says why the controller is not ready to serve: its loop does not answer in time, its records cannot be written, or
+// a commit waits for room on the disk.
 func (c *Controller) Ready(ctx context.Context) error {
+	if err := c.full.err(); err != nil {
+		return err
+	}
 	c.ready.mu.Lock()
 	defer c.ready.mu.Unlock()
 	if time.Since(c.ready.asked) > readyFor {

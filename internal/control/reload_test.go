@@ -126,8 +126,43 @@ func TestWhyAnInstanceHasNoAddressIsSaid(t *testing.T) {
 		{"one that was just created", "its address is not known yet", func() { cl.remember(driver.Instance{ID: "i-1"}) }},
 	} {
 		step.happens()
-		if _, _, err := c.address(cl, "i-1"); err == nil || err.Error() != step.want || drover.KindOf(err) != drover.KindNotFound {
+		if _, _, err := c.address(cl, engine.Connect{ProviderID: "i-1"}); err == nil || err.Error() != step.want || drover.KindOf(err) != drover.KindNotFound {
 			t.Errorf("%s: it says %v, not %q", step.name, err, step.want)
 		}
+	}
+}
+
+// muteCloud is a cloud whose lists fail.
+type muteCloud struct{ driver.Cloud }
+
+func (muteCloud) List(context.Context, map[string]string) ([]driver.Instance, error) {
+	return nil, drover.Errorf(drover.KindTransient, "the cloud does not answer")
+}
+
+// covers D9
+func TestRunningJobsAreCollectedWhileListsFail(t *testing.T) {
+	f := newFixture(t)
+	c, stop := f.begin()
+	f.submit(c, "sleep 0.5; echo done")
+	f.until(c, "the job runs", runs(1))
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	f.cfg.Clouds[0].Driver = muteCloud{f.cfg.Clouds[0].Driver}
+	c, stop = f.begin()
+	f.until(c, "the job is final", f.allFinal)
+	job := must(c.Job(t.Context(), drover.JobID{Number: 1, Index: -1}))(t)
+	if job.State != drover.JobSucceeded || len(job.Attempts) != 1 {
+		t.Errorf("job 1 is %s after %d attempts", job.State, len(job.Attempts))
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	f.cfg.Clouds[0].Driver = f.cfg.Clouds[0].Driver.(muteCloud).Cloud
+	c, stop = f.begin()
+	c.CloseFleet(t.Context(), true)
+	f.until(c, "the fleet is at rest", (*engine.Engine).AtRest)
+	if err := stop(); err != nil {
+		t.Fatal(err)
 	}
 }

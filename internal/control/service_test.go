@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"drover"
+	"drover/driver"
 	"drover/internal/engine"
 	"drover/internal/wire"
 )
@@ -142,7 +144,7 @@ func TestSubmitRefuses(t *testing.T) {
 	f.until(c, "the types are known", func(e *engine.Engine) bool { return len(e.Offers()) > 0 })
 	spec := drover.JobSpec{Name: "big", Command: []string{"true"}, Priority: 1, Attempts: 1, Spot: drover.SpotPrefer, Resources: drover.Resources{CPU: 1 << 40}}
 	_, err := c.Submit(t.Context(), drover.Submission{Batch: drover.Batch{Name: "b", Jobs: []drover.JobSpec{spec}}})
-	if drover.KindOf(err) != drover.KindInvalid || !strings.Contains(fmt.Sprint(err), "job big") || !strings.Contains(fmt.Sprint(err), "vcpus") {
+	if drover.KindOf(err) != drover.KindInvalid || !strings.Contains(fmt.Sprint(err), "job big") || !strings.Contains(fmt.Sprint(err), "vCPUs") {
 		t.Errorf("what fits nowhere: %v", err)
 	}
 	spec.Resources = drover.Resources{CPU: 1}
@@ -405,29 +407,59 @@ func TestWhereJobsReachTheAPI(t *testing.T) {
 	}
 }
 
-func TestWhatARunnerSaidLastIsToldOfItsInstance(t *testing.T) {
+// covers D15
+func TestTheEndOfARunnersLogIsKeptOncePerLine(t *testing.T) {
 	f := newFixture(t)
 	c := must(New(t.Context(), f.cfg))(t)
 	l := &link{id: 1, name: "i-1", c: c}
-	if words := c.lastWords(1); words != "" {
-		t.Errorf("before it said anything: %q", words)
-	}
 	l.catchUp([]string{"a", "b"})
 	l.Log("c")
 	l.catchUp([]string{"b", "c", "d"}) // after a reconnection
-	if words := c.lastWords(1); words != "; its runner said last: c; d" {
-		t.Errorf("it is told as %q", words)
-	}
-	if diff := cmp.Diff([]string{"a", "b", "c", "d"}, c.said[1]); diff != "" {
+	if diff := cmp.Diff([]string{"a", "b", "c", "d"}, c.runnerLog(1)); diff != "" {
 		t.Error(diff)
 	}
-	failed := c.toldWithLastWords(1, errors.New("no route"))
-	if !strings.HasSuffix(failed.Message, "its runner said last: c; d") {
-		t.Errorf("why it is not reached: %v", failed)
-	}
 	c.disconnect(1)
-	if words := c.lastWords(1); words != "" {
-		t.Errorf("of one that is gone: %q", words)
+	if lines := c.runnerLog(1); len(lines) > 0 {
+		t.Errorf("of one that is gone: %q", lines)
+	}
+}
+
+// covers D15
+func TestTheRunnersLogOfAnInstanceThatDiedStandsApartFromTheReason(t *testing.T) {
+	f := newFixture(t)
+	f.cfg.Clouds[0].Driver = driver.Own(f.cfg.Clouds[0].Driver, "test")
+	f.cfg.Settings.Clouds[0].ListInterval = 200 * time.Millisecond
+	var log strings.Builder // read once the controller has ended
+	f.cfg.Log = slog.New(slog.NewJSONHandler(&log, nil))
+	c, stop := f.begin()
+	f.submit(c, "sleep 60")
+	f.until(c, "the job runs", runs(1))
+	victim := must(c.Instance(t.Context(), "1"))(t)
+	if len(victim.RunnerLog) == 0 {
+		t.Error("while it lives its runner's log is not shown")
+	}
+	for _, in := range must(f.cfg.Clouds[0].Driver.List(t.Context(), nil))(t) {
+		if err := f.cfg.Clouds[0].Driver.Destroy(t.Context(), in.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.until(c, "the instance is gone", func(*engine.Engine) bool {
+		return must(f.store.Instance(t.Context(), 0, "1"))(t).State == drover.InstanceGone
+	})
+	dead := must(c.Instance(t.Context(), "1"))(t)
+	if len(dead.RunnerLog) == 0 || strings.Contains(dead.Reason.Text, dead.RunnerLog[0]) || strings.Contains(dead.Reason.Text, "runner said") {
+		t.Errorf("the reason is %q and the runner's log %q", dead.Reason.Text, dead.RunnerLog)
+	}
+	if err := c.CancelAll(t.Context(), "seen enough"); err != nil {
+		t.Fatal(err)
+	}
+	c.CloseFleet(t.Context(), true)
+	f.until(c, "the fleet is at rest", (*engine.Engine).AtRest)
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(log.String(), `"runner_log":[`); n != 1 {
+		t.Errorf("the end of the runner's log is logged %d times", n)
 	}
 }
 
@@ -435,8 +467,8 @@ func TestHowAnAttemptEndedIsBelievedOfItsOwnInstanceAlone(t *testing.T) {
 	f := newFixture(t)
 	c := must(New(t.Context(), f.cfg))(t)
 	id := drover.AttemptID{Job: job(1), Number: 1}
-	own, other := &link{id: 1, c: c}, &link{id: 2, c: c}
-	hello := wire.Hello{Attempts: []wire.Attempt{{ID: id, Exit: &drover.Exit{Code: 3, Stdout: "true"}}}}
+	own, other := &link{id: 1, name: "own", c: c}, &link{id: 2, name: "other", c: c}
+	hello := wire.Hello{Attempts: []wire.Attempt{{ID: id, Exit: &drover.Exit{Code: 3, Stdout: "true"}, Proof: f.cfg.Key.AttemptProof(c.state.Nonce, "own", id)}}}
 	if diff := cmp.Diff([]engine.Report{{ID: id, Exit: &drover.Exit{Code: 3}}}, own.reports(hello)); diff != "" {
 		t.Errorf("the engine is told otherwise (-want +got)\n%s", diff)
 	}

@@ -92,6 +92,8 @@ func (s *setup) able() engine.Settings {
 	for i := range settings.Clouds {
 		if cl := s.clouds[settings.Clouds[i].Name]; cl != nil {
 			_, settings.Clouds[i].GrowDisk = driver.As[driver.DiskGrower](cl.own)
+			_, settings.Clouds[i].Describe = driver.As[driver.Describer](cl.own)
+			settings.Clouds[i].ListLag = cl.own.Capabilities().Lag()
 			billing, own := &settings.Clouds[i].Billing, cl.own.Capabilities().Billing
 			billing.Least, billing.Period = own.Least, cmp.Or(billing.Period, own.Period)
 		}

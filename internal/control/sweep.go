@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"drover"
@@ -23,9 +24,20 @@ func (c *Controller) sweepHourly(ctx context.Context) {
 		select {
 		case <-tick.C:
 			c.Sweep(ctx, driver.Living)
+			c.sweepStored(ctx)
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// sweepStored takes away inputs that no job uses, and counts results anew that somebody took away. A run's own, which were there before its batch, stay with the run.
+func (c *Controller) sweepStored(ctx context.Context) {
+	if !c.cfg.Shared {
+		return
+	}
+	if err := errors.Join(c.SweepInputs(ctx, time.Now()), c.Recount(ctx)); err != nil && ctx.Err() == nil {
+		c.cfg.Log.Warn("what no job uses cannot be taken away", logkey.Error, err)
 	}
 }
 

@@ -1,6 +1,8 @@
 package control
 
 import (
+	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -36,5 +38,36 @@ func TestACloudThatDoesThingsWrongIsBorne(t *testing.T) {
 	}
 	if list := must(right.List(t.Context(), nil))(t); len(list) > 0 {
 		t.Errorf("the cloud still has %v", list)
+	}
+}
+
+// twins is a cloud that made one create call twice.
+type twins struct {
+	driver.Cloud
+	there []driver.Instance
+}
+
+func (c *twins) List(context.Context, map[string]string) ([]driver.Instance, error) {
+	return slices.Clone(c.there), nil
+}
+
+func (c *twins) Destroy(_ context.Context, id string) error {
+	c.there = slices.DeleteFunc(c.there, func(in driver.Instance) bool { return in.ID == id })
+	return nil
+}
+
+// covers D16
+func TestEveryInstanceOfANameIsDestroyedWhereItsIDIsNotKnown(t *testing.T) {
+	f := newFixture(t)
+	tags := map[string]string{driver.TagFleet: "test", driver.TagName: "x"}
+	other := map[string]string{driver.TagFleet: "test", driver.TagName: "y"}
+	cloud := &twins{f.cfg.Clouds[0].Driver, []driver.Instance{{ID: "1", Tags: tags}, {ID: "2", Tags: tags}, {ID: "3", Tags: other}}}
+	f.cfg.Clouds[0].Driver = cloud
+	c := must(New(t.Context(), f.cfg))(t)
+	if err := c.tryDestroy(t.Context(), engine.Destroy{Name: "x", Cloud: "here"}); err != nil {
+		t.Fatal(err)
+	}
+	if len(cloud.there) != 1 || cloud.there[0].ID != "3" {
+		t.Errorf("the cloud has %+v", cloud.there)
 	}
 }

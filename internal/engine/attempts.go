@@ -103,6 +103,9 @@ func (e *Engine) running(a *Attempt) {
 		return
 	}
 	a.State = drover.AttemptRunning
+	if givenUp(a) {
+		a.Stop = nil // it was started after all
+	}
 	if a.Stop != nil {
 		stop := *a.Stop
 		stop.Since = e.s.Now // it is told only now
@@ -137,9 +140,27 @@ func (e *Engine) startFailed(b StartFailed) {
 		return
 	}
 	a.Fails++
+	if b.Late || a.Fails >= startTries {
+		e.giveUpStart(a, b.Err)
+		return
+	}
 	a.Retry = e.s.Now.Add(backoff(a.Fails, time.Second, time.Minute))
 	e.touch(e.instance(a.Instance))
 }
+
+// startTries is how often in a row a start may fail for a moment, which takes some ten minutes, before it is given up.
+const startTries = 15
+
+// giveUpStart counts a start as lost to its instance, once the next hello has said that it was not started.
+func (e *Engine) giveUpStart(a *Attempt, err *drover.Error) {
+	why := e.reason(drover.ReasonNoStart, "not started: %s", err.Message)
+	a.Stop = &why
+	e.writeAttempt(a, why)
+	e.effect(Effect{Disconnect: &Disconnect{Instance: a.Instance}})
+}
+
+// givenUp reports whether the start of an attempt was given up, so that it counts as lost unless it was started after all.
+func givenUp(a *Attempt) bool { return a.Stop != nil && a.Stop.Code == drover.ReasonNoStart }
 
 // refused ends an attempt that was never started.
 func (e *Engine) refused(a *Attempt, err *drover.Error) {
@@ -157,8 +178,14 @@ func (e *Engine) exited(b Exited) {
 	case a == nil || b.Instance != 0 && b.Instance != a.Instance:
 		e.strangerEnded(b)
 		return
+	case b.Proof != ProofValid && !a.Unproven:
+		e.forgedEnd(a)
+		return
 	case a.State == drover.AttemptCollecting:
 		return
+	}
+	if givenUp(a) {
+		a.Stop = nil
 	}
 	in := e.instance(a.Instance)
 	e.vacate(in, a)
@@ -190,12 +217,26 @@ func (e *Engine) ended(a *Attempt, exit drover.Exit) drover.Time {
 	return e.s.Now
 }
 
+// forgedEnd passes over the word of an instance that an attempt has ended, since it shows no proof that the attempt is the one it was given. What
+// it really has is for the next hello to tell.
+func (e *Engine) forgedEnd(a *Attempt) {
+	in := e.instance(a.Instance)
+	e.distrust(in, a.ID)
+	if in.Connected {
+		e.effect(Effect{Disconnect: &Disconnect{Instance: in.ID}})
+	}
+}
+
 // strangerEnded takes note that an attempt which is not known has ended as it was told to.
 func (e *Engine) strangerEnded(b Exited) {
+	if in := e.instance(b.Instance); in != nil && b.Proof == ProofMissing {
+		e.distrust(in, b.Attempt)
+	}
 	for _, in := range e.instances {
 		at := slices.Index(in.Strangers, b.Attempt)
 		if at >= 0 && (b.Instance == 0 || b.Instance == in.ID) {
 			in.Strangers = slices.Delete(slices.Clone(in.Strangers), at, at+1)
+			in.Forged = slices.DeleteFunc(slices.Clone(in.Forged), func(id drover.AttemptID) bool { return id == b.Attempt })
 			e.forget(in, b.Attempt)
 			e.replace = true
 			e.touch(in)

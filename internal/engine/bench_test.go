@@ -43,7 +43,7 @@ func newBusy(t testing.TB, instances, jobs, elements int) *busy {
 		s.Instances = append(s.Instances, engine.Instance{
 			ID: id, Name: fmt.Sprintf("f-n-%d", id), Cloud: "c", ProviderID: fmt.Sprint("p-", id), Type: offering.Type, Resources: size,
 			Market: drover.OnDemand, State: drover.InstanceIdle,
-			Idle: drover.IdleRun, Created: b.now, Ready: b.now, IdleSince: b.now, Listed: true, Connected: true,
+			Idle: drover.IdleRun, Created: b.now, Ready: b.now, IdleSince: b.now, Observed: engine.Observed{Listed: true, Connected: true},
 		})
 	}
 	for n := range jobs {

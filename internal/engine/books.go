@@ -189,8 +189,11 @@ func (e *Engine) figure(b *books, in *instance) (until drover.Time) {
 		return never
 	}
 	begin, end, tariff := e.paidFrom(in), e.pledgedUntil(in), e.dearest(in)
-	if until = end; in.Ended != 0 {
+	switch until = end; {
+	case in.Ended != 0:
 		until = never
+	case in.Created == 0: // as long as that is not known, its bill may begin now
+		until = e.s.Now
 	}
 	var uses []sharer
 	if b.shared {

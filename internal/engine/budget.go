@@ -201,6 +201,15 @@ func (e *Engine) settleInstance(in *instance) {
 	e.tally((*Budget).ofFleet, func(from, to drover.Time) drover.Money { return bill.Cost(from, to) })
 }
 
+// unsettleInstance takes that back, since the instance is there after all.
+func (e *Engine) unsettleInstance(in *instance) {
+	if in.Created == 0 {
+		return
+	}
+	bill := e.bill(in)
+	e.tally((*Budget).ofFleet, func(from, to drover.Time) drover.Money { return -bill.Cost(from, to) })
+}
+
 // settleAttempt counts an attempt that is final.
 func (e *Engine) settleAttempt(a *Attempt) {
 	if len(e.s.Settings.Budgets) == 0 {

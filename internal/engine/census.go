@@ -19,7 +19,7 @@ type Census struct {
 type Sight struct {
 	Cloud     string
 	Listed    drover.Time // when its last good list was taken, 0 if none was
-	Deaf      bool        // the controller takes itself for deaf to its instances
+	Partition bool        // the controller takes itself for cut off from its instances
 	Throttles int         // offerings of which fewer are asked for at once than may be
 }
 
@@ -48,7 +48,7 @@ func (e *Engine) Census() Census {
 	over := func(b Block) bool { return b.Over }
 	c := Census{Status: e.Status(), Budgets: e.Budgets(), Blocks: slices.DeleteFunc(slices.Clone(e.s.Blocks), over)}
 	for _, cl := range e.clouds {
-		c.Clouds = append(c.Clouds, Sight{cl.Name, cl.Listed, cl.Deaf != 0, len(cl.Throttles)})
+		c.Clouds = append(c.Clouds, Sight{cl.Name, cl.Listed, cl.Partition.Since != 0, len(cl.Throttles)})
 	}
 	at := map[StockKey]int{} // of c.Stock
 	for _, in := range e.instances {

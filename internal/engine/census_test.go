@@ -37,7 +37,7 @@ func census(t *testing.T) engine.Census {
 			idle,
 		},
 		Settings: engine.Settings{Clouds: []engine.CloudSettings{{Name: "c", MaxCreating: 1}}},
-		Clouds:   []engine.Cloud{{Name: "c", Listed: 7, Deaf: 8, Throttles: make([]engine.Throttle, 2)}},
+		Clouds:   []engine.Cloud{{Name: "c", Listed: 7, Partition: engine.Partition{Since: 8}, Throttles: make([]engine.Throttle, 2)}},
 		Blocks: []engine.Block{
 			{Cloud: "c", Reason: drover.Reason{Code: string(drover.KindQuota)}},
 			{Cloud: "c", Type: "ended", Over: true, Reason: drover.Reason{Code: string(drover.KindQuota)}},
@@ -75,7 +75,7 @@ func TestCensus(t *testing.T) {
 		}
 	})
 	t.Run("so is how well clouds are seen", func(t *testing.T) {
-		if diff := cmp.Diff([]engine.Sight{{Cloud: "c", Listed: 7, Deaf: true, Throttles: 2}}, c.Clouds); diff != "" {
+		if diff := cmp.Diff([]engine.Sight{{Cloud: "c", Listed: 7, Partition: true, Throttles: 2}}, c.Clouds); diff != "" {
 			t.Error(diff)
 		}
 	})

@@ -38,6 +38,11 @@ func (e *Engine) lookSoon(c *Cloud) {
 	c.NextList = max(c.NoList, min(c.NextList, max(e.s.Now, c.Began.Add(soon), e.s.Now.Add(wait))))
 }
 
+// lookAt has the cloud listed at a time, if it would be only later.
+func (e *Engine) lookAt(c *Cloud, at drover.Time) {
+	c.NextList = max(c.NoList, min(c.NextList, max(at, e.s.Now, c.Began.Add(soon))))
+}
+
 // limitLists makes no list call before the time that the cloud named, if it named one.
 func (e *Engine) limitLists(c *Cloud, err *drover.Error) {
 	c.NoList = max(c.NoList, err.RetryAt)
@@ -103,21 +108,30 @@ func (e *Engine) listed(b Listed) {
 		return
 	}
 	c.ListFails, c.Unlisted = 0, drover.Reason{}
-	c.Listed, c.Good = e.s.Now, b.Began
+	c.Listed, c.Good, c.GoodBefore = e.s.Now, b.Began, c.Good
 	c.look(b.Began)
 	for _, s := range b.Added {
 		e.sighted(c, s)
 	}
 	for _, id := range b.Removed {
-		if in := e.byProviderID(c.Name, id); in != nil {
-			in.Listed = false
-		}
+		e.unlist(c, id)
 	}
+	e.reviveListed(c)
 	if e.missing(c, b.Began) || !e.proved() && !c.Twice {
 		c.Hurry++
 		e.lookSoon(c)
 	} else {
 		c.Hurry = 0
+	}
+}
+
+// unlist takes note that a list has an instance no more.
+func (e *Engine) unlist(c *Cloud, id string) {
+	if in := e.byProviderID(c.Name, id); in != nil {
+		e.goesOn(in, c.GoodBefore)
+		in.Listed, in.Ending = false, false
+	} else if at := e.departed(c.Name, id); at >= 0 {
+		e.s.Departed[at].Shown = nil
 	}
 }
 
@@ -130,23 +144,26 @@ func (e *Engine) byProviderID(cloud, id string) *instance {
 	return nil
 }
 
-// sighted takes in an instance that a list has and the one before it had not.
+// sighted takes in an instance that a list has and the one before it had not, or not as it is now.
 func (e *Engine) sighted(c *Cloud, s Sighting) {
 	in := e.behind(c, s)
 	if in == nil {
-		e.adopt(c, s)
+		if at := e.departed(c.Name, s.ProviderID); at >= 0 {
+			e.s.Departed[at].Shown = &s
+		} else {
+			e.adopt(c, s)
+		}
 		return
 	}
 	e.believeTag(in, cmp.Or(s.Idle, drover.IdleRun))
-	in.Listed, in.Strikes = true, 0
+	e.goesOn(in, c.GoodBefore)
+	in.Listed, in.Missing = true, 0
+	e.locate(in, s.Addresses)
 	if !in.Seen {
 		in.Seen = true
 		e.writeInstance(in)
 	}
 	e.tagSeen(in, s.Idle)
-	if s.Reclaimed {
-		e.reclaim(in, reclaimedText)
-	}
 	if in.ProviderID == "" {
 		// The create call's answer was lost, or is still on its way.
 		if o := taken(in, s); o != nil {
@@ -159,6 +176,32 @@ func (e *Engine) sighted(c *Cloud, s Sighting) {
 		} else {
 			e.writeInstance(in)
 		}
+	}
+	e.show(c, in, s)
+}
+
+// locate takes an instance's addresses over, and has it dialled there.
+func (e *Engine) locate(in *instance, a drover.Addresses) {
+	if a == (drover.Addresses{}) || a == in.Addresses {
+		return
+	}
+	in.Addresses = a
+	if !in.Connected && in.State != drover.InstanceStopping {
+		in.Retry = e.s.Now
+	}
+	e.writeInstance(in)
+}
+
+// show takes in how an instance is, as a list shows it.
+func (e *Engine) show(c *Cloud, in *instance, s Sighting) {
+	if in.Ending = s.Ending; in.Ending {
+		e.endBill(in, c.Good)
+	} else {
+		in.Shown, in.Reshown = true, in.EndTold != 0
+		e.goesOn(in, c.Good)
+	}
+	if s.Reclaimed {
+		e.reclaim(in, reclaimedText)
 	}
 	switch {
 	case in.Created == 0:
@@ -201,7 +244,8 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	in := &instance{Instance: Instance{
 		ID: e.s.LastInstance, Name: name, Cloud: c.Name, ProviderID: s.ProviderID, Zone: s.Zone, Market: s.Market, Price: s.Price,
 		Type: drover.InstanceType{Name: s.Type, ProviderType: s.ProviderType}, HostKey: s.HostKey,
-		State: drover.InstanceUnknown, Idle: drover.IdleRun, Asked: e.s.Now, Created: e.billFrom(s), Known: e.s.Now, Listed: true, Seen: true, Silent: e.s.Now,
+		State: drover.InstanceUnknown, Idle: drover.IdleRun, Asked: e.s.Now, Created: e.billFrom(s), Seen: true, Addresses: s.Addresses,
+		Observed: Observed{Known: e.s.Now, Listed: true, Shown: !s.Ending, Ending: s.Ending, Silent: e.s.Now},
 	}}
 	e.adoptTag(in, s.Idle)
 	for _, o := range c.Offerings {
@@ -245,68 +289,6 @@ func (e *Engine) adoptTag(in *instance, tag drover.IdleBehavior) {
 		in.Idle, in.Told, in.Retag = drover.IdleDrain, &why, tag != drover.IdleDrain
 	}
 	in.Reason = in.remark()
-}
-
-// missing deals with the instances that the list begun at a time has not, and reports whether a list ahead of its time is wanted:
-// for a second look at those, or to see the last of what is being destroyed.
-func (e *Engine) missing(c *Cloud, began drover.Time) (again bool) {
-	for _, in := range slices.Clone(e.instances) {
-		switch {
-		case in.Cloud != c.Name || in.Call != 0 || in.State == drover.InstanceCreating:
-		case in.Listed:
-			again = again || in.State == drover.InstanceStopping && in.Accepted
-		case in.Connected && in.State != drover.InstanceStopping, began < in.Known, e.mayBeNew(in, began):
-			again = again || in.State == drover.InstanceStopping || began < in.Silent
-		default:
-			again = e.strike(in, began) || again
-		}
-	}
-	return again
-}
-
-// mayBeNew reports whether a list that began then may not have an instance only because its cloud has just made it. That is measured from
-// when Drover began to look, since the clock may have leapt ahead; it is over once a list has had the instance, or it was ready.
-func (e *Engine) mayBeNew(in *instance, began drover.Time) bool {
-	return in.Created != 0 && !in.Seen && in.Ready == 0 && !in.Accepted && began < max(in.Created, e.s.Looking).Add(lostGap)
-}
-
-// The least time between two lists that together say that an instance is gone: a cloud that answers from a stale copy soon has a newer
-// one. One whose create call was not answered is given longer, since it may only now come to be; and as long may pass before a cloud lists
-// what it has made.
-const (
-	strikeGap = time.Second
-	lostGap   = 30 * time.Second
-)
-
-// strike counts a good list, begun at a time, that has not an instance which should be there; at the second it is gone, unless nobody
-// has tried since to reach it, as nobody does what is broken. It reports whether another list is wanted.
-func (e *Engine) strike(in *instance, began drover.Time) bool {
-	gap := strikeGap
-	switch {
-	case in.Accepted:
-		gap = 0
-	case in.ProviderID == "":
-		gap = lostGap
-	}
-	switch {
-	case in.Strikes == 0:
-		in.Strikes, in.Struck = 1, max(began, e.s.Looking)
-		return true
-	case began < in.Struck.Add(gap):
-		return true
-	case in.State != drover.InstanceStopping && !in.Broken && len(in.load) > 0 && (!in.Tried || in.Dial != 0):
-		return true
-	}
-	in.Strikes++
-	why := e.reason(drover.ReasonVanished, "vanished: its cloud no longer lists it")
-	switch {
-	case in.State == drover.InstanceStopping:
-		why = *in.Reason
-	case in.Ready == 0 && !in.Broken && e.ours(in.Name):
-		e.vanishedBooting(in, why)
-	}
-	e.gone(in, why)
-	return false
 }
 
 // createFailed learns from a failed create. What the cloud refused does not exist and is planned anew; what may have happened is

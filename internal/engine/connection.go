@@ -19,9 +19,10 @@ func (e *Engine) connected(b Connected) {
 	if in.State == drover.InstanceStopping {
 		return
 	}
-	in.Connected, in.Silent, in.Tried, in.Strikes, in.Known = true, 0, false, 0, e.s.Now
+	in.Connected, in.Silent, in.Tried, in.Unlocated, in.Missing, in.Known = true, 0, false, false, 0, e.s.Now
 	in.HostKey, in.Heard = b.HostKey, true
 	e.hear(in)
+	e.endQuiet(in)
 	e.heard(in)
 	if b.Notice != nil {
 		e.reclaim(in, noticeText(*b.Notice))
@@ -82,15 +83,17 @@ func (e *Engine) ready(in *instance) {
 // reconcile compares what a runner has with what is believed of it. The runner is right about what it runs; the engine about what
 // should be, of which nothing begins where the boot probe failed.
 func (e *Engine) reconcile(in *instance, b Connected) {
-	in.Strangers = nil
-	has := map[drover.AttemptID]bool{}
+	in.Strangers, in.Forged = nil, nil
+	has, forged := map[drover.AttemptID]bool{}, map[drover.AttemptID]bool{}
 	for _, r := range b.Attempts {
-		has[r.ID] = true
-		e.reported(in, r)
+		believed := e.reported(in, r)
+		has[r.ID], forged[r.ID] = has[r.ID] || believed, !believed
 	}
 	for _, a := range slices.Clone(in.load) {
 		switch {
 		case has[a.ID]:
+		case forged[a.ID]:
+			e.lose(a, "what its instance has under its number was not started by this controller")
 		case a.State == drover.AttemptStarting && a.Stop != nil:
 			e.end(a, drover.AttemptCancelled, *a.Stop)
 		case a.State == drover.AttemptStarting && in.Reclaimed != nil:
@@ -105,36 +108,62 @@ func (e *Engine) reconcile(in *instance, b Connected) {
 	}
 }
 
-// reported takes in what a runner says of one attempt. What the engine does not know is ended and forgotten (BEHAVIOUR D14).
-func (e *Engine) reported(in *instance, r Report) {
+// reported takes in what a runner says of one attempt, and reports whether that is believed: it was given to the instance, and it lives or is
+// taken over.
+func (e *Engine) reported(in *instance, r Report) bool {
 	a := e.live(r.ID)
-	if a == nil {
+	if a == nil && r.Proof == ProofValid {
 		e.doubtAttempt(in, r.ID)
 		a = e.regain(in, r)
 	}
 	switch {
-	case a == nil || a.Instance != in.ID:
-		if r.Exit != nil {
-			if e.s.Now >= in.KeepUntil {
-				e.forget(in, r.ID)
-			}
-			return
-		}
-		e.note(Note{Level: Warn, Text: fmt.Sprintf("ending attempt %v on %s, which is not known", r.ID, in.Name), Instance: in.Name, Attempt: &r.ID})
-		in.Strangers = append(in.Strangers, r.ID)
-		e.effect(Effect{Stop: &Stop{Attempt: r.ID, Instance: in.ID, Grace: e.life().TermTimeout}})
+	case !believed(a, in.ID, r.Proof):
+		e.disown(in, r)
+		return false
 	case a.State == drover.AttemptCollecting:
 		if a.Effect == 0 {
 			e.collect(a)
 		}
 	case r.Exit != nil:
-		e.exited(Exited{in.ID, r.ID, *r.Exit})
+		e.exited(Exited{in.ID, r.ID, *r.Exit, r.Proof})
 	default:
 		a.Effect, a.Fails, a.Retry = 0, 0, 0
 		e.running(a)
 		if a.Stop != nil {
 			e.askStop(a)
 		}
+	}
+	return true
+}
+
+// believed reports whether what an instance says of an attempt counts: the attempt lives there, and was given to it.
+func believed(a *Attempt, instance int64, proof Proof) bool {
+	return a != nil && a.Instance == instance && (proof == ProofValid || a.Unproven)
+}
+
+// disown has an attempt ended and forgotten that the engine does not know, or not on this instance (BEHAVIOUR D14).
+func (e *Engine) disown(in *instance, r Report) {
+	if r.Proof == ProofMissing {
+		e.distrust(in, r.ID)
+	}
+	if r.Exit != nil {
+		if e.s.Now >= in.KeepUntil {
+			e.forget(in, r.ID)
+		}
+		return
+	}
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("ending attempt %v on %s, which is not known", r.ID, in.Name), Instance: in.Name, Attempt: &r.ID})
+	in.Strangers = append(in.Strangers, r.ID)
+	if r.Proof == ProofForeign || r.Proof == ProofMissing && !in.Unproven {
+		in.Forged = append(in.Forged, r.ID)
+	}
+	e.effect(Effect{Stop: &Stop{Attempt: r.ID, Instance: in.ID, Grace: e.life().TermTimeout}})
+}
+
+// distrust has an instance drain that shows an attempt which it was never given: something there speaks as its runner.
+func (e *Engine) distrust(in *instance, id drover.AttemptID) {
+	if !in.Unproven {
+		e.ail(in, e.reason(drover.ReasonForged, "it says that it has attempt %v, and shows no proof that it was given it: a job there may speak in the runner's name", id))
 	}
 }
 
@@ -143,10 +172,17 @@ func (e *Engine) connectFailed(b ConnectFailed) {
 	if in == nil || !answers(b.Effect, in.Dial) {
 		return
 	}
-	in.Dial, in.Tried = 0, true
+	in.Dial = 0
+	in.Unlocated = b.Err.Kind == drover.KindNotFound
+	in.Tried = in.Tried || !in.Unlocated
 	if in.State == drover.InstanceStopping {
 		return
 	}
+	if e.provedGone(in) {
+		e.vanish(in)
+		return
+	}
+	e.noteQuiet(in)
 	in.Fails++
 	first, most := 20*time.Millisecond, 2*time.Second
 	if in.Ready != 0 {
@@ -154,10 +190,9 @@ func (e *Engine) connectFailed(b ConnectFailed) {
 	}
 	in.Retry = e.s.Now.Add(backoff(in.Fails, first, most))
 	switch {
-	case b.Err.Kind == drover.KindNotFound: // its address is not known yet
+	case in.Unlocated:
 		if c := e.cloud(in.Cloud); c != nil {
 			e.uncalled(in, c)
-			c.Hurry++
 			e.lookSoon(c)
 		}
 	case b.Err.Kind == drover.KindHostKey:
@@ -172,11 +207,37 @@ func (e *Engine) connectFailed(b ConnectFailed) {
 	e.touch(in)
 }
 
-// uncalled has an instance's silence begin now, and the try to reach it be none, if its cloud has not said since Drover began to look where
-// its instances are: nobody can be heard whom nobody could call.
+// uncalled has an instance's silence begin now if its cloud has not said since Drover began to look where its instances are: nobody can be
+// heard whom nobody could call.
 func (e *Engine) uncalled(in *instance, c *Cloud) {
 	if c.Listed < e.s.Looking {
-		in.Silent, in.Tried = e.s.Now, false
+		e.beginSilence(in)
+	}
+}
+
+// beginSilence has an instance's silence begin now, whatever was written down of it.
+func (e *Engine) beginSilence(in *instance) {
+	in.Silent = e.s.Now
+	if in.Quiet != 0 {
+		in.Quiet = 0
+		e.writeInstance(in)
+	}
+}
+
+// noteQuiet writes down now and then for how long an instance was silent, for the next controller to go on from.
+func (e *Engine) noteQuiet(in *instance) {
+	quiet := e.s.Now.Sub(in.Silent)
+	if in.wasHeard() && (quiet < in.Quiet || quiet >= in.Quiet+e.life().ProbeInterval) {
+		in.Quiet = quiet
+		e.writeInstance(in)
+	}
+}
+
+// endQuiet forgets it, and what lists lacked, since the instance was heard.
+func (e *Engine) endQuiet(in *instance) {
+	if in.Quiet != 0 || in.EndTold != 0 {
+		in.Quiet, in.EndTold = 0, 0
+		e.writeInstance(in)
 	}
 }
 

@@ -72,10 +72,11 @@ type AttemptRow struct {
 
 // InstanceEnd settles an instance's bill.
 type InstanceEnd struct {
-	ID     int64         `json:"id"`
-	At     drover.Time   `json:"at"`
-	Cost   drover.Money  `json:"cost"`
-	Reason drover.Reason `json:"reason"`
+	ID       int64         `json:"id"`
+	At       drover.Time   `json:"at"`
+	Cost     drover.Money  `json:"cost"`
+	Reason   drover.Reason `json:"reason"`
+	Departed *Departed     `json:"departed,omitempty"` // nil if its cloud never gave it an id
 }
 
 // Effect is something for a shell to do, once. Exactly one field beside ID is set. Every effect but Stop, Forget, Disconnect and Fire is
@@ -84,6 +85,7 @@ type Effect struct {
 	ID            int64           `json:"id"`
 	ListOfferings *ListOfferings  `json:"list_offerings,omitempty"`
 	ListInstances *ListInstances  `json:"list_instances,omitempty"`
+	Describe      *Describe       `json:"describe,omitempty"`
 	Create        *Create         `json:"create,omitempty"`
 	Destroy       *Destroy        `json:"destroy,omitempty"`
 	SetTags       *SetTags        `json:"set_tags,omitempty"`
@@ -107,6 +109,14 @@ type ListOfferings struct {
 // ListInstances asks a cloud what it has of this fleet.
 type ListInstances struct {
 	Cloud string `json:"cloud"`
+}
+
+// Describe asks a cloud whether it has an instance that its lists lack.
+type Describe struct {
+	Instance   int64  `json:"instance"`
+	Name       string `json:"name"`
+	Cloud      string `json:"cloud"`
+	ProviderID string `json:"provider_id"`
 }
 
 // Create asks a cloud for an instance that is already written down.
@@ -152,6 +162,8 @@ type Connect struct {
 	ProviderID string `json:"provider_id"`
 	HostKey    string `json:"host_key,omitempty"` // the pinned fingerprint
 	Probe      bool   `json:"probe,omitempty"`    // its boot is not proved yet, or not since this controller began
+
+	Addresses drover.Addresses `json:"addresses,omitzero"` // that are in the records; its cloud may have told newer ones
 }
 
 // Disconnect closes an instance's control stream and forgets its address.

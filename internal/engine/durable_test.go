@@ -1,8 +1,10 @@
 package engine_test
 
 import (
+	"cmp"
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"slices"
 
 	"drover"
 	"drover/internal/engine"
@@ -28,12 +30,13 @@ func durable(s engine.State) engine.State {
 		a.Effect, a.Fails, a.Retry = 0, 0, 0
 	}
 	for i, in := range d.Instances {
-		in.Listed, in.Accepted, in.Strikes, in.Struck, in.Known, in.Heard = false, false, 0, 0, 0, false
-		in.Connected, in.Silent, in.Tried, in.Alone, in.Lost, in.Strangers = false, 0, false, false, nil, nil
-		in.Call, in.Unsure, in.ByName, in.Dial, in.Fails, in.Retry, in.Tagging = 0, false, false, 0, 0, 0, engine.Tagging{}
-		in.Growing, in.Regrown = 0, false
-		d.Instances[i] = in
+		d.Instances[i] = in.Durable()
 	}
+	d.Departed = slices.Clone(s.Departed)
+	for i := range d.Departed {
+		d.Departed[i].Shown = nil
+	}
+	slices.SortFunc(d.Departed, func(a, b engine.Departed) int { return cmp.Compare(a.Instance.ID, b.Instance.ID) })
 	return d
 }
 

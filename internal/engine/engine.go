@@ -120,7 +120,7 @@ func New(s State) (*Engine, error) {
 // State returns all that the engine knows, in canonical form. It shares no memory with the engine.
 func (e *Engine) State() State {
 	s := e.s
-	s.Blocks, s.Interruptions, s.Spending = slices.Clone(s.Blocks), slices.Clone(s.Interruptions), slices.Clone(s.Spending)
+	s.Blocks, s.Interruptions, s.Spending, s.Departed = slices.Clone(s.Blocks), slices.Clone(s.Interruptions), slices.Clone(s.Spending), slices.Clone(s.Departed)
 	s.Habits.Boots, s.Habits.Pauses = slices.Clone(s.Habits.Boots), slices.Clone(s.Habits.Pauses)
 	for j := range e.jobs.all() {
 		c := j.clone()
@@ -237,12 +237,15 @@ func (e *Engine) handle(body Body) {
 		e.prioritize(b)
 	case DrainAsked:
 		e.drain()
+		e.stopAll(b.Stop)
 	case CloseAsked:
 		e.close(b.Now)
 	case Offered:
 		e.offered(b)
 	case Listed:
 		e.listed(b)
+	case Described:
+		e.described(b)
 	case Created:
 		e.created(b)
 	case CreateFailed:
@@ -287,7 +290,8 @@ func said(err *drover.Error) *drover.Error {
 	return err
 }
 
-// lookAgain begins to look: after a start, or after a time in which Drover was stopped or suspended. No silence from before counts.
+// lookAgain begins to look: after a start, or after a time in which Drover was stopped or suspended. Silence goes on from where the last
+// dial that failed has left it, so that neither that time counts, nor restarts keep an instance that does not answer.
 func (e *Engine) lookAgain(fresh bool) {
 	e.s.Looking = e.s.Now
 	if fresh && e.s.Closing {
@@ -298,11 +302,13 @@ func (e *Engine) lookAgain(fresh bool) {
 			e.unknown(in)
 		}
 		if !in.Connected {
-			in.Silent, in.Tried, in.Strikes = e.s.Now, false, 0
+			in.Silent, in.Tried = e.s.Now.Add(-in.Quiet), false
 		}
+		in.Missing = 0
 		e.touch(in)
 	}
 	if !fresh {
+		e.pausePartitions(e.s.Now.Sub(e.s.Wake))
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("was not looking for %v: no instance is held to have been silent in that time",
 			e.s.Now.Sub(e.s.Wake).Round(time.Second))})
 	}
@@ -399,7 +405,7 @@ func (e *Engine) limits(cloud string) CloudSettings {
 			return c
 		}
 	}
-	return CloudSettings{Name: cloud, MaxCreating: 1, ListInterval: time.Minute}
+	return CloudSettings{Name: cloud, MaxCreating: 1, ListInterval: time.Minute, ListLag: lostGap}
 }
 
 func (e *Engine) life() Lifecycle { return e.s.Settings.Lifecycle }

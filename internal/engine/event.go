@@ -57,8 +57,11 @@ type PriorityAsked struct {
 }
 
 // DrainAsked is the wish that this controller start nothing any more, so that it can end with nothing left behind: attempts finish,
-// instances go as they fall idle, and what waits waits for the next controller.
-type DrainAsked struct{}
+// instances go as they fall idle, and what waits waits for the next controller. With Stop, which says why, attempts are told to end and their
+// jobs are queued again, as with priority 0.
+type DrainAsked struct {
+	Stop string `json:"stop,omitempty"`
+}
 
 // CloseAsked is the wish that the fleet end: instances go as soon as they have no work, and none is made. With Now, those that are kept
 // for a look go too.
@@ -102,17 +105,29 @@ type Sighting struct {
 	Price        drover.Money        `json:"price"`
 	Idle         drover.IdleBehavior `json:"idle_behavior,omitempty"`
 	Created      drover.Time         `json:"created,omitempty"`
+	Addresses    drover.Addresses    `json:"addresses,omitzero"`
+	Ending       bool                `json:"ending,omitempty"`    // listed, but it is being destroyed
 	Stopped      bool                `json:"stopped,omitempty"`   // listed, but it does not run
 	Reclaimed    bool                `json:"reclaimed,omitempty"` // its cloud takes, or took, it back
 	Failed       *drover.Error       `json:"failed,omitempty"`    // its cloud accepted it and could not make it
 }
 
+// Described answers Describe: whether the cloud says that there is no such instance, or none any more. With Err set it says nothing.
+type Described struct {
+	Effect   int64         `json:"effect"`
+	Instance int64         `json:"instance"`
+	Began    drover.Time   `json:"began"`
+	Gone     bool          `json:"gone,omitempty"`
+	Err      *drover.Error `json:"err,omitempty"`
+}
+
 // Created answers Create: the cloud has accepted.
 type Created struct {
-	Effect     int64           `json:"effect"`
-	Instance   int64           `json:"instance"`
-	ProviderID string          `json:"provider_id"`
-	Taken      drover.Offering `json:"taken"`
+	Effect     int64            `json:"effect"`
+	Instance   int64            `json:"instance"`
+	ProviderID string           `json:"provider_id"`
+	Taken      drover.Offering  `json:"taken"`
+	Addresses  drover.Addresses `json:"addresses,omitzero"`
 }
 
 // CreateFailed answers Create. Tried is how many of the candidates the cloud was asked for; a capacity error means that it has none
@@ -160,11 +175,22 @@ type Connected struct {
 
 // Report is what a runner says of one attempt that it has.
 type Report struct {
-	ID   drover.AttemptID `json:"id"`
-	Exit *drover.Exit     `json:"exit,omitempty"` // without the tails of its output
+	ID    drover.AttemptID `json:"id"`
+	Exit  *drover.Exit     `json:"exit,omitempty"` // without the tails of its output
+	Proof Proof            `json:"proof,omitempty"`
 }
 
-// ConnectFailed answers Connect.
+// Proof is what the shell found of the proof that an attempt was given with its start and that its runner shows with all it says of it. Any job
+// on an instance can speak as its runner, but only of attempts that were really started there can it show a proof.
+type Proof string
+
+const (
+	ProofValid   Proof = ""            // these records started the attempt on this instance
+	ProofForeign Proof = "other_store" // records that are lost did
+	ProofMissing Proof = "missing"     // there is none, or a wrong one: nobody did, or it was before there were proofs
+)
+
+// ConnectFailed answers Connect. KindNotFound says that nobody was dialled, since no address is known.
 type ConnectFailed struct {
 	Effect   int64         `json:"effect"`
 	Instance int64         `json:"instance"`
@@ -202,6 +228,7 @@ type StartFailed struct {
 	Effect  int64            `json:"effect"`
 	Attempt drover.AttemptID `json:"attempt"`
 	Err     *drover.Error    `json:"err"`
+	Late    bool             `json:"late,omitempty"` // it missed its deadline
 }
 
 // Exited says that an attempt's command ended. An instance that another store named may have an attempt of the same id.
@@ -209,6 +236,7 @@ type Exited struct {
 	Instance int64            `json:"instance,omitempty"` // that says so
 	Attempt  drover.AttemptID `json:"attempt"`
 	Exit     drover.Exit      `json:"exit"` // without the tails of its output
+	Proof    Proof            `json:"proof,omitempty"`
 }
 
 // Collected answers Collect: the attempt's output is stored, or Err says why not.
@@ -236,6 +264,7 @@ func (Tagged) kind() string        { return "tagged" }
 func (DiskGrown) kind() string     { return "disk_grown" }
 func (Offered) kind() string       { return "offered" }
 func (Listed) kind() string        { return "listed" }
+func (Described) kind() string     { return "described" }
 func (Created) kind() string       { return "created" }
 func (CreateFailed) kind() string  { return "create_failed" }
 func (Destroyed) kind() string     { return "destroyed" }
@@ -278,6 +307,7 @@ var decoders = map[string]func([]byte) (Body, error){
 	"close_asked":    decode[CloseAsked],
 	"offered":        decode[Offered],
 	"listed":         decode[Listed],
+	"described":      decode[Described],
 	"created":        decode[Created],
 	"create_failed":  decode[CreateFailed],
 	"destroyed":      decode[Destroyed],

@@ -11,6 +11,7 @@ import (
 func (e *Engine) ExplainAll(most int) (all []drover.Explanation, left int) {
 	x := everything{most: most}
 	e.explainRecords(&x)
+	e.explainPartitions(&x)
 	e.explainGroups(&x)
 	e.explainHeld(&x)
 	e.explainTorn(&x)

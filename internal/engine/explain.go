@@ -92,7 +92,9 @@ func (e *Engine) Attempts() (list []Attempt) {
 
 // AtRest reports whether nothing is left: no job that is not final, no instance that is not gone, not even one that is known to its cloud
 // alone, since each was listed.
-func (e *Engine) AtRest() bool { return e.jobs.count == 0 && len(e.instances) == 0 && e.looked() }
+func (e *Engine) AtRest() bool {
+	return e.jobs.count == 0 && len(e.instances) == 0 && e.looked() && !e.ghosts()
+}
 
 // looked reports whether every cloud has said what it has: twice, if the records are not to be relied on.
 func (e *Engine) looked() bool {

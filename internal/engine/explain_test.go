@@ -87,6 +87,21 @@ func TestExplainBlock(t *testing.T) {
 	})
 }
 
+func TestNoTimeIsGivenForTheEndOfAnInstanceThatIsStillListed(t *testing.T) {
+	s := newBusy(t, 1, 0, 0).e.State()
+	in := &s.Instances[0]
+	in.State, in.Accepted, in.Retry = drover.InstanceStopping, true, s.Now.Add(8*time.Second)
+	in.Reason = &drover.Reason{Code: drover.ReasonIdle, Text: "idle for 1m0s"}
+	e, err := engine.New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, ok := e.ExplainInstance(in.Name)
+	if !ok || len(x.Reasons) != 2 || x.Reasons[1].Until != 0 {
+		t.Errorf("it is explained by %+v (%v)", x, ok)
+	}
+}
+
 func TestWhere(t *testing.T) {
 	fleet := newBusy(t, 2, 3, 1)
 	first := fleet.live[0]

@@ -74,9 +74,8 @@ func (e *Engine) troublesOf(c *Cloud) (why []drover.Reason) {
 		unlisted.Until = later(c.NextList, e.s.Now)
 		why = append(why, unlisted)
 	}
-	if c.Deaf != 0 {
-		text := "most of its instances fell silent together, so the controller takes itself for the deaf one until one of them answers"
-		why = append(why, drover.Reason{Code: drover.ReasonDeaf, Text: text, Since: c.Deaf})
+	if c.Partition.Since != 0 {
+		why = append(why, e.whyPartitioned(c))
 	}
 	for _, t := range c.Throttles {
 		text := fmt.Sprintf("%s/%s/%s/%s is asked for %d at a time, since its cloud had not enough; one more with each that comes", c.Name, t.Zone, t.Type, t.Market, t.Most)

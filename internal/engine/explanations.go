@@ -295,10 +295,11 @@ func (e *Engine) whyComing(in *instance) drover.Reason {
 	if in.Reason != nil && in.Reason.Code == drover.ReasonUnreachable {
 		why.Text += lastWords(in)
 	}
-	if deaf := e.deaf(in); deaf != 0 {
-		why.Code, why.Text = drover.ReasonDeaf, why.Text+"; nor are most others of its cloud: the controller takes itself for the deaf one"
+	if e.partitioned(in) != 0 {
+		why.Code, why.Text = drover.ReasonPartition, why.Text+"; nor is any other of its cloud: the controller takes itself for cut off from them"
+		why.Until = later(e.partitionEnds(e.cloud(in.Cloud)), e.s.Now)
 	}
-	if in.held() || in.Broken || why.Code == drover.ReasonDeaf {
+	if in.held() || in.Broken {
 		why.Until = 0
 	}
 	return why
@@ -306,8 +307,13 @@ func (e *Engine) whyComing(in *instance) drover.Reason {
 
 func (e *Engine) whyStopping(in *instance) []drover.Reason {
 	next := drover.Reason{Code: in.Reason.Code, Text: "its cloud is asked to destroy it", Since: in.Reason.Since, Until: later(e.nextDestroy(in), e.s.Now)}
-	if in.Accepted {
-		next.Text = "its cloud has accepted to destroy it, and still lists it"
+	switch {
+	case in.goingUnlisted():
+		next.Text = "its cloud has accepted to destroy it and does not list it; its lists may lag, so it counts as gone only when they have lacked it for a while"
+		next.Until = later(in.Missing.Add(e.missingFor(in)), e.s.Now)
+	case in.Accepted:
+		// It is asked again and again, which changes nothing: the next good list does.
+		next.Text, next.Until = "its cloud has accepted to destroy it, and no list has shown since that it is gone", 0
 	}
 	return []drover.Reason{*in.Reason, next}
 }
@@ -317,9 +323,10 @@ func (e *Engine) whySilent(in *instance) drover.Reason {
 	if in.Reason != nil && in.Reason.Code == drover.ReasonUnreachable {
 		why.Text += lastWords(in)
 	}
-	switch deaf := e.deaf(in); {
-	case deaf != 0:
-		why.Code, why.Text = drover.ReasonDeaf, why.Text+", nor most others of its cloud: the controller takes itself for the deaf one"
+	switch {
+	case e.partitioned(in) != 0:
+		why.Code, why.Text = drover.ReasonPartition, why.Text+", nor any other of its cloud: the controller takes itself for cut off from them"
+		why.Until = later(e.partitionEnds(e.cloud(in.Cloud)), e.s.Now)
 	case !in.held() && !in.Broken:
 		why.Until = later(in.Silent.Add(e.life().ProbeTimeout), e.s.Now)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -142,7 +143,7 @@ func (s *stranger) apply(body Body) {
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			s.t.Fatalf("%s\nmakes the engine panic: %v", data, r)
+			s.t.Fatalf("%s\nmakes the engine panic: %v\n%s", data, r, debug.Stack())
 		}
 	}()
 	d := s.e.Apply(Event{At: s.now, Body: body})
@@ -480,7 +481,7 @@ func (s *stranger) body() Body {
 		return PriorityAsked{Job: s.number(), Priority: s.pick(4), Reason: why}
 	case 6:
 		if s.pick(40) == 0 {
-			return DrainAsked{}
+			return DrainAsked{Stop: []string{"", "stopped"}[s.pick(2)]}
 		}
 		return Ticked{}
 	case 7:
@@ -518,7 +519,7 @@ func (s *stranger) effectless() Body {
 	case 3:
 		return Started{Effect: effect, Attempt: s.attempt()}
 	case 4:
-		return StartFailed{Effect: effect, Attempt: s.attempt(), Err: s.err()}
+		return StartFailed{Effect: effect, Attempt: s.attempt(), Err: s.err(), Late: s.pick(4) == 0}
 	case 5:
 		return Collected{Effect: effect, Attempt: s.attempt(), Err: s.err()}
 	case 6:

@@ -126,7 +126,7 @@ func (e *Engine) fire(hook drover.Hook, in *instance, why drover.Reason) {
 // tellGone runs the hook of an instance that is gone: it was destroyed, or it vanished. Of one that never was there is nothing to tell.
 func (e *Engine) tellGone(in *instance, why drover.Reason) {
 	switch {
-	case in.Created == 0:
+	case in.Created == 0 || in.Revived:
 	case in.State == drover.InstanceStopping && in.Ended != 0:
 		e.fire(drover.HookDestroyed, in, why)
 	default:

@@ -94,8 +94,9 @@ func (h *herd) fill(state *State, s size) {
 		o := types[h.dice.IntN(len(types))]
 		in := Instance{
 			ID: int64(i + 1), Name: fmt.Sprintf("f-n-%d", i+1), Cloud: "c", ProviderID: fmt.Sprint("p-", i+1), Zone: o.Zone, Type: o.Type, Resources: o.Type.Resources, Price: o.Price,
-			Market: o.Market, State: drover.InstanceRunning, Idle: drover.IdleRun, Begun: true, Used: true, Seen: true, Listed: true, Heard: true, Connected: true,
-			Asked: h.now.Add(-time.Hour), Created: h.now.Add(-time.Hour), Ready: h.now.Add(-time.Hour), HostKey: "k", Known: h.now,
+			Market: o.Market, State: drover.InstanceRunning, Idle: drover.IdleRun, Begun: true, Used: true, Seen: true,
+			Asked: h.now.Add(-time.Hour), Created: h.now.Add(-time.Hour), Ready: h.now.Add(-time.Hour), HostKey: "k",
+			Observed: Observed{Listed: true, Heard: true, Connected: true, Known: h.now},
 		}
 		free := in.Resources
 		for range 3 * s.shapes {

@@ -15,7 +15,7 @@ func (in *instance) clone() Instance {
 	c.Rates = slices.Clone(in.Rates)
 	c.Bound = slices.Clone(in.Bound)
 	c.Lost = slices.Clone(in.Lost)
-	c.Strangers = slices.Clone(in.Strangers)
+	c.Strangers, c.Forged = slices.Clone(in.Strangers), slices.Clone(in.Forged)
 	return c
 }
 
@@ -42,7 +42,8 @@ func (e *Engine) addInstance(in *instance) {
 	e.adapt(in)
 	e.fleet++
 	e.rolls.count(in.Cloud, 1)
-	e.instances = append(e.instances, in)
+	at, _ := e.at(in.ID) // one that was gone comes back in between
+	e.instances = slices.Insert(e.instances, at, in)
 	e.byName[in.Name] = in
 	e.changed(in)
 	for _, b := range in.Bound {
@@ -108,6 +109,7 @@ func (e *Engine) created(b Created) {
 	if in.ProviderID == "" || in.ProviderID == b.ProviderID { // else a list showed another of that name, which is kept
 		in.ProviderID = b.ProviderID
 		in.become(b.Taken)
+		e.locate(in, b.Addresses)
 	}
 	e.fleet++
 	e.accepted(in)
@@ -165,6 +167,9 @@ func (e *Engine) stop(in *instance, why drover.Reason) {
 	}
 	e.setState(in, drover.InstanceStopping)
 	in.Retry, in.Fails = e.s.Now, 0
+	if in.Connected {
+		in.Known = e.s.Now
+	}
 	e.note(Note{Level: Info, Text: fmt.Sprintf("destroying instance %s: %s", in.Name, why.Text), Instance: in.Name, Reason: &why})
 	e.touch(in)
 }
@@ -175,6 +180,7 @@ func (e *Engine) destroyed(b Destroyed) {
 		return
 	}
 	in.Call = 0
+	e.mayEnd(in)
 	if b.Err != nil {
 		in.Fails++
 		in.Retry = max(b.Err.RetryAt, e.s.Now.Add(backoff(in.Fails, time.Second, e.life().ShutdownTimeout)))
@@ -183,13 +189,7 @@ func (e *Engine) destroyed(b Destroyed) {
 		}
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("destroying instance %s: %s", in.Name, b.Err.Message), Instance: in.Name, Cloud: in.Cloud, Reason: failure(b.Err)})
 	} else {
-		// What was destroyed by its name alone may not have been there yet: only lists can tell that it is gone.
-		in.Accepted, in.Known = !in.ByName, e.s.Now
-		if in.Accepted && in.Ended == 0 {
-			in.Ended = e.paidUntil(in, e.s.Now)
-			e.writeInstance(in)
-			e.unreserve(in)
-		}
+		e.destroyAccepted(in)
 		if c := e.cloud(in.Cloud); c != nil {
 			c.Hurry = 0
 			e.lookSoon(c)
@@ -198,14 +198,102 @@ func (e *Engine) destroyed(b Destroyed) {
 	e.touch(in)
 }
 
+// destroyAccepted ends an instance's bill, as far as is known: its cloud has accepted to destroy it.
+func (e *Engine) destroyAccepted(in *instance) {
+	if in.ByName { // it may not have been there yet: only lists can tell that it is gone
+		in.Known = e.s.Now
+		return
+	}
+	if !in.Accepted {
+		in.Accepted, in.Known = true, e.s.Now
+	}
+	if c := e.cloud(in.Cloud); c != nil {
+		e.goesOn(in, c.Good)
+	}
+	if first := in.Ended == 0; first || in.Ending && in.EndTold == 0 && in.Shown {
+		in.Shown = true // as far as the bill goes
+		in.Ended = e.paidUntil(in, max(in.Created, cmp.Or(e.endTold(in), e.s.Now)))
+		e.writeInstance(in)
+		e.unreserve(in)
+	}
+	if in.EndTold == 0 && in.Ending {
+		in.EndTold = e.s.Now
+		e.writeInstance(in)
+	}
+}
+
+// mayEnd notes that an instance may have ended now, since a destroy was answered, or may have been carried out without an answer.
+func (e *Engine) mayEnd(in *instance) {
+	if c := e.cloud(in.Cloud); c == nil || in.LastEnd <= c.Began {
+		in.PrevEnd, in.NextAsk = in.LastEnd, e.destroyAsked(in)
+	}
+	in.LastEnd = e.s.Now
+}
+
+// destroyAsked is when an instance's destruction was asked for last.
+func (e *Engine) destroyAsked(in *instance) drover.Time {
+	return in.Retry.Add(-e.life().ShutdownTimeout)
+}
+
+// endBill ends an instance's bill by the first list that shows that it was destroyed: with the last destroy that may have done so before that list
+// began, since those before it had no effect as far as anybody can tell; or with that list, if another was under way then.
+func (e *Engine) endBill(in *instance, began drover.Time) {
+	if told := in.EndTold; told != 0 && !(in.Reshown && began >= told.Add(e.lag(in))) {
+		if in.Reshown && in.Accepted && in.Known > told { // it had ended by itself, and was shown once more by an older copy
+			in.Ended = e.paidUntil(in, max(in.Created, told))
+			e.writeInstance(in)
+		}
+		return
+	}
+	in.Reshown = false
+	if !in.Accepted || !in.Shown {
+		if in.Missing != 0 || !in.Accepted { // it ended by itself, unless it is seen to go on
+			in.EndTold = began
+			e.writeInstance(in)
+		}
+		return
+	}
+	in.EndTold = began
+	at := in.LastEnd
+	switch underWay := in.Call != 0 && e.destroyAsked(in) < began; {
+	case underWay, at > began && in.NextAsk < began:
+		at = began
+	case at > began:
+		at = in.PrevEnd
+	}
+	if end := e.paidUntil(in, at); at != 0 {
+		in.Ended = end
+	}
+	e.writeInstance(in)
+}
+
+// endTold is when lists say that an instance has ended, if the last of them does; 0 if not.
+func (e *Engine) endTold(in *instance) drover.Time {
+	if in.Listed && !in.Ending {
+		return 0
+	}
+	return in.EndTold
+}
+
+// goesOn takes note of whether an instance goes on by the list that began at a time. One that shows it so counts only if it is too new to be a copy
+// from before the list that showed the instance's end.
+func (e *Engine) goesOn(in *instance, began drover.Time) {
+	if in.EndTold != 0 && in.Listed && !in.Ending && began >= in.EndTold.Add(e.lag(in)) {
+		in.EndTold = 0
+		e.writeInstance(in)
+	}
+}
+
 // gone settles the bill of an instance that is proved not to be there any more, and starts again elsewhere what ran on it.
 func (e *Engine) gone(in *instance, why drover.Reason) {
 	e.unbind(in)
 	e.tellGone(in, why)
-	in.State, in.Connected = drover.InstanceGone, false
 	if in.Created != 0 && in.Ended == 0 {
-		in.Ended = e.paidUntil(in, e.s.Now)
+		in.Ended = e.paidUntil(in, max(in.Created, cmp.Or(in.EndTold, e.s.Now)))
+		e.writeInstance(in) // what its attempts cost follows from that
 	}
+	was := in.State
+	in.State, in.Connected = drover.InstanceGone, false
 	for _, a := range slices.Clone(in.load) {
 		e.lose(a, "lost with its instance %s: %s", in.Name, why.Text)
 	}
@@ -213,8 +301,9 @@ func (e *Engine) gone(in *instance, why drover.Reason) {
 	cost := e.accrued(in)
 	e.s.Spent += cost
 	e.settleInstance(in)
+	e.endDescribe(in)
 	e.changed(in)
-	e.write(Write{Gone: &InstanceEnd{ID: in.ID, At: e.billEnd(in), Cost: cost, Reason: why}})
+	e.write(Write{Gone: &InstanceEnd{ID: in.ID, At: e.billEnd(in), Cost: cost, Reason: why, Departed: e.depart(in, was, cost)}})
 	if in.Begun || in.ProviderID != "" {
 		e.effect(Effect{Disconnect: &Disconnect{Instance: in.ID}})
 	}
@@ -226,7 +315,6 @@ func (e *Engine) gone(in *instance, why drover.Reason) {
 		e.instances = slices.Delete(e.instances, at, at+1)
 		e.rolls.count(in.Cloud, -1)
 	}
-	e.reconsider(e.cloud(in.Cloud))
 	e.unreserve(in)
 	if in.Created != 0 { // one that was refused gives no quota back
 		e.unblockQuota(in)

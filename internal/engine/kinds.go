@@ -12,6 +12,8 @@ func (f Effect) Kind() string {
 		return "list_offerings"
 	case f.ListInstances != nil:
 		return "list_instances"
+	case f.Describe != nil:
+		return "describe"
 	case f.Create != nil:
 		return "create"
 	case f.Destroy != nil:
@@ -47,6 +49,8 @@ func (f Effect) CloudName() string {
 		return f.ListOfferings.Cloud
 	case f.ListInstances != nil:
 		return f.ListInstances.Cloud
+	case f.Describe != nil:
+		return f.Describe.Cloud
 	case f.Create != nil:
 		return f.Create.Cloud
 	case f.Destroy != nil:
@@ -66,6 +70,8 @@ func (f Effect) CloudName() string {
 // InstanceID is the instance that the effect is for, 0 if for none.
 func (f Effect) InstanceID() int64 {
 	switch {
+	case f.Describe != nil:
+		return f.Describe.Instance
 	case f.Create != nil:
 		return f.Create.Instance
 	case f.Destroy != nil:
@@ -98,6 +104,8 @@ func Answer(body Body) (effect int64, err *drover.Error) {
 	case Offered:
 		return b.Effect, b.Err
 	case Listed:
+		return b.Effect, b.Err
+	case Described:
 		return b.Effect, b.Err
 	case Created:
 		return b.Effect, nil

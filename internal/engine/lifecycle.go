@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -53,13 +54,11 @@ func (e *Engine) nextStep(in *instance) (at drover.Time) {
 		at = e.nextCreating(in)
 	case drover.InstanceUnknown, drover.InstanceBooting:
 		at = e.nextDial(in)
-		if !in.held() && e.deaf(in) == 0 {
-			at = sooner(at, e.bootDeadline(in))
-		}
+		at = sooner(at, e.nextBooting(in))
 	case drover.InstanceIdle, drover.InstanceRunning:
 		at = e.nextReady(in)
 	case drover.InstanceStopping:
-		if in.Call == 0 {
+		if in.Call == 0 && !in.goingUnlisted() {
 			at = e.nextDestroy(in)
 		}
 	}
@@ -88,10 +87,25 @@ func (e *Engine) nextReady(in *instance) (at drover.Time) {
 		if e.limited() && in.State == drover.InstanceIdle {
 			at = sooner(at, e.s.Now.Add(e.life().ProbeInterval)) // money runs while it is idle
 		}
-	case !in.held() && e.deaf(in) == 0:
+	case !in.held() && e.partitioned(in) == 0:
 		at = sooner(at, in.Silent.Add(e.life().ProbeTimeout))
+	case !in.held():
+		at = sooner(at, e.partitionEnds(e.cloud(in.Cloud)))
 	}
 	return at
+}
+
+// nextBooting is when an instance that boots, or is not heard from yet, is given up.
+func (e *Engine) nextBooting(in *instance) (at drover.Time) {
+	switch {
+	case in.held():
+		return 0
+	case e.partitioned(in) != 0:
+		return e.partitionEnds(e.cloud(in.Cloud))
+	case in.Unwanted != 0:
+		at = in.Unwanted.Add(e.life().IdleTimeout)
+	}
+	return sooner(at, e.bootDeadline(in))
 }
 
 // later is t if it is still to come, else 0.
@@ -211,7 +225,7 @@ func (e *Engine) checkBooting(in *instance) {
 	switch {
 	case in.held():
 		e.dial(in)
-	case e.s.Now >= e.bootDeadline(in) && in.Tried && in.Dial == 0 && !e.unlisted(in) && (!in.wasHeard() || e.hears(in)):
+	case e.s.Now >= e.bootDeadline(in) && in.tried() && !e.unlisted(in) && (!in.wasHeard() || e.blames(in)):
 		code, what := drover.ReasonBootTimeout, "did not boot within"
 		if in.Ready != 0 {
 			code, what = drover.ReasonSilent, "not heard from for"
@@ -236,9 +250,25 @@ func (e *Engine) useless(in *instance) (why drover.Reason, so bool) {
 		return why, true
 	case e.s.Closing && e.s.Now >= in.KeepUntil:
 		return e.reason(drover.ReasonClosing, "the fleet is closing"), true
+	case e.unwantedFor(in) >= e.life().IdleTimeout && in.Unwanted != 0:
+		return e.reason(drover.ReasonIdle, "nothing waits for it any more"), true
 	}
 	return drover.Reason{}, false
 }
+
+// unwantedFor is for how long nothing has waited for an instance that boots.
+func (e *Engine) unwantedFor(in *instance) time.Duration {
+	switch wanted := len(in.Bound) > 0 || in.standby > 0 || !in.Begun || in.Ready != 0 || !e.proved(); {
+	case wanted:
+		in.Unwanted = 0
+	case in.Unwanted == 0:
+		in.Unwanted = e.s.Now
+	}
+	return e.s.Now.Sub(cmp.Or(in.Unwanted, e.s.Now))
+}
+
+// tried reports whether it was tried to reach an instance that is not heard, as far as its address is known, and no try is under way.
+func (in *instance) tried() bool { return in.Dial == 0 && (in.Tried || in.Unlocated) }
 
 // lastWords is what the last try to reach the instance met.
 func lastWords(in *instance) string {
@@ -270,7 +300,7 @@ func (e *Engine) bootDeadline(in *instance) drover.Time {
 
 func (e *Engine) checkReady(in *instance) {
 	switch {
-	case !in.Connected && !in.held() && e.s.Now >= in.Silent.Add(e.life().ProbeTimeout) && in.Tried && in.Dial == 0 && !e.unlisted(in) && e.hears(in):
+	case !in.Connected && !in.held() && e.s.Now >= in.Silent.Add(e.life().ProbeTimeout) && in.tried() && !e.unlisted(in) && e.blames(in):
 		e.breakInstance(in, e.reason(drover.ReasonSilent, "not heard from for %v%s", e.s.Now.Sub(in.Silent).Round(time.Second), lastWords(in)))
 	case !in.Connected:
 		e.dial(in)
@@ -337,7 +367,7 @@ func (e *Engine) dial(in *instance) {
 	}
 	in.Dial = e.effect(Effect{Connect: &Connect{
 		Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, HostKey: in.HostKey,
-		Probe: in.Ready == 0 || in.State == drover.InstanceUnknown,
+		Probe: in.Ready == 0 || in.State == drover.InstanceUnknown, Addresses: in.Addresses,
 	}})
 }
 
@@ -356,9 +386,12 @@ func (e *Engine) nextDestroy(in *instance) drover.Time {
 	return in.Retry
 }
 
+// goingUnlisted reports whether an instance's destruction was accepted and lists lack it: they only have to go on lacking it.
+func (in *instance) goingUnlisted() bool { return in.Accepted && in.Missing != 0 }
+
 // checkStopping asks for the destruction again and again until the cloud no longer lists the instance.
 func (e *Engine) checkStopping(in *instance) {
-	if in.Call != 0 || e.nextDestroy(in) > e.s.Now {
+	if in.Call != 0 || in.goingUnlisted() || e.nextDestroy(in) > e.s.Now {
 		return
 	}
 	in.Retry = e.s.Now.Add(e.life().ShutdownTimeout)

@@ -13,6 +13,9 @@ import (
 func (e *Engine) end(a *Attempt, state drover.AttemptState, why drover.Reason) {
 	in, j := e.instance(a.Instance), e.job(a.ID.Job.Number)
 	e.vacate(in, a)
+	if state == drover.AttemptCancelled && givenUp(a) {
+		state = drover.AttemptLost
+	}
 	a.State = state
 	if a.Ended == 0 {
 		a.Ended = e.s.Now
@@ -79,7 +82,7 @@ func (e *Engine) finalRow(el Element, state drover.JobState, a *Attempt, why dro
 // afterLoss starts a job again whose instance died under it, unless that happened too often (BEHAVIOUR D12).
 func (e *Engine) afterLoss(j *Job, el Element, a *Attempt, why drover.Reason) {
 	switch {
-	case j.Cancel != nil || a.Stop != nil:
+	case j.Cancel != nil || a.Stop != nil && !givenUp(a):
 		row := e.finalRow(el, drover.JobCancelled, a, why)
 		if a.Stop != nil {
 			row.Reason = *a.Stop

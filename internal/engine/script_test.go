@@ -24,6 +24,12 @@ func (p *player) set(args []string) {
 			p.settings.Clouds[0].Disk, _ = drover.ParseBytes(value)
 		case "growable":
 			p.settings.Clouds[0].GrowDisk = true
+		case "lag":
+			p.settings.Clouds[0].ListLag = p.duration(value)
+		case "describes":
+			p.settings.Clouds[0].Describe = true
+		case "partition":
+			life.PartitionTimeout = p.duration(value)
 		case "creating":
 			p.settings.Clouds[0].MaxCreating = int(p.number(value))
 		case "idle":
@@ -326,10 +332,12 @@ func (p *player) exit(args []string) drover.Exit {
 	return x
 }
 
+// reports reads "1.0/1", or "1.0/1=0" of an attempt that has ended, with a ! behind where there is no proof, and a ? where another store gave it.
 func (p *player) reports(args []string) (reports []engine.Report) {
 	for _, a := range args {
+		a, proof := strings.TrimRight(a, "!?"), map[byte]engine.Proof{'!': engine.ProofMissing, '?': engine.ProofForeign}[a[len(a)-1]]
 		id, code, ended := strings.Cut(a, "=")
-		r := engine.Report{ID: p.attempt(id)}
+		r := engine.Report{ID: p.attempt(id), Proof: proof}
 		if ended {
 			r.Exit = &drover.Exit{Code: int(p.number(code))}
 		}

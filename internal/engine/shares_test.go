@@ -37,7 +37,7 @@ func newSharers(t *rapid.T, s drover.Shares) *sharers {
 		}},
 		Instances: []engine.Instance{{
 			ID: 1, Name: "f-n-1", Cloud: "c", ProviderID: "p", Type: eight, Resources: room, Market: drover.OnDemand, State: drover.InstanceIdle,
-			Idle: drover.IdleRun, Created: begin, Ready: begin, IdleSince: begin, Listed: true, Connected: true,
+			Idle: drover.IdleRun, Created: begin, Ready: begin, IdleSince: begin, Observed: engine.Observed{Listed: true, Connected: true},
 		}},
 	}
 	e, err := engine.New(state)

@@ -36,6 +36,7 @@ type State struct {
 	Jobs          []Job          `json:"jobs"`                   // not final, by ID
 	Attempts      []Attempt      `json:"attempts"`               // live, by job and index
 	Instances     []Instance     `json:"instances"`              // not gone, by ID
+	Departed      []Departed     `json:"departed,omitempty"`     // instances that are gone, the last to go last
 	Blocks        []Block        `json:"blocks"`
 	Spending      []Spending     `json:"spending,omitempty"`      // by scope
 	Clouds        []Cloud        `json:"clouds"`                  // observed; by name
@@ -76,6 +77,8 @@ type CloudSettings struct {
 	Disk           drover.Bytes   `json:"disk"`                      // of an instance's root volume, at least
 	OffersInterval time.Duration  `json:"offers_interval,omitempty"` // between two looks at its types and prices; 0: an hour
 	Limits         []drover.Limit `json:"limits,omitempty"`          // of some of what it offers; their own Cloud is not looked at
+	ListLag        time.Duration  `json:"list_lag,omitempty"`        // how long its lists may lack what is there, or show what is gone
+	Describe       bool           `json:"describe,omitempty"`        // it can be asked for one instance
 	Reserved       []Reservation  `json:"reserved,omitempty"`        // that the operator has committed to
 	Billing        drover.Billing `json:"billing,omitzero"`
 	GrowDisk       bool           `json:"grow_disk,omitempty"` // volumes can be grown
@@ -84,15 +87,16 @@ type CloudSettings struct {
 
 // Lifecycle are the times an instance is given, as PRODUCT.md's `instances:` names them.
 type Lifecycle struct {
-	BootTimeout     time.Duration `json:"boot_timeout"`
-	ProbeInterval   time.Duration `json:"probe_interval"`
-	ProbeTimeout    time.Duration `json:"probe_timeout"`
-	IdleTimeout     time.Duration `json:"idle_timeout"`
-	TermTimeout     time.Duration `json:"term_timeout"`
-	ShutdownTimeout time.Duration `json:"shutdown_timeout"`
-	KeepBroken      time.Duration `json:"keep_broken,omitempty"` // a broken instance is left for a look this long
-	MaxAge          time.Duration `json:"max_age,omitempty"`     // older than this it drains; 0: never
-	UseOnce         bool          `json:"use_once,omitempty"`    // an instance that has run a job is not given another
+	BootTimeout      time.Duration `json:"boot_timeout"`
+	ProbeInterval    time.Duration `json:"probe_interval"`
+	ProbeTimeout     time.Duration `json:"probe_timeout"`
+	PartitionTimeout time.Duration `json:"partition_timeout,omitempty"` // all of a cloud silent: how long the controller blames itself; 0: until one answers
+	IdleTimeout      time.Duration `json:"idle_timeout"`
+	TermTimeout      time.Duration `json:"term_timeout"`
+	ShutdownTimeout  time.Duration `json:"shutdown_timeout"`
+	KeepBroken       time.Duration `json:"keep_broken,omitempty"` // a broken instance is left for a look this long
+	MaxAge           time.Duration `json:"max_age,omitempty"`     // older than this it drains; 0: never
+	UseOnce          bool          `json:"use_once,omitempty"`    // an instance that has run a job is not given another
 }
 
 // Job is a submitted job that is not final, an array counting as one. Its command, environment and inputs stay in the store.
@@ -150,8 +154,9 @@ type Attempt struct {
 	State    drover.AttemptState `json:"state"`
 	Started  drover.Time         `json:"started"` // committed
 	Ended    drover.Time         `json:"ended,omitempty"`
-	Exit     *drover.Exit        `json:"exit,omitempty"` // once collecting
-	Stop     *drover.Reason      `json:"stop,omitempty"` // it was told to end
+	Exit     *drover.Exit        `json:"exit,omitempty"`     // once collecting
+	Stop     *drover.Reason      `json:"stop,omitempty"`     // it was told to end
+	Unproven bool                `json:"unproven,omitempty"` // it was started before attempts were given proofs, so none is asked for
 
 	// Observed.
 	Effect int64       `json:"effect,omitempty"` // start or collect in flight
@@ -195,28 +200,46 @@ type Instance struct {
 	Seen       bool                 `json:"seen,omitempty"`  // a good list of its cloud's has had it
 	Bound      []Binding            `json:"bound,omitempty"` // waiting work it is rented for, until it is ready
 
-	// Observed.
-	Listed    bool               `json:"listed,omitempty"`    // its cloud's last good list had it
-	Accepted  bool               `json:"accepted,omitempty"`  // the cloud has accepted its destruction
-	Strikes   int                `json:"strikes,omitempty"`   // good lists in a row, begun since it was last known to be there, that had it not
-	Struck    drover.Time        `json:"struck,omitempty"`    // when the first of them began
-	Known     drover.Time        `json:"known,omitempty"`     // when it was last known to be there
-	Heard     bool               `json:"heard,omitempty"`     // its runner has said what runs there
-	Connected bool               `json:"connected,omitempty"` // its control stream is up
-	Silent    drover.Time        `json:"silent,omitempty"`    // not heard since, as far as Drover was looking
-	Tried     bool               `json:"tried,omitempty"`     // a connection was tried, and failed, since Silent
-	Alone     bool               `json:"alone,omitempty"`     // its silence is not the controller's deafness, as another answered since
-	Lost      []int64            `json:"lost,omitempty"`      // jobs whose attempts were lost on it while it lived: they are tried elsewhere
-	Strangers []drover.AttemptID `json:"strangers,omitempty"` // attempts on it that are not known and were told to end
-	Call      int64              `json:"call,omitempty"`      // create or destroy in flight
-	Unsure    bool               `json:"unsure,omitempty"`    // a create call was not answered, or who knows: it may be there whatever the next one says
-	ByName    bool               `json:"by_name,omitempty"`   // the destroy in flight bears no id of the cloud's, so it may miss what is to go
-	Dial      int64              `json:"dial,omitempty"`      // connect in flight
-	Fails     int                `json:"fails,omitempty"`     // of the last kind of effect, in a row
-	Retry     drover.Time        `json:"retry,omitempty"`     // when the next may be tried
-	Tagging   Tagging            `json:"tagging,omitzero"`    // how far Retag has come
-	Growing   int64              `json:"growing,omitempty"`   // the call in flight that grows its volume
-	Regrown   bool               `json:"regrown,omitempty"`   // one before that was not answered
+	Unproven  bool             `json:"unproven,omitempty"` // it was there before attempts were given proofs, so it may have some without
+	Revived   bool             `json:"revived,omitempty"`  // a list showed it after it was held to be gone; hooks were told of its end
+	Addresses drover.Addresses `json:"addresses,omitzero"`
+	Quiet     time.Duration    `json:"quiet,omitempty"`    // how long it had been silent when the last try to reach it failed
+	EndTold   drover.Time      `json:"end_told,omitempty"` // when the first list began that shows that it has ended; 0: none does, or one since that cannot be an old copy
+
+	Observed
+}
+
+// Observed is what a controller has seen of an instance since it began. The next one has to see it for itself.
+type Observed struct {
+	Listed     bool               `json:"listed,omitempty"`     // its cloud's last good list had it
+	Ending     bool               `json:"ending,omitempty"`     // and as one that is being destroyed
+	Shown      bool               `json:"shown,omitempty"`      // this controller knows that it went on, since a list had it so or nobody had destroyed it before
+	Reshown    bool               `json:"reshown,omitempty"`    // a list shows that it goes on, after one that told its end
+	Accepted   bool               `json:"accepted,omitempty"`   // the cloud has accepted its destruction
+	LastEnd    drover.Time        `json:"last_end,omitempty"`   // when it may have been destroyed: the last answer to a call
+	PrevEnd    drover.Time        `json:"prev_end,omitempty"`   // and the last before the present list began, if that is another
+	NextAsk    drover.Time        `json:"next_ask,omitempty"`   // when the call was made whose answer came next after that
+	Missing    drover.Time        `json:"missing,omitempty"`    // when the first of the good lists in a row began that lack it, since it was last known to be there
+	Known      drover.Time        `json:"known,omitempty"`      // when it was last known to be there
+	Heard      bool               `json:"heard,omitempty"`      // its runner has said what runs there
+	Connected  bool               `json:"connected,omitempty"`  // its control stream is up
+	Silent     drover.Time        `json:"silent,omitempty"`     // not heard since, as far as Drover was looking
+	Tried      bool               `json:"tried,omitempty"`      // its address was dialled since Silent, and it did not prove to be there
+	Unlocated  bool               `json:"unlocated,omitempty"`  // the last try to reach it dialled nobody, since no address is known
+	Unwanted   drover.Time        `json:"unwanted,omitempty"`   // it boots, and nothing waits for it since then
+	Lost       []int64            `json:"lost,omitempty"`       // jobs whose attempts were lost on it while it lived: they are tried elsewhere
+	Strangers  []drover.AttemptID `json:"strangers,omitempty"`  // attempts on it that are not known and were told to end
+	Forged     []drover.AttemptID `json:"forged,omitempty"`     // those of them of which it showed no proof
+	Call       int64              `json:"call,omitempty"`       // create or destroy in flight
+	Unsure     bool               `json:"unsure,omitempty"`     // a create call was not answered, or who knows: it may be there whatever the next one says
+	ByName     bool               `json:"by_name,omitempty"`    // the destroy in flight bears no id of the cloud's, so it may miss what is to go
+	Dial       int64              `json:"dial,omitempty"`       // connect in flight
+	Describing int64              `json:"describing,omitempty"` // describe in flight
+	Fails      int                `json:"fails,omitempty"`      // of the last kind of effect, in a row
+	Retry      drover.Time        `json:"retry,omitempty"`      // when the next may be tried
+	Tagging    Tagging            `json:"tagging,omitzero"`     // how far Retag has come
+	Growing    int64              `json:"growing,omitempty"`    // the call in flight that grows its volume
+	Regrown    bool               `json:"regrown,omitempty"`    // one before that was not answered
 }
 
 // Tagging is what became of the calls that are to note an instance's idle behaviour on it.
@@ -264,12 +287,13 @@ type Block struct {
 type Cloud struct {
 	Name       string            `json:"name"`
 	Offerings  []drover.Offering `json:"offerings"`
-	Known      bool              `json:"known"`            // Offerings have been heard
-	Hash       string            `json:"hash,omitempty"`   // of them, as the shell gave it
-	Listed     drover.Time       `json:"listed,omitempty"` // end of the last good list
-	Good       drover.Time       `json:"good,omitempty"`   // its beginning
-	First      drover.Time       `json:"first,omitempty"`  // that of the first good list
-	Twice      bool              `json:"twice,omitempty"`  // another was good that cannot be the same stale copy
+	Known      bool              `json:"known"`                 // Offerings have been heard
+	Hash       string            `json:"hash,omitempty"`        // of them, as the shell gave it
+	Listed     drover.Time       `json:"listed,omitempty"`      // end of the last good list
+	Good       drover.Time       `json:"good,omitempty"`        // its beginning
+	GoodBefore drover.Time       `json:"good_before,omitempty"` // that of the one before
+	First      drover.Time       `json:"first,omitempty"`       // that of the first good list
+	Twice      bool              `json:"twice,omitempty"`       // another was good that cannot be the same stale copy
 	ListCall   int64             `json:"list_call,omitempty"`
 	OfferCall  int64             `json:"offer_call,omitempty"`
 	ListFails  int               `json:"list_fails,omitempty"` // in a row
@@ -286,7 +310,8 @@ type Cloud struct {
 	NoTag      drover.Time       `json:"no_tag,omitempty"`     // likewise
 	Throttles  []Throttle        `json:"throttles,omitempty"`
 	Vanished   []Vanishing       `json:"vanished,omitempty"`
-	Deaf       drover.Time       `json:"deaf,omitempty"`    // since when the controller takes itself for deaf to it
-	Mute       drover.Reason     `json:"mute,omitzero"`     // why it has not told its types since they were last asked for, if it has not
-	Unlisted   drover.Reason     `json:"unlisted,omitzero"` // likewise, what there is in it
+	Partition  Partition         `json:"partition,omitzero"`
+	Describing int               `json:"describing,omitempty"` // describe calls in flight
+	Mute       drover.Reason     `json:"mute,omitzero"`        // why it has not told its types since they were last asked for, if it has not
+	Unlisted   drover.Reason     `json:"unlisted,omitzero"`    // likewise, what there is in it
 }

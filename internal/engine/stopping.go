@@ -18,7 +18,7 @@ func (e *Engine) stopAttempt(a *Attempt, why drover.Reason) {
 	switch {
 	case a == nil:
 		return
-	case a.Stop != nil && putsOff(*a.Stop):
+	case a.Stop != nil && (putsOff(*a.Stop) || givenUp(a)):
 		e.stopForGood(a, why)
 		return
 	case a.Stop != nil || a.State == drover.AttemptCollecting && putsOff(why):

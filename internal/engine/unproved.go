@@ -13,8 +13,11 @@ import (
 // would be begun again beside itself. As long as they are not proved to be the newest, nothing is begun that they do not have: no attempt, no
 // instance. They are proved once each cloud has given two good lists, and each instance of this fleet in them has said what runs there, or is gone.
 //
-// Until then what there is counts for more than what is written. An attempt that is later than the one that is written is taken over, with what
-// came of it if it has ended; whatever else runs that is not written is ended like any process that nobody knows (BEHAVIOUR D14), and nothing
+// What an instance says makes them doubted only if it shows the proof that came with the start of an attempt which they never began. Any job there
+// can speak as its instance, but can show no proof of what was not given to it.
+//
+// Until then what there is counts for more than what is written. An attempt with a proof that is later than the one that is written is taken over,
+// with what came of it if it has ended; whatever else runs that is not written is ended like any process that nobody knows (BEHAVIOUR D14), and nothing
 // is begun before it has ended. What is written to run, and does not, is tried again without a lost start. A tag says what an operator told
 // an instance. No number that may have been given since is given again: all of them leap.
 
@@ -54,11 +57,11 @@ func (e *Engine) doubtName(name string) {
 	}
 }
 
-// doubtAttempt doubts the records if a runner has an attempt that by them was not begun yet.
+// doubtAttempt doubts the records if a runner has an attempt of theirs, by its proof, that by them was not begun yet.
 func (e *Engine) doubtAttempt(in *instance, id drover.AttemptID) {
 	j := e.job(id.Job.Number)
 	later := j != nil && j.open(id.Job.Index) && id.Number > max(j.last(id.Job.Index), e.s.LastAttempt)
-	if e.ours(in.Name) && (later || id.Job.Number > e.s.LastJob) {
+	if later || id.Job.Number > e.s.LastJob {
 		e.doubt("the records are an older copy: %s has attempt %v, and by them that was never begun", in.Name, id)
 	}
 }
@@ -80,7 +83,7 @@ func (c *Cloud) look(began drover.Time) {
 	switch {
 	case c.First == 0:
 		c.First = began
-	case began >= c.First.Add(strikeGap):
+	case began >= c.First.Add(missingLeast):
 		c.Twice = true
 	}
 }
@@ -131,10 +134,10 @@ func (e *Engine) awaits() string {
 }
 
 // strangeness is an attempt that is not known, if one runs on the instance, of a job that the records have: also one that is final in them may be
-// put back in the queue.
+// put back in the queue. One that these records never started is none.
 func (e *Engine) strangeness(in *instance) *drover.AttemptID {
 	for _, id := range in.Strangers {
-		if id.Job.Number <= e.s.LastJob {
+		if id.Job.Number <= e.s.LastJob && !slices.Contains(in.Forged, id) {
 			return &id
 		}
 	}
@@ -148,10 +151,10 @@ func (e *Engine) whyUnproved() drover.Reason {
 	return why
 }
 
-// regain takes over an attempt that is later than what the records have of its job; nil if it does not fit what they have.
+// regain takes over an attempt that by its proof is these records', and later than what they have of its job; nil if it does not fit that.
 func (e *Engine) regain(in *instance, r Report) *Attempt {
 	id, j := r.ID, e.job(r.ID.Job.Number)
-	if e.proved() || j == nil || !j.mayStart() || !e.ours(in.Name) || id.Number <= j.last(id.Job.Index) {
+	if e.proved() || j == nil || !j.mayStart() || id.Number <= j.last(id.Job.Index) {
 		return nil
 	}
 	if before := e.attempts[id.Job]; before != nil {

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"drover"
 )
@@ -122,6 +123,18 @@ func (e *Engine) drain() {
 	e.note(Note{Level: Info, Text: "draining: nothing is started any more, and instances go as they fall idle"})
 	for _, in := range e.instances {
 		e.unneeded(in)
+	}
+}
+
+// stopAll has every attempt end, its job to be queued again for the next controller. An empty reason asks for nothing.
+func (e *Engine) stopAll(why string) {
+	if why == "" {
+		return
+	}
+	for _, in := range e.instances {
+		for _, a := range slices.Clone(in.load) {
+			e.stopAttempt(a, e.reason(drover.ReasonDraining, "%s", why))
+		}
 	}
 }
 

@@ -91,7 +91,7 @@ func (h *Handler) guard(rt route, next http.Handler) http.Handler {
 
 // openStream counts a stream until release is called. Its context ends with the Handler, or when its token is no longer good.
 func (h *Handler) openStream(ctx context.Context, id drover.Identity, r *http.Request) (stream context.Context, release func(), err error) {
-	closed, err := h.streams.open(callerKey(id))
+	closed, err := h.streams.open(id.User)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -149,6 +149,7 @@ func (h *Handler) authenticate(r *http.Request) (drover.Identity, error) {
 		id, err = h.cfg.Authenticate(r.Context(), token)
 	}
 	if err == nil {
+		h.unknown.known(r.Context())
 		return id, nil
 	}
 	if drover.KindOf(err) == drover.KindAuthentication {

@@ -56,6 +56,7 @@ func NewClient(base string, token drover.Secret, hc *http.Client) (*Client, erro
 type call struct {
 	method string
 	path   []string // its parts after /v1, not escaped
+	bare   bool     // path is not below /v1
 	query  url.Values
 	header http.Header
 	json   any       // its body, or
@@ -129,7 +130,9 @@ func (c *Client) request(ctx context.Context, q call, impatience *time.Timer) (*
 		body = &patientReader{body, impatience}
 	}
 	u := c.base
-	u = *u.JoinPath("v1")
+	if !q.bare {
+		u = *u.JoinPath("v1")
+	}
 	for _, part := range q.path {
 		u = *u.JoinPath(escape(part))
 	}

@@ -54,6 +54,12 @@ func (c *Client) Status(ctx context.Context) (s drover.Status, err error) {
 	return s, err
 }
 
+// Ready asks whether the controller is ready to serve. Its error says that it is not, or that it cannot be reached.
+func (c *Client) Ready(ctx context.Context) error {
+	_, err := c.ask(ctx, call{method: http.MethodGet, path: []string{"readyz"}, bare: true}, nil)
+	return err
+}
+
 // Explain asks why something is as it is: of a job by the job's own path, which its attempts may use as well.
 func (c *Client) Explain(ctx context.Context, subject string) (list []drover.Explanation, err error) {
 	q := call{method: http.MethodGet, path: []string{"explain"}, query: url.Values{}}

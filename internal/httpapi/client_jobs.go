@@ -98,6 +98,17 @@ func (c *Client) Retry(ctx context.Context, id drover.JobID, reason string) (job
 	return job, err
 }
 
+// RetryWith asks for a job to be tried again as the batch has it now.
+func (c *Client) RetryWith(ctx context.Context, id drover.JobID, batch drover.Batch, reason string) (job drover.Job, err error) {
+	text, err := config.EncodeSubmission(batch)
+	if err != nil {
+		return job, err
+	}
+	body := retryBody{reason, &withBatch{text}}
+	_, err = c.ask(ctx, call{method: http.MethodPost, path: []string{"jobs", id.String(), "retry"}, json: body}, &job)
+	return job, err
+}
+
 // SetPriority asks for another priority.
 func (c *Client) SetPriority(ctx context.Context, id drover.JobID, priority int) (job drover.Job, err error) {
 	_, err = c.ask(ctx, call{method: http.MethodPatch, path: []string{"jobs", id.String()}, json: priorityBody{priority}}, &job)

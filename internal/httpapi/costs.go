@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"drover"
@@ -22,6 +23,9 @@ func (h *Handler) costs(ctx context.Context, in *costsInput) (*costsOutput, erro
 	f := drover.CostFilter{By: drover.CostBy(in.By), Limit: in.Limit}
 	if f.By == "" {
 		f.By = drover.CostByJob
+	}
+	if who := drover.IdentityOf(ctx); strings.HasPrefix(string(f.By), string(drover.CostByLabel)) && !h.readsAll(who) {
+		return nil, needs(drover.RoleOperate, who) // labels are their users'
 	}
 	err := parsed(in.Since, &f.Since, parseTime)
 	if err == nil {

@@ -92,6 +92,11 @@ func (f *fake) Retry(ctx context.Context, id drover.JobID, reason string) (drove
 	return answer[drover.Job](f.ask(ctx, "retry", id, reason))
 }
 
+func (f *fake) RetryWith(ctx context.Context, id drover.JobID, batch drover.Batch, reason string) (drover.Job, error) {
+	batch.User = "" // it is the job's
+	return answer[drover.Job](f.ask(ctx, "retry with", id, batch, reason))
+}
+
 func (f *fake) SetPriority(ctx context.Context, id drover.JobID, priority int) (drover.Job, error) {
 	return answer[drover.Job](f.ask(ctx, "priority", id, priority))
 }
@@ -252,9 +257,9 @@ func authenticate(_ context.Context, token drover.Secret) (drover.Identity, erro
 	case "view", "submit", "operate", "admin":
 		return drover.Identity{User: text + "er", Role: drover.Role(text)}, nil
 	case "own":
-		return drover.Identity{Attempt: &own}, nil
+		return drover.Identity{User: "submiter", Attempt: &own}, nil
 	case "other":
-		return drover.Identity{Attempt: &other}, nil
+		return drover.Identity{User: "submiter", Attempt: &other}, nil
 	case "expired", "revoked":
 		return drover.Identity{}, drover.Errorf(drover.KindAuthentication, "this token has %s", text)
 	}

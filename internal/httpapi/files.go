@@ -99,6 +99,9 @@ func (*logsOutput) describe(op *huma.Operation) {
 }
 
 func (h *Handler) logs(ctx context.Context, in *logsInput) (*logsOutput, error) {
+	if err := h.mayRead(ctx, in.ID); err != nil {
+		return nil, err
+	}
 	log, err := h.cfg.Service.Logs(ctx, drover.LogRequest{Job: in.ID, Stream: drover.Stream(in.Stream), Follow: in.Follow})
 	if err != nil {
 		return nil, err
@@ -112,6 +115,9 @@ func (h *Handler) logs(ctx context.Context, in *logsInput) (*logsOutput, error) 
 type outputsOutput struct{ Body []drover.File }
 
 func (h *Handler) outputs(ctx context.Context, in *jobInput) (*outputsOutput, error) {
+	if err := h.mayRead(ctx, in.ID); err != nil {
+		return nil, err
+	}
 	files, err := h.cfg.Service.Outputs(ctx, in.ID)
 	if err != nil {
 		return nil, err
@@ -131,6 +137,9 @@ func (*contentOutput) describe(op *huma.Operation) {
 }
 
 func (h *Handler) output(ctx context.Context, in *outputInput) (*contentOutput, error) {
+	if err := h.mayRead(ctx, in.ID); err != nil {
+		return nil, err
+	}
 	file, err := h.cfg.Service.OpenOutput(ctx, in.ID, in.Path)
 	if err != nil {
 		return nil, err

@@ -29,6 +29,8 @@ type Config struct {
 
 	Metrics     http.Handler // answers at /metrics; nil: nothing does
 	OpenMetrics bool         // whoever asks from this host needs no token for them
+
+	Shared bool // every token reads what belongs to any user
 }
 
 // Handler serves a drover.Service over HTTP.
@@ -41,6 +43,7 @@ type Handler struct {
 	requests *limiters    // by identity
 	tries    *limiters    // by address, those that bore no good token
 	streams  *streams
+	unknown  *strangers
 	bodies   *room
 	text     []byte          // the description of the API
 	open     context.Context // until Close
@@ -57,6 +60,7 @@ func New(cfg Config) *Handler {
 		requests: newLimiters(),
 		tries:    newLimiters(),
 		streams:  newStreams(cfg.Limits),
+		unknown:  newStrangers(cfg.Limits.Strangers),
 		bodies:   &room{left: maxBodies},
 	}
 	h.open, h.close = context.WithCancel(context.Background())
@@ -142,13 +146,16 @@ func (h *Handler) serveNothing(w http.ResponseWriter, r *http.Request) {
 }
 
 // Server is an http.Server with the timeouts that the Handler counts on. It has none for whole requests and answers: the Handler drops
-// whoever makes no progress within its Limits, so that long streams live and idle ones do not. Shutting it down closes the Handler.
+// whoever makes no progress within its Limits, so that long streams live and idle ones do not, and bounds the connections that have shown no good token.
+// Shutting it down closes the Handler.
 func Server(h *Handler) *http.Server {
 	s := &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
+		ConnState:         h.unknown.watch,
+		ConnContext:       withConn,
 		ErrorLog:          slog.NewLogLogger(h.cfg.Log.Handler(), slog.LevelDebug),
 	}
 	s.RegisterOnShutdown(h.Close)

@@ -70,12 +70,13 @@ type offersInput struct {
 	GPUs   int    `query:"gpus" minimum:"0"`
 	Arch   string `query:"arch" enum:"amd64,arm64" doc:"only of this architecture"`
 	Cloud  string `query:"cloud" doc:"only of this cloud"`
+	All    bool   `query:"all" doc:"also what the configuration leaves out"`
 }
 
 type offersOutput struct{ Body []drover.Offer }
 
 func (h *Handler) offers(ctx context.Context, in *offersInput) (*offersOutput, error) {
-	f := drover.OfferFilter{Cloud: in.Cloud, Need: drover.Resources{GPUs: in.GPUs, Arch: drover.Arch(in.Arch)}}
+	f := drover.OfferFilter{Cloud: in.Cloud, All: in.All, Need: drover.Resources{GPUs: in.GPUs, Arch: drover.Arch(in.Arch)}}
 	err := parsed(in.VCPUs, &f.Need.CPU, drover.ParseMilliCPU)
 	if err == nil {
 		err = parsed(in.Memory, &f.Need.Memory, config.ParseSize)

@@ -1,8 +1,9 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
-	"fmt"
+	"encoding/json"
 	"mime"
 	"net/http"
 	"net/url"
@@ -115,9 +116,15 @@ func (h *Handler) listJobs(ctx context.Context, in *listJobsInput) (*listJobsOut
 		}
 		f.Labels[key] = value
 	}
+	if !h.ownLabels(ctx, &f) {
+		return &listJobsOutput{Body: []drover.Job{}}, nil
+	}
 	page, err := h.cfg.Service.Jobs(ctx, f)
 	if err != nil {
 		return nil, err
+	}
+	for i, job := range page.Items {
+		page.Items[i] = h.shown(ctx, job)
 	}
 	return &listJobsOutput{nextLink("/v1/jobs", jobQuery(f), page.Next), array(page.Items)}, nil
 }
@@ -137,7 +144,8 @@ func asJob(job drover.Job, err error) (*jobOutput, error) {
 }
 
 func (h *Handler) showJob(ctx context.Context, in *jobInput) (*jobOutput, error) {
-	return asJob(h.cfg.Service.Job(ctx, in.ID))
+	job, err := h.cfg.Service.Job(ctx, in.ID)
+	return asJob(h.shown(ctx, job), err)
 }
 
 type prioritizeInput struct {
@@ -182,11 +190,42 @@ func (h *Handler) cancel(ctx context.Context, in *changeJobInput) (*jobOutput, e
 	return asJob(h.cfg.Service.Cancel(ctx, in.ID, in.Body.or(in.Reason)))
 }
 
-func (h *Handler) retry(ctx context.Context, in *changeJobInput) (*jobOutput, error) {
+// retryInput is a changeJobInput that may have a batch with it.
+type retryInput struct {
+	ID     drover.JobID `path:"id"`
+	Reason string       `query:"reason" maxLength:"1000" doc:"why, for the records, if the body does not say it"`
+	Body   *retryBody
+}
+
+func (*retryInput) describe(op *huma.Operation) { op.MaxBodyBytes = maxBatch }
+
+type retryBody struct {
+	Reason string     `json:"reason,omitempty" maxLength:"1000" doc:"why, for the records"`
+	With   *withBatch `json:"with,omitempty" doc:"a batch, as it is submitted: the job runs again as it is there under its name. Its labels stay; its array, gang and after must be as they were"`
+}
+
+// withBatch is a batch within a body.
+type withBatch struct{ json.RawMessage }
+
+// Schema admits anything, since config checks it and says where it is wrong. What a batch looks like is said where batches are submitted.
+func (withBatch) Schema(huma.Registry) *huma.Schema { return &huma.Schema{} }
+
+func (h *Handler) retry(ctx context.Context, in *retryInput) (*jobOutput, error) {
 	if err := h.mayChange(ctx, in.ID); err != nil {
 		return nil, err
 	}
-	return asJob(h.cfg.Service.Retry(ctx, in.ID, in.Body.or(in.Reason)))
+	if in.Body == nil {
+		in.Body = &retryBody{}
+	}
+	reason := cmp.Or(in.Body.Reason, in.Reason)
+	if in.Body.With == nil {
+		return asJob(h.cfg.Service.Retry(ctx, in.ID, reason))
+	}
+	batch, err := config.ParseSubmission("with", in.Body.With.RawMessage)
+	if err != nil {
+		return nil, err
+	}
+	return asJob(h.cfg.Service.RetryWith(ctx, in.ID, batch, reason))
 }
 
 // mayChange lets submitters change their own jobs, and operators everybody's.
@@ -199,10 +238,8 @@ func (h *Handler) mayChange(ctx context.Context, id drover.JobID) error {
 	if err != nil {
 		return err
 	}
-	if job.User != who.User || who.User == "" {
-		e := drover.AsError(needs(drover.RoleOperate, who), drover.KindForbidden)
-		e.Message = fmt.Sprintf("job %v is not one of %s's, and %s", id, who.User, e.Message)
-		return e
+	if !owns(who, job) {
+		return notOwn(id, who)
 	}
 	return nil
 }

@@ -17,8 +17,9 @@ import (
 // Limits bound what callers may ask for. What is 0 has its default.
 type Limits struct {
 	Input      int64 // bytes of one input's contents; 64 GiB
-	Streams    int   // that one identity has open at once; 256
+	Streams    int   // that one user has open at once, those of the user's jobs included; 256
 	AllStreams int   // that all have open at once; 1024
+	Strangers  int   // connections over which no good token has come; 512
 
 	Requests Rate // of one identity; 100 a second, 200 at once
 	Attempts Rate // of one attempt; 10 a second, 50 at once
@@ -46,6 +47,7 @@ func (l Limits) orDefault() Limits {
 		Input:      cmp.Or(l.Input, 64<<30),
 		Streams:    cmp.Or(l.Streams, 256),
 		AllStreams: cmp.Or(l.AllStreams, 1024),
+		Strangers:  cmp.Or(l.Strangers, 512),
 		Requests:   cmp.Or(l.Requests, Rate{100, 200}),
 		Attempts:   cmp.Or(l.Attempts, Rate{10, 50}),
 		Tries:      cmp.Or(l.Tries, Rate{5, 20}),
@@ -96,38 +98,38 @@ func (l *limiters) get(key string, r Rate) *limiter {
 
 // streams count what is open.
 type streams struct {
-	one, all int // the most of one identity, and of all
+	one, all int // the most of one user, and of all
 
 	mu    sync.Mutex
-	byKey map[string]int
+	users map[string]int
 	total int
 }
 
 func newStreams(l Limits) *streams {
-	return &streams{one: l.Streams, all: l.AllStreams, byKey: map[string]int{}}
+	return &streams{one: l.Streams, all: l.AllStreams, users: map[string]int{}}
 }
 
-// open counts one more stream, until release is called.
-func (s *streams) open(key string) (release func(), err error) {
+// open counts one more stream of a user's, until release is called.
+func (s *streams) open(user string) (release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.byKey[key] >= s.one:
-		return nil, tooMany(5*time.Second, "%d streams of one user are open, which is the most", s.one)
+	case s.users[user] >= s.one:
+		return nil, tooMany(5*time.Second, "%d streams of one user and its jobs are open, which is the most", s.one)
 	case s.total >= s.all:
 		return nil, tooMany(5*time.Second, "%d streams are open, which is the most", s.all)
 	}
-	s.byKey[key]++
+	s.users[user]++
 	s.total++
-	return sync.OnceFunc(func() { s.closed(key) }), nil
+	return sync.OnceFunc(func() { s.closed(user) }), nil
 }
 
-func (s *streams) closed(key string) {
+func (s *streams) closed(user string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.total--
-	if s.byKey[key]--; s.byKey[key] == 0 {
-		delete(s.byKey, key)
+	if s.users[user]--; s.users[user] == 0 {
+		delete(s.users, user)
 	}
 }
 
@@ -159,7 +161,7 @@ func tooMany(wait time.Duration, format string, args ...any) error {
 	return err
 }
 
-// callerKey names an identity among the limiters and streams.
+// callerKey names an identity among the limiters.
 func callerKey(id drover.Identity) string {
 	if id.Attempt != nil {
 		return "attempt " + id.Attempt.String()

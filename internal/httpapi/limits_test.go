@@ -93,6 +93,29 @@ func TestStreams(t *testing.T) {
 	})
 }
 
+func TestStreamsOfJobsAreTheirUsers(t *testing.T) {
+	_, s := serve(t, &fake{log: endless}, func(c *httpapi.Config) { c.Limits.Streams, c.Limits.AllStreams = 2, 4 })
+	open := func(token string, job drover.JobID) error {
+		_, err := client(t, s.URL, token).Logs(t.Context(), drover.LogRequest{Job: job, Stream: drover.Stdout, Follow: true})
+		return err
+	}
+	for _, c := range []struct {
+		what, token string
+		job         drover.JobID
+		kind        drover.ErrorKind
+	}{
+		{"one attempt's", "own", own.Job, ""},
+		{"another's of the same user", "other", other.Job, ""},
+		{"a third of that user", "own", own.Job, drover.KindRateLimit},
+		{"the user's own", "submit", whole, drover.KindRateLimit},
+		{"somebody else's", "admin", whole, ""},
+	} {
+		if err := open(c.token, c.job); drover.KindOf(err) != c.kind {
+			t.Errorf("%s: %v, want %q", c.what, err, c.kind)
+		}
+	}
+}
+
 // TestStreamsFlow sees to it that what is written arrives before more is.
 func TestStreamsFlow(t *testing.T) {
 	from, to := io.Pipe()

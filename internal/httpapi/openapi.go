@@ -3,8 +3,11 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
+	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 
 	"drover"
@@ -161,9 +164,44 @@ func (a adapter) Handle(op *huma.Operation, serve func(huma.Context)) {
 	if !ok {
 		panic("httpapi: an operation without a route") // which nothing would guard
 	}
+	check := checkQuery(op)
 	a.mux.Handle(rt.method+" "+rt.path, a.guard(rt, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := check(r.URL.RawQuery); err != nil {
+			a.refuse(w, err)
+			return
+		}
 		serve(&exchange{exchanged: humago.NewContext(op, r, w)})
 	})))
+}
+
+// checkQuery returns what refuses a query with parameters that the operation does not take: one that is misspelled would choose everything. What
+// is outside of /v1 is also asked by probes and scrapers, which may add what they like.
+func checkQuery(op *huma.Operation) func(query string) error {
+	if !strings.HasPrefix(op.Path, "/v1/") {
+		return func(string) error { return nil }
+	}
+	var known []string
+	for _, p := range op.Parameters {
+		if p.In == "query" {
+			known = append(known, p.Name)
+		}
+	}
+	hint := "it takes no parameters"
+	if len(known) > 0 {
+		hint = "it takes " + strings.Join(known, ", ")
+	}
+	return func(query string) error {
+		given, err := url.ParseQuery(query)
+		if err != nil {
+			return drover.Errorf(drover.KindInvalid, "the query cannot be read: %v", err).WithHint("%s", hint)
+		}
+		for _, name := range slices.Sorted(maps.Keys(given)) {
+			if !slices.Contains(known, name) {
+				return drover.Errorf(drover.KindInvalid, "%s %s has no parameter %q", op.Method, op.Path, cut(name)).WithHint("%s", hint)
+			}
+		}
+		return nil
+	}
 }
 
 // exchange is a request and its answer, as huma has them.

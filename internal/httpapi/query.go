@@ -46,6 +46,7 @@ func offerQuery(f drover.OfferFilter) url.Values {
 	put(q, "gpus", f.Need.GPUs)
 	put(q, "arch", string(f.Need.Arch))
 	put(q, "cloud", f.Cloud)
+	put(q, "all", f.All)
 	return q
 }
 

@@ -134,6 +134,31 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
+func TestParametersThatAreNotKnownAreRefused(t *testing.T) {
+	f := &fake{}
+	_, s := serve(t, f)
+	for _, c := range []struct{ method, path, message, hint string }{
+		{"GET", "/v1/jobs?stat=failed&limit=2", `GET /v1/jobs has no parameter "stat"`, "it takes job, batch, user, state, label, elements, tried, after, limit"},
+		{"POST", "/v1/jobs/1/cancel?why=x", `POST /v1/jobs/{id}/cancel has no parameter "why"`, "it takes reason"},
+		{"GET", "/v1/status?full=1", `GET /v1/status has no parameter "full"`, "it takes no parameters"},
+		{"GET", "/v1/events?jop=1", `GET /v1/events has no parameter "jop"`, "it takes after, job, instance, level, recent"},
+		{"GET", "/v1/jobs?a;b", "the query cannot be read: invalid semicolon separator in query", "it takes job, batch, user, state, label, elements, tried, after, limit"},
+	} {
+		t.Run(c.method+" "+c.path, func(t *testing.T) {
+			f.asked = nil
+			got := do(t, s.URL, c.method, c.path, "Bearer submit", "")
+			if p := got.problem(t); got.StatusCode != 400 || p.Kind != drover.KindInvalid || p.Detail != c.message || p.Hint != c.hint || f.asked != nil {
+				t.Errorf("got %s, and asked %v", got.text, f.asked)
+			}
+		})
+	}
+	t.Run("a probe may add what it likes", func(t *testing.T) {
+		if got := do(t, s.URL, "GET", "/readyz?verbose", "", ""); got.StatusCode != 200 {
+			t.Errorf("got %s", got.text)
+		}
+	})
+}
+
 func TestHeaders(t *testing.T) {
 	_, s := serve(t, &fake{})
 	for path, kind := range map[string]string{
@@ -226,7 +251,17 @@ func TestReady(t *testing.T) {
 	if got := do(t, s.URL, "GET", "/readyz", "", ""); got.StatusCode != 503 || strings.Contains(got.text, "store") {
 		t.Errorf("not ready: %s", got.text)
 	}
+	client, bad := httpapi.NewClient(s.URL, drover.NewSecret("view"), nil)
+	if bad != nil {
+		t.Fatal(bad)
+	}
+	if err := client.Ready(t.Context()); drover.KindOf(err) != drover.KindTransient {
+		t.Errorf("a client is told %v", err)
+	}
 	err = nil
+	if err := client.Ready(t.Context()); err != nil {
+		t.Errorf("a client is told %v", err)
+	}
 	if got := do(t, s.URL, "GET", "/readyz", "", ""); got.StatusCode != 200 || got.text != "ok\n" {
 		t.Errorf("ready: %s", got.text)
 	}

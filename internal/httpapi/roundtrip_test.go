@@ -52,6 +52,7 @@ func calls() map[string]func(ctx context.Context, s drover.Service) (any, error)
 		"Job, whole":       func(c ctx, s svc) (any, error) { return s.Job(c, whole) },
 		"Cancel":           func(c ctx, s svc) (any, error) { return s.Cancel(c, element, "why & \"how\"") },
 		"Retry":            func(c ctx, s svc) (any, error) { return s.Retry(c, whole, "") },
+		"RetryWith":        func(c ctx, s svc) (any, error) { return s.RetryWith(c, whole, batch(), "mended") },
 		"SetPriority":      func(c ctx, s svc) (any, error) { return s.SetPriority(c, whole, 0) },
 		"Logs": func(c ctx, s svc) (any, error) {
 			return text(s.Logs(c, drover.LogRequest{Job: element, Stream: drover.Stderr}))
@@ -87,7 +88,7 @@ func calls() map[string]func(ctx context.Context, s drover.Service) (any, error)
 			return s.CreateToken(c, drover.TokenRequest{User: "u", Role: "nonsense"})
 		},
 		"Offers": func(c ctx, s svc) (any, error) {
-			return s.Offers(c, drover.OfferFilter{Cloud: "aws", Need: drover.Resources{CPU: 1500, Memory: drover.GiB + 1, Disk: 3, GPUs: 1, Arch: "arm64"}})
+			return s.Offers(c, drover.OfferFilter{Cloud: "aws", All: true, Need: drover.Resources{CPU: 1500, Memory: drover.GiB + 1, Disk: 3, GPUs: 1, Arch: "arm64"}})
 		},
 		"Events": func(c ctx, s svc) (any, error) {
 			var events []drover.Event

@@ -26,7 +26,7 @@ const (
 // body is how much memory a request's body may take, if that is much.
 func (rt route) body(r *http.Request) int64 {
 	switch {
-	case rt.path != "/v1/batches":
+	case rt.path != "/v1/batches" && rt.path != "/v1/jobs/{id}/retry":
 		return 0
 	case r.ContentLength < 0:
 		return memoryAtMost
@@ -34,7 +34,8 @@ func (rt route) body(r *http.Request) int64 {
 	return min(memoryPerByte*min(r.ContentLength, maxBatch), memoryAtMost)
 }
 
-// routes is the API. Jobs of others are moreover for RoleOperate alone to change, see Handler.mayChange.
+// routes is the API. Jobs of others are moreover for RoleOperate alone to change, see Handler.mayChange, and what they wrote is for RoleOperate alone to read,
+// see Handler.mayRead.
 func routes() []route {
 	const (
 		nobody  drover.Role = ""
@@ -50,13 +51,13 @@ func routes() []route {
 		{"GET", "/v1/jobs/{id}", view, true, false, "show a job, an array as a whole, or an element", bind((*Handler).showJob)},
 		{"PATCH", "/v1/jobs/{id}", submit, false, false, "change a job's priority", bind((*Handler).prioritize)},
 		{"POST", "/v1/jobs/{id}/cancel", submit, false, false, "cancel a job, an array or an element", bind((*Handler).cancel)},
-		{"POST", "/v1/jobs/{id}/retry", submit, false, false, "put back in the queue what failed or was cancelled", bind((*Handler).retry)},
+		{"POST", "/v1/jobs/{id}/retry", submit, false, false, "put back in the queue what failed or was cancelled, if need be as another batch has it", bind((*Handler).retry)},
 		{"GET", "/v1/jobs/{id}/explain", view, true, false, "say why a job is as it is", bind((*Handler).explainJob)},
 		{"GET", "/v1/jobs/{id}/logs", view, true, true, "read, or follow, an output stream of a job", bind((*Handler).logs)},
 		{"GET", "/v1/jobs/{id}/outputs", view, true, false, "list the files that a job has left", bind((*Handler).outputs)},
 		{"GET", "/v1/jobs/{id}/outputs/content", view, true, true, "read one of them", bind((*Handler).output)},
 
-		{"POST", "/v1/inputs/missing", submit, false, false, "say which of these contents are not there", bind((*Handler).missingInputs)},
+		{"POST", "/v1/inputs/missing", submit, false, false, "say which of these contents the caller has not sent", bind((*Handler).missingInputs)},
 		{"PUT", "/v1/inputs/{hash}", submit, false, true, "keep contents under their SHA-256", bind((*Handler).putInput)},
 
 		{"GET", "/v1/instances", view, false, false, "list instances by id", bind((*Handler).listInstances)},

@@ -27,6 +27,9 @@ type explainOutput struct{ Body []drover.Explanation }
 
 func (h *Handler) explain(ctx context.Context, in *explainInput) (*explainOutput, error) {
 	list, err := h.cfg.Service.Explain(ctx, in.Subject)
+	for i := 0; i < len(list) && err == nil; i++ {
+		list[i], err = h.explained(ctx, list[i])
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -122,6 +125,7 @@ func (h *Handler) sendEvents(ctx context.Context, w io.Writer, f drover.EventFil
 		for range happenings { // until watch has ended
 		}
 	}()
+	witness := h.newWitness(ctx)
 	beat := time.NewTicker(keepAlive)
 	defer beat.Stop()
 	err := message(w, ": the events of the fleet\n\n")
@@ -142,7 +146,7 @@ func (h *Handler) sendEvents(ctx context.Context, w io.Writer, f drover.EventFil
 				_ = message(w, "event: error\ndata: "+oneLine(problemOf(h.problem(next.err)))+"\n\n")
 				return
 			}
-			err = message(w, idLine(next.event.ID)+"data: "+oneLine(next.event)+"\n\n")
+			err = message(w, idLine(next.event.ID)+"data: "+oneLine(witness.shown(next.event))+"\n\n")
 		}
 	}
 }

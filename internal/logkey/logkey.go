@@ -35,6 +35,7 @@ const (
 	CostUSD      = "cost_usd"      // what it cost
 	Note         = "note"          // what else there is to say
 	Said         = "said"          // a line that a runner or a hook wrote
+	RunnerLog    = "runner_log"    // the last lines of the log of an instance's runner, when the instance has died
 )
 
 // Of the status line.

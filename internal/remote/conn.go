@@ -151,7 +151,7 @@ func (c *Conn) read(h Handler) error {
 func (c *Conn) handle(m wire.Message, h Handler) {
 	switch {
 	case m.Exited != nil && m.Exited.ID != (drover.AttemptID{}):
-		h.Exited(wire.Exited{ID: m.Exited.ID, Exit: harmlessExit(m.Exited.Exit)})
+		h.Exited(wire.Exited{ID: m.Exited.ID, Exit: harmlessExit(m.Exited.Exit), Proof: m.Exited.Proof})
 	case m.API != nil:
 		h.API(*m.API)
 	case m.Log != nil:

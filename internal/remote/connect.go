@@ -96,14 +96,45 @@ func (s *session) begin(doing string, limit time.Duration) {
 	s.deadlines.begin(step{doing, drover.KindTransient, limit})
 }
 
-// prove reads the planted secret back, if that is still needed. Our login cannot be passed on by a third party, so only the
-// instance itself can know it.
+// prove proves the host key, if that is still to be done. Our login cannot be passed on by a third party, so what is read over the connection
+// comes from the instance itself.
 func (s *session) prove() error {
+	if s.first != nil {
+		if err := s.proveByOutput(); err != nil {
+			return err
+		}
+	}
 	if !s.unproved {
 		return nil
 	}
+	return s.proveBySecret()
+}
+
+// proveByOutput asks again whether the host key is the instance's, with what the command prints there.
+func (s *session) proveByOutput() error {
+	s.begin("running the command that proves the host key", s.target.Timeouts.Command)
+	p, out, err := run(s.conn, shell(outputScript, s.first.Command), nil)
+	if err != nil && (p == nil || p.vanished()) {
+		return s.deadlines.fail(err)
+	}
+	if err != nil {
+		return drover.Errorf(drover.KindTransient, "the command that proves host key %s failed: %s", s.fingerprint(), p.stderr.lastLines())
+	}
+	_, shown, _ := bytes.Cut(out.bytes(), []byte(presentWord+"\n"))
+	verify := step{"verifying the host key", drover.KindTransient, s.target.Timeouts.Verify}
+	s.deadlines.begin(verify)
+	ctx, cancel := context.WithTimeout(s.ctx, verify.limit)
+	defer cancel()
+	if refusal := s.judge(s.key, s.target.VerifyHostKey(ctx, s.key, append([]byte{}, shown...))); refusal != nil {
+		return refusal
+	}
+	return nil
+}
+
+// proveBySecret reads the planted secret back.
+func (s *session) proveBySecret() error {
 	s.begin("reading back the planted secret", s.target.Timeouts.Command)
-	p, out, err := run(s.conn, shell(readScript, s.target.Proof.Path), nil)
+	p, out, err := run(s.conn, shell(readScript, s.target.Proof.Path, s.target.Proof.Variable), nil)
 	if err != nil && (p == nil || p.vanished()) {
 		return s.deadlines.fail(err)
 	}

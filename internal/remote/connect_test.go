@@ -36,8 +36,8 @@ func refused(t *testing.T, target Target, kind drover.ErrorKind, text string) {
 }
 
 func TestHostKeys(t *testing.T) {
-	saying := func(err error) func(context.Context, ssh.PublicKey) error {
-		return func(context.Context, ssh.PublicKey) error { return err }
+	saying := func(err error) func(context.Context, ssh.PublicKey, []byte) error {
+		return func(context.Context, ssh.PublicKey, []byte) error { return err }
 	}
 	nothingSent := func(t *testing.T, i *fakeInstance) {
 		t.Helper()
@@ -121,8 +121,8 @@ func TestPlantedSecret(t *testing.T) {
 			return f.exec(command, ch)
 		}
 		target := target(i, "i-1")
-		target.VerifyHostKey = func(context.Context, ssh.PublicKey) error { return drover.Errorf(drover.KindUnsupported, "") }
-		target.Proof = Proof{"/secret", drover.NewSecret("s3cret")}
+		target.VerifyHostKey = func(context.Context, ssh.PublicKey, []byte) error { return drover.Errorf(drover.KindUnsupported, "") }
+		target.Proof = Proof{"/secret", "", drover.NewSecret("s3cret")}
 		return target
 	}
 	t.Run("the right secret proves the host key", func(t *testing.T) {
@@ -262,5 +262,52 @@ func TestHello(t *testing.T) {
 		if n := len(i.commands()); n != 1 {
 			t.Errorf("%d commands", n)
 		}
+	})
+}
+
+// covers D6
+func TestAHostKeyProvedByTheOutputOfACommand(t *testing.T) {
+	connect := func(t *testing.T, code int, verify func(output []byte) error) Target {
+		f := &fakeRunner{}
+		i := newFakeInstance(t, "i-1")
+		i.exec = func(command string, ch ssh.Channel) int {
+			if strings.Contains(command, "who-are-you") {
+				io.WriteString(ch, "Welcome\n"+presentWord+"\nI am i-1\n")
+				return code
+			}
+			return f.exec(command, ch)
+		}
+		target := target(i, "i-1")
+		target.VerifyHostKey = func(_ context.Context, _ ssh.PublicKey, output []byte) error {
+			if output == nil {
+				return &RunFirst{"who-are-you"}
+			}
+			return verify(output)
+		}
+		return target
+	}
+	t.Run("is accepted when the output is the instance's", func(t *testing.T) {
+		c, err := Connect(testContext(t), connect(t, 0, func(output []byte) error {
+			if string(output) != "I am i-1\n" {
+				return drover.Errorf(drover.KindHostKey, "it says %q", output)
+			}
+			return nil
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+	})
+	for what, said := range map[string]error{
+		"the output is another's":                  drover.Errorf(drover.KindHostKey, "no"),
+		"the output proves nothing":                drover.Errorf(drover.KindUnsupported, "cannot tell"),
+		"another command is asked for without end": &RunFirst{"who-are-you"},
+	} {
+		t.Run("is refused when "+what, func(t *testing.T) {
+			refused(t, connect(t, 0, func([]byte) error { return said }), drover.KindHostKey, "the host key SHA256:")
+		})
+	}
+	t.Run("is asked for again later when the command fails", func(t *testing.T) {
+		refused(t, connect(t, 1, func([]byte) error { return nil }), drover.KindTransient, "failed")
 	})
 }

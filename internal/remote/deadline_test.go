@@ -58,7 +58,7 @@ func TestEveryStepHasADeadline(t *testing.T) {
 			}
 		}, drover.KindUnreachable, "shaking hands: no answer within 2s", times.Handshake},
 		"verifying the host key": {func(_ *fakeInstance, t *Target, _ *fakeRunner) {
-			t.VerifyHostKey = func(ctx context.Context, _ ssh.PublicKey) error {
+			t.VerifyHostKey = func(ctx context.Context, _ ssh.PublicKey, _ []byte) error {
 				<-ctx.Done()
 				return ctx.Err()
 			}
@@ -70,7 +70,7 @@ func TestEveryStepHasADeadline(t *testing.T) {
 			}
 		}, drover.KindUnreachable, "logging in as admin: no answer within 4s", times.Login},
 		"planted secret": {func(i *fakeInstance, t *Target, f *fakeRunner) {
-			t.VerifyHostKey = func(context.Context, ssh.PublicKey) error { return drover.Errorf(drover.KindUnsupported, "") }
+			t.VerifyHostKey = func(context.Context, ssh.PublicKey, []byte) error { return drover.Errorf(drover.KindUnsupported, "") }
 			t.Proof.Path = "/secret"
 			hangAt("/secret")(i, t, f)
 		}, drover.KindTransient, "reading back the planted secret: no answer within 5s", times.Command},

@@ -8,14 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"drover"
 )
 
 // The scripts ask for nothing but a POSIX shell with cat and its like. $1 is the runner's folder, $2 the name of its file, $3 its hash,
-// $4 its size. Where there is no sha256sum the size must do.
+// $4 what cksum says of it, which every POSIX system has. It does where there is no sha256sum.
 const (
 	wholeScript = `
 whole() {
@@ -24,7 +23,7 @@ whole() {
 		case $(sha256sum <"$1") in "$2"*) return 0 ;; esac
 		return 1
 	fi
-	[ "$(wc -c <"$1")" -eq "$3" ]
+	[ "$(cksum <"$1")" = "$3" ]
 }
 `
 	checkScript = wholeScript + `
@@ -42,10 +41,18 @@ echo ` + absentWord + `
 echo ` + presentWord + `
 exec "$1/$2" bulk --dir "$1"
 `
-	// $1 is a file.
+	// $1 is a file, or the file that the variable $2 names, if it names one.
 	readScript = `
+file=$1
+[ -z "$2" ] || eval "file=\${$2:-\$1}"
 echo ` + presentWord + `
-cat <"$1"
+cat <"$file"
+`
+
+	// $1 is a command.
+	outputScript = `
+echo ` + presentWord + `
+eval "$1"
 `
 
 	// $5 makes the name of the file under way nobody else's. A rename puts it in place, so several uploads at once are harmless. It is
@@ -95,7 +102,7 @@ func readVerdict(r *bufio.Reader) (present bool, err error) {
 
 // place is where the runner is, as the scripts' first arguments.
 func (t Target) place() []string {
-	return []string{t.RunnerDir, t.Runner.name(), t.Runner.Hash, strconv.FormatInt(t.Runner.Size, 10)}
+	return []string{t.RunnerDir, t.Runner.name(), t.Runner.Hash, t.Runner.Sum}
 }
 
 // deploy puts the runner on the instance unless it is there.

@@ -90,18 +90,26 @@ func TestDeploy(t *testing.T) {
 			}
 		})
 	}
-	t.Run("without sha256sum the size must do", func(t *testing.T) {
+	t.Run("without sha256sum the contents are compared all the same", func(t *testing.T) {
 		i, home, target := homely(t)
 		bin := t.TempDir()
-		for _, name := range []string{"cat", "chmod", "mkdir", "mv", "rm", "wc"} {
+		for _, name := range []string{"cat", "chmod", "mkdir", "mv", "rm"} {
 			if err := os.Symlink("/bin/"+name, filepath.Join(bin, name)); err != nil {
 				t.Fatal(err)
 			}
 		}
+		if err := os.Symlink("/usr/bin/cksum", filepath.Join(bin, "cksum")); err != nil {
+			t.Fatal(err)
+		}
 		shell := realShell(home)
 		i.exec = func(command string, ch ssh.Channel) int { return shell("PATH="+bin+"; "+command, ch) }
 		connected(t, target)
-		if err := os.Truncate(filepath.Join(home, ".drover", target.Runner.name()), 10); err != nil {
+		connected(t, target)
+		if uploads(i) != 1 {
+			t.Errorf("%d uploads of what is there", uploads(i))
+		}
+		altered := strings.Replace(scriptRunner, "cat", "tac", 1) // of the same size
+		if err := os.WriteFile(filepath.Join(home, ".drover", target.Runner.name()), []byte(altered), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		connected(t, target)

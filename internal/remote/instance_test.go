@@ -3,8 +3,6 @@ package remote
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"io"
 	"net"
 	"os"
@@ -174,10 +172,11 @@ func realShell(home string) func(string, ssh.Channel) int {
 
 // runnerOf is a Runner with the given content.
 func runnerOf(content []byte) Runner {
-	sum := sha256.Sum256(content)
-	return Runner{hex.EncodeToString(sum[:]), int64(len(content)), func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(content)), nil
-	}}
+	r, err := NewRunner(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil })
+	if err != nil {
+		panic(err) // it is in memory
+	}
+	return r
 }
 
 // target is how to reach a fake instance.
@@ -187,7 +186,7 @@ func target(i *fakeInstance, name string) Target {
 		User:    "admin",
 		Signers: []ssh.Signer{testKey().LoginKey()},
 		Dial:    i.dial,
-		VerifyHostKey: func(_ context.Context, key ssh.PublicKey) error {
+		VerifyHostKey: func(_ context.Context, key ssh.PublicKey, _ []byte) error {
 			if want, err := testKey().HostKey(name); err != nil || !bytes.Equal(want.Public, key.Marshal()) {
 				return drover.Errorf(drover.KindHostKey, "it was %s", want.Fingerprint)
 			}

@@ -151,6 +151,33 @@ func TestAttemptTokens(t *testing.T) {
 	}
 }
 
+func TestAttemptProofs(t *testing.T) {
+	key := testKey()
+	id := drover.AttemptID{Job: drover.JobID{Number: 17, Index: 3}, Number: 2}
+	proof := key.AttemptProof("store", "lab-store-1", id)
+	if by := key.AttemptProvedBy(proof, "lab-store-1", id); by != "store" {
+		t.Errorf("it was given by %q", by)
+	}
+	if by := key.AttemptProvedBy(key.AttemptProof("lost", "lab-store-1", id), "lab-store-1", id); by != "lost" {
+		t.Errorf("that of lost records was given by %q", by)
+	}
+	later := id
+	later.Number++
+	for what, by := range map[string]string{
+		"nothing":                      key.AttemptProvedBy("", "lab-store-1", id),
+		"a proof on another instance":  key.AttemptProvedBy(proof, "lab-store-2", id),
+		"a proof of another attempt":   key.AttemptProvedBy(proof, "lab-store-1", later),
+		"a proof by another store":     key.AttemptProvedBy("other"+strings.TrimPrefix(proof, "store"), "lab-store-1", id),
+		"a proof with an end cut off":  key.AttemptProvedBy(proof[:len(proof)-1], "lab-store-1", id),
+		"a proof of another fleet":     FleetKey{drover.NewSecret("another")}.AttemptProvedBy(proof, "lab-store-1", id),
+		"a token, which jobs are told": key.AttemptProvedBy(key.AttemptToken("store", id).Reveal(), "lab-store-1", id),
+	} {
+		if by != "" {
+			t.Errorf("%s is believed to be given by %q", what, by)
+		}
+	}
+}
+
 // FuzzAttemptToken: whatever a stranger shows is refused, unless it is, to the byte, the token of the attempt that it names.
 func FuzzAttemptToken(f *testing.F) {
 	key := FleetKey{drover.NewSecret("key")}

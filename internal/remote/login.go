@@ -57,6 +57,7 @@ type session struct {
 	conn      ssh.Conn
 
 	key      ssh.PublicKey                // the one that was accepted
+	first    *RunFirst                    // has to be run before the key is proved; nil for nothing
 	unproved bool                         // until Proof has been read back
 	compared bool                         // the runner there is ours
 	refusal  atomic.Pointer[drover.Error] // why a host key was not accepted
@@ -76,7 +77,11 @@ func (s *session) checkHostKey(_ string, _ net.Addr, key ssh.PublicKey) error {
 	s.deadlines.begin(verify)
 	ctx, cancel := context.WithTimeout(s.ctx, verify.limit)
 	defer cancel()
-	if refusal := s.judge(key, s.target.VerifyHostKey(ctx, key)); refusal != nil {
+	said := s.target.VerifyHostKey(ctx, key, nil)
+	if errors.As(said, &s.first) {
+		said = nil // for as long as it takes to see what the command prints
+	}
+	if refusal := s.judge(key, said); refusal != nil {
 		return s.refuse(refusal)
 	}
 	s.key = key

@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/crypto/ssh"
 
@@ -241,12 +241,7 @@ func printable(s string) string {
 
 // onOneLine is text of any length without what a terminal might obey.
 func onOneLine(s string) string {
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, s))
+	return strings.TrimSpace(strings.ReplaceAll(drover.Sanitize(s), string(utf8.RuneError), " "))
 }
 
 // after is s behind a mark, or nothing if s is empty.

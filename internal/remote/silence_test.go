@@ -36,7 +36,7 @@ func TestSilence(t *testing.T) {
 	if err := c.Stop(attempt(1), 0); err != nil {
 		t.Errorf("the connection did not outlive the question: %v", err)
 	}
-	target.VerifyHostKey = func(context.Context, ssh.PublicKey) error { return drover.Errorf(drover.KindHostKey, "no") }
+	target.VerifyHostKey = func(context.Context, ssh.PublicKey, []byte) error { return drover.Errorf(drover.KindHostKey, "no") }
 	if _, err := Silence(ctx, target); drover.KindOf(err) != drover.KindHostKey {
 		t.Errorf("of another instance: %v", err)
 	}

@@ -3,6 +3,8 @@ package remote
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"net"
 	"time"
@@ -23,8 +25,9 @@ type Target struct {
 
 	// VerifyHostKey says whether the key is the instance's. Nil: it is. KindUnsupported: that cannot be said, so Proof must show
 	// it. KindTransient and its like: it cannot be said now. Anything else: it is not, and Connect returns KindHostKey. It
-	// must obey its context. It is asked once a Connect; afterwards the key may not change.
-	VerifyHostKey func(ctx context.Context, key ssh.PublicKey) error
+	// must obey its context. A *RunFirst: the key is good if it says so when it is asked again, after the login, with the command's output;
+	// output is nil before. It is asked once, or so twice, a Connect; afterwards the key may not change.
+	VerifyHostKey func(ctx context.Context, key ssh.PublicKey, output []byte) error
 	Proof         Proof
 
 	Fleet     string
@@ -40,18 +43,40 @@ type Target struct {
 	Probed   func(passed bool)
 }
 
-// Proof is a secret that the instance's init command has planted in a file, and which is read back over the connection to be proved.
+// RunFirst is an error of a VerifyHostKey that has to see what a command on the instance prints.
+type RunFirst struct{ Command string }
+
+func (r *RunFirst) Error() string { return "the output of a command on the instance is needed first" }
+
+// Proof is a secret that the instance's init command has planted in a file, which Variable may move in its environment, and which is read back over the connection to be proved.
 // The secret itself is never sent there. The zero Proof proves nothing.
 type Proof struct {
-	Path   string
-	Secret drover.Secret
+	Path     string
+	Variable string // of the instance's environment; empty for none
+	Secret   drover.Secret
 }
 
 // Runner is the program to be put on the instance, built for its architecture.
 type Runner struct {
 	Hash string // SHA-256 of its content, in hex
+	Sum  string // what the command cksum says of its content
 	Size int64
 	Open func() (io.ReadCloser, error)
+}
+
+// NewRunner reads the program once.
+func NewRunner(open func() (io.ReadCloser, error)) (Runner, error) {
+	content, err := open()
+	if err != nil {
+		return Runner{}, err
+	}
+	defer content.Close()
+	hash, sum := sha256.New(), newCksum()
+	size, err := io.Copy(io.MultiWriter(hash, sum), content)
+	if err != nil {
+		return Runner{}, err
+	}
+	return Runner{Hash: hex.EncodeToString(hash.Sum(nil)), Sum: sum.String(), Size: size, Open: open}, nil
 }
 
 // name of the runner's file. It begins with the program's name, by which the program knows what it is meant to be.

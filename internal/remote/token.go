@@ -37,6 +37,21 @@ func (k FleetKey) tokenProof(store string, id drover.AttemptID) string {
 	return base64.RawURLEncoding.EncodeToString(k.derive("attempt token", store+" "+id.String()))
 }
 
+// AttemptProof is what an attempt's start brings to its instance, and what the instance shows with all it says of the attempt: it was given it, and
+// by the records with this nonce. A job there can read it, and so prove no more than is true.
+func (k FleetKey) AttemptProof(store, instance string, id drover.AttemptID) string {
+	return store + tokenMark + base64.RawURLEncoding.EncodeToString(k.derive("attempt proof", store+" "+instance+" "+id.String()))
+}
+
+// AttemptProvedBy returns the nonce of the records that gave the attempt to the instance; empty if the proof is not right.
+func (k FleetKey) AttemptProvedBy(proof, instance string, id drover.AttemptID) (store string) {
+	store, _, _ = strings.Cut(proof, tokenMark)
+	if !hmac.Equal([]byte(proof), []byte(k.AttemptProof(store, instance, id))) {
+		return ""
+	}
+	return store
+}
+
 // BootSecret is what an instance's init command plants and a Connect reads back, where nothing else proves the host key.
 func (k FleetKey) BootSecret(instance string) drover.Secret {
 	return drover.NewSecret(hex.EncodeToString(k.derive("boot secret", instance)))

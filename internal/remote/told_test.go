@@ -1,8 +1,10 @@
 package remote
 
 import (
+	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -75,6 +77,21 @@ func TestWhatARunnerTells(t *testing.T) {
 		}
 		if diff := cmp.Diff(wire.Exited{ID: attempt(2), Exit: clean}, <-told.exits); diff != "" {
 			t.Errorf("afterwards (-want +got)\n%s", diff)
+		}
+	})
+	t.Run("figures that cannot be true are cut to what can", func(t *testing.T) {
+		const day = 24 * time.Hour
+		for name, c := range map[string]struct{ says, want drover.Exit }{
+			"a sound one":  {drover.Exit{Started: 1, Ended: 1 + drover.Time(day), CPU: 8 * day, MaxRSS: drover.GiB}, drover.Exit{Started: 1, Ended: 1 + drover.Time(day), CPU: 8 * day, MaxRSS: drover.GiB}},
+			"less than 0":  {drover.Exit{Started: -5, Ended: -7, CPU: -1, MaxRSS: -1, StdoutLen: -1, StderrLen: -1}, drover.Exit{}},
+			"too much":     {drover.Exit{Ended: math.MaxInt64, CPU: math.MaxInt64, MaxRSS: math.MaxInt64}, drover.Exit{Ended: math.MaxInt64, CPU: mostCPU, MaxRSS: mostMemory}},
+			"in no time":   {drover.Exit{Started: 5, Ended: 5, CPU: time.Hour}, drover.Exit{Started: 5, Ended: 5}},
+			"on many CPUs": {drover.Exit{Started: 5, Ended: 6, CPU: time.Hour}, drover.Exit{Started: 5, Ended: 6, CPU: mostCPUs}},
+			"backwards":    {drover.Exit{Started: 7, Ended: 5, CPU: 1}, drover.Exit{Started: 7, Ended: 7}},
+		} {
+			if diff := cmp.Diff(c.want, harmlessExit(c.says)); diff != "" {
+				t.Errorf("%s (-want +got)\n%s", name, diff)
+			}
 		}
 	})
 	t.Run("orders reach the runner", func(t *testing.T) {

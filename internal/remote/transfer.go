@@ -60,34 +60,47 @@ func (r *sizedReader) endIfRead() {
 // maxLeftOver bounds what may follow the end of a tar stream: its padding.
 const maxLeftOver = 1 << 20
 
-// Outputs has the outputs of an attempt written as a tar stream to take, which reads them to their end. The note says what the runner
-// left out on purpose. If take succeeded and the outputs are not whole nevertheless, the error is KindInvalid.
-func (c *Conn) Outputs(ctx context.Context, id drover.AttemptID, take func(tar io.Reader) error) (note string, err error) {
+// Absent is what an attempt's outputs do not have: what matched and was left out on purpose, and the places of the patterns that matched nothing.
+type Absent struct {
+	LeftOut   []string
+	Unmatched []int
+}
+
+// maxLeftOut bounds what a runner may say that it left out.
+const maxLeftOut = 50
+
+// Outputs has the outputs of an attempt written as a tar stream to take, which reads them to their end. If take succeeded and the outputs are not
+// whole nevertheless, the error is KindInvalid.
+func (c *Conn) Outputs(ctx context.Context, id drover.AttemptID, take func(tar io.Reader) error) (absent Absent, err error) {
 	l, _, err := c.transfers.ask(ctx, wire.Request{Op: wire.GetOutputs, ID: id})
 	if err != nil {
-		return "", err
+		return absent, err
 	}
 	defer func() { l.end(err == nil) }()
 	chunks := &wire.ChunkReader{R: l}
 	if err := take(causeReader{chunks, l}); err != nil {
-		return "", err
+		return absent, err
 	}
 	left, err := io.Copy(io.Discard, io.LimitReader(chunks, maxLeftOver+1))
 	if err == nil && left > maxLeftOver {
 		err = errors.New("the runner sends more than a tar stream")
 	}
 	if err != nil {
-		return "", l.cause(err)
+		return absent, l.cause(err)
 	}
 	reply, err := l.reply()
 	var said *drover.Error
 	if errors.As(err, &said) {
-		return "", drover.Errorf(drover.KindInvalid, "the outputs are not whole: %v", said)
+		return absent, drover.Errorf(drover.KindInvalid, "the outputs are not whole: %v", said)
 	}
 	if err != nil {
-		return "", l.cause(err)
+		return absent, l.cause(err)
 	}
-	return printable(reply.Note), nil
+	for _, text := range reply.LeftOut[:min(len(reply.LeftOut), maxLeftOut)] {
+		absent.LeftOut = append(absent.LeftOut, printable(text))
+	}
+	absent.Unmatched = reply.Unmatched
+	return absent, nil
 }
 
 // causeReader tells why reading failed.

@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/google/go-cmp/cmp"
+
 	"drover"
 	"drover/internal/wire"
 )
@@ -43,7 +45,7 @@ func library(r wire.Request, lines *wire.Conn, raw io.Writer) bool {
 		chunks := wire.ChunkWriter{W: raw}
 		io.WriteString(chunks, "a tar stream")
 		chunks.Close()
-		last := wire.Reply{Note: "skipped\x07 a link"}
+		last := wire.Reply{LeftOut: []string{"a\x07 link"}, Unmatched: []int{2}}
 		if r.ID == attempt(2) {
 			last = wire.Reply{Error: "disk error"}
 		}
@@ -209,9 +211,9 @@ func TestOutputs(t *testing.T) {
 	}
 	withLibrary(t, func(t *testing.T, c *Conn, i *fakeInstance) {
 		var got string
-		note, err := c.Outputs(t.Context(), attempt(1), read(&got))
-		if err != nil || got != "a tar stream" || note != "skipped  a link" {
-			t.Errorf("%q, note %q, %v", got, note, err)
+		absent, err := c.Outputs(t.Context(), attempt(1), read(&got))
+		if err != nil || got != "a tar stream" || !cmp.Equal(absent, Absent{LeftOut: []string{"a  link"}, Unmatched: []int{2}}) {
+			t.Errorf("%q, %+v, %v", got, absent, err)
 		}
 		if _, err := c.Outputs(t.Context(), attempt(2), read(&got)); drover.KindOf(err) != drover.KindInvalid || !strings.Contains(err.Error(), "not whole: the runner says: disk error") {
 			t.Errorf("outputs that are not whole: %v", err)
@@ -271,9 +273,9 @@ func TestRenewedSessionKeys(t *testing.T) {
 		i, target := fake(t, &fakeRunner{bulk: library})
 		i.config.RekeyThreshold = 1 << 20
 		verify, asked := target.VerifyHostKey, 0
-		target.VerifyHostKey = func(ctx context.Context, key ssh.PublicKey) error {
+		target.VerifyHostKey = func(ctx context.Context, key ssh.PublicKey, output []byte) error {
 			asked++
-			return verify(ctx, key)
+			return verify(ctx, key, output)
 		}
 		c, err := Connect(t.Context(), target)
 		if err != nil {

@@ -19,6 +19,7 @@ import (
 type attempt struct {
 	id     drover.AttemptID
 	folder folder
+	proof  string                  // as its start had it
 	place  place                   // set before it is handed
 	abort  context.CancelCauseFunc // ends what is done before it is handed; nil of an adopted one
 
@@ -51,6 +52,7 @@ func (d *daemon) startLocked(m wire.Start) {
 		return
 	}
 	a := d.newAttempt(m.ID)
+	a.proof = m.Proof
 	ctx, abort := context.WithCancelCause(context.Background())
 	a.abort = abort
 	d.attempts[m.ID] = a
@@ -115,7 +117,7 @@ func (d *daemon) tellLocked(a *attempt) {
 		d.sendLocked(wire.Message{Started: &wire.Started{ID: a.id}})
 	}
 	if a.exit != nil {
-		d.sendLocked(wire.Message{Exited: &wire.Exited{ID: a.id, Exit: *a.exit}})
+		d.sendLocked(wire.Message{Exited: &wire.Exited{ID: a.id, Exit: *a.exit, Proof: a.proof}})
 	}
 }
 
@@ -180,7 +182,7 @@ func (d *daemon) prepare(ctx context.Context, a *attempt, m wire.Start) error {
 		return err
 	}
 	nowhere := d.findPlace(ctx, a, m)
-	return errors.Join(nowhere, a.folder.allow(record{m.ID, m.Outputs, a.place}))
+	return errors.Join(nowhere, a.folder.allow(record{m.ID, m.Outputs, a.place, a.proof}))
 }
 
 // findPlace says where the attempt will run.
@@ -303,7 +305,7 @@ func (d *daemon) end(a *attempt, e drover.Exit) {
 	defer d.mu.Unlock()
 	now := time.Now()
 	a.exit, a.known, d.vigil.wanted = &e, now, now
-	d.sendLocked(wire.Message{Exited: &wire.Exited{ID: a.id, Exit: e}})
+	d.sendLocked(wire.Message{Exited: &wire.Exited{ID: a.id, Exit: e, Proof: a.proof}})
 }
 
 // stopLocked ends an attempt; one that has ended, or is not known, is left alone.

@@ -35,6 +35,7 @@ type record struct {
 	ID      drover.AttemptID `json:"id"`
 	Outputs []string         `json:"outputs,omitempty"`
 	Place   place            `json:"place,omitzero"`
+	Proof   string           `json:"proof,omitempty"` // as wire.Start has it
 }
 
 // claim is the supervisor's word that the attempt is begun.

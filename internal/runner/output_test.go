@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -130,6 +131,9 @@ func (c *channel) outputs(id drover.AttemptID) (map[string]string, wire.Reply) {
 		if err != nil {
 			c.t.Fatal(err)
 		}
+		if h.Typeflag == tar.TypeSymlink {
+			content = []byte("-> " + h.Linkname)
+		}
 		files[h.Name] = string(content)
 	}
 	if _, err := io.Copy(io.Discard, stream); err != nil {
@@ -145,19 +149,25 @@ func TestOutputs(t *testing.T) {
 		name, script string
 		patterns     []string
 		want         map[string]string
-		note         string
+		leftOut      []string
+		unmatched    []int
 	}{
-		{"files that match come, once each", "echo 1 > a.png; echo 2 > b.png; echo 3 > c.txt", []string{"*.png", "a.*"}, map[string]string{"a.png": "1\n", "b.png": "2\n"}, ""},
-		{"outputs of a failed attempt come too", "echo 1 > a; exit 1", []string{"a"}, map[string]string{"a": "1\n"}, ""},
-		{"a folder comes with all that is in it", "mkdir -p d/e f; echo 1 > d/e/x; echo 2 > f/y", []string{"./d/"}, map[string]string{"d/": "", "d/e/": "", "d/e/x": "1\n"}, ""},
-		{"two stars go down", "mkdir -p d/e; echo 1 > d/e/x.png; echo 2 > y.png", []string{"**/*.png"}, map[string]string{"d/e/x.png": "1\n", "y.png": "2\n"}, ""},
-		{"everything", "mkdir d; echo 1 > d/x; echo 2 > .hidden", []string{"**"}, map[string]string{"d/": "", "d/x": "1\n", ".hidden": "2\n"}, ""},
-		{"a pattern that matches nothing is no fault", "true", []string{"*.png"}, map[string]string{}, ""},
-		{"a link to a file within comes as that file", "echo 1 > a; ln -s a b", []string{"b"}, map[string]string{"b": "1\n"}, ""},
-		{"a link that leaves the folder is skipped and noted", "ln -s /etc/passwd p; ln -s ../stdout s; ln -s / root; echo 1 > a", []string{"*", "root/etc/passwd"}, map[string]string{"a": "1\n"}, `"p"`},
-		{"a pipe is skipped and noted", "mkfifo f; echo 1 > a", []string{"*"}, map[string]string{"a": "1\n"}, `"f"`},
-		{"a name with a line break is skipped and noted", `touch "$(printf 'a\nb')"; echo 1 > a`, []string{"*"}, map[string]string{"a": "1\n"}, `"a\nb"`},
-		{"a file that nobody may write to comes", "echo 1 > a; chmod 400 a", []string{"*"}, map[string]string{"a": "1\n"}, ""},
+		{"files that match come, once each", "echo 1 > a.png; echo 2 > b.png; echo 3 > c.txt", []string{"*.png", "a.*"}, map[string]string{"a.png": "1\n", "b.png": "2\n"}, nil, nil},
+		{"outputs of a failed attempt come too", "echo 1 > a; exit 1", []string{"a"}, map[string]string{"a": "1\n"}, nil, nil},
+		{"a folder comes with all that is in it", "mkdir -p d/e f; echo 1 > d/e/x; echo 2 > f/y", []string{"./d/"}, map[string]string{"d/": "", "d/e/": "", "d/e/x": "1\n"}, nil, nil},
+		{"two stars go down", "mkdir -p d/e; echo 1 > d/e/x.png; echo 2 > y.png", []string{"**/*.png"}, map[string]string{"d/e/x.png": "1\n", "y.png": "2\n"}, nil, nil},
+		{"everything", "mkdir d; echo 1 > d/x; echo 2 > .hidden", []string{"**"}, map[string]string{"d/": "", "d/x": "1\n", ".hidden": "2\n"}, nil, nil},
+		{"patterns that match nothing are named", "echo 1 > a", []string{"*.png", "a", "d/**"}, map[string]string{"a": "1\n"}, nil, []int{0, 2}},
+		{"everything of an empty folder is nothing", "true", []string{"**"}, map[string]string{}, nil, []int{0}},
+		{"a link comes as a link if its target comes too", "mkdir d; echo 1 > d/a; ln -s d/a b; ln -s b c; ln -s ../d d/up; ln -s d e", []string{"**"},
+			map[string]string{"d/": "", "d/a": "1\n", "b": "-> d/a", "c": "-> b", "d/up": "-> ../d", "e": "-> d"}, nil, nil},
+		{"a link to another file comes as that file", "echo 1 > a; ln -s a b", []string{"b"}, map[string]string{"b": "1\n"}, nil, nil},
+		{"links that leave the folder or lead nowhere are left out", "ln -s /etc/passwd p; ln -s ../stdout s; ln -s nowhere n; mkdir d; ln -s d l; echo 1 > a", []string{"[^d]"}, map[string]string{"a": "1\n"},
+			[]string{`"l": a link to a folder that no pattern matches`, `"n": a link to nothing`, `"p": a link that leads out of the job's folder`, `"s": a link that leads out of the job's folder`}, nil},
+		{"a FIFO is left out", "mkfifo f; ln -s f l; echo 1 > a", []string{"*"}, map[string]string{"a": "1\n"}, []string{`"f": a FIFO`, `"l": a link to a FIFO`}, nil},
+		{"odd names come as they are", `mkdir "$(printf 'd\377')"; echo 1 > "$(printf 'a\nb')"; echo 2 > "$(printf 'd\377/\376')"`, []string{"**"},
+			map[string]string{"a\nb": "1\n", "d\xff/": "", "d\xff/\xfe": "2\n"}, nil, nil},
+		{"a file that nobody may write to comes", "echo 1 > a; chmod 400 a", []string{"*"}, map[string]string{"a": "1\n"}, nil, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			id := attempt(int64(n+1), 1)
@@ -166,7 +176,8 @@ func TestOutputs(t *testing.T) {
 			c.start(s)
 			c.exited(id)
 			files, reply := i.bulk().outputs(id)
-			if reply.Error != "" || !strings.Contains(reply.Note, test.note) || (reply.Note == "") != (test.note == "") {
+			slices.Sort(reply.LeftOut)
+			if reply.Error != "" || !cmp.Equal(reply.LeftOut, test.leftOut) || !cmp.Equal(reply.Unmatched, test.unmatched) {
 				t.Errorf("reply %+v", reply)
 			}
 			if !cmp.Equal(files, test.want) {

@@ -10,9 +10,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
 	"golang.org/x/sys/unix"
@@ -22,7 +21,7 @@ import (
 
 const (
 	// maxOutputs and maxOutputBytes bound what one attempt may send back.
-	maxOutputs     = 100_000
+	maxOutputs     = 20_000
 	maxOutputBytes = 64 << 30
 	// maxPatterns bounds the output patterns of a job.
 	maxPatterns = 1000
@@ -74,10 +73,20 @@ func (b bulk) sendOutputs(root *os.Root, patterns []string) (*collector, error) 
 	chunks := wire.ChunkWriter{W: b.conn}
 	buffer := bufio.NewWriterSize(chunks, 64<<10)
 	c := &collector{root: root, tar: tar.NewWriter(buffer), seen: make(map[string]bool)}
-	for _, pattern := range patterns {
-		if c.err = c.collect(path.Clean(pattern)); c.err != nil {
+	for i, pattern := range patterns {
+		matched, err := c.collect(path.Clean(pattern))
+		if c.err == nil {
+			c.err = err
+		}
+		if c.err != nil {
 			break
 		}
+		if !matched {
+			c.unmatched = append(c.unmatched, i)
+		}
+	}
+	if c.err == nil {
+		c.err = c.addLinks()
 	}
 	if c.err == nil {
 		c.err = c.tar.Close()
@@ -85,20 +94,23 @@ func (b bulk) sendOutputs(root *os.Root, patterns []string) (*collector, error) 
 	return c, errors.Join(buffer.Flush(), chunks.Close())
 }
 
-// collector writes what matches an attempt's output patterns to a tar stream: regular files and folders. A symbolic link to a file in
-// the working folder travels as that file; any other is skipped. All access is through root, which no link leads out of.
+// collector writes what matches an attempt's output patterns to a tar stream: regular files, folders, and after them the symbolic links whose
+// targets travel too. A link to another file in the working folder travels as that file; anything else is left out, and said to be. All access is
+// through root, which no link leads out of.
 type collector struct {
-	root  *os.Root
-	tar   *tar.Writer
-	seen  map[string]bool
-	bytes int64
-	notes []string // what was skipped
-	err   error    // why the outputs are not whole
+	root      *os.Root
+	tar       *tar.Writer
+	seen      map[string]bool
+	links     []string // symbolic links, to be added last
+	bytes     int64
+	leftOut   []string
+	unmatched []int // places of patterns that matched nothing
+	err       error // why the outputs are not whole
 }
 
-// reply says whether the outputs are whole, and what was skipped.
+// reply says whether the outputs are whole, and what was left out.
 func (c *collector) reply() wire.Reply {
-	r := wire.Reply{Size: c.bytes, Note: limit(strings.Join(c.notes, "; "))}
+	r := wire.Reply{Size: c.bytes, LeftOut: c.leftOut, Unmatched: c.unmatched}
 	if c.err != nil {
 		r.Error = limit(c.err.Error())
 	}
@@ -109,6 +121,33 @@ func (c *collector) reply() wire.Reply {
 type watched struct {
 	files fs.FS
 	c     *collector
+}
+
+// rootFiles is a root as a file system that also has names which are no UTF-8 text, as root.FS has not.
+type rootFiles struct{ root *os.Root }
+
+// Open opens a file.
+func (r rootFiles) Open(name string) (fs.File, error) { return r.root.Open(name) }
+
+// Stat describes what a name leads to.
+func (r rootFiles) Stat(name string) (fs.FileInfo, error) { return r.root.Stat(name) }
+
+// Lstat describes what a name is.
+func (r rootFiles) Lstat(name string) (fs.FileInfo, error) { return r.root.Lstat(name) }
+
+// ReadLink reads a symbolic link.
+func (r rootFiles) ReadLink(name string) (string, error) { return r.root.Readlink(name) }
+
+// ReadDir lists a folder by name.
+func (r rootFiles) ReadDir(name string) ([]fs.DirEntry, error) {
+	f, err := r.root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	entries, err := f.ReadDir(-1)
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, err
 }
 
 // saw makes the outputs not whole if what was asked for is there and cannot be read.
@@ -146,57 +185,51 @@ func (w watched) Lstat(name string) (fs.FileInfo, error) { return fs.Lstat(w.fil
 // ReadLink reads a symbolic link.
 func (w watched) ReadLink(name string) (string, error) { return fs.ReadLink(w.files, name) }
 
-func (c *collector) skip(name, why string) {
+// leaveOut notes that something which matched does not travel.
+func (c *collector) leaveOut(name, why string) {
 	const most = 20
-	switch len(c.notes) {
+	switch len(c.leftOut) {
 	case most:
-		c.notes = append(c.notes, "and more")
+		c.leftOut = append(c.leftOut, "and more")
 	case most + 1:
 	default:
-		c.notes = append(c.notes, fmt.Sprintf("skipped %q: %s", name, why))
+		c.leftOut = append(c.leftOut, limit(fmt.Sprintf("%q: %s", name, why)))
 	}
 }
 
-// collect adds what matches the pattern, and all that is in a folder that does.
-func (c *collector) collect(pattern string) error {
-	files := watched{c.root.FS(), c}
-	return doublestar.GlobWalk(files, pattern, func(match string, _ fs.DirEntry) error {
+// collect adds what matches the pattern, and all that is in a folder that does, and reports whether anything matched.
+func (c *collector) collect(pattern string) (matched bool, err error) {
+	files := watched{rootFiles{c.root}, c}
+	err = doublestar.GlobWalk(files, pattern, func(match string, _ fs.DirEntry) error {
 		// The walk would follow a link that it begins at.
 		if info, err := c.root.Lstat(match); err == nil && !info.IsDir() {
+			matched = true
 			return c.add(match)
 		}
 		return fs.WalkDir(files, match, func(name string, entry fs.DirEntry, err error) error {
 			if err != nil {
 				return fmt.Errorf("reading output %q: %w", name, err)
 			}
+			matched = matched || name != "."
 			if entry.IsDir() && c.seen[name] {
 				return fs.SkipDir
 			}
 			return c.add(name)
 		})
 	}, doublestar.WithNoFollow())
+	return matched, err
 }
 
-// add writes one file or folder, once.
+// add writes one file or folder, once. Links wait for the end.
 func (c *collector) add(name string) error {
 	if c.seen[name] {
 		return nil
 	}
 	if len(c.seen) == maxOutputs {
-		return fmt.Errorf("more than %d outputs", maxOutputs)
+		return fmt.Errorf("there are more than %d files and folders among the outputs: pack them into an archive", maxOutputs)
 	}
 	c.seen[name] = true
-	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
-		c.skip(name, "a name that not every system can hold")
-		return nil
-	}
 	info, err := c.root.Lstat(name)
-	if err == nil && info.Mode().Type() == fs.ModeSymlink {
-		if info, err = c.root.Stat(name); err != nil || !info.Mode().IsRegular() {
-			c.skip(name, "a link to something else than a file in the working folder")
-			return nil
-		}
-	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("reading output %q: %w", name, err)
@@ -204,8 +237,53 @@ func (c *collector) add(name string) error {
 		return c.addFolder(name, info)
 	case info.Mode().IsRegular():
 		return c.addFile(name)
+	case info.Mode().Type() == fs.ModeSymlink:
+		c.links = append(c.links, name)
+		return nil
 	}
-	c.skip(name, "neither a file nor a folder")
+	c.leaveOut(name, kindOf(info.Mode()))
+	return nil
+}
+
+// kindOf names what is neither a file, nor a folder, nor a link.
+func kindOf(mode fs.FileMode) string {
+	switch mode.Type() {
+	case fs.ModeNamedPipe:
+		return "a FIFO"
+	case fs.ModeSocket:
+		return "a socket"
+	}
+	return "a device"
+}
+
+// addLinks writes the links: as links if their targets travel too, else as the files that they lead to.
+func (c *collector) addLinks() error {
+	for _, name := range c.links {
+		target, err := c.root.Readlink(name)
+		if err != nil {
+			return fmt.Errorf("reading output %q: %w", name, err)
+		}
+		info, err := c.root.Stat(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			c.leaveOut(name, "a link to nothing")
+		case err != nil:
+			c.leaveOut(name, "a link that leads out of the job's folder")
+		case c.seen[path.Join(path.Dir(name), target)] && (info.IsDir() || info.Mode().IsRegular()):
+			err := c.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target, Mode: 0o777})
+			if err != nil {
+				return err
+			}
+		case info.Mode().IsRegular():
+			if err := c.addFile(name); err != nil {
+				return err
+			}
+		case info.IsDir():
+			c.leaveOut(name, "a link to a folder that no pattern matches")
+		default:
+			c.leaveOut(name, "a link to "+kindOf(info.Mode()))
+		}
+	}
 	return nil
 }
 

@@ -140,7 +140,7 @@ func (d *daemon) listLocked() []wire.Attempt {
 	room := helloRoom / max(1, len(d.attempts))
 	list := make([]wire.Attempt, 0, len(d.attempts))
 	for id, a := range d.attempts {
-		list = append(list, wire.Attempt{ID: id, Exit: fitExit(a.exit, room)})
+		list = append(list, wire.Attempt{ID: id, Exit: fitExit(a.exit, room), Proof: a.proof})
 	}
 	return list
 }

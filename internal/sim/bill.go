@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"drover"
 	"drover/internal/engine"
 	"drover/internal/ledger"
@@ -8,9 +10,12 @@ import (
 
 // book is what a controller was told of an instance's bill, by its own clock.
 type book struct {
-	known   drover.Time // when it first heard that the instance is there
-	ended   drover.Time // when it first heard that its destruction is accepted
-	settled drover.Time // up to when it has paid; 0: it has not
+	known   drover.Time   // when it first heard that the instance is there
+	accepts []drover.Time // when it heard that its destruction is accepted
+	seen    drover.Time   // when the first of the lists began since then that show no more that it goes on; 0: the last shows it
+	seer    *controller   // that was told so
+	by      *controller   // whose list it was that showed it last
+	settled drover.Time   // up to when it has paid; 0: it has not
 }
 
 // told notes what a controller that lives on was told of bills.
@@ -29,8 +34,8 @@ func (c *controller) told(ev engine.Event) {
 			c.w.known(s.ProviderID, ev.At)
 		}
 	case engine.Destroyed:
-		if v := c.accepted[b.Effect]; v != nil && v.book.ended == 0 {
-			v.book.ended = ev.At
+		if v := c.accepted[b.Effect]; v != nil {
+			v.book.accepts = append(v.book.accepts, ev.At)
 		}
 		delete(c.accepted, b.Effect)
 	}
@@ -44,9 +49,10 @@ func (w *World) known(provider string, at drover.Time) {
 	}
 }
 
-// settle compares the bill of an instance that is gone with its cloud's. The cloud bills from its accepting the create to its accepting the
-// destroy, and the rest of the period in which that was; the controller knows of either only what it is told, so its bill begins between the first and
-// its being told, and likewise ends. Where it was told, its bill begins and ends no later than that.
+// settle compares the bill of an instance that is gone with its cloud's. The cloud bills from its accepting the create to the destroy that takes
+// effect, and the rest of the period in which that was; the controller knows of either only what it is told, so its bill begins between the first and
+// its being told, and likewise ends. Where it was told, its bill begins and ends no later than that. Of one that ended by itself it knows that lists
+// lack it.
 func (w *World) settle(in engine.Instance, end engine.InstanceEnd) {
 	v := w.vmOf(in)
 	switch {
@@ -70,15 +76,49 @@ func (w *World) settle(in engine.Instance, end engine.InstanceEnd) {
 		w.fail("the bill of %s begins at %v, but it was created at %v, which was known at %v", in.Name, in.Created, v.created, b.known)
 	case v.billed == 0:
 		w.fail("the bill of %s ends, and %s goes on", in.Name, v.provider)
-	case end.At < paid(v.billed) || end.At > paid(now):
+	case end.At < paid(v.vanished()) && b.heeded(w.controller) || end.At > paid(now):
 		w.fail("the bill of %s ends at %v, but it was destroyed at %v", in.Name, end.At, v.billed)
-	case b.ended != 0 && end.At > paid(b.ended):
-		w.fail("the bill of %s ends at %v, but its destruction was known to be accepted at %v", in.Name, end.At, b.ended)
+	case len(b.accepts) > 0 && b.heeded(w.controller) && end.At > paid(b.last()):
+		w.fail("the bill of %s ends at %v, but its destruction was known to be accepted at %v", in.Name, end.At, b.last())
 	case in.Created < b.settled && w.Disk.named(in.Name): // what another store named, this one cannot know to have paid
 		w.fail("instance %s is paid from %v on, and was paid until %v before", in.Name, in.Created, b.settled)
 	}
 	*b = book{settled: min(end.At, w.controller.now())} // a period may be begun anew
 	w.divide(in, end)
+}
+
+// vanished is when a controller may hold an instance to have ended at the earliest: once lists lack it, or by a list that lacked it before, which a
+// newer one that shows it takes back only beyond the lag.
+func (v *vm) vanished() drover.Time {
+	end := v.billed.Add(-2 * v.cloud.lag)
+	if v.lacking != 0 {
+		return min(end, v.lacking)
+	}
+	return end
+}
+
+// heeded reports whether a controller has seen all that there was to see of an instance's end: one that began in between does not know which of
+// the destroys before took effect.
+func (b *book) heeded(c *controller) bool {
+	return b.by == c && (len(b.accepts) == 0 || c.looks < b.accepts[0])
+}
+
+// show takes note of whether a list that began at a time shows that the instance goes on.
+func (b *book) show(c *controller, goesOn bool, began drover.Time) {
+	switch {
+	case goesOn:
+		b.seen, b.by = 0, c
+	case (b.seen == 0 || b.seer != c) && len(b.accepts) > 0 && began >= b.accepts[0]:
+		b.seen, b.seer = began, c
+	}
+}
+
+// last is the latest that a controller may hold its destruction to have taken effect: as long after a list that shows it as the next may take.
+func (b *book) last() drover.Time {
+	if b.seen == 0 {
+		return slices.Max(b.accepts)
+	}
+	return max(b.accepts[0], b.seen.Add(3*slowest)) // the next list, and the one after that may be slow, too
 }
 
 // billing is how a cloud bills.

@@ -71,14 +71,19 @@ func (c claim) end() drover.Time {
 }
 
 // spend adds a claim that is over to the windows of a scope in which it fell.
-func (d *Disk) spend(scope string, c claim) {
+func (d *Disk) spend(scope string, c claim) { d.count(scope, c, 1) }
+
+// unspend takes that back.
+func (d *Disk) unspend(scope string, c claim) { d.count(scope, c, -1) }
+
+func (d *Disk) count(scope string, c claim, times drover.Money) {
 	begin := c.bill.Created
 	if c.use != nil {
 		begin = c.use.Started
 	}
 	for kind, windows := range calendar {
 		for from := windows.begin(begin.Std()); drover.TimeOf(from) < c.end(); from = windows.next(from) {
-			d.spent[span{scope, kind, drover.TimeOf(from)}] += c.cost(drover.TimeOf(from), drover.TimeOf(windows.next(from)))
+			d.spent[span{scope, kind, drover.TimeOf(from)}] += times * c.cost(drover.TimeOf(from), drover.TimeOf(windows.next(from)))
 		}
 	}
 }

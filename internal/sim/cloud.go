@@ -15,10 +15,8 @@ type cloud struct {
 	name   string
 	vms    []*vm       // that are there, or have not long been gone, by age
 	cutOff drover.Time // no instance can be reached until then
+	lag    time.Duration
 	prices catalogue
-
-	silenced  []*vm       // all at once, when that began
-	silencing *controller // that was connected to them
 }
 
 func (w *World) cloud(name string) *cloud {
@@ -92,7 +90,10 @@ func (c *controller) made(effect int64, f engine.Create, v *vm) {
 		return
 	}
 	v.madeFor = c
-	c.reply(2*time.Second, engine.Created{Effect: effect, Instance: f.Instance, ProviderID: v.provider, Taken: v.offering})
+	v.createTold = v.tells()
+	c.reply(2*time.Second, engine.Created{
+		Effect: effect, Instance: f.Instance, ProviderID: v.provider, Taken: v.offering, Addresses: drover.Addresses{Private: v.createTold},
+	})
 }
 
 // choose is the first candidate that can be had, or why none can.
@@ -126,6 +127,11 @@ func (cl *cloud) make(f engine.Create, at int) *vm {
 	v := &vm{
 		w: w, cloud: cl, provider: fmt.Sprintf("vm-%d", w.Made), name: f.Name, offering: f.Candidates[at], alive: true, created: w.now, appears: w.now,
 		boots: w.now.Add(w.within(time.Minute)), key: f.Name, clock: w.within(time.Hour) - 30*time.Minute, fence: map[drover.JobID]int{},
+		candid: w.roll(2) == 0,
+	}
+	v.move()
+	if w.roll(2) == 0 { // only lists tell its address, and not at once
+		v.located = w.now.Add(time.Second + w.within(20*time.Second))
 	}
 	if v.offering.Type.Resources.Disk == 0 {
 		v.disk = f.Disk
@@ -139,8 +145,8 @@ func (cl *cloud) make(f engine.Create, at int) *vm {
 	case w.happens(BootSlow):
 		v.boots = v.boots.Add(w.within(w.settings.Lifecycle.BootTimeout))
 	}
-	if w.happens(NewMissing) {
-		v.appears = w.now.Add(w.within(25 * time.Second))
+	if cl.lag > 0 && w.happens(NewMissing) {
+		v.appears = w.now.Add(w.within(max(25*time.Second, cl.half())))
 	}
 	if w.happens(WrongKey) {
 		v.key = "another"
@@ -187,8 +193,7 @@ func (c *controller) destroy(effect int64, f engine.Destroy) {
 			v.destroy()
 		}
 	case v == nil:
-	case v.listed(w.now.Add(-stalest)) && w.happens(DestroyLost): // else its cloud would lie twice at once
-		v.unbill()
+	case !v.ended() && w.happens(DestroyLost):
 	default:
 		v.destroy()
 	}
@@ -198,11 +203,28 @@ func (c *controller) destroy(effect int64, f engine.Destroy) {
 	c.reply(time.Second, ev)
 }
 
+// describe answers whether an instance is there. What is young may not be known yet, and what is gone may be told of for a while.
+func (c *controller) describe(effect int64, f engine.Describe) {
+	w, cl := c.w, c.w.cloud(f.Cloud)
+	v, ev := cl.provided(f.ProviderID), engine.Described{Effect: effect, Instance: f.Instance, Began: c.now()}
+	switch {
+	case cl.rages(Outage) || cl.rages(RateStorm) && w.roll(2) == 0:
+		ev.Err = drover.Errorf(drover.KindTransient, "no answer")
+	case v == nil:
+		ev.Gone = true
+	case v.gone != 0:
+		ev.Gone = w.now >= v.gone.Add(w.within(cl.lag)) || v.candid
+	default:
+		ev.Gone = w.now < v.appears && w.now < v.created.Add(cl.lag)
+	}
+	c.reply(time.Second, ev)
+}
+
 // forsaken has the cloud's instances lose a controller that is killed.
 func (cl *cloud) forsaken(c *controller) {
 	for _, v := range cl.vms {
 		if v.link == c {
-			v.link, v.halfOpen = nil, false
+			v.link, v.halfOpen, v.unheard, v.heard = nil, false, cl.w.now, max(v.heard, c.now())
 			cl.w.orphan(v)
 		}
 	}

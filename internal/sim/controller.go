@@ -84,6 +84,7 @@ func (c *controller) alive() bool { return c.w.controller == c && c.loop != nil 
 // kill ends the controller and has another begin.
 func (w *World) kill() {
 	c := w.controller
+	c.listened()
 	c.loop = nil
 	for _, cl := range w.clouds {
 		cl.forsaken(c)
@@ -181,6 +182,17 @@ func (c *controller) step(events []engine.Event) {
 	w.person()
 }
 
+// listened notes for how long the controller has listened in vain to the instances that it does not hear, before a time in which it does not.
+func (c *controller) listened() {
+	for _, cl := range c.w.clouds {
+		for _, v := range cl.vms {
+			if v.link == nil && v.heard != 0 {
+				v.quiet += max(0, c.now().Sub(max(v.heard, c.looks)))
+			}
+		}
+	}
+}
+
 // blink is the longest gap of which a controller need not notice that it was not looking.
 const blink = 20 * time.Second
 
@@ -190,9 +202,11 @@ func (c *controller) rest(wake drover.Time) {
 	pause := c.lag
 	switch {
 	case c.w.happens(Freeze):
+		c.listened()
 		pause += blink + c.w.within(10*time.Minute)
 		c.frozen, c.looks = true, c.now().Add(pause)
 	case c.w.happens(Leap):
+		c.listened()
 		c.w.leapt += blink + c.w.within(30*time.Minute)
 		c.looks = c.now()
 	}
@@ -279,6 +293,8 @@ func (c *controller) do(f engine.Effect, session int) {
 		c.offer(f.ID, *f.ListOfferings)
 	case f.ListInstances != nil:
 		c.list(f.ID, c.w.cloud(f.ListInstances.Cloud))
+	case f.Describe != nil:
+		c.describe(f.ID, *f.Describe)
 	case f.Create != nil:
 		c.create(f.ID, *f.Create)
 	case f.Destroy != nil:

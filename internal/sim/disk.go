@@ -25,6 +25,7 @@ type Disk struct {
 	elements  map[drover.JobID]engine.Element
 	attempts  map[drover.JobID]engine.Attempt
 	instances map[int64]engine.Instance
+	departed  []engine.Departed
 	had       map[int64][]share     // by instance: what attempts had of it
 	spent     map[span]drover.Money // by what is over, in each window of each budget that there may be
 	blocks    []engine.Block
@@ -95,6 +96,7 @@ func (d *Disk) write(w engine.Write) error {
 	case w.Attempt != nil:
 		d.writeAttempt(*w.Attempt)
 	case w.Instance != nil:
+		d.returns(w.Instance.ID)
 		d.instances[w.Instance.ID] = *w.Instance
 		d.last = max(d.last, w.Instance.ID)
 	case w.Gone != nil:
@@ -103,6 +105,9 @@ func (d *Disk) write(w engine.Write) error {
 		}
 		delete(d.instances, w.Gone.ID)
 		d.Spent += w.Gone.Cost
+		if w.Gone.Departed != nil {
+			d.departed = append(d.departed, *w.Gone.Departed)
+		}
 	case w.Blocks != nil:
 		d.blocks = *w.Blocks
 	case w.Spending != nil && w.Spending.Dropped:
@@ -119,6 +124,18 @@ func (d *Disk) write(w engine.Write) error {
 		d.unproved = nil
 	}
 	return nil
+}
+
+// returns takes an instance out of those that are gone, if it is there again.
+func (d *Disk) returns(id int64) {
+	at := slices.IndexFunc(d.departed, func(o engine.Departed) bool { return o.Instance.ID == id })
+	if at < 0 {
+		return
+	}
+	was := d.departed[at]
+	d.departed = slices.Delete(slices.Clone(d.departed), at, at+1)
+	d.Spent -= was.Cost
+	d.unspend("fleet", claim{bill: ledger.Bill{Tariff: was.Instance.Tariff(), Created: was.Instance.Created, End: was.Instance.Ended}})
 }
 
 func (d *Disk) writeElement(row engine.ElementRow) error {
@@ -151,18 +168,14 @@ func (d *Disk) writeAttempt(row engine.AttemptRow) {
 	}
 }
 
-// missed reports whether an instance has an attempt that nobody told to end for good or, if it has none, may be given one.
+// missed reports whether an instance has an attempt that nobody told to end for good.
 func (d *Disk) missed(in engine.Instance) bool {
-	idle := true
 	for _, a := range d.attempts {
-		if a.Instance != in.ID {
-			continue
-		}
-		if idle = false; a.Stop == nil || a.Stop.Code == drover.ReasonPreempted || a.Stop.Code == drover.ReasonGang {
+		if a.Instance == in.ID && (a.Stop == nil || a.Stop.Code == drover.ReasonPreempted || a.Stop.Code == drover.ReasonGang) {
 			return true
 		}
 	}
-	return idle && !d.closing
+	return false
 }
 
 // named reports whether this store gave an instance its name.
@@ -236,6 +249,7 @@ func (d *Disk) Begin() engine.State {
 	for _, scope := range slices.Sorted(maps.Keys(d.spending)) {
 		s.Spending = append(s.Spending, d.spending[scope])
 	}
+	s.Departed = slices.Clone(d.departed)
 	s.Attempts = slices.SortedFunc(maps.Values(d.attempts), func(a, b engine.Attempt) int {
 		return cmp.Or(cmp.Compare(a.ID.Job.Number, b.ID.Job.Number), cmp.Compare(a.ID.Job.Index, b.ID.Job.Index))
 	})
@@ -245,8 +259,5 @@ func (d *Disk) Begin() engine.State {
 // asFound is an instance without what was observed of it.
 func asFound(in engine.Instance) engine.Instance {
 	in.Candidates, in.Bound, in.Rates = slices.Clone(in.Candidates), slices.Clone(in.Bound), slices.Clone(in.Rates)
-	in.Listed, in.Accepted, in.Strikes, in.Struck, in.Known, in.Heard, in.Connected, in.Silent, in.Tried = false, false, 0, 0, 0, false, false, 0, false
-	in.Alone, in.Lost, in.Strangers, in.Call, in.Unsure, in.ByName, in.Dial, in.Fails, in.Retry, in.Tagging = false, nil, nil, 0, false, false, 0, 0, 0, engine.Tagging{}
-	in.Growing, in.Regrown = 0, false
-	return in
+	return in.Durable()
 }

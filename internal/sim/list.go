@@ -8,11 +8,12 @@ import (
 	"drover/internal/engine"
 )
 
-// The most that a cloud's copy of its list may be behind, and the most that a slow list may take.
-const (
-	stalest = 20 * time.Second
-	slowest = 3 * time.Minute
-)
+// slowest is the most that a slow list may take.
+const slowest = 3 * time.Minute
+
+// A cloud's lists lag: for half of that time what they are answered from may be old, and for half of it they may lack what is there. So what
+// they lack for longer than the lag, from the beginning of one list to that of another, is gone.
+func (cl *cloud) half() time.Duration { return cl.lag / 2 }
 
 // list answers with what is new and what is missing against the last good list of this controller, each as it was when the call began, or
 // somewhat before.
@@ -30,7 +31,7 @@ func (c *controller) list(effect int64, cl *cloud) {
 	default:
 		at := w.now
 		if w.happens(ListStale) {
-			at = at.Add(-w.within(stalest))
+			at = at.Add(-w.within(cl.half()))
 		}
 		c.compare(&ev, cl, at)
 	}
@@ -39,18 +40,26 @@ func (c *controller) list(effect int64, cl *cloud) {
 
 // compare fills in how the list of a moment differs from the last one.
 func (c *controller) compare(ev *engine.Listed, cl *cloud, at drover.Time) {
+	w := c.w
 	for _, v := range cl.vms {
 		was, is := v.seen, v.look(c)
+		shown := v.shows(at)
+		v.book.show(c, shown && !v.ending(), ev.Began)
 		switch {
-		case v.shows(at):
-			v.sighted, v.shown = at, true
-			if v.seen = is; was != is {
-				v.shownTag = v.tag
+		case shown:
+			if v.lacking = 0; was != is {
+				v.seen, v.shownTag = is, v.tag
 				ev.Added = append(ev.Added, v.sighting())
 			}
-		case was.by == c:
-			v.seen = look{}
-			ev.Removed = append(ev.Removed, v.provider)
+		default:
+			v.lacked = w.now
+			if v.lacking == 0 {
+				v.lacking = ev.Began
+			}
+			if was.by == c {
+				v.seen = look{}
+				ev.Removed = append(ev.Removed, v.provider)
+			}
 		}
 	}
 	slices.Sort(ev.Removed)
@@ -80,35 +89,51 @@ type look struct {
 	stopped   bool
 	reclaimed bool
 	unmade    bool
+	ending    bool
+	address   string
 }
 
-func (v *vm) look(c *controller) look { return look{c, v.stopped, v.reclaimed, v.unmade != nil} }
+func (v *vm) look(c *controller) look {
+	return look{c, v.stopped, v.reclaimed, v.unmade != nil, v.ending(), v.tells()}
+}
 
 // listed reports whether the cloud's list of a moment has the instance.
-func (v *vm) listed(at drover.Time) bool { return v.appears <= at && (v.gone == 0 || at < v.gone) }
+func (v *vm) listed(at drover.Time) bool {
+	return v.appears <= at && (v.gone == 0 || at < v.gone) && (at < v.hides || at >= v.back)
+}
 
-// shows reports whether a list of a moment has the instance. One that has appeared, or was logged in to, is not left out twice in a row
-// before it is gone, however old the copy.
+// shows reports whether a list of a moment has the instance. Once in its life lists may begin to lack it though it is there, and have it again
+// after at most half of their lag: two times that lists cannot be told from being gone would be no lag.
 func (v *vm) shows(at drover.Time) bool {
-	shown := v.listed(at) && !v.w.happens(ListMisses)
-	if !shown && v.hidden && v.there() {
-		shown = true
+	lag := v.cloud.half()
+	if settled := v.w.now > v.appears.Add(4*lag); settled && lag > 0 && v.back == 0 && v.w.happens(ListMisses) {
+		v.hides, v.back = v.w.now, v.w.now.Add(v.w.within(lag))
 	}
-	v.hidden = !shown && (v.shown || v.w.now >= v.appears)
-	return shown
+	return v.listed(at)
+}
+
+// ending reports whether the cloud lists the instance as one that is being destroyed. Not every cloud says so.
+func (v *vm) ending() bool { return v.gone != 0 && v.candid }
+
+// tells is the address that the cloud tells of the instance, empty until it does.
+func (v *vm) tells() string {
+	if v.w.now < v.located {
+		return ""
+	}
+	return v.address
 }
 
 func (v *vm) sighting() engine.Sighting {
 	return engine.Sighting{
 		ProviderID: v.provider, Name: v.name, ProviderType: v.offering.Type.ProviderType, Type: v.offering.Type.Name,
 		Zone: v.offering.Zone, Market: v.offering.Market, Price: v.offering.Price, Created: v.created, Idle: v.tag,
-		Stopped: v.stopped, Reclaimed: v.reclaimed, Failed: v.unmade,
+		Addresses: drover.Addresses{Private: v.tells()}, Ending: v.ending(), Stopped: v.stopped, Reclaimed: v.reclaimed, Failed: v.unmade,
 	}
 }
 
 // prune lets the cloud forget what is gone, was seen to be, and is nobody's any more.
 func (cl *cloud) prune() {
 	cl.vms = slices.DeleteFunc(cl.vms, func(v *vm) bool {
-		return v.gone != 0 && v.gone.Add(stalest) < cl.w.now && v.seen.by != cl.w.controller && cl.w.record(v) == nil
+		return v.gone != 0 && v.gone.Add(cl.lag) < cl.w.now && v.seen.by != cl.w.controller && cl.w.record(v) == nil
 	})
 }

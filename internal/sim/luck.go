@@ -83,6 +83,9 @@ const (
 	// Clouds again.
 	GrowFails
 
+	// What runs on instances, again.
+	Forges
+
 	faults // how many there are
 )
 
@@ -153,6 +156,8 @@ var table = [faults]struct {
 	People: {"people", 10}, // a person wishes for something after a step
 
 	GrowFails: {"grow-fails", 3}, // a volume cannot be grown, or was and the answer is lost
+
+	Forges: {"forges", 40}, // a job says in its runner's name that its instance has others' attempts
 }
 
 // String is the fault's name.
@@ -233,9 +238,9 @@ func throw(seed uint64) *dice {
 	d := &dice{}
 	for i := range d {
 		stream := uint64(i)
-		switch Fault(i) { // the dice for what is no fault are older than the last fault, whose coming left the worlds of all seeds as they were
-		case GrowFails:
-			stream = uint64(faults)
+		switch Fault(i) { // the dice for what is no fault are older than the last faults, whose coming left the worlds of all seeds as they were
+		case GrowFails, Forges:
+			stream = uint64(i) + 1
 		case faults:
 			stream = uint64(GrowFails)
 		}

@@ -3,6 +3,7 @@ package sim
 import (
 	"slices"
 	"testing"
+	"time"
 )
 
 func TestEveryFaultComes(t *testing.T) {
@@ -11,6 +12,7 @@ func TestEveryFaultComes(t *testing.T) {
 	for seed := uint64(1); missing() >= 0 && seed <= 1000; seed++ { // some are as rare as what they befall
 		r := peopled(seed)
 		r.Luck = Bad().With(People)
+		r.Luck.Until = 2 * time.Hour
 		w := NewWorld(r)
 		if err := w.Run(longest); err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, w.Trace())

@@ -72,6 +72,9 @@ func (c *controller) heard(ev engine.Event) {
 	case engine.Noticed:
 		c.taken(b.Instance)
 	case engine.Connected:
+		if v := c.w.vmOf(c.w.Disk.instances[b.Instance]); v != nil {
+			v.quiet = 0 // now that it is written down that the instance was heard
+		}
 		if b.Notice != nil {
 			c.taken(b.Instance)
 		}

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"drover"
 	"drover/internal/engine"
 )
@@ -69,6 +71,8 @@ func (c *controller) mayDestroy(f engine.Destroy) {
 	w := c.w
 	in, ok := w.Disk.instances[f.Instance]
 	switch {
+	case slices.ContainsFunc(w.Disk.departed, func(d engine.Departed) bool { return d.Instance.ID == f.Instance }):
+		// What was taken in together with this tells that it is gone.
 	case !ok:
 		w.fail("instance %s is destroyed, but is not written down", f.Name)
 	case in.State != drover.InstanceStopping && in.ProviderID == f.ProviderID:

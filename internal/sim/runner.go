@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 type run struct {
 	id     drover.AttemptID
 	vm     *vm
+	store  string // the nonce of the records that started it
 	begun  drover.Time
 	exit   *drover.Exit
 	undead bool // nothing ends it
@@ -41,10 +43,10 @@ func (c *controller) connect(effect int64, f engine.Connect) {
 	no := func(most time.Duration, kind drover.ErrorKind, text string) {
 		c.reply(most, engine.ConnectFailed{Effect: effect, Instance: f.Instance, Err: drover.Errorf(kind, "%s", text)})
 	}
-	switch {
-	case v == nil || v.seen.by != c && v.madeFor != c:
+	switch address := c.addressOf(v, f); {
+	case v == nil || address == "":
 		no(time.Second, drover.KindNotFound, "its address is not known")
-	case !v.reachable() || v.moved != 0 && v.moved >= c.looked(v):
+	case !v.reachable() || address != v.address:
 		no(30*time.Second, drover.KindUnreachable, "no answer")
 	case !c.alive():
 		// A dead controller's connection ends with it.
@@ -60,12 +62,17 @@ func (c *controller) connect(effect int64, f engine.Connect) {
 	}
 }
 
-// looked is when the last list began from which the controller has the instance's address.
-func (c *controller) looked(v *vm) drover.Time {
-	if v.seen.by != c {
-		return v.created
+// addressOf is where a controller dials an instance: as its last list has it, else as its create call said, else by the records.
+func (c *controller) addressOf(v *vm, f engine.Connect) string {
+	switch {
+	case v == nil:
+		return ""
+	case v.seen.by == c && v.seen.address != "":
+		return v.seen.address
+	case v.madeFor == c && v.createTold != "":
+		return v.createTold
 	}
-	return v.sighted
+	return f.Addresses.Private
 }
 
 func (c *controller) hello(effect int64, f engine.Connect, v *vm) {
@@ -73,8 +80,11 @@ func (c *controller) hello(effect int64, f engine.Connect, v *vm) {
 	if c.w.cut(v); c.links[f.Instance] != nil {
 		c.w.cut(c.links[f.Instance])
 	}
-	v.link, v.number, v.lost = c, f.Instance, 0
-	v.appears, v.shown = min(v.appears, c.w.now), true // a cloud lists what can be logged in to
+	if v.heard != 0 {
+		v.quiet += max(0, c.now().Sub(max(v.heard, c.looks)))
+	}
+	v.link, v.number, v.lost, v.unheard = c, f.Instance, 0, 0
+	v.appears = min(v.appears, c.w.now) // a cloud lists what can be logged in to
 	v.session++
 	c.links[f.Instance] = v
 	ev := engine.Connected{Effect: effect, Instance: f.Instance, HostKey: v.key, Notice: v.notice, Ailing: v.ill}
@@ -82,13 +92,33 @@ func (c *controller) hello(effect int64, f engine.Connect, v *vm) {
 		v.failed, ev.ProbeFailed = true, "exit code 1"
 	}
 	for _, r := range v.runs {
-		ev.Attempts = append(ev.Attempts, engine.Report{ID: r.id, Exit: r.exit})
+		ev.Attempts = append(ev.Attempts, engine.Report{ID: r.id, Exit: r.exit, Proof: c.w.proof(r)})
+	}
+	if c.w.happens(Forges) {
+		ev.Attempts = append(ev.Attempts, c.w.forged(v)...)
 	}
 	slices.SortFunc(ev.Attempts, func(a, b engine.Report) int {
 		return cmp.Or(cmp.Compare(a.ID.Job.Number, b.ID.Job.Number), cmp.Compare(a.ID.Job.Index, b.ID.Job.Index), cmp.Compare(a.ID.Number, b.ID.Number))
 	})
 	c.take(ev)
 	v.misfortune()
+}
+
+// forged is what a job says in its runner's name of attempts that were never given to its instance: that all which run elsewhere ended there, that later
+// ones run, and so does a job that nobody submitted.
+func (w *World) forged(v *vm) (reports []engine.Report) {
+	for _, job := range slices.SortedFunc(maps.Keys(w.running), func(a, b drover.JobID) int {
+		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Index, b.Index))
+	}) {
+		r := w.running[job]
+		if r.vm != v {
+			later := r.id
+			later.Number += 500
+			reports = append(reports, engine.Report{ID: r.id, Exit: &drover.Exit{}, Proof: engine.ProofMissing}, engine.Report{ID: later, Proof: engine.ProofMissing})
+		}
+	}
+	nobodys := drover.AttemptID{Job: drover.JobID{Number: 1000, Index: -1}, Number: 1}
+	return append(reports, engine.Report{ID: nobodys, Proof: engine.ProofMissing})
 }
 
 // session is the number of the link to an instance; 0 if there is none.
@@ -130,7 +160,7 @@ func (c *controller) start(effect int64, f engine.Start, session int) {
 func (c *controller) begins(v *vm, f engine.Start) {
 	w, id := c.w, f.Attempt
 	c.mayRun(v, id)
-	r := &run{id: id, vm: v, begun: w.now}
+	r := &run{id: id, vm: v, store: w.Disk.nonce, begun: w.now}
 	v.fence[id.Job] = id.Number
 	v.runs, w.running[id.Job] = append(v.runs, r), r
 	takes := w.within(3 * time.Minute)
@@ -142,6 +172,14 @@ func (c *controller) begins(v *vm, f engine.Start) {
 		return
 	}
 	w.after(takes, func() { w.ends(r, w.outcome()) })
+}
+
+// proof is what the proof is worth that an attempt was given.
+func (w *World) proof(r *run) engine.Proof {
+	if r.store != w.Disk.nonce {
+		return engine.ProofForeign
+	}
+	return engine.ProofValid
 }
 
 // outcome is how a command ends by itself.
@@ -169,7 +207,7 @@ func (w *World) ends(r *run, exit drover.Exit) {
 		delete(w.running, r.id.Job)
 		w.promises.won[r.id] = exit.Code == 0
 	}
-	r.vm.tell(engine.Exited{Instance: r.vm.number, Attempt: r.id, Exit: exit})
+	r.vm.tell(engine.Exited{Instance: r.vm.number, Attempt: r.id, Exit: exit, Proof: w.proof(r)})
 	r.vm.misfortune()
 }
 

@@ -81,13 +81,6 @@ func (s storm) reclaim() {
 
 // partition has nobody reach any instance of a cloud until it is over.
 func (s storm) partition() {
-	s.cloud.silenced = nil
-	for _, v := range s.cloud.vms {
-		if v.link != nil && !v.halfOpen && v.alive {
-			s.cloud.silenced = append(s.cloud.silenced, v)
-		}
-	}
-	s.cloud.silencing = s.cloud.w.controller
 	for _, v := range s.cloud.vms {
 		v.hang(s.until)
 	}

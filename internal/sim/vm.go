@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -28,37 +29,45 @@ type vm struct {
 	stopped   bool
 	reclaimed bool
 	unmade    *drover.Error // why its cloud could not make it
-	shown     bool          // by a list, or it was logged in to
-	hidden    bool          // since then, by the last list
+	hides     drover.Time   // from lists, from then on
+	back      drover.Time   // in lists, from then on
+	lacking   drover.Time   // when the first of the lists began that lack it, by its controller's clock; 0: the last has it
+	lacked    drover.Time   // when the last list was asked for that lacks it
 	seen      look
-	sighted   drover.Time // the last list with it began
 	madeFor   *controller // that was told of it when it was made
+	candid    bool        // its cloud lists it as being destroyed when it is
+	located   drover.Time // when its cloud tells its address
+
+	createTold string // its address, as its create call said
 
 	// As it is.
-	alive  bool
-	boots  drover.Time // when it answers; 0: never
-	hangs  drover.Time // until then it cannot be reached
-	stuck  drover.Time // until then commands on it hang
-	full   drover.Time // until then its disk is
-	bad    bool        // its boot probe fails
-	ill    string      // what it says is wrong with it
-	notice *drover.Notice
-	taken  bool          // a controller knows that its cloud takes it back
-	key    string        // that it proves to hold
-	clock  time.Duration // how far its clock is ahead
-	moved  drover.Time   // its address changed then
-	runs   []*run
-	fence  map[drover.JobID]int // the highest attempt seen
-	proved int                  // the life of the controller that has seen its boot probe
-	failed bool                 // a controller was told that the probe failed
+	alive   bool
+	boots   drover.Time // when it answers; 0: never
+	hangs   drover.Time // until then it cannot be reached
+	stuck   drover.Time // until then commands on it hang
+	full    drover.Time // until then its disk is
+	bad     bool        // its boot probe fails
+	ill     string      // what it says is wrong with it
+	notice  *drover.Notice
+	taken   bool          // a controller knows that its cloud takes it back
+	key     string        // that it proves to hold
+	clock   time.Duration // how far its clock is ahead
+	address string        // where it answers
+	moves   int           // how often that has changed
+	runs    []*run
+	fence   map[drover.JobID]int // the highest attempt seen
+	proved  int                  // the life of the controller that has seen its boot probe
+	failed  bool                 // a controller was told that the probe failed
 
 	// Its control stream.
-	link     *controller // nil: none
-	number   int64       // the engine's, over the link
-	session  int         // of its links
-	halfOpen bool        // nothing comes through, and nobody has noticed
-	heard    drover.Time // when its controller last heard of it
-	lost     drover.Time // since when it has had no controller
+	link     *controller   // nil: none
+	number   int64         // the engine's, over the link
+	session  int           // of its links
+	halfOpen bool          // nothing comes through, and nobody has noticed
+	heard    drover.Time   // when its controller last heard of it
+	quiet    time.Duration // how long controllers before have listened to it in vain since it was last heard
+	unheard  drover.Time   // since when it has no link, 0 while it has one
+	lost     drover.Time   // since when it has had no controller
 
 	book book
 }
@@ -149,6 +158,12 @@ func (v *vm) interrupt() {
 	}
 }
 
+// move gives the instance another address.
+func (v *vm) move() {
+	v.moves++
+	v.address = fmt.Sprintf("%s-%d", v.provider, v.moves)
+}
+
 // hang has nobody reach the instance for a while.
 func (v *vm) hang(until drover.Time) {
 	if until > v.w.now {
@@ -187,7 +202,7 @@ func (w *World) cut(v *vm) {
 	if v.halfOpen {
 		ev.Heard = v.heard
 	}
-	v.link, v.halfOpen, v.heard = nil, false, ev.Heard
+	v.link, v.halfOpen, v.heard, v.unheard = nil, false, ev.Heard, w.now
 	if to.links[v.number] == v {
 		delete(to.links, v.number)
 	}
@@ -236,7 +251,7 @@ func (v *vm) misfortune() {
 	case w.happens(HalfOpen):
 		v.goDeaf()
 	case w.happens(Moved):
-		v.moved = w.now
+		v.move()
 		w.cut(v)
 	case w.happens(WrongKey):
 		v.key = "another"

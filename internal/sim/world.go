@@ -10,7 +10,7 @@
 //   - Equal recipes make equal worlds, to the last event.
 //   - Promises are checked where something changes, so that a check costs no more than the change: when a write is committed (written.go)
 //     or an instance paid (bill.go), when an effect is released, when something begins or ends on an instance (released.go).
-//   - The world is honest within bounds: what a cloud hides it shows again within half a minute, what it said would be destroyed it
+//   - The world is honest within bounds: lists lag behind no further than their cloud says, what it said would be destroyed it
 //     destroys when told again, and once Until has passed nothing goes wrong any more. Then all must come to rest (rest.go).
 //
 // That worlds can find what is wrong is shown by mutants (testdata/mutants): engines that are broken on purpose, each of which has to fail.
@@ -90,7 +90,7 @@ func NewWorld(r Recipe) *World {
 		w.submit, w.people, w.late = r.Jobs[:len(r.Jobs)-1], r.Jobs[:len(r.Jobs)-1], true
 	}
 	for _, c := range r.Settings.Clouds {
-		w.clouds = append(w.clouds, &cloud{w: w, name: c.Name, prices: newCatalogue(c)})
+		w.clouds = append(w.clouds, &cloud{w: w, name: c.Name, lag: c.ListLag, prices: newCatalogue(c)})
 	}
 	return w
 }

@@ -207,6 +207,11 @@ func varied(seed uint64, s engine.Settings) engine.Settings {
 	if some() {
 		s.SpotShare = 30_00
 	}
+	s.Lifecycle.PartitionTimeout = []time.Duration{0, 20 * time.Minute, time.Hour}[dice.IntN(3)]
+	for i := range s.Clouds {
+		s.Clouds[i].ListLag = []time.Duration{0, 4 * time.Second, 30 * time.Second, 2 * time.Minute}[dice.IntN(4)]
+		s.Clouds[i].Describe = some() || some()
+	}
 	return s
 }
 
@@ -267,8 +272,39 @@ func peopled(seed uint64) Recipe {
 	return r.voluminous()
 }
 
+// crowded is an unlucky world with 20 to 200 instances, and many times as many jobs.
+func crowded(seed uint64) Recipe {
+	r := unlucky(seed)
+	most := 20 + rand.New(rand.NewPCG(seed, 5)).IntN(181)
+	r.Settings.MaxInstances, r.Settings.Budgets = most, nil
+	r.Settings.Clouds = slices.Clone(r.Settings.Clouds)
+	for i := range r.Settings.Clouds {
+		c := &r.Settings.Clouds[i]
+		c.MaxInstances, c.MaxCreating, c.Limits = most, 20, nil
+	}
+	r.Jobs[0].Array.Last = 10*most - 1
+	r.Jobs[0].Queued = engine.Ranges{{First: 0, Last: r.Jobs[0].Array.Last}}
+	return r
+}
+
 func TestEveryJobEndsOnceAndNothingIsLeft(t *testing.T) {
 	tryWorlds(t, kind{unlucky, (*World).AllSucceeded})
+}
+
+// crowdedIn is in how many of the worlds one is crowded: they take as much longer.
+const crowdedIn = 25
+
+func TestEveryJobOfACrowdEndsOnceAndNothingIsLeft(t *testing.T) {
+	k := kind{crowded, (*World).AllSucceeded}
+	for i := range max(1, *seeds/crowdedIn) {
+		w, err := k.try(k.of(t, *firstSeed+uint64(i)))
+		if err != nil {
+			t.Fatalf("seed %d: %v", w.recipe.Seed, err)
+		}
+		tally.seeds.Add(1)
+		tally.events.Add(int64(w.Events))
+		tally.faults.Add(int64(w.Faults))
+	}
 }
 
 func TestAFleetThatIsGivenUpLeavesNothing(t *testing.T) {

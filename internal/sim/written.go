@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"slices"
 	"time"
 
 	"drover"
@@ -158,6 +157,7 @@ func (w *World) granted(wish engine.Body) {
 func (w *World) mayBe(in engine.Instance) {
 	v := w.vmOf(in)
 	switch {
+	case w.returns(in):
 	case in.State == drover.InstanceCreating:
 		w.mayRent(in)
 	case v != nil && v.tag == drover.IdleHold && v.shownTag == drover.IdleHold && in.Idle != drover.IdleHold:
@@ -165,6 +165,24 @@ func (w *World) mayBe(in engine.Instance) {
 	case v != nil && in.Idle == drover.IdleRun && !w.Disk.named(in.Name):
 		w.fail("instance %s was named by another store, and is to take work", in.Name)
 	}
+}
+
+// returns reports whether an instance is one that was gone, and which its cloud lists again. No two records are of one instance of a cloud's, or
+// it is paid twice.
+func (w *World) returns(in engine.Instance) bool {
+	for _, d := range w.Disk.departed {
+		switch was := d.Instance; {
+		case was.Cloud != in.Cloud || was.ProviderID != in.ProviderID || in.ProviderID == "":
+		case was.ID != in.ID:
+			w.fail("instance %s is recorded as %s, and was as %s before", in.ProviderID, in.Name, was.Name)
+		case w.over: // nobody would look any more
+			return true
+		default:
+			w.vmOf(in).book.settled = 0 // what was settled is taken back
+			return true
+		}
+	}
+	return false
 }
 
 // mayRent checks an instance that is to be created.
@@ -258,27 +276,44 @@ func (w *World) mayBeTagged(was, in engine.Instance) {
 	}
 }
 
-// mayBeSilent checks an instance that is given up because nothing was heard of it: it was silent for as long as it may be, and not because its
-// controller is deaf. What the last list left out since it was heard may be gone, and is no sign of that.
+// mayBeSilent checks an instance that is given up because nothing was heard of it: controllers listened to it in vain for as long as it may
+// be silent, and at least one other of its cloud was heard, unless they are few or for too long none was.
 func (w *World) mayBeSilent(in engine.Instance) {
-	c, v, left := w.controller, w.vmOf(in), 0
+	c, v := w.controller, w.vmOf(in)
 	if v == nil {
 		return
 	}
-	if quiet := c.now().Sub(max(v.heard, c.looks)); v.heard != 0 && quiet < w.settings.Lifecycle.ProbeTimeout {
+	if quiet := v.quiet + c.now().Sub(max(v.heard, c.looks)); v.heard != 0 && quiet < w.settings.Lifecycle.ProbeTimeout {
 		w.fail("instance %s is held to be silent, and was heard, or not listened to, %v ago", in.Name, quiet)
 	}
-	if w.now >= v.cloud.cutOff || v.cloud.silencing != c || !slices.Contains(v.cloud.silenced, v) || !w.Disk.missed(in) {
-		return
+	if silent, since := v.cloud.allSilent(); silent >= 3 && w.Disk.missed(in) && !w.partitionOver(since) {
+		w.fail("instance %s is held to be silent, as all %d of its cloud are since %v: the controller is cut off", in.Name, silent, since)
 	}
-	for _, o := range v.cloud.silenced {
-		if row := w.record(o); o.alive && row != nil && row.State.Ready() && !row.Broken && o.missing <= o.heard {
-			left++
+}
+
+// settled is how long it takes a controller at most to notice that a link is cut.
+const settled = 30 * time.Second
+
+// allSilent is how many of a cloud's instances have been heard and are silent, and since when all of them are; 0 if one was heard of late.
+// What the last list left out may be gone, and is no sign of anything.
+func (cl *cloud) allSilent() (n int, since drover.Time) {
+	for _, v := range cl.vms {
+		row := cl.w.record(v)
+		switch {
+		case v.link != nil, v.heard != 0 && cl.w.now < v.unheard.Add(settled):
+			return 0, 0
+		case row == nil || row.Ready == 0 || row.Broken || row.State == drover.InstanceStopping || v.missing != 0 || v.lacking != 0 || v.lacked != 0 && cl.w.now < v.lacked.Add(2*slowest):
+		default:
+			n, since = n+1, max(since, v.unheard)
 		}
 	}
-	if left >= 3 {
-		w.fail("instance %s is held to be silent, as %d are at once: the controller is deaf", in.Name, left)
-	}
+	return n, since
+}
+
+// partitionOver reports whether none of a cloud's instances was heard for so long that the controller need not blame itself any more.
+func (w *World) partitionOver(since drover.Time) bool {
+	most := w.settings.Lifecycle.PartitionTimeout
+	return most > 0 && w.now.Sub(since) >= most
 }
 
 // mayGo checks that an instance which is given up is not there, and settles its bill.

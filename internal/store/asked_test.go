@@ -97,7 +97,7 @@ func (m *model) retry(rt *rapid.T, t *testing.T, s *Store) {
 		id.Index = rapid.SampledFrom([]int{-1, 1, 2, 9}).Draw(rt, "index")
 	}
 	job, may := m.requeued(id, array)
-	if err := s.Retry(t.Context(), id); (err == nil) != may {
+	if err := s.Retry(t.Context(), id, drover.UserLimits{}); (err == nil) != may {
 		rt.Fatalf("retrying job %v: error %v, want that it may: %v", id, err, may)
 	}
 	if !may {

@@ -31,6 +31,9 @@ func (s *Store) Begin(ctx context.Context, fleet string) (engine.State, error) {
 		if now, err = s.verify(ctx, tx, fresh); err != nil {
 			return err
 		}
+		if err := s.setAside(ctx, tx); err != nil {
+			return err
+		}
 		return load(ctx, tx, &state)
 	})
 	if err != nil {
@@ -128,6 +131,12 @@ func load(ctx context.Context, tx *sql.Tx, st *engine.State) error {
 		`SELECT engine FROM instances WHERE engine IS NOT NULL ORDER BY id`)
 	if err != nil {
 		return fmt.Errorf("reading the instances: %w", err)
+	}
+	// The newest of them, which are more than go within an hour but for the largest fleets.
+	st.Departed, err = collect(ctx, tx, readDocument[engine.Departed],
+		`SELECT departed FROM (SELECT * FROM instances WHERE gone > 0 AND departed IS NOT NULL ORDER BY gone DESC LIMIT 10000) ORDER BY departed ->> '$.at', id`)
+	if err != nil {
+		return fmt.Errorf("reading the instances that are gone: %w", err)
 	}
 	if st.Blocks, err = blocks(ctx, tx); err != nil {
 		return fmt.Errorf("reading the blocks: %w", err)

@@ -31,8 +31,8 @@ const (
 		zone = excluded.zone, type = excluded.type, market = excluded.market, price = excluded.price, rates = excluded.rates, cpu_milli = excluded.cpu_milli,
 		state = excluded.state, idle_behavior = excluded.idle_behavior, asked = excluded.asked, created = excluded.created,
 		ready = excluded.ready, idle_since = excluded.idle_since,
-		used = excluded.used, billed = excluded.billed, reason = excluded.reason, engine = excluded.engine`
-	endInstance = `UPDATE instances SET state = 'gone', gone = ?, billed = ?, cost = ?, reason = ?, engine = NULL WHERE id = ?`
+		used = excluded.used, billed = excluded.billed, gone = 0, cost = 0, reason = excluded.reason, engine = excluded.engine, departed = NULL`
+	endInstance = `UPDATE instances SET state = 'gone', gone = ?, billed = ?, cost = ?, reason = ?, engine = NULL, departed = ? WHERE id = ?`
 	clearBlocks = `DELETE FROM blocks`
 	putBlock    = `INSERT INTO blocks (place, engine) VALUES (?, ?)`
 	putSpending = `INSERT INTO spending (scope, engine) VALUES (?, ?) ON CONFLICT (scope) DO UPDATE SET engine = excluded.engine`
@@ -46,7 +46,7 @@ const (
 // writeQueries are prepared once.
 var writeQueries = []string{
 	putJob, endJob, putElement, putAttempt, putInstance, endInstance, clearBlocks, putBlock, putSpending, dropCount, putClosing, grantWish, insertJob, insertLabel,
-	epochQuery, countChange, putDoubt, putProved,
+	epochQuery, countChange, putDoubt, putProved, useInput, inputSize, putResults,
 }
 
 // Commit writes down what decisions changed, all of it or nothing. Doing it again changes nothing. It is cheapest with the writes of
@@ -246,7 +246,7 @@ func whileIn(in bool, v any) (any, error) {
 }
 
 func (s *Store) putInstance(ctx context.Context, tx *sql.Tx, in engine.Instance) error {
-	in = lasting(in)
+	in = in.Durable()
 	kept, err := text(in)
 	if err != nil {
 		return err
@@ -267,21 +267,16 @@ func (s *Store) putInstance(ctx context.Context, tx *sql.Tx, in engine.Instance)
 		in.Resources.CPU, in.State, in.Idle, in.Asked, in.Created, in.Ready, in.IdleSince, in.Used, in.Ended, reason, kept)
 }
 
-// lasting is the instance without what is observed of it, which must be observed again.
-func lasting(in engine.Instance) engine.Instance {
-	in.Listed, in.Accepted, in.Strikes, in.Struck, in.Known, in.Heard = false, false, 0, 0, 0, false
-	in.Connected, in.Silent, in.Tried = false, 0, false
-	in.Alone, in.Lost, in.Strangers, in.Call, in.Unsure, in.ByName, in.Dial, in.Fails, in.Retry, in.Tagging = false, nil, nil, 0, false, false, 0, 0, 0, engine.Tagging{}
-	in.Growing, in.Regrown = 0, false
-	return in
-}
-
 func (s *Store) endInstance(ctx context.Context, tx *sql.Tx, end engine.InstanceEnd) error {
 	reason, err := text(end.Reason)
 	if err != nil {
 		return err
 	}
-	return s.runOn(ctx, tx, fmt.Sprint("instance ", end.ID), endInstance, end.At, end.At, end.Cost, reason, end.ID)
+	departed, err := whileIn(end.Departed != nil, end.Departed)
+	if err != nil {
+		return err
+	}
+	return s.runOn(ctx, tx, fmt.Sprint("instance ", end.ID), endInstance, end.At, end.At, end.Cost, reason, departed, end.ID)
 }
 
 func (s *Store) putBlocks(ctx context.Context, tx *sql.Tx, blocks []engine.Block) error {

@@ -31,7 +31,7 @@ func writeForEver(path string) error {
 		return err
 	}
 	for {
-		numbers, err := s.Submit(ctx, drover.Submission{Batch: drover.Batch{Name: "b", Jobs: []drover.JobSpec{{Name: "one"}}}})
+		numbers, err := s.Submit(ctx, drover.Submission{Batch: drover.Batch{Name: "b", Jobs: []drover.JobSpec{{Name: "one"}}}}, Terms{})
 		if err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func benchmarkCommit(b *testing.B, decisions int) {
 
 // submittedSingly writes down n jobs that are no arrays and returns them.
 func submittedSingly(b *testing.B, s *Store, n int) []engine.Job {
-	if _, err := s.Submit(b.Context(), drover.Submission{Batch: singles(n)}); err != nil {
+	if _, err := s.Submit(b.Context(), drover.Submission{Batch: singles(n)}, Terms{}); err != nil {
 		b.Fatal(err)
 	}
 	jobs, err := s.Pending(b.Context())
@@ -144,7 +144,7 @@ func BenchmarkSubmit(b *testing.B) {
 	s := sqliteOpener(b)(b)
 	batch := singles(1000)
 	for b.Loop() {
-		if _, err := s.Submit(b.Context(), drover.Submission{Batch: batch}); err != nil {
+		if _, err := s.Submit(b.Context(), drover.Submission{Batch: batch}, Terms{}); err != nil {
 			b.Fatal(err)
 		}
 	}

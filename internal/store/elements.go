@@ -25,7 +25,7 @@ func (l *lister) addElements(ctx context.Context, row jobRow, first int) error {
 			return err
 		}
 		l.fill(row, &gaps, e.index)
-		l.offer(row.tried(e))
+		l.offer(row, row.tried(e), e.number)
 		gaps.next = e.index + 1
 	}
 	l.fill(row, &gaps, math.MaxInt)
@@ -46,7 +46,7 @@ func (l *lister) untried(row jobRow) (among engine.Ranges, every bool) {
 }
 
 const (
-	selectElements = `SELECT idx, state, code, ended, reason FROM elements`
+	selectElements = `SELECT idx, number, state, code, ended, reason FROM elements`
 	// Left to itself SQLite goes through the whole array.
 	byState = ` INDEXED BY elements_state`
 )
@@ -78,13 +78,13 @@ func readElementOf(ctx context.Context, from source, row jobRow, index int) (dro
 }
 
 func readElement(row scanner) (e elementRow, err error) {
-	return e, row.Scan(&e.index, &e.state, &e.code, &e.ended, into(&e.reason))
+	return e, row.Scan(&e.index, &e.number, &e.state, &e.code, &e.ended, into(&e.reason))
 }
 
 // fill offers elements without rows below an index.
 func (l *lister) fill(row jobRow, gaps *cursor, below int) {
 	for i, ok := gaps.peek(); ok && i < below && !l.full(); i, ok = gaps.peek() {
-		l.offer(row.untried(i))
+		l.offer(row, row.untried(i), 0)
 		gaps.next = i + 1
 	}
 }

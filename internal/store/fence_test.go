@@ -12,7 +12,7 @@ func fenceSuite(t *testing.T, openers func(testing.TB) opener) {
 	changes := map[string]func(t *testing.T, s *Store) error{
 		"Commit": func(t *testing.T, s *Store) error { return s.Commit(t.Context(), []engine.Write{{Closing: true}}) },
 		"Submit": func(t *testing.T, s *Store) error {
-			_, err := s.Submit(t.Context(), drover.Submission{Batch: hello()})
+			_, err := s.Submit(t.Context(), drover.Submission{Batch: hello()}, Terms{})
 			return err
 		},
 		"Wish": func(t *testing.T, s *Store) error {
@@ -24,7 +24,7 @@ func fenceSuite(t *testing.T, openers func(testing.TB) opener) {
 			if err != nil || len(failed) == 0 {
 				t.Fatalf("failed %v, error %v; want one", failed, err)
 			}
-			return s.Retry(t.Context(), drover.JobID{Number: failed[0].ID.Number, Index: -1})
+			return s.Retry(t.Context(), drover.JobID{Number: failed[0].ID.Number, Index: -1}, drover.UserLimits{})
 		},
 		"Ready": func(t *testing.T, s *Store) error { return s.Ready(t.Context()) },
 		"CreateToken": func(t *testing.T, s *Store) error {
@@ -39,7 +39,7 @@ func fenceSuite(t *testing.T, openers func(testing.TB) opener) {
 			return s.RevokeToken(t.Context(), tokens[0].ID)
 		},
 		"PutOutputs": func(t *testing.T, s *Store) error {
-			return s.PutOutputs(t.Context(), attempt(3, -1, 1).ID, nil)
+			return s.PutOutputs(t.Context(), attempt(3, -1, 1).ID, nil, nil)
 		},
 	}
 	// three are a Store of a controller, one of the controller that began after it, and one of whoever never began.

@@ -67,7 +67,24 @@ func readInstanceNamed(ctx context.Context, tx *sql.Tx, now drover.Time, name st
 	if len(found) == 0 {
 		return in, drover.Errorf(drover.KindNotFound, "there is no instance %.100q", name).WithHint("drover instances lists them")
 	}
-	return found[0], nil
+	in = found[0]
+	return in, tx.QueryRowContext(ctx, `SELECT runner_log FROM instances WHERE id = ?`, in.ID).Scan(into(&in.RunnerLog))
+}
+
+// KeepRunnerLogs keeps the last lines of runners' logs, by instance.
+func (s *Store) KeepRunnerLogs(ctx context.Context, logs map[int64][]string) error {
+	return s.change(ctx, "keeping the ends of runners' logs", func(tx *sql.Tx) error {
+		for id, lines := range logs {
+			column, err := text(lines)
+			if err != nil {
+				return err
+			}
+			if _, err := tx.ExecContext(ctx, `UPDATE instances SET runner_log = ? WHERE id = ?`, column, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 const selectInstances = `SELECT id, name, cloud, provider_id, zone, type, market, state, idle_behavior, price, rates, cost, created, ready, idle_since,

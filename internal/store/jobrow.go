@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
+	"errors"
 	"strings"
 
 	"drover"
@@ -20,11 +22,13 @@ type jobRow struct {
 	counts  map[drover.JobState]int
 	ended   drover.Time
 	only    *elementRow // of a job that is no array, if it has one
+	bytes   int         // of job, as JSON
 }
 
 // elementRow is how a job, or one element of an array, is doing.
 type elementRow struct {
 	index  int
+	number int // of its last attempt
 	state  drover.JobState
 	code   *int
 	ended  drover.Time
@@ -35,14 +39,33 @@ type elementRow struct {
 const selectJobs = `SELECT j.number, j.batch, j.user_name, j.submitted, j.priority, j.state, j.engine IS NULL, j.again,
 	CASE WHEN j.first_index < 0 THEN NULL ELSE json_extract(j.engine, '$.queued') END,
 	j.last_index - j.first_index + 1, j.queued, j.succeeded, j.failed, j.cancelled, j.ended, j.reason, j.spec,
-	e.state, e.code, e.ended, e.reason
+	e.number, e.state, e.code, e.ended, e.reason
 	FROM jobs j LEFT JOIN elements e ON e.job = j.number AND e.idx = -1
 	WHERE j.number IN (`
 
-// jobRows reads up to n rows that pass a filter, or some elements of which may pass it, from a number on.
-func jobRows(ctx context.Context, from source, f drover.JobFilter, first int64, n int) ([]jobRow, error) {
+// specBytes is how many bytes of jobs' specifications are read at once. One has the list of its inputs, which may be long.
+const specBytes = 16 << 20
+
+// errEnough ends the reading of rows.
+var errEnough = errors.New("enough was read")
+
+// jobRows reads up to n rows that pass a filter, or some elements of which may pass it, from a number on. It reads fewer of large ones; more says that
+// there may be others.
+func jobRows(ctx context.Context, from source, f drover.JobFilter, first int64, n int) (rows []jobRow, more bool, err error) {
 	query, args := choose(f, first, n)
-	return collect(ctx, from, readJob, selectJobs+query+`) ORDER BY j.number`, args...)
+	read := 0
+	err = each(ctx, from, func(row scanner) error {
+		if read > specBytes {
+			return errEnough
+		}
+		j, spec, err := readJob(row)
+		rows, read = append(rows, j), read+spec
+		return err
+	}, selectJobs+query+`) ORDER BY j.number`, args...)
+	if errors.Is(err, errEnough) {
+		return rows, true, nil
+	}
+	return rows, len(rows) == n, err
 }
 
 // choose is the query for the numbers of the jobs that pass a filter. States are sought one by one, since each has its index.
@@ -88,17 +111,23 @@ func holding(state drover.JobState) string {
 	return `FALSE`
 }
 
-func readJob(row scanner) (j jobRow, err error) {
+// readJob reads a row, of whose specification there are so many bytes.
+func readJob(row scanner) (j jobRow, specBytes int, err error) {
 	var spec drover.JobSpec
+	var asked sql.RawBytes
 	var reason drover.Reason
 	var submitted drover.Time
 	var size, queued, succeeded, failed, cancelled int
 	var state sql.Null[drover.JobState]
 	var only elementRow
 	var ended sql.Null[drover.Time]
+	var number sql.Null[int]
 	err = row.Scan(&j.job.ID.Number, &j.job.Batch, &j.job.User, &submitted, &j.job.Priority, &j.job.State, &j.final, &j.again, into(&j.waiting),
-		&size, &queued, &succeeded, &failed, &cancelled, &j.ended, into(&reason), into(&spec),
-		&state, &only.code, &ended, into(&only.reason))
+		&size, &queued, &succeeded, &failed, &cancelled, &j.ended, into(&reason), &asked,
+		&number, &state, &only.code, &ended, into(&only.reason))
+	if err == nil {
+		err = json.Unmarshal(asked, &spec)
+	}
 	j.job.ID.Index, j.array, j.gang = -1, spec.Array, spec.Gang
 	j.job.Name, j.job.Labels, j.job.Command, j.job.Image = spec.Name, spec.Labels, spec.Command, spec.Image
 	j.job.Resources, j.job.Placement, j.job.Spot, j.job.After = spec.Resources, spec.Placement, spec.Spot, spec.After
@@ -113,10 +142,21 @@ func readJob(row scanner) (j jobRow, err error) {
 		j.counts[drover.JobRunning] = size - queued - succeeded - failed - cancelled
 	}
 	if state.Valid {
-		only.index, only.state, only.ended = -1, state.V, ended.V
+		only.index, only.number, only.state, only.ended = -1, number.V, state.V, ended.V
 		j.only = &only
 	}
-	return j, err
+	if err == nil {
+		j.bytes, err = bytesOf(j.job)
+	}
+	return j, len(asked), err
+}
+
+// attempts is how many a job had that is no array.
+func (j jobRow) attempts() int {
+	if j.only == nil {
+		return 0
+	}
+	return j.only.number
 }
 
 // has reports whether the job has an element of this index; -1 stands for all of it.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"slices"
 
 	"drover"
@@ -11,20 +12,37 @@ import (
 // pageSize is how many rows of jobs are held at once.
 const pageSize = 256
 
+// pageBytes is about how long a page may be as JSON: a job's command and labels come again with each element of its array.
+const pageBytes = 4 << 20
+
 // Jobs lists jobs by their ids: each array as a whole, or its elements one by one. To read on after Limit of them, set After to the last
 // one's id. A negative Limit lists all there are. Money of what is not over counts up to now.
 //
 // The work is bounded by what is listed, whatever else there is, but for two things: jobs are sought through the filter's most telling
 // column alone, and the cancelled elements of an array that were never started are found by going through those that were.
 func (s *Store) Jobs(ctx context.Context, now drover.Time, f drover.JobFilter) (list []drover.Job, err error) {
+	list, _, err = s.listJobs(ctx, now, f, 0)
+	return list, err
+}
+
+// JobsPage is Jobs for a stranger: a page ends after Limit jobs, or when it has grown to a few MiB. More says that there may be further jobs, after the
+// last one's id.
+func (s *Store) JobsPage(ctx context.Context, now drover.Time, f drover.JobFilter) (list []drover.Job, more bool, err error) {
+	return s.listJobs(ctx, now, f, pageBytes)
+}
+
+// listJobs lists jobs, of about so many bytes; 0: any number.
+func (s *Store) listJobs(ctx context.Context, now drover.Time, f drover.JobFilter, most int) (list []drover.Job, more bool, err error) {
 	if f.Limit == 0 || f.Limit > drover.MaxPage {
 		f.Limit = drover.MaxPage
 	}
 	err = s.look(ctx, "listing jobs", func(tx *sql.Tx) error {
-		list, err = listJobs(ctx, tx, now, f)
+		l := lister{tx: tx, filter: f, most: most}
+		list, err = l.list(ctx, now)
+		more = l.full()
 		return err
 	})
-	return list, err
+	return list, more, err
 }
 
 // Job is one job, an array as a whole, or one element of it.
@@ -62,7 +80,7 @@ func (s *Store) Failures(ctx context.Context, now drover.Time, n int) (failed []
 }
 
 func readOne(ctx context.Context, tx *sql.Tx, now drover.Time, id drover.JobID) (job drover.Job, again int64, err error) {
-	rows, err := jobRows(ctx, tx, drover.JobFilter{Job: id.Number}, 0, 1)
+	rows, _, err := jobRows(ctx, tx, drover.JobFilter{Job: id.Number}, 0, 1)
 	if err != nil {
 		return job, 0, err
 	}
@@ -87,16 +105,17 @@ func readOne(ctx context.Context, tx *sql.Tx, now drover.Time, id drover.JobID) 
 type lister struct {
 	tx     *sql.Tx
 	filter drover.JobFilter
+	most   int // bytes of what is found; 0: any number
 	found  []drover.Job
+	bytes  int // of what is found, about
 }
 
-func listJobs(ctx context.Context, tx *sql.Tx, now drover.Time, f drover.JobFilter) ([]drover.Job, error) {
-	l := lister{tx: tx, filter: f}
+func (l *lister) list(ctx context.Context, now drover.Time) ([]drover.Job, error) {
 	if err := l.gather(ctx); err != nil {
 		return nil, err
 	}
 	for page := range slices.Chunk(l.found, pageSize) {
-		if err := addWork(ctx, tx, now, page); err != nil {
+		if err := addWork(ctx, l.tx, now, page); err != nil {
 			return nil, err
 		}
 	}
@@ -114,7 +133,7 @@ func (l *lister) gather(ctx context.Context) error {
 		if l.filter.Limit > 0 {
 			n = min(n, l.filter.Limit-len(l.found))
 		}
-		rows, err := jobRows(ctx, l.tx, l.filter, from, n)
+		rows, more, err := jobRows(ctx, l.tx, l.filter, from, n)
 		if err != nil {
 			return err
 		}
@@ -123,7 +142,7 @@ func (l *lister) gather(ctx context.Context) error {
 				return err
 			}
 		}
-		if len(rows) < n {
+		if !more {
 			return nil
 		}
 		from = rows[len(rows)-1].job.ID.Number + 1
@@ -131,17 +150,34 @@ func (l *lister) gather(ctx context.Context) error {
 	return nil
 }
 
-func (l *lister) full() bool { return l.filter.Limit > 0 && len(l.found) >= l.filter.Limit }
+func (l *lister) full() bool {
+	return l.filter.Limit > 0 && len(l.found) >= l.filter.Limit || l.most > 0 && l.bytes >= l.most
+}
 
 // wants reports whether the filter lets jobs in this state pass.
 func (l *lister) wants(state drover.JobState) bool {
 	return len(l.filter.States) == 0 || slices.Contains(l.filter.States, state)
 }
 
-func (l *lister) offer(job drover.Job) {
-	if !l.full() && l.wants(job.State) {
-		l.found = append(l.found, job)
+// offer takes a job of a row if it passes the filter. It will have so many attempts.
+func (l *lister) offer(row jobRow, job drover.Job, attempts int) {
+	if l.full() || !l.wants(job.State) {
+		return
 	}
+	l.found = append(l.found, job)
+	l.bytes += row.bytes + attempts*attemptBytes
+	if job.Reason != nil {
+		l.bytes += len(job.Reason.Text)
+	}
+}
+
+// attemptBytes is about how long an attempt is as JSON.
+const attemptBytes = 400
+
+// bytesOf is how long a job is as JSON, without its attempts.
+func bytesOf(job drover.Job) (int, error) {
+	b, err := json.Marshal(job)
+	return len(b), err
 }
 
 // add gathers one job, or its elements from where the filter begins.
@@ -155,7 +191,7 @@ func (l *lister) add(ctx context.Context, row jobRow) error {
 		}
 		return l.addElements(ctx, row, next)
 	case after.Number != id.Number:
-		l.offer(row.whole())
+		l.offer(row, row.whole(), row.attempts())
 	}
 	return nil
 }

@@ -181,7 +181,7 @@ func listSuite(t *testing.T, openers func(testing.TB) opener) {
 				t.Fatal(err)
 			}
 			file[0].Path = id
-			if err := s.PutOutputs(t.Context(), attempt, file); err != nil {
+			if err := s.PutOutputs(t.Context(), attempt, file, nil); err != nil {
 				t.Fatal(err)
 			}
 		}

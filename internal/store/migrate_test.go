@@ -14,11 +14,13 @@ import (
 // A state of the first version: a job with labels of which the engine has changed the priority, an attempt of it, and a wish.
 const first = `
 INSERT INTO jobs VALUES (1, 1, 'b', 'ada', 'one', -1, -1, 1000, 5, TRUE, 'running', 0, 0, 0, 0, 0, '{}',
-	'{"number":1,"priority":7,"queued":null}', '{"name":"one","priority":2,"labels":{"is":"a"}}');
+	'{"number":1,"priority":7,"queued":null}', '{"name":"one","priority":2,"labels":{"is":"a"},"files":[{"path":"in","size":7,"hash":"h"}]}');
 INSERT INTO jobs VALUES (2, 1, 'b', 'ada', 'two', -1, -1, 1000, 5, TRUE, 'succeeded', 0, 1, 0, 0, 6, '{}', NULL, '{"name":"two","priority":2}');
 INSERT INTO instances VALUES (1, 'lab-1', 'here', '', '', '', '', 0, 4000, 'running', 'run', 1, 1, 1, 0, 0, 0, '{}', '{"id":1}');
 INSERT INTO attempts VALUES (2, -1, 1, 1, 'lost', 8, 9, NULL, 1000000000, 0, 0, '{}', NULL);
 INSERT INTO attempts VALUES (2, -1, 2, 1, 'succeeded', 9, 10, 0, 2000000000, 0, 0, '{}', NULL);
+INSERT INTO attempts VALUES (1, -1, 1, 1, 'running', 8, 0, NULL, 0, 0, 0, '{}', '{"id":"1/1","instance":1,"state":"running"}');
+INSERT INTO outputs VALUES (2, -1, 1, '[{"path":"a","size":1}]'), (2, -1, 2, '[{"path":"a","size":8000},{"path":"b","size":1}]');
 INSERT INTO wishes (wish) VALUES ('{"job":"1","reason":{"code":"cancelled","text":"it''s enough"}}');`
 
 func TestOpenBringsAnOlderStateUp(t *testing.T) {
@@ -71,7 +73,20 @@ func TestOpenBringsAnOlderStateUp(t *testing.T) {
 	if err != nil || costs.Total.Waste != 0 {
 		t.Errorf("costs %+v, error %v; want no waste, since jobs ran on the instance", costs, err)
 	}
-	if tried, err := s.Jobs(t.Context(), hour, drover.JobFilter{Tried: true}); err != nil || len(tried) != 1 || tried[0].Cost != 3 || tried[0].Priority != 2 {
-		t.Errorf("jobs %+v, error %v; want the one that was tried", tried, err)
+	if missing, err := s.MissingInputs(t.Context(), "ada", []string{"h", "i"}); err != nil || len(missing) != 1 || missing[0] != "i" {
+		t.Errorf("missing are %q, error %v; want what no job of hers has", missing, err)
+	}
+	if used, err := s.Usage(t.Context(), "ada"); err != nil || used != (drover.Usage{Inputs: 4096, Results: 12096, Jobs: 1, Elements: 1}) {
+		t.Errorf("she has %+v, error %v", used, err)
+	}
+	if tried, err := s.Jobs(t.Context(), hour, drover.JobFilter{Tried: true}); err != nil || len(tried) != 2 || tried[1].Cost != 3 || tried[1].Priority != 2 {
+		t.Errorf("jobs %+v, error %v; want those that were tried", tried, err)
+	}
+	state, err := s.Begin(t.Context(), "lab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !state.Attempts[0].Unproven || !state.Instances[0].Unproven {
+		t.Error("what was begun before there were proofs is asked for one")
 	}
 }

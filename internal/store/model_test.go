@@ -272,7 +272,7 @@ func drawInstance(rt *rapid.T, id int64) *engine.Instance {
 	in := engine.Instance{
 		ID: id, Name: "lab-1", Cloud: "here", Type: drover.InstanceType{Name: "small"}, State: drover.InstanceBooting,
 		Price: drover.Money(rapid.Int64Range(0, 1e12).Draw(rt, "price")), Created: 7,
-		Listed: true, Strikes: 1, Known: 2, Connected: true, Silent: 3, Tried: true, Call: 4, Dial: 5, Fails: 6, Retry: 7,
+		Observed: engine.Observed{Listed: true, Missing: 1, Known: 2, Connected: true, Silent: 3, Tried: true, Call: 4, Dial: 5, Fails: 6, Retry: 7},
 	}
 	if rapid.Bool().Draw(rt, "bound") {
 		in.Bound = []engine.Binding{{Group: engine.GroupKey{User: "ada"}, Count: 2}}
@@ -286,8 +286,8 @@ func drawInstance(rt *rapid.T, id int64) *engine.Instance {
 func TestWhatIsDurable(t *testing.T) {
 	durable := map[reflect.Type]string{
 		reflect.TypeFor[engine.Instance](): "ID Name Cloud ProviderID Zone Type Market Price Rates Resources Candidates HostKey State Idle " +
-			"Grow Rigid Reason Broken Used Cried Ailing Reclaimed Asked Created Ready IdleSince KeepUntil Bound Begun Ended Told Retag Seen",
-		reflect.TypeFor[engine.Attempt](): "ID Instance State Started Ended Exit Stop",
+			"Grow Rigid Reason Broken Used Cried Ailing Reclaimed Asked Created Ready IdleSince KeepUntil Bound Begun Ended Told Retag Seen Revived Addresses Quiet EndTold Unproven",
+		reflect.TypeFor[engine.Attempt](): "ID Instance State Started Ended Exit Stop Unproven",
 		reflect.TypeFor[engine.Job](): "Number Name User Labels Shape Array Gang Priority Attempts Retry Timeout Expected After Queued Succeeded Failed Cancelled " +
 			"Cancel Since Again Blocked Grown Losers",
 	}

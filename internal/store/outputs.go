@@ -8,15 +8,24 @@ import (
 	"drover"
 )
 
-// PutOutputs writes down what an attempt's outputs turned out to hold. Doing it again replaces it.
-func (s *Store) PutOutputs(ctx context.Context, id drover.AttemptID, files []drover.File) error {
+// PutOutputs writes down what an attempt's outputs turned out to hold, and what they lack. Doing it again replaces it.
+func (s *Store) PutOutputs(ctx context.Context, id drover.AttemptID, files []drover.File, warnings []string) error {
 	kept, err := text(files)
 	if err != nil {
 		return err
 	}
+	var lacks *string
+	if len(warnings) > 0 {
+		said, err := text(warnings)
+		if err != nil {
+			return err
+		}
+		lacks = &said
+	}
 	return s.change(ctx, fmt.Sprintf("writing down the outputs of attempt %v", id), func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO outputs (job, idx, number, files) VALUES (?, ?, ?, ?)
-			ON CONFLICT (job, idx, number) DO UPDATE SET files = excluded.files`, id.Job.Number, id.Job.Index, id.Number, kept)
+		_, err := tx.ExecContext(ctx, `INSERT INTO outputs (job, idx, number, files, warnings) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (job, idx, number) DO UPDATE SET files = excluded.files, warnings = excluded.warnings`,
+			id.Job.Number, id.Job.Index, id.Number, kept, lacks)
 		return err
 	})
 }
@@ -38,11 +47,38 @@ func (s *Store) Outputs(ctx context.Context, job int64) (map[int][]drover.File, 
 	return outputs, nil
 }
 
+// Warning is something that the outputs of a job's last attempt lack.
+type Warning struct {
+	Job  drover.JobID `json:"job"`
+	Name string       `json:"name"`
+	Text string       `json:"text"`
+}
+
+// Warnings are what the outputs of last attempts lack, of up to n jobs or elements.
+func (s *Store) Warnings(ctx context.Context, n int) (list []Warning, err error) {
+	err = each(ctx, s.read, func(row scanner) error {
+		var w Warning
+		var texts []string
+		if err := row.Scan(&w.Job.Number, &w.Job.Index, &w.Name, into(&texts)); err != nil {
+			return err
+		}
+		for _, w.Text = range texts {
+			list = append(list, w)
+		}
+		return nil
+	}, `SELECT o.job, o.idx, json_extract(j.spec, '$.name'), o.warnings FROM outputs o JOIN elements e ON e.job = o.job AND e.idx = o.idx AND e.number = o.number
+		JOIN jobs j ON j.number = o.job WHERE o.warnings IS NOT NULL ORDER BY o.job, o.idx LIMIT ?`, n)
+	if err != nil {
+		return nil, fmt.Errorf("reading what outputs lack: %w", err)
+	}
+	return list, nil
+}
+
 // OutputsOf are the files that a job that is no array, or one element of an array, has left: those of its last attempt of which any were
 // written down, however it ended. KindNotFound; KindInvalid for an array as a whole.
 func (s *Store) OutputsOf(ctx context.Context, id drover.JobID) (files []drover.File, err error) {
 	err = s.look(ctx, "reading the outputs of job "+id.String(), func(tx *sql.Tx) error {
-		rows, err := jobRows(ctx, tx, drover.JobFilter{Job: id.Number}, 0, 1)
+		rows, _, err := jobRows(ctx, tx, drover.JobFilter{Job: id.Number}, 0, 1)
 		switch {
 		case err != nil:
 			return err

@@ -1,6 +1,9 @@
 package store
 
 import (
+	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,7 +83,7 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 		s := openers(t)(t)
 		batch := hello()
 		batch.Jobs[1].Array = drover.Array{Last: 1999, Set: true}
-		if _, err := s.Submit(t.Context(), drover.Submission{Batch: batch}); err != nil {
+		if _, err := s.Submit(t.Context(), drover.Submission{Batch: batch}, Terms{}); err != nil {
 			t.Fatal(err)
 		}
 		for limit, want := range map[int]int{0: drover.MaxPage, 5000: drover.MaxPage, -1: 2002} {
@@ -90,6 +93,47 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 			}
 		}
 	})
+
+	for name, elements := range map[string]bool{"elements of an array": true, "jobs": false} {
+		t.Run("a page of large "+name+" ends after some MiB, and the next goes on", func(t *testing.T) {
+			s := openers(t)(t)
+			spec := drover.JobSpec{Name: "large", Command: []string{strings.Repeat("x", 200<<10)}, Array: drover.Array{Last: 199, Set: true}}
+			batch := drover.Batch{Name: "b", Jobs: []drover.JobSpec{spec}}
+			if !elements {
+				batch.Jobs = nil
+				spec.Array = drover.Array{}
+				// The list of inputs is not shown, and is read all the same.
+				spec.Files = slices.Repeat([]drover.File{{Path: strings.Repeat("f", 1000), Hash: "h"}}, 1000)
+				for i := range 200 {
+					spec.Name = fmt.Sprint("large-", i)
+					batch.Jobs = append(batch.Jobs, spec)
+				}
+			}
+			if _, err := s.Submit(t.Context(), drover.Submission{Batch: batch}, Terms{}); err != nil {
+				t.Fatal(err)
+			}
+			seen := map[drover.JobID]bool{}
+			f := drover.JobFilter{Elements: elements}
+			for more := true; more; {
+				page, further, err := s.JobsPage(t.Context(), hour, f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, err := json.Marshal(page)
+				if err != nil || len(text) > 5<<20 {
+					t.Fatalf("a page of %d bytes (%v)", len(text), err)
+				}
+				for _, j := range page {
+					seen[j.ID] = true
+					f.After = j.ID
+				}
+				more = further
+			}
+			if len(seen) != 200 {
+				t.Errorf("there were %d", len(seen))
+			}
+		})
+	}
 
 	t.Run("instances are chosen by a filter", func(t *testing.T) {
 		for name, c := range map[string]struct {
@@ -139,7 +183,7 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := s.PutOutputs(t.Context(), attempt, []drover.File{{Path: id}}); err != nil {
+			if err := s.PutOutputs(t.Context(), attempt, []drover.File{{Path: id}}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -217,7 +261,7 @@ func grown(b *testing.B) *Store {
 func submitArray(b *testing.B, s *Store, n int) {
 	spec := hello().Jobs[1]
 	spec.Array = drover.Array{Last: n - 1, Set: true}
-	if _, err := s.Submit(b.Context(), drover.Submission{Batch: drover.Batch{Name: "b", Jobs: []drover.JobSpec{spec}}}); err != nil {
+	if _, err := s.Submit(b.Context(), drover.Submission{Batch: drover.Batch{Name: "b", Jobs: []drover.JobSpec{spec}}}, Terms{}); err != nil {
 		b.Fatal(err)
 	}
 }

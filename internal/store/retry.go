@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"math"
 	"time"
 
 	"drover"
@@ -14,18 +15,141 @@ import (
 // forgotten. The job is then the engine's to take once more: see Pending. Numbers of attempts go on from where they were, since they fence.
 //
 // KindNotFound: there is no such job. KindConflict: it is not final, there is nothing to retry in it, or a job that it is to run after is
-// final and did not succeed.
-func (s *Store) Retry(ctx context.Context, id drover.JobID) error {
+// final and did not succeed. KindQuota: it would take its user over a limit.
+func (s *Store) Retry(ctx context.Context, id drover.JobID, limits drover.UserLimits) error {
 	return s.change(ctx, "putting job "+id.String()+" back in the queue", func(tx *sql.Tx) error {
-		r, err := readRetry(ctx, tx, id)
+		r, err := retryOne(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		if err := r.plan(ctx, tx); err != nil {
+		return checkUsage(ctx, tx, r.job.User, limits, math.MaxInt64)
+	})
+}
+
+// RetryWith is Retry of a job that takes, from now on, what there is under its name in batch, but for its array, gang, labels and what it runs
+// after. Of one element only that one is put back; the others have the new specification when they are. KindInvalid: there is no such job in
+// batch, or it has another array, gang or order.
+func (s *Store) RetryWith(ctx context.Context, id drover.JobID, batch drover.Batch, terms Terms) error {
+	return s.change(ctx, "putting job "+id.String()+" back in the queue", func(tx *sql.Tx) error {
+		spec, user, err := newSpec(ctx, tx, id, batch)
+		if err != nil {
 			return err
 		}
-		return r.write(ctx, tx)
+		before, err := usage(ctx, tx, user)
+		if err != nil {
+			return err
+		}
+		in := arrival{batch: drover.Batch{User: user, Jobs: []drover.JobSpec{spec}}, at: drover.TimeOf(time.Now())}
+		if err := s.useInputs(ctx, tx, in, terms.Sender); err != nil {
+			return err
+		}
+		if err := respecify(ctx, tx, id.Number, spec); err != nil {
+			return err
+		}
+		if _, err := retryOne(ctx, tx, id); err != nil {
+			return err
+		}
+		return checkUsage(ctx, tx, user, terms.Limits, before.Inputs)
 	})
+}
+
+// newSpec is what a batch says under a job's name, if the job can take it, and whose the job is.
+func newSpec(ctx context.Context, tx *sql.Tx, id drover.JobID, batch drover.Batch) (spec drover.JobSpec, user string, err error) {
+	var was drover.JobSpec
+	err = tx.QueryRowContext(ctx, `SELECT user_name, spec FROM jobs WHERE number = ?`, id.Number).Scan(&user, into(&was))
+	if errors.Is(err, sql.ErrNoRows) {
+		return spec, user, noJob(id)
+	}
+	if err != nil {
+		return spec, user, err
+	}
+	if spec, err = batch.Job(was.Name); err != nil {
+		return spec, user, err
+	}
+	if _, err := spec.CheckRetry(was.Array, was.Gang, was.After); err != nil {
+		return spec, user, err
+	}
+	spec.Labels = was.Labels
+	return spec, user, nil
+}
+
+// Redo reopens a fleet whose jobs are all final: every job that did not succeed is put back in the queue, as Retry does, and takes what there
+// is now under its name in specs, but for its array, its labels, and what it is to run after. It returns how many jobs were put back.
+func (s *Store) Redo(ctx context.Context, specs []drover.JobSpec) (jobs int, err error) {
+	err = s.change(ctx, "putting back what failed", func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, `UPDATE fleet SET closing = FALSE`); err != nil {
+			return err
+		}
+		for _, spec := range specs {
+			if err := redefine(ctx, tx, spec); err != nil {
+				return err
+			}
+		}
+		left, err := collect(ctx, tx, func(row scanner) (number int64, err error) { return number, row.Scan(&number) },
+			`SELECT number FROM jobs WHERE engine IS NULL AND state <> 'succeeded' ORDER BY number`)
+		if err != nil {
+			return err
+		}
+		jobs = len(left)
+		return retryAll(ctx, tx, left)
+	})
+	return jobs, err
+}
+
+// redefine gives the final job of spec's name that did not succeed, if there is one, that specification.
+func redefine(ctx context.Context, tx *sql.Tx, spec drover.JobSpec) error {
+	var number int64
+	var was drover.JobSpec
+	err := tx.QueryRowContext(ctx, `SELECT number, spec FROM jobs WHERE name = ? AND engine IS NULL AND state <> 'succeeded'`, spec.Name).Scan(&number, into(&was))
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	spec.Array, spec.Gang, spec.Labels, spec.After = was.Array, was.Gang, was.Labels, was.After
+	return respecify(ctx, tx, number, spec)
+}
+
+// respecify gives a job another specification.
+func respecify(ctx context.Context, tx *sql.Tx, number int64, spec drover.JobSpec) error {
+	kept, err := text(spec)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE jobs SET spec = ?, priority = ?, cpu_milli = ? WHERE number = ?`, kept, spec.Priority, spec.Resources.CPU, number)
+	return err
+}
+
+// retryAll puts jobs back, each after those that it is to run after.
+func retryAll(ctx context.Context, tx *sql.Tx, numbers []int64) error {
+	for len(numbers) > 0 {
+		var later []int64
+		var why error
+		for _, number := range numbers {
+			_, err := retryOne(ctx, tx, drover.JobID{Number: number, Index: -1})
+			if drover.KindOf(err) == drover.KindConflict {
+				later, why = append(later, number), err
+			} else if err != nil {
+				return err
+			}
+		}
+		if len(later) == len(numbers) {
+			return why
+		}
+		numbers = later
+	}
+	return nil
+}
+
+func retryOne(ctx context.Context, tx *sql.Tx, id drover.JobID) (r *retry, err error) {
+	if r, err = readRetry(ctx, tx, id); err != nil {
+		return nil, err
+	}
+	if err := r.plan(ctx, tx); err != nil {
+		return nil, err
+	}
+	return r, r.write(ctx, tx)
 }
 
 // retry is one job being put back.

@@ -33,7 +33,7 @@ func again(t *testing.T, s *Store, id string) engine.Job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Retry(t.Context(), job); err != nil {
+	if err := s.Retry(t.Context(), job, drover.UserLimits{}); err != nil {
 		t.Fatal(err)
 	}
 	pending, err := s.Pending(t.Context())
@@ -58,6 +58,70 @@ func statesOf(t *testing.T, s *Store, job int64) map[drover.JobState]int {
 }
 
 func retrySuite(t *testing.T, openers func(testing.TB) opener) {
+	t.Run("redoes what did not succeed, as it is said now, and reopens the fleet", func(t *testing.T) {
+		open := openers(t)
+		s := open(t)
+		over(t, s)
+		commit(t, s, engine.Write{Closing: true})
+		before, err := s.Job(t.Context(), 4*hour, drover.JobID{Number: 2, Index: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := s.Redo(t.Context(), []drover.JobSpec{{Name: before.Name, Command: []string{"better"}, Priority: 9, Attempts: 3}, {Name: "another"}})
+		if err != nil || n != 3 {
+			t.Fatalf("%d jobs, error %v; want 3", n, err)
+		}
+		after, err := s.Job(t.Context(), 4*hour, drover.JobID{Number: 2, Index: -1})
+		if err != nil || after.Command[0] != "better" || after.Priority != 9 || after.Counts[drover.JobQueued] != 19 || after.Counts[drover.JobSucceeded] != 1 {
+			t.Errorf("job %+v, error %v", after, err)
+		}
+		equal(t, "what stays", []any{after.Array, after.Labels, after.After}, []any{before.Array, before.Labels, before.After})
+		if state := begun(t, open(t)); state.Closing {
+			t.Error("the fleet is still closing")
+		}
+	})
+	t.Run("puts a job back as a batch has it now, but for its labels", func(t *testing.T) {
+		s := openers(t)(t)
+		over(t, s)
+		whole := drover.JobID{Number: 2, Index: -1}
+		before, _, err := s.Spec(t.Context(), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		better := before
+		better.Command, better.Resources.CPU, better.Labels = []string{"better"}, 3000, map[string]string{"project": "another"}
+		for says, change := range map[string]func(*drover.JobSpec){
+			"no job":        func(s *drover.JobSpec) { s.Name = "another" },
+			"another array": func(s *drover.JobSpec) { s.Array.Last++ },
+			"another gang":  func(s *drover.JobSpec) { s.Gang = 2 },
+			"another after": func(s *drover.JobSpec) { s.After = append(s.After, "more") },
+			"not there":     func(s *drover.JobSpec) { s.Files = []drover.File{{Path: "x", Hash: strings.Repeat("0", 64)}} },
+		} {
+			wrong := better
+			change(&wrong)
+			err := s.RetryWith(t.Context(), whole, drover.Batch{Jobs: []drover.JobSpec{wrong}}, Terms{Sender: "eve"})
+			if drover.KindOf(err) != drover.KindInvalid || !strings.Contains(err.Error(), says) {
+				t.Errorf("error %v, want %q", err, says)
+			}
+		}
+		if err := s.RetryWith(t.Context(), whole, drover.Batch{Jobs: []drover.JobSpec{{Name: "x"}, better}}, Terms{}); err != nil {
+			t.Fatal(err)
+		}
+		after, _, err := s.Spec(t.Context(), 2)
+		want := better
+		want.Labels = before.Labels
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "specification", after, want)
+		pending, err := s.Pending(t.Context())
+		if err != nil || len(pending) != 1 || pending[0].Shape.Need.CPU != 3000 || pending[0].Queued.Count() != 19 {
+			t.Errorf("pending %+v, error %v", pending, err)
+		}
+		if err := s.RetryWith(t.Context(), whole, drover.Batch{Jobs: []drover.JobSpec{better}}, Terms{}); drover.KindOf(err) != drover.KindConflict {
+			t.Errorf("error %v of a job that waits, want a conflict", err)
+		}
+	})
 	t.Run("puts back all that failed or was cancelled", func(t *testing.T) {
 		open := openers(t)
 		s := open(t)
@@ -118,12 +182,12 @@ func retrySuite(t *testing.T, openers func(testing.TB) opener) {
 			{drover.JobID{Number: 2, Index: 1}, drover.KindConflict, "job 2.1 has succeeded"},
 			{drover.JobID{Number: 1, Index: -1}, drover.KindConflict, "greet, job 2"},
 		} {
-			if err := s.Retry(t.Context(), c.id); drover.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.says) {
+			if err := s.Retry(t.Context(), c.id, drover.UserLimits{}); drover.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("job %v: error %v, want %s: %s", c.id, err, c.kind, c.says)
 			}
 		}
 		again(t, s, "2.2")
-		if err := s.Retry(t.Context(), drover.JobID{Number: 2, Index: 3}); drover.KindOf(err) != drover.KindConflict {
+		if err := s.Retry(t.Context(), drover.JobID{Number: 2, Index: 3}, drover.UserLimits{}); drover.KindOf(err) != drover.KindConflict {
 			t.Errorf("error %v, want a conflict: it is not final any more", err)
 		}
 		if state := begun(t, s); state.LastAgain != 0 {
@@ -218,7 +282,7 @@ func keySuite(t *testing.T, openers func(testing.TB) opener) {
 		{"a key that is too long is refused", "ada", strings.Repeat("k", 300), "hello", nil, drover.KindInvalid},
 	} {
 		t.Run(c.does, func(t *testing.T) {
-			numbers, err := s.Submit(t.Context(), submission(c.user, c.key, c.batch))
+			numbers, err := s.Submit(t.Context(), submission(c.user, c.key, c.batch), Terms{})
 			if err != nil && drover.KindOf(err) != c.kind || err == nil && c.kind != "" {
 				t.Fatalf("error %v, want %q", err, c.kind)
 			}
@@ -254,7 +318,7 @@ func keySuite(t *testing.T, openers func(testing.TB) opener) {
 		if _, done, err := s.Submitted(t.Context(), submission("ada", "k", "other")); err != nil || done {
 			t.Errorf("done %v, error %v", done, err)
 		}
-		numbers, err := s.Submit(t.Context(), submission("ada", "k", "other"))
+		numbers, err := s.Submit(t.Context(), submission("ada", "k", "other"), Terms{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -81,3 +81,23 @@ func reasonOf(r drover.Reason) *drover.Reason {
 	}
 	return &r
 }
+
+// Rows is how many rows each table has.
+func (s *Store) Rows(ctx context.Context) (rows map[string]int64, err error) {
+	rows = map[string]int64{}
+	return rows, s.look(ctx, "counting the records", func(tx *sql.Tx) error {
+		tables, err := collect(ctx, tx, func(row scanner) (name string, err error) { return name, row.Scan(&name) },
+			`SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`)
+		if err != nil {
+			return err
+		}
+		for _, table := range tables {
+			var n int64
+			if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM "`+table+`"`).Scan(&n); err != nil {
+				return err
+			}
+			rows[table] = n
+		}
+		return nil
+	})
+}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/pressly/goose/v3"
 	"modernc.org/sqlite" // also the driver of that name
@@ -39,7 +40,10 @@ type Store struct {
 func Open(ctx context.Context, path string) (*Store, error) {
 	s, err := open(ctx, path)
 	if err != nil {
-		return nil, fmt.Errorf("opening the state %s: %w", path, err)
+		if answer := new(*drover.Error); errors.As(err, answer) {
+			return nil, fmt.Errorf("opening the state %s: %w", path, err)
+		}
+		return nil, damaged("opening the state "+path, err)
 	}
 	return s, nil
 }
@@ -205,14 +209,14 @@ func (s *Store) fence(ctx context.Context, tx *sql.Tx) error {
 func (s *Store) transact(ctx context.Context, what string, do func(*sql.Tx) error) error {
 	tx, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return s.doing(what, err)
 	}
 	defer tx.Rollback() // changes nothing once committed
 	if err := do(tx); err != nil {
-		return doing(what, err)
+		return s.doing(what, err)
 	}
 	if err := tx.Commit(); err != nil {
-		return doing(what, err)
+		return s.doing(what, err)
 	}
 	return nil
 }
@@ -225,19 +229,47 @@ func (s *Store) look(ctx context.Context, what string, do func(*sql.Tx) error) e
 	}
 	defer tx.Rollback() // there is nothing to undo
 	if err := do(tx); err != nil {
-		return doing(what, err)
+		return s.doing(what, err)
 	}
 	return nil
 }
 
+// ErrFull is in the chain of an error when the disk has no room for a change. Nothing of the change was made, and it may be tried again.
+var ErrFull = drover.Errorf(drover.KindTransient, "the disk of the controller's records is full").
+	WithHint("make room on that disk; the controller then goes on by itself")
+
 // doing says what was being done when an error came up. An answer to whoever asked says that itself.
-func doing(what string, err error) error {
+func (s *Store) doing(what string, err error) error {
 	if _, answer := err.(*drover.Error); answer {
 		return err
 	}
+	if s.isFull(err) {
+		return fmt.Errorf("%s: %w: %w", what, ErrFull, err)
+	}
+	return damaged(what, err)
+}
+
+// damaged says what was being done, and what to do about it if SQLite cannot read the records.
+func damaged(what string, err error) error {
 	var e *sqlite.Error
-	if errors.As(err, &e) && e.Code()&0xff == sqlitelib.SQLITE_FULL {
-		return drover.Errorf(drover.KindTransient, "%s: %v", what, err).WithHint("make room on the disk of the controller's records")
+	if errors.As(err, &e) && (e.Code()&0xff == sqlitelib.SQLITE_CORRUPT || e.Code()&0xff == sqlitelib.SQLITE_NOTADB) {
+		return drover.Errorf(drover.KindInternal, "%s: the records are damaged: %v", what, err).WithHint("restore a backup; then drover gc lists instances that it does not know")
 	}
 	return fmt.Errorf("%s: %w", what, err)
+}
+
+// isFull reports whether SQLite failed for want of room. It calls some of those failures I/O errors, so the disk is asked then.
+func (s *Store) isFull(err error) bool {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Code() & 0xff {
+	case sqlitelib.SQLITE_FULL:
+		return true
+	case sqlitelib.SQLITE_IOERR, sqlitelib.SQLITE_CANTOPEN:
+		var disk syscall.Statfs_t
+		return syscall.Statfs(filepath.Dir(s.proof.path), &disk) == nil && disk.Bavail == 0
+	}
+	return false
 }

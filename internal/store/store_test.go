@@ -72,7 +72,7 @@ func TestOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		if _, err := s.Submit(t.Context(), drover.Submission{Batch: hello()}); err != nil {
+		if _, err := s.Submit(t.Context(), drover.Submission{Batch: hello()}, Terms{}); err != nil {
 			t.Fatal(err)
 		}
 		files, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*"))
@@ -88,6 +88,45 @@ func TestOpen(t *testing.T) {
 				t.Errorf("%s has permissions %v", file, info.Mode())
 			}
 		}
+	})
+
+	t.Run("says of damaged records that a backup has to be restored", func(t *testing.T) {
+		damaged := func(err error) {
+			t.Helper()
+			if e := drover.AsError(err, drover.KindTransient); e.Kind != drover.KindInternal || !strings.Contains(e.Message, "the records are damaged") || !strings.Contains(e.Hint, "restore a backup") {
+				t.Errorf("%+v", e)
+			}
+		}
+		path := filepath.Join(t.TempDir(), "drover.db")
+		if err := os.WriteFile(path, []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Open(t.Context(), path)
+		damaged(err)
+
+		path = filepath.Join(t.TempDir(), "drover.db")
+		s, err := Open(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 4096; i < len(data); i++ { // all but the first page, which has the schema's root
+			data[i] = 0xff
+		}
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if s, err = Open(t.Context(), path); err == nil {
+			defer s.Close()
+			_, err = s.Submit(t.Context(), drover.Submission{Batch: hello()}, Terms{})
+		}
+		damaged(err)
 	})
 
 	t.Run("refuses the tables of a newer program", func(t *testing.T) {
@@ -227,7 +266,7 @@ func TestADiskThatIsFull(t *testing.T) {
 	}
 	batch := hello()
 	batch.Jobs[0].Command = []string{strings.Repeat("x", 1<<20)}
-	_, err = s.Submit(t.Context(), drover.Submission{Batch: batch})
+	_, err = s.Submit(t.Context(), drover.Submission{Batch: batch}, Terms{})
 	if e := drover.AsError(err, drover.KindInternal); e.Kind != drover.KindTransient || e.Hint == "" {
 		t.Errorf("a submission for which there is no room: %+v", e)
 	}

@@ -18,10 +18,17 @@ const (
 	insertLabel = `INSERT INTO labels (label, value, job) VALUES (?, ?, ?)`
 )
 
+// Terms are what a submission must keep to. The zero Terms ask for nothing.
+type Terms struct {
+	Sender string            // who submits it: the inputs must be this user's, or the batch's user's; empty: anybody's
+	Limits drover.UserLimits // that the batch's user has
+}
+
 // Submit writes down the jobs of a batch and returns their numbers, in the batch's order. They are the engine's to take: see Pending.
 //
 // The same batch under the same key of the same user gets the numbers of the first time, for a day; another batch is a conflict.
-func (s *Store) Submit(ctx context.Context, sub drover.Submission) (numbers []int64, err error) {
+// KindInvalid: the batch has an input that its sender has not sent. KindQuota: it would take its user over a limit.
+func (s *Store) Submit(ctx context.Context, sub drover.Submission, terms Terms) (numbers []int64, err error) {
 	key, err := newOnce(sub)
 	if err != nil {
 		return nil, err
@@ -31,7 +38,7 @@ func (s *Store) Submit(ctx context.Context, sub drover.Submission) (numbers []in
 		if numbers, err = key.before(ctx, tx, now); err != nil || numbers != nil {
 			return err
 		}
-		if numbers, err = s.submit(ctx, tx, sub.Batch, now); err != nil {
+		if numbers, err = s.submit(ctx, tx, sub.Batch, terms, now); err != nil {
 			return err
 		}
 		return key.remember(ctx, tx, numbers, now)
@@ -56,7 +63,7 @@ func (s *Store) Submitted(ctx context.Context, sub drover.Submission) (numbers [
 	return numbers, numbers != nil, err
 }
 
-func (s *Store) submit(ctx context.Context, tx *sql.Tx, batch drover.Batch, now drover.Time) ([]int64, error) {
+func (s *Store) submit(ctx context.Context, tx *sql.Tx, batch drover.Batch, terms Terms, now drover.Time) ([]int64, error) {
 	numbers, err := takeNumbers(ctx, tx, len(batch.Jobs))
 	if err != nil {
 		return nil, err
@@ -65,6 +72,15 @@ func (s *Store) submit(ctx context.Context, tx *sql.Tx, batch drover.Batch, now 
 	for i, number := range numbers {
 		in.named[batch.Jobs[i].Name] = number
 	}
+	var before drover.Usage
+	if terms.Limits.Inputs > 0 {
+		if before, err = usage(ctx, tx, batch.User); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.useInputs(ctx, tx, in, terms.Sender); err != nil {
+		return nil, err
+	}
 	elements := 0
 	for i, spec := range batch.Jobs {
 		elements += spec.Array.Size()
@@ -72,8 +88,10 @@ func (s *Store) submit(ctx context.Context, tx *sql.Tx, batch drover.Batch, now 
 			return nil, err
 		}
 	}
-	_, err = tx.ExecContext(ctx, countQueued, elements)
-	return numbers, err
+	if _, err = tx.ExecContext(ctx, countQueued, elements); err != nil {
+		return nil, err
+	}
+	return numbers, checkUsage(ctx, tx, batch.User, terms.Limits, before.Inputs)
 }
 
 // arrival is a batch whose jobs have their numbers.
@@ -158,6 +176,15 @@ func (s *Store) Spec(ctx context.Context, number int64) (spec drover.JobSpec, ba
 		err = noJob(drover.JobID{Number: number, Index: -1})
 	}
 	return spec, batch, err
+}
+
+// User is whose a job is.
+func (s *Store) User(ctx context.Context, number int64) (user string, err error) {
+	err = s.read.QueryRowContext(ctx, `SELECT user_name FROM jobs WHERE number = ?`, number).Scan(&user)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = noJob(drover.JobID{Number: number, Index: -1})
+	}
+	return user, err
 }
 
 // Sibling is the number of the job with this name in the batch of another.

@@ -60,7 +60,7 @@ func begun(t testing.TB, s *Store) engine.State {
 // submitted writes hello down and returns its jobs as the engine meets them.
 func submitted(t testing.TB, s *Store) []engine.Job {
 	t.Helper()
-	if _, err := s.Submit(t.Context(), drover.Submission{Batch: hello()}); err != nil {
+	if _, err := s.Submit(t.Context(), drover.Submission{Batch: hello()}, Terms{}); err != nil {
 		t.Fatal(err)
 	}
 	jobs, err := s.Pending(t.Context())
@@ -149,7 +149,7 @@ func submitSuite(t *testing.T, openers func(testing.TB) opener) {
 	t.Run("numbers jobs on and on", func(t *testing.T) {
 		s := openers(t)(t)
 		for _, want := range [][]int64{{1, 2, 3}, {4, 5, 6}} {
-			numbers, err := s.Submit(t.Context(), drover.Submission{Batch: hello()})
+			numbers, err := s.Submit(t.Context(), drover.Submission{Batch: hello()}, Terms{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -196,7 +196,7 @@ func submitSuite(t *testing.T, openers func(testing.TB) opener) {
 		s := openers(t)(t)
 		bad := hello()
 		bad.Jobs[2].After = []string{"nobody"}
-		if _, err := s.Submit(t.Context(), drover.Submission{Batch: bad}); drover.KindOf(err) != drover.KindInvalid {
+		if _, err := s.Submit(t.Context(), drover.Submission{Batch: bad}, Terms{}); drover.KindOf(err) != drover.KindInvalid {
 			t.Errorf("error %v, want invalid", err)
 		}
 		if jobs := submitted(t, s); len(jobs) != 3 || jobs[0].Number != 1 {

@@ -44,13 +44,13 @@ func (s *Store) Summary(ctx context.Context, now drover.Time) (sum drover.Summar
 
 // addAttempts sums up attempts. Those that have not ended have no cost in their rows yet.
 func addAttempts(ctx context.Context, tx *sql.Tx, sum *drover.Summary, now drover.Time) error {
-	var cpu int64
-	err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(cpu), 0), coalesce(sum(cost), 0) FROM attempts`).
+	var cpu float64
+	err := tx.QueryRowContext(ctx, `SELECT count(*), total(cpu), coalesce(sum(cost), 0) FROM attempts`).
 		Scan(&sum.Attempts, &cpu, &sum.JobCost)
 	if err != nil {
 		return err
 	}
-	sum.CPUSeconds = time.Duration(cpu).Seconds()
+	sum.CPUSeconds = cpu / float64(time.Second)
 	return eachLive(ctx, tx, func(_ int64, s share) { sum.JobCost += s.cost(now) })
 }
 

@@ -43,7 +43,8 @@ type work struct {
 
 // The joins stay in this order, so that the work is that of the jobs asked for.
 const selectAttempts = `SELECT a.job, a.idx, a.number, i.name, i.market, a.state, a.code, a.reason, a.started, a.ended, a.max_rss, a.cpu,
-	a.cost, i.price, i.rates, i.created, i.billed, i.cpu_milli
+	a.cost, i.price, i.rates, i.created, i.billed, i.cpu_milli,
+	(SELECT o.warnings FROM outputs o WHERE o.job = a.job AND o.idx = a.idx AND o.number = a.number)
 	FROM json_each(?) w CROSS JOIN attempts a ON a.job = w.value->>0 AND a.idx = w.value->>1 JOIN instances i ON i.id = a.instance
 	ORDER BY a.job, a.idx, a.number`
 
@@ -79,7 +80,7 @@ func readAttempt(row scanner) (id drover.JobID, a drover.Attempt, s share, err e
 	var cpu int64
 	err = row.Scan(&id.Number, &id.Index, &a.Number, &a.Instance, &a.Market, &a.State, &a.ExitCode, into(&reason), &s.started, &s.ended,
 		&a.MaxRSS, &cpu, &s.settled,
-		&s.tariff.Price, into(&s.tariff.Rates), &s.created, &s.billed, &s.has)
+		&s.tariff.Price, into(&s.tariff.Rates), &s.created, &s.billed, &s.has, into(&a.Warnings))
 	a.Reason, a.Started, a.Ended, a.CPUSeconds = reasonOf(reason), s.started.Std(), standard(s.ended), float64(cpu)/1e9
 	return id, a, s, err
 }

@@ -144,11 +144,11 @@ func collectBudgets(to chan<- prometheus.Metric, all []engine.BudgetState) {
 
 func collectSights(to chan<- prometheus.Metric, all []engine.Sight) {
 	for _, s := range all {
-		deaf := 0.
-		if s.Deaf {
-			deaf = 1
+		partition := 0.
+		if s.Partition {
+			partition = 1
 		}
-		figure(to, cloudDeaf, deaf, s.Cloud)
+		figure(to, cloudPartition, partition, s.Cloud)
 		figure(to, cloudListed, time.Duration(s.Listed).Seconds(), s.Cloud)
 		figure(to, throttles, float64(s.Throttles), s.Cloud)
 	}

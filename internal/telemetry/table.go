@@ -76,7 +76,7 @@ const (
 	eventsWaiting      = "drover_events_waiting"
 	effectsInFlight    = "drover_effects_in_flight"
 	cloudListed        = "drover_cloud_listed_timestamp_seconds"
-	cloudDeaf          = "drover_deaf"
+	cloudPartition     = "drover_partition"
 	throttles          = "drover_throttles"
 	buildInfo          = "drover_build_info"
 )
@@ -140,7 +140,7 @@ var table = []metric{
 	{blocks, gauge, []string{labelCloud, labelReason}, nil, "Blocks in force: what of a cloud's offerings is left alone for a while, by why."},
 	{throttles, gauge, []string{labelCloud}, nil, "Offerings of which fewer are asked for at once than might be, since their cloud had not enough."},
 	{cloudListed, gauge, []string{labelCloud}, nil, "When the last good list of a cloud's instances was taken, in Unix time; 0 if none was yet."},
-	{cloudDeaf, gauge, []string{labelCloud}, nil, "1 while the controller takes itself, and not most of a cloud's instances, for what does not hear; else 0."},
+	{cloudPartition, gauge, []string{labelCloud}, nil, "1 while no instance of a cloud answers and the controller takes itself for cut off from them; else 0."},
 	{cloudCalls, counter, []string{labelCloud, labelCall, labelResult}, nil, "Calls to clouds, by what was asked and what came of it: ok, or the kind of error."},
 	{cloudCallTime, histogram, []string{labelCloud, labelCall}, ofCalls, "How long calls to clouds take."},
 	{cloudRequests, counter, []string{labelCloud, labelRequest, labelResult}, nil, "Requests to clouds' APIs, by their names there, of which a call may need several: ok or failed."},

@@ -85,8 +85,9 @@ type Ailing struct {
 
 // Attempt is one attempt on an instance: running, or ended if Exit is set.
 type Attempt struct {
-	ID   drover.AttemptID `json:"id"`
-	Exit *drover.Exit     `json:"exit,omitempty"`
+	ID    drover.AttemptID `json:"id"`
+	Exit  *drover.Exit     `json:"exit,omitempty"`
+	Proof string           `json:"proof,omitempty"`
 }
 
 // Start asks for an attempt to be run. Asking again for one that is known is answered by Started, and by Exited if it has ended.
@@ -100,6 +101,7 @@ type Start struct {
 	Timeout time.Duration     `json:"timeout,omitempty"` // 0: none
 	Grace   time.Duration     `json:"grace"`             // from the first SIGTERM to SIGKILL
 	Limits  drover.Resources  `json:"limits"`
+	Proof   string            `json:"proof,omitempty"` // that this instance was given the attempt: comes back with all that is said of it
 }
 
 // Stop asks for an attempt's end: SIGTERM to its process group at once and every few seconds, SIGKILL after Grace.
@@ -140,8 +142,9 @@ type Refused struct {
 
 // Exited says that the attempt's command has ended. It is sent at once, and again in each Hello until forgotten.
 type Exited struct {
-	ID   drover.AttemptID `json:"id"`
-	Exit drover.Exit      `json:"exit"`
+	ID    drover.AttemptID `json:"id"`
+	Exit  drover.Exit      `json:"exit"`
+	Proof string           `json:"proof,omitempty"`
 }
 
 // API says that a job on the instance has connected to DROVER_API: the controller takes the connection with an OpenAPI request.
@@ -207,8 +210,11 @@ const (
 // Reply answers a Request. Error is empty when the operation goes on as described.
 type Reply struct {
 	Size  int64  `json:"size,omitempty"`
-	Note  string `json:"note,omitempty"` // of GetOutputs: what was left out, such as links that leave the working folder
 	Error string `json:"error,omitempty"`
+
+	// Of GetOutputs.
+	LeftOut   []string `json:"left_out,omitempty"`  // what matched and was not sent, such as a link that leaves the working folder, and why
+	Unmatched []int    `json:"unmatched,omitempty"` // places of the patterns that matched nothing
 }
 
 // Conn reads and writes lines of JSON. One goroutine may read while others write.

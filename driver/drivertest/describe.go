@@ -1,0 +1,108 @@
+package drivertest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"drover"
+	"drover/driver"
+)
+
+func checkDescribe(ctx context.Context, t *trial) error {
+	d, can := driver.As[driver.Describer](t.cloud)
+	if !can {
+		return skip("one instance cannot be asked for here")
+	}
+	r := t.request()
+	in, _, err := t.create(ctx, r)
+	if err != nil {
+		return err
+	}
+	described, err := t.described(ctx, d, in.ID)
+	if err != nil {
+		return err
+	}
+	if described.ID != in.ID || !described.Candidate().Same(in.Candidate()) {
+		return fmt.Errorf("created %s, a %v, and described %s, a %v", in.ID, in.Candidate(), described.ID, described.Candidate())
+	}
+	if err := wantTags(described, r.Tags); err != nil {
+		return err
+	}
+	// It boots meanwhile, so the two may differ for a moment.
+	var listed driver.Instance
+	err = t.eventually(ctx, "the instance is described as it is listed", func(ctx context.Context) (bool, error) {
+		all, err := t.list(ctx, t.fleetTags())
+		if err == nil {
+			listed = all[in.ID]
+			described, err = d.Describe(ctx, in.ID)
+		}
+		return described.State == listed.State && described.Addresses == listed.Addresses && described.Created == listed.Created, passing(err)
+	})
+	if err != nil {
+		err = fmt.Errorf("%w; described %+v, listed %+v", err, described, listed)
+	}
+	return err
+}
+
+// described waits until a new instance is found by its id, for no longer than the driver says that lists lag.
+func (t *trial) described(ctx context.Context, d driver.Describer, id string) (in driver.Instance, err error) {
+	began, lag := time.Now(), t.cloud.Capabilities().Lag()
+	err = t.eventually(ctx, "the instance is found by its id", func(ctx context.Context) (bool, error) {
+		asked := time.Since(began)
+		in, err = d.Describe(ctx, id)
+		if err != nil && drover.KindOf(err) == drover.KindNotFound && asked > lag {
+			return false, fmt.Errorf("%v after its creation %s is not found by its id, and lists lag by no more than %v, as the driver says: %w", asked, id, lag, err)
+		}
+		return err == nil, passing(err)
+	})
+	return in, err
+}
+
+// passing is nil for an error that a later call may not meet.
+func passing(err error) error {
+	if err != nil && (drover.KindOf(err) == drover.KindNotFound || drover.KindOf(err) == drover.KindTransient) {
+		return nil
+	}
+	return err
+}
+
+// describedAs waits until an instance is described in a state, where it can be described at all.
+func (t *trial) describedAs(ctx context.Context, id string, state driver.State) error {
+	d, can := driver.As[driver.Describer](t.cloud)
+	if !can {
+		return nil
+	}
+	return t.eventually(ctx, fmt.Sprintf("the instance is described as %s", state), func(ctx context.Context) (bool, error) {
+		in, err := d.Describe(ctx, id)
+		return in.State == state, err
+	})
+}
+
+func checkDescribeGone(ctx context.Context, t *trial) error {
+	d, can := driver.As[driver.Describer](t.cloud)
+	if !can {
+		return skip("one instance cannot be asked for here")
+	}
+	in, err := t.gone(ctx)
+	if err != nil {
+		return err
+	}
+	began, lag := time.Now(), t.cloud.Capabilities().Lag()
+	err = t.eventually(ctx, "what no list has any more is not found by its id", func(ctx context.Context) (bool, error) {
+		asked := time.Since(began)
+		left, err := d.Describe(ctx, in.ID)
+		switch {
+		case err != nil && drover.KindOf(err) == drover.KindNotFound:
+			return true, nil
+		case err == nil && asked > lag:
+			return false, fmt.Errorf("%v after the last list that had it %s is described as %s, and lists lag by no more than %v, as the driver says", asked, in.ID, left.State, lag)
+		}
+		return false, passing(err)
+	})
+	if err != nil {
+		return err
+	}
+	_, err = d.Describe(ctx, "drover-has-no-such-instance")
+	return wantKind("describing an instance that never was", err, drover.KindNotFound)
+}

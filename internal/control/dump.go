@@ -1,0 +1,116 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"drover"
+	"drover/driver"
+	"drover/internal/engine"
+)
+
+// dump is all that a controller knows, without secrets: what the engine knows, and what the parts around it do.
+type dump struct {
+	Fleet   string           `json:"fleet"`
+	Version string           `json:"version"`
+	Links   []dumpedLink     `json:"links"`   // the instances that are connected
+	Clouds  []dumpedCloud    `json:"clouds"`  // what each of them said last
+	Effects []dumpedEffect   `json:"effects"` // under way
+	Hooks   dumpedHooks      `json:"hooks"`
+	Store   map[string]int64 `json:"store"` // how many rows there are of each kind
+	State   engine.State     `json:"state"`
+}
+
+type dumpedLink struct {
+	Instance int64     `json:"instance"`
+	Name     string    `json:"name"`
+	Cloud    string    `json:"cloud"`
+	HostKey  string    `json:"host_key"` // its fingerprint
+	Heard    time.Time `json:"heard"`    // when the instance was heard last
+	Probe    string    `json:"probe_failed,omitempty"`
+	Runner   []string  `json:"runner_log,omitempty"` // the last lines of its runner's own log
+}
+
+type dumpedCloud struct {
+	Name      string            `json:"name"`
+	Listed    bool              `json:"listed"`    // there was a good list
+	List      []driver.Instance `json:"last_list"` // what it had
+	Created   []driver.Instance `json:"created"`   // since, and in no list yet
+	Missing   []driver.Instance `json:"missing"`   // the last that lists no longer had
+	Offerings int               `json:"offerings"` // that the engine was told of
+	LeftOut   int               `json:"left_out"`  // that the configuration leaves out
+}
+
+type dumpedEffect struct {
+	ID    int64     `json:"id"`
+	Kind  string    `json:"kind"`
+	Began time.Time `json:"began"`
+}
+
+type dumpedHooks struct {
+	Scripts map[drover.Hook]string `json:"scripts"`
+	Running int                    `json:"running"`
+}
+
+// Dump writes all that the controller knows. No part of it holds a secret.
+func (c *Controller) Dump(ctx context.Context, w io.Writer) error {
+	rows, err := c.cfg.Store.Rows(ctx)
+	if err != nil {
+		return err
+	}
+	now := c.current()
+	d := dump{
+		Fleet: c.cfg.Fleet, Version: c.cfg.Version, Links: c.dumpLinks(), Clouds: []dumpedCloud{}, Effects: c.flights.dump(),
+		Hooks: dumpedHooks{now.Hooks, len(c.hooks)}, Store: rows,
+	}
+	for _, name := range slices.Sorted(maps.Keys(now.clouds)) {
+		d.Clouds = append(d.Clouds, now.clouds[name].dump(name))
+	}
+	if err := c.Query(ctx, func(e *engine.Engine) { d.State = e.State() }); err != nil {
+		return err
+	}
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(d)
+}
+
+func (c *Controller) dumpLinks() []dumpedLink {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := []dumpedLink{}
+	for _, id := range slices.Sorted(maps.Keys(c.links)) {
+		l := c.links[id]
+		list = append(list, dumpedLink{id, l.name, l.cloud, l.conn.Fingerprint(), l.conn.Heard(), l.conn.ProbeFailed(), c.said[id]})
+	}
+	return list
+}
+
+func (s *sights) dump(name string) dumpedCloud {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return dumpedCloud{name, s.listed, byID(s.seen), byID(s.created), append([]driver.Instance{}, s.missing...), len(s.offered), len(s.leftOut)}
+}
+
+// byID are instances in the order of their clouds' ids.
+func byID(instances map[string]driver.Instance) []driver.Instance {
+	list := slices.AppendSeq([]driver.Instance{}, maps.Values(instances))
+	slices.SortFunc(list, func(a, b driver.Instance) int { return strings.Compare(a.ID, b.ID) })
+	return list
+}
+
+func (f *flights) dump() []dumpedEffect {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list := []dumpedEffect{}
+	for id, flight := range f.flying {
+		list = append(list, dumpedEffect{id, flight.effect.Kind(), flight.began})
+	}
+	slices.SortFunc(list, func(a, b dumpedEffect) int { return cmp.Compare(a.ID, b.ID) })
+	return list
+}

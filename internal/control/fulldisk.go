@@ -1,0 +1,97 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+	"drover/internal/loop"
+	"drover/internal/store"
+)
+
+// A commit that finds the disk full is tried again after firstTry, then less and less often, but at least every lastTry.
+const (
+	firstTry = 200 * time.Millisecond
+	lastTry  = 5 * time.Second
+)
+
+// fullDisk is the full disk that a commit waits for. While it waits nothing is decided, no effect leaves and no submission is taken; events queue up.
+type fullDisk struct {
+	why atomic.Pointer[drover.Reason] // nil: no commit waits
+}
+
+// err is why no change is taken while a commit waits.
+func (f *fullDisk) err() error {
+	if f.why.Load() == nil {
+		return nil
+	}
+	return store.ErrFull
+}
+
+// commitWhenRoom commits, and while the disk is full it waits and commits again: the same writes, since nothing of a commit that failed is in
+// the records. The engine has decided already and is asked what people ask meanwhile.
+func (c *Controller) commitWhenRoom(ctx context.Context, l *loop.Loop, try func() error) error {
+	err := try()
+	if !errors.Is(err, store.ErrFull) {
+		return err
+	}
+	c.note(engine.Note{Level: engine.Warn, Text: "nothing is decided, submitted or done until there is room: " + err.Error()})
+	c.full.why.Store(&drover.Reason{Code: drover.ReasonDiskFull, Text: err.Error(), Since: c.clock.now()})
+	defer c.full.why.Store(nil)
+	for wait := firstTry; errors.Is(err, store.ErrFull); wait = min(2*wait, lastTry) {
+		if err := c.answerFor(ctx, l, wait); err != nil {
+			return err
+		}
+		err = try()
+	}
+	if err == nil {
+		c.note(engine.Note{Level: engine.Info, Text: "there is room on the disk of the records again"})
+	}
+	return err
+}
+
+// answerFor answers queries for a while.
+func (c *Controller) answerFor(ctx context.Context, l *loop.Loop, while time.Duration) error {
+	timer := time.NewTimer(while)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case q := <-c.queries:
+			q.answer(l.Engine)
+		case <-timer.C:
+			return nil
+		}
+	}
+}
+
+// orFull is err, as a full disk to whoever sent what there is no room for.
+func orFull(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return drover.Errorf(drover.KindTransient, "the controller's disk is full: %v", err).WithHint("try again when there is room on it")
+	}
+	return err
+}
+
+func (q query) answer(e *engine.Engine) {
+	q.ask(e)
+	close(q.done)
+}
+
+// suspended is why the controller can change nothing for now; nil if it can, as far as is known.
+func (c *Controller) suspended() *drover.Reason {
+	if why := c.full.why.Load(); why != nil {
+		return why
+	}
+	c.ready.mu.Lock()
+	defer c.ready.mu.Unlock()
+	if errors.Is(c.ready.err, store.ErrFull) && time.Since(c.ready.asked) < readyFor {
+		return &drover.Reason{Code: drover.ReasonDiskFull, Text: c.ready.err.Error()}
+	}
+	return nil
+}

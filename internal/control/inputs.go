@@ -1,0 +1,91 @@
+package control
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"drover"
+	"drover/internal/logkey"
+)
+
+// maxInput is the most bytes that one file of a job's inputs may have.
+const maxInput = 1 << 40
+
+// MissingInputs returns the hashes of what the caller has not sent, whoever else has. In this process, where nobody in particular asks, they are those
+// without contents.
+func (c *Controller) MissingInputs(ctx context.Context, hashes []string) (missing []string, err error) {
+	if user := drover.IdentityOf(ctx).User; user != "" {
+		if missing, err = c.cfg.Store.MissingInputs(ctx, user, hashes); err != nil {
+			return nil, err
+		}
+	}
+	for _, h := range hashes {
+		if !c.cfg.Inputs.Has(h) {
+			missing = append(missing, h)
+		}
+	}
+	return distinct(missing), nil
+}
+
+func distinct(list []string) []string {
+	seen := map[string]bool{}
+	kept := []string{}
+	for _, s := range list {
+		if !seen[s] {
+			kept = append(kept, s)
+		}
+		seen[s] = true
+	}
+	return kept
+}
+
+// PutInput keeps contents under their hash, and the caller may use them from then on. All of them must come, also if they are there already: that is how the caller
+// proves to have them.
+func (c *Controller) PutInput(ctx context.Context, hash string, contents io.Reader) error {
+	user := drover.IdentityOf(ctx).User
+	if user == "" {
+		return orFull(c.cfg.Inputs.PutAs(ctx, hash, contents, maxInput))
+	}
+	up, err := c.beginUpload(ctx, user, contents)
+	if err != nil {
+		return err
+	}
+	defer up.end(ctx)
+	if err := c.cfg.Inputs.PutAs(ctx, hash, up, maxInput); err != nil {
+		return orFull(err)
+	}
+	c.sweeping.Lock()
+	defer c.sweeping.Unlock()
+	size, there := c.cfg.Inputs.Size(hash)
+	if !there {
+		return drover.Errorf(drover.KindTransient, "the contents were swept while they came").WithHint("send them again")
+	}
+	return c.cfg.Store.AddInput(ctx, c.now(), user, drover.File{Hash: hash, Size: size})
+}
+
+// strayTime is how long contents are kept that no job uses.
+const strayTime = 24 * time.Hour
+
+// SweepInputs takes away inputs that were sent a day before now or earlier and that no job uses.
+func (c *Controller) SweepInputs(ctx context.Context, now time.Time) error {
+	before := now.Add(-strayTime)
+	if err := c.cfg.Store.ForgetInputs(ctx, drover.TimeOf(before)); err != nil {
+		return err
+	}
+	return c.cfg.Inputs.Each(before, func(hashes []string) error {
+		c.sweeping.Lock()
+		defer c.sweeping.Unlock()
+		strays, err := c.cfg.Store.StrayInputs(ctx, hashes)
+		if err != nil {
+			return err
+		}
+		for _, hash := range strays {
+			if err := c.cfg.Inputs.Remove(hash); err != nil {
+				return err
+			}
+			c.cfg.Log.Debug("an input that no job uses was taken away", logkey.Hash, hash)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,85 @@
+package control
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+
+	"drover"
+	"drover/internal/engine"
+	"drover/internal/logkey"
+	"drover/internal/wire"
+)
+
+// Log takes in a line of the runner's own log.
+func (l *link) Log(line string) {
+	l.c.mu.Lock()
+	lines := append(l.c.said[l.id], line)
+	l.c.said[l.id] = lines[max(0, len(lines)-wire.LogLines):]
+	l.c.mu.Unlock()
+	l.c.cfg.Log.Debug("the runner says", logkey.Instance, l.name, logkey.Said, line)
+}
+
+// catchUp takes in the lines that the runner, or one before it on the instance, wrote while nobody was connected.
+func (l *link) catchUp(lines []string) {
+	l.c.mu.Lock()
+	said := l.c.said[l.id]
+	l.c.mu.Unlock()
+	if len(said) > 0 {
+		if at := slices.Index(lines, said[len(said)-1]); at >= 0 {
+			lines = lines[at+1:]
+		}
+	}
+	for _, line := range lines {
+		l.Log(line)
+	}
+}
+
+// runnerLog is the end of the log of an instance's runner, as far as it is known here.
+func (c *Controller) runnerLog(instance int64) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.said[instance])
+}
+
+// takeRunnerLog is runnerLog, once.
+func (c *Controller) takeRunnerLog(instance int64) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	lines := c.said[instance]
+	delete(c.said, instance)
+	return lines
+}
+
+// keepRunnerLogs logs and writes down how the runners' logs end on instances that have just died. Why an instance died is in its reason: its
+// runner's last lines may have to do with it or not, so they stand apart from that.
+func (c *Controller) keepRunnerLogs(ctx context.Context, writes []engine.Write) {
+	logs := map[int64][]string{}
+	for _, w := range writes {
+		id, has := died(w)
+		if !has {
+			continue
+		}
+		if lines := c.takeRunnerLog(id); len(lines) > 0 {
+			logs[id] = lines
+			c.log(slog.LevelInfo, "the last lines of the runner's log", c.roster.of(id), slog.Any(logkey.RunnerLog, lines))
+		}
+	}
+	if len(logs) == 0 {
+		return
+	}
+	if err := c.cfg.Store.KeepRunnerLogs(ctx, logs); err != nil {
+		c.cfg.Log.Warn("the ends of runners' logs cannot be kept", logkey.Error, err)
+	}
+}
+
+// died reports which instance a write says is broken, or has vanished.
+func died(w engine.Write) (instance int64, has bool) {
+	switch {
+	case w.Instance != nil:
+		return w.Instance.ID, w.Instance.Broken
+	case w.Gone != nil:
+		return w.Gone.ID, w.Gone.Reason.Code == drover.ReasonVanished
+	}
+	return 0, false
+}

@@ -1,0 +1,158 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"drover"
+)
+
+// Lists of a cloud lag behind what it does: for a while they may lack what is there, and show what is gone. So an instance that good
+// lists lack is held to be gone only
+//
+//   - once its cloud, asked for that instance, says that there is none, and the instance is older than the lag;
+//   - or when it was missing for longer than the lag, and a dial to its address has failed since it was last heard;
+//   - or, if no address of it is known, when it was missing for twice the lag.
+//
+// One that talks to us is not gone, whatever lists say. One whose destruction was accepted need not be dialled.
+
+// The least time between two lists that together say that an instance is gone, where its cloud's lists do not lag. One whose create call
+// was not answered is given longer, since it may only now come to be; and as long may pass before a cloud lists what it has made.
+const (
+	missingLeast = time.Second
+	lostGap      = 30 * time.Second
+)
+
+// maxDescribing is how many instances a cloud is asked for at once. The rest wait for its lists.
+const maxDescribing = 20
+
+// missing deals with the instances that the list begun at a time lacks, and reports whether a list ahead of its time is wanted:
+// for a newer look at those, or to see the last of what is being destroyed.
+func (e *Engine) missing(c *Cloud, began drover.Time) (again bool) {
+	for _, in := range slices.Clone(e.instances) {
+		switch {
+		case in.Cloud != c.Name || in.State == drover.InstanceCreating || in.Call != 0 && len(in.Candidates) > 0: // it is yet to be created
+		case in.Listed:
+			again = again || in.State == drover.InstanceStopping && in.Accepted || in.Unlocated && !in.Connected
+		case in.Connected && in.State != drover.InstanceStopping, began < in.Known, e.mayBeNew(in, began):
+			again = again || in.State == drover.InstanceStopping || began < in.Silent
+		default:
+			e.miss(c, in, began)
+		}
+	}
+	return again
+}
+
+// mayBeNew reports whether a list that began then may lack an instance only because its cloud has just made it. That is measured from
+// when Drover began to look, since the clock may have leapt ahead; it is over once a list has had the instance, or it was ready.
+func (e *Engine) mayBeNew(in *instance, began drover.Time) bool {
+	lag := e.lag(in)
+	if lag > 0 {
+		lag = max(lag, lostGap)
+	}
+	return in.Created != 0 && !in.Seen && in.Ready == 0 && began < max(in.Created, e.s.Looking).Add(lag)
+}
+
+// lag is how far the lists of an instance's cloud may lag behind.
+func (e *Engine) lag(in *instance) time.Duration { return e.limits(in.Cloud).ListLag }
+
+// miss notes that a good list lacks an instance which should be there, and gives it up if that proves it gone.
+func (e *Engine) miss(c *Cloud, in *instance, began drover.Time) {
+	if in.Missing == 0 {
+		in.Missing = max(began, e.s.Looking)
+		e.endBill(in, in.Missing)
+	}
+	if e.provedGone(in) {
+		e.vanish(in)
+		return
+	}
+	e.describe(in)
+	if !e.missingLong(c, in) { // else the dial that is under way decides
+		e.lookAt(c, in.Missing.Add(e.missingFor(in)))
+	}
+}
+
+// provedGone reports whether lists, and the tries to reach it, prove an instance gone.
+func (e *Engine) provedGone(in *instance) bool {
+	c := e.cloud(in.Cloud)
+	if c == nil || in.Missing == 0 || !e.missingLong(c, in) {
+		return false
+	}
+	nobodyDials := in.State == drover.InstanceStopping || in.Broken || in.ProviderID == ""
+	return nobodyDials || in.tried()
+}
+
+// missingLong reports whether two good lists of a cloud have lacked an instance, the last of them long enough after the first.
+func (e *Engine) missingLong(c *Cloud, in *instance) bool {
+	return c.Good > in.Missing && c.Good >= in.Missing.Add(e.missingFor(in))
+}
+
+// missingFor is for how long lists have to lack an instance until they prove it gone.
+func (e *Engine) missingFor(in *instance) time.Duration {
+	switch lag := e.lag(in); {
+	case in.Accepted:
+		return lag
+	case in.ProviderID == "":
+		return max(lostGap, 2*lag)
+	case in.Unlocated:
+		return max(missingLeast, 2*lag)
+	default:
+		return max(missingLeast, lag)
+	}
+}
+
+// vanish gives up an instance that is proved gone.
+func (e *Engine) vanish(in *instance) {
+	why := e.reason(drover.ReasonVanished, "vanished: its cloud no longer lists it")
+	switch {
+	case in.State == drover.InstanceStopping:
+		why = *in.Reason
+	case in.Ready == 0 && !in.Broken && e.ours(in.Name):
+		e.vanishedBooting(in, why)
+	}
+	e.gone(in, why)
+}
+
+// describe asks an instance's cloud, if it can be asked, whether it has the instance that its lists lack. What is younger than the lag may
+// not be known there yet.
+func (e *Engine) describe(in *instance) {
+	c := e.cloud(in.Cloud)
+	if !e.limits(in.Cloud).Describe || in.ProviderID == "" || in.Describing != 0 || c.Describing >= maxDescribing || e.s.Now < e.describable(in) {
+		return
+	}
+	c.Describing++
+	in.Describing = e.effect(Effect{Describe: &Describe{Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID}})
+}
+
+// describable is from when on an instance's cloud knows for sure that it is there, if it is: what lists have had is known.
+func (e *Engine) describable(in *instance) drover.Time {
+	if in.Accepted && in.Seen {
+		return in.Created
+	}
+	return in.Created.Add(e.lag(in))
+}
+
+// described takes a cloud's word on an instance that its lists lack.
+func (e *Engine) described(b Described) {
+	in := e.instance(b.Instance)
+	if in == nil || !answers(b.Effect, in.Describing) {
+		return
+	}
+	e.endDescribe(in)
+	switch talks := in.Connected && in.State != drover.InstanceStopping; {
+	case b.Err != nil || in.Missing == 0 || talks || b.Began < in.Known: // the next list that lacks it has it asked again
+	case b.Gone:
+		e.vanish(in)
+	default: // its cloud has it after all
+		in.Missing = 0
+		e.goesOn(in, b.Began)
+	}
+}
+
+// endDescribe makes room for another question, if the instance's cloud is being asked for it.
+func (e *Engine) endDescribe(in *instance) {
+	if c := e.cloud(in.Cloud); c != nil && in.Describing != 0 {
+		c.Describing--
+	}
+	in.Describing = 0
+}

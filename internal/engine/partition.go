@@ -1,0 +1,150 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"drover"
+)
+
+// Partition is how the controller stands to a cloud none of whose instances answers.
+type Partition struct {
+	Since drover.Time `json:"since,omitempty"` // the controller takes itself for cut off from the cloud's instances; 0: it does not
+	Over  bool        `json:"over,omitempty"`  // it did so for as long as it may: silence counts again until an instance answers
+}
+
+// fewest is how many instances of a cloud have to be silent for the controller to doubt itself. One or two that die are likelier than a
+// network that fails, and doubt would keep their jobs waiting.
+const fewest = 3
+
+// A controller that hears nothing of any of a cloud's instances is probably cut off from them rather than right about them all. While it
+// takes itself for that, no instance with work is given up for its silence. It goes on dialling, and the doubt ends when any instance of
+// that cloud answers, one that has just booted included, or after PartitionTimeout. An instance that answers, then or all along, proves
+// that the controller hears, so the doubt needs all of them to be silent. Missing from lists is no silence: lists prove that one gone.
+
+// blames reports whether an instance's silence may be held against it.
+func (e *Engine) blames(in *instance) bool {
+	c := e.cloud(in.Cloud)
+	if c == nil {
+		return true
+	}
+	if c.Partition == (Partition{}) {
+		silent, undecided := e.silence(c.Name)
+		if undecided {
+			return false
+		}
+		if silent >= fewest {
+			c.Partition.Since = e.s.Now
+			why := e.whyPartitioned(c)
+			e.note(Note{Level: Warn, Text: why.Text, Cloud: c.Name, Reason: &why})
+		}
+	}
+	if at := e.partitionEnds(c); at != 0 && e.s.Now >= at {
+		c.Partition = Partition{Over: true}
+		text := fmt.Sprintf("no instance of cloud %s has answered for %v: from now on their silence counts", c.Name, e.life().PartitionTimeout)
+		e.note(Note{Level: Warn, Text: text, Cloud: c.Name})
+		e.touchSilent(c)
+	}
+	return c.Partition.Since == 0 || !missed(in)
+}
+
+// silence counts a cloud's instances that ought to be heard and are not: 0 if any instance answers. It is undecided while it depends on
+// one whose connection was lost just now, and that has yet to be dialled.
+func (e *Engine) silence(cloud string) (silent int, undecided bool) {
+	open := 0
+	for _, in := range e.instances {
+		switch {
+		case in.Cloud != cloud:
+		case in.Connected:
+			return 0, false
+		case !in.wasHeard() || e.unlisted(in):
+		case !in.Tried && e.s.Now < in.Silent.Add(e.life().ProbeTimeout):
+			open++
+		default:
+			silent++
+		}
+	}
+	return silent, open > 0 && silent+open >= fewest
+}
+
+// wasHeard reports whether an instance ought to be heard: it was, by this controller or one before. A boot has a deadline of its own.
+func (in *instance) wasHeard() bool {
+	known := in.State.Ready() || in.State == drover.InstanceUnknown
+	return known && !in.Broken && (in.Ready != 0 || !in.Begun)
+}
+
+// missed reports whether somebody would miss an instance: for an attempt that is not to end, or that is to begin again elsewhere.
+func missed(in *instance) bool {
+	return slices.ContainsFunc(in.load, func(a *Attempt) bool { return a.Stop == nil || putsOff(*a.Stop) })
+}
+
+// partitioned is since when the controller takes itself for cut off from an instance; 0 while its silence counts.
+func (e *Engine) partitioned(in *instance) drover.Time {
+	if c := e.cloud(in.Cloud); c != nil && in.wasHeard() && missed(in) {
+		return c.Partition.Since
+	}
+	return 0
+}
+
+// partitionEnds is when the controller no longer blames itself; 0 if only an answer ends that.
+func (e *Engine) partitionEnds(c *Cloud) drover.Time {
+	if c == nil || c.Partition.Since == 0 || e.life().PartitionTimeout == 0 {
+		return 0
+	}
+	return c.Partition.Since.Add(e.life().PartitionTimeout)
+}
+
+// hear ends the doubt about a cloud of which an instance has answered. The others have a ProbeTimeout more to do so.
+func (e *Engine) hear(in *instance) {
+	c := e.cloud(in.Cloud)
+	if c == nil || c.Partition == (Partition{}) {
+		return
+	}
+	was := c.Partition
+	c.Partition = Partition{}
+	if was.Since == 0 {
+		return
+	}
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s answers, so the controller hears cloud %s", in.Name, c.Name), Instance: in.Name, Cloud: c.Name})
+	for _, o := range e.instances {
+		if o.Cloud == c.Name && o.wasHeard() && !o.Connected {
+			o.Tried = false
+			e.beginSilence(o)
+		}
+	}
+	e.touchSilent(c)
+}
+
+func (e *Engine) touchSilent(c *Cloud) {
+	for _, o := range e.instances {
+		if o.Cloud == c.Name && o.wasHeard() && !o.Connected {
+			e.touch(o)
+		}
+	}
+}
+
+// pausePartitions leaves out of how long the controller blames itself a time in which it was not looking.
+func (e *Engine) pausePartitions(gap time.Duration) {
+	for _, c := range e.clouds {
+		if c.Partition.Since != 0 {
+			c.Partition.Since = c.Partition.Since.Add(gap)
+		}
+	}
+}
+
+// whyPartitioned says why no instance of a cloud is given up for its silence.
+func (e *Engine) whyPartitioned(c *Cloud) drover.Reason {
+	text := fmt.Sprintf("no instance of cloud %s answers: the controller takes itself for cut off from them, keeps those with work, and goes on dialling", c.Name)
+	return drover.Reason{Code: drover.ReasonPartition, Text: text, Since: c.Partition.Since, Until: later(e.partitionEnds(c), e.s.Now)}
+}
+
+// explainPartitions explains what keeps silent instances.
+func (e *Engine) explainPartitions(x *everything) {
+	for _, c := range e.clouds {
+		if c.Partition.Since != 0 && x.room() {
+			why := e.whyPartitioned(c)
+			x.add(drover.Explanation{Subject: c.Name, Since: why.Since, Reasons: []drover.Reason{why}})
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+
+	"drover"
+)
+
+// What is a user's own: logs, outputs, labels, commands, and the words in which an end is explained, since they may repeat the command. A token that only
+// views or submits shows those of its own user's jobs. Of other jobs it shows the rest, so that everybody sees who has what of the fleet.
+
+// hidden stands in place of words that are for others.
+const hidden = "shown to the job's user and to operators"
+
+// readsAll reports whether the caller may read what belongs to any user.
+func (h *Handler) readsAll(who drover.Identity) bool {
+	return h.cfg.Shared || who.Role.Allows(drover.RoleOperate)
+}
+
+// mayRead lets callers read what their own jobs wrote, and operators what anybody's did. The token of an attempt was held to its own job already.
+func (h *Handler) mayRead(ctx context.Context, id drover.JobID) error {
+	who := drover.IdentityOf(ctx)
+	if h.readsAll(who) || who.Attempt != nil {
+		return nil
+	}
+	job, err := h.cfg.Service.Job(ctx, id)
+	if err != nil || owns(who, job) {
+		return err
+	}
+	return notOwn(id, who)
+}
+
+func owns(who drover.Identity, job drover.Job) bool { return who.User != "" && job.User == who.User }
+
+// notOwn refuses what takes an operator because the job is somebody else's.
+func notOwn(id drover.JobID, who drover.Identity) error {
+	e := drover.AsError(needs(drover.RoleOperate, who), drover.KindForbidden)
+	e.Message = fmt.Sprintf("job %v is not one of %s's, and %s", id, who.User, e.Message)
+	return e
+}
+
+// shown is a job as the caller may see it.
+func (h *Handler) shown(ctx context.Context, job drover.Job) drover.Job {
+	who := drover.IdentityOf(ctx)
+	if h.readsAll(who) || who.Attempt != nil || owns(who, job) {
+		return job
+	}
+	job.Labels, job.Command = nil, []string{}
+	if job.State != drover.JobQueued {
+		job.Reason = withoutWords(job.Reason)
+	}
+	attempts := make([]drover.Attempt, len(job.Attempts))
+	for i, a := range job.Attempts {
+		a.Reason = withoutWords(a.Reason)
+		attempts[i] = a
+	}
+	job.Attempts = attempts
+	return job
+}
+
+// withoutWords is a reason without what it says beside its code.
+func withoutWords(r *drover.Reason) *drover.Reason {
+	if r == nil {
+		return nil
+	}
+	silent := *r
+	silent.Text = hidden
+	return &silent
+}
+
+// ownLabels narrows a filter by labels to the caller's own jobs: what is found says which labels the others have.
+func (h *Handler) ownLabels(ctx context.Context, f *drover.JobFilter) (some bool) {
+	who := drover.IdentityOf(ctx)
+	if len(f.Labels) == 0 || h.readsAll(who) {
+		return true
+	}
+	if f.User == "" {
+		f.User = who.User
+	}
+	return f.User == who.User
+}
+
+// explained leaves out of an explanation how another user's job ended.
+func (h *Handler) explained(ctx context.Context, x drover.Explanation) (drover.Explanation, error) {
+	id, err := drover.ParseJobID(x.Subject)
+	if err != nil || x.Waiting {
+		return x, nil
+	}
+	switch err := h.mayRead(ctx, id); drover.KindOf(err) {
+	case "":
+	case drover.KindForbidden:
+		reasons := make([]drover.Reason, len(x.Reasons))
+		for i, r := range x.Reasons {
+			reasons[i] = *withoutWords(&r)
+		}
+		x.Reasons = reasons
+	default:
+		return x, err
+	}
+	return x, nil
+}
+
+// mostOwners is how many jobs a stream of events remembers the users of.
+const mostOwners = 10_000
+
+// witness shows events to one caller.
+type witness struct {
+	h    *Handler
+	ctx  context.Context
+	own  map[int64]bool // by a job's number
+	full bool           // shows all
+}
+
+func (h *Handler) newWitness(ctx context.Context) *witness {
+	return &witness{h: h, ctx: ctx, own: map[int64]bool{}, full: h.readsAll(drover.IdentityOf(ctx))}
+}
+
+// shown is an event as the caller may see it: of another user's job, that something happened to it.
+func (w *witness) shown(e drover.Event) drover.Event {
+	about := e.Job
+	if about == nil && e.Attempt != nil {
+		about = &e.Attempt.Job
+	}
+	if w.full || about == nil || w.owns(*about) {
+		return e
+	}
+	e.Text, e.Reason = fmt.Sprintf("job %v, of another user, changes", *about), withoutWords(e.Reason)
+	return e
+}
+
+func (w *witness) owns(id drover.JobID) bool {
+	own, known := w.own[id.Number]
+	if known {
+		return own
+	}
+	err := w.h.mayRead(w.ctx, drover.JobID{Number: id.Number, Index: -1})
+	if err != nil && drover.KindOf(err) != drover.KindForbidden {
+		return false // and is looked up again
+	}
+	if len(w.own) >= mostOwners {
+		clear(w.own)
+	}
+	w.own[id.Number] = err == nil
+	return err == nil
+}

@@ -1,0 +1,69 @@
+package httpapi
+
+import (
+	"container/list"
+	"context"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// strangers are the connections over which no good token has come yet. There is room for so many: one more takes the place of the oldest, so that whoever
+// holds many open hinders nobody who comes with a token, which takes a moment.
+type strangers struct {
+	most int
+
+	mu    sync.Mutex
+	order *list.List                 // of net.Conn, the oldest in front; guarded by mu
+	at    map[net.Conn]*list.Element // guarded by mu
+}
+
+func newStrangers(most int) *strangers {
+	return &strangers{most: most, order: list.New(), at: map[net.Conn]*list.Element{}}
+}
+
+// came takes in a connection, and drops the oldest if that is one too many.
+func (s *strangers) came(conn net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at[conn] = s.order.PushBack(conn)
+	for s.order.Len() > s.most {
+		oldest := s.order.Remove(s.order.Front()).(net.Conn)
+		delete(s.at, oldest)
+		oldest.Close()
+	}
+}
+
+// leaves takes out a connection that has ended, or is a stranger's no more.
+func (s *strangers) leaves(conn net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e, ok := s.at[conn]; ok {
+		s.order.Remove(e)
+		delete(s.at, conn)
+	}
+}
+
+type connKey struct{}
+
+// withConn has requests know which connection they came over.
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, conn)
+}
+
+// known says that a good token has come with a request.
+func (s *strangers) known(ctx context.Context) {
+	if conn, ok := ctx.Value(connKey{}).(net.Conn); ok {
+		s.leaves(conn)
+	}
+}
+
+// watch follows the connections of a server.
+func (s *strangers) watch(conn net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.came(conn)
+	case http.StateClosed, http.StateHijacked:
+		s.leaves(conn)
+	}
+}

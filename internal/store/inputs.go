@@ -1,0 +1,99 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"drover"
+)
+
+const (
+	addInput = `INSERT INTO inputs (user_name, hash, size, sent, used) VALUES (?, ?, ?, ?, FALSE)
+		ON CONFLICT (user_name, hash) DO UPDATE SET sent = excluded.sent`
+	useInput = `INSERT INTO inputs (user_name, hash, size, sent, used) VALUES (?, ?, ?, ?, TRUE)
+		ON CONFLICT (user_name, hash) DO UPDATE SET used = TRUE WHERE NOT used`
+	inputSize = `SELECT size FROM inputs WHERE hash = ? AND user_name IN (?, ?)`
+)
+
+// AddInput writes down that a user has sent contents, which that user's jobs may use from now on. Sending them again keeps them from being
+// swept for another while.
+func (s *Store) AddInput(ctx context.Context, now drover.Time, user string, in drover.File) error {
+	return s.change(ctx, "writing down an input", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, addInput, user, in.Hash, in.Size, now)
+		return err
+	})
+}
+
+// MissingInputs are those of the hashes whose contents the user has not sent, whoever else has.
+func (s *Store) MissingInputs(ctx context.Context, user string, hashes []string) (missing []string, err error) {
+	asked, err := text(hashes)
+	if err != nil {
+		return nil, err
+	}
+	missing, err = collect(ctx, s.read, readText, `SELECT value FROM json_each(?) WHERE value NOT IN
+		(SELECT hash FROM inputs WHERE user_name = ? AND hash IN (SELECT value FROM json_each(?))) ORDER BY key`, asked, user, asked)
+	if err != nil {
+		return nil, fmt.Errorf("looking up inputs: %w", err)
+	}
+	return missing, nil
+}
+
+func readText(row scanner) (t string, err error) { return t, row.Scan(&t) }
+
+// ForgetInputs drops what was sent before a time and is used by no job.
+func (s *Store) ForgetInputs(ctx context.Context, before drover.Time) error {
+	return s.change(ctx, "forgetting inputs", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `DELETE FROM inputs WHERE NOT used AND sent < ?`, before)
+		return err
+	})
+}
+
+// StrayInputs are those of the hashes that are nobody's input.
+func (s *Store) StrayInputs(ctx context.Context, hashes []string) (strays []string, err error) {
+	asked, err := text(hashes)
+	if err != nil {
+		return nil, err
+	}
+	strays, err = collect(ctx, s.read, readText,
+		`SELECT value FROM json_each(?) WHERE value NOT IN (SELECT hash FROM inputs WHERE hash IN (SELECT value FROM json_each(?)))`, asked, asked)
+	if err != nil {
+		return nil, fmt.Errorf("looking up inputs: %w", err)
+	}
+	return strays, nil
+}
+
+// NoInput is the error for a job with an input that its submitter has not sent.
+func NoInput(job string, f drover.File) error {
+	return drover.Errorf(drover.KindInvalid, "job %s: the contents of its input %s are not there", job, f.Path).
+		WithHint("send them first: PUT /v1/inputs/%s", f.Hash)
+}
+
+// useInputs notes that a batch's jobs have their inputs. Unless nobody in particular submits it, the submitter or the jobs' user must have sent
+// each of them.
+func (s *Store) useInputs(ctx context.Context, tx *sql.Tx, in arrival, sender string) error {
+	noted := map[string]bool{}
+	for _, spec := range in.batch.Jobs {
+		for _, f := range spec.Files {
+			if noted[f.Hash] {
+				continue
+			}
+			noted[f.Hash] = true
+			size := f.Size
+			if sender != "" {
+				err := tx.StmtContext(ctx, s.prepared[inputSize]).QueryRowContext(ctx, f.Hash, sender, in.batch.User).Scan(&size)
+				if errors.Is(err, sql.ErrNoRows) {
+					return NoInput(spec.Name, f)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			if err := s.run(ctx, tx, useInput, in.batch.User, f.Hash, size, in.at); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

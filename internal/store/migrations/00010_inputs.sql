@@ -1,0 +1,15 @@
+-- +goose Up
+
+-- Whose inputs contents are: those may use them who have sent them. The contents lie under their hashes, once for all who have.
+CREATE TABLE inputs (
+    user_name TEXT    NOT NULL,
+    hash      TEXT    NOT NULL,
+    size      BIGINT  NOT NULL,             -- bytes
+    sent      BIGINT  NOT NULL,
+    used      BOOLEAN NOT NULL,             -- a job of the user's has them; jobs stay, so this does
+    PRIMARY KEY (user_name, hash)
+) WITHOUT ROWID;
+CREATE INDEX inputs_hash ON inputs (hash);
+CREATE INDEX inputs_unused ON inputs (sent) WHERE NOT used;
+INSERT INTO inputs SELECT j.user_name, json_extract(f.value, '$.hash'), max(json_extract(f.value, '$.size')), max(j.submitted), TRUE
+    FROM jobs j, json_each(j.spec, '$.files') f GROUP BY 1, 2;

@@ -1,0 +1,54 @@
+package drover
+
+import "fmt"
+
+// UserLimits are how much of a controller one user may have. What is 0 has no limit.
+type UserLimits struct {
+	Inputs   Bytes `json:"inputs" yaml:"inputs" doc:"inputs that a user has sent, together; 0: any size"`
+	Results  Bytes `json:"results" yaml:"results" doc:"logs and outputs of a user's jobs, together: over this, nothing more is submitted; 0: any size"`
+	Jobs     int   `json:"jobs" yaml:"jobs" min:"0" doc:"a user's jobs that are not final, an array being one; 0: any number"`
+	Elements int   `json:"elements" yaml:"elements" min:"0" doc:"the elements of those jobs, together; 0: any number"`
+}
+
+// Default fills in what holds where nothing is said.
+func (l *UserLimits) Default() {
+	*l = UserLimits{Inputs: 100 * GiB, Results: 100 * GiB, Jobs: 100_000, Elements: 1_000_000}
+}
+
+// Usage is how much of a controller a user has.
+type Usage struct {
+	Inputs   Bytes
+	Results  Bytes
+	Jobs     int // that are not final, as are the elements'
+	Elements int
+}
+
+// CheckInputs refuses inputs that would take a user over the limit. Used is with them.
+func (l UserLimits) CheckInputs(user string, used Bytes) error {
+	if l.Inputs == 0 || used <= l.Inputs {
+		return nil
+	}
+	return over(user, "inputs", used.Rounded()+" of inputs", l.Inputs.Rounded()).
+		WithHint("inputs that no job uses are taken away after a day; whoever runs the controller may raise limits: {inputs: …}")
+}
+
+// CheckWork refuses jobs that would take a user over a limit. Used is with them.
+func (l UserLimits) CheckWork(user string, used Usage) error {
+	switch {
+	case l.Jobs > 0 && used.Jobs > l.Jobs:
+		return over(user, "jobs", fmt.Sprintf("%d jobs that are not final", used.Jobs), fmt.Sprint(l.Jobs)).
+			WithHint("wait for some to end, or cancel them; an array counts as one job")
+	case l.Elements > 0 && used.Elements > l.Elements:
+		return over(user, "elements", fmt.Sprintf("%d elements in jobs that are not final", used.Elements), fmt.Sprint(l.Elements)).
+			WithHint("wait for some jobs to end, or cancel them")
+	case l.Results > 0 && used.Results > l.Results:
+		e := Errorf(KindQuota, "the logs and outputs of %s's jobs take %s, over limits.results, which is %s", user, used.Results.Rounded(), l.Results.Rounded())
+		return e.WithHint("whoever runs the controller may take old ones away, or raise limits: {results: …}")
+	}
+	return nil
+}
+
+// over refuses what a user would have with what was asked for.
+func over(user, limit, have, most string) *Error {
+	return Errorf(KindQuota, "%s would have %s, over limits.%s, which is %s", user, have, limit, most)
+}
