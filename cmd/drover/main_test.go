@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -38,6 +39,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // else what is started ignores it, too, when the tests run under nohup
 	os.Exit(buildAndRun(m))
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // traced is how many of the last things that happened are kept to be told.
-const traced = 6000
+const traced = 60
 
 // note is something that happened: an event and what was decided, or a fault.
 type note struct {
@@ -64,7 +64,7 @@ func (w *World) Trace() string {
 }
 
 // most is how much of a value's words is told.
-const most = 640
+const most = 240
 
 func words(v any) string {
 	b, err := json.Marshal(v)

@@ -21,6 +21,7 @@ var (
 	firstSeed = flag.Uint64("first-seed", 1, "the first world's seed")
 	without   = flag.String("without", "", "faults to leave out, by name and comma")
 	shortened = flag.Bool("shorten", true, "whether a world that fails is tried with less of everything")
+	all       = flag.Bool("all", false, "whether worlds are tried after one that fails, too")
 )
 
 func settings() engine.Settings {
@@ -346,16 +347,19 @@ func processor() time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// tryWorlds runs a world of the kind for each seed, and stops at the first that fails.
+// tryWorlds runs a world of the kind for each seed, and stops at the first that fails unless all are asked for. That one is explained.
 func tryWorlds(t *testing.T, k kind) {
 	t.Parallel()
 	for shard := range shards {
 		t.Run(fmt.Sprint(shard), func(t *testing.T) {
 			t.Parallel()
-			for i := shard; i < *seeds && !tally.failed.Load(); i += shards {
+			for i := shard; i < *seeds && (*all || !tally.failed.Load()); i += shards {
 				w, err := k.try(k.of(t, *firstSeed+uint64(i)))
-				if err != nil && !tally.failed.Swap(true) {
-					k.explain(t, w)
+				if err != nil {
+					t.Errorf("seed %d: %v", w.recipe.Seed, w.broken)
+					if !tally.failed.Swap(true) {
+						k.explain(t, w)
+					}
 				}
 				tally.seeds.Add(1)
 				tally.events.Add(int64(w.Events))
@@ -393,7 +397,7 @@ func (k kind) try(r Recipe) (*World, error) {
 // explain tells how a world fails, how to see it fail again, and how the shortest one found that breaks the same promise goes wrong.
 func (k kind) explain(t *testing.T, w *World) {
 	test, _, _ := strings.Cut(t.Name(), "/")
-	t.Errorf("seed %d: %v\nagain: go test ./internal/sim -run '^%s$' -args -seeds 1 -first-seed %d", w.recipe.Seed, w.broken, test, w.recipe.Seed)
+	t.Logf("again: go test ./internal/sim -run '^%s$' -args -seeds 1 -first-seed %d", test, w.recipe.Seed)
 	if *shortened {
 		breach := w.breach
 		r := Shorten(w.recipe, func(r Recipe) bool {

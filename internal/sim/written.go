@@ -175,7 +175,7 @@ func (w *World) returns(in engine.Instance) bool {
 		case was.Cloud != in.Cloud || was.ProviderID != in.ProviderID || in.ProviderID == "":
 		case was.ID != in.ID:
 			w.fail("instance %s is recorded as %s, and was as %s before", in.ProviderID, in.Name, was.Name)
-		case w.over: // nobody would look any more
+		case w.over: // nobody would look any more, so it may stay settled as it was
 			return true
 		default:
 			w.vmOf(in).book.settled = 0 // what was settled is taken back
