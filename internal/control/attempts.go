@@ -168,13 +168,15 @@ func (c *Controller) stopAttempt(f engine.Stop) {
 	}
 }
 
-// forget lets the runner clean up after an attempt, once nobody follows its output any more.
+// forget lets the runner clean up after an attempt, once nobody follows its output any more. It is said over the link there is now or not at
+// all: what the hello of a later one brings up, the engine may want.
 func (c *Controller) forget(ctx context.Context, f engine.Forget) {
+	l := c.link(f.Instance)
 	c.awaitFollowers(ctx, f.Attempt)
 	c.mu.Lock()
 	delete(c.ends[f.Instance], f.Attempt)
 	c.mu.Unlock()
-	if l := c.link(f.Instance); l != nil {
+	if l != nil {
 		c.told(l, l.conn.Forget(f.Attempt))
 	}
 }

@@ -300,6 +300,9 @@ func (e *Engine) lookAgain(fresh bool) {
 	for _, in := range e.instances {
 		if fresh {
 			e.unknown(in)
+			if !e.proved() { // the records may be an older copy, whose silence was another
+				in.Quiet = 0
+			}
 		}
 		if !in.Connected {
 			in.Silent, in.Tried = e.s.Now.Add(-in.Quiet), false

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"slices"
 
 	"drover"
@@ -87,14 +88,25 @@ func (w *World) settle(in engine.Instance, end engine.InstanceEnd) {
 	w.divide(in, end)
 }
 
-// vanished is when a controller may hold an instance to have ended at the earliest: once lists lack it, or by a list that lacked it before, which a
-// newer one that shows it takes back only beyond the lag.
+// vanished is when a controller may hold an instance to have ended at the earliest: once lists lack it, and with the last destroy before that if
+// there was one; or by a list that lacked it before, which a newer one that shows it takes back only beyond the lag.
 func (v *vm) vanished() drover.Time {
 	end := v.billed.Add(-2 * v.cloud.lag)
 	if v.lacking != 0 {
-		return min(end, v.lacking)
+		return min(end, v.book.before(v.lacking))
 	}
 	return end
+}
+
+// before is when the last destruction was accepted before a time; that time if none was.
+func (b *book) before(at drover.Time) drover.Time {
+	last := drover.Time(0)
+	for _, accept := range b.accepts {
+		if accept <= at {
+			last = max(last, accept)
+		}
+	}
+	return cmp.Or(last, at)
 }
 
 // heeded reports whether a controller has seen all that there was to see of an instance's end: one that began in between does not know which of

@@ -271,8 +271,11 @@ func (c *controller) Release(effects []engine.Effect, _ []engine.Note) {
 	for _, f := range effects {
 		c.mayDo(f)
 		session := 0
-		if f.Start != nil {
+		switch {
+		case f.Start != nil:
 			session = c.session(f.Start.Instance)
+		case f.Forget != nil:
+			session = c.session(f.Forget.Instance)
 		}
 		c.w.after(c.lag+c.w.within(50*time.Millisecond), func() { c.do(f, session) })
 	}
@@ -286,7 +289,7 @@ func (c *controller) reply(most time.Duration, body engine.Body) {
 	}
 }
 
-// do carries out an effect: a start over the link there was when it was released.
+// do carries out an effect: what begins or forgets an attempt over the link there was when it was released.
 func (c *controller) do(f engine.Effect, session int) {
 	switch {
 	case f.ListOfferings != nil:
@@ -314,7 +317,7 @@ func (c *controller) do(f engine.Effect, session int) {
 	case f.Collect != nil:
 		c.collect(f.ID, *f.Collect)
 	case f.Forget != nil:
-		c.forget(*f.Forget)
+		c.forget(*f.Forget, session)
 	case f.Solve != nil:
 		plan := pack.Solve(*f.Solve)
 		c.w.spreads(*f.Solve, plan)

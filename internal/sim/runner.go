@@ -247,9 +247,10 @@ func (c *controller) collect(effect int64, f engine.Collect) {
 	c.reply(5*time.Second, ev)
 }
 
-func (c *controller) forget(f engine.Forget) {
+// forget has a runner forget an attempt, if the link is still the one over which that was to be said.
+func (c *controller) forget(f engine.Forget, session int) {
 	v := c.linked(f.Instance)
-	if v == nil || v.halfOpen {
+	if v == nil || v.halfOpen || v.session != session {
 		return
 	}
 	v.runs = slices.DeleteFunc(v.runs, func(r *run) bool { return r.id == f.Attempt && r.exit != nil })
