@@ -199,6 +199,7 @@ func (e *Engine) show(c *Cloud, in *instance, s Sighting) {
 	} else {
 		in.Shown, in.Reshown = true, in.EndTold != 0
 		e.goesOn(in, c.Good)
+		e.outlives(in, c.Good)
 	}
 	if s.Reclaimed {
 		e.reclaim(in, reclaimedText)

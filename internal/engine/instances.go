@@ -284,6 +284,15 @@ func (e *Engine) goesOn(in *instance, began drover.Time) {
 	}
 }
 
+// outlives takes back the end of a bill that a controller before wrote down when the destruction was accepted: by the list that began at a time, too
+// new to be a copy from before that, the instance goes on.
+func (e *Engine) outlives(in *instance, began drover.Time) {
+	if in.Ended != 0 && !in.Accepted && began >= in.Ended.Add(e.lag(in)) {
+		in.Ended, e.rates = 0, true
+		e.writeInstance(in)
+	}
+}
+
 // gone settles the bill of an instance that is proved not to be there any more, and starts again elsewhere what ran on it.
 func (e *Engine) gone(in *instance, why drover.Reason) {
 	e.unbind(in)
