@@ -157,6 +157,7 @@ func (e *Engine) sighted(c *Cloud, s Sighting) {
 	}
 	e.believeTag(in, cmp.Or(s.Idle, drover.IdleRun))
 	e.goesOn(in, c.GoodBefore)
+	in.Reshown = in.Reshown || in.Missing != 0 && in.EndTold != 0
 	in.Listed, in.Missing = true, 0
 	e.locate(in, s.Addresses)
 	if !in.Seen {

@@ -214,7 +214,7 @@ type Observed struct {
 	Listed     bool               `json:"listed,omitempty"`     // its cloud's last good list had it
 	Ending     bool               `json:"ending,omitempty"`     // and as one that is being destroyed
 	Shown      bool               `json:"shown,omitempty"`      // this controller knows that it went on, since a list had it so or nobody had destroyed it before
-	Reshown    bool               `json:"reshown,omitempty"`    // a list shows that it goes on, after one that told its end
+	Reshown    bool               `json:"reshown,omitempty"`    // a list shows it, after one that told its end
 	Accepted   bool               `json:"accepted,omitempty"`   // the cloud has accepted its destruction
 	LastEnd    drover.Time        `json:"last_end,omitempty"`   // when it may have been destroyed: the last answer to a call
 	PrevEnd    drover.Time        `json:"prev_end,omitempty"`   // and the last before the present list began, if that is another
