@@ -111,6 +111,7 @@ func (e *Engine) running(a *Attempt) {
 		stop.Since = e.s.Now // it is told only now
 		a.Stop = &stop
 		e.askStop(a)
+		e.touch(e.instance(a.Instance)) // which goes if the attempt does not end
 	}
 	e.writeAttempt(a, drover.Reason{})
 	e.use(e.instance(a.Instance))

@@ -129,7 +129,7 @@ func (e *Engine) listed(b Listed) {
 func (e *Engine) unlist(c *Cloud, id string) {
 	if in := e.byProviderID(c.Name, id); in != nil {
 		e.goesOn(in, c.GoodBefore)
-		in.Listed, in.Ending = false, false
+		in.Listed, in.Lacked, in.Ending = false, true, false
 	} else if at := e.departed(c.Name, id); at >= 0 {
 		e.s.Departed[at].Shown = nil
 	}
@@ -157,8 +157,8 @@ func (e *Engine) sighted(c *Cloud, s Sighting) {
 	}
 	e.believeTag(in, cmp.Or(s.Idle, drover.IdleRun))
 	e.goesOn(in, c.GoodBefore)
-	in.Reshown = in.Reshown || in.Missing != 0 && in.EndTold != 0
-	in.Listed, in.Missing = true, 0
+	in.Reshown = in.Reshown || in.Lacked && in.EndTold != 0
+	in.Listed, in.Lacked, in.Missing = true, false, 0
 	e.locate(in, s.Addresses)
 	if !in.Seen {
 		in.Seen = true

@@ -212,7 +212,8 @@ type Instance struct {
 // Observed is what a controller has seen of an instance since it began. The next one has to see it for itself.
 type Observed struct {
 	Listed     bool               `json:"listed,omitempty"`     // its cloud's last good list had it
-	Ending     bool               `json:"ending,omitempty"`     // and as one that is being destroyed
+	Lacked     bool               `json:"lacked,omitempty"`     // one before had it, and the last has not
+	Ending     bool               `json:"ending,omitempty"`     // the last has it as one that is being destroyed
 	Shown      bool               `json:"shown,omitempty"`      // this controller knows that it went on, since a list had it so or nobody had destroyed it before
 	Reshown    bool               `json:"reshown,omitempty"`    // a list shows it, after one that told its end
 	Accepted   bool               `json:"accepted,omitempty"`   // the cloud has accepted its destruction
