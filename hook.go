@@ -8,7 +8,7 @@ const (
 	HookCreated   Hook = "created"   // its cloud accepted it
 	HookDestroyed Hook = "destroyed" // it was destroyed, and its cloud lists it no longer
 	HookVanished  Hook = "vanished"  // it is gone, and Drover did not destroy it
-	HookExhausted Hook = "exhausted" // a cloud has no more of something: once, as that is marked
+	HookExhausted Hook = "exhausted" // a cloud has nothing left in a zone: once, until it has again
 	HookBroken    Hook = "broken"    // it is held to be broken, and is not yet destroyed
 )
 

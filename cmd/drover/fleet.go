@@ -202,6 +202,7 @@ func settings(c *config.Config, limits runLimits) engine.Settings {
 		Mix:             c.Jobs.Mix,
 		SpotShare:       int(c.Jobs.Spread.SpotOffering),
 		Shares:          c.Jobs.Shares,
+		BrokenHook:      c.Hooks.Broken != "",
 	}
 	for _, cloud := range c.Clouds {
 		s.Clouds = append(s.Clouds, cloudSettings(cloud))

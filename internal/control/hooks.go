@@ -15,9 +15,8 @@ import (
 	"drover/internal/logkey"
 )
 
-// What a hook may use: its time, how many run at once, and how much of what it writes goes to the log.
+// What a hook may use beside its time: how many run at once, and how much of what it writes goes to the log.
 const (
-	hookTime    = 30 * time.Second
 	hooksAtOnce = 8
 	hookLines   = 100
 	hookLine    = 1000
@@ -36,12 +35,12 @@ func (c *Controller) fire(ctx context.Context, f engine.Fire) {
 		return
 	}
 	defer func() { <-c.hooks }()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engine.HookTime)
 	defer cancel()
 	err := runHook(ctx, script, c.hookEnv(f), func(line string) { log.Info("the hook says", logkey.Said, line) })
 	switch {
 	case ctx.Err() != nil:
-		log.Warn("the hook was ended", logkey.Script, script, logkey.TookSeconds, hookTime.Seconds())
+		log.Warn("the hook was ended", logkey.Script, script, logkey.TookSeconds, engine.HookTime.Seconds())
 	case err != nil:
 		log.Warn("the hook ended badly", logkey.Script, script, logkey.Error, err)
 	}
@@ -58,7 +57,7 @@ func (c *Controller) hookTurn(ctx context.Context) bool {
 	select {
 	case c.hooks <- struct{}{}:
 		return true
-	case <-time.After(hookTime):
+	case <-time.After(engine.HookTime):
 		return false
 	}
 }

@@ -51,6 +51,22 @@ func TestAHookIsToldOfItsInstanceAndWhatItSaysIsLogged(t *testing.T) {
 	}
 }
 
+// covers P4
+func TestTheEngineIsToldThatTheHookOfABrokenInstanceHasEnded(t *testing.T) {
+	f := newFixture(t)
+	done := filepath.Join(t.TempDir(), "done")
+	f.cfg.Hooks = map[drover.Hook]string{drover.HookBroken: script(t, "sleep 0.1; touch "+done)}
+	c := must(New(t.Context(), f.cfg))(t)
+	c.events = make(chan engine.Event, 1)
+	c.do(t.Context(), engine.Effect{ID: 7, Fire: &engine.Fire{Hook: drover.HookBroken, Instance: 3, Cloud: "here"}})
+	if got := (<-c.events).Body; got != (engine.Fired{Effect: 7, Instance: 3}) {
+		t.Errorf("it is told %+v", got)
+	}
+	if _, err := os.Stat(done); err != nil {
+		t.Errorf("the hook had not ended: %v", err)
+	}
+}
+
 func TestAHookOfAnInstanceThatIsGoneIsToldWhereItWas(t *testing.T) {
 	f := newFixture(t)
 	f.cfg.Clouds[0].SSH.Port = 22
@@ -138,8 +154,8 @@ func TestAControllerThatEndsDoesNotWaitForHooksThatHangInTurn(t *testing.T) {
 		if c.hookTurn(ctx) {
 			t.Error("two hooks run where one may")
 		}
-		if took := time.Since(began); took != time.Hour+hookTime {
-			t.Errorf("a hook waited %v for its turn, which ends %v after the controller's end", took, hookTime)
+		if took := time.Since(began); took != time.Hour+engine.HookTime {
+			t.Errorf("a hook waited %v for its turn, which ends %v after the controller's end", took, engine.HookTime)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 
+	"drover"
 	"drover/internal/engine"
 	"drover/internal/pack"
 )
@@ -55,6 +56,9 @@ func (c *Controller) do(ctx context.Context, f engine.Effect) {
 		c.forget(ctx, *f.Forget)
 	case f.Fire != nil:
 		c.fire(ctx, *f.Fire)
+		if f.Fire.Hook == drover.HookBroken {
+			c.post(ctx, engine.Fired{Effect: f.ID, Instance: f.Fire.Instance})
+		}
 	case f.Solve != nil:
 		c.post(ctx, engine.Solved{Effect: f.ID, Plan: pack.Solve(*f.Solve)})
 	}

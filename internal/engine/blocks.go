@@ -84,8 +84,9 @@ func (e *Engine) addBlock(b Block, instance int64) bool {
 	case at < 0:
 		first, _ := b.pause()
 		b.Reason.Until = e.s.Now.Add(first)
-		e.s.Blocks = append(slices.Clip(e.s.Blocks), b)
-		e.exhausted(b)
+		before := e.s.Blocks
+		e.s.Blocks = append(slices.Clip(before), b)
+		e.exhausted(b, before)
 	case e.s.Blocks[at].bars(instance) && !e.ran(e.s.Blocks[at]):
 		return false
 	default:
@@ -103,11 +104,32 @@ func (e *Engine) addBlock(b Block, instance int64) bool {
 // ran reports whether a block's time is over and nothing has taken note of that yet.
 func (e *Engine) ran(b Block) bool { return !b.Over && b.Reason.Until <= e.s.Now }
 
-// exhausted runs the hook of what a cloud has no more of.
-func (e *Engine) exhausted(b Block) {
-	if b.Reason.Code == string(drover.KindCapacity) {
-		e.effect(Effect{Fire: &Fire{Hook: drover.HookExhausted, Cloud: b.Cloud, Zone: b.Zone, Reason: b.Reason}})
+// exhausted runs the hook of each zone that has nothing left since a block: that is on the last offering there that had none.
+func (e *Engine) exhausted(b Block, before []Block) {
+	c := e.cloud(b.Cloud)
+	if b.Reason.Code != string(drover.KindCapacity) || c == nil {
+		return
 	}
+	var zones []string // that the block empties
+	left := map[string]bool{}
+	for _, o := range c.Offerings {
+		switch {
+		case blocked(before, o):
+		case !b.Covers(o):
+			left[o.Zone] = true
+		case !slices.Contains(zones, o.Zone):
+			zones = append(zones, o.Zone)
+		}
+	}
+	for _, zone := range zones {
+		if !left[zone] {
+			e.effect(Effect{Fire: &Fire{Hook: drover.HookExhausted, Cloud: b.Cloud, Zone: zone, Reason: b.Reason}})
+		}
+	}
+}
+
+func blocked(blocks []Block, o drover.Offering) bool {
+	return slices.ContainsFunc(blocks, func(b Block) bool { return b.Covers(o) })
 }
 
 // expireBlocks ends the blocks whose time has come. Of those that are probed, it forgets what nothing was probed of for long.

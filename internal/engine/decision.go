@@ -202,7 +202,11 @@ type Forget struct {
 	Instance int64            `json:"instance"`
 }
 
-// Fire has a person's hook run. Nothing waits for it.
+// HookTime is how long a hook may run.
+const HookTime = 30 * time.Second
+
+// Fire has a person's hook run. An instance that is broken is destroyed once Fired says that its hook has ended, or HookTime is over; nothing
+// else waits for a hook.
 type Fire struct {
 	Hook       drover.Hook   `json:"hook"`
 	Instance   int64         `json:"instance,omitempty"` // 0 of HookExhausted

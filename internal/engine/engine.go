@@ -257,6 +257,8 @@ func (e *Engine) handle(body Body) {
 		e.tagged(b)
 	case DiskGrown:
 		e.grown(b)
+	case Fired:
+		e.fired(b)
 	case Connected:
 		e.connected(b)
 	case ConnectFailed:

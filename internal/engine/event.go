@@ -160,6 +160,12 @@ type DiskGrown struct {
 	Err      *drover.Error `json:"err,omitempty"`
 }
 
+// Fired answers Fire for HookBroken: the hook has ended, or there is none.
+type Fired struct {
+	Effect   int64 `json:"effect"`
+	Instance int64 `json:"instance"`
+}
+
 // Connected answers Connect: the instance proved its host key, its boot probe passed, and its runner said what it has. One whose probe
 // failed counts as connected only if its runner has attempts: some that run, or that have ended and are yet to be collected.
 type Connected struct {
@@ -262,6 +268,7 @@ func (DrainAsked) kind() string    { return "drain_asked" }
 func (CloseAsked) kind() string    { return "close_asked" }
 func (Tagged) kind() string        { return "tagged" }
 func (DiskGrown) kind() string     { return "disk_grown" }
+func (Fired) kind() string         { return "fired" }
 func (Offered) kind() string       { return "offered" }
 func (Listed) kind() string        { return "listed" }
 func (Described) kind() string     { return "described" }
@@ -313,6 +320,7 @@ var decoders = map[string]func([]byte) (Body, error){
 	"destroyed":      decode[Destroyed],
 	"tagged":         decode[Tagged],
 	"disk_grown":     decode[DiskGrown],
+	"fired":          decode[Fired],
 	"connected":      decode[Connected],
 	"connect_failed": decode[ConnectFailed],
 	"noticed":        decode[Noticed],

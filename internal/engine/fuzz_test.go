@@ -148,7 +148,7 @@ func (s *stranger) apply(body Body) {
 	}()
 	d := s.e.Apply(Event{At: s.now, Body: body})
 	for _, f := range d.Effects {
-		if f.Stop == nil && f.Forget == nil && f.Disconnect == nil && f.Fire == nil {
+		if f.Stop == nil && f.Forget == nil && f.Disconnect == nil && (f.Fire == nil || f.Fire.Hook == drover.HookBroken) {
 			s.pending = append(s.pending, f)
 		}
 	}
@@ -598,6 +598,8 @@ func (s *stranger) answer() Body {
 		return Tagged{Effect: f.ID, Instance: f.SetTags.Instance, Err: err}
 	case f.GrowDisk != nil:
 		return DiskGrown{Effect: f.ID, Instance: f.GrowDisk.Instance, Err: err}
+	case f.Fire != nil:
+		return Fired{Effect: f.ID, Instance: f.Fire.Instance}
 	case f.Connect != nil && err != nil:
 		return ConnectFailed{Effect: f.ID, Instance: f.Connect.Instance, Err: err}
 	case f.Connect != nil:

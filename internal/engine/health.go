@@ -115,7 +115,18 @@ func (e *Engine) cry(in *instance, why drover.Reason) {
 		return
 	}
 	in.Cried = true
+	if e.s.Settings.BrokenHook {
+		in.Crying = e.s.Now.Add(HookTime)
+	}
 	e.fire(drover.HookBroken, in, why)
+}
+
+// fired lets an instance be destroyed whose hook has ended.
+func (e *Engine) fired(b Fired) {
+	if in := e.instance(b.Instance); in != nil {
+		in.Crying = 0
+		e.touch(in)
+	}
 }
 
 // fire has a hook run for an instance.
@@ -123,11 +134,12 @@ func (e *Engine) fire(hook drover.Hook, in *instance, why drover.Reason) {
 	e.effect(Effect{Fire: &Fire{Hook: hook, Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Zone: in.Zone, ProviderID: in.ProviderID, Reason: why}})
 }
 
-// tellGone runs the hook of an instance that is gone: it was destroyed, or it vanished. Of one that never was there is nothing to tell.
+// tellGone runs the hook of an instance that is gone: it was destroyed, or it vanished, as one did that its cloud only stopped. Of one that
+// never was there is nothing to tell.
 func (e *Engine) tellGone(in *instance, why drover.Reason) {
 	switch {
 	case in.Created == 0 || in.Revived:
-	case in.State == drover.InstanceStopping && in.Ended != 0:
+	case in.State == drover.InstanceStopping && in.Ended != 0 && why.Code != drover.ReasonInterrupted && why.Code != drover.ReasonVanished:
 		e.fire(drover.HookDestroyed, in, why)
 	default:
 		e.fire(drover.HookVanished, in, why)

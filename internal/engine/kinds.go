@@ -117,6 +117,8 @@ func Answer(body Body) (effect int64, err *drover.Error) {
 		return b.Effect, b.Err
 	case DiskGrown:
 		return b.Effect, b.Err
+	case Fired:
+		return b.Effect, nil
 	case Connected:
 		return b.Effect, nil
 	case ConnectFailed:

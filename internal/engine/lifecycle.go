@@ -380,10 +380,11 @@ func (e *Engine) nextDial(in *instance) drover.Time {
 
 // nextDestroy is when an instance's destruction may be asked for next.
 func (e *Engine) nextDestroy(in *instance) drover.Time {
+	at := max(in.Retry, in.Crying)
 	if c := e.cloud(in.Cloud); c != nil {
-		return max(in.Retry, c.NoDestroy)
+		at = max(at, c.NoDestroy)
 	}
-	return in.Retry
+	return at
 }
 
 // goingUnlisted reports whether an instance's destruction was accepted and lists lack it: they only have to go on lacking it.

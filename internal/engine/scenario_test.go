@@ -206,6 +206,8 @@ func (p *player) body(verb string, args []string) engine.Body {
 		return engine.Tagged{Effect: p.effect("tag " + args[0]), Instance: p.number(args[0])}
 	case "tag-failed":
 		return engine.Tagged{Effect: p.effect("tag " + args[0]), Instance: p.number(args[0]), Err: failed(1)}
+	case "fired":
+		return engine.Fired{Effect: p.effect("fire " + args[0]), Instance: p.number(args[0])}
 	case "grown":
 		return engine.DiskGrown{Effect: p.effect("grow " + args[0]), Instance: p.number(args[0])}
 	case "grow-failed":
@@ -420,6 +422,9 @@ func (p *player) effects(f engine.Effect) {
 	case f.Forget != nil:
 		p.print("forget %v on %d", f.Forget.Attempt, f.Forget.Instance)
 	case f.Fire != nil:
+		if f.Fire.Hook == drover.HookBroken {
+			p.pending[fmt.Sprint("fire ", f.Fire.Instance)] = f.ID
+		}
 		p.print("fire %s %s: %s", f.Fire.Hook, cmp.Or(f.Fire.Name, f.Fire.Cloud), f.Fire.Reason.Code)
 	case f.Solve != nil:
 		p.pending["solve"], p.problem = f.ID, *f.Solve

@@ -42,6 +42,8 @@ func (p *player) set(args []string) {
 			life.MaxAge = p.duration(value)
 		case "boot":
 			life.BootTimeout = p.duration(value)
+		case "broken-hook":
+			p.settings.BrokenHook = true
 		case "use-once":
 			life.UseOnce = true
 		case "keep":

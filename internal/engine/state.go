@@ -58,14 +58,15 @@ type Settings struct {
 	Clouds          []CloudSettings `json:"clouds"`           // by name
 	ScheduleTimeout time.Duration   `json:"schedule_timeout"` // how long in all a job waits for offerings that are blocked; 0: for ever
 	Lifecycle       Lifecycle       `json:"lifecycle"`
-	MaxInstances    int             `json:"max_instances"`        // in all clouds together; 0: no limit
-	MaxCost         drover.Money    `json:"max_cost"`             // of the fleet's whole life; 0: no limit
-	Budgets         []Budget        `json:"budgets,omitempty"`    // no two of one scope
-	Keep            time.Duration   `json:"keep"`                 // how long an instance on which a job failed is kept once idle
-	Mix             drover.Mix      `json:"mix,omitzero"`         // of the markets, for jobs that prefer spot
-	SpotShare       int             `json:"spot_share,omitempty"` // the most of the fleet's vCPUs in one spot offering, in hundredths of a percent; 0: all
-	Shares          drover.Shares   `json:"shares,omitzero"`      // of what there is, for jobs of one priority
-	GrowMemory      int             `json:"grow_memory"`          // a job that ran out of memory is tried again with so many thousandths of it; 0: it is not
+	MaxInstances    int             `json:"max_instances"`         // in all clouds together; 0: no limit
+	MaxCost         drover.Money    `json:"max_cost"`              // of the fleet's whole life; 0: no limit
+	Budgets         []Budget        `json:"budgets,omitempty"`     // no two of one scope
+	Keep            time.Duration   `json:"keep"`                  // how long an instance on which a job failed is kept once idle
+	Mix             drover.Mix      `json:"mix,omitzero"`          // of the markets, for jobs that prefer spot
+	SpotShare       int             `json:"spot_share,omitempty"`  // the most of the fleet's vCPUs in one spot offering, in hundredths of a percent; 0: all
+	Shares          drover.Shares   `json:"shares,omitzero"`       // of what there is, for jobs of one priority
+	BrokenHook      bool            `json:"broken_hook,omitempty"` // there is a hook for what is broken, which comes before its destruction
+	GrowMemory      int             `json:"grow_memory"`           // a job that ran out of memory is tried again with so many thousandths of it; 0: it is not
 }
 
 // CloudSettings are the limits of one cloud.
@@ -221,6 +222,7 @@ type Observed struct {
 	PrevEnd    drover.Time        `json:"prev_end,omitempty"`   // and the last before the present list began, if that is another
 	NextAsk    drover.Time        `json:"next_ask,omitempty"`   // when the call was made whose answer came next after that
 	Missing    drover.Time        `json:"missing,omitempty"`    // when the first of the good lists in a row began that lack it, since it was last known to be there
+	Crying     drover.Time        `json:"crying,omitempty"`     // until when it is not destroyed, since the hook of its fault may still run
 	Known      drover.Time        `json:"known,omitempty"`      // when it was last known to be there
 	Heard      bool               `json:"heard,omitempty"`      // its runner has said what runs there
 	Connected  bool               `json:"connected,omitempty"`  // its control stream is up

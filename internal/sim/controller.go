@@ -42,6 +42,7 @@ type controller struct {
 	noList   map[string]drover.Time // told by rate limits, by cloud
 	refusals []*refusal             // of creates
 	impostor map[int64]bool         // instances that did not prove who they are
+	cries    map[int64]drover.Time  // instances that are broken: until when their hooks may run
 	unmade   []unmade               // of which it hears in this step that they could not be made
 }
 
@@ -50,7 +51,7 @@ func (w *World) boot() {
 	w.lives++
 	c := &controller{
 		w: w, life: w.lives, born: w.now, links: map[int64]*vm{}, lists: map[string]int64{}, prices: map[string]*pricesTold{}, calls: map[int64]string{}, accepted: map[int64]*vm{}, noCreate: map[string]drover.Time{},
-		noList: map[string]drover.Time{}, impostor: map[int64]bool{},
+		noList: map[string]drover.Time{}, impostor: map[int64]bool{}, cries: map[int64]drover.Time{},
 	}
 	state := w.Disk.Begin()
 	eng, err := engine.New(state)
@@ -318,6 +319,8 @@ func (c *controller) do(f engine.Effect, session int) {
 		c.collect(f.ID, *f.Collect)
 	case f.Forget != nil:
 		c.forget(*f.Forget, session)
+	case f.Fire != nil && f.Fire.Hook == drover.HookBroken:
+		c.reply(2*engine.HookTime, engine.Fired{Effect: f.ID, Instance: f.Fire.Instance})
 	case f.Solve != nil:
 		plan := pack.Solve(*f.Solve)
 		c.w.spreads(*f.Solve, plan)

@@ -34,6 +34,8 @@ func (c *controller) mayDo(f engine.Effect) {
 		if a := c.w.Disk.attempts[f.Start.Attempt.Job]; a.ID != f.Start.Attempt || a.State != drover.AttemptStarting {
 			c.w.fail("attempt %v is started, but was not written down", f.Start.Attempt)
 		}
+	case f.Fire != nil && f.Fire.Hook == drover.HookBroken && c.settings.BrokenHook:
+		c.cries[f.Fire.Instance] = f.Fire.Reason.Since.Add(engine.HookTime)
 	case f.Forget != nil:
 		if a := c.w.Disk.attempts[f.Forget.Attempt.Job]; a.ID == f.Forget.Attempt && a.Instance == f.Forget.Instance {
 			c.w.fail("attempt %v is forgotten on its instance although it is %s", a.ID, a.State)
@@ -77,6 +79,8 @@ func (c *controller) mayDestroy(f engine.Destroy) {
 		w.fail("instance %s is destroyed, but is not written down", f.Name)
 	case in.State != drover.InstanceStopping && in.ProviderID == f.ProviderID:
 		w.fail("instance %s is destroyed, but was not written down to go", in.Name)
+	case c.now() < c.cries[f.Instance]:
+		w.fail("instance %s is destroyed while the hook that tells it is broken may run", in.Name)
 	}
 }
 

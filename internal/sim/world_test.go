@@ -208,6 +208,7 @@ func varied(seed uint64, s engine.Settings) engine.Settings {
 	if some() {
 		s.SpotShare = 30_00
 	}
+	s.BrokenHook = some()
 	s.Lifecycle.PartitionTimeout = []time.Duration{0, 20 * time.Minute, time.Hour}[dice.IntN(3)]
 	for i := range s.Clouds {
 		s.Clouds[i].ListLag = []time.Duration{0, 4 * time.Second, 30 * time.Second, 2 * time.Minute}[dice.IntN(4)]
