@@ -238,26 +238,7 @@ func cloudSettings(c config.Cloud) engine.CloudSettings {
 
 // loadConfig reads the configuration that a command is to go by: the file it names, else this machine.
 func loadConfig(file, onlyCloud string) (*config.Config, error) {
-	c := config.Default("run")
-	if file != "" {
-		var err error
-		if c, err = config.Load(file); err != nil {
-			return nil, err
-		}
-	}
-	if err := checkDrivers(c); err != nil {
-		return nil, err
-	}
-	if onlyCloud == "" {
-		return c, nil
-	}
-	for _, cloud := range c.Clouds {
-		if cloud.Name == onlyCloud {
-			c.Clouds = []config.Cloud{cloud}
-			return c, nil
-		}
-	}
-	return nil, drover.Errorf(drover.KindInvalid, "there is no cloud %s", onlyCloud).WithHint("the configuration has %s", strings.Join(c.CloudNames(), ", "))
+	return listedConfig(file, onlyCloud, nil)
 }
 
 // isTerminal reports whether people look at what is written to f.

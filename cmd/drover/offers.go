@@ -10,6 +10,7 @@ import (
 
 	"drover"
 	"drover/internal/control"
+	"drover/internal/simulate"
 )
 
 // offersFlags are the flags of `drover offers`.
@@ -58,6 +59,7 @@ blocked is then not known. With -o wide the table also has disks, how often the 
 	flags.StringVar(&f.cloud, "cloud", "", "only those of this `cloud`")
 	flags.BoolVar(&f.all, "all", false, "also what types.include, types.exclude and types.max_price leave out, and which of them does")
 	f.watch.add(cmd)
+	a.addCatalogue(flags)
 	complete(cmd, "arch", completeWords("amd64", "arm64"))
 	return cmd
 }
@@ -72,7 +74,7 @@ func (a *app) askOrForesee(f *offersFlags, do asking) func(*cobra.Command, []str
 			return err
 		}
 		named := cmp.Or(a.server, os.Getenv("DROVER_SERVER"), os.Getenv("DROVER_API")) != ""
-		if !named && a.config == "" {
+		if len(a.lists) > 0 || !named && a.config == "" {
 			return a.foreseeOffers(cmd.Context(), *f) // of this machine, as for drover run
 		}
 		err := a.ask(do)(cmd, args)
@@ -89,11 +91,11 @@ func (a *app) foreseeOffers(ctx context.Context, f offersFlags) error {
 	if err != nil {
 		return err
 	}
-	c, err := loadConfig(a.config, "")
+	c, err := listedConfig(a.config, "", a.lists)
 	if err != nil {
 		return err
 	}
-	all, leftOut, err := a.offeringsOf(ctx, c)
+	all, leftOut, err := a.listedOfferings(ctx, c, simulate.DefaultModels)
 	if err != nil {
 		return err
 	}
@@ -101,7 +103,9 @@ func (a *app) foreseeOffers(ctx context.Context, f offersFlags) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(a.err, "no controller runs: this is what the clouds of the configuration offer, and what is blocked is not known")
+	if len(a.lists) == 0 {
+		fmt.Fprintln(a.err, "no controller runs: this is what the clouds of the configuration offer, and what is blocked is not known")
+	}
 	return printList(a, offerListing, each(control.Chosen(seen.engine.Offers(), leftOut, filter)))
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/simulate"
 )
 
 func (a *app) planCommand() *cobra.Command {
@@ -29,6 +30,7 @@ instead if there were none of that. Nothing is created.`,
 	cmd.Flags().IntVar(&f.limits.MaxInstances, "max-instances", 0, "never more than `N` instances at once")
 	cmd.Flags().StringVar(&f.limits.Cloud, "cloud", "", "use only this `cloud` of the configuration")
 	cmd.Flags().StringVar(&f.spot, "spot", "", "`prefer`, require or never, for every job of the batch")
+	a.addCatalogue(cmd.Flags())
 	cmd.ValidArgsFunction = completeBatch
 	complete(cmd, "cloud", a.completeClouds)
 	complete(cmd, "spot", completeWords("prefer", "require", "never"))
@@ -75,7 +77,7 @@ func (a *app) plan(ctx context.Context, f runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	all, _, err := a.offeringsOf(ctx, c)
+	all, _, err := a.listedOfferings(ctx, c, simulate.DefaultModels)
 	if err != nil {
 		return err
 	}

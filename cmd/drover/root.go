@@ -44,6 +44,7 @@ type app struct {
 	server    string
 	tokenFrom string
 	output    output
+	lists     priceLists // in the place of what clouds say
 
 	connect  func(context.Context) (drover.Service, error) // to the controller that commands talk to
 	patient  bool                                          // the command line says how long to wait for it

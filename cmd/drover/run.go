@@ -196,7 +196,7 @@ func (a *app) beginRun(ctx context.Context, f runFlags, args []string) (*runFold
 
 // prepare reads what is to be run and where, and refuses what cannot work: before anything is created.
 func (a *app) prepare(ctx context.Context, f runFlags, args []string) (p runPlan, c *config.Config, err error) {
-	if c, err = loadConfig(a.config, f.limits.Cloud); err != nil {
+	if c, err = listedConfig(a.config, f.limits.Cloud, a.lists); err != nil {
 		return p, nil, err
 	}
 	w, err := f.work(args)

@@ -17,24 +17,22 @@ import (
 	"github.com/spf13/pflag"
 
 	"drover"
-	"drover/internal/config"
 	"drover/internal/simulate"
 	"drover/internal/trace"
 )
 
 // simulateFlags are the flags of `drover simulate`.
 type simulateFlags struct {
-	compare    []string
-	policies   []string
-	catalogues []string
-	memory     string
-	spot       string
-	expected   string
-	seed       uint64
-	boot       time.Duration
-	taken      string
-	chart      string
-	csv        string
+	compare  []string
+	policies []string
+	memory   string
+	spot     string
+	expected string
+	seed     uint64
+	boot     time.Duration
+	taken    string
+	chart    string
+	csv      string
 }
 
 func (a *app) simulateCommand() *cobra.Command {
@@ -58,7 +56,7 @@ them, what is modelled and what is not.`,
 	flags, models := cmd.Flags(), simulate.DefaultModels
 	flags.StringSliceVar(&f.compare, "compare", nil, "show these configurations side by side: `a.yaml,b.yaml`")
 	flags.StringSliceVar(&f.policies, "policy", []string{string(simulate.Drover)}, "who decides: `drover`, or what older systems do: one-per-job, first-fit")
-	flags.StringArrayVar(&f.catalogues, "catalogue", nil, "the types and prices of the clouds, or of one: `[CLOUD=]FILE.csv`; else the clouds are asked")
+	a.addCatalogue(flags)
 	flags.StringVar(&f.memory, "memory-per-vcpu", "2Gi", "how much `memory` a job needs for each vCPU, if the trace does not say")
 	flags.StringVar(&f.spot, "spot", "", "`prefer`, require or never, for every job")
 	flags.Uint64Var(&f.seed, "seed", models.Seed, "of boot times, interruptions and spot prices")
@@ -79,10 +77,6 @@ func (a *app) simulate(ctx context.Context, f simulateFlags, flags *pflag.FlagSe
 	if err != nil {
 		return err
 	}
-	lists, err := f.prices()
-	if err != nil {
-		return err
-	}
 	if len(f.compare) == 0 || flags.Changed("config") {
 		f.compare = slices.Insert(f.compare, 0, a.config)
 	}
@@ -94,7 +88,7 @@ func (a *app) simulate(ctx context.Context, f simulateFlags, flags *pflag.FlagSe
 	began := time.Now()
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // much is thrown away at once, and little kept
 	for _, file := range f.compare {
-		in, err := a.simulated(ctx, file, models, lists)
+		in, err := a.simulated(ctx, file, models)
 		if err != nil {
 			return err
 		}
@@ -165,78 +159,15 @@ func (f simulateFlags) trace(path string) (*trace.Trace, error) {
 	return t, nil
 }
 
-// prices reads the price lists, by the clouds that they are of; under no name that of every cloud without one of its own.
-func (f simulateFlags) prices() (map[string][]trace.Price, error) {
-	lists := map[string][]trace.Price{}
-	for _, given := range f.catalogues {
-		cloud, file, named := strings.Cut(given, "=")
-		if !named {
-			cloud, file = "", given
-		}
-		if _, twice := lists[cloud]; twice {
-			return nil, drover.Errorf(drover.KindInvalid, "--catalogue is given twice for the same cloud").WithHint("write --catalogue CLOUD=FILE.csv for each cloud")
-		}
-		list, err := trace.OpenPrices(file)
-		if err != nil {
-			return nil, err
-		}
-		lists[cloud] = list
-	}
-	return lists, nil
-}
-
-// bare is the cloud of who has a price list and no configuration: without limits.
-const bare = "cloud"
-
-// simulated is what a simulation of a configuration goes by: a file, or this machine, or, with a price list alone, a cloud without limits.
-func (a *app) simulated(ctx context.Context, file string, m simulate.Models, lists map[string][]trace.Price) (in simulate.Input, err error) {
-	c := config.Default("simulated")
-	switch {
-	case file != "":
-		if c, err = config.Load(file); err != nil {
-			return in, err
-		}
-	case lists[""] != nil:
-		c.Clouds = []config.Cloud{{Name: bare}}
-		c.Clouds[0].Common.Default()
-		c.Clouds[0].MaxInstances, c.Clouds[0].MaxCreating = 0, 100
-	}
-	for name := range lists {
-		if name != "" && !slices.Contains(c.CloudNames(), name) {
-			return in, drover.Errorf(drover.KindInvalid, "--catalogue: there is no cloud %s", name).WithHint("the configuration has %s", strings.Join(c.CloudNames(), ", "))
-		}
+// simulated is what a simulation of a configuration goes by.
+func (a *app) simulated(ctx context.Context, file string, m simulate.Models) (in simulate.Input, err error) {
+	c, err := listedConfig(file, "", a.lists)
+	if err != nil {
+		return in, err
 	}
 	in.Models = m
-	asked := *c
-	asked.Clouds = nil
-	for _, cloud := range c.Clouds {
-		list, own := lists[cloud.Name]
-		if !own {
-			list = lists[""]
-		}
-		if list == nil {
-			asked.Clouds = append(asked.Clouds, cloud)
-		}
-		for _, o := range m.Offerings(cloud.Name, []string{"a"}, list) {
-			if paid, whyNot := cloud.Offer(o); whyNot == "" {
-				in.Offerings = append(in.Offerings, paid)
-			}
-		}
-	}
-	if len(asked.Clouds) > 0 {
-		if err := checkDrivers(&asked); err != nil {
-			return in, err
-		}
-		all, _, err := a.offeringsOf(ctx, &asked)
-		if err != nil {
-			return in, err
-		}
-		in.Offerings = append(in.Offerings, all...)
-		for i, cloud := range c.Clouds {
-			if at := slices.IndexFunc(asked.Clouds, func(o config.Cloud) bool { return o.Name == cloud.Name }); at >= 0 {
-				c.Clouds[i] = asked.Clouds[at] // of which is known now how it bills
-			}
-		}
+	if in.Offerings, _, err = a.listedOfferings(ctx, c, m); err != nil {
+		return in, err
 	}
 	in.Settings = settings(c, runLimits{})
 	for i := range in.Settings.Clouds {

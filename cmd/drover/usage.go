@@ -15,8 +15,11 @@ import (
 func flagFault(cmd *cobra.Command, err error) error {
 	var wrong *pflag.InvalidValueError
 	var without *pflag.ValueRequiredError
+	var told *drover.Error
 	hint := cmd.CommandPath() + " --help shows every flag"
 	switch {
+	case errors.As(err, &told): // the value's own word
+		return told
 	case errors.As(err, &wrong):
 		takes, example := flagTakes(wrong.GetFlag())
 		return drover.Errorf(drover.KindInvalid, "--%s %s is not %s", wrong.GetFlag().Name, wrong.GetValue(), takes).

@@ -15,6 +15,7 @@ import (
 
 	"drover"
 	"drover/internal/config"
+	"drover/internal/simulate"
 )
 
 // jobFlags describe one job on the command line, as a batch file would.
@@ -76,6 +77,9 @@ func (f *jobFlags) work(args []string) (work, error) {
 		return f.batchFile(args)
 	}
 	if err := f.refuseFile(args); err != nil {
+		return work{}, err
+	}
+	if err := refuseInput(os.Stdin); err != nil {
 		return work{}, err
 	}
 	job, err := f.job(args)
@@ -260,7 +264,7 @@ func (a *app) checkFits(ctx context.Context, c *config.Config, w work, batch dro
 			return err
 		}
 	}
-	all, leftOut, err := a.offeringsOf(ctx, c)
+	all, leftOut, err := a.listedOfferings(ctx, c, simulate.DefaultModels)
 	if err != nil {
 		return err
 	}
