@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,7 +51,23 @@ func Find(ctx context.Context, names ...string) (Runtime, string, error) {
 		}
 		wrong = append(wrong, fmt.Errorf("%s: %w", name, err))
 	}
-	return nil, "", errors.Join(wrong...)
+	return nil, "", &FindError{wrong}
+}
+
+// FindError says what is wrong with each runtime that was looked for.
+type FindError struct{ wrong []error }
+
+func (e *FindError) Error() string {
+	var texts []string
+	for _, err := range e.wrong {
+		texts = append(texts, err.Error())
+	}
+	return strings.Join(texts, "; ")
+}
+
+// NoneInstalled reports whether the instance has none of them, rather than one that does not work.
+func (e *FindError) NoneInstalled() bool {
+	return !slices.ContainsFunc(e.wrong, func(err error) bool { return !errors.Is(err, errNotInstalled) })
 }
 
 func (c client) Name() string { return c.program }
@@ -175,13 +192,15 @@ func (c client) run(ctx context.Context, env map[string]string, args ...string) 
 	return out.text.Bytes(), nil
 }
 
+var errNotInstalled = errors.New("it is not installed")
+
 // clientError is the last line of what a client said, without its preamble.
 func clientError(ctx context.Context, err error, said string) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, exec.ErrNotFound):
-		return errors.New("it is not installed")
+		return errNotInstalled
 	}
 	line := strings.TrimSpace(said)
 	line = line[strings.LastIndexByte(line, '\n')+1:]

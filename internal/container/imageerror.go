@@ -22,6 +22,7 @@ const (
 	NotAllowed             // it may not be had
 	WrongArch              // it is not made for this instance's processor
 	NoCommand              // it is there, but says nothing of what to run, and nobody else does
+	NoRuntime              // the instance has nothing installed that runs images, and others are made like it
 )
 
 func (e *ImageError) Error() string {
@@ -34,6 +35,8 @@ func (e *ImageError) Error() string {
 		return fmt.Sprintf("image %s is not made for this instance's processor (resources: {arch: …} chooses another): %s", e.Image, e.Text)
 	case NoCommand:
 		return fmt.Sprintf("image %s has no command of its own: %s", e.Image, e.Text)
+	case NoRuntime:
+		return fmt.Sprintf("image %s cannot be run, since the instance has no container runtime; install docker or podman in the image that it boots: %s", e.Image, e.Text)
 	}
 	return fmt.Sprintf("image %s could not be fetched: %s", e.Image, e.Text)
 }

@@ -160,9 +160,14 @@ func noImage(err *container.ImageError) drover.Exit {
 // runtimeFailed is the exit code by which container runtimes say that they failed, and not the command.
 const runtimeFailed = 125
 
-// noRuntime is why nothing with an image can run here. Another instance may have what this one lacks.
+// noRuntime is why nothing with an image can run here. Another instance may have a runtime that works, but hardly one that is installed where
+// none is here: they boot the same image.
 func noRuntime(image string, err error) error {
-	return &container.ImageError{Image: image, Why: container.Unreachable, Text: "the instance has no container runtime that works: " + oneLine(err)}
+	e := &container.ImageError{Image: image, Why: container.Unreachable, Text: "the instance has no container runtime that works: " + err.Error()}
+	if found := (*container.FindError)(nil); errors.As(err, &found) && found.NoneInstalled() {
+		e.Why, e.Text = container.NoRuntime, err.Error()
+	}
+	return e
 }
 
 // oneLine joins the errors that err is made of.

@@ -71,12 +71,20 @@ func TestLimits(t *testing.T) {
 }
 
 func TestNoRuntime(t *testing.T) {
-	t.Run("an instance without docker and podman says so, and another may run the attempt", func(t *testing.T) {
+	t.Run("an instance without docker and podman says so, and others are not tried", func(t *testing.T) {
 		t.Setenv("PATH", t.TempDir())
 		c, id := newInstance(t).connect(), attempt(1, 1)
 		c.start(sh(id, "true").in("busybox"))
 		e := c.exited(id)
-		if e.Cause != drover.CauseNoImage || !strings.Contains(e.Text, "docker: it is not installed; podman: it is not installed") {
+		if e.Cause != drover.CauseImage || !strings.Contains(e.Text, "docker: it is not installed; podman: it is not installed") {
+			t.Errorf("got %+v", e)
+		}
+	})
+	t.Run("where one is installed and does not work, another instance may run the attempt", func(t *testing.T) {
+		docker(t, `echo "the daemon does not run" >&2; exit 1`)
+		c, id := newInstance(t).connect(), attempt(1, 1)
+		c.start(sh(id, "true").in("busybox"))
+		if e := c.exited(id); e.Cause != drover.CauseNoImage || !strings.Contains(e.Text, "the daemon does not run") {
 			t.Errorf("got %+v", e)
 		}
 	})
