@@ -3,14 +3,18 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"drover"
+	"drover/driver"
 	"drover/internal/blob"
 	"drover/internal/config"
 	"drover/internal/control"
@@ -67,9 +71,6 @@ func openFleet(ctx context.Context, o fleetOptions) (*fleet, error) {
 }
 
 func (f *fleet) open(ctx context.Context, o fleetOptions) (err error) {
-	if f.key, err = remote.LoadOrCreateFleetKey(o.file("fleet.key")); err != nil {
-		return err
-	}
 	if f.store, err = store.Open(ctx, o.db); err != nil {
 		return err
 	}
@@ -81,6 +82,9 @@ func (f *fleet) open(ctx context.Context, o fleetOptions) (err error) {
 		return err
 	}
 	if f.clouds, err = openClouds(ctx, slices.Concat(o.config.Clouds, left), opening{o.fleet, o.file("."), o.log, o.counted}); err != nil {
+		return err
+	}
+	if err := f.loadKey(ctx, o); err != nil {
 		return err
 	}
 	binary, err := findRunner()
@@ -118,6 +122,50 @@ func (f *fleet) open(ctx context.Context, o fleetOptions) (err error) {
 	}
 	f.controller, err = control.New(ctx, cfg)
 	return err
+}
+
+// loadKey reads the fleet's key. One is made only for a fleet that has no instances: nobody could log in to those with another key.
+func (f *fleet) loadKey(ctx context.Context, o fleetOptions) (err error) {
+	path := o.file("fleet.key")
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		there, err := f.instancesThere(ctx, o)
+		if err != nil {
+			return err
+		}
+		if there != "" {
+			return drover.Errorf(drover.KindInvalid, "%s is missing, and without it nobody can log in to the instances of fleet %s: %s", path, o.fleet, there).
+				WithHint("put it back from a backup; drover gc --without-state lists the instances, and destroys them with --destroy")
+		}
+	}
+	f.key, err = remote.LoadOrCreateFleetKey(path)
+	return err
+}
+
+// instancesThere says which instances of a fleet there are by its records or, of one that many runs of this program share, its clouds; empty if
+// there is none. A cloud that does not answer has none as far as is known.
+func (f *fleet) instancesThere(ctx context.Context, o fleetOptions) (string, error) {
+	recorded, err := f.store.Instances(ctx, drover.TimeOf(time.Now()), drover.InstanceFilter{})
+	if err != nil {
+		return "", err
+	}
+	if len(recorded) > 0 {
+		return fmt.Sprintf("%s recorded, such as %s", plural(len(recorded), "instance"), recorded[0].Name), nil
+	}
+	if !o.shared {
+		return "", nil
+	}
+	for _, c := range f.clouds {
+		listed, err := c.Driver.List(ctx, map[string]string{driver.TagFleet: o.fleet})
+		if err != nil {
+			o.log.Warn("listing instances before the fleet key is made", logkey.Cloud, c.Name, logkey.Error, err)
+		}
+		for _, in := range listed {
+			if in.Tags[driver.TagFleet] == o.fleet {
+				return fmt.Sprintf("cloud %s lists %s", c.Name, in.ID), nil
+			}
+		}
+	}
+	return "", nil
 }
 
 // serveAttempts answers what jobs ask at DROVER_API, over the connections to their instances, until ctx ends.

@@ -141,9 +141,11 @@ func TestALostDatabase(t *testing.T) {
 		return err == nil && strings.Contains(string(text), "hold")
 	})
 	p.process.kill()
+	p.wantsFleetKey(before[0].Name)
 	for _, name := range []string{"drover.db", "drover.db-wal", "drover.db-shm"} {
 		os.Remove(p.file(name))
 	}
+	p.wantsFleetKey("cloud here lists ")
 	p.serve()
 	eventually(t, 20*time.Second, "every instance is adopted", func() bool { return len(p.instances("--all")) == len(before) })
 	eventually(t, 30*time.Second, "all but what is held are gone", func() bool {
@@ -151,6 +153,22 @@ func TestALostDatabase(t *testing.T) {
 		return len(left) == 1 && left[0].Name == before[0].Name && left[0].Idle == drover.IdleHold
 	})
 	eventually(t, 10*time.Second, "no attempt runs on", func() bool { return p.witnessing() == 0 })
+}
+
+// wantsFleetKey checks that no controller begins without the fleet's key while there are instances, and what it says of them.
+func (p *daemonPlace) wantsFleetKey(says string) {
+	p.t.Helper()
+	key, aside := p.file("drover.d/fleet.key"), filepath.Join(p.t.TempDir(), "fleet.key")
+	if err := os.Rename(key, aside); err != nil {
+		p.t.Fatal(err)
+	}
+	r := p.run("serve", "-c", "drover.yaml")
+	if said := r.err.String(); r.code() != 2 || !strings.Contains(said, "fleet.key is missing") || !strings.Contains(said, says) {
+		p.t.Errorf("exit code %d: %s", r.code(), said)
+	}
+	if err := os.Rename(aside, key); err != nil {
+		p.t.Fatal(err)
+	}
 }
 
 // witnessing is how many witnesses run on the place's instances.
