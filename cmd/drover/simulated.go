@@ -118,6 +118,11 @@ func (a *app) printSimulated(results []*simulate.Result) error {
 	for _, l := range results[0].LeftOut {
 		fmt.Fprintf(a.err, "left out of the trace: %d %s\n", l.Jobs, l.Why)
 	}
+	for _, r := range results {
+		if r.WhyRefused != "" {
+			fmt.Fprintf(a.err, "%s refused %s that nothing it may rent can hold; the first is %s\n", nameOf(r), plural(r.Refused, "job"), r.WhyRefused)
+		}
+	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -15,9 +16,10 @@ type Result struct {
 	Jobs          int          `json:"jobs"` // elements of arrays included
 	Done          int          `json:"done"`
 	Failed        int          `json:"failed"`
-	Refused       int          `json:"refused"`    // no offering could ever hold them
-	Unfinished    int          `json:"unfinished"` // nothing would ever have become of them
-	LeftOut       []trace.Left `json:"left_out"`   // of the trace
+	Refused       int          `json:"refused"`               // no offering could ever hold them
+	WhyRefused    string       `json:"why_refused,omitempty"` // of the first of them
+	Unfinished    int          `json:"unfinished"`            // nothing would ever have become of them
+	LeftOut       []trace.Left `json:"left_out"`              // of the trace
 	Wait          Waits        `json:"wait_seconds"`
 	Makespan      float64      `json:"makespan_seconds"`
 	Instances     int          `json:"instances"`
@@ -64,6 +66,16 @@ type Point struct {
 	Spent     float64 // USD
 }
 
+// misfit says why no offering can ever hold the first job of the trace of which that is so; empty if each can be held.
+func (in Input) misfit() string {
+	for i, t := range in.Trace.Jobs {
+		if why := in.shape(t).NearestMiss(in.Offerings); why != "" {
+			return fmt.Sprintf("job %d of the trace, submitted %v after its beginning: %s", i+1, t.Submit, why)
+		}
+	}
+	return ""
+}
+
 func (m *meter) result(in Input, p Policy) *Result {
 	r := &Result{
 		Policy: p, Begin: m.begin, Done: m.done, Failed: m.failed, Refused: m.refused, LeftOut: append([]trace.Left{}, in.Trace.Left...), Wait: summary(m.waits),
@@ -73,7 +85,9 @@ func (m *meter) result(in Input, p Policy) *Result {
 	for _, j := range in.Trace.Jobs {
 		r.Jobs += j.Count
 	}
-	r.Unfinished = r.Jobs - r.Done - r.Failed - r.Refused
+	if r.Unfinished = r.Jobs - r.Done - r.Failed - r.Refused; r.Refused > 0 {
+		r.WhyRefused = in.misfit()
+	}
 	for _, market := range []drover.Market{drover.OnDemand, drover.Spot} {
 		if b := m.bills[market]; b != nil {
 			r.Markets = append(r.Markets, Market{market, b.instances, b.time.Hours(), b.cost.USD(), b.interrupted})

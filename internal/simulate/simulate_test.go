@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,7 +85,7 @@ func TestDrover(t *testing.T) {
 		in.Trace.Jobs = append(in.Trace.Jobs, trace.Job{Submit: time.Minute, Runtime: time.Hour, Count: 7, Need: drover.Resources{CPU: 400_000}})
 		for _, p := range Policies {
 			r, err := Run(t.Context(), in, p)
-			if err != nil || r.Refused != 7 || r.Done != 1 {
+			if err != nil || r.Refused != 7 || r.Done != 1 || !strings.Contains(r.WhyRefused, "job 2 of the trace, submitted 1m0s after its beginning: type ") {
 				t.Errorf("%s: %v: %+v", p, err, r)
 			}
 		}
