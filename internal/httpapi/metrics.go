@@ -25,7 +25,8 @@ func Alone(listen, base string) bool {
 func bindMetrics(h *Handler, op huma.Operation) {
 	answers(&op, "text/plain", &huma.Schema{Type: huma.TypeString, Description: "in the text format of Prometheus"})
 	if h.cfg.OpenMetrics {
-		op.Description, op.Security = "Needs no token on the controller's own host, elsewhere one with the role "+string(drover.RoleView)+".", nil
+		op.Description = "Needs no token on the controller's own host, elsewhere one with the role " + string(drover.RoleView) + "."
+		op.Security = append(op.Security, map[string][]string{})
 	}
 	h.api.OpenAPI().AddOperation(&op)
 	rt := op.Metadata["route"].(route)

@@ -56,6 +56,7 @@ func (h *Handler) newAPI() huma.API {
 				Title: "Drover", Version: h.cfg.Version,
 				Description: "A queue of jobs and the cloud instances that it rents for them. Lists are JSON arrays; the next page of one is named in the header Link. Errors are problem documents (RFC 9457).",
 			},
+			Servers: []*huma.Server{{URL: "/"}},
 			Components: &huma.Components{
 				Schemas:         schemas,
 				SecuritySchemes: map[string]*huma.SecurityScheme{tokenScheme: {Type: "http", Scheme: "bearer"}},
@@ -87,6 +88,10 @@ func (secondsNumber) Schema(huma.Registry) *huma.Schema {
 
 // operation describes a route, but for its request and answer.
 func (h *Handler) operation(rt route) huma.Operation {
+	refused := &huma.Response{
+		Description: "a problem",
+		Content:     map[string]*huma.MediaType{"application/problem+json": {Schema: h.schemas().Schema(reflect.TypeFor[problem](), true, "")}},
+	}
 	op := huma.Operation{
 		Method:          rt.method,
 		Path:            rt.path,
@@ -95,10 +100,8 @@ func (h *Handler) operation(rt route) huma.Operation {
 		MaxBodyBytes:    maxSmall,
 		BodyReadTimeout: -1, // upload sees to it
 		Metadata:        map[string]any{"route": rt},
-		Responses: map[string]*huma.Response{"default": {
-			Description: "a problem",
-			Content:     map[string]*huma.MediaType{"application/problem+json": {Schema: h.schemas().Schema(reflect.TypeFor[problem](), true, "")}},
-		}},
+		Responses:       map[string]*huma.Response{"4XX": refused, "default": refused},
+		Security:        []map[string][]string{{}}, // none
 	}
 	if rt.role != "" {
 		op.Description = "Needs a token with the role " + string(rt.role) + "."

@@ -278,9 +278,10 @@ func TestDescription(t *testing.T) {
 	var doc struct {
 		OpenAPI    string
 		Info       struct{ Version string }
+		Servers    []struct{ URL string }
 		Components struct{ Schemas map[string]any }
 		Paths      map[string]map[string]struct {
-			Security  []any
+			Security  []map[string]any
 			Responses map[string]struct {
 				Content map[string]struct{ Schema any }
 			}
@@ -289,7 +290,7 @@ func TestDescription(t *testing.T) {
 	if err := json.Unmarshal([]byte(strings.ReplaceAll(text, "#/components/schemas/", "#/$defs/")), &doc); err != nil {
 		t.Fatal(err)
 	}
-	if doc.OpenAPI != "3.1.0" || doc.Info.Version != "1.2.3" {
+	if doc.OpenAPI != "3.1.0" || doc.Info.Version != "1.2.3" || len(doc.Servers) != 1 {
 		t.Errorf("it is %s of %s", doc.OpenAPI, doc.Info.Version)
 	}
 	valid := func(schema any, answer string) error {
@@ -324,7 +325,7 @@ func TestDescription(t *testing.T) {
 				t.Errorf("%s %s answers otherwise than described: %v\n%s", a.method, a.path, err, got.text)
 			}
 		}
-		if (len(op.Security) == 0) != (a.role == "") {
+		if len(op.Security) == 0 || (len(op.Security[0]) == 0) != (a.role == "") {
 			t.Errorf("%s %s: its security is said to be %v", a.method, a.path, op.Security)
 		}
 		refused := do(t, s.URL, a.method, "/v1/nothing", "", "")
