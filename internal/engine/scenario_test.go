@@ -179,6 +179,9 @@ func (p *player) body(verb string, args []string) engine.Body {
 				err.Scope = drover.Scope(args[at+1])
 			}
 		}
+		if len(args) > at+2 {
+			err.Market = drover.Market(strings.TrimPrefix(args[at+2], "market="))
+		}
 		return err
 	}
 	switch verb {

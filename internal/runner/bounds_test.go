@@ -2,6 +2,7 @@ package runner
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -42,6 +43,20 @@ func TestFenceBound(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a lower number, that comes later, lowers none", func(t *testing.T) {
+		f := reopen(t)
+		high := drover.AttemptID{Job: job(jobs + 1), Number: 5}
+		low := drover.AttemptID{Job: high.Job, Number: 3}
+		if err := errors.Join(f.raise(high), f.raise(low)); err != nil || f.highest(high.Job) != 5 {
+			t.Errorf("in one generation it is %d, %v", f.highest(high.Job), err)
+		}
+		if err := errors.Join(f.turnOver(), f.raise(low)); err != nil || f.highest(high.Job) != 5 {
+			t.Errorf("in two it is %d, %v", f.highest(high.Job), err)
+		}
+		if got := reopen(t).highest(high.Job); got != 5 {
+			t.Errorf("the next daemon has %d", got)
+		}
+	})
 	t.Run("a line cut short never took effect", func(t *testing.T) {
 		if _, err := f.file.WriteString("7/12"); err != nil {
 			t.Fatal(err)

@@ -75,7 +75,7 @@ func (f *fence) raise(id drover.AttemptID) error {
 	if _, err := f.file.WriteString("\n" + id.String() + ";"); err != nil {
 		return fmt.Errorf("writing the fence: %w", err)
 	}
-	f.young[id.Job] = max(f.highest(id.Job), id.Number)
+	f.young[id.Job] = max(f.young[id.Job], id.Number)
 	return nil
 }
 

@@ -1,0 +1,51 @@
+package control
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"errors"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+
+	"drover"
+	"drover/driver"
+)
+
+// covers D25
+func TestTheConfiguredAddressIsDialled(t *testing.T) {
+	both := driver.Addresses{Public: "203.0.113.7", Private: "10.0.0.7"}
+	for address, want := range map[string][3]string{ // with both, without the public one, without the private one
+		"public":  {both.Public, "", both.Public},
+		"private": {both.Private, both.Private, ""},
+		"":        {both.Public, both.Private, both.Public},
+	} {
+		for i, a := range []driver.Addresses{both, {Private: both.Private}, {Public: both.Public}} {
+			if got := pick(SSH{Address: address}, a); got != want[i] {
+				t.Errorf("address %q of %+v is %q, not %q", address, a, got, want[i])
+			}
+		}
+	}
+}
+
+// covers D6
+func TestAHostKeyOtherThanThePinnedOneIsRefused(t *testing.T) {
+	pinned, other := hostKey(t), hostKey(t)
+	c := claimant{name: "f-n-1", pinned: ssh.FingerprintSHA256(pinned)} // whose cloud is not asked any more
+	if err := c.verify(t.Context(), pinned, nil); err != nil {
+		t.Errorf("the pinned key is refused: %v", err)
+	}
+	err := c.verify(t.Context(), other, nil)
+	if refused := (*drover.Error)(nil); !errors.As(err, &refused) || refused.Kind != drover.KindHostKey {
+		t.Errorf("another key is answered %v", err)
+	}
+}
+
+func hostKey(t *testing.T) ssh.PublicKey {
+	t.Helper()
+	public, _, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return must(ssh.NewPublicKey(public))(t)
+}
