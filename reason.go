@@ -53,8 +53,7 @@ const (
 	ReasonCreateFailed = "create_failed"
 	ReasonClosing      = "closing"
 	ReasonOperator     = "operator"
-	ReasonStranger     = "stranger" // a store that is lost named it
-	ReasonTwin         = "twin"     // its cloud made two of its name
+	ReasonTwin         = "twin" // its cloud made two of its name
 	ReasonTypeRemoved  = "type_removed"
 	ReasonPartition    = "partition"
 	ReasonUnreachable  = "unreachable"

@@ -78,6 +78,7 @@ func (c *Controller) tryStart(ctx context.Context, f engine.Start) (late bool, e
 		Timeout: f.Timeout,
 		Grace:   f.Grace,
 		Limits:  f.Limits,
+		Store:   c.state.Nonce,
 		Proof:   c.cfg.Key.AttemptProof(c.state.Nonce, l.name, f.Attempt),
 	}, files.open)
 	if err != nil && within.Err() != nil && ctx.Err() == nil && drover.AsError(err, drover.KindTransient).Kind == drover.KindTransient {

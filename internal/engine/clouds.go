@@ -234,8 +234,8 @@ func taken(in *instance, s Sighting) *drover.Offering {
 	return nil
 }
 
-// adopt takes over an instance that bears this fleet's tag but that the store does not know. One that another store named is
-// drained: its job numbers are not ours, so no job of ours may meet them there. The second of a name goes at once.
+// adopt takes over an instance that bears this fleet's tag but that the store does not know. What runs there by the word of another store is
+// ended before it takes work, and it may have had some. The second of a name goes at once.
 func (e *Engine) adopt(c *Cloud, s Sighting) {
 	e.doubtName(s.Name)
 	e.s.LastInstance++
@@ -246,7 +246,7 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	in := &instance{Instance: Instance{
 		ID: e.s.LastInstance, Name: name, Cloud: c.Name, ProviderID: s.ProviderID, Zone: s.Zone, Market: s.Market, Price: s.Price,
 		Type: drover.InstanceType{Name: s.Type, ProviderType: s.ProviderType}, HostKey: s.HostKey,
-		State: drover.InstanceUnknown, Idle: drover.IdleRun, Asked: e.s.Now, Created: e.billFrom(s), Seen: true, Addresses: s.Addresses,
+		State: drover.InstanceUnknown, Idle: drover.IdleRun, Asked: e.s.Now, Created: e.billFrom(s), Seen: true, Used: !e.ours(s.Name), Addresses: s.Addresses,
 		Observed: Observed{Known: e.s.Now, Listed: true, Shown: !s.Ending, Ending: s.Ending, Silent: e.s.Now},
 	}}
 	e.adoptTag(in, s.Idle)
@@ -280,15 +280,11 @@ func (e *Engine) billFrom(s Sighting) drover.Time {
 	return cmp.Or(s.Created, e.s.Now)
 }
 
-// adoptTag has an adopted instance behave as its tag says; one that another store named is drained, unless it is held.
+// adoptTag has an adopted instance behave as its tag says.
 func (e *Engine) adoptTag(in *instance, tag drover.IdleBehavior) {
 	if tag == drover.IdleHold || tag == drover.IdleDrain {
 		why := e.reason(drover.ReasonOperator, "%s: so its tag says", map[drover.IdleBehavior]string{drover.IdleHold: "held", drover.IdleDrain: "drained"}[tag])
 		in.Idle, in.Told = tag, &why
-	}
-	if !e.ours(in.Name) && !in.held() {
-		why := e.stranger()
-		in.Idle, in.Told, in.Retag = drover.IdleDrain, &why, tag != drover.IdleDrain
 	}
 	in.Reason = in.remark()
 }

@@ -44,14 +44,8 @@ func (e *Engine) obey(in *instance, verb drover.Verb, why drover.Reason) {
 	}
 }
 
-// letGo ends a hold or a drain. What is broken goes now; what another store named is never given work.
+// letGo ends a hold or a drain. What is broken goes now.
 func (e *Engine) letGo(in *instance) {
-	if !e.ours(in.Name) {
-		why := e.stranger()
-		e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s drains all the same: %s", in.Name, why.Text), Instance: in.Name, Reason: &why})
-		e.behave(in, drover.IdleDrain, &why)
-		return
-	}
 	if in.IdleSince != 0 {
 		in.IdleSince = e.s.Now
 	}
@@ -80,11 +74,6 @@ func (e *Engine) behave(in *instance, idle drover.IdleBehavior, why *drover.Reas
 	}
 	e.writeInstance(in)
 	e.touch(in)
-}
-
-// stranger is why an instance that another store named gets no work.
-func (e *Engine) stranger() drover.Reason {
-	return e.reason(drover.ReasonStranger, "a store that is lost named it, so no job of this one may run there")
 }
 
 // held reports whether an operator keeps the instance: only a kill, or its cloud, ends it.

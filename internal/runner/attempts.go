@@ -19,7 +19,8 @@ import (
 type attempt struct {
 	id     drover.AttemptID
 	folder folder
-	proof  string                  // as its start had it
+	store  string                  // as its start had it; empty of an adopted one
+	proof  string                  // likewise, and kept
 	place  place                   // set before it is handed
 	abort  context.CancelCauseFunc // ends what is done before it is handed; nil of an adopted one
 
@@ -37,7 +38,7 @@ func (d *daemon) newAttempt(id drover.AttemptID) *attempt {
 
 // startLocked answers a Start: with what is known of the attempt, with a refusal, with what is missing, or by launching it.
 func (d *daemon) startLocked(m wire.Start) {
-	if a := d.attempts[m.ID]; a != nil {
+	if a := d.attempts[m.ID]; a != nil && (a.proof == m.Proof || a.proof == "") { // the latter was started before there were proofs
 		d.tellLocked(a)
 		return
 	}
@@ -52,7 +53,7 @@ func (d *daemon) startLocked(m wire.Start) {
 		return
 	}
 	a := d.newAttempt(m.ID)
-	a.proof = m.Proof
+	a.store, a.proof = m.Store, m.Proof
 	ctx, abort := context.WithCancelCause(context.Background())
 	a.abort = abort
 	d.attempts[m.ID] = a
@@ -68,7 +69,10 @@ func (d *daemon) admitLocked(m wire.Start) error {
 	if err := d.leavingLocked(); err != nil {
 		return err
 	}
-	if highest := d.fence.highest(m.ID.Job); m.ID.Number <= highest {
+	if d.attempts[m.ID] != nil {
+		return notHere{fmt.Errorf("an attempt %v of records that are lost is not forgotten here yet", m.ID)}
+	}
+	if highest := d.fence.highest(fenced{m.Store, m.ID.Job}); m.ID.Number <= highest {
 		return notHere{fmt.Errorf("attempt %d of job %v has been begun here already", highest, m.ID.Job)}
 	}
 	for id, a := range d.attempts {
@@ -211,7 +215,7 @@ func (d *daemon) hand(a *attempt) error {
 		return a.unwanted
 	}
 	a.handed = true
-	return d.fence.raise(a.id)
+	return d.fence.raise(a.store, a.id)
 }
 
 // callOffLocked keeps an attempt that was not handed yet from beginning, and ends what is done for it.

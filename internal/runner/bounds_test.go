@@ -27,11 +27,11 @@ func reopen(t *testing.T) *fence {
 
 func TestFenceBound(t *testing.T) {
 	t.Chdir(t.TempDir())
-	job := func(n int64) drover.JobID { return drover.JobID{Number: n, Index: -1} }
+	job := func(n int64) fenced { return fenced{"n", drover.JobID{Number: n, Index: -1}} }
 	f := reopen(t)
 	const jobs = 2*fenceSize + 10
 	for n := int64(1); n <= jobs; n++ {
-		if err := f.raise(drover.AttemptID{Job: job(n), Number: 2}); err != nil {
+		if err := f.raise("n", drover.AttemptID{Job: job(n).job, Number: 2}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -45,15 +45,15 @@ func TestFenceBound(t *testing.T) {
 	}
 	t.Run("a lower number, that comes later, lowers none", func(t *testing.T) {
 		f := reopen(t)
-		high := drover.AttemptID{Job: job(jobs + 1), Number: 5}
+		high := drover.AttemptID{Job: job(jobs + 1).job, Number: 5}
 		low := drover.AttemptID{Job: high.Job, Number: 3}
-		if err := errors.Join(f.raise(high), f.raise(low)); err != nil || f.highest(high.Job) != 5 {
-			t.Errorf("in one generation it is %d, %v", f.highest(high.Job), err)
+		if err := errors.Join(f.raise("n", high), f.raise("n", low)); err != nil || f.highest(job(jobs+1)) != 5 {
+			t.Errorf("in one generation it is %d, %v", f.highest(job(jobs+1)), err)
 		}
-		if err := errors.Join(f.turnOver(), f.raise(low)); err != nil || f.highest(high.Job) != 5 {
-			t.Errorf("in two it is %d, %v", f.highest(high.Job), err)
+		if err := errors.Join(f.turnOver(), f.raise("n", low)); err != nil || f.highest(job(jobs+1)) != 5 {
+			t.Errorf("in two it is %d, %v", f.highest(job(jobs+1)), err)
 		}
-		if got := reopen(t).highest(high.Job); got != 5 {
+		if got := reopen(t).highest(job(jobs + 1)); got != 5 {
 			t.Errorf("the next daemon has %d", got)
 		}
 	})
@@ -66,7 +66,7 @@ func TestFenceBound(t *testing.T) {
 		}
 	})
 	t.Run("nor does it hide the next", func(t *testing.T) {
-		if err := reopen(t).raise(drover.AttemptID{Job: job(8), Number: 3}); err != nil {
+		if err := reopen(t).raise("n", drover.AttemptID{Job: job(8).job, Number: 3}); err != nil {
 			t.Fatal(err)
 		}
 		if got := reopen(t).highest(job(8)); got != 3 {

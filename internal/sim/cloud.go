@@ -126,7 +126,7 @@ func (cl *cloud) make(f engine.Create, at int) *vm {
 	w.Made++
 	v := &vm{
 		w: w, cloud: cl, provider: fmt.Sprintf("vm-%d", w.Made), name: f.Name, offering: f.Candidates[at], alive: true, created: w.now, appears: w.now,
-		boots: w.now.Add(w.within(time.Minute)), key: f.Name, clock: w.within(time.Hour) - 30*time.Minute, fence: map[drover.JobID]int{},
+		boots: w.now.Add(w.within(time.Minute)), key: f.Name, clock: w.within(time.Hour) - 30*time.Minute, fence: map[fenced]int{},
 		candid: w.roll(2) == 0,
 	}
 	v.move()

@@ -114,5 +114,5 @@ func (c *controller) mayRun(v *vm, id drover.AttemptID) {
 
 // mayRefuse checks that a runner has no reason to refuse an attempt for its number.
 func (w *World) mayRefuse(v *vm, id drover.AttemptID) {
-	w.fail("attempt %v is started on %s, which has seen attempt %d", id, v.name, v.fence[id.Job])
+	w.fail("attempt %v is started on %s, which has seen attempt %d", id, v.name, v.fence[w.fenced(id)])
 }

@@ -20,6 +20,14 @@ type run struct {
 	undead bool // nothing ends it
 }
 
+// fenced is a job, by the records that number it.
+type fenced struct {
+	store string
+	job   drover.JobID
+}
+
+func (w *World) fenced(id drover.AttemptID) fenced { return fenced{w.Disk.nonce, id.Job} }
+
 func (v *vm) run(id drover.AttemptID) *run {
 	for _, r := range v.runs {
 		if r.id == id {
@@ -140,7 +148,7 @@ func (c *controller) start(effect int64, f engine.Start, session int) {
 		no(time.Second, drover.KindTransient, "not connected")
 	case v.halfOpen && c.w.roll(2) == 0:
 		no(patience, drover.KindTransient, "the connection is dead")
-	case v.run(f.Attempt) == nil && f.Attempt.Number <= v.fence[f.Attempt.Job]:
+	case v.run(f.Attempt) == nil && f.Attempt.Number <= v.fence[c.w.fenced(f.Attempt)]:
 		c.w.mayRefuse(v, f.Attempt)
 		no(time.Second, drover.KindConflict, "a later one was here")
 	default:
@@ -161,7 +169,7 @@ func (c *controller) begins(v *vm, f engine.Start) {
 	w, id := c.w, f.Attempt
 	c.mayRun(v, id)
 	r := &run{id: id, vm: v, store: w.Disk.nonce, begun: w.now}
-	v.fence[id.Job] = id.Number
+	v.fence[w.fenced(id)] = id.Number
 	v.runs, w.running[id.Job] = append(v.runs, r), r
 	takes := w.within(3 * time.Minute)
 	if w.roll(8) == 0 {

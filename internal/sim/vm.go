@@ -55,9 +55,9 @@ type vm struct {
 	address string        // where it answers
 	moves   int           // how often that has changed
 	runs    []*run
-	fence   map[drover.JobID]int // the highest attempt seen
-	proved  int                  // the life of the controller that has seen its boot probe
-	failed  bool                 // a controller was told that the probe failed
+	fence   map[fenced]int // the highest attempt seen
+	proved  int            // the life of the controller that has seen its boot probe
+	failed  bool           // a controller was told that the probe failed
 
 	// Its control stream.
 	link     *controller   // nil: none

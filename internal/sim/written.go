@@ -162,8 +162,6 @@ func (w *World) mayBe(in engine.Instance) {
 		w.mayRent(in)
 	case v != nil && v.tag == drover.IdleHold && v.shownTag == drover.IdleHold && in.Idle != drover.IdleHold:
 		w.fail("instance %s is adopted, and its tag says that it is held", in.Name)
-	case v != nil && in.Idle == drover.IdleRun && !w.Disk.named(in.Name):
-		w.fail("instance %s was named by another store, and is to take work", in.Name)
 	}
 }
 
@@ -246,7 +244,7 @@ func (w *World) leaving(cloud string) bool {
 // gentle are the reasons for which an instance goes only when nothing runs on it.
 var gentle = map[string]bool{
 	drover.ReasonIdle: true, drover.ReasonClosing: true, drover.ReasonDraining: true, drover.ReasonTypeRemoved: true, drover.ReasonAge: true,
-	drover.ReasonUsed: true, drover.ReasonGivesWay: true, drover.ReasonUnhealthy: true, drover.ReasonStranger: true, drover.ReasonBudget: true,
+	drover.ReasonUsed: true, drover.ReasonGivesWay: true, drover.ReasonUnhealthy: true, drover.ReasonBudget: true,
 }
 
 // mayStop checks an instance that is to go.

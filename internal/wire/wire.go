@@ -101,6 +101,7 @@ type Start struct {
 	Timeout time.Duration     `json:"timeout,omitempty"` // 0: none
 	Grace   time.Duration     `json:"grace"`             // from the first SIGTERM to SIGKILL
 	Limits  drover.Resources  `json:"limits"`
+	Store   string            `json:"store,omitempty"` // the records that number the attempt, by their nonce
 	Proof   string            `json:"proof,omitempty"` // that this instance was given the attempt: comes back with all that is said of it
 }
 
