@@ -172,13 +172,17 @@ func (c *Controller) stopAttempt(f engine.Stop) {
 // forget lets the runner clean up after an attempt, once nobody follows its output any more. It is said over the link there is now or not at
 // all: what the hello of a later one brings up, the engine may want.
 func (c *Controller) forget(ctx context.Context, f engine.Forget) {
-	l := c.link(f.Instance)
-	c.awaitFollowers(ctx, f.Attempt)
-	c.mu.Lock()
-	delete(c.ends[f.Instance], f.Attempt)
-	c.mu.Unlock()
+	l, not := c.link(f.Instance), ""
+	if f.Foreign {
+		not = c.state.Nonce
+	} else {
+		c.awaitFollowers(ctx, f.Attempt)
+		c.mu.Lock()
+		delete(c.ends[f.Instance], f.Attempt)
+		c.mu.Unlock()
+	}
 	if l != nil {
-		c.told(l, l.conn.Forget(f.Attempt))
+		c.told(l, l.conn.Forget(f.Attempt, not))
 	}
 }
 

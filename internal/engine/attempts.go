@@ -238,7 +238,7 @@ func (e *Engine) strangerEnded(b Exited) {
 		if at >= 0 && (b.Instance == 0 || b.Instance == in.ID) {
 			in.Strangers = slices.Delete(slices.Clone(in.Strangers), at, at+1)
 			in.Forged = slices.DeleteFunc(slices.Clone(in.Forged), func(id drover.AttemptID) bool { return id == b.Attempt })
-			e.forget(in, b.Attempt)
+			e.forget(in, b.Attempt, b.Proof)
 			e.replace = true
 			e.touch(in)
 		}

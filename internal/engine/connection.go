@@ -148,7 +148,7 @@ func (e *Engine) disown(in *instance, r Report) {
 	}
 	if r.Exit != nil {
 		if e.s.Now >= in.KeepUntil {
-			e.forget(in, r.ID)
+			e.forget(in, r.ID, r.Proof)
 		}
 		return
 	}

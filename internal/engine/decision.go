@@ -200,6 +200,7 @@ type Collect struct {
 type Forget struct {
 	Attempt  drover.AttemptID `json:"attempt"`
 	Instance int64            `json:"instance"`
+	Foreign  bool             `json:"foreign,omitempty"` // that of records that are lost: not one of these, if they have given that number since
 }
 
 // HookTime is how long a hook may run.

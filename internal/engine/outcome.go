@@ -52,7 +52,7 @@ func (e *Engine) unload(in *instance, a *Attempt) {
 	e.changed(in)
 	keep := a.State == drover.AttemptFailed && e.s.Settings.Keep > 0
 	if in.Connected && !keep {
-		e.forget(in, a.ID)
+		e.forget(in, a.ID, ProofValid)
 	}
 	if len(in.load) == 0 && in.State == drover.InstanceRunning {
 		e.setState(in, drover.InstanceIdle)
@@ -67,8 +67,8 @@ func (e *Engine) unload(in *instance, a *Attempt) {
 	e.touch(in)
 }
 
-func (e *Engine) forget(in *instance, id drover.AttemptID) {
-	e.effect(Effect{Forget: &Forget{Attempt: id, Instance: in.ID}})
+func (e *Engine) forget(in *instance, id drover.AttemptID, proof Proof) {
+	e.effect(Effect{Forget: &Forget{Attempt: id, Instance: in.ID, Foreign: proof == ProofForeign}})
 }
 
 func (e *Engine) finalRow(el Element, state drover.JobState, a *Attempt, why drover.Reason) ElementRow {

@@ -224,7 +224,7 @@ func (c *Conn) Stop(id drover.AttemptID, grace time.Duration) error {
 	return c.send(wire.Message{Stop: &wire.Stop{ID: id, Grace: grace}})
 }
 
-// Forget lets the runner delete what it has of an ended attempt.
-func (c *Conn) Forget(id drover.AttemptID) error {
-	return c.send(wire.Message{Forget: &wire.Forget{ID: id}})
+// Forget lets the runner delete what it has of an ended attempt, unless that is of the records with the nonce not, which may be empty.
+func (c *Conn) Forget(id drover.AttemptID, not string) error {
+	return c.send(wire.Message{Forget: &wire.Forget{ID: id, Not: not}})
 }

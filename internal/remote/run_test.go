@@ -171,7 +171,7 @@ func TestAHalfOpenConnection(t *testing.T) {
 		if took := time.Since(began); took != 13*time.Second {
 			t.Errorf("after %v", took)
 		}
-		if err := c.Forget(attempt(1)); drover.KindOf(err) != drover.KindTransient {
+		if err := c.Forget(attempt(1), ""); drover.KindOf(err) != drover.KindTransient {
 			t.Errorf("then %v", err)
 		}
 	})

@@ -178,7 +178,7 @@ func TestARealRunner(t *testing.T) {
 	if has := again.Hello().Attempts; len(has) != 1 || has[0].ID != s.ID || has[0].Exit == nil || has[0].Exit.Code != 3 {
 		t.Errorf("the next controller hears of %+v", has)
 	}
-	if err := again.Forget(s.ID); err != nil {
+	if err := again.Forget(s.ID, ""); err != nil {
 		t.Error(err)
 	}
 }
@@ -246,7 +246,7 @@ func TestARealRunnerWhereTheBootProbeFails(t *testing.T) {
 		if has := conn.Hello().Attempts; len(has) != 1 || has[0].Exit == nil {
 			t.Errorf("attempts %+v, want the end of one", has)
 		}
-		if err := conn.Forget(s.ID); err != nil {
+		if err := conn.Forget(s.ID, ""); err != nil {
 			t.Fatal(err)
 		}
 		waitUntil(t, "it is forgotten", func() bool {

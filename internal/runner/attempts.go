@@ -19,8 +19,8 @@ import (
 type attempt struct {
 	id     drover.AttemptID
 	folder folder
-	store  string                  // as its start had it; empty of an adopted one
-	proof  string                  // likewise, and kept
+	store  string                  // as its start had it; empty if that was before there were proofs
+	proof  string                  // likewise
 	place  place                   // set before it is handed
 	abort  context.CancelCauseFunc // ends what is done before it is handed; nil of an adopted one
 
@@ -38,7 +38,10 @@ func (d *daemon) newAttempt(id drover.AttemptID) *attempt {
 
 // startLocked answers a Start: with what is known of the attempt, with a refusal, with what is missing, or by launching it.
 func (d *daemon) startLocked(m wire.Start) {
-	if a := d.attempts[m.ID]; a != nil && (a.proof == m.Proof || a.proof == "") { // the latter was started before there were proofs
+	if a := d.attempts[m.ID]; a != nil && a.store != "" && a.store != m.Store {
+		d.forgetLocked(m.ID) // one of that number by records that are lost
+	}
+	if a := d.attempts[m.ID]; a != nil && (a.store == "" || a.store == m.Store) {
 		d.tellLocked(a)
 		return
 	}
@@ -70,7 +73,7 @@ func (d *daemon) admitLocked(m wire.Start) error {
 		return err
 	}
 	if d.attempts[m.ID] != nil {
-		return notHere{fmt.Errorf("an attempt %v of records that are lost is not forgotten here yet", m.ID)}
+		return notHere{fmt.Errorf("attempt %v of records that are lost has not ended here", m.ID)}
 	}
 	if highest := d.fence.highest(fenced{m.Store, m.ID.Job}); m.ID.Number <= highest {
 		return notHere{fmt.Errorf("attempt %d of job %v has been begun here already", highest, m.ID.Job)}
@@ -186,7 +189,7 @@ func (d *daemon) prepare(ctx context.Context, a *attempt, m wire.Start) error {
 		return err
 	}
 	nowhere := d.findPlace(ctx, a, m)
-	return errors.Join(nowhere, a.folder.allow(record{m.ID, m.Outputs, a.place, a.proof}))
+	return errors.Join(nowhere, a.folder.allow(record{m.ID, m.Outputs, a.place, a.store, a.proof}))
 }
 
 // findPlace says where the attempt will run.

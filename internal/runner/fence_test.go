@@ -23,6 +23,38 @@ func TestFence(t *testing.T) {
 			t.Errorf("got %+v", e)
 		}
 	})
+	t.Run("records that number their jobs anew begin theirs, once those of that number have ended", func(t *testing.T) {
+		i := newInstance(t)
+		c, id := i.connect(), attempt(1, 1)
+		of := func(store string, id drover.AttemptID, script string) start {
+			s := sh(id, script)
+			s.Store, s.Proof = store, store+"-proof"
+			return s
+		}
+		for number := 1; number <= 3; number++ { // so the fence of the old records is at 3
+			c.start(of("old", attempt(1, number), "echo old; sleep 0.1"))
+			c.exited(attempt(1, number))
+		}
+		c.start(of("new", id, "echo new"))
+		if e := c.exited(id); e.Stdout != "new\n" {
+			t.Errorf("got %+v", e)
+		}
+		c.send(wire.Message{Forget: &wire.Forget{ID: id, Not: "new"}}) // what was said of the old one comes late
+		c.start(of("new", id, "echo new"))
+		if e := c.exited(id); e.Stdout != "new\n" {
+			t.Errorf("it was forgotten: %+v", e)
+		}
+		i.kill(i.daemon())
+		c = i.connect()
+		c.start(of("new", id, "echo again"))
+		if e := c.exited(id); e.Stdout != "new\n" {
+			t.Errorf("the next daemon has %+v", e)
+		}
+		c.start(of("old", attempt(1, 2), "echo late"))
+		if e := c.exited(attempt(1, 2)); e.Stdout != "old\n" {
+			t.Errorf("the old one is %+v", e)
+		}
+	})
 	t.Run("two attempts of one job never run at once", func(t *testing.T) {
 		c := newInstance(t).connect()
 		c.start(sh(attempt(1, 1), "sleep 1000"))

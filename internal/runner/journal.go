@@ -35,7 +35,8 @@ type record struct {
 	ID      drover.AttemptID `json:"id"`
 	Outputs []string         `json:"outputs,omitempty"`
 	Place   place            `json:"place,omitzero"`
-	Proof   string           `json:"proof,omitempty"` // as wire.Start has it
+	Store   string           `json:"store,omitempty"` // as wire.Start has it
+	Proof   string           `json:"proof,omitempty"` // likewise
 }
 
 // claim is the supervisor's word that the attempt is begun.

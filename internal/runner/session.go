@@ -193,7 +193,9 @@ func (d *daemon) handle(s *session, m wire.Message) bool {
 	case m.Stop != nil:
 		d.stopLocked(*m.Stop)
 	case m.Forget != nil:
-		d.forgetLocked(m.Forget.ID)
+		if a := d.attempts[m.Forget.ID]; a != nil && (m.Forget.Not == "" || a.store != m.Forget.Not) {
+			d.forgetLocked(m.Forget.ID)
+		}
 	case m.Orders != nil:
 		d.takeLocked(*m.Orders)
 	case m.Ping != nil:

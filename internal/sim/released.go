@@ -37,7 +37,7 @@ func (c *controller) mayDo(f engine.Effect) {
 	case f.Fire != nil && f.Fire.Hook == drover.HookBroken && c.settings.BrokenHook:
 		c.cries[f.Fire.Instance] = f.Fire.Reason.Since.Add(engine.HookTime)
 	case f.Forget != nil:
-		if a := c.w.Disk.attempts[f.Forget.Attempt.Job]; a.ID == f.Forget.Attempt && a.Instance == f.Forget.Instance {
+		if a := c.w.Disk.attempts[f.Forget.Attempt.Job]; a.ID == f.Forget.Attempt && a.Instance == f.Forget.Instance && !f.Forget.Foreign {
 			c.w.fail("attempt %v is forgotten on its instance although it is %s", a.ID, a.State)
 		}
 	}

@@ -152,6 +152,7 @@ func (c *controller) start(effect int64, f engine.Start, session int) {
 		c.w.mayRefuse(v, f.Attempt)
 		no(time.Second, drover.KindConflict, "a later one was here")
 	default:
+		v.drop(f.Attempt, c.w.Disk.nonce)
 		if v.run(f.Attempt) == nil {
 			c.begins(v, f)
 		}
@@ -261,5 +262,14 @@ func (c *controller) forget(f engine.Forget, session int) {
 	if v == nil || v.halfOpen || v.session != session {
 		return
 	}
-	v.runs = slices.DeleteFunc(v.runs, func(r *run) bool { return r.id == f.Attempt && r.exit != nil })
+	not := ""
+	if f.Foreign {
+		not = c.w.Disk.nonce
+	}
+	v.drop(f.Attempt, not)
+}
+
+// drop has a runner forget an attempt that has ended, unless it is of the records with a nonce.
+func (v *vm) drop(id drover.AttemptID, not string) {
+	v.runs = slices.DeleteFunc(v.runs, func(r *run) bool { return r.id == id && r.exit != nil && r.store != not })
 }

@@ -113,7 +113,8 @@ type Stop struct {
 
 // Forget lets the runner delete an ended attempt's folder. What still runs is not forgotten.
 type Forget struct {
-	ID drover.AttemptID `json:"id"`
+	ID  drover.AttemptID `json:"id"`
+	Not string           `json:"not,omitempty"` // records, by their nonce, whose attempt of that number is not the one that is meant
 }
 
 // Ping carries a number that comes back.
