@@ -80,8 +80,9 @@ func (w *World) asWished() {
 	}
 	for id, r := range w.running {
 		in := w.record(r.vm)
-		held := in != nil && in.Idle == drover.IdleHold // so that nothing but its job's end ends what SIGKILL does not
-		if j, ok := w.Disk.jobs[id.Number]; ok && j.Priority == 0 && !(r.undead && held) {
+		// What SIGKILL does not end goes on while its instance is held, or others there are let finish.
+		kept := in != nil && (in.Idle == drover.IdleHold || in.Ailing != nil)
+		if j, ok := w.Disk.jobs[id.Number]; ok && j.Priority == 0 && !(r.undead && kept) {
 			w.fail("job %v runs although its priority is 0", id)
 		}
 	}
