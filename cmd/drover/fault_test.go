@@ -103,7 +103,7 @@ func TestAJobThatWasLostShowsTheLastLinesOfTheRunnersLog(t *testing.T) {
 	if code := r.wait(20 * time.Second); code != 1 {
 		t.Errorf("exit code %d", code)
 	}
-	want := `(?m)^w\[0\]: lost once: .*\n    the last lines of the runner's log on ` + victim + `:\n        \d`
+	want := `(?m)^w\.0: lost once: .*\n    the last lines of the runner's log on ` + victim + `:\n        \d`
 	if said := r.err.String(); !regexp.MustCompile(want).MatchString(said) || strings.Contains(said, "runner said") {
 		t.Errorf("it says %s", said)
 	}

@@ -92,12 +92,12 @@ func (a *app) summarize(ctx context.Context, s *session, sum drover.Summary) err
 	return nil
 }
 
-// elementName is a job, or an element of an array, as people call it.
+// elementName is a job, or an element of an array, as its files are called, too.
 func elementName(job string, index int) string {
 	if index < 0 {
 		return job
 	}
-	return fmt.Sprintf("%s[%d]", job, index)
+	return fmt.Sprintf("%s.%d", job, index)
 }
 
 func (r runSummary) print(out io.Writer, sum drover.Summary) {

@@ -165,7 +165,7 @@ func (e *Engine) jobName(j *Job, index int) string {
 	if index < 0 {
 		return j.Name
 	}
-	return fmt.Sprintf("%s[%d]", j.Name, index)
+	return fmt.Sprintf("%s.%d", j.Name, index)
 }
 
 // endIfDone ends a job of which every element is final, and lets those go on, or end, that waited for it.
