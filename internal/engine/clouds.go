@@ -109,7 +109,7 @@ func (e *Engine) listed(b Listed) {
 	}
 	c.ListFails, c.Unlisted = 0, drover.Reason{}
 	c.Listed, c.Good, c.GoodBefore = e.s.Now, b.Began, c.Good
-	c.look(b.Began)
+	c.look(b.Began, e.limits(c.Name).ListLag)
 	for _, s := range b.Added {
 		e.sighted(c, s)
 	}

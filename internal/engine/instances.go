@@ -238,11 +238,7 @@ func (e *Engine) destroyAsked(in *instance) drover.Time {
 // endBill ends an instance's bill by the first list that shows that it was destroyed: with the last destroy that may have done so before that list
 // began, since those before it had no effect as far as anybody can tell; or with that list, if another was under way then.
 func (e *Engine) endBill(in *instance, began drover.Time) {
-	if told := in.EndTold; told != 0 && !(in.Reshown && began >= told.Add(e.lag(in))) {
-		if in.Reshown && in.Accepted && in.Known > told { // it had ended by itself, and was shown once more by an older copy
-			in.Ended = e.paidUntil(in, max(in.Created, told))
-			e.writeInstance(in)
-		}
+	if in.EndTold != 0 && !in.Reshown {
 		return
 	}
 	in.Reshown = false

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"drover"
 )
@@ -78,12 +79,13 @@ func (j *Job) last(index int) int {
 	return 0
 }
 
-// look notes that a good list of a cloud, begun at a time, is there. One that is asked for soon after another may be the same stale copy.
-func (c *Cloud) look(began drover.Time) {
+// look notes that a good list of a cloud, begun at a time, is there. One that is asked for soon after another may be the same stale copy, and
+// one within the lag may lack what was made just before Drover began to look.
+func (c *Cloud) look(began drover.Time, lag time.Duration) {
 	switch {
 	case c.First == 0:
 		c.First = began
-	case began >= c.First.Add(missingLeast):
+	case began >= c.First.Add(max(missingLeast, lag)):
 		c.Twice = true
 	}
 }
