@@ -312,6 +312,9 @@ func (e *Engine) lookAgain(fresh bool) {
 		in.Missing = 0
 		e.touch(in)
 	}
+	for _, c := range e.clouds {
+		c.First, c.Twice = 0, false // lists are a lag apart by a clock that has not leapt in between
+	}
 	if !fresh {
 		e.pausePartitions(e.s.Now.Sub(e.s.Wake))
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("was not looking for %v: no instance is held to have been silent in that time",
