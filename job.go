@@ -137,8 +137,13 @@ func (s AttemptState) Live() bool {
 
 // Retry says which exit codes are tried again, and how often, before they are final. The zero Retry retries none.
 type Retry struct {
-	ExitCodes []int `json:"exit_codes"`
+	ExitCodes []int `json:"exit_codes,omitempty"` // empty: every one but 0
 	Times     int   `json:"times"`
+}
+
+// Retries reports whether an exit code is one that is tried again.
+func (r Retry) Retries(code int) bool {
+	return code != 0 && (len(r.ExitCodes) == 0 || slices.Contains(r.ExitCodes, code))
 }
 
 // Input is something laid in a job's working folder before it starts: either a path of the submitter's, or another job's outputs.

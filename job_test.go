@@ -97,3 +97,12 @@ func TestArray(t *testing.T) {
 		}
 	})
 }
+
+func TestRetries(t *testing.T) {
+	some, all := drover.Retry{ExitCodes: []int{75, 3}, Times: 2}, drover.Retry{Times: 3}
+	for code, want := range map[int][2]bool{0: {}, 1: {false, true}, 3: {true, true}, 75: {true, true}, 137: {false, true}} {
+		if got := [2]bool{some.Retries(code), all.Retries(code)}; got != want {
+			t.Errorf("exit code %d: %v, not %v", code, got, want)
+		}
+	}
+}

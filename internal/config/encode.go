@@ -88,7 +88,7 @@ func encode(j drover.JobSpec) encodedJob {
 	if j.Expected != 0 {
 		e.Expected = j.Expected.String()
 	}
-	if len(j.Retry.ExitCodes) > 0 {
+	if j.Retry.Times > 0 {
 		e.Retry = &j.Retry
 	}
 	if slices.ContainsFunc(j.Inputs, func(in drover.Input) bool { return in.Path != "" }) {

@@ -109,12 +109,12 @@ func (output) schema() *jsonschema.Schema {
 }
 
 type retry struct {
-	ExitCodes []int `yaml:"exit_codes,required" min:"1" max:"255"`
+	ExitCodes []int `yaml:"exit_codes" min:"1" max:"255" doc:"left out: every one but 0"`
 	Times     int   `yaml:"times,required" min:"1" max:"100"`
 }
 
 // instead is for those who write how often alone.
-func (retry) instead(text string) string { return "write {exit_codes: [1], times: " + text + "}" }
+func (retry) instead(text string) string { return "write retry: {times: " + text + "}" }
 
 // spec is the job in the words of package drover, the paths of its inputs as place gives them.
 func (j jobFile) spec(place func(path string) string) drover.JobSpec {

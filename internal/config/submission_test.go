@@ -54,7 +54,7 @@ func job(t *rapid.T, before int) drover.JobSpec {
 	j.Spot = rapid.SampledFrom([]drover.SpotPolicy{drover.SpotPrefer, drover.SpotRequire, drover.SpotNever}).Draw(t, "spot")
 	j.Attempts = rapid.IntRange(1, 100).Draw(t, "attempts")
 	if rapid.Bool().Draw(t, "retry?") {
-		j.Retry = drover.Retry{ExitCodes: rapid.SliceOfN(rapid.IntRange(1, 255), 1, 3).Draw(t, "codes"), Times: rapid.IntRange(1, 100).Draw(t, "times")}
+		j.Retry = drover.Retry{ExitCodes: rapid.SliceOfN(rapid.IntRange(1, 255), 0, 3).Draw(t, "codes"), Times: rapid.IntRange(1, 100).Draw(t, "times")}
 	}
 	j.Timeout = time.Duration(rapid.Int64Range(0, int64(1000*time.Hour)).Draw(t, "timeout"))
 	if rapid.Bool().Draw(t, "is expected") {

@@ -106,7 +106,7 @@ func times(n int) string {
 
 func (e *Engine) afterFailure(in *instance, j *Job, el *Element, a *Attempt, why drover.Reason) {
 	retry := a.Exit != nil && a.Exit.Cause == "" && j.Cancel == nil &&
-		el.Retried < j.Retry.Times && slices.Contains(j.Retry.ExitCodes, a.Exit.Code)
+		el.Retried < j.Retry.Times && j.Retry.Retries(a.Exit.Code)
 	if retry {
 		el.Retried++
 		e.tryAgain(j, *el, why)
