@@ -193,7 +193,7 @@ func (v *vm) tell(body engine.Body) {
 	}
 }
 
-// cut ends an instance's control stream, if there is one, of which its controller soon hears.
+// cut ends an instance's control stream, if there is one, of which its controller soon hears: not before it goes on, if it is stopped.
 func (w *World) cut(v *vm) {
 	if v == nil || v.link == nil {
 		return
@@ -202,7 +202,7 @@ func (w *World) cut(v *vm) {
 	if v.halfOpen {
 		ev.Heard = v.heard
 	}
-	v.link, v.halfOpen, v.heard, v.unheard = nil, false, ev.Heard, w.now
+	v.link, v.halfOpen, v.heard, v.unheard = nil, false, ev.Heard, max(w.now, to.until)
 	if to.links[v.number] == v {
 		delete(to.links, v.number)
 	}
