@@ -36,7 +36,7 @@ func (c *controller) told(ev engine.Event) {
 		}
 	case engine.Destroyed:
 		if v := c.accepted[b.Effect]; v != nil {
-			v.book.accepts = append(v.book.accepts, ev.At)
+			v.book.accepts = append(v.book.accepts, c.now()) // it asks for what it does next no sooner
 		}
 		delete(c.accepted, b.Effect)
 	}

@@ -66,7 +66,7 @@ func (c *controller) create(effect int64, f engine.Create) {
 	case w.happens(CreateNever):
 		no(time.Minute, 0, lost)
 	case w.happens(CreateLate):
-		w.after(5*time.Second+w.within(15*time.Second), func() { cl.makeLate(f) })
+		w.after(5*time.Second+w.within(latest-5*time.Second), func() { cl.makeLate(f) })
 		no(5*time.Second, 0, lost)
 	default:
 		at, err := cl.choose(f)
@@ -114,6 +114,10 @@ func (cl *cloud) choose(f engine.Create) (at int, err *drover.Error) {
 	return 0, err
 }
 
+// latest is how long after a create was asked for it may happen.
+const latest = 20 * time.Second
+
+// makeLate makes an instance that was asked for a while ago, unless there was one of its name meanwhile: a create is asked for again under its name.
 func (cl *cloud) makeLate(f engine.Create) {
 	before := slices.ContainsFunc(cl.vms, func(v *vm) bool { return v.name == f.Name })
 	if at, err := cl.choose(f); err == nil && !before {

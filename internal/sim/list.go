@@ -134,6 +134,6 @@ func (v *vm) sighting() engine.Sighting {
 // prune lets the cloud forget what is gone, was seen to be, and is nobody's any more.
 func (cl *cloud) prune() {
 	cl.vms = slices.DeleteFunc(cl.vms, func(v *vm) bool {
-		return v.gone != 0 && v.gone.Add(cl.lag) < cl.w.now && v.seen.by != cl.w.controller && cl.w.record(v) == nil
+		return v.gone != 0 && v.gone.Add(max(cl.lag, latest)) < cl.w.now && v.seen.by != cl.w.controller && cl.w.record(v) == nil
 	})
 }
