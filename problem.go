@@ -16,18 +16,30 @@ type Shape struct {
 
 // Accepts reports whether jobs of this shape may run on what the offering gives, when it is empty.
 func (s Shape) Accepts(o Offering) bool {
-	return s.Placement.Allows(o.Cloud, o.Zone, o.Type.Name) && s.Spot.Allows(o.Market) && s.room(o).Fits(s.Need)
+	return s.Placement.Allows(o.Cloud, o.Zone, o.Type.Name, o.Price) && s.Spot.Allows(o.Market) && s.room(o).Fits(s.Need)
+}
+
+// AtAnyPrice is the shape without what the instance may cost.
+func (s Shape) AtAnyPrice() Shape {
+	s.Placement.MaxPrice = 0
+	return s
 }
 
 // Refuses says why a job of this shape cannot run on the offering, in a few words; empty when it can.
 func (s Shape) Refuses(o Offering) string {
 	switch {
-	case !s.Placement.Allows(o.Cloud, o.Zone, o.Type.Name):
+	case !s.Placement.names(o.Cloud, o.Zone, o.Type.Name):
 		return "placement: " + s.Placement.misses(o)
 	case !s.Spot.Allows(o.Market):
 		return "market " + string(o.Market) + " not wanted"
 	}
-	return s.room(o).Lacks(s.Need)
+	if lack := s.room(o).Lacks(s.Need); lack != "" {
+		return lack
+	}
+	if most := s.Placement.MaxPrice; most != 0 && o.Price > most {
+		return fmt.Sprintf("price: at most %v an hour wanted, %v there", most, o.Price)
+	}
+	return ""
 }
 
 // room is what an instance of the offering would have for the shape.
@@ -65,12 +77,18 @@ func (s Shape) NearestMiss(offerings []Offering, leftOut ...LeftOut) string {
 		why := s.Refuses(o)
 		near := nearness(why)
 		has := amounts(o.Type.Resources)[near]
+		if checks[near] == "price" {
+			has = -int64(o.Price)
+		}
 		if near < best || near == best && has <= most {
 			continue
 		}
 		best, most = near, has
 		miss = o.Type.Name + " in " + o.Cloud + ": " + why
-		if near >= nearness("vcpus") {
+		switch {
+		case checks[near] == "price":
+			miss = fmt.Sprintf("type %q of cloud %q would do, but costs %v an hour, more than max_price, %v", o.Type.Name, o.Cloud, o.Price, s.Placement.MaxPrice)
+		case near >= nearness("vcpus"):
 			miss = fmt.Sprintf("type %q of cloud %q has %s", o.Type.Name, o.Cloud, tooLittle(why))
 		}
 	}
@@ -93,14 +111,14 @@ func tooLittle(lack string) string {
 }
 
 // checks are what Refuses looks at, in its order, by the words that its answers begin with.
-var checks = [...]string{"placement", "market", "arch", "vcpus", "memory", "disk", "gpus"}
+var checks = [...]string{"placement", "market", "arch", "vcpus", "memory", "disk", "gpus", "price"}
 
 // nearness is the place of a refusal among the checks: the later it comes, the more fits.
 func nearness(why string) int {
 	return slices.IndexFunc(checks[:], func(check string) bool { return strings.HasPrefix(why, check) })
 }
 
-// RefusalCode is the check that a refusal is about: placement, market, arch, vcpus, memory, disk or gpus.
+// RefusalCode is the check that a refusal is about: placement, market, arch, vcpus, memory, disk, gpus or price.
 func RefusalCode(why string) string {
 	if near := nearness(why); near >= 0 {
 		return checks[near]
@@ -118,7 +136,7 @@ func (r Resources) Amount(check string) int64 {
 
 // amounts is how much there is of what each check looks at, 0 where that is no amount.
 func amounts(r Resources) [len(checks)]int64 {
-	return [...]int64{0, 0, 0, int64(r.CPU), int64(r.Memory), int64(r.Disk), int64(r.GPUs)}
+	return [...]int64{0, 0, 0, int64(r.CPU), int64(r.Memory), int64(r.Disk), int64(r.GPUs), 0}
 }
 
 // Affords reports whether the offering costs no more than jobs of the demand may.

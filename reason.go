@@ -21,6 +21,7 @@ const (
 	ReasonLimit      = "limit"      // a limit on instances is reached
 	ReasonBudget     = "budget"     // more would pass the budget
 	ReasonBlocked    = "blocked"    // every offering that fits is blocked
+	ReasonMaxPrice   = "max_price"  // what fits costs more than the job lets its instance cost
 	ReasonHeld       = "held"       // its priority is 0
 	ReasonNoFit      = "no_fit"     // no configured type can hold it
 	ReasonGang       = "gang"       // others begin together with it

@@ -75,19 +75,25 @@ func (r Resources) Times(need Resources, most int) int {
 	return n
 }
 
-// Placement narrows where a job may run; an empty field leaves the choice to Drover.
+// Placement narrows what a job may run on; an empty field leaves the choice to Drover.
 type Placement struct {
 	Cloud string `json:"cloud,omitempty"`
 	Zone  string `json:"zone,omitempty"`
 	Type  string `json:"type,omitempty"`
+
+	MaxPrice Money `json:"max_price,omitempty"` // the most that the instance may cost an hour
 }
 
-// Allows reports whether an instance of this cloud, zone and type satisfies p.
-func (p Placement) Allows(cloud, zone, instanceType string) bool {
+// Allows reports whether an instance of this cloud, zone and type, at this price an hour, satisfies p.
+func (p Placement) Allows(cloud, zone, instanceType string, price Money) bool {
+	return p.names(cloud, zone, instanceType) && (p.MaxPrice == 0 || price <= p.MaxPrice)
+}
+
+func (p Placement) names(cloud, zone, instanceType string) bool {
 	return (p.Cloud == "" || p.Cloud == cloud) && (p.Zone == "" || p.Zone == zone) && (p.Type == "" || p.Type == instanceType)
 }
 
-// misses says what of an offering is not where the placement wants it.
+// misses says what of an offering is not what the placement names.
 func (p Placement) misses(o Offering) string {
 	switch {
 	case p.Cloud != "" && p.Cloud != o.Cloud:

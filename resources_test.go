@@ -143,6 +143,14 @@ func TestNearestMiss(t *testing.T) {
 			}
 		}
 	})
+	t.Run("of types that cost more than the job may the cheapest is named, before any that is too small", func(t *testing.T) {
+		big, huge := offer("big", 64000, drover.GiB, 0), offer("huge", 128000, drover.GiB, 0)
+		big.Price, huge.Price = 2*drover.Dollar, 3*drover.Dollar
+		s := drover.Shape{Need: drover.Resources{CPU: 64000}, Placement: drover.Placement{MaxPrice: drover.Dollar}}
+		if got := s.NearestMiss(append(all, huge, big)); got != `type "big" of cloud "c" would do, but costs $2.0000 an hour, more than max_price, $1.0000` {
+			t.Errorf("got %q", got)
+		}
+	})
 	t.Run("where there are no types that is said", func(t *testing.T) {
 		if got := (drover.Shape{}).NearestMiss(nil); got != "there are no types" {
 			t.Errorf("got %q", got)
@@ -151,10 +159,11 @@ func TestNearestMiss(t *testing.T) {
 	t.Run("every refusal has its place among the checks", rapid.MakeCheck(func(t *rapid.T) {
 		s := drover.Shape{
 			Need:      lots(10).Draw(t, "need"),
-			Placement: drover.Placement{Zone: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "zone")},
+			Placement: drover.Placement{Zone: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "zone"), MaxPrice: rapid.SampledFrom([]drover.Money{0, drover.Dollar}).Draw(t, "most")},
 			Spot:      rapid.SampledFrom([]drover.SpotPolicy{drover.SpotPrefer, drover.SpotRequire, drover.SpotNever}).Draw(t, "spot"),
 		}
-		o := drover.Offering{Cloud: "c", Zone: "a", Market: drover.Spot, Type: drover.InstanceType{Name: "t", Resources: lots(10).Draw(t, "has")}}
+		o := drover.Offering{Cloud: "c", Zone: "a", Market: drover.Spot, Type: drover.InstanceType{Name: "t", Resources: lots(10).Draw(t, "has")},
+			Price: rapid.SampledFrom([]drover.Money{0, drover.Dollar, drover.Dollar + 1}).Draw(t, "price")}
 		why, got := s.Refuses(o), s.NearestMiss([]drover.Offering{o})
 		if (why == "") != (got == "") || (why == "") != (drover.RefusalCode(why) == "") {
 			t.Fatalf("%q is told as %q", why, got)

@@ -139,6 +139,9 @@ func placementWords(p drover.Placement) string {
 			words = append(words, w[0]+" "+w[1])
 		}
 	}
+	if p.MaxPrice != 0 {
+		words = append(words, fmt.Sprintf("at most %v an hour", p.MaxPrice))
+	}
 	return strings.Join(words, ", ")
 }
 

@@ -25,6 +25,7 @@ type encodedJob struct {
 	Image     string            `json:"image,omitempty"`
 	Resources encodedResources  `json:"resources"`
 	Placement drover.Placement  `json:"placement"`
+	MaxPrice  string            `json:"max_price,omitempty"`
 	Env       map[string]string `json:"env,omitempty"`
 	Inputs    []drover.Input    `json:"inputs,omitempty"`
 	Outputs   []any             `json:"outputs,omitempty"`
@@ -81,6 +82,9 @@ func encode(j drover.JobSpec) encodedJob {
 	}
 	if j.Array.Set {
 		e.Array = fmt.Sprintf("%d-%d", j.Array.First, j.Array.Last)
+	}
+	if most := j.Placement.MaxPrice; most != 0 {
+		e.MaxPrice, e.Placement.MaxPrice = fmt.Sprintf("%d.%09d", most/drover.Dollar, most%drover.Dollar), 0
 	}
 	if j.Timeout != 0 {
 		e.Timeout = j.Timeout.String()

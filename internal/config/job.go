@@ -27,6 +27,7 @@ type jobFile struct {
 	Image     string            `yaml:"image" doc:"the container image in which command runs, in place of what it runs by itself; left out: straight on the instance"`
 	Resources resources         `yaml:"resources" doc:"what one job, or one element of an array, needs"`
 	Placement placement         `yaml:"placement" doc:"where it may run"`
+	MaxPrice  drover.Money      `yaml:"max_price" doc:"the most that the instance it runs on may cost per hour; left out: anything"`
 	Env       map[string]string `yaml:"env" doc:"environment variables"`
 	Inputs    []input           `yaml:"inputs" doc:"what is laid in the working folder before it starts"`
 	Outputs   []output          `yaml:"outputs" doc:"patterns of the files that are fetched when it ends, also when it fails"`
@@ -125,7 +126,7 @@ func (j jobFile) spec(place func(path string) string) drover.JobSpec {
 		Command:   j.Command,
 		Image:     j.Image,
 		Resources: drover.Resources{CPU: j.Resources.VCPUs, Memory: j.Resources.Memory, Disk: j.Resources.Disk, GPUs: j.Resources.GPUs, Arch: j.Resources.Arch},
-		Placement: drover.Placement(j.Placement),
+		Placement: drover.Placement{Cloud: j.Placement.Cloud, Zone: j.Placement.Zone, Type: j.Placement.Type, MaxPrice: j.MaxPrice},
 		Env:       j.Env,
 		Spot:      j.Spot,
 		Attempts:  j.Attempts,

@@ -44,7 +44,7 @@ func job(t *rapid.T, before int) drover.JobSpec {
 		GPUs:   rapid.IntRange(0, 8).Draw(t, "gpus"),
 		Arch:   rapid.SampledFrom([]drover.Arch{"", "amd64", "arm64"}).Draw(t, "arch"),
 	}
-	j.Placement = drover.Placement{Cloud: rapid.SampledFrom([]string{"", "here"}).Draw(t, "cloud"), Zone: text0().Draw(t, "zone")}
+	j.Placement = drover.Placement{Cloud: rapid.SampledFrom([]string{"", "here"}).Draw(t, "cloud"), Zone: text0().Draw(t, "zone"), MaxPrice: drover.Money(rapid.Int64Range(0, 1<<62).Draw(t, "max_price"))}
 	j.Env = mapOf(t, "env", `[A-Z][A-Z_]{0,5}`, text0())
 	j.Labels = mapOf(t, "labels", `[a-z][a-z0-9./_-]{0,5}`, rapid.StringMatching(`[ -~é世]{0,20}`))
 	j.Outputs = rapid.SliceOfN(rapid.SampledFrom([]string{"*.png", "a/**", "{x,y}.csv"}), 0, 2).Draw(t, "outputs")

@@ -90,7 +90,7 @@ func (in *instance) accepts(s *drover.Shape) bool {
 	if r.Disk == 0 {
 		r.Disk = s.Need.Disk // as Shape.Accepts has it
 	}
-	return r.Fits(s.Need) && s.Placement.Allows(in.Cloud, in.Zone, in.Type.Name) && s.Spot.Allows(in.Market)
+	return r.Fits(s.Need) && s.Placement.Allows(in.Cloud, in.Zone, in.Type.Name, in.Price) && s.Spot.Allows(in.Market)
 }
 
 // spare is what an instance has beside all that runs there of others than its claimant, and how many of the claimant's jobs it can hold.

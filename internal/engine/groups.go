@@ -258,7 +258,7 @@ func (e *Engine) enqueue(j *Job, index int) {
 
 // narrowness is how much a shape asks of an instance beside its size.
 func narrowness(s drover.Shape) (n int) {
-	asks := []bool{s.Placement.Cloud != "", s.Placement.Zone != "", s.Placement.Type != "", s.Need.Arch != "", s.Need.GPUs > 0, s.Spot == drover.SpotRequire, s.Spot == drover.SpotNever}
+	asks := []bool{s.Placement.Cloud != "", s.Placement.Zone != "", s.Placement.Type != "", s.Placement.MaxPrice != 0, s.Need.Arch != "", s.Need.GPUs > 0, s.Spot == drover.SpotRequire, s.Spot == drover.SpotNever}
 	for _, so := range asks {
 		if so {
 			n++

@@ -73,5 +73,5 @@ func (e *Engine) booted(in *instance) {
 
 // shapeKey tells shapes apart.
 func shapeKey(s drover.Shape) string {
-	return fmt.Sprintf("%d %d %d %d %s %q %q %q %s", s.Need.CPU, s.Need.Memory, s.Need.Disk, s.Need.GPUs, s.Need.Arch, s.Placement.Cloud, s.Placement.Zone, s.Placement.Type, s.Spot)
+	return fmt.Sprintf("%d %d %d %d %s %q %q %q %d %s", s.Need.CPU, s.Need.Memory, s.Need.Disk, s.Need.GPUs, s.Need.Arch, s.Placement.Cloud, s.Placement.Zone, s.Placement.Type, s.Placement.MaxPrice, s.Spot)
 }

@@ -230,7 +230,7 @@ func (e *Engine) refuseMisfits() {
 			continue
 		}
 		g.fitted = e.fitting
-		if miss := g.key.Shape.NearestMiss(all); miss != "" {
+		if miss := g.key.Shape.AtAnyPrice().NearestMiss(all); miss != "" {
 			g.fitted = 0
 			for _, j := range slices.Clone(g.jobs) {
 				e.misfit(g, j, miss)

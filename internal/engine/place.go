@@ -168,7 +168,7 @@ func (in *instance) offering() drover.Offering {
 
 // holds reports whether a job of the shape can start on the instance now.
 func (in *instance) holds(s *drover.Shape) bool {
-	return in.free.Fits(s.Need) && s.Placement.Allows(in.Cloud, in.Zone, in.Type.Name) && s.Spot.Allows(in.Market)
+	return in.free.Fits(s.Need) && s.Placement.Allows(in.Cloud, in.Zone, in.Type.Name, in.Price) && s.Spot.Allows(in.Market)
 }
 
 // bindWaiting reserves room on instances that are on their way for elements that found no place.

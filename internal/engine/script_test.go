@@ -223,6 +223,8 @@ func (p *player) submitted(args []string) engine.Job {
 			j.Shape.Need.Memory, _ = drover.ParseBytes(value)
 		case "type":
 			j.Shape.Placement.Type = value
+		case "max_price":
+			j.Shape.Placement.MaxPrice, _ = drover.ParseMoney(value)
 		case "after":
 			for _, n := range strings.Split(value, ",") {
 				j.After = append(j.After, p.number(n))

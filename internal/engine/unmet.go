@@ -61,8 +61,8 @@ func (e *Engine) nameBlocks() {
 // whyBlocked names the block that keeps a group from what can hold it and ends first.
 func (e *Engine) whyBlocked(g *group) drover.Reason {
 	able := slices.DeleteFunc(slices.Clone(e.rentable()), func(o drover.Offering) bool { return !g.key.Shape.Accepts(o) })
-	if len(able) == 0 { // what could hold it is not known, else it would have been refused
-		return e.whySilentCloud()
+	if len(able) == 0 {
+		return e.whyNoneFits(g)
 	}
 	why := e.reason(drover.ReasonBlocked, "every offering that can hold it is blocked")
 	for _, o := range able {
@@ -78,6 +78,15 @@ func (e *Engine) whyBlocked(g *group) drover.Reason {
 	}
 	why.Until = later(why.Until, e.s.Now)
 	return why
+}
+
+// whyNoneFits says why a group waits although nothing that is known fits: what would costs more than its jobs let it, or is not known yet. Else it
+// would have been refused.
+func (e *Engine) whyNoneFits(g *group) drover.Reason {
+	if miss := g.key.Shape.NearestMiss(e.rentable()); g.key.Shape.AtAnyPrice().NearestMiss(e.rentable()) == "" {
+		return e.reason(drover.ReasonMaxPrice, "%s", miss)
+	}
+	return e.whySilentCloud()
 }
 
 // whySilentCloud says that a group waits for the types of a cloud that fails to tell them, since none that is known can hold it.
@@ -139,6 +148,7 @@ func refusalWords(r drover.Refusal) string {
 	words := map[string]string{
 		"placement": is + " not where it is to run", "market": is + " of a market that it does not want", "arch": is + " of another architecture",
 		"vcpus": has + " too few vCPUs", "memory": has + " too little memory", "disk": has + " too little disk", "gpus": has + " too few GPUs",
+		"price": is + " dearer than max_price",
 		"limit": is + " at a limit", "size": is + " of a size that is not wanted", "dear": is + " dearer than what may be spent on it",
 		"spread": has + " the share that one may have",
 	}

@@ -195,7 +195,7 @@ func (m *model) capacity(o *drover.Offering) vec {
 
 // allows reports whether the offering satisfies the rule; room apart.
 func (r *rule) allows(o *drover.Offering) bool {
-	return r.placement.Allows(o.Cloud, o.Zone, o.Type.Name) && r.spot.Allows(o.Market) && (r.arch == "" || r.arch == o.Type.Resources.Arch) &&
+	return r.placement.Allows(o.Cloud, o.Zone, o.Type.Name, o.Price) && r.spot.Allows(o.Market) && (r.arch == "" || r.arch == o.Type.Resources.Arch) &&
 		drover.Demand{Dearest: r.dearest, VCPU: r.vcpu}.Affords(*o)
 }
 
