@@ -38,6 +38,7 @@ type account struct {
 	window   window
 	from, to drover.Time
 	present  bool
+	last     bool          // of those with a limit
 	spare    bool          // entries may lack in it, and nothing asks for it
 	since    int           // entries from before windows had ended so often have nothing in it
 	limit    drover.Money  // 0: none, or it is spare

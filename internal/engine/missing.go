@@ -43,14 +43,19 @@ func (e *Engine) missing(c *Cloud, began drover.Time) (again bool) {
 	return again
 }
 
-// mayBeNew reports whether a list that began then may lack an instance only because its cloud has just made it. That is measured from
-// when Drover began to look, since the clock may have leapt ahead; it is over once a list has had the instance, or it was ready.
+// mayBeNew reports whether a list that began then may lack an instance only because its cloud has just made it. While neither a list has had it
+// nor it was ready, that is measured from when Drover began to look, since the clock may have leapt ahead.
 func (e *Engine) mayBeNew(in *instance, began drover.Time) bool {
 	lag := e.lag(in)
-	if lag > 0 {
+	switch {
+	case in.Created == 0:
+		return false
+	case in.Seen || in.Ready != 0: // a list may still be older than one that had it
+		return began < in.Created.Add(lag)
+	case lag > 0:
 		lag = max(lag, lostGap)
 	}
-	return in.Created != 0 && !in.Seen && in.Ready == 0 && began < max(in.Created, e.s.Looking).Add(lag)
+	return began < max(in.Created, e.s.Looking).Add(lag)
 }
 
 // lag is how far the lists of an instance's cloud may lag behind.

@@ -104,12 +104,21 @@ func (e *Engine) worst(change func(i int, a *account) (more, less drover.Money))
 			continue
 		}
 		more, less := change(i, a)
-		touched := more > 0 || a.present && a.fleets()
+		touched := more > 0 || a.present && a.fleets() || a.last && a.fleets() && addsAfter(a, i, change) > 0
 		if touched && e.exceeds(b, a, more-less, a.limit) {
 			worst = a
 		}
 	}
 	return worst
+}
+
+// addsAfter is what a change adds after an account's window. What is pledged then is pledged in the window as well, so where prices have moved and the
+// window is overdrawn, those after it may be, too.
+func addsAfter(a *account, i int, change func(i int, a *account) (more, less drover.Money)) drover.Money {
+	later := *a
+	later.from, later.to = a.to, never
+	more, _ := change(i, &later)
+	return more
 }
 
 // overdrawn is the account that an instance overdraws as it is now, of several the one that is overdrawn for longest; nil if there is none.

@@ -33,7 +33,7 @@ func (e *Engine) situate(a *account) {
 	for range a.budget.inSight(a.window) - 1 {
 		last = a.window.end(last)
 	}
-	a.present, a.spare, a.settled, a.limit = a.from == begin, a.from == last, nil, 0
+	a.present, a.last, a.spare, a.settled, a.limit = a.from == begin, a.to == last, a.from == last, nil, 0
 	spell := &e.spending(a.budget.Scope()).Spells[a.window]
 	switch {
 	case a.present:

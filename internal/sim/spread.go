@@ -74,7 +74,9 @@ func onDemand(p drover.Problem, plan drover.Plan, b drover.Purchase) bool {
 					room--
 				}
 			}
-			return o.Market == drover.OnDemand && room > 0 && withinLimitsOf(p, plan, o) && p.Demands[l.Demand].Shape.Accepts(o) && p.Demands[l.Demand].Affords(o)
+			d := p.Demands[l.Demand]
+			dear := o.WithVolume(d.Shape.Need.Disk - p.UsualDisk(o.Cloud)) // what a plan compares
+			return o.Market == drover.OnDemand && room > 0 && withinLimitsOf(p, plan, o) && d.Shape.Accepts(o) && d.Affords(dear)
 		})
 	})
 }
