@@ -65,6 +65,7 @@ type Instance struct {
 	Market     Market        `json:"market"`
 	State      InstanceState `json:"state"`
 	Idle       IdleBehavior  `json:"idle_behavior"`
+	User       string        `json:"user,omitempty"` // whose jobs alone it runs, while it is there
 	Pool       string        `json:"pool,omitempty"`
 	Addresses  []string      `json:"addresses,omitempty"`
 	Price      float64       `json:"price_usd_per_hour"`

@@ -72,6 +72,7 @@ var instanceListing = listing[drover.Instance]{
 		{title: "ZONE", text: func(in drover.Instance) string { return in.Zone }},
 		{title: "MARKET", text: func(in drover.Instance) string { return string(in.Market) }},
 		{title: "STATE", text: instanceStateWords, color: func(in drover.Instance) color { return instanceColor(in.State) }},
+		{title: "USER", text: func(in drover.Instance) string { return in.User }, wide: true},
 		{title: "JOBS", text: jobsOn},
 		{title: "AGE", text: instanceAge},
 		{title: "$/HOUR", text: func(in drover.Instance) string { return dollars(in.Price) }, right: true},
@@ -128,6 +129,7 @@ func (a *app) showInstance(in drover.Instance) error {
 	f.add("state", string(in.State))
 	f.add("idle behavior", string(in.Idle))
 	f.add("reason", reasonWords(in.Reason))
+	f.add("user", in.User)
 	f.add("pool", in.Pool)
 	f.add("jobs", strings.Join(jobs, ", "))
 	f.add("addresses", strings.Join(in.Addresses, ", "))

@@ -203,6 +203,7 @@ type Instances struct {
 	KeepBroken       time.Duration `yaml:"keep_broken" doc:"a broken instance is left this long for a look, before it is destroyed"`
 	MaxAge           time.Duration `yaml:"max_age" doc:"older than this it gets no more work, and goes; 0: never"`
 	Reuse            Reuse         `yaml:"reuse" doc:"whether an instance that has run a job is given another"`
+	Sharing          Sharing       `yaml:"sharing" doc:"whose jobs may meet on an instance: those of its first user alone, or everyone's"`
 	Containers       Runtime       `yaml:"containers" doc:"what runs jobs with an image; left out: docker if it works there, or else podman"`
 }
 
@@ -224,6 +225,15 @@ const (
 	ReuseNever  Reuse = "never"
 )
 
+// Sharing says whose jobs may meet on an instance.
+type Sharing string
+
+// The kinds of sharing.
+const (
+	ShareUser     Sharing = "user"
+	ShareEveryone Sharing = "everyone"
+)
+
 // HealthDeadline is how long one look at an instance's health may take.
 func (i Instances) HealthDeadline() time.Duration { return min(30*time.Second, i.HealthInterval/2) }
 
@@ -241,5 +251,6 @@ func (i *Instances) Default() {
 		OrphanTimeout:    time.Hour,
 		HealthInterval:   time.Minute,
 		Reuse:            ReuseAlways,
+		Sharing:          ShareUser,
 	}
 }

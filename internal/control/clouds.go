@@ -152,6 +152,7 @@ func sighting(in driver.Instance) engine.Sighting {
 		HostKey:      tag(driver.TagHostKey),
 		Price:        drover.Money(price),
 		Idle:         drover.IdleBehavior(tag(driver.TagIdle)),
+		Owner:        tag(driver.TagOwner),
 		Created:      in.Created,
 		Addresses:    addresses(in.Addresses),
 		Ending:       in.State == driver.Stopping,
@@ -246,6 +247,9 @@ func (c *Controller) createRequest(cl *cloud, f engine.Create) (driver.CreateReq
 			driver.TagPrice:   strconv.FormatInt(int64(first.Price), 10),
 			driver.TagHostKey: key.Fingerprint,
 		},
+	}
+	if f.Owner != "" {
+		r.Tags[driver.TagOwner] = f.Owner
 	}
 	if cl.own.Capabilities().HostKeys == driver.HostKeysSecret {
 		r.Init = driver.PlantSecret(c.cfg.Key.BootSecret(f.Name), r.Init)
@@ -343,6 +347,9 @@ func (c *Controller) trySetTags(ctx context.Context, f engine.SetTags) error {
 	delete(tags, driver.TagIdle)
 	if f.Idle != drover.IdleRun {
 		tags[driver.TagIdle] = string(f.Idle)
+	}
+	if f.Owner != "" {
+		tags[driver.TagOwner] = f.Owner
 	}
 	cl.own.Adopt(f.ProviderID)
 	if err := cl.own.SetTags(ctx, f.ProviderID, tags); err != nil {

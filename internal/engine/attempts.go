@@ -48,6 +48,7 @@ func (e *Engine) beginElement(j *Job, index int, in *instance) {
 
 // admit puts a new attempt of an element that has left its queue on an instance, and writes that down.
 func (e *Engine) admit(in *instance, j *Job, a *Attempt) {
+	e.belong(in, j.User)
 	el := j.element(a.ID.Job.Index)
 	el.Number = a.ID.Number
 	e.attempts[a.ID.Job] = a

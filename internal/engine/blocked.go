@@ -24,7 +24,7 @@ func (e *Engine) hosted(g *group) bool {
 	if g.looked != e.fleet {
 		g.looked = e.fleet
 		g.host = slices.ContainsFunc(e.instances, func(in *instance) bool {
-			return in.takes() && in.State != drover.InstanceStopping && in.accepts(&g.key.Shape)
+			return in.takes() && in.State != drover.InstanceStopping && in.accepts(g)
 		})
 	}
 	return g.host

@@ -68,7 +68,7 @@ func (e *Engine) claimant(in *instance) *group {
 			o := c.order[w.next]
 			w.next++
 			e.looks++
-			if o.claim.round == c.round || !o.accepts(&w.g.key.Shape) {
+			if o.claim.round == c.round || !o.accepts(w.g) {
 				continue
 			}
 			w.left -= o.Resources.Times(w.g.key.Shape.Need, w.left)
@@ -84,13 +84,13 @@ func (e *Engine) claimant(in *instance) *group {
 	return nil
 }
 
-// accepts reports whether jobs of the shape may run on the instance when it is empty.
-func (in *instance) accepts(s *drover.Shape) bool {
-	r := in.stretched()
+// accepts reports whether the group's jobs may run on the instance when it is empty.
+func (in *instance) accepts(g *group) bool {
+	s, r := &g.key.Shape, in.stretched()
 	if r.Disk == 0 {
 		r.Disk = s.Need.Disk // as Shape.Accepts has it
 	}
-	return r.Fits(s.Need) && s.Placement.Allows(in.Cloud, in.Zone, in.Type.Name, in.Price) && s.Spot.Allows(in.Market)
+	return in.serves(g) && r.Fits(s.Need) && s.Placement.Allows(in.Cloud, in.Zone, in.Type.Name, in.Price) && s.Spot.Allows(in.Market)
 }
 
 // spare is what an instance has beside all that runs there of others than its claimant, and how many of the claimant's jobs it can hold.

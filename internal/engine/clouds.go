@@ -246,7 +246,7 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	in := &instance{Instance: Instance{
 		ID: e.s.LastInstance, Name: name, Cloud: c.Name, ProviderID: s.ProviderID, Zone: s.Zone, Market: s.Market, Price: s.Price,
 		Type: drover.InstanceType{Name: s.Type, ProviderType: s.ProviderType}, HostKey: s.HostKey,
-		State: drover.InstanceUnknown, Idle: drover.IdleRun, Asked: e.s.Now, Created: e.billFrom(s), Seen: true, Used: !e.ours(s.Name), Addresses: s.Addresses,
+		State: drover.InstanceUnknown, Idle: drover.IdleRun, Asked: e.s.Now, Created: e.billFrom(s), Seen: true, Used: !e.ours(s.Name), Owner: s.Owner, Addresses: s.Addresses,
 		Observed: Observed{Known: e.s.Now, Listed: true, Shown: !s.Ending, Ending: s.Ending, Silent: e.s.Now},
 	}}
 	e.adoptTag(in, s.Idle)

@@ -126,6 +126,7 @@ type Create struct {
 	Cloud      string            `json:"cloud"`
 	Candidates []drover.Offering `json:"candidates"`
 	Disk       drover.Bytes      `json:"disk,omitempty"`
+	Owner      string            `json:"owner,omitempty"` // the mark of the user whose it is
 }
 
 // Destroy asks a cloud to end an instance; by name where the cloud's id for it never became known.
@@ -143,6 +144,7 @@ type SetTags struct {
 	Cloud      string              `json:"cloud"`
 	ProviderID string              `json:"provider_id"`
 	Idle       drover.IdleBehavior `json:"idle_behavior"`
+	Owner      string              `json:"owner,omitempty"`
 }
 
 // GrowDisk asks for an instance's volume, and the file system on it, to be as large at least.

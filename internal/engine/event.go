@@ -104,6 +104,7 @@ type Sighting struct {
 	HostKey      string              `json:"host_key,omitempty"`
 	Price        drover.Money        `json:"price"`
 	Idle         drover.IdleBehavior `json:"idle_behavior,omitempty"`
+	Owner        string              `json:"owner,omitempty"` // the mark of the user whose it is, by its tag
 	Created      drover.Time         `json:"created,omitempty"`
 	Addresses    drover.Addresses    `json:"addresses,omitzero"`
 	Ending       bool                `json:"ending,omitempty"`    // listed, but it is being destroyed

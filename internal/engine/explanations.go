@@ -338,6 +338,7 @@ func (e *Engine) whyIsIdle(in *instance) drover.Reason {
 	if hold, because := e.holding(in); because != "" {
 		why.Text = fmt.Sprintf("idle, and kept for %v: %s", hold.Round(time.Second), because)
 	}
+	why.Text += in.whose()
 	switch {
 	case in.held():
 		why.Text = "has no work, and stays until it is released or killed"

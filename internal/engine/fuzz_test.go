@@ -283,7 +283,7 @@ func (e *Engine) wrongRolls() string {
 	}
 	for _, g := range e.groups {
 		for _, in := range r.ready {
-			if _, known := slices.BinarySearchFunc(g.fits, in, fit.compare); g.knows && in.holds(&g.key.Shape) && !known && !slices.Contains(r.news, in) {
+			if _, known := slices.BinarySearchFunc(g.fits, in, fit.compare); g.knows && in.holds(g) && !known && !slices.Contains(r.news, in) {
 				return fmt.Sprintf("instance %s has room for a group that does not know of it", in.Name)
 			}
 		}

@@ -70,7 +70,7 @@ func (e *Engine) seat(g *group, n int, before order) (seats []*instance) {
 		if in == nil {
 			break
 		}
-		for by := e.claimant(in); len(seats) < n && in.holds(&g.key.Shape) && !in.full() && e.leaves(in, g, by); {
+		for by := e.claimant(in); len(seats) < n && in.holds(g) && !in.full() && e.leaves(in, g, by); {
 			e.sit(g, in)
 			seats = append(seats, in)
 		}
@@ -204,7 +204,7 @@ func (e *Engine) hostsOf(g *group, n int) int {
 		if h.count >= n {
 			break
 		}
-		if e.looks++; in.takes() && in.State != drover.InstanceStopping && in.accepts(&g.key.Shape) && !slices.Contains(in.Lost, h.job) {
+		if e.looks++; in.takes() && in.State != drover.InstanceStopping && in.accepts(g) && !slices.Contains(in.Lost, h.job) {
 			h.count += in.Resources.Times(g.key.Shape.Need, in.atOnce(n))
 		}
 	}

@@ -64,7 +64,7 @@ func (in *instance) priority() int {
 // wayFor is those of the givers that have to go for a group, by what stops its growth.
 func (e *Engine) wayFor(g *group, givers []*instance) []*instance {
 	lower := slices.DeleteFunc(slices.Clone(givers), func(in *instance) bool {
-		return in.priority() >= g.key.Priority || g.key.Gang > 0 && in.priority() >= 0 || in.accepts(&g.key.Shape)
+		return in.priority() >= g.key.Priority || g.key.Gang > 0 && in.priority() >= 0 || in.accepts(g)
 	})
 	switch g.reason.Code {
 	case drover.ReasonLimit:
@@ -163,7 +163,7 @@ func (e *Engine) takeOver(g *group, r *rolls) {
 		if g.wants() == 0 {
 			return
 		}
-		if e.looks++; in.accepts(&g.key.Shape) && e.evict(in, g) {
+		if e.looks++; in.accepts(g) && e.evict(in, g) {
 			if n := e.bindableWithin(in, g); n > 0 {
 				e.bind(g, in, n)
 			}

@@ -11,6 +11,7 @@ import (
 // group is the jobs of one key that are not final, and how many of their elements wait.
 type group struct {
 	key    GroupKey
+	mark   string // its user's
 	narrow int    // how much it asks of an instance beside its size
 	jobs   []*Job // those with queued elements that may start, by number
 	queued int    // elements of jobs
@@ -185,7 +186,7 @@ func (g *group) recount() {
 func (e *Engine) group(key GroupKey) *group {
 	g := e.byKey[key]
 	if g == nil {
-		g = &group{key: key, narrow: narrowness(key.Shape), reason: e.reason(drover.ReasonPlanning, planningText)}
+		g = &group{key: key, mark: drover.OwnerMark(key.User), narrow: narrowness(key.Shape), reason: e.reason(drover.ReasonPlanning, planningText)}
 		e.byKey[key] = g
 		e.groups = append(e.groups, g)
 	}

@@ -148,7 +148,7 @@ func (e *Engine) checkCreating(in *instance) {
 			return
 		}
 		in.Call = e.effect(Effect{Create: &Create{
-			Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Candidates: in.Candidates, Disk: in.Resources.Disk,
+			Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Candidates: in.Candidates, Disk: in.Resources.Disk, Owner: in.Owner,
 		}})
 	}
 }

@@ -132,7 +132,7 @@ func (e *Engine) choose(g *group, before order) (best *instance) {
 			continue
 		}
 		e.looks++
-		if in.full() || best != nil && !before(e, g, in, best) || !in.holds(&g.key.Shape) || g.forDemand(in) || slices.Contains(in.Lost, g.jobs[0].Number) || !e.worth(g, in) {
+		if in.full() || best != nil && !before(e, g, in, best) || !in.holds(g) || g.forDemand(in) || slices.Contains(in.Lost, g.jobs[0].Number) || !e.worth(g, in) {
 			continue
 		}
 		if e.leaves(in, g, by) {
@@ -166,9 +166,10 @@ func (in *instance) offering() drover.Offering {
 	return drover.Offering{Cloud: in.Cloud, Zone: in.Zone, Type: t, Market: in.Market, Price: in.Price}
 }
 
-// holds reports whether a job of the shape can start on the instance now.
-func (in *instance) holds(s *drover.Shape) bool {
-	return in.free.Fits(s.Need) && s.Placement.Allows(in.Cloud, in.Zone, in.Type.Name, in.Price) && s.Spot.Allows(in.Market)
+// holds reports whether one of the group's jobs can start on the instance now.
+func (in *instance) holds(g *group) bool {
+	s := &g.key.Shape
+	return in.serves(g) && in.free.Fits(s.Need) && s.Placement.Allows(in.Cloud, in.Zone, in.Type.Name, in.Price) && s.Spot.Allows(in.Market)
 }
 
 // bindWaiting reserves room on instances that are on their way for elements that found no place.
@@ -177,7 +178,7 @@ func (e *Engine) bindWaiting(g *group, r *rolls) {
 		if g.wants() == 0 {
 			return
 		}
-		if e.looks++; !in.accepts(&g.key.Shape) {
+		if e.looks++; !in.accepts(g) {
 			continue
 		}
 		if n := e.bindableWithin(in, g); n > 0 {

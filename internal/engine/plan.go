@@ -66,6 +66,7 @@ func (e *Engine) askFor(groups []*group) {
 	if len(demands) == 0 {
 		return
 	}
+	demands, groups = e.ofOneUser(demands, groups)
 	p := e.problem(demands, offers)
 	keys := e.mixed(&p, groups)
 	e.s.Solving = &Solving{Effect: e.effect(Effect{Solve: &p}), Problem: p, Groups: keys}
@@ -309,6 +310,9 @@ func (e *Engine) draft(candidates []drover.Offering, loads []wanted) *instance {
 		Price: first.Price, Resources: first.Type.Resources, Candidates: candidates, State: drover.InstanceCreating, Idle: drover.IdleRun, Asked: e.s.Now,
 	}}
 	in.Resources.Disk = e.volume(first, loads)
+	if e.life().PerUser {
+		in.own(loads[0].g.key.User)
+	}
 	return in
 }
 

@@ -141,7 +141,7 @@ func (e *Engine) catchUp(g *group, r *rolls) {
 		g.knows = true
 		e.looks += len(r.ready)
 		for _, in := range r.ready {
-			if in.holds(&g.key.Shape) {
+			if in.holds(g) {
 				g.fits = append(g.fits, fit{in: in})
 			}
 		}
@@ -150,7 +150,7 @@ func (e *Engine) catchUp(g *group, r *rolls) {
 		e.looks += len(r.news)
 		for _, in := range r.news {
 			at, had := slices.BinarySearchFunc(g.fits, in, fit.compare)
-			switch fits := in.on.ready && in.holds(&g.key.Shape); {
+			switch fits := in.on.ready && in.holds(g); {
 			case fits && !had:
 				g.fits = slices.Insert(g.fits, at, fit{in: in})
 			case had && !fits:

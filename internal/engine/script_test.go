@@ -44,6 +44,8 @@ func (p *player) set(args []string) {
 			life.BootTimeout = p.duration(value)
 		case "broken-hook":
 			p.settings.BrokenHook = true
+		case "per-user":
+			life.PerUser = true
 		case "use-once":
 			life.UseOnce = true
 		case "keep":
@@ -288,6 +290,10 @@ func (p *player) sees(s *engine.Sighting, said string) {
 		default:
 			if name, ok := strings.CutPrefix(word, "type:"); ok {
 				s.ProviderType, s.Type = name, name
+				continue
+			}
+			if user, ok := strings.CutPrefix(word, "owner:"); ok {
+				s.Owner = drover.OwnerMark(user)
 				continue
 			}
 			s.Idle = drover.IdleBehavior(word)

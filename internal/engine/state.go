@@ -98,6 +98,7 @@ type Lifecycle struct {
 	KeepBroken       time.Duration `json:"keep_broken,omitempty"` // a broken instance is left for a look this long
 	MaxAge           time.Duration `json:"max_age,omitempty"`     // older than this it drains; 0: never
 	UseOnce          bool          `json:"use_once,omitempty"`    // an instance that has run a job is not given another
+	PerUser          bool          `json:"per_user,omitempty"`    // an instance is its first user's until it is gone; else users share instances
 }
 
 // Job is a submitted job that is not final, an array counting as one. Its command, environment and inputs stay in the store.
@@ -188,6 +189,8 @@ type Instance struct {
 	Reason     *drover.Reason       `json:"reason,omitempty"` // why it is in its state, or what is wrong with it
 	Broken     bool                 `json:"broken,omitempty"`
 	Used       bool                 `json:"used,omitempty"`      // a job has begun on it
+	Owner      string               `json:"owner,omitempty"`     // drover.OwnerMark of the user whose jobs alone it runs
+	User       string               `json:"user,omitempty"`      // who that is, as far as it is known
 	Cried      bool                 `json:"cried,omitempty"`     // its HookBroken was run
 	Ailing     *drover.Reason       `json:"ailing,omitempty"`    // it takes no more work and goes once it has none, since that is wrong with it
 	Reclaimed  *drover.Reason       `json:"reclaimed,omitempty"` // its cloud takes it back, or took it: no more work, whatever Idle says

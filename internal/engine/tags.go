@@ -23,7 +23,7 @@ func (e *Engine) checkTag(in *instance) {
 		return
 	}
 	in.Tagging.Idle = in.Idle
-	in.Tagging.Call = e.effect(Effect{SetTags: &SetTags{Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, Idle: in.Idle}})
+	in.Tagging.Call = e.effect(Effect{SetTags: &SetTags{Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, Idle: in.Idle, Owner: in.Owner}})
 }
 
 // nextTag is when checkTag has something to do, 0 for never.

@@ -49,7 +49,7 @@ func (e *Engine) mostFor(g *group, members int) (clouds []most) {
 		}
 	}
 	for _, in := range e.instances { // of a type that is no longer offered
-		if in.accepts(&g.key.Shape) {
+		if in.accepts(g) {
 			hold(in.Cloud, in.atOnce(timesOn(in.Type, in.Resources, g.key.Shape.Need, members)))
 		}
 	}

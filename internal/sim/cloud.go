@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -129,7 +130,7 @@ func (cl *cloud) make(f engine.Create, at int) *vm {
 	w := cl.w
 	w.Made++
 	v := &vm{
-		w: w, cloud: cl, provider: fmt.Sprintf("vm-%d", w.Made), name: f.Name, offering: f.Candidates[at], alive: true, created: w.now, appears: w.now,
+		w: w, cloud: cl, provider: fmt.Sprintf("vm-%d", w.Made), name: f.Name, owner: f.Owner, offering: f.Candidates[at], alive: true, created: w.now, appears: w.now,
 		boots: w.now.Add(w.within(time.Minute)), key: f.Name, clock: w.within(time.Hour) - 30*time.Minute, fence: map[fenced]int{},
 		candid: w.roll(2) == 0,
 	}
@@ -242,7 +243,7 @@ func (c *controller) setTags(effect int64, f engine.SetTags) {
 	case lost && c.w.roll(2) == 0:
 		ev.Err = drover.Errorf(drover.KindTransient, "not tagged")
 	default:
-		v.tag = f.Idle
+		v.tag, v.owner = f.Idle, cmp.Or(f.Owner, v.owner)
 		if lost {
 			ev.Err = drover.Errorf(drover.KindTransient, "timed out")
 		}

@@ -102,6 +102,7 @@ func (c *controller) mayRun(v *vm, id drover.AttemptID) {
 	if was, ok := w.Disk.Final[id.Job]; ok {
 		w.fail("attempt %v begins although the job is %s", id, was)
 	}
+	w.mayMeet(v, id)
 	if v.failed && !w.promises.released[v.name] {
 		w.fail("attempt %v begins on %s, whose boot probe failed", id, v.name)
 	}
@@ -109,6 +110,20 @@ func (c *controller) mayRun(v *vm, id drover.AttemptID) {
 		if a := w.Disk.attempts[r.id.Job]; c.alive() && r.exit == nil && a.ID != r.id {
 			w.fail("attempt %v begins on %s beside %v, which nobody knows", id, v.name, r.id)
 		}
+	}
+}
+
+// mayMeet checks that where instances belong to users, no job of another's begins on one that has had one.
+func (w *World) mayMeet(v *vm, id drover.AttemptID) {
+	j, known := w.Disk.jobs[id.Job.Number]
+	if !w.settings.Lifecycle.PerUser || !known {
+		return
+	}
+	if v.first == nil {
+		v.first = &j.User
+	}
+	if *v.first != j.User {
+		w.fail("attempt %v of %q begins on %s, which is %q's", id, j.User, v.name, *v.first)
 	}
 }
 

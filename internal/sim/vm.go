@@ -17,6 +17,8 @@ type vm struct {
 	name     string
 	offering drover.Offering
 	tag      drover.IdleBehavior
+	owner    string              // its tag of whose it is
+	first    *string             // the user whose job was the first on it
 	shownTag drover.IdleBehavior // what a list said of it last
 	missing  drover.Time         // as of when the last list that a controller has heard left it out, by that one's clock; 0: it did not
 	disk     drover.Bytes        // of its volume; 0: its disk comes with its type

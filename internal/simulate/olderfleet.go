@@ -17,7 +17,7 @@ func (o *older) place(p *placed) {
 func (o *older) placed(p *placed) bool {
 	if o.policy == FirstFit {
 		for _, r := range o.fleet {
-			if p.shape.Accepts(r.offering) && r.free.Fits(p.shape.Need) {
+			if o.serves(r, p) && p.shape.Accepts(r.offering) && r.free.Fits(p.shape.Need) {
 				o.put(p, r)
 				return true
 			}
@@ -30,8 +30,15 @@ func (o *older) placed(p *placed) bool {
 	if at < 0 {
 		return false
 	}
-	o.put(p, o.rent(o.m.market.offerings[at]))
+	r := o.rent(o.m.market.offerings[at])
+	r.user = p.job.User
+	o.put(p, r)
 	return true
+}
+
+// serves reports whether an instance may take a user's job.
+func (o *older) serves(r *rented, p *placed) bool {
+	return !o.in.Settings.Lifecycle.PerUser || r.user == p.job.User
 }
 
 // cheapest is the offering that is the cheapest for a job alone, whether or not it may be rented; -1 if none holds it.

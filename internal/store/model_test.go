@@ -286,7 +286,7 @@ func drawInstance(rt *rapid.T, id int64) *engine.Instance {
 func TestWhatIsDurable(t *testing.T) {
 	durable := map[reflect.Type]string{
 		reflect.TypeFor[engine.Instance](): "ID Name Cloud ProviderID Zone Type Market Price Rates Resources Candidates HostKey State Idle " +
-			"Grow Rigid Reason Broken Used Cried Ailing Reclaimed Asked Created Ready IdleSince KeepUntil Bound Begun Ended Told Retag Seen Revived Addresses Quiet EndTold Unproven",
+			"Grow Rigid Reason Broken Used Owner User Cried Ailing Reclaimed Asked Created Ready IdleSince KeepUntil Bound Begun Ended Told Retag Seen Revived Addresses Quiet EndTold Unproven",
 		reflect.TypeFor[engine.Attempt](): "ID Instance State Started Ended Exit Stop Unproven",
 		reflect.TypeFor[engine.Job](): "Number Name User Labels Shape Array Gang Priority Attempts Retry Timeout Expected After Queued Succeeded Failed Cancelled " +
 			"Cancel Since Again Blocked Grown Losers",
