@@ -189,7 +189,7 @@ func (e *Engine) endProbe(in *instance) {
 		if b.Probe != in.ID || b.restless() && in.Created != 0 && b.Covers(taken) && in.State != drover.InstanceGone {
 			return true
 		}
-		b.Probe = 0
+		b.Probe, b.Reason.Until = 0, max(b.Reason.Until, e.s.Now) // from when on nothing probes it
 		return in.Created == 0 || !b.Covers(taken) || b.restless()
 	})
 }

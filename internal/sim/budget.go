@@ -225,7 +225,11 @@ func (w *World) claimsOn(in engine.Instance, begun *engine.Attempt, b engine.Bud
 	for _, a := range load {
 		if j := w.Disk.jobs[a.ID.Job.Number]; mine(b, j) {
 			use := ledger.Use{Started: a.Started, Ended: w.endOf(a), CPU: j.Shape.Need.CPU}
-			all = append(all, claim{bill: ledger.Bill{Tariff: in.Tariff(), Created: in.Created, End: use.Ended, CPU: in.Resources.CPU}, use: &use})
+			end := use.Ended
+			if a.State == drover.AttemptCollecting && in.Ended != 0 {
+				end = min(end, in.Ended)
+			}
+			all = append(all, claim{bill: ledger.Bill{Tariff: in.Tariff(), Created: in.Created, End: end, CPU: in.Resources.CPU}, use: &use})
 		}
 	}
 	for _, bound := range in.Bound {
