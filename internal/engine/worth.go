@@ -46,10 +46,8 @@ func (e *Engine) shared(g *group, in *instance, jobs int) bool {
 	return alone == 0 || in.Price <= alone || in.Price/drover.Money(max(1, jobs)) <= alone+alone/64
 }
 
-// fresh reports whether an instance has become ready just now, also if some of what it was rented for is on it already.
-func (e *Engine) fresh(in *instance) bool {
-	return !in.Used && (in.IdleSince == e.s.Now || in.Ready == e.s.Now)
-}
+// fresh reports whether an instance has become ready just now, and nothing has begun on it.
+func (e *Engine) fresh(in *instance) bool { return !in.Used && in.IdleSince == e.s.Now }
 
 // alone is what an hour costs of what may be rented now and costs least for one job of the shape, its boot, its volume and half a billing period included; 0 if nothing holds it.
 func (e *Engine) alone(s drover.Shape) (least drover.Money) {
