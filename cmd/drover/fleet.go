@@ -241,7 +241,7 @@ func settings(c *config.Config, limits runLimits) engine.Settings {
 			KeepBroken:       c.Instances.KeepBroken,
 			MaxAge:           c.Instances.MaxAge,
 			UseOnce:          c.Instances.Reuse == config.ReuseNever,
-			PerUser:          c.Instances.Sharing == config.ShareUser,
+			Sharing:          c.Instances.Sharing,
 		},
 		MaxInstances:    limits.MaxInstances,
 		MaxCost:         limits.MaxCost,

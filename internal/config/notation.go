@@ -43,8 +43,8 @@ func scalarOf(t reflect.Type) (notation, bool) {
 		return oneOf(AddressPublic, AddressPrivate), true
 	case reflect.TypeFor[Exceeded]():
 		return oneOf(ExceededFinish, ExceededStop), true
-	case reflect.TypeFor[Sharing]():
-		return oneOf(ShareUser, ShareEveryone), true
+	case reflect.TypeFor[drover.Sharing]():
+		return oneOf(drover.ShareUser, drover.ShareEveryone), true
 	case reflect.TypeFor[Reuse]():
 		return oneOf(ReuseAlways, ReuseNever), true
 	case reflect.TypeFor[Runtime]():

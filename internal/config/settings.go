@@ -188,23 +188,23 @@ func (f TypeFilter) Refuses(name string, price drover.Money) string {
 
 // Instances is the life of an instance, from its boot to its end.
 type Instances struct {
-	BootProbe        string        `yaml:"boot_probe" doc:"a shell command that exits 0 when the instance is ready"`
-	BootTimeout      time.Duration `yaml:"boot_timeout" doc:"not ready within this time: broken"`
-	ProbeInterval    time.Duration `yaml:"probe_interval" doc:"how often an instance is asked whether it lives"`
-	ProbeDeadline    time.Duration `yaml:"probe_deadline" doc:"how long one such question may take; default: half of probe_interval, at most 5s"`
-	ProbeTimeout     time.Duration `yaml:"probe_timeout" doc:"silent this long: broken"`
-	PartitionTimeout time.Duration `yaml:"partition_timeout" doc:"all of a cloud's instances silent: how long the controller blames itself before it gives them up; 0: until one answers"`
-	IdleTimeout      time.Duration `yaml:"idle_timeout" doc:"without work this long: destroyed; of more than a minute, no more is used than it would cost to boot another"`
-	TermTimeout      time.Duration `yaml:"term_timeout" doc:"from the first SIGTERM to SIGKILL"`
-	ShutdownTimeout  time.Duration `yaml:"shutdown_timeout" doc:"destroy is asked again this often, until the cloud no longer lists the instance"`
-	OrphanTimeout    time.Duration `yaml:"orphan_timeout" doc:"no word from any controller for this long, and no job: the instance powers itself off; 0: never"`
-	Health           string        `yaml:"health" doc:"a shell command on the instance that exits 0 while it is well; after two failures in a row it gets no more work"`
-	HealthInterval   time.Duration `yaml:"health_interval" doc:"how often an instance looks whether it is well; one look may take half of that, at most 30s"`
-	KeepBroken       time.Duration `yaml:"keep_broken" doc:"a broken instance is left this long for a look, before it is destroyed"`
-	MaxAge           time.Duration `yaml:"max_age" doc:"older than this it gets no more work, and goes; 0: never"`
-	Reuse            Reuse         `yaml:"reuse" doc:"whether an instance that has run a job is given another"`
-	Sharing          Sharing       `yaml:"sharing" doc:"whose jobs may meet on an instance: those of its first user alone, or everyone's"`
-	Containers       Runtime       `yaml:"containers" doc:"what runs jobs with an image; left out: docker if it works there, or else podman"`
+	BootProbe        string         `yaml:"boot_probe" doc:"a shell command that exits 0 when the instance is ready"`
+	BootTimeout      time.Duration  `yaml:"boot_timeout" doc:"not ready within this time: broken"`
+	ProbeInterval    time.Duration  `yaml:"probe_interval" doc:"how often an instance is asked whether it lives"`
+	ProbeDeadline    time.Duration  `yaml:"probe_deadline" doc:"how long one such question may take; default: half of probe_interval, at most 5s"`
+	ProbeTimeout     time.Duration  `yaml:"probe_timeout" doc:"silent this long: broken"`
+	PartitionTimeout time.Duration  `yaml:"partition_timeout" doc:"all of a cloud's instances silent: how long the controller blames itself before it gives them up; 0: until one answers"`
+	IdleTimeout      time.Duration  `yaml:"idle_timeout" doc:"without work this long: destroyed; of more than a minute, no more is used than it would cost to boot another"`
+	TermTimeout      time.Duration  `yaml:"term_timeout" doc:"from the first SIGTERM to SIGKILL"`
+	ShutdownTimeout  time.Duration  `yaml:"shutdown_timeout" doc:"destroy is asked again this often, until the cloud no longer lists the instance"`
+	OrphanTimeout    time.Duration  `yaml:"orphan_timeout" doc:"no word from any controller for this long, and no job: the instance powers itself off; 0: never"`
+	Health           string         `yaml:"health" doc:"a shell command on the instance that exits 0 while it is well; after two failures in a row it gets no more work"`
+	HealthInterval   time.Duration  `yaml:"health_interval" doc:"how often an instance looks whether it is well; one look may take half of that, at most 30s"`
+	KeepBroken       time.Duration  `yaml:"keep_broken" doc:"a broken instance is left this long for a look, before it is destroyed"`
+	MaxAge           time.Duration  `yaml:"max_age" doc:"older than this it gets no more work, and goes; 0: never"`
+	Reuse            Reuse          `yaml:"reuse" doc:"whether an instance that has run a job is given another"`
+	Sharing          drover.Sharing `yaml:"sharing" doc:"whose jobs may meet on an instance: those of its first user alone, or everyone's"`
+	Containers       Runtime        `yaml:"containers" doc:"what runs jobs with an image; left out: docker if it works there, or else podman"`
 }
 
 // Runtime runs containers on an instance.
@@ -225,15 +225,6 @@ const (
 	ReuseNever  Reuse = "never"
 )
 
-// Sharing says whose jobs may meet on an instance.
-type Sharing string
-
-// The kinds of sharing.
-const (
-	ShareUser     Sharing = "user"
-	ShareEveryone Sharing = "everyone"
-)
-
 // HealthDeadline is how long one look at an instance's health may take.
 func (i Instances) HealthDeadline() time.Duration { return min(30*time.Second, i.HealthInterval/2) }
 
@@ -251,6 +242,6 @@ func (i *Instances) Default() {
 		OrphanTimeout:    time.Hour,
 		HealthInterval:   time.Minute,
 		Reuse:            ReuseAlways,
-		Sharing:          ShareUser,
+		Sharing:          drover.ShareUser,
 	}
 }

@@ -215,6 +215,7 @@ func (c *Controller) dial(ctx context.Context, f engine.Connect) (*remote.Conn, 
 	t.Timeouts = remote.Timeouts{ProbeInterval: c.current().Settings.Lifecycle.ProbeInterval, Probe: c.current().Deadline}
 	t.LoggedIn = func() { c.cfg.Observer.LoggedIn(f.Instance, c.clock.now()) }
 	t.Probed = func(passed bool) { c.cfg.Observer.Probed(f.Cloud, passed) }
+	t.Apart = f.Apart
 	if f.Probe {
 		t.BootProbe = c.current().Probe
 	}

@@ -79,7 +79,7 @@ type instance struct {
 	leaving bool  // its cloud is
 	once    bool  // it may be given one job
 	aged    bool  // it is older than any may be
-	perUser bool  // it is its first user's
+	sharing drover.Sharing
 }
 
 // New begins an engine from a State, which it takes over. It is the only way to begin. A State whose Now is zero comes from a store: what was

@@ -310,9 +310,7 @@ func (e *Engine) draft(candidates []drover.Offering, loads []wanted) *instance {
 		Price: first.Price, Resources: first.Type.Resources, Candidates: candidates, State: drover.InstanceCreating, Idle: drover.IdleRun, Asked: e.s.Now,
 	}}
 	in.Resources.Disk = e.volume(first, loads)
-	if e.life().PerUser {
-		in.own(loads[0].g.key.User)
-	}
+	e.own(in, loads[0].g.key.User)
 	return in
 }
 

@@ -11,7 +11,7 @@ import (
 // adapt takes over what the settings say of each instance.
 func (e *Engine) adapt(in *instance) {
 	in.leaving = e.limits(in.Cloud).Leaving
-	in.once, in.perUser = e.life().UseOnce, e.life().PerUser
+	in.once, in.sharing = e.life().UseOnce, e.life().Sharing
 	in.aged = e.old(in)
 }
 

@@ -44,8 +44,8 @@ func (p *player) set(args []string) {
 			life.BootTimeout = p.duration(value)
 		case "broken-hook":
 			p.settings.BrokenHook = true
-		case "per-user":
-			life.PerUser = true
+		case "sharing":
+			life.Sharing = drover.Sharing(value)
 		case "use-once":
 			life.UseOnce = true
 		case "keep":

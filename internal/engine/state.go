@@ -88,17 +88,17 @@ type CloudSettings struct {
 
 // Lifecycle are the times an instance is given, as PRODUCT.md's `instances:` names them.
 type Lifecycle struct {
-	BootTimeout      time.Duration `json:"boot_timeout"`
-	ProbeInterval    time.Duration `json:"probe_interval"`
-	ProbeTimeout     time.Duration `json:"probe_timeout"`
-	PartitionTimeout time.Duration `json:"partition_timeout,omitempty"` // all of a cloud silent: how long the controller blames itself; 0: until one answers
-	IdleTimeout      time.Duration `json:"idle_timeout"`
-	TermTimeout      time.Duration `json:"term_timeout"`
-	ShutdownTimeout  time.Duration `json:"shutdown_timeout"`
-	KeepBroken       time.Duration `json:"keep_broken,omitempty"` // a broken instance is left for a look this long
-	MaxAge           time.Duration `json:"max_age,omitempty"`     // older than this it drains; 0: never
-	UseOnce          bool          `json:"use_once,omitempty"`    // an instance that has run a job is not given another
-	PerUser          bool          `json:"per_user,omitempty"`    // an instance is its first user's until it is gone; else users share instances
+	BootTimeout      time.Duration  `json:"boot_timeout"`
+	ProbeInterval    time.Duration  `json:"probe_interval"`
+	ProbeTimeout     time.Duration  `json:"probe_timeout"`
+	PartitionTimeout time.Duration  `json:"partition_timeout,omitempty"` // all of a cloud silent: how long the controller blames itself; 0: until one answers
+	IdleTimeout      time.Duration  `json:"idle_timeout"`
+	TermTimeout      time.Duration  `json:"term_timeout"`
+	ShutdownTimeout  time.Duration  `json:"shutdown_timeout"`
+	KeepBroken       time.Duration  `json:"keep_broken,omitempty"` // a broken instance is left for a look this long
+	MaxAge           time.Duration  `json:"max_age,omitempty"`     // older than this it drains; 0: never
+	UseOnce          bool           `json:"use_once,omitempty"`    // an instance that has run a job is not given another
+	Sharing          drover.Sharing `json:"sharing,omitempty"`     // whose jobs may meet on an instance
 }
 
 // Job is a submitted job that is not final, an array counting as one. Its command, environment and inputs stay in the store.
@@ -189,7 +189,7 @@ type Instance struct {
 	Reason     *drover.Reason       `json:"reason,omitempty"` // why it is in its state, or what is wrong with it
 	Broken     bool                 `json:"broken,omitempty"`
 	Used       bool                 `json:"used,omitempty"`      // a job has begun on it
-	Owner      string               `json:"owner,omitempty"`     // drover.OwnerMark of the user whose jobs alone it runs
+	Owner      string               `json:"owner,omitempty"`     // drover.OwnerMark of the user whose jobs alone it runs, or drover.Everyones; empty: nobody's yet
 	User       string               `json:"user,omitempty"`      // who that is, as far as it is known
 	Cried      bool                 `json:"cried,omitempty"`     // its HookBroken was run
 	Ailing     *drover.Reason       `json:"ailing,omitempty"`    // it takes no more work and goes once it has none, since that is wrong with it

@@ -172,13 +172,13 @@ var errAbsent = errors.New("the runner is not there")
 // tryControl starts the runner and says Hello at once, which saves a round trip. The result is errAbsent if the runner is not there.
 func (s *session) tryControl() (*Conn, error) {
 	s.begin("starting the runner", s.target.Timeouts.Hello)
-	p, err := launch(s.conn, shell(controlScript, append(s.target.place(), s.target.Fleet, s.target.Instance, s.known())...))
+	p, err := launch(s.conn, s.target.runnerShell(controlScript, append(s.target.place(), s.target.Fleet, s.target.Instance, s.known())...))
 	if err != nil {
 		return nil, s.deadlines.fail(err)
 	}
 	in := bufio.NewReaderSize(p, 4096) // the size at which wire.NewConn uses it as it is
 	lines := wire.NewConn(in, p)
-	ours := wire.Hello{Version: wire.Version, Epoch: s.target.Epoch, Fleet: s.target.Fleet, Instance: s.target.Instance}
+	ours := wire.Hello{Version: wire.Version, Epoch: s.target.Epoch, Fleet: s.target.Fleet, Instance: s.target.Instance, Apart: s.target.Apart}
 	// If it cannot be sent, reading tells why.
 	sent := lines.Write(wire.Message{Hello: &ours})
 	present, err := readVerdict(in)

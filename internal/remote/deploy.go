@@ -108,7 +108,7 @@ func (t Target) place() []string {
 // deploy puts the runner on the instance unless it is there.
 func (s *session) deploy() error {
 	s.begin("looking for the runner", s.target.Timeouts.Command)
-	_, out, err := run(s.conn, shell(checkScript, s.target.place()...), nil)
+	_, out, err := run(s.conn, s.target.runnerShell(checkScript, s.target.place()...), nil)
 	if err != nil {
 		return s.deadlines.fail(err)
 	}
@@ -131,7 +131,7 @@ func (s *session) upload() error {
 	}
 	defer content.Close()
 	exact := &exactReader{io.LimitReader(content, s.target.Runner.Size+1), s.target.Runner.Size}
-	if _, _, err := run(s.conn, shell(uploadScript, append(s.target.place(), rand.Text())...), exact); err != nil {
+	if _, _, err := run(s.conn, s.target.runnerShell(uploadScript, append(s.target.place(), rand.Text())...), exact); err != nil {
 		return s.deadlines.fail(err)
 	}
 	s.compared = true

@@ -180,7 +180,7 @@ func (c *Conn) openBulk(ctx context.Context) (*bulk, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.times.Command, errors.New("no answer in time"))
 	defer cancel()
 	for {
-		p, err := launchWithin(ctx, c.session.conn, shell(bulkScript, c.session.target.place()...))
+		p, err := launchWithin(ctx, c.session.conn, c.session.target.runnerShell(bulkScript, c.session.target.place()...))
 		if err == nil {
 			return newBulk(p, c.times.Stall), nil
 		}

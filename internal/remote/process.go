@@ -174,14 +174,30 @@ func runWithin(ctx context.Context, conn ssh.Conn, command string) (*process, *t
 // shell is the command that runs a script with arguments under /bin/sh, whatever the user's own shell is. That one reads nothing but
 // words in single quotes without any character that a shell might change even there: csh minds "!" and the ends of lines, fish
 // backslashes before quotes.
-func shell(script string, args ...string) string {
+func shell(script string, args ...string) string { return shellAfter("", script, args...) }
+
+// shellAfter is shell with a script before the arguments are set.
+func shellAfter(first, script string, args ...string) string {
 	var b strings.Builder
-	b.WriteString("set --")
+	b.WriteString(first + "set --")
 	for _, a := range args {
 		b.WriteString(" " + quote(a))
 	}
 	b.WriteString("\n" + script)
 	return `exec /bin/sh -c 'eval "$(printf %b "$1")"' drover '` + spell(b.String()) + "'"
+}
+
+// asRoot goes on with a script as root. The script's own text is its first argument.
+const asRoot = `exec sudo -n /bin/sh -c 'eval "$(printf %b "$1")"' drover "$1"` + "\n"
+
+// runnerShell is shell for a script that deals with the runner or its folder: as root if the runner is to keep attempts apart, or did and has its
+// folder to itself.
+func (t Target) runnerShell(script string, args ...string) string {
+	dir := quote(t.RunnerDir)
+	if t.Apart {
+		return shellAfter(`[ "$(id -u)" = 0 ] || `+asRoot, script, args...)
+	}
+	return shellAfter(`[ ! -d `+dir+` ] || [ -w `+dir+` ] || `+asRoot, script, args...)
 }
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

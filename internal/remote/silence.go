@@ -47,7 +47,7 @@ func (t Target) silence(ctx context.Context, raw net.Conn, d *deadlines) (time.D
 		return 0, err
 	}
 	s.begin("asking when it heard a controller", t.Timeouts.Command)
-	_, out, err := run(s.conn, shell(silenceScript, t.RunnerDir), nil)
+	_, out, err := run(s.conn, t.runnerShell(silenceScript, t.RunnerDir), nil)
 	if err != nil {
 		return 0, d.fail(err)
 	}

@@ -24,6 +24,7 @@ type Content func(hash string) (io.ReadCloser, int64, error)
 // A transient error leaves open whether it was started. KindInvalid means that the runner refused it for good, KindConflict that it
 // did under this number and in this place. Any other kind is that of an error of open, and means that it was not started.
 func (c *Conn) Start(ctx context.Context, s wire.Start, open Content) error {
+	s.Apart = c.session.target.Apart
 	answers, err := c.await(s.ID)
 	if err != nil {
 		return err

@@ -35,6 +35,7 @@ type Target struct {
 	Epoch     int64
 	RunnerDir string // the runner's folder, relative to the user's home; ".drover" if empty
 	Runner    Runner
+	Apart     bool   // attempts are kept apart: the runner is root's, by way of sudo if need be
 	BootProbe string // a shell command that exits 0 once the instance is ready; empty if it has been proved before
 	Timeouts  Timeouts
 

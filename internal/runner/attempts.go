@@ -57,6 +57,15 @@ func (d *daemon) startLocked(m wire.Start) {
 	}
 	a := d.newAttempt(m.ID)
 	a.store, a.proof = m.Store, m.Proof
+	if m.Apart {
+		uid, err := d.takeUIDLocked()
+		if err != nil {
+			d.blobs.unpin(pins)
+			d.sendLocked(wire.Message{Refused: &wire.Refused{ID: m.ID, Text: limit(err.Error()), NotHere: true}})
+			return
+		}
+		a.place.UID = uid
+	}
 	ctx, abort := context.WithCancelCause(context.Background())
 	a.abort = abort
 	d.attempts[m.ID] = a
@@ -187,6 +196,11 @@ func (d *daemon) prepare(ctx context.Context, a *attempt, m wire.Start) error {
 	}
 	if err := d.lay(a.folder, m.Files); err != nil {
 		return err
+	}
+	if a.place.UID != 0 {
+		if err := a.folder.openTo(a.place.UID); err != nil {
+			return fmt.Errorf("giving the attempt's user its folder: %w", err)
+		}
 	}
 	nowhere := d.findPlace(ctx, a, m)
 	return errors.Join(nowhere, a.folder.allow(record{m.ID, m.Outputs, a.place, a.store, a.proof}))

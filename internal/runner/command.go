@@ -84,11 +84,19 @@ type attributes struct {
 	env   []string
 	files []*os.File
 	group *cgroup.Group // nil: this process's
+	apart bool          // it is the first process of namespaces of its own
+	uid   int           // the user that it runs as; 0: this process's
 }
 
 // spawn executes a program in a session of its own.
 func spawn(path string, args []string, a attributes) (*command, error) {
 	attr := &syscall.ProcAttr{Dir: a.dir, Env: a.env, Sys: &syscall.SysProcAttr{Setsid: true}}
+	if a.apart {
+		attr.Sys.Cloneflags = unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC
+	}
+	if a.uid != 0 {
+		attr.Sys.Credential = &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.uid)}
+	}
 	for _, f := range a.files {
 		attr.Files = append(attr.Files, f.Fd())
 	}
@@ -155,6 +163,9 @@ func environment(o order) map[string]string {
 	env := unpair(os.Environ())
 	maps.Copy(env, o.Env)
 	maps.Copy(env, o.markers())
+	if o.Place.UID != 0 {
+		maps.Copy(env, apartEnv())
+	}
 	return env
 }
 

@@ -65,6 +65,11 @@ func newContained(o order) (*contained, error) {
 	if err := errors.Join(o.Folder.makeTold(), unix.Mkfifo(o.Folder.pipe(), 0o600)); err != nil {
 		return nil, fmt.Errorf("making the pipe to the container: %w", err)
 	}
+	if uid := o.Place.UID; uid != 0 {
+		if err := os.Chown(o.Folder.pipe(), uid, uid); err != nil {
+			return nil, err
+		}
+	}
 	pipe, err := os.OpenFile(o.Folder.pipe(), os.O_RDWR, 0)
 	if err != nil {
 		return nil, err

@@ -82,6 +82,12 @@ func (d *daemon) containerFor(ctx context.Context, a *attempt, m wire.Start) (*c
 	if err != nil {
 		return nil, err
 	}
+	if uid := a.place.UID; uid != 0 {
+		user = fmt.Sprintf("%d:%d", uid, uid)
+		if err := os.Chmod(program, 0o755); err != nil { // its folder is root's alone all the same
+			return nil, err
+		}
+	}
 	return &container.Spec{
 		Name:    a.place.Name,
 		Labels:  d.labels(m.ID.String()),

@@ -46,6 +46,7 @@ type daemon struct {
 
 	containers containers
 	groups     *cgroup.Base // where control groups are made; nil: nowhere
+	apartTried bool         // namespaces can be made
 
 	hearer atomic.Pointer[session] // who is told what the log says; the control stream, once its Hello was answered
 

@@ -20,6 +20,9 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if args[0] == "init" && len(args) > 1 {
 		return initiate(args[1:], stderr)
 	}
+	if args[0] == "apart" && len(args) > 2 {
+		return initiateApart(args[1:])
+	}
 	o, err := parse(args, stderr)
 	if err != nil {
 		return 2

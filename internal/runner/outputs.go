@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/bmatcuk/doublestar/v4"
 	"golang.org/x/sys/unix"
@@ -61,7 +62,7 @@ func (b bulk) getOutputs(r wire.Request) error {
 	if err := b.lines.Write(wire.Reply{}); err != nil {
 		return err
 	}
-	c, err := b.sendOutputs(root, history.attempt.Outputs)
+	c, err := b.sendOutputs(root, a.place.UID, history.attempt.Outputs)
 	if err != nil {
 		return err
 	}
@@ -69,10 +70,10 @@ func (b bulk) getOutputs(r wire.Request) error {
 }
 
 // sendOutputs returns an error only if the channel broke.
-func (b bulk) sendOutputs(root *os.Root, patterns []string) (*collector, error) {
+func (b bulk) sendOutputs(root *os.Root, owner int, patterns []string) (*collector, error) {
 	chunks := wire.ChunkWriter{W: b.conn}
 	buffer := bufio.NewWriterSize(chunks, 64<<10)
-	c := &collector{root: root, tar: tar.NewWriter(buffer), seen: make(map[string]bool)}
+	c := &collector{root: root, owner: owner, tar: tar.NewWriter(buffer), seen: make(map[string]bool)}
 	for i, pattern := range patterns {
 		matched, err := c.collect(path.Clean(pattern))
 		if c.err == nil {
@@ -99,6 +100,7 @@ func (b bulk) sendOutputs(root *os.Root, patterns []string) (*collector, error) 
 // through root, which no link leads out of.
 type collector struct {
 	root      *os.Root
+	owner     int // whose files alone travel; 0: everybody's. Else a link to a file that only root reads would be read by root for the job.
 	tar       *tar.Writer
 	seen      map[string]bool
 	links     []string // symbolic links, to be added last
@@ -304,6 +306,10 @@ func (c *collector) addFile(name string) error {
 	info, err := f.Stat()
 	if err != nil {
 		return fmt.Errorf("reading output %q: %w", name, err)
+	}
+	if c.owner != 0 && info.Sys().(*syscall.Stat_t).Uid != uint32(c.owner) {
+		c.leaveOut(name, "a file of another user")
+		return nil
 	}
 	if c.bytes += info.Size(); c.bytes > maxOutputBytes {
 		return fmt.Errorf("outputs of more than %d bytes", int64(maxOutputBytes))

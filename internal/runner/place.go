@@ -19,6 +19,7 @@ import (
 type place struct {
 	Name    string       `json:"name"`              // of the control group or container
 	Groups  *cgroup.Base `json:"groups,omitempty"`  // where the control group is; nil: there is none
+	UID     int          `json:"uid,omitempty"`     // the user that it runs as, kept apart from all others; 0: it is not
 	Runtime string       `json:"runtime,omitempty"` // what runs the container; empty: there is none
 }
 

@@ -87,6 +87,11 @@ func (d *daemon) admitController(s *session, h wire.Hello) error {
 	if h.Epoch < d.epoch {
 		return fmt.Errorf("epoch %d is over: a controller of epoch %d has been here", h.Epoch, d.epoch)
 	}
+	if h.Apart {
+		if err := d.keepsApart(); err != nil {
+			return fmt.Errorf("users' jobs cannot be kept apart here: %w", err)
+		}
+	}
 	if h.Epoch > d.epoch {
 		if err := writeEpoch(h.Epoch); err != nil {
 			return fmt.Errorf("remembering the epoch: %w", err)

@@ -133,7 +133,10 @@ func (s *supervisor) run(o order, j journal) drover.Exit {
 
 // startPayload starts the order's command where it is to run.
 func (s *supervisor) startPayload(o order, j journal) (payload, error) {
-	if o.Container == nil {
+	switch {
+	case o.Container == nil && o.Place.UID != 0:
+		return startApart(o, j)
+	case o.Container == nil:
 		return startCommand(o, j)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())

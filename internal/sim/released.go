@@ -116,7 +116,7 @@ func (c *controller) mayRun(v *vm, id drover.AttemptID) {
 // mayMeet checks that where instances belong to users, no job of another's begins on one that has had one.
 func (w *World) mayMeet(v *vm, id drover.AttemptID) {
 	j, known := w.Disk.jobs[id.Job.Number]
-	if !w.settings.Lifecycle.PerUser || !known {
+	if w.settings.Lifecycle.Sharing != drover.ShareUser || !known {
 		return
 	}
 	if v.first == nil {

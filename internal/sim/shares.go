@@ -17,7 +17,7 @@ func (w *World) mayGoFirst(a engine.Attempt) {
 	own := w.shareOf(j)
 	for _, o := range w.recipe.Jobs {
 		o, waits := w.Disk.jobs[o.Number]
-		others := w.settings.Lifecycle.PerUser && o.User != j.User // what it begins on is its user's
+		others := w.settings.Lifecycle.Sharing == drover.ShareUser && o.User != j.User // what it begins on is its user's
 		if !waits || others || !alike(o, j) || len(o.Grown) > 0 || o.Queued.Count() < wellStocked || !w.stuck(o, a) {
 			continue
 		}

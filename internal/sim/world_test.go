@@ -214,7 +214,7 @@ func varied(seed uint64, s engine.Settings) engine.Settings {
 		s.Clouds[i].ListLag = []time.Duration{0, 4 * time.Second, 30 * time.Second, 2 * time.Minute}[dice.IntN(4)]
 		s.Clouds[i].Describe = some() || some()
 	}
-	s.Lifecycle.PerUser = dice.IntN(2) == 0
+	s.Lifecycle.Sharing = []drover.Sharing{drover.ShareUser, drover.ShareEveryone}[dice.IntN(2)]
 	return s
 }
 

@@ -39,7 +39,7 @@ type rented struct {
 	offering drover.Offering
 	free     drover.Resources
 	user     string // whose jobs it takes, if instances belong to users
-	hire     *hire // nil: its cloud has not made it yet
+	hire     *hire  // nil: its cloud has not made it yet
 	ready    bool
 	gone     bool      // it takes no jobs any more
 	paid     bool      // its bill has ended

@@ -38,7 +38,7 @@ func (o *older) placed(p *placed) bool {
 
 // serves reports whether an instance may take a user's job.
 func (o *older) serves(r *rented, p *placed) bool {
-	return !o.in.Settings.Lifecycle.PerUser || r.user == p.job.User
+	return o.in.Settings.Lifecycle.Sharing != drover.ShareUser || r.user == p.job.User
 }
 
 // cheapest is the offering that is the cheapest for a job alone, whether or not it may be rented; -1 if none holds it.

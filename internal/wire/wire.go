@@ -53,6 +53,7 @@ type Hello struct {
 	Epoch    int64     `json:"epoch"` // a runner refuses an epoch lower than the highest it has seen
 	Fleet    string    `json:"fleet"`
 	Instance string    `json:"instance"`           // the instance's name; a runner that is another instance's refuses
+	Apart    bool      `json:"apart,omitempty"`    // controller only: attempts are to be kept apart; a runner that cannot refuses
 	Attempts []Attempt `json:"attempts,omitempty"` // runner only: all that it has and was not told to forget
 	Log      []string  `json:"log,omitempty"`      // runner only: the last lines of its own log, those of an earlier process of it included
 	Heard    time.Time `json:"heard,omitzero"`     // runner only: when it last heard a controller before this one, by the instance's clock
@@ -102,6 +103,7 @@ type Start struct {
 	Grace   time.Duration     `json:"grace"`             // from the first SIGTERM to SIGKILL
 	Limits  drover.Resources  `json:"limits"`
 	Store   string            `json:"store,omitempty"` // the records that number the attempt, by their nonce
+	Apart   bool              `json:"apart,omitempty"` // it runs as a user of its own, and sees nothing of others
 	Proof   string            `json:"proof,omitempty"` // that this instance was given the attempt: comes back with all that is said of it
 }
 

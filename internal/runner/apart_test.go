@@ -1,0 +1,168 @@
+package runner_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"drover"
+	"drover/internal/cgroup"
+)
+
+// connectApart connects to an instance whose attempts are to be kept apart.
+func (i *instance) connectApart() *controller {
+	i.t.Helper()
+	h := hello
+	h.Apart = true
+	c := i.connectAs(i.binary, h)
+	if c.hello.Error != "" {
+		i.t.Fatal(c.hello.Error)
+	}
+	return c
+}
+
+// apart is an attempt that is kept apart.
+func apart(id drover.AttemptID, script string) start {
+	s := sh(id, script)
+	s.Apart, s.Limits = true, drover.Resources{CPU: 1000, Memory: 64 * drover.MiB}
+	return s
+}
+
+// TestApart needs root, as keeping attempts apart does.
+func TestApart(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can keep attempts apart")
+	}
+	if _, err := cgroup.Find(); err != nil {
+		t.Skipf("no control groups can be made here: %v", err)
+	}
+	one, two := attempt(1, 1), attempt(2, 1)
+	t.Run("of another user's job nothing can be read, signalled or seen", func(t *testing.T) {
+		i := newInstance(t)
+		c := i.connectApart()
+		victim := apart(one, `echo s3cret >secret; echo s3cret >/tmp/secret; trap 'echo hit' TERM INT HUP USR1; id -u; `+gate)
+		victim.Env = map[string]string{"DROVER_TOKEN": "s3cret"}
+		c.start(victim)
+		i.said(one, "ready")
+		pid := i.supervisor(one)
+		c.start(apart(two, fmt.Sprintf(`id -u
+for p in /proc/[0-9]*; do cat $p/environ $p/cmdline; done 2>/dev/null | grep -c 's3cre[t]'
+cat /tmp/secret %s %s %s %s 2>/dev/null | wc -c
+ls /proc | grep -c '^[0-9]'
+kill -9 %d 2>/dev/null && echo killed the supervisor
+kill -9 -1
+echo done`, i.attemptPath(one, "work/secret"), i.attemptPath(one, "journal"), i.dir+"/daemon.log", "/etc/shadow", pid)))
+		e := c.exited(two)
+		said := strings.Fields(e.Stdout)
+		if len(said) < 4 || said[0] == "0" || said[1] != "0" || said[2] != "0" || said[len(said)-1] != "done" || strings.Contains(e.Stdout, "killed the") {
+			t.Errorf("got %+v", e)
+		}
+		i.openGate(one)
+		if e := c.exited(one); e.Code != 5 || strings.Contains(e.Stdout, "hit") || strings.HasPrefix(e.Stdout, said[0]+"\n") {
+			t.Errorf("got %+v of the other, and the first was user %s", e, said[0])
+		}
+	})
+	t.Run("it has its folder, its inputs, its output and a home, and nothing makes it another user", func(t *testing.T) {
+		i := newInstance(t)
+		c := i.connectApart()
+		c.start(apart(one, `cd "$HOME" && pwd && echo made >made && echo again >/dev/stdout && grep NoNewPrivs /proc/self/status && [ -w /tmp ] && [ -w . ] && [ ! -w "$DROVER_NOTICE_FILE" ]`))
+		if e := c.exited(one); e.Code != 0 || !strings.Contains(e.Stdout, "NoNewPrivs:\t1") {
+			t.Errorf("got %+v", e)
+		}
+		if made, err := os.ReadFile(i.attemptPath(one, "work/made")); err != nil || string(made) != "made\n" {
+			t.Errorf("got %q, %v", made, err)
+		}
+	})
+	t.Run("it is told to end, and ends in its own way or is killed", func(t *testing.T) {
+		i := newInstance(t)
+		c := i.connectApart()
+		c.start(apart(one, `trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.02; done`))
+		i.said(one, "ready")
+		c.stop(one, time.Minute)
+		if e := c.exited(one); e.Code != 7 || e.Cause != drover.CauseStopped || e.Stdout != "ready\nbye\n" {
+			t.Errorf("got %+v", e)
+		}
+		c.start(apart(two, `trap '' TERM; echo ready; while :; do sleep 0.02; done`))
+		i.said(two, "ready")
+		c.stop(two, 100*time.Millisecond)
+		if e := c.exited(two); e.Code != 137 || e.Cause != drover.CauseStopped {
+			t.Errorf("got %+v", e)
+		}
+	})
+	t.Run("how it ended is told as of any other", func(t *testing.T) {
+		c := newInstance(t).connectApart()
+		for script, want := range map[string]drover.Exit{
+			"exit 3":        {Code: 3},
+			"kill -9 $$":    {Code: 137, Signal: "killed"},
+			"kill -TERM $$": {Code: 143, Signal: "terminated"},
+			`head -c 200000000 /dev/zero | tail -c 200000000 >/dev/null`: {Code: 137, Cause: drover.CauseMemory},
+		} {
+			two.Number++
+			c.start(apart(two, script))
+			if e := c.exited(two); e.Code != want.Code || e.Cause != want.Cause || want.Signal != "" && e.Signal != want.Signal {
+				t.Errorf("%s: got %+v", script, e)
+			}
+		}
+		s := apart(one, "")
+		s.Command = []string{"there-is-none"}
+		c.start(s)
+		if e := c.exited(one); e.Code != 127 || e.Cause != drover.CauseNoStart {
+			t.Errorf("got %+v", e)
+		}
+	})
+	t.Run("a killed daemon loses nothing of it, and a killed supervisor leaves nothing of it", func(t *testing.T) {
+		i := newInstance(t)
+		c := i.connectApart()
+		c.start(apart(one, gate))
+		c.started(one)
+		i.kill(i.daemon())
+		c = i.connectApart()
+		i.openGate(one)
+		if e := c.exited(one); e.Code != 5 {
+			t.Errorf("got %+v", e)
+		}
+		c.start(apart(two, "setsid sleep 1000 & echo ready; sleep 1000"))
+		i.said(two, "ready")
+		i.kill(i.supervisor(two))
+		if e := c.exited(two); e.Cause != drover.CauseLost {
+			t.Errorf("got %+v", e)
+		}
+		until(t, "nothing of it runs", func() bool {
+			return len(i.processes(func(pid int) bool {
+				line, _ := os.ReadFile(procPath(pid, "cmdline"))
+				return strings.Contains(string(line), "1000")
+			})) == 0
+		})
+	})
+	t.Run("a file of another user in its folder is not sent as its output", func(t *testing.T) {
+		i := newInstance(t)
+		c := i.connectApart()
+		s := apart(one, "echo mine >mine; "+gate)
+		s.Outputs = []string{"*"}
+		c.start(s)
+		c.started(one)
+		if err := os.WriteFile(i.attemptPath(one, "work/foreign"), []byte("root's"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		i.openGate(one)
+		c.exited(one)
+		got, r := i.bulk().outputs(one)
+		if got["mine"] != "mine\n" || got["foreign"] != "" || got["go"] != "" || len(r.LeftOut) != 2 {
+			t.Errorf("got %q, left out %q", got, r.LeftOut)
+		}
+	})
+	t.Run("a runner whose folder others can look into refuses", func(t *testing.T) {
+		i := newInstance(t)
+		i.connect()
+		if err := os.Chmod(i.dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		h := hello
+		h.Apart = true
+		if c := i.connectAs(i.binary, h); !strings.Contains(c.hello.Error, "not root's alone") {
+			t.Errorf("got %+v", c.hello)
+		}
+	})
+}
