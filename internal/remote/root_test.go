@@ -1,0 +1,57 @@
+package remote
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// sudoer is an instance into which somebody else than root logs in, with a sudo of the test's own.
+func sudoer(t *testing.T, sudo string) (target Target, used func() int) {
+	i, home, target := homely(t)
+	bin := t.TempDir()
+	for name, script := range map[string]string{
+		"id":   "[ -n \"$BY_SUDO\" ] && echo 0 || echo 1000",
+		"sudo": "[ \"$1\" = -n ] || exit 9; shift; echo used >>" + filepath.Join(bin, "used") + "; " + sudo,
+	} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shell := realShell(home)
+	i.exec = func(command string, ch ssh.Channel) int { return shell("PATH="+bin+":$PATH; export PATH; "+command, ch) }
+	return target, func() int {
+		text, _ := os.ReadFile(filepath.Join(bin, "used"))
+		return strings.Count(string(text), "used")
+	}
+}
+
+// TestWhoseTheRunnerIs has the runner be root's where attempts are kept apart.
+func TestWhoseTheRunnerIs(t *testing.T) {
+	const works = `BY_SUDO=1 exec "$@"`
+	t.Run("where attempts are kept apart, sudo makes it root's", func(t *testing.T) {
+		target, used := sudoer(t, works)
+		target.Apart = true
+		connected(t, target)
+		if used() != 3 { // the look for it, its upload, and its start
+			t.Errorf("sudo was used %d times", used())
+		}
+	})
+	t.Run("elsewhere nobody asks for that", func(t *testing.T) {
+		target, used := sudoer(t, works)
+		connected(t, target)
+		if used() != 0 {
+			t.Errorf("sudo was used %d times", used())
+		}
+	})
+	t.Run("where sudo wants a password, that is said", func(t *testing.T) {
+		target, _ := sudoer(t, "echo 'sudo: a password is required' >&2; exit 1")
+		target.Apart = true
+		if _, err := Connect(testContext(t), target); err == nil || !strings.Contains(err.Error(), "a password is required") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
