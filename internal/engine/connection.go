@@ -197,6 +197,8 @@ func (e *Engine) connectFailed(b ConnectFailed) {
 		}
 	case b.Err.Kind == drover.KindHostKey:
 		e.breakInstance(in, e.reason(drover.ReasonHostKey, "%s", b.Err.Message))
+	case b.Err.Kind == drover.KindUnsupported && in.Ready == 0:
+		e.breakInstance(in, e.reason(drover.ReasonBroken, "%s", b.Err.Message))
 	case b.Err.Kind == drover.KindAuthentication && in.Fails == 1:
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s: %s", in.Name, b.Err.Message), Instance: in.Name, Reason: failure(b.Err)})
 	}

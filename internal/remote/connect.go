@@ -241,6 +241,8 @@ func judgeHello(ours, theirs wire.Hello) error {
 	switch {
 	case theirs.Version != wire.Version:
 		return drover.Errorf(drover.KindUnsupported, "the runner speaks version %d of the protocol, not %d", theirs.Version, wire.Version)
+	case theirs.Unfit:
+		return drover.Errorf(drover.KindUnsupported, "the instance does not serve: %s", cmp.Or(printable(theirs.Error), "it does not say why"))
 	case theirs.Error != "":
 		return drover.Errorf(drover.KindConflict, "the runner refuses this controller: %s", cmp.Or(printable(theirs.Error), "it does not say why"))
 	case theirs.Fleet != ours.Fleet || theirs.Instance != ours.Instance:

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -56,9 +57,10 @@ func (d *daemon) serveControl(conn net.Conn, lines *wire.Conn) {
 	s := &session{conn: conn, queue: make(chan wire.Message, maxQueued), done: make(chan struct{})}
 	if err := d.admitController(s, *m.Hello); err != nil {
 		d.log.Printf("refusing a controller: %v", err)
+		var always unfit
 		// It hangs up whether or not the reason reaches it.
 		lines.Write(wire.Message{Hello: &wire.Hello{Version: wire.Version, Epoch: d.knownEpoch(), Fleet: d.identity.Fleet,
-			Instance: d.identity.Instance, Error: err.Error()}})
+			Instance: d.identity.Instance, Error: err.Error(), Unfit: errors.As(err, &always)}})
 		return
 	}
 	defer d.closeSession(s)
@@ -73,6 +75,9 @@ func (d *daemon) serveControl(conn net.Conn, lines *wire.Conn) {
 		}
 	}
 }
+
+// unfit is why the instance will never do.
+type unfit struct{ error }
 
 // admitController makes s the control stream if its Hello is acceptable, and answers it. The predecessor is cut off.
 func (d *daemon) admitController(s *session, h wire.Hello) error {
@@ -89,7 +94,7 @@ func (d *daemon) admitController(s *session, h wire.Hello) error {
 	}
 	if h.Apart {
 		if err := d.keepsApart(); err != nil {
-			return fmt.Errorf("users' jobs cannot be kept apart here: %w", err)
+			return unfit{fmt.Errorf("users' jobs cannot be kept apart here: %w", err)}
 		}
 	}
 	if h.Epoch > d.epoch {

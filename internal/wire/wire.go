@@ -60,6 +60,7 @@ type Hello struct {
 	Notice   *Notice   `json:"notice,omitempty"`   // runner only: one that stands
 	Ailing   *Ailing   `json:"ailing,omitempty"`   // runner only: what is wrong with the instance
 	Error    string    `json:"error,omitempty"`    // runner only: why it refuses; it hangs up after this
+	Unfit    bool      `json:"unfit,omitempty"`    // runner only: it always will
 }
 
 // Orders are what a controller wants of a runner beside attempts. The runner keeps to the last ones, over its own restarts too.
