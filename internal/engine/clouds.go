@@ -310,7 +310,10 @@ func (e *Engine) createFailed(b CreateFailed) {
 		why := e.reason(drover.ReasonCreateFailed, "%s", b.Err.Message)
 		in.Reason, in.Unsure = &why, true
 		in.Retry = e.s.Now.Add(backoff(in.Fails, 250*time.Millisecond, 30*time.Second))
-		e.lookSoon(e.cloud(in.Cloud))
+		if c := e.cloud(in.Cloud); c != nil {
+			e.lookSoon(c)
+			c.Unsure = e.s.Now
+		}
 	case drover.KindRateLimit:
 	default:
 		e.block(in, b.Tried, b.Err)

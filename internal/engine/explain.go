@@ -96,9 +96,12 @@ func (e *Engine) AtRest() bool {
 	return e.jobs.count == 0 && len(e.instances) == 0 && e.looked() && !e.ghosts()
 }
 
-// looked reports whether every cloud has said what it has: twice, if the records are not to be relied on.
+// looked reports whether every cloud has said what it has: twice, if the records are not to be relied on, and after a create call of which nobody knows
+// what it made, by a list that would show it.
 func (e *Engine) looked() bool {
-	return e.proved() && !slices.ContainsFunc(e.clouds, func(c *Cloud) bool { return c.Listed == 0 })
+	return e.proved() && !slices.ContainsFunc(e.clouds, func(c *Cloud) bool {
+		return c.Listed == 0 || c.Unsure != 0 && c.Good < c.Unsure.Add(lostGap+e.limits(c.Name).ListLag)
+	})
 }
 
 // Drained reports whether nothing is left but what waits and what an operator holds: no live attempt and no other instance, not even one

@@ -309,6 +309,7 @@ type Cloud struct {
 	Slowed     drover.Time       `json:"slowed,omitempty"`      // when it was
 	Left       drover.Time       `json:"left,omitempty"`        // since when it is no longer configured
 	NoList     drover.Time       `json:"no_list,omitempty"`     // no list before this, set by a rate limit
+	Unsure     drover.Time       `json:"unsure,omitempty"`      // when a create call failed last that may have made an instance, or make it yet
 	Began      drover.Time       `json:"began,omitempty"`       // of the last list asked for
 	Hurry      int               `json:"hurry,omitempty"`       // lists in a row asked for early, to see something appear or go
 	Fails      int               `json:"fails,omitempty"`

@@ -13,6 +13,7 @@ import (
 type book struct {
 	known   drover.Time   // when it first heard that the instance is there
 	accepts []drover.Time // when it heard that its destruction is accepted
+	tried   drover.Time   // when it last heard of a destroy that failed, and may have been carried out for all it knows
 	seen    drover.Time   // when the first of the lists began since then that show no more that it goes on; 0: the last shows it
 	seer    *controller   // that was told so
 	by      *controller   // whose list it was that showed it last
@@ -39,6 +40,9 @@ func (c *controller) told(ev engine.Event) {
 			v.book.accepts = append(v.book.accepts, c.now()) // it asks for what it does next no sooner
 		}
 		delete(c.accepted, b.Effect)
+		if v := c.w.vmOf(c.w.Disk.instances[b.Instance]); v != nil && b.Err != nil {
+			v.book.tried = c.now()
+		}
 	}
 }
 
@@ -128,9 +132,9 @@ func (b *book) show(c *controller, goesOn bool, began drover.Time) {
 // last is the latest that a controller may hold its destruction to have taken effect: as long after a list that shows it as the next may take.
 func (b *book) last() drover.Time {
 	if b.seen == 0 {
-		return slices.Max(b.accepts)
+		return max(slices.Max(b.accepts), b.tried)
 	}
-	return max(b.accepts[0], b.seen.Add(3*slowest)) // the next list, and the one after that may be slow, too
+	return max(b.accepts[0], b.tried, b.seen.Add(3*slowest)) // the next list, and the one after that may be slow, too
 }
 
 // billing is how a cloud bills.

@@ -45,6 +45,7 @@ func (w *World) mayWrite(wr engine.Write) {
 			w.mayBeSilent(in)
 		}
 	case wr.Gone != nil:
+		delete(w.controller.cries, wr.Gone.ID)
 		w.mayGo(*wr.Gone)
 	case wr.Blocks != nil:
 		w.mayBlock(*wr.Blocks)
