@@ -93,9 +93,13 @@ func (w *World) settle(in engine.Instance, end engine.InstanceEnd) {
 }
 
 // vanished is when a controller may hold an instance to have ended at the earliest: once lists lack it, and with the last destroy before that if
-// there was one; or by a list that lacked it before, which a newer one that shows it takes back only beyond the lag.
+// there was one; or by a list that lacked it before, which a newer one that shows it takes back only beyond the lag. Of one that ended by itself it
+// may take a destroy before for the cause, which had been accepted.
 func (v *vm) vanished() drover.Time {
 	end := v.billed.Add(-2 * v.cloud.lag)
+	if !v.destroyed {
+		end = v.book.before(end)
+	}
 	if v.lacking != 0 {
 		return min(end, v.book.before(v.lacking))
 	}

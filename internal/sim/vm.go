@@ -27,6 +27,7 @@ type vm struct {
 	created   drover.Time // its bill begins
 	appears   drover.Time // in lists
 	billed    drover.Time // its bill ended then; 0: it goes on
+	destroyed bool        // a destroy ended it
 	gone      drover.Time // from lists; 0: never
 	stopped   bool
 	reclaimed bool
@@ -89,6 +90,7 @@ func (v *vm) unbill() {
 
 // destroy ends the instance because it was asked for.
 func (v *vm) destroy() {
+	v.destroyed = v.destroyed || v.billed == 0
 	v.die()
 	if v.gone == 0 {
 		v.gone = v.w.now.Add(v.w.within(30 * time.Second))
