@@ -8,11 +8,14 @@ type UserLimits struct {
 	Results  Bytes `json:"results" yaml:"results" doc:"logs and outputs of a user's jobs, together: over this, nothing more is submitted; 0: any size"`
 	Jobs     int   `json:"jobs" yaml:"jobs" min:"0" doc:"a user's jobs that are not final, an array being one; 0: any number"`
 	Elements int   `json:"elements" yaml:"elements" min:"0" doc:"the elements of those jobs, together; 0: any number"`
+
+	Instances int      `json:"instances" yaml:"instances" min:"0" doc:"instances that are a user's at once, with sharing: user; 0: any number"`
+	VCPUs     MilliCPU `json:"cpu_milli" yaml:"vcpus" doc:"their vCPUs, together; 0: any number"`
 }
 
 // Default fills in what holds where nothing is said.
 func (l *UserLimits) Default() {
-	*l = UserLimits{Inputs: 100 * GiB, Results: 100 * GiB, Jobs: 100_000, Elements: 1_000_000}
+	*l = UserLimits{Inputs: 100 * GiB, Results: 100 * GiB, Jobs: 100_000, Elements: 1_000_000, Instances: 10_000, VCPUs: 1_000_000_000}
 }
 
 // Usage is how much of a controller a user has.

@@ -19,6 +19,7 @@ const (
 	ReasonCatalogue  = "catalogue"  // the types and prices of a cloud are not known yet
 	ReasonCapacity   = "capacity"   // what would hold it is full, and nothing more may be created
 	ReasonLimit      = "limit"      // a limit on instances is reached
+	ReasonUserLimit  = "user_limit" // a user's own limit on instances is reached
 	ReasonBudget     = "budget"     // more would pass the budget
 	ReasonBlocked    = "blocked"    // every offering that fits is blocked
 	ReasonMaxPrice   = "max_price"  // what fits costs more than the job lets its instance cost

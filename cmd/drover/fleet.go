@@ -252,6 +252,7 @@ func settings(c *config.Config, limits runLimits) engine.Settings {
 		SpotShare:       int(c.Jobs.Spread.SpotOffering),
 		Shares:          c.Jobs.Shares,
 		BrokenHook:      c.Hooks.Broken != "",
+		Users:           engine.UserLimits{Instances: c.Limits.Instances, VCPUs: c.Limits.VCPUs},
 	}
 	for _, cloud := range c.Clouds {
 		s.Clouds = append(s.Clouds, cloudSettings(cloud))

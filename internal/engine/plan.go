@@ -49,6 +49,9 @@ func (e *Engine) plan() {
 		e.stick(demands, e.whyNoRoom(e.useNow))
 		return
 	}
+	if demands = e.withoutFull(demands); len(demands) == 0 {
+		return
+	}
 	e.askFor(demands)
 }
 
@@ -68,6 +71,9 @@ func (e *Engine) askFor(groups []*group) {
 	}
 	demands, groups = e.ofOneUser(demands, groups)
 	p := e.problem(demands, offers)
+	if e.limitsUsers() {
+		p.Limits = append(p.Limits, e.userLimit(groups[0].mark))
+	}
 	keys := e.mixed(&p, groups)
 	e.s.Solving = &Solving{Effect: e.effect(Effect{Solve: &p}), Problem: p, Groups: keys}
 }
@@ -210,6 +216,9 @@ func (e *Engine) solved(b Solved) {
 		}
 	}
 	last, left := e.s.LastInstance, e.leeway()
+	if first := e.demanded(s, 0); first != nil && e.limitsUsers() {
+		left = append(left, e.userLimit(first.mark))
+	}
 	purchases := e.wholeGangs(s, b.Plan)
 	for _, p := range purchases {
 		first, _ := s.first(p)
@@ -222,8 +231,13 @@ func (e *Engine) solved(b Solved) {
 	}
 	e.planTheRest(s, last)
 	for _, u := range b.Plan.Unmet {
-		if g := e.demanded(s, u.Demand); g != nil && g.wants() > 0 && g.reason.Code == drover.ReasonLimit && e.totalRoom() == 0 {
+		g := e.demanded(s, u.Demand)
+		switch {
+		case g == nil || g.wants() == 0 || g.reason.Code != drover.ReasonLimit && g.reason.Code != drover.ReasonUserLimit:
+		case e.totalRoom() == 0:
 			g.wait(e.first(g, e.whyNoRoom(e.useNow)))
+		case e.limitsUser(g):
+			g.wait(e.whyUserLimit(g))
 		}
 	}
 	for _, key := range s.Groups {

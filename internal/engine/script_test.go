@@ -44,6 +44,10 @@ func (p *player) set(args []string) {
 			life.BootTimeout = p.duration(value)
 		case "broken-hook":
 			p.settings.BrokenHook = true
+		case "user-instances":
+			p.settings.Users.Instances = int(p.number(value))
+		case "user-vcpus":
+			p.settings.Users.VCPUs, _ = drover.ParseMilliCPU(value)
 		case "sharing":
 			life.Sharing = drover.Sharing(value)
 		case "use-once":

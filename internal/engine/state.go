@@ -65,6 +65,7 @@ type Settings struct {
 	Mix             drover.Mix      `json:"mix,omitzero"`          // of the markets, for jobs that prefer spot
 	SpotShare       int             `json:"spot_share,omitempty"`  // the most of the fleet's vCPUs in one spot offering, in hundredths of a percent; 0: all
 	Shares          drover.Shares   `json:"shares,omitzero"`       // of what there is, for jobs of one priority
+	Users           UserLimits      `json:"users,omitzero"`        // of one user's instances
 	BrokenHook      bool            `json:"broken_hook,omitempty"` // there is a hook for what is broken, which comes before its destruction
 	GrowMemory      int             `json:"grow_memory"`           // a job that ran out of memory is tried again with so many thousandths of it; 0: it is not
 }

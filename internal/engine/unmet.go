@@ -12,7 +12,9 @@ import (
 func (e *Engine) unmet(g *group, u drover.Unmet) {
 	g.stuck, g.unmet, e.replace, e.yield = true, g.wants(), true, true
 	why := e.reason(u.Code, "%s", u.Text)
-	if u.Code != drover.ReasonBlocked {
+	if u.Code == drover.ReasonLimit && e.limitsUser(g) {
+		why = e.whyUserLimit(g)
+	} else if u.Code != drover.ReasonBlocked {
 		why = e.first(g, why)
 	} else if a, cheapest := e.pricedOut(g); a != nil {
 		why = e.whyPricedOut(g, a, cheapest)

@@ -22,7 +22,9 @@ func sudoer(t *testing.T, sudo string) (target Target, used func() int) {
 		}
 	}
 	shell := realShell(home)
-	i.exec = func(command string, ch ssh.Channel) int { return shell("PATH="+bin+":$PATH; export PATH; "+command, ch) }
+	i.exec = func(command string, ch ssh.Channel) int {
+		return shell("PATH="+bin+":$PATH; export PATH; "+command, ch)
+	}
 	return target, func() int {
 		text, _ := os.ReadFile(filepath.Join(bin, "used"))
 		return strings.Count(string(text), "used")

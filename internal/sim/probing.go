@@ -93,6 +93,22 @@ func (c *controller) mayProbe(effect int64, f engine.Create) {
 	}
 }
 
+// mayOwn checks that an instance that is asked for does not take its user over a limit, those that were adopted left out.
+func (w *World) mayOwn(in engine.Instance) {
+	most, n, cpu := w.settings.Users, 0, drover.MilliCPU(0)
+	if w.settings.Lifecycle.Sharing != drover.ShareUser {
+		return
+	}
+	for _, o := range w.Disk.instances {
+		if o.Owner == in.Owner && w.Disk.named(o.Name) && o.State != drover.InstanceStopping {
+			n, cpu = n+1, cpu+o.Resources.CPU
+		}
+	}
+	if most.Instances > 0 && n > most.Instances || most.VCPUs > 0 && cpu > most.VCPUs {
+		w.fail("instance %s is the %dth of its user, who then has %v vCPUs, and %+v is allowed", in.Name, n, cpu, most)
+	}
+}
+
 // mayAsk checks, once all of a decision is written, the instances that are asked for from now on: none of what they may become is blocked, but
 // where they try themselves whether it still is. What is blocked by the same decision comes too late, and by one on what was taken in together with it.
 func (w *World) mayAsk(writes []engine.Write, decided []drover.Time) {
@@ -105,6 +121,7 @@ func (w *World) mayAsk(writes []engine.Write, decided []drover.Time) {
 		if in.State != drover.InstanceCreating {
 			continue
 		}
+		w.mayOwn(*in)
 		for _, b := range w.Disk.blocks {
 			bars := b.Reason.Until > w.controller.now() || b.Over && b.Probe != 0
 			if bars && b.Probe != in.ID && b.Reason.Since < decided[i] && slices.ContainsFunc(in.Candidates, b.Covers) {

@@ -215,6 +215,9 @@ func varied(seed uint64, s engine.Settings) engine.Settings {
 		s.Clouds[i].Describe = some() || some()
 	}
 	s.Lifecycle.Sharing = []drover.Sharing{drover.ShareUser, drover.ShareEveryone}[dice.IntN(2)]
+	if some() {
+		s.Users = engine.UserLimits{Instances: 3 + dice.IntN(2), VCPUs: drover.MilliCPU(24000 + 8000*dice.IntN(2))} // every gang fits
+	}
 	return s
 }
 
