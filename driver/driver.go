@@ -126,6 +126,7 @@ type Capabilities struct {
 	StopStart      bool           `json:"stop_start,omitempty"`      // the Cloud is a Starter
 	GrowDisk       bool           `json:"grow_disk,omitempty"`       // the Cloud is a DiskGrower
 	Describe       bool           `json:"describe,omitempty"`        // the Cloud is a Describer
+	Exposes        bool           `json:"-"`                         // what runs on its instances can do whatever the controller can
 	ListLag        time.Duration  `json:"-"`                         // how long List may lack an instance that is there, or show one that is gone; 0: DefaultListLag, negative: lists never lag
 	Billing        drover.Billing `json:"-"`                         // where the configuration does not say it
 }

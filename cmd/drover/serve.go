@@ -167,6 +167,9 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	if err != nil {
 		return drover.Errorf(drover.KindInvalid, "listening on %s: %v", d.config.Listen, err).WithHint("listen: HOST:PORT in %s", d.app.config)
 	}
+	if cloud := control.Exposes(d.fleet.clouds); cloud != "" {
+		d.log.Warn("the cloud runs jobs as this program's own user: they can do whatever it can, so only one user gets tokens", logkey.Cloud, cloud)
+	}
 	hosts := httpapi.Hosts(d.config.Listen, d.config.URL)
 	if hosts == nil {
 		d.log.Warn("listening for other hosts in the clear: put a proxy with TLS before this, and let nobody else reach it", logkey.Listen, d.config.Listen)

@@ -43,6 +43,7 @@ import (
 )
 
 type cloud struct {
+	exposes bool // what runs there can do whatever this process can
 	o       driver.Options
 	catalog catalog
 	faults  *faults
@@ -80,13 +81,13 @@ func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
 	if err != nil {
 		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: %v", o.Name, err)
 	}
-	return driver.Inject(&cloud{o: o, catalog: catalog, faults: &faults{c.Faults}, opened: time.Now()}, c.Faults.ofCalls()), nil
+	return driver.Inject(&cloud{o: o, catalog: catalog, faults: &faults{c.Faults}, opened: time.Now(), exposes: !c.Trusted}, c.Faults.ofCalls()), nil
 }
 
 func (c *cloud) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		HostKeys: driver.HostKeysPlanted, PowerOff: cmp.Or(c.faults.config.PowerOff, driver.PowerOffEnds), Notices: driver.NoticesFile, ManyCandidates: true,
-		Describe: true, ListLag: -1, // lists read the folders
+		Describe: true, Exposes: c.exposes, ListLag: -1, // lists read the folders
 	}
 }
 

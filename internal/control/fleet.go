@@ -182,9 +182,40 @@ func (c *Controller) Status(ctx context.Context) (drover.Status, error) {
 	}, nil
 }
 
-// CreateToken makes a token.
+// CreateToken makes a token. KindInvalid, too: a cloud keeps its jobs from nothing, and somebody else has a token that lets them run some.
 func (c *Controller) CreateToken(ctx context.Context, r drover.TokenRequest) (drover.NewToken, error) {
+	if cloud := Exposes(c.current().Clouds); cloud != "" && r.Role != drover.RoleView {
+		if err := c.mayShareHost(ctx, cloud, r.User); err != nil {
+			return drover.NewToken{}, err
+		}
+	}
 	return c.cfg.Store.CreateToken(ctx, c.now(), r)
+}
+
+// Exposes is the first of the clouds whose jobs can do whatever the controller can; empty if there is none.
+func Exposes(clouds []Cloud) string {
+	for _, cl := range clouds {
+		if cl.Driver.Capabilities().Exposes {
+			return cl.Name
+		}
+	}
+	return ""
+}
+
+// mayShareHost refuses a second user where jobs can do whatever the controller can.
+func (c *Controller) mayShareHost(ctx context.Context, cloud, user string) error {
+	tokens, err := c.cfg.Store.Tokens(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range tokens {
+		ended := t.Expires != nil && t.Expires.Before(c.now().Std())
+		if t.User != user && t.Role != drover.RoleView && !ended {
+			return drover.Errorf(drover.KindInvalid, "cloud %s runs jobs as the controller's own user, so %s's jobs could do whatever %s can", cloud, user, t.User).
+				WithHint("have jobs run on other machines; or write clouds: {%s: {trusted: true}} if its users may do whatever the controller can", cloud)
+		}
+	}
+	return nil
 }
 
 // Tokens lists the tokens.
