@@ -47,6 +47,7 @@ func (c *controller) compare(ev *engine.Listed, cl *cloud, at drover.Time) {
 		v.book.show(c, shown && !v.ending(), ev.Began)
 		switch {
 		case shown:
+			v.book.again = v.book.again || v.lacking != 0
 			if v.lacking = 0; was != is {
 				v.seen, v.shownTag = is, v.tag
 				ev.Added = append(ev.Added, v.sighting())
