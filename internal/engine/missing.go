@@ -50,8 +50,8 @@ func (e *Engine) mayBeNew(in *instance, began drover.Time) bool {
 	switch {
 	case in.Created == 0:
 		return false
-	case in.Seen || in.Ready != 0: // a list may still be older than one that had it
-		return began < in.Created.Add(lag)
+	case in.Seen || in.Ready != 0: // a list may still be older than one that had it; of what is destroyed it counts
+		return !in.Accepted && began < in.Created.Add(lag)
 	case lag > 0:
 		lag = max(lag, lostGap)
 	}

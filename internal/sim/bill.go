@@ -14,7 +14,7 @@ type book struct {
 	known   drover.Time   // when it first heard that the instance is there
 	accepts []drover.Time // when it heard that its destruction is accepted
 	tried   drover.Time   // when it last heard of a destroy that failed, and may have been carried out for all it knows
-	again   bool          // a list had it again after one that lacked it, so that nobody can say which of them is right
+	again   bool          // a list had it again after one that lacked it, or one was not heeded: the last destroy may be held to have ended it
 	seen    drover.Time   // when the first of the lists began since then that show no more that it goes on; 0: the last shows it
 	seer    *controller   // that was told so
 	by      *controller   // whose list it was that showed it last
@@ -136,10 +136,14 @@ func (b *book) show(c *controller, goesOn bool, began drover.Time) {
 
 // last is the latest that a controller may hold its destruction to have taken effect: as long after a list that shows it as the next may take.
 func (b *book) last() drover.Time {
+	last := max(b.accepts[0], b.tried)
 	if b.seen == 0 || b.again {
-		return max(slices.Max(b.accepts), b.tried)
+		last = max(last, slices.Max(b.accepts))
 	}
-	return max(b.accepts[0], b.tried, b.seen.Add(3*slowest)) // the next list, and the one after that may be slow, too
+	if b.seen != 0 {
+		last = max(last, b.seen.Add(3*slowest)) // the next list, and the one after that may be slow, too
+	}
+	return last
 }
 
 // billing is how a cloud bills.
