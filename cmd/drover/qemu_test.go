@@ -87,6 +87,51 @@ jobs:
 			t.Errorf("machines are left: %v", machines(p))
 		}
 	})
+	t.Run("of another user's job in the same machine nothing can be read, signalled or seen", func(t *testing.T) {
+		p := &daemonPlace{place: newPlace(t), address: freeAddress(t)}
+		p.write("drover.yaml", fmt.Sprintf(`
+version: 1
+fleet: lab
+listen: %s
+clouds:
+  vms:
+    driver: external
+    command: [%s]
+    options: {image: %s, price: "0.01"}
+    max_instances: 1
+    list_interval: 12s
+instances: {probe_interval: 10s, probe_timeout: 30s, sharing: everyone}
+`, p.address, script, image))
+		t.Cleanup(p.end)
+		p.serve()
+		submit := func(user, command string) *process {
+			p.write(user+".token", p.drover("token", "create", "--user", user, "--role", "submit"))
+			p.write(user+".yaml", fmt.Sprintf("jobs: [{name: %s, command: [sh, -c, %q], resources: {vcpus: 0.25, memory: 32Mi, disk: 16Mi}}]\n", user, command))
+			return p.start("submit", "--server", "http://"+p.address, "--token", "file:"+user+".token", "--wait", user+".yaml")
+		}
+		ada := submit("ada", "echo s3cret >secret; echo s3cret >/tmp/secret; id -u; i=0; while [ $i -lt 60 ]; do sleep 0.5; i=$((i+1)); done; cat secret")
+		eventually(t, 3*time.Minute, "ada's job runs", func() bool { return strings.Contains(p.drover("jobs"), "running") })
+		bob := submit("bob", `id -u; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | grep -c s3cre[t]; find / -name secret 2>/dev/null | wc -l; ls /proc | grep -c '^[0-9]'; kill -9 -1; echo done`)
+		if code := bob.wait(2 * time.Minute); code != 0 {
+			t.Errorf("bob's job ended with %d: %s", code, bob.err.tail())
+		}
+		if isClosed(ada.ended) {
+			t.Error("ada's job did not run beside bob's")
+		}
+		if code := ada.wait(2 * time.Minute); code != 0 {
+			t.Errorf("ada's job ended with %d: %s", code, ada.err.tail())
+		}
+		saidA, saidB := strings.Fields(p.drover("logs", "1")), strings.Fields(p.drover("logs", "2"))
+		if len(saidA) != 2 || saidA[1] != "s3cret" {
+			t.Errorf("ada's job said %q", saidA)
+		}
+		if len(saidB) < 5 || saidB[0] == saidA[0] || saidB[0] == "0" || saidB[1] != "0" || saidB[2] != "0" || saidB[len(saidB)-1] != "done" {
+			t.Errorf("bob's job said %q", saidB)
+		}
+		if n := len(p.instances("--all")); n != 1 {
+			t.Errorf("they ran on %d instances", n)
+		}
+	})
 }
 
 var (

@@ -62,6 +62,8 @@ mkdir -p /dev/pts /dev/shm
 mount -t devpts devpts /dev/pts
 mount -t tmpfs -o mode=1777 tmp /tmp
 mount -t tmpfs run /run
+mkdir -p /sys/fs/cgroup
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
 while read -r module; do insmod "/lib/modules/$module.ko"; done </lib/modules/order
 hostname -F /etc/name
 ip link set lo up
@@ -69,6 +71,7 @@ ip link set eth0 up
 ip addr add 10.0.2.15/24 dev eth0
 ip route add default via 10.0.2.2
 echo 'nameserver 10.0.2.3' >/etc/resolv.conf
+chmod 755 / /etc # which each instance brings along for itself alone
 chmod 700 /root /root/.ssh /etc/host_key
 for script in /etc/boot.d/*; do
 	[ -e "$script" ] && sh "$script" &
