@@ -76,6 +76,30 @@ func (h *host) suite(t *testing.T) {
 			t.Errorf("got %+v", e)
 		}
 	})
+	t.Run("where attempts are kept apart it runs as a user of its own, and can reach neither its runtime nor another's folder", func(t *testing.T) {
+		i := newInstance(t)
+		c := i.connectApart()
+		other := apart(attempt(2, 1), "echo s3cret >secret; "+gate)
+		c.start(other.in(plain))
+		c.started(other.ID)
+		s := apart(id, fmt.Sprintf("id -u; pwd; echo made >made; ls /var/run/docker.sock /run/docker.sock /run/podman %s 2>/dev/null | wc -l; ls /proc | grep -c '^[0-9]'; kill -9 -1; echo done",
+			i.attemptPath(other.ID, "work")))
+		s.Limits = drover.Resources{}
+		c.start(s.in(plain))
+		e := c.exited(id)
+		said := strings.Fields(e.Stdout)
+		if len(said) < 5 || said[0] == "0" || said[1] != i.attemptPath(id, "work") || said[2] != "0" || said[len(said)-1] != "done" {
+			t.Errorf("got %+v", e)
+		}
+		info, err := os.Stat(i.attemptPath(id, "work/made"))
+		if err != nil || fmt.Sprint(info.Sys().(*syscall.Stat_t).Uid) != said[0] {
+			t.Errorf("what it made is not its user's: %+v, %v", info, err)
+		}
+		i.openGate(other.ID)
+		if e := c.exited(other.ID); e.Code != 5 {
+			t.Errorf("got %+v of the other", e)
+		}
+	})
 	t.Run("it runs in its image, not on the instance", func(t *testing.T) {
 		if e := newInstance(t).connect().ranIn(plain, id, "test ! -e /usr"); e.Code != 0 {
 			t.Errorf("got %+v", e)
