@@ -17,8 +17,10 @@ func readScript(command string) (script, bool) {
 	if !ok {
 		return script{}, false
 	}
-	head, text, _ := strings.Cut(unspell(strings.TrimSuffix(spelled, "'")), "\n")
-	return script{words(strings.TrimPrefix(head, "set --")), text}, true
+	// What comes before says as whom it runs.
+	_, rest, _ := strings.Cut("\n"+unspell(strings.TrimSuffix(spelled, "'")), "\nset --")
+	head, text, _ := strings.Cut(rest, "\n")
+	return script{words(head), text}, true
 }
 
 // unspell turns what printf %b reads as \0ooo into the bytes that they stand for.

@@ -99,7 +99,7 @@ func (e *Engine) forgetUnmet() {
 
 // hasChance reports whether the next plan is made for the group as well.
 func (e *Engine) hasChance(g *group) bool {
-	return (e.replan || e.without) && !(g.barred && e.without)
+	return e.replan || e.without && !g.barred
 }
 
 func (e *Engine) allWait(groups []*group, why drover.Reason) {
