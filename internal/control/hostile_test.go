@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -157,6 +159,14 @@ func hostileBulk() {
 	}
 }
 
+// counter counts what is written to it.
+type counter struct{ atomic.Int64 }
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.Add(int64(len(p)))
+	return len(p), nil
+}
+
 // covers D14
 func TestAHostileRunnerHarmsItsOwnUserAlone(t *testing.T) {
 	f := newFixture(t)
@@ -165,6 +175,8 @@ func TestAHostileRunnerHarmsItsOwnUserAlone(t *testing.T) {
 	}
 	f.cfg.Setup.Settings.Clouds[0].MaxInstances = 2
 	f.cfg.Setup.Settings.Lifecycle.Sharing = drover.ShareUser
+	var logged counter
+	f.cfg.Log = slog.New(slog.NewTextHandler(&logged, nil))
 	c, stop := f.begin()
 	submit := func(user string, n int, command string) {
 		batch := drover.Batch{Name: user, User: user, Jobs: []drover.JobSpec{{
@@ -224,6 +236,9 @@ func TestAHostileRunnerHarmsItsOwnUserAlone(t *testing.T) {
 	}
 	if err := stop(); err != nil {
 		t.Error(err)
+	}
+	if n := logged.Load(); n > 256<<10 {
+		t.Errorf("the log has %d bytes", n)
 	}
 	c, stop = f.begin() // nothing was committed that cannot be read
 	f.until(c, "it goes on", func(e *engine.Engine) bool { return true })

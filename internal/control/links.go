@@ -24,6 +24,7 @@ type link struct {
 
 	ordered ordered
 	absurd  bool          // it has named an attempt that cannot be; only the goroutine that reads from it looks
+	calmed  bool          // it has said that its cloud takes a notice back; likewise
 	claims  chan struct{} // an element for each connection of a job's that is to be taken up
 }
 

@@ -67,10 +67,13 @@ func (c *Controller) initCommand() drover.Secret {
 }
 
 // Notice takes in that a cloud will take an instance back. That it thought better of it changes nothing here: the instance's work is on its
-// way elsewhere.
+// way elsewhere. It is logged once a connection, whatever a runner says.
 func (l *link) Notice(n drover.Notice) {
 	if n.Cause == "" {
-		l.c.cfg.Log.Info("the cloud takes its notice back", logkey.Instance, l.name)
+		if !l.calmed {
+			l.calmed = true
+			l.c.cfg.Log.Info("the cloud takes its notice back", logkey.Instance, l.name)
+		}
 		return
 	}
 	l.c.post(l.ctx, engine.Noticed{Instance: l.id, Notice: n})
