@@ -127,6 +127,9 @@ func isNothing(n *node) bool {
 	return n.shape == scalar && err == nil && d == 0
 }
 
+// mostOf is the most memory, or disk, that a job may ask for: no cloud has as much, and the GiB of many such jobs can still be said and summed up.
+const mostOf = 1 << 20 * drover.GiB
+
 // resources catches amounts that cannot be meant.
 func (c *checker) resources(r resources, n *node) {
 	if r.VCPUs <= 0 {
@@ -135,6 +138,9 @@ func (c *checker) resources(r resources, n *node) {
 	for key, size := range map[string]drover.Bytes{"memory": r.Memory, "disk": r.Disk} {
 		if size > 0 && size < drover.MiB {
 			c.add(n.find(key), fmt.Sprintf("%s of %d bytes is too small", key, int64(size)), fmt.Sprintf("write %dMi or %dGi", int64(size), int64(size)))
+		}
+		if size > mostOf {
+			c.addf(n.find(key), "%s of more than %s is nowhere to be had", key, mostOf.Rounded())
 		}
 	}
 }

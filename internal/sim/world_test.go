@@ -282,7 +282,7 @@ func peopled(seed uint64) Recipe {
 func crowded(seed uint64) Recipe {
 	r := unlucky(seed)
 	most := 20 + rand.New(rand.NewPCG(seed, 5)).IntN(181)
-	r.Settings.MaxInstances, r.Settings.Budgets = most, nil
+	r.Settings.MaxInstances, r.Settings.Budgets, r.Settings.Users = most, nil, engine.UserLimits{}
 	r.Settings.Clouds = slices.Clone(r.Settings.Clouds)
 	for i := range r.Settings.Clouds {
 		c := &r.Settings.Clouds[i]
