@@ -12,6 +12,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"drover"
+	"drover/internal/wire"
 )
 
 // process is a command on the instance, on an SSH channel of its own. Close hangs up on it.
@@ -195,7 +196,7 @@ const asRoot = `exec sudo -n /bin/sh -c 'eval "$(printf %b "$1")"' drover "$1"` 
 func (t Target) runnerShell(script string, args ...string) string {
 	dir := quote(t.RunnerDir)
 	if t.Apart {
-		return shellAfter(`[ "$(id -u)" = 0 ] || `+asRoot, script, args...)
+		return shellAfter(`[ "$(id -u)" = 0 ] || `+asRoot+"export "+wire.ApartVariable+"=1\n", script, args...)
 	}
 	return shellAfter(`[ ! -d `+dir+` ] || [ -w `+dir+` ] || `+asRoot, script, args...)
 }

@@ -159,10 +159,25 @@ func startApart(o order, j journal) (*apart, error) {
 	if err != nil {
 		return nil, err
 	}
-	env := environment(o)
+	envR, envW, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, r.Close(), w.Close())
+	}
+	// What is root has nothing of the job's in its environment, which loaders and runtimes heed.
+	own := []string{marker + "=" + string(o.Folder)}
+	for _, pair := range os.Environ() {
+		if strings.HasPrefix(pair, "DROVER_") {
+			own = append(own, pair)
+		}
+	}
 	args := append([]string{"drover-runner", "apart", strconv.Itoa(o.Place.UID), string(o.Folder)}, o.Command...)
-	c, err := spawn(selfPath, args, attributes{env: pairs(env), files: append(files, w), group: group, apart: true})
+	c, err := spawn(selfPath, args, attributes{env: own, files: append(files, w, envR), group: group, apart: true})
 	w.Close()
+	envR.Close()
+	go func() { // longer than a pipe holds; whoever reads it may be dead
+		wire.NewConn(nil, envW).Write(environment(o))
+		envW.Close()
+	}()
 	if err != nil {
 		return nil, errors.Join(&failure{runtimeFailed, err}, r.Close(), group.Remove(clearPatience))
 	}
@@ -195,7 +210,8 @@ func (a *apart) finish() drover.Exit {
 }
 
 // initiateApart is the first process of namespaces in which an attempt's command runs, and returns the exit code: after mounting what the attempt is to see it
-// starts the command as the attempt's user, and stays with it. Without a command it only tries the mounts. Descriptor 3 takes its reports.
+// starts the command as the attempt's user, and stays with it. Without a command it only tries the mounts. Descriptor 3 takes its reports, and 4 has the
+// command's environment.
 func initiateApart(args []string) int {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2)
@@ -215,7 +231,16 @@ func initiateApart(args []string) int {
 	if len(args) == 2 {
 		return 0
 	}
-	c, err := startAs(uid, args[2:])
+	unix.CloseOnExec(4)
+	given := os.NewFile(4, "environment")
+	var env map[string]string
+	if err := wire.NewConn(given, nil).Read(&env); err != nil {
+		e := noStart(runtimeFailed, fmt.Errorf("its environment did not come: %w", err))
+		tell(report{Exit: &e})
+		return e.Code
+	}
+	given.Close()
+	c, err := startAs(uid, args[2:], env)
 	if err != nil {
 		e := noStart(startCode(err), err)
 		tell(report{Exit: &e})
@@ -228,8 +253,8 @@ func initiateApart(args []string) int {
 }
 
 // startAs starts the command as a user that nothing makes another.
-func startAs(uid int, args []string) (*command, error) {
-	path, err := lookUp(args[0], os.Getenv("PATH"))
+func startAs(uid int, args []string, env map[string]string) (*command, error) {
+	path, err := lookUp(args[0], env["PATH"])
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +263,10 @@ func startAs(uid int, args []string) (*command, error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return nil, err
 	}
-	return spawn(path, args, attributes{env: os.Environ(), files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, uid: uid})
+	if _, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0); err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) { // EPERM: no keyrings in a container
+		return nil, fmt.Errorf("leaving the keyring of whoever logged in: %w", err)
+	}
+	return spawn(path, args, attributes{env: pairs(env), files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, uid: uid})
 }
 
 // mountApart mounts what an attempt is to see, in namespaces of its own, and goes to its working folder.

@@ -9,11 +9,13 @@ import (
 
 	"drover"
 	"drover/internal/cgroup"
+	"drover/internal/wire"
 )
 
 // connectApart connects to an instance whose attempts are to be kept apart.
 func (i *instance) connectApart() *controller {
 	i.t.Helper()
+	i.env = append(i.env, wire.ApartVariable+"=1")
 	h := hello
 	h.Apart = true
 	c := i.connectAs(i.binary, h)
@@ -151,6 +153,31 @@ echo done`, i.attemptPath(one, "work/secret"), i.attemptPath(one, "journal"), i.
 		got, r := i.bulk().outputs(one)
 		if got["mine"] != "mine\n" || got["foreign"] != "" || got["go"] != "" || len(r.LeftOut) != 2 {
 			t.Errorf("got %q, left out %q", got, r.LeftOut)
+		}
+	})
+	t.Run("no other's token can be had by listening where the API is", func(t *testing.T) {
+		i := newInstance(t)
+		c := i.connectApart()
+		c.start(apart(one, `echo $DROVER_API`))
+		if e := c.exited(one); len(e.Stdout) < 18 || len(e.Stdout) > len("http://127.0.0.1:1023\n") {
+			t.Errorf("it is at %q, a port that any user may listen on", e.Stdout)
+		}
+	})
+	t.Run("what is root has nothing of the job's in its environment, and the job all of it", func(t *testing.T) {
+		i := newInstance(t)
+		c := i.connectApart()
+		s := apart(one, `echo "$MINE $LD_PRELOAD"; `+gate)
+		s.Env = map[string]string{"MINE": "m1ne", "LD_PRELOAD": "./none.so"}
+		c.start(s)
+		c.started(one)
+		for _, pid := range i.processes(subcommand("apart")) {
+			if environ, _ := os.ReadFile(procPath(pid, "environ")); strings.Contains(string(environ), "m1ne") {
+				t.Errorf("the first process has %q", environ)
+			}
+		}
+		i.openGate(one)
+		if e := c.exited(one); !strings.HasPrefix(e.Stdout, "m1ne ./none.so\n") {
+			t.Errorf("got %+v", e)
 		}
 	})
 	t.Run("a runner whose folder others can look into refuses", func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"strconv"
@@ -26,8 +27,12 @@ type api struct {
 	open    int // waiting or taken
 }
 
-// newAPI listens on the port of the daemon before, so that running jobs need not notice its end, or on any other.
+// newAPI listens on the port of the daemon before, so that running jobs need not notice its end, or on any other. Where attempts are kept apart it is one
+// that none of them may listen on: it could take the others' tokens while daemons change.
 func newAPI() (*api, error) {
+	if os.Getenv(wire.ApartVariable) != "" {
+		return newPrivilegedAPI()
+	}
 	port := "0"
 	if text, err := os.ReadFile(apiPortFile); err == nil {
 		port = strings.TrimSpace(string(text))
@@ -45,6 +50,27 @@ func newAPI() (*api, error) {
 	}
 	// Connections of a predecessor may have used any number up to now.
 	return &api{listener: l, last: time.Now().UnixMilli(), waiting: make(map[int64]net.Conn)}, err
+}
+
+// newPrivilegedAPI listens on a port that only root may listen on.
+func newPrivilegedAPI() (*api, error) {
+	const first, many = 512, 512
+	tries := []int{first + rand.IntN(many)}
+	if text, err := os.ReadFile(apiPortFile); err == nil {
+		if port, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && port >= first && port < first+many {
+			tries[0] = port
+		}
+	}
+	for n := range many {
+		tries = append(tries, first+(tries[0]+n)%many)
+	}
+	for _, port := range tries {
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			return &api{listener: l, last: time.Now().UnixMilli(), waiting: make(map[int64]net.Conn)}, writeAtomically(apiPortFile, []byte(strconv.Itoa(port)))
+		}
+	}
+	return nil, errors.New("listening for DROVER_API: no port below 1024 is free")
 }
 
 func (a *api) url() string { return "http://" + a.listener.Addr().String() }

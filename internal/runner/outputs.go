@@ -128,8 +128,10 @@ type watched struct {
 // rootFiles is a root as a file system that also has names which are no UTF-8 text, as root.FS has not.
 type rootFiles struct{ root *os.Root }
 
-// Open opens a file.
-func (r rootFiles) Open(name string) (fs.File, error) { return r.root.Open(name) }
+// Open opens a file. A pipe in its place has nobody wait for a writer.
+func (r rootFiles) Open(name string) (fs.File, error) {
+	return r.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+}
 
 // Stat describes what a name leads to.
 func (r rootFiles) Stat(name string) (fs.FileInfo, error) { return r.root.Stat(name) }
@@ -142,7 +144,7 @@ func (r rootFiles) ReadLink(name string) (string, error) { return r.root.Readlin
 
 // ReadDir lists a folder by name.
 func (r rootFiles) ReadDir(name string) ([]fs.DirEntry, error) {
-	f, err := r.root.Open(name)
+	f, err := r.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, err
 	}

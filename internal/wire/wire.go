@@ -47,6 +47,9 @@ type Message struct {
 	Ailing  *Ailing  `json:"ailing,omitempty"`
 }
 
+// ApartVariable in the environment in which a runner is started says that its attempts are to be kept apart.
+const ApartVariable = "DROVER_APART"
+
 // Hello opens the stream. The controller's says who it is; the runner's answer says what it has.
 type Hello struct {
 	Version  int       `json:"version"`
