@@ -15,8 +15,8 @@ import (
 	"drover"
 )
 
-// mostOff is how far the bill may be from the ledger, in percent. An instance that ends by itself is paid up to the first list that lacks it, which
-// may be as much later: lists are taken once a second, some fail, some are old, and controllers are killed meanwhile.
+// mostOff is how far the bill may be from the ledger, in percent. An instance that ends by itself is billed up to the first list after the last one
+// that has it. That may be mostUnseen later: lists are taken once a second, some fail, and controllers are killed meanwhile.
 const (
 	mostOff    = 1.0
 	mostUnseen = 4 * time.Second
@@ -89,6 +89,7 @@ func (h *herd) auditRecords() {
 	}
 	bills := map[string]string{}
 	for _, in := range instances {
+		h.bills[in.ProviderID] = in.Cost
 		one := fmt.Sprintf("%s $%.4f", in.Name, in.Cost)
 		if other := bills[in.ProviderID]; other != "" && in.ProviderID != "" {
 			h.violate("twice: %s has two bills: %s and %s", in.ProviderID, other, one)
@@ -146,8 +147,20 @@ func (h *herd) auditLeaks() {
 func (h *herd) auditBill() {
 	unseen := 100 * h.unseen() / h.owed()
 	if off := h.deviation(); off > mostOff+unseen || off < -mostOff && !h.plan.older {
-		h.violate("bill: $%.4f are said to be paid, and $%.4f are: %+.1f%%", h.cost, h.owed(), off)
+		h.violate("bill: $%.4f are said to be paid, and $%.4f are: %+.1f%%%s", h.cost, h.owed(), off, h.differences())
 	}
+}
+
+// differences lists each instance whose bill is a tenth above or below what the ledger has of it.
+func (h *herd) differences() string {
+	var b strings.Builder
+	for _, in := range h.cloud.instances {
+		owed, billed := in.owed(), h.bills[in.id]
+		if math.Abs(billed-owed) > owed/10 {
+			fmt.Fprintf(&b, "\n\t%s: $%.4f, and $%.4f in the ledger (told: %v)", in.id, billed, owed, in.told)
+		}
+	}
+	return b.String()
 }
 
 // price is what the configuration says that an hour of each type costs.
@@ -156,16 +169,20 @@ var price = map[string]float64{"small": 2.7, "large": 3.6}
 // owed is what the ledger has: each instance from when its creation was accepted until its last process ended, at the configuration's prices.
 func (h *herd) owed() (dollars float64) {
 	for _, in := range h.cloud.instances {
-		dollars += in.ended.Sub(in.created).Hours() * price[in.kind]
+		dollars += in.owed()
 	}
 	return dollars
 }
 
-// unseen is what may be paid for instances that have ended by themselves before a list can show it.
+// owed is what an instance costs.
+func (in *chaosInstance) owed() float64 { return in.ended.Sub(in.created).Hours() * price[in.kind] }
+
+// unseen is what may be billed for instances that have ended by themselves before lists show it.
 func (h *herd) unseen() (dollars float64) {
 	for _, in := range h.cloud.instances {
 		if !in.told {
-			dollars += mostUnseen.Hours() * price[in.kind]
+			late := max(0, in.shown.Sub(in.ended)) + mostUnseen
+			dollars += late.Hours() * price[in.kind]
 		}
 	}
 	return dollars

@@ -174,7 +174,7 @@ func (c *chaosCloud) list(tags map[string]string) (object, error) {
 	listed, ids := []object{}, []string{}
 	for _, in := range c.instances {
 		if in.listed(now, then) && (driver.Instance{Tags: in.tags}).Bears(tags) {
-			listed, ids = append(listed, c.show(in, then)), append(ids, in.id)
+			listed, ids, in.shown = append(listed, c.show(in, then)), append(ids, in.id), now
 		}
 	}
 	c.note("list", object{"seconds_old": now.Sub(then).Seconds(), "answer": ids})

@@ -66,13 +66,14 @@ type herd struct {
 	kills      int
 
 	attempts   int
-	billed     int      // instances
-	cost       float64  // of them, in dollars
-	violations []string // each begins with its kind
+	billed     int                // instances
+	cost       float64            // of them, in dollars
+	bills      map[string]float64 // of each by its id, where a daemon says them
+	violations []string           // each begins with its kind
 }
 
 func newHerd(t *testing.T, plan cloudPlan) *herd {
-	h := &herd{t: t, plan: plan, place: newPlace(t), dice: newDice(plan.seed), began: time.Now()}
+	h := &herd{t: t, plan: plan, place: newPlace(t), dice: newDice(plan.seed), began: time.Now(), bills: map[string]float64{}}
 	var err error
 	if h.folder, err = os.MkdirTemp("", fmt.Sprintf("drover-chaos-%d-", plan.seed)); err != nil {
 		t.Fatal(err)
