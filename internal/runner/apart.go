@@ -6,9 +6,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -59,9 +59,11 @@ func (d *daemon) keepsApart() error {
 	return d.tryApart()
 }
 
-// tryApart makes namespaces as an attempt's, once.
+// tryApart makes namespaces as an attempt's, until that has worked once.
 func (d *daemon) tryApart() error {
-	if d.apartTried {
+	d.apart.Lock()
+	defer d.apart.Unlock()
+	if d.apart.works {
 		return nil
 	}
 	try := folder(filepath.Join(d.folder, fmt.Sprintf("apart-%d", os.Getpid())))
@@ -69,29 +71,25 @@ func (d *daemon) tryApart() error {
 	if err := errors.Join(try.create(), try.openTo(firstApartUID)); err != nil {
 		return err
 	}
-	r, w, err := os.Pipe()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
-	defer r.Close()
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return errors.Join(err, w.Close())
-	}
 	defer null.Close()
-	c, err := spawn(selfPath, []string{"drover-runner", "apart", "0", string(try)}, attributes{files: []*os.File{null, null, null, w}, apart: true})
-	w.Close()
+	a, err := spawnApart(firstApartUID, try, nil, attributes{files: []*os.File{null, null, null}})
 	if err != nil {
 		return fmt.Errorf("making namespaces: %w", err)
 	}
-	said, _ := io.ReadAll(io.LimitReader(r, 64<<10)) // it ends with the process
-	<-c.ended()
-	var status unix.WaitStatus
-	c.reap(c.pid, &status)
-	if status.ExitStatus() != 0 {
-		return fmt.Errorf("making namespaces: %s", limit(strings.TrimSpace(string(said))))
+	var why report
+	failed := a.reports.Read(&why) == nil && why.Exit != nil // it says nothing if all is well
+	<-a.ended()
+	switch code := a.finish().Code; {
+	case failed:
+		return errors.New(why.Exit.Text)
+	case code != 0:
+		return fmt.Errorf("the first process of its namespaces ended with %d", code)
 	}
-	d.apartTried = true
+	d.apart.works = true
 	return nil
 }
 
@@ -112,7 +110,7 @@ func (d *daemon) takeUIDLocked() (int, error) {
 	for range apartUIDs {
 		next = (next + 1) % apartUIDs
 		if uid := firstApartUID + next; !used[uid] {
-			return uid, os.WriteFile(name, []byte(strconv.Itoa(uid)+"\n"), 0o600)
+			return uid, writeAtomically(name, []byte(strconv.Itoa(uid)+"\n"))
 		}
 	}
 	return 0, errors.New("all user ids for attempts are in use")
@@ -141,7 +139,22 @@ type apart struct {
 	*command
 	reports *wire.Conn
 	pipe    io.Closer
-	folder  folder
+}
+
+// spawnApart starts the first process of namespaces of their own, see initiateApart.
+func spawnApart(uid int, f folder, command []string, attr attributes) (*apart, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	attr.apart, attr.files = true, slices.Insert(attr.files, 3, w)
+	c, err := spawn(selfPath, append([]string{"drover-runner", "apart", strconv.Itoa(uid), string(f)}, command...), attr)
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
+	return &apart{command: c, reports: wire.NewConn(r, nil), pipe: r}, nil
 }
 
 // startApart executes the order's command in namespaces of its own, as a user of its own.
@@ -155,40 +168,27 @@ func startApart(o order, j journal) (*apart, error) {
 		return nil, err
 	}
 	defer closeAll(files)
-	r, w, err := os.Pipe()
+	envR, envW, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	envR, envW, err := os.Pipe()
-	if err != nil {
-		return nil, errors.Join(err, r.Close(), w.Close())
-	}
 	// What is root has nothing of the job's in its environment, which loaders and runtimes heed.
-	own := []string{marker + "=" + string(o.Folder)}
-	for _, pair := range os.Environ() {
-		if strings.HasPrefix(pair, "DROVER_") {
-			own = append(own, pair)
-		}
-	}
-	args := append([]string{"drover-runner", "apart", strconv.Itoa(o.Place.UID), string(o.Folder)}, o.Command...)
-	c, err := spawn(selfPath, args, attributes{env: own, files: append(files, w, envR), group: group, apart: true})
-	w.Close()
+	own := append(ownVariables(), marker+"="+string(o.Folder))
+	a, err := spawnApart(o.Place.UID, o.Folder, o.Command, attributes{env: own, files: append(files, envR), group: group})
 	envR.Close()
 	go func() { // longer than a pipe holds; whoever reads it may be dead
 		wire.NewConn(nil, envW).Write(environment(o))
 		envW.Close()
 	}()
 	if err != nil {
-		return nil, errors.Join(&failure{runtimeFailed, err}, r.Close(), group.Remove(clearPatience))
+		return nil, errors.Join(&failure{runtimeFailed, err}, group.Remove(clearPatience))
 	}
-	a := &apart{command: c, reports: wire.NewConn(r, nil), pipe: r, folder: o.Folder}
 	var first report
 	if err := a.reports.Read(&first); err == nil && first.Started {
 		return a, nil
 	}
 	<-a.ended()
-	a.command.finish()
-	r.Close()
+	a.finish()
 	if first.Exit != nil {
 		return nil, &failure{first.Exit.Code, errors.New(first.Exit.Text)}
 	}
@@ -209,47 +209,38 @@ func (a *apart) finish() drover.Exit {
 	return e
 }
 
-// initiateApart is the first process of namespaces in which an attempt's command runs, and returns the exit code: after mounting what the attempt is to see it
-// starts the command as the attempt's user, and stays with it. Without a command it only tries the mounts. Descriptor 3 takes its reports, and 4 has the
-// command's environment.
+// initiateApart is the first process of an attempt's namespaces, and returns its exit code: it mounts what the attempt may see, starts the command as
+// the attempt's user and stays with it. Without a command it only tries the mounts. Descriptor 3 takes its reports, and 4 has the command's environment.
 func initiateApart(args []string) int {
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2)
+	signals := forwarded()
 	unix.CloseOnExec(3)
 	pipe := os.NewFile(3, "reports")
 	defer pipe.Close()
-	tell := func(r report) { wire.NewConn(nil, pipe).Write(r) } // the supervisor may be gone
 	uid, err := strconv.Atoi(args[0])
 	if err == nil {
 		err = mountApart(folder(args[1]))
 	}
-	if err != nil {
-		e := noStart(runtimeFailed, fmt.Errorf("keeping it apart: %w", err))
-		tell(report{Exit: &e})
-		return e.Code
-	}
-	if len(args) == 2 {
+	if err == nil && len(args) == 2 {
 		return 0
 	}
+	return attend(pipe, signals, func() (*command, error) {
+		if err != nil {
+			return nil, &failure{runtimeFailed, fmt.Errorf("keeping it apart: %w", err)}
+		}
+		env, err := readEnvironment()
+		if err != nil {
+			return nil, &failure{runtimeFailed, fmt.Errorf("its environment did not come: %w", err)}
+		}
+		return startAs(uid, args[2:], env)
+	})
+}
+
+// readEnvironment reads the command's environment from descriptor 4.
+func readEnvironment() (env map[string]string, err error) {
 	unix.CloseOnExec(4)
 	given := os.NewFile(4, "environment")
-	var env map[string]string
-	if err := wire.NewConn(given, nil).Read(&env); err != nil {
-		e := noStart(runtimeFailed, fmt.Errorf("its environment did not come: %w", err))
-		tell(report{Exit: &e})
-		return e.Code
-	}
-	given.Close()
-	c, err := startAs(uid, args[2:], env)
-	if err != nil {
-		e := noStart(startCode(err), err)
-		tell(report{Exit: &e})
-		return e.Code
-	}
-	tell(report{Started: true})
-	e := c.finishWithin(signals)
-	tell(report{Exit: &e})
-	return e.Code
+	defer given.Close()
+	return env, wire.NewConn(given, nil).Read(&env)
 }
 
 // startAs starts the command as a user that nothing makes another.

@@ -27,50 +27,39 @@ type api struct {
 	open    int // waiting or taken
 }
 
-// newAPI listens on the port of the daemon before, so that running jobs need not notice its end, or on any other. Where attempts are kept apart it is one
-// that none of them may listen on: it could take the others' tokens while daemons change.
+// newAPI listens on the port of the daemon before, so that running jobs need not notice its end, or on another.
 func newAPI() (*api, error) {
-	if os.Getenv(wire.ApartVariable) != "" {
-		return newPrivilegedAPI()
-	}
-	port := "0"
+	last := 0
 	if text, err := os.ReadFile(apiPortFile); err == nil {
-		port = strings.TrimSpace(string(text))
+		last, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 	}
-	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
-	if err != nil {
-		l, err = net.Listen("tcp", "127.0.0.1:0")
+	for _, port := range apiPorts(last) {
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			continue
+		}
+		// Connections of a predecessor may have used any number up to now.
+		a := &api{listener: l, last: time.Now().UnixMilli(), waiting: make(map[int64]net.Conn)}
+		return a, writeAtomically(apiPortFile, []byte(strconv.Itoa(l.Addr().(*net.TCPAddr).Port)))
 	}
-	if err != nil {
-		return nil, fmt.Errorf("listening for DROVER_API: %w", err)
-	}
-	_, port, err = net.SplitHostPort(l.Addr().String())
-	if err == nil {
-		err = writeAtomically(apiPortFile, []byte(port))
-	}
-	// Connections of a predecessor may have used any number up to now.
-	return &api{listener: l, last: time.Now().UnixMilli(), waiting: make(map[int64]net.Conn)}, err
+	return nil, errors.New("no port is free for DROVER_API to listen on")
 }
 
-// newPrivilegedAPI listens on a port that only root may listen on.
-func newPrivilegedAPI() (*api, error) {
-	const first, many = 512, 512
-	tries := []int{first + rand.IntN(many)}
-	if text, err := os.ReadFile(apiPortFile); err == nil {
-		if port, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && port >= first && port < first+many {
-			tries[0] = port
-		}
+// apiPorts is the ports to try, in this order. Where attempts are kept apart, none of them may listen on any of these: it could take the others' tokens
+// while daemons change.
+func apiPorts(last int) []int {
+	if os.Getenv(wire.ApartVariable) == "" {
+		return []int{last, 0}
 	}
-	for n := range many {
-		tries = append(tries, first+(tries[0]+n)%many)
+	const first, many = 512, 512 // only root may listen below 1024
+	if last < first || last >= first+many {
+		last = first + rand.IntN(many)
 	}
-	for _, port := range tries {
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err == nil {
-			return &api{listener: l, last: time.Now().UnixMilli(), waiting: make(map[int64]net.Conn)}, writeAtomically(apiPortFile, []byte(strconv.Itoa(port)))
-		}
+	ports := make([]int, many)
+	for n := range ports {
+		ports[n] = first + (last-first+n)%many
 	}
-	return nil, errors.New("listening for DROVER_API: no port below 1024 is free")
+	return ports
 }
 
 func (a *api) url() string { return "http://" + a.listener.Addr().String() }

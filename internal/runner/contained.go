@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -291,12 +292,11 @@ func lostContainer(err error) drover.Exit {
 	return drover.Exit{Code: 128 + int(unix.SIGKILL), Cause: drover.CauseLost, Text: "its container was lost: " + err.Error()}
 }
 
-// containerEnv is the environment of a container. Of the instance's own it has only what is Drover's, by which drivers know the processes
-// of an instance.
+// containerEnv is the environment of a container. Of the instance's own it has only what is Drover's.
 func containerEnv(o order) map[string]string {
 	env := o.markers()
-	for _, pair := range os.Environ() {
-		if name, value, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "DROVER_") && env[name] == "" {
+	for name, value := range unpair(ownVariables()) {
+		if env[name] == "" {
 			env[name] = value
 		}
 	}
@@ -306,6 +306,11 @@ func containerEnv(o order) map[string]string {
 	maps.Copy(env, o.Env)
 	maps.Copy(env, o.markers())
 	return env
+}
+
+// ownVariables is what this process has in its environment that is Drover's, by which drivers know the processes of an instance.
+func ownVariables() []string {
+	return slices.DeleteFunc(os.Environ(), func(pair string) bool { return !strings.HasPrefix(pair, "DROVER_") })
 }
 
 func isClosed(c <-chan struct{}) bool {

@@ -46,7 +46,10 @@ type daemon struct {
 
 	containers containers
 	groups     *cgroup.Base // where control groups are made; nil: nowhere
-	apartTried bool         // namespaces can be made
+	apart      struct {     // whether attempts' namespaces can be made
+		sync.Mutex
+		works bool
+	}
 
 	hearer atomic.Pointer[session] // who is told what the log says; the control stream, once its Hello was answered
 

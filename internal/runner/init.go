@@ -16,31 +16,38 @@ import (
 )
 
 // initiate is a container's first process, and returns its exit code. It runs the command as a supervisor does outside: in a session of
-// its own, where signals have their usual effect, which they do not have on a first process. To the supervisor it reports what a runtime
-// does not tell: that the command has started, why it could not, what it used.
+// its own, where signals have their usual effect, which they do not have on a first process.
 func initiate(args []string, stderr io.Writer) int {
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2)
+	signals := forwarded()
 	pipe, err := os.OpenFile(folder(os.Getenv(marker)).pipe(), os.O_WRONLY, 0)
 	if err != nil {
 		fmt.Fprintf(stderr, "drover-runner: %v\n", err)
 		return runtimeFailed
 	}
 	defer pipe.Close()
-	tell := func(r report) {
-		if err := wire.NewConn(nil, pipe).Write(r); err != nil {
-			fmt.Fprintf(stderr, "drover-runner: %v\n", err)
-		}
-	}
-	c, err := startWithin(args)
+	return attend(pipe, signals, func() (*command, error) { return startWithin(args) })
+}
+
+// forwarded receives the signals that a first process passes on to its command.
+func forwarded() <-chan os.Signal {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2)
+	return signals
+}
+
+// attend starts the command of a first process, stays until the command has ended, and returns the exit code. The supervisor reads the reports: that
+// the command has started, or why it could not, and what it used. It may be gone.
+func attend(reports io.Writer, signals <-chan os.Signal, start func() (*command, error)) int {
+	supervisor := wire.NewConn(nil, reports)
+	c, err := start()
 	if err != nil {
 		e := noStart(startCode(err), err)
-		tell(report{Exit: &e})
+		supervisor.Write(report{Exit: &e})
 		return e.Code
 	}
-	tell(report{Started: true})
+	supervisor.Write(report{Started: true})
 	e := c.finishWithin(signals)
-	tell(report{Exit: &e})
+	supervisor.Write(report{Exit: &e})
 	return e.Code
 }
 

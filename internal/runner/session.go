@@ -87,15 +87,15 @@ func (d *daemon) admitController(s *session, h wire.Hello) error {
 	if who := (identity{h.Fleet, h.Instance}); who != d.identity {
 		return fmt.Errorf("this is instance %q of fleet %q, not %q of %q", d.identity.Instance, d.identity.Fleet, h.Instance, h.Fleet)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if h.Epoch < d.epoch {
-		return fmt.Errorf("epoch %d is over: a controller of epoch %d has been here", h.Epoch, d.epoch)
-	}
 	if h.Apart {
 		if err := d.keepsApart(); err != nil {
 			return unfit{fmt.Errorf("users' jobs cannot be kept apart here: %w", err)}
 		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if h.Epoch < d.epoch {
+		return fmt.Errorf("epoch %d is over: a controller of epoch %d has been here", h.Epoch, d.epoch)
 	}
 	if h.Epoch > d.epoch {
 		if err := writeEpoch(h.Epoch); err != nil {
