@@ -32,6 +32,9 @@ const (
 	apartUIDs     = 1 << 16
 )
 
+// apartProcesses is how many processes and threads an attempt may have: enough for any job, and too few to leave the others without process ids.
+const apartProcesses = 8192
+
 // Where an attempt that is kept apart finds its folders.
 const (
 	insideFolder = "/run/drover"
@@ -252,6 +255,9 @@ func startAs(uid int, args []string, env map[string]string) (*command, error) {
 	runtime.LockOSThread() // whose child has what is set here
 	defer runtime.UnlockOSThread()
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return nil, err
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: apartProcesses, Max: apartProcesses}); err != nil {
 		return nil, err
 	}
 	if _, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0); err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) { // EPERM: no keyrings in a container

@@ -77,6 +77,13 @@ echo done`, i.attemptPath(one, "work/secret"), i.attemptPath(one, "journal"), i.
 			t.Errorf("got %q, %v", made, err)
 		}
 	})
+	t.Run("its forks come to an end", func(t *testing.T) {
+		c := newInstance(t).connectApart()
+		c.start(apart(one, "ulimit -u 2>/dev/null || ulimit -p"))
+		if e := c.exited(one); e.Stdout != "8192\n" {
+			t.Errorf("got %+v", e)
+		}
+	})
 	t.Run("it is told to end, and ends in its own way or is killed", func(t *testing.T) {
 		i := newInstance(t)
 		c := i.connectApart()
@@ -155,7 +162,7 @@ echo done`, i.attemptPath(one, "work/secret"), i.attemptPath(one, "journal"), i.
 			t.Errorf("got %q, left out %q", got, r.LeftOut)
 		}
 	})
-	t.Run("no other's token can be had by listening where the API is", func(t *testing.T) {
+	t.Run("a job cannot take others' tokens by listening on the API's port", func(t *testing.T) {
 		i := newInstance(t)
 		c := i.connectApart()
 		c.start(apart(one, `echo $DROVER_API`))
