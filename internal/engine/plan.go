@@ -236,8 +236,10 @@ func (e *Engine) solved(b Solved) {
 		case g == nil || g.wants() == 0 || g.reason.Code != drover.ReasonLimit && g.reason.Code != drover.ReasonUserLimit:
 		case e.totalRoom() == 0:
 			g.wait(e.first(g, e.whyNoRoom(e.useNow)))
-		case e.limitsUser(g):
-			g.wait(e.whyUserLimit(g))
+		default:
+			if why, limited := e.userLimited(g); limited {
+				g.wait(why)
+			}
 		}
 	}
 	for _, key := range s.Groups {

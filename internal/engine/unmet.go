@@ -12,8 +12,8 @@ import (
 func (e *Engine) unmet(g *group, u drover.Unmet) {
 	g.stuck, g.unmet, e.replace, e.yield = true, g.wants(), true, true
 	why := e.reason(u.Code, "%s", u.Text)
-	if u.Code == drover.ReasonLimit && e.limitsUser(g) {
-		why = e.whyUserLimit(g)
+	if limit, limited := e.userLimited(g); limited && u.Code == drover.ReasonLimit {
+		why = limit
 	} else if u.Code != drover.ReasonBlocked {
 		why = e.first(g, why)
 	} else if a, cheapest := e.pricedOut(g); a != nil {
@@ -85,8 +85,8 @@ func (e *Engine) whyBlocked(g *group) drover.Reason {
 // whyNoneFits says why a group waits although nothing that is known fits: what would costs more than its jobs let it, or is not known yet. Else it
 // would have been refused.
 func (e *Engine) whyNoneFits(g *group) drover.Reason {
-	if miss := g.key.Shape.NearestMiss(e.rentable()); g.key.Shape.AtAnyPrice().NearestMiss(e.rentable()) == "" {
-		return e.reason(drover.ReasonMaxPrice, "%s", miss)
+	if slices.ContainsFunc(e.rentable(), g.key.Shape.AtAnyPrice().Accepts) {
+		return e.reason(drover.ReasonMaxPrice, "%s", g.key.Shape.NearestMiss(e.rentable()))
 	}
 	return e.whySilentCloud()
 }

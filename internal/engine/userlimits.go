@@ -41,16 +41,15 @@ func (e *Engine) withoutFull(groups []*group) (rest []*group) {
 	if !e.limitsUsers() {
 		return groups
 	}
-	full := map[string]bool{}
+	left := map[string]drover.Limit{} // by the user's mark
 	for _, g := range groups {
-		is, known := full[g.mark]
+		l, known := left[g.mark]
 		if !known {
-			l := e.userLimit(g.mark)
-			is = l.Instances != nil && *l.Instances == 0 || l.CPU != nil && *l.CPU == 0
-			full[g.mark] = is
+			l = e.userLimit(g.mark)
+			left[g.mark] = l
 		}
-		if is {
-			e.stick([]*group{g}, e.whyUserLimit(g))
+		if l.Instances != nil && *l.Instances == 0 || l.CPU != nil && *l.CPU == 0 {
+			e.stick([]*group{g}, e.whyUserLimit(g, l))
 		} else {
 			rest = append(rest, g)
 		}
@@ -58,31 +57,31 @@ func (e *Engine) withoutFull(groups []*group) (rest []*group) {
 	return rest
 }
 
-// whyUserLimit says that the group's user has what one may have, or nearly.
-func (e *Engine) whyUserLimit(g *group) drover.Reason {
+// whyUserLimit says that the group's user, who may still rent so much, has what one may have, or nearly.
+func (e *Engine) whyUserLimit(g *group, left drover.Limit) drover.Reason {
 	u, has := e.s.Settings.Users, ""
-	l := e.userLimit(g.mark)
-	if l.Instances != nil {
-		has = fmt.Sprintf("%d of the %d instances that limits.instances allows", u.Instances-*l.Instances, u.Instances)
+	if left.Instances != nil {
+		has = fmt.Sprintf("%d of the %d instances that limits.instances allows", u.Instances-*left.Instances, u.Instances)
 	}
-	if l.CPU != nil && (l.Instances == nil || *l.Instances > 0) {
-		has = fmt.Sprintf("instances with %v of the %v vCPUs that limits.vcpus allows", u.VCPUs-*l.CPU, u.VCPUs)
+	if left.CPU != nil && (left.Instances == nil || *left.Instances > 0) {
+		has = fmt.Sprintf("instances with %v of the %v vCPUs that limits.vcpus allows", u.VCPUs-*left.CPU, u.VCPUs)
 	}
 	return e.reason(drover.ReasonUserLimit, "user %s has %s; wait until one of them has room or is gone", g.key.User, has)
 }
 
-// limitsUser reports whether the group's user could rent more but for the user's own limit.
-func (e *Engine) limitsUser(g *group) bool {
+// userLimited reports whether the group's user could rent more but for the user's own limit, and says so.
+func (e *Engine) userLimited(g *group) (why drover.Reason, limited bool) {
 	if !e.limitsUsers() || e.totalRoom() == 0 {
-		return false
+		return why, false
 	}
 	left, need := e.leeway(), g.key.Shape.Need.CPU*drover.MilliCPU(max(1, g.key.Gang))
 	for _, o := range e.rentableFor(g) {
-		if e.cloudRoom(o.Cloud) > 0 && len(left.within([]drover.Offering{o})) > 0 {
+		if e.cloudRoom(o.Cloud) > 0 && left.passed(o) == nil {
 			l := e.userLimit(g.mark)
 			few := l.Instances != nil && (*l.Instances == 0 || g.key.Gang > 0 && *l.Instances < min(e.totalRoom(), g.key.Gang))
-			return few || l.CPU != nil && *l.CPU < max(need, o.Type.Resources.CPU)
+			limited = few || l.CPU != nil && *l.CPU < max(need, o.Type.Resources.CPU)
+			return e.whyUserLimit(g, l), limited
 		}
 	}
-	return false
+	return why, false
 }
