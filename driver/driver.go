@@ -200,7 +200,7 @@ const (
 	TagType    = "drover-type"     // the type's name in the configuration
 	TagHostKey = "drover-host-key" // SHA-256 fingerprint
 	TagIdle    = "drover-idle"     // the idle behaviour, when it is not run
-	TagOwner   = "drover-owner"    // the mark of the user whose jobs alone it runs; none: it is nobody's, or everyone's
+	TagOwner   = "drover-owner"    // the mark of the user whose jobs alone it runs, or that of everyone; none: it is nobody's yet
 	TagPrice   = "drover-price"    // nano-USD per hour when created
 	TagPool    = "drover-pool"
 )

@@ -17,7 +17,7 @@ func readScript(command string) (script, bool) {
 	if !ok {
 		return script{}, false
 	}
-	// What comes before says as whom it runs.
+	// Before that it makes itself root, if need be.
 	_, rest, _ := strings.Cut("\n"+unspell(strings.TrimSuffix(spelled, "'")), "\nset --")
 	head, text, _ := strings.Cut(rest, "\n")
 	return script{words(head), text}, true

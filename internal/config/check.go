@@ -127,8 +127,8 @@ func isNothing(n *node) bool {
 	return n.shape == scalar && err == nil && d == 0
 }
 
-// mostOf is the most memory, or disk, that a job may ask for: no cloud has as much, and the GiB of many such jobs can still be said and summed up.
-const mostOf = 1 << 20 * drover.GiB
+// maxSize is the most memory, or disk, that a job may ask for. No cloud has as much, and sums of many such jobs do not overflow.
+const maxSize = 1 << 20 * drover.GiB
 
 // resources catches amounts that cannot be meant.
 func (c *checker) resources(r resources, n *node) {
@@ -139,8 +139,8 @@ func (c *checker) resources(r resources, n *node) {
 		if size > 0 && size < drover.MiB {
 			c.add(n.find(key), fmt.Sprintf("%s of %d bytes is too small", key, int64(size)), fmt.Sprintf("write %dMi or %dGi", int64(size), int64(size)))
 		}
-		if size > mostOf {
-			c.addf(n.find(key), "%s of more than %s is nowhere to be had", key, mostOf.Rounded())
+		if size > maxSize {
+			c.addf(n.find(key), "%s is too large: a job may ask for up to %s", key, maxSize.Rounded())
 		}
 	}
 }

@@ -112,8 +112,8 @@ func (e *Engine) worst(change func(i int, a *account) (more, less drover.Money))
 	return worst
 }
 
-// addsAfter is what a change adds after an account's window. What is pledged then is pledged in the window as well, so where prices have moved and the
-// window is overdrawn, those after it may be, too.
+// addsAfter is what a change adds after an account's window. Where prices have risen and the window is overdrawn, later windows may be overdrawn, too:
+// they hold the same pledges.
 func addsAfter(a *account, i int, change func(i int, a *account) (more, less drover.Money)) drover.Money {
 	later := *a
 	later.from, later.to = a.to, never

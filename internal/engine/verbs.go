@@ -44,7 +44,7 @@ func (e *Engine) obey(in *instance, verb drover.Verb, why drover.Reason) {
 	}
 }
 
-// letGo ends a hold or a drain. What is broken goes now.
+// letGo ends a hold or a drain. A broken instance is destroyed then.
 func (e *Engine) letGo(in *instance) {
 	if in.IdleSince != 0 {
 		in.IdleSince = e.s.Now
