@@ -127,8 +127,8 @@ func isNothing(n *node) bool {
 	return n.shape == scalar && err == nil && d == 0
 }
 
-// maxSize is the most memory, or disk, that a job may ask for. No cloud has as much, and sums of many such jobs do not overflow.
-const maxSize = 1 << 20 * drover.GiB
+// maxAmount is the most memory, or disk, that a job may ask for. No cloud has as much, and sums of many such jobs do not overflow.
+const maxAmount = 1 << 20 * drover.GiB
 
 // resources catches amounts that cannot be meant.
 func (c *checker) resources(r resources, n *node) {
@@ -139,8 +139,8 @@ func (c *checker) resources(r resources, n *node) {
 		if size > 0 && size < drover.MiB {
 			c.add(n.find(key), fmt.Sprintf("%s of %d bytes is too small", key, int64(size)), fmt.Sprintf("write %dMi or %dGi", int64(size), int64(size)))
 		}
-		if size > maxSize {
-			c.addf(n.find(key), "%s is too large: a job may ask for up to %s", key, maxSize.Rounded())
+		if size > maxAmount {
+			c.addf(n.find(key), "%s is too large: a job may ask for up to %s", key, maxAmount.Rounded())
 		}
 	}
 }
