@@ -238,7 +238,9 @@ func (e *Engine) destroyAsked(in *instance) drover.Time {
 // endBill ends an instance's bill by the first list that shows that it was destroyed: with the last destroy that may have done so before that list
 // began, since those before it had no effect as far as anybody can tell; or with that list, if another was under way then.
 func (e *Engine) endBill(in *instance, began drover.Time) {
-	if destroyed := in.Ended != 0 && in.Ended <= in.EndTold; in.EndTold != 0 && (!in.Reshown || destroyed) { // a list that has what is destroyed is an old copy
+	told := in.EndTold
+	copies := in.Ended != 0 && in.Ended <= told && began < told.Add(e.lag(in)) // lists that have what is destroyed are old copies, for so long
+	if told != 0 && (!in.Reshown || copies) {
 		return
 	}
 	in.Reshown = false
