@@ -139,6 +139,8 @@ func (s AttemptState) Live() bool {
 type Retry struct {
 	ExitCodes []int `json:"exit_codes,omitempty"` // empty: every one but 0
 	Times     int   `json:"times"`
+
+	Delay time.Duration `json:"delay,omitempty"` // before the first of them; each later one comes after twice as long
 }
 
 // Retries reports whether an exit code is one that is tried again.
@@ -207,26 +209,27 @@ func (a Array) Size() int {
 
 // JobSpec is a job as it was submitted, checked and with its defaults filled in.
 type JobSpec struct {
-	Name      string            `json:"name"`
-	Array     Array             `json:"array"`
-	Gang      int               `json:"gang,omitempty"` // so many elements in a row begin together; 0: each by itself
-	Command   []string          `json:"command"`
-	Image     string            `json:"image,omitempty"`
-	Resources Resources         `json:"resources"`
-	Placement Placement         `json:"placement"`
-	Env       map[string]string `json:"env,omitempty"`
-	Inputs    []Input           `json:"inputs,omitempty"`
-	Outputs   []string          `json:"outputs,omitempty"`
-	Required  []string          `json:"required,omitempty"` // those of Outputs that must match something, or a job that ended well fails
-	After     []string          `json:"after,omitempty"`    // names of jobs of the same batch, those of inputs included
-	Spot      SpotPolicy        `json:"spot"`
-	Attempts  int               `json:"attempts"`
-	Retry     Retry             `json:"retry"`
-	Timeout   time.Duration     `json:"timeout,omitempty"`  // 0: none
-	Expected  time.Duration     `json:"expected,omitempty"` // how long one attempt is likely to run: it guides what is rented, and ends nothing; 0: not known
-	Priority  int               `json:"priority"`
-	Labels    map[string]string `json:"labels,omitempty"`
-	Files     []File            `json:"files,omitempty"` // what Inputs' paths turned out to hold, once hashed
+	Name       string            `json:"name"`
+	Array      Array             `json:"array"`
+	MaxRunning int               `json:"max_running,omitempty"` // of its elements at once; 0: no limit
+	Gang       int               `json:"gang,omitempty"`        // so many elements in a row begin together; 0: each by itself
+	Command    []string          `json:"command"`
+	Image      string            `json:"image,omitempty"`
+	Resources  Resources         `json:"resources"`
+	Placement  Placement         `json:"placement"`
+	Env        map[string]string `json:"env,omitempty"`
+	Inputs     []Input           `json:"inputs,omitempty"`
+	Outputs    []string          `json:"outputs,omitempty"`
+	Required   []string          `json:"required,omitempty"` // those of Outputs that must match something, or a job that ended well fails
+	After      []string          `json:"after,omitempty"`    // names of jobs of the same batch, those of inputs included
+	Spot       SpotPolicy        `json:"spot"`
+	Attempts   int               `json:"attempts"`
+	Retry      Retry             `json:"retry"`
+	Timeout    time.Duration     `json:"timeout,omitempty"`  // 0: none
+	Expected   time.Duration     `json:"expected,omitempty"` // how long one attempt is likely to run: it guides what is rented, and ends nothing; 0: not known
+	Priority   int               `json:"priority"`
+	Labels     map[string]string `json:"labels,omitempty"`
+	Files      []File            `json:"files,omitempty"` // what Inputs' paths turned out to hold, once hashed
 }
 
 // GangOf is which of the job's gangs an element is of, and its place in that, both from 0.
@@ -272,12 +275,15 @@ func (s JobSpec) CheckRetry(array Array, gang int, after []string) (key string, 
 const (
 	DefaultAttempts = 3
 	DefaultPriority = 1
-	DefaultCPU      = MilliCPU(1000)
-	DefaultMemory   = 512 * MiB
-	DefaultDisk     = 1 * GiB
-	MaxArray        = 1_000_000 // elements
-	MaxGang         = 1000      // of them that begin together
-	MaxPriority     = 1000
+
+	DefaultRetryDelay = 10 * time.Second
+
+	DefaultCPU    = MilliCPU(1000)
+	DefaultMemory = 512 * MiB
+	DefaultDisk   = 1 * GiB
+	MaxArray      = 1_000_000 // elements
+	MaxGang       = 1000      // of them that begin together
+	MaxPriority   = 1000
 )
 
 // Exit is how a command ended, as its supervisor saw it.

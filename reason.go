@@ -12,24 +12,26 @@ type Reason struct {
 // The codes of a Reason, each explained in docs/reasons.md. Where a cloud's answer is the reason, the code is its ErrorKind.
 const (
 	// Of jobs that wait.
-	ReasonDependency = "dependency" // waits for other jobs of its batch
-	ReasonBooting    = "booting"    // instances for it are on their way
-	ReasonGrowing    = "growing"    // the volume of an instance is made larger for what waits
-	ReasonPlanning   = "planning"   // the choice of instances is being made
-	ReasonCatalogue  = "catalogue"  // the types and prices of a cloud are not known yet
-	ReasonCapacity   = "capacity"   // what would hold it is full, and nothing more may be created
-	ReasonLimit      = "limit"      // a limit on instances is reached
-	ReasonUserLimit  = "user_limit" // a user's own limit on instances is reached
-	ReasonBudget     = "budget"     // more would pass the budget
-	ReasonBlocked    = "blocked"    // every offering that fits is blocked
-	ReasonMaxPrice   = "max_price"  // what fits costs more than the job lets its instance cost
-	ReasonHeld       = "held"       // its priority is 0
-	ReasonNoFit      = "no_fit"     // no configured type can hold it
-	ReasonGang       = "gang"       // others begin together with it
-	ReasonShare      = "share"      // others of its priority use less of their share
-	ReasonUnproved   = "unproved"   // the records may be an older copy, and it is not known yet what there is
-	ReasonRefused    = "refused"    // how many offerings do not serve it, and which comes nearest
-	ReasonOther      = "other"      // there are more reasons than are told apart
+	ReasonDependency = "dependency"  // waits for other jobs of its batch
+	ReasonBooting    = "booting"     // instances for it are on their way
+	ReasonGrowing    = "growing"     // the volume of an instance is made larger for what waits
+	ReasonPlanning   = "planning"    // the choice of instances is being made
+	ReasonCatalogue  = "catalogue"   // the types and prices of a cloud are not known yet
+	ReasonCapacity   = "capacity"    // what would hold it is full, and nothing more may be created
+	ReasonLimit      = "limit"       // a limit on instances is reached
+	ReasonUserLimit  = "user_limit"  // a user's own limit on instances is reached
+	ReasonBudget     = "budget"      // more would pass the budget
+	ReasonBlocked    = "blocked"     // every offering that fits is blocked
+	ReasonMaxPrice   = "max_price"   // what fits costs more than the job lets its instance cost
+	ReasonHeld       = "held"        // its priority is 0
+	ReasonNoFit      = "no_fit"      // no configured type can hold it
+	ReasonGang       = "gang"        // others begin together with it
+	ReasonRetry      = "retry"       // it failed, and the delay before its next try is not over
+	ReasonMaxRunning = "max_running" // as many of its array run as may at once
+	ReasonShare      = "share"       // others of its priority use less of their share
+	ReasonUnproved   = "unproved"    // the records may be an older copy, and it is not known yet what there is
+	ReasonRefused    = "refused"     // how many offerings do not serve it, and which comes nearest
+	ReasonOther      = "other"       // there are more reasons than are told apart
 
 	// Of the fleet, a cloud, an offering, and what does not wait.
 	ReasonRest     = "rest"     // nothing waits

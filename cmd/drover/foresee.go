@@ -65,7 +65,7 @@ func engineJobs(b drover.Batch) (jobs []engine.Job) {
 	for i, spec := range b.Jobs {
 		j := engine.Job{
 			Number: int64(i + 1), Name: spec.Name, User: b.User, Labels: spec.Labels,
-			Shape: drover.Shape{Need: spec.Resources, Placement: spec.Placement, Spot: spec.Spot}, Array: spec.Array, Gang: spec.Gang,
+			Shape: drover.Shape{Need: spec.Resources, Placement: spec.Placement, Spot: spec.Spot}, Array: spec.Array, Gang: spec.Gang, MaxRunning: spec.MaxRunning,
 			Priority: spec.Priority, Attempts: spec.Attempts, Retry: spec.Retry, Timeout: spec.Timeout, Expected: spec.Expected, Queued: engine.Ranges{{First: -1, Last: -1}},
 		}
 		if spec.Array.Set {

@@ -74,6 +74,7 @@ func (c *checker) at(i int, path ...string) *node {
 func (c *checker) job(j jobFile, n *node) {
 	c.program(j, n)
 	c.gang(j, n)
+	c.maxRunning(j, n)
 	c.expected(j, n)
 	c.resources(j.Resources, n.find("resources"))
 	c.environment(j, n)
@@ -108,6 +109,17 @@ func (c *checker) gang(j jobFile, n *node) {
 		c.add(n.find("gang"), "gang is of an array, and there is none", fmt.Sprintf("write array: %d for one gang", j.Gang))
 	case j.Array.Set && size%j.Gang != 0:
 		c.add(n.find("gang"), fmt.Sprintf("an array of %d does not divide into gangs of %d", size, j.Gang), fmt.Sprintf("write array: %d, or another gang", (size/j.Gang+1)*j.Gang))
+	}
+}
+
+// maxRunning checks that it is an array that it limits.
+func (c *checker) maxRunning(j jobFile, n *node) {
+	switch {
+	case j.MaxRunning == 0:
+	case n.get("array") == nil:
+		c.add(n.find("max_running"), "max_running is of an array, and there is none", "write array: N, or leave it out")
+	case j.Gang > 0:
+		c.add(n.find("max_running"), "max_running is not for arrays with gangs", "leave one of them out")
 	}
 }
 

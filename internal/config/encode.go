@@ -18,26 +18,33 @@ type encodedBatch struct {
 }
 
 type encodedJob struct {
-	Name      string            `json:"name"`
-	Array     string            `json:"array,omitempty"`
-	Gang      int               `json:"gang,omitempty"`
-	Command   []string          `json:"command,omitempty"`
-	Image     string            `json:"image,omitempty"`
-	Resources encodedResources  `json:"resources"`
-	Placement drover.Placement  `json:"placement"`
-	MaxPrice  string            `json:"max_price,omitempty"`
-	Env       map[string]string `json:"env,omitempty"`
-	Inputs    []drover.Input    `json:"inputs,omitempty"`
-	Outputs   []any             `json:"outputs,omitempty"`
-	After     []string          `json:"after,omitempty"`
-	Spot      drover.SpotPolicy `json:"spot"`
-	Attempts  int               `json:"attempts"`
-	Retry     *drover.Retry     `json:"retry,omitempty"`
-	Timeout   string            `json:"timeout,omitempty"`
-	Expected  string            `json:"expected,omitempty"`
-	Priority  int               `json:"priority"`
-	Labels    map[string]string `json:"labels,omitempty"`
-	Files     *[]drover.File    `json:"files,omitempty"`
+	Name       string            `json:"name"`
+	Array      string            `json:"array,omitempty"`
+	Gang       int               `json:"gang,omitempty"`
+	MaxRunning int               `json:"max_running,omitempty"`
+	Command    []string          `json:"command,omitempty"`
+	Image      string            `json:"image,omitempty"`
+	Resources  encodedResources  `json:"resources"`
+	Placement  drover.Placement  `json:"placement"`
+	MaxPrice   string            `json:"max_price,omitempty"`
+	Env        map[string]string `json:"env,omitempty"`
+	Inputs     []drover.Input    `json:"inputs,omitempty"`
+	Outputs    []any             `json:"outputs,omitempty"`
+	After      []string          `json:"after,omitempty"`
+	Spot       drover.SpotPolicy `json:"spot"`
+	Attempts   int               `json:"attempts"`
+	Retry      *encodedRetry     `json:"retry,omitempty"`
+	Timeout    string            `json:"timeout,omitempty"`
+	Expected   string            `json:"expected,omitempty"`
+	Priority   int               `json:"priority"`
+	Labels     map[string]string `json:"labels,omitempty"`
+	Files      *[]drover.File    `json:"files,omitempty"`
+}
+
+type encodedRetry struct {
+	ExitCodes []int  `json:"exit_codes,omitempty"`
+	Times     int    `json:"times"`
+	Delay     string `json:"delay"`
 }
 
 type encodedResources struct {
@@ -69,7 +76,7 @@ func EncodeSubmission(b drover.Batch) ([]byte, error) {
 
 func encode(j drover.JobSpec) encodedJob {
 	e := encodedJob{
-		Name: j.Name, Gang: j.Gang, Command: j.Command, Image: j.Image, Placement: j.Placement, Env: j.Env, Inputs: j.Inputs,
+		Name: j.Name, Gang: j.Gang, MaxRunning: j.MaxRunning, Command: j.Command, Image: j.Image, Placement: j.Placement, Env: j.Env, Inputs: j.Inputs,
 		After: j.After, Spot: j.Spot, Attempts: j.Attempts, Priority: j.Priority, Labels: j.Labels,
 		Resources: encodedResources{j.Resources.CPU.String(), j.Resources.Memory, j.Resources.Disk, j.Resources.GPUs, j.Resources.Arch},
 	}
@@ -93,7 +100,7 @@ func encode(j drover.JobSpec) encodedJob {
 		e.Expected = j.Expected.String()
 	}
 	if j.Retry.Times > 0 {
-		e.Retry = &j.Retry
+		e.Retry = &encodedRetry{j.Retry.ExitCodes, j.Retry.Times, j.Retry.Delay.String()}
 	}
 	if slices.ContainsFunc(j.Inputs, func(in drover.Input) bool { return in.Path != "" }) {
 		files := append([]drover.File{}, j.Files...)

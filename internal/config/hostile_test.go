@@ -81,7 +81,6 @@ func TestLoad(t *testing.T) {
 func TestWhereAKeyBelongsIsSaid(t *testing.T) {
 	for job, want := range map[string]string{
 		"memory: 1Gi": "write resources: {memory: 1Gi}",
-		"retry: 3":    "write retry: {times: 3}",
 		"zone: a":     "write placement: {zone: a}",
 	} {
 		_, err := config.ParseBatch("batch.yaml", []byte("jobs: [{name: a, command: [true], "+job+"}]"), ".")

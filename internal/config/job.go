@@ -20,25 +20,26 @@ type batchFile struct {
 
 // jobFile is a job as it is written.
 type jobFile struct {
-	Name      string            `yaml:"name,required" doc:"unique in the batch; names the folder of its results"`
-	Array     array             `yaml:"array" doc:"a count, 20 for DROVER_ARRAY_INDEX 0 to 19, or a range, 1-20"`
-	Gang      int               `yaml:"gang" min:"2" max:"1000" doc:"so many elements of the array, one after another, begin together or not at all; DROVER_GANG tells which of the gangs, DROVER_GANG_INDEX the place in it"`
-	Command   command           `yaml:"command" doc:"the program and its arguments; may be left out with an image that has its own"`
-	Image     string            `yaml:"image" doc:"the container image in which command runs, in place of what it runs by itself; left out: straight on the instance"`
-	Resources resources         `yaml:"resources" doc:"what one job, or one element of an array, needs"`
-	Placement placement         `yaml:"placement" doc:"where it may run"`
-	MaxPrice  drover.Money      `yaml:"max_price" doc:"the most that the instance it runs on may cost per hour; left out: anything"`
-	Env       map[string]string `yaml:"env" doc:"environment variables"`
-	Inputs    []input           `yaml:"inputs" doc:"what is laid in the working folder before it starts"`
-	Outputs   []output          `yaml:"outputs" doc:"patterns of the files that are fetched when it ends, also when it fails"`
-	After     nameList          `yaml:"after" doc:"jobs that must succeed before"`
-	Spot      drover.SpotPolicy `yaml:"spot" doc:"whether interruptible instances will do"`
-	Attempts  int               `yaml:"attempts" min:"1" max:"100" doc:"how many starts may be lost to dying instances"`
-	Retry     retry             `yaml:"retry" doc:"which exit codes are tried again; left out: none"`
-	Timeout   time.Duration     `yaml:"timeout" doc:"ended after this time; 0: never"`
-	Expected  time.Duration     `yaml:"expected" doc:"how long one attempt is likely to run, at most timeout: it guides what is rented, and ends nothing; left out: not known"`
-	Priority  int               `yaml:"priority" min:"0" max:"1000" doc:"higher is first; 0: not to be started"`
-	Labels    map[string]string `yaml:"labels" doc:"words to find it by"`
+	Name       string            `yaml:"name,required" doc:"unique in the batch; names the folder of its results"`
+	Array      array             `yaml:"array" doc:"a count, 20 for DROVER_ARRAY_INDEX 0 to 19, or a range, 1-20"`
+	MaxRunning int               `yaml:"max_running" min:"1" max:"1000000" doc:"of an array, how many elements run at once; left out: as many as there is room for"`
+	Gang       int               `yaml:"gang" min:"2" max:"1000" doc:"so many elements of the array, one after another, begin together or not at all; DROVER_GANG tells which of the gangs, DROVER_GANG_INDEX the place in it"`
+	Command    command           `yaml:"command" doc:"the program and its arguments; may be left out with an image that has its own"`
+	Image      string            `yaml:"image" doc:"the container image in which command runs, in place of what it runs by itself; left out: straight on the instance"`
+	Resources  resources         `yaml:"resources" doc:"what one job, or one element of an array, needs"`
+	Placement  placement         `yaml:"placement" doc:"where it may run"`
+	MaxPrice   drover.Money      `yaml:"max_price" doc:"the most that the instance it runs on may cost per hour; left out: anything"`
+	Env        map[string]string `yaml:"env" doc:"environment variables"`
+	Inputs     []input           `yaml:"inputs" doc:"what is laid in the working folder before it starts"`
+	Outputs    []output          `yaml:"outputs" doc:"patterns of the files that are fetched when it ends, also when it fails"`
+	After      nameList          `yaml:"after" doc:"jobs that must succeed before"`
+	Spot       drover.SpotPolicy `yaml:"spot" doc:"whether interruptible instances will do"`
+	Attempts   int               `yaml:"attempts" min:"1" max:"100" doc:"how many starts may be lost to dying instances"`
+	Retry      retry             `yaml:"retry" doc:"which exit codes are tried again; left out: none"`
+	Timeout    time.Duration     `yaml:"timeout" doc:"ended after this time; 0: never"`
+	Expected   time.Duration     `yaml:"expected" doc:"how long one attempt is likely to run, at most timeout: it guides what is rented, and ends nothing; left out: not known"`
+	Priority   int               `yaml:"priority" min:"0" max:"1000" doc:"higher is first; 0: not to be started"`
+	Labels     map[string]string `yaml:"labels" doc:"words to find it by"`
 }
 
 // Default fills in what a job has unless the file says otherwise.
@@ -109,32 +110,55 @@ func (output) schema() *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, schemaOf(reflect.TypeFor[outputFile]())}}
 }
 
-type retry struct {
-	ExitCodes []int `yaml:"exit_codes" min:"1" max:"255" doc:"left out: every one but 0"`
-	Times     int   `yaml:"times,required" min:"1" max:"100"`
+// retry is how often a job is tried again, alone or as the times of a mapping.
+type retry retryFile
+
+type retryFile struct {
+	ExitCodes []int         `yaml:"exit_codes" min:"1" max:"255" doc:"left out: every one but 0"`
+	Times     int           `yaml:"times,required" min:"1" max:"100"`
+	Delay     time.Duration `yaml:"delay" doc:"before the first of them; each later one comes after twice as long, up to an hour; left out: 10s"`
 }
 
-// instead is for those who write how often alone.
-func (retry) instead(text string) string { return "write retry: {times: " + text + "}" }
+// Default fills in the delay.
+func (r *retryFile) Default() { r.Delay = drover.DefaultRetryDelay }
+
+func (r *retry) decode(d *decoder, n *node) {
+	if n.shape != scalar {
+		d.structure(n, reflect.ValueOf((*retryFile)(r)).Elem())
+		return
+	}
+	(*retryFile)(r).Default()
+	times := d.fieldsOf(reflect.TypeFor[retryFile]())[1]
+	d.integer(n, reflect.ValueOf(&r.Times).Elem(), times)
+}
+
+func (retry) schema() *jsonschema.Schema {
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "integer", Minimum: new(1.0), Maximum: new(100.0)}, schemaOf(reflect.TypeFor[retryFile]())}}
+}
+
+func (r retry) spec() drover.Retry {
+	return drover.Retry{ExitCodes: r.ExitCodes, Times: r.Times, Delay: r.Delay}
+}
 
 // spec is the job in the words of package drover, the paths of its inputs as place gives them.
 func (j jobFile) spec(place func(path string) string) drover.JobSpec {
 	s := drover.JobSpec{
-		Name:      j.Name,
-		Array:     drover.Array(j.Array),
-		Gang:      j.Gang,
-		Command:   j.Command,
-		Image:     j.Image,
-		Resources: drover.Resources{CPU: j.Resources.VCPUs, Memory: j.Resources.Memory, Disk: j.Resources.Disk, GPUs: j.Resources.GPUs, Arch: j.Resources.Arch},
-		Placement: drover.Placement{Cloud: j.Placement.Cloud, Zone: j.Placement.Zone, Type: j.Placement.Type, MaxPrice: j.MaxPrice},
-		Env:       j.Env,
-		Spot:      j.Spot,
-		Attempts:  j.Attempts,
-		Retry:     drover.Retry(j.Retry),
-		Timeout:   j.Timeout,
-		Expected:  j.Expected,
-		Priority:  j.Priority,
-		Labels:    j.Labels,
+		Name:       j.Name,
+		Array:      drover.Array(j.Array),
+		MaxRunning: j.MaxRunning,
+		Gang:       j.Gang,
+		Command:    j.Command,
+		Image:      j.Image,
+		Resources:  drover.Resources{CPU: j.Resources.VCPUs, Memory: j.Resources.Memory, Disk: j.Resources.Disk, GPUs: j.Resources.GPUs, Arch: j.Resources.Arch},
+		Placement:  drover.Placement{Cloud: j.Placement.Cloud, Zone: j.Placement.Zone, Type: j.Placement.Type, MaxPrice: j.MaxPrice},
+		Env:        j.Env,
+		Spot:       j.Spot,
+		Attempts:   j.Attempts,
+		Retry:      j.Retry.spec(),
+		Timeout:    j.Timeout,
+		Expected:   j.Expected,
+		Priority:   j.Priority,
+		Labels:     j.Labels,
 	}
 	for _, in := range j.Inputs {
 		if in.Path != "" {

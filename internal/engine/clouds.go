@@ -354,6 +354,9 @@ func (e *Engine) refuse(in *instance, why drover.Reason) {
 // looking.
 func (e *Engine) nextWake() drover.Time {
 	at := e.timers.first()
+	if n, j := e.nextTry(); j != nil {
+		at = sooner(at, n.at)
+	}
 	for _, c := range e.clouds {
 		if c.OfferCall == 0 {
 			at = sooner(at, c.NextOffer)

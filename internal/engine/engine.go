@@ -34,6 +34,7 @@ type Engine struct {
 	byName    map[string]*instance
 	clouds    []*Cloud // by name, as configured
 	timers    timers
+	tries     []try // that are to come, the first of them first
 	rolls     rolls
 	claims    claims
 	offerings []drover.Offering             // what rentable found; nil when that has changed
@@ -125,7 +126,7 @@ func (e *Engine) State() State {
 	s.Habits.Boots, s.Habits.Pauses = slices.Clone(s.Habits.Boots), slices.Clone(s.Habits.Pauses)
 	for j := range e.jobs.all() {
 		c := j.clone()
-		c.Torn = nil
+		c.Postponed = nil
 		s.Jobs = append(s.Jobs, c)
 	}
 	for _, in := range e.instances {
@@ -167,6 +168,7 @@ func (e *Engine) Apply(ev Event) Decision {
 
 	e.beginAnew(was)
 	e.handle(ev.Body)
+	e.resume()
 	e.rerate()
 	e.watchBudgets()
 	e.expireBlocks()

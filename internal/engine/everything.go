@@ -14,7 +14,7 @@ func (e *Engine) ExplainAll(most int) (all []drover.Explanation, left int) {
 	e.explainPartitions(&x)
 	e.explainGroups(&x)
 	e.explainHeld(&x)
-	e.explainTorn(&x)
+	e.explainPostponed(&x)
 	e.explainInstances(&x)
 	e.explainBlocks(&x)
 	e.explainBudgets(&x)
@@ -114,11 +114,12 @@ func (e *Engine) explainHeld(x *everything) {
 	}
 }
 
-// explainTorn explains what waits for others of its gang to end.
-func (e *Engine) explainTorn(x *everything) {
+// explainPostponed explains what waits but may not start yet.
+func (e *Engine) explainPostponed(x *everything) {
 	for j := range e.jobs.all() {
-		if len(j.Torn) > 0 && !j.held() && x.room() {
-			x.add(drover.Explanation{Subject: jobSubject(j), Waiting: true, Count: j.Torn.Count(), Since: j.Since, Reasons: e.whyTorn(j)})
+		if len(j.Postponed) > 0 && !j.held() && x.room() {
+			id := drover.JobID{Number: j.Number, Index: -1}
+			x.add(drover.Explanation{Subject: id.String(), Waiting: true, Count: j.Postponed.Count(), Since: j.Since, Reasons: e.whyPostponed(j, id)})
 		}
 	}
 }

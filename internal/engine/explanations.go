@@ -43,8 +43,8 @@ func (e *Engine) whyQueued(j *Job, id drover.JobID) (why []drover.Reason) {
 	if r, ok := e.whyHeld(j); ok {
 		return []drover.Reason{r}
 	}
-	if j.Torn.Has(id.Index) {
-		return e.whyTorn(j)
+	if j.Postponed.Has(id.Index) {
+		return e.whyPostponed(j, id)
 	}
 	if id.Index >= 0 || !j.Array.Set {
 		if g := e.byKey[e.keyWith(j, j.memory(id.Index))]; g != nil {
@@ -56,10 +56,10 @@ func (e *Engine) whyQueued(j *Job, id drover.JobID) (why []drover.Reason) {
 	}
 	for _, grown := range j.Grown {
 		if g := e.byKey[e.keyWith(j, grown.Memory)]; g != nil {
-			why = append(why, e.whyIn(g, j, 0, grown.Waiting.Count())...)
+			why = append(why, e.whyIn(g, j, 0, j.waitingIn(g))...)
 		}
 	}
-	if why = append(why, e.whyTorn(j)...); len(why) == 0 {
+	if why = append(why, e.whyPostponed(j, id)...); len(why) == 0 {
 		why = []drover.Reason{{Code: drover.ReasonPlanning, Text: planningText, Since: j.Since}}
 	}
 	return why

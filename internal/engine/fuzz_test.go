@@ -322,7 +322,7 @@ func (e *Engine) wrongGroups(bound map[GroupKey]int) string {
 		if len(j.Queued)+len(e.attemptsOf(j)) == 0 {
 			return fmt.Sprintf("job %d neither waits nor runs, and is not final", j.Number)
 		}
-		if wrong := e.wrongGang(j); wrong != "" {
+		if wrong := e.wrongPostponed(j); wrong != "" {
 			return wrong
 		}
 		for _, grown := range j.Grown {
@@ -334,17 +334,30 @@ func (e *Engine) wrongGroups(bound map[GroupKey]int) string {
 	return ""
 }
 
-// wrongGang says where a gang is held to be torn, or whole, otherwise than it is.
-func (e *Engine) wrongGang(j *Job) string {
+// wrongPostponed says where an element is held to be postponed, or not to be, otherwise than it is.
+func (e *Engine) wrongPostponed(j *Job) string {
+	room := j.MaxRunning - len(e.attemptsOf(j)) // of what is due
 	for _, run := range j.Queued {
 		for i := run.First; i <= run.Last; i++ {
-			if torn := j.Gang > 0 && len(e.gangLive(j, i)) > 0; torn != j.Torn.Has(i) {
-				return fmt.Sprintf("element %d of job %d waits; torn is %v, and the gang: %v", i, j.Number, j.Torn, torn)
+			first, last, torn := i, i, false
+			if j.Gang > 0 {
+				first, last = j.gangOf(i)
+				torn = len(e.gangLive(j, i)) > 0
+			}
+			late := slices.ContainsFunc(j.Tried, func(el Element) bool {
+				return el.Index >= first && el.Index <= last && j.Queued.Has(el.Index) && el.Until > e.s.Now
+			})
+			beyond := j.MaxRunning > 0 && j.Gang == 0 && room <= 0
+			if want := torn || late || beyond; want != j.Postponed.Has(i) {
+				return fmt.Sprintf("element %d of job %d waits; postponed is %v, and it should be: %v", i, j.Number, j.Postponed, want)
+			}
+			if !late {
+				room--
 			}
 		}
 	}
-	if left := j.Torn.Without(j.Queued); len(left) > 0 {
-		return fmt.Sprintf("job %d has torn elements that do not wait: %v", j.Number, left)
+	if left := j.Postponed.Without(j.Queued); len(left) > 0 {
+		return fmt.Sprintf("job %d has postponed elements that do not wait: %v", j.Number, left)
 	}
 	return ""
 }
@@ -440,7 +453,7 @@ func (s *stranger) job() Job {
 	s.jobs++
 	j := Job{
 		Number: s.jobs, Name: fmt.Sprint("j", s.jobs), User: []string{"", "ada"}[s.pick(2)], Labels: map[string]string{"a": []string{"b", "c"}[s.pick(2)]}, Priority: s.pick(3), Attempts: 1 + s.pick(3), Queued: Ranges{{-1, -1}},
-		Retry: drover.Retry{ExitCodes: []int{1}, Times: s.pick(2)}, Timeout: time.Duration(s.pick(2)) * time.Hour,
+		MaxRunning: s.pick(3), Retry: drover.Retry{ExitCodes: []int{1}, Times: s.pick(2), Delay: time.Duration(s.pick(3)) * time.Minute}, Timeout: time.Duration(s.pick(2)) * time.Hour,
 		Expected: time.Duration(s.pick(4)-1) << (5 * s.pick(12)),
 		Shape:    drover.Shape{Spot: drover.SpotPrefer, Need: drover.Resources{CPU: drover.MilliCPU(500 << s.pick(5)), Memory: drover.GiB << s.pick(5), Disk: drover.GiB}},
 	}

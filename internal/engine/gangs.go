@@ -10,7 +10,7 @@ import (
 
 // The elements of a gang begin together or not at all: so many of an array, one after another. A gang is begun by one decision, which has a place for
 // each of its elements that is not final. If one of them is to be tried again, those that still run are ended, and put off like those of a job whose
-// priority became 0: nothing is counted against them. Until the last of them has ended, what waits of the gang is torn, and in no group.
+// priority became 0: nothing is counted against them. Until the last of them has ended, what waits of the gang is postponed.
 
 // gangOf is the gang of an element, by its first and its last index.
 func (j *Job) gangOf(index int) (first, last int) {
@@ -29,33 +29,11 @@ func (e *Engine) gangLive(j *Job, index int) (live []*Attempt) {
 	return live
 }
 
-// mend looks whether what waits of an element's gang is torn. The caller puts the job in its group anew.
-func (e *Engine) mend(j *Job, index int) {
-	if j.Gang == 0 {
-		return
-	}
-	first, last := j.gangOf(index)
-	if !j.Queued.Any(first, last) && !j.Torn.Any(first, last) {
-		return
-	}
-	torn := len(e.gangLive(j, index)) > 0
-	for i := first; i <= last; i++ {
-		if torn && j.Queued.Has(i) {
-			j.Torn.Add(i)
-		} else {
-			j.Torn.Remove(i)
-		}
-	}
-}
-
 // tear notes what waits of gangs of which others are live, before the engine begins with a State.
 func (s State) tear() {
 	there := make(map[int64]bool, len(s.Instances))
 	for _, in := range s.Instances {
 		there[in.ID] = true
-	}
-	for i := range s.Jobs {
-		s.Jobs[i].Torn = nil
 	}
 	for _, a := range s.Attempts {
 		at, ok := slices.BinarySearchFunc(s.Jobs, a.ID.Job.Number, func(j Job, number int64) int { return cmp.Compare(j.Number, number) })
@@ -64,16 +42,8 @@ func (s State) tear() {
 		}
 		j := &s.Jobs[at]
 		for _, i := range j.gangmates(a.ID.Job.Index) {
-			j.Torn.Add(i)
+			j.Postponed.Add(i)
 		}
-	}
-}
-
-// mended is mend after an attempt has begun or ended.
-func (e *Engine) mended(j *Job, index int) {
-	before := j.Torn.Count()
-	if e.mend(j, index); j.Torn.Count() != before && e.job(j.Number) == j {
-		e.regroup(j)
 	}
 }
 
@@ -114,13 +84,4 @@ func (e *Engine) whyGang(g *group) []drover.Reason {
 	_, members := g.nextGang()
 	text := fmt.Sprintf("%d begin together or none: %d have places that are ready, and %d some on their way", len(members), g.standby, min(g.bound, len(members)-g.standby))
 	return []drover.Reason{{Code: drover.ReasonGang, Text: text, Since: g.reason.Since}}
-}
-
-// whyTorn says what elements wait for while others of their gangs have yet to end.
-func (e *Engine) whyTorn(j *Job) []drover.Reason {
-	if len(j.Torn) == 0 {
-		return nil
-	}
-	text := fmt.Sprintf("begins again together with others of its gang: %d of them have yet to end", len(e.gangLive(j, j.Torn[0].First)))
-	return []drover.Reason{{Code: drover.ReasonGang, Text: text, Since: j.Since}}
 }

@@ -70,7 +70,7 @@ func (j *Job) clone() Job {
 	c := *j
 	c.After = slices.Clone(j.After)
 	c.Queued = slices.Clone(j.Queued)
-	c.Torn = slices.Clone(j.Torn)
+	c.Postponed = slices.Clone(j.Postponed)
 	c.Tried = slices.Clone(j.Tried)
 	c.Grown = slices.Clone(j.Grown)
 	for i := range c.Grown {
@@ -107,6 +107,7 @@ func (e *Engine) addJob(j *Job) {
 	for _, n := range j.After {
 		e.followers[n] = append(e.followers[n], j.Number)
 	}
+	e.postponeFrom(j)
 	e.regroup(j)
 }
 
@@ -253,7 +254,7 @@ func (e *Engine) take(g *group) (*Job, int) {
 func (e *Engine) enqueue(j *Job, index int) {
 	j.queue(index)
 	j.Since = e.s.Now
-	e.mend(j, index)
+	e.postpone(j, index)
 	e.regroup(j)
 }
 

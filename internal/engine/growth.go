@@ -33,22 +33,18 @@ func (j *Job) grownIn(g *group) *Grown {
 
 // waitingIn is how many of the job's elements wait in the group.
 func (j *Job) waitingIn(g *group) int {
-	if grown := j.grownIn(g); grown != nil {
-		return grown.Waiting.Count()
+	if len(j.Postponed) == 0 && len(j.Grown) == 0 {
+		return j.Queued.Count()
 	}
-	n := j.Queued.Count() - j.Torn.Count()
-	for _, grown := range j.Grown {
-		n -= grown.Waiting.Count()
-	}
-	return n
+	return j.waitingRanges(g).Count()
 }
 
 // waitingRanges is those of the job's elements that wait in the group.
 func (j *Job) waitingRanges(g *group) Ranges {
 	if grown := j.grownIn(g); grown != nil {
-		return grown.Waiting
+		return grown.Waiting.Without(j.Postponed)
 	}
-	own := j.Queued.Without(j.Torn)
+	own := j.Queued.Without(j.Postponed)
 	for _, grown := range j.Grown {
 		own = own.Without(grown.Waiting)
 	}
@@ -57,15 +53,13 @@ func (j *Job) waitingRanges(g *group) Ranges {
 
 // takeFrom takes the next of the job's elements that wait in the group out of its queue.
 func (j *Job) takeFrom(g *group) int {
-	if grown := j.grownIn(g); grown != nil {
-		index := grown.Waiting.Pop()
-		j.Queued.Remove(index)
-		return index
-	}
-	if len(j.Grown) == 0 {
+	if len(j.Postponed) == 0 && len(j.Grown) == 0 {
 		return j.Queued.Pop()
 	}
 	index := j.waitingRanges(g)[0].First
+	if grown := j.grownIn(g); grown != nil {
+		grown.Waiting.Remove(index)
+	}
 	j.Queued.Remove(index)
 	return index
 }
@@ -89,7 +83,7 @@ func (j *Job) unqueue(index int) bool {
 	for i := range j.Grown {
 		j.Grown[i].Waiting.Remove(index)
 	}
-	j.Torn.Remove(index)
+	j.Postponed.Remove(index)
 	return j.Queued.Remove(index)
 }
 

@@ -50,7 +50,7 @@ func (e *Engine) acceptAgain(given Job) {
 // writeJob writes a job without its elements, which have rows of their own: there may be as many as the fleet has room for.
 func (e *Engine) writeJob(j *Job) {
 	c := *j
-	c.Tried, c.Torn = nil, nil
+	c.Tried, c.Postponed = nil, nil
 	c = c.clone()
 	e.write(Write{Job: &c})
 }
@@ -75,6 +75,7 @@ func (e *Engine) cancel(b CancelAsked) {
 	case j.unqueue(b.Job.Index):
 		e.regroup(j)
 		e.finish(j, ElementRow{Element: *j.element(b.Job.Index), State: drover.JobCancelled, Reason: b.Reason})
+		e.postponed(j, b.Job.Index)
 	default:
 		e.stopAttempt(e.attempts[b.Job], b.Reason)
 	}
@@ -97,7 +98,7 @@ func (e *Engine) cancelJob(j *Job, why drover.Reason) {
 func (e *Engine) cancelWaiting(j *Job, why drover.Reason) {
 	e.ungroup(j)
 	waiting := j.Queued
-	j.Queued, j.Grown, j.Torn = nil, nil, nil
+	j.Queued, j.Grown, j.Postponed = nil, nil, nil
 	// Elements that were tried have rows to end; the others are only counted, so that a large array is cancelled at once.
 	for _, el := range slices.Clone(j.Tried) {
 		if waiting.Remove(el.Index) {

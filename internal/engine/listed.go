@@ -21,14 +21,19 @@ func (e *Engine) whyFirst(j *Job, id drover.JobID, fronts map[*group]front) drov
 	if why, held := e.whyHeld(j); held {
 		return why
 	}
-	if j.Torn.Has(id.Index) {
-		return e.whyTorn(j)[0]
+	if j.Postponed.Has(id.Index) {
+		return e.whyPostponed(j, id)[0]
 	}
 	key, rank := e.keyOf(j), 0
 	if id.Index >= 0 || !j.Array.Set {
 		key = e.keyWith(j, j.memory(id.Index))
 	}
 	g := e.byKey[key]
+	if id.Index < 0 && j.Array.Set && (g == nil || j.waitingIn(g) == 0) {
+		if why := e.whyPostponed(j, id); len(why) > 0 {
+			return why[0]
+		}
+	}
 	if g == nil || g.reason.Code == "" {
 		return drover.Reason{Code: drover.ReasonPlanning, Text: planningText, Since: j.Since}
 	}

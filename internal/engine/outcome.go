@@ -23,7 +23,7 @@ func (e *Engine) end(a *Attempt, state drover.AttemptState, why drover.Reason) {
 	e.writeAttempt(a, why)
 	e.settleAttempt(a)
 	e.unload(in, a)
-	defer e.mended(j, a.ID.Job.Index)
+	defer e.postponed(j, a.ID.Job.Index)
 	el := j.element(a.ID.Job.Index)
 	el.Interrupted = 0
 	if preempted(j, a) {
@@ -109,6 +109,10 @@ func (e *Engine) afterFailure(in *instance, j *Job, el *Element, a *Attempt, why
 		el.Retried < j.Retry.Times && j.Retry.Retries(a.Exit.Code)
 	if retry {
 		el.Retried++
+		if j.Retry.Delay > 0 {
+			el.Until = e.s.Now.Add(delay(j.Retry, el.Retried))
+			e.tryAt(j, *el)
+		}
 		e.tryAgain(j, *el, why)
 		return
 	}

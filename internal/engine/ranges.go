@@ -110,6 +110,19 @@ func (r Ranges) Without(o Ranges) Ranges {
 	return left
 }
 
+// Lowest is the n lowest indexes of the set, or all if it has fewer.
+func (r Ranges) Lowest(n int) (lowest Ranges) {
+	for _, run := range r {
+		if n <= 0 {
+			break
+		}
+		run.Last = min(run.Last, run.First+n-1)
+		lowest = append(lowest, run)
+		n -= run.Last - run.First + 1
+	}
+	return lowest
+}
+
 // at is the place of the first run that ends at or after i.
 func (r Ranges) at(i int) int {
 	return sort.Search(len(r), func(k int) bool { return r[k].Last >= i })

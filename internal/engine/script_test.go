@@ -237,13 +237,18 @@ func (p *player) submitted(args []string) engine.Job {
 			}
 		case "gang":
 			j.Gang = int(p.number(value))
+		case "max_running":
+			j.MaxRunning = int(p.number(value))
 		case "priority":
 			j.Priority = int(p.number(value))
 		case "attempts":
 			j.Attempts = int(p.number(value))
 		case "retry":
-			code, times, _ := strings.Cut(value, ":")
-			j.Retry = drover.Retry{ExitCodes: []int{int(p.number(code))}, Times: int(p.number(times))}
+			parts := strings.Split(value, ":") // an exit code, how often, and perhaps a delay
+			j.Retry = drover.Retry{ExitCodes: []int{int(p.number(parts[0]))}, Times: int(p.number(parts[1]))}
+			if len(parts) > 2 {
+				j.Retry.Delay = p.duration(parts[2])
+			}
 		case "timeout":
 			j.Timeout = p.duration(value)
 		case "expected":

@@ -104,23 +104,24 @@ type Lifecycle struct {
 
 // Job is a submitted job that is not final, an array counting as one. Its command, environment and inputs stay in the store.
 type Job struct {
-	Number   int64             `json:"number"`
-	Name     string            `json:"name"`
-	User     string            `json:"user,omitempty"`
-	Labels   map[string]string `json:"labels,omitempty"` // never changed
-	Shape    drover.Shape      `json:"shape"`
-	Array    drover.Array      `json:"array"`
-	Gang     int               `json:"gang,omitempty"` // so many elements in a row begin together; 0: each by itself
-	Priority int               `json:"priority"`
-	Attempts int               `json:"attempts"` // starts that may be lost
-	Retry    drover.Retry      `json:"retry"`
-	Timeout  time.Duration     `json:"timeout,omitempty"`
-	Expected time.Duration     `json:"expected,omitempty"` // how long one attempt is likely to run; 0: not known
-	After    []int64           `json:"after,omitempty"`    // jobs that must succeed first; each goes as it does
+	Number     int64             `json:"number"`
+	Name       string            `json:"name"`
+	User       string            `json:"user,omitempty"`
+	Labels     map[string]string `json:"labels,omitempty"` // never changed
+	Shape      drover.Shape      `json:"shape"`
+	Array      drover.Array      `json:"array"`
+	Gang       int               `json:"gang,omitempty"`        // so many elements in a row begin together; 0: each by itself
+	MaxRunning int               `json:"max_running,omitempty"` // elements that run at once; 0: no limit
+	Priority   int               `json:"priority"`
+	Attempts   int               `json:"attempts"` // starts that may be lost
+	Retry      drover.Retry      `json:"retry"`
+	Timeout    time.Duration     `json:"timeout,omitempty"`
+	Expected   time.Duration     `json:"expected,omitempty"` // how long one attempt is likely to run; 0: not known
+	After      []int64           `json:"after,omitempty"`    // jobs that must succeed first; each goes as it does
 
 	Queued    Ranges         `json:"queued"`          // elements that wait for an attempt
 	Grown     []Grown        `json:"grown,omitempty"` // those of them that have more memory than the job says, by how much they have
-	Torn      Ranges         `json:"-"`               // those of them whose gang has live attempts, which is to be seen from these
+	Postponed Ranges         `json:"-"`               // those of them that may not start yet, which follows from the rest
 	Tried     []Element      `json:"tried,omitempty"` // elements that have had one and are not final, by index
 	Succeeded int            `json:"succeeded,omitempty"`
 	Failed    int            `json:"failed,omitempty"`
@@ -145,6 +146,8 @@ type Element struct {
 	Number  int `json:"number"`            // of its last attempt
 	Lost    int `json:"lost,omitempty"`    // attempts lost to their instances
 	Retried int `json:"retried,omitempty"` // retries by exit code
+
+	Until drover.Time `json:"until,omitempty"` // it is not tried again before
 
 	Interrupted drover.Time  `json:"interrupted,omitempty"` // when its last attempt was, if it was
 	Memory      drover.Bytes `json:"memory,omitempty"`      // what it has, since it ran out of less; 0: what its job says

@@ -171,7 +171,7 @@ func (e *Engine) regain(in *instance, r Report) *Attempt {
 	e.regroup(j)
 	a := &Attempt{ID: id, Instance: in.ID, State: drover.AttemptRunning, Started: e.s.Now}
 	e.admit(in, j, a)
-	e.mended(j, id.Job.Index)
+	e.postponed(j, id.Job.Index)
 	e.use(in)
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("taking over attempt %v on %s, which is later than the records", id, in.Name), Instance: in.Name, Attempt: &id})
 	return a

@@ -63,8 +63,7 @@ func (e *Engine) waiting() (list []drover.Waiting, queued int) {
 		t.add(g.booting(), booting)
 		t.add(g.queued-g.booting(), g.reason)
 	}
-	torn := e.torn()
-	t.add(torn.Count, torn.Reason)
+	e.sumPostponed(&t)
 	after, zero := e.held()
 	t.append(after)
 	t.append(zero)
@@ -100,16 +99,22 @@ func (e *Engine) held() (after, zero drover.Waiting) {
 	return after, zero
 }
 
-// torn sums up what waits for others of its gang to end.
-func (e *Engine) torn() (w drover.Waiting) {
-	w.Reason = drover.Reason{Code: drover.ReasonGang, Text: "begins again together with others that have yet to end"}
+// postponedTexts are for jobs of whatever name.
+var postponedTexts = map[string]string{
+	drover.ReasonGang:       "begins again together with others that have yet to end",
+	drover.ReasonRetry:      "failed, and is tried again after a delay",
+	drover.ReasonMaxRunning: "as many of its array run as max_running lets run at once",
+}
+
+// sumPostponed adds what waits but may not start yet, by the first reason of each job.
+func (e *Engine) sumPostponed(t *tally) {
 	for j := range e.jobs.all() {
-		if len(j.Torn) > 0 && !j.held() {
-			w.Count += j.Torn.Count()
-			w.Reason.Since = sooner(w.Reason.Since, j.Since)
+		if len(j.Postponed) > 0 && !j.held() {
+			why := e.whyPostponed(j, drover.JobID{Number: j.Number, Index: -1})[0]
+			why.Text = postponedTexts[why.Code]
+			t.add(j.Postponed.Count(), why)
 		}
 	}
-	return w
 }
 
 // standing sums up the instances on which nothing runs, by what they wait for, the kind of the oldest first.

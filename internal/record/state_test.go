@@ -61,7 +61,7 @@ func reread(t *testing.T, s engine.State) engine.State {
 func TestAState(t *testing.T) {
 	full := engine.Job{}
 	fill(reflect.ValueOf(&full).Elem())
-	full.Torn = nil // which the engine sees from the attempts
+	full.Postponed = nil // which follows from the rest
 
 	t.Run("comes back whole, whatever a job has or no longer has of the one before", func(t *testing.T) {
 		s := start()

@@ -168,6 +168,16 @@ func (d *Disk) writeAttempt(row engine.AttemptRow) {
 	}
 }
 
+// live is how many live attempts a job has.
+func (d *Disk) live(number int64) (n int) {
+	for id := range d.attempts {
+		if id.Number == number {
+			n++
+		}
+	}
+	return n
+}
+
 // missed reports whether an instance has an attempt that nobody told to end for good.
 func (d *Disk) missed(in engine.Instance) bool {
 	for _, a := range d.attempts {

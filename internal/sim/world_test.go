@@ -74,10 +74,26 @@ func gang() engine.Job {
 	return j
 }
 
-// ganged is the recipe with gangs in some worlds.
+// narrow is an array of which few run at once, and which tries again, after a while, what fails.
+func narrow() engine.Job {
+	j := jobs()[0]
+	j.Number, j.Name, j.Labels, j.MaxRunning = 5, "narrow", nil, 3
+	j.Retry = drover.Retry{Times: 100, Delay: 20 * time.Second}
+	j.Array.Last, j.Queued = 11, engine.Ranges{{First: 0, Last: 11}}
+	return j
+}
+
+// ganged is the recipe with gangs in some worlds, and with arrays of which few run at once in others.
 func (r Recipe) ganged() Recipe {
-	if r.Seed%3 == 0 {
-		r.Jobs = append(r.Jobs, gang())
+	switch r.Seed % 3 {
+	case 0:
+		j := gang()
+		if r.Seed%2 == 0 {
+			j.Retry = drover.Retry{Times: 100, Delay: time.Minute}
+		}
+		r.Jobs = append(r.Jobs, j)
+	case 1:
+		r.Jobs = append(r.Jobs, narrow())
 	}
 	return r
 }

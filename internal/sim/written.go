@@ -84,6 +84,10 @@ func (w *World) mayBegin(a engine.Attempt) {
 		w.fail("attempt %v is to begin on %s, whose cloud leaves", a.ID, in.Name)
 	case j.Priority == 0:
 		w.fail("attempt %v is to begin although its job's priority is 0", a.ID)
+	case j.MaxRunning > 0 && d.live(j.Number) >= j.MaxRunning:
+		w.fail("attempt %v is to begin beside %d of its array, with a limit of %d", a.ID, d.live(j.Number), j.MaxRunning)
+	case d.elements[job].Until > a.Started:
+		w.fail("attempt %v is to begin before %v, when its next try is due", a.ID, d.elements[job].Until.Std())
 	case w.controller.loop.Engine.Status().Draining:
 		w.fail("attempt %v is to begin although the controller drains", a.ID)
 	case w.overloaded(in, j.Shape.Need):

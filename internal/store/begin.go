@@ -181,14 +181,14 @@ func jobsInEngine(ctx context.Context, tx *sql.Tx) ([]engine.Job, error) {
 	return jobs, each(ctx, tx, func(row scanner) error {
 		var number int64
 		var e engine.Element
-		if err := row.Scan(&number, &e.Index, &e.Number, &e.Lost, &e.Retried, &e.Interrupted, &e.Memory); err != nil {
+		if err := row.Scan(&number, &e.Index, &e.Number, &e.Lost, &e.Retried, &e.Interrupted, &e.Memory, &e.Until); err != nil {
 			return err
 		}
 		if i, in := place[number]; in {
 			jobs[i].Tried = append(jobs[i].Tried, e)
 		}
 		return nil
-	}, `SELECT e.job, e.idx, e.number, e.lost, e.retried, e.interrupted, e.memory FROM jobs j JOIN elements e ON e.job = j.number
+	}, `SELECT e.job, e.idx, e.number, e.lost, e.retried, e.interrupted, e.memory, e.not_before FROM jobs j JOIN elements e ON e.job = j.number
 		WHERE j.engine IS NOT NULL AND e.state IN ('queued', 'running') ORDER BY e.job, e.idx`)
 }
 

@@ -15,10 +15,10 @@ const (
 		engine = ? WHERE number = ?`
 	endJob = `UPDATE jobs SET taken = TRUE, state = ?, queued = 0, succeeded = ?, failed = ?, cancelled = ?, ended = ?, reason = ?,
 		engine = NULL WHERE number = ?`
-	putElement = `INSERT INTO elements (job, idx, number, lost, retried, interrupted, memory, state, code, ended, reason)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	putElement = `INSERT INTO elements (job, idx, number, lost, retried, interrupted, memory, not_before, state, code, ended, reason)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (job, idx) DO UPDATE SET number = excluded.number, lost = excluded.lost, retried = excluded.retried,
-		interrupted = excluded.interrupted, memory = excluded.memory, state = excluded.state, code = excluded.code, ended = excluded.ended, reason = excluded.reason`
+		interrupted = excluded.interrupted, memory = excluded.memory, not_before = excluded.not_before, state = excluded.state, code = excluded.code, ended = excluded.ended, reason = excluded.reason`
 	putAttempt = `INSERT INTO attempts (job, idx, number, instance, state, started, ended, code, cost, max_rss, cpu, reason, engine)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (job, idx, number) DO UPDATE SET instance = excluded.instance, state = excluded.state, started = excluded.started,
@@ -214,7 +214,7 @@ func (s *Store) putElement(ctx context.Context, tx *sql.Tx, row engine.ElementRo
 	}
 	e := row.Element
 	return s.run(ctx, tx, putElement,
-		row.Job, e.Index, e.Number, e.Lost, e.Retried, e.Interrupted, e.Memory, row.State, row.Code, row.Ended, reason)
+		row.Job, e.Index, e.Number, e.Lost, e.Retried, e.Interrupted, e.Memory, e.Until, row.State, row.Code, row.Ended, reason)
 }
 
 func (s *Store) putAttempt(ctx context.Context, tx *sql.Tx, row engine.AttemptRow) error {

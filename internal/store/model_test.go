@@ -205,7 +205,7 @@ func drawWrite(rt *rapid.T, jobs []engine.Job) engine.Write {
 		return engine.Write{Ended: &engine.JobEnd{Number: job.Number, State: drover.JobFailed, At: 9, Failed: 1}}
 	case 3, 4:
 		row := engine.ElementRow{Job: job.Number, State: rapid.SampledFrom(jobStates).Draw(rt, "state"), Code: drawCode(rt)}
-		row.Element = engine.Element{Index: drawIndex(rt, job), Number: 2, Lost: rapid.IntRange(0, 3).Draw(rt, "lost"), Retried: 1, Interrupted: 3, Memory: drover.GiB}
+		row.Element = engine.Element{Index: drawIndex(rt, job), Number: 2, Lost: rapid.IntRange(0, 3).Draw(rt, "lost"), Retried: 1, Interrupted: 3, Memory: drover.GiB, Until: 4}
 		return engine.Write{Element: &row}
 	case 5:
 		return engine.Write{Attempt: drawAttempt(rt, job.Number, number.Draw(rt, "instance"))}
@@ -288,7 +288,7 @@ func TestWhatIsDurable(t *testing.T) {
 		reflect.TypeFor[engine.Instance](): "ID Name Cloud ProviderID Zone Type Market Price Rates Resources Candidates HostKey State Idle " +
 			"Grow Rigid Reason Broken Used Owner User Cried Ailing Reclaimed Asked Created Ready IdleSince KeepUntil Bound Begun Ended Told Retag Seen Revived Addresses Quiet EndTold Unproven",
 		reflect.TypeFor[engine.Attempt](): "ID Instance State Started Ended Exit Stop Unproven",
-		reflect.TypeFor[engine.Job](): "Number Name User Labels Shape Array Gang Priority Attempts Retry Timeout Expected After Queued Succeeded Failed Cancelled " +
+		reflect.TypeFor[engine.Job](): "Number Name User Labels Shape Array Gang MaxRunning Priority Attempts Retry Timeout Expected After Queued Succeeded Failed Cancelled " +
 			"Cancel Since Again Blocked Grown Losers",
 	}
 	s := sqliteOpeners(t)(t)(t)

@@ -35,8 +35,8 @@ func (s *Store) Pending(ctx context.Context) (jobs []engine.Job, err error) {
 // recall fills in what is known of a job's past, and takes out what it need not wait for any more.
 func recall(ctx context.Context, tx *sql.Tx, j *engine.Job) (err error) {
 	j.Tried, err = collect(ctx, tx, func(row scanner) (e engine.Element, err error) {
-		return e, row.Scan(&e.Index, &e.Number, &e.Lost, &e.Retried, &e.Interrupted, &e.Memory)
-	}, `SELECT idx, number, lost, retried, interrupted, memory FROM elements`+byState+` WHERE job = ? AND state = 'queued' ORDER BY idx`, j.Number)
+		return e, row.Scan(&e.Index, &e.Number, &e.Lost, &e.Retried, &e.Interrupted, &e.Memory, &e.Until)
+	}, `SELECT idx, number, lost, retried, interrupted, memory, not_before FROM elements`+byState+` WHERE job = ? AND state = 'queued' ORDER BY idx`, j.Number)
 	if err != nil || len(j.After) == 0 {
 		return err
 	}

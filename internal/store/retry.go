@@ -273,12 +273,12 @@ func (r *retry) planAfter(ctx context.Context, tx *sql.Tx) error {
 }
 
 const (
-	requeueElements = `UPDATE elements SET state = 'queued', lost = 0, retried = 0, interrupted = 0, memory = 0, code = NULL, ended = 0, reason = '{}'
+	requeueElements = `UPDATE elements SET state = 'queued', lost = 0, retried = 0, interrupted = 0, memory = 0, not_before = 0, code = NULL, ended = 0, reason = '{}'
 		WHERE job = ? AND state IN ('failed', 'cancelled')`
 	// Of an array that is not to wait as a whole, the element that waits has a row: those without are cancelled.
 	requeueElement = `INSERT INTO elements (job, idx, number, lost, retried, state, code, ended, reason)
 		VALUES (?, ?, 0, 0, 0, 'queued', NULL, 0, '{}')
-		ON CONFLICT (job, idx) DO UPDATE SET state = 'queued', lost = 0, retried = 0, interrupted = 0, memory = 0, code = NULL, ended = 0,
+		ON CONFLICT (job, idx) DO UPDATE SET state = 'queued', lost = 0, retried = 0, interrupted = 0, memory = 0, not_before = 0, code = NULL, ended = 0,
 		reason = '{}'`
 	requeueJob = `UPDATE jobs SET taken = FALSE, again = ?, state = 'queued', queued = ?, succeeded = ?, failed = ?, cancelled = ?, ended = 0,
 		reason = '{}', engine = ? WHERE number = ?`

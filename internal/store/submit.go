@@ -117,7 +117,7 @@ func newJob(number int64, user string, spec drover.JobSpec, named map[string]int
 	job := engine.Job{
 		Number: number, Name: spec.Name, User: user, Labels: spec.Labels,
 		Shape: drover.Shape{Need: spec.Resources, Placement: spec.Placement, Spot: spec.Spot},
-		Array: spec.Array, Gang: spec.Gang, Priority: spec.Priority, Attempts: spec.Attempts, Retry: spec.Retry, Timeout: spec.Timeout,
+		Array: spec.Array, Gang: spec.Gang, MaxRunning: spec.MaxRunning, Priority: spec.Priority, Attempts: spec.Attempts, Retry: spec.Retry, Timeout: spec.Timeout,
 		Expected: spec.Expected, Queued: engine.Ranges{{First: first, Last: last}}, Since: now,
 	}
 	for _, name := range spec.After {
