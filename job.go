@@ -220,8 +220,9 @@ type JobSpec struct {
 	Env        map[string]string `json:"env,omitempty"`
 	Inputs     []Input           `json:"inputs,omitempty"`
 	Outputs    []string          `json:"outputs,omitempty"`
-	Required   []string          `json:"required,omitempty"` // those of Outputs that must match something, or a job that ended well fails
-	After      []string          `json:"after,omitempty"`    // names of jobs of the same batch, those of inputs included
+	Required   []string          `json:"required,omitempty"`  // those of Outputs that must match something, or a job that ended well fails
+	After      []string          `json:"after,omitempty"`     // names of jobs of the same batch, or numbers of others, that must succeed before; those of inputs included
+	AfterAny   []string          `json:"after_any,omitempty"` // likewise, of jobs that must only be final before
 	Spot       SpotPolicy        `json:"spot"`
 	Attempts   int               `json:"attempts"`
 	Retry      Retry             `json:"retry"`
@@ -255,14 +256,14 @@ func (b Batch) Job(name string) (JobSpec, error) {
 	return JobSpec{}, Errorf(KindInvalid, "batch %s has no job %s", b.Name, name).WithHint("a job is retried with the job of the same name")
 }
 
-// CheckRetry says whether a job that had this array, gang and order may be retried as s: key is what must not change and did.
-func (s JobSpec) CheckRetry(array Array, gang int, after []string) (key string, err error) {
+// CheckRetry says whether a job may be retried as s: key is what must not change and did.
+func (s JobSpec) CheckRetry(was JobSpec) (key string, err error) {
 	switch {
-	case s.Array != array:
+	case s.Array != was.Array:
 		key = "array"
-	case s.Gang != gang:
+	case s.Gang != was.Gang:
 		key = "gang"
-	case !slices.Equal(s.After, after):
+	case !slices.Equal(s.After, was.After), !slices.Equal(s.AfterAny, was.AfterAny):
 		key = "after"
 	default:
 		return "", nil

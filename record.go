@@ -23,6 +23,7 @@ type Job struct {
 	Placement  Placement         `json:"placement"`
 	Spot       SpotPolicy        `json:"spot"`
 	After      []string          `json:"after,omitempty"`
+	AfterAny   []string          `json:"after_any,omitempty"`
 	Timeout    Seconds           `json:"timeout,omitempty"`
 	Expected   Seconds           `json:"expected,omitempty"`
 	ExitCode   *int              `json:"exit_code,omitempty"`

@@ -113,7 +113,7 @@ func (a *app) retryBatch(ctx context.Context, svc drover.Queue, path string, ids
 		if err != nil {
 			return drover.Batch{}, w.fault("", "jobs", fmt.Sprintf("job %v is %s, and there is no job of that name", id, was.Name), "name the job as it was, or submit the batch")
 		}
-		if key, err := now.CheckRetry(array, was.Gang, was.After); err != nil {
+		if key, err := now.CheckRetry(drover.JobSpec{Array: array, Gang: was.Gang, After: was.After, AfterAny: was.AfterAny}); err != nil {
 			e := drover.AsError(err, drover.KindInvalid)
 			return drover.Batch{}, w.fault(now.Name, key, e.Message, e.Hint)
 		}
@@ -121,7 +121,7 @@ func (a *app) retryBatch(ctx context.Context, svc drover.Queue, path string, ids
 	}
 	for i := range file.Batch.Jobs {
 		if job := &file.Batch.Jobs[i]; !retried[job.Name] {
-			job.Inputs, job.After = nil, nil
+			job.Inputs, job.After, job.AfterAny = nil, nil, nil
 		}
 	}
 	return file.Batch, a.upload(ctx, svc, &file.Batch, 0)

@@ -63,16 +63,12 @@ func engineJobs(b drover.Batch) (jobs []engine.Job) {
 		number[spec.Name] = int64(i + 1)
 	}
 	for i, spec := range b.Jobs {
-		j := engine.Job{
-			Number: int64(i + 1), Name: spec.Name, User: b.User, Labels: spec.Labels,
-			Shape: drover.Shape{Need: spec.Resources, Placement: spec.Placement, Spot: spec.Spot}, Array: spec.Array, Gang: spec.Gang, MaxRunning: spec.MaxRunning,
-			Priority: spec.Priority, Attempts: spec.Attempts, Retry: spec.Retry, Timeout: spec.Timeout, Expected: spec.Expected, Queued: engine.Ranges{{First: -1, Last: -1}},
-		}
-		if spec.Array.Set {
-			j.Queued = engine.Ranges{{First: spec.Array.First, Last: spec.Array.Last}}
-		}
+		j := engine.NewJob(int64(i+1), b.User, spec)
 		for _, name := range spec.After {
 			j.After = append(j.After, number[name])
+		}
+		for _, name := range spec.AfterAny {
+			j.AfterAny = append(j.AfterAny, number[name])
 		}
 		jobs = append(jobs, j)
 	}
@@ -83,7 +79,7 @@ func engineJobs(b drover.Batch) (jobs []engine.Job) {
 func (f *foreseen) report(b drover.Batch) planReport {
 	r := planReport{Batch: b.Name, Rent: []planned{}}
 	for _, j := range b.Jobs {
-		if len(j.After) > 0 {
+		if len(j.After)+len(j.AfterAny) > 0 {
 			r.Later += j.Array.Size()
 		} else {
 			r.Ready += j.Array.Size()

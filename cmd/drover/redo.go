@@ -122,7 +122,7 @@ func (p runPlan) today(failed []string) (work, error) {
 		if err != nil {
 			return work{}, drover.Errorf(drover.KindInvalid, "job %s, which did not succeed, is not in %s any more", name, p.File).WithHint("%s", hint)
 		}
-		if key, err := now.CheckRetry(was.Array, was.Gang, was.After); err != nil {
+		if key, err := now.CheckRetry(was); err != nil {
 			return work{}, w.fault(name, key, drover.AsError(err, "").Message, hint)
 		}
 	}

@@ -31,6 +31,7 @@ func (a *app) showJob(j drover.Job) error {
 	f.add("placement", placementWords(j.Placement))
 	f.add("spot", string(j.Spot))
 	f.add("after", strings.Join(j.After, ", "))
+	f.add("after the end of", strings.Join(j.AfterAny, ", "))
 	if j.Timeout > 0 {
 		f.add("timeout", age(time.Duration(j.Timeout)))
 	}

@@ -156,7 +156,7 @@ func relative(path string) string {
 func (s *session) outputs(ctx context.Context) (paths []string, err error) {
 	wanted := map[string]bool{}
 	for _, j := range s.plan.Batch.Jobs {
-		for _, before := range j.After {
+		for _, before := range slices.Concat(j.After, j.AfterAny) {
 			wanted[before] = true
 		}
 	}

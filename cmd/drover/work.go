@@ -260,7 +260,7 @@ func (f *jobFlags) jobName(command []string) string {
 // checkFits refuses a job that no type of the clouds can hold, with its place in the file.
 func (a *app) checkFits(ctx context.Context, c *config.Config, w work, batch drover.Batch) error {
 	if w.file != nil {
-		if err := w.file.CheckClouds(c.CloudNames()); err != nil {
+		if err := errors.Join(w.file.CheckClouds(c.CloudNames()), w.file.CheckAfter()); err != nil {
 			return err
 		}
 	}

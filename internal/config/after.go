@@ -1,8 +1,11 @@
 package config
 
 import (
+	"slices"
 	"strconv"
 	"strings"
+
+	"drover"
 )
 
 // names checks that each job has a name of its own and waits for names that there are.
@@ -37,9 +40,11 @@ func (c *checker) dependencies(jobs []jobFile, line map[string]int, known []stri
 		}
 	}
 	for i, j := range jobs {
-		after, inputs := c.at(i, "after"), c.at(i, "inputs")
-		for k, name := range j.After {
-			unknown(after.find(strconv.Itoa(k)), name)
+		inputs := c.at(i, "inputs")
+		for _, a := range j.After {
+			if id, err := drover.ParseJobID(a.job); err != nil || id.Index >= 0 {
+				unknown(a.at, a.job)
+			}
 		}
 		for k, in := range j.Inputs {
 			if in.From != "" {
@@ -62,7 +67,8 @@ func (c *checker) cycles(jobs []jobFile) {
 	visit = func(i int) {
 		state[i] = visiting
 		trail = append(trail, jobs[i].Name)
-		for _, name := range jobs[i].waitsFor() {
+		succeed, end := jobs[i].waitsFor()
+		for _, name := range slices.Concat(succeed, end) {
 			next, ok := index[name]
 			switch {
 			case !ok || state[next] == done:

@@ -67,6 +67,19 @@ func (b *BatchFile) CheckClouds(names []string) error {
 	return f.err()
 }
 
+// CheckAfter says which jobs are to run after jobs of other batches, which only a controller has.
+func (b *BatchFile) CheckAfter() error {
+	f := &faults{file: b.file}
+	for _, j := range b.Batch.Jobs {
+		for _, name := range slices.Concat(j.After, j.AfterAny) {
+			if _, err := b.Batch.Job(name); err != nil {
+				f.add(b.job(j.Name).find("after"), "job "+name+" is of another batch, and a run has only this one", "give the batch to a controller: drover submit")
+			}
+		}
+	}
+	return f.err()
+}
+
 // job is where a job stands; the whole file for one that is not there.
 func (b *BatchFile) job(name string) *node {
 	for i, j := range b.Batch.Jobs {

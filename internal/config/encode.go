@@ -30,7 +30,7 @@ type encodedJob struct {
 	Env        map[string]string `json:"env,omitempty"`
 	Inputs     []drover.Input    `json:"inputs,omitempty"`
 	Outputs    []any             `json:"outputs,omitempty"`
-	After      []string          `json:"after,omitempty"`
+	After      []any             `json:"after,omitempty"`
 	Spot       drover.SpotPolicy `json:"spot"`
 	Attempts   int               `json:"attempts"`
 	Retry      *encodedRetry     `json:"retry,omitempty"`
@@ -77,8 +77,14 @@ func EncodeSubmission(b drover.Batch) ([]byte, error) {
 func encode(j drover.JobSpec) encodedJob {
 	e := encodedJob{
 		Name: j.Name, Gang: j.Gang, MaxRunning: j.MaxRunning, Command: j.Command, Image: j.Image, Placement: j.Placement, Env: j.Env, Inputs: j.Inputs,
-		After: j.After, Spot: j.Spot, Attempts: j.Attempts, Priority: j.Priority, Labels: j.Labels,
+		Spot: j.Spot, Attempts: j.Attempts, Priority: j.Priority, Labels: j.Labels,
 		Resources: encodedResources{j.Resources.CPU.String(), j.Resources.Memory, j.Resources.Disk, j.Resources.GPUs, j.Resources.Arch},
+	}
+	for _, job := range j.After {
+		e.After = append(e.After, job)
+	}
+	if len(j.AfterAny) > 0 {
+		e.After = append(e.After, map[string]any{"any": j.AfterAny})
 	}
 	for _, glob := range j.Outputs {
 		if slices.Contains(j.Required, glob) {
@@ -115,7 +121,7 @@ func texts(b drover.Batch) iter.Seq[string] {
 		all := []string{b.Name}
 		for _, j := range b.Jobs {
 			all = append(all, j.Name, j.Image, j.Placement.Cloud, j.Placement.Zone, j.Placement.Type)
-			all = slices.Concat(all, j.Command, j.Outputs, j.After)
+			all = slices.Concat(all, j.Command, j.Outputs, j.After, j.AfterAny)
 			for _, m := range []map[string]string{j.Env, j.Labels} {
 				all = slices.AppendSeq(slices.AppendSeq(all, maps.Keys(m)), maps.Values(m))
 			}

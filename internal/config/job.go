@@ -32,7 +32,7 @@ type jobFile struct {
 	Env        map[string]string `yaml:"env" doc:"environment variables"`
 	Inputs     []input           `yaml:"inputs" doc:"what is laid in the working folder before it starts"`
 	Outputs    []output          `yaml:"outputs" doc:"patterns of the files that are fetched when it ends, also when it fails"`
-	After      nameList          `yaml:"after" doc:"jobs that must succeed before"`
+	After      after             `yaml:"after" doc:"jobs that must succeed before; {any: JOB}: that must be final before, however they ended; a number is a job of another batch, as drover jobs has it"`
 	Spot       drover.SpotPolicy `yaml:"spot" doc:"whether interruptible instances will do"`
 	Attempts   int               `yaml:"attempts" min:"1" max:"100" doc:"how many starts may be lost to dying instances"`
 	Retry      retry             `yaml:"retry" doc:"which exit codes are tried again; left out: none"`
@@ -172,27 +172,34 @@ func (j jobFile) spec(place func(path string) string) drover.JobSpec {
 			s.Required = append(s.Required, out.Glob)
 		}
 	}
-	s.After = j.waitsFor()
+	s.After, s.AfterAny = j.waitsFor()
 	return s
 }
 
-// waitsFor names the jobs that must succeed before this one, those whose outputs it takes included, none twice.
-func (j jobFile) waitsFor() []string {
-	var all []string
+// waitsFor names the jobs that must succeed before this one, and those that must only be final; none twice. What it takes outputs of must succeed, unless
+// it is said to be enough that it ends.
+func (j jobFile) waitsFor() (succeed, end []string) {
 	seen := map[string]bool{}
-	add := func(name string) {
-		if name != "" && !seen[name] {
-			seen[name] = true
-			all = append(all, name)
+	add := func(to *[]string, job string) {
+		if job != "" && !seen[job] {
+			seen[job] = true
+			*to = append(*to, job)
 		}
 	}
-	for _, name := range j.After {
-		add(name)
+	for _, a := range j.After {
+		if a.any {
+			add(&end, a.job)
+		}
+	}
+	for _, a := range j.After {
+		if !a.any {
+			add(&succeed, a.job)
+		}
 	}
 	for _, in := range j.Inputs {
-		add(in.From)
+		add(&succeed, in.From)
 	}
-	return all
+	return succeed, end
 }
 
 // array is a range of indices, written as a count or as "first-last".
@@ -290,6 +297,47 @@ func commandHint(text string) string {
 		words[i] = strconv.Quote(w)
 	}
 	return "write [" + strings.Join(words, ", ") + `], or ["sh", "-c", ` + quote(text) + `]`
+}
+
+// after is the jobs that one is to run after: a list of names, of which {any: NAME} need not succeed, or one alone.
+type after []afterOne
+
+type afterOne struct {
+	job string
+	any bool
+	at  *node
+}
+
+// afterFile is how jobs are written that need not succeed.
+type afterFile struct {
+	Any nameList `yaml:"any,required" doc:"jobs that must be final before, however they ended"`
+}
+
+func (a *after) decode(d *decoder, n *node) {
+	items := n.items
+	if n.shape != list {
+		items = []*node{n}
+	}
+	for _, item := range items {
+		if item.shape == scalar {
+			*a = append(*a, afterOne{item.text, false, item})
+			continue
+		}
+		var f afterFile
+		d.structure(item, reflect.ValueOf(&f).Elem())
+		for i, name := range f.Any {
+			at := item.get("any")
+			if at.shape == list {
+				at = at.items[i]
+			}
+			*a = append(*a, afterOne{name, true, at})
+		}
+	}
+}
+
+func (after) schema() *jsonschema.Schema {
+	one := &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Types: []string{"string", "integer"}}, schemaOf(reflect.TypeFor[afterFile]())}}
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{one, {Type: "array", Items: one}}}
 }
 
 // nameList is a list of names, or a single one.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"drover"
 )
@@ -81,17 +82,18 @@ func (e *Engine) explainGroup(g *group, coming *arrivals) drover.Explanation {
 
 func jobSubject(j *Job) string { return drover.JobID{Number: j.Number, Index: -1}.String() }
 
-// cause is what a job waits for that may not start: nothing of a priority, so many other jobs, or that one.
+// cause is what a job waits for that may not start: nothing of a priority, so many other jobs to succeed or to end, or that one.
 type cause struct {
-	jobs  int
-	after int64
+	succeed, end int
+	one          int64
 }
 
 func (j *Job) cause() cause {
-	if len(j.After) == 1 {
-		return cause{1, j.After[0]}
+	c := cause{succeed: len(j.After), end: len(j.AfterAny)}
+	if c.succeed+c.end == 1 {
+		c.one = slices.Concat(j.After, j.AfterAny)[0]
 	}
-	return cause{jobs: len(j.After)}
+	return c
 }
 
 // explainHeld explains the jobs that may not start at all, those of one cause together.

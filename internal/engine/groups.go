@@ -68,7 +68,7 @@ func (g *group) wait(r drover.Reason) {
 
 func (j *Job) clone() Job {
 	c := *j
-	c.After = slices.Clone(j.After)
+	c.After, c.AfterAny = slices.Clone(j.After), slices.Clone(j.AfterAny)
 	c.Queued = slices.Clone(j.Queued)
 	c.Postponed = slices.Clone(j.Postponed)
 	c.Tried = slices.Clone(j.Tried)
@@ -80,7 +80,10 @@ func (j *Job) clone() Job {
 }
 
 // mayStart reports whether the job's queued elements wait for nothing but a place.
-func (j *Job) mayStart() bool { return len(j.After) == 0 && j.Priority > 0 && j.Cancel == nil }
+func (j *Job) mayStart() bool { return !j.follows() && j.Priority > 0 && j.Cancel == nil }
+
+// follows reports whether other jobs have to end before the job's elements may start.
+func (j *Job) follows() bool { return len(j.After) > 0 || len(j.AfterAny) > 0 }
 
 func byIndex(el Element, index int) int { return cmp.Compare(el.Index, index) }
 
@@ -104,7 +107,7 @@ func (j *Job) forget(index int) {
 // addJob takes a job in and, if it may start, puts it in its group.
 func (e *Engine) addJob(j *Job) {
 	e.jobs.add(j)
-	for _, n := range j.After {
+	for _, n := range slices.Concat(j.After, j.AfterAny) {
 		e.followers[n] = append(e.followers[n], j.Number)
 	}
 	e.postponeFrom(j)

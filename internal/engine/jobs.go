@@ -11,6 +11,7 @@ import (
 // submit takes in what is new, in the order of its numbers, and then what was final and is to be done again, in the order in which that
 // was wished.
 func (e *Engine) submit(jobs []Job) {
+	var taken []int64
 	jobs = slices.Clone(jobs)
 	slices.SortStableFunc(jobs, func(a, b Job) int { return cmp.Or(cmp.Compare(a.Again, b.Again), cmp.Compare(a.Number, b.Number)) })
 	for _, j := range jobs {
@@ -20,8 +21,33 @@ func (e *Engine) submit(jobs []Job) {
 			e.accept(j)
 		case j.Again > e.s.LastAgain && e.job(j.Number) == nil:
 			e.s.LastAgain = j.Again
-			e.acceptAgain(j)
+			j.Cancel, j.Blocked, j.Grown = nil, 0, nil
+			e.accept(j)
+		default:
+			continue
 		}
+		taken = append(taken, j.Number)
+	}
+	for _, n := range taken {
+		e.missed(e.job(n))
+	}
+}
+
+// missed looks whether a job that is new is to run after one that has ended since that was looked up. How that ended is not remembered here: the job is not
+// started if it matters.
+func (e *Engine) missed(j *Job) {
+	if j == nil { // what it is to run after was missed by the one before it
+		return
+	}
+	there := func(n int64) bool { return e.job(n) != nil }
+	if at := slices.IndexFunc(j.After, func(n int64) bool { return !there(n) }); at >= 0 {
+		e.cancelJob(j, e.reason(drover.ReasonDependency, "job %d, which it is to run after, ended just then; retry it once more", j.After[at]))
+		return
+	}
+	if left := slices.DeleteFunc(slices.Clone(j.AfterAny), func(n int64) bool { return !there(n) }); len(left) < len(j.AfterAny) {
+		j.AfterAny = left
+		e.writeJob(j)
+		e.regroup(j)
 	}
 }
 
@@ -34,16 +60,17 @@ func (e *Engine) accept(j Job) *Job {
 	return &j
 }
 
-// acceptAgain takes in a job that was final. What it is to run after may have ended since that was looked up, and how is not remembered
-// here: then it is not started.
-func (e *Engine) acceptAgain(given Job) {
-	given.Cancel, given.Blocked, given.Grown = nil, 0, nil
-	j := e.accept(given)
-	for _, n := range j.After {
-		if e.job(n) == nil {
-			e.cancelJob(j, e.reason(drover.ReasonDependency, "job %d, which it is to run after, ended just then; retry it once more", n))
-			return
-		}
+// NewJob is a job as the engine first meets it: all of it waits. What it is to run after is the caller's to fill in.
+func NewJob(number int64, user string, spec drover.JobSpec) Job {
+	waiting := Range{First: -1, Last: -1}
+	if spec.Array.Set {
+		waiting = Range{First: spec.Array.First, Last: spec.Array.Last}
+	}
+	return Job{
+		Number: number, Name: spec.Name, User: user, Labels: spec.Labels,
+		Shape: drover.Shape{Need: spec.Resources, Placement: spec.Placement, Spot: spec.Spot},
+		Array: spec.Array, Gang: spec.Gang, MaxRunning: spec.MaxRunning, Queued: Ranges{waiting},
+		Priority: spec.Priority, Attempts: spec.Attempts, Retry: spec.Retry, Timeout: spec.Timeout, Expected: spec.Expected,
 	}
 }
 
@@ -201,10 +228,11 @@ func (e *Engine) release(j *Job, state drover.JobState) {
 		o := e.job(n)
 		switch {
 		case o == nil:
-		case state != drover.JobSucceeded:
+		case state != drover.JobSucceeded && slices.Contains(o.After, j.Number):
 			e.cancelJob(o, e.reason(drover.ReasonDependency, "job %s, which it is to run after, was %s", j.Name, stateWord(state)))
 		default:
-			o.After = slices.DeleteFunc(o.After, func(n int64) bool { return n == j.Number })
+			ended := func(n int64) bool { return n == j.Number }
+			o.After, o.AfterAny = slices.DeleteFunc(o.After, ended), slices.DeleteFunc(o.AfterAny, ended)
 			o.Since = e.s.Now
 			e.writeJob(o)
 			e.regroup(o)

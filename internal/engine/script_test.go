@@ -235,6 +235,10 @@ func (p *player) submitted(args []string) engine.Job {
 			for _, n := range strings.Split(value, ",") {
 				j.After = append(j.After, p.number(n))
 			}
+		case "after_any":
+			for _, n := range strings.Split(value, ",") {
+				j.AfterAny = append(j.AfterAny, p.number(n))
+			}
 		case "gang":
 			j.Gang = int(p.number(value))
 		case "max_running":

@@ -116,8 +116,9 @@ type Job struct {
 	Attempts   int               `json:"attempts"` // starts that may be lost
 	Retry      drover.Retry      `json:"retry"`
 	Timeout    time.Duration     `json:"timeout,omitempty"`
-	Expected   time.Duration     `json:"expected,omitempty"` // how long one attempt is likely to run; 0: not known
-	After      []int64           `json:"after,omitempty"`    // jobs that must succeed first; each goes as it does
+	Expected   time.Duration     `json:"expected,omitempty"`  // how long one attempt is likely to run; 0: not known
+	After      []int64           `json:"after,omitempty"`     // jobs that must succeed first; each goes as it does
+	AfterAny   []int64           `json:"after_any,omitempty"` // jobs that must be final first; likewise
 
 	Queued    Ranges         `json:"queued"`          // elements that wait for an attempt
 	Grown     []Grown        `json:"grown,omitempty"` // those of them that have more memory than the job says, by how much they have

@@ -20,36 +20,43 @@ const (
 )
 
 // held reports whether something of the job waits that may not start at all: it is to run after others, or its priority is 0.
-func (j *Job) held() bool { return len(j.Queued) > 0 && (len(j.After) > 0 || j.Priority == 0) }
+func (j *Job) held() bool { return len(j.Queued) > 0 && (j.follows() || j.Priority == 0) }
 
 // whyHeld says why a job's elements may not start at all, if so.
 func (e *Engine) whyHeld(j *Job) (drover.Reason, bool) {
 	switch {
 	case !j.held():
 		return drover.Reason{}, false
-	case len(j.After) == 0:
+	case !j.follows():
 		return drover.Reason{Code: drover.ReasonHeld, Text: heldText, Since: j.Since}, true
 	}
-	return drover.Reason{Code: drover.ReasonDependency, Text: "waits for " + e.afterWords(j) + " to succeed", Since: j.Since}, true
+	var waits []string
+	if len(j.After) > 0 {
+		waits = append(waits, e.afterWords(j.After)+" to succeed")
+	}
+	if len(j.AfterAny) > 0 {
+		waits = append(waits, e.afterWords(j.AfterAny)+" to end")
+	}
+	return drover.Reason{Code: drover.ReasonDependency, Text: "waits for " + strings.Join(waits, ", and for "), Since: j.Since}, true
 }
 
 // maxAfter is how many jobs a sentence names.
 const maxAfter = 5
 
-// afterWords names the jobs that a job is to run after.
-func (e *Engine) afterWords(j *Job) string {
+// afterWords names jobs that another is to run after.
+func (e *Engine) afterWords(jobs []int64) string {
 	var names []string
-	for _, n := range j.After[:min(len(j.After), maxAfter)] {
+	for _, n := range jobs[:min(len(jobs), maxAfter)] {
 		name := strconv.FormatInt(n, 10)
 		if o := e.job(n); o != nil && o.Name != "" {
 			name += " (" + o.Name + ")"
 		}
 		names = append(names, name)
 	}
-	if len(j.After) == 1 {
+	if len(jobs) == 1 {
 		return "job " + names[0]
 	}
-	if more := len(j.After) - maxAfter; more > 0 {
+	if more := len(jobs) - maxAfter; more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
 	return "jobs " + strings.Join(names, ", ")
@@ -83,14 +90,14 @@ func (e *Engine) firstBound() (first drover.Time) {
 
 // held sums up the jobs that may not start at all: those that are to run after others, of whatever name, and those of priority 0.
 func (e *Engine) held() (after, zero drover.Waiting) {
-	after.Reason = drover.Reason{Code: drover.ReasonDependency, Text: "waits for other jobs to succeed"}
+	after.Reason = drover.Reason{Code: drover.ReasonDependency, Text: "waits for other jobs"}
 	zero.Reason = drover.Reason{Code: drover.ReasonHeld, Text: heldText}
 	for j := range e.jobs.all() {
 		if !j.held() {
 			continue
 		}
 		w := &zero
-		if len(j.After) > 0 {
+		if j.follows() {
 			w = &after
 		}
 		w.Count += j.Queued.Count()

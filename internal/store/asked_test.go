@@ -179,16 +179,14 @@ func (m *model) checkPending(rt *rapid.T, t *testing.T, s *Store, jobs []engine.
 	var want []engine.Job
 	for _, j := range jobs {
 		if !has(m.jobs, j.Number) && !has(m.asked.ended, j.Number) {
-			want = append(want, j)
+			want = append(want, m.waiting(j))
 		}
 	}
 	for _, w := range sorted(m.asked.waiting, func(a, b engine.Job) int { return cmp.Compare(a.Again, b.Again) }) {
 		at := slices.IndexFunc(jobs, func(j engine.Job) bool { return j.Number == w.Number })
 		j := jobs[at]
 		j.Queued, j.Priority, j.Failed, j.Cancelled, j.Again = w.Queued, w.Priority, w.Failed, w.Cancelled, w.Again
-		if end := m.asked.ended[2]; j.Number == 1 && m.asked.final(2) && end.State == drover.JobSucceeded {
-			j.After = nil
-		}
+		j = m.waiting(j)
 		for _, e := range m.tried(j.Number) {
 			if m.elements[j.Number][e.Index].State == drover.JobQueued {
 				j.Tried = append(j.Tried, e)
@@ -197,6 +195,14 @@ func (m *model) checkPending(rt *rapid.T, t *testing.T, s *Store, jobs []engine.
 		want = append(want, j)
 	}
 	check(rt, "pending", pending, want, cmpopts.IgnoreFields(engine.Job{}, "Since"))
+}
+
+// waiting is the job without what it need not wait for any more.
+func (m *model) waiting(j engine.Job) engine.Job {
+	if end := m.asked.ended[2]; j.Number == 1 && m.asked.final(2) && end.State == drover.JobSucceeded {
+		j.After = nil
+	}
+	return j
 }
 
 // checkListed compares what lists say of a job's priority and money.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"slices"
 
+	"drover"
 	"drover/internal/engine"
 )
 
@@ -12,7 +13,7 @@ import (
 // order in which that was done, with what is remembered of their elements. A job is taken by the first Commit that writes it. Asking when
 // there is nothing costs next to nothing.
 //
-// A job that was put back may be to run After others. Those of them that have succeeded by now are left out.
+// A job may be to run after others. Those of them that have ended by now, as it wants, are left out.
 func (s *Store) Pending(ctx context.Context) (jobs []engine.Job, err error) {
 	err = s.look(ctx, "reading the submitted jobs", func(tx *sql.Tx) error {
 		jobs, err = collect(ctx, tx, readDocument[engine.Job], `SELECT engine FROM jobs WHERE NOT taken ORDER BY again, number`)
@@ -20,10 +21,12 @@ func (s *Store) Pending(ctx context.Context) (jobs []engine.Job, err error) {
 			return err
 		}
 		for i := range jobs {
-			if jobs[i].Again == 0 {
-				continue
+			if jobs[i].Again > 0 {
+				if err := recall(ctx, tx, &jobs[i]); err != nil {
+					return err
+				}
 			}
-			if err := recall(ctx, tx, &jobs[i]); err != nil {
+			if err := dropEnded(ctx, tx, &jobs[i]); err != nil {
 				return err
 			}
 		}
@@ -32,22 +35,31 @@ func (s *Store) Pending(ctx context.Context) (jobs []engine.Job, err error) {
 	return jobs, err
 }
 
-// recall fills in what is known of a job's past, and takes out what it need not wait for any more.
+// recall fills in what is known of a job's past.
 func recall(ctx context.Context, tx *sql.Tx, j *engine.Job) (err error) {
 	j.Tried, err = collect(ctx, tx, func(row scanner) (e engine.Element, err error) {
 		return e, row.Scan(&e.Index, &e.Number, &e.Lost, &e.Retried, &e.Interrupted, &e.Memory, &e.Until)
 	}, `SELECT idx, number, lost, retried, interrupted, memory, not_before FROM elements`+byState+` WHERE job = ? AND state = 'queued' ORDER BY idx`, j.Number)
-	if err != nil || len(j.After) == 0 {
-		return err
+	return err
+}
+
+// dropEnded takes out what a job need not wait for any more.
+func dropEnded(ctx context.Context, tx *sql.Tx, j *engine.Job) error {
+	if len(j.After)+len(j.AfterAny) == 0 {
+		return nil
 	}
-	after, err := text(j.After)
+	after, err := text(slices.Concat(j.After, j.AfterAny))
 	if err != nil {
 		return err
 	}
 	return each(ctx, tx, func(row scanner) error {
-		var done int64
-		err := row.Scan(&done)
-		j.After = slices.DeleteFunc(j.After, func(n int64) bool { return n == done })
+		var number int64
+		var state drover.JobState
+		err := row.Scan(&number, &state)
+		ended := func(n int64) bool { return n == number }
+		if j.AfterAny = slices.DeleteFunc(j.AfterAny, ended); state == drover.JobSucceeded {
+			j.After = slices.DeleteFunc(j.After, ended)
+		}
 		return err
-	}, `SELECT number FROM jobs WHERE number IN (SELECT value FROM json_each(?)) AND engine IS NULL AND state = 'succeeded'`, after)
+	}, `SELECT number, state FROM jobs WHERE number IN (SELECT value FROM json_each(?)) AND engine IS NULL`, after)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
+	"strconv"
 	"math"
 	"time"
 
@@ -66,7 +68,7 @@ func newSpec(ctx context.Context, tx *sql.Tx, id drover.JobID, batch drover.Batc
 	if spec, err = batch.Job(was.Name); err != nil {
 		return spec, user, err
 	}
-	if _, err := spec.CheckRetry(was.Array, was.Gang, was.After); err != nil {
+	if _, err := spec.CheckRetry(was); err != nil {
 		return spec, user, err
 	}
 	spec.Labels = was.Labels
@@ -107,7 +109,7 @@ func redefine(ctx context.Context, tx *sql.Tx, spec drover.JobSpec) error {
 	if err != nil {
 		return err
 	}
-	spec.Array, spec.Gang, spec.Labels, spec.After = was.Array, was.Gang, was.Labels, was.After
+	spec.Array, spec.Gang, spec.Labels, spec.After, spec.AfterAny = was.Array, was.Gang, was.Labels, was.After, was.AfterAny
 	return respecify(ctx, tx, number, spec)
 }
 
@@ -174,7 +176,7 @@ func readRetry(ctx context.Context, tx *sql.Tx, id drover.JobID) (*retry, error)
 		return nil, err
 	}
 	alone := r.spec
-	alone.After = nil // see planAfter
+	alone.After, alone.AfterAny = nil, nil // see planAfter
 	if r.job, err = newJob(id.Number, user, alone, nil, drover.TimeOf(time.Now())); err != nil {
 		return nil, err
 	}
@@ -248,7 +250,17 @@ func (r *retry) planElement(ctx context.Context, tx *sql.Tx) error {
 
 // planAfter has the job wait for those that it is to run after and that are not final yet.
 func (r *retry) planAfter(ctx context.Context, tx *sql.Tx) error {
-	names, err := text(r.spec.After)
+	names, err := text(slices.Concat(r.spec.After, r.spec.AfterAny))
+	if err != nil {
+		return err
+	}
+	var ids []int64 // what is no sibling's name
+	for _, name := range slices.Concat(r.spec.After, r.spec.AfterAny) {
+		if id, err := drover.ParseJobID(name); err == nil {
+			ids = append(ids, id.Number)
+		}
+	}
+	numbers, err := text(ids)
 	if err != nil {
 		return err
 	}
@@ -260,16 +272,21 @@ func (r *retry) planAfter(ctx context.Context, tx *sql.Tx) error {
 		if err := row.Scan(&number, &name, &state, &inEngine); err != nil {
 			return err
 		}
+		must := slices.ContainsFunc(r.spec.After, func(after string) bool { return after == name || after == strconv.FormatInt(number, 10) })
 		switch {
-		case inEngine:
+		case inEngine && must:
 			r.job.After = append(r.job.After, number)
-		case state != drover.JobSucceeded:
+		case inEngine:
+			r.job.AfterAny = append(r.job.AfterAny, number)
+		case must && state != drover.JobSucceeded:
 			return drover.Errorf(drover.KindConflict, "job %d is to run after %s, job %d, which was not successful: it is %s", r.id.Number, name, number, state).
 				WithHint("retry that one first: drover retry %d", number)
 		}
 		return nil
-	}, `SELECT number, name, state, engine IS NOT NULL FROM jobs WHERE submission = ? AND name IN (SELECT value FROM json_each(?)) ORDER BY number`,
-		r.submission, names)
+	}, `SELECT number, name, state, engine IS NOT NULL FROM jobs j
+		WHERE submission = ?1 AND name IN (SELECT value FROM json_each(?2)) OR number IN (SELECT value FROM json_each(?3))
+		AND NOT EXISTS (SELECT 1 FROM jobs s WHERE s.submission = ?1 AND s.name = CAST(j.number AS TEXT)) ORDER BY number`,
+		r.submission, names, numbers)
 }
 
 const (

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"time"
 
 	"drover"
@@ -78,6 +79,9 @@ func (s *Store) submit(ctx context.Context, tx *sql.Tx, batch drover.Batch, term
 			return nil, err
 		}
 	}
+	if err := checkAfter(ctx, tx, in); err != nil {
+		return nil, err
+	}
 	if err := s.useInputs(ctx, tx, in, terms.Sender); err != nil {
 		return nil, err
 	}
@@ -111,23 +115,29 @@ func takeNumbers(ctx context.Context, tx *sql.Tx, n int) ([]int64, error) {
 	return consecutive(last-int64(n)+1, n), nil
 }
 
-// newJob is a job as the engine first meets it: all of it waits.
-func newJob(number int64, user string, spec drover.JobSpec, named map[string]int64, now drover.Time) (engine.Job, error) {
-	first, last := bounds(spec.Array)
-	job := engine.Job{
-		Number: number, Name: spec.Name, User: user, Labels: spec.Labels,
-		Shape: drover.Shape{Need: spec.Resources, Placement: spec.Placement, Spot: spec.Spot},
-		Array: spec.Array, Gang: spec.Gang, MaxRunning: spec.MaxRunning, Priority: spec.Priority, Attempts: spec.Attempts, Retry: spec.Retry, Timeout: spec.Timeout,
-		Expected: spec.Expected, Queued: engine.Ranges{{First: first, Last: last}}, Since: now,
+// newJob is a job as the engine first meets it.
+func newJob(number int64, user string, spec drover.JobSpec, named map[string]int64, now drover.Time) (job engine.Job, err error) {
+	job = engine.NewJob(number, user, spec)
+	job.Since = now
+	if job.After, err = numbersOf(spec.Name, spec.After, named); err == nil {
+		job.AfterAny, err = numbersOf(spec.Name, spec.AfterAny, named)
 	}
-	for _, name := range spec.After {
-		before, ok := named[name]
-		if !ok {
-			return job, drover.Errorf(drover.KindInvalid, "job %s comes after %q, of which the batch has none", spec.Name, name)
+	return job, err
+}
+
+// numbersOf are the jobs that one is to run after: those of its batch by their names, others by their numbers.
+func numbersOf(job string, after []string, named map[string]int64) (numbers []int64, err error) {
+	for _, name := range after {
+		n, ok := named[name]
+		if id, err := drover.ParseJobID(name); !ok && err == nil && id.Index < 0 {
+			n, ok = id.Number, true
 		}
-		job.After = append(job.After, before)
+		if !ok {
+			return nil, drover.Errorf(drover.KindInvalid, "job %s comes after %q, of which the batch has none", job, name)
+		}
+		numbers = append(numbers, n)
 	}
-	return job, nil
+	return numbers, nil
 }
 
 // bounds are the indexes of a job's elements.
@@ -136,6 +146,30 @@ func bounds(a drover.Array) (first, last int) {
 		return -1, -1
 	}
 	return a.First, a.Last
+}
+
+// checkAfter refuses jobs that are to run after one of another batch that there is not, or that has not succeeded.
+func checkAfter(ctx context.Context, tx *sql.Tx, in arrival) error {
+	for _, spec := range in.batch.Jobs {
+		for i, name := range slices.Concat(spec.After, spec.AfterAny) {
+			id, err := drover.ParseJobID(name)
+			if _, ours := in.named[name]; ours || err != nil {
+				continue
+			}
+			var state drover.JobState
+			err = tx.QueryRowContext(ctx, `SELECT state FROM jobs WHERE number = ?`, id.Number).Scan(&state)
+			switch {
+			case errors.Is(err, sql.ErrNoRows):
+				return drover.Errorf(drover.KindInvalid, "job %s is to run after job %v, and there is no such job", spec.Name, id).WithHint("drover jobs lists them")
+			case err != nil:
+				return err
+			case i < len(spec.After) && (state == drover.JobFailed || state == drover.JobCancelled):
+				return drover.Errorf(drover.KindInvalid, "job %s is to run after job %v, which is %s", spec.Name, id, state).
+					WithHint("retry that one first, or write after: {any: %v}", id)
+			}
+		}
+	}
+	return nil
 }
 
 // insert writes down the i-th job of a batch.
