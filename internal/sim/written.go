@@ -300,6 +300,9 @@ const settled = 30 * time.Second
 // allSilent is how many of a cloud's instances have been heard and are silent, and since when all of them are; 0 if one was heard of late.
 // What the last list left out may be gone, and is no sign of anything.
 func (cl *cloud) allSilent() (n int, since drover.Time) {
+	if c := cl.w.controller; c.now() < c.looks.Add(settled) { // what it takes for connected may have been cut off while it was not looking
+		return 0, 0
+	}
 	for _, v := range cl.vms {
 		row := cl.w.record(v)
 		switch {
