@@ -3,6 +3,7 @@ package drover
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -194,17 +195,69 @@ func (f *File) UnmarshalJSON(b []byte) error {
 
 // Array is the index range of an array job, both ends included. The zero Array is no array.
 type Array struct {
-	First int  `json:"first"`
-	Last  int  `json:"last"`
-	Set   bool `json:"set,omitempty"`
+	First int    `json:"first"`
+	Last  int    `json:"last"`
+	Set   bool   `json:"set,omitempty"`
+	Only  string `json:"only,omitempty"` // the indices that it has, ascending, as "1,3,5-9"; empty: all from First to Last
+}
+
+// Runs are the array's indices, as runs of such that follow one another: the first and the last of each. A job that is not an array has none.
+func (a Array) Runs() iter.Seq2[int, int] {
+	return func(yield func(first, last int) bool) {
+		switch {
+		case !a.Set:
+		case a.Only == "":
+			yield(a.First, a.Last)
+		default:
+			for part := range strings.SplitSeq(a.Only, ",") {
+				from, to, ranged := strings.Cut(part, "-")
+				first, _ := strconv.Atoi(from)
+				last, _ := strconv.Atoi(to)
+				if !ranged {
+					last = first
+				}
+				if !yield(first, last) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Size is how many elements the array has; a job that is not an array has one.
 func (a Array) Size() int {
-	if !a.Set {
+	switch {
+	case !a.Set:
 		return 1
+	case a.Only == "":
+		return a.Last - a.First + 1
 	}
-	return a.Last - a.First + 1
+	n := 0
+	for first, last := range a.Runs() {
+		n += last - first + 1
+	}
+	return n
+}
+
+// Has reports whether the array has the index.
+func (a Array) Has(index int) bool {
+	for first, last := range a.Runs() {
+		if first <= index && index <= last {
+			return true
+		}
+	}
+	return false
+}
+
+// String is the array as people write it, "1-20" or "1,3,5-9"; empty for none.
+func (a Array) String() string {
+	switch {
+	case !a.Set:
+		return ""
+	case a.Only == "":
+		return fmt.Sprintf("%d-%d", a.First, a.Last)
+	}
+	return a.Only
 }
 
 // JobSpec is a job as it was submitted, checked and with its defaults filled in.

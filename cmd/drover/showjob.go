@@ -18,7 +18,7 @@ func (a *app) showJob(j drover.Job) error {
 	f.add("state", jobStateWords(j))
 	f.add("reason", reasonWords(j.Reason))
 	if j.Array != nil {
-		f.add("array", fmt.Sprintf("%d-%d", j.Array.First, j.Array.Last))
+		f.add("array", j.Array.String())
 		f.add("gangs", gangWords(j))
 		f.add("elements", countWords(j.Counts))
 	}

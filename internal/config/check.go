@@ -107,6 +107,8 @@ func (c *checker) gang(j jobFile, n *node) {
 	case j.Gang == 0:
 	case !said:
 		c.add(n.find("gang"), "gang is of an array, and there is none", fmt.Sprintf("write array: %d for one gang", j.Gang))
+	case j.Array.Only != "":
+		c.add(n.find("gang"), "gangs are of elements that follow one another, and the array has gaps", "write a count or one range")
 	case j.Array.Set && size%j.Gang != 0:
 		c.add(n.find("gang"), fmt.Sprintf("an array of %d does not divide into gangs of %d", size, j.Gang), fmt.Sprintf("write array: %d, or another gang", (size/j.Gang+1)*j.Gang))
 	}

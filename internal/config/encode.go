@@ -76,7 +76,7 @@ func EncodeSubmission(b drover.Batch) ([]byte, error) {
 
 func encode(j drover.JobSpec) encodedJob {
 	e := encodedJob{
-		Name: j.Name, Gang: j.Gang, MaxRunning: j.MaxRunning, Command: j.Command, Image: j.Image, Placement: j.Placement, Env: j.Env, Inputs: j.Inputs,
+		Name: j.Name, Array: j.Array.String(), Gang: j.Gang, MaxRunning: j.MaxRunning, Command: j.Command, Image: j.Image, Placement: j.Placement, Env: j.Env, Inputs: j.Inputs,
 		Spot: j.Spot, Attempts: j.Attempts, Priority: j.Priority, Labels: j.Labels,
 		Resources: encodedResources{j.Resources.CPU.String(), j.Resources.Memory, j.Resources.Disk, j.Resources.GPUs, j.Resources.Arch},
 	}
@@ -92,9 +92,6 @@ func encode(j drover.JobSpec) encodedJob {
 		} else {
 			e.Outputs = append(e.Outputs, glob)
 		}
-	}
-	if j.Array.Set {
-		e.Array = fmt.Sprintf("%d-%d", j.Array.First, j.Array.Last)
 	}
 	if most := j.Placement.MaxPrice; most != 0 {
 		e.MaxPrice, e.Placement.MaxPrice = fmt.Sprintf("%d.%09d", most/drover.Dollar, most%drover.Dollar), 0

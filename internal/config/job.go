@@ -1,8 +1,10 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +23,7 @@ type batchFile struct {
 // jobFile is a job as it is written.
 type jobFile struct {
 	Name       string            `yaml:"name,required" doc:"unique in the batch; names the folder of its results"`
-	Array      array             `yaml:"array" doc:"a count, 20 for DROVER_ARRAY_INDEX 0 to 19, or a range, 1-20"`
+	Array      array             `yaml:"array" doc:"a count, 20 for DROVER_ARRAY_INDEX 0 to 19, a range, 1-20, or a list, 1,3,5-9"`
 	MaxRunning int               `yaml:"max_running" min:"1" max:"1000000" doc:"of an array, how many elements run at once; left out: as many as there is room for"`
 	Gang       int               `yaml:"gang" min:"2" max:"1000" doc:"so many elements of the array, one after another, begin together or not at all; DROVER_GANG tells which of the gangs, DROVER_GANG_INDEX the place in it"`
 	Command    command           `yaml:"command" doc:"the program and its arguments; may be left out with an image that has its own"`
@@ -202,14 +204,22 @@ func (j jobFile) waitsFor() (succeed, end []string) {
 	return succeed, end
 }
 
-// array is a range of indices, written as a count or as "first-last".
+// array is the indices of an array, as ParseArray reads them.
 type array drover.Array
 
 func (a *array) decode(d *decoder, n *node) {
-	if !d.want(n, scalar) {
+	text := n.text
+	if n.shape == list {
+		var items nameList
+		items.decode(d, n)
+		text = strings.Join(items, ",")
+		if _, err := index(text); err == nil { // one index, and no count
+			text += "-" + text
+		}
+	} else if !d.want(n, scalar) {
 		return
 	}
-	parsed, err := ParseArray(n.text)
+	parsed, err := ParseArray(text)
 	if err != nil {
 		d.addErr(n, err)
 		return
@@ -218,36 +228,85 @@ func (a *array) decode(d *decoder, n *node) {
 }
 
 func (array) schema() *jsonschema.Schema {
-	return &jsonschema.Schema{Types: []string{"integer", "string"}, Minimum: new(1.0), Maximum: new(float64(drover.MaxArray)), Pattern: "^[0-9]+(-[0-9]+)?$"}
+	return &jsonschema.Schema{Types: []string{"integer", "string", "array"}, Minimum: new(1.0), Maximum: new(float64(drover.MaxArray)), Pattern: "^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$"}
 }
 
 // maxIndex bounds the indices of an array, whose number is bounded by drover.MaxArray.
 const maxIndex = 1_000_000_000
 
-// ParseArray reads a count ("20": indices 0 to 19) or a range ("1-20").
+// maxRuns is how many indices and ranges a list may have that do not touch.
+const maxRuns = 10_000
+
+// ParseArray reads a count ("20": indices 0 to 19), a range ("1-20"), or a list of indices and ranges ("1,3,5-9").
 func ParseArray(text string) (drover.Array, error) {
-	first, last, ranged := strings.Cut(text, "-")
-	a := drover.Array{Set: true}
-	var err error
-	if ranged {
-		a.First, err = index(first)
-		if err == nil {
-			a.Last, err = index(last)
-		}
-	} else if a.Last, err = index(text); err == nil {
-		a.Last--
-	}
+	runs, err := parseRuns(text)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
 		return drover.Array{}, drover.Errorf(drover.KindInvalid, "the array %s goes beyond %d, the last index there can be", text, maxIndex)
 	case err != nil:
-		return drover.Array{}, drover.Errorf(drover.KindInvalid, "%s is not an array", quote(text)).WithHint("write a count, such as 20, or a range, such as 1-20")
-	case a.Size() < 1:
+		return drover.Array{}, drover.Errorf(drover.KindInvalid, "%s is not an array", quote(text)).WithHint("write a count, such as 20, a range, such as 1-20, or a list, such as 1,3,5-9")
+	case len(runs) == 0:
 		return drover.Array{}, drover.Errorf(drover.KindInvalid, "the array %s has no elements", text)
-	case a.Size() > drover.MaxArray:
+	}
+	a := drover.Array{First: runs[0].first, Last: runs[len(runs)-1].last, Set: true}
+	if len(runs) > maxRuns {
+		return drover.Array{}, drover.Errorf(drover.KindInvalid, "the array has %d indices and ranges, more than the %d that are possible", len(runs), maxRuns)
+	}
+	if len(runs) > 1 {
+		a.Only = joined(runs)
+	}
+	if a.Size() > drover.MaxArray {
 		return drover.Array{}, drover.Errorf(drover.KindInvalid, "an array of %d elements is more than the %d that are possible", a.Size(), drover.MaxArray)
 	}
 	return a, nil
+}
+
+// run is indices that follow one another, both ends included.
+type run struct{ first, last int }
+
+// parseRuns reads the indices of an array, as runs that do not touch; none for no elements.
+func parseRuns(text string) (runs []run, err error) {
+	if count, err := index(text); err == nil {
+		runs = append(runs, run{0, count - 1})
+		return runs[:min(count, 1)], nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		from, to, ranged := strings.Cut(part, "-")
+		first, err := index(from)
+		last := first
+		if err == nil && ranged {
+			last, err = index(to)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if first <= last {
+			runs = append(runs, run{first, last})
+		}
+	}
+	slices.SortFunc(runs, func(a, b run) int { return cmp.Compare(a.first, b.first) })
+	merged := runs[:0]
+	for _, r := range runs {
+		if n := len(merged); n > 0 && r.first <= merged[n-1].last+1 {
+			merged[n-1].last = max(merged[n-1].last, r.last)
+		} else {
+			merged = append(merged, r)
+		}
+	}
+	return merged, nil
+}
+
+// joined writes runs as a list.
+func joined(runs []run) string {
+	var parts []string
+	for _, r := range runs {
+		part := strconv.Itoa(r.first)
+		if r.last > r.first {
+			part += "-" + strconv.Itoa(r.last)
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, ",")
 }
 
 // index reads an array index in its plain form.

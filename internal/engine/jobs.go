@@ -62,14 +62,10 @@ func (e *Engine) accept(j Job) *Job {
 
 // NewJob is a job as the engine first meets it: all of it waits. What it is to run after is the caller's to fill in.
 func NewJob(number int64, user string, spec drover.JobSpec) Job {
-	waiting := Range{First: -1, Last: -1}
-	if spec.Array.Set {
-		waiting = Range{First: spec.Array.First, Last: spec.Array.Last}
-	}
 	return Job{
 		Number: number, Name: spec.Name, User: user, Labels: spec.Labels,
 		Shape: drover.Shape{Need: spec.Resources, Placement: spec.Placement, Spot: spec.Spot},
-		Array: spec.Array, Gang: spec.Gang, MaxRunning: spec.MaxRunning, Queued: Ranges{waiting},
+		Array: spec.Array, Gang: spec.Gang, MaxRunning: spec.MaxRunning, Queued: RangesOf(spec.Array),
 		Priority: spec.Priority, Attempts: spec.Attempts, Retry: spec.Retry, Timeout: spec.Timeout, Expected: spec.Expected,
 	}
 }

@@ -3,6 +3,8 @@ package engine
 import (
 	"slices"
 	"sort"
+
+	"drover"
 )
 
 // Range is a run of element indexes, both ends included.
@@ -13,6 +15,17 @@ type Range struct {
 
 // Ranges is a set of element indexes as sorted, disjoint runs that do not touch: a million waiting elements cost one Range.
 type Ranges []Range
+
+// RangesOf are the indexes of an array, or the one of a job that is none.
+func RangesOf(a drover.Array) (all Ranges) {
+	if !a.Set {
+		return Ranges{{First: -1, Last: -1}}
+	}
+	for first, last := range a.Runs() {
+		all = append(all, Range{First: first, Last: last})
+	}
+	return all
+}
 
 // Count is how many indexes are in the set.
 func (r Ranges) Count() (n int) {

@@ -38,7 +38,7 @@ func (l *lister) untried(row jobRow) (among engine.Ranges, every bool) {
 	case l.filter.Tried:
 		return nil, false
 	case l.wants(drover.JobCancelled) && row.counts[drover.JobCancelled] > 0:
-		return engine.Ranges{{First: row.array.First, Last: row.array.Last}}, true
+		return engine.RangesOf(row.array), true
 	case l.wants(drover.JobQueued):
 		return row.waiting, false
 	}

@@ -163,7 +163,7 @@ func (j jobRow) attempts() int {
 func (j jobRow) has(index int) bool { return indexed(j.array, index) }
 
 func indexed(a drover.Array, index int) bool {
-	return index < 0 || a.Set && index >= a.First && index <= a.Last
+	return index < 0 || a.Has(index)
 }
 
 // whole is the job, of an array all of it.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"math"
 	"slices"
 	"strconv"
-	"math"
 	"time"
 
 	"drover"
@@ -211,21 +211,15 @@ func (r *retry) nothing() error {
 
 // planAll has everything wait but what succeeded, of which there is a row for each.
 func (r *retry) planAll(ctx context.Context, tx *sql.Tx) error {
-	r.job.Failed, r.job.Cancelled, r.job.Queued = 0, 0, nil
-	first, last := bounds(r.spec.Array)
-	next := first
+	r.job.Failed, r.job.Cancelled = 0, 0
+	var done engine.Ranges
 	err := each(ctx, tx, func(row scanner) error {
 		var index int
 		err := row.Scan(&index)
-		if next < index {
-			r.job.Queued = append(r.job.Queued, engine.Range{First: next, Last: index - 1})
-		}
-		next = index + 1
+		done.Add(index)
 		return err
 	}, `SELECT idx FROM elements WHERE job = ? AND state = 'succeeded' ORDER BY idx`, r.id.Number)
-	if next <= last {
-		r.job.Queued = append(r.job.Queued, engine.Range{First: next, Last: last})
-	}
+	r.job.Queued = engine.RangesOf(r.spec.Array).Without(done)
 	return err
 }
 

@@ -140,12 +140,12 @@ func numbersOf(job string, after []string, named map[string]int64) (numbers []in
 	return numbers, nil
 }
 
-// bounds are the indexes of a job's elements.
+// bounds are from and to where a job's elements count in its row: as many as it has, from its first index on.
 func bounds(a drover.Array) (first, last int) {
 	if !a.Set {
 		return -1, -1
 	}
-	return a.First, a.Last
+	return a.First, a.First + a.Size() - 1
 }
 
 // checkAfter refuses jobs that are to run after one of another batch that there is not, or that has not succeeded.
