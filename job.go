@@ -283,7 +283,18 @@ type JobSpec struct {
 	Expected   time.Duration     `json:"expected,omitempty"` // how long one attempt is likely to run: it guides what is rented, and ends nothing; 0: not known
 	Priority   int               `json:"priority"`
 	Labels     map[string]string `json:"labels,omitempty"`
-	Files      []File            `json:"files,omitempty"` // what Inputs' paths turned out to hold, once hashed
+	Files      []File            `json:"files,omitempty"`   // what Inputs' paths, and Foreach, turned out to hold, once hashed
+	Foreach    []string          `json:"foreach,omitempty"` // the file that each element of the array is for: where among Files it is, and is laid for that element alone
+
+	ForeachPaths []string `json:"-"` // the submitter's files that these are
+}
+
+// FileOf is the file that an element is for; empty if there is none.
+func (s JobSpec) FileOf(index int) string {
+	if index < 0 || index >= len(s.Foreach) {
+		return ""
+	}
+	return s.Foreach[index]
 }
 
 // GangOf is which of the job's gangs an element is of, and its place in that, both from 0.
@@ -312,6 +323,8 @@ func (b Batch) Job(name string) (JobSpec, error) {
 // CheckRetry says whether a job may be retried as s: key is what must not change and did.
 func (s JobSpec) CheckRetry(was JobSpec) (key string, err error) {
 	switch {
+	case !slices.Equal(s.Foreach, was.Foreach):
+		key = "foreach"
 	case s.Array != was.Array:
 		key = "array"
 	case s.Gang != was.Gang:
@@ -322,7 +335,7 @@ func (s JobSpec) CheckRetry(was JobSpec) (key string, err error) {
 		return "", nil
 	}
 	return key, Errorf(KindInvalid, "job %s is retried with another %s", s.Name, key).
-		WithHint("array, gang and after must stay as they were; the command, inputs, resources and other keys may change")
+		WithHint("array, foreach, gang and after must stay as they were; the command, inputs, resources and other keys may change")
 }
 
 // Defaults of a job, filled in where a batch file is silent.

@@ -17,6 +17,7 @@ type Job struct {
 	Priority   int               `json:"priority"`
 	Labels     map[string]string `json:"labels,omitempty"`
 	ArrayIndex *int              `json:"array_index,omitempty"`
+	File       string            `json:"file,omitempty"` // that the element is for
 	Command    []string          `json:"command"`
 	Image      string            `json:"image,omitempty"`
 	Resources  Resources         `json:"resources"`

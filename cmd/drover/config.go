@@ -64,17 +64,13 @@ func (a *app) configExample() *cobra.Command {
 }
 
 func (a *app) configSchema() *cobra.Command {
-	batch := false
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:     "schema",
-		Short:   "Print the JSON Schema of configurations, or of batches, for editors",
-		Example: "  drover config schema > drover.schema.json\n  drover config schema --batch > batch.schema.json",
+		Short:   "Print the JSON Schema of configurations, for editors",
+		Example: "  drover config schema > drover.schema.json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			schema, err := config.Schema(driverKeys())
-			if batch {
-				schema, err = config.BatchSchema()
-			}
 			if err != nil {
 				return err
 			}
@@ -82,6 +78,4 @@ func (a *app) configSchema() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&batch, "batch", false, "of batch files")
-	return cmd
 }

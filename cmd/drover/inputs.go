@@ -47,6 +47,13 @@ func findInputs(batch *drover.Batch, keep keeper) error {
 			}
 			job.Files = append(job.Files, kept[in.Path]...)
 		}
+		for n, path := range job.ForeachPaths {
+			file, err := keepInput(path, job.Foreach[n], keep)
+			if err != nil {
+				return fmt.Errorf("file %s of job %s: %w", path, job.Name, err)
+			}
+			job.Files = append(job.Files, file)
+		}
 	}
 	return nil
 }
@@ -69,11 +76,19 @@ func keepPath(root string, keep keeper) (files []drover.File, err error) {
 		if err != nil {
 			return err
 		}
-		hash, size, err := keep(name)
-		files = append(files, drover.File{
-			Path: path.Join(base, filepath.ToSlash(within)), Mode: uint32(info.Mode().Perm()), Size: size, Hash: hash,
-		})
+		file, err := keepInput(name, path.Join(base, filepath.ToSlash(within)), keep)
+		files = append(files, file)
 		return err
 	})
 	return files, err
+}
+
+// keepInput keeps a file, to be laid at a place.
+func keepInput(name, place string, keep keeper) (drover.File, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return drover.File{}, err
+	}
+	hash, size, err := keep(name)
+	return drover.File{Path: place, Mode: uint32(info.Mode().Perm()), Size: size, Hash: hash}, err
 }

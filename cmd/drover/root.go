@@ -110,7 +110,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Without a controller:", []*cobra.Command{a.runCommand(), a.runsCommand(), a.planCommand(), a.simulateCommand(), a.gcCommand(), a.replayCommand(), a.configCommand(), a.driverCommand()}},
+		{"Without a controller:", []*cobra.Command{a.runCommand(), a.runsCommand(), a.planCommand(), a.simulateCommand(), a.gcCommand(), a.replayCommand(), a.batchCommand(), a.configCommand(), a.driverCommand()}},
 		{"A controller:", []*cobra.Command{a.serveCommand(), a.tokenCommand(), a.doctorCommand()}},
 		{"The queue:", []*cobra.Command{
 			a.submitCommand(), a.jobsCommand(), a.explainCommand(), a.logsCommand(), a.outputsCommand(), a.cancelCommand(), a.retryCommand(),

@@ -25,6 +25,7 @@ func (a *app) showJob(j drover.Job) error {
 	if j.ExitCode != nil {
 		f.add("exit code", fmt.Sprint(*j.ExitCode))
 	}
+	f.add("file", j.File)
 	f.add("command", commandWords(j.Command))
 	f.add("image", j.Image)
 	f.add("needs", needWords(j.Resources))

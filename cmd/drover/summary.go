@@ -211,7 +211,11 @@ func (a *app) showFailure(ctx context.Context, s *session, j drover.Job) {
 	if j.Reason != nil {
 		reason = drover.Sanitize(j.Reason.Text)
 	}
-	fmt.Fprintf(a.err, "%s: %s\n", elementName(j.Name, j.ID.Index), reason)
+	name := elementName(j.Name, j.ID.Index)
+	if j.File != "" {
+		name += " (" + drover.Sanitize(j.File) + ")"
+	}
+	fmt.Fprintf(a.err, "%s: %s\n", name, reason)
 	if len(j.Attempts) == 0 {
 		return // what is there was left by an earlier run
 	}

@@ -75,6 +75,7 @@ func (c *checker) job(j jobFile, n *node) {
 	c.program(j, n)
 	c.gang(j, n)
 	c.maxRunning(j, n)
+	c.foreach(j, n)
 	c.expected(j, n)
 	c.resources(j.Resources, n.find("resources"))
 	c.environment(j, n)
@@ -105,6 +106,8 @@ func (c *checker) gang(j jobFile, n *node) {
 	size := drover.Array(j.Array).Size()
 	switch said := n.get("array") != nil; {
 	case j.Gang == 0:
+	case len(j.Foreach) > 0:
+		c.add(n.find("gang"), "gangs are not for foreach, whose elements have nothing to do with each other", "write array in its place, or leave out gang")
 	case !said:
 		c.add(n.find("gang"), "gang is of an array, and there is none", fmt.Sprintf("write array: %d for one gang", j.Gang))
 	case j.Array.Only != "":
@@ -118,7 +121,7 @@ func (c *checker) gang(j jobFile, n *node) {
 func (c *checker) maxRunning(j jobFile, n *node) {
 	switch {
 	case j.MaxRunning == 0:
-	case n.get("array") == nil:
+	case n.get("array") == nil && len(j.Foreach) == 0:
 		c.add(n.find("max_running"), "max_running is of an array, and there is none", "write array: N, or leave it out")
 	case j.Gang > 0:
 		c.add(n.find("max_running"), "max_running is not for arrays with gangs", "leave one of them out")

@@ -23,9 +23,10 @@ type checked interface{ Check() error }
 // decoder lays nodes over Go values and notes what does not fit. A value that does not fit is left as it was.
 type decoder struct {
 	*faults
-	dir    string   // what relative paths are relative to
-	others []string // keys that a stricter reader takes, for "did you mean"
-	keys   map[reflect.Type][]field
+	dir       string   // what relative paths are relative to
+	elsewhere bool     // the writer's files are not here
+	others    []string // keys that a stricter reader takes, for "did you mean"
+	keys      map[reflect.Type][]field
 }
 
 // fieldsOf is the function of that name, asked once for each type: a batch has very many values of few.

@@ -21,6 +21,7 @@ type encodedJob struct {
 	Name       string            `json:"name"`
 	Array      string            `json:"array,omitempty"`
 	Gang       int               `json:"gang,omitempty"`
+	Foreach    []string          `json:"foreach,omitempty"`
 	MaxRunning int               `json:"max_running,omitempty"`
 	Command    []string          `json:"command,omitempty"`
 	Image      string            `json:"image,omitempty"`
@@ -105,7 +106,10 @@ func encode(j drover.JobSpec) encodedJob {
 	if j.Retry.Times > 0 {
 		e.Retry = &encodedRetry{j.Retry.ExitCodes, j.Retry.Times, j.Retry.Delay.String()}
 	}
-	if slices.ContainsFunc(j.Inputs, func(in drover.Input) bool { return in.Path != "" }) {
+	if len(j.Foreach) > 0 {
+		e.Array, e.Foreach = "", j.Foreach
+	}
+	if len(j.Foreach) > 0 || slices.ContainsFunc(j.Inputs, func(in drover.Input) bool { return in.Path != "" }) {
 		files := append([]drover.File{}, j.Files...)
 		e.Files = &files
 	}
@@ -118,7 +122,7 @@ func texts(b drover.Batch) iter.Seq[string] {
 		all := []string{b.Name}
 		for _, j := range b.Jobs {
 			all = append(all, j.Name, j.Image, j.Placement.Cloud, j.Placement.Zone, j.Placement.Type)
-			all = slices.Concat(all, j.Command, j.Outputs, j.After, j.AfterAny)
+			all = slices.Concat(all, j.Foreach, j.Command, j.Outputs, j.After, j.AfterAny)
 			for _, m := range []map[string]string{j.Env, j.Labels} {
 				all = slices.AppendSeq(slices.AppendSeq(all, maps.Keys(m)), maps.Values(m))
 			}

@@ -24,6 +24,7 @@ type batchFile struct {
 type jobFile struct {
 	Name       string            `yaml:"name,required" doc:"unique in the batch; names the folder of its results"`
 	Array      array             `yaml:"array" doc:"a count, 20 for DROVER_ARRAY_INDEX 0 to 19, a range, 1-20, or a list, 1,3,5-9"`
+	Foreach    foreach           `yaml:"foreach" doc:"in place of array: one element for each file that matches the pattern, or one of several; the element gets that file alone, and DROVER_FILE names it"`
 	MaxRunning int               `yaml:"max_running" min:"1" max:"1000000" doc:"of an array, how many elements run at once; left out: as many as there is room for"`
 	Gang       int               `yaml:"gang" min:"2" max:"1000" doc:"so many elements of the array, one after another, begin together or not at all; DROVER_GANG tells which of the gangs, DROVER_GANG_INDEX the place in it"`
 	Command    command           `yaml:"command" doc:"the program and its arguments; may be left out with an image that has its own"`
@@ -161,6 +162,12 @@ func (j jobFile) spec(place func(path string) string) drover.JobSpec {
 		Expected:   j.Expected,
 		Priority:   j.Priority,
 		Labels:     j.Labels,
+	}
+	if n := len(j.Foreach); n > 0 {
+		s.Array = drover.Array{Last: n - 1, Set: true}
+	}
+	for _, f := range j.Foreach {
+		s.Foreach, s.ForeachPaths = append(s.Foreach, f.name), append(s.ForeachPaths, f.path)
 	}
 	for _, in := range j.Inputs {
 		if in.Path != "" {

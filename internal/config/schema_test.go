@@ -137,28 +137,39 @@ func TestExample(t *testing.T) {
 	if _, err := config.Parse("example.yaml", []byte(config.Example()), ""); err != nil {
 		t.Fatalf("the example is not read:\n%v", err)
 	}
-	schema, err := config.Schema(nil)
-	if err != nil {
-		t.Fatal(err)
+	if _, err := config.ParseBatch("batch.yaml", []byte(config.BatchExample()), t.TempDir()); err != nil {
+		t.Fatalf("the example of a batch is not read:\n%v", err)
 	}
-	var s jsonschema.Schema
-	if err := json.Unmarshal(schema, &s); err != nil {
-		t.Fatal(err)
+	for name, example := range map[string]struct {
+		text   string
+		schema func() ([]byte, error)
+	}{
+		"a configuration": {config.Example(), func() ([]byte, error) { return config.Schema(nil) }},
+		"a batch":         {config.BatchExample(), config.BatchSchema},
+	} {
+		schema, err := example.schema()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s jsonschema.Schema
+		if err := json.Unmarshal(schema, &s); err != nil {
+			t.Fatal(err)
+		}
+		t.Run("that of "+name+" names every key", func(t *testing.T) { namesKeys(t, example.text, &s) })
 	}
-	t.Run("names every key", func(t *testing.T) { namesKeys(t, &s) })
 }
 
 // namesKeys looks for every property of a schema in the example, in a comment or not.
-func namesKeys(t *testing.T, s *jsonschema.Schema) {
+func namesKeys(t *testing.T, example string, s *jsonschema.Schema) {
 	for name, p := range s.Properties {
-		if !strings.Contains(config.Example(), name+":") {
+		if !strings.Contains(example, name+":") {
 			t.Errorf("%s is not in it", name)
 		}
-		namesKeys(t, p)
+		namesKeys(t, example, p)
 	}
-	for _, sub := range append(s.AnyOf, s.AdditionalProperties) {
+	for _, sub := range append(s.AnyOf, s.AdditionalProperties, s.Items) {
 		if sub != nil {
-			namesKeys(t, sub)
+			namesKeys(t, example, sub)
 		}
 	}
 }

@@ -38,7 +38,7 @@ type fileEntry struct {
 // ParseSubmission reads a batch that was handed in, as YAML or as JSON, in the language of batch files. Two things differ: it has a name of its
 // own, and what its paths hold is not looked for here, but listed in files. Faults call it name.
 func ParseSubmission(name string, data []byte) (drover.Batch, error) {
-	d := &decoder{faults: &faults{file: name}}
+	d := &decoder{faults: &faults{file: name}, elsewhere: true}
 	root := parseEither(data, d.faults)
 	if root == nil || d.tooMany(root) {
 		return drover.Batch{}, d.err()
@@ -88,6 +88,9 @@ func (c *checker) files(j submittedJob, n *node) {
 			under[path.Base(in.Path)] = true
 		}
 	}
+	for _, f := range j.Foreach {
+		under[firstOf(f.name)] = true
+	}
 	list := n.get("files")
 	switch {
 	case len(under) > 0 && list == nil:
@@ -103,6 +106,17 @@ func (c *checker) files(j submittedJob, n *node) {
 		}
 	}
 	c.apart(taken, list)
+	for _, f := range j.Foreach {
+		if list != nil && !taken[f.name] {
+			c.addf(n.find("foreach"), "%s is not among the files", quote(f.name))
+		}
+	}
+}
+
+// firstOf is the first name of a path.
+func firstOf(file string) string {
+	first, _, _ := strings.Cut(file, "/")
+	return first
 }
 
 // apart checks that no file has the name of a folder in which another lies.
@@ -126,7 +140,7 @@ const maxPath = 4095
 
 // file checks one file.
 func (c *checker) file(f fileEntry, at *node, under, taken map[string]bool) {
-	first, _, _ := strings.Cut(f.Path, "/")
+	first := firstOf(f.Path)
 	switch {
 	case f.Path == "":
 		return // it is missing, which was said

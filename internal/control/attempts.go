@@ -61,7 +61,7 @@ func (c *Controller) tryStart(ctx context.Context, f engine.Start) (late bool, e
 	if err != nil {
 		return false, err
 	}
-	files, err := c.inputs(ctx, spec)
+	files, err := c.inputs(ctx, spec, f.Attempt.Job.Index)
 	if err != nil {
 		return false, err
 	}
@@ -124,6 +124,9 @@ func (c *Controller) environment(spec jobSpec, f engine.Start, instance string) 
 		env["DROVER_ARRAY_INDEX"] = strconv.Itoa(f.Attempt.Job.Index)
 		env["DROVER_ARRAY_SIZE"] = strconv.Itoa(spec.Array.Size())
 	}
+	if file := spec.FileOf(f.Attempt.Job.Index); file != "" {
+		env["DROVER_FILE"] = file
+	}
 	if spec.Gang > 0 {
 		gang, place := spec.GangOf(f.Attempt.Job.Index)
 		env["DROVER_GANG"] = strconv.Itoa(gang)
@@ -137,6 +140,32 @@ func (c *Controller) environment(spec jobSpec, f engine.Start, instance string) 
 type jobSpec struct {
 	drover.JobSpec
 	number int64
+	own    map[string]drover.File // the files that are for one element alone, by where they are laid
+}
+
+// newJobSpec sorts a job's files by whom they are for.
+func newJobSpec(spec drover.JobSpec, number int64) jobSpec {
+	s := jobSpec{spec, number, map[string]drover.File{}}
+	for _, name := range spec.Foreach {
+		s.own[name] = drover.File{}
+	}
+	s.Files = slices.DeleteFunc(s.Files, func(f drover.File) bool {
+		_, own := s.own[f.Path]
+		if own {
+			s.own[f.Path] = f
+		}
+		return own
+	})
+	return s
+}
+
+// filesOf are the files that came with the batch for an element.
+func (s jobSpec) filesOf(index int) []drover.File {
+	file := s.FileOf(index)
+	if file == "" {
+		return s.Files
+	}
+	return append(slices.Clone(s.Files), s.own[file])
 }
 
 // maxSpecs is how many jobs' specifications are kept in memory; a job that starts often is an array, which has one.
@@ -153,7 +182,7 @@ func (c *Controller) spec(ctx context.Context, number int64) (jobSpec, error) {
 	if err != nil {
 		return jobSpec{}, err
 	}
-	s = jobSpec{spec, number}
+	s = newJobSpec(spec, number)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.specs) >= maxSpecs {
@@ -306,9 +335,9 @@ func (in *inputFiles) open(hash string) (io.ReadCloser, int64, error) {
 }
 
 // inputs lists what is laid in a job's working folder: what came with the batch, and other jobs' outputs in a folder of each one's name.
-func (c *Controller) inputs(ctx context.Context, spec jobSpec) (*inputFiles, error) {
+func (c *Controller) inputs(ctx context.Context, spec jobSpec, index int) (*inputFiles, error) {
 	in := &inputFiles{opens: map[string]func() (io.ReadCloser, error){}, sizes: map[string]int64{}}
-	for _, f := range spec.Files {
+	for _, f := range spec.filesOf(index) {
 		in.add(f, func() (io.ReadCloser, error) {
 			if size, there := c.cfg.Inputs.Size(f.Hash); there && size != f.Size {
 				return nil, wrongSize(f, size)

@@ -16,6 +16,7 @@ type jobRow struct {
 	job     drover.Job // what its elements have in common
 	array   drover.Array
 	gang    int
+	foreach []string
 	final   bool
 	again   int64         // the job's place among those put back in the queue
 	waiting engine.Ranges // of an array: the elements that wait
@@ -128,7 +129,7 @@ func readJob(row scanner) (j jobRow, specBytes int, err error) {
 	if err == nil {
 		err = json.Unmarshal(asked, &spec)
 	}
-	j.job.ID.Index, j.array, j.gang = -1, spec.Array, spec.Gang
+	j.job.ID.Index, j.array, j.gang, j.foreach = -1, spec.Array, spec.Gang, spec.Foreach
 	j.job.Name, j.job.Labels, j.job.Command, j.job.Image = spec.Name, spec.Labels, spec.Command, spec.Image
 	j.job.Resources, j.job.Placement, j.job.Spot, j.job.After, j.job.AfterAny = spec.Resources, spec.Placement, spec.Spot, spec.After, spec.AfterAny
 	j.job.Timeout, j.job.Expected = drover.Seconds(spec.Timeout), drover.Seconds(spec.Expected)
@@ -185,6 +186,7 @@ func (j jobRow) tried(row elementRow) drover.Job {
 	e := j.job
 	if e.ID.Index = row.index; row.index >= 0 {
 		e.ArrayIndex = &row.index
+		e.File = drover.JobSpec{Foreach: j.foreach}.FileOf(row.index)
 	}
 	e.State, e.ExitCode, e.Reason, e.Ended = row.state, row.code, reasonOf(row.reason), standard(row.ended)
 	return e
