@@ -18,6 +18,7 @@ type book struct {
 	seen    drover.Time   // when the first of the lists began since then that show no more that it goes on; 0: the last shows it
 	seer    *controller   // that was told so
 	by      *controller   // whose list it was that showed it last
+	lacked  drover.Time   // when the first list began that lacked it, of those that were told; 0 once one a lag later has it
 	settled drover.Time   // up to when it has paid; 0: it has not
 }
 
@@ -33,6 +34,7 @@ func (c *controller) told(ev engine.Event) {
 			return // once more
 		}
 		c.lists[b.Cloud] = b.Effect
+		c.toldOf(b)
 		for _, s := range b.Added {
 			c.w.known(s.ProviderID, ev.At)
 		}
@@ -43,6 +45,21 @@ func (c *controller) told(ev engine.Event) {
 		delete(c.accepted, b.Effect)
 		if v := c.w.vmOf(c.w.Disk.instances[b.Instance]); v != nil && b.Err != nil {
 			v.book.tried = c.now()
+		}
+	}
+}
+
+// toldOf notes which instances a list that is told lacks.
+func (c *controller) toldOf(b engine.Listed) {
+	lacks := c.lack[b.Effect]
+	delete(c.lack, b.Effect)
+	cl := c.w.cloud(b.Cloud)
+	for _, v := range cl.vms {
+		switch lacked := v.book.lacked; {
+		case slices.Contains(lacks, v) && lacked == 0:
+			v.book.lacked = b.Began
+		case !slices.Contains(lacks, v) && lacked != 0 && b.Began >= lacked.Add(cl.lag):
+			v.book.lacked = 0
 		}
 	}
 }
@@ -101,8 +118,8 @@ func (v *vm) vanished() drover.Time {
 	if !v.destroyed {
 		end = v.book.before(end)
 	}
-	if v.lacking != 0 {
-		return min(end, v.book.before(v.lacking))
+	if v.book.lacked != 0 {
+		return min(end, v.book.before(v.book.lacked))
 	}
 	return end
 }

@@ -38,6 +38,7 @@ type controller struct {
 	prices   map[string]*pricesTold // of prices, by cloud
 	calls    map[int64]string       // creates in flight, by effect: their cloud
 	accepted map[int64]*vm          // destroys that were accepted, by effect
+	lack     map[int64][]*vm        // what lists lack that are still to be told, by effect
 	noCreate map[string]drover.Time
 	noList   map[string]drover.Time // told by rate limits, by cloud
 	refusals []*refusal             // of creates
@@ -50,7 +51,7 @@ type controller struct {
 func (w *World) boot() {
 	w.lives++
 	c := &controller{
-		w: w, life: w.lives, born: w.now, links: map[int64]*vm{}, lists: map[string]int64{}, prices: map[string]*pricesTold{}, calls: map[int64]string{}, accepted: map[int64]*vm{}, noCreate: map[string]drover.Time{},
+		w: w, life: w.lives, born: w.now, links: map[int64]*vm{}, lists: map[string]int64{}, prices: map[string]*pricesTold{}, calls: map[int64]string{}, accepted: map[int64]*vm{}, lack: map[int64][]*vm{}, noCreate: map[string]drover.Time{},
 		noList: map[string]drover.Time{}, impostor: map[int64]bool{}, cries: map[int64]drover.Time{},
 	}
 	state := w.Disk.Begin()

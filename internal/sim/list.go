@@ -45,6 +45,9 @@ func (c *controller) compare(ev *engine.Listed, cl *cloud, at drover.Time) {
 		was, is := v.seen, v.look(c)
 		shown := v.shows(at)
 		v.book.show(c, shown && !v.ending(), ev.Began)
+		if !shown {
+			c.lack[ev.Effect] = append(c.lack[ev.Effect], v)
+		}
 		switch {
 		case shown:
 			v.book.again = v.book.again || v.lacking != 0

@@ -18,7 +18,7 @@ func (w *World) mayGoFirst(a engine.Attempt) {
 	for _, o := range w.recipe.Jobs {
 		o, waits := w.Disk.jobs[o.Number]
 		others := w.settings.Lifecycle.Sharing == drover.ShareUser && o.User != j.User // what it begins on is its user's
-		if !waits || others || !alike(o, j) || len(o.Grown) > 0 || o.Queued.Count() < wellStocked || !w.stuck(o, a) {
+		if !waits || others || !alike(o, j) || len(o.Grown) > 0 || o.MaxRunning > 0 || o.Retry.Delay > 0 || o.Queued.Count() < wellStocked || !w.stuck(o, a) {
 			continue
 		}
 		if other := w.shareOf(o); own.used*other.weight > other.used*own.weight {
