@@ -178,6 +178,8 @@ type LogRequest struct {
 	Job    JobID
 	Stream Stream
 	Follow bool // go on, attempt after attempt, until the job is final
+
+	Attempt int // the attempt of this number, as far as its output is kept; 0: the last
 }
 
 // Stream is one of a job's two output streams.

@@ -53,7 +53,7 @@ func (a *app) retryCommand() *cobra.Command {
 again.
 
 With --with each job runs again as the batch file has it now under the same name: its command, inputs, resources and so on. Its inputs
-are uploaded first. Its labels stay; its array, gang and after must be as they were. What has succeeded stays as it is.`,
+are uploaded first. Its labels stay; its array or foreach, gang and after must be as they were. What has succeeded stays as it is.`,
 		Example: `  drover retry 17
   drover retry 18.3 --reason 'the disk was full'
   drover retry --with examples/hello.yaml 17`,

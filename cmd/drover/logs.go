@@ -16,51 +16,53 @@ import (
 
 // logsFlags are the flags of `drover logs`.
 type logsFlags struct {
+	batch    string
 	follow   bool
 	stdout   bool
 	stderr   bool
+	tail     int // lines; negative: all
+	attempt  int // 0: the last
 	patience time.Duration
 }
 
 func (a *app) logsCommand() *cobra.Command {
 	var f logsFlags
 	cmd := &cobra.Command{
-		Use:   "logs [flags] JOB",
-		Short: "Show what a job writes",
+		Use:   "logs [flags] [JOB]",
+		Short: "Show what jobs write",
 		Long: `Show what a job wrote, byte for byte: its standard output on standard output, its standard error on standard error. With -f go on until
-the job is final.`,
-		Example: "  drover logs 17\n  drover logs -f --stdout 17.3",
-		Args:    wantArgs(1, 1, "a JOB"),
+the job is final. Of an array, or a batch, each line comes after the name of the element that wrote it.`,
+		Example: "  drover logs 17.3\n  drover logs -f --tail 10 17\n  drover logs --batch hello -f\n  drover logs --attempt 1 17.3",
+		Args:    wantArgs(0, 1, "a JOB"),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
-			return a.logs(ctx, svc, f, args[0])
+			return a.logs(ctx, svc, f, args)
 		}),
 	}
-	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on until the job is final")
-	cmd.Flags().BoolVar(&f.stdout, "stdout", false, "only its standard output")
-	cmd.Flags().BoolVar(&f.stderr, "stderr", false, "only its standard error")
+	cmd.Flags().StringVar(&f.batch, "batch", "", "of every job of the batches of this `name`")
+	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on until all is final")
+	cmd.Flags().BoolVar(&f.stdout, "stdout", false, "only standard output")
+	cmd.Flags().BoolVar(&f.stderr, "stderr", false, "only standard error")
+	cmd.Flags().IntVar(&f.tail, "tail", -1, "only the last `N` lines of each stream, and with -f what comes after them")
+	cmd.Flags().IntVar(&f.attempt, "attempt", 0, "of the attempt of this `number`; left out: of the last")
 	addPatience(cmd, &f.patience)
 	cmd.ValidArgsFunction = a.completeJobs
+	complete(cmd, "batch", a.completeBatches)
 	return cmd
 }
 
 // streams is where a job's output goes. One that is nil is not shown.
 type streams struct{ out, err io.Writer }
 
-func (a *app) logs(ctx context.Context, svc drover.Service, f logsFlags, arg string) error {
-	ids, err := jobIDs([]string{arg})
-	if err != nil {
-		return err
-	}
-	if a.forPrograms() {
+func (a *app) logs(ctx context.Context, svc drover.Service, f logsFlags, args []string) error {
+	switch {
+	case len(args) == 0 && f.batch == "":
+		return drover.Errorf(drover.KindInvalid, "no job is named").WithHint("drover logs JOB, or drover logs --batch NAME")
+	case len(args) > 0 && f.batch != "":
+		return drover.Errorf(drover.KindInvalid, "a job and --batch are both given").WithHint("leave one of them out")
+	case f.follow && f.attempt != 0:
+		return drover.Errorf(drover.KindInvalid, "an attempt by its number is not followed").WithHint("leave out -f, or --attempt")
+	case a.forPrograms():
 		return drover.Errorf(drover.KindInvalid, "what a job wrote is neither JSON nor YAML").WithHint("leave out -o")
-	}
-	job, err := svc.Job(ctx, ids[0])
-	if err != nil {
-		return err
-	}
-	if job.Array != nil && ids[0].Index < 0 {
-		return drover.Errorf(drover.KindInvalid, "job %v is an array, each element of which has its own logs", job.ID).
-			WithHint("name one of them: drover logs %v.%d", job.ID, job.Array.First)
 	}
 	to := streams{a.out, a.err}
 	if f.stdout && !f.stderr {
@@ -69,22 +71,60 @@ func (a *app) logs(ctx context.Context, svc drover.Service, f logsFlags, arg str
 	if f.stderr && !f.stdout {
 		to.out = nil
 	}
-	if f.follow {
-		err := a.follow(ctx, svc, ids[0], to, f.patience)
-		if err != nil && ctx.Err() != nil {
-			a.goesOn(ids)
-		}
+	ids, err := jobIDs(args)
+	if err != nil {
 		return err
 	}
-	return errors.Join(copyLog(ctx, svc, ids[0], drover.Stdout, to.out), copyLog(ctx, svc, ids[0], drover.Stderr, to.err))
+	many := &manyLogs{app: a, svc: svc, flags: f, filter: drover.JobFilter{Batch: f.batch}, to: to}
+	if len(ids) > 0 {
+		job, err := svc.Job(ctx, ids[0])
+		if err != nil {
+			return err
+		}
+		if job.Array == nil || ids[0].Index >= 0 {
+			return a.logsOfOne(ctx, svc, f, ids[0], to)
+		}
+		many.filter.Job = ids[0].Number
+	}
+	if !f.follow {
+		return many.show(ctx)
+	}
+	err = many.follow(ctx)
+	if err != nil && ctx.Err() != nil {
+		a.goesOn(ids)
+	}
+	return err
+}
+
+func (a *app) logsOfOne(ctx context.Context, svc drover.Service, f logsFlags, id drover.JobID, to streams) error {
+	if !f.follow {
+		return a.copyLogs(ctx, svc, f, id, to)
+	}
+	err := a.follow(ctx, svc, id, to, f)
+	if err != nil && ctx.Err() != nil {
+		a.goesOn([]drover.JobID{id})
+	}
+	return err
+}
+
+// copyLogs shows what there is of both streams.
+func (a *app) copyLogs(ctx context.Context, svc drover.Queue, f logsFlags, id drover.JobID, to streams) error {
+	show := func(stream drover.Stream, to io.Writer) error {
+		if to == nil || f.tail < 0 {
+			return copyLog(ctx, svc, drover.LogRequest{Job: id, Stream: stream, Attempt: f.attempt}, to)
+		}
+		last := &tail{most: f.tail}
+		return errors.Join(copyLog(ctx, svc, drover.LogRequest{Job: id, Stream: stream, Attempt: f.attempt}, last), last.print(to))
+	}
+	return errors.Join(show(drover.Stdout, to.out), show(drover.Stderr, to.err))
 }
 
 // copyLog shows what there is of a stream.
-func copyLog(ctx context.Context, svc drover.Queue, id drover.JobID, stream drover.Stream, to io.Writer) error {
+func copyLog(ctx context.Context, svc drover.Queue, r drover.LogRequest, to io.Writer) error {
 	if to == nil {
 		return nil
 	}
-	log, err := svc.Logs(ctx, drover.LogRequest{Job: id, Stream: stream})
+	log, err := svc.Logs(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -94,7 +134,7 @@ func copyLog(ctx context.Context, svc drover.Queue, id drover.JobID, stream drov
 }
 
 // follow shows both streams as they come, until the job is final.
-func (a *app) follow(ctx context.Context, svc drover.Queue, id drover.JobID, to streams, patience time.Duration) error {
+func (a *app) follow(ctx context.Context, svc drover.Queue, id drover.JobID, to streams, flags logsFlags) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup
@@ -103,7 +143,7 @@ func (a *app) follow(ctx context.Context, svc drover.Queue, id drover.JobID, to 
 		if f.to == nil {
 			continue
 		}
-		f.app, f.svc, f.job, f.patience = speaks, svc, id, patience
+		f.app, f.svc, f.job, f.patience, f.tail = speaks, svc, id, flags.patience, flags.tail
 		speaks.err = io.Discard // what there is to say is the same for both
 		wg.Go(func() {
 			if err := f.run(ctx); err != nil {
@@ -123,6 +163,7 @@ type follower struct {
 	stream   drover.Stream
 	to       io.Writer
 	patience time.Duration
+	tail     int // lines that are shown of what is there at first; negative: all
 
 	shown    int64 // bytes
 	attempts int   // that the job had had when shown began to count, at least one
@@ -141,6 +182,11 @@ const reopening = 300 * time.Millisecond
 
 // run shows the stream until it has come to its end and the job is final: a connection may end before.
 func (f *follower) run(ctx context.Context) error {
+	if f.tail >= 0 {
+		if err := f.first(ctx); err != nil {
+			return err
+		}
+	}
 	for {
 		err := f.once(ctx)
 		if f.broken != nil || ctx.Err() != nil {
@@ -157,6 +203,21 @@ func (f *follower) run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// first shows the last lines of what is there, after which the stream is followed.
+func (f *follower) first(ctx context.Context) error {
+	job, err := f.look(ctx)
+	if err != nil {
+		return err
+	}
+	last := &tail{most: f.tail}
+	err = f.app.patiently(ctx, f.patience, func() error {
+		*last = tail{most: f.tail}
+		return copyLog(ctx, f.svc, drover.LogRequest{Job: f.job, Stream: f.stream}, last)
+	})
+	f.shown, f.attempts = last.size, max(1, len(job.Attempts))
+	return errors.Join(err, last.print(f.to))
 }
 
 // look waits for the controller and asks it for the job.

@@ -7,38 +7,106 @@ import (
 	"path"
 	"strconv"
 
+	"github.com/bmatcuk/doublestar/v4"
 	"github.com/spf13/cobra"
 
 	"drover"
 )
 
+// outputsFlags are the flags of `drover outputs`.
+type outputsFlags struct {
+	batch string
+	to    string
+}
+
 func (a *app) outputsCommand() *cobra.Command {
-	var to string
+	var f outputsFlags
 	cmd := named(&cobra.Command{
-		Use:   "outputs [flags] JOB",
-		Short: "List the files that a job has left, or fetch them",
-		Long: `List the files that a job has left, or with --to fetch them into a folder, which is made if it is not there. Those of an array are laid in a
-folder for each element, called by its index. What is fetched is checked, and nothing is ever written outside of the folder.`,
-		Example: "  drover outputs 17\n  drover outputs 17 --to results",
-		Args:    wantArgs(1, 1, "a JOB"),
+		Use:   "outputs [flags] [JOB] [PATTERN]",
+		Short: "List the files that jobs have left, or fetch them",
+		Long: `List the files that a job, or every job of a batch, has left, or with --to fetch them into a folder, which is made if it is not there. Those
+of an array are laid in a folder for each element, called by its index, and those of a batch in one for each job, called by its name. A pattern, such as '**/*.csv',
+chooses among them. What is fetched is checked, and nothing is ever written outside of the folder.`,
+		Example: "  drover outputs 17\n  drover outputs 17 --to results\n  drover outputs --batch hello '*.csv' --to results",
+		Args:    cobra.RangeArgs(0, 2),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
-			ids, err := jobIDs(args)
+			files, err := a.outputs(ctx, svc, f, args)
 			if err != nil {
 				return err
 			}
-			files := outputsOf(ctx, svc, ids[0])
-			if to != "" {
-				files = a.fetched(ctx, svc, files, to)
+			if f.to != "" {
+				files = a.fetched(ctx, svc, files, f.to)
 			}
 			return printList(a, outputListing, files)
 		}),
 	})
-	cmd.Flags().StringVar(&to, "to", "", "fetch them into this `folder`")
+	cmd.Flags().StringVar(&f.batch, "batch", "", "of every job of the batches of this `name`")
+	cmd.Flags().StringVar(&f.to, "to", "", "fetch them into this `folder`")
 	cmd.ValidArgsFunction = a.completeJobs
+	complete(cmd, "batch", a.completeBatches)
 	if err := cmd.MarkFlagDirname("to"); err != nil {
 		panic(err) // a flag that is not there
 	}
 	return cmd
+}
+
+// outputs is the files that the arguments name.
+func (a *app) outputs(ctx context.Context, svc drover.Service, f outputsFlags, args []string) (files iter.Seq2[jobOutput, error], err error) {
+	if f.batch != "" {
+		files = outputsOfBatch(ctx, svc, f.batch)
+	} else if len(args) == 0 {
+		return nil, drover.Errorf(drover.KindInvalid, "no job is named").WithHint("drover outputs JOB, or drover outputs --batch NAME")
+	} else {
+		ids, err := jobIDs(args[:1])
+		if err != nil {
+			return nil, err
+		}
+		files, args = outputsOf(ctx, svc, ids[0]), args[1:]
+	}
+	switch {
+	case len(args) > 1:
+		return nil, drover.Errorf(drover.KindInvalid, "a job and --batch are both given").WithHint("leave one of them out")
+	case len(args) == 0:
+		return files, nil
+	case !doublestar.ValidatePattern(args[0]):
+		return nil, drover.Errorf(drover.KindInvalid, "%q is not a pattern", args[0]).WithHint("such as '*.csv', or '**/*.csv' for those in folders, too")
+	}
+	return func(yield func(jobOutput, error) bool) {
+		for o, err := range files {
+			if err != nil || doublestar.MatchUnvalidated(args[0], o.Path) {
+				if !yield(o, err) {
+					return
+				}
+			}
+		}
+	}, nil
+}
+
+// outputsOfBatch lists what the jobs of a batch have left, each below its name.
+func outputsOfBatch(ctx context.Context, svc drover.Service, batch string) iter.Seq2[jobOutput, error] {
+	return func(yield func(jobOutput, error) bool) {
+		seen := map[string]bool{}
+		for job, err := range allJobs(ctx, svc, drover.JobFilter{Batch: batch}) {
+			if err != nil {
+				yield(jobOutput{}, err)
+				return
+			}
+			folder := job.Name
+			if seen[folder] { // a batch of this name was submitted before
+				folder = fmt.Sprintf("%s-%v", job.Name, job.ID)
+			}
+			seen[job.Name] = true
+			for o, err := range outputsOf(ctx, svc, job.ID) {
+				o.place = path.Join(folder, o.place)
+				if !yield(o, err) || err != nil {
+					return
+				}
+			}
+		}
+		if len(seen) == 0 {
+			yield(jobOutput{}, drover.Errorf(drover.KindNotFound, "there is no job of a batch %s", batch).WithHint("drover jobs lists them"))
+		}
+	}
 }
 
 // jobOutput is a file that a job, or an element of an array, has left.

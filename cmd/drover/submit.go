@@ -98,7 +98,7 @@ func (a *app) see(ctx context.Context, svc drover.Service, f submitFlags, receip
 		ids = append(ids, j.ID)
 	}
 	if f.follow {
-		if err := a.follow(ctx, svc, ids[0], a.streams(), f.patience); err != nil {
+		if err := a.follow(ctx, svc, ids[0], a.streams(), logsFlags{patience: f.patience, tail: -1}); err != nil {
 			if ctx.Err() != nil {
 				a.goesOn(ids[:1])
 			}

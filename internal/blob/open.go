@@ -65,6 +65,18 @@ func (r *Results) OpenLog(job string, index int, stream string) (io.ReadSeekClos
 	return f, size, nil
 }
 
+// OpenAttemptLog opens what is kept of an output stream of an attempt that was not the last, as OpenLog does.
+func (r *Results) OpenAttemptLog(job string, index, attempt int, stream string) (io.ReadSeekCloser, error) {
+	if _, err := logName(job, index, stream); err != nil {
+		return nil, err
+	}
+	f, _, err := openPlain(r.root, attemptLog(job, index, attempt, stream))
+	if absent(err) {
+		return nil, drover.Errorf(drover.KindNotFound, "there is no log of attempt %d of job %s", attempt, element(job, index))
+	}
+	return f, err
+}
+
 // errNotPlain is the error for what is there and is no plain file.
 var errNotPlain = errors.New("not a plain file")
 

@@ -105,6 +105,50 @@ func (r *Results) WriteLog(ctx context.Context, job string, index int, stream st
 	return nil
 }
 
+// KeepLogs sets the logs that there are of an element, which are of an earlier attempt, aside under that attempt's number, so that those of a later one
+// can take their places. Doing it again changes nothing.
+func (r *Results) KeepLogs(job string, index, attempt int) error {
+	if err := r.root.MkdirAll(attempts, 0o755); err != nil {
+		return err
+	}
+	for _, stream := range []string{Stdout, Stderr} {
+		name, err := logName(job, index, stream)
+		if err != nil {
+			return err
+		}
+		kept := attemptLog(job, index, attempt, stream)
+		if _, err := r.root.Lstat(kept); err == nil {
+			continue
+		}
+		if err := r.root.Rename(name, kept); absent(err) {
+			err = r.root.WriteFile(kept, nil, 0o644) // it wrote nothing
+		}
+		if err != nil {
+			return fmt.Errorf("keeping the log of attempt %d of job %s: %w", attempt, job, err)
+		}
+	}
+	return nil
+}
+
+// Kept is how many bytes the logs of the attempts before one take.
+func (r *Results) Kept(job string, last drover.AttemptID) (bytes int64) {
+	for n := 1; n < last.Number; n++ {
+		for _, stream := range []string{Stdout, Stderr} {
+			if info, err := r.root.Lstat(attemptLog(job, last.Job.Index, n, stream)); err == nil {
+				bytes += info.Size()
+			}
+		}
+	}
+	return bytes
+}
+
+// attempts is the folder for the logs of attempts that were not the last.
+const attempts = logs + "/attempts"
+
+func attemptLog(job string, index, attempt int, stream string) string {
+	return path.Join(attempts, element(job, index)+"."+strconv.Itoa(attempt)+"."+stream)
+}
+
 func logName(job string, index int, stream string) (string, error) {
 	if _, err := folder(job, index); err != nil {
 		return "", err

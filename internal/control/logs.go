@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 
 	"drover"
@@ -25,8 +27,40 @@ func (c *Controller) Logs(ctx context.Context, r drover.LogRequest) (io.ReadClos
 	if err != nil {
 		return nil, err
 	}
+	if r.Attempt > 0 {
+		log, err := c.attemptLog(ctx, job, r, spec)
+		if log != nil || err != nil {
+			return log, err
+		}
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	return &logReader{c: c, ctx: ctx, cancel: cancel, request: r, spec: spec}, nil
+}
+
+// attemptLog is what is kept of an attempt that is not the last to have left a log; nil for that one.
+func (c *Controller) attemptLog(ctx context.Context, job drover.Job, r drover.LogRequest, spec jobSpec) (io.ReadCloser, error) {
+	at := slices.IndexFunc(job.Attempts, func(a drover.Attempt) bool { return a.Number == r.Attempt })
+	switch {
+	case r.Follow:
+		return nil, drover.Errorf(drover.KindInvalid, "an attempt by its number is not followed")
+	case at < 0:
+		return nil, drover.Errorf(drover.KindNotFound, "job %v has had no attempt %d", r.Job, r.Attempt).WithHint("drover jobs %v lists them", r.Job)
+	case at == len(job.Attempts)-1:
+		return nil, nil
+	}
+	log, err := c.cfg.Results.OpenAttemptLog(c.folder(spec), r.Job.Index, r.Attempt, blobOf(r.Stream))
+	if drover.KindOf(err) != drover.KindNotFound {
+		return log, err
+	}
+	later := job.Attempts[at+1:]
+	if slices.ContainsFunc(later, func(a drover.Attempt) bool { return !a.State.Live() && a.State != drover.AttemptLost }) {
+		return nil, err
+	}
+	latest, _, err := c.cfg.Results.OpenLog(c.folder(spec), r.Job.Index, blobOf(r.Stream)) // nothing has taken its place yet
+	if drover.KindOf(err) == drover.KindNotFound {
+		return io.NopCloser(strings.NewReader("")), nil
+	}
+	return latest, err
 }
 
 // logReader reads a job's output stream, attempt after attempt: while one is live from its spool, and what could not be had so from what was

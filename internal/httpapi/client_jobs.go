@@ -120,6 +120,7 @@ func (c *Client) Logs(ctx context.Context, r drover.LogRequest) (io.ReadCloser, 
 	q := url.Values{}
 	put(q, "stream", string(r.Stream))
 	put(q, "follow", r.Follow)
+	put(q, "attempt", r.Attempt)
 	return c.read(ctx, call{method: http.MethodGet, path: []string{"jobs", r.Job.String(), "logs"}, query: q})
 }
 

@@ -89,6 +89,8 @@ type logsInput struct {
 	ID     drover.JobID `path:"id"`
 	Stream string       `query:"stream" enum:"stdout,stderr" default:"stdout"`
 	Follow bool         `query:"follow" doc:"go on, attempt after attempt, until the job is final"`
+
+	Attempt int `query:"attempt" minimum:"0" doc:"of the attempt of this number, as far as its output is kept; 0: of the last"`
 }
 
 // logsOutput and contentOutput are written as they are read.
@@ -102,7 +104,7 @@ func (h *Handler) logs(ctx context.Context, in *logsInput) (*logsOutput, error) 
 	if err := h.mayRead(ctx, in.ID); err != nil {
 		return nil, err
 	}
-	log, err := h.cfg.Service.Logs(ctx, drover.LogRequest{Job: in.ID, Stream: drover.Stream(in.Stream), Follow: in.Follow})
+	log, err := h.cfg.Service.Logs(ctx, drover.LogRequest{Job: in.ID, Stream: drover.Stream(in.Stream), Follow: in.Follow, Attempt: in.Attempt})
 	if err != nil {
 		return nil, err
 	}

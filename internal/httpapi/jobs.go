@@ -201,7 +201,7 @@ func (*retryInput) describe(op *huma.Operation) { op.MaxBodyBytes = maxBatch }
 
 type retryBody struct {
 	Reason string     `json:"reason,omitempty" maxLength:"1000" doc:"why, for the records"`
-	With   *withBatch `json:"with,omitempty" doc:"a batch, as it is submitted: the job runs again as it is there under its name. Its labels stay; its array, gang and after must be as they were"`
+	With   *withBatch `json:"with,omitempty" doc:"a batch, as it is submitted: the job runs again as it is there under its name. Its labels stay; its array or foreach, gang and after must be as they were"`
 }
 
 // withBatch is a batch within a body.
