@@ -71,8 +71,9 @@ func (a *app) outputs(ctx context.Context, svc drover.Service, f outputsFlags, a
 	case !doublestar.ValidatePattern(args[0]):
 		return nil, drover.Errorf(drover.KindInvalid, "%q is not a pattern", args[0]).WithHint("such as '*.csv', or '**/*.csv' for those in folders, too")
 	}
+	all := files
 	return func(yield func(jobOutput, error) bool) {
-		for o, err := range files {
+		for o, err := range all {
 			if err != nil || doublestar.MatchUnvalidated(args[0], o.Path) {
 				if !yield(o, err) {
 					return
