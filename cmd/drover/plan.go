@@ -69,6 +69,7 @@ type planReport struct {
 	Later   int       `json:"later"`               // jobs that wait for others
 	Waiting int       `json:"waiting"`             // ready jobs that find no place at once
 	Why     string    `json:"why,omitempty"`
+	All     *estimate `json:"estimate,omitempty"` // of the whole batch; null: it has too many jobs
 }
 
 // plan answers what would be rented for the jobs that may start at once.
@@ -86,6 +87,9 @@ func (a *app) plan(ctx context.Context, f runFlags, args []string) error {
 		return err
 	}
 	r := seen.report(p.Batch)
+	if r.All, err = estimated(ctx, c, settings(c, p.Limits), all, p.Batch); err != nil {
+		return err
+	}
 	if a.forPrograms() {
 		return a.print(r)
 	}
@@ -107,7 +111,10 @@ func (a *app) printPlan(r planReport) {
 		fmt.Fprintf(a.out, "%d of %s %s for a place: %s\n", r.Waiting, plural(r.Ready, "job"), verb, drover.Sanitize(r.Why))
 	}
 	if r.Later > 0 {
-		fmt.Fprintf(a.out, "beside these, %s for others to succeed\n", howManyWait(r.Later))
+		fmt.Fprintf(a.out, "beside these, %s for others\n", howManyWait(r.Later))
+	}
+	if r.All != nil {
+		fmt.Fprintln(a.out, r.All.words())
 	}
 }
 

@@ -30,6 +30,7 @@ type runStatus struct {
 type progress struct {
 	err     io.Writer
 	total   int
+	most    int // instances that there may be at once; 0: it is not known
 	verbose bool
 	quiet   bool // the only job's output is shown; say only why it waits, if it does
 
@@ -37,6 +38,8 @@ type progress struct {
 	bar   *mpb.Bar
 	below []*mpb.Bar // lines without a bar
 	lines [3]status  // what stands beside the bar, and on the lines below
+
+	pace pace // of the jobs; show's alone
 
 	mu      sync.Mutex
 	last    string    // line; guarded by mu
@@ -63,8 +66,8 @@ func (s *status) get(decor.Statistics) string {
 	return s.text
 }
 
-func (a *app) newProgress(p runPlan, verbose bool) *progress {
-	ui := &progress{err: a.err, verbose: verbose, quiet: p.Streamed, at: time.Now()}
+func (a *app) newProgress(p runPlan, s engine.Settings, verbose bool) *progress {
+	ui := &progress{err: a.err, most: mostInstances(s), verbose: verbose, quiet: p.Streamed, at: time.Now()}
 	for _, j := range p.Batch.Jobs {
 		ui.total += j.Array.Size()
 	}
@@ -90,10 +93,11 @@ const interval = 2 * time.Second
 // show takes in how the run stands.
 func (p *progress) show(st runStatus) {
 	final := st.counts[drover.JobSucceeded] + st.counts[drover.JobFailed] + st.counts[drover.JobCancelled]
+	left := p.pace.left(time.Now(), st.Running, final, p.total)
 	if p.bar != nil {
-		p.lines[0].set(" " + runWords(st))
+		p.lines[0].set(" " + runWords(st) + leftWords(left))
 		p.lines[1].set("  " + instanceWords(st))
-		p.lines[2].set("  " + waitWords(st))
+		p.lines[2].set("  " + p.waitWords(st))
 		p.bar.SetCurrent(int64(min(final, p.total-1))) // the last step removes the bar
 		return
 	}
@@ -102,21 +106,15 @@ func (p *progress) show(st runStatus) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	line := fmt.Sprintf("%d/%d jobs final, %s", final, p.total, describe(st))
+	line := fmt.Sprintf("%d/%d jobs final, %s%s; %s", final, p.total, runWords(st), leftWords(left), instanceWords(st))
+	if wait := p.waitWords(st); wait != "" {
+		line += "; " + wait
+	}
 	if line == p.last || time.Since(p.at) < interval && (final < p.total || p.quiet) {
 		return
 	}
 	p.last, p.at = line, time.Now()
 	fmt.Fprintln(p.err, line)
-}
-
-// describe says in one line what runs, on what, and why the rest waits.
-func describe(st runStatus) string {
-	text := runWords(st) + "; " + instanceWords(st)
-	if wait := waitWords(st); wait != "" {
-		text += "; " + wait
-	}
-	return text
 }
 
 func runWords(st runStatus) string {
@@ -127,39 +125,120 @@ func runWords(st runStatus) string {
 	return text
 }
 
+// waitFor is what is said of why jobs wait while others run: enough to know that all is well. While nothing runs or comes, the reason is said whole.
+var waitFor = map[string]string{
+	drover.ReasonBooting:    "for instances that boot",
+	drover.ReasonPlanning:   "to be planned",
+	drover.ReasonCatalogue:  "for prices",
+	drover.ReasonCapacity:   "for capacity",
+	drover.ReasonLimit:      "for room",
+	drover.ReasonBudget:     "for money",
+	drover.ReasonBlocked:    "for offerings that are blocked",
+	drover.ReasonMaxPrice:   "for a lower price",
+	drover.ReasonDependency: "for other jobs",
+	drover.ReasonGang:       "for their gang",
+	drover.ReasonRetry:      "to be tried again",
+	drover.ReasonMaxRunning: "for max_running",
+}
+
 // waitWords says why what waits waits, the first two reasons of it.
-func waitWords(st runStatus) string {
+func (p *progress) waitWords(st runStatus) string {
+	moves := st.Running > 0 || st.Instances[drover.InstanceCreating]+st.Instances[drover.InstanceBooting] > 0
 	var parts []string
 	for i, w := range st.Waiting {
 		if i == 2 {
 			parts = append(parts, "…")
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%d wait: %s", w.Count, drover.Sanitize(w.Reason.Text)))
+		text, short := waitFor[w.Reason.Code]
+		switch {
+		case !short || !moves && w.Reason.Code != drover.ReasonPlanning:
+			parts = append(parts, fmt.Sprintf("%d wait: %s", w.Count, drover.Sanitize(w.Reason.Text)))
+			continue
+		case w.Reason.Code == drover.ReasonLimit && p.most > 0:
+			text += fmt.Sprintf(" (%d of %s)", allOf(st.Instances), plural(p.most, "instance"))
+		}
+		parts = append(parts, fmt.Sprintf("%d wait %s", w.Count, text))
 	}
 	return strings.Join(parts, "; ")
 }
 
+func allOf(instances map[drover.InstanceState]int) (total int) {
+	for _, n := range instances {
+		total += n
+	}
+	return total
+}
+
+// mostInstances is how many instances the settings allow at once.
+func mostInstances(s engine.Settings) (most int) {
+	for _, c := range s.Clouds {
+		if c.MaxInstances == 0 {
+			return s.MaxInstances
+		}
+		most += c.MaxInstances
+	}
+	if s.MaxInstances > 0 {
+		return min(most, s.MaxInstances)
+	}
+	return most
+}
+
+// pace is how fast jobs come to their ends.
+type pace struct {
+	began time.Time // the first was seen to run
+	done  int       // jobs that were final then
+}
+
+// enough is how many jobs have to be final for the time that is left to be told from them.
+const enough = 3
+
+// left is how long the rest will take if it goes on like this; 0: that is not known yet.
+func (p *pace) left(now time.Time, running, final, total int) time.Duration {
+	if p.began.IsZero() {
+		if running > 0 {
+			p.began, p.done = now, final
+		}
+		return 0
+	}
+	done := final - p.done
+	if done < enough || final >= total {
+		return 0
+	}
+	return time.Duration(float64(now.Sub(p.began)) * float64(total-final) / float64(done))
+}
+
+// leftWords say how much time is left, as exactly as that can be known.
+func leftWords(d time.Duration) string {
+	switch {
+	case d == 0:
+		return ""
+	case d < 10*time.Second:
+		return ", seconds left"
+	case d < time.Minute:
+		return fmt.Sprintf(", about %ds left", int(d.Seconds()/10+0.5)*10)
+	case d < time.Hour:
+		return fmt.Sprintf(", about %dm left", int(d.Minutes()+0.5))
+	}
+	return fmt.Sprintf(", about %.1fh left", d.Hours())
+}
+
 func instanceWords(st runStatus) string {
 	var words []string
-	total := 0
 	for _, state := range []drover.InstanceState{drover.InstanceUnknown, drover.InstanceCreating, drover.InstanceBooting, drover.InstanceStopping} {
 		if n := st.Instances[state]; n > 0 {
 			words = append(words, fmt.Sprintf("%d %s", n, state))
 		}
 	}
-	for _, n := range st.Instances {
-		total += n
-	}
-	text := fmt.Sprintf("%d instances", total)
-	if total == 1 {
-		text = "1 instance"
-	}
+	text := plural(allOf(st.Instances), "instance")
 	if len(words) > 0 {
 		text += " (" + strings.Join(words, ", ") + ")"
 	}
 	if st.Hourly > 0 {
 		text += fmt.Sprintf(" at %v/h", st.Hourly)
+	}
+	if st.Spent > 0 {
+		text += fmt.Sprintf(", %v so far", st.Spent)
 	}
 	return text
 }

@@ -261,7 +261,7 @@ func overrideSpot(b *drover.Batch, spot string) error {
 
 // drive runs the run to its end and says how it went.
 func (a *app) drive(ctx context.Context, folder *runFolder, p runPlan, c *config.Config, f runFlags) error {
-	ui := a.newProgress(p, f.verbose)
+	ui := a.newProgress(p, settings(c, p.Limits), f.verbose)
 	defer ui.close()
 	fl, err := openFleet(ctx, fleetOptions{
 		fleet: folder.id, config: c, limits: p.Limits, db: folder.file("drover.db"), file: folder.file,

@@ -41,6 +41,8 @@ type Input struct {
 	Spot         drover.SpotPolicy // of every job; empty: as the trace says, else prefer
 	Expected     Expected          // how long each job is said to be likely to run
 	Models       Models
+
+	Jobs []engine.Job // the jobs of Trace, in its order, as the engine is to meet them; nil: as the trace has them. Their numbers are their places, from 1
 }
 
 // Expected is where it is known from how long a job is likely to run.

@@ -144,7 +144,9 @@ func (w *world) submit() {
 			Number: int64(w.next), Name: "job", User: t.User, Shape: w.in.shape(t), Priority: max(t.Priority, drover.DefaultPriority),
 			Attempts: drover.DefaultAttempts, Expected: w.in.Expected.of(t), Queued: engine.Ranges{{First: -1, Last: -1}},
 		}
-		if t.Count > 1 {
+		if w.in.Jobs != nil {
+			j = w.in.Jobs[w.next-1]
+		} else if t.Count > 1 {
 			j.Array = drover.Array{Last: t.Count - 1, Set: true}
 			j.Queued = engine.Ranges{{First: 0, Last: t.Count - 1}}
 		}
