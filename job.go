@@ -303,6 +303,37 @@ func (s JobSpec) GangOf(index int) (gang, place int) {
 	return nth / s.Gang, nth % s.Gang
 }
 
+// MaxAlternatives is how many patterns without braces one with braces may stand for: looking for files takes time in proportion.
+const MaxAlternatives = 100
+
+// Alternatives is how many patterns without braces a valid one stands for, at most: {a,b}/{c,d} are four. It stops counting beyond MaxAlternatives.
+func Alternatives(pattern string) int {
+	_, n := alternatives(pattern, false)
+	return n
+}
+
+// alternatives counts up to the end of the pattern or, within braces, up to theirs.
+func alternatives(rest string, within bool) (_ string, sum int) {
+	product := 1
+	for rest != "" && sum+product <= MaxAlternatives {
+		c := rest[0]
+		rest = rest[1:]
+		switch {
+		case c == '\\' && rest != "":
+			rest = rest[1:]
+		case c == '{':
+			var n int
+			rest, n = alternatives(rest, true)
+			product *= n
+		case c == ',' && within:
+			sum, product = sum+product, 1
+		case c == '}' && within:
+			return rest, sum + product
+		}
+	}
+	return rest, sum + product
+}
+
 // Batch is a set of jobs submitted together; names are unique within it.
 type Batch struct {
 	Name string    `json:"name"`

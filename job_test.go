@@ -3,6 +3,7 @@ package drover_test
 import (
 	"encoding/json"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -75,6 +76,33 @@ func TestAttemptID(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestAlternatives(t *testing.T) {
+	for pattern, want := range map[string]int{
+		"*.csv": 1, "": 1, "{a,b}": 2, "{a,b}/{c,d,e}": 6, "{a,{b,c}}x": 3, `\{a,b}`: 1, "{a}": 1, "x{,y}": 2,
+	} {
+		if got := drover.Alternatives(pattern); got != want {
+			t.Errorf("%s stands for %d patterns, want %d", pattern, got, want)
+		}
+	}
+	if got := drover.Alternatives(strings.Repeat("{a,b}", 60) + "/x"); got <= drover.MaxAlternatives {
+		t.Errorf("sixty pairs stand for %d", got)
+	}
+}
+
+func TestArraysWithGaps(t *testing.T) {
+	a := drover.Array{First: 1, Last: 9, Set: true, Only: "1,3,5-9"}
+	if a.Size() != 7 || a.String() != "1,3,5-9" || !a.Has(3) || a.Has(4) || a.Has(10) {
+		t.Errorf("%v has %d, 3: %v, 4: %v", a, a.Size(), a.Has(3), a.Has(4))
+	}
+	all := drover.Array{First: 2, Last: 4, Set: true}
+	if all.Size() != 3 || all.String() != "2-4" || all.Has(1) {
+		t.Errorf("%v has %d", all, all.Size())
+	}
+	if none := (drover.Array{}); none.Size() != 1 || none.String() != "" || none.Has(0) {
+		t.Errorf("no array is %q", none)
+	}
 }
 
 func TestGangOf(t *testing.T) {

@@ -160,11 +160,6 @@ func TestLogsCommand(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	})
-	t.Run("wants an element of an array", func(t *testing.T) {
-		f := &fakeController{jobs: anArray(1, "a", 2, drover.JobRunning)}
-		f.serve(t)
-		droverCommand(t, "logs", "1").want(t, 2, "", "drover logs 1.0")
-	})
 	t.Run("follows over a connection that ends before the job has, and repeats nothing", func(t *testing.T) {
 		job := aJob(1, "a", drover.JobRunning)
 		job.Attempts = []drover.Attempt{{Number: 1}}

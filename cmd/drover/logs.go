@@ -32,8 +32,13 @@ func (a *app) logsCommand() *cobra.Command {
 		Short: "Show what jobs write",
 		Long: `Show what a job wrote, byte for byte: its standard output on standard output, its standard error on standard error. With -f go on until
 the job is final. Of an array, or a batch, each line comes after the name of the element that wrote it.`,
-		Example: "  drover logs 17.3\n  drover logs -f --tail 10 17\n  drover logs --batch hello -f\n  drover logs --attempt 1 17.3",
-		Args:    wantArgs(0, 1, "a JOB"),
+		Example: "  drover logs 17\n  drover logs -f --tail 10 17\n  drover logs --batch hello -f\n  drover logs --attempt 1 17.3",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if f.batch != "" {
+				return wantArgs(0, 0, "no JOB beside --batch")(cmd, args)
+			}
+			return wantArgs(1, 1, "a JOB, or --batch NAME")(cmd, args)
+		},
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
 			return a.logs(ctx, svc, f, args)
 		}),
@@ -55,10 +60,6 @@ type streams struct{ out, err io.Writer }
 
 func (a *app) logs(ctx context.Context, svc drover.Service, f logsFlags, args []string) error {
 	switch {
-	case len(args) == 0 && f.batch == "":
-		return drover.Errorf(drover.KindInvalid, "no job is named").WithHint("drover logs JOB, or drover logs --batch NAME")
-	case len(args) > 0 && f.batch != "":
-		return drover.Errorf(drover.KindInvalid, "a job and --batch are both given").WithHint("leave one of them out")
 	case f.follow && f.attempt != 0:
 		return drover.Errorf(drover.KindInvalid, "an attempt by its number is not followed").WithHint("leave out -f, or --attempt")
 	case a.forPrograms():

@@ -112,6 +112,9 @@ func (u *unpacker) unpack(stream io.Reader) error {
 	return u.sync()
 }
 
+// mostLinks is how many links that lead to each other are followed, as Linux does.
+const mostLinks = 40
+
 // listLinks lists what the links lead to under their names as well, since whoever fetches files one by one gets no links.
 func (u *unpacker) listLinks() error {
 	to := make(map[string]string, len(u.links))
@@ -122,7 +125,7 @@ func (u *unpacker) listLinks() error {
 	files := slices.SortedFunc(slices.Values(u.files), func(a, b drover.File) int { return byPath(a, b.Path) })
 	for _, l := range u.links {
 		target := l.to
-		for n := 0; to[target] != "" && n < len(to); n++ {
+		for n := 0; to[target] != "" && n < mostLinks; n++ {
 			target = to[target]
 		}
 		at, isFile := slices.BinarySearchFunc(files, target, byPath)

@@ -253,6 +253,8 @@ func (c *checker) outputs(outputs []output, n *node) {
 		switch {
 		case p == "" || !doublestar.ValidatePattern(p):
 			c.addf(at, "%s is not a pattern", quote(p))
+		case drover.Alternatives(p) > drover.MaxAlternatives:
+			c.add(at, fmt.Sprintf("the braces of %s stand for more than %d patterns", quote(p), drover.MaxAlternatives), "write them as patterns of their own")
 		case path.IsAbs(p) || outside(p):
 			c.add(at, "outputs lie in the job's working folder, "+quote(p)+" does not", "write a pattern that begins there, such as results/*.csv")
 		}

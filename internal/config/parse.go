@@ -23,6 +23,11 @@ const (
 	maxIndent = 200 // columns
 	maxKeys   = 2000
 	maxNodes  = 500_000
+	maxTokens = 1_000_000 // of YAML
+
+	// Of YAML that comes over a network there may be less: programs send JSON.
+	maxSentYAML   = 256 << 10
+	maxSentTokens = 50_000
 )
 
 // parseEither reads what is JSON as JSON, and anything else as YAML. To YAML both would be the same, but it takes its time.
@@ -30,11 +35,17 @@ func parseEither(data []byte, f *faults) *node {
 	if len(data) <= MaxSubmission && json.Valid(data) && utf8.Valid(data) {
 		return parseJSON(data, f)
 	}
-	return parse(data, f)
+	if len(data) > maxSentYAML {
+		f.add(&node{}, "more than 256 KiB of YAML", "send it as JSON, of which there may be 8 MiB; drover submit does")
+		return nil
+	}
+	return parseWithin(data, maxSentTokens, f)
 }
 
 // parse reads one YAML document into nodes. If it returns nil, it has said why in f.
-func parse(data []byte, f *faults) (root *node) {
+func parse(data []byte, f *faults) *node { return parseWithin(data, maxTokens, f) }
+
+func parseWithin(data []byte, tokens int, f *faults) (root *node) {
 	whole := &node{}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	switch {
@@ -52,7 +63,7 @@ func parse(data []byte, f *faults) (root *node) {
 			root = nil
 		}
 	}()
-	doc := document(data, f)
+	doc := document(data, tokens, f)
 	if doc == nil {
 		return nil
 	}
@@ -65,8 +76,12 @@ func parse(data []byte, f *faults) (root *node) {
 }
 
 // document finds the one document of a file, an empty mapping if there is none.
-func document(data []byte, f *faults) ast.Node {
+func document(data []byte, most int, f *faults) ast.Node {
 	tokens := lexer.Tokenize(string(data))
+	if len(tokens) > most {
+		f.addf(&node{}, "more than can be read: %d words and signs", len(tokens))
+		return nil
+	}
 	if t, why := outsized(tokens); t != nil {
 		f.addf(place(t), "%s", why)
 		return nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -34,18 +36,21 @@ func (c *Controller) Submit(ctx context.Context, s drover.Submission) (drover.Re
 	return r, nil
 }
 
-// checkBatch refuses what could never run (BEHAVIOUR D10) and what lacks its inputs.
+// checkBatch refuses what could never run (BEHAVIOUR D10) and what lacks its inputs. Nobody is told what others have sent.
 func (c *Controller) checkBatch(ctx context.Context, b drover.Batch) error {
+	unsent, err := c.unsent(ctx, b)
+	if err != nil {
+		return err
+	}
 	for _, spec := range b.Jobs {
 		for _, f := range spec.Files {
 			size, there := c.cfg.Inputs.Size(f.Hash)
 			switch {
-			case there && size == f.Size:
-			case there && c.sent(ctx, b.User, f.Hash): // nobody else is told what there is of it
+			case !there || unsent[f.Hash]:
+				return store.NoInput(spec.Name, f)
+			case size != f.Size:
 				err := wrongSize(f, size)
 				return drover.Errorf(err.Kind, "job %s: %s", spec.Name, err.Message).WithHint("write size: %d", size)
-			default:
-				return store.NoInput(spec.Name, f)
 			}
 		}
 	}
@@ -57,18 +62,32 @@ func (c *Controller) checkBatch(ctx context.Context, b drover.Batch) error {
 	return fits(b, offerings, c.leftOut())
 }
 
-// sent reports whether contents were sent by whoever asks, or by the user that the batch is for.
-func (c *Controller) sent(ctx context.Context, user, hash string) bool {
+// unsent is the contents among a batch's inputs that neither whoever asks nor the user that the batch is for has sent.
+func (c *Controller) unsent(ctx context.Context, b drover.Batch) (map[string]bool, error) {
 	asks := drover.IdentityOf(ctx).User
 	if asks == "" {
-		return true
+		return nil, nil
 	}
-	for _, user := range []string{asks, user} {
-		if missing, err := c.cfg.Store.MissingInputs(ctx, user, []string{hash}); err == nil && len(missing) == 0 {
-			return true
+	hashes := map[string]bool{}
+	for _, spec := range b.Jobs {
+		for _, f := range spec.Files {
+			hashes[f.Hash] = true
 		}
 	}
-	return false
+	for _, user := range []string{asks, b.User} {
+		if len(hashes) == 0 {
+			return nil, nil
+		}
+		missing, err := c.cfg.Store.MissingInputs(ctx, user, slices.Collect(maps.Keys(hashes)))
+		if err != nil {
+			return nil, err
+		}
+		clear(hashes)
+		for _, hash := range missing {
+			hashes[hash] = true
+		}
+	}
+	return hashes, nil
 }
 
 // fits refuses a job that none of the offerings can hold. Jobs of one shape are judged once.

@@ -25,6 +25,7 @@ type link struct {
 	ordered ordered
 	absurd  bool          // it has named an attempt that cannot be; only the goroutine that reads from it looks
 	calmed  bool          // it has said that its cloud takes a notice back; likewise
+	ailings int           // how often it has said how it is; likewise
 	claims  chan struct{} // an element for each connection of a job's that is to be taken up
 }
 

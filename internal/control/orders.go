@@ -79,7 +79,13 @@ func (l *link) Notice(n drover.Notice) {
 	l.c.post(l.ctx, engine.Noticed{Instance: l.id, Notice: n})
 }
 
+// mostAilings is how often an instance may say over one connection that it is ailing, or well again. One that wavers more is not listened to any longer.
+const mostAilings = 20
+
 // Ailing takes in what an instance says is wrong with it.
 func (l *link) Ailing(text string) {
+	if l.ailings++; l.ailings > mostAilings {
+		return
+	}
 	l.c.post(l.ctx, engine.Ailing{Instance: l.id, Text: text})
 }

@@ -33,6 +33,22 @@ func Find() Switch {
 // Hold says that the instance is wanted. Where no script was planted there is nobody to tell, which is no error.
 func (s Switch) Hold() error { return s.say(time.Now().UTC().Format("2006-01-02T15:04:05.000000000")) }
 
+// Keep has nobody but this process's user say anything to the script, as where jobs that are not trusted run beside this process. The script makes the file
+// anew at each boot.
+func (s Switch) Keep() error {
+	f, err := os.OpenFile(s.file, os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = errors.Join(f.Chmod(0o600), f.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("keeping the dead-man switch: %w", err)
+	}
+	return nil
+}
+
 // say replaces the first line of the file. It never makes the file, waits for a reader or follows a link.
 func (s Switch) say(line string) error {
 	f, err := os.OpenFile(s.file, os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)

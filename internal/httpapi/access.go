@@ -68,12 +68,23 @@ func (h *Handler) guard(rt route, next http.Handler) http.Handler {
 		if out, ok := w.(*response); ok {
 			out.caller = callerKey(id)
 		}
-		release, err := h.bodies.take(rt.body(r))
+		release, err := h.bodies.take(id.User, rt.body(r))
 		if err != nil {
 			h.refuse(w, err)
 			return
 		}
 		defer release()
+		if !rt.long {
+			done, err := h.underWay.open(id.User)
+			if err != nil {
+				h.refuse(w, err)
+				return
+			}
+			defer done()
+			if body, ok := r.Body.(*upload); ok {
+				body.until = time.Now().Add(bodyTime)
+			}
+		}
 		ctx := drover.WithIdentity(r.Context(), id)
 		if rt.long {
 			stream, release, err := h.openStream(ctx, id, r)

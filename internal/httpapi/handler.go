@@ -43,7 +43,9 @@ type Handler struct {
 	requests *limiters    // by identity
 	tries    *limiters    // by address, those that bore no good token
 	streams  *streams
+	underWay *streams // requests that are no streams
 	unknown  *strangers
+	idle     *strangers // connections over which no request is under way
 	bodies   *room
 	text     []byte          // the description of the API
 	open     context.Context // until Close
@@ -59,9 +61,11 @@ func New(cfg Config) *Handler {
 		routes:   routes(),
 		requests: newLimiters(),
 		tries:    newLimiters(),
-		streams:  newStreams(cfg.Limits),
+		streams:  newStreams("streams", 5*time.Second, cfg.Limits.Streams, cfg.Limits.AllStreams),
+		underWay: newStreams("requests", time.Second, cfg.Limits.AtOnce, cfg.Limits.AllAtOnce),
 		unknown:  newStrangers(cfg.Limits.Strangers),
-		bodies:   &room{left: maxBodies},
+		idle:     newStrangers(cfg.Limits.AllStreams),
+		bodies:   newRoom(maxBodies),
 	}
 	h.open, h.close = context.WithCancel(context.Background())
 	h.api = h.newAPI()
@@ -154,7 +158,7 @@ func Server(h *Handler) *http.Server {
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
-		ConnState:         h.unknown.watch,
+		ConnState:         h.followConn,
 		ConnContext:       withConn,
 		ErrorLog:          slog.NewLogLogger(h.cfg.Log.Handler(), slog.LevelDebug),
 	}

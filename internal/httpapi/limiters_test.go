@@ -34,21 +34,31 @@ func TestAddresses(t *testing.T) {
 }
 
 func TestRoom(t *testing.T) {
-	r := &room{left: 3}
-	release, err := r.take(2)
+	r := newRoom(3)
+	release, err := r.take("ada", 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.take(2); err == nil {
+	if _, err := r.take("bob", 2); err == nil {
 		t.Error("there is room for more than there is")
 	}
 	release()
 	release()
-	if _, err := r.take(3); err != nil {
+	if _, err := r.take("ada", 3); err != nil {
 		t.Errorf("what was given back is not there: %v", err)
 	}
-	if _, err := r.take(1); err == nil {
+	if _, err := r.take("bob", 1); err == nil {
 		t.Error("it was given back twice")
+	}
+	r = newRoom(4 * memoryAtMost)
+	if _, err := r.take("ada", memoryAtMost); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.take("ada", 1); err == nil {
+		t.Error("one user has room for more than the largest batch takes")
+	}
+	if _, err := r.take("bob", memoryAtMost); err != nil {
+		t.Errorf("another has no room beside: %v", err)
 	}
 }
 
@@ -57,7 +67,8 @@ func TestABatchTakesRoomByTheMemoryThatItMayNeed(t *testing.T) {
 		path         string
 		length, want int64
 	}{
-		{"/v1/batches", 1000, 64_000},
+		{"/v1/batches", 1000, 512_000},
+		{"/v1/batches", 1 << 20, 64 << 20},
 		{"/v1/batches", maxBatch, 128 << 20},
 		{"/v1/batches", 1 << 62, 128 << 20},
 		{"/v1/batches", -1, 128 << 20}, // it does not say

@@ -20,6 +20,8 @@ type Limits struct {
 	Streams    int   // that one user has open at once, those of the user's jobs included; 256
 	AllStreams int   // that all have open at once; 1024
 	Strangers  int   // connections over which no good token has come; 512
+	AtOnce     int   // requests of one user that are under way at once beside streams, those of the user's jobs included; 32
+	AllAtOnce  int   // and of all; 256
 
 	Requests Rate // of one identity; 100 a second, 200 at once
 	Attempts Rate // of one attempt; 10 a second, 50 at once
@@ -48,6 +50,8 @@ func (l Limits) orDefault() Limits {
 		Streams:    cmp.Or(l.Streams, 256),
 		AllStreams: cmp.Or(l.AllStreams, 1024),
 		Strangers:  cmp.Or(l.Strangers, 512),
+		AtOnce:     cmp.Or(l.AtOnce, 32),
+		AllAtOnce:  cmp.Or(l.AllAtOnce, 256),
 		Requests:   cmp.Or(l.Requests, Rate{100, 200}),
 		Attempts:   cmp.Or(l.Attempts, Rate{10, 50}),
 		Tries:      cmp.Or(l.Tries, Rate{5, 20}),
@@ -96,17 +100,19 @@ func (l *limiters) get(key string, r Rate) *limiter {
 	return lim
 }
 
-// streams count what is open.
+// streams count what is open, or under way.
 type streams struct {
-	one, all int // the most of one user, and of all
+	what     string
+	wait     time.Duration // how long whoever is refused is to wait
+	one, all int           // the most of one user, and of all
 
 	mu    sync.Mutex
 	users map[string]int
 	total int
 }
 
-func newStreams(l Limits) *streams {
-	return &streams{one: l.Streams, all: l.AllStreams, users: map[string]int{}}
+func newStreams(what string, wait time.Duration, one, all int) *streams {
+	return &streams{what: what, wait: wait, one: one, all: all, users: map[string]int{}}
 }
 
 // open counts one more stream of a user's, until release is called.
@@ -115,9 +121,9 @@ func (s *streams) open(user string) (release func(), err error) {
 	defer s.mu.Unlock()
 	switch {
 	case s.users[user] >= s.one:
-		return nil, tooMany(5*time.Second, "%d streams of one user and its jobs are open, which is the most", s.one)
+		return nil, tooMany(s.wait, "%d %s of one user and its jobs are open, which is the most", s.one, s.what)
 	case s.total >= s.all:
-		return nil, tooMany(5*time.Second, "%d streams are open, which is the most", s.all)
+		return nil, tooMany(s.wait, "%d %s are open, which is the most", s.all, s.what)
 	}
 	s.users[user]++
 	s.total++
@@ -135,22 +141,32 @@ func (s *streams) closed(user string) {
 
 // room is memory for what is being received and read.
 type room struct {
-	mu   sync.Mutex
-	left int64
+	mu    sync.Mutex
+	left  int64
+	users map[string]int64 // what each has of it
 }
 
-// take keeps room for so many bytes until release is called.
-func (r *room) take(bytes int64) (release func(), err error) {
+func newRoom(bytes int64) *room { return &room{left: bytes, users: map[string]int64{}} }
+
+// take keeps room for so many of a user's bytes until release is called. A user has as much as the largest batch takes.
+func (r *room) take(user string, bytes int64) (release func(), err error) {
+	if bytes == 0 {
+		return func() {}, nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.left < bytes {
+	if r.left < bytes || r.users[user]+bytes > memoryAtMost {
 		return nil, tooMany(time.Second, "too many large batches are being read at this moment")
 	}
 	r.left -= bytes
+	r.users[user] += bytes
 	return sync.OnceFunc(func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.left += bytes
+		if r.users[user] -= bytes; r.users[user] == 0 {
+			delete(r.users, user)
+		}
 	}), nil
 }
 

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"iter"
 	"log/slog"
@@ -91,6 +92,32 @@ func TestStreams(t *testing.T) {
 			t.Errorf("shutting down: %v", err)
 		}
 	})
+}
+
+// TestRequestsAtOnce has one user send requests whose bodies do not come: nobody else is kept waiting.
+func TestRequestsAtOnce(t *testing.T) {
+	_, s := serve(t, &fake{}, func(c *httpapi.Config) { c.Limits.AtOnce, c.Limits.AllAtOnce = 2, 3 })
+	hang := func() net.Conn {
+		conn, err := net.Dial("tcp", s.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		fmt.Fprintf(conn, "POST /v1/inputs/missing HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer submit\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", s.Listener.Addr())
+		return conn
+	}
+	first := hang()
+	hang()
+	refused := func(token string) bool {
+		_, err := client(t, s.URL, token).Jobs(t.Context(), drover.JobFilter{})
+		return drover.KindOf(err) == drover.KindRateLimit
+	}
+	eventually(t, func() bool { return refused("submit") })
+	if refused("operate") {
+		t.Error("another user is refused as well")
+	}
+	first.Close()
+	eventually(t, func() bool { return !refused("submit") })
 }
 
 func TestStreamsOfJobsAreTheirUsers(t *testing.T) {

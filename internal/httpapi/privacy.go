@@ -52,7 +52,7 @@ func (h *Handler) shown(ctx context.Context, job drover.Job) drover.Job {
 	}
 	attempts := make([]drover.Attempt, len(job.Attempts))
 	for i, a := range job.Attempts {
-		a.Reason = withoutWords(a.Reason)
+		a.Reason, a.Warnings = withoutWords(a.Reason), nil
 		attempts[i] = a
 	}
 	job.Attempts = attempts

@@ -16,11 +16,13 @@ type route struct {
 	bind         binding
 }
 
-// What a batch takes in memory while it is read, measured with those that take the most: so much for each of its bytes, as in a list of digits,
-// and no more than config has for all of them.
+// What a batch takes in memory while it is read, measured with those that take the most: so much for each of its bytes as JSON, as in a list of digits,
+// or as YAML, of which there may be less, and no more than config has for all of them.
 const (
-	memoryPerByte = 64
-	memoryAtMost  = 128 << 20
+	memoryPerByte     = 64
+	memoryPerYAMLByte = 512
+	mostYAML          = 256 << 10
+	memoryAtMost      = 128 << 20
 )
 
 // body is how much memory a request's body may take, if that is much.
@@ -30,6 +32,9 @@ func (rt route) body(r *http.Request) int64 {
 		return 0
 	case r.ContentLength < 0:
 		return memoryAtMost
+	}
+	if r.ContentLength <= mostYAML {
+		return memoryPerYAMLByte * r.ContentLength
 	}
 	return min(memoryPerByte*min(r.ContentLength, maxBatch), memoryAtMost)
 }

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// strangers are the connections over which no good token has come yet. There is room for so many: one more takes the place of the oldest, so that whoever
-// holds many open hinders nobody who comes with a token, which takes a moment.
+// strangers are the connections over which no good token has come yet, or those that are idle. There is room for so many: one more takes the place of the
+// oldest, so that whoever holds many open hinders nobody who comes with a token, which takes a moment.
 type strangers struct {
 	most int
 
@@ -58,12 +58,17 @@ func (s *strangers) known(ctx context.Context) {
 	}
 }
 
-// watch follows the connections of a server.
-func (s *strangers) watch(conn net.Conn, state http.ConnState) {
+// followConn follows the connections of a server.
+func (h *Handler) followConn(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
-		s.came(conn)
+		h.unknown.came(conn)
+	case http.StateIdle:
+		h.idle.came(conn)
+	case http.StateActive:
+		h.idle.leaves(conn)
 	case http.StateClosed, http.StateHijacked:
-		s.leaves(conn)
+		h.unknown.leaves(conn)
+		h.idle.leaves(conn)
 	}
 }

@@ -10,6 +10,7 @@ const (
 	stall    = 30 * time.Second // without progress this long, a connection is dropped
 	rearm    = time.Second      // how often a deadline is moved, at most
 	leftover = 5 * time.Second  // for what is left of a body that was not wanted
+	bodyTime = 2 * time.Minute  // for all of a body that is not streamed
 )
 
 // response is an answer on its way. Whoever does not read it is dropped: every write moves the deadline, so that it passes only when
@@ -64,6 +65,7 @@ type upload struct {
 	io.ReadCloser
 	ctl   *http.ResponseController
 	armed time.Time
+	until time.Time // by when it has to be there; zero: whenever
 	ended bool
 }
 
@@ -75,7 +77,11 @@ func newUpload(ctl *http.ResponseController, body io.ReadCloser) *upload {
 func (u *upload) Read(b []byte) (int, error) {
 	if now := time.Now(); !u.ended && now.Sub(u.armed) > rearm {
 		u.armed = now
-		_ = u.ctl.SetReadDeadline(now.Add(stall))
+		by := now.Add(stall)
+		if !u.until.IsZero() && u.until.Before(by) {
+			by = u.until
+		}
+		_ = u.ctl.SetReadDeadline(by)
 	}
 	n, err := u.ReadCloser.Read(b)
 	if err != nil && !u.ended {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover"
+	"drover/internal/deadman"
 	"drover/internal/wire"
 )
 
@@ -59,7 +60,7 @@ func (d *daemon) keepsApart() error {
 	case d.groups == nil:
 		return errors.New("no control groups of memory and cpu can be made")
 	}
-	return d.tryApart()
+	return errors.Join(deadman.Find().Keep(), d.tryApart())
 }
 
 // tryApart makes namespaces as an attempt's, until that has worked once.
@@ -285,8 +286,8 @@ func mountApart(f folder) error {
 		{"tmpfs", insideFolder, "tmpfs", plain | unix.MS_NOEXEC, "mode=755,size=64k", true},
 		{f.work(), insideWork, "", unix.MS_BIND, "", true},
 		{f.told(), insideTold, "", unix.MS_BIND, "", true},
+		{f.tmp(), "/var/tmp", "", unix.MS_BIND, "", false}, // before /tmp, which may hide it
 		{f.tmp(), "/tmp", "", unix.MS_BIND, "", true},
-		{f.tmp(), "/var/tmp", "", unix.MS_BIND, "", false},
 		{"tmpfs", "/dev/shm", "tmpfs", plain, "mode=1777", false},
 		{"tmpfs", "/dev/mqueue", "tmpfs", plain, "mode=1777,size=64k", false},
 		{"tmpfs", "/run/lock", "tmpfs", plain, "mode=1777,size=5m", false},

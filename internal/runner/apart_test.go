@@ -1,14 +1,17 @@
 package runner_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"drover"
 	"drover/internal/cgroup"
+	"drover/internal/deadman"
 	"drover/internal/wire"
 )
 
@@ -185,6 +188,18 @@ echo done`, i.attemptPath(one, "work/secret"), i.attemptPath(one, "journal"), i.
 		i.openGate(one)
 		if e := c.exited(one); !strings.HasPrefix(e.Stdout, "m1ne ./none.so\n") {
 			t.Errorf("got %+v", e)
+		}
+	})
+	t.Run("a job cannot power the instance off by its dead-man switch", func(t *testing.T) {
+		i := newInstance(t)
+		file := filepath.Join(t.TempDir(), "switch")
+		if err := errors.Join(os.WriteFile(file, nil, 0o666), os.Chmod(file, 0o666)); err != nil {
+			t.Fatal(err)
+		}
+		i.env = append(i.env, deadman.FileVariable+"="+file)
+		i.connectApart()
+		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("its mode is %v (%v)", info.Mode(), err)
 		}
 	})
 	t.Run("a runner whose folder others can look into refuses", func(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 	"golang.org/x/sys/unix"
 
+	"drover"
 	"drover/internal/wire"
 )
 
@@ -24,6 +25,8 @@ const (
 	// maxOutputs and maxOutputBytes bound what one attempt may send back.
 	maxOutputs     = 20_000
 	maxOutputBytes = 64 << 30
+	// maxSeen bounds the entries of a folder in which outputs are looked for: they are sorted in memory.
+	maxSeen = 10 * maxOutputs
 	// maxPatterns bounds the output patterns of a job.
 	maxPatterns = 1000
 )
@@ -36,6 +39,9 @@ func checkPatterns(patterns []string) error {
 	for _, p := range patterns {
 		if !filepath.IsLocal(p) || !doublestar.ValidatePattern(p) {
 			return fmt.Errorf("output %q is not a pattern for files within the working folder", p)
+		}
+		if drover.Alternatives(p) > drover.MaxAlternatives {
+			return fmt.Errorf("output %.80q has braces that stand for more than %d patterns", p, drover.MaxAlternatives)
 		}
 	}
 	return nil
@@ -142,6 +148,9 @@ func (r rootFiles) Lstat(name string) (fs.FileInfo, error) { return r.root.Lstat
 // ReadLink reads a symbolic link.
 func (r rootFiles) ReadLink(name string) (string, error) { return r.root.Readlink(name) }
 
+// errCrowded is that there is more in a folder than is looked at.
+var errCrowded = errors.New("a folder has more entries than can be looked through")
+
 // ReadDir lists a folder by name.
 func (r rootFiles) ReadDir(name string) ([]fs.DirEntry, error) {
 	f, err := r.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_DIRECTORY, 0)
@@ -149,14 +158,20 @@ func (r rootFiles) ReadDir(name string) ([]fs.DirEntry, error) {
 		return nil, err
 	}
 	defer f.Close()
-	entries, err := f.ReadDir(-1)
+	entries, err := f.ReadDir(maxSeen + 1)
+	if len(entries) > maxSeen {
+		return nil, fmt.Errorf("%w: %d", errCrowded, maxSeen)
+	}
+	if errors.Is(err, io.EOF) { // it is empty
+		err = nil
+	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries, err
 }
 
 // saw makes the outputs not whole if what was asked for is there and cannot be read.
 func (w watched) saw(name string, err error) {
-	unreadable := errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EIO) || errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE)
+	unreadable := errors.Is(err, errCrowded) || errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EIO) || errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE)
 	if unreadable && w.c.err == nil {
 		w.c.err = fmt.Errorf("looking for outputs in %q: %w", name, err)
 	}
