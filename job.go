@@ -336,10 +336,23 @@ func alternatives(rest string, within bool) (_ string, sum int) {
 
 // Batch is a set of jobs submitted together; names are unique within it.
 type Batch struct {
-	Name string    `json:"name"`
-	User string    `json:"user,omitempty"`
-	Jobs []JobSpec `json:"jobs"`
+	Name   string    `json:"name"`
+	User   string    `json:"user,omitempty"`
+	Jobs   []JobSpec `json:"jobs"`
+	Notify *Notify   `json:"notify,omitempty"` // who is told what becomes of it; nil: nobody
 }
+
+// Notify is a URL to which a message is posted, and at what.
+type Notify struct {
+	URL string   `json:"url"`
+	On  []string `json:"on"` // of what follows
+}
+
+// What a Notify may be at.
+const (
+	NotifyFailed = "failed" // the first of its jobs has failed
+	NotifyFinal  = "final"  // all of them are final
+)
 
 // Job is the job of a name. KindInvalid: there is none.
 func (b Batch) Job(name string) (JobSpec, error) {

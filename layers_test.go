@@ -66,6 +66,10 @@ var layers = map[string]layer{
 		ours:    []string{".", "driver", "internal/kept", "internal/logkey"},
 		outside: []string{"github.com/gophercloud/gophercloud/v2"},
 	},
+	"internal/webhook": {
+		does: "messages posted to a URL that somebody named: signed, and to public addresses alone",
+		ours: []string{"."},
+	},
 	"internal/kept": {
 		does: "what is fetched from a cloud now and then, kept on disk as well",
 		ours: []string{"internal/logkey"},
@@ -141,7 +145,7 @@ var layers = map[string]layer{
 	},
 	"internal/store": {
 		does:    "the records, in SQLite",
-		ours:    []string{".", "internal/engine", "internal/ledger"}, // for the values that it keeps
+		ours:    []string{".", "internal/engine", "internal/ledger", "internal/webhook"}, // for the values that it keeps
 		outside: []string{"github.com/pressly/goose/v3", "modernc.org/sqlite"},
 	},
 	"internal/blob": {
@@ -152,7 +156,7 @@ var layers = map[string]layer{
 	"internal/control": {
 		does: "carries out effects in the real world and brings results back as events; owns every goroutine",
 		ours: []string{".", "driver", "internal/blob", "internal/deadman", "internal/engine", "internal/logkey", "internal/loop", "internal/pack",
-			"internal/record", "internal/remote", "internal/store", "internal/wire"},
+			"internal/record", "internal/remote", "internal/store", "internal/webhook", "internal/wire"},
 		outside: []string{"golang.org/x/crypto"},
 	},
 	"internal/agenda": {

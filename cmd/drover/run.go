@@ -34,6 +34,7 @@ type runFlags struct {
 	failed  bool
 	trust   bool
 	cancel  bool
+	notify  string
 	verbose bool
 
 	repeated []string // of a run that is resumed, the flags that have to be as when it was begun
@@ -89,6 +90,7 @@ these signals cancels what is left instead. Each way ends with exit code 130.`,
 	flags.StringVar(&f.out, "out", "drover-out", "lay the results under this `folder`")
 	flags.BoolVar(&f.failed, "failed", false, "with --resume: run again what failed or was cancelled, as the batch file and its inputs are now")
 	trustFlag(cmd, &f.trust)
+	flags.StringVar(&f.notify, "notify", "", "post a message to this `URL` once all is final: of Slack or ntfy, or your own, which gets JSON")
 	flags.BoolVar(&f.cancel, "cancel-on-interrupt", false, "Ctrl-C, SIGTERM and SIGHUP cancel what is left and destroy the instances, as for CI")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "tell everything that happens")
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -218,6 +220,12 @@ func (a *app) prepare(ctx context.Context, f runFlags, args []string) (p runPlan
 	if err := overrideSpot(&p.Batch, f.spot); err != nil {
 		return p, nil, err
 	}
+	if f.notify != "" {
+		if err := config.CheckNotify(f.notify); err != nil {
+			return p, nil, err
+		}
+		p.Batch.Notify = &drover.Notify{URL: f.notify, On: []string{drover.NotifyFinal}}
+	}
 	if p.Folder, err = os.Getwd(); err != nil {
 		return p, nil, err
 	}
@@ -339,6 +347,7 @@ func (s *session) run(ctx context.Context) (drover.Summary, error) {
 	err := s.finish(ctx)
 	if err == nil {
 		s.fleet.controller.Sweep(ctx, driver.Ended)
+		s.fleet.controller.Tell(ctx)
 	}
 	cancel(nil)
 	if runErr := <-ended; runErr != nil {

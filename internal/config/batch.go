@@ -41,7 +41,7 @@ func ParseBatch(name string, data []byte, dir string) (*BatchFile, error) {
 	if err := d.err(); err != nil {
 		return nil, err
 	}
-	b := &BatchFile{Batch: drover.Batch{Name: file.Name}, file: name, root: root}
+	b := &BatchFile{Batch: drover.Batch{Name: file.Name, Notify: file.Notify.spec()}, file: name, root: root}
 	for _, j := range file.Jobs {
 		b.Batch.Jobs = append(b.Batch.Jobs, j.spec(func(path string) string { return resolve(dir, path) }))
 	}

@@ -50,6 +50,11 @@ func (c *checker) batch(b *batchFile, file string) {
 	default:
 		c.add(c.root, "the batch has no name, and its file's cannot be one", "write name: NAME")
 	}
+	if b.Notify != nil && b.Notify.URL != "" {
+		if err := CheckNotify(b.Notify.URL); err != nil {
+			c.addErr(c.root.find("notify", "url"), err)
+		}
+	}
 	jobs := c.root.find("jobs")
 	if jobs.shape != list {
 		return

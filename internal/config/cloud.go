@@ -75,6 +75,7 @@ func (c *Config) check(f *faults) {
 	c.checkInstances(f)
 	c.checkBudgets(f)
 	c.checkHooks(f)
+	c.Notify.check(f, c.root.find("notify"))
 	for _, cloud := range c.Clouds {
 		c.checkCloud(f, cloud)
 	}

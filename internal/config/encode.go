@@ -15,6 +15,8 @@ import (
 type encodedBatch struct {
 	Name string       `json:"name"`
 	Jobs []encodedJob `json:"jobs"`
+
+	Notify *drover.Notify `json:"notify,omitempty"`
 }
 
 type encodedJob struct {
@@ -64,7 +66,7 @@ func EncodeSubmission(b drover.Batch) ([]byte, error) {
 			return nil, drover.Errorf(drover.KindInvalid, "%s is not UTF-8 text, and cannot be submitted", quote(text))
 		}
 	}
-	e := encodedBatch{Name: b.Name, Jobs: make([]encodedJob, 0, len(b.Jobs))}
+	e := encodedBatch{Name: b.Name, Notify: b.Notify, Jobs: make([]encodedJob, 0, len(b.Jobs))}
 	for _, j := range b.Jobs {
 		e.Jobs = append(e.Jobs, encode(j))
 	}

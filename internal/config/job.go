@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"errors"
+	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
@@ -18,6 +19,54 @@ import (
 type batchFile struct {
 	Name string    `yaml:"name" doc:"names the folder of its results; left out: the file's name"`
 	Jobs []jobFile `yaml:"jobs,required" doc:"what to run"`
+
+	Notify *notifyFile `yaml:"notify" doc:"a URL to which it is posted what becomes of the batch"`
+}
+
+// notifyFile is who is told, and at what, as it is written.
+type notifyFile struct {
+	URL string     `yaml:"url,required" doc:"https://…; of Slack or ntfy, or your own, which gets JSON"`
+	On  []notifyOn `yaml:"on" doc:"failed: once the first job has failed; final: once all are final; left out: final"`
+}
+
+// notifyOn is what somebody is told at.
+type notifyOn string
+
+func (o *notifyOn) decode(d *decoder, n *node) {
+	if !d.want(n, scalar) {
+		return
+	}
+	if *o = notifyOn(n.text); *o != drover.NotifyFailed && *o != drover.NotifyFinal {
+		d.addUnknown(n, quote(n.text)+" is nothing to be told at", n.text, []string{drover.NotifyFailed, drover.NotifyFinal})
+	}
+}
+
+func (notifyOn) schema() *jsonschema.Schema {
+	return &jsonschema.Schema{Enum: []any{drover.NotifyFailed, drover.NotifyFinal}}
+}
+
+// spec is it in the words of package drover.
+func (y *notifyFile) spec() *drover.Notify {
+	if y == nil {
+		return nil
+	}
+	n := &drover.Notify{URL: y.URL}
+	for _, on := range y.On {
+		n.On = append(n.On, string(on))
+	}
+	if len(n.On) == 0 {
+		n.On = []string{drover.NotifyFinal}
+	}
+	return n
+}
+
+// CheckNotify says why a URL is none to which something can be posted.
+func CheckNotify(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || len(text) > 2000 {
+		return drover.Errorf(drover.KindInvalid, "%s is no URL to which something can be posted", quote(text)).WithHint("write https://HOST/PATH")
+	}
+	return nil
 }
 
 // jobFile is a job as it is written.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net"
 	"path"
 	"strconv"
 	"strings"
@@ -26,6 +27,22 @@ type configFile struct {
 	Auth      Auth                 `yaml:"auth" doc:"what the bearers of tokens may see"`
 	Limits    drover.UserLimits    `yaml:"limits" doc:"how much each user may have of drover serve"`
 	Hooks     Hooks                `yaml:"hooks" doc:"scripts that are run when something happens to an instance"`
+	Notify    Notify               `yaml:"notify" doc:"how it is told what becomes of batches that ask for it"`
+}
+
+// Notify is how those are told what becomes of their batches who ask for it.
+type Notify struct {
+	Secret drover.Secret `yaml:"secret" doc:"with which messages are signed"`
+	Allow  []string      `yaml:"allow" doc:"hosts that may be told although they are not public"`
+}
+
+// check refuses what is no host.
+func (y Notify) check(f *faults, n *node) {
+	for i, host := range y.Allow {
+		if host == "" || strings.ContainsAny(host, "/:@ ") && net.ParseIP(host) == nil {
+			f.add(n.find("allow", strconv.Itoa(i)), quote(host)+" is no host", "write its name or address alone, such as hooks.example.org")
+		}
+	}
 }
 
 // Default fills in what holds of parts of which the file has no word.

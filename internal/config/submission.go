@@ -19,6 +19,8 @@ const MaxSubmission = 8 << 20
 type submissionFile struct {
 	Name string         `yaml:"name,required" doc:"names the batch, and the folder of its results"`
 	Jobs []submittedJob `yaml:"jobs,required" doc:"what to run"`
+
+	Notify *notifyFile `yaml:"notify" doc:"a URL to which it is posted what becomes of the batch"`
 }
 
 // submittedJob is a job of a submission.
@@ -45,7 +47,7 @@ func ParseSubmission(name string, data []byte) (drover.Batch, error) {
 	}
 	var file submissionFile
 	d.value(root, reflect.ValueOf(&file).Elem(), field{})
-	plain := batchFile{Name: file.Name}
+	plain := batchFile{Name: file.Name, Notify: file.Notify}
 	for _, j := range file.Jobs {
 		plain.Jobs = append(plain.Jobs, j.jobFile)
 	}
@@ -57,7 +59,7 @@ func ParseSubmission(name string, data []byte) (drover.Batch, error) {
 	if err := d.err(); err != nil {
 		return drover.Batch{}, err
 	}
-	b := drover.Batch{Name: file.Name}
+	b := drover.Batch{Name: file.Name, Notify: file.Notify.spec()}
 	for _, j := range file.Jobs {
 		b.Jobs = append(b.Jobs, j.spec())
 	}

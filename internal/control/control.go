@@ -23,6 +23,7 @@ import (
 	"drover/internal/loop"
 	"drover/internal/remote"
 	"drover/internal/store"
+	"drover/internal/webhook"
 	"drover/internal/wire"
 )
 
@@ -62,6 +63,7 @@ type Setup struct {
 	Probe    string                 // the boot probe, a shell command
 	Deadline time.Duration          // of one probe of an instance
 	Hooks    map[drover.Hook]string // scripts, by absolute path
+	Notify   webhook.Config         // how it is told what becomes of batches
 	Orders   wire.Orders            // for every instance's runner, but for Notices, which its driver says
 }
 
@@ -204,6 +206,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	c.work.Go(func() { c.readInbox(work) })
 	c.work.Go(func() { c.sweepHourly(work) })
 	c.work.Go(func() { c.keepTally(work) })
+	c.work.Go(func() { c.tellBatches(work) })
 	err = c.drive(ctx, l, opening)
 	stop()
 	end()

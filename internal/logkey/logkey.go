@@ -14,6 +14,7 @@ const (
 	Job        = "job"         // a job's id, or that of an element: 17, 17.3
 	Attempt    = "attempt"     // an attempt's id: 17.3/1
 	Name       = "name"        // a job's name
+	Batch      = "batch"       // a batch's name
 	User       = "user"        // whose it is
 	Elements   = "elements"    // how many elements an array has, 1 of a job that is none
 	Priority   = "priority"    // a job's

@@ -85,6 +85,9 @@ func (s *Store) submit(ctx context.Context, tx *sql.Tx, batch drover.Batch, term
 	if err := s.useInputs(ctx, tx, in, terms.Sender); err != nil {
 		return nil, err
 	}
+	if err := s.notify(ctx, tx, numbers[0], batch.Notify); err != nil {
+		return nil, err
+	}
 	elements := 0
 	for i, spec := range batch.Jobs {
 		elements += spec.Array.Size()

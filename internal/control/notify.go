@@ -1,0 +1,53 @@
+package control
+
+import (
+	"context"
+	"time"
+
+	"drover"
+	"drover/internal/logkey"
+	"drover/internal/webhook"
+)
+
+const (
+	tellInterval = 2 * time.Second // between two looks for whom to tell
+	tellAtOnce   = 20              // messages, one after the other
+)
+
+// tellBatches tells those who want to know what becomes of their batches, until ctx ends.
+func (c *Controller) tellBatches(ctx context.Context) {
+	tick := time.NewTicker(tellInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			c.Tell(ctx)
+		}
+	}
+}
+
+// Tell tells those who want to know what became of their batches, as far as that is due. What fails is tried again later, or given up with a word in the
+// log.
+func (c *Controller) Tell(ctx context.Context) {
+	due, err := c.cfg.Store.Tellings(ctx, c.now(), tellAtOnce)
+	if err != nil && ctx.Err() == nil {
+		c.cfg.Log.Error("who is to be told of batches cannot be read", logkey.Error, err)
+	}
+	for _, t := range due {
+		failure := webhook.Send(ctx, c.current().Notify, t.URL, t.Message)
+		if ctx.Err() != nil {
+			return
+		}
+		done, err := c.cfg.Store.Told(ctx, t, failure, c.now())
+		switch {
+		case err != nil:
+			c.cfg.Log.Error("it cannot be written down who was told of a batch", logkey.Error, err)
+		case failure != nil && done:
+			c.cfg.Log.Warn("nobody could be told of a batch: given up", logkey.Batch, t.Message.Batch, logkey.Error, drover.AsError(failure, drover.KindTransient).Message)
+		case failure != nil:
+			c.cfg.Log.Info("nobody could be told of a batch: it is tried again", logkey.Batch, t.Message.Batch, logkey.Error, drover.AsError(failure, drover.KindTransient).Message)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+
+	"drover"
+	"drover/internal/webhook"
+)
+
+// notify writes down whom a batch wants told.
+func (s *Store) notify(ctx context.Context, tx *sql.Tx, submission int64, n *drover.Notify) error {
+	if n == nil {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, `INSERT INTO notify (submission, url, failed, final) VALUES (?, ?, ?, ?)`,
+		submission, n.URL, slices.Contains(n.On, drover.NotifyFailed), slices.Contains(n.On, drover.NotifyFinal))
+	return err
+}
+
+// Telling is a message that is due.
+type Telling struct {
+	URL     string
+	Message webhook.Message
+	tries   int
+}
+
+// Tellings are the messages that are due, the first so many.
+func (s *Store) Tellings(ctx context.Context, now drover.Time, most int) (due []Telling, err error) {
+	err = s.look(ctx, "looking for whom to tell", func(tx *sql.Tx) error {
+		due, err = collect(ctx, tx, func(row scanner) (t Telling, err error) {
+			var failed, final int
+			m := &t.Message
+			err = row.Scan(&m.FirstJob, &t.URL, &t.tries, &failed, &final, &m.Batch, &m.User, &m.Submitted)
+			if m.Event = drover.NotifyFinal; failed > 0 {
+				m.Event = drover.NotifyFailed
+			}
+			return t, err
+		}, `SELECT submission, url, tries, has_failed, is_final, batch, user_name, submitted FROM (
+			SELECT n.submission, n.url, n.tries, n.failed AND (SELECT sum(j.failed) FROM jobs j WHERE j.submission = n.submission) > 0 AS has_failed,
+			n.final AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.submission = n.submission AND j.engine IS NOT NULL) AS is_final,
+			f.batch, f.user_name, f.submitted
+			FROM notify n JOIN jobs f ON f.number = n.submission WHERE n.next <= ?)
+			WHERE has_failed OR is_final ORDER BY submission LIMIT ?`, now, most)
+		if err != nil {
+			return err
+		}
+		for i := range due {
+			if err := countInto(ctx, tx, &due[i].Message); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return due, err
+}
+
+// countInto fills in how a batch stands.
+func countInto(ctx context.Context, tx *sql.Tx, m *webhook.Message) error {
+	var elements, queued, succeeded, failed, cancelled int
+	err := tx.QueryRowContext(ctx, `SELECT count(*), sum(last_index - first_index + 1), sum(queued), sum(succeeded), sum(failed), sum(cancelled)
+		FROM jobs WHERE submission = ?`, m.FirstJob).Scan(&m.Jobs, &elements, &queued, &succeeded, &failed, &cancelled)
+	if m.Event == drover.NotifyFinal {
+		queued = 0
+	}
+	m.Counts = map[drover.JobState]int{
+		drover.JobQueued: queued, drover.JobRunning: elements - queued - succeeded - failed - cancelled,
+		drover.JobSucceeded: succeeded, drover.JobFailed: failed, drover.JobCancelled: cancelled,
+	}
+	m.Text = fmt.Sprintf("batch %s: %d of %d jobs succeeded", m.Batch, succeeded, elements)
+	if failed > 0 {
+		m.Text += fmt.Sprintf(", %d failed", failed)
+	}
+	if cancelled > 0 {
+		m.Text += fmt.Sprintf(", %d were cancelled", cancelled)
+	}
+	if m.Event == drover.NotifyFailed {
+		m.Text += "; the rest goes on"
+	}
+	return err
+}
+
+// mostTellings is how often it is tried to tell somebody: with the pauses in between, for a day.
+const mostTellings = 20
+
+// Told notes that a message has arrived or, with an error, when it is tried again, if it is. It reports whether that is the end of it.
+func (s *Store) Told(ctx context.Context, t Telling, failure error, now drover.Time) (done bool, err error) {
+	again := failure != nil && drover.KindOf(failure) == drover.KindTransient && t.tries+1 < mostTellings
+	err = s.change(ctx, "noting who was told", func(tx *sql.Tx) error {
+		if again {
+			pause := min(time.Minute<<min(t.tries, 10), 2*time.Hour)
+			_, err := tx.ExecContext(ctx, `UPDATE notify SET tries = tries + 1, next = ? WHERE submission = ?`, now.Add(pause), t.Message.FirstJob)
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `UPDATE notify SET tries = 0, next = 0, `+t.Message.Event+` = FALSE WHERE submission = ?`, t.Message.FirstJob)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, `DELETE FROM notify WHERE NOT failed AND NOT final
+				OR NOT final AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.submission = notify.submission AND j.engine IS NOT NULL)`)
+		}
+		return err
+	})
+	return !again, err
+}

@@ -1,0 +1,160 @@
+// Package webhook tells people and programs elsewhere that something has happened, by posting it to a URL of their own.
+//
+// Whoever may submit a batch may name the URL, so it is not trusted: what it leads to, after names are resolved and after redirects, must be a public
+// address, unless the configuration allows the host. What is posted is signed with the configuration's secret, if it has one.
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"drover"
+)
+
+// Config says how messages are signed, and which hosts may be told although they are not public.
+type Config struct {
+	Secret drover.Secret
+	Allow  []string // host names or addresses, without ports
+}
+
+// Message is what is told of a batch. Its fields are the body, as JSON.
+type Message struct {
+	Event     string                  `json:"event"` // drover.NotifyFailed or drover.NotifyFinal
+	Batch     string                  `json:"batch"`
+	User      string                  `json:"user,omitempty"`
+	FirstJob  int64                   `json:"first_job"` // its number; those of the other jobs follow
+	Jobs      int                     `json:"jobs"`
+	Counts    map[drover.JobState]int `json:"counts"` // of the jobs, elements of arrays one by one
+	Text      string                  `json:"text"`   // for people
+	Submitted drover.Time             `json:"submitted"`
+}
+
+// SignatureHeader has the time at which a message was sent, in seconds, and its signature: t=TIME,v1=HEX, where HEX is the HMAC-SHA256 of TIME, a dot and
+// the body.
+const SignatureHeader = "Drover-Signature"
+
+const (
+	timeout      = 15 * time.Second
+	maxRedirects = 3
+	maxAnswer    = 4 << 10 // bytes that are read of an answer
+)
+
+// Send posts a message. KindInvalid: it would go where it may not, or is refused for good; KindTransient: it may be tried again.
+func Send(ctx context.Context, c Config, to string, m Message) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	target, err := url.Parse(to)
+	if err != nil {
+		return drover.Errorf(drover.KindInvalid, "%v", err)
+	}
+	body, kind, err := format(target, m)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
+	if err != nil {
+		return drover.Errorf(drover.KindInvalid, "%v", err)
+	}
+	request.Header.Set("Content-Type", kind)
+	request.Header.Set("User-Agent", "drover")
+	if secret := c.Secret.Reveal(); secret != "" {
+		request.Header.Set(SignatureHeader, sign(secret, time.Now(), body))
+	}
+	answer, err := c.client().Do(request)
+	if err != nil {
+		return drover.Errorf(drover.AsError(err, drover.KindTransient).Kind, "%v", err)
+	}
+	defer answer.Body.Close()
+	said, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	switch {
+	case answer.StatusCode < 300:
+		return nil
+	case answer.StatusCode >= 500 || answer.StatusCode == http.StatusTooManyRequests:
+		return drover.Errorf(drover.KindTransient, "%s answers %s", target.Host, answer.Status)
+	}
+	return drover.Errorf(drover.KindInvalid, "%s answers %s: %.200s", target.Host, answer.Status, said)
+}
+
+// format is the body, in the way that its receiver reads: Slack wants the text alone, ntfy the plain text, all others get the whole message.
+func format(to *url.URL, m Message) (body []byte, kind string, err error) {
+	var what any = m
+	switch host := to.Hostname(); {
+	case host == "hooks.slack.com":
+		what = map[string]string{"text": m.Text}
+	case host == "ntfy.sh" || strings.HasPrefix(host, "ntfy."):
+		return []byte(m.Text), "text/plain; charset=utf-8", nil
+	}
+	body, err = json.Marshal(what)
+	return body, "application/json", err
+}
+
+func sign(secret string, now time.Time, body []byte) string {
+	at := strconv.FormatInt(now.Unix(), 10)
+	mac := hmac.New(sha256.New, []byte(secret))
+	fmt.Fprintf(mac, "%s.%s", at, body)
+	return "t=" + at + ",v1=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+// client follows a few redirects, no proxy, and connects to public addresses and to allowed hosts alone.
+func (c Config) client() *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{DialContext: c.dial, DisableKeepAlives: true, TLSHandshakeTimeout: timeout, ResponseHeaderTimeout: timeout},
+		CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			if len(via) > maxRedirects {
+				return drover.Errorf(drover.KindInvalid, "more than %d redirects", maxRedirects)
+			}
+			return nil
+		},
+	}
+}
+
+func (c Config) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	d := net.Dialer{Timeout: timeout}
+	if !slices.ContainsFunc(c.Allow, func(allowed string) bool { return strings.EqualFold(allowed, host) }) {
+		d.Control = func(_, resolved string, _ syscall.RawConn) error { return checkPublic(host, resolved) }
+	}
+	return d.DialContext(ctx, network, address)
+}
+
+// shared is carriers' address space, which is nobody's in public (RFC 6598).
+var shared = netip.MustParsePrefix("100.64.0.0/10")
+
+// checkPublic refuses an address that a name was resolved to and that is not public.
+func checkPublic(host, resolved string) error {
+	at, err := netip.ParseAddrPort(resolved)
+	if err != nil {
+		return drover.Errorf(drover.KindInvalid, "%v", err)
+	}
+	ip := at.Addr().Unmap()
+	if !ip.IsGlobalUnicast() || ip.IsPrivate() || shared.Contains(ip) || embeds(ip) {
+		return drover.Errorf(drover.KindInvalid, "%s is at %v, which is no public address", host, ip).
+			WithHint("whoever runs the controller may allow it: notify: {allow: [%s]}", host)
+	}
+	return nil
+}
+
+// embeds reports whether an IPv6 address may lead to an IPv4 one that it contains, by a gateway: NAT64 and 6to4 (RFC 6052, RFC 3056).
+func embeds(ip netip.Addr) bool {
+	return slices.ContainsFunc([]string{"64:ff9b::/96", "64:ff9b:1::/48", "2002::/16"}, func(prefix string) bool {
+		return netip.MustParsePrefix(prefix).Contains(ip)
+	})
+}

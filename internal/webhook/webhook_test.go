@@ -1,0 +1,104 @@
+package webhook
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"drover"
+)
+
+var final = Message{Event: drover.NotifyFinal, Batch: "hello", FirstJob: 7, Jobs: 2, Counts: map[drover.JobState]int{drover.JobSucceeded: 2}, Text: "batch hello: 2 jobs, 2 succeeded"}
+
+func TestSend(t *testing.T) {
+	var got struct {
+		signature, kind string
+		body            []byte
+	}
+	status := http.StatusOK
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/away" {
+			http.Redirect(w, r, "http://169.254.169.254/latest", http.StatusTemporaryRedirect)
+			return
+		}
+		got.signature, got.kind = r.Header.Get(SignatureHeader), r.Header.Get("Content-Type")
+		got.body, _ = io.ReadAll(r.Body)
+		w.WriteHeader(status)
+	}))
+	defer s.Close()
+	allowed := Config{Secret: drover.NewSecret("s3cret"), Allow: []string{"127.0.0.1"}}
+
+	t.Run("a message comes as JSON, signed", func(t *testing.T) {
+		if err := Send(t.Context(), allowed, s.URL, final); err != nil {
+			t.Fatal(err)
+		}
+		var m Message
+		if err := json.Unmarshal(got.body, &m); err != nil || m.Text != final.Text || m.FirstJob != 7 || got.kind != "application/json" {
+			t.Errorf("got %s as %s (%v)", got.body, got.kind, err)
+		}
+		at, signature, _ := strings.Cut(strings.TrimPrefix(got.signature, "t="), ",v1=")
+		mac := hmac.New(sha256.New, []byte("s3cret"))
+		mac.Write([]byte(at + "." + string(got.body)))
+		if signature != hex.EncodeToString(mac.Sum(nil)) {
+			t.Errorf("the signature is %s", got.signature)
+		}
+	})
+	t.Run("without a secret it is not signed", func(t *testing.T) {
+		if err := Send(t.Context(), Config{Allow: []string{"127.0.0.1"}}, s.URL, final); err != nil || got.signature != "" {
+			t.Errorf("got %q, %v", got.signature, err)
+		}
+	})
+	t.Run("what is not public is refused, after names and redirects, too", func(t *testing.T) {
+		port := s.URL[strings.LastIndex(s.URL, ":"):]
+		for name, c := range map[string]struct {
+			to     string
+			config Config
+		}{
+			"loopback":            {s.URL, Config{}},
+			"a name of loopback":  {"http://localhost" + port, Config{}},
+			"a redirect":          {s.URL + "/away", allowed},
+			"a private address":   {"http://10.1.2.3/", Config{}},
+			"a link's address":    {"http://169.254.169.254/", Config{}},
+			"loopback, mapped":    {"http://[::ffff:127.0.0.1]" + port, Config{}},
+			"carriers' addresses": {"http://100.64.1.1/", Config{}},
+			"behind NAT64":        {"http://[64:ff9b::7f00:1]/", Config{}},
+			"everywhere":          {"http://0.0.0.0" + port, Config{}},
+		} {
+			if err := Send(t.Context(), c.config, c.to, final); drover.KindOf(err) != drover.KindInvalid || !strings.Contains(err.Error(), "no public address") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+	t.Run("a server that is out of order is asked again, one that refuses is not", func(t *testing.T) {
+		for code, want := range map[int]drover.ErrorKind{503: drover.KindTransient, 429: drover.KindTransient, 404: drover.KindInvalid} {
+			status = code
+			if err := Send(t.Context(), allowed, s.URL, final); drover.KindOf(err) != want {
+				t.Errorf("%d: %v", code, err)
+			}
+		}
+		s.Close()
+		if err := Send(t.Context(), allowed, s.URL, final); drover.KindOf(err) != drover.KindTransient {
+			t.Errorf("nobody there: %v", err)
+		}
+	})
+}
+
+func TestFormat(t *testing.T) {
+	for to, want := range map[string]string{
+		"https://hooks.slack.com/services/x": `{"text":"batch hello: 2 jobs, 2 succeeded"}`,
+		"https://ntfy.sh/mine":               "batch hello: 2 jobs, 2 succeeded",
+		"https://ntfy.example.org/mine":      "batch hello: 2 jobs, 2 succeeded",
+	} {
+		u, _ := url.Parse(to)
+		if body, _, err := format(u, final); string(body) != want || err != nil {
+			t.Errorf("%s gets %s (%v)", to, body, err)
+		}
+	}
+}
