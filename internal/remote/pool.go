@@ -179,16 +179,17 @@ func (l *lease) cause(err error) error {
 func (c *Conn) openBulk(ctx context.Context) (*bulk, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.times.Command, errors.New("no answer in time"))
 	defer cancel()
+	var full *ssh.OpenChannelError // the last refusal
 	for {
 		p, err := launchWithin(ctx, c.session.conn, c.session.target.runnerShell(bulkScript, c.session.target.place()...))
 		if err == nil {
 			return newBulk(p, c.times.Stall), nil
 		}
-		var full *ssh.OpenChannelError
-		if !errors.As(err, &full) {
+		late := full != nil && ctx.Err() != nil // the time ended while it was asked once more
+		if !errors.As(err, &full) && !late {
 			return nil, c.broken(fmt.Errorf("opening a bulk channel: %w", err))
 		}
-		if !c.makeRoom(ctx) {
+		if late || !c.makeRoom(ctx) {
 			return nil, drover.Errorf(drover.KindTransient, "the instance's SSH server takes no more channels: %s", printable(full.Message)).
 				WithHint("let its sshd_config have a MaxSessions of 10")
 		}
