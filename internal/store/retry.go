@@ -76,7 +76,8 @@ func newSpec(ctx context.Context, tx *sql.Tx, id drover.JobID, batch drover.Batc
 }
 
 // Redo reopens a fleet whose jobs are all final: every job that did not succeed is put back in the queue, as Retry does, and takes what there
-// is now under its name in specs, but for its array, its labels, and what it is to run after. It returns how many jobs were put back.
+// is now under its name in specs, but for its array, its labels, and what it is to run after. What ran after one of these all the same is done again
+// as well, and so is what ran after that. It returns how many jobs were put back.
 func (s *Store) Redo(ctx context.Context, specs []drover.JobSpec) (jobs int, err error) {
 	err = s.change(ctx, "putting back what failed", func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `UPDATE fleet SET closing = FALSE`); err != nil {
@@ -92,10 +93,58 @@ func (s *Store) Redo(ctx context.Context, specs []drover.JobSpec) (jobs int, err
 		if err != nil {
 			return err
 		}
+		stale, err := staleAfter(ctx, tx, left)
+		if err != nil {
+			return err
+		}
+		for _, number := range stale {
+			if err := unfinish(ctx, tx, number); err != nil {
+				return err
+			}
+		}
+		left = append(left, stale...)
 		jobs = len(left)
 		return retryAll(ctx, tx, left)
 	})
 	return jobs, err
+}
+
+// staleAfter is the jobs that succeeded, and ran after one of those to be done again: by number.
+func staleAfter(ctx context.Context, tx *sql.Tx, again []int64) (stale []int64, err error) {
+	type job struct {
+		number    int64
+		succeeded bool
+		spec      drover.JobSpec
+	}
+	all, err := collect(ctx, tx, func(row scanner) (j job, err error) { return j, row.Scan(&j.number, &j.succeeded, into(&j.spec)) },
+		`SELECT number, state = 'succeeded', spec FROM jobs ORDER BY number`)
+	if err != nil {
+		return nil, err
+	}
+	redone := map[string]bool{}
+	for _, j := range all {
+		redone[j.spec.Name] = slices.Contains(again, j.number)
+	}
+	for found := true; found; {
+		found = false
+		for _, j := range all {
+			after := slices.Concat(j.spec.After, j.spec.AfterAny)
+			if j.succeeded && !redone[j.spec.Name] && slices.ContainsFunc(after, func(name string) bool { return redone[name] }) {
+				redone[j.spec.Name], found = true, true
+				stale = append(stale, j.number)
+			}
+		}
+	}
+	return stale, nil
+}
+
+// unfinish has a job that succeeded count as one that was cancelled, to be retried.
+func unfinish(ctx context.Context, tx *sql.Tx, number int64) error {
+	_, err := tx.ExecContext(ctx, `UPDATE elements SET state = 'cancelled' WHERE job = ?`, number)
+	if err == nil {
+		_, err = tx.ExecContext(ctx, `UPDATE jobs SET cancelled = cancelled + succeeded, succeeded = 0, state = 'cancelled' WHERE number = ?`, number)
+	}
+	return err
 }
 
 // redefine gives the final job of spec's name that did not succeed, if there is one, that specification.
