@@ -47,6 +47,9 @@ type Queue interface {
 	// the job is not final, has nothing to retry, or is to run after one that did not succeed.
 	Retry(ctx context.Context, id JobID, reason string) (Job, error)
 
+	// Prune takes away the logs and outputs of jobs that ended before a time; their records stay. What the jobs of a batch still need is left.
+	Prune(ctx context.Context, before Time) (Pruned, error)
+
 	// RetryWith is Retry with what the batch says now under the job's name: its command, its inputs and all else but its labels. The job keeps its
 	// array, its gang and the jobs it runs after. The contents of its Files must be the caller's, as for Submit. Moreover KindInvalid: the batch
 	// has no such job, has it with another array, gang or order, or no configured type can hold it.
@@ -141,6 +144,12 @@ type Page[T any] struct {
 	Next  string // what After of the next page's filter is to be; empty on the last
 }
 
+// Pruned is what was taken away of old results.
+type Pruned struct {
+	Jobs  int   `json:"jobs"`
+	Bytes int64 `json:"bytes"` // about
+}
+
 // MaxPage is the most that a page holds.
 const MaxPage = 1000
 
@@ -153,6 +162,7 @@ type JobFilter struct {
 	Labels   map[string]string // only those with all of these labels
 	Elements bool              // the elements of arrays one by one, instead of each array as a whole
 	Tried    bool              // only those that have had an attempt
+	Since    Time              // only those that are not final, or ended since; 0: whenever
 	After    JobID             // only those that come after this one
 	Limit    int               // at most so many; 0, or more than MaxPage: MaxPage
 }

@@ -26,7 +26,7 @@ func TestJobsCommand(t *testing.T) {
 		f := &fakeController{jobs: jobs, page: 1}
 		f.serve(t)
 		r := droverCommand(t, "jobs")
-		r.want(t, 0, "ID  NAME   BATCH  USER  STATE             AGE   REASON\n1   greet  hello  ada   succeeded         1m0s\n2   many   hello  ada   running 0/3 done  1m0s\n", "")
+		r.want(t, 0, "ID  NAME   BATCH  USER  STATE             AGE   REASON\n2   many   hello  ada   running 0/3 done  1m0s\n1   greet  hello  ada   succeeded         1m0s\n", "")
 	})
 	t.Run("prints one array for programs, whatever the pages", func(t *testing.T) {
 		f := &fakeController{jobs: jobs, page: 1}
@@ -40,7 +40,7 @@ func TestJobsCommand(t *testing.T) {
 		r.want(t, 0, "[]\n", "")
 		droverCommand(t, "jobs", "-o", "yaml").want(t, 0, "- id: \"1\"\n  name: greet\n", "")
 		droverCommand(t, "jobs", "-o", "yaml").want(t, 0, "- id: \"2\"\n", "")
-		droverCommand(t, "jobs", "-o", "name").want(t, 0, "1\n2\n", "")
+		droverCommand(t, "jobs", "-o", "name").want(t, 0, "2\n1\n", "")
 	})
 	t.Run("shows one job in full, with its attempts", func(t *testing.T) {
 		job := aJob(7, "greet", drover.JobFailed)

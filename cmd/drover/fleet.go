@@ -213,7 +213,7 @@ func (f *fleet) Close() {
 // setupOf is what a controller goes by: a configuration, the clouds that it no longer has and that are to be left, and all of both opened.
 func setupOf(c *config.Config, left []config.Cloud, limits runLimits, clouds []control.Cloud) control.Setup {
 	s := control.Setup{Settings: settings(c, limits), Clouds: clouds, Limits: c.Limits, Probe: c.Instances.BootProbe, Deadline: c.Instances.ProbeDeadline, Hooks: c.Hooks.Scripts(),
-		Notify: webhook.Config{Secret: c.Notify.Secret, Allow: c.Notify.Allow}}
+		Keep: c.Results.Keep, Notify: webhook.Config{Secret: c.Notify.Secret, Allow: c.Notify.Allow}}
 	s.Orders = wire.Orders{
 		Orphan: c.Instances.OrphanTimeout, Grace: c.Instances.TermTimeout,
 		Health: c.Instances.Health, Interval: c.Instances.HealthInterval, Deadline: c.Instances.HealthDeadline(),

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -20,6 +21,8 @@ type jobsFlags struct {
 	user     string
 	labels   []string
 	elements bool
+	all      bool
+	since    string
 	watch    watchFlag
 }
 
@@ -29,7 +32,8 @@ func (a *app) jobsCommand() *cobra.Command {
 		Use:        "jobs [JOB…]",
 		SuggestFor: []string{"ps", "ls", "list", "queue"},
 		Short:      "List the jobs, or show some of them",
-		Long: `List the jobs, each array as a whole, oldest first; or show one job in full. An element of an array is JOB.INDEX.
+		Long: `List the jobs that are not final or ended within a day, each array as a whole, newest first; or show one job in full. An element of an
+array is JOB.INDEX.
 
 Of what waits the table has the code of the reason and its first words; drover explain JOB says all of it.
 With -o wide the table also has priority, instance, cost, times and labels.`,
@@ -47,11 +51,46 @@ With -o wide the table also has priority, instance, cost, times and labels.`,
 	flags.StringVar(&f.batch, "batch", "", "only those of the batches of this `name`")
 	flags.StringVar(&f.user, "user", "", "only those of this `user`")
 	flags.StringArrayVar(&f.labels, "label", nil, "only those with the label `NAME=VALUE`; may be repeated")
+	flags.BoolVar(&f.all, "all", false, "whenever they ended")
+	flags.StringVar(&f.since, "since", "", "only those that are not final, or ended since this `time`, or so long ago: 36h, 7d")
 	flags.BoolVar(&f.elements, "elements", false, "the elements of arrays one by one")
 	f.watch.add(cmd)
+	cmd.AddCommand(a.pruneCommand())
 	cmd.ValidArgsFunction = a.completeJobs
 	complete(cmd, "state", completeWords(jobStates()...))
 	complete(cmd, "batch", a.completeBatches)
+	return cmd
+}
+
+func (a *app) pruneCommand() *cobra.Command {
+	var older string
+	cmd := &cobra.Command{
+		Use:   "prune --older-than TIME",
+		Short: "Take away the logs and outputs of jobs that ended long ago",
+		Long: `Take away the logs and outputs of jobs that ended long ago; what they were and what they cost is still listed. With results: {keep: 720h} in its
+configuration the controller does so by itself.`,
+		Example: "  drover jobs prune --older-than 30d",
+		Args:    cobra.NoArgs,
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {
+			before, err := timeFlag("older-than", older, time.Now())
+			if err != nil {
+				return err
+			}
+			if before == 0 {
+				return drover.Errorf(drover.KindInvalid, "it is not said how old").WithHint("drover jobs prune --older-than 30d")
+			}
+			pruned, err := svc.Prune(ctx, before)
+			if err != nil {
+				return err
+			}
+			if a.forPrograms() {
+				return a.print(pruned)
+			}
+			_, err = fmt.Fprintf(a.out, "the results of %s are gone, about %s\n", plural(pruned.Jobs, "job"), size(drover.Bytes(pruned.Bytes)))
+			return err
+		}),
+	}
+	cmd.Flags().StringVar(&older, "older-than", "", "of jobs that ended before this `time`, or so long ago: 720h, 30d")
 	return cmd
 }
 
@@ -71,8 +110,33 @@ func (f jobsFlags) filter() (drover.JobFilter, error) {
 		filter.States = append(filter.States, drover.JobState(s))
 	}
 	var err error
-	filter.Labels, err = pairs("label", f.labels)
+	if filter.Labels, err = pairs("label", f.labels); err != nil || f.all {
+		return filter, err
+	}
+	now := time.Now()
+	if filter.Since, err = timeFlag("since", f.since, now); err == nil && f.since == "" && f.batch == "" {
+		filter.Since = drover.TimeOf(now.Add(-24 * time.Hour))
+	}
 	return filter, err
+}
+
+// newest is the jobs of a list with the last first.
+func newest(jobs iter.Seq2[drover.Job, error]) iter.Seq2[drover.Job, error] {
+	return func(yield func(drover.Job, error) bool) {
+		var all []drover.Job
+		for job, err := range jobs {
+			if err != nil {
+				yield(job, err)
+				return
+			}
+			all = append(all, job)
+		}
+		for _, job := range slices.Backward(all) {
+			if !yield(job, nil) {
+				return
+			}
+		}
+	}
 }
 
 func (a *app) jobs(ctx context.Context, svc drover.Queue, f jobsFlags, args []string) error {
@@ -81,8 +145,13 @@ func (a *app) jobs(ctx context.Context, svc drover.Queue, f jobsFlags, args []st
 		return err
 	}
 	if len(args) == 0 {
-		return printList(a, jobListing, allJobs(ctx, svc, filter))
+		jobs := allJobs(ctx, svc, filter)
+		if !f.elements {
+			jobs = newest(jobs)
+		}
+		return printList(a, jobListing, jobs)
 	}
+	filter.Since = 0
 	ids, err := jobIDs(args)
 	if err != nil {
 		return err

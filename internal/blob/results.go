@@ -130,6 +130,37 @@ func (r *Results) KeepLogs(job string, index, attempt int) error {
 	return nil
 }
 
+// Remove takes away all that elements of a job have left: index -1 for a job that is no array.
+func (r *Results) Remove(job string, indexes []int) error {
+	at, err := folder(job, -1)
+	if err != nil {
+		return err
+	}
+	errs := []error{r.root.RemoveAll(at)}
+	mine := make(map[string]bool, len(indexes))
+	for _, index := range indexes {
+		name := element(job, index)
+		mine[name] = true
+		for _, stream := range []string{Stdout, Stderr} {
+			errs = append(errs, r.root.RemoveAll(path.Join(logs, name+"."+stream)))
+		}
+	}
+	older, err := fs.ReadDir(r.root.FS(), attempts)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		errs = append(errs, err)
+	}
+	for _, entry := range older {
+		name := strings.TrimSuffix(entry.Name(), path.Ext(entry.Name())) // without the stream
+		if mine[strings.TrimSuffix(name, path.Ext(name))] {
+			errs = append(errs, r.root.Remove(path.Join(attempts, entry.Name())))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("removing the results of job %s: %w", job, err)
+	}
+	return nil
+}
+
 // Kept is how many bytes the logs of the attempts before one take.
 func (r *Results) Kept(job string, last drover.AttemptID) (bytes int64) {
 	for n := 1; n < last.Number; n++ {

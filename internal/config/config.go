@@ -27,6 +27,7 @@ type Config struct {
 	Auth      Auth
 	Limits    drover.UserLimits
 	Hooks     Hooks
+	Results   Results
 	Notify    Notify
 	Budgets   []Budget // no two of one scope
 
@@ -82,7 +83,7 @@ func Parse(name string, data []byte, dir string) (*Config, error) {
 	var file configFile
 	d.value(root, reflect.ValueOf(&file).Elem(), field{})
 	c := &Config{
-		Fleet: file.Fleet, State: string(file.State), Listen: string(file.Listen), URL: string(file.URL), Instances: file.Instances, Jobs: file.Jobs, Auth: file.Auth, Limits: file.Limits, Hooks: file.Hooks, Notify: file.Notify, Budgets: file.Budget,
+		Fleet: file.Fleet, State: string(file.State), Listen: string(file.Listen), URL: string(file.URL), Instances: file.Instances, Jobs: file.Jobs, Auth: file.Auth, Limits: file.Limits, Hooks: file.Hooks, Results: file.Results, Notify: file.Notify, Budgets: file.Budget,
 		file: name, dir: dir, text: data, root: root,
 	}
 	for cloud := range file.Clouds {
@@ -142,9 +143,10 @@ func (c *Config) Hash() string {
 		Auth                      Auth
 		Limits                    drover.UserLimits
 		Hooks                     Hooks
+		Results                   Results
 		Allow                     []string
 		Budgets                   []Budget
-	}{Fleet: c.Fleet, State: c.State, Listen: c.Listen, URL: c.URL, Instances: c.Instances, Jobs: c.Jobs, Auth: c.Auth, Limits: c.Limits, Hooks: c.Hooks, Allow: c.Notify.Allow, Budgets: c.Budgets}
+	}{Fleet: c.Fleet, State: c.State, Listen: c.Listen, URL: c.URL, Instances: c.Instances, Jobs: c.Jobs, Auth: c.Auth, Limits: c.Limits, Hooks: c.Hooks, Results: c.Results, Allow: c.Notify.Allow, Budgets: c.Budgets}
 	for _, cl := range c.Clouds {
 		whole.Clouds = append(whole.Clouds, cl.hashed())
 	}

@@ -27,7 +27,13 @@ type configFile struct {
 	Auth      Auth                 `yaml:"auth" doc:"what the bearers of tokens may see"`
 	Limits    drover.UserLimits    `yaml:"limits" doc:"how much each user may have of drover serve"`
 	Hooks     Hooks                `yaml:"hooks" doc:"scripts that are run when something happens to an instance"`
+	Results   Results              `yaml:"results" doc:"what becomes of the logs and outputs of jobs under drover serve"`
 	Notify    Notify               `yaml:"notify" doc:"how it is told what becomes of batches that ask for it"`
+}
+
+// Results is what becomes of results.
+type Results struct {
+	Keep time.Duration `yaml:"keep" doc:"taken away so long after their job was final; 0: never"`
 }
 
 // Notify is how those are told what becomes of their batches who ask for it.

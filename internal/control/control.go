@@ -63,6 +63,7 @@ type Setup struct {
 	Probe    string                 // the boot probe, a shell command
 	Deadline time.Duration          // of one probe of an instance
 	Hooks    map[drover.Hook]string // scripts, by absolute path
+	Keep     time.Duration          // how long results are kept once their jobs are final; 0: for ever
 	Notify   webhook.Config         // how it is told what becomes of batches
 	Orders   wire.Orders            // for every instance's runner, but for Notices, which its driver says
 }

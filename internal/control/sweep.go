@@ -36,7 +36,7 @@ func (c *Controller) sweepStored(ctx context.Context) {
 	if !c.cfg.Shared {
 		return
 	}
-	if err := errors.Join(c.SweepInputs(ctx, time.Now()), c.Recount(ctx)); err != nil && ctx.Err() == nil {
+	if err := errors.Join(c.pruneOld(ctx), c.SweepInputs(ctx, time.Now()), c.Recount(ctx)); err != nil && ctx.Err() == nil {
 		c.cfg.Log.Warn("what no job uses cannot be taken away", logkey.Error, err)
 	}
 }

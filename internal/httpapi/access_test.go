@@ -30,6 +30,7 @@ func accesses() []access {
 		{"POST", "/v1/batches", "submit", false, 201, "", small},
 		{"GET", "/v1/jobs", "view", false, 200, "", ""},
 		{"GET", "/v1/jobs/{id}", "view", true, 200, "", ""},
+		{"POST", "/v1/jobs/prune", "operate", false, 200, "", `{"before": "2026-01-01T00:00:00Z"}`},
 		{"PATCH", "/v1/jobs/{id}", "submit", false, 200, "", `{"priority": 3}`},
 		{"POST", "/v1/jobs/{id}/cancel", "submit", false, 200, "", ""},
 		{"POST", "/v1/jobs/{id}/retry", "submit", false, 200, "", ""},

@@ -92,6 +92,10 @@ func (f *fake) Retry(ctx context.Context, id drover.JobID, reason string) (drove
 	return answer[drover.Job](f.ask(ctx, "retry", id, reason))
 }
 
+func (f *fake) Prune(ctx context.Context, before drover.Time) (drover.Pruned, error) {
+	return answer[drover.Pruned](f.ask(ctx, "prune", before))
+}
+
 func (f *fake) RetryWith(ctx context.Context, id drover.JobID, batch drover.Batch, reason string) (drover.Job, error) {
 	batch.User = "" // it is the job's
 	return answer[drover.Job](f.ask(ctx, "retry with", id, batch, reason))

@@ -90,6 +90,7 @@ type listJobsInput struct {
 	Label    []string     `query:"label,explode" maxItems:"20" doc:"only those with this label, as NAME=VALUE; may be repeated"`
 	Elements bool         `query:"elements" doc:"the elements of arrays one by one"`
 	Tried    bool         `query:"tried" doc:"only those that have had an attempt"`
+	Since    string       `query:"since" doc:"only those that are not final, or ended since, as 2026-11-22T08:00:00Z"`
 	After    drover.JobID `query:"after" doc:"only those that come after this one"`
 	Limit    int          `query:"limit" minimum:"0" doc:"at most so many; left out, or more than 1000: 1000"`
 }
@@ -102,6 +103,9 @@ type listJobsOutput struct {
 func (h *Handler) listJobs(ctx context.Context, in *listJobsInput) (*listJobsOutput, error) {
 	f := drover.JobFilter{
 		Job: in.Job, Batch: in.Batch, User: in.User, Elements: in.Elements, Tried: in.Tried, After: in.After, Limit: in.Limit,
+	}
+	if err := parsed(in.Since, &f.Since, parseTime); err != nil {
+		return nil, err
 	}
 	for _, s := range in.State {
 		f.States = append(f.States, drover.JobState(s))

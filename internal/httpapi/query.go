@@ -23,6 +23,7 @@ func jobQuery(f drover.JobFilter) url.Values {
 	}
 	put(q, "elements", f.Elements)
 	put(q, "tried", f.Tried)
+	put(q, "since", f.Since)
 	put(q, "after", f.After)
 	put(q, "limit", f.Limit)
 	return q

@@ -54,6 +54,7 @@ func routes() []route {
 		{"POST", "/v1/batches", submit, false, false, "submit a batch, as a batch file says it", bind((*Handler).submit)},
 		{"GET", "/v1/jobs", view, false, false, "list jobs by id", bind((*Handler).listJobs)},
 		{"GET", "/v1/jobs/{id}", view, true, false, "show a job, an array as a whole, or an element", bind((*Handler).showJob)},
+		{"POST", "/v1/jobs/prune", operate, false, false, "take away the logs and outputs of jobs that ended before a time", bind((*Handler).prune)},
 		{"PATCH", "/v1/jobs/{id}", submit, false, false, "change a job's priority", bind((*Handler).prioritize)},
 		{"POST", "/v1/jobs/{id}/cancel", submit, false, false, "cancel a job, an array or an element", bind((*Handler).cancel)},
 		{"POST", "/v1/jobs/{id}/retry", submit, false, false, "put back in the queue what failed or was cancelled, if need be as another batch has it", bind((*Handler).retry)},

@@ -76,6 +76,7 @@ func choose(f drover.JobFilter, first int64, n int) (string, []any) {
 	c.addIf(f.Job != 0, `number = ?`, f.Job)
 	c.addIf(f.Batch != "", `batch = ?`, f.Batch)
 	c.addIf(f.User != "", `user_name = ?`, f.User)
+	c.addIf(f.Since != 0, `(engine IS NOT NULL OR ended >= ?)`, f.Since)
 	c.addIf(f.Tried, `EXISTS (SELECT 1 FROM bills b WHERE b.job = number)`)
 	for label, value := range f.Labels {
 		c.add(`number IN (SELECT job FROM labels WHERE label = ? AND value = ?)`, label, value)

@@ -67,6 +67,42 @@ func (s *Store) UsersOver(ctx context.Context, results drover.Bytes) ([]string, 
 	return users, nil
 }
 
+// OldResults are the final jobs that ended before a time, of batches of which all is final, and have left anything: the first so many.
+func (s *Store) OldResults(ctx context.Context, before drover.Time, most int) (jobs []int64, err error) {
+	jobs, err = collect(ctx, s.read, func(row scanner) (n int64, err error) { return n, row.Scan(&n) },
+		`SELECT number FROM jobs j WHERE engine IS NULL AND ended < ? AND EXISTS (SELECT 1 FROM results r WHERE r.job = j.number AND r.bytes > 0)
+		AND NOT EXISTS (SELECT 1 FROM jobs o WHERE o.submission = j.submission AND o.engine IS NOT NULL) ORDER BY number LIMIT ?`, before, most)
+	if err != nil {
+		return nil, fmt.Errorf("looking up old results: %w", err)
+	}
+	return jobs, nil
+}
+
+// Leavings are the elements of a job that have left anything, and how many bytes in all.
+func (s *Store) Leavings(ctx context.Context, job int64) (indexes []int, bytes int64, err error) {
+	indexes, err = collect(ctx, s.read, func(row scanner) (index int, err error) {
+		var n int64
+		err = row.Scan(&index, &n)
+		bytes += n
+		return index, err
+	}, `SELECT idx, bytes FROM results WHERE job = ? AND bytes > 0 ORDER BY idx`, job)
+	if err != nil {
+		return nil, 0, fmt.Errorf("looking up the results of job %d: %w", job, err)
+	}
+	return indexes, bytes, nil
+}
+
+// ForgetResults writes down that a job's results are gone.
+func (s *Store) ForgetResults(ctx context.Context, job int64) error {
+	return s.change(ctx, fmt.Sprintf("forgetting the results of job %d", job), func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM outputs WHERE job = ?`, job); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `UPDATE results SET bytes = 0 WHERE job = ?`, job)
+		return err
+	})
+}
+
 // ResultsOf are the jobs and elements of a user's that have left anything.
 func (s *Store) ResultsOf(ctx context.Context, user string) (ids []drover.JobID, err error) {
 	ids, err = collect(ctx, s.read, func(row scanner) (id drover.JobID, err error) { return id, row.Scan(&id.Number, &id.Index) },

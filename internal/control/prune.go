@@ -1,0 +1,59 @@
+package control
+
+import (
+	"context"
+	"time"
+
+	"drover"
+	"drover/internal/logkey"
+)
+
+// pruneAtOnce is of how many jobs results are looked up at once.
+const pruneAtOnce = 100
+
+// Prune takes away old results: see [drover.Queue].
+func (c *Controller) Prune(ctx context.Context, before drover.Time) (pruned drover.Pruned, err error) {
+	for {
+		jobs, err := c.cfg.Store.OldResults(ctx, before, pruneAtOnce)
+		if err != nil || len(jobs) == 0 {
+			return pruned, err
+		}
+		for _, job := range jobs {
+			bytes, err := c.pruneJob(ctx, job)
+			if err != nil {
+				return pruned, err
+			}
+			pruned.Jobs++
+			pruned.Bytes += bytes
+		}
+	}
+}
+
+// pruneJob takes away what a job has left. The records forget it last, so that what cannot be taken away is tried again.
+func (c *Controller) pruneJob(ctx context.Context, job int64) (bytes int64, err error) {
+	spec, err := c.spec(ctx, job)
+	if err != nil {
+		return 0, err
+	}
+	indexes, bytes, err := c.cfg.Store.Leavings(ctx, job)
+	if err != nil {
+		return 0, err
+	}
+	if err := c.cfg.Results.Remove(c.folder(spec), indexes); err != nil {
+		return 0, err
+	}
+	return bytes, c.cfg.Store.ForgetResults(ctx, job)
+}
+
+// pruneOld takes away what is older than the configuration has it kept.
+func (c *Controller) pruneOld(ctx context.Context) error {
+	keep := c.current().Keep
+	if keep == 0 {
+		return nil
+	}
+	pruned, err := c.Prune(ctx, c.now().Add(-keep))
+	if pruned.Jobs > 0 {
+		c.cfg.Log.Info("old results were taken away", logkey.Elements, pruned.Jobs, logkey.Bytes, pruned.Bytes, logkey.Note, "older than "+keep.Round(time.Second).String())
+	}
+	return err
+}
