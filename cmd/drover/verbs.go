@@ -42,16 +42,33 @@ var verbs = []struct {
 func (a *app) verbCommands() (commands []*cobra.Command) {
 	for _, v := range verbs {
 		var reason string
+		var all bool
 		cmd := named(&cobra.Command{
 			Use:     string(v.verb) + " INSTANCE…",
 			Short:   v.short,
 			Long:    v.long + "\n\nAn instance is named by its id, its name, or its cloud's id for it.",
 			Example: "  " + v.example,
-			Args:    wantArgs(1, -1, "an INSTANCE"),
+			Args: func(cmd *cobra.Command, args []string) error {
+				if all {
+					return wantArgs(0, 0, "no INSTANCE beside --all")(cmd, args)
+				}
+				return wantArgs(1, -1, "an INSTANCE")(cmd, args)
+			},
 			RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
+				if all {
+					for in, err := range allInstances(ctx, svc, drover.InstanceFilter{}) {
+						if err != nil {
+							return err
+						}
+						args = append(args, in.Name)
+					}
+				}
 				return a.instruct(ctx, svc, args, v.verb, reason)
 			}),
 		})
+		if v.verb != drover.VerbKill {
+			cmd.Flags().BoolVar(&all, "all", false, "every instance that there is now")
+		}
 		cmd.Flags().StringVar(&reason, "reason", "", "a `text` that is kept with the instance")
 		cmd.ValidArgsFunction = a.completeInstances
 		commands = append(commands, cmd)

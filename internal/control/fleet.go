@@ -10,6 +10,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/internal/engine"
+	"drover/internal/logkey"
 )
 
 // Instances lists instances.
@@ -189,7 +190,11 @@ func (c *Controller) CreateToken(ctx context.Context, r drover.TokenRequest) (dr
 			return drover.NewToken{}, err
 		}
 	}
-	return c.cfg.Store.CreateToken(ctx, c.now(), r)
+	token, err := c.cfg.Store.CreateToken(ctx, c.now(), r)
+	if err == nil {
+		c.cfg.Log.Info("token made", logkey.Caller, drover.IdentityOf(ctx).User, logkey.TokenID, token.ID, logkey.User, r.User, logkey.Role, string(r.Role))
+	}
+	return token, err
 }
 
 // Exposes is the first of the clouds whose jobs can do whatever the controller can; empty if there is none.
@@ -225,5 +230,9 @@ func (c *Controller) Tokens(ctx context.Context) ([]drover.Token, error) {
 
 // RevokeToken ends a token.
 func (c *Controller) RevokeToken(ctx context.Context, id string) error {
-	return c.cfg.Store.RevokeToken(ctx, id)
+	err := c.cfg.Store.RevokeToken(ctx, id)
+	if err == nil {
+		c.cfg.Log.Info("token revoked", logkey.Caller, drover.IdentityOf(ctx).User, logkey.TokenID, id)
+	}
+	return err
 }

@@ -74,6 +74,8 @@ const (
 	Status    = "status"
 	Bytes     = "bytes"
 	Caller    = "caller"
+	TokenID   = "token_id" // a token's name in lists, never the token
+	Role      = "role"     // what its bearer may do
 	Remote    = "remote"
 	Panic     = "panic"
 	Stack     = "stack"
