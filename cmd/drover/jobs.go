@@ -41,6 +41,7 @@ With -o wide the table also has priority, instance, cost, times and labels.`,
   drover jobs --state queued,running --user ada --watch
   drover jobs --batch hello --elements -o wide
   drover jobs 17.3`,
+		Args: cobra.ArbitraryArgs,
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
 			args = f.watch.takeInterval(args)
 			return f.watch.show(ctx, a, "drover jobs", func(a *app) error { return a.jobs(ctx, svc, f, args) })
