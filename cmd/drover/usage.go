@@ -69,7 +69,7 @@ func refuseUnknownTopics(root *cobra.Command) {
 // be done.
 func refuseUnknownCommands(root *cobra.Command) {
 	for _, cmd := range append(root.Commands(), root) {
-		if !cmd.HasSubCommands() || cmd.Args != nil { // it takes arguments of its own
+		if !cmd.HasSubCommands() || cmd.Runnable() && cmd.Args != nil { // it takes arguments of its own
 			continue
 		}
 		cmd.Args, cmd.SuggestionsMinimumDistance = knownCommand, 2
