@@ -276,12 +276,23 @@ func outside(pattern string) bool {
 	return false
 }
 
-// maxLabels is how many labels a job may have: every element of its array shows them.
-const maxLabels = 64
+// A job's labels are shown with every element of its array, and the controller keeps them in memory.
+const (
+	maxLabels     = 64
+	maxLabelBytes = 4 << 10 // of all their names and values
+)
 
 func (c *checker) labels(labels map[string]string, n *node) {
 	if len(n.entries) > maxLabels {
 		c.add(n, fmt.Sprintf("a job has at most %d labels, not %d", maxLabels, len(n.entries)), "put the data in a file and name it in inputs")
+		return
+	}
+	size := 0
+	for name, value := range labels {
+		size += len(name) + len(value)
+	}
+	if size > maxLabelBytes {
+		c.add(n, fmt.Sprintf("a job's labels have at most %d bytes in all, not %d", maxLabelBytes, size), "put the data in a file and name it in inputs")
 		return
 	}
 	for _, e := range n.entries {
