@@ -22,6 +22,7 @@ func (d *daemon) reload(ctx context.Context) {
 	if err == nil {
 		err = d.needsStart(c)
 	}
+	d.counted.Refused(err != nil)
 	if err == nil && c.Hash() == d.config.Hash() {
 		d.log.Info("the configuration says what it said before", logkey.File, absolute(d.app.config))
 		return
@@ -30,6 +31,7 @@ func (d *daemon) reload(ctx context.Context) {
 		err = d.take(ctx, c)
 	}
 	if err != nil {
+		d.counted.Refused(true)
 		d.refuse(err)
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,6 +33,8 @@ const (
 
 // present collects the figures of the present when they are asked for.
 type present struct {
+	refused atomic.Bool // the configuration
+
 	build Build
 
 	mu     sync.Mutex
@@ -59,6 +62,11 @@ func (p *present) Describe(to chan<- *prometheus.Desc) {
 // Collect sends the figures of a snapshot.
 func (p *present) Collect(to chan<- prometheus.Metric) {
 	figure(to, buildInfo, 1, p.build.Version, p.build.Revision, p.build.Go)
+	refused := 0.
+	if p.refused.Load() {
+		refused = 1
+	}
+	figure(to, configRefused, refused)
 	s, err := p.snapshot()
 	if err != nil {
 		figure(to, loopAnswering, 0)

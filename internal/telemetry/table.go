@@ -78,6 +78,7 @@ const (
 	cloudListed        = "drover_cloud_listed_timestamp_seconds"
 	cloudPartition     = "drover_partition"
 	throttles          = "drover_throttles"
+	configRefused      = "drover_configuration_refused"
 	buildInfo          = "drover_build_info"
 )
 
@@ -159,6 +160,7 @@ var table = []metric{
 	{solveTime, histogram, nil, ofCalls, "How long it takes to choose what to rent."},
 	{commitTime, histogram, nil, ofWriting, "How long it takes to write down what was decided together."},
 	{commitsFailed, counter, nil, nil, "Decisions that could not be written down, after which the controller ends."},
+	{configRefused, gauge, nil, nil, "1 while the configuration's file says what was refused, and the last good one stays in use; else 0."},
 	{buildInfo, gauge, []string{"version", "revision", "go_version"}, nil, "1, with what this program is."},
 }
 

@@ -42,6 +42,9 @@ func New(b Build) *Telemetry {
 // Ask has the figures of the present come from a source. Without one they are left out.
 func (t *Telemetry) Ask(source Source) { t.present.ask(source) }
 
+// Refused notes whether the configuration's file, as it is now, was refused.
+func (t *Telemetry) Refused(so bool) { t.present.refused.Store(so) }
+
 // scrapeTime is how long one answer may take.
 const scrapeTime = 10 * time.Second
 
