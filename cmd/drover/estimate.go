@@ -63,6 +63,9 @@ func estimated(ctx context.Context, c *config.Config, s engine.Settings, offerin
 func (e *estimate) words() string {
 	took := time.Duration(e.Seconds * float64(time.Second)).Round(time.Second)
 	text := fmt.Sprintf("in all about %s and %v", dollars(e.Cost), took)
+	if took >= time.Hour {
+		text = fmt.Sprintf("in all about %s and %dh%dm", dollars(e.Cost), int(took.Hours()), int(took.Minutes())%60)
+	}
 	if e.Never > 0 {
 		text += fmt.Sprintf(" for %s, and %d would never run", plural(e.Done, "job"), e.Never)
 	}
