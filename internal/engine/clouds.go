@@ -171,7 +171,7 @@ func (e *Engine) sighted(c *Cloud, s Sighting) {
 			in.become(*o)
 			e.fleet++
 		}
-		in.ProviderID, in.Created, e.rates = s.ProviderID, e.s.Now, true
+		in.ProviderID, in.Created, e.rates = s.ProviderID, e.createdAt(in, s), true
 		if in.Call == 0 {
 			e.accepted(in)
 		} else {
@@ -246,7 +246,7 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	in := &instance{Instance: Instance{
 		ID: e.s.LastInstance, Name: name, Cloud: c.Name, ProviderID: s.ProviderID, Zone: s.Zone, Market: s.Market, Price: s.Price,
 		Type: drover.InstanceType{Name: s.Type, ProviderType: s.ProviderType}, HostKey: s.HostKey,
-		State: drover.InstanceUnknown, Idle: drover.IdleRun, Asked: e.s.Now, Created: e.billFrom(s), Seen: true, Used: !e.ours(s.Name), Owner: s.Owner, Addresses: s.Addresses,
+		State: drover.InstanceUnknown, Idle: drover.IdleRun, Asked: e.s.Now, Created: e.billFrom(first, s), Seen: true, Used: !e.ours(s.Name), Owner: s.Owner, Addresses: s.Addresses,
 		Observed: Observed{Known: e.s.Now, Listed: true, Shown: !s.Ending, Ending: s.Ending, Silent: e.s.Now},
 	}}
 	e.adoptTag(in, s.Idle)
@@ -272,9 +272,21 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	}
 }
 
-// billFrom is when the bill of an adopted instance begins: one that this store named was paid for until it was held to be gone.
-func (e *Engine) billFrom(s Sighting) drover.Time {
-	if e.ours(s.Name) {
+// createdAt is when an instance was made of which a list tells first: as its cloud says, if that can be, since it was asked for.
+func (e *Engine) createdAt(in *instance, s Sighting) drover.Time {
+	if in.Asked <= s.Created && s.Created <= e.s.Now {
+		return s.Created
+	}
+	return e.s.Now
+}
+
+// billFrom is when the bill of an adopted instance begins. A twin of the first of its name is paid for since it was made; any other that this store named was
+// paid for until it was held to be gone.
+func (e *Engine) billFrom(first *instance, s Sighting) drover.Time {
+	switch {
+	case first != nil:
+		return e.createdAt(first, s)
+	case e.ours(s.Name):
 		return e.s.Now
 	}
 	return cmp.Or(s.Created, e.s.Now)
