@@ -25,11 +25,7 @@ controller runs or not. To put a copy back, see "Restoring a backup" in docs/ope
 			if a.config == "" {
 				return drover.Errorf(drover.KindInvalid, "it is not said whose records").WithHint("drover backup -c drover.yaml FILE")
 			}
-			c, err := loadConfig(a.config, "")
-			if err != nil {
-				return err
-			}
-			folder, err := newDaemonFolder(c)
+			_, folder, err := a.daemon()
 			if err != nil {
 				return err
 			}

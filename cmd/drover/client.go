@@ -75,11 +75,7 @@ func (a *app) givenToken() (drover.Secret, error) {
 
 // localController is the one that the configuration in force describes.
 func (a *app) localController(token drover.Secret) (at whereabouts, err error) {
-	c, err := loadConfig(a.config, "")
-	if err != nil {
-		return at, err
-	}
-	folder, err := newDaemonFolder(c)
+	c, folder, err := a.daemon()
 	if err != nil {
 		return at, err
 	}

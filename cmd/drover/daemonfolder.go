@@ -41,6 +41,16 @@ func newDaemonFolder(c *config.Config) (daemonFolder, error) {
 	return daemonFolder{c.Fleet, records}, err
 }
 
+// daemon is the configuration in force, and where its daemon keeps things.
+func (a *app) daemon() (*config.Config, daemonFolder, error) {
+	c, err := loadConfig(a.config, "")
+	if err != nil {
+		return nil, daemonFolder{}, err
+	}
+	folder, err := newDaemonFolder(c)
+	return c, folder, err
+}
+
 // db is the SQLite file of the records.
 func (f daemonFolder) db() string { return f.records }
 

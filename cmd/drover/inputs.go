@@ -48,7 +48,11 @@ func findInputs(batch *drover.Batch, keep keeper) error {
 			job.Files = append(job.Files, kept[in.Path]...)
 		}
 		for n, path := range job.ForeachPaths {
-			file, err := keepInput(path, job.Foreach[n], keep)
+			info, err := os.Stat(path)
+			if err != nil {
+				return fmt.Errorf("file of job %s: %w", job.Name, err)
+			}
+			file, err := keepInput(path, info, job.Foreach[n], keep)
 			if err != nil {
 				return fmt.Errorf("file %s of job %s: %w", path, job.Name, err)
 			}
@@ -76,7 +80,7 @@ func keepPath(root string, keep keeper) (files []drover.File, err error) {
 		if err != nil {
 			return err
 		}
-		file, err := keepInput(name, path.Join(base, filepath.ToSlash(within)), keep)
+		file, err := keepInput(name, info, path.Join(base, filepath.ToSlash(within)), keep)
 		files = append(files, file)
 		return err
 	})
@@ -84,11 +88,7 @@ func keepPath(root string, keep keeper) (files []drover.File, err error) {
 }
 
 // keepInput keeps a file, to be laid at a place.
-func keepInput(name, place string, keep keeper) (drover.File, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return drover.File{}, err
-	}
+func keepInput(name string, info fs.FileInfo, place string, keep keeper) (drover.File, error) {
 	hash, size, err := keep(name)
 	return drover.File{Path: place, Mode: uint32(info.Mode().Perm()), Size: size, Hash: hash}, err
 }

@@ -53,7 +53,7 @@ With -o wide the table also has priority, instance, cost, times and labels.`,
 	flags.StringVar(&f.user, "user", "", "only those of this `user`")
 	flags.StringArrayVar(&f.labels, "label", nil, "only those with the label `NAME=VALUE`; may be repeated")
 	flags.BoolVar(&f.all, "all", false, "whenever they ended")
-	flags.StringVar(&f.since, "since", "", "only those that are not final, or ended since this `time`, or so long ago: 36h, 7d")
+	flags.StringVar(&f.since, "since", "", "only jobs that are not final, or that ended since this `time`: 2026-11-20, or 36h or 7d ago")
 	flags.BoolVar(&f.elements, "elements", false, "the elements of arrays one by one")
 	f.watch.add(cmd)
 	cmd.AddCommand(a.pruneCommand())

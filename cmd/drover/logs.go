@@ -44,7 +44,7 @@ the job is final. Of an array, or a batch, each line comes after the name of the
 		}),
 	}
 	cmd.Flags().StringVar(&f.batch, "batch", "", "of every job of the batches of this `name`")
-	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on until all is final")
+	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on until every job is final")
 	cmd.Flags().BoolVar(&f.stdout, "stdout", false, "only standard output")
 	cmd.Flags().BoolVar(&f.stderr, "stderr", false, "only standard error")
 	cmd.Flags().IntVar(&f.tail, "tail", -1, "only the last `N` lines of each stream, and with -f what comes after them")
@@ -77,33 +77,24 @@ func (a *app) logs(ctx context.Context, svc drover.Service, f logsFlags, args []
 		return err
 	}
 	many := &manyLogs{app: a, svc: svc, flags: f, filter: drover.JobFilter{Batch: f.batch}, to: to}
+	show, follow := many.show, many.follow
 	if len(ids) > 0 {
 		job, err := svc.Job(ctx, ids[0])
 		if err != nil {
 			return err
 		}
-		if job.Array == nil || ids[0].Index >= 0 {
-			return a.logsOfOne(ctx, svc, f, ids[0], to)
-		}
 		many.filter.Job = ids[0].Number
+		if job.Array == nil || ids[0].Index >= 0 {
+			show = func(ctx context.Context) error { return a.copyLogs(ctx, svc, f, ids[0], to) }
+			follow = func(ctx context.Context) error { return a.follow(ctx, svc, ids[0], to, f) }
+		}
 	}
 	if !f.follow {
-		return many.show(ctx)
+		return show(ctx)
 	}
-	err = many.follow(ctx)
+	err = follow(ctx)
 	if err != nil && ctx.Err() != nil {
 		a.goesOn(ids)
-	}
-	return err
-}
-
-func (a *app) logsOfOne(ctx context.Context, svc drover.Service, f logsFlags, id drover.JobID, to streams) error {
-	if !f.follow {
-		return a.copyLogs(ctx, svc, f, id, to)
-	}
-	err := a.follow(ctx, svc, id, to, f)
-	if err != nil && ctx.Err() != nil {
-		a.goesOn([]drover.JobID{id})
 	}
 	return err
 }
@@ -111,11 +102,12 @@ func (a *app) logsOfOne(ctx context.Context, svc drover.Service, f logsFlags, id
 // copyLogs shows what there is of both streams.
 func (a *app) copyLogs(ctx context.Context, svc drover.Queue, f logsFlags, id drover.JobID, to streams) error {
 	show := func(stream drover.Stream, to io.Writer) error {
+		r := drover.LogRequest{Job: id, Stream: stream, Attempt: f.attempt}
 		if to == nil || f.tail < 0 {
-			return copyLog(ctx, svc, drover.LogRequest{Job: id, Stream: stream, Attempt: f.attempt}, to)
+			return copyLog(ctx, svc, r, to)
 		}
 		last := &tail{most: f.tail}
-		return errors.Join(copyLog(ctx, svc, drover.LogRequest{Job: id, Stream: stream, Attempt: f.attempt}, last), last.print(to))
+		return errors.Join(copyLog(ctx, svc, r, last), last.print(to))
 	}
 	return errors.Join(show(drover.Stdout, to.out), show(drover.Stderr, to.err))
 }
@@ -206,7 +198,7 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// first shows the last lines of what is there, after which the stream is followed.
+// first shows the last lines of what there is. The stream is followed from there.
 func (f *follower) first(ctx context.Context) error {
 	job, err := f.look(ctx)
 	if err != nil {

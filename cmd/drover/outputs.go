@@ -51,7 +51,8 @@ chooses among them. What is fetched is checked, and nothing is ever written outs
 }
 
 // outputs is the files that the arguments name.
-func (a *app) outputs(ctx context.Context, svc drover.Service, f outputsFlags, args []string) (files iter.Seq2[jobOutput, error], err error) {
+func (a *app) outputs(ctx context.Context, svc drover.Service, f outputsFlags, args []string) (iter.Seq2[jobOutput, error], error) {
+	var files iter.Seq2[jobOutput, error]
 	if f.batch != "" {
 		files = outputsOfBatch(ctx, svc, f.batch)
 	} else if len(args) == 0 {
@@ -71,9 +72,8 @@ func (a *app) outputs(ctx context.Context, svc drover.Service, f outputsFlags, a
 	case !doublestar.ValidatePattern(args[0]):
 		return nil, drover.Errorf(drover.KindInvalid, "%q is not a pattern", args[0]).WithHint("such as '*.csv', or '**/*.csv' for those in folders, too")
 	}
-	all := files
 	return func(yield func(jobOutput, error) bool) {
-		for o, err := range all {
+		for o, err := range files {
 			if err != nil || doublestar.MatchUnvalidated(args[0], o.Path) {
 				if !yield(o, err) {
 					return
@@ -105,7 +105,7 @@ func outputsOfBatch(ctx context.Context, svc drover.Service, batch string) iter.
 			}
 		}
 		if len(seen) == 0 {
-			yield(jobOutput{}, drover.Errorf(drover.KindNotFound, "there is no job of a batch %s", batch).WithHint("drover jobs lists them"))
+			yield(jobOutput{}, noBatch(batch))
 		}
 	}
 }

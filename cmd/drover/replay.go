@@ -100,11 +100,7 @@ func (a *app) ownRecording() (string, error) {
 		return "", drover.Errorf(drover.KindInvalid, "no recording is named").
 			WithHint("name a file, a folder or a run, as in drover replay run-x7k2pq; or, for a controller's, its configuration: -c drover.yaml")
 	}
-	c, err := loadConfig(a.config, "")
-	if err != nil {
-		return "", err
-	}
-	folder, err := newDaemonFolder(c)
+	_, folder, err := a.daemon()
 	return folder.file("recording"), err
 }
 

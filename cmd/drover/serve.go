@@ -101,11 +101,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err != nil {
 		return err
 	}
-	c, err := loadConfig(a.config, "")
-	if err != nil {
-		return err
-	}
-	folder, err := newDaemonFolder(c)
+	c, folder, err := a.daemon()
 	if err != nil {
 		return err
 	}

@@ -118,11 +118,7 @@ func (a *app) fleetLogins(cloud, folder string) ([]string, error) {
 		fmt.Fprintln(a.err, "your own keys have to log in: the fleet's is used on its controller's host, with -c FILE")
 		return nil, nil
 	}
-	c, err := loadConfig(a.config, "")
-	if err != nil {
-		return nil, err
-	}
-	daemon, err := newDaemonFolder(c)
+	c, daemon, err := a.daemon()
 	if err != nil {
 		return nil, err
 	}

@@ -71,9 +71,14 @@ func (a *app) waitList(ctx context.Context, svc drover.Queue, f waitFlags, args 
 		return nil
 	})
 	if err == nil && f.batch != "" && len(ids) == 0 {
-		return nil, drover.Errorf(drover.KindNotFound, "there is no job of a batch %s", f.batch).WithHint("drover jobs lists them")
+		return nil, noBatch(f.batch)
 	}
 	return ids, err
+}
+
+// noBatch is the error for the name of a batch of which there are no jobs.
+func noBatch(name string) error {
+	return drover.Errorf(drover.KindNotFound, "there is no job of a batch %s", name).WithHint("drover jobs lists them")
 }
 
 // The times between looks at the jobs that are waited for: short while something happens, longer while nothing does.

@@ -12,7 +12,11 @@ import (
 func (e *Engine) unmet(g *group, u drover.Unmet) {
 	g.stuck, g.unmet, e.replace, e.yield = true, g.wants(), true, true
 	why := e.reason(u.Code, "%s", u.Text)
-	if limit, limited := e.userLimited(g); limited && u.Code == drover.ReasonLimit {
+	limit, limited := drover.Reason{}, false
+	if u.Code == drover.ReasonLimit {
+		limit, limited = e.userLimited(g)
+	}
+	if limited {
 		why = limit
 	} else if u.Code != drover.ReasonBlocked {
 		why = e.first(g, why)
