@@ -53,7 +53,7 @@ func (a *app) retryCommand() *cobra.Command {
 again.
 
 With --with each job runs again as the batch file has it now under the same name: its command, inputs, resources and so on. Its inputs
-are uploaded first. Its labels stay; its array or foreach, gang and after must be as they were. What has succeeded stays as it is.`,
+are uploaded first. Its labels stay; its array or foreach, gang and after must be as they were. Elements that have succeeded do not run again.`,
 		Example: `  drover retry 17
   drover retry 18.3 --reason 'the disk was full'
   drover retry --with examples/hello.yaml 17`,
@@ -113,7 +113,9 @@ func (a *app) retryBatch(ctx context.Context, svc drover.Queue, path string, ids
 		if err != nil {
 			return drover.Batch{}, w.fault("", "jobs", fmt.Sprintf("job %v is %s, and there is no job of that name", id, was.Name), "name the job as it was, or submit the batch")
 		}
-		if key, err := now.CheckRetry(drover.JobSpec{Array: array, Gang: was.Gang, After: was.After, AfterAny: was.AfterAny}); err != nil {
+		// Which files its elements were for, only the controller knows, and looks.
+		as := drover.JobSpec{Array: array, Gang: was.Gang, Foreach: now.Foreach, After: was.After, AfterAny: was.AfterAny}
+		if key, err := now.CheckRetry(as); err != nil {
 			e := drover.AsError(err, drover.KindInvalid)
 			return drover.Batch{}, w.fault(now.Name, key, e.Message, e.Hint)
 		}
@@ -121,7 +123,7 @@ func (a *app) retryBatch(ctx context.Context, svc drover.Queue, path string, ids
 	}
 	for i := range file.Batch.Jobs {
 		if job := &file.Batch.Jobs[i]; !retried[job.Name] {
-			job.Inputs, job.After, job.AfterAny = nil, nil, nil
+			job.Inputs, job.Foreach, job.ForeachPaths, job.After, job.AfterAny = nil, nil, nil, nil, nil
 		}
 	}
 	return file.Batch, a.upload(ctx, svc, &file.Batch, 0)

@@ -42,18 +42,19 @@ func (m *manyLogs) show(ctx context.Context) error {
 			return err
 		}
 	}
-	if !found {
-		return m.none(ctx)
+	if found {
+		return nil
 	}
-	return nil
+	_, err := m.final(ctx) // are there jobs at all?
+	return err
 }
 
-// follow shows what is written as it comes, until all is final.
+// follow shows what is written as it comes, until every job is final.
 func (m *manyLogs) follow(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait() // once all are told to end
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var wg sync.WaitGroup
-	defer wg.Wait()
 	places := make(chan struct{}, mostFollowed)
 	begun := map[drover.JobID]bool{}
 	for {
@@ -109,41 +110,25 @@ func (m *manyLogs) final(ctx context.Context) (final bool, err error) {
 			some, final = true, final && job.State.Final()
 		}
 		if !some {
-			return m.none(ctx)
+			return noBatch(m.filter.Batch)
 		}
 		return nil
 	})
 	return final, err
 }
 
-// none says why there is nothing to show, if that is a mistake.
-func (m *manyLogs) none(ctx context.Context) error {
-	for _, err := range allJobs(ctx, m.svc, m.filter) {
-		return err
-	}
-	return drover.Errorf(drover.KindNotFound, "there is no job of a batch %s", m.filter.Batch).WithHint("drover jobs lists them")
-}
-
 // each shows the streams of one job or element by do.
 func (m *manyLogs) each(job drover.Job, do func(streams) error) error {
 	name := elementName(job.Name, job.ID.Index) + ": "
-	var both [2]*prefixed
+	out, err := &prefixed{to: m.to.out, prefix: name, mu: &m.mu}, &prefixed{to: m.to.err, prefix: name, mu: &m.mu}
 	to := streams{}
 	if m.to.out != nil {
-		both[0] = &prefixed{to: m.to.out, prefix: name, mu: &m.mu}
-		to.out = both[0]
+		to.out = out
 	}
 	if m.to.err != nil {
-		both[1] = &prefixed{to: m.to.err, prefix: name, mu: &m.mu}
-		to.err = both[1]
+		to.err = err
 	}
-	err := do(to)
-	for _, p := range both {
-		if p != nil {
-			err = errors.Join(err, p.flush())
-		}
-	}
-	return err
+	return errors.Join(do(to), out.flush(), err.flush())
 }
 
 // prefixed writes whole lines, each after a prefix. Several may share what they write to.

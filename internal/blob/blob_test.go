@@ -193,6 +193,36 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
+func TestKeepLogs(t *testing.T) {
+	path := t.TempDir()
+	r := openResults(t, path, DefaultLimits())
+	first := func(int64, int64) (io.Reader, error) { return strings.NewReader("first"), nil }
+	if err := r.WriteLog(t.Context(), "greet", 3, Stdout, 5, first); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time changes nothing
+		if err := r.KeepLogs("greet", 3, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	equal(t, "results", tree(t, path), map[string]string{"logs/attempts/greet.3.1.out": "first", "logs/attempts/greet.3.1.err": "", ".partial/": ""})
+	if n := r.Kept("greet", 3, []int{1, 2}); n != 5 {
+		t.Errorf("%d bytes are kept, want 5", n)
+	}
+
+	// A log that cannot be set aside would be lost to the next attempt's, so that must be an error.
+	if err := r.WriteLog(t.Context(), "greet", 3, Stdout, 5, first); err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(path, "logs", "attempts")
+	if err := errors.Join(os.RemoveAll(folder), os.WriteFile(folder, nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.KeepLogs("greet", 3, 1); err == nil {
+		t.Error("a log is said to be set aside where no file can be made")
+	}
+}
+
 func TestWriteLog(t *testing.T) {
 	stream := strings.Repeat("h", 60) + strings.Repeat("m", 1000) + strings.Repeat("t", 60)
 	section := func(offset, n int64) (io.Reader, error) { return strings.NewReader(stream[offset:]), nil }

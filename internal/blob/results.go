@@ -120,7 +120,7 @@ func (r *Results) KeepLogs(job string, index, attempt int) error {
 		if _, err := r.root.Lstat(kept); err == nil {
 			continue
 		}
-		if err := r.root.Rename(name, kept); absent(err) {
+		if err = r.root.Rename(name, kept); absent(err) {
 			err = r.root.WriteFile(kept, nil, 0o644) // it wrote nothing
 		}
 		if err != nil {
@@ -161,11 +161,11 @@ func (r *Results) Remove(job string, indexes []int) error {
 	return nil
 }
 
-// Kept is how many bytes the logs of the attempts before one take.
-func (r *Results) Kept(job string, last drover.AttemptID) (bytes int64) {
-	for n := 1; n < last.Number; n++ {
+// Kept is how many bytes the logs take that were set aside of these attempts of an element.
+func (r *Results) Kept(job string, index int, attempts []int) (bytes int64) {
+	for _, n := range attempts {
 		for _, stream := range []string{Stdout, Stderr} {
-			if info, err := r.root.Lstat(attemptLog(job, last.Job.Index, n, stream)); err == nil {
+			if info, err := r.root.Lstat(attemptLog(job, index, n, stream)); err == nil {
 				bytes += info.Size()
 			}
 		}

@@ -242,8 +242,14 @@ func (c *Controller) tryCollect(ctx context.Context, f engine.Collect) error {
 	if !ok || l == nil {
 		return errNotConnected
 	}
-	if err := c.keepLogs(ctx, f.Attempt, spec); err != nil {
+	before, err := c.cfg.Store.Ended(ctx, f.Attempt)
+	if err != nil {
 		return err
+	}
+	if n := len(before); n > 0 { // its logs are where this one's will be
+		if err := c.cfg.Results.KeepLogs(c.folder(spec), f.Attempt.Job.Index, before[n-1]); err != nil {
+			return err
+		}
 	}
 	if err := c.collectLogs(ctx, l, f.Attempt, spec, exit); err != nil {
 		return err
@@ -259,21 +265,9 @@ func (c *Controller) tryCollect(ctx context.Context, f engine.Collect) error {
 		return drover.Errorf(drover.KindInvalid, "no file matches the required output %q", missing)
 	}
 	if c.cfg.Shared {
-		c.tally.add(f.Attempt.Job, c.sizeOf(exit, files)+c.cfg.Results.Kept(c.folder(spec), f.Attempt))
+		c.tally.add(f.Attempt.Job, c.sizeOf(exit, files)+c.cfg.Results.Kept(c.folder(spec), f.Attempt.Job.Index, before))
 	}
 	return nil
-}
-
-// keepLogs sets the logs of the attempt before aside, if there was one.
-func (c *Controller) keepLogs(ctx context.Context, id drover.AttemptID, spec jobSpec) error {
-	if id.Number == 1 {
-		return nil
-	}
-	before, err := c.cfg.Store.Ended(ctx, id)
-	if err != nil || before == 0 {
-		return err
-	}
-	return c.cfg.Results.KeepLogs(c.folder(spec), id.Job.Index, before)
 }
 
 // collectLogs stores both streams. A short one came whole with the exit; of a long one the instance is asked for the parts that are kept.

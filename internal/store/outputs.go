@@ -47,14 +47,17 @@ func (s *Store) Outputs(ctx context.Context, job int64) (map[int][]drover.File, 
 	return outputs, nil
 }
 
-// Ended is the last attempt of a job before this one that came to an end of its own, so that there may be logs of it; 0 if there was none.
-func (s *Store) Ended(ctx context.Context, id drover.AttemptID) (number int, err error) {
-	err = s.read.QueryRowContext(ctx, `SELECT coalesce(max(number), 0) FROM attempts WHERE job = ? AND idx = ? AND number < ? AND state <> 'lost'`,
-		id.Job.Number, id.Job.Index, id.Number).Scan(&number)
-	if err != nil {
-		return 0, fmt.Errorf("looking for attempts before %v: %w", id, err)
+// Ended are the attempts of a job before this one that came to an end of their own, so that there may be logs of them: by number.
+func (s *Store) Ended(ctx context.Context, id drover.AttemptID) (numbers []int, err error) {
+	if id.Number == 1 {
+		return nil, nil
 	}
-	return number, nil
+	numbers, err = collect(ctx, s.read, func(row scanner) (n int, err error) { return n, row.Scan(&n) },
+		`SELECT number FROM attempts WHERE job = ? AND idx = ? AND number < ? AND state <> 'lost' ORDER BY number`, id.Job.Number, id.Job.Index, id.Number)
+	if err != nil {
+		return nil, fmt.Errorf("looking for attempts before %v: %w", id, err)
+	}
+	return numbers, nil
 }
 
 // Warning is something that the outputs of a job's last attempt lack.
