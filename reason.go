@@ -28,6 +28,7 @@ const (
 	ReasonGang       = "gang"        // others begin together with it
 	ReasonRetry      = "retry"       // it failed, and the delay before its next try is not over
 	ReasonMaxRunning = "max_running" // as many of its array run as may at once
+	ReasonPaused     = "paused"      // the queue is paused: nothing that waits is started
 	ReasonShare      = "share"       // others of its priority use less of their share
 	ReasonUnproved   = "unproved"    // the records may be an older copy, and it is not known yet what there is
 	ReasonRefused    = "refused"     // how many offerings do not serve it, and which comes nearest

@@ -59,6 +59,10 @@ type Queue interface {
 	// KindNotFound; KindConflict if the job is final; KindInvalid.
 	SetPriority(ctx context.Context, id JobID, priority int) (Job, error)
 
+	// SetPaused pauses the queue, so that nothing that waits is started, nor rented for, while what runs goes on; or resumes it. It is durable when
+	// SetPaused returns.
+	SetPaused(ctx context.Context, paused bool, reason string) (Status, error)
+
 	// Logs reads an output stream of a job that is no array, or of one element. The caller closes it. KindNotFound if there is no such job;
 	// of one that has had no attempt, or wrote nothing, there is nothing to read.
 	Logs(ctx context.Context, r LogRequest) (io.ReadCloser, error)

@@ -179,6 +179,9 @@ func (a *app) checkController(ctx context.Context, patience time.Duration) (stri
 	if own := thisVersion().Version; status.Version != "" && status.Version != own {
 		text += "; this program is version " + own
 	}
+	if why := status.Paused; why != nil {
+		text += "; " + why.Text
+	}
 	if n := len(status.SetAside); n > 0 {
 		return "", drover.Errorf(drover.KindConflict, "%d of its records could not be read, and their jobs are held: %s", n, strings.Join(status.SetAside, "; ")).
 			WithHint("see whether the attempt still runs; then drover priority JOB 1, or drover cancel JOB")

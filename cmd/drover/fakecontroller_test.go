@@ -150,6 +150,10 @@ func (f *fakeController) SetPriority(_ context.Context, id drover.JobID, priorit
 	return j, err
 }
 
+func (f *fakeController) SetPaused(ctx context.Context, _ bool, _ string) (drover.Status, error) {
+	return f.Status(ctx)
+}
+
 func (f *fakeController) Submit(_ context.Context, s drover.Submission) (r drover.Receipt, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

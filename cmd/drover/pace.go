@@ -59,6 +59,10 @@ func (p paced) SetPriority(ctx context.Context, id drover.JobID, priority int) (
 	return inTime(ctx, func() (drover.Job, error) { return p.Client.SetPriority(ctx, id, priority) })
 }
 
+func (p paced) SetPaused(ctx context.Context, paused bool, reason string) (drover.Status, error) {
+	return inTime(ctx, func() (drover.Status, error) { return p.Client.SetPaused(ctx, paused, reason) })
+}
+
 func (p paced) Outputs(ctx context.Context, id drover.JobID) ([]drover.File, error) {
 	return inTime(ctx, func() ([]drover.File, error) { return p.Client.Outputs(ctx, id) })
 }

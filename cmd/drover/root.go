@@ -114,7 +114,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		{"A controller:", []*cobra.Command{a.serveCommand(), a.tokenCommand(), a.backupCommand(), a.doctorCommand()}},
 		{"The queue:", []*cobra.Command{
 			a.submitCommand(), a.jobsCommand(), a.explainCommand(), a.logsCommand(), a.outputsCommand(), a.cancelCommand(), a.retryCommand(),
-			a.priorityCommand(), a.waitCommand(),
+			a.priorityCommand(), a.waitCommand(), a.queueCommand(),
 		}},
 		{"The fleet:", append(a.verbCommands(), a.instancesCommand(), a.sshCommand(), a.offersCommand(), a.costCommand(), a.eventsCommand())},
 		{"More:", []*cobra.Command{a.versionCommand()}},

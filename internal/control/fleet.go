@@ -179,7 +179,7 @@ func (c *Controller) Status(ctx context.Context) (drover.Status, error) {
 	}
 	return drover.Status{
 		Fleet: c.cfg.Fleet, Version: c.cfg.Version, Time: s.Now, Jobs: counts, Waiting: s.Waiting, Instances: s.Instances, Standing: s.Standing,
-		Hourly: s.Hourly.USD(), Spent: s.Spent.USD(), Draining: s.Draining, SetAside: aside, Suspended: c.suspended(),
+		Hourly: s.Hourly.USD(), Spent: s.Spent.USD(), Paused: s.Paused, Draining: s.Draining, SetAside: aside, Suspended: c.suspended(),
 	}, nil
 }
 

@@ -226,6 +226,19 @@ func (c *Controller) SetPriority(ctx context.Context, id drover.JobID, priority 
 	return c.Job(ctx, whole)
 }
 
+// SetPaused pauses the queue, or resumes it.
+func (c *Controller) SetPaused(ctx context.Context, paused bool, reason string) (drover.Status, error) {
+	what := "the queue is resumed"
+	if paused {
+		what = "the queue is paused"
+	}
+	wish := engine.QueueAsked{Resume: !paused, Reason: drover.Reason{Code: drover.ReasonPaused, Text: asked(ctx, what, reason)}}
+	if err := c.wish(ctx, wish); err != nil {
+		return drover.Status{}, err
+	}
+	return c.Status(ctx)
+}
+
 // asked says who asked for something, and what they said about it.
 func asked(ctx context.Context, what, reason string) string {
 	if by := drover.IdentityOf(ctx).User; by != "" {

@@ -25,10 +25,16 @@ type Write struct {
 	Blocks   *[]Block     `json:"blocks,omitempty"`   // all there are
 	Spending *Spending    `json:"spending,omitempty"` // as it now is
 	Closing  bool         `json:"closing,omitempty"`
+	Queue    *Queue       `json:"queue,omitempty"`
 	Wish     int64        `json:"wish,omitempty"` // it is granted: its row goes
 
 	Doubt  *Doubt `json:"doubt,omitempty"`  // the records may be an older copy
 	Proved bool   `json:"proved,omitempty"` // they are not, or no longer in a way that matters
+}
+
+// Queue is whether what waits is started.
+type Queue struct {
+	Paused *drover.Reason `json:"paused,omitempty"` // why not; nil if it is
 }
 
 // Doubt is why the records may be an older copy, and beyond which numbers others are given from then on.

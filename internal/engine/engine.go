@@ -238,6 +238,8 @@ func (e *Engine) handle(body Body) {
 		e.instruct(b)
 	case PriorityAsked:
 		e.prioritize(b)
+	case QueueAsked:
+		e.setPaused(b)
 	case DrainAsked:
 		e.drain()
 		e.stopAll(b.Stop)

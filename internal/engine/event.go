@@ -56,6 +56,13 @@ type PriorityAsked struct {
 	Reason   drover.Reason `json:"reason"`
 }
 
+// QueueAsked is the wish that nothing that waits be started, nor rented for, or, with Resume, that it be again.
+type QueueAsked struct {
+	Wish   int64         `json:"wish,omitempty"`
+	Resume bool          `json:"resume,omitempty"`
+	Reason drover.Reason `json:"reason"`
+}
+
 // DrainAsked is the wish that this controller start nothing any more, so that it can end with nothing left behind: attempts finish,
 // instances go as they fall idle, and what waits waits for the next controller. With Stop, which says why, attempts are told to end and their
 // jobs are queued again, as with priority 0.
@@ -265,6 +272,7 @@ func (Submitted) kind() string     { return "submitted" }
 func (CancelAsked) kind() string   { return "cancel_asked" }
 func (InstructAsked) kind() string { return "instruct_asked" }
 func (PriorityAsked) kind() string { return "priority_asked" }
+func (QueueAsked) kind() string    { return "queue_asked" }
 func (DrainAsked) kind() string    { return "drain_asked" }
 func (CloseAsked) kind() string    { return "close_asked" }
 func (Tagged) kind() string        { return "tagged" }
@@ -299,6 +307,9 @@ func Wished(body Body, row int64) Body {
 	case PriorityAsked:
 		b.Wish = row
 		return b
+	case QueueAsked:
+		b.Wish = row
+		return b
 	}
 	return nil
 }
@@ -311,6 +322,7 @@ var decoders = map[string]func([]byte) (Body, error){
 	"cancel_asked":   decode[CancelAsked],
 	"instruct_asked": decode[InstructAsked],
 	"priority_asked": decode[PriorityAsked],
+	"queue_asked":    decode[QueueAsked],
 	"drain_asked":    decode[DrainAsked],
 	"close_asked":    decode[CloseAsked],
 	"offered":        decode[Offered],

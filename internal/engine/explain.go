@@ -18,12 +18,13 @@ type Status struct {
 	Hourly    drover.Money                 `json:"hourly"`   // price of all that is billed
 	Spent     drover.Money                 `json:"spent"`
 	Jobs      int                          `json:"jobs"` // not final
+	Paused    *drover.Reason               `json:"paused,omitempty"`
 	Draining  bool                         `json:"draining,omitempty"`
 }
 
 // Status sums up the present, with one look at each job.
 func (e *Engine) Status() Status {
-	s := Status{Now: e.s.Now, Instances: map[drover.InstanceState]int{}, Spent: e.spent(), Jobs: e.jobs.count, Draining: e.s.Draining}
+	s := Status{Now: e.s.Now, Instances: map[drover.InstanceState]int{}, Spent: e.spent(), Jobs: e.jobs.count, Paused: e.s.Paused, Draining: e.s.Draining}
 	for _, in := range e.instances {
 		s.Instances[in.State]++
 		if in.Created != 0 {

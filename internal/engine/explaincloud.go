@@ -46,12 +46,9 @@ func (e *Engine) whyNotIn(c *Cloud) (why []drover.Reason) {
 
 // whyNowhere is all that keeps anything at all from being rented in any cloud.
 func (e *Engine) whyNowhere() (why []drover.Reason) {
-	switch {
-	case e.s.Draining:
-		why = append(why, drover.Reason{Code: drover.ReasonDraining, Text: drainingText, Since: e.s.Halted})
-	case !e.proved():
-		why = append(why, e.whyUnproved())
-	case e.s.Closing:
+	if halt, halted := e.halted(); halted {
+		why = append(why, halt)
+	} else if e.s.Closing {
 		why = append(why, drover.Reason{Code: drover.ReasonClosing, Text: closingText, Since: e.s.Halted})
 	}
 	if most := e.s.Settings.MaxInstances; most > 0 && e.room() == 0 {

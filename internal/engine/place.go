@@ -14,7 +14,7 @@ func (e *Engine) place() {
 	r := e.callRolls()
 	e.expect(r)
 	e.sortGroups()
-	if e.s.Draining || !e.proved() {
+	if _, halted := e.halted(); halted {
 		e.forgetFits()
 		return
 	}

@@ -9,12 +9,8 @@ import (
 // plan asks for a solve when work is left that has neither a place nor an instance on its way, and for which the last solve did not
 // already find nothing.
 func (e *Engine) plan() {
-	if e.s.Draining {
-		e.allWait(e.groups, e.reason(drover.ReasonDraining, drainingText))
-		return
-	}
-	if !e.proved() {
-		e.allWait(e.groups, e.whyUnproved())
+	if why, halted := e.halted(); halted {
+		e.allWait(e.groups, why)
 		return
 	}
 	if e.s.Solving != nil {
@@ -268,7 +264,7 @@ func (s *Solving) first(p drover.Purchase) (o drover.Offering, ok bool) {
 // rent writes down one instance of a plan, if there still is room, money and work for it, and counts it in what the limits leave.
 func (e *Engine) rent(s *Solving, p drover.Purchase, left leeway) {
 	loads := e.stillWanted(s, p.Loads)
-	if len(loads) == 0 || len(p.Candidates) == 0 || e.s.Closing || e.s.Draining || !e.proved() {
+	if _, halted := e.halted(); halted || len(loads) == 0 || len(p.Candidates) == 0 || e.s.Closing {
 		return
 	}
 	if first, ok := s.first(p); ok && e.overtaken(first) {

@@ -200,6 +200,9 @@ func (p *player) body(verb string, args []string) engine.Body {
 		return engine.CloseAsked{}
 	case "drain-all":
 		return engine.DrainAsked{Stop: strings.ReplaceAll(strings.Join(args, ""), "_", " ")}
+	case "pause", "resume":
+		words := strings.ReplaceAll(strings.Join(args, ""), "_", " ")
+		return engine.QueueAsked{Wish: 1, Resume: verb == "resume", Reason: drover.Reason{Code: drover.ReasonPaused, Text: words}}
 	case "hold", "drain", "release", "kill":
 		words := strings.ReplaceAll(strings.Join(args[1:], ""), "_", " ")
 		return engine.InstructAsked{Wish: 1, Instance: p.number(args[0]), Verb: drover.Verb(verb), Reason: drover.Reason{Text: words}}

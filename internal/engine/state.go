@@ -12,7 +12,7 @@ const StateVersion = 1
 // State is all that an Engine knows, in canonical form: sorted, without maps, so that equal states have equal bytes.
 //
 // A controller that begins after another's end loads what is durable of it from the store; a recording begins with the whole. What is
-// durable: the counters (LastAgain and LastAttempt among them), Closing, Spent, Unproved, jobs, live attempts, instances (but for what "observed"
+// durable: the counters (LastAgain and LastAttempt among them), Closing, Paused, Spent, Unproved, jobs, live attempts, instances (but for what "observed"
 // says below), blocks and spending.
 type State struct {
 	Version       int            `json:"version"`
@@ -29,6 +29,7 @@ type State struct {
 	LastAttempt   int            `json:"last_attempt,omitempty"` // numbers of attempts that may have been given by records that are lost
 	Draining      bool           `json:"draining,omitempty"`     // observed: nothing is started any more
 	Closing       bool           `json:"closing"`                // no new instances; those without work go at once
+	Paused        *drover.Reason `json:"paused,omitempty"`       // why nothing that waits is started, nor rented for; nil if it is
 	Halted        drover.Time    `json:"halted,omitempty"`       // observed: since when it drains or closes
 	Configured    drover.Time    `json:"configured,omitempty"`   // observed: since when Settings are as they are
 	Spent         drover.Money   `json:"spent"`                  // by instances that are gone

@@ -40,6 +40,8 @@ func accesses() []access {
 		{"GET", "/v1/jobs/{id}/outputs/content", "view", true, 200, "?path=a", ""},
 		{"POST", "/v1/inputs/missing", "submit", false, 200, "", `[]`},
 		{"PUT", "/v1/inputs/{hash}", "submit", false, 204, "", "contents"},
+		{"POST", "/v1/queue/pause", "operate", false, 200, "", `{"reason": "a new image"}`},
+		{"POST", "/v1/queue/resume", "operate", false, 200, "", ""},
 		{"GET", "/v1/instances", "view", false, 200, "", ""},
 		{"GET", "/v1/instances/{id}", "view", false, 200, "", ""},
 		{"POST", "/v1/instances/{id}/drain", "operate", false, 200, "", ""},

@@ -115,6 +115,16 @@ func (c *Client) SetPriority(ctx context.Context, id drover.JobID, priority int)
 	return job, err
 }
 
+// SetPaused asks for the queue to be paused, or resumed.
+func (c *Client) SetPaused(ctx context.Context, paused bool, reason string) (s drover.Status, err error) {
+	verb := "resume"
+	if paused {
+		verb = "pause"
+	}
+	_, err = c.ask(ctx, call{method: http.MethodPost, path: []string{"queue", verb}, json: reasonBody{reason}}, &s)
+	return s, err
+}
+
 // Logs reads a stream as it comes. Following that is interrupted fails as KindUnreachable, since there is no telling where to go on.
 func (c *Client) Logs(ctx context.Context, r drover.LogRequest) (io.ReadCloser, error) {
 	q := url.Values{}

@@ -105,6 +105,10 @@ func (f *fake) SetPriority(ctx context.Context, id drover.JobID, priority int) (
 	return answer[drover.Job](f.ask(ctx, "priority", id, priority))
 }
 
+func (f *fake) SetPaused(ctx context.Context, paused bool, reason string) (drover.Status, error) {
+	return answer[drover.Status](f.ask(ctx, "paused", paused, reason))
+}
+
 func (f *fake) Logs(ctx context.Context, r drover.LogRequest) (io.ReadCloser, error) {
 	if err := f.ask(ctx, "logs", r); err != nil {
 		return nil, err

@@ -187,6 +187,15 @@ func (b *reasonBody) or(query string) string {
 	return b.Reason
 }
 
+type setPausedInput struct{ Body *reasonBody }
+
+// setPaused is the route that pauses the queue, or resumes it.
+func setPaused(paused bool) binding {
+	return bind(func(h *Handler, ctx context.Context, in *setPausedInput) (*statusOutput, error) {
+		return asStatus(h.cfg.Service.SetPaused(ctx, paused, in.Body.or("")))
+	})
+}
+
 func (h *Handler) cancel(ctx context.Context, in *changeJobInput) (*jobOutput, error) {
 	if err := h.mayChange(ctx, in.ID); err != nil {
 		return nil, err

@@ -53,6 +53,8 @@ func calls() map[string]func(ctx context.Context, s drover.Service) (any, error)
 		"Cancel":           func(c ctx, s svc) (any, error) { return s.Cancel(c, element, "why & \"how\"") },
 		"Retry":            func(c ctx, s svc) (any, error) { return s.Retry(c, whole, "") },
 		"RetryWith":        func(c ctx, s svc) (any, error) { return s.RetryWith(c, whole, batch(), "mended") },
+		"Pause":            func(c ctx, s svc) (any, error) { return s.SetPaused(c, true, "no & work") },
+		"Resume":           func(c ctx, s svc) (any, error) { return s.SetPaused(c, false, "") },
 		"SetPriority":      func(c ctx, s svc) (any, error) { return s.SetPriority(c, whole, 0) },
 		"Logs": func(c ctx, s svc) (any, error) {
 			return text(s.Logs(c, drover.LogRequest{Job: element, Stream: drover.Stderr}))

@@ -66,6 +66,9 @@ func routes() []route {
 		{"POST", "/v1/inputs/missing", submit, false, false, "say which of these contents the caller has not sent", bind((*Handler).missingInputs)},
 		{"PUT", "/v1/inputs/{hash}", submit, false, true, "keep contents under their SHA-256", bind((*Handler).putInput)},
 
+		{"POST", "/v1/queue/pause", operate, false, false, "start nothing that waits, and rent nothing for it", setPaused(true)},
+		{"POST", "/v1/queue/resume", operate, false, false, "start what waits again", setPaused(false)},
+
 		{"GET", "/v1/instances", view, false, false, "list instances by id", bind((*Handler).listInstances)},
 		{"GET", "/v1/instances/{id}", view, false, false, "show an instance, by its id, its name or its cloud's id", bind((*Handler).showInstance)},
 		{"POST", "/v1/instances/{id}/drain", operate, false, false, "let it finish what runs, then go", instruct(drover.VerbDrain)},

@@ -43,7 +43,11 @@ func (h *Handler) explainJob(ctx context.Context, in *jobInput) (*explainOutput,
 type statusOutput struct{ Body drover.Status }
 
 func (h *Handler) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
-	s, err := h.cfg.Service.Status(ctx)
+	return asStatus(h.cfg.Service.Status(ctx))
+}
+
+// asStatus answers with the fleet at a glance.
+func asStatus(s drover.Status, err error) (*statusOutput, error) {
 	if err != nil {
 		return nil, err
 	}

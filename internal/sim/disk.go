@@ -31,6 +31,7 @@ type Disk struct {
 	blocks    []engine.Block
 	spending  map[string]engine.Spending // by scope
 	closing   bool
+	paused    *drover.Reason
 	last      int64 // instance
 	lastJob   int64
 	lastAgain int64                // taken
@@ -116,6 +117,8 @@ func (d *Disk) write(w engine.Write) error {
 		d.spending[w.Spending.Scope] = *w.Spending
 	case w.Closing:
 		d.closing = true
+	case w.Queue != nil:
+		d.paused = w.Queue.Paused
 	case w.Wish != 0:
 		delete(d.wishes, w.Wish)
 	case w.Doubt != nil:
@@ -237,7 +240,7 @@ func (d *Disk) Begin() engine.State {
 	d.epoch++
 	s := engine.State{
 		Version: engine.StateVersion, Fleet: "f", Nonce: d.nonce, Epoch: d.epoch, LastInstance: d.last, LastJob: d.lastJob, LastAgain: d.lastAgain,
-		LastAttempt: d.leapt, Unproved: d.unproved, Closing: d.closing, Spent: d.Spent, Blocks: slices.Clone(d.blocks),
+		LastAttempt: d.leapt, Unproved: d.unproved, Closing: d.closing, Paused: d.paused, Spent: d.Spent, Blocks: slices.Clone(d.blocks),
 	}
 	tried := map[int64][]engine.Element{}
 	for id, el := range d.elements {

@@ -45,8 +45,11 @@ func (w *World) takeCopy() {
 	w.raise()
 }
 
-// raise has the jobs started that the copy has not to be started: somebody wishes for that once it was made, and again once it was put back.
+// raise has everything started that the copy has not to be started: somebody wishes for that once it was made, and again once it was put back.
 func (w *World) raise() {
+	if w.peopled() {
+		w.after(w.within(time.Minute), func() { w.wish(engine.QueueAsked{Resume: true}) })
+	}
 	for _, j := range w.recipe.Jobs {
 		if j.Priority == 0 {
 			w.raiseSoon(j.Number)

@@ -21,7 +21,7 @@ func (w *World) person() {
 	if !w.happens(People) {
 		return
 	}
-	switch n := w.roll(20); {
+	switch n := w.roll(22); {
 	case n < 9:
 		w.instruct()
 	case n < 13:
@@ -32,9 +32,17 @@ func (w *World) person() {
 		w.retry()
 	case n < 19:
 		w.reload()
+	case n < 21:
+		w.pause()
 	default:
 		w.drainAll()
 	}
+}
+
+// pause has the queue paused, and resumed after a while.
+func (w *World) pause() {
+	w.wish(engine.QueueAsked{Reason: drover.Reason{Code: drover.ReasonPaused, Text: "so it was wished"}})
+	w.after(w.within(15*time.Minute), func() { w.wish(engine.QueueAsked{Resume: true}) })
 }
 
 // wish writes a wish down and tells the controller. One that dies first leaves it to the next.

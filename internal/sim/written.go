@@ -90,6 +90,8 @@ func (w *World) mayBegin(a engine.Attempt) {
 		w.fail("attempt %v is to begin before %v, when its next try is due", a.ID, d.elements[job].Until.Std())
 	case w.controller.loop.Engine.Status().Draining:
 		w.fail("attempt %v is to begin although the controller drains", a.ID)
+	case d.paused != nil:
+		w.fail("attempt %v is to begin although the queue is paused", a.ID)
 	case w.overloaded(in, j.Shape.Need):
 		w.fail("attempt %v is to begin on %s, which has no room for it", a.ID, in.Name)
 	}
@@ -210,6 +212,8 @@ func (w *World) mayRent(in engine.Instance) {
 		w.fail("instance %s is to be created in a cloud that leaves", in.Name)
 	case w.controller.loop.Engine.Status().Draining:
 		w.fail("instance %s is to be created although the controller drains", in.Name)
+	case w.Disk.paused != nil:
+		w.fail("instance %s is to be created although the queue is paused", in.Name)
 	case w.Disk.closing:
 		w.fail("instance %s is to be created although the fleet closes", in.Name)
 	case limit > 0 && there > limit:

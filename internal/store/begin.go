@@ -111,8 +111,8 @@ func load(ctx context.Context, tx *sql.Tx, st *engine.State) error {
 	if err != nil {
 		return err
 	}
-	err = tx.QueryRowContext(ctx, `SELECT max(last_instance, ?), last_attempt, unproved FROM fleet`, st.LastInstance).
-		Scan(&st.LastInstance, &st.LastAttempt, into(&st.Unproved))
+	err = tx.QueryRowContext(ctx, `SELECT max(last_instance, ?), last_attempt, unproved, paused FROM fleet`, st.LastInstance).
+		Scan(&st.LastInstance, &st.LastAttempt, into(&st.Unproved), into(&st.Paused))
 	if err != nil {
 		return err
 	}

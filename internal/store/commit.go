@@ -39,13 +39,14 @@ const (
 	dropCount   = `DELETE FROM spending WHERE scope = ?`
 	putClosing  = `UPDATE fleet SET closing = TRUE`
 	grantWish   = `DELETE FROM wishes WHERE id = ?`
+	putQueue    = `UPDATE fleet SET paused = ?`
 	putDoubt    = `UPDATE fleet SET unproved = ?, last_job = max(last_job, ?), last_instance = max(last_instance, ?), last_attempt = max(last_attempt, ?)`
 	putProved   = `UPDATE fleet SET unproved = 'null'`
 )
 
 // writeQueries are prepared once.
 var writeQueries = []string{
-	putJob, endJob, putElement, putAttempt, putInstance, endInstance, clearBlocks, putBlock, putSpending, dropCount, putClosing, grantWish, insertJob, insertLabel,
+	putJob, endJob, putElement, putAttempt, putInstance, endInstance, clearBlocks, putBlock, putSpending, dropCount, putClosing, putQueue, grantWish, insertJob, insertLabel,
 	epochQuery, countChange, putDoubt, putProved, useInput, inputSize, putResults,
 }
 
@@ -102,6 +103,8 @@ func keyOf(w engine.Write) rowKey {
 		return rowKey{kind: 's', scope: w.Spending.Scope}
 	case w.Closing:
 		return rowKey{kind: 'c'}
+	case w.Queue != nil:
+		return rowKey{kind: 'q'}
 	case w.Doubt != nil:
 		return rowKey{kind: 'd'}
 	case w.Proved:
@@ -146,6 +149,8 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, w engine.Write) error {
 		return s.putSpending(ctx, tx, *w.Spending)
 	case w.Closing:
 		return s.run(ctx, tx, putClosing)
+	case w.Queue != nil:
+		return s.putQueue(ctx, tx, *w.Queue)
 	case w.Doubt != nil:
 		return s.putDoubt(ctx, tx, *w.Doubt)
 	case w.Proved:
@@ -304,6 +309,14 @@ func (s *Store) putSpending(ctx context.Context, tx *sql.Tx, spent engine.Spendi
 		return err
 	}
 	return s.run(ctx, tx, putSpending, spent.Scope, kept)
+}
+
+func (s *Store) putQueue(ctx context.Context, tx *sql.Tx, q engine.Queue) error {
+	why, err := text(q.Paused)
+	if err != nil {
+		return err
+	}
+	return s.run(ctx, tx, putQueue, why)
 }
 
 func (s *Store) putDoubt(ctx context.Context, tx *sql.Tx, d engine.Doubt) error {

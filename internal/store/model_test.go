@@ -39,6 +39,7 @@ type model struct {
 	blocks    []engine.Block
 	spending  map[string]engine.Spending
 	closing   bool
+	paused    *drover.Reason
 	last      int64 // instance
 	lastJob   int64
 	costs     map[int64]drover.Money
@@ -89,6 +90,8 @@ func (m *model) commit(w engine.Write) {
 		m.spending[w.Spending.Scope] = *w.Spending
 	case w.Closing:
 		m.closing = true
+	case w.Queue != nil:
+		m.paused = w.Queue.Paused
 	case w.Wish != 0:
 		delete(m.asked.wishes, w.Wish)
 	}
@@ -104,6 +107,7 @@ func (m *model) put(row engine.ElementRow) {
 // begin fills in what the model knows of a state.
 func (m *model) begin(st engine.State) engine.State {
 	st.LastInstance, st.LastJob, st.Closing, st.Blocks, st.Spent = m.last, m.lastJob, m.closing, m.blocks, 0
+	st.Paused = m.paused
 	st.LastAgain = m.asked.lastAgain()
 	st.Spending = sorted(m.spending, func(a, b engine.Spending) int { return cmp.Compare(a.Scope, b.Scope) })
 	for _, cost := range m.costs {
@@ -222,6 +226,12 @@ func drawWrite(rt *rapid.T, jobs []engine.Job) engine.Write {
 	switch rapid.IntRange(0, 3).Draw(rt, "rest") {
 	case 0:
 		return engine.Write{Closing: true}
+	case 2:
+		queue := engine.Queue{}
+		if rapid.Bool().Draw(rt, "paused") {
+			queue.Paused = &drover.Reason{Code: drover.ReasonPaused, Text: "no work today", Since: 7}
+		}
+		return engine.Write{Queue: &queue}
 	case 1:
 		spent := rapid.Make[engine.Spending]().Draw(rt, "spending")
 		spent.Scope = rapid.SampledFrom([]string{"fleet", "user ada", "label a=b"}).Draw(rt, "scope")

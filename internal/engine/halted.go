@@ -1,0 +1,39 @@
+package engine
+
+import (
+	"slices"
+
+	"drover"
+)
+
+// setPaused has nothing that waits be started, nor rented for, until the queue is resumed, by whichever controller. What runs goes on, and instances that
+// fall idle go in their time.
+func (e *Engine) setPaused(b QueueAsked) {
+	e.grant(b.Wish)
+	why := b.Reason
+	why.Since = e.s.Now
+	e.note(Note{Level: Info, Text: why.Text, Reason: &why})
+	e.s.Paused, e.replace, e.replan = &why, true, true
+	if b.Resume {
+		e.s.Paused = nil
+	}
+	e.write(Write{Queue: &Queue{Paused: e.s.Paused}})
+	if e.s.Paused != nil {
+		for _, in := range slices.Clone(e.instances) {
+			e.unneeded(in)
+		}
+	}
+}
+
+// halted says why nothing that waits may be started, nor rented for, if so.
+func (e *Engine) halted() (why drover.Reason, so bool) {
+	switch {
+	case e.s.Draining:
+		return drover.Reason{Code: drover.ReasonDraining, Text: drainingText, Since: e.s.Halted}, true
+	case !e.proved():
+		return e.whyUnproved(), true
+	case e.s.Paused != nil:
+		return *e.s.Paused, true
+	}
+	return drover.Reason{}, false
+}
