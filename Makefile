@@ -31,10 +31,16 @@ REPLAY_WORLD = go test -count=1 ./internal/sim -run TestAWorldRecordedOnAnotherA
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## build bin/drover and, for instances of both architectures, the runner that it looks for beside itself
-	$(GOBUILD) -o bin/drover ./cmd/drover
-	GOOS=linux GOARCH=amd64 $(GOBUILD) -o bin/drover-runner-linux-amd64 ./cmd/drover-runner
-	GOOS=linux GOARCH=arm64 $(GOBUILD) -o bin/drover-runner-linux-arm64 ./cmd/drover-runner
+build: runners ## build bin/drover, with the runners for instances of both architectures in it
+	$(GOBUILD) -tags runners -o bin/drover ./cmd/drover
+
+.PHONY: runners
+runners:
+	@mkdir -p cmd/drover/runners
+	@for arch in amd64 arm64; do \
+		GOOS=linux GOARCH=$$arch $(GOBUILD) -o bin/runner-linux-$$arch ./cmd/drover-runner && \
+		gzip -9nc bin/runner-linux-$$arch >cmd/drover/runners/linux-$$arch.gz || exit 1; \
+	done
 
 test: ## run the tests
 	go test ./...
@@ -126,7 +132,7 @@ man: build ## write the man pages to bin/man
 
 install: build man ## copy the binaries to PREFIX/bin, the man pages to PREFIX/share/man/man1
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1
-	install bin/drover bin/drover-runner-linux-* $(DESTDIR)$(PREFIX)/bin
+	install bin/drover $(DESTDIR)$(PREFIX)/bin
 	install -m 644 bin/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 
 clean: ## take away what was built

@@ -88,10 +88,6 @@ func (f *fleet) open(ctx context.Context, o fleetOptions) (err error) {
 	if err := f.loadKey(ctx, o); err != nil {
 		return err
 	}
-	binary, err := findRunner()
-	if err != nil {
-		return err
-	}
 	if o.accepted != nil {
 		if err := o.accepted(); err != nil {
 			return err
@@ -113,7 +109,7 @@ func (f *fleet) open(ctx context.Context, o fleetOptions) (err error) {
 		Shared:  o.shared,
 		Spool:   o.file("."),
 		URL:     o.config.URL,
-		Runner:  binary,
+		Runners: findRunners(),
 		Record:  f.recording,
 		Log:     o.log,
 		Watch:   o.watch,

@@ -15,8 +15,8 @@ func main() {
 	os.Exit(dispatch(os.Args, os.Stdin, os.Stdout, os.Stderr))
 }
 
-// dispatch is the whole program. This binary is also what local instances run, and, in a build that has no smaller one, the runner that
-// goes to them.
+// dispatch is the whole program. This binary is also what local instances run, and, in a build that has no smaller ones, the runner
+// that goes to them.
 func dispatch(args []string, stdin *os.File, stdout, stderr *os.File) int {
 	switch {
 	case strings.HasPrefix(filepath.Base(args[0]), "drover-runner"):

@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,7 +22,7 @@ import (
 // The tests of this package run the real binary: real processes, real SSH, real kill -9. The test binary itself is what some of the
 // jobs run, under the names in programs.
 
-// binaries is the folder of the binary under test, with the runner beside it as in a release, and of the programs that jobs run.
+// binaries is the folder of the binary under test, with a runner in it as in a release, and of the programs that jobs run.
 var binaries string
 
 // programs are what the test binary is under other names.
@@ -59,12 +62,31 @@ func buildAndRun(m *testing.M) int {
 
 // build puts everything that the tests start into a folder.
 func build(folder string) error {
-	for name, source := range map[string]string{"drover": ".", "drover-runner-linux-" + runtime.GOARCH: "../drover-runner"} {
-		cmd := exec.Command("go", "build", "-ldflags", "-s -w", "-o", filepath.Join(folder, name), source)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	goBuild := func(arch, name string, args ...string) error {
+		cmd := exec.Command("go", append([]string{"build", "-ldflags", "-s -w", "-o", filepath.Join(folder, name)}, args...)...)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+arch)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("building %s: %w\n%s", name, err, out)
 		}
+		return nil
+	}
+	laid := map[string]string{}
+	for _, arch := range []string{"amd64", "arm64"} {
+		if err := goBuild(arch, "runner-"+arch, "../drover-runner"); err != nil {
+			return err
+		}
+		packed, err := compress(filepath.Join(folder, "runner-"+arch))
+		if err != nil {
+			return err
+		}
+		laid["runners/linux-"+arch+".gz"] = packed
+	}
+	overlay, err := overlay(folder, laid)
+	if err != nil {
+		return err
+	}
+	if err := goBuild(runtime.GOARCH, "drover", "-tags", "runners", "-overlay", overlay, "."); err != nil {
+		return err
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -76,6 +98,35 @@ func build(folder string) error {
 		}
 	}
 	return nil
+}
+
+// compress compresses a program.
+func compress(name string) (packed string, err error) {
+	content, err := os.ReadFile(name)
+	if err != nil {
+		return "", err
+	}
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	z.Write(content) // a Buffer takes everything
+	z.Close()
+	packed = name + ".gz"
+	return packed, os.WriteFile(packed, b.Bytes(), 0o600)
+}
+
+// overlay has go build find files in places of this package where there are none.
+func overlay(folder string, laid map[string]string) (name string, err error) {
+	replaced := map[string]string{}
+	for place, file := range laid {
+		abs, err := filepath.Abs(place)
+		if err != nil {
+			return "", err
+		}
+		replaced[abs] = file
+	}
+	text, err := json.Marshal(map[string]map[string]string{"Replace": replaced})
+	name = filepath.Join(folder, "overlay.json")
+	return name, errors.Join(err, os.WriteFile(name, text, 0o600))
 }
 
 // searchPath finds the binaries before anything else.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"drover"
 	"drover/internal/blob"
 	"drover/internal/control"
 	"drover/internal/engine"
@@ -38,9 +39,11 @@ func (f *fleet) open(ctx context.Context, folder string) (err error) {
 	cfg := control.Config{
 		Fleet: fleetName, Setup: f.setup(), Shared: true, Spool: folder, Log: slog.New(slog.DiscardHandler),
 	}
-	if cfg.Runner, err = standIn(); err != nil {
+	runner, err := standIn()
+	if err != nil {
 		return err
 	}
+	cfg.Runners = func(drover.Arch) (remote.Runner, error) { return runner, nil }
 	if cfg.Key, err = remote.LoadOrCreateFleetKey(filepath.Join(folder, "fleet.key")); err != nil {
 		return err
 	}

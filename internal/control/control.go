@@ -40,7 +40,7 @@ type Config struct {
 	Shared  bool          // Results are those of many batches, so they lie under jobs' numbers instead of their names
 	Spool   string        // a folder for output that is being followed; empty: the system's for temporary files
 	URL     string        // where jobs reach the API; empty: through a socket on their instance
-	Runner  remote.Runner
+	Runners func(drover.Arch) (remote.Runner, error) // what runs on instances of an architecture; of the controller's own if it is not known
 	Record  Recorder // nil for none
 	Log     *slog.Logger
 	Watch   func(engine.Note) // sees every note; must not block; may be nil

@@ -68,7 +68,7 @@ func newFixture(t *testing.T) *fixture {
 		Inputs:  must(blob.OpenDir(filepath.Join(folder, "inputs")))(t),
 		Results: must(blob.OpenResults(filepath.Join(folder, "out"), blob.DefaultLimits()))(t),
 		Spool:   t.TempDir(),
-		Runner:  self(t),
+		Runners: self(t),
 		Log:     slog.New(slog.DiscardHandler),
 	}
 	f.close = sync.OnceFunc(func() {
@@ -96,8 +96,9 @@ func must[T any](v T, err error) func(*testing.T) T {
 }
 
 // self is this binary as the runner.
-func self(t *testing.T) remote.Runner {
-	return must(remote.NewRunner(func() (io.ReadCloser, error) { return os.Open("/proc/self/exe") }))(t)
+func self(t *testing.T) func(drover.Arch) (remote.Runner, error) {
+	r := must(remote.NewRunner(func() (io.ReadCloser, error) { return os.Open("/proc/self/exe") }))(t)
+	return func(drover.Arch) (remote.Runner, error) { return r, nil }
 }
 
 // begin runs a controller until the returned function is called, which returns what Run did.

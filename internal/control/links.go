@@ -210,10 +210,14 @@ func (c *Controller) dial(ctx context.Context, f engine.Connect) (*remote.Conn, 
 	if err != nil {
 		return nil, err
 	}
+	runner, err := c.cfg.Runners(f.Arch)
+	if err != nil {
+		return nil, err
+	}
 	t := cl.target(c.cfg.Key, claimant{Instance: in, name: f.Name, pinned: f.HostKey, cloud: cl.own, key: c.cfg.Key})
 	t.Address = addr
 	t.Fleet, t.Instance, t.Epoch = c.cfg.Fleet, f.Name, c.epoch
-	t.Runner = c.cfg.Runner
+	t.Runner = runner
 	t.Timeouts = remote.Timeouts{ProbeInterval: c.current().Settings.Lifecycle.ProbeInterval, Probe: c.current().Deadline}
 	t.LoggedIn = func() { c.cfg.Observer.LoggedIn(f.Instance, c.clock.now()) }
 	t.Probed = func(passed bool) { c.cfg.Observer.Probed(f.Cloud, passed) }

@@ -171,7 +171,8 @@ type Connect struct {
 	HostKey    string `json:"host_key,omitempty"` // the pinned fingerprint
 	Probe      bool   `json:"probe,omitempty"`    // its boot is not proved yet, or not since this controller began
 
-	Apart bool `json:"apart,omitempty"` // what runs there is kept apart
+	Apart bool        `json:"apart,omitempty"` // what runs there is kept apart
+	Arch  drover.Arch `json:"arch,omitempty"`
 
 	Addresses drover.Addresses `json:"addresses,omitzero"` // that are in the records; its cloud may have told newer ones
 }

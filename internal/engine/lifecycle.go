@@ -367,7 +367,7 @@ func (e *Engine) dial(in *instance) {
 	}
 	in.Dial = e.effect(Effect{Connect: &Connect{
 		Instance: in.ID, Name: in.Name, Cloud: in.Cloud, ProviderID: in.ProviderID, HostKey: in.HostKey,
-		Probe: in.Ready == 0 || in.State == drover.InstanceUnknown, Apart: in.apart(), Addresses: in.Addresses,
+		Probe: in.Ready == 0 || in.State == drover.InstanceUnknown, Apart: in.apart(), Arch: in.Type.Resources.Arch, Addresses: in.Addresses,
 	}})
 }
 
