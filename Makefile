@@ -52,6 +52,7 @@ lint: ## check the format, what go vet finds, the layers, and that the documents
 	go vet -tags containers ./internal/runner
 	go vet -tags qemu ./internal/remote
 	go vet -tags openstack ./driver/openstack
+	GOOS=darwin go build -o /dev/null ./cmd/drover
 	go test .
 
 race: ## run the tests under the race detector, which needs a C compiler (RACE=packages)

@@ -21,7 +21,6 @@ import (
 	"drover/driver/external"
 	"drover/driver/gce"
 	"drover/driver/hetzner"
-	"drover/driver/local"
 	"drover/driver/openstack"
 	"drover/internal/config"
 	"drover/internal/control"
@@ -43,16 +42,15 @@ type booted interface {
 }
 
 // drivers is every kind of cloud that this program can drive.
-var drivers = map[string]kind{
+var drivers = withLocal(map[string]kind{
 	"azure":        {open: azure.Open, keys: azure.Config{}},
 	"ec2":          {open: ec2.Open, keys: ec2.Config{}},
 	"gce":          {open: gce.Open, keys: gce.Config{}},
 	"external":     {open: external.Open, keys: external.Config{}},
-	"local":        {open: local.Open, keys: local.Config{}, here: true},
 	"openstack":    {open: openstack.Open, keys: openstack.Config{}},
 	"digitalocean": {open: digitalocean.Open, keys: digitalocean.Config{}},
 	"hetzner":      {open: hetzner.Open, keys: hetzner.Config{}},
-}
+})
 
 // driverKeys are the types of the drivers' own keys, by driver.
 func driverKeys() map[string]any {

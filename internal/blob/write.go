@@ -9,8 +9,6 @@ import (
 	"io"
 	"os"
 	"path"
-
-	"golang.org/x/sys/unix"
 )
 
 // newPartial makes a file that has no name to keep yet.
@@ -48,15 +46,6 @@ func (w whileAsked) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	return w.r.Read(p)
-}
-
-// syncAll waits until everything is on the disk on which the root is.
-func syncAll(root *os.Root) error {
-	f, err := root.Open(".")
-	if err != nil {
-		return err
-	}
-	return errors.Join(unix.Syncfs(int(f.Fd())), f.Close())
 }
 
 // syncFolder waits until the names in a folder are on disk.

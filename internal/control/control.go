@@ -34,14 +34,14 @@ type Config struct {
 	Setup
 	Store   *store.Store
 	Key     remote.FleetKey
-	Inputs  *blob.Dir     // contents of inputs, by hash
-	Results *blob.Results // logs and outputs
-	Trust   bool          // the records, although they may be an older copy of themselves
-	Shared  bool          // Results are those of many batches, so they lie under jobs' numbers instead of their names
-	Spool   string        // a folder for output that is being followed; empty: the system's for temporary files
-	URL     string        // where jobs reach the API; empty: through a socket on their instance
+	Inputs  *blob.Dir                                // contents of inputs, by hash
+	Results *blob.Results                            // logs and outputs
+	Trust   bool                                     // the records, although they may be an older copy of themselves
+	Shared  bool                                     // Results are those of many batches, so they lie under jobs' numbers instead of their names
+	Spool   string                                   // a folder for output that is being followed; empty: the system's for temporary files
+	URL     string                                   // where jobs reach the API; empty: through a socket on their instance
 	Runners func(drover.Arch) (remote.Runner, error) // what runs on instances of an architecture; of the controller's own if it is not known
-	Record  Recorder // nil for none
+	Record  Recorder                                 // nil for none
 	Log     *slog.Logger
 	Watch   func(engine.Note) // sees every note; must not block; may be nil
 

@@ -69,7 +69,7 @@ func (p *proof) read() (m mark, whyNot string, err error) {
 	if err != nil {
 		return m, "", fmt.Errorf("reading how far the records had come: %w", err)
 	}
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok && time.Unix(stat.Ctim.Unix()).Sub(m.Written) > copyGap {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && changedAt(stat).Sub(m.Written) > copyGap {
 		return m, "the note beside them was itself copied, moved or changed since it was written", nil
 	}
 	return m, "", nil
