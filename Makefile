@@ -15,6 +15,7 @@ RACE       ?= ./...
 CHAOS_TIME ?= 3m
 CHAOS_SEEDS ?= 3
 SEED       ?= 0
+PLATFORMS  ?=
 
 # The binaries are static, hold no path of this host, and are the same for the same source and version.
 export CGO_ENABLED ?= 0
@@ -26,7 +27,7 @@ RECORD_WORLD = $(1) -test.run '^TestRecordAWorld$$' -record $(2)
 REPLAY_WORLD = go test -count=1 ./internal/sim -run TestAWorldRecordedOnAnotherArchitecture -replay
 
 .DEFAULT_GOAL := help
-.PHONY: help build man test lint race simtest mutants replay-arch recordings e2e e2e-qemu e2e-openstack chaos chaos-cloud containers bench bench-fleet bench-pack fuzz check-all install clean
+.PHONY: help build man test lint race simtest mutants replay-arch recordings e2e e2e-qemu e2e-openstack chaos chaos-cloud containers bench bench-fleet bench-pack fuzz check-all dist packages install clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,7 +53,7 @@ lint: ## check the format, what go vet finds, the layers, and that the documents
 	go vet -tags containers ./internal/runner
 	go vet -tags qemu ./internal/remote
 	go vet -tags openstack ./driver/openstack
-	GOOS=darwin go build -o /dev/null ./cmd/drover
+	go vet -tags packages ./packaging
 	go test .
 
 race: ## run the tests under the race detector, which needs a C compiler (RACE=packages)
@@ -126,7 +127,18 @@ fuzz: ## fuzz each target for a while (FUZZTIME=how long)
 		done; \
 	done
 
-check-all: lint test race simtest mutants replay-arch e2e chaos chaos-cloud containers e2e-qemu e2e-openstack fuzz bench bench-fleet bench-pack ## all of these
+check-all: lint test race simtest mutants replay-arch e2e chaos chaos-cloud containers packages e2e-qemu e2e-openstack fuzz bench bench-fleet bench-pack ## all of these
+
+dist: runners ## make what is released: static binaries, deb, rpm, OCI image and SBOM, in bin/dist (PLATFORMS=which; needs podman)
+	VERSION='$(VERSION)' PLATFORMS='$(PLATFORMS)' packaging/dist.sh
+
+packages: ## install the deb in a container with systemd, and use it over TLS; start the image; as root (Debian: see CONTRIBUTING.md)
+packages: export CONTAINERS_CONF = $(CURDIR)/packaging/testdata/containers.conf
+packages:
+	$(MAKE) --no-print-directory dist PLATFORMS=linux/$$(go env GOHOSTARCH)
+	[ -e bin/rootfs/etc/debian_version ] || { rm -rf bin/rootfs && \
+		debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,ca-certificates,caddy,openssh-client bookworm bin/rootfs >bin/debootstrap.log || { tail bin/debootstrap.log; rm -rf bin/rootfs; exit 1; }; }
+	go test -tags packages -count=1 -timeout 10m -v ./packaging -args -dist $(CURDIR)/bin/dist -rootfs $(CURDIR)/bin/rootfs
 
 man: build ## write the man pages to bin/man
 	bin/drover man bin/man

@@ -12,12 +12,12 @@ import (
 
 // What docs/behaviour.md may still lack. Both counts only go down: bring one down in the commit that fills in a row.
 const (
-	mostOpen     = 23 // rows of which something is still to come
-	mostUntested = 20 // rows without a test
+	mostOpen     = 22 // rows of which something is still to come
+	mostUntested = 19 // rows without a test
 )
 
 // sources of what is still to come: issues, and areas that no issue brings yet.
-var sources = []string{"drover run", "drover serve", "Never leak", "The cheapest fleet", "Four clouds", "pools", "Kubernetes", "packages"}
+var sources = []string{"drover run", "drover serve", "Never leak", "The cheapest fleet", "Four clouds", "pools", "Kubernetes"}
 
 func TestBehaviour(t *testing.T) {
 	rows := table(t, "docs/behaviour.md", "Behaviour")
