@@ -17,7 +17,8 @@ import (
 // One that talks to us is not gone, whatever lists say. One whose destruction was accepted need not be dialled.
 
 // The least time between two lists that together say that an instance is gone, where its cloud's lists do not lag. One whose create call
-// was not answered is given longer, since it may only now come to be; and as long may pass before a cloud lists what it has made.
+// was not answered is given as much longer, since it may only now come to be, and be new to the lists then; and as long may pass before a cloud lists
+// what it has made.
 const (
 	missingLeast = time.Second
 	lostGap      = 30 * time.Second
@@ -98,7 +99,7 @@ func (e *Engine) missingFor(in *instance) time.Duration {
 	case in.Accepted:
 		return lag
 	case in.ProviderID == "":
-		return max(lostGap, 2*lag)
+		return max(lostGap+lag, 2*lag)
 	case in.Unlocated:
 		return max(missingLeast, 2*lag)
 	default:

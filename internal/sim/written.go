@@ -24,6 +24,8 @@ func (w *World) mayWrite(wr engine.Write) {
 			w.mayEnd(a)
 			w.mayCost(*wr.Attempt)
 		}
+	case wr.Queue != nil && wr.Queue.Paused == nil:
+		w.resumed = w.controller.decides
 	case wr.Element != nil && wr.Element.State.Final():
 		w.mayFinish(*wr.Element)
 	case wr.Instance != nil:
