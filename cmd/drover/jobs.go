@@ -87,6 +87,10 @@ configuration the controller does so by itself.`,
 			if a.forPrograms() {
 				return a.print(pruned)
 			}
+			if pruned.Jobs == 0 {
+				_, err = fmt.Fprintln(a.out, "there are no results of jobs that ended before that")
+				return err
+			}
 			_, err = fmt.Fprintf(a.out, "the results of %s are gone, about %s\n", plural(pruned.Jobs, "job"), size(drover.Bytes(pruned.Bytes)))
 			return err
 		}),
