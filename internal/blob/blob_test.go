@@ -243,6 +243,32 @@ func TestWriteLog(t *testing.T) {
 		})
 	}
 
+	t.Run("takes the place of one that grew, while who reads that reads on", func(t *testing.T) {
+		path := t.TempDir()
+		r := openResults(t, path, DefaultLimits())
+		for _, piece := range []struct {
+			offset int64
+			text   string
+		}{{0, "of an attempt that was lost"}, {0, "hh"}, {2, "h"}} {
+			if err := r.GrowLog("greet", -1, Stdout, piece.offset, []byte(piece.text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		equal(t, "results", tree(t, path), map[string]string{"logs/greet.out": "hhh", ".partial/": ""})
+		grown, _, err := r.OpenLog("greet", -1, Stdout)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer grown.Close()
+		if err := r.WriteLog(t.Context(), "greet", -1, Stdout, 5, section); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "results", tree(t, path), map[string]string{"logs/greet.out": "hhhhh", ".partial/": ""})
+		if text, err := io.ReadAll(grown); err != nil || string(text) != "hhh" {
+			t.Errorf("what was open reads %q, %v", text, err)
+		}
+	})
+
 	t.Run("takes an earlier attempt's away when there is nothing", func(t *testing.T) {
 		path := t.TempDir()
 		r := openResults(t, path, DefaultLimits())

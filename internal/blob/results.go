@@ -105,6 +105,28 @@ func (r *Results) WriteLog(ctx context.Context, job string, index int, stream st
 	return nil
 }
 
+// GrowLog adds to what is kept of a stream while its attempt runs, from an offset on: 0 begins anew. WriteLog takes its place.
+func (r *Results) GrowLog(job string, index int, stream string, offset int64, piece []byte) error {
+	name, err := logName(job, index, stream)
+	if err != nil {
+		return err
+	}
+	if err := r.root.MkdirAll(logs, 0o755); err != nil {
+		return err
+	}
+	if offset == 0 { // who reads an earlier one goes on with that
+		if err := r.root.RemoveAll(name); err != nil {
+			return err
+		}
+	}
+	f, err := r.root.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(piece, offset)
+	return errors.Join(err, f.Close())
+}
+
 // KeepLogs sets the logs that there are of an element, which are of an earlier attempt, aside under that attempt's number, so that those of a later one
 // can take their places. Doing it again changes nothing.
 func (r *Results) KeepLogs(job string, index, attempt int) error {

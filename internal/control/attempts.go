@@ -246,10 +246,9 @@ func (c *Controller) tryCollect(ctx context.Context, f engine.Collect) error {
 	if err != nil {
 		return err
 	}
-	if n := len(before); n > 0 { // its logs are where this one's will be
-		if err := c.cfg.Results.KeepLogs(c.folder(spec), f.Attempt.Job.Index, before[n-1]); err != nil {
-			return err
-		}
+	c.live.end(f.Attempt)
+	if err := c.setAside(spec, f.Attempt, before); err != nil {
+		return err
 	}
 	if err := c.collectLogs(ctx, l, f.Attempt, spec, exit); err != nil {
 		return err
@@ -268,6 +267,14 @@ func (c *Controller) tryCollect(ctx context.Context, f engine.Collect) error {
 		c.tally.add(f.Attempt.Job, c.sizeOf(exit, files)+c.cfg.Results.Kept(c.folder(spec), f.Attempt.Job.Index, before))
 	}
 	return nil
+}
+
+// setAside sets the logs of the last of the attempts before this one aside: they are where this one's will be.
+func (c *Controller) setAside(spec jobSpec, id drover.AttemptID, before []int) error {
+	if len(before) == 0 {
+		return nil
+	}
+	return c.cfg.Results.KeepLogs(c.folder(spec), id.Job.Index, before[len(before)-1])
 }
 
 // collectLogs stores both streams. A short one came whole with the exit; of a long one the instance is asked for the parts that are kept.

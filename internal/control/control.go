@@ -101,6 +101,7 @@ type Controller struct {
 	changes changes
 	history history
 	spools  spools
+	live    liveLogs
 	hooks   chan struct{} // an element for each that runs
 	flights *flights
 	roster  *roster
@@ -160,6 +161,7 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 		roster:  newRoster(state.Instances),
 		hooks:   make(chan struct{}, hooksAtOnce),
 		spools:  spools{open: map[spoolKey]*spool{}},
+		live:    liveLogs{kept: map[spoolKey]int64{}, ended: map[drover.AttemptID]bool{}},
 		links:   map[int64]*link{},
 		ends:    map[int64]map[drover.AttemptID]drover.Exit{},
 		said:    map[int64][]string{},
@@ -208,6 +210,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	c.work.Go(func() { c.sweepHourly(work) })
 	c.work.Go(func() { c.keepTally(work) })
 	c.work.Go(func() { c.tellBatches(work) })
+	if !c.cfg.Shared {
+		c.work.Go(func() { c.keepLive(work) })
+	}
 	err = c.drive(ctx, l, opening)
 	stop()
 	end()

@@ -1,0 +1,124 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+	"drover/internal/logkey"
+	"drover/internal/sleep"
+)
+
+// livePace is how long passes between two looks at what attempts have written.
+const livePace = 2 * time.Second
+
+// liveLogs are the logs of attempts that run, kept where their whole ones will be, so that whoever looks into the folder of a run sees them grow. They
+// are a convenience: when an attempt has ended its logs are stored whole, whatever there is by then.
+type liveLogs struct {
+	mu    sync.Mutex                // held while a log is written
+	kept  map[spoolKey]int64        // of each stream, up to where; guarded by mu
+	ended map[drover.AttemptID]bool // those whose whole logs are being stored, or are; guarded by mu
+}
+
+// keepLive keeps what attempts write while they run.
+func (c *Controller) keepLive(ctx context.Context) {
+	for sleep.For(ctx, livePace) == nil {
+		running, byInstance := map[drover.AttemptID]bool{}, map[int64][]drover.AttemptID{}
+		err := c.Query(ctx, func(e *engine.Engine) {
+			for _, a := range e.Attempts() {
+				if a.State == drover.AttemptRunning {
+					running[a.ID] = true
+					byInstance[a.Instance] = append(byInstance[a.Instance], a.ID)
+				}
+			}
+		})
+		if err != nil {
+			return
+		}
+		c.live.forget(running)
+		var all sync.WaitGroup
+		for instance, attempts := range byInstance {
+			if l := c.link(instance); l != nil {
+				all.Go(func() { c.keepLiveOf(ctx, l, attempts) })
+			}
+		}
+		all.Wait()
+	}
+}
+
+// keepLiveOf keeps what attempts of one instance have written since the last time, one stream after the other.
+func (c *Controller) keepLiveOf(ctx context.Context, l *link, attempts []drover.AttemptID) {
+	for _, id := range attempts {
+		for _, s := range streams {
+			if err := c.keepPiece(ctx, l, id, s.Stream, s.blob); err != nil {
+				c.cfg.Log.Debug("keeping a log that grows", logkey.Attempt, id.String(), logkey.Error, err)
+			}
+		}
+	}
+}
+
+// keepPiece keeps the next piece of a stream. Of one that is longer than what will be kept of it, the beginning is enough.
+func (c *Controller) keepPiece(ctx context.Context, l *link, id drover.AttemptID, stream drover.Stream, blob string) error {
+	spec, err := c.spec(ctx, id.Job.Number)
+	if err != nil {
+		return err
+	}
+	key := spoolKey{id, stream}
+	from := c.live.from(key)
+	if from >= c.cfg.Results.LogLimit()/2 {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	section, err := l.conn.FetchLog(ctx, id, string(stream), from, pieceSize)
+	if err != nil {
+		return err
+	}
+	var piece bytes.Buffer
+	if _, err := piece.ReadFrom(section); err != nil || piece.Len() == 0 {
+		return err
+	}
+	before, err := c.cfg.Store.Ended(ctx, id)
+	if err != nil {
+		return err
+	}
+	c.live.mu.Lock()
+	defer c.live.mu.Unlock()
+	if c.live.ended[id] {
+		return nil
+	}
+	if err := c.setAside(spec, id, before); err != nil {
+		return err
+	}
+	if err := c.cfg.Results.GrowLog(c.folder(spec), id.Job.Index, blob, from, piece.Bytes()); err != nil {
+		return err
+	}
+	c.live.kept[key] = from + int64(piece.Len())
+	return nil
+}
+
+// from is up to where a stream is kept.
+func (s *liveLogs) from(key spoolKey) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kept[key]
+}
+
+// end has nothing more of an attempt kept, since its whole logs are stored now.
+func (s *liveLogs) end(id drover.AttemptID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended[id] = true
+}
+
+// forget forgets all attempts but those that run.
+func (s *liveLogs) forget(running map[drover.AttemptID]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.kept, func(key spoolKey, _ int64) bool { return !running[key.attempt] })
+	maps.DeleteFunc(s.ended, func(id drover.AttemptID, _ bool) bool { return !running[id] })
+}
