@@ -10,7 +10,6 @@ import (
 	"drover"
 	"drover/internal/engine"
 	"drover/internal/logkey"
-	"drover/internal/sleep"
 )
 
 // livePace is how long passes between two looks at what attempts have written.
@@ -26,7 +25,14 @@ type liveLogs struct {
 
 // keepLive keeps what attempts write while they run.
 func (c *Controller) keepLive(ctx context.Context) {
-	for sleep.For(ctx, livePace) == nil {
+	ticks := time.NewTicker(livePace)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+		}
 		running, byInstance := map[drover.AttemptID]bool{}, map[int64][]drover.AttemptID{}
 		err := c.Query(ctx, func(e *engine.Engine) {
 			for _, a := range e.Attempts() {
