@@ -347,6 +347,9 @@ func (o offering) check(cloud string) (drover.Offering, error) {
 	cpu, err := drover.ParseMilliCPU(o.VCPUs.String())
 	price, priceErr := money(o.Price)
 	diskPrice, diskErr := money(cmp.Or(o.DiskPrice, "0"))
+	if diskPrice > mostDiskPrice {
+		diskErr = fmt.Errorf("%.40q is no price of a GiB", o.DiskPrice.String())
+	}
 	if err := errors.Join(err, priceErr, diskErr, checkText("type", o.Type), checkText("zone", o.Zone), checkText("provider_type", o.ProviderType),
 		checkText("quota_group", o.QuotaGroup)); err != nil {
 		return drover.Offering{}, err
@@ -365,6 +368,20 @@ func (o offering) check(cloud string) (drover.Offering, error) {
 
 // money reads an amount that may be written with an exponent, as programs write small ones.
 func money(n json.Number) (drover.Money, error) {
+	price, err := parseMoney(n)
+	if err == nil && price > mostPrice {
+		return 0, fmt.Errorf("%.40q is no price", n.String())
+	}
+	return price, err
+}
+
+// Beyond every price of an hour, of an instance and of a GiB of disk. The largest volume there may be times the latter is no overflow.
+const (
+	mostPrice     = 1_000_000 * drover.Dollar
+	mostDiskPrice = 1000 * drover.Dollar
+)
+
+func parseMoney(n json.Number) (drover.Money, error) {
 	text := n.String()
 	if strings.ContainsAny(text, "eE") {
 		f, err := n.Float64()

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"drover"
 )
@@ -124,6 +125,10 @@ func (u *unpacker) listLinks() error {
 	byPath := func(f drover.File, name string) int { return strings.Compare(f.Path, name) }
 	files := slices.SortedFunc(slices.Values(u.files), func(a, b drover.File) int { return byPath(a, b.Path) })
 	for _, l := range u.links {
+		var errno syscall.Errno // of a link that leads nowhere, or round
+		if _, err := u.into.Stat(l.name); err != nil && !errors.As(err, &errno) {
+			return refuse(true, "the link %.80q leads out of the folder, by way of others", l.name)
+		}
 		target := l.to
 		for n := 0; to[target] != "" && n < mostLinks; n++ {
 			target = to[target]

@@ -126,6 +126,20 @@ func TestReceive(t *testing.T) {
 		}
 	})
 
+	t.Run("refuses a link that leads out by way of others", func(t *testing.T) {
+		path := t.TempDir()
+		r := openResults(t, path, DefaultLimits())
+		for _, to := range []string{"a/b/c/up/../../outside", "a/b/c/up/../other/secret"} {
+			up := tar.Header{Name: "a/b/c/up", Typeflag: tar.TypeSymlink, Linkname: "../../.."}
+			link := tar.Header{Name: "host", Typeflag: tar.TypeSymlink, Linkname: to}
+			_, err := r.Receive(t.Context(), "odd", -1, bytes.NewReader(archive(t, file("a/b/c/x", "x"), up, link)))
+			if drover.KindOf(err) != drover.KindInvalid || !strings.Contains(err.Error(), "leads out of the folder") {
+				t.Errorf("%s: %v", to, err)
+			}
+		}
+		equal(t, "results", tree(t, path), map[string]string{".partial/": ""})
+	})
+
 	t.Run("does not walk in a ring of links", func(t *testing.T) {
 		r := openResults(t, t.TempDir(), DefaultLimits())
 		ring := []tar.Header{}

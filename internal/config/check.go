@@ -245,6 +245,9 @@ func (c *checker) pathElsewhere(text string, at *node) string {
 	return name
 }
 
+// maxPattern is how long a path on Linux may be.
+const maxPattern = 4095
+
 // outputs checks that patterns are patterns and stay within the working folder.
 func (c *checker) outputs(outputs []output, n *node) {
 	for i, out := range outputs {
@@ -258,6 +261,8 @@ func (c *checker) outputs(outputs []output, n *node) {
 		switch {
 		case p == "" || !doublestar.ValidatePattern(p):
 			c.addf(at, "%s is not a pattern", quote(p))
+		case len(p) > maxPattern:
+			c.addf(at, "a pattern of %d bytes is longer than any path, %d", len(p), maxPattern)
 		case drover.Alternatives(p) > drover.MaxAlternatives:
 			c.add(at, fmt.Sprintf("the braces of %s stand for more than %d patterns", quote(p), drover.MaxAlternatives), "write them as patterns of their own")
 		case path.IsAbs(p) || outside(p):

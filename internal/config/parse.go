@@ -45,6 +45,24 @@ func parseEither(data []byte, f *faults) *node {
 // parse reads one YAML document into nodes. If it returns nil, it has said why in f.
 func parse(data []byte, f *faults) *node { return parseWithin(data, maxTokens, f) }
 
+// maxBlank is how many lines in a row may be blank: to the YAML parser each costs as much as all before it.
+const maxBlank = 200
+
+// blankRun is where the first line is that is one too many in a row, 0 if there is none.
+func blankRun(data []byte) (line int) {
+	blank := 0
+	for text := range bytes.Lines(data) {
+		line++
+		if blank++; len(bytes.TrimSpace(text)) > 0 {
+			blank = 0
+		}
+		if blank > maxBlank {
+			return line
+		}
+	}
+	return 0
+}
+
 func parseWithin(data []byte, tokens int, f *faults) (root *node) {
 	whole := &node{}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
@@ -54,6 +72,10 @@ func parseWithin(data []byte, tokens int, f *faults) (root *node) {
 		return nil
 	case !utf8.Valid(data):
 		f.addf(whole, "the file is not UTF-8 text")
+		return nil
+	}
+	if line := blankRun(data); line > 0 {
+		f.addf(&node{line: line, column: 1}, "more than %d lines in a row are blank", maxBlank)
 		return nil
 	}
 	// The YAML parser is not ours: a file that makes it panic is a bad file, not a reason to go down.

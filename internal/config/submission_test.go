@@ -257,12 +257,13 @@ func TestWhatStrangersHandInIsJudgedSoon(t *testing.T) {
 		"many keys that there are not, before what is sought": jobs(1, func(int) string {
 			return strings.ReplaceAll(names(150_000, "k"), `,`, `:0,`) + `:0,"after":[` + names(150_000, "u") + `]`
 		}),
-		"jobs that all wait for each other":       jobs(600, func(int) string { return `"after":[` + each + `]` }),
-		"very many jobs of which nothing is said": `{"name":"x","jobs":[` + strings.Repeat("{},", 400_000) + `{}]}`,
-		"very many keys without values, in YAML":  strings.Repeat("? a\n", 125_000),
-		"as many, in braces":                      "{" + strings.Repeat("a,", 250_000) + "a}",
-		"very many aliases":                       "[&a 1" + strings.Repeat(",*a", 2_600_000) + "]",
-		"very many lists in lists":                strings.Repeat("- ", 100_000),
+		"jobs that all wait for each other":        jobs(600, func(int) string { return `"after":[` + each + `]` }),
+		"very many jobs of which nothing is said":  `{"name":"x","jobs":[` + strings.Repeat("{},", 400_000) + `{}]}`,
+		"very many keys without values, in YAML":   strings.Repeat("? a\n", 125_000),
+		"as many, in braces":                       "{" + strings.Repeat("a,", 250_000) + "a}",
+		"very many blank lines in a text, in YAML": "a: |\n" + strings.Repeat(" \n", 125_000),
+		"very many aliases":                        "[&a 1" + strings.Repeat(",*a", 2_600_000) + "]",
+		"very many lists in lists":                 strings.Repeat("- ", 100_000),
 		"a file in very many folders": jobs(1, func(int) string {
 			return `"inputs":[{"path":"in"}],"files":[{"path":"in` + strings.Repeat("/a", 1_000_000) + `","mode":420,"size":1,"hash":"` + strings.Repeat("0", 64) + `"}]`
 		}),

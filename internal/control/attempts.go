@@ -334,6 +334,7 @@ type inputFiles struct {
 	list  []drover.File
 	opens map[string]func() (io.ReadCloser, error)
 	sizes map[string]int64
+	named int64 // bytes that the records have of those that other jobs left
 }
 
 func (in *inputFiles) add(f drover.File, open func() (io.ReadCloser, error)) {
@@ -376,6 +377,14 @@ func (c *Controller) outputsOf(ctx context.Context, spec jobSpec, job string, in
 	number, err := c.cfg.Store.Sibling(ctx, spec.number, job)
 	if err != nil {
 		return err
+	}
+	size, err := c.cfg.Store.OutputsSize(ctx, number)
+	if err != nil {
+		return err
+	}
+	if in.named += size; in.named > wire.MaxLine { // it would not fit what an instance is told
+		return drover.Errorf(drover.KindInvalid, "its inputs, with the outputs of job %s, are too many: their names take %v, of at most %v", job, drover.Bytes(in.named), drover.Bytes(wire.MaxLine)).
+			WithHint("have each element leave one file, such as an archive")
 	}
 	outputs, err := c.cfg.Store.Outputs(ctx, number)
 	if err != nil {

@@ -151,7 +151,7 @@ func hostileBulk() {
 			archive.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: "link", Linkname: "../../.."})
 			archive.Close()
 			out.Close()
-			lines.Write(wire.Reply{Size: math.MaxInt64, LeftOut: []string{strings.Repeat("\x1b", 5000)}, Unmatched: []int{-1, math.MaxInt32}})
+			lines.Write(wire.Reply{Size: math.MaxInt64, LeftOut: []string{strings.Repeat("\x1b", 5000)}, Unmatched: append(make([]int, 400_000), -1, math.MaxInt32)})
 		default:
 			lines.Write(wire.Reply{Size: 1 << 20})
 			os.Stdout.Write(make([]byte, 1<<20))

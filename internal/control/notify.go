@@ -2,16 +2,18 @@ package control
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"drover"
 	"drover/internal/logkey"
+	"drover/internal/store"
 	"drover/internal/webhook"
 )
 
 const (
 	tellInterval = 2 * time.Second // between two looks for whom to tell
-	tellAtOnce   = 20              // messages, one after the other
+	tellAtOnce   = 2               // messages of one user
 )
 
 // tellBatches tells those who want to know what becomes of their batches, until ctx ends.
@@ -35,19 +37,28 @@ func (c *Controller) Tell(ctx context.Context) {
 	if err != nil && ctx.Err() == nil {
 		c.cfg.Log.Error("who is to be told of batches cannot be read", logkey.Error, err)
 	}
+	var all sync.WaitGroup
 	for _, t := range due {
-		failure := webhook.Send(ctx, c.current().Notify, t.URL, t.Message)
-		if ctx.Err() != nil {
-			return
-		}
-		done, err := c.cfg.Store.Told(ctx, t, failure, c.now())
-		switch {
-		case err != nil:
-			c.cfg.Log.Error("it cannot be written down who was told of a batch", logkey.Error, err)
-		case failure != nil && done:
-			c.cfg.Log.Warn("nobody could be told of a batch: given up", logkey.Batch, t.Message.Batch, logkey.Error, drover.AsError(failure, drover.KindTransient).Message)
-		case failure != nil:
-			c.cfg.Log.Info("nobody could be told of a batch: it is tried again", logkey.Batch, t.Message.Batch, logkey.Error, drover.AsError(failure, drover.KindTransient).Message)
-		}
+		all.Go(func() { c.tell(ctx, t) })
+	}
+	all.Wait()
+	if err := c.cfg.Store.ForgetTold(ctx); err != nil && ctx.Err() == nil {
+		c.cfg.Log.Error("of what nobody is told is not forgotten", logkey.Error, err)
+	}
+}
+
+func (c *Controller) tell(ctx context.Context, t store.Telling) {
+	failure := webhook.Send(ctx, c.current().Notify, t.URL, t.Message)
+	if ctx.Err() != nil {
+		return
+	}
+	done, err := c.cfg.Store.Told(ctx, t, failure, c.now())
+	switch {
+	case err != nil:
+		c.cfg.Log.Error("it cannot be written down who was told of a batch", logkey.Error, err)
+	case failure != nil && done:
+		c.cfg.Log.Warn("nobody could be told of a batch: given up", logkey.Batch, t.Message.Batch, logkey.Error, drover.AsError(failure, drover.KindTransient).Message)
+	case failure != nil:
+		c.cfg.Log.Info("nobody could be told of a batch: it is tried again", logkey.Batch, t.Message.Batch, logkey.Error, drover.AsError(failure, drover.KindTransient).Message)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"drover"
@@ -99,7 +100,8 @@ func (c *Conn) Outputs(ctx context.Context, id drover.AttemptID, take func(tar i
 	for _, text := range reply.LeftOut[:min(len(reply.LeftOut), maxLeftOut)] {
 		absent.LeftOut = append(absent.LeftOut, printable(text))
 	}
-	absent.Unmatched = reply.Unmatched
+	slices.Sort(reply.Unmatched)
+	absent.Unmatched = slices.Compact(reply.Unmatched) // a runner may say anything, and any number of times
 	return absent, nil
 }
 

@@ -28,8 +28,8 @@ type Telling struct {
 	tries   int
 }
 
-// Tellings are the messages that are due, the first so many.
-func (s *Store) Tellings(ctx context.Context, now drover.Time, most int) (due []Telling, err error) {
+// Tellings are the messages that are due, of each user the first so many: whoever is slow to take theirs keeps nobody else waiting.
+func (s *Store) Tellings(ctx context.Context, now drover.Time, each int) (due []Telling, err error) {
 	err = s.look(ctx, "looking for whom to tell", func(tx *sql.Tx) error {
 		due, err = collect(ctx, tx, func(row scanner) (t Telling, err error) {
 			var failed, final int
@@ -40,11 +40,12 @@ func (s *Store) Tellings(ctx context.Context, now drover.Time, most int) (due []
 			}
 			return t, err
 		}, `SELECT submission, url, tries, has_failed, is_final, batch, user_name, submitted FROM (
-			SELECT n.submission, n.url, n.tries, n.failed AND (SELECT sum(j.failed) FROM jobs j WHERE j.submission = n.submission) > 0 AS has_failed,
+			SELECT *, row_number() OVER (PARTITION BY user_name ORDER BY next, submission) AS place FROM (
+			SELECT n.submission, n.url, n.tries, n.next, n.failed AND (SELECT sum(j.failed) FROM jobs j WHERE j.submission = n.submission) > 0 AS has_failed,
 			n.final AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.submission = n.submission AND j.engine IS NOT NULL) AS is_final,
 			f.batch, f.user_name, f.submitted
 			FROM notify n JOIN jobs f ON f.number = n.submission WHERE n.next <= ?)
-			WHERE has_failed OR is_final ORDER BY submission LIMIT ?`, now, most)
+			WHERE has_failed OR is_final) WHERE place <= ? ORDER BY submission`, now, each)
 		if err != nil {
 			return err
 		}
@@ -96,11 +97,22 @@ func (s *Store) Told(ctx context.Context, t Telling, failure error, now drover.T
 			return err
 		}
 		_, err := tx.ExecContext(ctx, `UPDATE notify SET tries = 0, next = 0, `+t.Message.Event+` = FALSE WHERE submission = ?`, t.Message.FirstJob)
-		if err == nil {
-			_, err = tx.ExecContext(ctx, `DELETE FROM notify WHERE NOT failed AND NOT final
-				OR NOT final AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.submission = notify.submission AND j.engine IS NOT NULL)`)
-		}
 		return err
 	})
 	return !again, err
+}
+
+// ForgetTold forgets the batches of which nothing more will be told: all is told that was wanted, or nothing failed before all was final.
+func (s *Store) ForgetTold(ctx context.Context) error {
+	const told = ` FROM notify WHERE NOT failed AND NOT final
+		OR NOT final AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.submission = notify.submission AND (j.engine IS NOT NULL OR j.failed > 0))`
+	var any bool
+	err := s.read.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1`+told+`)`).Scan(&any)
+	if err != nil || !any {
+		return err
+	}
+	return s.change(ctx, "forgetting of what nobody is told", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `DELETE`+told)
+		return err
+	})
 }

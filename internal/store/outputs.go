@@ -30,6 +30,19 @@ func (s *Store) PutOutputs(ctx context.Context, id drover.AttemptID, files []dro
 	})
 }
 
+// OutputsSize is how many bytes Outputs would read.
+func (s *Store) OutputsSize(ctx context.Context, job int64) (bytes int64, err error) {
+	err = s.read.QueryRowContext(ctx, `SELECT coalesce(sum(length(o.files)), 0)`+succeededOutputs, job).Scan(&bytes)
+	if err != nil {
+		return 0, fmt.Errorf("measuring the outputs of job %d: %w", job, err)
+	}
+	return bytes, nil
+}
+
+// succeededOutputs are the rows of outputs of a job's elements that succeeded.
+const succeededOutputs = ` FROM outputs o JOIN elements e ON e.job = o.job AND e.idx = o.idx AND e.number = o.number
+	WHERE o.job = ? AND e.state = 'succeeded'`
+
 // Outputs are what the elements of a job that succeeded have left, by index: -1 for a job that is not an array.
 func (s *Store) Outputs(ctx context.Context, job int64) (map[int][]drover.File, error) {
 	outputs := map[int][]drover.File{}
@@ -39,8 +52,7 @@ func (s *Store) Outputs(ctx context.Context, job int64) (map[int][]drover.File, 
 		err := row.Scan(&index, into(&files))
 		outputs[index] = files
 		return err
-	}, `SELECT o.idx, o.files FROM outputs o JOIN elements e ON e.job = o.job AND e.idx = o.idx AND e.number = o.number
-		WHERE o.job = ? AND e.state = 'succeeded'`, job)
+	}, `SELECT o.idx, o.files`+succeededOutputs, job)
 	if err != nil {
 		return nil, fmt.Errorf("reading the outputs of job %d: %w", job, err)
 	}

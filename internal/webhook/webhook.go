@@ -135,8 +135,22 @@ func (c Config) dial(ctx context.Context, network, address string) (net.Conn, er
 	return d.DialContext(ctx, network, address)
 }
 
-// shared is carriers' address space, which is nobody's in public (RFC 6598).
-var shared = netip.MustParsePrefix("100.64.0.0/10")
+// special are the addresses that lead to nobody in public, or to one that they contain: what IANA's registries of special-purpose addresses list as not
+// globally reachable, gateways to IPv4 (RFC 6052, RFC 3056), and where Azure's hosts answer their VMs. Of IPv6, what is not in 2000::/3 is not public either.
+var special = prefixes(
+	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
+	"192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3",
+	"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
+)
+
+var publicIPv6 = netip.MustParsePrefix("2000::/3")
+
+func prefixes(texts ...string) (all []netip.Prefix) {
+	for _, text := range texts {
+		all = append(all, netip.MustParsePrefix(text))
+	}
+	return all
+}
 
 // checkPublic refuses an address that a name was resolved to and that is not public.
 func checkPublic(host, resolved string) error {
@@ -145,16 +159,9 @@ func checkPublic(host, resolved string) error {
 		return drover.Errorf(drover.KindInvalid, "%v", err)
 	}
 	ip := at.Addr().Unmap()
-	if !ip.IsGlobalUnicast() || ip.IsPrivate() || shared.Contains(ip) || embeds(ip) {
+	if ip.Is6() && !publicIPv6.Contains(ip) || slices.ContainsFunc(special, func(p netip.Prefix) bool { return p.Contains(ip) }) {
 		return drover.Errorf(drover.KindInvalid, "%s is at %v, which is no public address", host, ip).
 			WithHint("whoever runs the controller may allow it: notify: {allow: [%s]}", host)
 	}
 	return nil
-}
-
-// embeds reports whether an IPv6 address may lead to an IPv4 one that it contains, by a gateway: NAT64 and 6to4 (RFC 6052, RFC 3056).
-func embeds(ip netip.Addr) bool {
-	return slices.ContainsFunc([]string{"64:ff9b::/96", "64:ff9b:1::/48", "2002::/16"}, func(prefix string) bool {
-		return netip.MustParsePrefix(prefix).Contains(ip)
-	})
 }

@@ -70,6 +70,12 @@ func TestSend(t *testing.T) {
 			"carriers' addresses": {"http://100.64.1.1/", Config{}},
 			"behind NAT64":        {"http://[64:ff9b::7f00:1]/", Config{}},
 			"everywhere":          {"http://0.0.0.0" + port, Config{}},
+			"a reserved address":  {"http://240.0.0.1/", Config{}},
+			"a benchmark's":       {"http://198.18.0.1/", Config{}},
+			"the host of a VM":    {"http://168.63.129.16/", Config{}},
+			"a site's, in IPv6":   {"http://[fec0::1]/", Config{}},
+			"Teredo":              {"http://[2001::1]/", Config{}},
+			"an IPv4 in an IPv6":  {"http://[::7f00:1]/", Config{}},
 		} {
 			if err := Send(t.Context(), c.config, c.to, final); drover.KindOf(err) != drover.KindInvalid || !strings.Contains(err.Error(), "no public address") {
 				t.Errorf("%s: %v", name, err)

@@ -245,7 +245,7 @@ func (c *Conn) Write(v any) error {
 		return err
 	}
 	if len(line) >= MaxLine {
-		return fmt.Errorf("message of %d bytes is over the limit of %d", len(line), MaxLine)
+		return drover.Errorf(drover.KindInvalid, "message of %d bytes is over the limit of %d", len(line), MaxLine)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
