@@ -6,6 +6,7 @@ import "fmt"
 type UserLimits struct {
 	Inputs   Bytes `json:"inputs" yaml:"inputs" doc:"inputs that a user has sent, together; 0: any size"`
 	Results  Bytes `json:"results" yaml:"results" doc:"logs and outputs of a user's jobs, together: over this, nothing more is submitted; 0: any size"`
+	Records  Bytes `json:"records" yaml:"records" doc:"what the records have of a user's jobs, final ones included, together: over this, nothing more is submitted; 0: any size"`
 	Jobs     int   `json:"jobs" yaml:"jobs" min:"0" doc:"a user's jobs that are not final, an array being one; 0: any number"`
 	Elements int   `json:"elements" yaml:"elements" min:"0" doc:"the elements of those jobs, together; 0: any number"`
 
@@ -15,13 +16,14 @@ type UserLimits struct {
 
 // Default fills in what holds where nothing is said.
 func (l *UserLimits) Default() {
-	*l = UserLimits{Inputs: 100 * GiB, Results: 100 * GiB, Jobs: 100_000, Elements: 1_000_000, Instances: 10_000, VCPUs: 1_000_000_000}
+	*l = UserLimits{Inputs: 100 * GiB, Results: 100 * GiB, Records: 16 * GiB, Jobs: 100_000, Elements: 1_000_000, Instances: 10_000, VCPUs: 1_000_000_000}
 }
 
 // Usage is how much of a controller a user has.
 type Usage struct {
 	Inputs   Bytes
 	Results  Bytes
+	Records  Bytes
 	Jobs     int // that are not final, as are the elements'
 	Elements int
 }
@@ -44,6 +46,9 @@ func (l UserLimits) CheckWork(user string, used Usage) error {
 	case l.Elements > 0 && used.Elements > l.Elements:
 		return over(user, "elements", fmt.Sprintf("%d elements in jobs that are not final", used.Elements), fmt.Sprint(l.Elements)).
 			WithHint("wait for some jobs to end, or cancel them")
+	case l.Records > 0 && used.Records > l.Records:
+		return over(user, "records", used.Records.Rounded()+" of records", l.Records.Rounded()).
+			WithHint("many small jobs are one array; large environments are better inputs. Whoever runs the controller may raise limits: {records: …}")
 	case l.Results > 0 && used.Results > l.Results:
 		e := Errorf(KindQuota, "the logs and outputs of %s's jobs take %s, over limits.results, which is %s", user, used.Results.Rounded(), l.Results.Rounded())
 		return e.WithHint("whoever runs the controller may take old ones away, or raise limits: {results: …}")

@@ -162,6 +162,7 @@ type JobFilter struct {
 	Job      int64             // only this one
 	Batch    string            // only those of the batches of this name
 	User     string            // only those of this user
+	Mine     bool              // only those of whoever asks, unless User is set; of a caller without a name: whosever
 	States   []JobState        // only those in one of these states
 	Labels   map[string]string // only those with all of these labels
 	Elements bool              // the elements of arrays one by one, instead of each array as a whole

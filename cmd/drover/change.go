@@ -16,8 +16,8 @@ import (
 // changeFlags choose the jobs that a command changes.
 type changeFlags struct {
 	reason string
-	batch  string
-	all    bool
+	ofBatch
+	all bool
 }
 
 func (a *app) cancelCommand() *cobra.Command {
@@ -36,10 +36,9 @@ func (a *app) cancelCommand() *cobra.Command {
 		}),
 	})
 	f.addReason(cmd)
-	cmd.Flags().StringVar(&f.batch, "batch", "", "every job of the batches of this `name`")
+	f.add(a, cmd, "every job")
 	cmd.Flags().BoolVar(&f.all, "all", false, "every job there is")
 	cmd.ValidArgsFunction = a.completeJobsIn(drover.JobQueued, drover.JobRunning)
-	complete(cmd, "batch", a.completeBatches)
 	return cmd
 }
 
@@ -184,7 +183,8 @@ func (f changeFlags) choose(ctx context.Context, svc drover.Queue, args []string
 	case len(args) > 0:
 		return jobIDs(args)
 	}
-	living := drover.JobFilter{Batch: f.batch, States: []drover.JobState{drover.JobQueued, drover.JobRunning}}
+	living := f.filter()
+	living.States = []drover.JobState{drover.JobQueued, drover.JobRunning}
 	for job, err := range allJobs(ctx, svc, living) {
 		if err != nil {
 			return nil, err

@@ -16,7 +16,7 @@ import (
 
 // logsFlags are the flags of `drover logs`.
 type logsFlags struct {
-	batch    string
+	ofBatch
 	follow   bool
 	stdout   bool
 	stderr   bool
@@ -43,7 +43,7 @@ the job is final. Of an array, or a batch, each line comes after the name of the
 			return a.logs(ctx, svc, f, args)
 		}),
 	}
-	cmd.Flags().StringVar(&f.batch, "batch", "", "of every job of the batches of this `name`")
+	f.add(a, cmd, "of every job")
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on until every job is final")
 	cmd.Flags().BoolVar(&f.stdout, "stdout", false, "only standard output")
 	cmd.Flags().BoolVar(&f.stderr, "stderr", false, "only standard error")
@@ -51,7 +51,6 @@ the job is final. Of an array, or a batch, each line comes after the name of the
 	cmd.Flags().IntVar(&f.attempt, "attempt", 0, "of the attempt of this `number`; left out: of the last")
 	addPatience(cmd, &f.patience)
 	cmd.ValidArgsFunction = a.completeJobs
-	complete(cmd, "batch", a.completeBatches)
 	return cmd
 }
 
@@ -76,7 +75,7 @@ func (a *app) logs(ctx context.Context, svc drover.Service, f logsFlags, args []
 	if err != nil {
 		return err
 	}
-	many := &manyLogs{app: a, svc: svc, flags: f, filter: drover.JobFilter{Batch: f.batch}, to: to}
+	many := &manyLogs{app: a, svc: svc, flags: f, filter: f.filter(), to: to}
 	show, follow := many.show, many.follow
 	if len(ids) > 0 {
 		job, err := svc.Job(ctx, ids[0])

@@ -15,8 +15,8 @@ import (
 
 // outputsFlags are the flags of `drover outputs`.
 type outputsFlags struct {
-	batch string
-	to    string
+	ofBatch
+	to string
 }
 
 func (a *app) outputsCommand() *cobra.Command {
@@ -40,10 +40,9 @@ chooses among them. What is fetched is checked, and nothing is ever written outs
 			return printList(a, outputListing, files)
 		}),
 	})
-	cmd.Flags().StringVar(&f.batch, "batch", "", "of every job of the batches of this `name`")
+	f.add(a, cmd, "of every job")
 	cmd.Flags().StringVar(&f.to, "to", "", "fetch them into this `folder`")
 	cmd.ValidArgsFunction = a.completeJobs
-	complete(cmd, "batch", a.completeBatches)
 	if err := cmd.MarkFlagDirname("to"); err != nil {
 		panic(err) // a flag that is not there
 	}
@@ -54,7 +53,7 @@ chooses among them. What is fetched is checked, and nothing is ever written outs
 func (a *app) outputs(ctx context.Context, svc drover.Service, f outputsFlags, args []string) (iter.Seq2[jobOutput, error], error) {
 	var files iter.Seq2[jobOutput, error]
 	if f.batch != "" {
-		files = outputsOfBatch(ctx, svc, f.batch)
+		files = outputsOfBatch(ctx, svc, f.filter())
 	} else if len(args) == 0 {
 		return nil, drover.Errorf(drover.KindInvalid, "no job is named").WithHint("drover outputs JOB, or drover outputs --batch NAME")
 	} else {
@@ -84,10 +83,10 @@ func (a *app) outputs(ctx context.Context, svc drover.Service, f outputsFlags, a
 }
 
 // outputsOfBatch lists what the jobs of a batch have left, each below its name.
-func outputsOfBatch(ctx context.Context, svc drover.Service, batch string) iter.Seq2[jobOutput, error] {
+func outputsOfBatch(ctx context.Context, svc drover.Service, batch drover.JobFilter) iter.Seq2[jobOutput, error] {
 	return func(yield func(jobOutput, error) bool) {
 		seen := map[string]bool{}
-		for job, err := range allJobs(ctx, svc, drover.JobFilter{Batch: batch}) {
+		for job, err := range allJobs(ctx, svc, batch) {
 			if err != nil {
 				yield(jobOutput{}, err)
 				return
@@ -105,7 +104,7 @@ func outputsOfBatch(ctx context.Context, svc drover.Service, batch string) iter.
 			}
 		}
 		if len(seen) == 0 {
-			yield(jobOutput{}, noBatch(batch))
+			yield(jobOutput{}, noBatch(batch.Batch))
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 // waitFlags are the flags of `drover wait`.
 type waitFlags struct {
-	batch    string
+	ofBatch
 	patience time.Duration
 	quiet    bool // the jobs' output is shown, so say nothing of how they are
 }
@@ -44,10 +44,9 @@ failed or was cancelled. A controller that is away for a while, as when it is re
 			return a.waitFor(ctx, svc, ids, f)
 		}),
 	}
-	cmd.Flags().StringVar(&f.batch, "batch", "", "for every job of the batches of this `name`")
+	f.add(a, cmd, "for every job")
 	addPatience(cmd, &f.patience)
 	cmd.ValidArgsFunction = a.completeJobsIn(drover.JobQueued, drover.JobRunning)
-	complete(cmd, "batch", a.completeBatches)
 	return cmd
 }
 
@@ -56,7 +55,7 @@ func (a *app) waitList(ctx context.Context, svc drover.Queue, f waitFlags, args 
 	if len(args) > 0 {
 		return jobIDs(args)
 	}
-	filter := drover.JobFilter{Batch: f.batch}
+	filter := f.filter()
 	if f.batch == "" {
 		filter.States = []drover.JobState{drover.JobQueued, drover.JobRunning}
 	}

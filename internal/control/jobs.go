@@ -109,6 +109,9 @@ func fits(b drover.Batch, offerings []drover.Offering, leftOut []drover.LeftOut)
 // Jobs lists jobs. Those that wait, and of which nothing else is to be said, have the reason for which they do.
 func (c *Controller) Jobs(ctx context.Context, f drover.JobFilter) (page drover.Page[drover.Job], err error) {
 	f.Limit = pageSize(f.Limit)
+	if f.Mine && f.User == "" {
+		f.User = drover.IdentityOf(ctx).User
+	}
 	items, more, err := c.cfg.Store.JobsPage(ctx, c.now(), f)
 	page.Items = items
 	if n := len(items); n > 0 && more {

@@ -86,6 +86,7 @@ type listJobsInput struct {
 	Job      int64        `query:"job" minimum:"0" doc:"only the job of this number"`
 	Batch    string       `query:"batch" doc:"only those of batches of this name"`
 	User     string       `query:"user" doc:"only those of this user"`
+	Mine     bool         `query:"mine" doc:"only those of the token's user, unless user says whose"`
 	State    []string     `query:"state" maxItems:"10" enum:"queued,running,succeeded,failed,cancelled" doc:"only those in one of these states"`
 	Label    []string     `query:"label,explode" maxItems:"20" doc:"only those with this label, as NAME=VALUE; may be repeated"`
 	Elements bool         `query:"elements" doc:"the elements of arrays one by one"`
@@ -102,7 +103,7 @@ type listJobsOutput struct {
 
 func (h *Handler) listJobs(ctx context.Context, in *listJobsInput) (*listJobsOutput, error) {
 	f := drover.JobFilter{
-		Job: in.Job, Batch: in.Batch, User: in.User, Elements: in.Elements, Tried: in.Tried, After: in.After, Limit: in.Limit,
+		Job: in.Job, Batch: in.Batch, User: in.User, Mine: in.Mine, Elements: in.Elements, Tried: in.Tried, After: in.After, Limit: in.Limit,
 	}
 	if err := parsed(in.Since, &f.Since, parseTime); err != nil {
 		return nil, err

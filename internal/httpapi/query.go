@@ -17,6 +17,7 @@ func jobQuery(f drover.JobFilter) url.Values {
 	put(q, "job", f.Job)
 	put(q, "batch", f.Batch)
 	put(q, "user", f.User)
+	put(q, "mine", f.Mine)
 	put(q, "state", join(f.States))
 	for _, key := range slices.Sorted(maps.Keys(f.Labels)) {
 		q.Add("label", key+"="+f.Labels[key])

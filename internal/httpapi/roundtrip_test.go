@@ -43,7 +43,7 @@ func calls() map[string]func(ctx context.Context, s drover.Service) (any, error)
 		"MissingInputs": func(c ctx, s svc) (any, error) { return s.MissingInputs(c, []string{zeros, zeros}) },
 		"PutInput":      func(c ctx, s svc) (any, error) { return nil, s.PutInput(c, zeros, strings.NewReader("contents")) },
 		"Jobs": func(c ctx, s svc) (any, error) {
-			return s.Jobs(c, drover.JobFilter{Job: 3, Batch: "b b", User: "u&=", States: []drover.JobState{drover.JobFailed, drover.JobRunning},
+			return s.Jobs(c, drover.JobFilter{Job: 3, Batch: "b b", User: "u&=", Mine: true, States: []drover.JobState{drover.JobFailed, drover.JobRunning},
 				Labels: map[string]string{"a": "x,y=z", "b": ""}, Elements: true, Tried: true, After: element, Limit: 7})
 		},
 		"Jobs, all":        func(c ctx, s svc) (any, error) { return s.Jobs(c, drover.JobFilter{}) },

@@ -76,7 +76,7 @@ func TestOpenBringsAnOlderStateUp(t *testing.T) {
 	if missing, err := s.MissingInputs(t.Context(), "ada", []string{"h", "i"}); err != nil || len(missing) != 1 || missing[0] != "i" {
 		t.Errorf("missing are %q, error %v; want what no job of hers has", missing, err)
 	}
-	if used, err := s.Usage(t.Context(), "ada"); err != nil || used != (drover.Usage{Inputs: 4096, Results: 12096, Jobs: 1, Elements: 1}) {
+	if used, err := s.Usage(t.Context(), "ada"); err != nil || used != (drover.Usage{Inputs: 4096, Results: 12096, Records: 8192, Jobs: 1, Elements: 1}) {
 		t.Errorf("she has %+v, error %v", used, err)
 	}
 	if tried, err := s.Jobs(t.Context(), hour, drover.JobFilter{Tried: true}); err != nil || len(tried) != 2 || tried[1].Cost != 3 || tried[1].Priority != 2 {

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	usageQuery = `SELECT coalesce(max(inputs), 0), coalesce(max(results), 0) FROM usage WHERE user_name = ?`
+	usageQuery = `SELECT coalesce(max(inputs), 0), coalesce(max(results), 0), coalesce(max(records), 0) FROM usage WHERE user_name = ?`
 	workQuery  = `SELECT count(*), coalesce(sum(last_index - first_index + 1), 0) FROM jobs WHERE user_name = ? AND engine IS NOT NULL`
 	putResults = `INSERT INTO results (job, idx, bytes) VALUES (?, ?, ?) ON CONFLICT (job, idx) DO UPDATE SET bytes = excluded.bytes`
 )
@@ -26,7 +26,7 @@ func (s *Store) Usage(ctx context.Context, user string) (u drover.Usage, err err
 
 func usage(ctx context.Context, tx *sql.Tx, user string) (u drover.Usage, err error) {
 	return u, errors.Join(
-		tx.QueryRowContext(ctx, usageQuery, user).Scan(&u.Inputs, &u.Results),
+		tx.QueryRowContext(ctx, usageQuery, user).Scan(&u.Inputs, &u.Results, &u.Records),
 		tx.QueryRowContext(ctx, workQuery, user).Scan(&u.Jobs, &u.Elements),
 	)
 }
