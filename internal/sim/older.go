@@ -79,6 +79,7 @@ func (w *World) putBack() {
 	newest, c := w.Disk, w.copied
 	w.Disk = c.disk.Copy()
 	w.Disk.Replace(newest, w.now)
+	w.paused = w.Disk.paused != nil
 	w.submit, w.promises.cancelled = slices.Clone(c.submit), maps.Clone(c.cancelled)
 	for _, cl := range w.clouds {
 		for _, v := range cl.vms {

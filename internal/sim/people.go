@@ -178,6 +178,7 @@ func (w *World) loseStore() {
 	w.submit = slices.Clone(w.recipe.Jobs)
 	w.running = map[drover.JobID]*run{}
 	w.promises = newPromises()
+	w.paused = false
 	for _, cl := range w.clouds {
 		for _, v := range cl.vms {
 			v.book = book{}

@@ -54,6 +54,7 @@ type World struct {
 	begin    drover.Time
 	now      drover.Time
 	leapt    time.Duration // how far the controller's clock is ahead
+	paused   bool          // the queue is, by the last wish that was granted
 	resumed  drover.Time   // when the queue was last
 	agenda   agenda.Agenda
 	struck   [faults]int // how often each fault came

@@ -24,8 +24,11 @@ func (w *World) mayWrite(wr engine.Write) {
 			w.mayEnd(a)
 			w.mayCost(*wr.Attempt)
 		}
-	case wr.Queue != nil && wr.Queue.Paused == nil:
-		w.resumed = w.controller.decides
+	case wr.Wish != 0:
+		if asked, is := d.wishes[wr.Wish].(engine.QueueAsked); is {
+			w.paused = !asked.Resume
+			w.resumed = w.controller.decides
+		}
 	case wr.Element != nil && wr.Element.State.Final():
 		w.mayFinish(*wr.Element)
 	case wr.Instance != nil:
@@ -92,7 +95,7 @@ func (w *World) mayBegin(a engine.Attempt) {
 		w.fail("attempt %v is to begin before %v, when its next try is due", a.ID, d.elements[job].Until.Std())
 	case w.controller.loop.Engine.Status().Draining:
 		w.fail("attempt %v is to begin although the controller drains", a.ID)
-	case d.paused != nil:
+	case w.paused:
 		w.fail("attempt %v is to begin although the queue is paused", a.ID)
 	case w.overloaded(in, j.Shape.Need):
 		w.fail("attempt %v is to begin on %s, which has no room for it", a.ID, in.Name)
@@ -214,7 +217,7 @@ func (w *World) mayRent(in engine.Instance) {
 		w.fail("instance %s is to be created in a cloud that leaves", in.Name)
 	case w.controller.loop.Engine.Status().Draining:
 		w.fail("instance %s is to be created although the controller drains", in.Name)
-	case w.Disk.paused != nil:
+	case w.paused:
 		w.fail("instance %s is to be created although the queue is paused", in.Name)
 	case w.Disk.closing:
 		w.fail("instance %s is to be created although the fleet closes", in.Name)
