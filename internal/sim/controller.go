@@ -23,6 +23,7 @@ type controller struct {
 	settings engine.Settings // that it was told
 	decided  []drover.Time   // when each write that waits for its commit was decided
 	decides  drover.Time     // when the one that is being written was
+	planned  drover.Time     // when a plan came last
 
 	until  drover.Time // it is stopped, or waits for its disk, until then
 	looks  drover.Time // it has been looking since, without a gap; by its own clock
@@ -138,7 +139,7 @@ func (c *controller) resume() {
 func together(events []engine.Event) int {
 	for i, ev := range events {
 		switch ev.Body.(type) {
-		case engine.Configured, engine.DrainAsked, engine.CloseAsked, engine.CancelAsked, engine.PriorityAsked, engine.InstructAsked, engine.CreateFailed:
+		case engine.Configured, engine.DrainAsked, engine.CloseAsked, engine.CancelAsked, engine.PriorityAsked, engine.InstructAsked, engine.QueueAsked, engine.CreateFailed:
 			return max(i, 1)
 		}
 	}
@@ -154,6 +155,9 @@ func (c *controller) step(events []engine.Event) {
 	w.Events += len(events)
 	c.alone = len(events) == 1
 	for _, ev := range events {
+		if _, is := ev.Body.(engine.Solved); is {
+			c.planned = ev.At
+		}
 		c.answered(ev.Body)
 	}
 	wake, err := c.loop.Step(context.Background(), events)
