@@ -17,7 +17,7 @@ import (
 // there on which their turn will come.
 func (e *Engine) waitsForBlocks(g *group) bool {
 	_, halted := e.halted()
-	return g.reason.Code == drover.ReasonBlocked && g.unbound() > 0 && !halted && !e.hosted(g)
+	return g.Reason.Code == drover.ReasonBlocked && g.unbound() > 0 && !halted && !e.hosted(g)
 }
 
 // hosted reports whether there is an instance, or one on its way, that may ever run the group's jobs. What it finds is good while the fleet is the same.
@@ -35,9 +35,9 @@ func (e *Engine) hosted(g *group) bool {
 func (e *Engine) markBlocked() {
 	for _, g := range e.groups {
 		switch waits := e.s.Settings.ScheduleTimeout > 0 && e.waitsForBlocks(g); {
-		case waits && g.blocked == 0:
-			g.blocked, g.blocks = e.s.Now, e.blocksOf(g.key.Shape)
-			g.most = *slices.MaxFunc(g.jobs, func(a, b *Job) int { return cmp.Compare(*a.blocked(g), *b.blocked(g)) }).blocked(g)
+		case waits && g.Blocked == 0:
+			g.Blocked, g.Blocks = e.s.Now, e.blocksOf(g.Key.Shape)
+			g.Most = *slices.MaxFunc(g.jobs, func(a, b *Job) int { return cmp.Compare(*a.blocked(g), *b.blocked(g)) }).blocked(g)
 		case !waits:
 			e.settle(g)
 		}
@@ -53,19 +53,19 @@ func (e *Engine) countBlocked() {
 
 // settle ends a group's time and adds it to its jobs.
 func (e *Engine) settle(g *group) {
-	if g.blocked == 0 {
+	if g.Blocked == 0 {
 		return
 	}
 	for _, j := range g.jobs {
 		*j.blocked(g) = e.blockedFor(g, j)
 		e.writeJob(j)
 	}
-	g.blocked = 0
+	g.Blocked = 0
 }
 
 // blocked is where the time is kept that the job's elements in the group waited before.
 func (j *Job) blocked(g *group) *time.Duration {
-	if grown := j.grownIn(g); grown != nil {
+	if grown := j.grownIn(g.Key); grown != nil {
 		return &grown.Blocked
 	}
 	return &j.Blocked
@@ -73,25 +73,25 @@ func (j *Job) blocked(g *group) *time.Duration {
 
 // blockedFor is how long a job of the group has waited in all, up to now.
 func (e *Engine) blockedFor(g *group, j *Job) time.Duration {
-	if g.blocked == 0 {
+	if g.Blocked == 0 {
 		return *j.blocked(g)
 	}
-	return *j.blocked(g) + e.s.Now.Sub(g.blocked)
+	return *j.blocked(g) + e.s.Now.Sub(g.Blocked)
 }
 
 // blockedDeadline is when the first of the group's jobs has waited too long, 0 for never.
 func (e *Engine) blockedDeadline(g *group) drover.Time {
 	limit := e.s.Settings.ScheduleTimeout
-	if g.blocked == 0 || limit == 0 {
+	if g.Blocked == 0 || limit == 0 {
 		return 0
 	}
-	return max(g.blocked.Add(limit-g.most), e.s.Now+1)
+	return max(g.Blocked.Add(limit-g.Most), e.s.Now+1)
 }
 
 // refuseBlocked cancels what has waited too long.
 func (e *Engine) refuseBlocked() {
 	for _, g := range slices.Clone(e.groups) {
-		if limit := e.s.Settings.ScheduleTimeout; limit == 0 || g.blocked == 0 || e.s.Now < g.blocked.Add(limit-g.most) {
+		if limit := e.s.Settings.ScheduleTimeout; limit == 0 || g.Blocked == 0 || e.s.Now < g.Blocked.Add(limit-g.Most) {
 			continue
 		}
 		e.refuseOverdue(g)
@@ -100,15 +100,15 @@ func (e *Engine) refuseBlocked() {
 
 func (e *Engine) refuseOverdue(g *group) {
 	limit := e.s.Settings.ScheduleTimeout
-	g.most = 0
+	g.Most = 0
 	for _, j := range slices.Clone(g.jobs) {
 		waited := e.blockedFor(g, j)
 		if waited < limit {
-			g.most = max(g.most, *j.blocked(g))
+			g.Most = max(g.Most, *j.blocked(g))
 			continue
 		}
-		why := e.reason(drover.ReasonSchedule, "no instance for it could be had in %v: %s", waited.Round(time.Second), g.blocks)
-		if len(e.attemptsOf(j)) == 0 || j.grownIn(g) != nil {
+		why := e.reason(drover.ReasonSchedule, "no instance for it could be had in %v: %s", waited.Round(time.Second), g.Blocks)
+		if len(e.attemptsOf(j)) == 0 || j.grownIn(g.Key) != nil {
 			e.dismiss(g, j, drover.JobCancelled, why)
 			continue
 		}

@@ -71,7 +71,7 @@ func (e *Engine) claimant(in *instance) *group {
 			if o.claim.round == c.round || !o.accepts(w.g) {
 				continue
 			}
-			w.left -= o.Resources.Times(w.g.key.Shape.Need, w.left)
+			w.left -= o.Resources.Times(w.g.Key.Shape.Need, w.left)
 			if !e.allowsOn(o, w.g) {
 				continue
 			}
@@ -86,7 +86,7 @@ func (e *Engine) claimant(in *instance) *group {
 
 // accepts reports whether the group's jobs may run on the instance when it is empty.
 func (in *instance) accepts(g *group) bool {
-	s, r := &g.key.Shape, in.stretched()
+	s, r := &g.Key.Shape, in.stretched()
 	if r.Disk == 0 {
 		r.Disk = s.Need.Disk // as Shape.Accepts has it
 	}
@@ -112,13 +112,13 @@ func (e *Engine) leaves(in *instance, g *group, claimant *group) bool {
 	if in.spare.by != claimant || in.spare.seen != in.on.seen {
 		in.spare = e.spareFor(in, claimant)
 	}
-	return in.spare.left.Minus(g.key.Shape.Need, 1).Times(claimant.key.Shape.Need, many) == in.spare.most
+	return in.spare.left.Minus(g.Key.Shape.Need, 1).Times(claimant.Key.Shape.Need, many) == in.spare.most
 }
 
 func (e *Engine) spareFor(in *instance, claimant *group) spare {
-	s := spare{claimant, in.on.seen, in.Resources, in.Resources.Times(claimant.key.Shape.Need, many)}
+	s := spare{claimant, in.on.seen, in.Resources, in.Resources.Times(claimant.Key.Shape.Need, many)}
 	for _, a := range in.load {
-		if j := e.job(a.ID.Job.Number); j.Shape != claimant.key.Shape || j.Priority != claimant.key.Priority || j.User != claimant.key.User {
+		if j := e.job(a.ID.Job.Number); j.Shape != claimant.Key.Shape || j.Priority != claimant.Key.Priority || j.User != claimant.Key.User {
 			s.left = s.left.Minus(e.need(a), 1)
 		}
 	}

@@ -94,15 +94,15 @@ func (e *Engine) whoCannotPay(offers []drover.Offering) (why []drover.Reason) {
 func (e *Engine) whyPoor(b *Budget, offers []drover.Offering) (why drover.Reason, poor bool) {
 	fit, unpaid := 0, 0
 	for _, g := range e.groups {
-		o, ok := leanest(g.key.Shape, offers)
+		o, ok := leanest(g.Key.Shape, offers)
 		n := g.unbound()
-		if n == 0 || !ok || !b.covers(g.key) {
+		if n == 0 || !ok || !b.covers(g.Key) {
 			continue
 		}
 		fit += n
 		if a := e.refusesFor(b, o, g); a != nil {
 			if unpaid += n; unpaid == n {
-				why = e.whyNotPaidBy(a, g.key, offers)
+				why = e.whyNotPaidBy(a, g.Key, offers)
 			}
 		}
 	}
@@ -110,13 +110,13 @@ func (e *Engine) whyPoor(b *Budget, offers []drover.Offering) (why drover.Reason
 		why.Text = fmt.Sprintf("of the jobs of %s that wait and fit, %d of %d cannot be paid: %s", b.Scope(), unpaid, fit, why.Text)
 		return why, unpaid > 0
 	}
-	small := &group{key: GroupKey{User: b.User, Labels: b.Label, Shape: drover.Shape{Need: drover.Resources{CPU: 1000}}}}
-	o, _ := leanest(small.key.Shape, offers)
+	small := &group{Group: Group{Key: GroupKey{User: b.User, Labels: b.Label, Shape: drover.Shape{Need: drover.Resources{CPU: 1000}}}}}
+	o, _ := leanest(small.Key.Shape, offers)
 	a := e.refusesFor(b, o, small)
 	if a == nil {
 		return why, false
 	}
-	why = e.whyNotPaidBy(a, small.key, offers)
+	why = e.whyNotPaidBy(a, small.Key, offers)
 	why.Text = fmt.Sprintf("jobs of %s cannot be paid, even with no more than 1 vCPU: %s", b.Scope(), why.Text)
 	return why, true
 }

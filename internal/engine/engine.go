@@ -74,8 +74,6 @@ type instance struct {
 	on      enrolled         // the rolls
 	claim   claimed
 	spare   spare // beside its claimant
-	standby int   // how many attempts it is kept for that have yet to end elsewhere, or wait for the rest of their gang
-	gathers bool  // the latter
 	seated  int   // for how many of a gang there is room taken that none has yet
 	leaving bool  // its cloud is
 	once    bool  // it may be given one job
@@ -98,16 +96,20 @@ func New(s State) (*Engine, error) {
 		used:      map[string]drover.MilliCPU{},
 		singles:   map[drover.Shape]drover.Money{},
 		tolls:     map[tollFor]toll{},
-		replace:   true,
-		replan:    true,
+		fitting:   1,
 	}
 	e.labels = s.Settings.labels()
+	for _, known := range s.Groups {
+		e.group(known.Key)
+	}
 	for _, in := range s.Instances {
 		e.addInstance(&instance{Instance: in})
 	}
 	s.tear()
 	for _, j := range s.Jobs {
+		grown := slices.Clone(j.Grown)
 		e.addJob(&j)
+		j.Grown = grown // also those of which none waits now
 	}
 	for _, c := range s.Clouds {
 		e.clouds = append(e.clouds, &c)
@@ -115,7 +117,25 @@ func New(s State) (*Engine, error) {
 	for _, a := range s.Attempts {
 		e.addAttempt(&a)
 	}
-	e.s.Jobs, e.s.Attempts, e.s.Instances, e.s.Clouds = nil, nil, nil, nil
+	for i, known := range s.Groups { // over what adding their jobs, as if they were new, made of it
+		e.groups[i].Group = known
+		if known.Fits {
+			e.groups[i].fitted = e.fitting
+		}
+	}
+	if p := s.Pending; s.Now != 0 { // what was added above is nothing new
+		for _, in := range e.instances {
+			e.timers.set(in, in.Check)
+		}
+		e.replace, e.replan, e.without, e.gaveUp = p.Replace, p.Replan, p.Without, p.GaveUp
+		e.yield, e.refit, e.rates, e.turn = p.Yield, p.Refit, p.Rates, p.Turn
+	} else {
+		e.replace, e.replan = true, true
+	}
+	for _, in := range e.instances {
+		in.Check = 0 // its timer says it from here on
+	}
+	e.s.Jobs, e.s.Attempts, e.s.Instances, e.s.Clouds, e.s.Groups, e.s.Pending = nil, nil, nil, nil, nil, Pending{}
 	return e, nil
 }
 
@@ -130,7 +150,9 @@ func (e *Engine) State() State {
 		s.Jobs = append(s.Jobs, c)
 	}
 	for _, in := range e.instances {
-		s.Instances = append(s.Instances, in.clone())
+		c := in.clone()
+		c.Check = e.timers.next[in]
+		s.Instances = append(s.Instances, c)
 		for _, a := range in.load {
 			s.Attempts = append(s.Attempts, *a)
 		}
@@ -138,6 +160,12 @@ func (e *Engine) State() State {
 	slices.SortFunc(s.Attempts, func(a, b Attempt) int {
 		return cmp.Or(cmp.Compare(a.ID.Job.Number, b.ID.Job.Number), cmp.Compare(a.ID.Job.Index, b.ID.Job.Index))
 	})
+	for _, g := range e.groups {
+		known := g.Group
+		known.Fits = g.fitted == e.fitting
+		s.Groups = append(s.Groups, known)
+	}
+	s.Pending = Pending{e.replace, e.replan, e.without, e.gaveUp, e.yield, e.refit, e.rates, e.turn}
 	for _, c := range e.clouds {
 		own := *c
 		own.Throttles, own.Vanished = slices.Clone(c.Throttles), slices.Clone(c.Vanished)

@@ -61,7 +61,7 @@ func (e *Engine) explainGroups(x *everything) {
 	}
 	coming := e.arrivalsOf(groups...)
 	for _, g := range groups {
-		x.add(e.explainGroup(g, coming[g.key]))
+		x.add(e.explainGroup(g, coming[g.Key]))
 	}
 }
 

@@ -48,15 +48,15 @@ func (e *Engine) whyQueued(j *Job, id drover.JobID) (why []drover.Reason) {
 	}
 	if id.Index >= 0 || !j.Array.Set {
 		if g := e.byKey[e.keyWith(j, j.memory(id.Index))]; g != nil {
-			return e.whyIn(g, j, j.waitingRanges(g).rank(id.Index), 1)
+			return e.whyIn(g, j, j.waitingRanges(g.Key).rank(id.Index), 1)
 		}
 	}
 	if g := e.byKey[e.keyOf(j)]; g != nil {
-		why = e.whyIn(g, j, 0, j.waitingIn(g))
+		why = e.whyIn(g, j, 0, j.waitingIn(g.Key))
 	}
 	for _, grown := range j.Grown {
 		if g := e.byKey[e.keyWith(j, grown.Memory)]; g != nil {
-			why = append(why, e.whyIn(g, j, 0, j.waitingIn(g))...)
+			why = append(why, e.whyIn(g, j, 0, j.waitingIn(g.Key))...)
 		}
 	}
 	if why = append(why, e.whyPostponed(j, id)...); len(why) == 0 {
@@ -74,13 +74,13 @@ func (e *Engine) whyIn(g *group, j *Job, place, n int) []drover.Reason {
 		if o == j {
 			break
 		}
-		place += o.waitingIn(g)
+		place += o.waitingIn(g.Key)
 	}
 	booting := min(n, max(0, g.booting()-place))
 	if booting == 0 {
 		return e.whyUnbound(g, j)
 	}
-	why := []drover.Reason{whyBooting(e.arrivalsOf(g)[g.key])}
+	why := []drover.Reason{whyBooting(e.arrivalsOf(g)[g.Key])}
 	if booting < n {
 		return append(why, e.whyUnbound(g, j)...)
 	}
@@ -89,23 +89,23 @@ func (e *Engine) whyIn(g *group, j *Job, place, n int) []drover.Reason {
 
 // whyUnbound says why those of a group's elements wait that have no instance on its way; how long they may, by a job of the group.
 func (e *Engine) whyUnbound(g *group, j *Job) []drover.Reason {
-	why := []drover.Reason{g.reason}
-	if g.refused != nil {
-		why = append(why, *g.refused)
+	why := []drover.Reason{g.Reason}
+	if g.Refused != nil {
+		why = append(why, *g.Refused)
 	}
-	if g.reason.Code == drover.ReasonBlocked && e.totalRoom() == 0 {
+	if g.Reason.Code == drover.ReasonBlocked && e.totalRoom() == 0 {
 		why = append(why, e.whyNoRoom(e.useOfAll))
 	}
-	if g.reason.Code == drover.ReasonLimit {
+	if g.Reason.Code == drover.ReasonLimit {
 		if a, cheapest := e.pricedOut(g); a != nil {
 			dear := e.whyPricedOut(g, a, cheapest)
 			dear.Since = max(j.Since, e.unpaidSince(g, a))
 			why = append(why, dear)
 		}
 	}
-	if limit := e.s.Settings.ScheduleTimeout; limit > 0 && g.blocked != 0 {
+	if limit := e.s.Settings.ScheduleTimeout; limit > 0 && g.Blocked != 0 {
 		text := fmt.Sprintf("cancelled once it has waited for blocks to end for %v in all", limit)
-		why = append(why, drover.Reason{Code: drover.ReasonSchedule, Text: text, Since: g.blocked, Until: g.blocked.Add(limit - *j.blocked(g))})
+		why = append(why, drover.Reason{Code: drover.ReasonSchedule, Text: text, Since: g.Blocked, Until: g.Blocked.Add(limit - *j.blocked(g))})
 	}
 	return slices.Concat(why, e.whyGang(g), e.whyShare(g))
 }
@@ -128,7 +128,7 @@ func (e *Engine) arrives(to *arrivals, in *instance) {
 func (e *Engine) arrivalsOf(groups ...*group) map[GroupKey]*arrivals {
 	coming := make(map[GroupKey]*arrivals, len(groups))
 	for _, g := range groups {
-		coming[g.key] = &arrivals{}
+		coming[g.Key] = &arrivals{}
 	}
 	for _, in := range e.instances {
 		for _, b := range in.Bound {
@@ -346,10 +346,10 @@ func (e *Engine) whyIsIdle(in *instance) drover.Reason {
 		why.Text = "has no work, and is kept for a look at what is wrong with it"
 	case len(in.Strangers) > 0:
 		why.Text = fmt.Sprintf("attempts on it that are not known and are being ended: %d", len(in.Strangers))
-	case in.gathers:
-		why.Text = fmt.Sprintf("kept for jobs that begin together with others, for which there is no place yet: %d", in.standby)
-	case in.standby > 0:
-		why.Text = fmt.Sprintf("kept for attempts whose instances are taken back and that begin again here when they have ended: %d", in.standby)
+	case in.Gathers:
+		why.Text = fmt.Sprintf("kept for jobs that begin together with others, for which there is no place yet: %d", in.Standby)
+	case in.Standby > 0:
+		why.Text = fmt.Sprintf("kept for attempts whose instances are taken back and that begin again here when they have ended: %d", in.Standby)
 	case in.stretching():
 		why.Code, why.Text = drover.ReasonGrowing, fmt.Sprintf("its volume is being grown from %s to %s, for what waits", in.Resources.Disk.Rounded(), in.Grow.Rounded())
 	case in.KeepUntil > e.s.Now:

@@ -300,20 +300,20 @@ func (e *Engine) wrongGroups(bound map[GroupKey]int) string {
 	for _, g := range e.groups {
 		queued := 0
 		for _, j := range g.jobs {
-			n := j.waitingIn(g)
+			n := j.waitingIn(g.Key)
 			if queued += n; n <= 0 {
 				return fmt.Sprintf("job %d waits in a group with %d elements", j.Number, n)
 			}
 		}
 		switch {
-		case g.bound != bound[g.key]:
-			return fmt.Sprintf("%d of a group are bound, %d by instances", g.bound, bound[g.key])
+		case g.bound != bound[g.Key]:
+			return fmt.Sprintf("%d of a group are bound, %d by instances", g.bound, bound[g.Key])
 		case g.queued != queued:
 			return fmt.Sprintf("%d of a group wait, %d by jobs", g.queued, queued)
-		case g.unmet < 0 || g.standby < 0 || g.coming < 0:
-			return fmt.Sprintf("a group has %d unmet, %d standing by, %d coming", g.unmet, g.standby, g.coming)
+		case g.Unmet < 0 || g.Standby < 0 || g.Coming < 0:
+			return fmt.Sprintf("a group has %d unmet, %d standing by, %d coming", g.Unmet, g.Standby, g.Coming)
 		}
-		delete(bound, g.key)
+		delete(bound, g.Key)
 	}
 	if len(bound) > 0 {
 		return fmt.Sprintf("instances are bound to groups that are not there: %v", bound)

@@ -62,7 +62,7 @@ func (e *Engine) disband(j *Job, index int, why drover.Reason) {
 // nextGang is the elements of the group's next gang, all of which wait.
 func (g *group) nextGang() (*Job, []int) {
 	j := g.jobs[0]
-	return j, j.gangmates(j.waitingRanges(g)[0].First)
+	return j, j.gangmates(j.waitingRanges(g.Key)[0].First)
 }
 
 // gangmates is the elements of a gang that wait.
@@ -78,10 +78,10 @@ func (j *Job) gangmates(index int) (waiting []int) {
 
 // whyGang says how many of the group's next gang have places.
 func (e *Engine) whyGang(g *group) []drover.Reason {
-	if g.key.Gang == 0 || g.queued == 0 {
+	if g.Key.Gang == 0 || g.queued == 0 {
 		return nil
 	}
 	_, members := g.nextGang()
-	text := fmt.Sprintf("%d begin together or none: %d have places that are ready, and %d some on their way", len(members), g.standby, min(g.bound, len(members)-g.standby))
-	return []drover.Reason{{Code: drover.ReasonGang, Text: text, Since: g.reason.Since}}
+	text := fmt.Sprintf("%d begin together or none: %d have places that are ready, and %d some on their way", len(members), g.Standby, min(g.bound, len(members)-g.Standby))
+	return []drover.Reason{{Code: drover.ReasonGang, Text: text, Since: g.Reason.Since}}
 }

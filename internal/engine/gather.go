@@ -26,7 +26,7 @@ func (e *Engine) placeGang(g *group) bool {
 		j.Queued.Remove(index)
 		e.beginElement(j, index, seats[i])
 	}
-	if g.queued -= len(members); j.waitingIn(g) == 0 {
+	if g.queued -= len(members); j.waitingIn(g.Key) == 0 {
 		*j.blocked(g) = e.blockedFor(g, j)
 		g.jobs = cut(g.jobs, 0)
 	}
@@ -79,13 +79,13 @@ func (e *Engine) seat(g *group, n int, before order) (seats []*instance) {
 }
 
 func (e *Engine) sit(g *group, in *instance) {
-	in.free = in.free.Minus(g.key.Shape.Need, 1)
+	in.free = in.free.Minus(g.Key.Shape.Need, 1)
 	in.seated++
 }
 
 func (e *Engine) unseat(g *group, seats []*instance) {
 	for _, in := range seats {
-		in.free = in.free.Plus(g.key.Shape.Need, 1)
+		in.free = in.free.Plus(g.Key.Shape.Need, 1)
 		in.seated--
 	}
 }
@@ -132,37 +132,37 @@ func (e *Engine) gather(g *group, r *rolls, before bool) {
 	}
 	size, seats := e.half.size, e.half.seats // by placeGang, just now
 	if e.half.unpaid {
-		unmet := g.unmet // which holds also when others have taken these places
-		g.standby += min(len(seats), g.wants())
+		unmet := g.Unmet // which holds also when others have taken these places
+		g.Standby += min(len(seats), g.wants())
 		e.seatComing(g, r)
-		g.unmet = unmet
+		g.Unmet = unmet
 		return
 	}
 	if e.hopelessFor(g, size) {
 		e.unbindSome(g, r, g.bound)
-		g.unmet, e.gaveUp = g.wants(), true
+		g.Unmet, e.gaveUp = g.wants(), true
 		return
 	}
 	e.kept = append(e.kept, kept{g, seats})
 	for _, in := range seats {
 		e.sit(g, in)
-		in.standby++
-		in.gathers = true
-		g.standby++
+		in.Standby++
+		in.Gathers = true
+		g.Standby++
 		e.relist(in)
 	}
 	e.seatComing(g, r)
-	if g.stuck && g.served > 0 && g.standby+g.bound+g.served >= size {
+	if g.Stuck && g.Served > 0 && g.Standby+g.bound+g.Served >= size {
 		e.replan = true // the rest may be rented now
 	}
-	if left := min(size-len(seats), g.unbound()); left > 0 && g.stuck && before {
+	if left := min(size-len(seats), g.unbound()); left > 0 && g.Stuck && before {
 		e.claims.wait(g, left)
 	}
 }
 
 // gatherAnew has gangs that let go of everything keep what is ready again before a plan is made that they may be in.
 func (e *Engine) gatherAnew() {
-	if (e.replan || e.without) && slices.ContainsFunc(e.groups, func(g *group) bool { return g.key.Gang > 0 && g.stuck }) {
+	if (e.replan || e.without) && slices.ContainsFunc(e.groups, func(g *group) bool { return g.Key.Gang > 0 && g.Stuck }) {
 		e.replace = true
 	}
 }
@@ -180,10 +180,10 @@ func (e *Engine) unkeep() {
 
 // hopelessFor reports whether so many of the group can come together neither on what may be rented nor on what there is.
 func (e *Engine) hopelessFor(g *group, n int) bool {
-	if !g.stuck && !e.s.Closing || e.hasChance(g) || e.s.Solving != nil && slices.Contains(e.s.Solving.Groups, g.key) {
+	if !g.Stuck && !e.s.Closing || e.hasChance(g) || e.s.Solving != nil && slices.Contains(e.s.Solving.Groups, g.Key) {
 		return false
 	}
-	return n > g.served && e.hostsOf(g, n) < n-g.served
+	return n > g.Served && e.hostsOf(g, n) < n-g.Served
 }
 
 // hosts is how many of a gang's job what there is can hold at once, once all else there has ended.
@@ -205,7 +205,7 @@ func (e *Engine) hostsOf(g *group, n int) int {
 			break
 		}
 		if e.looks++; in.takes() && in.State != drover.InstanceStopping && in.accepts(g) && !slices.Contains(in.Lost, h.job) {
-			h.count += in.Resources.Times(g.key.Shape.Need, in.atOnce(n))
+			h.count += in.Resources.Times(g.Key.Shape.Need, in.atOnce(n))
 		}
 	}
 	g.hosts = h

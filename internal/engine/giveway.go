@@ -23,9 +23,9 @@ func (e *Engine) giveWay() {
 		if len(givers) == 0 {
 			return
 		}
-		if g.stuck && g.unbound() > 0 {
+		if g.Stuck && g.unbound() > 0 {
 			for _, in := range e.wayFor(g, givers) {
-				e.stop(in, e.reason(drover.ReasonGivesWay, "gives way to job %s, of priority %d", g.jobs[0].Name, g.key.Priority))
+				e.stop(in, e.reason(drover.ReasonGivesWay, "gives way to job %s, of priority %d", g.jobs[0].Name, g.Key.Priority))
 				givers = slices.DeleteFunc(givers, func(o *instance) bool { return o == in })
 			}
 		}
@@ -36,7 +36,7 @@ func (e *Engine) giveWay() {
 func (e *Engine) givers() (able []*instance) {
 	r := e.callRolls()
 	for _, in := range r.idle {
-		if in.Connected && in.takes() && !in.stretching() && in.standby == 0 && len(in.Strangers) == 0 && e.s.Now >= in.KeepUntil {
+		if in.Connected && in.takes() && !in.stretching() && in.Standby == 0 && len(in.Strangers) == 0 && e.s.Now >= in.KeepUntil {
 			able = append(able, in)
 		}
 	}
@@ -64,9 +64,9 @@ func (in *instance) priority() int {
 // wayFor is those of the givers that have to go for a group, by what stops its growth.
 func (e *Engine) wayFor(g *group, givers []*instance) []*instance {
 	lower := slices.DeleteFunc(slices.Clone(givers), func(in *instance) bool {
-		return in.priority() >= g.key.Priority || g.key.Gang > 0 && in.priority() >= 0 || in.accepts(g)
+		return in.priority() >= g.Key.Priority || g.Key.Gang > 0 && in.priority() >= 0 || in.accepts(g)
 	})
-	switch g.reason.Code {
+	switch g.Reason.Code {
 	case drover.ReasonLimit:
 		return e.wayThroughLimit(g, lower)
 	case drover.ReasonBlocked:
@@ -97,7 +97,7 @@ func (e *Engine) wayThroughLimit(g *group, lower []*instance) []*instance {
 	}
 	most := 0
 	for _, o := range able {
-		most = max(most, o.Type.Resources.Times(g.key.Shape.Need, g.unbound()))
+		most = max(most, o.Type.Resources.Times(g.Key.Shape.Need, g.unbound()))
 	}
 	if most == 0 {
 		return nil
@@ -112,7 +112,7 @@ func (e *Engine) wayThroughLimit(g *group, lower []*instance) []*instance {
 // rentableFor is what of the offerings that are not blocked may hold the group's jobs.
 func (e *Engine) rentableFor(g *group) (able []drover.Offering) {
 	for _, o := range e.rentable() {
-		if g.key.Shape.Accepts(o) && e.blockOf(o) == nil {
+		if g.Key.Shape.Accepts(o) && e.blockOf(o) == nil {
 			able = append(able, o)
 		}
 	}
@@ -123,7 +123,7 @@ func (e *Engine) rentableFor(g *group) (able []drover.Offering) {
 // is created then is the probe of it.
 func (e *Engine) wayThroughQuota(g *group, lower []*instance) []*instance {
 	for _, o := range e.rentable() {
-		if !g.key.Shape.Accepts(o) {
+		if !g.Key.Shape.Accepts(o) {
 			continue
 		}
 		b := e.blockOf(o)
@@ -177,7 +177,7 @@ func (e *Engine) takeOver(g *group, r *rolls) {
 func (e *Engine) evict(in *instance, g *group) (dropped bool) {
 	bound := slices.Clone(in.Bound)
 	slices.SortStableFunc(bound, func(a, b Binding) int { return cmp.Compare(a.Group.Priority, b.Group.Priority) })
-	for len(bound) > 0 && bound[0].Group.Priority < g.key.Priority && in.room.Times(g.key.Shape.Need, g.wants()) < g.wants() {
+	for len(bound) > 0 && bound[0].Group.Priority < g.Key.Priority && in.room.Times(g.Key.Shape.Need, g.wants()) < g.wants() {
 		e.group(bound[0].Group).bound -= bound[0].Count
 		in.room = in.room.Plus(bound[0].Group.Shape.Need, bound[0].Count)
 		bound, dropped = bound[1:], true

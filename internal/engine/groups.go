@@ -3,39 +3,21 @@ package engine
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"drover"
 )
 
 // group is the jobs of one key that are not final, and how many of their elements wait.
 type group struct {
-	key    GroupKey
+	Group
 	mark   string // its user's
 	narrow int    // how much it asks of an instance beside its size
 	jobs   []*Job // those with queued elements that may start, by number
 	queued int    // elements of jobs
 	bound  int    // of those and of the coming, for how many an instance is on its way
-	unmet  int    // of them, for how many the last plan found nothing
 
-	coming  int // attempts of it that will have to be made again, since their instances are taken back
-	standby int // of them, for how many there is room that is free
-
-	onDemand      int // of those that wait, how many its mix wants on demand
-	onDemandBound int // of them, for how many an instance is on its way
-
-	stuck   bool // it cannot get new instances now
-	barred  bool // the next plan is made without it
-	served  int  // of a gang's: for how many the last plan found instances, though not for all
-	turn    bool // it comes before all others of its priority until one of its elements has begun
-	reason  drover.Reason
-	refused *drover.Reason // why the offerings that there are did not serve it, while reason follows from that
-
-	blocked drover.Time   // since when it waits for nothing but the end of blocks, 0 while it does not
-	most    time.Duration // the most that one of its jobs had waited for that before
-	blocks  string        // that it waits for
-	fits    []fit         // by ID, the instances that have room for one of its jobs now, as far as news was taken in
-	knows   bool          // fits is known
+	fits  []fit // by ID, the instances that have room for one of its jobs now, as far as news was taken in
+	knows bool  // fits is known
 
 	fitted int // the engine's fitting for which some type is known to hold its jobs
 
@@ -45,14 +27,14 @@ type group struct {
 }
 
 // wants is for how many elements, waiting or to wait soon, there is neither a place nor an instance on its way.
-func (g *group) wants() int { return max(0, g.queued+g.coming-g.standby-g.bound) }
+func (g *group) wants() int { return max(0, g.queued+g.Coming-g.Standby-g.bound) }
 
 // unbound is how many waiting elements have neither a place nor an instance on its way.
 func (g *group) unbound() int { return min(g.queued, g.wants()) }
 
 // booting is for how many waiting elements instances are on their way.
 func (g *group) booting() int {
-	if g.key.Gang > 0 {
+	if g.Key.Gang > 0 {
 		return min(g.bound, g.queued)
 	}
 	return g.queued - g.unbound()
@@ -60,10 +42,10 @@ func (g *group) booting() int {
 
 // wait sets why the group waits; the same cause keeps the time since which it holds.
 func (g *group) wait(r drover.Reason) {
-	if g.reason.Code == r.Code && g.reason.Since != 0 {
-		r.Since = g.reason.Since
+	if g.Reason.Code == r.Code && g.Reason.Since != 0 {
+		r.Since = g.Reason.Since
 	}
-	g.reason, g.refused = r, nil
+	g.Reason, g.Refused = r, nil
 }
 
 func (j *Job) clone() Job {
@@ -140,22 +122,23 @@ func (e *Engine) regroup(j *Job) {
 	if !j.mayStart() {
 		return
 	}
-	e.join(j, e.group(e.keyOf(j)))
+	e.join(j, e.keyOf(j))
 	for _, grown := range j.Grown {
-		e.join(j, e.group(e.keyWith(j, grown.Memory)))
+		e.join(j, e.keyWith(j, grown.Memory))
 	}
 }
 
-func (e *Engine) join(j *Job, g *group) {
-	n := j.waitingIn(g)
+func (e *Engine) join(j *Job, key GroupKey) {
+	n := j.waitingIn(key)
 	if n == 0 {
 		return
 	}
+	g := e.group(key)
 	e.settle(g)
 	at, _ := slices.BinarySearchFunc(g.jobs, j.Number, byNumber)
 	g.jobs = slices.Insert(g.jobs, at, j)
 	g.queued += n
-	g.barred = false
+	g.Barred = false
 	e.replace = true
 	e.refit = e.refit || g.fitted != e.fitting
 }
@@ -182,7 +165,7 @@ func (e *Engine) part(j *Job, g *group) {
 func (g *group) recount() {
 	g.queued = 0
 	for _, j := range g.jobs {
-		g.queued += j.waitingIn(g)
+		g.queued += j.waitingIn(g.Key)
 	}
 }
 
@@ -190,7 +173,8 @@ func (g *group) recount() {
 func (e *Engine) group(key GroupKey) *group {
 	g := e.byKey[key]
 	if g == nil {
-		g = &group{key: key, mark: drover.OwnerMark(key.User), narrow: narrowness(key.Shape), reason: e.reason(drover.ReasonPlanning, planningText)}
+		known := Group{Key: key, Reason: e.reason(drover.ReasonPlanning, planningText)}
+		g = &group{Group: known, mark: drover.OwnerMark(key.User), narrow: narrowness(key.Shape)}
 		e.byKey[key] = g
 		e.groups = append(e.groups, g)
 	}
@@ -202,9 +186,9 @@ func (e *Engine) group(key GroupKey) *group {
 // Groups in which nothing waits are dropped. The order is total, so it survives a restart.
 func (e *Engine) sortGroups() {
 	e.groups = slices.DeleteFunc(e.groups, func(g *group) bool {
-		empty := len(g.jobs) == 0 && g.bound == 0 && g.coming == 0
+		empty := len(g.jobs) == 0 && g.bound == 0 && g.Coming == 0
 		if empty {
-			delete(e.byKey, g.key)
+			delete(e.byKey, g.Key)
 		}
 		return empty
 	})
@@ -221,8 +205,8 @@ func (e *Engine) sortGroups() {
 }
 
 func (e *Engine) compareGroups(a, b *group) int {
-	if a.key.Priority != b.key.Priority {
-		return cmp.Compare(b.key.Priority, a.key.Priority)
+	if a.Key.Priority != b.Key.Priority {
+		return cmp.Compare(b.Key.Priority, a.Key.Priority)
 	}
 	if order := e.byShare(a, b); order != 0 {
 		return order
@@ -246,7 +230,7 @@ func (e *Engine) take(g *group) (*Job, int) {
 	j := g.jobs[0]
 	index := j.takeFrom(g)
 	g.queued--
-	if j.waitingIn(g) == 0 {
+	if j.waitingIn(g.Key) == 0 {
 		*j.blocked(g) = e.blockedFor(g, j)
 		g.jobs = cut(g.jobs, 0)
 	}

@@ -22,9 +22,9 @@ func (e *Engine) keyWith(j *Job, memory drover.Bytes) GroupKey {
 }
 
 // grownIn is those of the job's elements that wait in a group because they have more memory; nil if it is the job's own group.
-func (j *Job) grownIn(g *group) *Grown {
+func (j *Job) grownIn(key GroupKey) *Grown {
 	for i := range j.Grown {
-		if j.Grown[i].Memory == g.key.Shape.Need.Memory {
+		if j.Grown[i].Memory == key.Shape.Need.Memory {
 			return &j.Grown[i]
 		}
 	}
@@ -32,16 +32,16 @@ func (j *Job) grownIn(g *group) *Grown {
 }
 
 // waitingIn is how many of the job's elements wait in the group.
-func (j *Job) waitingIn(g *group) int {
+func (j *Job) waitingIn(key GroupKey) int {
 	if len(j.Postponed) == 0 && len(j.Grown) == 0 {
 		return j.Queued.Count()
 	}
-	return j.waitingRanges(g).Count()
+	return j.waitingRanges(key).Count()
 }
 
 // waitingRanges is those of the job's elements that wait in the group.
-func (j *Job) waitingRanges(g *group) Ranges {
-	if grown := j.grownIn(g); grown != nil {
+func (j *Job) waitingRanges(key GroupKey) Ranges {
+	if grown := j.grownIn(key); grown != nil {
 		return grown.Waiting.Without(j.Postponed)
 	}
 	own := j.Queued.Without(j.Postponed)
@@ -56,8 +56,8 @@ func (j *Job) takeFrom(g *group) int {
 	if len(j.Postponed) == 0 && len(j.Grown) == 0 {
 		return j.Queued.Pop()
 	}
-	index := j.waitingRanges(g)[0].First
-	if grown := j.grownIn(g); grown != nil {
+	index := j.waitingRanges(g.Key)[0].First
+	if grown := j.grownIn(g.Key); grown != nil {
 		grown.Waiting.Remove(index)
 	}
 	j.Queued.Remove(index)
@@ -133,7 +133,7 @@ func (e *Engine) afterMemory(j *Job, el *Element, a *Attempt, why drover.Reason)
 
 // dismiss ends what of a job waits in a group: all of the job, or of those that have more memory only these, in the state.
 func (e *Engine) dismiss(g *group, j *Job, state drover.JobState, why drover.Reason) {
-	grown := j.grownIn(g)
+	grown := j.grownIn(g.Key)
 	if grown == nil {
 		e.cancelJob(j, why)
 		return

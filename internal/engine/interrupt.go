@@ -88,11 +88,11 @@ func (e *Engine) checkTaken(in *instance) {
 // expect counts, by group, the attempts that will have to be made again because their cloud takes their instances back.
 func (e *Engine) expect(r *rolls) {
 	for _, g := range e.groups {
-		g.coming, g.standby = 0, 0
+		g.Coming, g.Standby = 0, 0
 	}
 	for _, in := range r.taken {
-		if in.standby > 0 {
-			in.standby, in.gathers = 0, false
+		if in.Standby > 0 {
+			in.Standby, in.Gathers = 0, false
 			e.relist(in)
 			e.timers.set(in, max(e.s.Now, 1))
 		}
@@ -101,7 +101,7 @@ func (e *Engine) expect(r *rolls) {
 		}
 		for _, a := range in.load {
 			if j := e.job(a.ID.Job.Number); a.doomed() && j.mayStart() && j.Gang == 0 {
-				e.group(e.keyWith(j, j.memory(a.ID.Job.Index))).coming++
+				e.group(e.keyWith(j, j.memory(a.ID.Job.Index))).Coming++
 			}
 		}
 	}
@@ -119,16 +119,16 @@ func (a *Attempt) doomed() bool {
 // What no group behind it may use is claimed.
 func (e *Engine) standBy(g *group) {
 	for _, f := range g.fits {
-		in, left := f.in, g.coming-g.standby
+		in, left := f.in, g.Coming-g.Standby
 		if left <= 0 {
 			return
 		}
 		if e.looks++; in.full() || !in.accepts(g) || !e.worth(g, in) || e.claimant(in) != nil {
 			continue
 		}
-		if n := in.free.Times(g.key.Shape.Need, in.atOnce(left)); n > 0 {
-			g.standby += n
-			in.standby = n
+		if n := in.free.Times(g.Key.Shape.Need, in.atOnce(left)); n > 0 {
+			g.Standby += n
+			in.Standby = n
 			e.enlist(in)
 			e.claims.take(in, g)
 		}

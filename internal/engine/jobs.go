@@ -255,7 +255,7 @@ func (e *Engine) refuseMisfits() {
 			continue
 		}
 		g.fitted = e.fitting
-		if miss := g.key.Shape.AtAnyPrice().NearestMiss(all); miss != "" {
+		if miss := g.Key.Shape.AtAnyPrice().NearestMiss(all); miss != "" {
 			g.fitted = 0
 			for _, j := range slices.Clone(g.jobs) {
 				e.misfit(g, j, miss)
@@ -266,7 +266,7 @@ func (e *Engine) refuseMisfits() {
 
 // misfit ends what of a job waits in a group that nothing can hold.
 func (e *Engine) misfit(g *group, j *Job, miss string) {
-	if grown := j.grownIn(g); grown != nil {
+	if grown := j.grownIn(g.Key); grown != nil {
 		e.dismiss(g, j, drover.JobFailed, e.reason(drover.ReasonMemory, "ran out of memory; no configured type can hold it with %s: %s", grown.Memory.Rounded(), miss))
 		return
 	}

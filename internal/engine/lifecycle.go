@@ -258,7 +258,7 @@ func (e *Engine) useless(in *instance) (why drover.Reason, so bool) {
 
 // unwantedFor is for how long nothing has waited for an instance that boots.
 func (e *Engine) unwantedFor(in *instance) time.Duration {
-	switch wanted := len(in.Bound) > 0 || in.standby > 0 || !in.Begun || in.Ready != 0 || !e.proved(); {
+	switch wanted := len(in.Bound) > 0 || in.Standby > 0 || !in.Begun || in.Ready != 0 || !e.proved(); {
 	case wanted:
 		in.Unwanted = 0
 	case in.Unwanted == 0:
@@ -331,7 +331,7 @@ func (e *Engine) idleDeadline(in *instance) drover.Time {
 	switch {
 	case departs || e.s.Closing || e.overspent(), !e.proved() && len(in.Strangers) > 0: // all wait for the end of those
 		at = in.IdleSince
-	case in.standby > 0 || in.stretching() || !e.proved():
+	case in.Standby > 0 || in.stretching() || !e.proved():
 		return 0
 	}
 	if len(in.Strangers) > 0 {

@@ -29,16 +29,16 @@ func (e *Engine) whyFirst(j *Job, id drover.JobID, fronts map[*group]front) drov
 		key = e.keyWith(j, j.memory(id.Index))
 	}
 	g := e.byKey[key]
-	if id.Index < 0 && j.Array.Set && (g == nil || j.waitingIn(g) == 0) {
+	if id.Index < 0 && j.Array.Set && (g == nil || j.waitingIn(g.Key) == 0) {
 		if why := e.whyPostponed(j, id); len(why) > 0 {
 			return why[0]
 		}
 	}
-	if g == nil || g.reason.Code == "" {
+	if g == nil || g.Reason.Code == "" {
 		return drover.Reason{Code: drover.ReasonPlanning, Text: planningText, Since: j.Since}
 	}
 	if id.Index >= 0 {
-		rank = j.waitingRanges(g).rank(id.Index)
+		rank = j.waitingRanges(g.Key).rank(id.Index)
 	}
 	if fronts[g] == nil {
 		fronts[g] = frontOf(g)
@@ -46,7 +46,7 @@ func (e *Engine) whyFirst(j *Job, id drover.JobID, fronts map[*group]front) drov
 	if before, first := fronts[g][j.Number]; first && before+rank < g.booting() {
 		return drover.Reason{Code: drover.ReasonBooting, Text: bootingText}
 	}
-	return g.reason
+	return g.Reason
 }
 
 // frontOf is the front of a group.
@@ -57,7 +57,7 @@ func frontOf(g *group) front {
 			break
 		}
 		f[j.Number] = before
-		before += j.waitingIn(g)
+		before += j.waitingIn(g.Key)
 	}
 	return f
 }

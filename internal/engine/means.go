@@ -50,7 +50,7 @@ func (e *Engine) means(offers []drover.Offering) *means {
 func (e *Engine) asked(groups []*group, offers []drover.Offering) (demands []drover.Demand, of []*group) {
 	m := e.means(offers)
 	for _, g := range groups {
-		d, payable := drover.Demand{Shape: g.key.Shape, Count: g.wants(), Time: g.key.Expected}, true
+		d, payable := drover.Demand{Shape: g.Key.Shape, Count: g.wants(), Time: g.Key.Expected}, true
 		if m != nil {
 			d, payable = m.within(g, d)
 		}
@@ -66,7 +66,7 @@ func (e *Engine) asked(groups []*group, offers []drover.Offering) (demands []dro
 // within is what of a group's demand can be paid, and on what; or that none of it can. A gang is asked for as a whole if one of it can be paid.
 func (m *means) within(g *group, d drover.Demand) (_ drover.Demand, payable bool) {
 	ceiling := m.ceiling(g.horizon())
-	purse := slices.ContainsFunc(m.purses, func(p purse) bool { return p.budget.covers(g.key) })
+	purse := slices.ContainsFunc(m.purses, func(p purse) bool { return p.budget.covers(g.Key) })
 	if ceiling == 0 && !purse {
 		return d, true
 	}
@@ -93,7 +93,7 @@ func (m *means) ofPurses(g *group, d drover.Demand, able []drover.Offering) (_ d
 		case dear < len(able):
 			d.VCPU = able[dear-1].VCPUPrice()
 		}
-		if g.key.Gang == 0 {
+		if g.Key.Gang == 0 {
 			d.Count = m.count(g, able[0], d.Count)
 		}
 	}
@@ -138,7 +138,7 @@ func (m *means) able(s drover.Shape) []drover.Offering {
 
 // each is what one of a group's jobs on an instance of the offering binds of a purse.
 func (m *means) each(p *purse, g *group, o drover.Offering) drover.Money {
-	if !p.budget.covers(g.key) {
+	if !p.budget.covers(g.Key) {
 		return 0
 	}
 	return m.e.adds(p.account, pledge{offers: []drover.Offering{o}, boots: m.e.life().BootTimeout, loads: []wanted{{g, 1}}})

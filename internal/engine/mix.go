@@ -13,7 +13,7 @@ func (e *Engine) mix() {
 	}
 	running := map[*group]int{}
 	for _, g := range e.groups {
-		g.onDemand, g.onDemandBound = 0, 0
+		g.OnDemand, g.OnDemandBound = 0, 0
 	}
 	for _, in := range e.instances {
 		for _, a := range in.load {
@@ -23,30 +23,30 @@ func (e *Engine) mix() {
 				continue
 			}
 			if running[g]++; in.Market == drover.OnDemand {
-				g.onDemand--
+				g.OnDemand--
 			}
 		}
 		for _, b := range in.Bound {
 			if g := e.byKey[b.Group]; in.Market == drover.OnDemand && g != nil {
-				g.onDemandBound += b.Count
+				g.OnDemandBound += b.Count
 			}
 		}
 	}
 	for _, g := range e.groups {
-		g.onDemand = max(0, g.onDemand+part.Of(g.queued+running[g]))
-		if g.stuck || g.key.Gang > 0 || g.key.Shape.Spot != drover.SpotPrefer {
-			g.onDemand = 0
+		g.OnDemand = max(0, g.OnDemand+part.Of(g.queued+running[g]))
+		if g.Stuck || g.Key.Gang > 0 || g.Key.Shape.Spot != drover.SpotPrefer {
+			g.OnDemand = 0
 		}
 	}
 }
 
 // forDemand reports whether an instance is not for the group's next element, since all that still waits is to run on demand.
 func (g *group) forDemand(in *instance) bool {
-	return in.Market == drover.Spot && g.onDemand > 0 && g.queued <= g.onDemand
+	return in.Market == drover.Spot && g.OnDemand > 0 && g.queued <= g.OnDemand
 }
 
 // shortOfDemand is for how many more elements instances on demand are wanted.
-func (g *group) shortOfDemand() int { return max(0, min(g.onDemand-g.onDemandBound, g.wants())) }
+func (g *group) shortOfDemand() int { return max(0, min(g.OnDemand-g.OnDemandBound, g.wants())) }
 
 // mayBind is how many more of the group's elements an instance may be rented for, or be bound to.
 func (g *group) mayBind(in *instance) int {
@@ -61,7 +61,7 @@ func (e *Engine) mixed(p *drover.Problem, demands []*group) []GroupKey {
 	e.mix()
 	keys := make([]GroupKey, len(demands), 2*len(demands))
 	for i, g := range demands {
-		keys[i] = g.key
+		keys[i] = g.Key
 		n := min(g.shortOfDemand(), p.Demands[i].Count)
 		if n == 0 {
 			continue
@@ -69,7 +69,7 @@ func (e *Engine) mixed(p *drover.Problem, demands []*group) []GroupKey {
 		own := p.Demands[i]
 		own.Shape.Spot, own.Count = drover.SpotNever, n
 		p.Demands[i].Count -= n
-		p.Demands, keys = append(p.Demands, own), append(keys, g.key)
+		p.Demands, keys = append(p.Demands, own), append(keys, g.Key)
 	}
 	return keys
 }

@@ -61,7 +61,7 @@ func horizon(timeout time.Duration) time.Duration {
 }
 
 // horizon is that of each of the group's jobs.
-func (g *group) horizon() time.Duration { return horizon(g.key.Timeout) }
+func (g *group) horizon() time.Duration { return horizon(g.Key.Timeout) }
 
 // boundHorizon is the horizon of the longest job bound to the instance.
 func boundHorizon(in *instance) (most time.Duration) {

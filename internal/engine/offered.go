@@ -85,7 +85,7 @@ func (e *Engine) whyOffered(o drover.Offering) drover.Reason {
 	}
 	suits, waits := 0, 0
 	for _, g := range e.groups {
-		if waits += g.queued; g.key.Shape.Accepts(o) {
+		if waits += g.queued; g.Key.Shape.Accepts(o) {
 			suits += g.queued
 		}
 	}

@@ -68,9 +68,9 @@ func (e *Engine) ofOneUser(demands []drover.Demand, groups []*group) (some []dro
 	}
 	highest := 0 // of the others
 	for i, g := range groups {
-		if g.key.User != groups[0].key.User {
-			highest = max(highest, g.key.Priority)
-		} else if g.key.Priority >= highest {
+		if g.Key.User != groups[0].Key.User {
+			highest = max(highest, g.Key.Priority)
+		} else if g.Key.Priority >= highest {
 			some, of = append(some, demands[i]), append(of, g)
 		}
 	}

@@ -33,7 +33,7 @@ func (e *Engine) planTheRest(s *Solving, last int64) {
 		return
 	}
 	for _, key := range s.Groups {
-		if g := e.byKey[key]; g != nil && g.stuck && g.wants() > 0 && g.reason.Code == drover.ReasonBudget {
+		if g := e.byKey[key]; g != nil && g.Stuck && g.wants() > 0 && g.Reason.Code == drover.ReasonBudget {
 			e.replan = true
 		}
 	}
@@ -46,7 +46,7 @@ func (e *Engine) pricedOut(g *group) (refuses *account, cheapest drover.Offering
 		return nil, cheapest
 	}
 	for _, o := range e.rentable() {
-		if !g.key.Shape.Accepts(o) || e.blockOf(o) != nil {
+		if !g.Key.Shape.Accepts(o) || e.blockOf(o) != nil {
 			continue
 		}
 		o = e.asPaid(o)
@@ -69,7 +69,7 @@ func (e *Engine) whyPricedOut(g *group, refuses *account, cheapest drover.Offeri
 	}
 	blocked := 0
 	for _, o := range e.rentable() {
-		if b := e.blockOf(o); b != nil && g.key.Shape.Accepts(o) {
+		if b := e.blockOf(o); b != nil && g.Key.Shape.Accepts(o) {
 			blocked++
 			why.Until = sooner(why.Until, later(b.Reason.Until, e.s.Now))
 		}

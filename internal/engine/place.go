@@ -41,7 +41,7 @@ func (e *Engine) place() {
 // placeRest seats what found no room of a group on what is on its way, and has room kept for the rest, if anybody is behind it: for all of it, or
 // only for one.
 func (e *Engine) placeRest(g *group, r *rolls, before, one bool) {
-	if g.key.Gang > 0 {
+	if g.Key.Gang > 0 {
 		e.gather(g, r, before)
 		return
 	}
@@ -51,7 +51,7 @@ func (e *Engine) placeRest(g *group, r *rolls, before, one bool) {
 	if one {
 		left = min(left, 1)
 	}
-	if left > 0 && g.stuck && before { // with nobody behind it there is nobody to keep room from
+	if left > 0 && g.Stuck && before { // with nobody behind it there is nobody to keep room from
 		e.claims.wait(g, left)
 	}
 }
@@ -62,10 +62,10 @@ func (e *Engine) seatComing(g *group, r *rolls) {
 	if g.wants() > 0 {
 		e.bindWaiting(g, r)
 	}
-	if g.stuck && g.wants() > 0 {
+	if g.Stuck && g.wants() > 0 {
 		e.takeOver(g, r)
 	}
-	g.unmet = min(g.unmet, g.wants())
+	g.Unmet = min(g.Unmet, g.wants())
 }
 
 // lastWaiting is the place of the last group of which something waits, -1 if there is none.
@@ -84,7 +84,7 @@ func (e *Engine) placeOne(g *group) bool {
 	if g.queued == 0 {
 		return false
 	}
-	if g.key.Gang > 0 {
+	if g.Key.Gang > 0 {
 		return e.placeGang(g)
 	}
 	seats, refuses := e.placesFor(g, 1)
@@ -96,8 +96,8 @@ func (e *Engine) placeOne(g *group) bool {
 	}
 	in := seats[0]
 	e.begin(g, in)
-	if e.limited() && in.Market == drover.OnDemand && g.onDemand > 0 {
-		g.onDemand--
+	if e.limited() && in.Market == drover.OnDemand && g.OnDemand > 0 {
+		g.OnDemand--
 	}
 	return true
 }
@@ -168,7 +168,7 @@ func (in *instance) offering() drover.Offering {
 
 // holds reports whether one of the group's jobs can start on the instance now.
 func (in *instance) holds(g *group) bool {
-	s := &g.key.Shape
+	s := &g.Key.Shape
 	return in.serves(g) && in.free.Fits(s.Need) && s.Placement.Allows(in.Cloud, in.Zone, in.Type.Name, in.Price) && s.Spot.Allows(in.Market)
 }
 
@@ -212,18 +212,18 @@ func (e *Engine) bootsFor(in *instance) time.Duration {
 // bind reserves room for n of the group's elements.
 func (e *Engine) bind(g *group, in *instance, n int) {
 	g.bound += n
-	if in.Market == drover.OnDemand && g.onDemand > 0 {
-		g.onDemandBound += n
+	if in.Market == drover.OnDemand && g.OnDemand > 0 {
+		g.OnDemandBound += n
 	}
-	in.room = in.room.Minus(g.key.Shape.Need, n)
+	in.room = in.room.Minus(g.Key.Shape.Need, n)
 	e.changed(in)
 	for i := range in.Bound {
-		if in.Bound[i].Group == g.key {
+		if in.Bound[i].Group == g.Key {
 			in.Bound[i].Count += n
 			return
 		}
 	}
-	in.Bound = append(in.Bound, Binding{g.key, n})
+	in.Bound = append(in.Bound, Binding{g.Key, n})
 }
 
 // unbind drops all reservations on an instance: it is ready, or will never be.
@@ -242,7 +242,7 @@ func (e *Engine) unbind(in *instance) {
 // unbindSurplus drops reservations for elements that neither wait nor will, on the youngest instances first. What that frees goes to other
 // waiting work before anything new is planned.
 func (e *Engine) unbindSurplus(g *group, r *rolls) {
-	e.unbindSome(g, r, g.bound-g.queued-g.coming+g.standby)
+	e.unbindSome(g, r, g.bound-g.queued-g.Coming+g.Standby)
 }
 
 // unbindSome drops so many of a group's reservations.
@@ -252,14 +252,14 @@ func (e *Engine) unbindSome(g *group, r *rolls, surplus int) {
 			return
 		}
 		e.looks++
-		at := slices.IndexFunc(in.Bound, func(b Binding) bool { return b.Group == g.key })
+		at := slices.IndexFunc(in.Bound, func(b Binding) bool { return b.Group == g.Key })
 		if at < 0 {
 			continue
 		}
 		n := min(surplus, in.Bound[at].Count)
 		surplus -= n
 		g.bound -= n
-		in.room = in.room.Plus(g.key.Shape.Need, n)
+		in.room = in.room.Plus(g.Key.Shape.Need, n)
 		in.Bound = slices.Clone(in.Bound)
 		e.changed(in)
 		if in.Bound[at].Count -= n; in.Bound[at].Count == 0 {

@@ -24,7 +24,7 @@ func (e *Engine) plan() {
 	e.stretch()
 	var demands []*group
 	for _, g := range e.groups {
-		if left := g.wants(); left > g.unmet && !g.barred {
+		if left := g.wants(); left > g.Unmet && !g.Barred {
 			demands = append(demands, g)
 		} else if left == 0 && g.bound > 0 {
 			g.wait(e.reason(drover.ReasonBooting, bootingText))
@@ -82,20 +82,20 @@ func (e *Engine) forgetUnmet() {
 		return
 	}
 	for _, g := range e.groups {
-		if g.key.Gang > 0 {
+		if g.Key.Gang > 0 {
 			e.replace = true // what it keeps depends on what may be rented
 		}
 		if e.hasChance(g) {
-			g.unmet = 0
+			g.Unmet = 0
 		}
-		g.barred = g.barred && !e.replan
+		g.Barred = g.Barred && !e.replan
 	}
 	e.replan, e.without = false, false
 }
 
 // hasChance reports whether the next plan is made for the group as well.
 func (e *Engine) hasChance(g *group) bool {
-	return e.replan || e.without && !g.barred
+	return e.replan || e.without && !g.Barred
 }
 
 func (e *Engine) allWait(groups []*group, why drover.Reason) {
@@ -107,7 +107,7 @@ func (e *Engine) allWait(groups []*group, why drover.Reason) {
 // stick marks groups that cannot get new instances now, so that what they wait for is kept for them.
 func (e *Engine) stick(groups []*group, why drover.Reason) {
 	for _, g := range groups {
-		g.stuck, g.unmet, g.served, e.replace, e.yield = true, g.wants(), 0, true, true
+		g.Stuck, g.Unmet, g.Served, e.replace, e.yield = true, g.wants(), 0, true, true
 		g.wait(e.first(g, why))
 	}
 }
@@ -200,7 +200,7 @@ func (e *Engine) solved(b Solved) {
 	e.s.Solving = nil
 	for _, key := range s.Groups {
 		if g := e.byKey[key]; g != nil {
-			g.stuck, g.served = false, 0
+			g.Stuck, g.Served = false, 0
 		}
 	}
 	for _, u := range b.Plan.Unmet {
@@ -229,7 +229,7 @@ func (e *Engine) solved(b Solved) {
 	for _, u := range b.Plan.Unmet {
 		g := e.demanded(s, u.Demand)
 		switch {
-		case g == nil || g.wants() == 0 || g.reason.Code != drover.ReasonLimit && g.reason.Code != drover.ReasonUserLimit:
+		case g == nil || g.wants() == 0 || g.Reason.Code != drover.ReasonLimit && g.Reason.Code != drover.ReasonUserLimit:
 		case e.totalRoom() == 0:
 			g.wait(e.first(g, e.whyNoRoom(e.useNow)))
 		default:
@@ -322,7 +322,7 @@ func (e *Engine) draft(candidates []drover.Offering, loads []wanted) *instance {
 		Price: first.Price, Resources: first.Type.Resources, Candidates: candidates, State: drover.InstanceCreating, Idle: drover.IdleRun, Asked: e.s.Now,
 	}}
 	in.Resources.Disk = e.volume(first, loads)
-	e.own(in, loads[0].g.key.User)
+	e.own(in, loads[0].g.Key.User)
 	return in
 }
 
@@ -332,7 +332,7 @@ func (e *Engine) volume(o drover.Offering, loads []wanted) (disk drover.Bytes) {
 		return o.Type.Resources.Disk
 	}
 	for _, l := range loads {
-		disk += l.g.key.Shape.Need.Disk * drover.Bytes(l.count)
+		disk += l.g.Key.Shape.Need.Disk * drover.Bytes(l.count)
 	}
 	return max(disk, e.limits(o.Cloud).Disk)
 }
@@ -389,11 +389,11 @@ func (e *Engine) hopeless() {
 		return
 	}
 	for _, g := range slices.Clone(e.groups) {
-		if g.queued == 0 || g.reason.Code != drover.ReasonBudget || g.reason.Until != 0 { // a budget begins anew
+		if g.queued == 0 || g.Reason.Code != drover.ReasonBudget || g.Reason.Until != 0 { // a budget begins anew
 			continue
 		}
 		for _, j := range slices.Clone(g.jobs) {
-			e.dismiss(g, j, drover.JobCancelled, g.reason)
+			e.dismiss(g, j, drover.JobCancelled, g.Reason)
 		}
 	}
 }

@@ -69,7 +69,7 @@ func (e *Engine) allowsOn(in *instance, g *group) bool {
 		return true
 	}
 	n := e.askedBy(g).count
-	per := max(1, in.Resources.Times(g.key.Shape.Need, in.atOnce(n))) // none, if its volume has yet to grow
+	per := max(1, in.Resources.Times(g.Key.Shape.Need, in.atOnce(n))) // none, if its volume has yet to grow
 	p := pledge{in: in, loads: []wanted{{g, n}}}
 	return e.worst(func(_ int, a *account) (more, less drover.Money) {
 		more = e.adds(a, p)
@@ -137,7 +137,7 @@ func (e *Engine) within(p pledge) (allowed []wanted, worst *account) {
 			a := &b.accounts[i]
 			one := p
 			one.loads = []wanted{{w.g, 1}}
-			if a.fleets() || a.limit == 0 || !a.budget.covers(w.g.key) {
+			if a.fleets() || a.limit == 0 || !a.budget.covers(w.g.Key) {
 				continue
 			}
 			if each := e.adds(a, one); each > 0 && e.exceeds(b, a, taken[i]+each*drover.Money(n), a.limit) {
@@ -145,7 +145,7 @@ func (e *Engine) within(p pledge) (allowed []wanted, worst *account) {
 			}
 		}
 		for i := range b.accounts {
-			if a := &b.accounts[i]; !a.fleets() && a.budget.covers(w.g.key) {
+			if a := &b.accounts[i]; !a.fleets() && a.budget.covers(w.g.Key) {
 				one := p
 				one.loads = []wanted{{w.g, n}}
 				taken[i] += e.adds(a, one)
@@ -173,8 +173,8 @@ func (e *Engine) adds(a *account, p pledge) (more drover.Money) {
 		return drover.Tariff{Price: dearestOf(offers)}.Cost(e.s.Now, a.from, min(a.to, until))
 	}
 	for _, w := range p.loads {
-		if a.budget.covers(w.g.key) {
-			more += a.part(offers, w.g.key, e.s.Now, e.s.Now.Add(p.boots)) * drover.Money(w.count)
+		if a.budget.covers(w.g.Key) {
+			more += a.part(offers, w.g.Key, e.s.Now, e.s.Now.Add(p.boots)) * drover.Money(w.count)
 		}
 	}
 	return more

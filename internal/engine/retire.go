@@ -65,7 +65,7 @@ func (in *instance) bindable(g *group) int {
 	if in.full() {
 		return 0
 	}
-	return in.room.Times(g.key.Shape.Need, in.atOnce(max(0, g.mayBind(in))))
+	return in.room.Times(g.Key.Shape.Need, in.atOnce(max(0, g.mayBind(in))))
 }
 
 // atOnce is how many of so many jobs the instance may be given.

@@ -95,7 +95,7 @@ func (r *rolls) enrol(in *instance) {
 	enter(&r.creating, &on.creating, in, there && (in.State == drover.InstanceCreating || len(in.Candidates) > 0))
 	enter(&r.idle, &on.idle, in, in.State == drover.InstanceIdle)
 	enter(&r.ending, &on.ending, in, in.State == drover.InstanceStopping)
-	enter(&r.taken, &on.taken, in, there && (in.Reclaimed != nil || in.standby > 0))
+	enter(&r.taken, &on.taken, in, there && (in.Reclaimed != nil || in.Standby > 0))
 	if takes := there && in.takes() && in.State != drover.InstanceStopping; takes != on.takes {
 		on.takes = takes
 		r.takers += map[bool]int{false: -1, true: 1}[takes]
@@ -135,7 +135,7 @@ func (f fit) compare(in *instance) int { return byID(f.in, in) }
 // catchUp brings up to now which instances have room for one of the group's jobs.
 func (e *Engine) catchUp(g *group, r *rolls) {
 	switch {
-	case g.queued == 0 && g.coming == 0:
+	case g.queued == 0 && g.Coming == 0:
 		g.fits, g.knows = nil, false
 	case !g.knows:
 		g.knows = true

@@ -364,7 +364,7 @@ func (p *player) after(text string) {
 }
 
 func (p *player) apply(body engine.Body) {
-	d := p.e.Apply(engine.Event{At: p.now, Body: body})
+	d := p.decide(engine.Event{At: p.now, Body: body})
 	if err := p.disk.Commit(context.Background(), d.Writes); err != nil {
 		p.t.Fatal(err)
 	}

@@ -78,9 +78,9 @@ func (e *Engine) byShare(a, b *group) int {
 	switch {
 	case !e.sharing():
 		return 0
-	case a.turn != b.turn && a.turn:
+	case a.Turn != b.Turn && a.Turn:
 		return -1
-	case a.turn != b.turn:
+	case a.Turn != b.Turn:
 		return 1
 	}
 	return e.queueOf(a).against(e.queueOf(b))
@@ -96,7 +96,7 @@ type queue struct {
 
 // queueOf is a queue with one group.
 func (e *Engine) queueOf(g *group) queue {
-	name := e.sharer(g.key)
+	name := e.sharer(g.Key)
 	return queue{name: name, used: e.used[name], weight: e.s.Settings.Shares.Weight(name), groups: []*group{g}}
 }
 
@@ -114,7 +114,7 @@ func (q queue) before(o queue) int {
 // placeByShares is place for groups in order of service, where sharers take turns.
 func (e *Engine) placeByShares(groups []*group, r *rolls) {
 	for len(groups) > 0 {
-		n := slices.IndexFunc(groups, func(g *group) bool { return g.key.Priority != groups[0].key.Priority })
+		n := slices.IndexFunc(groups, func(g *group) bool { return g.Key.Priority != groups[0].Key.Priority })
 		if n < 0 {
 			n = len(groups)
 		}
@@ -135,7 +135,7 @@ func (e *Engine) queues(groups []*group) (all []queue) {
 			continue
 		}
 		all[i].groups = append(all[i].groups, g)
-		if g.turn {
+		if g.Turn {
 			last := len(all[i].groups) - 1
 			all[i].groups = slices.Insert(all[i].groups[:last], 0, g)
 		}
@@ -152,8 +152,8 @@ func (e *Engine) placeLevel(level []*group, r *rolls) {
 		g := q.groups[0]
 		if e.placeOne(g) {
 			q.used = e.used[q.name]
-			if g.turn {
-				g.turn, turn = false, nil
+			if g.Turn {
+				g.Turn, turn = false, nil
 			}
 			if !slices.Contains(begun, g) {
 				begun = append(begun, g)
@@ -162,9 +162,9 @@ func (e *Engine) placeLevel(level []*group, r *rolls) {
 		}
 		if turn == nil && e.passedOver(g, begun) {
 			turn = e.firstOfEqual(level, g)
-			turn.turn = true
+			turn.Turn = true
 		}
-		e.placeRest(g, r, true, g.turn && at != least)
+		e.placeRest(g, r, true, g.Turn && at != least)
 		if q.groups = q.groups[1:]; len(q.groups) == 0 {
 			queues = slices.Delete(queues, at, at+1)
 		}
@@ -174,7 +174,7 @@ func (e *Engine) placeLevel(level []*group, r *rolls) {
 // passedOver reports whether a group waits for room while what has just begun of others would not have left it enough.
 func (e *Engine) passedOver(g *group, begun []*group) bool {
 	smaller := func(o *group) bool {
-		return e.sharer(o.key) != e.sharer(g.key) && !o.key.Shape.Need.Fits(g.key.Shape.Need)
+		return e.sharer(o.Key) != e.sharer(g.Key) && !o.Key.Shape.Need.Fits(g.Key.Shape.Need)
 	}
 	return slices.ContainsFunc(begun, smaller) && e.waitsForRoom(g)
 }
@@ -182,14 +182,14 @@ func (e *Engine) passedOver(g *group, begun []*group) bool {
 // turnOf is the group of one priority that has the turn, nil if none has. One that waits for room no longer loses it.
 func (e *Engine) turnOf(level []*group) (turn *group) {
 	for _, g := range level {
-		if g.turn && turn == nil && e.waitsForRoom(g) {
+		if g.Turn && turn == nil && e.waitsForRoom(g) {
 			turn = g
 		}
-		g.turn = false
+		g.Turn = false
 	}
 	if turn != nil {
 		turn = e.firstOfEqual(level, turn)
-		turn.turn = true
+		turn.Turn = true
 	}
 	return turn
 }
@@ -198,7 +198,7 @@ func (e *Engine) turnOf(level []*group) (turn *group) {
 func (e *Engine) firstOfEqual(level []*group, g *group) *group {
 	first := e.queueOf(g)
 	for _, o := range level {
-		if o.key.Shape != g.key.Shape || o.key.Gang != g.key.Gang || !e.waitsForRoom(o) {
+		if o.Key.Shape != g.Key.Shape || o.Key.Gang != g.Key.Gang || !e.waitsForRoom(o) {
 			continue
 		}
 		if q := e.queueOf(o); q.against(first) < 0 {
@@ -210,12 +210,12 @@ func (e *Engine) firstOfEqual(level []*group, g *group) *group {
 
 // waitsForRoom reports whether elements of the group wait for nothing but room on what there is.
 func (e *Engine) waitsForRoom(g *group) bool {
-	return g.stuck && g.unbound() > 0 && g.reason.Code != drover.ReasonBudget && e.hosted(g)
+	return g.Stuck && g.unbound() > 0 && g.Reason.Code != drover.ReasonBudget && e.hosted(g)
 }
 
 // next is the queue whose turn it is.
 func next(queues []queue) int {
-	if at := slices.IndexFunc(queues, func(q queue) bool { return q.groups[0].turn }); at >= 0 {
+	if at := slices.IndexFunc(queues, func(q queue) bool { return q.groups[0].Turn }); at >= 0 {
 		return at
 	}
 	return leastUsed(queues)
@@ -237,7 +237,7 @@ func (e *Engine) whyShare(g *group) []drover.Reason {
 	}
 	own, first := e.queueOf(g), e.queueOf(g)
 	for _, o := range e.groups {
-		if q := e.queueOf(o); o.key.Priority == g.key.Priority && o.unbound() > 0 && q.name != own.name && (o.turn || !first.groups[0].turn && q.against(first) < 0) {
+		if q := e.queueOf(o); o.Key.Priority == g.Key.Priority && o.unbound() > 0 && q.name != own.name && (o.Turn || !first.groups[0].Turn && q.against(first) < 0) {
 			first = q
 		}
 	}
@@ -246,10 +246,10 @@ func (e *Engine) whyShare(g *group) []drover.Reason {
 	}
 	text := fmt.Sprintf("%s goes first, with %v vCPUs running and weight %d; %s has %v running and weight %d",
 		e.sharerText(first.name), first.used, first.weight, e.sharerText(own.name), own.used, own.weight)
-	if first.groups[0].turn {
+	if first.groups[0].Turn {
 		text = fmt.Sprintf("%s goes first, since room for a job of %s comes together", e.sharerText(first.name), first.groups[0].jobs[0].Name)
 	}
-	return []drover.Reason{{Code: drover.ReasonShare, Text: text, Since: g.reason.Since}}
+	return []drover.Reason{{Code: drover.ReasonShare, Text: text, Since: g.Reason.Since}}
 }
 
 // sharerText names somebody who has a share.

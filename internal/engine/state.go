@@ -45,6 +45,8 @@ type State struct {
 	Interruptions []Interruption `json:"interruptions,omitempty"` // observed: of late, by time
 	Looking       drover.Time    `json:"looking"`                 // observed: Drover has been looking without a gap since
 	Solving       *Solving       `json:"solving,omitempty"`       // observed
+	Groups        []Group        `json:"groups,omitempty"`        // observed: by order of service
+	Pending       Pending        `json:"pending,omitzero"`        // observed
 }
 
 // Solving is a problem that was handed out and whose answer has not come.
@@ -221,6 +223,10 @@ type Instance struct {
 
 // Observed is what a controller has seen of an instance since it began. The next one has to see it for itself.
 type Observed struct {
+	Standby int         `json:"standby,omitempty"` // how many attempts it is kept for that have yet to end elsewhere, or wait for the rest of their gang
+	Gathers bool        `json:"gathers,omitempty"` // the latter
+	Check   drover.Time `json:"check,omitempty"`   // when it is to be looked at next
+
 	Listed     bool               `json:"listed,omitempty"`     // its cloud's last good list had it
 	Lacked     bool               `json:"lacked,omitempty"`     // one before had it, and the last has not
 	Ending     bool               `json:"ending,omitempty"`     // the last has it as one that is being destroyed
@@ -280,6 +286,43 @@ type GroupKey struct {
 	Expected time.Duration `json:"expected,omitempty"` // a step of the scale of expected times
 	Gang     int           `json:"gang,omitempty"`
 	Labels   string        `json:"labels,omitempty"` // those that budgets and shares speak of: a NAME=VALUE a line, by name
+}
+
+// Group is what was found out about the jobs of a key that wait.
+type Group struct {
+	Key   GroupKey `json:"key"`
+	Unmet int      `json:"unmet,omitempty"` // of them, for how many the last plan found nothing
+
+	Coming  int `json:"coming,omitempty"`  // attempts of it that will have to be made again, since their instances are taken back
+	Standby int `json:"standby,omitempty"` // of them, for how many there is room that is free
+
+	OnDemand      int `json:"on_demand,omitempty"`       // of those that wait, how many its mix wants on demand
+	OnDemandBound int `json:"on_demand_bound,omitempty"` // of them, for how many an instance is on its way
+
+	Stuck   bool           `json:"stuck,omitempty"`  // it cannot get new instances now
+	Barred  bool           `json:"barred,omitempty"` // the next plan is made without it
+	Served  int            `json:"served,omitempty"` // of a gang's: for how many the last plan found instances, though not for all
+	Turn    bool           `json:"turn,omitempty"`   // it comes before all others of its priority until one of its elements has begun
+	Fits    bool           `json:"fits,omitempty"`   // some type is known to hold its jobs
+	Reason  drover.Reason  `json:"reason"`
+	Refused *drover.Reason `json:"refused,omitempty"` // why the offerings that there are did not serve it, while Reason follows from that
+
+	Blocked drover.Time   `json:"blocked,omitempty"` // since when it waits for nothing but the end of blocks, 0 while it does not
+	Most    time.Duration `json:"most,omitempty"`    // the most that one of its jobs had waited for that before
+	Blocks  string        `json:"blocks,omitempty"`  // that it waits for
+}
+
+// Pending is what is still to be looked at.
+type Pending struct {
+	Replace bool `json:"replace,omitempty"` // something may have found a place
+	Replan  bool `json:"replan,omitempty"`  // something has changed what may be rented
+	Without bool `json:"without,omitempty"` // a gang was left out of a plan, and others may be rented for without it
+	GaveUp  bool `json:"gave_up,omitempty"` // a gang was let go of that could not come together
+	Yield   bool `json:"yield,omitempty"`   // something is stuck, or has fallen idle
+	Refit   bool `json:"refit,omitempty"`   // a group or a type is new
+	Rates   bool `json:"rates,omitempty"`   // what instances cost may have changed
+
+	Turn drover.Time `json:"turn,omitempty"` // when the first of the present windows of budgets ends
 }
 
 // Block keeps an offering, or all that its empty fields match, from being asked for until its end, and from then on until one was tried.

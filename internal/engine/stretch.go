@@ -33,7 +33,7 @@ func (e *Engine) stretch() {
 		return
 	}
 	for _, g := range e.groups {
-		if g.queued == 0 || g.wants() <= g.unmet || g.key.Gang > 0 { // what comes only if its instance goes is not here yet
+		if g.queued == 0 || g.wants() <= g.Unmet || g.Key.Gang > 0 { // what comes only if its instance goes is not here yet
 			continue
 		}
 		for _, in := range slices.Clone(e.callRolls().idle) {
@@ -47,14 +47,14 @@ func (e *Engine) stretch() {
 // stretchFor has an instance's volume grown for as many of the group as it then holds, if it is worth that and may be paid.
 func (e *Engine) stretchFor(g *group, in *instance) {
 	o, listed := e.listedAs(in)
-	if !in.open() || in.full() || in.standby > 0 || in.Rigid != nil || in.Resources.Disk == 0 || in.Type.Resources.Disk != 0 || !listed || !e.limits(in.Cloud).GrowDisk {
+	if !in.open() || in.full() || in.Standby > 0 || in.Rigid != nil || in.Resources.Disk == 0 || in.Type.Resources.Disk != 0 || !listed || !e.limits(in.Cloud).GrowDisk {
 		return
 	}
-	need, r := g.key.Shape.Need, in.Resources
+	need, r := g.Key.Shape.Need, in.Resources
 	r.Disk = need.Disk * drover.Bytes(g.wants())
 	n := r.Times(need, in.atOnce(g.mayBind(in)))
 	size := drover.Bytes((need.Disk * drover.Bytes(n)).WholeGiB()) * drover.GiB
-	if n <= 0 || need.Disk <= in.Resources.Disk || slices.Contains(in.Lost, g.jobs[0].Number) || !g.key.Shape.Accepts(in.asked()) ||
+	if n <= 0 || need.Disk <= in.Resources.Disk || slices.Contains(in.Lost, g.jobs[0].Number) || !g.Key.Shape.Accepts(in.asked()) ||
 		!e.worthGrowing(g, in, n, e.withVolume(o, size).Price) {
 		return
 	}

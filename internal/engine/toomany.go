@@ -15,7 +15,7 @@ type most struct{ instances, each int }
 
 // whyTooMany says that the group's next gang cannot come together on as many instances as may be there at once; nil if it can, or is none.
 func (e *Engine) whyTooMany(g *group) *drover.Reason {
-	if g.key.Gang == 0 || g.queued == 0 {
+	if g.Key.Gang == 0 || g.queued == 0 {
 		return nil
 	}
 	_, members := g.nextGang()
@@ -44,13 +44,13 @@ func (e *Engine) mostFor(g *group, members int) (clouds []most) {
 	each := map[string]int{}
 	hold := func(cloud string, n int) { each[cloud] = max(each[cloud], n) }
 	for _, o := range e.rentable() {
-		if g.key.Shape.Accepts(o) {
-			hold(o.Cloud, e.atOnce(timesOn(o.Type, o.Type.Resources, g.key.Shape.Need, members)))
+		if g.Key.Shape.Accepts(o) {
+			hold(o.Cloud, e.atOnce(timesOn(o.Type, o.Type.Resources, g.Key.Shape.Need, members)))
 		}
 	}
 	for _, in := range e.instances { // of a type that is no longer offered
 		if in.accepts(g) {
-			hold(in.Cloud, in.atOnce(timesOn(in.Type, in.Resources, g.key.Shape.Need, members)))
+			hold(in.Cloud, in.atOnce(timesOn(in.Type, in.Resources, g.Key.Shape.Need, members)))
 		}
 	}
 	for _, c := range e.clouds {

@@ -10,7 +10,7 @@ import (
 
 // unmet says why a group could not be served, and when that may change.
 func (e *Engine) unmet(g *group, u drover.Unmet) {
-	g.stuck, g.unmet, e.replace, e.yield = true, g.wants(), true, true
+	g.Stuck, g.Unmet, e.replace, e.yield = true, g.wants(), true, true
 	why := e.reason(u.Code, "%s", u.Text)
 	limit, limited := drover.Reason{}, false
 	if u.Code == drover.ReasonLimit {
@@ -26,7 +26,7 @@ func (e *Engine) unmet(g *group, u drover.Unmet) {
 		why = e.whyBlocked(g)
 	}
 	g.wait(why)
-	g.refused = e.whyRefused(u)
+	g.Refused = e.whyRefused(u)
 }
 
 // first is which of two causes is named for a group that cannot be served. If all that can hold its jobs is blocked, room alone would not help: the
@@ -45,10 +45,10 @@ func (e *Engine) first(g *group, why drover.Reason) drover.Reason {
 
 // shutOut reports whether there are offerings that can hold the group's jobs, and all of them are blocked.
 func (e *Engine) shutOut(g *group) bool {
-	if len(e.s.Blocks) == 0 || e.alone(g.key.Shape) > 0 || len(e.rentableFor(g)) > 0 {
+	if len(e.s.Blocks) == 0 || e.alone(g.Key.Shape) > 0 || len(e.rentableFor(g)) > 0 {
 		return false
 	}
-	return slices.ContainsFunc(e.rentable(), g.key.Shape.Accepts)
+	return slices.ContainsFunc(e.rentable(), g.Key.Shape.Accepts)
 }
 
 // nameBlocks has groups that wait for a limit say so if blocks that are new shut them out as well.
@@ -57,7 +57,7 @@ func (e *Engine) nameBlocks() {
 		return
 	}
 	for _, g := range e.groups {
-		if g.queued > 0 && g.reason.Code == drover.ReasonLimit && e.shutOut(g) {
+		if g.queued > 0 && g.Reason.Code == drover.ReasonLimit && e.shutOut(g) {
 			g.wait(e.whyBlocked(g))
 			e.yield = true
 		}
@@ -66,7 +66,7 @@ func (e *Engine) nameBlocks() {
 
 // whyBlocked names the block that keeps a group from what can hold it and ends first.
 func (e *Engine) whyBlocked(g *group) drover.Reason {
-	able := slices.DeleteFunc(slices.Clone(e.rentable()), func(o drover.Offering) bool { return !g.key.Shape.Accepts(o) })
+	able := slices.DeleteFunc(slices.Clone(e.rentable()), func(o drover.Offering) bool { return !g.Key.Shape.Accepts(o) })
 	if len(able) == 0 {
 		return e.whyNoneFits(g)
 	}
@@ -89,8 +89,8 @@ func (e *Engine) whyBlocked(g *group) drover.Reason {
 // whyNoneFits says why a group waits although nothing that is known fits: what would costs more than its jobs let it, or is not known yet. Else it
 // would have been refused.
 func (e *Engine) whyNoneFits(g *group) drover.Reason {
-	if slices.ContainsFunc(e.rentable(), g.key.Shape.AtAnyPrice().Accepts) {
-		return e.reason(drover.ReasonMaxPrice, "%s", g.key.Shape.NearestMiss(e.rentable()))
+	if slices.ContainsFunc(e.rentable(), g.Key.Shape.AtAnyPrice().Accepts) {
+		return e.reason(drover.ReasonMaxPrice, "%s", g.Key.Shape.NearestMiss(e.rentable()))
 	}
 	return e.whySilentCloud()
 }

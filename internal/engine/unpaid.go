@@ -21,8 +21,8 @@ type asked struct {
 
 // askedBy is what a group asks for.
 func (e *Engine) askedBy(g *group) asked {
-	ask := asked{g.key, 1, e.hosted(g)}
-	if g.key.Gang > 0 && g.queued > 0 {
+	ask := asked{g.Key, 1, e.hosted(g)}
+	if g.Key.Gang > 0 && g.queued > 0 {
 		_, members := g.nextGang()
 		ask.count = len(members)
 	}
@@ -97,10 +97,10 @@ func (e *Engine) whyDear(a *account, ask asked, t toll, can string) drover.Reaso
 
 // payday is until when the group waits for money, as far as is known; 0 if it does not.
 func (g *group) payday() drover.Time {
-	if g.queued == 0 || g.reason.Code != drover.ReasonBudget {
+	if g.queued == 0 || g.Reason.Code != drover.ReasonBudget {
 		return 0
 	}
-	return g.reason.Until
+	return g.Reason.Until
 }
 
 // toll is what is bound of an account's money by what is asked for, on the offering on which that is least; nothing if none can hold it, or it is not the
@@ -138,7 +138,7 @@ func (e *Engine) tollOn(a *account, ask asked, offers []drover.Offering) (least 
 	if !a.fleets() && !a.budget.covers(ask.key) {
 		return least
 	}
-	p := pledge{loads: []wanted{{&group{key: ask.key}, 1}}}
+	p := pledge{loads: []wanted{{&group{Group: Group{Key: ask.key}}, 1}}}
 	whole, part := a.emptied(e.s.Now), a.emptied(e.s.Now)
 	part.to = min(part.to, e.s.Now.Add(a.within(horizon(ask.key.Timeout))))
 	boots := e.life().BootTimeout

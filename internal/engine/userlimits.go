@@ -66,7 +66,7 @@ func (e *Engine) whyUserLimit(g *group, left drover.Limit) drover.Reason {
 	if left.CPU != nil && (left.Instances == nil || *left.Instances > 0) {
 		has = fmt.Sprintf("instances with %v of the %v vCPUs that limits.vcpus allows", u.VCPUs-*left.CPU, u.VCPUs)
 	}
-	return e.reason(drover.ReasonUserLimit, "user %s has %s; wait until one of them has room or is gone", g.key.User, has)
+	return e.reason(drover.ReasonUserLimit, "user %s has %s; wait until one of them has room or is gone", g.Key.User, has)
 }
 
 // userLimited reports whether the group's user could rent more but for the user's own limit, and says so.
@@ -74,11 +74,11 @@ func (e *Engine) userLimited(g *group) (why drover.Reason, limited bool) {
 	if !e.limitsUsers() || e.totalRoom() == 0 {
 		return why, false
 	}
-	left, need := e.leeway(), g.key.Shape.Need.CPU*drover.MilliCPU(max(1, g.key.Gang))
+	left, need := e.leeway(), g.Key.Shape.Need.CPU*drover.MilliCPU(max(1, g.Key.Gang))
 	for _, o := range e.rentableFor(g) {
 		if e.cloudRoom(o.Cloud) > 0 && left.passed(o) == nil {
 			l := e.userLimit(g.mark)
-			few := l.Instances != nil && (*l.Instances == 0 || g.key.Gang > 0 && *l.Instances < min(e.totalRoom(), g.key.Gang))
+			few := l.Instances != nil && (*l.Instances == 0 || g.Key.Gang > 0 && *l.Instances < min(e.totalRoom(), g.Key.Gang))
 			limited = few || l.CPU != nil && *l.CPU < max(need, o.Type.Resources.CPU)
 			return e.whyUserLimit(g, l), limited
 		}

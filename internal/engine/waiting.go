@@ -68,7 +68,7 @@ func (e *Engine) waiting() (list []drover.Waiting, queued int) {
 	booting := drover.Reason{Code: drover.ReasonBooting, Text: bootingText, Since: e.firstBound()}
 	for _, g := range e.groups {
 		t.add(g.booting(), booting)
-		t.add(g.queued-g.booting(), g.reason)
+		t.add(g.queued-g.booting(), g.Reason)
 	}
 	e.sumPostponed(&t)
 	after, zero := e.held()

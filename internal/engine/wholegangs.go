@@ -37,7 +37,7 @@ func (e *Engine) wholeGangs(s *Solving, plan drover.Plan) []drover.Purchase {
 		p := &w.purchases[i]
 		p.Loads = slices.Clone(p.Loads)
 		for _, l := range p.Loads {
-			if g := e.demanded(s, l.Demand); g != nil && g.key.Gang > 0 {
+			if g := e.demanded(s, l.Demand); g != nil && g.Key.Gang > 0 {
 				w.of[g] = append(w.of[g], i)
 			}
 		}
@@ -60,14 +60,14 @@ func (e *Engine) wholeGangs(s *Solving, plan drover.Plan) []drover.Purchase {
 func (e *Engine) trim(w *wholes, g *group) {
 	served := 0
 	e.loadsOf(w, g, func(l *drover.Load) { served += max(0, l.Count) })
-	has := g.standby + g.bound
+	has := g.Standby + g.bound
 	left := g.wholeWithin(has+min(served, g.wants())) - has
 	if served == 0 {
 		return
 	}
 	if left <= 0 {
 		e.drop(w, g, e.reason(drover.ReasonGang, "not all that begin together can be rented"))
-		g.served = served
+		g.Served = served
 		return
 	}
 	e.loadsOf(w, g, func(l *drover.Load) {
@@ -96,13 +96,13 @@ func (e *Engine) loadsOf(w *wholes, g *group, do func(*drover.Load)) {
 // drop rents nothing for a gang's group. What that leaves may serve others, which are planned for once more, without it.
 func (e *Engine) drop(w *wholes, g *group, why drover.Reason) {
 	e.loadsOf(w, g, func(l *drover.Load) { l.Count = 0 })
-	if g.served = 0; g.queued == 0 {
+	if g.Served = 0; g.queued == 0 {
 		return
 	}
-	if !g.stuck {
+	if !g.Stuck {
 		e.stick([]*group{g}, why)
 	}
-	g.barred, e.without, e.replace = true, true, true
+	g.Barred, e.without, e.replace = true, true, true
 }
 
 // unable looks at the next purchase. If it cannot be made, and a gang's group needs it, it is that group, and why; nil if not.
@@ -113,7 +113,7 @@ func (e *Engine) unable(w *wholes) (*group, drover.Reason) {
 		w.taken = append(w.taken, portion{})
 		return nil, drover.Reason{}
 	}
-	gang := slices.IndexFunc(loads, func(l wanted) bool { return l.g.key.Gang > 0 })
+	gang := slices.IndexFunc(loads, func(l wanted) bool { return l.g.Key.Gang > 0 })
 	o, ok := e.firstOf(w.s, p)
 	t := portion{made: true, of: o}
 	ok = ok && w.room > 0 && w.clouds[o.Cloud] < e.cloudRoom(o.Cloud) && w.left.passed(o) == nil
@@ -162,8 +162,8 @@ func (e *Engine) firstOf(s *Solving, p drover.Purchase) (o drover.Offering, ok b
 // seatedOf is what gangs will bind on what is ready, where they have some of their places, if the next purchase is the first for the rest of them.
 func (e *Engine) seatedOf(w *wholes, loads []wanted) (all []pledge) {
 	for _, l := range loads {
-		if l.g.key.Gang > 0 && l.g.standby > 0 && w.of[l.g][0] == len(w.taken) {
-			seats := e.seat(l.g, l.g.standby, orders[0])
+		if l.g.Key.Gang > 0 && l.g.Standby > 0 && w.of[l.g][0] == len(w.taken) {
+			seats := e.seat(l.g, l.g.Standby, orders[0])
 			e.unseat(l.g, seats)
 			all = append(all, pledgesOn(l.g, seats)...)
 		}
@@ -193,7 +193,7 @@ func (e *Engine) affords(w *wholes, o drover.Offering, loads []wanted, with []pl
 func (g *group) wholeWithin(n int) (sum int) {
 	for _, j := range g.jobs {
 		next := j.Array.First
-		for _, run := range j.waitingRanges(g) {
+		for _, run := range j.waitingRanges(g.Key) {
 			for next = max(next, run.First); next <= run.Last; {
 				size := len(j.gangmates(next))
 				if sum+size > n {

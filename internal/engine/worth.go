@@ -15,10 +15,10 @@ import (
 
 // worth reports whether the group's next job is worth its place on the instance: always, if nothing else may be had for it.
 func (e *Engine) worth(g *group, in *instance) bool {
-	if e.anywhere(g, in) || e.fresh(in) && g.unbound() > 0 || g.key.Gang > 0 && !in.Used {
+	if e.anywhere(g, in) || e.fresh(in) && g.unbound() > 0 || g.Key.Gang > 0 && !in.Used {
 		return true
 	}
-	jobs := in.seated + in.free.Times(g.key.Shape.Need, in.atOnce(max(1, g.queued)))
+	jobs := in.seated + in.free.Times(g.Key.Shape.Need, in.atOnce(max(1, g.queued)))
 	for _, a := range in.load {
 		if a.State != drover.AttemptCollecting {
 			jobs++
@@ -37,12 +37,12 @@ func (e *Engine) worthWaiting(g *group, in *instance, n int) bool {
 
 // anywhere reports whether the group's next job is to take what there is.
 func (e *Engine) anywhere(g *group, in *instance) bool {
-	return g.stuck || e.s.Closing || g.onDemand > 0 && in.Market == drover.OnDemand
+	return g.Stuck || e.s.Closing || g.OnDemand > 0 && in.Market == drover.OnDemand
 }
 
 // shared reports whether a job's share of an instance that runs so many, it among them, costs little more than the cheapest for it alone.
 func (e *Engine) shared(g *group, in *instance, jobs int) bool {
-	alone := e.alone(g.key.Shape)
+	alone := e.alone(g.Key.Shape)
 	return alone == 0 || in.Price <= alone || in.Price/drover.Money(max(1, jobs)) <= alone+alone/64
 }
 
