@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -15,8 +16,16 @@ func (e *Engine) addAttempt(a *Attempt) {
 		return
 	}
 	e.attempts[a.ID.Job] = a
-	in.load = append(in.load, a)
+	in.take(a)
 	e.occupy(in, a)
+}
+
+// take adds an attempt to the instance's load.
+func (in *instance) take(a *Attempt) {
+	at, _ := slices.BinarySearchFunc(in.load, a.ID, func(o *Attempt, id drover.AttemptID) int {
+		return cmp.Or(cmp.Compare(o.ID.Job.Number, id.Job.Number), cmp.Compare(o.ID.Job.Index, id.Job.Index))
+	})
+	in.load = slices.Insert(in.load, at, a)
 }
 
 // need is what an attempt takes of its instance: everything while its command may run, afterwards only its disk.
@@ -52,7 +61,7 @@ func (e *Engine) admit(in *instance, j *Job, a *Attempt) {
 	el := j.element(a.ID.Job.Index)
 	el.Number = a.ID.Number
 	e.attempts[a.ID.Job] = a
-	in.load = append(in.load, a)
+	in.take(a)
 	e.occupy(in, a)
 	if in.State == drover.InstanceIdle {
 		e.setState(in, drover.InstanceRunning)

@@ -69,7 +69,7 @@ type instance struct {
 	Instance
 	free    drover.Resources // of what is ready
 	room    drover.Resources // not yet bound, while it is on its way
-	load    []*Attempt       // live, by start
+	load    []*Attempt       // live, by job and index
 	entry   entry            // in the books
 	on      enrolled         // the rolls
 	claim   claimed

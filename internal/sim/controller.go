@@ -160,6 +160,7 @@ func (c *controller) step(events []engine.Event) {
 		}
 		c.answered(ev.Body)
 	}
+	twin := c.twin()
 	wake, err := c.loop.Step(context.Background(), events)
 	switch {
 	case err != nil && !errors.Is(err, errDisk):
@@ -169,6 +170,7 @@ func (c *controller) step(events []engine.Event) {
 		w.kill()
 		return
 	}
+	c.sameAs(twin, events)
 	for _, ev := range events {
 		c.heard(ev)
 	}

@@ -1,0 +1,60 @@
+package sim
+
+import (
+	"encoding/json"
+
+	"drover/internal/engine"
+)
+
+// Every so often an engine is made anew of the State just before a step and takes it as well: it must come to the same State. So whatever influences a
+// later decision is in the State.
+
+// twinEvery is in one of how many steps that is done.
+const twinEvery = 100
+
+// twin is an engine that is made of the present State; nil mostly.
+func (c *controller) twin() *engine.Engine {
+	if c.steps%twinEvery != 0 || len(c.w.settings.Budgets) > 0 { // when a budget is looked at next is not in the State
+		return nil
+	}
+	twin, err := engine.New(decodeState(encodeState(c.loop.Engine.State())))
+	if err != nil {
+		c.w.fail("no engine can be made of its state: %v", err)
+	}
+	return twin
+}
+
+// sameAs has a twin take what the engine has taken, and compares what they have come to.
+func (c *controller) sameAs(twin *engine.Engine, events []engine.Event) {
+	if twin == nil {
+		return
+	}
+	for _, ev := range events {
+		twin.Apply(ev)
+	}
+	kept, anew := encodeState(c.loop.Engine.State()), encodeState(twin.State())
+	if string(kept) == string(anew) {
+		return
+	}
+	at := 0
+	for at < min(len(kept), len(anew)) && kept[at] == anew[at] {
+		at++
+	}
+	around := func(text []byte) []byte { return text[max(0, at-300):min(len(text), at+200)] }
+	c.w.fail("an engine that is made anew before %T comes to another state:\nkept: %s\nanew: %s", events[0].Body, around(kept), around(anew))
+}
+
+func encodeState(s engine.State) []byte {
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // it is made of plain values
+	}
+	return text
+}
+
+func decodeState(text []byte) (s engine.State) {
+	if err := json.Unmarshal(text, &s); err != nil {
+		panic(err) // it was made just now
+	}
+	return s
+}
