@@ -108,8 +108,9 @@ func New(s State) (*Engine, error) {
 	s.tear()
 	for _, j := range s.Jobs {
 		grown := slices.Clone(j.Grown)
-		e.addJob(&j)
-		j.Grown = grown // also those of which none waits now
+		if e.addJob(&j); s.Now != 0 {
+			j.Grown = grown // also those of which none waits now
+		}
 	}
 	for _, c := range s.Clouds {
 		e.clouds = append(e.clouds, &c)
