@@ -46,7 +46,7 @@ func (p *place) witnesses(jobs int, durations, more string) string {
 func TestAnInstanceKilledUnderLoad(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	folder := p.witnesses(24, "400ms", "")
+	folder := p.witnesses(24, "2s", "")
 	r := p.start("run", "-v", "-o", "json", "-c", "drover.yaml", "batch.yaml")
 	eventually(t, 20*time.Second, "jobs run on every instance", func() bool {
 		n, _ := begun(t, folder)
