@@ -232,14 +232,14 @@ func (s *Store) fence(ctx context.Context, tx *sql.Tx) error {
 func (s *Store) transact(ctx context.Context, what string, do func(*sql.Tx) error) error {
 	tx, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
-		return s.doing(what, err)
+		return s.doing(ctx, what, err)
 	}
 	defer tx.Rollback() // changes nothing once committed
 	if err := do(tx); err != nil {
-		return s.doing(what, err)
+		return s.doing(ctx, what, err)
 	}
 	if err := tx.Commit(); err != nil {
-		return s.doing(what, err)
+		return s.doing(ctx, what, err)
 	}
 	return nil
 }
@@ -248,11 +248,11 @@ func (s *Store) transact(ctx context.Context, what string, do func(*sql.Tx) erro
 func (s *Store) look(ctx context.Context, what string, do func(*sql.Tx) error) error {
 	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return s.doing(ctx, what, err)
 	}
 	defer tx.Rollback() // there is nothing to undo
 	if err := do(tx); err != nil {
-		return s.doing(what, err)
+		return s.doing(ctx, what, err)
 	}
 	return nil
 }
@@ -262,9 +262,12 @@ var ErrFull = drover.Errorf(drover.KindTransient, "the disk of the controller's 
 	WithHint("make room on that disk; the controller then goes on by itself")
 
 // doing says what was being done when an error came up. An answer to whoever asked says that itself.
-func (s *Store) doing(what string, err error) error {
+func (s *Store) doing(ctx context.Context, what string, err error) error {
 	if _, answer := err.(*drover.Error); answer {
 		return err
+	}
+	if sqliteCode(err) == sqlitelib.SQLITE_INTERRUPT && ctx.Err() != nil {
+		err = ctx.Err()
 	}
 	if s.isFull(err) {
 		return fmt.Errorf("%s: %w: %w", what, ErrFull, err)
@@ -274,8 +277,7 @@ func (s *Store) doing(what string, err error) error {
 
 // damaged says what was being done, and what to do about it if SQLite cannot read the records.
 func damaged(what string, err error) error {
-	var e *sqlite.Error
-	if errors.As(err, &e) && (e.Code()&0xff == sqlitelib.SQLITE_CORRUPT || e.Code()&0xff == sqlitelib.SQLITE_NOTADB) {
+	if c := sqliteCode(err); c == sqlitelib.SQLITE_CORRUPT || c == sqlitelib.SQLITE_NOTADB {
 		return drover.Errorf(drover.KindInternal, "%s: the records are damaged: %v", what, err).WithHint("restore a backup; then drover gc lists instances that it does not know")
 	}
 	return fmt.Errorf("%s: %w", what, err)
@@ -283,11 +285,7 @@ func damaged(what string, err error) error {
 
 // isFull reports whether SQLite failed for want of room. It calls some of those failures I/O errors, so the disk is asked then.
 func (s *Store) isFull(err error) bool {
-	var e *sqlite.Error
-	if !errors.As(err, &e) {
-		return false
-	}
-	switch e.Code() & 0xff {
+	switch sqliteCode(err) {
 	case sqlitelib.SQLITE_FULL:
 		return true
 	case sqlitelib.SQLITE_IOERR, sqlitelib.SQLITE_CANTOPEN:
@@ -295,4 +293,13 @@ func (s *Store) isFull(err error) bool {
 		return syscall.Statfs(filepath.Dir(s.proof.path), &disk) == nil && disk.Bavail == 0
 	}
 	return false
+}
+
+// sqliteCode is SQLite's primary code of an error, 0 if the error is not SQLite's.
+func sqliteCode(err error) int {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return 0
+	}
+	return e.Code() & 0xff
 }

@@ -1,6 +1,9 @@
 package store
 
 import (
+	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -127,6 +130,17 @@ func TestOpen(t *testing.T) {
 			_, err = s.Submit(t.Context(), drover.Submission{Batch: hello()}, Terms{})
 		}
 		damaged(err)
+	})
+
+	t.Run("says that whoever asked has left, and not that SQLite was interrupted", func(t *testing.T) {
+		s := sqliteOpener(t)(t)
+		for range 5000 { // SQLite says that a transaction that was just beginning was interrupted
+			ctx, leave := context.WithCancel(t.Context())
+			go leave()
+			if err := s.look(ctx, "looking", func(*sql.Tx) error { return nil }); err != nil && !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+		}
 	})
 
 	t.Run("refuses the tables of a newer program", func(t *testing.T) {
