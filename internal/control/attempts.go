@@ -246,7 +246,9 @@ func (c *Controller) tryCollect(ctx context.Context, f engine.Collect) error {
 	if err != nil {
 		return err
 	}
-	c.live.end(f.Attempt)
+	if !c.cfg.Shared {
+		c.live.end(f.Attempt)
+	}
 	if err := c.setAside(spec, f.Attempt, before); err != nil {
 		return err
 	}
