@@ -129,7 +129,7 @@ fuzz: ## fuzz each target for a while (FUZZTIME=how long)
 
 check-all: lint test race simtest mutants replay-arch e2e chaos chaos-cloud containers packages e2e-qemu e2e-openstack fuzz bench bench-fleet bench-pack ## all of these
 
-dist: runners ## make what is released: static binaries, deb, rpm, OCI image and SBOM, in bin/dist (PLATFORMS=which; needs podman)
+dist: man ## make what is released: static binaries, deb, rpm, OCI image and SBOM, in bin/dist (PLATFORMS=which; needs podman)
 	VERSION='$(VERSION)' PLATFORMS='$(PLATFORMS)' packaging/dist.sh
 
 packages: ## install the deb in a container with systemd, and use it over TLS; start the image; as root (Debian: see CONTRIBUTING.md)

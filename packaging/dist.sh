@@ -31,13 +31,12 @@ build() { # OS ARCH FILE
 	GOOS=$1 GOARCH=$2 CGO_ENABLED=0 go build -trimpath -tags runners -ldflags "-s -w -X main.version=$VERSION" -o "$3" ./cmd/drover
 }
 
-# Man pages and completions are printed by the program itself.
-build "$(go env GOHOSTOS)" "$(go env GOHOSTARCH)" "$out/tools/drover"
-drover man "$out/share/man"
+# Man pages, from make man, and completions are printed by the program itself.
+cp bin/man/* "$out/share/man"
 gzip -9n "$out"/share/man/*
-drover completion bash >"$out/share/completions/drover.bash"
-drover completion zsh >"$out/share/completions/_drover"
-drover completion fish >"$out/share/completions/drover.fish"
+bin/drover completion bash >"$out/share/completions/drover.bash"
+bin/drover completion zsh >"$out/share/completions/_drover"
+bin/drover completion fish >"$out/share/completions/drover.fish"
 
 # stage lays the tree of a Linux package.
 stage() { # ARCH FOLDER
@@ -83,6 +82,6 @@ for platform in $platforms; do
 	rm -r "$STAGE"
 	image "$ARCH"
 done
-rm -r "$out/tools" "$out/share" "$out"/drover-linux-* "$out"/drover-darwin-* 2>/dev/null || true
+rm -rf "$out/tools" "$out/share" "$out"/drover-linux-* "$out"/drover-darwin-*
 (cd "$out" && sha256sum -- * >SHA256SUMS)
 ls -l "$out"

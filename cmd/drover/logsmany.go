@@ -49,7 +49,7 @@ func (m *manyLogs) show(ctx context.Context) error {
 	return err
 }
 
-// follow shows what is written as it comes, until every job is final.
+// follow shows what the jobs write, as they write it, until every job is final.
 func (m *manyLogs) follow(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait() // once all are told to end

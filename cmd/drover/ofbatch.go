@@ -9,7 +9,7 @@ import (
 // ofBatch chooses the jobs of the batches of a name. Names are nobody's own, so it chooses among one's own batches, or among those of one user.
 type ofBatch struct{ batch, user string }
 
-// add adds the flags, of which the first is for what is said.
+// add adds the flags. What says what --batch chooses, such as "every job".
 func (f *ofBatch) add(a *app, cmd *cobra.Command, what string) {
 	cmd.Flags().StringVar(&f.batch, "batch", "", what+" of your batches of this `name`")
 	cmd.Flags().StringVar(&f.user, "user", "", "with --batch: of this `user`'s batches")

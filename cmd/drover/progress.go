@@ -125,7 +125,8 @@ func runWords(st runStatus) string {
 	return text
 }
 
-// waitFor is what is said of why jobs wait while others run: enough to know that all is well. If nothing runs and nothing is on its way, the whole reason is shown.
+// waitFor says in a few words why jobs wait while others run: enough to see that all is well. If nothing runs and nothing is on its way, the whole reason
+// is shown.
 var waitFor = map[string]string{
 	drover.ReasonBooting:    "for instances that boot",
 	drover.ReasonPlanning:   "to be planned",

@@ -75,7 +75,7 @@ func (a *app) waitList(ctx context.Context, svc drover.Queue, f waitFlags, args 
 	return ids, err
 }
 
-// noBatch is the error for the name of a batch of which there are no jobs.
+// noBatch is the error when no batch has the name.
 func noBatch(name string) error {
 	return drover.Errorf(drover.KindNotFound, "there is no job of a batch %s", name).WithHint("drover jobs lists them")
 }

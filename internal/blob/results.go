@@ -105,7 +105,7 @@ func (r *Results) WriteLog(ctx context.Context, job string, index int, stream st
 	return nil
 }
 
-// GrowLog adds to what is kept of a stream while its attempt runs, from an offset on: 0 begins anew. WriteLog takes its place.
+// GrowLog writes a piece of a log at an offset, while the attempt runs; offset 0 starts the log anew. WriteLog replaces it when the attempt has ended.
 func (r *Results) GrowLog(job string, index int, stream string, offset int64, piece []byte) error {
 	name, err := logName(job, index, stream)
 	if err != nil {

@@ -40,7 +40,7 @@ type Config struct {
 	Shared  bool                                     // Results are those of many batches, so they lie under jobs' numbers instead of their names
 	Spool   string                                   // a folder for output that is being followed; empty: the system's for temporary files
 	URL     string                                   // where jobs reach the API; empty: through a socket on their instance
-	Runners func(drover.Arch) (remote.Runner, error) // what runs on instances of an architecture; of the controller's own if it is not known
+	Runners func(drover.Arch) (remote.Runner, error) // gives the program for instances of an architecture; if it is empty, of the controller's own
 	Record  Recorder                                 // nil for none
 	Log     *slog.Logger
 	Watch   func(engine.Note) // sees every note; must not block; may be nil
@@ -209,9 +209,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	c.work.Go(func() { c.readInbox(work) })
 	c.work.Go(func() { c.sweepHourly(work) })
 	c.work.Go(func() { c.keepTally(work) })
-	c.work.Go(func() { c.tellBatches(work) })
+	c.work.Go(func() { every(work, tellInterval, func() { c.Tell(work) }) })
 	if !c.cfg.Shared {
-		c.work.Go(func() { c.keepLive(work) })
+		c.work.Go(func() { every(work, livePace, func() { c.growLogs(work) }) })
 	}
 	err = c.drive(ctx, l, opening)
 	stop()

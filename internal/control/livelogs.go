@@ -23,41 +23,32 @@ type liveLogs struct {
 	ended map[drover.AttemptID]bool // those whose whole logs are being stored, or are; guarded by mu
 }
 
-// keepLive keeps what attempts write while they run.
-func (c *Controller) keepLive(ctx context.Context) {
-	ticks := time.NewTicker(livePace)
-	defer ticks.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticks.C:
-		}
-		running, byInstance := map[drover.AttemptID]bool{}, map[int64][]drover.AttemptID{}
-		err := c.Query(ctx, func(e *engine.Engine) {
-			for _, a := range e.Attempts() {
-				if a.State == drover.AttemptRunning {
-					running[a.ID] = true
-					byInstance[a.Instance] = append(byInstance[a.Instance], a.ID)
-				}
-			}
-		})
-		if err != nil {
-			return
-		}
-		c.live.forget(running)
-		var all sync.WaitGroup
-		for instance, attempts := range byInstance {
-			if l := c.link(instance); l != nil {
-				all.Go(func() { c.keepLiveOf(ctx, l, attempts) })
+// growLogs keeps what attempts have written since the last time.
+func (c *Controller) growLogs(ctx context.Context) {
+	running, byInstance := map[drover.AttemptID]bool{}, map[int64][]drover.AttemptID{}
+	err := c.Query(ctx, func(e *engine.Engine) {
+		for _, a := range e.Attempts() {
+			if a.State == drover.AttemptRunning {
+				running[a.ID] = true
+				byInstance[a.Instance] = append(byInstance[a.Instance], a.ID)
 			}
 		}
-		all.Wait()
+	})
+	if err != nil {
+		return // the controller ends
 	}
+	c.live.forget(running)
+	var all sync.WaitGroup
+	for instance, attempts := range byInstance {
+		if l := c.link(instance); l != nil {
+			all.Go(func() { c.growLogsOf(ctx, l, attempts) })
+		}
+	}
+	all.Wait()
 }
 
-// keepLiveOf keeps what attempts of one instance have written since the last time, one stream after the other.
-func (c *Controller) keepLiveOf(ctx context.Context, l *link, attempts []drover.AttemptID) {
+// growLogsOf keeps what attempts of one instance have written since the last time, one stream after the other.
+func (c *Controller) growLogsOf(ctx context.Context, l *link, attempts []drover.AttemptID) {
 	for _, id := range attempts {
 		for _, s := range streams {
 			if err := c.keepPiece(ctx, l, id, s.Stream, s.blob); err != nil {
@@ -88,9 +79,11 @@ func (c *Controller) keepPiece(ctx context.Context, l *link, id drover.AttemptID
 	if _, err := piece.ReadFrom(section); err != nil || piece.Len() == 0 {
 		return err
 	}
-	before, err := c.cfg.Store.Ended(ctx, id)
-	if err != nil {
-		return err
+	var before []int // whose logs are still where this one's will be
+	if from == 0 {
+		if before, err = c.cfg.Store.Ended(ctx, id); err != nil {
+			return err
+		}
 	}
 	c.live.mu.Lock()
 	defer c.live.mu.Unlock()

@@ -16,20 +16,6 @@ const (
 	tellAtOnce   = 2               // messages of one user
 )
 
-// tellBatches tells those who want to know what becomes of their batches, until ctx ends.
-func (c *Controller) tellBatches(ctx context.Context) {
-	tick := time.NewTicker(tellInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			c.Tell(ctx)
-		}
-	}
-}
-
 // Tell tells those who want to know what became of their batches, as far as that is due. What fails is tried again later, or given up with a word in the
 // log.
 func (c *Controller) Tell(ctx context.Context) {

@@ -134,15 +134,9 @@ const tallyInterval = time.Second
 
 // keepTally writes down how large results are until ctx ends, and then what is left.
 func (c *Controller) keepTally(ctx context.Context) {
-	tick := time.NewTicker(tallyInterval)
-	defer tick.Stop()
-	for ctx.Err() == nil {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-		}
-		c.writeTally(context.WithoutCancel(ctx))
-	}
+	write := func() { c.writeTally(context.WithoutCancel(ctx)) }
+	every(ctx, tallyInterval, write)
+	write()
 }
 
 func (c *Controller) writeTally(ctx context.Context) {

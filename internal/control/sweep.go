@@ -18,17 +18,10 @@ const (
 // sweepHourly takes away what the fleet's instances left over, in every cloud that tells of such things, until ctx ends. What fails is said, and
 // is tried again an hour later.
 func (c *Controller) sweepHourly(ctx context.Context) {
-	tick := time.NewTicker(sweepInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			c.Sweep(ctx, driver.Living)
-			c.sweepStored(ctx)
-		case <-ctx.Done():
-			return
-		}
-	}
+	every(ctx, sweepInterval, func() {
+		c.Sweep(ctx, driver.Living)
+		c.sweepStored(ctx)
+	})
 }
 
 // sweepStored takes away inputs that no job uses, and counts results anew that somebody took away. A run's own, which were there before its batch, stay with the run.

@@ -46,8 +46,8 @@ func (e *Engine) whyNotIn(c *Cloud) (why []drover.Reason) {
 
 // whyNowhere is all that keeps anything at all from being rented in any cloud.
 func (e *Engine) whyNowhere() (why []drover.Reason) {
-	if halt, halted := e.halted(); halted {
-		why = append(why, halt)
+	if e.halted() {
+		why = append(why, e.whyHalted())
 	} else if e.s.Closing {
 		why = append(why, drover.Reason{Code: drover.ReasonClosing, Text: closingText, Since: e.s.Halted})
 	}

@@ -14,7 +14,7 @@ import (
 
 // giveWay has instances go so that others can be created for groups that are stuck.
 func (e *Engine) giveWay() {
-	if _, halted := e.halted(); halted || !e.yield || e.s.Closing || e.s.Solving != nil {
+	if e.halted() || !e.yield || e.s.Closing || e.s.Solving != nil {
 		return
 	}
 	e.yield = false

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"slices"
-
 	"drover"
 )
 
@@ -19,21 +17,22 @@ func (e *Engine) setPaused(b QueueAsked) {
 	}
 	e.write(Write{Queue: &Queue{Paused: e.s.Paused}})
 	if e.s.Paused != nil {
-		for _, in := range slices.Clone(e.instances) {
+		for _, in := range e.instances {
 			e.unneeded(in)
 		}
 	}
 }
 
-// halted says why nothing that waits may be started, nor rented for, if so.
-func (e *Engine) halted() (why drover.Reason, so bool) {
+// halted reports whether nothing that waits may be started, nor rented for.
+func (e *Engine) halted() bool { return e.s.Draining || !e.proved() || e.s.Paused != nil }
+
+// whyHalted says why that is so.
+func (e *Engine) whyHalted() drover.Reason {
 	switch {
 	case e.s.Draining:
-		return drover.Reason{Code: drover.ReasonDraining, Text: drainingText, Since: e.s.Halted}, true
+		return drover.Reason{Code: drover.ReasonDraining, Text: drainingText, Since: e.s.Halted}
 	case !e.proved():
-		return e.whyUnproved(), true
-	case e.s.Paused != nil:
-		return *e.s.Paused, true
+		return e.whyUnproved()
 	}
-	return drover.Reason{}, false
+	return *e.s.Paused
 }

@@ -14,7 +14,7 @@ func (e *Engine) place() {
 	r := e.callRolls()
 	e.expect(r)
 	e.sortGroups()
-	if _, halted := e.halted(); halted {
+	if e.halted() {
 		e.forgetFits()
 		return
 	}

@@ -9,8 +9,8 @@ import (
 // plan asks for a solve when work is left that has neither a place nor an instance on its way, and for which the last solve did not
 // already find nothing.
 func (e *Engine) plan() {
-	if why, halted := e.halted(); halted {
-		e.allWait(e.groups, why)
+	if e.halted() {
+		e.allWait(e.groups, e.whyHalted())
 		return
 	}
 	if e.s.Solving != nil {
@@ -264,7 +264,7 @@ func (s *Solving) first(p drover.Purchase) (o drover.Offering, ok bool) {
 // rent writes down one instance of a plan, if there still is room, money and work for it, and counts it in what the limits leave.
 func (e *Engine) rent(s *Solving, p drover.Purchase, left leeway) {
 	loads := e.stillWanted(s, p.Loads)
-	if _, halted := e.halted(); halted || len(loads) == 0 || len(p.Candidates) == 0 || e.s.Closing {
+	if e.halted() || len(loads) == 0 || len(p.Candidates) == 0 || e.s.Closing {
 		return
 	}
 	if first, ok := s.first(p); ok && e.overtaken(first) {

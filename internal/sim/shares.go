@@ -53,14 +53,14 @@ func (w *World) shareOf(j engine.Job) (s shared) {
 	return s
 }
 
-// stuck reports whether what waits of a job waited already for nothing but room, and not until now for a plan or for the queue to be resumed, on the attempt's instance as well. A job that has others on
+// stuck reports whether a job waited for nothing but room already, on the attempt's instance too, and not until just now for a plan or for the queue to be resumed. A job that has others on
 // their way may be left off one that is dear for it, and so may one that was to begin on this one, which is ready only now.
 func (w *World) stuck(o engine.Job, a engine.Attempt) bool {
 	e := w.controller.loop.Engine
 	in, there := e.Find(w.Disk.instances[a.Instance].Name)
 	x, known := e.Explain(drover.JobID{Number: o.Number, Index: -1})
 	coming := slices.ContainsFunc(x.Reasons, func(r drover.Reason) bool { return r.Code == drover.ReasonBooting })
-	return there && known && !coming && in.Ready < w.controller.decides && w.resumed < w.controller.decides && w.controller.planned < w.controller.decides && !slices.Contains(in.Lost, o.Number) && slices.ContainsFunc(x.Reasons, func(r drover.Reason) bool {
+	return there && known && !coming && in.Ready < w.controller.decides && w.switched < w.controller.decides && w.controller.planned < w.controller.decides && !slices.Contains(in.Lost, o.Number) && slices.ContainsFunc(x.Reasons, func(r drover.Reason) bool {
 		return (r.Code == drover.ReasonLimit || r.Code == drover.ReasonBlocked) && r.Since < w.controller.now()
 	})
 }

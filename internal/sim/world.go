@@ -55,7 +55,7 @@ type World struct {
 	now      drover.Time
 	leapt    time.Duration // how far the controller's clock is ahead
 	paused   bool          // the queue is, by the last wish that was granted
-	resumed  drover.Time   // when the queue was last
+	switched drover.Time   // when the queue was last paused or resumed
 	agenda   agenda.Agenda
 	struck   [faults]int // how often each fault came
 	broken   error

@@ -27,7 +27,7 @@ func (w *World) mayWrite(wr engine.Write) {
 	case wr.Wish != 0:
 		if asked, is := d.wishes[wr.Wish].(engine.QueueAsked); is {
 			w.paused = !asked.Resume
-			w.resumed = w.controller.decides
+			w.switched = w.controller.decides
 		}
 	case wr.Element != nil && wr.Element.State.Final():
 		w.mayFinish(*wr.Element)

@@ -29,7 +29,7 @@ type Telling struct {
 }
 
 // Tellings are the messages that are due, of each user the first so many: whoever is slow to take theirs keeps nobody else waiting.
-func (s *Store) Tellings(ctx context.Context, now drover.Time, each int) (due []Telling, err error) {
+func (s *Store) Tellings(ctx context.Context, now drover.Time, perUser int) (due []Telling, err error) {
 	err = s.look(ctx, "looking for whom to tell", func(tx *sql.Tx) error {
 		due, err = collect(ctx, tx, func(row scanner) (t Telling, err error) {
 			var failed, final int
@@ -45,7 +45,7 @@ func (s *Store) Tellings(ctx context.Context, now drover.Time, each int) (due []
 			n.final AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.submission = n.submission AND j.engine IS NOT NULL) AS is_final,
 			f.batch, f.user_name, f.submitted
 			FROM notify n JOIN jobs f ON f.number = n.submission WHERE n.next <= ?)
-			WHERE has_failed OR is_final) WHERE place <= ? ORDER BY submission`, now, each)
+			WHERE has_failed OR is_final) WHERE place <= ? ORDER BY submission`, now, perUser)
 		if err != nil {
 			return err
 		}
@@ -106,10 +106,12 @@ func (s *Store) Told(ctx context.Context, t Telling, failure error, now drover.T
 func (s *Store) ForgetTold(ctx context.Context) error {
 	const told = ` FROM notify WHERE NOT failed AND NOT final
 		OR NOT final AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.submission = notify.submission AND (j.engine IS NOT NULL OR j.failed > 0))`
-	var any bool
-	err := s.read.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1`+told+`)`).Scan(&any)
-	if err != nil || !any {
-		return err
+	var some bool // mostly not, and then nothing is written
+	if err := s.read.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1`+told+`)`).Scan(&some); err != nil {
+		return fmt.Errorf("looking for what nobody is told: %w", err)
+	}
+	if !some {
+		return nil
 	}
 	return s.change(ctx, "forgetting of what nobody is told", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE`+told)

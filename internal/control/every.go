@@ -1,0 +1,20 @@
+package control
+
+import (
+	"context"
+	"time"
+)
+
+// every does something each time an interval has passed, until ctx ends.
+func every(ctx context.Context, interval time.Duration, do func()) {
+	ticks := time.NewTicker(interval)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+			do()
+		}
+	}
+}
