@@ -97,7 +97,7 @@ type Controller struct {
 	api     *apiListener
 	work    sync.WaitGroup // effects and connections
 	inbox   inbox
-	grants  grants
+	replies replies
 	changes changes
 	history history
 	spools  spools
@@ -154,7 +154,7 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 		queries: make(chan query),
 		ended:   make(chan struct{}),
 		inbox:   newInbox(),
-		grants:  newGrants(),
+		replies: newReplies(),
 		changes: changes{waiting: map[int64]*change{}},
 		history: newHistory(state.Epoch),
 		flights: newFlights(),

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"drover"
 	"drover/internal/engine"
 	"drover/internal/logkey"
 	"drover/internal/loop"
@@ -67,32 +68,60 @@ func (c *Controller) collectInbox(ctx context.Context) (bodies []engine.Body, er
 	return bodies, nil
 }
 
-// grants tells who wished for something that it was granted and committed.
-type grants struct {
-	mu     sync.Mutex
-	last   int64         // every wish up to this one is granted; guarded by mu
-	raised chan struct{} // closed when last changes, and then replaced; guarded by mu
+// replies brings the answers to wishes, once they are committed, to those who wait for them.
+type replies struct {
+	mu      sync.Mutex
+	asking  int                     // how many write a wish down, or wait for its answer; guarded by mu
+	last    int64                   // every wish up to this one is answered; guarded by mu
+	refused map[int64]*drover.Error // of the wishes answered while somebody asks; guarded by mu
+	raised  chan struct{}           // closed when last changes, and then replaced; guarded by mu
 }
 
-func newGrants() grants { return grants{raised: make(chan struct{})} }
+func newReplies() replies { return replies{raised: make(chan struct{})} }
 
-func (g *grants) raise(wish int64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if wish > g.last {
-		g.last = wish
-		close(g.raised)
-		g.raised = make(chan struct{})
+// ask begins to keep refusals, until done.
+func (r *replies) ask() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asking++
+}
+
+func (r *replies) done() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.asking--; r.asking == 0 {
+		r.refused = nil
 	}
 }
 
-// wait returns once the wish is granted. Wishes are granted in their order.
-func (g *grants) wait(ctx context.Context, wish int64, ended <-chan struct{}) error {
+// deliver brings an answer. Wishes are answered in their order.
+func (r *replies) deliver(to engine.Reply) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if to.Wish <= r.last {
+		return
+	}
+	if to.Err != nil && r.asking > 0 {
+		if r.refused == nil {
+			r.refused = map[int64]*drover.Error{}
+		}
+		r.refused[to.Wish] = to.Err
+	}
+	r.last = to.Wish
+	close(r.raised)
+	r.raised = make(chan struct{})
+}
+
+// wait returns the answer to a wish: nil if it is granted.
+func (r *replies) wait(ctx context.Context, wish int64, ended <-chan struct{}) error {
 	for {
-		g.mu.Lock()
-		done, raised := g.last >= wish, g.raised
-		g.mu.Unlock()
-		if done {
+		r.mu.Lock()
+		done, refused, raised := r.last >= wish, r.refused[wish], r.raised
+		r.mu.Unlock()
+		switch {
+		case refused != nil:
+			return refused
+		case done:
 			return nil
 		}
 		select {
@@ -105,14 +134,16 @@ func (g *grants) wait(ctx context.Context, wish int64, ended <-chan struct{}) er
 	}
 }
 
-// wish writes down what somebody wishes for and returns once it is granted. It is durable even if waiting for that is given up.
+// wish writes down what somebody wishes for and returns its answer: nil once it is granted. It is durable even if waiting for that is given up.
 func (c *Controller) wish(ctx context.Context, body engine.Body) error {
+	c.replies.ask()
+	defer c.replies.done()
 	row, err := c.cfg.Store.Wish(ctx, body)
 	if err != nil {
 		return err
 	}
 	c.inbox.nudge()
-	return c.grants.wait(ctx, row, c.ended)
+	return c.replies.wait(ctx, row, c.ended)
 }
 
 // committer commits to the store, and then tells those who wait for it.
@@ -127,8 +158,8 @@ func (m committer) Commit(ctx context.Context, writes []engine.Write) error {
 	}
 	for _, w := range writes {
 		switch {
-		case w.Wish != 0:
-			m.c.grants.raise(w.Wish)
+		case w.Reply != nil:
+			m.c.replies.deliver(*w.Reply)
 		case w.Job != nil:
 			m.c.changes.tell(w.Job.Number)
 		case w.Ended != nil:

@@ -356,14 +356,29 @@ func TestHistory(t *testing.T) {
 	})
 }
 
-func TestGrantsAreWaitedForInTheirOrder(t *testing.T) {
+func TestWhatIsWishedTooLateIsRefused(t *testing.T) {
+	f := newFixture(t)
+	c, stop := f.begin()
+	defer stop()
+	err := c.wish(t.Context(), engine.InstructAsked{Instance: 9, Verb: drover.VerbHold})
+	if e := drover.AsError(err, drover.KindInternal); e == nil || e.Kind != drover.KindConflict || e.Message != "instance 9 is gone" {
+		t.Errorf("%v", err)
+	}
+	if err := c.wish(t.Context(), engine.InstructAsked{Instance: 9, Verb: drover.VerbKill}); err != nil {
+		t.Errorf("what is gone cannot be killed: %v", err)
+	}
+}
+
+func TestAnswersToWishesAreWaitedForInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGrants()
+		r := newReplies()
 		ended := make(chan struct{})
 		var mu sync.Mutex
 		var got []string
 		wait := func(ctx context.Context, wish int64) {
-			err := g.wait(ctx, wish, ended)
+			r.ask()
+			defer r.done()
+			err := r.wait(ctx, wish, ended)
 			mu.Lock()
 			defer mu.Unlock()
 			got = append(got, fmt.Sprint(wish, " ", err))
@@ -372,11 +387,11 @@ func TestGrantsAreWaitedForInTheirOrder(t *testing.T) {
 		defer cancel()
 		go wait(ctx, 2)
 		synctest.Wait()
-		g.raise(1)
-		synctest.Wait()
-		g.raise(3)
+		r.deliver(engine.Reply{Wish: 1})
 		synctest.Wait()
 		go wait(ctx, 3)
+		synctest.Wait()
+		r.deliver(engine.Reply{Wish: 3, Err: drover.Errorf(drover.KindConflict, "too late")})
 		synctest.Wait()
 		go wait(ctx, 4)
 		time.Sleep(2 * time.Hour)
@@ -385,8 +400,11 @@ func TestGrantsAreWaitedForInTheirOrder(t *testing.T) {
 		synctest.Wait()
 		close(ended)
 		synctest.Wait()
-		if diff := cmp.Diff([]string{"2 <nil>", "3 <nil>", "4 context deadline exceeded", "5 the controller has ended"}, got); diff != "" {
+		if diff := cmp.Diff([]string{"2 <nil>", "3 too late", "4 context deadline exceeded", "5 the controller has ended"}, got); diff != "" {
 			t.Error(diff)
+		}
+		if r.refused != nil {
+			t.Errorf("%v is kept, and nobody asks", r.refused)
 		}
 	})
 }

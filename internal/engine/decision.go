@@ -26,10 +26,26 @@ type Write struct {
 	Spending *Spending    `json:"spending,omitempty"` // as it now is
 	Closing  bool         `json:"closing,omitempty"`
 	Queue    *Queue       `json:"queue,omitempty"`
-	Wish     int64        `json:"wish,omitempty"` // it is granted: its row goes
+	Reply    *Reply       `json:"reply,omitempty"` // the row of its wish goes
 
 	Doubt  *Doubt `json:"doubt,omitempty"`  // the records may be an older copy
 	Proved bool   `json:"proved,omitempty"` // they are not, or no longer in a way that matters
+}
+
+// Replies are the answers to wishes, in their order. They are among the writes, so whoever waits for one hears it once what it says is so.
+func (d Decision) Replies() (all []Reply) {
+	for _, w := range d.Writes {
+		if w.Reply != nil {
+			all = append(all, *w.Reply)
+		}
+	}
+	return all
+}
+
+// Reply is the answer to a wish.
+type Reply struct {
+	Wish int64         `json:"wish"`
+	Err  *drover.Error `json:"err,omitempty"` // why it is refused, and nothing was done; nil if it is granted
 }
 
 // Queue is whether what waits is started.

@@ -452,10 +452,10 @@ func (e *Engine) limits(cloud string) CloudSettings {
 
 func (e *Engine) life() Lifecycle { return e.s.Settings.Lifecycle }
 
-// grant lets the row of a wish go, if it has one.
-func (e *Engine) grant(wish int64) {
+// reply answers a wish, if it has a row: it is granted, or refused with an error.
+func (e *Engine) reply(wish int64, err *drover.Error) {
 	if wish != 0 {
-		e.write(Write{Wish: wish})
+		e.write(Write{Reply: &Reply{Wish: wish, Err: err}})
 	}
 }
 

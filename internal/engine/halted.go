@@ -7,7 +7,7 @@ import (
 // setPaused has nothing that waits be started, nor rented for, until the queue is resumed, by whichever controller. What runs goes on, and instances that
 // fall idle go in their time.
 func (e *Engine) setPaused(b QueueAsked) {
-	e.grant(b.Wish)
+	e.reply(b.Wish, nil)
 	why := b.Reason
 	why.Since = e.s.Now
 	e.note(Note{Level: Info, Text: why.Text, Reason: &why})

@@ -80,19 +80,19 @@ func (e *Engine) writeJob(j *Job) {
 
 // cancel ends a job, one element of it, or everything: what waits at once, what runs as soon as it lets itself be stopped.
 func (e *Engine) cancel(b CancelAsked) {
-	e.grant(b.Wish)
 	b.Reason.Since = e.s.Now
-	if b.All {
+	j := e.job(b.Job.Number)
+	if !b.All && j != nil && j.Again > b.Again {
+		e.reply(b.Wish, doneAgain(b.Job.Number))
+		return
+	}
+	e.reply(b.Wish, nil)
+	switch {
+	case b.All:
 		for _, j := range slices.Collect(e.jobs.all()) {
 			e.cancelJob(j, b.Reason)
 		}
-		return
-	}
-	j := e.job(b.Job.Number)
-	switch {
-	case j == nil:
-	case j.Again > b.Again:
-		e.note(Note{Level: Warn, Text: fmt.Sprintf("too late to cancel job %v: it ended, and is done again since", b.Job), Job: &b.Job})
+	case j == nil: // it has ended already
 	case b.Job.Index < 0:
 		e.cancelJob(j, b.Reason)
 	case j.unqueue(b.Job.Index):

@@ -10,13 +10,9 @@ import (
 // prioritize moves a job to the group of another priority. With 0 its attempts are ended, to be tried again once it is raised (BEHAVIOUR
 // D13).
 func (e *Engine) prioritize(b PriorityAsked) {
-	e.grant(b.Wish)
 	j := e.job(b.Job)
-	if j == nil || j.Cancel != nil || j.Again > b.Again {
-		e.note(Note{Level: Warn, Text: fmt.Sprintf("too late to change the priority of job %d", b.Job), Job: &drover.JobID{Number: b.Job, Index: -1}})
-		return
-	}
-	if j.Priority == b.Priority {
+	err := e.tooLate(j, b.Job, b.Again)
+	if e.reply(b.Wish, err); err != nil || j.Priority == b.Priority {
 		return
 	}
 	e.ungroup(j)
@@ -36,6 +32,24 @@ func (e *Engine) prioritize(b PriorityAsked) {
 	e.replan = true
 	e.writeJob(j)
 	e.note(Note{Level: Info, Text: fmt.Sprintf("job %s: %s", j.Name, cmp.Or(b.Reason.Text, fmt.Sprintf("its priority was set to %d", j.Priority))), Job: &drover.JobID{Number: b.Job, Index: -1}})
+}
+
+// tooLate says why the priority of a job in one of its lives cannot be changed any more, if so.
+func (e *Engine) tooLate(j *Job, number, life int64) *drover.Error {
+	switch {
+	case j == nil:
+		return drover.Errorf(drover.KindConflict, "job %d has ended", number)
+	case j.Again > life:
+		return doneAgain(number)
+	case j.Cancel != nil:
+		return drover.Errorf(drover.KindConflict, "job %d is being cancelled", number)
+	}
+	return nil
+}
+
+// doneAgain refuses what was wished for a job that has ended, and is done again since.
+func doneAgain(number int64) *drover.Error {
+	return drover.Errorf(drover.KindConflict, "job %d ended meanwhile, and is done again", number).WithHint("if this run of it is meant as well, ask again")
 }
 
 // putsOff reports whether what is told to end for the reason is to begin again.

@@ -190,7 +190,7 @@ func (p *player) body(verb string, args []string) engine.Body {
 	case "retry":
 		return engine.Submitted{Jobs: []engine.Job{p.disk.Retry(p.jobs[p.number(args[0])])}}
 	case "cancel":
-		b := engine.CancelAsked{All: args[0] == "all", Reason: drover.Reason{Code: drover.ReasonCancelled, Text: "not wanted any more"}}
+		b := engine.CancelAsked{Wish: 1, All: args[0] == "all", Reason: drover.Reason{Code: drover.ReasonCancelled, Text: "not wanted any more"}}
 		if !b.All {
 			b.Job = p.job(args[0])
 			b.Again = p.life(b.Job.Number, args[1:])
@@ -373,6 +373,11 @@ func (p *player) apply(body engine.Body) {
 		p.checkWritten()
 	case len(d.Writes)+len(d.Notes) > 0:
 		p.said.hear(p.t, d.Writes, d.Notes)
+	}
+	for _, r := range d.Replies() {
+		if r.Err != nil {
+			p.print("refused: “%s”", r.Err.Message)
+		}
 	}
 	for _, f := range d.Effects {
 		p.effects(f)

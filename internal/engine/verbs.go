@@ -8,16 +8,18 @@ import (
 	"drover"
 )
 
-// instruct gives an instance an operator's verb. The wish is granted even if it comes too late.
+// instruct gives an instance an operator's verb. What is gone, or going, takes none but the one that it follows already.
 func (e *Engine) instruct(b InstructAsked) {
-	e.grant(b.Wish)
 	in := e.instance(b.Instance)
-	switch {
+	switch late := in == nil || in.State == drover.InstanceStopping; {
+	case late && b.Verb == drover.VerbKill:
+		e.reply(b.Wish, nil)
 	case in == nil:
-		e.note(Note{Level: Warn, Text: fmt.Sprintf("too late to %s instance %d: it is gone", b.Verb, b.Instance)})
-	case in.State == drover.InstanceStopping:
-		e.note(Note{Level: Warn, Text: fmt.Sprintf("too late to %s instance %s: it is being destroyed", b.Verb, in.Name), Instance: in.Name})
+		e.reply(b.Wish, drover.Errorf(drover.KindConflict, "instance %d is gone", b.Instance))
+	case late:
+		e.reply(b.Wish, drover.Errorf(drover.KindConflict, "instance %s is being destroyed", in.Name))
 	default:
+		e.reply(b.Wish, nil)
 		e.obey(in, b.Verb, e.words(b))
 	}
 }

@@ -3,13 +3,11 @@ package engine_test
 import (
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
 	"drover"
 	"drover/internal/engine"
 )
 
-func TestAWishForAnEarlierLifeIsGrantedAndPassedOver(t *testing.T) {
+func TestAWishForAnEarlierLifeIsRefused(t *testing.T) {
 	fleet := newBusy(t, 1, 2, 1)
 	again := waitingJob(9, 1)
 	again.Again = 4 // it was final, and is done again
@@ -20,8 +18,9 @@ func TestAWishForAnEarlierLifeIsGrantedAndPassedOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := fleet.e.Apply(engine.Event{At: fleet.now, Body: wish})
-			if diff := gocmp.Diff([]engine.Write{{Wish: 7}}, d.Writes); diff != "" {
-				t.Errorf("it writes (-want +got):\n%s", diff)
+			r := d.Replies()
+			if len(d.Writes) != 1 || len(r) != 1 || r[0].Wish != 7 || r[0].Err == nil || r[0].Err.Kind != drover.KindConflict {
+				t.Errorf("it writes %+v, and answers %+v", d.Writes, r)
 			}
 		})
 	}

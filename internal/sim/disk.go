@@ -119,8 +119,8 @@ func (d *Disk) write(w engine.Write) error {
 		d.closing = true
 	case w.Queue != nil:
 		d.paused = w.Queue.Paused
-	case w.Wish != 0:
-		delete(d.wishes, w.Wish)
+	case w.Reply != nil:
+		delete(d.wishes, w.Reply.Wish)
 	case w.Doubt != nil:
 		d.unproved, d.last, d.leapt = &w.Doubt.Reason, w.Doubt.LastInstance, w.Doubt.LastAttempt
 	case w.Proved:

@@ -59,7 +59,7 @@ func (w *World) tell(body engine.Body) {
 	w.after(w.within(100*time.Millisecond), func() { c.take(body) })
 }
 
-// wished are the wishes that are not granted yet, in their order.
+// wished are the wishes that are not answered yet, in their order.
 func (w *World) wished() (bodies []engine.Body) {
 	for _, row := range slices.Sorted(maps.Keys(w.Disk.wishes)) {
 		bodies = append(bodies, engine.Wished(w.Disk.wishes[row], row))

@@ -24,11 +24,6 @@ func (w *World) mayWrite(wr engine.Write) {
 			w.mayEnd(a)
 			w.mayCost(*wr.Attempt)
 		}
-	case wr.Wish != 0:
-		if asked, is := d.wishes[wr.Wish].(engine.QueueAsked); is {
-			w.paused = !asked.Resume
-			w.switched = w.controller.decides
-		}
 	case wr.Element != nil && wr.Element.State.Final():
 		w.mayFinish(*wr.Element)
 	case wr.Instance != nil:
@@ -54,8 +49,8 @@ func (w *World) mayWrite(wr engine.Write) {
 		w.mayGo(*wr.Gone)
 	case wr.Blocks != nil:
 		w.mayBlock(*wr.Blocks)
-	case wr.Wish != 0:
-		w.granted(d.wishes[wr.Wish])
+	case wr.Reply != nil:
+		w.mayReply(d.wishes[wr.Reply.Wish], wr.Reply.Err)
 	}
 }
 
@@ -158,10 +153,26 @@ func (w *World) mayFinish(row engine.ElementRow) {
 	}
 }
 
-// granted remembers a wish that is granted.
-func (w *World) granted(wish engine.Body) {
-	if b, ok := wish.(engine.CancelAsked); ok && !b.All {
-		w.promises.cancelled[b.Job] = max(w.promises.cancelled[b.Job], b.Again)
+// mayReply checks the answer to a wish, which comes before what is done of it: what is refused comes too late. It remembers what is granted.
+func (w *World) mayReply(wish engine.Body, refused *drover.Error) {
+	late := false
+	switch b := wish.(type) {
+	case engine.CancelAsked:
+		late = !b.All && refused != nil && w.Disk.again[b.Job.Number] > b.Again // a life that the controller has not heard of yet is passed over
+		if !b.All && refused == nil {
+			w.promises.cancelled[b.Job] = max(w.promises.cancelled[b.Job], b.Again)
+		}
+	case engine.PriorityAsked:
+		j, known := w.Disk.jobs[b.Job]
+		late = !known || j.Cancel != nil || j.Again > b.Again
+	case engine.InstructAsked:
+		in, known := w.Disk.instances[b.Instance]
+		late = b.Verb != drover.VerbKill && (!known || in.State == drover.InstanceStopping)
+	case engine.QueueAsked:
+		w.paused, w.switched = !b.Resume, w.controller.decides
+	}
+	if late != (refused != nil) {
+		w.fail("the answer to %+v is %v, and that it comes too late is %t", wish, refused, late)
 	}
 }
 

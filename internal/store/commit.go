@@ -38,7 +38,7 @@ const (
 	putSpending = `INSERT INTO spending (scope, engine) VALUES (?, ?) ON CONFLICT (scope) DO UPDATE SET engine = excluded.engine`
 	dropCount   = `DELETE FROM spending WHERE scope = ?`
 	putClosing  = `UPDATE fleet SET closing = TRUE`
-	grantWish   = `DELETE FROM wishes WHERE id = ?`
+	dropWish    = `DELETE FROM wishes WHERE id = ?`
 	putQueue    = `UPDATE fleet SET paused = ?`
 	putDoubt    = `UPDATE fleet SET unproved = ?, last_job = max(last_job, ?), last_instance = max(last_instance, ?), last_attempt = max(last_attempt, ?)`
 	putProved   = `UPDATE fleet SET unproved = 'null'`
@@ -46,7 +46,7 @@ const (
 
 // writeQueries are prepared once.
 var writeQueries = []string{
-	putJob, endJob, putElement, putAttempt, putInstance, endInstance, clearBlocks, putBlock, putSpending, dropCount, putClosing, putQueue, grantWish, insertJob, insertLabel,
+	putJob, endJob, putElement, putAttempt, putInstance, endInstance, clearBlocks, putBlock, putSpending, dropCount, putClosing, putQueue, dropWish, insertJob, insertLabel,
 	epochQuery, countChange, putDoubt, putProved, useInput, inputSize, putResults,
 }
 
@@ -110,7 +110,7 @@ func keyOf(w engine.Write) rowKey {
 	case w.Proved:
 		return rowKey{kind: 'p'}
 	}
-	return rowKey{kind: 'w', row: w.Wish}
+	return rowKey{kind: 'w', row: w.Reply.Wish}
 }
 
 // latest leaves out what a later write to the same row makes void. References between rows are checked at the end of the transaction,
@@ -156,7 +156,7 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, w engine.Write) error {
 	case w.Proved:
 		return s.run(ctx, tx, putProved)
 	}
-	return s.run(ctx, tx, grantWish, w.Wish)
+	return s.run(ctx, tx, dropWish, w.Reply.Wish)
 }
 
 // run runs a prepared query.

@@ -92,8 +92,8 @@ func (m *model) commit(w engine.Write) {
 		m.closing = true
 	case w.Queue != nil:
 		m.paused = w.Queue.Paused
-	case w.Wish != 0:
-		delete(m.asked.wishes, w.Wish)
+	case w.Reply != nil:
+		delete(m.asked.wishes, w.Reply.Wish)
 	}
 }
 
@@ -219,7 +219,7 @@ func drawWrite(rt *rapid.T, jobs []engine.Job) engine.Write {
 		id := number.Draw(rt, "instance")
 		return engine.Write{Gone: &engine.InstanceEnd{ID: id, At: 8, Cost: drover.Money(rapid.Int64Range(0, 1e12).Draw(rt, "cost"))}}
 	case 8:
-		return engine.Write{Wish: rapid.Int64Range(1, 9).Draw(rt, "wish")}
+		return engine.Write{Reply: &engine.Reply{Wish: rapid.Int64Range(1, 9).Draw(rt, "wish")}}
 	}
 	blocks := []engine.Block{{Cloud: "b", Zone: "z", Reason: drover.Reason{Code: drover.ReasonLimit, Until: 9}}, {Cloud: "a", Market: drover.Spot}}
 	blocks = blocks[:rapid.IntRange(0, 2).Draw(rt, "blocks")]

@@ -250,7 +250,7 @@ func wishSuite(t *testing.T, openers func(testing.TB) opener) {
 				t.Fatalf("id %d, error %v; want %d", id, err, want)
 			}
 		}
-		commit(t, s, engine.Write{Wish: 1})
+		commit(t, s, engine.Write{Reply: &engine.Reply{Wish: 1}})
 		wishes, err := s.Wishes(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
