@@ -60,6 +60,7 @@ type entry struct {
 	rate  drover.Money   // by which it does
 	loose drover.Money
 	paid  drover.Money // what the instance costs an hour now
+	ended drover.Time  // up to when it is paid
 }
 
 // never is beyond all times.
@@ -168,17 +169,18 @@ func (b *books) move(in *instance, moves bool) {
 	}
 }
 
-// paid notes what an instance costs now. Once that is more, limits may be passed earlier than was thought.
+// paid notes what an instance costs now, and up to when. Once that is more, limits may be passed earlier than was thought.
 func (e *Engine) paid(b *books, in *instance) {
-	before := in.entry.paid
-	in.entry.paid = 0
-	if in.Created != 0 && in.Ended == 0 && in.State != drover.InstanceGone {
+	price, ended := in.entry.paid, in.entry.ended
+	in.entry.paid, in.entry.ended = 0, in.Ended
+	if in.Created != 0 && (in.Ended == 0 || in.Ended > e.s.Now) && in.State != drover.InstanceGone { // in a period that is paid, attempts go on
 		in.entry.paid = in.Price
 	}
+	if in.entry.paid <= price && in.Ended <= ended {
+		return
+	}
 	for i := range b.accounts {
-		if in.entry.paid > before {
-			b.accounts[i].look = 0
-		}
+		b.accounts[i].look = 0
 	}
 }
 

@@ -131,7 +131,7 @@ func (e *Engine) unlist(c *Cloud, id string) {
 		e.goesOn(in, c.GoodBefore)
 		in.Listed, in.Lacked, in.Ending = false, true, false
 	} else if at := e.departed(c.Name, id); at >= 0 {
-		e.s.Departed[at].Shown = nil
+		e.shown(at, nil)
 	}
 }
 
@@ -149,7 +149,7 @@ func (e *Engine) sighted(c *Cloud, s Sighting) {
 	in := e.behind(c, s)
 	if in == nil {
 		if at := e.departed(c.Name, s.ProviderID); at >= 0 {
-			e.s.Departed[at].Shown = &s
+			e.shown(at, &s)
 		} else {
 			e.adopt(c, s)
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // Departed is an instance that is gone, as it last was. It is remembered, since a list may show it again: then it goes on with the record
-// and the bill that it has, and nothing of it is billed twice.
+// and the bill that it has, and nothing of it is billed twice. One is never changed: there may be a thousand, and every State has them.
 type Departed struct {
 	Instance Instance     `json:"instance"`
 	At       drover.Time  `json:"at"` // when it was held to be gone
@@ -30,12 +30,19 @@ func (e *Engine) depart(in *instance, was drover.InstanceState, cost drover.Mone
 	}
 	last := in.clone().Durable()
 	last.State, last.Candidates, last.Bound = was, nil, nil
-	d := Departed{Instance: last, At: e.s.Now, Cost: cost}
+	d := &Departed{Instance: last, At: e.s.Now, Cost: cost}
 	e.s.Departed = append(e.s.Departed, d)
 	for len(e.s.Departed) > departedLeast && e.s.Departed[0].At.Add(departedFor) < e.s.Now {
 		e.s.Departed = e.s.Departed[1:]
 	}
-	return &d
+	return d
+}
+
+// shown notes as what the last list has the departed instance at a place, nil if it has not.
+func (e *Engine) shown(at int, as *Sighting) {
+	d := *e.s.Departed[at]
+	d.Shown = as
+	e.s.Departed[at] = &d
 }
 
 // Durable is the instance without what has to be observed again.
@@ -46,7 +53,7 @@ func (in Instance) Durable() Instance {
 
 // departed is where the instance with a cloud's id is among those that are gone, -1 if it is not.
 func (e *Engine) departed(cloud, id string) int {
-	return slices.IndexFunc(e.s.Departed, func(d Departed) bool { return d.Instance.Cloud == cloud && d.Instance.ProviderID == id })
+	return slices.IndexFunc(e.s.Departed, func(d *Departed) bool { return d.Instance.Cloud == cloud && d.Instance.ProviderID == id })
 }
 
 // reviveListed goes on with the departed instances that a list shows which is too new to be a stale copy. Until there is one the others
@@ -65,9 +72,10 @@ func (e *Engine) reviveListed(c *Cloud) {
 }
 
 // revive goes on with an instance that was held to be gone and is there. If it was told to go it is told again.
-func (e *Engine) revive(c *Cloud, d Departed) {
-	e.s.Departed = slices.DeleteFunc(slices.Clone(e.s.Departed), func(o Departed) bool { return o.Instance.ID == d.Instance.ID })
+func (e *Engine) revive(c *Cloud, d *Departed) {
+	e.s.Departed = slices.DeleteFunc(e.s.Departed, func(o *Departed) bool { return o == d })
 	in := &instance{Instance: d.Instance}
+	in.Instance = in.clone()
 	e.s.Spent -= d.Cost
 	e.unsettleInstance(in)
 	in.Revived, in.Seen, in.Listed, in.Known, in.Silent = true, true, true, e.s.Now, e.s.Now
@@ -86,5 +94,5 @@ func (e *Engine) revive(c *Cloud, d Departed) {
 
 // ghosts reports whether a list shows an instance that is held to be gone, so that it is not certain yet.
 func (e *Engine) ghosts() bool {
-	return slices.ContainsFunc(e.s.Departed, func(d Departed) bool { return d.Shown != nil })
+	return slices.ContainsFunc(e.s.Departed, func(d *Departed) bool { return d.Shown != nil })
 }

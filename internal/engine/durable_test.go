@@ -34,9 +34,11 @@ func durable(s engine.State) engine.State {
 	}
 	d.Departed = slices.Clone(s.Departed)
 	for i := range d.Departed {
-		d.Departed[i].Shown = nil
+		own := *d.Departed[i]
+		own.Shown = nil
+		d.Departed[i] = &own
 	}
-	slices.SortFunc(d.Departed, func(a, b engine.Departed) int { return cmp.Compare(a.Instance.ID, b.Instance.ID) })
+	slices.SortFunc(d.Departed, func(a, b *engine.Departed) int { return cmp.Compare(a.Instance.ID, b.Instance.ID) })
 	return d
 }
 

@@ -265,11 +265,11 @@ func (e *Engine) endBill(in *instance, began drover.Time) {
 	e.writeInstance(in)
 }
 
-// endedItself is when an instance ended that nobody destroyed, by the first list without it, which began at a time: when it was last heard, unless a
-// list that cannot be an old copy from before that had it.
+// endedItself is when an instance ended whose destruction was not accepted, by the first list that shows so, which began at a time. If it was not even
+// asked for, that is when the instance was last heard, unless a list that cannot be an old copy from before that had it.
 func (e *Engine) endedItself(in *instance, began drover.Time) drover.Time {
 	c := e.cloud(in.Cloud)
-	if in.Connected || !in.Heard || c == nil || c.GoodBefore > in.Silent.Add(e.lag(in)) {
+	if in.Connected || !in.Heard || in.State == drover.InstanceStopping || c == nil || c.GoodBefore > in.Silent.Add(e.lag(in)) {
 		return began
 	}
 	return min(in.Silent, began)

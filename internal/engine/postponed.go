@@ -103,8 +103,8 @@ func (e *Engine) postponed(j *Job, index int) {
 	if !j.postpones() {
 		return
 	}
-	before := j.Postponed.Count()
-	if e.postpone(j, index); j.Postponed.Count() != before && e.job(j.Number) == j {
+	before := slices.Clone(j.Postponed)
+	if e.postpone(j, index); !slices.Equal(j.Postponed, before) && e.job(j.Number) == j {
 		e.regroup(j)
 	}
 }

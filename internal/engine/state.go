@@ -37,7 +37,7 @@ type State struct {
 	Jobs          []Job          `json:"jobs"`                   // not final, by ID
 	Attempts      []Attempt      `json:"attempts"`               // live, by job and index
 	Instances     []Instance     `json:"instances"`              // not gone, by ID
-	Departed      []Departed     `json:"departed,omitempty"`     // instances that are gone, the last to go last
+	Departed      []*Departed    `json:"departed,omitempty"`     // instances that are gone, the last to go last
 	Blocks        []Block        `json:"blocks"`
 	Spending      []Spending     `json:"spending,omitempty"`      // by scope
 	Clouds        []Cloud        `json:"clouds"`                  // observed; by name

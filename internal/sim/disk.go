@@ -25,7 +25,7 @@ type Disk struct {
 	elements  map[drover.JobID]engine.Element
 	attempts  map[drover.JobID]engine.Attempt
 	instances map[int64]engine.Instance
-	departed  []engine.Departed
+	departed  []*engine.Departed
 	had       map[int64][]share     // by instance: what attempts had of it
 	spent     map[span]drover.Money // by what is over, in each window of each budget that there may be
 	blocks    []engine.Block
@@ -107,7 +107,7 @@ func (d *Disk) write(w engine.Write) error {
 		delete(d.instances, w.Gone.ID)
 		d.Spent += w.Gone.Cost
 		if w.Gone.Departed != nil {
-			d.departed = append(d.departed, *w.Gone.Departed)
+			d.departed = append(d.departed, w.Gone.Departed)
 		}
 	case w.Blocks != nil:
 		d.blocks = *w.Blocks
@@ -131,7 +131,7 @@ func (d *Disk) write(w engine.Write) error {
 
 // returns takes an instance out of those that are gone, if it is there again.
 func (d *Disk) returns(id int64) {
-	at := slices.IndexFunc(d.departed, func(o engine.Departed) bool { return o.Instance.ID == id })
+	at := slices.IndexFunc(d.departed, func(o *engine.Departed) bool { return o.Instance.ID == id })
 	if at < 0 {
 		return
 	}

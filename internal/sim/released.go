@@ -73,7 +73,7 @@ func (c *controller) mayDestroy(f engine.Destroy) {
 	w := c.w
 	in, ok := w.Disk.instances[f.Instance]
 	switch {
-	case slices.ContainsFunc(w.Disk.departed, func(d engine.Departed) bool { return d.Instance.ID == f.Instance }):
+	case slices.ContainsFunc(w.Disk.departed, func(d *engine.Departed) bool { return d.Instance.ID == f.Instance }):
 		// What was taken in together with this tells that it is gone.
 	case !ok:
 		w.fail("instance %s is destroyed, but is not written down", f.Name)

@@ -74,16 +74,16 @@ func gang() engine.Job {
 	return j
 }
 
-// narrow is an array of which few run at once, and which tries again, after a while, what fails.
-func narrow() engine.Job {
+// delayed is an array that tries again, after a while, what fails, and of which no more than a number run at once, if that is not 0.
+func delayed(most int) engine.Job {
 	j := jobs()[0]
-	j.Number, j.Name, j.Labels, j.MaxRunning = 5, "narrow", nil, 3
+	j.Number, j.Name, j.Labels, j.MaxRunning = 5, "delayed", nil, most
 	j.Retry = drover.Retry{Times: 100, Delay: 20 * time.Second}
 	j.Array.Last, j.Queued = 11, engine.Ranges{{First: 0, Last: 11}}
 	return j
 }
 
-// ganged is the recipe with gangs in some worlds, and with arrays of which few run at once in others.
+// ganged is the recipe with gangs in some worlds, and in others with arrays whose tries are delayed and of which, in half of them, few run at once.
 func (r Recipe) ganged() Recipe {
 	switch r.Seed % 3 {
 	case 0:
@@ -93,7 +93,7 @@ func (r Recipe) ganged() Recipe {
 		}
 		r.Jobs = append(r.Jobs, j)
 	case 1:
-		r.Jobs = append(r.Jobs, narrow())
+		r.Jobs = append(r.Jobs, delayed(3*int(r.Seed%2)))
 	}
 	return r
 }

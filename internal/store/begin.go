@@ -133,7 +133,7 @@ func load(ctx context.Context, tx *sql.Tx, st *engine.State) error {
 		return fmt.Errorf("reading the instances: %w", err)
 	}
 	// The newest of them, which are more than go within an hour but for the largest fleets.
-	st.Departed, err = collect(ctx, tx, readDocument[engine.Departed],
+	st.Departed, err = collect(ctx, tx, readDocument[*engine.Departed],
 		`SELECT departed FROM (SELECT * FROM instances WHERE gone > 0 AND departed IS NOT NULL ORDER BY gone DESC LIMIT 10000) ORDER BY departed ->> '$.at', id`)
 	if err != nil {
 		return fmt.Errorf("reading the instances that are gone: %w", err)
