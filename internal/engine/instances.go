@@ -246,7 +246,7 @@ func (e *Engine) endBill(in *instance, began drover.Time) {
 	in.Reshown = false
 	if !in.Accepted || !in.Shown {
 		if in.Missing != 0 || !in.Accepted { // it ended by itself, unless it is seen to go on
-			in.EndTold = e.endedItself(in, began)
+			in.EndTold = began
 			e.writeInstance(in)
 		}
 		return
@@ -263,16 +263,6 @@ func (e *Engine) endBill(in *instance, began drover.Time) {
 		in.Ended = end
 	}
 	e.writeInstance(in)
-}
-
-// endedItself is when an instance ended whose destruction was not accepted, by the first list that shows so, which began at a time. If it was not even
-// asked for, that is when the instance was last heard, unless a list that cannot be an old copy from before that had it.
-func (e *Engine) endedItself(in *instance, began drover.Time) drover.Time {
-	c := e.cloud(in.Cloud)
-	if in.Connected || !in.Heard || in.State == drover.InstanceStopping || c == nil || c.GoodBefore > in.Silent.Add(e.lag(in)) {
-		return began
-	}
-	return min(in.Silent, began)
 }
 
 // endTold is when lists say that an instance has ended, if the last of them does; 0 if not.

@@ -112,13 +112,10 @@ func (w *World) settle(in engine.Instance, end engine.InstanceEnd) {
 
 // vanished is when a controller may hold an instance to have ended at the earliest: once lists lack it, and with the last destroy before that if
 // there was one; or by a list that lacked it before, which a newer one that shows it takes back only beyond the lag. Of one that ended by itself it
-// may take for the end when it last heard of it, or for the cause a destroy before, which had been accepted.
+// may take a destroy before for the cause, which had been accepted.
 func (v *vm) vanished() drover.Time {
 	end := v.billed.Add(-2 * v.cloud.lag)
 	if !v.destroyed {
-		if v.heard != 0 {
-			end = min(end, v.heard)
-		}
 		end = v.book.before(end)
 	}
 	if v.book.lacked != 0 {
