@@ -17,6 +17,7 @@ func (e *Engine) addAttempt(a *Attempt) {
 	}
 	e.attempts[a.ID.Job] = a
 	in.take(a)
+	e.countMix(in, a, 1)
 	e.occupy(in, a)
 }
 
@@ -62,6 +63,7 @@ func (e *Engine) admit(in *instance, j *Job, a *Attempt) {
 	el.Number = a.ID.Number
 	e.attempts[a.ID.Job] = a
 	in.take(a)
+	e.countMix(in, a, 1)
 	e.occupy(in, a)
 	if in.State == drover.InstanceIdle {
 		e.setState(in, drover.InstanceRunning)

@@ -23,9 +23,7 @@ func (e *Engine) waitsForBlocks(g *group) bool {
 func (e *Engine) hosted(g *group) bool {
 	if g.looked != e.fleet {
 		g.looked = e.fleet
-		g.host = slices.ContainsFunc(e.instances, func(in *instance) bool {
-			return in.takes() && in.State != drover.InstanceStopping && in.accepts(g)
-		})
+		g.host = slices.ContainsFunc(e.inventory().kinds, func(k stock) bool { return k.takers > 0 && k.one.accepts(g) })
 	}
 	return g.host
 }

@@ -152,7 +152,6 @@ func (e *Engine) enter(b *books, in *instance) {
 	b.ends.set(in, until)
 	e.paid(b, in)
 	b.entered++
-	e.looks++
 }
 
 // move puts an instance among those whose entries move, or takes it out.

@@ -67,7 +67,6 @@ func (e *Engine) claimant(in *instance) *group {
 		for w := &c.waiters[i]; c.left > 0 && w.left > 0 && w.next < min(rank+1, len(c.order)); {
 			o := c.order[w.next]
 			w.next++
-			e.looks++
 			if o.claim.round == c.round || !o.accepts(w.g) {
 				continue
 			}

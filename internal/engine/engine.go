@@ -52,11 +52,12 @@ type Engine struct {
 	without bool                       // a gang was left out of a plan, and others may be rented for without it
 	refit   bool                       // a group or a type is new
 	fitting int                        // how often what types there are has changed
-	looks   int                        // at groups and instances, in all: what decisions cost on whatever machine
 	fleet   int                        // how often what instances there are, or may take work, has changed
 	blocked bool                       // blocks changed
 	labels  []string                   // whose values tell groups apart, by name
 	used    map[string]drover.MilliCPU // of what runs, by whose share it is of; nobody who has nothing, and nothing without shares
+	runs    map[GroupKey]runs          // what runs, where there is a mix
+	stock   *inventory                 // nil until a decision needs one
 	books   *books                     // nil until a decision needs them, and when windows begin or the settings are new
 	turn    drover.Time                // when the first of the present windows ends
 	over    bool                       // a hard budget of the fleet is passed
@@ -77,7 +78,6 @@ type instance struct {
 	seated  int   // for how many of a gang there is room taken that none has yet
 	leaving bool  // its cloud is
 	once    bool  // it may be given one job
-	aged    bool  // it is older than any may be
 	sharing drover.Sharing
 }
 
@@ -94,6 +94,7 @@ func New(s State) (*Engine, error) {
 		attempts:  map[drover.JobID]*Attempt{},
 		byName:    map[string]*instance{},
 		used:      map[string]drover.MilliCPU{},
+		runs:      map[GroupKey]runs{},
 		singles:   map[drover.Shape]drover.Money{},
 		tolls:     map[tollFor]toll{},
 		fitting:   1,
@@ -102,8 +103,10 @@ func New(s State) (*Engine, error) {
 	for _, known := range s.Groups {
 		e.group(known.Key)
 	}
-	for _, in := range s.Instances {
-		e.addInstance(&instance{Instance: in})
+	for _, known := range s.Instances {
+		in := &instance{Instance: known}
+		e.addInstance(in)
+		in.Aged = known.Aged // whether it has been noticed, and not whether it is time
 	}
 	s.tear()
 	for _, j := range s.Jobs {
@@ -370,7 +373,7 @@ func (e *Engine) unknown(in *instance) {
 func (e *Engine) configure(s Settings) {
 	e.s.Settings, e.s.Configured = s, e.s.Now
 	e.relabel()
-	e.reshare()
+	e.recount()
 	known := map[string]*Cloud{}
 	for _, c := range e.clouds {
 		known[c.Name] = c

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -207,14 +208,40 @@ func (e *Engine) wrong() string {
 	if len(live) != len(e.attempts) {
 		return fmt.Sprintf("%d attempts are live, and %d are on instances", len(e.attempts), len(live))
 	}
-	return cmp.Or(e.wrongGroups(bound), e.wrongBooks(), e.wrongShares(), e.wrongRolls())
+	return cmp.Or(e.wrongGroups(bound), e.wrongBooks(), e.wrongCounts(), e.wrongRolls())
 }
 
-// wrongShares says what is counted otherwise than it is used.
-func (e *Engine) wrongShares() string {
-	counted := e.used
-	if e.reshare(); !maps.Equal(counted, e.used) {
-		return fmt.Sprintf("%v is used by those who have shares, and %v was counted", e.used, counted)
+// wrongCounts says what is counted otherwise than it runs.
+func (e *Engine) wrongCounts() string {
+	used, runs := e.used, e.runs
+	switch e.recount(); {
+	case !maps.Equal(used, e.used):
+		return fmt.Sprintf("%v is used by those who have shares, and %v was counted", e.used, used)
+	case !maps.Equal(runs, e.runs):
+		return fmt.Sprintf("%v runs of what is mixed, and %v was counted", e.runs, runs)
+	}
+	return e.wrongInventory()
+}
+
+// wrongInventory says what is not as the inventory has it.
+func (e *Engine) wrongInventory() string {
+	kinds := func(all *inventory) map[likeness]int {
+		of := map[likeness]int{}
+		for _, k := range all.kinds {
+			of[k.one.likeness()] = k.takers
+		}
+		return of
+	}
+	kept, now := e.inventory(), e.takeInventory()
+	switch {
+	case !reflect.DeepEqual(kept.leeway, now.leeway):
+		return fmt.Sprintf("limits leave %v, and %v by the inventory", now.leeway, kept.leeway)
+	case !maps.Equal(kept.owned, now.owned):
+		return fmt.Sprintf("instances are of %v, and of %v by the inventory", now.owned, kept.owned)
+	case !maps.Equal(kinds(kept), kinds(now)):
+		return fmt.Sprintf("there are %v, and %v by the inventory", kinds(now), kinds(kept))
+	case !slices.Equal(kept.losers, now.losers):
+		return "others have lost jobs than by the inventory"
 	}
 	return ""
 }
@@ -285,11 +312,6 @@ func (e *Engine) wrongRolls() string {
 		for _, in := range r.ready {
 			if _, known := slices.BinarySearchFunc(g.fits, in, fit.compare); g.knows && in.holds(g) && !known && !slices.Contains(r.news, in) {
 				return fmt.Sprintf("instance %s has room for a group that does not know of it", in.Name)
-			}
-		}
-		if h := g.hosts; h.of > 0 && h.fleet == e.fleet && len(g.jobs) > 0 && h.job == g.jobs[0].Number {
-			if g.hosts = (hosts{}); e.hostsOf(g, h.of) != h.count {
-				return fmt.Sprintf("there is said to be room for %d of a gang, and is for %d", h.count, g.hosts.count)
 			}
 		}
 	}

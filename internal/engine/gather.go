@@ -1,10 +1,6 @@
 package engine
 
-import (
-	"slices"
-
-	"drover"
-)
+import "slices"
 
 // What is ready is kept for the next gang of a group while the rest of its places are on their way, or are being chosen. If no more may be rented,
 // it is kept only where the instances that there are, with those that may still be rented, can hold all of the gang once what runs there has ended; else
@@ -183,31 +179,5 @@ func (e *Engine) hopelessFor(g *group, n int) bool {
 	if !g.Stuck && !e.s.Closing || e.hasChance(g) || e.s.Solving != nil && slices.Contains(e.s.Solving.Groups, g.Key) {
 		return false
 	}
-	return n > g.Served && e.hostsOf(g, n) < n-g.Served
-}
-
-// hosts is how many of a gang's job what there is can hold at once, once all else there has ended.
-type hosts struct {
-	fleet int   // for which that is known
-	job   int64 // of which
-	of    int   // no more than so many were looked for
-	count int
-}
-
-// hostsOf is how many of n of the group's next job there is room for once all else has ended. What it finds is good while the fleet is the same.
-func (e *Engine) hostsOf(g *group, n int) int {
-	h := hosts{fleet: e.fleet, job: g.jobs[0].Number, of: n}
-	if o := g.hosts; o.fleet == h.fleet && o.job == h.job && o.of == h.of {
-		return o.count
-	}
-	for _, in := range e.instances {
-		if h.count >= n {
-			break
-		}
-		if e.looks++; in.takes() && in.State != drover.InstanceStopping && in.accepts(g) && !slices.Contains(in.Lost, h.job) {
-			h.count += in.Resources.Times(g.Key.Shape.Need, in.atOnce(n))
-		}
-	}
-	g.hosts = h
-	return h.count
+	return n > g.Served && e.inventory().hold(g, n, g.jobs[0].Number) < n-g.Served
 }

@@ -45,7 +45,6 @@ func (e *Engine) givers() (able []*instance) {
 			able = append(able, in)
 		}
 	}
-	e.looks += len(r.idle) + len(r.coming)
 	slices.SortFunc(able, func(a, b *instance) int {
 		return cmp.Or(cmp.Compare(a.priority(), b.priority()), cmp.Compare(b.ID, a.ID))
 	})
@@ -163,7 +162,7 @@ func (e *Engine) takeOver(g *group, r *rolls) {
 		if g.wants() == 0 {
 			return
 		}
-		if e.looks++; in.accepts(g) && e.evict(in, g) {
+		if in.accepts(g) && e.evict(in, g) {
 			if n := e.bindableWithin(in, g); n > 0 {
 				e.bind(g, in, n)
 			}

@@ -21,9 +21,8 @@ type group struct {
 
 	fitted int // the engine's fitting for which some type is known to hold its jobs
 
-	host   bool  // there is an instance that its jobs may ever run on
-	hosts  hosts // of its next gang
-	looked int   // the engine's fleet for which host is known
+	host   bool // there is an instance that its jobs may ever run on
+	looked int  // the engine's fleet for which host is known
 }
 
 // wants is for how many elements, waiting or to wait soon, there is neither a place nor an instance on its way.
@@ -192,7 +191,6 @@ func (e *Engine) sortGroups() {
 		}
 		return empty
 	})
-	e.looks += len(e.groups)
 	for i := 1; i < len(e.groups); i++ { // mostly one or two are out of place
 		g := e.groups[i]
 		if e.compareGroups(e.groups[i-1], g) <= 0 {

@@ -48,9 +48,14 @@ func herdTypes() (all []drover.Offering) {
 
 func newHerd(t testing.TB, s size, settings Settings) *herd {
 	h := &herd{t: t, dice: rand.New(rand.NewPCG(1, 1)), now: drover.Time(1e18), gang: s.gang}
-	settings.Clouds = []CloudSettings{{Name: "c", MaxInstances: s.instances, MaxCreating: 10, ListInterval: time.Minute, OffersInterval: 100 * time.Hour}}
+	cloud := CloudSettings{Name: "c", MaxInstances: s.instances, MaxCreating: 10, ListInterval: time.Minute, OffersInterval: 100 * time.Hour}
+	if len(settings.Clouds) > 0 {
+		cloud.Limits = settings.Clouds[0].Limits
+	}
+	settings.Clouds = []CloudSettings{cloud}
 	settings.Lifecycle = Lifecycle{
 		BootTimeout: 10 * time.Minute, ProbeInterval: time.Hour, ProbeTimeout: time.Hour, IdleTimeout: time.Minute, TermTimeout: time.Minute, ShutdownTimeout: time.Minute,
+		Sharing: settings.Lifecycle.Sharing,
 	}
 	state := State{
 		Version: StateVersion, Fleet: "f", Nonce: "n", Now: h.now, Looking: h.now, LastInstance: int64(s.instances), Settings: settings,
@@ -199,11 +204,18 @@ func BenchmarkHerd(b *testing.B) {
 		b.Skip("takes a minute to set up")
 	}
 	full := size{instances: 10_000, jobs: 1_000_000, shapes: 1000}
+	larger, gangs := full, full
+	larger.instances, gangs.gang = 16_000, 10
 	for _, kind := range []struct {
 		name     string
+		size     size
 		settings Settings
-	}{{"", Settings{}}, {"budgets/", budgeted(1e6 * drover.Dollar)}} {
-		h := newHerd(b, full, kind.settings)
+	}{
+		{"", full, Settings{}}, {"budgets/", full, features["budgets"]}, {"all/", full, features["all"]}, {"all-gangs/", gangs, features["all"]},
+		{"all-1000/", size{instances: 1000, jobs: 10_000, shapes: 1000}, features["all"]}, {"all-4000/", size{instances: 4000, jobs: 10_000, shapes: 1000}, features["all"]},
+		{"all-16000/", larger, features["all"]},
+	} {
+		h := newHerd(b, kind.size, kind.settings)
 		for _, c := range []struct {
 			name  string
 			event func()
@@ -239,71 +251,4 @@ func (h *herd) report(b *testing.B) {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	b.ReportMetric(float64(m.HeapAlloc>>20), "heap-MiB")
-}
-
-// Looks stand for work, since they can be counted and time cannot.
-func TestADecisionLooksAtWhatHasChanged(t *testing.T) {
-	looks := func(s size, event func(*herd)) int {
-		h := newHerd(t, s, Settings{})
-		for range 5 {
-			event(h)
-		}
-		h.e.looks, h.took = 0, nil
-		for range 40 {
-			event(h)
-		}
-		return h.e.looks / len(h.took)
-	}
-	for name, event := range map[string]func(*herd){"submitted": (*herd).submit, "finished": (*herd).finish} {
-		alone := looks(size{instances: 100, jobs: 2000, shapes: 40}, event)
-		for _, gang := range []int{0, 4} {
-			few := looks(size{instances: 100, jobs: 2000, shapes: 40, gang: gang}, event)
-			if few > 3*alone+100 {
-				t.Errorf("%s: with gangs of %d a decision looks %d times, and %d without", name, gang, few, alone)
-			}
-			for what, s := range map[string]size{
-				"ten times the instances":     {instances: 1000, jobs: 2000, shapes: 40, gang: gang},
-				"fifty times the jobs":        {instances: 100, jobs: 100_000, shapes: 40, gang: gang},
-				"gangs of four times as many": {instances: 100, jobs: 2000, shapes: 40, gang: 4 * gang},
-			} {
-				if many := looks(s, event); many > 2*few+200 {
-					t.Errorf("%s: with gangs of %d a decision on what comes of a job that is %s looks %d times, and %d before", what, gang, name, many, few)
-				}
-			}
-		}
-	}
-}
-
-// Hours end while jobs run that end in time and jobs that do not: neither the turn of an hour nor a limit that is passed has a decision look at all that runs.
-func TestADecisionLooksAtFewWhenAnHourEnds(t *testing.T) {
-	looks := func(instances int, hourly drover.Money) (most, mean int) {
-		h := newHerd(t, size{instances: instances, jobs: 2000, shapes: 40}, budgeted(hourly))
-		h.decide(Ticked{}) // at first all is entered
-		began := h.e.looks
-		h.took = nil
-		for end := h.now.Add(150 * time.Minute); h.now < end; h.now = h.now.Add(5 * time.Second) {
-			before := h.e.looks
-			h.decide(Ticked{})
-			most = max(most, h.e.looks-before)
-		}
-		return most, (h.e.looks - began) / len(h.took)
-	}
-	few, _ := looks(100, 1e6*drover.Dollar)
-	if many, _ := looks(1000, 1e6*drover.Dollar); many > 2*few {
-		t.Errorf("with limits far away a decision looks %d times at most for ten times the instances, and %d before", many, few)
-	}
-	_, few = looks(100, drover.Dollar)
-	if _, many := looks(1000, drover.Dollar); many > 2*few+20 {
-		t.Errorf("with limits that are passed a decision looks %d times for ten times the instances, and %d before", many, few)
-	}
-}
-
-// Of many gangs no budget can pay any: each is looked at once, and not once for each of the others.
-func TestGangsThatCannotBePaidAreLookedAtOnceEach(t *testing.T) {
-	looks := func(gangs int) int {
-		return newHerd(t, size{jobs: gangs, shapes: gangs, gang: 12}, budgeted(drover.Dollar*6/10)).e.looks / gangs
-	}
-	if few, many := looks(40), looks(400); many > 2*few {
-		t.Errorf("each of 400 gangs is looked at %d times, and %d of 40", many, few)
-	}
 }

@@ -31,7 +31,7 @@ func (in *instance) open() bool {
 
 // takes reports whether nothing but its state keeps work from the instance.
 func (in *instance) takes() bool {
-	return in.Idle == drover.IdleRun && !in.Broken && !in.leaving && in.Reclaimed == nil && in.Ailing == nil && !in.aged && (!in.once || !in.Used)
+	return in.Idle == drover.IdleRun && !in.Broken && !in.leaving && in.Reclaimed == nil && in.Ailing == nil && !in.Aged && (!in.once || !in.Used)
 }
 
 // faultText begins a note of what can only be a fault of the engine's.
@@ -111,13 +111,13 @@ func (e *Engine) created(b Created) {
 		in.become(b.Taken)
 		e.locate(in, b.Addresses)
 	}
-	e.fleet++
 	e.accepted(in)
 }
 
 // accepted begins an instance's bill, and its boot unless it has been told to go meanwhile.
 func (e *Engine) accepted(in *instance) {
 	in.Created, in.Known, in.Candidates = cmp.Or(in.Created, e.s.Now), e.s.Now, nil
+	e.fleet++
 	in.Silent, in.Tried = e.s.Now, false
 	e.ease(in)
 	e.endProbe(in)

@@ -123,7 +123,7 @@ func (e *Engine) standBy(g *group) {
 		if left <= 0 {
 			return
 		}
-		if e.looks++; in.full() || !in.accepts(g) || !e.worth(g, in) || e.claimant(in) != nil {
+		if in.full() || !in.accepts(g) || !e.worth(g, in) || e.claimant(in) != nil {
 			continue
 		}
 		if n := in.free.Times(g.Key.Shape.Need, in.atOnce(left)); n > 0 {

@@ -13,17 +13,8 @@ import (
 // leeway is what each limit leaves to be added. Less than nothing is left where a limit was lowered, or instances were adopted.
 type leeway []drover.Limit
 
-// leeway is what all limits leave now; nil if there are none.
-func (e *Engine) leeway() leeway {
-	left := e.allLimits()
-	if len(left) == 0 {
-		return nil
-	}
-	for _, in := range e.instances {
-		left.take(1, e.mayBe(in)...)
-	}
-	return left
-}
+// leeway is what all limits leave now, for the caller to change; nil if there are none.
+func (e *Engine) leeway() leeway { return slices.Clone(e.inventory().leeway) }
 
 // allLimits is what all limits would leave if nothing counted against them.
 func (e *Engine) allLimits() (left leeway) {

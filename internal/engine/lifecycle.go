@@ -194,7 +194,6 @@ func (e *Engine) callsLeft(cloud string) int {
 		if left <= 0 {
 			return 0
 		}
-		e.looks++
 		if in.Cloud == cloud && len(in.Candidates) > 0 && in.Call != 0 {
 			left--
 		}
@@ -212,7 +211,6 @@ func (e *Engine) touchCreating(cloud string) {
 		if left == 0 {
 			return
 		}
-		e.looks++
 		if in.Cloud == cloud && in.State == drover.InstanceCreating && in.Call == 0 && in.Retry <= e.s.Now && !e.waitsForThrottle(in) {
 			e.touch(in)
 			left--

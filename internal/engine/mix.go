@@ -5,27 +5,42 @@ import "drover"
 // A mix has part of the jobs that prefer spot run on demand, so that a wave of interruptions leaves some of them. Each group keeps it by
 // itself: what waits last goes where the group has too little, by placing as by planning. What cannot be had is not waited for.
 
+// runs is how many attempts there are of a group, and how many of them run on demand.
+type runs struct{ all, onDemand int }
+
+// countMix counts an attempt that an instance takes, or with -1 loses.
+func (e *Engine) countMix(in *instance, a *Attempt, n int) {
+	if e.s.Settings.Mix.OnDemand == (drover.Part{}) {
+		return
+	}
+	j := e.job(a.ID.Job.Number)
+	key := e.keyWith(j, j.memory(a.ID.Job.Index))
+	r := e.runs[key]
+	if r.all += n; in.Market == drover.OnDemand {
+		r.onDemand += n
+	}
+	if e.runs[key] = r; r.all == 0 {
+		delete(e.runs, key)
+	}
+}
+
+// countMixOf counts what runs of a job, whose key changes.
+func (e *Engine) countMixOf(j *Job, n int) {
+	for _, a := range e.attemptsOf(j) {
+		e.countMix(e.instance(a.Instance), a, n)
+	}
+}
+
 // mix counts for each group how many of its elements are still to run on demand, and for how many of those an instance is on its way.
 func (e *Engine) mix() {
 	part := e.s.Settings.Mix.OnDemand
 	if part == (drover.Part{}) {
 		return
 	}
-	running := map[*group]int{}
 	for _, g := range e.groups {
-		g.OnDemand, g.OnDemandBound = 0, 0
+		g.OnDemandBound = 0
 	}
-	for _, in := range e.instances {
-		for _, a := range in.load {
-			j := e.job(a.ID.Job.Number)
-			g := e.byKey[e.keyWith(j, j.memory(a.ID.Job.Index))]
-			if g == nil {
-				continue
-			}
-			if running[g]++; in.Market == drover.OnDemand {
-				g.OnDemand--
-			}
-		}
+	for _, in := range e.callRolls().bound {
 		for _, b := range in.Bound {
 			if g := e.byKey[b.Group]; in.Market == drover.OnDemand && g != nil {
 				g.OnDemandBound += b.Count
@@ -33,7 +48,8 @@ func (e *Engine) mix() {
 		}
 	}
 	for _, g := range e.groups {
-		g.OnDemand = max(0, g.OnDemand+part.Of(g.queued+running[g]))
+		r := e.runs[g.Key]
+		g.OnDemand = max(0, part.Of(g.queued+r.all)-r.onDemand)
 		if g.Stuck || g.Key.Gang > 0 || g.Key.Shape.Spot != drover.SpotPrefer {
 			g.OnDemand = 0
 		}

@@ -48,6 +48,7 @@ func (e *Engine) end(a *Attempt, state drover.AttemptState, why drover.Reason) {
 // unload takes a final attempt off its instance and lets the runner forget it.
 func (e *Engine) unload(in *instance, a *Attempt) {
 	delete(e.attempts, a.ID.Job)
+	e.countMix(in, a, -1)
 	in.load = slices.DeleteFunc(in.load, func(o *Attempt) bool { return o == a })
 	e.changed(in)
 	keep := a.State == drover.AttemptFailed && e.s.Settings.Keep > 0

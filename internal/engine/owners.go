@@ -25,6 +25,7 @@ func (e *Engine) belong(in *instance, user string) {
 		e.retag(in)
 	}
 	e.own(in, user)
+	e.fleet++
 	e.writeInstance(in)
 }
 

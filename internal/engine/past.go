@@ -63,6 +63,7 @@ func (e *Engine) recallOf(in *instance, prices []PastPrice) {
 		return
 	}
 	in.Rates, in.Price = tariff.Rates, tariff.Price
+	e.fleet++
 	e.writeInstance(in)
 	e.touch(in)
 }

@@ -131,7 +131,6 @@ func (e *Engine) choose(g *group, before order) (best *instance) {
 		if by != nil && f.keptFor == by && f.seen == in.on.seen {
 			continue
 		}
-		e.looks++
 		if in.full() || best != nil && !before(e, g, in, best) || !in.holds(g) || g.forDemand(in) || slices.Contains(in.Lost, g.jobs[0].Number) || !e.worth(g, in) {
 			continue
 		}
@@ -178,7 +177,7 @@ func (e *Engine) bindWaiting(g *group, r *rolls) {
 		if g.wants() == 0 {
 			return
 		}
-		if e.looks++; !in.accepts(g) {
+		if !in.accepts(g) {
 			continue
 		}
 		if n := e.bindableWithin(in, g); n > 0 {
@@ -251,7 +250,6 @@ func (e *Engine) unbindSome(g *group, r *rolls, surplus int) {
 		if surplus <= 0 {
 			return
 		}
-		e.looks++
 		at := slices.IndexFunc(in.Bound, func(b Binding) bool { return b.Group == g.Key })
 		if at < 0 {
 			continue

@@ -73,6 +73,7 @@ func (e *Engine) reprice(in *instance, price drover.Money) {
 	}
 	tariff = tariff.Folded(in.Created, e.marks(in)...)
 	in.Rates, in.Price = tariff.Rates, tariff.Price
+	e.fleet++
 	e.writeInstance(in)
 	e.touch(in)
 }

@@ -16,10 +16,12 @@ func (e *Engine) prioritize(b PriorityAsked) {
 		return
 	}
 	e.ungroup(j)
+	e.countMixOf(j, -1)
 	if j.Priority == 0 || b.Priority == 0 {
 		j.Since = e.s.Now
 	}
 	j.Priority = b.Priority
+	e.countMixOf(j, 1)
 	e.regroup(j)
 	for _, a := range e.attemptsOf(j) {
 		e.enlist(e.instance(a.Instance)) // whose room is kept for whom may have changed

@@ -12,7 +12,7 @@ import (
 func (e *Engine) adapt(in *instance) {
 	in.leaving = e.limits(in.Cloud).Leaving
 	in.once, in.sharing = e.life().UseOnce, e.life().Sharing
-	in.aged = e.old(in)
+	in.Aged = e.old(in)
 }
 
 // old reports whether an instance has come to the greatest age that any may have.
@@ -31,8 +31,8 @@ func (e *Engine) agesAt(in *instance) drover.Time {
 
 // checkAge retires an instance that has become too old.
 func (e *Engine) checkAge(in *instance) {
-	if !in.aged && in.State != drover.InstanceStopping && e.old(in) {
-		in.aged = true
+	if !in.Aged && in.State != drover.InstanceStopping && e.old(in) {
+		in.Aged = true
 		e.retire(in)
 	}
 }
@@ -40,7 +40,7 @@ func (e *Engine) checkAge(in *instance) {
 // outlived says why an instance takes no more work although nothing is wrong with it, if so.
 func (e *Engine) outlived(in *instance) (why drover.Reason, so bool) {
 	switch {
-	case in.aged:
+	case in.Aged:
 		return e.reason(drover.ReasonAge, "it is %v old", e.s.Now.Sub(in.Created).Round(time.Second)), true
 	case in.once && in.Used:
 		return e.reason(drover.ReasonUsed, "it has run its one job"), true

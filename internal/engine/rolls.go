@@ -139,7 +139,6 @@ func (e *Engine) catchUp(g *group, r *rolls) {
 		g.fits, g.knows = nil, false
 	case !g.knows:
 		g.knows = true
-		e.looks += len(r.ready)
 		for _, in := range r.ready {
 			if in.holds(g) {
 				g.fits = append(g.fits, fit{in: in})
@@ -147,7 +146,6 @@ func (e *Engine) catchUp(g *group, r *rolls) {
 		}
 		slices.SortFunc(g.fits, func(a, b fit) int { return byID(a.in, b.in) })
 	default:
-		e.looks += len(r.news)
 		for _, in := range r.news {
 			at, had := slices.BinarySearchFunc(g.fits, in, fit.compare)
 			switch fits := in.on.ready && in.holds(g); {

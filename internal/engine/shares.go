@@ -63,11 +63,12 @@ func (e *Engine) charge(a *Attempt, cpu drover.MilliCPU) {
 	}
 }
 
-// reshare counts anew what is used, by whoever has shares now.
-func (e *Engine) reshare() {
-	e.used = map[string]drover.MilliCPU{}
+// recount counts anew what runs: what is used by whoever has shares now, and what is mixed.
+func (e *Engine) recount() {
+	e.used, e.runs = map[string]drover.MilliCPU{}, map[GroupKey]runs{}
 	for _, in := range e.instances {
 		for _, a := range in.load {
+			e.countMix(in, a, 1)
 			e.charge(a, e.need(a).CPU)
 		}
 	}

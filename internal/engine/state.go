@@ -226,6 +226,7 @@ type Observed struct {
 	Standby int         `json:"standby,omitempty"` // how many attempts it is kept for that have yet to end elsewhere, or wait for the rest of their gang
 	Gathers bool        `json:"gathers,omitempty"` // the latter
 	Check   drover.Time `json:"check,omitempty"`   // when it is to be looked at next
+	Aged    bool        `json:"aged,omitempty"`    // it is older than any may be
 
 	Listed     bool               `json:"listed,omitempty"`     // its cloud's last good list had it
 	Lacked     bool               `json:"lacked,omitempty"`     // one before had it, and the last has not

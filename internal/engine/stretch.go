@@ -37,7 +37,7 @@ func (e *Engine) stretch() {
 			continue
 		}
 		for _, in := range slices.Clone(e.callRolls().idle) {
-			if e.looks++; g.wants() > 0 {
+			if g.wants() > 0 {
 				e.stretchFor(g, in)
 			}
 		}
@@ -59,6 +59,7 @@ func (e *Engine) stretchFor(g *group, in *instance) {
 		return
 	}
 	in.Grow = size
+	e.fleet++
 	in.room = in.stretched()
 	e.rates = true
 	e.bind(g, in, n)
@@ -123,6 +124,7 @@ func (e *Engine) grown(b DiskGrown) {
 		e.stiffen(in, b.Err)
 	}
 	in.room, in.Regrown = in.Resources, false
+	e.fleet++
 	e.rates, e.replace, e.replan = true, true, true
 	e.writeInstance(in)
 	e.touch(in)

@@ -72,7 +72,7 @@ func (e *Engine) waitsForThrottle(in *instance) bool {
 func (e *Engine) asking(o drover.Offering) (n int) {
 	like := Throttle{Zone: o.Zone, Type: o.Type.Name, Market: o.Market}
 	for _, in := range e.callRolls().creating {
-		if e.looks++; in.State == drover.InstanceCreating && in.Call != 0 && in.Cloud == o.Cloud && len(in.Candidates) > 0 && like.of(in.Candidates[0]) {
+		if in.State == drover.InstanceCreating && in.Call != 0 && in.Cloud == o.Cloud && len(in.Candidates) > 0 && like.of(in.Candidates[0]) {
 			n++
 		}
 	}

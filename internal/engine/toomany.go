@@ -48,8 +48,8 @@ func (e *Engine) mostFor(g *group, members int) (clouds []most) {
 			hold(o.Cloud, e.atOnce(timesOn(o.Type, o.Type.Resources, g.Key.Shape.Need, members)))
 		}
 	}
-	for _, in := range e.instances { // of a type that is no longer offered
-		if in.accepts(g) {
+	for _, k := range e.inventory().kinds { // of a type that is no longer offered
+		if in := k.one; in.accepts(g) {
 			hold(in.Cloud, in.atOnce(timesOn(in.Type, in.Resources, g.Key.Shape.Need, members)))
 		}
 	}

@@ -19,19 +19,13 @@ func (e *Engine) limitsUsers() bool {
 
 // userLimit is what a user may still rent.
 func (e *Engine) userLimit(mark string) drover.Limit {
-	n, cpu := 0, drover.MilliCPU(0)
-	e.looks += len(e.instances)
-	for _, in := range e.instances {
-		if in.Owner == mark {
-			n, cpu = n+1, cpu+in.Resources.CPU
-		}
-	}
+	has := e.inventory().owned[mark]
 	l, u := drover.Limit{}, e.s.Settings.Users
 	if u.Instances > 0 {
-		l.Instances = new(max(0, u.Instances-n))
+		l.Instances = new(max(0, u.Instances-has.instances))
 	}
 	if u.VCPUs > 0 {
-		l.CPU = new(max(0, u.VCPUs-cpu))
+		l.CPU = new(max(0, u.VCPUs-has.cpu))
 	}
 	return l
 }

@@ -93,7 +93,7 @@ func (e *Engine) departs(in *instance) (why drover.Reason, so bool) {
 		return *in.Reclaimed, true
 	case in.Ailing != nil:
 		return *in.Ailing, true
-	case in.aged, in.once && in.Used:
+	case in.Aged, in.once && in.Used:
 		return e.outlived(in)
 	case e.s.Draining:
 		return e.reason(drover.ReasonDraining, "the controller is about to end"), true

@@ -85,7 +85,6 @@ func (e *Engine) loadsOf(w *wholes, g *group, do func(*drover.Load)) {
 		}
 		last = i
 		for k := range w.purchases[i].Loads {
-			e.looks++
 			if l := &w.purchases[i].Loads[k]; e.demanded(w.s, l.Demand) == g {
 				do(l)
 			}
@@ -109,7 +108,7 @@ func (e *Engine) drop(w *wholes, g *group, why drover.Reason) {
 func (e *Engine) unable(w *wholes) (*group, drover.Reason) {
 	p := w.purchases[len(w.taken)]
 	loads := e.stillWanted(w.s, p.Loads)
-	if e.looks++; len(loads) == 0 {
+	if len(loads) == 0 {
 		w.taken = append(w.taken, portion{})
 		return nil, drover.Reason{}
 	}

@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"slices"
+
+	"drover"
+)
+
+// inventory is what there is, counted for those who would else go through all instances: for every group that waits, say. It is good while the fleet and
+// the types are as they were when it was taken.
+type inventory struct {
+	fleet, types int
+	leeway       leeway           // what all limits leave; nil if there are none
+	owned        map[string]owned // by the mark of whose they are
+	kinds        []stock
+	losers       []*instance // that have lost jobs while they lived
+}
+
+// stock is the instances of one kind.
+type stock struct {
+	one    *instance // of them
+	takers int       // how many take work, or will
+}
+
+// owned is how much the instances of one owner are.
+type owned struct {
+	instances int
+	cpu       drover.MilliCPU
+}
+
+// likeness is all of an instance by which it may run a group's jobs, once it is empty, and how many of them.
+type likeness struct {
+	cloud, zone string
+	typ         drover.InstanceType
+	market      drover.Market
+	price       drover.Money
+	has, grown  drover.Resources
+	owner       string
+	sharing     drover.Sharing
+	once, used  bool
+}
+
+func (in *instance) likeness() likeness {
+	return likeness{in.Cloud, in.Zone, in.Type, in.Market, in.Price, in.Resources, in.stretched(), in.Owner, in.sharing, in.once, in.Used && in.Owner == ""}
+}
+
+// inventory is the present one. It is not to be changed.
+func (e *Engine) inventory() *inventory {
+	if e.stock == nil || e.stock.fleet != e.fleet || e.stock.types != e.fitting {
+		e.stock = e.takeInventory()
+	}
+	return e.stock
+}
+
+func (e *Engine) takeInventory() *inventory {
+	all := &inventory{fleet: e.fleet, types: e.fitting, leeway: e.allLimits(), owned: map[string]owned{}}
+	seen := map[likeness]int{}
+	for _, in := range e.instances {
+		if len(all.leeway) > 0 {
+			all.leeway.take(1, e.mayBe(in)...)
+		}
+		o := all.owned[in.Owner]
+		all.owned[in.Owner] = owned{o.instances + 1, o.cpu + in.Resources.CPU}
+		k := in.likeness()
+		at, known := seen[k]
+		if !known {
+			at = len(all.kinds)
+			seen[k] = at
+			all.kinds = append(all.kinds, stock{one: in})
+		}
+		if in.takes() && in.State != drover.InstanceStopping {
+			all.kinds[at].takers++
+		}
+		if len(in.Lost) > 0 {
+			all.losers = append(all.losers, in)
+		}
+	}
+	return all
+}
+
+// hold is how many of a group's jobs, at most n on each, the instances that take work hold at once when they are empty, but for those that have lost a job.
+func (all *inventory) hold(g *group, n int, job int64) (count int) {
+	each := func(in *instance) int { return in.Resources.Times(g.Key.Shape.Need, in.atOnce(n)) }
+	for _, k := range all.kinds {
+		if k.takers > 0 && k.one.accepts(g) {
+			count += k.takers * each(k.one)
+		}
+	}
+	for _, in := range all.losers {
+		if in.takes() && in.State != drover.InstanceStopping && in.accepts(g) && slices.Contains(in.Lost, job) {
+			count -= each(in)
+		}
+	}
+	return count
+}

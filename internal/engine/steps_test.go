@@ -1,0 +1,186 @@
+package engine
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"drover"
+)
+
+// The work of a decision is measured in steps: how many of the engine's statements it executes. The toolchain counts them for a whole process, as it does for
+// coverage, so the tests are built for that once and run twice for each figure: up to before what is measured, and with it.
+
+// herdRun is what such a process does.
+var herdRun = flag.String("herd", "", "what a herd goes through for its steps to be counted: INSTANCES JOBS SHAPES GANG FEATURES EVENT TIMES")
+
+// features are settings under which herds are measured.
+var features = map[string]Settings{
+	"none":    {},
+	"budgets": budgeted(1e6 * drover.Dollar),
+	"poor":    budgeted(drover.Dollar),
+	"poorest": budgeted(drover.Dollar * 6 / 10),
+	"all":     everyFeature(),
+}
+
+// everyFeature is settings with all that decisions may have to look at.
+func everyFeature() Settings {
+	s := budgeted(1e6 * drover.Dollar)
+	s.Mix.OnDemand = drover.Part{Percent: 20}
+	s.SpotShare = drover.WholeShare / 2
+	s.Shares.By = drover.ShareByUser
+	s.Users = UserLimits{Instances: 1 << 20}
+	s.Lifecycle.Sharing = drover.ShareUser
+	s.Clouds = []CloudSettings{{Limits: []drover.Limit{{Type: "t0", Instances: new(1 << 20)}, {Market: drover.Spot, CPU: new(drover.MilliCPU(1 << 40))}}}}
+	return s
+}
+
+// events are what herds hear.
+var events = map[string]func(*herd){
+	"submitted": (*herd).submit,
+	"finished":  (*herd).finish,
+	"lost":      (*herd).lose,
+	"nothing":   func(h *herd) {},
+	"hours": func(h *herd) { // two and a half
+		for range 1800 {
+			h.now = h.now.Add(5 * time.Second)
+			h.decide(Ticked{})
+		}
+	},
+}
+
+func TestHerdsGoThrough(t *testing.T) {
+	if *herdRun == "" {
+		t.Skip("is run for its steps to be counted")
+	}
+	var s size
+	var with, event string
+	var times int
+	if _, err := fmt.Sscan(*herdRun, &s.instances, &s.jobs, &s.shapes, &s.gang, &with, &event, &times); err != nil {
+		t.Fatal(err)
+	}
+	if times < 0 { // without even a herd
+		return
+	}
+	h := newHerd(t, s, features[with])
+	if event != "hours" {
+		for range 5 {
+			events[event](h)
+		}
+	}
+	h.took = nil
+	for range times {
+		events[event](h)
+	}
+	fmt.Println("decisions", len(h.took))
+}
+
+// counter is the tests of this package, built to count statements.
+type counter struct {
+	t       *testing.T
+	program string
+}
+
+func newCounter(t *testing.T) counter {
+	c := counter{t, filepath.Join(t.TempDir(), "engine.test")}
+	build := exec.Command("go", "test", "-c", "-covermode=atomic", "-coverpkg=drover/internal/engine", "-o", c.program, ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return c
+}
+
+// count is how many statements a herd takes that goes through something, and how many decisions that is after the first.
+func (c counter) count(s size, with, event string, times int) (steps, decisions int) {
+	c.t.Helper()
+	folder := c.t.TempDir()
+	what := fmt.Sprint(s.instances, s.jobs, s.shapes, s.gang, " ", with, " ", event, " ", times)
+	run := exec.Command(c.program, "-test.run", "^TestHerdsGoThrough$", "-test.gocoverdir", folder, "-herd", what)
+	out, err := run.CombinedOutput()
+	if err != nil {
+		c.t.Fatalf("a herd of %s: %v\n%s", what, err, out)
+	}
+	fmt.Sscan(strings.TrimPrefix(string(out), "decisions "), &decisions)
+	text := filepath.Join(folder, "text")
+	if out, err := exec.Command("go", "tool", "covdata", "textfmt", "-i="+folder, "-o="+text).CombinedOutput(); err != nil {
+		c.t.Fatalf("reading the counts: %v\n%s", err, out)
+	}
+	file, err := os.Open(text)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		var statements, count int
+		_, numbers, _ := strings.Cut(lines.Text(), " ")
+		if _, err := fmt.Sscan(numbers, &statements, &count); err == nil {
+			steps += statements * count
+		}
+	}
+	return steps, decisions
+}
+
+// aDecision is how many steps a decision takes on what comes to a herd.
+func (c counter) aDecision(s size, with, event string) int {
+	c.t.Helper()
+	times := 40
+	if event == "hours" {
+		times = 1
+	}
+	before, _ := c.count(s, with, event, 0)
+	after, decisions := c.count(s, with, event, times)
+	steps := (after - before) / max(1, decisions)
+	c.t.Logf("%+v, features %s, %s: %d steps", s, with, event, steps)
+	return steps
+}
+
+func TestStepsOfDecisions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the package to count them")
+	}
+	count := newCounter(t)
+	small := size{instances: 100, jobs: 2000, shapes: 40}
+	larger := map[string]size{
+		"ten times the instances": {instances: 1000, jobs: 2000, shapes: 40},
+		"fifty times the jobs":    {instances: 100, jobs: 100_000, shapes: 40},
+	}
+	for _, with := range []string{"none", "all"} { // features
+		for _, event := range []string{"submitted", "finished"} {
+			for _, gang := range []int{0, 4} {
+				s := small
+				s.gang = gang
+				few := count.aDecision(s, with, event)
+				for what, s := range larger {
+					s.gang = gang
+					if many := count.aDecision(s, with, event); many > 2*few {
+						t.Errorf("with %s, features %s and gangs of %d, a decision on what comes of a job that is %s takes %d steps, and %d before", what, with, gang, event, many, few)
+					}
+				}
+			}
+		}
+	}
+
+	// Hours end while jobs run that end in time and jobs that do not. Of ten times as many ten times as many come to their time, which is looked at.
+	for _, with := range []string{"budgets", "poor"} { // limits that are far away, and limits that are passed
+		few, many := count.aDecision(small, with, "hours"), count.aDecision(larger["ten times the instances"], with, "hours")
+		if many > 7*few {
+			t.Errorf("with %s and ten times the instances, a decision when an hour ends takes %d steps, and %d before", with, many, few)
+		}
+	}
+
+	// Of many gangs no budget can pay any: each is looked at once, and not once for each of the others.
+	each := func(gangs int) int {
+		none, _ := count.count(size{}, "poorest", "nothing", -1)
+		all, _ := count.count(size{jobs: gangs, shapes: gangs, gang: 12}, "poorest", "nothing", 0)
+		return (all - none) / gangs
+	}
+	if few, many := each(40), each(400); many > 2*few {
+		t.Errorf("each of 400 gangs that cannot be paid takes %d steps, and of 40 %d", many, few)
+	}
+}
