@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"encoding/json"
+	"regexp"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -25,7 +26,24 @@ func (p *player) decide(ev engine.Event) engine.Decision {
 	if diff := gocmp.Diff(p.e.State(), rebuilt.State(), cmpopts.EquateEmpty()); diff != "" {
 		p.t.Fatalf("%s\nan engine that is made anew before %s comes to another state (-kept +anew):\n%s", p.out.String(), encoded(p, ev), diff)
 	}
+	p.reworded(before, ev, d)
 	return d
+}
+
+var words = regexp.MustCompile(`"text":"(?:[^"\\]|\\.)*"`)
+
+// reworded wants the same decision of an engine that is made of the State before with every reason in other words: none depends on the words.
+func (p *player) reworded(before engine.State, ev engine.Event, d engine.Decision) {
+	p.t.Helper()
+	reword := func(v any) string { return words.ReplaceAllString(encoded(p, v), `"text":"in other words"`) }
+	other, err := engine.New(decoded(p, reword(before)))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	again := other.Apply(ev)
+	if diff := gocmp.Diff(reword(d), reword(again)); diff != "" {
+		p.t.Fatalf("%s\nan engine whose reasons are in other words decides something else before %s (-kept +reworded):\n%s", p.out.String(), encoded(p, ev), diff)
+	}
 }
 
 func encoded(p *player, v any) string {
