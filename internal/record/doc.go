@@ -17,8 +17,8 @@ package record
 
 import "drover/internal/engine"
 
-// Format is raised when a Reader of an older one would misread a segment.
-const Format = 2
+// Format is raised when a Reader of an older one would misread a segment, or would find another decision since decisions are written otherwise.
+const Format = 3
 
 // Header says what a segment was written by.
 type Header struct {

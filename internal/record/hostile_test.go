@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"runtime"
@@ -42,9 +43,9 @@ func readAll(segment []byte) (n int, err error) {
 	return n, err
 }
 
-const (
-	headerText = `{"format":2,"state":1,"program":"1.0","settings":"abc"`
-	stateText  = `{"version":1,"fleet":"f","nonce":"n"}` + "\n"
+var (
+	headerText = fmt.Sprintf(`{"format":%d,"state":%d,"program":"1.0","settings":"abc"`, Format, engine.StateVersion)
+	stateText  = fmt.Sprintf(`{"version":%d,"fleet":"f","nonce":"n"}`, engine.StateVersion) + "\n"
 	begun      = headerText + "}\n" + stateText
 )
 
