@@ -19,6 +19,8 @@ type inventory struct {
 // stock is the instances of one kind.
 type stock struct {
 	one    *instance // of them
+	made   *instance // of those that are no longer what their cloud may yet choose; nil if there are none
+	count  int       // how many those are
 	takers int       // how many take work, or will
 }
 
@@ -56,9 +58,6 @@ func (e *Engine) takeInventory() *inventory {
 	all := &inventory{fleet: e.fleet, types: e.fitting, leeway: e.allLimits(), owned: map[string]owned{}}
 	seen := map[likeness]int{}
 	for _, in := range e.instances {
-		if len(all.leeway) > 0 {
-			all.leeway.take(1, e.mayBe(in)...)
-		}
 		o := all.owned[in.Owner]
 		all.owned[in.Owner] = owned{o.instances + 1, o.cpu + in.Resources.CPU}
 		k := in.likeness()
@@ -68,11 +67,22 @@ func (e *Engine) takeInventory() *inventory {
 			seen[k] = at
 			all.kinds = append(all.kinds, stock{one: in})
 		}
+		if len(in.Candidates) > 0 {
+			all.leeway.take(1, in.Candidates...)
+		} else {
+			all.kinds[at].made = in
+			all.kinds[at].count++
+		}
 		if in.takes() && in.State != drover.InstanceStopping {
 			all.kinds[at].takers++
 		}
 		if len(in.Lost) > 0 {
 			all.losers = append(all.losers, in)
+		}
+	}
+	for _, k := range all.kinds {
+		if k.count > 0 && len(all.leeway) > 0 {
+			all.leeway.take(k.count, e.mayBe(k.made)...)
 		}
 	}
 	return all
