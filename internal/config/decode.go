@@ -137,6 +137,10 @@ func (d *decoder) structure(n *node, v reflect.Value) {
 // unknownKey notes a key that is not known here. One that belongs into a mapping beside it is told where.
 func (d *decoder) unknownKey(e entry, fields []field, others []string) {
 	message := "unknown key " + quote(e.key.text)
+	if m, is := misnomers[e.key.text]; is && slices.Contains(names(fields), m.key) {
+		d.add(e.key, message, m.write)
+		return
+	}
 	for _, f := range fields {
 		inner := f.typ
 		if inner.Kind() != reflect.Struct || e.value.shape != scalar || reflect.PointerTo(inner).Implements(reflect.TypeFor[custom]()) {
@@ -152,6 +156,10 @@ func (d *decoder) unknownKey(e entry, fields []field, others []string) {
 
 // slice reads a list, each item from its type's defaults.
 func (d *decoder) slice(n *node, v reflect.Value, f field) {
+	if n.shape == mapping && len(n.entries) > 0 && v.Type().Elem().Kind() == reflect.Struct && slices.Contains(names(d.fieldsOf(v.Type().Elem())), "name") {
+		d.add(n, fmt.Sprintf("%s is wanted here, not %s", list, n.shape), fmt.Sprintf("write each as an item of a list: - {name: %.60s, …}", n.entries[0].key.text))
+		return
+	}
 	if !d.want(n, list) {
 		return
 	}

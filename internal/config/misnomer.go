@@ -1,0 +1,16 @@
+package config
+
+// misnomers are what other systems call something that has another name here: its key, and what to write. It is a hint only where that key is known.
+var misnomers = map[string]struct{ key, write string }{
+	"retries":      {"retry", "write retry: 3 for three more tries, whatever the exit code, the first after 10s and each next after twice as long; or retry: {times: 3, delay: 1m, exit_codes: [75]}"},
+	"depends_on":   {"after", "write after: [JOB]"},
+	"dependencies": {"after", "write after: [JOB]"},
+	"needs":        {"after", "write after: [JOB]"},
+	"script":       {"command", `write command: ["sh", "-c", "…"]`},
+	"cmd":          {"command", `write command: ["PROGRAM", "ARGUMENT"]`},
+	"args":         {"command", `write command: ["PROGRAM", "ARGUMENT"]`},
+	"environment":  {"env", "write env: {NAME: VALUE}"},
+	"walltime":     {"timeout", "write timeout: 1h"},
+	"time":         {"timeout", "write timeout: 1h"},
+	"mem":          {"memory", "write memory: 4Gi"},
+}
