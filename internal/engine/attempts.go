@@ -189,7 +189,7 @@ func (e *Engine) exited(b Exited) {
 	a, exit := e.live(b.Attempt), b.Exit
 	switch {
 	case a == nil || b.Instance != 0 && b.Instance != a.Instance:
-		e.strangerEnded(b)
+		e.orphanEnded(b)
 		return
 	case b.Proof != ProofValid && !a.Unproven:
 		e.forgedEnd(a)
@@ -240,15 +240,15 @@ func (e *Engine) forgedEnd(a *Attempt) {
 	}
 }
 
-// strangerEnded takes note that an attempt which is not known has ended as it was told to.
-func (e *Engine) strangerEnded(b Exited) {
+// orphanEnded takes note that an attempt which is not known has ended as it was told to.
+func (e *Engine) orphanEnded(b Exited) {
 	if in := e.instance(b.Instance); in != nil && b.Proof == ProofMissing {
 		e.distrust(in, b.Attempt)
 	}
 	for _, in := range e.instances {
-		at := slices.Index(in.Strangers, b.Attempt)
+		at := slices.Index(in.Orphans, b.Attempt)
 		if at >= 0 && (b.Instance == 0 || b.Instance == in.ID) {
-			in.Strangers = slices.Delete(slices.Clone(in.Strangers), at, at+1)
+			in.Orphans = slices.Delete(slices.Clone(in.Orphans), at, at+1)
 			in.Forged = slices.DeleteFunc(slices.Clone(in.Forged), func(id drover.AttemptID) bool { return id == b.Attempt })
 			e.forget(in, b.Attempt, b.Proof)
 			e.replace = true

@@ -32,7 +32,7 @@ func (b Block) bars(probe int64) bool { return !b.Over || b.Probe != 0 && b.Prob
 
 // probed reports whether the end of such a block is tried with one create before others follow.
 func (b Block) probed() bool {
-	return b.Reason.Code == string(drover.KindQuota) || b.Reason.Code == string(drover.KindCapacity) || b.restless()
+	return b.Reason.Code == string(drover.KindQuota) || b.Reason.Code == string(drover.KindCapacity) || b.unstable()
 }
 
 // block leaves alone what the error covers: of a lack of capacity, each candidate that was tried, of which fewer at once are asked for
@@ -186,11 +186,11 @@ func (e *Engine) probe(in *instance) {
 func (e *Engine) endProbe(in *instance) {
 	taken := e.offeringOf(in)
 	e.changeBlocks(func(b *Block) (keep bool) {
-		if b.Probe != in.ID || b.restless() && in.Created != 0 && b.Covers(taken) && in.State != drover.InstanceGone {
+		if b.Probe != in.ID || b.unstable() && in.Created != 0 && b.Covers(taken) && in.State != drover.InstanceGone {
 			return true
 		}
 		b.Probe, b.Reason.Until = 0, max(b.Reason.Until, e.s.Now) // from when on nothing probes it
-		return in.Created == 0 || !b.Covers(taken) || b.restless()
+		return in.Created == 0 || !b.Covers(taken) || b.unstable()
 	})
 }
 

@@ -15,7 +15,7 @@ import (
 // when each has grown by no more than its instance's price, and are made anew only where that could make a difference.
 //
 // Of the windows that are still to come, only the next two can be the fullest: the next, or, since months differ, the one after. Beyond them each
-// budget has a spare one: see turnBooks.
+// budget has a spare one: see rollover.
 type books struct {
 	accounts []account
 	shared   bool         // there are budgets of users or labels

@@ -33,7 +33,7 @@ func (e *Engine) seenBoots() (b bootTimes) {
 	var clouds []drover.Boot
 	quickest := time.Duration(0)
 	for _, c := range e.enabled() {
-		usual, types := bootsIn(c.Name, e.s.Habits.Boots)
+		usual, types := bootsIn(c.Name, e.s.Stats.Boots)
 		if usual > 0 && (quickest == 0 || usual < quickest) {
 			quickest = usual
 		}
@@ -56,18 +56,18 @@ func (e *Engine) seenBoots() (b bootTimes) {
 }
 
 // bootsIn is how long most of a cloud's types boot, 0 if that is not known, and the types that do not.
-func bootsIn(cloud string, seen []Habit) (usual time.Duration, apart []drover.Boot) {
-	prefix, means := BootKey(cloud, ""), []time.Duration{}
+func bootsIn(cloud string, seen []Stat) (usual time.Duration, apart []drover.Boot) {
+	prefix, headroom := BootKey(cloud, ""), []time.Duration{}
 	for _, h := range seen {
 		if strings.HasPrefix(h.Key, prefix) {
-			means = append(means, h.Mean)
+			headroom = append(headroom, h.Mean)
 		}
 	}
-	if len(means) == 0 {
+	if len(headroom) == 0 {
 		return 0, nil
 	}
-	slices.Sort(means)
-	usual = max(bootGrain, means[len(means)/2].Round(bootGrain))
+	slices.Sort(headroom)
+	usual = max(bootGrain, headroom[len(headroom)/2].Round(bootGrain))
 	for _, h := range seen {
 		name, ours := strings.CutPrefix(h.Key, prefix)
 		far := max(h.Mean, usual) > bootApart*min(h.Mean, usual) && (h.Mean-usual).Abs() >= bootMatters

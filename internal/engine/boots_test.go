@@ -10,15 +10,15 @@ import (
 )
 
 func TestBootTimes(t *testing.T) {
-	seen := func(h ...Habit) bootTimes {
+	seen := func(h ...Stat) bootTimes {
 		e := &Engine{clouds: []*Cloud{{Name: "aws"}, {Name: "here"}}}
-		e.s.Habits.Boots = h
+		e.s.Stats.Boots = h
 		return e.seenBoots()
 	}
 	of := func(b bootTimes, cloud, kind string) time.Duration {
 		return b.of(&drover.Offering{Cloud: cloud, Type: drover.InstanceType{Name: kind}})
 	}
-	usual := []Habit{{Key: "aws/a", Count: 9, Mean: 50 * time.Second}, {Key: "aws/b", Count: 1, Mean: 64 * time.Second}, {Key: "aws/c", Count: 9, Mean: 110 * time.Second}}
+	usual := []Stat{{Key: "aws/a", Count: 9, Mean: 50 * time.Second}, {Key: "aws/b", Count: 1, Mean: 64 * time.Second}, {Key: "aws/c", Count: 9, Mean: 110 * time.Second}}
 
 	t.Run("are none where nothing was seen", func(t *testing.T) {
 		if b := seen(); b.usual != 0 || b.other != nil {
@@ -31,19 +31,19 @@ func TestBootTimes(t *testing.T) {
 		}
 	})
 	t.Run("are its own of a type that boots far longer", func(t *testing.T) {
-		b := seen(append(usual, Habit{Key: "aws/metal", Count: 2, Mean: 9 * time.Minute})...)
+		b := seen(append(usual, Stat{Key: "aws/metal", Count: 2, Mean: 9 * time.Minute})...)
 		if metal, other := of(b, "aws", "metal"), of(b, "aws", "new"); metal != 9*time.Minute || other > 2*time.Minute {
 			t.Errorf("metal boots for %v, others for %v", metal, other)
 		}
 	})
 	t.Run("are not changed by a single boot", func(t *testing.T) {
-		b := seen(append(usual, Habit{Key: "aws/metal", Count: 1, Mean: 9 * time.Minute})...)
+		b := seen(append(usual, Stat{Key: "aws/metal", Count: 1, Mean: 9 * time.Minute})...)
 		if metal := of(b, "aws", "metal"); metal > 2*time.Minute {
 			t.Errorf("metal boots for %v", metal)
 		}
 	})
 	t.Run("differ from cloud to cloud, and one of which nothing was seen is the quickest", func(t *testing.T) {
-		b := seen(append(usual, Habit{Key: "here/h", Count: 1, Mean: 2 * time.Second})...)
+		b := seen(append(usual, Stat{Key: "here/h", Count: 1, Mean: 2 * time.Second})...)
 		if aws, here, none := of(b, "aws", "b"), of(b, "here", "h"), of(b, "other", "o"); aws != time.Minute || here != bootGrain || none != here {
 			t.Errorf("%v, %v and %v", aws, here, none)
 		}

@@ -110,7 +110,7 @@ func (e *Engine) beginAnew(was drover.Time) {
 		return
 	}
 	for _, g := range e.groups {
-		if at := g.payday(); at > was && at <= e.s.Now {
+		if at := g.retryAt(); at > was && at <= e.s.Now {
 			e.replace, e.replan = true, true
 		}
 	}
@@ -124,7 +124,7 @@ func (e *Engine) beginAnew(was drover.Time) {
 			e.writeSpending(s)
 		}
 	}
-	e.turnBooks()
+	e.rollover()
 }
 
 // turn brings the windows up to now, and reports whether that changed any.

@@ -53,8 +53,8 @@ func (c *claims) wait(g *group, left int) { c.waiters = append(c.waiters, waiter
 // take gives an instance to a group.
 func (c *claims) take(in *instance, g *group) { in.claim = claimed{g, c.round} }
 
-// claimant is the group for which an instance is kept, nil if it is for none. Those with more room are claimed before.
-func (e *Engine) claimant(in *instance) *group {
+// reservedFor is the group for which an instance is kept, nil if it is for none. Those with more room are claimed before.
+func (e *Engine) reservedFor(in *instance) *group {
 	c := &e.claims
 	if in.claim.round == c.round {
 		return in.claim.by
@@ -104,20 +104,20 @@ const many = 1 << 20
 
 // leaves reports whether a job of g on the instance takes nothing from the claimant: beside it and all that runs there of others, as many of the
 // claimant's jobs would fit as the instance can hold. So others share what the claimant cannot use, and no stream of small ones keeps it waiting.
-func (e *Engine) leaves(in *instance, g *group, claimant *group) bool {
-	if claimant == nil {
+func (e *Engine) leaves(in *instance, g *group, reservedFor *group) bool {
+	if reservedFor == nil {
 		return true
 	}
-	if in.spare.by != claimant || in.spare.seen != in.on.seen {
-		in.spare = e.spareFor(in, claimant)
+	if in.spare.by != reservedFor || in.spare.seen != in.on.seen {
+		in.spare = e.spareFor(in, reservedFor)
 	}
-	return in.spare.left.Minus(g.Key.Shape.Need, 1).Times(claimant.Key.Shape.Need, many) == in.spare.most
+	return in.spare.left.Minus(g.Key.Shape.Need, 1).Times(reservedFor.Key.Shape.Need, many) == in.spare.most
 }
 
-func (e *Engine) spareFor(in *instance, claimant *group) spare {
-	s := spare{claimant, in.on.seen, in.Resources, in.Resources.Times(claimant.Key.Shape.Need, many)}
+func (e *Engine) spareFor(in *instance, reservedFor *group) spare {
+	s := spare{reservedFor, in.on.seen, in.Resources, in.Resources.Times(reservedFor.Key.Shape.Need, many)}
 	for _, a := range in.load {
-		if j := e.job(a.ID.Job.Number); j.Shape != claimant.Key.Shape || j.Priority != claimant.Key.Priority || j.User != claimant.Key.User {
+		if j := e.job(a.ID.Job.Number); j.Shape != reservedFor.Key.Shape || j.Priority != reservedFor.Key.Priority || j.User != reservedFor.Key.User {
 			s.left = s.left.Minus(e.need(a), 1)
 		}
 	}

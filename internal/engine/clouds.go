@@ -380,8 +380,8 @@ func (e *Engine) nextWake() drover.Time {
 	at = sooner(at, e.nextBlock())
 	for _, g := range e.groups {
 		at = sooner(at, e.blockedDeadline(g))
-		if payday := g.payday(); payday > e.s.Now {
-			at = sooner(at, payday)
+		if retryAt := g.retryAt(); retryAt > e.s.Now {
+			at = sooner(at, retryAt)
 		}
 	}
 	if len(e.groups) > 0 && len(e.s.Settings.Budgets) > 0 {

@@ -83,7 +83,7 @@ func (e *Engine) ready(in *instance) {
 // reconcile compares what a runner has with what is believed of it. The runner is right about what it runs; the engine about what
 // should be, of which nothing begins where the boot probe failed.
 func (e *Engine) reconcile(in *instance, b Connected) {
-	in.Strangers, in.Forged = nil, nil
+	in.Orphans, in.Forged = nil, nil
 	has, forged := map[drover.AttemptID]bool{}, map[drover.AttemptID]bool{}
 	for _, r := range b.Attempts {
 		believed := e.reported(in, r)
@@ -114,7 +114,7 @@ func (e *Engine) reported(in *instance, r Report) bool {
 	a := e.live(r.ID)
 	if a == nil && r.Proof == ProofValid {
 		e.doubtAttempt(in, r.ID)
-		a = e.regain(in, r)
+		a = e.adoptAttempt(in, r)
 	}
 	switch {
 	case !believed(a, in.ID, r.Proof):
@@ -153,7 +153,7 @@ func (e *Engine) disown(in *instance, r Report) {
 		return
 	}
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("ending attempt %v on %s, which is not known", r.ID, in.Name), Instance: in.Name, Attempt: &r.ID})
-	in.Strangers = append(in.Strangers, r.ID)
+	in.Orphans = append(in.Orphans, r.ID)
 	if r.Proof == ProofForeign || r.Proof == ProofMissing && !in.Unproven {
 		in.Forged = append(in.Forged, r.ID)
 	}

@@ -25,22 +25,22 @@ import (
 type Engine struct {
 	s State // what is neither job, attempt, instance nor cloud
 
-	jobs      roster
-	followers map[int64][]int64 // of a job that is not final: the numbers of those that run after it
-	groups    []*group          // by order of service, see sortGroups
-	byKey     map[GroupKey]*group
-	attempts  map[drover.JobID]*Attempt // live
-	instances []*instance               // by ID
-	byName    map[string]*instance
-	clouds    []*Cloud // by name, as configured
-	timers    timers
-	tries     []try // that are to come, the first of them first
-	rolls     rolls
-	claims    claims
-	offerings []drover.Offering             // what rentable found; nil when that has changed
-	tolls     map[tollFor]toll              // what groups ask for costs each kind of window at least; forgotten likewise
-	singles   map[drover.Shape]drover.Money // what an hour of the cheapest offering for one job costs; forgotten when that may have changed
-	seen      *bootTimes                    // how long instances boot; nil: to be worked out
+	jobs         roster
+	followers    map[int64][]int64 // of a job that is not final: the numbers of those that run after it
+	groups       []*group          // by order of service, see sortGroups
+	byKey        map[GroupKey]*group
+	attempts     map[drover.JobID]*Attempt // live
+	instances    []*instance               // by ID
+	byName       map[string]*instance
+	clouds       []*Cloud // by name, as configured
+	timers       timers
+	tries        []try // that are to come, the first of them first
+	fleetIndex   fleetIndex
+	claims       claims
+	offerings    []drover.Offering              // what rentable found; nil when that has changed
+	minimumCosts map[minimumCostKey]minimumCost // what groups ask for costs each kind of window at least; forgotten likewise
+	singles      map[drover.Shape]drover.Money  // what an hour of the cheapest offering for one job costs; forgotten when that may have changed
+	seen         *bootTimes                     // how long instances boot; nil: to be worked out
 
 	kept   []kept // for gangs, while others are placed
 	half   half   // of the gang that was tried last
@@ -72,7 +72,7 @@ type instance struct {
 	room    drover.Resources // not yet bound, while it is on its way
 	load    []*Attempt       // live, by job and index
 	entry   entry            // in the books
-	on      enrolled         // the rolls
+	on      enrolled         // its places in the index
 	claim   claimed
 	spare   spare // beside its claimant
 	seated  int   // for how many of a gang there is room taken that none has yet
@@ -88,16 +88,16 @@ func New(s State) (*Engine, error) {
 		return nil, fmt.Errorf("state of version %d, but this engine reads version %d", s.Version, StateVersion)
 	}
 	e := &Engine{
-		s:         s,
-		followers: map[int64][]int64{},
-		byKey:     map[GroupKey]*group{},
-		attempts:  map[drover.JobID]*Attempt{},
-		byName:    map[string]*instance{},
-		used:      map[string]drover.MilliCPU{},
-		runs:      map[GroupKey]runs{},
-		singles:   map[drover.Shape]drover.Money{},
-		tolls:     map[tollFor]toll{},
-		fitting:   1,
+		s:            s,
+		followers:    map[int64][]int64{},
+		byKey:        map[GroupKey]*group{},
+		attempts:     map[drover.JobID]*Attempt{},
+		byName:       map[string]*instance{},
+		used:         map[string]drover.MilliCPU{},
+		runs:         map[GroupKey]runs{},
+		singles:      map[drover.Shape]drover.Money{},
+		minimumCosts: map[minimumCostKey]minimumCost{},
+		fitting:      1,
 	}
 	e.labels = s.Settings.labels()
 	for _, known := range s.Groups {
@@ -147,7 +147,7 @@ func New(s State) (*Engine, error) {
 func (e *Engine) State() State {
 	s := e.s
 	s.Blocks, s.Interruptions, s.Spending, s.Departed = slices.Clone(s.Blocks), slices.Clone(s.Interruptions), slices.Clone(s.Spending), slices.Clone(s.Departed)
-	s.Habits.Boots, s.Habits.Pauses = slices.Clone(s.Habits.Boots), slices.Clone(s.Habits.Pauses)
+	s.Stats.Boots, s.Stats.Gaps = slices.Clone(s.Stats.Boots), slices.Clone(s.Stats.Gaps)
 	for j := range e.jobs.all() {
 		c := j.clone()
 		c.Postponed = nil
@@ -218,7 +218,7 @@ func (e *Engine) Apply(ev Event) Decision {
 	e.hopeless()
 	e.placeWaiting()
 	e.nameBlocks()
-	e.giveWay()
+	e.preempt()
 	e.checkDue()
 	e.nameBlocks()
 	e.markBlocked()

@@ -46,20 +46,20 @@ func (e *Engine) learn(a *Attempt) {
 	switch a.Exit.Cause {
 	case drover.CauseLost, drover.CauseNoImage:
 	default:
-		if j.Losers > 0 {
-			j.Losers = 0
+		if j.ConsecutiveLosses > 0 {
+			j.ConsecutiveLosses = 0
 			e.writeJob(j)
 		}
 		return
 	}
-	if j.Losers >= j.Attempts || slices.Contains(in.Lost, j.Number) {
+	if j.ConsecutiveLosses >= j.Attempts || slices.Contains(in.Lost, j.Number) {
 		return
 	}
 	in.Lost = append(in.Lost[max(0, len(in.Lost)-maxLost+1):], j.Number)
-	j.Losers++
+	j.ConsecutiveLosses++
 	e.fleet++
 	e.writeJob(j)
-	if j.Losers < j.Attempts {
+	if j.ConsecutiveLosses < j.Attempts {
 		return
 	}
 	for _, o := range e.instances {
@@ -72,8 +72,8 @@ func (e *Engine) learn(a *Attempt) {
 // noImage ends an attempt whose image its instance could not fetch: as lost to it, unless no instance could, however often it was tried.
 func (e *Engine) noImage(a *Attempt) {
 	in, j := e.instance(a.Instance), e.job(a.ID.Job.Number)
-	if j.Losers >= j.Attempts {
-		e.end(a, drover.AttemptFailed, e.reason(drover.ReasonImage, "its image could not be fetched by %d instances: %s", j.Losers, a.Exit.Text))
+	if j.ConsecutiveLosses >= j.Attempts {
+		e.end(a, drover.AttemptFailed, e.reason(drover.ReasonImage, "its image could not be fetched by %d instances: %s", j.ConsecutiveLosses, a.Exit.Text))
 		return
 	}
 	e.lose(a, "%s could not fetch its image: %s", in.Name, a.Exit.Text)

@@ -344,8 +344,8 @@ func (e *Engine) whyIsIdle(in *instance) drover.Reason {
 		why.Text = "has no work, and stays until it is released or killed"
 	case in.Ailing != nil && why.Until > in.Ailing.Since:
 		why.Text = "has no work, and is kept for a look at what is wrong with it"
-	case len(in.Strangers) > 0:
-		why.Text = fmt.Sprintf("attempts on it that are not known and are being ended: %d", len(in.Strangers))
+	case len(in.Orphans) > 0:
+		why.Text = fmt.Sprintf("attempts on it that are not known and are being ended: %d", len(in.Orphans))
 	case in.Gathers:
 		why.Text = fmt.Sprintf("kept for jobs that begin together with others, for which there is no place yet: %d", in.Standby)
 	case in.Standby > 0:

@@ -39,8 +39,8 @@ type use struct {
 
 // useNow is the use of a cloud's instances, or of all, for a decision: mostly without a look at each.
 func (e *Engine) useNow(cloud string) use {
-	if n := len(e.instances); n > 0 && (cloud == "" || e.rolls.in[cloud] == n) {
-		takes := e.callRolls().takers
+	if n := len(e.instances); n > 0 && (cloud == "" || e.fleetIndex.in[cloud] == n) {
+		takes := e.refreshIndex().takers
 		return use{takes, n - takes, e.instances[n-1].Asked}
 	}
 	return e.useOfAll(cloud)

@@ -234,8 +234,8 @@ func (e *Engine) wrongInventory() string {
 	}
 	kept, now := e.inventory(), e.takeInventory()
 	switch {
-	case !reflect.DeepEqual(kept.leeway, now.leeway):
-		return fmt.Sprintf("limits leave %v, and %v by the inventory", now.leeway, kept.leeway)
+	case !reflect.DeepEqual(kept.limitsLeft, now.limitsLeft):
+		return fmt.Sprintf("limits leave %v, and %v by the inventory", now.limitsLeft, kept.limitsLeft)
 	case !maps.Equal(kept.owned, now.owned):
 		return fmt.Sprintf("instances are of %v, and of %v by the inventory", now.owned, kept.owned)
 	case !maps.Equal(kinds(kept), kinds(now)):
@@ -282,7 +282,7 @@ func (e *Engine) wrongBooks() string {
 
 // wrongRolls says which roll is not what it would be if it were made anew.
 func (e *Engine) wrongRolls() string {
-	r, fresh := e.callRolls(), rolls{}
+	r, fresh := e.refreshIndex(), fleetIndex{}
 	for _, in := range e.instances {
 		fresh.count(in.Cloud, 1)
 		was := in.on

@@ -47,8 +47,8 @@ func (s State) tear() {
 	}
 }
 
-// disband ends what still runs of the gang of an element that is to be tried again. While the records may be older, nobody knows whether it began with it.
-func (e *Engine) disband(j *Job, index int, why drover.Reason) {
+// stopSiblings ends what still runs of the gang of an element that is to be tried again. While the records may be older, nobody knows whether it began with it.
+func (e *Engine) stopSiblings(j *Job, index int, why drover.Reason) {
 	if j.Gang == 0 || !e.proved() {
 		return
 	}

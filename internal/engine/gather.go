@@ -59,14 +59,14 @@ func (e *Engine) placesFor(g *group, n int) (first []*instance, refuses *account
 }
 
 // seat takes room for up to n of the group's elements on what is ready, filling one instance after the other in an order; unseat gives it back, before the
-// rolls are called again.
+// index is refreshed again.
 func (e *Engine) seat(g *group, n int, before order) (seats []*instance) {
 	for len(seats) < n {
 		in := e.choose(g, before)
 		if in == nil {
 			break
 		}
-		for by := e.claimant(in); len(seats) < n && in.holds(g) && !in.full() && e.leaves(in, g, by); {
+		for by := e.reservedFor(in); len(seats) < n && in.holds(g) && !in.full() && e.leaves(in, g, by); {
 			e.sit(g, in)
 			seats = append(seats, in)
 		}
@@ -95,11 +95,11 @@ func (e *Engine) refusesOn(g *group, seats []*instance) *account {
 }
 
 // pledgesOn is what an element of the group on each of the seats would bind.
-func pledgesOn(g *group, seats []*instance) (all []pledge) {
+func pledgesOn(g *group, seats []*instance) (all []commitment) {
 	for _, in := range seats {
-		at := slices.IndexFunc(all, func(p pledge) bool { return p.in == in })
+		at := slices.IndexFunc(all, func(p commitment) bool { return p.in == in })
 		if at < 0 {
-			all = append(all, pledge{in: in, loads: []wanted{{g, 1}}})
+			all = append(all, commitment{in: in, loads: []wanted{{g, 1}}})
 			continue
 		}
 		all[at].loads[0].count++
@@ -121,7 +121,7 @@ type half struct {
 }
 
 // gather keeps what is ready for the group's next gang, if all of it can come together; else it lets go of everything.
-func (e *Engine) gather(g *group, r *rolls, before bool) {
+func (e *Engine) gather(g *group, r *fleetIndex, before bool) {
 	if g.queued == 0 {
 		e.unbindSurplus(g, r)
 		return
@@ -148,17 +148,17 @@ func (e *Engine) gather(g *group, r *rolls, before bool) {
 		e.relist(in)
 	}
 	e.seatComing(g, r)
-	if g.Stuck && g.Served > 0 && g.Standby+g.bound+g.Served >= size {
+	if g.Unschedulable && g.PartlyPlanned > 0 && g.Standby+g.bound+g.PartlyPlanned >= size {
 		e.replan = true // the rest may be rented now
 	}
-	if left := min(size-len(seats), g.unbound()); left > 0 && g.Stuck && before {
+	if left := min(size-len(seats), g.unbound()); left > 0 && g.Unschedulable && before {
 		e.claims.wait(g, left)
 	}
 }
 
 // gatherAnew has gangs that let go of everything keep what is ready again before a plan is made that they may be in.
 func (e *Engine) gatherAnew() {
-	if (e.replan || e.without) && slices.ContainsFunc(e.groups, func(g *group) bool { return g.Key.Gang > 0 && g.Stuck }) {
+	if (e.replan || e.without) && slices.ContainsFunc(e.groups, func(g *group) bool { return g.Key.Gang > 0 && g.Unschedulable }) {
 		e.replace = true
 	}
 }
@@ -176,8 +176,8 @@ func (e *Engine) unkeep() {
 
 // hopelessFor reports whether so many of the group can come together neither on what may be rented nor on what there is.
 func (e *Engine) hopelessFor(g *group, n int) bool {
-	if !g.Stuck && !e.s.Closing || e.hasChance(g) || e.s.Solving != nil && slices.Contains(e.s.Solving.Groups, g.Key) {
+	if !g.Unschedulable && !e.s.Closing || e.hasChance(g) || e.s.Solving != nil && slices.Contains(e.s.Solving.Groups, g.Key) {
 		return false
 	}
-	return n > g.Served && e.inventory().hold(g, n, g.jobs[0].Number) < n-g.Served
+	return n > g.PartlyPlanned && e.inventory().hold(g, n, g.jobs[0].Number) < n-g.PartlyPlanned
 }

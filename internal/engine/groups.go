@@ -137,7 +137,7 @@ func (e *Engine) join(j *Job, key GroupKey) {
 	at, _ := slices.BinarySearchFunc(g.jobs, j.Number, byNumber)
 	g.jobs = slices.Insert(g.jobs, at, j)
 	g.queued += n
-	g.Barred = false
+	g.Deferred = false
 	e.replace = true
 	e.refit = e.refit || g.fitted != e.fitting
 }
@@ -157,7 +157,7 @@ func (e *Engine) part(j *Job, g *group) {
 		*j.blocked(g) = e.blockedFor(g, j)
 		g.jobs = cut(g.jobs, at)
 		g.recount()
-		e.unbindSurplus(g, e.callRolls())
+		e.unbindSurplus(g, e.refreshIndex())
 	}
 }
 

@@ -21,14 +21,14 @@ import (
 // holding is how long an idle instance is kept, and why, if that is not simply as long as is configured.
 func (e *Engine) holding(in *instance) (hold time.Duration, why string) {
 	most := e.life().IdleTimeout
-	boot, known := habit(e.s.Habits.Boots, BootKey(in.Cloud, in.Type.Name))
+	boot, known := stat(e.s.Stats.Boots, BootKey(in.Cloud, in.Type.Name))
 	if !known || in.Price == 0 {
 		return most, ""
 	}
 	another := fmt.Sprintf("another would boot in %v", boot.Mean.Round(time.Second))
 	hold, over, seen := e.pays(in, boot.Mean)
 	switch {
-	case seen < pausesLeast:
+	case seen < gapsLeast:
 		hold, why = boot.Mean, another
 	case hold == 0:
 		why = fmt.Sprintf("work for it comes back too seldom, and %s", another)
@@ -43,17 +43,17 @@ func (e *Engine) holding(in *instance) (hold time.Duration, why string) {
 // over by then. What a boot of another is worth follows from what that one would cost, which for small work is less.
 func (e *Engine) pays(in *instance, boot time.Duration) (hold time.Duration, over, seen int) {
 	o := in.offering()
-	for i := range e.s.Habits.Pauses {
-		p := &e.s.Habits.Pauses[i]
+	for i := range e.s.Stats.Gaps {
+		p := &e.s.Stats.Gaps[i]
 		n := p.seen(e.s.Now, boot)
-		if n < pausesLeast || !p.Shape.Accepts(o) {
+		if n < gapsLeast || !p.Shape.Accepts(o) {
 			continue
 		}
-		worth := boot
+		costEffective := boot
 		if alone := e.alone(p.Shape); alone > 0 && alone < in.Price {
-			worth = time.Duration(drover.Money(boot).Part(int64(alone), int64(in.Price)))
+			costEffective = time.Duration(drover.Money(boot).Part(int64(alone), int64(in.Price)))
 		}
-		if h, k := p.best(e.s.Now, worth); seen == 0 || h > hold {
+		if h, k := p.best(e.s.Now, costEffective); seen == 0 || h > hold {
 			hold, over, seen = h, k, n
 		}
 	}

@@ -15,7 +15,7 @@ func (in *instance) clone() Instance {
 	c.Rates = slices.Clone(in.Rates)
 	c.Bound = slices.Clone(in.Bound)
 	c.Lost = slices.Clone(in.Lost)
-	c.Strangers, c.Forged = slices.Clone(in.Strangers), slices.Clone(in.Forged)
+	c.Orphans, c.Forged = slices.Clone(in.Orphans), slices.Clone(in.Forged)
 	return c
 }
 
@@ -26,7 +26,7 @@ func (in *instance) coming() bool {
 
 // open reports whether work may be started on the instance now.
 func (in *instance) open() bool {
-	return in.State.Ready() && in.Connected && in.takes() && len(in.Strangers) == 0 && !in.stretching()
+	return in.State.Ready() && in.Connected && in.takes() && len(in.Orphans) == 0 && !in.stretching()
 }
 
 // takes reports whether nothing but its state keeps work from the instance.
@@ -41,7 +41,7 @@ func (e *Engine) addInstance(in *instance) {
 	in.free, in.room = in.Resources, in.stretched()
 	e.adapt(in)
 	e.fleet++
-	e.rolls.count(in.Cloud, 1)
+	e.fleetIndex.count(in.Cloud, 1)
 	at, _ := e.at(in.ID) // one that was gone comes back in between
 	e.instances = slices.Insert(e.instances, at, in)
 	e.byName[in.Name] = in
@@ -320,7 +320,7 @@ func (e *Engine) gone(in *instance, why drover.Reason) {
 	delete(e.byName, in.Name)
 	if at, ok := e.at(in.ID); ok {
 		e.instances = slices.Delete(e.instances, at, at+1)
-		e.rolls.count(in.Cloud, -1)
+		e.fleetIndex.count(in.Cloud, -1)
 	}
 	e.unreserve(in)
 	if in.Created != 0 { // one that was refused gives no quota back

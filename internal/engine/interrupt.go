@@ -86,7 +86,7 @@ func (e *Engine) checkTaken(in *instance) {
 }
 
 // expect counts, by group, the attempts that will have to be made again because their cloud takes their instances back.
-func (e *Engine) expect(r *rolls) {
+func (e *Engine) expect(r *fleetIndex) {
 	for _, g := range e.groups {
 		g.Coming, g.Standby = 0, 0
 	}
@@ -123,7 +123,7 @@ func (e *Engine) standBy(g *group) {
 		if left <= 0 {
 			return
 		}
-		if in.full() || !in.accepts(g) || !e.worth(g, in) || e.claimant(in) != nil {
+		if in.full() || !in.accepts(g) || !e.costEffective(g, in) || e.reservedFor(in) != nil {
 			continue
 		}
 		if n := in.free.Times(g.Key.Shape.Need, in.atOnce(left)); n > 0 {

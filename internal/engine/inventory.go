@@ -10,7 +10,7 @@ import (
 // the types are as they were when it was taken.
 type inventory struct {
 	fleet, types int
-	leeway       leeway           // what all limits leave; nil if there are none
+	limitsLeft   limitsLeft       // what all limits leave; nil if there are none
 	owned        map[string]owned // by the mark of whose they are
 	kinds        []stock
 	losers       []*instance // that have lost jobs while they lived
@@ -55,7 +55,7 @@ func (e *Engine) inventory() *inventory {
 }
 
 func (e *Engine) takeInventory() *inventory {
-	all := &inventory{fleet: e.fleet, types: e.fitting, leeway: e.allLimits(), owned: map[string]owned{}}
+	all := &inventory{fleet: e.fleet, types: e.fitting, limitsLeft: e.allLimits(), owned: map[string]owned{}}
 	seen := map[likeness]int{}
 	for _, in := range e.instances {
 		o := all.owned[in.Owner]
@@ -68,7 +68,7 @@ func (e *Engine) takeInventory() *inventory {
 			all.kinds = append(all.kinds, stock{one: in})
 		}
 		if len(in.Candidates) > 0 {
-			all.leeway.take(1, in.Candidates...)
+			all.limitsLeft.take(1, in.Candidates...)
 		} else {
 			all.kinds[at].made = in
 			all.kinds[at].count++
@@ -81,8 +81,8 @@ func (e *Engine) takeInventory() *inventory {
 		}
 	}
 	for _, k := range all.kinds {
-		if k.count > 0 && len(all.leeway) > 0 {
-			all.leeway.take(k.count, e.mayBe(k.made)...)
+		if k.count > 0 && len(all.limitsLeft) > 0 {
+			all.limitsLeft.take(k.count, e.mayBe(k.made)...)
 		}
 	}
 	return all

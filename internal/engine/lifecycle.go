@@ -190,7 +190,7 @@ func (e *Engine) unwanted(in *instance, c *Cloud) (why drover.Reason, so bool) {
 // call is in flight do.
 func (e *Engine) callsLeft(cloud string) int {
 	left := e.limits(cloud).MaxCreating
-	for _, in := range e.callRolls().creating {
+	for _, in := range e.refreshIndex().creating {
 		if left <= 0 {
 			return 0
 		}
@@ -207,7 +207,7 @@ func (e *Engine) touchCreating(cloud string) {
 	if left == 0 {
 		return
 	}
-	for _, in := range slices.Clone(e.callRolls().creating) {
+	for _, in := range slices.Clone(e.refreshIndex().creating) {
 		if left == 0 {
 			return
 		}
@@ -327,12 +327,12 @@ func (e *Engine) idleDeadline(in *instance) drover.Time {
 	at := in.IdleSince.Add(hold)
 	_, departs := e.departs(in)
 	switch {
-	case departs || e.s.Closing || e.overspent(), !e.proved() && len(in.Strangers) > 0: // all wait for the end of those
+	case departs || e.s.Closing || e.overspent(), !e.proved() && len(in.Orphans) > 0: // all wait for the end of those
 		at = in.IdleSince
 	case in.Standby > 0 || in.stretching() || !e.proved():
 		return 0
 	}
-	if len(in.Strangers) > 0 {
+	if len(in.Orphans) > 0 {
 		at = max(at, in.Known.Add(e.life().TermTimeout+lastWord))
 	}
 	if e.s.Draining || e.overspent() {

@@ -40,7 +40,7 @@ func (e *Engine) mix() {
 	for _, g := range e.groups {
 		g.OnDemandBound = 0
 	}
-	for _, in := range e.callRolls().bound {
+	for _, in := range e.refreshIndex().bound {
 		for _, b := range in.Bound {
 			if g := e.byKey[b.Group]; in.Market == drover.OnDemand && g != nil {
 				g.OnDemandBound += b.Count
@@ -50,7 +50,7 @@ func (e *Engine) mix() {
 	for _, g := range e.groups {
 		r := e.runs[g.Key]
 		g.OnDemand = max(0, part.Of(g.queued+r.all)-r.onDemand)
-		if g.Stuck || g.Key.Gang > 0 || g.Key.Shape.Spot != drover.SpotPrefer {
+		if g.Unschedulable || g.Key.Gang > 0 || g.Key.Shape.Spot != drover.SpotPrefer {
 			g.OnDemand = 0
 		}
 	}

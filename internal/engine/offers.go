@@ -24,12 +24,12 @@ func (e *Engine) Offers() []OfferState {
 type obstacles struct {
 	e      *Engine
 	clouds map[string][]drover.Reason // what bars all of one
-	left   leeway
+	left   limitsLeft
 	spread drover.Problem
 }
 
 func (e *Engine) obstacles() *obstacles {
-	b := &obstacles{e: e, clouds: map[string][]drover.Reason{}, left: e.leeway()}
+	b := &obstacles{e: e, clouds: map[string][]drover.Reason{}, left: e.limitsLeft()}
 	for _, c := range e.clouds {
 		b.clouds[c.Name] = e.whyNotIn(c)
 	}

@@ -144,5 +144,5 @@ func (e *Engine) requeue(j *Job, el Element, why drover.Reason) {
 	e.enqueue(j, el.Index)
 	e.write(Write{Element: &ElementRow{Job: j.Number, Element: el, State: drover.JobQueued, Reason: why}})
 	e.writeJob(j)
-	e.disband(j, el.Index, why)
+	e.stopSiblings(j, el.Index, why)
 }

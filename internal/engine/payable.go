@@ -33,7 +33,7 @@ func (e *Engine) planTheRest(s *Solving, last int64) {
 		return
 	}
 	for _, key := range s.Groups {
-		if g := e.byKey[key]; g != nil && g.Stuck && g.wants() > 0 && g.Reason.Code == drover.ReasonBudget {
+		if g := e.byKey[key]; g != nil && g.Unschedulable && g.wants() > 0 && g.Reason.Code == drover.ReasonBudget {
 			e.replan = true
 		}
 	}
@@ -50,7 +50,7 @@ func (e *Engine) pricedOut(g *group) (refuses *account, cheapest drover.Offering
 			continue
 		}
 		o = e.asPaid(o)
-		a := e.refuses(pledge{offers: []drover.Offering{o}, boots: e.life().BootTimeout, loads: []wanted{{g, 1}}})
+		a := e.refuses(commitment{offers: []drover.Offering{o}, boots: e.life().BootTimeout, loads: []wanted{{g, 1}}})
 		if a == nil {
 			return nil, o
 		}

@@ -11,7 +11,7 @@ import (
 
 // place starts what waits on what is ready, in order of service, and binds the rest to what is on its way.
 func (e *Engine) place() {
-	r := e.callRolls()
+	r := e.refreshIndex()
 	e.expect(r)
 	e.sortGroups()
 	if e.halted() {
@@ -40,7 +40,7 @@ func (e *Engine) place() {
 
 // placeRest seats what found no room of a group on what is on its way, and has room kept for the rest, if anybody is behind it: for all of it, or
 // only for one.
-func (e *Engine) placeRest(g *group, r *rolls, before, one bool) {
+func (e *Engine) placeRest(g *group, r *fleetIndex, before, one bool) {
 	if g.Key.Gang > 0 {
 		e.gather(g, r, before)
 		return
@@ -51,18 +51,18 @@ func (e *Engine) placeRest(g *group, r *rolls, before, one bool) {
 	if one {
 		left = min(left, 1)
 	}
-	if left > 0 && g.Stuck && before { // with nobody behind it there is nobody to keep room from
+	if left > 0 && g.Unschedulable && before { // with nobody behind it there is nobody to keep room from
 		e.claims.wait(g, left)
 	}
 }
 
 // seatComing binds what found no room of a group to what is on its way, and if it is stuck takes over the room of lower ones there.
-func (e *Engine) seatComing(g *group, r *rolls) {
+func (e *Engine) seatComing(g *group, r *fleetIndex) {
 	e.unbindSurplus(g, r)
 	if g.wants() > 0 {
 		e.bindWaiting(g, r)
 	}
-	if g.Stuck && g.wants() > 0 {
+	if g.Unschedulable && g.wants() > 0 {
 		e.takeOver(g, r)
 	}
 	g.Unmet = min(g.Unmet, g.wants())
@@ -120,18 +120,18 @@ var orders = [...]order{
 
 // keeping is what it costs to keep an instance for one of the group's jobs more.
 func (e *Engine) keeping(g *group, in *instance) drover.Money {
-	return e.adds(&account{to: never}, pledge{in: in, loads: []wanted{{g, 1}}})
+	return e.adds(&account{to: never}, commitment{in: in, loads: []wanted{{g, 1}}})
 }
 
 // choose is, of what has room for the group's next element and is worth it, the first by an order; nil if there is nothing.
 func (e *Engine) choose(g *group, before order) (best *instance) {
 	for i := range g.fits {
 		f := &g.fits[i]
-		in, by := f.in, e.claimant(f.in)
+		in, by := f.in, e.reservedFor(f.in)
 		if by != nil && f.keptFor == by && f.seen == in.on.seen {
 			continue
 		}
-		if in.full() || best != nil && !before(e, g, in, best) || !in.holds(g) || g.forDemand(in) || slices.Contains(in.Lost, g.jobs[0].Number) || !e.worth(g, in) {
+		if in.full() || best != nil && !before(e, g, in, best) || !in.holds(g) || g.forDemand(in) || slices.Contains(in.Lost, g.jobs[0].Number) || !e.costEffective(g, in) {
 			continue
 		}
 		if e.leaves(in, g, by) {
@@ -172,7 +172,7 @@ func (in *instance) holds(g *group) bool {
 }
 
 // bindWaiting reserves room on instances that are on their way for elements that found no place.
-func (e *Engine) bindWaiting(g *group, r *rolls) {
+func (e *Engine) bindWaiting(g *group, r *fleetIndex) {
 	for _, in := range r.coming {
 		if g.wants() == 0 {
 			return
@@ -196,7 +196,7 @@ func (e *Engine) bindableWithin(in *instance, g *group) int {
 	if !e.limited() {
 		return n
 	}
-	p := pledge{in: in, boots: e.bootsFor(in), loads: []wanted{{g, n}}}
+	p := commitment{in: in, boots: e.bootsFor(in), loads: []wanted{{g, n}}}
 	if p.loads, _ = e.within(p); len(p.loads) == 0 || e.refuses(p) != nil {
 		return 0
 	}
@@ -240,12 +240,12 @@ func (e *Engine) unbind(in *instance) {
 
 // unbindSurplus drops reservations for elements that neither wait nor will, on the youngest instances first. What that frees goes to other
 // waiting work before anything new is planned.
-func (e *Engine) unbindSurplus(g *group, r *rolls) {
+func (e *Engine) unbindSurplus(g *group, r *fleetIndex) {
 	e.unbindSome(g, r, g.bound-g.queued-g.Coming+g.Standby)
 }
 
 // unbindSome drops so many of a group's reservations.
-func (e *Engine) unbindSome(g *group, r *rolls, surplus int) {
+func (e *Engine) unbindSome(g *group, r *fleetIndex, surplus int) {
 	for _, in := range slices.Backward(r.bound) {
 		if surplus <= 0 {
 			return

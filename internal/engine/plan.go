@@ -24,7 +24,7 @@ func (e *Engine) plan() {
 	e.stretch()
 	var demands []*group
 	for _, g := range e.groups {
-		if left := g.wants(); left > g.Unmet && !g.Barred {
+		if left := g.wants(); left > g.Unmet && !g.Deferred {
 			demands = append(demands, g)
 		} else if left == 0 && g.bound > 0 {
 			g.wait(e.reason(drover.ReasonBooting, bootingText))
@@ -88,14 +88,14 @@ func (e *Engine) forgetUnmet() {
 		if e.hasChance(g) {
 			g.Unmet = 0
 		}
-		g.Barred = g.Barred && !e.replan
+		g.Deferred = g.Deferred && !e.replan
 	}
 	e.replan, e.without = false, false
 }
 
 // hasChance reports whether the next plan is made for the group as well.
 func (e *Engine) hasChance(g *group) bool {
-	return e.replan || e.without && !g.Barred
+	return e.replan || e.without && !g.Deferred
 }
 
 func (e *Engine) allWait(groups []*group, why drover.Reason) {
@@ -107,7 +107,7 @@ func (e *Engine) allWait(groups []*group, why drover.Reason) {
 // stick marks groups that cannot get new instances now, so that what they wait for is kept for them.
 func (e *Engine) stick(groups []*group, why drover.Reason) {
 	for _, g := range groups {
-		g.Stuck, g.Unmet, g.Served, e.replace, e.yield = true, g.wants(), 0, true, true
+		g.Unschedulable, g.Unmet, g.PartlyPlanned, e.replace, e.yield = true, g.wants(), 0, true, true
 		g.wait(e.first(g, why))
 	}
 }
@@ -128,7 +128,7 @@ func (e *Engine) problem(demands []drover.Demand, offers []drover.Offering) drov
 	for _, c := range e.clouds {
 		p.Clouds = append(p.Clouds, drover.CloudRoom{Cloud: c.Name, Room: e.cloudRoom(c.Name), Disk: e.limits(c.Name).Disk})
 	}
-	for _, l := range e.leeway() {
+	for _, l := range e.limitsLeft() {
 		if l.Instances != nil {
 			l.Instances = new(max(0, *l.Instances))
 		}
@@ -188,7 +188,7 @@ func (e *Engine) cloudRoom(cloud string) int {
 	case most == 0:
 		return unlimited
 	}
-	return max(0, most-e.rolls.in[cloud])
+	return max(0, most-e.fleetIndex.in[cloud])
 }
 
 // solved rents what of a plan still holds.
@@ -200,7 +200,7 @@ func (e *Engine) solved(b Solved) {
 	e.s.Solving = nil
 	for _, key := range s.Groups {
 		if g := e.byKey[key]; g != nil {
-			g.Stuck, g.Served = false, 0
+			g.Unschedulable, g.PartlyPlanned = false, 0
 		}
 	}
 	for _, u := range b.Plan.Unmet {
@@ -211,7 +211,7 @@ func (e *Engine) solved(b Solved) {
 			e.unmet(g, u)
 		}
 	}
-	last, left := e.s.LastInstance, e.leeway()
+	last, left := e.s.LastInstance, e.limitsLeft()
 	if first := e.demanded(s, 0); first != nil && e.limitsUsers() {
 		left = append(left, e.userLimit(first.mark))
 	}
@@ -262,7 +262,7 @@ func (s *Solving) first(p drover.Purchase) (o drover.Offering, ok bool) {
 }
 
 // rent writes down one instance of a plan, if there still is room, money and work for it, and counts it in what the limits leave.
-func (e *Engine) rent(s *Solving, p drover.Purchase, left leeway) {
+func (e *Engine) rent(s *Solving, p drover.Purchase, left limitsLeft) {
 	loads := e.stillWanted(s, p.Loads)
 	if e.halted() || len(loads) == 0 || len(p.Candidates) == 0 || e.s.Closing {
 		return
@@ -343,7 +343,7 @@ func (e *Engine) affordable(candidates []drover.Offering, loads []wanted) ([]dro
 	if !e.limited() {
 		return candidates, loads
 	}
-	p := pledge{offers: candidates[:1], boots: e.life().BootTimeout, loads: loads}
+	p := commitment{offers: candidates[:1], boots: e.life().BootTimeout, loads: loads}
 	allowed, worst := e.within(p)
 	e.tooDear(loads, allowed, worst)
 	if p.loads = allowed; len(allowed) == 0 {

@@ -113,7 +113,7 @@ func (q queue) before(o queue) int {
 }
 
 // placeByShares is place for groups in order of service, where sharers take turns.
-func (e *Engine) placeByShares(groups []*group, r *rolls) {
+func (e *Engine) placeByShares(groups []*group, r *fleetIndex) {
 	for len(groups) > 0 {
 		n := slices.IndexFunc(groups, func(g *group) bool { return g.Key.Priority != groups[0].Key.Priority })
 		if n < 0 {
@@ -145,7 +145,7 @@ func (e *Engine) queues(groups []*group) (all []queue) {
 }
 
 // placeLevel begins what there is room for of one priority's groups, an element at a time.
-func (e *Engine) placeLevel(level []*group, r *rolls) {
+func (e *Engine) placeLevel(level []*group, r *fleetIndex) {
 	turn, begun := e.turnOf(level), []*group{}
 	for queues := e.queues(level); len(queues) > 0; {
 		at, least := next(queues), leastUsed(queues)
@@ -211,7 +211,7 @@ func (e *Engine) firstOfEqual(level []*group, g *group) *group {
 
 // waitsForRoom reports whether elements of the group wait for nothing but room on what there is.
 func (e *Engine) waitsForRoom(g *group) bool {
-	return g.Stuck && g.unbound() > 0 && g.Reason.Code != drover.ReasonBudget && e.hosted(g)
+	return g.Unschedulable && g.unbound() > 0 && g.Reason.Code != drover.ReasonBudget && e.hosted(g)
 }
 
 // next is the queue whose turn it is.

@@ -41,7 +41,7 @@ type State struct {
 	Blocks        []Block        `json:"blocks"`
 	Spending      []Spending     `json:"spending,omitempty"`      // by scope
 	Clouds        []Cloud        `json:"clouds"`                  // observed; by name
-	Habits        Habits         `json:"habits,omitzero"`         // observed
+	Stats         Stats          `json:"stats,omitzero"`          // observed
 	Interruptions []Interruption `json:"interruptions,omitempty"` // observed: of late, by time
 	Looking       drover.Time    `json:"looking"`                 // observed: Drover has been looking without a gap since
 	Solving       *Solving       `json:"solving,omitempty"`       // observed
@@ -123,18 +123,18 @@ type Job struct {
 	After      []int64           `json:"after,omitempty"`     // jobs that must succeed first; each goes as it does
 	AfterAny   []int64           `json:"after_any,omitempty"` // jobs that must be final first; likewise
 
-	Queued    Ranges         `json:"queued"`          // elements that wait for an attempt
-	Grown     []Grown        `json:"grown,omitempty"` // those of them that have more memory than the job says, by how much they have
-	Postponed Ranges         `json:"-"`               // those of them that may not start yet, which follows from the rest
-	Tried     []Element      `json:"tried,omitempty"` // elements that have had one and are not final, by index
-	Succeeded int            `json:"succeeded,omitempty"`
-	Failed    int            `json:"failed,omitempty"`
-	Cancelled int            `json:"cancelled,omitempty"`
-	Cancel    *drover.Reason `json:"cancel,omitempty"`  // it is being cancelled
-	Since     drover.Time    `json:"since"`             // it waits since
-	Again     int64          `json:"again,omitempty"`   // its place among the jobs that were put back in the queue after they were final; 0: it was not
-	Blocked   time.Duration  `json:"blocked,omitempty"` // how long it has waited in all for offerings that were blocked
-	Losers    int            `json:"losers,omitempty"`  // how many instances in a row have lost it while they lived
+	Queued            Ranges         `json:"queued"`          // elements that wait for an attempt
+	Grown             []Grown        `json:"grown,omitempty"` // those of them that have more memory than the job says, by how much they have
+	Postponed         Ranges         `json:"-"`               // those of them that may not start yet, which follows from the rest
+	Tried             []Element      `json:"tried,omitempty"` // elements that have had one and are not final, by index
+	Succeeded         int            `json:"succeeded,omitempty"`
+	Failed            int            `json:"failed,omitempty"`
+	Cancelled         int            `json:"cancelled,omitempty"`
+	Cancel            *drover.Reason `json:"cancel,omitempty"`  // it is being cancelled
+	Since             drover.Time    `json:"since"`             // it waits since
+	Again             int64          `json:"again,omitempty"`   // its place among the jobs that were put back in the queue after they were final; 0: it was not
+	Blocked           time.Duration  `json:"blocked,omitempty"` // how long it has waited in all for offerings that were blocked
+	ConsecutiveLosses int            `json:"losers,omitempty"`  // how many instances in a row have lost it while they lived
 }
 
 // Grown are elements of a job that wait and have as much memory, since they ran out of less.
@@ -247,7 +247,7 @@ type Observed struct {
 	Unlocated  bool               `json:"unlocated,omitempty"`  // the last try to reach it dialled nobody, since no address is known
 	Unwanted   drover.Time        `json:"unwanted,omitempty"`   // it boots, and nothing waits for it since then
 	Lost       []int64            `json:"lost,omitempty"`       // jobs whose attempts were lost on it while it lived: they are tried elsewhere
-	Strangers  []drover.AttemptID `json:"strangers,omitempty"`  // attempts on it that are not known and were told to end
+	Orphans    []drover.AttemptID `json:"orphans,omitempty"`    // attempts on it that are not known and were told to end
 	Forged     []drover.AttemptID `json:"forged,omitempty"`     // those of them of which it showed no proof
 	Call       int64              `json:"call,omitempty"`       // create or destroy in flight
 	Unsure     bool               `json:"unsure,omitempty"`     // a create call was not answered, or who knows: it may be there whatever the next one says
@@ -300,13 +300,13 @@ type Group struct {
 	OnDemand      int `json:"on_demand,omitempty"`       // of those that wait, how many its mix wants on demand
 	OnDemandBound int `json:"on_demand_bound,omitempty"` // of them, for how many an instance is on its way
 
-	Stuck   bool           `json:"stuck,omitempty"`  // it cannot get new instances now
-	Barred  bool           `json:"barred,omitempty"` // the next plan is made without it
-	Served  int            `json:"served,omitempty"` // of a gang's: for how many the last plan found instances, though not for all
-	Turn    bool           `json:"turn,omitempty"`   // it comes before all others of its priority until one of its elements has begun
-	Fits    bool           `json:"fits,omitempty"`   // some type is known to hold its jobs
-	Reason  drover.Reason  `json:"reason"`
-	Refused *drover.Reason `json:"refused,omitempty"` // why the offerings that there are did not serve it, while Reason follows from that
+	Unschedulable bool           `json:"unschedulable,omitempty"`  // it cannot get new instances now
+	Deferred      bool           `json:"deferred,omitempty"`       // the next plan is made without it
+	PartlyPlanned int            `json:"partly_planned,omitempty"` // of a gang's: for how many the last plan found instances, though not for all
+	Turn          bool           `json:"turn,omitempty"`           // it comes before all others of its priority until one of its elements has begun
+	Fits          bool           `json:"fits,omitempty"`           // some type is known to hold its jobs
+	Reason        drover.Reason  `json:"reason"`
+	Refused       *drover.Reason `json:"refused,omitempty"` // why the offerings that there are did not serve it, while Reason follows from that
 
 	Blocked drover.Time   `json:"blocked,omitempty"` // since when it waits for nothing but the end of blocks, 0 while it does not
 	Most    time.Duration `json:"most,omitempty"`    // the most that one of its jobs had waited for that before

@@ -36,7 +36,7 @@ func (e *Engine) stretch() {
 		if g.queued == 0 || g.wants() <= g.Unmet || g.Key.Gang > 0 { // what comes only if its instance goes is not here yet
 			continue
 		}
-		for _, in := range slices.Clone(e.callRolls().idle) {
+		for _, in := range slices.Clone(e.refreshIndex().idle) {
 			if g.wants() > 0 {
 				e.stretchFor(g, in)
 			}
@@ -75,7 +75,7 @@ func (e *Engine) worthGrowing(g *group, in *instance, n int, price drover.Money)
 	dearer := *in
 	dearer.Price = max(in.Price, price)
 	return (e.anywhere(g, &dearer) || e.shared(g, &dearer, n)) &&
-		(!e.limited() || e.refuses(pledge{in: &dearer, boots: e.bootsFor(in), loads: []wanted{{g, n}}}) == nil)
+		(!e.limited() || e.refuses(commitment{in: &dearer, boots: e.bootsFor(in), loads: []wanted{{g, n}}}) == nil)
 }
 
 // asked is the instance as it could be had, with a volume as large as is asked for.

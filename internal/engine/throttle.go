@@ -71,7 +71,7 @@ func (e *Engine) waitsForThrottle(in *instance) bool {
 // asking is how many create calls are under way that ask for an offering first.
 func (e *Engine) asking(o drover.Offering) (n int) {
 	like := Throttle{Zone: o.Zone, Type: o.Type.Name, Market: o.Market}
-	for _, in := range e.callRolls().creating {
+	for _, in := range e.refreshIndex().creating {
 		if in.State == drover.InstanceCreating && in.Call != 0 && in.Cloud == o.Cloud && len(in.Candidates) > 0 && like.of(in.Candidates[0]) {
 			n++
 		}

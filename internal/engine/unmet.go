@@ -10,7 +10,7 @@ import (
 
 // unmet says why a group could not be served, and when that may change.
 func (e *Engine) unmet(g *group, u drover.Unmet) {
-	g.Stuck, g.Unmet, e.replace, e.yield = true, g.wants(), true, true
+	g.Unschedulable, g.Unmet, e.replace, e.yield = true, g.wants(), true, true
 	why := e.reason(u.Code, "%s", u.Text)
 	limit, limited := drover.Reason{}, false
 	if u.Code == drover.ReasonLimit {

@@ -38,7 +38,7 @@ func (e *Engine) whyUnpaid(g *group, a *account) drover.Reason {
 	if a.fleets() && ask.hosted { // it may cost the fleet nothing more
 		return e.why(a)
 	}
-	return e.whyNotNow(a, ask, e.tollOf(a, ask))
+	return e.whyNotNow(a, ask, e.minimumCostOf(a, ask))
 }
 
 // whyNeverPaid says that no budget can ever pay the least that a group asks for; nil if each can.
@@ -51,15 +51,15 @@ func (e *Engine) whyNeverPaid(g *group) *drover.Reason {
 		if a.fleets() && ask.hosted {
 			continue
 		}
-		if why := e.whyNever(a, ask, e.tollOf(a, ask)); why != nil {
+		if why := e.whyNever(a, ask, e.minimumCostOf(a, ask)); why != nil {
 			return why
 		}
 	}
 	return nil
 }
 
-// whyNever says that no window of an account's kind, nor two of them together, can ever pay the toll of what is asked for; nil if they can.
-func (e *Engine) whyNever(a *account, ask asked, t toll) *drover.Reason {
+// whyNever says that no window of an account's kind, nor two of them together, can ever pay the minimum cost of what is asked for; nil if they can.
+func (e *Engine) whyNever(a *account, ask asked, t minimumCost) *drover.Reason {
 	if t.least <= a.limit {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (e *Engine) whyNever(a *account, ask asked, t toll) *drover.Reason {
 }
 
 // whyNotNow says why an account refuses what is asked for, which it may pay another time.
-func (e *Engine) whyNotNow(a *account, ask asked, t toll) drover.Reason {
+func (e *Engine) whyNotNow(a *account, ask asked, t minimumCost) drover.Reason {
 	if a.budget == nil || t.whole <= a.limit {
 		return e.why(a)
 	}
@@ -79,8 +79,8 @@ func (e *Engine) whyNotNow(a *account, ask asked, t toll) drover.Reason {
 	return why
 }
 
-// whyDear says that the toll of what is asked for is more than an account's window has.
-func (e *Engine) whyDear(a *account, ask asked, t toll, can string) drover.Reason {
+// whyDear says that the minimum cost of what is asked for is more than an account's window has.
+func (e *Engine) whyDear(a *account, ask asked, t minimumCost, can string) drover.Reason {
 	what, timeout, boot := "it", "a shorter timeout", ""
 	if ask.count > 1 {
 		what = fmt.Sprintf("%d that begin together", ask.count)
@@ -95,50 +95,50 @@ func (e *Engine) whyDear(a *account, ask asked, t toll, can string) drover.Reaso
 		a.words(), fmt.Sprintf(can, what), t.whole, a.spell(), t.of.Name(), boot, timeout)
 }
 
-// payday is until when the group waits for money, as far as is known; 0 if it does not.
-func (g *group) payday() drover.Time {
+// retryAt is until when the group waits for money, as far as is known; 0 if it does not.
+func (g *group) retryAt() drover.Time {
 	if g.queued == 0 || g.Reason.Code != drover.ReasonBudget {
 		return 0
 	}
 	return g.Reason.Until
 }
 
-// toll is what is bound of an account's money by what is asked for, on the offering on which that is least; nothing if none can hold it, or it is not the
+// minimumCost is what is bound of an account's money by what is asked for, on the offering on which that is least; nothing if none can hold it, or it is not the
 // account's.
-type toll struct {
+type minimumCost struct {
 	whole drover.Money    // of a window that begins with it
 	span  time.Duration   // as long as it takes of that
 	least drover.Money    // of one window, wherever it falls and whatever has booted already: no more than is really bound
 	of    drover.Offering // named nothing if there is none
 }
 
-// tollFor is for whom a toll is, and of what kind of window.
-type tollFor struct {
+// minimumCostKey is for whom a minimum cost is, and of what kind of window.
+type minimumCostKey struct {
 	asked
 	budget *Budget
 	window window
 }
 
-// tollOf is the toll of what is asked for on what may be rented. It is remembered until that changes.
-func (e *Engine) tollOf(a *account, ask asked) toll {
-	of := tollFor{ask, a.budget, a.window}
-	t, known := e.tolls[of]
+// minimumCostOf is the minimum cost of what is asked for on what may be rented. It is remembered until that changes.
+func (e *Engine) minimumCostOf(a *account, ask asked) minimumCost {
+	of := minimumCostKey{ask, a.budget, a.window}
+	t, known := e.minimumCosts[of]
 	if !known {
-		if len(e.tolls) >= singlesMost {
-			clear(e.tolls)
+		if len(e.minimumCosts) >= singlesMost {
+			clear(e.minimumCosts)
 		}
-		t = e.tollOn(a, ask, e.rentable())
-		e.tolls[of] = t
+		t = e.minimumCostOn(a, ask, e.rentable())
+		e.minimumCosts[of] = t
 	}
 	return t
 }
 
-// tollOn is the toll of what is asked for on some offerings.
-func (e *Engine) tollOn(a *account, ask asked, offers []drover.Offering) (least toll) {
+// minimumCostOn is the minimum cost of what is asked for on some offerings.
+func (e *Engine) minimumCostOn(a *account, ask asked, offers []drover.Offering) (least minimumCost) {
 	if !a.fleets() && !a.budget.covers(ask.key) {
 		return least
 	}
-	p := pledge{loads: []wanted{{&group{Group: Group{Key: ask.key}}, 1}}}
+	p := commitment{loads: []wanted{{&group{Group: Group{Key: ask.key}}, 1}}}
 	whole, part := a.emptied(e.s.Now), a.emptied(e.s.Now)
 	part.to = min(part.to, e.s.Now.Add(a.within(horizon(ask.key.Timeout))))
 	boots := e.life().BootTimeout
@@ -151,7 +151,7 @@ func (e *Engine) tollOn(a *account, ask asked, offers []drover.Offering) (least 
 		}
 		o.Price = e.leastPrice(o)
 		p.offers, p.boots = []drover.Offering{o}, 0
-		t := toll{of: o, least: e.together(a, ask, o, e.adds(part, p)) - rounding*drover.Money(ask.count)}
+		t := minimumCost{of: o, least: e.together(a, ask, o, e.adds(part, p)) - rounding*drover.Money(ask.count)}
 		p.boots = boots
 		t.whole, t.span = e.together(a, ask, o, e.adds(whole, p)), min(whole.to.Sub(e.s.Now), boots+p.longest())
 		if least.of.Cloud == "" || t.whole < least.whole {

@@ -111,7 +111,7 @@ func (w *World) glance() {
 	w.addsUp()
 	for _, in := range w.controller.loop.Engine.Instances() {
 		kept := in.Ailing != nil || in.KeepUntil > w.controller.now()
-		if in.Idle == drover.IdleDrain && in.State == drover.InstanceIdle && in.Connected && len(in.Strangers) == 0 && !kept {
+		if in.Idle == drover.IdleDrain && in.State == drover.InstanceIdle && in.Connected && len(in.Orphans) == 0 && !kept {
 			w.fail("instance %s drains, is idle, and stays", in.Name)
 		}
 	}

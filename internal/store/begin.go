@@ -145,14 +145,14 @@ func load(ctx context.Context, tx *sql.Tx, st *engine.State) error {
 	if err != nil {
 		return fmt.Errorf("reading what was spent: %w", err)
 	}
-	if st.Habits.Boots, err = boots(ctx, tx); err != nil {
+	if st.Stats.Boots, err = boots(ctx, tx); err != nil {
 		return fmt.Errorf("reading how long instances booted: %w", err)
 	}
 	return nil
 }
 
 // boots is how long instances booted of late, by type: those that were asked for, as what was adopted may have booted long before.
-func boots(ctx context.Context, tx *sql.Tx) (habits []engine.Habit, err error) {
+func boots(ctx context.Context, tx *sql.Tx) (habits []engine.Stat, err error) {
 	return habits, each(ctx, tx, func(row scanner) error {
 		var cloud, instanceType string
 		var created, ready drover.Time

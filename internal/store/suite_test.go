@@ -93,8 +93,8 @@ func beginSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 		commit(t, s, instance(1, "small", 1, 2, minute+2), instance(2, "small", 1, 2, 3*minute+2), instance(3, "large", 1, 2, 0),
 			instance(4, "adopted", 9, 2, minute), engine.Write{Gone: &engine.InstanceEnd{ID: 1, At: 3 * minute}})
-		want := []engine.Habit{{Key: engine.BootKey("here", "small"), Count: 2, Mean: 2 * time.Minute, Last: 3*minute + 2}}
-		equal(t, "boots", begun(t, s).Habits.Boots, want)
+		want := []engine.Stat{{Key: engine.BootKey("here", "small"), Count: 2, Mean: 2 * time.Minute, Last: 3*minute + 2}}
+		equal(t, "boots", begun(t, s).Stats.Boots, want)
 	})
 
 	t.Run("counts epochs and keeps the nonce", func(t *testing.T) {

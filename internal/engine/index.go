@@ -7,9 +7,9 @@ import (
 	"drover"
 )
 
-// rolls are the instances that something may be done with, by what that is, each in an order of its own. They follow an instance when it changes,
+// fleetIndex are the instances that something may be done with, by what that is, each in an order of its own. They follow an instance when it changes,
 // so that a decision looks at those that it concerns and not at all that there are.
-type rolls struct {
+type fleetIndex struct {
 	ready    []*instance // on which work may be begun, with vCPUs free: those with most of them first, of these the oldest
 	coming   []*instance // on their way, to which work may be bound; this and the others by ID
 	bound    []*instance // to which some is
@@ -20,11 +20,11 @@ type rolls struct {
 	takers   int         // how many take work, now or once they can
 
 	news  []*instance    // those of ready that have changed since groups last looked
-	stale []*instance    // that have changed since the rolls were called
+	stale []*instance    // that have changed since it was refreshed
 	in    map[string]int // by cloud: how many there are
 }
 
-// enrolled is on which rolls an instance is.
+// enrolled is where in the index an instance is.
 type enrolled struct {
 	stale                                               bool
 	anew                                                bool // what it has, or who may have it, has changed
@@ -34,7 +34,7 @@ type enrolled struct {
 	seen                                                int             // how often it was looked at because it has changed
 }
 
-// enlist has an instance looked at when the rolls are called next, since it has changed.
+// enlist has an instance looked at when the index is refreshed next, since it has changed.
 func (e *Engine) enlist(in *instance) {
 	in.on.anew = true
 	e.relist(in)
@@ -44,7 +44,7 @@ func (e *Engine) enlist(in *instance) {
 func (e *Engine) relist(in *instance) {
 	if !in.on.stale {
 		in.on.stale = true
-		e.rolls.stale = append(e.rolls.stale, in)
+		e.fleetIndex.stale = append(e.fleetIndex.stale, in)
 	}
 }
 
@@ -54,9 +54,9 @@ func (e *Engine) changed(in *instance) {
 	e.rebook(in)
 }
 
-// callRolls brings the rolls up to what there is now. It is not to be called while one of them is gone through.
-func (e *Engine) callRolls() *rolls {
-	r := &e.rolls
+// refreshIndex brings the index up to what there is now. It is not to be called while one of them is gone through.
+func (e *Engine) refreshIndex() *fleetIndex {
+	r := &e.fleetIndex
 	for _, in := range r.stale {
 		in.on.stale = false
 		r.enrol(in)
@@ -66,14 +66,14 @@ func (e *Engine) callRolls() *rolls {
 }
 
 // count counts the instances of a cloud.
-func (r *rolls) count(cloud string, more int) {
+func (r *fleetIndex) count(cloud string, more int) {
 	if r.in == nil {
 		r.in = map[string]int{}
 	}
 	r.in[cloud] += more
 }
 
-func (r *rolls) enrol(in *instance) {
+func (r *fleetIndex) enrol(in *instance) {
 	there, on := in.State != drover.InstanceGone, &in.on
 	ready := there && in.open() && in.free.CPU > 0
 	if (ready || on.ready) && (on.anew || ready != on.ready || on.free != in.free.CPU) {
@@ -133,7 +133,7 @@ type fit struct {
 func (f fit) compare(in *instance) int { return byID(f.in, in) }
 
 // catchUp brings up to now which instances have room for one of the group's jobs.
-func (e *Engine) catchUp(g *group, r *rolls) {
+func (e *Engine) catchUp(g *group, r *fleetIndex) {
 	switch {
 	case g.queued == 0 && g.Coming == 0:
 		g.fits, g.knows = nil, false

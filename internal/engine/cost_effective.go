@@ -13,8 +13,8 @@ import (
 // rented for it. What has one is not let in for being there sooner, else what comes first takes the largest that comes, and for that one's
 // work another is rented; but a gang takes it as long as it is new, since the last of its instances may boot long after the first. Nor is it bound to what boots for others, or did before they found another place.
 
-// worth reports whether the group's next job is worth its place on the instance: always, if nothing else may be had for it.
-func (e *Engine) worth(g *group, in *instance) bool {
+// costEffective reports whether the group's next job is worth its place on the instance: always, if nothing else may be had for it.
+func (e *Engine) costEffective(g *group, in *instance) bool {
 	if e.anywhere(g, in) || e.fresh(in) && g.unbound() > 0 || g.Key.Gang > 0 && !in.Used {
 		return true
 	}
@@ -37,7 +37,7 @@ func (e *Engine) worthWaiting(g *group, in *instance, n int) bool {
 
 // anywhere reports whether the group's next job is to take what there is.
 func (e *Engine) anywhere(g *group, in *instance) bool {
-	return g.Stuck || e.s.Closing || g.OnDemand > 0 && in.Market == drover.OnDemand
+	return g.Unschedulable || e.s.Closing || g.OnDemand > 0 && in.Market == drover.OnDemand
 }
 
 // shared reports whether a job's share of an instance that runs so many, it among them, costs little more than the cheapest for it alone.
@@ -80,5 +80,5 @@ const singlesMost = 10_000
 func (e *Engine) moved() {
 	clear(e.singles)
 	e.seen = nil
-	clear(e.tolls)
+	clear(e.minimumCosts)
 }

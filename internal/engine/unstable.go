@@ -47,7 +47,7 @@ func (e *Engine) interrupted(in *instance) {
 			n++
 		}
 	}
-	probe := slices.ContainsFunc(e.s.Blocks, func(o Block) bool { return o.same(b) && o.restless() && o.Over && o.Probe == in.ID })
+	probe := slices.ContainsFunc(e.s.Blocks, func(o Block) bool { return o.same(b) && o.unstable() && o.Over && o.Probe == in.ID })
 	if !probe && (n < restlessCount || n*restlessPart < e.stillThere(in)) {
 		return
 	}
@@ -69,12 +69,12 @@ func (e *Engine) stillThere(as *instance) (n int) {
 	return n
 }
 
-// restless reports whether the block is for interruptions.
-func (b Block) restless() bool { return b.Reason.Code == drover.ReasonInterrupted }
+// unstable reports whether the block is for interruptions.
+func (b Block) unstable() bool { return b.Reason.Code == drover.ReasonInterrupted }
 
 // pause is how long such a block lasts at first, and at most.
 func (b Block) pause() (first, most time.Duration) {
-	if b.restless() {
+	if b.unstable() {
 		return restlessTime, restlessMost
 	}
 	return blockTime, blockMost
@@ -82,7 +82,7 @@ func (b Block) pause() (first, most time.Duration) {
 
 // calmAt is when the probe of a block for interruptions has lived long enough; 0 if it has none, or that is not there yet.
 func (e *Engine) calmAt(b Block) drover.Time {
-	if in := e.instance(b.Probe); b.restless() && in != nil && in.Created != 0 {
+	if in := e.instance(b.Probe); b.unstable() && in != nil && in.Created != 0 {
 		return in.Created.Add(calmTime)
 	}
 	return 0

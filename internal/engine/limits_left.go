@@ -10,14 +10,14 @@ import (
 // Within a cloud its operator may limit the instances, or the vCPUs, of a zone, a type, a market, a quota group, or what is several of these at once.
 // An instance counts against each limit that covers anything it may be: until its cloud has chosen, that is any of its candidates.
 
-// leeway is what each limit leaves to be added. Less than nothing is left where a limit was lowered, or instances were adopted.
-type leeway []drover.Limit
+// limitsLeft is what each limit leaves to be added. Less than nothing is left where a limit was lowered, or instances were adopted.
+type limitsLeft []drover.Limit
 
-// leeway is what all limits leave now, for the caller to change; nil if there are none.
-func (e *Engine) leeway() leeway { return slices.Clone(e.inventory().leeway) }
+// limitsLeft is what all limits leave now, for the caller to change; nil if there are none.
+func (e *Engine) limitsLeft() limitsLeft { return slices.Clone(e.inventory().limitsLeft) }
 
 // allLimits is what all limits would leave if nothing counted against them.
-func (e *Engine) allLimits() (left leeway) {
+func (e *Engine) allLimits() (left limitsLeft) {
 	for _, c := range e.s.Settings.Clouds {
 		for _, l := range c.Limits {
 			l.Cloud = c.Name
@@ -57,7 +57,7 @@ func weight(l drover.Limit, offers []drover.Offering) (cpu drover.MilliCPU, cove
 }
 
 // take counts n more instances, each of any of the offerings; a negative n gives them back.
-func (l leeway) take(n int, offers ...drover.Offering) {
+func (l limitsLeft) take(n int, offers ...drover.Offering) {
 	for i := range l {
 		if cpu, covered := weight(l[i], offers); covered {
 			l[i] = l[i].Less(n, cpu*drover.MilliCPU(n))
@@ -66,7 +66,7 @@ func (l leeway) take(n int, offers ...drover.Offering) {
 }
 
 // passed is the first limit that one more instance of any of the offerings would pass; nil if it would pass none.
-func (l leeway) passed(offers ...drover.Offering) *drover.Limit {
+func (l limitsLeft) passed(offers ...drover.Offering) *drover.Limit {
 	for i := range l {
 		cpu, covered := weight(l[i], offers)
 		if covered && (l[i].Instances != nil && *l[i].Instances < 1 || l[i].CPU != nil && *l[i].CPU < cpu) {
@@ -77,7 +77,7 @@ func (l leeway) passed(offers ...drover.Offering) *drover.Limit {
 }
 
 // within is what of a purchase's candidates keeps the limits together. What is only second for one purchase is not taken from what is first for another.
-func (l leeway) within(candidates []drover.Offering) (all []drover.Offering) {
+func (l limitsLeft) within(candidates []drover.Offering) (all []drover.Offering) {
 	if l == nil {
 		return candidates
 	}
@@ -90,7 +90,7 @@ func (l leeway) within(candidates []drover.Offering) (all []drover.Offering) {
 }
 
 // clears reports whether an instance that goes could let one of the offering be rented: it counts against whichever limit that would pass.
-func (l leeway) clears(offers []drover.Offering, o drover.Offering) bool {
+func (l limitsLeft) clears(offers []drover.Offering, o drover.Offering) bool {
 	for i := range l {
 		if l[i:i+1].passed(o) != nil && !slices.ContainsFunc(offers, l[i].Covers) {
 			return false
@@ -102,7 +102,7 @@ func (l leeway) clears(offers []drover.Offering, o drover.Offering) bool {
 // whyPassed says that one more instance of the offering would pass a limit, since the last that counts against it was asked for; or that none may ever be,
 // since the limit is what it is.
 func (e *Engine) whyPassed(o drover.Offering) (drover.Reason, bool) {
-	why, l := e.passedBy(e.leeway(), o)
+	why, l := e.passedBy(e.limitsLeft(), o)
 	if l == nil {
 		return why, false
 	}
@@ -111,7 +111,7 @@ func (e *Engine) whyPassed(o drover.Offering) (drover.Reason, bool) {
 }
 
 // passedBy says that one more instance of the offering would pass one of the limits, of which so much is left, and which; nil if it would pass none.
-func (e *Engine) passedBy(left leeway, o drover.Offering) (why drover.Reason, l *drover.Limit) {
+func (e *Engine) passedBy(left limitsLeft, o drover.Offering) (why drover.Reason, l *drover.Limit) {
 	if l = e.allLimits().passed(o); l != nil {
 		return e.reason(drover.ReasonLimit, "a single one passes %s; raise the limit", l.Name()), l
 	}

@@ -11,7 +11,7 @@ import (
 
 func TestHabits(t *testing.T) {
 	t.Run("follow a change within a few times", func(t *testing.T) {
-		var all []engine.Habit
+		var all []engine.Stat
 		for at := range drover.Time(20) {
 			all = engine.See(all, "c/small", time.Minute, at)
 		}
@@ -24,7 +24,7 @@ func TestHabits(t *testing.T) {
 	})
 
 	t.Run("are those of late, if there are very many", func(t *testing.T) {
-		var all []engine.Habit
+		var all []engine.Stat
 		for i := range 1000 {
 			all = engine.See(all, fmt.Sprint(i), time.Minute, drover.Time(i))
 		}

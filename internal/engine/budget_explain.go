@@ -12,12 +12,12 @@ import (
 // Of what is offered, a budget of the fleet keeps what it cannot pay from everybody; one of a user or a label, from their jobs alone.
 
 // renting is what an instance of an offering would bind, with so long for its work.
-func (e *Engine) renting(o drover.Offering, work time.Duration) pledge {
-	return pledge{offers: []drover.Offering{o}, boots: e.life().BootTimeout + work}
+func (e *Engine) renting(o drover.Offering, work time.Duration) commitment {
+	return commitment{offers: []drover.Offering{o}, boots: e.life().BootTimeout + work}
 }
 
 // hourOf is what renting an instance of an offering would bind, for an hour of work.
-func (e *Engine) hourOf(o drover.Offering) pledge { return e.renting(o, horizon(0)) }
+func (e *Engine) hourOf(o drover.Offering) commitment { return e.renting(o, horizon(0)) }
 
 // tooDearForAll reports whether the fleet's budgets do not allow an instance of the offering now.
 func (e *Engine) tooDearForAll(o drover.Offering) bool {
@@ -124,7 +124,7 @@ func (e *Engine) whyPoor(b *Budget, offers []drover.Offering) (why drover.Reason
 // whyNotPaidBy says why an account refuses a job on any of the offerings, since when and until when.
 func (e *Engine) whyNotPaidBy(a *account, key GroupKey, offers []drover.Offering) drover.Reason {
 	ask := asked{key, 1, false}
-	t := e.tollOn(a, ask, offers)
+	t := e.minimumCostOn(a, ask, offers)
 	why := e.whyNotNow(a, ask, t)
 	if never := e.whyNever(a, ask, t); never != nil {
 		why = *never
@@ -146,7 +146,7 @@ func leanest(s drover.Shape, offers []drover.Offering) (best drover.Offering, ok
 // refusesFor is the window of a budget that would be overdrawn if one of the group's jobs began on an instance of the offering, of several the one that is so for
 // longest; nil if there is none.
 func (e *Engine) refusesFor(budget *Budget, o drover.Offering, g *group) (worst *account) {
-	books, p := e.book(), pledge{offers: []drover.Offering{o}, boots: e.life().BootTimeout, loads: []wanted{{g, 1}}}
+	books, p := e.book(), commitment{offers: []drover.Offering{o}, boots: e.life().BootTimeout, loads: []wanted{{g, 1}}}
 	for i := range books.accounts {
 		a := &books.accounts[i]
 		if a.budget != budget || a.limit == 0 {

@@ -13,31 +13,31 @@ import (
 // that is cheapest, and none on what is too dear for one of them, or too dear for the fleet for as long as that job may take. So no plan has to be cut for want of money,
 // by which few jobs would get an instance that was chosen for many, or one that takes long would keep others from what they could pay.
 
-// means is what the budgets have left for a plan.
-type means struct {
+// headroom is what the budgets have left for a plan.
+type headroom struct {
 	e        *Engine
 	offers   []drover.Offering // those whose vCPUs cost least first
 	fits     map[drover.Shape][]drover.Offering
-	purses   []purse                        // of users and labels
+	purses   []windowHeadroom               // of users and labels
 	ceilings map[time.Duration]drover.Money // of the fleet's, by how long a job may take
 }
 
-// purse is one account, and what those get of it that were served before.
-type purse struct {
+// windowHeadroom is one account, and what those get of it that were served before.
+type windowHeadroom struct {
 	*account
 	taken drover.Money
 }
 
-// means looks at what is left; nil if nothing limits what may be spent.
-func (e *Engine) means(offers []drover.Offering) *means {
+// headroom looks at what is left; nil if nothing limits what may be spent.
+func (e *Engine) headroom(offers []drover.Offering) *headroom {
 	if !e.limited() || len(offers) == 0 {
 		return nil
 	}
-	m := &means{e: e, fits: map[drover.Shape][]drover.Offering{}, ceilings: map[time.Duration]drover.Money{}}
+	m := &headroom{e: e, fits: map[drover.Shape][]drover.Offering{}, ceilings: map[time.Duration]drover.Money{}}
 	b := e.book()
 	for i := range b.accounts {
 		if a := &b.accounts[i]; !a.fleets() && a.limit > 0 {
-			m.purses = append(m.purses, purse{account: a})
+			m.purses = append(m.purses, windowHeadroom{account: a})
 		}
 	}
 	m.offers = slices.Clone(offers)
@@ -48,7 +48,7 @@ func (e *Engine) means(offers []drover.Offering) *means {
 // asked is what a plan is asked for, and for which of the groups. It is without those whom no budget can pay, which are told so, and without those for whom nothing is
 // left once others got what they ask for: theirs is the next plan.
 func (e *Engine) asked(groups []*group, offers []drover.Offering) (demands []drover.Demand, of []*group) {
-	m := e.means(offers)
+	m := e.headroom(offers)
 	for _, g := range groups {
 		d, payable := drover.Demand{Shape: g.Key.Shape, Count: g.wants(), Time: g.Key.Expected}, true
 		if m != nil {
@@ -64,10 +64,10 @@ func (e *Engine) asked(groups []*group, offers []drover.Offering) (demands []dro
 }
 
 // within is what of a group's demand can be paid, and on what; or that none of it can. A gang is asked for as a whole if one of it can be paid.
-func (m *means) within(g *group, d drover.Demand) (_ drover.Demand, payable bool) {
+func (m *headroom) within(g *group, d drover.Demand) (_ drover.Demand, payable bool) {
 	ceiling := m.ceiling(g.horizon())
-	purse := slices.ContainsFunc(m.purses, func(p purse) bool { return p.budget.covers(g.Key) })
-	if ceiling == 0 && !purse {
+	windowHeadroom := slices.ContainsFunc(m.purses, func(p windowHeadroom) bool { return p.budget.covers(g.Key) })
+	if ceiling == 0 && !windowHeadroom {
 		return d, true
 	}
 	able := m.able(d.Shape)
@@ -77,14 +77,14 @@ func (m *means) within(g *group, d drover.Demand) (_ drover.Demand, payable bool
 	if d.Dearest = ceiling; ceiling != 0 {
 		able = slices.DeleteFunc(slices.Clone(able), func(o drover.Offering) bool { return !d.Affords(o) })
 	}
-	if len(able) == 0 || !purse {
+	if len(able) == 0 || !windowHeadroom {
 		return d, len(able) > 0
 	}
 	return m.ofPurses(g, d, able)
 }
 
 // ofPurses is within by what users and labels have left, on the offerings that can hold the group's jobs.
-func (m *means) ofPurses(g *group, d drover.Demand, able []drover.Offering) (_ drover.Demand, payable bool) {
+func (m *headroom) ofPurses(g *group, d drover.Demand, able []drover.Offering) (_ drover.Demand, payable bool) {
 	if m.count(g, able[len(able)-1], d.Count) < d.Count {
 		dear := sort.Search(len(able), func(i int) bool { return !m.pays(g, able[i]) })
 		switch {
@@ -103,7 +103,7 @@ func (m *means) ofPurses(g *group, d drover.Demand, able []drover.Offering) (_ d
 
 // ceiling is the most that an instance may cost an hour on which a job may take so long, for all that the fleet's budgets have left: 0 if that is no less than what is
 // offered, and below it if nothing may be rented.
-func (m *means) ceiling(horizon time.Duration) drover.Money {
+func (m *headroom) ceiling(horizon time.Duration) drover.Money {
 	if most, known := m.ceilings[horizon]; known {
 		return most
 	}
@@ -123,7 +123,7 @@ func (m *means) ceiling(horizon time.Duration) drover.Money {
 }
 
 // able is the offerings that can hold a shape, in their order.
-func (m *means) able(s drover.Shape) []drover.Offering {
+func (m *headroom) able(s drover.Shape) []drover.Offering {
 	able, known := m.fits[s]
 	if !known {
 		for _, o := range m.offers {
@@ -136,16 +136,16 @@ func (m *means) able(s drover.Shape) []drover.Offering {
 	return able
 }
 
-// each is what one of a group's jobs on an instance of the offering binds of a purse.
-func (m *means) each(p *purse, g *group, o drover.Offering) drover.Money {
+// each is what one of a group's jobs on an instance of the offering binds of a window.
+func (m *headroom) each(p *windowHeadroom, g *group, o drover.Offering) drover.Money {
 	if !p.budget.covers(g.Key) {
 		return 0
 	}
-	return m.e.adds(p.account, pledge{offers: []drover.Offering{o}, boots: m.e.life().BootTimeout, loads: []wanted{{g, 1}}})
+	return m.e.adds(p.account, commitment{offers: []drover.Offering{o}, boots: m.e.life().BootTimeout, loads: []wanted{{g, 1}}})
 }
 
 // pays reports whether there is money for one of a group's jobs on the offering, whoever else gets some of it.
-func (m *means) pays(g *group, o drover.Offering) bool {
+func (m *headroom) pays(g *group, o drover.Offering) bool {
 	for i := range m.purses {
 		p := &m.purses[i]
 		if each := m.each(p, g, o); each > 0 && m.e.exceeds(m.e.books, p.account, each, p.limit) {
@@ -156,7 +156,7 @@ func (m *means) pays(g *group, o drover.Offering) bool {
 }
 
 // count is for how many of n of a group's jobs there is money on the offering.
-func (m *means) count(g *group, o drover.Offering, n int) int {
+func (m *headroom) count(g *group, o drover.Offering, n int) int {
 	for i := range m.purses {
 		p := &m.purses[i]
 		if each := m.each(p, g, o); each > 0 && m.e.exceeds(m.e.books, p.account, p.taken+each*drover.Money(n), p.limit) {
@@ -167,7 +167,7 @@ func (m *means) count(g *group, o drover.Offering, n int) int {
 }
 
 // take notes that so many of a group's jobs get some of what there is.
-func (m *means) take(g *group, o drover.Offering, n int) {
+func (m *headroom) take(g *group, o drover.Offering, n int) {
 	for i := range m.purses {
 		m.purses[i].taken += m.each(&m.purses[i], g, o) * drover.Money(n)
 	}

@@ -9,7 +9,7 @@ import (
 	"drover/internal/ledger"
 )
 
-// A pledge is money that a decision would bind. It is refused if an account would be overdrawn by it. Once it is made, the entry of its instance
+// A commitment is money that a decision would bind. It is refused if an account would be overdrawn by it. Once it is made, the entry of its instance
 // has it.
 
 // fleets reports whether the account is of what instances cost.
@@ -41,26 +41,26 @@ func (in *instance) bound() (n int) {
 	return n
 }
 
-// pledge is money that a decision would bind: an instance kept for longer, or rented, for so many jobs more.
-type pledge struct {
+// commitment is money that a decision would bind: an instance kept for longer, or rented, for so many jobs more.
+type commitment struct {
 	in     *instance         // nil: one that is to be rented
 	offers []drover.Offering // that it may be of
 	boots  time.Duration     // until its jobs can begin, at most
 	loads  []wanted
 }
 
-// longest is the horizon of the longest of the pledge's jobs.
-func (p pledge) longest() (most time.Duration) {
+// longest is the horizon of the longest of the commitment's jobs.
+func (p commitment) longest() (most time.Duration) {
 	for _, w := range p.loads {
 		most = max(most, w.g.horizon())
 	}
 	return most
 }
 
-// refuses is the account that a pledge would overdraw, if what instances are freed were gone: of several the one that is so for longest. It is
+// refuses is the account that a commitment would overdraw, if what instances are freed were gone: of several the one that is so for longest. It is
 // nil if there is none.
-func (e *Engine) refuses(p pledge, freed ...*instance) (worst *account) {
-	return e.refusesAll([]pledge{p}, freed...)
+func (e *Engine) refuses(p commitment, freed ...*instance) (worst *account) {
+	return e.refusesAll([]commitment{p}, freed...)
 }
 
 // allowsOn reports whether the budgets allow what the group asks for next: a job more on an instance, or a gang on as many like it as that takes.
@@ -70,7 +70,7 @@ func (e *Engine) allowsOn(in *instance, g *group) bool {
 	}
 	n := e.askedBy(g).count
 	per := max(1, in.Resources.Times(g.Key.Shape.Need, in.atOnce(n))) // none, if its volume has yet to grow
-	p := pledge{in: in, loads: []wanted{{g, n}}}
+	p := commitment{in: in, loads: []wanted{{g, n}}}
 	return e.worst(func(_ int, a *account) (more, less drover.Money) {
 		more = e.adds(a, p)
 		if a.fleets() {
@@ -81,14 +81,14 @@ func (e *Engine) allowsOn(in *instance, g *group) bool {
 }
 
 // refusesAll is refuses of several together, each of another instance.
-func (e *Engine) refusesAll(pledges []pledge, freed ...*instance) (worst *account) {
+func (e *Engine) refusesAll(pledges []commitment, freed ...*instance) (worst *account) {
 	return e.worst(func(_ int, a *account) (more, less drover.Money) {
 		return e.addsAll(a, pledges), e.relief(a, freed)
 	})
 }
 
-// addsAll is what several pledges add to an account, each of another instance.
-func (e *Engine) addsAll(a *account, pledges []pledge) (more drover.Money) {
+// addsAll is what several commitments add to an account, each of another instance.
+func (e *Engine) addsAll(a *account, pledges []commitment) (more drover.Money) {
 	for _, p := range pledges {
 		more += e.adds(a, p)
 	}
@@ -113,7 +113,7 @@ func (e *Engine) worst(change func(i int, a *account) (more, less drover.Money))
 }
 
 // addsAfter is what a change adds after an account's window. Where prices have risen and the window is overdrawn, later windows may be overdrawn, too:
-// they hold the same pledges.
+// they hold the same commitments.
 func addsAfter(a *account, i int, change func(i int, a *account) (more, less drover.Money)) drover.Money {
 	later := *a
 	later.from, later.to = a.to, never
@@ -126,9 +126,9 @@ func (e *Engine) overdrawn(in *instance) *account {
 	return e.worst(func(i int, _ *account) (more, less drover.Money) { return in.entry.sums[i], in.entry.sums[i] })
 }
 
-// within is how many of the pledge's jobs of each group the budgets of users and labels allow, and which of them would be overdrawn by one more; nil if
+// within is how many of the commitment's jobs of each group the budgets of users and labels allow, and which of them would be overdrawn by one more; nil if
 // that is all.
-func (e *Engine) within(p pledge) (allowed []wanted, worst *account) {
+func (e *Engine) within(p commitment) (allowed []wanted, worst *account) {
 	b := e.book()
 	taken := make([]drover.Money, len(b.accounts))
 	for _, w := range p.loads {
@@ -158,8 +158,8 @@ func (e *Engine) within(p pledge) (allowed []wanted, worst *account) {
 	return allowed, worst
 }
 
-// adds is what a pledge adds to an account.
-func (e *Engine) adds(a *account, p pledge) (more drover.Money) {
+// adds is what a commitment adds to an account.
+func (e *Engine) adds(a *account, p commitment) (more drover.Money) {
 	ends, offers := e.s.Now.Add(p.boots+p.longest()), p.offers
 	if p.in != nil {
 		offers = p.in.offers()

@@ -12,31 +12,31 @@ import (
 // needs, and never one on which something runs (BEHAVIOUR D18). What is on its way for work of equal priority stays, so that two kinds of
 // work do not take the fleet from each other in turns.
 
-// giveWay has instances go so that others can be created for groups that are stuck.
-func (e *Engine) giveWay() {
+// preempt has instances go so that others can be created for groups that are stuck.
+func (e *Engine) preempt() {
 	if e.halted() || !e.yield || e.s.Closing || e.s.Solving != nil {
 		return
 	}
 	e.yield = false
-	givers := e.givers()
+	victims := e.victims()
 	for _, g := range slices.Clone(e.groups) {
-		if len(givers) == 0 {
+		if len(victims) == 0 {
 			return
 		}
-		if g.Stuck && g.unbound() > 0 {
-			for _, in := range e.wayFor(g, givers) {
+		if g.Unschedulable && g.unbound() > 0 {
+			for _, in := range e.wayFor(g, victims) {
 				e.stop(in, e.reason(drover.ReasonGivesWay, "gives way to job %s, of priority %d", g.jobs[0].Name, g.Key.Priority))
-				givers = slices.DeleteFunc(givers, func(o *instance) bool { return o == in })
+				victims = slices.DeleteFunc(victims, func(o *instance) bool { return o == in })
 			}
 		}
 	}
 }
 
-// givers are the instances that may give way to somebody, those of the lowest priority first and of these the youngest.
-func (e *Engine) givers() (able []*instance) {
-	r := e.callRolls()
+// victims are the instances that may give way to somebody, those of the lowest priority first and of these the youngest.
+func (e *Engine) victims() (able []*instance) {
+	r := e.refreshIndex()
 	for _, in := range r.idle {
-		if in.Connected && in.takes() && !in.stretching() && in.Standby == 0 && len(in.Strangers) == 0 && e.s.Now >= in.KeepUntil {
+		if in.Connected && in.takes() && !in.stretching() && in.Standby == 0 && len(in.Orphans) == 0 && e.s.Now >= in.KeepUntil {
 			able = append(able, in)
 		}
 	}
@@ -60,9 +60,9 @@ func (in *instance) priority() int {
 	return most
 }
 
-// wayFor is those of the givers that have to go for a group, by what stops its growth.
-func (e *Engine) wayFor(g *group, givers []*instance) []*instance {
-	lower := slices.DeleteFunc(slices.Clone(givers), func(in *instance) bool {
+// wayFor is those of the victims that have to go for a group, by what stops its growth.
+func (e *Engine) wayFor(g *group, victims []*instance) []*instance {
+	lower := slices.DeleteFunc(slices.Clone(victims), func(in *instance) bool {
 		return in.priority() >= g.Key.Priority || g.Key.Gang > 0 && in.priority() >= 0 || in.accepts(g)
 	})
 	switch g.Reason.Code {
@@ -78,7 +78,7 @@ func (e *Engine) wayFor(g *group, givers []*instance) []*instance {
 
 // leavingFor counts the instances that give way already, and whose end helps as well.
 func (e *Engine) leavingFor(helps func(*instance) bool) (n int) {
-	for _, in := range e.callRolls().ending {
+	for _, in := range e.refreshIndex().ending {
 		if in.Reason.Code == drover.ReasonGivesWay && helps(in) {
 			n++
 		}
@@ -88,7 +88,7 @@ func (e *Engine) leavingFor(helps func(*instance) bool) (n int) {
 
 // wayThroughLimit is as many as have to go for the group to get the instances it needs, where their going lets some be created.
 func (e *Engine) wayThroughLimit(g *group, lower []*instance) []*instance {
-	able, left := e.rentableFor(g), e.leeway()
+	able, left := e.rentableFor(g), e.limitsLeft()
 	helps := func(in *instance) bool {
 		return slices.ContainsFunc(able, func(o drover.Offering) bool {
 			return (in.Cloud == o.Cloud || e.room() == 0 && e.cloudRoom(o.Cloud) > 0) && left.clears(e.mayBe(in), o)
@@ -147,7 +147,7 @@ func (e *Engine) wayThroughBudget(g *group, lower []*instance) []*instance {
 		return nil
 	}
 	cheapest := slices.MinFunc(able, func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) })
-	p := pledge{offers: []drover.Offering{cheapest}, boots: e.life().BootTimeout, loads: []wanted{{g, 1}}}
+	p := commitment{offers: []drover.Offering{cheapest}, boots: e.life().BootTimeout, loads: []wanted{{g, 1}}}
 	for i := range lower {
 		if e.refuses(p, lower[:i+1]...) == nil {
 			return lower[:i+1]
@@ -157,7 +157,7 @@ func (e *Engine) wayThroughBudget(g *group, lower []*instance) []*instance {
 }
 
 // takeOver gives a group that is stuck the room of lower ones on instances that are on their way.
-func (e *Engine) takeOver(g *group, r *rolls) {
+func (e *Engine) takeOver(g *group, r *fleetIndex) {
 	for _, in := range r.coming {
 		if g.wants() == 0 {
 			return

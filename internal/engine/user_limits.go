@@ -68,7 +68,7 @@ func (e *Engine) userLimited(g *group) (why drover.Reason, limited bool) {
 	if !e.limitsUsers() || e.totalRoom() == 0 {
 		return why, false
 	}
-	left, need := e.leeway(), g.Key.Shape.Need.CPU*drover.MilliCPU(max(1, g.Key.Gang))
+	left, need := e.limitsLeft(), g.Key.Shape.Need.CPU*drover.MilliCPU(max(1, g.Key.Gang))
 	for _, o := range e.rentableFor(g) {
 		if e.cloudRoom(o.Cloud) > 0 && left.passed(o) == nil {
 			l := e.userLimit(g.mark)

@@ -138,7 +138,7 @@ func (e *Engine) awaits() string {
 // strangeness is an attempt that is not known, if one runs on the instance, of a job that the records have: also one that is final in them may be
 // put back in the queue. One that these records never started is none.
 func (e *Engine) strangeness(in *instance) *drover.AttemptID {
-	for _, id := range in.Strangers {
+	for _, id := range in.Orphans {
 		if id.Job.Number <= e.s.LastJob && !slices.Contains(in.Forged, id) {
 			return &id
 		}
@@ -153,8 +153,8 @@ func (e *Engine) whyUnproved() drover.Reason {
 	return why
 }
 
-// regain takes over an attempt that by its proof is these records', and later than what they have of its job; nil if it does not fit that.
-func (e *Engine) regain(in *instance, r Report) *Attempt {
+// adoptAttempt takes over an attempt that by its proof is these records', and later than what they have of its job; nil if it does not fit that.
+func (e *Engine) adoptAttempt(in *instance, r Report) *Attempt {
 	id, j := r.ID, e.job(r.ID.Job.Number)
 	if e.proved() || j == nil || !j.mayStart() || id.Number <= j.last(id.Job.Index) {
 		return nil

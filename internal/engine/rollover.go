@@ -46,8 +46,8 @@ func (e *Engine) situate(a *account) {
 	}
 }
 
-// turnBooks has the accounts of windows that have ended be those of the next ones that come in sight.
-func (e *Engine) turnBooks() {
+// rollover has the accounts of windows that have ended be those of the next ones that come in sight.
+func (e *Engine) rollover() {
 	b := e.books
 	if b == nil {
 		return

@@ -17,7 +17,7 @@ type wholes struct {
 	sums      []drover.Money   // by all of these together, of each account
 	room      int              // that they leave
 	clouds    map[string]int   // how many of them each has
-	left      leeway           // that they leave of limits within clouds
+	left      limitsLeft       // that they leave of limits within clouds
 }
 
 // portion is what one purchase takes.
@@ -32,7 +32,7 @@ func (e *Engine) wholeGangs(s *Solving, plan drover.Plan) []drover.Purchase {
 	if !slices.ContainsFunc(s.Groups, func(k GroupKey) bool { return k.Gang > 0 }) {
 		return plan.Purchases
 	}
-	w := &wholes{s: s, purchases: slices.Clone(plan.Purchases), of: map[*group][]int{}, room: e.room(), clouds: map[string]int{}, left: e.leeway()}
+	w := &wholes{s: s, purchases: slices.Clone(plan.Purchases), of: map[*group][]int{}, room: e.room(), clouds: map[string]int{}, left: e.limitsLeft()}
 	for i := range w.purchases {
 		p := &w.purchases[i]
 		p.Loads = slices.Clone(p.Loads)
@@ -67,7 +67,7 @@ func (e *Engine) trim(w *wholes, g *group) {
 	}
 	if left <= 0 {
 		e.drop(w, g, e.reason(drover.ReasonGang, "not all that begin together can be rented"))
-		g.Served = served
+		g.PartlyPlanned = served
 		return
 	}
 	e.loadsOf(w, g, func(l *drover.Load) {
@@ -95,13 +95,13 @@ func (e *Engine) loadsOf(w *wholes, g *group, do func(*drover.Load)) {
 // drop rents nothing for a gang's group. What that leaves may serve others, which are planned for once more, without it.
 func (e *Engine) drop(w *wholes, g *group, why drover.Reason) {
 	e.loadsOf(w, g, func(l *drover.Load) { l.Count = 0 })
-	if g.Served = 0; g.queued == 0 {
+	if g.PartlyPlanned = 0; g.queued == 0 {
 		return
 	}
-	if !g.Stuck {
+	if !g.Unschedulable {
 		e.stick([]*group{g}, why)
 	}
-	g.Barred, e.without, e.replace = true, true, true
+	g.Deferred, e.without, e.replace = true, true, true
 }
 
 // unable looks at the next purchase. If it cannot be made, and a gang's group needs it, it is that group, and why; nil if not.
@@ -159,7 +159,7 @@ func (e *Engine) firstOf(s *Solving, p drover.Purchase) (o drover.Offering, ok b
 }
 
 // seatedOf is what gangs will bind on what is ready, where they have some of their places, if the next purchase is the first for the rest of them.
-func (e *Engine) seatedOf(w *wholes, loads []wanted) (all []pledge) {
+func (e *Engine) seatedOf(w *wholes, loads []wanted) (all []commitment) {
 	for _, l := range loads {
 		if l.g.Key.Gang > 0 && l.g.Standby > 0 && w.of[l.g][0] == len(w.taken) {
 			seats := e.seat(l.g, l.g.Standby, orders[0])
@@ -172,9 +172,9 @@ func (e *Engine) seatedOf(w *wholes, loads []wanted) (all []pledge) {
 
 // affords is what a purchase takes of each account, and what is begun elsewhere with it, if all that was taken before and all that it is for may be paid; else
 // it is the account that would be overdrawn.
-func (e *Engine) affords(w *wholes, o drover.Offering, loads []wanted, with []pledge) ([]drover.Money, *account) {
+func (e *Engine) affords(w *wholes, o drover.Offering, loads []wanted, with []commitment) ([]drover.Money, *account) {
 	o = e.withVolume(o, e.volume(o, loads))
-	all := append(with, pledge{offers: []drover.Offering{o}, boots: e.life().BootTimeout, loads: loads})
+	all := append(with, commitment{offers: []drover.Offering{o}, boots: e.life().BootTimeout, loads: loads})
 	sums := make([]drover.Money, len(e.book().accounts))
 	if w.sums == nil {
 		w.sums = make([]drover.Money, len(sums))

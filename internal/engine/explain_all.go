@@ -181,7 +181,7 @@ func (e *Engine) explainBlock(b Block) drover.Explanation {
 // text says why the block is there, and what its end waits for if its time is over.
 func (b Block) text() string {
 	switch {
-	case b.Over && b.restless():
+	case b.Over && b.unstable():
 		return b.Reason.Text + "; one instance tries whether it is calm"
 	case b.Probe != 0:
 		return b.Reason.Text + "; one create tries whether that is over"
