@@ -6,8 +6,8 @@ import (
 	"drover"
 )
 
-// inventory is what there is, counted for those who would else go through all instances: for every group that waits, say. It is good while the fleet and
-// the types are as they were when it was taken.
+// inventory counts what there is, so that not every group that waits goes through all instances. It is good as long as the fleet and the types are as they
+// were when it was taken.
 type inventory struct {
 	fleet, types int
 	limitsLeft   limitsLeft       // what all limits leave; nil if there are none
@@ -18,10 +18,10 @@ type inventory struct {
 
 // stock is the instances of one kind.
 type stock struct {
-	one    *instance // of them
-	made   *instance // of those that are no longer what their cloud may yet choose; nil if there are none
-	count  int       // how many those are
-	takers int       // how many take work, or will
+	one    *instance // any of them
+	made   *instance // one whose cloud has chosen what it is; nil if there is none
+	count  int       // how many such there are
+	takers int       // how many of all take work, or will
 }
 
 // owned is how much the instances of one owner are.
@@ -30,7 +30,7 @@ type owned struct {
 	cpu       drover.MilliCPU
 }
 
-// likeness is all of an instance by which it may run a group's jobs, once it is empty, and how many of them.
+// likeness is what decides whether an instance may run a group's jobs once it is empty, and how many.
 type likeness struct {
 	cloud, zone string
 	typ         drover.InstanceType
@@ -88,7 +88,7 @@ func (e *Engine) takeInventory() *inventory {
 	return all
 }
 
-// hold is how many of a group's jobs, at most n on each, the instances that take work hold at once when they are empty, but for those that have lost a job.
+// hold is how many of a group's jobs the instances that take work hold when they are empty, at most n on each. Those that have lost the job are left out.
 func (all *inventory) hold(g *group, n int, job int64) (count int) {
 	each := func(in *instance) int { return in.Resources.Times(g.Key.Shape.Need, in.atOnce(n)) }
 	for _, k := range all.kinds {
