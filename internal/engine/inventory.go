@@ -68,7 +68,7 @@ func (e *Engine) takeInventory() *inventory {
 			all.kinds = append(all.kinds, stock{one: in})
 		}
 		if len(in.Candidates) > 0 {
-			all.limitsLeft.take(1, in.Candidates...)
+			all.limitsLeft.take(1, e.mayBe(in)...)
 		} else {
 			all.kinds[at].made = in
 			all.kinds[at].count++
