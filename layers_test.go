@@ -189,6 +189,10 @@ var layers = map[string]layer{
 		ours:    []string{".", "internal/config", "internal/logkey"},
 		outside: []string{"github.com/danielgtaylor/huma/v2", "golang.org/x/time"},
 	},
+	"internal/web": {
+		does: "the dashboard: pages of any service, made on the server and kept live",
+		ours: []string{".", "internal/logkey"},
+	},
 	"internal/benchfleet": {
 		does: "a controller and a fleet of SSH servers in one process, to measure dispatching",
 		ours: []string{".", "driver", "internal/blob", "internal/control", "internal/engine", "internal/record", "internal/remote", "internal/store",

@@ -170,7 +170,11 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	if hosts == nil {
 		d.log.Warn("listening for other hosts in the clear: put a proxy with TLS before this, and let nobody else reach it", logkey.Listen, d.config.Listen)
 	}
-	d.api = httpapi.New(httpapi.Config{
+	key, err := sessionKey(token)
+	if err != nil {
+		return err
+	}
+	d.api, _ = addDashboard(d.config.Fleet, key, d.config, d.log, httpapi.Config{
 		Service: d.fleet.controller, Authenticate: d.authenticate, Log: d.log, Version: thisVersion().Version, Hosts: hosts,
 		Ready: d.fleet.controller.Ready, Metrics: d.counted.Handler(), OpenMetrics: httpapi.Alone(d.config.Listen, d.config.URL), Shared: d.config.Auth.Shared,
 	})
