@@ -175,6 +175,10 @@ var layers = map[string]layer{
 		does: "what a configuration would have done with a recorded workload, and what older systems do with it",
 		ours: []string{".", "internal/agenda", "internal/engine", "internal/loop", "internal/pack", "internal/trace"},
 	},
+	"internal/recorded": {
+		does: "what a controller has on record, as a workload to simulate and as what became of it",
+		ours: []string{".", "internal/simulate", "internal/trace"},
+	},
 	"internal/chart": {
 		does:    "draws what changed over time, as SVG; the only importer of its plotting library",
 		outside: []string{"gonum.org/v1/plot"},

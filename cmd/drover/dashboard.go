@@ -14,10 +14,10 @@ import (
 )
 
 // addDashboard has an API's handler serve the dashboard beside it, whose pages ask it as their readers would.
-func addDashboard(fleet string, key [32]byte, c *config.Config, log *slog.Logger, api httpapi.Config) (*httpapi.Handler, *web.Handler) {
+func addDashboard(fleet string, key [32]byte, c *config.Config, trying web.Simulator, log *slog.Logger, api httpapi.Config) (*httpapi.Handler, *web.Handler) {
 	var handler *httpapi.Handler
 	pages := web.New(web.Config{
-		Fleet: fleet, Authenticate: api.Authenticate, Known: httpapi.Known, Key: key, Log: log,
+		Fleet: fleet, Authenticate: api.Authenticate, Known: httpapi.Known, Key: key, Log: log, Simulator: trying,
 		Secure:  strings.HasPrefix(c.URL, "https://"),
 		Service: func(token drover.Secret) drover.Service { return httpapi.Within(handler, token) },
 	})

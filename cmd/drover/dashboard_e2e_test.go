@@ -111,7 +111,9 @@ func evaluate[T any](b *tab, script string, options ...chromedp.EvaluateOption) 
 	return v
 }
 
-func (b *tab) text() string { return evaluate[string](b, "document.body ? document.body.innerText : ''") }
+func (b *tab) text() string {
+	return evaluate[string](b, "document.body ? document.body.innerText : ''")
+}
 
 // wantText waits until the page, which nobody loads again, has a text.
 func (b *tab) wantText(text string) {
@@ -263,6 +265,20 @@ func TestDashboard(t *testing.T) {
 			t.Error(w)
 		}
 	})
+	t.Run("a configuration is tried on what was recorded", func(t *testing.T) {
+		b.t = t
+		b.open("/whatif")
+		b.do(chromedp.SetValue(`textarea`, strings.ReplaceAll(p.configuration("", ""), "max_instances: 4", "max_instances: 1")), chromedp.Click(`.whatif button`))
+		b.wantText("edited configuration")
+		if text := b.text(); !strings.Contains(text, "what happened") || !strings.Contains(text, "wait, mean") {
+			t.Error(text)
+		}
+		b.wantAccessible("/whatif")
+		r := p.run("-c", "drover.yaml", "simulate", "--recorded", "1h")
+		if r.code() != 0 || !strings.Contains(r.out.String(), "RECORDED") {
+			t.Errorf("%s%s", r.out.String(), r.err.tail())
+		}
+	})
 	t.Run("a job is cancelled, with a reason", func(t *testing.T) {
 		b.t = t
 		b.open("/jobs/" + talk)
@@ -288,7 +304,7 @@ func TestDashboard(t *testing.T) {
 func pagesOf(p *daemonPlace, job string) map[string]string {
 	return map[string]string{
 		"overview": "/", "jobs": "/jobs", "array": "/jobs/1", "job": "/jobs/" + job, "log": "/jobs/" + job + "/logs", "failed": "/jobs/4",
-		"instances": "/instances", "instance": "/instances/" + p.instances("--all")[0].Name, "offers": "/offers", "costs": "/costs?by=label", "events": "/events",
+		"instances": "/instances", "instance": "/instances/" + p.instances("--all")[0].Name, "offers": "/offers", "costs": "/costs?by=label", "events": "/events", "whatif": "/whatif",
 	}
 }
 

@@ -25,7 +25,7 @@ func (s *session) serveAPI(ctx context.Context) (*httpapi.Handler, error) {
 	token := drover.NewSecret("drover_run_" + rand.Text())
 	cfg.Hosts = httpapi.Hosts(listener.Addr().String(), "")
 	cfg.Authenticate = s.letIn(token)
-	handler, pages := addDashboard(s.folder.id, freshKey(), s.config, s.ui.log(), cfg)
+	handler, pages := addDashboard(s.folder.id, freshKey(), s.config, nil, s.ui.log(), cfg)
 	server := httpapi.Server(handler)
 	context.AfterFunc(ctx, func() { server.Close() })
 	go server.Serve(listener)

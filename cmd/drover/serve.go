@@ -15,6 +15,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -127,7 +128,8 @@ type daemon struct {
 	flags  serveFlags
 	log    *slog.Logger
 	folder daemonFolder
-	config *config.Config // in use
+	config *config.Config                // in use
+	inUse  atomic.Pointer[config.Config] // the same, for others than attend
 
 	fleet    *fleet
 	counted  *telemetry.Telemetry
@@ -148,6 +150,7 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	}
 	d.local, d.owner = sha256.Sum256([]byte(token.Reveal())), owner()
 	d.counted = newTelemetry()
+	d.inUse.Store(d.config)
 	d.fleet, err = openFleet(ctx, fleetOptions{
 		fleet: d.config.Fleet, config: d.config, db: d.folder.db(), file: d.folder.file,
 		results: d.folder.file("results"), kept: blob.DefaultLimits(), shared: true, trust: d.flags.trust, log: d.log, left: d.findLeft, counted: d.counted,
@@ -174,7 +177,8 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	d.api, _ = addDashboard(d.config.Fleet, key, d.config, d.log, httpapi.Config{
+	trying := simulator{inUse: d.inUse.Load, clouds: d.fleet.controller.Clouds}
+	d.api, _ = addDashboard(d.config.Fleet, key, d.config, trying, d.log, httpapi.Config{
 		Service: d.fleet.controller, Authenticate: d.authenticate, Log: d.log, Version: thisVersion().Version, Hosts: hosts,
 		Ready: d.fleet.controller.Ready, Metrics: d.counted.Handler(), OpenMetrics: httpapi.Alone(d.config.Listen, d.config.URL), Shared: d.config.Auth.Shared,
 	})

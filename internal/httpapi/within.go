@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"time"
 
 	"drover"
 )
@@ -15,6 +16,7 @@ func Within(h http.Handler, token drover.Secret) *Client {
 	if err != nil {
 		panic(err) // the URL is good
 	}
+	c.patience = 10 * time.Minute // whoever asks has an end of its own
 	return c
 }
 

@@ -198,8 +198,13 @@ type browser struct {
 // let in a browser with the token of a role.
 func letIn(t *testing.T, svc drover.Service, role drover.Role) browser {
 	t.Helper()
+	return letInWith(t, svc, role, nil)
+}
+
+func letInWith(t *testing.T, svc drover.Service, role drover.Role, s Simulator) browser {
+	t.Helper()
 	h := New(Config{
-		Fleet: nasty, Log: slog.New(slog.DiscardHandler),
+		Fleet: nasty, Simulator: s, Log: slog.New(slog.DiscardHandler),
 		Authenticate: func(_ context.Context, token drover.Secret) (drover.Identity, error) {
 			if token.Reveal() == "revoked" {
 				return drover.Identity{}, drover.Errorf(drover.KindAuthentication, "this token was revoked")

@@ -25,7 +25,7 @@ type page struct {
 
 // navigation is what stands at the top of every page.
 var navigation = []struct{ Path, Name string }{
-	{"/", "Overview"}, {"/jobs", "Jobs"}, {"/instances", "Instances"}, {"/offers", "Offers"}, {"/costs", "Cost"}, {"/events", "Events"},
+	{"/", "Overview"}, {"/jobs", "Jobs"}, {"/instances", "Instances"}, {"/offers", "Offers"}, {"/costs", "Cost"}, {"/events", "Events"}, {"/whatif", "What if"},
 }
 
 // pages are all pages, by the pattern of their paths.
@@ -39,6 +39,7 @@ func pages() map[string]*page {
 		"/instances/{name}": {name: "instance", title: "Instance", nav: "/instances", live: true, load: (*Handler).instance},
 		"/offers":           {name: "offers", title: "Offers", nav: "/offers", load: (*Handler).offers},
 		"/costs":            {name: "costs", title: "Cost", nav: "/costs", live: true, load: (*Handler).costs},
+		"/whatif":           {name: "whatif", title: "What if", nav: "/whatif", load: (*Handler).whatIf},
 		"/events":           {name: "events", title: "Events", nav: "/events", live: true, load: (*Handler).events},
 	}
 }
@@ -73,7 +74,7 @@ type frame struct {
 }
 
 func (h *Handler) frame(r *request, p *page, data any) frame {
-	f := frame{Title: p.title, Nav: p.nav, Menu: navigation, Fleet: h.cfg.Fleet, Data: data, Now: time.Now()}
+	f := frame{Title: p.title, Nav: p.nav, Menu: h.menu(r), Fleet: h.cfg.Fleet, Data: data, Now: time.Now()}
 	if r == nil {
 		return f
 	}
@@ -86,6 +87,14 @@ func (h *Handler) frame(r *request, p *page, data any) frame {
 		f.Title = t.title()
 	}
 	return f
+}
+
+// menu is the navigation as far as the reader can use it.
+func (h *Handler) menu(r *request) any {
+	if h.cfg.Simulator == nil || r == nil || !r.may(drover.RoleAdmin) {
+		return navigation[:len(navigation)-1]
+	}
+	return navigation
 }
 
 // whole writes all of a page.

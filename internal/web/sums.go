@@ -10,7 +10,7 @@ import (
 )
 
 // sums are costs that were added up. That takes as long as there were jobs in the time that is asked for, so it is done beside the page, which shows
-// what was found last, and not again before share times as long has passed.
+// what was found last, and not again before sumShare times as long has passed.
 type sums struct {
 	mu    sync.Mutex
 	known map[string]*sum // guarded by mu
@@ -32,6 +32,7 @@ const (
 	freshSum   = 10 * time.Second
 	firstSight = 50 * time.Millisecond // how long a page waits for what was never added up
 	addingUp   = 5 * time.Minute       // at most
+	sumShare   = 2 * share             // no sooner again than after so many times as long as it took
 )
 
 func newSums() *sums { return &sums{known: map[string]*sum{}} }
@@ -57,7 +58,7 @@ func (s *sums) of(r *request, f drover.CostFilter, name string) (*sum, error) {
 		s.known[key] = known
 	}
 	known.used = r.now
-	if known.busy == nil && r.now.Sub(known.taken) > max(freshSum, share*known.took) {
+	if known.busy == nil && r.now.Sub(known.taken) > max(freshSum, sumShare*known.took) {
 		known.busy = make(chan struct{})
 		go s.add(r, f, known)
 	}
@@ -86,7 +87,10 @@ func (s *sums) add(r *request, f drover.CostFilter, known *sum) {
 	costs, err := r.svc.Costs(ctx, f)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known.costs, known.err, known.taken, known.took = costs, err, time.Now(), time.Since(began)
+	if err == nil || known.taken.IsZero() {
+		known.costs, known.err = costs, err
+	}
+	known.taken, known.took = time.Now(), time.Since(began)
 	close(known.busy)
 	known.busy = nil
 }

@@ -39,6 +39,7 @@ type Config struct {
 	Key          [32]byte                                 // seals sessions: who has it makes them
 	Secure       bool                                     // browsers come by https alone
 	Log          *slog.Logger
+	Simulator    Simulator // nil: there is none, and no page for it
 }
 
 // Handler serves the pages.
@@ -50,6 +51,7 @@ type Handler struct {
 	version  string        // of the static files
 	streams  chan struct{} // an element for each that is open
 	sums     *sums
+	trying   chan struct{} // holds an element while a configuration is tried
 }
 
 // mostStreams is how many live pages are open at once, at most.
@@ -61,9 +63,12 @@ var files embed.FS
 // New makes a Handler.
 func New(cfg Config) *Handler {
 	h := &Handler{cfg: cfg, sessions: newSessions(cfg), mux: http.NewServeMux(), version: versionOfFiles(), streams: make(chan struct{}, mostStreams)}
-	h.sums = newSums()
+	h.sums, h.trying = newSums(), make(chan struct{}, 1)
 	h.pages = parsePages(h.version)
 	for pattern := range pages() {
+		if pattern == "/whatif" && cfg.Simulator == nil {
+			continue
+		}
 		h.mux.Handle("GET "+pattern, h.reading(h.pages[pattern]))
 	}
 	for pattern, do := range h.actions() {
@@ -72,6 +77,9 @@ func New(cfg Config) *Handler {
 	h.mux.HandleFunc("GET /jobs/{id}/logs/follow", h.asReader(h.followLog))
 	h.mux.HandleFunc("GET /jobs/{id}/logs/raw", h.asReader(h.rawLog))
 	h.mux.HandleFunc("GET /jobs/{id}/outputs/file", h.asReader(h.output))
+	if cfg.Simulator != nil {
+		h.mux.HandleFunc("POST /whatif", h.asReader(h.tryIt))
+	}
 	h.mux.HandleFunc("GET /login", h.login)
 	h.mux.HandleFunc("POST /logout", h.logout)
 	h.mux.Handle("GET /static/", http.HandlerFunc(h.static))
