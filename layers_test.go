@@ -206,7 +206,7 @@ var layers = map[string]layer{
 	"cmd/drover": {
 		does:    "the program, a file per command, and the table of drivers",
 		ours:    []string{all},
-		outside: []string{"github.com/bmatcuk/doublestar/v4", "github.com/goccy/go-yaml", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "golang.org/x/sys", "golang.org/x/term"},
+		outside: []string{"github.com/bmatcuk/doublestar/v4", "github.com/goccy/go-yaml", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "charm.land/bubbletea/v2", "github.com/charmbracelet/colorprofile", "github.com/mattn/go-runewidth", "golang.org/x/sys", "golang.org/x/term"},
 	},
 	"cmd/drover-runner": {
 		does: "the small program that goes to instances",

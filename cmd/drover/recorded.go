@@ -13,8 +13,9 @@ import (
 // mostRecorded is how many jobs of a controller's records are simulated, as of a trace.
 const mostRecorded = 5_000_000
 
-// workload is what is simulated, and what really became of it if it is what a controller has on record.
-func (a *app) workload(ctx context.Context, f simulateFlags, path string) (*trace.Trace, []*simulate.Result, error) {
+// workload is what is simulated, and what really became of it if it is what a controller has on record. Instances then boot for as long as they did, unless the
+// command line says how long.
+func (a *app) workload(ctx context.Context, f simulateFlags, path string, m *simulate.Models) (*trace.Trace, []*simulate.Result, error) {
 	if f.recorded == "" {
 		t, err := f.trace(path)
 		return t, nil, err
@@ -31,6 +32,9 @@ func (a *app) workload(ctx context.Context, f simulateFlags, path string) (*trac
 	past, err := recorded.Read(ctx, svc, since, drover.TimeOf(now), mostRecorded)
 	if err != nil {
 		return nil, nil, err
+	}
+	if m.Boot == simulate.DefaultModels.Boot && past.Boot > 0 {
+		m.Boot = past.Boot
 	}
 	return past.Trace, []*simulate.Result{past.Result}, nil
 }

@@ -88,7 +88,7 @@ func (a *app) simulate(ctx context.Context, f simulateFlags, flags *pflag.FlagSe
 	if len(f.compare) == 0 || flags.Changed("config") {
 		f.compare = slices.Insert(f.compare, 0, a.config)
 	}
-	t, results, err := a.workload(ctx, f, path)
+	t, results, err := a.workload(ctx, f, path, &models)
 	if err != nil {
 		return err
 	}

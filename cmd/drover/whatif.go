@@ -37,7 +37,8 @@ func (s simulator) WhatIf(ctx context.Context, svc drover.Service, ask web.WhatI
 	if err != nil {
 		return nil, err
 	}
-	t, results, err := s.work(ctx, svc, ask)
+	models := simulate.DefaultModels
+	t, results, err := s.work(ctx, svc, ask, &models)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +46,7 @@ func (s simulator) WhatIf(ctx context.Context, svc drover.Service, ask web.WhatI
 		name   string
 		config *config.Config
 	}{{"configuration in use", s.inUse()}, {"edited configuration", edited}} {
-		in, err := s.input(ctx, c.config)
+		in, err := s.input(ctx, c.config, models)
 		if err != nil {
 			return nil, err
 		}
@@ -61,7 +62,7 @@ func (s simulator) WhatIf(ctx context.Context, svc drover.Service, ask web.WhatI
 }
 
 // work is what is simulated, and what became of it if that is known.
-func (s simulator) work(ctx context.Context, svc drover.Service, ask web.WhatIf) (*trace.Trace, []*simulate.Result, error) {
+func (s simulator) work(ctx context.Context, svc drover.Service, ask web.WhatIf, m *simulate.Models) (*trace.Trace, []*simulate.Result, error) {
 	if ask.TraceName != "" {
 		t, err := trace.Read(ask.TraceName, ask.Trace)
 		return t, nil, err
@@ -70,12 +71,15 @@ func (s simulator) work(ctx context.Context, svc drover.Service, ask web.WhatIf)
 	if err != nil {
 		return nil, nil, err
 	}
+	if past.Boot > 0 {
+		m.Boot = past.Boot
+	}
 	return past.Trace, []*simulate.Result{past.Result}, nil
 }
 
 // input is what a simulation of a configuration goes by. Its clouds have to be ones that the controller has: no other is opened for a page.
-func (s simulator) input(ctx context.Context, c *config.Config) (in simulate.Input, err error) {
-	in.Models, in.Settings = simulate.DefaultModels, settings(c, runLimits{})
+func (s simulator) input(ctx context.Context, c *config.Config, m simulate.Models) (in simulate.Input, err error) {
+	in.Models, in.Settings = m, settings(c, runLimits{})
 	open := s.clouds()
 	for i, cloud := range c.Clouds {
 		at := slices.IndexFunc(open, func(o control.Cloud) bool { return o.Name == cloud.Name })

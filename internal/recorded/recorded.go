@@ -24,6 +24,7 @@ const Really simulate.Policy = "recorded"
 type Past struct {
 	Trace  *trace.Trace
 	Result *simulate.Result
+	Boot   time.Duration // the median of how long instances booted; 0: none did
 }
 
 // Service is what is asked.
@@ -68,7 +69,7 @@ func Read(ctx context.Context, svc Service, since, until drover.Time, most int) 
 		return nil, err
 	}
 	result.Points = r.points(costs.Steps, lives)
-	return &Past{t, result}, nil
+	return &Past{t, result, r.boot()}, nil
 }
 
 // reader gathers what happened.
@@ -77,6 +78,15 @@ type reader struct {
 	jobs         []drover.Job
 	ends         map[group]drover.Time
 	left         map[string]int
+	boots        []time.Duration
+}
+
+func (r *reader) boot() time.Duration {
+	if len(r.boots) == 0 {
+		return 0
+	}
+	slices.Sort(r.boots)
+	return r.boots[len(r.boots)/2]
 }
 
 // group is the elements of a job, as others that run after it know it.
@@ -176,7 +186,9 @@ func (r *reader) readInstances(ctx context.Context, svc Service, into *simulate.
 			if !was {
 				continue
 			}
-			all = append(all, life)
+			if all = append(all, life); in.Ready != nil {
+				r.boots = append(r.boots, in.Ready.Sub(*in.Created))
+			}
 			m := markets[in.Market]
 			if m == nil {
 				m = &simulate.Market{Market: in.Market}

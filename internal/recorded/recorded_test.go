@@ -70,7 +70,7 @@ func TestRead(t *testing.T) {
 			job(4, "before", -5, 1, 9, drover.JobSucceeded), job(5, "waits", 7, -1, 0, drover.JobQueued), cancelled, job(7, "later", 300, 301, 302, drover.JobSucceeded),
 		},
 		instances: []drover.Instance{
-			{ID: 1, Market: drover.Spot, Price: 2, Created: at(1), Gone: at(61)}, {ID: 2, Market: drover.OnDemand, Price: 1, Created: at(61), Gone: at(91)},
+			{ID: 1, Market: drover.Spot, Price: 2, Created: at(1), Ready: at(3), Gone: at(61)}, {ID: 2, Market: drover.OnDemand, Price: 1, Created: at(61), Gone: at(91)},
 			{ID: 3, Market: drover.OnDemand, Price: 1, Created: at(90)}, {ID: 4}, {ID: 5, Market: drover.Spot, Created: at(-60), Gone: at(-10)},
 		},
 	}
@@ -86,6 +86,9 @@ func TestRead(t *testing.T) {
 		Left: []trace.Left{{Why: "that were submitted before", Jobs: 1}, {Why: "that were submitted after", Jobs: 1}, {Why: "that have not ended", Jobs: 1}, {Why: "that were cancelled, or never ran", Jobs: 1}}}
 	if diff := cmp.Diff(want, got.Trace); diff != "" {
 		t.Error(diff)
+	}
+	if got.Boot != 2*time.Minute {
+		t.Errorf("instances booted for %v", got.Boot)
 	}
 	r := got.Result
 	points := r.Points
