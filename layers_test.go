@@ -86,9 +86,9 @@ var layers = map[string]layer{
 	},
 	"internal/logkey": {does: "the keys of the structured log, spelled nowhere else"},
 	"internal/telemetry": {
-		does:    "what Prometheus is told of a fleet; the only importer of its client",
+		does:    "what Prometheus and OpenTelemetry are told of a fleet; the only importer of both",
 		ours:    []string{".", "internal/engine"}, // for the values that it counts
-		outside: []string{"github.com/prometheus/client_golang"},
+		outside: []string{"github.com/prometheus/client_golang", "go.opentelemetry.io/otel"},
 	},
 	"internal/wire": {
 		does: "what a controller and a runner say to each other: messages, their limits, their encoding",

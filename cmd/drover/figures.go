@@ -12,6 +12,9 @@ func (f *fleet) figures(ctx context.Context) (s telemetry.Snapshot, err error) {
 	if s.Jobs, err = f.store.Counts(ctx); err != nil {
 		return s, err
 	}
+	if s.Oldest, err = f.store.OldestWaiting(ctx); err != nil {
+		return s, err
+	}
 	err = f.controller.Query(ctx, func(e *engine.Engine) { s.Census = e.Census() })
 	load := f.controller.Load()
 	s.Events, s.Effects = load.Events, load.Effects

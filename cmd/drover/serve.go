@@ -131,6 +131,7 @@ type daemon struct {
 	config *config.Config                // in use
 	inUse  atomic.Pointer[config.Config] // the same, for others than attend
 
+	traced   func(context.Context) error // sends what is left of the traces
 	fleet    *fleet
 	counted  *telemetry.Telemetry
 	left     []config.Cloud    // that are open and no longer configured
@@ -150,6 +151,9 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	}
 	d.local, d.owner = sha256.Sum256([]byte(token.Reveal())), owner()
 	d.counted = newTelemetry()
+	if d.traced, err = d.counted.Trace(ctx, d.config.Fleet); err != nil {
+		return err
+	}
 	d.inUse.Store(d.config)
 	d.fleet, err = openFleet(ctx, fleetOptions{
 		fleet: d.config.Fleet, config: d.config, db: d.folder.db(), file: d.folder.file,
@@ -230,6 +234,14 @@ func (d *daemon) close() {
 		d.fleet.Close()
 	}
 	closeClouds(d.retired)
+	if d.traced == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := d.traced(ctx); err != nil {
+		d.log.Warn("sending the last traces", logkey.Error, err)
+	}
 }
 
 // run serves until it is told to end, or the controller cannot go on.
