@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -15,18 +14,16 @@ func (e *Engine) addAttempt(a *Attempt) {
 	if in == nil || e.job(a.ID.Job.Number) == nil {
 		return
 	}
-	e.attempts[a.ID.Job] = a
-	in.take(a)
-	e.countMix(in, a, 1)
-	e.occupy(in, a)
+	e.load(in, a)
 }
 
-// take adds an attempt to the instance's load.
-func (in *instance) take(a *Attempt) {
-	at, _ := slices.BinarySearchFunc(in.load, a.ID, func(o *Attempt, id drover.AttemptID) int {
-		return cmp.Or(cmp.Compare(o.ID.Job.Number, id.Job.Number), cmp.Compare(o.ID.Job.Index, id.Job.Index))
-	})
+// load adds a live attempt to the instance's.
+func (e *Engine) load(in *instance, a *Attempt) {
+	e.attempts[a.ID.Job] = a
+	at, _ := slices.BinarySearchFunc(in.load, a.ID.Job, func(o *Attempt, id drover.JobID) int { return o.ID.Job.Compare(id) })
 	in.load = slices.Insert(in.load, at, a)
+	e.countMix(in, a, 1)
+	e.occupy(in, a)
 }
 
 // need is what an attempt takes of its instance: everything while its command may run, afterwards only its disk.
@@ -61,10 +58,7 @@ func (e *Engine) admit(in *instance, j *Job, a *Attempt) {
 	e.belong(in, j.User)
 	el := j.element(a.ID.Job.Index)
 	el.Number = a.ID.Number
-	e.attempts[a.ID.Job] = a
-	in.take(a)
-	e.countMix(in, a, 1)
-	e.occupy(in, a)
+	e.load(in, a)
 	if in.State == drover.InstanceIdle {
 		e.setState(in, drover.InstanceRunning)
 	}

@@ -7,10 +7,10 @@ import (
 	"drover/internal/ledger"
 )
 
-// Books are what is spent and what is pledged, in each window of each budget. They are kept from decision to decision: what an instance adds to
+// Books are what is spent and what is committed, in each window of each budget. They are kept from decision to decision: what an instance adds to
 // the accounts is its entry, which is made anew when the instance is, so that a decision costs what has changed and not what there is.
 //
-// What is pledged is what runs: an instance up to the end of the longest job admitted to it, an attempt up to its own. As time goes on most
+// What is committed is what runs: an instance up to the end of the longest job admitted to it, an attempt up to its own. As time goes on most
 // entries stay as they are. Those move that are of what is idle, on its way, or takes longer than it was taken to: they are as of a moment, since
 // when each has grown by no more than its instance's price, and are made anew only where that could make a difference.
 //
@@ -34,16 +34,16 @@ type books struct {
 
 // account is one window of a budget, or with no budget the fleet's whole life.
 type account struct {
-	budget   *Budget
-	window   window
-	from, to drover.Time
-	present  bool
-	last     bool          // of those with a limit
-	spare    bool          // entries may lack in it, and nothing asks for it
-	since    int           // entries from before windows had ended so often have nothing in it
-	limit    drover.Money  // 0: none, or it is spare
-	settled  *drover.Money // spent by what is over; nil where that can be nothing: later than in the next window
-	pledged  drover.Money  // beside that, to what is there: what it has cost, and will
+	budget    *Budget
+	window    window
+	from, to  drover.Time
+	present   bool
+	last      bool          // of those with a limit
+	spare     bool          // entries may lack in it, and nothing asks for it
+	since     int           // entries from before windows had ended so often have nothing in it
+	limit     drover.Money  // 0: none, or it is spare
+	settled   *drover.Money // spent by what is over; nil where that can be nothing: later than in the next window
+	committed drover.Money  // beside that, to what is there: what it has cost, and will
 
 	spent   drover.Money // up to spentAt, with as many entries as entered says
 	spentAt drover.Time
@@ -129,14 +129,14 @@ func (e *Engine) enter(b *books, in *instance) {
 	was := &in.entry
 	for i, sum := range was.sums {
 		if a := &b.accounts[i]; a.since <= was.turn {
-			a.pledged -= sum
+			a.committed -= sum
 		}
 	}
 	b.rate, b.loose = b.rate-was.rate, b.loose-was.loose
 	until := e.figure(b, in)
 	was.turn = b.turned
 	for i, sum := range was.sums {
-		b.accounts[i].pledged += sum
+		b.accounts[i].committed += sum
 	}
 	moves := until <= e.s.Now
 	was.rate, was.loose = 0, 0
@@ -190,7 +190,7 @@ func (e *Engine) figure(b *books, in *instance) (until drover.Time) {
 		in.entry.sums = sums
 		return never
 	}
-	begin, end, tariff := e.paidFrom(in), e.pledgedUntil(in), e.dearest(in)
+	begin, end, tariff := e.paidFrom(in), e.committedUntil(in), e.dearest(in)
 	switch until = end; {
 	case in.Ended != 0:
 		until = never
@@ -261,15 +261,15 @@ func (e *Engine) shares(a *account, in *instance, all []sharer) (sum drover.Mone
 	return sum
 }
 
-// sum is what is spent and pledged, of which what moves may be older than now.
+// sum is what is spent and committed, of which what moves may be older than now.
 func (a *account) sum() drover.Money {
 	if a.settled == nil {
-		return a.pledged
+		return a.committed
 	}
-	return *a.settled + a.pledged
+	return *a.settled + a.committed
 }
 
-// most is no less than what is spent and pledged now, and less effort.
+// most is no less than what is spent and committed now, and less effort.
 func (e *Engine) most(b *books, a *account) drover.Money {
 	if b.at == e.s.Now {
 		return a.sum()
@@ -277,7 +277,7 @@ func (e *Engine) most(b *books, a *account) drover.Money {
 	return a.sum() + b.rate.For(e.s.Now.Sub(b.at)) + b.loose
 }
 
-// least is no more than what is spent and pledged now: what is bound to an instance on its way may ask for less of a window as that goes on.
+// least is no more than what is spent and committed now: what is bound to an instance on its way may ask for less of a window as that goes on.
 func (e *Engine) least(b *books, a *account) drover.Money { return 2*a.sum() - e.most(b, a) }
 
 // renew makes the entries that move anew, after which sum is as of now.
@@ -294,7 +294,7 @@ func (e *Engine) renew(b *books) {
 	}
 }
 
-// exceeds reports whether so much more than what is spent and pledged passes a limit.
+// exceeds reports whether so much more than what is spent and committed passes a limit.
 func (e *Engine) exceeds(b *books, a *account, more, limit drover.Money) bool {
 	switch {
 	case e.most(b, a)+more <= limit:

@@ -380,8 +380,8 @@ func (e *Engine) nextWake() drover.Time {
 	at = sooner(at, e.nextBlock())
 	for _, g := range e.groups {
 		at = sooner(at, e.blockedDeadline(g))
-		if retryAt := g.retryAt(); retryAt > e.s.Now {
-			at = sooner(at, retryAt)
+		if retry := g.retryAt(); retry > e.s.Now {
+			at = sooner(at, retry)
 		}
 	}
 	if len(e.groups) > 0 && len(e.s.Settings.Budgets) > 0 {

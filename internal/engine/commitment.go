@@ -81,15 +81,15 @@ func (e *Engine) allowsOn(in *instance, g *group) bool {
 }
 
 // refusesAll is refuses of several together, each of another instance.
-func (e *Engine) refusesAll(pledges []commitment, freed ...*instance) (worst *account) {
+func (e *Engine) refusesAll(commitments []commitment, freed ...*instance) (worst *account) {
 	return e.worst(func(_ int, a *account) (more, less drover.Money) {
-		return e.addsAll(a, pledges), e.relief(a, freed)
+		return e.addsAll(a, commitments), e.relief(a, freed)
 	})
 }
 
 // addsAll is what several commitments add to an account, each of another instance.
-func (e *Engine) addsAll(a *account, pledges []commitment) (more drover.Money) {
-	for _, p := range pledges {
+func (e *Engine) addsAll(a *account, commitments []commitment) (more drover.Money) {
+	for _, p := range commitments {
 		more += e.adds(a, p)
 	}
 	return more
@@ -166,7 +166,7 @@ func (e *Engine) adds(a *account, p commitment) (more drover.Money) {
 	}
 	switch {
 	case a.fleets() && p.in != nil:
-		now := e.pledgedUntil(p.in)
+		now := e.committedUntil(p.in)
 		return e.dearest(p.in).Cost(e.paidFrom(p.in), max(a.from, now), min(a.to, max(now, e.paidUntil(p.in, ends))))
 	case a.fleets():
 		until := e.limits(offers[0].Cloud).Billing.Latest(ends)
@@ -180,19 +180,19 @@ func (e *Engine) adds(a *account, p commitment) (more drover.Money) {
 	return more
 }
 
-// relief is what would no longer be pledged if instances went now.
+// relief is what would no longer be committed if instances went now.
 func (e *Engine) relief(a *account, freed []*instance) (less drover.Money) {
 	for _, in := range freed {
 		if a.fleets() {
-			less += e.dearest(in).Cost(e.paidFrom(in), max(a.from, e.paidUntil(in, e.s.Now)), min(a.to, e.pledgedUntil(in)))
+			less += e.dearest(in).Cost(e.paidFrom(in), max(a.from, e.paidUntil(in, e.s.Now)), min(a.to, e.committedUntil(in)))
 		}
 	}
 	return less
 }
 
-// pledgedUntil is up to when the instance is paid at least: when the longest job admitted to it has ended, of which those that say no timeout count as
+// committedUntil is up to when the instance is paid at least: when the longest job admitted to it has ended, of which those that say no timeout count as
 // an hour, and what its cloud bills beyond that.
-func (e *Engine) pledgedUntil(in *instance) drover.Time {
+func (e *Engine) committedUntil(in *instance) drover.Time {
 	end := orNow(in.Ended, e.s.Now)
 	for _, a := range in.load {
 		if a.State != drover.AttemptCollecting {

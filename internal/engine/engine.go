@@ -12,7 +12,6 @@
 package engine
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -161,9 +160,7 @@ func (e *Engine) State() State {
 			s.Attempts = append(s.Attempts, *a)
 		}
 	}
-	slices.SortFunc(s.Attempts, func(a, b Attempt) int {
-		return cmp.Or(cmp.Compare(a.ID.Job.Number, b.ID.Job.Number), cmp.Compare(a.ID.Job.Index, b.ID.Job.Index))
-	})
+	slices.SortFunc(s.Attempts, func(a, b Attempt) int { return a.ID.Job.Compare(b.ID.Job) })
 	for _, g := range e.groups {
 		known := g.Group
 		known.Fits = g.fitted == e.fitting

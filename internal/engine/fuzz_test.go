@@ -262,7 +262,7 @@ func (e *Engine) wrongBooks() string {
 			e.figure(b, &own)
 			fresh += own.entry.sums[i]
 		}
-		most, least := e.most(b, a)-a.sum()+a.pledged, e.least(b, a)-a.sum()+a.pledged
+		most, least := e.most(b, a)-a.sum()+a.committed, e.least(b, a)-a.sum()+a.committed
 		if most < fresh || least > fresh || b.at == e.s.Now && most != fresh {
 			return fmt.Sprintf("%v to %v is booked from %v to %v, and %v is promised", least, most, a.from, a.to, fresh)
 		}

@@ -164,7 +164,7 @@ func (e *Engine) seatedOf(w *wholes, loads []wanted) (all []commitment) {
 		if l.g.Key.Gang > 0 && l.g.Standby > 0 && w.of[l.g][0] == len(w.taken) {
 			seats := e.seat(l.g, l.g.Standby, orders[0])
 			e.unseat(l.g, seats)
-			all = append(all, pledgesOn(l.g, seats)...)
+			all = append(all, commitmentsOn(l.g, seats)...)
 		}
 	}
 	return all

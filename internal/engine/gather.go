@@ -91,11 +91,11 @@ func (e *Engine) refusesOn(g *group, seats []*instance) *account {
 	if !e.limited() {
 		return nil
 	}
-	return e.refusesAll(pledgesOn(g, seats))
+	return e.refusesAll(commitmentsOn(g, seats))
 }
 
-// pledgesOn is what an element of the group on each of the seats would bind.
-func pledgesOn(g *group, seats []*instance) (all []commitment) {
+// commitmentsOn is what an element of the group on each of the seats would bind.
+func commitmentsOn(g *group, seats []*instance) (all []commitment) {
 	for _, in := range seats {
 		at := slices.IndexFunc(all, func(p commitment) bool { return p.in == in })
 		if at < 0 {

@@ -96,7 +96,7 @@ func (r *fleetIndex) enrol(in *instance) {
 	enter(&r.idle, &on.idle, in, in.State == drover.InstanceIdle)
 	enter(&r.ending, &on.ending, in, in.State == drover.InstanceStopping)
 	enter(&r.taken, &on.taken, in, there && (in.Reclaimed != nil || in.Standby > 0))
-	if takes := there && in.takes() && in.State != drover.InstanceStopping; takes != on.takes {
+	if takes := there && in.serving(); takes != on.takes {
 		on.takes = takes
 		r.takers += map[bool]int{false: -1, true: 1}[takes]
 	}

@@ -9,8 +9,8 @@ import (
 	"drover"
 )
 
-func (in *instance) clone() Instance {
-	c := in.Instance
+func (in Instance) clone() Instance {
+	c := in
 	c.Candidates = slices.Clone(in.Candidates)
 	c.Rates = slices.Clone(in.Rates)
 	c.Bound = slices.Clone(in.Bound)
@@ -33,6 +33,9 @@ func (in *instance) open() bool {
 func (in *instance) takes() bool {
 	return in.Idle == drover.IdleRun && !in.Broken && !in.leaving && in.Reclaimed == nil && in.Ailing == nil && !in.Aged && (!in.once || !in.Used)
 }
+
+// serving reports whether the instance may get work, now or when it is ready.
+func (in *instance) serving() bool { return in.takes() && in.State != drover.InstanceStopping }
 
 // faultText begins a note of what can only be a fault of the engine's.
 const faultText = "this is a fault of Drover's"

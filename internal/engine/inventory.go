@@ -73,7 +73,7 @@ func (e *Engine) takeInventory() *inventory {
 			all.kinds[at].made = in
 			all.kinds[at].count++
 		}
-		if in.takes() && in.State != drover.InstanceStopping {
+		if in.serving() {
 			all.kinds[at].takers++
 		}
 		if len(in.Lost) > 0 {
@@ -97,7 +97,7 @@ func (all *inventory) hold(g *group, n int, job int64) (count int) {
 		}
 	}
 	for _, in := range all.losers {
-		if in.takes() && in.State != drover.InstanceStopping && in.accepts(g) && slices.Contains(in.Lost, job) {
+		if in.serving() && in.accepts(g) && slices.Contains(in.Lost, job) {
 			count -= each(in)
 		}
 	}

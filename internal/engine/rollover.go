@@ -65,7 +65,7 @@ func (e *Engine) rollover() {
 			for range a.budget.inSight(a.window) {
 				a.from, a.to = a.to, a.window.end(a.to)
 			}
-			a.pledged, a.since = 0, b.turned
+			a.committed, a.since = 0, b.turned
 		}
 		e.situate(a)
 		lacking = lacking || a.since == b.turned && !a.spare
