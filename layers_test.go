@@ -111,9 +111,17 @@ var layers = map[string]layer{
 		does: "what an instance's bill was for; pure",
 		ours: []string{"."},
 	},
+	"internal/engine/timers": {
+		does: "when each of many things is due next; pure",
+		ours: []string{"."},
+	},
+	"internal/engine/budget": {
+		does: "what is spent and promised in each window of each budget, and what would pass a limit; pure",
+		ours: []string{".", "internal/engine/timers", "internal/ledger"},
+	},
 	"internal/engine": {
 		does: "the decisions: lifecycle, placing, planning, backoff, explanations; pure",
-		ours: []string{".", "internal/ledger"},
+		ours: []string{".", "internal/engine/budget", "internal/engine/timers", "internal/ledger"},
 	},
 	"internal/loop": {
 		does: "event → decision → commit → release, with store and outside handed in",

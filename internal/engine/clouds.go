@@ -365,7 +365,7 @@ func (e *Engine) refuse(in *instance, why drover.Reason) {
 // nextWake is when the engine wants to be asked next. While there are instances that is soon enough to notice that Drover was not
 // looking.
 func (e *Engine) nextWake() drover.Time {
-	at := e.timers.first()
+	at := e.timers.First()
 	if n, j := e.nextTry(); j != nil {
 		at = sooner(at, n.at)
 	}
@@ -384,8 +384,8 @@ func (e *Engine) nextWake() drover.Time {
 			at = sooner(at, retry)
 		}
 	}
-	if len(e.groups) > 0 && len(e.s.Settings.Budgets) > 0 {
-		at = sooner(at, e.turn)
+	if len(e.groups) > 0 {
+		at = sooner(at, e.ledger.Ends())
 	}
 	if len(e.instances) > 0 {
 		at = sooner(at, e.s.Now.Add(e.life().ProbeInterval))

@@ -75,8 +75,7 @@ func (e *Engine) reviveListed(c *Cloud) {
 func (e *Engine) revive(c *Cloud, d *Departed) {
 	e.s.Departed = slices.DeleteFunc(e.s.Departed, func(o *Departed) bool { return o == d })
 	in := &instance{Instance: d.Instance.clone()}
-	e.s.Spent -= d.Cost
-	e.unsettleInstance(in)
+	e.unsettleInstance(in, d.Cost)
 	in.Revived, in.Seen, in.Listed, in.Known, in.Silent = true, true, true, e.s.Now, e.s.Now
 	if in.State != drover.InstanceStopping {
 		in.State, in.Ended = drover.InstanceUnknown, 0

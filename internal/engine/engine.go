@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/budget"
+	"drover/internal/engine/timers"
 )
 
 // Engine is the state machine. It is not safe for concurrent use: its loop owns it.
@@ -32,7 +34,7 @@ type Engine struct {
 	instances    []*instance               // by ID
 	byName       map[string]*instance
 	clouds       []*Cloud // by name, as configured
-	timers       timers
+	timers       timers.Timers
 	tries        []try // that are to come, the first of them first
 	fleetIndex   fleetIndex
 	claims       claims
@@ -56,12 +58,10 @@ type Engine struct {
 	labels  []string                   // whose values tell groups apart, by name
 	used    map[string]drover.MilliCPU // of what runs, by whose share it is of; nobody who has nothing, and nothing without shares
 	runs    map[GroupKey]runs          // what runs, where there is a mix
-	stock   *inventory                 // nil until a decision needs one
-	books   *books                     // nil until a decision needs them, and when windows begin or the settings are new
-	turn    drover.Time                // when the first of the present windows ends
-	over    bool                       // a hard budget of the fleet is passed
-	yield   bool                       // something is stuck, or has fallen idle
-	rates   bool                       // what instances cost may have changed
+	ledger  *budget.Ledger
+	stock   *inventory // nil until a decision needs one
+	yield   bool       // something is stuck, or has fallen idle
+	rates   bool       // what instances cost may have changed
 }
 
 // instance is an Instance with what follows from the rest of the state.
@@ -70,7 +70,6 @@ type instance struct {
 	free    drover.Resources // of what is ready
 	room    drover.Resources // not yet bound, while it is on its way
 	load    []*Attempt       // live, by job and index
-	entry   entry            // in the books
 	on      enrolled         // its places in the index
 	claim   claimed
 	spare   spare // beside its claimant
@@ -98,6 +97,9 @@ func New(s State) (*Engine, error) {
 		minimumCosts: map[minimumCostKey]minimumCost{},
 		fitting:      1,
 	}
+	e.ledger = budget.New(s.Spent, s.Spending, s.Pending.Turn, e.claimOf)
+	e.ledger.At(s.Now)
+	e.trackSpending()
 	e.labels = s.Settings.labels()
 	for _, known := range s.Groups {
 		e.group(known.Key)
@@ -128,10 +130,10 @@ func New(s State) (*Engine, error) {
 	}
 	if p := s.Pending; s.Now != 0 { // what was added above is nothing new
 		for _, in := range e.instances {
-			e.timers.set(in, in.Check)
+			e.timers.Set(in.ID, in.Check)
 		}
 		e.replace, e.replan, e.without, e.gaveUp = p.Replace, p.Replan, p.Without, p.GaveUp
-		e.yield, e.refit, e.rates, e.turn = p.Yield, p.Refit, p.Rates, p.Turn
+		e.yield, e.refit, e.rates = p.Yield, p.Refit, p.Rates
 	} else {
 		e.replace, e.replan = true, true
 	}
@@ -145,7 +147,7 @@ func New(s State) (*Engine, error) {
 // State returns all that the engine knows, in canonical form. It shares no memory with the engine.
 func (e *Engine) State() State {
 	s := e.s
-	s.Blocks, s.Interruptions, s.Spending, s.Departed = slices.Clone(s.Blocks), slices.Clone(s.Interruptions), slices.Clone(s.Spending), slices.Clone(s.Departed)
+	s.Blocks, s.Interruptions, s.Departed = slices.Clone(s.Blocks), slices.Clone(s.Interruptions), slices.Clone(s.Departed)
 	s.Stats.Boots, s.Stats.Gaps = slices.Clone(s.Stats.Boots), slices.Clone(s.Stats.Gaps)
 	for j := range e.jobs.all() {
 		c := j.clone()
@@ -154,7 +156,7 @@ func (e *Engine) State() State {
 	}
 	for _, in := range e.instances {
 		c := in.clone()
-		c.Check = e.timers.next[in]
+		c.Check = e.timers.At(in.ID)
 		s.Instances = append(s.Instances, c)
 		for _, a := range in.load {
 			s.Attempts = append(s.Attempts, *a)
@@ -166,7 +168,8 @@ func (e *Engine) State() State {
 		known.Fits = g.fitted == e.fitting
 		s.Groups = append(s.Groups, known)
 	}
-	s.Pending = Pending{e.replace, e.replan, e.without, e.gaveUp, e.yield, e.refit, e.rates, e.turn}
+	s.Pending = Pending{e.replace, e.replan, e.without, e.gaveUp, e.yield, e.refit, e.rates, 0}
+	s.Spent, s.Spending, s.Pending.Turn = e.ledger.State()
 	for _, c := range e.clouds {
 		own := *c
 		own.Throttles, own.Vanished = slices.Clone(c.Throttles), slices.Clone(c.Vanished)
@@ -195,7 +198,8 @@ func (e *Engine) Apply(ev Event) Decision {
 		e.sayUnproved()
 	}
 
-	e.beginAnew(was)
+	e.ledger.At(e.s.Now)
+	e.turnWindows(was)
 	e.handle(ev.Body)
 	e.resume()
 	e.rerate()
@@ -237,10 +241,11 @@ func (e *Engine) placeWaiting() {
 
 // checkDue checks the instances whose time has come.
 func (e *Engine) checkDue() {
-	for in := e.timers.due(e.s.Now); in != nil; in = e.timers.due(e.s.Now) {
+	for id := e.timers.Due(e.s.Now); id != 0; id = e.timers.Due(e.s.Now) {
+		in := e.instance(id)
 		e.check(in)
-		if !e.timers.pending(in) { // check may have touched it, to be checked again at once
-			e.timers.set(in, e.nextCheck(in))
+		if e.timers.At(id) == 0 { // check may have touched it, to be checked again at once
+			e.timers.Set(id, e.nextCheck(in))
 		}
 	}
 }
@@ -257,7 +262,7 @@ func (e *Engine) handle(body Body) {
 	switch b := body.(type) {
 	case Configured:
 		e.configure(b.Settings)
-		e.keepCount(b.Spent)
+		e.writeSpending(e.ledger.Keep(b.Spent))
 	case Ticked:
 	case Submitted:
 		e.submit(b.Jobs)
@@ -400,7 +405,8 @@ func (e *Engine) configure(s Settings) {
 		}
 		e.touch(in)
 	}
-	e.offerings, e.books = nil, nil
+	e.offerings = nil
+	e.trackSpending()
 	e.moved()
 	e.replace, e.replan, e.refit, e.rates = true, true, true, true
 	e.fitting++

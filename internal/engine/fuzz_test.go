@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/budget"
 	"drover/internal/pack"
 )
 
@@ -208,7 +209,7 @@ func (e *Engine) wrong() string {
 	if len(live) != len(e.attempts) {
 		return fmt.Sprintf("%d attempts are live, and %d are on instances", len(e.attempts), len(live))
 	}
-	return cmp.Or(e.wrongGroups(bound), e.wrongBooks(), e.wrongCounts(), e.wrongRolls())
+	return cmp.Or(e.wrongGroups(bound), e.wrongLedger(), e.wrongCounts(), e.wrongRolls())
 }
 
 // wrongCounts says what is counted otherwise than it runs.
@@ -246,38 +247,57 @@ func (e *Engine) wrongInventory() string {
 	return ""
 }
 
-// wrongBooks says where something else is booked than is spent and promised, and which limit is passed and was not told of.
-func (e *Engine) wrongBooks() string {
-	if e.books == nil {
+// wrongLedger says where the ledger has something else than one that is made anew, and which limit is passed and was not told of.
+func (e *Engine) wrongLedger() string {
+	if !e.limited() {
 		return ""
 	}
-	b := e.book()
-	for i := range b.accounts {
-		a, fresh := &b.accounts[i], drover.Money(0)
-		if a.spare && b.filled != lastInstance {
+	anew := e.ledgerAnew()
+	for _, fresh := range anew.Accounts() {
+		a := e.accountLike(fresh)
+		if fresh.Limit == 0 && !fresh.Present { // it may still be filled
 			continue
 		}
-		for _, in := range e.instances {
-			own := instance{Instance: in.Instance, load: in.load}
-			e.figure(b, &own)
-			fresh += own.entry.sums[i]
+		sum, most, least := anew.Sum(fresh), e.ledger.Most(a), e.ledger.Least(a)
+		if most < sum || least > sum {
+			return fmt.Sprintf("%v to %v is booked from %v to %v, and %v is promised", least, most, a.From, a.To, sum)
 		}
-		most, least := e.most(b, a)-a.sum()+a.committed, e.least(b, a)-a.sum()+a.committed
-		if most < fresh || least > fresh || b.at == e.s.Now && most != fresh {
-			return fmt.Sprintf("%v to %v is booked from %v to %v, and %v is promised", least, most, a.from, a.to, fresh)
-		}
-		if a.budget == nil || !a.present {
+		if a.Budget == nil || !a.Present {
 			continue
 		}
-		spell, soft, spent := e.spending(a.budget.Scope()).Spells[a.window], a.budget.Soft.of(a.window), e.spentOf(b, a)
-		if soft > 0 && spent > soft && !spell.Warned || a.limit > 0 && spent > a.limit && !spell.Passed {
-			return fmt.Sprintf("%v is spent of the %s budget of the %s, which nobody was told", spent, a.window, a.budget.Scope())
+		_, spending, _ := e.ledger.State()
+		at := slices.IndexFunc(spending, func(s Spending) bool { return s.Scope == a.Budget.Scope() })
+		spell, soft, spent := spending[at].Spells[a.Window], a.Budget.Soft.Of(a.Window), e.ledger.Spent(a)
+		if soft > 0 && spent > soft && !spell.Warned || a.Limit > 0 && spent > a.Limit && !spell.Passed {
+			return fmt.Sprintf("%v is spent of the %s budget of the %s, which nobody was told", spent, a.Window, a.Budget.Scope())
 		}
-	}
-	if e.s.LastEffect%3 == 0 {
-		e.renew(b)
+		if e.s.LastEffect%3 == 0 && e.ledger.Sum(a) != sum {
+			return fmt.Sprintf("%v is booked from %v to %v, and %v is promised", e.ledger.Sum(a), a.From, a.To, sum)
+		}
 	}
 	return ""
+}
+
+// ledgerAnew is a ledger of what there is now.
+func (e *Engine) ledgerAnew() *budget.Ledger {
+	spent, spending, turn := e.ledger.State()
+	kept := e.ledger
+	e.ledger = budget.New(spent, spending, turn, e.claimOf)
+	e.ledger.At(e.s.Now)
+	e.trackSpending()
+	anew := e.ledger
+	e.ledger = kept
+	return anew
+}
+
+// accountLike is the ledger's account of the same window.
+func (e *Engine) accountLike(o *budget.Account) *budget.Account {
+	all := e.ledger.Accounts()
+	at := slices.IndexFunc(all, func(a *budget.Account) bool { return a.Budget == o.Budget && a.Window == o.Window && a.From == o.From })
+	if at < 0 {
+		return &budget.Account{}
+	}
+	return all[at]
 }
 
 // wrongRolls says which roll is not what it would be if it were made anew.

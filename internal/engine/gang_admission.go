@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"drover"
+	"drover/internal/engine/budget"
 )
 
 // Of a plan nothing is rented for a part of a gang: what cannot be had as a whole is left out, and others are planned for without it.
@@ -116,7 +117,7 @@ func (e *Engine) unable(w *wholes) (*group, drover.Reason) {
 	o, ok := e.firstOf(w.s, p)
 	t := portion{made: true, of: o}
 	ok = ok && w.room > 0 && w.clouds[o.Cloud] < e.cloudRoom(o.Cloud) && w.left.passed(o) == nil
-	var dear *account
+	var dear *budget.Account
 	if ok && e.limited() {
 		t.sums, dear = e.affords(w, o, loads, e.seatedOf(w, loads))
 	}
@@ -159,12 +160,12 @@ func (e *Engine) firstOf(s *Solving, p drover.Purchase) (o drover.Offering, ok b
 }
 
 // seatedOf is what gangs will bind on what is ready, where they have some of their places, if the next purchase is the first for the rest of them.
-func (e *Engine) seatedOf(w *wholes, loads []wanted) (all []commitment) {
+func (e *Engine) seatedOf(w *wholes, loads []wanted) (all []budget.Commitment) {
 	for _, l := range loads {
 		if l.g.Key.Gang > 0 && l.g.Standby > 0 && w.of[l.g][0] == len(w.taken) {
 			seats := e.seat(l.g, l.g.Standby, orders[0])
 			e.unseat(l.g, seats)
-			all = append(all, commitmentsOn(l.g, seats)...)
+			all = append(all, e.commitmentsOn(l.g, seats)...)
 		}
 	}
 	return all
@@ -172,17 +173,17 @@ func (e *Engine) seatedOf(w *wholes, loads []wanted) (all []commitment) {
 
 // affords is what a purchase takes of each account, and what is begun elsewhere with it, if all that was taken before and all that it is for may be paid; else
 // it is the account that would be overdrawn.
-func (e *Engine) affords(w *wholes, o drover.Offering, loads []wanted, with []commitment) ([]drover.Money, *account) {
+func (e *Engine) affords(w *wholes, o drover.Offering, loads []wanted, with []budget.Commitment) ([]drover.Money, *budget.Account) {
 	o = e.withVolume(o, e.volume(o, loads))
-	all := append(with, commitment{offers: []drover.Offering{o}, boots: e.life().BootTimeout, loads: loads})
-	sums := make([]drover.Money, len(e.book().accounts))
+	all, accounts := append(with, e.rental([]drover.Offering{o}, loads...)), e.ledger.Accounts()
+	sums := make([]drover.Money, len(accounts))
 	if w.sums == nil {
 		w.sums = make([]drover.Money, len(sums))
 	}
 	for i := range sums {
-		sums[i] = e.addsAll(&e.book().accounts[i], all)
+		sums[i] = e.ledger.AddsAll(accounts[i], all)
 	}
-	if a := e.worst(func(i int, _ *account) (more, less drover.Money) { return w.sums[i] + sums[i], 0 }); a != nil {
+	if a := e.ledger.Worst(func(i int, _ *budget.Account) (more, less drover.Money) { return w.sums[i] + sums[i], 0 }); a != nil {
 		return nil, a
 	}
 	return sums, nil

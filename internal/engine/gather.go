@@ -1,6 +1,10 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+
+	"drover/internal/engine/budget"
+)
 
 // What is ready is kept for the next gang of a group while the rest of its places are on their way, or are being chosen. If no more may be rented,
 // it is kept only where the instances that there are, with those that may still be rented, can hold all of the gang once what runs there has ended; else
@@ -37,7 +41,7 @@ func (e *Engine) allowsRest(g *group, seats []*instance) bool {
 
 // placesFor is where up to n of the group's elements would begin together, in the first of the orders that can be paid for all; else in the first, with
 // the account that refuses that.
-func (e *Engine) placesFor(g *group, n int) (first []*instance, refuses *account) {
+func (e *Engine) placesFor(g *group, n int) (first []*instance, refuses *budget.Account) {
 	for i, order := range orders {
 		seats := e.seat(g, n, order)
 		e.unseat(g, seats)
@@ -87,22 +91,23 @@ func (e *Engine) unseat(g *group, seats []*instance) {
 }
 
 // refusesOn is the account that would be overdrawn if an element of the group began on each of the seats; nil if there is none.
-func (e *Engine) refusesOn(g *group, seats []*instance) *account {
+func (e *Engine) refusesOn(g *group, seats []*instance) *budget.Account {
 	if !e.limited() {
 		return nil
 	}
-	return e.refusesAll(commitmentsOn(g, seats))
+	return e.ledger.Refuses(nil, e.commitmentsOn(g, seats)...)
 }
 
 // commitmentsOn is what an element of the group on each of the seats would bind.
-func commitmentsOn(g *group, seats []*instance) (all []commitment) {
+func (e *Engine) commitmentsOn(g *group, seats []*instance) (all []budget.Commitment) {
+	var of []*instance
 	for _, in := range seats {
-		at := slices.IndexFunc(all, func(p commitment) bool { return p.in == in })
+		at := slices.Index(of, in)
 		if at < 0 {
-			all = append(all, commitment{in: in, loads: []wanted{{g, 1}}})
+			of, all = append(of, in), append(all, e.onInstance(in, 0, wanted{g, 1}))
 			continue
 		}
-		all[at].loads[0].count++
+		all[at].Loads[0].Count++
 	}
 	return all
 }

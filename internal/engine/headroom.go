@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/budget"
 )
 
 // The solver knows of no budget. But what they have left is reckoned with before it is asked: of users' and labels' jobs it is asked for no more than can be paid where
@@ -24,7 +25,7 @@ type headroom struct {
 
 // windowHeadroom is one account, and what those get of it that were served before.
 type windowHeadroom struct {
-	*account
+	*budget.Account
 	taken drover.Money
 }
 
@@ -34,10 +35,9 @@ func (e *Engine) headroom(offers []drover.Offering) *headroom {
 		return nil
 	}
 	m := &headroom{e: e, fits: map[drover.Shape][]drover.Offering{}, ceilings: map[time.Duration]drover.Money{}}
-	b := e.book()
-	for i := range b.accounts {
-		if a := &b.accounts[i]; !a.fleets() && a.limit > 0 {
-			m.windows = append(m.windows, windowHeadroom{account: a})
+	for _, a := range e.ledger.Accounts() {
+		if !a.OfFleet() && a.Limit > 0 {
+			m.windows = append(m.windows, windowHeadroom{Account: a})
 		}
 	}
 	m.offers = slices.Clone(offers)
@@ -66,7 +66,7 @@ func (e *Engine) asked(groups []*group, offers []drover.Offering) (demands []dro
 // within is what of a group's demand can be paid, and on what; or that none of it can. A gang is asked for as a whole if one of it can be paid.
 func (m *headroom) within(g *group, d drover.Demand) (_ drover.Demand, payable bool) {
 	ceiling := m.ceiling(g.horizon())
-	limited := slices.ContainsFunc(m.windows, func(p windowHeadroom) bool { return p.budget.covers(g.Key) })
+	limited := slices.ContainsFunc(m.windows, func(p windowHeadroom) bool { return p.Covers(g.Key.payer()) })
 	if ceiling == 0 && !limited {
 		return d, true
 	}
@@ -109,7 +109,7 @@ func (m *headroom) ceiling(horizon time.Duration) drover.Money {
 	}
 	most, some := drover.Money(-1), false
 	for _, o := range m.offers {
-		if m.e.refuses(m.e.renting(o, horizon)) != nil {
+		if m.e.ledger.Refuses(nil, m.e.renting(o, horizon)) != nil {
 			some = true
 		} else {
 			most = max(most, o.Price)
@@ -138,17 +138,17 @@ func (m *headroom) able(s drover.Shape) []drover.Offering {
 
 // each is what one of a group's jobs on an instance of the offering binds of a window.
 func (m *headroom) each(p *windowHeadroom, g *group, o drover.Offering) drover.Money {
-	if !p.budget.covers(g.Key) {
+	if !p.Covers(g.Key.payer()) {
 		return 0
 	}
-	return m.e.adds(p.account, commitment{offers: []drover.Offering{o}, boots: m.e.life().BootTimeout, loads: []wanted{{g, 1}}})
+	return m.e.ledger.Adds(p.Account, m.e.rental([]drover.Offering{o}, wanted{g, 1}))
 }
 
 // pays reports whether there is money for one of a group's jobs on the offering, whoever else gets some of it.
 func (m *headroom) pays(g *group, o drover.Offering) bool {
 	for i := range m.windows {
 		p := &m.windows[i]
-		if each := m.each(p, g, o); each > 0 && m.e.exceeds(m.e.books, p.account, each, p.limit) {
+		if each := m.each(p, g, o); each > 0 && m.e.ledger.Exceeds(p.Account, each) {
 			return false
 		}
 	}
@@ -159,8 +159,8 @@ func (m *headroom) pays(g *group, o drover.Offering) bool {
 func (m *headroom) count(g *group, o drover.Offering, n int) int {
 	for i := range m.windows {
 		p := &m.windows[i]
-		if each := m.each(p, g, o); each > 0 && m.e.exceeds(m.e.books, p.account, p.taken+each*drover.Money(n), p.limit) {
-			n = min(n, m.e.allows(m.e.books, p.account, each, p.taken))
+		if each := m.each(p, g, o); each > 0 && m.e.ledger.Exceeds(p.Account, p.taken+each*drover.Money(n)) {
+			n = min(n, m.e.ledger.Allows(p.Account, each, p.taken))
 		}
 	}
 	return n

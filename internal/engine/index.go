@@ -51,7 +51,7 @@ func (e *Engine) relist(in *instance) {
 // changed has all that follows from an instance follow what has changed of it.
 func (e *Engine) changed(in *instance) {
 	e.enlist(in)
-	e.rebook(in)
+	e.ledger.Changed(in.ID)
 }
 
 // refreshIndex brings the index up to what there is now. It is not to be called while one of them is gone through.

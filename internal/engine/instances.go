@@ -73,7 +73,7 @@ func (e *Engine) instance(id int64) *instance {
 func (e *Engine) touch(in *instance) {
 	if in != nil {
 		e.enlist(in)
-		e.timers.set(in, max(e.s.Now, 1))
+		e.timers.Set(in.ID, max(e.s.Now, 1))
 	}
 }
 
@@ -308,9 +308,7 @@ func (e *Engine) gone(in *instance, why drover.Reason) {
 		e.lose(a, "lost with its instance %s: %s", in.Name, why.Text)
 	}
 	e.endProbe(in)
-	cost := e.accrued(in)
-	e.s.Spent += cost
-	e.settleInstance(in)
+	cost := e.settleInstance(in)
 	e.endDescribe(in)
 	e.changed(in)
 	e.write(Write{Gone: &InstanceEnd{ID: in.ID, At: e.billEnd(in), Cost: cost, Reason: why, Departed: e.depart(in, was, cost)}})
@@ -318,7 +316,7 @@ func (e *Engine) gone(in *instance, why drover.Reason) {
 		e.effect(Effect{Disconnect: &Disconnect{Instance: in.ID}})
 	}
 	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s is gone: %s", in.Name, why.Text), Instance: in.Name, Reason: &why})
-	e.timers.set(in, 0)
+	e.timers.Set(in.ID, 0)
 	e.fleet++
 	delete(e.byName, in.Name)
 	if at, ok := e.at(in.ID); ok {

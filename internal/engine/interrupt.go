@@ -94,7 +94,7 @@ func (e *Engine) expect(r *fleetIndex) {
 		if in.Standby > 0 {
 			in.Standby, in.Gathers = 0, false
 			e.relist(in)
-			e.timers.set(in, max(e.s.Now, 1))
+			e.timers.Set(in.ID, max(e.s.Now, 1))
 		}
 		if e.s.Now >= in.takenBy() {
 			continue

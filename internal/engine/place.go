@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/budget"
 )
 
 // place starts what waits on what is ready, in order of service, and binds the rest to what is on its way.
@@ -120,7 +121,7 @@ var orders = [...]order{
 
 // keeping is what it costs to keep an instance for one of the group's jobs more.
 func (e *Engine) keeping(g *group, in *instance) drover.Money {
-	return e.adds(&account{to: never}, commitment{in: in, loads: []wanted{{g, 1}}})
+	return e.ledger.Adds(&budget.Account{To: budget.Never}, e.onInstance(in, 0, wanted{g, 1}))
 }
 
 // choose is, of what has room for the group's next element and is worth it, the first by an order; nil if there is nothing.
@@ -196,11 +197,13 @@ func (e *Engine) bindableWithin(in *instance, g *group) int {
 	if !e.limited() {
 		return n
 	}
-	p := commitment{in: in, boots: e.bootsFor(in), loads: []wanted{{g, n}}}
-	if p.loads, _ = e.within(p); len(p.loads) == 0 || e.refuses(p) != nil {
+	want := []wanted{{g, n}}
+	p := e.onInstance(in, e.bootsFor(in), want...)
+	allowed, _ := e.within(p, want)
+	if p.Loads = loadsOf(allowed...); len(allowed) == 0 || e.ledger.Refuses(nil, p) != nil {
 		return 0
 	}
-	return p.loads[0].count
+	return allowed[0].count
 }
 
 // bootsFor is how long it may take at most until work that is bound to the instance begins.

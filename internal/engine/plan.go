@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"drover"
+	"drover/internal/engine/budget"
 )
 
 // plan asks for a solve when work is left that has neither a place nor an instance on its way, and for which the last solve did not
@@ -343,26 +344,25 @@ func (e *Engine) affordable(candidates []drover.Offering, loads []wanted) ([]dro
 	if !e.limited() {
 		return candidates, loads
 	}
-	p := commitment{offers: candidates[:1], boots: e.life().BootTimeout, loads: loads}
-	allowed, worst := e.within(p)
+	p := e.rental(candidates[:1], loads...)
+	allowed, worst := e.within(p, loads)
 	e.tooDear(loads, allowed, worst)
-	if p.loads = allowed; len(allowed) == 0 {
+	if p.Loads = loadsOf(allowed...); len(allowed) == 0 {
 		return nil, nil
 	}
-	refuses := func(o drover.Offering) *account {
-		p.offers = []drover.Offering{o}
-		return e.refuses(p)
+	refuses := func(o drover.Offering) *budget.Account {
+		p.Offers = []drover.Offering{o}
+		return e.ledger.Refuses(nil, p)
 	}
 	if a := refuses(candidates[0]); a != nil {
 		e.tooDear(allowed, nil, a)
 		return nil, nil
 	}
-	p.offers = slices.DeleteFunc(candidates, func(o drover.Offering) bool { return refuses(o) != nil })
-	return p.offers, allowed
+	return slices.DeleteFunc(candidates, func(o drover.Offering) bool { return refuses(o) != nil }), allowed
 }
 
 // tooDear tells groups of which fewer are allowed than were wanted.
-func (e *Engine) tooDear(loads, allowed []wanted, a *account) {
+func (e *Engine) tooDear(loads, allowed []wanted, a *budget.Account) {
 	for _, w := range loads {
 		if !slices.Contains(allowed, w) {
 			e.stick([]*group{w.g}, e.whyUnpaid(w.g, a))

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"drover"
+	"drover/internal/engine/budget"
 )
 
 // When no instance may be added for work that waits, others give way to it: those that are idle, since what waits was placed first and cannot
@@ -147,9 +148,9 @@ func (e *Engine) wayThroughBudget(g *group, lower []*instance) []*instance {
 		return nil
 	}
 	cheapest := slices.MinFunc(able, func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) })
-	p := commitment{offers: []drover.Offering{cheapest}, boots: e.life().BootTimeout, loads: []wanted{{g, 1}}}
-	for i := range lower {
-		if e.refuses(p, lower[:i+1]...) == nil {
+	p, freed := e.rental([]drover.Offering{cheapest}, wanted{g, 1}), []*budget.Claim{}
+	for i, in := range lower {
+		if freed = append(freed, e.ledger.Claim(in.ID)); e.ledger.Refuses(freed, p) == nil {
 			return lower[:i+1]
 		}
 	}

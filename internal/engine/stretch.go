@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"drover"
+	"drover/internal/engine/budget"
 )
 
 // An idle instance that lacks nothing for what waits but disk is not passed over for a new one where its cloud can grow volumes: its own is grown,
@@ -74,8 +75,12 @@ func (e *Engine) stretchFor(g *group, in *instance) {
 func (e *Engine) worthGrowing(g *group, in *instance, n int, price drover.Money) bool {
 	dearer := *in
 	dearer.Price = max(in.Price, price)
-	return (e.anywhere(g, &dearer) || e.shared(g, &dearer, n)) &&
-		(!e.limited() || e.refuses(commitment{in: &dearer, boots: e.bootsFor(in), loads: []wanted{{g, n}}}) == nil)
+	if !e.anywhere(g, &dearer) && !e.shared(g, &dearer, n) {
+		return false
+	}
+	claim := e.claim(&dearer)
+	p := budget.Commitment{On: &claim, Boots: e.bootsFor(in), Loads: loadsOf(wanted{g, n})}
+	return !e.limited() || e.ledger.Refuses(nil, p) == nil
 }
 
 // asked is the instance as it could be had, with a volume as large as is asked for.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/budget"
 )
 
 // poor is a herd that begins with nothing, has little money, and waits for what it can pay.
@@ -28,7 +29,7 @@ func (p *poor) begun(a Attempt) {
 	if why, never := p.told[a.ID.Job.Number]; never {
 		p.t.Errorf("attempt %v begins, of which was said: %s", a.ID, why)
 	}
-	most := max(1, int64(horizon(p.e.job(a.ID.Job.Number).Timeout)/time.Minute))
+	most := max(1, int64(budget.Horizon(p.e.job(a.ID.Job.Number).Timeout)/time.Minute))
 	p.used[a.Instance] = true
 	p.ends[a.ID] = int64(p.now)/int64(time.Minute) + p.dice.Int64N(most)
 }
