@@ -119,9 +119,13 @@ var layers = map[string]layer{
 		does: "what is spent and promised in each window of each budget, and what would pass a limit; pure",
 		ours: []string{".", "internal/engine/timers", "internal/ledger"},
 	},
+	"internal/engine/market": {
+		does: "what clouds offer, what is blocked or throttled of it, and limits within a cloud; pure",
+		ours: []string{"."},
+	},
 	"internal/engine": {
 		does: "the decisions: lifecycle, placing, planning, backoff, explanations; pure",
-		ours: []string{".", "internal/engine/budget", "internal/engine/timers", "internal/ledger"},
+		ours: []string{".", "internal/engine/budget", "internal/engine/market", "internal/engine/timers", "internal/ledger"},
 	},
 	"internal/loop": {
 		does: "event → decision → commit → release, with store and outside handed in",

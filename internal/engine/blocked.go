@@ -121,10 +121,10 @@ const maxBlocks = 5
 func (e *Engine) blocksOf(s drover.Shape) string {
 	var said []string
 	seen := map[*Block]bool{}
-	for _, o := range e.rentable() {
-		if b := e.blockOf(o); b != nil && !seen[b] && s.Accepts(o) {
+	for _, o := range e.market.Offerings() {
+		if b := e.market.BlockOf(o); b != nil && !seen[b] && s.Accepts(o) {
 			seen[b] = true
-			said = append(said, fmt.Sprintf("%s until %s: %s", b.Subject(), clockTime(b.Reason.Until), b.text()))
+			said = append(said, fmt.Sprintf("%s until %s: %s", b.Subject(), clockTime(b.Reason.Until), blockText(*b)))
 		}
 	}
 	if len(said) > maxBlocks {
@@ -135,18 +135,3 @@ func (e *Engine) blocksOf(s drover.Shape) string {
 
 // clockTime is an instant to the second.
 func clockTime(t drover.Time) string { return t.Std().Format(time.RFC3339) }
-
-// Subject names what the block covers, as CLOUD/ZONE/TYPE/MARKET with * for what it does not tell apart, and quota=GROUP for the types of
-// a quota group.
-func (b Block) Subject() string {
-	parts := []string{b.Cloud, b.Zone, b.Type, string(b.Market)}
-	if b.QuotaGroup != "" {
-		parts[2] = "quota=" + b.QuotaGroup
-	}
-	for i, p := range parts {
-		if p == "" {
-			parts[i] = "*"
-		}
-	}
-	return strings.Join(parts, "/")
-}

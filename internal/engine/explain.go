@@ -78,7 +78,7 @@ func (e *Engine) find(name string) *instance {
 // The slice is shared, with the engine too: it is never changed, by the engine or whoever is given it, and stays good to read outside the
 // loop.
 func (e *Engine) Catalogue() (offerings []drover.Offering, known bool) {
-	return e.rentable(), e.catalogued()
+	return e.market.Offerings(), e.market.Complete()
 }
 
 // Attempts lists the live attempts, by instance.

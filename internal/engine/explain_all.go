@@ -137,7 +137,7 @@ func (e *Engine) explainInstances(x *everything) {
 }
 
 func (e *Engine) explainBlocks(x *everything) {
-	for _, b := range e.s.Blocks {
+	for _, b := range e.market.Blocks() {
 		if x.room() {
 			x.add(e.explainBlock(b))
 		}
@@ -164,7 +164,7 @@ func (e *Engine) explainBudgets(x *everything) {
 
 // ExplainBlock says why what is named as CLOUD/ZONE/TYPE/MARKET, as a Block's Subject is, is left alone, if it is.
 func (e *Engine) ExplainBlock(subject string) (drover.Explanation, bool) {
-	for _, b := range e.s.Blocks {
+	for _, b := range e.market.Blocks() {
 		if b.Subject() == subject {
 			return e.explainBlock(b), true
 		}
@@ -174,14 +174,14 @@ func (e *Engine) ExplainBlock(subject string) (drover.Explanation, bool) {
 
 func (e *Engine) explainBlock(b Block) drover.Explanation {
 	why := b.Reason
-	why.Text, why.Until = b.text()+b.cure(), later(why.Until, e.s.Now)
+	why.Text, why.Until = blockText(b)+cureOf(b), later(why.Until, e.s.Now)
 	return drover.Explanation{Subject: b.Subject(), Since: why.Since, Reasons: []drover.Reason{why}}
 }
 
-// text says why the block is there, and what its end waits for if its time is over.
-func (b Block) text() string {
+// blockText says why the block is there, and what its end waits for if its time is over.
+func blockText(b Block) string {
 	switch {
-	case b.Over && b.unstable():
+	case b.Over && b.ForInterruptions():
 		return b.Reason.Text + "; one instance tries whether it is calm"
 	case b.Probe != 0:
 		return b.Reason.Text + "; one create tries whether that is over"
@@ -191,8 +191,8 @@ func (b Block) text() string {
 	return b.Reason.Text
 }
 
-// cure is what an operator can do about the block, other than wait for its end.
-func (b Block) cure() string {
+// cureOf is what an operator can do about the block, other than wait for its end.
+func cureOf(b Block) string {
 	switch drover.ErrorKind(b.Reason.Code) {
 	case drover.KindQuota:
 		return "; a higher quota, or an instance that goes, ends it"

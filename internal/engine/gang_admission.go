@@ -5,6 +5,7 @@ import (
 
 	"drover"
 	"drover/internal/engine/budget"
+	"drover/internal/engine/market"
 )
 
 // Of a plan nothing is rented for a part of a gang: what cannot be had as a whole is left out, and others are planned for without it.
@@ -18,7 +19,7 @@ type wholes struct {
 	sums      []drover.Money   // by all of these together, of each account
 	room      int              // that they leave
 	clouds    map[string]int   // how many of them each has
-	left      limitsLeft       // that they leave of limits within clouds
+	left      market.Limits    // that they leave of limits within clouds
 }
 
 // portion is what one purchase takes.
@@ -116,7 +117,7 @@ func (e *Engine) unable(w *wholes) (*group, drover.Reason) {
 	gang := slices.IndexFunc(loads, func(l wanted) bool { return l.g.Key.Gang > 0 })
 	o, ok := e.firstOf(w.s, p)
 	t := portion{made: true, of: o}
-	ok = ok && w.room > 0 && w.clouds[o.Cloud] < e.cloudRoom(o.Cloud) && w.left.passed(o) == nil
+	ok = ok && w.room > 0 && w.clouds[o.Cloud] < e.cloudRoom(o.Cloud) && w.left.Passed(o) == nil
 	var dear *budget.Account
 	if ok && e.limited() {
 		t.sums, dear = e.affords(w, o, loads, e.seatedOf(w, loads))
@@ -139,7 +140,7 @@ func (w *wholes) take(t portion, n int) {
 	}
 	w.room -= n
 	w.clouds[t.of.Cloud] += n
-	w.left.take(n, t.of)
+	w.left.Take(n, t.of)
 	for i, sum := range t.sums {
 		w.sums[i] += sum * drover.Money(n)
 	}
@@ -156,7 +157,7 @@ func (e *Engine) rewind(w *wholes, to int) {
 // firstOf is the offering that a purchase is of, if it still may be rented.
 func (e *Engine) firstOf(s *Solving, p drover.Purchase) (o drover.Offering, ok bool) {
 	o, ok = s.first(p)
-	return o, ok && e.blockOf(o) == nil && !e.overtaken(o)
+	return o, ok && e.market.BlockOf(o) == nil && !e.overtaken(o)
 }
 
 // seatedOf is what gangs will bind on what is ready, where they have some of their places, if the next purchase is the first for the rest of them.

@@ -112,7 +112,7 @@ func (e *Engine) grow(j *Job, el *Element) (whyNot string, grown bool) {
 		return "", false
 	}
 	shape := e.keyWith(j, more).Shape
-	if miss := shape.NearestMiss(e.rentable()); miss != "" && e.catalogued() {
+	if miss := shape.NearestMiss(e.market.Offerings()); miss != "" && e.market.Complete() {
 		return fmt.Sprintf("; no configured type can hold it with %s: %s", more.Rounded(), miss), false
 	}
 	el.Memory = more

@@ -245,11 +245,11 @@ func stateWord(s drover.JobState) string {
 
 // refuseMisfits cancels what no configured type can hold, once the types of all clouds are known (BEHAVIOUR D10).
 func (e *Engine) refuseMisfits() {
-	if !e.refit || !e.catalogued() {
+	if !e.refit || !e.market.Complete() {
 		return
 	}
 	e.refit = false
-	all := e.rentable()
+	all := e.market.Offerings()
 	for _, g := range slices.Clone(e.groups) {
 		if len(g.jobs) == 0 || g.fitted == e.fitting {
 			continue
@@ -271,27 +271,4 @@ func (e *Engine) misfit(g *group, j *Job, miss string) {
 		return
 	}
 	e.cancelJob(j, e.reason(drover.ReasonNoFit, "no configured type can hold it: %s", miss))
-}
-
-// enabled are the clouds in which instances may be rented.
-func (e *Engine) enabled() []*Cloud {
-	return slices.DeleteFunc(slices.Clone(e.clouds), func(c *Cloud) bool { return e.limits(c.Name).Leaving })
-}
-
-// rentable is every offering of the enabled clouds, the blocked ones included. It is built anew when they change, and never changed.
-func (e *Engine) rentable() []drover.Offering {
-	if e.offerings == nil {
-		all := []drover.Offering{}
-		for _, c := range e.enabled() {
-			all = append(all, c.Offerings...)
-		}
-		e.offerings = slices.Clip(all)
-	}
-	return e.offerings
-}
-
-// catalogued reports whether the offerings of every enabled cloud are known.
-func (e *Engine) catalogued() bool {
-	enabled := e.enabled()
-	return len(enabled) > 0 && !slices.ContainsFunc(enabled, func(c *Cloud) bool { return !c.Known })
 }

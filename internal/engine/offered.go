@@ -54,7 +54,7 @@ func matches(part, word string) bool {
 // explainOffering explains an offering of a cloud from which something general may keep everything.
 func (e *Engine) explainOffering(o drover.Offering, general []drover.Reason) drover.Explanation {
 	x := drover.Explanation{Subject: o.Name()}
-	for _, b := range e.s.Blocks {
+	for _, b := range e.market.Blocks() {
 		if b.Covers(o) {
 			x.Reasons = append(x.Reasons, e.explainBlock(b).Reasons...)
 		}

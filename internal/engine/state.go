@@ -326,49 +326,32 @@ type Pending struct {
 	Turn drover.Time `json:"turn,omitempty"` // when the first of the present windows of budgets ends
 }
 
-// Block keeps an offering, or all that its empty fields match, from being asked for until its end, and from then on until one was tried.
-type Block struct {
-	Cloud      string        `json:"cloud"`
-	Zone       string        `json:"zone,omitempty"`
-	Type       string        `json:"type,omitempty"`
-	Market     drover.Market `json:"market,omitempty"`
-	QuotaGroup string        `json:"quota_group,omitempty"`
-	Reason     drover.Reason `json:"reason"`          // its Until is the block's end
-	Over       bool          `json:"over,omitempty"`  // it has ended; one create tries whether what it is about has
-	Probe      int64         `json:"probe,omitempty"` // the instance whose create does
-	Fails      int           `json:"fails,omitempty"` // how often in a row that was refused
-}
-
 // Cloud is what was observed of a cloud since the engine began.
 type Cloud struct {
-	Name       string            `json:"name"`
-	Offerings  []drover.Offering `json:"offerings"`
-	Known      bool              `json:"known"`                 // Offerings have been heard
-	Hash       string            `json:"hash,omitempty"`        // of them, as the shell gave it
-	Listed     drover.Time       `json:"listed,omitempty"`      // end of the last good list
-	Good       drover.Time       `json:"good,omitempty"`        // its beginning
-	GoodBefore drover.Time       `json:"good_before,omitempty"` // that of the one before
-	First      drover.Time       `json:"first,omitempty"`       // that of the first good list
-	Twice      bool              `json:"twice,omitempty"`       // another was good that cannot be the same stale copy
-	ListCall   int64             `json:"list_call,omitempty"`
-	OfferCall  int64             `json:"offer_call,omitempty"`
-	ListFails  int               `json:"list_fails,omitempty"` // in a row
-	NextList   drover.Time       `json:"next_list,omitempty"`
-	NextOffer  drover.Time       `json:"next_offer,omitempty"`
-	NextCreate drover.Time       `json:"next_create,omitempty"` // set by a rate limit
-	Slowed     drover.Time       `json:"slowed,omitempty"`      // when it was
-	Left       drover.Time       `json:"left,omitempty"`        // since when it is no longer configured
-	NoList     drover.Time       `json:"no_list,omitempty"`     // no list before this, set by a rate limit
-	Unsure     drover.Time       `json:"unsure,omitempty"`      // when a create call failed last that may have made an instance, or make it yet
-	Began      drover.Time       `json:"began,omitempty"`       // of the last list asked for
-	Hurry      int               `json:"hurry,omitempty"`       // lists in a row asked for early, to see something appear or go
-	Fails      int               `json:"fails,omitempty"`
-	NoDestroy  drover.Time       `json:"no_destroy,omitempty"` // no destroy before this, set by a rate limit
-	NoTag      drover.Time       `json:"no_tag,omitempty"`     // likewise
-	Throttles  []Throttle        `json:"throttles,omitempty"`
-	Vanished   []Vanishing       `json:"vanished,omitempty"`
-	Partition  Partition         `json:"partition,omitzero"`
-	Describing int               `json:"describing,omitempty"` // describe calls in flight
-	Mute       drover.Reason     `json:"mute,omitzero"`        // why it has not told its types since they were last asked for, if it has not
-	Unlisted   drover.Reason     `json:"unlisted,omitzero"`    // likewise, what there is in it
+	Catalogue
+	Listed     drover.Time   `json:"listed,omitempty"`      // end of the last good list
+	Good       drover.Time   `json:"good,omitempty"`        // its beginning
+	GoodBefore drover.Time   `json:"good_before,omitempty"` // that of the one before
+	First      drover.Time   `json:"first,omitempty"`       // that of the first good list
+	Twice      bool          `json:"twice,omitempty"`       // another was good that cannot be the same stale copy
+	ListCall   int64         `json:"list_call,omitempty"`
+	OfferCall  int64         `json:"offer_call,omitempty"`
+	ListFails  int           `json:"list_fails,omitempty"` // in a row
+	NextList   drover.Time   `json:"next_list,omitempty"`
+	NextOffer  drover.Time   `json:"next_offer,omitempty"`
+	NextCreate drover.Time   `json:"next_create,omitempty"` // set by a rate limit
+	Slowed     drover.Time   `json:"slowed,omitempty"`      // when it was
+	Left       drover.Time   `json:"left,omitempty"`        // since when it is no longer configured
+	NoList     drover.Time   `json:"no_list,omitempty"`     // no list before this, set by a rate limit
+	Unsure     drover.Time   `json:"unsure,omitempty"`      // when a create call failed last that may have made an instance, or make it yet
+	Began      drover.Time   `json:"began,omitempty"`       // of the last list asked for
+	Hurry      int           `json:"hurry,omitempty"`       // lists in a row asked for early, to see something appear or go
+	Fails      int           `json:"fails,omitempty"`
+	NoDestroy  drover.Time   `json:"no_destroy,omitempty"` // no destroy before this, set by a rate limit
+	NoTag      drover.Time   `json:"no_tag,omitempty"`     // likewise
+	Vanished   []Vanishing   `json:"vanished,omitempty"`
+	Partition  Partition     `json:"partition,omitzero"`
+	Describing int           `json:"describing,omitempty"` // describe calls in flight
+	Mute       drover.Reason `json:"mute,omitzero"`        // why it has not told its types since they were last asked for, if it has not
+	Unlisted   drover.Reason `json:"unlisted,omitzero"`    // likewise, what there is in it
 }

@@ -96,7 +96,7 @@ func (e *Engine) listedAs(in *instance) (o drover.Offering, listed bool) {
 	if c == nil {
 		return o, false
 	}
-	return c.listed(in)
+	return c.Find(in.key())
 }
 
 // growDisk asks for the volume to be grown.

@@ -43,7 +43,7 @@ func (e *Engine) whyTooMany(g *group) *drover.Reason {
 func (e *Engine) mostFor(g *group, members int) (clouds []most) {
 	each := map[string]int{}
 	hold := func(cloud string, n int) { each[cloud] = max(each[cloud], n) }
-	for _, o := range e.rentable() {
+	for _, o := range e.market.Offerings() {
 		if g.Key.Shape.Accepts(o) {
 			hold(o.Cloud, e.atOnce(timesOn(o.Type, o.Type.Resources, g.Key.Shape.Need, members)))
 		}

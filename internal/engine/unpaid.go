@@ -121,13 +121,14 @@ type minimumCostKey struct {
 
 // minimumCostOf is the minimum cost of what is asked for on what may be rented. It is remembered until that changes.
 func (e *Engine) minimumCostOf(a *budget.Account, ask asked) minimumCost {
+	e.forgetStale()
 	of := minimumCostKey{ask, a.Budget, a.Window}
 	t, known := e.minimumCosts[of]
 	if !known {
 		if len(e.minimumCosts) >= singlesMost {
 			clear(e.minimumCosts)
 		}
-		t = e.minimumCostOn(a, ask, e.rentable())
+		t = e.minimumCostOn(a, ask, e.market.Offerings())
 		e.minimumCosts[of] = t
 	}
 	return t

@@ -1,4 +1,4 @@
-package engine
+package market
 
 import (
 	"cmp"
@@ -7,8 +7,15 @@ import (
 	"drover"
 )
 
-// A cloud's catalogue comes as what has changed since the one that the engine has, which both sides name by the hash that came with it. So a
+// Catalogue is what a cloud offers. It comes as what has changed since the one that is known, which both sides name by the hash that came with it. So a
 // cloud of thousands of offerings, of which a few prices move, costs the few in every recording.
+type Catalogue struct {
+	Name      string            `json:"name"` // of the cloud
+	Offerings []drover.Offering `json:"offerings"`
+	Known     bool              `json:"known"`          // Offerings have been heard
+	Hash      string            `json:"hash,omitempty"` // of them, as the shell gave it
+	Throttles []Throttle        `json:"throttles,omitempty"`
+}
 
 // OfferingKey tells an offering from the others of its cloud.
 type OfferingKey struct {
@@ -24,26 +31,22 @@ func (k OfferingKey) compare(o OfferingKey) int {
 	return cmp.Or(cmp.Compare(k.Type, o.Type), cmp.Compare(k.Zone, o.Zone), cmp.Compare(k.Market, o.Market))
 }
 
-// key is what tells the offering that the instance is of from the others of its cloud.
-func (in *instance) key() OfferingKey { return OfferingKey{in.Type.Name, in.Zone, in.Market} }
-
-// isOf reports whether the instance is of the offering.
-func (in *instance) isOf(o drover.Offering) bool { return in.Cloud == o.Cloud && in.key() == KeyOf(o) }
-
-// listed is what the list says of others like the instance, if anything.
-func (c *Cloud) listed(in *instance) (o drover.Offering, listed bool) {
-	at, listed := slices.BinarySearchFunc(c.Offerings, in.key(), findOffering)
+// Find is the offering of a key, if there is one.
+func (c *Catalogue) Find(key OfferingKey) (o drover.Offering, listed bool) {
+	at, listed := slices.BinarySearchFunc(c.Offerings, key, findOffering)
 	if !listed {
 		return o, false
 	}
 	return c.Offerings[at], true
 }
 
+func findOffering(o drover.Offering, key OfferingKey) int { return KeyOf(o).compare(key) }
+
 func compareOfferings(a, b drover.Offering) int {
 	return cmp.Or(cmp.Compare(a.Cloud, b.Cloud), KeyOf(a).compare(KeyOf(b)))
 }
 
-// Sorted is a catalogue in the order in which the engine keeps it. It shares no memory with the one given.
+// Sorted is a catalogue's offerings in the order in which it keeps them. It shares no memory with the one given.
 func Sorted(all []drover.Offering) []drover.Offering {
 	all = slices.Clone(all)
 	slices.SortFunc(all, compareOfferings)
@@ -91,24 +94,34 @@ func revised(was, changed []drover.Offering, removed []OfferingKey) []drover.Off
 	return Sorted(append(kept, changed...))
 }
 
-func findOffering(o drover.Offering, key OfferingKey) int { return KeyOf(o).compare(key) }
+// Update is what a cloud says that it offers now.
+type Update struct {
+	Base      string // the hash of the catalogue that it changes; empty: it is the whole
+	Hash      string
+	Offerings []drover.Offering // all, or those that are new or have changed
+	Removed   []OfferingKey
+}
 
-// revise takes over what a cloud offers now, and reports whether that is anything new. What rests upon another catalogue than the one that
-// there is says nothing: the whole is asked for.
-func (e *Engine) revise(c *Cloud, b Offered) (news bool) {
+// Revise takes over what a cloud offers now, and reports whether that is anything new. An update that rests upon another catalogue than the one that
+// there is says nothing: then the whole is to be asked for.
+func (m *Market) Revise(c *Catalogue, u Update) (news, askAgain bool) {
 	switch {
-	case b.Base != "" && b.Base != c.Hash:
-		c.Hash, c.NextOffer = "", e.s.Now
-		return false
-	case b.Base != "" && c.Known && len(b.Offerings)+len(b.Removed) == 0:
-		c.Hash = b.Hash
-		return false
+	case u.Base != "" && u.Base != c.Hash:
+		c.Hash = ""
+		return false, true
+	case u.Base != "" && c.Known && len(u.Offerings)+len(u.Removed) == 0:
+		c.Hash = u.Hash
+		return false, false
 	}
-	offerings := Sorted(b.Offerings)
-	if b.Base != "" {
-		offerings = revised(c.Offerings, offerings, b.Removed)
+	offerings := Sorted(u.Offerings)
+	if u.Base != "" {
+		offerings = revised(c.Offerings, offerings, u.Removed)
 	}
 	news = !c.Known || !slices.Equal(c.Offerings, offerings)
-	c.Offerings, c.Hash, c.Known = offerings, b.Hash, true
-	return news
+	c.Offerings, c.Hash, c.Known = offerings, u.Hash, true
+	if news {
+		m.offerings = nil
+		m.revision++
+	}
+	return news, false
 }
