@@ -123,9 +123,13 @@ var layers = map[string]layer{
 		does: "what clouds offer, what is blocked or throttled of it, and limits within a cloud; pure",
 		ours: []string{"."},
 	},
+	"internal/engine/queue": {
+		does: "the jobs that are not final: elements, classes, gangs, dependencies, retries; pure",
+		ours: []string{"."},
+	},
 	"internal/engine": {
 		does: "the decisions: lifecycle, placing, planning, backoff, explanations; pure",
-		ours: []string{".", "internal/engine/budget", "internal/engine/market", "internal/engine/timers", "internal/ledger"},
+		ours: []string{".", "internal/engine/budget", "internal/engine/market", "internal/engine/queue", "internal/engine/timers", "internal/ledger"},
 	},
 	"internal/loop": {
 		does: "event → decision → commit → release, with store and outside handed in",

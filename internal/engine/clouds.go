@@ -369,9 +369,7 @@ func (e *Engine) refuse(in *instance, why drover.Reason) {
 // looking.
 func (e *Engine) nextWake() drover.Time {
 	at := e.timers.First()
-	if n, j := e.nextTry(); j != nil {
-		at = sooner(at, n.at)
-	}
+	at = sooner(at, e.queue.NextTry())
 	for _, c := range e.clouds {
 		if c.OfferCall == 0 {
 			at = sooner(at, c.NextOffer)

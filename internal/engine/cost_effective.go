@@ -18,7 +18,7 @@ func (e *Engine) costEffective(g *group, in *instance) bool {
 	if e.anywhere(g, in) || e.fresh(in) && g.unbound() > 0 || g.Key.Gang > 0 && !in.Used {
 		return true
 	}
-	jobs := in.seated + in.free.Times(g.Key.Shape.Need, in.atOnce(max(1, g.queued)))
+	jobs := in.seated + in.free.Times(g.Key.Shape.Need, in.atOnce(max(1, g.Queued)))
 	for _, a := range in.load {
 		if a.State != drover.AttemptCollecting {
 			jobs++

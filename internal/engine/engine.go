@@ -20,6 +20,7 @@ import (
 	"drover"
 	"drover/internal/engine/budget"
 	"drover/internal/engine/market"
+	"drover/internal/engine/queue"
 	"drover/internal/engine/timers"
 )
 
@@ -27,16 +28,13 @@ import (
 type Engine struct {
 	s State // what is neither job, attempt, instance nor cloud
 
-	jobs         roster
-	followers    map[int64][]int64 // of a job that is not final: the numbers of those that run after it
-	groups       []*group          // by order of service, see sortGroups
+	groups       []*group // by order of service, see sortGroups
 	byKey        map[GroupKey]*group
 	attempts     map[drover.JobID]*Attempt // live
 	instances    []*instance               // by ID
 	byName       map[string]*instance
 	clouds       []*Cloud // by name, as configured
 	timers       timers.Timers
-	tries        []try // that are to come, the first of them first
 	fleetIndex   fleetIndex
 	claims       claims
 	minimumCosts map[minimumCostKey]minimumCost // what groups ask for costs each kind of window at least
@@ -56,9 +54,9 @@ type Engine struct {
 	refit   bool                       // a group or a type is new
 	fitting int                        // how often what types there are has changed
 	fleet   int                        // how often what instances there are, or may take work, has changed
-	labels  []string                   // whose values tell groups apart, by name
 	used    map[string]drover.MilliCPU // of what runs, by whose share it is of; nobody who has nothing, and nothing without shares
 	runs    map[GroupKey]runs          // what runs, where there is a mix
+	queue   *queue.Queue
 	ledger  *budget.Ledger
 	market  *market.Market
 	stock   *inventory // nil until a decision needs one
@@ -89,7 +87,6 @@ func New(s State) (*Engine, error) {
 	}
 	e := &Engine{
 		s:            s,
-		followers:    map[int64][]int64{},
 		byKey:        map[GroupKey]*group{},
 		attempts:     map[drover.JobID]*Attempt{},
 		byName:       map[string]*instance{},
@@ -104,7 +101,7 @@ func New(s State) (*Engine, error) {
 	e.ledger = budget.New(s.Spent, s.Spending, s.Pending.Turn, e.claimOf)
 	e.ledger.At(s.Now)
 	e.trackSpending()
-	e.labels = s.Settings.labels()
+	e.queue = queue.New(s.Settings.labels())
 	for _, known := range s.Groups {
 		e.group(known.Key)
 	}
@@ -155,8 +152,8 @@ func (e *Engine) State() State {
 	s.Departed = slices.Clone(s.Departed)
 	s.Blocks, s.Interruptions = e.market.State()
 	s.Stats.Boots, s.Stats.Gaps = slices.Clone(s.Stats.Boots), slices.Clone(s.Stats.Gaps)
-	for j := range e.jobs.all() {
-		c := j.clone()
+	for j := range e.queue.All() {
+		c := j.Clone()
 		c.Postponed = nil
 		s.Jobs = append(s.Jobs, c)
 	}

@@ -52,7 +52,7 @@ func (e *Engine) explainGroups(x *everything) {
 	var groups []*group
 	for _, g := range e.groups {
 		switch {
-		case g.queued == 0:
+		case g.Queued == 0:
 		case len(groups) < x.most:
 			groups = append(groups, g)
 		default:
@@ -66,15 +66,15 @@ func (e *Engine) explainGroups(x *everything) {
 }
 
 func (e *Engine) explainGroup(g *group, coming *arrivals) drover.Explanation {
-	first := g.jobs[0]
-	one := drover.Explanation{Subject: jobSubject(first), Waiting: true, Count: g.queued, Since: first.Since}
-	if n := len(g.jobs); n > 1 {
+	first := g.Jobs[0]
+	one := drover.Explanation{Subject: jobSubject(first), Waiting: true, Count: g.Queued, Since: first.Since}
+	if n := len(g.Jobs); n > 1 {
 		one.Jobs = n
 	}
 	if g.booting() > 0 {
 		one.Reasons = append(one.Reasons, whyBooting(coming))
 	}
-	if g.booting() < g.queued {
+	if g.booting() < g.Queued {
 		one.Reasons = append(one.Reasons, e.whyUnbound(g, first)...)
 	}
 	return one
@@ -88,7 +88,7 @@ type cause struct {
 	one          int64
 }
 
-func (j *Job) cause() cause {
+func causeOf(j *Job) cause {
 	c := cause{succeed: len(j.After), end: len(j.AfterAny)}
 	if c.succeed+c.end == 1 {
 		c.one = slices.Concat(j.After, j.AfterAny)[0]
@@ -99,16 +99,16 @@ func (j *Job) cause() cause {
 // explainHeld explains the jobs that may not start at all, those of one cause together.
 func (e *Engine) explainHeld(x *everything) {
 	at := map[cause]int{}
-	for j := range e.jobs.all() {
-		if !j.held() {
+	for j := range e.queue.All() {
+		if !j.Held() {
 			continue
 		}
-		i, seen := at[j.cause()]
+		i, seen := at[causeOf(j)]
 		if !seen {
 			if !x.room() {
 				continue
 			}
-			i, at[j.cause()] = len(x.all), len(x.all)
+			i, at[causeOf(j)] = len(x.all), len(x.all)
 			why, _ := e.whyHeld(j)
 			x.add(drover.Explanation{Subject: jobSubject(j), Waiting: true, Since: why.Since, Reasons: []drover.Reason{why}})
 		}
@@ -118,8 +118,8 @@ func (e *Engine) explainHeld(x *everything) {
 
 // explainPostponed explains what waits but may not start yet.
 func (e *Engine) explainPostponed(x *everything) {
-	for j := range e.jobs.all() {
-		if len(j.Postponed) > 0 && !j.held() && x.room() {
+	for j := range e.queue.All() {
+		if len(j.Postponed) > 0 && !j.Held() && x.room() {
 			id := drover.JobID{Number: j.Number, Index: -1}
 			x.add(drover.Explanation{Subject: id.String(), Waiting: true, Count: j.Postponed.Count(), Since: j.Since, Reasons: e.whyPostponed(j, id)})
 		}

@@ -63,7 +63,7 @@ func (e *Engine) trim(w *wholes, g *group) {
 	served := 0
 	e.loadsOf(w, g, func(l *drover.Load) { served += max(0, l.Count) })
 	has := g.Standby + g.bound
-	left := g.wholeWithin(has+min(served, g.wants())) - has
+	left := g.WholeWithin(has+min(served, g.wants())) - has
 	if served == 0 {
 		return
 	}
@@ -97,7 +97,7 @@ func (e *Engine) loadsOf(w *wholes, g *group, do func(*drover.Load)) {
 // drop rents nothing for a gang's group. What that leaves may serve others, which are planned for once more, without it.
 func (e *Engine) drop(w *wholes, g *group, why drover.Reason) {
 	e.loadsOf(w, g, func(l *drover.Load) { l.Count = 0 })
-	if g.PartlyPlanned = 0; g.queued == 0 {
+	if g.PartlyPlanned = 0; g.Queued == 0 {
 		return
 	}
 	if !g.Unschedulable {
@@ -188,23 +188,4 @@ func (e *Engine) affords(w *wholes, o drover.Offering, loads []wanted, with []bu
 		return nil, a
 	}
 	return sums, nil
-}
-
-// wholeWithin is how many elements the group's next gangs have, of as many gangs as have no more than n together.
-func (g *group) wholeWithin(n int) (sum int) {
-	for _, j := range g.jobs {
-		next := j.Array.First
-		for _, run := range j.waitingRanges(g.Key) {
-			for next = max(next, run.First); next <= run.Last; {
-				size := len(j.gangmates(next))
-				if sum+size > n {
-					return sum
-				}
-				sum += size
-				_, last := j.gangOf(next)
-				next = last + 1
-			}
-		}
-	}
-	return sum
 }

@@ -85,8 +85,8 @@ func (e *Engine) whyOffered(o drover.Offering) drover.Reason {
 	}
 	suits, waits := 0, 0
 	for _, g := range e.groups {
-		if waits += g.queued; g.Key.Shape.Accepts(o) {
-			suits += g.queued
+		if waits += g.Queued; g.Key.Shape.Accepts(o) {
+			suits += g.Queued
 		}
 	}
 	price := fmt.Sprintf("%v an hour", o.Price)

@@ -241,7 +241,7 @@ func (e *Engine) solved(b Solved) {
 		}
 	}
 	for _, key := range s.Groups {
-		if g := e.byKey[key]; g != nil && g.queued > 0 && g.wants() == 0 {
+		if g := e.byKey[key]; g != nil && g.Queued > 0 && g.wants() == 0 {
 			g.wait(e.reason(drover.ReasonBooting, bootingText))
 		}
 	}
@@ -390,10 +390,10 @@ func (e *Engine) hopeless() {
 		return
 	}
 	for _, g := range slices.Clone(e.groups) {
-		if g.queued == 0 || g.Reason.Code != drover.ReasonBudget || g.Reason.Until != 0 { // a budget begins anew
+		if g.Queued == 0 || g.Reason.Code != drover.ReasonBudget || g.Reason.Until != 0 { // a budget begins anew
 			continue
 		}
-		for _, j := range slices.Clone(g.jobs) {
+		for _, j := range slices.Clone(g.Jobs) {
 			e.dismiss(g, j, drover.JobCancelled, g.Reason)
 		}
 	}

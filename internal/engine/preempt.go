@@ -26,7 +26,7 @@ func (e *Engine) preempt() {
 		}
 		if g.Unschedulable && g.unbound() > 0 {
 			for _, in := range e.wayFor(g, victims) {
-				e.stop(in, e.reason(drover.ReasonGivesWay, "gives way to job %s, of priority %d", g.jobs[0].Name, g.Key.Priority))
+				e.stop(in, e.reason(drover.ReasonGivesWay, "gives way to job %s, of priority %d", g.Jobs[0].Name, g.Key.Priority))
 				victims = slices.DeleteFunc(victims, func(o *instance) bool { return o == in })
 			}
 		}

@@ -15,10 +15,10 @@ type most struct{ instances, each int }
 
 // whyTooMany says that the group's next gang cannot come together on as many instances as may be there at once; nil if it can, or is none.
 func (e *Engine) whyTooMany(g *group) *drover.Reason {
-	if g.Key.Gang == 0 || g.queued == 0 {
+	if g.Key.Gang == 0 || g.Queued == 0 {
 		return nil
 	}
-	_, members := g.nextGang()
+	_, members := g.NextGang()
 	clouds := e.mostFor(g, len(members))
 	room := e.s.Settings.MaxInstances
 	if room == 0 {

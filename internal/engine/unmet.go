@@ -57,7 +57,7 @@ func (e *Engine) nameBlocks() {
 		return
 	}
 	for _, g := range e.groups {
-		if g.queued > 0 && g.Reason.Code == drover.ReasonLimit && e.shutOut(g) {
+		if g.Queued > 0 && g.Reason.Code == drover.ReasonLimit && e.shutOut(g) {
 			g.wait(e.whyBlocked(g))
 			e.yield = true
 		}

@@ -1,4 +1,4 @@
-package engine
+package queue
 
 import (
 	"slices"
@@ -44,8 +44,8 @@ func (r *Ranges) Pop() int {
 	return i
 }
 
-// rank is how many indexes in the set are below i.
-func (r Ranges) rank(i int) (n int) {
+// Rank is how many indexes in the set are below i.
+func (r Ranges) Rank(i int) (n int) {
 	for _, run := range r {
 		if run.First >= i {
 			break
