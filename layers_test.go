@@ -191,10 +191,7 @@ var layers = map[string]layer{
 		does: "what a configuration would have done with a recorded workload, and what older systems do with it",
 		ours: []string{".", "internal/agenda", "internal/engine", "internal/loop", "internal/pack", "internal/trace"},
 	},
-	"internal/chart": {
-		does:    "draws what changed over time, as SVG; the only importer of its plotting library",
-		outside: []string{"gonum.org/v1/plot"},
-	},
+	"internal/chart": {does: "draws what changed over time, as SVG for light and dark pages"},
 	"internal/config": {
 		does:    "the configuration and batch files, their errors and their schema",
 		ours:    []string{"."},

@@ -14,7 +14,13 @@ import (
 )
 
 // priceLists are in the place of what clouds say, by the clouds that they are of; under no name that of every cloud without one of its own.
-type priceLists map[string][]trace.Price
+type priceLists map[string]priceList
+
+// priceList is what a file has.
+type priceList struct {
+	file   string
+	prices []trace.Price
+}
 
 // addCatalogue adds the flag by which clouds are not asked what they offer.
 func (a *app) addCatalogue(flags *pflag.FlagSet) {
@@ -33,8 +39,8 @@ func (l priceLists) Set(given string) error {
 	if _, twice := l[cloud]; twice {
 		return drover.Errorf(drover.KindInvalid, "--catalogue is given twice for the same cloud").WithHint("write --catalogue CLOUD=FILE.csv for each cloud")
 	}
-	list, err := trace.OpenPrices(file)
-	l[cloud] = list
+	prices, err := trace.OpenPrices(file)
+	l[cloud] = priceList{file, prices}
 	return err
 }
 
@@ -45,10 +51,13 @@ func (l priceLists) Type() string { return "file" }
 // of is the list of a cloud; nil if it has to be asked.
 func (l priceLists) of(cloud string) []trace.Price {
 	if list, own := l[cloud]; own {
-		return list
+		return list.prices
 	}
-	return l[""]
+	return l[""].prices
 }
+
+// everywhere is whether a list is of every cloud without one of its own.
+func (l priceLists) everywhere() bool { return l[""].prices != nil }
 
 // check refuses a list of a cloud that a configuration does not have.
 func (l priceLists) check(c *config.Config) error {
@@ -73,7 +82,7 @@ func listedConfig(file, onlyCloud string, lists priceLists) (*config.Config, err
 		if c, err = config.Load(file); err != nil {
 			return nil, err
 		}
-	case lists[""] != nil:
+	case lists.everywhere():
 		c.Clouds = []config.Cloud{{Name: bare}}
 		c.Clouds[0].Common.Default()
 		c.Clouds[0].MaxInstances, c.Clouds[0].MaxCreating = 0, 100

@@ -112,7 +112,7 @@ func (a *app) simulate(ctx context.Context, f simulateFlags, flags *pflag.FlagSe
 	if a.forPrograms() {
 		show = func(results []*simulate.Result) error { return a.print(results) }
 	}
-	return errors.Join(show(results), f.draw(results))
+	return errors.Join(show(results), f.draw(a.chartTitle(f, t), results))
 }
 
 // check refuses what does not make sense of the flags.

@@ -5,6 +5,8 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"drover"
 	"drover/internal/chart"
 	"drover/internal/simulate"
+	"drover/internal/trace"
 )
 
 // figure is a line of what simulations are compared by.
@@ -135,7 +138,8 @@ func nameOf(r *simulate.Result) string {
 }
 
 // draw writes the chart and the table of what happened over time, as far as they are wanted.
-func (f simulateFlags) draw(results []*simulate.Result) error {
+func (f simulateFlags) draw(title string, results []*simulate.Result) error {
+	drawChart := func(w io.Writer, results []*simulate.Result) error { return drawChart(w, title, results) }
 	for _, into := range []struct {
 		flag, path string
 		write      func(w io.Writer, results []*simulate.Result) error
@@ -161,19 +165,38 @@ func (f simulateFlags) draw(results []*simulate.Result) error {
 // panels are what a chart shows, one below the other.
 var panels = []struct {
 	title string
+	unit  string
 	steps bool // it is an average over each span, and not what it has come to by its end
 	of    func(p simulate.Point) float64
 }{
-	{"instances", true, func(p simulate.Point) float64 { return p.Instances }},
-	{"vCPUs rented", true, func(p simulate.Point) float64 { return p.Rented }},
-	{"jobs that wait", true, func(p simulate.Point) float64 { return p.Queued }},
-	{"USD spent", false, func(p simulate.Point) float64 { return p.Spent }},
+	{"Instances", "instances", true, func(p simulate.Point) float64 { return p.Instances }},
+	{"Rented", "vCPUs", true, func(p simulate.Point) float64 { return p.Rented }},
+	{"Waiting", "jobs", true, func(p simulate.Point) float64 { return p.Queued }},
+	{"Spent", "USD", false, func(p simulate.Point) float64 { return p.Spent }},
 }
 
-func drawChart(w io.Writer, results []*simulate.Result) error {
-	var all []chart.Panel
+// chartTitle names the trace, and the files that say what instances cost: price lists, and configurations unless every cloud has a list.
+func (a *app) chartTitle(f simulateFlags, t *trace.Trace) string {
+	var files []string
+	for _, list := range a.lists {
+		files = append(files, filepath.Base(list.file))
+	}
+	slices.Sort(files)
+	for _, file := range f.compare {
+		if file != "" && !a.lists.everywhere() {
+			files = append(files, filepath.Base(file))
+		}
+	}
+	if len(files) == 0 {
+		files = []string{"the local cloud"}
+	}
+	return t.Name + ", prices of " + strings.Join(files, ", ")
+}
+
+func drawChart(w io.Writer, title string, results []*simulate.Result) error {
+	all := chart.Chart{Title: title}
 	for _, p := range panels {
-		panel := chart.Panel{Title: p.title, Steps: p.steps}
+		panel := chart.Panel{Title: p.title, Unit: p.unit, Steps: p.steps}
 		for _, r := range results {
 			line := chart.Line{Name: nameOf(r)}
 			for _, at := range r.Points {
@@ -187,9 +210,9 @@ func drawChart(w io.Writer, results []*simulate.Result) error {
 			}
 			panel.Lines = append(panel.Lines, line)
 		}
-		all = append(all, panel)
+		all.Panels = append(all.Panels, panel)
 	}
-	return chart.SVG(w, all)
+	return all.SVG(w)
 }
 
 // writePoints writes a line for each span of time of each result.
