@@ -18,6 +18,9 @@ import (
 	"drover/internal/blob"
 )
 
+// TestSlowScripts runs the sessions that need the runners of every architecture.
+func TestSlowScripts(t *testing.T) { runScripts(t, "e2e") }
+
 func TestKilledFiveTimes(t *testing.T) {
 	const jobs = 400
 	p := newPlace(t)

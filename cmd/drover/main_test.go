@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -60,19 +59,11 @@ func buildAndRun(m *testing.M) int {
 	return m.Run()
 }
 
-// build puts everything that the tests start into a folder.
+// build puts everything that the tests start into a folder, compiled as the tests are.
 func build(folder string) error {
-	goBuild := func(arch, name string, args ...string) error {
-		cmd := exec.Command("go", append([]string{"build", "-ldflags", "-s -w", "-o", filepath.Join(folder, name)}, args...)...)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+arch)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("building %s: %w\n%s", name, err, out)
-		}
-		return nil
-	}
 	laid := map[string]string{}
-	for _, arch := range []string{"amd64", "arm64"} {
-		if err := goBuild(arch, "runner-"+arch, "../drover-runner"); err != nil {
+	for arch, environment := range runners {
+		if err := goBuild(environment, filepath.Join(folder, "runner-"+arch), "../drover-runner"); err != nil {
 			return err
 		}
 		packed, err := compress(filepath.Join(folder, "runner-"+arch))
@@ -85,7 +76,7 @@ func build(folder string) error {
 	if err != nil {
 		return err
 	}
-	if err := goBuild(runtime.GOARCH, "drover", "-tags", "runners", "-overlay", overlay, "."); err != nil {
+	if err := goBuild(nil, filepath.Join(folder, "drover"), "-tags", "runners", "-overlay", overlay, "."); err != nil {
 		return err
 	}
 	self, err := os.Executable()
@@ -96,6 +87,15 @@ func build(folder string) error {
 		if err := os.Symlink(self, filepath.Join(folder, name)); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func goBuild(environment []string, file string, args ...string) error {
+	cmd := exec.Command("go", append([]string{"build", "-ldflags", "-s -w", "-o", file}, args...)...)
+	cmd.Env = append(os.Environ(), environment...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building %s: %w\n%s", file, err, out)
 	}
 	return nil
 }

@@ -14,10 +14,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestScripts runs the sessions under testdata/script. After each of them nothing may be left behind.
-func TestScripts(t *testing.T) {
+// TestScripts runs the sessions under testdata/script.
+func TestScripts(t *testing.T) { runScripts(t, "script") }
+
+// runScripts runs the sessions in a folder of testdata. After each of them nothing may be left behind.
+func runScripts(t *testing.T, folder string) {
 	testscript.Run(t, testscript.Params{
-		Dir: filepath.Join("testdata", "script"),
+		Dir: filepath.Join("testdata", folder),
 		Setup: func(env *testscript.Env) error {
 			state := filepath.Join(env.WorkDir, ".state")
 			env.Setenv("PATH", searchPath())
