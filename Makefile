@@ -52,7 +52,7 @@ test: ## run the tests
 lint: ## check the format, what go vet finds, the layers, and that the documents say what the code says
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt -w $$unformatted"; exit 1; fi
 	go vet ./...
-	go vet -tags e2e,chaos,qemu ./cmd/...
+	go vet -tags e2e,chaos,qemu ./internal/cli ./cmd/...
 	go vet -tags containers ./internal/runner
 	go vet -tags qemu ./internal/remote
 	go vet -tags openstack ./driver/openstack
@@ -91,20 +91,20 @@ bin/arm64.rec:
 	$(call RECORD_WORLD,$(ARM64) bin/sim-arm64.test,$@)
 
 e2e: ## run the real binary: real processes, real SSH, real kill -9
-	go test -tags e2e -timeout 20m ./cmd/...
+	go test -tags e2e -timeout 20m ./internal/cli ./cmd/...
 
 chaos: ## have real processes killed, stopped and cut off at random (CHAOS_TIME=how long, SEED=what luck)
-	go test -tags chaos -run '^TestChaos$$' -count=1 -v -timeout 2h ./cmd/drover -args -chaos $(CHAOS_TIME) -seed $(SEED)
+	go test -tags chaos -run '^TestChaos$$' -count=1 -v -timeout 2h ./internal/cli -args -chaos $(CHAOS_TIME) -seed $(SEED)
 
 chaos-cloud: ## kill controllers on a cloud of real OpenSSH servers that misbehaves, and compare the bill (CHAOS_SEEDS=how many, SEED=the first)
-	go test -tags chaos -run '^TestChaosCloud$$' -count=1 -v -timeout 2h ./cmd/drover -args -seeds $(CHAOS_SEEDS) -seed $(SEED)
+	go test -tags chaos -run '^TestChaosCloud$$' -count=1 -v -timeout 2h ./internal/cli -args -seeds $(CHAOS_SEEDS) -seed $(SEED)
 
 containers: ## run attempts under real docker and podman, as root, against a registry that it starts (Debian: see CONTRIBUTING.md)
 	CGO_ENABLED=0 go test -tags containers -count=1 -timeout 10m -v -run TestContainers ./internal/runner
 
 e2e-qemu: ## have the example's driver make real virtual machines, and a root file system grow in one (Debian: see CONTRIBUTING.md)
 	examples/drivers/qemu-image.sh bin/qemu
-	QEMU_IMAGE=$(CURDIR)/bin/qemu go test -tags qemu -count=1 -timeout 20m -v -run TestQEMU ./cmd/drover
+	QEMU_IMAGE=$(CURDIR)/bin/qemu go test -tags qemu -count=1 -timeout 20m -v -run TestQEMU ./internal/cli
 	go test -tags qemu -count=1 -timeout 20m -v -run TestGrowScriptOnAMachine ./internal/remote
 
 e2e-openstack: ## run the driver of OpenStack against the real services, as root (Debian 12: see driver/openstack/testdata/services.sh)

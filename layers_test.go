@@ -208,10 +208,14 @@ var layers = map[string]layer{
 			"internal/wire"},
 		outside: []string{"golang.org/x/crypto"},
 	},
-	"cmd/drover": {
-		does:    "the program, a file per command, and the table of drivers",
+	"internal/cli": {
+		does:    "the commands, a file each",
 		ours:    []string{all},
 		outside: []string{"github.com/bmatcuk/doublestar/v4", "github.com/goccy/go-yaml", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "golang.org/x/sys", "golang.org/x/term"},
+	},
+	"cmd/drover": {
+		does: "the program: main, the list of drivers, and the runners that are compiled in",
+		ours: []string{"driver/azure", "driver/digitalocean", "driver/ec2", "driver/external", "driver/gce", "driver/hetzner", "driver/local", "driver/openstack", "internal/cli"},
 	},
 	"cmd/drover-runner": {
 		does: "the small program that goes to instances",

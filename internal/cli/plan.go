@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+	"drover/internal/simulate"
+)
+
+func (a *app) planCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "plan [flags] {BATCH.yaml | -- CMD ARG…}",
+		Short: "Say what run or submit would rent now, and what that would cost",
+		Long: `Say what run or submit would rent now where nothing is rented yet, and what that would cost: what is chosen, and what would have been chosen
+instead if there were none of that. Nothing is created.`,
+		Example: `  drover plan examples/mandelbrot.yaml
+  drover plan --array 1000 --vcpus 2 -c drover.yaml -- ./simulate
+  drover plan --max-cost 5 --array 1000 -- ./simulate`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.plan(cmd.Context(), f, args)
+		},
+	}
+	f.jobFlags.add(cmd.Flags())
+	cmd.Flags().StringVar(&f.cost, "max-cost", "", "rent nothing that would take the run over this many `dollars`")
+	cmd.Flags().IntVar(&f.limits.MaxInstances, "max-instances", 0, "never more than `N` instances at once")
+	cmd.Flags().StringVar(&f.limits.Cloud, "cloud", "", "use only this `cloud` of the configuration")
+	cmd.Flags().StringVar(&f.spot, "spot", "", "`prefer`, require or never, for every job of the batch")
+	a.addCatalogue(cmd.Flags())
+	cmd.ValidArgsFunction = completeBatch
+	complete(cmd, "cloud", a.completeClouds)
+	complete(cmd, "spot", completeWords("prefer", "require", "never"))
+	return cmd
+}
+
+// planned is one kind of instance that a plan rents.
+type planned struct {
+	Cloud     string        `json:"cloud"`
+	Zone      string        `json:"zone"`
+	Type      string        `json:"type"`
+	Market    drover.Market `json:"market"`
+	Instances int           `json:"instances"`
+	Jobs      int           `json:"jobs"`               // that start at once
+	Price     float64       `json:"price_usd_per_hour"` // of each
+
+	RunnerUp *alternative `json:"runner_up,omitempty"`
+}
+
+// alternative is the cheapest that could have been rented instead of something, of another cloud, type or market.
+type alternative struct {
+	Cloud  string        `json:"cloud"`
+	Type   string        `json:"type"`
+	Market drover.Market `json:"market"`
+	Price  float64       `json:"price_usd_per_hour"`
+}
+
+// planReport is what `drover plan` prints.
+type planReport struct {
+	Batch   string    `json:"batch"`
+	Rent    []planned `json:"rent"`
+	Hourly  float64   `json:"usd_per_hour"`
+	Most    float64   `json:"most_usd"`            // should each of these instances boot as slowly, and its jobs take as long, as they may
+	Above   *float64  `json:"percent_above_bound"` // by how much what is rented costs more than any plan for the same jobs must; null: nothing is rented
+	Ready   int       `json:"ready"`               // jobs that wait for no other
+	Later   int       `json:"later"`               // jobs that wait for others
+	Waiting int       `json:"waiting"`             // ready jobs that find no place at once
+	Why     string    `json:"why,omitempty"`
+	All     *estimate `json:"estimate,omitempty"` // of the whole batch; null: it has too many jobs
+}
+
+// plan answers what would be rented for the jobs that may start at once.
+func (a *app) plan(ctx context.Context, f runFlags, args []string) error {
+	p, c, err := a.prepare(ctx, f, args)
+	if err != nil {
+		return err
+	}
+	all, _, err := a.listedOfferings(ctx, c, simulate.DefaultModels)
+	if err != nil {
+		return err
+	}
+	seen, err := foresee(settings(c, p.Limits), all, p.Batch)
+	if err != nil {
+		return err
+	}
+	r := seen.report(p.Batch)
+	if r.All, err = estimated(ctx, c, settings(c, p.Limits), all, p.Batch); err != nil {
+		return err
+	}
+	if a.forPrograms() {
+		return a.print(r)
+	}
+	a.printPlan(r)
+	return nil
+}
+
+func (a *app) printPlan(r planReport) {
+	if len(r.Rent) == 0 {
+		fmt.Fprintf(a.out, "%s: nothing would be rented\n", r.Batch)
+	} else {
+		a.printRent(r)
+	}
+	if r.Waiting > 0 {
+		verb := "wait"
+		if r.Waiting == 1 {
+			verb = "waits"
+		}
+		fmt.Fprintf(a.out, "%d of %s %s for a place: %s\n", r.Waiting, plural(r.Ready, "job"), verb, drover.Sanitize(r.Why))
+	}
+	if r.Later > 0 {
+		fmt.Fprintf(a.out, "beside these, %s for others\n", howManyWait(r.Later))
+	}
+	if r.All != nil {
+		fmt.Fprintln(a.out, r.All.words())
+	}
+}
+
+// printRent prints what is chosen, what it costs, and how far that is from the cheapest.
+func (a *app) printRent(r planReport) {
+	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "CLOUD\tZONE\tTYPE\tMARKET\tINSTANCES\tJOBS AT ONCE\t$/HOUR EACH\tRUNNER-UP")
+	for _, p := range r.Rent {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", p.Cloud, p.Zone, p.Type, p.Market, p.Instances, p.Jobs, dollars(p.Price), p.RunnerUp.words(p))
+	}
+	w.Flush()
+	fmt.Fprintf(a.out, "%s: %s an hour while all of them run\n", r.Batch, dollars(r.Hourly))
+	fmt.Fprintf(a.out, "at most %s until what starts at once has ended, of which what has no timeout counts as an hour\n", dollars(r.Most))
+	fmt.Fprintln(a.out, boundWords(r))
+}
+
+// boundWords say how far the plan is from the cheapest that there can be for the jobs that have places in it.
+func boundWords(r planReport) string {
+	these, of := "these jobs", ""
+	if placed := r.Ready - r.Waiting; r.Waiting > 0 {
+		these = map[bool]string{true: "the 1 job that has a place", false: fmt.Sprintf("the %d jobs that have places", placed)}[placed == 1]
+		of = " for " + these
+	}
+	switch {
+	case r.Above == nil:
+		return "how much more that is than the cheapest there can be is not known"
+	case *r.Above < 0.05:
+		return "nothing cheaper can hold " + these
+	}
+	return fmt.Sprintf("at most %.1f%% more than the cheapest there can be%s", *r.Above, of)
+}
+
+// words tell an alternative, and how much more it costs than what was chosen.
+func (o *alternative) words(than planned) string {
+	if o == nil {
+		return "none"
+	}
+	name := o.Type
+	if o.Cloud != than.Cloud {
+		name = o.Cloud + "/" + name
+	}
+	more, sign := o.Price-than.Price, "+"
+	if more < 0 {
+		more, sign = -more, "-"
+	}
+	return fmt.Sprintf("%s %s, %s%s", name, o.Market, sign, dollars(more))
+}
