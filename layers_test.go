@@ -208,6 +208,12 @@ var layers = map[string]layer{
 			"internal/wire"},
 		outside: []string{"golang.org/x/crypto"},
 	},
+	"internal/daemon": {
+		does: "a running controller: its clouds, its folders, its API, and its configuration while that changes",
+		ours: []string{".", "driver", "internal/blob", "internal/config", "internal/control", "internal/engine", "internal/httpapi", "internal/logkey", "internal/record",
+			"internal/remote", "internal/store", "internal/telemetry", "internal/webhook", "internal/wire"},
+		outside: []string{"golang.org/x/sys"},
+	},
 	"internal/cli": {
 		does:    "the commands, a file each",
 		ours:    []string{all},
@@ -215,7 +221,7 @@ var layers = map[string]layer{
 	},
 	"cmd/drover": {
 		does: "the program: main, the list of drivers, and the runners that are compiled in",
-		ours: []string{"driver/azure", "driver/digitalocean", "driver/ec2", "driver/external", "driver/gce", "driver/hetzner", "driver/local", "driver/openstack", "internal/cli"},
+		ours: []string{"driver/azure", "driver/digitalocean", "driver/ec2", "driver/external", "driver/gce", "driver/hetzner", "driver/local", "driver/openstack", "internal/cli", "internal/daemon"},
 	},
 	"cmd/drover-runner": {
 		does: "the small program that goes to instances",

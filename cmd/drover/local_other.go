@@ -2,7 +2,7 @@
 
 package main
 
-import "drover/internal/cli"
+import "drover/internal/daemon"
 
 // withLocal adds nothing: instances run Linux, so this host can be none.
-func withLocal(drivers map[string]cli.Kind) map[string]cli.Kind { return drivers }
+func withLocal(drivers map[string]daemon.Kind) map[string]daemon.Kind { return drivers }

@@ -13,6 +13,7 @@ import (
 	"drover/driver/hetzner"
 	"drover/driver/openstack"
 	"drover/internal/cli"
+	"drover/internal/daemon"
 )
 
 // version is set by the build (see Makefile); a development build says what Go knows of it.
@@ -20,8 +21,8 @@ var version = "development"
 
 func main() { os.Exit(cli.Main(program())) }
 
-func program() cli.Program {
-	return cli.Program{Version: version, Runners: embedded, Drivers: withLocal(map[string]cli.Kind{
+func program() daemon.Program {
+	return daemon.Program{Version: version, Runners: embedded, Drivers: withLocal(map[string]daemon.Kind{
 		"azure":        {Open: azure.Open, Keys: azure.Config{}},
 		"ec2":          {Open: ec2.Open, Keys: ec2.Config{}},
 		"gce":          {Open: gce.Open, Keys: gce.Config{}},

@@ -8,11 +8,12 @@ import (
 	"path/filepath"
 
 	"drover/internal/blob"
+	"drover/internal/daemon"
 )
 
 // setAside renames the folder that a new run is to lay its results in, if an earlier run has left some there: to NAME.1, or the first number that
 // is free. An earlier run that can go on finds its results under the new name.
-func setAside(folder *runFolder, p *runPlan, ui *progress) error {
+func setAside(folder *daemon.RunFolder, p *daemon.RunPlan, ui *progress) error {
 	if !p.New {
 		return nil
 	}
@@ -28,7 +29,7 @@ func setAside(folder *runFolder, p *runPlan, ui *progress) error {
 		return err
 	}
 	p.New = false
-	return folder.save(*p)
+	return folder.Save(*p)
 }
 
 // rename gives a folder of results its new name, unless a run is writing there.
@@ -54,20 +55,20 @@ func rename(out string) (to string, err error) {
 
 // redirect has the runs that lay their results in a folder go on in another.
 func redirect(out, to string) error {
-	home, err := stateHome()
+	home, err := daemon.StateHome()
 	if err != nil {
 		return err
 	}
-	for _, place := range []string{home, endedHome(home)} {
-		for _, id := range unfinishedRuns(place) {
-			f, err := lockRunFolder(id, filepath.Join(place, id))
+	for _, place := range []string{home, daemon.EndedHome(home)} {
+		for _, id := range daemon.UnfinishedRuns(place) {
+			f, err := daemon.LockRunFolder(id, filepath.Join(place, id))
 			if err != nil {
 				continue // it runs, and elsewhere, since nobody writes to this folder
 			}
-			p, err := f.load()
+			p, err := f.Load()
 			if err == nil && p.Out == out && !p.New {
 				p.Out = to
-				err = f.save(p)
+				err = f.Save(p)
 			}
 			if err := errors.Join(err, f.Close()); err != nil {
 				return fmt.Errorf("run %s, whose results they are: %w", id, err)

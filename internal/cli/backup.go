@@ -29,13 +29,13 @@ controller runs or not. To put a copy back, see "Restoring a backup" in docs/ope
 			if err != nil {
 				return err
 			}
-			if _, err := os.Stat(folder.db()); err != nil {
+			if _, err := os.Stat(folder.DB()); err != nil {
 				return drover.Errorf(drover.KindInvalid, "there are no records: %v", err).WithHint("drover serve makes them")
 			}
-			if err := store.Backup(cmd.Context(), folder.db(), args[0]); err != nil {
+			if err := store.Backup(cmd.Context(), folder.DB(), args[0]); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.err, "%s is a copy of %s\n", args[0], folder.db())
+			_, err = fmt.Fprintf(a.err, "%s is a copy of %s\n", args[0], folder.DB())
 			return err
 		},
 	}

@@ -132,3 +132,8 @@ func (a *app) listedOfferings(ctx context.Context, c *config.Config, m simulate.
 	}
 	return all, leftOut, nil
 }
+
+// loadConfig reads the configuration that a command is to go by: the file it names, else this machine.
+func (a *app) loadConfig(file, onlyCloud string) (*config.Config, error) {
+	return a.listedConfig(file, onlyCloud, nil)
+}

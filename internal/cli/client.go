@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/config"
+	"drover/internal/daemon"
 	"drover/internal/httpapi"
 )
 
@@ -80,7 +82,7 @@ func (a *app) localController(token drover.Secret) (at whereabouts, err error) {
 		return at, err
 	}
 	if token.Reveal() == "" {
-		if token, err = folder.token(); err != nil {
+		if token, err = folder.Token(); err != nil {
 			return at, a.noLocal(c.Fleet, err)
 		}
 	}
@@ -89,6 +91,16 @@ func (a *app) localController(token drover.Secret) (at whereabouts, err error) {
 		return at, a.noLocal(c.Fleet, err)
 	}
 	return at, nil
+}
+
+// daemon is the configuration in force, and where its daemon keeps things.
+func (a *app) daemon() (*config.Config, daemon.Folder, error) {
+	c, err := a.loadConfig(a.config, "")
+	if err != nil {
+		return nil, daemon.Folder{}, err
+	}
+	folder, err := daemon.NewFolder(c)
+	return c, folder, err
 }
 
 // noLocal says why the controller on this host cannot be asked.
@@ -105,7 +117,7 @@ func (a *app) noLocal(fleet string, err error) error {
 
 // localBase is where the controller of a configuration is reached from this host: where it said that it answers, since the file may have
 // been changed after it began to listen; else where the file has it listen.
-func localBase(listen, url string, folder daemonFolder) (string, error) {
+func localBase(listen, url string, folder daemon.Folder) (string, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
 		return "", err
@@ -113,7 +125,7 @@ func localBase(listen, url string, folder daemonFolder) (string, error) {
 	if ip := net.ParseIP(host); port != "0" && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return baseOf(listen, url)
 	}
-	address, err := folder.announced()
+	address, err := folder.Announced()
 	if errors.Is(err, fs.ErrNotExist) && port != "0" {
 		return baseOf(listen, url)
 	}
@@ -146,7 +158,7 @@ func tokenFrom(flag string) (drover.Secret, error) {
 		return drover.Secret{}, drover.Errorf(drover.KindInvalid, "--token does not take a token itself").
 			WithHint("write --token file:PATH, or set DROVER_TOKEN")
 	}
-	token, err := readToken(path)
+	token, err := daemon.ReadToken(path)
 	if err != nil {
 		return token, drover.AsError(err, drover.KindInvalid)
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"drover/internal/daemon"
+
 	"drover"
 )
 
@@ -56,8 +58,8 @@ func TestFindingTheController(t *testing.T) {
 		if _, err := a.findController(); drover.KindOf(err) != drover.KindUnreachable {
 			t.Errorf("the error is %v", err)
 		}
-		folder := daemonFolder{"lab", filepath.Join(filepath.Dir(config), "drover.db")}
-		if err := folder.announce("127.0.0.1:4711"); err != nil {
+		folder := folderOf(t, config)
+		if err := folder.Announce("127.0.0.1:4711"); err != nil {
 			t.Fatal(err)
 		}
 		if at, err := a.findController(); err != nil || at.base != "http://127.0.0.1:4711" {
@@ -67,8 +69,8 @@ func TestFindingTheController(t *testing.T) {
 	t.Run("finds one that listens where its file said when it began", func(t *testing.T) {
 		noController(t)
 		config := aConfiguration(t, "127.0.0.1:8421")
-		folder := daemonFolder{"lab", filepath.Join(filepath.Dir(config), "drover.db")}
-		if err := folder.announce("127.0.0.1:8420"); err != nil {
+		folder := folderOf(t, config)
+		if err := folder.Announce("127.0.0.1:8420"); err != nil {
 			t.Fatal(err)
 		}
 		a := &app{program: underTest(), config: config}
@@ -114,11 +116,11 @@ func aConfiguration(t *testing.T, listen string) string {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	daemon := daemonFolder{"lab", filepath.Join(folder, "drover.db")}
-	if err := daemon.make(); err != nil {
+	daemon := folderOf(t, file)
+	if err := daemon.Make(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := daemon.makeToken(); err != nil {
+	if _, err := daemon.MakeToken(); err != nil {
 		t.Fatal(err)
 	}
 	return file
@@ -148,4 +150,14 @@ func TestPacing(t *testing.T) {
 			}
 		}
 	})
+}
+
+// folderOf is the folder of the daemon of a configuration.
+func folderOf(t *testing.T, file string) daemon.Folder {
+	t.Helper()
+	_, folder, err := (&app{program: underTest(), config: file}).daemon()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder
 }

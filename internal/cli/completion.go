@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"drover/internal/daemon"
+
 	"github.com/spf13/cobra"
 
 	"drover"
@@ -29,11 +31,11 @@ func completeWords(words ...string) completer {
 
 // completeRuns offers the runs that did not come to their end.
 func completeRuns(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	home, err := stateHome()
+	home, err := daemon.StateHome()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	return unfinishedRuns(home), cobra.ShellCompDirectiveNoFileComp
+	return daemon.UnfinishedRuns(home), cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeClouds offers the clouds of the configuration that is in force.

@@ -23,6 +23,7 @@ import (
 	"drover/driver/drivertest"
 	"drover/internal/config"
 	"drover/internal/control"
+	"drover/internal/daemon"
 	"drover/internal/sleep"
 )
 
@@ -137,7 +138,7 @@ func (a *app) newDriverTest(name string, f driverTestFlags) (*driverTest, error)
 	if err != nil {
 		return nil, err
 	}
-	home, err := stateHome()
+	home, err := daemon.StateHome()
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +160,7 @@ func (t *driverTest) harness(ctx context.Context) (h drivertest.Harness, err err
 		return h, err
 	}
 	defer t.opened.Driver.Close()
-	all, _, err := offerings(ctx, []control.Cloud{t.opened})
+	all, _, err := daemon.Offerings(ctx, []control.Cloud{t.opened})
 	if err != nil {
 		return h, fmt.Errorf("asking %s for its offerings: %w", t.cloud.Name, err)
 	}
@@ -194,7 +195,7 @@ func ofType(name string) string {
 }
 
 func (t *driverTest) open(ctx context.Context, fleet string) (control.Cloud, error) {
-	return openCloud(ctx, t.cloud, opening{drivers: t.app.program.Drivers, fleet: fleet, folder: filepath.Join(t.folder, fleet), log: slog.New(slog.DiscardHandler)})
+	return daemon.OpenCloud(ctx, t.cloud, daemon.Opening{Drivers: t.app.program.Drivers, Fleet: fleet, Folder: filepath.Join(t.folder, fleet), Log: slog.New(slog.DiscardHandler)})
 }
 
 // count is how many verdicts there will be: one of each check, and one of whether anything is left.

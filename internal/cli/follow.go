@@ -10,14 +10,15 @@ import (
 
 	"drover"
 	"drover/internal/blob"
+	"drover/internal/daemon"
 )
 
 // streamedLog is how much of a stream is kept of a command whose output is shown. It is generous, since what could not be followed is
 // shown from there: a command may write much before its output is first asked for.
 const streamedLog = 256 << 20
 
-// kept bounds what is kept of the run's results.
-func (p runPlan) kept() blob.Limits {
+// keptOf bounds what is kept of a run's results.
+func keptOf(p daemon.RunPlan) blob.Limits {
 	l := blob.DefaultLimits()
 	if p.Streamed {
 		l.Log = streamedLog
@@ -56,7 +57,7 @@ func (s *session) follow(ctx context.Context, hangUp chan<- os.Signal) (shown <-
 // followStream shows one stream of the run's only job. Its error is that of writing to it; others it tells.
 func (s *session) followStream(ctx context.Context, stream drover.Stream, to io.Writer) error {
 	only := drover.JobID{Number: 1, Index: -1}
-	r, err := s.fleet.controller.Logs(ctx, drover.LogRequest{Job: only, Stream: stream, Follow: true})
+	r, err := s.fleet.Controller.Logs(ctx, drover.LogRequest{Job: only, Stream: stream, Follow: true})
 	if err == nil {
 		defer r.Close()
 		_, err = io.Copy(to, r)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"drover/internal/daemon"
+
 	"golang.org/x/sys/unix"
 
 	"drover"
@@ -33,7 +35,7 @@ func mountSmallDisk(t *testing.T, path string) (fill, free func()) {
 	t.Cleanup(func() { unix.Unmount(path, unix.MNT_DETACH) })
 	filler := filepath.Join(path, "filler")
 	fill = func() {
-		if err := os.WriteFile(filler, make([]byte, 8<<20), 0o600); !isFull(err) {
+		if err := os.WriteFile(filler, make([]byte, 8<<20), 0o600); !daemon.IsFull(err) {
 			t.Fatalf("the disk is not full: %v", err)
 		}
 	}
@@ -141,14 +143,14 @@ func TestAControllerDoesNotStartOnAFullDisk(t *testing.T) {
 func TestWhatIsKeptAlreadyIsNotWrittenAgain(t *testing.T) {
 	disk, fill, free := smallDisk(t)
 	path := filepath.Join(disk, "file")
-	if err := keepFile(path, []byte("as it is")); err != nil {
+	if err := daemon.KeepFile(path, []byte("as it is")); err != nil {
 		t.Fatal(err)
 	}
 	fill()
-	if err := keepFile(path, []byte("as it is")); err != nil {
+	if err := daemon.KeepFile(path, []byte("as it is")); err != nil {
 		t.Errorf("what it holds already: %v", err)
 	}
-	if err := keepFile(path, []byte(strings.Repeat("x", 1<<16))); !errors.Is(err, unix.ENOSPC) {
+	if err := daemon.KeepFile(path, []byte(strings.Repeat("x", 1<<16))); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("something else: %v", err)
 	}
 	free()

@@ -15,6 +15,7 @@ import (
 	"drover/driver"
 	"drover/internal/config"
 	"drover/internal/control"
+	"drover/internal/daemon"
 )
 
 // gcFlags are the flags of `drover gc`.
@@ -113,11 +114,11 @@ func (g *collector) collect(ctx context.Context) error {
 	case g.destroy:
 		return drover.Errorf(drover.KindInvalid, "--destroy needs --fleet").WithHint("drover gc lists the runs that left instances behind")
 	}
-	home, err := stateHome()
+	home, err := daemon.StateHome()
 	if err != nil {
 		return err
 	}
-	for _, fleet := range unfinishedRuns(home) {
+	for _, fleet := range daemon.UnfinishedRuns(home) {
 		if err := g.run(ctx, fleet); err != nil {
 			return err
 		}
@@ -155,11 +156,11 @@ func nothingKnown() (func(stray) bool, error) { return func(stray) bool { return
 
 // sweep lists a fleet's instances in every cloud and, if asked to, destroys those that may go.
 func (g *collector) sweep(ctx context.Context, s *search) error {
-	clouds, err := openClouds(ctx, s.config.Clouds, opening{drivers: g.app.program.Drivers, fleet: s.fleet, folder: s.folder, log: slog.New(slog.DiscardHandler)})
+	clouds, err := daemon.OpenClouds(ctx, s.config.Clouds, daemon.Opening{Drivers: g.app.program.Drivers, Fleet: s.fleet, Folder: s.folder, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
-	defer closeClouds(clouds)
+	defer daemon.CloseClouds(clouds)
 	byCloud := map[string]driver.Cloud{}
 	var listed []*stray
 	for _, cloud := range clouds {

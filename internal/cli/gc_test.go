@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"drover"
 	"drover/driver"
+	"drover/internal/config"
+	"drover/internal/daemon"
 	"drover/internal/store"
 )
 
@@ -24,7 +27,7 @@ func TestWhoseInstancesAre(t *testing.T) {
 	away := drover.Errorf(drover.KindUnreachable, "nobody answers")
 
 	t.Run("the controller says, by the cloud's id, or by name while it does not know the id", func(t *testing.T) {
-		known, err := aCollector(&fakeController{instances: ours}, nil).wanted(t.Context(), daemonFolder{fleet: "lab"})
+		known, err := aCollector(&fakeController{instances: ours}, nil).wanted(t.Context(), daemon.Folder{Fleet: "lab"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,13 +46,13 @@ func TestWhoseInstancesAre(t *testing.T) {
 		}
 	})
 	t.Run("a controller of another fleet does not", func(t *testing.T) {
-		if _, err := aCollector(&fakeController{}, nil).wanted(t.Context(), daemonFolder{fleet: "other"}); drover.KindOf(err) != drover.KindConflict {
+		if _, err := aCollector(&fakeController{}, nil).wanted(t.Context(), daemon.Folder{Fleet: "other"}); drover.KindOf(err) != drover.KindConflict {
 			t.Errorf("the error is %v", err)
 		}
 	})
 	t.Run("the records do when the controller is away", func(t *testing.T) {
 		folder := aDaemonFolder(t)
-		records, err := store.Open(t.Context(), folder.db())
+		records, err := store.Open(t.Context(), folder.DB())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,11 +106,11 @@ func TestCleaningUpTellsOfKilledRuns(t *testing.T) {
 	if err := g.tellOfRuns(); err != nil || said.Len() > 0 {
 		t.Errorf("without any it says %q, %v", said.String(), err)
 	}
-	killed, err := newRunFolder()
+	killed, err := daemon.NewRunFolder()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := killed.save(runPlan{}); err != nil {
+	if err := killed.Save(daemon.RunPlan{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := g.tellOfRuns(); err != nil || said.Len() > 0 {
@@ -116,7 +119,7 @@ func TestCleaningUpTellsOfKilledRuns(t *testing.T) {
 	if err := killed.Close(); err != nil {
 		t.Fatal(err)
 	}
-	want := "beside this fleet, 1 run is unfinished. To see its instances: drover gc --fleet " + killed.id + "\n"
+	want := "beside this fleet, 1 run is unfinished. To see its instances: drover gc --fleet " + killed.ID + "\n"
 	if err := g.tellOfRuns(); err != nil || said.String() != want {
 		t.Errorf("it says %q, %v, not %q", said.String(), err, want)
 	}
@@ -156,4 +159,19 @@ func TestAnInstanceThatCannotBeDestroyedDoesNotKeepTheOthers(t *testing.T) {
 	if found[0].Destroyed || !found[1].Destroyed || !found[2].Destroyed || len(cloud.there) != 1 {
 		t.Errorf("%v are left, and it says %+v", cloud.there, found)
 	}
+}
+
+// aDaemonFolder is one that is there, of a fleet called lab.
+func aDaemonFolder(t *testing.T) daemon.Folder {
+	t.Helper()
+	c := config.Default("lab")
+	c.State = filepath.Join(t.TempDir(), "drover.db")
+	f, err := daemon.NewFolder(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Make(); err != nil {
+		t.Fatal(err)
+	}
+	return f
 }

@@ -15,13 +15,14 @@ import (
 	"drover/driver"
 	"drover/internal/config"
 	"drover/internal/control"
+	"drover/internal/daemon"
 	"drover/internal/remote"
 	"drover/internal/store"
 )
 
 // run collects the strays of a run, whose folder goes with them.
 func (g *collector) run(ctx context.Context, fleet string) error {
-	folder, err := findRunFolder(fleet)
+	folder, err := daemon.FindRunFolder(fleet)
 	if err != nil && drover.KindOf(err) == drover.KindConflict {
 		if g.destroy {
 			return drover.Errorf(drover.KindConflict, "%s is still running, so its instances are not destroyed: %v", fleet, err).
@@ -35,7 +36,7 @@ func (g *collector) run(ctx context.Context, fleet string) error {
 		return g.unknown(ctx, fleet)
 	}
 	defer folder.Close()
-	p, err := folder.load()
+	p, err := folder.Load()
 	if err != nil {
 		return err
 	}
@@ -47,7 +48,7 @@ func (g *collector) run(ctx context.Context, fleet string) error {
 		return g.needsWithoutState("the records of "+fleet+" cannot be read", err)
 	}
 	before := len(g.found)
-	err = g.sweep(ctx, &search{fleet: fleet, folder: folder.path, config: c, known: nothingKnown, spared: nobody, ends: true})
+	err = g.sweep(ctx, &search{fleet: fleet, folder: folder.Path, config: c, known: nothingKnown, spared: nobody, ends: true})
 	if err != nil {
 		return err
 	}
@@ -62,15 +63,15 @@ func (g *collector) run(ctx context.Context, fleet string) error {
 }
 
 // giveUp removes the records of a run whose instances have been destroyed.
-func (g *collector) giveUp(ctx context.Context, folder *runFolder, c *config.Config, destroyed []*stray) error {
+func (g *collector) giveUp(ctx context.Context, folder *daemon.RunFolder, c *config.Config, destroyed []*stray) error {
 	if err := accounted(ctx, folder, c, destroyed); err != nil {
 		return err
 	}
-	if err := folder.remove(); err != nil {
+	if err := folder.Remove(); err != nil {
 		return err
 	}
 	g.said = true
-	fmt.Fprintf(g.app.err, "%s is given up: its records are removed\n", folder.id)
+	fmt.Fprintf(g.app.err, "%s is given up: its records are removed\n", folder.ID)
 	return nil
 }
 
@@ -79,13 +80,13 @@ func (g *collector) tellOfRuns() error {
 	if g.named == "" || g.fleet != "" {
 		return nil
 	}
-	home, err := stateHome()
+	home, err := daemon.StateHome()
 	if err != nil {
 		return err
 	}
 	var killed []string
-	for _, id := range unfinishedRuns(home) {
-		folder, err := findRunFolder(id)
+	for _, id := range daemon.UnfinishedRuns(home) {
+		folder, err := daemon.FindRunFolder(id)
 		if err != nil {
 			continue // it runs
 		}
@@ -104,11 +105,11 @@ func (g *collector) tellOfRuns() error {
 
 // accounted refuses to give up the records of a run while one of its instances may be somewhere that was not looked at, or may not be listed
 // yet: it was created, or its create call was under way, shortly before the run was killed.
-func accounted(ctx context.Context, folder *runFolder, c *config.Config, destroyed []*stray) error {
-	if _, err := os.Stat(folder.file("drover.db")); err != nil {
+func accounted(ctx context.Context, folder *daemon.RunFolder, c *config.Config, destroyed []*stray) error {
+	if _, err := os.Stat(folder.File("drover.db")); err != nil {
 		return nil
 	}
-	s, err := store.Open(ctx, folder.file("drover.db"))
+	s, err := store.Open(ctx, folder.File("drover.db"))
 	if err != nil {
 		return nil // said to be given up without them
 	}
@@ -120,12 +121,12 @@ func accounted(ctx context.Context, folder *runFolder, c *config.Config, destroy
 	for _, in := range live {
 		if !slices.Contains(c.CloudNames(), in.Cloud) {
 			return drover.Errorf(drover.KindConflict, "instance %s is in cloud %s, which the configuration no longer has", in.Name, in.Cloud).
-				WithHint("put the cloud back into the configuration, or destroy the instance by other means and remove %s", folder.path)
+				WithHint("put the cloud back into the configuration, or destroy the instance by other means and remove %s", folder.Path)
 		}
 		listed := slices.ContainsFunc(destroyed, func(s *stray) bool { return s.Cloud == in.Cloud && s.ProviderID == in.ProviderID })
-		if !listed && (in.ProviderID == "" || in.State != drover.InstanceStopping) && time.Since(folder.touched) < createTime {
+		if !listed && (in.ProviderID == "" || in.State != drover.InstanceStopping) && time.Since(folder.Touched) < createTime {
 			return drover.Errorf(drover.KindConflict, "instance %s may have been created just before the run was killed, and cloud %s does not list it yet", in.Name, in.Cloud).
-				WithHint("run the same command again in a minute; until then the records of %s are kept", folder.id)
+				WithHint("run the same command again in a minute; until then the records of %s are kept", folder.ID)
 		}
 	}
 	return nil
@@ -135,11 +136,11 @@ func accounted(ctx context.Context, folder *runFolder, c *config.Config, destroy
 const createTime = time.Minute
 
 // readable reports whether a run's records can be read.
-func readable(ctx context.Context, folder *runFolder) error {
-	if _, err := os.Stat(folder.file("drover.db")); errors.Is(err, os.ErrNotExist) {
+func readable(ctx context.Context, folder *daemon.RunFolder) error {
+	if _, err := os.Stat(folder.File("drover.db")); errors.Is(err, os.ErrNotExist) {
 		return nil // it was killed before it began
 	}
-	s, err := store.Open(ctx, folder.file("drover.db"))
+	s, err := store.Open(ctx, folder.File("drover.db"))
 	if err != nil {
 		return err
 	}
@@ -159,7 +160,7 @@ func (g *collector) unknown(ctx context.Context, fleet string) error {
 	if err != nil {
 		return err
 	}
-	home, err := stateHome()
+	home, err := daemon.StateHome()
 	if err != nil {
 		return err
 	}
@@ -244,11 +245,11 @@ func (g *collector) wantedByItself(key remote.FleetKey, within time.Duration) fu
 const askTime = 20 * time.Second
 
 // spareWanted is what spares the instances of a daemon that is away, and so are its records.
-func (g *collector) spareWanted(folder daemonFolder, c *config.Config) func(context.Context, stray) bool {
-	if _, err := os.Stat(folder.file("fleet.key")); err != nil {
+func (g *collector) spareWanted(folder daemon.Folder, c *config.Config) func(context.Context, stray) bool {
+	if _, err := os.Stat(folder.File("fleet.key")); err != nil {
 		return g.wantedByAge
 	}
-	key, err := remote.LoadOrCreateFleetKey(folder.file("fleet.key"))
+	key, err := remote.LoadOrCreateFleetKey(folder.File("fleet.key"))
 	if err != nil {
 		fmt.Fprintf(g.app.err, "the instances cannot be asked when they last heard from a controller, so only their age counts: %v\n", err)
 		return g.wantedByAge
@@ -258,11 +259,11 @@ func (g *collector) spareWanted(folder daemonFolder, c *config.Config) func(cont
 
 // daemon collects the strays of a configured fleet: what the clouds list and neither its controller nor its records know.
 func (g *collector) daemon(ctx context.Context, c *config.Config) error {
-	folder, err := newDaemonFolder(c)
+	folder, err := daemon.NewFolder(c)
 	if err != nil {
 		return err
 	}
-	s := &search{fleet: c.Fleet, folder: folder.path(), config: c, spared: nobody}
+	s := &search{fleet: c.Fleet, folder: folder.Path(), config: c, spared: nobody}
 	s.known = func() (func(stray) bool, error) {
 		known, err := g.wanted(ctx, folder)
 		if err == nil {
@@ -278,14 +279,14 @@ func (g *collector) daemon(ctx context.Context, c *config.Config) error {
 		s.spared, g.blind = g.spareWanted(folder, c), true
 		return nothingKnown()
 	}
-	defer leavingNothing(folder.path(), c.CloudNames())()
+	defer leavingNothing(folder.Path(), c.CloudNames())()
 	return g.sweep(ctx, s)
 }
 
 // wanted asks the controller, or else its records, which instances it looks after. Its error is of a kind that means absence if neither can
 // be asked.
-func (g *collector) wanted(ctx context.Context, folder daemonFolder) (func(stray) bool, error) {
-	list, err := g.askController(ctx, folder.fleet)
+func (g *collector) wanted(ctx context.Context, folder daemon.Folder) (func(stray) bool, error) {
+	list, err := g.askController(ctx, folder.Fleet)
 	if err == nil {
 		return belongsTo(list), nil
 	}
@@ -296,7 +297,7 @@ func (g *collector) wanted(ctx context.Context, folder daemonFolder) (func(stray
 	if unread != nil {
 		return nil, drover.Errorf(drover.KindUnreachable, "%v; %v", err, unread)
 	}
-	fmt.Fprintf(g.app.err, "the controller of %s does not answer, so its records say which instances are still wanted: %v\n", folder.fleet, err)
+	fmt.Fprintf(g.app.err, "the controller of %s does not answer, so its records say which instances are still wanted: %v\n", folder.Fleet, err)
 	return belongsTo(list), nil
 }
 
@@ -333,11 +334,11 @@ func (g *collector) askController(ctx context.Context, fleet string) ([]drover.I
 }
 
 // readRecords is what the records of a daemon say that it looks after.
-func readRecords(ctx context.Context, folder daemonFolder) ([]drover.Instance, error) {
-	if _, err := os.Stat(folder.db()); errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("there are no records at %s", folder.db())
+func readRecords(ctx context.Context, folder daemon.Folder) ([]drover.Instance, error) {
+	if _, err := os.Stat(folder.DB()); errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("there are no records at %s", folder.DB())
 	}
-	s, err := store.Open(ctx, folder.db())
+	s, err := store.Open(ctx, folder.DB())
 	if err != nil {
 		return nil, err
 	}

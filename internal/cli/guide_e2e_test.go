@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"drover/internal/daemon"
 )
 
 var updateGuide = flag.Bool("update-guide", false, "write what the guide's commands print into the guide")
@@ -158,7 +160,7 @@ func (g *guide) typed(line int, command string) []string {
 	for real, shown := range map[string]string{g.address: guideAddress, g.dir: "~", g.state: "~/.local/state"} {
 		text = strings.ReplaceAll(text, real, shown)
 	}
-	text = regexp.MustCompile(`\b`+regexp.QuoteMeta(owner())+`\b`).ReplaceAllString(text, "you")
+	text = regexp.MustCompile(`\b`+regexp.QuoteMeta(daemon.Owner())+`\b`).ReplaceAllString(text, "you")
 	if text = strings.TrimRight(text, "\n"); text == "" {
 		return nil
 	}

@@ -52,8 +52,8 @@ func (s *session) cancel(ctx context.Context, sig os.Signal) error {
 		why = "cancelled: nobody reads the output of drover run any more"
 	}
 	// The wish is durable before the fleet is told to close: a run that is killed in between still ends when it is resumed.
-	err := s.fleet.controller.CancelAll(ctx, why)
-	s.fleet.controller.CloseFleet(ctx, true)
+	err := s.fleet.Controller.CancelAll(ctx, why)
+	s.fleet.Controller.CloseFleet(ctx, true)
 	return err
 }
 
@@ -62,13 +62,13 @@ func (s *session) stop(ctx context.Context, sig os.Signal) {
 	s.interrupted, s.stopping = true, true
 	s.ui.say("%s: stopping: nothing new starts, running jobs get SIGTERM, and after %v SIGKILL, and the instances are destroyed; once more leaves at once",
 		signalName(sig), s.config.Instances.TermTimeout)
-	s.fleet.controller.Stop(ctx, "stopped: drover run got "+signalName(sig))
+	s.fleet.Controller.Stop(ctx, "stopped: drover run got "+signalName(sig))
 }
 
 // leave ends this process while the run is being stopped or cancelled.
 func (s *session) leave() error {
 	s.ui.close()
-	fmt.Fprintf(s.app.err, "left at once; instances may still be there. To clean up:\n    drover gc --fleet %s --destroy\n", s.folder.id)
+	fmt.Fprintf(s.app.err, "left at once; instances may still be there. To clean up:\n    drover gc --fleet %s --destroy\n", s.folder.ID)
 	return exit(exitInterrupted)
 }
 
@@ -82,7 +82,7 @@ func (s *session) detach(ctx context.Context, sig os.Signal) error {
 	if err != nil {
 		going = "what runs keeps running" // it could not be asked, and must not keep this process here
 	}
-	fmt.Fprintf(s.app.err, "%s: detached: %s. To go on:\n    drover run --resume %s\n", signalName(sig), going, s.folder.id)
+	fmt.Fprintf(s.app.err, "%s: detached: %s. To go on:\n    drover run --resume %s\n", signalName(sig), going, s.folder.ID)
 	if len(st.Instances) > 0 || err != nil {
 		fmt.Fprintln(s.app.err, s.orphanWords(time.Now()))
 	}
@@ -106,7 +106,7 @@ func (s *session) orphanWords(now time.Time) string {
 func (s *session) tellStopped(sum drover.Summary) error {
 	final := sum.Succeeded + sum.Failed + sum.Cancelled
 	fmt.Fprintf(s.app.err, "stopped: %d of %s final, no instance is left, %v spent so far. To go on:\n    drover run --resume %s\n",
-		final, plural(sum.Jobs, "job"), sum.Cost, s.folder.id)
+		final, plural(sum.Jobs, "job"), sum.Cost, s.folder.ID)
 	return exit(exitInterrupted)
 }
 
@@ -114,10 +114,10 @@ func (s *session) tellStopped(sum drover.Summary) error {
 func (s *session) leaveBeforeBegin(sig os.Signal) error {
 	if sig == os.Interrupt || s.cancelOnInterrupt {
 		s.ui.say("%s: nothing was begun", signalName(sig))
-		return errors.Join(exit(exitInterrupted), s.folder.remove())
+		return errors.Join(exit(exitInterrupted), s.folder.Remove())
 	}
 	s.ui.close()
-	fmt.Fprintf(s.app.err, "%s: detached, nothing was begun yet. To go on:\n    drover run --resume %s\n", signalName(sig), s.folder.id)
+	fmt.Fprintf(s.app.err, "%s: detached, nothing was begun yet. To go on:\n    drover run --resume %s\n", signalName(sig), s.folder.ID)
 	return exit(exitInterrupted)
 }
 

@@ -12,7 +12,7 @@ import (
 // tellKept says how to log in to the instances of failed jobs that are kept for a look.
 func (s *session) tellKept(ctx context.Context) error {
 	var kept []engine.Instance
-	err := s.fleet.controller.Query(ctx, func(e *engine.Engine) {
+	err := s.fleet.Controller.Query(ctx, func(e *engine.Engine) {
 		for _, in := range e.Instances() {
 			if in.KeepUntil > e.Status().Now {
 				kept = append(kept, in)
@@ -35,7 +35,7 @@ func (s *session) tellKept(ctx context.Context) error {
 
 // loginLine is a command that logs in to an instance, its host key verified.
 func (s *session) loginLine(ctx context.Context, instance string) (string, error) {
-	in, err := s.fleet.controller.Instance(ctx, instance)
+	in, err := s.fleet.Controller.Instance(ctx, instance)
 	if err != nil {
 		return "", err
 	}
@@ -43,21 +43,21 @@ func (s *session) loginLine(ctx context.Context, instance string) (string, error
 	if err != nil {
 		return "", err
 	}
-	login, err := s.fleet.key.LoginKeyFile()
+	login, err := s.fleet.Key.LoginKeyFile()
 	if err != nil {
 		return "", err
 	}
 	known := fmt.Sprintf("[%s]:%s %s\n", host, port, key)
 	hosts := "known_hosts." + in.Name
 	for name, content := range map[string]string{"login.key": login.Reveal(), hosts: known} {
-		if err := os.WriteFile(s.folder.file(name), []byte(content), 0o600); err != nil {
+		if err := os.WriteFile(s.folder.File(name), []byte(content), 0o600); err != nil {
 			return "", err
 		}
 	}
 	words := []string{"ssh"}
-	for _, file := range append(loginKeys(s.config, in.Cloud), s.folder.file("login.key")) {
+	for _, file := range append(loginKeys(s.config, in.Cloud), s.folder.File("login.key")) {
 		words = append(words, "-i", file)
 	}
-	words = append(words, "-o", "UserKnownHostsFile="+s.folder.file(hosts), "-p", port, in.Login.User+"@"+host)
+	words = append(words, "-o", "UserKnownHostsFile="+s.folder.File(hosts), "-p", port, in.Login.User+"@"+host)
 	return commandWords(words), nil
 }

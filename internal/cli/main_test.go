@@ -17,6 +17,7 @@ import (
 
 	"drover/driver/external"
 	"drover/driver/local"
+	"drover/internal/daemon"
 )
 
 // Many tests of this package run the program: real processes, real SSH, real kill -9. It is this test binary with the drivers that need no
@@ -54,8 +55,8 @@ func TestMain(m *testing.M) {
 }
 
 // underTest is the program that the test binary is as drover. Its runner is beside it.
-func underTest() Program {
-	p := Program{Version: "development", Drivers: map[string]Kind{
+func underTest() daemon.Program {
+	p := daemon.Program{Version: "development", Drivers: map[string]daemon.Kind{
 		"external": {Open: external.Open, Keys: external.Config{}},
 		"local":    {Open: local.Open, Keys: local.Config{}, Here: true},
 	}}

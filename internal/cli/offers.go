@@ -10,6 +10,7 @@ import (
 
 	"drover"
 	"drover/internal/control"
+	"drover/internal/daemon"
 	"drover/internal/simulate"
 )
 
@@ -99,7 +100,7 @@ func (a *app) foreseeOffers(ctx context.Context, f offersFlags) error {
 	if err != nil {
 		return err
 	}
-	seen, err := foresee(settings(c, runLimits{}), all, drover.Batch{})
+	seen, err := foresee(daemon.Settings(c, daemon.RunLimits{}), all, drover.Batch{})
 	if err != nil {
 		return err
 	}

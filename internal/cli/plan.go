@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/daemon"
 	"drover/internal/simulate"
 )
 
@@ -82,12 +83,12 @@ func (a *app) plan(ctx context.Context, f runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	seen, err := foresee(settings(c, p.Limits), all, p.Batch)
+	seen, err := foresee(daemon.Settings(c, p.Limits), all, p.Batch)
 	if err != nil {
 		return err
 	}
 	r := seen.report(p.Batch)
-	if r.All, err = estimated(ctx, c, settings(c, p.Limits), all, p.Batch); err != nil {
+	if r.All, err = estimated(ctx, c, daemon.Settings(c, p.Limits), all, p.Batch); err != nil {
 		return err
 	}
 	if a.forPrograms() {

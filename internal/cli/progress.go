@@ -13,6 +13,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"drover"
+	"drover/internal/daemon"
 	"drover/internal/engine"
 )
 
@@ -66,7 +67,7 @@ func (s *status) get(decor.Statistics) string {
 	return s.text
 }
 
-func (a *app) newProgress(p runPlan, s engine.Settings, verbose bool) *progress {
+func (a *app) newProgress(p daemon.RunPlan, s engine.Settings, verbose bool) *progress {
 	ui := &progress{err: a.err, most: mostInstances(s), verbose: verbose, quiet: p.Streamed, at: time.Now()}
 	for _, j := range p.Batch.Jobs {
 		ui.total += j.Array.Size()

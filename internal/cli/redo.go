@@ -11,25 +11,26 @@ import (
 	"drover"
 	"drover/internal/blob"
 	"drover/internal/config"
+	"drover/internal/daemon"
 	"drover/internal/store"
 )
 
 // redo has a run that came to its end go on with what failed or was cancelled in it, as the batch file and the inputs are now.
-func (a *app) redo(ctx context.Context, id string) (*runFolder, runPlan, error) {
-	home, err := stateHome()
+func (a *app) redo(ctx context.Context, id string) (*daemon.RunFolder, daemon.RunPlan, error) {
+	home, err := daemon.StateHome()
 	if err != nil {
-		return nil, runPlan{}, err
+		return nil, daemon.RunPlan{}, err
 	}
-	if slices.Contains(unfinishedRuns(home), id) {
-		return nil, runPlan{}, drover.Errorf(drover.KindConflict, "run %s has not come to its end", id).WithHint("first go on with it: drover run --resume %s", id)
+	if slices.Contains(daemon.UnfinishedRuns(home), id) {
+		return nil, daemon.RunPlan{}, drover.Errorf(drover.KindConflict, "run %s has not come to its end", id).WithHint("first go on with it: drover run --resume %s", id)
 	}
-	path := filepath.Join(endedHome(home), id)
+	path := filepath.Join(daemon.EndedHome(home), id)
 	if _, err := os.Stat(filepath.Join(path, "run.json")); err != nil {
-		return nil, runPlan{}, drover.Errorf(drover.KindNotFound, "there is no run %s of which jobs failed", id).WithHint("drover runs lists those there are")
+		return nil, daemon.RunPlan{}, drover.Errorf(drover.KindNotFound, "there is no run %s of which jobs failed", id).WithHint("drover runs lists those there are")
 	}
-	folder, err := lockRunFolder(id, path)
+	folder, err := daemon.LockRunFolder(id, path)
 	if err != nil {
-		return nil, runPlan{}, err
+		return nil, daemon.RunPlan{}, err
 	}
 	p, err := a.redoIn(ctx, folder)
 	if err == nil {
@@ -38,22 +39,22 @@ func (a *app) redo(ctx context.Context, id string) (*runFolder, runPlan, error) 
 	if err != nil {
 		return nil, p, errors.Join(err, folder.Close())
 	}
-	folder.path = filepath.Join(home, id)
-	if err := os.Rename(recordingOf(home, id), folder.file("recording")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	folder.Path = filepath.Join(home, id)
+	if err := os.Rename(daemon.RecordingOf(home, id), folder.File("recording")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, p, errors.Join(err, folder.Close())
 	}
 	return folder, p, nil
 }
 
-func (a *app) redoIn(ctx context.Context, folder *runFolder) (p runPlan, err error) {
-	if p, err = folder.load(); err != nil {
+func (a *app) redoIn(ctx context.Context, folder *daemon.RunFolder) (p daemon.RunPlan, err error) {
+	if p, err = folder.Load(); err != nil {
 		return p, err
 	}
 	c, err := a.loadConfig(p.Config, p.Limits.Cloud)
 	if err != nil {
 		return p, err
 	}
-	records, err := store.Open(ctx, folder.file("drover.db"))
+	records, err := store.Open(ctx, folder.File("drover.db"))
 	if err != nil {
 		return p, err
 	}
@@ -62,7 +63,7 @@ func (a *app) redoIn(ctx context.Context, folder *runFolder) (p runPlan, err err
 	if err != nil {
 		return p, err
 	}
-	w, err := p.today(failed)
+	w, err := today(p, failed)
 	if err != nil {
 		return p, err
 	}
@@ -75,7 +76,7 @@ func (a *app) redoIn(ctx context.Context, folder *runFolder) (p runPlan, err err
 	if err := a.checkFits(ctx, c, w, again); err != nil {
 		return p, err
 	}
-	inputs, err := blob.OpenDir(folder.file("inputs"))
+	inputs, err := blob.OpenDir(folder.File("inputs"))
 	if err != nil {
 		return p, err
 	}
@@ -87,7 +88,7 @@ func (a *app) redoIn(ctx context.Context, folder *runFolder) (p runPlan, err err
 		return p, err
 	}
 	p.Batch = w.batch
-	return p, folder.save(p)
+	return p, folder.Save(p)
 }
 
 // failedNames are the names of the jobs that did not succeed.
@@ -100,7 +101,7 @@ func failedNames(ctx context.Context, records *store.Store) (names []string, err
 }
 
 // today is the batch as its file is now, in which the jobs that failed must be there with the arrays and the order that they had.
-func (p runPlan) today(failed []string) (work, error) {
+func today(p daemon.RunPlan, failed []string) (work, error) {
 	if p.File == "" {
 		return work{batch: p.Batch, streamed: p.Streamed}, nil
 	}

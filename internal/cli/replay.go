@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/daemon"
 	"drover/internal/record"
 )
 
@@ -101,7 +102,7 @@ func (a *app) ownRecording() (string, error) {
 			WithHint("name a file, a folder or a run, as in drover replay run-x7k2pq; or, for a controller's, its configuration: -c drover.yaml")
 	}
 	_, folder, err := a.daemon()
-	return folder.file("recording"), err
+	return folder.File("recording"), err
 }
 
 // recordingFiles are the segments that a name stands for: a file, a folder, or a run.
@@ -125,11 +126,11 @@ func recordingFiles(name string) ([]string, error) {
 
 // findRecording finds the recording of a run, whether or not that came to its end.
 func findRecording(run string) (string, fs.FileInfo, error) {
-	home, err := stateHome()
+	home, err := daemon.StateHome()
 	if err != nil {
 		return "", nil, err
 	}
-	for _, path := range []string{recordingOf(home, run), filepath.Join(home, run, "recording")} {
+	for _, path := range []string{daemon.RecordingOf(home, run), filepath.Join(home, run, "recording")} {
 		if info, err := os.Stat(path); err == nil && filepath.IsLocal(run) {
 			return path, info, nil
 		}
@@ -143,7 +144,7 @@ func findRecording(run string) (string, fs.FileInfo, error) {
 
 // completeRecordings offers runs that have a recording, and files.
 func completeRecordings(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	home, err := stateHome()
+	home, err := daemon.StateHome()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
@@ -156,7 +157,7 @@ func recordedRuns(home string) (ids []string) {
 	if err != nil {
 		return nil
 	}
-	for _, e := range byAge(entries) {
+	for _, e := range daemon.ByAge(entries) {
 		ids = append(ids, e.Name())
 	}
 	return ids

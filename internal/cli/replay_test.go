@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"drover/internal/daemon"
 	"drover/internal/engine"
 	"drover/internal/record"
 )
@@ -159,7 +160,7 @@ func TestPrune(t *testing.T) {
 	}
 	left := func(keep int, most int64) (names string) {
 		t.Helper()
-		if err := prune(folder, keep, most); err != nil {
+		if err := daemon.Prune(folder, keep, most); err != nil {
 			t.Fatal(err)
 		}
 		entries, err := os.ReadDir(folder)

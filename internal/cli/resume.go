@@ -5,11 +5,13 @@ import (
 	"os"
 	"path/filepath"
 
+	"drover/internal/daemon"
+
 	"drover"
 )
 
 // asBegun refuses to resume a run with other values than it was begun with, since they would have no effect. Equal ones may be repeated.
-func (f runFlags) asBegun(config string, p runPlan) error {
+func (f runFlags) asBegun(config string, p daemon.RunPlan) error {
 	for _, name := range f.repeated {
 		begun, same, err := f.compare(name, config, p)
 		if err != nil {
@@ -30,7 +32,7 @@ func (f runFlags) asBegun(config string, p runPlan) error {
 }
 
 // compare says what the run was begun with, empty if without the flag, and whether the flag has the same value now.
-func (f runFlags) compare(name, config string, p runPlan) (begun string, same bool, err error) {
+func (f runFlags) compare(name, config string, p daemon.RunPlan) (begun string, same bool, err error) {
 	switch name {
 	case "config":
 		return p.Config, samePath(config, p.Config), nil

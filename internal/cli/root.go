@@ -16,6 +16,7 @@ import (
 
 	"drover"
 	"drover/internal/config"
+	"drover/internal/daemon"
 )
 
 // Exit codes, as PRODUCT promises them to scripts. Those of errors stand in the table of package drover.
@@ -33,7 +34,7 @@ func (e exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 
 // app is what every command works with.
 type app struct {
-	program Program
+	program daemon.Program
 
 	out io.Writer // data
 	err io.Writer // progress and chatter
@@ -54,7 +55,7 @@ type app struct {
 }
 
 // run runs one command line and returns the exit code.
-func run(ctx context.Context, p Program, args []string, stdout, stderr *os.File) int {
+func run(ctx context.Context, p daemon.Program, args []string, stdout, stderr *os.File) int {
 	// A reader who leaves is no reason to die with instances running. Caught and not ignored: processes started here would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	a := &app{program: p, answered: new(atomic.Bool), out: stdout, err: stderr, terminal: isTerminal(stderr), screen: isTerminal(stdout)}
@@ -71,7 +72,7 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "drover",
 		Short:         "Drive a herd of cloud VMs: bring them in when there is work, send them away when there is none",
-		Version:       a.program.version().line(),
+		Version:       versionLine(a.program.Build()),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Long: `Drover drives a herd of cloud VMs: it brings them in when there is work and sends them away when there is none.
@@ -223,4 +224,10 @@ func (a *app) element(v any) ([]byte, error) {
 	}
 	data, err := a.encode([]any{v})
 	return append(data, '\n'), err
+}
+
+// isTerminal reports whether people look at what is written to f.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
 }

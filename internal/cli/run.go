@@ -18,6 +18,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/internal/config"
+	"drover/internal/daemon"
 	"drover/internal/engine"
 	"drover/internal/httpapi"
 )
@@ -25,7 +26,7 @@ import (
 // runFlags are the flags of `drover run`.
 type runFlags struct {
 	jobFlags
-	limits  runLimits
+	limits  daemon.RunLimits
 	cost    string
 	spot    string
 	dryRun  bool
@@ -163,16 +164,16 @@ func (a *app) runBatch(ctx context.Context, f runFlags, args []string) error {
 }
 
 // beginRun checks everything that can be checked and writes the run down; or finds the one to resume. Nothing is rented yet.
-func (a *app) beginRun(ctx context.Context, f runFlags, args []string) (*runFolder, runPlan, error) {
+func (a *app) beginRun(ctx context.Context, f runFlags, args []string) (*daemon.RunFolder, daemon.RunPlan, error) {
 	if f.failed {
 		return a.redo(ctx, f.resume)
 	}
 	if f.resume != "" {
-		folder, err := findRunFolder(f.resume)
+		folder, err := daemon.FindRunFolder(f.resume)
 		if err != nil {
-			return nil, runPlan{}, err
+			return nil, daemon.RunPlan{}, err
 		}
-		p, err := folder.load()
+		p, err := folder.Load()
 		if err == nil {
 			err = f.asBegun(a.config, p)
 		}
@@ -185,19 +186,19 @@ func (a *app) beginRun(ctx context.Context, f runFlags, args []string) (*runFold
 	if err != nil {
 		return nil, p, err
 	}
-	folder, err := newRunFolder()
+	folder, err := daemon.NewRunFolder()
 	if err != nil {
 		return nil, p, err
 	}
 	p.Began = time.Now()
-	if err := folder.save(p); err != nil {
-		return nil, p, errors.Join(err, folder.remove(), folder.Close())
+	if err := folder.Save(p); err != nil {
+		return nil, p, errors.Join(err, folder.Remove(), folder.Close())
 	}
 	return folder, p, nil
 }
 
 // prepare reads what is to be run and where, and refuses what cannot work: before anything is created.
-func (a *app) prepare(ctx context.Context, f runFlags, args []string) (p runPlan, c *config.Config, err error) {
+func (a *app) prepare(ctx context.Context, f runFlags, args []string) (p daemon.RunPlan, c *config.Config, err error) {
 	if c, err = a.listedConfig(a.config, f.limits.Cloud, a.lists); err != nil {
 		return p, nil, err
 	}
@@ -205,10 +206,10 @@ func (a *app) prepare(ctx context.Context, f runFlags, args []string) (p runPlan
 	if err != nil {
 		return p, nil, err
 	}
-	if err := f.limits.check(); err != nil {
+	if err := f.limits.Check(); err != nil {
 		return p, nil, err
 	}
-	p = runPlan{Batch: w.batch, Limits: f.limits, Spot: f.spot, New: true, Streamed: w.streamed}
+	p = daemon.RunPlan{Batch: w.batch, Limits: f.limits, Spot: f.spot, New: true, Streamed: w.streamed}
 	if w.file != nil {
 		if p.File, err = filepath.Abs(args[0]); err != nil {
 			return p, nil, err
@@ -268,24 +269,24 @@ func overrideSpot(b *drover.Batch, spot string) error {
 }
 
 // drive runs the run to its end and says how it went.
-func (a *app) drive(ctx context.Context, folder *runFolder, p runPlan, c *config.Config, f runFlags) error {
-	ui := a.newProgress(p, settings(c, p.Limits), f.verbose)
+func (a *app) drive(ctx context.Context, folder *daemon.RunFolder, p daemon.RunPlan, c *config.Config, f runFlags) error {
+	ui := a.newProgress(p, daemon.Settings(c, p.Limits), f.verbose)
 	defer ui.close()
-	fl, err := openFleet(ctx, fleetOptions{
-		program: a.program,
-		fleet:   folder.id, config: c, limits: p.Limits, db: folder.file("drover.db"), file: folder.file,
-		results: p.Out, kept: p.kept(), trust: f.trust, log: ui.log(), watch: ui.note, left: noneLeft,
-		accepted: func() error { return setAside(folder, &p, ui) },
+	fl, err := daemon.OpenFleet(ctx, daemon.FleetOptions{
+		Program: a.program,
+		Fleet:   folder.ID, Config: c, Limits: p.Limits, DB: folder.File("drover.db"), File: folder.File,
+		Results: p.Out, Kept: keptOf(p), Trust: f.trust, Log: ui.log(), Watch: ui.note, Left: daemon.NoneLeft,
+		Accepted: func() error { return setAside(folder, &p, ui) },
 	})
-	if err != nil && folder.fresh {
-		return errors.Join(err, folder.remove())
+	if err != nil && folder.Fresh {
+		return errors.Join(err, folder.Remove())
 	}
 	if err != nil {
 		return err
 	}
 	defer fl.Close()
-	if folder.fresh && !p.Streamed {
-		ui.say("run %s begins; killed, it goes on by drover run --resume %s", folder.id, folder.id)
+	if folder.Fresh && !p.Streamed {
+		ui.say("run %s begins; killed, it goes on by drover run --resume %s", folder.ID, folder.ID)
 	}
 	s := &session{app: a, fleet: fl, folder: folder, plan: p, config: c, ui: ui, cancelOnInterrupt: f.cancel}
 	sum, err := s.run(ctx)
@@ -301,15 +302,15 @@ func (a *app) drive(ctx context.Context, folder *runFolder, p runPlan, c *config
 	}
 	fl.Close()
 	failed := sum.Failed+sum.Cancelled > 0
-	if err := folder.finish(failed); err != nil {
+	if err := folder.Finish(failed); err != nil {
 		return err
 	}
 	err = s.verdict(sum)
 	if err != nil && !p.Streamed {
-		fmt.Fprintf(a.err, "what led to it is recorded: drover replay %s\n", folder.id)
+		fmt.Fprintf(a.err, "what led to it is recorded: drover replay %s\n", folder.ID)
 	}
 	if failed && !p.Streamed {
-		fmt.Fprintf(a.err, "to run again what failed: drover run --resume %s --failed\n", folder.id)
+		fmt.Fprintf(a.err, "to run again what failed: drover run --resume %s --failed\n", folder.ID)
 	}
 	return err
 }
@@ -317,9 +318,9 @@ func (a *app) drive(ctx context.Context, folder *runFolder, p runPlan, c *config
 // session is one run while it runs.
 type session struct {
 	app         *app
-	fleet       *fleet
-	folder      *runFolder
-	plan        runPlan
+	fleet       *daemon.Fleet
+	folder      *daemon.RunFolder
+	plan        daemon.RunPlan
 	config      *config.Config
 	ui          *progress
 	began       time.Time
@@ -340,15 +341,15 @@ func (s *session) run(ctx context.Context) (drover.Summary, error) {
 	defer cancel(nil)
 	ended := make(chan error, 1)
 	go func() {
-		err := s.fleet.controller.Run(ctx)
+		err := s.fleet.Controller.Run(ctx)
 		cancel(err)
 		ended <- err
 	}()
-	go s.fleet.serveAttempts(ctx, s.api())
+	go s.fleet.ServeAttempts(ctx, s.api())
 	err := s.finish(ctx)
 	if err == nil {
-		s.fleet.controller.Sweep(ctx, driver.Ended)
-		s.fleet.controller.Tell(ctx)
+		s.fleet.Controller.Sweep(ctx, driver.Ended)
+		s.fleet.Controller.Tell(ctx)
 	}
 	cancel(nil)
 	if runErr := <-ended; runErr != nil {
@@ -357,13 +358,13 @@ func (s *session) run(ctx context.Context) (drover.Summary, error) {
 	if err != nil {
 		return drover.Summary{}, s.unfinished(err)
 	}
-	return s.fleet.store.Summary(context.WithoutCancel(ctx), drover.TimeOf(time.Now()))
+	return s.fleet.Store.Summary(context.WithoutCancel(ctx), drover.TimeOf(time.Now()))
 }
 
 // api is what the run's jobs ask at DROVER_API. Nobody else can reach it.
 func (s *session) api() *httpapi.Handler {
 	return httpapi.New(httpapi.Config{
-		Service: s.fleet.controller, Authenticate: s.fleet.attempt, Log: s.ui.log(), Version: s.app.program.Version,
+		Service: s.fleet.Controller, Authenticate: s.fleet.Attempt, Log: s.ui.log(), Version: s.app.program.Version,
 	})
 }
 
@@ -373,7 +374,7 @@ func (s *session) unfinished(err error) error {
 	if errors.As(err, &quiet) {
 		return err
 	}
-	return drover.AsError(err, drover.KindInternal).WithHint("drover run --resume %s goes on; drover replay %s shows what led to it", s.folder.id, s.folder.id)
+	return drover.AsError(err, drover.KindInternal).WithHint("drover run --resume %s goes on; drover replay %s shows what led to it", s.folder.ID, s.folder.ID)
 }
 
 // glance is how often a run is looked at, so that it seems alive and ends soon after its last instance.
@@ -439,16 +440,16 @@ func (s *session) look(ctx context.Context, shown bool) (atRest bool, err error)
 	s.ui.show(st)
 	if st.Jobs == 0 && !s.closing && shown {
 		s.closing, s.done = true, !s.interrupted
-		s.fleet.controller.CloseFleet(ctx, s.interrupted)
+		s.fleet.Controller.CloseFleet(ctx, s.interrupted)
 		if err := s.tellKept(ctx); err != nil {
 			return false, err
 		}
 	}
 	if s.stopping && st.Jobs > 0 {
-		s.stopped = st.Draining && (st.drained || s.folder.fresh && len(st.Instances) == 0)
+		s.stopped = st.Draining && (st.drained || s.folder.Fresh && len(st.Instances) == 0)
 		return s.stopped, nil
 	}
-	nothing := st.rest || s.folder.fresh && len(st.Instances) == 0 // of a run that is new nothing can be that was not seen
+	nothing := st.rest || s.folder.Fresh && len(st.Instances) == 0 // of a run that is new nothing can be that was not seen
 	return s.closing && st.Jobs == 0 && nothing, nil
 }
 
@@ -463,7 +464,7 @@ func isClosed(c <-chan struct{}) bool {
 
 // submit submits the batch once: the records tell whether that was done before.
 func (s *session) submit(ctx context.Context) error {
-	counts, err := s.fleet.store.Counts(ctx)
+	counts, err := s.fleet.Store.Counts(ctx)
 	if err != nil {
 		return err
 	}
@@ -472,18 +473,18 @@ func (s *session) submit(ctx context.Context) error {
 			return nil
 		}
 	}
-	if err := keepInputs(ctx, &s.plan.Batch, s.fleet.inputs); err != nil {
+	if err := keepInputs(ctx, &s.plan.Batch, s.fleet.Inputs); err != nil {
 		return err
 	}
-	_, err = s.fleet.controller.Submit(ctx, drover.Submission{Batch: s.plan.Batch})
+	_, err = s.fleet.Controller.Submit(ctx, drover.Submission{Batch: s.plan.Batch})
 	return err
 }
 
 func (s *session) status(ctx context.Context) (st runStatus, err error) {
-	if st.counts, err = s.fleet.store.Counts(ctx); err != nil {
+	if st.counts, err = s.fleet.Store.Counts(ctx); err != nil {
 		return st, err
 	}
-	err = s.fleet.controller.Query(ctx, func(e *engine.Engine) { st.Status, st.rest, st.drained = e.Status(), e.AtRest(), e.Drained() })
+	err = s.fleet.Controller.Query(ctx, func(e *engine.Engine) { st.Status, st.rest, st.drained = e.Status(), e.AtRest(), e.Drained() })
 	// What is submitted but not yet taken by the engine is known to the store alone.
 	st.Jobs += st.counts[drover.JobQueued] - min(st.counts[drover.JobQueued], st.Queued)
 	return st, err

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/daemon"
 	"drover/internal/store"
 )
 
@@ -84,14 +85,14 @@ var runListing = listing[runRow]{
 
 // listRuns reads the runs of this user, the latest first.
 func listRuns(ctx context.Context) ([]runRow, error) {
-	home, err := stateHome()
+	home, err := daemon.StateHome()
 	if err != nil {
 		return nil, err
 	}
 	list := []runRow{}
-	for _, place := range []string{home, endedHome(home)} {
-		for _, id := range unfinishedRuns(place) {
-			row, err := readRun(ctx, &runFolder{id: id, path: filepath.Join(place, id)})
+	for _, place := range []string{home, daemon.EndedHome(home)} {
+		for _, id := range daemon.UnfinishedRuns(place) {
+			row, err := readRun(ctx, &daemon.RunFolder{ID: id, Path: filepath.Join(place, id)})
 			if drover.KindOf(err) == drover.KindNotFound {
 				continue // it came to its end just now
 			}
@@ -108,13 +109,13 @@ func listRuns(ctx context.Context) ([]runRow, error) {
 	return list, nil
 }
 
-func readRun(ctx context.Context, f *runFolder) (row runRow, err error) {
-	p, err := f.load()
+func readRun(ctx context.Context, f *daemon.RunFolder) (row runRow, err error) {
+	p, err := f.Load()
 	if err != nil {
 		return row, err
 	}
-	row = runRow{Run: f.id, Batch: p.Batch.Name, State: runStopped, Begun: p.Began.UTC(), Folder: p.Folder, Out: p.Out}
-	if err := row.count(ctx, f.file("drover.db")); err != nil {
+	row = runRow{Run: f.ID, Batch: p.Batch.Name, State: runStopped, Begun: p.Began.UTC(), Folder: p.Folder, Out: p.Out}
+	if err := row.count(ctx, f.File("drover.db")); err != nil {
 		return row, err
 	}
 	if row.Jobs == 0 { // its batch was not submitted yet
@@ -124,7 +125,7 @@ func readRun(ctx context.Context, f *runFolder) (row runRow, err error) {
 		row.Queued = row.Jobs
 	}
 	switch {
-	case f.driven():
+	case driven(f):
 		row.State = runRunning
 	case row.Instances > 0:
 		row.State = runDetached
@@ -155,8 +156,8 @@ func (r *runRow) count(ctx context.Context, db string) error {
 }
 
 // driven reports whether a process drives the run now.
-func (f *runFolder) driven() bool {
-	lock, err := store.LockFile(f.file("drover.db"))
+func driven(f *daemon.RunFolder) bool {
+	lock, err := store.LockFile(f.File("drover.db"))
 	if err != nil {
 		return drover.KindOf(err) == drover.KindConflict
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"drover"
+	"drover/internal/daemon"
 	"drover/internal/simulate"
 	"drover/internal/trace"
 )
@@ -169,7 +170,7 @@ func (a *app) simulated(ctx context.Context, file string, m simulate.Models) (in
 	if in.Offerings, _, err = a.listedOfferings(ctx, c, m); err != nil {
 		return in, err
 	}
-	in.Settings = settings(c, runLimits{})
+	in.Settings = daemon.Settings(c, daemon.RunLimits{})
 	for i := range in.Settings.Clouds {
 		in.Settings.Clouds[i].Billing.Least = simulate.LeastBilled
 	}

@@ -16,6 +16,7 @@ import (
 
 	"drover"
 	"drover/internal/config"
+	"drover/internal/daemon"
 	"drover/internal/remote"
 )
 
@@ -122,11 +123,11 @@ func (a *app) fleetLogins(cloud, folder string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(daemon.file("fleet.key")); err != nil {
+	if _, err := os.Stat(daemon.File("fleet.key")); err != nil {
 		fmt.Fprintf(a.err, "your own keys have to log in: %s\n", drover.Sanitize(err.Error()))
 		return nil, nil
 	}
-	key, err := remote.LoadOrCreateFleetKey(daemon.file("fleet.key"))
+	key, err := remote.LoadOrCreateFleetKey(daemon.File("fleet.key"))
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +143,7 @@ func (a *app) fleetLogins(cloud, folder string) ([]string, error) {
 func loginKeys(c *config.Config, cloud string) (files []string) {
 	for _, cl := range c.Clouds {
 		if cl.Name == cloud {
-			files = paths(cl.SSH.Keys)
+			files = daemon.Paths(cl.SSH.Keys)
 		}
 	}
 	return files

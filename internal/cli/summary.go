@@ -52,13 +52,13 @@ func (a *app) summarize(ctx context.Context, s *session, sum drover.Summary) err
 	if err != nil {
 		return err
 	}
-	warnings, err := s.fleet.store.Warnings(ctx, maxWarned)
+	warnings, err := s.fleet.Store.Warnings(ctx, maxWarned)
 	if err != nil {
 		return err
 	}
 	r := runSummary{
 		Warnings: append([]store.Warning{}, warnings...),
-		Run:      s.folder.id, Batch: s.plan.Batch.Name, Out: s.plan.Out, Outputs: outputs,
+		Run:      s.folder.ID, Batch: s.plan.Batch.Name, Out: s.plan.Out, Outputs: outputs,
 		Jobs: sum.Jobs, Succeeded: sum.Succeeded, Failed: sum.Failed, Cancelled: sum.Cancelled, Attempts: sum.Attempts,
 		Instances: sum.Instances, InstanceSeconds: sum.InstanceSeconds, CPUSeconds: sum.CPUSeconds,
 		Cost: sum.Cost.USD(), JobCost: sum.JobCost.USD(), Seconds: time.Since(s.plan.Began).Seconds(), Failures: failures,
@@ -86,7 +86,7 @@ func (a *app) summarize(ctx context.Context, s *session, sum drover.Summary) err
 		fmt.Fprintf(a.err, "warning: %s: %s\n", elementName(w.Name, w.Job.Index), drover.Sanitize(w.Text))
 	}
 	r.print(out, sum)
-	if !s.folder.fresh {
+	if !s.folder.Fresh {
 		fmt.Fprintf(out, "  resumed    %s ago; the figures are those of the whole run\n", time.Since(s.began).Round(10*time.Millisecond))
 	}
 	return nil
@@ -161,7 +161,7 @@ func (s *session) outputs(ctx context.Context) (paths []string, err error) {
 		}
 	}
 	now := drover.TimeOf(time.Now())
-	jobs, err := s.fleet.store.Jobs(ctx, now, drover.JobFilter{Tried: true, Limit: -1})
+	jobs, err := s.fleet.Store.Jobs(ctx, now, drover.JobFilter{Tried: true, Limit: -1})
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func (s *session) outputs(ctx context.Context) (paths []string, err error) {
 		if wanted[j.Name] {
 			continue
 		}
-		outputs, err := s.fleet.store.Outputs(ctx, j.ID.Number)
+		outputs, err := s.fleet.Store.Outputs(ctx, j.ID.Number)
 		if err != nil {
 			return nil, err
 		}
@@ -191,7 +191,7 @@ func (s *session) outputs(ctx context.Context) (paths []string, err error) {
 // failures are the first jobs that failed and, if there is room left, that were cancelled.
 func (s *session) failures(ctx context.Context, sum drover.Summary) ([]drover.Job, error) {
 	now := drover.TimeOf(time.Now())
-	failed, err := s.fleet.store.Failures(ctx, now, maxShown)
+	failed, err := s.fleet.Store.Failures(ctx, now, maxShown)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +199,7 @@ func (s *session) failures(ctx context.Context, sum drover.Summary) ([]drover.Jo
 	if sum.Cancelled == 0 || len(jobs) == maxShown {
 		return jobs, nil
 	}
-	cancelled, err := s.fleet.store.Jobs(ctx, now, drover.JobFilter{
+	cancelled, err := s.fleet.Store.Jobs(ctx, now, drover.JobFilter{
 		States: []drover.JobState{drover.JobCancelled}, Elements: true, Limit: maxShown - len(jobs),
 	})
 	return append(jobs, cancelled...), err
@@ -226,7 +226,7 @@ func (a *app) showFailure(ctx context.Context, s *session, j drover.Job) {
 		}
 	}
 	if last := j.Attempts[len(j.Attempts)-1]; last.State == drover.AttemptLost {
-		in, err := s.fleet.store.Instance(ctx, drover.TimeOf(time.Now()), last.Instance)
+		in, err := s.fleet.Store.Instance(ctx, drover.TimeOf(time.Now()), last.Instance)
 		if err != nil || len(in.RunnerLog) == 0 {
 			return // it is there to help, and the reason has been said
 		}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"unicode"
 
+	"drover/internal/daemon"
+
 	"github.com/goccy/go-yaml"
 
 	"drover"
@@ -53,7 +55,7 @@ func TestNothingThatIsPrintedSteersATerminal(t *testing.T) {
 		})
 	}
 	t.Run("the summary of a run, with what a failed job wrote last", func(t *testing.T) {
-		s := &session{plan: runPlan{Out: t.TempDir()}}
+		s := &session{plan: daemon.RunPlan{Out: t.TempDir()}}
 		logs := filepath.Join(s.plan.Out, "logs")
 		if err := os.Mkdir(logs, 0o700); err != nil {
 			t.Fatal(err)

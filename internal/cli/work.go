@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 
 	"drover"
 	"drover/internal/config"
+	"drover/internal/daemon"
+	"drover/internal/remote"
 	"drover/internal/simulate"
 )
 
@@ -317,7 +320,7 @@ func parseJob(job map[string]any) (drover.JobSpec, error) {
 // offeringsOf is what the clouds of a configuration offer, and what it leaves out. Nothing is created there. Where the configuration does not say how a cloud bills, what its
 // driver says of it is written there.
 func (a *app) offeringsOf(ctx context.Context, c *config.Config) ([]drover.Offering, []drover.LeftOut, error) {
-	home, err := stateHome()
+	home, err := daemon.StateHome()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -330,14 +333,35 @@ func (a *app) offeringsOf(ctx context.Context, c *config.Config) ([]drover.Offer
 		return nil, nil, err
 	}
 	defer os.RemoveAll(folder)
-	clouds, err := openClouds(ctx, c.Clouds, opening{drivers: a.program.Drivers, fleet: "plan", folder: folder, log: slog.New(slog.DiscardHandler)})
+	clouds, err := daemon.OpenClouds(ctx, c.Clouds, daemon.Opening{Drivers: a.program.Drivers, Fleet: "plan", Folder: folder, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, nil, err
 	}
-	defer closeClouds(clouds)
+	defer daemon.CloseClouds(clouds)
 	for i := range c.Clouds {
 		period := &c.Clouds[i].Prices.Period
 		*period = cmp.Or(*period, clouds[i].Driver.Capabilities().Billing.Period)
 	}
-	return offerings(ctx, clouds)
+	return daemon.Offerings(ctx, clouds)
+}
+
+// checkKeys sees whether every cloud's own keys are right. It calls nobody: only what is on this host is opened.
+func (a *app) checkKeys(ctx context.Context, c *config.Config) error {
+	here := *c
+	here.Clouds = nil
+	for _, cloud := range c.Clouds {
+		kind := a.program.Drivers[cloud.Driver]
+		if kind.Here {
+			here.Clouds = append(here.Clouds, cloud)
+			continue
+		}
+		if _, err := remote.LoadLoginKeys(daemon.Paths(cloud.SSH.Keys)); err != nil {
+			return err
+		}
+		if err := cloud.Decode(reflect.New(reflect.TypeOf(kind.Keys)).Interface()); err != nil {
+			return err
+		}
+	}
+	_, _, err := a.offeringsOf(ctx, &here)
+	return err
 }

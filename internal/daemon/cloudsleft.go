@@ -1,4 +1,4 @@
-package cli
+package daemon
 
 import (
 	"context"
@@ -23,36 +23,36 @@ type keptCloud struct {
 }
 
 // keepClouds writes down the configuration of each of its clouds.
-func (f daemonFolder) keepClouds(c *config.Config) error {
+func (f Folder) keepClouds(c *config.Config) error {
 	if err := f.writeClouds(c); err != nil {
 		return fmt.Errorf("keeping the configuration of the clouds: %w", err)
 	}
 	return nil
 }
 
-func (f daemonFolder) writeClouds(c *config.Config) error {
+func (f Folder) writeClouds(c *config.Config) error {
 	text, folder := c.Source()
 	data, err := json.Marshal(keptCloud{folder, string(text)})
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(f.file(".clouds"), 0o700); err != nil {
+	if err := os.MkdirAll(f.File(".clouds"), 0o700); err != nil {
 		return err
 	}
 	for _, cloud := range c.Clouds {
-		if err := keepFile(f.keptCloud(cloud.Name), data); err != nil {
+		if err := KeepFile(f.keptCloud(cloud.Name), data); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (f daemonFolder) keptCloud(name string) string {
-	return filepath.Join(f.file(".clouds"), name+".json")
+func (f Folder) keptCloud(name string) string {
+	return filepath.Join(f.File(".clouds"), name+".json")
 }
 
 // cloudLeft is a cloud that the configuration no longer has, as it was last opened.
-func (f daemonFolder) cloudLeft(name string) (cloud config.Cloud, err error) {
+func (f Folder) cloudLeft(name string) (cloud config.Cloud, err error) {
 	data, err := os.ReadFile(f.keptCloud(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return cloud, cloudGone(name)
@@ -76,7 +76,7 @@ func (f daemonFolder) cloudLeft(name string) (cloud config.Cloud, err error) {
 }
 
 // cloudsLeft are the clouds in which the records have instances and that the configuration no longer has.
-func (f daemonFolder) cloudsLeft(ctx context.Context, records *store.Store, c *config.Config) (left []config.Cloud, err error) {
+func (f Folder) cloudsLeft(ctx context.Context, records *store.Store, c *config.Config) (left []config.Cloud, err error) {
 	missing, err := missingClouds(ctx, records, c)
 	for _, name := range missing {
 		cloud, err := f.cloudLeft(name)
@@ -88,8 +88,8 @@ func (f daemonFolder) cloudsLeft(ctx context.Context, records *store.Store, c *c
 	return left, err
 }
 
-// noneLeft refuses a configuration that has lost a cloud in which there are instances: nobody would ever destroy them.
-func noneLeft(ctx context.Context, records *store.Store, c *config.Config) ([]config.Cloud, error) {
+// NoneLeft refuses a configuration that has lost a cloud in which there are instances: nobody would ever destroy them.
+func NoneLeft(ctx context.Context, records *store.Store, c *config.Config) ([]config.Cloud, error) {
 	missing, err := missingClouds(ctx, records, c)
 	if err == nil && len(missing) > 0 {
 		err = cloudGone(missing[0])

@@ -1,4 +1,4 @@
-package cli
+package daemon
 
 import (
 	"bytes"
@@ -14,8 +14,8 @@ import (
 // A controller that finds its disk full does not start: it could write down nothing of what it does. It says so, and leaves everything as it was;
 // whatever starts controllers starts it again.
 
-// keepFile has a file hold the data, whole or not at all. What holds it already is left alone, since that takes no room.
-func keepFile(path string, data []byte) error {
+// KeepFile has a file hold the data, whole or not at all. What holds it already is left alone, since that takes no room.
+func KeepFile(path string, data []byte) error {
 	if held, err := os.ReadFile(path); err == nil && bytes.Equal(held, data) {
 		return nil
 	}
@@ -32,9 +32,9 @@ func keepFile(path string, data []byte) error {
 }
 
 // orFull is the error with which a controller does not start, which says that a disk is full if that is why. SQLite does not always say so.
-func (f daemonFolder) orFull(err error) error {
-	for _, folder := range []string{f.path(), filepath.Dir(f.db())} {
-		if isFull(err) || isFull(tryRoom(folder)) {
+func (f Folder) orFull(err error) error {
+	for _, folder := range []string{f.Path(), filepath.Dir(f.DB())} {
+		if IsFull(err) || IsFull(tryRoom(folder)) {
 			return drover.Errorf(drover.KindTransient, "the disk of %s is full: %v", folder, err).
 				WithHint("make room there, then start the controller again; nothing was changed")
 		}
@@ -42,7 +42,8 @@ func (f daemonFolder) orFull(err error) error {
 	return err
 }
 
-func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
+// IsFull says of an error whether a disk is full.
+func IsFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
 // leastRoom is the least that a controller needs to begin.
 const leastRoom = 64 << 10

@@ -1,4 +1,4 @@
-package cli
+package daemon
 
 import (
 	"context"
@@ -18,13 +18,13 @@ import (
 // reload reads the configuration again. One that is not good, or that changes what only a new start can change, is refused with the reason,
 // and nothing changes.
 func (d *daemon) reload(ctx context.Context) {
-	c, err := d.app.loadConfig(d.app.config, "")
+	c, err := d.Load()
 	if err == nil {
 		err = d.needsStart(c)
 	}
 	d.counted.Refused(err != nil)
 	if err == nil && c.Hash() == d.config.Hash() {
-		d.log.Info("the configuration says what it said before", logkey.File, absolute(d.app.config))
+		d.Log.Info("the configuration says what it said before", logkey.File, absolute(d.File))
 		return
 	}
 	if err == nil {
@@ -35,12 +35,12 @@ func (d *daemon) reload(ctx context.Context) {
 		d.refuse(err)
 		return
 	}
-	d.log.Info("the configuration was read again", logkey.File, absolute(d.app.config), logkey.Hash, c.Hash()[:12])
+	d.Log.Info("the configuration was read again", logkey.File, absolute(d.File), logkey.Hash, c.Hash()[:12])
 }
 
 // refuse says what is wrong with a configuration, each fault on a line of its own.
 func (d *daemon) refuse(err error) {
-	log := d.log.With(logkey.File, absolute(d.app.config))
+	log := d.Log.With(logkey.File, absolute(d.File))
 	const refused = "the configuration is refused, the last good one stays"
 	var faults config.Faults
 	if !errors.As(err, &faults) {
@@ -91,10 +91,10 @@ func (d *daemon) take(ctx context.Context, c *config.Config) error {
 		err = d.folder.keepClouds(c)
 	}
 	if err == nil {
-		err = d.fleet.controller.Reconfigure(ctx, setupOf(c, left, runLimits{}, slices.Concat(clouds, opened)))
+		err = d.fleet.Controller.Reconfigure(ctx, setupOf(c, left, RunLimits{}, slices.Concat(clouds, opened)))
 	}
 	if err != nil {
-		closeClouds(opened)
+		CloseClouds(opened)
 		return err
 	}
 	for _, old := range d.fleet.clouds {
@@ -134,7 +134,7 @@ func (d *daemon) openChanged(ctx context.Context, c *config.Config) ([]control.C
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	return openClouds(ctx, changed, opening{d.app.program.Drivers, d.config.Fleet, d.folder.file("."), d.log, d.counted})
+	return OpenClouds(ctx, changed, Opening{d.Program.Drivers, d.config.Fleet, d.folder.File("."), d.Log, d.counted})
 }
 
 // hasCloud reports whether the cloud, configured in the same way, is in the list.
@@ -149,7 +149,7 @@ func (d *daemon) cloud(name string) control.Cloud {
 
 // tellLeft says what an end leaves as it is.
 func (d *daemon) tellLeft(ctx context.Context) {
-	s, err := d.fleet.controller.Status(ctx)
+	s, err := d.fleet.Controller.Status(ctx)
 	if err != nil {
 		return
 	}
@@ -158,16 +158,16 @@ func (d *daemon) tellLeft(ctx context.Context) {
 		instances += n
 	}
 	if instances+s.Jobs[drover.JobRunning]+s.Jobs[drover.JobQueued] == 0 {
-		d.log.Info("ended; nothing is left")
+		d.Log.Info("ended; nothing is left")
 		return
 	}
-	d.log.Info("ended; instances and jobs are left as they are, and the next drover serve goes on with them",
+	d.Log.Info("ended; instances and jobs are left as they are, and the next drover serve goes on with them",
 		logkey.Instances, instances, logkey.Running, s.Jobs[drover.JobRunning], logkey.Queued, s.Jobs[drover.JobQueued])
 }
 
 // drained reports whether nothing runs any more and every instance that may go is gone.
 func (d *daemon) drained(ctx context.Context) (yes bool) {
-	if err := d.fleet.controller.Query(ctx, func(e *engine.Engine) { yes = e.Drained() }); err != nil {
+	if err := d.fleet.Controller.Query(ctx, func(e *engine.Engine) { yes = e.Drained() }); err != nil {
 		return false
 	}
 	return yes

@@ -1,4 +1,4 @@
-package cli
+package daemon
 
 import (
 	"os"
@@ -10,16 +10,16 @@ import (
 	"drover/internal/config"
 )
 
-// aDaemonFolder is one that is there, of a fleet called lab.
-func aDaemonFolder(t *testing.T) daemonFolder {
+// aFolder is one that is there, of a fleet called lab.
+func aFolder(t *testing.T) Folder {
 	t.Helper()
 	c := config.Default("lab")
 	c.State = filepath.Join(t.TempDir(), "drover.db")
-	f, err := newDaemonFolder(c)
+	f, err := NewFolder(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.make(); err != nil {
+	if err := f.Make(); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -27,43 +27,43 @@ func aDaemonFolder(t *testing.T) daemonFolder {
 
 func TestDaemonFolder(t *testing.T) {
 	t.Run("lies beside the records, under their name", func(t *testing.T) {
-		f := aDaemonFolder(t)
-		if want := strings.TrimSuffix(f.db(), ".db") + ".d"; f.path() != want {
-			t.Errorf("it is %s, not %s", f.path(), want)
+		f := aFolder(t)
+		if want := strings.TrimSuffix(f.DB(), ".db") + ".d"; f.Path() != want {
+			t.Errorf("it is %s, not %s", f.Path(), want)
 		}
 	})
 	t.Run("is in the home of states where the configuration does not say", func(t *testing.T) {
 		t.Setenv("XDG_STATE_HOME", "/elsewhere")
-		f, err := newDaemonFolder(config.Default("lab"))
-		if want := "/elsewhere/drover/lab/drover.db"; err != nil || f.db() != want {
-			t.Errorf("the records are in %s, %v, not %s", f.db(), err, want)
+		f, err := NewFolder(config.Default("lab"))
+		if want := "/elsewhere/drover/lab/drover.db"; err != nil || f.DB() != want {
+			t.Errorf("the records are in %s, %v, not %s", f.DB(), err, want)
 		}
 	})
 	t.Run("is the same by whichever link", func(t *testing.T) {
-		f := aDaemonFolder(t)
-		if err := os.WriteFile(f.db(), nil, 0o600); err != nil {
+		f := aFolder(t)
+		if err := os.WriteFile(f.DB(), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		c := config.Default("lab")
 		c.State = filepath.Join(t.TempDir(), "other.db")
-		if err := os.Symlink(f.db(), c.State); err != nil {
+		if err := os.Symlink(f.DB(), c.State); err != nil {
 			t.Fatal(err)
 		}
-		if linked, err := newDaemonFolder(c); err != nil || linked != f {
+		if linked, err := NewFolder(c); err != nil || linked != f {
 			t.Errorf("it is %+v, %v, not %+v", linked, err, f)
 		}
 	})
 	t.Run("is not without a fleet", func(t *testing.T) {
-		if _, err := newDaemonFolder(config.Default("")); err == nil {
+		if _, err := NewFolder(config.Default("")); err == nil {
 			t.Error("there is one")
 		}
 	})
 	t.Run("is refused if others can enter it", func(t *testing.T) {
-		f := aDaemonFolder(t)
-		if err := os.Chmod(f.path(), 0o750); err != nil {
+		f := aFolder(t)
+		if err := os.Chmod(f.Path(), 0o750); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.make(); drover.KindOf(err) != drover.KindForbidden {
+		if err := f.Make(); drover.KindOf(err) != drover.KindForbidden {
 			t.Errorf("the error is %v", err)
 		}
 	})
@@ -71,12 +71,12 @@ func TestDaemonFolder(t *testing.T) {
 
 func TestLocalToken(t *testing.T) {
 	t.Run("is made once, for its owner alone", func(t *testing.T) {
-		f := aDaemonFolder(t)
-		made, err := f.makeToken()
+		f := aFolder(t)
+		made, err := f.MakeToken()
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := f.makeToken()
+		again, err := f.MakeToken()
 		if err != nil || again.Reveal() != made.Reveal() || len(made.Reveal()) < 43 {
 			t.Errorf("%q, then %q, %v", made.Reveal(), again.Reveal(), err)
 		}
@@ -86,23 +86,23 @@ func TestLocalToken(t *testing.T) {
 		}
 	})
 	t.Run("is refused if others can read it", func(t *testing.T) {
-		f := aDaemonFolder(t)
-		if _, err := f.makeToken(); err != nil {
+		f := aFolder(t)
+		if _, err := f.MakeToken(); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Chmod(f.tokenFile(), 0o640); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.makeToken(); drover.KindOf(err) != drover.KindForbidden {
+		if _, err := f.MakeToken(); drover.KindOf(err) != drover.KindForbidden {
 			t.Errorf("the error is %v", err)
 		}
 	})
 	t.Run("is not an empty file", func(t *testing.T) {
-		f := aDaemonFolder(t)
+		f := aFolder(t)
 		if err := os.WriteFile(f.tokenFile(), []byte("\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.makeToken(); drover.KindOf(err) != drover.KindInvalid {
+		if _, err := f.MakeToken(); drover.KindOf(err) != drover.KindInvalid {
 			t.Errorf("the error is %v", err)
 		}
 	})

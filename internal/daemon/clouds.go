@@ -1,4 +1,4 @@
-package cli
+package daemon
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"maps"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -57,42 +56,21 @@ func (p Program) Check(c *config.Config) error {
 	return nil
 }
 
-// checkKeys sees whether every cloud's own keys are right. It calls nobody: only what is on this host is opened.
-func (a *app) checkKeys(ctx context.Context, c *config.Config) error {
-	here := *c
-	here.Clouds = nil
-	for _, cloud := range c.Clouds {
-		kind := a.program.Drivers[cloud.Driver]
-		if kind.Here {
-			here.Clouds = append(here.Clouds, cloud)
-			continue
-		}
-		if _, err := remote.LoadLoginKeys(paths(cloud.SSH.Keys)); err != nil {
-			return err
-		}
-		if err := cloud.Decode(reflect.New(reflect.TypeOf(kind.Keys)).Interface()); err != nil {
-			return err
-		}
-	}
-	_, _, err := a.offeringsOf(ctx, &here)
-	return err
+// Opening says for whom clouds are opened.
+type Opening struct {
+	Drivers map[string]Kind
+	Fleet   string
+	Folder  string // where drivers keep what they must
+	Log     *slog.Logger
+	Counted *telemetry.Telemetry // of calls; may be nil
 }
 
-// opening says for whom clouds are opened.
-type opening struct {
-	drivers map[string]Kind
-	fleet   string
-	folder  string // where drivers keep what they must
-	log     *slog.Logger
-	counted *telemetry.Telemetry // of calls; may be nil
-}
-
-// openClouds opens clouds for a fleet.
-func openClouds(ctx context.Context, clouds []config.Cloud, o opening) (opened []control.Cloud, err error) {
+// OpenClouds opens clouds for a fleet.
+func OpenClouds(ctx context.Context, clouds []config.Cloud, o Opening) (opened []control.Cloud, err error) {
 	for _, cloud := range clouds {
-		one, err := openCloud(ctx, cloud, o)
+		one, err := OpenCloud(ctx, cloud, o)
 		if err != nil {
-			closeClouds(opened)
+			CloseClouds(opened)
 			return nil, err
 		}
 		opened = append(opened, one)
@@ -100,18 +78,19 @@ func openClouds(ctx context.Context, clouds []config.Cloud, o opening) (opened [
 	return opened, nil
 }
 
-func openCloud(ctx context.Context, cloud config.Cloud, o opening) (control.Cloud, error) {
-	keys, err := remote.LoadLoginKeys(paths(cloud.SSH.Keys))
+// OpenCloud opens a cloud.
+func OpenCloud(ctx context.Context, cloud config.Cloud, o Opening) (control.Cloud, error) {
+	keys, err := remote.LoadLoginKeys(Paths(cloud.SSH.Keys))
 	if err != nil {
 		return control.Cloud{}, err
 	}
-	d, err := o.drivers[cloud.Driver].Open(ctx, driver.Options{
+	d, err := o.Drivers[cloud.Driver].Open(ctx, driver.Options{
 		Name:   cloud.Name,
-		Fleet:  o.fleet,
+		Fleet:  o.Fleet,
 		Decode: cloud.Decode,
 		Dir:    cloud.Dir,
-		Folder: filepath.Join(o.folder, cloud.Name),
-		Log:    o.log.With(logkey.Cloud, cloud.Name),
+		Folder: filepath.Join(o.Folder, cloud.Name),
+		Log:    o.Log.With(logkey.Cloud, cloud.Name),
 		Metric: o.requested(cloud.Name),
 	})
 	if err != nil {
@@ -132,10 +111,10 @@ func openCloud(ctx context.Context, cloud config.Cloud, o opening) (control.Clou
 
 // dress wraps an open cloud in what every kind of cloud has. Calls are counted closest to the driver, so that what is refused before is no
 // call; what a dry run refuses is what would have been asked for, image and template included. Own comes over all, with whoever uses the cloud.
-func (o opening) dress(d driver.Cloud, cloud config.Cloud) (driver.Cloud, error) {
-	if o.counted != nil {
+func (o Opening) dress(d driver.Cloud, cloud config.Cloud) (driver.Cloud, error) {
+	if o.Counted != nil {
 		d = driver.Measure(d, func(call driver.Call, took time.Duration, err error) {
-			o.counted.Called(cloud.Name, string(call), took, err)
+			o.Counted.Called(cloud.Name, string(call), took, err)
 		})
 	}
 	d = driver.Pace(d)
@@ -150,15 +129,15 @@ func (o opening) dress(d driver.Cloud, cloud config.Cloud) (driver.Cloud, error)
 }
 
 // requested is what counts the requests of a cloud's driver.
-func (o opening) requested(cloud string) func(request string, err error) {
-	if o.counted == nil {
+func (o Opening) requested(cloud string) func(request string, err error) {
+	if o.Counted == nil {
 		return nil
 	}
-	return func(request string, err error) { o.counted.Requested(cloud, request, err) }
+	return func(request string, err error) { o.Counted.Requested(cloud, request, err) }
 }
 
 // tellDry logs what would have been done in a cloud, were it not a dry run.
-func (o opening) tellDry(cloud string) func(driver.Asked) {
+func (o Opening) tellDry(cloud string) func(driver.Asked) {
 	return func(a driver.Asked) {
 		args := []any{logkey.Cloud, cloud, logkey.Effect, string(a.Call), logkey.ProviderID, a.ID}
 		if a.Create != nil && len(a.Create.Candidates) > 0 {
@@ -166,25 +145,27 @@ func (o opening) tellDry(cloud string) func(driver.Asked) {
 			args = []any{logkey.Cloud, cloud, logkey.Effect, string(a.Call), logkey.Instance, a.ID, logkey.Type, first.ProviderType,
 				logkey.Zone, first.Zone, logkey.Market, string(first.Market), logkey.Note, "image " + cmp.Or(first.Image, "of the driver's choice")}
 		}
-		o.log.Info("a dry run: this would have been done", args...)
+		o.Log.Info("a dry run: this would have been done", args...)
 	}
 }
 
-func paths(files []config.FilePath) (all []string) {
+// Paths are files as strings.
+func Paths(files []config.FilePath) (all []string) {
 	for _, f := range files {
 		all = append(all, string(f))
 	}
 	return all
 }
 
-func closeClouds(clouds []control.Cloud) {
+// CloseClouds closes what OpenClouds has opened.
+func CloseClouds(clouds []control.Cloud) {
 	for _, c := range clouds {
 		c.Driver.Close()
 	}
 }
 
-// offerings is what all clouds offer, as the engine will see it, and what their configuration leaves out.
-func offerings(ctx context.Context, clouds []control.Cloud) (all []drover.Offering, leftOut []drover.LeftOut, err error) {
+// Offerings is what all clouds offer, as the engine will see it, and what their configuration leaves out.
+func Offerings(ctx context.Context, clouds []control.Cloud) (all []drover.Offering, leftOut []drover.LeftOut, err error) {
 	for _, c := range clouds {
 		list, err := driver.Persist(c.Driver).Offerings(ctx)
 		if err != nil {

@@ -1,4 +1,4 @@
-package cli
+package daemon
 
 import (
 	"context"
@@ -28,43 +28,43 @@ import (
 	"drover/internal/wire"
 )
 
-// fleetOptions say whose controller is to be opened, and where it keeps things.
-type fleetOptions struct {
-	program Program
-	fleet   string
-	config  *config.Config
-	limits  runLimits
-	db      string
-	file    func(name string) string // the place of everything else, but for results
-	results string
-	kept    blob.Limits // of results
-	trust   bool        // records that may be an older copy
+// FleetOptions say whose controller is to be opened, and where it keeps things.
+type FleetOptions struct {
+	Program Program
+	Fleet   string
+	Config  *config.Config
+	Limits  RunLimits
+	DB      string
+	File    func(name string) string // the place of everything else, but for results
+	Results string
+	Kept    blob.Limits // of results
+	Trust   bool        // records that may be an older copy
 	shared  bool        // results are those of many batches
 	// left finds the clouds that have instances and that the configuration no longer has, or refuses that there are any.
-	left     func(context.Context, *store.Store, *config.Config) ([]config.Cloud, error)
-	accepted func() error // everything could be opened but the results; may be nil
-	log      *slog.Logger
-	watch    func(engine.Note)
+	Left     func(context.Context, *store.Store, *config.Config) ([]config.Cloud, error)
+	Accepted func() error // everything could be opened but the results; may be nil
+	Log      *slog.Logger
+	Watch    func(engine.Note)
 
 	counted *telemetry.Telemetry // of what it does; may be nil
 }
 
-// fleet is a controller in this process and all that it works with.
-type fleet struct {
-	controller *control.Controller
-	store      *store.Store
+// Fleet is a controller in this process and all that it works with.
+type Fleet struct {
+	Controller *control.Controller
+	Store      *store.Store
 	results    *blob.Results
-	inputs     *blob.Dir
+	Inputs     *blob.Dir
 	clouds     []control.Cloud
-	key        remote.FleetKey
+	Key        remote.FleetKey
 	recording  *recording
 	log        *slog.Logger
 	closed     bool
 }
 
-// openFleet makes a controller. Nothing is rented before its Run.
-func openFleet(ctx context.Context, o fleetOptions) (*fleet, error) {
-	f := &fleet{log: o.log}
+// OpenFleet makes a controller. Nothing is rented before its Run.
+func OpenFleet(ctx context.Context, o FleetOptions) (*Fleet, error) {
+	f := &Fleet{log: o.Log}
 	if err := f.open(ctx, o); err != nil {
 		f.Close()
 		return nil, err
@@ -72,93 +72,93 @@ func openFleet(ctx context.Context, o fleetOptions) (*fleet, error) {
 	return f, nil
 }
 
-func (f *fleet) open(ctx context.Context, o fleetOptions) (err error) {
-	if f.store, err = store.Open(ctx, o.db); err != nil {
+func (f *Fleet) open(ctx context.Context, o FleetOptions) (err error) {
+	if f.Store, err = store.Open(ctx, o.DB); err != nil {
 		return err
 	}
-	if f.inputs, err = blob.OpenDir(o.file("inputs")); err != nil {
+	if f.Inputs, err = blob.OpenDir(o.File("inputs")); err != nil {
 		return err
 	}
-	left, err := o.left(ctx, f.store, o.config)
+	left, err := o.Left(ctx, f.Store, o.Config)
 	if err != nil {
 		return err
 	}
-	if f.clouds, err = openClouds(ctx, slices.Concat(o.config.Clouds, left), opening{o.program.Drivers, o.fleet, o.file("."), o.log, o.counted}); err != nil {
+	if f.clouds, err = OpenClouds(ctx, slices.Concat(o.Config.Clouds, left), Opening{o.Program.Drivers, o.Fleet, o.File("."), o.Log, o.counted}); err != nil {
 		return err
 	}
 	if err := f.loadKey(ctx, o); err != nil {
 		return err
 	}
-	if o.accepted != nil {
-		if err := o.accepted(); err != nil {
+	if o.Accepted != nil {
+		if err := o.Accepted(); err != nil {
 			return err
 		}
 	}
-	if f.results, err = blob.OpenResults(o.results, o.kept); err != nil {
+	if f.results, err = blob.OpenResults(o.Results, o.Kept); err != nil {
 		return err
 	}
-	f.recording = startRecording(o.program.Version, o.file("recording"), o.config.Hash(), o.log)
+	f.recording = startRecording(o.Program.Version, o.File("recording"), o.Config.Hash(), o.Log)
 	cfg := control.Config{
-		Fleet:   o.fleet,
-		Version: o.program.Version,
-		Setup:   setupOf(o.config, left, o.limits, f.clouds),
-		Store:   f.store,
-		Key:     f.key,
-		Inputs:  f.inputs,
+		Fleet:   o.Fleet,
+		Version: o.Program.Version,
+		Setup:   setupOf(o.Config, left, o.Limits, f.clouds),
+		Store:   f.Store,
+		Key:     f.Key,
+		Inputs:  f.Inputs,
 		Results: f.results,
-		Trust:   o.trust,
+		Trust:   o.Trust,
 		Shared:  o.shared,
-		Spool:   o.file("."),
-		URL:     o.config.URL,
-		Runners: findRunners(o.program.Runners),
+		Spool:   o.File("."),
+		URL:     o.Config.URL,
+		Runners: findRunners(o.Program.Runners),
 		Record:  f.recording,
-		Log:     o.log,
-		Watch:   o.watch,
+		Log:     o.Log,
+		Watch:   o.Watch,
 	}
 	if o.counted != nil {
 		cfg.Observer = o.counted
 	}
-	f.controller, err = control.New(ctx, cfg)
+	f.Controller, err = control.New(ctx, cfg)
 	return err
 }
 
 // loadKey reads the fleet's key. One is made only for a fleet that has no instances: nobody could log in to those with another key.
-func (f *fleet) loadKey(ctx context.Context, o fleetOptions) (err error) {
-	path := o.file("fleet.key")
+func (f *Fleet) loadKey(ctx context.Context, o FleetOptions) (err error) {
+	path := o.File("fleet.key")
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		there, err := f.instancesThere(ctx, o)
 		if err != nil {
 			return err
 		}
 		if there != "" {
-			return drover.Errorf(drover.KindInvalid, "%s is missing, and without it nobody can log in to the instances of fleet %s: %s", path, o.fleet, there).
+			return drover.Errorf(drover.KindInvalid, "%s is missing, and without it nobody can log in to the instances of fleet %s: %s", path, o.Fleet, there).
 				WithHint("put it back from a backup; drover gc --without-state lists the instances, and destroys them with --destroy")
 		}
 	}
-	f.key, err = remote.LoadOrCreateFleetKey(path)
+	f.Key, err = remote.LoadOrCreateFleetKey(path)
 	return err
 }
 
 // instancesThere says which instances of a fleet there are by its records or, of one that many runs of this program share, its clouds; empty if
 // there is none. A cloud that does not answer has none as far as is known.
-func (f *fleet) instancesThere(ctx context.Context, o fleetOptions) (string, error) {
-	recorded, err := f.store.Instances(ctx, drover.TimeOf(time.Now()), drover.InstanceFilter{})
+func (f *Fleet) instancesThere(ctx context.Context, o FleetOptions) (string, error) {
+	recorded, err := f.Store.Instances(ctx, drover.TimeOf(time.Now()), drover.InstanceFilter{})
 	if err != nil {
 		return "", err
 	}
 	if len(recorded) > 0 {
-		return fmt.Sprintf("%s recorded, such as %s", plural(len(recorded), "instance"), recorded[0].Name), nil
+		return fmt.Sprintf("%d recorded, such as %s", len(recorded), recorded[0].Name), nil
 	}
 	if !o.shared {
 		return "", nil
 	}
 	for _, c := range f.clouds {
-		listed, err := c.Driver.List(ctx, map[string]string{driver.TagFleet: o.fleet})
+		listed, err := c.Driver.List(ctx, map[string]string{driver.TagFleet: o.Fleet})
 		if err != nil {
-			o.log.Warn("listing instances before the fleet key is made", logkey.Cloud, c.Name, logkey.Error, err)
+			o.Log.Warn("listing instances before the fleet key is made", logkey.Cloud, c.Name, logkey.Error, err)
 		}
 		for _, in := range listed {
-			if in.Tags[driver.TagFleet] == o.fleet {
+			if in.Tags[driver.TagFleet] == o.Fleet {
 				return fmt.Sprintf("cloud %s lists %s", c.Name, in.ID), nil
 			}
 		}
@@ -166,28 +166,28 @@ func (f *fleet) instancesThere(ctx context.Context, o fleetOptions) (string, err
 	return "", nil
 }
 
-// serveAttempts answers what jobs ask at DROVER_API, over the connections to their instances, until ctx ends.
-func (f *fleet) serveAttempts(ctx context.Context, handler *httpapi.Handler) {
+// ServeAttempts answers what jobs ask at DROVER_API, over the connections to their instances, until ctx ends.
+func (f *Fleet) ServeAttempts(ctx context.Context, handler *httpapi.Handler) {
 	s := httpapi.Server(handler)
 	stop := context.AfterFunc(ctx, func() { s.Close() })
 	defer stop()
-	if err := s.Serve(f.controller.Attempts()); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+	if err := s.Serve(f.Controller.Attempts()); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 		f.log.Error("serving jobs", logkey.Error, err)
 	}
 }
 
-// attempt lets in who bears the token of a live attempt.
-func (f *fleet) attempt(ctx context.Context, token drover.Secret) (drover.Identity, error) {
-	id, err := f.controller.Attempt(ctx, token)
+// Attempt lets in who bears the token of a live attempt.
+func (f *Fleet) Attempt(ctx context.Context, token drover.Secret) (drover.Identity, error) {
+	id, err := f.Controller.Attempt(ctx, token)
 	if err != nil {
 		return drover.Identity{}, err
 	}
-	user, err := f.store.User(ctx, id.Job.Number)
+	user, err := f.Store.User(ctx, id.Job.Number)
 	return drover.Identity{User: user, Attempt: &id}, err
 }
 
 // Close lets go of everything; instances and jobs stay as they are. Closing again does nothing.
-func (f *fleet) Close() {
+func (f *Fleet) Close() {
 	if f.closed {
 		return
 	}
@@ -195,21 +195,21 @@ func (f *fleet) Close() {
 	if f.recording != nil {
 		f.recording.Close()
 	}
-	closeClouds(f.clouds)
+	CloseClouds(f.clouds)
 	if f.results != nil {
 		f.results.Close()
 	}
-	if f.inputs != nil {
-		f.inputs.Close()
+	if f.Inputs != nil {
+		f.Inputs.Close()
 	}
-	if f.store != nil {
-		f.store.Close()
+	if f.Store != nil {
+		f.Store.Close()
 	}
 }
 
 // setupOf is what a controller goes by: a configuration, the clouds that it no longer has and that are to be left, and all of both opened.
-func setupOf(c *config.Config, left []config.Cloud, limits runLimits, clouds []control.Cloud) control.Setup {
-	s := control.Setup{Settings: settings(c, limits), Clouds: clouds, Limits: c.Limits, Probe: c.Instances.BootProbe, Deadline: c.Instances.ProbeDeadline, Hooks: c.Hooks.Scripts(),
+func setupOf(c *config.Config, left []config.Cloud, limits RunLimits, clouds []control.Cloud) control.Setup {
+	s := control.Setup{Settings: Settings(c, limits), Clouds: clouds, Limits: c.Limits, Probe: c.Instances.BootProbe, Deadline: c.Instances.ProbeDeadline, Hooks: c.Hooks.Scripts(),
 		Keep: c.Results.Keep, Notify: webhook.Config{Secret: c.Notify.Secret, Allow: c.Notify.Allow}}
 	s.Orders = wire.Orders{
 		Orphan: c.Instances.OrphanTimeout, Grace: c.Instances.TermTimeout,
@@ -226,8 +226,8 @@ func setupOf(c *config.Config, left []config.Cloud, limits runLimits, clouds []c
 	return s
 }
 
-// settings is what the engine decides by.
-func settings(c *config.Config, limits runLimits) engine.Settings {
+// Settings is what the engine decides by.
+func Settings(c *config.Config, limits RunLimits) engine.Settings {
 	s := engine.Settings{
 		Lifecycle: engine.Lifecycle{
 			BootTimeout:      c.Instances.BootTimeout,
@@ -283,15 +283,4 @@ func cloudSettings(c config.Cloud) engine.CloudSettings {
 		s.Reserved = append(s.Reserved, engine.Reservation{Type: r.Type, Count: r.Count, Price: r.Price})
 	}
 	return s
-}
-
-// loadConfig reads the configuration that a command is to go by: the file it names, else this machine.
-func (a *app) loadConfig(file, onlyCloud string) (*config.Config, error) {
-	return a.listedConfig(file, onlyCloud, nil)
-}
-
-// isTerminal reports whether people look at what is written to f.
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
 }
