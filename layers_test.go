@@ -214,6 +214,10 @@ var layers = map[string]layer{
 			"internal/remote", "internal/store", "internal/telemetry", "internal/webhook", "internal/wire"},
 		outside: []string{"golang.org/x/sys"},
 	},
+	"internal/preview": {
+		does: "what would be rented for a batch, and what that would cost, by the engine's own decisions",
+		ours: []string{".", "internal/config", "internal/engine", "internal/pack", "internal/simulate", "internal/trace"},
+	},
 	"internal/cli": {
 		does:    "the commands, a file each",
 		ours:    []string{all},

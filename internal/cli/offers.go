@@ -11,6 +11,7 @@ import (
 	"drover"
 	"drover/internal/control"
 	"drover/internal/daemon"
+	"drover/internal/preview"
 	"drover/internal/simulate"
 )
 
@@ -76,18 +77,18 @@ func (a *app) askOrForesee(f *offersFlags, do asking) func(*cobra.Command, []str
 		}
 		named := cmp.Or(a.server, os.Getenv("DROVER_SERVER"), os.Getenv("DROVER_API")) != ""
 		if len(a.lists) > 0 || !named && a.config == "" {
-			return a.foreseeOffers(cmd.Context(), *f) // of this machine, as for drover run
+			return a.previewOffers(cmd.Context(), *f) // of this machine, as for drover run
 		}
 		err := a.ask(do)(cmd, args)
 		if err == nil || named || a.config == "" || drover.AsError(err, drover.KindInternal).Kind != drover.KindUnreachable {
 			return err
 		}
-		return a.foreseeOffers(cmd.Context(), *f)
+		return a.previewOffers(cmd.Context(), *f)
 	}
 }
 
-// foreseeOffers lists what a controller of the configuration would be offered as it begins.
-func (a *app) foreseeOffers(ctx context.Context, f offersFlags) error {
+// previewOffers lists what a controller of the configuration would be offered as it begins.
+func (a *app) previewOffers(ctx context.Context, f offersFlags) error {
 	filter, err := f.filter()
 	if err != nil {
 		return err
@@ -100,14 +101,14 @@ func (a *app) foreseeOffers(ctx context.Context, f offersFlags) error {
 	if err != nil {
 		return err
 	}
-	seen, err := foresee(daemon.Settings(c, daemon.RunLimits{}), all, drover.Batch{})
+	seen, err := preview.New(daemon.Settings(c, daemon.RunLimits{}), all, drover.Batch{})
 	if err != nil {
 		return err
 	}
 	if len(a.lists) == 0 {
 		fmt.Fprintln(a.err, "no controller runs: this is what the clouds of the configuration offer, and what is blocked is not known")
 	}
-	return printList(a, offerListing, each(control.Chosen(seen.engine.Offers(), leftOut, filter)))
+	return printList(a, offerListing, each(control.Chosen(seen.Offers(), leftOut, filter)))
 }
 
 func (f offersFlags) filter() (filter drover.OfferFilter, err error) {

@@ -3,12 +3,15 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"drover"
 	"drover/internal/daemon"
+	"drover/internal/preview"
 	"drover/internal/simulate"
 )
 
@@ -38,41 +41,6 @@ instead if there were none of that. Nothing is created.`,
 	return cmd
 }
 
-// planned is one kind of instance that a plan rents.
-type planned struct {
-	Cloud     string        `json:"cloud"`
-	Zone      string        `json:"zone"`
-	Type      string        `json:"type"`
-	Market    drover.Market `json:"market"`
-	Instances int           `json:"instances"`
-	Jobs      int           `json:"jobs"`               // that start at once
-	Price     float64       `json:"price_usd_per_hour"` // of each
-
-	RunnerUp *alternative `json:"runner_up,omitempty"`
-}
-
-// alternative is the cheapest that could have been rented instead of something, of another cloud, type or market.
-type alternative struct {
-	Cloud  string        `json:"cloud"`
-	Type   string        `json:"type"`
-	Market drover.Market `json:"market"`
-	Price  float64       `json:"price_usd_per_hour"`
-}
-
-// planReport is what `drover plan` prints.
-type planReport struct {
-	Batch   string    `json:"batch"`
-	Rent    []planned `json:"rent"`
-	Hourly  float64   `json:"usd_per_hour"`
-	Most    float64   `json:"most_usd"`            // should each of these instances boot as slowly, and its jobs take as long, as they may
-	Above   *float64  `json:"percent_above_bound"` // by how much what is rented costs more than any plan for the same jobs must; null: nothing is rented
-	Ready   int       `json:"ready"`               // jobs that wait for no other
-	Later   int       `json:"later"`               // jobs that wait for others
-	Waiting int       `json:"waiting"`             // ready jobs that find no place at once
-	Why     string    `json:"why,omitempty"`
-	All     *estimate `json:"estimate,omitempty"` // of the whole batch; null: it has too many jobs
-}
-
 // plan answers what would be rented for the jobs that may start at once.
 func (a *app) plan(ctx context.Context, f runFlags, args []string) error {
 	p, c, err := a.prepare(ctx, f, args)
@@ -83,12 +51,12 @@ func (a *app) plan(ctx context.Context, f runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	seen, err := foresee(daemon.Settings(c, p.Limits), all, p.Batch)
+	seen, err := preview.New(daemon.Settings(c, p.Limits), all, p.Batch)
 	if err != nil {
 		return err
 	}
-	r := seen.report(p.Batch)
-	if r.All, err = estimated(ctx, c, daemon.Settings(c, p.Limits), all, p.Batch); err != nil {
+	r := seen.Report(p.Batch)
+	if r.All, err = preview.EstimateBatch(ctx, c, daemon.Settings(c, p.Limits), all, p.Batch); err != nil {
 		return err
 	}
 	if a.forPrograms() {
@@ -98,7 +66,7 @@ func (a *app) plan(ctx context.Context, f runFlags, args []string) error {
 	return nil
 }
 
-func (a *app) printPlan(r planReport) {
+func (a *app) printPlan(r preview.Report) {
 	if len(r.Rent) == 0 {
 		fmt.Fprintf(a.out, "%s: nothing would be rented\n", r.Batch)
 	} else {
@@ -115,16 +83,16 @@ func (a *app) printPlan(r planReport) {
 		fmt.Fprintf(a.out, "beside these, %s for others\n", howManyWait(r.Later))
 	}
 	if r.All != nil {
-		fmt.Fprintln(a.out, r.All.words())
+		fmt.Fprintln(a.out, estimateWords(r.All))
 	}
 }
 
 // printRent prints what is chosen, what it costs, and how far that is from the cheapest.
-func (a *app) printRent(r planReport) {
+func (a *app) printRent(r preview.Report) {
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "CLOUD\tZONE\tTYPE\tMARKET\tINSTANCES\tJOBS AT ONCE\t$/HOUR EACH\tRUNNER-UP")
 	for _, p := range r.Rent {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", p.Cloud, p.Zone, p.Type, p.Market, p.Instances, p.Jobs, dollars(p.Price), p.RunnerUp.words(p))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", p.Cloud, p.Zone, p.Type, p.Market, p.Instances, p.Jobs, dollars(p.Price), alternativeWords(p.RunnerUp, p))
 	}
 	w.Flush()
 	fmt.Fprintf(a.out, "%s: %s an hour while all of them run\n", r.Batch, dollars(r.Hourly))
@@ -133,7 +101,7 @@ func (a *app) printRent(r planReport) {
 }
 
 // boundWords say how far the plan is from the cheapest that there can be for the jobs that have places in it.
-func boundWords(r planReport) string {
+func boundWords(r preview.Report) string {
 	these, of := "these jobs", ""
 	if placed := r.Ready - r.Waiting; r.Waiting > 0 {
 		these = map[bool]string{true: "the 1 job that has a place", false: fmt.Sprintf("the %d jobs that have places", placed)}[placed == 1]
@@ -148,8 +116,8 @@ func boundWords(r planReport) string {
 	return fmt.Sprintf("at most %.1f%% more than the cheapest there can be%s", *r.Above, of)
 }
 
-// words tell an alternative, and how much more it costs than what was chosen.
-func (o *alternative) words(than planned) string {
+// alternativeWords tell an alternative, and how much more it costs than what was chosen.
+func alternativeWords(o *preview.Alternative, than preview.Rental) string {
 	if o == nil {
 		return "none"
 	}
@@ -162,4 +130,24 @@ func (o *alternative) words(than planned) string {
 		more, sign = -more, "-"
 	}
 	return fmt.Sprintf("%s %s, %s%s", name, o.Market, sign, dollars(more))
+}
+
+// estimateWords say what a batch is likely to take, and what that follows from.
+func estimateWords(e *preview.Estimate) string {
+	took := time.Duration(e.Seconds * float64(time.Second)).Round(time.Second)
+	text := fmt.Sprintf("in all about %s and %v", dollars(e.Cost), took)
+	if took >= time.Hour {
+		text = fmt.Sprintf("in all about %s and %dh%dm", dollars(e.Cost), int(took.Hours()), int(took.Minutes())%60)
+	}
+	if e.Never > 0 {
+		text += fmt.Sprintf(" for %s, and %d would never run", plural(e.Done, "job"), e.Never)
+	}
+	const most = 3
+	switch n := len(e.Assumed); {
+	case n == 0:
+		return text + ", if jobs take as long as is expected"
+	case n > most:
+		return text + fmt.Sprintf(", with %v each for %d jobs that have no expected", preview.AssumedTime, n)
+	}
+	return text + fmt.Sprintf(", with %v assumed for %s: write expected to say how long jobs run", preview.AssumedTime, strings.Join(e.Assumed, ", "))
 }

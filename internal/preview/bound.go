@@ -1,4 +1,4 @@
-package cli
+package preview
 
 import (
 	"cmp"
@@ -14,7 +14,7 @@ import (
 
 // above is by how many percent what is rented may be dearer than the cheapest there can be for the same jobs, of which so many others wait; nil if nothing
 // is rented, or nothing is known.
-func (f *foreseen) above(waiting int) *float64 {
+func (f *Preview) above(waiting int) *float64 {
 	cost, bound := drover.Money(0), drover.Money(0)
 	switch {
 	case len(f.plans) == 0:
@@ -31,7 +31,7 @@ func (f *foreseen) above(waiting int) *float64 {
 }
 
 // cost is that of the work of all that is rented, as problems count it.
-func (f *foreseen) cost() (sum drover.Money) {
+func (f *Preview) cost() (sum drover.Money) {
 	p := &f.problems[0]
 	for _, in := range f.engine.Instances() {
 		longest := time.Duration(0)
@@ -44,7 +44,7 @@ func (f *foreseen) cost() (sum drover.Money) {
 }
 
 // freely is the problem of the jobs that have places, without what limits the choice.
-func (f *foreseen) freely() drover.Problem {
+func (f *Preview) freely() drover.Problem {
 	first := f.problems[0]
 	p := drover.Problem{UseOnce: first.UseOnce, Boot: first.Boot, Boots: first.Boots, Steps: first.Steps, Room: unlimitedRoom}
 	for _, c := range first.Clouds {

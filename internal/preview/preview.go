@@ -1,4 +1,6 @@
-package cli
+// Package preview says what would be rented for a batch, and what that would cost, before anything is: the engine itself decides, on what the clouds
+// offer now.
+package preview
 
 import (
 	"cmp"
@@ -10,8 +12,8 @@ import (
 	"drover/internal/pack"
 )
 
-// foreseen is a fleet as the engine would begin it: all that would be rented at once is planned, and nothing is created.
-type foreseen struct {
+// Preview is a fleet as the engine would begin it: all that would be rented at once is planned, and nothing is created.
+type Preview struct {
 	engine    *engine.Engine
 	settings  engine.Settings
 	offerings []drover.Offering
@@ -21,22 +23,25 @@ type foreseen struct {
 	refused   string // why jobs were given up at once, if some were
 }
 
-// foresee has the engine itself decide about a batch, where there is nothing yet and clouds offer this, until all that it waits for are
-// instances. So what is foreseen is what would be done, whatever limits and wishes the configuration has.
-func foresee(s engine.Settings, all []drover.Offering, b drover.Batch) (*foreseen, error) {
+// New has the engine itself decide about a batch, where there is nothing yet and clouds offer this, until all that it waits for are
+// instances. So the preview is what would be done, whatever limits and wishes the configuration has.
+func New(s engine.Settings, all []drover.Offering, b drover.Batch) (*Preview, error) {
 	e, err := engine.New(engine.State{Version: engine.StateVersion, Fleet: "plan", Nonce: "plan"})
 	if err != nil {
 		return nil, err
 	}
-	f := &foreseen{engine: e, settings: s, offerings: all}
+	f := &Preview{engine: e, settings: s, offerings: all}
 	f.apply(engine.Configured{Settings: s})
 	f.may = slices.DeleteFunc(e.Offers(), func(o engine.OfferState) bool { return o.Why != nil && o.Why.Code == drover.ReasonLimit })
 	f.apply(engine.Submitted{Jobs: engineJobs(b)})
 	return f, nil
 }
 
+// Offers are what may be rented, or not, and why.
+func (f *Preview) Offers() []engine.OfferState { return f.engine.Offers() }
+
 // apply has the engine decide, and answers what it asks of catalogues and the solver.
-func (f *foreseen) apply(body engine.Body) {
+func (f *Preview) apply(body engine.Body) {
 	d := f.engine.Apply(engine.Event{At: drover.TimeOf(time.Now()), Body: body})
 	for _, w := range d.Writes {
 		if w.Ended != nil {
@@ -75,9 +80,9 @@ func engineJobs(b drover.Batch) (jobs []engine.Job) {
 	return jobs
 }
 
-// report says what is foreseen for a batch.
-func (f *foreseen) report(b drover.Batch) planReport {
-	r := planReport{Batch: b.Name, Rent: []planned{}}
+// Report says what is foreseen for a batch.
+func (f *Preview) Report(b drover.Batch) Report {
+	r := Report{Batch: b.Name, Rent: []Rental{}}
 	for _, j := range b.Jobs {
 		if len(j.After)+len(j.AfterAny) > 0 {
 			r.Later += j.Array.Size()
@@ -89,7 +94,7 @@ func (f *foreseen) report(b drover.Batch) planReport {
 	var hourly, most drover.Money
 	for _, in := range f.engine.Instances() {
 		p := f.kind(in)
-		at := slices.IndexFunc(r.Rent, func(o planned) bool { return o.same(p) })
+		at := slices.IndexFunc(r.Rent, func(o Rental) bool { return o.same(p) })
 		if at < 0 {
 			at = len(r.Rent)
 			r.Rent = append(r.Rent, p)
@@ -118,7 +123,7 @@ func boundJobs(in engine.Instance) (n int, longest time.Duration) {
 }
 
 // why says what keeps jobs waiting that found no place.
-func (f *foreseen) why() string {
+func (f *Preview) why() string {
 	for _, w := range f.engine.Status().Waiting {
 		if w.Reason.Code != drover.ReasonBooting && w.Reason.Code != drover.ReasonDependency {
 			return w.Reason.Text
@@ -127,25 +132,25 @@ func (f *foreseen) why() string {
 	return f.refused
 }
 
-func (p planned) same(o planned) bool {
+func (p Rental) same(o Rental) bool {
 	return p.Cloud == o.Cloud && p.Zone == o.Zone && p.Type == o.Type && p.Market == o.Market && p.Price == o.Price
 }
 
 // kind is what an instance is, and what it would have been otherwise.
-func (f *foreseen) kind(in engine.Instance) planned {
-	p := planned{Cloud: in.Cloud, Zone: in.Zone, Type: in.Type.Name, Market: in.Market, Price: in.Price.USD()}
+func (f *Preview) kind(in engine.Instance) Rental {
+	p := Rental{Cloud: in.Cloud, Zone: in.Zone, Type: in.Type.Name, Market: in.Market, Price: in.Price.USD()}
 	for _, o := range f.offerings {
 		another := o.Cloud != in.Cloud || o.Type.Name != in.Type.Name || o.Market != in.Market
 		cheaper := p.RunnerUp == nil || o.Price.USD() < p.RunnerUp.Price
 		if another && cheaper && holdsBound(o, in) && f.rentable(o) {
-			p.RunnerUp = &alternative{Cloud: o.Cloud, Type: o.Type.Name, Market: o.Market, Price: o.Price.USD()}
+			p.RunnerUp = &Alternative{Cloud: o.Cloud, Type: o.Type.Name, Market: o.Market, Price: o.Price.USD()}
 		}
 	}
 	return p
 }
 
 // rentable reports whether an offering may be rented before anything is.
-func (f *foreseen) rentable(o drover.Offering) bool {
+func (f *Preview) rentable(o drover.Offering) bool {
 	return slices.ContainsFunc(f.may, func(s engine.OfferState) bool { return s.Name() == o.Name() })
 }
 
