@@ -218,6 +218,10 @@ var layers = map[string]layer{
 		does: "what would be rented for a batch, and what that would cost, by the engine's own decisions",
 		ours: []string{".", "internal/config", "internal/engine", "internal/pack", "internal/simulate", "internal/trace"},
 	},
+	"internal/human": {
+		does: "times, spans, money and counts as people read them",
+		ours: []string{"."},
+	},
 	"internal/cli": {
 		does:    "the commands, a file each",
 		ours:    []string{all},

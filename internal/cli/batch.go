@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/internal/config"
+	"drover/internal/human"
 )
 
 func (a *app) batchCommand() *cobra.Command {
@@ -36,7 +37,7 @@ func (a *app) batchCommand() *cobra.Command {
 				for _, j := range file.Batch.Jobs {
 					elements += j.Array.Size()
 				}
-				fmt.Fprintf(a.err, "%s is good: %s", args[0], plural(len(file.Batch.Jobs), "job"))
+				fmt.Fprintf(a.err, "%s is good: %s", args[0], human.Plural(len(file.Batch.Jobs), "job"))
 				if elements > len(file.Batch.Jobs) {
 					fmt.Fprintf(a.err, ", with %d elements in all", elements)
 				}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"drover/internal/human"
+
 	"github.com/spf13/cobra"
 
 	"drover"
@@ -116,7 +118,7 @@ func (a *app) showCosts(costs drover.Costs) error {
 
 func costListing(by drover.CostBy) listing[drover.CostLine] {
 	money := func(title string, of func(drover.CostLine) float64) column[drover.CostLine] {
-		return column[drover.CostLine]{title: title, text: func(l drover.CostLine) string { return dollars(of(l)) }, right: true}
+		return column[drover.CostLine]{title: title, text: func(l drover.CostLine) string { return human.Dollars(of(l)) }, right: true}
 	}
 	key := func(l drover.CostLine) string {
 		if l.Key == "" {

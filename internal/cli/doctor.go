@@ -14,6 +14,7 @@ import (
 
 	"drover"
 	"drover/internal/config"
+	"drover/internal/human"
 	"drover/internal/sleep"
 )
 
@@ -126,7 +127,7 @@ func (a *app) checkConfiguration(c *config.Config, wrong error) (string, error) 
 	case wrong != nil:
 		return "", wrong
 	}
-	return fmt.Sprintf("%s is good: %s", a.config, plural(len(c.Clouds), "cloud")), nil
+	return fmt.Sprintf("%s is good: %s", a.config, human.Plural(len(c.Clouds), "cloud")), nil
 }
 
 // checkedConfig is the configuration in force, if it is as good as drover config check wants it.
@@ -146,7 +147,7 @@ func (a *app) checkClouds(ctx context.Context, c *config.Config, wrong error) (s
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s: %s", strings.Join(c.CloudNames(), ", "), plural(len(offerings), "offering")), nil
+	return fmt.Sprintf("%s: %s", strings.Join(c.CloudNames(), ", "), human.Plural(len(offerings), "offering")), nil
 }
 
 // checkController asks the controller how it is, for as long as that may take.

@@ -24,6 +24,7 @@ import (
 	"drover/internal/config"
 	"drover/internal/control"
 	"drover/internal/daemon"
+	"drover/internal/human"
 	"drover/internal/sleep"
 )
 
@@ -209,7 +210,7 @@ func (t *driverTest) tell(h drivertest.Harness, o drover.Offering) {
 	}
 	cost := o.Price.For(2*t.flags.patience) * drover.Money(total)
 	fmt.Fprintf(t.app.err, "%s: %s, %s, up to %d at once; each %s in %s, %s, at %v an hour: at most %v\n", t.cloud.Name,
-		plural(t.count(), "check"), plural(total, "instance"), most, drover.Sanitize(o.Type.Name), drover.Sanitize(o.Zone), o.Market, o.Price, cost)
+		human.Plural(t.count(), "check"), human.Plural(total, "instance"), most, drover.Sanitize(o.Type.Name), drover.Sanitize(o.Zone), o.Market, o.Price, cost)
 }
 
 // ask wants a yes, on a terminal.
@@ -316,7 +317,7 @@ func (t *driverTest) verdict(interrupted bool) error {
 	case interrupted:
 		return exit(exitInterrupted)
 	case failed > 0:
-		fmt.Fprintf(t.app.err, "%d of %s failed\n", failed, plural(t.count(), "check"))
+		fmt.Fprintf(t.app.err, "%d of %s failed\n", failed, human.Plural(t.count(), "check"))
 		return exit(exitWorkFailed)
 	}
 	fmt.Fprintf(t.app.err, "%s does what Drover needs of it\n", t.cloud.Name)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/human"
 	"drover/internal/sleep"
 )
 
@@ -113,7 +114,7 @@ func eventLine(e drover.Event) string {
 	if e.Missed > 0 {
 		return fmt.Sprintf("… %d events were missed", e.Missed)
 	}
-	line := clock(e.Time) + "  "
+	line := human.Clock(e.Time) + "  "
 	if e.Level != "" && e.Level != "info" {
 		line += e.Level + ": "
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"drover/internal/human"
+
 	"github.com/spf13/cobra"
 
 	"drover"
@@ -76,7 +78,7 @@ func explanationText(e drover.Explanation, job drover.Job, now drover.Time) stri
 	var b strings.Builder
 	b.WriteString(drover.Sanitize(subjectWords(e, job)))
 	if e.Since > 0 {
-		fmt.Fprintf(&b, " since %s (%s)", clock(e.Since), age(now.Sub(e.Since)))
+		fmt.Fprintf(&b, " since %s (%s)", human.Clock(e.Since), human.Age(now.Sub(e.Since)))
 	}
 	if len(e.Reasons) > 0 {
 		b.WriteByte(':')
@@ -84,10 +86,10 @@ func explanationText(e drover.Explanation, job drover.Job, now drover.Time) stri
 	b.WriteByte('\n')
 	for _, r := range e.Reasons {
 		line := r.Code + ": " + r.Text
-		if r.Since > 0 && clock(r.Since) != clock(e.Since) {
-			line += "; since " + clock(r.Since)
+		if r.Since > 0 && human.Clock(r.Since) != human.Clock(e.Since) {
+			line += "; since " + human.Clock(r.Since)
 		}
-		line += untilWords(r, now)
+		line += human.UntilWords(r, now)
 		fmt.Fprintf(&b, "  %s\n", drover.Sanitize(line))
 	}
 	return b.String()

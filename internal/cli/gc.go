@@ -16,6 +16,7 @@ import (
 	"drover/internal/config"
 	"drover/internal/control"
 	"drover/internal/daemon"
+	"drover/internal/human"
 )
 
 // gcFlags are the flags of `drover gc`.
@@ -242,10 +243,10 @@ func (g *collector) tellDestroyed() {
 		destroyed += count(s.Destroyed)
 	}
 	if all := len(g.found); destroyed < all {
-		fmt.Fprintf(g.app.err, "destroyed %d of %s\n", destroyed, plural(all, "instance"))
+		fmt.Fprintf(g.app.err, "destroyed %d of %s\n", destroyed, human.Plural(all, "instance"))
 		return
 	}
-	fmt.Fprintf(g.app.err, "destroyed %s\n", plural(destroyed, "instance"))
+	fmt.Fprintf(g.app.err, "destroyed %s\n", human.Plural(destroyed, "instance"))
 }
 
 func (g *collector) tellHowToDestroy() {
@@ -282,7 +283,7 @@ var strayListing = listing[*stray]{
 		{title: "CLOUD", text: func(s *stray) string { return s.Cloud }},
 		{title: "ZONE", text: func(s *stray) string { return s.Zone }},
 		{title: "TYPE", text: func(s *stray) string { return s.Type }},
-		{title: "AGE", text: func(s *stray) string { return ageOf(&s.Created) }},
+		{title: "AGE", text: func(s *stray) string { return human.AgeOf(&s.Created) }},
 		{title: "PROVIDER ID", text: func(s *stray) string { return s.ProviderID }, wide: true},
 	},
 }

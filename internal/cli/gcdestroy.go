@@ -10,6 +10,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/internal/human"
 )
 
 // destroyTime is how long the instances of one cloud may take to disappear from its list once they are to be destroyed.
@@ -28,7 +29,7 @@ func (g *collector) destroyAll(ctx context.Context, clouds map[string]driver.Clo
 		}
 	}
 	for name, doomed := range byCloud {
-		fmt.Fprintf(g.app.err, "destroying %s in cloud %s, until its list no longer has them\n", plural(len(doomed), "instance"), name)
+		fmt.Fprintf(g.app.err, "destroying %s in cloud %s, until its list no longer has them\n", human.Plural(len(doomed), "instance"), name)
 		err = errors.Join(err, destroyStrays(ctx, clouds[name], s.fleet, doomed))
 	}
 	return err

@@ -16,6 +16,7 @@ import (
 	"drover/internal/config"
 	"drover/internal/control"
 	"drover/internal/daemon"
+	"drover/internal/human"
 	"drover/internal/remote"
 	"drover/internal/store"
 )
@@ -212,7 +213,7 @@ const lately = time.Hour
 func (g *collector) wantedByAge(_ context.Context, s stray) bool {
 	since := time.Since(s.Created)
 	if since < lately {
-		fmt.Fprintf(g.app.err, "%v is left alone: it was created %s ago, and a controller may still use it\n", s, age(since))
+		fmt.Fprintf(g.app.err, "%v is left alone: it was created %s ago, and a controller may still use it\n", s, human.Age(since))
 	}
 	return since < lately
 }
@@ -232,7 +233,7 @@ func (g *collector) wantedByItself(key remote.FleetKey, within time.Duration) fu
 		silent, err := control.Silence(ctx, key, s.sight.cloud, s.sight.in)
 		switch {
 		case err == nil && silent <= within:
-			fmt.Fprintf(g.app.err, "%v is left alone: it heard from a controller %s ago\n", s, age(silent))
+			fmt.Fprintf(g.app.err, "%v is left alone: it heard from a controller %s ago\n", s, human.Age(silent))
 			return true
 		case err != nil && drover.KindOf(err) != drover.KindNotFound:
 			fmt.Fprintf(g.app.err, "%v does not say when it last heard from a controller, so only its age counts: %v\n", s, err)

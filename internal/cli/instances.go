@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"drover/internal/human"
+
 	"github.com/spf13/cobra"
 
 	"drover"
@@ -75,8 +77,8 @@ var instanceListing = listing[drover.Instance]{
 		{title: "USER", text: func(in drover.Instance) string { return in.User }, wide: true},
 		{title: "JOBS", text: jobsOn},
 		{title: "AGE", text: instanceAge},
-		{title: "$/HOUR", text: func(in drover.Instance) string { return dollars(in.Price) }, right: true},
-		{title: "COST", text: func(in drover.Instance) string { return dollars(in.Cost) }, right: true},
+		{title: "$/HOUR", text: func(in drover.Instance) string { return human.Dollars(in.Price) }, right: true},
+		{title: "COST", text: func(in drover.Instance) string { return human.Dollars(in.Cost) }, right: true},
 		{title: "PROVIDER ID", text: func(in drover.Instance) string { return in.ProviderID }, wide: true},
 		{title: "ADDRESSES", text: func(in drover.Instance) string { return strings.Join(in.Addresses, ",") }, wide: true},
 		{title: "REASON", text: func(in drover.Instance) string { return reasonWords(in.Reason) }},
@@ -107,9 +109,9 @@ func jobsOn(in drover.Instance) string {
 // instanceAge is how long an instance has been there, or was.
 func instanceAge(in drover.Instance) string {
 	if in.Created != nil && in.Gone != nil {
-		return age(in.Gone.Sub(*in.Created))
+		return human.Age(in.Gone.Sub(*in.Created))
 	}
-	return ageOf(in.Created)
+	return human.AgeOf(in.Created)
 }
 
 // showInstance prints all there is to know of an instance.
@@ -137,13 +139,13 @@ func (a *app) showInstance(in drover.Instance) error {
 		f.add("login", in.Login.User+" at "+in.Login.Address)
 		f.add("host key", in.Login.HostKey)
 	}
-	f.add("price", dollars(in.Price)+" an hour")
-	f.add("cost", dollars(in.Cost))
+	f.add("price", human.Dollars(in.Price)+" an hour")
+	f.add("cost", human.Dollars(in.Cost))
 	for _, moment := range []struct {
 		name string
 		at   *time.Time
 	}{{"created", in.Created}, {"ready", in.Ready}, {"idle since", in.IdleSince}, {"gone", in.Gone}} {
-		f.add(moment.name, stamp(moment.at))
+		f.add(moment.name, human.Stamp(moment.at))
 	}
 	if err := f.print(a.out); err != nil || len(in.RunnerLog) == 0 {
 		return err

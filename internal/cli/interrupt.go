@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"drover/internal/human"
+
 	"golang.org/x/sys/unix"
 
 	"drover"
@@ -78,7 +80,7 @@ func (s *session) detach(ctx context.Context, sig os.Signal) error {
 	defer cancel()
 	st, err := s.status(ctx)
 	s.ui.close()
-	going := fmt.Sprintf("%s keep running, %d queued wait for the resume", plural(st.Running, "job"), st.Jobs-st.Running)
+	going := fmt.Sprintf("%s keep running, %d queued wait for the resume", human.Plural(st.Running, "job"), st.Jobs-st.Running)
 	if err != nil {
 		going = "what runs keeps running" // it could not be asked, and must not keep this process here
 	}
@@ -99,14 +101,14 @@ func (s *session) orphanWords(now time.Time) string {
 		return "its instances stay, and cost money, until then (orphan_timeout: 0)"
 	}
 	return fmt.Sprintf("an instance that is idle powers itself off at %s, one that is busy %s after its last job, and results that were not collected go with it (orphan_timeout)",
-		clock(drover.TimeOf(now.Add(timeout))), age(timeout))
+		human.Clock(drover.TimeOf(now.Add(timeout))), human.Age(timeout))
 }
 
 // tellStopped says how to go on with a run that was stopped, and how far it came.
 func (s *session) tellStopped(sum drover.Summary) error {
 	final := sum.Succeeded + sum.Failed + sum.Cancelled
 	fmt.Fprintf(s.app.err, "stopped: %d of %s final, no instance is left, %v spent so far. To go on:\n    drover run --resume %s\n",
-		final, plural(sum.Jobs, "job"), sum.Cost, s.folder.ID)
+		final, human.Plural(sum.Jobs, "job"), sum.Cost, s.folder.ID)
 	return exit(exitInterrupted)
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"drover/internal/human"
+
 	"github.com/spf13/cobra"
 
 	"drover"
@@ -91,7 +93,7 @@ configuration the controller does so by itself.`,
 				_, err = fmt.Fprintln(a.out, "there are no results of jobs that ended before that")
 				return err
 			}
-			_, err = fmt.Fprintf(a.out, "the results of %s are gone, about %s\n", plural(pruned.Jobs, "job"), size(drover.Bytes(pruned.Bytes)))
+			_, err = fmt.Fprintf(a.out, "the results of %s are gone, about %s\n", human.Plural(pruned.Jobs, "job"), human.Size(drover.Bytes(pruned.Bytes)))
 			return err
 		}),
 	}
@@ -210,12 +212,12 @@ var jobListing = listing[drover.Job]{
 		{title: "BATCH", text: func(j drover.Job) string { return j.Batch }},
 		{title: "USER", text: func(j drover.Job) string { return j.User }},
 		{title: "STATE", text: jobStateWords, color: func(j drover.Job) color { return jobColor(j.State) }},
-		{title: "AGE", text: func(j drover.Job) string { return ageOf(&j.Submitted) }},
+		{title: "AGE", text: func(j drover.Job) string { return human.AgeOf(&j.Submitted) }},
 		{title: "PRIORITY", text: func(j drover.Job) string { return fmt.Sprint(j.Priority) }, wide: true, right: true},
 		{title: "INSTANCE", text: lastInstance, wide: true},
-		{title: "COST", text: func(j drover.Job) string { return dollars(j.Cost) }, wide: true, right: true},
-		{title: "STARTED", text: func(j drover.Job) string { return stamp(j.Started) }, wide: true},
-		{title: "ENDED", text: func(j drover.Job) string { return stamp(j.Ended) }, wide: true},
+		{title: "COST", text: func(j drover.Job) string { return human.Dollars(j.Cost) }, wide: true, right: true},
+		{title: "STARTED", text: func(j drover.Job) string { return human.Stamp(j.Started) }, wide: true},
+		{title: "ENDED", text: func(j drover.Job) string { return human.Stamp(j.Ended) }, wide: true},
 		{title: "LABELS", text: func(j drover.Job) string { return labelWords(j.Labels) }, wide: true},
 		{title: "REASON", text: jobReasonWords},
 	},
@@ -284,7 +286,7 @@ func reasonWords(r *drover.Reason) string {
 	if r == nil {
 		return ""
 	}
-	return r.Text + untilWords(*r, drover.TimeOf(time.Now()))
+	return r.Text + human.UntilWords(*r, drover.TimeOf(time.Now()))
 }
 
 func labelWords(labels map[string]string) string {

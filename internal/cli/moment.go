@@ -9,6 +9,7 @@ import (
 
 	"drover"
 	"drover/internal/engine"
+	"drover/internal/human"
 	"drover/internal/record"
 )
 
@@ -104,9 +105,9 @@ func (m *moment) describe(f *facts) {
 }
 
 func (m *moment) statusWords() string {
-	words := fmt.Sprintf("%s queued, %d running", plural(m.Status.Queued, "job"), m.Status.Running)
+	words := fmt.Sprintf("%s queued, %d running", human.Plural(m.Status.Queued, "job"), m.Status.Running)
 	for _, state := range slices.Sorted(maps.Keys(m.Status.Instances)) {
-		words += fmt.Sprintf(", %s %s", plural(m.Status.Instances[state], "instance"), state)
+		words += fmt.Sprintf(", %s %s", human.Plural(m.Status.Instances[state], "instance"), state)
 	}
 	return words + fmt.Sprintf(", %s an hour, %s spent", m.Status.Hourly, m.Status.Spent)
 }

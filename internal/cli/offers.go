@@ -11,6 +11,7 @@ import (
 	"drover"
 	"drover/internal/control"
 	"drover/internal/daemon"
+	"drover/internal/human"
 	"drover/internal/preview"
 	"drover/internal/simulate"
 )
@@ -147,13 +148,13 @@ var offerListing = listing[drover.Offer]{
 		{title: "TYPE", text: func(o drover.Offer) string { return o.Type }},
 		{title: "MARKET", text: func(o drover.Offer) string { return string(o.Market) }},
 		{title: "VCPUS", text: func(o drover.Offer) string { return fmt.Sprint(o.VCPUs) }, right: true},
-		{title: "MEMORY", text: func(o drover.Offer) string { return size(o.Memory) }, right: true},
+		{title: "MEMORY", text: func(o drover.Offer) string { return human.Size(o.Memory) }, right: true},
 		{title: "GPUS", text: func(o drover.Offer) string { return fmt.Sprint(o.GPUs) }, right: true},
 		{title: "ARCH", text: func(o drover.Offer) string { return string(o.Arch) }},
 		{title: "DISK", text: diskWords, wide: true, right: true},
 		{title: "LOCAL DISK", text: func(o drover.Offer) string { return sizeIfAny(o.LocalDisk) }, wide: true, right: true},
 		{title: "INTERRUPTED", text: interruptionWords, wide: true, right: true},
-		{title: "$/HOUR", text: func(o drover.Offer) string { return dollars(o.Price) }, right: true},
+		{title: "$/HOUR", text: func(o drover.Offer) string { return human.Dollars(o.Price) }, right: true},
 		{title: "RESERVED", text: func(o drover.Offer) string { return map[bool]string{true: "yes"}[o.Reserved] }, wide: true},
 		{title: "BLOCKED", text: blockedWords, color: func(drover.Offer) color { return yellow }},
 	},
@@ -163,7 +164,7 @@ var offerListing = listing[drover.Offer]{
 func diskWords(o drover.Offer) string {
 	switch {
 	case o.Disk != 0:
-		return size(o.Disk)
+		return human.Size(o.Disk)
 	case o.DiskPrice > 0:
 		return fmt.Sprintf("as asked, $%.3f/GiB/month", o.DiskPrice*730)
 	}
@@ -174,7 +175,7 @@ func sizeIfAny(b drover.Bytes) string {
 	if b == 0 {
 		return ""
 	}
-	return size(b)
+	return human.Size(b)
 }
 
 // interruptionWords is how likely an instance is taken back within an hour, where that is known.
@@ -199,5 +200,5 @@ func blockedWords(o drover.Offer) string {
 	if o.Blocked.Until == 0 {
 		return text
 	}
-	return "until " + clock(o.Blocked.Until) + ": " + text
+	return "until " + human.Clock(o.Blocked.Until) + ": " + text
 }

@@ -7,6 +7,8 @@ import (
 	"path"
 	"strconv"
 
+	"drover/internal/human"
+
 	"github.com/bmatcuk/doublestar/v4"
 	"github.com/spf13/cobra"
 
@@ -125,7 +127,7 @@ var outputListing = listing[jobOutput]{
 	none: "no outputs",
 	columns: []column[jobOutput]{
 		{title: "JOB", text: func(o jobOutput) string { return o.Job.String() }},
-		{title: "SIZE", text: func(o jobOutput) string { return size(drover.Bytes(o.Size)) }, right: true},
+		{title: "SIZE", text: func(o jobOutput) string { return human.Size(drover.Bytes(o.Size)) }, right: true},
 		{title: "PATH", text: func(o jobOutput) string { return o.place }},
 	},
 }

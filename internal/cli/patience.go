@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/human"
 	"drover/internal/sleep"
 )
 
@@ -58,10 +59,10 @@ func (a *app) patiently(ctx context.Context, patience time.Duration, ask func() 
 		case said || kind == drover.KindRateLimit:
 		case kind == drover.KindTransient:
 			said = true
-			fmt.Fprintf(a.err, "not now: %s; trying again for up to %s\n", drover.Sanitize(err.Error()), age(patience))
+			fmt.Fprintf(a.err, "not now: %s; trying again for up to %s\n", drover.Sanitize(err.Error()), human.Age(patience))
 		default:
 			said = true
-			fmt.Fprintf(a.err, "the controller does not answer; waiting for it for up to %s\n", age(patience))
+			fmt.Fprintf(a.err, "the controller does not answer; waiting for it for up to %s\n", human.Age(patience))
 		}
 		if err := sleep.For(ctx, max(wait, min(pause, time.Minute))); err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 
 	"drover"
 	"drover/internal/daemon"
+	"drover/internal/human"
 	"drover/internal/preview"
 	"drover/internal/simulate"
 )
@@ -77,7 +78,7 @@ func (a *app) printPlan(r preview.Report) {
 		if r.Waiting == 1 {
 			verb = "waits"
 		}
-		fmt.Fprintf(a.out, "%d of %s %s for a place: %s\n", r.Waiting, plural(r.Ready, "job"), verb, drover.Sanitize(r.Why))
+		fmt.Fprintf(a.out, "%d of %s %s for a place: %s\n", r.Waiting, human.Plural(r.Ready, "job"), verb, drover.Sanitize(r.Why))
 	}
 	if r.Later > 0 {
 		fmt.Fprintf(a.out, "beside these, %s for others\n", howManyWait(r.Later))
@@ -92,11 +93,11 @@ func (a *app) printRent(r preview.Report) {
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "CLOUD\tZONE\tTYPE\tMARKET\tINSTANCES\tJOBS AT ONCE\t$/HOUR EACH\tRUNNER-UP")
 	for _, p := range r.Rent {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", p.Cloud, p.Zone, p.Type, p.Market, p.Instances, p.Jobs, dollars(p.Price), alternativeWords(p.RunnerUp, p))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", p.Cloud, p.Zone, p.Type, p.Market, p.Instances, p.Jobs, human.Dollars(p.Price), alternativeWords(p.RunnerUp, p))
 	}
 	w.Flush()
-	fmt.Fprintf(a.out, "%s: %s an hour while all of them run\n", r.Batch, dollars(r.Hourly))
-	fmt.Fprintf(a.out, "at most %s until what starts at once has ended, of which what has no timeout counts as an hour\n", dollars(r.Most))
+	fmt.Fprintf(a.out, "%s: %s an hour while all of them run\n", r.Batch, human.Dollars(r.Hourly))
+	fmt.Fprintf(a.out, "at most %s until what starts at once has ended, of which what has no timeout counts as an hour\n", human.Dollars(r.Most))
 	fmt.Fprintln(a.out, boundWords(r))
 }
 
@@ -129,18 +130,18 @@ func alternativeWords(o *preview.Alternative, than preview.Rental) string {
 	if more < 0 {
 		more, sign = -more, "-"
 	}
-	return fmt.Sprintf("%s %s, %s%s", name, o.Market, sign, dollars(more))
+	return fmt.Sprintf("%s %s, %s%s", name, o.Market, sign, human.Dollars(more))
 }
 
 // estimateWords say what a batch is likely to take, and what that follows from.
 func estimateWords(e *preview.Estimate) string {
 	took := time.Duration(e.Seconds * float64(time.Second)).Round(time.Second)
-	text := fmt.Sprintf("in all about %s and %v", dollars(e.Cost), took)
+	text := fmt.Sprintf("in all about %s and %v", human.Dollars(e.Cost), took)
 	if took >= time.Hour {
-		text = fmt.Sprintf("in all about %s and %dh%dm", dollars(e.Cost), int(took.Hours()), int(took.Minutes())%60)
+		text = fmt.Sprintf("in all about %s and %dh%dm", human.Dollars(e.Cost), int(took.Hours()), int(took.Minutes())%60)
 	}
 	if e.Never > 0 {
-		text += fmt.Sprintf(" for %s, and %d would never run", plural(e.Done, "job"), e.Never)
+		text += fmt.Sprintf(" for %s, and %d would never run", human.Plural(e.Done, "job"), e.Never)
 	}
 	const most = 3
 	switch n := len(e.Assumed); {

@@ -9,6 +9,7 @@ import (
 
 	"drover"
 	"drover/internal/engine"
+	"drover/internal/human"
 	"drover/internal/record"
 )
 
@@ -139,9 +140,9 @@ func (p *player) isDue(concerned bool) bool {
 func (p *player) target() string {
 	switch {
 	case p.timed && p.until != 0:
-		return clock(p.until)
+		return human.Clock(p.until)
 	case p.timed:
-		return clock(p.first.Add(p.after))
+		return human.Clock(p.first.Add(p.after))
 	}
 	return "anything in it concerns " + p.subject.String()
 }
@@ -150,7 +151,7 @@ func (p *player) target() string {
 func (p *player) sayHowFar() {
 	if p.events%1000 == 0 && time.Since(p.said) > interval {
 		p.said = time.Now()
-		fmt.Fprintf(p.app.err, "%d events, up to %s\n", p.events, clock(p.now))
+		fmt.Fprintf(p.app.err, "%d events, up to %s\n", p.events, human.Clock(p.now))
 	}
 }
 
@@ -179,7 +180,7 @@ func (p *player) report() error {
 	took := time.Since(p.began).Seconds()
 	last := p.segments[len(p.segments)-1]
 	if last.Differs == nil {
-		fmt.Fprintf(p.app.err, "%s decided the same, %.0f a second\n", plural(p.events, "event"), float64(p.events)/took)
+		fmt.Fprintf(p.app.err, "%s decided the same, %.0f a second\n", human.Plural(p.events, "event"), float64(p.events)/took)
 		return nil
 	}
 	return p.app.showDifference(last)

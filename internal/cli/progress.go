@@ -15,6 +15,7 @@ import (
 	"drover"
 	"drover/internal/daemon"
 	"drover/internal/engine"
+	"drover/internal/human"
 )
 
 // runStatus is what there is to show of a run.
@@ -158,7 +159,7 @@ func (p *progress) waitWords(st runStatus) string {
 			parts = append(parts, fmt.Sprintf("%d wait: %s", w.Count, drover.Sanitize(w.Reason.Text)))
 			continue
 		case w.Reason.Code == drover.ReasonLimit && p.most > 0:
-			text += fmt.Sprintf(" (%d of %s)", allOf(st.Instances), plural(p.most, "instance"))
+			text += fmt.Sprintf(" (%d of %s)", allOf(st.Instances), human.Plural(p.most, "instance"))
 		}
 		parts = append(parts, fmt.Sprintf("%d wait %s", w.Count, text))
 	}
@@ -232,7 +233,7 @@ func instanceWords(st runStatus) string {
 			words = append(words, fmt.Sprintf("%d %s", n, state))
 		}
 	}
-	text := plural(allOf(st.Instances), "instance")
+	text := human.Plural(allOf(st.Instances), "instance")
 	if len(words) > 0 {
 		text += " (" + strings.Join(words, ", ") + ")"
 	}

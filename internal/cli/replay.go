@@ -14,6 +14,7 @@ import (
 
 	"drover"
 	"drover/internal/daemon"
+	"drover/internal/human"
 	"drover/internal/record"
 )
 
@@ -70,7 +71,7 @@ func (a *app) replay(ctx context.Context, f replayFlags, args []string) error {
 		}
 	}
 	if (p.timed || p.subject != nil) && !p.list {
-		return drover.Errorf(drover.KindNotFound, "the recording ends at %s, before %s", clock(p.now), p.target()).
+		return drover.Errorf(drover.KindNotFound, "the recording ends at %s, before %s", human.Clock(p.now), p.target()).
 			WithHint("drover replay --events lists what is in it")
 	}
 	return p.report()

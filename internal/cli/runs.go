@@ -12,6 +12,7 @@ import (
 
 	"drover"
 	"drover/internal/daemon"
+	"drover/internal/human"
 	"drover/internal/store"
 )
 
@@ -77,7 +78,7 @@ var runListing = listing[runRow]{
 		{title: "FINAL", text: func(r runRow) string { return fmt.Sprintf("%d/%d", r.Succeeded+r.Failed+r.Cancelled, r.Jobs) }, right: true},
 		{title: "FAILED", text: func(r runRow) string { return fmt.Sprint(r.Failed) }, right: true},
 		{title: "INSTANCES", text: func(r runRow) string { return fmt.Sprint(r.Instances) }, right: true},
-		{title: "AGE", text: func(r runRow) string { return ageOf(&r.Begun) }, right: true},
+		{title: "AGE", text: func(r runRow) string { return human.AgeOf(&r.Begun) }, right: true},
 		{title: "RESULTS", text: func(r runRow) string { return relative(r.Out) }},
 		{title: "FOLDER", text: func(r runRow) string { return r.Folder }, wide: true},
 	},

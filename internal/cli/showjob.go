@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"drover/internal/human"
+
 	"drover"
 )
 
@@ -34,17 +36,17 @@ func (a *app) showJob(j drover.Job) error {
 	f.add("after", strings.Join(j.After, ", "))
 	f.add("after the end of", strings.Join(j.AfterAny, ", "))
 	if j.Timeout > 0 {
-		f.add("timeout", age(time.Duration(j.Timeout)))
+		f.add("timeout", human.Age(time.Duration(j.Timeout)))
 	}
 	if j.Expected > 0 {
-		f.add("expected", age(time.Duration(j.Expected)))
+		f.add("expected", human.Age(time.Duration(j.Expected)))
 	}
 	f.add("priority", fmt.Sprint(j.Priority))
 	f.add("labels", labelWords(j.Labels))
-	f.add("submitted", stamp(&j.Submitted))
-	f.add("started", stamp(j.Started))
-	f.add("ended", stamp(j.Ended))
-	f.add("cost", dollars(j.Cost))
+	f.add("submitted", human.Stamp(&j.Submitted))
+	f.add("started", human.Stamp(j.Started))
+	f.add("ended", human.Stamp(j.Ended))
+	f.add("cost", human.Dollars(j.Cost))
 	if err := f.print(a.out); err != nil {
 		return err
 	}
@@ -90,19 +92,19 @@ var attemptListing = listing[drover.Attempt]{
 		{title: "MARKET", text: func(t drover.Attempt) string { return string(t.Market) }},
 		{title: "STATE", text: func(t drover.Attempt) string { return string(t.State) }},
 		{title: "EXIT", text: func(t drover.Attempt) string { return numberWords(t.ExitCode) }, right: true},
-		{title: "STARTED", text: func(t drover.Attempt) string { return stamp(&t.Started) }},
+		{title: "STARTED", text: func(t drover.Attempt) string { return human.Stamp(&t.Started) }},
 		{title: "TOOK", text: attemptTime},
 		{title: "CPU", text: func(t drover.Attempt) string { return fmt.Sprintf("%.2fs", t.CPUSeconds) }, right: true},
-		{title: "MEMORY", text: func(t drover.Attempt) string { return size(t.MaxRSS) }, right: true},
+		{title: "MEMORY", text: func(t drover.Attempt) string { return human.Size(t.MaxRSS) }, right: true},
 		{title: "REASON", text: func(t drover.Attempt) string { return reasonWords(t.Reason) }},
 	},
 }
 
 func attemptTime(t drover.Attempt) string {
 	if t.Ended == nil {
-		return ageOf(&t.Started)
+		return human.AgeOf(&t.Started)
 	}
-	return age(t.Ended.Sub(t.Started))
+	return human.Age(t.Ended.Sub(t.Started))
 }
 
 func numberWords(n *int) string {
@@ -124,9 +126,9 @@ func countWords(counts map[drover.JobState]int) string {
 }
 
 func needWords(r drover.Resources) string {
-	words := []string{fmt.Sprintf("%v vcpus", r.CPU), "memory " + size(r.Memory), "disk " + size(r.Disk)}
+	words := []string{fmt.Sprintf("%v vcpus", r.CPU), "memory " + human.Size(r.Memory), "disk " + human.Size(r.Disk)}
 	if r.GPUs > 0 {
-		words = append(words, plural(r.GPUs, "gpu"))
+		words = append(words, human.Plural(r.GPUs, "gpu"))
 	}
 	if r.Arch != "" {
 		words = append(words, string(r.Arch))

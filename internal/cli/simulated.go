@@ -13,6 +13,7 @@ import (
 
 	"drover"
 	"drover/internal/chart"
+	"drover/internal/human"
 	"drover/internal/simulate"
 	"drover/internal/trace"
 )
@@ -30,7 +31,7 @@ func seconds(s float64) string {
 	if s < 10 {
 		return strconv.FormatFloat(s, 'f', 2, 64) + "s"
 	}
-	return age(time.Duration(s * float64(time.Second)))
+	return human.Age(time.Duration(s * float64(time.Second)))
 }
 
 // cents is an amount of money to the cent.
@@ -123,7 +124,7 @@ func (a *app) printSimulated(results []*simulate.Result) error {
 	}
 	for _, r := range results {
 		if r.WhyRefused != "" {
-			fmt.Fprintf(a.err, "%s refused %s that nothing it may rent can hold; the first is %s\n", nameOf(r), plural(r.Refused, "job"), r.WhyRefused)
+			fmt.Fprintf(a.err, "%s refused %s that nothing it may rent can hold; the first is %s\n", nameOf(r), human.Plural(r.Refused, "job"), r.WhyRefused)
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/human"
 	"drover/internal/store"
 )
 
@@ -128,7 +129,7 @@ func badWords(sum drover.Summary) string {
 }
 
 func jobWords(sum drover.Summary) string {
-	return plural(sum.Jobs, "job") + ", " + countWords(map[drover.JobState]int{
+	return human.Plural(sum.Jobs, "job") + ", " + countWords(map[drover.JobState]int{
 		drover.JobSucceeded: sum.Succeeded, drover.JobFailed: sum.Failed, drover.JobCancelled: sum.Cancelled,
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"drover/internal/human"
+
 	"drover"
 )
 
@@ -66,12 +68,12 @@ func TestWords(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		-time.Second: "0s", 59 * time.Second: "59s", 192 * time.Second: "3m12s", time.Hour: "1h0m", 49 * time.Hour: "2d1h",
 	} {
-		if got := age(d); got != want {
+		if got := human.Age(d); got != want {
 			t.Errorf("%v: %s, not %s", d, got, want)
 		}
 	}
 	for b, want := range map[drover.Bytes]string{0: "0", 512: "512", 1536: "1.5Ki", drover.GiB: "1Gi", 24684092 * drover.KiB: "23.5Gi"} {
-		if got := size(b); got != want {
+		if got := human.Size(b); got != want {
 			t.Errorf("%d: %s, not %s", b, got, want)
 		}
 	}

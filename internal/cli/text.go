@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -64,69 +63,4 @@ func quoteSteering(v any) any {
 		}
 	}
 	return v
-}
-
-// age is a time span for people, of its two largest units.
-func age(d time.Duration) string {
-	s := int64(max(d, 0).Round(time.Second) / time.Second)
-	switch {
-	case s < 60:
-		return fmt.Sprintf("%ds", s)
-	case s < 3600:
-		return fmt.Sprintf("%dm%ds", s/60, s%60)
-	case s < 86400:
-		return fmt.Sprintf("%dh%dm", s/3600, s%3600/60)
-	}
-	return fmt.Sprintf("%dd%dh", s/86400, s%86400/3600)
-}
-
-// ageOf is how long ago something was; empty if it never was.
-func ageOf(t *time.Time) string {
-	if t == nil || t.IsZero() {
-		return ""
-	}
-	return age(time.Since(*t))
-}
-
-// stamp is a time for people; empty for none.
-func stamp(t *time.Time) string {
-	if t == nil || t.IsZero() {
-		return ""
-	}
-	return t.Local().Format(time.DateTime)
-}
-
-// clock is the time of day of an instant, with its day if that is not today.
-func clock(t drover.Time) string {
-	local := t.Std().Local()
-	if local.Format(time.DateOnly) == time.Now().Format(time.DateOnly) {
-		return local.Format(time.TimeOnly)
-	}
-	return local.Format(time.DateTime)
-}
-
-// untilWords says when a reason will have changed at the latest, "; changes by 14:02:11, within 3m0s", or when a cloud that does not answer is
-// asked again, after which it may be as it was. It is empty if that is not known, or is over.
-func untilWords(r drover.Reason, now drover.Time) string {
-	switch {
-	case r.Until <= now:
-		return ""
-	case r.Code == drover.ReasonUnlisted, r.Code == drover.ReasonCatalogue:
-		return fmt.Sprintf("; asked again at %s, in %s", clock(r.Until), age(r.Until.Sub(now)))
-	}
-	return fmt.Sprintf("; changes by %s, within %s", clock(r.Until), age(r.Until.Sub(now)))
-}
-
-// dollars is an amount of money that came as a number.
-func dollars(usd float64) string { return drover.Money(usd * float64(drover.Dollar)).String() }
-
-// size is a size for people.
-func size(b drover.Bytes) string { return b.Rounded() }
-
-// plural is a number of things.
-func plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }

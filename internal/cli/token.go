@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"drover/internal/human"
+
 	"github.com/spf13/cobra"
 
 	"drover"
@@ -99,7 +101,7 @@ func (a *app) createToken(ctx context.Context, svc drover.Access, r drover.Token
 	}
 	ends := "does not expire"
 	if t.Expires != nil {
-		ends = "expires " + stamp(t.Expires)
+		ends = "expires " + human.Stamp(t.Expires)
 	}
 	fmt.Fprintln(a.err, drover.Sanitize(fmt.Sprintf("token %s for %s, role %s, %s; it is shown this once:", t.ID, t.User, t.Role, ends)))
 	_, err = fmt.Fprintln(a.out, t.Secret)
@@ -129,7 +131,7 @@ var tokenListing = listing[drover.Token]{
 		{title: "ID", text: func(t drover.Token) string { return t.ID }},
 		{title: "USER", text: func(t drover.Token) string { return t.User }},
 		{title: "ROLE", text: func(t drover.Token) string { return string(t.Role) }},
-		{title: "CREATED", text: func(t drover.Token) string { return stamp(&t.Created) }},
+		{title: "CREATED", text: func(t drover.Token) string { return human.Stamp(&t.Created) }},
 		{title: "EXPIRES", text: expiryWords},
 	},
 }
@@ -139,9 +141,9 @@ func expiryWords(t drover.Token) string {
 	case t.Expires == nil:
 		return "never"
 	case t.Expires.Before(time.Now()):
-		return "expired " + stamp(t.Expires)
+		return "expired " + human.Stamp(t.Expires)
 	}
-	return stamp(t.Expires)
+	return human.Stamp(t.Expires)
 }
 
 func (a *app) tokenRevoke() *cobra.Command {

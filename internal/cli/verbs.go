@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"drover/internal/human"
+
 	"github.com/spf13/cobra"
 
 	"drover"
@@ -107,7 +109,7 @@ var toldTo = map[drover.Verb]string{
 func toldWords(in drover.Instance, verb drover.Verb) string {
 	text := fmt.Sprintf("%s %s: %s", in.Name, toldTo[verb], in.State)
 	if len(in.Jobs) > 0 {
-		text += ", " + plural(len(in.Jobs), "job")
+		text += ", " + human.Plural(len(in.Jobs), "job")
 	}
 	return text
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/human"
 	"drover/internal/sleep"
 )
 
@@ -239,7 +240,7 @@ func (w *waiting) words() string {
 func (a *app) waitVerdict(ctx context.Context, svc drover.Queue, w *waiting, f waitFlags) error {
 	counts, total := w.counts()
 	if !f.quiet && total > 0 {
-		fmt.Fprintf(a.err, "%s: %s\n", plural(total, "job"), w.words())
+		fmt.Fprintf(a.err, "%s: %s\n", human.Plural(total, "job"), w.words())
 	}
 	bad := counts[drover.JobFailed] + counts[drover.JobCancelled]
 	if bad == 0 {
