@@ -1,6 +1,7 @@
 package drover
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -16,6 +17,11 @@ import (
 type JobID struct {
 	Number int64
 	Index  int
+}
+
+// Compare orders ids by number, then by index.
+func (id JobID) Compare(o JobID) int {
+	return cmp.Or(cmp.Compare(id.Number, o.Number), cmp.Compare(id.Index, o.Index))
 }
 
 // String renders the id as people type it: "17", or "17.3" for element 3 of array job 17.

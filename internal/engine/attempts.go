@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -15,23 +14,21 @@ func (e *Engine) addAttempt(a *Attempt) {
 	if in == nil || e.job(a.ID.Job.Number) == nil {
 		return
 	}
+	e.load(in, a)
+}
+
+// load adds a live attempt to the instance's.
+func (e *Engine) load(in *instance, a *Attempt) {
 	e.attempts[a.ID.Job] = a
-	in.take(a)
+	at, _ := slices.BinarySearchFunc(in.load, a.ID.Job, func(o *Attempt, id drover.JobID) int { return o.ID.Job.Compare(id) })
+	in.load = slices.Insert(in.load, at, a)
 	e.countMix(in, a, 1)
 	e.occupy(in, a)
 }
 
-// take adds an attempt to the instance's load.
-func (in *instance) take(a *Attempt) {
-	at, _ := slices.BinarySearchFunc(in.load, a.ID, func(o *Attempt, id drover.AttemptID) int {
-		return cmp.Or(cmp.Compare(o.ID.Job.Number, id.Job.Number), cmp.Compare(o.ID.Job.Index, id.Job.Index))
-	})
-	in.load = slices.Insert(in.load, at, a)
-}
-
 // need is what an attempt takes of its instance: everything while its command may run, afterwards only its disk.
 func (e *Engine) need(a *Attempt) drover.Resources {
-	need := e.job(a.ID.Job.Number).needs(a.ID.Job.Index)
+	need := e.job(a.ID.Job.Number).Needs(a.ID.Job.Index)
 	if a.State == drover.AttemptCollecting {
 		return drover.Resources{Disk: need.Disk}
 	}
@@ -47,7 +44,7 @@ func (e *Engine) begin(g *group, in *instance) {
 // beginElement puts an element that has left its queue on an instance.
 func (e *Engine) beginElement(j *Job, index int, in *instance) {
 	a := &Attempt{
-		ID:       drover.AttemptID{Job: drover.JobID{Number: j.Number, Index: index}, Number: max(j.last(index), e.s.LastAttempt) + 1},
+		ID:       drover.AttemptID{Job: drover.JobID{Number: j.Number, Index: index}, Number: max(j.LastAttempt(index), e.s.LastAttempt) + 1},
 		Instance: in.ID,
 		State:    drover.AttemptStarting,
 		Started:  e.s.Now,
@@ -59,12 +56,9 @@ func (e *Engine) beginElement(j *Job, index int, in *instance) {
 // admit puts a new attempt of an element that has left its queue on an instance, and writes that down.
 func (e *Engine) admit(in *instance, j *Job, a *Attempt) {
 	e.belong(in, j.User)
-	el := j.element(a.ID.Job.Index)
+	el := j.Element(a.ID.Job.Index)
 	el.Number = a.ID.Number
-	e.attempts[a.ID.Job] = a
-	in.take(a)
-	e.countMix(in, a, 1)
-	e.occupy(in, a)
+	e.load(in, a)
 	if in.State == drover.InstanceIdle {
 		e.setState(in, drover.InstanceRunning)
 	}
@@ -77,8 +71,8 @@ func (e *Engine) admit(in *instance, j *Job, a *Attempt) {
 func (e *Engine) start(in *instance, a *Attempt) {
 	j := e.job(a.ID.Job.Number)
 	a.Effect = e.effect(Effect{Start: &Start{
-		Attempt: a.ID, Instance: in.ID, Type: in.Type.Name, Interrupted: j.element(a.ID.Job.Index).Interrupted,
-		Limits: j.needs(a.ID.Job.Index), Timeout: j.Timeout, Grace: e.life().TermTimeout,
+		Attempt: a.ID, Instance: in.ID, Type: in.Type.Name, Interrupted: j.Element(a.ID.Job.Index).Interrupted,
+		Limits: j.Needs(a.ID.Job.Index), Timeout: j.Timeout, Grace: e.life().TermTimeout,
 	}})
 }
 

@@ -57,17 +57,17 @@ func (e *Engine) seenBoots() (b bootTimes) {
 
 // bootsIn is how long most of a cloud's types boot, 0 if that is not known, and the types that do not.
 func bootsIn(cloud string, seen []Stat) (usual time.Duration, apart []drover.Boot) {
-	prefix, headroom := BootKey(cloud, ""), []time.Duration{}
+	prefix, means := BootKey(cloud, ""), []time.Duration{}
 	for _, h := range seen {
 		if strings.HasPrefix(h.Key, prefix) {
-			headroom = append(headroom, h.Mean)
+			means = append(means, h.Mean)
 		}
 	}
-	if len(headroom) == 0 {
+	if len(means) == 0 {
 		return 0, nil
 	}
-	slices.Sort(headroom)
-	usual = max(bootGrain, headroom[len(headroom)/2].Round(bootGrain))
+	slices.Sort(means)
+	usual = max(bootGrain, means[len(means)/2].Round(bootGrain))
 	for _, h := range seen {
 		name, ours := strings.CutPrefix(h.Key, prefix)
 		far := max(h.Mean, usual) > bootApart*min(h.Mean, usual) && (h.Mean-usual).Abs() >= bootMatters
@@ -97,7 +97,7 @@ func (e *Engine) reboot() {
 	if was := e.seen; was != nil {
 		e.seen = nil
 		if b := e.bootTimes(); b.usual != was.usual || !slices.Equal(b.other, was.other) {
-			e.moved()
+			e.reboots++
 		}
 	}
 }

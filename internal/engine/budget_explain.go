@@ -7,21 +7,24 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/budget"
 )
 
 // Of what is offered, a budget of the fleet keeps what it cannot pay from everybody; one of a user or a label, from their jobs alone.
 
 // renting is what an instance of an offering would bind, with so long for its work.
-func (e *Engine) renting(o drover.Offering, work time.Duration) commitment {
-	return commitment{offers: []drover.Offering{o}, boots: e.life().BootTimeout + work}
+func (e *Engine) renting(o drover.Offering, work time.Duration) budget.Commitment {
+	p := e.rental([]drover.Offering{o})
+	p.Boots += work
+	return p
 }
 
 // hourOf is what renting an instance of an offering would bind, for an hour of work.
-func (e *Engine) hourOf(o drover.Offering) commitment { return e.renting(o, horizon(0)) }
+func (e *Engine) hourOf(o drover.Offering) budget.Commitment { return e.renting(o, budget.Horizon(0)) }
 
 // tooDearForAll reports whether the fleet's budgets do not allow an instance of the offering now.
 func (e *Engine) tooDearForAll(o drover.Offering) bool {
-	return e.limited() && e.refuses(e.hourOf(o)) != nil
+	return e.limited() && e.ledger.Refuses(nil, e.hourOf(o)) != nil
 }
 
 // whyTooDear says that an hour of an instance of the offering, with its boot, would pass a budget of the fleet.
@@ -36,20 +39,20 @@ func (e *Engine) whyTooDear(o drover.Offering) (why drover.Reason, dear bool) {
 
 // tooDearFor is the budget of the fleet that an hour of an instance of the offering would pass, and what it says to that, which is since when only if no
 // window of it can pay that; nil if it would pass none.
-func (e *Engine) tooDearFor(o drover.Offering) (why drover.Reason, a *account) {
+func (e *Engine) tooDearFor(o drover.Offering) (why drover.Reason, a *budget.Account) {
 	if !e.limited() {
 		return why, nil
 	}
 	p := e.hourOf(e.asPaid(o))
-	for _, a := range e.windows() {
-		if least := e.adds(a.emptied(e.s.Now), p); least > a.limit {
+	for _, a := range e.ledger.Present() {
+		if least := e.ledger.Adds(a.Emptied(e.s.Now), p); least > a.Limit {
 			why = e.reason(drover.ReasonBudget, "%s does not pay an hour of work on it: up to %v%s%s; raise it to that, or give it shorter work",
-				a.words(), least, a.spell(), e.beside(o.Cloud))
+				wordsOf(a), least, perWindow(a), e.beside(o.Cloud))
 			why.Since = e.s.Configured
 			return why, a
 		}
 	}
-	if a = e.refuses(p); a != nil {
+	if a = e.ledger.Refuses(nil, p); a != nil {
 		why = e.why(a)
 		why.Since = 0
 	}
@@ -76,7 +79,7 @@ func (e *Engine) whoCannotPay(offers []drover.Offering) (why []drover.Reason) {
 	}
 	for i := range e.s.Settings.Budgets {
 		b := &e.s.Settings.Budgets[i]
-		if b.ofFleet() {
+		if b.OfFleet() {
 			continue
 		}
 		if one, poor := e.whyPoor(b, offers); poor {
@@ -96,7 +99,7 @@ func (e *Engine) whyPoor(b *Budget, offers []drover.Offering) (why drover.Reason
 	for _, g := range e.groups {
 		o, ok := leanest(g.Key.Shape, offers)
 		n := g.unbound()
-		if n == 0 || !ok || !b.covers(g.Key) {
+		if n == 0 || !ok || !b.Covers(payer(g.Key)) {
 			continue
 		}
 		fit += n
@@ -122,7 +125,7 @@ func (e *Engine) whyPoor(b *Budget, offers []drover.Offering) (why drover.Reason
 }
 
 // whyNotPaidBy says why an account refuses a job on any of the offerings, since when and until when.
-func (e *Engine) whyNotPaidBy(a *account, key GroupKey, offers []drover.Offering) drover.Reason {
+func (e *Engine) whyNotPaidBy(a *budget.Account, key GroupKey, offers []drover.Offering) drover.Reason {
 	ask := asked{key, 1, false}
 	t := e.minimumCostOn(a, ask, offers)
 	why := e.whyNotNow(a, ask, t)
@@ -143,18 +146,24 @@ func leanest(s drover.Shape, offers []drover.Offering) (best drover.Offering, ok
 	return best, ok
 }
 
-// refusesFor is the window of a budget that would be overdrawn if one of the group's jobs began on an instance of the offering, of several the one that is so for
-// longest; nil if there is none.
-func (e *Engine) refusesFor(budget *Budget, o drover.Offering, g *group) (worst *account) {
-	books, p := e.book(), commitment{offers: []drover.Offering{o}, boots: e.life().BootTimeout, loads: []wanted{{g, 1}}}
-	for i := range books.accounts {
-		a := &books.accounts[i]
-		if a.budget != budget || a.limit == 0 {
-			continue
-		}
-		if more := e.adds(a, p); more > 0 && e.exceeds(books, a, more, a.limit) && (worst == nil || a.to > worst.to) {
-			worst = a
-		}
+// refusesFor is the window of a budget that would be overdrawn if one of the group's jobs began on an instance of the offering; nil if there is none.
+func (e *Engine) refusesFor(b *Budget, o drover.Offering, g *group) *budget.Account {
+	return e.ledger.RefusesOf(b, e.rental([]drover.Offering{o}, wanted{g, 1}))
+}
+
+// why says what an account refuses, and until when.
+func (e *Engine) why(a *budget.Account) drover.Reason {
+	sum, spent := e.ledger.Sum(a), e.ledger.Spent(a)
+	if a.Budget == nil {
+		return e.reason(drover.ReasonBudget, "more would pass %s: %v is spent, and %v is promised to what runs; raise it", wordsOf(a), spent, max(0, sum-spent))
 	}
-	return worst
+	text := fmt.Sprintf("more would pass the %s budget of the %s", a.Window, a.Budget.Scope())
+	if a.Present {
+		text += fmt.Sprintf(", %v: %v is spent, %v is promised to what runs and %v is left", a.Limit, spent, max(0, sum-spent), max(0, a.Limit-sum))
+	} else {
+		text += fmt.Sprintf(", %v, in the window that begins at %v: %v of it is promised already", a.Limit, a.From, sum)
+	}
+	why := e.reason(drover.ReasonBudget, "%s; raise it, or wait until it begins anew", text)
+	why.Until = a.To
+	return why
 }

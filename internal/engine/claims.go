@@ -104,20 +104,20 @@ const many = 1 << 20
 
 // leaves reports whether a job of g on the instance takes nothing from the claimant: beside it and all that runs there of others, as many of the
 // claimant's jobs would fit as the instance can hold. So others share what the claimant cannot use, and no stream of small ones keeps it waiting.
-func (e *Engine) leaves(in *instance, g *group, reservedFor *group) bool {
-	if reservedFor == nil {
+func (e *Engine) leaves(in *instance, g *group, by *group) bool {
+	if by == nil {
 		return true
 	}
-	if in.spare.by != reservedFor || in.spare.seen != in.on.seen {
-		in.spare = e.spareFor(in, reservedFor)
+	if in.spare.by != by || in.spare.seen != in.on.seen {
+		in.spare = e.spareFor(in, by)
 	}
-	return in.spare.left.Minus(g.Key.Shape.Need, 1).Times(reservedFor.Key.Shape.Need, many) == in.spare.most
+	return in.spare.left.Minus(g.Key.Shape.Need, 1).Times(by.Key.Shape.Need, many) == in.spare.most
 }
 
-func (e *Engine) spareFor(in *instance, reservedFor *group) spare {
-	s := spare{reservedFor, in.on.seen, in.Resources, in.Resources.Times(reservedFor.Key.Shape.Need, many)}
+func (e *Engine) spareFor(in *instance, by *group) spare {
+	s := spare{by, in.on.seen, in.Resources, in.Resources.Times(by.Key.Shape.Need, many)}
 	for _, a := range in.load {
-		if j := e.job(a.ID.Job.Number); j.Shape != reservedFor.Key.Shape || j.Priority != reservedFor.Key.Priority || j.User != reservedFor.Key.User {
+		if j := e.job(a.ID.Job.Number); j.Shape != by.Key.Shape || j.Priority != by.Key.Priority || j.User != by.Key.User {
 			s.left = s.left.Minus(e.need(a), 1)
 		}
 	}

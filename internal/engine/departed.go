@@ -74,10 +74,8 @@ func (e *Engine) reviveListed(c *Cloud) {
 // revive goes on with an instance that was held to be gone and is there. If it was told to go it is told again.
 func (e *Engine) revive(c *Cloud, d *Departed) {
 	e.s.Departed = slices.DeleteFunc(e.s.Departed, func(o *Departed) bool { return o == d })
-	in := &instance{Instance: d.Instance}
-	in.Instance = in.clone()
-	e.s.Spent -= d.Cost
-	e.unsettleInstance(in)
+	in := &instance{Instance: d.Instance.clone()}
+	e.unsettleInstance(in, d.Cost)
 	in.Revived, in.Seen, in.Listed, in.Known, in.Silent = true, true, true, e.s.Now, e.s.Now
 	if in.State != drover.InstanceStopping {
 		in.State, in.Ended = drover.InstanceUnknown, 0

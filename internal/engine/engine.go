@@ -12,34 +12,35 @@
 package engine
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"drover"
+	"drover/internal/engine/budget"
+	"drover/internal/engine/market"
+	"drover/internal/engine/queue"
+	"drover/internal/engine/timers"
 )
 
 // Engine is the state machine. It is not safe for concurrent use: its loop owns it.
 type Engine struct {
 	s State // what is neither job, attempt, instance nor cloud
 
-	jobs         roster
-	followers    map[int64][]int64 // of a job that is not final: the numbers of those that run after it
-	groups       []*group          // by order of service, see sortGroups
+	groups       []*group // by order of service, see sortGroups
 	byKey        map[GroupKey]*group
 	attempts     map[drover.JobID]*Attempt // live
 	instances    []*instance               // by ID
 	byName       map[string]*instance
 	clouds       []*Cloud // by name, as configured
-	timers       timers
-	tries        []try // that are to come, the first of them first
+	timers       timers.Timers
 	fleetIndex   fleetIndex
 	claims       claims
-	offerings    []drover.Offering              // what rentable found; nil when that has changed
-	minimumCosts map[minimumCostKey]minimumCost // what groups ask for costs each kind of window at least; forgotten likewise
-	singles      map[drover.Shape]drover.Money  // what an hour of the cheapest offering for one job costs; forgotten when that may have changed
+	minimumCosts map[minimumCostKey]minimumCost // what groups ask for costs each kind of window at least
+	singles      map[drover.Shape]drover.Money  // what an hour of the cheapest offering for one job costs
+	reckoned     int                            // as of which offers and boots both are
+	reboots      int                            // how often what is known of boots has changed
 	seen         *bootTimes                     // how long instances boot; nil: to be worked out
 
 	kept   []kept // for gangs, while others are placed
@@ -53,16 +54,14 @@ type Engine struct {
 	refit   bool                       // a group or a type is new
 	fitting int                        // how often what types there are has changed
 	fleet   int                        // how often what instances there are, or may take work, has changed
-	blocked bool                       // blocks changed
-	labels  []string                   // whose values tell groups apart, by name
 	used    map[string]drover.MilliCPU // of what runs, by whose share it is of; nobody who has nothing, and nothing without shares
 	runs    map[GroupKey]runs          // what runs, where there is a mix
-	stock   *inventory                 // nil until a decision needs one
-	books   *books                     // nil until a decision needs them, and when windows begin or the settings are new
-	turn    drover.Time                // when the first of the present windows ends
-	over    bool                       // a hard budget of the fleet is passed
-	yield   bool                       // something is stuck, or has fallen idle
-	rates   bool                       // what instances cost may have changed
+	queue   *queue.Queue
+	ledger  *budget.Ledger
+	market  *market.Market
+	stock   *inventory // nil until a decision needs one
+	yield   bool       // something is stuck, or has fallen idle
+	rates   bool       // what instances cost may have changed
 }
 
 // instance is an Instance with what follows from the rest of the state.
@@ -71,7 +70,6 @@ type instance struct {
 	free    drover.Resources // of what is ready
 	room    drover.Resources // not yet bound, while it is on its way
 	load    []*Attempt       // live, by job and index
-	entry   entry            // in the books
 	on      enrolled         // its places in the index
 	claim   claimed
 	spare   spare // beside its claimant
@@ -89,7 +87,6 @@ func New(s State) (*Engine, error) {
 	}
 	e := &Engine{
 		s:            s,
-		followers:    map[int64][]int64{},
 		byKey:        map[GroupKey]*group{},
 		attempts:     map[drover.JobID]*Attempt{},
 		byName:       map[string]*instance{},
@@ -99,7 +96,12 @@ func New(s State) (*Engine, error) {
 		minimumCosts: map[minimumCostKey]minimumCost{},
 		fitting:      1,
 	}
-	e.labels = s.Settings.labels()
+	e.market = market.New(s.Blocks, s.Interruptions)
+	e.market.At(s.Now)
+	e.ledger = budget.New(s.Spent, s.Spending, s.Pending.Turn, e.claimOf)
+	e.ledger.At(s.Now)
+	e.trackSpending()
+	e.queue = queue.New(s.Settings.labels())
 	for _, known := range s.Groups {
 		e.group(known.Key)
 	}
@@ -118,6 +120,7 @@ func New(s State) (*Engine, error) {
 	for _, c := range s.Clouds {
 		e.clouds = append(e.clouds, &c)
 	}
+	e.followMarket()
 	for _, a := range s.Attempts {
 		e.addAttempt(&a)
 	}
@@ -129,10 +132,10 @@ func New(s State) (*Engine, error) {
 	}
 	if p := s.Pending; s.Now != 0 { // what was added above is nothing new
 		for _, in := range e.instances {
-			e.timers.set(in, in.Check)
+			e.timers.Set(in.ID, in.Check)
 		}
 		e.replace, e.replan, e.without, e.gaveUp = p.Replace, p.Replan, p.Without, p.GaveUp
-		e.yield, e.refit, e.rates, e.turn = p.Yield, p.Refit, p.Rates, p.Turn
+		e.yield, e.refit, e.rates = p.Yield, p.Refit, p.Rates
 	} else {
 		e.replace, e.replan = true, true
 	}
@@ -146,30 +149,30 @@ func New(s State) (*Engine, error) {
 // State returns all that the engine knows, in canonical form. It shares no memory with the engine.
 func (e *Engine) State() State {
 	s := e.s
-	s.Blocks, s.Interruptions, s.Spending, s.Departed = slices.Clone(s.Blocks), slices.Clone(s.Interruptions), slices.Clone(s.Spending), slices.Clone(s.Departed)
+	s.Departed = slices.Clone(s.Departed)
+	s.Blocks, s.Interruptions = e.market.State()
 	s.Stats.Boots, s.Stats.Gaps = slices.Clone(s.Stats.Boots), slices.Clone(s.Stats.Gaps)
-	for j := range e.jobs.all() {
-		c := j.clone()
+	for j := range e.queue.All() {
+		c := j.Clone()
 		c.Postponed = nil
 		s.Jobs = append(s.Jobs, c)
 	}
 	for _, in := range e.instances {
 		c := in.clone()
-		c.Check = e.timers.next[in]
+		c.Check = e.timers.At(in.ID)
 		s.Instances = append(s.Instances, c)
 		for _, a := range in.load {
 			s.Attempts = append(s.Attempts, *a)
 		}
 	}
-	slices.SortFunc(s.Attempts, func(a, b Attempt) int {
-		return cmp.Or(cmp.Compare(a.ID.Job.Number, b.ID.Job.Number), cmp.Compare(a.ID.Job.Index, b.ID.Job.Index))
-	})
+	slices.SortFunc(s.Attempts, func(a, b Attempt) int { return a.ID.Job.Compare(b.ID.Job) })
 	for _, g := range e.groups {
 		known := g.Group
 		known.Fits = g.fitted == e.fitting
 		s.Groups = append(s.Groups, known)
 	}
-	s.Pending = Pending{e.replace, e.replan, e.without, e.gaveUp, e.yield, e.refit, e.rates, e.turn}
+	s.Pending = Pending{e.replace, e.replan, e.without, e.gaveUp, e.yield, e.refit, e.rates, 0}
+	s.Spent, s.Spending, s.Pending.Turn = e.ledger.State()
 	for _, c := range e.clouds {
 		own := *c
 		own.Throttles, own.Vanished = slices.Clone(c.Throttles), slices.Clone(c.Vanished)
@@ -198,12 +201,14 @@ func (e *Engine) Apply(ev Event) Decision {
 		e.sayUnproved()
 	}
 
-	e.beginAnew(was)
+	e.market.At(e.s.Now)
+	e.ledger.At(e.s.Now)
+	e.turnWindows(was)
 	e.handle(ev.Body)
 	e.resume()
 	e.rerate()
 	e.watchBudgets()
-	e.expireBlocks()
+	e.unblock(e.market.Expire(e.billBegan))
 	e.placeWaiting()
 	e.checkDue()
 	for _, c := range e.clouds {
@@ -240,18 +245,17 @@ func (e *Engine) placeWaiting() {
 
 // checkDue checks the instances whose time has come.
 func (e *Engine) checkDue() {
-	for in := e.timers.due(e.s.Now); in != nil; in = e.timers.due(e.s.Now) {
+	for id := e.timers.Due(e.s.Now); id != 0; id = e.timers.Due(e.s.Now) {
+		in := e.instance(id)
 		e.check(in)
-		if !e.timers.pending(in) { // check may have touched it, to be checked again at once
-			e.timers.set(in, e.nextCheck(in))
+		if e.timers.At(id) == 0 { // check may have touched it, to be checked again at once
+			e.timers.Set(id, e.nextCheck(in))
 		}
 	}
 }
 
 func (e *Engine) writeBlocks() {
-	if e.blocked {
-		e.blocked = false
-		blocks := append([]Block{}, e.s.Blocks...) // never nil, which would be no write at all
+	if blocks, changed := e.market.Taken(); changed {
 		e.write(Write{Blocks: &blocks})
 	}
 }
@@ -260,7 +264,7 @@ func (e *Engine) handle(body Body) {
 	switch b := body.(type) {
 	case Configured:
 		e.configure(b.Settings)
-		e.keepCount(b.Spent)
+		e.writeSpending(e.ledger.Keep(b.Spent))
 	case Ticked:
 	case Submitted:
 		e.submit(b.Jobs)
@@ -382,7 +386,7 @@ func (e *Engine) configure(s Settings) {
 	for _, cs := range s.Clouds {
 		c := known[cs.Name]
 		if c == nil {
-			c = &Cloud{Name: cs.Name}
+			c = &Cloud{Catalogue: Catalogue{Name: cs.Name}}
 		}
 		switch {
 		case !cs.Leaving:
@@ -403,8 +407,9 @@ func (e *Engine) configure(s Settings) {
 		}
 		e.touch(in)
 	}
-	e.offerings, e.books = nil, nil
-	e.moved()
+	e.followMarket()
+	e.trackSpending()
+	e.seen = nil
 	e.replace, e.replan, e.refit, e.rates = true, true, true, true
 	e.fitting++
 	e.fleet++

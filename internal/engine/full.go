@@ -52,7 +52,7 @@ func (e *Engine) useOfAll(cloud string) (u use) {
 		switch {
 		case cloud != "" && in.Cloud != cloud:
 			continue
-		case in.takes() && in.State != drover.InstanceStopping:
+		case in.serving():
 			u.takes++
 		default:
 			u.others++

@@ -1,6 +1,10 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+
+	"drover/internal/engine/budget"
+)
 
 // What is ready is kept for the next gang of a group while the rest of its places are on their way, or are being chosen. If no more may be rented,
 // it is kept only where the instances that there are, with those that may still be rented, can hold all of the gang once what runs there has ended; else
@@ -9,7 +13,7 @@ import "slices"
 
 // placeGang begins the group's next gang, if there is room for all of it.
 func (e *Engine) placeGang(g *group) bool {
-	j, members := g.nextGang()
+	j, members := g.NextGang()
 	seats, refuses := e.placesFor(g, len(members))
 	if refuses != nil {
 		g.wait(e.whyUnpaid(g, refuses))
@@ -18,13 +22,12 @@ func (e *Engine) placeGang(g *group) bool {
 		e.half = half{len(members), seats, refuses != nil || !e.allowsRest(g, seats)}
 		return false
 	}
+	g.TakeGang(members)
 	for i, index := range members {
-		j.Queued.Remove(index)
 		e.beginElement(j, index, seats[i])
 	}
-	if g.queued -= len(members); j.waitingIn(g.Key) == 0 {
-		*j.blocked(g) = e.blockedFor(g, j)
-		g.jobs = cut(g.jobs, 0)
+	if !g.Has(j) {
+		*j.BlockedIn(g.Key) = e.blockedFor(g, j)
 	}
 	return true
 }
@@ -37,7 +40,7 @@ func (e *Engine) allowsRest(g *group, seats []*instance) bool {
 
 // placesFor is where up to n of the group's elements would begin together, in the first of the orders that can be paid for all; else in the first, with
 // the account that refuses that.
-func (e *Engine) placesFor(g *group, n int) (first []*instance, refuses *account) {
+func (e *Engine) placesFor(g *group, n int) (first []*instance, refuses *budget.Account) {
 	for i, order := range orders {
 		seats := e.seat(g, n, order)
 		e.unseat(g, seats)
@@ -87,22 +90,23 @@ func (e *Engine) unseat(g *group, seats []*instance) {
 }
 
 // refusesOn is the account that would be overdrawn if an element of the group began on each of the seats; nil if there is none.
-func (e *Engine) refusesOn(g *group, seats []*instance) *account {
+func (e *Engine) refusesOn(g *group, seats []*instance) *budget.Account {
 	if !e.limited() {
 		return nil
 	}
-	return e.refusesAll(pledgesOn(g, seats))
+	return e.ledger.Refuses(nil, e.commitmentsOn(g, seats)...)
 }
 
-// pledgesOn is what an element of the group on each of the seats would bind.
-func pledgesOn(g *group, seats []*instance) (all []commitment) {
+// commitmentsOn is what an element of the group on each of the seats would bind.
+func (e *Engine) commitmentsOn(g *group, seats []*instance) (all []budget.Commitment) {
+	var of []*instance
 	for _, in := range seats {
-		at := slices.IndexFunc(all, func(p commitment) bool { return p.in == in })
+		at := slices.Index(of, in)
 		if at < 0 {
-			all = append(all, commitment{in: in, loads: []wanted{{g, 1}}})
+			of, all = append(of, in), append(all, e.onInstance(in, 0, wanted{g, 1}))
 			continue
 		}
-		all[at].loads[0].count++
+		all[at].Loads[0].Count++
 	}
 	return all
 }
@@ -122,7 +126,7 @@ type half struct {
 
 // gather keeps what is ready for the group's next gang, if all of it can come together; else it lets go of everything.
 func (e *Engine) gather(g *group, r *fleetIndex, before bool) {
-	if g.queued == 0 {
+	if g.Queued == 0 {
 		e.unbindSurplus(g, r)
 		return
 	}
@@ -179,5 +183,5 @@ func (e *Engine) hopelessFor(g *group, n int) bool {
 	if !g.Unschedulable && !e.s.Closing || e.hasChance(g) || e.s.Solving != nil && slices.Contains(e.s.Solving.Groups, g.Key) {
 		return false
 	}
-	return n > g.PartlyPlanned && e.inventory().hold(g, n, g.jobs[0].Number) < n-g.PartlyPlanned
+	return n > g.PartlyPlanned && e.inventory().hold(g, n, g.Jobs[0].Number) < n-g.PartlyPlanned
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/budget"
 )
 
 // The solver knows of no budget. But what they have left is reckoned with before it is asked: of users' and labels' jobs it is asked for no more than can be paid where
@@ -18,13 +19,13 @@ type headroom struct {
 	e        *Engine
 	offers   []drover.Offering // those whose vCPUs cost least first
 	fits     map[drover.Shape][]drover.Offering
-	purses   []windowHeadroom               // of users and labels
+	windows  []windowHeadroom               // of users and labels
 	ceilings map[time.Duration]drover.Money // of the fleet's, by how long a job may take
 }
 
 // windowHeadroom is one account, and what those get of it that were served before.
 type windowHeadroom struct {
-	*account
+	*budget.Account
 	taken drover.Money
 }
 
@@ -34,10 +35,9 @@ func (e *Engine) headroom(offers []drover.Offering) *headroom {
 		return nil
 	}
 	m := &headroom{e: e, fits: map[drover.Shape][]drover.Offering{}, ceilings: map[time.Duration]drover.Money{}}
-	b := e.book()
-	for i := range b.accounts {
-		if a := &b.accounts[i]; !a.fleets() && a.limit > 0 {
-			m.purses = append(m.purses, windowHeadroom{account: a})
+	for _, a := range e.ledger.Accounts() {
+		if !a.OfFleet() && a.Limit > 0 {
+			m.windows = append(m.windows, windowHeadroom{Account: a})
 		}
 	}
 	m.offers = slices.Clone(offers)
@@ -66,8 +66,8 @@ func (e *Engine) asked(groups []*group, offers []drover.Offering) (demands []dro
 // within is what of a group's demand can be paid, and on what; or that none of it can. A gang is asked for as a whole if one of it can be paid.
 func (m *headroom) within(g *group, d drover.Demand) (_ drover.Demand, payable bool) {
 	ceiling := m.ceiling(g.horizon())
-	windowHeadroom := slices.ContainsFunc(m.purses, func(p windowHeadroom) bool { return p.budget.covers(g.Key) })
-	if ceiling == 0 && !windowHeadroom {
+	limited := slices.ContainsFunc(m.windows, func(p windowHeadroom) bool { return p.Covers(payer(g.Key)) })
+	if ceiling == 0 && !limited {
 		return d, true
 	}
 	able := m.able(d.Shape)
@@ -77,14 +77,14 @@ func (m *headroom) within(g *group, d drover.Demand) (_ drover.Demand, payable b
 	if d.Dearest = ceiling; ceiling != 0 {
 		able = slices.DeleteFunc(slices.Clone(able), func(o drover.Offering) bool { return !d.Affords(o) })
 	}
-	if len(able) == 0 || !windowHeadroom {
+	if len(able) == 0 || !limited {
 		return d, len(able) > 0
 	}
-	return m.ofPurses(g, d, able)
+	return m.ofWindows(g, d, able)
 }
 
-// ofPurses is within by what users and labels have left, on the offerings that can hold the group's jobs.
-func (m *headroom) ofPurses(g *group, d drover.Demand, able []drover.Offering) (_ drover.Demand, payable bool) {
+// ofWindows is within by what users and labels have left, on the offerings that can hold the group's jobs.
+func (m *headroom) ofWindows(g *group, d drover.Demand, able []drover.Offering) (_ drover.Demand, payable bool) {
 	if m.count(g, able[len(able)-1], d.Count) < d.Count {
 		dear := sort.Search(len(able), func(i int) bool { return !m.pays(g, able[i]) })
 		switch {
@@ -109,7 +109,7 @@ func (m *headroom) ceiling(horizon time.Duration) drover.Money {
 	}
 	most, some := drover.Money(-1), false
 	for _, o := range m.offers {
-		if m.e.refuses(m.e.renting(o, horizon)) != nil {
+		if m.e.ledger.Refuses(nil, m.e.renting(o, horizon)) != nil {
 			some = true
 		} else {
 			most = max(most, o.Price)
@@ -138,17 +138,17 @@ func (m *headroom) able(s drover.Shape) []drover.Offering {
 
 // each is what one of a group's jobs on an instance of the offering binds of a window.
 func (m *headroom) each(p *windowHeadroom, g *group, o drover.Offering) drover.Money {
-	if !p.budget.covers(g.Key) {
+	if !p.Covers(payer(g.Key)) {
 		return 0
 	}
-	return m.e.adds(p.account, commitment{offers: []drover.Offering{o}, boots: m.e.life().BootTimeout, loads: []wanted{{g, 1}}})
+	return m.e.ledger.Adds(p.Account, m.e.rental([]drover.Offering{o}, wanted{g, 1}))
 }
 
 // pays reports whether there is money for one of a group's jobs on the offering, whoever else gets some of it.
 func (m *headroom) pays(g *group, o drover.Offering) bool {
-	for i := range m.purses {
-		p := &m.purses[i]
-		if each := m.each(p, g, o); each > 0 && m.e.exceeds(m.e.books, p.account, each, p.limit) {
+	for i := range m.windows {
+		p := &m.windows[i]
+		if each := m.each(p, g, o); each > 0 && m.e.ledger.Exceeds(p.Account, each) {
 			return false
 		}
 	}
@@ -157,10 +157,10 @@ func (m *headroom) pays(g *group, o drover.Offering) bool {
 
 // count is for how many of n of a group's jobs there is money on the offering.
 func (m *headroom) count(g *group, o drover.Offering, n int) int {
-	for i := range m.purses {
-		p := &m.purses[i]
-		if each := m.each(p, g, o); each > 0 && m.e.exceeds(m.e.books, p.account, p.taken+each*drover.Money(n), p.limit) {
-			n = min(n, m.e.allows(m.e.books, p.account, each, p.taken))
+	for i := range m.windows {
+		p := &m.windows[i]
+		if each := m.each(p, g, o); each > 0 && m.e.ledger.Exceeds(p.Account, p.taken+each*drover.Money(n)) {
+			n = min(n, m.e.ledger.Allows(p.Account, each, p.taken))
 		}
 	}
 	return n
@@ -168,7 +168,7 @@ func (m *headroom) count(g *group, o drover.Offering, n int) int {
 
 // take notes that so many of a group's jobs get some of what there is.
 func (m *headroom) take(g *group, o drover.Offering, n int) {
-	for i := range m.purses {
-		m.purses[i].taken += m.each(&m.purses[i], g, o) * drover.Money(n)
+	for i := range m.windows {
+		m.windows[i].taken += m.each(&m.windows[i], g, o) * drover.Money(n)
 	}
 }

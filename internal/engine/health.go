@@ -67,7 +67,7 @@ func (e *Engine) breakInstance(in *instance, why drover.Reason) {
 	case why.Code == drover.ReasonBootTimeout && in.Created != 0 && e.lacked(in):
 		e.vanishedBooting(in, why)
 	default:
-		e.leaveAlone(in, why)
+		e.blockUnusable(in, why)
 	}
 	if !in.held() && !e.keepsBroken(in, why) {
 		e.stop(in, why)
@@ -82,7 +82,7 @@ func (e *Engine) breakInstance(in *instance, why drover.Reason) {
 // keepsBroken has a broken instance left for a look, if that is wanted, there is something to look at, and no job waits for its end.
 func (e *Engine) keepsBroken(in *instance, why drover.Reason) bool {
 	keep := e.life().KeepBroken
-	if keep == 0 || in.Created == 0 || len(in.load) > 0 || !e.proved() || e.s.Draining || e.overspent() {
+	if keep == 0 || in.Created == 0 || len(in.load) > 0 || !e.proved() || e.s.Draining || e.ledger.Overspent() {
 		return false
 	}
 	in.KeepUntil = max(in.KeepUntil, e.s.Now.Add(keep))
@@ -96,7 +96,7 @@ func (e *Engine) brokenUntil(in *instance) drover.Time {
 	switch {
 	case in.held():
 		return 0
-	case len(in.load) > 0 || !e.proved() || e.s.Draining || e.overspent():
+	case len(in.load) > 0 || !e.proved() || e.s.Draining || e.ledger.Overspent():
 		return 1
 	}
 	return max(in.KeepUntil, 1)
@@ -155,9 +155,7 @@ func (e *Engine) failed(in *instance, err *drover.Error) {
 	}
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s could not be made: %s", in.Name, err.Message), Instance: in.Name, Cloud: in.Cloud, Reason: failure(err)})
 	o := e.offeringOf(in)
-	if e.addBlock(blockFor(o, err), in.ID) && err.Kind == drover.KindCapacity {
-		e.throttle(o)
-	}
+	e.blockRefused(in, o, err)
 	e.unmade(in, err)
 	e.dropBlocked(in.Cloud)
 }

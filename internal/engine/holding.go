@@ -49,11 +49,11 @@ func (e *Engine) pays(in *instance, boot time.Duration) (hold time.Duration, ove
 		if n < gapsLeast || !p.Shape.Accepts(o) {
 			continue
 		}
-		costEffective := boot
+		saved := boot
 		if alone := e.alone(p.Shape); alone > 0 && alone < in.Price {
-			costEffective = time.Duration(drover.Money(boot).Part(int64(alone), int64(in.Price)))
+			saved = time.Duration(drover.Money(boot).Part(int64(alone), int64(in.Price)))
 		}
-		if h, k := p.best(e.s.Now, costEffective); seen == 0 || h > hold {
+		if h, k := p.best(e.s.Now, saved); seen == 0 || h > hold {
 			hold, over, seen = h, k, n
 		}
 	}

@@ -51,7 +51,7 @@ func (e *Engine) relist(in *instance) {
 // changed has all that follows from an instance follow what has changed of it.
 func (e *Engine) changed(in *instance) {
 	e.enlist(in)
-	e.rebook(in)
+	e.ledger.Changed(in.ID)
 }
 
 // refreshIndex brings the index up to what there is now. It is not to be called while one of them is gone through.
@@ -96,7 +96,7 @@ func (r *fleetIndex) enrol(in *instance) {
 	enter(&r.idle, &on.idle, in, in.State == drover.InstanceIdle)
 	enter(&r.ending, &on.ending, in, in.State == drover.InstanceStopping)
 	enter(&r.taken, &on.taken, in, there && (in.Reclaimed != nil || in.Standby > 0))
-	if takes := there && in.takes() && in.State != drover.InstanceStopping; takes != on.takes {
+	if takes := there && in.serving(); takes != on.takes {
 		on.takes = takes
 		r.takers += map[bool]int{false: -1, true: 1}[takes]
 	}
@@ -135,7 +135,7 @@ func (f fit) compare(in *instance) int { return byID(f.in, in) }
 // catchUp brings up to now which instances have room for one of the group's jobs.
 func (e *Engine) catchUp(g *group, r *fleetIndex) {
 	switch {
-	case g.queued == 0 && g.Coming == 0:
+	case g.Queued == 0 && g.Coming == 0:
 		g.fits, g.knows = nil, false
 	case !g.knows:
 		g.knows = true

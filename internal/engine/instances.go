@@ -9,8 +9,8 @@ import (
 	"drover"
 )
 
-func (in *instance) clone() Instance {
-	c := in.Instance
+func (in Instance) clone() Instance {
+	c := in
 	c.Candidates = slices.Clone(in.Candidates)
 	c.Rates = slices.Clone(in.Rates)
 	c.Bound = slices.Clone(in.Bound)
@@ -33,6 +33,9 @@ func (in *instance) open() bool {
 func (in *instance) takes() bool {
 	return in.Idle == drover.IdleRun && !in.Broken && !in.leaving && in.Reclaimed == nil && in.Ailing == nil && !in.Aged && (!in.once || !in.Used)
 }
+
+// serving reports whether the instance may get work, now or when it is ready.
+func (in *instance) serving() bool { return in.takes() && in.State != drover.InstanceStopping }
 
 // faultText begins a note of what can only be a fault of the engine's.
 const faultText = "this is a fault of Drover's"
@@ -70,7 +73,7 @@ func (e *Engine) instance(id int64) *instance {
 func (e *Engine) touch(in *instance) {
 	if in != nil {
 		e.enlist(in)
-		e.timers.set(in, max(e.s.Now, 1))
+		e.timers.Set(in.ID, max(e.s.Now, 1))
 	}
 }
 
@@ -305,9 +308,7 @@ func (e *Engine) gone(in *instance, why drover.Reason) {
 		e.lose(a, "lost with its instance %s: %s", in.Name, why.Text)
 	}
 	e.endProbe(in)
-	cost := e.accrued(in)
-	e.s.Spent += cost
-	e.settleInstance(in)
+	cost := e.settleInstance(in)
 	e.endDescribe(in)
 	e.changed(in)
 	e.write(Write{Gone: &InstanceEnd{ID: in.ID, At: e.billEnd(in), Cost: cost, Reason: why, Departed: e.depart(in, was, cost)}})
@@ -315,7 +316,7 @@ func (e *Engine) gone(in *instance, why drover.Reason) {
 		e.effect(Effect{Disconnect: &Disconnect{Instance: in.ID}})
 	}
 	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s is gone: %s", in.Name, why.Text), Instance: in.Name, Reason: &why})
-	e.timers.set(in, 0)
+	e.timers.Set(in.ID, 0)
 	e.fleet++
 	delete(e.byName, in.Name)
 	if at, ok := e.at(in.ID); ok {
@@ -324,7 +325,7 @@ func (e *Engine) gone(in *instance, why drover.Reason) {
 	}
 	e.unreserve(in)
 	if in.Created != 0 { // one that was refused gives no quota back
-		e.unblockQuota(in)
+		e.unblock(e.market.FreeQuota(e.offeringOf(in)))
 	}
 	if in.Begun { // else it took up none of the create calls
 		e.touchCreating(in.Cloud)

@@ -94,14 +94,14 @@ func (e *Engine) expect(r *fleetIndex) {
 		if in.Standby > 0 {
 			in.Standby, in.Gathers = 0, false
 			e.relist(in)
-			e.timers.set(in, max(e.s.Now, 1))
+			e.timers.Set(in.ID, max(e.s.Now, 1))
 		}
 		if e.s.Now >= in.takenBy() {
 			continue
 		}
 		for _, a := range in.load {
-			if j := e.job(a.ID.Job.Number); a.doomed() && j.mayStart() && j.Gang == 0 {
-				e.group(e.keyWith(j, j.memory(a.ID.Job.Index))).Coming++
+			if j := e.job(a.ID.Job.Number); a.doomed() && j.MayStart() && j.Gang == 0 {
+				e.group(e.queue.KeyOf(j).With(j.MemoryOf(a.ID.Job.Index))).Coming++
 			}
 		}
 	}

@@ -160,7 +160,7 @@ func (e *Engine) askNow(in *instance) bool {
 	in.Asked = e.s.Now
 	if late && e.limited() {
 		e.changed(in)
-		if a := e.overdrawn(in); a != nil {
+		if a := e.ledger.Overdrawn(in.ID); a != nil {
 			e.stop(in, e.why(a))
 			return false
 		}
@@ -327,7 +327,7 @@ func (e *Engine) idleDeadline(in *instance) drover.Time {
 	at := in.IdleSince.Add(hold)
 	_, departs := e.departs(in)
 	switch {
-	case departs || e.s.Closing || e.overspent(), !e.proved() && len(in.Orphans) > 0: // all wait for the end of those
+	case departs || e.s.Closing || e.ledger.Overspent(), !e.proved() && len(in.Orphans) > 0: // all wait for the end of those
 		at = in.IdleSince
 	case in.Standby > 0 || in.stretching() || !e.proved():
 		return 0
@@ -335,7 +335,7 @@ func (e *Engine) idleDeadline(in *instance) drover.Time {
 	if len(in.Orphans) > 0 {
 		at = max(at, in.Known.Add(e.life().TermTimeout+lastWord))
 	}
-	if e.s.Draining || e.overspent() {
+	if e.s.Draining || e.ledger.Overspent() {
 		return at
 	}
 	if in.Ailing != nil && in.Reclaimed == nil {
@@ -351,7 +351,7 @@ func (e *Engine) whyIdle(in *instance) drover.Reason {
 		return why
 	case e.s.Closing:
 		return e.reason(drover.ReasonClosing, "no more work")
-	case e.overspent():
+	case e.ledger.Overspent():
 		return e.reason(drover.ReasonBudget, "it is idle, and what may be spent is spent")
 	}
 	return e.reason(drover.ReasonIdle, "idle for %v", e.s.Now.Sub(in.IdleSince).Round(time.Second))

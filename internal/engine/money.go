@@ -6,70 +6,26 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/budget"
 	"drover/internal/ledger"
 )
 
 // What the fleet costs, and what it has bound itself to spend.
 
 // limited reports whether anything limits what is spent.
-func (e *Engine) limited() bool { return e.s.Settings.MaxCost > 0 || len(e.s.Settings.Budgets) > 0 }
-
-// overspent reports whether what is spent passes the limit on the fleet's whole life already, or what is spent and promised to what runs one of
-// the fleet's hard budgets, since prices moved or jobs without a timeout took longer than an hour.
-func (e *Engine) overspent() bool {
-	limit := e.s.Settings.MaxCost
-	if e.over || limit == 0 {
-		return e.over
-	}
-	b := e.book()
-	whole := &b.accounts[0]
-	return e.most(b, whole) > limit && e.spentOf(b, whole) > limit
-}
+func (e *Engine) limited() bool { return e.ledger.Limited() }
 
 // spent is what the fleet has cost up to now.
 func (e *Engine) spent() drover.Money {
-	sum := e.s.Spent
+	sum, _, _ := e.ledger.State()
 	for _, in := range e.instances {
 		sum += e.accrued(in)
 	}
 	return sum
 }
 
-// paidFrom is when the instance's bill begins, as far as that is known.
-func (e *Engine) paidFrom(in *instance) drover.Time { return cmp.Or(in.Created, in.Asked) }
-
-// dearest is the instance's tariff, if its cloud makes it of the dearest candidate.
-func (e *Engine) dearest(in *instance) drover.Tariff {
-	tariff := in.Tariff()
-	tariff.Price = max(tariff.Price, dearestOf(in.Candidates))
-	return tariff
-}
-
-func dearestOf(offers []drover.Offering) (most drover.Money) {
-	for _, o := range offers {
-		most = max(most, o.Price)
-	}
-	return most
-}
-
-// horizon is how long a job is taken to run when money is committed for it.
-func horizon(timeout time.Duration) time.Duration {
-	if timeout > 0 {
-		return timeout
-	}
-	return time.Hour
-}
-
-// horizon is that of each of the group's jobs.
-func (g *group) horizon() time.Duration { return horizon(g.Key.Timeout) }
-
-// boundHorizon is the horizon of the longest job bound to the instance.
-func boundHorizon(in *instance) (most time.Duration) {
-	for _, b := range in.Bound {
-		most = max(most, horizon(b.Group.Timeout))
-	}
-	return most
-}
+// horizon is how long each of the group's jobs is taken to run when money is committed for it.
+func (g *group) horizon() time.Duration { return budget.Horizon(g.Key.Timeout) }
 
 // accrued is what the instance has cost up to now.
 func (e *Engine) accrued(in *instance) drover.Money {

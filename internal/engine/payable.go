@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"drover"
+	"drover/internal/engine/budget"
 )
 
 // The solver is not told of the fleet's budgets: it is given only offerings of which one instance may be paid for the shortest of what waits. What of its plan is
@@ -20,7 +21,7 @@ func (e *Engine) payable(all []drover.Offering, demands []*group) []drover.Offer
 	for _, g := range demands {
 		shortest = min(shortest, g.horizon())
 	}
-	dear := func(o drover.Offering) bool { return e.refuses(e.renting(o, shortest)) != nil }
+	dear := func(o drover.Offering) bool { return e.ledger.Refuses(nil, e.renting(o, shortest)) != nil }
 	if !slices.ContainsFunc(all, dear) {
 		return all
 	}
@@ -41,16 +42,16 @@ func (e *Engine) planTheRest(s *Solving, last int64) {
 
 // pricedOut is the cheapest of what may be had and can hold the group's jobs, and the account that refuses it; nil if one of that may be paid, or
 // nothing may be had.
-func (e *Engine) pricedOut(g *group) (refuses *account, cheapest drover.Offering) {
+func (e *Engine) pricedOut(g *group) (refuses *budget.Account, cheapest drover.Offering) {
 	if !e.limited() {
 		return nil, cheapest
 	}
-	for _, o := range e.rentable() {
-		if !g.Key.Shape.Accepts(o) || e.blockOf(o) != nil {
+	for _, o := range e.market.Offerings() {
+		if !g.Key.Shape.Accepts(o) || e.market.BlockOf(o) != nil {
 			continue
 		}
 		o = e.asPaid(o)
-		a := e.refuses(commitment{offers: []drover.Offering{o}, boots: e.life().BootTimeout, loads: []wanted{{g, 1}}})
+		a := e.ledger.Refuses(nil, e.rental([]drover.Offering{o}, wanted{g, 1}))
 		if a == nil {
 			return nil, o
 		}
@@ -62,14 +63,14 @@ func (e *Engine) pricedOut(g *group) (refuses *account, cheapest drover.Offering
 }
 
 // whyPricedOut says that an account refuses the cheapest, and what else could hold the group's jobs, but is blocked.
-func (e *Engine) whyPricedOut(g *group, refuses *account, cheapest drover.Offering) drover.Reason {
+func (e *Engine) whyPricedOut(g *group, refuses *budget.Account, cheapest drover.Offering) drover.Reason {
 	why := e.whyUnpaid(g, refuses)
 	if e.whyNeverPaid(g) != nil { // nor can the blocked be paid
 		return why
 	}
 	blocked := 0
-	for _, o := range e.rentable() {
-		if b := e.blockOf(o); b != nil && g.Key.Shape.Accepts(o) {
+	for _, o := range e.market.Offerings() {
+		if b := e.market.BlockOf(o); b != nil && g.Key.Shape.Accepts(o) {
 			blocked++
 			why.Until = sooner(why.Until, later(b.Reason.Until, e.s.Now))
 		}
@@ -85,8 +86,8 @@ func (e *Engine) leftOut(n int) (blocked, dear int) {
 	if !e.limited() {
 		return n, 0
 	}
-	for _, o := range e.rentable() {
-		if e.blockOf(o) != nil {
+	for _, o := range e.market.Offerings() {
+		if e.market.BlockOf(o) != nil {
 			blocked++
 		}
 	}

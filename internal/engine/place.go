@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/budget"
 )
 
 // place starts what waits on what is ready, in order of service, and binds the rest to what is on its way.
@@ -71,7 +72,7 @@ func (e *Engine) seatComing(g *group, r *fleetIndex) {
 // lastWaiting is the place of the last group of which something waits, -1 if there is none.
 func (e *Engine) lastWaiting() int {
 	for i, g := range slices.Backward(e.groups) {
-		if g.queued > 0 {
+		if g.Queued > 0 {
 			return i
 		}
 	}
@@ -81,7 +82,7 @@ func (e *Engine) lastWaiting() int {
 // placeOne starts the group's next element, if there is room for it, on the instance that is worth it whose vCPUs cost least, and of those on the
 // fullest, so that the others can empty.
 func (e *Engine) placeOne(g *group) bool {
-	if g.queued == 0 {
+	if g.Queued == 0 {
 		return false
 	}
 	if g.Key.Gang > 0 {
@@ -120,7 +121,7 @@ var orders = [...]order{
 
 // keeping is what it costs to keep an instance for one of the group's jobs more.
 func (e *Engine) keeping(g *group, in *instance) drover.Money {
-	return e.adds(&account{to: never}, commitment{in: in, loads: []wanted{{g, 1}}})
+	return e.ledger.Adds(&budget.Account{To: budget.Never}, e.onInstance(in, 0, wanted{g, 1}))
 }
 
 // choose is, of what has room for the group's next element and is worth it, the first by an order; nil if there is nothing.
@@ -131,7 +132,7 @@ func (e *Engine) choose(g *group, before order) (best *instance) {
 		if by != nil && f.keptFor == by && f.seen == in.on.seen {
 			continue
 		}
-		if in.full() || best != nil && !before(e, g, in, best) || !in.holds(g) || g.forDemand(in) || slices.Contains(in.Lost, g.jobs[0].Number) || !e.costEffective(g, in) {
+		if in.full() || best != nil && !before(e, g, in, best) || !in.holds(g) || g.forDemand(in) || slices.Contains(in.Lost, g.Jobs[0].Number) || !e.costEffective(g, in) {
 			continue
 		}
 		if e.leaves(in, g, by) {
@@ -196,11 +197,13 @@ func (e *Engine) bindableWithin(in *instance, g *group) int {
 	if !e.limited() {
 		return n
 	}
-	p := commitment{in: in, boots: e.bootsFor(in), loads: []wanted{{g, n}}}
-	if p.loads, _ = e.within(p); len(p.loads) == 0 || e.refuses(p) != nil {
+	want := []wanted{{g, n}}
+	p := e.onInstance(in, e.bootsFor(in), want...)
+	allowed, _ := e.within(p, want)
+	if p.Loads = loadsOf(allowed...); len(allowed) == 0 || e.ledger.Refuses(nil, p) != nil {
 		return 0
 	}
-	return p.loads[0].count
+	return allowed[0].count
 }
 
 // bootsFor is how long it may take at most until work that is bound to the instance begins.
@@ -241,7 +244,7 @@ func (e *Engine) unbind(in *instance) {
 // unbindSurplus drops reservations for elements that neither wait nor will, on the youngest instances first. What that frees goes to other
 // waiting work before anything new is planned.
 func (e *Engine) unbindSurplus(g *group, r *fleetIndex) {
-	e.unbindSome(g, r, g.bound-g.queued-g.Coming+g.Standby)
+	e.unbindSome(g, r, g.bound-g.Queued-g.Coming+g.Standby)
 }
 
 // unbindSome drops so many of a group's reservations.

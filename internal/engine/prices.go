@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"drover"
+	"drover/internal/engine/budget"
 )
 
 // What an instance costs an hour is what its cloud's list says of others like it or, on demand, what the operator has committed to: a
@@ -36,7 +37,7 @@ func (e *Engine) rate(c *Cloud) {
 		}
 		if price, reserved := take(left, in); reserved {
 			e.reprice(in, price)
-		} else if o, listed := c.listed(in); listed {
+		} else if o, listed := c.Find(in.key()); listed {
 			e.reprice(in, e.withVolume(o, in.volume()).Price)
 		}
 	}
@@ -81,15 +82,7 @@ func (e *Engine) reprice(in *instance, price drover.Money) {
 // marks are the times between which it matters to the nano-dollar what an instance has cost: the beginnings of the windows in which money is
 // counted, of late also those that are over, and what attempts that live have of it.
 func (e *Engine) marks(in *instance) []drover.Time {
-	marks := []drover.Time{in.Ready, hourly.begin(e.s.Now)}
-	month := monthly.begin(e.s.Now)
-	for day := month; day <= e.s.Now; day = daily.end(day) {
-		marks = append(marks, day)
-	}
-	for range 12 {
-		month = monthly.begin(month - 1)
-		marks = append(marks, month)
-	}
+	marks := append(budget.Begins(e.s.Now), in.Ready)
 	for _, a := range in.load {
 		marks = append(marks, a.Started, a.Ended)
 	}

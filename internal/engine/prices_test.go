@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/budget"
 )
 
 // A price that moves every five minutes for forty days, as no instance's does for long.
@@ -53,7 +54,7 @@ func TestAnInstanceKeepsFewPricesHoweverOftenTheyMove(t *testing.T) {
 	if got, want := h.e.accrued(in), cost(in.Created); got != want {
 		t.Errorf("it cost %d, and %d was paid", got, want)
 	}
-	for day := monthly.begin(h.now); day <= h.now; day = daily.end(day) {
+	for _, day := range budget.Begins(h.now) {
 		// Cut where a window begins, a stretch is cut to nano-dollars twice.
 		if got, want := in.Tariff().Cost(in.Created, day, h.now), cost(day); got < want || got > want+1 {
 			t.Errorf("from %v on it cost %d, and %d was paid", day, got, want)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"drover"
+	"drover/internal/engine/budget"
 )
 
 // An idle instance that lacks nothing for what waits but disk is not passed over for a new one where its cloud can grow volumes: its own is grown,
@@ -33,7 +34,7 @@ func (e *Engine) stretch() {
 		return
 	}
 	for _, g := range e.groups {
-		if g.queued == 0 || g.wants() <= g.Unmet || g.Key.Gang > 0 { // what comes only if its instance goes is not here yet
+		if g.Queued == 0 || g.wants() <= g.Unmet || g.Key.Gang > 0 { // what comes only if its instance goes is not here yet
 			continue
 		}
 		for _, in := range slices.Clone(e.refreshIndex().idle) {
@@ -54,7 +55,7 @@ func (e *Engine) stretchFor(g *group, in *instance) {
 	r.Disk = need.Disk * drover.Bytes(g.wants())
 	n := r.Times(need, in.atOnce(g.mayBind(in)))
 	size := drover.Bytes((need.Disk * drover.Bytes(n)).WholeGiB()) * drover.GiB
-	if n <= 0 || need.Disk <= in.Resources.Disk || slices.Contains(in.Lost, g.jobs[0].Number) || !g.Key.Shape.Accepts(in.asked()) ||
+	if n <= 0 || need.Disk <= in.Resources.Disk || slices.Contains(in.Lost, g.Jobs[0].Number) || !g.Key.Shape.Accepts(in.asked()) ||
 		!e.worthGrowing(g, in, n, e.withVolume(o, size).Price) {
 		return
 	}
@@ -74,8 +75,12 @@ func (e *Engine) stretchFor(g *group, in *instance) {
 func (e *Engine) worthGrowing(g *group, in *instance, n int, price drover.Money) bool {
 	dearer := *in
 	dearer.Price = max(in.Price, price)
-	return (e.anywhere(g, &dearer) || e.shared(g, &dearer, n)) &&
-		(!e.limited() || e.refuses(commitment{in: &dearer, boots: e.bootsFor(in), loads: []wanted{{g, n}}}) == nil)
+	if !e.anywhere(g, &dearer) && !e.shared(g, &dearer, n) {
+		return false
+	}
+	claim := e.claim(&dearer)
+	p := budget.Commitment{On: &claim, Boots: e.bootsFor(in), Loads: loadsOf(wanted{g, n})}
+	return !e.limited() || e.ledger.Refuses(nil, p) == nil
 }
 
 // asked is the instance as it could be had, with a volume as large as is asked for.
@@ -91,7 +96,7 @@ func (e *Engine) listedAs(in *instance) (o drover.Offering, listed bool) {
 	if c == nil {
 		return o, false
 	}
-	return c.listed(in)
+	return c.Find(in.key())
 }
 
 // growDisk asks for the volume to be grown.

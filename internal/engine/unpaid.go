@@ -1,11 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"drover"
+	"drover/internal/engine/budget"
 )
 
 // What a budget refuses now it may allow when it begins anew. What costs more than a whole window of it has may still be paid by two of them, if it begins in
@@ -22,20 +23,20 @@ type asked struct {
 // askedBy is what a group asks for.
 func (e *Engine) askedBy(g *group) asked {
 	ask := asked{g.Key, 1, e.hosted(g)}
-	if g.Key.Gang > 0 && g.queued > 0 {
-		_, members := g.nextGang()
+	if g.Key.Gang > 0 && g.Queued > 0 {
+		_, members := g.NextGang()
 		ask.count = len(members)
 	}
 	return ask
 }
 
 // whyUnpaid says why an account refuses what a group asks for, and until when; or that none of its windows can ever pay that.
-func (e *Engine) whyUnpaid(g *group, a *account) drover.Reason {
+func (e *Engine) whyUnpaid(g *group, a *budget.Account) drover.Reason {
 	if why := e.whyNeverPaid(g); why != nil {
 		return *why
 	}
 	ask := e.askedBy(g)
-	if a.fleets() && ask.hosted { // it may cost the fleet nothing more
+	if a.OfFleet() && ask.hosted { // it may cost the fleet nothing more
 		return e.why(a)
 	}
 	return e.whyNotNow(a, ask, e.minimumCostOf(a, ask))
@@ -43,12 +44,12 @@ func (e *Engine) whyUnpaid(g *group, a *account) drover.Reason {
 
 // whyNeverPaid says that no budget can ever pay the least that a group asks for; nil if each can.
 func (e *Engine) whyNeverPaid(g *group) *drover.Reason {
-	if g.queued == 0 {
+	if g.Queued == 0 {
 		return nil
 	}
 	ask := e.askedBy(g)
-	for _, a := range e.windows() {
-		if a.fleets() && ask.hosted {
+	for _, a := range e.ledger.Present() {
+		if a.OfFleet() && ask.hosted {
 			continue
 		}
 		if why := e.whyNever(a, ask, e.minimumCostOf(a, ask)); why != nil {
@@ -59,28 +60,27 @@ func (e *Engine) whyNeverPaid(g *group) *drover.Reason {
 }
 
 // whyNever says that no window of an account's kind, nor two of them together, can ever pay the minimum cost of what is asked for; nil if they can.
-func (e *Engine) whyNever(a *account, ask asked, t minimumCost) *drover.Reason {
-	if t.least <= a.limit {
+func (e *Engine) whyNever(a *budget.Account, ask asked, t minimumCost) *drover.Reason {
+	if t.least <= a.Limit {
 		return nil
 	}
 	return new(e.whyDear(a, ask, t, "can never pay %s"))
 }
 
 // whyNotNow says why an account refuses what is asked for, which it may pay another time.
-func (e *Engine) whyNotNow(a *account, ask asked, t minimumCost) drover.Reason {
-	if a.budget == nil || t.whole <= a.limit {
+func (e *Engine) whyNotNow(a *budget.Account, ask asked, t minimumCost) drover.Reason {
+	if a.Budget == nil || t.whole <= a.Limit {
 		return e.why(a)
 	}
 	// It is tried again when so little is left of the window that it can pay for its part, as far as is known now.
 	why := e.whyDear(a, ask, t, "can pay %s only out of two windows")
-	e.renew(e.book())
-	pays := time.Duration(drover.Money(t.span).Part(int64(max(0, a.limit-a.sum())), int64(t.whole)))
-	why.Until = min(a.to, max(a.to.Add(-pays).Add(time.Second), e.s.Now.Add(time.Minute)))
+	pays := time.Duration(drover.Money(t.span).Part(int64(max(0, a.Limit-e.ledger.Sum(a))), int64(t.whole)))
+	why.Until = min(a.To, max(a.To.Add(-pays).Add(time.Second), e.s.Now.Add(time.Minute)))
 	return why
 }
 
 // whyDear says that the minimum cost of what is asked for is more than an account's window has.
-func (e *Engine) whyDear(a *account, ask asked, t minimumCost, can string) drover.Reason {
+func (e *Engine) whyDear(a *budget.Account, ask asked, t minimumCost, can string) drover.Reason {
 	what, timeout, boot := "it", "a shorter timeout", ""
 	if ask.count > 1 {
 		what = fmt.Sprintf("%d that begin together", ask.count)
@@ -92,12 +92,12 @@ func (e *Engine) whyDear(a *account, ask asked, t minimumCost, can string) drove
 		boot = e.beside(t.of.Cloud)
 	}
 	return e.reason(drover.ReasonBudget, "%s %s: up to %v%s on %s%s; raise it to that, or give the job %s, or a cheaper offering",
-		a.words(), fmt.Sprintf(can, what), t.whole, a.spell(), t.of.Name(), boot, timeout)
+		wordsOf(a), fmt.Sprintf(can, what), t.whole, perWindow(a), t.of.Name(), boot, timeout)
 }
 
 // retryAt is until when the group waits for money, as far as is known; 0 if it does not.
 func (g *group) retryAt() drover.Time {
-	if g.queued == 0 || g.Reason.Code != drover.ReasonBudget {
+	if g.Queued == 0 || g.Reason.Code != drover.ReasonBudget {
 		return 0
 	}
 	return g.Reason.Until
@@ -116,31 +116,32 @@ type minimumCost struct {
 type minimumCostKey struct {
 	asked
 	budget *Budget
-	window window
+	window budget.Window
 }
 
 // minimumCostOf is the minimum cost of what is asked for on what may be rented. It is remembered until that changes.
-func (e *Engine) minimumCostOf(a *account, ask asked) minimumCost {
-	of := minimumCostKey{ask, a.budget, a.window}
+func (e *Engine) minimumCostOf(a *budget.Account, ask asked) minimumCost {
+	e.forgetStale()
+	of := minimumCostKey{ask, a.Budget, a.Window}
 	t, known := e.minimumCosts[of]
 	if !known {
 		if len(e.minimumCosts) >= singlesMost {
 			clear(e.minimumCosts)
 		}
-		t = e.minimumCostOn(a, ask, e.rentable())
+		t = e.minimumCostOn(a, ask, e.market.Offerings())
 		e.minimumCosts[of] = t
 	}
 	return t
 }
 
 // minimumCostOn is the minimum cost of what is asked for on some offerings.
-func (e *Engine) minimumCostOn(a *account, ask asked, offers []drover.Offering) (least minimumCost) {
-	if !a.fleets() && !a.budget.covers(ask.key) {
+func (e *Engine) minimumCostOn(a *budget.Account, ask asked, offers []drover.Offering) (least minimumCost) {
+	if !a.Covers(payer(ask.key)) {
 		return least
 	}
-	p := commitment{loads: []wanted{{&group{Group: Group{Key: ask.key}}, 1}}}
-	whole, part := a.emptied(e.s.Now), a.emptied(e.s.Now)
-	part.to = min(part.to, e.s.Now.Add(a.within(horizon(ask.key.Timeout))))
+	p := budget.Commitment{Loads: []budget.Load{loadOf(ask.key, 1)}}
+	whole, part := a.Emptied(e.s.Now), a.Emptied(e.s.Now)
+	part.To = min(part.To, e.s.Now.Add(a.Within(budget.Horizon(ask.key.Timeout))))
 	boots := e.life().BootTimeout
 	if ask.hosted {
 		boots = 0
@@ -150,10 +151,10 @@ func (e *Engine) minimumCostOn(a *account, ask asked, offers []drover.Offering) 
 			continue
 		}
 		o.Price = e.leastPrice(o)
-		p.offers, p.boots = []drover.Offering{o}, 0
-		t := minimumCost{of: o, least: e.together(a, ask, o, e.adds(part, p)) - rounding*drover.Money(ask.count)}
-		p.boots = boots
-		t.whole, t.span = e.together(a, ask, o, e.adds(whole, p)), min(whole.to.Sub(e.s.Now), boots+p.longest())
+		p.Offers, p.Billing, p.Boots = []drover.Offering{o}, e.limits(o.Cloud).Billing, 0
+		t := minimumCost{of: o, least: e.together(a, ask, o, e.ledger.Adds(part, p)) - rounding*drover.Money(ask.count)}
+		p.Boots = boots
+		t.whole, t.span = e.together(a, ask, o, e.ledger.Adds(whole, p)), min(whole.To.Sub(e.s.Now), boots+p.Longest())
 		if least.of.Cloud == "" || t.whole < least.whole {
 			least = t
 		}
@@ -166,21 +167,12 @@ const rounding = 2
 
 // together is what all that is asked for binds, if one of it on an instance of the offering binds so much: for the fleet the instance is paid once for as many
 // as it holds.
-func (e *Engine) together(a *account, ask asked, o drover.Offering, one drover.Money) drover.Money {
+func (e *Engine) together(a *budget.Account, ask asked, o drover.Offering, one drover.Money) drover.Money {
 	cost := one * drover.Money(ask.count)
-	if a.fleets() && !e.life().UseOnce {
+	if a.OfFleet() && !e.life().UseOnce {
 		cost /= drover.Money(max(1, timesOn(o.Type, o.Type.Resources, ask.key.Shape.Need, ask.count)))
 	}
 	return cost
-}
-
-// within is how much of a stretch falls into one of the account's windows at least: all of a window, if it reaches over the whole of it, else half of the
-// stretch, if it reaches from one into the next. The shortest month counts.
-func (a *account) within(stretch time.Duration) time.Duration {
-	if a.budget == nil {
-		return stretch
-	}
-	return min(stretch/2, [windows]time.Duration{time.Hour, 24 * time.Hour, 28 * 24 * time.Hour}[a.window])
 }
 
 // leastPrice is what an hour of an offering may come to cost: as reserved, if any of it may be.
@@ -194,70 +186,31 @@ func (e *Engine) leastPrice(o drover.Offering) drover.Money {
 	return least
 }
 
-// windows is the present windows of the hard budgets, and the limit on all that the fleet costs.
-func (e *Engine) windows() (all []*account) {
-	b := e.book()
-	for i := range b.accounts {
-		if a := &b.accounts[i]; a.present && a.limit > 0 {
-			all = append(all, a)
-		}
+// wordsOf names the account's budget.
+func wordsOf(a *budget.Account) string {
+	if a.Budget == nil {
+		return fmt.Sprintf("the limit of %v on all that the fleet costs", a.Limit)
 	}
-	return all
+	return fmt.Sprintf("the %s budget of the %s, %v,", a.Window, a.Budget.Scope(), a.Limit)
 }
 
-// emptied is a window as long as the account's that begins now.
-func (a *account) emptied(now drover.Time) *account {
-	empty := &account{budget: a.budget, window: a.window, from: now, to: never, limit: a.limit}
-	if a.budget != nil {
-		empty.to = now.Add(a.to.Sub(a.from))
-	}
-	return empty
-}
-
-// words names the account's budget.
-func (a *account) words() string {
-	if a.budget == nil {
-		return fmt.Sprintf("the limit of %v on all that the fleet costs", a.limit)
-	}
-	return fmt.Sprintf("the %s budget of the %s, %v,", a.window, a.budget.Scope(), a.limit)
-}
-
-// spell is how long one of the account's windows is, in words that follow an amount.
-func (a *account) spell() string {
-	if a.budget == nil {
+// perWindow is how long one of the account's windows is, in words that follow an amount.
+func perWindow(a *budget.Account) string {
+	if a.Budget == nil {
 		return ""
 	}
-	return [windows]string{" in an hour", " in a day", " in a month"}[a.window]
+	return [...]string{" in an hour", " in a day", " in a month"}[a.Window]
 }
 
 // unpaidSince is since when an account refuses what a group asks for: what can never be paid, since it is configured so.
-func (e *Engine) unpaidSince(g *group, a *account) drover.Time {
+func (e *Engine) unpaidSince(g *group, a *budget.Account) drover.Time {
 	if e.whyNeverPaid(g) != nil {
 		return e.s.Configured
 	}
 	return e.fullSince(a)
 }
 
-// fullSince is since when as much of an account as now is spent or promised: since the last was begun that it counts, or was found to pass it.
-func (e *Engine) fullSince(a *account) (since drover.Time) {
-	if a.present && a.budget != nil {
-		since = a.from
-		if s := e.spending(a.budget.Scope()); s != nil {
-			since = max(since, s.Spells[a.window].Told)
-		}
-	}
-	for _, in := range e.instances {
-		if a.fleets() || slices.ContainsFunc(in.Bound, func(b Binding) bool { return a.budget.covers(b.Group) }) {
-			since = max(since, in.Asked)
-		}
-		for _, t := range in.load {
-			if a.fleets() || a.budget.covers(e.keyOf(e.job(t.ID.Job.Number))) {
-				since = max(since, t.Started)
-			}
-		}
-	}
-	if since == 0 {
-		return e.s.Configured
-	}
-	return since
+// fullSince is since when as much of an account as now is spent or promised.
+func (e *Engine) fullSince(a *budget.Account) drover.Time {
+	return cmp.Or(e.ledger.Since(a), e.s.Configured)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/budget"
 )
 
 // poor is a herd that begins with nothing, has little money, and waits for what it can pay.
@@ -28,7 +29,7 @@ func (p *poor) begun(a Attempt) {
 	if why, never := p.told[a.ID.Job.Number]; never {
 		p.t.Errorf("attempt %v begins, of which was said: %s", a.ID, why)
 	}
-	most := max(1, int64(horizon(p.e.job(a.ID.Job.Number).Timeout)/time.Minute))
+	most := max(1, int64(budget.Horizon(p.e.job(a.ID.Job.Number).Timeout)/time.Minute))
 	p.used[a.Instance] = true
 	p.ends[a.ID] = int64(p.now)/int64(time.Minute) + p.dice.Int64N(most)
 }
@@ -90,7 +91,7 @@ func (p *poor) minute() {
 		}
 	}
 	p.hear(Ticked{})
-	for j := range p.e.jobs.all() {
+	for j := range p.e.queue.All() {
 		whole := drover.JobID{Number: j.Number, Index: -1}
 		x, _ := p.e.Explain(whole)
 		p.sameInAList(whole)
@@ -129,7 +130,7 @@ func afford(t *testing.T, dice *rand.Rand) *poor {
 // day lets thirty hours pass, in which jobs come for a day.
 func (p *poor) day(each func()) {
 	for minute := range 30 * 60 {
-		if p.dice.IntN(10) == 0 && minute < 26*60 && p.e.jobs.count < 30 {
+		if p.dice.IntN(10) == 0 && minute < 26*60 && p.e.queue.Len() < 30 {
 			p.gang = p.dice.IntN(3) * p.dice.IntN(3)
 			j := p.waiting(herdShape(p.dice.IntN(30)))
 			j.Timeout = time.Duration(p.dice.IntN(5)*p.dice.IntN(90)) * time.Minute

@@ -264,7 +264,7 @@ func (d *Disk) Begin() engine.State {
 	}
 	s.Departed = slices.Clone(d.departed)
 	s.Attempts = slices.SortedFunc(maps.Values(d.attempts), func(a, b engine.Attempt) int {
-		return cmp.Or(cmp.Compare(a.ID.Job.Number, b.ID.Job.Number), cmp.Compare(a.ID.Job.Index, b.ID.Job.Index))
+		return a.ID.Job.Compare(b.ID.Job)
 	})
 	return s
 }

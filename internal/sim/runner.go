@@ -106,7 +106,7 @@ func (c *controller) hello(effect int64, f engine.Connect, v *vm) {
 		ev.Attempts = append(ev.Attempts, c.w.forged(v)...)
 	}
 	slices.SortFunc(ev.Attempts, func(a, b engine.Report) int {
-		return cmp.Or(cmp.Compare(a.ID.Job.Number, b.ID.Job.Number), cmp.Compare(a.ID.Job.Index, b.ID.Job.Index), cmp.Compare(a.ID.Number, b.ID.Number))
+		return cmp.Or(a.ID.Job.Compare(b.ID.Job), cmp.Compare(a.ID.Number, b.ID.Number))
 	})
 	c.take(ev)
 	v.misfortune()

@@ -119,7 +119,7 @@ func (m *model) begin(st engine.State) engine.State {
 	}
 	st.Instances = sorted(m.instances, func(a, b engine.Instance) int { return cmp.Compare(a.ID, b.ID) })
 	st.Attempts = sorted(m.attempts, func(a, b engine.Attempt) int {
-		return cmp.Or(cmp.Compare(a.ID.Job.Number, b.ID.Job.Number), cmp.Compare(a.ID.Job.Index, b.ID.Job.Index), cmp.Compare(a.ID.Number, b.ID.Number))
+		return cmp.Or(a.ID.Job.Compare(b.ID.Job), cmp.Compare(a.ID.Number, b.ID.Number))
 	})
 	st.Attempts = slices.DeleteFunc(st.Attempts, func(a engine.Attempt) bool { return !a.State.Live() })
 	return st

@@ -1,0 +1,135 @@
+package budget
+
+import "drover"
+
+// Refuses is the account that commitments, each of another instance, would overdraw if what was promised to the freed instances were not: of several
+// the one that is overdrawn for longest. It is nil if there is none.
+func (l *Ledger) Refuses(freed []*Claim, all ...Commitment) *Account {
+	return l.Worst(func(_ int, a *Account) (more, less drover.Money) {
+		return l.AddsAll(a, all), l.relief(a, freed)
+	})
+}
+
+// Worst is, of the accounts that would be overdrawn by what is added to each, and taken from it, the one that is so for longest; nil if none would be.
+func (l *Ledger) Worst(change func(i int, a *Account) (more, less drover.Money)) (worst *Account) {
+	l.refresh()
+	for i := range l.accounts {
+		a := &l.accounts[i]
+		if a.Limit == 0 || worst != nil && a.To <= worst.To {
+			continue
+		}
+		more, less := change(i, a)
+		touched := more > 0 || a.Present && a.OfFleet() || a.last && a.OfFleet() && addsAfter(a, i, change) > 0
+		if touched && l.Exceeds(a, more-less) {
+			worst = a
+		}
+	}
+	return worst
+}
+
+// addsAfter is what a change adds after an account's window. Where prices have risen and the window is overdrawn, later windows may be overdrawn, too:
+// they hold the same commitments.
+func addsAfter(a *Account, i int, change func(i int, a *Account) (more, less drover.Money)) drover.Money {
+	later := *a
+	later.From, later.To = a.To, Never
+	more, _ := change(i, &later)
+	return more
+}
+
+// Overdrawn is the account that an instance overdraws as it is now, of several the one that is overdrawn for longest; nil if there is none.
+func (l *Ledger) Overdrawn(id int64) *Account {
+	l.refresh()
+	e, _ := l.find(id)
+	if e == nil {
+		return nil
+	}
+	return l.Worst(func(i int, _ *Account) (more, less drover.Money) { return e.sums[i], e.sums[i] })
+}
+
+// RefusesOf is the window of one budget that a commitment would overdraw, of several the one that is overdrawn for longest; nil if there is none.
+func (l *Ledger) RefusesOf(b *Budget, c Commitment) (worst *Account) {
+	l.refresh()
+	for i := range l.accounts {
+		a := &l.accounts[i]
+		if a.Budget != b || a.Limit == 0 {
+			continue
+		}
+		if more := l.Adds(a, c); more > 0 && l.Exceeds(a, more) && (worst == nil || a.To > worst.To) {
+			worst = a
+		}
+	}
+	return worst
+}
+
+// Within is how many of each of the commitment's loads the budgets of users and labels allow, and which of them would be overdrawn by one more; nil if
+// that is all.
+func (l *Ledger) Within(c Commitment) (counts []int, worst *Account) {
+	l.refresh()
+	taken := make([]drover.Money, len(l.accounts))
+	for _, load := range c.Loads {
+		n, one := load.Count, c
+		for i := range l.accounts {
+			a := &l.accounts[i]
+			if a.OfFleet() || a.Limit == 0 || !a.Covers(load.Payer) {
+				continue
+			}
+			one.Loads = load.times(1)
+			if each := l.Adds(a, one); each > 0 && l.Exceeds(a, taken[i]+each*drover.Money(n)) {
+				n, worst = l.Allows(a, each, taken[i]), a
+			}
+		}
+		for i := range l.accounts {
+			if a := &l.accounts[i]; !a.OfFleet() && a.Covers(load.Payer) {
+				one.Loads = load.times(n)
+				taken[i] += l.Adds(a, one)
+			}
+		}
+		counts = append(counts, n)
+	}
+	return counts, worst
+}
+
+// times is so many of the load's jobs.
+func (l Load) times(n int) []Load {
+	l.Count = n
+	return []Load{l}
+}
+
+// AddsAll is what several commitments add to an account, each of another instance.
+func (l *Ledger) AddsAll(a *Account, all []Commitment) (more drover.Money) {
+	for _, c := range all {
+		more += l.Adds(a, c)
+	}
+	return more
+}
+
+// Adds is what a commitment adds to an account.
+func (l *Ledger) Adds(a *Account, c Commitment) (more drover.Money) {
+	ends, offers := l.now.Add(c.Boots+c.Longest()), c.Offers
+	if c.On != nil {
+		offers = c.On.Offers
+	}
+	switch {
+	case a.OfFleet() && c.On != nil:
+		now := c.On.committedUntil(l.now)
+		return c.On.dearest().Cost(c.On.from(), max(a.From, now), min(a.To, max(now, c.On.paidUntil(ends))))
+	case a.OfFleet():
+		return drover.Tariff{Price: dearestOf(offers)}.Cost(l.now, a.From, min(a.To, c.Billing.Latest(ends)))
+	}
+	for _, load := range c.Loads {
+		if a.Covers(load.Payer) {
+			more += a.part(offers, load, l.now, l.now.Add(c.Boots)) * drover.Money(load.Count)
+		}
+	}
+	return more
+}
+
+// relief is what would no longer be committed if instances went now.
+func (l *Ledger) relief(a *Account, freed []*Claim) (less drover.Money) {
+	for _, c := range freed {
+		if a.OfFleet() {
+			less += c.dearest().Cost(c.from(), max(a.From, c.paidUntil(l.now)), min(a.To, c.committedUntil(l.now)))
+		}
+	}
+	return less
+}

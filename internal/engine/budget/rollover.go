@@ -1,0 +1,127 @@
+package budget
+
+import (
+	"math"
+	"time"
+
+	"drover"
+)
+
+// When an hour, a day or a month ends, the next one is the present one, and its sums are there already. What is new is the last in sight. It is a spare:
+// nothing asks for it before windows end once more, so the entries get their part of it little by little, until half an hour has passed. Making all
+// entries of a large fleet anew at once would keep a decision waiting in each hour.
+
+const (
+	ahead     = 2 // how many windows after the present one are looked at
+	fillLeast = 8 // of so many instances the entries are looked at by one decision, at least
+	fillIn    = 30 * time.Minute
+)
+
+// lastInstance is beyond all IDs.
+const lastInstance = int64(math.MaxInt64)
+
+// inSight is how many windows of a kind the budget has an account for: of one without a hard limit nothing to come is asked.
+func (b *Budget) inSight(w Window) int {
+	if b.Hard.Of(w) == 0 {
+		return 2
+	}
+	return 1 + ahead + 1
+}
+
+// situate has an account follow from where its window is now.
+func (l *Ledger) situate(a *Account) {
+	begin := a.Window.begin(l.now)
+	last := begin
+	for range a.Budget.inSight(a.Window) - 1 {
+		last = a.Window.end(last)
+	}
+	a.Present, a.last, a.spare, a.settled, a.Limit = a.From == begin, a.To == last, a.From == last, nil, 0
+	spell := &l.spendingOf(a.Budget.Scope()).Spells[a.Window]
+	switch {
+	case a.Present:
+		a.settled, a.look, a.spentAt = &spell.Cost, 0, 0
+	case a.From == a.Window.end(begin):
+		a.settled = &spell.Next
+	}
+	if !a.spare {
+		a.Limit = a.Budget.Hard.Of(a.Window)
+	}
+}
+
+// Turn begins the present windows when those before have ended, and reports whether they have, and what has changed of what was spent.
+func (l *Ledger) Turn() (changed []Spending, ended bool) {
+	if len(l.settings.Budgets) == 0 || l.now < l.turn {
+		return nil, false
+	}
+	l.turn = nextTurn(l.now)
+	for i := range l.spending {
+		if s := &l.spending[i]; s.turn(l.now) {
+			changed = append(changed, *s)
+		}
+	}
+	l.rollover()
+	return changed, true
+}
+
+// Ends is when the first of the present windows ends; 0 if nothing is counted by windows.
+func (l *Ledger) Ends() drover.Time {
+	if len(l.settings.Budgets) == 0 {
+		return 0
+	}
+	return l.turn
+}
+
+// rollover has the accounts of windows that have ended be those of the next ones that come in sight.
+func (l *Ledger) rollover() {
+	if !l.open {
+		return
+	}
+	l.fill(len(l.entries)) // of the time before
+	l.turned++
+	l.filled, l.filledAt = 0, l.now
+	lacking := false
+	for i := range l.accounts {
+		a := &l.accounts[i]
+		if a.Budget == nil {
+			continue
+		}
+		for a.To <= l.now {
+			for range a.Budget.inSight(a.Window) {
+				a.From, a.To = a.To, a.Window.end(a.To)
+			}
+			a.committed, a.since = 0, l.turned
+		}
+		l.situate(a)
+		lacking = lacking || a.since == l.turned && !a.spare
+	}
+	if lacking { // nobody looked for longer than a window lasts
+		l.fill(len(l.entries))
+	}
+}
+
+// fillSome makes some of the entries anew that lack something of the spare accounts.
+func (l *Ledger) fillSome() {
+	if l.filled == lastInstance || l.filledAt == l.now {
+		return
+	}
+	due := int(int64(len(l.entries)) * int64(min(l.now.Sub(l.filledAt), fillIn)) / int64(fillIn))
+	l.filledAt = l.now
+	l.fill(max(due, fillLeast))
+}
+
+// fill does so of the next so many instances.
+func (l *Ledger) fill(n int) {
+	known, at := l.find(l.filled)
+	if known != nil {
+		at++
+	}
+	rest := l.entries[at:]
+	for _, e := range rest[:min(n, len(rest))] {
+		if l.filled = e.id; e.turn < l.turned {
+			l.enter(e)
+		}
+	}
+	if n >= len(rest) {
+		l.filled = lastInstance
+	}
+}

@@ -1,0 +1,101 @@
+package budget
+
+import "drover"
+
+// sum is what is spent and committed. Of what moves it may be older than now.
+func (a *Account) sum() drover.Money {
+	if a.settled == nil {
+		return a.committed
+	}
+	return *a.settled + a.committed
+}
+
+// Sum is what is spent and committed in an account now.
+func (l *Ledger) Sum(a *Account) drover.Money {
+	l.refresh()
+	l.renew()
+	return a.sum()
+}
+
+// Most is no less than what is spent and committed now, and less effort.
+func (l *Ledger) Most(a *Account) drover.Money {
+	if l.at == l.now {
+		return a.sum()
+	}
+	return a.sum() + l.rate.For(l.now.Sub(l.at)) + l.loose
+}
+
+// Least is no more than what is spent and committed now: what is bound to an instance on its way may ask for less of a window as that goes on.
+func (l *Ledger) Least(a *Account) drover.Money { return 2*a.sum() - l.Most(a) }
+
+// renew makes the entries that move anew, after which sum is as of now.
+func (l *Ledger) renew() {
+	if l.at == l.now {
+		return
+	}
+	l.at = l.now
+	for i := 0; i < len(l.moving); {
+		e := l.moving[i]
+		if l.enter(e); i < len(l.moving) && l.moving[i] == e {
+			i++
+		}
+	}
+}
+
+// Exceeds reports whether so much more than what is spent and committed passes the account's limit.
+func (l *Ledger) Exceeds(a *Account, more drover.Money) bool {
+	switch {
+	case l.Most(a)+more <= a.Limit:
+		return false
+	case l.Least(a)+more > a.Limit:
+		return true
+	}
+	l.renew()
+	return a.sum()+more > a.Limit
+}
+
+// Allows is how many of what costs so much each the limit leaves money for, beside so much that others of the same decision take.
+func (l *Ledger) Allows(a *Account, each, taken drover.Money) int {
+	left := func(sum drover.Money) int { return int(max(0, a.Limit-sum-taken) / each) }
+	if n := left(l.Most(a)); n == left(l.Least(a)) {
+		return n
+	}
+	l.renew()
+	return left(a.sum())
+}
+
+// Spent is what is spent in an account up to now.
+func (l *Ledger) Spent(a *Account) drover.Money {
+	if a.settled == nil {
+		return 0
+	}
+	if a.spentAt == l.now && a.entered == l.entered {
+		return a.spent
+	}
+	a.spent, a.spentAt, a.entered = *a.settled, l.now, l.entered
+	for _, e := range l.entries {
+		a.spent += e.claim.spent(a, l.now)
+	}
+	return a.spent
+}
+
+// Accounts is every window that a limit is compared with, or will be. They are the ledger's own, until the settings change or windows end.
+func (l *Ledger) Accounts() []*Account {
+	l.refresh()
+	all := make([]*Account, len(l.accounts))
+	for i := range l.accounts {
+		all[i] = &l.accounts[i]
+	}
+	return all
+}
+
+// Present is the present windows of the hard budgets, and the limit on all that the fleet costs.
+func (l *Ledger) Present() (all []*Account) {
+	l.refresh()
+	for i := range l.accounts {
+		if a := &l.accounts[i]; a.Present && a.Limit > 0 {
+			all = append(all, a)
+		}
+	}
+	return all
+}
