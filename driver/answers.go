@@ -82,14 +82,17 @@ func Answered(answer *http.Response, err error) error {
 	return err
 }
 
+// maxWait is the longest wait that a cloud is believed to ask for: it might say anything.
+const maxWait = time.Hour
+
 // RetryAfter is how long an answer asks to wait, in seconds or until a date, believed up to an hour; 0 if it does not ask.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	text := h.Get("Retry-After")
 	wait := time.Duration(0)
 	if seconds, err := strconv.Atoi(text); err == nil {
-		wait = time.Duration(min(seconds, int(mostSaid/time.Second))) * time.Second
+		wait = time.Duration(min(seconds, int(maxWait/time.Second))) * time.Second
 	} else if at, err := http.ParseTime(text); err == nil {
 		wait = at.Sub(now)
 	}
-	return min(max(0, wait), mostSaid)
+	return min(max(0, wait), maxWait)
 }

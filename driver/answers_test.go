@@ -144,7 +144,7 @@ func TestBegin(t *testing.T) {
 	for fleet, fits := range map[string]bool{"lab-1": true, "LAB": true, "": false, "a b": false, "über": false, "12345678": true, "123456789": false, "a/b": false} {
 		var own ownKeys
 		o := driver.Options{Name: "c", Fleet: fleet}
-		err := o.Begin(8, &own)
+		err := driver.Begin(&o, 8, &own)
 		if (err == nil) != fits || fits && (own.zone != "a" || o.Log == nil) {
 			t.Errorf("%q: %v, with %+v", fleet, err, own)
 		}
@@ -152,7 +152,7 @@ func TestBegin(t *testing.T) {
 	t.Run("what is wrong in the configuration is told as it is", func(t *testing.T) {
 		wrong := errors.New("line 3: so")
 		o := driver.Options{Fleet: "lab", Decode: func(any) error { return wrong }}
-		if err := o.Begin(8, &ownKeys{}); err != wrong {
+		if err := driver.Begin(&o, 8, &ownKeys{}); err != wrong {
 			t.Error(err)
 		}
 	})

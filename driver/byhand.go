@@ -60,7 +60,7 @@ func ByHand(types []Type, l Listing) (all []drover.Offering, err error) {
 	}
 	SortOfferings(all)
 	for i := 1; i < len(all); i++ {
-		if o := all[i]; compareOfferings(all[i-1], o) == 0 {
+		if o, last := all[i], all[i-1]; o.Type.Name == last.Type.Name && o.Zone == last.Zone && o.Market == last.Market {
 			return nil, drover.Errorf(drover.KindInvalid, "types: %s in zone %s, %s, is configured twice", o.Type.Name, o.Zone, o.Market)
 		}
 	}

@@ -179,6 +179,21 @@ type Instance struct {
 	Created      drover.Time // by the cloud's clock; 0 if it does not say
 }
 
+// Candidate is what the instance was made from, as Create tells it.
+func (in Instance) Candidate() Candidate {
+	return Candidate{ProviderType: in.ProviderType, Zone: in.Zone, Market: in.Market}
+}
+
+// Bears says whether the instance has all these tags.
+func (in Instance) Bears(tags map[string]string) bool {
+	for k, v := range tags {
+		if has, ok := in.Tags[k]; !ok || has != v {
+			return false
+		}
+	}
+	return true
+}
+
 // State is what the cloud says about an instance, in four words.
 type State string
 

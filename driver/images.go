@@ -5,27 +5,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"drover"
 )
-
-// Image is something that instances boot from.
-type Image struct {
-	ID      string // as Candidate.Image has it
-	Name    string
-	Arch    drover.Arch // empty: any
-	Created drover.Time
-}
-
-// ImageFinder is a Cloud that finds images by more than their ids.
-type ImageFinder interface {
-	// FindImages lists the images that ref may mean: that of this id, else those whose names match it, where * stands for any text. It may
-	// list images of other architectures. None is no error.
-	FindImages(ctx context.Context, ref string, arch drover.Arch) ([]Image, error)
-}
 
 // imageAge is for how long the answer of a search for images is good.
 const imageAge = 10 * time.Minute
@@ -144,19 +128,4 @@ func Newest(all []Image, arch drover.Arch) (newest Image, ok bool) {
 	return slices.MaxFunc(all, func(a, b Image) int {
 		return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	}), true
-}
-
-// Like reports whether a text is as a pattern has it, in which * stands for any text.
-func Like(pattern, text string) bool {
-	parts := strings.Split(pattern, "*")
-	first, last := parts[0], parts[len(parts)-1]
-	if len(parts) == 1 {
-		return text == pattern
-	}
-	text, begins := strings.CutPrefix(text, first)
-	for _, part := range parts[1 : len(parts)-1] {
-		_, after, has := strings.Cut(text, part)
-		text, begins = after, begins && has
-	}
-	return begins && strings.HasSuffix(text, last)
 }

@@ -8,7 +8,7 @@ import (
 
 // Begin does what opening any cloud begins with: it refuses a fleet's id that is not up to so many letters, digits and dashes, sees to it that
 // there is a log, and reads the driver's own keys of the configuration into own, whose Default and Check have their say.
-func (o *Options) Begin(longest int, own any) error {
+func Begin(o *Options, longest int, own any) error {
 	if len(o.Fleet) > longest || !plain(o.Fleet) {
 		return drover.Errorf(drover.KindInvalid, "open cloud %s: %q is not a fleet id: up to %d letters, digits and dashes", o.Name, o.Fleet, longest)
 	}

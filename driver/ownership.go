@@ -229,13 +229,3 @@ func (o *Owned) remember(ours []Instance) {
 	}
 	maps.DeleteFunc(o.seen, func(_ string, last int) bool { return o.lists-last > forgetAfter })
 }
-
-// Bears says whether the instance has all these tags.
-func (in Instance) Bears(tags map[string]string) bool {
-	for k, v := range tags {
-		if has, ok := in.Tags[k]; !ok || has != v {
-			return false
-		}
-	}
-	return true
-}

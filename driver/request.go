@@ -24,8 +24,8 @@ func Together(all ...map[string]string) map[string]string {
 // instanceName is what an instance can be called in every cloud, but for how long.
 var instanceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
 
-// Check refuses what could never become an instance: one that has no candidates, or a name that is longer than that or has other characters.
-func (r CreateRequest) Check(longest int) error {
+// CheckRequest refuses what could never become an instance: one that has no candidates, or a name that is longer than that or has other characters.
+func CheckRequest(r CreateRequest, longest int) error {
 	switch {
 	case len(r.Name) > longest || !instanceName.MatchString(r.Name):
 		return drover.Errorf(drover.KindInvalid, "a name has letters, digits and dashes, at most %d", longest)
@@ -36,17 +36,12 @@ func (r CreateRequest) Check(longest int) error {
 }
 
 // CheckImage refuses a candidate that has no image, and says how one is configured: such as this.
-func (c Candidate) CheckImage(such string) error {
+func CheckImage(c Candidate, such string) error {
 	if c.Image != "" {
 		return nil
 	}
 	return drover.Errorf(drover.KindInvalid, "no image is configured for %s", cmp.Or(string(c.Arch), c.ProviderType)).
 		WithHint("write image: in the cloud's configuration, such as %s", such)
-}
-
-// Candidate is what the instance was made from, as Create tells it.
-func (in Instance) Candidate() Candidate {
-	return Candidate{ProviderType: in.ProviderType, Zone: in.Zone, Market: in.Market}
 }
 
 // CheckMarkets refuses what is no market in a driver's key `markets`.

@@ -41,15 +41,15 @@ func TestWhatRequestsHaveInCommon(t *testing.T) {
 		some := []driver.Candidate{{ProviderType: "small", Image: "debian"}}
 		for _, r := range []driver.CreateRequest{{Name: "", Candidates: some}, {Name: "-a", Candidates: some}, {Name: "a_b", Candidates: some},
 			{Name: "abcd", Candidates: some}, {Name: "a"}} {
-			if err := r.Check(3); drover.KindOf(err) != drover.KindInvalid {
+			if err := driver.CheckRequest(r, 3); drover.KindOf(err) != drover.KindInvalid {
 				t.Errorf("%+v: %v", r, err)
 			}
 		}
-		if err := (driver.CreateRequest{Name: "a-1", Candidates: some}).Check(3); err != nil {
+		if err := driver.CheckRequest(driver.CreateRequest{Name: "a-1", Candidates: some}, 3); err != nil {
 			t.Error(err)
 		}
-		e := drover.AsError((driver.Candidate{ProviderType: "small"}).CheckImage("debian-12"), "")
-		if some[0].CheckImage("") != nil || e.Kind != drover.KindInvalid || !strings.Contains(e.Message, "small") || !strings.Contains(e.Hint, "debian-12") {
+		e := drover.AsError(driver.CheckImage(driver.Candidate{ProviderType: "small"}, "debian-12"), "")
+		if driver.CheckImage(some[0], "") != nil || e.Kind != drover.KindInvalid || !strings.Contains(e.Message, "small") || !strings.Contains(e.Hint, "debian-12") {
 			t.Errorf("%+v", e)
 		}
 	})

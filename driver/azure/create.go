@@ -38,14 +38,14 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.I
 
 // check refuses what could never become an instance.
 func (c *cloud) check(r driver.CreateRequest) error {
-	if err := r.Check(longestName); err != nil {
+	if err := driver.CheckRequest(r, longestName); err != nil {
 		return err
 	}
 	first := r.Candidates[0]
 	if first.Zone != c.config.Location && number(c.config.Location, first.Zone) == "" {
 		return drover.Errorf(drover.KindInvalid, "there is no zone %s in %s", first.Zone, c.config.Location)
 	}
-	return first.CheckImage("Debian:debian-12:12-gen2:latest")
+	return driver.CheckImage(first, "Debian:debian-12:12-gen2:latest")
 }
 
 // launch makes the instance, or finds the one that has the name already.

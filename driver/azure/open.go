@@ -71,7 +71,7 @@ func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) {
 
 func open(ctx context.Context, o driver.Options, world outside) (driver.Cloud, error) {
 	var config Config
-	if err := o.Begin(longestFleet, &config); err != nil {
+	if err := driver.Begin(&o, longestFleet, &config); err != nil {
 		return nil, err
 	}
 	if config.subscription() == "" {

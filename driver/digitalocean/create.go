@@ -64,7 +64,7 @@ func (c *cloud) createAs(ctx context.Context, wanted godo.DropletCreateRequest, 
 
 // request is all but what the candidate says.
 func (c *cloud) request(r driver.CreateRequest) (wanted godo.DropletCreateRequest, err error) {
-	if err := r.Check(longestName); err != nil {
+	if err := driver.CheckRequest(r, longestName); err != nil {
 		return wanted, err
 	}
 	if err := check(r.Candidates[0]); err != nil {
@@ -95,7 +95,7 @@ func check(as driver.Candidate) error {
 	case as.Zone == "" || !strings.ContainsAny(as.Zone[len(as.Zone)-1:], "0123456789"):
 		return drover.Errorf(drover.KindInvalid, "%q is no region of DigitalOcean", as.Zone)
 	}
-	return as.CheckImage("debian-12-x64")
+	return driver.CheckImage(as, "debian-12-x64")
 }
 
 // template is what a user may add to a Droplet.

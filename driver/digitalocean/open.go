@@ -62,7 +62,7 @@ func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
 
 func openThrough(network http.RoundTripper, o driver.Options) (driver.Cloud, error) {
 	var c Config
-	if err := o.Begin(longestFleet, &c); err != nil {
+	if err := driver.Begin(&o, longestFleet, &c); err != nil {
 		return nil, err
 	}
 	if len(escaped(o.Fleet)) > longestFleet {

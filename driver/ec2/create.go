@@ -54,11 +54,11 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 
 // check refuses what could never become an instance.
 func check(r driver.CreateRequest) error {
-	if err := r.Check(longestName); err != nil {
+	if err := driver.CheckRequest(r, longestName); err != nil {
 		return err
 	}
 	for _, candidate := range r.Candidates {
-		if err := candidate.CheckImage("ami-0123456789abcdef0 or ssm:/aws/service/debian/release/12/latest/amd64"); err != nil {
+		if err := driver.CheckImage(candidate, "ami-0123456789abcdef0 or ssm:/aws/service/debian/release/12/latest/amd64"); err != nil {
 			return err
 		}
 	}

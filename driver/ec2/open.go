@@ -60,7 +60,7 @@ func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) { return 
 // open does, over a client that stands for the network if there is one.
 func open(ctx context.Context, o driver.Options, client aws.HTTPClient) (driver.Cloud, error) {
 	var config Config
-	if err := o.Begin(longestFleet, &config); err != nil {
+	if err := driver.Begin(&o, longestFleet, &config); err != nil {
 		return nil, err
 	}
 	api, err := connect(ctx, config, client, driver.Gate{Budget: driver.NewBudget(rates, config.CallRate), Metric: o.Metric})

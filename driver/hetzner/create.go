@@ -40,14 +40,14 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 
 // options is the request in the API's words.
 func (c *cloud) options(ctx context.Context, r driver.CreateRequest) (opts hcloud.ServerCreateOpts, err error) {
-	if err := r.Check(longestName); err != nil {
+	if err := driver.CheckRequest(r, longestName); err != nil {
 		return opts, err
 	}
 	first := r.Candidates[0]
 	if first.Market != drover.OnDemand {
 		return opts, drover.Errorf(drover.KindUnsupported, "there is no spot market")
 	}
-	if err := first.CheckImage("debian-12"); err != nil {
+	if err := driver.CheckImage(first, "debian-12"); err != nil {
 		return opts, err
 	}
 	image, err := strconv.ParseInt(first.Image, 10, 64)

@@ -88,7 +88,7 @@ func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
 // open does, over what stands for the network.
 func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 	var c Config
-	if err := o.Begin(longestFleet, &c); err != nil {
+	if err := driver.Begin(&o, longestFleet, &c); err != nil {
 		return nil, err
 	}
 	token := c.Token.Reveal()

@@ -56,14 +56,14 @@ func (c *cloud) create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 
 // check refuses what could never become an instance.
 func check(r driver.CreateRequest) error {
-	if err := r.Check(longestName); err != nil {
+	if err := driver.CheckRequest(r, longestName); err != nil {
 		return err
 	}
 	first := r.Candidates[0]
 	if first.Market != drover.OnDemand {
 		return drover.Errorf(drover.KindUnsupported, "OpenStack has no market %s", first.Market)
 	}
-	return first.CheckImage("debian-12-*")
+	return driver.CheckImage(first, "debian-12-*")
 }
 
 // named looks for the instance of this name, the oldest if there should be several.

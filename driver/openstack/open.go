@@ -53,7 +53,7 @@ func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) { return 
 // open does, over what stands for the network if there is something.
 func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 	var config Config
-	if err := o.Begin(longestFleet, &config); err != nil {
+	if err := driver.Begin(&o, longestFleet, &config); err != nil {
 		return nil, err
 	}
 	who, err := findCredentials(config)
