@@ -19,7 +19,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resourcegraph/armresourcegraph"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 )
 
 // answerTime is for how long an answer of the price list is waited for; the SDK has limits of its own.
@@ -52,12 +52,12 @@ type api struct {
 	query func(ctx context.Context, text string, rows any) error // of Azure Resource Graph
 
 	web  policy.Transporter // for what is not Azure Resource Manager
-	gate driver.Gate
+	gate kit.Gate
 }
 
 // connect finds credentials as the Azure tools do. It calls nobody yet.
 func connect(c Config, world outside, metric func(string, error)) (*api, error) {
-	a := &api{web: world.transport, gate: driver.Gate{Budget: driver.NewBudget(rates, c.CallRate), Metric: metric}}
+	a := &api{web: world.transport, gate: kit.Gate{Limiter: kit.NewRateLimiter(rates, c.CallRate), Metric: metric}}
 	if a.web == nil {
 		a.web = &http.Client{Timeout: answerTime}
 	}
@@ -149,7 +149,7 @@ func (a *api) setCatalogue(c Config, compute *armcompute.ClientFactory, graph *a
 	a.listTypes = lists(a, "ListTypes", types, here, func(p armcompute.ResourceSKUsClientListResponse) []*armcompute.ResourceSKU { return p.Value })
 	a.listQuotas = lists(a, "ListQuotas", compute.NewUsageClient().NewListPager, c.Location, func(p armcompute.UsageClientListResponse) []*armcompute.Usage { return p.Value })
 	a.query = func(ctx context.Context, text string, into any) error {
-		all, err := driver.Collect(func(token string) (rows []any, after string, err error) {
+		all, err := kit.Collect(func(token string) (rows []any, after string, err error) {
 			options := &armresourcegraph.QueryRequestOptions{ResultFormat: to.Ptr(armresourcegraph.ResultFormatObjectArray)}
 			if token != "" {
 				options.SkipToken = &token
@@ -191,7 +191,7 @@ func changes[O, R any](a *api, call, group string, begin func(context.Context, s
 func lists[P, O, T any](a *api, call string, begin func(string, *O) *runtime.Pager[P], in string, of func(P) []*T) list[T] {
 	return func(ctx context.Context) ([]*T, error) {
 		pages := begin(in, nil)
-		return driver.Collect(func(string) (some []*T, after string, err error) {
+		return kit.Collect(func(string) (some []*T, after string, err error) {
 			err = a.call(ctx, call, func() error {
 				page, err := pages.NextPage(ctx)
 				some = of(page)

@@ -11,6 +11,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // Config is the driver's part of the configuration.
@@ -38,8 +39,8 @@ type Config struct {
 	Markets    []drover.Market `yaml:"markets" doc:"on_demand, spot; left out: both"`
 	ListTypes  bool            `yaml:"list_types" doc:"whether Azure's own types are offered, with its retail prices"`
 	Generation int             `yaml:"generation" min:"1" max:"2" doc:"of virtual hardware that the image boots on; types without it are not offered"`
-	Types      []driver.Type   `yaml:"types" doc:"types by hand, beside or in place of Azure's own"`
-	Discount   driver.Percent  `yaml:"spot_discount" doc:"of types by hand without a spot price"`
+	Types      []kit.Type      `yaml:"types" doc:"types by hand, beside or in place of Azure's own"`
+	Discount   kit.Percent     `yaml:"spot_discount" doc:"of types by hand without a spot price"`
 }
 
 // volume is a managed disk. It goes with its instance.
@@ -92,7 +93,7 @@ func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud
 
 // Check finds what the types of the fields cannot.
 func (c *Config) Check() error {
-	if err := driver.CheckMarkets(c.Markets); err != nil {
+	if err := kit.CheckMarkets(c.Markets); err != nil {
 		return err
 	}
 	for k, v := range c.Tags {

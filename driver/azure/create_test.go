@@ -15,6 +15,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // fail is the class of the error that a create ends with.
@@ -274,7 +275,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		}
 		s := p.OSProfile
 		text, err := base64.StdEncoding.DecodeString(*s.CustomData)
-		if err != nil || string(text) != driver.UserData(one).Reveal() || !*s.LinuxConfiguration.DisablePasswordAuthentication {
+		if err != nil || string(text) != kit.UserData(one).Reveal() || !*s.LinuxConfiguration.DisablePasswordAuthentication {
 			t.Errorf("%v: %s", err, text)
 		}
 		if key := s.LinuxConfiguration.SSH.PublicKeys[0]; *key.KeyData != "ssh-ed25519 AAAA fleet" || *key.Path != "/home/drover/.ssh/authorized_keys" {

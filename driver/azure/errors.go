@@ -14,7 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 )
 
 // limitedFor is how long calls are left alone that Azure refused for their rate, if it does not say.
@@ -82,7 +82,7 @@ var hints = map[drover.ErrorKind]string{
 func classOf(code, message string) class {
 	said, message := strings.ToLower(code), strings.ToLower(message)
 	for _, c := range classes {
-		if driver.Like(strings.ToLower(c.code), said) && strings.Contains(message, c.says) {
+		if kit.MatchGlob(strings.ToLower(c.code), said) && strings.Contains(message, c.says) {
 			return c
 		}
 	}
@@ -119,7 +119,7 @@ func said(answer *azcore.ResponseError) (code, message string) {
 
 // classify gives an error of the cloud's a kind. Market is that of what was asked for; empty if none was.
 func classify(doing string, market drover.Market, err error) error {
-	if told, done := driver.Classed(doing, err); done {
+	if told, done := kit.Classed(doing, err); done {
 		return told
 	}
 	var answer *azcore.ResponseError
@@ -129,7 +129,7 @@ func classify(doing string, market drover.Market, err error) error {
 	code, message := said(answer)
 	e := refusal(doing, market, code, message)
 	if r := answer.RawResponse; r != nil {
-		if wait := cmp.Or(driver.RetryAfter(r.Header, time.Now()), quotaAfter(r.Header)); wait > 0 {
+		if wait := cmp.Or(kit.RetryAfter(r.Header, time.Now()), quotaAfter(r.Header)); wait > 0 {
 			e.RetryAt = drover.TimeOf(time.Now().Add(wait))
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 )
 
 // How old may grow what offerings are made of.
@@ -51,7 +51,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 		}
 		known, disks, all = types, ofDisks, c.listed(types, prices)
 	}
-	hand, err := driver.ByHand(c.config.Types, driver.Listing{
+	hand, err := kit.StaticOfferings(c.config.Types, kit.StaticOptions{
 		Cloud: c.o.Name, Zones: c.zonesByHand(known), Markets: c.config.Markets, Discount: c.config.Discount, Default: drover.Resources{Arch: "amd64"},
 	})
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	for i, o := range hand {
 		hand[i].QuotaGroup = quotaGroup(known[o.Type.ProviderType].Family, o.Market)
 	}
-	all = driver.Beside(c.config.Types, hand, all)
+	all = kit.MergeOfferings(c.config.Types, hand, all)
 	spots := c.knownSpots(ctx)
 	for i, o := range all {
 		all[i] = c.withVolumes(o, disks)

@@ -26,6 +26,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 	"drover/internal/kept"
 )
 
@@ -40,7 +41,7 @@ const longestFleet = 40
 const listLag = 2 * time.Minute
 
 type cloud struct {
-	driver.Planted
+	kit.Planted
 
 	o      driver.Options
 	config Config
@@ -71,7 +72,7 @@ func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) {
 
 func open(ctx context.Context, o driver.Options, world outside) (driver.Cloud, error) {
 	var config Config
-	if err := driver.Begin(&o, longestFleet, &config); err != nil {
+	if err := kit.Begin(&o, longestFleet, &config); err != nil {
 		return nil, err
 	}
 	if config.subscription() == "" {

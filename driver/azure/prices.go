@@ -16,7 +16,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 )
 
 // pricesURL is the price list, which anybody may read: see "Azure Retail Prices overview" in Microsoft's reference of Cost Management.
@@ -58,7 +58,7 @@ func (c *cloud) fetchPrices(ctx context.Context) (priceList, error) {
 func (c *cloud) readPrices(ctx context.Context, which string, take func(priceItem, drover.Money)) error {
 	query := url.Values{"api-version": {"2023-01-01-preview"}, "currencyCode": {"USD"}, "$filter": {fmt.Sprintf(
 		"%s and priceType eq 'Consumption' and armRegionName eq '%s'", which, c.config.Location)}}
-	items, err := driver.Collect(func(next string) ([]priceItem, string, error) {
+	items, err := kit.Collect(func(next string) ([]priceItem, string, error) {
 		page, err := c.pricePage(ctx, cmp.Or(next, pricesURL+"?"+query.Encode()))
 		return page.Items, page.NextPageLink, err
 	})

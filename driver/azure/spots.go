@@ -12,6 +12,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 	"drover/internal/logkey"
 )
 
@@ -108,7 +109,7 @@ func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m d
 	}
 	now, err := driver.ListedPrice(listed, driver.Candidate{ProviderType: providerType, Zone: zone, Market: m}, since)
 	past := c.knownSpots(ctx)[strings.ToLower(providerType)].Prices
-	if m != drover.Spot || driver.IsByHand(c.config.Types, providerType) || len(past) == 0 {
+	if m != drover.Spot || kit.IsStatic(c.config.Types, providerType) || len(past) == 0 {
 		return now, err
 	}
 	disks, err := c.disks.Get(ctx)

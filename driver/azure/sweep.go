@@ -18,12 +18,12 @@ const (
 	strayAddress   = "public address"
 )
 
-// Strays are the fleet's disks, interfaces and addresses that no instance owns. Disks have the tags that their instance was created with.
+// Leftovers are the fleet's disks, interfaces and addresses that no instance owns. Disks have the tags that their instance was created with.
 // Interfaces come before the addresses that they hold.
-func (c *cloud) Strays(ctx context.Context, fleet string) (all []driver.Stray, err error) {
+func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
 	add := func(kind, name string, tags map[string]*string, made drover.Time) {
 		if value(tags[driver.TagFleet]) == fleet {
-			all = append(all, driver.Stray{Kind: kind, ID: name, Tags: values(tags), Created: made})
+			all = append(all, driver.Leftover{Kind: kind, ID: name, Tags: values(tags), Created: made})
 		}
 	}
 	disks, err := c.api.listDisks(ctx)
@@ -68,7 +68,7 @@ func madeAt(tags map[string]*string) drover.Time {
 func seconds(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
 
 // Remove takes a stray away. Azure refuses to take away what an instance owns.
-func (c *cloud) Remove(ctx context.Context, s driver.Stray) error {
+func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 	remove, known := map[string]change{strayDisk: c.api.deleteDisk, strayInterface: c.api.deleteInterface, strayAddress: c.api.deleteAddress}[s.Kind]
 	if !known {
 		return drover.Errorf(drover.KindInvalid, "a %s is nothing that this cloud takes away", s.Kind)

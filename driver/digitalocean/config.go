@@ -6,6 +6,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // Config is what the configuration says of a DigitalOcean cloud.
@@ -15,8 +16,8 @@ type Config struct {
 	VPCs     map[string]string `yaml:"vpcs" doc:"the id of the network that instances join, by region; left out: the region's default"`
 	Endpoint string            `yaml:"endpoint" doc:"of the API; left out: DigitalOcean's own"`
 
-	ListTypes bool          `yaml:"list_types" doc:"whether DigitalOcean's own sizes are offered, with its prices"`
-	Types     []driver.Type `yaml:"types" doc:"types by hand, beside or in place of DigitalOcean's own"`
+	ListTypes bool       `yaml:"list_types" doc:"whether DigitalOcean's own sizes are offered, with its prices"`
+	Types     []kit.Type `yaml:"types" doc:"types by hand, beside or in place of DigitalOcean's own"`
 }
 
 // official is where DigitalOcean's API is.

@@ -7,6 +7,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 
 	"github.com/digitalocean/godo"
 )
@@ -64,7 +65,7 @@ func (c *cloud) createAs(ctx context.Context, wanted godo.DropletCreateRequest, 
 
 // request is all but what the candidate says.
 func (c *cloud) request(r driver.CreateRequest) (wanted godo.DropletCreateRequest, err error) {
-	if err := driver.CheckRequest(r, longestName); err != nil {
+	if err := kit.CheckRequest(r, longestName); err != nil {
 		return wanted, err
 	}
 	if err := check(r.Candidates[0]); err != nil {
@@ -75,10 +76,10 @@ func (c *cloud) request(r driver.CreateRequest) (wanted godo.DropletCreateReques
 	}
 	// Without a login key of its own, DigitalOcean sets a password, mails it, and has it changed at the first login.
 	wanted.Name = r.Name
-	if wanted.UserData, err = driver.UserDataWithin(r, maxInit); err != nil {
+	if wanted.UserData, err = kit.LimitedUserData(r, maxInit); err != nil {
 		return wanted, err
 	}
-	print, err := driver.Fingerprint(r.PublicKey)
+	print, err := kit.Fingerprint(r.PublicKey)
 	if err != nil {
 		return wanted, err
 	}
@@ -95,7 +96,7 @@ func check(as driver.Candidate) error {
 	case as.Zone == "" || !strings.ContainsAny(as.Zone[len(as.Zone)-1:], "0123456789"):
 		return drover.Errorf(drover.KindInvalid, "%q is no region of DigitalOcean", as.Zone)
 	}
-	return driver.CheckImage(as, "debian-12-x64")
+	return kit.CheckImage(as, "debian-12-x64")
 }
 
 // template is what a user may add to a Droplet.
@@ -110,7 +111,7 @@ type template struct {
 // fromTemplate begins a request. DigitalOcean's agent lets others in by a console, so there is none unless it is asked for.
 func fromTemplate(text string) (wanted godo.DropletCreateRequest, err error) {
 	var t template
-	if err := driver.DecodeTemplate(text, &t, "it is a JSON object of vpc_uuid, ipv6, monitoring, public_networking and with_droplet_agent"); err != nil {
+	if err := kit.DecodeTemplate(text, &t, "it is a JSON object of vpc_uuid, ipv6, monitoring, public_networking and with_droplet_agent"); err != nil {
 		return wanted, err
 	}
 	return godo.DropletCreateRequest{VPCUUID: t.VPC, IPv6: t.IPv6, Monitoring: t.Monitoring, PublicNetworking: t.Public, WithDropletAgent: &t.Agent}, nil

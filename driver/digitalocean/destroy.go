@@ -14,7 +14,7 @@ import (
 )
 
 // Destroy deletes a Droplet; its disk and its addresses go with it, and then the words that no other bears. What is not done of the latter when
-// it is interrupted, Strays finds.
+// it is interrupted, Leftovers finds.
 func (c *cloud) Destroy(ctx context.Context, id string) error {
 	doing := "destroying " + id
 	n, ok := number(id)

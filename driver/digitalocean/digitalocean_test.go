@@ -14,6 +14,8 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
+	"drover/driver/kit"
+	"drover/driver/middleware"
 	"drover/internal/config"
 
 	"github.com/digitalocean/godo"
@@ -54,7 +56,7 @@ func TestConformance(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			return driver.WithImages(c, map[drover.Arch]string{"": "ubuntu-24-04-x64"}), nil
+			return middleware.WithImages(c, map[drover.Arch]string{"": "ubuntu-24-04-x64"}), nil
 		},
 		Fleet: "check", Patience: 10 * time.Second, Many: 8, NoLogin: true,
 	})
@@ -172,7 +174,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 	n, _ := strconv.Atoi(in.ID)
 	asked := f.asked[n]
 	if asked.VPCUUID != "a-network" || !asked.Monitoring || asked.WithDropletAgent == nil || *asked.WithDropletAgent || len(asked.Tags) != 3 ||
-		asked.UserData != driver.UserData(r).Reveal() {
+		asked.UserData != kit.UserData(r).Reveal() {
 		t.Errorf("%+v", asked)
 	}
 	for _, key := range f.keys {
@@ -345,9 +347,9 @@ func TestSweep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sweep := func(after time.Duration, life driver.Life) {
+	sweep := func(after time.Duration, life driver.FleetState) {
 		t.Helper()
-		if _, err := driver.Sweep(t.Context(), c, "lab", drover.TimeOf(time.Now().Add(after)), life); err != nil {
+		if _, err := driver.Reap(t.Context(), c, "lab", drover.TimeOf(time.Now().Add(after)), life); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -357,13 +359,13 @@ func TestSweep(t *testing.T) {
 			t.Errorf("%s there are %d tags and %d keys: %v", when, len(f.tags), len(f.keys), f.tags)
 		}
 	}
-	sweep(2*time.Hour, driver.Living)
+	sweep(2*time.Hour, driver.Active)
 	left("while it is there", 5, 1)
 	n, _ := strconv.Atoi(in.ID)
 	delete(f.droplets, n) // so much was done when it was interrupted
-	sweep(0, driver.Living)
+	sweep(0, driver.Active)
 	left("just after", 5, 1)
-	sweep(2*time.Hour, driver.Living)
+	sweep(2*time.Hour, driver.Active)
 	left("two hours later", 3, 1)
 	sweep(2*time.Hour, driver.Ended)
 	left("when the fleet has gone", 2, 0)

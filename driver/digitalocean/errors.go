@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 
 	"github.com/digitalocean/godo"
 )
@@ -61,7 +61,7 @@ func (m meaning) error(message string) *drover.Error {
 
 // failed is what went wrong while something was done; nil if nothing did.
 func failed(doing string, err error) error {
-	if told, done := driver.Classed(doing, err); done {
+	if told, done := kit.Classed(doing, err); done {
 		return told
 	}
 	var answer *godo.ErrorResponse
@@ -100,7 +100,7 @@ func told(answer *godo.ErrorResponse) string {
 
 // retryAt is when a next request may be made. Only what came too fast is told in seconds; what is beyond an hour's worth, by the clock.
 func retryAt(h http.Header, now time.Time) drover.Time {
-	if wait := driver.RetryAfter(h, now); wait > 0 {
+	if wait := kit.RetryAfter(h, now); wait > 0 {
 		return drover.TimeOf(now.Add(wait))
 	}
 	reset, err := strconv.ParseInt(h.Get("Ratelimit-Reset"), 10, 64)

@@ -10,6 +10,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 
 	"github.com/digitalocean/godo"
 )
@@ -49,7 +50,7 @@ func (c *cloud) imagesLike(ctx context.Context, ref string) (all []driver.Image,
 			return nil, failed("listing images", err)
 		}
 		for _, i := range some {
-			if driver.Like(ref, i.Name) || driver.Like(ref, i.Slug) {
+			if kit.MatchGlob(ref, i.Name) || kit.MatchGlob(ref, i.Slug) {
 				all = append(all, imageFrom(i))
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 
 	"github.com/digitalocean/godo"
 )
@@ -16,7 +17,7 @@ const perPage = 200
 
 // pages reads a list to its end.
 func pages[T any](page func(*godo.ListOptions) ([]T, *godo.Response, error)) ([]T, error) {
-	return driver.CollectNumbered(func(n int) ([]T, int, error) {
+	return kit.CollectNumbered(func(n int) ([]T, int, error) {
 		some, answer, err := page(&godo.ListOptions{Page: n, PerPage: perPage})
 		if err != nil {
 			return nil, 0, err

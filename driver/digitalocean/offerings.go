@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 
 	"github.com/digitalocean/godo"
 )
@@ -17,7 +17,7 @@ import (
 func (c *cloud) Offerings(ctx context.Context) (all []drover.Offering, err error) {
 	var hand []drover.Offering
 	if len(c.types) > 0 {
-		hand, err = driver.ByHand(c.types, driver.Listing{
+		hand, err = kit.StaticOfferings(c.types, kit.StaticOptions{
 			Cloud: c.name, Zones: c.regions, Markets: []drover.Market{drover.OnDemand}, Default: drover.Resources{Arch: "amd64"},
 		})
 	}
@@ -44,7 +44,7 @@ func (c *cloud) Offerings(ctx context.Context) (all []drover.Offering, err error
 			}
 		}
 	}
-	return driver.Beside(c.types, hand, all), nil
+	return kit.MergeOfferings(c.types, hand, all), nil
 }
 
 // priceOf is what a size costs an hour. It is sent with the noise of a number of 32 bits.

@@ -15,6 +15,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 
 	"github.com/digitalocean/godo"
 )
@@ -27,7 +28,7 @@ const longestFleet = 60
 
 // rates are a little below what DigitalOcean allows a token in a minute, 250 requests and among them ten for login keys, and well below the 5000
 // that it allows in an hour: https://docs.digitalocean.com/reference/api/.
-var rates = map[string]driver.Rate{anyRequest: {Burst: 180, PerSecond: 1}, listKeys: {Burst: 5, PerMinute: 5}}
+var rates = map[string]kit.Rate{anyRequest: {Burst: 180, PerSecond: 1}, listKeys: {Burst: 5, PerMinute: 5}}
 
 const (
 	anyRequest = ""
@@ -40,17 +41,17 @@ const listLag = time.Minute
 
 // cloud is DigitalOcean, as one fleet uses it.
 type cloud struct {
-	driver.Planted
+	kit.Planted
 
 	api     *godo.Client
 	door    *door
 	fleet   string
 	name    string
 	regions []string
-	types   []driver.Type // by hand
-	listed  bool          // whether DigitalOcean's own sizes are offered
+	types   []kit.Type // by hand
+	listed  bool       // whether DigitalOcean's own sizes are offered
 	vpcs    map[string]string
-	names   driver.Names
+	names   kit.Names
 
 	lastPage atomic.Int32 // of the list of instances, when it was read last; 0: it had one
 }
@@ -62,7 +63,7 @@ func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
 
 func openThrough(network http.RoundTripper, o driver.Options) (driver.Cloud, error) {
 	var c Config
-	if err := driver.Begin(&o, longestFleet, &c); err != nil {
+	if err := kit.Begin(&o, longestFleet, &c); err != nil {
 		return nil, err
 	}
 	if len(escaped(o.Fleet)) > longestFleet {
@@ -72,7 +73,7 @@ func openThrough(network http.RoundTripper, o driver.Options) (driver.Cloud, err
 	if err != nil {
 		return nil, err
 	}
-	door := &door{driver.Gate{Budget: budgetOf(c.Endpoint), Metric: o.Metric}, token, network}
+	door := &door{kit.Gate{Limiter: budgetOf(c.Endpoint), Metric: o.Metric}, token, network}
 	api, err := client(c.Endpoint, door)
 	if err != nil {
 		return nil, err
@@ -81,11 +82,11 @@ func openThrough(network http.RoundTripper, o driver.Options) (driver.Cloud, err
 }
 
 // budgetOf is none for an API other than DigitalOcean's own, which publishes no rates.
-func budgetOf(endpoint string) *driver.Budget {
+func budgetOf(endpoint string) *kit.RateLimiter {
 	if endpoint != official {
 		return nil
 	}
-	return driver.NewBudget(rates, 1)
+	return kit.NewRateLimiter(rates, 1)
 }
 
 // client is the SDK's, which tries nothing again unless told to. A redirect would carry the token elsewhere, so it is an answer.
@@ -104,7 +105,7 @@ func client(endpoint string, through http.RoundTripper) (*godo.Client, error) {
 
 // door is what every request goes through.
 type door struct {
-	driver.Gate
+	kit.Gate
 	token drover.Secret
 	next  http.RoundTripper
 }
@@ -127,7 +128,7 @@ type prepaid struct{ left atomic.Int32 }
 // of them, again and again, and never get to the last.
 func (d *door) prepay(ctx context.Context, n int) (context.Context, error) {
 	n = min(n, rates[anyRequest].Burst)
-	if err := d.Budget.TakeMany(anyRequest, n, time.Now()); err != nil {
+	if err := d.Limiter.TakeMany(anyRequest, n, time.Now()); err != nil {
 		return ctx, err
 	}
 	p := &prepaid{}

@@ -17,9 +17,9 @@ const (
 	strayKey = "ssh_key"
 )
 
-// Strays lists the fleet's words that no Droplet bears any more, and its login keys. Words that instances have in common, and keys, are of
+// Leftovers lists the fleet's words that no Droplet bears any more, and its login keys. Words that instances have in common, and keys, are of
 // use to those to come.
-func (c *cloud) Strays(ctx context.Context, fleet string) (all []driver.Stray, err error) {
+func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
 	tags, err := pages(func(o *godo.ListOptions) ([]godo.Tag, *godo.Response, error) { return c.api.Tags.List(ctx, o) })
 	if err != nil {
 		return nil, failed("listing tags", err)
@@ -27,7 +27,7 @@ func (c *cloud) Strays(ctx context.Context, fleet string) (all []driver.Stray, e
 	of := map[string]string{driver.TagFleet: fleet}
 	for _, tag := range tags {
 		if w, ours := read(tag.Name); ours && w.fleet == fleet && !borne(tag) {
-			all = append(all, driver.Stray{Kind: strayTag, ID: tag.Name, Tags: of, Created: w.at, Shared: w.at == 0})
+			all = append(all, driver.Leftover{Kind: strayTag, ID: tag.Name, Tags: of, Created: w.at, Shared: w.at == 0})
 		}
 	}
 	keys, err := pages(func(o *godo.ListOptions) ([]godo.Key, *godo.Response, error) { return c.api.Keys.List(ctx, o) })
@@ -36,7 +36,7 @@ func (c *cloud) Strays(ctx context.Context, fleet string) (all []driver.Stray, e
 	}
 	for _, key := range keys {
 		if strings.HasPrefix(key.Name, fleetWord(fleet)+":") {
-			all = append(all, driver.Stray{Kind: strayKey, ID: key.Fingerprint, Tags: of, Shared: true})
+			all = append(all, driver.Leftover{Kind: strayKey, ID: key.Fingerprint, Tags: of, Shared: true})
 		}
 	}
 	return all, nil
@@ -46,7 +46,7 @@ func (c *cloud) Strays(ctx context.Context, fleet string) (all []driver.Stray, e
 func borne(tag godo.Tag) bool { return tag.Resources == nil || tag.Resources.Count > 0 }
 
 // Remove deletes a tag that nothing bears, or a login key.
-func (c *cloud) Remove(ctx context.Context, s driver.Stray) error {
+func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 	switch s.Kind {
 	case strayTag:
 		return gone("removing the tag "+s.ID, c.removeTag(ctx, s.ID))
@@ -77,4 +77,4 @@ func gone(doing string, err error) error {
 	return err
 }
 
-var _ driver.Sweeper = (*cloud)(nil)
+var _ driver.Reaper = (*cloud)(nil)

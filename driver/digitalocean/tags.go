@@ -8,6 +8,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // A tag is written drover:FLEET:KEY:VALUE, and one that no two instances share has the second in which it was written behind. The fleet's own
@@ -100,7 +101,7 @@ func tagsOf(words []string) map[string]string {
 const mark = '_'
 
 // escaped writes a text in small letters, digits and dashes.
-func escaped(text string) string { return driver.Escaped(text, mark, plain) }
+func escaped(text string) string { return kit.Escaped(text, mark, plain) }
 
 func plain(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' }
 
@@ -111,5 +112,5 @@ func unescaped(word string) (text string, ours bool) {
 			return "", false
 		}
 	}
-	return driver.Unescaped(word, mark)
+	return kit.Unescaped(word, mark)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 )
 
 // api is how AWS is asked: nothing is tried twice, every call is counted and none is beyond the published rates. It holds what clients are made
@@ -26,7 +26,7 @@ import (
 // can do, some seven hundred calls that nobody makes, and the linker would have to keep them.
 type api struct {
 	config aws.Config
-	gate   driver.Gate
+	gate   kit.Gate
 }
 
 func (a *api) ec2() *ec2.Client { return ec2.NewFromConfig(a.config) }
@@ -59,7 +59,7 @@ func call[I, O, X any](ctx context.Context, a *api, do func(context.Context, *I,
 
 // pages is what all pages of an answer have together. Each call for one has the token of the page there, and says that of the next.
 func pages[T any](token **string, page func() ([]T, *string, error)) ([]T, error) {
-	return driver.Collect(func(after string) ([]T, string, error) {
+	return kit.Collect(func(after string) ([]T, string, error) {
 		if after != "" {
 			*token = &after
 		}
@@ -76,7 +76,7 @@ func filter(name string, values ...string) types.Filter {
 const mostSilence = 2 * time.Minute
 
 // connect finds region and credentials as the AWS tools do. It calls nobody yet, unless the credentials come from elsewhere.
-func connect(ctx context.Context, c Config, client aws.HTTPClient, gate driver.Gate) (*api, error) {
+func connect(ctx context.Context, c Config, client aws.HTTPClient, gate kit.Gate) (*api, error) {
 	if client == nil {
 		client = awshttp.NewBuildableClient().WithReadTimeout(mostSilence)
 	}

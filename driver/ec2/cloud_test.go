@@ -14,6 +14,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
+	"drover/driver/middleware"
 	"drover/internal/config"
 )
 
@@ -111,7 +112,7 @@ func TestConformance(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			return driver.WithImages(c, map[drover.Arch]string{"": "debian-12-*"}), nil
+			return middleware.WithImages(c, map[drover.Arch]string{"": "debian-12-*"}), nil
 		},
 		Fleet: "check", Patience: 10 * time.Second, NoLogin: true,
 	})

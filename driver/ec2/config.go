@@ -8,6 +8,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // Config is the driver's part of the configuration.
@@ -34,8 +35,8 @@ type Config struct {
 	SpotBy    spotBy          `yaml:"spot_allocation" doc:"how EC2 chooses among the spot candidates"`
 	ListTypes bool            `yaml:"list_types" doc:"whether EC2's own types are offered, with its prices"`
 	BareMetal bool            `yaml:"bare_metal" doc:"whether bare metal is offered too"`
-	Types     []driver.Type   `yaml:"types" doc:"types by hand, beside or in place of EC2's own"`
-	Discount  driver.Percent  `yaml:"spot_discount" doc:"of types by hand without a spot price"`
+	Types     []kit.Type      `yaml:"types" doc:"types by hand, beside or in place of EC2's own"`
+	Discount  kit.Percent     `yaml:"spot_discount" doc:"of types by hand without a spot price"`
 }
 
 // volume is an EBS volume. It is encrypted unless that is refused, and goes with its instance.
@@ -89,7 +90,7 @@ func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud
 
 // Check finds what the types of the fields cannot.
 func (c *Config) Check() error {
-	if err := driver.CheckMarkets(c.Markets); err != nil {
+	if err := kit.CheckMarkets(c.Markets); err != nil {
 		return err
 	}
 	for k, v := range c.Tags {

@@ -15,6 +15,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // maxOverrides is how many candidates one call takes: see "Fleet quotas" in Amazon's guide to EC2.
@@ -44,21 +45,21 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 			return in, in.Candidate(), nil
 		}
 		err = classify(doing, err)
-		if !driver.Elsewhere(err) {
+		if !kit.TryNext(err) {
 			return driver.Instance{}, driver.Candidate{}, err
 		}
 		refused = append(refused, ofMarket(group[0].Market, err))
 	}
-	return driver.Instance{}, driver.Candidate{}, driver.Worst(refused)
+	return driver.Instance{}, driver.Candidate{}, kit.MostSevere(refused)
 }
 
 // check refuses what could never become an instance.
 func check(r driver.CreateRequest) error {
-	if err := driver.CheckRequest(r, longestName); err != nil {
+	if err := kit.CheckRequest(r, longestName); err != nil {
 		return err
 	}
 	for _, candidate := range r.Candidates {
-		if err := driver.CheckImage(candidate, "ami-0123456789abcdef0 or ssm:/aws/service/debian/release/12/latest/amd64"); err != nil {
+		if err := kit.CheckImage(candidate, "ami-0123456789abcdef0 or ssm:/aws/service/debian/release/12/latest/amd64"); err != nil {
 			return err
 		}
 	}
@@ -91,9 +92,9 @@ func (c *cloud) prepare(ctx context.Context, r driver.CreateRequest) (s supply, 
 	if err := check(r); err != nil {
 		return s, err
 	}
-	tags := driver.Together(c.config.Tags, map[string]string{nameTag: r.Name}, r.Tags)
+	tags := kit.MergeTags(c.config.Tags, map[string]string{nameTag: r.Name}, r.Tags)
 	s = supply{CreateRequest: r, images: map[string]image{}, tags: tagsOf(tags)}
-	text, err := driver.UserDataWithin(r, maxUserData)
+	text, err := kit.LimitedUserData(r, maxUserData)
 	if err != nil {
 		return s, err
 	}

@@ -25,7 +25,7 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 }
 
 func (c *cloud) terminate(ctx context.Context, ids []string) error {
-	if err := c.api.gate.Budget.TakeMany(eachEnding, len(ids), time.Now()); err != nil {
+	if err := c.api.gate.Limiter.TakeMany(eachEnding, len(ids), time.Now()); err != nil {
 		return err
 	}
 	_, err := call(ctx, c.api, c.api.ec2().TerminateInstances, &ec2.TerminateInstancesInput{InstanceIds: ids})

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 )
 
 // limitedFor is how long a call is left alone that the cloud refused for its rate: it does not say when the next may be made, and at the
@@ -81,7 +81,7 @@ var hints = map[drover.ErrorKind]string{
 // classOf finds the row of an error code.
 func classOf(code string) class {
 	for _, c := range classes {
-		if driver.Like(c.code, code) {
+		if kit.MatchGlob(c.code, code) {
 			return c
 		}
 	}
@@ -102,7 +102,7 @@ func kindOf(err error) drover.ErrorKind { return classOf(codeOf(err)).kind }
 
 // classify gives an error of the cloud's a kind.
 func classify(doing string, err error) error {
-	if told, done := driver.Classed(doing, err); done {
+	if told, done := kit.Classed(doing, err); done {
 		return told
 	}
 	var answer smithy.APIError

@@ -77,7 +77,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 
 // ofID is the instance of an id, as long as EC2 knows of it.
 func (c *cloud) ofID(ctx context.Context, id string) ([]types.Instance, error) {
-	if err := c.api.gate.Budget.Take(byID, time.Now()); err != nil {
+	if err := c.api.gate.Limiter.Take(byID, time.Now()); err != nil {
 		return nil, err
 	}
 	out, err := call(ctx, c.api, c.api.ec2().DescribeInstances, &ec2.DescribeInstancesInput{InstanceIds: []string{id}})

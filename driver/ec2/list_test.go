@@ -12,6 +12,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 func TestList(t *testing.T) {
@@ -90,7 +91,7 @@ func TestList(t *testing.T) {
 		c := imitate(t, f, "")
 		create(t, c, request("one"))
 		create(t, c, request("two"))
-		c.api.gate.Budget = driver.NewBudget(map[string]driver.Rate{"DescribeInstances": {Burst: 1, PerSecond: 1}}, 1) // one more call is allowed
+		c.api.gate.Limiter = kit.NewRateLimiter(map[string]kit.Rate{"DescribeInstances": {Burst: 1, PerSecond: 1}}, 1) // one more call is allowed
 		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindRateLimit {
 			t.Errorf("%v, %v", all, err)
 		}
@@ -188,25 +189,25 @@ func TestSweep(t *testing.T) {
 	f.volumes["vol-ours"] = map[string]string{driver.TagFleet: "fleet"}
 	f.volumes["vol-theirs"] = map[string]string{driver.TagFleet: "other"}
 	now := drover.TimeOf(time.Now())
-	kinds := func(all []driver.Stray) (kinds []string) {
+	kinds := func(all []driver.Leftover) (kinds []string) {
 		for _, s := range all {
 			kinds = append(kinds, s.Kind)
 		}
 		return kinds
 	}
-	swept, err := driver.Sweep(t.Context(), c, "fleet", now, driver.Living)
+	swept, err := driver.Reap(t.Context(), c, "fleet", now, driver.Active)
 	if diff := cmp.Diff([]string{"volume"}, kinds(swept)); diff != "" || err != nil {
 		t.Errorf("while the fleet lives: %s %v", diff, err)
 	}
 	create(t, c, request("two"))
-	swept, err = driver.Sweep(t.Context(), c, "fleet", now, driver.Ended)
+	swept, err = driver.Reap(t.Context(), c, "fleet", now, driver.Ended)
 	if diff := cmp.Diff([]string{"launch template", "key pair"}, kinds(swept)); diff != "" || err != nil {
 		t.Errorf("at its end: %s %v", diff, err)
 	}
 	if len(f.templates)+len(f.keys) != 0 || len(f.volumes) != 1 {
 		t.Errorf("left: %v %v %v", f.templates, f.keys, f.volumes)
 	}
-	for _, s := range append(swept, driver.Stray{Kind: "volume", ID: "vol-ours"}) {
+	for _, s := range append(swept, driver.Leftover{Kind: "volume", ID: "vol-ours"}) {
 		if err := c.Remove(t.Context(), s); err != nil {
 			t.Errorf("again: %v", err)
 		}

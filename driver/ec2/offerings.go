@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 	"drover/internal/logkey"
 )
 
@@ -48,7 +48,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	if err != nil {
 		return nil, classify("list subnets", err)
 	}
-	all, err := driver.ByHand(c.config.Types, driver.Listing{
+	all, err := kit.StaticOfferings(c.config.Types, kit.StaticOptions{
 		Cloud: c.o.Name, Zones: zones, Markets: c.config.Markets, Discount: c.config.Discount, Default: drover.Resources{Arch: "amd64"},
 	})
 	if err != nil || !c.config.ListTypes {
@@ -58,7 +58,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.complete(driver.Beside(c.config.Types, all, listed)), nil
+	return c.complete(kit.MergeOfferings(c.config.Types, all, listed)), nil
 }
 
 // complete says of each offering under which quota it counts, and what its volumes cost.

@@ -23,6 +23,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 	"drover/internal/kept"
 )
 
@@ -36,7 +37,7 @@ const longestFleet = 64
 const listLag = 5 * time.Minute
 
 type cloud struct {
-	driver.Planted
+	kit.Planted
 
 	o      driver.Options
 	config Config
@@ -47,8 +48,8 @@ type cloud struct {
 	spotPrices *kept.Value[map[string]map[string]drover.Money]
 	subnets    *kept.Value[[]subnet]
 	endings    *endings
-	made       driver.Known[struct{}] // shared resources that are there, by name
-	images     driver.Known[image]    // by id
+	made       kit.Cache[struct{}] // shared resources that are there, by name
+	images     kit.Cache[image]    // by id
 
 	mu     sync.Mutex
 	buried map[string]time.Time // when instances were destroyed that may have been taken back, by id; guarded by mu
@@ -60,10 +61,10 @@ func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) { return 
 // open does, over a client that stands for the network if there is one.
 func open(ctx context.Context, o driver.Options, client aws.HTTPClient) (driver.Cloud, error) {
 	var config Config
-	if err := driver.Begin(&o, longestFleet, &config); err != nil {
+	if err := kit.Begin(&o, longestFleet, &config); err != nil {
 		return nil, err
 	}
-	api, err := connect(ctx, config, client, driver.Gate{Budget: driver.NewBudget(rates, config.CallRate), Metric: o.Metric})
+	api, err := connect(ctx, config, client, kit.Gate{Limiter: kit.NewRateLimiter(rates, config.CallRate), Metric: o.Metric})
 	if err != nil {
 		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
 	}

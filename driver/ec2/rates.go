@@ -1,6 +1,8 @@
 package ec2
 
-import "drover/driver"
+import (
+	"drover/driver/kit"
+)
 
 // Beside the bucket of its call, each instance that is asked for by its id, with neither filter nor pages, counts under a smaller one, and each
 // that is to end under one of "Resource token bucket sizes".
@@ -14,7 +16,7 @@ const (
 // billing: https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/billing-limits.html. Each call has a bucket of its own. Of parameters
 // "AWS Systems Manager endpoints and quotas" allows 40 reads a second, which is what a bucket comes to that holds the half and is filled by the
 // half: https://docs.aws.amazon.com/general/latest/gr/ssm.html.
-var rates = map[string]driver.Rate{
+var rates = map[string]kit.Rate{
 	"CreateFleet":                   {Burst: 50, PerSecond: 5},
 	"CreateLaunchTemplate":          {Burst: 50, PerSecond: 5},
 	"DeleteLaunchTemplate":          {Burst: 50, PerSecond: 5},

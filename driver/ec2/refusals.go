@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 )
 
 // refusals is one error for what a fleet says of each of its candidates, none of which is to be had.
@@ -24,5 +24,5 @@ func refusals(said []types.CreateFleetError) error {
 	if len(all) == 0 {
 		return drover.Errorf(drover.KindTransient, "EC2 made nothing and does not say why")
 	}
-	return driver.Worst(all)
+	return kit.MostSevere(all)
 }

@@ -18,8 +18,8 @@ const (
 	strayVolume   = "volume"
 )
 
-// Strays are the fleet's launch templates and key pairs, which its instances share, and volumes that are attached to nothing.
-func (c *cloud) Strays(ctx context.Context, fleet string) (all []driver.Stray, err error) {
+// Leftovers are the fleet's launch templates and key pairs, which its instances share, and volumes that are attached to nothing.
+func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
 	filters := []types.Filter{filter("tag:"+driver.TagFleet, fleet)}
 	in := &ec2.DescribeLaunchTemplatesInput{Filters: filters}
 	templates, err := pages(&in.NextToken, func() ([]types.LaunchTemplate, *string, error) {
@@ -30,27 +30,27 @@ func (c *cloud) Strays(ctx context.Context, fleet string) (all []driver.Stray, e
 		return nil, classify("list launch templates", err)
 	}
 	for _, t := range templates {
-		all = append(all, driver.Stray{Kind: strayTemplate, ID: aws.ToString(t.LaunchTemplateName), Tags: fromTags(t.Tags), Created: drover.TimeOf(aws.ToTime(t.CreateTime)), Shared: true})
+		all = append(all, driver.Leftover{Kind: strayTemplate, ID: aws.ToString(t.LaunchTemplateName), Tags: fromTags(t.Tags), Created: drover.TimeOf(aws.ToTime(t.CreateTime)), Shared: true})
 	}
 	keys, err := call(ctx, c.api, c.api.ec2().DescribeKeyPairs, &ec2.DescribeKeyPairsInput{Filters: filters})
 	if err != nil {
 		return nil, classify("list key pairs", err)
 	}
 	for _, k := range keys.KeyPairs {
-		all = append(all, driver.Stray{Kind: strayKeyPair, ID: aws.ToString(k.KeyName), Tags: fromTags(k.Tags), Created: drover.TimeOf(aws.ToTime(k.CreateTime)), Shared: true})
+		all = append(all, driver.Leftover{Kind: strayKeyPair, ID: aws.ToString(k.KeyName), Tags: fromTags(k.Tags), Created: drover.TimeOf(aws.ToTime(k.CreateTime)), Shared: true})
 	}
 	volumes, err := c.volumesBy(ctx, append(filters, filter("status", "available", "error"))...)
 	if err != nil {
 		return nil, classify("list volumes", err)
 	}
 	for _, v := range volumes {
-		all = append(all, driver.Stray{Kind: strayVolume, ID: aws.ToString(v.VolumeId), Tags: fromTags(v.Tags), Created: drover.TimeOf(aws.ToTime(v.CreateTime))})
+		all = append(all, driver.Leftover{Kind: strayVolume, ID: aws.ToString(v.VolumeId), Tags: fromTags(v.Tags), Created: drover.TimeOf(aws.ToTime(v.CreateTime))})
 	}
 	return all, nil
 }
 
 // Remove takes a stray away. A volume that is attached again is in use, and stays.
-func (c *cloud) Remove(ctx context.Context, s driver.Stray) error {
+func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 	var err error
 	switch s.Kind {
 	case strayTemplate:

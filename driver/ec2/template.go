@@ -13,6 +13,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // template sees to it that the launch template, and the key pair in it, that the request needs are there, and returns its name. The name
@@ -74,7 +75,7 @@ func (c *cloud) once(ctx context.Context, name string, make func() error) error 
 
 // sharedTags are on what no single instance owns.
 func (c *cloud) sharedTags(of types.ResourceType) []types.TagSpecification {
-	tags := driver.Together(c.config.Tags, map[string]string{driver.TagFleet: c.o.Fleet})
+	tags := kit.MergeTags(c.config.Tags, map[string]string{driver.TagFleet: c.o.Fleet})
 	return []types.TagSpecification{{ResourceType: of, Tags: tagsOf(tags)}}
 }
 
@@ -103,7 +104,7 @@ func (c *cloud) templateData(raw, key string) (*types.RequestLaunchTemplateData,
 func readTemplate(raw string) (*types.RequestLaunchTemplateData, error) {
 	data := &types.RequestLaunchTemplateData{}
 	hint := `it is JSON, with the keys of RequestLaunchTemplateData in the EC2 API, such as {"EbsOptimized": true}`
-	if err := driver.DecodeTemplate(raw, data, hint); err != nil {
+	if err := kit.DecodeTemplate(raw, data, hint); err != nil {
 		return nil, err
 	}
 	if data.UserData != nil || data.ImageId != nil || data.InstanceType != "" || data.InstanceMarketOptions != nil {

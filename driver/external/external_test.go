@@ -17,6 +17,7 @@ import (
 	"drover/driver"
 	"drover/driver/drivertest"
 	"drover/driver/external"
+	"drover/driver/middleware"
 	"drover/internal/config"
 )
 
@@ -42,7 +43,7 @@ func TestConformance(t *testing.T) {
 					if err != nil {
 						return nil, err
 					}
-					return driver.Own(c, fleet), nil
+					return middleware.ForFleet(c, fleet), nil
 				},
 				Fleet:    "suite-" + string(protocol),
 				Patience: time.Minute,
@@ -132,7 +133,7 @@ printf '%s %s\n' "$1" "$request" >"$0.got"; echo '`+tt.said+`'`)
 			if err != nil {
 				t.Fatal(err)
 			}
-			describer, _ := driver.As[driver.Describer](driver.Own(c, "f"))
+			describer, _ := driver.As[driver.Describer](middleware.ForFleet(c, "f"))
 			in, err := describer.Describe(t.Context(), "a")
 			switch {
 			case tt.want == "" && (err != nil || in.ID != "a" || in.State != driver.Stopped):

@@ -114,7 +114,7 @@ type (
 		Images *[]image `json:"images"`
 	}
 	leftovers struct {
-		Strays *[]stray `json:"strays"`
+		Leftovers *[]stray `json:"strays"`
 	}
 
 	instance struct {

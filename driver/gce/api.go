@@ -14,7 +14,7 @@ import (
 	"google.golang.org/api/option"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 )
 
 const (
@@ -25,7 +25,7 @@ const (
 // the clients: what a client can do beside them, some thousand calls, then is no part of the program.
 type api struct {
 	project string
-	budget  *driver.Budget
+	budget  *kit.RateLimiter
 	metric  func(call string, err error)
 	calls
 }
@@ -78,7 +78,7 @@ func connect(ctx context.Context, c Config, client *http.Client, metric func(str
 	if client == nil {
 		client = &http.Client{Transport: own}
 	}
-	a := &api{project: cmp.Or(c.Project, os.Getenv("GOOGLE_CLOUD_PROJECT")), budget: driver.NewBudget(rates, c.CallRate), metric: metric}
+	a := &api{project: cmp.Or(c.Project, os.Getenv("GOOGLE_CLOUD_PROJECT")), budget: kit.NewRateLimiter(rates, c.CallRate), metric: metric}
 	if a.project == "" {
 		project, err := own.project(ctx)
 		if err != nil || project == "" {

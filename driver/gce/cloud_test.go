@@ -14,6 +14,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
+	"drover/driver/middleware"
 	"drover/internal/config"
 )
 
@@ -117,7 +118,7 @@ func TestConformance(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			return driver.WithImages(c, map[drover.Arch]string{"": "debian-cloud/family/debian-12", "arm64": "debian-cloud/family/debian-12-arm64"}), nil
+			return middleware.WithImages(c, map[drover.Arch]string{"": "debian-cloud/family/debian-12", "arm64": "debian-cloud/family/debian-12-arm64"}), nil
 		},
 		Fleet: "check", Patience: 10 * time.Second, NoLogin: true, Many: 5,
 	})

@@ -8,6 +8,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // Config is the driver's part of the configuration.
@@ -32,8 +33,8 @@ type Config struct {
 	MaxRun    time.Duration   `yaml:"max_run" doc:"when Google ends an instance in any case, deleting it; left out: never"`
 	Markets   []drover.Market `yaml:"markets" doc:"on_demand, spot; left out: both"`
 	ListTypes bool            `yaml:"list_types" doc:"whether Google's own types are offered, with its prices"`
-	Types     []driver.Type   `yaml:"types" doc:"types by hand, beside or in place of Google's own"`
-	Discount  driver.Percent  `yaml:"spot_discount" doc:"of types by hand without a spot price"`
+	Types     []kit.Type      `yaml:"types" doc:"types by hand, beside or in place of Google's own"`
+	Discount  kit.Percent     `yaml:"spot_discount" doc:"of types by hand without a spot price"`
 }
 
 // initBy is what runs at an image's first boot.
@@ -82,7 +83,7 @@ func (c Config) FirstBoot() (runs driver.Init, most int) {
 
 // Check finds what the types of the fields cannot.
 func (c *Config) Check() error {
-	if err := driver.CheckMarkets(c.Markets); err != nil {
+	if err := kit.CheckMarkets(c.Markets); err != nil {
 		return err
 	}
 	for _, z := range c.Zones {

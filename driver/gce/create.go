@@ -15,6 +15,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // settleTime is how long an operation is awaited: Google says within seconds that a zone or a quota is used up. What it says later it says by
@@ -155,7 +156,7 @@ func (c *cloud) resource(ctx context.Context, r driver.CreateRequest, as driver.
 	}
 	made.Name = c.named(r.Name)
 	made.MachineType = "zones/" + as.Zone + "/machineTypes/" + as.ProviderType
-	made.Labels = driver.Together(made.Labels, c.withOwn(labels))
+	made.Labels = kit.MergeTags(made.Labels, c.withOwn(labels))
 	made.Metadata = mergedItems(made.Metadata, items)
 	made.Disks = append([]*compute.AttachedDisk{boot}, made.Disks...)
 	c.setScheduling(made, as.Market)

@@ -16,6 +16,8 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
+	"drover/driver/middleware"
 )
 
 // fail is the class of the error that a create ends with.
@@ -264,7 +266,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		if nic := in.NetworkInterfaces[0]; nic.Subnetwork != "regions/us-central1/subnetworks/jobs" || len(nic.AccessConfigs) > 0 || nic.Network != "" {
 			t.Errorf("network: %+v", nic)
 		}
-		if data["user-data"] != driver.UserData(r).Reveal() || data["startup-script"] != "" || data["ssh-keys"] != "admin:ssh-ed25519 AAAA fleet" || data["x"] != "y" {
+		if data["user-data"] != kit.UserData(r).Reveal() || data["startup-script"] != "" || data["ssh-keys"] != "admin:ssh-ed25519 AAAA fleet" || data["x"] != "y" {
 			t.Errorf("metadata: %v", data)
 		}
 		if s := in.Scheduling; s.MaxRunDuration.Seconds != 48*3600 || s.InstanceTerminationAction != "DELETE" || s.OnHostMaintenance != "TERMINATE" {
@@ -297,7 +299,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 
 func TestTemplatesAreFilledIn(t *testing.T) {
 	f := newFake()
-	c, err := driver.Customize(imitate(t, f, ""), driver.Custom{Template: `{"description": "{fleet}/{pool}/{name} in {zone} of {project}", "hostname": "{name}.{zone}.example"}`})
+	c, err := middleware.Customize(imitate(t, f, ""), middleware.Custom{Template: `{"description": "{fleet}/{pool}/{name} in {zone} of {project}", "hostname": "{name}.{zone}.example"}`})
 	if err != nil {
 		t.Fatal(err)
 	}

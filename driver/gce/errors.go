@@ -14,7 +14,7 @@ import (
 	"google.golang.org/api/googleapi"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 )
 
 // class is what an error code means.
@@ -128,7 +128,7 @@ func saidBy(err error) (s said, ok bool) {
 		return s, false
 	}
 	s = said{code: "HTTP " + strconv.Itoa(answer.Code), message: answer.Message}
-	if wait := driver.RetryAfter(answer.Header, time.Now()); wait > 0 {
+	if wait := kit.RetryAfter(answer.Header, time.Now()); wait > 0 {
 		s.retryAt = drover.TimeOf(time.Now().Add(wait))
 	}
 	for _, e := range answer.Errors {
@@ -165,7 +165,7 @@ func kindOf(err error) drover.ErrorKind {
 
 // classify gives an error of Google's a kind. Market is that of what was asked for; empty if none was.
 func classify(doing string, market drover.Market, err error) error {
-	if told, done := driver.Classed(doing, err); done {
+	if told, done := kit.Classed(doing, err); done {
 		return told
 	}
 	if s, ok := saidBy(err); ok {

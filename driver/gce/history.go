@@ -11,6 +11,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // What Google remembers of prices is in its price list: asked for a stretch of time, each entry tells the prices that held in it, and from when. The stretch
@@ -35,7 +36,7 @@ func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m d
 		return nil, err
 	}
 	now, err := driver.ListedPrice(listed, driver.Candidate{ProviderType: providerType, Zone: zone, Market: m}, since)
-	if err != nil || driver.IsByHand(c.config.Types, providerType) {
+	if err != nil || kit.IsStatic(c.config.Types, providerType) {
 		return now, err
 	}
 	types, err := c.types.Get(ctx)

@@ -10,6 +10,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // reference is what a configured image means.
@@ -55,7 +56,7 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 	if err != nil {
 		return nil, err
 	}
-	found, err := driver.Collect(func(token string) ([]*compute.Image, string, error) {
+	found, err := kit.Collect(func(token string) ([]*compute.Image, string, error) {
 		page, err := c.api.images(ctx, r.project, r.filter(), token)
 		if err != nil {
 			return nil, "", err

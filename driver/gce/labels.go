@@ -11,6 +11,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // A label's value is short and has small letters, digits, dashes and underscores: see "Requirements for labels" in Google's guide to Compute
@@ -88,7 +89,7 @@ func filterOf(tags map[string]string) (string, error) {
 
 // withOwn adds what the configuration puts on all that is made.
 func (c *cloud) withOwn(labels map[string]string) map[string]string {
-	return driver.Together(c.config.Labels, labels)
+	return kit.MergeTags(c.config.Labels, labels)
 }
 
 // fleetFilter finds what is a fleet's.

@@ -12,6 +12,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // preemption is the operation by which Google takes a spot instance back.
@@ -24,7 +25,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 	if err != nil {
 		return nil, nil // no label is like that, so nothing bears it
 	}
-	found, err := driver.Collect(func(token string) ([]*compute.Instance, string, error) {
+	found, err := kit.Collect(func(token string) ([]*compute.Instance, string, error) {
 		page, err := c.api.instances(ctx, filter, token)
 		if err != nil {
 			return nil, "", err
@@ -143,7 +144,7 @@ func (c *cloud) markReclaimed(ctx context.Context, found []*compute.Instance, al
 
 // preemptions are the last of each instance in a zone, by its name.
 func (c *cloud) preemptions(ctx context.Context, zone string) (map[string]drover.Time, error) {
-	found, err := driver.Collect(func(token string) ([]*op, string, error) {
+	found, err := kit.Collect(func(token string) ([]*op, string, error) {
 		page, err := c.api.operations(ctx, zone, fmt.Sprintf("operationType = %q", preemption), token)
 		if err != nil {
 			return nil, "", err

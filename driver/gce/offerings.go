@@ -11,7 +11,7 @@ import (
 	"google.golang.org/api/compute/v1"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 )
 
 // How old may grow what offerings are made of. Google changes spot prices once a month at most.
@@ -36,7 +36,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	if err != nil {
 		return nil, classify("list zones", "", err)
 	}
-	hand, err := driver.ByHand(c.config.Types, driver.Listing{
+	hand, err := kit.StaticOfferings(c.config.Types, kit.StaticOptions{
 		Cloud: c.o.Name, Zones: zones, Markets: c.config.Markets, Discount: c.config.Discount, Default: drover.Resources{Arch: "amd64"},
 	})
 	if err != nil || !c.config.ListTypes {
@@ -47,7 +47,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	if err := errors.Join(typesErr, pricesErr); err != nil {
 		return nil, classify("list types and prices", "", err)
 	}
-	return c.complete(driver.Beside(c.config.Types, hand, c.listed(known, prices, zones)), prices.Disk), nil
+	return c.complete(kit.MergeOfferings(c.config.Types, hand, c.listed(known, prices, zones)), prices.Disk), nil
 }
 
 // complete says of each offering under which quota it counts, and what its disk costs.
@@ -84,7 +84,7 @@ func (c *cloud) zonesWanted(ctx context.Context) ([]string, error) {
 }
 
 func (c *cloud) fetchZones(ctx context.Context) (names []string, err error) {
-	all, err := driver.Collect(func(token string) ([]*compute.Zone, string, error) {
+	all, err := kit.Collect(func(token string) ([]*compute.Zone, string, error) {
 		page, err := c.api.zones(ctx, token)
 		if err != nil {
 			return nil, "", err
@@ -114,7 +114,7 @@ func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
 	}
 	all := map[string]typeInfo{}
 	for _, zone := range zones {
-		found, err := driver.Collect(func(token string) ([]*compute.MachineType, string, error) {
+		found, err := kit.Collect(func(token string) ([]*compute.MachineType, string, error) {
 			page, err := c.api.instanceTypes(ctx, zone, token)
 			if err != nil {
 				return nil, "", err

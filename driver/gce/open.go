@@ -23,6 +23,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 	"drover/internal/kept"
 )
 
@@ -44,7 +45,7 @@ type cloud struct {
 	zones  *kept.Value[[]string]
 	types  *kept.Value[map[string]typeInfo]
 	prices *kept.Value[priceList]
-	months driver.Known[[]dated] // what prices were, by month
+	months kit.Cache[[]dated] // what prices were, by month
 
 	mu     sync.Mutex
 	images map[string]drover.Bytes // their sizes, by id; guarded by mu
@@ -56,7 +57,7 @@ func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) { return 
 // open does, over a client that stands for the network and its credentials if there is one.
 func open(ctx context.Context, o driver.Options, client *http.Client) (driver.Cloud, error) {
 	var config Config
-	if err := driver.Begin(&o, longestFleet, &config); err != nil {
+	if err := kit.Begin(&o, longestFleet, &config); err != nil {
 		return nil, err
 	}
 	api, err := connect(ctx, config, client, o.Metric)

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/api/cloudbilling/v1"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 )
 
 // priceList is what an hour of a part costs in the region: by series, of a vCPU and of a GiB of memory, and by kind, of a GPU and of a GiB of disk.
@@ -53,7 +53,7 @@ func (c *cloud) fetchPrices(ctx context.Context) (p priceList, err error) {
 
 // fetchSkus is the entries of the price list that are of the region, as they were in a stretch of time, or as they are.
 func (c *cloud) fetchSkus(ctx context.Context, from, to time.Time) ([]*cloudbilling.Sku, error) {
-	return driver.Collect(func(token string) ([]*cloudbilling.Sku, string, error) {
+	return kit.Collect(func(token string) ([]*cloudbilling.Sku, string, error) {
 		page, err := c.api.skus(ctx, from, to, token)
 		if err != nil {
 			return nil, "", err

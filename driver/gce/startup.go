@@ -9,6 +9,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // initFolder is where an instance notes which scripts have run.
@@ -24,8 +25,8 @@ func (c *cloud) metadata(r driver.CreateRequest) ([]*compute.MetadataItems, erro
 		all = append(all, item("ssh-keys", c.config.User+":"+strings.TrimSpace(r.PublicKey)))
 	}
 	if c.config.Init == initCloud {
-		all = append(all, item("user-data", driver.UserData(r).Reveal()))
-	} else if scripts := driver.Scripts(r); len(scripts) > 0 {
+		all = append(all, item("user-data", kit.UserData(r).Reveal()))
+	} else if scripts := kit.Scripts(r); len(scripts) > 0 {
 		all = append(all, item("startup-script", startup(initFolder, scripts)))
 	}
 	for _, i := range all {

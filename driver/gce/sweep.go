@@ -9,18 +9,19 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // strayDisk is what can be left over: one that somebody took from its instance.
 const strayDisk = "disk"
 
-// Strays are the fleet's disks in the region that no instance has.
-func (c *cloud) Strays(ctx context.Context, fleet string) (all []driver.Stray, err error) {
+// Leftovers are the fleet's disks in the region that no instance has.
+func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
 	filter, err := fleetFilter(fleet)
 	if err != nil {
 		return nil, err
 	}
-	found, err := driver.Collect(func(token string) ([]*compute.Disk, string, error) {
+	found, err := kit.Collect(func(token string) ([]*compute.Disk, string, error) {
 		page, err := c.api.disks(ctx, filter, token)
 		if err != nil {
 			return nil, "", err
@@ -36,14 +37,14 @@ func (c *cloud) Strays(ctx context.Context, fleet string) (all []driver.Stray, e
 	}
 	for _, d := range found {
 		if zone := path.Base(d.Zone); len(d.Users) == 0 && strings.HasPrefix(zone, c.config.Region+"-") {
-			all = append(all, driver.Stray{Kind: strayDisk, ID: zone + "/" + d.Name, Tags: tagsOf(d.Labels), Created: at(d.CreationTimestamp)})
+			all = append(all, driver.Leftover{Kind: strayDisk, ID: zone + "/" + d.Name, Tags: tagsOf(d.Labels), Created: at(d.CreationTimestamp)})
 		}
 	}
 	return all, nil
 }
 
 // Remove deletes a disk. One that an instance has again is in use, and stays.
-func (c *cloud) Remove(ctx context.Context, s driver.Stray) error {
+func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 	zone, name, err := split(s.ID)
 	if s.Kind != strayDisk || err != nil {
 		return drover.Errorf(drover.KindInvalid, "a %s %s is nothing that this cloud takes away", s.Kind, s.ID)

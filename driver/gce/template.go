@@ -6,14 +6,14 @@ import (
 	"google.golang.org/api/compute/v1"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 )
 
 // readTemplate reads a raw template, in the words of the API's Instance.
 func readTemplate(raw string) (*compute.Instance, error) {
 	made := &compute.Instance{}
 	hint := `it is JSON, with the keys of Instance in the Compute Engine API, such as {"minCpuPlatform": "Intel Ice Lake"}`
-	if err := driver.DecodeTemplate(raw, made, hint); err != nil {
+	if err := kit.DecodeTemplate(raw, made, hint); err != nil {
 		return nil, err
 	}
 	if made.Name != "" || made.MachineType != "" || slices.ContainsFunc(made.Disks, func(d *compute.AttachedDisk) bool { return d != nil && d.Boot }) ||

@@ -9,6 +9,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // longestName is what fits the name of a server, which is a host's.
@@ -40,21 +41,21 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 
 // options is the request in the API's words.
 func (c *cloud) options(ctx context.Context, r driver.CreateRequest) (opts hcloud.ServerCreateOpts, err error) {
-	if err := driver.CheckRequest(r, longestName); err != nil {
+	if err := kit.CheckRequest(r, longestName); err != nil {
 		return opts, err
 	}
 	first := r.Candidates[0]
 	if first.Market != drover.OnDemand {
 		return opts, drover.Errorf(drover.KindUnsupported, "there is no spot market")
 	}
-	if err := driver.CheckImage(first, "debian-12"); err != nil {
+	if err := kit.CheckImage(first, "debian-12"); err != nil {
 		return opts, err
 	}
 	image, err := strconv.ParseInt(first.Image, 10, 64)
 	if err != nil {
 		return opts, drover.Errorf(drover.KindInvalid, "%q is no image's id", first.Image)
 	}
-	text, err := driver.UserDataWithin(r, maxUserData)
+	text, err := kit.LimitedUserData(r, maxUserData)
 	if err != nil {
 		return opts, err
 	}
@@ -100,7 +101,7 @@ func unknownType(classed, err error) error {
 
 // sshKey is the project's copy of the key that may log in. It is looked for once, and anew after a create that failed.
 func (c *cloud) sshKey(ctx context.Context, r driver.CreateRequest) (*hcloud.SSHKey, error) {
-	fingerprint, err := driver.Fingerprint(r.PublicKey)
+	fingerprint, err := kit.Fingerprint(r.PublicKey)
 	if err != nil {
 		return nil, err
 	}

@@ -56,14 +56,14 @@ func (c *cloud) turn(ctx context.Context, id string, to hcloud.ServerStatus, do 
 // strayKey is all that is left over: a key that logs in, which the fleet's instances share.
 const strayKey = "ssh key"
 
-// Strays are the fleet's keys.
-func (c *cloud) Strays(ctx context.Context, fleet string) (all []driver.Stray, err error) {
+// Leftovers are the fleet's keys.
+func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
 	keys, err := c.api.SSHKey.AllWithOpts(ctx, hcloud.SSHKeyListOpts{ListOpts: hcloud.ListOpts{LabelSelector: selector(map[string]string{driver.TagFleet: fleet})}})
 	if err != nil {
 		return nil, classify("list keys", err)
 	}
 	for _, k := range keys {
-		all = append(all, driver.Stray{
+		all = append(all, driver.Leftover{
 			Kind: strayKey, ID: strconv.FormatInt(k.ID, 10), Tags: tagsOf(k.Labels), Created: drover.TimeOf(k.Created), Shared: true,
 		})
 	}
@@ -71,7 +71,7 @@ func (c *cloud) Strays(ctx context.Context, fleet string) (all []driver.Stray, e
 }
 
 // Remove takes a key away.
-func (c *cloud) Remove(ctx context.Context, s driver.Stray) error {
+func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 	id, err := strconv.ParseInt(s.ID, 10, 64)
 	if err != nil || s.Kind != strayKey {
 		return drover.Errorf(drover.KindInvalid, "a %s is nothing that this cloud takes away", s.Kind)

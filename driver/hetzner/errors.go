@@ -9,7 +9,7 @@ import (
 	"github.com/hetznercloud/hcloud-go/v2/hcloud"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 )
 
 // class is what an error of the API means.
@@ -72,7 +72,7 @@ const again = 2 * time.Second
 
 // classify gives an error of the API its class, and says what we were doing.
 func classify(doing string, err error) error {
-	if told, done := driver.Classed(doing, err); done {
+	if told, done := kit.Classed(doing, err); done {
 		return told
 	}
 	var told hcloud.Error

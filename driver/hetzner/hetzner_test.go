@@ -22,6 +22,8 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
+	"drover/driver/kit"
+	"drover/driver/middleware"
 	"drover/internal/config"
 )
 
@@ -96,7 +98,7 @@ func TestConformance(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			return driver.WithImages(c, map[drover.Arch]string{"": "debian-*"}), nil
+			return middleware.WithImages(c, map[drover.Arch]string{"": "debian-*"}), nil
 		},
 		Fleet: "check", Patience: 10 * time.Second, Many: 8, NoLogin: true,
 	})
@@ -355,7 +357,7 @@ func TestSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("the key and the server bear the fleet's label and those of the configuration", func(t *testing.T) {
-		strays, err := c.Strays(t.Context(), "fleet")
+		strays, err := c.Leftovers(t.Context(), "fleet")
 		if err != nil || len(strays) != 1 || strays[0].Tags["team"] != "vision" || strays[0].Tags[driver.TagFleet] != "fleet" {
 			t.Errorf("strays %+v, %v", strays, err)
 		}
@@ -367,8 +369,8 @@ func TestSweep(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for _, life := range []driver.Life{driver.Living, driver.Ended} {
-		swept, err := driver.Sweep(t.Context(), c, "fleet", drover.TimeOf(time.Now()), life)
+	for _, life := range []driver.FleetState{driver.Active, driver.Ended} {
+		swept, err := driver.Reap(t.Context(), c, "fleet", drover.TimeOf(time.Now()), life)
 		if err != nil || (len(swept) == 1) != (life == driver.Ended) || (len(f.keys) == 0) != (life == driver.Ended) {
 			t.Errorf("swept %v, %v, left %v", swept, err, f.keys)
 		}
@@ -421,7 +423,7 @@ func (a *answered) RoundTrip(*http.Request) (*http.Response, error) {
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next, counted := &answered{}, 0
-		g := &gate{driver.Gate{Budget: driver.NewBudget(rates, 1), Metric: func(request string, err error) {
+		g := &gate{kit.Gate{Limiter: kit.NewRateLimiter(rates, 1), Metric: func(request string, err error) {
 			if request == "POST actions" && err != nil {
 				counted++
 			}

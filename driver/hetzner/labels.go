@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 )
 
 // A label's value has at most 63 characters, letters, digits, dashes, underscores and dots, the first and the last of them a letter or digit
@@ -57,7 +57,7 @@ func parts(value string) (all []string) {
 
 // written is a text that a label may have at its end or only within.
 func written(text string, atEnd bool) string {
-	return driver.Escaped(text, mark, func(c byte) bool {
+	return kit.Escaped(text, mark, func(c byte) bool {
 		return c != mark && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9') || !atEnd && (c == '-' || c == '_' || c == '.')
 	})
 }
@@ -80,7 +80,7 @@ func checkLabels(labels map[string]string) error {
 
 // labels are those that stand for tags, and what the configuration puts on all that is made.
 func (c *cloud) labels(tags map[string]string) map[string]string {
-	return driver.Together(c.config.Labels, labelsOf(tags))
+	return kit.MergeTags(c.config.Labels, labelsOf(tags))
 }
 
 // tagsOf are the tags that labels stand for.
@@ -119,7 +119,7 @@ func hasPart(labels map[string]string, first string, n int) bool {
 
 // read is what was written. What we did not write stays as it is.
 func read(part string) string {
-	if text, ours := driver.Unescaped(part, mark); ours {
+	if text, ours := kit.Unescaped(part, mark); ours {
 		return text
 	}
 	return part

@@ -9,6 +9,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // pageSize is the most servers that a page has.
@@ -16,7 +17,7 @@ const pageSize = 50
 
 // List asks for the servers with the tags' labels, by ascending ids, as reading pages needs it.
 func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
-	servers, err := driver.CollectNumbered(func(page int) ([]*hcloud.Server, int, error) {
+	servers, err := kit.CollectNumbered(func(page int) ([]*hcloud.Server, int, error) {
 		some, answer, err := c.api.Server.List(ctx, hcloud.ServerListOpts{
 			ListOpts: hcloud.ListOpts{Page: page, PerPage: pageSize, LabelSelector: selector(tags)}, Sort: []string{"id:asc"},
 		})

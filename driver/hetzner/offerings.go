@@ -10,7 +10,7 @@ import (
 	"github.com/hetznercloud/hcloud-go/v2/hcloud"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 )
 
 // Offerings are the server types in the locations that have them, and the types by hand. A type by hand takes the place of the cloud's of the
@@ -22,7 +22,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	var hand []drover.Offering
 	if len(c.config.Types) > 0 {
 		var err error
-		hand, err = driver.ByHand(c.config.Types, driver.Listing{
+		hand, err = kit.StaticOfferings(c.config.Types, kit.StaticOptions{
 			Cloud: c.o.Name, Zones: c.config.Locations, Markets: []drover.Market{drover.OnDemand}, Default: drover.Resources{Arch: "amd64"},
 		})
 		if err != nil {
@@ -44,7 +44,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 		}
 		all = append(all, some...)
 	}
-	return counted(driver.Beside(c.config.Types, hand, all)), nil
+	return counted(kit.MergeOfferings(c.config.Types, hand, all)), nil
 }
 
 // dedicated is the limit under which processors of one's own count, beside that of servers.

@@ -21,6 +21,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // maxUserData is how much user data the API takes.
@@ -41,7 +42,7 @@ type Config struct {
 	Labels    map[string]string `yaml:"labels" doc:"on all that is made, beside Drover's own"`
 	Rate      drover.Money      `yaml:"dollars" doc:"what one unit of the price list's currency, mostly the euro, is worth"`
 	ListTypes bool              `yaml:"list_types" doc:"whether Hetzner's own types are offered, with its prices"`
-	Types     []driver.Type     `yaml:"types" doc:"types by hand, beside or in place of Hetzner's own"`
+	Types     []kit.Type        `yaml:"types" doc:"types by hand, beside or in place of Hetzner's own"`
 }
 
 // Default is what holds where nothing is said. The rate is on the safe side: what is reckoned to be dear is rented less.
@@ -71,13 +72,13 @@ func (c *Config) Check() error {
 const listLag = driver.DefaultListLag
 
 type cloud struct {
-	driver.Planted
+	kit.Planted
 
 	o      driver.Options
 	config Config
 	api    *hcloud.Client
 
-	keys driver.Known[*hcloud.SSHKey] // that log in and were met, by fingerprint
+	keys kit.Cache[*hcloud.SSHKey] // that log in and were met, by fingerprint
 }
 
 // Open opens a project. It calls nobody.
@@ -88,7 +89,7 @@ func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
 // open does, over what stands for the network.
 func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 	var c Config
-	if err := driver.Begin(&o, longestFleet, &c); err != nil {
+	if err := kit.Begin(&o, longestFleet, &c); err != nil {
 		return nil, err
 	}
 	token := c.Token.Reveal()
@@ -99,7 +100,7 @@ func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 		return nil, drover.Errorf(drover.KindAuthentication, "open cloud %s: there is no token for the project", o.Name).
 			WithHint("set HCLOUD_TOKEN, or write token: file:PATH")
 	}
-	gate := &gate{driver.Gate{Budget: driver.NewBudget(rates, 1), Metric: o.Metric}, network}
+	gate := &gate{kit.Gate{Limiter: kit.NewRateLimiter(rates, 1), Metric: o.Metric}, network}
 	return &cloud{o: o, config: c, api: connect(c, token, gate)}, nil
 }
 

@@ -4,18 +4,18 @@ import (
 	"net/http"
 	"strings"
 
-	"drover/driver"
+	"drover/driver/kit"
 )
 
 // anyRequest is the one kind of request as far as the rate goes.
 const anyRequest = "request"
 
 // rates is that of "Rate Limiting" in the API's reference, for each project: https://docs.hetzner.cloud/reference/cloud#rate-limiting.
-var rates = map[string]driver.Rate{anyRequest: {Burst: 3600, PerSecond: 1}}
+var rates = map[string]kit.Rate{anyRequest: {Burst: 3600, PerSecond: 1}}
 
 // gate is where requests go out.
 type gate struct {
-	driver.Gate
+	kit.Gate
 	next http.RoundTripper
 }
 

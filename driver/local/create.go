@@ -19,6 +19,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // Create starts an instance's processes and returns: its address is known, and unless a boot delay was asked for its port takes
@@ -169,7 +170,7 @@ func (c *cloud) launch(r driver.CreateRequest, environment []string) launch {
 		Fate:        c.faults.fateOf(r.Name),
 		Environment: environment,
 	}
-	for _, script := range driver.Scripts(r) {
+	for _, script := range kit.Scripts(r) {
 		l.Init = append(l.Init, script.Reveal())
 	}
 	return l

@@ -8,12 +8,13 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // classify gives an error of this host's a kind: what is missing is not found, what is full or forbidden is said to be so, and
 // anything else tells nothing.
 func classify(doing string, err error) error {
-	if told, done := driver.Classed(doing, err); done {
+	if told, done := kit.Classed(doing, err); done {
 		return told
 	}
 	kind, scope := drover.KindTransient, drover.Scope("")

@@ -12,6 +12,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // What is offered when the configuration is silent.
@@ -40,7 +41,7 @@ func (c Config) catalog(o driver.Options) (catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	return driver.ByHand(c.Types, driver.Listing{
+	return kit.StaticOfferings(c.Types, kit.StaticOptions{
 		Cloud: o.Name, Zones: c.Zones, Markets: c.Markets, Discount: c.SpotDiscount, Default: host, Price: defaultPrice,
 	})
 }

@@ -40,6 +40,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/middleware"
 )
 
 type cloud struct {
@@ -81,7 +82,7 @@ func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
 	if err != nil {
 		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: %v", o.Name, err)
 	}
-	return driver.Inject(&cloud{o: o, catalog: catalog, faults: &faults{c.Faults}, opened: time.Now(), exposes: !c.Trusted}, c.Faults.ofCalls()), nil
+	return middleware.Inject(&cloud{o: o, catalog: catalog, faults: &faults{c.Faults}, opened: time.Now(), exposes: !c.Trusted}, c.Faults.ofCalls()), nil
 }
 
 func (c *cloud) Capabilities() driver.Capabilities {

@@ -17,7 +17,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/utils"
 	"github.com/gophercloud/gophercloud/v2/pagination"
 
-	"drover/driver"
+	"drover/driver/kit"
 )
 
 // The microversions of Nova that matter here, as what stands behind "2.". See "REST API Version History" in Nova's documentation. A newer one
@@ -39,7 +39,7 @@ const extendsInUse = "3.42"
 type api struct {
 	who  credentials
 	http http.Client
-	open driver.Known[*session] // the one there is has no name
+	open kit.Cache[*session] // the one there is has no name
 }
 
 // session is a sign-in and what it found.
@@ -52,7 +52,7 @@ type session struct {
 // callTime is how long one call may take at most; Nova itself waits a minute for a part of the cloud that does not answer.
 const callTime = 100 * time.Second
 
-func newAPI(who credentials, network http.RoundTripper, gate driver.Gate) *api {
+func newAPI(who credentials, network http.RoundTripper, gate kit.Gate) *api {
 	if network == nil {
 		own := http.DefaultTransport.(*http.Transport).Clone()
 		own.TLSClientConfig = who.tls
@@ -135,8 +135,8 @@ func microversion(ctx context.Context, compute *gophercloud.ServiceClient) (int,
 func collect[T any](ctx context.Context, pager pagination.Pager, extract func(pagination.Page) ([]T, error)) (all []T, err error) {
 	pages := 0
 	err = pager.EachPage(ctx, func(_ context.Context, page pagination.Page) (bool, error) {
-		if pages++; pages > driver.MaxPages {
-			return false, driver.ErrEndless
+		if pages++; pages > kit.MaxPages {
+			return false, kit.ErrEndless
 		}
 		some, err := extract(page)
 		all = append(all, some...)

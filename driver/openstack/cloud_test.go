@@ -13,6 +13,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
+	"drover/driver/middleware"
 	"drover/internal/config"
 )
 
@@ -141,7 +142,7 @@ func TestConformance(t *testing.T) {
 					if err != nil {
 						return nil, err
 					}
-					return driver.WithImages(c, map[drover.Arch]string{"": "debian-12-*"}), nil
+					return middleware.WithImages(c, map[drover.Arch]string{"": "debian-12-*"}), nil
 				},
 				Fleet: "check", Patience: 10 * time.Second, Many: 5, NoLogin: true,
 			})

@@ -8,6 +8,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // Config is the driver's part of the configuration.
@@ -32,8 +33,8 @@ type Config struct {
 	GPUAliases   []string                `yaml:"gpu_aliases" doc:"the aliases of PCI devices that are GPUs, as flavors ask for them"`
 	Arch         drover.Arch             `yaml:"arch" doc:"of the cloud's own flavors: amd64 or arm64"`
 
-	ListTypes bool          `yaml:"list_types" doc:"whether the cloud's own flavors are offered"`
-	Types     []driver.Type `yaml:"types" doc:"types by hand, beside or in place of the cloud's own"`
+	ListTypes bool       `yaml:"list_types" doc:"whether the cloud's own flavors are offered"`
+	Types     []kit.Type `yaml:"types" doc:"types by hand, beside or in place of the cloud's own"`
 }
 
 // rates are what an hour costs, by size.

@@ -12,6 +12,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // longestName is what fits everywhere that Nova writes the name of a server.
@@ -56,14 +57,14 @@ func (c *cloud) create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 
 // check refuses what could never become an instance.
 func check(r driver.CreateRequest) error {
-	if err := driver.CheckRequest(r, longestName); err != nil {
+	if err := kit.CheckRequest(r, longestName); err != nil {
 		return err
 	}
 	first := r.Candidates[0]
 	if first.Market != drover.OnDemand {
 		return drover.Errorf(drover.KindUnsupported, "OpenStack has no market %s", first.Market)
 	}
-	return driver.CheckImage(first, "debian-12-*")
+	return kit.CheckImage(first, "debian-12-*")
 }
 
 // named looks for the instance of this name, the oldest if there should be several.
@@ -97,7 +98,7 @@ type serverRequest struct {
 
 func (c *cloud) serverRequest(ctx context.Context, r driver.CreateRequest) (*serverRequest, error) {
 	first := r.Candidates[0]
-	text, err := driver.UserDataWithin(r, maxUserData)
+	text, err := kit.LimitedUserData(r, maxUserData)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +130,7 @@ func (c *cloud) serverRequest(ctx context.Context, r driver.CreateRequest) (*ser
 
 // metadata is the tags, and what the configuration gives every instance.
 func (c *cloud) metadata(tags map[string]string) map[string]string {
-	return driver.Together(c.config.Tags, tags)
+	return kit.MergeTags(c.config.Tags, tags)
 }
 
 // volume is what the instance boots from, at least as large as asked for and as its image wants; it goes with the instance.

@@ -15,6 +15,8 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
+	"drover/driver/middleware"
 )
 
 func TestCreate(t *testing.T) {
@@ -249,7 +251,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 			"tags": []any{"drover-fleet=fleet"}, "metadata": map[string]any{driver.TagFleet: "fleet", driver.TagName: "one"},
 		})
 		text, err := base64.StdEncoding.DecodeString(got["user_data"].(string))
-		if err != nil || string(text) != driver.UserData(request("one")).Reveal() {
+		if err != nil || string(text) != kit.UserData(request("one")).Reveal() {
 			t.Errorf("%v: %s", err, text)
 		}
 	})
@@ -305,7 +307,7 @@ func TestFindImages(t *testing.T) {
 		{debian, "amd64", debian}, {"99999999-9999-9999-9999-999999999999", "", ""}, {"debian", "", ""},
 	} {
 		all, err := c.FindImages(t.Context(), tt.ref, tt.arch)
-		newest, _ := driver.Newest(all, tt.arch)
+		newest, _ := middleware.Newest(all, tt.arch)
 		if err != nil || newest.ID != tt.want {
 			t.Errorf("%s: %v, %v", tt.ref, newest, err)
 		}

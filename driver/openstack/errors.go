@@ -12,7 +12,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 )
 
 // limitedFor is how long calls are left alone that the cloud had too many of, if it does not say.
@@ -84,7 +84,7 @@ var hints = map[drover.ErrorKind]string{
 // classOf finds the row of an answer.
 func classOf(status int, words string) class {
 	for _, c := range classes {
-		if c.status == status && driver.Like("*"+c.words+"*", words) {
+		if c.status == status && kit.MatchGlob("*"+c.words+"*", words) {
 			return c
 		}
 	}
@@ -93,7 +93,7 @@ func classOf(status int, words string) class {
 
 // classify gives an error of the cloud's a kind.
 func classify(doing string, err error) error {
-	if told, done := driver.Classed(doing, err); done {
+	if told, done := kit.Classed(doing, err); done {
 		return told
 	}
 	var expired *gophercloud.ErrUnableToReauthenticate
@@ -171,5 +171,5 @@ func said(answer gophercloud.ErrUnexpectedResponseCode) string {
 
 // retryAt is when the cloud wants to be asked again.
 func retryAt(h http.Header, now time.Time) time.Time {
-	return now.Add(cmp.Or(driver.RetryAfter(h, now), limitedFor))
+	return now.Add(cmp.Or(kit.RetryAfter(h, now), limitedFor))
 }

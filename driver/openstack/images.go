@@ -9,6 +9,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // FindImages reads a UUID as an id, and anything else as a name, in which * stands for any text. What the project sees is the cloud's, its own,
@@ -41,7 +42,7 @@ func (c *cloud) lookFor(ctx context.Context, ref string) (all []images.Image, er
 	}
 	found, err := c.api.listImages(ctx, "")
 	for _, i := range found {
-		if driver.Like(ref, i.Name) {
+		if kit.MatchGlob(ref, i.Name) {
 			all = append(all, i)
 		}
 	}

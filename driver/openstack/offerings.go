@@ -11,7 +11,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 	"drover/internal/logkey"
 )
 
@@ -40,7 +40,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	if err != nil {
 		return nil, classify("list availability zones", err)
 	}
-	hand, err := driver.ByHand(c.config.Types, driver.Listing{
+	hand, err := kit.StaticOfferings(c.config.Types, kit.StaticOptions{
 		Cloud: c.o.Name, Zones: zones, Markets: []drover.Market{drover.OnDemand}, Default: drover.Resources{Arch: c.config.Arch},
 	})
 	if err != nil || !c.config.ListTypes {
@@ -60,7 +60,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 			all = append(all, drover.Offering{Cloud: c.o.Name, Zone: zone, Type: offered, Market: drover.OnDemand, Price: c.price(name, f)})
 		}
 	}
-	return c.withVolumes(driver.Beside(c.config.Types, hand, all)), nil
+	return c.withVolumes(kit.MergeOfferings(c.config.Types, hand, all)), nil
 }
 
 // withVolumes says of each offering what a GiB of its volume costs.

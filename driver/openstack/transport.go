@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strings"
 
-	"drover/driver"
+	"drover/driver/kit"
 )
 
 // maxAnswer is how large one answer may be: a thousand servers take about two MiB.
@@ -14,7 +14,7 @@ const maxAnswer = 64 << 20
 
 // transport counts every call, and reads no more of an answer than there can be.
 type transport struct {
-	driver.Gate
+	kit.Gate
 	next http.RoundTripper
 }
 
