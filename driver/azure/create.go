@@ -32,7 +32,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.I
 		in, err = c.launch(ctx, r, taken)
 	}
 	if err != nil {
-		return driver.Instance{}, driver.Candidate{}, classify("create instance "+r.Name, taken.Market, err)
+		return driver.Instance{}, driver.Candidate{}, errs.ClassifyIn("create instance "+r.Name, taken.Market, err)
 	}
 	return in, in.Candidate(), nil
 }
@@ -59,7 +59,7 @@ func (c *cloud) launch(ctx context.Context, r driver.CreateRequest, wanted drive
 		return driver.Instance{}, err
 	}
 	err = c.api.createVM(ctx, r.Name, *vm)
-	if kindOf(err) == drover.KindConflict {
+	if errs.KindOf(err) == drover.KindConflict {
 		return c.recall(ctx, r)
 	}
 	vm.Name = &r.Name

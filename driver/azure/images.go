@@ -29,7 +29,7 @@ func (c *cloud) FindImages(ctx context.Context, ref string, _ drover.Arch) ([]dr
 	}
 	found, err := c.api.listImages(ctx)
 	if err != nil {
-		return nil, classify("look for image "+ref, "", err)
+		return nil, errs.Classify("look for image "+ref, err)
 	}
 	var all []driver.Image
 	for _, i := range found {

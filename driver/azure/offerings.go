@@ -47,7 +47,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 		types, typesErr := c.types.Get(ctx)
 		ofDisks, disksErr := c.disks.Get(ctx)
 		if err := errors.Join(typesErr, pricesErr, disksErr); err != nil {
-			return nil, classify("list types and prices", "", err)
+			return nil, errs.Classify("list types and prices", err)
 		}
 		known, disks, all = types, ofDisks, c.listed(types, prices)
 	}

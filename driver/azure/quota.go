@@ -57,7 +57,7 @@ func (c *cloud) allowed(ctx context.Context, candidate driver.Candidate) error {
 		return nil
 	}
 	return &drover.Error{
-		Kind: drover.KindQuota, Scope: drover.ScopeQuotaGroup, Market: candidate.Market, Hint: hints[drover.KindQuota],
+		Kind: drover.KindQuota, Scope: drover.ScopeQuotaGroup, Market: candidate.Market, Hint: errs.Hints[drover.KindQuota],
 		Message: "a " + candidate.ProviderType + " has more vCPUs than the whole quota of " + group + " allows",
 	}
 }

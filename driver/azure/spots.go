@@ -58,7 +58,7 @@ func (c *cloud) fetchSpots(ctx context.Context) (map[string]spotInfo, error) {
 	var rows []spotRow
 	err := c.api.query(ctx, fmt.Sprintf(spotsQuery, c.config.Location), &rows)
 	if err == nil && len(rows) == 0 { // what the credentials may not read is not refused but missing
-		err = drover.Errorf(drover.KindAuthentication, "nothing is to be seen of %s", c.config.Location).WithHint("%s", hints[drover.KindAuthentication])
+		err = drover.Errorf(drover.KindAuthentication, "nothing is to be seen of %s", c.config.Location).WithHint("%s", errs.Hints[drover.KindAuthentication])
 	}
 	all := map[string]spotInfo{}
 	for _, row := range rows {
@@ -67,7 +67,7 @@ func (c *cloud) fetchSpots(ctx context.Context) (map[string]spotInfo, error) {
 		all[name] = spotInfo{append(all[name].Prices, prices...), max(all[name].Evictions, evictionRates[row.Evictions])}
 		err = cmp.Or(err, failed)
 	}
-	return all, classify("ask Azure Resource Graph about spot instances", "", err)
+	return all, errs.Classify("ask Azure Resource Graph about spot instances", err)
 }
 
 func (r spotRow) history() (all []driver.PricePoint, err error) {
@@ -114,7 +114,7 @@ func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m d
 	}
 	disks, err := c.disks.Get(ctx)
 	if err != nil {
-		return nil, classify("list prices of disks", "", err)
+		return nil, errs.Classify("list prices of disks", err)
 	}
 	var all []driver.PricePoint
 	for _, p := range driver.PricesSince(past, since) {

@@ -28,7 +28,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 	}
 	disks, err := c.api.listDisks(ctx)
 	if err != nil {
-		return nil, classify("list disks", "", err)
+		return nil, errs.Classify("list disks", err)
 	}
 	for _, d := range disks {
 		if d.ManagedBy == nil && value(value(d.Properties).DiskState) == armcompute.DiskStateUnattached {
@@ -37,7 +37,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 	}
 	interfaces, err := c.api.listInterfaces(ctx)
 	if err != nil {
-		return nil, classify("list network interfaces", "", err)
+		return nil, errs.Classify("list network interfaces", err)
 	}
 	for _, i := range interfaces {
 		if i.Properties != nil && i.Properties.VirtualMachine == nil {
@@ -46,7 +46,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 	}
 	addresses, err := c.api.listAddresses(ctx)
 	if err != nil {
-		return nil, classify("list public addresses", "", err)
+		return nil, errs.Classify("list public addresses", err)
 	}
 	for _, a := range addresses {
 		if a.Properties != nil && a.Properties.IPConfiguration == nil {
@@ -74,8 +74,8 @@ func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 		return drover.Errorf(drover.KindInvalid, "a %s is nothing that this cloud takes away", s.Kind)
 	}
 	err := remove(ctx, s.ID)
-	if kind := kindOf(err); kind == drover.KindConflict || kind == drover.KindNotFound {
+	if kind := errs.KindOf(err); kind == drover.KindConflict || kind == drover.KindNotFound {
 		return nil
 	}
-	return classify("take away "+s.Kind+" "+s.ID, "", err)
+	return errs.Classify("take away "+s.Kind+" "+s.ID, err)
 }

@@ -20,18 +20,18 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.I
 	doing := "creating " + r.Name
 	release, err := c.names.Hold(ctx, r.Name)
 	if err != nil {
-		return in, taken, failed(doing, err)
+		return in, taken, errs.Classify(doing, err)
 	}
 	defer release()
 	wanted, err := c.request(r)
 	if err != nil {
-		return in, taken, failed(doing, err)
+		return in, taken, errs.Classify(doing, err)
 	}
 	if ctx, err = c.door.prepay(ctx, 2); err != nil {
-		return in, taken, failed(doing, err)
+		return in, taken, errs.Classify(doing, err)
 	}
 	if in, found, err := c.find(ctx, r); err != nil || found {
-		return in, in.Candidate(), failed(doing, err)
+		return in, in.Candidate(), errs.Classify(doing, err)
 	}
 	taken = r.Candidates[0]
 	in, err = c.createAs(ctx, wanted, taken)
@@ -40,7 +40,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.I
 			in, err = c.createAs(ctx, wanted, taken)
 		}
 	}
-	return in, taken, failed(doing, err)
+	return in, taken, errs.Classify(doing, err)
 }
 
 // createAs makes a Droplet as a candidate says.
@@ -52,7 +52,7 @@ func (c *cloud) createAs(ctx context.Context, wanted godo.DropletCreateRequest, 
 	}
 	d, _, err := c.api.Droplets.Create(ctx, &wanted)
 	if err != nil {
-		return driver.Instance{}, created(as.ProviderType+" in "+as.Zone, err)
+		return driver.Instance{}, errs.ClassifyCreate(as.ProviderType+" in "+as.Zone, as.Market, err)
 	}
 	if d == nil || d.ID == 0 {
 		return driver.Instance{}, drover.Errorf(drover.KindTransient, "the answer has no Droplet in it")
@@ -131,7 +131,7 @@ func (c *cloud) find(ctx context.Context, r driver.CreateRequest) (in driver.Ins
 		return c.api.Droplets.ListByName(ctx, r.Name, o)
 	})
 	if err != nil {
-		return in, false, failed("looking for the name", err)
+		return in, false, errs.Classify("looking for the name", err)
 	}
 	if strings.HasPrefix(r.Candidates[0].ProviderType, "gpu-") {
 		gpus, err := c.withGPUs(ctx)
@@ -148,14 +148,11 @@ func (c *cloud) find(ctx context.Context, r driver.CreateRequest) (in driver.Ins
 	return in, false, nil
 }
 
-// unknownKey is what DigitalOcean says of a login key that the account does not have, or that was added to it a moment ago.
-const unknownKey = "invalid key identifiers"
-
 // addKey adds a login key to the account. Somebody else may do so at the same time.
 func (c *cloud) addKey(ctx context.Context, key, print string) error {
 	_, answer, err := c.api.Keys.Create(ctx, &godo.KeyCreateRequest{Name: fleetWord(c.fleet) + ":" + print, PublicKey: key})
 	if err != nil && answer != nil && strings.Contains(err.Error(), "already in use") {
 		return nil
 	}
-	return failed("adding the login key", err)
+	return errs.Classify("adding the login key", err)
 }

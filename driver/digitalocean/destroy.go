@@ -23,19 +23,19 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 	}
 	ctx, err := c.door.prepay(ctx, 2+len(single))
 	if err != nil {
-		return failed(doing, err)
+		return errs.Classify(doing, err)
 	}
 	d, _, err := c.api.Droplets.Get(ctx, n)
 	if err == nil {
 		_, err = c.api.Droplets.Delete(ctx, n)
 	}
 	if err != nil || d == nil {
-		return gone(doing, err)
+		return errs.Gone(doing, err)
 	}
 	for _, word := range d.Tags {
-		if w, ours := read(word); ours && w.at != 0 {
+		if w, ours := tagOf(word); ours && w.at != 0 {
 			_, err := c.api.Tags.Delete(ctx, word)
-			if err = gone(doing, err); err != nil {
+			if err = errs.Gone(doing, err); err != nil {
 				return err
 			}
 		}
@@ -57,11 +57,11 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	}
 	ctx, err := c.door.prepay(ctx, 3) // to look, to add one word and to remove one
 	if err != nil {
-		return failed("tagging "+id, err)
+		return errs.Classify("tagging "+id, err)
 	}
 	d, _, err := c.api.Droplets.Get(ctx, n)
 	if err != nil {
-		return failed("tagging "+id, err)
+		return errs.Classify("tagging "+id, err)
 	}
 	wanted, err := words(tags, time.Now())
 	if err != nil {
@@ -70,12 +70,12 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	add, remove := change(d.Tags, wanted)
 	for _, word := range add {
 		if err := c.tag(ctx, id, word); err != nil {
-			return failed("tagging "+id, err)
+			return errs.Classify("tagging "+id, err)
 		}
 	}
 	for _, word := range remove {
 		if err := c.untag(ctx, id, word); err != nil {
-			return failed("tagging "+id, err)
+			return errs.Classify("tagging "+id, err)
 		}
 	}
 	return nil
@@ -85,9 +85,9 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 // written makes no difference.
 func change(there, wanted []string) (add, remove []string) {
 	among := func(all []string, word string) bool {
-		w, _ := read(word)
+		w, _ := tagOf(word)
 		return slices.ContainsFunc(all, func(other string) bool {
-			o, ours := read(other)
+			o, ours := tagOf(other)
 			return ours && o.fleet == w.fleet && o.key == w.key && o.value == w.value
 		})
 	}
@@ -97,7 +97,7 @@ func change(there, wanted []string) (add, remove []string) {
 		}
 	}
 	for _, word := range there {
-		if _, ours := read(word); ours && !among(wanted, word) {
+		if _, ours := tagOf(word); ours && !among(wanted, word) {
 			remove = append(remove, word)
 		}
 	}
@@ -125,7 +125,7 @@ func (c *cloud) tag(ctx context.Context, id, word string) error {
 func (c *cloud) untag(ctx context.Context, id, word string) error {
 	var answer *godo.Response
 	var err error
-	if w, _ := read(word); w.at != 0 {
+	if w, _ := tagOf(word); w.at != 0 {
 		answer, err = c.api.Tags.Delete(ctx, word)
 	} else {
 		answer, err = c.api.Tags.UntagResources(ctx, word, &godo.UntagResourcesRequest{Resources: onDroplet(id)})

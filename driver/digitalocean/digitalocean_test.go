@@ -156,7 +156,7 @@ func TestOfferings(t *testing.T) {
 		}
 	})
 	t.Run("what is free of charge is a mistake", func(t *testing.T) {
-		if _, err := priceOf(godo.Size{}); !is(err, drover.KindTransient) {
+		if _, err := priceOf(godo.Size{}); drover.KindOf(err) != drover.KindTransient {
 			t.Error(err)
 		}
 	})
@@ -202,7 +202,7 @@ func TestCreate(t *testing.T) {
 			f := newFake(t)
 			r := request("a")
 			spoil(&r)
-			if _, _, err := f.open(t).Create(t.Context(), r); !is(err, drover.KindInvalid) || len(f.droplets) != 0 {
+			if _, _, err := f.open(t).Create(t.Context(), r); drover.KindOf(err) != drover.KindInvalid || len(f.droplets) != 0 {
 				t.Error(len(f.droplets), err)
 			}
 		})
@@ -285,13 +285,13 @@ func TestList(t *testing.T) {
 			}
 			return 0, ""
 		}
-		if all, err := c.List(t.Context(), ofTheFleet); !is(err, drover.KindTransient) || all != nil {
+		if all, err := c.List(t.Context(), ofTheFleet); drover.KindOf(err) != drover.KindTransient || all != nil {
 			t.Error(all, err)
 		}
 	})
 	t.Run("a list whose end cannot be told is refused", func(t *testing.T) {
 		answer := &godo.Response{Links: &godo.Links{Pages: &godo.Pages{Last: "https://x/?page=last"}}}
-		if _, err := lastPage(answer); !is(err, drover.KindTransient) {
+		if _, err := lastPage(answer); drover.KindOf(err) != drover.KindTransient {
 			t.Error(err)
 		}
 	})
@@ -312,7 +312,7 @@ func TestList(t *testing.T) {
 			d.Status = "archive"
 		}
 		for _, id := range []string{in.ID, "4711", "none", "-1"} {
-			if in, err := c.Describe(t.Context(), id); !is(err, drover.KindNotFound) || in.ID != "" {
+			if in, err := c.Describe(t.Context(), id); drover.KindOf(err) != drover.KindNotFound || in.ID != "" {
 				t.Errorf("%s: %+v, %v", id, in, err)
 			}
 		}

@@ -37,7 +37,7 @@ func (c *cloud) image(ctx context.Context, ref string) ([]driver.Image, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, failed("looking for the image "+ref, err)
+		return nil, errs.Classify("looking for the image "+ref, err)
 	}
 	return []driver.Image{imageFrom(*found)}, nil
 }
@@ -47,7 +47,7 @@ func (c *cloud) imagesLike(ctx context.Context, ref string) (all []driver.Image,
 	for _, list := range []func(context.Context, *godo.ListOptions) ([]godo.Image, *godo.Response, error){c.api.Images.ListUser, c.api.Images.ListDistribution} {
 		some, err := pages(func(o *godo.ListOptions) ([]godo.Image, *godo.Response, error) { return list(ctx, o) })
 		if err != nil {
-			return nil, failed("listing images", err)
+			return nil, errs.Classify("listing images", err)
 		}
 		for _, i := range some {
 			if kit.MatchGlob(ref, i.Name) || kit.MatchGlob(ref, i.Slug) {

@@ -47,7 +47,7 @@ func lastPage(answer *godo.Response) (int, error) {
 func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.Instance, err error) {
 	// The first page, all of them, and those with GPUs: as many as there were the last time.
 	if ctx, err = c.door.prepay(ctx, 2+int(c.lastPage.Load())); err != nil {
-		return nil, failed("listing Droplets", err)
+		return nil, errs.Classify("listing Droplets", err)
 	}
 	last := 0
 	defer func() { c.lastPage.Store(int32(last)) }()
@@ -61,7 +61,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.
 		return c.api.Droplets.List(ctx, o)
 	})
 	if err != nil {
-		return nil, failed("listing Droplets", err)
+		return nil, errs.Classify("listing Droplets", err)
 	}
 	gpus, err := c.withGPUs(ctx)
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	d, _, err := c.api.Droplets.Get(ctx, n)
 	switch {
 	case err != nil:
-		return driver.Instance{}, failed(doing, err)
+		return driver.Instance{}, errs.Classify(doing, err)
 	case d == nil:
 		return driver.Instance{}, drover.Errorf(drover.KindTransient, "%s: the answer has no Droplet", doing)
 	case d.Status == archived:
@@ -98,7 +98,7 @@ func (c *cloud) withGPUs(ctx context.Context) ([]godo.Droplet, error) {
 	all, err := pages(func(o *godo.ListOptions) ([]godo.Droplet, *godo.Response, error) {
 		return c.api.Droplets.ListWithGPUs(ctx, o)
 	})
-	return all, failed("listing Droplets with GPUs", err)
+	return all, errs.Classify("listing Droplets with GPUs", err)
 }
 
 // states are DigitalOcean's words.

@@ -26,7 +26,7 @@ func (c *cloud) Offerings(ctx context.Context) (all []drover.Offering, err error
 	}
 	sizes, err := pages(func(o *godo.ListOptions) ([]godo.Size, *godo.Response, error) { return c.api.Sizes.List(ctx, o) })
 	if err != nil {
-		return nil, failed("listing sizes", err)
+		return nil, errs.Classify("listing sizes", err)
 	}
 	seen := map[string]bool{}
 	for _, size := range sizes {

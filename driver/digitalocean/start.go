@@ -28,10 +28,10 @@ func (c *cloud) bring(ctx context.Context, id, status string, do func(context.Co
 	}
 	d, _, err := c.api.Droplets.Get(ctx, n)
 	if err != nil || d.Status == status {
-		return failed(doing, err)
+		return errs.Classify(doing, err)
 	}
 	_, _, err = do(ctx, n)
-	return failed(doing, err)
+	return errs.Classify(doing, err)
 }
 
 var _ driver.Starter = (*cloud)(nil)

@@ -22,17 +22,17 @@ const (
 func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
 	tags, err := pages(func(o *godo.ListOptions) ([]godo.Tag, *godo.Response, error) { return c.api.Tags.List(ctx, o) })
 	if err != nil {
-		return nil, failed("listing tags", err)
+		return nil, errs.Classify("listing tags", err)
 	}
 	of := map[string]string{driver.TagFleet: fleet}
 	for _, tag := range tags {
-		if w, ours := read(tag.Name); ours && w.fleet == fleet && !borne(tag) {
+		if w, ours := tagOf(tag.Name); ours && w.fleet == fleet && !borne(tag) {
 			all = append(all, driver.Leftover{Kind: strayTag, ID: tag.Name, Tags: of, Created: w.at, Shared: w.at == 0})
 		}
 	}
 	keys, err := pages(func(o *godo.ListOptions) ([]godo.Key, *godo.Response, error) { return c.api.Keys.List(ctx, o) })
 	if err != nil {
-		return nil, failed("listing login keys", err)
+		return nil, errs.Classify("listing login keys", err)
 	}
 	for _, key := range keys {
 		if strings.HasPrefix(key.Name, fleetWord(fleet)+":") {
@@ -49,10 +49,10 @@ func borne(tag godo.Tag) bool { return tag.Resources == nil || tag.Resources.Cou
 func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 	switch s.Kind {
 	case strayTag:
-		return gone("removing the tag "+s.ID, c.removeTag(ctx, s.ID))
+		return errs.Gone("removing the tag "+s.ID, c.removeTag(ctx, s.ID))
 	case strayKey:
 		_, err := c.api.Keys.DeleteByFingerprint(ctx, s.ID)
-		return gone("removing the login key "+s.ID, err)
+		return errs.Gone("removing the login key "+s.ID, err)
 	}
 	return drover.Errorf(drover.KindInvalid, "DigitalOcean has no strays of kind %q", s.Kind)
 }
@@ -66,14 +66,6 @@ func (c *cloud) removeTag(ctx context.Context, name string) error {
 		return err
 	}
 	_, err = c.api.Tags.Delete(ctx, name)
-	return err
-}
-
-// gone takes it for done that something is not there.
-func gone(doing string, err error) error {
-	if err = failed(doing, err); is(err, drover.KindNotFound) {
-		return nil
-	}
 	return err
 }
 

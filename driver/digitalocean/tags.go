@@ -56,8 +56,8 @@ type written struct {
 	at                drover.Time // 0: it is not said
 }
 
-// read reads a word, unless it is not Drover's.
-func read(word string) (w written, ours bool) {
+// tagOf reads a word, unless it is not Drover's.
+func tagOf(word string) (w written, ours bool) {
 	parts := strings.Split(word, ":")
 	if len(parts) < 2 || len(parts) > 5 || len(parts) == 3 || parts[0] != prefix {
 		return w, false
@@ -90,7 +90,7 @@ func tagsOf(words []string) map[string]string {
 	tags, at := map[string]string{}, map[string]drover.Time{}
 	words = slices.Sorted(slices.Values(words))
 	for _, word := range words {
-		if w, ours := read(word); ours && w.at >= at[w.key] {
+		if w, ours := tagOf(word); ours && w.at >= at[w.key] {
 			tags[w.key], at[w.key] = w.value, w.at
 		}
 	}

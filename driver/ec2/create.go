@@ -36,7 +36,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	doing := "create instance " + r.Name
 	s, err := c.prepare(ctx, r)
 	if err != nil {
-		return driver.Instance{}, driver.Candidate{}, classify(doing, err)
+		return driver.Instance{}, driver.Candidate{}, errs.Classify(doing, err)
 	}
 	var refused []*drover.Error
 	for i, group := range byMarket(r.Candidates) {
@@ -44,11 +44,11 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 		if err == nil {
 			return in, in.Candidate(), nil
 		}
-		err = classify(doing, err)
+		err = errs.ClassifyIn(doing, group[0].Market, err)
 		if !kit.TryNext(err) {
 			return driver.Instance{}, driver.Candidate{}, err
 		}
-		refused = append(refused, ofMarket(group[0].Market, err))
+		refused = append(refused, drover.AsError(err, drover.KindTransient))
 	}
 	return driver.Instance{}, driver.Candidate{}, kit.MostSevere(refused)
 }
@@ -118,7 +118,7 @@ func (c *cloud) launch(ctx context.Context, s supply, turn int, candidates []dri
 		return in, err
 	}
 	out, err := call(ctx, c.api, c.api.ec2().CreateFleet, c.fleetRequest(s, turn, candidates[0].Market, overrides))
-	switch kindOf(err) {
+	switch errs.KindOf(err) {
 	case drover.KindConflict:
 		return c.recall(ctx, s.CreateRequest)
 	case drover.KindNotFound:
@@ -135,7 +135,7 @@ func (c *cloud) launch(ctx context.Context, s supply, turn int, candidates []dri
 			return in, nil
 		}
 	}
-	return in, refusals(out.Errors)
+	return in, refusals(candidates[0].Market, out.Errors)
 }
 
 // fleetRequest asks for an instant fleet of one instance. Equal requests have equal tokens.

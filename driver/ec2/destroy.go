@@ -13,7 +13,7 @@ import (
 // Destroy ends an instance; its volumes go with it. Calls made at once share one call to the cloud.
 func (c *cloud) Destroy(ctx context.Context, id string) error {
 	err := c.endings.end(ctx, id)
-	if kindOf(err) == drover.KindNotFound {
+	if errs.KindOf(err) == drover.KindNotFound {
 		err = nil
 	}
 	if err == nil && c.wantsSpot() {
@@ -21,7 +21,7 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 		c.buried[id] = time.Now()
 		c.mu.Unlock()
 	}
-	return classify("destroy instance "+id, err)
+	return errs.Classify("destroy instance "+id, err)
 }
 
 func (c *cloud) terminate(ctx context.Context, ids []string) error {
@@ -112,7 +112,7 @@ func (e *endings) call(batch []*ending) {
 		}
 		return
 	}
-	alone := kindOf(err) == drover.KindNotFound || batch[0].ctx.Err() != nil
+	alone := errs.KindOf(err) == drover.KindNotFound || batch[0].ctx.Err() != nil
 	for _, one := range batch {
 		if one.err = err; alone {
 			one.err = e.terminate(one.ctx, []string{one.id})

@@ -15,22 +15,22 @@ func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) erro
 	doing := "grow the volume of instance " + id
 	in, err := c.living(ctx, id)
 	if err != nil {
-		return classify(doing, err)
+		return errs.Classify(doing, err)
 	}
 	volume, err := rootOf(in)
 	if err != nil {
-		return classify(doing, err)
+		return errs.Classify(doing, err)
 	}
 	volumes, err := c.volumesBy(ctx, filter("volume-id", volume))
 	if err != nil {
-		return classify(doing, err)
+		return errs.Classify(doing, err)
 	}
 	gib := int32(size.WholeGiB())
 	if len(volumes) == 1 && aws.ToInt32(volumes[0].Size) >= gib {
 		return nil
 	}
 	_, err = call(ctx, c.api, c.api.ec2().ModifyVolume, &ec2.ModifyVolumeInput{VolumeId: &volume, Size: &gib})
-	return classify(doing, err)
+	return errs.Classify(doing, err)
 }
 
 // rootOf is the root volume of an instance: its only one, or that which bears the root's name. One that has only been accepted may not have it

@@ -46,7 +46,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	}
 	zones, err := c.zones(ctx)
 	if err != nil {
-		return nil, classify("list subnets", err)
+		return nil, errs.Classify("list subnets", err)
 	}
 	all, err := kit.StaticOfferings(c.config.Types, kit.StaticOptions{
 		Cloud: c.o.Name, Zones: zones, Markets: c.config.Markets, Discount: c.config.Discount, Default: drover.Resources{Arch: "amd64"},
@@ -75,7 +75,7 @@ func (c *cloud) listed(ctx context.Context, zones []string) (all []drover.Offeri
 	known, typesErr := c.types.Get(ctx)
 	prices, pricesErr := c.prices(ctx)
 	if err := errors.Join(typesErr, pricesErr); err != nil {
-		return nil, classify("list types and prices", err)
+		return nil, errs.Classify("list types and prices", err)
 	}
 	for name, t := range known {
 		if t.Metal && !c.config.BareMetal {

@@ -168,13 +168,13 @@ func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m d
 	}
 	history, err := c.spotHistory(ctx, in)
 	if err != nil {
-		return nil, classify("list spot prices", err)
+		return nil, errs.Classify("list spot prices", err)
 	}
 	var all []driver.PricePoint
 	for _, h := range history {
 		price, err := money(aws.ToString(h.SpotPrice))
 		if err != nil {
-			return nil, classify("list spot prices", err)
+			return nil, errs.Classify("list spot prices", err)
 		}
 		price = c.withVolumes(drover.Offering{Price: price}).Price
 		all = append(all, driver.PricePoint{From: drover.TimeOf(aws.ToTime(h.Timestamp)), Price: price})

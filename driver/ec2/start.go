@@ -9,11 +9,11 @@ import (
 // Stop stops an instance; its volumes are still paid. A spot instance cannot be stopped, which is KindUnsupported.
 func (c *cloud) Stop(ctx context.Context, id string) error {
 	_, err := call(ctx, c.api, c.api.ec2().StopInstances, &ec2.StopInstancesInput{InstanceIds: []string{id}})
-	return classify("stop instance "+id, err)
+	return errs.Classify("stop instance "+id, err)
 }
 
 // Start starts an instance that was stopped.
 func (c *cloud) Start(ctx context.Context, id string) error {
 	_, err := call(ctx, c.api, c.api.ec2().StartInstances, &ec2.StartInstancesInput{InstanceIds: []string{id}})
-	return classify("start instance "+id, err)
+	return errs.Classify("start instance "+id, err)
 }

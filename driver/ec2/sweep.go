@@ -27,21 +27,21 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 		return out.LaunchTemplates, out.NextToken, err
 	})
 	if err != nil {
-		return nil, classify("list launch templates", err)
+		return nil, errs.Classify("list launch templates", err)
 	}
 	for _, t := range templates {
 		all = append(all, driver.Leftover{Kind: strayTemplate, ID: aws.ToString(t.LaunchTemplateName), Tags: fromTags(t.Tags), Created: drover.TimeOf(aws.ToTime(t.CreateTime)), Shared: true})
 	}
 	keys, err := call(ctx, c.api, c.api.ec2().DescribeKeyPairs, &ec2.DescribeKeyPairsInput{Filters: filters})
 	if err != nil {
-		return nil, classify("list key pairs", err)
+		return nil, errs.Classify("list key pairs", err)
 	}
 	for _, k := range keys.KeyPairs {
 		all = append(all, driver.Leftover{Kind: strayKeyPair, ID: aws.ToString(k.KeyName), Tags: fromTags(k.Tags), Created: drover.TimeOf(aws.ToTime(k.CreateTime)), Shared: true})
 	}
 	volumes, err := c.volumesBy(ctx, append(filters, filter("status", "available", "error"))...)
 	if err != nil {
-		return nil, classify("list volumes", err)
+		return nil, errs.Classify("list volumes", err)
 	}
 	for _, v := range volumes {
 		all = append(all, driver.Leftover{Kind: strayVolume, ID: aws.ToString(v.VolumeId), Tags: fromTags(v.Tags), Created: drover.TimeOf(aws.ToTime(v.CreateTime))})
@@ -64,8 +64,8 @@ func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 	default:
 		return drover.Errorf(drover.KindInvalid, "a %s is nothing that this cloud takes away", s.Kind)
 	}
-	if codeOf(err) == "VolumeInUse" || kindOf(err) == drover.KindNotFound {
+	if errs.CodeOf(err) == "VolumeInUse" || errs.KindOf(err) == drover.KindNotFound {
 		return nil
 	}
-	return classify("take away "+s.Kind+" "+s.ID, err)
+	return errs.Classify("take away "+s.Kind+" "+s.ID, err)
 }

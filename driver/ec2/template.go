@@ -38,7 +38,7 @@ func (c *cloud) template(ctx context.Context, r driver.CreateRequest) (string, e
 		})
 		return err
 	})
-	return name, classify("make launch template "+name, err)
+	return name, errs.Classify("make launch template "+name, err)
 }
 
 // keyPair is the name of the key pair that lets the fleet log in; it is imported if need be.
@@ -53,7 +53,7 @@ func (c *cloud) keyPair(ctx context.Context, public string) (string, error) {
 		})
 		return err
 	})
-	return name, classify("import key pair "+name, err)
+	return name, errs.Classify("import key pair "+name, err)
 }
 
 // nameOf is what a shared resource of this content is called.
@@ -65,7 +65,7 @@ func (c *cloud) nameOf(content string) string {
 // once makes a shared resource unless it is known to be there. That another controller was first is as good.
 func (c *cloud) once(ctx context.Context, name string, make func() error) error {
 	_, err := c.made.Get(ctx, name, func() (none struct{}, err error) {
-		if err = make(); kindOf(err) == drover.KindConflict {
+		if err = make(); errs.KindOf(err) == drover.KindConflict {
 			return none, nil
 		}
 		return none, err

@@ -30,25 +30,21 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	doing := "create instance " + r.Name
 	var none driver.Candidate
 	if err := c.check(r); err != nil {
-		return driver.Instance{}, none, classify(doing, "", err)
+		return driver.Instance{}, none, errs.Classify(doing, err)
 	}
 	taken := r.Candidates[0]
 	made, err := c.resource(ctx, r, taken)
 	if err != nil {
-		return driver.Instance{}, none, classify(doing, "", err)
+		return driver.Instance{}, none, errs.Classify(doing, err)
 	}
 	begun, err := c.api.insert(ctx, taken.Zone, c.token(r.Name, "insert"), made)
 	err = c.settle(ctx, taken.Zone, begun, err)
-	switch kindOf(err) {
-	case drover.KindConflict:
+	if errs.KindOf(err) == drover.KindConflict {
 		in, err := c.recall(ctx, r, taken.Zone, made.Name)
-		return in, driver.Candidate{ProviderType: in.ProviderType, Zone: in.Zone, Market: in.Market}, classify(doing, "", err)
-	case drover.KindNotFound: // something that it names: a type, an image, a network
-		said, _ := saidBy(err)
-		err = drover.Errorf(drover.KindInvalid, "%s", said)
+		return in, in.Candidate(), errs.Classify(doing, err)
 	}
 	if err != nil {
-		return driver.Instance{}, none, classify(doing, taken.Market, err)
+		return driver.Instance{}, none, errs.ClassifyCreate(doing, taken.Market, err)
 	}
 	made.Zone, made.Status = taken.Zone, "PROVISIONING"
 	in := c.instanceOf(made)
@@ -89,7 +85,7 @@ func (c *cloud) settle(ctx context.Context, zone string, begun *op, err error) e
 		switch {
 		case err == nil:
 			begun = next
-		case ctx.Err() == nil && short.Err() != nil, isLimit(err), kindOf(err) == drover.KindNotFound: // it goes on, or is long over
+		case ctx.Err() == nil && short.Err() != nil, isLimit(err), errs.KindOf(err) == drover.KindNotFound: // it goes on, or is long over
 			return nil
 		default:
 			return err
@@ -101,7 +97,7 @@ func (c *cloud) settle(ctx context.Context, zone string, begun *op, err error) e
 // isLimit reports whether a call was refused for its rate, by Google or here.
 func isLimit(err error) bool {
 	var refused *drover.Error
-	return kindOf(err) == drover.KindRateLimit || errors.As(err, &refused) && refused.Kind == drover.KindRateLimit
+	return errs.KindOf(err) == drover.KindRateLimit || errors.As(err, &refused) && refused.Kind == drover.KindRateLimit
 }
 
 // token is the request id of a call: a UUID that follows from the instance's name, so that Google knows the call again.
@@ -123,7 +119,7 @@ func (c *cloud) named(name string) string {
 // recall finds the instance that was asked for before.
 func (c *cloud) recall(ctx context.Context, r driver.CreateRequest, zone, name string) (driver.Instance, error) {
 	found, err := c.api.get(ctx, zone, name)
-	if kindOf(err) == drover.KindNotFound {
+	if errs.KindOf(err) == drover.KindNotFound {
 		return driver.Instance{}, drover.Errorf(drover.KindTransient, "it was there a moment ago, and is not to be seen")
 	}
 	if err != nil {

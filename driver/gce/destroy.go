@@ -13,8 +13,8 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 		return nil // nothing has such an id
 	}
 	_, err = c.api.delete(ctx, zone, name)
-	if kindOf(err) == drover.KindNotFound {
+	if errs.KindOf(err) == drover.KindNotFound {
 		return nil
 	}
-	return classify("destroy instance "+id, "", err)
+	return errs.Classify("destroy instance "+id, err)
 }

@@ -18,7 +18,7 @@ func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) erro
 	}
 	in, err := c.api.bootDisks(ctx, zone, name)
 	if err != nil {
-		return classify(doing, "", err)
+		return errs.Classify(doing, err)
 	}
 	gib := size.WholeGiB()
 	for _, d := range in.Disks {
@@ -28,7 +28,7 @@ func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) erro
 			return nil
 		default:
 			begun, err := c.api.resizeDisk(ctx, zone, path.Base(d.Source), &compute.DisksResizeRequest{SizeGb: gib})
-			return classify(doing, "", c.settle(ctx, zone, begun, err))
+			return errs.Classify(doing, c.settle(ctx, zone, begun, err))
 		}
 	}
 	return drover.Errorf(drover.KindUnsupported, "%s: it has no boot disk", doing)

@@ -22,10 +22,10 @@ func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, _ []
 	}
 	told, err := c.api.guest(ctx, zone, name, hostKeys)
 	switch {
-	case kindOf(err) == drover.KindNotFound:
+	case errs.KindOf(err) == drover.KindNotFound:
 		return drover.Errorf(drover.KindTransient, "instance %s has not told its host keys yet", in.ID)
 	case err != nil:
-		return classify("ask for the host keys of instance "+in.ID, "", err)
+		return errs.Classify("ask for the host keys of instance "+in.ID, err)
 	case told.QueryValue == nil || len(told.QueryValue.Items) == 0:
 		return drover.Errorf(drover.KindTransient, "instance %s has not told its host keys yet", in.ID)
 	}

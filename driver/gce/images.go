@@ -64,7 +64,7 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 		return page.Items, page.NextPageToken, nil
 	})
 	if err != nil {
-		return nil, classify("look for image "+ref, "", err)
+		return nil, errs.Classify("look for image "+ref, err)
 	}
 	var all []driver.Image
 	for _, i := range found {

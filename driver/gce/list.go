@@ -34,13 +34,13 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 		return some, page.NextPageToken, err
 	})
 	if err != nil {
-		return nil, classify(doing, "", err)
+		return nil, errs.Classify(doing, err)
 	}
 	all := make([]driver.Instance, 0, len(found))
 	for _, i := range found {
 		all = append(all, c.instanceOf(i))
 	}
-	return all, classify(doing, "", c.markReclaimed(ctx, found, all))
+	return all, errs.Classify(doing, c.markReclaimed(ctx, found, all))
 }
 
 // Describe asks for one instance.
@@ -48,15 +48,15 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	doing := "describe instance " + id
 	zone, name, err := split(id)
 	if err != nil {
-		return driver.Instance{}, classify(doing, "", err)
+		return driver.Instance{}, errs.Classify(doing, err)
 	}
 	found, err := c.api.get(ctx, zone, name)
 	if err != nil {
-		return driver.Instance{}, classify(doing, "", err)
+		return driver.Instance{}, errs.Classify(doing, err)
 	}
 	one := []driver.Instance{c.instanceOf(found)}
 	if err := c.markReclaimed(ctx, []*compute.Instance{found}, one); err != nil {
-		return driver.Instance{}, classify(doing, "", err)
+		return driver.Instance{}, errs.Classify(doing, err)
 	}
 	return one[0], nil
 }
@@ -169,16 +169,16 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	}
 	labels, err := labelsOf(tags)
 	if err != nil {
-		return classify(doing, "", err)
+		return errs.Classify(doing, err)
 	}
 	found, err := c.api.get(ctx, zone, name)
 	if err != nil {
-		return classify(doing, "", err)
+		return errs.Classify(doing, err)
 	}
 	_, err = c.api.setLabels(ctx, zone, name, &compute.InstancesSetLabelsRequest{
 		LabelFingerprint: found.LabelFingerprint, Labels: c.withOwn(labels),
 	})
-	return classify(doing, "", err)
+	return errs.Classify(doing, err)
 }
 
 // split are the zone and the name that are an instance's id.

@@ -34,7 +34,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	}
 	zones, err := c.zonesWanted(ctx)
 	if err != nil {
-		return nil, classify("list zones", "", err)
+		return nil, errs.Classify("list zones", err)
 	}
 	hand, err := kit.StaticOfferings(c.config.Types, kit.StaticOptions{
 		Cloud: c.o.Name, Zones: zones, Markets: c.config.Markets, Discount: c.config.Discount, Default: drover.Resources{Arch: "amd64"},
@@ -45,7 +45,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	known, typesErr := c.types.Get(ctx)
 	prices, pricesErr := c.prices.Get(ctx)
 	if err := errors.Join(typesErr, pricesErr); err != nil {
-		return nil, classify("list types and prices", "", err)
+		return nil, errs.Classify("list types and prices", err)
 	}
 	return c.complete(kit.MergeOfferings(c.config.Types, hand, c.listed(known, prices, zones)), prices.Disk), nil
 }

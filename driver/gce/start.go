@@ -9,7 +9,7 @@ func (c *cloud) Stop(ctx context.Context, id string) error {
 		return err
 	}
 	_, err = c.api.stop(ctx, zone, name)
-	return classify("stop instance "+id, "", err)
+	return errs.Classify("stop instance "+id, err)
 }
 
 // Start starts an instance that was stopped, if its zone has room for it.
@@ -19,5 +19,5 @@ func (c *cloud) Start(ctx context.Context, id string) error {
 		return err
 	}
 	begun, err := c.api.start(ctx, zone, name)
-	return classify("start instance "+id, "", c.settle(ctx, zone, begun, err))
+	return errs.Classify("start instance "+id, c.settle(ctx, zone, begun, err))
 }

@@ -33,7 +33,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 		return some, page.NextPageToken, whole(page.Unreachables)
 	})
 	if err != nil {
-		return nil, classify("list disks", "", err)
+		return nil, errs.Classify("list disks", err)
 	}
 	for _, d := range found {
 		if zone := path.Base(d.Zone); len(d.Users) == 0 && strings.HasPrefix(zone, c.config.Region+"-") {
@@ -50,8 +50,8 @@ func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 		return drover.Errorf(drover.KindInvalid, "a %s %s is nothing that this cloud takes away", s.Kind, s.ID)
 	}
 	_, err = c.api.deleteDisk(ctx, zone, name)
-	if said, _ := saidBy(err); said.code == "resourceInUseByAnotherResource" || kindOf(err) == drover.KindNotFound {
+	if errs.CodeOf(err) == "resourceInUseByAnotherResource" || errs.KindOf(err) == drover.KindNotFound {
 		return nil
 	}
-	return classify("take away "+s.Kind+" "+s.ID, "", err)
+	return errs.Classify("take away "+s.Kind+" "+s.ID, err)
 }

@@ -20,7 +20,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	doing := "create instance " + r.Name
 	opts, err := c.options(ctx, r)
 	if err != nil {
-		return driver.Instance{}, driver.Candidate{}, classify(doing, err)
+		return driver.Instance{}, driver.Candidate{}, errs.Classify(doing, err)
 	}
 	made, _, err := c.api.Server.Create(ctx, opts)
 	if err != nil {
@@ -29,11 +29,11 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 		}
 	}
 	server := made.Server
-	if is(err, hcloud.ErrorCodeUniquenessError) {
+	if errs.KindOf(err) == drover.KindConflict {
 		server, err = c.byName(ctx, r)
 	}
 	if err != nil {
-		return driver.Instance{}, driver.Candidate{}, unknownType(classify(doing, err), err)
+		return driver.Instance{}, driver.Candidate{}, errs.ClassifyCreate(doing, drover.OnDemand, err)
 	}
 	in := instanceOf(server)
 	return in, in.Candidate(), nil
@@ -91,14 +91,6 @@ func (c *cloud) byName(ctx context.Context, r driver.CreateRequest) (*hcloud.Ser
 	return server, nil
 }
 
-// unknownType has a type or location that there is not be refused for good, which the API calls not found.
-func unknownType(classed, err error) error {
-	if is(err, hcloud.ErrorCodeNotFound) {
-		return &drover.Error{Kind: drover.KindInvalid, Message: classed.Error()}
-	}
-	return classed
-}
-
 // sshKey is the project's copy of the key that may log in. It is looked for once, and anew after a create that failed.
 func (c *cloud) sshKey(ctx context.Context, r driver.CreateRequest) (*hcloud.SSHKey, error) {
 	fingerprint, err := kit.Fingerprint(r.PublicKey)
@@ -118,7 +110,7 @@ func (c *cloud) findKey(ctx context.Context, r driver.CreateRequest, fingerprint
 	key, _, err = c.api.SSHKey.Create(ctx, hcloud.SSHKeyCreateOpts{
 		Name: fmt.Sprintf("drover-%s-%.11s", fleet, fingerprint), PublicKey: r.PublicKey, Labels: c.labels(map[string]string{driver.TagFleet: fleet}),
 	})
-	if is(err, hcloud.ErrorCodeUniquenessError) { // another controller made it meanwhile
+	if errs.KindOf(err) == drover.KindConflict { // another controller made it meanwhile
 		key, _, err = c.api.SSHKey.GetByFingerprint(ctx, fingerprint)
 		if key == nil && err == nil {
 			err = drover.Errorf(drover.KindTransient, "the key that may log in is there, and is not listed")

@@ -17,10 +17,10 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 		return ctx.Err()
 	}
 	_, _, err = c.api.Server.DeleteWithResult(ctx, server)
-	if is(err, hcloud.ErrorCodeNotFound) {
+	if errs.KindOf(err) == drover.KindNotFound {
 		return nil
 	}
-	return classify("destroy instance "+id, err)
+	return errs.Classify("destroy instance "+id, err)
 }
 
 // Stop asks the server to shut down. It is billed as before.
@@ -38,19 +38,19 @@ func (c *cloud) turn(ctx context.Context, id string, to hcloud.ServerStatus, do 
 	doing := "turn instance " + id + " " + map[hcloud.ServerStatus]string{hcloud.ServerStatusOff: "off", hcloud.ServerStatusRunning: "on"}[to]
 	wanted, err := serverOf(id)
 	if err != nil {
-		return classify(doing, err)
+		return errs.Classify(doing, err)
 	}
 	server, _, err := c.api.Server.GetByID(ctx, wanted.ID)
 	switch {
 	case err != nil:
-		return classify(doing, err)
+		return errs.Classify(doing, err)
 	case server == nil:
 		return drover.Errorf(drover.KindNotFound, "%s: there is none", doing)
 	case server.Status == to:
 		return nil
 	}
 	_, _, err = do(ctx, server)
-	return classify(doing, err)
+	return errs.Classify(doing, err)
 }
 
 // strayKey is all that is left over: a key that logs in, which the fleet's instances share.
@@ -60,7 +60,7 @@ const strayKey = "ssh key"
 func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
 	keys, err := c.api.SSHKey.AllWithOpts(ctx, hcloud.SSHKeyListOpts{ListOpts: hcloud.ListOpts{LabelSelector: selector(map[string]string{driver.TagFleet: fleet})}})
 	if err != nil {
-		return nil, classify("list keys", err)
+		return nil, errs.Classify("list keys", err)
 	}
 	for _, k := range keys {
 		all = append(all, driver.Leftover{
@@ -77,8 +77,8 @@ func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 		return drover.Errorf(drover.KindInvalid, "a %s is nothing that this cloud takes away", s.Kind)
 	}
 	_, err = c.api.SSHKey.Delete(ctx, &hcloud.SSHKey{ID: id})
-	if is(err, hcloud.ErrorCodeNotFound) {
+	if errs.KindOf(err) == drover.KindNotFound {
 		return nil
 	}
-	return classify("take away "+s.Kind+" "+s.ID, err)
+	return errs.Classify("take away "+s.Kind+" "+s.ID, err)
 }

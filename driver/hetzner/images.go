@@ -24,7 +24,7 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 	}
 	images, err := c.api.Image.AllWithOpts(ctx, opts)
 	if err != nil {
-		return nil, classify("list images", err)
+		return nil, errs.Classify("list images", err)
 	}
 	var found []driver.Image
 	for _, i := range images {

@@ -90,13 +90,13 @@ func tagsOf(labels map[string]string) map[string]string {
 		if first, n, ok := cutPart(key); ok && hasPart(labels, first, n-1) {
 			continue // read with the first
 		}
-		tags[key] = read(value)
+		tags[key] = unwritten(value)
 		for i := 1; ; i++ {
 			part, ok := labels[partKey(key, i)]
 			if !ok {
 				break
 			}
-			tags[key] += read(part)
+			tags[key] += unwritten(part)
 		}
 	}
 	return tags
@@ -117,8 +117,8 @@ func hasPart(labels map[string]string, first string, n int) bool {
 	return ok
 }
 
-// read is what was written. What we did not write stays as it is.
-func read(part string) string {
+// unwritten is what was written. What we did not write stays as it is.
+func unwritten(part string) string {
 	if text, ours := kit.Unescaped(part, mark); ours {
 		return text
 	}

@@ -27,7 +27,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 		return some, answer.Meta.Pagination.LastPage, nil
 	})
 	if err != nil {
-		return nil, classify("list instances", err)
+		return nil, errs.Classify("list instances", err)
 	}
 	var all []driver.Instance
 	for _, s := range servers {
@@ -41,12 +41,12 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	doing := "describe instance " + id
 	wanted, err := serverOf(id)
 	if err != nil {
-		return driver.Instance{}, classify(doing, err)
+		return driver.Instance{}, errs.Classify(doing, err)
 	}
 	server, _, err := c.api.Server.GetByID(ctx, wanted.ID)
 	switch {
 	case err != nil:
-		return driver.Instance{}, classify(doing, err)
+		return driver.Instance{}, errs.Classify(doing, err)
 	case server == nil: // which is how the SDK says not_found
 		return driver.Instance{}, drover.Errorf(drover.KindNotFound, "%s: there is none", doing)
 	}
@@ -101,7 +101,7 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	if err == nil {
 		_, _, err = c.api.Server.Update(ctx, server, hcloud.ServerUpdateOpts{Labels: c.labels(tags)})
 	}
-	return classify("tag instance "+id, err)
+	return errs.Classify("tag instance "+id, err)
 }
 
 // serverOf is the server with an id. One that is no number never was.

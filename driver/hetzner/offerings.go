@@ -34,7 +34,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	}
 	types, err := c.api.ServerType.All(ctx)
 	if err != nil {
-		return nil, classify("list server types", err)
+		return nil, errs.Classify("list server types", err)
 	}
 	var all []drover.Offering
 	for _, t := range types {

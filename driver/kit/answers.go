@@ -1,14 +1,11 @@
 package kit
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 	"time"
-
-	"drover"
 )
 
 // MaxPages is how many pages an answer has at most: no list of ours is longer, so a cloud that goes on is broken.
@@ -59,19 +56,6 @@ func CollectNumbered[T any](page func(number int) (some []T, last int, err error
 		all = append(all, some...)
 	}
 	return all, nil
-}
-
-// Classed deals with an error that its cloud need not classify, and reports whether it was one: none at all, one that has a class, which it
-// keeps, and the end of a context, which stays recognisable.
-func Classed(doing string, err error) (told error, done bool) {
-	var classed *drover.Error
-	switch {
-	case err == nil:
-		return nil, true
-	case errors.As(err, &classed), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%s: %w", doing, err), true
-	}
-	return nil, false
 }
 
 // Answered is an error if a request failed or was answered by one.

@@ -1,9 +1,7 @@
 package kit_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"testing"
@@ -99,26 +97,6 @@ func TestFingerprint(t *testing.T) {
 		t.Run("no key is "+strconv.Quote(key), func(t *testing.T) {
 			if _, err := kit.Fingerprint(key); drover.KindOf(err) != drover.KindInvalid {
 				t.Error(err)
-			}
-		})
-	}
-}
-
-func TestClassed(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		err  error
-		done bool
-	}{
-		{"no error stays none", nil, true},
-		{"what has a class keeps it", drover.Errorf(drover.KindQuota, "x"), true},
-		{"an ended context stays one", fmt.Errorf("asked: %w", context.Canceled), true},
-		{"anything else is for the driver", errors.New("x"), false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			told, done := kit.Classed("do", tt.err)
-			if done != tt.done || (told != nil) != (done && tt.err != nil) || told != nil && (!errors.Is(told, tt.err) || told.Error() != "do: "+tt.err.Error()) {
-				t.Error(told, done)
 			}
 		})
 	}

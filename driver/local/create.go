@@ -35,7 +35,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (_ driver.In
 	}
 	in, err := c.create(ctx, r, hostKey)
 	if err != nil {
-		return driver.Instance{}, driver.Candidate{}, classify("create instance "+r.Name, err)
+		return driver.Instance{}, driver.Candidate{}, errs.Classify("create instance "+r.Name, err)
 	}
 	return in, in.Candidate(), nil
 }

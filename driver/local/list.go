@@ -19,13 +19,13 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) (_ []driver.In
 	c.reap()
 	fleets, err := instanceFolders(c.o.Folder)
 	if err != nil {
-		return nil, classify("list instances", err)
+		return nil, errs.Classify("list instances", err)
 	}
 	var found []driver.Instance
 	for _, fleet := range fleets {
 		instances, err := c.listFleet(ctx, fleet)
 		if err != nil {
-			return nil, classify("list instances", err)
+			return nil, errs.Classify("list instances", err)
 		}
 		for _, in := range instances {
 			if in.Bears(tags) {
@@ -148,5 +148,5 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	if alive, err := lives(path); err != nil || !alive && !remains(path) {
 		return notFound(id, errors.Join(err, os.ErrNotExist))
 	}
-	return classify("tag instance "+id, writeJSON(filepath.Join(path, tagsFile), tags))
+	return errs.Classify("tag instance "+id, writeJSON(filepath.Join(path, tagsFile), tags))
 }

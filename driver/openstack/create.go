@@ -26,7 +26,7 @@ const defaultVolume = 20
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 	in, err := c.create(ctx, r)
 	if err != nil {
-		return driver.Instance{}, driver.Candidate{}, classify("create instance "+r.Name, err)
+		return driver.Instance{}, driver.Candidate{}, errs.Classify("create instance "+r.Name, err)
 	}
 	return in, in.Candidate(), nil
 }
@@ -81,7 +81,7 @@ func (c *cloud) named(ctx context.Context, r driver.CreateRequest) (in driver.In
 	}
 	oldest := slices.MinFunc(all, func(a, b servers.Server) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
 	in, err = c.instance(ctx, oldest)
-	if statusOf(err) == http.StatusNotFound {
+	if errs.StatusOf(err) == http.StatusNotFound {
 		return in, false, nil // it went meanwhile
 	}
 	return in, err == nil, err
@@ -108,7 +108,7 @@ func (c *cloud) serverRequest(ctx context.Context, r driver.CreateRequest) (*ser
 	}
 	known, err := c.flavors.Get(ctx)
 	if err != nil {
-		return nil, classify("list flavors", err)
+		return nil, errs.Classify("list flavors", err)
 	}
 	f, ok := known[first.ProviderType]
 	if !ok {

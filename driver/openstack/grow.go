@@ -25,17 +25,17 @@ func (c growing) GrowDisk(ctx context.Context, id string, size drover.Bytes) err
 	doing := "grow the volume of instance " + id
 	s, err := c.api.getServer(ctx, id)
 	if err != nil {
-		return classify(doing, err)
+		return errs.Classify(doing, err)
 	}
 	root, err := c.rootOf(ctx, *s)
 	if err != nil {
-		return classify(doing, err)
+		return errs.Classify(doing, err)
 	}
 	gib := int(size.WholeGiB())
 	if root.Size >= gib || root.Status == volumeExtending {
 		return nil
 	}
-	return classify(doing, c.api.extendVolume(ctx, root.ID, gib))
+	return errs.Classify(doing, c.api.extendVolume(ctx, root.ID, gib))
 }
 
 // rootOf is the volume that an instance boots from: the only one of its volumes that anything boots from. One that is still made may not have it yet.

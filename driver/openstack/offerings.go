@@ -38,7 +38,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	}
 	zones, err := c.availableZones(ctx)
 	if err != nil {
-		return nil, classify("list availability zones", err)
+		return nil, errs.Classify("list availability zones", err)
 	}
 	hand, err := kit.StaticOfferings(c.config.Types, kit.StaticOptions{
 		Cloud: c.o.Name, Zones: zones, Markets: []drover.Market{drover.OnDemand}, Default: drover.Resources{Arch: c.config.Arch},
@@ -48,7 +48,7 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	}
 	known, err := c.flavors.Get(ctx)
 	if err != nil {
-		return nil, classify("list flavors", err)
+		return nil, errs.Classify("list flavors", err)
 	}
 	var all []drover.Offering
 	for name, f := range known {
