@@ -2,46 +2,14 @@ package digitalocean
 
 import (
 	"context"
-	"net/url"
 	"strconv"
 	"time"
 
+	"github.com/digitalocean/godo"
+
 	"drover"
 	"drover/driver"
-	"drover/driver/kit"
-
-	"github.com/digitalocean/godo"
 )
-
-const perPage = 200
-
-// pages reads a list to its end.
-func pages[T any](page func(*godo.ListOptions) ([]T, *godo.Response, error)) ([]T, error) {
-	return kit.CollectNumbered(func(n int) ([]T, int, error) {
-		some, answer, err := page(&godo.ListOptions{Page: n, PerPage: perPage})
-		if err != nil {
-			return nil, 0, err
-		}
-		last, err := lastPage(answer)
-		return some, last, err
-	})
-}
-
-// lastPage is the number of the last page, as every other page tells it; 1 if this one is the last.
-func lastPage(answer *godo.Response) (int, error) {
-	if answer.Links == nil || answer.Links.Pages == nil || answer.Links.Pages.Last == "" {
-		return 1, nil
-	}
-	u, err := url.Parse(answer.Links.Pages.Last)
-	if err != nil {
-		return 0, drover.Errorf(drover.KindTransient, "the last page has no address: %v", err)
-	}
-	n, err := strconv.Atoi(u.Query().Get("page"))
-	if err != nil || n < 1 {
-		return 0, drover.Errorf(drover.KindTransient, "the list has page %q as its last", u.Query().Get("page"))
-	}
-	return n, nil
-}
 
 // List returns the instances that bear the tags, and maybe others. Those with GPUs are in a list of their own, which knows no tags.
 func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.Instance, err error) {
@@ -134,4 +102,42 @@ func instance(d godo.Droplet) driver.Instance {
 		in.Created = drover.TimeOf(t)
 	}
 	return in
+}
+
+// number is an id as DigitalOcean has it.
+func number(id string) (int, bool) {
+	n, err := strconv.Atoi(id)
+	return n, err == nil && n > 0
+}
+
+// SetTags replaces Drover's tags of a Droplet; others' stay. New ones come before old ones go, so that it is never without.
+func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
+	n, ok := number(id)
+	if !ok {
+		return drover.Errorf(drover.KindNotFound, "tagging %s: there is no such Droplet", id)
+	}
+	ctx, err := c.door.prepay(ctx, 3) // to look, to add one word and to remove one
+	if err != nil {
+		return errs.Classify("tagging "+id, err)
+	}
+	d, _, err := c.api.Droplets.Get(ctx, n)
+	if err != nil {
+		return errs.Classify("tagging "+id, err)
+	}
+	wanted, err := words(tags, time.Now())
+	if err != nil {
+		return err
+	}
+	add, remove := change(d.Tags, wanted)
+	for _, word := range add {
+		if err := c.tag(ctx, id, word); err != nil {
+			return errs.Classify("tagging "+id, err)
+		}
+	}
+	for _, word := range remove {
+		if err := c.untag(ctx, id, word); err != nil {
+			return errs.Classify("tagging "+id, err)
+		}
+	}
+	return nil
 }

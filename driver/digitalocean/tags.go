@@ -1,10 +1,14 @@
 package digitalocean
 
 import (
+	"context"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/digitalocean/godo"
 
 	"drover"
 	"drover/driver"
@@ -113,4 +117,59 @@ func unescaped(word string) (text string, ours bool) {
 		}
 	}
 	return kit.Unescaped(word, mark)
+}
+
+// change is what to add to the words that there are, and which of Drover's to remove, for there to be those that are wanted. When they were
+// written makes no difference.
+func change(there, wanted []string) (add, remove []string) {
+	among := func(all []string, word string) bool {
+		w, _ := tagOf(word)
+		return slices.ContainsFunc(all, func(other string) bool {
+			o, ours := tagOf(other)
+			return ours && o.fleet == w.fleet && o.key == w.key && o.value == w.value
+		})
+	}
+	for _, word := range wanted {
+		if !among(there, word) {
+			add = append(add, word)
+		}
+	}
+	for _, word := range there {
+		if _, ours := tagOf(word); ours && !among(wanted, word) {
+			remove = append(remove, word)
+		}
+	}
+	return add, remove
+}
+
+func onDroplet(id string) []godo.Resource {
+	return []godo.Resource{{ID: id, Type: godo.DropletResourceType}}
+}
+
+// tag has a Droplet bear a word, which is made first if it is new.
+func (c *cloud) tag(ctx context.Context, id, word string) error {
+	answer, err := c.api.Tags.TagResources(ctx, word, &godo.TagResourcesRequest{Resources: onDroplet(id)})
+	if err == nil || answer == nil || answer.StatusCode != http.StatusNotFound {
+		return err
+	}
+	if _, _, err := c.api.Tags.Create(ctx, &godo.TagCreateRequest{Name: word}); err != nil {
+		return err
+	}
+	_, err = c.api.Tags.TagResources(ctx, word, &godo.TagResourcesRequest{Resources: onDroplet(id)})
+	return err
+}
+
+// untag takes a word from a Droplet. One that no other may bear goes altogether.
+func (c *cloud) untag(ctx context.Context, id, word string) error {
+	var answer *godo.Response
+	var err error
+	if w, _ := tagOf(word); w.at != 0 {
+		answer, err = c.api.Tags.Delete(ctx, word)
+	} else {
+		answer, err = c.api.Tags.UntagResources(ctx, word, &godo.UntagResourcesRequest{Resources: onDroplet(id)})
+	}
+	if answer != nil && answer.StatusCode == http.StatusNotFound {
+		return nil
+	}
+	return err
 }

@@ -2,8 +2,9 @@ package middleware
 
 import (
 	"context"
-	"drover/driver"
 	"time"
+
+	"drover/driver"
 )
 
 // Measure wraps a cloud and tells of each call that reaches it how long it took and what came of it. Tell must not block.

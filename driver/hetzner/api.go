@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/hetznercloud/hcloud-go/v2/hcloud"
+
 	"drover/driver/kit"
 )
 
@@ -34,4 +36,16 @@ func kindOf(r *http.Request) string {
 		}
 	}
 	return r.Method + " " + what
+}
+
+// connect makes a client that tries nothing twice, and whose requests go out through the gate.
+func connect(c Config, token string, gate *gate) *hcloud.Client {
+	options := []hcloud.ClientOption{
+		hcloud.WithToken(token), hcloud.WithApplication("drover", ""), hcloud.WithRetryOpts(hcloud.RetryOpts{MaxRetries: 0}),
+		hcloud.WithHTTPClient(&http.Client{Transport: gate}),
+	}
+	if c.Endpoint != "" {
+		options = append(options, hcloud.WithEndpoint(c.Endpoint))
+	}
+	return hcloud.NewClient(options...)
 }
