@@ -1,13 +1,10 @@
 package digitalocean
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strconv"
-	"sync/atomic"
-	"time"
 
 	"github.com/digitalocean/godo"
 
@@ -24,66 +21,32 @@ const (
 	listKeys   = "GET /v2/account/keys"
 )
 
-// budgetOf is none for an API other than DigitalOcean's own, which publishes no rates.
-func budgetOf(endpoint string) *kit.RateLimiter {
-	if endpoint != official {
-		return nil
+// connect makes a client, which tries nothing again unless told to. A redirect would carry the token elsewhere, so it is an answer. An API other
+// than DigitalOcean's own publishes no rates.
+func connect(c Config, token drover.Secret, network http.RoundTripper, metric func(string, error)) (*godo.Client, kit.Gate, error) {
+	gate := kit.Gate{Metric: metric}
+	if c.Endpoint == official {
+		gate.Limiter = kit.NewRateLimiter(rates, 1)
 	}
-	return kit.NewRateLimiter(rates, 1)
-}
-
-// client is the SDK's, which tries nothing again unless told to. A redirect would carry the token elsewhere, so it is an answer.
-func client(endpoint string, through http.RoundTripper) (*godo.Client, error) {
 	api := godo.NewClient(&http.Client{
-		Transport:     through,
+		Transport: &kit.Transport{
+			Gate: gate, Next: network, Token: token, Name: callName, Rates: func(call string) []string { return []string{call, anyRequest} },
+		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	})
-	base, err := url.Parse(endpoint)
+	base, err := url.Parse(c.Endpoint)
 	if err != nil {
-		return nil, drover.Errorf(drover.KindInvalid, "endpoint: %v", err)
+		return nil, gate, drover.Errorf(drover.KindInvalid, "endpoint: %v", err)
 	}
 	api.BaseURL = base
-	return api, nil
-}
-
-// door is what every request goes through.
-type door struct {
-	kit.Gate
-	token drover.Secret
-	next  http.RoundTripper
-}
-
-// RoundTrip makes one request, unless it is beyond the budget.
-func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+d.token.Reveal())
-	call := called(r)
-	if p, has := r.Context().Value(prepaid{}).(*prepaid); has && p.left.Add(-1) >= 0 {
-		return d.Send(r, d.next, call, call)
-	}
-	return d.Send(r, d.next, call, call, anyRequest)
-}
-
-// prepaid are requests that were taken from the budget before the first of them is made; a context's key, too.
-type prepaid struct{ left atomic.Int32 }
-
-// prepay takes what n requests cost from the budget, or nothing. What takes several requests would otherwise spend all that comes in on the first
-// of them, again and again, and never get to the last.
-func (d *door) prepay(ctx context.Context, n int) (context.Context, error) {
-	n = min(n, rates[anyRequest].Burst)
-	if err := d.Limiter.TakeMany(anyRequest, n, time.Now()); err != nil {
-		return ctx, err
-	}
-	p := &prepaid{}
-	p.left.Store(int32(n))
-	return context.WithValue(ctx, prepaid{}, p), nil
+	return api, gate, nil
 }
 
 // given are the parts of a path that name one thing.
 var given = regexp.MustCompile(`(/(?:droplets|keys|images|tags)/)[^/]+`)
 
-// called is a request in the words of a metric, which names no single thing.
-func called(r *http.Request) string {
+// callName is a request in the words of a metric, which names no single thing.
+func callName(r *http.Request) string {
 	return r.Method + " " + given.ReplaceAllString(r.URL.Path, "${1}ID")
 }
 

@@ -27,7 +27,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.I
 	if err != nil {
 		return in, taken, errs.Classify(doing, err)
 	}
-	if ctx, err = c.door.prepay(ctx, 2); err != nil {
+	if ctx, err = c.gate.Prepay(ctx, anyRequest, 2); err != nil {
 		return in, taken, errs.Classify(doing, err)
 	}
 	if in, found, err := c.find(ctx, r); err != nil || found {
@@ -47,7 +47,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.I
 func (c *cloud) createAs(ctx context.Context, wanted godo.DropletCreateRequest, as driver.Candidate) (driver.Instance, error) {
 	wanted.Size, wanted.Region = as.ProviderType, as.Zone
 	wanted.Image = imageOf(as.Image)
-	if id := c.vpcs[as.Zone]; id != "" {
+	if id := c.config.VPCs[as.Zone]; id != "" {
 		wanted.VPCUUID = id
 	}
 	d, _, err := c.api.Droplets.Create(ctx, &wanted)
@@ -150,7 +150,7 @@ func (c *cloud) find(ctx context.Context, r driver.CreateRequest) (in driver.Ins
 
 // addKey adds a login key to the account. Somebody else may do so at the same time.
 func (c *cloud) addKey(ctx context.Context, key, print string) error {
-	_, answer, err := c.api.Keys.Create(ctx, &godo.KeyCreateRequest{Name: fleetWord(c.fleet) + ":" + print, PublicKey: key})
+	_, answer, err := c.api.Keys.Create(ctx, &godo.KeyCreateRequest{Name: fleetWord(c.o.Fleet) + ":" + print, PublicKey: key})
 	if err != nil && answer != nil && strings.Contains(err.Error(), "already in use") {
 		return nil
 	}

@@ -17,7 +17,7 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 	if !ok {
 		return nil // none ever had this id
 	}
-	ctx, err := c.door.prepay(ctx, 2+len(single))
+	ctx, err := c.gate.Prepay(ctx, anyRequest, 2+len(single))
 	if err != nil {
 		return errs.Classify(doing, err)
 	}

@@ -40,7 +40,7 @@ func TestErrors(t *testing.T) {
 func TestNothingIsTriedTwice(t *testing.T) {
 	f := newFake(t)
 	drivertest.Once(t, f, request("a"), func(t *testing.T, n *drivertest.Network) driver.Cloud {
-		c, err := openThrough(n, options(t, f.config(), "lab"))
+		c, err := open(options(t, f.config(), "lab"), n)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 // List returns the instances that bear the tags, and maybe others. Those with GPUs are in a list of their own, which knows no tags.
 func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.Instance, err error) {
 	// The first page, all of them, and those with GPUs: as many as there were the last time.
-	if ctx, err = c.door.prepay(ctx, 2+int(c.lastPage.Load())); err != nil {
+	if ctx, err = c.gate.Prepay(ctx, anyRequest, 2+int(c.lastPage.Load())); err != nil {
 		return nil, errs.Classify("listing Droplets", err)
 	}
 	last := 0
@@ -116,7 +116,7 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	if !ok {
 		return drover.Errorf(drover.KindNotFound, "tagging %s: there is no such Droplet", id)
 	}
-	ctx, err := c.door.prepay(ctx, 3) // to look, to add one word and to remove one
+	ctx, err := c.gate.Prepay(ctx, anyRequest, 3) // to look, to add one word and to remove one
 	if err != nil {
 		return errs.Classify("tagging "+id, err)
 	}

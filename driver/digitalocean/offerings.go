@@ -16,12 +16,12 @@ import (
 // of there. A type by hand takes the place of the size of the same name.
 func (c *cloud) Offerings(ctx context.Context) (all []drover.Offering, err error) {
 	var hand []drover.Offering
-	if len(c.types) > 0 {
-		hand, err = kit.StaticOfferings(c.types, kit.StaticOptions{
-			Cloud: c.name, Zones: c.regions, Markets: []drover.Market{drover.OnDemand}, Default: drover.Resources{Arch: "amd64"},
+	if len(c.config.Types) > 0 {
+		hand, err = kit.StaticOfferings(c.config.Types, kit.StaticOptions{
+			Cloud: c.o.Name, Zones: c.config.Regions, Markets: []drover.Market{drover.OnDemand}, Default: drover.Resources{Arch: "amd64"},
 		})
 	}
-	if err != nil || !c.listed {
+	if err != nil || !c.config.ListTypes {
 		return hand, err
 	}
 	sizes, err := pages(func(o *godo.ListOptions) ([]godo.Size, *godo.Response, error) { return c.api.Sizes.List(ctx, o) })
@@ -39,12 +39,12 @@ func (c *cloud) Offerings(ctx context.Context) (all []drover.Offering, err error
 			return nil, err
 		}
 		for _, region := range size.Regions {
-			if len(c.regions) == 0 || slices.Contains(c.regions, region) {
-				all = append(all, drover.Offering{Cloud: c.name, Zone: region, Type: typeOf(size), Market: drover.OnDemand, Price: price})
+			if len(c.config.Regions) == 0 || slices.Contains(c.config.Regions, region) {
+				all = append(all, drover.Offering{Cloud: c.o.Name, Zone: region, Type: typeOf(size), Market: drover.OnDemand, Price: price})
 			}
 		}
 	}
-	return kit.MergeOfferings(c.types, hand, all), nil
+	return kit.MergeOfferings(c.config.Types, hand, all), nil
 }
 
 // priceOf is what a size costs an hour. It is sent with the noise of a number of 32 bits.

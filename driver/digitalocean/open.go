@@ -32,25 +32,23 @@ const listLag = time.Minute
 type cloud struct {
 	kit.Planted
 
-	api     *godo.Client
-	door    *door
-	fleet   string
-	name    string
-	regions []string
-	types   []kit.Type // by hand
-	listed  bool       // whether DigitalOcean's own sizes are offered
-	vpcs    map[string]string
-	names   kit.Names
+	o      driver.Options
+	config Config
+	api    *godo.Client
+	gate   kit.Gate
+
+	names kit.Names
 
 	lastPage atomic.Int32 // of the list of instances, when it was read last; 0: it had one
 }
 
 // Open opens DigitalOcean. It asks nothing of it.
 func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
-	return openThrough(http.DefaultTransport, o)
+	return open(o, http.DefaultTransport)
 }
 
-func openThrough(network http.RoundTripper, o driver.Options) (driver.Cloud, error) {
+// open does, over what stands for the network.
+func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 	var c Config
 	if err := kit.Begin(&o, longestFleet, &c); err != nil {
 		return nil, err
@@ -62,12 +60,11 @@ func openThrough(network http.RoundTripper, o driver.Options) (driver.Cloud, err
 	if err != nil {
 		return nil, err
 	}
-	door := &door{kit.Gate{Limiter: budgetOf(c.Endpoint), Metric: o.Metric}, token, network}
-	api, err := client(c.Endpoint, door)
+	api, gate, err := connect(c, token, network, o.Metric)
 	if err != nil {
 		return nil, err
 	}
-	return &cloud{api: api, door: door, fleet: o.Fleet, name: o.Name, regions: c.Regions, types: c.Types, listed: c.ListTypes, vpcs: c.VPCs}, nil
+	return &cloud{o: o, config: c, api: api, gate: gate}, nil
 }
 
 // Capabilities says what this driver can do.

@@ -15,19 +15,8 @@ const anyRequest = "request"
 // rates is that of "Rate Limiting" in the API's reference, for each project: https://docs.hetzner.cloud/reference/cloud#rate-limiting.
 var rates = map[string]kit.Rate{anyRequest: {Burst: 3600, PerSecond: 1}}
 
-// gate is where requests go out.
-type gate struct {
-	kit.Gate
-	next http.RoundTripper
-}
-
-// RoundTrip refuses at once what is beyond the rate, and counts the rest.
-func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
-	return g.Send(r, g.next, kindOf(r), anyRequest)
-}
-
-// kindOf is the kind of a request: its method, and what it is about.
-func kindOf(r *http.Request) string {
+// callName is a request's method, and what it is about.
+func callName(r *http.Request) string {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	what := parts[0]
 	for _, p := range parts {
@@ -38,11 +27,15 @@ func kindOf(r *http.Request) string {
 	return r.Method + " " + what
 }
 
-// connect makes a client that tries nothing twice, and whose requests go out through the gate.
-func connect(c Config, token string, gate *gate) *hcloud.Client {
+// connect makes a client that tries nothing twice. It calls nobody.
+func connect(c Config, token string, network http.RoundTripper, metric func(string, error)) *hcloud.Client {
+	out := &kit.Transport{
+		Gate: kit.Gate{Limiter: kit.NewRateLimiter(rates, 1), Metric: metric}, Next: network, Name: callName,
+		Rates: func(string) []string { return []string{anyRequest} },
+	}
 	options := []hcloud.ClientOption{
 		hcloud.WithToken(token), hcloud.WithApplication("drover", ""), hcloud.WithRetryOpts(hcloud.RetryOpts{MaxRetries: 0}),
-		hcloud.WithHTTPClient(&http.Client{Transport: gate}),
+		hcloud.WithHTTPClient(&http.Client{Transport: out}),
 	}
 	if c.Endpoint != "" {
 		options = append(options, hcloud.WithEndpoint(c.Endpoint))

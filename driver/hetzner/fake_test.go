@@ -104,7 +104,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var answer any
 	var err error
 	switch {
-	case !f.allow(kindOf(r)):
+	case !f.allow(callName(r)):
 		err = code{429, "rate_limit_exceeded", ""}
 	case r.Header.Get("Authorization") != "Bearer secret":
 		err = code{401, "unauthorized", ""}

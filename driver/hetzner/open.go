@@ -12,6 +12,7 @@
 package hetzner
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"os"
@@ -51,16 +52,12 @@ func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 	if err := kit.Begin(&o, longestFleet, &c); err != nil {
 		return nil, err
 	}
-	token := c.Token.Reveal()
-	if token == "" {
-		token = os.Getenv("HCLOUD_TOKEN")
-	}
+	token := cmp.Or(c.Token.Reveal(), os.Getenv("HCLOUD_TOKEN"))
 	if token == "" {
 		return nil, drover.Errorf(drover.KindAuthentication, "open cloud %s: there is no token for the project", o.Name).
 			WithHint("set HCLOUD_TOKEN, or write token: file:PATH")
 	}
-	gate := &gate{kit.Gate{Limiter: kit.NewRateLimiter(rates, 1), Metric: o.Metric}, network}
-	return &cloud{o: o, config: c, api: connect(c, token, gate)}, nil
+	return &cloud{o: o, config: c, api: connect(c, token, network, o.Metric)}, nil
 }
 
 // Capabilities: what is off is still billed.

@@ -3,6 +3,8 @@ package kit
 import (
 	"context"
 	"net/http"
+	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -39,7 +41,28 @@ func (g Gate) take(ctx context.Context, rates []string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if p, has := ctx.Value(prepaid{}).(*prepaid); has && slices.Contains(rates, p.rate) && p.left.Add(-1) >= 0 {
+		rates = slices.DeleteFunc(slices.Clone(rates), func(rate string) bool { return rate == p.rate })
+	}
 	return g.Limiter.TakeAll(rates, time.Now())
+}
+
+// prepaid are calls that were taken from a rate before the first of them is made; a context's key, too.
+type prepaid struct {
+	rate string
+	left atomic.Int32
+}
+
+// Prepay takes what n calls cost from a rate, or nothing; those made with the context that it returns cost no more. What takes several calls would
+// otherwise spend all that comes in on the first of them, again and again, and never get to the last.
+func (g Gate) Prepay(ctx context.Context, rate string, n int) (context.Context, error) {
+	n = g.Limiter.atMost(rate, n)
+	if err := g.Limiter.TakeMany(rate, n, time.Now()); err != nil {
+		return ctx, err
+	}
+	p := &prepaid{rate: rate}
+	p.left.Store(int32(n))
+	return context.WithValue(ctx, prepaid{}, p), nil
 }
 
 func (g Gate) count(call string, err error) {

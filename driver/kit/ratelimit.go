@@ -40,6 +40,17 @@ func (b *RateLimiter) TakeMany(call string, n int, now time.Time) error {
 	return b.take([]string{call}, n, now)
 }
 
+// atMost is n, or as many as the bucket of a rate holds.
+func (b *RateLimiter) atMost(rate string, n int) int {
+	if b == nil {
+		return n
+	}
+	if r, ok := b.rates[rate]; ok {
+		return min(n, r.Burst*b.times)
+	}
+	return n
+}
+
 // TakeAll takes a token of each of the buckets that a call counts under, or none.
 func (b *RateLimiter) TakeAll(calls []string, now time.Time) error { return b.take(calls, 1, now) }
 

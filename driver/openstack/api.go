@@ -67,7 +67,7 @@ func newAPI(who credentials, network http.RoundTripper, gate kit.Gate) *api {
 		own.MaxIdleConnsPerHost = 16
 		network = own
 	}
-	return &api{who: who, http: http.Client{Transport: transport{gate, network}, Timeout: callTime}}
+	return &api{who: who, http: http.Client{Transport: &kit.Transport{Gate: gate, Next: network, Name: callName}, Timeout: callTime}}
 }
 
 func (a *api) idle() { a.http.CloseIdleConnections() }
@@ -267,32 +267,6 @@ func (a *api) extendVolume(ctx context.Context, id string, gib int) error {
 		return err
 	}
 	return volumes.ExtendSize(ctx, client, id, volumes.ExtendSizeOpts{NewSize: gib}).ExtractErr()
-}
-
-// maxAnswer is how large one answer may be: a thousand servers take about two MiB.
-const maxAnswer = 64 << 20
-
-// transport counts every call, and reads no more of an answer than there can be.
-type transport struct {
-	kit.Gate
-	next http.RoundTripper
-}
-
-// RoundTrip makes one call.
-func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := t.Send(r, t.next, callName(r))
-	if err != nil {
-		return nil, err
-	}
-	answer.Body = http.MaxBytesReader(nil, answer.Body, maxAnswer)
-	return answer, nil
-}
-
-// CloseIdleConnections is for the client's method of this name.
-func (t transport) CloseIdleConnections() {
-	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
 }
 
 // versionPart is what begins a path, up to the version of the API.
