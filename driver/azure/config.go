@@ -3,8 +3,10 @@ package azure
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	azcloud "github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
@@ -36,11 +38,10 @@ type Config struct {
 	Volume  volume   `yaml:"volume" doc:"the root volume; its size is the cloud's disk"`
 	Volumes []volume `yaml:"volumes" doc:"further volumes of each instance"`
 
-	Markets    []drover.Market `yaml:"markets" doc:"on_demand, spot; left out: both"`
-	ListTypes  bool            `yaml:"list_types" doc:"whether Azure's own types are offered, with its retail prices"`
-	Generation int             `yaml:"generation" min:"1" max:"2" doc:"of virtual hardware that the image boots on; types without it are not offered"`
-	Types      []kit.Type      `yaml:"types" doc:"types by hand, beside or in place of Azure's own"`
-	Discount   kit.Percent     `yaml:"spot_discount" doc:"of types by hand without a spot price"`
+	Generation int `yaml:"generation" min:"1" max:"2" doc:"of virtual hardware that the image boots on; types without it are not offered"`
+
+	kit.TypeKeys
+	kit.MarketKeys
 }
 
 // volume is a managed disk. It goes with its instance.
@@ -60,27 +61,23 @@ var environments = map[environment]azcloud.Configuration{
 
 // UnmarshalText reads the environment's name.
 func (e *environment) UnmarshalText(b []byte) error {
-	if _, ok := environments[environment(b)]; !ok {
-		return fmt.Errorf("%q is none of public, government and china", b)
-	}
-	*e = environment(b)
-	return nil
+	return kit.OneOf(e, b, slices.Sorted(maps.Keys(environments))...)
 }
 
 // Default is what holds where nothing is said.
 func (c *Config) Default() {
 	*c = Config{
-		Environment: "public", CallRate: 1, AdminUser: "drover", Volume: volume{Type: defaultVolume}, ListTypes: true, Generation: 2, Discount: 60,
-		Markets: []drover.Market{drover.OnDemand, drover.Spot},
+		Environment: "public", CallRate: 1, AdminUser: "drover", Volume: volume{Type: defaultVolume}, Generation: 2,
+		TypeKeys: kit.DefaultTypes(), MarketKeys: kit.DefaultMarkets(),
 	}
 }
 
-// The most characters of a tag's key and of its value, and what no key can have: see "Use tags to organize your Azure resources".
-const (
-	maxKey   = 512
-	maxTag   = 256
-	badInKey = `<>%&\?/`
-)
+// tagRules are what Azure takes: see "Use tags to organize your Azure resources".
+var tagRules = kit.TagRules{
+	Key:   regexp.MustCompile(`^[^<>%&\\?/]{1,512}$`),
+	Value: regexp.MustCompile(`^.{0,256}$`),
+	Hint:  "a key has up to 512 characters, none of <>%&\\?/, and a value has up to 256",
+}
 
 var (
 	location = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
@@ -93,15 +90,6 @@ func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud
 
 // Check finds what the types of the fields cannot.
 func (c *Config) Check() error {
-	if err := kit.CheckMarkets(c.Markets); err != nil {
-		return err
-	}
-	for k, v := range c.Tags {
-		if k == "" || len(k) > maxKey || len(v) > maxTag || strings.ContainsAny(k, badInKey) || strings.HasPrefix(strings.ToLower(k), "drover-") {
-			return drover.Errorf(drover.KindInvalid, "tags: %.140q cannot be one", k).
-				WithHint("a key has up to %d characters, none of %s, and does not begin with drover-; a value has up to %d", maxKey, badInKey, maxTag)
-		}
-	}
 	for _, v := range c.Volumes {
 		if v.Size <= 0 {
 			return drover.Errorf(drover.KindInvalid, "volumes: one has no size").WithHint("such as {size: 100Gi}")
@@ -112,10 +100,7 @@ func (c *Config) Check() error {
 			return drover.Errorf(drover.KindInvalid, "zones: %q is no zone of %s", zone, c.Location).WithHint("such as %s-1", c.Location)
 		}
 	}
-	if !c.ListTypes && len(c.Types) == 0 {
-		return drover.Errorf(drover.KindInvalid, "list_types: without Azure's types and without any by hand nothing can be rented")
-	}
-	return c.checkPlace()
+	return cmp.Or(c.CheckTypes(), c.CheckMarkets(), tagRules.Check("tags", c.Tags), c.checkPlace())
 }
 
 // checkPlace finds what is missing of where instances are to be. The subscription may be said elsewhere.

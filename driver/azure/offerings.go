@@ -35,42 +35,32 @@ type typeInfo struct {
 	Confidential bool             `json:"sealed,omitempty"` // runs only what is made for confidential computing
 }
 
-// Offerings are Azure's types in the zones that have them, as far as they have a price, and the types by hand. A type by hand takes the place
-// of Azure's of the same name.
+// Offerings are Azure's types in the zones that have them, as far as they have a price, and the types by hand.
 func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	var known map[string]typeInfo
+	var types map[string]typeInfo
+	var prices priceList
 	var disks map[string]drover.Money
-	var all []drover.Offering
-	if c.config.ListTypes {
-		prices, pricesErr := c.prices.Get(ctx)
-		types, typesErr := c.types.Get(ctx)
-		ofDisks, disksErr := c.disks.Get(ctx)
+	if c.config.ListTypes && ctx.Err() == nil {
+		var typesErr, pricesErr, disksErr error
+		prices, pricesErr = c.prices.Get(ctx)
+		types, typesErr = c.types.Get(ctx)
+		disks, disksErr = c.disks.Get(ctx)
 		if err := errors.Join(typesErr, pricesErr, disksErr); err != nil {
 			return nil, errs.Classify("list types and prices", err)
 		}
-		known, disks, all = types, ofDisks, c.listed(types, prices)
 	}
-	hand, err := kit.StaticOfferings(c.config.Types, kit.StaticOptions{
-		Cloud: c.o.Name, Zones: c.zonesByHand(known), Markets: c.config.Markets, Discount: c.config.Discount, Default: drover.Resources{Arch: "amd64"},
-	})
-	if err != nil {
-		return nil, err
-	}
-	for i, o := range hand {
-		hand[i].QuotaGroup = quotaGroup(known[o.Type.ProviderType].Family, o.Market)
-	}
-	all = kit.MergeOfferings(c.config.Types, hand, all)
 	spots := c.knownSpots(ctx)
-	for i, o := range all {
-		all[i] = c.withVolumes(o, disks)
-		if o.Market == drover.Spot {
-			all[i].Interruptions = spots[strings.ToLower(o.Type.ProviderType)].Evictions
-		}
-	}
-	return all, ctx.Err()
+	return c.config.Offerings(ctx, kit.Catalogue{
+		Cloud: c.o.Name, Zones: c.zonesByHand(types), Keys: c.config.MarketKeys,
+		Own: func(context.Context) ([]drover.Offering, error) { return c.listed(types, prices), nil },
+		Complete: func(o *drover.Offering) {
+			c.addVolumes(o, disks)
+			o.QuotaGroup = quotaGroup(types[o.Type.ProviderType].Family, o.Market)
+			if o.Market == drover.Spot {
+				o.Interruptions = spots[strings.ToLower(o.Type.ProviderType)].Evictions
+			}
+		},
+	})
 }
 
 // zonesByHand are the zones of types by hand: those configured, else all that any type is in, else the region.
@@ -105,7 +95,7 @@ func (c *cloud) listed(types map[string]typeInfo, prices priceList) (all []drove
 				continue
 			}
 			for _, zone := range c.zonesOf(t) {
-				all = append(all, drover.Offering{Cloud: c.o.Name, Zone: zone, Type: offered, Market: market, Price: price, QuotaGroup: quotaGroup(t.Family, market)})
+				all = append(all, drover.Offering{Cloud: c.o.Name, Zone: zone, Type: offered, Market: market, Price: price})
 			}
 		}
 	}

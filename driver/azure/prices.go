@@ -193,7 +193,7 @@ func (r spotRow) history() (all []driver.PricePoint, err error) {
 
 // knownSpots is what is known of spot instances, if any are wanted of Azure's own types. All goes on if nothing is, which is said once.
 func (c *cloud) knownSpots(ctx context.Context) map[string]spotInfo {
-	if !c.config.ListTypes || !slices.Contains(c.config.Markets, drover.Spot) {
+	if !c.config.ListTypes || !c.config.Wants(drover.Spot) {
 		return nil
 	}
 	known, err := c.spots.Get(ctx)
@@ -224,7 +224,9 @@ func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m d
 	var all []driver.PricePoint
 	for _, p := range driver.PricesSince(past, since) {
 		if p.From <= drover.TimeOf(time.Now()) {
-			all = append(all, driver.PricePoint{From: p.From, Price: c.withVolumes(drover.Offering{Price: p.Price}, disks).Price})
+			o := drover.Offering{Price: p.Price}
+			c.addVolumes(&o, disks)
+			all = append(all, driver.PricePoint{From: p.From, Price: o.Price})
 		}
 	}
 	return all, nil

@@ -16,15 +16,14 @@ type Config struct {
 	VPCs     map[string]string `yaml:"vpcs" doc:"the id of the network that instances join, by region; left out: the region's default"`
 	Endpoint string            `yaml:"endpoint" doc:"of the API; left out: DigitalOcean's own"`
 
-	ListTypes bool       `yaml:"list_types" doc:"whether DigitalOcean's own sizes are offered, with its prices"`
-	Types     []kit.Type `yaml:"types" doc:"types by hand, beside or in place of DigitalOcean's own"`
+	kit.TypeKeys
 }
 
 // official is where DigitalOcean's API is.
 const official = "https://api.digitalocean.com/"
 
 // Default fills in what is left out.
-func (c *Config) Default() { *c = Config{Endpoint: official, ListTypes: true} }
+func (c *Config) Default() { *c = Config{Endpoint: official, TypeKeys: kit.DefaultTypes()} }
 
 // FirstBoot says what an instance can be given for its first boot, and how much of it.
 func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxInit }
@@ -35,18 +34,15 @@ func (c *Config) Check() error {
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 		return drover.Errorf(drover.KindInvalid, "endpoint: %q is no address of an API", c.Endpoint).WithHint("leave it out")
 	}
-	switch {
-	case len(c.Types) > 0 && len(c.Regions) == 0:
+	if len(c.Types) > 0 && len(c.Regions) == 0 {
 		return drover.Errorf(drover.KindInvalid, "types by hand need to be told where they are").WithHint("regions: [fra1]")
-	case !c.ListTypes && len(c.Types) == 0:
-		return drover.Errorf(drover.KindInvalid, "list_types: false leaves no types").WithHint("give some by hand, in types")
 	}
 	for region, id := range c.VPCs {
 		if region == "" || id == "" {
 			return drover.Errorf(drover.KindInvalid, "vpcs: a region or an id is empty").WithHint("write REGION: ID, as doctl vpcs list shows them")
 		}
 	}
-	return nil
+	return c.CheckTypes()
 }
 
 // token is the secret that requests bear.

@@ -98,9 +98,9 @@ func (f *fake) guard(next http.Handler) http.Handler {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.requests = append(f.requests, r.Method+" "+r.URL.String())
-		f.calls[called(r)]++
+		f.calls[callName(r)]++
 		if now := time.Now(); f.throttle && !(f.minute.allow(now, time.Minute, 250) && f.hour.allow(now, time.Hour, 5000)) {
-			f.refused[called(r)]++
+			f.refused[callName(r)]++
 			refuse(w, 429, "API Rate limit exceeded.")
 			return
 		}

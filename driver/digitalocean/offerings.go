@@ -12,18 +12,14 @@ import (
 	"github.com/digitalocean/godo"
 )
 
-// Offerings lists the sizes that may be created, in each of their regions, and the types by hand. A size that a region has run out of is not told
-// of there. A type by hand takes the place of the size of the same name.
-func (c *cloud) Offerings(ctx context.Context) (all []drover.Offering, err error) {
-	var hand []drover.Offering
-	if len(c.config.Types) > 0 {
-		hand, err = kit.StaticOfferings(c.config.Types, kit.StaticOptions{
-			Cloud: c.o.Name, Zones: c.config.Regions, Markets: []drover.Market{drover.OnDemand}, Default: drover.Resources{Arch: "amd64"},
-		})
-	}
-	if err != nil || !c.config.ListTypes {
-		return hand, err
-	}
+// Offerings are the sizes that may be created, in each of their regions, and the types by hand. A size that a region has run out of is not told of
+// there.
+func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
+	return c.config.Offerings(ctx, kit.Catalogue{Cloud: c.o.Name, Zones: c.config.Regions, Own: c.listed})
+}
+
+// listed is DigitalOcean's own sizes.
+func (c *cloud) listed(ctx context.Context) (all []drover.Offering, err error) {
 	sizes, err := pages(func(o *godo.ListOptions) ([]godo.Size, *godo.Response, error) { return c.api.Sizes.List(ctx, o) })
 	if err != nil {
 		return nil, errs.Classify("listing sizes", err)
@@ -44,7 +40,7 @@ func (c *cloud) Offerings(ctx context.Context) (all []drover.Offering, err error
 			}
 		}
 	}
-	return kit.MergeOfferings(c.config.Types, hand, all), nil
+	return all, nil
 }
 
 // priceOf is what a size costs an hour. It is sent with the noise of a number of 32 bits.

@@ -16,7 +16,7 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 	if errs.KindOf(err) == drover.KindNotFound {
 		err = nil
 	}
-	if err == nil && c.wantsSpot() {
+	if err == nil && c.config.Wants(drover.Spot) {
 		c.mu.Lock()
 		c.buried[id] = time.Now()
 		c.mu.Unlock()

@@ -26,7 +26,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 	if err != nil {
 		return nil, errs.Classify("list instances", err)
 	}
-	if c.wantsSpot() {
+	if c.config.Wants(drover.Spot) {
 		taken := append(tagFilters(tags), filter("instance-state-name", "terminated"), filter("state-reason-code", spotEnds...))
 		more, err := c.instances(ctx, taken)
 		if err != nil {
@@ -69,7 +69,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 		return driver.Instance{}, drover.Errorf(drover.KindTransient, "%s: EC2 says neither what it is nor that there is none", doing)
 	}
 	in := instanceOf(found[0])
-	if ended := found[0].State != nil && found[0].State.Name == types.InstanceStateNameTerminated; ended && !(in.Reclaimed && c.wantsSpot() && len(c.unburied(found)) > 0) {
+	if ended := found[0].State != nil && found[0].State.Name == types.InstanceStateNameTerminated; ended && !(in.Reclaimed && c.config.Wants(drover.Spot) && len(c.unburied(found)) > 0) {
 		return driver.Instance{}, drover.Errorf(drover.KindNotFound, "%s: it is terminated", doing)
 	}
 	return in, nil

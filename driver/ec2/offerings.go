@@ -39,36 +39,19 @@ type subnet struct {
 	Zone string `json:"zone"`
 }
 
-// Offerings are EC2's types in the zones that have a subnet, as far as they have a price, and the types by hand. A type by hand takes the place
-// of EC2's of the same name.
+// Offerings are EC2's types in the zones that have a subnet, as far as they have a price, and the types by hand.
 func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	zones, err := c.zones(ctx)
 	if err != nil {
 		return nil, errs.Classify("list subnets", err)
 	}
-	all, err := kit.StaticOfferings(c.config.Types, kit.StaticOptions{
-		Cloud: c.o.Name, Zones: zones, Markets: c.config.Markets, Discount: c.config.Discount, Default: drover.Resources{Arch: "amd64"},
+	return c.config.Offerings(ctx, kit.Catalogue{
+		Cloud: c.o.Name, Zones: zones, Keys: c.config.MarketKeys, Own: func(ctx context.Context) ([]drover.Offering, error) { return c.listed(ctx, zones) },
+		Complete: func(o *drover.Offering) {
+			c.addVolumes(o)
+			o.QuotaGroup = quotaGroup(o.Type.ProviderType, o.Market)
+		},
 	})
-	if err != nil || !c.config.ListTypes {
-		return c.complete(all), err
-	}
-	listed, err := c.listed(ctx, zones)
-	if err != nil {
-		return nil, err
-	}
-	return c.complete(kit.MergeOfferings(c.config.Types, all, listed)), nil
-}
-
-// complete says of each offering under which quota it counts, and what its volumes cost.
-func (c *cloud) complete(all []drover.Offering) []drover.Offering {
-	for i, o := range all {
-		all[i] = c.withVolumes(o)
-		all[i].QuotaGroup = quotaGroup(o.Type.ProviderType, o.Market)
-	}
-	return all
 }
 
 // listed is EC2's own types in these zones.
@@ -85,7 +68,7 @@ func (c *cloud) listed(ctx context.Context, zones []string) (all []drover.Offeri
 		for _, zone := range t.Zones {
 			for _, market := range t.Markets {
 				price, ok := prices.of(name, zone, market)
-				if ok && slices.Contains(zones, zone) && slices.Contains(c.config.Markets, market) {
+				if ok && slices.Contains(zones, zone) && c.config.Wants(market) {
 					offered := drover.InstanceType{Name: name, ProviderType: name, Resources: t.Resources}
 					all = append(all, drover.Offering{Cloud: c.o.Name, Zone: zone, Type: offered, Market: market, Price: price})
 				}

@@ -30,13 +30,12 @@ func (v volume) hourly() drover.Money {
 	return volumePrices[cmp.Or(v.Type, defaultVolume)] / monthOfHours
 }
 
-// withVolumes adds to an offering what the volumes cost that every instance has beside its root volume, and says what a GiB of that costs.
-func (c *cloud) withVolumes(o drover.Offering) drover.Offering {
+// addVolumes adds to an offering what the volumes cost that every instance has beside its root volume, and says what a GiB of that costs.
+func (c *cloud) addVolumes(o *drover.Offering) {
 	for _, v := range c.config.Volumes {
 		o.Price += v.hourly() * drover.Money(v.Size.WholeGiB())
 	}
 	o.DiskPrice = c.config.Volume.hourly()
-	return o
 }
 
 // volumesBy are those that the filters find.

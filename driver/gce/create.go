@@ -48,7 +48,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	}
 	made.Zone, made.Status = taken.Zone, "PROVISIONING"
 	in := c.instanceOf(made)
-	in.Tags = tagsOf(made.Labels)
+	in.Tags = labels.Read(made.Labels)
 	return in, taken, nil
 }
 
@@ -138,7 +138,7 @@ func (c *cloud) resource(ctx context.Context, r driver.CreateRequest, as driver.
 	if err != nil {
 		return nil, err
 	}
-	labels, err := labelsOf(r.Tags)
+	written, err := labelsOf(r.Tags)
 	if err != nil {
 		return nil, err
 	}
@@ -146,13 +146,13 @@ func (c *cloud) resource(ctx context.Context, r driver.CreateRequest, as driver.
 	if err != nil {
 		return nil, err
 	}
-	boot, err := c.bootDisk(ctx, r, as, labels)
+	boot, err := c.bootDisk(ctx, r, as, written)
 	if err != nil {
 		return nil, err
 	}
 	made.Name = c.named(r.Name)
 	made.MachineType = "zones/" + as.Zone + "/machineTypes/" + as.ProviderType
-	made.Labels = kit.MergeTags(made.Labels, c.withOwn(labels))
+	made.Labels = kit.MergeTags(made.Labels, c.withOwn(written))
 	made.Metadata = mergedItems(made.Metadata, items)
 	made.Disks = append([]*compute.AttachedDisk{boot}, made.Disks...)
 	c.setScheduling(made, as.Market)
@@ -164,7 +164,7 @@ func (c *cloud) resource(ctx context.Context, r driver.CreateRequest, as driver.
 }
 
 // bootDisk is as large as is asked for, and at least as the image. It goes with the instance.
-func (c *cloud) bootDisk(ctx context.Context, r driver.CreateRequest, as driver.Candidate, labels map[string]string) (*compute.AttachedDisk, error) {
+func (c *cloud) bootDisk(ctx context.Context, r driver.CreateRequest, as driver.Candidate, written map[string]string) (*compute.AttachedDisk, error) {
 	size := r.Disk
 	if size > 0 {
 		least, err := c.imageSize(ctx, as.Image)
@@ -176,7 +176,7 @@ func (c *cloud) bootDisk(ctx context.Context, r driver.CreateRequest, as driver.
 	return &compute.AttachedDisk{
 		Boot: true, AutoDelete: true,
 		InitializeParams: &compute.AttachedDiskInitializeParams{
-			SourceImage: as.Image, Labels: c.withOwn(labels), DiskSizeGb: size.WholeGiB(),
+			SourceImage: as.Image, Labels: c.withOwn(written), DiskSizeGb: size.WholeGiB(),
 			DiskType: "zones/" + as.Zone + "/diskTypes/" + c.diskType(as.ProviderType),
 		},
 	}, nil

@@ -37,7 +37,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 	}
 	for _, d := range found {
 		if zone := path.Base(d.Zone); len(d.Users) == 0 && strings.HasPrefix(zone, c.config.Region+"-") {
-			all = append(all, driver.Leftover{Kind: strayDisk, ID: zone + "/" + d.Name, Tags: tagsOf(d.Labels), Created: at(d.CreationTimestamp)})
+			all = append(all, driver.Leftover{Kind: strayDisk, ID: zone + "/" + d.Name, Tags: labels.Read(d.Labels), Created: at(d.CreationTimestamp)})
 		}
 	}
 	return all, nil

@@ -85,7 +85,7 @@ func (c *cloud) ofRegion(page *compute.InstanceAggregatedList) (some []*compute.
 func (c *cloud) instanceOf(i *compute.Instance) driver.Instance {
 	zone := path.Base(i.Zone)
 	in := driver.Instance{
-		ID: zone + "/" + i.Name, Zone: zone, Tags: tagsOf(i.Labels), ProviderType: path.Base(i.MachineType),
+		ID: zone + "/" + i.Name, Zone: zone, Tags: labels.Read(i.Labels), ProviderType: path.Base(i.MachineType),
 		Market: drover.OnDemand, State: stateOf(i.Status), Created: at(i.CreationTimestamp),
 	}
 	if s := i.Scheduling; s != nil && (s.ProvisioningModel == "SPOT" || s.Preemptible) {
@@ -168,7 +168,7 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	if err != nil {
 		return err
 	}
-	labels, err := labelsOf(tags)
+	written, err := labelsOf(tags)
 	if err != nil {
 		return errs.Classify(doing, err)
 	}
@@ -177,7 +177,7 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 		return errs.Classify(doing, err)
 	}
 	_, err = c.api.setLabels(ctx, zone, name, &compute.InstancesSetLabelsRequest{
-		LabelFingerprint: found.LabelFingerprint, Labels: c.withOwn(labels),
+		LabelFingerprint: found.LabelFingerprint, Labels: c.withOwn(written),
 	})
 	return errs.Classify(doing, err)
 }

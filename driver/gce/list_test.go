@@ -277,7 +277,7 @@ func TestOpen(t *testing.T) {
 		if _, err := open(t.Context(), options(t, "a b", "", t.TempDir()), client); err == nil {
 			t.Error("a fleet with a space")
 		}
-		if err := (&Config{Region: "us", User: "a", ListTypes: true}).Check(); drover.AsError(err, "").Hint == "" {
+		if err := (&Config{Region: "us", User: "a", TypeKeys: kit.DefaultTypes()}).Check(); drover.AsError(err, "").Hint == "" {
 			t.Errorf("a region that is none: %v", err)
 		}
 	})

@@ -27,40 +27,32 @@ type typeInfo struct {
 	Zones     []string         `json:"zones"`
 }
 
-// Offerings are Google's types, as far as they have a price, and the types by hand. A type by hand takes the place of Google's of the same name.
+// Offerings are Google's types, as far as they have a price, and the types by hand.
 func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	zones, err := c.zonesWanted(ctx)
 	if err != nil {
 		return nil, errs.Classify("list zones", err)
 	}
-	hand, err := kit.StaticOfferings(c.config.Types, kit.StaticOptions{
-		Cloud: c.o.Name, Zones: zones, Markets: c.config.Markets, Discount: c.config.Discount, Default: drover.Resources{Arch: "amd64"},
+	var prices priceList
+	return c.config.Offerings(ctx, kit.Catalogue{
+		Cloud: c.o.Name, Zones: zones, Keys: c.config.MarketKeys,
+		Own: func(ctx context.Context) (all []drover.Offering, err error) {
+			all, prices, err = c.listed(ctx, zones)
+			return all, err
+		},
+		Complete: func(o *drover.Offering) {
+			o.DiskPrice, o.QuotaGroup = c.diskPrice(o.Type.ProviderType, prices.Disk), quotaGroup(o.Type.ProviderType, o.Market)
+		},
 	})
-	if err != nil || !c.config.ListTypes {
-		return c.complete(hand, nil), err
-	}
+}
+
+// listed is Google's own types in these zones, and the prices that there are.
+func (c *cloud) listed(ctx context.Context, zones []string) (all []drover.Offering, prices priceList, err error) {
 	known, typesErr := c.types.Get(ctx)
 	prices, pricesErr := c.prices.Get(ctx)
 	if err := errors.Join(typesErr, pricesErr); err != nil {
-		return nil, errs.Classify("list types and prices", err)
+		return nil, prices, errs.Classify("list types and prices", err)
 	}
-	return c.complete(kit.MergeOfferings(c.config.Types, hand, c.listed(known, prices, zones)), prices.Disk), nil
-}
-
-// complete says of each offering under which quota it counts, and what its disk costs.
-func (c *cloud) complete(all []drover.Offering, disks map[string]drover.Money) []drover.Offering {
-	for i, o := range all {
-		all[i].DiskPrice = c.diskPrice(o.Type.ProviderType, disks)
-		all[i].QuotaGroup = quotaGroup(o.Type.ProviderType, o.Market)
-	}
-	return all
-}
-
-// listed is Google's own types in these zones.
-func (c *cloud) listed(known map[string]typeInfo, prices priceList, zones []string) (all []drover.Offering) {
 	for name, t := range known {
 		for _, market := range c.config.Markets {
 			price, ok := prices.of(name, t, market)
@@ -72,7 +64,7 @@ func (c *cloud) listed(known map[string]typeInfo, prices priceList, zones []stri
 			}
 		}
 	}
-	return all
+	return all, prices, nil
 }
 
 // zonesWanted are those that are configured, or all that work.

@@ -1,12 +1,10 @@
 package gce
 
 import (
-	"encoding/base32"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"drover"
@@ -14,36 +12,28 @@ import (
 	"drover/driver/kit"
 )
 
-// A label's value is short and has small letters, digits, dashes and underscores: see "Requirements for labels" in Google's guide to Compute
-// Engine. A tag whose value is not like that, such as a fingerprint, is written in base 32 behind a mark, and what is too long for one label
-// goes on in others: KEY, KEY--1, KEY--2.
-const (
-	mark      = "x--"
-	maxLabel  = 63
-	maxLabels = 64 // of a resource
-	joint     = "--"
-)
+// labels are how tags are written. A label's value is short and has small letters, digits, dashes and underscores: see "Requirements for labels" in
+// Google's guide to Compute Engine.
+var labels = kit.Labels{Max: 63, Mark: '_', Joint: "--", Plain: func(c byte, _ bool) bool {
+	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-'
+}}
 
-var (
-	labelValue = regexp.MustCompile(`^[a-z0-9_-]{0,63}$`)
-	letters    = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
-)
+// labelRules are what Google takes as a label's key and as its value.
+var labelRules = kit.TagRules{
+	Key:   regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`),
+	Value: regexp.MustCompile(`^[a-z0-9_-]{0,63}$`),
+	Hint:  "both have up to 63 small letters, digits, dashes and underscores, and a key begins with a letter",
+}
+
+// maxLabels is how many a resource has.
+const maxLabels = 64
 
 // labelsOf are tags as labels. One whose key cannot be a label's is KindInvalid.
 func labelsOf(tags map[string]string) (map[string]string, error) {
-	all := map[string]string{}
-	for _, key := range slices.Sorted(maps.Keys(tags)) {
-		if !labelKey.MatchString(key) || strings.Contains(key, joint) {
+	all := labels.Write(tags)
+	for key := range tags {
+		if !labelRules.Key.MatchString(key) || strings.Contains(key, labels.Joint) {
 			return nil, drover.Errorf(drover.KindInvalid, "tag %.80q: its key cannot be a label's", key)
-		}
-		rest := tags[key]
-		if !labelValue.MatchString(rest) || strings.HasPrefix(rest, mark) {
-			rest = mark + letters.EncodeToString([]byte(rest))
-		}
-		all[key] = rest[:min(maxLabel, len(rest))]
-		for i := 1; len(rest) > maxLabel; i++ {
-			rest = rest[maxLabel:]
-			all[key+joint+strconv.Itoa(i)] = rest[:min(maxLabel, len(rest))]
 		}
 	}
 	if len(all) > maxLabels {
@@ -52,37 +42,12 @@ func labelsOf(tags map[string]string) (map[string]string, error) {
 	return all, nil
 }
 
-// tagsOf are labels as tags. What does not read as labelsOf writes is taken as it is: anybody may label an instance.
-func tagsOf(labels map[string]string) map[string]string {
-	tags := map[string]string{}
-	for key, value := range labels {
-		base, number, continues := strings.Cut(key, joint)
-		if _, err := strconv.Atoi(number); continues && err == nil && strings.HasPrefix(labels[base], mark) {
-			continue
-		}
-		tags[key] = value
-		if text, marked := strings.CutPrefix(value, mark); marked {
-			for i := 1; ; i++ {
-				more, ok := labels[key+joint+strconv.Itoa(i)]
-				if !ok {
-					break
-				}
-				text += more
-			}
-			if plain, err := letters.DecodeString(text); err == nil {
-				tags[key] = string(plain)
-			}
-		}
-	}
-	return tags
-}
-
 // filterOf finds what bears all the tags; empty for none.
 func filterOf(tags map[string]string) (string, error) {
-	labels, err := labelsOf(tags)
+	written, err := labelsOf(tags)
 	var all []string
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		all = append(all, fmt.Sprintf("(labels.%s = %q)", key, labels[key]))
+	for _, key := range slices.Sorted(maps.Keys(written)) {
+		all = append(all, fmt.Sprintf("(labels.%s = %q)", key, written[key]))
 	}
 	return strings.Join(all, " "), err
 }

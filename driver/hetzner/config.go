@@ -1,6 +1,8 @@
 package hetzner
 
 import (
+	"cmp"
+
 	"drover"
 	"drover/driver"
 	"drover/driver/kit"
@@ -20,13 +22,13 @@ type Config struct {
 	IPv6      bool              `yaml:"ipv6" doc:"whether servers have a public IPv6 address"`
 	Labels    map[string]string `yaml:"labels" doc:"on all that is made, beside Drover's own"`
 	Rate      drover.Money      `yaml:"dollars" doc:"what one unit of the price list's currency, mostly the euro, is worth"`
-	ListTypes bool              `yaml:"list_types" doc:"whether Hetzner's own types are offered, with its prices"`
-	Types     []kit.Type        `yaml:"types" doc:"types by hand, beside or in place of Hetzner's own"`
+
+	kit.TypeKeys
 }
 
 // Default is what holds where nothing is said. The rate is on the safe side: what is reckoned to be dear is rented less.
 func (c *Config) Default() {
-	*c = Config{IPv4: true, IPv6: true, ListTypes: true, Rate: 12 * drover.Dollar / 10}
+	*c = Config{IPv4: true, IPv6: true, TypeKeys: kit.DefaultTypes(), Rate: 12 * drover.Dollar / 10}
 }
 
 // FirstBoot says what an instance can be given for its first boot, and how much of it.
@@ -39,10 +41,8 @@ func (c *Config) Check() error {
 		return drover.Errorf(drover.KindInvalid, "servers without a public address and without a network cannot be reached").WithHint("name one: networks: [123]")
 	case len(c.Types) > 0 && len(c.Locations) == 0:
 		return drover.Errorf(drover.KindInvalid, "types by hand need to be told where they are").WithHint("locations: [fsn1]")
-	case !c.ListTypes && len(c.Types) == 0:
-		return drover.Errorf(drover.KindInvalid, "list_types: false leaves no types").WithHint("give some by hand, in types")
 	case c.Rate <= 0 || c.Rate > 1000*drover.Dollar:
 		return drover.Errorf(drover.KindInvalid, "dollars: %v is no rate of exchange", c.Rate).WithHint("such as dollars: 1.15")
 	}
-	return checkLabels(c.Labels)
+	return cmp.Or(c.CheckTypes(), labelRules.Check("labels", c.Labels))
 }

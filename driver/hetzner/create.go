@@ -65,7 +65,7 @@ func (c *cloud) options(ctx context.Context, r driver.CreateRequest) (opts hclou
 	}
 	opts = hcloud.ServerCreateOpts{
 		Name: r.Name, ServerType: &hcloud.ServerType{Name: first.ProviderType}, Location: &hcloud.Location{Name: first.Zone},
-		Image: &hcloud.Image{ID: image}, SSHKeys: []*hcloud.SSHKey{key}, UserData: text, Labels: c.labels(r.Tags),
+		Image: &hcloud.Image{ID: image}, SSHKeys: []*hcloud.SSHKey{key}, UserData: text, Labels: c.labelsOf(r.Tags),
 		PublicNet: &hcloud.ServerCreatePublicNet{EnableIPv4: c.config.IPv4, EnableIPv6: c.config.IPv6},
 	}
 	for _, id := range c.config.Networks {
@@ -85,7 +85,7 @@ func (c *cloud) byName(ctx context.Context, r driver.CreateRequest) (*hcloud.Ser
 		return nil, err
 	case server == nil:
 		return nil, drover.Errorf(drover.KindTransient, "its name is taken, by nothing that is listed")
-	case tagsOf(server.Labels)[driver.TagFleet] != r.Tags[driver.TagFleet]:
+	case labels.Read(server.Labels)[driver.TagFleet] != r.Tags[driver.TagFleet]:
 		return nil, drover.Errorf(drover.KindInvalid, "its name is taken, by a server that is not of this fleet")
 	}
 	return server, nil
@@ -108,7 +108,7 @@ func (c *cloud) findKey(ctx context.Context, r driver.CreateRequest, fingerprint
 	}
 	fleet := r.Tags[driver.TagFleet]
 	key, _, err = c.api.SSHKey.Create(ctx, hcloud.SSHKeyCreateOpts{
-		Name: fmt.Sprintf("drover-%s-%.11s", fleet, fingerprint), PublicKey: r.PublicKey, Labels: c.labels(map[string]string{driver.TagFleet: fleet}),
+		Name: fmt.Sprintf("drover-%s-%.11s", fleet, fingerprint), PublicKey: r.PublicKey, Labels: c.labelsOf(map[string]string{driver.TagFleet: fleet}),
 	})
 	if errs.KindOf(err) == drover.KindConflict { // another controller made it meanwhile
 		key, _, err = c.api.SSHKey.GetByFingerprint(ctx, fingerprint)

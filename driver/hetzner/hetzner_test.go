@@ -338,13 +338,13 @@ func TestLabels(t *testing.T) {
 		"", "lab-x7k2p-1", "-", "Z", "ZZ5a", "a.", "SHA256:" + strings.Repeat("+/", 21), strings.Repeat("-", 200), strings.Repeat("aZ.", 63), "Grüße", strings.Repeat("x", 63) + "-",
 	} {
 		tags := map[string]string{"a": value, "b.2": "of another", "c": "z"}
-		labels := labelsOf(tags)
-		for k, v := range labels {
+		written := labels.Write(tags)
+		for k, v := range written {
 			if !valid.MatchString(v) {
 				t.Errorf("%s: %q is no label", k, v)
 			}
 		}
-		if diff := cmp.Diff(tags, tagsOf(labels)); diff != "" {
+		if diff := cmp.Diff(tags, labels.Read(written)); diff != "" {
 			t.Errorf("%q: %s", value, diff)
 		}
 	}
@@ -408,22 +408,21 @@ func (a *answered) RoundTrip(*http.Request) (*http.Response, error) {
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next, counted := &answered{}, 0
-		g := &gate{kit.Gate{Limiter: kit.NewRateLimiter(rates, 1), Metric: func(request string, err error) {
+		c := connect(Config{}, "t", next, func(request string, err error) {
 			if request == "POST actions" && err != nil {
 				counted++
 			}
-		}}, next}
-		r := httptest.NewRequest("POST", "http://x/v1/servers/7/actions/shutdown", nil)
+		})
 		var err error
-		for err == nil {
-			_, err = g.RoundTrip(r)
+		for drover.KindOf(errs.Classify("", err)) != drover.KindRateLimit {
+			_, _, err = c.Server.Shutdown(t.Context(), &hcloud.Server{ID: 7})
 		}
-		if next.requests != 3600 || counted != 3600 || drover.KindOf(err) != drover.KindRateLimit {
+		if next.requests != 3600 || counted != 3600 {
 			t.Errorf("%d requests, %d counted, then %v", next.requests, counted, err)
 		}
 		time.Sleep(time.Second)
-		if _, err := g.RoundTrip(r); err != nil {
-			t.Errorf("a second later: %v", err)
+		if c.Server.Shutdown(t.Context(), &hcloud.Server{ID: 7}); next.requests != 3601 {
+			t.Errorf("a second later: %d", next.requests)
 		}
 	})
 }

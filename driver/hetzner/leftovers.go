@@ -21,7 +21,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 	}
 	for _, k := range keys {
 		all = append(all, driver.Leftover{
-			Kind: strayKey, ID: strconv.FormatInt(k.ID, 10), Tags: tagsOf(k.Labels), Created: drover.TimeOf(k.Created), Shared: true,
+			Kind: strayKey, ID: strconv.FormatInt(k.ID, 10), Tags: labels.Read(k.Labels), Created: drover.TimeOf(k.Created), Shared: true,
 		})
 	}
 	return all, nil

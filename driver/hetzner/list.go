@@ -55,7 +55,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 
 func instanceOf(s *hcloud.Server) driver.Instance {
 	in := driver.Instance{
-		ID: strconv.FormatInt(s.ID, 10), Tags: tagsOf(s.Labels), Market: drover.OnDemand, State: stateOf(s.Status),
+		ID: strconv.FormatInt(s.ID, 10), Tags: labels.Read(s.Labels), Market: drover.OnDemand, State: stateOf(s.Status),
 		Addresses: driver.Addresses{User: "root"}, Created: drover.TimeOf(s.Created),
 	}
 	if s.ServerType != nil {
@@ -99,7 +99,7 @@ func stateOf(s hcloud.ServerStatus) driver.State {
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
 	server, err := serverOf(id)
 	if err == nil {
-		_, _, err = c.api.Server.Update(ctx, server, hcloud.ServerUpdateOpts{Labels: c.labels(tags)})
+		_, _, err = c.api.Server.Update(ctx, server, hcloud.ServerUpdateOpts{Labels: c.labelsOf(tags)})
 	}
 	return errs.Classify("tag instance "+id, err)
 }

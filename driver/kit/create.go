@@ -45,16 +45,6 @@ func CheckImage(c driver.Candidate, such string) error {
 		WithHint("write image: in the cloud's configuration, such as %s", such)
 }
 
-// CheckMarkets refuses what is no market in a driver's key `markets`.
-func CheckMarkets(all []drover.Market) error {
-	for _, m := range all {
-		if m != drover.OnDemand && m != drover.Spot {
-			return drover.Errorf(drover.KindInvalid, "markets: %q is neither %s nor %s", m, drover.OnDemand, drover.Spot)
-		}
-	}
-	return nil
-}
-
 // LimitedUserData is UserData, which a cloud takes up to so many bytes of.
 func LimitedUserData(r driver.CreateRequest, most int) (string, error) {
 	text := UserData(r).Reveal()

@@ -71,14 +71,6 @@ func TestWhatRequestsHaveInCommon(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("what is no market is refused", func(t *testing.T) {
-		if err := kit.CheckMarkets([]drover.Market{drover.Spot, "reserved"}); drover.KindOf(err) != drover.KindInvalid {
-			t.Error(err)
-		}
-		if err := kit.CheckMarkets([]drover.Market{drover.Spot, drover.OnDemand}); err != nil {
-			t.Error(err)
-		}
-	})
 	t.Run("more user data than a cloud takes is refused", func(t *testing.T) {
 		r := driver.CreateRequest{Init: drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#", 500))}
 		if _, err := kit.LimitedUserData(r, 500); drover.KindOf(err) != drover.KindInvalid {

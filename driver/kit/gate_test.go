@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -75,4 +76,45 @@ func TestGate(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+func TestPrepay(t *testing.T) {
+	g := kit.Gate{Limiter: kit.NewRateLimiter(map[string]kit.Rate{"all": {Burst: 3, PerMinute: 1}}, 1)}
+	pass := func(ctx context.Context) error { return g.Pass(ctx, "a", func() error { return nil }, "all") }
+	ctx, err := g.Prepay(t.Context(), "all", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Prepay(t.Context(), "all", 2); drover.KindOf(err) != drover.KindRateLimit {
+		t.Errorf("what is not there whole was taken: %v", err)
+	}
+	if other := pass(t.Context()); other != nil {
+		t.Error(other)
+	}
+	if first, second, third := pass(ctx), pass(ctx), pass(ctx); first != nil || second != nil || drover.KindOf(third) != drover.KindRateLimit {
+		t.Errorf("%v, %v, %v", first, second, third)
+	}
+}
+
+func TestTransport(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Header.Get("Authorization")) }))
+	defer server.Close()
+	var counted []string
+	out := &kit.Transport{
+		Gate: kit.Gate{Limiter: kit.NewRateLimiter(map[string]kit.Rate{"all": {Burst: 1, PerMinute: 1}}, 1), Metric: func(call string, _ error) { counted = append(counted, call) }},
+		Next: http.DefaultTransport, Token: drover.NewSecret("t"), Name: func(r *http.Request) string { return r.Method + " x" },
+		Rates: func(string) []string { return []string{"all"} },
+	}
+	client := &http.Client{Transport: out}
+	answer, err := client.Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if said, err := io.ReadAll(answer.Body); string(said) != "Bearer t" || err != nil || !slices.Equal(counted, []string{"GET x"}) {
+		t.Errorf("%s, %v, counted %q", said, err, counted)
+	}
+	if _, err := client.Get(server.URL); drover.KindOf(err) != drover.KindRateLimit {
+		t.Error(err)
+	}
 }
