@@ -16,6 +16,9 @@ import (
 	"drover/driver/kit"
 )
 
+// maxUserData is how much custom data Azure takes, before it is encoded: see "Custom data and cloud-init on Azure Virtual Machines".
+const maxUserData = 65535
+
 // Config is the driver's part of the configuration.
 type Config struct {
 	Subscription  string      `yaml:"subscription" doc:"its id; left out: that in AZURE_SUBSCRIPTION_ID"`
@@ -86,7 +89,7 @@ var (
 )
 
 // FirstBoot says what an instance can be given for its first boot, and how much of it.
-func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxCustomData }
+func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxUserData }
 
 // Check finds what the types of the fields cannot.
 func (c *Config) Check() error {

@@ -72,7 +72,7 @@ func (c *cloud) virtualMachine(r driver.CreateRequest, candidate driver.Candidat
 	if err != nil {
 		return nil, err
 	}
-	userData, err := kit.LimitedUserData(r, maxCustomData)
+	userData, err := kit.LimitedUserData(r, maxUserData)
 	if err != nil {
 		return nil, err
 	}

@@ -194,7 +194,7 @@ func TestCreate(t *testing.T) {
 		c := imitate(t, r, "")
 		noImage, tooLarge := request("one"), request("one")
 		noImage.Candidates[0].Image = ""
-		tooLarge.UserInit = drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#", maxCustomData))
+		tooLarge.UserInit = drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#", maxUserData))
 		bad := []driver.CreateRequest{noImage, tooLarge, request("a b"), request("one", candidate("Standard_D2s_v5", "northeurope-1", drover.Spot))}
 		for _, template := range []string{"{", `{"propertees": {}}`, `{"properties": {"diagnosticsProfile": {"boot": true}}}`, `{"location": "x"}`, `{"properties": {"priority": "Spot"}}`,
 			`{"properties": {"hardwareProfile": {"vmSize": "x"}}}`} {

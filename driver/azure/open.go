@@ -30,9 +30,6 @@ import (
 	"drover/internal/kept"
 )
 
-// maxCustomData is how much custom data Azure takes, before it is encoded: see "Custom data and cloud-init on Azure Virtual Machines".
-const maxCustomData = 65535
-
 // longestFleet is what leaves room for a number in the name of a virtual machine, which has at most 64 characters.
 const longestFleet = 40
 

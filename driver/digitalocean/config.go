@@ -9,6 +9,9 @@ import (
 	"drover/driver/kit"
 )
 
+// maxUserData is how much text an instance can be given for its first boot.
+const maxUserData = 64 << 10
+
 // Config is what the configuration says of a DigitalOcean cloud.
 type Config struct {
 	Token    drover.Secret     `yaml:"token" doc:"of the API; left out: what doctl uses, the variable DIGITALOCEAN_ACCESS_TOKEN"`
@@ -26,7 +29,7 @@ const official = "https://api.digitalocean.com/"
 func (c *Config) Default() { *c = Config{Endpoint: official, TypeKeys: kit.DefaultTypes()} }
 
 // FirstBoot says what an instance can be given for its first boot, and how much of it.
-func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxInit }
+func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxUserData }
 
 // Check says what is wrong with the configuration.
 func (c *Config) Check() error {

@@ -76,7 +76,7 @@ func (c *cloud) request(r driver.CreateRequest) (wanted godo.DropletCreateReques
 	}
 	// Without a login key of its own, DigitalOcean sets a password, mails it, and has it changed at the first login.
 	wanted.Name = r.Name
-	if wanted.UserData, err = kit.LimitedUserData(r, maxInit); err != nil {
+	if wanted.UserData, err = kit.LimitedUserData(r, maxUserData); err != nil {
 		return wanted, err
 	}
 	print, err := kit.Fingerprint(r.PublicKey)

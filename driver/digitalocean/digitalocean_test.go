@@ -191,7 +191,7 @@ func TestCreate(t *testing.T) {
 		"in any of several regions":     func(r *driver.CreateRequest) { r.Candidates[0].Zone = "nyc" },
 		"of a size that there is not":   func(r *driver.CreateRequest) { r.Candidates[0].ProviderType = "s-none" },
 		"with too much to run": func(r *driver.CreateRequest) {
-			r.Init = drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#\n", maxInit))
+			r.Init = drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#\n", maxUserData))
 		},
 		"with a template that says more":    func(r *driver.CreateRequest) { r.Template = `{"size": "s-1vcpu-1gb"}` },
 		"without a key that may log in":     func(r *driver.CreateRequest) { r.PublicKey = "" },

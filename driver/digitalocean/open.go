@@ -18,9 +18,6 @@ import (
 	"drover/driver/kit"
 )
 
-// maxInit is how much text an instance can be given for its first boot.
-const maxInit = 64 << 10
-
 // longestFleet is how much of a tag a fleet's name may take, escaped.
 const longestFleet = 60
 

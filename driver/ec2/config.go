@@ -11,6 +11,9 @@ import (
 	"drover/driver/kit"
 )
 
+// maxUserData is how much user data EC2 takes, before it is encoded.
+const maxUserData = 16 << 10
+
 // Config is the driver's part of the configuration.
 type Config struct {
 	Region   string `yaml:"region" doc:"left out: the one that the AWS tools would use"`

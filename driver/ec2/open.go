@@ -27,9 +27,6 @@ import (
 	"drover/internal/kept"
 )
 
-// maxUserData is how much user data EC2 takes, before it is encoded.
-const maxUserData = 16 << 10
-
 // longestFleet is what the names of our key pairs and launch templates, of at most 128 characters, can hold.
 const longestFleet = 64
 

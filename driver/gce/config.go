@@ -11,6 +11,9 @@ import (
 	"drover/driver/kit"
 )
 
+// maxUserData is how large one value of an instance's metadata may be: see "Metadata limitations" in Google's guide to Compute Engine.
+const maxUserData = 256 << 10
+
 // Config is the driver's part of the configuration.
 type Config struct {
 	Project  string   `yaml:"project" doc:"its id; left out: the environment's GOOGLE_CLOUD_PROJECT, or that of the credentials"`
@@ -69,9 +72,9 @@ const (
 // FirstBoot says what an instance can be given for its first boot, and how much of it: as long as nothing is said of the image, either may be right.
 func (c Config) FirstBoot() (runs driver.Init, most int) {
 	if c.Init == initScript {
-		return driver.InitShell, maxMetadata
+		return driver.InitShell, maxUserData
 	}
-	return driver.InitCloud, maxMetadata
+	return driver.InitCloud, maxUserData
 }
 
 // Check finds what the types of the fields cannot.

@@ -95,7 +95,7 @@ func TestWhatCouldNeverBe(t *testing.T) {
 		c := imitate(t, f, "")
 		noImage, tooLarge, elsewhere, unnamed := requestFor("one"), requestFor("one"), requestFor("one", candidate("n2-standard-2", "us-east1-b", drover.Spot)), requestFor("")
 		noImage.Candidates[0].Image = ""
-		tooLarge.UserInit = drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#", maxMetadata))
+		tooLarge.UserInit = drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#", maxUserData))
 		badTemplate, forbidden, sneaky, badTag, unknownImage := requestFor("one"), requestFor("one"), requestFor("one"), requestFor("one"), requestFor("one")
 		badTemplate.Template = `{"minCpuPlatfrom": "x"}`
 		forbidden.Template = `{"machineType": "x"}`

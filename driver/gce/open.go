@@ -27,9 +27,6 @@ import (
 	"drover/internal/kept"
 )
 
-// maxMetadata is how large one value of an instance's metadata may be: see "Metadata limitations" in Google's guide to Compute Engine.
-const maxMetadata = 256 << 10
-
 // longestFleet is what a fleet may be called.
 const longestFleet = 64
 

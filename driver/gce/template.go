@@ -60,8 +60,8 @@ func (c *cloud) metadata(r driver.CreateRequest) ([]*compute.MetadataItems, erro
 		all = append(all, item("startup-script", startup(initFolder, scripts)))
 	}
 	for _, i := range all {
-		if len(*i.Value) > maxMetadata {
-			return nil, drover.Errorf(drover.KindInvalid, "%s has %d bytes, and Google takes %d", i.Key, len(*i.Value), maxMetadata)
+		if len(*i.Value) > maxUserData {
+			return nil, drover.Errorf(drover.KindInvalid, "%s has %d bytes, and Google takes %d", i.Key, len(*i.Value), maxUserData)
 		}
 	}
 	return all, nil

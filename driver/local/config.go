@@ -21,13 +21,13 @@ type Config struct {
 	Faults       faultConfig     `yaml:"faults"`
 }
 
-// FirstBoot says what an instance can be given for its first boot, and how much of it.
-func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitShell, 0 }
-
 // Default is one type in one zone and market.
 func (c *Config) Default() {
 	*c = Config{Types: []kit.Type{{Name: defaultName}}, Zones: []string{defaultName}, Markets: []drover.Market{drover.OnDemand}, SpotDiscount: 60}
 }
+
+// FirstBoot says what an instance can be given for its first boot, and how much of it.
+func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitShell, 0 }
 
 // Check finds what the types of the fields cannot. Without this host's own figures: what is at fault does not depend on them.
 func (c *Config) Check() error {

@@ -1,11 +1,14 @@
 package local
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"os"
 	"path/filepath"
 
+	"drover"
 	"drover/driver"
 	"drover/internal/logkey"
 )
@@ -149,4 +152,20 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 		return notFound(id, errors.Join(err, os.ErrNotExist))
 	}
 	return errs.Classify("tag instance "+id, writeJSON(filepath.Join(path, tagsFile), tags))
+}
+
+// VerifyHostKey compares with the key that was planted.
+func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, _ []byte) error {
+	path, err := c.path(in.ID)
+	if err != nil {
+		return err
+	}
+	r, err := readRecord(path)
+	if err != nil {
+		return notFound(in.ID, err)
+	}
+	if planted, err := base64.StdEncoding.DecodeString(r.HostKey); err != nil || !bytes.Equal(planted, key) {
+		return drover.Errorf(drover.KindHostKey, "instance %s holds another host key than the one planted in it", in.ID)
+	}
+	return ctx.Err()
 }

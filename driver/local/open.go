@@ -27,10 +27,8 @@
 package local
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/base64"
 	"fmt"
 	"log/slog"
 	"os"
@@ -90,22 +88,6 @@ func (c *cloud) Capabilities() driver.Capabilities {
 		HostKeys: driver.HostKeysPlanted, PowerOff: cmp.Or(c.faults.config.PowerOff, driver.PowerOffEnds), Notices: driver.NoticesFile, ManyCandidates: true,
 		Describe: true, Exposes: c.exposes, ListLag: -1, // lists read the folders
 	}
-}
-
-// VerifyHostKey compares with the key that was planted.
-func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, _ []byte) error {
-	path, err := c.path(in.ID)
-	if err != nil {
-		return err
-	}
-	r, err := readRecord(path)
-	if err != nil {
-		return notFound(in.ID, err)
-	}
-	if planted, err := base64.StdEncoding.DecodeString(r.HostKey); err != nil || !bytes.Equal(planted, key) {
-		return drover.Errorf(drover.KindHostKey, "instance %s holds another host key than the one planted in it", in.ID)
-	}
-	return ctx.Err()
 }
 
 // Close leaves the instances alone. The fleet's folder goes if nothing is in it.

@@ -60,7 +60,8 @@ type session struct {
 // callTime is how long one call may take at most; Nova itself waits a minute for a part of the cloud that does not answer.
 const callTime = 100 * time.Second
 
-func newAPI(who credentials, network http.RoundTripper, gate kit.Gate) *api {
+// connect makes the client. It calls nobody.
+func connect(who credentials, network http.RoundTripper, gate kit.Gate) *api {
 	if network == nil {
 		own := http.DefaultTransport.(*http.Transport).Clone()
 		own.TLSClientConfig = who.tls

@@ -12,6 +12,9 @@ import (
 	"drover/driver/kit"
 )
 
+// maxUserData is how much user data Nova takes: 65,535 bytes once it is encoded in base64.
+const maxUserData = 65535 / 4 * 3
+
 // Config is the driver's part of the configuration.
 type Config struct {
 	Cloud  string `yaml:"cloud" doc:"an entry of clouds.yaml; left out: what OS_CLOUD names, or else the variables OS_AUTH_URL and so on"`
@@ -30,15 +33,15 @@ type Config struct {
 
 	FlavorPrices map[string]drover.Money `yaml:"flavor_prices" doc:"per hour, by the flavor's name"`
 	PriceSpec    string                  `yaml:"price_spec" doc:"the extra spec of flavors that holds their price per hour"`
-	Rates        rates                   `yaml:"rates" doc:"what the price of other flavors is made of"`
+	Rates        flavorRates             `yaml:"rates" doc:"what the price of other flavors is made of"`
 	GPUAliases   []string                `yaml:"gpu_aliases" doc:"the aliases of PCI devices that are GPUs, as flavors ask for them"`
 	Arch         drover.Arch             `yaml:"arch" doc:"of the cloud's own flavors: amd64 or arm64"`
 
 	kit.TypeKeys
 }
 
-// rates are what an hour costs, by size.
-type rates struct {
+// flavorRates are what an hour costs, by size.
+type flavorRates struct {
 	VCPU   drover.Money `yaml:"vcpu" doc:"of one, per hour"`
 	Memory drover.Money `yaml:"memory" doc:"of one GiB, per hour"`
 	GPU    drover.Money `yaml:"gpu" doc:"of one, per hour"`
@@ -86,7 +89,7 @@ func (f *bootFrom) UnmarshalText(b []byte) error { return kit.OneOf(f, b, fromIm
 func (c *Config) Default() {
 	*c = Config{
 		Networks: networks{autoNetwork}, BootFrom: fromImage, Grow: true, Arch: "amd64", TypeKeys: kit.DefaultTypes(),
-		Rates: rates{VCPU: drover.Dollar / 100, Memory: drover.Dollar / 400, GPU: drover.Dollar},
+		Rates: flavorRates{VCPU: drover.Dollar / 100, Memory: drover.Dollar / 400, GPU: drover.Dollar},
 	}
 }
 

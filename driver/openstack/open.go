@@ -26,9 +26,6 @@ import (
 	"drover/internal/kept"
 )
 
-// maxUserData is how much user data Nova takes: 65,535 bytes once it is encoded in base64.
-const maxUserData = 65535 / 4 * 3
-
 // longestFleet is what a server's tag, of at most 60 characters, can hold beside our prefix.
 const longestFleet = 32
 
@@ -61,7 +58,7 @@ func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
 	}
-	c := &cloud{o: o, config: config, api: newAPI(who, network, kit.Gate{Metric: o.Metric})}
+	c := &cloud{o: o, config: config, api: connect(who, network, kit.Gate{Metric: o.Metric})}
 	c.flavors = kept.New(c.keep("flavors", flavorsAge), c.fetchFlavors)
 	c.zones = kept.New(c.keep("zones", zonesAge), c.fetchZones)
 	if config.grows() {
