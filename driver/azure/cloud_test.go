@@ -121,3 +121,7 @@ func TestConformance(t *testing.T) {
 		t.Errorf("left over: %v %v", r.vms, r.parts)
 	}
 }
+
+func TestNode(t *testing.T) {
+	drivertest.Node(t, imitate(t, newRegion(), ""), driver.Instance{ID: "lab-1", Zone: "westeurope-1"}, "azure:///subscriptions/sub/resourceGroups/group/providers/Microsoft.Compute/virtualMachines/lab-1")
+}

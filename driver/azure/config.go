@@ -135,6 +135,11 @@ func (c Config) resource(group, kind, name string) string {
 	return fmt.Sprintf("/subscriptions/%s/resourceGroups/%s/providers/%s/%s", c.subscription(), group, kind, name)
 }
 
+// nodes is the resource id of an instance as the cloud provider for Azure writes it: with the resource group in small letters.
+func (c Config) nodes() string {
+	return c.resource(strings.ToLower(c.ResourceGroup), "Microsoft.Compute/virtualMachines", "{id}")
+}
+
 func (c Config) subnetID() string {
 	network, subnet, _ := strings.Cut(c.Subnet, "/")
 	if network == "" {

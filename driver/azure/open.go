@@ -105,7 +105,7 @@ func (c *cloud) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffStops, Notices: driver.NoticesAzure,
 		Init: runs, MaxInit: most, Template: true, Project: c.config.subscription(), StopStart: true,
-		Describe: true, ListLag: listLag,
+		Describe: true, ListLag: listLag, NodeID: "azure://" + c.config.nodes(),
 		Billing: drover.Billing{Least: time.Minute},
 	}
 }

@@ -443,3 +443,7 @@ func TestLoginKeysAreListedNoMoreOftenThanIsAllowed(t *testing.T) {
 		t.Errorf("they were listed %d times in a minute", asked)
 	}
 }
+
+func TestNode(t *testing.T) {
+	drivertest.Node(t, newFake(t).open(t), driver.Instance{ID: "7", Zone: "fra1"}, "digitalocean://7")
+}

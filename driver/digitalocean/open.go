@@ -75,6 +75,7 @@ func (*cloud) Capabilities() driver.Capabilities {
 		Template:  true,
 		StopStart: true,
 		Describe:  true,
+		NodeID:    "digitalocean://{id}",
 		ListLag:   listLag,
 		Billing:   drover.Billing{Least: time.Minute},
 	}

@@ -90,6 +90,11 @@ func TestEveryCheckCanFail(t *testing.T) {
 			caps.Describe = true
 			return altered{Cloud: c, capabilities: &caps}
 		}},
+		{"capabilities are complete", "calls all nodes alike", func(c driver.Cloud) driver.Cloud {
+			caps := c.Capabilities()
+			caps.NodeID = "aws:///{zone}"
+			return altered{Cloud: c, capabilities: &caps}
+		}},
 		{"an instance is described", "finds none", func(c driver.Cloud) driver.Cloud {
 			return describable{altered{Cloud: c}, 0, func(_ context.Context, id string) (driver.Instance, error) {
 				return driver.Instance{}, drover.Errorf(drover.KindNotFound, "there is no instance %s", id)

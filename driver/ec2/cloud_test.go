@@ -124,3 +124,7 @@ func TestConformance(t *testing.T) {
 		}
 	}
 }
+
+func TestNode(t *testing.T) {
+	drivertest.Node(t, imitate(t, newFake(), ""), driver.Instance{ID: "i-1", Zone: "us-east-1a"}, "aws:///us-east-1a/i-1")
+}

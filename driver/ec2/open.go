@@ -85,7 +85,7 @@ func (c *cloud) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffEnds, Notices: driver.NoticesEC2,
 		Init: runs, MaxInit: most, Template: true, ManyCandidates: true, StopStart: true, GrowDisk: true,
-		Describe: true, ListLag: listLag,
+		Describe: true, ListLag: listLag, NodeID: "aws:///{zone}/{id}",
 		Billing: drover.Billing{Least: time.Minute},
 	}
 }

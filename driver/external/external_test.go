@@ -64,6 +64,7 @@ func TestOpen(t *testing.T) {
 		{"words that are not known are refused", "", `{"result": {"host_keys": "whispered"}}`, "whispered"},
 		{"a billing period is at most an hour", "", `{"result": {"billing_period_seconds": 7200}}`, "billing_period_seconds is 7200"},
 		{"so are calls that are not known", "", `{"result": {"calls": ["dance"]}}`, "dance"},
+		{"nodes are called differently", "", `{"result": {"node_id": "ours://all"}}`, `node_id is "ours://all", which is not such as ours://{zone}/{id}`},
 		{"lists lag by a duration", "", `{"result": {"list_lag": "soon"}}`, `list_lag is "soon", which is not a duration from 0s to 1h0m0s`},
 		{"not by less than nothing", "", `{"result": {"list_lag": "-1s"}}`, "list_lag"},
 		{"and not for ever", "", `{"result": {"list_lag": "2h"}}`, "list_lag"},

@@ -130,3 +130,7 @@ func TestConformance(t *testing.T) {
 		}
 	}
 }
+
+func TestNode(t *testing.T) {
+	drivertest.Node(t, imitate(t, newFake(), ""), driver.Instance{ID: "us-central1-a/lab-1", Zone: "us-central1-a"}, "gce://lab-1/us-central1-a/lab-1")
+}

@@ -79,7 +79,7 @@ func (c *cloud) Capabilities() driver.Capabilities {
 	can := driver.Capabilities{
 		HostKeys: driver.HostKeysVerified, PowerOff: driver.PowerOffStops, Notices: driver.NoticesGCE,
 		Init: runs, MaxInit: most, Template: true, Project: c.api.project, StopStart: true, GrowDisk: true,
-		Describe: true, ListLag: listLag,
+		Describe: true, ListLag: listLag, NodeID: "gce://" + c.api.project + "/{id}", // an id is ZONE/NAME
 		Billing: drover.Billing{Least: time.Minute},
 	}
 	if c.config.Init == initCloud {

@@ -428,3 +428,7 @@ func TestRate(t *testing.T) {
 }
 
 func TestThePageHasTheListLag(t *testing.T) { drivertest.ShowsLag(t, "Hetzner Cloud", listLag) }
+
+func TestNode(t *testing.T) {
+	drivertest.Node(t, mustOpen(t, newFake(), ""), driver.Instance{ID: "4711", Zone: "fsn1"}, "hcloud://4711")
+}

@@ -65,6 +65,7 @@ func (c *cloud) Capabilities() driver.Capabilities {
 	runs, most := c.config.FirstBoot()
 	return driver.Capabilities{
 		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffStops, Init: runs, MaxInit: most, StopStart: true, Describe: true, ListLag: listLag,
+		NodeID:  "hcloud://{id}",
 		Billing: drover.Billing{Period: time.Hour},
 	}
 }

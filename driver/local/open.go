@@ -86,7 +86,7 @@ func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
 func (c *cloud) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		HostKeys: driver.HostKeysPlanted, PowerOff: cmp.Or(c.faults.config.PowerOff, driver.PowerOffEnds), Notices: driver.NoticesFile, ManyCandidates: true,
-		Describe: true, Exposes: c.exposes, ListLag: -1, // lists read the folders
+		NodeID: "drover://" + c.o.Fleet + "/{name}", Describe: true, Exposes: c.exposes, ListLag: -1, // lists read the folders
 	}
 }
 

@@ -154,3 +154,7 @@ func TestConformance(t *testing.T) {
 		})
 	}
 }
+
+func TestNode(t *testing.T) {
+	drivertest.Node(t, imitate(t, newFake(), ""), driver.Instance{ID: "9d0e3f5c", Zone: "nova"}, "openstack:///9d0e3f5c")
+}

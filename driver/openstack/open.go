@@ -79,7 +79,7 @@ func (c *cloud) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffStops, Init: runs, MaxInit: most,
 		Template: true, Project: c.api.who.project(), StopStart: true, GrowDisk: c.config.grows(),
-		Describe: true, ListLag: listLag,
+		Describe: true, ListLag: listLag, NodeID: "openstack:///{id}",
 	}
 }
 
