@@ -6,11 +6,8 @@ import (
 	"regexp"
 	"strings"
 
-	"google.golang.org/api/compute/v1"
-
 	"drover"
 	"drover/driver"
-	"drover/driver/kit"
 )
 
 // reference is what a configured image means.
@@ -56,13 +53,7 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 	if err != nil {
 		return nil, err
 	}
-	found, err := kit.Collect(func(token string) ([]*compute.Image, string, error) {
-		page, err := c.api.images(ctx, r.project, r.filter(), token)
-		if err != nil {
-			return nil, "", err
-		}
-		return page.Items, page.NextPageToken, nil
-	})
+	found, err := c.api.images(ctx, r.project, r.filter())
 	if err != nil {
 		return nil, errs.Classify("look for image "+ref, err)
 	}

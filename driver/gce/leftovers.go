@@ -5,11 +5,8 @@ import (
 	"path"
 	"strings"
 
-	"google.golang.org/api/compute/v1"
-
 	"drover"
 	"drover/driver"
-	"drover/driver/kit"
 )
 
 // strayDisk is what can be left over: one that somebody took from its instance.
@@ -21,17 +18,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 	if err != nil {
 		return nil, err
 	}
-	found, err := kit.Collect(func(token string) ([]*compute.Disk, string, error) {
-		page, err := c.api.disks(ctx, filter, token)
-		if err != nil {
-			return nil, "", err
-		}
-		var some []*compute.Disk
-		for _, scoped := range page.Items {
-			some = append(some, scoped.Disks...)
-		}
-		return some, page.NextPageToken, whole(page.Unreachables)
-	})
+	found, err := c.api.disks(ctx, filter)
 	if err != nil {
 		return nil, errs.Classify("list disks", err)
 	}

@@ -13,7 +13,6 @@ import (
 
 	"drover"
 	"drover/driver"
-	"drover/driver/kit"
 )
 
 // preemption is the operation by which Google takes a spot instance back.
@@ -26,14 +25,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 	if err != nil {
 		return nil, nil // no label is like that, so nothing bears it
 	}
-	found, err := kit.Collect(func(token string) ([]*compute.Instance, string, error) {
-		page, err := c.api.instances(ctx, filter, token)
-		if err != nil {
-			return nil, "", err
-		}
-		some, err := c.ofRegion(page)
-		return some, page.NextPageToken, err
-	})
+	found, err := c.api.instances(ctx, c.config.Region, filter)
 	if err != nil {
 		return nil, errs.Classify(doing, err)
 	}
@@ -60,25 +52,6 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 		return driver.Instance{}, errs.Classify(doing, err)
 	}
 	return one[0], nil
-}
-
-// ofRegion are a page's instances in the region. A page that lacks a zone of it is an error.
-func (c *cloud) ofRegion(page *compute.InstanceAggregatedList) (some []*compute.Instance, err error) {
-	for place, scoped := range page.Items {
-		if !strings.HasPrefix(path.Base(place), c.config.Region+"-") {
-			continue
-		}
-		if w := scoped.Warning; w != nil && w.Code == "UNREACHABLE" {
-			return nil, whole([]string{place})
-		}
-		some = append(some, scoped.Instances...)
-	}
-	for _, place := range page.Unreachables {
-		if strings.HasPrefix(path.Base(place), c.config.Region+"-") {
-			return nil, whole([]string{place})
-		}
-	}
-	return some, nil
 }
 
 // instanceOf translates an instance.
@@ -145,13 +118,7 @@ func (c *cloud) markReclaimed(ctx context.Context, found []*compute.Instance, al
 
 // preemptions are the last of each instance in a zone, by its name.
 func (c *cloud) preemptions(ctx context.Context, zone string) (map[string]drover.Time, error) {
-	found, err := kit.Collect(func(token string) ([]*op, string, error) {
-		page, err := c.api.operations(ctx, zone, fmt.Sprintf("operationType = %q", preemption), token)
-		if err != nil {
-			return nil, "", err
-		}
-		return page.Items, page.NextPageToken, nil
-	})
+	found, err := c.api.operations(ctx, zone, fmt.Sprintf("operationType = %q", preemption))
 	times := map[string]drover.Time{}
 	for _, o := range found {
 		name := path.Base(o.TargetLink)

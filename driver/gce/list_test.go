@@ -49,7 +49,7 @@ func TestList(t *testing.T) {
 		if all, err := c.List(t.Context(), nil); len(all) != 2 || err != nil {
 			t.Errorf("a zone of no concern: %v, %v", all, err)
 		}
-		c.api.budget = kit.NewRateLimiter(map[string]kit.Rate{rateHeavy: {Burst: 1, PerSecond: 1}}, 1)
+		c.api.gate.Limiter = kit.NewRateLimiter(map[string]kit.Rate{rateHeavy: {Burst: 1, PerSecond: 1}}, 1)
 		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindRateLimit {
 			t.Errorf("%v, %v", all, err)
 		}

@@ -76,13 +76,7 @@ func (c *cloud) zonesWanted(ctx context.Context) ([]string, error) {
 }
 
 func (c *cloud) fetchZones(ctx context.Context) (names []string, err error) {
-	all, err := kit.Collect(func(token string) ([]*compute.Zone, string, error) {
-		page, err := c.api.zones(ctx, token)
-		if err != nil {
-			return nil, "", err
-		}
-		return page.Items, page.NextPageToken, nil
-	})
+	all, err := c.api.zones(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -106,13 +100,7 @@ func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
 	}
 	all := map[string]typeInfo{}
 	for _, zone := range zones {
-		found, err := kit.Collect(func(token string) ([]*compute.MachineType, string, error) {
-			page, err := c.api.instanceTypes(ctx, zone, token)
-			if err != nil {
-				return nil, "", err
-			}
-			return page.Items, page.NextPageToken, nil
-		})
+		found, err := c.api.instanceTypes(ctx, zone)
 		if err != nil {
 			return nil, err
 		}

@@ -56,16 +56,10 @@ func (c *cloud) fetchPrices(ctx context.Context) (p priceList, err error) {
 
 // fetchSkus is the entries of the price list that are of the region, as they were in a stretch of time, or as they are.
 func (c *cloud) fetchSkus(ctx context.Context, from, to time.Time) ([]*cloudbilling.Sku, error) {
-	return kit.Collect(func(token string) ([]*cloudbilling.Sku, string, error) {
-		page, err := c.api.skus(ctx, from, to, token)
-		if err != nil {
-			return nil, "", err
-		}
-		ours := slices.DeleteFunc(page.Skus, func(sku *cloudbilling.Sku) bool {
-			return sku.Category == nil || !slices.Contains(sku.ServiceRegions, c.config.Region)
-		})
-		return ours, page.NextPageToken, nil
-	})
+	all, err := c.api.skus(ctx, from, to)
+	return slices.DeleteFunc(all, func(sku *cloudbilling.Sku) bool {
+		return sku.Category == nil || !slices.Contains(sku.ServiceRegions, c.config.Region)
+	}), err
 }
 
 // priceListOf reads what entries say.

@@ -29,7 +29,17 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.Rates != nil {
 		rates = t.Rates(call)
 	}
-	answer, err := t.Send(r, t.Next, call, rates...)
+	return t.Send(r, Bounded(t.Next), call, rates...)
+}
+
+// Bounded puts an end to every answer.
+func Bounded(next http.RoundTripper) http.RoundTripper { return bounded{next} }
+
+type bounded struct{ http.RoundTripper }
+
+// RoundTrip makes the request.
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := b.RoundTripper.RoundTrip(r)
 	if err == nil && answer.Body != nil {
 		answer.Body = http.MaxBytesReader(nil, answer.Body, maxAnswer)
 	}
