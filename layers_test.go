@@ -42,7 +42,7 @@ var layers = map[string]layer{
 	},
 	"driver/drivertest": {
 		does:    "the conformance suite, for go test and for a real account",
-		ours:    []string{".", "driver", "driver/kit", "driver/middleware"},
+		ours:    []string{".", "driver", "driver/kit", "driver/middleware", "internal/config"},
 		outside: []string{"golang.org/x/crypto"},
 	},
 	"driver/azure": {

@@ -2,7 +2,6 @@ package azure
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"drover/driver"
 	"drover/driver/drivertest"
 	"drover/driver/middleware"
-	"drover/internal/config"
 )
 
 const (
@@ -41,17 +39,7 @@ func imitateIn(t testing.TB, r policy.Transporter, keys, folder string) *cloud {
 func options(t testing.TB, fleet, keys, folder string) driver.Options {
 	t.Helper()
 	t.Setenv("AZURE_SUBSCRIPTION_ID", "")
-	return driver.Options{Name: "azure", Fleet: fleet, Folder: folder, Log: slog.New(slog.DiscardHandler), Decode: decoder(t, place+", "+keys, folder)}
-}
-
-// decoder reads a cloud's keys as a configuration would.
-func decoder(t testing.TB, keys, folder string) func(any) error {
-	t.Helper()
-	c, err := config.Parse("drover.yaml", []byte("version: 1\nclouds: {azure: {driver: azure, "+keys+"}}\n"), folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c.Clouds[0].Decode
+	return drivertest.Options(t, "azure", "azure", fleet, place+", "+keys, folder)
 }
 
 // request asks for one instance of the first type, on demand, unless candidates are given.

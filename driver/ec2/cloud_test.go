@@ -2,7 +2,6 @@ package ec2
 
 import (
 	"context"
-	"log/slog"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"drover/driver"
 	"drover/driver/drivertest"
 	"drover/driver/middleware"
-	"drover/internal/config"
 )
 
 // imitate opens the fake as a cloud, with this configuration beside the region.
@@ -36,11 +34,7 @@ func imitateIn(t testing.TB, f aws.HTTPClient, keys, folder string) *cloud {
 func options(t testing.TB, fleet, keys, folder string) driver.Options {
 	t.Helper()
 	isolate(t)
-	c, err := config.Parse("drover.yaml", []byte("version: 1\nclouds: {aws: {driver: ec2, region: us-east-1, "+keys+"}}\n"), folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return driver.Options{Name: "aws", Fleet: fleet, Folder: folder, Log: slog.New(slog.DiscardHandler), Decode: c.Clouds[0].Decode}
+	return drivertest.Options(t, "aws", "ec2", fleet, "region: us-east-1, "+keys, folder)
 }
 
 // isolate sees to it that nobody's credentials are used.

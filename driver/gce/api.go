@@ -3,7 +3,6 @@ package gce
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"os"
 	"path"
@@ -52,13 +51,23 @@ const (
 	pageSize = 500 // as many as one page has at most
 )
 
-// api is all that is ever asked of Google, with nothing tried twice, every call counted and none beyond the rates. The services are behind functions:
-// were they fields, reflection could find all that they can do, some thousand calls, and the linker would have to keep them.
+// api is all that is ever asked of Google, with nothing tried twice, every call counted and none beyond the rates. It holds the client and not
+// the services, which are made anew for each call: were they fields, reflection could find all that they can do, some thousand calls, and the linker
+// would have to keep them.
 type api struct {
 	project string
 	gate    kit.Gate
-	compute func() *compute.Service
-	billing func() *cloudbilling.APIService
+	client  *http.Client
+}
+
+func (a *api) compute() *compute.Service {
+	s, _ := compute.NewService(context.Background(), option.WithHTTPClient(a.client)) // with a client there is nothing that could be missing
+	return s
+}
+
+func (a *api) billing() *cloudbilling.APIService {
+	s, _ := cloudbilling.NewService(context.Background(), option.WithHTTPClient(a.client))
+	return s
 }
 
 type op = compute.Operation
@@ -85,7 +94,7 @@ func connect(ctx context.Context, c Config, client *http.Client, metric func(str
 	if client == nil {
 		client = &http.Client{Transport: own}
 	}
-	a := &api{project: cmp.Or(c.Project, os.Getenv("GOOGLE_CLOUD_PROJECT")), gate: kit.Gate{Limiter: kit.NewRateLimiter(rates, c.CallRate), Metric: metric}}
+	a := &api{client: client, project: cmp.Or(c.Project, os.Getenv("GOOGLE_CLOUD_PROJECT")), gate: kit.Gate{Limiter: kit.NewRateLimiter(rates, c.CallRate), Metric: metric}}
 	if a.project == "" {
 		project, err := own.project(ctx)
 		if err != nil || project == "" {
@@ -93,13 +102,6 @@ func connect(ctx context.Context, c Config, client *http.Client, metric func(str
 		}
 		a.project = project
 	}
-	computing, computeErr := compute.NewService(ctx, option.WithHTTPClient(client))
-	billing, billingErr := cloudbilling.NewService(ctx, option.WithHTTPClient(client))
-	if err := errors.Join(computeErr, billingErr); err != nil {
-		return nil, drover.Errorf(drover.KindInvalid, "open the API: %v", err)
-	}
-	a.compute = func() *compute.Service { return computing }
-	a.billing = func() *cloudbilling.APIService { return billing }
 	return a, nil
 }
 

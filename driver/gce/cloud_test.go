@@ -2,7 +2,6 @@ package gce
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -15,7 +14,6 @@ import (
 	"drover/driver"
 	"drover/driver/drivertest"
 	"drover/driver/middleware"
-	"drover/internal/config"
 )
 
 const debian = "projects/debian-cloud/global/images/debian-12-bookworm-v20260201"
@@ -38,11 +36,7 @@ func imitateIn(t testing.TB, f http.RoundTripper, keys, folder string) *cloud {
 func options(t testing.TB, fleet, keys, folder string) driver.Options {
 	t.Helper()
 	t.Setenv("GOOGLE_CLOUD_PROJECT", "")
-	c, err := config.Parse("drover.yaml", []byte("version: 1\nclouds: {google: {driver: gce, project: lab-1, region: us-central1, "+keys+"}}\n"), folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return driver.Options{Name: "google", Fleet: fleet, Folder: folder, Log: slog.New(slog.DiscardHandler), Decode: c.Clouds[0].Decode}
+	return drivertest.Options(t, "google", "gce", fleet, "project: lab-1, region: us-central1, "+keys, folder)
 }
 
 // request asks for one instance of the first type, on demand, unless a candidate is given.

@@ -5,7 +5,6 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -24,7 +23,6 @@ import (
 	"drover/driver/drivertest"
 	"drover/driver/kit"
 	"drover/driver/middleware"
-	"drover/internal/config"
 )
 
 // serve answers as the fake until the test ends.
@@ -43,11 +41,7 @@ func openAt(t *testing.T, endpoint, fleet, keys string) (*cloud, error) {
 
 func openOver(t *testing.T, network http.RoundTripper, fleet, keys string) (*cloud, error) {
 	t.Helper()
-	c, err := config.Parse("drover.yaml", []byte(fmt.Sprintf("version: 1\nclouds: {h: {driver: hetzner, %s}}\n", keys)), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	opened, err := open(driver.Options{Name: "h", Fleet: fleet, Log: slog.New(slog.DiscardHandler), Decode: c.Clouds[0].Decode}, network)
+	opened, err := open(drivertest.Options(t, "h", "hetzner", fleet, keys, ""), network)
 	if err != nil {
 		return nil, err
 	}

@@ -14,11 +14,7 @@ import (
 )
 
 // List finds every instance of every fleet in the folder, and cleans away the dead.
-func (c *cloud) List(ctx context.Context, tags map[string]string) (_ []driver.Instance, err error) {
-	defer func() { c.measure("list", err) }()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
+func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 	c.reap()
 	fleets, err := instanceFolders(c.o.Folder)
 	if err != nil {
@@ -40,13 +36,12 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) (_ []driver.In
 }
 
 // Describe looks into one instance's folder, as List does into all.
-func (c *cloud) Describe(ctx context.Context, id string) (in driver.Instance, err error) {
-	defer func() { c.measure("describe", err) }()
+func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	path, err := c.path(id)
 	if err != nil {
 		return driver.Instance{}, err
 	}
-	in, err = c.look(ctx, filepath.Base(filepath.Dir(path)), path)
+	in, err := c.look(ctx, filepath.Base(filepath.Dir(path)), path)
 	if err != nil {
 		return driver.Instance{}, notFound(id, err)
 	}
@@ -134,11 +129,7 @@ func instanceFolders(in string) ([]string, error) {
 }
 
 // SetTags puts a whole file of tags in the place of the old one.
-func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) (err error) {
-	defer func() { c.measure("set_tags", err) }()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
+func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
 	path, err := c.path(id)
 	if err != nil {
 		return err

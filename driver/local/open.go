@@ -30,7 +30,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -38,8 +37,12 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 	"drover/driver/middleware"
 )
+
+// longestFleet is what fits the name of a folder, and half of an id.
+const longestFleet = longestName
 
 type cloud struct {
 	exposes bool // what runs there can do whatever this process can
@@ -55,32 +58,24 @@ type cloud struct {
 
 // Open opens the cloud on this host. Its configuration is optional throughout.
 func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
-	if !validName(o.Fleet) {
-		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: %q is not a fleet id: letters, digits and dashes", o.Name, o.Fleet)
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	var c Config
-	c.Default()
-	if o.Decode != nil {
-		if err := o.Decode(&c); err != nil {
-			return nil, err
-		}
+	if err := kit.Begin(&o, longestFleet, &c); err != nil {
+		return nil, err
 	}
 	folder, err := filepath.Abs(o.Folder)
+	if err == nil {
+		err = os.MkdirAll(folder, 0o700)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
 	}
 	o.Folder = folder
-	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
-		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
-	}
 	catalog, err := c.catalog(o)
 	if err != nil {
 		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: %v", o.Name, err)
 	}
-	return middleware.Inject(&cloud{o: o, catalog: catalog, faults: &faults{c.Faults}, opened: time.Now(), exposes: !c.Trusted}, c.Faults.ofCalls()), nil
+	all := &cloud{o: o, catalog: catalog, faults: &faults{c.Faults}, opened: time.Now(), exposes: !c.Trusted}
+	return middleware.Inject(middleware.Intercept(all, all.call), c.Faults.ofCalls()), nil
 }
 
 func (c *cloud) Capabilities() driver.Capabilities {
@@ -101,8 +96,8 @@ func (c *cloud) Close() error {
 
 func (c *cloud) fleetFolder(fleet string) string { return filepath.Join(c.o.Folder, fleet) }
 
-func (c *cloud) measure(call string, err error) {
-	if c.o.Metric != nil {
-		c.o.Metric(call, err)
-	}
+// call makes one call, unless its context has ended, and counts it.
+func (c *cloud) call(ctx context.Context, call middleware.Call, do func(context.Context) error) error {
+	gate := kit.Gate{Metric: c.o.Metric}
+	return gate.Pass(ctx, string(call.Method), func() error { return do(ctx) })
 }

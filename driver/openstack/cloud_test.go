@@ -2,7 +2,6 @@ package openstack
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	"drover/driver"
 	"drover/driver/drivertest"
 	"drover/driver/middleware"
-	"drover/internal/config"
 )
 
 // debian is an image's id.
@@ -46,11 +44,7 @@ func whole(c driver.Cloud) *cloud {
 
 func options(t testing.TB, fleet, keys, folder string) driver.Options {
 	t.Helper()
-	c, err := config.Parse("drover.yaml", []byte("version: 1\nclouds: {os: {driver: openstack, "+keys+"}}\n"), folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return driver.Options{Name: "os", Fleet: fleet, Folder: folder, Log: slog.New(slog.DiscardHandler), Decode: c.Clouds[0].Decode}
+	return drivertest.Options(t, "os", "openstack", fleet, keys, folder)
 }
 
 // isolate sees to it that nobody's credentials are used but those of the cloud that answers there.
