@@ -39,6 +39,7 @@ func imitateIn(t testing.TB, r policy.Transporter, keys, folder string) *cloud {
 func options(t testing.TB, fleet, keys, folder string) driver.Options {
 	t.Helper()
 	t.Setenv("AZURE_SUBSCRIPTION_ID", "")
+	t.Setenv("AZURE_CONFIG_DIR", folder)
 	return drivertest.Options(t, "azure", "azure", fleet, place+", "+keys, folder)
 }
 

@@ -1,10 +1,13 @@
 package azure
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,7 +24,7 @@ const maxUserData = 65535
 
 // Config is the driver's part of the configuration.
 type Config struct {
-	Subscription  string      `yaml:"subscription" doc:"its id; left out: that in AZURE_SUBSCRIPTION_ID"`
+	Subscription  string      `yaml:"subscription" doc:"its id; left out: that in AZURE_SUBSCRIPTION_ID, or the one that az uses"`
 	Tenant        string      `yaml:"tenant" doc:"of the credentials; left out: as the Azure tools have it"`
 	Environment   environment `yaml:"environment" doc:"public, government or china"`
 	Location      string      `yaml:"location" doc:"the region, such as westeurope"`
@@ -122,7 +125,29 @@ func (c *Config) checkPlace() error {
 }
 
 func (c Config) subscription() string {
-	return cmp.Or(c.Subscription, os.Getenv("AZURE_SUBSCRIPTION_ID"))
+	if said := cmp.Or(c.Subscription, os.Getenv("AZURE_SUBSCRIPTION_ID")); said != "" {
+		return said
+	}
+	return usedByTools()
+}
+
+// usedByTools is the subscription that the Azure tools use on this host, empty for none: what az account set chose.
+func usedByTools() string {
+	home, _ := os.UserHomeDir() // without one there is no file
+	text, _ := os.ReadFile(filepath.Join(cmp.Or(os.Getenv("AZURE_CONFIG_DIR"), filepath.Join(home, ".azure")), "azureProfile.json"))
+	var profile struct {
+		Subscriptions []struct {
+			ID        string `json:"id"`
+			IsDefault bool   `json:"isDefault"`
+		} `json:"subscriptions"`
+	}
+	json.Unmarshal(bytes.TrimPrefix(text, []byte("\ufeff")), &profile) // what cannot be read names none
+	for _, s := range profile.Subscriptions {
+		if s.IsDefault {
+			return s.ID
+		}
+	}
+	return ""
 }
 
 func (c Config) imageGroup() string { return cmp.Or(c.ImageGroup, c.ResourceGroup) }

@@ -194,6 +194,18 @@ func TestOpen(t *testing.T) {
 			}
 		}
 	})
+	t.Run("the subscription is the one that the Azure tools use, if nothing else says it", func(t *testing.T) {
+		o := options(t, "fleet", "", t.TempDir())
+		o.Decode = drivertest.Options(t, "azure", "azure", "fleet", strings.Replace(place, "sub,", "'',", 1), "").Decode
+		profile := "\ufeff" + `{"subscriptions": [{"id": "other"}, {"id": "mine", "isDefault": true}]}`
+		if err := os.WriteFile(filepath.Join(o.Folder, "azureProfile.json"), []byte(profile), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := open(t.Context(), o, outside{transport: newRegion()})
+		if err != nil || c.Capabilities().Project != "mine" {
+			t.Errorf("%v, %v", c, err)
+		}
+	})
 	t.Run("a fleet that would make no name is refused", func(t *testing.T) {
 		o := options(t, "fleet", "", t.TempDir())
 		for _, fleet := range []string{"", "a b", strings.Repeat("a", 41)} {

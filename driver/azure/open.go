@@ -72,9 +72,9 @@ func open(ctx context.Context, o driver.Options, world outside) (driver.Cloud, e
 	if err := kit.Begin(&o, longestFleet, &config); err != nil {
 		return nil, err
 	}
-	if config.subscription() == "" {
+	if config.Subscription = config.subscription(); config.Subscription == "" {
 		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: no subscription is configured", o.Name).
-			WithHint("write subscription: ID, or set AZURE_SUBSCRIPTION_ID; az account show tells it")
+			WithHint("write subscription: ID, set AZURE_SUBSCRIPTION_ID, or run az account set")
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func open(ctx context.Context, o driver.Options, world outside) (driver.Cloud, e
 
 // keep says how something is kept. Its key is what the cloud is as far as catalogue, prices and quotas go.
 func (c *cloud) keep(name string, age time.Duration) kept.Options {
-	key := fmt.Sprint(c.config.subscription(), " ", c.config.Location, " ", c.config.Environment)
+	key := fmt.Sprint(c.config.Subscription, " ", c.config.Location, " ", c.config.Environment)
 	return kept.Options{Folder: c.o.Folder, Name: name, Key: key, Age: age, Log: c.o.Log}
 }
 
@@ -104,7 +104,7 @@ func (c *cloud) Capabilities() driver.Capabilities {
 	runs, most := c.config.FirstBoot()
 	return driver.Capabilities{
 		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffStops, Notices: driver.NoticesAzure,
-		Init: runs, MaxInit: most, Template: true, Project: c.config.subscription(), StopStart: true,
+		Init: runs, MaxInit: most, Template: true, Project: c.config.Subscription, StopStart: true,
 		Describe: true, ListLag: listLag, NodeID: "azure://" + c.config.nodes(),
 		Billing: drover.Billing{Least: time.Minute},
 	}

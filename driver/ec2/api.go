@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
@@ -115,7 +116,11 @@ func filter(name string, values ...string) types.Filter {
 // mostSilence is for how long a connection on which an answer is awaited may be silent.
 const mostSilence = 2 * time.Minute
 
-// connect finds region and credentials as the AWS tools do. It calls nobody yet, unless the credentials come from elsewhere.
+// metadataTime is how long the metadata of an instance is waited for, to learn in which region the controller itself runs.
+const metadataTime = 2 * time.Second
+
+// connect finds region and credentials as the AWS tools do. It calls nobody yet, unless nothing says the region
+// but the instance that this runs on.
 func connect(ctx context.Context, c Config, client aws.HTTPClient, gate kit.Gate) (*api, error) {
 	if client == nil {
 		client = awshttp.NewBuildableClient().WithReadTimeout(mostSilence)
@@ -132,6 +137,13 @@ func connect(ctx context.Context, c Config, client aws.HTTPClient, gate kit.Gate
 	all, err := config.LoadDefaultConfig(ctx, options...)
 	if err != nil {
 		return nil, drover.Errorf(drover.KindInvalid, "read the AWS tools' configuration: %v", err)
+	}
+	if all.Region == "" {
+		short, cancel := context.WithTimeout(ctx, metadataTime)
+		defer cancel()
+		if here, err := imds.NewFromConfig(all).GetRegion(short, nil); err == nil {
+			all.Region = here.Region
+		}
 	}
 	if all.Region == "" {
 		return nil, drover.Errorf(drover.KindInvalid, "no region is configured").WithHint("write region: us-east-1, or another")

@@ -16,7 +16,7 @@ const maxUserData = 16 << 10
 
 // Config is the driver's part of the configuration.
 type Config struct {
-	Region   string `yaml:"region" doc:"left out: the one that the AWS tools would use"`
+	Region   string `yaml:"region" doc:"left out: the one that the AWS tools would use, or that this host is in"`
 	Profile  string `yaml:"profile" doc:"of the AWS tools' configuration; left out: theirs"`
 	Endpoint string `yaml:"endpoint" doc:"of the API, for what imitates EC2; left out: Amazon's"`
 	CallRate int    `yaml:"call_rate" min:"1" max:"100" doc:"how many times the published rate of calls the account may make"`

@@ -3,7 +3,10 @@ package ec2
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
 	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +15,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/drivertest"
 	"drover/driver/kit"
 )
 
@@ -240,6 +244,17 @@ func TestFindImages(t *testing.T) {
 	}
 }
 
+// metadata is an instance's metadata service, as far as it says the region.
+type metadata struct{}
+
+func (metadata) Do(r *http.Request) (*http.Response, error) {
+	body := `{"region": "eu-north-1"}`
+	if r.Method == http.MethodPut {
+		body = "token"
+	}
+	return &http.Response{StatusCode: 200, Header: http.Header{"X-Aws-Ec2-Metadata-Token-Ttl-Seconds": {"60"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+}
+
 func TestOpen(t *testing.T) {
 	t.Run("what cannot be is refused, with what to do", func(t *testing.T) {
 		for keys, kind := range map[string]drover.ErrorKind{
@@ -252,6 +267,18 @@ func TestOpen(t *testing.T) {
 		}
 		if _, err := open(t.Context(), options(t, "a b", "", t.TempDir()), newFake()); err == nil {
 			t.Error("a fleet with a space")
+		}
+	})
+	t.Run("the region is the one that this host is in, if nothing else says it", func(t *testing.T) {
+		o := options(t, "fleet", "", t.TempDir())
+		o.Decode = drivertest.Options(t, "aws", "ec2", "fleet", "", t.TempDir()).Decode
+		if _, err := open(t.Context(), o, newFake()); drover.KindOf(err) != drover.KindInvalid {
+			t.Errorf("without a region: %v", err)
+		}
+		t.Setenv("AWS_EC2_METADATA_DISABLED", "false")
+		c, err := open(t.Context(), o, metadata{})
+		if err != nil || c.(*cloud).api.config.Region != "eu-north-1" {
+			t.Errorf("%v, %v", c, err)
 		}
 	})
 	t.Run("no credentials are told as that, and calls nobody at first", func(t *testing.T) {
