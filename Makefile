@@ -17,9 +17,12 @@ CHAOS_SEEDS ?= 3
 SEED       ?= 0
 PLATFORMS  ?=
 
-# The binaries are static, hold no path of this host, and are the same for the same source and version.
-export CGO_ENABLED ?= 0
-GOBUILD = go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
+# Everything is compiled as go run compiles it, so that nothing is compiled twice. Runners are static, since they go to any Linux.
+# What is released is static as well, holds no path of this host, and is the same for the same source and version.
+TRIM    =
+GOBUILD = go build $(TRIM) -ldflags '-s -w -X main.version=$(VERSION)'
+dist: TRIM = -trimpath
+dist: export CGO_ENABLED = 0
 
 # How a program for arm64 runs here; empty if it does not.
 ARM64 = $(shell [ "$$(uname -m)" = aarch64 ] && command -v env || command -v qemu-aarch64-static || command -v qemu-aarch64)
@@ -39,7 +42,7 @@ build: runners ## build bin/drover, with the runners for instances of both archi
 runners:
 	@mkdir -p cmd/drover/runners
 	@for arch in amd64 arm64; do \
-		GOOS=linux GOARCH=$$arch $(GOBUILD) -o bin/runner-linux-$$arch ./cmd/drover-runner && \
+		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GOBUILD) -o bin/runner-linux-$$arch ./cmd/drover-runner && \
 		gzip -9nc bin/runner-linux-$$arch >cmd/drover/runners/linux-$$arch.gz || exit 1; \
 	done
 
@@ -49,7 +52,7 @@ test: ## run the tests
 lint: ## check the format, what go vet finds, the layers, and that the documents say what the code says
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt -w $$unformatted"; exit 1; fi
 	go vet ./...
-	go vet -tags e2e,chaos,qemu ./cmd/...
+	go vet -tags e2e,chaos,qemu ./internal/cli ./cmd/...
 	go vet -tags containers ./internal/runner
 	go vet -tags qemu ./internal/remote
 	go vet -tags openstack ./driver/openstack
@@ -88,20 +91,20 @@ bin/arm64.rec:
 	$(call RECORD_WORLD,$(ARM64) bin/sim-arm64.test,$@)
 
 e2e: ## run the real binary: real processes, real SSH, real kill -9
-	go test -tags e2e -timeout 20m ./cmd/...
+	go test -tags e2e -timeout 20m ./internal/cli ./cmd/...
 
 chaos: ## have real processes killed, stopped and cut off at random (CHAOS_TIME=how long, SEED=what luck)
-	go test -tags chaos -run '^TestChaos$$' -count=1 -v -timeout 2h ./cmd/drover -args -chaos $(CHAOS_TIME) -seed $(SEED)
+	go test -tags chaos -run '^TestChaos$$' -count=1 -v -timeout 2h ./internal/cli -args -chaos $(CHAOS_TIME) -seed $(SEED)
 
 chaos-cloud: ## kill controllers on a cloud of real OpenSSH servers that misbehaves, and compare the bill (CHAOS_SEEDS=how many, SEED=the first)
-	go test -tags chaos -run '^TestChaosCloud$$' -count=1 -v -timeout 2h ./cmd/drover -args -seeds $(CHAOS_SEEDS) -seed $(SEED)
+	go test -tags chaos -run '^TestChaosCloud$$' -count=1 -v -timeout 2h ./internal/cli -args -seeds $(CHAOS_SEEDS) -seed $(SEED)
 
 containers: ## run attempts under real docker and podman, as root, against a registry that it starts (Debian: see CONTRIBUTING.md)
-	go test -tags containers -count=1 -timeout 10m -v -run TestContainers ./internal/runner
+	CGO_ENABLED=0 go test -tags containers -count=1 -timeout 10m -v -run TestContainers ./internal/runner
 
 e2e-qemu: ## have the example's driver make real virtual machines, and a root file system grow in one (Debian: see CONTRIBUTING.md)
 	examples/drivers/qemu-image.sh bin/qemu
-	QEMU_IMAGE=$(CURDIR)/bin/qemu go test -tags qemu -count=1 -timeout 20m -v -run TestQEMU ./cmd/drover
+	QEMU_IMAGE=$(CURDIR)/bin/qemu go test -tags qemu -count=1 -timeout 20m -v -run TestQEMU ./internal/cli
 	go test -tags qemu -count=1 -timeout 20m -v -run TestGrowScriptOnAMachine ./internal/remote
 
 e2e-openstack: ## run the driver of OpenStack against the real services, as root (Debian 12: see driver/openstack/testdata/services.sh)

@@ -127,9 +127,17 @@ var layers = map[string]layer{
 		does: "what is spent and promised in each window of each budget, and what would pass a limit; pure",
 		ours: []string{".", "internal/engine/timers", "internal/ledger"},
 	},
+	"internal/engine/market": {
+		does: "what clouds offer, what is blocked or throttled of it, and limits within a cloud; pure",
+		ours: []string{"."},
+	},
+	"internal/engine/queue": {
+		does: "the jobs that are not final: elements, classes, gangs, dependencies, retries; pure",
+		ours: []string{"."},
+	},
 	"internal/engine": {
 		does: "the decisions: lifecycle, placing, planning, backoff, explanations; pure",
-		ours: []string{".", "internal/engine/budget", "internal/engine/timers", "internal/ledger"},
+		ours: []string{".", "internal/engine/budget", "internal/engine/market", "internal/engine/queue", "internal/engine/timers", "internal/ledger"},
 	},
 	"internal/loop": {
 		does: "event → decision → commit → release, with store and outside handed in",
@@ -191,10 +199,7 @@ var layers = map[string]layer{
 		does: "what a configuration would have done with a recorded workload, and what older systems do with it",
 		ours: []string{".", "internal/agenda", "internal/engine", "internal/loop", "internal/pack", "internal/trace"},
 	},
-	"internal/chart": {
-		does:    "draws what changed over time, as SVG; the only importer of its plotting library",
-		outside: []string{"gonum.org/v1/plot"},
-	},
+	"internal/chart": {does: "draws what changed over time, as SVG for light and dark pages"},
 	"internal/config": {
 		does:    "the configuration and batch files, their errors and their schema",
 		ours:    []string{"."},
@@ -211,10 +216,28 @@ var layers = map[string]layer{
 			"internal/wire"},
 		outside: []string{"golang.org/x/crypto"},
 	},
-	"cmd/drover": {
-		does:    "the program, a file per command, and the table of drivers",
+	"internal/daemon": {
+		does: "a running controller: its clouds, its folders, its API, and its configuration while that changes",
+		ours: []string{".", "driver", "driver/kit", "driver/middleware", "internal/blob", "internal/config", "internal/control", "internal/engine", "internal/httpapi", "internal/logkey", "internal/record",
+			"internal/remote", "internal/store", "internal/telemetry", "internal/webhook", "internal/wire"},
+		outside: []string{"golang.org/x/sys"},
+	},
+	"internal/preview": {
+		does: "what would be rented for a batch, and what that would cost, by the engine's own decisions",
+		ours: []string{".", "internal/config", "internal/engine", "internal/pack", "internal/simulate", "internal/trace"},
+	},
+	"internal/human": {
+		does: "times, spans, money and counts as people read them",
+		ours: []string{"."},
+	},
+	"internal/cli": {
+		does:    "the commands, a file each",
 		ours:    []string{all},
 		outside: []string{"github.com/bmatcuk/doublestar/v4", "github.com/goccy/go-yaml", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "golang.org/x/sys", "golang.org/x/term"},
+	},
+	"cmd/drover": {
+		does: "the program: main, the list of drivers, and the runners that are compiled in",
+		ours: []string{"driver/azure", "driver/digitalocean", "driver/ec2", "driver/external", "driver/gce", "driver/hetzner", "driver/local", "driver/openstack", "internal/cli", "internal/daemon"},
 	},
 	"cmd/drover-runner": {
 		does: "the small program that goes to instances",

@@ -33,7 +33,7 @@ func TestPagesOfClouds(t *testing.T) {
 			for _, block := range found {
 				checkConfiguration(t, name, block[1])
 			}
-			keys := reflect.TypeOf(drivers[name].keys)
+			keys := reflect.TypeOf(program().Drivers[name].Keys)
 			for i := range keys.NumField() {
 				key, _, _ := strings.Cut(keys.Field(i).Tag.Get("yaml"), ",")
 				if !regexp.MustCompile(`(?m)^ {4}(# )?` + key + `:`).MatchString(found[1][1]) {
@@ -51,14 +51,14 @@ func checkConfiguration(t *testing.T, driver, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := checkDrivers(c); err != nil {
+	if err := program().Check(c); err != nil {
 		t.Error(err)
 	}
 	for _, cloud := range c.Clouds {
 		if cloud.Driver != driver {
 			t.Errorf("a cloud of the driver %s", cloud.Driver)
 		}
-		if err := cloud.Decode(reflect.New(reflect.TypeOf(drivers[driver].keys)).Interface()); err != nil {
+		if err := cloud.Decode(reflect.New(reflect.TypeOf(program().Drivers[driver].Keys)).Interface()); err != nil {
 			t.Error(err)
 		}
 	}

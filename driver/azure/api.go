@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -15,8 +16,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resourcegraph/armresourcegraph"
 
 	"drover"
 	"drover/driver/kit"
@@ -83,8 +82,8 @@ type api struct {
 	deleteInterface, deleteAddress, deleteDisk change
 
 	listVMs, listVMStates list[armcompute.VirtualMachine]
-	listInterfaces        list[armnetwork.Interface]
-	listAddresses         list[armnetwork.PublicIPAddress]
+	listInterfaces        list[networkInterface]
+	listAddresses         list[publicAddress]
 	listDisks             list[armcompute.Disk]
 	listImages            list[armcompute.Image]
 	listTypes             list[armcompute.ResourceSKU]
@@ -113,14 +112,14 @@ func connect(c Config, world outside, metric func(string, error)) (*api, error) 
 	}
 	who, options := credential{who}, &arm.ClientOptions{ClientOptions: base, DisableRPRegistration: true}
 	compute, computeErr := armcompute.NewClientFactory(c.subscription(), who, options)
-	network, networkErr := armnetwork.NewClientFactory(c.subscription(), who, options)
-	graph, graphErr := armresourcegraph.NewClient(who, options)
-	if err := errors.Join(computeErr, networkErr, graphErr); err != nil {
+	client, clientErr := arm.NewClient("drover", "v1.0.0", who, options)
+	if err := errors.Join(computeErr, clientErr); err != nil {
 		return nil, drover.Errorf(drover.KindInvalid, "set up the client of Azure: %v", err)
 	}
 	a.setInstances(c, compute.NewVirtualMachinesClient())
-	a.setParts(c, compute, network)
-	a.setCatalogue(c, compute, graph)
+	rest := rest{client, "/subscriptions/" + url.PathEscape(c.subscription()) + "/resourceGroups/" + url.PathEscape(c.ResourceGroup)}
+	a.setParts(c, compute, rest)
+	a.setCatalogue(c, compute, rest)
 	return a, nil
 }
 
@@ -170,19 +169,18 @@ func (a *api) setInstances(c Config, vms *armcompute.VirtualMachinesClient) {
 }
 
 // setParts sets the calls about what instances are made with.
-func (a *api) setParts(c Config, compute *armcompute.ClientFactory, network *armnetwork.ClientFactory) {
+func (a *api) setParts(c Config, compute *armcompute.ClientFactory, rest rest) {
 	of, disks, images := c.ResourceGroup, compute.NewDisksClient(), compute.NewImagesClient()
-	interfaces, addresses := network.NewInterfacesClient(), network.NewPublicIPAddressesClient()
-	a.deleteInterface = changes(a, "DeleteInterface", of, interfaces.BeginDelete, nil)
-	a.deleteAddress = changes(a, "DeleteAddress", of, addresses.BeginDelete, nil)
+	a.deleteInterface = a.deletes("DeleteInterface", rest, "networkInterfaces")
+	a.deleteAddress = a.deletes("DeleteAddress", rest, "publicIPAddresses")
 	a.deleteDisk = changes(a, "DeleteDisk", of, disks.BeginDelete, nil)
-	a.listInterfaces = lists(a, "ListInterfaces", interfaces.NewListPager, of, func(p armnetwork.InterfacesClientListResponse) []*armnetwork.Interface { return p.Value })
-	a.listAddresses = lists(a, "ListAddresses", addresses.NewListPager, of, func(p armnetwork.PublicIPAddressesClientListResponse) []*armnetwork.PublicIPAddress { return p.Value })
+	a.listInterfaces = lists(a, "ListInterfaces", pagesOf[networkInterface](rest), "networkInterfaces", func(p page[networkInterface]) []*networkInterface { return p.Value })
+	a.listAddresses = lists(a, "ListAddresses", pagesOf[publicAddress](rest), "publicIPAddresses", func(p page[publicAddress]) []*publicAddress { return p.Value })
 	a.listDisks = lists(a, "ListDisks", disks.NewListByResourceGroupPager, of, func(p armcompute.DisksClientListByResourceGroupResponse) []*armcompute.Disk { return p.Value })
 	a.listImages = lists(a, "ListImages", images.NewListByResourceGroupPager, c.imageGroup(), func(p armcompute.ImagesClientListByResourceGroupResponse) []*armcompute.Image { return p.Value })
 }
 
-func (a *api) setCatalogue(c Config, compute *armcompute.ClientFactory, graph *armresourcegraph.Client) {
+func (a *api) setCatalogue(c Config, compute *armcompute.ClientFactory, rest rest) {
 	types := func(filter string, _ *struct{}) *runtime.Pager[armcompute.ResourceSKUsClientListResponse] {
 		return compute.NewResourceSKUsClient().NewListPager(&armcompute.ResourceSKUsClientListOptions{Filter: &filter})
 	}
@@ -190,18 +188,10 @@ func (a *api) setCatalogue(c Config, compute *armcompute.ClientFactory, graph *a
 	a.listTypes = lists(a, "ListTypes", types, here, func(p armcompute.ResourceSKUsClientListResponse) []*armcompute.ResourceSKU { return p.Value })
 	a.listQuotas = lists(a, "ListQuotas", compute.NewUsageClient().NewListPager, c.Location, func(p armcompute.UsageClientListResponse) []*armcompute.Usage { return p.Value })
 	a.query = func(ctx context.Context, text string, into any) error {
-		all, err := kit.Collect(func(token string) (rows []any, after string, err error) {
-			options := &armresourcegraph.QueryRequestOptions{ResultFormat: to.Ptr(armresourcegraph.ResultFormatObjectArray)}
-			if token != "" {
-				options.SkipToken = &token
-			}
+		all, err := kit.Collect(func(token string) (rows []json.RawMessage, after string, err error) {
 			err = a.call(ctx, "Query", func() error {
-				page, err := graph.Resources(ctx, armresourcegraph.QueryRequest{Query: &text, Options: options}, nil)
-				rows, _ = page.Data.([]any)
-				after = value(page.SkipToken)
-				if err == nil && after == "" && value(page.ResultTruncated) == armresourcegraph.ResultTruncatedTrue {
-					return errors.New("the answer was cut short")
-				}
+				page, err := rest.query(ctx, text, token)
+				rows, after = page.Data, page.SkipToken
 				return err
 			})
 			return rows, after, err
@@ -225,6 +215,12 @@ func changes[O, R any](a *api, call, group string, begin func(context.Context, s
 			_, err := begin(ctx, group, name, o)
 			return err
 		})
+	}
+}
+
+func (a *api) deletes(call string, rest rest, kind string) change {
+	return func(ctx context.Context, name string) error {
+		return a.call(ctx, call, func() error { return rest.delete(ctx, kind, name) })
 	}
 }
 

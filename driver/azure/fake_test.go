@@ -1,6 +1,7 @@
 package azure
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,8 +20,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
 	compute "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8/fake"
-	network "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9/fake"
-	graph "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resourcegraph/armresourcegraph/fake"
 
 	"drover"
 )
@@ -56,8 +56,6 @@ type region struct {
 	next    func(skip int) string
 
 	compute *compute.ServerFactoryTransport
-	network *network.ServerFactoryTransport
-	graph   *graph.ServerTransport
 }
 
 // kind is an instance type.
@@ -156,11 +154,6 @@ func newRegion() *region {
 		ResourceSKUsServer: compute.ResourceSKUsServer{NewListPager: r.skus},
 		UsageServer:        compute.UsageServer{NewListPager: r.usages},
 	})
-	r.network = network.NewServerFactoryTransport(&network.ServerFactory{
-		InterfacesServer:        network.InterfacesServer{NewListPager: r.interfaces, BeginDelete: r.deleteInterface},
-		PublicIPAddressesServer: network.PublicIPAddressesServer{NewListPager: r.addresses, BeginDelete: r.deleteAddress},
-	})
-	r.graph = graph.NewServerTransport(&graph.Server{Resources: r.query})
 	return r
 }
 
@@ -170,8 +163,35 @@ var names = map[string]string{
 	"VirtualMachinesClient.BeginStart": "StartVM", "VirtualMachinesClient.BeginDeallocate": "DeallocateVM", "VirtualMachinesClient.Get": "GetVM",
 	"VirtualMachinesClient.NewListPager": "ListVMs", "VirtualMachinesClient.NewListAllPager": "ListVMStates", "DisksClient.BeginDelete": "DeleteDisk",
 	"DisksClient.NewListByResourceGroupPager": "ListDisks", "ImagesClient.NewListByResourceGroupPager": "ListImages", "ResourceSKUsClient.NewListPager": "ListTypes",
-	"UsageClient.NewListPager": "ListQuotas", "InterfacesClient.NewListPager": "ListInterfaces", "InterfacesClient.BeginDelete": "DeleteInterface",
-	"Client.Resources": "Query", "PublicIPAddressesClient.NewListPager": "ListAddresses", "PublicIPAddressesClient.BeginDelete": "DeleteAddress",
+	"UsageClient.NewListPager": "ListQuotas",
+}
+
+// byHand are the calls that no package of Microsoft's makes or answers: what they do, and whether a request is one.
+var byHand = map[string]struct {
+	answer  func(*region, *http.Request) (any, error)
+	request *regexp.Regexp
+}{
+	"ListInterfaces":  {(*region).interfaces, network("GET", "networkInterfaces")},
+	"DeleteInterface": {(*region).deleteInterface, network("DELETE", "networkInterfaces/[^/]+")},
+	"ListAddresses":   {(*region).addresses, network("GET", "publicIPAddresses")},
+	"DeleteAddress":   {(*region).deleteAddress, network("DELETE", "publicIPAddresses/[^/]+")},
+	"Query":           {(*region).query, regexp.MustCompile(`^POST /providers/Microsoft\.ResourceGraph/resources\?api-version=2024-04-01$`)},
+	"ListPrices":      {(*region).listPrices, regexp.MustCompile(`^GET /api/retail/prices\?`)},
+}
+
+func network(method, path string) *regexp.Regexp {
+	return regexp.MustCompile("^" + method + ` /subscriptions/sub/resourceGroups/group/providers/Microsoft\.Network/` + path + `\?api-version=2025-05-01(&skip=\d+)?$`)
+}
+
+// callOf is our name of the call that a request makes.
+func callOf(q *http.Request) string {
+	for name, call := range byHand {
+		if call.request.MatchString(q.Method + " " + q.URL.RequestURI()) {
+			return name
+		}
+	}
+	method, _ := q.Context().Value(runtime.CtxAPINameKey{}).(string)
+	return names[method]
 }
 
 // RoundTrip does what Do does.
@@ -179,8 +199,7 @@ func (r *region) RoundTrip(q *http.Request) (*http.Response, error) { return r.D
 
 // Do answers without a network, as the SDK's transport.
 func (r *region) Do(q *http.Request) (*http.Response, error) {
-	method, _ := q.Context().Value(runtime.CtxAPINameKey{}).(string)
-	call := names[method]
+	call := callOf(q)
 	if call != "" && call == r.slow {
 		<-q.Context().Done()
 	}
@@ -192,9 +211,6 @@ func (r *region) Do(q *http.Request) (*http.Response, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.settle()
-	if q.URL.Host == "prices.azure.com" {
-		call = "ListPrices"
-	}
 	r.calls[call]++
 	if w, ok := r.broken[call]; ok {
 		return w.response(q), nil
@@ -211,22 +227,19 @@ func (r *region) Do(q *http.Request) (*http.Response, error) {
 		next.RawQuery = query.Encode()
 		return next.String()
 	}
-	if call == "ListPrices" {
-		return r.listPrices(q), nil
-	}
-	return r.dispatch(q.WithContext(context.WithoutCancel(q.Context())))
+	return r.dispatch(call, q.WithContext(context.WithoutCancel(q.Context())))
 }
 
-// dispatch lets Microsoft's fakes take the request apart and put the answer together.
-func (r *region) dispatch(q *http.Request) (*http.Response, error) {
-	do := r.compute.Do
-	switch {
-	case strings.Contains(q.URL.Path, "/providers/Microsoft.Network/"):
-		do = r.network.Do
-	case strings.HasPrefix(q.URL.Path, "/providers/Microsoft.ResourceGraph/"):
-		do = r.graph.Do
+// dispatch answers a call. Microsoft's fakes take requests apart and put answers together where there are any.
+func (r *region) dispatch(call string, q *http.Request) (reply *http.Response, err error) {
+	if own, is := byHand[call]; is {
+		var out any
+		if out, err = own.answer(r, q); err == nil {
+			return response(q, http.StatusOK, out), nil
+		}
+	} else {
+		reply, err = r.compute.Do(q)
 	}
-	reply, err := do(q)
 	var w wrong
 	if errors.As(err, &w) {
 		return w.response(q), nil
@@ -234,9 +247,13 @@ func (r *region) dispatch(q *http.Request) (*http.Response, error) {
 	return reply, err
 }
 
+func response(q *http.Request, status int, out any) *http.Response {
+	text, _ := json.Marshal(out)
+	return &http.Response{StatusCode: status, Status: http.StatusText(status), Header: http.Header{"Content-Type": {"application/json"}}, Request: q, Body: io.NopCloser(bytes.NewReader(text))}
+}
+
 func (w wrong) response(q *http.Request) *http.Response {
-	text, _ := json.Marshal(map[string]any{"error": map[string]any{"code": w.code, "message": w.message}})
-	reply := &http.Response{StatusCode: w.status, Status: http.StatusText(w.status), Header: http.Header{"Content-Type": {"application/json"}}, Request: q, Body: io.NopCloser(strings.NewReader(string(text)))}
+	reply := response(q, w.status, map[string]any{"error": map[string]any{"code": w.code, "message": w.message}})
 	if w.after != "" {
 		reply.Header.Set("Retry-After", w.after)
 	}
@@ -279,7 +296,7 @@ func cut[T any](r *region, all []T) ([]*T, *string) {
 }
 
 // listPrices is the price list, a page at a time.
-func (r *region) listPrices(q *http.Request) *http.Response {
+func (r *region) listPrices(q *http.Request) (any, error) {
 	filter := q.URL.Query().Get("$filter")
 	list := r.prices
 	if strings.Contains(filter, "serviceName eq 'Storage'") {
@@ -289,8 +306,7 @@ func (r *region) listPrices(q *http.Request) *http.Response {
 	if !strings.Contains(filter, "armRegionName eq 'westeurope'") {
 		page = nil
 	}
-	text, _ := json.Marshal(map[string]any{"Items": page, "NextPageLink": next, "Count": len(page)})
-	return &http.Response{StatusCode: 200, Header: http.Header{}, Request: q, Body: io.NopCloser(strings.NewReader(string(text)))}
+	return map[string]any{"Items": page, "NextPageLink": next, "Count": len(page)}, nil
 }
 
 // find looks for a kind, a zone and a market among what is lacking.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,8 +15,6 @@ import (
 	azfake "github.com/Azure/azure-sdk-for-go/sdk/azcore/fake"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resourcegraph/armresourcegraph"
 
 	"drover"
 )
@@ -251,40 +250,36 @@ func (r *region) disks(string, *armcompute.DisksClientListByResourceGroupOptions
 	return reply
 }
 
-func (r *region) interfaces(string, *armnetwork.InterfacesClientListOptions) (reply azfake.PagerResponder[armnetwork.InterfacesClientListResponse]) {
-	var all []armnetwork.Interface
+func (r *region) interfaces(*http.Request) (any, error) {
+	var all []map[string]any
 	for i, p := range r.of(strayInterface) {
-		n := armnetwork.Interface{Name: &p.name, Tags: p.tags, Properties: &armnetwork.InterfacePropertiesFormat{}}
+		properties := map[string]any{"provisioningState": "Succeeded"}
 		if p.owner != "" {
-			at := &armnetwork.InterfaceIPConfigurationPropertiesFormat{PrivateIPAddress: to.Ptr(fmt.Sprintf("10.0.%d.%d", i/250, i%250+4))}
+			at := map[string]any{"privateIPAddress": fmt.Sprintf("10.0.%d.%d", i/250, i%250+4)}
 			if _, public := r.parts[strayAddress+" "+p.owner+"-ip"]; public {
-				at.PublicIPAddress = &armnetwork.PublicIPAddress{ID: to.Ptr(resourceID("Microsoft.Network/publicIPAddresses", p.owner+"-ip"))}
+				at["publicIPAddress"] = map[string]string{"id": resourceID("Microsoft.Network/publicIPAddresses", p.owner+"-ip")}
 			}
-			n.Properties.VirtualMachine = &armnetwork.SubResource{ID: to.Ptr(strings.ToLower(resourceID("Microsoft.Compute/virtualMachines", p.owner)))}
-			n.Properties.IPConfigurations = []*armnetwork.InterfaceIPConfiguration{{Properties: at}}
+			properties["virtualMachine"] = map[string]string{"id": strings.ToLower(resourceID("Microsoft.Compute/virtualMachines", p.owner))}
+			properties["ipConfigurations"] = []any{map[string]any{"name": "one", "properties": at}}
 		}
-		all = append(all, n)
+		all = append(all, map[string]any{"name": p.name, "tags": p.tags, "properties": properties})
 	}
 	page, next := cut(r, all)
-	reply.AddPage(http.StatusOK, armnetwork.InterfacesClientListResponse{InterfaceListResult: armnetwork.InterfaceListResult{Value: page, NextLink: next}}, nil)
-	return reply
+	return map[string]any{"value": page, "nextLink": next}, nil
 }
 
-func (r *region) addresses(string, *armnetwork.PublicIPAddressesClientListOptions) (reply azfake.PagerResponder[armnetwork.PublicIPAddressesClientListResponse]) {
-	var all []armnetwork.PublicIPAddress
+func (r *region) addresses(*http.Request) (any, error) {
+	var all []map[string]any
 	for i, p := range r.of(strayAddress) {
-		a := armnetwork.PublicIPAddress{
-			ID: to.Ptr(strings.ToUpper(resourceID("Microsoft.Network/publicIPAddresses", p.name))), Name: &p.name, Tags: p.tags,
-			Properties: &armnetwork.PublicIPAddressPropertiesFormat{IPAddress: to.Ptr(fmt.Sprintf("192.0.2.%d", i+1))},
-		}
+		properties := map[string]any{"ipAddress": fmt.Sprintf("192.0.2.%d", i+1)}
 		if p.owner != "" {
-			a.Properties.IPConfiguration = &armnetwork.IPConfiguration{ID: to.Ptr("of " + p.owner)}
+			properties["ipConfiguration"] = map[string]string{"id": "of " + p.owner}
 		}
-		all = append(all, a)
+		id := strings.ToUpper(resourceID("Microsoft.Network/publicIPAddresses", p.name))
+		all = append(all, map[string]any{"id": id, "name": p.name, "tags": p.tags, "properties": properties})
 	}
 	page, next := cut(r, all)
-	reply.AddPage(http.StatusOK, armnetwork.PublicIPAddressesClientListResponse{PublicIPAddressListResult: armnetwork.PublicIPAddressListResult{Value: page, NextLink: next}}, nil)
-	return reply
+	return map[string]any{"value": page, "nextLink": next}, nil
 }
 
 // remove takes a part away that nothing owns.
@@ -305,14 +300,12 @@ func (r *region) deleteDisk(_ context.Context, _, name string, _ *armcompute.Dis
 	return accept(err, http.StatusAccepted, armcompute.DisksClientDeleteResponse{})
 }
 
-func (r *region) deleteInterface(_ context.Context, _, name string, _ *armnetwork.InterfacesClientBeginDeleteOptions) (azfake.PollerResponder[armnetwork.InterfacesClientDeleteResponse], azfake.ErrorResponder) {
-	err := r.remove(strayInterface, name, wrong{400, "NicInUse", "the interface is used", ""})
-	return accept(err, http.StatusAccepted, armnetwork.InterfacesClientDeleteResponse{})
+func (r *region) deleteInterface(q *http.Request) (any, error) {
+	return nil, r.remove(strayInterface, path.Base(q.URL.Path), wrong{400, "NicInUse", "the interface is used", ""})
 }
 
-func (r *region) deleteAddress(_ context.Context, _, name string, _ *armnetwork.PublicIPAddressesClientBeginDeleteOptions) (azfake.PollerResponder[armnetwork.PublicIPAddressesClientDeleteResponse], azfake.ErrorResponder) {
-	err := r.remove(strayAddress, name, wrong{400, "PublicIPAddressCannotBeDeleted", "the address is used", ""})
-	return accept(err, http.StatusAccepted, armnetwork.PublicIPAddressesClientDeleteResponse{})
+func (r *region) deleteAddress(q *http.Request) (any, error) {
+	return nil, r.remove(strayAddress, path.Base(q.URL.Path), wrong{400, "PublicIPAddressCannotBeDeleted", "the address is used", ""})
 }
 
 func (r *region) listImages(string, *armcompute.ImagesClientListByResourceGroupOptions) (reply azfake.PagerResponder[armcompute.ImagesClientListByResourceGroupResponse]) {
@@ -373,22 +366,28 @@ func row(name, evictions string, prices ...string) map[string]any {
 	return map[string]any{"id": name, "name": name, "evictions": evictions, "prices": steps}
 }
 
-func (r *region) query(_ context.Context, q armresourcegraph.QueryRequest, _ *armresourcegraph.ClientResourcesOptions) (reply azfake.Responder[armresourcegraph.ClientResourcesResponse], failed azfake.ErrorResponder) {
+func (r *region) query(q *http.Request) (any, error) {
+	var asked struct {
+		Query         string
+		Subscriptions []string
+		Options       struct {
+			ResultFormat string
+			SkipToken    string `json:"$skipToken"`
+		}
+	}
+	if err := json.NewDecoder(q.Body).Decode(&asked); err != nil || asked.Options.ResultFormat != "objectArray" {
+		return nil, wrong{400, "BadRequest", fmt.Sprintf("%+v is no query: %v", asked, err), ""}
+	}
 	all := r.spots
-	if len(q.Subscriptions) > 0 || !strings.Contains(value(q.Query), "location =~ 'westeurope'") {
+	if len(asked.Subscriptions) > 0 || !strings.Contains(asked.Query, "location =~ 'westeurope'") {
 		all = nil
 	}
-	r.skip, _ = strconv.Atoi(value(q.Options.SkipToken))
+	r.skip, _ = strconv.Atoi(asked.Options.SkipToken)
 	r.next = strconv.Itoa
 	page, next := cut(r, all)
-	truncated := armresourcegraph.ResultTruncatedFalse
-	if r.cutShort {
-		truncated = armresourcegraph.ResultTruncatedTrue
-	}
-	reply.SetResponse(http.StatusOK, armresourcegraph.ClientResourcesResponse{QueryResponse: armresourcegraph.QueryResponse{
-		Count: to.Ptr(int64(len(page))), TotalRecords: to.Ptr(int64(len(all))), Data: page, ResultTruncated: &truncated, SkipToken: next,
-	}}, nil)
-	return reply, failed
+	return map[string]any{
+		"count": len(page), "totalRecords": len(all), "data": page, "$skipToken": next, "resultTruncated": strconv.FormatBool(r.cutShort),
+	}, nil
 }
 
 func (r *region) usages(string, *armcompute.UsageClientListOptions) (reply azfake.PagerResponder[armcompute.UsageClientListResponse]) {

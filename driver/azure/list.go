@@ -80,15 +80,15 @@ func (c *cloud) addresses(ctx context.Context) (map[string]driver.Addresses, err
 			return nil, err
 		}
 		for _, a := range found {
-			public[key(a.ID)] = value(value(a.Properties).IPAddress)
+			public[key(a.ID)] = value(a.Properties).IPAddress
 		}
 	}
 	all := map[string]driver.Addresses{}
 	for _, i := range interfaces {
 		p := value(i.Properties)
 		for _, a := range p.IPConfigurations {
-			at := value(a.Properties)
-			all[key(value(p.VirtualMachine).ID)] = driver.Addresses{Private: value(at.PrivateIPAddress), Public: public[key(value(at.PublicIPAddress).ID)]}
+			at := a.Properties
+			all[key(value(p.VirtualMachine).ID)] = driver.Addresses{Private: at.PrivateIPAddress, Public: public[key(at.PublicIPAddress.ID)]}
 		}
 	}
 	return all, nil

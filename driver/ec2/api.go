@@ -15,7 +15,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
-	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/smithy-go/middleware"
 
 	"drover"
@@ -68,12 +67,12 @@ var rates = map[string]kit.Rate{
 type api struct {
 	config aws.Config
 	gate   kit.Gate
+	skew   *atomic.Int64 // by how much this host's clock is wrong
 }
 
 func (a *api) ec2() *ec2.Client { return ec2.NewFromConfig(a.config) }
 
-// parameters is Systems Manager.
-func (a *api) parameters() *ssm.Client { return ssm.NewFromConfig(a.config) }
+func (a *api) parameters() parameters { return parameters{a} }
 
 // prices is the price list, which is told in few regions: see "AWS Price List Query API endpoints".
 func (a *api) prices() *pricing.Client {
@@ -150,8 +149,9 @@ func connect(ctx context.Context, c Config, client aws.HTTPClient, gate kit.Gate
 	}
 	all.Credentials = credentials{all.Credentials}
 	all.HTTPClient = connections{all.HTTPClient}
-	all.APIOptions = append(all.APIOptions, sharedSkew())
-	return &api{all, gate}, nil
+	var skew atomic.Int64
+	all.APIOptions = append(all.APIOptions, sharedSkew(&skew))
+	return &api{all, gate, &skew}, nil
 }
 
 // connections are those of all clients. Of what a client knows to be the SDK's own it makes a copy, with connections that nobody else uses.
@@ -159,12 +159,11 @@ type connections struct{ aws.HTTPClient }
 
 // sharedSkew has each client know what others learned of how wrong this host's clock is: the first call that is refused for its time then is
 // the last.
-func sharedSkew() func(*middleware.Stack) error {
-	var skew atomic.Int64
+func sharedSkew(skew *atomic.Int64) func(*middleware.Stack) error {
 	return func(s *middleware.Stack) error {
 		step, _ := s.Finalize.Get((*retry.Attempt)(nil).ID())
 		if attempt, is := step.(*retry.Attempt); is {
-			attempt.ClientSkew = &skew
+			attempt.ClientSkew = skew
 		}
 		return nil
 	}

@@ -8,6 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"drover/driver/kit"
+
+	"github.com/goccy/go-yaml"
+
 	"drover"
 )
 
@@ -66,5 +70,33 @@ func BenchmarkClient(b *testing.B) {
 	c := imitate(b, newFake(), "")
 	for b.Loop() {
 		c.api.ec2()
+	}
+}
+
+func TestParametersAreWhereEC2Is(t *testing.T) {
+	for _, test := range []struct{ keys, environment, want string }{
+		{"region: eu-west-1", "", "https://ssm.eu-west-1.amazonaws.com/"},
+		{"region: cn-north-1", "", "https://ssm.cn-north-1.amazonaws.com.cn/"},
+		{"region: us-gov-west-1", "AWS_USE_FIPS_ENDPOINT", "https://ssm.us-gov-west-1.amazonaws.com/"},
+		{"region: us-east-1", "AWS_USE_FIPS_ENDPOINT", "https://ssm-fips.us-east-1.amazonaws.com/"},
+		{"region: us-east-1", "AWS_USE_DUALSTACK_ENDPOINT", "https://ssm.us-east-1.api.aws/"},
+		{"{region: us-east-1, endpoint: 'http://ec2.example:5000'}", "", "http://ec2.example:5000/"},
+	} {
+		t.Run(test.keys+" "+test.environment, func(t *testing.T) {
+			if test.environment != "" {
+				t.Setenv(test.environment, "true")
+			}
+			var c Config
+			if err := yaml.Unmarshal([]byte(test.keys), &c); err != nil {
+				t.Fatal(err)
+			}
+			a, err := connect(t.Context(), c, nil, kit.Gate{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := a.parameters().endpoint(t.Context()); got != test.want || err != nil {
+				t.Errorf("%s %v, want %s", got, err, test.want)
+			}
+		})
 	}
 }

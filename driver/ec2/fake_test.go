@@ -215,7 +215,10 @@ func (f *fake) serveJSON(w http.ResponseWriter, r *http.Request, target string) 
 		out = map[string]any{"__type": f.broken[action], "message": "as was asked"}
 	case action == "GetProducts":
 		out = f.products(in.NextToken)
-	case action == "GetParameter" && known:
+	case action == "GetParameter" && !strings.Contains(r.Header.Get("Authorization"), "/ssm/aws4_request, SignedHeaders=content-length;content-type;host;x-amz-date;x-amz-target, "):
+		w.WriteHeader(http.StatusForbidden)
+		out = map[string]any{"__type": "com.amazon.coral.service#IncompleteSignature", "message": r.Header.Get("Authorization")}
+	case target == "AmazonSSM.GetParameter" && known:
 		out = map[string]any{"Parameter": map[string]any{"Name": in.Name, "Value": value}}
 	default:
 		w.WriteHeader(http.StatusBadRequest)

@@ -8,7 +8,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"drover"
 	"drover/driver"
@@ -48,14 +47,11 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 func (c *cloud) imageQuery(ctx context.Context, ref string, arch drover.Arch) (*ec2.DescribeImagesInput, error) {
 	id := ref
 	if name, ok := strings.CutPrefix(strings.TrimPrefix(ref, "resolve:"), "ssm:"); ok {
-		out, err := call(ctx, c.api, c.api.parameters().GetParameter, &ssm.GetParameterInput{Name: &name})
+		out, err := call(ctx, c.api, c.api.parameters().GetParameter, &GetParameterInput{name})
 		if err != nil {
 			return nil, errs.Classify("read parameter "+name, err)
 		}
-		if out.Parameter != nil {
-			id = aws.ToString(out.Parameter.Value)
-		}
-		if !strings.HasPrefix(id, "ami-") {
+		if id = out.Parameter.Value; !strings.HasPrefix(id, "ami-") {
 			return nil, drover.Errorf(drover.KindInvalid, "parameter %s holds no id of an image", name)
 		}
 	}

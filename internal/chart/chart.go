@@ -1,32 +1,28 @@
-// Package chart draws what changed over time, as SVG. It is the only importer of its plotting library.
+// Package chart draws what changed over time, as SVG that can be read on light and dark pages.
 //
 // The model: panels stand below one another over one axis of time; each shows the same subjects, one line a subject, in the same colors.
 package chart
 
 import (
 	"bytes"
-	"encoding/xml"
 	"errors"
 	"fmt"
-	"image/color"
+	"html"
 	"io"
-	"math"
-	"regexp"
-	"slices"
 	"strings"
 	"time"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/text"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Panel is one chart.
+// Chart is panels under one title.
+type Chart struct {
+	Title  string
+	Panels []Panel
+}
+
+// Panel is one diagram.
 type Panel struct {
 	Title string
+	Unit  string // of its values
 	Lines []Line
 	Steps bool // a value holds until the next point; else they are joined
 }
@@ -43,153 +39,168 @@ type Point struct {
 	Value float64
 }
 
-// Size of a chart, in points of which an inch has 72. It is drawn as wide as there is room for, and no wider.
+// The layout, in pixels of a chart that is as wide as it may be. It shrinks to fit a narrower page.
 const (
 	width        = 900
-	panelHeight  = 230
+	left, right  = 70, 30 // beside the diagrams
+	header       = 40
 	legendHeight = 24
-	margin       = 10
+	panelHeight  = 230
+	above, below = 36, 30 // of each diagram, within its panel
+	footer       = 20
+	letter       = 7 // about as wide as a letter is
 )
 
-// palette is Okabe's and Ito's, whose colors people tell apart who see few.
-var palette = []color.Color{
-	color.RGBA{0, 114, 178, 255}, color.RGBA{213, 94, 0, 255}, color.RGBA{0, 158, 115, 255}, color.RGBA{204, 121, 167, 255},
-	color.RGBA{86, 180, 233, 255}, color.RGBA{230, 159, 0, 255}, color.RGBA{0, 0, 0, 255},
-}
-
-// SVG draws panels below one another, over times in UTC. Each has at least one line, and each line two points or more.
-func SVG(w io.Writer, panels []Panel) error {
-	if len(panels) == 0 {
+// SVG draws a chart, over times in UTC. Each panel has at least one line.
+func (c Chart) SVG(w io.Writer) error {
+	begin, end, any := c.span()
+	if !any {
 		return errors.New("there is nothing to draw")
 	}
-	rows := make([][]*plot.Plot, len(panels))
-	for i, p := range panels {
-		drawn, err := p.plot()
-		if err != nil {
-			return err
-		}
-		rows[i] = []*plot.Plot{drawn}
-	}
-	rows[len(rows)-1][0].X.Label.Text = "UTC"
-	height := vg.Length(panelHeight * len(panels))
-	names := panels[0].Lines
+	top := header
+	names := c.Panels[0].Lines
 	if len(names) > 1 {
-		height += legendHeight
+		top += legendHeight
 	}
-	canvas := vgsvg.New(width, height)
-	paper := draw.New(canvas)
-	paper.SetColor(color.White)
-	paper.Fill(paper.Rectangle.Path())
+	height := top + panelHeight*len(c.Panels) + footer
+	out := &drawing{begin: begin, end: end}
+	out.writef("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")
+	out.writef("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" style=\"width:100%%;max-width:%[1]dpx;height:auto\" role=\"img\" aria-label=\"%[3]s\"", width, height, html.EscapeString(c.label()))
+	out.writef(" font-family=\"system-ui,sans-serif\" font-size=\"12\">\n<title>%s</title>\n%s", html.EscapeString(c.label()), stylesheet())
+	out.writef("<rect class=\"paper\" width=\"%d\" height=\"%d\" fill=\"%s\"/>\n", width, height, paper.light)
+	out.text(left, 26, "", c.Title, "font-size=\"16\" font-weight=\"bold\"")
 	if len(names) > 1 {
-		drawLegend(paper, names)
-		paper = draw.Crop(paper, 0, 0, 0, -legendHeight)
+		out.legend(names)
 	}
-	tiles := draw.Tiles{Rows: len(panels), Cols: 1, PadTop: margin, PadBottom: margin, PadLeft: margin, PadRight: 3 * margin, PadY: margin}
-	for i, c := range plot.Align(rows, tiles, paper) {
-		rows[i][0].Draw(c[0])
+	for i, p := range c.Panels {
+		out.panel(p, top+panelHeight*i)
 	}
-	var drawn bytes.Buffer
-	if _, err := canvas.WriteTo(&drawn); err != nil {
-		return err
-	}
-	_, err := w.Write(fitting(drawn.Bytes(), panels))
+	out.text(width-right, height-8, "end", "UTC", "")
+	out.writef("</svg>\n")
+	_, err := w.Write(out.Bytes())
 	return err
 }
 
-// size is the part of a drawing that says how large it is.
-var size = regexp.MustCompile(`<svg width="([^"]+)" height="[^"]+"`)
-
-// fitting is a drawing that is no wider than there is room for, with a title for who hears it read.
-func fitting(drawn []byte, panels []Panel) []byte {
+// label is what a screen reader says of a chart.
+func (c Chart) label() string {
 	var titles []string
-	for _, p := range panels {
-		titles = append(titles, p.Title)
+	for _, p := range c.Panels {
+		titles = append(titles, p.heading())
 	}
-	var title bytes.Buffer
-	xml.EscapeText(&title, []byte(strings.Join(titles, ", ")))
-	return size.ReplaceAll(drawn, fmt.Appendf(nil, `<svg role="img" aria-label="%s over time" style="width:100%%;max-width:${1};height:auto"`, bytes.ReplaceAll(title.Bytes(), []byte("$"), []byte("$$"))))
+	return c.Title + ": " + strings.Join(titles, ", ") + " over time"
 }
 
-// drawLegend names the lines side by side, above all panels.
-func drawLegend(paper draw.Canvas, lines []Line) {
-	style := plot.New().Legend.TextStyle
-	style.Font.Variant = "Sans"
-	style.YAlign = text.YCenter
+// heading is a panel's title with its unit, unless that is the title.
+func (p Panel) heading() string {
+	if p.Unit == "" || strings.EqualFold(p.Unit, p.Title) {
+		return p.Title
+	}
+	return p.Title + " (" + p.Unit + ")"
+}
+
+// span is from the first point of all to the last.
+func (c Chart) span() (begin, end time.Time, any bool) {
+	for _, p := range c.Panels {
+		for _, l := range p.Lines {
+			for _, at := range l.Points {
+				if !any || at.At.Before(begin) {
+					begin = at.At
+				}
+				if !any || at.At.After(end) {
+					end = at.At
+				}
+				any = true
+			}
+		}
+	}
+	if !end.After(begin) {
+		end = begin.Add(time.Second)
+	}
+	return begin, end, any
+}
+
+// drawing is a chart that is being written.
+type drawing struct {
+	bytes.Buffer
+	begin, end time.Time
+}
+
+func (d *drawing) writef(format string, args ...any) { fmt.Fprintf(d, format, args...) }
+
+func (d *drawing) text(x, y int, anchor, text, more string) {
+	if anchor != "" {
+		more += " text-anchor=\"" + anchor + "\""
+	}
+	d.writef("<text class=\"ink\" x=\"%d\" y=\"%d\" fill=\"%s\" %s>%s</text>\n", x, y, ink.light, strings.TrimSpace(more), html.EscapeString(text))
+}
+
+func (d *drawing) rule(x1, y1, x2, y2 int) {
+	d.writef("<path class=\"grid\" d=\"M%d %dL%d %d\" stroke=\"%s\"/>\n", x1, y1, x2, y2, grid.light)
+}
+
+// legend names the lines side by side, above all panels.
+func (d *drawing) legend(lines []Line) {
 	const stroke, gap = 24, 6
-	at := vg.Point{X: paper.Min.X + 5*margin, Y: paper.Max.Y - legendHeight/2 - margin/2}
+	x, y := left, header+legendHeight/2
 	for i, l := range lines {
-		paper.StrokeLine2(draw.LineStyle{Color: palette[i%len(palette)], Width: 3}, at.X, at.Y, at.X+stroke, at.Y)
-		at.X += stroke + gap
-		paper.FillText(style, at, l.Name)
-		at.X += style.Width(l.Name) + 3*gap
+		d.writef("<path class=\"line%d\" d=\"M%d %dh%d\" stroke=\"%s\" stroke-width=\"3\"/>\n", i%len(palette), x, y, stroke, palette[i%len(palette)].light)
+		d.text(x+stroke+gap, y+4, "", l.Name, "")
+		x += stroke + 4*gap + letter*len(l.Name)
 	}
 }
 
-// plot lays a panel out. The first line lies above the others.
-func (p Panel) plot() (*plot.Plot, error) {
-	out := plot.New()
-	out.Title.Text = p.Title
-	out.Title.Padding = vg.Points(4)
-	out.X.Tick.Marker = plot.TickerFunc(ticks)
-	for _, style := range []*text.Style{&out.Title.TextStyle, &out.X.Label.TextStyle, &out.X.Tick.Label, &out.Y.Tick.Label} {
-		style.Font.Variant = "Sans"
+// panel draws a diagram whose panel begins at top.
+func (d *drawing) panel(p Panel, top int) {
+	roof, floor := top+above, top+panelHeight-below
+	d.text(left, top+22, "", p.heading(), "font-weight=\"bold\"")
+	scale := scaleOf(p.largest())
+	for _, v := range scale.values() {
+		y := d.y(v, scale, roof, floor)
+		d.rule(left, int(y), width-right, int(y))
+		d.text(left-8, int(y)+4, "end", scale.label(v), "")
 	}
-	grid := plotter.NewGrid()
-	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{225}, color.Gray{225}
-	out.Add(grid)
-	for i, l := range slices.Backward(p.Lines) {
-		line, err := plotter.NewLine(l.xys())
-		if err != nil {
-			return nil, err
-		}
-		line.Color, line.Width = palette[i%len(palette)], vg.Points(1)
-		if p.Steps {
-			line.StepStyle = plotter.PostStep
-		}
-		out.Add(line)
+	for _, at := range times(d.begin, d.end) {
+		x := int(d.x(at.Time))
+		d.rule(x, roof, x, floor)
+		d.text(x, floor+18, "middle", at.label, "")
 	}
-	out.Y.Min = 0
-	if out.Y.Max <= 0 {
-		out.Y.Max = 1
+	for i := len(p.Lines) - 1; i >= 0; i-- { // the first lies above the others
+		n := i % len(palette)
+		d.writef("<path class=\"line%d\" d=\"%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\" stroke-linejoin=\"round\"/>\n", n, d.path(p, p.Lines[i], scale, roof, floor), palette[n].light)
 	}
-	return out, nil
 }
 
-func (l Line) xys() plotter.XYs {
-	xys := make(plotter.XYs, len(l.Points))
-	for i, p := range l.Points {
-		xys[i] = plotter.XY{X: float64(p.At.UnixMilli()) / 1000, Y: p.Value}
-	}
-	return xys
+func (d *drawing) x(at time.Time) float64 {
+	return left + (width-left-right)*at.Sub(d.begin).Seconds()/d.end.Sub(d.begin).Seconds()
 }
 
-// strides are what may lie between two labels of the time axis, and how those are written.
-var strides = []struct {
-	every  time.Duration
-	layout string
-}{
-	{time.Minute, "15:04"}, {5 * time.Minute, "15:04"}, {10 * time.Minute, "15:04"}, {30 * time.Minute, "15:04"}, {time.Hour, "15:04"}, {3 * time.Hour, "01-02 15:04"},
-	{6 * time.Hour, "01-02 15:04"}, {12 * time.Hour, "01-02 15:04"}, {day, time.DateOnly}, {2 * day, time.DateOnly}, {7 * day, time.DateOnly}, {14 * day, time.DateOnly},
-	{28 * day, time.DateOnly}, {91 * day, time.DateOnly}, {365 * day, time.DateOnly},
+func (d *drawing) y(value float64, s scale, roof, floor int) float64 {
+	return float64(floor) - float64(floor-roof)*value/s.top()
 }
 
-const (
-	day        = 24 * time.Hour
-	mostLabels = 9
-)
-
-// ticks labels an axis of seconds since 1970 at round times.
-func ticks(from, to float64) (list []plot.Tick) {
-	stride := strides[len(strides)-1]
-	for _, s := range strides {
-		if (to-from)/s.every.Seconds() <= mostLabels {
-			stride = s
-			break
+// path is the way of a line.
+func (d *drawing) path(p Panel, l Line, s scale, roof, floor int) string {
+	var way strings.Builder
+	for i, point := range l.Points {
+		x, y := d.x(point.At), d.y(point.Value, s, roof, floor)
+		switch {
+		case i == 0:
+			fmt.Fprintf(&way, "M%.1f %.1f", x, y)
+		case p.Steps:
+			fmt.Fprintf(&way, "H%.1fV%.1f", x, y)
+		default:
+			fmt.Fprintf(&way, "L%.1f %.1f", x, y)
 		}
 	}
-	every := stride.every.Seconds()
-	for at := math.Ceil(from/every) * every; at <= to && len(list) < 100; at += every {
-		list = append(list, plot.Tick{Value: at, Label: time.Unix(int64(at), 0).UTC().Format(stride.layout)})
+	return way.String()
+}
+
+// largest is the largest value of a panel.
+func (p Panel) largest() (most float64) {
+	for _, l := range p.Lines {
+		for _, point := range l.Points {
+			most = max(most, point.Value)
+		}
 	}
-	return list
+	return most
 }

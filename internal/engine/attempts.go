@@ -28,7 +28,7 @@ func (e *Engine) load(in *instance, a *Attempt) {
 
 // need is what an attempt takes of its instance: everything while its command may run, afterwards only its disk.
 func (e *Engine) need(a *Attempt) drover.Resources {
-	need := e.job(a.ID.Job.Number).needs(a.ID.Job.Index)
+	need := e.job(a.ID.Job.Number).Needs(a.ID.Job.Index)
 	if a.State == drover.AttemptCollecting {
 		return drover.Resources{Disk: need.Disk}
 	}
@@ -44,7 +44,7 @@ func (e *Engine) begin(g *group, in *instance) {
 // beginElement puts an element that has left its queue on an instance.
 func (e *Engine) beginElement(j *Job, index int, in *instance) {
 	a := &Attempt{
-		ID:       drover.AttemptID{Job: drover.JobID{Number: j.Number, Index: index}, Number: max(j.last(index), e.s.LastAttempt) + 1},
+		ID:       drover.AttemptID{Job: drover.JobID{Number: j.Number, Index: index}, Number: max(j.LastAttempt(index), e.s.LastAttempt) + 1},
 		Instance: in.ID,
 		State:    drover.AttemptStarting,
 		Started:  e.s.Now,
@@ -56,7 +56,7 @@ func (e *Engine) beginElement(j *Job, index int, in *instance) {
 // admit puts a new attempt of an element that has left its queue on an instance, and writes that down.
 func (e *Engine) admit(in *instance, j *Job, a *Attempt) {
 	e.belong(in, j.User)
-	el := j.element(a.ID.Job.Index)
+	el := j.Element(a.ID.Job.Index)
 	el.Number = a.ID.Number
 	e.load(in, a)
 	if in.State == drover.InstanceIdle {
@@ -71,8 +71,8 @@ func (e *Engine) admit(in *instance, j *Job, a *Attempt) {
 func (e *Engine) start(in *instance, a *Attempt) {
 	j := e.job(a.ID.Job.Number)
 	a.Effect = e.effect(Effect{Start: &Start{
-		Attempt: a.ID, Instance: in.ID, Type: in.Type.Name, Interrupted: j.element(a.ID.Job.Index).Interrupted,
-		Limits: j.needs(a.ID.Job.Index), Timeout: j.Timeout, Grace: e.life().TermTimeout,
+		Attempt: a.ID, Instance: in.ID, Type: in.Type.Name, Interrupted: j.Element(a.ID.Job.Index).Interrupted,
+		Limits: j.Needs(a.ID.Job.Index), Timeout: j.Timeout, Grace: e.life().TermTimeout,
 	}})
 }
 

@@ -36,7 +36,7 @@ func newBusy(t testing.TB, instances, jobs, elements int) *busy {
 				BootTimeout: time.Hour, ProbeInterval: time.Hour, ProbeTimeout: time.Hour, IdleTimeout: time.Hour, TermTimeout: time.Minute, ShutdownTimeout: time.Minute,
 			},
 		},
-		Clouds: []engine.Cloud{{Name: "c", Known: true, Offerings: []drover.Offering{offering}, NextList: b.now.Add(24 * time.Hour), NextOffer: b.now.Add(24 * time.Hour)}},
+		Clouds: []engine.Cloud{{Catalogue: engine.Catalogue{Name: "c", Known: true, Offerings: []drover.Offering{offering}}, NextList: b.now.Add(24 * time.Hour), NextOffer: b.now.Add(24 * time.Hour)}},
 	}
 	for i := range instances {
 		id := int64(i + 1)

@@ -34,7 +34,7 @@ func (e *Engine) markBlocked() {
 		switch waits := e.s.Settings.ScheduleTimeout > 0 && e.waitsForBlocks(g); {
 		case waits && g.Blocked == 0:
 			g.Blocked, g.Blocks = e.s.Now, e.blocksOf(g.Key.Shape)
-			g.Most = *slices.MaxFunc(g.jobs, func(a, b *Job) int { return cmp.Compare(*a.blocked(g), *b.blocked(g)) }).blocked(g)
+			g.Most = *slices.MaxFunc(g.Jobs, func(a, b *Job) int { return cmp.Compare(*a.BlockedIn(g.Key), *b.BlockedIn(g.Key)) }).BlockedIn(g.Key)
 		case !waits:
 			e.settle(g)
 		}
@@ -53,27 +53,19 @@ func (e *Engine) settle(g *group) {
 	if g.Blocked == 0 {
 		return
 	}
-	for _, j := range g.jobs {
-		*j.blocked(g) = e.blockedFor(g, j)
+	for _, j := range g.Jobs {
+		*j.BlockedIn(g.Key) = e.blockedFor(g, j)
 		e.writeJob(j)
 	}
 	g.Blocked = 0
 }
 
-// blocked is where the time is kept that the job's elements in the group waited before.
-func (j *Job) blocked(g *group) *time.Duration {
-	if grown := j.grownIn(g.Key); grown != nil {
-		return &grown.Blocked
-	}
-	return &j.Blocked
-}
-
 // blockedFor is how long a job of the group has waited in all, up to now.
 func (e *Engine) blockedFor(g *group, j *Job) time.Duration {
 	if g.Blocked == 0 {
-		return *j.blocked(g)
+		return *j.BlockedIn(g.Key)
 	}
-	return *j.blocked(g) + e.s.Now.Sub(g.Blocked)
+	return *j.BlockedIn(g.Key) + e.s.Now.Sub(g.Blocked)
 }
 
 // blockedDeadline is when the first of the group's jobs has waited too long, 0 for never.
@@ -98,14 +90,14 @@ func (e *Engine) refuseBlocked() {
 func (e *Engine) refuseOverdue(g *group) {
 	limit := e.s.Settings.ScheduleTimeout
 	g.Most = 0
-	for _, j := range slices.Clone(g.jobs) {
+	for _, j := range slices.Clone(g.Jobs) {
 		waited := e.blockedFor(g, j)
 		if waited < limit {
-			g.Most = max(g.Most, *j.blocked(g))
+			g.Most = max(g.Most, *j.BlockedIn(g.Key))
 			continue
 		}
 		why := e.reason(drover.ReasonSchedule, "no instance for it could be had in %v: %s", waited.Round(time.Second), g.Blocks)
-		if len(e.attemptsOf(j)) == 0 || j.grownIn(g.Key) != nil {
+		if len(e.attemptsOf(j)) == 0 || j.GrownIn(g.Key) != nil {
 			e.dismiss(g, j, drover.JobCancelled, why)
 			continue
 		}
@@ -121,10 +113,10 @@ const maxBlocks = 5
 func (e *Engine) blocksOf(s drover.Shape) string {
 	var said []string
 	seen := map[*Block]bool{}
-	for _, o := range e.rentable() {
-		if b := e.blockOf(o); b != nil && !seen[b] && s.Accepts(o) {
+	for _, o := range e.market.Offerings() {
+		if b := e.market.BlockOf(o); b != nil && !seen[b] && s.Accepts(o) {
 			seen[b] = true
-			said = append(said, fmt.Sprintf("%s until %s: %s", b.Subject(), clockTime(b.Reason.Until), b.text()))
+			said = append(said, fmt.Sprintf("%s until %s: %s", b.Subject(), clockTime(b.Reason.Until), blockText(*b)))
 		}
 	}
 	if len(said) > maxBlocks {
@@ -135,18 +127,3 @@ func (e *Engine) blocksOf(s drover.Shape) string {
 
 // clockTime is an instant to the second.
 func clockTime(t drover.Time) string { return t.Std().Format(time.RFC3339) }
-
-// Subject names what the block covers, as CLOUD/ZONE/TYPE/MARKET with * for what it does not tell apart, and quota=GROUP for the types of
-// a quota group.
-func (b Block) Subject() string {
-	parts := []string{b.Cloud, b.Zone, b.Type, string(b.Market)}
-	if b.QuotaGroup != "" {
-		parts[2] = "quota=" + b.QuotaGroup
-	}
-	for i, p := range parts {
-		if p == "" {
-			parts[i] = "*"
-		}
-	}
-	return strings.Join(parts, "/")
-}

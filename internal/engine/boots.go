@@ -97,7 +97,7 @@ func (e *Engine) reboot() {
 	if was := e.seen; was != nil {
 		e.seen = nil
 		if b := e.bootTimes(); b.usual != was.usual || !slices.Equal(b.other, was.other) {
-			e.moved()
+			e.reboots++
 		}
 	}
 }

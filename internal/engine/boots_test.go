@@ -11,7 +11,7 @@ import (
 
 func TestBootTimes(t *testing.T) {
 	seen := func(h ...Stat) bootTimes {
-		e := &Engine{clouds: []*Cloud{{Name: "aws"}, {Name: "here"}}}
+		e := &Engine{clouds: []*Cloud{{Catalogue: Catalogue{Name: "aws"}}, {Catalogue: Catalogue{Name: "here"}}}}
 		e.s.Stats.Boots = h
 		return e.seenBoots()
 	}

@@ -20,7 +20,7 @@ type (
 func NewSpending(b Budget, now drover.Time) Spending { return budget.NewSpending(b, now) }
 
 // payer is who pays for the group's jobs.
-func (key GroupKey) payer() budget.Payer { return budget.Payer{User: key.User, Labels: key.Labels} }
+func payer(key GroupKey) budget.Payer { return budget.Payer{User: key.User, Labels: key.Labels} }
 
 // trackSpending has the ledger follow the settings, and all instances anew.
 func (e *Engine) trackSpending() {
@@ -47,7 +47,7 @@ func (e *Engine) claim(in *instance) budget.Claim {
 	}
 	for _, a := range in.load {
 		j := e.job(a.ID.Job.Number)
-		c.Uses = append(c.Uses, budget.Use{Payer: e.keyOf(j).payer(), Started: a.Started, Ended: a.Ended, CPU: j.Shape.Need.CPU, Horizon: budget.Horizon(j.Timeout)})
+		c.Uses = append(c.Uses, budget.Use{Payer: payer(e.queue.KeyOf(j)), Started: a.Started, Ended: a.Ended, CPU: j.Shape.Need.CPU, Horizon: budget.Horizon(j.Timeout)})
 	}
 	for _, b := range in.Bound {
 		c.Bound = append(c.Bound, loadOf(b.Group, b.Count))
@@ -57,7 +57,7 @@ func (e *Engine) claim(in *instance) budget.Claim {
 
 // loadOf is what so many of a group's jobs ask of a budget.
 func loadOf(key GroupKey, n int) budget.Load {
-	return budget.Load{Payer: key.payer(), CPU: key.Shape.Need.CPU, Horizon: budget.Horizon(key.Timeout), Count: n}
+	return budget.Load{Payer: payer(key), CPU: key.Shape.Need.CPU, Horizon: budget.Horizon(key.Timeout), Count: n}
 }
 
 func loadsOf(all ...wanted) (loads []budget.Load) {
@@ -131,7 +131,7 @@ func (e *Engine) settleAttempt(a *Attempt) {
 	}
 	in, j := e.instance(a.Instance), e.job(a.ID.Job.Number)
 	bill, use := e.bill(in), useOf(a, j)
-	e.writeSpending(e.ledger.SettleAttempt(e.keyOf(j).payer(), func(from, to drover.Time) drover.Money { return bill.Share(use, from, to) }))
+	e.writeSpending(e.ledger.SettleAttempt(payer(e.queue.KeyOf(j)), func(from, to drover.Time) drover.Money { return bill.Share(use, from, to) }))
 }
 
 // allowsOn reports whether the budgets allow what the group asks for next: a job more on an instance, or a gang on as many like it as that takes.

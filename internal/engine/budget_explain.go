@@ -99,7 +99,7 @@ func (e *Engine) whyPoor(b *Budget, offers []drover.Offering) (why drover.Reason
 	for _, g := range e.groups {
 		o, ok := leanest(g.Key.Shape, offers)
 		n := g.unbound()
-		if n == 0 || !ok || !b.Covers(g.Key.payer()) {
+		if n == 0 || !ok || !b.Covers(payer(g.Key)) {
 			continue
 		}
 		fit += n

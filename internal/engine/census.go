@@ -46,7 +46,7 @@ type StockKey struct {
 // Census counts, with one look at each job that may not start, each group and each instance.
 func (e *Engine) Census() Census {
 	over := func(b Block) bool { return b.Over }
-	c := Census{Status: e.Status(), Budgets: e.Budgets(), Blocks: slices.DeleteFunc(slices.Clone(e.s.Blocks), over)}
+	c := Census{Status: e.Status(), Budgets: e.Budgets(), Blocks: slices.DeleteFunc(slices.Clone(e.market.Blocks()), over)}
 	for _, cl := range e.clouds {
 		c.Clouds = append(c.Clouds, Sight{cl.Name, cl.Listed, cl.Partition.Since != 0, len(cl.Throttles)})
 	}

@@ -37,7 +37,7 @@ func census(t *testing.T) engine.Census {
 			idle,
 		},
 		Settings: engine.Settings{Clouds: []engine.CloudSettings{{Name: "c", MaxCreating: 1}}},
-		Clouds:   []engine.Cloud{{Name: "c", Listed: 7, Partition: engine.Partition{Since: 8}, Throttles: make([]engine.Throttle, 2)}},
+		Clouds:   []engine.Cloud{{Catalogue: engine.Catalogue{Name: "c", Throttles: make([]engine.Throttle, 2)}, Listed: 7, Partition: engine.Partition{Since: 8}}},
 		Blocks: []engine.Block{
 			{Cloud: "c", Reason: drover.Reason{Code: string(drover.KindQuota)}},
 			{Cloud: "c", Type: "ended", Over: true, Reason: drover.Reason{Code: string(drover.KindQuota)}},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/market"
 )
 
 const (
@@ -64,9 +65,11 @@ func (e *Engine) offered(b Offered) {
 	}
 	c.Fails, c.Mute = 0, drover.Reason{}
 	c.NextOffer = e.s.Now.Add(cmp.Or(e.limits(c.Name).OffersInterval, offersInterval))
-	if e.revise(c, b) {
-		e.offerings = nil
-		e.moved()
+	news, askAgain := e.market.Revise(&c.Catalogue, market.Update{Base: b.Base, Hash: b.Hash, Offerings: b.Offerings, Removed: b.Removed})
+	if askAgain {
+		c.NextOffer = e.s.Now
+	}
+	if news {
 		e.replan, e.refit, e.rates = true, true, true
 		e.fitting++
 		for _, in := range e.instances {
@@ -328,7 +331,7 @@ func (e *Engine) createFailed(b CreateFailed) {
 		}
 	case drover.KindRateLimit:
 	default:
-		e.block(in, b.Tried, b.Err)
+		e.leaveAlone(in, b.Tried, b.Err)
 		e.refuse(in, e.reason(drover.ReasonCreateFailed, "%s", b.Err.Message))
 		e.dropBlocked(in.Cloud)
 	}
@@ -356,7 +359,7 @@ func (e *Engine) refuse(in *instance, why drover.Reason) {
 		e.gone(in, why)
 	case in.State == drover.InstanceStopping:
 	case in.held():
-		in.Reason, in.Retry = &why, e.s.Now.Add(blockTime)
+		in.Reason, in.Retry = &why, e.s.Now.Add(market.BlockTime)
 	default:
 		e.stop(in, why)
 	}
@@ -366,9 +369,7 @@ func (e *Engine) refuse(in *instance, why drover.Reason) {
 // looking.
 func (e *Engine) nextWake() drover.Time {
 	at := e.timers.First()
-	if n, j := e.nextTry(); j != nil {
-		at = sooner(at, n.at)
-	}
+	at = sooner(at, e.queue.NextTry())
 	for _, c := range e.clouds {
 		if c.OfferCall == 0 {
 			at = sooner(at, c.NextOffer)
@@ -377,7 +378,7 @@ func (e *Engine) nextWake() drover.Time {
 			at = sooner(at, c.NextList)
 		}
 	}
-	at = sooner(at, e.nextBlock())
+	at = sooner(at, e.market.Next(e.billBegan))
 	for _, g := range e.groups {
 		at = sooner(at, e.blockedDeadline(g))
 		if retry := g.retryAt(); retry > e.s.Now {

@@ -18,7 +18,7 @@ func (e *Engine) costEffective(g *group, in *instance) bool {
 	if e.anywhere(g, in) || e.fresh(in) && g.unbound() > 0 || g.Key.Gang > 0 && !in.Used {
 		return true
 	}
-	jobs := in.seated + in.free.Times(g.Key.Shape.Need, in.atOnce(max(1, g.queued)))
+	jobs := in.seated + in.free.Times(g.Key.Shape.Need, in.atOnce(max(1, g.Queued)))
 	for _, a := range in.load {
 		if a.State != drover.AttemptCollecting {
 			jobs++
@@ -51,14 +51,15 @@ func (e *Engine) fresh(in *instance) bool { return !in.Used && in.IdleSince == e
 
 // alone is what an hour costs of what may be rented now and costs least for one job of the shape, its boot, its volume and half a billing period included; 0 if nothing holds it.
 func (e *Engine) alone(s drover.Shape) (least drover.Money) {
+	e.forgetStale()
 	if least, known := e.singles[s]; known {
 		return least
 	}
-	all, boots, cost := e.rentable(), e.bootTimes(), drover.Money(0)
+	all, boots, cost := e.market.Offerings(), e.bootTimes(), drover.Money(0)
 	for i := range all {
 		// The price bounds what one with its volume costs from below, and most are passed over by that alone.
 		o, hour := &all[i], time.Hour+boots.of(&all[i])
-		if least != 0 && o.Price.For(hour) >= cost || !s.Accepts(*o) || e.blockOf(*o) != nil {
+		if least != 0 && o.Price.For(hour) >= cost || !s.Accepts(*o) || e.market.BlockOf(*o) != nil {
 			continue
 		}
 		price := e.withVolume(*o, s.Need.Disk).Price
@@ -76,9 +77,11 @@ func (e *Engine) alone(s drover.Shape) (least drover.Money) {
 // singlesMost is for how many shapes that is remembered.
 const singlesMost = 10_000
 
-// moved notes that what may be rented, or for how much, is not as it was.
-func (e *Engine) moved() {
-	clear(e.singles)
-	e.seen = nil
-	clear(e.minimumCosts)
+// forgetStale forgets what was worked out of offers, and of how long they boot, if those are not as they were.
+func (e *Engine) forgetStale() {
+	if now := e.market.Revision() + e.reboots; now != e.reckoned {
+		clear(e.singles)
+		clear(e.minimumCosts)
+		e.reckoned = now
+	}
 }

@@ -19,6 +19,8 @@ import (
 
 	"drover"
 	"drover/internal/engine/budget"
+	"drover/internal/engine/market"
+	"drover/internal/engine/queue"
 	"drover/internal/engine/timers"
 )
 
@@ -26,21 +28,19 @@ import (
 type Engine struct {
 	s State // what is neither job, attempt, instance nor cloud
 
-	jobs         roster
-	followers    map[int64][]int64 // of a job that is not final: the numbers of those that run after it
-	groups       []*group          // by order of service, see sortGroups
+	groups       []*group // by order of service, see sortGroups
 	byKey        map[GroupKey]*group
 	attempts     map[drover.JobID]*Attempt // live
 	instances    []*instance               // by ID
 	byName       map[string]*instance
 	clouds       []*Cloud // by name, as configured
 	timers       timers.Timers
-	tries        []try // that are to come, the first of them first
 	fleetIndex   fleetIndex
 	claims       claims
-	offerings    []drover.Offering              // what rentable found; nil when that has changed
-	minimumCosts map[minimumCostKey]minimumCost // what groups ask for costs each kind of window at least; forgotten likewise
-	singles      map[drover.Shape]drover.Money  // what an hour of the cheapest offering for one job costs; forgotten when that may have changed
+	minimumCosts map[minimumCostKey]minimumCost // what groups ask for costs each kind of window at least
+	singles      map[drover.Shape]drover.Money  // what an hour of the cheapest offering for one job costs
+	reckoned     int                            // as of which offers and boots both are
+	reboots      int                            // how often what is known of boots has changed
 	seen         *bootTimes                     // how long instances boot; nil: to be worked out
 
 	kept   []kept // for gangs, while others are placed
@@ -54,11 +54,11 @@ type Engine struct {
 	refit   bool                       // a group or a type is new
 	fitting int                        // how often what types there are has changed
 	fleet   int                        // how often what instances there are, or may take work, has changed
-	blocked bool                       // blocks changed
-	labels  []string                   // whose values tell groups apart, by name
 	used    map[string]drover.MilliCPU // of what runs, by whose share it is of; nobody who has nothing, and nothing without shares
 	runs    map[GroupKey]runs          // what runs, where there is a mix
+	queue   *queue.Queue
 	ledger  *budget.Ledger
+	market  *market.Market
 	stock   *inventory // nil until a decision needs one
 	yield   bool       // something is stuck, or has fallen idle
 	rates   bool       // what instances cost may have changed
@@ -87,7 +87,6 @@ func New(s State) (*Engine, error) {
 	}
 	e := &Engine{
 		s:            s,
-		followers:    map[int64][]int64{},
 		byKey:        map[GroupKey]*group{},
 		attempts:     map[drover.JobID]*Attempt{},
 		byName:       map[string]*instance{},
@@ -97,10 +96,12 @@ func New(s State) (*Engine, error) {
 		minimumCosts: map[minimumCostKey]minimumCost{},
 		fitting:      1,
 	}
+	e.market = market.New(s.Blocks, s.Interruptions)
+	e.market.At(s.Now)
 	e.ledger = budget.New(s.Spent, s.Spending, s.Pending.Turn, e.claimOf)
 	e.ledger.At(s.Now)
 	e.trackSpending()
-	e.labels = s.Settings.labels()
+	e.queue = queue.New(s.Settings.labels())
 	for _, known := range s.Groups {
 		e.group(known.Key)
 	}
@@ -119,6 +120,7 @@ func New(s State) (*Engine, error) {
 	for _, c := range s.Clouds {
 		e.clouds = append(e.clouds, &c)
 	}
+	e.followMarket()
 	for _, a := range s.Attempts {
 		e.addAttempt(&a)
 	}
@@ -147,10 +149,11 @@ func New(s State) (*Engine, error) {
 // State returns all that the engine knows, in canonical form. It shares no memory with the engine.
 func (e *Engine) State() State {
 	s := e.s
-	s.Blocks, s.Interruptions, s.Departed = slices.Clone(s.Blocks), slices.Clone(s.Interruptions), slices.Clone(s.Departed)
+	s.Departed = slices.Clone(s.Departed)
+	s.Blocks, s.Interruptions = e.market.State()
 	s.Stats.Boots, s.Stats.Gaps = slices.Clone(s.Stats.Boots), slices.Clone(s.Stats.Gaps)
-	for j := range e.jobs.all() {
-		c := j.clone()
+	for j := range e.queue.All() {
+		c := j.Clone()
 		c.Postponed = nil
 		s.Jobs = append(s.Jobs, c)
 	}
@@ -198,13 +201,14 @@ func (e *Engine) Apply(ev Event) Decision {
 		e.sayUnproved()
 	}
 
+	e.market.At(e.s.Now)
 	e.ledger.At(e.s.Now)
 	e.turnWindows(was)
 	e.handle(ev.Body)
 	e.resume()
 	e.rerate()
 	e.watchBudgets()
-	e.expireBlocks()
+	e.unblock(e.market.Expire(e.billBegan))
 	e.placeWaiting()
 	e.checkDue()
 	for _, c := range e.clouds {
@@ -251,9 +255,7 @@ func (e *Engine) checkDue() {
 }
 
 func (e *Engine) writeBlocks() {
-	if e.blocked {
-		e.blocked = false
-		blocks := append([]Block{}, e.s.Blocks...) // never nil, which would be no write at all
+	if blocks, changed := e.market.Taken(); changed {
 		e.write(Write{Blocks: &blocks})
 	}
 }
@@ -384,7 +386,7 @@ func (e *Engine) configure(s Settings) {
 	for _, cs := range s.Clouds {
 		c := known[cs.Name]
 		if c == nil {
-			c = &Cloud{Name: cs.Name}
+			c = &Cloud{Catalogue: Catalogue{Name: cs.Name}}
 		}
 		switch {
 		case !cs.Leaving:
@@ -405,9 +407,9 @@ func (e *Engine) configure(s Settings) {
 		}
 		e.touch(in)
 	}
-	e.offerings = nil
+	e.followMarket()
 	e.trackSpending()
-	e.moved()
+	e.seen = nil
 	e.replace, e.replan, e.refit, e.rates = true, true, true, true
 	e.fitting++
 	e.fleet++

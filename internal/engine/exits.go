@@ -23,7 +23,7 @@ func (e *Engine) judge(a *Attempt) {
 	case x.Cause == drover.CauseInterrupted:
 		e.end(a, drover.AttemptInterrupted, e.reason(drover.ReasonInterrupted, "%s", e.whyInterrupted(a)))
 	case x.Cause == drover.CauseMemory:
-		e.end(a, drover.AttemptFailed, e.reason(drover.ReasonMemory, "ran out of memory with %s", e.job(a.ID.Job.Number).needs(a.ID.Job.Index).Memory.Rounded()))
+		e.end(a, drover.AttemptFailed, e.reason(drover.ReasonMemory, "ran out of memory with %s", e.job(a.ID.Job.Number).Needs(a.ID.Job.Index).Memory.Rounded()))
 	case x.Cause == drover.CauseImage:
 		e.end(a, drover.AttemptFailed, e.reason(drover.ReasonImage, "%s", x.Text))
 	case x.Cause == drover.CauseNoImage:

@@ -24,7 +24,7 @@ type Status struct {
 
 // Status sums up the present, with one look at each job.
 func (e *Engine) Status() Status {
-	s := Status{Now: e.s.Now, Instances: map[drover.InstanceState]int{}, Spent: e.spent(), Jobs: e.jobs.count, Paused: e.s.Paused, Draining: e.s.Draining}
+	s := Status{Now: e.s.Now, Instances: map[drover.InstanceState]int{}, Spent: e.spent(), Jobs: e.queue.Len(), Paused: e.s.Paused, Draining: e.s.Draining}
 	for _, in := range e.instances {
 		s.Instances[in.State]++
 		if in.Created != 0 {
@@ -78,7 +78,7 @@ func (e *Engine) find(name string) *instance {
 // The slice is shared, with the engine too: it is never changed, by the engine or whoever is given it, and stays good to read outside the
 // loop.
 func (e *Engine) Catalogue() (offerings []drover.Offering, known bool) {
-	return e.rentable(), e.catalogued()
+	return e.market.Offerings(), e.market.Complete()
 }
 
 // Attempts lists the live attempts, by instance.
@@ -94,7 +94,7 @@ func (e *Engine) Attempts() (list []Attempt) {
 // AtRest reports whether nothing is left: no job that is not final, no instance that is not gone, not even one that is known to its cloud
 // alone, since each was listed.
 func (e *Engine) AtRest() bool {
-	return e.jobs.count == 0 && len(e.instances) == 0 && e.looked() && !e.ghosts()
+	return e.queue.Len() == 0 && len(e.instances) == 0 && e.looked() && !e.ghosts()
 }
 
 // looked reports whether every cloud has said what it has: twice, if the records are not to be relied on, and after a create call of which nobody knows

@@ -52,7 +52,7 @@ func (e *Engine) explainGroups(x *everything) {
 	var groups []*group
 	for _, g := range e.groups {
 		switch {
-		case g.queued == 0:
+		case g.Queued == 0:
 		case len(groups) < x.most:
 			groups = append(groups, g)
 		default:
@@ -66,15 +66,15 @@ func (e *Engine) explainGroups(x *everything) {
 }
 
 func (e *Engine) explainGroup(g *group, coming *arrivals) drover.Explanation {
-	first := g.jobs[0]
-	one := drover.Explanation{Subject: jobSubject(first), Waiting: true, Count: g.queued, Since: first.Since}
-	if n := len(g.jobs); n > 1 {
+	first := g.Jobs[0]
+	one := drover.Explanation{Subject: jobSubject(first), Waiting: true, Count: g.Queued, Since: first.Since}
+	if n := len(g.Jobs); n > 1 {
 		one.Jobs = n
 	}
 	if g.booting() > 0 {
 		one.Reasons = append(one.Reasons, whyBooting(coming))
 	}
-	if g.booting() < g.queued {
+	if g.booting() < g.Queued {
 		one.Reasons = append(one.Reasons, e.whyUnbound(g, first)...)
 	}
 	return one
@@ -88,7 +88,7 @@ type cause struct {
 	one          int64
 }
 
-func (j *Job) cause() cause {
+func causeOf(j *Job) cause {
 	c := cause{succeed: len(j.After), end: len(j.AfterAny)}
 	if c.succeed+c.end == 1 {
 		c.one = slices.Concat(j.After, j.AfterAny)[0]
@@ -99,16 +99,16 @@ func (j *Job) cause() cause {
 // explainHeld explains the jobs that may not start at all, those of one cause together.
 func (e *Engine) explainHeld(x *everything) {
 	at := map[cause]int{}
-	for j := range e.jobs.all() {
-		if !j.held() {
+	for j := range e.queue.All() {
+		if !j.Held() {
 			continue
 		}
-		i, seen := at[j.cause()]
+		i, seen := at[causeOf(j)]
 		if !seen {
 			if !x.room() {
 				continue
 			}
-			i, at[j.cause()] = len(x.all), len(x.all)
+			i, at[causeOf(j)] = len(x.all), len(x.all)
 			why, _ := e.whyHeld(j)
 			x.add(drover.Explanation{Subject: jobSubject(j), Waiting: true, Since: why.Since, Reasons: []drover.Reason{why}})
 		}
@@ -118,8 +118,8 @@ func (e *Engine) explainHeld(x *everything) {
 
 // explainPostponed explains what waits but may not start yet.
 func (e *Engine) explainPostponed(x *everything) {
-	for j := range e.jobs.all() {
-		if len(j.Postponed) > 0 && !j.held() && x.room() {
+	for j := range e.queue.All() {
+		if len(j.Postponed) > 0 && !j.Held() && x.room() {
 			id := drover.JobID{Number: j.Number, Index: -1}
 			x.add(drover.Explanation{Subject: id.String(), Waiting: true, Count: j.Postponed.Count(), Since: j.Since, Reasons: e.whyPostponed(j, id)})
 		}
@@ -137,7 +137,7 @@ func (e *Engine) explainInstances(x *everything) {
 }
 
 func (e *Engine) explainBlocks(x *everything) {
-	for _, b := range e.s.Blocks {
+	for _, b := range e.market.Blocks() {
 		if x.room() {
 			x.add(e.explainBlock(b))
 		}
@@ -164,7 +164,7 @@ func (e *Engine) explainBudgets(x *everything) {
 
 // ExplainBlock says why what is named as CLOUD/ZONE/TYPE/MARKET, as a Block's Subject is, is left alone, if it is.
 func (e *Engine) ExplainBlock(subject string) (drover.Explanation, bool) {
-	for _, b := range e.s.Blocks {
+	for _, b := range e.market.Blocks() {
 		if b.Subject() == subject {
 			return e.explainBlock(b), true
 		}
@@ -174,14 +174,14 @@ func (e *Engine) ExplainBlock(subject string) (drover.Explanation, bool) {
 
 func (e *Engine) explainBlock(b Block) drover.Explanation {
 	why := b.Reason
-	why.Text, why.Until = b.text()+b.cure(), later(why.Until, e.s.Now)
+	why.Text, why.Until = blockText(b)+cureOf(b), later(why.Until, e.s.Now)
 	return drover.Explanation{Subject: b.Subject(), Since: why.Since, Reasons: []drover.Reason{why}}
 }
 
-// text says why the block is there, and what its end waits for if its time is over.
-func (b Block) text() string {
+// blockText says why the block is there, and what its end waits for if its time is over.
+func blockText(b Block) string {
 	switch {
-	case b.Over && b.unstable():
+	case b.Over && b.ForInterruptions():
 		return b.Reason.Text + "; one instance tries whether it is calm"
 	case b.Probe != 0:
 		return b.Reason.Text + "; one create tries whether that is over"
@@ -191,8 +191,8 @@ func (b Block) text() string {
 	return b.Reason.Text
 }
 
-// cure is what an operator can do about the block, other than wait for its end.
-func (b Block) cure() string {
+// cureOf is what an operator can do about the block, other than wait for its end.
+func cureOf(b Block) string {
 	switch drover.ErrorKind(b.Reason.Code) {
 	case drover.KindQuota:
 		return "; a higher quota, or an instance that goes, ends it"

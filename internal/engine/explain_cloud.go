@@ -83,7 +83,7 @@ func (e *Engine) troublesOf(c *Cloud) (why []drover.Reason) {
 
 // blocksIn is what a cloud's offerings are blocked by.
 func (e *Engine) blocksIn(c *Cloud) (why []drover.Reason) {
-	blocks := slices.DeleteFunc(slices.Clone(e.s.Blocks), func(b Block) bool { return b.Cloud != c.Name })
+	blocks := slices.DeleteFunc(slices.Clone(e.market.Blocks()), func(b Block) bool { return b.Cloud != c.Name })
 	for _, b := range blocks[:min(len(blocks), maxBlocks)] {
 		one := e.explainBlock(b).Reasons[0]
 		one.Text = b.Subject() + " is left alone: " + one.Text
@@ -102,7 +102,7 @@ func (e *Engine) blocksIn(c *Cloud) (why []drover.Reason) {
 // unblockedIn is what of a cloud is offered and not blocked, as it is paid.
 func (e *Engine) unblockedIn(c *Cloud) (free []drover.Offering) {
 	for _, o := range c.Offerings {
-		if e.blockOf(o) == nil {
+		if e.market.BlockOf(o) == nil {
 			free = append(free, e.asPaid(o))
 		}
 	}

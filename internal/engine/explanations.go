@@ -16,7 +16,7 @@ func (e *Engine) Explain(id drover.JobID) (drover.Explanation, bool) {
 		return drover.Explanation{}, false
 	}
 	x := drover.Explanation{Subject: id.String(), Since: j.Since}
-	if x.Count = j.waits(id); x.Count > 0 {
+	if x.Count = j.Waits(id); x.Count > 0 {
 		x.Waiting, x.Reasons = true, e.whyQueued(j, id)
 	}
 	running := e.whyRunning(j, id)
@@ -25,17 +25,6 @@ func (e *Engine) Explain(id drover.JobID) (drover.Explanation, bool) {
 	}
 	x.Reasons = append(x.Reasons, running...)
 	return x, len(x.Reasons) > 0
-}
-
-// waits is how many of what is named of the job wait.
-func (j *Job) waits(id drover.JobID) int {
-	switch {
-	case id.Index < 0 && j.Array.Set:
-		return j.Queued.Count()
-	case j.Queued.Has(id.Index):
-		return 1
-	}
-	return 0
 }
 
 // whyQueued says why what is named of the job waits, of each of its groups in turn.
@@ -47,16 +36,16 @@ func (e *Engine) whyQueued(j *Job, id drover.JobID) (why []drover.Reason) {
 		return e.whyPostponed(j, id)
 	}
 	if id.Index >= 0 || !j.Array.Set {
-		if g := e.byKey[e.keyWith(j, j.memory(id.Index))]; g != nil {
-			return e.whyIn(g, j, j.waitingRanges(g.Key).rank(id.Index), 1)
+		if g := e.byKey[e.queue.KeyOf(j).With(j.MemoryOf(id.Index))]; g != nil {
+			return e.whyIn(g, j, j.WaitingRanges(g.Key).Rank(id.Index), 1)
 		}
 	}
-	if g := e.byKey[e.keyOf(j)]; g != nil {
-		why = e.whyIn(g, j, 0, j.waitingIn(g.Key))
+	if g := e.byKey[e.queue.KeyOf(j)]; g != nil {
+		why = e.whyIn(g, j, 0, j.WaitingIn(g.Key))
 	}
 	for _, grown := range j.Grown {
-		if g := e.byKey[e.keyWith(j, grown.Memory)]; g != nil {
-			why = append(why, e.whyIn(g, j, 0, j.waitingIn(g.Key))...)
+		if g := e.byKey[e.queue.KeyOf(j).With(grown.Memory)]; g != nil {
+			why = append(why, e.whyIn(g, j, 0, j.WaitingIn(g.Key))...)
 		}
 	}
 	if why = append(why, e.whyPostponed(j, id)...); len(why) == 0 {
@@ -70,11 +59,11 @@ func (e *Engine) whyIn(g *group, j *Job, place, n int) []drover.Reason {
 	if n == 0 {
 		return nil
 	}
-	for _, o := range g.jobs {
+	for _, o := range g.Jobs {
 		if o == j {
 			break
 		}
-		place += o.waitingIn(g.Key)
+		place += o.WaitingIn(g.Key)
 	}
 	booting := min(n, max(0, g.booting()-place))
 	if booting == 0 {
@@ -105,7 +94,7 @@ func (e *Engine) whyUnbound(g *group, j *Job) []drover.Reason {
 	}
 	if limit := e.s.Settings.ScheduleTimeout; limit > 0 && g.Blocked != 0 {
 		text := fmt.Sprintf("cancelled once it has waited for blocks to end for %v in all", limit)
-		why = append(why, drover.Reason{Code: drover.ReasonSchedule, Text: text, Since: g.Blocked, Until: g.Blocked.Add(limit - *j.blocked(g))})
+		why = append(why, drover.Reason{Code: drover.ReasonSchedule, Text: text, Since: g.Blocked, Until: g.Blocked.Add(limit - *j.BlockedIn(g.Key))})
 	}
 	return slices.Concat(why, e.whyGang(g), e.whyShare(g))
 }

@@ -165,7 +165,7 @@ func (s *stranger) apply(body Body) {
 	s.e.Status()
 	s.e.Census()
 	s.e.ExplainAll(50)
-	for j := range s.e.jobs.all() {
+	for j := range s.e.queue.All() {
 		s.e.Explain(drover.JobID{Number: j.Number, Index: s.pick(4) - 1})
 	}
 	for _, in := range s.e.instances {
@@ -341,8 +341,8 @@ func (e *Engine) wrongRolls() string {
 func (e *Engine) wrongGroups(bound map[GroupKey]int) string {
 	for _, g := range e.groups {
 		queued := 0
-		for _, j := range g.jobs {
-			n := j.waitingIn(g.Key)
+		for _, j := range g.Jobs {
+			n := j.WaitingIn(g.Key)
 			if queued += n; n <= 0 {
 				return fmt.Sprintf("job %d waits in a group with %d elements", j.Number, n)
 			}
@@ -350,8 +350,8 @@ func (e *Engine) wrongGroups(bound map[GroupKey]int) string {
 		switch {
 		case g.bound != bound[g.Key]:
 			return fmt.Sprintf("%d of a group are bound, %d by instances", g.bound, bound[g.Key])
-		case g.queued != queued:
-			return fmt.Sprintf("%d of a group wait, %d by jobs", g.queued, queued)
+		case g.Queued != queued:
+			return fmt.Sprintf("%d of a group wait, %d by jobs", g.Queued, queued)
 		case g.Unmet < 0 || g.Standby < 0 || g.Coming < 0:
 			return fmt.Sprintf("a group has %d unmet, %d standing by, %d coming", g.Unmet, g.Standby, g.Coming)
 		}
@@ -360,7 +360,7 @@ func (e *Engine) wrongGroups(bound map[GroupKey]int) string {
 	if len(bound) > 0 {
 		return fmt.Sprintf("instances are bound to groups that are not there: %v", bound)
 	}
-	for j := range e.jobs.all() {
+	for j := range e.queue.All() {
 		if len(j.Queued)+len(e.attemptsOf(j)) == 0 {
 			return fmt.Sprintf("job %d neither waits nor runs, and is not final", j.Number)
 		}
@@ -383,7 +383,7 @@ func (e *Engine) wrongPostponed(j *Job) string {
 		for i := run.First; i <= run.Last; i++ {
 			first, last, torn := i, i, false
 			if j.Gang > 0 {
-				first, last = j.gangOf(i)
+				first, last = j.GangOf(i)
 				torn = len(e.gangLive(j, i)) > 0
 			}
 			late := slices.ContainsFunc(j.Tried, func(el Element) bool {
@@ -469,7 +469,7 @@ func (s *stranger) instance() int64 {
 
 // number is a job's that is not final, or any other.
 func (s *stranger) number() int64 {
-	if there := slices.Collect(s.e.jobs.all()); len(there) > 0 && s.pick(8) > 0 {
+	if there := slices.Collect(s.e.queue.All()); len(there) > 0 && s.pick(8) > 0 {
 		return there[s.pick(len(there))].Number
 	}
 	return int64(s.pick(8))
@@ -494,14 +494,14 @@ func (s *stranger) exit() drover.Exit {
 func (s *stranger) job() Job {
 	s.jobs++
 	j := Job{
-		Number: s.jobs, Name: fmt.Sprint("j", s.jobs), User: []string{"", "ada"}[s.pick(2)], Labels: map[string]string{"a": []string{"b", "c"}[s.pick(2)]}, Priority: s.pick(3), Attempts: 1 + s.pick(3), Queued: Ranges{{-1, -1}},
+		Number: s.jobs, Name: fmt.Sprint("j", s.jobs), User: []string{"", "ada"}[s.pick(2)], Labels: map[string]string{"a": []string{"b", "c"}[s.pick(2)]}, Priority: s.pick(3), Attempts: 1 + s.pick(3), Queued: Ranges{{First: -1, Last: -1}},
 		MaxRunning: s.pick(3), Retry: drover.Retry{ExitCodes: []int{1}, Times: s.pick(2), Delay: time.Duration(s.pick(3)) * time.Minute}, Timeout: time.Duration(s.pick(2)) * time.Hour,
 		Expected: time.Duration(s.pick(4)-1) << (5 * s.pick(12)),
 		Shape:    drover.Shape{Spot: drover.SpotPrefer, Need: drover.Resources{CPU: drover.MilliCPU(500 << s.pick(5)), Memory: drover.GiB << s.pick(5), Disk: drover.GiB}},
 	}
 	if s.pick(2) == 0 {
 		j.Array = drover.Array{First: 0, Last: s.pick(6), Set: true}
-		j.Queued = Ranges{{0, j.Array.Last}}
+		j.Queued = Ranges{{First: 0, Last: j.Array.Last}}
 	}
 	if j.Array.Set && s.pick(2) == 0 {
 		j.Gang = 2

@@ -5,6 +5,7 @@ import (
 
 	"drover"
 	"drover/internal/engine/budget"
+	"drover/internal/engine/market"
 )
 
 // Of a plan nothing is rented for a part of a gang: what cannot be had as a whole is left out, and others are planned for without it.
@@ -18,7 +19,7 @@ type wholes struct {
 	sums      []drover.Money   // by all of these together, of each account
 	room      int              // that they leave
 	clouds    map[string]int   // how many of them each has
-	left      limitsLeft       // that they leave of limits within clouds
+	left      market.Limits    // that they leave of limits within clouds
 }
 
 // portion is what one purchase takes.
@@ -62,7 +63,7 @@ func (e *Engine) trim(w *wholes, g *group) {
 	served := 0
 	e.loadsOf(w, g, func(l *drover.Load) { served += max(0, l.Count) })
 	has := g.Standby + g.bound
-	left := g.wholeWithin(has+min(served, g.wants())) - has
+	left := g.WholeWithin(has+min(served, g.wants())) - has
 	if served == 0 {
 		return
 	}
@@ -96,7 +97,7 @@ func (e *Engine) loadsOf(w *wholes, g *group, do func(*drover.Load)) {
 // drop rents nothing for a gang's group. What that leaves may serve others, which are planned for once more, without it.
 func (e *Engine) drop(w *wholes, g *group, why drover.Reason) {
 	e.loadsOf(w, g, func(l *drover.Load) { l.Count = 0 })
-	if g.PartlyPlanned = 0; g.queued == 0 {
+	if g.PartlyPlanned = 0; g.Queued == 0 {
 		return
 	}
 	if !g.Unschedulable {
@@ -116,7 +117,7 @@ func (e *Engine) unable(w *wholes) (*group, drover.Reason) {
 	gang := slices.IndexFunc(loads, func(l wanted) bool { return l.g.Key.Gang > 0 })
 	o, ok := e.firstOf(w.s, p)
 	t := portion{made: true, of: o}
-	ok = ok && w.room > 0 && w.clouds[o.Cloud] < e.cloudRoom(o.Cloud) && w.left.passed(o) == nil
+	ok = ok && w.room > 0 && w.clouds[o.Cloud] < e.cloudRoom(o.Cloud) && w.left.Passed(o) == nil
 	var dear *budget.Account
 	if ok && e.limited() {
 		t.sums, dear = e.affords(w, o, loads, e.seatedOf(w, loads))
@@ -139,7 +140,7 @@ func (w *wholes) take(t portion, n int) {
 	}
 	w.room -= n
 	w.clouds[t.of.Cloud] += n
-	w.left.take(n, t.of)
+	w.left.Take(n, t.of)
 	for i, sum := range t.sums {
 		w.sums[i] += sum * drover.Money(n)
 	}
@@ -156,7 +157,7 @@ func (e *Engine) rewind(w *wholes, to int) {
 // firstOf is the offering that a purchase is of, if it still may be rented.
 func (e *Engine) firstOf(s *Solving, p drover.Purchase) (o drover.Offering, ok bool) {
 	o, ok = s.first(p)
-	return o, ok && e.blockOf(o) == nil && !e.overtaken(o)
+	return o, ok && e.market.BlockOf(o) == nil && !e.overtaken(o)
 }
 
 // seatedOf is what gangs will bind on what is ready, where they have some of their places, if the next purchase is the first for the rest of them.
@@ -187,23 +188,4 @@ func (e *Engine) affords(w *wholes, o drover.Offering, loads []wanted, with []bu
 		return nil, a
 	}
 	return sums, nil
-}
-
-// wholeWithin is how many elements the group's next gangs have, of as many gangs as have no more than n together.
-func (g *group) wholeWithin(n int) (sum int) {
-	for _, j := range g.jobs {
-		next := j.Array.First
-		for _, run := range j.waitingRanges(g.Key) {
-			for next = max(next, run.First); next <= run.Last; {
-				size := len(j.gangmates(next))
-				if sum+size > n {
-					return sum
-				}
-				sum += size
-				_, last := j.gangOf(next)
-				next = last + 1
-			}
-		}
-	}
-	return sum
 }

@@ -12,15 +12,9 @@ import (
 // each of its elements that is not final. If one of them is to be tried again, those that still run are ended, and put off like those of a job whose
 // priority became 0: nothing is counted against them. Until the last of them has ended, what waits of the gang is postponed.
 
-// gangOf is the gang of an element, by its first and its last index.
-func (j *Job) gangOf(index int) (first, last int) {
-	first = j.Array.First + (index-j.Array.First)/j.Gang*j.Gang
-	return first, min(first+j.Gang-1, j.Array.Last)
-}
-
 // gangLive is the live attempts of an element's gang.
 func (e *Engine) gangLive(j *Job, index int) (live []*Attempt) {
-	first, last := j.gangOf(index)
+	first, last := j.GangOf(index)
 	for i := first; i <= last; i++ {
 		if a := e.attempts[drover.JobID{Number: j.Number, Index: i}]; a != nil {
 			live = append(live, a)
@@ -41,7 +35,7 @@ func (s State) tear() {
 			continue
 		}
 		j := &s.Jobs[at]
-		for _, i := range j.gangmates(a.ID.Job.Index) {
+		for _, i := range j.Gangmates(a.ID.Job.Index) {
 			j.Postponed.Add(i)
 		}
 	}
@@ -59,29 +53,12 @@ func (e *Engine) stopSiblings(j *Job, index int, why drover.Reason) {
 	}
 }
 
-// nextGang is the elements of the group's next gang, all of which wait.
-func (g *group) nextGang() (*Job, []int) {
-	j := g.jobs[0]
-	return j, j.gangmates(j.waitingRanges(g.Key)[0].First)
-}
-
-// gangmates is the elements of a gang that wait.
-func (j *Job) gangmates(index int) (waiting []int) {
-	first, last := j.gangOf(index)
-	for i := first; i <= last; i++ {
-		if j.Queued.Has(i) {
-			waiting = append(waiting, i)
-		}
-	}
-	return waiting
-}
-
 // whyGang says how many of the group's next gang have places.
 func (e *Engine) whyGang(g *group) []drover.Reason {
-	if g.Key.Gang == 0 || g.queued == 0 {
+	if g.Key.Gang == 0 || g.Queued == 0 {
 		return nil
 	}
-	_, members := g.nextGang()
+	_, members := g.NextGang()
 	text := fmt.Sprintf("%d begin together or none: %d have places that are ready, and %d some on their way", len(members), g.Standby, min(g.bound, len(members)-g.Standby))
 	return []drover.Reason{{Code: drover.ReasonGang, Text: text, Since: g.Reason.Since}}
 }

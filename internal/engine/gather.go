@@ -13,7 +13,7 @@ import (
 
 // placeGang begins the group's next gang, if there is room for all of it.
 func (e *Engine) placeGang(g *group) bool {
-	j, members := g.nextGang()
+	j, members := g.NextGang()
 	seats, refuses := e.placesFor(g, len(members))
 	if refuses != nil {
 		g.wait(e.whyUnpaid(g, refuses))
@@ -22,13 +22,12 @@ func (e *Engine) placeGang(g *group) bool {
 		e.half = half{len(members), seats, refuses != nil || !e.allowsRest(g, seats)}
 		return false
 	}
+	g.TakeGang(members)
 	for i, index := range members {
-		j.Queued.Remove(index)
 		e.beginElement(j, index, seats[i])
 	}
-	if g.queued -= len(members); j.waitingIn(g.Key) == 0 {
-		*j.blocked(g) = e.blockedFor(g, j)
-		g.jobs = cut(g.jobs, 0)
+	if !g.Has(j) {
+		*j.BlockedIn(g.Key) = e.blockedFor(g, j)
 	}
 	return true
 }
@@ -127,7 +126,7 @@ type half struct {
 
 // gather keeps what is ready for the group's next gang, if all of it can come together; else it lets go of everything.
 func (e *Engine) gather(g *group, r *fleetIndex, before bool) {
-	if g.queued == 0 {
+	if g.Queued == 0 {
 		e.unbindSurplus(g, r)
 		return
 	}
@@ -184,5 +183,5 @@ func (e *Engine) hopelessFor(g *group, n int) bool {
 	if !g.Unschedulable && !e.s.Closing || e.hasChance(g) || e.s.Solving != nil && slices.Contains(e.s.Solving.Groups, g.Key) {
 		return false
 	}
-	return n > g.PartlyPlanned && e.inventory().hold(g, n, g.jobs[0].Number) < n-g.PartlyPlanned
+	return n > g.PartlyPlanned && e.inventory().hold(g, n, g.Jobs[0].Number) < n-g.PartlyPlanned
 }

@@ -5,15 +5,15 @@ import (
 	"slices"
 
 	"drover"
+	"drover/internal/engine/queue"
 )
 
 // group is the jobs of one key that are not final, and how many of their elements wait.
 type group struct {
 	Group
+	queue.Class
 	mark   string // its user's
 	narrow int    // how much it asks of an instance beside its size
-	jobs   []*Job // those with queued elements that may start, by number
-	queued int    // elements of jobs
 	bound  int    // of those and of the coming, for how many an instance is on its way
 
 	fits  []fit // by ID, the instances that have room for one of its jobs now, as far as news was taken in
@@ -26,17 +26,17 @@ type group struct {
 }
 
 // wants is for how many elements, waiting or to wait soon, there is neither a place nor an instance on its way.
-func (g *group) wants() int { return max(0, g.queued+g.Coming-g.Standby-g.bound) }
+func (g *group) wants() int { return max(0, g.Queued+g.Coming-g.Standby-g.bound) }
 
 // unbound is how many waiting elements have neither a place nor an instance on its way.
-func (g *group) unbound() int { return min(g.queued, g.wants()) }
+func (g *group) unbound() int { return min(g.Queued, g.wants()) }
 
 // booting is for how many waiting elements instances are on their way.
 func (g *group) booting() int {
 	if g.Key.Gang > 0 {
-		return min(g.bound, g.queued)
+		return min(g.bound, g.Queued)
 	}
-	return g.queued - g.unbound()
+	return g.Queued - g.unbound()
 }
 
 // wait sets why the group waits; the same cause keeps the time since which it holds.
@@ -47,125 +47,59 @@ func (g *group) wait(r drover.Reason) {
 	g.Reason, g.Refused = r, nil
 }
 
-func (j *Job) clone() Job {
-	c := *j
-	c.After, c.AfterAny = slices.Clone(j.After), slices.Clone(j.AfterAny)
-	c.Queued = slices.Clone(j.Queued)
-	c.Postponed = slices.Clone(j.Postponed)
-	c.Tried = slices.Clone(j.Tried)
-	c.Grown = slices.Clone(j.Grown)
-	for i := range c.Grown {
-		c.Grown[i].Waiting = slices.Clone(c.Grown[i].Waiting)
-	}
-	return c
-}
-
-// mayStart reports whether the job's queued elements wait for nothing but a place.
-func (j *Job) mayStart() bool { return !j.follows() && j.Priority > 0 && j.Cancel == nil }
-
-// follows reports whether other jobs have to end before the job's elements may start.
-func (j *Job) follows() bool { return len(j.After) > 0 || len(j.AfterAny) > 0 }
-
-func byIndex(el Element, index int) int { return cmp.Compare(el.Index, index) }
-
-// element finds what is remembered of an element, making it on its first attempt.
-func (j *Job) element(index int) *Element {
-	at, ok := slices.BinarySearchFunc(j.Tried, index, byIndex)
-	if !ok {
-		j.Tried = slices.Insert(j.Tried, at, Element{Index: index})
-	}
-	return &j.Tried[at]
-}
-
-// forget drops what is remembered of an element that is final.
-func (j *Job) forget(index int) {
-	at, ok := slices.BinarySearchFunc(j.Tried, index, byIndex)
-	if ok {
-		j.Tried = slices.Delete(j.Tried, at, at+1)
-	}
-}
-
 // addJob takes a job in and, if it may start, puts it in its group.
 func (e *Engine) addJob(j *Job) {
-	e.jobs.add(j)
-	for _, n := range slices.Concat(j.After, j.AfterAny) {
-		e.followers[n] = append(e.followers[n], j.Number)
-	}
+	e.queue.Add(j)
 	e.postponeFrom(j)
 	e.regroup(j)
 }
 
-func byNumber(j *Job, number int64) int { return cmp.Compare(j.Number, number) }
-
-func (e *Engine) job(number int64) *Job { return e.jobs.find(number) }
+func (e *Engine) job(number int64) *Job { return e.queue.Job(number) }
 
 func (e *Engine) removeJob(j *Job) {
 	e.ungroup(j)
-	e.jobs.remove(j.Number)
-}
-
-// cut takes the element at a place out by moving whichever side of it is shorter: jobs mostly go from the front.
-func cut(jobs []*Job, at int) []*Job {
-	if at >= len(jobs)/2 {
-		return slices.Delete(jobs, at, at+1)
-	}
-	copy(jobs[1:], jobs[:at])
-	jobs[0] = nil
-	return jobs[1:]
+	e.queue.Remove(j.Number)
 }
 
 // regroup puts a job that may start, and has something queued, in its groups; any other out of them.
 func (e *Engine) regroup(j *Job) {
 	e.ungroup(j)
 	j.Grown = slices.DeleteFunc(j.Grown, func(g Grown) bool { return len(g.Waiting) == 0 })
-	if !j.mayStart() {
+	if !j.MayStart() {
 		return
 	}
-	e.join(j, e.keyOf(j))
+	e.join(j, e.queue.KeyOf(j))
 	for _, grown := range j.Grown {
-		e.join(j, e.keyWith(j, grown.Memory))
+		e.join(j, e.queue.KeyOf(j).With(grown.Memory))
 	}
 }
 
 func (e *Engine) join(j *Job, key GroupKey) {
-	n := j.waitingIn(key)
-	if n == 0 {
+	if j.WaitingIn(key) == 0 {
 		return
 	}
 	g := e.group(key)
 	e.settle(g)
-	at, _ := slices.BinarySearchFunc(g.jobs, j.Number, byNumber)
-	g.jobs = slices.Insert(g.jobs, at, j)
-	g.queued += n
+	g.Add(j)
 	g.Deferred = false
 	e.replace = true
 	e.refit = e.refit || g.fitted != e.fitting
 }
 
 func (e *Engine) ungroup(j *Job) {
-	e.part(j, e.byKey[e.keyOf(j)])
+	e.part(j, e.byKey[e.queue.KeyOf(j)])
 	for _, grown := range j.Grown {
-		e.part(j, e.byKey[e.keyWith(j, grown.Memory)])
+		e.part(j, e.byKey[e.queue.KeyOf(j).With(grown.Memory)])
 	}
 }
 
 func (e *Engine) part(j *Job, g *group) {
-	if g == nil {
+	if g == nil || !g.Has(j) {
 		return
 	}
-	if at, ok := slices.BinarySearchFunc(g.jobs, j.Number, byNumber); ok {
-		*j.blocked(g) = e.blockedFor(g, j)
-		g.jobs = cut(g.jobs, at)
-		g.recount()
-		e.unbindSurplus(g, e.refreshIndex())
-	}
-}
-
-func (g *group) recount() {
-	g.queued = 0
-	for _, j := range g.jobs {
-		g.queued += j.waitingIn(g.Key)
-	}
+	*j.BlockedIn(g.Key) = e.blockedFor(g, j)
+	g.Remove(j)
+	e.unbindSurplus(g, e.refreshIndex())
 }
 
 // group finds the group of a key, making it if there is none.
@@ -173,7 +107,7 @@ func (e *Engine) group(key GroupKey) *group {
 	g := e.byKey[key]
 	if g == nil {
 		known := Group{Key: key, Reason: e.reason(drover.ReasonPlanning, planningText)}
-		g = &group{Group: known, mark: drover.OwnerMark(key.User), narrow: narrowness(key.Shape)}
+		g = &group{Group: known, Class: queue.NewClass(key), mark: drover.OwnerMark(key.User), narrow: narrowness(key.Shape)}
 		e.byKey[key] = g
 		e.groups = append(e.groups, g)
 	}
@@ -185,7 +119,7 @@ func (e *Engine) group(key GroupKey) *group {
 // Groups in which nothing waits are dropped. The order is total, so it survives a restart.
 func (e *Engine) sortGroups() {
 	e.groups = slices.DeleteFunc(e.groups, func(g *group) bool {
-		empty := len(g.jobs) == 0 && g.bound == 0 && g.Coming == 0
+		empty := len(g.Jobs) == 0 && g.bound == 0 && g.Coming == 0
 		if empty {
 			delete(e.byKey, g.Key)
 		}
@@ -212,32 +146,21 @@ func (e *Engine) compareGroups(a, b *group) int {
 	if a.narrow != b.narrow {
 		return cmp.Compare(b.narrow, a.narrow)
 	}
-	return cmp.Compare(a.first(), b.first())
-}
-
-// first is the number of the group's first waiting job, beyond all numbers if there is none.
-func (g *group) first() int64 {
-	if len(g.jobs) == 0 {
-		return 1<<63 - 1
-	}
-	return g.jobs[0].Number
+	return cmp.Compare(a.First(), b.First())
 }
 
 // take takes the group's next element out of its queue.
 func (e *Engine) take(g *group) (*Job, int) {
-	j := g.jobs[0]
-	index := j.takeFrom(g)
-	g.queued--
-	if j.waitingIn(g.Key) == 0 {
-		*j.blocked(g) = e.blockedFor(g, j)
-		g.jobs = cut(g.jobs, 0)
+	j, index, last := g.Take()
+	if last {
+		*j.BlockedIn(g.Key) = e.blockedFor(g, j)
 	}
 	return j, index
 }
 
 // enqueue puts an element back into its job's queue, to be started again.
 func (e *Engine) enqueue(j *Job, index int) {
-	j.queue(index)
+	j.Enqueue(index)
 	j.Since = e.s.Now
 	e.postpone(j, index)
 	e.regroup(j)

@@ -66,7 +66,7 @@ func (e *Engine) asked(groups []*group, offers []drover.Offering) (demands []dro
 // within is what of a group's demand can be paid, and on what; or that none of it can. A gang is asked for as a whole if one of it can be paid.
 func (m *headroom) within(g *group, d drover.Demand) (_ drover.Demand, payable bool) {
 	ceiling := m.ceiling(g.horizon())
-	limited := slices.ContainsFunc(m.windows, func(p windowHeadroom) bool { return p.Covers(g.Key.payer()) })
+	limited := slices.ContainsFunc(m.windows, func(p windowHeadroom) bool { return p.Covers(payer(g.Key)) })
 	if ceiling == 0 && !limited {
 		return d, true
 	}
@@ -138,7 +138,7 @@ func (m *headroom) able(s drover.Shape) []drover.Offering {
 
 // each is what one of a group's jobs on an instance of the offering binds of a window.
 func (m *headroom) each(p *windowHeadroom, g *group, o drover.Offering) drover.Money {
-	if !p.Covers(g.Key.payer()) {
+	if !p.Covers(payer(g.Key)) {
 		return 0
 	}
 	return m.e.ledger.Adds(p.Account, m.e.rental([]drover.Offering{o}, wanted{g, 1}))

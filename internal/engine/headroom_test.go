@@ -64,7 +64,7 @@ func fleetOf(t *testing.T, offerings ...drover.Offering) (*engine.Engine, drover
 			Clouds:    []engine.CloudSettings{{Name: "c", MaxCreating: 10, ListInterval: time.Hour}},
 			Lifecycle: engine.Lifecycle{BootTimeout: time.Minute, ProbeInterval: time.Hour, ProbeTimeout: time.Hour, TermTimeout: time.Minute, ShutdownTimeout: time.Minute},
 		},
-		Clouds: []engine.Cloud{{Name: "c", Known: true, Offerings: offerings, NextList: now.Add(24 * time.Hour), NextOffer: now.Add(24 * time.Hour)}},
+		Clouds: []engine.Cloud{{Catalogue: engine.Catalogue{Name: "c", Known: true, Offerings: offerings}, NextList: now.Add(24 * time.Hour), NextOffer: now.Add(24 * time.Hour)}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -67,7 +67,7 @@ func (e *Engine) breakInstance(in *instance, why drover.Reason) {
 	case why.Code == drover.ReasonBootTimeout && in.Created != 0 && e.lacked(in):
 		e.vanishedBooting(in, why)
 	default:
-		e.leaveAlone(in, why)
+		e.blockUnusable(in, why)
 	}
 	if !in.held() && !e.keepsBroken(in, why) {
 		e.stop(in, why)
@@ -155,9 +155,7 @@ func (e *Engine) failed(in *instance, err *drover.Error) {
 	}
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s could not be made: %s", in.Name, err.Message), Instance: in.Name, Cloud: in.Cloud, Reason: failure(err)})
 	o := e.offeringOf(in)
-	if e.addBlock(blockFor(o, err), in.ID) && err.Kind == drover.KindCapacity {
-		e.throttle(o)
-	}
+	e.blockRefused(in, o, err)
 	e.unmade(in, err)
 	e.dropBlocked(in.Cloud)
 }

@@ -59,7 +59,7 @@ func newHerd(t testing.TB, s size, settings Settings) *herd {
 	}
 	state := State{
 		Version: StateVersion, Fleet: "f", Nonce: "n", Now: h.now, Looking: h.now, LastInstance: int64(s.instances), Settings: settings,
-		Clouds: []Cloud{{Name: "c", Known: true, Offerings: Sorted(herdTypes()), Listed: h.now, NextList: h.now.Add(time.Minute), NextOffer: h.now.Add(100 * time.Hour)}},
+		Clouds: []Cloud{{Catalogue: Catalogue{Name: "c", Known: true, Offerings: Sorted(herdTypes())}, Listed: h.now, NextList: h.now.Add(time.Minute), NextOffer: h.now.Add(100 * time.Hour)}},
 	}
 	for _, b := range settings.Budgets {
 		state.Spending = append(state.Spending, NewSpending(b, h.now))

@@ -135,7 +135,7 @@ func (f fit) compare(in *instance) int { return byID(f.in, in) }
 // catchUp brings up to now which instances have room for one of the group's jobs.
 func (e *Engine) catchUp(g *group, r *fleetIndex) {
 	switch {
-	case g.queued == 0 && g.Coming == 0:
+	case g.Queued == 0 && g.Coming == 0:
 		g.fits, g.knows = nil, false
 	case !g.knows:
 		g.knows = true

@@ -325,7 +325,7 @@ func (e *Engine) gone(in *instance, why drover.Reason) {
 	}
 	e.unreserve(in)
 	if in.Created != 0 { // one that was refused gives no quota back
-		e.unblockQuota(in)
+		e.unblock(e.market.FreeQuota(e.offeringOf(in)))
 	}
 	if in.Begun { // else it took up none of the create calls
 		e.touchCreating(in.Cloud)

@@ -100,8 +100,8 @@ func (e *Engine) expect(r *fleetIndex) {
 			continue
 		}
 		for _, a := range in.load {
-			if j := e.job(a.ID.Job.Number); a.doomed() && j.mayStart() && j.Gang == 0 {
-				e.group(e.keyWith(j, j.memory(a.ID.Job.Index))).Coming++
+			if j := e.job(a.ID.Job.Number); a.doomed() && j.MayStart() && j.Gang == 0 {
+				e.group(e.queue.KeyOf(j).With(j.MemoryOf(a.ID.Job.Index))).Coming++
 			}
 		}
 	}

@@ -4,13 +4,14 @@ import (
 	"slices"
 
 	"drover"
+	"drover/internal/engine/market"
 )
 
 // inventory counts what there is, so that not every group that waits goes through all instances. It is good as long as the fleet and the types are as they
 // were when it was taken.
 type inventory struct {
 	fleet, types int
-	limitsLeft   limitsLeft       // what all limits leave; nil if there are none
+	limitsLeft   market.Limits    // what all limits leave; nil if there are none
 	owned        map[string]owned // by the mark of whose they are
 	kinds        []stock
 	losers       []*instance // that have lost jobs while they lived
@@ -68,7 +69,7 @@ func (e *Engine) takeInventory() *inventory {
 			all.kinds = append(all.kinds, stock{one: in})
 		}
 		if len(in.Candidates) > 0 {
-			all.limitsLeft.take(1, e.mayBe(in)...)
+			all.limitsLeft.Take(1, e.mayBe(in)...)
 		} else {
 			all.kinds[at].made = in
 			all.kinds[at].count++
@@ -82,7 +83,7 @@ func (e *Engine) takeInventory() *inventory {
 	}
 	for _, k := range all.kinds {
 		if k.count > 0 && len(all.limitsLeft) > 0 {
-			all.limitsLeft.take(k.count, e.mayBe(k.made)...)
+			all.limitsLeft.Take(k.count, e.mayBe(k.made)...)
 		}
 	}
 	return all

@@ -52,7 +52,7 @@ func (e *Engine) missed(j *Job) {
 }
 
 func (e *Engine) accept(j Job) *Job {
-	j = j.clone()
+	j = j.Clone()
 	j.Since = e.s.Now
 	e.arrived(j.Shape, j.Queued.Count())
 	e.addJob(&j)
@@ -60,21 +60,11 @@ func (e *Engine) accept(j Job) *Job {
 	return &j
 }
 
-// NewJob is a job as the engine first meets it: all of it waits. What it is to run after is the caller's to fill in.
-func NewJob(number int64, user string, spec drover.JobSpec) Job {
-	return Job{
-		Number: number, Name: spec.Name, User: user, Labels: spec.Labels,
-		Shape: drover.Shape{Need: spec.Resources, Placement: spec.Placement, Spot: spec.Spot},
-		Array: spec.Array, Gang: spec.Gang, MaxRunning: spec.MaxRunning, Queued: RangesOf(spec.Array),
-		Priority: spec.Priority, Attempts: spec.Attempts, Retry: spec.Retry, Timeout: spec.Timeout, Expected: spec.Expected,
-	}
-}
-
 // writeJob writes a job without its elements, which have rows of their own: there may be as many as the fleet has room for.
 func (e *Engine) writeJob(j *Job) {
 	c := *j
 	c.Tried, c.Postponed = nil, nil
-	c = c.clone()
+	c = c.Clone()
 	e.write(Write{Job: &c})
 }
 
@@ -89,15 +79,15 @@ func (e *Engine) cancel(b CancelAsked) {
 	e.reply(b.Wish, nil)
 	switch {
 	case b.All:
-		for _, j := range slices.Collect(e.jobs.all()) {
+		for _, j := range slices.Collect(e.queue.All()) {
 			e.cancelJob(j, b.Reason)
 		}
 	case j == nil: // it has ended already
 	case b.Job.Index < 0:
 		e.cancelJob(j, b.Reason)
-	case j.unqueue(b.Job.Index):
+	case j.Unqueue(b.Job.Index):
 		e.regroup(j)
-		e.finish(j, ElementRow{Element: *j.element(b.Job.Index), State: drover.JobCancelled, Reason: b.Reason})
+		e.finish(j, ElementRow{Element: *j.Element(b.Job.Index), State: drover.JobCancelled, Reason: b.Reason})
 		e.postponed(j, b.Job.Index)
 	default:
 		e.stopAttempt(e.attempts[b.Job], b.Reason)
@@ -167,7 +157,7 @@ func (e *Engine) finish(j *Job, row ElementRow) {
 func (e *Engine) finishElement(j *Job, row ElementRow) {
 	row.Job, row.Ended = j.Number, e.s.Now
 	e.write(Write{Element: &row})
-	j.forget(row.Element.Index)
+	j.Forget(row.Element.Index)
 	switch row.State {
 	case drover.JobSucceeded:
 		j.Succeeded++
@@ -218,8 +208,7 @@ func (e *Engine) endIfDone(j *Job) {
 
 // release tells the jobs that wait for j how it ended.
 func (e *Engine) release(j *Job, state drover.JobState) {
-	followers := slices.Compact(slices.Sorted(slices.Values(e.followers[j.Number])))
-	delete(e.followers, j.Number)
+	followers := e.queue.Followers(j.Number)
 	for _, n := range followers {
 		o := e.job(n)
 		switch {
@@ -245,19 +234,19 @@ func stateWord(s drover.JobState) string {
 
 // refuseMisfits cancels what no configured type can hold, once the types of all clouds are known (BEHAVIOUR D10).
 func (e *Engine) refuseMisfits() {
-	if !e.refit || !e.catalogued() {
+	if !e.refit || !e.market.Complete() {
 		return
 	}
 	e.refit = false
-	all := e.rentable()
+	all := e.market.Offerings()
 	for _, g := range slices.Clone(e.groups) {
-		if len(g.jobs) == 0 || g.fitted == e.fitting {
+		if len(g.Jobs) == 0 || g.fitted == e.fitting {
 			continue
 		}
 		g.fitted = e.fitting
 		if miss := g.Key.Shape.AtAnyPrice().NearestMiss(all); miss != "" {
 			g.fitted = 0
-			for _, j := range slices.Clone(g.jobs) {
+			for _, j := range slices.Clone(g.Jobs) {
 				e.misfit(g, j, miss)
 			}
 		}
@@ -266,32 +255,9 @@ func (e *Engine) refuseMisfits() {
 
 // misfit ends what of a job waits in a group that nothing can hold.
 func (e *Engine) misfit(g *group, j *Job, miss string) {
-	if grown := j.grownIn(g.Key); grown != nil {
+	if grown := j.GrownIn(g.Key); grown != nil {
 		e.dismiss(g, j, drover.JobFailed, e.reason(drover.ReasonMemory, "ran out of memory; no configured type can hold it with %s: %s", grown.Memory.Rounded(), miss))
 		return
 	}
 	e.cancelJob(j, e.reason(drover.ReasonNoFit, "no configured type can hold it: %s", miss))
-}
-
-// enabled are the clouds in which instances may be rented.
-func (e *Engine) enabled() []*Cloud {
-	return slices.DeleteFunc(slices.Clone(e.clouds), func(c *Cloud) bool { return e.limits(c.Name).Leaving })
-}
-
-// rentable is every offering of the enabled clouds, the blocked ones included. It is built anew when they change, and never changed.
-func (e *Engine) rentable() []drover.Offering {
-	if e.offerings == nil {
-		all := []drover.Offering{}
-		for _, c := range e.enabled() {
-			all = append(all, c.Offerings...)
-		}
-		e.offerings = slices.Clip(all)
-	}
-	return e.offerings
-}
-
-// catalogued reports whether the offerings of every enabled cloud are known.
-func (e *Engine) catalogued() bool {
-	enabled := e.enabled()
-	return len(enabled) > 0 && !slices.ContainsFunc(enabled, func(c *Cloud) bool { return !c.Known })
 }

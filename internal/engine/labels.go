@@ -22,28 +22,14 @@ func (s Settings) labels() (names []string) {
 // relabel puts jobs in their groups anew if other labels matter now.
 func (e *Engine) relabel() {
 	names := e.s.Settings.labels()
-	if slices.Equal(names, e.labels) {
+	if slices.Equal(names, e.queue.Labels()) {
 		return
 	}
-	for j := range e.jobs.all() {
+	for j := range e.queue.All() {
 		e.ungroup(j)
 	}
-	e.labels = names
-	for j := range e.jobs.all() {
+	e.queue.SetLabels(names)
+	for j := range e.queue.All() {
 		e.regroup(j)
 	}
-}
-
-// keyOf names the group that the job's waiting elements are in, but for those that have more memory.
-func (e *Engine) keyOf(j *Job) GroupKey {
-	key := GroupKey{Shape: j.Shape, Priority: j.Priority, User: j.User, Timeout: j.Timeout, Expected: step(j.Expected), Gang: j.Gang}
-	for _, name := range e.labels {
-		if value, has := j.Labels[name]; has {
-			if key.Labels != "" {
-				key.Labels += "\n"
-			}
-			key.Labels += name + "=" + value
-		}
-	}
-	return key
 }

@@ -10,7 +10,7 @@ type front map[int64]int
 func (e *Engine) WhyWait(ids []drover.JobID) []*drover.Reason {
 	why, fronts := make([]*drover.Reason, len(ids)), map[*group]front{}
 	for i, id := range ids {
-		if j := e.job(id.Number); j != nil && j.waits(id) > 0 {
+		if j := e.job(id.Number); j != nil && j.Waits(id) > 0 {
 			why[i] = new(e.whyFirst(j, id, fronts))
 		}
 	}
@@ -24,12 +24,12 @@ func (e *Engine) whyFirst(j *Job, id drover.JobID, fronts map[*group]front) drov
 	if j.Postponed.Has(id.Index) {
 		return e.whyPostponed(j, id)[0]
 	}
-	key, rank := e.keyOf(j), 0
+	key, rank := e.queue.KeyOf(j), 0
 	if id.Index >= 0 || !j.Array.Set {
-		key = e.keyWith(j, j.memory(id.Index))
+		key = e.queue.KeyOf(j).With(j.MemoryOf(id.Index))
 	}
 	g := e.byKey[key]
-	if id.Index < 0 && j.Array.Set && (g == nil || j.waitingIn(g.Key) == 0) {
+	if id.Index < 0 && j.Array.Set && (g == nil || j.WaitingIn(g.Key) == 0) {
 		if why := e.whyPostponed(j, id); len(why) > 0 {
 			return why[0]
 		}
@@ -38,7 +38,7 @@ func (e *Engine) whyFirst(j *Job, id drover.JobID, fronts map[*group]front) drov
 		return drover.Reason{Code: drover.ReasonPlanning, Text: planningText, Since: j.Since}
 	}
 	if id.Index >= 0 {
-		rank = j.waitingRanges(g.Key).rank(id.Index)
+		rank = j.WaitingRanges(g.Key).Rank(id.Index)
 	}
 	if fronts[g] == nil {
 		fronts[g] = frontOf(g)
@@ -52,12 +52,12 @@ func (e *Engine) whyFirst(j *Job, id drover.JobID, fronts map[*group]front) drov
 // frontOf is the front of a group.
 func frontOf(g *group) front {
 	f, before := front{}, 0
-	for _, j := range g.jobs {
+	for _, j := range g.Jobs {
 		if before >= g.booting() {
 			break
 		}
 		f[j.Number] = before
-		before += j.waitingIn(g.Key)
+		before += j.WaitingIn(g.Key)
 	}
 	return f
 }

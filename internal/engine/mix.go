@@ -14,7 +14,7 @@ func (e *Engine) countMix(in *instance, a *Attempt, n int) {
 		return
 	}
 	j := e.job(a.ID.Job.Number)
-	key := e.keyWith(j, j.memory(a.ID.Job.Index))
+	key := e.queue.KeyOf(j).With(j.MemoryOf(a.ID.Job.Index))
 	r := e.runs[key]
 	if r.all += n; in.Market == drover.OnDemand {
 		r.onDemand += n
@@ -49,7 +49,7 @@ func (e *Engine) mix() {
 	}
 	for _, g := range e.groups {
 		r := e.runs[g.Key]
-		g.OnDemand = max(0, part.Of(g.queued+r.all)-r.onDemand)
+		g.OnDemand = max(0, part.Of(g.Queued+r.all)-r.onDemand)
 		if g.Unschedulable || g.Key.Gang > 0 || g.Key.Shape.Spot != drover.SpotPrefer {
 			g.OnDemand = 0
 		}
@@ -58,7 +58,7 @@ func (e *Engine) mix() {
 
 // forDemand reports whether an instance is not for the group's next element, since all that still waits is to run on demand.
 func (g *group) forDemand(in *instance) bool {
-	return in.Market == drover.Spot && g.OnDemand > 0 && g.queued <= g.OnDemand
+	return in.Market == drover.Spot && g.OnDemand > 0 && g.Queued <= g.OnDemand
 }
 
 // shortOfDemand is for how many more elements instances on demand are wanted.

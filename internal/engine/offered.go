@@ -54,7 +54,7 @@ func matches(part, word string) bool {
 // explainOffering explains an offering of a cloud from which something general may keep everything.
 func (e *Engine) explainOffering(o drover.Offering, general []drover.Reason) drover.Explanation {
 	x := drover.Explanation{Subject: o.Name()}
-	for _, b := range e.s.Blocks {
+	for _, b := range e.market.Blocks() {
 		if b.Covers(o) {
 			x.Reasons = append(x.Reasons, e.explainBlock(b).Reasons...)
 		}
@@ -85,8 +85,8 @@ func (e *Engine) whyOffered(o drover.Offering) drover.Reason {
 	}
 	suits, waits := 0, 0
 	for _, g := range e.groups {
-		if waits += g.queued; g.Key.Shape.Accepts(o) {
-			suits += g.queued
+		if waits += g.Queued; g.Key.Shape.Accepts(o) {
+			suits += g.Queued
 		}
 	}
 	price := fmt.Sprintf("%v an hour", o.Price)

@@ -1,6 +1,9 @@
 package engine
 
-import "drover"
+import (
+	"drover"
+	"drover/internal/engine/market"
+)
 
 // OfferState is an offering and, if none of it is rented now, why not and until when: the first of the reasons that ExplainOfferings gives, which also says
 // since when.
@@ -11,7 +14,7 @@ type OfferState struct {
 
 // Offers lists what could be rented, by cloud, type, zone and market. The values share no memory with the engine.
 func (e *Engine) Offers() []OfferState {
-	all := e.rentable()
+	all := e.market.Offerings()
 	list := make([]OfferState, len(all))
 	bars := e.obstacles()
 	for i, o := range all {
@@ -24,7 +27,7 @@ func (e *Engine) Offers() []OfferState {
 type obstacles struct {
 	e      *Engine
 	clouds map[string][]drover.Reason // what bars all of one
-	left   limitsLeft
+	left   market.Limits
 	spread drover.Problem
 }
 
@@ -39,8 +42,8 @@ func (e *Engine) obstacles() *obstacles {
 
 // of is the first obstacle in the way of an offering; nil if there is none.
 func (b *obstacles) of(o drover.Offering) *drover.Reason {
-	if block := b.e.blockOf(o); block != nil {
-		return &drover.Reason{Code: block.Reason.Code, Text: block.text(), Since: block.Reason.Since, Until: later(block.Reason.Until, b.e.s.Now)}
+	if block := b.e.market.BlockOf(o); block != nil {
+		return &drover.Reason{Code: block.Reason.Code, Text: blockText(*block), Since: block.Reason.Since, Until: later(block.Reason.Until, b.e.s.Now)}
 	}
 	if all := b.clouds[o.Cloud]; len(all) > 0 {
 		return &all[0]

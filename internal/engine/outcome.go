@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"drover"
+	"drover/internal/engine/queue"
 )
 
 // What becomes of a job when an attempt of it has ended: it is final, or it waits for another.
@@ -24,7 +25,7 @@ func (e *Engine) end(a *Attempt, state drover.AttemptState, why drover.Reason) {
 	e.settleAttempt(a)
 	e.unload(in, a)
 	defer e.postponed(j, a.ID.Job.Index)
-	el := j.element(a.ID.Job.Index)
+	el := j.Element(a.ID.Job.Index)
 	el.Interrupted = 0
 	if preempted(j, a) {
 		e.putOff(j, *el, why)
@@ -58,8 +59,8 @@ func (e *Engine) unload(in *instance, a *Attempt) {
 	if len(in.load) == 0 && in.State == drover.InstanceRunning {
 		e.setState(in, drover.InstanceIdle)
 		j := e.job(a.ID.Job.Number)
-		key := e.keyWith(j, j.memory(a.ID.Job.Index))
-		if g := e.byKey[key]; g == nil || g.queued == 0 {
+		key := e.queue.KeyOf(j).With(j.MemoryOf(a.ID.Job.Index))
+		if g := e.byKey[key]; g == nil || g.Queued == 0 {
 			e.rested(key.Shape)
 		}
 		e.replan = e.replan || e.gaveUp
@@ -111,8 +112,8 @@ func (e *Engine) afterFailure(in *instance, j *Job, el *Element, a *Attempt, why
 	if retry {
 		el.Retried++
 		if j.Retry.Delay > 0 {
-			el.Until = e.s.Now.Add(delay(j.Retry, el.Retried))
-			e.tryAt(j, *el)
+			el.Until = e.s.Now.Add(queue.RetryDelay(j.Retry, el.Retried))
+			e.queue.TryAt(j, *el)
 		}
 		e.tryAgain(j, *el, why)
 		return

@@ -46,8 +46,8 @@ func (e *Engine) pricedOut(g *group) (refuses *budget.Account, cheapest drover.O
 	if !e.limited() {
 		return nil, cheapest
 	}
-	for _, o := range e.rentable() {
-		if !g.Key.Shape.Accepts(o) || e.blockOf(o) != nil {
+	for _, o := range e.market.Offerings() {
+		if !g.Key.Shape.Accepts(o) || e.market.BlockOf(o) != nil {
 			continue
 		}
 		o = e.asPaid(o)
@@ -69,8 +69,8 @@ func (e *Engine) whyPricedOut(g *group, refuses *budget.Account, cheapest drover
 		return why
 	}
 	blocked := 0
-	for _, o := range e.rentable() {
-		if b := e.blockOf(o); b != nil && g.Key.Shape.Accepts(o) {
+	for _, o := range e.market.Offerings() {
+		if b := e.market.BlockOf(o); b != nil && g.Key.Shape.Accepts(o) {
 			blocked++
 			why.Until = sooner(why.Until, later(b.Reason.Until, e.s.Now))
 		}
@@ -86,8 +86,8 @@ func (e *Engine) leftOut(n int) (blocked, dear int) {
 	if !e.limited() {
 		return n, 0
 	}
-	for _, o := range e.rentable() {
-		if e.blockOf(o) != nil {
+	for _, o := range e.market.Offerings() {
+		if e.market.BlockOf(o) != nil {
 			blocked++
 		}
 	}

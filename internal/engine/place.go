@@ -72,7 +72,7 @@ func (e *Engine) seatComing(g *group, r *fleetIndex) {
 // lastWaiting is the place of the last group of which something waits, -1 if there is none.
 func (e *Engine) lastWaiting() int {
 	for i, g := range slices.Backward(e.groups) {
-		if g.queued > 0 {
+		if g.Queued > 0 {
 			return i
 		}
 	}
@@ -82,7 +82,7 @@ func (e *Engine) lastWaiting() int {
 // placeOne starts the group's next element, if there is room for it, on the instance that is worth it whose vCPUs cost least, and of those on the
 // fullest, so that the others can empty.
 func (e *Engine) placeOne(g *group) bool {
-	if g.queued == 0 {
+	if g.Queued == 0 {
 		return false
 	}
 	if g.Key.Gang > 0 {
@@ -132,7 +132,7 @@ func (e *Engine) choose(g *group, before order) (best *instance) {
 		if by != nil && f.keptFor == by && f.seen == in.on.seen {
 			continue
 		}
-		if in.full() || best != nil && !before(e, g, in, best) || !in.holds(g) || g.forDemand(in) || slices.Contains(in.Lost, g.jobs[0].Number) || !e.costEffective(g, in) {
+		if in.full() || best != nil && !before(e, g, in, best) || !in.holds(g) || g.forDemand(in) || slices.Contains(in.Lost, g.Jobs[0].Number) || !e.costEffective(g, in) {
 			continue
 		}
 		if e.leaves(in, g, by) {
@@ -244,7 +244,7 @@ func (e *Engine) unbind(in *instance) {
 // unbindSurplus drops reservations for elements that neither wait nor will, on the youngest instances first. What that frees goes to other
 // waiting work before anything new is planned.
 func (e *Engine) unbindSurplus(g *group, r *fleetIndex) {
-	e.unbindSome(g, r, g.bound-g.queued-g.Coming+g.Standby)
+	e.unbindSome(g, r, g.bound-g.Queued-g.Coming+g.Standby)
 }
 
 // unbindSome drops so many of a group's reservations.

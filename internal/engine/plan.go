@@ -5,6 +5,7 @@ import (
 
 	"drover"
 	"drover/internal/engine/budget"
+	"drover/internal/engine/market"
 )
 
 // plan asks for a solve when work is left that has neither a place nor an instance on its way, and for which the last solve did not
@@ -146,14 +147,14 @@ func (e *Engine) problem(demands []drover.Demand, offers []drover.Offering) drov
 
 // unblocked is what may be rented now, as it is paid. The slice is not to be changed: mostly it is all there is.
 func (e *Engine) unblocked() []drover.Offering {
-	all := e.rentable()
+	all := e.market.Offerings()
 	reserved := slices.ContainsFunc(e.s.Settings.Clouds, func(c CloudSettings) bool { return len(c.Reserved) > 0 })
-	if len(e.s.Blocks) == 0 && !reserved {
+	if len(e.market.Blocks()) == 0 && !reserved {
 		return all
 	}
 	free := make([]drover.Offering, 0, len(all))
 	for _, o := range all {
-		if e.blockOf(o) == nil {
+		if e.market.BlockOf(o) == nil {
 			free = append(free, e.asPaid(o))
 		}
 	}
@@ -219,11 +220,11 @@ func (e *Engine) solved(b Solved) {
 	purchases := e.wholeGangs(s, b.Plan)
 	for _, p := range purchases {
 		first, _ := s.first(p)
-		left.take(1, first)
+		left.Take(1, first)
 	}
 	for _, p := range purchases {
 		first, _ := s.first(p)
-		left.take(-1, first)
+		left.Take(-1, first)
 		e.rent(s, p, left)
 	}
 	e.planTheRest(s, last)
@@ -240,7 +241,7 @@ func (e *Engine) solved(b Solved) {
 		}
 	}
 	for _, key := range s.Groups {
-		if g := e.byKey[key]; g != nil && g.queued > 0 && g.wants() == 0 {
+		if g := e.byKey[key]; g != nil && g.Queued > 0 && g.wants() == 0 {
 			g.wait(e.reason(drover.ReasonBooting, bootingText))
 		}
 	}
@@ -263,7 +264,7 @@ func (s *Solving) first(p drover.Purchase) (o drover.Offering, ok bool) {
 }
 
 // rent writes down one instance of a plan, if there still is room, money and work for it, and counts it in what the limits leave.
-func (e *Engine) rent(s *Solving, p drover.Purchase, left limitsLeft) {
+func (e *Engine) rent(s *Solving, p drover.Purchase, left market.Limits) {
 	loads := e.stillWanted(s, p.Loads)
 	if e.halted() || len(loads) == 0 || len(p.Candidates) == 0 || e.s.Closing {
 		return
@@ -278,11 +279,11 @@ func (e *Engine) rent(s *Solving, p drover.Purchase, left limitsLeft) {
 			continue
 		}
 		o := s.Problem.Offerings[c]
-		if e.blockOf(o) == nil && !e.overtaken(o) && e.cloudRoom(o.Cloud) > 0 && (len(candidates) == 0 || o.Cloud == candidates[0].Cloud) {
+		if e.market.BlockOf(o) == nil && !e.overtaken(o) && e.cloudRoom(o.Cloud) > 0 && (len(candidates) == 0 || o.Cloud == candidates[0].Cloud) {
 			candidates = append(candidates, o)
 		}
 	}
-	if candidates = left.within(candidates); len(candidates) == 0 || e.room() == 0 {
+	if candidates = left.Within(candidates); len(candidates) == 0 || e.room() == 0 {
 		e.replan = true
 		return
 	}
@@ -291,7 +292,7 @@ func (e *Engine) rent(s *Solving, p drover.Purchase, left limitsLeft) {
 	}
 	if candidates, loads = e.affordable(candidates, loads); len(candidates) > 0 {
 		e.ask(e.draft(candidates, loads), loads)
-		left.take(1, candidates...)
+		left.Take(1, candidates...)
 	}
 }
 
@@ -377,7 +378,7 @@ func (e *Engine) ask(in *instance, loads []wanted) {
 	for _, l := range loads {
 		e.bind(l.g, in, l.count)
 	}
-	e.probe(in)
+	e.unblock(e.market.Probe(in.ID, in.Candidates))
 	e.writeInstance(in)
 	e.replace = true // what has come to wait meanwhile may fit as well
 }
@@ -389,10 +390,10 @@ func (e *Engine) hopeless() {
 		return
 	}
 	for _, g := range slices.Clone(e.groups) {
-		if g.queued == 0 || g.Reason.Code != drover.ReasonBudget || g.Reason.Until != 0 { // a budget begins anew
+		if g.Queued == 0 || g.Reason.Code != drover.ReasonBudget || g.Reason.Until != 0 { // a budget begins anew
 			continue
 		}
-		for _, j := range slices.Clone(g.jobs) {
+		for _, j := range slices.Clone(g.Jobs) {
 			e.dismiss(g, j, drover.JobCancelled, g.Reason)
 		}
 	}

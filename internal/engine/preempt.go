@@ -26,7 +26,7 @@ func (e *Engine) preempt() {
 		}
 		if g.Unschedulable && g.unbound() > 0 {
 			for _, in := range e.wayFor(g, victims) {
-				e.stop(in, e.reason(drover.ReasonGivesWay, "gives way to job %s, of priority %d", g.jobs[0].Name, g.Key.Priority))
+				e.stop(in, e.reason(drover.ReasonGivesWay, "gives way to job %s, of priority %d", g.Jobs[0].Name, g.Key.Priority))
 				victims = slices.DeleteFunc(victims, func(o *instance) bool { return o == in })
 			}
 		}
@@ -92,7 +92,7 @@ func (e *Engine) wayThroughLimit(g *group, lower []*instance) []*instance {
 	able, left := e.rentableFor(g), e.limitsLeft()
 	helps := func(in *instance) bool {
 		return slices.ContainsFunc(able, func(o drover.Offering) bool {
-			return (in.Cloud == o.Cloud || e.room() == 0 && e.cloudRoom(o.Cloud) > 0) && left.clears(e.mayBe(in), o)
+			return (in.Cloud == o.Cloud || e.room() == 0 && e.cloudRoom(o.Cloud) > 0) && left.Clears(e.mayBe(in), o)
 		})
 	}
 	most := 0
@@ -111,8 +111,8 @@ func (e *Engine) wayThroughLimit(g *group, lower []*instance) []*instance {
 
 // rentableFor is what of the offerings that are not blocked may hold the group's jobs.
 func (e *Engine) rentableFor(g *group) (able []drover.Offering) {
-	for _, o := range e.rentable() {
-		if g.Key.Shape.Accepts(o) && e.blockOf(o) == nil {
+	for _, o := range e.market.Offerings() {
+		if g.Key.Shape.Accepts(o) && e.market.BlockOf(o) == nil {
 			able = append(able, o)
 		}
 	}
@@ -122,12 +122,12 @@ func (e *Engine) rentableFor(g *group) (able []drover.Offering) {
 // wayThroughQuota is one instance, if none gives way already, whose end ends a quota block that keeps the group from its offerings: what
 // is created then is the probe of it.
 func (e *Engine) wayThroughQuota(g *group, lower []*instance) []*instance {
-	for _, o := range e.rentable() {
+	for _, o := range e.market.Offerings() {
 		if !g.Key.Shape.Accepts(o) {
 			continue
 		}
-		b := e.blockOf(o)
-		if b == nil || b.Over || b.Reason.Code != string(drover.KindQuota) {
+		b := e.market.BlockOf(o)
+		if b == nil || b.Over || !b.ForQuota() {
 			continue
 		}
 		helps := func(in *instance) bool { return in.Created != 0 && b.Covers(e.offeringOf(in)) }

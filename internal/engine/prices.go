@@ -37,7 +37,7 @@ func (e *Engine) rate(c *Cloud) {
 		}
 		if price, reserved := take(left, in); reserved {
 			e.reprice(in, price)
-		} else if o, listed := c.listed(in); listed {
+		} else if o, listed := c.Find(in.key()); listed {
 			e.reprice(in, e.withVolume(o, in.volume()).Price)
 		}
 	}

@@ -57,7 +57,7 @@ func (e *Engine) charge(a *Attempt, cpu drover.MilliCPU) {
 	if !e.sharing() || cpu == 0 {
 		return
 	}
-	name := e.sharer(e.keyOf(e.job(a.ID.Job.Number)))
+	name := e.sharer(e.queue.KeyOf(e.job(a.ID.Job.Number)))
 	if e.used[name] += cpu; e.used[name] == 0 {
 		delete(e.used, name)
 	}
@@ -87,8 +87,8 @@ func (e *Engine) byShare(a, b *group) int {
 	return e.queueOf(a).against(e.queueOf(b))
 }
 
-// queue is the groups of one sharer at one priority, and what the sharer uses.
-type queue struct {
+// shareQueue is the groups of one sharer at one priority, and what the sharer uses.
+type shareQueue struct {
 	name   string
 	used   drover.MilliCPU
 	weight int
@@ -96,20 +96,20 @@ type queue struct {
 }
 
 // queueOf is a queue with one group.
-func (e *Engine) queueOf(g *group) queue {
+func (e *Engine) queueOf(g *group) shareQueue {
 	name := e.sharer(g.Key)
-	return queue{name: name, used: e.used[name], weight: e.s.Settings.Shares.Weight(name), groups: []*group{g}}
+	return shareQueue{name: name, used: e.used[name], weight: e.s.Settings.Shares.Weight(name), groups: []*group{g}}
 }
 
 // against compares what two sharers use for their weights. Weights end at a million, and vCPUs long before the product is too large.
-func (q queue) against(o queue) int {
+func (q shareQueue) against(o shareQueue) int {
 	return cmp.Compare(int64(q.used)*int64(o.weight), int64(o.used)*int64(q.weight))
 }
 
 // before compares two queues: who uses less goes first and, if that is equal, what would go first without shares.
-func (q queue) before(o queue) int {
+func (q shareQueue) before(o shareQueue) int {
 	a, b := q.groups[0], o.groups[0]
-	return cmp.Or(q.against(o), cmp.Compare(b.narrow, a.narrow), cmp.Compare(a.first(), b.first()))
+	return cmp.Or(q.against(o), cmp.Compare(b.narrow, a.narrow), cmp.Compare(a.First(), b.First()))
 }
 
 // placeByShares is place for groups in order of service, where sharers take turns.
@@ -125,7 +125,7 @@ func (e *Engine) placeByShares(groups []*group, r *fleetIndex) {
 }
 
 // queues are the groups of one priority by their sharers. The one that has the turn comes first in its own.
-func (e *Engine) queues(groups []*group) (all []queue) {
+func (e *Engine) queues(groups []*group) (all []shareQueue) {
 	at := map[string]int{}
 	for _, g := range groups {
 		q := e.queueOf(g)
@@ -215,14 +215,14 @@ func (e *Engine) waitsForRoom(g *group) bool {
 }
 
 // next is the queue whose turn it is.
-func next(queues []queue) int {
-	if at := slices.IndexFunc(queues, func(q queue) bool { return q.groups[0].Turn }); at >= 0 {
+func next(queues []shareQueue) int {
+	if at := slices.IndexFunc(queues, func(q shareQueue) bool { return q.groups[0].Turn }); at >= 0 {
 		return at
 	}
 	return leastUsed(queues)
 }
 
-func leastUsed(queues []queue) (at int) {
+func leastUsed(queues []shareQueue) (at int) {
 	for i := range queues {
 		if queues[i].before(queues[at]) < 0 {
 			at = i
@@ -248,7 +248,7 @@ func (e *Engine) whyShare(g *group) []drover.Reason {
 	text := fmt.Sprintf("%s goes first, with %v vCPUs running and weight %d; %s has %v running and weight %d",
 		e.sharerText(first.name), first.used, first.weight, e.sharerText(own.name), own.used, own.weight)
 	if first.groups[0].Turn {
-		text = fmt.Sprintf("%s goes first, since room for a job of %s comes together", e.sharerText(first.name), first.groups[0].jobs[0].Name)
+		text = fmt.Sprintf("%s goes first, since room for a job of %s comes together", e.sharerText(first.name), first.groups[0].Jobs[0].Name)
 	}
 	return []drover.Reason{{Code: drover.ReasonShare, Text: text, Since: g.Reason.Since}}
 }

@@ -33,7 +33,8 @@ func newSharers(t *rapid.T, s drover.Shares) *sharers {
 			},
 		},
 		Clouds: []engine.Cloud{{
-			Name: "c", Known: true, Offerings: []drover.Offering{{Cloud: "c", Type: eight, Market: drover.OnDemand}}, NextList: begin.Add(24 * time.Hour), NextOffer: begin.Add(24 * time.Hour),
+			Catalogue: engine.Catalogue{Name: "c", Known: true, Offerings: []drover.Offering{{Cloud: "c", Type: eight, Market: drover.OnDemand}}},
+			NextList:  begin.Add(24 * time.Hour), NextOffer: begin.Add(24 * time.Hour),
 		}},
 		Instances: []engine.Instance{{
 			ID: 1, Name: "f-n-1", Cloud: "c", ProviderID: "p", Type: eight, Resources: room, Market: drover.OnDemand, State: drover.InstanceIdle,

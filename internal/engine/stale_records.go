@@ -61,22 +61,10 @@ func (e *Engine) doubtName(name string) {
 // doubtAttempt doubts the records if a runner has an attempt of theirs, by its proof, that by them was not begun yet.
 func (e *Engine) doubtAttempt(in *instance, id drover.AttemptID) {
 	j := e.job(id.Job.Number)
-	later := j != nil && j.open(id.Job.Index) && id.Number > max(j.last(id.Job.Index), e.s.LastAttempt)
+	later := j != nil && j.Open(id.Job.Index) && id.Number > max(j.LastAttempt(id.Job.Index), e.s.LastAttempt)
 	if later || id.Job.Number > e.s.LastJob {
 		e.doubt("the records are an older copy: %s has attempt %v, and by them that was never begun", in.Name, id)
 	}
-}
-
-// open reports whether an element is not final: it waits, or what was tried of it is remembered. Nothing is of those that are final, whose attempts a
-// runner has until it hears that it may forget them.
-func (j *Job) open(index int) bool { return j.Queued.Has(index) || j.last(index) > 0 }
-
-// last is the number of an element's last attempt, 0 if it had none that is remembered.
-func (j *Job) last(index int) int {
-	if at, tried := slices.BinarySearchFunc(j.Tried, index, byIndex); tried {
-		return j.Tried[at].Number
-	}
-	return 0
 }
 
 // look notes that a good list of a cloud, begun at a time, is there. One that is asked for soon after another may be the same stale copy, and
@@ -156,7 +144,7 @@ func (e *Engine) whyUnproved() drover.Reason {
 // adoptAttempt takes over an attempt that by its proof is these records', and later than what they have of its job; nil if it does not fit that.
 func (e *Engine) adoptAttempt(in *instance, r Report) *Attempt {
 	id, j := r.ID, e.job(r.ID.Job.Number)
-	if e.proved() || j == nil || !j.mayStart() || id.Number <= j.last(id.Job.Index) {
+	if e.proved() || j == nil || !j.MayStart() || id.Number <= j.LastAttempt(id.Job.Index) {
 		return nil
 	}
 	if before := e.attempts[id.Job]; before != nil {
@@ -165,7 +153,7 @@ func (e *Engine) adoptAttempt(in *instance, r Report) *Attempt {
 		}
 		e.lose(before, "attempt %v was begun since, so this one had ended", id)
 	}
-	if !j.unqueue(id.Job.Index) {
+	if !j.Unqueue(id.Job.Index) {
 		return nil
 	}
 	e.regroup(j)

@@ -105,58 +105,6 @@ type Lifecycle struct {
 	Sharing          drover.Sharing `json:"sharing,omitempty"`     // whose jobs may meet on an instance
 }
 
-// Job is a submitted job that is not final, an array counting as one. Its command, environment and inputs stay in the store.
-type Job struct {
-	Number     int64             `json:"number"`
-	Name       string            `json:"name"`
-	User       string            `json:"user,omitempty"`
-	Labels     map[string]string `json:"labels,omitempty"` // never changed
-	Shape      drover.Shape      `json:"shape"`
-	Array      drover.Array      `json:"array"`
-	Gang       int               `json:"gang,omitempty"`        // so many elements in a row begin together; 0: each by itself
-	MaxRunning int               `json:"max_running,omitempty"` // elements that run at once; 0: no limit
-	Priority   int               `json:"priority"`
-	Attempts   int               `json:"attempts"` // starts that may be lost
-	Retry      drover.Retry      `json:"retry"`
-	Timeout    time.Duration     `json:"timeout,omitempty"`
-	Expected   time.Duration     `json:"expected,omitempty"`  // how long one attempt is likely to run; 0: not known
-	After      []int64           `json:"after,omitempty"`     // jobs that must succeed first; each goes as it does
-	AfterAny   []int64           `json:"after_any,omitempty"` // jobs that must be final first; likewise
-
-	Queued            Ranges         `json:"queued"`          // elements that wait for an attempt
-	Grown             []Grown        `json:"grown,omitempty"` // those of them that have more memory than the job says, by how much they have
-	Postponed         Ranges         `json:"-"`               // those of them that may not start yet, which follows from the rest
-	Tried             []Element      `json:"tried,omitempty"` // elements that have had one and are not final, by index
-	Succeeded         int            `json:"succeeded,omitempty"`
-	Failed            int            `json:"failed,omitempty"`
-	Cancelled         int            `json:"cancelled,omitempty"`
-	Cancel            *drover.Reason `json:"cancel,omitempty"`  // it is being cancelled
-	Since             drover.Time    `json:"since"`             // it waits since
-	Again             int64          `json:"again,omitempty"`   // its place among the jobs that were put back in the queue after they were final; 0: it was not
-	Blocked           time.Duration  `json:"blocked,omitempty"` // how long it has waited in all for offerings that were blocked
-	ConsecutiveLosses int            `json:"losers,omitempty"`  // how many instances in a row have lost it while they lived
-}
-
-// Grown are elements of a job that wait and have as much memory, since they ran out of less.
-type Grown struct {
-	Memory  drover.Bytes  `json:"memory"`
-	Waiting Ranges        `json:"waiting"`
-	Blocked time.Duration `json:"blocked,omitempty"` // as the job's, of these
-}
-
-// Element is what is remembered of a job, or one element of an array, between its attempts.
-type Element struct {
-	Index   int `json:"index"`
-	Number  int `json:"number"`            // of its last attempt
-	Lost    int `json:"lost,omitempty"`    // attempts lost to their instances
-	Retried int `json:"retried,omitempty"` // retries by exit code
-
-	Until drover.Time `json:"until,omitempty"` // it is not tried again before
-
-	Interrupted drover.Time  `json:"interrupted,omitempty"` // when its last attempt was, if it was
-	Memory      drover.Bytes `json:"memory,omitempty"`      // what it has, since it ran out of less; 0: what its job says
-}
-
 // Attempt is a live attempt.
 type Attempt struct {
 	ID       drover.AttemptID    `json:"id"`
@@ -277,18 +225,6 @@ type Binding struct {
 	Count int      `json:"count"`
 }
 
-// GroupKey names the jobs that are interchangeable to the engine: one shape, priority, user, timeout and about the same expected time, and labels that
-// matter.
-type GroupKey struct {
-	Shape    drover.Shape  `json:"shape"`
-	Priority int           `json:"priority"`
-	User     string        `json:"user,omitempty"`
-	Timeout  time.Duration `json:"timeout,omitempty"`
-	Expected time.Duration `json:"expected,omitempty"` // a step of the scale of expected times
-	Gang     int           `json:"gang,omitempty"`
-	Labels   string        `json:"labels,omitempty"` // those that budgets and shares speak of: a NAME=VALUE a line, by name
-}
-
 // Group is what was found out about the jobs of a key that wait.
 type Group struct {
 	Key   GroupKey `json:"key"`
@@ -326,49 +262,32 @@ type Pending struct {
 	Turn drover.Time `json:"turn,omitempty"` // when the first of the present windows of budgets ends
 }
 
-// Block keeps an offering, or all that its empty fields match, from being asked for until its end, and from then on until one was tried.
-type Block struct {
-	Cloud      string        `json:"cloud"`
-	Zone       string        `json:"zone,omitempty"`
-	Type       string        `json:"type,omitempty"`
-	Market     drover.Market `json:"market,omitempty"`
-	QuotaGroup string        `json:"quota_group,omitempty"`
-	Reason     drover.Reason `json:"reason"`          // its Until is the block's end
-	Over       bool          `json:"over,omitempty"`  // it has ended; one create tries whether what it is about has
-	Probe      int64         `json:"probe,omitempty"` // the instance whose create does
-	Fails      int           `json:"fails,omitempty"` // how often in a row that was refused
-}
-
 // Cloud is what was observed of a cloud since the engine began.
 type Cloud struct {
-	Name       string            `json:"name"`
-	Offerings  []drover.Offering `json:"offerings"`
-	Known      bool              `json:"known"`                 // Offerings have been heard
-	Hash       string            `json:"hash,omitempty"`        // of them, as the shell gave it
-	Listed     drover.Time       `json:"listed,omitempty"`      // end of the last good list
-	Good       drover.Time       `json:"good,omitempty"`        // its beginning
-	GoodBefore drover.Time       `json:"good_before,omitempty"` // that of the one before
-	First      drover.Time       `json:"first,omitempty"`       // that of the first good list
-	Twice      bool              `json:"twice,omitempty"`       // another was good that cannot be the same stale copy
-	ListCall   int64             `json:"list_call,omitempty"`
-	OfferCall  int64             `json:"offer_call,omitempty"`
-	ListFails  int               `json:"list_fails,omitempty"` // in a row
-	NextList   drover.Time       `json:"next_list,omitempty"`
-	NextOffer  drover.Time       `json:"next_offer,omitempty"`
-	NextCreate drover.Time       `json:"next_create,omitempty"` // set by a rate limit
-	Slowed     drover.Time       `json:"slowed,omitempty"`      // when it was
-	Left       drover.Time       `json:"left,omitempty"`        // since when it is no longer configured
-	NoList     drover.Time       `json:"no_list,omitempty"`     // no list before this, set by a rate limit
-	Unsure     drover.Time       `json:"unsure,omitempty"`      // when a create call failed last that may have made an instance, or make it yet
-	Began      drover.Time       `json:"began,omitempty"`       // of the last list asked for
-	Hurry      int               `json:"hurry,omitempty"`       // lists in a row asked for early, to see something appear or go
-	Fails      int               `json:"fails,omitempty"`
-	NoDestroy  drover.Time       `json:"no_destroy,omitempty"` // no destroy before this, set by a rate limit
-	NoTag      drover.Time       `json:"no_tag,omitempty"`     // likewise
-	Throttles  []Throttle        `json:"throttles,omitempty"`
-	Vanished   []Vanishing       `json:"vanished,omitempty"`
-	Partition  Partition         `json:"partition,omitzero"`
-	Describing int               `json:"describing,omitempty"` // describe calls in flight
-	Mute       drover.Reason     `json:"mute,omitzero"`        // why it has not told its types since they were last asked for, if it has not
-	Unlisted   drover.Reason     `json:"unlisted,omitzero"`    // likewise, what there is in it
+	Catalogue
+	Listed     drover.Time   `json:"listed,omitempty"`      // end of the last good list
+	Good       drover.Time   `json:"good,omitempty"`        // its beginning
+	GoodBefore drover.Time   `json:"good_before,omitempty"` // that of the one before
+	First      drover.Time   `json:"first,omitempty"`       // that of the first good list
+	Twice      bool          `json:"twice,omitempty"`       // another was good that cannot be the same stale copy
+	ListCall   int64         `json:"list_call,omitempty"`
+	OfferCall  int64         `json:"offer_call,omitempty"`
+	ListFails  int           `json:"list_fails,omitempty"` // in a row
+	NextList   drover.Time   `json:"next_list,omitempty"`
+	NextOffer  drover.Time   `json:"next_offer,omitempty"`
+	NextCreate drover.Time   `json:"next_create,omitempty"` // set by a rate limit
+	Slowed     drover.Time   `json:"slowed,omitempty"`      // when it was
+	Left       drover.Time   `json:"left,omitempty"`        // since when it is no longer configured
+	NoList     drover.Time   `json:"no_list,omitempty"`     // no list before this, set by a rate limit
+	Unsure     drover.Time   `json:"unsure,omitempty"`      // when a create call failed last that may have made an instance, or make it yet
+	Began      drover.Time   `json:"began,omitempty"`       // of the last list asked for
+	Hurry      int           `json:"hurry,omitempty"`       // lists in a row asked for early, to see something appear or go
+	Fails      int           `json:"fails,omitempty"`
+	NoDestroy  drover.Time   `json:"no_destroy,omitempty"` // no destroy before this, set by a rate limit
+	NoTag      drover.Time   `json:"no_tag,omitempty"`     // likewise
+	Vanished   []Vanishing   `json:"vanished,omitempty"`
+	Partition  Partition     `json:"partition,omitzero"`
+	Describing int           `json:"describing,omitempty"` // describe calls in flight
+	Mute       drover.Reason `json:"mute,omitzero"`        // why it has not told its types since they were last asked for, if it has not
+	Unlisted   drover.Reason `json:"unlisted,omitzero"`    // likewise, what there is in it
 }

@@ -34,7 +34,7 @@ func (e *Engine) stretch() {
 		return
 	}
 	for _, g := range e.groups {
-		if g.queued == 0 || g.wants() <= g.Unmet || g.Key.Gang > 0 { // what comes only if its instance goes is not here yet
+		if g.Queued == 0 || g.wants() <= g.Unmet || g.Key.Gang > 0 { // what comes only if its instance goes is not here yet
 			continue
 		}
 		for _, in := range slices.Clone(e.refreshIndex().idle) {
@@ -55,7 +55,7 @@ func (e *Engine) stretchFor(g *group, in *instance) {
 	r.Disk = need.Disk * drover.Bytes(g.wants())
 	n := r.Times(need, in.atOnce(g.mayBind(in)))
 	size := drover.Bytes((need.Disk * drover.Bytes(n)).WholeGiB()) * drover.GiB
-	if n <= 0 || need.Disk <= in.Resources.Disk || slices.Contains(in.Lost, g.jobs[0].Number) || !g.Key.Shape.Accepts(in.asked()) ||
+	if n <= 0 || need.Disk <= in.Resources.Disk || slices.Contains(in.Lost, g.Jobs[0].Number) || !g.Key.Shape.Accepts(in.asked()) ||
 		!e.worthGrowing(g, in, n, e.withVolume(o, size).Price) {
 		return
 	}
@@ -96,7 +96,7 @@ func (e *Engine) listedAs(in *instance) (o drover.Offering, listed bool) {
 	if c == nil {
 		return o, false
 	}
-	return c.listed(in)
+	return c.Find(in.key())
 }
 
 // growDisk asks for the volume to be grown.

@@ -15,10 +15,10 @@ type most struct{ instances, each int }
 
 // whyTooMany says that the group's next gang cannot come together on as many instances as may be there at once; nil if it can, or is none.
 func (e *Engine) whyTooMany(g *group) *drover.Reason {
-	if g.Key.Gang == 0 || g.queued == 0 {
+	if g.Key.Gang == 0 || g.Queued == 0 {
 		return nil
 	}
-	_, members := g.nextGang()
+	_, members := g.NextGang()
 	clouds := e.mostFor(g, len(members))
 	room := e.s.Settings.MaxInstances
 	if room == 0 {
@@ -43,7 +43,7 @@ func (e *Engine) whyTooMany(g *group) *drover.Reason {
 func (e *Engine) mostFor(g *group, members int) (clouds []most) {
 	each := map[string]int{}
 	hold := func(cloud string, n int) { each[cloud] = max(each[cloud], n) }
-	for _, o := range e.rentable() {
+	for _, o := range e.market.Offerings() {
 		if g.Key.Shape.Accepts(o) {
 			hold(o.Cloud, e.atOnce(timesOn(o.Type, o.Type.Resources, g.Key.Shape.Need, members)))
 		}

@@ -45,19 +45,19 @@ func (e *Engine) first(g *group, why drover.Reason) drover.Reason {
 
 // shutOut reports whether there are offerings that can hold the group's jobs, and all of them are blocked.
 func (e *Engine) shutOut(g *group) bool {
-	if len(e.s.Blocks) == 0 || e.alone(g.Key.Shape) > 0 || len(e.rentableFor(g)) > 0 {
+	if len(e.market.Blocks()) == 0 || e.alone(g.Key.Shape) > 0 || len(e.rentableFor(g)) > 0 {
 		return false
 	}
-	return slices.ContainsFunc(e.rentable(), g.Key.Shape.Accepts)
+	return slices.ContainsFunc(e.market.Offerings(), g.Key.Shape.Accepts)
 }
 
 // nameBlocks has groups that wait for a limit say so if blocks that are new shut them out as well.
 func (e *Engine) nameBlocks() {
-	if !e.blocked {
+	if !e.market.Changed() {
 		return
 	}
 	for _, g := range e.groups {
-		if g.queued > 0 && g.Reason.Code == drover.ReasonLimit && e.shutOut(g) {
+		if g.Queued > 0 && g.Reason.Code == drover.ReasonLimit && e.shutOut(g) {
 			g.wait(e.whyBlocked(g))
 			e.yield = true
 		}
@@ -66,20 +66,20 @@ func (e *Engine) nameBlocks() {
 
 // whyBlocked names the block that keeps a group from what can hold it and ends first.
 func (e *Engine) whyBlocked(g *group) drover.Reason {
-	able := slices.DeleteFunc(slices.Clone(e.rentable()), func(o drover.Offering) bool { return !g.Key.Shape.Accepts(o) })
+	able := slices.DeleteFunc(slices.Clone(e.market.Offerings()), func(o drover.Offering) bool { return !g.Key.Shape.Accepts(o) })
 	if len(able) == 0 {
 		return e.whyNoneFits(g)
 	}
 	why := e.reason(drover.ReasonBlocked, "every offering that can hold it is blocked")
 	for _, o := range able {
-		b := e.blockOf(o)
+		b := e.market.BlockOf(o)
 		if b == nil || why.Until != 0 && b.Reason.Until >= why.Until {
 			continue
 		}
 		why.Until = b.Reason.Until
-		why.Text = fmt.Sprintf("the %d offerings that can hold it are all blocked; %s is tried again first: %s", len(able), o.Name(), b.text())
+		why.Text = fmt.Sprintf("the %d offerings that can hold it are all blocked; %s is tried again first: %s", len(able), o.Name(), blockText(*b))
 		if len(able) == 1 {
-			why.Text = fmt.Sprintf("%s, which alone can hold it, is blocked: %s", o.Name(), b.text())
+			why.Text = fmt.Sprintf("%s, which alone can hold it, is blocked: %s", o.Name(), blockText(*b))
 		}
 	}
 	why.Until = later(why.Until, e.s.Now)
@@ -89,8 +89,8 @@ func (e *Engine) whyBlocked(g *group) drover.Reason {
 // whyNoneFits says why a group waits although nothing that is known fits: what would costs more than its jobs let it, or is not known yet. Else it
 // would have been refused.
 func (e *Engine) whyNoneFits(g *group) drover.Reason {
-	if slices.ContainsFunc(e.rentable(), g.Key.Shape.AtAnyPrice().Accepts) {
-		return e.reason(drover.ReasonMaxPrice, "%s", g.Key.Shape.NearestMiss(e.rentable()))
+	if slices.ContainsFunc(e.market.Offerings(), g.Key.Shape.AtAnyPrice().Accepts) {
+		return e.reason(drover.ReasonMaxPrice, "%s", g.Key.Shape.NearestMiss(e.market.Offerings()))
 	}
 	return e.whySilentCloud()
 }
@@ -129,7 +129,7 @@ func (e *Engine) whyRefused(u drover.Unmet) *drover.Reason {
 		said = append(said, refusalWords(r))
 		total += r.Count
 	}
-	blocked, dear := e.leftOut(len(e.rentable()) - total)
+	blocked, dear := e.leftOut(len(e.market.Offerings()) - total)
 	if blocked > 0 {
 		said = append(said, fmt.Sprintf("blocked: %d", blocked))
 	}

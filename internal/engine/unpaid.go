@@ -23,8 +23,8 @@ type asked struct {
 // askedBy is what a group asks for.
 func (e *Engine) askedBy(g *group) asked {
 	ask := asked{g.Key, 1, e.hosted(g)}
-	if g.Key.Gang > 0 && g.queued > 0 {
-		_, members := g.nextGang()
+	if g.Key.Gang > 0 && g.Queued > 0 {
+		_, members := g.NextGang()
 		ask.count = len(members)
 	}
 	return ask
@@ -44,7 +44,7 @@ func (e *Engine) whyUnpaid(g *group, a *budget.Account) drover.Reason {
 
 // whyNeverPaid says that no budget can ever pay the least that a group asks for; nil if each can.
 func (e *Engine) whyNeverPaid(g *group) *drover.Reason {
-	if g.queued == 0 {
+	if g.Queued == 0 {
 		return nil
 	}
 	ask := e.askedBy(g)
@@ -97,7 +97,7 @@ func (e *Engine) whyDear(a *budget.Account, ask asked, t minimumCost, can string
 
 // retryAt is until when the group waits for money, as far as is known; 0 if it does not.
 func (g *group) retryAt() drover.Time {
-	if g.queued == 0 || g.Reason.Code != drover.ReasonBudget {
+	if g.Queued == 0 || g.Reason.Code != drover.ReasonBudget {
 		return 0
 	}
 	return g.Reason.Until
@@ -121,13 +121,14 @@ type minimumCostKey struct {
 
 // minimumCostOf is the minimum cost of what is asked for on what may be rented. It is remembered until that changes.
 func (e *Engine) minimumCostOf(a *budget.Account, ask asked) minimumCost {
+	e.forgetStale()
 	of := minimumCostKey{ask, a.Budget, a.Window}
 	t, known := e.minimumCosts[of]
 	if !known {
 		if len(e.minimumCosts) >= singlesMost {
 			clear(e.minimumCosts)
 		}
-		t = e.minimumCostOn(a, ask, e.rentable())
+		t = e.minimumCostOn(a, ask, e.market.Offerings())
 		e.minimumCosts[of] = t
 	}
 	return t
@@ -135,7 +136,7 @@ func (e *Engine) minimumCostOf(a *budget.Account, ask asked) minimumCost {
 
 // minimumCostOn is the minimum cost of what is asked for on some offerings.
 func (e *Engine) minimumCostOn(a *budget.Account, ask asked, offers []drover.Offering) (least minimumCost) {
-	if !a.Covers(ask.key.payer()) {
+	if !a.Covers(payer(ask.key)) {
 		return least
 	}
 	p := budget.Commitment{Loads: []budget.Load{loadOf(ask.key, 1)}}

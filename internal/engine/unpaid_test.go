@@ -91,7 +91,7 @@ func (p *poor) minute() {
 		}
 	}
 	p.hear(Ticked{})
-	for j := range p.e.jobs.all() {
+	for j := range p.e.queue.All() {
 		whole := drover.JobID{Number: j.Number, Index: -1}
 		x, _ := p.e.Explain(whole)
 		p.sameInAList(whole)
@@ -130,7 +130,7 @@ func afford(t *testing.T, dice *rand.Rand) *poor {
 // day lets thirty hours pass, in which jobs come for a day.
 func (p *poor) day(each func()) {
 	for minute := range 30 * 60 {
-		if p.dice.IntN(10) == 0 && minute < 26*60 && p.e.jobs.count < 30 {
+		if p.dice.IntN(10) == 0 && minute < 26*60 && p.e.queue.Len() < 30 {
 			p.gang = p.dice.IntN(3) * p.dice.IntN(3)
 			j := p.waiting(herdShape(p.dice.IntN(30)))
 			j.Timeout = time.Duration(p.dice.IntN(5)*p.dice.IntN(90)) * time.Minute

@@ -70,7 +70,7 @@ func (e *Engine) userLimited(g *group) (why drover.Reason, limited bool) {
 	}
 	left, need := e.limitsLeft(), g.Key.Shape.Need.CPU*drover.MilliCPU(max(1, g.Key.Gang))
 	for _, o := range e.rentableFor(g) {
-		if e.cloudRoom(o.Cloud) > 0 && left.passed(o) == nil {
+		if e.cloudRoom(o.Cloud) > 0 && left.Passed(o) == nil {
 			l := e.userLimit(g.mark)
 			few := l.Instances != nil && (*l.Instances == 0 || g.Key.Gang > 0 && *l.Instances < min(e.totalRoom(), g.Key.Gang))
 			limited = few || l.CPU != nil && *l.CPU < max(need, o.Type.Resources.CPU)

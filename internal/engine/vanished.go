@@ -44,7 +44,7 @@ func (e *Engine) vanishedBooting(in *instance, why drover.Reason) {
 	case at < 0:
 		c.Vanished = append(c.Vanished, Vanishing{in.Zone, in.Type.Name, in.Market, e.s.Now})
 	case in.Asked >= c.Vanished[at].At:
-		e.leaveAlone(in, why)
+		e.blockUnusable(in, why)
 	}
 }
 

@@ -19,15 +19,12 @@ const (
 	closingText  = "the fleet is closing: nothing more is rented, and each instance goes as it falls idle"
 )
 
-// held reports whether something of the job waits that may not start at all: it is to run after others, or its priority is 0.
-func (j *Job) held() bool { return len(j.Queued) > 0 && (j.follows() || j.Priority == 0) }
-
 // whyHeld says why a job's elements may not start at all, if so.
 func (e *Engine) whyHeld(j *Job) (drover.Reason, bool) {
 	switch {
-	case !j.held():
+	case !j.Held():
 		return drover.Reason{}, false
-	case !j.follows():
+	case !j.Follows():
 		return drover.Reason{Code: drover.ReasonHeld, Text: heldText, Since: j.Since}, true
 	}
 	var waits []string
@@ -68,7 +65,7 @@ func (e *Engine) waiting() (list []drover.Waiting, queued int) {
 	booting := drover.Reason{Code: drover.ReasonBooting, Text: bootingText, Since: e.firstBound()}
 	for _, g := range e.groups {
 		t.add(g.booting(), booting)
-		t.add(g.queued-g.booting(), g.Reason)
+		t.add(g.Queued-g.booting(), g.Reason)
 	}
 	e.sumPostponed(&t)
 	after, zero := e.held()
@@ -92,12 +89,12 @@ func (e *Engine) firstBound() (first drover.Time) {
 func (e *Engine) held() (after, zero drover.Waiting) {
 	after.Reason = drover.Reason{Code: drover.ReasonDependency, Text: "waits for other jobs"}
 	zero.Reason = drover.Reason{Code: drover.ReasonHeld, Text: heldText}
-	for j := range e.jobs.all() {
-		if !j.held() {
+	for j := range e.queue.All() {
+		if !j.Held() {
 			continue
 		}
 		w := &zero
-		if j.follows() {
+		if j.Follows() {
 			w = &after
 		}
 		w.Count += j.Queued.Count()
@@ -115,8 +112,8 @@ var postponedTexts = map[string]string{
 
 // sumPostponed adds what waits but may not start yet, by the first reason of each job.
 func (e *Engine) sumPostponed(t *tally) {
-	for j := range e.jobs.all() {
-		if len(j.Postponed) > 0 && !j.held() {
+	for j := range e.queue.All() {
+		if len(j.Postponed) > 0 && !j.Held() {
 			why := e.whyPostponed(j, drover.JobID{Number: j.Number, Index: -1})[0]
 			why.Text = postponedTexts[why.Code]
 			t.add(j.Postponed.Count(), why)

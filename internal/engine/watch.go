@@ -37,7 +37,7 @@ func (e *Engine) tellPassed(p budget.Passing) {
 func (e *Engine) stopFor(a *budget.Account) {
 	for _, in := range e.instances {
 		for _, t := range in.load {
-			if t.Stop == nil && a.Covers(e.keyOf(e.job(t.ID.Job.Number)).payer()) {
+			if t.Stop == nil && a.Covers(payer(e.queue.KeyOf(e.job(t.ID.Job.Number)))) {
 				e.stopAttempt(t, e.reason(drover.ReasonPreempted, "the %s budget of the %s, %v, is passed", a.Window, a.Budget.Scope(), a.Limit))
 			}
 		}

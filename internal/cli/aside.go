@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"drover/internal/blob"
+	"drover/internal/daemon"
+)
+
+// setAside renames the folder that a new run is to lay its results in, if an earlier run has left some there: to NAME.1, or the first number that
+// is free. An earlier run that can go on finds its results under the new name.
+func setAside(folder *daemon.RunFolder, p *daemon.RunPlan, ui *progress) error {
+	if !p.New {
+		return nil
+	}
+	if entries, err := os.ReadDir(p.Out); len(entries) > 0 {
+		to, err := rename(p.Out)
+		if err != nil {
+			return fmt.Errorf("setting the results of an earlier run aside: %w", err)
+		}
+		if !p.Streamed {
+			ui.say("the results of an earlier run are now in %s", relative(to))
+		}
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	p.New = false
+	return folder.Save(*p)
+}
+
+// rename gives a folder of results its new name, unless a run is writing there.
+func rename(out string) (to string, err error) {
+	results, err := blob.OpenResults(out, blob.DefaultLimits())
+	if err != nil {
+		return "", err
+	}
+	defer results.Close()
+	for n := 1; ; n++ {
+		to = fmt.Sprintf("%s.%d", out, n)
+		if _, err := os.Lstat(to); errors.Is(err, fs.ErrNotExist) {
+			break
+		} else if err != nil {
+			return "", err
+		}
+	}
+	if err := redirect(out, to); err != nil {
+		return "", err
+	}
+	return to, os.Rename(out, to)
+}
+
+// redirect has the runs that lay their results in a folder go on in another.
+func redirect(out, to string) error {
+	home, err := daemon.StateHome()
+	if err != nil {
+		return err
+	}
+	for _, place := range []string{home, daemon.EndedHome(home)} {
+		for _, id := range daemon.UnfinishedRuns(place) {
+			f, err := daemon.LockRunFolder(id, filepath.Join(place, id))
+			if err != nil {
+				continue // it runs, and elsewhere, since nobody writes to this folder
+			}
+			p, err := f.Load()
+			if err == nil && p.Out == out && !p.New {
+				p.Out = to
+				err = f.Save(p)
+			}
+			if err := errors.Join(err, f.Close()); err != nil {
+				return fmt.Errorf("run %s, whose results they are: %w", id, err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+	"drover/internal/store"
+)
+
+func (a *app) backupCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Copy the controller's records to a file, while it runs",
+		Long: `Copy the controller's records to a new file, which only you can read. It is done on the controller's own host, by its configuration, while the
+controller runs or not. To put a copy back, see "Restoring a backup" in docs/operations.md.`,
+		Example: "  drover backup -c drover.yaml drover-2026-11-23.db",
+		Args:    wantArgs(1, 1, "a FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.nothingForPrograms("drover backup"); err != nil {
+				return err
+			}
+			if a.config == "" {
+				return drover.Errorf(drover.KindInvalid, "it is not said whose records").WithHint("drover backup -c drover.yaml FILE")
+			}
+			_, folder, err := a.daemon()
+			if err != nil {
+				return err
+			}
+			if _, err := os.Stat(folder.DB()); err != nil {
+				return drover.Errorf(drover.KindInvalid, "there are no records: %v", err).WithHint("drover serve makes them")
+			}
+			if err := store.Backup(cmd.Context(), folder.DB(), args[0]); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(a.err, "%s is a copy of %s\n", args[0], folder.DB())
+			return err
+		},
+	}
+}

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"drover/internal/config"
+	"drover/internal/human"
+)
+
+func (a *app) batchCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "batch",
+		Short:   "Check a batch file, or show what one looks like",
+		Example: "  drover batch example > batch.yaml\n  drover batch check batch.yaml",
+	}
+	cmd.AddCommand(
+		&cobra.Command{
+			Use:     "check FILE",
+			Short:   "Say whether a batch file is good, and if not, where and why",
+			Long:    "Say whether a batch file is good, and if not, where and why. Its inputs are looked for. Whether the clouds have room for it, drover plan says.",
+			Example: "  drover batch check batch.yaml",
+			Args:    cobra.ExactArgs(1),
+			RunE: func(_ *cobra.Command, args []string) error {
+				if err := a.nothingForPrograms("drover batch check"); err != nil {
+					return err
+				}
+				file, err := config.LoadBatch(args[0])
+				if err != nil {
+					return err
+				}
+				if err := checkInputs(file.Batch); err != nil {
+					return err
+				}
+				elements := 0
+				for _, j := range file.Batch.Jobs {
+					elements += j.Array.Size()
+				}
+				fmt.Fprintf(a.err, "%s is good: %s", args[0], human.Plural(len(file.Batch.Jobs), "job"))
+				if elements > len(file.Batch.Jobs) {
+					fmt.Fprintf(a.err, ", with %d elements in all", elements)
+				}
+				fmt.Fprintln(a.err)
+				return nil
+			},
+		},
+		&cobra.Command{
+			Use:     "example",
+			Short:   "Print a batch with every key there is",
+			Example: "  drover batch example > batch.yaml",
+			Args:    cobra.NoArgs,
+			RunE: func(*cobra.Command, []string) error {
+				fmt.Fprint(a.out, config.BatchExample())
+				return nil
+			},
+		},
+		&cobra.Command{
+			Use:     "schema",
+			Short:   "Print the JSON Schema of batch files, for editors",
+			Example: "  drover batch schema > batch.schema.json",
+			Args:    cobra.NoArgs,
+			RunE: func(*cobra.Command, []string) error {
+				schema, err := config.BatchSchema()
+				if err == nil {
+					fmt.Fprintf(a.out, "%s\n", schema)
+				}
+				return err
+			},
+		})
+	return cmd
+}

@@ -1,0 +1,243 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+	"drover/internal/config"
+)
+
+// changeFlags choose the jobs that a command changes.
+type changeFlags struct {
+	reason string
+	ofBatch
+	all bool
+}
+
+func (a *app) cancelCommand() *cobra.Command {
+	var f changeFlags
+	cmd := named(&cobra.Command{
+		Use:   "cancel {JOB… | --batch NAME | --all}",
+		Short: "End jobs: what waits at once, what runs as soon as it lets itself be stopped",
+		Example: `  drover cancel 17 18.3
+  drover cancel --batch hello --reason 'wrong parameters'`,
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
+			ids, err := f.choose(ctx, svc, args)
+			if err != nil {
+				return err
+			}
+			return a.change(ids, stopWords, func(id drover.JobID) (drover.Job, error) { return svc.Cancel(ctx, id, f.reason) })
+		}),
+	})
+	f.addReason(cmd)
+	f.add(a, cmd, "every job")
+	cmd.Flags().BoolVar(&f.all, "all", false, "every job there is")
+	cmd.ValidArgsFunction = a.completeJobsIn(drover.JobQueued, drover.JobRunning)
+	return cmd
+}
+
+func (a *app) retryCommand() *cobra.Command {
+	var f changeFlags
+	var with string
+	cmd := named(&cobra.Command{
+		Use:   "retry [--with BATCH.yaml] JOB…",
+		Short: "Put jobs that failed or were cancelled back in the queue",
+		Long: `Put jobs that failed or were cancelled back in the queue; of an array, those of its elements that did. Attempts count from nothing
+again.
+
+With --with each job runs again as the batch file has it now under the same name: its command, inputs, resources and so on. Its inputs
+are uploaded first. Its labels stay; its array or foreach, gang and after must be as they were. Elements that have succeeded do not run again.`,
+		Example: `  drover retry 17
+  drover retry 18.3 --reason 'the disk was full'
+  drover retry --with examples/hello.yaml 17`,
+		Args: wantArgs(1, -1, "a JOB"),
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
+			ids, err := jobIDs(args)
+			if err != nil {
+				return err
+			}
+			var again []drover.Job
+			retry := func(id drover.JobID) (drover.Job, error) { return svc.Retry(ctx, id, f.reason) }
+			if with != "" {
+				batch, err := a.retryBatch(ctx, svc, with, ids)
+				if err != nil {
+					return err
+				}
+				retry = func(id drover.JobID) (drover.Job, error) { return svc.RetryWith(ctx, id, batch, f.reason) }
+			}
+			err = a.change(ids, jobStateWords, func(id drover.JobID) (drover.Job, error) {
+				job, err := retry(id)
+				if err == nil {
+					again = append(again, job)
+				}
+				return job, err
+			})
+			for _, job := range again {
+				err = errors.Join(err, a.tellFollowers(ctx, svc, job, ids))
+			}
+			return err
+		}),
+	})
+	f.addReason(cmd)
+	cmd.Flags().StringVar(&with, "with", "", "run them again as this batch `file` has them now")
+	complete(cmd, "with", completeBatch)
+	cmd.ValidArgsFunction = a.completeJobsIn(drover.JobFailed, drover.JobCancelled)
+	return cmd
+}
+
+// retryBatch is a batch file with which the jobs can be retried, and whose inputs the controller has. Of its other jobs only the names matter.
+func (a *app) retryBatch(ctx context.Context, svc drover.Queue, path string, ids []drover.JobID) (drover.Batch, error) {
+	file, err := config.LoadBatch(path)
+	if err != nil {
+		return drover.Batch{}, err
+	}
+	w := work{batch: file.Batch, file: file}
+	retried := map[string]bool{}
+	for _, id := range ids {
+		was, err := svc.Job(ctx, drover.JobID{Number: id.Number, Index: -1})
+		if err != nil {
+			return drover.Batch{}, err
+		}
+		var array drover.Array
+		if was.Array != nil {
+			array = *was.Array
+		}
+		now, err := file.Batch.Job(was.Name)
+		if err != nil {
+			return drover.Batch{}, w.fault("", "jobs", fmt.Sprintf("job %v is %s, and there is no job of that name", id, was.Name), "name the job as it was, or submit the batch")
+		}
+		// Which files its elements were for, only the controller knows, and looks.
+		as := drover.JobSpec{Array: array, Gang: was.Gang, Foreach: now.Foreach, After: was.After, AfterAny: was.AfterAny}
+		if key, err := now.CheckRetry(as); err != nil {
+			e := drover.AsError(err, drover.KindInvalid)
+			return drover.Batch{}, w.fault(now.Name, key, e.Message, e.Hint)
+		}
+		retried[was.Name] = true
+	}
+	for i := range file.Batch.Jobs {
+		if job := &file.Batch.Jobs[i]; !retried[job.Name] {
+			job.Inputs, job.Foreach, job.ForeachPaths, job.After, job.AfterAny = nil, nil, nil, nil, nil
+		}
+	}
+	return file.Batch, a.upload(ctx, svc, &file.Batch, 0)
+}
+
+// tellFollowers names the jobs that were to run after one that is put back, and were cancelled since it did not succeed. Batches may
+// bear the same name, but then they were not submitted at the same moment.
+func (a *app) tellFollowers(ctx context.Context, svc drover.Queue, job drover.Job, retried []drover.JobID) error {
+	filter := drover.JobFilter{Batch: job.Batch, States: []drover.JobState{drover.JobCancelled}}
+	for other, err := range allJobs(ctx, svc, filter) {
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(other.After, job.Name) || !other.Submitted.Equal(job.Submitted) || slices.Contains(retried, other.ID) {
+			continue
+		}
+		fmt.Fprintln(a.err, drover.Sanitize(fmt.Sprintf("job %v (%s), which is to run after it, stays cancelled: drover retry %v puts it back", other.ID, other.Name, other.ID)))
+	}
+	return nil
+}
+
+func (a *app) priorityCommand() *cobra.Command {
+	cmd := named(&cobra.Command{
+		Use:   "priority JOB… N",
+		Short: "Change the priority of jobs",
+		Long: `Change the priority of jobs: higher is first. With 0 a job's attempt is stopped, and the job waits until its priority is raised
+again.`,
+		Example: "  drover priority 17 50\n  drover priority 17 18 0",
+		Args:    wantArgs(2, -1, "a JOB and a number"),
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
+			last := args[len(args)-1]
+			priority, err := strconv.Atoi(last)
+			if err != nil {
+				return drover.Errorf(drover.KindInvalid, "%s is not a priority", last).WithHint("write a whole number last: drover priority 17 50")
+			}
+			ids, err := jobIDs(args[:len(args)-1])
+			if err != nil {
+				return err
+			}
+			return a.change(ids, priorityWords, func(id drover.JobID) (drover.Job, error) { return svc.SetPriority(ctx, id, priority) })
+		}),
+	})
+	cmd.ValidArgsFunction = a.completeJobsIn(drover.JobQueued, drover.JobRunning)
+	return cmd
+}
+
+func (f *changeFlags) addReason(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.reason, "reason", "", "a `text` that is kept with the job")
+}
+
+// choose is the jobs that are named, or those of a batch, or all, as far as they are not final.
+func (f changeFlags) choose(ctx context.Context, svc drover.Queue, args []string) (ids []drover.JobID, err error) {
+	switch ways := min(len(args), 1) + count(f.batch != "") + count(f.all); {
+	case ways == 0:
+		return nil, drover.Errorf(drover.KindInvalid, "nothing says which jobs to cancel").WithHint("name a JOB, or write --batch NAME or --all")
+	case ways > 1:
+		return nil, drover.Errorf(drover.KindInvalid, "jobs are named, or a batch, or all, and not several of these")
+	case len(args) > 0:
+		return jobIDs(args)
+	}
+	living := f.filter()
+	living.States = []drover.JobState{drover.JobQueued, drover.JobRunning}
+	for job, err := range allJobs(ctx, svc, living) {
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, job.ID)
+	}
+	return ids, nil
+}
+
+func count(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// change changes jobs one after the other and prints what became of each. One that cannot be changed does not stand in the way of the rest.
+func (a *app) change(ids []drover.JobID, words func(drover.Job) string, do func(drover.JobID) (drover.Job, error)) error {
+	changed := []drover.Job{}
+	var failed error
+	for _, id := range ids {
+		job, err := do(id)
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		changed = append(changed, job)
+		if a.output == outputTable || a.output == outputWide {
+			if _, err := fmt.Fprintln(a.out, drover.Sanitize(fmt.Sprintf("job %v (%s): %s", job.ID, job.Name, words(job)))); err != nil {
+				return err
+			}
+		}
+	}
+	if len(ids) == 0 {
+		fmt.Fprintln(a.err, "no jobs")
+	}
+	if a.forPrograms() || a.output == outputName {
+		return errors.Join(printList(a, jobListing, each(changed)), failed)
+	}
+	return failed
+}
+
+// stopWords says how far the end of a job is.
+func stopWords(j drover.Job) string {
+	if !j.State.Final() {
+		return jobStateWords(j) + ", told to stop"
+	}
+	if why := reasonWords(j.Reason); why != "" {
+		return jobStateWords(j) + ": " + why
+	}
+	return jobStateWords(j)
+}
+
+func priorityWords(j drover.Job) string {
+	return fmt.Sprintf("%s, priority %d", jobStateWords(j), j.Priority)
+}

@@ -1,0 +1,373 @@
+//go:build chaos
+
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"drover"
+	"drover/driver"
+)
+
+// chaosCloud is a cloud that misbehaves. It speaks the protocol of docs/drivers.md over a socket, and keeps a ledger of what really was.
+type chaosCloud struct {
+	plan   cloudPlan
+	folder string
+	user   string
+	dice   *dice
+
+	mu        sync.Mutex
+	instances []*chaosInstance  // also those that have ended; guarded by mu
+	ledger    *json.Encoder     // guarded by mu
+	met       map[faultKind]int // guarded by mu
+}
+
+// newChaosCloud opens a cloud in a folder, until the test ends.
+func newChaosCloud(t *testing.T, plan cloudPlan, folder string) *chaosCloud {
+	t.Helper()
+	me, err := user.Current()
+	if err == nil && me.Uid == "0" {
+		err = os.MkdirAll("/run/sshd", 0o755) // which sshd wants as root
+	}
+	ledger, ledgerErr := os.Create(filepath.Join(folder, "ledger.jsonl"))
+	listener, listenErr := net.Listen("unix", filepath.Join(folder, "socket"))
+	if err := errors.Join(err, ledgerErr, listenErr); err != nil {
+		t.Fatal(err)
+	}
+	c := &chaosCloud{plan: plan, folder: folder, user: me.Username, dice: newDice(plan.seed), ledger: json.NewEncoder(ledger), met: map[faultKind]int{}}
+	go func() {
+		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
+			go c.converse(conn)
+		}
+	}()
+	if c.dice.float() < plan.chances[massDeaths] {
+		time.AfterFunc(c.dice.between(settled, grownOld), c.massDeath)
+	}
+	t.Cleanup(func() {
+		listener.Close()
+		for _, in := range c.living() {
+			in.kill()
+		}
+		ledger.Close()
+	})
+	return c
+}
+
+type (
+	object = map[string]any
+
+	// cloudRequest is a request in the protocol's words.
+	cloudRequest struct {
+		ID   int64  `json:"id"`
+		Call string `json:"call"`
+		Args struct {
+			ID         string                        `json:"id"`
+			Name       string                        `json:"name"`
+			Tags       map[string]string             `json:"tags"`
+			HostKey    string                        `json:"host_key"`
+			PublicKey  string                        `json:"public_key"`
+			Scripts    []string                      `json:"scripts"`
+			Candidates []struct{ Type, Zone string } `json:"candidates"`
+		} `json:"args"`
+	}
+)
+
+// converse answers the requests of one controller, each in its own time.
+func (c *chaosCloud) converse(conn net.Conn) {
+	defer conn.Close()
+	requests := json.NewDecoder(conn)
+	for {
+		var r cloudRequest
+		if err := requests.Decode(&r); err != nil {
+			return
+		}
+		go func() {
+			time.Sleep(c.dice.between(5*time.Millisecond, 150*time.Millisecond)) // the way there
+			result, err := c.answer(r)
+			reply := object{"id": r.ID, "result": result}
+			if err != nil {
+				reply = object{"id": r.ID, "error": object{"kind": drover.KindOf(err), "message": err.Error()}}
+			}
+			if line, err := json.Marshal(reply); err == nil && (result != nil || reply["error"] != nil) {
+				conn.Write(append(line, '\n')) // one write is one line; a controller that is gone misses it
+			}
+		}()
+	}
+}
+
+// answer answers one request; with neither result nor error nothing is said.
+func (c *chaosCloud) answer(r cloudRequest) (object, error) {
+	if r.Call == "destroy" {
+		return object{}, c.destroy(r.Args.ID)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch r.Call {
+	case "open":
+		return c.open(), nil
+	case "create":
+		return c.create(r)
+	case "list":
+		return c.list(r.Args.Tags)
+	case "describe":
+		return c.describe(r.Args.ID)
+	case "set_tags":
+		in, err := c.find(r.Args.ID)
+		if err == nil {
+			in.tags = r.Args.Tags
+		}
+		return object{}, err
+	}
+	return nil, drover.Errorf(drover.KindUnsupported, "there is no call %s", r.Call)
+}
+
+// open is the first call of every controller.
+func (c *chaosCloud) open() object {
+	c.note("open", nil)
+	c.hideOne(c.plan.chances[shortLists])
+	can := object{"host_keys": "planted", "power_off": "ends", "list_lag": listLag.String()}
+	if c.plan.describe {
+		can["calls"] = []string{"describe"}
+	}
+	return can
+}
+
+// hideOne has lists leave out an instance for a while. It is old enough to be in every copy, and was not hidden lately, so that it is never missing
+// for longer than the cloud promises.
+func (c *chaosCloud) hideOne(chance float64) {
+	now := time.Now()
+	var may []*chaosInstance
+	for _, in := range c.instances {
+		if in.lives() && now.Sub(in.created) > settled && now.Sub(in.hidden) > 2*listLag {
+			may = append(may, in)
+		}
+	}
+	if len(may) > 0 && c.dice.float() < chance {
+		in := may[c.dice.below(len(may))]
+		in.hidden = now.Add(c.dice.between(2*time.Second, longest))
+		c.fault(shortLists, in)
+	}
+}
+
+// list lists what there is, or was some seconds ago.
+func (c *chaosCloud) list(tags map[string]string) (object, error) {
+	if err := c.callError(); err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	then := now
+	if c.dice.float() < c.plan.chances[staleLists] {
+		then = now.Add(-c.dice.between(time.Second, oldest))
+		c.met[staleLists]++
+	}
+	c.hideOne(c.plan.chances[shortLists] / 20)
+	listed, ids := []object{}, []string{}
+	for _, in := range c.instances {
+		if in.listed(now, then) && (driver.Instance{Tags: in.tags}).Bears(tags) {
+			listed, ids, in.shown = append(listed, c.show(in, then)), append(ids, in.id), now
+		}
+	}
+	c.note("list", object{"seconds_old": now.Sub(then).Seconds(), "answer": ids})
+	return object{"instances": listed}, nil
+}
+
+// listed reports whether a list that is given now, of what was then, has the instance.
+func (in *chaosInstance) listed(now, then time.Time) bool {
+	if in.lives() {
+		return !in.created.After(then) && now.After(in.hidden)
+	}
+	return !in.created.After(then) && (in.ended.After(then) || now.Before(in.ended.Add(in.fate.listedFor)))
+}
+
+// show is an instance, as it was then, in the protocol's words.
+func (c *chaosCloud) show(in *chaosInstance, then time.Time) object {
+	state := "running"
+	if !in.lives() && !in.ended.After(then) {
+		state = "stopping"
+	}
+	return object{"id": in.id, "tags": maps.Clone(in.tags), "type": in.kind, "zone": in.zone, "market": "on_demand", "state": state,
+		"public": in.address, "user": c.user, "created": in.created.UTC().Format(time.RFC3339Nano)}
+}
+
+// describe tells the truth about one instance, if it answers.
+func (c *chaosCloud) describe(id string) (object, error) {
+	if err := c.callError(); err != nil {
+		return nil, err
+	}
+	in, err := c.find(id)
+	if c.note("describe", object{"id": id, "lives": err == nil}); err != nil {
+		return nil, err
+	}
+	return object{"instance": c.show(in, time.Now())}, nil
+}
+
+func (c *chaosCloud) callError() error {
+	if c.dice.float() < c.plan.chances[callErrors] {
+		c.fault(callErrors, nil)
+		return drover.Errorf(drover.KindTransient, "the cloud cannot say that now")
+	}
+	return nil
+}
+
+// find is the living instance of an id.
+func (c *chaosCloud) find(id string) (*chaosInstance, error) {
+	for _, in := range c.instances {
+		if in.id == id && in.lives() {
+			return in, nil
+		}
+	}
+	return nil, drover.Errorf(drover.KindNotFound, "there is no instance %s", id)
+}
+
+// create makes one instance of a name, or two by fault.
+func (c *chaosCloud) create(r cloudRequest) (object, error) {
+	for _, in := range c.instances {
+		if in.name == r.Args.Name && in.lives() {
+			return object{"instance": c.show(in, time.Now())}, nil
+		}
+	}
+	fate := c.plan.fate(len(c.instances))
+	in, err := c.make(r, fate)
+	if err == nil && fate.twin {
+		var twin *chaosInstance
+		if twin, err = c.make(r, instanceFate{}); err == nil {
+			c.fault(twins, twin)
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case fate.lost:
+		c.fault(lostReply, in)
+		if fate.unanswered {
+			return nil, nil
+		}
+		return nil, drover.Errorf(drover.KindTransient, "something went wrong")
+	}
+	return object{"instance": c.show(in, time.Now())}, nil
+}
+
+func (c *chaosCloud) make(r cloudRequest, fate instanceFate) (*chaosInstance, error) {
+	n, taken, pid := len(c.instances)+1, r.Args.Candidates[0], os.Getpid()
+	in := &chaosInstance{id: fmt.Sprintf("i-%04d", n), name: r.Args.Name, kind: taken.Type, zone: taken.Zone, tags: r.Args.Tags, fate: fate, created: time.Now()}
+	in.address = fmt.Sprintf("127.%d.%d.%d:2222", 16+pid/256%200, pid%256, n) // no other test's
+	in.folder = filepath.Join(c.folder, in.id)
+	if err := in.boot(r.Args.HostKey, r.Args.PublicKey, r.Args.Scripts); err != nil {
+		return nil, drover.Errorf(drover.KindTransient, "make %s: %v", in.id, err)
+	}
+	c.instances = append(c.instances, in)
+	c.note("create", object{"id": in.id, "name": in.name})
+	go func() {
+		in.cmd.Wait()
+		c.endBill(in)
+		close(in.buried)
+	}()
+	c.at(in, fate.dies, func() { c.fault(deaths, in); go in.kill() })
+	c.at(in, fate.hangs, func() {
+		c.fault(hangs, in)
+		in.hang()
+		if fate.hangsFor > 0 {
+			time.AfterFunc(fate.hangsFor, in.thaw)
+		}
+	})
+	c.at(in, fate.changesKey, func() {
+		if in.changeHostKey() == nil {
+			c.fault(newHostKeys, in)
+		}
+	})
+	return in, nil
+}
+
+// at has something become of an instance at an age, if that is to happen and it lives to see it.
+func (c *chaosCloud) at(in *chaosInstance, age time.Duration, becomes func()) {
+	if age == 0 {
+		return
+	}
+	time.AfterFunc(age, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if in.lives() {
+			becomes()
+		}
+	})
+}
+
+// massDeath kills two thirds of all instances at once, if lists have shown them.
+func (c *chaosCloud) massDeath() {
+	for i, in := range c.living() {
+		if i%3 < 2 && time.Since(in.created) > settled {
+			c.at(in, time.Nanosecond, func() { c.fault(massDeaths, in); go in.kill() })
+		}
+	}
+}
+
+// destroy ends an instance, unless its fate has it otherwise. What is gone is no error.
+func (c *chaosCloud) destroy(id string) error {
+	c.mu.Lock()
+	in, err := c.find(id)
+	if err != nil {
+		c.mu.Unlock()
+		return nil
+	}
+	c.note("destroy", object{"id": id})
+	in.told = in.told || in.lives()
+	var fault faultKind
+	if len(in.fate.destroys) > 0 {
+		fault, in.fate.destroys = in.fate.destroys[0], in.fate.destroys[1:]
+		c.fault(fault, in)
+	}
+	c.mu.Unlock()
+	if fault != failedDestroys && fault != idleDestroys {
+		in.kill()
+	}
+	if fault == failedDestroys || fault == brokenDestroys {
+		return drover.Errorf(drover.KindTransient, "the destroy went wrong")
+	}
+	return nil
+}
+
+// endBill writes down that an instance has no process any more.
+func (c *chaosCloud) endBill(in *chaosInstance) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	in.ended = time.Now()
+	c.note("end", object{"id": in.id, "billed_seconds": in.ended.Sub(in.created).Seconds()})
+}
+
+func (c *chaosCloud) living() (all []*chaosInstance) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, in := range c.instances {
+		if in.lives() {
+			all = append(all, in)
+		}
+	}
+	return all
+}
+
+// fault counts a fault and writes it down.
+func (c *chaosCloud) fault(kind faultKind, in *chaosInstance) {
+	c.met[kind]++
+	said := object{"fault": kind}
+	if in != nil {
+		said["id"] = in.id
+	}
+	c.note("fault", said)
+}
+
+// note writes a line of the ledger.
+func (c *chaosCloud) note(what string, more object) {
+	line := object{"at": time.Now().UTC().Format("15:04:05.000"), "what": what}
+	maps.Copy(line, more)
+	c.ledger.Encode(line)
+}

@@ -1,0 +1,128 @@
+//go:build chaos
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// chaosInstance is one instance: a tree of processes with a real sshd in it, on a loopback address of its own. What may change is guarded by the
+// cloud's lock.
+type chaosInstance struct {
+	id, name, kind, zone string
+	address              string
+	tags                 map[string]string
+	fate                 instanceFate
+
+	created time.Time // its bill begins
+	ended   time.Time // its bill ends; zero while it lives
+	hidden  time.Time // from lists, until then
+	shown   time.Time // by a list, the last time
+	told    bool      // it was told to end, and did not end by itself
+
+	folder string
+	cmd    *exec.Cmd      // the first of its processes
+	alive  io.WriteCloser // closed when this process ends, which ends the instance
+	buried chan struct{}  // closed when nothing is left of it
+}
+
+func (in *chaosInstance) lives() bool { return in.ended.IsZero() }
+
+// sshdConfig gives each instance a home and a poweroff of its own, on a host that all of them share.
+const sshdConfig = `ListenAddress %[1]s
+HostKey %[2]s/host_key
+AuthorizedKeysFile %[2]s/authorized_keys
+PidFile %[2]s/sshd.pid
+PermitRootLogin prohibit-password
+PasswordAuthentication no
+StrictModes no
+UsePAM no
+SetEnv %[3]s
+ForceCommand cd "$HOME" && exec /bin/sh -c "$SSH_ORIGINAL_COMMAND"
+`
+
+// boot lays out the instance's folder and starts its processes.
+func (in *chaosInstance) boot(hostKey, publicKey string, scripts []string) error {
+	home, poweroff := filepath.Join(in.folder, "home"), filepath.Join(in.folder, "poweroff")
+	environment := []string{"HOME=" + home, "PATH=" + searchPath(), "DROVER_SWITCH=" + filepath.Join(in.folder, "switch"), "DROVER_POWEROFF=" + poweroff}
+	files := map[string]string{
+		"host_key": hostKey, "authorized_keys": publicKey + "\n",
+		"sshd_config": fmt.Sprintf(sshdConfig, in.address, in.folder, strings.Join(environment, " ")),
+		"poweroff":    fmt.Sprintf("#!/bin/sh\nread -r pid <%s/pid && kill \"$pid\"\n", in.folder),
+	}
+	for i, script := range scripts {
+		files[fmt.Sprintf("init-%d", i)] = script
+	}
+	err := os.MkdirAll(home, 0o700)
+	for name, text := range files {
+		err = errors.Join(err, os.WriteFile(filepath.Join(in.folder, name), []byte(text), 0o700))
+	}
+	log, logErr := os.Create(filepath.Join(in.folder, "log"))
+	if err := errors.Join(err, logErr); err != nil {
+		return err
+	}
+	defer log.Close()
+	in.cmd, in.buried = exec.Command(filepath.Join(binaries, "chaos-instance"), in.folder), make(chan struct{})
+	in.cmd.Env, in.cmd.Stdout, in.cmd.Stderr = environment, log, log
+	in.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if in.alive, err = in.cmd.StdinPipe(); err == nil {
+		err = in.cmd.Start()
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(in.folder, "pid"), fmt.Appendln(nil, in.cmd.Process.Pid), 0o600)
+}
+
+// kill ends every process of the instance, as a power cut does, and returns when none is left.
+func (in *chaosInstance) kill() {
+	in.cmd.Process.Signal(syscall.SIGCONT) // it buries the others
+	endBelow(in.cmd.Process.Pid)
+	in.cmd.Process.Kill()
+	<-in.buried
+}
+
+// hang stops every process of the instance: its connections stand, and nobody answers.
+func (in *chaosInstance) hang() {
+	in.cmd.Process.Signal(syscall.SIGSTOP)
+	stopBelow(in.cmd.Process.Pid)
+}
+
+// thaw has them go on, if they still are.
+func (in *chaosInstance) thaw() {
+	if isClosed(in.buried) {
+		return
+	}
+	for _, pid := range append(below(in.cmd.Process.Pid), in.cmd.Process.Pid) {
+		syscall.Kill(pid, syscall.SIGCONT)
+	}
+}
+
+// changeHostKey gives the instance's sshd another host key, as if another sat at the address. Whoever is logged in stays so.
+func (in *chaosInstance) changeHostKey() error {
+	key := filepath.Join(in.folder, "other_key")
+	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key).CombinedOutput(); err != nil {
+		return fmt.Errorf("make a key: %w: %s", err, out)
+	}
+	if err := os.Rename(key, filepath.Join(in.folder, "host_key")); err != nil {
+		return err
+	}
+	pid, err := os.ReadFile(filepath.Join(in.folder, "sshd.pid"))
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(pid)))
+	if err != nil {
+		return err
+	}
+	return syscall.Kill(n, syscall.SIGHUP) // sshd starts anew
+}

@@ -1,0 +1,108 @@
+//go:build chaos
+
+package cli
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// faultKind is one way in which the chaos cloud misbehaves.
+type faultKind string
+
+const (
+	lostReply      faultKind = "create replies lost" // half with an error, half without a word; the instance is there
+	twins          faultKind = "creates doubled"     // there are two instances of one name
+	deaths         faultKind = "deaths"
+	massDeaths     faultKind = "deaths together" // two thirds of all instances
+	hangs          faultKind = "hangs"           // half for good
+	newHostKeys    faultKind = "host keys changed"
+	staleLists     faultKind = "lists stale" // an old copy
+	shortLists     faultKind = "instances hidden"
+	callErrors     faultKind = "lists or describes failed"
+	failedDestroys faultKind = "destroys failed"
+	brokenDestroys faultKind = "destroys failed, but done"
+	idleDestroys   faultKind = "destroys accepted, not done"
+	lateDestroys   faultKind = "destroyed and listed" // for some seconds more
+)
+
+// faultChances are how often each kind of fault happens: to a call, to an instance, or for shortLists at a controller's start.
+var faultChances = []struct {
+	kind   faultKind
+	chance float64
+}{
+	{lostReply, 0.2}, {twins, 0.15}, {deaths, 0.3}, {massDeaths, 0.8}, {hangs, 0.2}, {newHostKeys, 0.15}, {staleLists, 0.5}, {shortLists, 0.7},
+	{callErrors, 0.1}, {failedDestroys, 0.3}, {brokenDestroys, 0.3}, {idleDestroys, 0.3}, {lateDestroys, 0.5},
+}
+
+// How wrong the chaos cloud's lists may be. It promises listLag, so what a list says for longer than that is true.
+const (
+	listLag  = 8 * time.Second
+	oldest   = 7 * time.Second  // copy of a list
+	longest  = 3 * time.Second  // time for which a living instance is hidden
+	lingers  = 5 * time.Second  // at most, on lists after its end
+	settled  = 10 * time.Second // age at which every list has shown an instance, unless it is hidden
+	grownOld = 40 * time.Second // age by which what is to become of an instance has
+)
+
+// cloudPlan is what one seed does to a fleet. The same seed brings the same kinds of faults and the same fate for the n-th instance; the
+// moments differ, since it is the controller that calls.
+type cloudPlan struct {
+	seed     uint64
+	run      bool // drover run, else drover serve
+	describe bool // the driver program has the call
+	older    bool // an older copy of the records is put back once
+	chances  map[faultKind]float64
+}
+
+// planOf draws the plan of a seed. Each kind of fault is in three seeds of four.
+func planOf(seed uint64) cloudPlan {
+	p, d := cloudPlan{seed: seed, run: seed%3 == 0, describe: seed%2 == 0, older: seed%5 == 2, chances: map[faultKind]float64{}}, newDice(seed)
+	for _, f := range faultChances {
+		if d.float() < 0.75 {
+			p.chances[f.kind] = math.Round(100*f.chance*(0.5+d.float())) / 100 // no two seeds are alike
+		}
+	}
+	return p
+}
+
+func (p cloudPlan) String() string {
+	return fmt.Sprintf("run %t, describe %t, older records %t, %v", p.run, p.describe, p.older, p.chances)
+}
+
+// instanceFate is what becomes of one instance: at which age, 0 for never.
+type instanceFate struct {
+	lost, unanswered, twin  bool // how its create goes
+	dies, hangs, changesKey time.Duration
+	hangsFor                time.Duration // 0: for good
+	destroys                []faultKind   // what goes wrong with its destroys, one after the other
+	listedFor               time.Duration // after its end
+}
+
+// fate draws the fate of the n-th instance. None ends by itself before a list that is no older than the cloud promises has shown it: a
+// controller can know all that it has to pay for.
+func (p cloudPlan) fate(n int) (f instanceFate) {
+	d := newDice(p.seed<<20 + uint64(n))
+	has := func(kind faultKind) bool { return d.float() < p.chances[kind] }
+	age := func(kind faultKind) time.Duration {
+		if at := d.between(2*settled, grownOld); has(kind) {
+			return at
+		}
+		return 0
+	}
+	f.lost, f.unanswered, f.twin = has(lostReply), d.float() < 0.5, has(twins)
+	f.dies, f.hangs, f.changesKey = age(deaths), age(hangs), age(newHostKeys)
+	if d.float() < 0.5 {
+		f.hangsFor = d.between(time.Second, listLag)
+	}
+	for _, kind := range []faultKind{failedDestroys, idleDestroys, brokenDestroys} {
+		if has(kind) {
+			f.destroys = append(f.destroys, kind)
+		}
+	}
+	if has(lateDestroys) {
+		f.listedFor = d.between(time.Second, lingers)
+	}
+	return f
+}

@@ -1,0 +1,285 @@
+//go:build chaos
+
+package cli
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var cloudSeeds = flag.Int("seeds", 3, "how many plans the chaos cloud goes through, from -seed on")
+
+// What a seed has to do: with all six instances, half a minute of work.
+const (
+	shortJobs = 260
+	longJobs  = 40
+	cloudJobs = shortJobs + longJobs
+	cloudRuns = 20               // of a controller, each killed
+	doneTime  = 2 * time.Minute  // from the last kill until every job is final
+	leftTime  = 40 * time.Second // from then until no instance is left
+)
+
+// TestChaosCloud has controllers, which are killed again and again, bring jobs to their end on a cloud that misbehaves. Its instances are real OpenSSH
+// servers, and its ledger has what really was: no job may be lost or run twice at once, no instance left, and the bill must be the ledger's.
+func TestChaosCloud(t *testing.T) {
+	if _, err := os.Stat(sshd); err != nil {
+		t.Skipf("the instances of this test are OpenSSH servers, and there is no %s: install Debian's openssh-server", sshd)
+	}
+	first := max(1, *chaosSeed)
+	for seed := first; seed < first+uint64(*cloudSeeds); seed++ {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			plan := planOf(seed)
+			t.Logf("make chaos-cloud CHAOS_SEEDS=1 SEED=%d: %v", seed, plan)
+			h := newHerd(t, plan)
+			h.begin()
+			h.trouble()
+			h.rest()
+			h.audit()
+			h.report()
+		})
+	}
+}
+
+// herd is a fleet on the chaos cloud, and who kills its controllers.
+type herd struct {
+	t      *testing.T
+	plan   cloudPlan
+	place  *place
+	cloud  *chaosCloud
+	dice   *dice
+	began  time.Time
+	folder string   // ledger and logs; kept if the test fails
+	seen   string   // where the jobs write what happens to them
+	log    *os.File // of all controllers
+
+	controller *process
+	run        string // the id of the run, if it is one
+	starts     int
+	kills      int
+
+	attempts   int
+	billed     int                // instances
+	cost       float64            // of them, in dollars
+	bills      map[string]float64 // of each by its id, where a daemon says them
+	violations []string           // each begins with its kind
+}
+
+func newHerd(t *testing.T, plan cloudPlan) *herd {
+	h := &herd{t: t, plan: plan, place: newPlace(t), dice: newDice(plan.seed), began: time.Now(), bills: map[string]float64{}}
+	var err error
+	if h.folder, err = os.MkdirTemp("", fmt.Sprintf("drover-chaos-%d-", plan.seed)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("ledger, logs, witnesses, records, and all violations: %s", h.folder)
+		} else {
+			os.RemoveAll(h.folder)
+		}
+	})
+	h.seen = h.file("witnesses")
+	if h.log, err = os.Create(h.file("controllers.log")); err == nil {
+		err = os.Mkdir(h.seen, 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.log.Close() })
+	h.cloud = newChaosCloud(t, plan, h.folder)
+	h.place.write("drover.yaml", fmt.Sprintf(herdConfiguration, freeAddress(t), h.file("socket")))
+	h.place.write("batch.yaml", fmt.Sprintf(herdBatch, h.seen, shortJobs, longJobs))
+	return h
+}
+
+func (h *herd) file(name string) string { return filepath.Join(h.folder, name) }
+
+// herdConfiguration has small times, so that every one of them is often met.
+const herdConfiguration = `version: 1
+fleet: lab
+listen: %s
+clouds:
+  liar:
+    driver: external
+    command: [chaos-driver, %s]
+    protocol: stream
+    timeout: 5s
+    max_instances: 6
+    list_interval: 1s
+    zones: [a, b]
+    types:
+      - {name: small, vcpus: 3, memory: 8Gi, disk: 20Gi, price: 2.7}
+      - {name: large, vcpus: 4, memory: 8Gi, disk: 20Gi, price: 3.6}
+instances: {boot_timeout: 20s, probe_interval: 500ms, probe_timeout: 3s, idle_timeout: 3s, term_timeout: 1s, shutdown_timeout: 1s}
+`
+
+const herdBatch = `name: batch
+jobs:
+  - {name: short, array: %[2]d, command: [witness, %[1]s, 500ms-3s, result.txt], outputs: [result.txt], resources: {vcpus: 1, disk: 16Mi}, attempts: 100}
+  - {name: long, array: %[3]d, command: [witness, %[1]s, 4s-10s, result.txt], outputs: [result.txt], resources: {vcpus: 1, disk: 16Mi}, attempts: 100}
+`
+
+// begin starts the first controller and has it take the jobs on.
+func (h *herd) begin() {
+	if h.plan.run {
+		h.start("run", "-v", "-o", "json", "-c", "drover.yaml", "batch.yaml")
+		h.run = h.place.runID()
+		return
+	}
+	h.next()
+	if _, err := h.command("doctor", "-c", "drover.yaml", "--wait", "1m").Output(); err != nil {
+		h.t.Fatalf("waiting for the controller: %v", err)
+	}
+	if _, err := h.command("submit", "-c", "drover.yaml", "--patience", "1m", "batch.yaml").Output(); err != nil {
+		h.t.Fatalf("submitting: %v", err)
+	}
+}
+
+// next starts the controller after one that is gone.
+func (h *herd) next() {
+	if h.plan.run {
+		h.start("run", "-v", "-o", "json", "--resume", h.run)
+	} else {
+		h.start("serve", "-v", "-c", "drover.yaml")
+	}
+}
+
+// start starts a controller.
+func (h *herd) start(args ...string) {
+	h.t.Helper()
+	r := &process{t: h.t, cmd: h.command(args...), ended: make(chan struct{})}
+	r.cmd.Stdout = &r.out
+	if err := r.cmd.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	go func() { r.cmd.Wait(); close(r.ended) }()
+	h.t.Cleanup(r.kill)
+	h.controller = r
+	h.starts++
+}
+
+// command is the binary under test, whose complaints go to the log.
+func (h *herd) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(binaries, "drover"), args...)
+	cmd.Dir, cmd.Env, cmd.Stderr = h.place.dir, append(os.Environ(), "PATH="+searchPath(), "XDG_STATE_HOME="+h.place.state), h.log
+	return cmd
+}
+
+// trouble kills one controller after the other, at moments of chance. A run may have come to its end before the last of them.
+func (h *herd) trouble() {
+	save := 4 + h.dice.below(4)
+	restore := save + 2 + h.dice.below(4)
+	var copied string
+	for h.kills < cloudRuns {
+		select {
+		case <-time.After(h.dice.between(500*time.Millisecond, 4*time.Second)):
+			h.controller.kill()
+			h.kills++
+			h.say("kill %d", h.kills)
+		case <-h.controller.ended:
+			if h.finished() || len(h.violations) > 5 {
+				return
+			}
+		}
+		switch {
+		case h.plan.older && h.kills == save && copied == "":
+			copied = backUp(h.t, h.records())
+		case h.plan.older && h.kills == restore && copied != "":
+			putBack(h.t, h.records(), copied)
+			copied = ""
+			h.say("the records of kill %d are put back", save)
+		}
+		h.next()
+	}
+}
+
+// say writes into the controllers' log what is done to them.
+func (h *herd) say(format string, args ...any) {
+	fmt.Fprintf(h.log, "%s CHAOS %s\n", time.Now().UTC().Format("15:04:05.000"), fmt.Sprintf(format, args...))
+}
+
+// finished reports whether the controller that ended by itself has done all there was to do: a run has when it prints its summary.
+func (h *herd) finished() bool {
+	if h.plan.run && json.Valid([]byte(h.controller.out.String())) {
+		return true
+	}
+	h.violate("end: controller %d ended by itself: %v", h.starts, h.controller.cmd.ProcessState)
+	return false
+}
+
+func (h *herd) records() string {
+	fleet := "lab"
+	if h.plan.run {
+		fleet = h.run
+	}
+	return filepath.Join(h.place.state, "drover", fleet, "drover.db")
+}
+
+// rest leaves the fleet alone until its jobs are final and it has no instance any more. A run ends then.
+func (h *herd) rest() {
+	done := h.controller
+	if !h.plan.run {
+		done = h.place.start("wait", "-c", "drover.yaml", "--patience", "1m", "--batch", "batch")
+	}
+	if !within(doneTime, func() bool { return isClosed(done.ended) || isClosed(h.controller.ended) }) {
+		why, err := h.command("explain", "-c", "drover.yaml").Output()
+		h.violate("loss: jobs are not final %v after the last kill: %s (%v)", doneTime, why, err)
+		return
+	}
+	if isClosed(h.controller.ended) {
+		h.finished()
+		return
+	}
+	within(leftTime, func() bool { return len(h.cloud.living()) == 0 })
+}
+
+// within polls until something holds, and reports whether it does in time.
+func within(limit time.Duration, holds func() bool) bool {
+	for end := time.Now().Add(limit); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
+func (h *herd) violate(format string, args ...any) {
+	h.violations = append(h.violations, fmt.Sprintf(format, args...))
+}
+
+// report says how it went in one line, and shows some violations of each kind. A file has all of them.
+func (h *herd) report() {
+	kinds := map[string]int{}
+	for _, v := range h.violations {
+		kind, _, _ := strings.Cut(v, ":")
+		if kinds[kind]++; kinds[kind] <= 4 {
+			h.t.Error(v)
+		}
+	}
+	h.t.Logf("seed %d: %d jobs in %d attempts, %d kills, %d starts, %d instances; billed $%.4f for %d, the ledger has $%.4f (%+.1f%%); %v; violations %v; faults %v",
+		h.plan.seed, cloudJobs, h.attempts, h.kills, h.starts, len(h.cloud.instances), h.cost, h.billed, h.owed(), h.deviation(),
+		time.Since(h.began).Round(time.Second), kinds, h.cloud.met)
+	if err := os.WriteFile(h.file("violations"), []byte(strings.Join(h.violations, "\n")+"\n"), 0o600); err != nil {
+		h.t.Error(err)
+	}
+	// Nothing is left of a run that ended; what is left of another fleet goes where the logs are.
+	if err := os.Rename(filepath.Dir(h.records()), h.file("fleet")); err != nil && !os.IsNotExist(err) {
+		h.t.Error(err)
+	}
+}
+
+// end ends the controller in good order.
+func (h *herd) end() {
+	h.controller.cmd.Process.Signal(syscall.SIGTERM)
+	if !within(15*time.Second, func() bool { return isClosed(h.controller.ended) }) {
+		h.violate("end: the controller does not end")
+		h.controller.kill()
+	}
+}

@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+	"drover/internal/config"
+	"drover/internal/daemon"
+	"drover/internal/httpapi"
+)
+
+// whereabouts is where a controller is, and what it is shown.
+type whereabouts struct {
+	base  string
+	token drover.Secret
+}
+
+// service finds the controller that the command line, the environment or the configuration names.
+func (a *app) service(context.Context) (drover.Service, error) {
+	at, err := a.findController()
+	if err != nil {
+		return nil, err
+	}
+	client, err := httpapi.NewClient(at.base, at.token, nil)
+	if err != nil {
+		return nil, err
+	}
+	return paced{client}, nil
+}
+
+// findController names all that is missing at once.
+//
+// The local token of a configuration is shown to the controller of that configuration and to no other.
+func (a *app) findController() (at whereabouts, err error) {
+	at.base = cmp.Or(a.server, os.Getenv("DROVER_SERVER"), os.Getenv("DROVER_API"))
+	if at.token, err = a.givenToken(); err != nil {
+		return at, err
+	}
+	if at.base == "" && a.config != "" {
+		return a.localController(at.token)
+	}
+	var missing []string
+	if at.base == "" {
+		missing = append(missing, "no controller is named: --server URL, DROVER_SERVER, or -c FILE")
+	}
+	if at.token.Reveal() == "" {
+		missing = append(missing, "no token is given: --token file:PATH, DROVER_TOKEN, or -c FILE for the controller on this host")
+	}
+	if missing != nil {
+		return at, drover.Errorf(drover.KindInvalid, "%s", strings.Join(missing, "\n        ")).
+			WithHint("drover serve -c FILE is a controller; drover run needs none")
+	}
+	return at, nil
+}
+
+// givenToken is what the command line or the environment gives; empty if neither does.
+func (a *app) givenToken() (drover.Secret, error) {
+	given := os.Getenv("DROVER_TOKEN")
+	switch {
+	case a.tokenFrom != "":
+		return tokenFrom(a.tokenFrom)
+	case strings.HasPrefix(given, "file:"):
+		return tokenFrom(given)
+	}
+	return drover.NewSecret(given), nil
+}
+
+// localController is the one that the configuration in force describes.
+func (a *app) localController(token drover.Secret) (at whereabouts, err error) {
+	c, folder, err := a.daemon()
+	if err != nil {
+		return at, err
+	}
+	if token.Reveal() == "" {
+		if token, err = folder.Token(); err != nil {
+			return at, a.noLocal(c.Fleet, err)
+		}
+	}
+	at.token = token
+	if at.base, err = localBase(c.Listen, c.URL, folder); err != nil {
+		return at, a.noLocal(c.Fleet, err)
+	}
+	return at, nil
+}
+
+// daemon is the configuration in force, and where its daemon keeps things.
+func (a *app) daemon() (*config.Config, daemon.Folder, error) {
+	c, err := a.loadConfig(a.config, "")
+	if err != nil {
+		return nil, daemon.Folder{}, err
+	}
+	folder, err := daemon.NewFolder(c)
+	return c, folder, err
+}
+
+// noLocal says why the controller on this host cannot be asked.
+func (a *app) noLocal(fleet string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return drover.Errorf(drover.KindUnreachable, "the controller of fleet %s has not run here: %v", fleet, err).
+			WithHint("drover serve -c %s starts it", a.config)
+	case errors.Is(err, fs.ErrPermission):
+		return drover.Errorf(drover.KindForbidden, "%v", err).WithHint("only the controller's user may use its token; others need their own: drover token create")
+	}
+	return err
+}
+
+// localBase is where the controller of a configuration is reached from this host: where it said that it answers, since the file may have
+// been changed after it began to listen; else where the file has it listen.
+func localBase(listen, url string, folder daemon.Folder) (string, error) {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", err
+	}
+	if ip := net.ParseIP(host); port != "0" && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return baseOf(listen, url)
+	}
+	address, err := folder.Announced()
+	if errors.Is(err, fs.ErrNotExist) && port != "0" {
+		return baseOf(listen, url)
+	}
+	if err != nil {
+		return "", err
+	}
+	return baseOf(address, url)
+}
+
+// baseOf is where one that listens there is reached: by loopback if it can be, since nobody listens in on that.
+func baseOf(listen, url string) (string, error) {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", err
+	}
+	ip := net.ParseIP(host)
+	switch {
+	case ip != nil && ip.IsUnspecified():
+		host = "127.0.0.1"
+	case url != "" && ip != nil && !ip.IsLoopback():
+		return url, nil
+	}
+	return "http://" + net.JoinHostPort(host, port), nil
+}
+
+// tokenFrom reads the token that a flag speaks of. The token itself is not taken there: everybody could read it in the list of processes.
+func tokenFrom(flag string) (drover.Secret, error) {
+	path, ok := strings.CutPrefix(flag, "file:")
+	if !ok {
+		return drover.Secret{}, drover.Errorf(drover.KindInvalid, "--token does not take a token itself").
+			WithHint("write --token file:PATH, or set DROVER_TOKEN")
+	}
+	token, err := daemon.ReadToken(path)
+	if err != nil {
+		return token, drover.AsError(err, drover.KindInvalid)
+	}
+	return token, nil
+}
+
+// asking is the body of a command that talks to a controller.
+type asking = func(ctx context.Context, svc drover.Service, args []string) error
+
+// exitBrokenPipe is how shells say that SIGPIPE ended a program.
+const exitBrokenPipe = 141
+
+// ask makes a command talk to the controller. Ctrl-C ends it, and so does a reader who leaves, without a word.
+func (a *app) ask(do asking) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		svc, err := a.connect(ctx)
+		if err != nil {
+			return err
+		}
+		err = do(ctx, svc, args)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return exit(exitInterrupted)
+		case errors.Is(err, syscall.EPIPE):
+			return exit(exitBrokenPipe)
+		}
+		return err
+	}
+}

@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"drover/internal/daemon"
+
+	"drover"
+)
+
+// noController takes away whatever names a controller.
+func noController(t *testing.T) {
+	for _, name := range []string{"DROVER_SERVER", "DROVER_API", "DROVER_TOKEN", "DROVER_CONFIG"} {
+		t.Setenv(name, "")
+	}
+}
+
+func TestFindingTheController(t *testing.T) {
+	t.Run("names all that is missing at once", func(t *testing.T) {
+		noController(t)
+		r := droverCommand(t, "jobs")
+		r.want(t, 2, "", "no controller is named: --server URL, DROVER_SERVER, or -c FILE")
+		r.want(t, 2, "", "no token is given: --token file:PATH, DROVER_TOKEN")
+	})
+	t.Run("takes the flags before the environment", func(t *testing.T) {
+		noController(t)
+		t.Setenv("DROVER_SERVER", "https://one.example")
+		t.Setenv("DROVER_TOKEN", "one")
+		file := filepath.Join(t.TempDir(), "token")
+		if err := os.WriteFile(file, []byte("two\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a := &app{program: underTest(), server: "https://two.example", tokenFrom: "file:" + file}
+		if at, err := a.findController(); err != nil || at.base != "https://two.example" || at.token.Reveal() != "two" {
+			t.Errorf("%v, %v", at, err)
+		}
+	})
+	t.Run("takes no token from the command line itself", func(t *testing.T) {
+		noController(t)
+		droverCommand(t, "jobs", "--server", "http://127.0.0.1:1", "--token", "secret").want(t, 2, "", "--token does not take a token itself")
+	})
+	t.Run("finds the one on this host by its configuration, with its token", func(t *testing.T) {
+		noController(t)
+		a := &app{program: underTest(), config: aConfiguration(t, "127.0.0.1:8420")}
+		at, err := a.findController()
+		if err != nil || at.base != "http://127.0.0.1:8420" || at.token.Reveal() == "" {
+			t.Errorf("%v, %v", at, err)
+		}
+	})
+	t.Run("finds one that had its port chosen where it says it is", func(t *testing.T) {
+		noController(t)
+		config := aConfiguration(t, "127.0.0.1:0")
+		a := &app{program: underTest(), config: config}
+		if _, err := a.findController(); drover.KindOf(err) != drover.KindUnreachable {
+			t.Errorf("the error is %v", err)
+		}
+		folder := folderOf(t, config)
+		if err := folder.Announce("127.0.0.1:4711"); err != nil {
+			t.Fatal(err)
+		}
+		if at, err := a.findController(); err != nil || at.base != "http://127.0.0.1:4711" {
+			t.Errorf("%v, %v", at, err)
+		}
+	})
+	t.Run("finds one that listens where its file said when it began", func(t *testing.T) {
+		noController(t)
+		config := aConfiguration(t, "127.0.0.1:8421")
+		folder := folderOf(t, config)
+		if err := folder.Announce("127.0.0.1:8420"); err != nil {
+			t.Fatal(err)
+		}
+		a := &app{program: underTest(), config: config}
+		if at, err := a.findController(); err != nil || at.base != "http://127.0.0.1:8420" {
+			t.Errorf("%v, %v", at, err)
+		}
+	})
+	t.Run("reads a token from the file that the environment names", func(t *testing.T) {
+		noController(t)
+		file := filepath.Join(t.TempDir(), "token")
+		if err := os.WriteFile(file, []byte("two\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("DROVER_TOKEN", "file:"+file)
+		a := &app{program: underTest(), server: "https://two.example"}
+		if at, err := a.findController(); err != nil || at.token.Reveal() != "two" {
+			t.Errorf("%v, %v", at, err)
+		}
+	})
+	t.Run("shows the local token to no other controller", func(t *testing.T) {
+		noController(t)
+		a := &app{program: underTest(), config: aConfiguration(t, "127.0.0.1:8420"), server: "https://other.example"}
+		if at, err := a.findController(); drover.KindOf(err) != drover.KindInvalid {
+			t.Errorf("%v, %v", at, err)
+		}
+	})
+	t.Run("says that the one on this host was never there", func(t *testing.T) {
+		noController(t)
+		config := aConfiguration(t, "127.0.0.1:8420")
+		if err := os.Remove(filepath.Join(filepath.Dir(config), "drover.d", "token")); err != nil {
+			t.Fatal(err)
+		}
+		droverCommand(t, "jobs", "-c", config).want(t, 3, "", "drover serve -c "+config+" starts it")
+	})
+}
+
+// aConfiguration is the file of one whose daemon has run, and listens there.
+func aConfiguration(t *testing.T, listen string) string {
+	t.Helper()
+	folder := t.TempDir()
+	file := filepath.Join(folder, "drover.yaml")
+	text := "version: 1\nfleet: lab\nlisten: " + listen + "\nstate: sqlite:drover.db\nclouds:\n  here: {driver: local}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	daemon := folderOf(t, file)
+	if err := daemon.Make(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := daemon.MakeToken(); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestPacing(t *testing.T) {
+	t.Run("asks again when the controller says that it may", func(t *testing.T) {
+		early := drover.Errorf(drover.KindRateLimit, "too many")
+		early.RetryAt = drover.TimeOf(time.Now().Add(time.Millisecond))
+		calls := 0
+		got, err := inTime(t.Context(), func() (int, error) {
+			if calls++; calls < 3 {
+				return 0, early
+			}
+			return calls, nil
+		})
+		if got != 3 || err != nil {
+			t.Errorf("%d, %v", got, err)
+		}
+	})
+	t.Run("does not wait for hours, nor for other faults", func(t *testing.T) {
+		late := drover.Errorf(drover.KindRateLimit, "too many")
+		late.RetryAt = drover.TimeOf(time.Now().Add(time.Hour))
+		for _, fault := range []error{late, errors.New("other")} {
+			if _, err := inTime(t.Context(), func() (int, error) { return 0, fault }); !errors.Is(err, fault) {
+				t.Errorf("%v", err)
+			}
+		}
+	})
+}
+
+// folderOf is the folder of the daemon of a configuration.
+func folderOf(t *testing.T, file string) daemon.Folder {
+	t.Helper()
+	_, folder, err := (&app{program: underTest(), config: file}).daemon()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}

@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"drover/internal/daemon"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+)
+
+// completer offers what may be typed.
+type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
+
+// complete has the shell offer values for a flag, which must exist.
+func complete(cmd *cobra.Command, flag string, offer completer) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, offer); err != nil {
+		panic(err) // a flag that is not there
+	}
+}
+
+func completeWords(words ...string) completer {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return words, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeRuns offers the runs that did not come to their end.
+func completeRuns(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	home, err := daemon.StateHome()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return daemon.UnfinishedRuns(home), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeClouds offers the clouds of the configuration that is in force.
+func (a *app) completeClouds(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	c, err := a.loadConfig(a.config, "")
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return c.CloudNames(), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeBatch offers batch files.
+func completeBatch(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// completionTime is how long a shell waits for what a controller has to offer.
+const completionTime = time.Second
+
+// live offers what the controller knows now: quickly, and nothing if it cannot be asked.
+func (a *app) live(find func(ctx context.Context, svc drover.Service) []string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
+	defer cancel()
+	svc, err := a.connect(ctx)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return find(ctx, svc), cobra.ShellCompDirectiveNoFileComp
+}
+
+// mostOffered is how many jobs a shell is offered, the latest: more help nobody.
+const mostOffered = 200
+
+// completeJobs offers jobs, each with its name.
+func (a *app) completeJobs(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return a.completeJobsIn()(cmd, args, typed)
+}
+
+// completeJobsIn offers the jobs that are in one of these states.
+func (a *app) completeJobsIn(states ...drover.JobState) completer {
+	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return a.live(func(ctx context.Context, svc drover.Service) (words []string) {
+			for job, err := range allJobs(ctx, svc, drover.JobFilter{States: states}) {
+				if err != nil {
+					break
+				}
+				if id := job.ID.String(); strings.HasPrefix(id, typed) {
+					words = append(words, id+"\t"+drover.Sanitize(job.Name)+", "+jobStateWords(job))
+				}
+			}
+			return words[max(0, len(words)-mostOffered):]
+		})
+	}
+}
+
+// completeBatches offers the names of batches.
+func (a *app) completeBatches(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return a.live(func(ctx context.Context, svc drover.Service) (words []string) {
+		seen := map[string]bool{}
+		for job, err := range allJobs(ctx, svc, drover.JobFilter{}) {
+			if err != nil {
+				break
+			}
+			if !seen[job.Batch] {
+				seen[job.Batch] = true
+				words = append(words, drover.Sanitize(job.Batch))
+			}
+		}
+		return words
+	})
+}
+
+// completeInstances offers the names of instances.
+func (a *app) completeInstances(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return a.live(func(ctx context.Context, svc drover.Service) (words []string) {
+		for in, err := range allInstances(ctx, svc, drover.InstanceFilter{}) {
+			if err != nil {
+				break
+			}
+			words = append(words, drover.Sanitize(in.Name)+"\t"+drover.Sanitize(in.Type)+", "+instanceStateWords(in))
+		}
+		return words
+	})
+}
+
+// completeSubjects offers what can be explained: jobs, instances, clouds and, of a cloud that is typed, its offerings.
+func (a *app) completeSubjects(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	jobs, _ := a.completeJobs(cmd, args, typed)
+	instances, directive := a.completeInstances(cmd, args, typed)
+	offers, _ := a.completeOffers(typed)
+	return slices.Concat([]string{"fleet"}, jobs, instances, offers), directive
+}
+
+// completeOffers offers the names of clouds or, once one is typed, of its offerings.
+func (a *app) completeOffers(typed string) ([]string, cobra.ShellCompDirective) {
+	cloud, _, within := strings.Cut(typed, "/")
+	if !within {
+		cloud = ""
+	}
+	return a.live(func(ctx context.Context, svc drover.Service) (words []string) {
+		offers, err := svc.Offers(ctx, drover.OfferFilter{Cloud: cloud})
+		if err != nil {
+			return nil
+		}
+		for _, o := range offers {
+			if within {
+				words = append(words, drover.Sanitize(offerListing.name(o)))
+			} else {
+				words = append(words, drover.Sanitize(o.Cloud))
+			}
+		}
+		slices.Sort(words)
+		return slices.Compact(words)
+	})
+}
+
+// completeTokens offers the ids of tokens.
+func (a *app) completeTokens(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return a.live(func(ctx context.Context, svc drover.Service) (words []string) {
+		tokens, err := svc.Tokens(ctx)
+		if err != nil {
+			return nil
+		}
+		for _, t := range tokens {
+			words = append(words, t.ID+"\t"+drover.Sanitize(t.User)+", "+string(t.Role))
+		}
+		return words
+	})
+}

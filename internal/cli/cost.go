@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"drover/internal/human"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+)
+
+// costFlags are the flags of `drover cost`.
+type costFlags struct {
+	by    string
+	since string
+	until string
+	limit int
+}
+
+func (a *app) costCommand() *cobra.Command {
+	var f costFlags
+	cmd := named(&cobra.Command{
+		Use:   "cost",
+		Short: "Show what money was for: by job, label, user, pool, cloud or type",
+		Long: `Show what the fleet has cost, and what for, dearest first. JOBS is for vCPUs that jobs had, BOOT for instances that were not ready yet, IDLE for
+vCPUs that no job had, and WASTE for what came to nothing: attempts that were lost or interrupted, and instances that never ran a job. What
+no job had is of no job, label or user: its line is called -.
+
+--since and --until take a time (2026-11-22T08:00:00Z), a date (2026-11-22, UTC), or how long ago (36h, 7d). Any stretch can be asked about:
+what costs something across its beginning or its end is cut there.`,
+		Example: "  drover cost\n  drover cost --by user --since 2026-11-01\n  drover cost --by label:project --since 7d -o json",
+		Args:    wantArgs(0, 0, "no argument"),
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {
+			filter, err := f.filter(time.Now())
+			if err != nil {
+				return err
+			}
+			costs, err := svc.Costs(ctx, filter)
+			if err != nil {
+				return err
+			}
+			return a.showCosts(costs)
+		}),
+	})
+	flags := cmd.Flags()
+	flags.StringVar(&f.by, "by", string(drover.CostByJob), "what money is told apart by: job, label, label:NAME, user, pool, cloud or type")
+	flags.StringVar(&f.since, "since", "", "from `when` on; left out: from the beginning")
+	flags.StringVar(&f.until, "until", "", "until `when`; left out: now")
+	flags.IntVar(&f.limit, "limit", 0, "at most `N` lines, the dearest; left out, or more than 1000: 1000")
+	var words []string
+	for _, by := range drover.CostsBy() {
+		words = append(words, string(by))
+	}
+	complete(cmd, "by", completeWords(words...))
+	return cmd
+}
+
+func (f costFlags) filter(now time.Time) (filter drover.CostFilter, err error) {
+	filter = drover.CostFilter{By: drover.CostBy(f.by), Limit: f.limit}
+	switch {
+	case !filter.By.Known():
+		return filter, drover.Errorf(drover.KindInvalid, "--by %s is not known", f.by).WithHint("write job, label, label:NAME, user, pool, cloud or type")
+	case f.limit < 0:
+		return filter, drover.Errorf(drover.KindInvalid, "--limit %d is below 0", f.limit)
+	}
+	if filter.Since, err = timeFlag("since", f.since, now); err == nil {
+		filter.Until, err = timeFlag("until", f.until, now)
+	}
+	if err == nil && filter.Until != 0 && filter.Until <= filter.Since {
+		return filter, drover.Errorf(drover.KindInvalid, "--until is not after --since")
+	}
+	return filter, err
+}
+
+// timeFlag reads a time, a date, or how long ago; 0 if nothing is given.
+func timeFlag(flag, text string, now time.Time) (drover.Time, error) {
+	if text == "" {
+		return 0, nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil && t.Unix() >= 0 && t.Before(now.AddDate(100, 0, 0)) {
+			return drover.TimeOf(t), nil
+		}
+	}
+	ago, err := time.ParseDuration(text)
+	if days, cut := strings.CutSuffix(text, "d"); cut {
+		ago, err = time.ParseDuration(days + "h")
+		ago *= 24
+	}
+	if err != nil || ago < 0 || now.Add(-ago).Unix() < 0 || now.Add(-ago).After(now) {
+		return 0, drover.Errorf(drover.KindInvalid, "--%s %s is neither a time nor a while", flag, text).
+			WithHint("write a time such as 2026-11-22T08:00:00Z, a date, or how long ago, such as 36h or 7d")
+	}
+	return drover.TimeOf(now.Add(-ago)), nil
+}
+
+// showCosts prints what money was for. For programs it is one object.
+func (a *app) showCosts(costs drover.Costs) error {
+	if a.forPrograms() {
+		return a.print(costs)
+	}
+	lines := costs.Lines
+	if costs.Others != nil {
+		others := *costs.Others
+		others.Key = "others"
+		lines = append(lines, others)
+	}
+	if a.output != outputName && len(lines) > 1 {
+		total := costs.Total
+		total.Key = "total"
+		lines = append(lines, total)
+	}
+	return printList(a, costListing(costs.By), each(lines))
+}
+
+func costListing(by drover.CostBy) listing[drover.CostLine] {
+	money := func(title string, of func(drover.CostLine) float64) column[drover.CostLine] {
+		return column[drover.CostLine]{title: title, text: func(l drover.CostLine) string { return human.Dollars(of(l)) }, right: true}
+	}
+	key := func(l drover.CostLine) string {
+		if l.Key == "" {
+			return "-"
+		}
+		return l.Key
+	}
+	title, _, _ := strings.Cut(string(by), ":")
+	l := listing[drover.CostLine]{
+		name:    key,
+		none:    "nothing was paid for",
+		columns: []column[drover.CostLine]{{title: strings.ToUpper(title), text: key}},
+	}
+	if by == drover.CostByJob {
+		l.columns = append(l.columns, column[drover.CostLine]{title: "NAME", text: func(l drover.CostLine) string { return l.Name }})
+	}
+	l.columns = append(l.columns,
+		money("JOBS", func(l drover.CostLine) float64 { return l.Jobs }),
+		money("BOOT", func(l drover.CostLine) float64 { return l.Boot }),
+		money("IDLE", func(l drover.CostLine) float64 { return l.Idle }),
+		money("WASTE", func(l drover.CostLine) float64 { return l.Waste }),
+		money("TOTAL", func(l drover.CostLine) float64 { return l.Cost }))
+	return l
+}

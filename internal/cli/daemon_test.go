@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"drover"
+)
+
+// daemonPlace is a place with a daemon of the fleet "lab".
+type daemonPlace struct {
+	*place
+	address string
+	process *process
+}
+
+// newDaemonPlace writes the configuration, with more under instances and at the top level, and starts the daemon. When the test ends the daemon
+// is drained, and nothing may be left of the fleet.
+func newDaemonPlace(t *testing.T, instances, more string) *daemonPlace {
+	t.Helper()
+	p := &daemonPlace{place: newPlace(t), address: freeAddress(t)}
+	p.write("drover.yaml", p.configuration(instances, more))
+	t.Cleanup(p.end)
+	p.serve()
+	return p
+}
+
+func (p *daemonPlace) configuration(instances, more string) string {
+	return fmt.Sprintf(`version: 1
+fleet: lab
+listen: %s
+clouds:
+  here:
+    driver: local
+    max_instances: 4
+    list_interval: 1s
+    types: [{name: small, vcpus: 2, memory: 2Gi, disk: 8Gi, price: 0.36}]
+instances: {probe_interval: 200ms, probe_timeout: 1s, term_timeout: 500ms, shutdown_timeout: 1s%s}
+%s`, p.address, instances, more)
+}
+
+// freeAddress is an address on loopback on which nobody listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// serve starts the daemon and waits until it answers.
+func (p *daemonPlace) serve(args ...string) {
+	p.t.Helper()
+	p.process = p.start(append([]string{"serve", "-c", "drover.yaml"}, args...)...)
+	eventually(p.t, 20*time.Second, "the daemon answers", func() bool {
+		r, err := http.Get("http://" + p.address + "/readyz")
+		if err == nil {
+			r.Body.Close()
+		}
+		return err == nil && r.StatusCode == http.StatusOK || isClosed(p.process.ended)
+	})
+	if isClosed(p.process.ended) {
+		p.t.Fatalf("the daemon ended: %s", p.process.err.tail())
+	}
+}
+
+// restart kills the daemon and starts it again.
+func (p *daemonPlace) restart() {
+	p.t.Helper()
+	p.process.kill()
+	p.serve()
+}
+
+// end kills every instance, so that nothing keeps a drain from its end, drains the daemon, and takes its folder away.
+func (p *daemonPlace) end() {
+	if p.process == nil || p.t.Failed() {
+		return
+	}
+	if !isClosed(p.process.ended) {
+		p.process.kill()
+	}
+	p.serve("--drain")
+	for _, in := range p.instances() {
+		if in.Idle == drover.IdleHold {
+			p.drover("release", in.Name)
+		}
+	}
+	p.process.signal(syscall.SIGTERM)
+	if code := p.process.wait(30 * time.Second); code != 0 {
+		p.t.Errorf("draining ended with %d", code)
+	}
+	if left, _ := filepath.Glob(p.instancePath("*")); len(left) > 0 {
+		p.t.Errorf("instances are left: %q", left)
+	}
+	os.RemoveAll(filepath.Join(p.state, "drover", "lab"))
+}
+
+// file is a file or folder of the daemon's.
+func (p *daemonPlace) file(name string) string { return filepath.Join(p.state, "drover", "lab", name) }
+
+// instancePath is where the local driver keeps an instance.
+func (p *daemonPlace) instancePath(name string) string {
+	return filepath.Join(p.file("drover.d"), "here", "lab", name)
+}
+
+// drover runs a command against the daemon, which must succeed, and returns what it printed.
+func (p *daemonPlace) drover(args ...string) string {
+	p.t.Helper()
+	r := p.run(append([]string{"-c", "drover.yaml"}, args...)...)
+	if r.code() != 0 {
+		p.t.Fatalf("drover %s: exit code %d\n%s", strings.Join(args, " "), r.code(), r.err.tail())
+	}
+	return r.out.String()
+}
+
+// read reads what a command prints as JSON.
+func read[T any](p *daemonPlace, args ...string) (v T) {
+	p.t.Helper()
+	text := p.drover(append(args, "-o", "json")...)
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		p.t.Fatalf("drover %s: %v\n%s", strings.Join(args, " "), err, text)
+	}
+	return v
+}
+
+func (p *daemonPlace) instances(args ...string) []drover.Instance {
+	p.t.Helper()
+	return read[[]drover.Instance](p, append([]string{"instances"}, args...)...)
+}
+
+func (p *daemonPlace) instance(name string) drover.Instance {
+	p.t.Helper()
+	return read[drover.Instance](p, "instances", name)
+}
+
+func (p *daemonPlace) jobs() []drover.Job {
+	p.t.Helper()
+	return read[[]drover.Job](p, "jobs", "--elements")
+}
+
+// waitFor polls an instance until something holds of it.
+func (p *daemonPlace) waitFor(name, what string, holds func(drover.Instance) bool) {
+	p.t.Helper()
+	eventually(p.t, 30*time.Second, name+" "+what, func() bool { return holds(p.instance(name)) })
+}
+
+// backUp copies records while a controller uses them.
+func backUp(t *testing.T, records string) (copied string) {
+	t.Helper()
+	copied = filepath.Join(t.TempDir(), "backup.db")
+	db, err := sql.Open("sqlite", records)
+	if err == nil {
+		_, err = db.Exec(`VACUUM INTO ?`, copied)
+		db.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return copied
+}
+
+// putBack puts a copy in the place of the records.
+func putBack(t *testing.T, records, copied string) {
+	t.Helper()
+	text, err := os.ReadFile(copied)
+	for _, suffix := range []string{"-wal", "-shm"} {
+		os.Remove(records + suffix)
+	}
+	if err == nil {
+		err = os.WriteFile(records, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

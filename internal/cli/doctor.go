@@ -1,0 +1,225 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+	"drover/internal/config"
+	"drover/internal/human"
+	"drover/internal/sleep"
+)
+
+// doctorFlags are the flags of `drover doctor`.
+type doctorFlags struct {
+	dump bool
+	wait time.Duration
+}
+
+func (a *app) doctorCommand() *cobra.Command {
+	var f doctorFlags
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check the configuration, the controller, the clouds and this host; or dump what the controller knows",
+		Long: `Check what has to be right for Drover to work here: the configuration, that its clouds answer, that the controller is reached, is ready and
+accepts the token, that there is ssh. The exit code is 1 if something is wrong.
+
+With --dump, print all that the controller knows as JSON, without secrets, for a report of a fault.`,
+		Example: "  drover doctor -c drover.yaml\n  drover doctor --wait 30s\n  drover doctor --dump > dump.json",
+		Args:    wantArgs(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			if f.dump {
+				return a.dump(ctx)
+			}
+			return a.doctor(ctx, f)
+		},
+	}
+	cmd.Flags().BoolVar(&f.dump, "dump", false, "print all that the controller knows")
+	cmd.Flags().DurationVar(&f.wait, "wait", 0, "wait this long for the controller to answer")
+	return cmd
+}
+
+func (a *app) dump(ctx context.Context) error {
+	svc, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	return svc.Dump(ctx, a.out)
+}
+
+// finding is what was found of one thing that was checked.
+type finding struct {
+	Check string `json:"check"`
+	OK    bool   `json:"ok"`
+	Text  string `json:"text"`
+	Hint  string `json:"hint,omitempty"`
+}
+
+// doctor checks everything, whatever it finds on the way.
+func (a *app) doctor(ctx context.Context, f doctorFlags) error {
+	c, wrong := a.checkedConfig(ctx)
+	checks := []struct {
+		name  string
+		check func() (text string, err error)
+	}{
+		{"configuration", func() (string, error) { return a.checkConfiguration(c, wrong) }},
+		{"clouds", func() (string, error) { return a.checkClouds(ctx, c, wrong) }},
+		{"controller", func() (string, error) { return a.checkController(ctx, f.wait) }},
+		{"ssh", checkSSH},
+	}
+	findings := []finding{}
+	faults := 0
+	for _, one := range checks {
+		text, err := one.check()
+		if text == "" && err == nil {
+			continue // nothing to check
+		}
+		found := finding{Check: one.name, OK: err == nil, Text: text}
+		if err != nil {
+			e := drover.AsError(err, drover.KindInternal)
+			found.Text, found.Hint = e.Message, e.Hint
+			faults++
+		}
+		findings = append(findings, found)
+		if !a.forPrograms() {
+			a.showFinding(found)
+		}
+	}
+	if a.forPrograms() {
+		if err := a.print(findings); err != nil {
+			return err
+		}
+	}
+	if faults > 0 {
+		return exit(exitWorkFailed)
+	}
+	return nil
+}
+
+func (a *app) showFinding(f finding) {
+	verdict, tint := "ok", green
+	if !f.OK {
+		verdict, tint = "fault", red
+	}
+	t := table{out: a.out, color: a.color, right: make([]bool, 3), widths: []int{5, 13, 0}}
+	var b strings.Builder
+	t.line(&b, []cell{{verdict, tint}, {text: f.Check}, {text: drover.Sanitize(f.Text)}})
+	fmt.Fprint(a.out, b.String())
+	if f.Hint != "" {
+		fmt.Fprintf(a.out, "       hint: %s\n", drover.Sanitize(f.Hint))
+	}
+}
+
+func (a *app) checkConfiguration(c *config.Config, wrong error) (string, error) {
+	switch {
+	case a.config == "":
+		return "none is named, so this machine is the cloud", nil
+	case wrong != nil:
+		return "", wrong
+	}
+	return fmt.Sprintf("%s is good: %s", a.config, human.Plural(len(c.Clouds), "cloud")), nil
+}
+
+// checkedConfig is the configuration in force, if it is as good as drover config check wants it.
+func (a *app) checkedConfig(ctx context.Context) (*config.Config, error) {
+	c, err := a.loadConfig(a.config, "")
+	if err != nil {
+		return nil, err
+	}
+	return c, a.checkKeys(ctx, c)
+}
+
+func (a *app) checkClouds(ctx context.Context, c *config.Config, wrong error) (string, error) {
+	if wrong != nil {
+		return "", nil // said of the configuration
+	}
+	offerings, _, err := a.offeringsOf(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s: %s", strings.Join(c.CloudNames(), ", "), human.Plural(len(offerings), "offering")), nil
+}
+
+// checkController asks the controller how it is, for as long as that may take.
+func (a *app) checkController(ctx context.Context, patience time.Duration) (string, error) {
+	var status drover.Status
+	began := time.Now()
+	for {
+		err := a.try(ctx, func(svc drover.Service) (err error) {
+			notReady := checkReady(ctx, svc)
+			if status, err = svc.Status(ctx); err != nil {
+				return err
+			}
+			if why := status.Suspended; why != nil {
+				return drover.Errorf(drover.KindTransient, "it answers, but can change nothing: %s", why.Text).
+					WithHint("make room on the disk of its records; it then goes on by itself")
+			}
+			return notReady
+		})
+		if err == nil {
+			break
+		}
+		if _, is := away(err); !is || time.Since(began) >= patience {
+			return "", err
+		}
+		if err := sleep.For(ctx, 50*time.Millisecond); err != nil {
+			return "", err
+		}
+	}
+	text := fmt.Sprintf("fleet %s, version %s", status.Fleet, status.Version)
+	if own := a.program.Version; status.Version != "" && status.Version != own {
+		text += "; this program is version " + own
+	}
+	if why := status.Paused; why != nil {
+		text += "; " + why.Text
+	}
+	if n := len(status.SetAside); n > 0 {
+		return "", drover.Errorf(drover.KindConflict, "%d of its records could not be read, and their jobs are held: %s", n, strings.Join(status.SetAside, "; ")).
+			WithHint("see whether the attempt still runs; then drover priority JOB 1, or drover cancel JOB")
+	}
+	return text, nil
+}
+
+// checkReady asks a controller whether it is ready to serve, as it says at /readyz. One of which that path is not passed on is not asked.
+func checkReady(ctx context.Context, svc drover.Service) error {
+	asked, ok := svc.(interface{ Ready(context.Context) error })
+	if !ok {
+		return nil
+	}
+	err := asked.Ready(ctx)
+	switch {
+	case drover.KindOf(err) == drover.KindNotFound:
+		return nil
+	case err != nil:
+		return drover.Errorf(drover.KindOf(err), "it answers, but at /readyz it says: %v", err).
+			WithHint("it is ending, is overloaded, or cannot write its records: look at its log and its disk")
+	}
+	return nil
+}
+
+// try finds the controller and asks it something, once.
+func (a *app) try(ctx context.Context, ask func(drover.Service) error) error {
+	svc, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	return ask(svc)
+}
+
+func checkSSH() (string, error) {
+	path, err := exec.LookPath("ssh")
+	if errors.Is(err, exec.ErrNotFound) {
+		return "", drover.Errorf(drover.KindInvalid, "there is no ssh, which drover ssh needs").WithHint("install OpenSSH's client")
+	}
+	return path, err
+}

@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// TestEveryCommandIsInTheGuide wants each command typed in one of the guides, whose commands TestGuide runs.
+func TestEveryCommandIsInTheGuide(t *testing.T) {
+	var typed strings.Builder
+	for _, name := range []string{"guide", "simulate"} {
+		text, err := os.ReadFile("../../docs/" + name + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range regexp.MustCompile(`(?m)^\$ .*$`).FindAllString(string(text), -1) {
+			typed.WriteString(line + "\n")
+		}
+	}
+	var walk func(cmd *cobra.Command, path string)
+	walk = func(cmd *cobra.Command, path string) {
+		for _, sub := range cmd.Commands() {
+			walk(sub, path+" "+sub.Name())
+		}
+		if !cmd.Runnable() || cmd.Hidden || strings.HasPrefix(path, "drover completion") || strings.HasPrefix(path, "drover help") {
+			return
+		}
+		// Flags may stand before the command's name.
+		words := strings.Fields(path)
+		pattern := words[0] + `\b[^;|]* ` + strings.Join(words[1:], " ") + `\b`
+		if !regexp.MustCompile(pattern).MatchString(typed.String()) {
+			t.Errorf("no guide types %s", path)
+		}
+	}
+	walk((&app{}).root(), "drover")
+}

@@ -1,0 +1,352 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+	"drover/driver"
+	"drover/driver/drivertest"
+	"drover/driver/middleware"
+	"drover/internal/config"
+	"drover/internal/control"
+	"drover/internal/daemon"
+	"drover/internal/human"
+	"drover/internal/sleep"
+)
+
+// testFleet begins the name of every fleet that `drover driver test` makes. No controller ever has such a one.
+const testFleet = "drover-check-"
+
+// driverTestFlags are the flags of `drover driver test`.
+type driverTestFlags struct {
+	yes      bool
+	typ      string
+	many     int
+	patience time.Duration
+	noLogin  bool
+	only     string
+}
+
+func (a *app) driverCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "driver", Short: "Check a cloud's driver", Example: "  drover driver test aws -c drover.yaml"}
+	cmd.AddCommand(a.driverTestCommand())
+	return cmd
+}
+
+func (a *app) driverTestCommand() *cobra.Command {
+	var f driverTestFlags
+	cmd := &cobra.Command{
+		Use:   "test CLOUD",
+		Short: "See whether a configured cloud does all that Drover needs of it, by making instances there",
+		Long: `See whether a configured cloud does all that Drover needs of it, before the first job does: instances are created, listed, tagged, logged in to
+and destroyed, a check after the other, in fleets of their own beside which nothing is touched. What that costs at most is said before, and asked
+about. A line is printed for each check; the exit code is 1 if one failed.
+
+Interrupted, it destroys what it made; once more leaves at once and says how to clean up.`,
+		Example: "  drover driver test here\n  drover driver test aws -c drover.yaml --type t4g.nano\n  drover driver test aws -c drover.yaml --many 120 --yes",
+		Args:    wantArgs(1, 1, "the name of a cloud in the configuration"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.driverTest(cmd.Context(), args[0], f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+	flags.StringVar(&f.typ, "type", "", "make instances of this `type`; left out: of the cheapest")
+	flags.IntVar(&f.many, "many", 0, "also make `N` instances at once, to see whether a list of more than a page is whole")
+	flags.DurationVar(&f.patience, "wait", 5*time.Minute, "how long an instance may take to be listed, to let in and to be gone")
+	flags.BoolVar(&f.noLogin, "no-login", false, "leave out the checks that log in")
+	flags.StringVar(&f.only, "only", "", "only checks with this `text` in their names")
+	cmd.ValidArgsFunction = a.completeClouds
+	return cmd
+}
+
+// verdict is what came of one check.
+type verdict struct {
+	Check   string  `json:"check"`
+	Verdict string  `json:"verdict"` // ok, failed or skipped
+	Seconds float64 `json:"seconds"`
+	Text    string  `json:"text,omitempty"`
+}
+
+// driverTest is one run of the suite.
+type driverTest struct {
+	app    *app
+	flags  driverTestFlags
+	cloud  config.Cloud
+	opened control.Cloud // as it was opened first; how its instances are reached is the same in each
+	fleet  string
+	folder string // where each fleet has one of its own
+	checks []drivertest.Check
+	found  []verdict
+	left   bool // at once, with what was under way
+}
+
+func (a *app) driverTest(ctx context.Context, name string, f driverTestFlags) error {
+	t, err := a.newDriverTest(name, f)
+	if err != nil {
+		return err
+	}
+	defer t.leaveFolders()
+	h, err := t.harness(ctx)
+	if err != nil {
+		return err
+	}
+	if err := t.ask(); err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 3)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		t.run(ctx, h)
+	}()
+	interrupted := false
+	for {
+		select {
+		case <-done:
+			return t.verdict(interrupted)
+		case sig := <-signals:
+			if interrupted {
+				return t.leave()
+			}
+			interrupted = true
+			cancel()
+			fmt.Fprintf(a.err, "%v: destroying what was made; once more leaves at once\n", sig)
+		}
+	}
+}
+
+func (a *app) newDriverTest(name string, f driverTestFlags) (*driverTest, error) {
+	c, err := a.loadConfig(a.config, name)
+	if err != nil {
+		return nil, err
+	}
+	home, err := daemon.StateHome()
+	if err != nil {
+		return nil, err
+	}
+	t := &driverTest{app: a, flags: f, cloud: c.Clouds[0], fleet: testFleet + strings.ToLower(rand.Text()[:6]), folder: home}
+	for _, check := range drivertest.Checks() {
+		if strings.Contains(check.Name, f.only) {
+			t.checks = append(t.checks, check)
+		}
+	}
+	if len(t.checks) == 0 {
+		return nil, drover.Errorf(drover.KindInvalid, "no check has %q in its name", f.only)
+	}
+	return t, nil
+}
+
+// harness opens the cloud once, to see what it would be tried with.
+func (t *driverTest) harness(ctx context.Context) (h drivertest.Harness, err error) {
+	if t.opened, err = t.open(ctx, t.fleet); err != nil {
+		return h, err
+	}
+	defer t.opened.Driver.Close()
+	all, _, err := daemon.Offerings(ctx, []control.Cloud{t.opened})
+	if err != nil {
+		return h, fmt.Errorf("asking %s for its offerings: %w", t.cloud.Name, err)
+	}
+	fitting := slices.DeleteFunc(all, func(o drover.Offering) bool { return t.flags.typ != "" && o.Type.Name != t.flags.typ })
+	if len(fitting) == 0 {
+		return h, drover.Errorf(drover.KindInvalid, "%s offers nothing that may be used%s", t.cloud.Name, ofType(t.flags.typ)).
+			WithHint("drover offers lists what there is")
+	}
+	o := slices.MinFunc(fitting, func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) })
+	h = drivertest.Harness{
+		Open: func(ctx context.Context, fleet string) (driver.Cloud, error) {
+			c, err := t.open(ctx, fleet)
+			if err != nil {
+				return nil, err
+			}
+			return middleware.ForFleet(c.Driver, fleet), nil
+		},
+		Fleet: t.fleet, Patience: t.flags.patience, Many: t.flags.many, NoLogin: t.flags.noLogin, Reach: t.opened.Reach,
+		Request: driver.CreateRequest{Disk: t.cloud.Disk, Candidates: []driver.Candidate{
+			{ProviderType: o.Type.ProviderType, Zone: o.Zone, Market: o.Market, Arch: o.Type.Resources.Arch},
+		}},
+	}
+	t.tell(h, o)
+	return h, nil
+}
+
+func ofType(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " of type " + name
+}
+
+func (t *driverTest) open(ctx context.Context, fleet string) (control.Cloud, error) {
+	return daemon.OpenCloud(ctx, t.cloud, daemon.Opening{Drivers: t.app.program.Drivers, Fleet: fleet, Folder: filepath.Join(t.folder, fleet), Log: slog.New(slog.DiscardHandler)})
+}
+
+// count is how many verdicts there will be: one of each check, and one of whether anything is left.
+func (t *driverTest) count() int { return len(t.checks) + 1 }
+
+// tell says what will be made and what it costs at most: each instance takes no longer than it may to come and to go.
+func (t *driverTest) tell(h drivertest.Harness, o drover.Offering) {
+	total, most := 0, 0
+	for _, c := range t.checks {
+		total, most = total+c.Instances(h), max(most, c.Instances(h))
+	}
+	cost := o.Price.For(2*t.flags.patience) * drover.Money(total)
+	fmt.Fprintf(t.app.err, "%s: %s, %s, up to %d at once; each %s in %s, %s, at %v an hour: at most %v\n", t.cloud.Name,
+		human.Plural(t.count(), "check"), human.Plural(total, "instance"), most, drover.Sanitize(o.Type.Name), drover.Sanitize(o.Zone), o.Market, o.Price, cost)
+}
+
+// ask wants a yes, on a terminal.
+func (t *driverTest) ask() error {
+	switch {
+	case t.flags.yes:
+		return nil
+	case !isTerminal(os.Stdin):
+		return drover.Errorf(drover.KindInvalid, "nobody is there to say yes").WithHint("--yes says it")
+	}
+	fmt.Fprint(t.app.err, "go on? [y/N] ")
+	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	if answer := strings.ToLower(strings.TrimSpace(line)); err != nil || answer != "y" && answer != "yes" {
+		fmt.Fprintln(t.app.err, "nothing was made")
+		return exit(exitWorkFailed)
+	}
+	return nil
+}
+
+// run makes each check, and at the end sees to it that nothing is left.
+func (t *driverTest) run(ctx context.Context, h drivertest.Harness) {
+	for _, c := range t.checks {
+		if ctx.Err() != nil {
+			break
+		}
+		t.judge(c.Name, func() error { return c.Run(ctx, h) })
+	}
+	t.judge("nothing is left", func() error { return t.clean(context.WithoutCancel(ctx), ctx.Err() != nil) })
+}
+
+// judge makes one check and prints its verdict.
+func (t *driverTest) judge(name string, check func() error) {
+	began := time.Now()
+	err := check()
+	v := verdict{Check: name, Verdict: "ok", Seconds: time.Since(began).Seconds()}
+	switch {
+	case errors.Is(err, drivertest.ErrSkipped):
+		v.Verdict, v.Text = "skipped", strings.TrimPrefix(err.Error(), drivertest.ErrSkipped.Error()+": ")
+	case err != nil:
+		v.Verdict, v.Text = "failed", err.Error()
+	}
+	t.found = append(t.found, v)
+	if t.app.forPrograms() {
+		return
+	}
+	tint := map[string]color{"ok": green, "failed": red}[v.Verdict]
+	out := table{out: t.app.out, color: t.app.color, right: make([]bool, 3), widths: []int{7, 0, 0}}
+	var b strings.Builder
+	out.line(&b, []cell{{v.Verdict, tint}, {text: fmt.Sprintf("%s (%.1fs)", drover.Sanitize(name), v.Seconds)}})
+	fmt.Fprint(t.app.out, b.String())
+	if v.Text != "" {
+		fmt.Fprintf(t.app.out, "         %s\n", strings.ReplaceAll(drover.SanitizeLines(v.Text), "\n", "\n         "))
+	}
+}
+
+// settle is for how long it is looked, after an interruption, for what a create call that was given up may have made after all.
+const settle = 5 * time.Second
+
+// clean destroys whatever bears one of the two fleets, and takes away what they left over.
+func (t *driverTest) clean(ctx context.Context, interrupted bool) error {
+	return errors.Join(t.cleanFleet(ctx, t.fleets()[0], interrupted), t.cleanFleet(ctx, t.fleets()[1], false))
+}
+
+func (t *driverTest) fleets() []string { return []string{t.fleet, t.fleet + "-other"} }
+
+func (t *driverTest) cleanFleet(ctx context.Context, fleet string, interrupted bool) error {
+	c, err := t.open(ctx, fleet)
+	if err != nil {
+		return err
+	}
+	own := middleware.ForFleet(middleware.WithRetry(c.Driver), fleet)
+	defer own.Close()
+	for began := time.Now(); ; {
+		left, err := strays(ctx, own, c, fleet)
+		if err != nil {
+			return err
+		}
+		if err := destroyStrays(ctx, own, fleet, left); err != nil {
+			return err
+		}
+		if !interrupted || time.Since(began) > settle {
+			break
+		}
+		if err := sleep.For(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+	_, err = driver.Reap(ctx, own, fleet, drover.TimeOf(time.Now()), driver.Ended)
+	return err
+}
+
+// verdict is how the command ends.
+func (t *driverTest) verdict(interrupted bool) error {
+	if t.app.forPrograms() {
+		if err := t.app.print(t.found); err != nil {
+			return err
+		}
+	}
+	failed := 0
+	for _, v := range t.found {
+		failed += count(v.Verdict == "failed")
+	}
+	switch {
+	case interrupted:
+		return exit(exitInterrupted)
+	case failed > 0:
+		fmt.Fprintf(t.app.err, "%d of %s failed\n", failed, human.Plural(t.count(), "check"))
+		return exit(exitWorkFailed)
+	}
+	fmt.Fprintf(t.app.err, "%s does what Drover needs of it\n", t.cloud.Name)
+	return nil
+}
+
+// leave says how to clean up what is left.
+func (t *driverTest) leave() error {
+	t.left = true
+	which := ""
+	if t.app.config != "" {
+		which = " -c " + t.app.config
+	}
+	fmt.Fprintln(t.app.err, "left at once; instances may still be there. To clean up:")
+	for _, fleet := range t.fleets() {
+		fmt.Fprintf(t.app.err, "    drover gc%s --fleet %s --destroy\n", which, fleet)
+	}
+	return exit(exitInterrupted)
+}
+
+// leaveFolders takes away the folders that drivers kept things in, as far as nothing is left that they are about.
+func (t *driverTest) leaveFolders() {
+	if t.left {
+		return
+	}
+	if slices.ContainsFunc(t.found, func(v verdict) bool { return v.Check == "nothing is left" && v.Verdict == "ok" }) || len(t.found) == 0 {
+		for _, fleet := range t.fleets() {
+			os.RemoveAll(filepath.Join(t.folder, fleet))
+		}
+	}
+}

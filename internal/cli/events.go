@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+	"drover/internal/human"
+	"drover/internal/sleep"
+)
+
+// eventsFlags are the flags of `drover events`.
+type eventsFlags struct {
+	recent   bool
+	job      string
+	instance string
+	level    string
+	patience time.Duration
+}
+
+func (a *app) eventsCommand() *cobra.Command {
+	var f eventsFlags
+	cmd := &cobra.Command{
+		Use:   "events",
+		Short: "Show what happens, as it happens",
+		Long: `Show what happens, a line each, from what is remembered on until Ctrl-C; with --recent, only what is remembered. With -o json, an object
+a line. A controller that is away for a while is waited for.`,
+		Example: "  drover events\n  drover events --recent --level warn\n  drover events --job 17 -o json",
+		Args:    wantArgs(0, 0, ""),
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {
+			return a.events(ctx, svc, f)
+		}),
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&f.recent, "recent", false, "only what is remembered")
+	flags.StringVar(&f.job, "job", "", "only about this `JOB`, or the elements of this array")
+	flags.StringVar(&f.instance, "instance", "", "only about the instance of this `name`")
+	flags.StringVar(&f.level, "level", "info", "only what matters as much: `debug`, info or warn")
+	addPatience(cmd, &f.patience)
+	complete(cmd, "job", a.completeJobs)
+	complete(cmd, "instance", a.completeInstances)
+	complete(cmd, "level", completeWords(levels...))
+	return cmd
+}
+
+var levels = []string{"debug", "info", "warn"}
+
+func (f eventsFlags) filter() (filter drover.EventFilter, err error) {
+	if !slices.Contains(levels, f.level) {
+		return filter, drover.Errorf(drover.KindInvalid, "--level %s is not known", f.level).WithHint("write debug, info or warn")
+	}
+	filter = drover.EventFilter{Instance: f.instance, Level: f.level, Recent: f.recent}
+	if f.job != "" {
+		ids, err := jobIDs([]string{f.job})
+		if err != nil {
+			return filter, err
+		}
+		filter.Job = ids[0]
+	}
+	return filter, nil
+}
+
+// events shows events, and goes on where it was when the connection breaks.
+func (a *app) events(ctx context.Context, svc drover.Watch, f eventsFlags) error {
+	filter, err := f.filter()
+	if err != nil {
+		return err
+	}
+	for {
+		var broken error // of writing
+		err := a.patiently(ctx, f.patience, func() error {
+			for event, err := range svc.Events(ctx, filter) {
+				if err != nil {
+					return err
+				}
+				if broken = a.showEvent(event); broken != nil {
+					return nil
+				}
+				filter.After = cmp.Or(event.ID, filter.After) // what was missed has none
+			}
+			return nil
+		})
+		if err != nil || broken != nil || f.recent {
+			return errors.Join(err, broken)
+		}
+		if err := sleep.For(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+func (a *app) showEvent(e drover.Event) error {
+	if a.output == outputYAML {
+		if _, err := fmt.Fprintln(a.out, "---"); err != nil {
+			return err
+		}
+	}
+	if a.forPrograms() {
+		return a.print(e)
+	}
+	_, err := fmt.Fprintln(a.out, drover.Sanitize(eventLine(e)))
+	return err
+}
+
+// eventLine is an event for people: "14:02:11  job 17.3 failed: exit code 3".
+func eventLine(e drover.Event) string {
+	if e.Missed > 0 {
+		return fmt.Sprintf("… %d events were missed", e.Missed)
+	}
+	line := human.Clock(e.Time) + "  "
+	if e.Level != "" && e.Level != "info" {
+		line += e.Level + ": "
+	}
+	line += e.Text
+	if e.Reason != nil && e.Reason.Text != "" && !strings.Contains(e.Text, e.Reason.Text) {
+		line += ": " + e.Reason.Text
+	}
+	var about []string
+	if e.Job != nil && !strings.Contains(e.Text, e.Job.String()) {
+		about = append(about, "job "+e.Job.String())
+	}
+	if e.Instance != "" && !strings.Contains(e.Text, e.Instance) {
+		about = append(about, e.Instance)
+	}
+	if len(about) > 0 {
+		line += " (" + strings.Join(about, ", ") + ")"
+	}
+	return line
+}

@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"drover/internal/human"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+)
+
+func (a *app) explainCommand() *cobra.Command {
+	var watch watchFlag
+	cmd := named(&cobra.Command{
+		Use:   "explain [SUBJECT]",
+		Short: "Say why something waits, since when, and what will change it",
+		Long: `Say why something is as it is, since when, and what will change it: a job by its id, an instance or a cloud by its name, an offering as
+CLOUD/ZONE/TYPE/MARKET. Fewer parts, as in CLOUD/TYPE, or patterns name several offerings. Without a subject: the fleet, that is all that waits
+by the reasons why, and then everything that waits, is held or is blocked. The code that each reason begins with is explained in docs/reasons.md.`,
+		Example: "  drover explain\n  drover explain 17\n  drover explain aws\n  drover explain aws/us-east-1a/m7i.large/spot\n  drover explain 'aws/m7i.*/spot'",
+		Args:    wantArgs(0, 2, "one subject"),
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
+			args = append(watch.takeInterval(args), "")
+			return watch.show(ctx, a, "drover explain", func(a *app) error { return a.explain(ctx, svc, args[0]) })
+		}),
+	})
+	watch.add(cmd)
+	cmd.ValidArgsFunction = a.completeSubjects
+	return cmd
+}
+
+func (a *app) explain(ctx context.Context, svc drover.Service, subject string) error {
+	all, err := svc.Explain(ctx, subject)
+	if err != nil {
+		return err
+	}
+	if a.output != outputTable && a.output != outputWide {
+		return printList(a, listing[drover.Explanation]{name: func(e drover.Explanation) string { return e.Subject }}, each(all))
+	}
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(a.out, "nothing waits")
+		return err
+	}
+	for i, e := range all {
+		var job drover.Job
+		if i < maxLookups {
+			job = jobOfSubject(ctx, svc, e.Subject)
+		}
+		if _, err := fmt.Fprint(a.out, explanationText(e, job, drover.TimeOf(time.Now()))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxLookups is of how many explanations the jobs are asked for by name.
+const maxLookups = 50
+
+// jobOfSubject is the job that an explanation is about, the zero Job if it is about something else. It only gives a name.
+func jobOfSubject(ctx context.Context, svc drover.Queue, subject string) drover.Job {
+	id, err := drover.ParseJobID(subject)
+	if err != nil {
+		return drover.Job{}
+	}
+	job, err := svc.Job(ctx, id)
+	if err != nil {
+		return drover.Job{}
+	}
+	return job
+}
+
+// explanationText is a sentence as one would say it now, and a line for each of its reasons.
+func explanationText(e drover.Explanation, job drover.Job, now drover.Time) string {
+	var b strings.Builder
+	b.WriteString(drover.Sanitize(subjectWords(e, job)))
+	if e.Since > 0 {
+		fmt.Fprintf(&b, " since %s (%s)", human.Clock(e.Since), human.Age(now.Sub(e.Since)))
+	}
+	if len(e.Reasons) > 0 {
+		b.WriteByte(':')
+	}
+	b.WriteByte('\n')
+	for _, r := range e.Reasons {
+		line := r.Code + ": " + r.Text
+		if r.Since > 0 && human.Clock(r.Since) != human.Clock(e.Since) {
+			line += "; since " + human.Clock(r.Since)
+		}
+		line += human.UntilWords(r, now)
+		fmt.Fprintf(&b, "  %s\n", drover.Sanitize(line))
+	}
+	return b.String()
+}
+
+func subjectWords(e drover.Explanation, job drover.Job) string {
+	switch {
+	case job.ID.Number != 0:
+	case e.Waiting && e.Subject == "fleet":
+		return "fleet: " + howManyWait(e.Count)
+	case e.Waiting:
+		return e.Subject + " waits"
+	default:
+		return e.Subject
+	}
+	text := fmt.Sprintf("job %v (%s)", job.ID, job.Name)
+	switch {
+	case !e.Waiting:
+		return text + " is " + string(job.State)
+	case e.Jobs > 1:
+		return fmt.Sprintf("%s and %d more like it: %d wait", text, e.Jobs-1, e.Count)
+	case job.Array != nil && e.Count > 0:
+		return fmt.Sprintf("%s: %d of %d wait", text, e.Count, job.Array.Size())
+	}
+	return text + " waits"
+}
+
+// howManyWait says how many jobs wait.
+func howManyWait(n int) string {
+	if n == 1 {
+		return "1 job waits"
+	}
+	return fmt.Sprintf("%d jobs wait", n)
+}

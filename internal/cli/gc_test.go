@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"drover"
+	"drover/driver"
+	"drover/internal/config"
+	"drover/internal/daemon"
+	"drover/internal/store"
+)
+
+// aCollector asks a controller, and is silent.
+func aCollector(svc drover.Service, err error) *collector {
+	return &collector{app: &app{err: io.Discard, connect: func(context.Context) (drover.Service, error) { return svc, err }}}
+}
+
+func TestWhoseInstancesAre(t *testing.T) {
+	ours := []drover.Instance{{Name: "lab-x", Cloud: "here", ProviderID: "i-1"}, {Name: "lab-z", Cloud: "here"}}
+	away := drover.Errorf(drover.KindUnreachable, "nobody answers")
+
+	t.Run("the controller says, by the cloud's id, or by name while it does not know the id", func(t *testing.T) {
+		known, err := aCollector(&fakeController{instances: ours}, nil).wanted(t.Context(), daemon.Folder{Fleet: "lab"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for s, want := range map[stray]bool{
+			{Name: "lab-x", Cloud: "here", ProviderID: "i-1"}:  true,
+			{Name: "", Cloud: "here", ProviderID: "i-1"}:       true,
+			{Name: "lab-x", Cloud: "there", ProviderID: "i-1"}: false,
+			{Name: "lab-x", Cloud: "here", ProviderID: "i-2"}:  false, // the cloud made it twice
+			{Name: "lab-y", Cloud: "here", ProviderID: "i-3"}:  false,
+			{Name: "lab-z", Cloud: "here", ProviderID: "i-4"}:  true,
+			{Name: "lab-z", Cloud: "there", ProviderID: "i-5"}: false,
+		} {
+			if known(s) != want {
+				t.Errorf("%+v: %v", s, !want)
+			}
+		}
+	})
+	t.Run("a controller of another fleet does not", func(t *testing.T) {
+		if _, err := aCollector(&fakeController{}, nil).wanted(t.Context(), daemon.Folder{Fleet: "other"}); drover.KindOf(err) != drover.KindConflict {
+			t.Errorf("the error is %v", err)
+		}
+	})
+	t.Run("the records do when the controller is away", func(t *testing.T) {
+		folder := aDaemonFolder(t)
+		records, err := store.Open(t.Context(), folder.DB())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := records.Close(); err != nil {
+			t.Fatal(err)
+		}
+		known, err := aCollector(nil, away).wanted(t.Context(), folder)
+		if err != nil || known(stray{Name: "lab-x"}) {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("nobody does without either, and no records are made", func(t *testing.T) {
+		folder := aDaemonFolder(t)
+		if _, err := aCollector(nil, away).wanted(t.Context(), folder); drover.KindOf(err) != drover.KindUnreachable {
+			t.Errorf("the error is %v", err)
+		}
+		if _, err := readRecords(t.Context(), folder); err == nil {
+			t.Error("there are records")
+		}
+	})
+	t.Run("one who may not ask is told so", func(t *testing.T) {
+		refused := drover.Errorf(drover.KindForbidden, "not for you")
+		if _, err := aCollector(nil, refused).wanted(t.Context(), aDaemonFolder(t)); !errors.Is(err, refused) {
+			t.Errorf("the error is %v", err)
+		}
+	})
+}
+
+func TestWhatIsSharedGoesOnlyWithItsFleet(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		ended, seen bool
+		want        driver.FleetState
+	}{
+		{"while something of the fleet is left it stays", false, true, driver.Active},
+		{"once nothing is, and nobody can look after it, all of it goes", true, true, driver.Ended},
+		{"where nothing says whether somebody does, only what is old", true, false, driver.Unknown},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := (&collector{blind: !tt.seen}).life(tt.ended); got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestCleaningUpTellsOfKilledRuns(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	var said bytes.Buffer
+	g := &collector{app: &app{err: &said, config: "drover.yaml"}, named: "lab"}
+	if err := g.tellOfRuns(); err != nil || said.Len() > 0 {
+		t.Errorf("without any it says %q, %v", said.String(), err)
+	}
+	killed, err := daemon.NewRunFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := killed.Save(daemon.RunPlan{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.tellOfRuns(); err != nil || said.Len() > 0 {
+		t.Errorf("of one that lives it says %q, %v", said.String(), err)
+	}
+	if err := killed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	want := "beside this fleet, 1 run is unfinished. To see its instances: drover gc --fleet " + killed.ID + "\n"
+	if err := g.tellOfRuns(); err != nil || said.String() != want {
+		t.Errorf("it says %q, %v, not %q", said.String(), err, want)
+	}
+}
+
+// stubborn is a cloud of some instances, by id, of which it refuses to destroy one.
+type stubborn struct {
+	driver.Cloud
+	there  map[string]string // names
+	refuse string
+}
+
+func (c *stubborn) Destroy(_ context.Context, id string) error {
+	if id == c.refuse {
+		return drover.Errorf(drover.KindForbidden, "%s is protected", id)
+	}
+	delete(c.there, id)
+	return nil
+}
+
+func (c *stubborn) List(context.Context, map[string]string) (list []driver.Instance, err error) {
+	for id, name := range c.there {
+		list = append(list, driver.Instance{ID: id, Tags: map[string]string{driver.TagFleet: "lab", driver.TagName: name}})
+	}
+	return list, nil
+}
+
+func TestAnInstanceThatCannotBeDestroyedDoesNotKeepTheOthers(t *testing.T) {
+	cloud := &stubborn{there: map[string]string{"i-1": "lab-x", "i-2": "lab-x", "i-3": "lab-y"}, refuse: "i-1"}
+	found := []*stray{
+		{Name: "lab-x", Cloud: "here", ProviderID: "i-1"}, {Name: "lab-x", Cloud: "here", ProviderID: "i-2"}, {Name: "lab-y", Cloud: "here", ProviderID: "i-3"},
+	}
+	err := destroyStrays(t.Context(), cloud, "lab", slices.Clone(found))
+	if drover.KindOf(err) != drover.KindForbidden || !strings.Contains(err.Error(), "destroying instance lab-x (here i-1): i-1 is protected") {
+		t.Errorf("the error is %v", err)
+	}
+	if found[0].Destroyed || !found[1].Destroyed || !found[2].Destroyed || len(cloud.there) != 1 {
+		t.Errorf("%v are left, and it says %+v", cloud.there, found)
+	}
+}
+
+// aDaemonFolder is one that is there, of a fleet called lab.
+func aDaemonFolder(t *testing.T) daemon.Folder {
+	t.Helper()
+	c := config.Default("lab")
+	c.State = filepath.Join(t.TempDir(), "drover.db")
+	f, err := daemon.NewFolder(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Make(); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}

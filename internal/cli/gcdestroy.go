@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"drover"
+	"drover/driver"
+	"drover/internal/human"
+)
+
+// destroyTime is how long the instances of one cloud may take to disappear from its list once they are to be destroyed.
+const destroyTime = 10 * time.Minute
+
+// destroyAll destroys those of the strays that the search does not spare, if it is asked to. What one cloud or instance fails at does not keep
+// the others.
+func (g *collector) destroyAll(ctx context.Context, clouds map[string]driver.Cloud, s *search, strays []*stray) (err error) {
+	if !g.destroy {
+		return nil
+	}
+	byCloud := map[string][]*stray{}
+	for _, one := range strays {
+		if !s.spared(ctx, *one) {
+			byCloud[one.Cloud] = append(byCloud[one.Cloud], one)
+		}
+	}
+	for name, doomed := range byCloud {
+		fmt.Fprintf(g.app.err, "destroying %s in cloud %s, until its list no longer has them\n", human.Plural(len(doomed), "instance"), name)
+		err = errors.Join(err, destroyStrays(ctx, clouds[name], s.fleet, doomed))
+	}
+	return err
+}
+
+// destroyStrays asks for the end of a fleet's instances in one cloud, again and again until its list has none of their ids. It goes by id because
+// a cloud that made one create call twice has two instances of one name.
+func destroyStrays(ctx context.Context, d driver.Cloud, fleet string, left []*stray) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, destroyTime)
+	defer cancel()
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
+		left = slices.DeleteFunc(left, func(s *stray) bool {
+			failed := d.Destroy(ctx, s.ProviderID)
+			if failed != nil {
+				err = errors.Join(err, fmt.Errorf("destroying %v: %w", s, drover.AsError(failed, drover.KindTransient)))
+			}
+			return failed != nil
+		})
+		if len(left) == 0 {
+			return err
+		}
+		list, failed := d.List(ctx, map[string]string{driver.TagFleet: fleet})
+		if failed != nil {
+			return errors.Join(err, fmt.Errorf("looking whether %v is gone: %w", left[0], failed))
+		}
+		left = slices.DeleteFunc(left, func(s *stray) bool {
+			s.Destroyed = !slices.ContainsFunc(list, func(in driver.Instance) bool { return in.ID == s.ProviderID })
+			return s.Destroyed
+		})
+		if len(left) == 0 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(err, drover.Errorf(drover.KindTransient, "destroying %v: its cloud accepted, and still lists it after %v", left[0], destroyTime).
+				WithHint("run the same command again"))
+		case <-time.After(wait):
+		}
+	}
+}
+
+// sweepStrays takes away what the fleet's instances left over, if it is asked to destroy anything.
+func (g *collector) sweepStrays(ctx context.Context, clouds map[string]driver.Cloud, s *search, ended bool) (err error) {
+	if !g.destroy {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(clouds)) {
+		swept, failed := driver.Reap(ctx, clouds[name], s.fleet, drover.TimeOf(time.Now()), g.life(ended))
+		for _, one := range swept {
+			g.said = true
+			fmt.Fprintf(g.app.err, "%s: removed %s %s, which was left behind\n", name, drover.Sanitize(one.Kind), drover.Sanitize(one.ID))
+		}
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// life is that of a fleet of which nothing is left, if it has ended as far as can be seen.
+func (g *collector) life(ended bool) driver.FleetState {
+	switch {
+	case !ended:
+		return driver.Active
+	case g.blind:
+		return driver.Unknown
+	}
+	return driver.Ended
+}

@@ -1,0 +1,355 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"drover"
+	"drover/driver"
+	"drover/internal/config"
+	"drover/internal/control"
+	"drover/internal/daemon"
+	"drover/internal/human"
+	"drover/internal/remote"
+	"drover/internal/store"
+)
+
+// run collects the strays of a run, whose folder goes with them.
+func (g *collector) run(ctx context.Context, fleet string) error {
+	folder, err := daemon.FindRunFolder(fleet)
+	if err != nil && drover.KindOf(err) == drover.KindConflict {
+		if g.destroy {
+			return drover.Errorf(drover.KindConflict, "%s is still running, so its instances are not destroyed: %v", fleet, err).
+				WithHint("stop it first: Ctrl-C cancels its jobs and destroys its instances")
+		}
+		g.said = true
+		fmt.Fprintf(g.app.err, "%s is still running and is left alone: %v\n", fleet, err)
+		return nil
+	}
+	if err != nil {
+		return g.unknown(ctx, fleet)
+	}
+	defer folder.Close()
+	p, err := folder.Load()
+	if err != nil {
+		return err
+	}
+	c, err := g.app.loadConfig(p.Config, p.Limits.Cloud)
+	if err != nil {
+		return err
+	}
+	if err := readable(ctx, folder); err != nil && g.destroy && !g.withoutState {
+		return g.needsWithoutState("the records of "+fleet+" cannot be read", err)
+	}
+	before := len(g.found)
+	err = g.sweep(ctx, &search{fleet: fleet, folder: folder.Path, config: c, known: nothingKnown, spared: nobody, ends: true})
+	if err != nil {
+		return err
+	}
+	if g.destroy {
+		return g.giveUp(ctx, folder, c, g.found[before:])
+	}
+	if len(g.found) == before {
+		g.said = true
+		fmt.Fprintf(g.app.err, "%s is unfinished and has no instances. To finish it: drover run --resume %s. To give it up: %s --destroy\n", fleet, fleet, commandOf(g.app.config, fleet))
+	}
+	return nil
+}
+
+// giveUp removes the records of a run whose instances have been destroyed.
+func (g *collector) giveUp(ctx context.Context, folder *daemon.RunFolder, c *config.Config, destroyed []*stray) error {
+	if err := accounted(ctx, folder, c, destroyed); err != nil {
+		return err
+	}
+	if err := folder.Remove(); err != nil {
+		return err
+	}
+	g.said = true
+	fmt.Fprintf(g.app.err, "%s is given up: its records are removed\n", folder.ID)
+	return nil
+}
+
+// tellOfRuns says that there are runs to clean up after as well, where a configured fleet was meant.
+func (g *collector) tellOfRuns() error {
+	if g.named == "" || g.fleet != "" {
+		return nil
+	}
+	home, err := daemon.StateHome()
+	if err != nil {
+		return err
+	}
+	var killed []string
+	for _, id := range daemon.UnfinishedRuns(home) {
+		folder, err := daemon.FindRunFolder(id)
+		if err != nil {
+			continue // it runs
+		}
+		folder.Close()
+		killed = append(killed, id)
+	}
+	switch n := len(killed); n {
+	case 0:
+	case 1:
+		fmt.Fprintf(g.app.err, "beside this fleet, 1 run is unfinished. To see its instances: drover gc --fleet %s\n", killed[0])
+	default:
+		fmt.Fprintf(g.app.err, "beside this fleet, %d runs are unfinished: %s. To see the instances of one: drover gc --fleet ID\n", n, strings.Join(killed, ", "))
+	}
+	return nil
+}
+
+// accounted refuses to give up the records of a run while one of its instances may be somewhere that was not looked at, or may not be listed
+// yet: it was created, or its create call was under way, shortly before the run was killed.
+func accounted(ctx context.Context, folder *daemon.RunFolder, c *config.Config, destroyed []*stray) error {
+	if _, err := os.Stat(folder.File("drover.db")); err != nil {
+		return nil
+	}
+	s, err := store.Open(ctx, folder.File("drover.db"))
+	if err != nil {
+		return nil // said to be given up without them
+	}
+	defer s.Close()
+	live, err := s.Instances(ctx, drover.TimeOf(time.Now()), drover.InstanceFilter{Limit: -1})
+	if err != nil {
+		return err
+	}
+	for _, in := range live {
+		if !slices.Contains(c.CloudNames(), in.Cloud) {
+			return drover.Errorf(drover.KindConflict, "instance %s is in cloud %s, which the configuration no longer has", in.Name, in.Cloud).
+				WithHint("put the cloud back into the configuration, or destroy the instance by other means and remove %s", folder.Path)
+		}
+		listed := slices.ContainsFunc(destroyed, func(s *stray) bool { return s.Cloud == in.Cloud && s.ProviderID == in.ProviderID })
+		if !listed && (in.ProviderID == "" || in.State != drover.InstanceStopping) && time.Since(folder.Touched) < createTime {
+			return drover.Errorf(drover.KindConflict, "instance %s may have been created just before the run was killed, and cloud %s does not list it yet", in.Name, in.Cloud).
+				WithHint("run the same command again in a minute; until then the records of %s are kept", folder.ID)
+		}
+	}
+	return nil
+}
+
+// createTime is how long a create call that was under way when its controller was killed may take to show in a list.
+const createTime = time.Minute
+
+// readable reports whether a run's records can be read.
+func readable(ctx context.Context, folder *daemon.RunFolder) error {
+	if _, err := os.Stat(folder.File("drover.db")); errors.Is(err, os.ErrNotExist) {
+		return nil // it was killed before it began
+	}
+	s, err := store.Open(ctx, folder.File("drover.db"))
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	_, err = s.Counts(ctx)
+	return err
+}
+
+func (g *collector) needsWithoutState(what string, err error) error {
+	return drover.Errorf(drover.KindInvalid, "%s, so nothing says whether its instances are still wanted: %v", what, err).
+		WithHint("if you know that they are not: %s --destroy --without-state", commandOf(g.app.config, g.fleet))
+}
+
+// unknown looks for the instances of a fleet of which there are no records here.
+func (g *collector) unknown(ctx context.Context, fleet string) error {
+	c, err := g.app.loadConfig(g.app.config, "")
+	if err != nil {
+		return err
+	}
+	home, err := daemon.StateHome()
+	if err != nil {
+		return err
+	}
+	folder := filepath.Join(home, fleet)
+	s := &search{fleet: fleet, folder: folder, config: c, known: nothingKnown, spared: nobody, ends: true}
+	check := strings.HasPrefix(fleet, testFleet) // no controller ever looks after one
+	if !check {
+		s.spared, g.blind = g.wantedByAge, true
+	}
+	if g.blind && g.destroy && !g.withoutState {
+		return g.needsWithoutState("the records of "+fleet+" cannot be read", errors.New("there are none in "+folder))
+	}
+	defer leavingNothing(folder, c.CloudNames())()
+	if err := g.sweep(ctx, s); err != nil || !check || !g.destroy {
+		if g.blind && len(g.found) > 0 {
+			fmt.Fprintf(g.app.err, "there are no records of %s in %s, so nothing says whether its instances are still wanted\n", fleet, folder)
+		}
+		return err
+	}
+	return os.RemoveAll(folder)
+}
+
+// leavingNothing returns what takes away the folders that drivers make to look into, as far as they were not there before and are empty.
+func leavingNothing(folder string, within []string) func() {
+	var made []string
+	for at := folder; ; at = filepath.Dir(at) {
+		if _, err := os.Stat(at); !errors.Is(err, os.ErrNotExist) {
+			break
+		}
+		made = append(made, at)
+	}
+	return func() {
+		if made == nil {
+			return
+		}
+		for _, name := range within {
+			os.Remove(filepath.Join(folder, name))
+		}
+		for _, at := range made {
+			os.Remove(at)
+		}
+	}
+}
+
+// lately is how young an instance may be and still belong to a controller that is not known here.
+const lately = time.Hour
+
+// wantedByAge spares what a controller that cannot be asked may look after, since it is young.
+func (g *collector) wantedByAge(_ context.Context, s stray) bool {
+	since := time.Since(s.Created)
+	if since < lately {
+		fmt.Fprintf(g.app.err, "%v is left alone: it was created %s ago, and a controller may still use it\n", s, human.Age(since))
+	}
+	return since < lately
+}
+
+// wantedByItself returns what also spares instances that say themselves that they have heard a controller, not longer ago than the time after
+// which they power themselves off. Asking takes the fleet's key.
+func (g *collector) wantedByItself(key remote.FleetKey, within time.Duration) func(context.Context, stray) bool {
+	return func(ctx context.Context, s stray) bool {
+		if g.wantedByAge(ctx, s) {
+			return true
+		}
+		if s.sight.in.State == driver.Stopped {
+			return false
+		}
+		ctx, cancel := context.WithTimeout(ctx, askTime)
+		defer cancel()
+		silent, err := control.Silence(ctx, key, s.sight.cloud, s.sight.in)
+		switch {
+		case err == nil && silent <= within:
+			fmt.Fprintf(g.app.err, "%v is left alone: it heard from a controller %s ago\n", s, human.Age(silent))
+			return true
+		case err != nil && drover.KindOf(err) != drover.KindNotFound:
+			fmt.Fprintf(g.app.err, "%v does not say when it last heard from a controller, so only its age counts: %v\n", s, err)
+		}
+		return false
+	}
+}
+
+// askTime is how long one instance may take to say when it heard a controller.
+const askTime = 20 * time.Second
+
+// spareWanted is what spares the instances of a daemon that is away, and so are its records.
+func (g *collector) spareWanted(folder daemon.Folder, c *config.Config) func(context.Context, stray) bool {
+	if _, err := os.Stat(folder.File("fleet.key")); err != nil {
+		return g.wantedByAge
+	}
+	key, err := remote.LoadOrCreateFleetKey(folder.File("fleet.key"))
+	if err != nil {
+		fmt.Fprintf(g.app.err, "the instances cannot be asked when they last heard from a controller, so only their age counts: %v\n", err)
+		return g.wantedByAge
+	}
+	return g.wantedByItself(key, cmp.Or(c.Instances.OrphanTimeout, lately))
+}
+
+// daemon collects the strays of a configured fleet: what the clouds list and neither its controller nor its records know.
+func (g *collector) daemon(ctx context.Context, c *config.Config) error {
+	folder, err := daemon.NewFolder(c)
+	if err != nil {
+		return err
+	}
+	s := &search{fleet: c.Fleet, folder: folder.Path(), config: c, spared: nobody}
+	s.known = func() (func(stray) bool, error) {
+		known, err := g.wanted(ctx, folder)
+		if err == nil {
+			return known, nil
+		}
+		if _, is := away(err); !is {
+			return nil, err
+		}
+		if g.destroy && !g.withoutState {
+			return nil, g.needsWithoutState("neither the controller of "+c.Fleet+" nor its records can be read", err)
+		}
+		fmt.Fprintf(g.app.err, "neither the controller of %s nor its records can be read, so nothing says whether its instances are still wanted: %v\n", c.Fleet, err)
+		s.spared, g.blind = g.spareWanted(folder, c), true
+		return nothingKnown()
+	}
+	defer leavingNothing(folder.Path(), c.CloudNames())()
+	return g.sweep(ctx, s)
+}
+
+// wanted asks the controller, or else its records, which instances it looks after. Its error is of a kind that means absence if neither can
+// be asked.
+func (g *collector) wanted(ctx context.Context, folder daemon.Folder) (func(stray) bool, error) {
+	list, err := g.askController(ctx, folder.Fleet)
+	if err == nil {
+		return belongsTo(list), nil
+	}
+	if _, is := away(err); !is {
+		return nil, err
+	}
+	list, unread := readRecords(ctx, folder)
+	if unread != nil {
+		return nil, drover.Errorf(drover.KindUnreachable, "%v; %v", err, unread)
+	}
+	fmt.Fprintf(g.app.err, "the controller of %s does not answer, so its records say which instances are still wanted: %v\n", folder.Fleet, err)
+	return belongsTo(list), nil
+}
+
+// belongsTo says of an instance in a cloud's list whether it is one of those. Its id decides: where a cloud made one create call twice, the second
+// instance of the name is nobody's. The name decides only where the cloud has not yet told the id.
+func belongsTo(list []drover.Instance) func(stray) bool {
+	type key struct{ cloud, id string }
+	ids, creating := map[key]bool{}, map[key]bool{}
+	for _, in := range list {
+		if in.ProviderID == "" {
+			creating[key{in.Cloud, in.Name}] = true
+		} else {
+			ids[key{in.Cloud, in.ProviderID}] = true
+		}
+	}
+	return func(s stray) bool { return ids[key{s.Cloud, s.ProviderID}] || creating[key{s.Cloud, s.Name}] }
+}
+
+// askController is what the controller looks after. One of another fleet knows nothing of this one's.
+func (g *collector) askController(ctx context.Context, fleet string) ([]drover.Instance, error) {
+	svc, err := g.app.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	status, err := svc.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if status.Fleet != fleet {
+		return nil, drover.Errorf(drover.KindConflict, "the controller that answers is that of fleet %s, not of %s", status.Fleet, fleet).
+			WithHint("leave out --server and DROVER_SERVER")
+	}
+	return gather(allInstances(ctx, svc, drover.InstanceFilter{}))
+}
+
+// readRecords is what the records of a daemon say that it looks after.
+func readRecords(ctx context.Context, folder daemon.Folder) ([]drover.Instance, error) {
+	if _, err := os.Stat(folder.DB()); errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("there are no records at %s", folder.DB())
+	}
+	s, err := store.Open(ctx, folder.DB())
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	why, err := s.Unproved(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if why != nil {
+		return nil, errors.New(why.Text)
+	}
+	return s.Instances(ctx, drover.TimeOf(time.Now()), drover.InstanceFilter{Limit: -1})
+}

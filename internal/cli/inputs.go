@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"drover"
+	"drover/internal/blob"
+)
+
+// keepInputs copies what the batch's inputs hold, so that a job gets what was there when it was submitted, and writes down in each job what
+// is to be laid in its working folder.
+func keepInputs(ctx context.Context, batch *drover.Batch, to *blob.Dir) error {
+	return findInputs(batch, func(path string) (hash string, size int64, err error) { return to.PutFile(ctx, path) })
+}
+
+// checkInputs looks at every file of the batch's inputs, before anything is begun for it.
+func checkInputs(batch drover.Batch) error {
+	batch.Jobs = slices.Clone(batch.Jobs)
+	return findInputs(&batch, func(string) (hash string, size int64, err error) { return "", 0, nil })
+}
+
+// keeper takes in the contents of a file, which it names by their hash.
+type keeper = func(path string) (hash string, size int64, err error)
+
+// findInputs has every file of the batch's inputs kept once, and writes down in each job what is to be laid in its working folder.
+func findInputs(batch *drover.Batch, keep keeper) error {
+	kept := map[string][]drover.File{}
+	for i := range batch.Jobs {
+		job := &batch.Jobs[i]
+		for _, in := range job.Inputs {
+			if in.Path == "" {
+				continue
+			}
+			if _, ok := kept[in.Path]; !ok {
+				files, err := keepPath(in.Path, keep)
+				if err != nil {
+					return fmt.Errorf("input %s of job %s: %w", in.Path, job.Name, err)
+				}
+				kept[in.Path] = files
+			}
+			job.Files = append(job.Files, kept[in.Path]...)
+		}
+		for n, path := range job.ForeachPaths {
+			info, err := os.Stat(path)
+			if err != nil {
+				return fmt.Errorf("file of job %s: %w", job.Name, err)
+			}
+			file, err := keepInput(path, info, job.Foreach[n], keep)
+			if err != nil {
+				return fmt.Errorf("file %s of job %s: %w", path, job.Name, err)
+			}
+			job.Files = append(job.Files, file)
+		}
+	}
+	return nil
+}
+
+// keepPath keeps a file, or all files under a folder, under the base name of the path.
+func keepPath(root string, keep keeper) (files []drover.File, err error) {
+	base := filepath.Base(root)
+	err = filepath.WalkDir(root, func(name string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := os.Stat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return drover.Errorf(drover.KindInvalid, "%s is a link to nothing", name).WithHint("mend the link, or remove it from the folder")
+		}
+		if err != nil || !info.Mode().IsRegular() {
+			return err
+		}
+		within, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		file, err := keepInput(name, info, path.Join(base, filepath.ToSlash(within)), keep)
+		files = append(files, file)
+		return err
+	})
+	return files, err
+}
+
+// keepInput keeps a file, to be laid at a place.
+func keepInput(name string, info fs.FileInfo, place string, keep keeper) (drover.File, error) {
+	hash, size, err := keep(name)
+	return drover.File{Path: place, Mode: uint32(info.Mode().Perm()), Size: size, Hash: hash}, err
+}

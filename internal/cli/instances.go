@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"drover/internal/human"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+)
+
+// instancesFlags are the flags of `drover instances`.
+type instancesFlags struct {
+	gone  bool
+	cloud string
+	watch watchFlag
+}
+
+func (a *app) instancesCommand() *cobra.Command {
+	var f instancesFlags
+	cmd := named(&cobra.Command{
+		Use:        "instances [INSTANCE…]",
+		SuggestFor: []string{"ps", "ls", "list", "vms", "nodes"},
+		Short:      "List the instances, or show some of them",
+		Long: `List the instances, or show one in full. An instance is named by its id, its name, or its cloud's id for it.
+
+With -o wide the table also has the cloud, its id for the instance, and addresses.`,
+		Example: "  drover instances\n  drover instances --watch -o wide\n  drover instances 3",
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
+			args = f.watch.takeInterval(args)
+			return f.watch.show(ctx, a, "drover instances", func(a *app) error { return a.instances(ctx, svc, f, args) })
+		}),
+	})
+	cmd.Flags().BoolVar(&f.gone, "all", false, "also those that are gone")
+	cmd.Flags().StringVar(&f.cloud, "cloud", "", "only those of this `cloud`")
+	f.watch.add(cmd)
+	cmd.ValidArgsFunction = a.completeInstances
+	return cmd
+}
+
+func (a *app) instances(ctx context.Context, svc drover.Fleet, f instancesFlags, args []string) error {
+	if len(args) == 0 {
+		return printList(a, instanceListing, allInstances(ctx, svc, drover.InstanceFilter{Gone: f.gone, Cloud: f.cloud}))
+	}
+	var found []drover.Instance
+	for _, name := range args {
+		in, err := svc.Instance(ctx, name)
+		if err != nil {
+			return err
+		}
+		found = append(found, in)
+	}
+	switch {
+	case len(found) > 1 || a.output == outputName:
+		return printList(a, instanceListing, each(found))
+	case a.forPrograms():
+		return a.print(found[0])
+	}
+	return a.showInstance(found[0])
+}
+
+var instanceListing = listing[drover.Instance]{
+	name: func(in drover.Instance) string { return in.Name },
+	none: "no instances",
+	columns: []column[drover.Instance]{
+		{title: "ID", text: func(in drover.Instance) string { return fmt.Sprint(in.ID) }, right: true},
+		{title: "NAME", text: func(in drover.Instance) string { return in.Name }},
+		{title: "CLOUD", text: func(in drover.Instance) string { return in.Cloud }, wide: true},
+		{title: "TYPE", text: func(in drover.Instance) string { return in.Type }},
+		{title: "ZONE", text: func(in drover.Instance) string { return in.Zone }},
+		{title: "MARKET", text: func(in drover.Instance) string { return string(in.Market) }},
+		{title: "STATE", text: instanceStateWords, color: func(in drover.Instance) color { return instanceColor(in.State) }},
+		{title: "USER", text: func(in drover.Instance) string { return in.User }, wide: true},
+		{title: "JOBS", text: jobsOn},
+		{title: "AGE", text: instanceAge},
+		{title: "$/HOUR", text: func(in drover.Instance) string { return human.Dollars(in.Price) }, right: true},
+		{title: "COST", text: func(in drover.Instance) string { return human.Dollars(in.Cost) }, right: true},
+		{title: "PROVIDER ID", text: func(in drover.Instance) string { return in.ProviderID }, wide: true},
+		{title: "ADDRESSES", text: func(in drover.Instance) string { return strings.Join(in.Addresses, ",") }, wide: true},
+		{title: "REASON", text: func(in drover.Instance) string { return reasonWords(in.Reason) }},
+	},
+}
+
+// instanceStateWords is an instance's state and, if it is not the usual one, what an operator wants of it.
+func instanceStateWords(in drover.Instance) string {
+	if in.Idle == drover.IdleRun || in.Idle == "" {
+		return string(in.State)
+	}
+	return string(in.State) + " " + string(in.Idle)
+}
+
+// jobsOn is the first jobs that an instance has, and how many more.
+func jobsOn(in drover.Instance) string {
+	var words []string
+	for i, id := range in.Jobs {
+		if i == 3 {
+			words = append(words, fmt.Sprintf("+%d", len(in.Jobs)-i))
+			break
+		}
+		words = append(words, id.String())
+	}
+	return strings.Join(words, ",")
+}
+
+// instanceAge is how long an instance has been there, or was.
+func instanceAge(in drover.Instance) string {
+	if in.Created != nil && in.Gone != nil {
+		return human.Age(in.Gone.Sub(*in.Created))
+	}
+	return human.AgeOf(in.Created)
+}
+
+// showInstance prints all there is to know of an instance.
+func (a *app) showInstance(in drover.Instance) error {
+	var jobs []string
+	for _, id := range in.Jobs {
+		jobs = append(jobs, id.String())
+	}
+	var f facts
+	f.add("id", fmt.Sprint(in.ID))
+	f.add("name", in.Name)
+	f.add("cloud", in.Cloud)
+	f.add("provider id", in.ProviderID)
+	f.add("zone", in.Zone)
+	f.add("type", in.Type)
+	f.add("market", string(in.Market))
+	f.add("state", string(in.State))
+	f.add("idle behavior", string(in.Idle))
+	f.add("reason", reasonWords(in.Reason))
+	f.add("user", in.User)
+	f.add("pool", in.Pool)
+	f.add("jobs", strings.Join(jobs, ", "))
+	f.add("addresses", strings.Join(in.Addresses, ", "))
+	if in.Login != nil {
+		f.add("login", in.Login.User+" at "+in.Login.Address)
+		f.add("host key", in.Login.HostKey)
+	}
+	f.add("price", human.Dollars(in.Price)+" an hour")
+	f.add("cost", human.Dollars(in.Cost))
+	for _, moment := range []struct {
+		name string
+		at   *time.Time
+	}{{"created", in.Created}, {"ready", in.Ready}, {"idle since", in.IdleSince}, {"gone", in.Gone}} {
+		f.add(moment.name, human.Stamp(moment.at))
+	}
+	if err := f.print(a.out); err != nil || len(in.RunnerLog) == 0 {
+		return err
+	}
+	fmt.Fprintln(a.out, "\nThe last lines of its runner's log:")
+	for _, line := range in.RunnerLog {
+		fmt.Fprintf(a.out, "    %s\n", drover.Sanitize(line))
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"drover/internal/human"
+
+	"golang.org/x/sys/unix"
+
+	"drover"
+)
+
+// A run can be left in three ways. It is detached when this process has to go: jobs and instances go on, as after a kill -9. It is stopped
+// when somebody wants it to rest: jobs are stopped, instances destroyed, and a resume goes on with what is left. It is cancelled when nobody
+// wants the rest of it.
+
+// notifySignals brings the signals that leave a run. SIGHUP stays ignored if it was, as under nohup.
+func notifySignals(to chan<- os.Signal) {
+	signal.Notify(to, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(to, syscall.SIGHUP)
+	}
+}
+
+// interrupt does what a signal asks for.
+func (s *session) interrupt(ctx context.Context, sig os.Signal) error {
+	switch {
+	case s.interrupted && (sig == syscall.SIGPIPE || s.stopping && sig != os.Interrupt):
+		s.ui.say("%s: the run is being left already; Ctrl-C leaves it at once", signalName(sig))
+		return nil
+	case s.interrupted:
+		return s.leave()
+	case sig == syscall.SIGPIPE || s.cancelOnInterrupt || sig == os.Interrupt && s.closing:
+		return s.cancel(ctx, sig)
+	case sig == os.Interrupt:
+		s.stop(ctx, sig)
+		return nil
+	}
+	return s.detach(ctx, sig)
+}
+
+// cancel ends the run: every job that is not final is cancelled.
+func (s *session) cancel(ctx context.Context, sig os.Signal) error {
+	s.interrupted = true
+	s.ui.say("%s: cancelling what is left and destroying the instances; once more leaves at once", signalName(sig))
+	why := "cancelled: drover run got " + signalName(sig)
+	if sig == syscall.SIGPIPE {
+		why = "cancelled: nobody reads the output of drover run any more"
+	}
+	// The wish is durable before the fleet is told to close: a run that is killed in between still ends when it is resumed.
+	err := s.fleet.Controller.CancelAll(ctx, why)
+	s.fleet.Controller.CloseFleet(ctx, true)
+	return err
+}
+
+// stop has the run rest until it is resumed.
+func (s *session) stop(ctx context.Context, sig os.Signal) {
+	s.interrupted, s.stopping = true, true
+	s.ui.say("%s: stopping: nothing new starts, running jobs get SIGTERM, and after %v SIGKILL, and the instances are destroyed; once more leaves at once",
+		signalName(sig), s.config.Instances.TermTimeout)
+	s.fleet.Controller.Stop(ctx, "stopped: drover run got "+signalName(sig))
+}
+
+// leave ends this process while the run is being stopped or cancelled.
+func (s *session) leave() error {
+	s.ui.close()
+	fmt.Fprintf(s.app.err, "left at once; instances may still be there. To clean up:\n    drover gc --fleet %s --destroy\n", s.folder.ID)
+	return exit(exitInterrupted)
+}
+
+// detach ends this process and leaves the run as it is.
+func (s *session) detach(ctx context.Context, sig os.Signal) error {
+	ctx, cancel := context.WithTimeout(ctx, detachTimeout)
+	defer cancel()
+	st, err := s.status(ctx)
+	s.ui.close()
+	going := fmt.Sprintf("%s keep running, %d queued wait for the resume", human.Plural(st.Running, "job"), st.Jobs-st.Running)
+	if err != nil {
+		going = "what runs keeps running" // it could not be asked, and must not keep this process here
+	}
+	fmt.Fprintf(s.app.err, "%s: detached: %s. To go on:\n    drover run --resume %s\n", signalName(sig), going, s.folder.ID)
+	if len(st.Instances) > 0 || err != nil {
+		fmt.Fprintln(s.app.err, s.orphanWords(time.Now()))
+	}
+	return exit(exitInterrupted)
+}
+
+// detachTimeout is how long a process that was told to end may take to say how its run stands.
+const detachTimeout = time.Second
+
+// orphanWords says how long the instances of a run that nobody drives wait for a resume.
+func (s *session) orphanWords(now time.Time) string {
+	timeout := s.config.Instances.OrphanTimeout
+	if timeout == 0 {
+		return "its instances stay, and cost money, until then (orphan_timeout: 0)"
+	}
+	return fmt.Sprintf("an instance that is idle powers itself off at %s, one that is busy %s after its last job, and results that were not collected go with it (orphan_timeout)",
+		human.Clock(drover.TimeOf(now.Add(timeout))), human.Age(timeout))
+}
+
+// tellStopped says how to go on with a run that was stopped, and how far it came.
+func (s *session) tellStopped(sum drover.Summary) error {
+	final := sum.Succeeded + sum.Failed + sum.Cancelled
+	fmt.Fprintf(s.app.err, "stopped: %d of %s final, no instance is left, %v spent so far. To go on:\n    drover run --resume %s\n",
+		final, human.Plural(sum.Jobs, "job"), sum.Cost, s.folder.ID)
+	return exit(exitInterrupted)
+}
+
+// leaveBeforeBegin ends a run whose batch was still being submitted: it is kept for a resume if this process has to go, otherwise nothing stays.
+func (s *session) leaveBeforeBegin(sig os.Signal) error {
+	if sig == os.Interrupt || s.cancelOnInterrupt {
+		s.ui.say("%s: nothing was begun", signalName(sig))
+		return errors.Join(exit(exitInterrupted), s.folder.Remove())
+	}
+	s.ui.close()
+	fmt.Fprintf(s.app.err, "%s: detached, nothing was begun yet. To go on:\n    drover run --resume %s\n", signalName(sig), s.folder.ID)
+	return exit(exitInterrupted)
+}
+
+// signalName is what people call a signal.
+func signalName(sig os.Signal) string {
+	if number, ok := sig.(syscall.Signal); ok && sig != syscall.SIGPIPE {
+		return unix.SignalName(number)
+	}
+	return sig.String()
+}

@@ -1,0 +1,298 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"drover/internal/human"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+)
+
+// jobsFlags are the flags of `drover jobs`.
+type jobsFlags struct {
+	states   []string
+	batch    string
+	user     string
+	labels   []string
+	elements bool
+	all      bool
+	since    string
+	watch    watchFlag
+}
+
+func (a *app) jobsCommand() *cobra.Command {
+	var f jobsFlags
+	cmd := named(&cobra.Command{
+		Use:        "jobs [JOB…]",
+		SuggestFor: []string{"ps", "ls", "list", "queue"},
+		Short:      "List the jobs, or show some of them",
+		Long: `List the jobs that are not final or ended within a day, each array as a whole, newest first; or show one job in full. An element of an
+array is JOB.INDEX.
+
+Of what waits the table has the code of the reason and its first words; drover explain JOB says all of it.
+With -o wide the table also has priority, instance, cost, times and labels.`,
+		Example: `  drover jobs
+  drover jobs --state queued,running --user ada --watch
+  drover jobs --batch hello --elements -o wide
+  drover jobs 17.3`,
+		Args: cobra.ArbitraryArgs,
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
+			args = f.watch.takeInterval(args)
+			return f.watch.show(ctx, a, "drover jobs", func(a *app) error { return a.jobs(ctx, svc, f, args) })
+		}),
+	})
+	flags := cmd.Flags()
+	flags.StringSliceVar(&f.states, "state", nil, "only those in this `state`, or several: queued,running,succeeded,failed,cancelled")
+	flags.StringVar(&f.batch, "batch", "", "only those of the batches of this `name`")
+	flags.StringVar(&f.user, "user", "", "only those of this `user`")
+	flags.StringArrayVar(&f.labels, "label", nil, "only those with the label `NAME=VALUE`; may be repeated")
+	flags.BoolVar(&f.all, "all", false, "whenever they ended")
+	flags.StringVar(&f.since, "since", "", "only jobs that are not final, or that ended since this `time`: 2026-11-20, or 36h or 7d ago")
+	flags.BoolVar(&f.elements, "elements", false, "the elements of arrays one by one")
+	f.watch.add(cmd)
+	cmd.AddCommand(a.pruneCommand())
+	cmd.ValidArgsFunction = a.completeJobs
+	complete(cmd, "state", completeWords(jobStates()...))
+	complete(cmd, "batch", a.completeBatches)
+	return cmd
+}
+
+func (a *app) pruneCommand() *cobra.Command {
+	var older string
+	cmd := &cobra.Command{
+		Use:   "prune --older-than TIME",
+		Short: "Take away the logs and outputs of jobs that ended long ago",
+		Long: `Take away the logs and outputs of jobs that ended long ago; what they were and what they cost is still listed. With results: {keep: 720h} in its
+configuration the controller does so by itself.`,
+		Example: "  drover jobs prune --older-than 30d",
+		Args:    cobra.NoArgs,
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {
+			before, err := timeFlag("older-than", older, time.Now())
+			if err != nil {
+				return err
+			}
+			if before == 0 {
+				return drover.Errorf(drover.KindInvalid, "it is not said how old").WithHint("drover jobs prune --older-than 30d")
+			}
+			pruned, err := svc.Prune(ctx, before)
+			if err != nil {
+				return err
+			}
+			if a.forPrograms() {
+				return a.print(pruned)
+			}
+			if pruned.Jobs == 0 {
+				_, err = fmt.Fprintln(a.out, "there are no results of jobs that ended before that")
+				return err
+			}
+			_, err = fmt.Fprintf(a.out, "the results of %s are gone, about %s\n", human.Plural(pruned.Jobs, "job"), human.Size(drover.Bytes(pruned.Bytes)))
+			return err
+		}),
+	}
+	cmd.Flags().StringVar(&older, "older-than", "", "of jobs that ended before this `time`, or so long ago: 720h, 30d")
+	return cmd
+}
+
+func jobStates() []string {
+	return []string{
+		string(drover.JobQueued), string(drover.JobRunning), string(drover.JobSucceeded), string(drover.JobFailed), string(drover.JobCancelled),
+	}
+}
+
+// filter is what the flags choose.
+func (f jobsFlags) filter() (drover.JobFilter, error) {
+	filter := drover.JobFilter{Batch: f.batch, User: f.user, Elements: f.elements}
+	for _, s := range f.states {
+		if !slices.Contains(jobStates(), s) {
+			return filter, drover.Errorf(drover.KindInvalid, "--state %s is not known", s).WithHint("a job is %s", strings.Join(jobStates(), ", "))
+		}
+		filter.States = append(filter.States, drover.JobState(s))
+	}
+	var err error
+	if filter.Labels, err = pairs("label", f.labels); err != nil || f.all {
+		return filter, err
+	}
+	now := time.Now()
+	if filter.Since, err = timeFlag("since", f.since, now); err == nil && f.since == "" && f.batch == "" {
+		filter.Since = drover.TimeOf(now.Add(-24 * time.Hour))
+	}
+	return filter, err
+}
+
+// newest is the jobs of a list with the last first.
+func newest(jobs iter.Seq2[drover.Job, error]) iter.Seq2[drover.Job, error] {
+	return func(yield func(drover.Job, error) bool) {
+		var all []drover.Job
+		for job, err := range jobs {
+			if err != nil {
+				yield(job, err)
+				return
+			}
+			all = append(all, job)
+		}
+		for _, job := range slices.Backward(all) {
+			if !yield(job, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (a *app) jobs(ctx context.Context, svc drover.Queue, f jobsFlags, args []string) error {
+	filter, err := f.filter()
+	if err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		jobs := allJobs(ctx, svc, filter)
+		if !f.elements {
+			jobs = newest(jobs)
+		}
+		return printList(a, jobListing, jobs)
+	}
+	filter.Since = 0
+	ids, err := jobIDs(args)
+	if err != nil {
+		return err
+	}
+	if len(ids) == 1 {
+		return a.oneJob(ctx, svc, ids[0], filter)
+	}
+	jobs, err := jobsOf(ctx, svc, ids)
+	if err != nil {
+		return err
+	}
+	return printList(a, jobListing, each(jobs))
+}
+
+// oneJob shows one job in full, or the elements of one that is an array.
+func (a *app) oneJob(ctx context.Context, svc drover.Queue, id drover.JobID, f drover.JobFilter) error {
+	if f.Elements && id.Index < 0 {
+		f.Job = id.Number
+		return printList(a, jobListing, allJobs(ctx, svc, f))
+	}
+	j, err := svc.Job(ctx, id)
+	if err != nil {
+		return err
+	}
+	switch {
+	case a.forPrograms():
+		return a.print(j)
+	case a.output == outputName:
+		return printList(a, jobListing, each([]drover.Job{j}))
+	}
+	return a.showJob(j)
+}
+
+func jobsOf(ctx context.Context, svc drover.Queue, ids []drover.JobID) (jobs []drover.Job, err error) {
+	for _, id := range ids {
+		j, err := svc.Job(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, j)
+	}
+	return jobs, nil
+}
+
+var jobListing = listing[drover.Job]{
+	name: func(j drover.Job) string { return j.ID.String() },
+	none: "no jobs",
+	columns: []column[drover.Job]{
+		{title: "ID", text: func(j drover.Job) string { return j.ID.String() }},
+		{title: "NAME", text: func(j drover.Job) string { return j.Name }},
+		{title: "BATCH", text: func(j drover.Job) string { return j.Batch }},
+		{title: "USER", text: func(j drover.Job) string { return j.User }},
+		{title: "STATE", text: jobStateWords, color: func(j drover.Job) color { return jobColor(j.State) }},
+		{title: "AGE", text: func(j drover.Job) string { return human.AgeOf(&j.Submitted) }},
+		{title: "PRIORITY", text: func(j drover.Job) string { return fmt.Sprint(j.Priority) }, wide: true, right: true},
+		{title: "INSTANCE", text: lastInstance, wide: true},
+		{title: "COST", text: func(j drover.Job) string { return human.Dollars(j.Cost) }, wide: true, right: true},
+		{title: "STARTED", text: func(j drover.Job) string { return human.Stamp(j.Started) }, wide: true},
+		{title: "ENDED", text: func(j drover.Job) string { return human.Stamp(j.Ended) }, wide: true},
+		{title: "LABELS", text: func(j drover.Job) string { return labelWords(j.Labels) }, wide: true},
+		{title: "REASON", text: jobReasonWords},
+	},
+}
+
+// jobStateWords is the state of a job and, of an array, how far it is: "running 12/1000 done, 3 failed" once twelve are final. Of one that
+// has come to its end, it is how many succeeded.
+func jobStateWords(j drover.Job) string {
+	if j.Array == nil {
+		return string(j.State)
+	}
+	switch {
+	case j.State == drover.JobSucceeded:
+		return fmt.Sprintf("%s %d/%d", j.State, j.Counts[drover.JobSucceeded], j.Array.Size())
+	case j.State.Final():
+		return fmt.Sprintf("%s, %d/%d succeeded", j.State, j.Counts[drover.JobSucceeded], j.Array.Size())
+	}
+	text := fmt.Sprintf("%s %d/%d done", j.State, finals(j), j.Array.Size())
+	for _, s := range []drover.JobState{drover.JobFailed, drover.JobCancelled} {
+		if n := j.Counts[s]; n > 0 {
+			text += fmt.Sprintf(", %d %s", n, s)
+		}
+	}
+	return text
+}
+
+// finals is how many of a job's elements are final.
+func finals(j drover.Job) (n int) {
+	for state, count := range j.Counts {
+		if state.Final() {
+			n += count
+		}
+	}
+	if j.Array == nil && j.State.Final() {
+		n = 1
+	}
+	return n
+}
+
+// elements is how many elements a job has; one that is no array has one.
+func elements(j drover.Job) int {
+	if j.Array == nil {
+		return 1
+	}
+	return j.Array.Size()
+}
+
+func lastInstance(j drover.Job) string {
+	if len(j.Attempts) == 0 {
+		return ""
+	}
+	return j.Attempts[len(j.Attempts)-1].Instance
+}
+
+// jobReasonWords is why a job is as it is. Of one that waits it is the code and what the reason begins with; drover explain says the rest.
+func jobReasonWords(j drover.Job) string {
+	if j.State != drover.JobQueued || j.Reason == nil {
+		return reasonWords(j.Reason)
+	}
+	text, _, _ := strings.Cut(j.Reason.Text, "; ")
+	text, _, _ = strings.Cut(text, ": ")
+	return j.Reason.Code + ": " + text
+}
+
+func reasonWords(r *drover.Reason) string {
+	if r == nil {
+		return ""
+	}
+	return r.Text + human.UntilWords(*r, drover.TimeOf(time.Now()))
+}
+
+func labelWords(labels map[string]string) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		words = append(words, name+"="+labels[name])
+	}
+	return strings.Join(words, ",")
+}

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// nothingLeft says what a run left behind: processes (and with them listeners and locks), or state of runs. The kernel
+// is given a moment, since killed processes die a little after they are told to.
+func nothingLeft(state string) (err error) {
+	for end := time.Now().Add(2 * time.Second * busy); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if err = leftovers(state); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+func leftovers(state string) error {
+	var left []string
+	for _, pid := range processesOf(state) {
+		left = append(left, fmt.Sprintf("process %d: %s", pid, commandLine(pid)))
+	}
+	files, _ := os.ReadDir(filepath.Join(state, "drover"))
+	for _, f := range files {
+		if f.Name() != "recordings" && f.Name() != "ended" { // which stay on purpose
+			left = append(left, f.Name())
+		}
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("left behind:\n%s", strings.Join(left, "\n"))
+	}
+	return nil
+}
+
+// processesOf finds every process that has the home of a run's state in its environment, under whatever name: controllers have it as
+// XDG_STATE_HOME, instances and all that runs on them in DROVER_LOCAL_INSTANCE. Zombies have no environment any more.
+func processesOf(state string) (pids []int) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		if env, err := os.ReadFile(filepath.Join("/proc", e.Name(), "environ")); err == nil && bytes.Contains(env, []byte("="+state)) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func commandLine(pid int) string {
+	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return string(bytes.ReplaceAll(line, []byte{0}, []byte{' '}))
+}

@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"drover"
+	"drover/internal/sleep"
+)
+
+// mostFollowed is how many elements are followed at once: a user and all of that user's jobs have 256 streams together, and each takes two.
+const mostFollowed = 50
+
+// newElements is how long after the last look it is looked for elements that have begun.
+const newElements = time.Second
+
+// manyLogs shows what several jobs write, each line after the name of the element that wrote it.
+type manyLogs struct {
+	app    *app
+	svc    drover.Service
+	flags  logsFlags
+	filter drover.JobFilter
+	to     streams
+	mu     sync.Mutex // held while a line is written
+}
+
+// show shows what has been written: one element after the other.
+func (m *manyLogs) show(ctx context.Context) error {
+	found := false
+	for job, err := range allJobs(ctx, m.svc, m.elements()) {
+		if err != nil {
+			return err
+		}
+		found = true
+		err := m.each(job, func(to streams) error { return m.app.copyLogs(ctx, m.svc, m.flags, job.ID, to) })
+		if err != nil {
+			return err
+		}
+	}
+	if found {
+		return nil
+	}
+	_, err := m.final(ctx) // are there jobs at all?
+	return err
+}
+
+// follow shows what the jobs write, as they write it, until every job is final.
+func (m *manyLogs) follow(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait() // once all are told to end
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	places := make(chan struct{}, mostFollowed)
+	begun := map[drover.JobID]bool{}
+	for {
+		final, err := m.final(ctx)
+		if err != nil {
+			return err
+		}
+		for job, err := range allJobs(ctx, m.svc, m.elements()) {
+			if err != nil {
+				return err
+			}
+			if begun[job.ID] {
+				continue
+			}
+			begun[job.ID] = true
+			select {
+			case places <- struct{}{}:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+			wg.Go(func() {
+				err := m.each(job, func(to streams) error { return m.app.follow(ctx, m.svc, job.ID, to, m.flags) })
+				if <-places; err != nil {
+					cancel(err)
+				}
+			})
+		}
+		if final {
+			wg.Wait()
+			return context.Cause(ctx)
+		}
+		if err := sleep.For(ctx, newElements); err != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (m *manyLogs) elements() drover.JobFilter {
+	f := m.filter
+	f.Elements, f.Tried = true, true
+	return f
+}
+
+// final reports whether all of the jobs are.
+func (m *manyLogs) final(ctx context.Context) (final bool, err error) {
+	err = m.app.patiently(ctx, m.flags.patience, func() error {
+		final = true
+		some := false
+		for job, err := range allJobs(ctx, m.svc, m.filter) {
+			if err != nil {
+				return err
+			}
+			some, final = true, final && job.State.Final()
+		}
+		if !some {
+			return noBatch(m.filter.Batch)
+		}
+		return nil
+	})
+	return final, err
+}
+
+// each shows the streams of one job or element by do.
+func (m *manyLogs) each(job drover.Job, do func(streams) error) error {
+	name := elementName(job.Name, job.ID.Index) + ": "
+	out, err := &prefixed{to: m.to.out, prefix: name, mu: &m.mu}, &prefixed{to: m.to.err, prefix: name, mu: &m.mu}
+	to := streams{}
+	if m.to.out != nil {
+		to.out = out
+	}
+	if m.to.err != nil {
+		to.err = err
+	}
+	return errors.Join(do(to), out.flush(), err.flush())
+}
+
+// prefixed writes whole lines, each after a prefix. Several may share what they write to.
+type prefixed struct {
+	to     io.Writer
+	prefix string
+	mu     *sync.Mutex
+	line   []byte // that has not come to its end
+}
+
+// longestLine is what is written of a line that does not end.
+const longestLine = 64 << 10
+
+func (p *prefixed) Write(b []byte) (int, error) {
+	for rest := b; len(rest) > 0; {
+		at := bytes.IndexByte(rest, '\n') + 1
+		if at == 0 {
+			at = len(rest)
+		}
+		p.line = append(p.line, rest[:at]...)
+		if rest = rest[at:]; p.line[len(p.line)-1] == '\n' || len(p.line) >= longestLine {
+			if err := p.flush(); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return len(b), nil
+}
+
+// flush writes what there is of a line.
+func (p *prefixed) flush() error {
+	if len(p.line) == 0 {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, err := fmt.Fprintf(p.to, "%s%s\n", p.prefix, bytes.TrimSuffix(p.line, []byte("\n")))
+	p.line = p.line[:0]
+	return err
+}
+
+// tail is the last lines of what is written to it.
+type tail struct {
+	most  int
+	lines [][]byte // the last of them may not have come to its end
+	size  int64    // of all that was written
+}
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.size += int64(len(b))
+	if t.most == 0 {
+		return len(b), nil
+	}
+	for rest := b; len(rest) > 0; {
+		at := bytes.IndexByte(rest, '\n') + 1
+		if at == 0 {
+			at = len(rest)
+		}
+		if n := len(t.lines); n == 0 || bytes.HasSuffix(t.lines[n-1], []byte("\n")) {
+			t.lines = append(t.lines, nil)
+		}
+		if len(t.lines) > t.most {
+			t.lines = t.lines[1:]
+		}
+		last := &t.lines[len(t.lines)-1]
+		*last = append(*last, rest[:at]...)
+		rest = rest[at:]
+	}
+	return len(b), nil
+}
+
+// print writes the lines.
+func (t *tail) print(to io.Writer) error {
+	_, err := to.Write(bytes.Join(t.lines, nil))
+	return err
+}

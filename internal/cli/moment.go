@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+	"drover/internal/human"
+	"drover/internal/record"
+)
+
+// moment is one event of a recording, what was decided on it, and what the engine knew then.
+type moment struct {
+	Segment  string               `json:"segment"`
+	Index    int                  `json:"index"` // of the event in the segment
+	Event    engine.Event         `json:"event"`
+	Decision engine.Decision      `json:"decision"`           // as it comes out now
+	Recorded *record.Mark         `json:"recorded,omitempty"` // of a decision that came out otherwise
+	Differs  []string             `json:"differs,omitempty"`  // the parts in which it did
+	Status   engine.Status        `json:"status"`
+	Explains []drover.Explanation `json:"explanations"`
+	State    engine.State         `json:"state"`
+
+	after   time.Duration // the beginning
+	subject string
+}
+
+// maxExplained is how much is explained where nobody asks about anything.
+const maxExplained = 20
+
+// stop is the moment at which a replay has arrived.
+func (p *player) stop(e *engine.Engine, s *playedSegment, step record.Step) *moment {
+	m := &moment{
+		Segment: s.Segment, Index: step.Index, Event: step.Event, Decision: step.Decision, Status: e.Status(), Explains: []drover.Explanation{}, State: e.State(),
+		after: p.now.Sub(p.first),
+	}
+	if !step.Same() {
+		m.Recorded, m.Differs = &step.Recorded, step.Recorded.Differs(step.Now)
+	}
+	if p.subject == nil {
+		m.Explains, _ = e.ExplainAll(maxExplained)
+		return m
+	}
+	m.subject = p.subject.String()
+	if x, ok := p.subject.Explain(e); ok {
+		m.Explains = append(m.Explains, x)
+	}
+	return m
+}
+
+// showMoment prints what the engine knew at a moment.
+func (a *app) showMoment(m *moment) error {
+	if a.forPrograms() {
+		return a.print(m)
+	}
+	if a.output == outputName {
+		_, err := fmt.Fprintln(a.out, m.Segment)
+		return err
+	}
+	var f facts
+	m.describe(&f)
+	f.add("fleet", m.statusWords())
+	if err := f.print(a.out); err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, x := range m.Explains {
+		b.WriteString("\n" + explanationText(x, drover.Job{}, m.Event.At))
+	}
+	if len(m.Explains) == 0 {
+		b.WriteString("\n" + drover.Sanitize(m.nothingWords()) + "\n")
+	}
+	_, err := fmt.Fprint(a.out, b.String())
+	return err
+}
+
+// describe says what happened, and what was decided.
+func (m *moment) describe(f *facts) {
+	f.add("event", fmt.Sprintf("%d of %s", m.Index, relative(m.Segment)))
+	f.add("time", fmt.Sprintf("%s, %v after the beginning", precise(m.Event.At), m.after.Round(time.Millisecond)))
+	f.add("happened", eventWords(m.Event))
+	if m.Recorded != nil {
+		f.add("recorded", outlineWords(m.Recorded.Outline))
+		if now, err := record.MarkOf(m.Decision); err == nil {
+			f.add("now", outlineWords(now.Outline))
+		}
+		f.add("differs in", strings.Join(m.Differs, ", "))
+	}
+	for _, w := range m.Decision.Writes {
+		f.add("write", brief(w))
+	}
+	for _, e := range m.Decision.Effects {
+		f.add("do", effectWords(e))
+	}
+	for _, n := range m.Decision.Notes {
+		f.add("note", n.Text)
+	}
+	if m.Decision.Wake != 0 {
+		f.add("wake", fmt.Sprintf("%s, %v later", precise(m.Decision.Wake), m.Decision.Wake.Sub(m.Event.At).Round(time.Millisecond)))
+	}
+}
+
+func (m *moment) statusWords() string {
+	words := fmt.Sprintf("%s queued, %d running", human.Plural(m.Status.Queued, "job"), m.Status.Running)
+	for _, state := range slices.Sorted(maps.Keys(m.Status.Instances)) {
+		words += fmt.Sprintf(", %s %s", human.Plural(m.Status.Instances[state], "instance"), state)
+	}
+	return words + fmt.Sprintf(", %s an hour, %s spent", m.Status.Hourly, m.Status.Spent)
+}
+
+func (m *moment) nothingWords() string {
+	if m.subject == "" {
+		return "nothing waits"
+	}
+	return "of " + m.subject + " nothing was known then that is not final"
+}
+
+// showDifference says which decision came out otherwise than it was recorded, and in what.
+func (a *app) showDifference(s playedSegment) error {
+	if !a.forPrograms() {
+		var f facts
+		s.Differs.describe(&f)
+		fmt.Fprintln(a.out)
+		if err := f.print(a.out); err != nil {
+			return err
+		}
+	}
+	why := "the same version decided it otherwise: that is a fault of drover, and this recording shows it"
+	if this := a.program.Version; s.Program != this {
+		why = fmt.Sprintf("it was recorded by drover %s, and this is %s, which may decide otherwise; that one replays it", s.Program, this)
+	}
+	fmt.Fprintf(a.err, "the decision on event %d of %s is not the one that was recorded\n    hint: %s\n", s.Differs.Index, relative(s.Segment), drover.Sanitize(why))
+	return exit(exitWorkFailed)
+}
+
+// stepLine is one event of a recording, for programs.
+type stepLine struct {
+	Segment  string          `json:"segment"`
+	Index    int             `json:"index"`
+	Event    engine.Event    `json:"event"`
+	Decision engine.Decision `json:"decision"`
+	Same     bool            `json:"same"`
+}
+
+// showStep prints an event and what follows from it: for people a line, for programs an object.
+func (a *app) showStep(segment string, step record.Step) error {
+	if a.output == outputYAML {
+		if _, err := fmt.Fprintln(a.out, "---"); err != nil {
+			return err
+		}
+	}
+	if a.forPrograms() {
+		return a.print(stepLine{segment, step.Index, step.Event, step.Decision, step.Same()})
+	}
+	line := precise(step.Event.At) + "  " + eventWords(step.Event)
+	if len(step.Decision.Effects) > 0 {
+		done := make([]string, len(step.Decision.Effects))
+		for i, e := range step.Decision.Effects {
+			done[i] = effectWords(e)
+		}
+		line += "  → " + strings.Join(done, "; ")
+	}
+	_, err := fmt.Fprintln(a.out, drover.Sanitize(line))
+	return err
+}

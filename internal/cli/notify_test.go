@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"drover/internal/webhook"
+)
+
+// TestARunTellsHowItEnded has a run post its message to a receiver on this host, which its configuration allows.
+func TestARunTellsHowItEnded(t *testing.T) {
+	got := make(chan webhook.Message, 4)
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var m webhook.Message
+		if err := json.NewDecoder(r.Body).Decode(&m); err != nil || !strings.HasPrefix(r.Header.Get(webhook.SignatureHeader), "t=") {
+			t.Errorf("it came unsigned, or is no message: %v", err)
+		}
+		got <- m
+	}))
+	defer s.Close()
+	p := newPlace(t)
+	for name, text := range map[string]string{
+		"drover.yaml": "version: 1\nclouds: {here: {driver: local}}\nnotify: {secret: file:secret, allow: [127.0.0.1]}\n",
+		"closed.yaml": "version: 1\nclouds: {here: {driver: local}}\n",
+		"secret":      "s3cret\n",
+		"batch.yaml": "notify: {url: '" + s.URL + "', on: [failed, final]}\njobs:\n  - {name: bad, command: ['false']}\n" +
+			"  - {name: good, array: 3, after: {any: bad}, command: [sleep, '3']}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := p.start("run", "-c", "drover.yaml", "batch.yaml")
+	<-run.ended
+	first, last := <-got, <-got
+	if first.Event != "failed" || first.Text != "batch batch: 0 of 4 jobs succeeded, 1 failed; the rest goes on" || first.Batch != "batch" {
+		t.Errorf("first it told %+v", first)
+	}
+	if last.Event != "final" || last.Text != "batch batch: 3 of 4 jobs succeeded, 1 failed" || last.Jobs != 2 {
+		t.Errorf("at last it told %+v", last)
+	}
+	if len(got) > 0 {
+		t.Errorf("it told more: %+v", <-got)
+	}
+
+	alone := p.start("run", "-c", "drover.yaml", "--notify", s.URL, "--", "true")
+	<-alone.ended
+	if m := <-got; m.Event != "final" || m.Text != "batch true: 1 of 1 jobs succeeded" {
+		t.Errorf("of a command it told %+v", m)
+	}
+	refused := p.start("run", "-c", "closed.yaml", "--notify", s.URL, "--", "true")
+	<-refused.ended
+	if len(got) > 0 {
+		t.Errorf("it told a host that is not public: %+v", <-got)
+	}
+}

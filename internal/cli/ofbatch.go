@@ -1,0 +1,22 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"drover"
+)
+
+// ofBatch chooses the jobs of the batches of a name. Names are nobody's own, so it chooses among one's own batches, or among those of one user.
+type ofBatch struct{ batch, user string }
+
+// add adds the flags. What says what --batch chooses, such as "every job".
+func (f *ofBatch) add(a *app, cmd *cobra.Command, what string) {
+	cmd.Flags().StringVar(&f.batch, "batch", "", what+" of your batches of this `name`")
+	cmd.Flags().StringVar(&f.user, "user", "", "with --batch: of this `user`'s batches")
+	complete(cmd, "batch", a.completeBatches)
+}
+
+// filter chooses the jobs; all there are, if no batch is named.
+func (f ofBatch) filter() drover.JobFilter {
+	return drover.JobFilter{Batch: f.batch, User: f.user, Mine: f.batch != "" && f.user == ""}
+}

@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+	"drover/internal/control"
+	"drover/internal/daemon"
+	"drover/internal/human"
+	"drover/internal/preview"
+	"drover/internal/simulate"
+)
+
+// offersFlags are the flags of `drover offers`.
+type offersFlags struct {
+	vcpus  string
+	memory string
+	disk   string
+	gpus   int
+	arch   string
+	cloud  string
+	all    bool
+	watch  watchFlag
+}
+
+func (a *app) offersCommand() *cobra.Command {
+	var f offersFlags
+	cmd := named(&cobra.Command{
+		Use:   "offers",
+		Short: "List what could be rented, cheapest first, and what is blocked until when and why",
+		Long: `List what could be rented: every instance type in every zone and market that has what is asked for, cheapest first, and of what is
+blocked, at a limit, or dearer than what the fleet may spend on an hour of work, why, and until when. Where no controller of
+the configuration runs, it is what its clouds offer, and without a configuration what this machine does; what a controller may have found
+blocked is then not known. With -o wide the table also has disks, how often the cloud takes instances back where it says so, and what is reserved.`,
+		Example: "  drover offers\n  drover offers --vcpus 8 --memory 32Gi --arch arm64\n  drover offers --all --gpus 1",
+		Args:    wantArgs(0, 1, "no argument"),
+		RunE: a.askOrForesee(&f, func(ctx context.Context, svc drover.Service, _ []string) error {
+			filter, err := f.filter()
+			if err != nil {
+				return err
+			}
+			return f.watch.show(ctx, a, "drover offers", func(a *app) error {
+				offers, err := svc.Offers(ctx, filter)
+				if err != nil {
+					return err
+				}
+				return printList(a, offerListing, each(offers))
+			})
+		}),
+	})
+	flags := cmd.Flags()
+	flags.StringVar(&f.vcpus, "vcpus", "", "with at least so many vCPUs")
+	flags.StringVar(&f.memory, "memory", "", "with at least so much memory, such as 4Gi")
+	flags.StringVar(&f.disk, "disk", "", "with at least so much disk, such as 10Gi")
+	flags.IntVar(&f.gpus, "gpus", 0, "with at least `N` GPUs")
+	flags.StringVar(&f.arch, "arch", "", "of this architecture: `amd64` or arm64")
+	flags.StringVar(&f.cloud, "cloud", "", "only those of this `cloud`")
+	flags.BoolVar(&f.all, "all", false, "also what types.include, types.exclude and types.max_price leave out, and which of them does")
+	f.watch.add(cmd)
+	a.addCatalogue(flags)
+	complete(cmd, "arch", completeWords("amd64", "arm64"))
+	return cmd
+}
+
+// askOrForesee asks the controller or, where only a configuration is given and no controller of it runs, the configuration's clouds.
+func (a *app) askOrForesee(f *offersFlags, do asking) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if args = f.watch.takeInterval(args); len(args) > 0 {
+			return drover.Errorf(drover.KindInvalid, "drover offers takes no argument, and got %s", args[0])
+		}
+		if _, err := f.filter(); err != nil {
+			return err
+		}
+		named := cmp.Or(a.server, os.Getenv("DROVER_SERVER"), os.Getenv("DROVER_API")) != ""
+		if len(a.lists) > 0 || !named && a.config == "" {
+			return a.previewOffers(cmd.Context(), *f) // of this machine, as for drover run
+		}
+		err := a.ask(do)(cmd, args)
+		if err == nil || named || a.config == "" || drover.AsError(err, drover.KindInternal).Kind != drover.KindUnreachable {
+			return err
+		}
+		return a.previewOffers(cmd.Context(), *f)
+	}
+}
+
+// previewOffers lists what a controller of the configuration would be offered as it begins.
+func (a *app) previewOffers(ctx context.Context, f offersFlags) error {
+	filter, err := f.filter()
+	if err != nil {
+		return err
+	}
+	c, err := a.listedConfig(a.config, "", a.lists)
+	if err != nil {
+		return err
+	}
+	all, leftOut, err := a.listedOfferings(ctx, c, simulate.DefaultModels)
+	if err != nil {
+		return err
+	}
+	seen, err := preview.New(daemon.Settings(c, daemon.RunLimits{}), all, drover.Batch{})
+	if err != nil {
+		return err
+	}
+	if len(a.lists) == 0 {
+		fmt.Fprintln(a.err, "no controller runs: this is what the clouds of the configuration offer, and what is blocked is not known")
+	}
+	return printList(a, offerListing, each(control.Chosen(seen.Offers(), leftOut, filter)))
+}
+
+func (f offersFlags) filter() (filter drover.OfferFilter, err error) {
+	filter = drover.OfferFilter{Need: drover.Resources{GPUs: f.gpus, Arch: drover.Arch(f.arch)}, Cloud: f.cloud, All: f.all}
+	switch {
+	case f.gpus < 0:
+		return filter, drover.Errorf(drover.KindInvalid, "--gpus %d is below 0", f.gpus)
+	case f.arch != "" && f.arch != "amd64" && f.arch != "arm64":
+		return filter, drover.Errorf(drover.KindInvalid, "--arch %s is not known", f.arch).WithHint("write amd64 or arm64")
+	}
+	if f.vcpus != "" {
+		if filter.Need.CPU, err = drover.ParseMilliCPU(f.vcpus); err != nil {
+			return filter, drover.Errorf(drover.KindInvalid, "--vcpus: %v", err)
+		}
+	}
+	for flag, given := range map[string]struct {
+		text string
+		into *drover.Bytes
+	}{"memory": {f.memory, &filter.Need.Memory}, "disk": {f.disk, &filter.Need.Disk}} {
+		if given.text == "" {
+			continue
+		}
+		if *given.into, err = drover.ParseBytes(given.text); err != nil {
+			return filter, drover.Errorf(drover.KindInvalid, "--%s: %v", flag, err)
+		}
+	}
+	return filter, nil
+}
+
+var offerListing = listing[drover.Offer]{
+	name: func(o drover.Offer) string { return fmt.Sprintf("%s/%s/%s/%s", o.Cloud, o.Zone, o.Type, o.Market) },
+	none: "no offers",
+	columns: []column[drover.Offer]{
+		{title: "CLOUD", text: func(o drover.Offer) string { return o.Cloud }},
+		{title: "ZONE", text: func(o drover.Offer) string { return o.Zone }},
+		{title: "TYPE", text: func(o drover.Offer) string { return o.Type }},
+		{title: "MARKET", text: func(o drover.Offer) string { return string(o.Market) }},
+		{title: "VCPUS", text: func(o drover.Offer) string { return fmt.Sprint(o.VCPUs) }, right: true},
+		{title: "MEMORY", text: func(o drover.Offer) string { return human.Size(o.Memory) }, right: true},
+		{title: "GPUS", text: func(o drover.Offer) string { return fmt.Sprint(o.GPUs) }, right: true},
+		{title: "ARCH", text: func(o drover.Offer) string { return string(o.Arch) }},
+		{title: "DISK", text: diskWords, wide: true, right: true},
+		{title: "LOCAL DISK", text: func(o drover.Offer) string { return sizeIfAny(o.LocalDisk) }, wide: true, right: true},
+		{title: "INTERRUPTED", text: interruptionWords, wide: true, right: true},
+		{title: "$/HOUR", text: func(o drover.Offer) string { return human.Dollars(o.Price) }, right: true},
+		{title: "RESERVED", text: func(o drover.Offer) string { return map[bool]string{true: "yes"}[o.Reserved] }, wide: true},
+		{title: "BLOCKED", text: blockedWords, color: func(drover.Offer) color { return yellow }},
+	},
+}
+
+// diskWords is the disk that an instance comes with, or what a GiB of it costs in a month of 730 hours, as clouds reckon.
+func diskWords(o drover.Offer) string {
+	switch {
+	case o.Disk != 0:
+		return human.Size(o.Disk)
+	case o.DiskPrice > 0:
+		return fmt.Sprintf("as asked, $%.3f/GiB/month", o.DiskPrice*730)
+	}
+	return "as asked"
+}
+
+func sizeIfAny(b drover.Bytes) string {
+	if b == 0 {
+		return ""
+	}
+	return human.Size(b)
+}
+
+// interruptionWords is how likely an instance is taken back within an hour, where that is known.
+func interruptionWords(o drover.Offer) string {
+	if o.Interruptions == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.3g%%/hour", float64(o.Interruptions)/10_000)
+}
+
+func blockedWords(o drover.Offer) string {
+	switch {
+	case o.LeftOut != "":
+		return "left out: " + o.LeftOut
+	case o.Blocked == nil:
+		return ""
+	}
+	text := o.Blocked.Reason
+	if o.Blocked.Code != "" {
+		text = o.Blocked.Code + ": " + text
+	}
+	if o.Blocked.Until == 0 {
+		return text
+	}
+	return "until " + human.Clock(o.Blocked.Until) + ": " + text
+}

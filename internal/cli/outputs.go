@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"path"
+	"strconv"
+
+	"drover/internal/human"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"github.com/spf13/cobra"
+
+	"drover"
+)
+
+// outputsFlags are the flags of `drover outputs`.
+type outputsFlags struct {
+	ofBatch
+	to string
+}
+
+func (a *app) outputsCommand() *cobra.Command {
+	var f outputsFlags
+	cmd := named(&cobra.Command{
+		Use:   "outputs [flags] [JOB] [PATTERN]",
+		Short: "List the files that jobs have left, or fetch them",
+		Long: `List the files that a job, or every job of a batch, has left, or with --to fetch them into a folder, which is made if it is not there. Those
+of an array are laid in a folder for each element, called by its index, and those of a batch in one for each job, called by its name. A pattern, such as '**/*.csv',
+chooses among them. What is fetched is checked, and nothing is ever written outside of the folder.`,
+		Example: "  drover outputs 17\n  drover outputs 17 --to results\n  drover outputs --batch hello '*.csv' --to results",
+		Args:    cobra.RangeArgs(0, 2),
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
+			files, err := a.outputs(ctx, svc, f, args)
+			if err != nil {
+				return err
+			}
+			if f.to != "" {
+				files = a.fetched(ctx, svc, files, f.to)
+			}
+			return printList(a, outputListing, files)
+		}),
+	})
+	f.add(a, cmd, "of every job")
+	cmd.Flags().StringVar(&f.to, "to", "", "fetch them into this `folder`")
+	cmd.ValidArgsFunction = a.completeJobs
+	if err := cmd.MarkFlagDirname("to"); err != nil {
+		panic(err) // a flag that is not there
+	}
+	return cmd
+}
+
+// outputs is the files that the arguments name.
+func (a *app) outputs(ctx context.Context, svc drover.Service, f outputsFlags, args []string) (iter.Seq2[jobOutput, error], error) {
+	var files iter.Seq2[jobOutput, error]
+	if f.batch != "" {
+		files = outputsOfBatch(ctx, svc, f.filter())
+	} else if len(args) == 0 {
+		return nil, drover.Errorf(drover.KindInvalid, "no job is named").WithHint("drover outputs JOB, or drover outputs --batch NAME")
+	} else {
+		ids, err := jobIDs(args[:1])
+		if err != nil {
+			return nil, err
+		}
+		files, args = outputsOf(ctx, svc, ids[0]), args[1:]
+	}
+	switch {
+	case len(args) > 1:
+		return nil, drover.Errorf(drover.KindInvalid, "a job and --batch are both given").WithHint("leave one of them out")
+	case len(args) == 0:
+		return files, nil
+	case !doublestar.ValidatePattern(args[0]):
+		return nil, drover.Errorf(drover.KindInvalid, "%q is not a pattern", args[0]).WithHint("such as '*.csv', or '**/*.csv' for those in folders, too")
+	}
+	return func(yield func(jobOutput, error) bool) {
+		for o, err := range files {
+			if err != nil || doublestar.MatchUnvalidated(args[0], o.Path) {
+				if !yield(o, err) {
+					return
+				}
+			}
+		}
+	}, nil
+}
+
+// outputsOfBatch lists what the jobs of a batch have left, each below its name.
+func outputsOfBatch(ctx context.Context, svc drover.Service, batch drover.JobFilter) iter.Seq2[jobOutput, error] {
+	return func(yield func(jobOutput, error) bool) {
+		seen := map[string]bool{}
+		for job, err := range allJobs(ctx, svc, batch) {
+			if err != nil {
+				yield(jobOutput{}, err)
+				return
+			}
+			folder := job.Name
+			if seen[folder] { // a batch of this name was submitted before
+				folder = fmt.Sprintf("%s-%v", job.Name, job.ID)
+			}
+			seen[job.Name] = true
+			for o, err := range outputsOf(ctx, svc, job.ID) {
+				o.place = path.Join(folder, o.place)
+				if !yield(o, err) || err != nil {
+					return
+				}
+			}
+		}
+		if len(seen) == 0 {
+			yield(jobOutput{}, noBatch(batch.Batch))
+		}
+	}
+}
+
+// jobOutput is a file that a job, or an element of an array, has left.
+type jobOutput struct {
+	Job  drover.JobID `json:"job"`
+	Path string       `json:"path"`
+	Size int64        `json:"size_bytes"`
+	Hash string       `json:"sha256,omitempty"`
+
+	place string // where it is laid, below the folder that is named
+	file  drover.File
+}
+
+var outputListing = listing[jobOutput]{
+	name: func(o jobOutput) string { return o.place },
+	none: "no outputs",
+	columns: []column[jobOutput]{
+		{title: "JOB", text: func(o jobOutput) string { return o.Job.String() }},
+		{title: "SIZE", text: func(o jobOutput) string { return human.Size(drover.Bytes(o.Size)) }, right: true},
+		{title: "PATH", text: func(o jobOutput) string { return o.place }},
+	},
+}
+
+// outputsOf lists what a job has left; of an array as a whole, what each of its elements has.
+func outputsOf(ctx context.Context, svc drover.Queue, id drover.JobID) iter.Seq2[jobOutput, error] {
+	return func(yield func(jobOutput, error) bool) {
+		job, err := svc.Job(ctx, id)
+		if err != nil {
+			yield(jobOutput{}, err)
+			return
+		}
+		if job.Array == nil || id.Index >= 0 {
+			yieldOutputs(ctx, svc, id, "", yield)
+			return
+		}
+		for element, err := range allJobs(ctx, svc, drover.JobFilter{Job: id.Number, Elements: true, Tried: true}) {
+			if err != nil {
+				yield(jobOutput{}, err)
+				return
+			}
+			if !yieldOutputs(ctx, svc, element.ID, strconv.Itoa(element.ID.Index), yield) {
+				return
+			}
+		}
+	}
+}
+
+// yieldOutputs yields what one job or element has left, and reports whether more is wanted.
+func yieldOutputs(ctx context.Context, svc drover.Queue, id drover.JobID, folder string, yield func(jobOutput, error) bool) bool {
+	files, err := svc.Outputs(ctx, id)
+	if err != nil {
+		yield(jobOutput{}, fmt.Errorf("listing the outputs of job %v: %w", id, err))
+		return false
+	}
+	for _, f := range files {
+		if !yield(jobOutput{Job: id, Path: f.Path, Size: f.Size, Hash: f.Hash, place: path.Join(folder, f.Path), file: f}, nil) {
+			return false
+		}
+	}
+	return true
+}

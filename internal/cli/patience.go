@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+	"drover/internal/human"
+	"drover/internal/sleep"
+)
+
+// addPatience adds the flag that says how long a controller is waited for.
+func addPatience(cmd *cobra.Command, patience *time.Duration) {
+	cmd.Flags().DurationVar(patience, "patience", 5*time.Minute, "wait this long for a controller that does not answer, as while it is restarted")
+}
+
+// away reports whether an error means that the controller is not there at this moment, and how long it asks to be left alone.
+func away(err error) (pause time.Duration, is bool) {
+	if err == nil {
+		return 0, false
+	}
+	e := drover.AsError(err, drover.KindInternal)
+	switch e.Kind {
+	case drover.KindUnreachable, drover.KindTransient:
+		return 0, true
+	case drover.KindRateLimit:
+		return time.Until(e.RetryAt.Std()), true
+	}
+	return 0, false
+}
+
+// firstPatience is how long a controller is waited for that has not answered this command before, unless the command line says how long: it may never
+// have been started.
+const firstPatience = 10 * time.Second
+
+// patiently asks until there is an answer: a controller that is restarted is away for a while. One line says so.
+func (a *app) patiently(ctx context.Context, patience time.Duration, ask func() error) error {
+	began := time.Now()
+	said := false
+	if !a.answered.Load() && !a.patient {
+		patience = min(patience, firstPatience)
+	}
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		err := ask()
+		pause, is := away(err)
+		if said && !is {
+			fmt.Fprintln(a.err, "the controller answers again")
+		}
+		if !is {
+			a.answered.Store(true)
+		}
+		if !is || time.Since(began) > patience {
+			return err
+		}
+		switch kind := drover.KindOf(err); {
+		case said || kind == drover.KindRateLimit:
+		case kind == drover.KindTransient:
+			said = true
+			fmt.Fprintf(a.err, "not now: %s; trying again for up to %s\n", drover.Sanitize(err.Error()), human.Age(patience))
+		default:
+			said = true
+			fmt.Fprintf(a.err, "the controller does not answer; waiting for it for up to %s\n", human.Age(patience))
+		}
+		if err := sleep.For(ctx, max(wait, min(pause, time.Minute))); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+	"drover/internal/daemon"
+	"drover/internal/human"
+	"drover/internal/preview"
+	"drover/internal/simulate"
+)
+
+func (a *app) planCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "plan [flags] {BATCH.yaml | -- CMD ARG…}",
+		Short: "Say what run or submit would rent now, and what that would cost",
+		Long: `Say what run or submit would rent now where nothing is rented yet, and what that would cost: what is chosen, and what would have been chosen
+instead if there were none of that. Nothing is created.`,
+		Example: `  drover plan examples/mandelbrot.yaml
+  drover plan --array 1000 --vcpus 2 -c drover.yaml -- ./simulate
+  drover plan --max-cost 5 --array 1000 -- ./simulate`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.plan(cmd.Context(), f, args)
+		},
+	}
+	f.jobFlags.add(cmd.Flags())
+	cmd.Flags().StringVar(&f.cost, "max-cost", "", "rent nothing that would take the run over this many `dollars`")
+	cmd.Flags().IntVar(&f.limits.MaxInstances, "max-instances", 0, "never more than `N` instances at once")
+	cmd.Flags().StringVar(&f.limits.Cloud, "cloud", "", "use only this `cloud` of the configuration")
+	cmd.Flags().StringVar(&f.spot, "spot", "", "`prefer`, require or never, for every job of the batch")
+	a.addCatalogue(cmd.Flags())
+	cmd.ValidArgsFunction = completeBatch
+	complete(cmd, "cloud", a.completeClouds)
+	complete(cmd, "spot", completeWords("prefer", "require", "never"))
+	return cmd
+}
+
+// plan answers what would be rented for the jobs that may start at once.
+func (a *app) plan(ctx context.Context, f runFlags, args []string) error {
+	p, c, err := a.prepare(ctx, f, args)
+	if err != nil {
+		return err
+	}
+	all, _, err := a.listedOfferings(ctx, c, simulate.DefaultModels)
+	if err != nil {
+		return err
+	}
+	seen, err := preview.New(daemon.Settings(c, p.Limits), all, p.Batch)
+	if err != nil {
+		return err
+	}
+	r := seen.Report(p.Batch)
+	if r.All, err = preview.EstimateBatch(ctx, c, daemon.Settings(c, p.Limits), all, p.Batch); err != nil {
+		return err
+	}
+	if a.forPrograms() {
+		return a.print(r)
+	}
+	a.printPlan(r)
+	return nil
+}
+
+func (a *app) printPlan(r preview.Report) {
+	if len(r.Rent) == 0 {
+		fmt.Fprintf(a.out, "%s: nothing would be rented\n", r.Batch)
+	} else {
+		a.printRent(r)
+	}
+	if r.Waiting > 0 {
+		verb := "wait"
+		if r.Waiting == 1 {
+			verb = "waits"
+		}
+		fmt.Fprintf(a.out, "%d of %s %s for a place: %s\n", r.Waiting, human.Plural(r.Ready, "job"), verb, drover.Sanitize(r.Why))
+	}
+	if r.Later > 0 {
+		fmt.Fprintf(a.out, "beside these, %s for others\n", howManyWait(r.Later))
+	}
+	if r.All != nil {
+		fmt.Fprintln(a.out, estimateWords(r.All))
+	}
+}
+
+// printRent prints what is chosen, what it costs, and how far that is from the cheapest.
+func (a *app) printRent(r preview.Report) {
+	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "CLOUD\tZONE\tTYPE\tMARKET\tINSTANCES\tJOBS AT ONCE\t$/HOUR EACH\tRUNNER-UP")
+	for _, p := range r.Rent {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", p.Cloud, p.Zone, p.Type, p.Market, p.Instances, p.Jobs, human.Dollars(p.Price), alternativeWords(p.RunnerUp, p))
+	}
+	w.Flush()
+	fmt.Fprintf(a.out, "%s: %s an hour while all of them run\n", r.Batch, human.Dollars(r.Hourly))
+	fmt.Fprintf(a.out, "at most %s until what starts at once has ended, of which what has no timeout counts as an hour\n", human.Dollars(r.Most))
+	fmt.Fprintln(a.out, boundWords(r))
+}
+
+// boundWords say how far the plan is from the cheapest that there can be for the jobs that have places in it.
+func boundWords(r preview.Report) string {
+	these, of := "these jobs", ""
+	if placed := r.Ready - r.Waiting; r.Waiting > 0 {
+		these = map[bool]string{true: "the 1 job that has a place", false: fmt.Sprintf("the %d jobs that have places", placed)}[placed == 1]
+		of = " for " + these
+	}
+	switch {
+	case r.Above == nil:
+		return "how much more that is than the cheapest there can be is not known"
+	case *r.Above < 0.05:
+		return "nothing cheaper can hold " + these
+	}
+	return fmt.Sprintf("at most %.1f%% more than the cheapest there can be%s", *r.Above, of)
+}
+
+// alternativeWords tell an alternative, and how much more it costs than what was chosen.
+func alternativeWords(o *preview.Alternative, than preview.Rental) string {
+	if o == nil {
+		return "none"
+	}
+	name := o.Type
+	if o.Cloud != than.Cloud {
+		name = o.Cloud + "/" + name
+	}
+	more, sign := o.Price-than.Price, "+"
+	if more < 0 {
+		more, sign = -more, "-"
+	}
+	return fmt.Sprintf("%s %s, %s%s", name, o.Market, sign, human.Dollars(more))
+}
+
+// estimateWords say what a batch is likely to take, and what that follows from.
+func estimateWords(e *preview.Estimate) string {
+	took := time.Duration(e.Seconds * float64(time.Second)).Round(time.Second)
+	text := fmt.Sprintf("in all about %s and %v", human.Dollars(e.Cost), took)
+	if took >= time.Hour {
+		text = fmt.Sprintf("in all about %s and %dh%dm", human.Dollars(e.Cost), int(took.Hours()), int(took.Minutes())%60)
+	}
+	if e.Never > 0 {
+		text += fmt.Sprintf(" for %s, and %d would never run", human.Plural(e.Done, "job"), e.Never)
+	}
+	const most = 3
+	switch n := len(e.Assumed); {
+	case n == 0:
+		return text + ", if jobs take as long as is expected"
+	case n > most:
+		return text + fmt.Sprintf(", with %v each for %d jobs that have no expected", preview.AssumedTime, n)
+	}
+	return text + fmt.Sprintf(", with %v assumed for %s: write expected to say how long jobs run", preview.AssumedTime, strings.Join(e.Assumed, ", "))
+}

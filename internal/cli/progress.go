@@ -1,0 +1,335 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"drover"
+	"drover/internal/daemon"
+	"drover/internal/engine"
+	"drover/internal/human"
+)
+
+// runStatus is what there is to show of a run.
+type runStatus struct {
+	engine.Status
+	counts map[drover.JobState]int
+	rest   bool // nothing is left
+
+	drained bool // nothing is left but what waits
+}
+
+// progress shows a run to people while it runs: a bar and a line of instances on a terminal, plain lines in a pipe. What matters is said
+// in both; with verbose, everything is.
+type progress struct {
+	err     io.Writer
+	total   int
+	most    int // instances that there may be at once; 0: it is not known
+	verbose bool
+	quiet   bool // the only job's output is shown; say only why it waits, if it does
+
+	bars  *mpb.Progress
+	bar   *mpb.Bar
+	below []*mpb.Bar // lines without a bar
+	lines [3]status  // what stands beside the bar, and on the lines below
+
+	pace pace // of the jobs; show's alone
+
+	mu      sync.Mutex
+	last    string    // line; guarded by mu
+	at      time.Time // when last was written; guarded by mu
+	verdict string    // how the only job ended, to be said when its output was shown; guarded by mu
+	closed  bool      // guarded by mu
+}
+
+// status is a text that one goroutine sets and the bar reads.
+type status struct {
+	mu   sync.Mutex
+	text string // guarded by mu
+}
+
+func (s *status) set(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text = text
+}
+
+func (s *status) get(decor.Statistics) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text
+}
+
+func (a *app) newProgress(p daemon.RunPlan, s engine.Settings, verbose bool) *progress {
+	ui := &progress{err: a.err, most: mostInstances(s), verbose: verbose, quiet: p.Streamed, at: time.Now()}
+	for _, j := range p.Batch.Jobs {
+		ui.total += j.Array.Size()
+	}
+	if a.terminal && !p.Streamed {
+		ui.draw(a.err, p.Batch.Name)
+	}
+	return ui
+}
+
+// draw begins the bar, with a line for the instances and one for what waits below it.
+func (p *progress) draw(to io.Writer, name string) {
+	p.bars = mpb.New(mpb.WithOutput(to), mpb.WithWidth(40), mpb.WithRefreshRate(100*time.Millisecond))
+	p.bar = p.bars.New(int64(p.total), mpb.BarStyle().Lbound("[").Filler("█").Tip("█").Padding("·").Rbound("]"),
+		mpb.PrependDecorators(decor.Name(name+" "), decor.CountersNoUnit("%d/%d ")), mpb.AppendDecorators(decor.Any(p.lines[0].get)))
+	for i := range p.lines[1:] {
+		p.below = append(p.below, p.bars.New(0, mpb.NopStyle(), mpb.PrependDecorators(decor.Any(p.lines[i+1].get))))
+	}
+}
+
+// interval is how often a pipe gets a line while only numbers change.
+const interval = 2 * time.Second
+
+// show takes in how the run stands.
+func (p *progress) show(st runStatus) {
+	final := st.counts[drover.JobSucceeded] + st.counts[drover.JobFailed] + st.counts[drover.JobCancelled]
+	left := p.pace.left(time.Now(), st.Running, final, p.total)
+	if p.bar != nil {
+		p.lines[0].set(" " + runWords(st) + leftWords(left))
+		p.lines[1].set("  " + instanceWords(st))
+		p.lines[2].set("  " + p.waitWords(st))
+		p.bar.SetCurrent(int64(min(final, p.total-1))) // the last step removes the bar
+		return
+	}
+	if p.quiet && st.Queued == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	line := fmt.Sprintf("%d/%d jobs final, %s%s; %s", final, p.total, runWords(st), leftWords(left), instanceWords(st))
+	if wait := p.waitWords(st); wait != "" {
+		line += "; " + wait
+	}
+	if line == p.last || time.Since(p.at) < interval && (final < p.total || p.quiet) {
+		return
+	}
+	p.last, p.at = line, time.Now()
+	fmt.Fprintln(p.err, line)
+}
+
+func runWords(st runStatus) string {
+	text := fmt.Sprintf("%d running", st.Running)
+	if failed := st.counts[drover.JobFailed]; failed > 0 {
+		text += fmt.Sprintf(", %d failed", failed)
+	}
+	return text
+}
+
+// waitFor says in a few words why jobs wait while others run: enough to see that all is well. If nothing runs and nothing is on its way, the whole reason
+// is shown.
+var waitFor = map[string]string{
+	drover.ReasonBooting:    "for instances that boot",
+	drover.ReasonPlanning:   "to be planned",
+	drover.ReasonCatalogue:  "for prices",
+	drover.ReasonCapacity:   "for capacity",
+	drover.ReasonLimit:      "for room",
+	drover.ReasonBudget:     "for money",
+	drover.ReasonBlocked:    "for offerings that are blocked",
+	drover.ReasonMaxPrice:   "for a lower price",
+	drover.ReasonDependency: "for other jobs",
+	drover.ReasonGang:       "for their gang",
+	drover.ReasonRetry:      "to be tried again",
+	drover.ReasonMaxRunning: "for max_running",
+}
+
+// waitWords says why what waits waits, the first two reasons of it.
+func (p *progress) waitWords(st runStatus) string {
+	moves := st.Running > 0 || st.Instances[drover.InstanceCreating]+st.Instances[drover.InstanceBooting] > 0
+	var parts []string
+	for i, w := range st.Waiting {
+		if i == 2 {
+			parts = append(parts, "…")
+			break
+		}
+		text, short := waitFor[w.Reason.Code]
+		switch {
+		case !short || !moves && w.Reason.Code != drover.ReasonPlanning:
+			parts = append(parts, fmt.Sprintf("%d wait: %s", w.Count, drover.Sanitize(w.Reason.Text)))
+			continue
+		case w.Reason.Code == drover.ReasonLimit && p.most > 0:
+			text += fmt.Sprintf(" (%d of %s)", allOf(st.Instances), human.Plural(p.most, "instance"))
+		}
+		parts = append(parts, fmt.Sprintf("%d wait %s", w.Count, text))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func allOf(instances map[drover.InstanceState]int) (total int) {
+	for _, n := range instances {
+		total += n
+	}
+	return total
+}
+
+// mostInstances is how many instances the settings allow at once.
+func mostInstances(s engine.Settings) (most int) {
+	for _, c := range s.Clouds {
+		if c.MaxInstances == 0 {
+			return s.MaxInstances
+		}
+		most += c.MaxInstances
+	}
+	if s.MaxInstances > 0 {
+		return min(most, s.MaxInstances)
+	}
+	return most
+}
+
+// pace is how fast jobs come to their ends.
+type pace struct {
+	began time.Time // the first was seen to run
+	done  int       // jobs that were final then
+}
+
+// enough is how many jobs have to be final for the time that is left to be told from them.
+const enough = 3
+
+// left is how long the rest will take if it goes on like this; 0: that is not known yet.
+func (p *pace) left(now time.Time, running, final, total int) time.Duration {
+	if p.began.IsZero() {
+		if running > 0 {
+			p.began, p.done = now, final
+		}
+		return 0
+	}
+	done := final - p.done
+	if done < enough || final >= total {
+		return 0
+	}
+	return time.Duration(float64(now.Sub(p.began)) * float64(total-final) / float64(done))
+}
+
+// leftWords say how much time is left, as exactly as that can be known.
+func leftWords(d time.Duration) string {
+	switch {
+	case d == 0:
+		return ""
+	case d < 10*time.Second:
+		return ", seconds left"
+	case d < time.Minute:
+		return fmt.Sprintf(", about %ds left", int(d.Seconds()/10+0.5)*10)
+	case d < time.Hour:
+		return fmt.Sprintf(", about %dm left", int(d.Minutes()+0.5))
+	}
+	return fmt.Sprintf(", about %.1fh left", d.Hours())
+}
+
+func instanceWords(st runStatus) string {
+	var words []string
+	for _, state := range []drover.InstanceState{drover.InstanceUnknown, drover.InstanceCreating, drover.InstanceBooting, drover.InstanceStopping} {
+		if n := st.Instances[state]; n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	text := human.Plural(allOf(st.Instances), "instance")
+	if len(words) > 0 {
+		text += " (" + strings.Join(words, ", ") + ")"
+	}
+	if st.Hourly > 0 {
+		text += fmt.Sprintf(" at %v/h", st.Hourly)
+	}
+	if st.Spent > 0 {
+		text += fmt.Sprintf(", %v so far", st.Spent)
+	}
+	return text
+}
+
+// note takes in what the engine had to say. Warnings are for everyone.
+func (p *progress) note(n engine.Note) {
+	switch {
+	case p.quiet && n.Level == engine.Warn && n.Job != nil && strings.HasSuffix(n.Text, " "+string(drover.JobFailed)):
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.verdict = noteText(n)
+	case n.Level == engine.Warn || p.verbose:
+		p.say("%s", noteText(n))
+	}
+}
+
+func noteText(n engine.Note) string {
+	if n.Job != nil && n.Reason != nil && n.Reason.Text != "" && !strings.Contains(n.Text, n.Reason.Text) {
+		return drover.Sanitize(n.Text + ": " + n.Reason.Text)
+	}
+	return drover.Sanitize(n.Text)
+}
+
+// say writes lines above the bar.
+func (p *progress) say(format string, args ...any) {
+	text := drover.SanitizeLines(fmt.Sprintf(format, args...))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out io.Writer = p.err
+	if p.bars != nil && !p.closed {
+		out = p.bars
+		text = "\r" + text // over what Ctrl-C has left there
+	}
+	fmt.Fprintln(out, text)
+}
+
+// close takes the bar away; what is said afterwards stays.
+func (p *progress) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	p.closed = true
+	if p.verdict != "" {
+		fmt.Fprintln(p.err, p.verdict)
+	}
+	if p.bar != nil {
+		for _, bar := range append(p.below, p.bar) {
+			bar.Abort(true)
+		}
+		p.bars.Wait()
+	}
+}
+
+// log is for what is not about the run's own decisions, which note shows.
+func (p *progress) log() *slog.Logger {
+	return slog.New(&progressHandler{p, nil})
+}
+
+// progressHandler shows errors that no note speaks of.
+type progressHandler struct {
+	p     *progress
+	attrs []slog.Attr
+}
+
+// Enabled lets errors pass.
+func (h *progressHandler) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
+
+// Handle shows a record as one line.
+func (h *progressHandler) Handle(_ context.Context, r slog.Record) error {
+	text := r.Message
+	add := func(a slog.Attr) bool {
+		text += fmt.Sprintf(" %s=%v", a.Key, a.Value)
+		return true
+	}
+	for _, a := range h.attrs {
+		add(a)
+	}
+	r.Attrs(add)
+	h.p.say("%s", text)
+	return nil
+}
+
+// WithAttrs is the handler with more to say in each line.
+func (h *progressHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &progressHandler{h.p, append(h.attrs[:len(h.attrs):len(h.attrs)], attrs...)}
+}
+
+// WithGroup ignores groups; the lines are for people.
+func (h *progressHandler) WithGroup(string) slog.Handler { return h }

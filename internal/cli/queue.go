@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+)
+
+func (a *app) queueCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "queue", Short: "Pause the queue, or resume it"}
+	cmd.AddCommand(
+		a.pausingCommand(true, &cobra.Command{
+			Use:   "pause",
+			Short: "Start nothing that waits, and rent nothing for it",
+			Long: `Start nothing that waits, and rent nothing for it. What runs goes on, jobs can be submitted, and instances that fall idle go in their
+time. The queue stays paused over restarts of the controller, until it is resumed.`,
+			Example: "  drover queue pause --reason 'the file server is being moved'",
+		}),
+		a.pausingCommand(false, &cobra.Command{
+			Use:     "resume",
+			Short:   "Start what waits again",
+			Example: "  drover queue resume",
+		}))
+	return cmd
+}
+
+func (a *app) pausingCommand(paused bool, cmd *cobra.Command) *cobra.Command {
+	var reason string
+	cmd.Args = cobra.NoArgs
+	cmd.Flags().StringVar(&reason, "reason", "", "a `text` that explain and the log show")
+	cmd.RunE = a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {
+		status, err := svc.SetPaused(ctx, paused, reason)
+		if err != nil {
+			return err
+		}
+		if a.forPrograms() {
+			return a.print(status)
+		}
+		if !paused {
+			_, err = fmt.Fprintln(a.out, "the queue is resumed")
+			return err
+		}
+		_, err = fmt.Fprintf(a.out, "the queue is paused: %d running, %d waiting\n", status.Jobs[drover.JobRunning], status.Jobs[drover.JobQueued])
+		return err
+	})
+	return cmd
+}

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"drover/internal/daemon"
+
+	"drover"
+)
+
+// asBegun refuses to resume a run with other values than it was begun with, since they would have no effect. Equal ones may be repeated.
+func (f runFlags) asBegun(config string, p daemon.RunPlan) error {
+	for _, name := range f.repeated {
+		begun, same, err := f.compare(name, config, p)
+		if err != nil {
+			return err
+		}
+		if same {
+			continue
+		}
+		if begun == "" {
+			begun = "without --" + name
+		} else {
+			begun = fmt.Sprintf("with --%s %s", name, begun)
+		}
+		return drover.Errorf(drover.KindInvalid, "run %s was begun %s, and is resumed as it was begun", f.resume, begun).
+			WithHint("leave --%s out: drover run --resume %s", name, f.resume)
+	}
+	return nil
+}
+
+// compare says what the run was begun with, empty if without the flag, and whether the flag has the same value now.
+func (f runFlags) compare(name, config string, p daemon.RunPlan) (begun string, same bool, err error) {
+	switch name {
+	case "config":
+		return p.Config, samePath(config, p.Config), nil
+	case "out":
+		return filepath.Dir(p.Out), samePath(filepath.Join(f.out, p.Batch.Name), p.Out), nil
+	case "cloud":
+		return p.Limits.Cloud, f.limits.Cloud == p.Limits.Cloud, nil
+	case "max-cost":
+		cost, err := parseCost(f.cost)
+		return nonzero(p.Limits.MaxCost), cost == p.Limits.MaxCost, err
+	case "max-instances":
+		return nonzero(p.Limits.MaxInstances), f.limits.MaxInstances == p.Limits.MaxInstances, nil
+	case "keep":
+		return nonzero(p.Limits.Keep), f.limits.Keep == p.Limits.Keep, nil
+	}
+	return "", false, nil
+}
+
+func nonzero[T comparable](v T) string {
+	var zero T
+	if v == zero {
+		return ""
+	}
+	return fmt.Sprint(v)
+}
+
+// samePath reports whether a path that was typed leads to where an absolute one does. Neither need exist.
+func samePath(typed, path string) bool {
+	if typed == "" || path == "" {
+		return typed == path
+	}
+	abs, err := filepath.Abs(typed)
+	if err != nil || abs == path {
+		return err == nil
+	}
+	a, err := os.Stat(abs)
+	if err != nil {
+		return false
+	}
+	b, err := os.Stat(path)
+	return err == nil && os.SameFile(a, b)
+}

@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+	"drover/internal/config"
+	"drover/internal/daemon"
+)
+
+// Exit codes, as PRODUCT promises them to scripts. Those of errors stand in the table of package drover.
+const (
+	exitDone        = 0
+	exitWorkFailed  = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+// exit ends a command with a code when all that is to be said has been said.
+type exit int
+
+func (e exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
+
+// app is what every command works with.
+type app struct {
+	program daemon.Program
+
+	out io.Writer // data
+	err io.Writer // progress and chatter
+
+	terminal bool // err is one
+	screen   bool // out is one
+	color    bool // and may be colored
+
+	config    string
+	server    string
+	tokenFrom string
+	output    output
+	lists     priceLists // in the place of what clouds say
+
+	connect  func(context.Context) (drover.Service, error) // to the controller that commands talk to
+	patient  bool                                          // the command line says how long to wait for it
+	answered *atomic.Bool                                  // it has, since the command began
+}
+
+// run runs one command line and returns the exit code.
+func run(ctx context.Context, p daemon.Program, args []string, stdout, stderr *os.File) int {
+	// A reader who leaves is no reason to die with instances running. Caught and not ignored: processes started here would inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	a := &app{program: p, answered: new(atomic.Bool), out: stdout, err: stderr, terminal: isTerminal(stderr), screen: isTerminal(stdout)}
+	a.color = a.screen && os.Getenv("NO_COLOR") == ""
+	a.connect = a.service
+	root := a.root()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	return a.code(root.ExecuteContext(ctx))
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "drover",
+		Short:         "Drive a herd of cloud VMs: bring them in when there is work, send them away when there is none",
+		Version:       versionLine(a.program.Build()),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Long: `Drover drives a herd of cloud VMs: it brings them in when there is work and sends them away when there is none.
+
+'drover run' needs no controller. The commands that talk to one find it by --server and --token, by DROVER_SERVER and DROVER_TOKEN, or, on
+the controller's own host, by its configuration: -c FILE or DROVER_CONFIG.
+
+Exit codes: 0 done, 1 the work failed, 2 wrong usage or configuration, 3 the controller or a cloud could not be reached,
+4 not allowed, 130 interrupted.`,
+		Example: "  drover run examples/hello.yaml\n  drover run -- sh -c 'echo hello from $(hostname)'",
+	}
+	root.SetVersionTemplate("{{.Version}}\n")
+	a.addFlags(root)
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		a.patient = cmd.Flags().Changed("patience")
+		return a.output.check(cmd)
+	}
+	a.addCommands(root)
+	root.SetFlagErrorFunc(flagFault)
+	return root
+}
+
+// addFlags adds the flags that every command has.
+func (a *app) addFlags(root *cobra.Command) {
+	flags := root.PersistentFlags()
+	flags.StringVarP(&a.config, "config", "c", os.Getenv("DROVER_CONFIG"), "configuration `file`; without one, this machine is the cloud")
+	flags.Lookup("config").DefValue = "" // the help is the same for everybody
+	flags.StringVar(&a.server, "server", "", "`URL` of the controller to talk to")
+	flags.StringVar(&a.tokenFrom, "token", "", "the token to show it, as `file:PATH`")
+	flags.StringVarP((*string)(&a.output), "output", "o", "", "what to print: json, yaml, name or wide; without it, tables for people")
+	complete(root, "output", completeWords("json", "yaml", "name", "wide"))
+	complete(root, "token", completeWords("file:"))
+}
+
+// addCommands adds the commands, grouped for those who look for one.
+func (a *app) addCommands(root *cobra.Command) {
+	for _, group := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Without a controller:", []*cobra.Command{a.runCommand(), a.runsCommand(), a.planCommand(), a.simulateCommand(), a.gcCommand(), a.replayCommand(), a.batchCommand(), a.configCommand(), a.driverCommand()}},
+		{"A controller:", []*cobra.Command{a.serveCommand(), a.tokenCommand(), a.backupCommand(), a.doctorCommand()}},
+		{"The queue:", []*cobra.Command{
+			a.submitCommand(), a.jobsCommand(), a.explainCommand(), a.logsCommand(), a.outputsCommand(), a.cancelCommand(), a.retryCommand(),
+			a.priorityCommand(), a.waitCommand(), a.queueCommand(),
+		}},
+		{"The fleet:", append(a.verbCommands(), a.instancesCommand(), a.sshCommand(), a.offersCommand(), a.costCommand(), a.eventsCommand())},
+		{"More:", []*cobra.Command{a.versionCommand()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})
+		for _, cmd := range group.commands {
+			cmd.GroupID = group.title
+			root.AddCommand(cmd)
+		}
+	}
+	root.SetCompletionCommandGroupID("More:")
+	root.SetHelpCommandGroupID("More:")
+	root.AddCommand(a.manCommand())
+	refuseUnknownTopics(root)
+	root.InitDefaultCompletionCmd("completion")
+	refuseUnknownCommands(root)
+}
+
+// code says what went wrong and turns it into an exit code.
+func (a *app) code(err error) int {
+	var quiet exit
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &quiet):
+		return int(quiet)
+	}
+	var faults config.Faults
+	if errors.As(err, &faults) {
+		fmt.Fprintln(a.err, faults.Error())
+		return exitUsage
+	}
+	e := drover.AsError(err, drover.KindInvalid)
+	fmt.Fprintf(a.err, "drover: %s\n", drover.SanitizeLines(e.Message))
+	if e.Hint != "" {
+		fmt.Fprintf(a.err, "    hint: %s\n", drover.SanitizeLines(e.Hint))
+	}
+	return e.Kind.ExitCode()
+}
+
+// output is how the result of a command is printed.
+type output string
+
+// The outputs. JSON and YAML are for programs, the others for people.
+const (
+	outputTable output = ""
+	outputWide  output = "wide"
+	outputName  output = "name"
+	outputJSON  output = "json"
+	outputYAML  output = "yaml"
+)
+
+// hasNames marks a command that can print names alone.
+const hasNames = "has names"
+
+// named marks a command as one that can print names alone.
+func named(cmd *cobra.Command) *cobra.Command {
+	cmd.Annotations = map[string]string{hasNames: "yes"}
+	return cmd
+}
+
+func (o output) check(cmd *cobra.Command) error {
+	switch o {
+	case outputTable, outputJSON, outputYAML, outputWide:
+		return nil
+	case outputName:
+		if cmd.Annotations[hasNames] != "" {
+			return nil
+		}
+		return drover.Errorf(drover.KindInvalid, "%s has no names to print", cmd.CommandPath()).WithHint("write -o json, yaml or wide, or leave it out")
+	}
+	return drover.Errorf(drover.KindInvalid, "--output %s is not known", string(o)).WithHint("write -o json, yaml, name or wide, or leave it out")
+}
+
+// forPrograms reports whether a program reads what is printed.
+func (a *app) forPrograms() bool { return a.output == outputJSON || a.output == outputYAML }
+
+// print prints v for programs, which YAML names as JSON does.
+func (a *app) print(v any) error {
+	data, err := a.encode(v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.out, "%s\n", data)
+	return err
+}
+
+func (a *app) encode(v any) ([]byte, error) {
+	data, err := json.Marshal(v)
+	switch {
+	case err != nil:
+	case a.output == outputYAML:
+		data, err = jsonToYAML(data)
+	default:
+		data = escapeJSON(data)
+	}
+	return bytes.TrimSpace(data), err
+}
+
+// element is v as one of an array's elements.
+func (a *app) element(v any) ([]byte, error) {
+	if a.output != outputYAML {
+		return a.encode(v)
+	}
+	data, err := a.encode([]any{v})
+	return append(data, '\n'), err
+}
+
+// isTerminal reports whether people look at what is written to f.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
+}

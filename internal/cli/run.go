@@ -1,0 +1,502 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"drover"
+	"drover/driver"
+	"drover/internal/config"
+	"drover/internal/daemon"
+	"drover/internal/engine"
+	"drover/internal/httpapi"
+)
+
+// runFlags are the flags of `drover run`.
+type runFlags struct {
+	jobFlags
+	limits  daemon.RunLimits
+	cost    string
+	spot    string
+	dryRun  bool
+	resume  string
+	out     string
+	failed  bool
+	trust   bool
+	cancel  bool
+	notify  string
+	verbose bool
+
+	repeated []string // of a run that is resumed, the flags that have to be as when it was begun
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run [flags] {BATCH.yaml | -- CMD ARG…}",
+		Short: "Run a batch, or one command, to its end on instances of its own",
+		Long: `Run a batch, or one command, to its end: instances appear, the jobs run on them, results come back, the instances go, and what it
+cost is printed. There is no server; everything happens in this process, which may be killed at any time: 'drover run --resume ID' goes on.
+
+Logs and outputs are laid in ./drover-out/BATCH/.
+
+Ctrl-C stops the run: nothing new starts, running jobs get SIGTERM, and after term_timeout SIGKILL, the instances are destroyed, and
+'drover run --resume' goes on with every job that is not final. A second Ctrl-C leaves at once and prints the command that cleans up.
+SIGTERM, SIGHUP and a closed terminal detach: running jobs keep running, and a resume collects them. With --cancel-on-interrupt each of
+these signals cancels what is left instead. Each way ends with exit code 130.`,
+		Example: `  drover run examples/mandelbrot.yaml
+  drover run -- sh -c 'echo hello from $(hostname)'
+  drover run --array 100 --vcpus 2 --memory 4Gi -- ./simulate --seed-from-env
+  drover run --resume                    # the last run of this folder
+  drover run --resume run-x7k2pq
+  drover run --resume --failed           # what failed, once its cause is mended`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("resume") {
+				args, err := f.whichRun(cmd, args)
+				if err != nil {
+					return err
+				}
+				if err := f.onlyResumes(cmd.Flags(), args); err != nil {
+					return err
+				}
+			} else if f.failed {
+				return drover.Errorf(drover.KindInvalid, "--failed is of a run that was run before").WithHint("write --resume ID --failed")
+			} else if f.trust {
+				return drover.Errorf(drover.KindInvalid, "a run that is new has no records to trust").WithHint("--trust-records goes with --resume ID")
+			}
+			return a.runBatch(cmd.Context(), f, args)
+		},
+	}
+	flags := cmd.Flags()
+	f.jobFlags.add(flags)
+	flags.StringVar(&f.cost, "max-cost", "", "rent nothing that would take the run over this many `dollars`")
+	flags.IntVar(&f.limits.MaxInstances, "max-instances", 0, "never more than `N` instances at once")
+	flags.StringVar(&f.limits.Cloud, "cloud", "", "use only this `cloud` of the configuration")
+	flags.StringVar(&f.spot, "spot", "", "`prefer`, require or never, for every job of the batch")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "only say what would be rented, as drover plan does")
+	flags.DurationVar(&f.limits.Keep, "keep", 0, "keep the instances of failed jobs this long, for a look")
+	flags.StringVar(&f.resume, "resume", "", "go on with the run of this `ID`; without one, with the last run of this folder")
+	flags.Lookup("resume").NoOptDefVal = lastOfFolder
+	flags.StringVar(&f.out, "out", "drover-out", "lay the results under this `folder`")
+	flags.BoolVar(&f.failed, "failed", false, "with --resume: run again what failed or was cancelled, as the batch file and its inputs are now")
+	trustFlag(cmd, &f.trust)
+	flags.StringVar(&f.notify, "notify", "", "post a message to this `URL` once all is final: of Slack or ntfy, or your own, which gets JSON")
+	flags.BoolVar(&f.cancel, "cancel-on-interrupt", false, "Ctrl-C, SIGTERM and SIGHUP cancel what is left and destroy the instances, as for CI")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "tell everything that happens")
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if f.resume == lastOfFolder {
+			return completeRuns(cmd, args, typed)
+		}
+		return completeBatch(cmd, args, typed)
+	}
+	complete(cmd, "cloud", a.completeClouds)
+	complete(cmd, "spot", completeWords("prefer", "require", "never"))
+	complete(cmd, "resume", completeRuns)
+	return cmd
+}
+
+// lastOfFolder is what --resume says without an ID.
+const lastOfFolder = "last"
+
+// whichRun settles which run is resumed, and returns what else there is on the command line.
+func (f *runFlags) whichRun(cmd *cobra.Command, args []string) (rest []string, err error) {
+	switch {
+	case f.resume != lastOfFolder:
+	case len(args) > 0 && cmd.ArgsLenAtDash() != 0:
+		f.resume, args = args[0], args[1:]
+	default:
+		here, err := os.Getwd()
+		if err != nil {
+			return nil, err
+		}
+		f.resume, err = lastRun(cmd.Context(), here, f.failed)
+		return args, err
+	}
+	return args, nil
+}
+
+// onlyResumes refuses what a run that is resumed would take no notice of: it goes on as it was begun. What is written down of the run may be
+// given again, and is compared once the run is found.
+func (f *runFlags) onlyResumes(flags *pflag.FlagSet, args []string) error {
+	if f.resume == "" {
+		return drover.Errorf(drover.KindInvalid, "--resume needs the ID of a run").WithHint("drover runs lists those that can go on")
+	}
+	extra := strings.Join(args, " ")
+	flags.Visit(func(flag *pflag.Flag) {
+		switch {
+		case slices.Contains([]string{"config", "out", "cloud", "max-instances", "max-cost", "keep"}, flag.Name):
+			f.repeated = append(f.repeated, flag.Name)
+		case !slices.Contains([]string{"resume", "failed", "trust-records", "cancel-on-interrupt", "verbose", "output"}, flag.Name):
+			extra = "--" + flag.Name
+		}
+	})
+	if extra == "" {
+		return nil
+	}
+	return drover.Errorf(drover.KindInvalid, "a run is resumed as it was begun: %s changes nothing", extra).WithHint("drover run --resume %s", f.resume)
+}
+
+func (a *app) runBatch(ctx context.Context, f runFlags, args []string) error {
+	if f.dryRun {
+		return a.plan(ctx, f, args)
+	}
+	folder, p, err := a.beginRun(ctx, f, args)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	c, err := a.loadConfig(p.Config, p.Limits.Cloud)
+	if err != nil {
+		return err
+	}
+	return a.drive(ctx, folder, p, c, f)
+}
+
+// beginRun checks everything that can be checked and writes the run down; or finds the one to resume. Nothing is rented yet.
+func (a *app) beginRun(ctx context.Context, f runFlags, args []string) (*daemon.RunFolder, daemon.RunPlan, error) {
+	if f.failed {
+		return a.redo(ctx, f.resume)
+	}
+	if f.resume != "" {
+		folder, err := daemon.FindRunFolder(f.resume)
+		if err != nil {
+			return nil, daemon.RunPlan{}, err
+		}
+		p, err := folder.Load()
+		if err == nil {
+			err = f.asBegun(a.config, p)
+		}
+		if err != nil {
+			folder.Close()
+		}
+		return folder, p, err
+	}
+	p, _, err := a.prepare(ctx, f, args)
+	if err != nil {
+		return nil, p, err
+	}
+	folder, err := daemon.NewRunFolder()
+	if err != nil {
+		return nil, p, err
+	}
+	p.Began = time.Now()
+	if err := folder.Save(p); err != nil {
+		return nil, p, errors.Join(err, folder.Remove(), folder.Close())
+	}
+	return folder, p, nil
+}
+
+// prepare reads what is to be run and where, and refuses what cannot work: before anything is created.
+func (a *app) prepare(ctx context.Context, f runFlags, args []string) (p daemon.RunPlan, c *config.Config, err error) {
+	if c, err = a.listedConfig(a.config, f.limits.Cloud, a.lists); err != nil {
+		return p, nil, err
+	}
+	w, err := f.work(args)
+	if err != nil {
+		return p, nil, err
+	}
+	if err := f.limits.Check(); err != nil {
+		return p, nil, err
+	}
+	p = daemon.RunPlan{Batch: w.batch, Limits: f.limits, Spot: f.spot, New: true, Streamed: w.streamed}
+	if w.file != nil {
+		if p.File, err = filepath.Abs(args[0]); err != nil {
+			return p, nil, err
+		}
+	}
+	if p.Limits.MaxCost, err = parseCost(f.cost); err != nil {
+		return p, nil, err
+	}
+	if err := overrideSpot(&p.Batch, f.spot); err != nil {
+		return p, nil, err
+	}
+	if f.notify != "" {
+		if err := config.CheckNotify(f.notify); err != nil {
+			return p, nil, err
+		}
+		p.Batch.Notify = &drover.Notify{URL: f.notify, On: []string{drover.NotifyFinal}}
+	}
+	if p.Folder, err = os.Getwd(); err != nil {
+		return p, nil, err
+	}
+	if a.config != "" {
+		if p.Config, err = filepath.Abs(a.config); err != nil {
+			return p, nil, err
+		}
+	}
+	if p.Out, err = filepath.Abs(filepath.Join(f.out, p.Batch.Name)); err != nil {
+		return p, nil, err
+	}
+	if err := checkInputs(p.Batch); err != nil {
+		return p, nil, err
+	}
+	return p, c, a.checkFits(ctx, c, w, p.Batch)
+}
+
+func parseCost(text string) (drover.Money, error) {
+	if text == "" {
+		return 0, nil
+	}
+	m, err := drover.ParseMoney(text)
+	if err != nil || m == 0 {
+		return 0, drover.Errorf(drover.KindInvalid, "--max-cost %s is not an amount of dollars above nothing", text).WithHint("write --max-cost 5 or --max-cost 0.25")
+	}
+	return m, nil
+}
+
+func overrideSpot(b *drover.Batch, spot string) error {
+	switch policy := drover.SpotPolicy(spot); policy {
+	case "":
+	case drover.SpotPrefer, drover.SpotRequire, drover.SpotNever:
+		for i := range b.Jobs {
+			b.Jobs[i].Spot = policy
+		}
+	default:
+		return drover.Errorf(drover.KindInvalid, "--spot %s is not known", spot).WithHint("write prefer, require or never")
+	}
+	return nil
+}
+
+// drive runs the run to its end and says how it went.
+func (a *app) drive(ctx context.Context, folder *daemon.RunFolder, p daemon.RunPlan, c *config.Config, f runFlags) error {
+	ui := a.newProgress(p, daemon.Settings(c, p.Limits), f.verbose)
+	defer ui.close()
+	fl, err := daemon.OpenFleet(ctx, daemon.FleetOptions{
+		Program: a.program,
+		Fleet:   folder.ID, Config: c, Limits: p.Limits, DB: folder.File("drover.db"), File: folder.File,
+		Results: p.Out, Kept: keptOf(p), Trust: f.trust, Log: ui.log(), Watch: ui.note, Left: daemon.NoneLeft,
+		Accepted: func() error { return setAside(folder, &p, ui) },
+	})
+	if err != nil && folder.Fresh {
+		return errors.Join(err, folder.Remove())
+	}
+	if err != nil {
+		return err
+	}
+	defer fl.Close()
+	if folder.Fresh && !p.Streamed {
+		ui.say("run %s begins; killed, it goes on by drover run --resume %s", folder.ID, folder.ID)
+	}
+	s := &session{app: a, fleet: fl, folder: folder, plan: p, config: c, ui: ui, cancelOnInterrupt: f.cancel}
+	sum, err := s.run(ctx)
+	if err != nil {
+		return err
+	}
+	ui.close()
+	if s.stopped {
+		return s.tellStopped(sum)
+	}
+	if err := a.summarize(ctx, s, sum); err != nil {
+		return err
+	}
+	fl.Close()
+	failed := sum.Failed+sum.Cancelled > 0
+	if err := folder.Finish(failed); err != nil {
+		return err
+	}
+	err = s.verdict(sum)
+	if err != nil && !p.Streamed {
+		fmt.Fprintf(a.err, "what led to it is recorded: drover replay %s\n", folder.ID)
+	}
+	if failed && !p.Streamed {
+		fmt.Fprintf(a.err, "to run again what failed: drover run --resume %s --failed\n", folder.ID)
+	}
+	return err
+}
+
+// session is one run while it runs.
+type session struct {
+	app         *app
+	fleet       *daemon.Fleet
+	folder      *daemon.RunFolder
+	plan        daemon.RunPlan
+	config      *config.Config
+	ui          *progress
+	began       time.Time
+	interrupted bool
+	stopping    bool // it was interrupted so that a resume goes on
+	stopped     bool // and nothing runs any more
+	closing     bool
+	done        bool        // every job was final before it was interrupted
+	incomplete  atomic.Bool // output was not shown whole
+
+	cancelOnInterrupt bool // a signal ends the run for good
+}
+
+// run drives the fleet until every job is final and every instance gone.
+func (s *session) run(ctx context.Context) (drover.Summary, error) {
+	s.began = time.Now()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ended := make(chan error, 1)
+	go func() {
+		err := s.fleet.Controller.Run(ctx)
+		cancel(err)
+		ended <- err
+	}()
+	go s.fleet.ServeAttempts(ctx, s.api())
+	err := s.finish(ctx)
+	if err == nil {
+		s.fleet.Controller.Sweep(ctx, driver.Ended)
+		s.fleet.Controller.Tell(ctx)
+	}
+	cancel(nil)
+	if runErr := <-ended; runErr != nil {
+		err = runErr
+	}
+	if err != nil {
+		return drover.Summary{}, s.unfinished(err)
+	}
+	return s.fleet.Store.Summary(context.WithoutCancel(ctx), drover.TimeOf(time.Now()))
+}
+
+// api is what the run's jobs ask at DROVER_API. Nobody else can reach it.
+func (s *session) api() *httpapi.Handler {
+	return httpapi.New(httpapi.Config{
+		Service: s.fleet.Controller, Authenticate: s.fleet.Attempt, Log: s.ui.log(), Version: s.app.program.Version,
+	})
+}
+
+// unfinished tells how to go on with, or clean up after, a run that ended before its work did.
+func (s *session) unfinished(err error) error {
+	var quiet exit
+	if errors.As(err, &quiet) {
+		return err
+	}
+	return drover.AsError(err, drover.KindInternal).WithHint("drover run --resume %s goes on; drover replay %s shows what led to it", s.folder.ID, s.folder.ID)
+}
+
+// glance is how often a run is looked at, so that it seems alive and ends soon after its last instance.
+const glance = 50 * time.Millisecond
+
+// untilNext is how long not to look again after a look that took so long: counting a large batch is not to take the time of its jobs.
+func untilNext(took time.Duration) time.Duration { return min(max(glance, 20*took), interval) }
+
+// finish submits the batch, unless an earlier process did, and sees the fleet through to its end.
+func (s *session) finish(ctx context.Context) error {
+	signals := make(chan os.Signal, 3)
+	notifySignals(signals)
+	defer signal.Stop(signals)
+	if err := s.submitOrLeave(ctx, signals); err != nil {
+		return err
+	}
+	shown := s.follow(ctx, signals)
+	tick := time.NewTimer(0)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case sig := <-signals:
+			if err := s.interrupt(ctx, sig); err != nil {
+				return err
+			}
+		case <-tick.C:
+			looked := time.Now()
+			atRest, err := s.look(ctx, isClosed(shown))
+			if err != nil || atRest {
+				return err
+			}
+			tick.Reset(untilNext(time.Since(looked)))
+		}
+	}
+}
+
+// submitOrLeave submits the batch, whose inputs may be large; a signal meanwhile ends the run before it has begun.
+func (s *session) submitOrLeave(ctx context.Context, signals <-chan os.Signal) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	submitted := make(chan error, 1)
+	go func() { submitted <- s.submit(ctx) }()
+	select {
+	case err := <-submitted:
+		return err
+	case sig := <-signals:
+		cancel()
+		if err := <-submitted; err == nil {
+			return s.interrupt(context.WithoutCancel(ctx), sig) // the batch was in already
+		}
+		return s.leaveBeforeBegin(sig)
+	}
+}
+
+// look shows how the run stands, closes the fleet once every job is final and all is shown, and reports whether nothing is left.
+func (s *session) look(ctx context.Context, shown bool) (atRest bool, err error) {
+	st, err := s.status(ctx)
+	if err != nil {
+		return false, err
+	}
+	s.ui.show(st)
+	if st.Jobs == 0 && !s.closing && shown {
+		s.closing, s.done = true, !s.interrupted
+		s.fleet.Controller.CloseFleet(ctx, s.interrupted)
+		if err := s.tellKept(ctx); err != nil {
+			return false, err
+		}
+	}
+	if s.stopping && st.Jobs > 0 {
+		s.stopped = st.Draining && (st.drained || s.folder.Fresh && len(st.Instances) == 0)
+		return s.stopped, nil
+	}
+	nothing := st.rest || s.folder.Fresh && len(st.Instances) == 0 // of a run that is new nothing can be that was not seen
+	return s.closing && st.Jobs == 0 && nothing, nil
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// submit submits the batch once: the records tell whether that was done before.
+func (s *session) submit(ctx context.Context) error {
+	counts, err := s.fleet.Store.Counts(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range counts {
+		if n > 0 {
+			return nil
+		}
+	}
+	if err := keepInputs(ctx, &s.plan.Batch, s.fleet.Inputs); err != nil {
+		return err
+	}
+	_, err = s.fleet.Controller.Submit(ctx, drover.Submission{Batch: s.plan.Batch})
+	return err
+}
+
+func (s *session) status(ctx context.Context) (st runStatus, err error) {
+	if st.counts, err = s.fleet.Store.Counts(ctx); err != nil {
+		return st, err
+	}
+	err = s.fleet.Controller.Query(ctx, func(e *engine.Engine) { st.Status, st.rest, st.drained = e.Status(), e.AtRest(), e.Drained() })
+	// What is submitted but not yet taken by the engine is known to the store alone.
+	st.Jobs += st.counts[drover.JobQueued] - min(st.counts[drover.JobQueued], st.Queued)
+	return st, err
+}
+
+// verdict is the exit code of a run that came to its end.
+func (s *session) verdict(sum drover.Summary) error {
+	switch {
+	case s.interrupted && !s.done:
+		return exit(exitInterrupted)
+	case sum.Failed+sum.Cancelled > 0 || s.incomplete.Load():
+		return exit(exitWorkFailed)
+	}
+	return nil
+}

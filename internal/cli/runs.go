@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+	"drover/internal/daemon"
+	"drover/internal/human"
+	"drover/internal/store"
+)
+
+func (a *app) runsCommand() *cobra.Command {
+	return named(&cobra.Command{
+		Use:   "runs",
+		Short: "List this user's runs that can go on, with their state",
+		Long: `List this user's runs that can go on, the latest first.
+
+  running   a process drives it
+  detached  no process drives it, and its instances may still be there, with jobs that keep running
+  stopped   no process drives it, and it has no instances
+  failed    it came to its end, and jobs of it failed or were cancelled; the last 20 of them are kept
+
+'drover run --resume RUN' goes on with a run, with --failed it runs again what failed; 'drover gc --fleet RUN --destroy' gives up one that did
+not come to its end.`,
+		Example: "  drover runs\n  drover runs -o json",
+		Args:    wantArgs(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list, err := listRuns(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return printList(a, runListing, each(list))
+		},
+	})
+}
+
+// runState says who drives a run, and what there is of it.
+type runState string
+
+const (
+	runRunning  runState = "running"
+	runDetached runState = "detached"
+	runStopped  runState = "stopped"
+	runFailed   runState = "failed"
+)
+
+// runRow is one run of `drover runs`.
+type runRow struct {
+	Run       string    `json:"run"`
+	Batch     string    `json:"batch"`
+	State     runState  `json:"state"`
+	Jobs      int       `json:"jobs"`
+	Queued    int       `json:"queued"`
+	Running   int       `json:"running"`
+	Succeeded int       `json:"succeeded"`
+	Failed    int       `json:"failed"`
+	Cancelled int       `json:"cancelled"`
+	Instances int       `json:"instances"`
+	Begun     time.Time `json:"begun"`
+	Folder    string    `json:"folder"` // in which it was begun
+	Out       string    `json:"out"`
+}
+
+var runListing = listing[runRow]{
+	name: func(r runRow) string { return r.Run },
+	none: "no run is left that could go on",
+	columns: []column[runRow]{
+		{title: "RUN", text: func(r runRow) string { return r.Run }},
+		{title: "BATCH", text: func(r runRow) string { return r.Batch }},
+		{title: "STATE", text: func(r runRow) string { return string(r.State) }},
+		{title: "FINAL", text: func(r runRow) string { return fmt.Sprintf("%d/%d", r.Succeeded+r.Failed+r.Cancelled, r.Jobs) }, right: true},
+		{title: "FAILED", text: func(r runRow) string { return fmt.Sprint(r.Failed) }, right: true},
+		{title: "INSTANCES", text: func(r runRow) string { return fmt.Sprint(r.Instances) }, right: true},
+		{title: "AGE", text: func(r runRow) string { return human.AgeOf(&r.Begun) }, right: true},
+		{title: "RESULTS", text: func(r runRow) string { return relative(r.Out) }},
+		{title: "FOLDER", text: func(r runRow) string { return r.Folder }, wide: true},
+	},
+}
+
+// listRuns reads the runs of this user, the latest first.
+func listRuns(ctx context.Context) ([]runRow, error) {
+	home, err := daemon.StateHome()
+	if err != nil {
+		return nil, err
+	}
+	list := []runRow{}
+	for _, place := range []string{home, daemon.EndedHome(home)} {
+		for _, id := range daemon.UnfinishedRuns(place) {
+			row, err := readRun(ctx, &daemon.RunFolder{ID: id, Path: filepath.Join(place, id)})
+			if drover.KindOf(err) == drover.KindNotFound {
+				continue // it came to its end just now
+			}
+			if err != nil {
+				return nil, fmt.Errorf("reading run %s: %w", id, err)
+			}
+			if place != home {
+				row.State = runFailed
+			}
+			list = append(list, row)
+		}
+	}
+	slices.SortFunc(list, func(a, b runRow) int { return b.Begun.Compare(a.Begun) })
+	return list, nil
+}
+
+func readRun(ctx context.Context, f *daemon.RunFolder) (row runRow, err error) {
+	p, err := f.Load()
+	if err != nil {
+		return row, err
+	}
+	row = runRow{Run: f.ID, Batch: p.Batch.Name, State: runStopped, Begun: p.Began.UTC(), Folder: p.Folder, Out: p.Out}
+	if err := row.count(ctx, f.File("drover.db")); err != nil {
+		return row, err
+	}
+	if row.Jobs == 0 { // its batch was not submitted yet
+		for _, j := range p.Batch.Jobs {
+			row.Jobs += j.Array.Size()
+		}
+		row.Queued = row.Jobs
+	}
+	switch {
+	case driven(f):
+		row.State = runRunning
+	case row.Instances > 0:
+		row.State = runDetached
+	}
+	return row, nil
+}
+
+// count takes in what a run's records say.
+func (r *runRow) count(ctx context.Context, db string) error {
+	if _, err := os.Stat(db); err != nil {
+		return nil // it was killed before it began
+	}
+	s, err := store.Open(ctx, db)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	counts, err := s.Counts(ctx)
+	if err != nil {
+		return err
+	}
+	r.Queued, r.Running = counts[drover.JobQueued], counts[drover.JobRunning]
+	r.Succeeded, r.Failed, r.Cancelled = counts[drover.JobSucceeded], counts[drover.JobFailed], counts[drover.JobCancelled]
+	r.Jobs = r.Queued + r.Running + r.Succeeded + r.Failed + r.Cancelled
+	instances, err := s.Instances(ctx, drover.TimeOf(time.Now()), drover.InstanceFilter{Limit: -1})
+	r.Instances = len(instances)
+	return err
+}
+
+// driven reports whether a process drives the run now.
+func driven(f *daemon.RunFolder) bool {
+	lock, err := store.LockFile(f.File("drover.db"))
+	if err != nil {
+		return drover.KindOf(err) == drover.KindConflict
+	}
+	lock.Unlock()
+	return false
+}
+
+// lastRun is the run that was begun last in a folder and that no process drives: one that came to its end with failures, or one that did not.
+func lastRun(ctx context.Context, folder string, failed bool) (string, error) {
+	list, err := listRuns(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, r := range list {
+		if r.Folder == folder && r.State != runRunning && failed == (r.State == runFailed) {
+			return r.Run, nil
+		}
+	}
+	return "", drover.Errorf(drover.KindNotFound, "no run that was begun in this folder can go on").WithHint("drover runs lists those of every folder")
+}

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+	"drover/internal/config"
+	"drover/internal/daemon"
+)
+
+// serveFlags are the flags of `drover serve`.
+type serveFlags struct {
+	drain   bool
+	trust   bool
+	verbose bool
+	logs    string
+	status  time.Duration // how often the status line comes
+}
+
+func (a *app) serveCommand() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve -c drover.yaml",
+		Short: "Run the controller: a queue that many people feed, over HTTP",
+		Long: `Run the controller: a queue with an API, over every cloud of the configuration. It goes on with whatever an earlier controller of the same
+state left, however that one ended.
+
+SIGTERM or Ctrl-C ends it and leaves instances and jobs as they are; the next one goes on with them. With --drain it first lets what runs
+finish and destroys the instances; a second signal ends it at once. SIGHUP, or editing the file, has it read its configuration again;
+one that is not good is refused, and the last good one stays.`,
+		Example: `  drover serve -c drover.yaml
+  drover serve -c drover.yaml --drain     # for a last time`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), f) },
+	}
+	cmd.Flags().BoolVar(&f.drain, "drain", false, "when told to end, finish what runs and destroy the instances first")
+	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "log everything")
+	cmd.Flags().StringVar(&f.logs, "log", "", "log as `text` or json; left out: text on a terminal, json elsewhere")
+	cmd.Flags().DurationVar(&f.status, "status-interval", time.Minute, "how often to log how the fleet does, while something runs or waits; 0: never")
+	trustFlag(cmd, &f.trust)
+	complete(cmd, "log", completeWords("text", "json"))
+	return cmd
+}
+
+// trustFlag lets somebody who knows better begin at once with records that may be an older copy.
+func trustFlag(cmd *cobra.Command, trust *bool) {
+	cmd.Flags().BoolVar(trust, "trust-records", false, "go on at once with records that may be an older copy, without first seeing what runs")
+}
+
+// logger is the daemon's, on standard error.
+func (a *app) logger(f serveFlags) (*slog.Logger, error) {
+	o := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if f.verbose {
+		o.Level = slog.LevelDebug
+	}
+	switch cmp.Or(f.logs, a.logFormat()) {
+	case "text":
+		return slog.New(slog.NewTextHandler(a.err, o)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(a.err, o)), nil
+	}
+	return nil, drover.Errorf(drover.KindInvalid, "--log %s is not known", f.logs).WithHint("write --log text or --log json")
+}
+
+// logFormat is how to log unless told otherwise: text for people, JSON for what gathers logs.
+func (a *app) logFormat() string {
+	if a.terminal {
+		return "text"
+	}
+	return "json"
+}
+
+func (a *app) serve(ctx context.Context, f serveFlags) error {
+	if a.config == "" {
+		return drover.Errorf(drover.KindInvalid, "a controller needs a configuration").WithHint("drover serve -c drover.yaml; drover config example shows one")
+	}
+	log, err := a.logger(f)
+	if err != nil {
+		return err
+	}
+	return daemon.Serve(ctx, daemon.Options{
+		Program: a.program, File: a.config, Load: func() (*config.Config, error) { return a.loadConfig(a.config, "") },
+		Drain: f.drain, Trust: f.trust, Status: f.status, Log: log,
+	})
+}

@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"drover/internal/human"
+
+	"drover"
+)
+
+// showJob prints all there is to know of a job.
+func (a *app) showJob(j drover.Job) error {
+	var f facts
+	f.add("id", j.ID.String())
+	f.add("name", j.Name)
+	f.add("batch", j.Batch)
+	f.add("user", j.User)
+	f.add("state", jobStateWords(j))
+	f.add("reason", reasonWords(j.Reason))
+	if j.Array != nil {
+		f.add("array", j.Array.String())
+		f.add("gangs", gangWords(j))
+		f.add("elements", countWords(j.Counts))
+	}
+	if j.ExitCode != nil {
+		f.add("exit code", fmt.Sprint(*j.ExitCode))
+	}
+	f.add("file", j.File)
+	f.add("command", commandWords(j.Command))
+	f.add("image", j.Image)
+	f.add("needs", needWords(j.Resources))
+	f.add("placement", placementWords(j.Placement))
+	f.add("spot", string(j.Spot))
+	f.add("after", strings.Join(j.After, ", "))
+	f.add("after the end of", strings.Join(j.AfterAny, ", "))
+	if j.Timeout > 0 {
+		f.add("timeout", human.Age(time.Duration(j.Timeout)))
+	}
+	if j.Expected > 0 {
+		f.add("expected", human.Age(time.Duration(j.Expected)))
+	}
+	f.add("priority", fmt.Sprint(j.Priority))
+	f.add("labels", labelWords(j.Labels))
+	f.add("submitted", human.Stamp(&j.Submitted))
+	f.add("started", human.Stamp(j.Started))
+	f.add("ended", human.Stamp(j.Ended))
+	f.add("cost", human.Dollars(j.Cost))
+	if err := f.print(a.out); err != nil {
+		return err
+	}
+	if j.Counts[drover.JobFailed] > 0 {
+		_, err := fmt.Fprintf(a.out, "\nThose that failed: drover jobs %v --elements --state failed\n", j.ID)
+		return err
+	}
+	if len(j.Attempts) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintln(a.out); err != nil {
+		return err
+	}
+	if err := printTable(a, attemptListing, each(j.Attempts)); err != nil {
+		return err
+	}
+	for _, t := range j.Attempts {
+		for _, text := range t.Warnings {
+			if _, err := fmt.Fprintf(a.out, "warning: attempt %d: %s\n", t.Number, drover.Sanitize(text)); err != nil {
+				return err
+			}
+		}
+	}
+	if last := j.Attempts[len(j.Attempts)-1]; last.State == drover.AttemptLost {
+		_, err := fmt.Fprintf(a.out, "\nThe last lines of the runner's log: drover instances %s\n", last.Instance)
+		return err
+	}
+	return nil
+}
+
+// gangWords says how many elements of an array begin together, if any do.
+func gangWords(j drover.Job) string {
+	if j.Gang == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d elements each", j.Array.Size()/j.Gang, j.Gang)
+}
+
+var attemptListing = listing[drover.Attempt]{
+	columns: []column[drover.Attempt]{
+		{title: "ATTEMPT", text: func(t drover.Attempt) string { return fmt.Sprint(t.Number) }, right: true},
+		{title: "INSTANCE", text: func(t drover.Attempt) string { return t.Instance }},
+		{title: "MARKET", text: func(t drover.Attempt) string { return string(t.Market) }},
+		{title: "STATE", text: func(t drover.Attempt) string { return string(t.State) }},
+		{title: "EXIT", text: func(t drover.Attempt) string { return numberWords(t.ExitCode) }, right: true},
+		{title: "STARTED", text: func(t drover.Attempt) string { return human.Stamp(&t.Started) }},
+		{title: "TOOK", text: attemptTime},
+		{title: "CPU", text: func(t drover.Attempt) string { return fmt.Sprintf("%.2fs", t.CPUSeconds) }, right: true},
+		{title: "MEMORY", text: func(t drover.Attempt) string { return human.Size(t.MaxRSS) }, right: true},
+		{title: "REASON", text: func(t drover.Attempt) string { return reasonWords(t.Reason) }},
+	},
+}
+
+func attemptTime(t drover.Attempt) string {
+	if t.Ended == nil {
+		return human.AgeOf(&t.Started)
+	}
+	return human.Age(t.Ended.Sub(t.Started))
+}
+
+func numberWords(n *int) string {
+	if n == nil {
+		return ""
+	}
+	return fmt.Sprint(*n)
+}
+
+// countWords is how many elements are in each state, in the order in which they meet them.
+func countWords(counts map[drover.JobState]int) string {
+	var words []string
+	for _, s := range jobStates() {
+		if n := counts[drover.JobState(s)]; n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", n, s))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+func needWords(r drover.Resources) string {
+	words := []string{fmt.Sprintf("%v vcpus", r.CPU), "memory " + human.Size(r.Memory), "disk " + human.Size(r.Disk)}
+	if r.GPUs > 0 {
+		words = append(words, human.Plural(r.GPUs, "gpu"))
+	}
+	if r.Arch != "" {
+		words = append(words, string(r.Arch))
+	}
+	return strings.Join(words, ", ")
+}
+
+func placementWords(p drover.Placement) string {
+	var words []string
+	for _, w := range [][2]string{{"cloud", p.Cloud}, {"zone", p.Zone}, {"type", p.Type}} {
+		if w[1] != "" {
+			words = append(words, w[0]+" "+w[1])
+		}
+	}
+	if p.MaxPrice != 0 {
+		words = append(words, fmt.Sprintf("at most %v an hour", p.MaxPrice))
+	}
+	return strings.Join(words, ", ")
+}
+
+// commandWords is a command as one would type it.
+func commandWords(command []string) string {
+	words := make([]string, len(command))
+	for i, word := range command {
+		words[i] = quoted(word)
+	}
+	return strings.Join(words, " ")
+}
+
+// quoted is a word as every POSIX shell takes it for one, and for itself.
+func quoted(word string) string {
+	isPlain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_@%+=:,./-", r)
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !isPlain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

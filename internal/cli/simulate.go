@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"drover"
+	"drover/internal/daemon"
+	"drover/internal/simulate"
+	"drover/internal/trace"
+)
+
+// simulateFlags are the flags of `drover simulate`.
+type simulateFlags struct {
+	compare  []string
+	policies []string
+	memory   string
+	spot     string
+	expected string
+	seed     uint64
+	boot     time.Duration
+	taken    string
+	chart    string
+	csv      string
+}
+
+func (a *app) simulateCommand() *cobra.Command {
+	var f simulateFlags
+	cmd := &cobra.Command{
+		Use:   "simulate [flags] TRACE",
+		Short: "Say what a configuration would have done with a recorded workload",
+		Long: `Say what a configuration would have done with a recorded workload: how long jobs would have waited, which instances would have been rented,
+and what they would have cost. The controller's own decisions are made, in modelled time; nothing is rented.
+
+TRACE is a file of the Parallel Workloads Archive (.swf) or a table of jobs (.csv), compressed (.gz) or not. docs/simulate.md says what is in
+them, what is modelled and what is not.`,
+		Example: `  drover simulate -c drover.yaml jobs.csv
+  drover simulate --catalogue ec2-us-east-1.csv --policy drover,one-per-job --chart fleet.svg NASA-iPSC-1993-3.1-cln.swf.gz
+  drover simulate --compare small.yaml,large.yaml jobs.csv`,
+		Args: wantArgs(1, 1, "the file of a trace"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.simulate(cmd.Context(), f, cmd.Flags(), args[0])
+		},
+	}
+	flags, models := cmd.Flags(), simulate.DefaultModels
+	flags.StringSliceVar(&f.compare, "compare", nil, "show these configurations side by side: `a.yaml,b.yaml`")
+	flags.StringSliceVar(&f.policies, "policy", []string{string(simulate.Drover)}, "who decides: `drover`, or what older systems do: one-per-job, first-fit")
+	a.addCatalogue(flags)
+	flags.StringVar(&f.memory, "memory-per-vcpu", "2Gi", "how much `memory` a job needs for each vCPU, if the trace does not say")
+	flags.StringVar(&f.spot, "spot", "", "`prefer`, require or never, for every job")
+	flags.Uint64Var(&f.seed, "seed", models.Seed, "of boot times, interruptions and spot prices")
+	flags.DurationVar(&f.boot, "boot", models.Boot, "how long instances boot: the median")
+	flags.StringVar(&f.taken, "interruptions", "0.5%", "the `share` of running spot instances that are taken back within an hour")
+	flags.StringVar(&f.chart, "chart", "", "draw fleet, queue and money over time into `FILE.svg`")
+	flags.StringVar(&f.csv, "csv", "", "write the same as a table into `FILE.csv`")
+	flags.StringVar(&f.expected, "expected", string(simulate.ExpectNothing), "how long jobs are said to be likely to run: `none`, requested as the trace says, or actual as they ran")
+	complete(cmd, "expected", completeWords("none", "requested", "actual"))
+	complete(cmd, "spot", completeWords("prefer", "require", "never"))
+	complete(cmd, "policy", completeWords("drover", "one-per-job", "first-fit"))
+	return cmd
+}
+
+// simulate runs every policy on every configuration, and shows them side by side.
+func (a *app) simulate(ctx context.Context, f simulateFlags, flags *pflag.FlagSet, path string) error {
+	models, policies, err := f.check()
+	if err != nil {
+		return err
+	}
+	if len(f.compare) == 0 || flags.Changed("config") {
+		f.compare = slices.Insert(f.compare, 0, a.config)
+	}
+	t, err := f.trace(path)
+	if err != nil {
+		return err
+	}
+	var results []*simulate.Result
+	began := time.Now()
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // much is thrown away at once, and little kept
+	for _, file := range f.compare {
+		in, err := a.simulated(ctx, file, models)
+		if err != nil {
+			return err
+		}
+		in.Trace, in.Spot, in.Expected = t, drover.SpotPolicy(f.spot), simulate.Expected(f.expected)
+		if in.MemoryPerCPU, err = drover.ParseBytes(f.memory); err != nil {
+			return drover.Errorf(drover.KindInvalid, "--memory-per-vcpu: %v", err)
+		}
+		for _, p := range policies {
+			r, err := simulate.Run(ctx, in, p)
+			if err != nil {
+				return err
+			}
+			if len(f.compare) > 1 {
+				r.Configuration = filepath.Base(file)
+			}
+			results = append(results, r)
+		}
+	}
+	fmt.Fprintf(a.err, "%s: simulated in %v\n", t.Name, time.Since(began).Round(10*time.Millisecond))
+	show := a.printSimulated
+	if a.forPrograms() {
+		show = func(results []*simulate.Result) error { return a.print(results) }
+	}
+	return errors.Join(show(results), f.draw(a.chartTitle(f, t), results))
+}
+
+// check refuses what does not make sense of the flags.
+func (f simulateFlags) check() (m simulate.Models, policies []simulate.Policy, err error) {
+	m = simulate.Models{Seed: f.seed, Boot: f.boot}
+	for _, name := range f.policies {
+		p := simulate.Policy(name)
+		if !slices.Contains(simulate.Policies, p) {
+			return m, nil, drover.Errorf(drover.KindInvalid, "--policy %s is not known", name).WithHint("write drover, one-per-job or first-fit, or several with commas")
+		}
+		if !slices.Contains(policies, p) {
+			policies = append(policies, p)
+		}
+	}
+	if err := overrideSpot(&drover.Batch{}, f.spot); err != nil {
+		return m, nil, err
+	}
+	if !slices.Contains(simulate.Expectations, simulate.Expected(f.expected)) {
+		return m, nil, drover.Errorf(drover.KindInvalid, "--expected %s is not known", f.expected).WithHint("write none, requested or actual")
+	}
+	if f.boot < 0 || f.boot > 24*time.Hour {
+		return m, nil, drover.Errorf(drover.KindInvalid, "--boot %v is not between 0 and 24h", f.boot)
+	}
+	share, percent := strings.CutSuffix(f.taken, "%")
+	if m.Interrupted, err = strconv.ParseFloat(share, 64); percent {
+		m.Interrupted /= 100
+	}
+	if err != nil || !(m.Interrupted >= 0 && m.Interrupted <= 0.9) {
+		return m, nil, drover.Errorf(drover.KindInvalid, "--interruptions %s is not a share from 0 to 90%%", f.taken).WithHint("write 0.5%% for one of 200 instances in an hour")
+	}
+	return m, policies, nil
+}
+
+// trace reads the workload, which has to say what it is asked for.
+func (f simulateFlags) trace(path string) (*trace.Trace, error) {
+	t, err := trace.Open(path)
+	if err != nil || f.expected != string(simulate.AsRequested) {
+		return t, err
+	}
+	if !slices.ContainsFunc(t.Jobs, func(j trace.Job) bool { return j.Expected > 0 }) {
+		return nil, drover.Errorf(drover.KindInvalid, "--expected requested: %s says of no job how long it was to take", path).
+			WithHint("field 9 of a .swf says it, and column expected of a .csv; --expected actual takes for it how long each ran")
+	}
+	return t, nil
+}
+
+// simulated is what a simulation of a configuration goes by.
+func (a *app) simulated(ctx context.Context, file string, m simulate.Models) (in simulate.Input, err error) {
+	c, err := a.listedConfig(file, "", a.lists)
+	if err != nil {
+		return in, err
+	}
+	in.Models = m
+	if in.Offerings, _, err = a.listedOfferings(ctx, c, m); err != nil {
+		return in, err
+	}
+	in.Settings = daemon.Settings(c, daemon.RunLimits{})
+	for i := range in.Settings.Clouds {
+		in.Settings.Clouds[i].Billing.Least = simulate.LeastBilled
+	}
+	if len(in.Offerings) == 0 {
+		return in, drover.Errorf(drover.KindInvalid, "%s offers no type", cmp.Or(file, "the price list")).WithHint("its clouds' types: filters may let none pass")
+	}
+	simulate.Sort(in.Offerings)
+	return in, nil
+}
+
+// create makes a file that a flag names.
+func create(flag, path string) (*os.File, error) {
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, drover.Errorf(drover.KindInvalid, "--%s: %v", flag, err)
+	}
+	return file, nil
+}

@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"drover"
+	"drover/internal/chart"
+	"drover/internal/human"
+	"drover/internal/simulate"
+	"drover/internal/trace"
+)
+
+// figure is a line of what simulations are compared by.
+type figure struct {
+	name string
+	of   func(r *simulate.Result) string // empty: nothing to say
+}
+
+func number(n int) string { return strconv.Itoa(n) }
+
+// seconds is a span of time for people.
+func seconds(s float64) string {
+	if s < 10 {
+		return strconv.FormatFloat(s, 'f', 2, 64) + "s"
+	}
+	return human.Age(time.Duration(s * float64(time.Second)))
+}
+
+// cents is an amount of money to the cent.
+func cents(usd float64) string { return "$" + strconv.FormatFloat(usd, 'f', 2, 64) }
+
+// some is a number that is only shown if it is not 0.
+func some(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+var figures = []figure{
+	{"jobs", func(r *simulate.Result) string { return number(r.Jobs) }},
+	{"left out", func(r *simulate.Result) string { return some(leftOut(r)) }},
+	{"refused", func(r *simulate.Result) string { return some(r.Refused) }},
+	{"unfinished", func(r *simulate.Result) string { return some(r.Unfinished) }},
+	{"failed", func(r *simulate.Result) string { return some(r.Failed) }},
+	{"wait, mean", func(r *simulate.Result) string { return seconds(r.Wait.Mean) }},
+	{"wait, p50", func(r *simulate.Result) string { return seconds(r.Wait.P50) }},
+	{"wait, p95", func(r *simulate.Result) string { return seconds(r.Wait.P95) }},
+	{"wait, p99", func(r *simulate.Result) string { return seconds(r.Wait.P99) }},
+	{"makespan", func(r *simulate.Result) string { return seconds(r.Makespan) }},
+	{"instances", func(r *simulate.Result) string { return number(r.Instances) }},
+	{"at once", func(r *simulate.Result) string { return number(r.Peak) }},
+	{"instance-hours", func(r *simulate.Result) string { return strconv.FormatFloat(r.Hours, 'f', 1, 64) }},
+	{"interrupted attempts", func(r *simulate.Result) string { return some(r.Lost) }},
+	{"on demand", func(r *simulate.Result) string { return ofMarket(r, drover.OnDemand) }},
+	{"spot", func(r *simulate.Result) string { return ofMarket(r, drover.Spot) }},
+	{"for jobs", func(r *simulate.Result) string { return cents(r.Parts.Jobs) }},
+	{"boot", func(r *simulate.Result) string { return cents(r.Parts.Boot) }},
+	{"idle", func(r *simulate.Result) string { return cents(r.Parts.Idle) }},
+	{"waste", func(r *simulate.Result) string { return cents(r.Parts.Waste) }},
+	{"cost", func(r *simulate.Result) string { return cents(r.Cost) }},
+	{"at least", func(r *simulate.Result) string { return cents(r.Bound) }},
+	{"cost over that", func(r *simulate.Result) string { return strconv.FormatFloat(r.Ratio, 'f', 3, 64) }},
+	{"utilisation", func(r *simulate.Result) string { return strconv.FormatFloat(r.Utilisation*100, 'f', 1, 64) + "%" }},
+}
+
+func leftOut(r *simulate.Result) (n int) {
+	for _, l := range r.LeftOut {
+		n += l.Jobs
+	}
+	return n
+}
+
+func ofMarket(r *simulate.Result, market drover.Market) string {
+	for _, m := range r.Markets {
+		if m.Market == market {
+			return cents(m.Cost)
+		}
+	}
+	return ""
+}
+
+// printSimulated shows results side by side: a column each, a line for each figure that one of them has. Configurations are named above policies.
+func (a *app) printSimulated(results []*simulate.Result) error {
+	t := table{out: a.out}
+	t.head("", false)
+	policies := []cell{{}}
+	for _, r := range results {
+		policy := strings.ToUpper(string(r.Policy))
+		t.head(strings.ToUpper(cmp.Or(r.Configuration, policy)), true)
+		policies = append(policies, cell{text: policy})
+	}
+	if results[0].Configuration != "" {
+		if err := t.add(policies); err != nil {
+			return err
+		}
+	}
+	for _, f := range figures {
+		row, said := []cell{{text: f.name}}, false
+		for _, r := range results {
+			text := f.of(r)
+			row, said = append(row, cell{text: text}), said || text != ""
+		}
+		if !said {
+			continue
+		}
+		if err := t.add(row); err != nil {
+			return err
+		}
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	for _, l := range results[0].LeftOut {
+		fmt.Fprintf(a.err, "left out of the trace: %d %s\n", l.Jobs, l.Why)
+	}
+	for _, r := range results {
+		if r.WhyRefused != "" {
+			fmt.Fprintf(a.err, "%s refused %s that nothing it may rent can hold; the first is %s\n", nameOf(r), human.Plural(r.Refused, "job"), r.WhyRefused)
+		}
+	}
+	return nil
+}
+
+// nameOf tells one result from the others.
+func nameOf(r *simulate.Result) string {
+	if r.Configuration == "" {
+		return string(r.Policy)
+	}
+	return r.Configuration + " " + string(r.Policy)
+}
+
+// draw writes the chart and the table of what happened over time, as far as they are wanted.
+func (f simulateFlags) draw(title string, results []*simulate.Result) error {
+	drawChart := func(w io.Writer, results []*simulate.Result) error { return drawChart(w, title, results) }
+	for _, into := range []struct {
+		flag, path string
+		write      func(w io.Writer, results []*simulate.Result) error
+	}{{"chart", f.chart, drawChart}, {"csv", f.csv, writePoints}} {
+		if into.path == "" {
+			continue
+		}
+		file, err := create(into.flag, into.path)
+		if err != nil {
+			return err
+		}
+		err = into.write(file, results)
+		if closing := file.Close(); err == nil {
+			err = closing
+		}
+		if err != nil {
+			return fmt.Errorf("writing %s: %w", into.path, err)
+		}
+	}
+	return nil
+}
+
+// panels are what a chart shows, one below the other.
+var panels = []struct {
+	title string
+	unit  string
+	steps bool // it is an average over each span, and not what it has come to by its end
+	of    func(p simulate.Point) float64
+}{
+	{"Instances", "instances", true, func(p simulate.Point) float64 { return p.Instances }},
+	{"Rented", "vCPUs", true, func(p simulate.Point) float64 { return p.Rented }},
+	{"Waiting", "jobs", true, func(p simulate.Point) float64 { return p.Queued }},
+	{"Spent", "USD", false, func(p simulate.Point) float64 { return p.Spent }},
+}
+
+// chartTitle names the trace, and the files that say what instances cost: price lists, and configurations unless every cloud has a list.
+func (a *app) chartTitle(f simulateFlags, t *trace.Trace) string {
+	var files []string
+	for _, list := range a.lists {
+		files = append(files, filepath.Base(list.file))
+	}
+	slices.Sort(files)
+	for _, file := range f.compare {
+		if file != "" && !a.lists.everywhere() {
+			files = append(files, filepath.Base(file))
+		}
+	}
+	if len(files) == 0 {
+		files = []string{"the local cloud"}
+	}
+	return t.Name + ", prices of " + strings.Join(files, ", ")
+}
+
+func drawChart(w io.Writer, title string, results []*simulate.Result) error {
+	all := chart.Chart{Title: title}
+	for _, p := range panels {
+		panel := chart.Panel{Title: p.title, Unit: p.unit, Steps: p.steps}
+		for _, r := range results {
+			line := chart.Line{Name: nameOf(r)}
+			for _, at := range r.Points {
+				from := chart.Point{At: r.Begin.Add(at.From).Std()}
+				if p.steps {
+					from.Value = p.of(at)
+				} else if len(line.Points) > 0 {
+					from.Value = line.Points[len(line.Points)-1].Value
+				}
+				line.Points = append(line.Points, from, chart.Point{At: r.Begin.Add(at.To).Std(), Value: p.of(at)})
+			}
+			panel.Lines = append(panel.Lines, line)
+		}
+		all.Panels = append(all.Panels, panel)
+	}
+	return all.SVG(w)
+}
+
+// writePoints writes a line for each span of time of each result.
+func writePoints(w io.Writer, results []*simulate.Result) error {
+	out := csv.NewWriter(w)
+	out.Write([]string{"configuration", "policy", "from", "seconds", "instances", "vcpus_rented", "vcpus_used", "jobs_waiting", "usd_spent"})
+	number := func(v float64) string { return strconv.FormatFloat(v, 'f', 4, 64) }
+	for _, r := range results {
+		for _, p := range r.Points {
+			out.Write([]string{
+				r.Configuration, string(r.Policy), r.Begin.Add(p.From).Std().Format(time.RFC3339), number((p.To - p.From).Seconds()),
+				number(p.Instances), number(p.Rented), number(p.Used), number(p.Queued), number(p.Spent),
+			})
+		}
+	}
+	out.Flush()
+	return out.Error()
+}

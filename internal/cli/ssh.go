@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+	"drover/internal/config"
+	"drover/internal/daemon"
+	"drover/internal/remote"
+)
+
+func (a *app) sshCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ssh INSTANCE [-- CMD ARG…]",
+		Short: "Log in to an instance, or run a command there",
+		Long: `Log in to an instance with ssh(1), or run a command there. The instance has to prove that it is the one that the controller knows; your
+agent is not forwarded. On the controller's own host, with -c, the fleet's key logs in; elsewhere your own keys have to.
+
+One argument is a line for the instance's shell; several are a command and its arguments, as they stand.`,
+		Example: "  drover ssh 3\n  drover ssh 3 -- uptime\n  drover ssh 3 -- 'ps aux | head'",
+		Args:    wantArgs(1, -1, "an INSTANCE"),
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
+			in, err := svc.Instance(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return a.ssh(in, args[1:])
+		}),
+	}
+	cmd.ValidArgsFunction = a.completeInstances
+	return cmd
+}
+
+// ssh runs ssh(1) against an instance, with what it has to know in a folder that goes afterwards.
+func (a *app) ssh(in drover.Instance, command []string) error {
+	program, err := exec.LookPath("ssh")
+	if err != nil {
+		return drover.Errorf(drover.KindInvalid, "there is no ssh on this host").WithHint("install OpenSSH's client")
+	}
+	folder, err := os.MkdirTemp("", "drover-ssh-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	args, err := a.sshArgs(in, folder)
+	if err != nil {
+		return err
+	}
+	return runHere(program, append(args, remoteCommand(command)...))
+}
+
+// sshArgs is how ssh(1) is called. The instance goes by its name among the known hosts, so its address does not matter there.
+func (a *app) sshArgs(in drover.Instance, folder string) ([]string, error) {
+	host, port, key, err := loginOf(in)
+	if err != nil {
+		return nil, err
+	}
+	known := filepath.Join(folder, "known_hosts")
+	if err := os.WriteFile(known, []byte(in.Name+" "+key+"\n"), 0o600); err != nil {
+		return nil, err
+	}
+	args := []string{"-a", "-x", "-p", port, "-l", in.Login.User}
+	for _, option := range []string{
+		"StrictHostKeyChecking=yes", `UserKnownHostsFile="` + known + `"`, "GlobalKnownHostsFile=/dev/null", "KnownHostsCommand=none",
+		"HostKeyAlias=" + in.Name, "CheckHostIP=no", "UpdateHostKeys=no", "VerifyHostKeyDNS=no", "ControlPath=none", "LogLevel=ERROR",
+	} {
+		args = append(args, "-o", option)
+	}
+	logins, err := a.fleetLogins(in.Cloud, folder)
+	if err != nil {
+		return nil, err
+	}
+	if len(logins) > 0 {
+		args = append(args, "-o", "IdentitiesOnly=yes")
+	}
+	for _, login := range logins {
+		args = append(args, "-i", login)
+	}
+	return append(args, "--", host), nil
+}
+
+// loginOf is where an instance is logged in to and the key that it has to prove, in words that ssh(1) cannot take for anything else.
+func loginOf(in drover.Instance) (host, port, key string, err error) {
+	refused := func(why string) error {
+		return drover.Errorf(drover.KindConflict, "instance %s cannot be logged in to: %s", in.Name, why).WithHint("drover instances %s says how it is", in.Name)
+	}
+	if in.Login == nil || in.Login.Address == "" {
+		return "", "", "", refused("its address is not known; it is " + string(in.State))
+	}
+	words := strings.Fields(in.Login.HostKey)
+	if len(words) < 2 {
+		return "", "", "", refused("its host key is not known, so it could be anyone")
+	}
+	host, port, err = net.SplitHostPort(in.Login.Address)
+	if err != nil || host == "" || strings.HasPrefix(host, "-") || in.Login.User == "" {
+		return "", "", "", refused("its address is not one: " + in.Login.User + "@" + in.Login.Address)
+	}
+	if strings.ContainsFunc(in.Name, func(r rune) bool { return r <= ' ' || strings.ContainsRune("*?!,#|@%", r) }) {
+		return "", "", "", refused("its name is not one that ssh takes")
+	}
+	return host, port, words[0] + " " + words[1], nil
+}
+
+// fleetLogins are the files of the keys that log in to a cloud's instances, if the configuration in force is that of a controller on this
+// host: those that it names, and the fleet's own, which is laid in the folder. Without one, people's own keys are theirs to offer.
+func (a *app) fleetLogins(cloud, folder string) ([]string, error) {
+	if a.config == "" {
+		fmt.Fprintln(a.err, "your own keys have to log in: the fleet's is used on its controller's host, with -c FILE")
+		return nil, nil
+	}
+	c, daemon, err := a.daemon()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(daemon.File("fleet.key")); err != nil {
+		fmt.Fprintf(a.err, "your own keys have to log in: %s\n", drover.Sanitize(err.Error()))
+		return nil, nil
+	}
+	key, err := remote.LoadOrCreateFleetKey(daemon.File("fleet.key"))
+	if err != nil {
+		return nil, err
+	}
+	login, err := key.LoginKeyFile()
+	if err != nil {
+		return nil, err
+	}
+	own := filepath.Join(folder, "login.key")
+	return append(loginKeys(c, cloud), own), os.WriteFile(own, []byte(login.Reveal()), 0o600)
+}
+
+// loginKeys are the files of the keys that a configuration names for a cloud's instances.
+func loginKeys(c *config.Config, cloud string) (files []string) {
+	for _, cl := range c.Clouds {
+		if cl.Name == cloud {
+			files = daemon.Paths(cl.SSH.Keys)
+		}
+	}
+	return files
+}
+
+// remoteCommand is what the instance's shell gets.
+func remoteCommand(command []string) []string {
+	if len(command) < 2 {
+		return command
+	}
+	return []string{commandWords(command)}
+}
+
+// runHere runs a program on this terminal and ends as it does. Ctrl-C is the program's.
+func runHere(program string, args []string) error {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGQUIT)
+	defer signal.Stop(signals)
+	cmd := exec.Command(program, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	err := cmd.Run()
+	var ended *exec.ExitError
+	switch {
+	case !errors.As(err, &ended):
+		return err
+	case ended.Sys().(syscall.WaitStatus).Signaled():
+		return exit(128 + int(ended.Sys().(syscall.WaitStatus).Signal()))
+	}
+	return exit(ended.ExitCode())
+}

@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"drover"
+)
+
+// inputWait is how long a pipe has to bring what there may be to read. What is written to it before the command line is begun is there at once.
+const inputWait = 100 // milliseconds
+
+// refuseInput refuses a command to which something is piped, of which a job would get nothing.
+func refuseInput(stdin *os.File) error {
+	if !hasInput(stdin) {
+		return nil
+	}
+	return drover.Errorf(drover.KindInvalid, "there is something on standard input, and a job gets none of it").
+		WithHint(`lay it in a file: --input FILE -- sh -c "CMD < FILE"; or end the command line with < /dev/null`)
+}
+
+// hasInput reports whether there is something to read in a pipe or a file. Of a terminal, and of what is silent, it is not.
+func hasInput(stdin *os.File) bool {
+	info, err := stdin.Stat()
+	switch {
+	case err != nil:
+		return false
+	case info.Mode().IsRegular():
+		at, err := stdin.Seek(0, io.SeekCurrent)
+		return err == nil && at < info.Size()
+	case info.Mode()&os.ModeNamedPipe == 0:
+		return false
+	}
+	poll := []unix.PollFd{{Fd: int32(stdin.Fd()), Events: unix.POLLIN}}
+	n, err := unix.Poll(poll, inputWait)
+	return err == nil && n == 1 && poll[0].Revents&unix.POLLIN != 0
+}

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+)
+
+// submitFlags are the flags of `drover submit`.
+type submitFlags struct {
+	jobFlags
+	spot     string
+	key      string
+	user     string
+	wait     bool
+	follow   bool
+	patience time.Duration
+}
+
+func (a *app) submitCommand() *cobra.Command {
+	var f submitFlags
+	cmd := named(&cobra.Command{
+		Use:   "submit [flags] {BATCH.yaml | -- CMD ARG…}",
+		Short: "Give a batch, or one command, to the controller",
+		Long: `Give a batch, or one command, to the controller, with those of its inputs that the controller does not have. When it returns the jobs are
+in the queue and no crash loses them.
+
+The same submission under the same --key is taken in once, however often it is sent.`,
+		Example: `  drover submit examples/hello.yaml
+  drover submit --array 1-1000 --vcpus 2 --memory 4Gi --label project=demo -- ./simulate --seed-from-env
+  drover submit --array 8 --gang 4 -- sh -c 'echo $DROVER_GANG_INDEX of $DROVER_GANG_SIZE in gang $DROVER_GANG'
+  drover submit --wait examples/mandelbrot.yaml
+  drover submit --follow -- sh -c 'echo hello from $(hostname)'`,
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
+			return a.submit(ctx, svc, f, args)
+		}),
+	})
+	flags := cmd.Flags()
+	f.jobFlags.add(flags)
+	flags.StringVar(&f.spot, "spot", "", "`prefer`, require or never, for every job of the batch")
+	flags.StringVar(&f.user, "user", "", "submit for this `user`, as only an administrator may; left out: for the token's")
+	flags.StringVar(&f.key, "key", "", "a `word` of yours: what was submitted under it is not submitted twice")
+	flags.BoolVar(&f.wait, "wait", false, "wait until every job is final, as drover wait does")
+	flags.BoolVar(&f.follow, "follow", false, "show the output of the only job as it comes, and wait")
+	addPatience(cmd, &f.patience)
+	cmd.ValidArgsFunction = completeBatch
+	complete(cmd, "spot", completeWords("prefer", "require", "never"))
+	return cmd
+}
+
+func (a *app) submit(ctx context.Context, svc drover.Service, f submitFlags, args []string) error {
+	w, err := f.work(args)
+	if err != nil {
+		return err
+	}
+	if err := overrideSpot(&w.batch, f.spot); err != nil {
+		return err
+	}
+	if f.follow && (len(w.batch.Jobs) != 1 || w.batch.Jobs[0].Array.Set) {
+		return drover.Errorf(drover.KindInvalid, "--follow shows the output of one job, and there are more").WithHint("write --wait, and later drover logs JOB")
+	}
+	w.batch.User = f.user
+	if err := a.upload(ctx, svc, &w.batch, f.patience); err != nil {
+		return err
+	}
+	receipt, err := a.deliver(ctx, svc, drover.Submission{Batch: w.batch, Key: f.key}, f.patience)
+	if err != nil {
+		return err
+	}
+	if err := a.printReceipt(receipt, f.follow); err != nil {
+		return err
+	}
+	return a.see(ctx, svc, f, receipt)
+}
+
+// deliver submits. The key lets it be said again when no answer came, which may be because the controller was restarted at that moment.
+func (a *app) deliver(ctx context.Context, svc drover.Queue, s drover.Submission, patience time.Duration) (receipt drover.Receipt, err error) {
+	if s.Key == "" {
+		s.Key = rand.Text()
+	}
+	err = a.patiently(ctx, patience, func() error {
+		receipt, err = svc.Submit(ctx, s)
+		return err
+	})
+	return receipt, err
+}
+
+// see stays with what was submitted as long as was asked for.
+func (a *app) see(ctx context.Context, svc drover.Service, f submitFlags, receipt drover.Receipt) error {
+	var ids []drover.JobID
+	for _, j := range receipt.Jobs {
+		ids = append(ids, j.ID)
+	}
+	if f.follow {
+		if err := a.follow(ctx, svc, ids[0], a.streams(), logsFlags{patience: f.patience, tail: -1}); err != nil {
+			if ctx.Err() != nil {
+				a.goesOn(ids[:1])
+			}
+			return err
+		}
+	}
+	if f.follow || f.wait {
+		return a.waitFor(ctx, svc, ids, waitFlags{patience: f.patience, quiet: f.follow})
+	}
+	return nil
+}
+
+// streams is where a job's output goes: standard output is the receipt's alone when a program reads that.
+func (a *app) streams() streams {
+	if a.forPrograms() || a.output == outputName {
+		return streams{a.err, a.err}
+	}
+	return streams{a.out, a.err}
+}
+
+// printReceipt says what the jobs are called. With the output of the job on standard output, people are told beside it.
+func (a *app) printReceipt(r drover.Receipt, beside bool) error {
+	out := a.out
+	switch {
+	case a.forPrograms():
+		return a.print(r)
+	case a.output == outputName:
+		for _, j := range r.Jobs {
+			if _, err := fmt.Fprintln(out, j.ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	case beside:
+		out = a.err
+	}
+	_, err := fmt.Fprintln(out, drover.Sanitize(fmt.Sprintf("submitted batch %s: %s", r.Batch, listed(r.Jobs))))
+	return err
+}
+
+// manyJobs is from how many jobs on people are told their numbers alone.
+const manyJobs = 8
+
+// listed is jobs for people. The numbers of a batch follow one another.
+func listed(jobs []drover.SubmittedJob) string {
+	if n := len(jobs); n >= manyJobs {
+		return fmt.Sprintf("%d jobs, %v to %v", n, jobs[0].ID, jobs[n-1].ID)
+	}
+	var list []string
+	for _, j := range jobs {
+		text := fmt.Sprintf("job %v %s", j.ID, j.Name)
+		if j.Elements > 1 {
+			text += fmt.Sprintf(" (%d)", j.Elements)
+		}
+		list = append(list, text)
+	}
+	return strings.Join(list, ", ")
+}

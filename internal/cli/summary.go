@@ -1,0 +1,262 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"drover"
+	"drover/internal/human"
+	"drover/internal/store"
+)
+
+// runSummary is what `drover run -o json` prints.
+type runSummary struct {
+	Run             string       `json:"run"`
+	Batch           string       `json:"batch"`
+	Out             string       `json:"out"`
+	Outputs         []string     `json:"outputs"` // paths of what the last jobs left
+	Jobs            int          `json:"jobs"`
+	Succeeded       int          `json:"succeeded"`
+	Failed          int          `json:"failed"`
+	Cancelled       int          `json:"cancelled"`
+	Attempts        int          `json:"attempts"`
+	Instances       int          `json:"instances"`
+	InstanceSeconds float64      `json:"instance_seconds"`
+	CPUSeconds      float64      `json:"cpu_seconds"`
+	Cost            float64      `json:"cost_usd"`
+	JobCost         float64      `json:"job_cost_usd"`
+	Seconds         float64      `json:"seconds"`  // since the run began, however often it was resumed
+	Failures        []drover.Job `json:"failures"` // and what was cancelled; the first of them
+
+	Warnings []store.Warning `json:"warnings"` // what outputs lack; the first of them
+}
+
+// maxShown is how many failures, and how many outputs, people are shown.
+const maxShown = 5
+
+// maxWarned is of how many jobs programs are told what their outputs lack.
+const maxWarned = 1000
+
+// summarize says how the run went.
+func (a *app) summarize(ctx context.Context, s *session, sum drover.Summary) error {
+	failures, err := s.failures(ctx, sum)
+	if err != nil {
+		return err
+	}
+	outputs, err := s.outputs(ctx)
+	if err != nil {
+		return err
+	}
+	warnings, err := s.fleet.Store.Warnings(ctx, maxWarned)
+	if err != nil {
+		return err
+	}
+	r := runSummary{
+		Warnings: append([]store.Warning{}, warnings...),
+		Run:      s.folder.ID, Batch: s.plan.Batch.Name, Out: s.plan.Out, Outputs: outputs,
+		Jobs: sum.Jobs, Succeeded: sum.Succeeded, Failed: sum.Failed, Cancelled: sum.Cancelled, Attempts: sum.Attempts,
+		Instances: sum.Instances, InstanceSeconds: sum.InstanceSeconds, CPUSeconds: sum.CPUSeconds,
+		Cost: sum.Cost.USD(), JobCost: sum.JobCost.USD(), Seconds: time.Since(s.plan.Began).Seconds(), Failures: failures,
+	}
+	if a.forPrograms() {
+		return a.print(r)
+	}
+	out := a.out
+	if s.plan.Streamed {
+		out = a.err // standard output is the command's
+	}
+	for _, j := range failures {
+		if !s.plan.Streamed { // else it has been seen
+			a.showFailure(ctx, s, j)
+		}
+	}
+	if more := sum.Failed + sum.Cancelled - len(failures); more > 0 && !s.plan.Streamed {
+		fmt.Fprintf(a.err, "and %d more %s: %s\n", more, badWords(sum), relative(filepath.Join(r.Out, "logs")))
+	}
+	for i, w := range warnings {
+		if i == maxShown {
+			fmt.Fprintln(a.err, "and more warnings of outputs: -o json has them")
+			break
+		}
+		fmt.Fprintf(a.err, "warning: %s: %s\n", elementName(w.Name, w.Job.Index), drover.Sanitize(w.Text))
+	}
+	r.print(out, sum)
+	if !s.folder.Fresh {
+		fmt.Fprintf(out, "  resumed    %s ago; the figures are those of the whole run\n", time.Since(s.began).Round(10*time.Millisecond))
+	}
+	return nil
+}
+
+// elementName is a job, or an element of an array, as its files are called, too.
+func elementName(job string, index int) string {
+	if index < 0 {
+		return job
+	}
+	return fmt.Sprintf("%s.%d", job, index)
+}
+
+func (r runSummary) print(out io.Writer, sum drover.Summary) {
+	fmt.Fprintf(out, "%s: %s in %s\n", r.Batch, jobWords(sum), time.Duration(r.Seconds*float64(time.Second)).Round(10*time.Millisecond))
+	fmt.Fprintf(out, "  instances  %d, %.1f instance-seconds\n", r.Instances, r.InstanceSeconds)
+	fmt.Fprintf(out, "  cost       $%.6f, of which %s in jobs\n", r.Cost, share(r.JobCost, r.Cost))
+	for i, path := range r.Outputs {
+		if i == maxShown {
+			fmt.Fprintf(out, "             and %d more\n", len(r.Outputs)-maxShown)
+			break
+		}
+		fmt.Fprintf(out, "  %-10s %s\n", map[bool]string{true: "outputs"}[i == 0], drover.Sanitize(relative(path)))
+	}
+	if _, err := os.Stat(filepath.Join(r.Out, "logs")); err == nil {
+		fmt.Fprintf(out, "  logs       %s\n", relative(filepath.Join(r.Out, "logs")))
+	}
+}
+
+// badWords is what became of those that did not succeed.
+func badWords(sum drover.Summary) string {
+	switch {
+	case sum.Cancelled == 0:
+		return "failed"
+	case sum.Failed == 0:
+		return "were cancelled"
+	}
+	return "failed or were cancelled"
+}
+
+func jobWords(sum drover.Summary) string {
+	return human.Plural(sum.Jobs, "job") + ", " + countWords(map[drover.JobState]int{
+		drover.JobSucceeded: sum.Succeeded, drover.JobFailed: sum.Failed, drover.JobCancelled: sum.Cancelled,
+	})
+}
+
+func share(part, whole float64) string {
+	if whole == 0 {
+		return "0%"
+	}
+	return fmt.Sprintf("%.0f%%", 100*part/whole)
+}
+
+// relative is the path as one would type it from here, if that is shorter.
+func relative(path string) string {
+	here, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	if rel, err := filepath.Rel(here, path); err == nil && len(rel) < len(path) {
+		return rel
+	}
+	return path
+}
+
+// outputs lists the files that those jobs left for which no other job waited: what the batch was run for.
+func (s *session) outputs(ctx context.Context) (paths []string, err error) {
+	wanted := map[string]bool{}
+	for _, j := range s.plan.Batch.Jobs {
+		for _, before := range slices.Concat(j.After, j.AfterAny) {
+			wanted[before] = true
+		}
+	}
+	now := drover.TimeOf(time.Now())
+	jobs, err := s.fleet.Store.Jobs(ctx, now, drover.JobFilter{Tried: true, Limit: -1})
+	if err != nil {
+		return nil, err
+	}
+	paths = []string{}
+	for _, j := range jobs {
+		if wanted[j.Name] {
+			continue
+		}
+		outputs, err := s.fleet.Store.Outputs(ctx, j.ID.Number)
+		if err != nil {
+			return nil, err
+		}
+		for index, files := range outputs {
+			folder := filepath.Join(s.plan.Out, j.Name)
+			if index >= 0 {
+				folder = filepath.Join(folder, fmt.Sprint(index))
+			}
+			for _, f := range files {
+				paths = append(paths, filepath.Join(folder, filepath.FromSlash(f.Path)))
+			}
+		}
+	}
+	slices.Sort(paths)
+	return paths, nil
+}
+
+// failures are the first jobs that failed and, if there is room left, that were cancelled.
+func (s *session) failures(ctx context.Context, sum drover.Summary) ([]drover.Job, error) {
+	now := drover.TimeOf(time.Now())
+	failed, err := s.fleet.Store.Failures(ctx, now, maxShown)
+	if err != nil {
+		return nil, err
+	}
+	jobs := append([]drover.Job{}, failed...)
+	if sum.Cancelled == 0 || len(jobs) == maxShown {
+		return jobs, nil
+	}
+	cancelled, err := s.fleet.Store.Jobs(ctx, now, drover.JobFilter{
+		States: []drover.JobState{drover.JobCancelled}, Elements: true, Limit: maxShown - len(jobs),
+	})
+	return append(jobs, cancelled...), err
+}
+
+// showFailure says why a job failed or was cancelled, and the last that it had to say.
+func (a *app) showFailure(ctx context.Context, s *session, j drover.Job) {
+	reason := string(j.State)
+	if j.Reason != nil {
+		reason = drover.Sanitize(j.Reason.Text)
+	}
+	name := elementName(j.Name, j.ID.Index)
+	if j.File != "" {
+		name += " (" + drover.Sanitize(j.File) + ")"
+	}
+	fmt.Fprintf(a.err, "%s: %s\n", name, reason)
+	if len(j.Attempts) == 0 {
+		return // what is there was left by an earlier run
+	}
+	for _, stream := range []string{"out", "err"} {
+		path := filepath.Join(s.plan.Out, "logs", logName(j)+"."+stream)
+		for _, line := range lastLines(path, 10) {
+			fmt.Fprintf(a.err, "    %s\n", drover.SanitizeLines(line))
+		}
+	}
+	if last := j.Attempts[len(j.Attempts)-1]; last.State == drover.AttemptLost {
+		in, err := s.fleet.Store.Instance(ctx, drover.TimeOf(time.Now()), last.Instance)
+		if err != nil || len(in.RunnerLog) == 0 {
+			return // it is there to help, and the reason has been said
+		}
+		fmt.Fprintf(a.err, "    the last lines of the runner's log on %s:\n", in.Name)
+		for _, line := range in.RunnerLog {
+			fmt.Fprintf(a.err, "        %s\n", drover.Sanitize(line))
+		}
+	}
+}
+
+func logName(j drover.Job) string {
+	if j.ArrayIndex != nil {
+		return fmt.Sprintf("%s.%d", j.Name, *j.ArrayIndex)
+	}
+	return j.Name
+}
+
+// lastLines reads the last n lines of a file; none if it cannot be read.
+func lastLines(path string, n int) (lines []string) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > 16<<10 {
+		f.Seek(-16<<10, io.SeekEnd)
+	}
+	for sc := bufio.NewScanner(f); sc.Scan(); {
+		lines = append(lines, sc.Text())
+	}
+	return lines[max(0, len(lines)-n):]
+}

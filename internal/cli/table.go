@@ -1,0 +1,257 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"unicode/utf8"
+
+	"drover"
+)
+
+// listing is how a list of things is printed.
+type listing[T any] struct {
+	name    func(T) string // what -o name prints of each
+	columns []column[T]
+	none    string // what people are told when there is none
+}
+
+// column is one column of a listing's table.
+type column[T any] struct {
+	title string
+	text  func(T) string
+	color func(T) color // nil: none
+	wide  bool          // only with -o wide
+	right bool          // numbers, aligned at their ends
+}
+
+// printList prints things as they come: one array for programs, a name a line, or a table.
+func printList[T any](a *app, l listing[T], items iter.Seq2[T, error]) error {
+	switch a.output {
+	case outputJSON, outputYAML:
+		return printArray(a, items)
+	case outputName:
+		for item, err := range items {
+			if err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintln(a.out, drover.Sanitize(l.name(item))); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return printTable(a, l, items)
+}
+
+// printArray prints one array without ever holding it.
+func printArray[T any](a *app, items iter.Seq2[T, error]) error {
+	open, between, end, empty := "[", ",", "]\n", "[]\n"
+	if a.output == outputYAML {
+		open, between, end = "", "", ""
+	}
+	n := 0
+	for item, err := range items {
+		if err != nil {
+			return err
+		}
+		text, err := a.element(item)
+		if err != nil {
+			return err
+		}
+		separator := between
+		if n == 0 {
+			separator = open
+		}
+		if _, err := fmt.Fprintf(a.out, "%s%s", separator, text); err != nil {
+			return err
+		}
+		n++
+	}
+	if n == 0 {
+		end = empty
+	}
+	_, err := io.WriteString(a.out, end)
+	return err
+}
+
+func printTable[T any](a *app, l listing[T], items iter.Seq2[T, error]) error {
+	t := table{out: a.out, color: a.color}
+	var shown []column[T]
+	for _, c := range l.columns {
+		if !c.wide || a.output == outputWide {
+			shown = append(shown, c)
+			t.head(c.title, c.right)
+		}
+	}
+	n := 0
+	for item, err := range items {
+		if err != nil {
+			return err
+		}
+		row := make([]cell, len(shown))
+		for i, c := range shown {
+			row[i].text = c.text(item)
+			if c.color != nil {
+				row[i].color = c.color(item)
+			}
+		}
+		if err := t.add(row); err != nil {
+			return err
+		}
+		n++
+	}
+	if n == 0 {
+		fmt.Fprintln(a.err, l.none)
+		return nil
+	}
+	return t.flush()
+}
+
+// color is how a terminal is told to show a word.
+type color string
+
+// The colors, which only states have.
+const (
+	plain  color = ""
+	green  color = "\x1b[32m"
+	red    color = "\x1b[31m"
+	yellow color = "\x1b[33m"
+	cyan   color = "\x1b[36m"
+	faint  color = "\x1b[2m"
+	reset        = "\x1b[0m"
+)
+
+// cell is one field of a row.
+type cell struct {
+	text  string
+	color color
+}
+
+// table aligns rows. It holds as many as a page of a list has before it writes them, so that long lists show early.
+type table struct {
+	out    io.Writer
+	color  bool
+	titles []cell
+	right  []bool
+	widths []int
+	rows   [][]cell
+	begun  bool
+}
+
+func (t *table) head(title string, right bool) {
+	t.titles = append(t.titles, cell{text: title})
+	t.right = append(t.right, right)
+	t.widths = append(t.widths, utf8.RuneCountInString(title))
+}
+
+// add takes in a row, whose texts may come from anywhere.
+func (t *table) add(row []cell) error {
+	for i := range row {
+		row[i].text = drover.Sanitize(row[i].text)
+		t.widths[i] = max(t.widths[i], utf8.RuneCountInString(row[i].text))
+	}
+	t.rows = append(t.rows, row)
+	if len(t.rows) < drover.MaxPage {
+		return nil
+	}
+	return t.flush()
+}
+
+// flush writes the rows that are held.
+func (t *table) flush() error {
+	var b strings.Builder
+	if !t.begun {
+		t.begun = true
+		t.line(&b, t.titles)
+	}
+	for _, row := range t.rows {
+		t.line(&b, row)
+	}
+	t.rows = t.rows[:0]
+	_, err := io.WriteString(t.out, b.String())
+	return err
+}
+
+func (t *table) line(b *strings.Builder, row []cell) {
+	blank := 0 // not yet written, since lines do not end in any
+	for i, c := range row {
+		pad := t.widths[i] - utf8.RuneCountInString(c.text)
+		if t.right[i] {
+			blank += pad
+		}
+		if c.text != "" {
+			b.WriteString(strings.Repeat(" ", blank))
+			t.write(b, c)
+			blank = 0
+		}
+		if !t.right[i] {
+			blank += pad
+		}
+		blank += 2
+	}
+	b.WriteByte('\n')
+}
+
+func (t *table) write(b *strings.Builder, c cell) {
+	if !t.color || c.color == plain {
+		b.WriteString(c.text)
+		return
+	}
+	b.WriteString(string(c.color) + c.text + reset)
+}
+
+// jobColor is the color of a job's state.
+func jobColor(s drover.JobState) color {
+	switch s {
+	case drover.JobRunning:
+		return cyan
+	case drover.JobSucceeded:
+		return green
+	case drover.JobFailed:
+		return red
+	case drover.JobCancelled:
+		return yellow
+	}
+	return plain
+}
+
+// instanceColor is the color of an instance's state.
+func instanceColor(s drover.InstanceState) color {
+	switch s {
+	case drover.InstanceRunning:
+		return cyan
+	case drover.InstanceIdle:
+		return green
+	case drover.InstanceUnknown, drover.InstanceCreating, drover.InstanceBooting:
+		return yellow
+	case drover.InstanceStopping, drover.InstanceStopped, drover.InstanceGone:
+		return faint
+	}
+	return plain
+}
+
+// facts prints what there is to know of one thing, a line each; what is empty is left out.
+type facts struct {
+	lines [][2]string
+}
+
+func (f *facts) add(name, value string) {
+	if value != "" {
+		f.lines = append(f.lines, [2]string{name + ":", drover.Sanitize(value)})
+	}
+}
+
+func (f *facts) print(out io.Writer) error {
+	width := 0
+	for _, l := range f.lines {
+		width = max(width, len(l[0]))
+	}
+	var b strings.Builder
+	for _, l := range f.lines {
+		fmt.Fprintf(&b, "%-*s  %s\n", width, l[0], l[1])
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}

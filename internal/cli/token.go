@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"drover/internal/human"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+)
+
+func (a *app) tokenCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "token",
+		Short:   "Make, list and revoke the tokens by which people and programs reach the controller",
+		Example: "  drover token create --user ada --role submit --expires 30d",
+		RunE: func(*cobra.Command, []string) error {
+			return drover.Errorf(drover.KindInvalid, "drover token needs to know what to do").WithHint("drover token create, list or revoke")
+		},
+	}
+	cmd.AddCommand(a.tokenCreate(), a.tokenList(), a.tokenRevoke())
+	return cmd
+}
+
+func (a *app) tokenCreate() *cobra.Command {
+	var request drover.TokenRequest
+	var expires string
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "Make a token, and show it this once",
+		Long: `Make a token. It is printed alone on standard output, this once; the controller keeps only its hash.
+
+Roles, each of which may do all that those before it may: view sees the fleet, and of other users' jobs all but logs, outputs, labels and commands;
+submit submits jobs and changes one's own; operate reads and changes everybody's jobs, and instances; admin makes tokens.`,
+		Example: "  drover token create --user ada --role submit --expires 30d > token && chmod 600 token\n  drover --server https://drover.example.org --token file:token jobs",
+		Args:    wantArgs(0, 0, ""),
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, _ []string) (err error) {
+			if request.TTL, err = lifetime(expires); err != nil {
+				return err
+			}
+			return a.createToken(ctx, svc, request)
+		}),
+	}
+	cmd.Flags().StringVar(&request.User, "user", "", "`who` bears it")
+	cmd.Flags().StringVar((*string)(&request.Role), "role", "", "what it may do: `view`, submit, operate or admin")
+	cmd.Flags().StringVar(&expires, "expires", "", "end it after this `time`, such as 12h or 30d; left out: never")
+	complete(cmd, "role", completeWords(roleNames()...))
+	return cmd
+}
+
+func roleNames() (names []string) {
+	for _, r := range drover.Roles() {
+		names = append(names, string(r))
+	}
+	return names
+}
+
+// lifetime reads a time such as 12h or 30d; empty is for ever.
+func lifetime(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		var n int
+		n, err = strconv.Atoi(days)
+		d = time.Duration(n) * 24 * time.Hour
+		if n > 100*365 {
+			err = strconv.ErrRange
+		}
+	}
+	if err != nil || d <= 0 {
+		return 0, drover.Errorf(drover.KindInvalid, "--expires %s is not a time from now on", text).WithHint("write 12h or 30d, or leave it out")
+	}
+	return d, nil
+}
+
+func (a *app) createToken(ctx context.Context, svc drover.Access, r drover.TokenRequest) error {
+	var missing []string
+	if r.User == "" {
+		missing = append(missing, "--user NAME")
+	}
+	if r.Role == "" {
+		missing = append(missing, "--role "+strings.Join(roleNames(), "|"))
+	}
+	if missing != nil {
+		return drover.Errorf(drover.KindInvalid, "a token needs %s", strings.Join(missing, " and ")).
+			WithHint("for example: drover token create --user ada --role submit --expires 30d")
+	}
+	t, err := svc.CreateToken(ctx, r)
+	if err != nil {
+		return err
+	}
+	if a.forPrograms() {
+		return a.print(t)
+	}
+	ends := "does not expire"
+	if t.Expires != nil {
+		ends = "expires " + human.Stamp(t.Expires)
+	}
+	fmt.Fprintln(a.err, drover.Sanitize(fmt.Sprintf("token %s for %s, role %s, %s; it is shown this once:", t.ID, t.User, t.Role, ends)))
+	_, err = fmt.Fprintln(a.out, t.Secret)
+	return err
+}
+
+func (a *app) tokenList() *cobra.Command {
+	return named(&cobra.Command{
+		Use:     "list",
+		Short:   "List the tokens that were not revoked",
+		Example: "  drover token list",
+		Args:    wantArgs(0, 0, ""),
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {
+			tokens, err := svc.Tokens(ctx)
+			if err != nil {
+				return err
+			}
+			return printList(a, tokenListing, each(tokens))
+		}),
+	})
+}
+
+var tokenListing = listing[drover.Token]{
+	name: func(t drover.Token) string { return t.ID },
+	none: "no tokens but the local one",
+	columns: []column[drover.Token]{
+		{title: "ID", text: func(t drover.Token) string { return t.ID }},
+		{title: "USER", text: func(t drover.Token) string { return t.User }},
+		{title: "ROLE", text: func(t drover.Token) string { return string(t.Role) }},
+		{title: "CREATED", text: func(t drover.Token) string { return human.Stamp(&t.Created) }},
+		{title: "EXPIRES", text: expiryWords},
+	},
+}
+
+func expiryWords(t drover.Token) string {
+	switch {
+	case t.Expires == nil:
+		return "never"
+	case t.Expires.Before(time.Now()):
+		return "expired " + human.Stamp(t.Expires)
+	}
+	return human.Stamp(t.Expires)
+}
+
+func (a *app) tokenRevoke() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "revoke ID…",
+		Short:   "End tokens at once",
+		Example: "  drover token revoke t4",
+		Args:    wantArgs(1, -1, "the ID of a token"),
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
+			for _, id := range args {
+				if err := svc.RevokeToken(ctx, id); err != nil {
+					return err
+				}
+				fmt.Fprintln(a.err, drover.Sanitize("token "+id+" is revoked"))
+			}
+			return nil
+		}),
+	}
+	cmd.ValidArgsFunction = a.completeTokens
+	return cmd
+}

@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"drover"
+)
+
+// upload brings the contents of a batch's inputs to the controller, those that it does not have, and writes down in each job what is to be
+// laid in its working folder.
+func (a *app) upload(ctx context.Context, svc drover.Queue, batch *drover.Batch, patience time.Duration) error {
+	paths := map[string]string{} // by hash
+	sizes := map[string]int64{}
+	err := findInputs(batch, func(path string) (string, int64, error) {
+		hash, size, err := hashFile(ctx, path)
+		paths[hash], sizes[hash] = path, size
+		return hash, size, err
+	})
+	if err != nil || len(paths) == 0 {
+		return err
+	}
+	var missing []string
+	for part := range slices.Chunk(slices.Sorted(maps.Keys(paths)), mostHashes) {
+		more, err := svc.MissingInputs(ctx, part)
+		if err != nil {
+			return err
+		}
+		missing = append(missing, more...)
+	}
+	total := int64(0)
+	for _, hash := range missing {
+		total += sizes[hash]
+	}
+	bar := a.uploadBar(total)
+	defer bar.close()
+	speaks := *a
+	if bar.bars != nil {
+		speaks.err = bar.bars // above the bar
+	}
+	for _, hash := range missing {
+		err := speaks.patiently(ctx, patience, func() error { return putFile(ctx, svc, hash, paths[hash], bar) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mostHashes is of how many contents it is asked at once whether they are there.
+const mostHashes = 5000
+
+// hashFile is what the contents of a file are called.
+func hashFile(ctx context.Context, path string) (hash string, size int64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", 0, err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	size, err = io.Copy(sum, whileWanted{ctx, f})
+	return hex.EncodeToString(sum.Sum(nil)), size, err
+}
+
+func putFile(ctx context.Context, svc drover.Queue, hash, path string, bar *uploadBar) error {
+	if path == "" {
+		return drover.Errorf(drover.KindInternal, "the controller wants contents that were not offered: %s", hash)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	err = svc.PutInput(ctx, hash, bar.reading(whileWanted{ctx, f}))
+	if err != nil && drover.KindOf(err) == drover.KindInvalid {
+		return drover.Errorf(drover.KindInvalid, "uploading %s: %v", path, err).WithHint("if it was changed meanwhile, submit again")
+	}
+	if err != nil {
+		return fmt.Errorf("uploading %s: %w", path, err)
+	}
+	return nil
+}
+
+// whileWanted reads until nobody wants it any more.
+type whileWanted struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (w whileWanted) Read(p []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return w.r.Read(p)
+}
+
+// uploadBar shows an upload on a terminal. Without one it shows nothing.
+type uploadBar struct {
+	bars *mpb.Progress
+	bar  *mpb.Bar
+}
+
+func (a *app) uploadBar(total int64) *uploadBar {
+	if !a.terminal || total == 0 {
+		return &uploadBar{}
+	}
+	bars := mpb.New(mpb.WithOutput(a.err), mpb.WithWidth(40))
+	return &uploadBar{bars, bars.New(total, barStyle(), mpb.PrependDecorators(decor.Name("inputs "), decor.CountersKibiByte("% .1f / % .1f ")))}
+}
+
+// barStyle is how every bar looks.
+func barStyle() mpb.BarStyleComposer {
+	return mpb.BarStyle().Lbound("[").Filler("█").Tip("█").Padding("·").Rbound("]")
+}
+
+func (b *uploadBar) reading(r io.Reader) io.Reader {
+	if b.bar == nil {
+		return r
+	}
+	return b.bar.ProxyReader(r)
+}
+
+// close takes the bar away.
+func (b *uploadBar) close() {
+	if b.bar != nil {
+		b.bar.Abort(true)
+		b.bars.Wait()
+	}
+}

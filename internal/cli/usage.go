@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"drover"
+)
+
+// flagFault says what is wrong with a flag in words of what it takes.
+func flagFault(cmd *cobra.Command, err error) error {
+	var wrong *pflag.InvalidValueError
+	var without *pflag.ValueRequiredError
+	var told *drover.Error
+	hint := cmd.CommandPath() + " --help shows every flag"
+	switch {
+	case errors.As(err, &told): // the value's own word
+		return told
+	case errors.As(err, &wrong):
+		takes, example := flagTakes(wrong.GetFlag())
+		return drover.Errorf(drover.KindInvalid, "--%s %s is not %s", wrong.GetFlag().Name, wrong.GetValue(), takes).
+			WithHint("write --%s %s", wrong.GetFlag().Name, example)
+	case errors.As(err, &without):
+		takes, example := flagTakes(without.GetFlag())
+		return drover.Errorf(drover.KindInvalid, "--%s needs %s", without.GetFlag().Name, takes).
+			WithHint("write --%s %s", without.GetFlag().Name, example)
+	}
+	return drover.Errorf(drover.KindInvalid, "%v", err).WithHint("%s", hint)
+}
+
+// flagTakes is what a flag takes, with an example.
+func flagTakes(f *pflag.Flag) (what, example string) {
+	switch f.Value.Type() {
+	case "duration":
+		return "a time with its unit", "5s, or 5m"
+	case "int":
+		return "a whole number", "3"
+	case "bool":
+		return "true or false", "alone, or --" + f.Name + "=false"
+	}
+	name, _ := pflag.UnquoteUsage(f)
+	return "a value", strings.ToUpper(name)
+}
+
+// refuseUnknownTopics makes the help of a command that there is not a fault.
+func refuseUnknownTopics(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	for _, help := range root.Commands() {
+		if help.Name() != "help" {
+			continue
+		}
+		show := help.Run
+		help.Run = nil
+		help.RunE = func(cmd *cobra.Command, args []string) error {
+			if topic, rest, err := root.Find(args); err != nil || topic == root && len(rest) > 0 {
+				return drover.Errorf(drover.KindInvalid, "there is no command %s", strings.Join(args, " ")).WithHint("drover help lists them")
+			}
+			show(cmd, args)
+			return nil
+		}
+	}
+}
+
+// refuseUnknownCommands has every command that is there for those below it refuse what is none of them, where cobra would show its help and
+// be done.
+func refuseUnknownCommands(root *cobra.Command) {
+	for _, cmd := range append(root.Commands(), root) {
+		if !cmd.HasSubCommands() || cmd.Runnable() && cmd.Args != nil { // it takes arguments of its own
+			continue
+		}
+		cmd.Args, cmd.SuggestionsMinimumDistance = knownCommand, 2
+		if !cmd.Runnable() {
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			cmd.DisableFlagsInUseLine = true
+		}
+	}
+}
+
+// knownCommand refuses the name of a command that is not there, and says which it is like.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := cmd.CommandPath() + " --help lists them"
+	if meant := meantBy(cmd, args[0]); len(meant) > 0 {
+		hint = "did you mean " + strings.Join(meant, " or ") + "?"
+	}
+	return drover.Errorf(drover.KindInvalid, "there is no command %s %s", cmd.CommandPath(), args[0]).WithHint("%s", hint)
+}
+
+// meantBy are the commands that the name of one that is not there may mean: those that other programs call so, or else the one with the most
+// similar name.
+func meantBy(cmd *cobra.Command, typed string) (meant []string) {
+	for _, other := range cmd.Commands() {
+		if slices.Contains(other.SuggestFor, typed) {
+			meant = append(meant, other.CommandPath())
+		}
+	}
+	if meant != nil {
+		return meant
+	}
+	if len(typed) < 3 {
+		cmd.SuggestionsMinimumDistance = 1 // two other letters make another word of a short one
+	}
+	if like := cmd.SuggestionsFor(typed); len(like) > 0 {
+		return []string{cmd.CommandPath() + " " + like[0]}
+	}
+	return nil
+}
+
+// nothingForPrograms refuses the outputs for programs where there is nothing that a program could read but the exit code.
+func (a *app) nothingForPrograms(command string) error {
+	if !a.forPrograms() {
+		return nil
+	}
+	return drover.Errorf(drover.KindInvalid, "%s has nothing to print but its exit code", command).WithHint("leave out -o")
+}
+
+// wantArgs checks how many arguments there are; what names one of them. No limit is written as -1.
+func wantArgs(least, most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		hint := "for example: " + strings.TrimSpace(firstLine(cmd.Example))
+		switch {
+		case len(args) < least:
+			return drover.Errorf(drover.KindInvalid, "%s needs %s", cmd.CommandPath(), what).WithHint("%s", hint)
+		case most == 0 && len(args) > 0:
+			return drover.Errorf(drover.KindInvalid, "%s takes no argument, and got %s", cmd.CommandPath(), args[0]).WithHint("%s", hint)
+		case most >= 0 && len(args) > most:
+			return drover.Errorf(drover.KindInvalid, "%s takes %s, and got %s as well", cmd.CommandPath(), what, args[most]).WithHint("%s", hint)
+		}
+		return nil
+	}
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}
+
+// jobIDs reads the ids of jobs.
+func jobIDs(args []string) ([]drover.JobID, error) {
+	ids := make([]drover.JobID, len(args))
+	for i, arg := range args {
+		var err error
+		if ids[i], err = drover.ParseJobID(arg); err != nil {
+			return nil, drover.Errorf(drover.KindInvalid, "%v", err).WithHint("drover jobs lists them; an element of an array is JOB.INDEX")
+		}
+	}
+	return ids, nil
+}
+
+// pairs reads NAME=VALUE as often as a flag is given.
+func pairs(flag string, given []string) (map[string]string, error) {
+	if given == nil {
+		return nil, nil
+	}
+	all := map[string]string{}
+	for _, pair := range given {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return nil, drover.Errorf(drover.KindInvalid, "--%s %s is not NAME=VALUE", flag, pair).WithHint("write --%s NAME=VALUE", flag)
+		}
+		all[name] = value
+	}
+	return all, nil
+}

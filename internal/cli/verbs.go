@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"drover/internal/human"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+)
+
+// verbs are the operator's verbs as commands.
+var verbs = []struct {
+	verb    drover.Verb
+	short   string
+	long    string
+	example string
+}{
+	{
+		drover.VerbDrain, "Have instances finish what they run, and go",
+		"Have instances take no more work, finish what they run, and go.",
+		"drover drain 3 --reason 'a new image'",
+	},
+	{
+		drover.VerbHold, "Have instances take no more work, and stay",
+		"Have instances take no more work, finish what they run, and stay until they are released or killed. What is held stays held over\nrestarts of the controller, and goes on costing money.",
+		"drover hold 3 --reason 'I want a look'",
+	},
+	{
+		drover.VerbRelease, "Have instances that are held or drained take work again",
+		"Have instances that are held or drained take work again.",
+		"drover release 3",
+	},
+	{
+		drover.VerbKill, "End instances now, whatever they run",
+		"End instances now, whatever they run. Their jobs are run again elsewhere.",
+		"drover kill 3 --reason 'it burns'",
+	},
+}
+
+func (a *app) verbCommands() (commands []*cobra.Command) {
+	for _, v := range verbs {
+		var reason string
+		var all bool
+		cmd := named(&cobra.Command{
+			Use:     string(v.verb) + " INSTANCE…",
+			Short:   v.short,
+			Long:    v.long + "\n\nAn instance is named by its id, its name, or its cloud's id for it.",
+			Example: "  " + v.example,
+			Args: func(cmd *cobra.Command, args []string) error {
+				if all {
+					return wantArgs(0, 0, "no INSTANCE beside --all")(cmd, args)
+				}
+				return wantArgs(1, -1, "an INSTANCE")(cmd, args)
+			},
+			RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
+				if all {
+					for in, err := range allInstances(ctx, svc, drover.InstanceFilter{}) {
+						if err != nil {
+							return err
+						}
+						args = append(args, in.Name)
+					}
+				}
+				return a.instruct(ctx, svc, args, v.verb, reason)
+			}),
+		})
+		if v.verb != drover.VerbKill {
+			cmd.Flags().BoolVar(&all, "all", false, "every instance that there is now")
+		}
+		cmd.Flags().StringVar(&reason, "reason", "", "a `text` that is kept with the instance")
+		cmd.ValidArgsFunction = a.completeInstances
+		commands = append(commands, cmd)
+	}
+	return commands
+}
+
+// instruct gives instances a verb, one after the other. One that does not take it does not stand in the way of the rest.
+func (a *app) instruct(ctx context.Context, svc drover.Fleet, names []string, verb drover.Verb, reason string) error {
+	told := []drover.Instance{}
+	var failed error
+	for _, name := range names {
+		in, err := svc.Instruct(ctx, name, verb, reason)
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		told = append(told, in)
+		if a.output == outputTable || a.output == outputWide {
+			if _, err := fmt.Fprintln(a.out, drover.Sanitize(toldWords(in, verb))); err != nil {
+				return err
+			}
+		}
+	}
+	if a.forPrograms() || a.output == outputName {
+		return errors.Join(printList(a, instanceListing, each(told)), failed)
+	}
+	return failed
+}
+
+var toldTo = map[drover.Verb]string{
+	drover.VerbDrain: "drains", drover.VerbHold: "is held", drover.VerbRelease: "is released", drover.VerbKill: "is killed",
+}
+
+// toldWords says what an instance is, now that it was told something.
+func toldWords(in drover.Instance, verb drover.Verb) string {
+	text := fmt.Sprintf("%s %s: %s", in.Name, toldTo[verb], in.State)
+	if len(in.Jobs) > 0 {
+		text += ", " + human.Plural(len(in.Jobs), "job")
+	}
+	return text
+}

@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"fmt"
+
+	"drover/internal/daemon"
+
+	"github.com/spf13/cobra"
+)
+
+// versionLine is the version for people.
+func versionLine(v daemon.Build) string {
+	return fmt.Sprintf("drover %s (%s, %s/%s)", v.Version, v.Go, v.OS, v.Arch)
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version",
+		Example: "  drover version -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			v := a.program.Build()
+			if a.forPrograms() {
+				return a.print(v)
+			}
+			_, err := fmt.Fprintln(a.out, versionLine(v))
+			return err
+		},
+	}
+}

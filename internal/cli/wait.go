@@ -1,0 +1,295 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+	"drover/internal/human"
+	"drover/internal/sleep"
+)
+
+// waitFlags are the flags of `drover wait`.
+type waitFlags struct {
+	ofBatch
+	patience time.Duration
+	quiet    bool // the jobs' output is shown, so say nothing of how they are
+}
+
+func (a *app) waitCommand() *cobra.Command {
+	var f waitFlags
+	cmd := &cobra.Command{
+		Use:   "wait [JOB…]",
+		Short: "Wait until jobs are final",
+		Long: `Wait until jobs are final: those that are named, those of a batch, or all that are in the queue now. The exit code is 1 if one of them
+failed or was cancelled. A controller that is away for a while, as when it is restarted, is waited for.`,
+		Example: "  drover wait 17 18\n  drover wait --batch hello && echo done",
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
+			if err := a.nothingForPrograms("drover wait"); err != nil {
+				return err
+			}
+			ids, err := a.waitList(ctx, svc, f, args)
+			if err != nil {
+				return err
+			}
+			if len(ids) == 0 {
+				fmt.Fprintln(a.err, "nothing is queued or running")
+				return nil
+			}
+			return a.waitFor(ctx, svc, ids, f)
+		}),
+	}
+	f.add(a, cmd, "for every job")
+	addPatience(cmd, &f.patience)
+	cmd.ValidArgsFunction = a.completeJobsIn(drover.JobQueued, drover.JobRunning)
+	return cmd
+}
+
+// waitList is the jobs to wait for.
+func (a *app) waitList(ctx context.Context, svc drover.Queue, f waitFlags, args []string) (ids []drover.JobID, err error) {
+	if len(args) > 0 {
+		return jobIDs(args)
+	}
+	filter := f.filter()
+	if f.batch == "" {
+		filter.States = []drover.JobState{drover.JobQueued, drover.JobRunning}
+	}
+	err = a.patiently(ctx, f.patience, func() error {
+		ids = nil
+		for job, err := range allJobs(ctx, svc, filter) {
+			if err != nil {
+				return err
+			}
+			ids = append(ids, job.ID)
+		}
+		return nil
+	})
+	if err == nil && f.batch != "" && len(ids) == 0 {
+		return nil, noBatch(f.batch)
+	}
+	return ids, err
+}
+
+// noBatch is the error when no batch has the name.
+func noBatch(name string) error {
+	return drover.Errorf(drover.KindNotFound, "there is no job of a batch %s", name).WithHint("drover jobs lists them")
+}
+
+// The times between looks at the jobs that are waited for: short while something happens, longer while nothing does.
+const (
+	shortestLook = 100 * time.Millisecond
+	longestLook  = 2 * time.Second
+)
+
+// waitFor waits until the jobs are final and says how they ended, or that they go on if it is interrupted.
+func (a *app) waitFor(ctx context.Context, svc drover.Queue, ids []drover.JobID, f waitFlags) error {
+	w := &waiting{left: slices.Clone(ids), jobs: map[drover.JobID]drover.Job{}}
+	err := a.waitUntilFinal(ctx, svc, w, f)
+	if ctx.Err() != nil {
+		a.goesOn(w.left)
+	}
+	return err
+}
+
+// goesOn says that what is no longer looked at has not ended with that.
+func (a *app) goesOn(ids []drover.JobID) {
+	if a.terminal {
+		fmt.Fprint(a.err, "\r") // over what Ctrl-C has left there
+	}
+	switch len(ids) {
+	case 0:
+	case 1:
+		fmt.Fprintf(a.err, "job %v goes on; drover cancel %v ends it\n", ids[0], ids[0])
+	default:
+		fmt.Fprintln(a.err, "what was submitted goes on; drover cancel ends it")
+	}
+}
+
+func (a *app) waitUntilFinal(ctx context.Context, svc drover.Queue, w *waiting, f waitFlags) error {
+	show := a.showWaiting(f.quiet)
+	defer show.close()
+	speaks := *a
+	speaks.err = show
+	wait := shortestLook
+	for before := ""; ; {
+		if err := speaks.patiently(ctx, f.patience, func() error { return w.look(ctx, svc) }); err != nil {
+			return err
+		}
+		if len(w.left) == 0 {
+			show.close()
+			return a.waitVerdict(ctx, svc, w, f)
+		}
+		now := w.words()
+		show.update(w, now)
+		if wait = min(wait*3/2, longestLook); now != before {
+			wait, before = shortestLook, now
+		}
+		if err := sleep.For(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// waiting is the jobs that are waited for, as they were last seen.
+type waiting struct {
+	ids  []drover.JobID // of all that were seen, in order
+	left []drover.JobID // not yet final
+	jobs map[drover.JobID]drover.Job
+}
+
+// look looks at those that are left. What was seen before an error counts.
+func (w *waiting) look(ctx context.Context, svc drover.Queue) error {
+	if w.listed() {
+		return w.list(ctx, svc)
+	}
+	for _, id := range slices.Clone(w.left) {
+		job, err := svc.Job(ctx, id)
+		if err != nil {
+			return err
+		}
+		w.saw(id, job)
+	}
+	return nil
+}
+
+// listed reports whether a list that holds all that are left takes fewer calls than asking for one after the other.
+func (w *waiting) listed() bool {
+	if slices.ContainsFunc(w.left, func(id drover.JobID) bool { return id.Index >= 0 }) {
+		return false
+	}
+	first, last := w.span()
+	return (last-first)/drover.MaxPage+1 < int64(len(w.left))
+}
+
+// span is the lowest and the highest number of those that are left.
+func (w *waiting) span() (first, last int64) {
+	byNumber := func(a, b drover.JobID) int { return cmp.Compare(a.Number, b.Number) }
+	if len(w.left) == 0 {
+		return 0, 0
+	}
+	return slices.MinFunc(w.left, byNumber).Number, slices.MaxFunc(w.left, byNumber).Number
+}
+
+func (w *waiting) list(ctx context.Context, svc drover.Queue) error {
+	first, last := w.span()
+	wanted := map[drover.JobID]bool{}
+	for _, id := range w.left {
+		wanted[id] = true
+	}
+	var f drover.JobFilter
+	if first > 1 {
+		f.After = drover.JobID{Number: first - 1, Index: -1}
+	}
+	for job, err := range allJobs(ctx, svc, f) {
+		if err != nil {
+			return err
+		}
+		if wanted[job.ID] {
+			w.saw(job.ID, job)
+			delete(wanted, job.ID)
+		}
+		if job.ID.Number >= last {
+			break
+		}
+	}
+	for id := range wanted {
+		return drover.Errorf(drover.KindNotFound, "there is no job %v", id)
+	}
+	return nil
+}
+
+// saw takes in how a job is.
+func (w *waiting) saw(id drover.JobID, job drover.Job) {
+	if _, seen := w.jobs[id]; !seen {
+		w.ids = append(w.ids, id)
+	}
+	w.jobs[id] = job
+	if job.State.Final() {
+		w.left = slices.DeleteFunc(w.left, func(other drover.JobID) bool { return other == id })
+	}
+}
+
+// counts is how many elements of the jobs are in each state, and how many there are.
+func (w *waiting) counts() (counts map[drover.JobState]int, total int) {
+	counts = map[drover.JobState]int{}
+	for _, j := range w.jobs {
+		total += elements(j)
+		if j.Array == nil {
+			counts[j.State]++
+			continue
+		}
+		for state, n := range j.Counts {
+			counts[state] += n
+		}
+	}
+	return counts, total
+}
+
+func (w *waiting) words() string {
+	counts, _ := w.counts()
+	return countWords(counts)
+}
+
+// waitVerdict says how the jobs ended, the first that did not succeed by name. The exit code is 1 if there are any.
+func (a *app) waitVerdict(ctx context.Context, svc drover.Queue, w *waiting, f waitFlags) error {
+	counts, total := w.counts()
+	if !f.quiet && total > 0 {
+		fmt.Fprintf(a.err, "%s: %s\n", human.Plural(total, "job"), w.words())
+	}
+	bad := counts[drover.JobFailed] + counts[drover.JobCancelled]
+	if bad == 0 {
+		return nil
+	}
+	named, err := w.failures(ctx, svc)
+	if err != nil {
+		return err
+	}
+	for _, j := range named {
+		fmt.Fprintln(a.err, drover.Sanitize(failureWords(j)))
+	}
+	if more := bad - len(named); more > 0 {
+		fmt.Fprintf(a.err, "and %d more\n", more)
+	}
+	return exit(exitWorkFailed)
+}
+
+// failures are the first elements that failed or were cancelled.
+func (w *waiting) failures(ctx context.Context, svc drover.Queue) (failed []drover.Job, err error) {
+	for _, id := range w.ids {
+		j := w.jobs[id]
+		if len(failed) >= maxShown {
+			break
+		}
+		if j.Array == nil {
+			if j.State != drover.JobSucceeded {
+				failed = append(failed, j)
+			}
+			continue
+		}
+		if j.Counts[drover.JobFailed]+j.Counts[drover.JobCancelled] == 0 {
+			continue
+		}
+		page, err := svc.Jobs(ctx, drover.JobFilter{
+			Job: id.Number, Elements: true, States: []drover.JobState{drover.JobFailed, drover.JobCancelled}, Limit: maxShown - len(failed),
+		})
+		if err != nil {
+			return nil, err
+		}
+		failed = append(failed, page.Items...)
+	}
+	return failed, nil
+}
+
+func failureWords(j drover.Job) string {
+	text := fmt.Sprintf("job %v (%s) %s", j.ID, j.Name, j.State)
+	if words := reasonWords(j.Reason); words != "" && !strings.EqualFold(words, string(j.State)) {
+		text += ": " + words
+	}
+	return text
+}

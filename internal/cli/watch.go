@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+)
+
+// watchFlag is --watch: show it again and again.
+type watchFlag struct{ every time.Duration }
+
+func (w *watchFlag) add(cmd *cobra.Command) {
+	cmd.Flags().DurationVar(&w.every, "watch", 0, "show it again every so often")
+	cmd.Flags().Lookup("watch").NoOptDefVal = "2s"
+}
+
+// takeInterval takes the interval out of the arguments of --watch 5s, which a flag that may stand alone leaves there.
+func (w *watchFlag) takeInterval(args []string) []string {
+	if w.every == 0 || len(args) == 0 {
+		return args
+	}
+	every, err := time.ParseDuration(args[0])
+	if err != nil || every <= 0 {
+		return args
+	}
+	w.every = every
+	return args[1:]
+}
+
+// show shows something once, or as often as is asked for: in place on a terminal, else one after the other. What goes wrong is shown too,
+// unless it does so at once.
+func (w *watchFlag) show(ctx context.Context, a *app, title string, once func(*app) error) error {
+	if w.every == 0 {
+		return once(a)
+	}
+	if w.every < 0 {
+		return drover.Errorf(drover.KindInvalid, "--watch %v is less than nothing", w.every).WithHint("write --watch=2s")
+	}
+	tick := time.NewTicker(max(w.every, 100*time.Millisecond))
+	defer tick.Stop()
+	for round := 0; ; round++ {
+		err := a.frame(title, round, once)
+		switch {
+		case errors.Is(err, syscall.EPIPE), err != nil && round == 0:
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		}
+		if err != nil {
+			fmt.Fprintf(a.err, "drover: %s\n", drover.SanitizeLines(err.Error()))
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// frame shows something once more. A terminal gets it in one piece, so that nothing flickers.
+func (a *app) frame(title string, round int, once func(*app) error) error {
+	if !a.screen || a.forPrograms() {
+		if round > 0 {
+			fmt.Fprintln(a.out)
+		}
+		return once(a)
+	}
+	var picture bytes.Buffer
+	fmt.Fprintf(&picture, "\x1b[H\x1b[2J%s  %s\n\n", title, time.Now().Format(time.TimeOnly))
+	onto := *a
+	onto.out, onto.err = &picture, &picture
+	failed := once(&onto)
+	if _, err := io.Copy(a.out, &picture); err != nil {
+		return err
+	}
+	return failed
+}

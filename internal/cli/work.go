@@ -1,0 +1,367 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"drover"
+	"drover/internal/config"
+	"drover/internal/daemon"
+	"drover/internal/remote"
+	"drover/internal/simulate"
+)
+
+// jobFlags describe one job on the command line, as a batch file would.
+type jobFlags struct {
+	name     string
+	image    string
+	vcpus    string
+	memory   string
+	disk     string
+	gpus     int
+	array    string
+	gang     int
+	env      []string
+	inputs   []string
+	outputs  []string
+	labels   []string
+	priority int
+	timeout  time.Duration
+	expected time.Duration
+
+	set *pflag.FlagSet // which of them were given
+}
+
+// jobFlagNames are the flags that describe a job.
+var jobFlagNames = [...]string{"name", "image", "vcpus", "memory", "disk", "gpus", "array", "gang", "env", "input", "output-file", "label", "priority", "timeout", "expected"}
+
+func (f *jobFlags) add(flags *pflag.FlagSet) {
+	f.set = flags
+	flags.StringVar(&f.name, "name", "", "`name` of the batch; the command's or the image's, if left out")
+	flags.StringVar(&f.image, "image", "", "container `image` to run the command in; without a command, what the image runs by itself")
+	flags.StringVar(&f.vcpus, "vcpus", "", "vCPUs the command needs, such as 2 or 0.5")
+	flags.StringVar(&f.memory, "memory", "", "memory it needs, such as 4Gi")
+	flags.StringVar(&f.disk, "disk", "", "disk it needs, such as 10Gi")
+	flags.IntVar(&f.gpus, "gpus", 0, "GPUs it needs")
+	flags.StringVar(&f.array, "array", "", "run it many times: `N` for 0…N-1, or a range such as 1-1000; DROVER_ARRAY_INDEX tells which")
+	flags.IntVar(&f.gang, "gang", 0, "so many (`N`) elements of the array, one after another, begin together or not at all")
+	flags.StringArrayVar(&f.env, "env", nil, "`NAME=VALUE` for its environment; may be repeated")
+	flags.StringArrayVar(&f.inputs, "input", nil, "`file` or folder to lay in its working folder; may be repeated")
+	flags.StringArrayVar(&f.outputs, "output-file", nil, "`pattern` of files to fetch when it ends, such as '*.png'; may be repeated")
+	flags.StringArrayVar(&f.labels, "label", nil, "`NAME=VALUE` to find it by; may be repeated")
+	flags.IntVar(&f.priority, "priority", drover.DefaultPriority, "higher is first; 0 is not to be started")
+	flags.DurationVar(&f.timeout, "timeout", 0, "end it after this long")
+	flags.DurationVar(&f.expected, "expected", 0, "how long it is likely to run, which guides what is rented and ends nothing")
+}
+
+// work is what a command line asks to be run.
+type work struct {
+	batch    drover.Batch
+	file     *config.BatchFile // nil when it came from the command line
+	streamed bool
+}
+
+// work reads the batch file that args name, or makes a batch of the command that they are.
+func (f *jobFlags) work(args []string) (work, error) {
+	switch {
+	case len(args) == 0 && f.image == "":
+		return work{}, drover.Errorf(drover.KindInvalid, "nothing to run").WithHint("name a BATCH.yaml, or a command: -- CMD ARG…")
+	case len(args) > 0 && isBatchFile(args[0]) && f.set.ArgsLenAtDash() != 0:
+		return f.batchFile(args)
+	}
+	if err := f.refuseFile(args); err != nil {
+		return work{}, err
+	}
+	if err := refuseInput(os.Stdin); err != nil {
+		return work{}, err
+	}
+	job, err := f.job(args)
+	if err != nil {
+		return work{}, err
+	}
+	return work{batch: drover.Batch{Name: job.Name, Jobs: []drover.JobSpec{job}}, streamed: !job.Array.Set}, nil
+}
+
+func isBatchFile(arg string) bool {
+	return strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml")
+}
+
+func (f *jobFlags) batchFile(args []string) (work, error) {
+	if len(args) > 1 {
+		return work{}, drover.Errorf(drover.KindInvalid, "%s is one batch, and there is more after it", args[0]).WithHint("run one batch at a time")
+	}
+	if given := f.given(); given != "" {
+		return work{}, drover.Errorf(drover.KindInvalid, "--%s describes a command, and %s is a batch file", given, args[0]).WithHint("write it in the file")
+	}
+	file, err := config.LoadBatch(args[0])
+	if err != nil {
+		return work{}, err
+	}
+	return work{batch: file.Batch, file: file}, nil
+}
+
+// refuseFile refuses a file or folder that stands alone where a batch or a command is wanted: it is most likely a batch under another name,
+// and it is not there on an instance.
+func (f *jobFlags) refuseFile(args []string) error {
+	if len(args) != 1 || f.image != "" || f.set.ArgsLenAtDash() >= 0 {
+		return nil
+	}
+	info, err := os.Stat(args[0])
+	switch {
+	case args[0] == "-":
+		return drover.Errorf(drover.KindInvalid, "a batch is not read from standard input").WithHint("name a BATCH.yaml")
+	case err != nil:
+		return nil
+	case info.IsDir():
+		return drover.Errorf(drover.KindInvalid, "%s is a folder, not a batch", args[0]).WithHint("a batch is a file that ends in .yaml")
+	}
+	return drover.Errorf(drover.KindInvalid, "%s is not a batch: those end in .yaml", args[0]).
+		WithHint("to run it as a command, write -- %s; a file of yours also needs --input %s", args[0], args[0])
+}
+
+// given names a flag that describes a job, if one is set.
+func (f *jobFlags) given() string {
+	for _, name := range jobFlagNames {
+		if f.set.Changed(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// job makes the job of a command line. It goes through the same checks as a batch file, by being written as one.
+func (f *jobFlags) job(command []string) (drover.JobSpec, error) {
+	env, err := pairs("env", f.env)
+	if err != nil {
+		return drover.JobSpec{}, err
+	}
+	labels, err := pairs("label", f.labels)
+	if err != nil {
+		return drover.JobSpec{}, err
+	}
+	if err := f.sendProgram(command); err != nil {
+		return drover.JobSpec{}, err
+	}
+	inputs := []map[string]string{}
+	for _, in := range f.inputs {
+		inputs = append(inputs, map[string]string{"path": in})
+	}
+	job := map[string]any{"name": f.jobName(command)}
+	if len(command) > 0 || f.image == "" {
+		job["command"] = command
+	}
+	for key, value := range map[string]any{
+		"image": f.image, "resources": f.resources(), "array": f.array, "timeout": f.timeout.String(), "expected": f.expected.String(), "outputs": f.outputs, "priority": f.priority,
+		"env": env, "labels": labels, "inputs": inputs,
+	} {
+		if f.says(key) {
+			job[key] = value
+		}
+	}
+	spec, err := parseJob(job)
+	if err == nil && f.set.Changed("gang") {
+		spec.Gang, err = f.gangsOf(spec.Array)
+	}
+	return spec, err
+}
+
+// sendProgram has a program of the user's that the command names as ./PROGRAM travel with it, and refuses one in another folder, which would
+// not be found on the instance.
+func (f *jobFlags) sendProgram(command []string) error {
+	if len(command) == 0 || filepath.IsAbs(command[0]) || !strings.Contains(command[0], "/") {
+		return nil // it is looked for on the instance
+	}
+	program := filepath.Clean(command[0])
+	if info, err := os.Stat(program); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	first, rest, _ := strings.Cut(filepath.ToSlash(program), "/")
+	for _, in := range f.inputs {
+		if filepath.Base(filepath.Clean(in)) == first {
+			return nil
+		}
+	}
+	if rest != "" {
+		return drover.Errorf(drover.KindInvalid, "%s is a file here, and would not be on the instance", command[0]).
+			WithHint("send it along: --input %s -- ./%s", program, filepath.Base(program))
+	}
+	f.inputs = append(f.inputs, program)
+	return nil
+}
+
+// gangsOf is how many elements of the array begin together. What is wrong with it is said in the words of flags.
+func (f *jobFlags) gangsOf(all drover.Array) (int, error) {
+	switch size := all.Size(); {
+	case f.gang < 2 || f.gang > drover.MaxGang:
+		return 0, drover.Errorf(drover.KindInvalid, "--gang %d is not from 2 to %d", f.gang, drover.MaxGang).WithHint("say how many are to begin together")
+	case !all.Set:
+		return 0, drover.Errorf(drover.KindInvalid, "--gang is of an array, and there is none").WithHint("write --array %d for one gang", f.gang)
+	case size%f.gang != 0:
+		most := all.First + (size/f.gang+1)*f.gang - 1
+		return 0, drover.Errorf(drover.KindInvalid, "--array %s does not divide into gangs of %d", f.array, f.gang).
+			WithHint("write --array %d-%d, or another --gang", all.First, most)
+	}
+	return f.gang, nil
+}
+
+// says reports whether the flags for a key of a job were given.
+func (f *jobFlags) says(key string) bool {
+	switch key {
+	case "resources":
+		return len(f.resources()) > 0
+	case "outputs":
+		return f.set.Changed("output-file")
+	case "inputs":
+		return len(f.inputs) > 0
+	case "labels":
+		return f.set.Changed("label")
+	}
+	return f.set.Changed(key)
+}
+
+func (f *jobFlags) resources() map[string]any {
+	resources := map[string]any{}
+	for key, value := range map[string]any{"vcpus": f.vcpus, "memory": f.memory, "disk": f.disk, "gpus": f.gpus} {
+		if f.set.Changed(key) {
+			resources[key] = value
+		}
+	}
+	return resources
+}
+
+// jobName is the name asked for, else the command's or the image's own, as far as it can name a folder.
+func (f *jobFlags) jobName(command []string) string {
+	if f.name != "" {
+		return f.name
+	}
+	program, _, _ := strings.Cut(filepath.Base(f.image), ":")
+	if len(command) > 0 {
+		program = filepath.Base(command[0])
+	}
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' {
+			return r
+		}
+		return '-'
+	}, program)
+	if name = strings.Trim(name, "-"); config.CheckName(name) != nil {
+		return "command"
+	}
+	return name
+}
+
+// checkFits refuses a job that no type of the clouds can hold, with its place in the file.
+func (a *app) checkFits(ctx context.Context, c *config.Config, w work, batch drover.Batch) error {
+	if w.file != nil {
+		if err := errors.Join(w.file.CheckClouds(c.CloudNames()), w.file.CheckAfter()); err != nil {
+			return err
+		}
+	}
+	all, leftOut, err := a.listedOfferings(ctx, c, simulate.DefaultModels)
+	if err != nil {
+		return err
+	}
+	for _, job := range batch.Jobs {
+		if job.Priority == 0 {
+			return w.fault(job.Name, "priority", "job "+job.Name+" has priority 0, so it would never be started", "a run has nobody to raise it later: write 1 or more")
+		}
+		shape := drover.Shape{Need: job.Resources, Placement: job.Placement, Spot: job.Spot}
+		hint := shape.NearestMiss(all, leftOut...)
+		if hint == "" {
+			continue
+		}
+		return w.fault(job.Name, "resources", "no configured type can hold job "+job.Name, hint)
+	}
+	return nil
+}
+
+// fault is something wrong with a key of a job, at its place if it has one.
+func (w work) fault(job, key, message, hint string) error {
+	if w.file != nil {
+		return w.file.Fault(job, key, message, hint)
+	}
+	return drover.Errorf(drover.KindInvalid, "%s", message).WithHint("%s", hint)
+}
+
+// parseJob reads a job that a command line describes, by the rules for batch files.
+func parseJob(job map[string]any) (drover.JobSpec, error) {
+	data, err := json.Marshal(map[string]any{"name": "command", "jobs": []any{job}})
+	if err != nil {
+		return drover.JobSpec{}, err
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		return drover.JobSpec{}, err
+	}
+	file, err := config.ParseBatch("the command line", data, here)
+	var faults config.Faults
+	if errors.As(err, &faults) {
+		for i := range faults {
+			faults[i].Line = 0 // there is no file to point into
+		}
+		return drover.JobSpec{}, faults
+	}
+	if err != nil {
+		return drover.JobSpec{}, err
+	}
+	return file.Batch.Jobs[0], nil
+}
+
+// offeringsOf is what the clouds of a configuration offer, and what it leaves out. Nothing is created there. Where the configuration does not say how a cloud bills, what its
+// driver says of it is written there.
+func (a *app) offeringsOf(ctx context.Context, c *config.Config) ([]drover.Offering, []drover.LeftOut, error) {
+	home, err := daemon.StateHome()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return nil, nil, err
+	}
+	// Where runs are kept, since a cloud may say of its disks what holds there.
+	folder, err := os.MkdirTemp(home, "plan-")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer os.RemoveAll(folder)
+	clouds, err := daemon.OpenClouds(ctx, c.Clouds, daemon.Opening{Drivers: a.program.Drivers, Fleet: "plan", Folder: folder, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer daemon.CloseClouds(clouds)
+	for i := range c.Clouds {
+		period := &c.Clouds[i].Prices.Period
+		*period = cmp.Or(*period, clouds[i].Driver.Capabilities().Billing.Period)
+	}
+	return daemon.Offerings(ctx, clouds)
+}
+
+// checkKeys sees whether every cloud's own keys are right. It calls nobody: only what is on this host is opened.
+func (a *app) checkKeys(ctx context.Context, c *config.Config) error {
+	here := *c
+	here.Clouds = nil
+	for _, cloud := range c.Clouds {
+		kind := a.program.Drivers[cloud.Driver]
+		if kind.Here {
+			here.Clouds = append(here.Clouds, cloud)
+			continue
+		}
+		if _, err := remote.LoadLoginKeys(daemon.Paths(cloud.SSH.Keys)); err != nil {
+			return err
+		}
+		if err := cloud.Decode(reflect.New(reflect.TypeOf(kind.Keys)).Interface()); err != nil {
+			return err
+		}
+	}
+	_, _, err := a.offeringsOf(ctx, &here)
+	return err
+}

@@ -1,0 +1,114 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"drover"
+	"drover/internal/config"
+	"drover/internal/store"
+)
+
+// keptCloud is the configuration by which a cloud was last opened. It is kept so that a controller which is started when the cloud has been taken
+// out can still reach the instances there, and drain them.
+type keptCloud struct {
+	Folder string `json:"folder"` // from which relative paths in Text are seen
+	Text   string `json:"text"`
+}
+
+// keepClouds writes down the configuration of each of its clouds.
+func (f Folder) keepClouds(c *config.Config) error {
+	if err := f.writeClouds(c); err != nil {
+		return fmt.Errorf("keeping the configuration of the clouds: %w", err)
+	}
+	return nil
+}
+
+func (f Folder) writeClouds(c *config.Config) error {
+	text, folder := c.Source()
+	data, err := json.Marshal(keptCloud{folder, string(text)})
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(f.File(".clouds"), 0o700); err != nil {
+		return err
+	}
+	for _, cloud := range c.Clouds {
+		if err := KeepFile(f.keptCloud(cloud.Name), data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f Folder) keptCloud(name string) string {
+	return filepath.Join(f.File(".clouds"), name+".json")
+}
+
+// cloudLeft is a cloud that the configuration no longer has, as it was last opened.
+func (f Folder) cloudLeft(name string) (cloud config.Cloud, err error) {
+	data, err := os.ReadFile(f.keptCloud(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return cloud, cloudGone(name)
+	}
+	var kept keptCloud
+	if err == nil {
+		err = json.Unmarshal(data, &kept)
+	}
+	var c *config.Config
+	if err == nil {
+		c, err = config.Parse(name+" as it was", []byte(kept.Text), kept.Folder)
+	}
+	if err != nil {
+		return cloud, err
+	}
+	at := slices.IndexFunc(c.Clouds, func(c config.Cloud) bool { return c.Name == name })
+	if at < 0 {
+		return cloud, cloudGone(name)
+	}
+	return c.Clouds[at], nil
+}
+
+// cloudsLeft are the clouds in which the records have instances and that the configuration no longer has.
+func (f Folder) cloudsLeft(ctx context.Context, records *store.Store, c *config.Config) (left []config.Cloud, err error) {
+	missing, err := missingClouds(ctx, records, c)
+	for _, name := range missing {
+		cloud, err := f.cloudLeft(name)
+		if err != nil {
+			return nil, err
+		}
+		left = append(left, cloud)
+	}
+	return left, err
+}
+
+// NoneLeft refuses a configuration that has lost a cloud in which there are instances: nobody would ever destroy them.
+func NoneLeft(ctx context.Context, records *store.Store, c *config.Config) ([]config.Cloud, error) {
+	missing, err := missingClouds(ctx, records, c)
+	if err == nil && len(missing) > 0 {
+		err = cloudGone(missing[0])
+	}
+	return nil, err
+}
+
+func cloudGone(name string) error {
+	return drover.Errorf(drover.KindInvalid, "there are instances in cloud %s, which the configuration no longer has", name).
+		WithHint("put the cloud back until its instances are gone")
+}
+
+// missingClouds names the clouds in which the records have instances and that the configuration does not have.
+func missingClouds(ctx context.Context, records *store.Store, c *config.Config) (names []string, err error) {
+	list, err := records.Instances(ctx, 0, drover.InstanceFilter{Limit: -1})
+	for _, in := range list {
+		if !slices.Contains(c.CloudNames(), in.Cloud) && !slices.Contains(names, in.Cloud) {
+			names = append(names, in.Cloud)
+		}
+	}
+	return names, err
+}

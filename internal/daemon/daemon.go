@@ -1,0 +1,272 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"os/user"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"drover"
+	"drover/internal/blob"
+	"drover/internal/config"
+	"drover/internal/control"
+	"drover/internal/httpapi"
+	"drover/internal/logkey"
+	"drover/internal/remote"
+	"drover/internal/store"
+	"drover/internal/telemetry"
+)
+
+// Options say what a daemon serves.
+type Options struct {
+	Program Program
+	File    string                         // of the configuration; it is read again when it changes
+	Load    func() (*config.Config, error) // reads it
+	Drain   bool                           // when told to end, finish what runs and destroy the instances first
+	Trust   bool                           // records that may be an older copy
+	Status  time.Duration                  // how often the status line comes; 0: never
+	Log     *slog.Logger
+}
+
+// Serve is a controller with an API, until it is told to end.
+func Serve(ctx context.Context, o Options) error {
+	c, err := o.Load()
+	if err != nil {
+		return err
+	}
+	folder, err := NewFolder(c)
+	if err != nil {
+		return err
+	}
+	if err := folder.Make(); err != nil {
+		return folder.orFull(err)
+	}
+	lock, err := store.LockFile(folder.DB())
+	if err != nil {
+		return folder.orFull(err)
+	}
+	defer lock.Unlock()
+	d := &daemon{Options: o, folder: folder, config: c, ended: make(chan error, 1)}
+	defer d.close()
+	if err := d.open(ctx); err != nil {
+		return folder.orFull(err)
+	}
+	return d.run(ctx)
+}
+
+// daemon is a controller with an API, while it runs.
+type daemon struct {
+	Options
+	folder Folder
+	config *config.Config // in use
+
+	fleet    *Fleet
+	counted  *telemetry.Telemetry
+	left     []config.Cloud    // that are open and no longer configured
+	local    [sha256.Size]byte // of the local admin token
+	owner    string            // who bears that
+	listener net.Listener
+	server   *http.Server
+	api      *httpapi.Handler
+	retired  []control.Cloud // drivers that were replaced
+	ended    chan error      // what the controller's Run returned
+}
+
+func (d *daemon) open(ctx context.Context) (err error) {
+	token, err := d.folder.MakeToken()
+	if err != nil {
+		return err
+	}
+	d.local, d.owner = sha256.Sum256([]byte(token.Reveal())), Owner()
+	d.counted = d.Program.telemetry()
+	d.fleet, err = OpenFleet(ctx, FleetOptions{
+		Program: d.Program,
+		Fleet:   d.config.Fleet, Config: d.config, DB: d.folder.DB(), File: d.folder.File,
+		Results: d.folder.File("results"), Kept: blob.DefaultLimits(), shared: true, Trust: d.Trust, Log: d.Log, Left: d.findLeft, counted: d.counted,
+	})
+	if err != nil {
+		return err
+	}
+	d.counted.Ask(d.fleet.figures)
+	if err := d.folder.keepClouds(d.config); err != nil {
+		return err
+	}
+	d.listener, err = net.Listen("tcp", d.config.Listen)
+	if err != nil {
+		return drover.Errorf(drover.KindInvalid, "listening on %s: %v", d.config.Listen, err).WithHint("listen: HOST:PORT in %s", d.File)
+	}
+	if cloud := control.Exposes(d.fleet.clouds); cloud != "" {
+		d.Log.Warn("the cloud runs jobs as this program's own user: they can do whatever it can, so only one user gets tokens", logkey.Cloud, cloud)
+	}
+	hosts := httpapi.Hosts(d.config.Listen, d.config.URL)
+	if hosts == nil {
+		d.Log.Warn("listening for other hosts in the clear: put a proxy with TLS before this, and let nobody else reach it", logkey.Listen, d.config.Listen)
+	}
+	d.api = httpapi.New(httpapi.Config{
+		Service: d.fleet.Controller, Authenticate: d.authenticate, Log: d.Log, Version: d.Program.Version, Hosts: hosts,
+		Ready: d.fleet.Controller.Ready, Metrics: d.counted.Handler(), OpenMetrics: httpapi.Alone(d.config.Listen, d.config.URL), Shared: d.config.Auth.Shared,
+	})
+	d.server = httpapi.Server(d.api)
+	return d.folder.Announce(d.listener.Addr().String())
+}
+
+// findLeft finds the clouds that were taken out of the configuration while there still are instances in them. They drain.
+func (d *daemon) findLeft(ctx context.Context, records *store.Store, c *config.Config) (_ []config.Cloud, err error) {
+	if d.left, err = d.folder.cloudsLeft(ctx, records, c); err != nil {
+		return nil, err
+	}
+	for _, cloud := range d.left {
+		d.Log.Warn("the cloud is no longer configured and has instances: they drain", logkey.Cloud, cloud.Name)
+	}
+	return d.left, nil
+}
+
+// Owner is the name of whoever runs this.
+func Owner() string {
+	u, err := user.Current()
+	if err != nil || u.Username == "" {
+		return "local"
+	}
+	return u.Username
+}
+
+// authenticate says who bears a token: the owner of this host's, a person or program that was given one, or an attempt.
+func (d *daemon) authenticate(ctx context.Context, token drover.Secret) (drover.Identity, error) {
+	if sum := sha256.Sum256([]byte(token.Reveal())); subtle.ConstantTimeCompare(sum[:], d.local[:]) == 1 {
+		return drover.Identity{User: d.owner, Role: drover.RoleAdmin}, nil
+	}
+	if remote.IsAttemptToken(token) {
+		return d.fleet.Attempt(ctx, token)
+	}
+	t, err := d.fleet.Store.Token(ctx, drover.TimeOf(time.Now()), token)
+	if err != nil {
+		return drover.Identity{}, err
+	}
+	return drover.Identity{User: t.User, Role: t.Role}, nil
+}
+
+// close lets go of all that was opened.
+func (d *daemon) close() {
+	if d.listener != nil {
+		d.listener.Close()
+	}
+	if d.fleet != nil {
+		d.fleet.Close()
+	}
+	CloseClouds(d.retired)
+}
+
+// run serves until it is told to end, or the controller cannot go on.
+func (d *daemon) run(ctx context.Context) error {
+	signals := make(chan os.Signal, 3)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { d.ended <- d.fleet.Controller.Run(ctx) }()
+	go d.fleet.ServeAttempts(ctx, d.api)
+	go d.serveHTTP()
+	status := &statusLine{log: d.Log, interval: d.Status, figures: d.fleet.figures}
+	var telling sync.WaitGroup
+	telling.Go(func() { status.Run(ctx) })
+	d.Log.Info("serving", logkey.Fleet, d.config.Fleet, logkey.URL, "http://"+d.listener.Addr().String(), logkey.TokenFile, d.folder.tokenFile())
+	err := d.attend(ctx, signals)
+	if err == nil {
+		d.tellLeft(ctx)
+	}
+	d.shutDown()
+	cancel()
+	telling.Wait()
+	if d.ended != nil {
+		err = errors.Join(err, <-d.ended)
+	}
+	return err
+}
+
+func (d *daemon) serveHTTP() {
+	if err := d.server.Serve(d.listener); !errors.Is(err, http.ErrServerClosed) {
+		d.Log.Error("serving HTTP", logkey.Error, err)
+	}
+}
+
+// lookInterval is how often it is looked whether the configuration was edited, and whether a controller that is to end has drained.
+const lookInterval = time.Second
+
+// attend waits for what the outside wants: a signal, an edited configuration, or the controller's own end.
+func (d *daemon) attend(ctx context.Context, signals <-chan os.Signal) error {
+	look := time.NewTicker(lookInterval)
+	defer look.Stop()
+	read, draining := d.stamp(), false
+	last := read
+	for {
+		select {
+		case err := <-d.ended:
+			d.ended = nil
+			e := drover.AsError(err, drover.KindInternal)
+			return e.WithHint("%s; drover replay -c %s shows what led to it", cmp.Or(e.Hint, "nothing is lost: drover serve goes on from its records"), d.File)
+		case sig := <-signals:
+			switch {
+			case sig == syscall.SIGHUP:
+				read = d.stamp()
+				d.reload(ctx)
+			case d.Drain && !draining:
+				draining = true
+				d.Log.Info("draining: what runs finishes, and instances go; once more ends at once", logkey.Signal, sig.String())
+				d.fleet.Controller.Drain(ctx)
+			default:
+				d.Log.Info("ending", logkey.Signal, sig.String())
+				return nil
+			}
+		case <-look.C:
+			// A file that has just changed may still be being written.
+			now := d.stamp()
+			if now != read && now == last {
+				read = now
+				d.reload(ctx)
+			}
+			last = now
+			if draining && d.drained(ctx) {
+				return nil
+			}
+		}
+	}
+}
+
+// stamp tells one version of the configuration file from the next.
+func (d *daemon) stamp() string {
+	info, err := os.Stat(d.File)
+	if err != nil {
+		return "" // an editor may be about to put it in place
+	}
+	return fmt.Sprint(info.ModTime().UnixNano(), info.Size())
+}
+
+// shutDown lets requests that are under way finish, but for streams.
+func (d *daemon) shutDown() {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	d.api.Close()
+	if err := d.server.Shutdown(ctx); err != nil {
+		d.Log.Warn("some requests did not end", logkey.Error, err)
+	}
+}
+
+// absolute is the path of the configuration as the log names it.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}

@@ -1,0 +1,25 @@
+package daemon
+
+import (
+	"context"
+
+	"drover/internal/engine"
+	"drover/internal/telemetry"
+)
+
+// figures are a fleet's present.
+func (f *Fleet) figures(ctx context.Context) (s telemetry.Snapshot, err error) {
+	if s.Jobs, err = f.Store.Counts(ctx); err != nil {
+		return s, err
+	}
+	err = f.Controller.Query(ctx, func(e *engine.Engine) { s.Census = e.Census() })
+	load := f.Controller.Load()
+	s.Events, s.Effects = load.Events, load.Effects
+	return s, err
+}
+
+// newTelemetry counts what a controller of this program does.
+func (p Program) telemetry() *telemetry.Telemetry {
+	v := p.Build()
+	return telemetry.New(telemetry.Build{Version: v.Version, Revision: v.Commit, Go: v.Go})
+}

@@ -1,0 +1,286 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"drover"
+	"drover/driver"
+	"drover/internal/blob"
+	"drover/internal/config"
+	"drover/internal/control"
+	"drover/internal/engine"
+	"drover/internal/httpapi"
+	"drover/internal/logkey"
+	"drover/internal/remote"
+	"drover/internal/store"
+	"drover/internal/telemetry"
+	"drover/internal/webhook"
+	"drover/internal/wire"
+)
+
+// FleetOptions say whose controller is to be opened, and where it keeps things.
+type FleetOptions struct {
+	Program Program
+	Fleet   string
+	Config  *config.Config
+	Limits  RunLimits
+	DB      string
+	File    func(name string) string // the place of everything else, but for results
+	Results string
+	Kept    blob.Limits // of results
+	Trust   bool        // records that may be an older copy
+	shared  bool        // results are those of many batches
+	// left finds the clouds that have instances and that the configuration no longer has, or refuses that there are any.
+	Left     func(context.Context, *store.Store, *config.Config) ([]config.Cloud, error)
+	Accepted func() error // everything could be opened but the results; may be nil
+	Log      *slog.Logger
+	Watch    func(engine.Note)
+
+	counted *telemetry.Telemetry // of what it does; may be nil
+}
+
+// Fleet is a controller in this process and all that it works with.
+type Fleet struct {
+	Controller *control.Controller
+	Store      *store.Store
+	results    *blob.Results
+	Inputs     *blob.Dir
+	clouds     []control.Cloud
+	Key        remote.FleetKey
+	recording  *recording
+	log        *slog.Logger
+	closed     bool
+}
+
+// OpenFleet makes a controller. Nothing is rented before its Run.
+func OpenFleet(ctx context.Context, o FleetOptions) (*Fleet, error) {
+	f := &Fleet{log: o.Log}
+	if err := f.open(ctx, o); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *Fleet) open(ctx context.Context, o FleetOptions) (err error) {
+	if f.Store, err = store.Open(ctx, o.DB); err != nil {
+		return err
+	}
+	if f.Inputs, err = blob.OpenDir(o.File("inputs")); err != nil {
+		return err
+	}
+	left, err := o.Left(ctx, f.Store, o.Config)
+	if err != nil {
+		return err
+	}
+	if f.clouds, err = OpenClouds(ctx, slices.Concat(o.Config.Clouds, left), Opening{o.Program.Drivers, o.Fleet, o.File("."), o.Log, o.counted}); err != nil {
+		return err
+	}
+	if err := f.loadKey(ctx, o); err != nil {
+		return err
+	}
+	if o.Accepted != nil {
+		if err := o.Accepted(); err != nil {
+			return err
+		}
+	}
+	if f.results, err = blob.OpenResults(o.Results, o.Kept); err != nil {
+		return err
+	}
+	f.recording = startRecording(o.Program.Version, o.File("recording"), o.Config.Hash(), o.Log)
+	cfg := control.Config{
+		Fleet:   o.Fleet,
+		Version: o.Program.Version,
+		Setup:   setupOf(o.Config, left, o.Limits, f.clouds),
+		Store:   f.Store,
+		Key:     f.Key,
+		Inputs:  f.Inputs,
+		Results: f.results,
+		Trust:   o.Trust,
+		Shared:  o.shared,
+		Spool:   o.File("."),
+		URL:     o.Config.URL,
+		Runners: findRunners(o.Program.Runners),
+		Record:  f.recording,
+		Log:     o.Log,
+		Watch:   o.Watch,
+	}
+	if o.counted != nil {
+		cfg.Observer = o.counted
+	}
+	f.Controller, err = control.New(ctx, cfg)
+	return err
+}
+
+// loadKey reads the fleet's key. One is made only for a fleet that has no instances: nobody could log in to those with another key.
+func (f *Fleet) loadKey(ctx context.Context, o FleetOptions) (err error) {
+	path := o.File("fleet.key")
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		there, err := f.instancesThere(ctx, o)
+		if err != nil {
+			return err
+		}
+		if there != "" {
+			return drover.Errorf(drover.KindInvalid, "%s is missing, and without it nobody can log in to the instances of fleet %s: %s", path, o.Fleet, there).
+				WithHint("put it back from a backup; drover gc --without-state lists the instances, and destroys them with --destroy")
+		}
+	}
+	f.Key, err = remote.LoadOrCreateFleetKey(path)
+	return err
+}
+
+// instancesThere says which instances of a fleet there are by its records or, of one that many runs of this program share, its clouds; empty if
+// there is none. A cloud that does not answer has none as far as is known.
+func (f *Fleet) instancesThere(ctx context.Context, o FleetOptions) (string, error) {
+	recorded, err := f.Store.Instances(ctx, drover.TimeOf(time.Now()), drover.InstanceFilter{})
+	if err != nil {
+		return "", err
+	}
+	if len(recorded) > 0 {
+		return fmt.Sprintf("%d recorded, such as %s", len(recorded), recorded[0].Name), nil
+	}
+	if !o.shared {
+		return "", nil
+	}
+	for _, c := range f.clouds {
+		listed, err := c.Driver.List(ctx, map[string]string{driver.TagFleet: o.Fleet})
+		if err != nil {
+			o.Log.Warn("listing instances before the fleet key is made", logkey.Cloud, c.Name, logkey.Error, err)
+		}
+		for _, in := range listed {
+			if in.Tags[driver.TagFleet] == o.Fleet {
+				return fmt.Sprintf("cloud %s lists %s", c.Name, in.ID), nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// ServeAttempts answers what jobs ask at DROVER_API, over the connections to their instances, until ctx ends.
+func (f *Fleet) ServeAttempts(ctx context.Context, handler *httpapi.Handler) {
+	s := httpapi.Server(handler)
+	stop := context.AfterFunc(ctx, func() { s.Close() })
+	defer stop()
+	if err := s.Serve(f.Controller.Attempts()); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+		f.log.Error("serving jobs", logkey.Error, err)
+	}
+}
+
+// Attempt lets in who bears the token of a live attempt.
+func (f *Fleet) Attempt(ctx context.Context, token drover.Secret) (drover.Identity, error) {
+	id, err := f.Controller.Attempt(ctx, token)
+	if err != nil {
+		return drover.Identity{}, err
+	}
+	user, err := f.Store.User(ctx, id.Job.Number)
+	return drover.Identity{User: user, Attempt: &id}, err
+}
+
+// Close lets go of everything; instances and jobs stay as they are. Closing again does nothing.
+func (f *Fleet) Close() {
+	if f.closed {
+		return
+	}
+	f.closed = true
+	if f.recording != nil {
+		f.recording.Close()
+	}
+	CloseClouds(f.clouds)
+	if f.results != nil {
+		f.results.Close()
+	}
+	if f.Inputs != nil {
+		f.Inputs.Close()
+	}
+	if f.Store != nil {
+		f.Store.Close()
+	}
+}
+
+// setupOf is what a controller goes by: a configuration, the clouds that it no longer has and that are to be left, and all of both opened.
+func setupOf(c *config.Config, left []config.Cloud, limits RunLimits, clouds []control.Cloud) control.Setup {
+	s := control.Setup{Settings: Settings(c, limits), Clouds: clouds, Limits: c.Limits, Probe: c.Instances.BootProbe, Deadline: c.Instances.ProbeDeadline, Hooks: c.Hooks.Scripts(),
+		Keep: c.Results.Keep, Notify: webhook.Config{Secret: c.Notify.Secret, Allow: c.Notify.Allow}}
+	s.Orders = wire.Orders{
+		Orphan: c.Instances.OrphanTimeout, Grace: c.Instances.TermTimeout,
+		Health: c.Instances.Health, Interval: c.Instances.HealthInterval, Deadline: c.Instances.HealthDeadline(),
+		Runtime: string(c.Instances.Containers),
+	}
+	for _, cloud := range left {
+		leaving := cloudSettings(cloud)
+		leaving.Leaving = true
+		s.Settings.Clouds = append(s.Settings.Clouds, leaving)
+	}
+	slices.SortFunc(s.Clouds, func(a, b control.Cloud) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Settings.Clouds, func(a, b engine.CloudSettings) int { return strings.Compare(a.Name, b.Name) })
+	return s
+}
+
+// Settings is what the engine decides by.
+func Settings(c *config.Config, limits RunLimits) engine.Settings {
+	s := engine.Settings{
+		Lifecycle: engine.Lifecycle{
+			BootTimeout:      c.Instances.BootTimeout,
+			ProbeInterval:    c.Instances.ProbeInterval,
+			ProbeTimeout:     c.Instances.ProbeTimeout,
+			PartitionTimeout: c.Instances.PartitionTimeout,
+			IdleTimeout:      c.Instances.IdleTimeout,
+			TermTimeout:      c.Instances.TermTimeout,
+			ShutdownTimeout:  c.Instances.ShutdownTimeout,
+			KeepBroken:       c.Instances.KeepBroken,
+			MaxAge:           c.Instances.MaxAge,
+			UseOnce:          c.Instances.Reuse == config.ReuseNever,
+			Sharing:          c.Instances.Sharing,
+		},
+		MaxInstances:    limits.MaxInstances,
+		MaxCost:         limits.MaxCost,
+		Keep:            limits.Keep,
+		ScheduleTimeout: c.Jobs.ScheduleTimeout,
+		GrowMemory:      int(c.Jobs.OnOOM.Grow),
+		Mix:             c.Jobs.Mix,
+		SpotShare:       int(c.Jobs.Spread.SpotOffering),
+		Shares:          c.Jobs.Shares,
+		BrokenHook:      c.Hooks.Broken != "",
+		Users:           engine.UserLimits{Instances: c.Limits.Instances, VCPUs: c.Limits.VCPUs},
+	}
+	for _, cloud := range c.Clouds {
+		s.Clouds = append(s.Clouds, cloudSettings(cloud))
+	}
+	for _, b := range c.Budgets {
+		s.Budgets = append(s.Budgets, engine.Budget{
+			User: b.User, Label: b.Label, Hard: engine.Amounts(b.Amounts), Soft: engine.Amounts(b.Soft), Stop: b.OnExceeded == config.ExceededStop,
+		})
+	}
+	return s
+}
+
+func cloudSettings(c config.Cloud) engine.CloudSettings {
+	s := engine.CloudSettings{
+		Name: c.Name, MaxInstances: c.MaxInstances, MaxCreating: c.MaxCreating, ListInterval: c.ListInterval, Disk: c.Disk, OffersInterval: c.Prices.Interval,
+		Billing: drover.Billing{Period: c.Prices.Period},
+	}
+	for _, l := range c.Limits {
+		limit := drover.Limit{Zone: l.Zone, Type: l.Type, Market: l.Market, QuotaGroup: l.QuotaGroup}
+		if l.Instances > 0 {
+			limit.Instances = new(l.Instances)
+		}
+		if l.VCPUs > 0 {
+			limit.CPU = new(l.VCPUs)
+		}
+		s.Limits = append(s.Limits, limit)
+	}
+	for _, r := range c.Prices.Reserved {
+		s.Reserved = append(s.Reserved, engine.Reservation{Type: r.Type, Count: r.Count, Price: r.Price})
+	}
+	return s
+}

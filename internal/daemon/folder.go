@@ -1,0 +1,144 @@
+package daemon
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"drover"
+	"drover/internal/config"
+	"drover/internal/store"
+)
+
+// Folder is where a daemon keeps what it must: its records in one SQLite file, and beside it, in a folder that only its user can
+// enter, everything else.
+type Folder struct {
+	Fleet   string
+	records string // free of links
+}
+
+// NewFolder says where the daemon of a configuration keeps things. Nothing is made.
+func NewFolder(c *config.Config) (Folder, error) {
+	if c.Fleet == "" {
+		return Folder{}, c.Fault("fleet", "a fleet has to be named", "write fleet: NAME; every instance bears it, and no other controller touches those")
+	}
+	records := c.State
+	if records == "" {
+		home, err := StateHome()
+		if err != nil {
+			return Folder{}, err
+		}
+		records = filepath.Join(home, c.Fleet, "drover.db")
+	}
+	// Whichever link leads to the records, what belongs to them is beside them.
+	records, err := store.Resolve(records)
+	return Folder{c.Fleet, records}, err
+}
+
+// DB is the SQLite file of the records.
+func (f Folder) DB() string { return f.records }
+
+// Path is the folder beside the records: drover.d beside drover.db.
+func (f Folder) Path() string { return strings.TrimSuffix(f.records, ".db") + ".d" }
+
+// File is the path of a file or folder in it: fleet.key, token, inputs, results, recording, or what a cloud's driver keeps.
+func (f Folder) File(name string) string { return filepath.Join(f.Path(), name) }
+
+// Make makes the folder where there is none, and refuses one that others can enter.
+func (f Folder) Make() error {
+	if err := os.MkdirAll(f.Path(), 0o700); err != nil {
+		return fmt.Errorf("making the daemon's folder: %w", err)
+	}
+	info, err := os.Stat(f.Path())
+	if err != nil {
+		return fmt.Errorf("making the daemon's folder: %w", err)
+	}
+	return refuseOpen(f.Path(), info)
+}
+
+// tokenFile is where the local admin token is, which whoever can read it may use on this host.
+func (f Folder) tokenFile() string { return f.File("token") }
+
+// Token reads the local admin token.
+func (f Folder) Token() (drover.Secret, error) { return ReadToken(f.tokenFile()) }
+
+// MakeToken reads the local admin token, made if there is none. The folder must be there, and locked by the caller.
+func (f Folder) MakeToken() (drover.Secret, error) {
+	token, err := f.Token()
+	if !errors.Is(err, fs.ErrNotExist) {
+		return token, err
+	}
+	secret := make([]byte, 32)
+	rand.Read(secret)
+	fresh := f.File("token.new")
+	// What a controller left that died over it would keep its own permissions.
+	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return drover.Secret{}, fmt.Errorf("making the local token: %w", err)
+	}
+	text := "drover_local_" + base64.RawURLEncoding.EncodeToString(secret) + "\n"
+	if err := os.WriteFile(fresh, []byte(text), 0o600); err != nil {
+		return drover.Secret{}, fmt.Errorf("making the local token: %w", err)
+	}
+	if err := os.Rename(fresh, f.tokenFile()); err != nil {
+		return drover.Secret{}, fmt.Errorf("making the local token: %w", err)
+	}
+	return f.Token()
+}
+
+// Announce writes down where the daemon answers, for a configuration that leaves the choice of a port to the host.
+func (f Folder) Announce(address string) error {
+	if err := KeepFile(f.File("address"), []byte(address+"\n")); err != nil {
+		return fmt.Errorf("announcing the address: %w", err)
+	}
+	return nil
+}
+
+// Announced is where the daemon said last that it answers.
+func (f Folder) Announced() (string, error) {
+	address, err := os.ReadFile(f.File("address"))
+	return strings.TrimSpace(string(address)), err
+}
+
+// maxToken is more than any token is long.
+const maxToken = 4096
+
+// ReadToken reads a token from a file that nobody else may read.
+func ReadToken(path string) (drover.Secret, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return drover.Secret{}, fmt.Errorf("reading the token: %w", err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return drover.Secret{}, fmt.Errorf("reading the token: %w", err)
+	}
+	if err := refuseOpen(path, info); err != nil {
+		return drover.Secret{}, err
+	}
+	text, err := io.ReadAll(io.LimitReader(file, maxToken))
+	if err != nil {
+		return drover.Secret{}, fmt.Errorf("reading the token: %w", err)
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" || strings.ContainsAny(token, " \t\r\n") {
+		return drover.Secret{}, drover.Errorf(drover.KindInvalid, "%s holds no token", path)
+	}
+	return drover.NewSecret(token), nil
+}
+
+// refuseOpen refuses what others than its owner may read or write.
+func refuseOpen(path string, info fs.FileInfo) error {
+	mode := info.Mode()
+	if mode.Perm()&0o077 == 0 {
+		return nil
+	}
+	return drover.Errorf(drover.KindForbidden, "%s is open to others (%v)", path, mode).
+		WithHint("chmod go= %s, if nobody else can have read it", path)
+}

@@ -1,0 +1,59 @@
+package daemon
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"drover"
+)
+
+// A controller that finds its disk full does not start: it could write down nothing of what it does. It says so, and leaves everything as it was;
+// whatever starts controllers starts it again.
+
+// KeepFile has a file hold the data, whole or not at all. What holds it already is left alone, since that takes no room.
+func KeepFile(path string, data []byte) error {
+	if held, err := os.ReadFile(path); err == nil && bytes.Equal(held, data) {
+		return nil
+	}
+	fresh := path + ".new"
+	err := os.WriteFile(fresh, data, 0o600)
+	if err == nil {
+		err = os.Rename(fresh, path)
+	}
+	if err != nil {
+		// What cannot be removed either is overwritten the next time.
+		_ = os.Remove(fresh)
+	}
+	return err
+}
+
+// orFull is the error with which a controller does not start, which says that a disk is full if that is why. SQLite does not always say so.
+func (f Folder) orFull(err error) error {
+	for _, folder := range []string{f.Path(), filepath.Dir(f.DB())} {
+		if IsFull(err) || IsFull(tryRoom(folder)) {
+			return drover.Errorf(drover.KindTransient, "the disk of %s is full: %v", folder, err).
+				WithHint("make room there, then start the controller again; nothing was changed")
+		}
+	}
+	return err
+}
+
+// IsFull says of an error whether a disk is full.
+func IsFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
+
+// leastRoom is the least that a controller needs to begin.
+const leastRoom = 64 << 10
+
+// tryRoom reports whether a folder takes a small file.
+func tryRoom(folder string) error {
+	file, err := os.CreateTemp(folder, "room-*")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(make([]byte, leastRoom))
+	return errors.Join(err, file.Close(), os.Remove(file.Name()))
+}

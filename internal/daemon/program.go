@@ -1,0 +1,47 @@
+// Package daemon is a running controller: the clouds of a configuration, opened by the drivers that are compiled in, the folder where a daemon or
+// a run keeps what it must, a controller over both, and, for a daemon, its API and its configuration's changes while it runs.
+package daemon
+
+import (
+	"io/fs"
+	"runtime"
+	"runtime/debug"
+
+	"drover/driver"
+)
+
+// Program is what a main package compiles in.
+type Program struct {
+	Version string
+	Drivers map[string]Kind
+	Runners fs.FS // the programs that go to instances: runners/linux-ARCH.gz, as far as there are any
+}
+
+// Kind is a kind of cloud.
+type Kind struct {
+	Open driver.Opener
+	Keys any  // of the type into which it decodes its own keys of the configuration; a [booted] where that is known before a cloud is open
+	Here bool // it is on this host, so that asking it needs no network
+}
+
+// Build is what a program knows of itself.
+type Build struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit,omitempty"`
+	Go      string `json:"go"`
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
+}
+
+// Build says which build a program is.
+func (p Program) Build() Build {
+	v := Build{Version: p.Version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				v.Commit = s.Value
+			}
+		}
+	}
+	return v
+}

@@ -1,0 +1,174 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"drover"
+	"drover/internal/config"
+	"drover/internal/control"
+	"drover/internal/engine"
+	"drover/internal/logkey"
+)
+
+// reload reads the configuration again. One that is not good, or that changes what only a new start can change, is refused with the reason,
+// and nothing changes.
+func (d *daemon) reload(ctx context.Context) {
+	c, err := d.Load()
+	if err == nil {
+		err = d.needsStart(c)
+	}
+	d.counted.Refused(err != nil)
+	if err == nil && c.Hash() == d.config.Hash() {
+		d.Log.Info("the configuration says what it said before", logkey.File, absolute(d.File))
+		return
+	}
+	if err == nil {
+		err = d.take(ctx, c)
+	}
+	if err != nil {
+		d.counted.Refused(true)
+		d.refuse(err)
+		return
+	}
+	d.Log.Info("the configuration was read again", logkey.File, absolute(d.File), logkey.Hash, c.Hash()[:12])
+}
+
+// refuse says what is wrong with a configuration, each fault on a line of its own.
+func (d *daemon) refuse(err error) {
+	log := d.Log.With(logkey.File, absolute(d.File))
+	const refused = "the configuration is refused, the last good one stays"
+	var faults config.Faults
+	if !errors.As(err, &faults) {
+		e := drover.AsError(err, drover.KindInvalid)
+		log.Error(refused, attrs(logkey.Error, e.Message, logkey.Hint, e.Hint)...)
+		return
+	}
+	for _, f := range faults {
+		log.Error(refused, append([]any{logkey.Line, f.Line, logkey.Column, f.Column}, attrs(logkey.Error, f.Message, logkey.Hint, f.Hint)...)...)
+	}
+}
+
+// attrs are pairs for the log, without those that say nothing.
+func attrs(pairs ...string) (said []any) {
+	for pair := range slices.Chunk(pairs, 2) {
+		if pair[1] != "" {
+			said = append(said, pair[0], pair[1])
+		}
+	}
+	return said
+}
+
+// needsStart refuses a change of what is settled when a controller starts.
+func (d *daemon) needsStart(c *config.Config) error {
+	var changed []string
+	for key, values := range map[string][2]string{
+		"fleet": {d.config.Fleet, c.Fleet}, "state": {d.config.State, c.State}, "listen": {d.config.Listen, c.Listen}, "url": {d.config.URL, c.URL},
+		"auth": {fmt.Sprint(d.config.Auth), fmt.Sprint(c.Auth)},
+	} {
+		if values[0] != values[1] {
+			changed = append(changed, key)
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	slices.Sort(changed)
+	return drover.Errorf(drover.KindInvalid, "%s cannot change while the controller runs", strings.Join(changed, " and ")).WithHint("end it and start it again: that interrupts nothing")
+}
+
+// take has the controller go by another configuration. Clouds that did not change keep their drivers. In one that was left out nothing is rented
+// any more, and what is there drains: there may be instances in it, or a call under way that makes one, so it is kept for as long as this
+// controller lives.
+func (d *daemon) take(ctx context.Context, c *config.Config) error {
+	clouds, left := d.kept(c)
+	opened, err := d.openChanged(ctx, c)
+	if err == nil {
+		err = d.folder.keepClouds(c)
+	}
+	if err == nil {
+		err = d.fleet.Controller.Reconfigure(ctx, setupOf(c, left, RunLimits{}, slices.Concat(clouds, opened)))
+	}
+	if err != nil {
+		CloseClouds(opened)
+		return err
+	}
+	for _, old := range d.fleet.clouds {
+		if !slices.ContainsFunc(clouds, func(c control.Cloud) bool { return c.Name == old.Name }) {
+			d.retired = append(d.retired, old) // calls that are under way end on it
+		}
+	}
+	d.fleet.clouds, d.left, d.config = slices.Concat(clouds, opened), left, c
+	d.fleet.recording.Configured(c.Hash())
+	return nil
+}
+
+// kept are the open clouds that stay as they are under another configuration: those that it leaves out, and those that it does not change.
+func (d *daemon) kept(c *config.Config) (clouds []control.Cloud, left []config.Cloud) {
+	for _, old := range slices.Concat(d.config.Clouds, d.left) {
+		gone := !slices.Contains(c.CloudNames(), old.Name)
+		if gone {
+			left = append(left, old)
+		}
+		if gone || hasCloud(c.Clouds, old) {
+			clouds = append(clouds, d.cloud(old.Name))
+		}
+	}
+	return clouds, left
+}
+
+// openTimeout is how long a cloud may take to be opened by another configuration. Nothing else is heeded meanwhile.
+const openTimeout = 30 * time.Second
+
+// openChanged opens the clouds of a configuration that are not open, or not in this way.
+func (d *daemon) openChanged(ctx context.Context, c *config.Config) ([]control.Cloud, error) {
+	var changed []config.Cloud
+	for _, cloud := range c.Clouds {
+		if !hasCloud(slices.Concat(d.config.Clouds, d.left), cloud) {
+			changed = append(changed, cloud)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	return OpenClouds(ctx, changed, Opening{d.Program.Drivers, d.config.Fleet, d.folder.File("."), d.Log, d.counted})
+}
+
+// hasCloud reports whether the cloud, configured in the same way, is in the list.
+func hasCloud(list []config.Cloud, cloud config.Cloud) bool {
+	return slices.ContainsFunc(list, func(c config.Cloud) bool { return c.Hash() == cloud.Hash() })
+}
+
+// cloud is the open cloud of this name.
+func (d *daemon) cloud(name string) control.Cloud {
+	return d.fleet.clouds[slices.IndexFunc(d.fleet.clouds, func(c control.Cloud) bool { return c.Name == name })]
+}
+
+// tellLeft says what an end leaves as it is.
+func (d *daemon) tellLeft(ctx context.Context) {
+	s, err := d.fleet.Controller.Status(ctx)
+	if err != nil {
+		return
+	}
+	instances := 0
+	for _, n := range s.Instances {
+		instances += n
+	}
+	if instances+s.Jobs[drover.JobRunning]+s.Jobs[drover.JobQueued] == 0 {
+		d.Log.Info("ended; nothing is left")
+		return
+	}
+	d.Log.Info("ended; instances and jobs are left as they are, and the next drover serve goes on with them",
+		logkey.Instances, instances, logkey.Running, s.Jobs[drover.JobRunning], logkey.Queued, s.Jobs[drover.JobQueued])
+}
+
+// drained reports whether nothing runs any more and every instance that may go is gone.
+func (d *daemon) drained(ctx context.Context) (yes bool) {
+	if err := d.fleet.Controller.Query(ctx, func(e *engine.Engine) { yes = e.Drained() }); err != nil {
+		return false
+	}
+	return yes
+}

@@ -1,0 +1,280 @@
+package daemon
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"drover"
+	"drover/internal/record"
+	"drover/internal/store"
+)
+
+// RunFolder is where one `drover run` keeps what it needs to go on after a crash: the records, the fleet key, inputs, and what the
+// clouds' drivers keep. It goes when the run has come to its end.
+type RunFolder struct {
+	ID   string // also the fleet
+	Path string
+	lock *store.Lock
+
+	Fresh   bool      // made by this process
+	Touched time.Time // when its records were last written to, before it was locked
+}
+
+// StateHome is the user's folder for the state of runs.
+func StateHome() (string, error) {
+	home := os.Getenv("XDG_STATE_HOME")
+	if home == "" {
+		user, err := os.UserHomeDir()
+		if err != nil {
+			return "", drover.Errorf(drover.KindInvalid, "there is no place for the state of runs: %v", err).WithHint("set HOME or XDG_STATE_HOME")
+		}
+		home = filepath.Join(user, ".local", "state")
+	}
+	return filepath.Join(home, "drover"), nil
+}
+
+// NewRunFolder makes and locks the folder of a new run.
+func NewRunFolder() (*RunFolder, error) {
+	home, err := StateHome()
+	if err != nil {
+		return nil, err
+	}
+	id := "run-" + strings.ToLower(rand.Text()[:6])
+	path := filepath.Join(home, id)
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := LockRunFolder(id, path)
+	if err == nil {
+		f.Fresh = true
+	}
+	return f, err
+}
+
+// FindRunFolder locks the folder of a run that did not come to its end.
+func FindRunFolder(id string) (*RunFolder, error) {
+	home, err := StateHome()
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(home, id)
+	if _, err := os.Stat(filepath.Join(path, "run.json")); err != nil {
+		left := "no run is left to resume"
+		if _, err := os.Stat(filepath.Join(EndedHome(home), id, "run.json")); err == nil {
+			return nil, drover.Errorf(drover.KindConflict, "run %s came to its end", id).WithHint("to run again what failed: drover run --resume %s --failed", id)
+		}
+		if ids := UnfinishedRuns(home); len(ids) > 0 {
+			left = "those that can be resumed: " + strings.Join(ids, ", ")
+		}
+		return nil, drover.Errorf(drover.KindNotFound, "there is no unfinished run %s", id).WithHint("%s", left)
+	}
+	return LockRunFolder(id, path)
+}
+
+// LockRunFolder takes the folder of a run for this process.
+func LockRunFolder(id, path string) (*RunFolder, error) {
+	lock, err := store.LockFile(filepath.Join(path, "drover.db"))
+	if err != nil {
+		return nil, err
+	}
+	f := &RunFolder{ID: id, Path: path, lock: lock}
+	for _, name := range []string{"drover.db", "drover.db-wal"} {
+		if info, err := os.Stat(f.File(name)); err == nil && info.ModTime().After(f.Touched) {
+			f.Touched = info.ModTime()
+		}
+	}
+	return f, nil
+}
+
+// UnfinishedRuns lists the runs whose folders are there.
+func UnfinishedRuns(home string) (ids []string) {
+	entries, err := os.ReadDir(home)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		if _, err := os.Stat(filepath.Join(home, e.Name(), "run.json")); err == nil {
+			ids = append(ids, e.Name())
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// File is the path of a file or folder in it.
+func (f *RunFolder) File(name string) string { return filepath.Join(f.Path, name) }
+
+// Close gives the run's lock back; the folder stays.
+func (f *RunFolder) Close() error { return f.lock.Unlock() }
+
+// Remove takes the folder away: nothing is left of the run that could be resumed or would have to be cleaned up.
+func (f *RunFolder) Remove() error { return os.RemoveAll(f.Path) }
+
+// keptRecordings is of how many runs that came to their end the flight recordings are kept, if they take no more than record.DefaultLimit.
+const keptRecordings = 20
+
+// RecordingOf is where the recording of a run is kept that came to its end.
+func RecordingOf(home, id string) string { return filepath.Join(home, "recordings", id) }
+
+// keptFailed is of how many runs that came to their end with failures the records are kept, so that what failed can be run again.
+const keptFailed = 20
+
+// EndedHome is where the records of such runs are.
+func EndedHome(home string) string { return filepath.Join(home, "ended") }
+
+// Finish takes the folder of a run away that came to its end, but for its recording, which is kept beside those of the last others, and if jobs
+// of it failed, its records.
+func (f *RunFolder) Finish(failed bool) error {
+	kept := RecordingOf(filepath.Dir(f.Path), f.ID)
+	if err := os.MkdirAll(filepath.Dir(kept), 0o700); err != nil {
+		return err
+	}
+	if err := os.Rename(f.File("recording"), kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	err := Prune(filepath.Dir(kept), keptRecordings, record.DefaultLimit)
+	if !failed {
+		return errors.Join(err, f.Remove())
+	}
+	return errors.Join(err, f.archive())
+}
+
+// archive moves the folder to those of ended runs, without what only instances needed.
+func (f *RunFolder) archive() error {
+	entries, err := os.ReadDir(f.Path)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := os.RemoveAll(f.File(e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	ended := EndedHome(filepath.Dir(f.Path))
+	if err := os.MkdirAll(ended, 0o700); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Path, filepath.Join(ended, f.ID)); err != nil {
+		return err
+	}
+	return Prune(ended, keptFailed, math.MaxInt64)
+}
+
+// Prune removes the oldest folders of a folder until only so many are left, of so many bytes in all; the last one always stays.
+func Prune(folder string, keep int, most int64) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return err
+	}
+	for i, e := range ByAge(entries) {
+		path := filepath.Join(folder, e.Name())
+		most -= sizeOf(path)
+		if i > 0 && (i >= keep || most < 0) {
+			err = errors.Join(err, os.RemoveAll(path))
+		}
+	}
+	return err
+}
+
+// ByAge sorts the entries of a folder, the latest first.
+func ByAge(entries []os.DirEntry) []os.DirEntry {
+	age := func(e os.DirEntry) time.Time {
+		info, err := e.Info()
+		if err != nil {
+			return time.Time{}
+		}
+		return info.ModTime()
+	}
+	slices.SortFunc(entries, func(a, b os.DirEntry) int { return age(b).Compare(age(a)) })
+	return entries
+}
+
+// sizeOf is how much the files of a folder take.
+func sizeOf(folder string) (total int64) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return 0
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			total += info.Size()
+		}
+	}
+	return total
+}
+
+// RunPlan is what a run was asked to do. It is written down before anything is rented, so that the run can be resumed.
+type RunPlan struct {
+	Batch    drover.Batch `json:"batch"`
+	File     string       `json:"file,omitempty"`   // of the batch; empty if it came from the command line
+	Spot     string       `json:"spot,omitempty"`   // what was asked for in place of what File says
+	Folder   string       `json:"folder"`           // in which it was begun
+	Out      string       `json:"out"`              // folder for the results
+	Config   string       `json:"config,omitempty"` // file; empty for this machine
+	Limits   RunLimits    `json:"limits"`
+	New      bool         `json:"new,omitempty"`      // Out may still have the results of an earlier run
+	Streamed bool         `json:"streamed,omitempty"` // one job from the command line, whose output goes to this one's
+	Began    time.Time    `json:"began,omitzero"`
+}
+
+// RunLimits are the flags that bound a run.
+type RunLimits struct {
+	Cloud        string        `json:"cloud,omitempty"`
+	MaxInstances int           `json:"max_instances,omitempty"`
+	MaxCost      drover.Money  `json:"max_cost,omitempty"`
+	Keep         time.Duration `json:"keep,omitempty"`
+}
+
+// Check refuses limits that mean nothing.
+func (l RunLimits) Check() error {
+	switch {
+	case l.MaxInstances < 0:
+		return drover.Errorf(drover.KindInvalid, "--max-instances %d is less than nothing", l.MaxInstances).WithHint("leave it out for no limit")
+	case l.Keep < 0:
+		return drover.Errorf(drover.KindInvalid, "--keep %v is less than nothing", l.Keep).WithHint("write --keep 30m")
+	}
+	return nil
+}
+
+// Save writes the plan down.
+func (f *RunFolder) Save(p RunPlan) error {
+	data, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		return err
+	}
+	temporary := f.File("run.json.new")
+	if err := os.WriteFile(temporary, data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temporary, f.File("run.json"))
+}
+
+// Load reads the plan of the run.
+func (f *RunFolder) Load() (p RunPlan, err error) {
+	data, err := os.ReadFile(f.File("run.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, drover.Errorf(drover.KindNotFound, "run %s was never begun", f.ID)
+	}
+	if err != nil {
+		return p, err
+	}
+	if err := json.Unmarshal(data, &p); err != nil || !p.Began.IsZero() {
+		return p, err
+	}
+	info, err := os.Stat(f.File("run.json")) // by a version that did not say when the run began
+	if err != nil {
+		return p, err
+	}
+	p.Began = info.ModTime()
+	return p, nil
+}

@@ -1,0 +1,249 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"drover"
+	"drover/internal/engine/market"
+)
+
+// What there is to rent is known by package market. This file tells it of instances, and carries out what follows from what it says.
+
+// What clouds offer, as the store and the shells know it.
+type (
+	Block        = market.Block
+	Interruption = market.Interruption
+	Throttle     = market.Throttle
+	Catalogue    = market.Catalogue
+	OfferingKey  = market.OfferingKey
+)
+
+// KeyOf is what tells the offering from the others of its cloud.
+func KeyOf(o drover.Offering) OfferingKey { return market.KeyOf(o) }
+
+// Sorted is a catalogue's offerings in the order in which the engine keeps them. It shares no memory with the one given.
+func Sorted(all []drover.Offering) []drover.Offering { return market.Sorted(all) }
+
+// Changes is what makes one catalogue of a cloud into another, both of them Sorted: the offerings that are new or not as they were, and those
+// that there are no more.
+func Changes(was, now []drover.Offering) (changed []drover.Offering, removed []OfferingKey) {
+	return market.Changes(was, now)
+}
+
+// followMarket has the market follow the clouds that are configured.
+func (e *Engine) followMarket() {
+	var all, enabled []*Catalogue
+	for _, c := range e.clouds {
+		all = append(all, &c.Catalogue)
+	}
+	for _, c := range e.enabled() {
+		enabled = append(enabled, &c.Catalogue)
+	}
+	e.market.Configure(all, enabled)
+}
+
+// enabled are the clouds in which instances may be rented.
+func (e *Engine) enabled() []*Cloud {
+	return slices.DeleteFunc(slices.Clone(e.clouds), func(c *Cloud) bool { return e.limits(c.Name).Leaving })
+}
+
+// key is what tells the offering that the instance is of from the others of its cloud.
+func (in *instance) key() OfferingKey {
+	return OfferingKey{Type: in.Type.Name, Zone: in.Zone, Market: in.Market}
+}
+
+// isOf reports whether the instance is of the offering.
+func (in *instance) isOf(o drover.Offering) bool { return in.Cloud == o.Cloud && in.key() == KeyOf(o) }
+
+// offeringOf is the instance as its cloud offers it.
+func (e *Engine) offeringOf(in *instance) drover.Offering {
+	if o, listed := e.listedAs(in); listed && !e.limits(in.Cloud).Leaving {
+		return o
+	}
+	return in.offering()
+}
+
+// leaveAlone blocks what the error covers: of a lack of capacity, each candidate that was tried.
+func (e *Engine) leaveAlone(in *instance, tried int, err *drover.Error) {
+	candidates := in.Candidates[:max(1, min(tried, len(in.Candidates)))]
+	if err.Kind != drover.KindCapacity {
+		candidates = candidates[:1]
+	}
+	for _, o := range candidates {
+		e.blockRefused(in, o, err)
+	}
+}
+
+// blockRefused blocks what an error about an offering covers. Of what lacked capacity fewer at once are asked for from now on.
+func (e *Engine) blockRefused(in *instance, o drover.Offering, err *drover.Error) {
+	if c := e.cloud(o.Cloud); e.block(in, market.BlockFor(o, err)) && err.Kind == drover.KindCapacity && c != nil {
+		c.Throttle(o, e.asking(o), e.s.Now)
+	}
+}
+
+// block begins a block because of what an instance met, and reports whether it did. A zone that has nothing left since is told to a hook.
+func (e *Engine) block(in *instance, b Block) bool {
+	began, exhausted := e.market.Add(b, in.ID)
+	for _, zone := range exhausted {
+		e.effect(Effect{Fire: &Fire{Hook: drover.HookExhausted, Cloud: b.Cloud, Zone: zone, Reason: e.market.Blocks()[len(e.market.Blocks())-1].Reason}})
+	}
+	return began
+}
+
+// blockUnusable blocks the offering of an instance that never became usable: the next one would hardly fare better, and costs as much.
+func (e *Engine) blockUnusable(in *instance, why drover.Reason) {
+	b := Block{Cloud: in.Cloud, Zone: in.Zone, Type: in.Type.Name, Market: in.Market}
+	b.Reason = e.reason(why.Code, "instance %s never became usable: %s", in.Name, why.Text)
+	e.block(in, b)
+}
+
+// interrupted counts that an instance is taken back, which may block its offering.
+func (e *Engine) interrupted(in *instance) {
+	if in.Market == drover.Spot && e.market.Interrupted(in.ID, in.Name, in.offering(), e.stillThere(in)) {
+		e.dropBlocked(in.Cloud)
+	}
+}
+
+// stillThere is how many instances of the same offering there are that are not taken back.
+func (e *Engine) stillThere(as *instance) (n int) {
+	for _, in := range e.instances {
+		if in.Cloud == as.Cloud && in.Zone == as.Zone && in.Type.Name == as.Type.Name && in.Market == drover.Spot &&
+			in.Created != 0 && in.Reclaimed == nil && in.State != drover.InstanceStopping {
+			n++
+		}
+	}
+	return n
+}
+
+// unblock has a plan made if blocks have changed.
+func (e *Engine) unblock(changed bool) { e.replan = e.replan || changed }
+
+// endProbe ends an instance's probing of blocks, by what it turned out to be.
+func (e *Engine) endProbe(in *instance) {
+	e.unblock(e.market.EndProbe(in.ID, e.offeringOf(in), in.Created != 0, in.State == drover.InstanceGone))
+}
+
+// billBegan is when an instance's bill began; false if there is no such instance.
+func (e *Engine) billBegan(id int64) (at drover.Time, there bool) {
+	in := e.instance(id)
+	if in == nil {
+		return 0, false
+	}
+	return in.Created, true
+}
+
+// barred drops those of an instance's candidates that were blocked since it was planned, and reports whether none is left. One that its
+// cloud was already asked for may exist, so it is asked for again whatever is blocked; records that are in doubt may not know that it was.
+func (e *Engine) barred(in *instance) bool {
+	if in.Begun || !e.proved() || len(e.market.Blocks()) == 0 {
+		return false
+	}
+	left := slices.DeleteFunc(slices.Clone(in.Candidates), func(o drover.Offering) bool { return e.market.BlockFrom(o, in.ID) != nil })
+	if len(left) == 0 || len(left) == len(in.Candidates) {
+		return len(left) == 0
+	}
+	in.Candidates = left
+	in.become(left[0])
+	e.fleet++
+	e.writeInstance(in)
+	return false
+}
+
+// dropBlocked gives up what a cloud has not been asked for yet and would refuse as well: what it was rented for is planned anew, with what may
+// still be had.
+func (e *Engine) dropBlocked(cloud string) {
+	for _, in := range slices.Backward(slices.Clone(e.instances)) {
+		if in.Cloud == cloud && in.State == drover.InstanceCreating && !in.held() && e.barred(in) {
+			e.gone(in, e.market.BlockFrom(in.Candidates[0], in.ID).Reason)
+		}
+	}
+}
+
+// ease lets one more of what was created be asked for at once, unless it was asked for before the last lack of it.
+func (e *Engine) ease(in *instance) {
+	c, o := e.cloud(in.Cloud), e.offeringOf(in)
+	if c != nil && e.market.BlockFrom(o, in.ID) == nil {
+		c.Ease(o, e.limits(c.Name).MaxCreating)
+	}
+}
+
+// throttled reports whether an instance has to wait because enough of what it is to be are asked for, and how many that may be.
+func (e *Engine) throttled(in *instance) (most int, so bool) {
+	c := e.cloud(in.Cloud)
+	if c == nil || len(in.Candidates) == 0 {
+		return 0, false
+	}
+	most, limited := c.AtOnce(in.Candidates[0])
+	return most, limited && e.asking(in.Candidates[0]) >= most
+}
+
+func (e *Engine) waitsForThrottle(in *instance) bool {
+	_, so := e.throttled(in)
+	return so
+}
+
+// asking is how many create calls are under way that ask for an offering first.
+func (e *Engine) asking(o drover.Offering) (n int) {
+	for _, in := range e.refreshIndex().creating {
+		if in.State == drover.InstanceCreating && in.Call != 0 && in.Cloud == o.Cloud && len(in.Candidates) > 0 && KeyOf(in.Candidates[0]) == KeyOf(o) {
+			n++
+		}
+	}
+	return n
+}
+
+// limitsLeft is what all limits leave now, for the caller to change; nil if there are none.
+func (e *Engine) limitsLeft() market.Limits { return slices.Clone(e.inventory().limitsLeft) }
+
+// allLimits is what all limits would leave if nothing counted against them.
+func (e *Engine) allLimits() (left market.Limits) {
+	for _, c := range e.s.Settings.Clouds {
+		for _, l := range c.Limits {
+			l.Cloud = c.Name
+			left = append(left, l)
+		}
+	}
+	return left
+}
+
+// mayBe is what the instance counts as. If its type is listed no more, its quota group is not known, and it counts in all of them.
+func (e *Engine) mayBe(in *instance) []drover.Offering {
+	if len(in.Candidates) > 0 {
+		return in.Candidates
+	}
+	o, listed := e.listedAs(in)
+	if listed {
+		return []drover.Offering{o}
+	}
+	o = in.offering()
+	all := []drover.Offering{o}
+	for _, l := range e.limits(in.Cloud).Limits {
+		if o.QuotaGroup = l.QuotaGroup; o.QuotaGroup != "" {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// whyPassed says that one more instance of the offering would pass a limit, since the last that counts against it was asked for; or that none may ever be,
+// since the limit is what it is.
+func (e *Engine) whyPassed(o drover.Offering) (drover.Reason, bool) {
+	why, l := e.passedBy(e.limitsLeft(), o)
+	if l == nil {
+		return why, false
+	}
+	why.Since = cmp.Or(e.lastAsked(func(in *instance) bool { return slices.ContainsFunc(e.mayBe(in), l.Covers) }), e.s.Configured)
+	return why, true
+}
+
+// passedBy says that one more instance of the offering would pass one of the limits, of which so much is left, and which; nil if it would pass none.
+func (e *Engine) passedBy(left market.Limits, o drover.Offering) (why drover.Reason, l *drover.Limit) {
+	if l = e.allLimits().Passed(o); l != nil {
+		return e.reason(drover.ReasonLimit, "a single one passes %s; raise the limit", l.Name()), l
+	}
+	if l = left.Passed(o); l != nil {
+		return e.reason(drover.ReasonLimit, "one more would pass %s; wait until one that counts against it is gone, or raise the limit", l.Name()), l
+	}
+	return why, nil
+}

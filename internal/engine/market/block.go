@@ -1,0 +1,268 @@
+package market
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"drover"
+)
+
+const (
+	// BlockTime is how long an offering is left alone after the cloud refused it.
+	BlockTime = time.Minute
+
+	blockMost = 15 * time.Minute // and at most, after many failed probes; a block that nothing probed for as long is forgotten
+)
+
+// Block keeps an offering, or all that its empty fields match, from being asked for until its end, and from then on until one was tried.
+type Block struct {
+	Cloud      string        `json:"cloud"`
+	Zone       string        `json:"zone,omitempty"`
+	Type       string        `json:"type,omitempty"`
+	Market     drover.Market `json:"market,omitempty"`
+	QuotaGroup string        `json:"quota_group,omitempty"`
+	Reason     drover.Reason `json:"reason"`          // its Until is the block's end
+	Over       bool          `json:"over,omitempty"`  // it has ended; one create tries whether what it is about has
+	Probe      int64         `json:"probe,omitempty"` // the instance whose create does
+	Fails      int           `json:"fails,omitempty"` // how often in a row that was refused
+}
+
+// Until is when the block's time is over.
+func (b Block) Until() drover.Time { return b.Reason.Until }
+
+// ForQuota reports whether the block is for a lack of quota.
+func (b Block) ForQuota() bool { return b.Reason.Code == string(drover.KindQuota) }
+
+// ForCapacity reports whether the block is for a lack of capacity.
+func (b Block) ForCapacity() bool { return b.Reason.Code == string(drover.KindCapacity) }
+
+// ForInterruptions reports whether the block is for instances that were taken back.
+func (b Block) ForInterruptions() bool { return b.Reason.Code == drover.ReasonInterrupted }
+
+// Covers reports whether the block is about the offering.
+func (b Block) Covers(o drover.Offering) bool {
+	return b.Cloud == o.Cloud && (b.Zone == "" || b.Zone == o.Zone) && (b.Type == "" || b.Type == o.Type.Name) &&
+		(b.Market == "" || b.Market == o.Market) && (b.QuotaGroup == "" || b.QuotaGroup == o.QuotaGroup)
+}
+
+func (b Block) same(o Block) bool {
+	return b.Cloud == o.Cloud && b.Zone == o.Zone && b.Type == o.Type && b.Market == o.Market && b.QuotaGroup == o.QuotaGroup
+}
+
+// bars reports whether the block keeps what it covers from being asked for, other than by its own probe.
+func (b Block) bars(probe int64) bool { return !b.Over || b.Probe != 0 && b.Probe != probe }
+
+// probed reports whether the end of such a block is tried with one create before others follow.
+func (b Block) probed() bool { return b.ForQuota() || b.ForCapacity() || b.ForInterruptions() }
+
+// pause is how long such a block lasts at first, and at most.
+func (b Block) pause() (first, most time.Duration) {
+	if b.ForInterruptions() {
+		return unstableTime, unstableMost
+	}
+	return BlockTime, blockMost
+}
+
+// Subject names what the block covers, as CLOUD/ZONE/TYPE/MARKET with * for what it does not tell apart, and quota=GROUP for the types of
+// a quota group.
+func (b Block) Subject() string {
+	parts := []string{b.Cloud, b.Zone, b.Type, string(b.Market)}
+	if b.QuotaGroup != "" {
+		parts[2] = "quota=" + b.QuotaGroup
+	}
+	for i, p := range parts {
+		if p == "" {
+			parts[i] = "*"
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+// BlockFor is what an error about an offering covers. One that is about the request itself covers that offering alone.
+func BlockFor(o drover.Offering, err *drover.Error) Block {
+	exactly := Block{Cloud: o.Cloud, Zone: o.Zone, Type: o.Type.Name, Market: o.Market}
+	b := Block{Cloud: o.Cloud, Market: err.Market}
+	switch {
+	case err.Kind == drover.KindAuthentication:
+		b.Market = ""
+	case err.Kind != drover.KindQuota && err.Kind != drover.KindCapacity, err.Scope == drover.ScopeType:
+		b = exactly
+	case err.Scope == drover.ScopeQuotaGroup && o.QuotaGroup != "":
+		b.QuotaGroup = o.QuotaGroup
+	case err.Scope == drover.ScopeQuotaGroup:
+		b.Type, b.Market = o.Type.Name, o.Market
+	case err.Scope == drover.ScopeSubnet, err.Scope == drover.ScopeZone:
+		b.Zone = o.Zone
+	}
+	b.Reason = drover.Reason{Code: string(err.Kind), Text: err.Message}
+	return b
+}
+
+// Blocks is all blocks. They are the market's own.
+func (m *Market) Blocks() []Block { return m.blocks }
+
+// Changed reports whether blocks have changed since they were last Taken to be written down.
+func (m *Market) Changed() bool { return m.changed }
+
+// Taken is all blocks, to be written down, never nil; false if they are as they were when they were last taken.
+func (m *Market) Taken() (blocks []Block, changed bool) {
+	changed, m.changed = m.changed, false
+	return append([]Block{}, m.blocks...), changed
+}
+
+// Add begins a block because of what an instance met, and reports whether it did, and which zones have nothing left since.
+func (m *Market) Add(b Block, instance int64) (began bool, exhausted []string) {
+	b.Reason.Since = m.now
+	at := slices.IndexFunc(m.blocks, b.same)
+	switch {
+	case at < 0:
+		first, _ := b.pause()
+		b.Reason.Until = m.now.Add(first)
+		exhausted = m.exhausts(b)
+		m.blocks = append(slices.Clip(m.blocks), b)
+	case m.blocks[at].bars(instance) && !m.ran(m.blocks[at]):
+		return false, nil
+	default:
+		b.Fails = m.blocks[at].Fails + 1
+		first, most := b.pause()
+		b.Reason.Until = m.now.Add(backoff(b.Fails+1, first, most))
+		m.blocks = slices.Clone(m.blocks)
+		m.blocks[at] = b
+	}
+	m.changed = true
+	m.revision++
+	return true, exhausted
+}
+
+// ran reports whether a block's time is over and nothing has taken note of that yet.
+func (m *Market) ran(b Block) bool { return !b.Over && b.Until() <= m.now }
+
+// exhausts is the zones that would have nothing left since a block: those whose last offering that had none it covers.
+func (m *Market) exhausts(b Block) (zones []string) {
+	at := slices.IndexFunc(m.all, func(c *Catalogue) bool { return c.Name == b.Cloud })
+	if !b.ForCapacity() || at < 0 {
+		return nil
+	}
+	left := map[string]bool{}
+	for _, o := range m.all[at].Offerings {
+		switch {
+		case slices.ContainsFunc(m.blocks, func(b Block) bool { return b.Covers(o) }):
+		case !b.Covers(o):
+			left[o.Zone] = true
+		case !slices.Contains(zones, o.Zone):
+			zones = append(zones, o.Zone)
+		}
+	}
+	return slices.DeleteFunc(zones, func(zone string) bool { return left[zone] })
+}
+
+// Created is when an instance's bill began, 0 if it has not; false if there is no such instance.
+type Created func(instance int64) (at drover.Time, there bool)
+
+// Expire ends the blocks whose time has come, and reports whether any has changed. Of those that are probed, it forgets what nothing was probed of for long.
+func (m *Market) Expire(created Created) (changed bool) {
+	return m.change(func(b *Block) (keep bool) {
+		switch {
+		case b.Until() > m.now:
+			return true
+		case b.Over:
+			if _, there := created(b.Probe); !there {
+				b.Probe = 0
+			}
+			if at := calmAt(*b, created); at != 0 && at <= m.now {
+				return false
+			}
+			return b.Probe != 0 || b.Until().Add(blockMost) > m.now
+		}
+		b.Over = true
+		return b.probed()
+	})
+}
+
+// FreeQuota ends the quota blocks that cover an offering of which an instance is gone.
+func (m *Market) FreeQuota(o drover.Offering) (changed bool) {
+	return m.change(func(b *Block) (keep bool) {
+		if !b.Over && b.ForQuota() && b.Covers(o) {
+			b.Over, b.Reason.Until = true, m.now
+		}
+		return true
+	})
+}
+
+// Probe makes an instance that is asked for the probe of the blocks that are over and cover what it may be.
+func (m *Market) Probe(instance int64, mayBe []drover.Offering) (changed bool) {
+	return m.change(func(b *Block) (keep bool) {
+		if b.Over && b.Probe == 0 && slices.ContainsFunc(mayBe, b.Covers) {
+			b.Probe = instance
+		}
+		return true
+	})
+}
+
+// EndProbe ends an instance's probing: the blocks that cover what it turned out to be, if it was created, are forgotten. One for interruptions goes on
+// being probed until the instance has lived for a while, or is gone.
+func (m *Market) EndProbe(instance int64, is drover.Offering, created, gone bool) (changed bool) {
+	return m.change(func(b *Block) (keep bool) {
+		if b.Probe != instance || b.ForInterruptions() && created && b.Covers(is) && !gone {
+			return true
+		}
+		b.Probe, b.Reason.Until = 0, max(b.Until(), m.now) // from when on nothing probes it
+		return !created || !b.Covers(is) || b.ForInterruptions()
+	})
+}
+
+// change changes blocks, or drops those that are not to be kept.
+func (m *Market) change(change func(*Block) (keep bool)) (changed bool) {
+	var kept []Block
+	for _, was := range m.blocks {
+		b := was
+		if !change(&b) {
+			changed = true
+			continue
+		}
+		changed = changed || b != was
+		kept = append(kept, b)
+	}
+	if changed {
+		m.blocks, m.changed = kept, true
+		m.revision++
+	}
+	return changed
+}
+
+// BlockOf is the block that bars an offering longest, nil if none does.
+func (m *Market) BlockOf(o drover.Offering) *Block { return m.BlockFrom(o, 0) }
+
+// BlockFrom is the block that bars an offering longest from an instance that may be the probe of one.
+func (m *Market) BlockFrom(o drover.Offering, probe int64) (longest *Block) {
+	for i, b := range m.blocks {
+		if b.bars(probe) && b.Covers(o) && (longest == nil || b.Until() > longest.Until()) {
+			longest = &m.blocks[i]
+		}
+	}
+	return longest
+}
+
+// Next is when a block ends, or is forgotten, next; 0 for never.
+func (m *Market) Next(created Created) (at drover.Time) {
+	for _, b := range m.blocks {
+		switch {
+		case !b.Over:
+			at = sooner(at, b.Until())
+		case b.Probe == 0:
+			at = sooner(at, b.Until().Add(blockMost))
+		default:
+			at = sooner(at, calmAt(b, created))
+		}
+	}
+	return at
+}
+
+// sooner is the earlier of two times, of which 0 means never.
+func sooner(a, b drover.Time) drover.Time {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}

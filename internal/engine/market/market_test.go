@@ -1,0 +1,208 @@
+package market_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"drover"
+	"drover/internal/engine/market"
+)
+
+const begin = drover.Time(1e18)
+
+// spot is a spot offering of a type in a zone.
+func spot(zone, name string) drover.Offering {
+	return drover.Offering{Cloud: "c", Zone: zone, Type: drover.InstanceType{Name: name}, Market: drover.Spot}
+}
+
+func none(int64) (drover.Time, bool) { return 0, false }
+
+func refused(kind drover.ErrorKind, scope drover.Scope) *drover.Error {
+	return &drover.Error{Kind: kind, Scope: scope, Message: "no", Market: drover.Spot}
+}
+
+// open is a market of two types in two zones.
+func open() (*market.Market, *market.Catalogue) {
+	c := &market.Catalogue{Name: "c"}
+	m := market.New(nil, nil)
+	m.At(begin)
+	m.Configure([]*market.Catalogue{c}, []*market.Catalogue{c})
+	m.Revise(c, market.Update{Hash: "1", Offerings: []drover.Offering{spot("a", "small"), spot("a", "large"), spot("b", "small")}})
+	return m, c
+}
+
+func TestABlock(t *testing.T) {
+	small := spot("a", "small")
+	t.Run("is tried by one create when its time is over, and doubles if that is refused", func(t *testing.T) {
+		m, _ := open()
+		b := market.BlockFor(small, refused(drover.KindCapacity, drover.ScopeType))
+		m.Add(b, 1)
+		if m.BlockOf(small) == nil || m.BlockOf(spot("b", "small")) != nil {
+			t.Fatal("it bars something else")
+		}
+		m.At(begin.Add(time.Minute))
+		m.Expire(none)
+		if m.BlockFrom(small, 2) != nil {
+			t.Error("nothing may try whether it is over")
+		}
+		m.Probe(2, []drover.Offering{small})
+		if m.BlockFrom(small, 2) != nil || m.BlockOf(small) == nil {
+			t.Error("others do not wait for its probe")
+		}
+		m.Add(b, 2)
+		if got := m.BlockOf(small).Until(); got != begin.Add(3*time.Minute) {
+			t.Errorf("it lasts until %v, want two minutes more", got)
+		}
+	})
+	t.Run("that is met again before its end changes nothing", func(t *testing.T) {
+		m, _ := open()
+		b := market.BlockFor(small, refused(drover.KindQuota, drover.ScopeType))
+		m.Add(b, 1)
+		was := m.Revision()
+		m.At(begin.Add(time.Second))
+		if began, _ := m.Add(b, 2); began || m.Revision() != was || m.BlockOf(small).Until() != begin.Add(time.Minute) {
+			t.Error("it began anew")
+		}
+	})
+	t.Run("is forgotten when its probe is created", func(t *testing.T) {
+		m, _ := open()
+		m.Add(market.BlockFor(small, refused(drover.KindCapacity, drover.ScopeZone)), 1)
+		m.At(begin.Add(time.Minute))
+		m.Expire(none)
+		m.Probe(2, []drover.Offering{small})
+		if !m.EndProbe(2, small, true, false) || len(m.Blocks()) != 0 {
+			t.Errorf("there still is %v", m.Blocks())
+		}
+	})
+	t.Run("for quota is tried as soon as an instance goes", func(t *testing.T) {
+		m, _ := open()
+		m.Add(market.BlockFor(small, refused(drover.KindQuota, "")), 1)
+		if !m.FreeQuota(spot("b", "small")) || m.BlockFrom(small, 2) != nil {
+			t.Error("it still bars everything")
+		}
+	})
+	t.Run("tells of the zones that have nothing left since", func(t *testing.T) {
+		m, _ := open()
+		if _, zones := m.Add(market.BlockFor(small, refused(drover.KindCapacity, drover.ScopeType)), 1); len(zones) > 0 {
+			t.Errorf("zones %v have nothing left, but one has a large one", zones)
+		}
+		if _, zones := m.Add(market.BlockFor(spot("a", "large"), refused(drover.KindCapacity, drover.ScopeZone)), 1); !slices.Equal(zones, []string{"a"}) {
+			t.Errorf("zones %v have nothing left, want a", zones)
+		}
+	})
+}
+
+func TestInterruptions(t *testing.T) {
+	small := spot("a", "small")
+	t.Run("block an offering when there are three of few instances", func(t *testing.T) {
+		m, _ := open()
+		for i, name := range []string{"x", "y", "z"} {
+			if began := m.Interrupted(int64(i), name, small, 3); began != (name == "z") {
+				t.Errorf("instance %s: began %t", name, began)
+			}
+		}
+	})
+	t.Run("of many instances block nothing", func(t *testing.T) {
+		m, _ := open()
+		for i, name := range []string{"x", "y", "z"} {
+			if m.Interrupted(int64(i), name, small, 30) {
+				t.Error("a block began")
+			}
+		}
+	})
+	t.Run("end when a probe has lived for a while", func(t *testing.T) {
+		m, _ := open()
+		for i, name := range []string{"x", "y", "z"} {
+			m.Interrupted(int64(i), name, small, 3)
+		}
+		at := begin.Add(15 * time.Minute)
+		m.At(at)
+		m.Expire(none)
+		m.Probe(9, []drover.Offering{small})
+		lives := func(int64) (drover.Time, bool) { return at, true }
+		m.EndProbe(9, small, true, false)
+		if m.Next(lives) != at.Add(15*time.Minute) || m.BlockOf(small) == nil {
+			t.Error("it ended with the create alone")
+		}
+		m.At(at.Add(15 * time.Minute))
+		if m.Expire(lives); len(m.Blocks()) != 0 {
+			t.Errorf("there still is %v", m.Blocks())
+		}
+	})
+}
+
+func TestAThrottleIsHalvedByEachLackAndEasedByEachCreate(t *testing.T) {
+	_, c := open()
+	small := spot("a", "small")
+	c.Throttle(small, 7, begin)
+	most := []int{}
+	for range 3 {
+		n, _ := c.AtOnce(small)
+		most = append(most, n)
+		c.Ease(small, 10)
+	}
+	c.Throttle(small, 7, begin)
+	if n, _ := c.AtOnce(small); !slices.Equal(most, []int{4, 5, 6}) || n != 3 {
+		t.Errorf("%v and then %d may be asked for at once", most, n)
+	}
+	for range 10 {
+		c.Ease(small, 10)
+	}
+	if n, limited := c.AtOnce(small); limited {
+		t.Errorf("no more than %d may be asked for at once", n)
+	}
+}
+
+// Whatever changes of a catalogue, told as what has changed it is the same as told whole.
+func TestACatalogueToldByItsChangesIsTheWhole(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m, c := open()
+		was := c.Offerings
+		for range rapid.IntRange(1, 4).Draw(t, "times") {
+			var now []drover.Offering
+			for _, zone := range []string{"a", "b", "c"} {
+				for _, name := range []string{"small", "large"} {
+					if o := spot(zone, name); rapid.Bool().Draw(t, "offered") {
+						o.Price = drover.Money(rapid.IntRange(1, 2).Draw(t, "price"))
+						now = append(now, o)
+					}
+				}
+			}
+			now = market.Sorted(now)
+			changed, removed := market.Changes(was, now)
+			rev := m.Revision()
+			news, again := m.Revise(c, market.Update{Base: c.Hash, Hash: c.Hash + ".", Offerings: changed, Removed: removed})
+			if diff := cmp.Diff(now, append([]drover.Offering(nil), c.Offerings...)); diff != "" || again {
+				t.Fatalf("again %t: %s", again, diff)
+			}
+			if moved := m.Revision() != rev; moved != news || moved != (len(changed)+len(removed) > 0) {
+				t.Fatalf("news %t, revision moved %t", news, moved)
+			}
+			was = now
+		}
+		if _, again := m.Revise(c, market.Update{Base: "another"}); !again {
+			t.Fatal("changes of another catalogue are taken")
+		}
+	})
+}
+
+func TestLimits(t *testing.T) {
+	two := 2
+	l := market.Limits{{Cloud: "c", Zone: "a", Instances: &two}}
+	small, large, far := spot("a", "small"), spot("a", "large"), spot("b", "small")
+	l.Take(1, small, far)
+	if l.Passed(large) != nil {
+		t.Error("one more passes a limit of two")
+	}
+	l.Take(1, large)
+	if got := l.Within([]drover.Offering{small, far, large}); len(got) != 1 || got[0] != far {
+		t.Errorf("within the limits are %v, want that in zone b alone", got)
+	}
+	if !l.Clears([]drover.Offering{large}, small) || l.Clears([]drover.Offering{far}, small) {
+		t.Error("what goes in zone a makes room there, and what goes in b does not")
+	}
+}

@@ -1,0 +1,52 @@
+package market
+
+import (
+	"slices"
+
+	"drover"
+)
+
+// Throttle is how many creates of an offering may be under way at once, since its cloud had not enough for more: halved with each
+// lack of capacity, and one more with each create that succeeds (additive increase, multiplicative decrease, as in Chiu and Jain, "Analysis
+// of the Increase and Decrease Algorithms for Congestion Avoidance in Computer Networks", 1989), until it is no throttle any more.
+type Throttle struct {
+	Zone   string        `json:"zone"`
+	Type   string        `json:"type"`
+	Market drover.Market `json:"market"`
+	Most   int           `json:"most"`
+	Since  drover.Time   `json:"since"`
+}
+
+func (t Throttle) of(o drover.Offering) bool {
+	return t.Zone == o.Zone && t.Type == o.Type.Name && t.Market == o.Market
+}
+
+// Throttle halves how many of an offering are asked for at once, of which so many are asked for now.
+func (c *Catalogue) Throttle(o drover.Offering, asking int, now drover.Time) {
+	at := slices.IndexFunc(c.Throttles, func(t Throttle) bool { return t.of(o) })
+	if at < 0 {
+		at = len(c.Throttles)
+		c.Throttles = append(c.Throttles, Throttle{Zone: o.Zone, Type: o.Type.Name, Market: o.Market, Most: 1 + asking, Since: now})
+	}
+	c.Throttles[at].Most = max(1, c.Throttles[at].Most/2)
+}
+
+// Ease lets one more of an offering be asked for at once, since one was created; what then allows as many as may be under way at all ends.
+func (c *Catalogue) Ease(o drover.Offering, most int) {
+	for i := range c.Throttles {
+		if c.Throttles[i].of(o) {
+			c.Throttles[i].Most++
+		}
+	}
+	c.Throttles = slices.DeleteFunc(c.Throttles, func(t Throttle) bool { return t.Most >= most })
+}
+
+// AtOnce is how many of an offering may be asked for at once, if that is limited.
+func (c *Catalogue) AtOnce(o drover.Offering) (most int, limited bool) {
+	for _, t := range c.Throttles {
+		if t.of(o) {
+			return t.Most, true
+		}
+	}
+	return 0, false
+}

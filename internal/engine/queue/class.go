@@ -1,0 +1,113 @@
+package queue
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Class is jobs that are interchangeable for placement, those of them with elements that wait and may start.
+type Class struct {
+	Jobs   []*Job // by number
+	Queued int    // elements of them
+
+	key Key
+}
+
+// NewClass is a class in which nothing waits.
+func NewClass(key Key) Class { return Class{key: key} }
+
+// Add has the class have those elements of a job that wait in it.
+func (c *Class) Add(j *Job) {
+	at, _ := slices.BinarySearchFunc(c.Jobs, j.Number, byNumber)
+	c.Jobs = slices.Insert(c.Jobs, at, j)
+	c.Queued += j.WaitingIn(c.key)
+}
+
+// Has reports whether something of the job waits in the class.
+func (c *Class) Has(j *Job) bool {
+	_, in := slices.BinarySearchFunc(c.Jobs, j.Number, byNumber)
+	return in
+}
+
+// Remove takes a job out.
+func (c *Class) Remove(j *Job) {
+	if at, in := slices.BinarySearchFunc(c.Jobs, j.Number, byNumber); in {
+		c.Jobs = cut(c.Jobs, at)
+		c.count()
+	}
+}
+
+// Take takes the class's next element out of its queue; last reports whether it was the job's last in it.
+func (c *Class) Take() (j *Job, index int, last bool) {
+	j = c.Jobs[0]
+	index = j.takeFrom(c.key)
+	c.Queued--
+	if last = j.WaitingIn(c.key) == 0; last {
+		c.Jobs = cut(c.Jobs, 0)
+	}
+	return j, index, last
+}
+
+func byNumber(j *Job, number int64) int { return cmp.Compare(j.Number, number) }
+
+// cut takes the element at a place out by moving whichever side of it is shorter: jobs mostly go from the front.
+func cut(jobs []*Job, at int) []*Job {
+	if at >= len(jobs)/2 {
+		return slices.Delete(jobs, at, at+1)
+	}
+	copy(jobs[1:], jobs[:at])
+	jobs[0] = nil
+	return jobs[1:]
+}
+
+// count counts what waits.
+func (c *Class) count() {
+	c.Queued = 0
+	for _, j := range c.Jobs {
+		c.Queued += j.WaitingIn(c.key)
+	}
+}
+
+// First is the number of the class's first waiting job, beyond all numbers if there is none.
+func (c *Class) First() int64 {
+	if len(c.Jobs) == 0 {
+		return 1<<63 - 1
+	}
+	return c.Jobs[0].Number
+}
+
+// NextGang is the elements of the class's next gang, all of which wait.
+func (c *Class) NextGang() (*Job, []int) {
+	j := c.Jobs[0]
+	return j, j.Gangmates(j.WaitingRanges(c.key)[0].First)
+}
+
+// WholeWithin is how many elements the class's next gangs have, of as many gangs as have no more than n together.
+func (c *Class) WholeWithin(n int) (sum int) {
+	for _, j := range c.Jobs {
+		next := j.Array.First
+		for _, run := range j.WaitingRanges(c.key) {
+			for next = max(next, run.First); next <= run.Last; {
+				size := len(j.Gangmates(next))
+				if sum+size > n {
+					return sum
+				}
+				sum += size
+				_, last := j.GangOf(next)
+				next = last + 1
+			}
+		}
+	}
+	return sum
+}
+
+// TakeGang takes the elements of the class's next gang out of its queue.
+func (c *Class) TakeGang(members []int) {
+	j := c.Jobs[0]
+	for _, index := range members {
+		j.Queued.Remove(index)
+	}
+	if c.Queued -= len(members); j.WaitingIn(c.key) == 0 {
+		c.Jobs = cut(c.Jobs, 0)
+	}
+}

@@ -1,0 +1,104 @@
+package queue
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"drover"
+)
+
+// An element that ran out of memory may be tried again with more. It is then of another shape than the rest of its job, so it waits in the
+// class of that shape: a job is in as many classes as there are amounts of memory that its waiting elements have. Queued has them all, and
+// Grown, for each amount but the job's own, those that have it.
+
+// GrownIn is those of the job's elements that wait in a class because they have more memory; nil if it is the job's own class.
+func (j *Job) GrownIn(key Key) *Grown {
+	for i := range j.Grown {
+		if j.Grown[i].Memory == key.Shape.Need.Memory {
+			return &j.Grown[i]
+		}
+	}
+	return nil
+}
+
+// WaitingIn is how many of the job's elements wait in the class.
+func (j *Job) WaitingIn(key Key) int {
+	if len(j.Postponed) == 0 && len(j.Grown) == 0 {
+		return j.Queued.Count()
+	}
+	return j.WaitingRanges(key).Count()
+}
+
+// WaitingRanges is those of the job's elements that wait in the class.
+func (j *Job) WaitingRanges(key Key) Ranges {
+	if grown := j.GrownIn(key); grown != nil {
+		return grown.Waiting.Without(j.Postponed)
+	}
+	own := j.Queued.Without(j.Postponed)
+	for _, grown := range j.Grown {
+		own = own.Without(grown.Waiting)
+	}
+	return own
+}
+
+// takeFrom takes the next of the job's elements that wait in the class out of its queue.
+func (j *Job) takeFrom(key Key) int {
+	if len(j.Postponed) == 0 && len(j.Grown) == 0 {
+		return j.Queued.Pop()
+	}
+	index := j.WaitingRanges(key)[0].First
+	if grown := j.GrownIn(key); grown != nil {
+		grown.Waiting.Remove(index)
+	}
+	j.Queued.Remove(index)
+	return index
+}
+
+// Enqueue puts an element in the job's queue, with the memory that it has.
+func (j *Job) Enqueue(index int) {
+	j.Queued.Add(index)
+	memory := j.MemoryOf(index)
+	if memory == 0 {
+		return
+	}
+	at, known := slices.BinarySearchFunc(j.Grown, memory, func(g Grown, m drover.Bytes) int { return cmp.Compare(g.Memory, m) })
+	if !known {
+		j.Grown = slices.Insert(j.Grown, at, Grown{Memory: memory})
+	}
+	j.Grown[at].Waiting.Add(index)
+}
+
+// Unqueue takes an element out of the job's queue and reports whether it was in.
+func (j *Job) Unqueue(index int) bool {
+	for i := range j.Grown {
+		j.Grown[i].Waiting.Remove(index)
+	}
+	j.Postponed.Remove(index)
+	return j.Queued.Remove(index)
+}
+
+// Needs is what an element of the job needs of an instance.
+func (j *Job) Needs(index int) drover.Resources {
+	need := j.Shape.Need
+	if memory := j.MemoryOf(index); memory > 0 {
+		need.Memory = memory
+	}
+	return need
+}
+
+// MemoryOf is how much an element has because it ran out of less, 0 for what its job says.
+func (j *Job) MemoryOf(index int) drover.Bytes {
+	if at, tried := slices.BinarySearchFunc(j.Tried, index, byIndex); tried {
+		return j.Tried[at].Memory
+	}
+	return 0
+}
+
+// BlockedIn is where the time is kept that the job's elements in the class waited before.
+func (j *Job) BlockedIn(key Key) *time.Duration {
+	if grown := j.GrownIn(key); grown != nil {
+		return &grown.Blocked
+	}
+	return &j.Blocked
+}

@@ -1,0 +1,74 @@
+// Package human writes times, spans, money and counts as people read them.
+package human
+
+import (
+	"fmt"
+	"time"
+
+	"drover"
+)
+
+// Age is a time span for people, of its two largest units.
+func Age(d time.Duration) string {
+	s := int64(max(d, 0).Round(time.Second) / time.Second)
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%ds", s)
+	case s < 3600:
+		return fmt.Sprintf("%dm%ds", s/60, s%60)
+	case s < 86400:
+		return fmt.Sprintf("%dh%dm", s/3600, s%3600/60)
+	}
+	return fmt.Sprintf("%dd%dh", s/86400, s%86400/3600)
+}
+
+// AgeOf is how long ago something was; empty if it never was.
+func AgeOf(t *time.Time) string {
+	if t == nil || t.IsZero() {
+		return ""
+	}
+	return Age(time.Since(*t))
+}
+
+// Stamp is a time for people; empty for none.
+func Stamp(t *time.Time) string {
+	if t == nil || t.IsZero() {
+		return ""
+	}
+	return t.Local().Format(time.DateTime)
+}
+
+// Clock is the time of day of an instant, with its day if that is not today.
+func Clock(t drover.Time) string {
+	local := t.Std().Local()
+	if local.Format(time.DateOnly) == time.Now().Format(time.DateOnly) {
+		return local.Format(time.TimeOnly)
+	}
+	return local.Format(time.DateTime)
+}
+
+// UntilWords says when a reason will have changed at the latest, "; changes by 14:02:11, within 3m0s", or when a cloud that does not answer is
+// asked again, after which it may be as it was. It is empty if that is not known, or is over.
+func UntilWords(r drover.Reason, now drover.Time) string {
+	switch {
+	case r.Until <= now:
+		return ""
+	case r.Code == drover.ReasonUnlisted, r.Code == drover.ReasonCatalogue:
+		return fmt.Sprintf("; asked again at %s, in %s", Clock(r.Until), Age(r.Until.Sub(now)))
+	}
+	return fmt.Sprintf("; changes by %s, within %s", Clock(r.Until), Age(r.Until.Sub(now)))
+}
+
+// Dollars is an amount of money that came as a number.
+func Dollars(usd float64) string { return drover.Money(usd * float64(drover.Dollar)).String() }
+
+// Size is a size for people.
+func Size(b drover.Bytes) string { return b.Rounded() }
+
+// Plural is a number of things.
+func Plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

@@ -1,0 +1,73 @@
+package preview
+
+import (
+	"cmp"
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+	"drover/internal/pack"
+)
+
+// A plan that is made in one go and serves all has its bound from the solver. Of any other, the jobs that it has places for are planned for once more, as if
+// there were no limit, share or budget and any number of what is reserved: what no such plan can cost less than, no plan for these jobs can.
+
+// above is by how many percent what is rented may be dearer than the cheapest there can be for the same jobs, of which so many others wait; nil if nothing
+// is rented, or nothing is known.
+func (f *Preview) above(waiting int) *float64 {
+	cost, bound := drover.Money(0), drover.Money(0)
+	switch {
+	case len(f.plans) == 0:
+		return nil
+	case len(f.plans) == 1 && len(f.plans[0].Unmet) == 0 && waiting == 0:
+		cost, bound = f.plans[0].Cost, f.plans[0].Bound
+	default:
+		cost, bound = f.cost(), pack.Solve(f.freely()).Bound
+	}
+	if bound <= 0 {
+		return nil
+	}
+	return new(max(0, 100*(cost.USD()/bound.USD()-1)))
+}
+
+// cost is that of the work of all that is rented, as problems count it.
+func (f *Preview) cost() (sum drover.Money) {
+	p := &f.problems[0]
+	for _, in := range f.engine.Instances() {
+		longest := time.Duration(0)
+		for _, b := range in.Bound {
+			longest = max(longest, cmp.Or(b.Group.Expected, time.Hour))
+		}
+		sum += in.Price.For(drover.BootOf(p.Boot, p.Boots, in.Cloud, in.Type.Name) + longest)
+	}
+	return sum
+}
+
+// freely is the problem of the jobs that have places, without what limits the choice.
+func (f *Preview) freely() drover.Problem {
+	first := f.problems[0]
+	p := drover.Problem{UseOnce: first.UseOnce, Boot: first.Boot, Boots: first.Boots, Steps: first.Steps, Room: unlimitedRoom}
+	for _, c := range first.Clouds {
+		c.Room = unlimitedRoom
+		p.Clouds = append(p.Clouds, c)
+	}
+	for _, o := range f.may { // as reserved, if that may be
+		p.Offerings = append(p.Offerings, o.Offering)
+	}
+	demand := map[engine.GroupKey]int{}
+	for _, in := range f.engine.Instances() {
+		for _, b := range in.Bound {
+			at, known := demand[b.Group]
+			if !known {
+				at = len(p.Demands)
+				demand[b.Group] = at
+				p.Demands = append(p.Demands, drover.Demand{Shape: b.Group.Shape, Time: b.Group.Expected})
+			}
+			p.Demands[at].Count += b.Count
+		}
+	}
+	return p
+}
+
+// unlimitedRoom is more instances than any plan has.
+const unlimitedRoom = 1 << 20

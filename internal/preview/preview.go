@@ -1,0 +1,170 @@
+// Package preview says what would be rented for a batch, and what that would cost, before anything is: the engine itself decides, on what the clouds
+// offer now.
+package preview
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+	"drover/internal/pack"
+)
+
+// Preview is a fleet as the engine would begin it: all that would be rented at once is planned, and nothing is created.
+type Preview struct {
+	engine    *engine.Engine
+	settings  engine.Settings
+	offerings []drover.Offering
+	may       []engine.OfferState // what may be rented before anything is
+	problems  []drover.Problem
+	plans     []drover.Plan
+	refused   string // why jobs were given up at once, if some were
+}
+
+// New has the engine itself decide about a batch, where there is nothing yet and clouds offer this, until all that it waits for are
+// instances. So the preview is what would be done, whatever limits and wishes the configuration has.
+func New(s engine.Settings, all []drover.Offering, b drover.Batch) (*Preview, error) {
+	e, err := engine.New(engine.State{Version: engine.StateVersion, Fleet: "plan", Nonce: "plan"})
+	if err != nil {
+		return nil, err
+	}
+	f := &Preview{engine: e, settings: s, offerings: all}
+	f.apply(engine.Configured{Settings: s})
+	f.may = slices.DeleteFunc(e.Offers(), func(o engine.OfferState) bool { return o.Why != nil && o.Why.Code == drover.ReasonLimit })
+	f.apply(engine.Submitted{Jobs: engineJobs(b)})
+	return f, nil
+}
+
+// Offers are what may be rented, or not, and why.
+func (f *Preview) Offers() []engine.OfferState { return f.engine.Offers() }
+
+// apply has the engine decide, and answers what it asks of catalogues and the solver.
+func (f *Preview) apply(body engine.Body) {
+	d := f.engine.Apply(engine.Event{At: drover.TimeOf(time.Now()), Body: body})
+	for _, w := range d.Writes {
+		if w.Ended != nil {
+			f.refused = w.Ended.Reason.Text
+		}
+	}
+	for _, effect := range d.Effects {
+		switch {
+		case effect.ListOfferings != nil:
+			own := slices.DeleteFunc(slices.Clone(f.offerings), func(o drover.Offering) bool { return o.Cloud != effect.ListOfferings.Cloud })
+			f.apply(engine.Offered{Effect: effect.ID, Cloud: effect.ListOfferings.Cloud, Offerings: own})
+		case effect.Solve != nil:
+			plan := pack.Solve(*effect.Solve)
+			f.problems, f.plans = append(f.problems, *effect.Solve), append(f.plans, plan)
+			f.apply(engine.Solved{Effect: effect.ID, Plan: plan})
+		}
+	}
+}
+
+// engineJobs are the jobs of a batch as the engine meets them.
+func engineJobs(b drover.Batch) (jobs []engine.Job) {
+	number := map[string]int64{}
+	for i, spec := range b.Jobs {
+		number[spec.Name] = int64(i + 1)
+	}
+	for i, spec := range b.Jobs {
+		j := engine.NewJob(int64(i+1), b.User, spec)
+		for _, name := range spec.After {
+			j.After = append(j.After, number[name])
+		}
+		for _, name := range spec.AfterAny {
+			j.AfterAny = append(j.AfterAny, number[name])
+		}
+		jobs = append(jobs, j)
+	}
+	return jobs
+}
+
+// Report says what is foreseen for a batch.
+func (f *Preview) Report(b drover.Batch) Report {
+	r := Report{Batch: b.Name, Rent: []Rental{}}
+	for _, j := range b.Jobs {
+		if len(j.After)+len(j.AfterAny) > 0 {
+			r.Later += j.Array.Size()
+		} else {
+			r.Ready += j.Array.Size()
+		}
+	}
+	r.Waiting = r.Ready
+	var hourly, most drover.Money
+	for _, in := range f.engine.Instances() {
+		p := f.kind(in)
+		at := slices.IndexFunc(r.Rent, func(o Rental) bool { return o.same(p) })
+		if at < 0 {
+			at = len(r.Rent)
+			r.Rent = append(r.Rent, p)
+		}
+		jobs, longest := boundJobs(in)
+		r.Rent[at].Instances++
+		r.Rent[at].Jobs += jobs
+		hourly += in.Price
+		r.Waiting -= jobs
+		most += in.Price.For(f.settings.Lifecycle.BootTimeout + longest)
+	}
+	r.Hourly, r.Most, r.Above = hourly.USD(), most.USD(), f.above(r.Waiting)
+	if r.Waiting > 0 {
+		r.Why = f.why()
+	}
+	return r
+}
+
+// boundJobs is how many jobs an instance is rented for, and how long the longest of them may take.
+func boundJobs(in engine.Instance) (n int, longest time.Duration) {
+	for _, b := range in.Bound {
+		n += b.Count
+		longest = max(longest, cmp.Or(b.Group.Timeout, time.Hour))
+	}
+	return n, longest
+}
+
+// why says what keeps jobs waiting that found no place.
+func (f *Preview) why() string {
+	for _, w := range f.engine.Status().Waiting {
+		if w.Reason.Code != drover.ReasonBooting && w.Reason.Code != drover.ReasonDependency {
+			return w.Reason.Text
+		}
+	}
+	return f.refused
+}
+
+func (p Rental) same(o Rental) bool {
+	return p.Cloud == o.Cloud && p.Zone == o.Zone && p.Type == o.Type && p.Market == o.Market && p.Price == o.Price
+}
+
+// kind is what an instance is, and what it would have been otherwise.
+func (f *Preview) kind(in engine.Instance) Rental {
+	p := Rental{Cloud: in.Cloud, Zone: in.Zone, Type: in.Type.Name, Market: in.Market, Price: in.Price.USD()}
+	for _, o := range f.offerings {
+		another := o.Cloud != in.Cloud || o.Type.Name != in.Type.Name || o.Market != in.Market
+		cheaper := p.RunnerUp == nil || o.Price.USD() < p.RunnerUp.Price
+		if another && cheaper && holdsBound(o, in) && f.rentable(o) {
+			p.RunnerUp = &Alternative{Cloud: o.Cloud, Type: o.Type.Name, Market: o.Market, Price: o.Price.USD()}
+		}
+	}
+	return p
+}
+
+// rentable reports whether an offering may be rented before anything is.
+func (f *Preview) rentable(o drover.Offering) bool {
+	return slices.ContainsFunc(f.may, func(s engine.OfferState) bool { return s.Name() == o.Name() })
+}
+
+// holdsBound reports whether an offering could hold all that an instance is rented for.
+func holdsBound(o drover.Offering, in engine.Instance) bool {
+	free := o.Type.Resources
+	if free.Disk == 0 {
+		free.Disk = in.Resources.Disk // its volume is made as large
+	}
+	for _, b := range in.Bound {
+		if !b.Group.Shape.Accepts(o) || free.Times(b.Group.Shape.Need, b.Count) < b.Count {
+			return false
+		}
+		free = free.Minus(b.Group.Shape.Need, b.Count)
+	}
+	return true
+}
