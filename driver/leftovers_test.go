@@ -16,11 +16,13 @@ import (
 // attic is a cloud in which things are left over.
 type attic struct {
 	driver.Cloud
-	strays  []driver.Leftover
-	removed []string
+	leftovers []driver.Leftover
+	removed   []string
 }
 
-func (a *attic) Leftovers(context.Context, string) ([]driver.Leftover, error) { return a.strays, nil }
+func (a *attic) Leftovers(context.Context, string) ([]driver.Leftover, error) {
+	return a.leftovers, nil
+}
 
 func (a *attic) Remove(_ context.Context, s driver.Leftover) error {
 	if s.ID == "stuck" {
@@ -32,13 +34,13 @@ func (a *attic) Remove(_ context.Context, s driver.Leftover) error {
 
 func TestSweep(t *testing.T) {
 	now := drover.TimeOf(time.Unix(1e9, 0))
-	stray := func(id string, age time.Duration, fleet string, shared bool) driver.Leftover {
+	leftover := func(id string, age time.Duration, fleet string, shared bool) driver.Leftover {
 		return driver.Leftover{Kind: "volume", ID: id, Tags: map[string]string{driver.TagFleet: fleet}, Created: now.Add(-age), Shared: shared}
 	}
 	fill := func() *attic {
-		return &attic{strays: []driver.Leftover{
-			stray("stuck", 2*time.Hour, "f", false), stray("old", time.Hour, "f", false), stray("new", time.Minute, "f", false),
-			stray("key", 9*time.Hour, "f", true), stray("theirs", 9*time.Hour, "g", false), {ID: "dateless", Tags: map[string]string{driver.TagFleet: "f"}},
+		return &attic{leftovers: []driver.Leftover{
+			leftover("stuck", 2*time.Hour, "f", false), leftover("old", time.Hour, "f", false), leftover("new", time.Minute, "f", false),
+			leftover("key", 9*time.Hour, "f", true), leftover("theirs", 9*time.Hour, "g", false), {ID: "dateless", Tags: map[string]string{driver.TagFleet: "f"}},
 		}}
 	}
 	for _, tt := range []struct {

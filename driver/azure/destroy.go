@@ -2,22 +2,17 @@ package azure
 
 import (
 	"context"
-
-	"drover"
 )
 
 // Destroy ends an instance; its disks, its interface and its address go with it. Azure is told not to wait until it has shut down.
 func (c *cloud) Destroy(ctx context.Context, id string) error {
 	err := c.api.deleteVM(ctx, id)
-	if errs.KindOf(err) == drover.KindNotFound {
-		return nil
-	}
 	if err == nil {
 		c.mu.Lock()
 		c.ended[id] = true
 		c.mu.Unlock()
 	}
-	return errs.Classify("destroy instance "+id, err)
+	return errs.Gone("destroy instance "+id, err)
 }
 
 // Stop stops an instance and gives its processors back; its disks and its address are still paid.

@@ -13,9 +13,9 @@ import (
 
 // What can be left over.
 const (
-	strayDisk      = "disk"
-	strayInterface = "network interface"
-	strayAddress   = "public address"
+	leftoverDisk      = "disk"
+	leftoverInterface = "network interface"
+	leftoverAddress   = "public address"
 )
 
 // Leftovers are the fleet's disks, interfaces and addresses that no instance owns. Disks have the tags that their instance was created with.
@@ -32,7 +32,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 	}
 	for _, d := range disks {
 		if d.ManagedBy == nil && value(value(d.Properties).DiskState) == armcompute.DiskStateUnattached {
-			add(strayDisk, value(d.Name), d.Tags, drover.TimeOf(value(d.Properties.TimeCreated)))
+			add(leftoverDisk, value(d.Name), d.Tags, drover.TimeOf(value(d.Properties.TimeCreated)))
 		}
 	}
 	interfaces, err := c.api.listInterfaces(ctx)
@@ -41,7 +41,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 	}
 	for _, i := range interfaces {
 		if i.Properties != nil && i.Properties.VirtualMachine == nil {
-			add(strayInterface, value(i.Name), i.Tags, madeAt(i.Tags))
+			add(leftoverInterface, value(i.Name), i.Tags, madeAt(i.Tags))
 		}
 	}
 	addresses, err := c.api.listAddresses(ctx)
@@ -50,7 +50,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 	}
 	for _, a := range addresses {
 		if a.Properties != nil && a.Properties.IPConfiguration == nil {
-			add(strayAddress, value(a.Name), a.Tags, madeAt(a.Tags))
+			add(leftoverAddress, value(a.Name), a.Tags, madeAt(a.Tags))
 		}
 	}
 	return all, nil
@@ -67,9 +67,9 @@ func madeAt(tags map[string]*string) drover.Time {
 
 func seconds(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
 
-// Remove takes a stray away. Azure refuses to take away what an instance owns.
+// Remove takes a leftover away. Azure refuses to take away what an instance owns.
 func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
-	remove, known := map[string]change{strayDisk: c.api.deleteDisk, strayInterface: c.api.deleteInterface, strayAddress: c.api.deleteAddress}[s.Kind]
+	remove, known := map[string]change{leftoverDisk: c.api.deleteDisk, leftoverInterface: c.api.deleteInterface, leftoverAddress: c.api.deleteAddress}[s.Kind]
 	if !known {
 		return drover.Errorf(drover.KindInvalid, "a %s is nothing that this cloud takes away", s.Kind)
 	}

@@ -198,11 +198,11 @@ func TestSweep(t *testing.T) {
 		if diff := cmp.Diff([]string{"one_OsDisk", "one-nic", "one-ip"}, sweep()); diff != "" {
 			t.Error(diff)
 		}
-		if len(r.of(strayDisk)) != 2 || len(r.of(strayInterface)) != 2 || len(r.of(strayAddress)) != 2 {
+		if len(r.of(leftoverDisk)) != 2 || len(r.of(leftoverInterface)) != 2 || len(r.of(leftoverAddress)) != 2 {
 			t.Errorf("left: %v", r.parts)
 		}
 		for _, s := range []driver.Leftover{
-			{Kind: strayDisk, ID: "two_OsDisk"}, {Kind: strayInterface, ID: "two-nic"}, {Kind: strayAddress, ID: "two-ip"}, {Kind: strayDisk, ID: "one_OsDisk"},
+			{Kind: leftoverDisk, ID: "two_OsDisk"}, {Kind: leftoverInterface, ID: "two-nic"}, {Kind: leftoverAddress, ID: "two-ip"}, {Kind: leftoverDisk, ID: "one_OsDisk"},
 		} {
 			if err := c.Remove(t.Context(), s); err != nil {
 				t.Errorf("%s, which has an owner or is gone: %v", s.ID, err)

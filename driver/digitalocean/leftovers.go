@@ -11,10 +11,10 @@ import (
 	"github.com/digitalocean/godo"
 )
 
-// The kinds of stray, in DigitalOcean's words.
+// The kinds of leftover, in DigitalOcean's words.
 const (
-	strayTag = "tag"
-	strayKey = "ssh_key"
+	leftoverTag = "tag"
+	leftoverKey = "ssh_key"
 )
 
 // Leftovers lists the fleet's words that no Droplet bears any more, and its login keys. Words that instances have in common, and keys, are of
@@ -27,7 +27,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 	of := map[string]string{driver.TagFleet: fleet}
 	for _, tag := range tags {
 		if w, ours := tagOf(tag.Name); ours && w.fleet == fleet && !borne(tag) {
-			all = append(all, driver.Leftover{Kind: strayTag, ID: tag.Name, Tags: of, Created: w.at, Shared: w.at == 0})
+			all = append(all, driver.Leftover{Kind: leftoverTag, ID: tag.Name, Tags: of, Created: w.at, Shared: w.at == 0})
 		}
 	}
 	keys, err := pages(func(o *godo.ListOptions) ([]godo.Key, *godo.Response, error) { return c.api.Keys.List(ctx, o) })
@@ -36,7 +36,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 	}
 	for _, key := range keys {
 		if strings.HasPrefix(key.Name, fleetWord(fleet)+":") {
-			all = append(all, driver.Leftover{Kind: strayKey, ID: key.Fingerprint, Tags: of, Shared: true})
+			all = append(all, driver.Leftover{Kind: leftoverKey, ID: key.Fingerprint, Tags: of, Shared: true})
 		}
 	}
 	return all, nil
@@ -48,13 +48,13 @@ func borne(tag godo.Tag) bool { return tag.Resources == nil || tag.Resources.Cou
 // Remove deletes a tag that nothing bears, or a login key.
 func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 	switch s.Kind {
-	case strayTag:
+	case leftoverTag:
 		return errs.Gone("removing the tag "+s.ID, c.removeTag(ctx, s.ID))
-	case strayKey:
+	case leftoverKey:
 		_, err := c.api.Keys.DeleteByFingerprint(ctx, s.ID)
 		return errs.Gone("removing the login key "+s.ID, err)
 	}
-	return drover.Errorf(drover.KindInvalid, "DigitalOcean has no strays of kind %q", s.Kind)
+	return drover.Errorf(drover.KindInvalid, "DigitalOcean has no leftovers of kind %q", s.Kind)
 }
 
 func (c *cloud) removeTag(ctx context.Context, name string) error {

@@ -1,7 +1,7 @@
 // Package digitalocean rents instances from DigitalOcean.
 //
 // An instance is a Droplet, and a zone is a region. Tags are plain words there, things of the account that outlive what bears them: each of
-// Drover's is written as one word, escaped, and what nothing bears any more is a stray. Nothing but a Droplet costs money. One that is off costs
+// Drover's is written as one word, escaped, and what nothing bears any more is a leftover. Nothing but a Droplet costs money. One that is off costs
 // as much as one that runs.
 package digitalocean
 

@@ -13,9 +13,9 @@ import (
 
 // What can be left over.
 const (
-	strayTemplate = "launch template"
-	strayKeyPair  = "key pair"
-	strayVolume   = "volume"
+	leftoverTemplate = "launch template"
+	leftoverKeyPair  = "key pair"
+	leftoverVolume   = "volume"
 )
 
 // Leftovers are the fleet's launch templates and key pairs, which its instances share, and volumes that are attached to nothing.
@@ -30,42 +30,42 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 		return nil, errs.Classify("list launch templates", err)
 	}
 	for _, t := range templates {
-		all = append(all, driver.Leftover{Kind: strayTemplate, ID: aws.ToString(t.LaunchTemplateName), Tags: fromTags(t.Tags), Created: drover.TimeOf(aws.ToTime(t.CreateTime)), Shared: true})
+		all = append(all, driver.Leftover{Kind: leftoverTemplate, ID: aws.ToString(t.LaunchTemplateName), Tags: fromTags(t.Tags), Created: drover.TimeOf(aws.ToTime(t.CreateTime)), Shared: true})
 	}
 	keys, err := call(ctx, c.api, c.api.ec2().DescribeKeyPairs, &ec2.DescribeKeyPairsInput{Filters: filters})
 	if err != nil {
 		return nil, errs.Classify("list key pairs", err)
 	}
 	for _, k := range keys.KeyPairs {
-		all = append(all, driver.Leftover{Kind: strayKeyPair, ID: aws.ToString(k.KeyName), Tags: fromTags(k.Tags), Created: drover.TimeOf(aws.ToTime(k.CreateTime)), Shared: true})
+		all = append(all, driver.Leftover{Kind: leftoverKeyPair, ID: aws.ToString(k.KeyName), Tags: fromTags(k.Tags), Created: drover.TimeOf(aws.ToTime(k.CreateTime)), Shared: true})
 	}
 	volumes, err := c.volumesBy(ctx, append(filters, filter("status", "available", "error"))...)
 	if err != nil {
 		return nil, errs.Classify("list volumes", err)
 	}
 	for _, v := range volumes {
-		all = append(all, driver.Leftover{Kind: strayVolume, ID: aws.ToString(v.VolumeId), Tags: fromTags(v.Tags), Created: drover.TimeOf(aws.ToTime(v.CreateTime))})
+		all = append(all, driver.Leftover{Kind: leftoverVolume, ID: aws.ToString(v.VolumeId), Tags: fromTags(v.Tags), Created: drover.TimeOf(aws.ToTime(v.CreateTime))})
 	}
 	return all, nil
 }
 
-// Remove takes a stray away. A volume that is attached again is in use, and stays.
+// Remove takes a leftover away. A volume that is attached again is in use, and stays.
 func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 	var err error
 	switch s.Kind {
-	case strayTemplate:
+	case leftoverTemplate:
 		c.made.Forget()
 		_, err = call(ctx, c.api, c.api.ec2().DeleteLaunchTemplate, &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: &s.ID})
-	case strayKeyPair:
+	case leftoverKeyPair:
 		c.made.Forget()
 		_, err = call(ctx, c.api, c.api.ec2().DeleteKeyPair, &ec2.DeleteKeyPairInput{KeyName: &s.ID})
-	case strayVolume:
+	case leftoverVolume:
 		_, err = call(ctx, c.api, c.api.ec2().DeleteVolume, &ec2.DeleteVolumeInput{VolumeId: &s.ID})
 	default:
 		return drover.Errorf(drover.KindInvalid, "a %s is nothing that this cloud takes away", s.Kind)
 	}
-	if errs.CodeOf(err) == "VolumeInUse" || errs.KindOf(err) == drover.KindNotFound {
+	if errs.CodeOf(err) == "VolumeInUse" {
 		return nil
 	}
-	return errs.Classify("take away "+s.Kind+" "+s.ID, err)
+	return errs.Gone("take away "+s.Kind+" "+s.ID, err)
 }

@@ -2,8 +2,6 @@ package gce
 
 import (
 	"context"
-
-	"drover"
 )
 
 // Destroy deletes an instance; its disks and its address go with it.
@@ -13,10 +11,7 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 		return nil // nothing has such an id
 	}
 	_, err = c.api.delete(ctx, zone, name)
-	if errs.KindOf(err) == drover.KindNotFound {
-		return nil
-	}
-	return errs.Classify("destroy instance "+id, err)
+	return errs.Gone("destroy instance "+id, err)
 }
 
 // Stop stops an instance; its disks are still paid.

@@ -220,7 +220,7 @@ func TestSweep(t *testing.T) {
 	if len(swept) != 1 || err != nil || len(f.disks) != 3 || f.disks["us-central1-a/data"] != nil {
 		t.Errorf("%v, %v, left: %v", swept, err, f.disks)
 	}
-	for _, s := range append(swept, driver.Leftover{Kind: strayDisk, ID: "us-central1-b/data"}) {
+	for _, s := range append(swept, driver.Leftover{Kind: leftoverDisk, ID: "us-central1-b/data"}) {
 		if err := c.Remove(t.Context(), s); err != nil {
 			t.Errorf("again, or in use: %v", err)
 		}

@@ -15,10 +15,7 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 		return ctx.Err()
 	}
 	_, _, err = c.api.Server.DeleteWithResult(ctx, server)
-	if errs.KindOf(err) == drover.KindNotFound {
-		return nil
-	}
-	return errs.Classify("destroy instance "+id, err)
+	return errs.Gone("destroy instance "+id, err)
 }
 
 // Stop asks the server to shut down. It is billed as before.

@@ -351,9 +351,9 @@ func TestSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("the key and the server bear the fleet's label and those of the configuration", func(t *testing.T) {
-		strays, err := c.Leftovers(t.Context(), "fleet")
-		if err != nil || len(strays) != 1 || strays[0].Tags["team"] != "vision" || strays[0].Tags[driver.TagFleet] != "fleet" {
-			t.Errorf("strays %+v, %v", strays, err)
+		leftovers, err := c.Leftovers(t.Context(), "fleet")
+		if err != nil || len(leftovers) != 1 || leftovers[0].Tags["team"] != "vision" || leftovers[0].Tags[driver.TagFleet] != "fleet" {
+			t.Errorf("leftovers %+v, %v", leftovers, err)
 		}
 		list, err := c.List(t.Context(), map[string]string{driver.TagFleet: "fleet"})
 		if err != nil || len(list) != 1 || list[0].Tags["team"] != "vision" {

@@ -10,8 +10,8 @@ import (
 	"drover/driver"
 )
 
-// strayKey is all that is left over: a key that logs in, which the fleet's instances share.
-const strayKey = "ssh key"
+// leftoverKey is all that is left over: a key that logs in, which the fleet's instances share.
+const leftoverKey = "ssh key"
 
 // Leftovers are the fleet's keys.
 func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
@@ -21,7 +21,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 	}
 	for _, k := range keys {
 		all = append(all, driver.Leftover{
-			Kind: strayKey, ID: strconv.FormatInt(k.ID, 10), Tags: labels.Read(k.Labels), Created: drover.TimeOf(k.Created), Shared: true,
+			Kind: leftoverKey, ID: strconv.FormatInt(k.ID, 10), Tags: labels.Read(k.Labels), Created: drover.TimeOf(k.Created), Shared: true,
 		})
 	}
 	return all, nil
@@ -30,12 +30,9 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 // Remove takes a key away.
 func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 	id, err := strconv.ParseInt(s.ID, 10, 64)
-	if err != nil || s.Kind != strayKey {
+	if err != nil || s.Kind != leftoverKey {
 		return drover.Errorf(drover.KindInvalid, "a %s is nothing that this cloud takes away", s.Kind)
 	}
 	_, err = c.api.SSHKey.Delete(ctx, &hcloud.SSHKey{ID: id})
-	if errs.KindOf(err) == drover.KindNotFound {
-		return nil
-	}
-	return errs.Classify("take away "+s.Kind+" "+s.ID, err)
+	return errs.Gone("take away "+s.Kind+" "+s.ID, err)
 }

@@ -25,7 +25,7 @@ const (
 	MethodGrow      Method = "grow_disk"
 	MethodPrices    Method = "list_prices"
 	MethodImages    Method = "find_images"
-	MethodLeftovers Method = "list_strays"
+	MethodLeftovers Method = "list_leftovers"
 	MethodRemove    Method = "remove"
 )
 
@@ -41,7 +41,7 @@ func (c Method) Changes() bool {
 // Call is one call, as what stands around a cloud sees it.
 type Call struct {
 	Method Method
-	ID     string                // of the instance or stray that it is about; of a create, the name
+	ID     string                // of the instance or leftover that it is about; of a create, the name
 	Create *driver.CreateRequest // of a create
 }
 

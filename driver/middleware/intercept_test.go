@@ -70,7 +70,7 @@ func (a *able) Describe(_ context.Context, id string) (driver.Instance, error) {
 	return of(id, "ours", "p"), a.note("describe " + id)
 }
 func (a *able) Leftovers(context.Context, string) ([]driver.Leftover, error) {
-	return []driver.Leftover{{Kind: "disk", ID: "i"}}, a.note("list_strays")
+	return []driver.Leftover{{Kind: "disk", ID: "i"}}, a.note("list_leftovers")
 }
 
 // everything is every call that there is, by what able notes of it.
@@ -91,7 +91,7 @@ func everything(c driver.Cloud) map[string]func(context.Context) error {
 		"start i":           func(ctx context.Context) error { return starter.Start(ctx, "i") },
 		"grow_disk i":       func(ctx context.Context) error { return grower.GrowDisk(ctx, "i", 1) },
 		"find_images i":     func(ctx context.Context) error { return lists(finder.FindImages(ctx, "i", "")) },
-		"list_strays":       func(ctx context.Context) error { return lists(sweeper.Leftovers(ctx, "f")) },
+		"list_leftovers":    func(ctx context.Context) error { return lists(sweeper.Leftovers(ctx, "f")) },
 		"remove disk i":     func(ctx context.Context) error { return sweeper.Remove(ctx, driver.Leftover{Kind: "disk", ID: "i"}) },
 		"list_prices": func(ctx context.Context) error {
 			return lists(historian.PriceHistory(ctx, "t", "z", drover.Spot, 0))

@@ -11,10 +11,7 @@ import (
 // Destroy deletes a server; its ports and its volume go with it.
 func (c *cloud) Destroy(ctx context.Context, id string) error {
 	err := c.api.deleteServer(ctx, id)
-	if errs.StatusOf(err) == http.StatusNotFound {
-		return nil
-	}
-	return errs.Classify("destroy instance "+id, err)
+	return errs.Gone("destroy instance "+id, err)
 }
 
 // Stop powers an instance off; it still counts against the quota, and most clouds bill it.
