@@ -3,6 +3,8 @@ package digitalocean
 import (
 	"net/url"
 	"os"
+	"regexp"
+	"strings"
 
 	"drover"
 	"drover/driver"
@@ -17,10 +19,14 @@ type Config struct {
 	Token    drover.Secret     `yaml:"token" doc:"of the API; left out: what doctl uses, the variable DIGITALOCEAN_ACCESS_TOKEN"`
 	Regions  []string          `yaml:"regions" doc:"in which instances may be created; left out: all"`
 	VPCs     map[string]string `yaml:"vpcs" doc:"the id of the network that instances join, by region; left out: the region's default"`
+	Tags     []string          `yaml:"tags" doc:"words that all instances bear, beside Drover's own"`
 	Endpoint string            `yaml:"endpoint" doc:"of the API; left out: DigitalOcean's own"`
 
 	kit.TypeKeys
 }
+
+// tagWord is what DigitalOcean takes as a tag.
+var tagWord = regexp.MustCompile(`^[A-Za-z0-9:_-]{1,255}$`)
 
 // official is where DigitalOcean's API is.
 const official = "https://api.digitalocean.com/"
@@ -39,6 +45,12 @@ func (c *Config) Check() error {
 	}
 	if len(c.Types) > 0 && len(c.Regions) == 0 {
 		return drover.Errorf(drover.KindInvalid, "types by hand need to be told where they are").WithHint("regions: [fra1]")
+	}
+	for _, word := range c.Tags {
+		if !tagWord.MatchString(word) || strings.HasPrefix(word, prefix+":") {
+			return drover.Errorf(drover.KindInvalid, "tags: %.80q cannot be one", word).
+				WithHint("a tag has up to 255 letters, digits, colons, dashes and underscores, and does not begin with %s:", prefix)
+		}
 	}
 	for region, id := range c.VPCs {
 		if region == "" || id == "" {

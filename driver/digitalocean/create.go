@@ -2,6 +2,7 @@ package digitalocean
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,6 +51,7 @@ func (c *cloud) createAs(ctx context.Context, wanted godo.DropletCreateRequest, 
 	if id := c.config.VPCs[as.Zone]; id != "" {
 		wanted.VPCUUID = id
 	}
+	wanted.Tags = slices.Concat(wanted.Tags, c.config.Tags)
 	d, _, err := c.api.Droplets.Create(ctx, &wanted)
 	if err != nil {
 		return driver.Instance{}, errs.ClassifyCreate(as.ProviderType+" in "+as.Zone, as.Market, err)

@@ -85,11 +85,13 @@ func TestOpen(t *testing.T) {
 		keys, fleet string
 		kind        drover.ErrorKind
 	}{
-		"there is no token":              {"", "lab", drover.KindAuthentication},
-		"the fleet's name is too long":   {token, strings.Repeat("A", 40), drover.KindInvalid},
-		"the endpoint is no address":     {token + "    endpoint: here\n", "lab", drover.KindInvalid},
-		"a network is without its id":    {token + "    vpcs: {nyc1: ''}\n", "lab", drover.KindInvalid},
-		"the endpoint is of another age": {token + "    endpoint: gopher://x/\n", "lab", drover.KindInvalid},
+		"there is no token":                 {"", "lab", drover.KindAuthentication},
+		"the fleet's name is too long":      {token, strings.Repeat("A", 40), drover.KindInvalid},
+		"the endpoint is no address":        {token + "    endpoint: here\n", "lab", drover.KindInvalid},
+		"a tag is of no characters of tags": {token + "    tags: [a b]\n", "lab", drover.KindInvalid},
+		"a tag is taken for Drover's":       {token + "    tags: ['drover:lab']\n", "lab", drover.KindInvalid},
+		"a network is without its id":       {token + "    vpcs: {nyc1: ''}\n", "lab", drover.KindInvalid},
+		"the endpoint is of another age":    {token + "    endpoint: gopher://x/\n", "lab", drover.KindInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := Open(t.Context(), options(t, c.keys, c.fleet)); drover.KindOf(err) != c.kind {
@@ -164,7 +166,7 @@ func TestOfferings(t *testing.T) {
 
 func TestWhatIsAskedFor(t *testing.T) {
 	f := newFake(t)
-	c := opened(t, f.config()+"    vpcs: {nyc1: a-network}\n")
+	c := opened(t, f.config()+"    vpcs: {nyc1: a-network}\n    tags: [vision]\n")
 	r := request("a")
 	r.Template = `{"monitoring": true}`
 	in, _, err := c.Create(t.Context(), r)
@@ -173,9 +175,12 @@ func TestWhatIsAskedFor(t *testing.T) {
 	}
 	n, _ := strconv.Atoi(in.ID)
 	asked := f.asked[n]
-	if asked.VPCUUID != "a-network" || !asked.Monitoring || asked.WithDropletAgent == nil || *asked.WithDropletAgent || len(asked.Tags) != 3 ||
+	if asked.VPCUUID != "a-network" || !asked.Monitoring || asked.WithDropletAgent == nil || *asked.WithDropletAgent || len(asked.Tags) != 4 || !slices.Contains(asked.Tags, "vision") ||
 		asked.UserData != kit.UserData(r).Reveal() {
 		t.Errorf("%+v", asked)
+	}
+	if err := c.SetTags(t.Context(), in.ID, r.Tags); err != nil || !slices.Contains(f.droplets[n].Tags, "vision") {
+		t.Errorf("after tagging: %v, %q", err, f.droplets[n].Tags)
 	}
 	for _, key := range f.keys {
 		if !strings.HasPrefix(key.Name, "drover:lab:") {
