@@ -171,6 +171,7 @@ func (c *controller) step(events []engine.Event) {
 		return
 	}
 	c.sameAs(twin, events)
+	c.addsUp()
 	for _, ev := range events {
 		c.heard(ev)
 	}

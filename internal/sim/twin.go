@@ -49,6 +49,19 @@ func (c *controller) sameAs(twin *engine.Engine, events []engine.Event) {
 	c.w.fail("an engine that is made anew before %T comes to another state:\nkept: %s\nanew: %s", events[0].Body, around(kept), around(anew))
 }
 
+// seldom is how many instances a fleet has of which the engine checks itself only in one of so many steps, since that costs as much as there is.
+const seldom = 20
+
+// addsUp has the engine compare what it keeps with what follows from its state.
+func (c *controller) addsUp() {
+	if len(c.w.Disk.instances) > seldom && c.steps%seldom != 0 {
+		return
+	}
+	if err := c.loop.Engine.Check(); err != nil {
+		c.w.fail("what the engine keeps is not what follows from its state: %v", err)
+	}
+}
+
 func encodeState(s engine.State) []byte {
 	text, err := json.Marshal(s)
 	if err != nil {
