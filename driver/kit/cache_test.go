@@ -11,7 +11,7 @@ import (
 	"drover/driver/kit"
 )
 
-func TestKnown(t *testing.T) {
+func TestCache(t *testing.T) {
 	t.Run("many that want the same at once have it found once", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var known kit.Cache[int]

@@ -13,7 +13,7 @@ import (
 	"drover/driver/kit"
 )
 
-func TestWorst(t *testing.T) {
+func TestMostSevere(t *testing.T) {
 	capacity := &drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeZone, Market: drover.Spot, Message: "full"}
 	quota := &drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeAll, Market: drover.OnDemand, Message: "enough"}
 	denied := &drover.Error{Kind: drover.KindAuthentication, Market: drover.Spot, Message: "no"}

@@ -6,7 +6,7 @@ import (
 	"drover/driver/kit"
 )
 
-func TestLike(t *testing.T) {
+func TestMatchGlob(t *testing.T) {
 	for _, tt := range []struct {
 		pattern, text string
 		want          bool

@@ -10,7 +10,7 @@ import (
 	"drover/driver/kit"
 )
 
-func TestByHand(t *testing.T) {
+func TestStaticOfferings(t *testing.T) {
 	price := drover.Dollar
 	listing := kit.StaticOptions{
 		Cloud: "c", Zones: []string{"b", "a"}, Markets: []drover.Market{drover.Spot, drover.OnDemand}, Discount: 75,

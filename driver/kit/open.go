@@ -1,3 +1,10 @@
+// Package kit is what drivers share, so that each is the same where its cloud is, and small.
+//
+// The parts, in the order in which a driver needs them: Begin reads the configuration, into which TypeKeys and MarketKeys are embedded; Errors is the
+// table of errors; Gate, RateLimiter and Transport keep every call to a published rate and count it; TypeKeys.Offerings puts types by hand beside the
+// cloud's own; CheckRequest, UserData and Names are for creating; Labels and Escaped write tags where a cloud takes less; Collect reads pages to the end.
+//
+// Nothing here knows a cloud, waits, or tries again.
 package kit
 
 import (

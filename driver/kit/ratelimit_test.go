@@ -8,7 +8,7 @@ import (
 	"drover/driver/kit"
 )
 
-func TestBudget(t *testing.T) {
+func TestRateLimiter(t *testing.T) {
 	now := time.Unix(1000, 0)
 	rates := map[string]kit.Rate{"start": {Burst: 5, PerSecond: 2}}
 	b := kit.NewRateLimiter(rates, 1)

@@ -1,3 +1,7 @@
+// Package middleware is what stands around every cloud: decorators that are clouds themselves.
+//
+// A decorator sees each call, those of the optional interfaces included, and may do it, refuse it or change it. It adds nothing that the cloud within
+// cannot do: whoever asks driver.As for an interface finds it only if the innermost cloud has it. Most are one function, by Intercept.
 package middleware
 
 import (

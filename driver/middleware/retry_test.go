@@ -36,7 +36,7 @@ func (m *moody) Create(context.Context, driver.CreateRequest) (driver.Instance, 
 	return driver.Instance{}, driver.Candidate{}, m.fails("create")
 }
 
-func TestPersist(t *testing.T) {
+func TestWithRetry(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind  drover.ErrorKind
 		fails time.Duration

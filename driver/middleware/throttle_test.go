@@ -46,7 +46,7 @@ func tooMany(until time.Time) error {
 	return fmt.Errorf("destroy: %w", e)
 }
 
-func TestPace(t *testing.T) {
+func TestThrottle(t *testing.T) {
 	// lull is how long calls are refused here, from now on.
 	lull := func(t *testing.T, c driver.Cloud, b *busy) time.Duration {
 		t.Helper()
