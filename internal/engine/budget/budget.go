@@ -4,12 +4,12 @@
 // account, which is one window of one budget. A Commitment is money that a decision would bind; it is refused if an account would be overdrawn by it.
 // The package knows neither instances nor jobs: the engine makes claims of them and says when one has changed.
 //
-// What is committed is what runs: an instance up to the end of the longest job admitted to it, an attempt up to its own end. Most entries stay the same as
-// time goes on. The others move: those of instances that are idle or on their way, or whose jobs take longer than was thought. They are as of a moment,
-// since when each has grown by no more than its instance's price, and are worked out again only where that could make a difference.
+// An instance is committed up to the end of the longest job admitted to it, an attempt up to its own end. Most entries stay the same as time passes. Some
+// move: those of instances that are idle or booting, or whose jobs outlive their horizon. A moving entry holds its value of an earlier moment. Since then it
+// has grown by no more than its instance's price, so it is worked out again only where that could make a difference.
 //
-// The invariants: an account's sum is that of its entries and of what is settled, to the nano-dollar; a question costs what has changed since the last, not
-// what there is; equal claims and times give equal answers.
+// The invariants: an account's sum is the sum of its entries and of settled money, to the nano-dollar; answering costs time in proportion to what changed since
+// the last question, not to the size of the fleet; equal claims and times give equal answers.
 package budget
 
 import (
@@ -24,29 +24,29 @@ type Settings struct {
 	Budgets []Budget     // no two of one scope
 }
 
-// Budget limits what may be spent in each hour, day and month of the UTC calendar (BEHAVIOUR D24): by the fleet, or on the jobs of a user or with
-// a label. The fleet's counts what instances cost; the others what attempts have of them.
+// Budget limits spending in each hour, day and month of the UTC calendar (BEHAVIOUR D24): of the fleet, of one user's jobs, or of the jobs with one
+// label. The fleet's budget counts what instances cost; the others count their jobs' shares of instances.
 type Budget struct {
 	User  string  `json:"user,omitempty"`
 	Label string  `json:"label,omitempty"` // NAME=VALUE
-	Hard  Amounts `json:"hard"`            // that no decision passes
-	Soft  Amounts `json:"soft"`            // that are told of when they are passed
-	Stop  bool    `json:"stop,omitempty"`  // once a hard one is passed nevertheless, running jobs are stopped and wait
+	Hard  Amounts `json:"hard"`            // no decision passes these
+	Soft  Amounts `json:"soft"`            // passing one of these is only reported
+	Stop  bool    `json:"stop,omitempty"`  // if a hard limit is passed anyway, running jobs are stopped and queued again
 }
 
-// Amounts are limits, one for each window; 0 is none.
+// Amounts are limits, one for each window; 0 means none.
 type Amounts struct {
 	Hourly  drover.Money `json:"hourly,omitempty"`
 	Daily   drover.Money `json:"daily,omitempty"`
 	Monthly drover.Money `json:"monthly,omitempty"`
 }
 
-// Of is the limit for a window.
+// Of returns the limit for a window.
 func (a Amounts) Of(w Window) drover.Money {
 	return [windows]drover.Money{a.Hourly, a.Daily, a.Monthly}[w]
 }
 
-// Scope says whose money it is, and is unique among budgets.
+// Scope names whose money it is. It is unique among budgets.
 func (b Budget) Scope() string {
 	switch {
 	case b.User != "":
@@ -57,16 +57,16 @@ func (b Budget) Scope() string {
 	return "fleet"
 }
 
-// OfFleet reports whether the budget is everybody's.
+// OfFleet reports whether the budget covers the whole fleet.
 func (b *Budget) OfFleet() bool { return b.User == "" && b.Label == "" }
 
 // Payer is who pays for a job.
 type Payer struct {
 	User   string
-	Labels string // those that budgets name, as NAME=VALUE, a line each
+	Labels string // the labels that budgets name, one NAME=VALUE a line
 }
 
-// Covers reports whether the payer's jobs count in the budget.
+// Covers reports whether the budget counts the payer's jobs.
 func (b *Budget) Covers(p Payer) bool {
 	return b.OfFleet() || b.User != "" && b.User == p.User || b.Label != "" && p.has(b.Label)
 }

@@ -14,7 +14,7 @@ const (
 	Hourly Window = iota
 	Daily
 	Monthly
-	windows // how many there are
+	windows // their number
 )
 
 func (w Window) String() string { return [windows]string{"hourly", "daily", "monthly"}[w] }
@@ -24,7 +24,7 @@ func (w Window) shortest() time.Duration {
 	return [windows]time.Duration{time.Hour, 24 * time.Hour, 28 * 24 * time.Hour}[w]
 }
 
-// begin is when the window began that a moment is in.
+// begin is the start of the window that contains a moment.
 func (w Window) begin(at drover.Time) drover.Time {
 	t := at.Std()
 	year, month, day := t.Date()
@@ -37,7 +37,7 @@ func (w Window) begin(at drover.Time) drover.Time {
 	return drover.TimeOf(time.Date(year, month, 1, 0, 0, 0, 0, time.UTC))
 }
 
-// end is when the window ends that began then.
+// end is the end of the window that starts at begin.
 func (w Window) end(begin drover.Time) drover.Time {
 	t := begin.Std()
 	switch w {
@@ -49,7 +49,7 @@ func (w Window) end(begin drover.Time) drover.Time {
 	return drover.TimeOf(t.AddDate(0, 1, 0))
 }
 
-// Begins is when the present windows began, and those of late whose sums may still be asked for: the days of this month, and the months of a year.
+// Begins lists the starts of recent windows whose sums may still be asked for: this hour, the days of this month, and the last twelve months.
 func Begins(now drover.Time) []drover.Time {
 	begins := []drover.Time{Hourly.begin(now)}
 	month := Monthly.begin(now)

@@ -9,36 +9,36 @@ import (
 	"drover/internal/ledger"
 )
 
-// Never is beyond all times.
+// Never is later than any time.
 const Never = drover.Time(math.MaxInt64)
 
-// Horizon is how long a job with this timeout is taken to run when money is committed for it: an hour if it has none.
+// Horizon is how long money is committed for a job with this timeout: the timeout, or an hour if it has none.
 func Horizon(timeout time.Duration) time.Duration { return cmp.Or(timeout, time.Hour) }
 
-// Claim is what an instance costs, and what was promised to its jobs. It does not depend on the time.
+// Claim is what one instance costs and what was promised to its jobs. It does not depend on the present time.
 type Claim struct {
-	Asked   drover.Time // when its cloud was first asked for it
-	Created drover.Time // when its bill begins; 0: not known
-	Ended   drover.Time // up to when it is paid; 0: it goes on
+	Asked   drover.Time // when its cloud was first asked to create it
+	Created drover.Time // when its bill begins; 0: not known yet
+	Ended   drover.Time // when its bill ends; 0: still running
 	Tariff  drover.Tariff
 	CPU     drover.MilliCPU
-	Offers  []drover.Offering // what it may be of
+	Offers  []drover.Offering // the offerings it may turn out to be
 	Billing drover.Billing
-	Boot    time.Duration // from being asked for until its jobs can begin, at most
+	Boot    time.Duration // longest time from the request until its jobs can start
 	Uses    []Use
-	Bound   []Load // that waits for it to be ready
+	Bound   []Load // jobs waiting for it to be ready
 }
 
 // Use is an attempt's part of an instance.
 type Use struct {
 	Payer   Payer
 	Started drover.Time
-	Ended   drover.Time // its command's end; 0: it runs
+	Ended   drover.Time // when its command ended; 0: still running
 	CPU     drover.MilliCPU
 	Horizon time.Duration
 }
 
-// Load is jobs that are alike.
+// Load is a number of identical jobs.
 type Load struct {
 	Payer   Payer
 	CPU     drover.MilliCPU // each
@@ -46,12 +46,12 @@ type Load struct {
 	Count   int
 }
 
-// Commitment is money that a decision would bind: an instance kept for longer, or rented, for so many jobs more.
+// Commitment is money that a decision would bind: to keep an instance longer for more jobs, or to rent one for them.
 type Commitment struct {
-	On      *Claim            // nil: an instance that is to be rented
-	Offers  []drover.Offering // that this one may be of
-	Billing drover.Billing    // of their cloud
-	Boots   time.Duration     // until its jobs can begin, at most
+	On      *Claim            // the instance; nil: one to be rented
+	Offers  []drover.Offering // what the rented one may be
+	Billing drover.Billing    // of the cloud it is rented from
+	Boots   time.Duration     // longest time until its jobs can start
 	Loads   []Load
 }
 
@@ -65,10 +65,10 @@ func longest(loads []Load) (most time.Duration) {
 	return most
 }
 
-// from is when the claim's bill begins, as far as that is known.
+// from is when the bill begins, as far as is known.
 func (c *Claim) from() drover.Time { return cmp.Or(c.Created, c.Asked) }
 
-// dearest is the claim's tariff, if its cloud makes the instance of the dearest offering.
+// dearest is the tariff if the cloud chooses the dearest offering.
 func (c *Claim) dearest() drover.Tariff {
 	tariff := c.Tariff
 	tariff.Price = max(tariff.Price, dearestOf(c.Offers))
@@ -82,8 +82,7 @@ func dearestOf(offers []drover.Offering) (most drover.Money) {
 	return most
 }
 
-// paidUntil is up to when an instance is paid that ends at a time, as its cloud bills. While it is not known when its bill began, a whole period may be
-// left of that.
+// paidUntil is when the bill ends if the instance ends at a time. While the start of the bill is unknown, a whole billing period may be added.
 func (c *Claim) paidUntil(ended drover.Time) drover.Time {
 	if c.Created == 0 {
 		return c.Billing.Latest(ended)
@@ -91,7 +90,7 @@ func (c *Claim) paidUntil(ended drover.Time) drover.Time {
 	return c.Billing.PaidUntil(c.Created, ended)
 }
 
-// committedUntil is up to when the instance is paid at least: when the longest job admitted to it has ended, and what its cloud bills beyond that.
+// committedUntil is the earliest end of the bill: the end of the longest admitted job, rounded up to what the cloud bills.
 func (c *Claim) committedUntil(now drover.Time) drover.Time {
 	end := cmp.Or(c.Ended, now)
 	for _, u := range c.Uses {
@@ -108,15 +107,15 @@ func (c *Claim) committedUntil(now drover.Time) drover.Time {
 	return c.paidUntil(end)
 }
 
-// costsNow is what the instance costs an hour now.
+// costsNow is what the instance costs per hour now.
 func (c *Claim) costsNow(now drover.Time) drover.Money {
-	if c.Created == 0 || c.Ended != 0 && c.Ended <= now { // in a period that is paid, attempts go on
+	if c.Created == 0 || c.Ended != 0 && c.Ended <= now { // a paid period may outlast now
 		return 0
 	}
 	return c.Tariff.Price
 }
 
-// bound is for how many jobs the instance is on its way.
+// bound is the number of jobs waiting for the instance.
 func (c *Claim) bound() (n int) {
 	for _, l := range c.Bound {
 		n += l.Count
@@ -124,17 +123,17 @@ func (c *Claim) bound() (n int) {
 	return n
 }
 
-// bill is what the instance is paid for up to now.
+// bill is the instance's bill up to now.
 func (c *Claim) bill(now drover.Time) ledger.Bill {
 	return ledger.Bill{Tariff: c.Tariff, Created: c.Created, End: cmp.Or(c.Ended, now), CPU: c.CPU}
 }
 
-// use is what the attempt has of its instance up to a time, while it runs.
+// use is the attempt's use of its instance; a running attempt counts up to a time.
 func (u Use) use(until drover.Time) ledger.Use {
 	return ledger.Use{Started: u.Started, Ended: cmp.Or(u.Ended, until), CPU: u.CPU}
 }
 
-// spent is what the instance has cost in an account up to now, or what the attempts that the account counts had of it.
+// spent is what the claim has cost an account up to now.
 func (c *Claim) spent(a *Account, now drover.Time) (sum drover.Money) {
 	if c.Created == 0 {
 		return 0
@@ -151,10 +150,10 @@ func (c *Claim) spent(a *Account, now drover.Time) (sum drover.Money) {
 	return sum
 }
 
-// committed is what the claim comes to in an account, with all that was promised; end is up to when it is committed.
+// committed is what the claim costs an account, promises included. end is committedUntil.
 func (c *Claim) committed(a *Account, now, end drover.Time) drover.Money {
 	switch {
-	case a.From >= max(end, now) && len(c.Bound) == 0: // it is over by then
+	case a.From >= max(end, now) && len(c.Bound) == 0: // the claim ends before the account begins
 		return 0
 	case a.OfFleet():
 		return c.dearest().Cost(c.from(), a.From, min(a.To, end))
@@ -162,7 +161,7 @@ func (c *Claim) committed(a *Account, now, end drover.Time) drover.Money {
 	return c.shares(a, now)
 }
 
-// shares is what of the instance is in the name of an account's budget.
+// shares is the part of the claim that the account's budget counts.
 func (c *Claim) shares(a *Account, now drover.Time) (sum drover.Money) {
 	for _, u := range c.Uses {
 		if !a.Covers(u.Payer) {
@@ -183,12 +182,12 @@ func (c *Claim) shares(a *Account, now drover.Time) (sum drover.Money) {
 	return sum
 }
 
-// staysUntil is until when what the claim comes to stays so; not after now if it moves.
+// staysUntil is how long the claim's sums stay the same. It is not after now if the claim moves.
 func (c *Claim) staysUntil(now, end drover.Time, shared bool) (until drover.Time) {
 	switch until = end; {
 	case c.Ended != 0:
 		until = Never
-	case c.Created == 0: // as long as that is not known, its bill may begin now
+	case c.Created == 0: // its bill may begin at any moment
 		until = now
 	}
 	if !shared {
@@ -205,7 +204,7 @@ func (c *Claim) staysUntil(now, end drover.Time, shared bool) (until drover.Time
 	return until
 }
 
-// leaps is when a claim that moves comes to a whole period more at once, as its cloud bills; 0 for never.
+// leaps is when a moving claim grows by a whole billing period at once; 0: never.
 func (c *Claim) leaps(now drover.Time) drover.Time {
 	if c.Billing.Period == 0 || c.Created == 0 || c.Ended != 0 {
 		return 0
@@ -213,7 +212,7 @@ func (c *Claim) leaps(now drover.Time) drover.Time {
 	return max(c.committedUntil(now), now+1)
 }
 
-// part is what one of the jobs has of an instance, from now until its end if it begins at the latest: the most, of what the instance may be.
+// part is the most that one job of a load can cost: from now until its end if it starts as late as it may, on the offering where that is most.
 func (a *Account) part(offers []drover.Offering, l Load, now, begin drover.Time) (most drover.Money) {
 	u := ledger.Use{Started: now, Ended: max(begin, now).Add(l.Horizon), CPU: l.CPU}
 	for _, o := range offers {

@@ -8,63 +8,63 @@ import (
 	"drover/internal/engine/timers"
 )
 
-// Ledger is what is spent and committed, in each window of each budget. It is not safe for concurrent use: the engine's loop owns it.
+// Ledger holds what is spent and committed in each window of each budget. It is not safe for concurrent use: the engine's loop owns it.
 //
-// Of the windows that are still to come, only the next two can be the fullest: the next, or, since months differ, the one after. Beyond them each
-// budget has a spare one: see rollover.
+// Of the future windows only the next two can be the fullest: the next one or, since months differ in length, the one after. Each budget also has one
+// spare window beyond those: see rollover.
 type Ledger struct {
 	spent    drover.Money // by instances that are gone
 	spending []Spending   // by scope
-	turn     drover.Time  // when the first of the present windows ends
+	turn     drover.Time  // when the first of the current windows ends
 	settings Settings
-	claim    func(id int64) (Claim, bool) // of an instance; false if it is gone
+	claim    func(id int64) (Claim, bool) // asks for an instance's claim; false if it is gone
 	now      drover.Time
 
-	open     bool // the accounts are made
+	open     bool // the accounts exist
 	over     bool // a hard budget of the fleet is passed
 	accounts []Account
 	entries  []*entry // by instance
-	shared   bool     // there are budgets of users or labels
-	stale    []*entry // that are to be made anew
+	shared   bool     // some budget is of a user or a label
+	stale    []*entry // entries whose instance changed
 	moving   []*entry
-	ends     timers.Timers // when entries begin to move
-	at       drover.Time   // as of when the moving entries are, at least
-	rate     drover.Money  // by which all of them grow, an hour
-	loose    drover.Money  // and at most beside that, since each sum is cut to nano-dollars
-	entered  int           // how often an entry was made
+	ends     timers.Timers // when entries start to move, or leap
+	at       drover.Time   // moving entries are no older than this
+	rate     drover.Money  // how fast they all grow together, per hour
+	loose    drover.Money  // plus at most this, since each sum is cut to nano-dollars
+	entered  int           // counts the entries made
 
-	turned   int         // how often windows have ended
-	filled   int64       // the last instance that was looked at for whether its entry is older than that
-	filledAt drover.Time // when it was
+	turned   int         // counts the times that windows ended
+	filled   int64       // entries up to this instance have the spare accounts
+	filledAt drover.Time // when that last grew
 }
 
-// Account is one window of a budget, or with no budget the fleet's whole life.
+// Account is one window of a budget or, without a budget, the fleet's whole life.
 type Account struct {
 	Budget   *Budget // nil: the fleet's whole life
 	Window   Window
 	From, To drover.Time
 	Present  bool
-	Limit    drover.Money // 0: none, or nothing asks for it
+	Limit    drover.Money // 0: none, or the window is a spare
 
-	last      bool          // of those with a limit
-	spare     bool          // entries may lack in it, and nothing asks for it
-	since     int           // entries from before windows had ended so often have nothing in it
-	settled   *drover.Money // spent by what is over; nil where that can be nothing: later than in the next window
-	committed drover.Money  // beside that, to what is there: what it has cost, and will
+	last      bool          // the last window with a limit
+	spare     bool          // some entries are not in it yet, and nothing asks for it
+	since     int           // entries made before this turn have nothing in it
+	settled   *drover.Money // spent by finished work; nil: nothing can be
+	committed drover.Money  // what present instances have cost and will cost
 
-	spent   drover.Money // up to spentAt, with as many entries as entered says
+	spent   drover.Money // cached: valid for this time and count of entries
 	spentAt drover.Time
 	entered int
-	look    drover.Time // no limit is passed before this that is not passed already
+	look    drover.Time // no further limit can be passed before this
 }
 
-// OfFleet reports whether the account is of what instances cost.
+// OfFleet reports whether the account counts what instances cost.
 func (a *Account) OfFleet() bool { return a.Budget == nil || a.Budget.OfFleet() }
 
-// Covers reports whether the payer's jobs count in the account.
+// Covers reports whether the account counts the payer's jobs.
 func (a *Account) Covers(p Payer) bool { return a.Budget == nil || a.Budget.Covers(p) }
 
-// Emptied is an account as long as this one that begins at a time, with nothing in it.
+// Emptied is an empty account of the same length that begins at a time.
 func (a *Account) Emptied(now drover.Time) *Account {
 	empty := &Account{Budget: a.Budget, Window: a.Window, From: now, To: Never, Limit: a.Limit}
 	if a.Budget != nil {
@@ -77,23 +77,23 @@ func (a *Account) Emptied(now drover.Time) *Account {
 type entry struct {
 	id    int64
 	claim Claim
-	sums  []drover.Money // by account
-	turn  int            // how often windows had ended when it was made
-	stale bool           // it is among those to be made anew
-	gone  bool           // its instance is
-	place int            // among those that move, from 1; 0 if it does not
-	rate  drover.Money   // by which it does
+	sums  []drover.Money // in each account
+	turn  int            // turned, when the entry was made
+	stale bool           // its instance changed
+	gone  bool           // its instance is gone
+	place int            // its place in moving, from 1; 0: it does not move
+	rate  drover.Money   // how fast it moves
 	loose drover.Money
-	price drover.Money // what the instance costs an hour now
-	ended drover.Time  // up to when it is paid
+	price drover.Money // of the instance now, per hour
+	ended drover.Time  // when its bill ends
 }
 
-// New is a ledger of what was spent before. claim is asked for what an instance costs when that has changed.
+// New makes a ledger from its State. claim is called for an instance's claim after it has changed.
 func New(spent drover.Money, spending []Spending, turn drover.Time, claim func(id int64) (Claim, bool)) *Ledger {
 	return &Ledger{spent: spent, spending: spending, turn: turn, claim: claim}
 }
 
-// Configure has the ledger follow these settings, and these instances, the oldest first. The accounts are made when they are needed.
+// Configure sets the budgets and the instances, the oldest first. The accounts are made when they are first needed.
 func (l *Ledger) Configure(s Settings, instances []int64) {
 	l.settings, l.open, l.entries, l.stale = s, false, nil, nil
 	for _, id := range instances {
@@ -101,13 +101,13 @@ func (l *Ledger) Configure(s Settings, instances []int64) {
 	}
 }
 
-// At is the time for all that follows. It never decreases.
+// At sets the present time. It never decreases.
 func (l *Ledger) At(now drover.Time) { l.now = now }
 
-// Limited reports whether anything limits what is spent.
+// Limited reports whether any limit on spending is set.
 func (l *Ledger) Limited() bool { return l.settings.Max > 0 || len(l.settings.Budgets) > 0 }
 
-// Changed says that an instance is new, not as it was, or gone.
+// Changed says that an instance is new, has changed or is gone.
 func (l *Ledger) Changed(id int64) {
 	if !l.Limited() {
 		return
@@ -131,7 +131,7 @@ func (l *Ledger) find(id int64) (e *entry, at int) {
 	return e, at
 }
 
-// Claim is what an instance costs, as it is now. It is good until the next call of Changed.
+// Claim is the present claim of an instance. It is valid until the next call of Changed.
 func (l *Ledger) Claim(id int64) *Claim {
 	l.refresh()
 	if e, _ := l.find(id); e != nil {
@@ -140,7 +140,7 @@ func (l *Ledger) Claim(id int64) *Claim {
 	return &Claim{}
 }
 
-// refresh brings the ledger up to what there is now. Entries that move may be older, see most.
+// refresh brings the entries up to date, but for moving ones: see Most.
 func (l *Ledger) refresh() {
 	if !l.open {
 		l.begin()
@@ -157,7 +157,7 @@ func (l *Ledger) refresh() {
 	l.stale = l.stale[:0]
 }
 
-// begin opens the accounts. Every instance is still to be entered.
+// begin opens the accounts and has every instance entered.
 func (l *Ledger) begin() {
 	l.open, l.accounts, l.shared, l.stale, l.moving, l.ends = true, nil, false, nil, nil, timers.Timers{}
 	l.at, l.rate, l.loose, l.turned, l.filled = l.now, 0, 0, 0, lastInstance
@@ -190,7 +190,7 @@ func (l *Ledger) openAccounts(b *Budget) {
 	}
 }
 
-// read has an entry follow its instance.
+// read takes over the claim of an entry's instance.
 func (l *Ledger) read(e *entry) {
 	claim, there := l.claim(e.id)
 	e.claim, e.gone = claim, !there
@@ -201,7 +201,7 @@ func (l *Ledger) read(e *entry) {
 	}
 }
 
-// enter works out anew what an entry adds to the accounts.
+// enter replaces what an entry adds to the accounts.
 func (l *Ledger) enter(e *entry) {
 	l.leave(e)
 	until := l.sumUp(e)
@@ -228,7 +228,7 @@ func (l *Ledger) enter(e *entry) {
 	l.entered++
 }
 
-// leave takes an entry out of the accounts.
+// leave removes an entry from the accounts.
 func (l *Ledger) leave(e *entry) {
 	for i, sum := range e.sums {
 		if a := &l.accounts[i]; a.since <= e.turn {
@@ -239,7 +239,7 @@ func (l *Ledger) leave(e *entry) {
 	e.rate, e.loose = 0, 0
 }
 
-// move puts an entry among those that move, or takes it out.
+// move adds an entry to moving, or removes it.
 func (l *Ledger) move(e *entry, moves bool) {
 	switch at := e.place; {
 	case moves && at == 0:
@@ -253,7 +253,7 @@ func (l *Ledger) move(e *entry, moves bool) {
 	}
 }
 
-// price notes what an instance costs now, and up to when. Once that is more, limits may be passed earlier than was thought.
+// price notes what an instance costs now. If that has grown, a limit may be passed earlier than expected.
 func (l *Ledger) price(e *entry) {
 	price, ended := e.price, e.ended
 	e.price, e.ended = 0, e.claim.Ended
@@ -268,7 +268,7 @@ func (l *Ledger) price(e *entry) {
 	}
 }
 
-// sumUp adds up what an instance has cost and will, in each account, and returns until when that stays so.
+// sumUp works out what an instance adds to each account, and returns until when that holds.
 func (l *Ledger) sumUp(e *entry) (until drover.Time) {
 	e.sums = e.sums[:0]
 	if e.gone {

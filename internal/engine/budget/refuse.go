@@ -2,15 +2,15 @@ package budget
 
 import "drover"
 
-// Refuses is the account that commitments, each of another instance, would overdraw if what was promised to the freed instances were not: of several
-// the one that is overdrawn for longest. It is nil if there is none.
+// Refuses is the account that the commitments, each of another instance, would overdraw once the freed instances are gone. Of several accounts it is the
+// one whose window ends last; nil if there is none.
 func (l *Ledger) Refuses(freed []*Claim, all ...Commitment) *Account {
 	return l.Worst(func(_ int, a *Account) (more, less drover.Money) {
 		return l.AddsAll(a, all), l.relief(a, freed)
 	})
 }
 
-// Worst is, of the accounts that would be overdrawn by what is added to each, and taken from it, the one that is so for longest; nil if none would be.
+// Worst is the account that a change would overdraw. Of several it is the one whose window ends last; nil if there is none.
 func (l *Ledger) Worst(change func(i int, a *Account) (more, less drover.Money)) (worst *Account) {
 	l.refresh()
 	for i := range l.accounts {
@@ -27,8 +27,8 @@ func (l *Ledger) Worst(change func(i int, a *Account) (more, less drover.Money))
 	return worst
 }
 
-// addsAfter is what a change adds after an account's window. Where prices have risen and the window is overdrawn, later windows may be overdrawn, too:
-// they hold the same commitments.
+// addsAfter is what a change adds after an account's window. If prices rose and the window is overdrawn, later windows may be too: they hold the same
+// commitments.
 func addsAfter(a *Account, i int, change func(i int, a *Account) (more, less drover.Money)) drover.Money {
 	later := *a
 	later.From, later.To = a.To, Never
@@ -36,7 +36,7 @@ func addsAfter(a *Account, i int, change func(i int, a *Account) (more, less dro
 	return more
 }
 
-// Overdrawn is the account that an instance overdraws as it is now, of several the one that is overdrawn for longest; nil if there is none.
+// Overdrawn is the account that a present instance overdraws, chosen as Refuses does; nil if there is none.
 func (l *Ledger) Overdrawn(id int64) *Account {
 	l.refresh()
 	e, _ := l.find(id)
@@ -46,7 +46,7 @@ func (l *Ledger) Overdrawn(id int64) *Account {
 	return l.Worst(func(i int, _ *Account) (more, less drover.Money) { return e.sums[i], e.sums[i] })
 }
 
-// RefusesOf is the window of one budget that a commitment would overdraw, of several the one that is overdrawn for longest; nil if there is none.
+// RefusesOf is Refuses within one budget.
 func (l *Ledger) RefusesOf(b *Budget, c Commitment) (worst *Account) {
 	l.refresh()
 	for i := range l.accounts {
@@ -61,8 +61,7 @@ func (l *Ledger) RefusesOf(b *Budget, c Commitment) (worst *Account) {
 	return worst
 }
 
-// Within is how many of each of the commitment's loads the budgets of users and labels allow, and which of them would be overdrawn by one more; nil if
-// that is all.
+// Within is how many jobs of each load the budgets of users and labels allow, and the account that refuses the next one; nil if all are allowed.
 func (l *Ledger) Within(c Commitment) (counts []int, worst *Account) {
 	l.refresh()
 	taken := make([]drover.Money, len(l.accounts))
@@ -89,13 +88,13 @@ func (l *Ledger) Within(c Commitment) (counts []int, worst *Account) {
 	return counts, worst
 }
 
-// times is so many of the load's jobs.
+// times is the load with another count.
 func (l Load) times(n int) []Load {
 	l.Count = n
 	return []Load{l}
 }
 
-// AddsAll is what several commitments add to an account, each of another instance.
+// AddsAll is what commitments, each of another instance, add to an account.
 func (l *Ledger) AddsAll(a *Account, all []Commitment) (more drover.Money) {
 	for _, c := range all {
 		more += l.Adds(a, c)
@@ -124,7 +123,7 @@ func (l *Ledger) Adds(a *Account, c Commitment) (more drover.Money) {
 	return more
 }
 
-// relief is what would no longer be committed if instances went now.
+// relief is what would no longer be committed if the freed instances went now.
 func (l *Ledger) relief(a *Account, freed []*Claim) (less drover.Money) {
 	for _, c := range freed {
 		if a.OfFleet() {

@@ -7,20 +7,20 @@ import (
 	"drover"
 )
 
-// When an hour, a day or a month ends, the next one is the present one, and its sums are there already. What is new is the last in sight. It is a spare:
-// nothing asks for it before windows end once more, so the entries get their part of it little by little, until half an hour has passed. Making all
-// entries of a large fleet anew at once would keep a decision waiting in each hour.
+// When an hour, a day or a month ends, the next one becomes current, and its sums are already there. The new window at the far end is a spare: nothing asks
+// for it before the next turn, so the entries are added to it little by little over half an hour. Adding all entries of a large fleet at once would delay
+// one decision in every hour.
 
 const (
-	ahead     = 2 // how many windows after the present one are looked at
-	fillLeast = 8 // of so many instances the entries are looked at by one decision, at least
+	ahead     = 2 // windows after the current one that are looked at
+	fillLeast = 8 // entries added by one decision, at least
 	fillIn    = 30 * time.Minute
 )
 
 // lastInstance is beyond all IDs.
 const lastInstance = int64(math.MaxInt64)
 
-// inSight is how many windows of a kind the budget has an account for: of one without a hard limit nothing to come is asked.
+// inSight is how many windows of a kind have an account. Without a hard limit only the current and the next one matter.
 func (b *Budget) inSight(w Window) int {
 	if b.Hard.Of(w) == 0 {
 		return 2
@@ -28,7 +28,7 @@ func (b *Budget) inSight(w Window) int {
 	return 1 + ahead + 1
 }
 
-// situate has an account follow from where its window is now.
+// situate sets an account's role by where its window is now.
 func (l *Ledger) situate(a *Account) {
 	begin := a.Window.begin(l.now)
 	last := begin
@@ -48,7 +48,7 @@ func (l *Ledger) situate(a *Account) {
 	}
 }
 
-// Turn begins the present windows when those before have ended, and reports whether they have, and what has changed of what was spent.
+// Turn starts new windows where old ones have ended. It returns the spending that changed, and whether any window ended.
 func (l *Ledger) Turn() (changed []Spending, ended bool) {
 	if len(l.settings.Budgets) == 0 || l.now < l.turn {
 		return nil, false
@@ -63,7 +63,7 @@ func (l *Ledger) Turn() (changed []Spending, ended bool) {
 	return changed, true
 }
 
-// Ends is when the first of the present windows ends; 0 if nothing is counted by windows.
+// Ends is when the first current window ends; 0 without budgets.
 func (l *Ledger) Ends() drover.Time {
 	if len(l.settings.Budgets) == 0 {
 		return 0
@@ -71,12 +71,12 @@ func (l *Ledger) Ends() drover.Time {
 	return l.turn
 }
 
-// rollover has the accounts of windows that have ended be those of the next ones that come in sight.
+// rollover reuses the accounts of ended windows for the windows that come in sight.
 func (l *Ledger) rollover() {
 	if !l.open {
 		return
 	}
-	l.fill(len(l.entries)) // of the time before
+	l.fill(len(l.entries)) // first finish the last turn
 	l.turned++
 	l.filled, l.filledAt = 0, l.now
 	lacking := false
@@ -94,12 +94,12 @@ func (l *Ledger) rollover() {
 		l.situate(a)
 		lacking = lacking || a.since == l.turned && !a.spare
 	}
-	if lacking { // nobody looked for longer than a window lasts
+	if lacking { // no decision was made for longer than a window
 		l.fill(len(l.entries))
 	}
 }
 
-// fillSome makes some of the entries anew that lack something of the spare accounts.
+// fillSome adds some of the missing entries to the spare accounts.
 func (l *Ledger) fillSome() {
 	if l.filled == lastInstance || l.filledAt == l.now {
 		return
@@ -109,7 +109,7 @@ func (l *Ledger) fillSome() {
 	l.fill(max(due, fillLeast))
 }
 
-// fill does so of the next so many instances.
+// fill does that for the next n instances.
 func (l *Ledger) fill(n int) {
 	known, at := l.find(l.filled)
 	if known != nil {

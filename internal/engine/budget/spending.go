@@ -7,34 +7,34 @@ import (
 	"drover"
 )
 
-// Spending is what was spent in a budget's name by what is over: by instances that are gone, or attempts that are final.
+// Spending is what finished work has spent of a budget: instances that are gone, or attempts that are final.
 type Spending struct {
 	Scope   string         `json:"scope"`
 	Spells  [windows]Spell `json:"spells"`
-	Dropped bool           `json:"dropped,omitempty"` // there is no such budget any more
+	Dropped bool           `json:"dropped,omitempty"` // the budget is no longer configured
 }
 
-// Spell is what was spent in the present window.
+// Spell is what was spent in the current window.
 type Spell struct {
 	Begin  drover.Time  `json:"begin"`
 	Cost   drover.Money `json:"cost"`
-	Next   drover.Money `json:"next,omitempty"`   // of the window after it, which begins with that: what is over may be paid until then
-	Warned bool         `json:"warned,omitempty"` // that the soft limit is passed was told
-	Passed bool         `json:"passed,omitempty"` // and of the hard one
-	Told   drover.Time  `json:"told,omitempty"`   // when the last of these was
+	Next   drover.Money `json:"next,omitempty"`   // already spent of the next window: a finished instance may be paid into it
+	Warned bool         `json:"warned,omitempty"` // passing the soft limit was reported
+	Passed bool         `json:"passed,omitempty"` // passing the hard limit was reported
+	Told   drover.Time  `json:"told,omitempty"`   // when the last report was
 }
 
-// NewSpending is the count of a budget that has spent nothing in the windows of a moment.
+// NewSpending is the spending of a new budget at a moment.
 func NewSpending(b Budget, now drover.Time) Spending {
 	s := Spending{Scope: b.Scope()}
 	s.turn(now)
 	return s
 }
 
-// Since is when the longest of the windows began.
+// Since is when the longest window began.
 func (s *Spending) Since() drover.Time { return s.Spells[Monthly].Begin }
 
-// Add counts what is over: cost is what it costs in a stretch of time.
+// Add counts finished work. cost returns what it cost between two times.
 func (s *Spending) Add(cost func(from, to drover.Time) drover.Money) {
 	for w := range s.Spells {
 		spell := &s.Spells[w]
@@ -44,14 +44,14 @@ func (s *Spending) Add(cost func(from, to drover.Time) drover.Money) {
 	}
 }
 
-// turn brings the windows up to now, and reports whether that changed any.
+// turn starts new windows where old ones have ended, and reports whether any did.
 func (s *Spending) turn(now drover.Time) (changed bool) {
 	for w := range s.Spells {
 		begin, was := Window(w).begin(now), s.Spells[w]
 		if was.Begin >= begin {
 			continue
 		}
-		paid := drover.Money(0) // before it began
+		paid := drover.Money(0) // paid before the window began
 		if Window(w).end(was.Begin) == begin {
 			paid = was.Next
 		}
@@ -60,7 +60,7 @@ func (s *Spending) turn(now drover.Time) (changed bool) {
 	return changed
 }
 
-// spendingOf is what was spent in a scope; nil if nobody counts it.
+// spendingOf is the spending of a scope; nil if it is not counted.
 func (l *Ledger) spendingOf(scope string) *Spending {
 	at, ok := slices.BinarySearchFunc(l.spending, scope, func(s Spending, scope string) int { return cmp.Compare(s.Scope, scope) })
 	if !ok {
@@ -69,18 +69,19 @@ func (l *Ledger) spendingOf(scope string) *Spending {
 	return &l.spending[at]
 }
 
-// State is what the ledger was made with, as it is now: what was spent by instances that are gone, by scope, and when the first of the windows ends. It
-// shares no memory with the ledger.
+// State returns what New takes: what gone instances cost, the spending by scope, and when the first current window ends. It shares no memory with the
+// ledger.
 func (l *Ledger) State() (spent drover.Money, spending []Spending, turn drover.Time) {
 	return l.spent, slices.Clone(l.spending), l.turn
 }
 
-// Keep begins and ends to count for the budgets that are now configured, and returns what has changed. What was spent before one was is given.
+// Keep starts counting for budgets that are newly configured, stops for those that are gone, and returns the changes. past is what new budgets have already
+// spent.
 func (l *Ledger) Keep(past []Spending) (changed []Spending) {
 	var kept []Spending
 	for _, b := range l.settings.Budgets {
 		if s := l.spendingOf(b.Scope()); s != nil {
-			if s.turn(l.now) { // no controller was there when its windows ended
+			if s.turn(l.now) { // windows ended while no controller ran
 				changed = append(changed, *s)
 			}
 			kept = append(kept, *s)
@@ -103,20 +104,20 @@ func (l *Ledger) Keep(past []Spending) (changed []Spending) {
 	return changed
 }
 
-// nextTurn is when the first of the windows ends that a moment is in: days and months end with an hour.
+// nextTurn is when the first current window ends: days and months end with an hour.
 func nextTurn(now drover.Time) drover.Time { return Hourly.end(Hourly.begin(now)) }
 
-// Cost is what is over costs in a stretch of time.
+// Cost is what finished work cost between two times.
 type Cost func(from, to drover.Time) drover.Money
 
-// SettleInstance counts what an instance that is gone cost in all, and in a stretch of time; or takes that back, if both are negative. It returns what has
+// SettleInstance counts an instance that is gone, by its whole cost and by its cost between two times. Negative costs take it back. It returns what
 // changed.
 func (l *Ledger) SettleInstance(whole drover.Money, cost Cost) []Spending {
 	l.spent += whole
 	return l.settle((*Budget).OfFleet, cost)
 }
 
-// SettleAttempt counts what an attempt cost that is final, and returns what has changed.
+// SettleAttempt counts a final attempt, and returns what changed.
 func (l *Ledger) SettleAttempt(p Payer, cost Cost) []Spending {
 	return l.settle(func(b *Budget) bool { return !b.OfFleet() && b.Covers(p) }, cost)
 }

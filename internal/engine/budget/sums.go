@@ -2,7 +2,7 @@ package budget
 
 import "drover"
 
-// sum is what is spent and committed. Of what moves it may be older than now.
+// sum is what is spent and committed. The moving part may be of an earlier moment.
 func (a *Account) sum() drover.Money {
 	if a.settled == nil {
 		return a.committed
@@ -17,7 +17,7 @@ func (l *Ledger) Sum(a *Account) drover.Money {
 	return a.sum()
 }
 
-// Most is no less than what is spent and committed now, and less effort.
+// Most is an upper bound of Sum that costs no work.
 func (l *Ledger) Most(a *Account) drover.Money {
 	if l.at == l.now {
 		return a.sum()
@@ -25,10 +25,10 @@ func (l *Ledger) Most(a *Account) drover.Money {
 	return a.sum() + l.rate.For(l.now.Sub(l.at)) + l.loose
 }
 
-// Least is no more than what is spent and committed now: what is bound to an instance on its way may ask for less of a window as that goes on.
+// Least is a lower bound of Sum. As time passes, jobs bound to a booting instance may take less of a window.
 func (l *Ledger) Least(a *Account) drover.Money { return 2*a.sum() - l.Most(a) }
 
-// renew makes the entries that move anew, after which sum is as of now.
+// renew works out the moving entries again, so that sum is of now.
 func (l *Ledger) renew() {
 	if l.at == l.now {
 		return
@@ -42,7 +42,7 @@ func (l *Ledger) renew() {
 	}
 }
 
-// Exceeds reports whether so much more than what is spent and committed passes the account's limit.
+// Exceeds reports whether adding more would pass the account's limit.
 func (l *Ledger) Exceeds(a *Account, more drover.Money) bool {
 	switch {
 	case l.Most(a)+more <= a.Limit:
@@ -54,7 +54,7 @@ func (l *Ledger) Exceeds(a *Account, more drover.Money) bool {
 	return a.sum()+more > a.Limit
 }
 
-// Allows is how many of what costs so much each the limit leaves money for, beside so much that others of the same decision take.
+// Allows is how many items at a price each the limit leaves money for, after what the same decision has already taken.
 func (l *Ledger) Allows(a *Account, each, taken drover.Money) int {
 	left := func(sum drover.Money) int { return int(max(0, a.Limit-sum-taken) / each) }
 	if n := left(l.Most(a)); n == left(l.Least(a)) {
@@ -79,7 +79,7 @@ func (l *Ledger) Spent(a *Account) drover.Money {
 	return a.spent
 }
 
-// Accounts is every window that a limit is compared with, or will be. They are the ledger's own, until the settings change or windows end.
+// Accounts is all accounts. They belong to the ledger, and are valid until the settings change or a window ends.
 func (l *Ledger) Accounts() []*Account {
 	l.refresh()
 	all := make([]*Account, len(l.accounts))
@@ -89,7 +89,7 @@ func (l *Ledger) Accounts() []*Account {
 	return all
 }
 
-// Present is the present windows of the hard budgets, and the limit on all that the fleet costs.
+// Present is the accounts of the current windows with a hard limit, and that of the fleet's whole life.
 func (l *Ledger) Present() (all []*Account) {
 	l.refresh()
 	for i := range l.accounts {

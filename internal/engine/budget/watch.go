@@ -6,7 +6,7 @@ import (
 	"drover"
 )
 
-// Passing is that an account has passed a limit that it had not passed before.
+// Passing says that an account has newly passed a limit.
 type Passing struct {
 	Account *Account
 	Hard    bool
@@ -14,8 +14,8 @@ type Passing struct {
 	Spent   drover.Money
 }
 
-// Watch looks for limits that are passed, which is told once for each window. Accounts whose hard limit is passed, and whose budget stops what runs then, are
-// given each time. It adds up what is spent only where that may pass a limit that was not passed before.
+// Watch looks for passed limits. Each is reported once per window in passed. stop lists the accounts past a hard limit whose budget stops running jobs, each
+// time. changed is the spending to be stored. What is spent is added up only where a limit may newly have been passed.
 func (l *Ledger) Watch() (passed []Passing, stop []*Account, changed []Spending) {
 	if l.over = false; len(l.settings.Budgets) == 0 {
 		return nil, nil, nil
@@ -63,15 +63,15 @@ func (l *Ledger) watch(a *Account) (told []Passing, stop bool) {
 		told = append(told, Passing{a, true, a.Limit, spent})
 	}
 	if a.Budget.Stop {
-		a.look = 0 // whatever begins is stopped as well
+		a.look = 0 // whatever starts later is stopped as well
 	}
 	return told, a.Budget.Stop
 }
 
-// longestWindow is longer than any window is.
+// longestWindow is longer than any window.
 const longestWindow = 32 * 24 * time.Hour
 
-// passes is the earliest time at which one of the limits can be passed that is not yet, as things are now.
+// passes is the earliest time at which one more of the limits can be passed.
 func (l *Ledger) passes(spent drover.Money, limits ...drover.Money) drover.Time {
 	rate := drover.Money(0)
 	for _, e := range l.entries {
@@ -86,8 +86,8 @@ func (l *Ledger) passes(spent drover.Money, limits ...drover.Money) drover.Time 
 	return at
 }
 
-// Overspent reports whether what is spent passes the limit on the fleet's whole life already, or what is spent and promised to what runs one of
-// the fleet's hard budgets, since prices moved or jobs without a timeout took longer than an hour.
+// Overspent reports whether the fleet's limit is already passed: the money spent passes the limit on its whole life, or the money spent and promised passes a
+// hard budget, because prices moved or jobs without a timeout ran longer than an hour.
 func (l *Ledger) Overspent() bool {
 	limit := l.settings.Max
 	if l.over || limit == 0 {
@@ -98,19 +98,19 @@ func (l *Ledger) Overspent() bool {
 	return l.Most(whole) > limit && l.Spent(whole) > limit
 }
 
-// Usage is how much of a budget is used in its present window.
+// Usage is how much of a budget is used in its current window.
 type Usage struct {
 	Scope   string
 	Window  string       // hourly, daily or monthly
 	Hard    drover.Money // 0: none
 	Soft    drover.Money // 0: none
 	Spent   drover.Money
-	Pledged drover.Money // beside that, to what runs
-	Since   drover.Time  // when that was last changed by what it counts, or a limit found to be passed; 0: not since it was configured
-	Until   drover.Time  // when it begins anew
+	Pledged drover.Money // promised to running work, beside that
+	Since   drover.Time  // the last start of work that it counts, or report of a passed limit; 0: none
+	Until   drover.Time  // when the next window begins
 }
 
-// Usages lists what is used of each budget.
+// Usages lists the usage of each budget.
 func (l *Ledger) Usages() (list []Usage) {
 	if len(l.settings.Budgets) == 0 {
 		return nil
@@ -126,8 +126,7 @@ func (l *Ledger) Usages() (list []Usage) {
 	return list
 }
 
-// Since is since when as much of an account as now is spent or promised: since the last was begun that it counts, or was found to pass it. It is 0 if
-// there is nothing of the kind.
+// Since is since when the account is as full as now: the last start of work that it counts, or the last report of a passed limit; 0 if there was none.
 func (l *Ledger) Since(a *Account) (since drover.Time) {
 	l.refresh()
 	if a.Present && a.Budget != nil {
@@ -142,7 +141,7 @@ func (l *Ledger) Since(a *Account) (since drover.Time) {
 	return since
 }
 
-// since is when the last was begun that an account counts.
+// since is the last start of work that the account counts.
 func (c *Claim) since(a *Account) (since drover.Time) {
 	if a.OfFleet() {
 		since = c.Asked
@@ -160,8 +159,8 @@ func (c *Claim) since(a *Account) (since drover.Time) {
 	return since
 }
 
-// Within is how much of a stretch falls into one of the account's windows at least: all of a window, if it reaches over the whole of it, else half of the
-// stretch, if it reaches from one into the next. The shortest month counts.
+// Within is the least part of a stretch of time that falls into one window, wherever the stretch begins: a whole window if it covers one, else half of the
+// stretch. Months count as 28 days.
 func (a *Account) Within(stretch time.Duration) time.Duration {
 	if a.Budget == nil {
 		return stretch

@@ -12,10 +12,10 @@ const (
 	// BlockTime is how long an offering is left alone after the cloud refused it.
 	BlockTime = time.Minute
 
-	blockMost = 15 * time.Minute // and at most, after many failed probes; a block that nothing probed for as long is forgotten
+	blockMost = 15 * time.Minute // the longest block, after many failed probes; one that nothing has probed for as long is forgotten
 )
 
-// Block keeps an offering, or all that its empty fields match, from being asked for until its end, and from then on until one was tried.
+// Block keeps an offering from being requested until its end, and after that until one probe has succeeded. An empty field matches everything.
 type Block struct {
 	Cloud      string        `json:"cloud"`
 	Zone       string        `json:"zone,omitempty"`
@@ -23,12 +23,12 @@ type Block struct {
 	Market     drover.Market `json:"market,omitempty"`
 	QuotaGroup string        `json:"quota_group,omitempty"`
 	Reason     drover.Reason `json:"reason"`          // its Until is the block's end
-	Over       bool          `json:"over,omitempty"`  // it has ended; one create tries whether what it is about has
-	Probe      int64         `json:"probe,omitempty"` // the instance whose create does
-	Fails      int           `json:"fails,omitempty"` // how often in a row that was refused
+	Over       bool          `json:"over,omitempty"`  // its time has run out; one create probes whether its cause is gone
+	Probe      int64         `json:"probe,omitempty"` // the instance whose create is the probe
+	Fails      int           `json:"fails,omitempty"` // probes refused in a row
 }
 
-// Until is when the block's time is over.
+// Until is when the block runs out.
 func (b Block) Until() drover.Time { return b.Reason.Until }
 
 // ForQuota reports whether the block is for a lack of quota.
@@ -37,10 +37,10 @@ func (b Block) ForQuota() bool { return b.Reason.Code == string(drover.KindQuota
 // ForCapacity reports whether the block is for a lack of capacity.
 func (b Block) ForCapacity() bool { return b.Reason.Code == string(drover.KindCapacity) }
 
-// ForInterruptions reports whether the block is for instances that were taken back.
+// ForInterruptions reports whether the block is for too many interruptions.
 func (b Block) ForInterruptions() bool { return b.Reason.Code == drover.ReasonInterrupted }
 
-// Covers reports whether the block is about the offering.
+// Covers reports whether the offering matches the block.
 func (b Block) Covers(o drover.Offering) bool {
 	return b.Cloud == o.Cloud && (b.Zone == "" || b.Zone == o.Zone) && (b.Type == "" || b.Type == o.Type.Name) &&
 		(b.Market == "" || b.Market == o.Market) && (b.QuotaGroup == "" || b.QuotaGroup == o.QuotaGroup)
@@ -50,10 +50,10 @@ func (b Block) same(o Block) bool {
 	return b.Cloud == o.Cloud && b.Zone == o.Zone && b.Type == o.Type && b.Market == o.Market && b.QuotaGroup == o.QuotaGroup
 }
 
-// bars reports whether the block keeps what it covers from being asked for, other than by its own probe.
+// bars reports whether the block forbids a request by an instance, other than by its probe.
 func (b Block) bars(probe int64) bool { return !b.Over || b.Probe != 0 && b.Probe != probe }
 
-// probed reports whether the end of such a block is tried with one create before others follow.
+// probed reports whether such a block ends with a probe.
 func (b Block) probed() bool { return b.ForQuota() || b.ForCapacity() || b.ForInterruptions() }
 
 // pause is how long such a block lasts at first, and at most.
@@ -64,8 +64,8 @@ func (b Block) pause() (first, most time.Duration) {
 	return BlockTime, blockMost
 }
 
-// Subject names what the block covers, as CLOUD/ZONE/TYPE/MARKET with * for what it does not tell apart, and quota=GROUP for the types of
-// a quota group.
+// Subject names what the block covers, as CLOUD/ZONE/TYPE/MARKET, with * for a part that matches everything and quota=GROUP for the types of a quota
+// group.
 func (b Block) Subject() string {
 	parts := []string{b.Cloud, b.Zone, b.Type, string(b.Market)}
 	if b.QuotaGroup != "" {
@@ -79,7 +79,7 @@ func (b Block) Subject() string {
 	return strings.Join(parts, "/")
 }
 
-// BlockFor is what an error about an offering covers. One that is about the request itself covers that offering alone.
+// BlockFor is the block that an error about an offering begins. An error about the request itself covers that offering alone.
 func BlockFor(o drover.Offering, err *drover.Error) Block {
 	exactly := Block{Cloud: o.Cloud, Zone: o.Zone, Type: o.Type.Name, Market: o.Market}
 	b := Block{Cloud: o.Cloud, Market: err.Market}
@@ -99,19 +99,19 @@ func BlockFor(o drover.Offering, err *drover.Error) Block {
 	return b
 }
 
-// Blocks is all blocks. They are the market's own.
+// Blocks lists all blocks. The slice belongs to the market.
 func (m *Market) Blocks() []Block { return m.blocks }
 
-// Changed reports whether blocks have changed since they were last Taken to be written down.
+// Changed reports whether blocks have changed since the last Taken.
 func (m *Market) Changed() bool { return m.changed }
 
-// Taken is all blocks, to be written down, never nil; false if they are as they were when they were last taken.
+// Taken returns all blocks, to be stored, and whether they have changed since the last call. The slice is never nil.
 func (m *Market) Taken() (blocks []Block, changed bool) {
 	changed, m.changed = m.changed, false
 	return append([]Block{}, m.blocks...), changed
 }
 
-// Add begins a block because of what an instance met, and reports whether it did, and which zones have nothing left since.
+// Add begins a block because of what an instance met. It reports whether it did, and the zones in which nothing is left.
 func (m *Market) Add(b Block, instance int64) (began bool, exhausted []string) {
 	b.Reason.Since = m.now
 	at := slices.IndexFunc(m.blocks, b.same)
@@ -135,10 +135,10 @@ func (m *Market) Add(b Block, instance int64) (began bool, exhausted []string) {
 	return true, exhausted
 }
 
-// ran reports whether a block's time is over and nothing has taken note of that yet.
+// ran reports whether a block has run out and Expire has not seen it yet.
 func (m *Market) ran(b Block) bool { return !b.Over && b.Until() <= m.now }
 
-// exhausts is the zones that would have nothing left since a block: those whose last offering that had none it covers.
+// exhausts lists the zones whose last unblocked offerings a new block would cover.
 func (m *Market) exhausts(b Block) (zones []string) {
 	at := slices.IndexFunc(m.all, func(c *Catalogue) bool { return c.Name == b.Cloud })
 	if !b.ForCapacity() || at < 0 {
@@ -157,10 +157,10 @@ func (m *Market) exhausts(b Block) (zones []string) {
 	return slices.DeleteFunc(zones, func(zone string) bool { return left[zone] })
 }
 
-// Created is when an instance's bill began, 0 if it has not; false if there is no such instance.
+// Created returns when an instance was created, 0 if it is not yet; false if there is no such instance.
 type Created func(instance int64) (at drover.Time, there bool)
 
-// Expire ends the blocks whose time has come, and reports whether any has changed. Of those that are probed, it forgets what nothing was probed of for long.
+// Expire ends the blocks that have run out, forgets those that nothing probed for long, and reports whether any changed.
 func (m *Market) Expire(created Created) (changed bool) {
 	return m.change(func(b *Block) (keep bool) {
 		switch {
@@ -180,7 +180,7 @@ func (m *Market) Expire(created Created) (changed bool) {
 	})
 }
 
-// FreeQuota ends the quota blocks that cover an offering of which an instance is gone.
+// FreeQuota ends the quota blocks that cover the offering of an instance that is gone.
 func (m *Market) FreeQuota(o drover.Offering) (changed bool) {
 	return m.change(func(b *Block) (keep bool) {
 		if !b.Over && b.ForQuota() && b.Covers(o) {
@@ -190,7 +190,7 @@ func (m *Market) FreeQuota(o drover.Offering) (changed bool) {
 	})
 }
 
-// Probe makes an instance that is asked for the probe of the blocks that are over and cover what it may be.
+// Probe makes a requested instance the probe of the blocks that have run out and cover what it may be.
 func (m *Market) Probe(instance int64, mayBe []drover.Offering) (changed bool) {
 	return m.change(func(b *Block) (keep bool) {
 		if b.Over && b.Probe == 0 && slices.ContainsFunc(mayBe, b.Covers) {
@@ -200,19 +200,19 @@ func (m *Market) Probe(instance int64, mayBe []drover.Offering) (changed bool) {
 	})
 }
 
-// EndProbe ends an instance's probing: the blocks that cover what it turned out to be, if it was created, are forgotten. One for interruptions goes on
-// being probed until the instance has lived for a while, or is gone.
+// EndProbe ends an instance's probe. If it was created, the blocks that cover what it turned out to be are forgotten; one for interruptions is probed until
+// the instance has lived for a while, or is gone.
 func (m *Market) EndProbe(instance int64, is drover.Offering, created, gone bool) (changed bool) {
 	return m.change(func(b *Block) (keep bool) {
 		if b.Probe != instance || b.ForInterruptions() && created && b.Covers(is) && !gone {
 			return true
 		}
-		b.Probe, b.Reason.Until = 0, max(b.Until(), m.now) // from when on nothing probes it
+		b.Probe, b.Reason.Until = 0, max(b.Until(), m.now) // nothing probes it from now on
 		return !created || !b.Covers(is) || b.ForInterruptions()
 	})
 }
 
-// change changes blocks, or drops those that are not to be kept.
+// change applies a change to each block, drops those not to be kept, and reports whether any changed.
 func (m *Market) change(change func(*Block) (keep bool)) (changed bool) {
 	var kept []Block
 	for _, was := range m.blocks {
@@ -231,10 +231,10 @@ func (m *Market) change(change func(*Block) (keep bool)) (changed bool) {
 	return changed
 }
 
-// BlockOf is the block that bars an offering longest, nil if none does.
+// BlockOf is the block that bars an offering longest; nil if none does.
 func (m *Market) BlockOf(o drover.Offering) *Block { return m.BlockFrom(o, 0) }
 
-// BlockFrom is the block that bars an offering longest from an instance that may be the probe of one.
+// BlockFrom is BlockOf for an instance that may be the probe.
 func (m *Market) BlockFrom(o drover.Offering, probe int64) (longest *Block) {
 	for i, b := range m.blocks {
 		if b.bars(probe) && b.Covers(o) && (longest == nil || b.Until() > longest.Until()) {
@@ -244,7 +244,7 @@ func (m *Market) BlockFrom(o drover.Offering, probe int64) (longest *Block) {
 	return longest
 }
 
-// Next is when a block ends, or is forgotten, next; 0 for never.
+// Next is when a block next ends or is forgotten; 0: never.
 func (m *Market) Next(created Created) (at drover.Time) {
 	for _, b := range m.blocks {
 		switch {

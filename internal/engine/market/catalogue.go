@@ -7,31 +7,31 @@ import (
 	"drover"
 )
 
-// Catalogue is what a cloud offers. It comes as what has changed since the one that is known, which both sides name by the hash that came with it. So a
-// cloud of thousands of offerings, of which a few prices move, costs the few in every recording.
+// Catalogue is what one cloud offers. It is updated by differences from the one that is known, which both sides name by its hash. So a cloud with thousands
+// of offerings, of which a few prices move, adds only those few to a recording.
 type Catalogue struct {
 	Name      string            `json:"name"` // of the cloud
 	Offerings []drover.Offering `json:"offerings"`
-	Known     bool              `json:"known"`          // Offerings have been heard
-	Hash      string            `json:"hash,omitempty"` // of them, as the shell gave it
+	Known     bool              `json:"known"`          // Offerings have been received
+	Hash      string            `json:"hash,omitempty"` // of Offerings, as the shell computed it
 	Throttles []Throttle        `json:"throttles,omitempty"`
 }
 
-// OfferingKey tells an offering from the others of its cloud.
+// OfferingKey identifies an offering within its cloud.
 type OfferingKey struct {
 	Type   string        `json:"type"`
 	Zone   string        `json:"zone"`
 	Market drover.Market `json:"market"`
 }
 
-// KeyOf is what tells the offering from the others of its cloud.
+// KeyOf is the offering's key.
 func KeyOf(o drover.Offering) OfferingKey { return OfferingKey{o.Type.Name, o.Zone, o.Market} }
 
 func (k OfferingKey) compare(o OfferingKey) int {
 	return cmp.Or(cmp.Compare(k.Type, o.Type), cmp.Compare(k.Zone, o.Zone), cmp.Compare(k.Market, o.Market))
 }
 
-// Find is the offering of a key, if there is one.
+// Find returns the offering with a key, if there is one.
 func (c *Catalogue) Find(key OfferingKey) (o drover.Offering, listed bool) {
 	at, listed := slices.BinarySearchFunc(c.Offerings, key, findOffering)
 	if !listed {
@@ -46,15 +46,14 @@ func compareOfferings(a, b drover.Offering) int {
 	return cmp.Or(cmp.Compare(a.Cloud, b.Cloud), KeyOf(a).compare(KeyOf(b)))
 }
 
-// Sorted is a catalogue's offerings in the order in which it keeps them. It shares no memory with the one given.
+// Sorted returns offerings in the order of a catalogue. It shares no memory with all.
 func Sorted(all []drover.Offering) []drover.Offering {
 	all = slices.Clone(all)
 	slices.SortFunc(all, compareOfferings)
 	return all
 }
 
-// Changes is what makes one catalogue of a cloud into another, both of them Sorted: the offerings that are new or not as they were, and those
-// that there are no more.
+// Changes is the difference between two Sorted catalogues of one cloud: the offerings that are new or have changed, and the keys of those that are gone.
 func Changes(was, now []drover.Offering) (changed []drover.Offering, removed []OfferingKey) {
 	for len(was) > 0 || len(now) > 0 {
 		order := 0
@@ -83,7 +82,7 @@ func Changes(was, now []drover.Offering) (changed []drover.Offering, removed []O
 	return changed, removed
 }
 
-// revised is a catalogue after what has changed of it. It shares no memory with the one before.
+// revised applies Changes to a catalogue. It shares no memory with was.
 func revised(was, changed []drover.Offering, removed []OfferingKey) []drover.Offering {
 	over := func(o drover.Offering) bool {
 		_, anew := slices.BinarySearchFunc(changed, KeyOf(o), findOffering)
@@ -94,16 +93,16 @@ func revised(was, changed []drover.Offering, removed []OfferingKey) []drover.Off
 	return Sorted(append(kept, changed...))
 }
 
-// Update is what a cloud says that it offers now.
+// Update is a cloud's new catalogue, or its changes.
 type Update struct {
-	Base      string // the hash of the catalogue that it changes; empty: it is the whole
+	Base      string // hash of the catalogue that it changes; empty: this is the whole
 	Hash      string
-	Offerings []drover.Offering // all, or those that are new or have changed
+	Offerings []drover.Offering // all of them, or the new and changed ones
 	Removed   []OfferingKey
 }
 
-// Revise takes over what a cloud offers now, and reports whether that is anything new. An update that rests upon another catalogue than the one that
-// there is says nothing: then the whole is to be asked for.
+// Revise applies an update, and reports whether it changed anything. An update of another catalogue than the known one cannot be applied: then askAgain
+// says to ask for the whole.
 func (m *Market) Revise(c *Catalogue, u Update) (news, askAgain bool) {
 	switch {
 	case u.Base != "" && u.Base != c.Hash:

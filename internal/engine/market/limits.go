@@ -6,11 +6,11 @@ import (
 	"drover"
 )
 
-// Limits is what each limit of the operator's leaves to be added. Less than nothing is left where a limit was lowered, or instances were adopted. An
-// instance counts against each limit that covers anything it may be: until its cloud has chosen, that is any of its candidates.
+// Limits is what each of the operator's limits leaves. It is negative where a limit was lowered, or instances were adopted. An instance counts against each
+// limit that covers anything it may be: until its cloud has chosen, any of its candidates.
 type Limits []drover.Limit
 
-// weight is the most vCPUs that an instance of any of the offerings has of what a limit covers, and whether it covers any.
+// weight is the most vCPUs of the offerings that a limit covers, and whether it covers any.
 func weight(l drover.Limit, offers []drover.Offering) (cpu drover.MilliCPU, covered bool) {
 	for _, o := range offers {
 		if l.Covers(o) {
@@ -20,7 +20,7 @@ func weight(l drover.Limit, offers []drover.Offering) (cpu drover.MilliCPU, cove
 	return cpu, covered
 }
 
-// Take counts n more instances, each of any of the offerings; a negative n gives them back.
+// Take counts n more instances, each of which may be any of the offerings. A negative n gives them back.
 func (l Limits) Take(n int, offers ...drover.Offering) {
 	for i := range l {
 		if cpu, covered := weight(l[i], offers); covered {
@@ -29,7 +29,7 @@ func (l Limits) Take(n int, offers ...drover.Offering) {
 	}
 }
 
-// Passed is the first limit that one more instance of any of the offerings would pass; nil if it would pass none.
+// Passed is the first limit that one more instance would pass; nil if there is none.
 func (l Limits) Passed(offers ...drover.Offering) *drover.Limit {
 	for i := range l {
 		cpu, covered := weight(l[i], offers)
@@ -40,7 +40,7 @@ func (l Limits) Passed(offers ...drover.Offering) *drover.Limit {
 	return nil
 }
 
-// Within is what of a purchase's candidates keeps the limits together. What is only second for one purchase is not taken from what is first for another.
+// Within is the longest list of candidates, in their order, that passes no limit together.
 func (l Limits) Within(candidates []drover.Offering) (all []drover.Offering) {
 	if l == nil {
 		return candidates
@@ -53,7 +53,7 @@ func (l Limits) Within(candidates []drover.Offering) (all []drover.Offering) {
 	return all
 }
 
-// Clears reports whether an instance that goes could let one of the offering be rented: it counts against whichever limit that would pass.
+// Clears reports whether the end of an instance that may be one of offers could let o be rented: it counts against every limit that o would pass.
 func (l Limits) Clears(offers []drover.Offering, o drover.Offering) bool {
 	for i := range l {
 		if l[i:i+1].Passed(o) != nil && !slices.ContainsFunc(offers, l[i].Covers) {

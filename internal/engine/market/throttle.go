@@ -6,9 +6,9 @@ import (
 	"drover"
 )
 
-// Throttle is how many creates of an offering may be under way at once, since its cloud had not enough for more: halved with each
-// lack of capacity, and one more with each create that succeeds (additive increase, multiplicative decrease, as in Chiu and Jain, "Analysis
-// of the Increase and Decrease Algorithms for Congestion Avoidance in Computer Networks", 1989), until it is no throttle any more.
+// Throttle limits how many creates of an offering may run at once after its cloud lacked capacity: each lack halves the limit, and each successful create
+// raises it by one (additive increase, multiplicative decrease, as in Chiu and Jain, "Analysis of the Increase and Decrease Algorithms for Congestion
+// Avoidance in Computer Networks", 1989), until it limits nothing.
 type Throttle struct {
 	Zone   string        `json:"zone"`
 	Type   string        `json:"type"`
@@ -21,7 +21,7 @@ func (t Throttle) of(o drover.Offering) bool {
 	return t.Zone == o.Zone && t.Type == o.Type.Name && t.Market == o.Market
 }
 
-// Throttle halves how many of an offering are asked for at once, of which so many are asked for now.
+// Throttle halves the limit of an offering. asking is how many creates of it run now.
 func (c *Catalogue) Throttle(o drover.Offering, asking int, now drover.Time) {
 	at := slices.IndexFunc(c.Throttles, func(t Throttle) bool { return t.of(o) })
 	if at < 0 {
@@ -31,7 +31,7 @@ func (c *Catalogue) Throttle(o drover.Offering, asking int, now drover.Time) {
 	c.Throttles[at].Most = max(1, c.Throttles[at].Most/2)
 }
 
-// Ease lets one more of an offering be asked for at once, since one was created; what then allows as many as may be under way at all ends.
+// Ease raises the limit of an offering by one. A throttle ends at most, the limit of creates of its cloud.
 func (c *Catalogue) Ease(o drover.Offering, most int) {
 	for i := range c.Throttles {
 		if c.Throttles[i].of(o) {
@@ -41,7 +41,7 @@ func (c *Catalogue) Ease(o drover.Offering, most int) {
 	c.Throttles = slices.DeleteFunc(c.Throttles, func(t Throttle) bool { return t.Most >= most })
 }
 
-// AtOnce is how many of an offering may be asked for at once, if that is limited.
+// AtOnce is how many creates of an offering may run at once, if that is limited.
 func (c *Catalogue) AtOnce(o drover.Offering) (most int, limited bool) {
 	for _, t := range c.Throttles {
 		if t.of(o) {

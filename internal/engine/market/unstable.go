@@ -8,31 +8,30 @@ import (
 	"drover"
 )
 
-// Spot is cheap as long as it lasts. An offering whose instances are taken back again and again costs what is begun anew, so it is left alone
-// until it is calm: not for one interruption, nor for a few of many instances, but for a rate. What wants spot and accepts on demand is then
-// rented on demand, or as another spot offering, whichever is cheaper; the block ends as others do, in a probe of one, which has to live for a
-// while.
+// Spot is cheap while it lasts. An offering whose instances are interrupted again and again costs the work that has to start over, so it is blocked: not for
+// one interruption, nor for a few among many instances, but for a rate. Jobs that prefer spot are then served on demand or by another spot offering,
+// whichever is cheaper. The block ends with a probe, which has to live for a while.
 
 const (
-	unstableWindow = time.Hour        // interruptions of longer ago say nothing of now
+	unstableWindow = time.Hour        // older interruptions are forgotten
 	unstableCount  = 3                // fewer in the window may be chance
-	unstablePart   = 2                // and so may fewer than one for so many instances that there still are
-	unstableTime   = 15 * time.Minute // how long an unstable offering is left alone at first
-	unstableMost   = 2 * time.Hour    // and at most
+	unstablePart   = 2                // so may fewer than one per this many living instances
+	unstableTime   = 15 * time.Minute // the first block
+	unstableMost   = 2 * time.Hour    // the longest block
 	calmTime       = 15 * time.Minute // how long the probe has to live
 )
 
-// Interruption is that a cloud took an instance back.
+// Interruption records that a cloud took an instance back.
 type Interruption struct {
-	Instance string      `json:"instance"` // its name: one that is adopted afterwards does not count again
+	Instance string      `json:"instance"` // by name: an instance that is adopted later is not counted again
 	Cloud    string      `json:"cloud"`
 	Zone     string      `json:"zone"`
 	Type     string      `json:"type"`
 	At       drover.Time `json:"at"`
 }
 
-// Interrupted counts that a spot instance is taken back, and begins a block if that is too often, or befell the block's probe. others is how many of the
-// offering there are that are not taken back.
+// Interrupted counts the interruption of a spot instance, and begins a block if there are too many, or if the instance was a probe. others is how many
+// living instances of the offering there are.
 func (m *Market) Interrupted(id int64, name string, o drover.Offering, others int) (began bool) {
 	m.interruptions = append(slices.DeleteFunc(slices.Clone(m.interruptions), func(i Interruption) bool {
 		return i.At.Add(unstableWindow) <= m.now || i.Instance == name
@@ -55,7 +54,7 @@ func (m *Market) Interrupted(id int64, name string, o drover.Offering, others in
 	return began
 }
 
-// calmAt is when the probe of a block for interruptions has lived long enough; 0 if it has none, or that is not there yet.
+// calmAt is when the probe of a block for interruptions will have lived long enough; 0 if it has no created probe.
 func calmAt(b Block, created Created) drover.Time {
 	if at, there := created(b.Probe); b.ForInterruptions() && there && at != 0 {
 		return at.Add(calmTime)

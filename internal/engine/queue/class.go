@@ -5,31 +5,31 @@ import (
 	"slices"
 )
 
-// Class is jobs that are interchangeable for placement, those of them with elements that wait and may start.
+// Class holds the jobs that are interchangeable for placement and have elements that may start.
 type Class struct {
 	Jobs   []*Job // by number
-	Queued int    // elements of them
+	Queued int    // their waiting elements
 
 	key Key
 }
 
-// NewClass is a class in which nothing waits.
+// NewClass makes an empty class.
 func NewClass(key Key) Class { return Class{key: key} }
 
-// Add has the class have those elements of a job that wait in it.
+// Add adds a job with the elements that wait in the class.
 func (c *Class) Add(j *Job) {
 	at, _ := slices.BinarySearchFunc(c.Jobs, j.Number, byNumber)
 	c.Jobs = slices.Insert(c.Jobs, at, j)
 	c.Queued += j.WaitingIn(c.key)
 }
 
-// Has reports whether something of the job waits in the class.
+// Has reports whether the job is in the class.
 func (c *Class) Has(j *Job) bool {
 	_, in := slices.BinarySearchFunc(c.Jobs, j.Number, byNumber)
 	return in
 }
 
-// Remove takes a job out.
+// Remove removes a job.
 func (c *Class) Remove(j *Job) {
 	if at, in := slices.BinarySearchFunc(c.Jobs, j.Number, byNumber); in {
 		c.Jobs = cut(c.Jobs, at)
@@ -37,7 +37,7 @@ func (c *Class) Remove(j *Job) {
 	}
 }
 
-// Take takes the class's next element out of its queue; last reports whether it was the job's last in it.
+// Take dequeues the next element. last reports whether it was its job's last in the class.
 func (c *Class) Take() (j *Job, index int, last bool) {
 	j = c.Jobs[0]
 	index = j.takeFrom(c.key)
@@ -50,7 +50,7 @@ func (c *Class) Take() (j *Job, index int, last bool) {
 
 func byNumber(j *Job, number int64) int { return cmp.Compare(j.Number, number) }
 
-// cut takes the element at a place out by moving whichever side of it is shorter: jobs mostly go from the front.
+// cut removes an element by moving the shorter side: jobs mostly leave from the front.
 func cut(jobs []*Job, at int) []*Job {
 	if at >= len(jobs)/2 {
 		return slices.Delete(jobs, at, at+1)
@@ -60,7 +60,7 @@ func cut(jobs []*Job, at int) []*Job {
 	return jobs[1:]
 }
 
-// count counts what waits.
+// count recounts Queued.
 func (c *Class) count() {
 	c.Queued = 0
 	for _, j := range c.Jobs {
@@ -68,7 +68,7 @@ func (c *Class) count() {
 	}
 }
 
-// First is the number of the class's first waiting job, beyond all numbers if there is none.
+// First is the number of the first job, beyond all numbers if there is none.
 func (c *Class) First() int64 {
 	if len(c.Jobs) == 0 {
 		return 1<<63 - 1
@@ -76,13 +76,13 @@ func (c *Class) First() int64 {
 	return c.Jobs[0].Number
 }
 
-// NextGang is the elements of the class's next gang, all of which wait.
+// NextGang is the next gang: its job and its waiting elements.
 func (c *Class) NextGang() (*Job, []int) {
 	j := c.Jobs[0]
 	return j, j.Gangmates(j.WaitingRanges(c.key)[0].First)
 }
 
-// WholeWithin is how many elements the class's next gangs have, of as many gangs as have no more than n together.
+// WholeWithin is how many elements fit within n if only whole gangs count, the next ones first.
 func (c *Class) WholeWithin(n int) (sum int) {
 	for _, j := range c.Jobs {
 		next := j.Array.First
@@ -101,7 +101,7 @@ func (c *Class) WholeWithin(n int) (sum int) {
 	return sum
 }
 
-// TakeGang takes the elements of the class's next gang out of its queue.
+// TakeGang dequeues the elements of the next gang.
 func (c *Class) TakeGang(members []int) {
 	j := c.Jobs[0]
 	for _, index := range members {

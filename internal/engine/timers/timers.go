@@ -1,6 +1,6 @@
-// Package timers keeps, for each of many things, the next time at which it is due. It is not safe for concurrent use.
+// Package timers keeps the next time at which each of many things is due. It is not safe for concurrent use.
 //
-// Times that were overtaken stay in the heap until they come and are then passed over, so setting a time costs O(log n) and clearing one nothing.
+// Replaced times stay in the heap until they come and are then skipped, so setting a time costs O(log n) and clearing one nothing.
 package timers
 
 import (
@@ -9,7 +9,7 @@ import (
 	"drover"
 )
 
-// Timers is a time for each of the things that have one, by their ID, which is not 0. The zero value is ready to use.
+// Timers holds times by ID. An ID is not 0. The zero value is ready to use.
 type Timers struct {
 	heap queue
 	next map[int64]drover.Time
@@ -20,7 +20,7 @@ type timer struct {
 	id int64
 }
 
-// Set replaces a thing's time; 0 clears it.
+// Set sets the time of an ID; 0 clears it.
 func (t *Timers) Set(id int64, at drover.Time) {
 	if t.next == nil {
 		t.next = map[int64]drover.Time{}
@@ -36,10 +36,10 @@ func (t *Timers) Set(id int64, at drover.Time) {
 	heap.Push(&t.heap, timer{at, id})
 }
 
-// At is the time that is set, 0 if none is.
+// At is the time of an ID; 0: none.
 func (t *Timers) At(id int64) drover.Time { return t.next[id] }
 
-// Due takes out a thing whose time has come, the earliest first and of equal ones the lowest ID; 0 if there is none.
+// Due takes out an ID whose time has come: the earliest first, and of equal times the lowest ID. It returns 0 if there is none.
 func (t *Timers) Due(now drover.Time) int64 {
 	t.prune()
 	if len(t.heap) == 0 || t.heap[0].at > now {
@@ -50,7 +50,7 @@ func (t *Timers) Due(now drover.Time) int64 {
 	return id
 }
 
-// First is the earliest time that is set, 0 if none is.
+// First is the earliest time; 0: none.
 func (t *Timers) First() drover.Time {
 	t.prune()
 	if len(t.heap) == 0 {
@@ -59,7 +59,7 @@ func (t *Timers) First() drover.Time {
 	return t.heap[0].at
 }
 
-// prune drops overtaken times from the top.
+// prune drops replaced times from the top.
 func (t *Timers) prune() {
 	for len(t.heap) > 0 && t.next[t.heap[0].id] != t.heap[0].at {
 		heap.Pop(&t.heap)
