@@ -28,42 +28,50 @@ const all = "*"
 var layers = map[string]layer{
 	".": {does: "the words: jobs, attempts, instances, offerings, states and their transitions, kinds of error, money and sizes"},
 	"driver": {
-		does:    "the contract that a cloud must meet, and small decorators for every driver",
-		ours:    []string{".", "internal/logkey"},
+		does: "the contract that a cloud must meet",
+		ours: []string{"."},
+	},
+	"driver/kit": {
+		does:    "what drivers share: the table of errors, the gate for rates, configuration, offerings, tags, user data",
+		ours:    []string{".", "driver", "internal/kept", "internal/logkey"},
 		outside: []string{"golang.org/x/crypto"},
+	},
+	"driver/middleware": {
+		does: "decorators for every cloud: images, templates, rate limits, dry runs, metrics, one fleet's view",
+		ours: []string{".", "driver", "driver/kit", "internal/logkey"},
 	},
 	"driver/drivertest": {
 		does:    "the conformance suite, for go test and for a real account",
-		ours:    []string{".", "driver"},
+		ours:    []string{".", "driver", "driver/kit", "driver/middleware", "internal/config"},
 		outside: []string{"golang.org/x/crypto"},
 	},
 	"driver/azure": {
 		does:    "Microsoft Azure: virtual machines made with their parts in one call, and failures that are told later",
-		ours:    []string{".", "driver", "internal/kept", "internal/logkey"},
+		ours:    []string{".", "driver", "driver/kit", "internal/kept", "internal/logkey"},
 		outside: []string{"github.com/Azure/azure-sdk-for-go/sdk/azcore", "github.com/Azure/azure-sdk-for-go/sdk/azidentity", "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager"},
 	},
 	"driver/external": {
 		does: "a cloud that is driven by a program of the user's, in any language",
-		ours: []string{".", "driver", "internal/logkey"},
+		ours: []string{".", "driver", "driver/kit", "internal/logkey"},
 	},
 	"driver/local": {
 		does:    "a cloud on this host: every instance a process tree with an SSH server",
-		ours:    []string{".", "driver", "internal/logkey"},
+		ours:    []string{".", "driver", "driver/kit", "driver/middleware", "internal/logkey"},
 		outside: []string{"github.com/gliderlabs/ssh", "golang.org/x/crypto", "golang.org/x/sys"},
 	},
 	"driver/ec2": {
 		does:    "Amazon EC2: instant fleets, planted host keys, prices kept on disk",
-		ours:    []string{".", "driver", "internal/kept", "internal/logkey"},
+		ours:    []string{".", "driver", "driver/kit", "internal/kept", "internal/logkey"},
 		outside: []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go"},
 	},
 	"driver/gce": {
 		does:    "Google Compute Engine: operations awaited for a moment, tags as labels, prices kept on disk",
-		ours:    []string{".", "driver", "internal/kept"},
+		ours:    []string{".", "driver", "driver/kit", "internal/kept"},
 		outside: []string{"cloud.google.com/go/auth", "google.golang.org/api"},
 	},
 	"driver/openstack": {
 		does:    "OpenStack: Nova's servers, whose lists show what does not answer",
-		ours:    []string{".", "driver", "internal/kept", "internal/logkey"},
+		ours:    []string{".", "driver", "driver/kit", "internal/kept", "internal/logkey"},
 		outside: []string{"github.com/gophercloud/gophercloud/v2"},
 	},
 	"internal/webhook": {
@@ -76,12 +84,12 @@ var layers = map[string]layer{
 	},
 	"driver/hetzner": {
 		does:    "Hetzner Cloud: servers named as instances, tags as labels",
-		ours:    []string{".", "driver"},
+		ours:    []string{".", "driver", "driver/kit"},
 		outside: []string{"github.com/hetznercloud/hcloud-go/v2"},
 	},
 	"driver/digitalocean": {
 		does:    "DigitalOcean: Droplets, tags written as single words, login keys and words swept",
-		ours:    []string{".", "driver"},
+		ours:    []string{".", "driver", "driver/kit"},
 		outside: []string{"github.com/digitalocean/godo"},
 	},
 	"internal/logkey": {does: "the keys of the structured log, spelled nowhere else"},
@@ -171,7 +179,7 @@ var layers = map[string]layer{
 	},
 	"internal/control": {
 		does: "carries out effects in the real world and brings results back as events; owns every goroutine",
-		ours: []string{".", "driver", "internal/blob", "internal/deadman", "internal/engine", "internal/logkey", "internal/loop", "internal/pack",
+		ours: []string{".", "driver", "driver/middleware", "internal/blob", "internal/deadman", "internal/engine", "internal/logkey", "internal/loop", "internal/pack",
 			"internal/record", "internal/remote", "internal/store", "internal/webhook", "internal/wire"},
 		outside: []string{"golang.org/x/crypto"},
 	},
@@ -218,7 +226,7 @@ var layers = map[string]layer{
 	},
 	"internal/daemon": {
 		does: "a running controller: its clouds, its folders, its API, and its configuration while that changes",
-		ours: []string{".", "driver", "internal/blob", "internal/config", "internal/control", "internal/engine", "internal/httpapi", "internal/logkey", "internal/record",
+		ours: []string{".", "driver", "driver/kit", "driver/middleware", "internal/blob", "internal/config", "internal/control", "internal/engine", "internal/httpapi", "internal/logkey", "internal/record",
 			"internal/remote", "internal/store", "internal/telemetry", "internal/web", "internal/webhook", "internal/wire"},
 		outside: []string{"golang.org/x/sys"},
 	},

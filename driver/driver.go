@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"strings"
 	"time"
 
 	"drover"
@@ -121,6 +122,7 @@ type Capabilities struct {
 	Init           Init           `json:"init,omitempty"`            // empty: InitShell
 	MaxInit        int            `json:"max_init,omitempty"`        // bytes of UserData or Scripts that the cloud takes; 0: no limit is known
 	Template       bool           `json:"template,omitempty"`        // CreateRequest.Template is heeded
+	NodeID         string         `json:"node_id,omitempty"`         // what the cloud's own Kubernetes controller calls an instance's node, with {zone}, {id} and {name} for the instance's; empty: not known
 	Project        string         `json:"project,omitempty"`         // what {project} in a template stands for: the account, project or subscription
 	ManyCandidates bool           `json:"many_candidates,omitempty"` // Create tries several candidates in one call
 	StopStart      bool           `json:"stop_start,omitempty"`      // the Cloud is a Starter
@@ -137,6 +139,11 @@ const DefaultListLag = 30 * time.Second
 
 // Lag is how far the cloud's lists may lag behind, at least 0.
 func (c Capabilities) Lag() time.Duration { return max(0, cmp.Or(c.ListLag, DefaultListLag)) }
+
+// NodeIDOf is what Kubernetes calls the node that runs on an instance, its spec.providerID; empty if that is not known.
+func (c Capabilities) NodeIDOf(in Instance) string {
+	return strings.NewReplacer("{zone}", in.Zone, "{id}", in.ID, "{name}", in.Tags[TagName]).Replace(c.NodeID)
+}
 
 // Candidate is one way of making an instance: a type in a zone and market, by the cloud's own names, and the image that it boots from.
 type Candidate struct {
@@ -177,6 +184,21 @@ type Instance struct {
 	Failed       *drover.Error // why the cloud, having accepted it, could not make it after all; it is to be destroyed
 	Addresses    Addresses
 	Created      drover.Time // by the cloud's clock; 0 if it does not say
+}
+
+// Candidate is what the instance was made from, as Create tells it.
+func (in Instance) Candidate() Candidate {
+	return Candidate{ProviderType: in.ProviderType, Zone: in.Zone, Market: in.Market}
+}
+
+// Bears says whether the instance has all these tags.
+func (in Instance) Bears(tags map[string]string) bool {
+	for k, v := range tags {
+		if has, ok := in.Tags[k]; !ok || has != v {
+			return false
+		}
+	}
+	return true
 }
 
 // State is what the cloud says about an instance, in four words.

@@ -34,6 +34,21 @@ type DiskGrower interface {
 	GrowDisk(ctx context.Context, id string, size drover.Bytes) error
 }
 
+// Image is something that instances boot from.
+type Image struct {
+	ID      string // as Candidate.Image has it
+	Name    string
+	Arch    drover.Arch // empty: any
+	Created drover.Time
+}
+
+// ImageFinder is a Cloud that finds images by more than their ids.
+type ImageFinder interface {
+	// FindImages lists the images that ref may mean: that of this id, else those whose names match it, where * stands for any text. It may
+	// list images of other architectures. None is no error.
+	FindImages(ctx context.Context, ref string, arch drover.Arch) ([]Image, error)
+}
+
 // PricePoint is one step of an offering's price history: the hourly price from a moment on.
 type PricePoint struct {
 	From  drover.Time
@@ -77,10 +92,10 @@ func ListedPrice(listed []drover.Offering, of Candidate, since drover.Time) ([]P
 }
 
 // SortOfferings brings offerings into the order in which they are told: by type, zone and market.
-func SortOfferings(all []drover.Offering) { slices.SortFunc(all, compareOfferings) }
-
-func compareOfferings(a, b drover.Offering) int {
-	return cmp.Or(cmp.Compare(a.Type.Name, b.Type.Name), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Market, b.Market))
+func SortOfferings(all []drover.Offering) {
+	slices.SortFunc(all, func(a, b drover.Offering) int {
+		return cmp.Or(cmp.Compare(a.Type.Name, b.Type.Name), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Market, b.Market))
+	})
 }
 
 // As finds the first cloud that is a T, such as a [Starter], in c and in what c wraps. What wraps a cloud may be more careful about what it

@@ -18,8 +18,49 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 )
+
+// The rates are token buckets of two kinds, and a call takes from each that it counts under. Those of Azure Resource Manager hold for a
+// principal in a subscription and region (https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling),
+// those of Microsoft.Compute for a subscription and region (https://learn.microsoft.com/azure/virtual-machines/compute-throttling-limits),
+// which says them by the minute. Microsoft.Network's, on the former page, are of all changes in five minutes; its 10,000 reads are beyond
+// those of Azure Resource Manager. Azure Resource Graph's are of who asks, in five seconds
+// (https://learn.microsoft.com/azure/governance/resource-graph/concepts/guidance-for-throttled-requests).
+var rates = map[string]kit.Rate{
+	"reads":     {Burst: 250, PerSecond: 25},
+	"writes":    {Burst: 200, PerSecond: 10},
+	"deletes":   {Burst: 200, PerSecond: 10},
+	"put VM":    {Burst: 1500, PerSecond: 8},
+	"update VM": {Burst: 1500, PerSecond: 8},
+	"delete VM": {Burst: 1500, PerSecond: 8},
+	"list VMs":  {Burst: 900, PerSecond: 5},
+
+	"network deletes": {Burst: 100, PerSecond: 3}, // with which no five minutes have more than 1,000
+	"queries":         {Burst: 5, PerSecond: 2},   // with which no five seconds have more than 15
+}
+
+// counts says what each call counts under. The price list is another service, which publishes no rate.
+var counts = map[string][]string{
+	"CreateVM":        {"writes", "put VM"},
+	"UpdateVM":        {"writes", "update VM"},
+	"StartVM":         {"writes", "update VM"},
+	"DeallocateVM":    {"writes", "delete VM"},
+	"DeleteVM":        {"deletes", "delete VM"},
+	"DeleteDisk":      {"deletes"},
+	"DeleteInterface": {"deletes", "network deletes"},
+	"DeleteAddress":   {"deletes", "network deletes"},
+	"GetVM":           {"reads"},
+	"ListVMs":         {"reads", "list VMs"},
+	"ListVMStates":    {"reads", "list VMs"},
+	"ListInterfaces":  {"reads"},
+	"ListAddresses":   {"reads"},
+	"ListDisks":       {"reads"},
+	"ListImages":      {"reads"},
+	"ListTypes":       {"reads"},
+	"ListQuotas":      {"reads"},
+	"Query":           {"queries"},
+}
 
 // answerTime is for how long an answer of the price list is waited for; the SDK has limits of its own.
 const answerTime = time.Minute
@@ -51,12 +92,12 @@ type api struct {
 	query func(ctx context.Context, text string, rows any) error // of Azure Resource Graph
 
 	web  policy.Transporter // for what is not Azure Resource Manager
-	gate driver.Gate
+	gate kit.Gate
 }
 
 // connect finds credentials as the Azure tools do. It calls nobody yet.
 func connect(c Config, world outside, metric func(string, error)) (*api, error) {
-	a := &api{web: world.transport, gate: driver.Gate{Budget: driver.NewBudget(rates, c.CallRate), Metric: metric}}
+	a := &api{web: world.transport, gate: kit.Gate{Limiter: kit.NewRateLimiter(rates, c.CallRate), Metric: metric}}
 	if a.web == nil {
 		a.web = &http.Client{Timeout: answerTime}
 	}
@@ -147,7 +188,7 @@ func (a *api) setCatalogue(c Config, compute *armcompute.ClientFactory, rest res
 	a.listTypes = lists(a, "ListTypes", types, here, func(p armcompute.ResourceSKUsClientListResponse) []*armcompute.ResourceSKU { return p.Value })
 	a.listQuotas = lists(a, "ListQuotas", compute.NewUsageClient().NewListPager, c.Location, func(p armcompute.UsageClientListResponse) []*armcompute.Usage { return p.Value })
 	a.query = func(ctx context.Context, text string, into any) error {
-		all, err := driver.Collect(func(token string) (rows []json.RawMessage, after string, err error) {
+		all, err := kit.Collect(func(token string) (rows []json.RawMessage, after string, err error) {
 			err = a.call(ctx, "Query", func() error {
 				page, err := rest.query(ctx, text, token)
 				rows, after = page.Data, page.SkipToken
@@ -187,7 +228,7 @@ func (a *api) deletes(call string, rest rest, kind string) change {
 func lists[P, O, T any](a *api, call string, begin func(string, *O) *runtime.Pager[P], in string, of func(P) []*T) list[T] {
 	return func(ctx context.Context) ([]*T, error) {
 		pages := begin(in, nil)
-		return driver.Collect(func(string) (some []*T, after string, err error) {
+		return kit.Collect(func(string) (some []*T, after string, err error) {
 			err = a.call(ctx, call, func() error {
 				page, err := pages.NextPage(ctx)
 				some = of(page)

@@ -2,7 +2,6 @@ package azure
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -14,7 +13,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
-	"drover/internal/config"
+	"drover/driver/middleware"
 )
 
 const (
@@ -40,17 +39,8 @@ func imitateIn(t testing.TB, r policy.Transporter, keys, folder string) *cloud {
 func options(t testing.TB, fleet, keys, folder string) driver.Options {
 	t.Helper()
 	t.Setenv("AZURE_SUBSCRIPTION_ID", "")
-	return driver.Options{Name: "azure", Fleet: fleet, Folder: folder, Log: slog.New(slog.DiscardHandler), Decode: decoder(t, place+", "+keys, folder)}
-}
-
-// decoder reads a cloud's keys as a configuration would.
-func decoder(t testing.TB, keys, folder string) func(any) error {
-	t.Helper()
-	c, err := config.Parse("drover.yaml", []byte("version: 1\nclouds: {azure: {driver: azure, "+keys+"}}\n"), folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c.Clouds[0].Decode
+	t.Setenv("AZURE_CONFIG_DIR", folder)
+	return drivertest.Options(t, "azure", "azure", fleet, place+", "+keys, folder)
 }
 
 // request asks for one instance of the first type, on demand, unless candidates are given.
@@ -108,7 +98,7 @@ func TestConformance(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			return driver.WithImages(c, map[drover.Arch]string{"": image}), nil
+			return middleware.WithImages(c, map[drover.Arch]string{"": image}), nil
 		},
 		Fleet: "check", Patience: 10 * time.Second, NoLogin: true, Many: 5,
 	})
@@ -119,4 +109,8 @@ func TestConformance(t *testing.T) {
 	if len(r.vms)+len(r.parts) > 0 {
 		t.Errorf("left over: %v %v", r.vms, r.parts)
 	}
+}
+
+func TestNode(t *testing.T) {
+	drivertest.Node(t, imitate(t, newRegion(), ""), driver.Instance{ID: "lab-1", Zone: "westeurope-1"}, "azure:///subscriptions/sub/resourceGroups/group/providers/Microsoft.Compute/virtualMachines/lab-1")
 }

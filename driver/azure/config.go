@@ -1,21 +1,30 @@
 package azure
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	azcloud "github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
+
+// maxUserData is how much custom data Azure takes, before it is encoded: see "Custom data and cloud-init on Azure Virtual Machines".
+const maxUserData = 65535
 
 // Config is the driver's part of the configuration.
 type Config struct {
-	Subscription  string      `yaml:"subscription" doc:"its id; left out: that in AZURE_SUBSCRIPTION_ID"`
+	Subscription  string      `yaml:"subscription" doc:"its id; left out: that in AZURE_SUBSCRIPTION_ID, or the one that az uses"`
 	Tenant        string      `yaml:"tenant" doc:"of the credentials; left out: as the Azure tools have it"`
 	Environment   environment `yaml:"environment" doc:"public, government or china"`
 	Location      string      `yaml:"location" doc:"the region, such as westeurope"`
@@ -35,11 +44,10 @@ type Config struct {
 	Volume  volume   `yaml:"volume" doc:"the root volume; its size is the cloud's disk"`
 	Volumes []volume `yaml:"volumes" doc:"further volumes of each instance"`
 
-	Markets    []drover.Market `yaml:"markets" doc:"on_demand, spot; left out: both"`
-	ListTypes  bool            `yaml:"list_types" doc:"whether Azure's own types are offered, with its retail prices"`
-	Generation int             `yaml:"generation" min:"1" max:"2" doc:"of virtual hardware that the image boots on; types without it are not offered"`
-	Types      []driver.Type   `yaml:"types" doc:"types by hand, beside or in place of Azure's own"`
-	Discount   driver.Percent  `yaml:"spot_discount" doc:"of types by hand without a spot price"`
+	Generation int `yaml:"generation" min:"1" max:"2" doc:"of virtual hardware that the image boots on; types without it are not offered"`
+
+	kit.TypeKeys
+	kit.MarketKeys
 }
 
 // volume is a managed disk. It goes with its instance.
@@ -59,27 +67,23 @@ var environments = map[environment]azcloud.Configuration{
 
 // UnmarshalText reads the environment's name.
 func (e *environment) UnmarshalText(b []byte) error {
-	if _, ok := environments[environment(b)]; !ok {
-		return fmt.Errorf("%q is none of public, government and china", b)
-	}
-	*e = environment(b)
-	return nil
+	return kit.OneOf(e, b, slices.Sorted(maps.Keys(environments))...)
 }
 
 // Default is what holds where nothing is said.
 func (c *Config) Default() {
 	*c = Config{
-		Environment: "public", CallRate: 1, AdminUser: "drover", Volume: volume{Type: defaultVolume}, ListTypes: true, Generation: 2, Discount: 60,
-		Markets: []drover.Market{drover.OnDemand, drover.Spot},
+		Environment: "public", CallRate: 1, AdminUser: "drover", Volume: volume{Type: defaultVolume}, Generation: 2,
+		TypeKeys: kit.DefaultTypes(), MarketKeys: kit.DefaultMarkets(),
 	}
 }
 
-// The most characters of a tag's key and of its value, and what no key can have: see "Use tags to organize your Azure resources".
-const (
-	maxKey   = 512
-	maxTag   = 256
-	badInKey = `<>%&\?/`
-)
+// tagRules are what Azure takes: see "Use tags to organize your Azure resources".
+var tagRules = kit.TagRules{
+	Key:   regexp.MustCompile(`^[^<>%&\\?/]{1,512}$`),
+	Value: regexp.MustCompile(`^.{0,256}$`),
+	Hint:  "a key has up to 512 characters, none of <>%&\\?/, and a value has up to 256",
+}
 
 var (
 	location = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
@@ -88,19 +92,10 @@ var (
 )
 
 // FirstBoot says what an instance can be given for its first boot, and how much of it.
-func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxCustomData }
+func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxUserData }
 
 // Check finds what the types of the fields cannot.
 func (c *Config) Check() error {
-	if err := driver.CheckMarkets(c.Markets); err != nil {
-		return err
-	}
-	for k, v := range c.Tags {
-		if k == "" || len(k) > maxKey || len(v) > maxTag || strings.ContainsAny(k, badInKey) || strings.HasPrefix(strings.ToLower(k), "drover-") {
-			return drover.Errorf(drover.KindInvalid, "tags: %.140q cannot be one", k).
-				WithHint("a key has up to %d characters, none of %s, and does not begin with drover-; a value has up to %d", maxKey, badInKey, maxTag)
-		}
-	}
 	for _, v := range c.Volumes {
 		if v.Size <= 0 {
 			return drover.Errorf(drover.KindInvalid, "volumes: one has no size").WithHint("such as {size: 100Gi}")
@@ -111,10 +106,7 @@ func (c *Config) Check() error {
 			return drover.Errorf(drover.KindInvalid, "zones: %q is no zone of %s", zone, c.Location).WithHint("such as %s-1", c.Location)
 		}
 	}
-	if !c.ListTypes && len(c.Types) == 0 {
-		return drover.Errorf(drover.KindInvalid, "list_types: without Azure's types and without any by hand nothing can be rented")
-	}
-	return c.checkPlace()
+	return cmp.Or(c.CheckTypes(), c.CheckMarkets(), tagRules.Check("tags", c.Tags), c.checkPlace())
 }
 
 // checkPlace finds what is missing of where instances are to be. The subscription may be said elsewhere.
@@ -133,7 +125,29 @@ func (c *Config) checkPlace() error {
 }
 
 func (c Config) subscription() string {
-	return cmp.Or(c.Subscription, os.Getenv("AZURE_SUBSCRIPTION_ID"))
+	if said := cmp.Or(c.Subscription, os.Getenv("AZURE_SUBSCRIPTION_ID")); said != "" {
+		return said
+	}
+	return usedByTools()
+}
+
+// usedByTools is the subscription that the Azure tools use on this host, empty for none: what az account set chose.
+func usedByTools() string {
+	home, _ := os.UserHomeDir() // without one there is no file
+	text, _ := os.ReadFile(filepath.Join(cmp.Or(os.Getenv("AZURE_CONFIG_DIR"), filepath.Join(home, ".azure")), "azureProfile.json"))
+	var profile struct {
+		Subscriptions []struct {
+			ID        string `json:"id"`
+			IsDefault bool   `json:"isDefault"`
+		} `json:"subscriptions"`
+	}
+	json.Unmarshal(bytes.TrimPrefix(text, []byte("\ufeff")), &profile) // what cannot be read names none
+	for _, s := range profile.Subscriptions {
+		if s.IsDefault {
+			return s.ID
+		}
+	}
+	return ""
 }
 
 func (c Config) imageGroup() string { return cmp.Or(c.ImageGroup, c.ResourceGroup) }
@@ -144,6 +158,11 @@ func (c Config) resource(group, kind, name string) string {
 		return name
 	}
 	return fmt.Sprintf("/subscriptions/%s/resourceGroups/%s/providers/%s/%s", c.subscription(), group, kind, name)
+}
+
+// nodes is the resource id of an instance as the cloud provider for Azure writes it: with the resource group in small letters.
+func (c Config) nodes() string {
+	return c.resource(strings.ToLower(c.ResourceGroup), "Microsoft.Compute/virtualMachines", "{id}")
 }
 
 func (c Config) subnetID() string {

@@ -12,6 +12,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // defaultVolume is the type of disk that is made if none is configured: the cheapest that every type of instance takes and that is not for
@@ -31,21 +32,21 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.I
 		in, err = c.launch(ctx, r, taken)
 	}
 	if err != nil {
-		return driver.Instance{}, driver.Candidate{}, classify("create instance "+r.Name, taken.Market, err)
+		return driver.Instance{}, driver.Candidate{}, errs.ClassifyIn("create instance "+r.Name, taken.Market, err)
 	}
 	return in, in.Candidate(), nil
 }
 
 // check refuses what could never become an instance.
 func (c *cloud) check(r driver.CreateRequest) error {
-	if err := r.Check(longestName); err != nil {
+	if err := kit.CheckRequest(r, longestName); err != nil {
 		return err
 	}
 	first := r.Candidates[0]
 	if first.Zone != c.config.Location && number(c.config.Location, first.Zone) == "" {
 		return drover.Errorf(drover.KindInvalid, "there is no zone %s in %s", first.Zone, c.config.Location)
 	}
-	return first.CheckImage("Debian:debian-12:12-gen2:latest")
+	return kit.CheckImage(first, "Debian:debian-12:12-gen2:latest")
 }
 
 // launch makes the instance, or finds the one that has the name already.
@@ -58,7 +59,7 @@ func (c *cloud) launch(ctx context.Context, r driver.CreateRequest, wanted drive
 		return driver.Instance{}, err
 	}
 	err = c.api.createVM(ctx, r.Name, *vm)
-	if kindOf(err) == drover.KindConflict {
+	if errs.KindOf(err) == drover.KindConflict {
 		return c.recall(ctx, r)
 	}
 	vm.Name = &r.Name
@@ -71,7 +72,7 @@ func (c *cloud) virtualMachine(r driver.CreateRequest, candidate driver.Candidat
 	if err != nil {
 		return nil, err
 	}
-	userData, err := driver.UserDataWithin(r, maxCustomData)
+	userData, err := kit.LimitedUserData(r, maxUserData)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +179,7 @@ func (c *cloud) network(r driver.CreateRequest) *armcompute.NetworkProfile {
 
 // tagsOf are the tags of what is made for an instance: its own, and those that the configuration gives everything.
 func (c *cloud) tagsOf(own map[string]string) map[string]string {
-	return driver.Together(c.config.Tags, own)
+	return kit.MergeTags(c.config.Tags, own)
 }
 
 // recall finds the instance that has the name already.

@@ -15,6 +15,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // fail is the class of the error that a create ends with.
@@ -193,7 +194,7 @@ func TestCreate(t *testing.T) {
 		c := imitate(t, r, "")
 		noImage, tooLarge := request("one"), request("one")
 		noImage.Candidates[0].Image = ""
-		tooLarge.UserInit = drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#", maxCustomData))
+		tooLarge.UserInit = drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#", maxUserData))
 		bad := []driver.CreateRequest{noImage, tooLarge, request("a b"), request("one", candidate("Standard_D2s_v5", "northeurope-1", drover.Spot))}
 		for _, template := range []string{"{", `{"propertees": {}}`, `{"properties": {"diagnosticsProfile": {"boot": true}}}`, `{"location": "x"}`, `{"properties": {"priority": "Spot"}}`,
 			`{"properties": {"hardwareProfile": {"vmSize": "x"}}}`} {
@@ -274,7 +275,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		}
 		s := p.OSProfile
 		text, err := base64.StdEncoding.DecodeString(*s.CustomData)
-		if err != nil || string(text) != driver.UserData(one).Reveal() || !*s.LinuxConfiguration.DisablePasswordAuthentication {
+		if err != nil || string(text) != kit.UserData(one).Reveal() || !*s.LinuxConfiguration.DisablePasswordAuthentication {
 			t.Errorf("%v: %s", err, text)
 		}
 		if key := s.LinuxConfiguration.SSH.PublicKeys[0]; *key.KeyData != "ssh-ed25519 AAAA fleet" || *key.Path != "/home/drover/.ssh/authorized_keys" {

@@ -7,133 +7,92 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 )
 
 // limitedFor is how long calls are left alone that Azure refused for their rate, if it does not say.
 const limitedFor = 30 * time.Second
 
-// class is what an error code means.
-type class struct {
-	code   string // a * in it stands for any text; Azure spells codes with one capital more or less
-	says   string // what the message has in it, in small letters; empty: anything
-	kind   drover.ErrorKind
-	scope  drover.Scope
-	market bool // whether it is about the market that was asked for, and no other
+// errs is the table of error codes. What was refused for its rate has many codes, of which some mean other things too, and one status, so that row
+// comes early; and the network's word for what something else has at the moment, which has the same status, before it. The table is shown, with
+// what each code means, in docs/clouds/azure.md.
+var errs = kit.Errors{
+	Read: read, Again: kit.In(limitedFor),
+	Table: slices.Concat(
+		kit.Means(drover.KindTransient, "", "RetryableError*"),
+		kit.Means(drover.KindRateLimit, "", "429"),
+		kit.Means(drover.KindCapacity, drover.ScopeType,
+			"AllocationFailed", "ZonalAllocationFailed", "OverconstrainedAllocationRequest", "OverconstrainedZonalAllocationRequest", "SkuNotAvailable", "SpotPriceGreaterThanProvidedMaxPrice"),
+		kit.Means(drover.KindCapacity, drover.ScopeSubnet, "SubnetIsFull"),
+
+		kit.Means(drover.KindQuota, drover.ScopeAll, "*: regional cores quota").OfMarket(),
+		kit.Means(drover.KindQuota, drover.ScopeQuotaGroup, "*: cores quota", "QuotaExceeded", "OperationNotAllowed: quota"),
+		kit.Means(drover.KindQuota, drover.ScopeAll, "*CountLimitReached", "ResourceQuotaExceeded"),
+
+		kit.Means(drover.KindRateLimit, "",
+			"TooManyRequests", "SubscriptionRequestsThrottled", "ResourceRequestsThrottled", "ResourceCollectionRequestsThrottled", "RateLimiting"),
+		kit.Means(drover.KindAuthentication, "",
+			"AuthorizationFailed", "LinkedAuthorizationFailed", "AccessDenied", "BadRequest: novalidsubscriptionsinqueryrequest", "AuthenticationFailed", "InvalidAuthenticationToken*",
+			"ExpiredAuthenticationToken", "SubscriptionNotFound", "ReadOnlyDisabledSubscription", "VMStoppedToWarnSubscription", "MissingSubscriptionRegistration",
+			"MissingRegistrationForLocation", "SubscriptionNotRegistered", "InvalidSubscriptionRegistrationState", "ScopeLocked", "SubscriptionNotAuthorizedForImage",
+			"MarketplacePurchaseEligibilityFailed", "ResourcePurchaseValidationFailed"),
+		kit.Means(drover.KindNotFound, "",
+			"ResourceNotFound", "ResourceGroupNotFound", "ParentResourceNotFound", "VMNotFound", "NotFound", "ImageNotFound", "PlatformImageNotFound", "GalleryImageNotFound",
+			"OperationNotAllowed: marked for deletion"),
+		kit.Means(drover.KindConflict, "", "PreconditionFailed", "NicInUse", "PublicIPAddressCannotBeDeleted", "OperationNotAllowed: is attached to"),
+		kit.Means(drover.KindTransient, "", "OperationNotAllowed: operation is in progress", "OperationNotAllowed: ongoing operation"),
+		kit.Means(drover.KindUnsupported, "",
+			"OperationNotAllowed", "BadRequest: hypervisor generation", "BadRequest: is not supported", "InvalidParameter: is not supported",
+			"InvalidParameter: is not available in the current", "RequestDisallowedByPolicy", "AzureSpot*", "RegionDoesNotAllowProvisioning", "NotSupported",
+			"NoRegisteredProviderFound", "LocationNotAvailableForResourceType", "AvailabilityZoneNotSupported"),
+		kit.Means(drover.KindTransient, "",
+			"Conflict", "AnotherOperationInProgress", "ResourceGroupBeingDeleted", "OperationPreempted", "NicReservedForAnotherVm", "DiskImageNotReady",
+			"InternalExecutionError", "InternalServerError", "InternalOperationError", "InternalDiskManagementError",
+			"NetworkingInternalOperationError", "VMStartTimedOut", "ResourceUpdateBlockedOnPlatformUpdate", "OSProvisioning*", "ServerTimeout", "ServiceUnavailable"),
+		kit.Means(drover.KindInvalid, "", "Invalid*", "BadRequest", "PropertyChangeNotAllowed", "ConflictingUserInput", "VMMarketplaceInvalidInput"),
+
+		kit.Means(drover.KindAuthentication, "", "401", "403"),
+		kit.Means(drover.KindNotFound, "", "404"),
+		kit.Means(drover.KindConflict, "", "412"),
+		kit.Means(drover.KindInvalid, "", "400"),
+	),
+	Hints: map[drover.ErrorKind]string{
+		drover.KindAuthentication: "see the roles that this driver needs in docs/clouds/azure.md, and who az account show says you are",
+		drover.KindQuota:          "ask for more in the Azure portal, under Quotas; az vm list-usage tells what there is",
+	},
 }
 
-// classes is the one table of error codes. The first row that fits counts; a code that none fits tells nothing. It is shown, with what each
-// code means, in docs/clouds/azure.md.
-var classes = slices.Concat(
-	rows(class{kind: drover.KindCapacity, scope: drover.ScopeType, market: true},
-		"AllocationFailed", "ZonalAllocationFailed", "OverconstrainedAllocationRequest", "OverconstrainedZonalAllocationRequest", "SkuNotAvailable", "SpotPriceGreaterThanProvidedMaxPrice"),
-	rows(class{kind: drover.KindCapacity, scope: drover.ScopeSubnet}, "SubnetIsFull"),
-
-	rows(class{kind: drover.KindQuota, scope: drover.ScopeAll, market: true}, "*: regional cores quota"),
-	rows(class{kind: drover.KindQuota, scope: drover.ScopeQuotaGroup, market: true}, "*: cores quota", "QuotaExceeded", "OperationNotAllowed: quota"),
-	rows(class{kind: drover.KindQuota, scope: drover.ScopeAll}, "*CountLimitReached", "ResourceQuotaExceeded"),
-
-	rows(class{kind: drover.KindRateLimit},
-		"HTTP 429", "TooManyRequests", "SubscriptionRequestsThrottled", "ResourceRequestsThrottled", "ResourceCollectionRequestsThrottled", "RateLimiting"),
-	rows(class{kind: drover.KindAuthentication},
-		"AuthorizationFailed", "LinkedAuthorizationFailed", "AccessDenied", "BadRequest: novalidsubscriptionsinqueryrequest", "AuthenticationFailed", "InvalidAuthenticationToken*",
-		"ExpiredAuthenticationToken", "SubscriptionNotFound", "ReadOnlyDisabledSubscription", "VMStoppedToWarnSubscription", "MissingSubscriptionRegistration",
-		"MissingRegistrationForLocation", "SubscriptionNotRegistered", "InvalidSubscriptionRegistrationState", "ScopeLocked", "SubscriptionNotAuthorizedForImage",
-		"MarketplacePurchaseEligibilityFailed", "ResourcePurchaseValidationFailed", "HTTP 401", "HTTP 403"),
-	rows(class{kind: drover.KindNotFound},
-		"ResourceNotFound", "ResourceGroupNotFound", "ParentResourceNotFound", "VMNotFound", "NotFound", "ImageNotFound", "PlatformImageNotFound", "GalleryImageNotFound", "HTTP 404",
-		"OperationNotAllowed: marked for deletion"),
-	rows(class{kind: drover.KindConflict}, "PreconditionFailed", "HTTP 412", "NicInUse", "PublicIPAddressCannotBeDeleted", "OperationNotAllowed: is attached to"),
-	rows(class{kind: drover.KindTransient}, "OperationNotAllowed: operation is in progress", "OperationNotAllowed: ongoing operation"),
-	rows(class{kind: drover.KindUnsupported},
-		"OperationNotAllowed", "BadRequest: hypervisor generation", "BadRequest: is not supported", "InvalidParameter: is not supported",
-		"InvalidParameter: is not available in the current", "RequestDisallowedByPolicy", "AzureSpot*", "RegionDoesNotAllowProvisioning", "NotSupported",
-		"NoRegisteredProviderFound", "LocationNotAvailableForResourceType", "AvailabilityZoneNotSupported"),
-	rows(class{kind: drover.KindTransient},
-		"Conflict", "AnotherOperationInProgress", "ResourceGroupBeingDeleted", "OperationPreempted", "NicReservedForAnotherVm", "DiskImageNotReady",
-		"RetryableError*", "InternalExecutionError", "InternalServerError", "InternalOperationError", "InternalDiskManagementError",
-		"NetworkingInternalOperationError", "VMStartTimedOut", "ResourceUpdateBlockedOnPlatformUpdate", "OSProvisioning*", "ServerTimeout", "ServiceUnavailable"),
-	rows(class{kind: drover.KindInvalid}, "Invalid*", "BadRequest", "PropertyChangeNotAllowed", "ConflictingUserInput", "VMMarketplaceInvalidInput", "HTTP 400"),
-)
-
-// rows are classes that differ only in what Azure says: a code, and behind a colon what the message has in it.
-func rows(of class, said ...string) (all []class) {
-	for _, s := range said {
-		of.code, of.says, _ = strings.Cut(s, ": ")
-		all = append(all, of)
+// read is what Azure says of an error, with the details that it has.
+func read(err error) (a kit.Answer, ok bool) {
+	var answer *azcore.ResponseError
+	if !errors.As(err, &answer) {
+		return a, false
 	}
-	return all
-}
-
-// hints are what a person can do about an error of a kind.
-var hints = map[drover.ErrorKind]string{
-	drover.KindAuthentication: "see the roles that this driver needs in docs/clouds/azure.md, and who az account show says you are",
-	drover.KindQuota:          "ask for more in the Azure portal, under Quotas; az vm list-usage tells what there is",
-}
-
-// classOf finds the row of an error code and message.
-func classOf(code, message string) class {
-	said, message := strings.ToLower(code), strings.ToLower(message)
-	for _, c := range classes {
-		if driver.Like(strings.ToLower(c.code), said) && strings.Contains(message, c.says) {
-			return c
-		}
+	a = kit.Answer{Status: answer.StatusCode, Code: answer.ErrorCode}
+	if answer.RawResponse == nil {
+		return a, true
 	}
-	return class{code: code, kind: drover.KindTransient}
-}
-
-// kindOf is the kind of an error, whatever was being done.
-func kindOf(err error) drover.ErrorKind { return drover.KindOf(classify("", "", err)) }
-
-// said is the code and the message of an answer, with the details that it has. What was refused for its rate has many codes, of which some mean
-// other things too, and one status.
-func said(answer *azcore.ResponseError) (code, message string) {
-	code, message = answer.ErrorCode, "no more was said"
 	var body struct {
 		Error struct {
 			Code, Message string
 			Details       []struct{ Code, Message string }
 		} `json:"error"`
 	}
-	if answer.RawResponse != nil {
-		if text, err := runtime.Payload(answer.RawResponse); err == nil && json.Unmarshal(text, &body) == nil {
-			code, message = cmp.Or(code, body.Error.Code), cmp.Or(body.Error.Message, message)
-			for _, d := range body.Error.Details {
-				message += fmt.Sprintf("; %s: %s", d.Code, d.Message)
-			}
+	if text, err := runtime.Payload(answer.RawResponse); err == nil && json.Unmarshal(text, &body) == nil {
+		a.Code, a.Message = cmp.Or(a.Code, body.Error.Code), body.Error.Message
+		for _, d := range body.Error.Details {
+			a.Message += fmt.Sprintf("; %s: %s", d.Code, d.Message)
 		}
 	}
-	busy := strings.HasPrefix(code, "RetryableError") // the network's word for what something else has at the moment, with the same status
-	if code == "" || answer.StatusCode == http.StatusTooManyRequests && !busy {
-		code = fmt.Sprint("HTTP ", answer.StatusCode)
-	}
-	return code, message
-}
-
-// classify gives an error of the cloud's a kind. Market is that of what was asked for; empty if none was.
-func classify(doing string, market drover.Market, err error) error {
-	if told, done := driver.Classed(doing, err); done {
-		return told
-	}
-	var answer *azcore.ResponseError
-	if !errors.As(err, &answer) {
-		return drover.Errorf(drover.KindTransient, "%s: %v", doing, err)
-	}
-	code, message := said(answer)
-	e := refusal(doing, market, code, message)
-	if r := answer.RawResponse; r != nil {
-		if wait := cmp.Or(driver.RetryAfter(r.Header, time.Now()), quotaAfter(r.Header)); wait > 0 {
-			e.RetryAt = drover.TimeOf(time.Now().Add(wait))
-		}
-	}
-	return e
+	header := answer.RawResponse.Header
+	a.Retry = cmp.Or(kit.RetryAfter(header, time.Now()), quotaAfter(header))
+	return a, true
 }
 
 // quotaAfter is how long Azure Resource Graph, which has a header of its own for it, asks to wait: 00:00:05.
@@ -143,17 +102,4 @@ func quotaAfter(h http.Header) time.Duration {
 		return 0
 	}
 	return min(max(0, hours*time.Hour+minutes*time.Minute+seconds*time.Second), time.Hour)
-}
-
-// refusal is an error of which the cloud has said the code.
-func refusal(doing string, market drover.Market, code, message string) *drover.Error {
-	c := classOf(code, message)
-	e := &drover.Error{Kind: c.kind, Scope: c.scope, Hint: hints[c.kind], Message: fmt.Sprintf("%s: %s: %s", doing, code, strings.TrimSpace(message))}
-	if c.market {
-		e.Market = market
-	}
-	if c.kind == drover.KindRateLimit {
-		e.RetryAt = drover.TimeOf(time.Now().Add(limitedFor))
-	}
-	return e
 }

@@ -83,14 +83,14 @@ func (r *region) addParts(m *machine) {
 	add := func(kind, name string, tags map[string]*string, goes bool) {
 		r.parts[kind+" "+name] = &part{kind: kind, name: name, owner: m.name, tags: tags, made: now, stays: !goes}
 	}
-	add(strayDisk, m.name+"_OsDisk", m.asked.Tags, value(p.StorageProfile.OSDisk.DeleteOption) == armcompute.DiskDeleteOptionTypesDelete)
+	add(leftoverDisk, m.name+"_OsDisk", m.asked.Tags, value(p.StorageProfile.OSDisk.DeleteOption) == armcompute.DiskDeleteOptionTypesDelete)
 	for i, d := range p.StorageProfile.DataDisks {
-		add(strayDisk, fmt.Sprint(m.name, "_disk", i), m.asked.Tags, value(d.DeleteOption) == armcompute.DiskDeleteOptionTypesDelete)
+		add(leftoverDisk, fmt.Sprint(m.name, "_disk", i), m.asked.Tags, value(d.DeleteOption) == armcompute.DiskDeleteOptionTypesDelete)
 	}
 	for _, n := range p.NetworkProfile.NetworkInterfaceConfigurations {
-		add(strayInterface, m.name+"-nic", n.Tags, value(n.Properties.DeleteOption) == armcompute.DeleteOptionsDelete)
+		add(leftoverInterface, m.name+"-nic", n.Tags, value(n.Properties.DeleteOption) == armcompute.DeleteOptionsDelete)
 		if a := n.Properties.IPConfigurations[0].Properties.PublicIPAddressConfiguration; a != nil {
-			add(strayAddress, m.name+"-ip", a.Tags, value(a.Properties.DeleteOption) == armcompute.DeleteOptionsDelete)
+			add(leftoverAddress, m.name+"-ip", a.Tags, value(a.Properties.DeleteOption) == armcompute.DeleteOptionsDelete)
 		}
 	}
 }
@@ -238,7 +238,7 @@ func (r *region) of(kind string) (all []*part) {
 
 func (r *region) disks(string, *armcompute.DisksClientListByResourceGroupOptions) (reply azfake.PagerResponder[armcompute.DisksClientListByResourceGroupResponse]) {
 	var all []armcompute.Disk
-	for _, p := range r.of(strayDisk) {
+	for _, p := range r.of(leftoverDisk) {
 		d := armcompute.Disk{Name: &p.name, Tags: p.tags, Properties: &armcompute.DiskProperties{TimeCreated: &p.made, DiskState: to.Ptr(armcompute.DiskStateUnattached)}}
 		if p.owner != "" {
 			d.ManagedBy, d.Properties.DiskState = to.Ptr(resourceID("Microsoft.Compute/virtualMachines", p.owner)), to.Ptr(armcompute.DiskStateAttached)
@@ -252,11 +252,11 @@ func (r *region) disks(string, *armcompute.DisksClientListByResourceGroupOptions
 
 func (r *region) interfaces(*http.Request) (any, error) {
 	var all []map[string]any
-	for i, p := range r.of(strayInterface) {
+	for i, p := range r.of(leftoverInterface) {
 		properties := map[string]any{"provisioningState": "Succeeded"}
 		if p.owner != "" {
 			at := map[string]any{"privateIPAddress": fmt.Sprintf("10.0.%d.%d", i/250, i%250+4)}
-			if _, public := r.parts[strayAddress+" "+p.owner+"-ip"]; public {
+			if _, public := r.parts[leftoverAddress+" "+p.owner+"-ip"]; public {
 				at["publicIPAddress"] = map[string]string{"id": resourceID("Microsoft.Network/publicIPAddresses", p.owner+"-ip")}
 			}
 			properties["virtualMachine"] = map[string]string{"id": strings.ToLower(resourceID("Microsoft.Compute/virtualMachines", p.owner))}
@@ -270,7 +270,7 @@ func (r *region) interfaces(*http.Request) (any, error) {
 
 func (r *region) addresses(*http.Request) (any, error) {
 	var all []map[string]any
-	for i, p := range r.of(strayAddress) {
+	for i, p := range r.of(leftoverAddress) {
 		properties := map[string]any{"ipAddress": fmt.Sprintf("192.0.2.%d", i+1)}
 		if p.owner != "" {
 			properties["ipConfiguration"] = map[string]string{"id": "of " + p.owner}
@@ -296,16 +296,16 @@ func (r *region) remove(kind, name string, inUse wrong) error {
 }
 
 func (r *region) deleteDisk(_ context.Context, _, name string, _ *armcompute.DisksClientBeginDeleteOptions) (azfake.PollerResponder[armcompute.DisksClientDeleteResponse], azfake.ErrorResponder) {
-	err := r.remove(strayDisk, name, wrong{409, "OperationNotAllowed", "the disk is attached to a VM", ""})
+	err := r.remove(leftoverDisk, name, wrong{409, "OperationNotAllowed", "the disk is attached to a VM", ""})
 	return accept(err, http.StatusAccepted, armcompute.DisksClientDeleteResponse{})
 }
 
 func (r *region) deleteInterface(q *http.Request) (any, error) {
-	return nil, r.remove(strayInterface, path.Base(q.URL.Path), wrong{400, "NicInUse", "the interface is used", ""})
+	return nil, r.remove(leftoverInterface, path.Base(q.URL.Path), wrong{400, "NicInUse", "the interface is used", ""})
 }
 
 func (r *region) deleteAddress(q *http.Request) (any, error) {
-	return nil, r.remove(strayAddress, path.Base(q.URL.Path), wrong{400, "PublicIPAddressCannotBeDeleted", "the address is used", ""})
+	return nil, r.remove(leftoverAddress, path.Base(q.URL.Path), wrong{400, "PublicIPAddressCannotBeDeleted", "the address is used", ""})
 }
 
 func (r *region) listImages(string, *armcompute.ImagesClientListByResourceGroupOptions) (reply azfake.PagerResponder[armcompute.ImagesClientListByResourceGroupResponse]) {

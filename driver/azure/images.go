@@ -9,6 +9,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // FindImages reads PUBLISHER:OFFER:SKU:VERSION as an image of the marketplace, a resource id as that of an image or of a gallery's, and
@@ -28,11 +29,11 @@ func (c *cloud) FindImages(ctx context.Context, ref string, _ drover.Arch) ([]dr
 	}
 	found, err := c.api.listImages(ctx)
 	if err != nil {
-		return nil, classify("look for image "+ref, "", err)
+		return nil, errs.Classify("look for image "+ref, err)
 	}
 	var all []driver.Image
 	for _, i := range found {
-		if driver.Like(strings.ToLower(ref), strings.ToLower(value(i.Name))) && strings.EqualFold(value(i.Location), c.config.Location) {
+		if kit.MatchGlob(strings.ToLower(ref), strings.ToLower(value(i.Name))) && strings.EqualFold(value(i.Location), c.config.Location) {
 			all = append(all, driver.Image{ID: value(i.ID), Name: value(i.Name), Created: drover.TimeOf(value(value(i.SystemData).CreatedAt))})
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // List puts together what Azure says in several lists: the virtual machines with their tags, the state of each, and the addresses of their
@@ -16,15 +17,15 @@ import (
 func (c *cloud) List(ctx context.Context, _ map[string]string) ([]driver.Instance, error) {
 	vms, err := c.api.listVMs(ctx)
 	if err != nil {
-		return nil, classify("list instances", "", err)
+		return nil, errs.Classify("list instances", err)
 	}
 	states, err := c.api.listVMStates(ctx)
 	if err != nil {
-		return nil, classify("list the states of instances", "", err)
+		return nil, errs.Classify("list the states of instances", err)
 	}
 	addresses, err := c.addresses(ctx)
 	if err != nil {
-		return nil, classify("list the addresses of instances", "", err)
+		return nil, errs.Classify("list the addresses of instances", err)
 	}
 	views := map[string]*armcompute.VirtualMachineInstanceView{}
 	for _, s := range states {
@@ -49,11 +50,11 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	doing := "describe instance " + id
 	vm, err := c.api.getVM(ctx, id)
 	if err != nil {
-		return driver.Instance{}, classify(doing, "", err)
+		return driver.Instance{}, errs.Classify(doing, err)
 	}
 	addresses, err := c.addresses(ctx)
 	if err != nil {
-		return driver.Instance{}, classify(doing, "", err)
+		return driver.Instance{}, errs.Classify(doing, err)
 	}
 	in := c.instanceOf(vm)
 	in.Addresses.Private, in.Addresses.Public = addresses[key(vm.ID)].Private, addresses[key(vm.ID)].Public
@@ -145,7 +146,7 @@ func failure(in driver.Instance, view []*armcompute.InstanceViewStatus) *drover.
 	doing := "make instance " + in.ID
 	for _, s := range view {
 		if rest, ok := strings.CutPrefix(value(s.Code), "ProvisioningState/failed"); ok {
-			return refusal(doing, in.Market, strings.TrimPrefix(rest, "/"), value(s.Message))
+			return errs.Error(doing, in.Market, kit.Answer{Code: strings.TrimPrefix(rest, "/"), Message: value(s.Message)})
 		}
 	}
 	return drover.Errorf(drover.KindTransient, "%s: its provisioning failed, and Azure does not say why", doing)
@@ -172,7 +173,7 @@ func (c *cloud) takenBack(in driver.Instance) bool {
 
 // SetTags replaces the tags, but for those that the configuration gives everything.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
-	return classify("tag instance "+id, "", c.api.tagVM(ctx, id, pointers(c.tagsOf(tags))))
+	return errs.Classify("tag instance "+id, c.api.tagVM(ctx, id, pointers(c.tagsOf(tags))))
 }
 
 // pointers are tags in the API's words.

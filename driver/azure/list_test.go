@@ -11,6 +11,8 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
+	"drover/driver/middleware"
 )
 
 func TestList(t *testing.T) {
@@ -52,7 +54,7 @@ func TestList(t *testing.T) {
 		c := imitate(t, r, "")
 		create(t, c, request("one"))
 		create(t, c, request("two"))
-		c.api.gate.Budget = driver.NewBudget(map[string]driver.Rate{"list VMs": {Burst: 1, PerSecond: 1}}, 1)
+		c.api.gate.Limiter = kit.NewRateLimiter(map[string]kit.Rate{"list VMs": {Burst: 1, PerSecond: 1}}, 1)
 		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindRateLimit {
 			t.Errorf("%v, %v", all, err)
 		}
@@ -180,7 +182,7 @@ func TestSweep(t *testing.T) {
 			}
 		}
 		sweep := func() (names []string) {
-			swept, err := driver.Sweep(t.Context(), c, "fleet", drover.TimeOf(time.Now()), driver.Living)
+			swept, err := driver.Reap(t.Context(), c, "fleet", drover.TimeOf(time.Now()), driver.Active)
 			if err != nil {
 				t.Error(err)
 			}
@@ -196,17 +198,17 @@ func TestSweep(t *testing.T) {
 		if diff := cmp.Diff([]string{"one_OsDisk", "one-nic", "one-ip"}, sweep()); diff != "" {
 			t.Error(diff)
 		}
-		if len(r.of(strayDisk)) != 2 || len(r.of(strayInterface)) != 2 || len(r.of(strayAddress)) != 2 {
+		if len(r.of(leftoverDisk)) != 2 || len(r.of(leftoverInterface)) != 2 || len(r.of(leftoverAddress)) != 2 {
 			t.Errorf("left: %v", r.parts)
 		}
-		for _, s := range []driver.Stray{
-			{Kind: strayDisk, ID: "two_OsDisk"}, {Kind: strayInterface, ID: "two-nic"}, {Kind: strayAddress, ID: "two-ip"}, {Kind: strayDisk, ID: "one_OsDisk"},
+		for _, s := range []driver.Leftover{
+			{Kind: leftoverDisk, ID: "two_OsDisk"}, {Kind: leftoverInterface, ID: "two-nic"}, {Kind: leftoverAddress, ID: "two-ip"}, {Kind: leftoverDisk, ID: "one_OsDisk"},
 		} {
 			if err := c.Remove(t.Context(), s); err != nil {
 				t.Errorf("%s, which has an owner or is gone: %v", s.ID, err)
 			}
 		}
-		if err := c.Remove(t.Context(), driver.Stray{Kind: "castle"}); drover.KindOf(err) != drover.KindInvalid {
+		if err := c.Remove(t.Context(), driver.Leftover{Kind: "castle"}); drover.KindOf(err) != drover.KindInvalid {
 			t.Error(err)
 		}
 		if len(r.parts) != 6 {
@@ -246,7 +248,7 @@ func TestFindImages(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%s: %s %v", ref, diff, err)
 		}
-		if newest, _ := driver.Newest(found, "amd64"); ref == "worker-*" && newest.Name != "worker-1" {
+		if newest, _ := middleware.Newest(found, "amd64"); ref == "worker-*" && newest.Name != "worker-1" {
 			t.Errorf("the newest is %+v", newest)
 		}
 	}

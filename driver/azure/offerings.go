@@ -12,6 +12,8 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
+	"drover/internal/logkey"
 )
 
 // How old may grow what offerings are made of.
@@ -33,42 +35,32 @@ type typeInfo struct {
 	Confidential bool             `json:"sealed,omitempty"` // runs only what is made for confidential computing
 }
 
-// Offerings are Azure's types in the zones that have them, as far as they have a price, and the types by hand. A type by hand takes the place
-// of Azure's of the same name.
+// Offerings are Azure's types in the zones that have them, as far as they have a price, and the types by hand.
 func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	var known map[string]typeInfo
+	var types map[string]typeInfo
+	var prices priceList
 	var disks map[string]drover.Money
-	var all []drover.Offering
-	if c.config.ListTypes {
-		prices, pricesErr := c.prices.Get(ctx)
-		types, typesErr := c.types.Get(ctx)
-		ofDisks, disksErr := c.disks.Get(ctx)
+	if c.config.ListTypes && ctx.Err() == nil {
+		var typesErr, pricesErr, disksErr error
+		prices, pricesErr = c.prices.Get(ctx)
+		types, typesErr = c.types.Get(ctx)
+		disks, disksErr = c.disks.Get(ctx)
 		if err := errors.Join(typesErr, pricesErr, disksErr); err != nil {
-			return nil, classify("list types and prices", "", err)
+			return nil, errs.Classify("list types and prices", err)
 		}
-		known, disks, all = types, ofDisks, c.listed(types, prices)
 	}
-	hand, err := driver.ByHand(c.config.Types, driver.Listing{
-		Cloud: c.o.Name, Zones: c.zonesByHand(known), Markets: c.config.Markets, Discount: c.config.Discount, Default: drover.Resources{Arch: "amd64"},
-	})
-	if err != nil {
-		return nil, err
-	}
-	for i, o := range hand {
-		hand[i].QuotaGroup = quotaGroup(known[o.Type.ProviderType].Family, o.Market)
-	}
-	all = driver.Beside(c.config.Types, hand, all)
 	spots := c.knownSpots(ctx)
-	for i, o := range all {
-		all[i] = c.withVolumes(o, disks)
-		if o.Market == drover.Spot {
-			all[i].Interruptions = spots[strings.ToLower(o.Type.ProviderType)].Evictions
-		}
-	}
-	return all, ctx.Err()
+	return c.config.Offerings(ctx, kit.Catalogue{
+		Cloud: c.o.Name, Zones: c.zonesByHand(types), Keys: c.config.MarketKeys,
+		Own: func(context.Context) ([]drover.Offering, error) { return c.listed(types, prices), nil },
+		Complete: func(o *drover.Offering) {
+			c.addVolumes(o, disks)
+			o.QuotaGroup = quotaGroup(types[o.Type.ProviderType].Family, o.Market)
+			if o.Market == drover.Spot {
+				o.Interruptions = spots[strings.ToLower(o.Type.ProviderType)].Evictions
+			}
+		},
+	})
 }
 
 // zonesByHand are the zones of types by hand: those configured, else all that any type is in, else the region.
@@ -103,7 +95,7 @@ func (c *cloud) listed(types map[string]typeInfo, prices priceList) (all []drove
 				continue
 			}
 			for _, zone := range c.zonesOf(t) {
-				all = append(all, drover.Offering{Cloud: c.o.Name, Zone: zone, Type: offered, Market: market, Price: price, QuotaGroup: quotaGroup(t.Family, market)})
+				all = append(all, drover.Offering{Cloud: c.o.Name, Zone: zone, Type: offered, Market: market, Price: price})
 			}
 		}
 	}
@@ -197,4 +189,57 @@ func value[T any](p *T) (v T) {
 		v = *p
 	}
 	return v
+}
+
+// spotQuota is the one quota of all spot instances of a region.
+const spotQuota = "lowPriorityCores"
+
+// quotaGroup names the quota under which a type counts in a market: its family's, in the words of the usages API, or that of all spot.
+func quotaGroup(family string, m drover.Market) string {
+	if m == drover.Spot {
+		return spotQuota
+	}
+	return family
+}
+
+// fetchLimits asks how many vCPUs each quota allows, by its name in small letters: Azure does not write it in one way. If it cannot be asked,
+// nothing is known for as long as an answer would be good, so that a create does not ask each time.
+func (c *cloud) fetchLimits(ctx context.Context) (map[string]int64, error) {
+	found, err := c.api.listQuotas(ctx)
+	if ctx.Err() != nil {
+		return nil, err
+	}
+	if err != nil {
+		c.o.Log.Warn("the quotas cannot be read, and Azure itself will say what is beyond them", logkey.Error, err)
+	}
+	all := map[string]int64{}
+	for _, u := range found {
+		if u.Name != nil {
+			all[strings.ToLower(value(u.Name.Value))] = value(u.Limit)
+		}
+	}
+	return all, nil
+}
+
+// allowed refuses a candidate that alone is larger than its whole quota, as most families of a new subscription are: no call has to be made to
+// know that. Whatever cannot be asked about is allowed, since Azure will say.
+func (c *cloud) allowed(ctx context.Context, candidate driver.Candidate) error {
+	if !c.config.ListTypes {
+		return nil
+	}
+	types, err := c.types.Get(ctx)
+	t, known := types[candidate.ProviderType]
+	if err != nil || !known {
+		return nil
+	}
+	limits, err := c.limits.Get(ctx)
+	group := quotaGroup(t.Family, candidate.Market)
+	limit, known := limits[strings.ToLower(group)]
+	if err != nil || !known || limit < 0 || t.Cores <= limit {
+		return nil
+	}
+	return &drover.Error{
+		Kind: drover.KindQuota, Scope: drover.ScopeQuotaGroup, Market: candidate.Market, Hint: errs.Hints[drover.KindQuota],
+		Message: "a " + candidate.ProviderType + " has more vCPUs than the whole quota of " + group + " allows",
+	}
 }

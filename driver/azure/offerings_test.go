@@ -13,6 +13,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/drivertest"
 )
 
 // offers are the offerings in short.
@@ -168,7 +169,7 @@ func TestWhatIsKept(t *testing.T) {
 
 		// Another subscription's are not used.
 		o := options(t, "fleet", "", folder)
-		o.Decode = decoder(t, strings.Replace(place, "sub,", "sub2,", 1), folder)
+		o.Decode = drivertest.Options(t, "azure", "azure", "fleet", strings.Replace(place, "sub,", "sub2,", 1), folder).Decode
 		other, err := open(t.Context(), o, outside{transport: r})
 		if err != nil {
 			t.Fatal(err)
@@ -187,10 +188,22 @@ func TestOpen(t *testing.T) {
 			strings.Replace(place, "sub,", "'',", 1), strings.Replace(place, "westeurope", "West Europe", 1), strings.Replace(place, "group,", "'',", 1), strings.Replace(place, "net/default", "net", 1),
 		} {
 			o := options(t, "fleet", "", t.TempDir())
-			o.Decode = decoder(t, keys, t.TempDir())
+			o.Decode = drivertest.Options(t, "azure", "azure", "fleet", keys, t.TempDir()).Decode
 			if _, err := open(t.Context(), o, outside{transport: newRegion()}); drover.KindOf(err) != drover.KindInvalid {
 				t.Errorf("%s: %v", keys, err)
 			}
+		}
+	})
+	t.Run("the subscription is the one that the Azure tools use, if nothing else says it", func(t *testing.T) {
+		o := options(t, "fleet", "", t.TempDir())
+		o.Decode = drivertest.Options(t, "azure", "azure", "fleet", strings.Replace(place, "sub,", "'',", 1), "").Decode
+		profile := "\ufeff" + `{"subscriptions": [{"id": "other"}, {"id": "mine", "isDefault": true}]}`
+		if err := os.WriteFile(filepath.Join(o.Folder, "azureProfile.json"), []byte(profile), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := open(t.Context(), o, outside{transport: newRegion()})
+		if err != nil || c.Capabilities().Project != "mine" {
+			t.Errorf("%v, %v", c, err)
 		}
 	})
 	t.Run("a fleet that would make no name is refused", func(t *testing.T) {

@@ -26,11 +26,9 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 	"drover/internal/kept"
 )
-
-// maxCustomData is how much custom data Azure takes, before it is encoded: see "Custom data and cloud-init on Azure Virtual Machines".
-const maxCustomData = 65535
 
 // longestFleet is what leaves room for a number in the name of a virtual machine, which has at most 64 characters.
 const longestFleet = 40
@@ -40,7 +38,7 @@ const longestFleet = 40
 const listLag = 2 * time.Minute
 
 type cloud struct {
-	driver.Planted
+	kit.Planted
 
 	o      driver.Options
 	config Config
@@ -71,12 +69,12 @@ func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) {
 
 func open(ctx context.Context, o driver.Options, world outside) (driver.Cloud, error) {
 	var config Config
-	if err := o.Begin(longestFleet, &config); err != nil {
+	if err := kit.Begin(&o, longestFleet, &config); err != nil {
 		return nil, err
 	}
-	if config.subscription() == "" {
+	if config.Subscription = config.subscription(); config.Subscription == "" {
 		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: no subscription is configured", o.Name).
-			WithHint("write subscription: ID, or set AZURE_SUBSCRIPTION_ID; az account show tells it")
+			WithHint("write subscription: ID, set AZURE_SUBSCRIPTION_ID, or run az account set")
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -98,7 +96,7 @@ func open(ctx context.Context, o driver.Options, world outside) (driver.Cloud, e
 
 // keep says how something is kept. Its key is what the cloud is as far as catalogue, prices and quotas go.
 func (c *cloud) keep(name string, age time.Duration) kept.Options {
-	key := fmt.Sprint(c.config.subscription(), " ", c.config.Location, " ", c.config.Environment)
+	key := fmt.Sprint(c.config.Subscription, " ", c.config.Location, " ", c.config.Environment)
 	return kept.Options{Folder: c.o.Folder, Name: name, Key: key, Age: age, Log: c.o.Log}
 }
 
@@ -106,8 +104,8 @@ func (c *cloud) Capabilities() driver.Capabilities {
 	runs, most := c.config.FirstBoot()
 	return driver.Capabilities{
 		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffStops, Notices: driver.NoticesAzure,
-		Init: runs, MaxInit: most, Template: true, Project: c.config.subscription(), StopStart: true,
-		Describe: true, ListLag: listLag,
+		Init: runs, MaxInit: most, Template: true, Project: c.config.Subscription, StopStart: true,
+		Describe: true, ListLag: listLag, NodeID: "azure://" + c.config.nodes(),
 		Billing: drover.Billing{Least: time.Minute},
 	}
 }

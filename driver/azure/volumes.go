@@ -45,11 +45,10 @@ func (v volume) hourly(listed map[string]drover.Money) drover.Money {
 	return listed[cmp.Or(v.Type, defaultVolume)]
 }
 
-// withVolumes adds to an offering what the disks cost that every instance has beside its root volume, and says what a GiB of that costs.
-func (c *cloud) withVolumes(o drover.Offering, listed map[string]drover.Money) drover.Offering {
+// addVolumes adds to an offering what the disks cost that every instance has beside its root volume, and says what a GiB of that costs.
+func (c *cloud) addVolumes(o *drover.Offering, listed map[string]drover.Money) {
 	for _, v := range c.config.Volumes {
 		o.Price += v.hourly(listed) * drover.Money(v.Size.WholeGiB())
 	}
 	o.DiskPrice = c.config.Volume.hourly(listed)
-	return o
 }

@@ -3,30 +3,39 @@ package digitalocean
 import (
 	"net/url"
 	"os"
+	"regexp"
+	"strings"
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
+
+// maxUserData is how much text an instance can be given for its first boot.
+const maxUserData = 64 << 10
 
 // Config is what the configuration says of a DigitalOcean cloud.
 type Config struct {
 	Token    drover.Secret     `yaml:"token" doc:"of the API; left out: what doctl uses, the variable DIGITALOCEAN_ACCESS_TOKEN"`
 	Regions  []string          `yaml:"regions" doc:"in which instances may be created; left out: all"`
 	VPCs     map[string]string `yaml:"vpcs" doc:"the id of the network that instances join, by region; left out: the region's default"`
+	Tags     []string          `yaml:"tags" doc:"words that all instances bear, beside Drover's own"`
 	Endpoint string            `yaml:"endpoint" doc:"of the API; left out: DigitalOcean's own"`
 
-	ListTypes bool          `yaml:"list_types" doc:"whether DigitalOcean's own sizes are offered, with its prices"`
-	Types     []driver.Type `yaml:"types" doc:"types by hand, beside or in place of DigitalOcean's own"`
+	kit.TypeKeys
 }
+
+// tagWord is what DigitalOcean takes as a tag.
+var tagWord = regexp.MustCompile(`^[A-Za-z0-9:_-]{1,255}$`)
 
 // official is where DigitalOcean's API is.
 const official = "https://api.digitalocean.com/"
 
 // Default fills in what is left out.
-func (c *Config) Default() { *c = Config{Endpoint: official, ListTypes: true} }
+func (c *Config) Default() { *c = Config{Endpoint: official, TypeKeys: kit.DefaultTypes()} }
 
 // FirstBoot says what an instance can be given for its first boot, and how much of it.
-func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxInit }
+func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxUserData }
 
 // Check says what is wrong with the configuration.
 func (c *Config) Check() error {
@@ -34,18 +43,21 @@ func (c *Config) Check() error {
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 		return drover.Errorf(drover.KindInvalid, "endpoint: %q is no address of an API", c.Endpoint).WithHint("leave it out")
 	}
-	switch {
-	case len(c.Types) > 0 && len(c.Regions) == 0:
+	if len(c.Types) > 0 && len(c.Regions) == 0 {
 		return drover.Errorf(drover.KindInvalid, "types by hand need to be told where they are").WithHint("regions: [fra1]")
-	case !c.ListTypes && len(c.Types) == 0:
-		return drover.Errorf(drover.KindInvalid, "list_types: false leaves no types").WithHint("give some by hand, in types")
+	}
+	for _, word := range c.Tags {
+		if !tagWord.MatchString(word) || strings.HasPrefix(word, prefix+":") {
+			return drover.Errorf(drover.KindInvalid, "tags: %.80q cannot be one", word).
+				WithHint("a tag has up to 255 letters, digits, colons, dashes and underscores, and does not begin with %s:", prefix)
+		}
 	}
 	for region, id := range c.VPCs {
 		if region == "" || id == "" {
 			return drover.Errorf(drover.KindInvalid, "vpcs: a region or an id is empty").WithHint("write REGION: ID, as doctl vpcs list shows them")
 		}
 	}
-	return nil
+	return c.CheckTypes()
 }
 
 // token is the secret that requests bear.

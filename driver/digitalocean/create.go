@@ -2,11 +2,13 @@ package digitalocean
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 
 	"github.com/digitalocean/godo"
 )
@@ -19,18 +21,18 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.I
 	doing := "creating " + r.Name
 	release, err := c.names.Hold(ctx, r.Name)
 	if err != nil {
-		return in, taken, failed(doing, err)
+		return in, taken, errs.Classify(doing, err)
 	}
 	defer release()
 	wanted, err := c.request(r)
 	if err != nil {
-		return in, taken, failed(doing, err)
+		return in, taken, errs.Classify(doing, err)
 	}
-	if ctx, err = c.door.prepay(ctx, 2); err != nil {
-		return in, taken, failed(doing, err)
+	if ctx, err = c.gate.Prepay(ctx, anyRequest, 2); err != nil {
+		return in, taken, errs.Classify(doing, err)
 	}
 	if in, found, err := c.find(ctx, r); err != nil || found {
-		return in, in.Candidate(), failed(doing, err)
+		return in, in.Candidate(), errs.Classify(doing, err)
 	}
 	taken = r.Candidates[0]
 	in, err = c.createAs(ctx, wanted, taken)
@@ -39,19 +41,20 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.I
 			in, err = c.createAs(ctx, wanted, taken)
 		}
 	}
-	return in, taken, failed(doing, err)
+	return in, taken, errs.Classify(doing, err)
 }
 
 // createAs makes a Droplet as a candidate says.
 func (c *cloud) createAs(ctx context.Context, wanted godo.DropletCreateRequest, as driver.Candidate) (driver.Instance, error) {
 	wanted.Size, wanted.Region = as.ProviderType, as.Zone
 	wanted.Image = imageOf(as.Image)
-	if id := c.vpcs[as.Zone]; id != "" {
+	if id := c.config.VPCs[as.Zone]; id != "" {
 		wanted.VPCUUID = id
 	}
+	wanted.Tags = slices.Concat(wanted.Tags, c.config.Tags)
 	d, _, err := c.api.Droplets.Create(ctx, &wanted)
 	if err != nil {
-		return driver.Instance{}, created(as.ProviderType+" in "+as.Zone, err)
+		return driver.Instance{}, errs.ClassifyCreate(as.ProviderType+" in "+as.Zone, as.Market, err)
 	}
 	if d == nil || d.ID == 0 {
 		return driver.Instance{}, drover.Errorf(drover.KindTransient, "the answer has no Droplet in it")
@@ -64,7 +67,7 @@ func (c *cloud) createAs(ctx context.Context, wanted godo.DropletCreateRequest, 
 
 // request is all but what the candidate says.
 func (c *cloud) request(r driver.CreateRequest) (wanted godo.DropletCreateRequest, err error) {
-	if err := r.Check(longestName); err != nil {
+	if err := kit.CheckRequest(r, longestName); err != nil {
 		return wanted, err
 	}
 	if err := check(r.Candidates[0]); err != nil {
@@ -75,10 +78,10 @@ func (c *cloud) request(r driver.CreateRequest) (wanted godo.DropletCreateReques
 	}
 	// Without a login key of its own, DigitalOcean sets a password, mails it, and has it changed at the first login.
 	wanted.Name = r.Name
-	if wanted.UserData, err = driver.UserDataWithin(r, maxInit); err != nil {
+	if wanted.UserData, err = kit.LimitedUserData(r, maxUserData); err != nil {
 		return wanted, err
 	}
-	print, err := driver.Fingerprint(r.PublicKey)
+	print, err := kit.Fingerprint(r.PublicKey)
 	if err != nil {
 		return wanted, err
 	}
@@ -95,7 +98,7 @@ func check(as driver.Candidate) error {
 	case as.Zone == "" || !strings.ContainsAny(as.Zone[len(as.Zone)-1:], "0123456789"):
 		return drover.Errorf(drover.KindInvalid, "%q is no region of DigitalOcean", as.Zone)
 	}
-	return as.CheckImage("debian-12-x64")
+	return kit.CheckImage(as, "debian-12-x64")
 }
 
 // template is what a user may add to a Droplet.
@@ -110,7 +113,7 @@ type template struct {
 // fromTemplate begins a request. DigitalOcean's agent lets others in by a console, so there is none unless it is asked for.
 func fromTemplate(text string) (wanted godo.DropletCreateRequest, err error) {
 	var t template
-	if err := driver.DecodeTemplate(text, &t, "it is a JSON object of vpc_uuid, ipv6, monitoring, public_networking and with_droplet_agent"); err != nil {
+	if err := kit.DecodeTemplate(text, &t, "it is a JSON object of vpc_uuid, ipv6, monitoring, public_networking and with_droplet_agent"); err != nil {
 		return wanted, err
 	}
 	return godo.DropletCreateRequest{VPCUUID: t.VPC, IPv6: t.IPv6, Monitoring: t.Monitoring, PublicNetworking: t.Public, WithDropletAgent: &t.Agent}, nil
@@ -130,7 +133,7 @@ func (c *cloud) find(ctx context.Context, r driver.CreateRequest) (in driver.Ins
 		return c.api.Droplets.ListByName(ctx, r.Name, o)
 	})
 	if err != nil {
-		return in, false, failed("looking for the name", err)
+		return in, false, errs.Classify("looking for the name", err)
 	}
 	if strings.HasPrefix(r.Candidates[0].ProviderType, "gpu-") {
 		gpus, err := c.withGPUs(ctx)
@@ -147,14 +150,11 @@ func (c *cloud) find(ctx context.Context, r driver.CreateRequest) (in driver.Ins
 	return in, false, nil
 }
 
-// unknownKey is what DigitalOcean says of a login key that the account does not have, or that was added to it a moment ago.
-const unknownKey = "invalid key identifiers"
-
 // addKey adds a login key to the account. Somebody else may do so at the same time.
 func (c *cloud) addKey(ctx context.Context, key, print string) error {
-	_, answer, err := c.api.Keys.Create(ctx, &godo.KeyCreateRequest{Name: fleetWord(c.fleet) + ":" + print, PublicKey: key})
+	_, answer, err := c.api.Keys.Create(ctx, &godo.KeyCreateRequest{Name: fleetWord(c.o.Fleet) + ":" + print, PublicKey: key})
 	if err != nil && answer != nil && strings.Contains(err.Error(), "already in use") {
 		return nil
 	}
-	return failed("adding the login key", err)
+	return errs.Classify("adding the login key", err)
 }

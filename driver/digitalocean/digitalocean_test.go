@@ -14,6 +14,8 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
+	"drover/driver/kit"
+	"drover/driver/middleware"
 	"drover/internal/config"
 
 	"github.com/digitalocean/godo"
@@ -54,7 +56,7 @@ func TestConformance(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			return driver.WithImages(c, map[drover.Arch]string{"": "ubuntu-24-04-x64"}), nil
+			return middleware.WithImages(c, map[drover.Arch]string{"": "ubuntu-24-04-x64"}), nil
 		},
 		Fleet: "check", Patience: 10 * time.Second, Many: 8, NoLogin: true,
 	})
@@ -83,11 +85,13 @@ func TestOpen(t *testing.T) {
 		keys, fleet string
 		kind        drover.ErrorKind
 	}{
-		"there is no token":              {"", "lab", drover.KindAuthentication},
-		"the fleet's name is too long":   {token, strings.Repeat("A", 40), drover.KindInvalid},
-		"the endpoint is no address":     {token + "    endpoint: here\n", "lab", drover.KindInvalid},
-		"a network is without its id":    {token + "    vpcs: {nyc1: ''}\n", "lab", drover.KindInvalid},
-		"the endpoint is of another age": {token + "    endpoint: gopher://x/\n", "lab", drover.KindInvalid},
+		"there is no token":                 {"", "lab", drover.KindAuthentication},
+		"the fleet's name is too long":      {token, strings.Repeat("A", 40), drover.KindInvalid},
+		"the endpoint is no address":        {token + "    endpoint: here\n", "lab", drover.KindInvalid},
+		"a tag is of no characters of tags": {token + "    tags: [a b]\n", "lab", drover.KindInvalid},
+		"a tag is taken for Drover's":       {token + "    tags: ['drover:lab']\n", "lab", drover.KindInvalid},
+		"a network is without its id":       {token + "    vpcs: {nyc1: ''}\n", "lab", drover.KindInvalid},
+		"the endpoint is of another age":    {token + "    endpoint: gopher://x/\n", "lab", drover.KindInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := Open(t.Context(), options(t, c.keys, c.fleet)); drover.KindOf(err) != c.kind {
@@ -154,7 +158,7 @@ func TestOfferings(t *testing.T) {
 		}
 	})
 	t.Run("what is free of charge is a mistake", func(t *testing.T) {
-		if _, err := priceOf(godo.Size{}); !is(err, drover.KindTransient) {
+		if _, err := priceOf(godo.Size{}); drover.KindOf(err) != drover.KindTransient {
 			t.Error(err)
 		}
 	})
@@ -162,7 +166,7 @@ func TestOfferings(t *testing.T) {
 
 func TestWhatIsAskedFor(t *testing.T) {
 	f := newFake(t)
-	c := opened(t, f.config()+"    vpcs: {nyc1: a-network}\n")
+	c := opened(t, f.config()+"    vpcs: {nyc1: a-network}\n    tags: [vision]\n")
 	r := request("a")
 	r.Template = `{"monitoring": true}`
 	in, _, err := c.Create(t.Context(), r)
@@ -171,9 +175,12 @@ func TestWhatIsAskedFor(t *testing.T) {
 	}
 	n, _ := strconv.Atoi(in.ID)
 	asked := f.asked[n]
-	if asked.VPCUUID != "a-network" || !asked.Monitoring || asked.WithDropletAgent == nil || *asked.WithDropletAgent || len(asked.Tags) != 3 ||
-		asked.UserData != driver.UserData(r).Reveal() {
+	if asked.VPCUUID != "a-network" || !asked.Monitoring || asked.WithDropletAgent == nil || *asked.WithDropletAgent || len(asked.Tags) != 4 || !slices.Contains(asked.Tags, "vision") ||
+		asked.UserData != kit.UserData(r).Reveal() {
 		t.Errorf("%+v", asked)
+	}
+	if err := c.SetTags(t.Context(), in.ID, r.Tags); err != nil || !slices.Contains(f.droplets[n].Tags, "vision") {
+		t.Errorf("after tagging: %v, %q", err, f.droplets[n].Tags)
 	}
 	for _, key := range f.keys {
 		if !strings.HasPrefix(key.Name, "drover:lab:") {
@@ -189,7 +196,7 @@ func TestCreate(t *testing.T) {
 		"in any of several regions":     func(r *driver.CreateRequest) { r.Candidates[0].Zone = "nyc" },
 		"of a size that there is not":   func(r *driver.CreateRequest) { r.Candidates[0].ProviderType = "s-none" },
 		"with too much to run": func(r *driver.CreateRequest) {
-			r.Init = drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#\n", maxInit))
+			r.Init = drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#\n", maxUserData))
 		},
 		"with a template that says more":    func(r *driver.CreateRequest) { r.Template = `{"size": "s-1vcpu-1gb"}` },
 		"without a key that may log in":     func(r *driver.CreateRequest) { r.PublicKey = "" },
@@ -200,7 +207,7 @@ func TestCreate(t *testing.T) {
 			f := newFake(t)
 			r := request("a")
 			spoil(&r)
-			if _, _, err := f.open(t).Create(t.Context(), r); !is(err, drover.KindInvalid) || len(f.droplets) != 0 {
+			if _, _, err := f.open(t).Create(t.Context(), r); drover.KindOf(err) != drover.KindInvalid || len(f.droplets) != 0 {
 				t.Error(len(f.droplets), err)
 			}
 		})
@@ -283,13 +290,13 @@ func TestList(t *testing.T) {
 			}
 			return 0, ""
 		}
-		if all, err := c.List(t.Context(), ofTheFleet); !is(err, drover.KindTransient) || all != nil {
+		if all, err := c.List(t.Context(), ofTheFleet); drover.KindOf(err) != drover.KindTransient || all != nil {
 			t.Error(all, err)
 		}
 	})
 	t.Run("a list whose end cannot be told is refused", func(t *testing.T) {
 		answer := &godo.Response{Links: &godo.Links{Pages: &godo.Pages{Last: "https://x/?page=last"}}}
-		if _, err := lastPage(answer); !is(err, drover.KindTransient) {
+		if _, err := lastPage(answer); drover.KindOf(err) != drover.KindTransient {
 			t.Error(err)
 		}
 	})
@@ -310,7 +317,7 @@ func TestList(t *testing.T) {
 			d.Status = "archive"
 		}
 		for _, id := range []string{in.ID, "4711", "none", "-1"} {
-			if in, err := c.Describe(t.Context(), id); !is(err, drover.KindNotFound) || in.ID != "" {
+			if in, err := c.Describe(t.Context(), id); drover.KindOf(err) != drover.KindNotFound || in.ID != "" {
 				t.Errorf("%s: %+v, %v", id, in, err)
 			}
 		}
@@ -345,9 +352,9 @@ func TestSweep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sweep := func(after time.Duration, life driver.Life) {
+	sweep := func(after time.Duration, life driver.FleetState) {
 		t.Helper()
-		if _, err := driver.Sweep(t.Context(), c, "lab", drover.TimeOf(time.Now().Add(after)), life); err != nil {
+		if _, err := driver.Reap(t.Context(), c, "lab", drover.TimeOf(time.Now().Add(after)), life); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -357,13 +364,13 @@ func TestSweep(t *testing.T) {
 			t.Errorf("%s there are %d tags and %d keys: %v", when, len(f.tags), len(f.keys), f.tags)
 		}
 	}
-	sweep(2*time.Hour, driver.Living)
+	sweep(2*time.Hour, driver.Active)
 	left("while it is there", 5, 1)
 	n, _ := strconv.Atoi(in.ID)
 	delete(f.droplets, n) // so much was done when it was interrupted
-	sweep(0, driver.Living)
+	sweep(0, driver.Active)
 	left("just after", 5, 1)
-	sweep(2*time.Hour, driver.Living)
+	sweep(2*time.Hour, driver.Active)
 	left("two hours later", 3, 1)
 	sweep(2*time.Hour, driver.Ended)
 	left("when the fleet has gone", 2, 0)
@@ -419,7 +426,7 @@ func TestMetrics(t *testing.T) {
 }
 
 func TestTheBudgetKeepsToTheRates(t *testing.T) {
-	budget, now, asked := budgetOf(official), time.Now(), 0
+	budget, now, asked := kit.NewRateLimiter(rates, 1), time.Now(), 0
 	for s := range 60 {
 		for budget.Take("", now.Add(time.Duration(s)*time.Second)) == nil {
 			asked++
@@ -431,7 +438,7 @@ func TestTheBudgetKeepsToTheRates(t *testing.T) {
 }
 
 func TestLoginKeysAreListedNoMoreOftenThanIsAllowed(t *testing.T) {
-	budget, now, asked := budgetOf(official), time.Now(), 0
+	budget, now, asked := kit.NewRateLimiter(rates, 1), time.Now(), 0
 	for s := range 60 {
 		for budget.Take(listKeys, now.Add(time.Duration(s)*time.Second)) == nil {
 			asked++
@@ -440,4 +447,8 @@ func TestLoginKeysAreListedNoMoreOftenThanIsAllowed(t *testing.T) {
 	if asked < 9 || asked > 10 {
 		t.Errorf("they were listed %d times in a minute", asked)
 	}
+}
+
+func TestNode(t *testing.T) {
+	drivertest.Node(t, newFake(t).open(t), driver.Instance{ID: "7", Zone: "fra1"}, "digitalocean://7")
 }

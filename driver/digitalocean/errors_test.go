@@ -8,80 +8,44 @@ import (
 	"testing"
 	"time"
 
+	"github.com/digitalocean/godo"
+
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
+	"drover/driver/kit"
 )
 
-func TestThePageHasTheTableOfErrors(t *testing.T) {
-	var rows [][]string
-	for _, m := range meanings {
-		status, kind := fmt.Sprint(m.status), string(m.kind)
-		if m.status == 0 {
-			status = "any other"
-		}
-		if m.kind == drover.KindNotFound {
-			kind = "not_found; of a create invalid"
-		}
-		rows = append(rows, []string{status, m.says, kind, string(m.scope)})
+func TestErrors(t *testing.T) {
+	drivertest.Errors(t, "digitalocean", &errs, func(a kit.Answer) error {
+		return &godo.ErrorResponse{Response: &http.Response{StatusCode: a.Status, Header: http.Header{"Retry-After": {"5"}}}, Message: a.Message, RequestID: "r"}
+	})
+	for status, kind := range map[int]drover.ErrorKind{404: drover.KindInvalid, 500: drover.KindTransient, 302: drover.KindTransient} {
+		t.Run(fmt.Sprintf("a create is answered %d", status), func(t *testing.T) {
+			f := newFake(t)
+			f.refuse = func(r *http.Request) (int, string) {
+				if r.Method == "POST" && r.URL.Path == "/v2/droplets" {
+					return status, "said so"
+				}
+				return 0, ""
+			}
+			_, _, err := f.open(t).Create(context.Background(), request("a"))
+			if e := drover.AsError(err, drover.KindInternal); e.Kind != kind || !strings.Contains(e.Message, "said so") || !strings.Contains(e.Message, "creating a") {
+				t.Errorf("taken for %s: %v", e.Kind, e)
+			}
+		})
 	}
-	page := drivertest.ReadPage(t, "digitalocean")
-	page.Shows(t, "Errors", rows)
-	page.Sourced(t, "Errors")
 }
-
-func TestWhatEveryDriverTellsApart(t *testing.T) { drivertest.Classifies(t, failed) }
 
 func TestNothingIsTriedTwice(t *testing.T) {
 	f := newFake(t)
 	drivertest.Once(t, f, request("a"), func(t *testing.T, n *drivertest.Network) driver.Cloud {
-		c, err := openThrough(n, options(t, f.config(), "lab"))
+		c, err := open(options(t, f.config(), "lab"), n)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return c
 	})
-}
-
-func TestClasses(t *testing.T) {
-	for _, c := range []struct {
-		status  int
-		message string
-		kind    drover.ErrorKind
-		scope   drover.Scope
-	}{
-		{401, "Unable to authenticate you", drover.KindAuthentication, ""},
-		{403, "You do not have access for the attempted action.", drover.KindAuthentication, ""},
-		{404, "The resource you were accessing could not be found.", drover.KindInvalid, ""},
-		{429, "API Rate limit exceeded.", drover.KindRateLimit, ""},
-		{422, "creating this/these droplet(s) will exceed your droplet limit", drover.KindQuota, drover.ScopeAll},
-		{422, "This size is currently restricted", drover.KindQuota, drover.ScopeType},
-		{422, "Size is not available in this region.", drover.KindCapacity, drover.ScopeType},
-		{422, "Region is not available", drover.KindCapacity, drover.ScopeZone},
-		{422, "The image you specified is not available in the selected region", drover.KindInvalid, ""},
-		{422, "Droplet already has a pending event.", drover.KindTransient, ""},
-		{422, "59891906 are invalid key identifiers for Droplet creation.", drover.KindTransient, ""},
-		{422, "Name is too long", drover.KindInvalid, ""},
-		{400, "bad", drover.KindInvalid, ""},
-		{500, "Server Error", drover.KindTransient, ""},
-		{503, "Service Unavailable", drover.KindTransient, ""},
-		{302, "elsewhere", drover.KindTransient, ""},
-	} {
-		t.Run(fmt.Sprintf("a create is answered %d %s", c.status, c.message), func(t *testing.T) {
-			f := newFake(t)
-			f.refuse = func(r *http.Request) (int, string) {
-				if r.Method == "POST" && r.URL.Path == "/v2/droplets" {
-					return c.status, c.message
-				}
-				return 0, ""
-			}
-			_, _, err := f.open(t).Create(context.Background(), request("a"))
-			e := drover.AsError(err, drover.KindInternal)
-			if e.Kind != c.kind || e.Scope != c.scope || !strings.Contains(e.Message, c.message) || !strings.Contains(e.Message, "creating a") {
-				t.Errorf("taken for %s, scope %q: %v", e.Kind, e.Scope, e)
-			}
-		})
-	}
 }
 
 func TestARateLimitSaysUntilWhen(t *testing.T) {
@@ -108,12 +72,8 @@ func TestARateLimitSaysUntilWhen(t *testing.T) {
 		"a retry in many years": {header("retry-after", "999999999"), time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := drover.Time(0)
-			if c.after != 0 {
-				want = drover.TimeOf(now.Add(c.after))
-			}
-			if got := retryAt(c.header, now); got != want {
-				t.Errorf("%v, not %v", got, want)
+			if got := retryAfter(c.header, now); got != c.after {
+				t.Errorf("%v, not %v", got, c.after)
 			}
 		})
 	}

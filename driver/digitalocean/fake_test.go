@@ -18,8 +18,8 @@ import (
 
 	"github.com/digitalocean/godo"
 
-	"drover/driver"
 	"drover/driver/drivertest"
+	"drover/driver/kit"
 )
 
 // fake is DigitalOcean's API, as far as the driver asks of it.
@@ -98,9 +98,9 @@ func (f *fake) guard(next http.Handler) http.Handler {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.requests = append(f.requests, r.Method+" "+r.URL.String())
-		f.calls[called(r)]++
+		f.calls[callName(r)]++
 		if now := time.Now(); f.throttle && !(f.minute.allow(now, time.Minute, 250) && f.hour.allow(now, time.Hour, 5000)) {
-			f.refused[called(r)]++
+			f.refused[callName(r)]++
 			refuse(w, 429, "API Rate limit exceeded.")
 			return
 		}
@@ -409,7 +409,7 @@ func (f *fake) listKeys(w http.ResponseWriter, r *http.Request) {
 func (f *fake) createKey(w http.ResponseWriter, r *http.Request) {
 	var asked godo.KeyCreateRequest
 	json.NewDecoder(r.Body).Decode(&asked)
-	print, err := driver.Fingerprint(asked.PublicKey)
+	print, err := kit.Fingerprint(asked.PublicKey)
 	if err != nil || f.keys[print].ID != 0 {
 		refuse(w, 422, "SSH Key is already in use on your account")
 		return

@@ -10,6 +10,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 
 	"github.com/digitalocean/godo"
 )
@@ -36,7 +37,7 @@ func (c *cloud) image(ctx context.Context, ref string) ([]driver.Image, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, failed("looking for the image "+ref, err)
+		return nil, errs.Classify("looking for the image "+ref, err)
 	}
 	return []driver.Image{imageFrom(*found)}, nil
 }
@@ -46,10 +47,10 @@ func (c *cloud) imagesLike(ctx context.Context, ref string) (all []driver.Image,
 	for _, list := range []func(context.Context, *godo.ListOptions) ([]godo.Image, *godo.Response, error){c.api.Images.ListUser, c.api.Images.ListDistribution} {
 		some, err := pages(func(o *godo.ListOptions) ([]godo.Image, *godo.Response, error) { return list(ctx, o) })
 		if err != nil {
-			return nil, failed("listing images", err)
+			return nil, errs.Classify("listing images", err)
 		}
 		for _, i := range some {
-			if driver.Like(ref, i.Name) || driver.Like(ref, i.Slug) {
+			if kit.MatchGlob(ref, i.Name) || kit.MatchGlob(ref, i.Slug) {
 				all = append(all, imageFrom(i))
 			}
 		}

@@ -2,51 +2,20 @@ package digitalocean
 
 import (
 	"context"
-	"net/url"
 	"strconv"
 	"time"
 
+	"github.com/digitalocean/godo"
+
 	"drover"
 	"drover/driver"
-
-	"github.com/digitalocean/godo"
 )
-
-const perPage = 200
-
-// pages reads a list to its end.
-func pages[T any](page func(*godo.ListOptions) ([]T, *godo.Response, error)) ([]T, error) {
-	return driver.CollectNumbered(func(n int) ([]T, int, error) {
-		some, answer, err := page(&godo.ListOptions{Page: n, PerPage: perPage})
-		if err != nil {
-			return nil, 0, err
-		}
-		last, err := lastPage(answer)
-		return some, last, err
-	})
-}
-
-// lastPage is the number of the last page, as every other page tells it; 1 if this one is the last.
-func lastPage(answer *godo.Response) (int, error) {
-	if answer.Links == nil || answer.Links.Pages == nil || answer.Links.Pages.Last == "" {
-		return 1, nil
-	}
-	u, err := url.Parse(answer.Links.Pages.Last)
-	if err != nil {
-		return 0, drover.Errorf(drover.KindTransient, "the last page has no address: %v", err)
-	}
-	n, err := strconv.Atoi(u.Query().Get("page"))
-	if err != nil || n < 1 {
-		return 0, drover.Errorf(drover.KindTransient, "the list has page %q as its last", u.Query().Get("page"))
-	}
-	return n, nil
-}
 
 // List returns the instances that bear the tags, and maybe others. Those with GPUs are in a list of their own, which knows no tags.
 func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.Instance, err error) {
 	// The first page, all of them, and those with GPUs: as many as there were the last time.
-	if ctx, err = c.door.prepay(ctx, 2+int(c.lastPage.Load())); err != nil {
-		return nil, failed("listing Droplets", err)
+	if ctx, err = c.gate.Prepay(ctx, anyRequest, 2+int(c.lastPage.Load())); err != nil {
+		return nil, errs.Classify("listing Droplets", err)
 	}
 	last := 0
 	defer func() { c.lastPage.Store(int32(last)) }()
@@ -60,7 +29,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.
 		return c.api.Droplets.List(ctx, o)
 	})
 	if err != nil {
-		return nil, failed("listing Droplets", err)
+		return nil, errs.Classify("listing Droplets", err)
 	}
 	gpus, err := c.withGPUs(ctx)
 	if err != nil {
@@ -84,7 +53,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	d, _, err := c.api.Droplets.Get(ctx, n)
 	switch {
 	case err != nil:
-		return driver.Instance{}, failed(doing, err)
+		return driver.Instance{}, errs.Classify(doing, err)
 	case d == nil:
 		return driver.Instance{}, drover.Errorf(drover.KindTransient, "%s: the answer has no Droplet", doing)
 	case d.Status == archived:
@@ -97,7 +66,7 @@ func (c *cloud) withGPUs(ctx context.Context) ([]godo.Droplet, error) {
 	all, err := pages(func(o *godo.ListOptions) ([]godo.Droplet, *godo.Response, error) {
 		return c.api.Droplets.ListWithGPUs(ctx, o)
 	})
-	return all, failed("listing Droplets with GPUs", err)
+	return all, errs.Classify("listing Droplets with GPUs", err)
 }
 
 // states are DigitalOcean's words.
@@ -133,4 +102,42 @@ func instance(d godo.Droplet) driver.Instance {
 		in.Created = drover.TimeOf(t)
 	}
 	return in
+}
+
+// number is an id as DigitalOcean has it.
+func number(id string) (int, bool) {
+	n, err := strconv.Atoi(id)
+	return n, err == nil && n > 0
+}
+
+// SetTags replaces Drover's tags of a Droplet; others' stay. New ones come before old ones go, so that it is never without.
+func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
+	n, ok := number(id)
+	if !ok {
+		return drover.Errorf(drover.KindNotFound, "tagging %s: there is no such Droplet", id)
+	}
+	ctx, err := c.gate.Prepay(ctx, anyRequest, 3) // to look, to add one word and to remove one
+	if err != nil {
+		return errs.Classify("tagging "+id, err)
+	}
+	d, _, err := c.api.Droplets.Get(ctx, n)
+	if err != nil {
+		return errs.Classify("tagging "+id, err)
+	}
+	wanted, err := words(tags, time.Now())
+	if err != nil {
+		return err
+	}
+	add, remove := change(d.Tags, wanted)
+	for _, word := range add {
+		if err := c.tag(ctx, id, word); err != nil {
+			return errs.Classify("tagging "+id, err)
+		}
+	}
+	for _, word := range remove {
+		if err := c.untag(ctx, id, word); err != nil {
+			return errs.Classify("tagging "+id, err)
+		}
+	}
+	return nil
 }

@@ -7,26 +7,22 @@ import (
 	"strings"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 
 	"github.com/digitalocean/godo"
 )
 
-// Offerings lists the sizes that may be created, in each of their regions, and the types by hand. A size that a region has run out of is not told
-// of there. A type by hand takes the place of the size of the same name.
-func (c *cloud) Offerings(ctx context.Context) (all []drover.Offering, err error) {
-	var hand []drover.Offering
-	if len(c.types) > 0 {
-		hand, err = driver.ByHand(c.types, driver.Listing{
-			Cloud: c.name, Zones: c.regions, Markets: []drover.Market{drover.OnDemand}, Default: drover.Resources{Arch: "amd64"},
-		})
-	}
-	if err != nil || !c.listed {
-		return hand, err
-	}
+// Offerings are the sizes that may be created, in each of their regions, and the types by hand. A size that a region has run out of is not told of
+// there.
+func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
+	return c.config.Offerings(ctx, kit.Catalogue{Cloud: c.o.Name, Zones: c.config.Regions, Own: c.listed})
+}
+
+// listed is DigitalOcean's own sizes.
+func (c *cloud) listed(ctx context.Context) (all []drover.Offering, err error) {
 	sizes, err := pages(func(o *godo.ListOptions) ([]godo.Size, *godo.Response, error) { return c.api.Sizes.List(ctx, o) })
 	if err != nil {
-		return nil, failed("listing sizes", err)
+		return nil, errs.Classify("listing sizes", err)
 	}
 	seen := map[string]bool{}
 	for _, size := range sizes {
@@ -39,12 +35,12 @@ func (c *cloud) Offerings(ctx context.Context) (all []drover.Offering, err error
 			return nil, err
 		}
 		for _, region := range size.Regions {
-			if len(c.regions) == 0 || slices.Contains(c.regions, region) {
-				all = append(all, drover.Offering{Cloud: c.name, Zone: region, Type: typeOf(size), Market: drover.OnDemand, Price: price})
+			if len(c.config.Regions) == 0 || slices.Contains(c.config.Regions, region) {
+				all = append(all, drover.Offering{Cloud: c.o.Name, Zone: region, Type: typeOf(size), Market: drover.OnDemand, Price: price})
 			}
 		}
 	}
-	return driver.Beside(c.types, hand, all), nil
+	return all, nil
 }
 
 // priceOf is what a size costs an hour. It is sent with the noise of a number of 32 bits.

@@ -1,38 +1,25 @@
 // Package digitalocean rents instances from DigitalOcean.
 //
 // An instance is a Droplet, and a zone is a region. Tags are plain words there, things of the account that outlive what bears them: each of
-// Drover's is written as one word, escaped, and what nothing bears any more is a stray. Nothing but a Droplet costs money. One that is off costs
+// Drover's is written as one word, escaped, and what nothing bears any more is a leftover. Nothing but a Droplet costs money. One that is off costs
 // as much as one that runs.
 package digitalocean
 
 import (
 	"context"
 	"net/http"
-	"net/url"
-	"regexp"
 	"sync/atomic"
 	"time"
 
+	"github.com/digitalocean/godo"
+
 	"drover"
 	"drover/driver"
-
-	"github.com/digitalocean/godo"
+	"drover/driver/kit"
 )
-
-// maxInit is how much text an instance can be given for its first boot.
-const maxInit = 64 << 10
 
 // longestFleet is how much of a tag a fleet's name may take, escaped.
 const longestFleet = 60
-
-// rates are a little below what DigitalOcean allows a token in a minute, 250 requests and among them ten for login keys, and well below the 5000
-// that it allows in an hour: https://docs.digitalocean.com/reference/api/.
-var rates = map[string]driver.Rate{anyRequest: {Burst: 180, PerSecond: 1}, listKeys: {Burst: 5, PerMinute: 5}}
-
-const (
-	anyRequest = ""
-	listKeys   = "GET /v2/account/keys"
-)
 
 // listLag is how far lists are taken to lag. DigitalOcean documents nothing of it; others met lists, and a get by id, that lacked a new Droplet for
 // a few seconds: see docs/drivers.md.
@@ -40,29 +27,27 @@ const listLag = time.Minute
 
 // cloud is DigitalOcean, as one fleet uses it.
 type cloud struct {
-	driver.Planted
+	kit.Planted
 
-	api     *godo.Client
-	door    *door
-	fleet   string
-	name    string
-	regions []string
-	types   []driver.Type // by hand
-	listed  bool          // whether DigitalOcean's own sizes are offered
-	vpcs    map[string]string
-	names   driver.Names
+	o      driver.Options
+	config Config
+	api    *godo.Client
+	gate   kit.Gate
+
+	names kit.Names
 
 	lastPage atomic.Int32 // of the list of instances, when it was read last; 0: it had one
 }
 
 // Open opens DigitalOcean. It asks nothing of it.
 func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
-	return openThrough(http.DefaultTransport, o)
+	return open(o, http.DefaultTransport)
 }
 
-func openThrough(network http.RoundTripper, o driver.Options) (driver.Cloud, error) {
+// open does, over what stands for the network.
+func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 	var c Config
-	if err := o.Begin(longestFleet, &c); err != nil {
+	if err := kit.Begin(&o, longestFleet, &c); err != nil {
 		return nil, err
 	}
 	if len(escaped(o.Fleet)) > longestFleet {
@@ -72,75 +57,11 @@ func openThrough(network http.RoundTripper, o driver.Options) (driver.Cloud, err
 	if err != nil {
 		return nil, err
 	}
-	door := &door{driver.Gate{Budget: budgetOf(c.Endpoint), Metric: o.Metric}, token, network}
-	api, err := client(c.Endpoint, door)
+	api, gate, err := connect(c, token, network, o.Metric)
 	if err != nil {
 		return nil, err
 	}
-	return &cloud{api: api, door: door, fleet: o.Fleet, name: o.Name, regions: c.Regions, types: c.Types, listed: c.ListTypes, vpcs: c.VPCs}, nil
-}
-
-// budgetOf is none for an API other than DigitalOcean's own, which publishes no rates.
-func budgetOf(endpoint string) *driver.Budget {
-	if endpoint != official {
-		return nil
-	}
-	return driver.NewBudget(rates, 1)
-}
-
-// client is the SDK's, which tries nothing again unless told to. A redirect would carry the token elsewhere, so it is an answer.
-func client(endpoint string, through http.RoundTripper) (*godo.Client, error) {
-	api := godo.NewClient(&http.Client{
-		Transport:     through,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	})
-	base, err := url.Parse(endpoint)
-	if err != nil {
-		return nil, drover.Errorf(drover.KindInvalid, "endpoint: %v", err)
-	}
-	api.BaseURL = base
-	return api, nil
-}
-
-// door is what every request goes through.
-type door struct {
-	driver.Gate
-	token drover.Secret
-	next  http.RoundTripper
-}
-
-// RoundTrip makes one request, unless it is beyond the budget.
-func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+d.token.Reveal())
-	call := called(r)
-	if p, has := r.Context().Value(prepaid{}).(*prepaid); has && p.left.Add(-1) >= 0 {
-		return d.Send(r, d.next, call, call)
-	}
-	return d.Send(r, d.next, call, call, anyRequest)
-}
-
-// prepaid are requests that were taken from the budget before the first of them is made; a context's key, too.
-type prepaid struct{ left atomic.Int32 }
-
-// prepay takes what n requests cost from the budget, or nothing. What takes several requests would otherwise spend all that comes in on the first
-// of them, again and again, and never get to the last.
-func (d *door) prepay(ctx context.Context, n int) (context.Context, error) {
-	n = min(n, rates[anyRequest].Burst)
-	if err := d.Budget.TakeMany(anyRequest, n, time.Now()); err != nil {
-		return ctx, err
-	}
-	p := &prepaid{}
-	p.left.Store(int32(n))
-	return context.WithValue(ctx, prepaid{}, p), nil
-}
-
-// given are the parts of a path that name one thing.
-var given = regexp.MustCompile(`(/(?:droplets|keys|images|tags)/)[^/]+`)
-
-// called is a request in the words of a metric, which names no single thing.
-func called(r *http.Request) string {
-	return r.Method + " " + given.ReplaceAllString(r.URL.Path, "${1}ID")
+	return &cloud{o: o, config: c, api: api, gate: gate}, nil
 }
 
 // Capabilities says what this driver can do.
@@ -154,6 +75,7 @@ func (*cloud) Capabilities() driver.Capabilities {
 		Template:  true,
 		StopStart: true,
 		Describe:  true,
+		NodeID:    "digitalocean://{id}",
 		ListLag:   listLag,
 		Billing:   drover.Billing{Least: time.Minute},
 	}

@@ -43,11 +43,11 @@ func TestTheScopesAreThoseOfTheCallsThatAreMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	strays, err := c.Strays(t.Context(), "lab")
-	for _, s := range strays {
+	leftovers, err := c.Leftovers(t.Context(), "lab")
+	for _, s := range leftovers {
 		c.Remove(t.Context(), s)
 	}
-	c.Remove(t.Context(), driver.Stray{Kind: strayTag, ID: "drover:lab:k:v"})
+	c.Remove(t.Context(), driver.Leftover{Kind: leftoverTag, ID: "drover:lab:k:v"})
 	c.Offerings(t.Context())
 	c.FindImages(t.Context(), "jobs-*", "amd64")
 	c.FindImages(t.Context(), "12", "amd64")

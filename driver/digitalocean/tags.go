@@ -1,13 +1,18 @@
 package digitalocean
 
 import (
+	"context"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/digitalocean/godo"
+
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // A tag is written drover:FLEET:KEY:VALUE, and one that no two instances share has the second in which it was written behind. The fleet's own
@@ -55,8 +60,8 @@ type written struct {
 	at                drover.Time // 0: it is not said
 }
 
-// read reads a word, unless it is not Drover's.
-func read(word string) (w written, ours bool) {
+// tagOf reads a word, unless it is not Drover's.
+func tagOf(word string) (w written, ours bool) {
 	parts := strings.Split(word, ":")
 	if len(parts) < 2 || len(parts) > 5 || len(parts) == 3 || parts[0] != prefix {
 		return w, false
@@ -89,7 +94,7 @@ func tagsOf(words []string) map[string]string {
 	tags, at := map[string]string{}, map[string]drover.Time{}
 	words = slices.Sorted(slices.Values(words))
 	for _, word := range words {
-		if w, ours := read(word); ours && w.at >= at[w.key] {
+		if w, ours := tagOf(word); ours && w.at >= at[w.key] {
 			tags[w.key], at[w.key] = w.value, w.at
 		}
 	}
@@ -100,7 +105,7 @@ func tagsOf(words []string) map[string]string {
 const mark = '_'
 
 // escaped writes a text in small letters, digits and dashes.
-func escaped(text string) string { return driver.Escaped(text, mark, plain) }
+func escaped(text string) string { return kit.Escaped(text, mark, plain) }
 
 func plain(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' }
 
@@ -111,5 +116,60 @@ func unescaped(word string) (text string, ours bool) {
 			return "", false
 		}
 	}
-	return driver.Unescaped(word, mark)
+	return kit.Unescaped(word, mark)
+}
+
+// change is what to add to the words that there are, and which of Drover's to remove, for there to be those that are wanted. When they were
+// written makes no difference.
+func change(there, wanted []string) (add, remove []string) {
+	among := func(all []string, word string) bool {
+		w, _ := tagOf(word)
+		return slices.ContainsFunc(all, func(other string) bool {
+			o, ours := tagOf(other)
+			return ours && o.fleet == w.fleet && o.key == w.key && o.value == w.value
+		})
+	}
+	for _, word := range wanted {
+		if !among(there, word) {
+			add = append(add, word)
+		}
+	}
+	for _, word := range there {
+		if _, ours := tagOf(word); ours && !among(wanted, word) {
+			remove = append(remove, word)
+		}
+	}
+	return add, remove
+}
+
+func onDroplet(id string) []godo.Resource {
+	return []godo.Resource{{ID: id, Type: godo.DropletResourceType}}
+}
+
+// tag has a Droplet bear a word, which is made first if it is new.
+func (c *cloud) tag(ctx context.Context, id, word string) error {
+	answer, err := c.api.Tags.TagResources(ctx, word, &godo.TagResourcesRequest{Resources: onDroplet(id)})
+	if err == nil || answer == nil || answer.StatusCode != http.StatusNotFound {
+		return err
+	}
+	if _, _, err := c.api.Tags.Create(ctx, &godo.TagCreateRequest{Name: word}); err != nil {
+		return err
+	}
+	_, err = c.api.Tags.TagResources(ctx, word, &godo.TagResourcesRequest{Resources: onDroplet(id)})
+	return err
+}
+
+// untag takes a word from a Droplet. One that no other may bear goes altogether.
+func (c *cloud) untag(ctx context.Context, id, word string) error {
+	var answer *godo.Response
+	var err error
+	if w, _ := tagOf(word); w.at != 0 {
+		answer, err = c.api.Tags.Delete(ctx, word)
+	} else {
+		answer, err = c.api.Tags.UntagResources(ctx, word, &godo.UntagResourcesRequest{Resources: onDroplet(id)})
+	}
+	if answer != nil && answer.StatusCode == http.StatusNotFound {
+		return nil
+	}
+	return err
 }

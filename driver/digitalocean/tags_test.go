@@ -38,7 +38,7 @@ func TestTagsComeBackAsTheyWere(t *testing.T) {
 func TestWords(t *testing.T) {
 	t.Run("a tag that is too long is refused", func(t *testing.T) {
 		_, err := words(map[string]string{driver.TagFleet: "lab", "k": strings.Repeat("A", 100)}, day)
-		if !is(err, drover.KindInvalid) {
+		if drover.KindOf(err) != drover.KindInvalid {
 			t.Error(err)
 		}
 	})

@@ -13,7 +13,7 @@ func TestAThousandInstances(t *testing.T) {
 	o := options(t, "    token: ${env:FAKE}\n", "lab")
 	drivertest.Thousand(t, func(t *testing.T) drivertest.Crowded {
 		f.throttle, f.latency, f.pageSize = true, 300*time.Millisecond, perPage
-		c, err := openThrough(f, o)
+		c, err := open(o, f)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"drover"
@@ -38,6 +39,9 @@ func checkCapabilities(_ context.Context, t *trial) error {
 	}
 	if _, can := driver.As[driver.Describer](t.cloud); can != c.Describe {
 		errs = append(errs, fmt.Errorf("Describe is %v, being a Describer is %v", c.Describe, can))
+	}
+	if c.NodeID != "" && (!strings.Contains(c.NodeID, "://") || !strings.Contains(c.NodeID, "{id}") && !strings.Contains(c.NodeID, "{name}")) {
+		errs = append(errs, fmt.Errorf("NodeID is %q, and all nodes would be called alike", c.NodeID))
 	}
 	return errors.Join(errs...)
 }

@@ -60,6 +60,14 @@ func (c Check) Instances(h Harness) int {
 	return c.instances
 }
 
+// Node is an error if Kubernetes would call the node that runs on an instance otherwise.
+func Node(t testing.TB, c driver.Cloud, in driver.Instance, want string) {
+	t.Helper()
+	if got := c.Capabilities().NodeIDOf(in); got != want {
+		t.Errorf("the node is called %q, want %q", got, want)
+	}
+}
+
 // ErrSkipped is returned, wrapped with the reason, by a check that does not apply to the cloud under test.
 var ErrSkipped = errors.New("skipped")
 

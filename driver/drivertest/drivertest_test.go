@@ -14,6 +14,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
+	"drover/driver/middleware"
 )
 
 // harness opens an account in memory through a flaw.
@@ -35,13 +36,13 @@ func TestRightCloudPasses(t *testing.T) {
 
 func TestACloudThatKeepsWhatIsSharedPasses(t *testing.T) {
 	drivertest.Run(t, harness(10*time.Second, func(c driver.Cloud) driver.Cloud {
-		return sharing{c, &[]driver.Stray{fleetKey("k-1")}}
+		return sharing{c, &[]driver.Leftover{fleetKey("k-1")}}
 	}))
 }
 
 func TestACloudWhoseListsAreLatePasses(t *testing.T) {
 	drivertest.Run(t, harness(10*time.Second, func(c driver.Cloud) driver.Cloud {
-		return driver.Inject(c, driver.Faults{Unlisted: 40 * time.Millisecond, Lingers: 40 * time.Millisecond})
+		return middleware.Inject(c, middleware.Faults{Unlisted: 40 * time.Millisecond, Lingers: 40 * time.Millisecond})
 	}))
 }
 
@@ -53,14 +54,14 @@ func TestACloudThatDescribesPasses(t *testing.T) {
 	})
 	t.Run("whose lists, and answers, are late as it says", func(t *testing.T) {
 		drivertest.Run(t, harness(10*time.Second, func(c driver.Cloud) driver.Cloud {
-			late := driver.Inject(c, driver.Faults{Unlisted: 40 * time.Millisecond, Lingers: 40 * time.Millisecond})
+			late := middleware.Inject(c, middleware.Faults{Unlisted: 40 * time.Millisecond, Lingers: 40 * time.Millisecond})
 			return describable{altered{Cloud: late}, time.Second, looking(late)}
 		}))
 	})
 }
 
 func TestAnErrorSaysWhatWasListed(t *testing.T) {
-	err := find(t, "creating one name again").Run(t.Context(), harness(50*time.Millisecond, injecting(driver.CallCreate, driver.Trouble{Double: 1})))
+	err := find(t, "creating one name again").Run(t.Context(), harness(50*time.Millisecond, injecting(middleware.MethodCreate, middleware.Trouble{Double: 1})))
 	if err == nil || !strings.Contains(err.Error(), "still not: 1 instances are listed by map[") || strings.Count(err.Error(), "suite/check-") != 2 {
 		t.Errorf("got %v", err)
 	}
@@ -87,6 +88,11 @@ func TestEveryCheckCanFail(t *testing.T) {
 		{"capabilities are complete", "claims to describe", func(c driver.Cloud) driver.Cloud {
 			caps := c.Capabilities()
 			caps.Describe = true
+			return altered{Cloud: c, capabilities: &caps}
+		}},
+		{"capabilities are complete", "calls all nodes alike", func(c driver.Cloud) driver.Cloud {
+			caps := c.Capabilities()
+			caps.NodeID = "aws:///{zone}"
 			return altered{Cloud: c, capabilities: &caps}
 		}},
 		{"an instance is described", "finds none", func(c driver.Cloud) driver.Cloud {
@@ -174,20 +180,20 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return in, taken, err
 			}}
 		}},
-		{"creating one name again", "makes another", injecting(driver.CallCreate, driver.Trouble{Double: 1})},
-		{"creating one name many times at once", "makes another now and then", injecting(driver.CallCreate, driver.Trouble{Double: 0.5})},
+		{"creating one name again", "makes another", injecting(middleware.MethodCreate, middleware.Trouble{Double: 1})},
+		{"creating one name many times at once", "makes another now and then", injecting(middleware.MethodCreate, middleware.Trouble{Double: 0.5})},
 		{"a type that cannot be", "creates it anyway", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, create: func(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 				r.Candidates[0].ProviderType = "a"
 				return c.Create(ctx, r)
 			}}
 		}},
-		{"a type that cannot be", "refuses without a class", injecting(driver.CallCreate, driver.Trouble{Fail: 1, Errors: []error{errPlain}})},
+		{"a type that cannot be", "refuses without a class", injecting(middleware.MethodCreate, middleware.Trouble{Fail: 1, Errors: []error{errPlain}})},
 		{"a type that cannot be", "leaves a network interface behind", func(c driver.Cloud) driver.Cloud {
-			return littered{c, driver.Stray{Kind: "interface", ID: "i-1"}}
+			return littered{c, driver.Leftover{Kind: "interface", ID: "i-1"}}
 		}},
-		{"destroy ends", "leaves a disk behind", func(c driver.Cloud) driver.Cloud { return littered{c, driver.Stray{Kind: "disk", ID: "d-1"}} }},
-		{"a request without candidates", "calls it passing trouble", injecting(driver.CallCreate, driver.Trouble{Fail: 1})},
+		{"destroy ends", "leaves a disk behind", func(c driver.Cloud) driver.Cloud { return littered{c, driver.Leftover{Kind: "disk", ID: "d-1"}} }},
+		{"a request without candidates", "calls it passing trouble", injecting(middleware.MethodCreate, middleware.Trouble{Fail: 1})},
 		{"a list by tags", "lists the first page", func(c driver.Cloud) driver.Cloud {
 			return altered{Cloud: c, list: func(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 				all, err := c.List(ctx, tags)
@@ -302,10 +308,10 @@ func TestEveryCheckCanFail(t *testing.T) {
 			return finding{c, func() ([]driver.Image, error) { return nil, drover.Errorf(drover.KindNotFound, "no such image") }}
 		}},
 		{"what instances share", "does not say whose it is", func(c driver.Cloud) driver.Cloud {
-			return sharing{c, &[]driver.Stray{{Kind: "key", ID: "k-1", Shared: true}}}
+			return sharing{c, &[]driver.Leftover{{Kind: "key", ID: "k-1", Shared: true}}}
 		}},
 		{"what instances share", "makes another for each controller", func() func(driver.Cloud) driver.Cloud {
-			keys := &[]driver.Stray{}
+			keys := &[]driver.Leftover{}
 			return func(c driver.Cloud) driver.Cloud {
 				*keys = append(*keys, fleetKey(rand.Text()))
 				return sharing{c, keys}
@@ -396,8 +402,8 @@ func find(t *testing.T, prefix string) drivertest.Check {
 }
 
 // injecting brings trouble to one kind of call.
-func injecting(call driver.Call, of driver.Trouble) func(driver.Cloud) driver.Cloud {
+func injecting(call middleware.Method, of middleware.Trouble) func(driver.Cloud) driver.Cloud {
 	return func(c driver.Cloud) driver.Cloud {
-		return driver.Inject(c, driver.Faults{Seed: 1, Calls: map[driver.Call]driver.Trouble{call: of}})
+		return middleware.Inject(c, middleware.Faults{Seed: 1, Calls: map[middleware.Method]middleware.Trouble{call: of}})
 	}
 }

@@ -21,6 +21,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // account is a cloud in memory, whose instances are SSH servers in this process that let in and do nothing.
@@ -98,7 +99,7 @@ func boot(r driver.CreateRequest, openDoor bool) (*fake, error) {
 		return nil, err
 	}
 	env := append(os.Environ(), "TMPDIR="+home)
-	for _, script := range driver.Scripts(r) {
+	for _, script := range kit.Scripts(r) {
 		cmd := exec.Command("sh", "-c", script.Reveal())
 		cmd.Env = env
 		if err := cmd.Run(); err != nil {
@@ -181,32 +182,32 @@ func (h *handle) Close() error { return nil }
 // littered is a cloud in which something is left over.
 type littered struct {
 	driver.Cloud
-	left driver.Stray
+	left driver.Leftover
 }
 
-func (l littered) Strays(context.Context, string) ([]driver.Stray, error) {
-	return []driver.Stray{l.left}, nil
+func (l littered) Leftovers(context.Context, string) ([]driver.Leftover, error) {
+	return []driver.Leftover{l.left}, nil
 }
 
-func (l littered) Remove(context.Context, driver.Stray) error { return nil }
+func (l littered) Remove(context.Context, driver.Leftover) error { return nil }
 
 // fleetKey is a key that the instances of the suite's fleet share.
-func fleetKey(id string) driver.Stray {
-	return driver.Stray{Kind: "key", ID: id, Shared: true, Tags: map[string]string{driver.TagFleet: "suite"}}
+func fleetKey(id string) driver.Leftover {
+	return driver.Leftover{Kind: "key", ID: id, Shared: true, Tags: map[string]string{driver.TagFleet: "suite"}}
 }
 
 // sharing is a cloud in which keys stand beside instances.
 type sharing struct {
 	driver.Cloud
-	keys *[]driver.Stray
+	keys *[]driver.Leftover
 }
 
-func (s sharing) Strays(context.Context, string) ([]driver.Stray, error) {
+func (s sharing) Leftovers(context.Context, string) ([]driver.Leftover, error) {
 	return slices.Clone(*s.keys), nil
 }
 
-func (s sharing) Remove(_ context.Context, key driver.Stray) error {
-	*s.keys = slices.DeleteFunc(*s.keys, func(k driver.Stray) bool { return k.ID == key.ID })
+func (s sharing) Remove(_ context.Context, key driver.Leftover) error {
+	*s.keys = slices.DeleteFunc(*s.keys, func(k driver.Leftover) bool { return k.ID == key.ID })
 	return nil
 }
 

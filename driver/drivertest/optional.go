@@ -74,7 +74,7 @@ func checkNoImage(ctx context.Context, t *trial) error {
 
 // checkShared makes an instance by each of two controllers of a fleet, and ends the fleet.
 func checkShared(ctx context.Context, t *trial) error {
-	sweeper, can := driver.As[driver.Sweeper](t.cloud)
+	sweeper, can := driver.As[driver.Reaper](t.cloud)
 	if !can {
 		return skip("nothing stands beside instances here")
 	}
@@ -111,8 +111,8 @@ func (t *trial) asAnother(ctx context.Context, do func() error) error {
 }
 
 // shared is what the fleet's instances share, sorted; all that stands beside them bears the fleet's tag.
-func (t *trial) shared(ctx context.Context, sweeper driver.Sweeper) (ids []string, err error) {
-	all, err := sweeper.Strays(ctx, t.Fleet)
+func (t *trial) shared(ctx context.Context, sweeper driver.Reaper) (ids []string, err error) {
+	all, err := sweeper.Leftovers(ctx, t.Fleet)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (t *trial) shared(ctx context.Context, sweeper driver.Sweeper) (ids []strin
 }
 
 // endFleet destroys all instances, and then all that is left.
-func (t *trial) endFleet(ctx context.Context, sweeper driver.Sweeper) error {
+func (t *trial) endFleet(ctx context.Context, sweeper driver.Reaper) error {
 	all, err := t.listed(ctx, t.fleetTags(), 2) // both were seen before either is touched
 	if err != nil {
 		return err
@@ -143,10 +143,10 @@ func (t *trial) endFleet(ctx context.Context, sweeper driver.Sweeper) error {
 		return err
 	}
 	return t.eventually(ctx, "with the fleet all goes that its instances shared", func(ctx context.Context) (bool, error) {
-		if _, err := driver.Sweep(ctx, t.cloud, t.Fleet, drover.TimeOf(time.Now()), driver.Ended); err != nil {
+		if _, err := driver.Reap(ctx, t.cloud, t.Fleet, drover.TimeOf(time.Now()), driver.Ended); err != nil {
 			return false, err
 		}
-		left, err := sweeper.Strays(ctx, t.Fleet)
+		left, err := sweeper.Leftovers(ctx, t.Fleet)
 		return len(left) == 0, err
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"drover/driver"
+	"drover/driver/kit"
 )
 
 // Page is a driver's page in docs/clouds, against which its tests hold what the driver has.
@@ -128,11 +128,11 @@ func (p Page) Words(t testing.TB, heading string, pattern *regexp.Regexp) (words
 
 // Rates are the buckets of the table under "Rates", by the first column: what each takes at once, and then a second, stands in a column and in
 // the one after it.
-func (p Page) Rates(t testing.TB, column int) map[string]driver.Rate {
+func (p Page) Rates(t testing.TB, column int) map[string]kit.Rate {
 	t.Helper()
-	rates := map[string]driver.Rate{}
+	rates := map[string]kit.Rate{}
 	for _, row := range p.Rows(t, "Rates") {
-		var r driver.Rate
+		var r kit.Rate
 		if _, err := fmt.Sscan(row[column]+" "+row[column+1], &r.Burst, &r.PerSecond); err != nil {
 			t.Fatalf("%s, under \"Rates\": %q: %v", p.name, row, err)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/middleware"
 )
 
 // Crowded is a fake of a cloud that counts what it is asked and holds everybody to the rates that the real one publishes.
@@ -85,7 +86,7 @@ func (c Crowded) phase(t *testing.T, name string, do func()) {
 
 // list is the ids of the fleet's instances, each once.
 func (c Crowded) list(t *testing.T) (ids []string) {
-	own := driver.Own(c.Cloud, c.Request("").Tags[driver.TagFleet])
+	own := middleware.ForFleet(c.Cloud, c.Request("").Tags[driver.TagFleet])
 	persist(t, func() error {
 		all, err := own.List(t.Context(), nil)
 		for _, in := range all {

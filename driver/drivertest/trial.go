@@ -252,13 +252,13 @@ func told(all map[string]driver.Instance) string {
 
 // tidy waits until nothing is left over of the fleet but what its instances share.
 func (t *trial) tidy(ctx context.Context) error {
-	sweeper, can := driver.As[driver.Sweeper](t.cloud)
+	sweeper, can := driver.As[driver.Reaper](t.cloud)
 	if !can {
 		return nil
 	}
 	return t.eventually(ctx, "nothing is left over but what instances share", func(ctx context.Context) (bool, error) {
-		left, err := sweeper.Strays(ctx, t.Fleet)
-		return !slices.ContainsFunc(left, func(s driver.Stray) bool { return !s.Shared }), err
+		left, err := sweeper.Leftovers(ctx, t.Fleet)
+		return !slices.ContainsFunc(left, func(s driver.Leftover) bool { return !s.Shared }), err
 	})
 }
 

@@ -11,21 +11,62 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
 	"github.com/aws/smithy-go/middleware"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 )
+
+// Beside the bucket of its call, each instance that is asked for by its id, with neither filter nor pages, counts under a smaller one, and each
+// that is to end under one of "Resource token bucket sizes".
+const (
+	byID       = "DescribeInstances by id"
+	eachEnding = "TerminateInstances, each instance"
+)
+
+// The rates are those of "Request token bucket sizes and refill rates" in Amazon's developer guide to EC2, for each account and region:
+// https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html; that of the price list is in Amazon's guide to
+// billing: https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/billing-limits.html. Each call has a bucket of its own. Of parameters
+// "AWS Systems Manager endpoints and quotas" allows 40 reads a second, which is what a bucket comes to that holds the half and is filled by the
+// half: https://docs.aws.amazon.com/general/latest/gr/ssm.html.
+var rates = map[string]kit.Rate{
+	"CreateFleet":                   {Burst: 50, PerSecond: 5},
+	"CreateLaunchTemplate":          {Burst: 50, PerSecond: 5},
+	"DeleteLaunchTemplate":          {Burst: 50, PerSecond: 5},
+	"ImportKeyPair":                 {Burst: 50, PerSecond: 5},
+	"DeleteKeyPair":                 {Burst: 50, PerSecond: 5},
+	"StopInstances":                 {Burst: 50, PerSecond: 5},
+	"StartInstances":                {Burst: 5, PerSecond: 2},
+	"TerminateInstances":            {Burst: 100, PerSecond: 5},
+	"DeleteVolume":                  {Burst: 100, PerSecond: 5},
+	"ModifyVolume":                  {Burst: 50, PerSecond: 5},
+	"CreateTags":                    {Burst: 100, PerSecond: 10},
+	"DeleteTags":                    {Burst: 100, PerSecond: 10},
+	"DescribeInstances":             {Burst: 100, PerSecond: 20},
+	"DescribeInstanceTypes":         {Burst: 100, PerSecond: 20},
+	"DescribeInstanceTypeOfferings": {Burst: 100, PerSecond: 20},
+	"DescribeSpotPriceHistory":      {Burst: 100, PerSecond: 20},
+	"DescribeSubnets":               {Burst: 100, PerSecond: 20},
+	"DescribeImages":                {Burst: 100, PerSecond: 20},
+	"DescribeLaunchTemplates":       {Burst: 100, PerSecond: 20},
+	"DescribeKeyPairs":              {Burst: 100, PerSecond: 20},
+	"DescribeVolumes":               {Burst: 100, PerSecond: 20},
+	byID:                            {Burst: 50, PerSecond: 10},
+	eachEnding:                      {Burst: mostEndings, PerSecond: 20},
+	"GetProducts":                   {Burst: 10, PerSecond: 5},
+	"GetParameter":                  {Burst: 20, PerSecond: 20},
+}
 
 // api is how AWS is asked: nothing is tried twice, every call is counted and none is beyond the published rates. It holds what clients are made
 // from and not the clients: they are made anew for each call. Were they fields of what a driver.Cloud is, reflection could find all that they
 // can do, some seven hundred calls that nobody makes, and the linker would have to keep them.
 type api struct {
 	config aws.Config
-	gate   driver.Gate
+	gate   kit.Gate
 	skew   *atomic.Int64 // by how much this host's clock is wrong
 }
 
@@ -58,7 +99,7 @@ func call[I, O, X any](ctx context.Context, a *api, do func(context.Context, *I,
 
 // pages is what all pages of an answer have together. Each call for one has the token of the page there, and says that of the next.
 func pages[T any](token **string, page func() ([]T, *string, error)) ([]T, error) {
-	return driver.Collect(func(after string) ([]T, string, error) {
+	return kit.Collect(func(after string) ([]T, string, error) {
 		if after != "" {
 			*token = &after
 		}
@@ -74,8 +115,12 @@ func filter(name string, values ...string) types.Filter {
 // mostSilence is for how long a connection on which an answer is awaited may be silent.
 const mostSilence = 2 * time.Minute
 
-// connect finds region and credentials as the AWS tools do. It calls nobody yet, unless the credentials come from elsewhere.
-func connect(ctx context.Context, c Config, client aws.HTTPClient, gate driver.Gate) (*api, error) {
+// metadataTime is how long the metadata of an instance is waited for, to learn in which region the controller itself runs.
+const metadataTime = 2 * time.Second
+
+// connect finds region and credentials as the AWS tools do. It calls nobody yet, unless nothing says the region
+// but the instance that this runs on.
+func connect(ctx context.Context, c Config, client aws.HTTPClient, gate kit.Gate) (*api, error) {
 	if client == nil {
 		client = awshttp.NewBuildableClient().WithReadTimeout(mostSilence)
 	}
@@ -91,6 +136,13 @@ func connect(ctx context.Context, c Config, client aws.HTTPClient, gate driver.G
 	all, err := config.LoadDefaultConfig(ctx, options...)
 	if err != nil {
 		return nil, drover.Errorf(drover.KindInvalid, "read the AWS tools' configuration: %v", err)
+	}
+	if all.Region == "" {
+		short, cancel := context.WithTimeout(ctx, metadataTime)
+		defer cancel()
+		if here, err := imds.NewFromConfig(all).GetRegion(short, nil); err == nil {
+			all.Region = here.Region
+		}
 	}
 	if all.Region == "" {
 		return nil, drover.Errorf(drover.KindInvalid, "no region is configured").WithHint("write region: us-east-1, or another")

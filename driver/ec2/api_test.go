@@ -8,10 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"drover/driver/kit"
+
 	"github.com/goccy/go-yaml"
 
 	"drover"
-	"drover/driver"
 )
 
 // later is a fake by whose clock this host's is an hour slow.
@@ -89,7 +90,7 @@ func TestParametersAreWhereEC2Is(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(test.keys), &c); err != nil {
 				t.Fatal(err)
 			}
-			a, err := connect(t.Context(), c, nil, driver.Gate{})
+			a, err := connect(t.Context(), c, nil, kit.Gate{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,7 +2,6 @@ package ec2
 
 import (
 	"context"
-	"log/slog"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -14,7 +13,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
-	"drover/internal/config"
+	"drover/driver/middleware"
 )
 
 // imitate opens the fake as a cloud, with this configuration beside the region.
@@ -35,11 +34,7 @@ func imitateIn(t testing.TB, f aws.HTTPClient, keys, folder string) *cloud {
 func options(t testing.TB, fleet, keys, folder string) driver.Options {
 	t.Helper()
 	isolate(t)
-	c, err := config.Parse("drover.yaml", []byte("version: 1\nclouds: {aws: {driver: ec2, region: us-east-1, "+keys+"}}\n"), folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return driver.Options{Name: "aws", Fleet: fleet, Folder: folder, Log: slog.New(slog.DiscardHandler), Decode: c.Clouds[0].Decode}
+	return drivertest.Options(t, "aws", "ec2", fleet, "region: us-east-1, "+keys, folder)
 }
 
 // isolate sees to it that nobody's credentials are used.
@@ -111,7 +106,7 @@ func TestConformance(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			return driver.WithImages(c, map[drover.Arch]string{"": "debian-12-*"}), nil
+			return middleware.WithImages(c, map[drover.Arch]string{"": "debian-12-*"}), nil
 		},
 		Fleet: "check", Patience: 10 * time.Second, NoLogin: true,
 	})
@@ -122,4 +117,8 @@ func TestConformance(t *testing.T) {
 			t.Errorf("instance %s is left over", id)
 		}
 	}
+}
+
+func TestNode(t *testing.T) {
+	drivertest.Node(t, imitate(t, newFake(), ""), driver.Instance{ID: "i-1", Zone: "us-east-1a"}, "aws:///us-east-1a/i-1")
 }

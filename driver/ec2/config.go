@@ -1,18 +1,22 @@
 package ec2
 
 import (
-	"fmt"
-	"strings"
+	"cmp"
+	"regexp"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
+
+// maxUserData is how much user data EC2 takes, before it is encoded.
+const maxUserData = 16 << 10
 
 // Config is the driver's part of the configuration.
 type Config struct {
-	Region   string `yaml:"region" doc:"left out: the one that the AWS tools would use"`
+	Region   string `yaml:"region" doc:"left out: the one that the AWS tools would use, or that this host is in"`
 	Profile  string `yaml:"profile" doc:"of the AWS tools' configuration; left out: theirs"`
 	Endpoint string `yaml:"endpoint" doc:"of the API, for what imitates EC2; left out: Amazon's"`
 	CallRate int    `yaml:"call_rate" min:"1" max:"100" doc:"how many times the published rate of calls the account may make"`
@@ -30,12 +34,11 @@ type Config struct {
 	Placement    placement `yaml:"placement" doc:"where instances lie to one another"`
 	MetadataHops int       `yaml:"metadata_hops" min:"1" max:"64" doc:"how far the metadata service answers: 1: not into containers; 2: into them too"`
 
-	Markets   []drover.Market `yaml:"markets" doc:"on_demand, spot; left out: both"`
-	SpotBy    spotBy          `yaml:"spot_allocation" doc:"how EC2 chooses among the spot candidates"`
-	ListTypes bool            `yaml:"list_types" doc:"whether EC2's own types are offered, with its prices"`
-	BareMetal bool            `yaml:"bare_metal" doc:"whether bare metal is offered too"`
-	Types     []driver.Type   `yaml:"types" doc:"types by hand, beside or in place of EC2's own"`
-	Discount  driver.Percent  `yaml:"spot_discount" doc:"of types by hand without a spot price"`
+	SpotBy    spotBy `yaml:"spot_allocation" doc:"how EC2 chooses among the spot candidates"`
+	BareMetal bool   `yaml:"bare_metal" doc:"whether bare metal is offered too"`
+
+	kit.TypeKeys
+	kit.MarketKeys
 }
 
 // volume is an EBS volume. It is encrypted unless that is refused, and goes with its instance.
@@ -60,51 +63,35 @@ type spotBy types.SpotAllocationStrategy
 
 // UnmarshalText reads the strategy's name.
 func (s *spotBy) UnmarshalText(b []byte) error {
-	for _, known := range []types.SpotAllocationStrategy{types.SpotAllocationStrategyCapacityOptimizedPrioritized,
-		types.SpotAllocationStrategyPriceCapacityOptimized, types.SpotAllocationStrategyLowestPrice} {
-		if string(known) == string(b) {
-			*s = spotBy(known)
-			return nil
-		}
-	}
-	return fmt.Errorf("%q is none of capacity-optimized-prioritized, price-capacity-optimized and lowest-price", b)
+	return kit.OneOf(s, b, spotBy(types.SpotAllocationStrategyCapacityOptimizedPrioritized), spotBy(types.SpotAllocationStrategyPriceCapacityOptimized),
+		spotBy(types.SpotAllocationStrategyLowestPrice))
 }
 
 // Default is what holds where nothing is said.
 func (c *Config) Default() {
 	*c = Config{
-		CallRate: 1, MetadataHops: 1, ListTypes: true, Discount: 60, Markets: []drover.Market{drover.OnDemand, drover.Spot},
+		CallRate: 1, MetadataHops: 1, TypeKeys: kit.DefaultTypes(), MarketKeys: kit.DefaultMarkets(),
 		SpotBy: spotBy(types.SpotAllocationStrategyCapacityOptimizedPrioritized),
 	}
 }
 
-// The most characters of a tag's key and of its value (see "Tag restrictions" in Amazon's guide to EC2).
-const (
-	maxKey = 128
-	maxTag = 256
-)
+// tagRules are what EC2 takes: see "Tag restrictions" in Amazon's guide to EC2.
+var tagRules = kit.TagRules{
+	Key:      regexp.MustCompile(`^.{1,128}$`),
+	Value:    regexp.MustCompile(`^.{0,256}$`),
+	Reserved: "aws:",
+	Hint:     "a key has up to 128 characters and does not begin with aws:, a value has up to 256",
+}
 
 // FirstBoot says what an instance can be given for its first boot, and how much of it.
 func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxUserData }
 
 // Check finds what the types of the fields cannot.
 func (c *Config) Check() error {
-	if err := driver.CheckMarkets(c.Markets); err != nil {
-		return err
-	}
-	for k, v := range c.Tags {
-		if k == "" || len(k) > maxKey || len(v) > maxTag || strings.HasPrefix(k, "aws:") || strings.HasPrefix(k, "drover-") {
-			return drover.Errorf(drover.KindInvalid, "tags: %.140q cannot be one", k).
-				WithHint("a key has up to %d characters and begins neither with aws: nor with drover-, a value has up to %d", maxKey, maxTag)
-		}
-	}
 	for _, v := range c.Volumes {
 		if v.Device == "" || v.Size <= 0 {
 			return drover.Errorf(drover.KindInvalid, "volumes: one has no device or no size").WithHint("such as {device: /dev/sdf, size: 100Gi}")
 		}
 	}
-	if !c.ListTypes && len(c.Types) == 0 {
-		return drover.Errorf(drover.KindInvalid, "list_types: without EC2's types and without any by hand nothing can be rented")
-	}
-	return nil
+	return cmp.Or(c.CheckTypes(), c.CheckMarkets(), tagRules.Check("tags", c.Tags))
 }

@@ -15,6 +15,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // maxOverrides is how many candidates one call takes: see "Fleet quotas" in Amazon's guide to EC2.
@@ -35,7 +36,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	doing := "create instance " + r.Name
 	s, err := c.prepare(ctx, r)
 	if err != nil {
-		return driver.Instance{}, driver.Candidate{}, classify(doing, err)
+		return driver.Instance{}, driver.Candidate{}, errs.Classify(doing, err)
 	}
 	var refused []*drover.Error
 	for i, group := range byMarket(r.Candidates) {
@@ -43,22 +44,22 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 		if err == nil {
 			return in, in.Candidate(), nil
 		}
-		err = classify(doing, err)
-		if !driver.Elsewhere(err) {
+		err = errs.ClassifyIn(doing, group[0].Market, err)
+		if !kit.TryNext(err) {
 			return driver.Instance{}, driver.Candidate{}, err
 		}
-		refused = append(refused, ofMarket(group[0].Market, err))
+		refused = append(refused, drover.AsError(err, drover.KindTransient))
 	}
-	return driver.Instance{}, driver.Candidate{}, driver.Worst(refused)
+	return driver.Instance{}, driver.Candidate{}, kit.MostSevere(refused)
 }
 
 // check refuses what could never become an instance.
 func check(r driver.CreateRequest) error {
-	if err := r.Check(longestName); err != nil {
+	if err := kit.CheckRequest(r, longestName); err != nil {
 		return err
 	}
 	for _, candidate := range r.Candidates {
-		if err := candidate.CheckImage("ami-0123456789abcdef0 or ssm:/aws/service/debian/release/12/latest/amd64"); err != nil {
+		if err := kit.CheckImage(candidate, "ami-0123456789abcdef0 or ssm:/aws/service/debian/release/12/latest/amd64"); err != nil {
 			return err
 		}
 	}
@@ -91,9 +92,9 @@ func (c *cloud) prepare(ctx context.Context, r driver.CreateRequest) (s supply, 
 	if err := check(r); err != nil {
 		return s, err
 	}
-	tags := driver.Together(c.config.Tags, map[string]string{nameTag: r.Name}, r.Tags)
+	tags := kit.MergeTags(c.config.Tags, map[string]string{nameTag: r.Name}, r.Tags)
 	s = supply{CreateRequest: r, images: map[string]image{}, tags: tagsOf(tags)}
-	text, err := driver.UserDataWithin(r, maxUserData)
+	text, err := kit.LimitedUserData(r, maxUserData)
 	if err != nil {
 		return s, err
 	}
@@ -117,7 +118,7 @@ func (c *cloud) launch(ctx context.Context, s supply, turn int, candidates []dri
 		return in, err
 	}
 	out, err := call(ctx, c.api, c.api.ec2().CreateFleet, c.fleetRequest(s, turn, candidates[0].Market, overrides))
-	switch kindOf(err) {
+	switch errs.KindOf(err) {
 	case drover.KindConflict:
 		return c.recall(ctx, s.CreateRequest)
 	case drover.KindNotFound:
@@ -134,7 +135,7 @@ func (c *cloud) launch(ctx context.Context, s supply, turn int, candidates []dri
 			return in, nil
 		}
 	}
-	return in, refusals(out.Errors)
+	return in, refusals(candidates[0].Market, out.Errors)
 }
 
 // fleetRequest asks for an instant fleet of one instance. Equal requests have equal tokens.

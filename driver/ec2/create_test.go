@@ -12,6 +12,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // fail is the class of the error that a create ends with.
@@ -195,7 +196,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 			}
 		}
 		text, err := base64.StdEncoding.DecodeString(launch.Get("LaunchTemplateConfigs.1.LaunchTemplateSpecification.LaunchTemplateSpecificationUserData"))
-		if err != nil || string(text) != driver.UserData(r).Reveal() {
+		if err != nil || string(text) != kit.UserData(r).Reveal() {
 			t.Errorf("%v: %s", err, text)
 		}
 		if len(f.keys) != 1 || template.Get("KeyName") == "" || f.keys[template.Get("KeyName")][driver.TagFleet] != "fleet" {

@@ -13,19 +13,19 @@ import (
 // Destroy ends an instance; its volumes go with it. Calls made at once share one call to the cloud.
 func (c *cloud) Destroy(ctx context.Context, id string) error {
 	err := c.endings.end(ctx, id)
-	if kindOf(err) == drover.KindNotFound {
+	if errs.KindOf(err) == drover.KindNotFound {
 		err = nil
 	}
-	if err == nil && c.wantsSpot() {
+	if err == nil && c.config.Wants(drover.Spot) {
 		c.mu.Lock()
 		c.buried[id] = time.Now()
 		c.mu.Unlock()
 	}
-	return classify("destroy instance "+id, err)
+	return errs.Classify("destroy instance "+id, err)
 }
 
 func (c *cloud) terminate(ctx context.Context, ids []string) error {
-	if err := c.api.gate.Budget.TakeMany(eachEnding, len(ids), time.Now()); err != nil {
+	if err := c.api.gate.Limiter.TakeMany(eachEnding, len(ids), time.Now()); err != nil {
 		return err
 	}
 	_, err := call(ctx, c.api, c.api.ec2().TerminateInstances, &ec2.TerminateInstancesInput{InstanceIds: ids})
@@ -112,10 +112,22 @@ func (e *endings) call(batch []*ending) {
 		}
 		return
 	}
-	alone := kindOf(err) == drover.KindNotFound || batch[0].ctx.Err() != nil
+	alone := errs.KindOf(err) == drover.KindNotFound || batch[0].ctx.Err() != nil
 	for _, one := range batch {
 		if one.err = err; alone {
 			one.err = e.terminate(one.ctx, []string{one.id})
 		}
 	}
+}
+
+// Stop stops an instance; its volumes are still paid. A spot instance cannot be stopped, which is KindUnsupported.
+func (c *cloud) Stop(ctx context.Context, id string) error {
+	_, err := call(ctx, c.api, c.api.ec2().StopInstances, &ec2.StopInstancesInput{InstanceIds: []string{id}})
+	return errs.Classify("stop instance "+id, err)
+}
+
+// Start starts an instance that was stopped.
+func (c *cloud) Start(ctx context.Context, id string) error {
+	_, err := call(ctx, c.api, c.api.ec2().StartInstances, &ec2.StartInstancesInput{InstanceIds: []string{id}})
+	return errs.Classify("start instance "+id, err)
 }

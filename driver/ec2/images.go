@@ -28,11 +28,11 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 		return nil, err
 	}
 	found, err := call(ctx, c.api, c.api.ec2().DescribeImages, in)
-	if codeOf(err) == "InvalidAMIID.NotFound" {
+	if errs.CodeOf(err) == "InvalidAMIID.NotFound" {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, classify("look for image "+ref, err)
+		return nil, errs.Classify("look for image "+ref, err)
 	}
 	var all []driver.Image
 	for _, i := range found.Images {
@@ -49,7 +49,7 @@ func (c *cloud) imageQuery(ctx context.Context, ref string, arch drover.Arch) (*
 	if name, ok := strings.CutPrefix(strings.TrimPrefix(ref, "resolve:"), "ssm:"); ok {
 		out, err := call(ctx, c.api, c.api.parameters().GetParameter, &GetParameterInput{name})
 		if err != nil {
-			return nil, classify("read parameter "+name, err)
+			return nil, errs.Classify("read parameter "+name, err)
 		}
 		if id = out.Parameter.Value; !strings.HasPrefix(id, "ami-") {
 			return nil, drover.Errorf(drover.KindInvalid, "parameter %s holds no id of an image", name)
@@ -87,7 +87,7 @@ func (c *cloud) image(ctx context.Context, id string) (image, error) {
 	return c.images.Get(ctx, id, func() (image, error) {
 		out, err := call(ctx, c.api, c.api.ec2().DescribeImages, &ec2.DescribeImagesInput{ImageIds: []string{id}})
 		if err != nil {
-			return image{}, classify("look at image "+id, err)
+			return image{}, errs.Classify("look at image "+id, err)
 		}
 		if len(out.Images) == 0 {
 			return image{}, drover.Errorf(drover.KindInvalid, "there is no image %s in %s", id, c.api.config.Region)

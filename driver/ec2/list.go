@@ -24,13 +24,13 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 	living := append(tagFilters(tags), filter("instance-state-name", "pending", "running", "shutting-down", "stopping", "stopped"))
 	found, err := c.instances(ctx, living)
 	if err != nil {
-		return nil, classify("list instances", err)
+		return nil, errs.Classify("list instances", err)
 	}
-	if c.wantsSpot() {
+	if c.config.Wants(drover.Spot) {
 		taken := append(tagFilters(tags), filter("instance-state-name", "terminated"), filter("state-reason-code", spotEnds...))
 		more, err := c.instances(ctx, taken)
 		if err != nil {
-			return nil, classify("list instances that were taken back", err)
+			return nil, errs.Classify("list instances that were taken back", err)
 		}
 		found = append(found, c.unburied(more)...)
 	}
@@ -63,13 +63,13 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	doing := "describe instance " + id
 	found, err := c.ofID(ctx, id)
 	if err != nil {
-		return driver.Instance{}, classify(doing, err)
+		return driver.Instance{}, errs.Classify(doing, err)
 	}
 	if len(found) == 0 {
 		return driver.Instance{}, drover.Errorf(drover.KindTransient, "%s: EC2 says neither what it is nor that there is none", doing)
 	}
 	in := instanceOf(found[0])
-	if ended := found[0].State != nil && found[0].State.Name == types.InstanceStateNameTerminated; ended && !(in.Reclaimed && c.wantsSpot() && len(c.unburied(found)) > 0) {
+	if ended := found[0].State != nil && found[0].State.Name == types.InstanceStateNameTerminated; ended && !(in.Reclaimed && c.config.Wants(drover.Spot) && len(c.unburied(found)) > 0) {
 		return driver.Instance{}, drover.Errorf(drover.KindNotFound, "%s: it is terminated", doing)
 	}
 	return in, nil
@@ -77,7 +77,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 
 // ofID is the instance of an id, as long as EC2 knows of it.
 func (c *cloud) ofID(ctx context.Context, id string) ([]types.Instance, error) {
-	if err := c.api.gate.Budget.Take(byID, time.Now()); err != nil {
+	if err := c.api.gate.Limiter.Take(byID, time.Now()); err != nil {
 		return nil, err
 	}
 	out, err := call(ctx, c.api, c.api.ec2().DescribeInstances, &ec2.DescribeInstancesInput{InstanceIds: []string{id}})
@@ -163,7 +163,7 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	doing := "tag instance " + id
 	found, err := c.living(ctx, id)
 	if err != nil {
-		return classify(doing, err)
+		return errs.Classify(doing, err)
 	}
 	missing, surplus := c.difference(fromTags(found.Tags), tags)
 	if len(missing) > 0 {
@@ -172,7 +172,7 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	if err == nil && len(surplus) > 0 {
 		_, err = call(ctx, c.api, c.api.ec2().DeleteTags, &ec2.DeleteTagsInput{Resources: []string{id}, Tags: surplus})
 	}
-	return classify(doing, err)
+	return errs.Classify(doing, err)
 }
 
 // difference is the tags that are to be given and those that are to go. The name and what the configuration gives every instance stay.

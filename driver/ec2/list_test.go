@@ -3,7 +3,10 @@ package ec2
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
 	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +15,8 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/drivertest"
+	"drover/driver/kit"
 )
 
 func TestList(t *testing.T) {
@@ -90,7 +95,7 @@ func TestList(t *testing.T) {
 		c := imitate(t, f, "")
 		create(t, c, request("one"))
 		create(t, c, request("two"))
-		c.api.gate.Budget = driver.NewBudget(map[string]driver.Rate{"DescribeInstances": {Burst: 1, PerSecond: 1}}, 1) // one more call is allowed
+		c.api.gate.Limiter = kit.NewRateLimiter(map[string]kit.Rate{"DescribeInstances": {Burst: 1, PerSecond: 1}}, 1) // one more call is allowed
 		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindRateLimit {
 			t.Errorf("%v, %v", all, err)
 		}
@@ -188,25 +193,25 @@ func TestSweep(t *testing.T) {
 	f.volumes["vol-ours"] = map[string]string{driver.TagFleet: "fleet"}
 	f.volumes["vol-theirs"] = map[string]string{driver.TagFleet: "other"}
 	now := drover.TimeOf(time.Now())
-	kinds := func(all []driver.Stray) (kinds []string) {
+	kinds := func(all []driver.Leftover) (kinds []string) {
 		for _, s := range all {
 			kinds = append(kinds, s.Kind)
 		}
 		return kinds
 	}
-	swept, err := driver.Sweep(t.Context(), c, "fleet", now, driver.Living)
+	swept, err := driver.Reap(t.Context(), c, "fleet", now, driver.Active)
 	if diff := cmp.Diff([]string{"volume"}, kinds(swept)); diff != "" || err != nil {
 		t.Errorf("while the fleet lives: %s %v", diff, err)
 	}
 	create(t, c, request("two"))
-	swept, err = driver.Sweep(t.Context(), c, "fleet", now, driver.Ended)
+	swept, err = driver.Reap(t.Context(), c, "fleet", now, driver.Ended)
 	if diff := cmp.Diff([]string{"launch template", "key pair"}, kinds(swept)); diff != "" || err != nil {
 		t.Errorf("at its end: %s %v", diff, err)
 	}
 	if len(f.templates)+len(f.keys) != 0 || len(f.volumes) != 1 {
 		t.Errorf("left: %v %v %v", f.templates, f.keys, f.volumes)
 	}
-	for _, s := range append(swept, driver.Stray{Kind: "volume", ID: "vol-ours"}) {
+	for _, s := range append(swept, driver.Leftover{Kind: "volume", ID: "vol-ours"}) {
 		if err := c.Remove(t.Context(), s); err != nil {
 			t.Errorf("again: %v", err)
 		}
@@ -239,6 +244,17 @@ func TestFindImages(t *testing.T) {
 	}
 }
 
+// metadata is an instance's metadata service, as far as it says the region.
+type metadata struct{}
+
+func (metadata) Do(r *http.Request) (*http.Response, error) {
+	body := `{"region": "eu-north-1"}`
+	if r.Method == http.MethodPut {
+		body = "token"
+	}
+	return &http.Response{StatusCode: 200, Header: http.Header{"X-Aws-Ec2-Metadata-Token-Ttl-Seconds": {"60"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+}
+
 func TestOpen(t *testing.T) {
 	t.Run("what cannot be is refused, with what to do", func(t *testing.T) {
 		for keys, kind := range map[string]drover.ErrorKind{
@@ -251,6 +267,18 @@ func TestOpen(t *testing.T) {
 		}
 		if _, err := open(t.Context(), options(t, "a b", "", t.TempDir()), newFake()); err == nil {
 			t.Error("a fleet with a space")
+		}
+	})
+	t.Run("the region is the one that this host is in, if nothing else says it", func(t *testing.T) {
+		o := options(t, "fleet", "", t.TempDir())
+		o.Decode = drivertest.Options(t, "aws", "ec2", "fleet", "", t.TempDir()).Decode
+		if _, err := open(t.Context(), o, newFake()); drover.KindOf(err) != drover.KindInvalid {
+			t.Errorf("without a region: %v", err)
+		}
+		t.Setenv("AWS_EC2_METADATA_DISABLED", "false")
+		c, err := open(t.Context(), o, metadata{})
+		if err != nil || c.(*cloud).api.config.Region != "eu-north-1" {
+			t.Errorf("%v, %v", c, err)
 		}
 	})
 	t.Run("no credentials are told as that, and calls nobody at first", func(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
+	"drover/driver/middleware"
 )
 
 // moto starts moto's server, an imitation of AWS by others, and returns where it is.
@@ -111,7 +112,7 @@ func TestConformanceOfMoto(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			return driver.WithImages(c, map[drover.Arch]string{"": "amazon/amzn2-ami-hvm-2*"}), nil
+			return middleware.WithImages(c, map[drover.Arch]string{"": "amazon/amzn2-ami-hvm-2*"}), nil
 		},
 		Fleet: "check", Patience: 30 * time.Second, NoLogin: true,
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -12,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 	"drover/internal/logkey"
 )
 
@@ -38,36 +39,19 @@ type subnet struct {
 	Zone string `json:"zone"`
 }
 
-// Offerings are EC2's types in the zones that have a subnet, as far as they have a price, and the types by hand. A type by hand takes the place
-// of EC2's of the same name.
+// Offerings are EC2's types in the zones that have a subnet, as far as they have a price, and the types by hand.
 func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	zones, err := c.zones(ctx)
 	if err != nil {
-		return nil, classify("list subnets", err)
+		return nil, errs.Classify("list subnets", err)
 	}
-	all, err := driver.ByHand(c.config.Types, driver.Listing{
-		Cloud: c.o.Name, Zones: zones, Markets: c.config.Markets, Discount: c.config.Discount, Default: drover.Resources{Arch: "amd64"},
+	return c.config.Offerings(ctx, kit.Catalogue{
+		Cloud: c.o.Name, Zones: zones, Keys: c.config.MarketKeys, Own: func(ctx context.Context) ([]drover.Offering, error) { return c.listed(ctx, zones) },
+		Complete: func(o *drover.Offering) {
+			c.addVolumes(o)
+			o.QuotaGroup = quotaGroup(o.Type.ProviderType, o.Market)
+		},
 	})
-	if err != nil || !c.config.ListTypes {
-		return c.complete(all), err
-	}
-	listed, err := c.listed(ctx, zones)
-	if err != nil {
-		return nil, err
-	}
-	return c.complete(driver.Beside(c.config.Types, all, listed)), nil
-}
-
-// complete says of each offering under which quota it counts, and what its volumes cost.
-func (c *cloud) complete(all []drover.Offering) []drover.Offering {
-	for i, o := range all {
-		all[i] = c.withVolumes(o)
-		all[i].QuotaGroup = quotaGroup(o.Type.ProviderType, o.Market)
-	}
-	return all
 }
 
 // listed is EC2's own types in these zones.
@@ -75,7 +59,7 @@ func (c *cloud) listed(ctx context.Context, zones []string) (all []drover.Offeri
 	known, typesErr := c.types.Get(ctx)
 	prices, pricesErr := c.prices(ctx)
 	if err := errors.Join(typesErr, pricesErr); err != nil {
-		return nil, classify("list types and prices", err)
+		return nil, errs.Classify("list types and prices", err)
 	}
 	for name, t := range known {
 		if t.Metal && !c.config.BareMetal {
@@ -84,7 +68,7 @@ func (c *cloud) listed(ctx context.Context, zones []string) (all []drover.Offeri
 		for _, zone := range t.Zones {
 			for _, market := range t.Markets {
 				price, ok := prices.of(name, zone, market)
-				if ok && slices.Contains(zones, zone) && slices.Contains(c.config.Markets, market) {
+				if ok && slices.Contains(zones, zone) && c.config.Wants(market) {
 					offered := drover.InstanceType{Name: name, ProviderType: name, Resources: t.Resources}
 					all = append(all, drover.Offering{Cloud: c.o.Name, Zone: zone, Type: offered, Market: market, Price: price})
 				}
@@ -208,4 +192,51 @@ func (c *cloud) zones(ctx context.Context) (zones []string, err error) {
 	}
 	slices.Sort(zones)
 	return slices.Compact(zones), err
+}
+
+// family is types that share a quota of vCPUs. The codes are those of Service Quotas; see "Amazon EC2 instance type quotas" in Amazon's guide
+// to instance types: https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html.
+type family struct {
+	name     string
+	series   []string // what the names of its types begin with: before the generation, or with it
+	onDemand string   // the quota's code
+	spot     string
+}
+
+// families are shown in docs/clouds/ec2.md. The first that has a type counts.
+var families = []family{
+	{"standard", []string{"a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z"}, "L-1216C47A", "L-34B43A08"},
+	{"f", []string{"f"}, "L-74FC7D96", "L-88CF9481"},
+	{"g", []string{"g", "gr", "vt"}, "L-DB2E81BA", "L-3819A6DF"},
+	{"p5", []string{"p5"}, "L-417A185B", "L-C4BD4855"}, // a quota of its own on spot alone
+	{"p", []string{"p"}, "L-417A185B", "L-7212CCBC"},
+	{"x", []string{"x"}, "L-7295265B", "L-E3A00192"},
+	{"inf", []string{"inf"}, "L-1945791B", "L-B5D1601B"},
+	{"trn", []string{"trn"}, "L-2C3B7624", "L-6B0D517C"},
+	{"dl", []string{"dl"}, "L-6E869C2A", "L-85EED4F7"},
+	{"hpc", []string{"hpc"}, "L-F7808C92", ""},
+	{"u", []string{"u", "u-"}, "L-43DA4232", ""},
+}
+
+// quotaGroup names the quota under which a type counts in a market. A series that is not known has one of its own, by its name.
+func quotaGroup(providerType string, m drover.Market) string {
+	series := seriesOf(providerType)
+	generation := providerType[:min(len(series)+1, len(providerType))]
+	for _, f := range families {
+		switch {
+		case !slices.Contains(f.series, series) && !slices.Contains(f.series, generation):
+		case m == drover.Spot && f.spot != "":
+			return f.spot
+		case m == drover.Spot:
+			return f.name + "-spot"
+		default:
+			return f.onDemand
+		}
+	}
+	return series + "-" + string(m)
+}
+
+// seriesOf is what stands before the generation: c of c7g.large, and u- of u-6tb1.metal.
+func seriesOf(providerType string) string {
+	return providerType[:max(0, strings.IndexAny(providerType+"0", "0123456789"))]
 }

@@ -23,11 +23,9 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 	"drover/internal/kept"
 )
-
-// maxUserData is how much user data EC2 takes, before it is encoded.
-const maxUserData = 16 << 10
 
 // longestFleet is what the names of our key pairs and launch templates, of at most 128 characters, can hold.
 const longestFleet = 64
@@ -36,7 +34,7 @@ const longestFleet = 64
 const listLag = 5 * time.Minute
 
 type cloud struct {
-	driver.Planted
+	kit.Planted
 
 	o      driver.Options
 	config Config
@@ -47,8 +45,8 @@ type cloud struct {
 	spotPrices *kept.Value[map[string]map[string]drover.Money]
 	subnets    *kept.Value[[]subnet]
 	endings    *endings
-	made       driver.Known[struct{}] // shared resources that are there, by name
-	images     driver.Known[image]    // by id
+	made       kit.Cache[struct{}] // shared resources that are there, by name
+	images     kit.Cache[image]    // by id
 
 	mu     sync.Mutex
 	buried map[string]time.Time // when instances were destroyed that may have been taken back, by id; guarded by mu
@@ -60,10 +58,10 @@ func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) { return 
 // open does, over a client that stands for the network if there is one.
 func open(ctx context.Context, o driver.Options, client aws.HTTPClient) (driver.Cloud, error) {
 	var config Config
-	if err := o.Begin(longestFleet, &config); err != nil {
+	if err := kit.Begin(&o, longestFleet, &config); err != nil {
 		return nil, err
 	}
-	api, err := connect(ctx, config, client, driver.Gate{Budget: driver.NewBudget(rates, config.CallRate), Metric: o.Metric})
+	api, err := connect(ctx, config, client, kit.Gate{Limiter: kit.NewRateLimiter(rates, config.CallRate), Metric: o.Metric})
 	if err != nil {
 		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
 	}
@@ -87,7 +85,7 @@ func (c *cloud) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffEnds, Notices: driver.NoticesEC2,
 		Init: runs, MaxInit: most, Template: true, ManyCandidates: true, StopStart: true, GrowDisk: true,
-		Describe: true, ListLag: listLag,
+		Describe: true, ListLag: listLag, NodeID: "aws:///{zone}/{id}",
 		Billing: drover.Billing{Least: time.Minute},
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -36,7 +35,7 @@ func (p priceList) of(name, zone string, m drover.Market) (price drover.Money, o
 
 // prices are all that are known. Spot prices are not asked for if none is wanted.
 func (c *cloud) prices(ctx context.Context) (p priceList, err error) {
-	if p.onDemand, err = c.listPrices.Get(ctx); err != nil || !c.wantsSpot() {
+	if p.onDemand, err = c.listPrices.Get(ctx); err != nil || !c.config.Wants(drover.Spot) {
 		return p, err
 	}
 	p.spot, err = c.spotPrices.Get(ctx)
@@ -168,20 +167,17 @@ func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m d
 	}
 	history, err := c.spotHistory(ctx, in)
 	if err != nil {
-		return nil, classify("list spot prices", err)
+		return nil, errs.Classify("list spot prices", err)
 	}
 	var all []driver.PricePoint
 	for _, h := range history {
 		price, err := money(aws.ToString(h.SpotPrice))
 		if err != nil {
-			return nil, classify("list spot prices", err)
+			return nil, errs.Classify("list spot prices", err)
 		}
-		price = c.withVolumes(drover.Offering{Price: price}).Price
-		all = append(all, driver.PricePoint{From: drover.TimeOf(aws.ToTime(h.Timestamp)), Price: price})
+		o := drover.Offering{Price: price}
+		c.addVolumes(&o)
+		all = append(all, driver.PricePoint{From: drover.TimeOf(aws.ToTime(h.Timestamp)), Price: o.Price})
 	}
 	return driver.SortPrices(all), nil
-}
-
-func (c *cloud) wantsSpot() bool {
-	return slices.Contains(c.config.Markets, drover.Spot)
 }

@@ -13,6 +13,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // template sees to it that the launch template, and the key pair in it, that the request needs are there, and returns its name. The name
@@ -37,7 +38,7 @@ func (c *cloud) template(ctx context.Context, r driver.CreateRequest) (string, e
 		})
 		return err
 	})
-	return name, classify("make launch template "+name, err)
+	return name, errs.Classify("make launch template "+name, err)
 }
 
 // keyPair is the name of the key pair that lets the fleet log in; it is imported if need be.
@@ -52,7 +53,7 @@ func (c *cloud) keyPair(ctx context.Context, public string) (string, error) {
 		})
 		return err
 	})
-	return name, classify("import key pair "+name, err)
+	return name, errs.Classify("import key pair "+name, err)
 }
 
 // nameOf is what a shared resource of this content is called.
@@ -64,7 +65,7 @@ func (c *cloud) nameOf(content string) string {
 // once makes a shared resource unless it is known to be there. That another controller was first is as good.
 func (c *cloud) once(ctx context.Context, name string, make func() error) error {
 	_, err := c.made.Get(ctx, name, func() (none struct{}, err error) {
-		if err = make(); kindOf(err) == drover.KindConflict {
+		if err = make(); errs.KindOf(err) == drover.KindConflict {
 			return none, nil
 		}
 		return none, err
@@ -74,7 +75,7 @@ func (c *cloud) once(ctx context.Context, name string, make func() error) error 
 
 // sharedTags are on what no single instance owns.
 func (c *cloud) sharedTags(of types.ResourceType) []types.TagSpecification {
-	tags := driver.Together(c.config.Tags, map[string]string{driver.TagFleet: c.o.Fleet})
+	tags := kit.MergeTags(c.config.Tags, map[string]string{driver.TagFleet: c.o.Fleet})
 	return []types.TagSpecification{{ResourceType: of, Tags: tagsOf(tags)}}
 }
 
@@ -103,7 +104,7 @@ func (c *cloud) templateData(raw, key string) (*types.RequestLaunchTemplateData,
 func readTemplate(raw string) (*types.RequestLaunchTemplateData, error) {
 	data := &types.RequestLaunchTemplateData{}
 	hint := `it is JSON, with the keys of RequestLaunchTemplateData in the EC2 API, such as {"EbsOptimized": true}`
-	if err := driver.DecodeTemplate(raw, data, hint); err != nil {
+	if err := kit.DecodeTemplate(raw, data, hint); err != nil {
 		return nil, err
 	}
 	if data.UserData != nil || data.ImageId != nil || data.InstanceType != "" || data.InstanceMarketOptions != nil {

@@ -11,6 +11,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // The calls that a program may have beyond what every program has.
@@ -68,9 +69,9 @@ func (c *cloud) call(ctx context.Context, name string, args, result any) (err er
 // Offerings are those of the configuration, else the program's.
 func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 	if len(c.config.Types) > 0 {
-		listing := driver.Listing{Cloud: c.o.Name, Zones: c.config.Zones, Markets: c.config.Markets, Discount: c.config.SpotDiscount,
+		listing := kit.StaticOptions{Cloud: c.o.Name, Zones: c.config.Zones, Markets: c.config.Markets, Discount: c.config.SpotDiscount,
 			Default: drover.Resources{CPU: 1000, Memory: drover.GiB, Disk: 10 * drover.GiB, Arch: "amd64"}}
-		all, err := driver.ByHand(c.config.Types, listing)
+		all, err := kit.StaticOfferings(c.config.Types, listing)
 		if err == nil {
 			err = ctx.Err()
 		}
@@ -130,10 +131,10 @@ func (c *cloud) createArgs(r driver.CreateRequest) createArgs {
 		r.HostKey = drover.Secret{}
 	}
 	if c.can.Init == driver.InitCloud {
-		args.UserData = driver.UserData(r).Reveal()
+		args.UserData = kit.UserData(r).Reveal()
 		return args
 	}
-	for _, script := range driver.Scripts(r) {
+	for _, script := range kit.Scripts(r) {
 		args.Scripts = append(args.Scripts, script.Reveal())
 	}
 	return args
@@ -254,8 +255,8 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 	return all, nil
 }
 
-// Strays asks the program what is left over, if it knows.
-func (c *cloud) Strays(ctx context.Context, _ string) ([]driver.Stray, error) {
+// Leftovers asks the program what is left over, if it knows.
+func (c *cloud) Leftovers(ctx context.Context, _ string) ([]driver.Leftover, error) {
 	if !slices.Contains(c.calls, callStrays) {
 		return nil, nil
 	}
@@ -263,21 +264,21 @@ func (c *cloud) Strays(ctx context.Context, _ string) ([]driver.Stray, error) {
 	if err := c.call(ctx, callStrays, nil, &said); err != nil {
 		return nil, err
 	}
-	if said.Strays == nil {
+	if said.Leftovers == nil {
 		return nil, unclear("strays: there is no list of them")
 	}
-	var all []driver.Stray
-	for _, s := range *said.Strays {
+	var all []driver.Leftover
+	for _, s := range *said.Leftovers {
 		if err := checkText("id", s.ID); err != nil || s.ID == "" || checkText("kind", s.Kind) != nil || checkTags(s.Tags) != nil {
 			return nil, unclear("strays: %.40q of kind %.40q cannot be", s.ID, s.Kind)
 		}
-		all = append(all, driver.Stray{Kind: s.Kind, ID: s.ID, Tags: s.Tags, Created: timeOf(s.Created), Shared: s.Shared})
+		all = append(all, driver.Leftover{Kind: s.Kind, ID: s.ID, Tags: s.Tags, Created: timeOf(s.Created), Shared: s.Shared})
 	}
 	return all, nil
 }
 
 // Remove takes a stray away.
-func (c *cloud) Remove(ctx context.Context, s driver.Stray) error {
+func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
 	said := stray{Kind: s.Kind, ID: s.ID, Tags: s.Tags, Shared: s.Shared}
 	if s.Created != 0 {
 		at := s.Created.Std().UTC().Truncate(time.Second)

@@ -17,6 +17,7 @@ import (
 	"drover/driver"
 	"drover/driver/drivertest"
 	"drover/driver/external"
+	"drover/driver/middleware"
 	"drover/internal/config"
 )
 
@@ -42,7 +43,7 @@ func TestConformance(t *testing.T) {
 					if err != nil {
 						return nil, err
 					}
-					return driver.Own(c, fleet), nil
+					return middleware.ForFleet(c, fleet), nil
 				},
 				Fleet:    "suite-" + string(protocol),
 				Patience: time.Minute,
@@ -63,6 +64,7 @@ func TestOpen(t *testing.T) {
 		{"words that are not known are refused", "", `{"result": {"host_keys": "whispered"}}`, "whispered"},
 		{"a billing period is at most an hour", "", `{"result": {"billing_period_seconds": 7200}}`, "billing_period_seconds is 7200"},
 		{"so are calls that are not known", "", `{"result": {"calls": ["dance"]}}`, "dance"},
+		{"nodes are called differently", "", `{"result": {"node_id": "ours://all"}}`, `node_id is "ours://all", which is not such as ours://{zone}/{id}`},
 		{"lists lag by a duration", "", `{"result": {"list_lag": "soon"}}`, `list_lag is "soon", which is not a duration from 0s to 1h0m0s`},
 		{"not by less than nothing", "", `{"result": {"list_lag": "-1s"}}`, "list_lag"},
 		{"and not for ever", "", `{"result": {"list_lag": "2h"}}`, "list_lag"},
@@ -132,7 +134,7 @@ printf '%s %s\n' "$1" "$request" >"$0.got"; echo '`+tt.said+`'`)
 			if err != nil {
 				t.Fatal(err)
 			}
-			describer, _ := driver.As[driver.Describer](driver.Own(c, "f"))
+			describer, _ := driver.As[driver.Describer](middleware.ForFleet(c, "f"))
 			in, err := describer.Describe(t.Context(), "a")
 			switch {
 			case tt.want == "" && (err != nil || in.ID != "a" || in.State != driver.Stopped):

@@ -21,6 +21,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // Config is the driver's part of the configuration.
@@ -29,10 +30,10 @@ type Config struct {
 	Protocol     Protocol          `yaml:"protocol" doc:"call: started for each call; stream: started once, and answers many"`
 	Timeout      time.Duration     `yaml:"timeout" doc:"how long one call may take"`
 	Options      map[string]string `yaml:"options" doc:"passed to the program as they are"`
-	Types        []driver.Type     `yaml:"types" doc:"what is offered; left out: the program is asked"`
+	Types        []kit.Type        `yaml:"types" doc:"what is offered; left out: the program is asked"`
 	Zones        []string          `yaml:"zones"`
 	Markets      []drover.Market   `yaml:"markets"`
-	SpotDiscount driver.Percent    `yaml:"spot_discount"`
+	SpotDiscount kit.Percent       `yaml:"spot_discount"`
 }
 
 // Protocol is how a program is spoken to.

@@ -114,7 +114,7 @@ type (
 		Images *[]image `json:"images"`
 	}
 	leftovers struct {
-		Strays *[]stray `json:"strays"`
+		Leftovers *[]stray `json:"strays"`
 	}
 
 	instance struct {
@@ -244,6 +244,9 @@ func (o opened) check() (driver.Capabilities, error) {
 	}
 	if can.HostKeys == driver.HostKeysVerified && !slices.Contains(o.Calls, callVerify) {
 		return can, fmt.Errorf("host_keys are verified, and it has no call %s", callVerify)
+	}
+	if id := can.NodeID; id != "" && (len(id) > longest || !strings.Contains(id, "://") || !strings.Contains(id, "{id}") && !strings.Contains(id, "{name}")) {
+		return can, fmt.Errorf("node_id is %.40q, which is not such as ours://{zone}/{id}", id)
 	}
 	can.MaxInit = max(0, can.MaxInit)
 	return can, nil

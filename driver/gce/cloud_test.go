@@ -2,7 +2,6 @@ package gce
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -14,7 +13,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
-	"drover/internal/config"
+	"drover/driver/middleware"
 )
 
 const debian = "projects/debian-cloud/global/images/debian-12-bookworm-v20260201"
@@ -37,11 +36,7 @@ func imitateIn(t testing.TB, f http.RoundTripper, keys, folder string) *cloud {
 func options(t testing.TB, fleet, keys, folder string) driver.Options {
 	t.Helper()
 	t.Setenv("GOOGLE_CLOUD_PROJECT", "")
-	c, err := config.Parse("drover.yaml", []byte("version: 1\nclouds: {google: {driver: gce, project: lab-1, region: us-central1, "+keys+"}}\n"), folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return driver.Options{Name: "google", Fleet: fleet, Folder: folder, Log: slog.New(slog.DiscardHandler), Decode: c.Clouds[0].Decode}
+	return drivertest.Options(t, "google", "gce", fleet, "project: lab-1, region: us-central1, "+keys, folder)
 }
 
 // request asks for one instance of the first type, on demand, unless a candidate is given.
@@ -117,7 +112,7 @@ func TestConformance(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			return driver.WithImages(c, map[drover.Arch]string{"": "debian-cloud/family/debian-12", "arm64": "debian-cloud/family/debian-12-arm64"}), nil
+			return middleware.WithImages(c, map[drover.Arch]string{"": "debian-cloud/family/debian-12", "arm64": "debian-cloud/family/debian-12-arm64"}), nil
 		},
 		Fleet: "check", Patience: 10 * time.Second, NoLogin: true, Many: 5,
 	})
@@ -128,4 +123,8 @@ func TestConformance(t *testing.T) {
 			t.Errorf("instance %s is left over", id)
 		}
 	}
+}
+
+func TestNode(t *testing.T) {
+	drivertest.Node(t, imitate(t, newFake(), ""), driver.Instance{ID: "us-central1-a/lab-1", Zone: "us-central1-a"}, "gce://lab-1/us-central1-a/lab-1")
 }

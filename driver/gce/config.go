@@ -1,14 +1,18 @@
 package gce
 
 import (
-	"fmt"
+	"cmp"
 	"regexp"
 	"strings"
 	"time"
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
+
+// maxUserData is how large one value of an instance's metadata may be: see "Metadata limitations" in Google's guide to Compute Engine.
+const maxUserData = 256 << 10
 
 // Config is the driver's part of the configuration.
 type Config struct {
@@ -27,13 +31,12 @@ type Config struct {
 	Init   initBy            `yaml:"init" doc:"startup-script or cloud-init: what the image runs at its first boot"`
 	Labels map[string]string `yaml:"labels" doc:"on all that is made, beside Drover's own"`
 
-	DiskType  string          `yaml:"disk_type" doc:"of the boot disk, such as pd-ssd; left out: hyperdisk-balanced for series of the fourth generation, else pd-balanced"`
-	DiskPrice *drover.Money   `yaml:"disk_price" doc:"of a GiB of it a month; left out: as Google's price list has it"`
-	MaxRun    time.Duration   `yaml:"max_run" doc:"when Google ends an instance in any case, deleting it; left out: never"`
-	Markets   []drover.Market `yaml:"markets" doc:"on_demand, spot; left out: both"`
-	ListTypes bool            `yaml:"list_types" doc:"whether Google's own types are offered, with its prices"`
-	Types     []driver.Type   `yaml:"types" doc:"types by hand, beside or in place of Google's own"`
-	Discount  driver.Percent  `yaml:"spot_discount" doc:"of types by hand without a spot price"`
+	DiskType  string        `yaml:"disk_type" doc:"of the boot disk, such as pd-ssd; left out: hyperdisk-balanced for series of the fourth generation, else pd-balanced"`
+	DiskPrice *drover.Money `yaml:"disk_price" doc:"of a GiB of it a month; left out: as Google's price list has it"`
+	MaxRun    time.Duration `yaml:"max_run" doc:"when Google ends an instance in any case, deleting it; left out: never"`
+
+	kit.TypeKeys
+	kit.MarketKeys
 }
 
 // initBy is what runs at an image's first boot.
@@ -45,24 +48,18 @@ const (
 )
 
 // UnmarshalText reads the name.
-func (i *initBy) UnmarshalText(b []byte) error {
-	if *i = initBy(b); *i != initScript && *i != initCloud {
-		return fmt.Errorf("%q is neither %s nor %s", b, initScript, initCloud)
-	}
-	return nil
-}
+func (i *initBy) UnmarshalText(b []byte) error { return kit.OneOf(i, b, initScript, initCloud) }
 
 // Default is what holds where nothing is said.
 func (c *Config) Default() {
 	*c = Config{
-		CallRate: 1, Network: "default", PublicAddress: true, User: "drover", Init: initScript, ListTypes: true, Discount: 60,
-		Markets: []drover.Market{drover.OnDemand, drover.Spot},
+		CallRate: 1, Network: "default", PublicAddress: true, User: "drover", Init: initScript,
+		TypeKeys: kit.DefaultTypes(), MarketKeys: kit.DefaultMarkets(),
 	}
 }
 
 var (
 	userName = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
-	labelKey = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
 	region   = regexp.MustCompile(`^[a-z]+-[a-z]+[0-9]+$`)
 )
 
@@ -75,25 +72,16 @@ const (
 // FirstBoot says what an instance can be given for its first boot, and how much of it: as long as nothing is said of the image, either may be right.
 func (c Config) FirstBoot() (runs driver.Init, most int) {
 	if c.Init == initScript {
-		return driver.InitShell, maxMetadata
+		return driver.InitShell, maxUserData
 	}
-	return driver.InitCloud, maxMetadata
+	return driver.InitCloud, maxUserData
 }
 
 // Check finds what the types of the fields cannot.
 func (c *Config) Check() error {
-	if err := driver.CheckMarkets(c.Markets); err != nil {
-		return err
-	}
 	for _, z := range c.Zones {
 		if !strings.HasPrefix(z, c.Region+"-") {
 			return drover.Errorf(drover.KindInvalid, "zones: %s is not in region %s", z, c.Region).WithHint("a cloud is one region: give another region a cloud of its own")
-		}
-	}
-	for k, v := range c.Labels {
-		if !labelKey.MatchString(k) || !labelValue.MatchString(v) || strings.HasPrefix(k, "drover-") {
-			return drover.Errorf(drover.KindInvalid, "labels: %.80q: %.80q cannot be one", k, v).
-				WithHint("both have up to 63 small letters, digits, dashes and underscores; a key begins with a letter, and not with drover-")
 		}
 	}
 	switch run := c.MaxRun; {
@@ -103,8 +91,6 @@ func (c *Config) Check() error {
 		return drover.Errorf(drover.KindInvalid, "user: %.40q cannot be one", c.User).WithHint("write small letters, digits, dashes and underscores")
 	case run != 0 && (run < shortestRun || run > longestRun):
 		return drover.Errorf(drover.KindInvalid, "max_run: it is from %v to %v", shortestRun, longestRun)
-	case !c.ListTypes && len(c.Types) == 0:
-		return drover.Errorf(drover.KindInvalid, "list_types: without Google's types and without any by hand nothing can be rented")
 	}
-	return nil
+	return cmp.Or(c.CheckTypes(), c.CheckMarkets(), labelRules.Check("labels", c.Labels))
 }

@@ -15,6 +15,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // settleTime is how long an operation is awaited: Google says within seconds that a zone or a quota is used up. What it says later it says by
@@ -29,29 +30,25 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	doing := "create instance " + r.Name
 	var none driver.Candidate
 	if err := c.check(r); err != nil {
-		return driver.Instance{}, none, classify(doing, "", err)
+		return driver.Instance{}, none, errs.Classify(doing, err)
 	}
 	taken := r.Candidates[0]
 	made, err := c.resource(ctx, r, taken)
 	if err != nil {
-		return driver.Instance{}, none, classify(doing, "", err)
+		return driver.Instance{}, none, errs.Classify(doing, err)
 	}
 	begun, err := c.api.insert(ctx, taken.Zone, c.token(r.Name, "insert"), made)
 	err = c.settle(ctx, taken.Zone, begun, err)
-	switch kindOf(err) {
-	case drover.KindConflict:
+	if errs.KindOf(err) == drover.KindConflict {
 		in, err := c.recall(ctx, r, taken.Zone, made.Name)
-		return in, driver.Candidate{ProviderType: in.ProviderType, Zone: in.Zone, Market: in.Market}, classify(doing, "", err)
-	case drover.KindNotFound: // something that it names: a type, an image, a network
-		said, _ := saidBy(err)
-		err = drover.Errorf(drover.KindInvalid, "%s", said)
+		return in, in.Candidate(), errs.Classify(doing, err)
 	}
 	if err != nil {
-		return driver.Instance{}, none, classify(doing, taken.Market, err)
+		return driver.Instance{}, none, errs.ClassifyCreate(doing, taken.Market, err)
 	}
 	made.Zone, made.Status = taken.Zone, "PROVISIONING"
 	in := c.instanceOf(made)
-	in.Tags = tagsOf(made.Labels)
+	in.Tags = labels.Read(made.Labels)
 	return in, taken, nil
 }
 
@@ -88,7 +85,7 @@ func (c *cloud) settle(ctx context.Context, zone string, begun *op, err error) e
 		switch {
 		case err == nil:
 			begun = next
-		case ctx.Err() == nil && short.Err() != nil, isLimit(err), kindOf(err) == drover.KindNotFound: // it goes on, or is long over
+		case ctx.Err() == nil && short.Err() != nil, isLimit(err), errs.KindOf(err) == drover.KindNotFound: // it goes on, or is long over
 			return nil
 		default:
 			return err
@@ -100,7 +97,7 @@ func (c *cloud) settle(ctx context.Context, zone string, begun *op, err error) e
 // isLimit reports whether a call was refused for its rate, by Google or here.
 func isLimit(err error) bool {
 	var refused *drover.Error
-	return kindOf(err) == drover.KindRateLimit || errors.As(err, &refused) && refused.Kind == drover.KindRateLimit
+	return errs.KindOf(err) == drover.KindRateLimit || errors.As(err, &refused) && refused.Kind == drover.KindRateLimit
 }
 
 // token is the request id of a call: a UUID that follows from the instance's name, so that Google knows the call again.
@@ -122,7 +119,7 @@ func (c *cloud) named(name string) string {
 // recall finds the instance that was asked for before.
 func (c *cloud) recall(ctx context.Context, r driver.CreateRequest, zone, name string) (driver.Instance, error) {
 	found, err := c.api.get(ctx, zone, name)
-	if kindOf(err) == drover.KindNotFound {
+	if errs.KindOf(err) == drover.KindNotFound {
 		return driver.Instance{}, drover.Errorf(drover.KindTransient, "it was there a moment ago, and is not to be seen")
 	}
 	if err != nil {
@@ -141,7 +138,7 @@ func (c *cloud) resource(ctx context.Context, r driver.CreateRequest, as driver.
 	if err != nil {
 		return nil, err
 	}
-	labels, err := labelsOf(r.Tags)
+	written, err := labelsOf(r.Tags)
 	if err != nil {
 		return nil, err
 	}
@@ -149,13 +146,13 @@ func (c *cloud) resource(ctx context.Context, r driver.CreateRequest, as driver.
 	if err != nil {
 		return nil, err
 	}
-	boot, err := c.bootDisk(ctx, r, as, labels)
+	boot, err := c.bootDisk(ctx, r, as, written)
 	if err != nil {
 		return nil, err
 	}
 	made.Name = c.named(r.Name)
 	made.MachineType = "zones/" + as.Zone + "/machineTypes/" + as.ProviderType
-	made.Labels = driver.Together(made.Labels, c.withOwn(labels))
+	made.Labels = kit.MergeTags(made.Labels, c.withOwn(written))
 	made.Metadata = mergedItems(made.Metadata, items)
 	made.Disks = append([]*compute.AttachedDisk{boot}, made.Disks...)
 	c.setScheduling(made, as.Market)
@@ -167,7 +164,7 @@ func (c *cloud) resource(ctx context.Context, r driver.CreateRequest, as driver.
 }
 
 // bootDisk is as large as is asked for, and at least as the image. It goes with the instance.
-func (c *cloud) bootDisk(ctx context.Context, r driver.CreateRequest, as driver.Candidate, labels map[string]string) (*compute.AttachedDisk, error) {
+func (c *cloud) bootDisk(ctx context.Context, r driver.CreateRequest, as driver.Candidate, written map[string]string) (*compute.AttachedDisk, error) {
 	size := r.Disk
 	if size > 0 {
 		least, err := c.imageSize(ctx, as.Image)
@@ -179,7 +176,7 @@ func (c *cloud) bootDisk(ctx context.Context, r driver.CreateRequest, as driver.
 	return &compute.AttachedDisk{
 		Boot: true, AutoDelete: true,
 		InitializeParams: &compute.AttachedDiskInitializeParams{
-			SourceImage: as.Image, Labels: c.withOwn(labels), DiskSizeGb: size.WholeGiB(),
+			SourceImage: as.Image, Labels: c.withOwn(written), DiskSizeGb: size.WholeGiB(),
 			DiskType: "zones/" + as.Zone + "/diskTypes/" + c.diskType(as.ProviderType),
 		},
 	}, nil

@@ -16,6 +16,8 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
+	"drover/driver/middleware"
 )
 
 // fail is the class of the error that a create ends with.
@@ -93,7 +95,7 @@ func TestWhatCouldNeverBe(t *testing.T) {
 		c := imitate(t, f, "")
 		noImage, tooLarge, elsewhere, unnamed := requestFor("one"), requestFor("one"), requestFor("one", candidate("n2-standard-2", "us-east1-b", drover.Spot)), requestFor("")
 		noImage.Candidates[0].Image = ""
-		tooLarge.UserInit = drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#", maxMetadata))
+		tooLarge.UserInit = drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#", maxUserData))
 		badTemplate, forbidden, sneaky, badTag, unknownImage := requestFor("one"), requestFor("one"), requestFor("one"), requestFor("one"), requestFor("one")
 		badTemplate.Template = `{"minCpuPlatfrom": "x"}`
 		forbidden.Template = `{"machineType": "x"}`
@@ -264,7 +266,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		if nic := in.NetworkInterfaces[0]; nic.Subnetwork != "regions/us-central1/subnetworks/jobs" || len(nic.AccessConfigs) > 0 || nic.Network != "" {
 			t.Errorf("network: %+v", nic)
 		}
-		if data["user-data"] != driver.UserData(r).Reveal() || data["startup-script"] != "" || data["ssh-keys"] != "admin:ssh-ed25519 AAAA fleet" || data["x"] != "y" {
+		if data["user-data"] != kit.UserData(r).Reveal() || data["startup-script"] != "" || data["ssh-keys"] != "admin:ssh-ed25519 AAAA fleet" || data["x"] != "y" {
 			t.Errorf("metadata: %v", data)
 		}
 		if s := in.Scheduling; s.MaxRunDuration.Seconds != 48*3600 || s.InstanceTerminationAction != "DELETE" || s.OnHostMaintenance != "TERMINATE" {
@@ -297,7 +299,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 
 func TestTemplatesAreFilledIn(t *testing.T) {
 	f := newFake()
-	c, err := driver.Customize(imitate(t, f, ""), driver.Custom{Template: `{"description": "{fleet}/{pool}/{name} in {zone} of {project}", "hostname": "{name}.{zone}.example"}`})
+	c, err := middleware.Customize(imitate(t, f, ""), middleware.Custom{Template: `{"description": "{fleet}/{pool}/{name} in {zone} of {project}", "hostname": "{name}.{zone}.example"}`})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,31 +337,31 @@ func TestStartup(t *testing.T) {
 func TestLabels(t *testing.T) {
 	tags := map[string]string{
 		driver.TagFleet: "lab", driver.TagHostKey: "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU", driver.TagPrice: "97000000", driver.TagName: "Lab-1",
-		"empty": "", "long": strings.Repeat("é", 100), "marked": mark + "x", "short": strings.Repeat("a", 63),
+		"empty": "", "long": strings.Repeat("é", 100), "marked": "_x_20", "short": strings.Repeat("a", 63),
 	}
-	labels, err := labelsOf(tags)
+	written, err := labelsOf(tags)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Run("every label is one that Google takes", func(t *testing.T) {
-		for k, v := range labels {
-			if !labelKey.MatchString(k) || !labelValue.MatchString(v) {
+		for k, v := range written {
+			if !labelRules.Key.MatchString(k) || !labelRules.Value.MatchString(v) {
 				t.Errorf("%q: %q", k, v)
 			}
 		}
-		if labels[driver.TagFleet] != "lab" || labels[driver.TagPrice] != "97000000" {
-			t.Errorf("what could stay as it is did not: %v", labels)
+		if written[driver.TagFleet] != "lab" || written[driver.TagPrice] != "97000000" {
+			t.Errorf("what could stay as it is did not: %v", written)
 		}
 	})
 	t.Run("and reads back as the tag that it was", func(t *testing.T) {
-		if diff := cmp.Diff(tags, tagsOf(labels)); diff != "" {
+		if diff := cmp.Diff(tags, labels.Read(written)); diff != "" {
 			t.Error(diff)
 		}
 	})
 	t.Run("what others wrote is taken as it is", func(t *testing.T) {
-		theirs := map[string]string{"a": mark + "!", "a--1": "b", "b--1": "c", "c--x": "d", "team--1": "e", "team": "f"}
-		got := tagsOf(theirs)
-		if got["b--1"] != "c" || got["c--x"] != "d" || got["team--1"] != "e" || got["team"] != "f" {
+		theirs := map[string]string{"a": "_!", "b--2": "c", "c--x": "d", "team--1": "e", "team": "f"}
+		got := labels.Read(theirs)
+		if got["a"] != "_!" || got["b--2"] != "c" || got["c--x"] != "d" || got["team--1"] != "e" || got["team"] != "f" {
 			t.Errorf("%v", got)
 		}
 	})

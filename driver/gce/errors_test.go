@@ -16,6 +16,7 @@ import (
 
 	"drover"
 	"drover/driver/drivertest"
+	"drover/driver/kit"
 )
 
 func TestPage(t *testing.T) {
@@ -58,108 +59,59 @@ var permissions = map[string][]string{
 	"cloudbilling.services.skus.list": nil,
 }
 
-func TestClasses(t *testing.T) {
-	page := drivertest.ReadPage(t, "gce")
-	t.Run("the page shows the table", func(t *testing.T) {
-		var want [][]string
-		for _, c := range classes {
-			want = append(want, []string{c.code, string(c.kind), string(c.scope)})
+func TestErrors(t *testing.T) {
+	drivertest.Errors(t, "gce", &errs, func(a kit.Answer) error { return ofCall(a) })
+	drivertest.Errors(t, "gce", &errs, func(a kit.Answer) error {
+		if a.Code == "" {
+			return nil // an operation has no status
 		}
-		page.Shows(t, "Errors", want)
-		page.Sourced(t, "Errors")
-	})
-	t.Run("every code of the page has its class, of a call and of an operation", func(t *testing.T) {
-		for _, row := range page.Rows(t, "Errors") {
-			code := strings.ReplaceAll(row[0], "*", "X")
-			for name, err := range map[string]error{"call": ofCall(code), "operation": ofOperation(code)} {
-				if err == nil {
-					continue // the other alone can say so
-				}
-				e := drover.AsError(classify("try it", drover.Spot, err), drover.KindInternal)
-				if string(e.Kind) != row[1] || string(e.Scope) != row[2] || !strings.HasPrefix(e.Message, "try it: "+code+": ") {
-					t.Errorf("%s of a %s: got %+v", code, name, e)
-				}
-			}
-		}
-	})
-	t.Run("no row is hidden by one before it", func(t *testing.T) {
-		for _, c := range classes {
-			if got, _ := classOf(strings.ReplaceAll(c.code, "*", "X")); got != c {
-				t.Errorf("%s is taken for %v", c.code, got)
-			}
-		}
-	})
-}
-
-// ofCall is an answer that says the code: as its reason, or as its status.
-func ofCall(code string) error {
-	e := &googleapi.Error{Code: 418, Message: "said so", Errors: []googleapi.ErrorItem{{Reason: code, Message: "said so"}}}
-	if metric, ok := strings.CutPrefix(code, "QUOTA_EXCEEDED "); ok {
-		e.Message, e.Errors[0].Reason = "Quota '"+metric+"' exceeded.  Limit: 8.0 in region us-central1.", "quotaExceeded"
-	}
-	if status, ok := strings.CutPrefix(code, "HTTP "); ok {
-		e.Errors = nil
-		fmt.Sscan(status, &e.Code)
-	}
-	return fmt.Errorf("wrapped: %w", e)
-}
-
-// ofOperation is an operation's error of the code; nil of a status.
-func ofOperation(code string) error {
-	if strings.HasPrefix(code, "HTTP ") {
-		return nil
-	}
-	e := &compute.OperationErrorErrors{Code: code, Message: "said so"}
-	if metric, ok := strings.CutPrefix(code, "QUOTA_EXCEEDED "); ok {
-		e.Code = "QUOTA_EXCEEDED"
-		e.ErrorDetails = []*compute.OperationErrorErrorsErrorDetails{{QuotaInfo: &compute.QuotaExceededInfo{MetricName: "compute.googleapis.com/" + strings.ToLower(metric)}}}
-	}
-	return outcome(&op{Error: &compute.OperationError{Errors: []*compute.OperationErrorErrors{e}}})
-}
-
-func TestClassify(t *testing.T) {
-	drivertest.Classifies(t, func(doing string, err error) error { return classify(doing, "", err) })
-	t.Run("types and quotas are of a market, subnets and projects are not", func(t *testing.T) {
-		for code, want := range map[string]drover.Market{
-			"ZONE_RESOURCE_POOL_EXHAUSTED": drover.Spot, "QUOTA_EXCEEDED N2_CPUS": drover.Spot, "IP_SPACE_EXHAUSTED": "", "QUOTA_EXCEEDED INSTANCES": "",
-		} {
-			if got := drover.AsError(classify("", drover.Spot, ofOperation(code)), ""); got.Market != want {
-				t.Errorf("%s: %+v", code, got)
-			}
-		}
+		return ofOperation(a)
 	})
 	t.Run("a quota's metric is read from the words, if nothing else says it", func(t *testing.T) {
 		err := outcome(&op{Error: &compute.OperationError{Errors: []*compute.OperationErrorErrors{{Code: "QUOTA_EXCEEDED", Message: "Quota 'CPUS_ALL_REGIONS' exceeded.  Limit: 12.0 globally."}}}})
-		if got := drover.AsError(classify("", "", err), ""); got.Scope != drover.ScopeAll || !strings.Contains(got.Message, "CPUS_ALL_REGIONS") {
+		if got := drover.AsError(errs.Classify("", err), ""); got.Scope != drover.ScopeAll || !strings.Contains(got.Message, "CPUS_ALL_REGIONS") {
 			t.Errorf("%+v", got)
 		}
 	})
 	t.Run("a rate limit says when: as Google does, else at the next minute", func(t *testing.T) {
 		now := time.Now()
-		e := drover.AsError(classify("", "", ofCall("rateLimitExceeded")), "")
+		e := drover.AsError(errs.Classify("", ofCall(kit.Answer{Code: "rateLimitExceeded"})), "")
 		if wait := e.RetryAt.Std().Sub(now); wait <= 0 || wait > time.Minute || e.RetryAt.Std().Second() != 0 {
 			t.Errorf("%+v", e)
 		}
-		e = drover.AsError(classify("", "", &googleapi.Error{Code: 429, Header: http.Header{"Retry-After": {"7"}}}), "")
+		e = drover.AsError(errs.Classify("", &googleapi.Error{Code: 429, Header: http.Header{"Retry-After": {"7"}}}), "")
 		if wait := e.RetryAt.Std().Sub(now); wait < 6*time.Second || wait > 9*time.Second {
 			t.Errorf("%+v", e)
-		}
-	})
-	t.Run("an answer that tells nothing is transient", func(t *testing.T) {
-		for _, err := range []error{&googleapi.Error{Code: 503}, &googleapi.Error{Code: 418, Errors: []googleapi.ErrorItem{{Reason: "teapot"}}}, ofOperation("WEIRD")} {
-			if got := drover.KindOf(classify("", "", err)); got != drover.KindTransient {
-				t.Errorf("%v: %s", err, got)
-			}
 		}
 	})
 	t.Run("credentials that are refused are told as that", func(t *testing.T) {
 		for status, want := range map[int]drover.ErrorKind{400: drover.KindAuthentication, 503: drover.KindTransient} {
 			err := fmt.Errorf("get token: %w", &auth.Error{Response: &http.Response{StatusCode: status}, Body: []byte("invalid_grant")})
-			if got := drover.KindOf(classify("", "", err)); got != want {
+			if got := drover.KindOf(errs.Classify("", err)); got != want {
 				t.Errorf("%d: %s", status, got)
 			}
 		}
 	})
 }
 
-func TestThePageHasTheListLag(t *testing.T) { drivertest.ShowsLag(t, "GCE", listLag) }
+// ofCall is an answer to a call: with the code as its reason, if it has one.
+func ofCall(a kit.Answer) error {
+	e := &googleapi.Error{Code: max(a.Status, 399), Message: a.Message}
+	if a.Code != "" {
+		e.Errors = []googleapi.ErrorItem{{Reason: a.Code}}
+	}
+	if metric, ok := strings.CutPrefix(a.Code, "QUOTA_EXCEEDED "); ok {
+		e.Message, e.Errors[0].Reason = a.Message+" Quota '"+metric+"' exceeded.  Limit: 8.0 in region us-central1.", "quotaExceeded"
+	}
+	return e
+}
+
+// ofOperation is the end of an operation that came to nothing.
+func ofOperation(a kit.Answer) error {
+	e := &compute.OperationErrorErrors{Code: a.Code, Message: a.Message}
+	if metric, ok := strings.CutPrefix(a.Code, "QUOTA_EXCEEDED "); ok {
+		e.Code = "QUOTA_EXCEEDED"
+		e.ErrorDetails = []*compute.OperationErrorErrorsErrorDetails{{QuotaInfo: &compute.QuotaExceededInfo{MetricName: "compute.googleapis.com/" + strings.ToLower(metric)}}}
+	}
+	return outcome(&op{Error: &compute.OperationError{Errors: []*compute.OperationErrorErrors{e}}})
+}

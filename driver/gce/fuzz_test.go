@@ -15,17 +15,17 @@ func FuzzLabels(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, key, value, other string) {
 		tags := map[string]string{key: value, "other": other}
-		labels, err := labelsOf(tags)
+		written, err := labelsOf(tags)
 		if err == nil {
-			for k, v := range labels {
-				if !labelKey.MatchString(k) || !labelValue.MatchString(v) {
+			for k, v := range written {
+				if !labelRules.Key.MatchString(k) || !labelRules.Value.MatchString(v) {
 					t.Errorf("%q: %q is no label", k, v)
 				}
 			}
-			if diff := cmp.Diff(tags, tagsOf(labels)); diff != "" {
+			if diff := cmp.Diff(tags, labels.Read(written)); diff != "" {
 				t.Error(diff)
 			}
 		}
-		tagsOf(map[string]string{key: value, key + joint + "1": other, "other": other})
+		labels.Read(map[string]string{key: value, key + labels.Joint + "2": other, "other": other})
 	})
 }

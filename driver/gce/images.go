@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"strings"
 
-	"google.golang.org/api/compute/v1"
-
 	"drover"
 	"drover/driver"
 )
@@ -55,15 +53,9 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 	if err != nil {
 		return nil, err
 	}
-	found, err := driver.Collect(func(token string) ([]*compute.Image, string, error) {
-		page, err := c.api.images(ctx, r.project, r.filter(), token)
-		if err != nil {
-			return nil, "", err
-		}
-		return page.Items, page.NextPageToken, nil
-	})
+	found, err := c.api.images(ctx, r.project, r.filter())
 	if err != nil {
-		return nil, classify("look for image "+ref, "", err)
+		return nil, errs.Classify("look for image "+ref, err)
 	}
 	var all []driver.Image
 	for _, i := range found {

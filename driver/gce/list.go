@@ -3,6 +3,7 @@ package gce
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"path"
 	"strings"
@@ -24,22 +25,15 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 	if err != nil {
 		return nil, nil // no label is like that, so nothing bears it
 	}
-	found, err := driver.Collect(func(token string) ([]*compute.Instance, string, error) {
-		page, err := c.api.instances(ctx, filter, token)
-		if err != nil {
-			return nil, "", err
-		}
-		some, err := c.ofRegion(page)
-		return some, page.NextPageToken, err
-	})
+	found, err := c.api.instances(ctx, c.config.Region, filter)
 	if err != nil {
-		return nil, classify(doing, "", err)
+		return nil, errs.Classify(doing, err)
 	}
 	all := make([]driver.Instance, 0, len(found))
 	for _, i := range found {
 		all = append(all, c.instanceOf(i))
 	}
-	return all, classify(doing, "", c.markReclaimed(ctx, found, all))
+	return all, errs.Classify(doing, c.markReclaimed(ctx, found, all))
 }
 
 // Describe asks for one instance.
@@ -47,43 +41,24 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	doing := "describe instance " + id
 	zone, name, err := split(id)
 	if err != nil {
-		return driver.Instance{}, classify(doing, "", err)
+		return driver.Instance{}, errs.Classify(doing, err)
 	}
 	found, err := c.api.get(ctx, zone, name)
 	if err != nil {
-		return driver.Instance{}, classify(doing, "", err)
+		return driver.Instance{}, errs.Classify(doing, err)
 	}
 	one := []driver.Instance{c.instanceOf(found)}
 	if err := c.markReclaimed(ctx, []*compute.Instance{found}, one); err != nil {
-		return driver.Instance{}, classify(doing, "", err)
+		return driver.Instance{}, errs.Classify(doing, err)
 	}
 	return one[0], nil
-}
-
-// ofRegion are a page's instances in the region. A page that lacks a zone of it is an error.
-func (c *cloud) ofRegion(page *compute.InstanceAggregatedList) (some []*compute.Instance, err error) {
-	for place, scoped := range page.Items {
-		if !strings.HasPrefix(path.Base(place), c.config.Region+"-") {
-			continue
-		}
-		if w := scoped.Warning; w != nil && w.Code == "UNREACHABLE" {
-			return nil, whole([]string{place})
-		}
-		some = append(some, scoped.Instances...)
-	}
-	for _, place := range page.Unreachables {
-		if strings.HasPrefix(path.Base(place), c.config.Region+"-") {
-			return nil, whole([]string{place})
-		}
-	}
-	return some, nil
 }
 
 // instanceOf translates an instance.
 func (c *cloud) instanceOf(i *compute.Instance) driver.Instance {
 	zone := path.Base(i.Zone)
 	in := driver.Instance{
-		ID: zone + "/" + i.Name, Zone: zone, Tags: tagsOf(i.Labels), ProviderType: path.Base(i.MachineType),
+		ID: zone + "/" + i.Name, Zone: zone, Tags: labels.Read(i.Labels), ProviderType: path.Base(i.MachineType),
 		Market: drover.OnDemand, State: stateOf(i.Status), Created: at(i.CreationTimestamp),
 	}
 	if s := i.Scheduling; s != nil && (s.ProvisioningModel == "SPOT" || s.Preemptible) {
@@ -143,13 +118,7 @@ func (c *cloud) markReclaimed(ctx context.Context, found []*compute.Instance, al
 
 // preemptions are the last of each instance in a zone, by its name.
 func (c *cloud) preemptions(ctx context.Context, zone string) (map[string]drover.Time, error) {
-	found, err := driver.Collect(func(token string) ([]*op, string, error) {
-		page, err := c.api.operations(ctx, zone, fmt.Sprintf("operationType = %q", preemption), token)
-		if err != nil {
-			return nil, "", err
-		}
-		return page.Items, page.NextPageToken, nil
-	})
+	found, err := c.api.operations(ctx, zone, fmt.Sprintf("operationType = %q", preemption))
 	times := map[string]drover.Time{}
 	for _, o := range found {
 		name := path.Base(o.TargetLink)
@@ -166,18 +135,18 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	if err != nil {
 		return err
 	}
-	labels, err := labelsOf(tags)
+	written, err := labelsOf(tags)
 	if err != nil {
-		return classify(doing, "", err)
+		return errs.Classify(doing, err)
 	}
 	found, err := c.api.get(ctx, zone, name)
 	if err != nil {
-		return classify(doing, "", err)
+		return errs.Classify(doing, err)
 	}
 	_, err = c.api.setLabels(ctx, zone, name, &compute.InstancesSetLabelsRequest{
-		LabelFingerprint: found.LabelFingerprint, Labels: c.withOwn(labels),
+		LabelFingerprint: found.LabelFingerprint, Labels: c.withOwn(written),
 	})
-	return classify(doing, "", err)
+	return errs.Classify(doing, err)
 }
 
 // split are the zone and the name that are an instance's id.
@@ -187,4 +156,33 @@ func split(id string) (zone, name string, err error) {
 		return "", "", drover.Errorf(drover.KindNotFound, "there is no instance %.80q: an id is ZONE/NAME", id)
 	}
 	return zone, name, nil
+}
+
+// hostKeys is where Google's agent on an instance writes the host keys, as it boots.
+const hostKeys = "hostkeys/"
+
+// VerifyHostKey asks Google for the host keys that the instance told it.
+func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, _ []byte) error {
+	if c.config.Init == initCloud {
+		return drover.Errorf(drover.KindUnsupported, "host keys are planted, not asked for")
+	}
+	zone, name, err := split(in.ID)
+	if err != nil {
+		return err
+	}
+	told, err := c.api.guest(ctx, zone, name, hostKeys)
+	switch {
+	case errs.KindOf(err) == drover.KindNotFound:
+		return drover.Errorf(drover.KindTransient, "instance %s has not told its host keys yet", in.ID)
+	case err != nil:
+		return errs.Classify("ask for the host keys of instance "+in.ID, err)
+	case told.QueryValue == nil || len(told.QueryValue.Items) == 0:
+		return drover.Errorf(drover.KindTransient, "instance %s has not told its host keys yet", in.ID)
+	}
+	for _, item := range told.QueryValue.Items {
+		if item.Value == base64.StdEncoding.EncodeToString(key) {
+			return nil
+		}
+	}
+	return drover.Errorf(drover.KindHostKey, "instance %s has other host keys", in.ID)
 }

@@ -12,6 +12,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 func TestList(t *testing.T) {
@@ -48,7 +49,7 @@ func TestList(t *testing.T) {
 		if all, err := c.List(t.Context(), nil); len(all) != 2 || err != nil {
 			t.Errorf("a zone of no concern: %v, %v", all, err)
 		}
-		c.api.budget = driver.NewBudget(map[string]driver.Rate{rateHeavy: {Burst: 1, PerSecond: 1}}, 1)
+		c.api.gate.Limiter = kit.NewRateLimiter(map[string]kit.Rate{rateHeavy: {Burst: 1, PerSecond: 1}}, 1)
 		if all, err := c.List(t.Context(), nil); all != nil || drover.KindOf(err) != drover.KindRateLimit {
 			t.Errorf("%v, %v", all, err)
 		}
@@ -215,16 +216,16 @@ func TestSweep(t *testing.T) {
 	}
 	f.disks["us-central1-a/data"], f.disks["us-central1-b/data"] = disk("fleet", "us-central1-a", nil), disk("fleet", "us-central1-b", []any{"one"})
 	f.disks["us-east1-b/data"], f.disks["us-central1-c/data"] = disk("fleet", "us-east1-b", nil), disk("theirs", "us-central1-c", nil)
-	swept, err := driver.Sweep(t.Context(), c, "fleet", drover.TimeOf(time.Now()), driver.Living)
+	swept, err := driver.Reap(t.Context(), c, "fleet", drover.TimeOf(time.Now()), driver.Active)
 	if len(swept) != 1 || err != nil || len(f.disks) != 3 || f.disks["us-central1-a/data"] != nil {
 		t.Errorf("%v, %v, left: %v", swept, err, f.disks)
 	}
-	for _, s := range append(swept, driver.Stray{Kind: strayDisk, ID: "us-central1-b/data"}) {
+	for _, s := range append(swept, driver.Leftover{Kind: leftoverDisk, ID: "us-central1-b/data"}) {
 		if err := c.Remove(t.Context(), s); err != nil {
 			t.Errorf("again, or in use: %v", err)
 		}
 	}
-	if err := c.Remove(t.Context(), driver.Stray{Kind: "network", ID: "a/b"}); drover.KindOf(err) != drover.KindInvalid {
+	if err := c.Remove(t.Context(), driver.Leftover{Kind: "network", ID: "a/b"}); drover.KindOf(err) != drover.KindInvalid {
 		t.Error(err)
 	}
 }
@@ -276,7 +277,7 @@ func TestOpen(t *testing.T) {
 		if _, err := open(t.Context(), options(t, "a b", "", t.TempDir()), client); err == nil {
 			t.Error("a fleet with a space")
 		}
-		if err := (&Config{Region: "us", User: "a", ListTypes: true}).Check(); drover.AsError(err, "").Hint == "" {
+		if err := (&Config{Region: "us", User: "a", TypeKeys: kit.DefaultTypes()}).Check(); drover.AsError(err, "").Hint == "" {
 			t.Errorf("a region that is none: %v", err)
 		}
 	})

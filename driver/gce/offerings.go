@@ -11,7 +11,7 @@ import (
 	"google.golang.org/api/compute/v1"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 )
 
 // How old may grow what offerings are made of. Google changes spot prices once a month at most.
@@ -27,40 +27,32 @@ type typeInfo struct {
 	Zones     []string         `json:"zones"`
 }
 
-// Offerings are Google's types, as far as they have a price, and the types by hand. A type by hand takes the place of Google's of the same name.
+// Offerings are Google's types, as far as they have a price, and the types by hand.
 func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	zones, err := c.zonesWanted(ctx)
 	if err != nil {
-		return nil, classify("list zones", "", err)
+		return nil, errs.Classify("list zones", err)
 	}
-	hand, err := driver.ByHand(c.config.Types, driver.Listing{
-		Cloud: c.o.Name, Zones: zones, Markets: c.config.Markets, Discount: c.config.Discount, Default: drover.Resources{Arch: "amd64"},
+	var prices priceList
+	return c.config.Offerings(ctx, kit.Catalogue{
+		Cloud: c.o.Name, Zones: zones, Keys: c.config.MarketKeys,
+		Own: func(ctx context.Context) (all []drover.Offering, err error) {
+			all, prices, err = c.listed(ctx, zones)
+			return all, err
+		},
+		Complete: func(o *drover.Offering) {
+			o.DiskPrice, o.QuotaGroup = c.diskPrice(o.Type.ProviderType, prices.Disk), quotaGroup(o.Type.ProviderType, o.Market)
+		},
 	})
-	if err != nil || !c.config.ListTypes {
-		return c.complete(hand, nil), err
-	}
+}
+
+// listed is Google's own types in these zones, and the prices that there are.
+func (c *cloud) listed(ctx context.Context, zones []string) (all []drover.Offering, prices priceList, err error) {
 	known, typesErr := c.types.Get(ctx)
 	prices, pricesErr := c.prices.Get(ctx)
 	if err := errors.Join(typesErr, pricesErr); err != nil {
-		return nil, classify("list types and prices", "", err)
+		return nil, prices, errs.Classify("list types and prices", err)
 	}
-	return c.complete(driver.Beside(c.config.Types, hand, c.listed(known, prices, zones)), prices.Disk), nil
-}
-
-// complete says of each offering under which quota it counts, and what its disk costs.
-func (c *cloud) complete(all []drover.Offering, disks map[string]drover.Money) []drover.Offering {
-	for i, o := range all {
-		all[i].DiskPrice = c.diskPrice(o.Type.ProviderType, disks)
-		all[i].QuotaGroup = quotaGroup(o.Type.ProviderType, o.Market)
-	}
-	return all
-}
-
-// listed is Google's own types in these zones.
-func (c *cloud) listed(known map[string]typeInfo, prices priceList, zones []string) (all []drover.Offering) {
 	for name, t := range known {
 		for _, market := range c.config.Markets {
 			price, ok := prices.of(name, t, market)
@@ -72,7 +64,7 @@ func (c *cloud) listed(known map[string]typeInfo, prices priceList, zones []stri
 			}
 		}
 	}
-	return all
+	return all, prices, nil
 }
 
 // zonesWanted are those that are configured, or all that work.
@@ -84,13 +76,7 @@ func (c *cloud) zonesWanted(ctx context.Context) ([]string, error) {
 }
 
 func (c *cloud) fetchZones(ctx context.Context) (names []string, err error) {
-	all, err := driver.Collect(func(token string) ([]*compute.Zone, string, error) {
-		page, err := c.api.zones(ctx, token)
-		if err != nil {
-			return nil, "", err
-		}
-		return page.Items, page.NextPageToken, nil
-	})
+	all, err := c.api.zones(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -114,13 +100,7 @@ func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
 	}
 	all := map[string]typeInfo{}
 	for _, zone := range zones {
-		found, err := driver.Collect(func(token string) ([]*compute.MachineType, string, error) {
-			page, err := c.api.instanceTypes(ctx, zone, token)
-			if err != nil {
-				return nil, "", err
-			}
-			return page.Items, page.NextPageToken, nil
-		})
+		found, err := c.api.instanceTypes(ctx, zone)
 		if err != nil {
 			return nil, err
 		}
@@ -154,4 +134,52 @@ func typeOf(m *compute.MachineType) (t typeInfo, ok bool) {
 		t.GPU, t.Resources.GPUs = a.GuestAcceleratorType, t.Resources.GPUs+int(a.GuestAcceleratorCount)
 	}
 	return t, t.Resources.CPU > 0 && t.Resources.Memory > 0
+}
+
+// family is series of types that share a quota of vCPUs in a region. See "VM instance quotas" in Google's guide to Compute Engine:
+// https://cloud.google.com/compute/resource-usage.
+type family struct {
+	metric string
+	series []string
+}
+
+// families are shown in docs/clouds/gce.md. Any other series has a quota of its own, by the metric CPUS_PER_VM_FAMILY.
+var families = []family{
+	{"CPUS", []string{"e2", "f1", "g1", "n1"}},
+	{"N2_CPUS", []string{"n2"}},
+	{"N2D_CPUS", []string{"n2d"}},
+	{"T2D_CPUS", []string{"t2d"}},
+	{"T2A_CPUS", []string{"t2a"}},
+	{"C2_CPUS", []string{"c2"}},
+	{"C2D_CPUS", []string{"c2d"}},
+	{"C3_CPUS", []string{"c3"}},
+	{"M1_CPUS", []string{"m1"}},
+	{"M2_CPUS", []string{"m2"}},
+	{"M3_CPUS", []string{"m3"}},
+	{"A2_CPUS", []string{"a2"}},
+}
+
+const (
+	spotMetric  = "PREEMPTIBLE_CPUS" // of every series
+	otherMetric = "CPUS_PER_VM_FAMILY"
+)
+
+// quotaGroup names the quota under which a type counts in a market.
+func quotaGroup(providerType string, m drover.Market) string {
+	if m == drover.Spot {
+		return spotMetric
+	}
+	series := seriesOf(providerType)
+	for _, f := range families {
+		if slices.Contains(f.series, series) {
+			return f.metric
+		}
+	}
+	return otherMetric + " " + strings.ToUpper(series)
+}
+
+// seriesOf is what stands before the first dash: n2d of n2d-standard-4.
+func seriesOf(providerType string) string {
+	series, _, _ := strings.Cut(providerType, "-")
+	return series
 }

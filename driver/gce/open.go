@@ -23,11 +23,9 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 	"drover/internal/kept"
 )
-
-// maxMetadata is how large one value of an instance's metadata may be: see "Metadata limitations" in Google's guide to Compute Engine.
-const maxMetadata = 256 << 10
 
 // longestFleet is what a fleet may be called.
 const longestFleet = 64
@@ -44,7 +42,7 @@ type cloud struct {
 	zones  *kept.Value[[]string]
 	types  *kept.Value[map[string]typeInfo]
 	prices *kept.Value[priceList]
-	months driver.Known[[]dated] // what prices were, by month
+	months kit.Cache[[]dated] // what prices were, by month
 
 	mu     sync.Mutex
 	images map[string]drover.Bytes // their sizes, by id; guarded by mu
@@ -56,7 +54,7 @@ func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) { return 
 // open does, over a client that stands for the network and its credentials if there is one.
 func open(ctx context.Context, o driver.Options, client *http.Client) (driver.Cloud, error) {
 	var config Config
-	if err := o.Begin(longestFleet, &config); err != nil {
+	if err := kit.Begin(&o, longestFleet, &config); err != nil {
 		return nil, err
 	}
 	api, err := connect(ctx, config, client, o.Metric)
@@ -81,7 +79,7 @@ func (c *cloud) Capabilities() driver.Capabilities {
 	can := driver.Capabilities{
 		HostKeys: driver.HostKeysVerified, PowerOff: driver.PowerOffStops, Notices: driver.NoticesGCE,
 		Init: runs, MaxInit: most, Template: true, Project: c.api.project, StopStart: true, GrowDisk: true,
-		Describe: true, ListLag: listLag,
+		Describe: true, ListLag: listLag, NodeID: "gce://" + c.api.project + "/{id}", // an id is ZONE/NAME
 		Billing: drover.Billing{Least: time.Minute},
 	}
 	if c.config.Init == initCloud {

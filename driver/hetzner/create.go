@@ -9,6 +9,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // longestName is what fits the name of a server, which is a host's.
@@ -19,7 +20,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	doing := "create instance " + r.Name
 	opts, err := c.options(ctx, r)
 	if err != nil {
-		return driver.Instance{}, driver.Candidate{}, classify(doing, err)
+		return driver.Instance{}, driver.Candidate{}, errs.Classify(doing, err)
 	}
 	made, _, err := c.api.Server.Create(ctx, opts)
 	if err != nil {
@@ -28,11 +29,11 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 		}
 	}
 	server := made.Server
-	if is(err, hcloud.ErrorCodeUniquenessError) {
+	if errs.KindOf(err) == drover.KindConflict {
 		server, err = c.byName(ctx, r)
 	}
 	if err != nil {
-		return driver.Instance{}, driver.Candidate{}, unknownType(classify(doing, err), err)
+		return driver.Instance{}, driver.Candidate{}, errs.ClassifyCreate(doing, drover.OnDemand, err)
 	}
 	in := instanceOf(server)
 	return in, in.Candidate(), nil
@@ -40,21 +41,21 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 
 // options is the request in the API's words.
 func (c *cloud) options(ctx context.Context, r driver.CreateRequest) (opts hcloud.ServerCreateOpts, err error) {
-	if err := r.Check(longestName); err != nil {
+	if err := kit.CheckRequest(r, longestName); err != nil {
 		return opts, err
 	}
 	first := r.Candidates[0]
 	if first.Market != drover.OnDemand {
 		return opts, drover.Errorf(drover.KindUnsupported, "there is no spot market")
 	}
-	if err := first.CheckImage("debian-12"); err != nil {
+	if err := kit.CheckImage(first, "debian-12"); err != nil {
 		return opts, err
 	}
 	image, err := strconv.ParseInt(first.Image, 10, 64)
 	if err != nil {
 		return opts, drover.Errorf(drover.KindInvalid, "%q is no image's id", first.Image)
 	}
-	text, err := driver.UserDataWithin(r, maxUserData)
+	text, err := kit.LimitedUserData(r, maxUserData)
 	if err != nil {
 		return opts, err
 	}
@@ -64,7 +65,7 @@ func (c *cloud) options(ctx context.Context, r driver.CreateRequest) (opts hclou
 	}
 	opts = hcloud.ServerCreateOpts{
 		Name: r.Name, ServerType: &hcloud.ServerType{Name: first.ProviderType}, Location: &hcloud.Location{Name: first.Zone},
-		Image: &hcloud.Image{ID: image}, SSHKeys: []*hcloud.SSHKey{key}, UserData: text, Labels: c.labels(r.Tags),
+		Image: &hcloud.Image{ID: image}, SSHKeys: []*hcloud.SSHKey{key}, UserData: text, Labels: c.labelsOf(r.Tags),
 		PublicNet: &hcloud.ServerCreatePublicNet{EnableIPv4: c.config.IPv4, EnableIPv6: c.config.IPv6},
 	}
 	for _, id := range c.config.Networks {
@@ -84,23 +85,15 @@ func (c *cloud) byName(ctx context.Context, r driver.CreateRequest) (*hcloud.Ser
 		return nil, err
 	case server == nil:
 		return nil, drover.Errorf(drover.KindTransient, "its name is taken, by nothing that is listed")
-	case tagsOf(server.Labels)[driver.TagFleet] != r.Tags[driver.TagFleet]:
+	case labels.Read(server.Labels)[driver.TagFleet] != r.Tags[driver.TagFleet]:
 		return nil, drover.Errorf(drover.KindInvalid, "its name is taken, by a server that is not of this fleet")
 	}
 	return server, nil
 }
 
-// unknownType has a type or location that there is not be refused for good, which the API calls not found.
-func unknownType(classed, err error) error {
-	if is(err, hcloud.ErrorCodeNotFound) {
-		return &drover.Error{Kind: drover.KindInvalid, Message: classed.Error()}
-	}
-	return classed
-}
-
 // sshKey is the project's copy of the key that may log in. It is looked for once, and anew after a create that failed.
 func (c *cloud) sshKey(ctx context.Context, r driver.CreateRequest) (*hcloud.SSHKey, error) {
-	fingerprint, err := driver.Fingerprint(r.PublicKey)
+	fingerprint, err := kit.Fingerprint(r.PublicKey)
 	if err != nil {
 		return nil, err
 	}
@@ -115,9 +108,9 @@ func (c *cloud) findKey(ctx context.Context, r driver.CreateRequest, fingerprint
 	}
 	fleet := r.Tags[driver.TagFleet]
 	key, _, err = c.api.SSHKey.Create(ctx, hcloud.SSHKeyCreateOpts{
-		Name: fmt.Sprintf("drover-%s-%.11s", fleet, fingerprint), PublicKey: r.PublicKey, Labels: c.labels(map[string]string{driver.TagFleet: fleet}),
+		Name: fmt.Sprintf("drover-%s-%.11s", fleet, fingerprint), PublicKey: r.PublicKey, Labels: c.labelsOf(map[string]string{driver.TagFleet: fleet}),
 	})
-	if is(err, hcloud.ErrorCodeUniquenessError) { // another controller made it meanwhile
+	if errs.KindOf(err) == drover.KindConflict { // another controller made it meanwhile
 		key, _, err = c.api.SSHKey.GetByFingerprint(ctx, fingerprint)
 		if key == nil && err == nil {
 			err = drover.Errorf(drover.KindTransient, "the key that may log in is there, and is not listed")

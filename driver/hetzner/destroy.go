@@ -2,12 +2,10 @@ package hetzner
 
 import (
 	"context"
-	"strconv"
 
 	"github.com/hetznercloud/hcloud-go/v2/hcloud"
 
 	"drover"
-	"drover/driver"
 )
 
 // Destroy deletes the server; its disk and addresses go with it.
@@ -17,10 +15,7 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 		return ctx.Err()
 	}
 	_, _, err = c.api.Server.DeleteWithResult(ctx, server)
-	if is(err, hcloud.ErrorCodeNotFound) {
-		return nil
-	}
-	return classify("destroy instance "+id, err)
+	return errs.Gone("destroy instance "+id, err)
 }
 
 // Stop asks the server to shut down. It is billed as before.
@@ -38,47 +33,17 @@ func (c *cloud) turn(ctx context.Context, id string, to hcloud.ServerStatus, do 
 	doing := "turn instance " + id + " " + map[hcloud.ServerStatus]string{hcloud.ServerStatusOff: "off", hcloud.ServerStatusRunning: "on"}[to]
 	wanted, err := serverOf(id)
 	if err != nil {
-		return classify(doing, err)
+		return errs.Classify(doing, err)
 	}
 	server, _, err := c.api.Server.GetByID(ctx, wanted.ID)
 	switch {
 	case err != nil:
-		return classify(doing, err)
+		return errs.Classify(doing, err)
 	case server == nil:
 		return drover.Errorf(drover.KindNotFound, "%s: there is none", doing)
 	case server.Status == to:
 		return nil
 	}
 	_, _, err = do(ctx, server)
-	return classify(doing, err)
-}
-
-// strayKey is all that is left over: a key that logs in, which the fleet's instances share.
-const strayKey = "ssh key"
-
-// Strays are the fleet's keys.
-func (c *cloud) Strays(ctx context.Context, fleet string) (all []driver.Stray, err error) {
-	keys, err := c.api.SSHKey.AllWithOpts(ctx, hcloud.SSHKeyListOpts{ListOpts: hcloud.ListOpts{LabelSelector: selector(map[string]string{driver.TagFleet: fleet})}})
-	if err != nil {
-		return nil, classify("list keys", err)
-	}
-	for _, k := range keys {
-		all = append(all, driver.Stray{
-			Kind: strayKey, ID: strconv.FormatInt(k.ID, 10), Tags: tagsOf(k.Labels), Created: drover.TimeOf(k.Created), Shared: true,
-		})
-	}
-	return all, nil
-}
-
-// Remove takes a key away.
-func (c *cloud) Remove(ctx context.Context, s driver.Stray) error {
-	id, err := strconv.ParseInt(s.ID, 10, 64)
-	if err != nil || s.Kind != strayKey {
-		return drover.Errorf(drover.KindInvalid, "a %s is nothing that this cloud takes away", s.Kind)
-	}
-	_, err = c.api.SSHKey.Delete(ctx, &hcloud.SSHKey{ID: id})
-	if is(err, hcloud.ErrorCodeNotFound) {
-		return nil
-	}
-	return classify("take away "+s.Kind+" "+s.ID, err)
+	return errs.Classify(doing, err)
 }

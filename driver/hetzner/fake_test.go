@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"drover/driver"
 	"drover/driver/drivertest"
+	"drover/driver/kit"
 )
 
 // fake is a project in memory that speaks the API, as far as the driver does.
@@ -104,7 +104,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var answer any
 	var err error
 	switch {
-	case !f.allow(kindOf(r)):
+	case !f.allow(callName(r)):
 		err = code{429, "rate_limit_exceeded", ""}
 	case r.Header.Get("Authorization") != "Bearer secret":
 		err = code{401, "unauthorized", ""}
@@ -227,7 +227,7 @@ func (f *fake) ofKeys(call string, id int64, in map[string]any, q url.Values) (a
 		delete(f.keys, id)
 		return nil, nil
 	case "POST ssh_keys":
-		fingerprint, _ := driver.Fingerprint(in["public_key"].(string))
+		fingerprint, _ := kit.Fingerprint(in["public_key"].(string))
 		f.last++
 		k := &fakeKey{f.last, in["name"].(string), fingerprint, in["public_key"].(string), labelled(in), time.Now()}
 		for _, other := range f.keys {

@@ -5,7 +5,6 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -22,7 +21,8 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
-	"drover/internal/config"
+	"drover/driver/kit"
+	"drover/driver/middleware"
 )
 
 // serve answers as the fake until the test ends.
@@ -41,11 +41,7 @@ func openAt(t *testing.T, endpoint, fleet, keys string) (*cloud, error) {
 
 func openOver(t *testing.T, network http.RoundTripper, fleet, keys string) (*cloud, error) {
 	t.Helper()
-	c, err := config.Parse("drover.yaml", []byte(fmt.Sprintf("version: 1\nclouds: {h: {driver: hetzner, %s}}\n", keys)), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	opened, err := open(driver.Options{Name: "h", Fleet: fleet, Log: slog.New(slog.DiscardHandler), Decode: c.Clouds[0].Decode}, network)
+	opened, err := open(drivertest.Options(t, "h", "hetzner", fleet, keys, ""), network)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +92,7 @@ func TestConformance(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			return driver.WithImages(c, map[drover.Arch]string{"": "debian-*"}), nil
+			return middleware.WithImages(c, map[drover.Arch]string{"": "debian-*"}), nil
 		},
 		Fleet: "check", Patience: 10 * time.Second, Many: 8, NoLogin: true,
 	})
@@ -336,13 +332,13 @@ func TestLabels(t *testing.T) {
 		"", "lab-x7k2p-1", "-", "Z", "ZZ5a", "a.", "SHA256:" + strings.Repeat("+/", 21), strings.Repeat("-", 200), strings.Repeat("aZ.", 63), "Grüße", strings.Repeat("x", 63) + "-",
 	} {
 		tags := map[string]string{"a": value, "b.2": "of another", "c": "z"}
-		labels := labelsOf(tags)
-		for k, v := range labels {
+		written := labels.Write(tags)
+		for k, v := range written {
 			if !valid.MatchString(v) {
 				t.Errorf("%s: %q is no label", k, v)
 			}
 		}
-		if diff := cmp.Diff(tags, tagsOf(labels)); diff != "" {
+		if diff := cmp.Diff(tags, labels.Read(written)); diff != "" {
 			t.Errorf("%q: %s", value, diff)
 		}
 	}
@@ -355,9 +351,9 @@ func TestSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("the key and the server bear the fleet's label and those of the configuration", func(t *testing.T) {
-		strays, err := c.Strays(t.Context(), "fleet")
-		if err != nil || len(strays) != 1 || strays[0].Tags["team"] != "vision" || strays[0].Tags[driver.TagFleet] != "fleet" {
-			t.Errorf("strays %+v, %v", strays, err)
+		leftovers, err := c.Leftovers(t.Context(), "fleet")
+		if err != nil || len(leftovers) != 1 || leftovers[0].Tags["team"] != "vision" || leftovers[0].Tags[driver.TagFleet] != "fleet" {
+			t.Errorf("leftovers %+v, %v", leftovers, err)
 		}
 		list, err := c.List(t.Context(), map[string]string{driver.TagFleet: "fleet"})
 		if err != nil || len(list) != 1 || list[0].Tags["team"] != "vision" {
@@ -367,44 +363,29 @@ func TestSweep(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for _, life := range []driver.Life{driver.Living, driver.Ended} {
-		swept, err := driver.Sweep(t.Context(), c, "fleet", drover.TimeOf(time.Now()), life)
+	for _, life := range []driver.FleetState{driver.Active, driver.Ended} {
+		swept, err := driver.Reap(t.Context(), c, "fleet", drover.TimeOf(time.Now()), life)
 		if err != nil || (len(swept) == 1) != (life == driver.Ended) || (len(f.keys) == 0) != (life == driver.Ended) {
 			t.Errorf("swept %v, %v, left %v", swept, err, f.keys)
 		}
 	}
 }
 
-func TestClasses(t *testing.T) {
-	page := drivertest.ReadPage(t, "hetzner")
-	page.Sourced(t, "Errors")
-	var want [][]string
-	for _, c := range classes {
-		want = append(want, []string{string(c.code), c.says, string(c.kind), string(c.scope)})
-	}
-	page.Shows(t, "Errors", want)
-	drivertest.Classifies(t, classify)
-	for _, want := range classes {
-		t.Run(string(want.code)+" "+want.says, func(t *testing.T) {
+func TestErrors(t *testing.T) {
+	drivertest.Errors(t, "hetzner", &errs, func(a kit.Answer) error { return hcloud.Error{Code: hcloud.ErrorCode(a.Code), Message: a.Message} })
+	for said, kind := range map[string]drover.ErrorKind{
+		"resource_unavailable": drover.KindCapacity, "uniqueness_error": drover.KindTransient, // it is looked for by its name
+		"not_found": drover.KindInvalid, // of a type or location, of which there will never be one
+	} {
+		t.Run("a create is answered "+said, func(t *testing.T) {
 			f := newFake()
-			f.refuse = func() code { return code{422, string(want.code), "the " + want.says} }
-			c := mustOpen(t, f, "")
-			began := time.Now()
-			_, _, err := c.Create(t.Context(), request(t, "one"))
-			e := drover.AsError(err, "")
-			switch {
-			case want.code == hcloud.ErrorCodeUniquenessError: // it is looked for by its name
-				want.kind = drover.KindTransient
-			case want.code == hcloud.ErrorCodeNotFound: // of a type or location, of which there will never be one
-				want.kind = drover.KindInvalid
-			case want.kind == drover.KindRateLimit && e.RetryAt.Std().Before(began.Add(again)):
-				t.Errorf("again at %v", e.RetryAt)
-			}
+			f.refuse = func() code { return code{422, said, "said so"} }
+			_, _, err := mustOpen(t, f, "").Create(t.Context(), request(t, "one"))
 			if n := strings.Count(strings.Join(f.met, "\n"), "POST /servers"); n != 1 {
 				t.Errorf("it was asked for %d times", n)
 			}
-			if e.Kind != want.kind || e.Scope != want.scope || !strings.HasPrefix(e.Message, "create instance one: ") {
-				t.Errorf("%+v, want %v", e, want)
+			if e := drover.AsError(err, ""); e.Kind != kind || !strings.HasPrefix(e.Message, "create instance one: ") {
+				t.Errorf("%+v", e)
 			}
 		})
 	}
@@ -421,24 +402,27 @@ func (a *answered) RoundTrip(*http.Request) (*http.Response, error) {
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next, counted := &answered{}, 0
-		g := &gate{driver.Gate{Budget: driver.NewBudget(rates, 1), Metric: func(request string, err error) {
+		c := connect(Config{}, "t", next, func(request string, err error) {
 			if request == "POST actions" && err != nil {
 				counted++
 			}
-		}}, next}
-		r := httptest.NewRequest("POST", "http://x/v1/servers/7/actions/shutdown", nil)
+		})
 		var err error
-		for err == nil {
-			_, err = g.RoundTrip(r)
+		for drover.KindOf(errs.Classify("", err)) != drover.KindRateLimit {
+			_, _, err = c.Server.Shutdown(t.Context(), &hcloud.Server{ID: 7})
 		}
-		if next.requests != 3600 || counted != 3600 || drover.KindOf(err) != drover.KindRateLimit {
+		if next.requests != 3600 || counted != 3600 {
 			t.Errorf("%d requests, %d counted, then %v", next.requests, counted, err)
 		}
 		time.Sleep(time.Second)
-		if _, err := g.RoundTrip(r); err != nil {
-			t.Errorf("a second later: %v", err)
+		if c.Server.Shutdown(t.Context(), &hcloud.Server{ID: 7}); next.requests != 3601 {
+			t.Errorf("a second later: %d", next.requests)
 		}
 	})
 }
 
 func TestThePageHasTheListLag(t *testing.T) { drivertest.ShowsLag(t, "Hetzner Cloud", listLag) }
+
+func TestNode(t *testing.T) {
+	drivertest.Node(t, mustOpen(t, newFake(), ""), driver.Instance{ID: "4711", Zone: "fsn1"}, "hcloud://4711")
+}

@@ -8,6 +8,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // FindImages finds Hetzner's images by their names, such as debian-12, and the project's snapshots by their descriptions; either by id.
@@ -23,7 +24,7 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 	}
 	images, err := c.api.Image.AllWithOpts(ctx, opts)
 	if err != nil {
-		return nil, classify("list images", err)
+		return nil, errs.Classify("list images", err)
 	}
 	var found []driver.Image
 	for _, i := range images {
@@ -32,7 +33,7 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 			name = i.Description
 		}
 		id := strconv.FormatInt(i.ID, 10)
-		if id == ref || driver.Like(ref, name) {
+		if id == ref || kit.MatchGlob(ref, name) {
 			found = append(found, driver.Image{ID: id, Name: name, Arch: archOf(i.Architecture), Created: drover.TimeOf(i.Created)})
 		}
 	}

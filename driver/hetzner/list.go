@@ -9,6 +9,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // pageSize is the most servers that a page has.
@@ -16,7 +17,7 @@ const pageSize = 50
 
 // List asks for the servers with the tags' labels, by ascending ids, as reading pages needs it.
 func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
-	servers, err := driver.CollectNumbered(func(page int) ([]*hcloud.Server, int, error) {
+	servers, err := kit.CollectNumbered(func(page int) ([]*hcloud.Server, int, error) {
 		some, answer, err := c.api.Server.List(ctx, hcloud.ServerListOpts{
 			ListOpts: hcloud.ListOpts{Page: page, PerPage: pageSize, LabelSelector: selector(tags)}, Sort: []string{"id:asc"},
 		})
@@ -26,7 +27,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 		return some, answer.Meta.Pagination.LastPage, nil
 	})
 	if err != nil {
-		return nil, classify("list instances", err)
+		return nil, errs.Classify("list instances", err)
 	}
 	var all []driver.Instance
 	for _, s := range servers {
@@ -40,12 +41,12 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	doing := "describe instance " + id
 	wanted, err := serverOf(id)
 	if err != nil {
-		return driver.Instance{}, classify(doing, err)
+		return driver.Instance{}, errs.Classify(doing, err)
 	}
 	server, _, err := c.api.Server.GetByID(ctx, wanted.ID)
 	switch {
 	case err != nil:
-		return driver.Instance{}, classify(doing, err)
+		return driver.Instance{}, errs.Classify(doing, err)
 	case server == nil: // which is how the SDK says not_found
 		return driver.Instance{}, drover.Errorf(drover.KindNotFound, "%s: there is none", doing)
 	}
@@ -54,7 +55,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 
 func instanceOf(s *hcloud.Server) driver.Instance {
 	in := driver.Instance{
-		ID: strconv.FormatInt(s.ID, 10), Tags: tagsOf(s.Labels), Market: drover.OnDemand, State: stateOf(s.Status),
+		ID: strconv.FormatInt(s.ID, 10), Tags: labels.Read(s.Labels), Market: drover.OnDemand, State: stateOf(s.Status),
 		Addresses: driver.Addresses{User: "root"}, Created: drover.TimeOf(s.Created),
 	}
 	if s.ServerType != nil {
@@ -98,9 +99,9 @@ func stateOf(s hcloud.ServerStatus) driver.State {
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
 	server, err := serverOf(id)
 	if err == nil {
-		_, _, err = c.api.Server.Update(ctx, server, hcloud.ServerUpdateOpts{Labels: c.labels(tags)})
+		_, _, err = c.api.Server.Update(ctx, server, hcloud.ServerUpdateOpts{Labels: c.labelsOf(tags)})
 	}
-	return classify("tag instance "+id, err)
+	return errs.Classify("tag instance "+id, err)
 }
 
 // serverOf is the server with an id. One that is no number never was.

@@ -10,33 +10,20 @@ import (
 	"github.com/hetznercloud/hcloud-go/v2/hcloud"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 )
 
-// Offerings are the server types in the locations that have them, and the types by hand. A type by hand takes the place of the cloud's of the
-// same name.
+// Offerings are the server types in the locations that have them, and the types by hand.
 func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	var hand []drover.Offering
-	if len(c.config.Types) > 0 {
-		var err error
-		hand, err = driver.ByHand(c.config.Types, driver.Listing{
-			Cloud: c.o.Name, Zones: c.config.Locations, Markets: []drover.Market{drover.OnDemand}, Default: drover.Resources{Arch: "amd64"},
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	if !c.config.ListTypes {
-		return counted(hand), nil
-	}
+	return c.config.Offerings(ctx, kit.Catalogue{Cloud: c.o.Name, Zones: c.config.Locations, Own: c.listed, Complete: setQuotaGroup})
+}
+
+// listed is Hetzner's own types.
+func (c *cloud) listed(ctx context.Context) (all []drover.Offering, err error) {
 	types, err := c.api.ServerType.All(ctx)
 	if err != nil {
-		return nil, classify("list server types", err)
+		return nil, errs.Classify("list server types", err)
 	}
-	var all []drover.Offering
 	for _, t := range types {
 		some, err := c.offered(t, time.Now())
 		if err != nil {
@@ -44,20 +31,17 @@ func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
 		}
 		all = append(all, some...)
 	}
-	return counted(driver.Beside(c.config.Types, hand, all)), nil
+	return all, nil
 }
 
 // dedicated is the limit under which processors of one's own count, beside that of servers.
 const dedicated = "dedicated cores"
 
-// counted says of each offering under which limit of its own it counts.
-func counted(all []drover.Offering) []drover.Offering {
-	for i, o := range all {
-		if strings.HasPrefix(o.Type.ProviderType, "ccx") {
-			all[i].QuotaGroup = dedicated
-		}
+// setQuotaGroup says under which limit of its own an offering counts.
+func setQuotaGroup(o *drover.Offering) {
+	if strings.HasPrefix(o.Type.ProviderType, "ccx") {
+		o.QuotaGroup = dedicated
 	}
-	return all
 }
 
 // offered is a type in each location that has it and that is wanted. What is only out of stock there is offered.

@@ -12,6 +12,7 @@
 package hetzner
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"os"
@@ -21,63 +22,23 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
-
-// maxUserData is how much user data the API takes.
-const maxUserData = 32 << 10
 
 // longestFleet is what fits a label as it is, and the names of keys.
 const longestFleet = 40
-
-// Config is the driver's part of the configuration.
-type Config struct {
-	Token     drover.Secret     `yaml:"token" doc:"of the project's API, to read and write; left out: the environment's HCLOUD_TOKEN"`
-	Endpoint  string            `yaml:"endpoint" doc:"of the API, for what imitates it; left out: Hetzner's"`
-	Locations []string          `yaml:"locations" doc:"such as fsn1; left out: all"`
-	Networks  []int64           `yaml:"networks" doc:"ids of networks that servers are in; left out: none"`
-	Firewalls []int64           `yaml:"firewalls" doc:"ids of firewalls before servers; left out: none"`
-	IPv4      bool              `yaml:"ipv4" doc:"whether servers have a public IPv4 address, which costs extra"`
-	IPv6      bool              `yaml:"ipv6" doc:"whether servers have a public IPv6 address"`
-	Labels    map[string]string `yaml:"labels" doc:"on all that is made, beside Drover's own"`
-	Rate      drover.Money      `yaml:"dollars" doc:"what one unit of the price list's currency, mostly the euro, is worth"`
-	ListTypes bool              `yaml:"list_types" doc:"whether Hetzner's own types are offered, with its prices"`
-	Types     []driver.Type     `yaml:"types" doc:"types by hand, beside or in place of Hetzner's own"`
-}
-
-// Default is what holds where nothing is said. The rate is on the safe side: what is reckoned to be dear is rented less.
-func (c *Config) Default() {
-	*c = Config{IPv4: true, IPv6: true, ListTypes: true, Rate: 12 * drover.Dollar / 10}
-}
-
-// FirstBoot says what an instance can be given for its first boot, and how much of it.
-func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxUserData }
-
-// Check finds what the types of the fields cannot.
-func (c *Config) Check() error {
-	switch {
-	case !c.IPv4 && !c.IPv6 && len(c.Networks) == 0:
-		return drover.Errorf(drover.KindInvalid, "servers without a public address and without a network cannot be reached").WithHint("name one: networks: [123]")
-	case len(c.Types) > 0 && len(c.Locations) == 0:
-		return drover.Errorf(drover.KindInvalid, "types by hand need to be told where they are").WithHint("locations: [fsn1]")
-	case !c.ListTypes && len(c.Types) == 0:
-		return drover.Errorf(drover.KindInvalid, "list_types: false leaves no types").WithHint("give some by hand, in types")
-	case c.Rate <= 0 || c.Rate > 1000*drover.Dollar:
-		return drover.Errorf(drover.KindInvalid, "dollars: %v is no rate of exchange", c.Rate).WithHint("such as dollars: 1.15")
-	}
-	return checkLabels(c.Labels)
-}
 
 // listLag is how far lists are taken to lag: Hetzner documents nothing of it, and nobody was found who met it.
 const listLag = driver.DefaultListLag
 
 type cloud struct {
-	driver.Planted
+	kit.Planted
 
 	o      driver.Options
 	config Config
 	api    *hcloud.Client
 
-	keys driver.Known[*hcloud.SSHKey] // that log in and were met, by fingerprint
+	keys kit.Cache[*hcloud.SSHKey] // that log in and were met, by fingerprint
 }
 
 // Open opens a project. It calls nobody.
@@ -88,31 +49,15 @@ func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
 // open does, over what stands for the network.
 func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 	var c Config
-	if err := o.Begin(longestFleet, &c); err != nil {
+	if err := kit.Begin(&o, longestFleet, &c); err != nil {
 		return nil, err
 	}
-	token := c.Token.Reveal()
-	if token == "" {
-		token = os.Getenv("HCLOUD_TOKEN")
-	}
+	token := cmp.Or(c.Token.Reveal(), os.Getenv("HCLOUD_TOKEN"))
 	if token == "" {
 		return nil, drover.Errorf(drover.KindAuthentication, "open cloud %s: there is no token for the project", o.Name).
 			WithHint("set HCLOUD_TOKEN, or write token: file:PATH")
 	}
-	gate := &gate{driver.Gate{Budget: driver.NewBudget(rates, 1), Metric: o.Metric}, network}
-	return &cloud{o: o, config: c, api: connect(c, token, gate)}, nil
-}
-
-// connect makes a client that tries nothing twice, and whose requests go out through the gate.
-func connect(c Config, token string, gate *gate) *hcloud.Client {
-	options := []hcloud.ClientOption{
-		hcloud.WithToken(token), hcloud.WithApplication("drover", ""), hcloud.WithRetryOpts(hcloud.RetryOpts{MaxRetries: 0}),
-		hcloud.WithHTTPClient(&http.Client{Transport: gate}),
-	}
-	if c.Endpoint != "" {
-		options = append(options, hcloud.WithEndpoint(c.Endpoint))
-	}
-	return hcloud.NewClient(options...)
+	return &cloud{o: o, config: c, api: connect(c, token, network, o.Metric)}, nil
 }
 
 // Capabilities: what is off is still billed.
@@ -120,6 +65,7 @@ func (c *cloud) Capabilities() driver.Capabilities {
 	runs, most := c.config.FirstBoot()
 	return driver.Capabilities{
 		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffStops, Init: runs, MaxInit: most, StopStart: true, Describe: true, ListLag: listLag,
+		NodeID:  "hcloud://{id}",
 		Billing: drover.Billing{Period: time.Hour},
 	}
 }

@@ -93,6 +93,10 @@ func TestOpen(t *testing.T) {
 			}
 		})
 	}
+	t.Run("an instance's node is called after its fleet and its name", func(t *testing.T) {
+		w := newWorld(t, "")
+		drivertest.Node(t, w.cloud, w.create("one"), "drover://fleet/one")
+	})
 	t.Run("closing takes nothing away but an empty folder", func(t *testing.T) {
 		w := newWorld(t, "")
 		in := w.create("one")

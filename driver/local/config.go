@@ -8,25 +8,26 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // Config is the driver's part of the configuration. What a type leaves out is this host's.
 type Config struct {
-	Types        []driver.Type   `yaml:"types"`
+	Types        []kit.Type      `yaml:"types"`
 	Zones        []string        `yaml:"zones"`
 	Markets      []drover.Market `yaml:"markets"`
-	SpotDiscount driver.Percent  `yaml:"spot_discount"` // of a type without a spot price
+	SpotDiscount kit.Percent     `yaml:"spot_discount"` // of a type without a spot price
 	Trusted      bool            `yaml:"trusted" doc:"its instances may run the jobs of several users, who could all do whatever the controller can"`
 	Faults       faultConfig     `yaml:"faults"`
 }
 
-// FirstBoot says what an instance can be given for its first boot, and how much of it.
-func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitShell, 0 }
-
 // Default is one type in one zone and market.
 func (c *Config) Default() {
-	*c = Config{Types: []driver.Type{{Name: defaultName}}, Zones: []string{defaultName}, Markets: []drover.Market{drover.OnDemand}, SpotDiscount: 60}
+	*c = Config{Types: []kit.Type{{Name: defaultName}}, Zones: []string{defaultName}, Markets: []drover.Market{drover.OnDemand}, SpotDiscount: 60}
 }
+
+// FirstBoot says what an instance can be given for its first boot, and how much of it.
+func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitShell, 0 }
 
 // Check finds what the types of the fields cannot. Without this host's own figures: what is at fault does not depend on them.
 func (c *Config) Check() error {
@@ -39,7 +40,7 @@ func (c *Config) Check() error {
 				WithHint("write markets: [on_demand, spot]")
 		}
 	}
-	_, err := driver.ByHand(c.Types, driver.Listing{Zones: c.Zones, Markets: c.Markets})
+	_, err := kit.StaticOfferings(c.Types, kit.StaticOptions{Zones: c.Zones, Markets: c.Markets})
 	return err
 }
 

@@ -19,40 +19,36 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
+
+// longestName is what fits the name of a folder, and half of an id.
+const longestName = 63
 
 // Create starts an instance's processes and returns: its address is known, and unless a boot delay was asked for its port takes
 // connections, before the instance has had time to look at them. The name of an instance that died is free again once its folder is gone.
-func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (_ driver.Instance, _ driver.Candidate, err error) {
-	defer func() { c.measure("create", err) }()
-	if err := ctx.Err(); err != nil {
-		return driver.Instance{}, driver.Candidate{}, err
-	}
+func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.Instance, _ driver.Candidate, err error) {
 	hostKey, err := check(r)
-	if err != nil {
-		return driver.Instance{}, driver.Candidate{}, err
+	if err == nil {
+		in, err = c.create(ctx, r, hostKey)
 	}
-	in, err := c.create(ctx, r, hostKey)
 	if err != nil {
-		return driver.Instance{}, driver.Candidate{}, classify("create instance "+r.Name, err)
+		return driver.Instance{}, driver.Candidate{}, errs.Classify("create instance "+r.Name, err)
 	}
 	return in, in.Candidate(), nil
 }
 
 // check refuses what could never become an instance, and finds the public half of the host key.
 func check(r driver.CreateRequest) (ssh.PublicKey, error) {
-	if !validName(r.Name) {
-		return nil, drover.Errorf(drover.KindInvalid, "create instance %q: a name has letters, digits and dashes, at most 63", r.Name)
-	}
-	if len(r.Candidates) == 0 {
-		return nil, drover.Errorf(drover.KindInvalid, "create instance %s: no candidates", r.Name)
+	if err := kit.CheckRequest(r, longestName); err != nil {
+		return nil, err
 	}
 	if _, _, _, _, err := ssh.ParseAuthorizedKey([]byte(r.PublicKey)); err != nil {
-		return nil, drover.Errorf(drover.KindInvalid, "create instance %s: read the public key: %v", r.Name, err)
+		return nil, drover.Errorf(drover.KindInvalid, "read the public key: %v", err)
 	}
 	signer, err := ssh.ParsePrivateKey([]byte(r.HostKey.Reveal()))
 	if err != nil {
-		return nil, drover.Errorf(drover.KindInvalid, "create instance %s: read the host key: %v", r.Name, err)
+		return nil, drover.Errorf(drover.KindInvalid, "read the host key: %v", err)
 	}
 	return signer.PublicKey(), nil
 }
@@ -169,7 +165,7 @@ func (c *cloud) launch(r driver.CreateRequest, environment []string) launch {
 		Fate:        c.faults.fateOf(r.Name),
 		Environment: environment,
 	}
-	for _, script := range driver.Scripts(r) {
+	for _, script := range kit.Scripts(r) {
 		l.Init = append(l.Init, script.Reveal())
 	}
 	return l

@@ -18,27 +18,23 @@ import (
 const powerOffTime = 2 * time.Second
 
 // Destroy ends the instance's processes, whatever has become of them, and takes its folder away.
-func (c *cloud) Destroy(ctx context.Context, id string) (err error) {
-	defer func() { c.measure("destroy", err) }()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
+func (c *cloud) Destroy(ctx context.Context, id string) error {
 	path, err := c.path(id)
 	if err != nil {
 		return nil // never given, so never there
 	}
 	if err := powerOff(ctx, path); err != nil {
-		return classify("destroy instance "+id, err)
+		return errs.Classify("destroy instance "+id, err)
 	}
 	held, err := lock(ctx, filepath.Dir(path))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return classify("destroy instance "+id, err)
+		return errs.Classify("destroy instance "+id, err)
 	}
 	defer unlock(held)
-	return classify("destroy instance "+id, c.remove(ctx, path))
+	return errs.Classify("destroy instance "+id, c.remove(ctx, path))
 }
 
 // powerOff asks the outer process to end the instance, so that it can bury its dead, and waits a little. That it is not there any

@@ -4,48 +4,43 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
-// classify gives an error of this host's a kind: what is missing is not found, what is full or forbidden is said to be so, and
-// anything else tells nothing.
-func classify(doing string, err error) error {
-	if told, done := driver.Classed(doing, err); done {
-		return told
-	}
-	kind, scope := drover.KindTransient, drover.Scope("")
-	for _, c := range classes {
-		if errors.Is(err, c.err) {
-			kind, scope = c.kind, c.scope
-			break
-		}
-	}
-	return &drover.Error{Kind: kind, Scope: scope, Message: fmt.Sprintf("%s: %v", doing, err)}
+// errs is the table of errors of this host: what is missing is not found, and what is full or forbidden is said to be so.
+var errs = kit.Errors{
+	Read: read,
+	Table: slices.Concat(
+		kit.Means(drover.KindNotFound, "", "ENOENT"),
+		kit.Means(drover.KindAuthentication, "", "EPERM", "EACCES"),
+		kit.Means(drover.KindQuota, drover.ScopeAll, "EDQUOT"),
+		kit.Means(drover.KindCapacity, drover.ScopeAll, "ENOSPC", "EAGAIN", "ENOMEM", "EMFILE", "ENFILE"), // EAGAIN: no more processes
+	),
 }
 
-var classes = []struct {
-	err   error
-	kind  drover.ErrorKind
-	scope drover.Scope
-}{
-	{fs.ErrNotExist, drover.KindNotFound, ""},
-	{fs.ErrPermission, drover.KindAuthentication, ""},
-	{syscall.EDQUOT, drover.KindQuota, drover.ScopeAll},
-	{syscall.ENOSPC, drover.KindCapacity, drover.ScopeAll},
-	{syscall.EAGAIN, drover.KindCapacity, drover.ScopeAll}, // fork: no more processes
-	{syscall.ENOMEM, drover.KindCapacity, drover.ScopeAll},
-	{syscall.EMFILE, drover.KindCapacity, drover.ScopeAll},
-	{syscall.ENFILE, drover.KindCapacity, drover.ScopeAll},
+// read is what the kernel says.
+func read(err error) (a kit.Answer, ok bool) {
+	var number syscall.Errno
+	if errors.Is(err, fs.ErrNotExist) {
+		number = syscall.ENOENT
+	} else if !errors.As(err, &number) {
+		return a, false
+	}
+	return kit.Answer{Code: unix.ErrnoName(number), Message: err.Error()}, true
 }
 
 func notFound(id string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return drover.Errorf(drover.KindNotFound, "there is no instance %s", id)
 	}
-	return classify("read instance "+id, err)
+	return errs.Classify("read instance "+id, err)
 }
 
 func isNotEmpty(err error) bool {

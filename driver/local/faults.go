@@ -8,23 +8,24 @@ import (
 	"time"
 
 	"drover/driver"
+	"drover/driver/middleware"
 )
 
 // faults is the cloud's bad luck. The zero configuration has none.
 type faults struct{ config faultConfig }
 
 // ofCalls is what goes wrong with calls, whatever they are about.
-func (c faultConfig) ofCalls() driver.Faults {
-	return driver.Faults{Seed: c.Seed, Calls: map[driver.Call]driver.Trouble{
-		driver.CallCreate:  {Delay: c.Latency.Create, Fail: c.ErrorRate.Create},
-		driver.CallList:    {Delay: c.Latency.List, Fail: c.ErrorRate.List},
-		driver.CallDestroy: {Delay: c.Latency.Destroy, Fail: c.ErrorRate.Destroy},
+func (c faultConfig) ofCalls() middleware.Faults {
+	return middleware.Faults{Seed: c.Seed, Calls: map[middleware.Method]middleware.Trouble{
+		middleware.MethodCreate:  {Delay: c.Latency.Create, Fail: c.ErrorRate.Create},
+		middleware.MethodList:    {Delay: c.Latency.List, Fail: c.ErrorRate.List},
+		middleware.MethodDestroy: {Delay: c.Latency.Destroy, Fail: c.ErrorRate.Destroy},
 	}}
 }
 
 // chance is the dice of one event: the same seed and event always throw the same.
 func (f *faults) chance(what, which string) *rand.Rand {
-	return driver.Chance(f.config.Seed, what, which)
+	return middleware.Chance(f.config.Seed, what, which)
 }
 
 // neverBoots says whether SSH will never answer on the instance of this name.

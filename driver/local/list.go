@@ -1,31 +1,30 @@
 package local
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"os"
 	"path/filepath"
 
+	"drover"
 	"drover/driver"
 	"drover/internal/logkey"
 )
 
 // List finds every instance of every fleet in the folder, and cleans away the dead.
-func (c *cloud) List(ctx context.Context, tags map[string]string) (_ []driver.Instance, err error) {
-	defer func() { c.measure("list", err) }()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
+func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
 	c.reap()
 	fleets, err := instanceFolders(c.o.Folder)
 	if err != nil {
-		return nil, classify("list instances", err)
+		return nil, errs.Classify("list instances", err)
 	}
 	var found []driver.Instance
 	for _, fleet := range fleets {
 		instances, err := c.listFleet(ctx, fleet)
 		if err != nil {
-			return nil, classify("list instances", err)
+			return nil, errs.Classify("list instances", err)
 		}
 		for _, in := range instances {
 			if in.Bears(tags) {
@@ -37,13 +36,12 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) (_ []driver.In
 }
 
 // Describe looks into one instance's folder, as List does into all.
-func (c *cloud) Describe(ctx context.Context, id string) (in driver.Instance, err error) {
-	defer func() { c.measure("describe", err) }()
+func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	path, err := c.path(id)
 	if err != nil {
 		return driver.Instance{}, err
 	}
-	in, err = c.look(ctx, filepath.Base(filepath.Dir(path)), path)
+	in, err := c.look(ctx, filepath.Base(filepath.Dir(path)), path)
 	if err != nil {
 		return driver.Instance{}, notFound(id, err)
 	}
@@ -131,11 +129,7 @@ func instanceFolders(in string) ([]string, error) {
 }
 
 // SetTags puts a whole file of tags in the place of the old one.
-func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) (err error) {
-	defer func() { c.measure("set_tags", err) }()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
+func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
 	path, err := c.path(id)
 	if err != nil {
 		return err
@@ -148,5 +142,21 @@ func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) 
 	if alive, err := lives(path); err != nil || !alive && !remains(path) {
 		return notFound(id, errors.Join(err, os.ErrNotExist))
 	}
-	return classify("tag instance "+id, writeJSON(filepath.Join(path, tagsFile), tags))
+	return errs.Classify("tag instance "+id, writeJSON(filepath.Join(path, tagsFile), tags))
+}
+
+// VerifyHostKey compares with the key that was planted.
+func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, _ []byte) error {
+	path, err := c.path(in.ID)
+	if err != nil {
+		return err
+	}
+	r, err := readRecord(path)
+	if err != nil {
+		return notFound(in.ID, err)
+	}
+	if planted, err := base64.StdEncoding.DecodeString(r.HostKey); err != nil || !bytes.Equal(planted, key) {
+		return drover.Errorf(drover.KindHostKey, "instance %s holds another host key than the one planted in it", in.ID)
+	}
+	return ctx.Err()
 }

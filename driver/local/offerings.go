@@ -12,6 +12,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // What is offered when the configuration is silent.
@@ -23,11 +24,7 @@ const (
 // catalog is all that this cloud can be asked for, sorted by type, zone and market.
 type catalog []drover.Offering
 
-func (c *cloud) Offerings(ctx context.Context) (_ []drover.Offering, err error) {
-	defer func() { c.measure("offerings", err) }()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
+func (c *cloud) Offerings(context.Context) ([]drover.Offering, error) {
 	return slices.Clone(c.catalog), nil
 }
 
@@ -40,7 +37,7 @@ func (c Config) catalog(o driver.Options) (catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	return driver.ByHand(c.Types, driver.Listing{
+	return kit.StaticOfferings(c.Types, kit.StaticOptions{
 		Cloud: o.Name, Zones: c.Zones, Markets: c.Markets, Discount: c.SpotDiscount, Default: host, Price: defaultPrice,
 	})
 }

@@ -27,12 +27,9 @@
 package local
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/base64"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -40,7 +37,12 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
+	"drover/driver/middleware"
 )
+
+// longestFleet is what fits the name of a folder, and half of an id.
+const longestFleet = longestName
 
 type cloud struct {
 	exposes bool // what runs there can do whatever this process can
@@ -56,55 +58,31 @@ type cloud struct {
 
 // Open opens the cloud on this host. Its configuration is optional throughout.
 func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
-	if !validName(o.Fleet) {
-		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: %q is not a fleet id: letters, digits and dashes", o.Name, o.Fleet)
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	var c Config
-	c.Default()
-	if o.Decode != nil {
-		if err := o.Decode(&c); err != nil {
-			return nil, err
-		}
+	if err := kit.Begin(&o, longestFleet, &c); err != nil {
+		return nil, err
 	}
 	folder, err := filepath.Abs(o.Folder)
+	if err == nil {
+		err = os.MkdirAll(folder, 0o700)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
 	}
 	o.Folder = folder
-	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
-		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
-	}
 	catalog, err := c.catalog(o)
 	if err != nil {
 		return nil, drover.Errorf(drover.KindInvalid, "open cloud %s: %v", o.Name, err)
 	}
-	return driver.Inject(&cloud{o: o, catalog: catalog, faults: &faults{c.Faults}, opened: time.Now(), exposes: !c.Trusted}, c.Faults.ofCalls()), nil
+	all := &cloud{o: o, catalog: catalog, faults: &faults{c.Faults}, opened: time.Now(), exposes: !c.Trusted}
+	return middleware.Inject(middleware.Intercept(all, all.call), c.Faults.ofCalls()), nil
 }
 
 func (c *cloud) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		HostKeys: driver.HostKeysPlanted, PowerOff: cmp.Or(c.faults.config.PowerOff, driver.PowerOffEnds), Notices: driver.NoticesFile, ManyCandidates: true,
-		Describe: true, Exposes: c.exposes, ListLag: -1, // lists read the folders
+		NodeID: "drover://" + c.o.Fleet + "/{name}", Describe: true, Exposes: c.exposes, ListLag: -1, // lists read the folders
 	}
-}
-
-// VerifyHostKey compares with the key that was planted.
-func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, _ []byte) error {
-	path, err := c.path(in.ID)
-	if err != nil {
-		return err
-	}
-	r, err := readRecord(path)
-	if err != nil {
-		return notFound(in.ID, err)
-	}
-	if planted, err := base64.StdEncoding.DecodeString(r.HostKey); err != nil || !bytes.Equal(planted, key) {
-		return drover.Errorf(drover.KindHostKey, "instance %s holds another host key than the one planted in it", in.ID)
-	}
-	return ctx.Err()
 }
 
 // Close leaves the instances alone. The fleet's folder goes if nothing is in it.
@@ -118,8 +96,8 @@ func (c *cloud) Close() error {
 
 func (c *cloud) fleetFolder(fleet string) string { return filepath.Join(c.o.Folder, fleet) }
 
-func (c *cloud) measure(call string, err error) {
-	if c.o.Metric != nil {
-		c.o.Metric(call, err)
-	}
+// call makes one call, unless its context has ended, and counts it.
+func (c *cloud) call(ctx context.Context, call middleware.Call, do func(context.Context) error) error {
+	gate := kit.Gate{Metric: c.o.Metric}
+	return gate.Pass(ctx, string(call.Method), func() error { return do(ctx) })
 }

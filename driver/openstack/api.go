@@ -1,9 +1,15 @@
 package openstack
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -13,11 +19,13 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/availabilityzones"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+	"github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 	"github.com/gophercloud/gophercloud/v2/openstack/utils"
 	"github.com/gophercloud/gophercloud/v2/pagination"
 
-	"drover/driver"
+	"drover"
+	"drover/driver/kit"
 )
 
 // The microversions of Nova that matter here, as what stands behind "2.". See "REST API Version History" in Nova's documentation. A newer one
@@ -39,7 +47,7 @@ const extendsInUse = "3.42"
 type api struct {
 	who  credentials
 	http http.Client
-	open driver.Known[*session] // the one there is has no name
+	open kit.Cache[*session] // the one there is has no name
 }
 
 // session is a sign-in and what it found.
@@ -52,14 +60,15 @@ type session struct {
 // callTime is how long one call may take at most; Nova itself waits a minute for a part of the cloud that does not answer.
 const callTime = 100 * time.Second
 
-func newAPI(who credentials, network http.RoundTripper, gate driver.Gate) *api {
+// connect makes the client. It calls nobody.
+func connect(who credentials, network http.RoundTripper, gate kit.Gate) *api {
 	if network == nil {
 		own := http.DefaultTransport.(*http.Transport).Clone()
 		own.TLSClientConfig = who.tls
 		own.MaxIdleConnsPerHost = 16
 		network = own
 	}
-	return &api{who: who, http: http.Client{Transport: transport{gate, network}, Timeout: callTime}}
+	return &api{who: who, http: http.Client{Transport: &kit.Transport{Gate: gate, Next: network, Name: callName}, Timeout: callTime}}
 }
 
 func (a *api) idle() { a.http.CloseIdleConnections() }
@@ -135,8 +144,8 @@ func microversion(ctx context.Context, compute *gophercloud.ServiceClient) (int,
 func collect[T any](ctx context.Context, pager pagination.Pager, extract func(pagination.Page) ([]T, error)) (all []T, err error) {
 	pages := 0
 	err = pager.EachPage(ctx, func(_ context.Context, page pagination.Page) (bool, error) {
-		if pages++; pages > driver.MaxPages {
-			return false, driver.ErrEndless
+		if pages++; pages > kit.MaxPages {
+			return false, kit.ErrEndless
 		}
 		some, err := extract(page)
 		all = append(all, some...)
@@ -259,4 +268,91 @@ func (a *api) extendVolume(ctx context.Context, id string, gib int) error {
 		return err
 	}
 	return volumes.ExtendSize(ctx, client, id, volumes.ExtendSizeOpts{NewSize: gib}).ExtractErr()
+}
+
+// versionPart is what begins a path, up to the version of the API.
+var versionPart = regexp.MustCompile(`^.*/v[0-9.]+(/|$)`)
+
+// callName is a call without what it is about, such as "PUT servers/metadata".
+func callName(r *http.Request) string {
+	var parts []string
+	for part := range strings.SplitSeq(versionPart.ReplaceAllString(r.URL.Path, ""), "/") {
+		if part != "" && !uuid.MatchString(part) {
+			parts = append(parts, part)
+		}
+	}
+	return fmt.Sprintf("%s %s", r.Method, strings.Join(parts, "/"))
+}
+
+// credentials are who we are, and to whom.
+type credentials struct {
+	auth      gophercloud.AuthOptions
+	endpoints gophercloud.EndpointOpts
+	tls       *tls.Config // nil: as this host has it
+}
+
+// String tells no secret.
+func (c credentials) String() string { return "***" }
+
+// GoString tells none either.
+func (c credentials) GoString() string { return "***" }
+
+// variables are the environment's, by the keys that they stand for in the part auth of a cloud in clouds.yaml.
+var variables = map[string]string{
+	"auth_url": "OS_AUTH_URL", "username": "OS_USERNAME", "user_id": "OS_USER_ID", "password": "OS_PASSWORD", "token": "OS_TOKEN",
+	"project_name": "OS_PROJECT_NAME", "project_id": "OS_PROJECT_ID", "domain_name": "OS_DOMAIN_NAME", "domain_id": "OS_DOMAIN_ID",
+	"user_domain_name": "OS_USER_DOMAIN_NAME", "user_domain_id": "OS_USER_DOMAIN_ID",
+	"project_domain_name": "OS_PROJECT_DOMAIN_NAME", "project_domain_id": "OS_PROJECT_DOMAIN_ID", "trust_id": "OS_TRUST_ID",
+	"application_credential_id": "OS_APPLICATION_CREDENTIAL_ID", "application_credential_name": "OS_APPLICATION_CREDENTIAL_NAME",
+	"application_credential_secret": "OS_APPLICATION_CREDENTIAL_SECRET",
+}
+
+// findCredentials looks where the OpenStack tools look: for the cloud that is configured or that OS_CLOUD names in clouds.yaml and
+// secure.yaml, or else in the environment.
+func findCredentials(c Config) (credentials, error) {
+	options := []clouds.ParseOption{}
+	if c.Region != "" {
+		options = append(options, clouds.WithRegion(c.Region))
+	}
+	switch name := cmp.Or(c.Cloud, os.Getenv("OS_CLOUD")); {
+	case name != "":
+		options = append(options, clouds.WithCloudName(name))
+	case os.Getenv("OS_AUTH_URL") != "":
+		options = append(options, clouds.WithCloudName("environment"), clouds.WithCloudsYAML(bytes.NewReader(fromEnvironment())))
+	default:
+		return credentials{}, drover.Errorf(drover.KindInvalid, "no OpenStack credentials: there is no cloud: in the configuration, and neither OS_CLOUD nor OS_AUTH_URL is set").
+			WithHint("write cloud: NAME, of an entry of ~/.config/openstack/clouds.yaml")
+	}
+	auth, endpoints, tls, err := clouds.Parse(options...)
+	if err == nil {
+		err = complete(auth)
+	}
+	if err != nil {
+		return credentials{}, drover.Errorf(drover.KindInvalid, "read the OpenStack credentials: %v", err).
+			WithHint("openstack --os-cloud NAME server list shows whether they are good")
+	}
+	auth.AllowReauth = auth.TokenID == "" // a token alone cannot be had anew
+	return credentials{auth, endpoints, tls}, nil
+}
+
+// complete finds out whether there is all that it takes to sign in.
+func complete(auth gophercloud.AuthOptions) error {
+	scope, err := auth.ToTokenV3ScopeMap()
+	if err == nil {
+		_, err = auth.ToTokenV3CreateMap(scope)
+	}
+	return err
+}
+
+// fromEnvironment writes the variables as a clouds.yaml, of which JSON is a kind.
+func fromEnvironment() []byte {
+	auth := map[string]string{}
+	for key, variable := range variables {
+		if v := os.Getenv(variable); v != "" {
+			auth[key] = v
+		}
+	}
+	all := map[string]any{"clouds": map[string]any{"environment": map[string]any{"auth": auth}}}
+	text, _ := json.Marshal(all) // strings alone can always be written
+	return text
 }

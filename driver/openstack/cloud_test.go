@@ -2,7 +2,6 @@ package openstack
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -13,7 +12,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
-	"drover/internal/config"
+	"drover/driver/middleware"
 )
 
 // debian is an image's id.
@@ -45,11 +44,7 @@ func whole(c driver.Cloud) *cloud {
 
 func options(t testing.TB, fleet, keys, folder string) driver.Options {
 	t.Helper()
-	c, err := config.Parse("drover.yaml", []byte("version: 1\nclouds: {os: {driver: openstack, "+keys+"}}\n"), folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return driver.Options{Name: "os", Fleet: fleet, Folder: folder, Log: slog.New(slog.DiscardHandler), Decode: c.Clouds[0].Decode}
+	return drivertest.Options(t, "os", "openstack", fleet, keys, folder)
 }
 
 // isolate sees to it that nobody's credentials are used but those of the cloud that answers there.
@@ -141,7 +136,7 @@ func TestConformance(t *testing.T) {
 					if err != nil {
 						return nil, err
 					}
-					return driver.WithImages(c, map[drover.Arch]string{"": "debian-12-*"}), nil
+					return middleware.WithImages(c, map[drover.Arch]string{"": "debian-12-*"}), nil
 				},
 				Fleet: "check", Patience: 10 * time.Second, Many: 5, NoLogin: true,
 			})
@@ -152,4 +147,8 @@ func TestConformance(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestNode(t *testing.T) {
+	drivertest.Node(t, imitate(t, newFake(), ""), driver.Instance{ID: "9d0e3f5c", Zone: "nova"}, "openstack:///9d0e3f5c")
 }

@@ -1,6 +1,7 @@
 package openstack
 
 import (
+	"cmp"
 	"errors"
 	"regexp"
 	"slices"
@@ -8,7 +9,11 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
+
+// maxUserData is how much user data Nova takes: 65,535 bytes once it is encoded in base64.
+const maxUserData = 65535 / 4 * 3
 
 // Config is the driver's part of the configuration.
 type Config struct {
@@ -28,16 +33,15 @@ type Config struct {
 
 	FlavorPrices map[string]drover.Money `yaml:"flavor_prices" doc:"per hour, by the flavor's name"`
 	PriceSpec    string                  `yaml:"price_spec" doc:"the extra spec of flavors that holds their price per hour"`
-	Rates        rates                   `yaml:"rates" doc:"what the price of other flavors is made of"`
+	Rates        flavorRates             `yaml:"rates" doc:"what the price of other flavors is made of"`
 	GPUAliases   []string                `yaml:"gpu_aliases" doc:"the aliases of PCI devices that are GPUs, as flavors ask for them"`
 	Arch         drover.Arch             `yaml:"arch" doc:"of the cloud's own flavors: amd64 or arm64"`
 
-	ListTypes bool          `yaml:"list_types" doc:"whether the cloud's own flavors are offered"`
-	Types     []driver.Type `yaml:"types" doc:"types by hand, beside or in place of the cloud's own"`
+	kit.TypeKeys
 }
 
-// rates are what an hour costs, by size.
-type rates struct {
+// flavorRates are what an hour costs, by size.
+type flavorRates struct {
 	VCPU   drover.Money `yaml:"vcpu" doc:"of one, per hour"`
 	Memory drover.Money `yaml:"memory" doc:"of one GiB, per hour"`
 	GPU    drover.Money `yaml:"gpu" doc:"of one, per hour"`
@@ -79,47 +83,33 @@ const (
 )
 
 // UnmarshalText reads one of the words.
-func (f *bootFrom) UnmarshalText(b []byte) error {
-	*f = bootFrom(b)
-	if *f != fromImage && *f != fromVolume {
-		return errors.New("instances boot from image or from volume")
-	}
-	return nil
-}
+func (f *bootFrom) UnmarshalText(b []byte) error { return kit.OneOf(f, b, fromImage, fromVolume) }
 
 // Default is what holds where nothing is said. The rates are nobody's: they are there so that what is larger costs more.
 func (c *Config) Default() {
 	*c = Config{
-		Networks: networks{autoNetwork}, BootFrom: fromImage, Grow: true, Arch: "amd64", ListTypes: true,
-		Rates: rates{VCPU: drover.Dollar / 100, Memory: drover.Dollar / 400, GPU: drover.Dollar},
+		Networks: networks{autoNetwork}, BootFrom: fromImage, Grow: true, Arch: "amd64", TypeKeys: kit.DefaultTypes(),
+		Rates: flavorRates{VCPU: drover.Dollar / 100, Memory: drover.Dollar / 400, GPU: drover.Dollar},
 	}
 }
 
-// maxTag is the most characters of a key or a value of metadata.
-const maxTag = 255
-
-// metadataKey is what a key of metadata can be.
-var metadataKey = regexp.MustCompile(`^[A-Za-z0-9_:. -]{1,255}$`)
+// tagRules are what Nova takes as metadata.
+var tagRules = kit.TagRules{
+	Key:   regexp.MustCompile(`^[A-Za-z0-9_:. -]{1,255}$`),
+	Value: regexp.MustCompile(`^.{0,255}$`),
+	Hint:  "a key has letters, digits and -_:., and both have up to 255 characters",
+}
 
 // FirstBoot says what an instance can be given for its first boot, and how much of it.
 func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxUserData }
 
 // Check finds what the types of the fields cannot.
 func (c *Config) Check() error {
-	for k, v := range c.Tags {
-		if !metadataKey.MatchString(k) || len(v) > maxTag || strings.HasPrefix(k, "drover-") {
-			return drover.Errorf(drover.KindInvalid, "tags: %.140q cannot be one", k).
-				WithHint("a key has letters, digits and -_:. and does not begin with drover-; key and value have up to %d characters", maxTag)
-		}
-	}
 	if c.VolumeType != "" && c.BootFrom != fromVolume {
 		return drover.Errorf(drover.KindInvalid, "volume_type: instances boot from an image, and have no volume").WithHint("write boot_from: volume")
 	}
 	if c.Rates.Disk != 0 && c.BootFrom != fromVolume {
 		return drover.Errorf(drover.KindInvalid, "rates: disk: instances boot from an image, and have no volume").WithHint("write boot_from: volume, or leave it out")
 	}
-	if !c.ListTypes && len(c.Types) == 0 {
-		return drover.Errorf(drover.KindInvalid, "list_types: without the cloud's flavors and without any type by hand nothing can be rented")
-	}
-	return nil
+	return cmp.Or(c.CheckTypes(), tagRules.Check("tags", c.Tags))
 }

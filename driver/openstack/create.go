@@ -3,7 +3,6 @@ package openstack
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // longestName is what fits everywhere that Nova writes the name of a server.
@@ -25,7 +25,7 @@ const defaultVolume = 20
 func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 	in, err := c.create(ctx, r)
 	if err != nil {
-		return driver.Instance{}, driver.Candidate{}, classify("create instance "+r.Name, err)
+		return driver.Instance{}, driver.Candidate{}, errs.Classify("create instance "+r.Name, err)
 	}
 	return in, in.Candidate(), nil
 }
@@ -56,14 +56,14 @@ func (c *cloud) create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 
 // check refuses what could never become an instance.
 func check(r driver.CreateRequest) error {
-	if err := r.Check(longestName); err != nil {
+	if err := kit.CheckRequest(r, longestName); err != nil {
 		return err
 	}
 	first := r.Candidates[0]
 	if first.Market != drover.OnDemand {
 		return drover.Errorf(drover.KindUnsupported, "OpenStack has no market %s", first.Market)
 	}
-	return first.CheckImage("debian-12-*")
+	return kit.CheckImage(first, "debian-12-*")
 }
 
 // named looks for the instance of this name, the oldest if there should be several.
@@ -80,7 +80,7 @@ func (c *cloud) named(ctx context.Context, r driver.CreateRequest) (in driver.In
 	}
 	oldest := slices.MinFunc(all, func(a, b servers.Server) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
 	in, err = c.instance(ctx, oldest)
-	if statusOf(err) == http.StatusNotFound {
+	if errs.StatusOf(err) == http.StatusNotFound {
 		return in, false, nil // it went meanwhile
 	}
 	return in, err == nil, err
@@ -97,7 +97,7 @@ type serverRequest struct {
 
 func (c *cloud) serverRequest(ctx context.Context, r driver.CreateRequest) (*serverRequest, error) {
 	first := r.Candidates[0]
-	text, err := driver.UserDataWithin(r, maxUserData)
+	text, err := kit.LimitedUserData(r, maxUserData)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (c *cloud) serverRequest(ctx context.Context, r driver.CreateRequest) (*ser
 	}
 	known, err := c.flavors.Get(ctx)
 	if err != nil {
-		return nil, classify("list flavors", err)
+		return nil, errs.Classify("list flavors", err)
 	}
 	f, ok := known[first.ProviderType]
 	if !ok {
@@ -129,7 +129,7 @@ func (c *cloud) serverRequest(ctx context.Context, r driver.CreateRequest) (*ser
 
 // metadata is the tags, and what the configuration gives every instance.
 func (c *cloud) metadata(tags map[string]string) map[string]string {
-	return driver.Together(c.config.Tags, tags)
+	return kit.MergeTags(c.config.Tags, tags)
 }
 
 // volume is what the instance boots from, at least as large as asked for and as its image wants; it goes with the instance.
@@ -185,26 +185,4 @@ func (r *serverRequest) ToServerCreateMap() (map[string]any, error) {
 		}
 	}
 	return body, nil
-}
-
-// ours are the keys that no template can have, since Drover or the configuration gives them.
-var ours = []string{"name", "flavorRef", "imageRef", "user_data", "metadata", "tags", "availability_zone", "networks", "security_groups",
-	"key_name", "config_drive", "block_device_mapping_v2", "min_count", "max_count"}
-
-// readTemplate reads a raw template, in the words of the body of Nova's call that creates a server.
-func readTemplate(raw string) (template map[string]any, err error) {
-	if raw == "" {
-		return nil, nil
-	}
-	if err := json.Unmarshal([]byte(raw), &template); err != nil {
-		return nil, drover.Errorf(drover.KindInvalid, "read the template: %v", err).
-			WithHint(`it is JSON, with keys of "server" in the Compute API, and "os:scheduler_hints", such as {"os:scheduler_hints": {"group": ID}}`)
-	}
-	for _, key := range ours {
-		if _, has := template[key]; has {
-			return nil, drover.Errorf(drover.KindInvalid, "the template says %s, which Drover gives for each instance", key).
-				WithHint("use the keys of the cloud's configuration: networks, security_groups, key_pair, tags, image, cloud_init and so on")
-		}
-	}
-	return template, nil
 }

@@ -15,6 +15,8 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
+	"drover/driver/middleware"
 )
 
 func TestCreate(t *testing.T) {
@@ -249,7 +251,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 			"tags": []any{"drover-fleet=fleet"}, "metadata": map[string]any{driver.TagFleet: "fleet", driver.TagName: "one"},
 		})
 		text, err := base64.StdEncoding.DecodeString(got["user_data"].(string))
-		if err != nil || string(text) != driver.UserData(request("one")).Reveal() {
+		if err != nil || string(text) != kit.UserData(request("one")).Reveal() {
 			t.Errorf("%v: %s", err, text)
 		}
 	})
@@ -305,7 +307,7 @@ func TestFindImages(t *testing.T) {
 		{debian, "amd64", debian}, {"99999999-9999-9999-9999-999999999999", "", ""}, {"debian", "", ""},
 	} {
 		all, err := c.FindImages(t.Context(), tt.ref, tt.arch)
-		newest, _ := driver.Newest(all, tt.arch)
+		newest, _ := middleware.Newest(all, tt.arch)
 		if err != nil || newest.ID != tt.want {
 			t.Errorf("%s: %v, %v", tt.ref, newest, err)
 		}
@@ -355,7 +357,7 @@ func TestOpen(t *testing.T) {
 	t.Run("refuses what cannot be, with the place and what to do", func(t *testing.T) {
 		isolate(t, "http://fake")
 		for keys, want := range map[string]string{
-			"networks: internal": "networks are auto, none, or ids", "boot_from: disk": "from image or from volume", "volume_type: ssd": "volume_type", "rates: {disk: 0.1}": "rates: disk", "arch: mips": "is not one of",
+			"networks: internal": "networks are auto, none, or ids", "boot_from: disk": "none of image, volume", "volume_type: ssd": "volume_type", "rates: {disk: 0.1}": "rates: disk", "arch: mips": "is not one of",
 			"list_types: false": "nothing can be rented", "tags: {drover-x: a}": "drover-x", "flavour: x": "flavour",
 		} {
 			_, err := open(options(t, "fleet", keys, t.TempDir()), newFake())

@@ -1,141 +1,75 @@
 package openstack
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"net/http"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 )
 
 // limitedFor is how long calls are left alone that the cloud had too many of, if it does not say.
 const limitedFor = 2 * time.Second
 
-// class is what an answer means that has this status and these words.
-type class struct {
-	status int    // of HTTP; 0: the fault of a server that was accepted and could not be made
-	words  string // which occur; * stands for any text
-	kind   drover.ErrorKind
-	scope  drover.Scope
+// errs is the table of errors: OpenStack has no codes, but statuses and words, and the state ERROR of a server that was accepted and could not be
+// made. It is shown, with what each means, in docs/clouds/openstack.md.
+var errs = kit.Errors{
+	Market: drover.OnDemand, Read: read, Again: kit.In(limitedFor), Others: classifyOther,
+	Table: slices.Concat(
+		kit.Means(drover.KindCapacity, drover.ScopeType,
+			"ERROR: No valid host was found", "ERROR: Exceeded maximum number of retries", "ERROR: Insufficient compute resources"),
+		kit.Means(drover.KindCapacity, drover.ScopeSubnet,
+			"ERROR: No fixed IP addresses available", "ERROR: No more IP addresses available", "ERROR: Failed to allocate the network"),
+		kit.Means(drover.KindQuota, drover.ScopeAll,
+			"ERROR: Quota exceeded for*instances", "ERROR: over a limit*servers", "ERROR: Maximum number of ports exceeded",
+			"ERROR: Maximum number of volumes", "ERROR: exceeds allowed*quota"),
+		kit.Means(drover.KindQuota, drover.ScopeType, "ERROR: Quota exceeded for", "ERROR: over a limit"),
+		kit.Means(drover.KindQuota, drover.ScopeAll,
+			"403: Quota exceeded for*instances", "403: over a limit*servers", "403: Maximum number of ports exceeded", "413: exceeds allowed*quota"),
+		kit.Means(drover.KindQuota, drover.ScopeType, "403: Quota exceeded", "403: over a limit", "413: Quota exceeded"),
+		kit.Means(drover.KindAuthentication, "", "403", "401"),
+		kit.Means(drover.KindUnsupported, "", "413: larger than maximum allowed limit"),
+		kit.Means(drover.KindRateLimit, "", "429", "413"),
+		kit.Means(drover.KindNotFound, "", "404"),
+		kit.Means(drover.KindInvalid, "", "409: Multiple possible networks found").WithHint("write networks: ID, as openstack network list shows it"),
+		kit.Means(drover.KindConflict, "", "409: already exists"),
+		kit.Means(drover.KindTransient, "", "409"),
+		kit.Means(drover.KindUnsupported, "", "400: Flavor's disk is too small", "400: Flavor's memory is too small",
+			"400: Only volume-backed servers are allowed", "400: availability zone is not available", "400: to extend, currently error"),
+		kit.Means(drover.KindTransient, "", "400: to extend, currently"),
+		kit.Means(drover.KindUnsupported, "", "406: Version 3.*is not supported", "501"),
+		kit.Means(drover.KindInvalid, "", "400", "406"),
+	),
+	Hints: map[drover.ErrorKind]string{
+		drover.KindAuthentication: "see the role that this driver needs in docs/clouds/openstack.md, and whether openstack server list works here",
+		drover.KindQuota:          "ask whoever runs the cloud for more: openstack limits show --absolute has what there is",
+	},
 }
 
-// classes is the one table of errors: OpenStack has no codes, but statuses and words. The first row that fits counts; what none fits tells
-// nothing. It is shown, with what each means, in docs/clouds/openstack.md.
-var classes = []class{
-	{0, "No valid host was found", drover.KindCapacity, drover.ScopeType},
-	{0, "Exceeded maximum number of retries", drover.KindCapacity, drover.ScopeType},
-	{0, "Insufficient compute resources", drover.KindCapacity, drover.ScopeType},
-	{0, "No fixed IP addresses available", drover.KindCapacity, drover.ScopeSubnet},
-	{0, "No more IP addresses available", drover.KindCapacity, drover.ScopeSubnet},
-	{0, "Failed to allocate the network", drover.KindCapacity, drover.ScopeSubnet},
-	{0, "Quota exceeded for*instances", drover.KindQuota, drover.ScopeAll},
-	{0, "Quota exceeded for", drover.KindQuota, drover.ScopeType},
-	{0, "over a limit*servers", drover.KindQuota, drover.ScopeAll},
-	{0, "over a limit", drover.KindQuota, drover.ScopeType},
-	{0, "Maximum number of ports exceeded", drover.KindQuota, drover.ScopeAll},
-	{0, "Maximum number of volumes", drover.KindQuota, drover.ScopeAll},
-	{0, "exceeds allowed*quota", drover.KindQuota, drover.ScopeAll},
-
-	{http.StatusForbidden, "Quota exceeded for*instances", drover.KindQuota, drover.ScopeAll},
-	{http.StatusForbidden, "Quota exceeded", drover.KindQuota, drover.ScopeType},
-	{http.StatusForbidden, "over a limit*servers", drover.KindQuota, drover.ScopeAll},
-	{http.StatusForbidden, "over a limit", drover.KindQuota, drover.ScopeType},
-	{http.StatusForbidden, "Maximum number of ports exceeded", drover.KindQuota, drover.ScopeAll},
-	{http.StatusForbidden, "", drover.KindAuthentication, ""},
-	{http.StatusUnauthorized, "", drover.KindAuthentication, ""},
-
-	{http.StatusTooManyRequests, "", drover.KindRateLimit, ""},
-	{http.StatusRequestEntityTooLarge, "Quota exceeded", drover.KindQuota, drover.ScopeType},
-	{http.StatusRequestEntityTooLarge, "exceeds allowed*quota", drover.KindQuota, drover.ScopeAll},
-	{http.StatusRequestEntityTooLarge, "larger than maximum allowed limit", drover.KindUnsupported, ""},
-	{http.StatusRequestEntityTooLarge, "", drover.KindRateLimit, ""},
-
-	{http.StatusNotFound, "", drover.KindNotFound, ""},
-
-	{http.StatusConflict, "Multiple possible networks found", drover.KindInvalid, ""},
-	{http.StatusConflict, "already exists", drover.KindConflict, ""},
-	{http.StatusConflict, "", drover.KindTransient, ""},
-
-	{http.StatusBadRequest, "Flavor's disk is too small", drover.KindUnsupported, ""},
-	{http.StatusBadRequest, "Flavor's memory is too small", drover.KindUnsupported, ""},
-	{http.StatusBadRequest, "Only volume-backed servers are allowed", drover.KindUnsupported, ""},
-	{http.StatusBadRequest, "availability zone is not available", drover.KindUnsupported, ""},
-	{http.StatusBadRequest, "to extend, currently error", drover.KindUnsupported, ""},
-	{http.StatusBadRequest, "to extend, currently", drover.KindTransient, ""},
-	{http.StatusBadRequest, "", drover.KindInvalid, ""},
-	{http.StatusNotAcceptable, "Version 3.*is not supported", drover.KindUnsupported, ""},
-	{http.StatusNotAcceptable, "", drover.KindInvalid, ""},
-	{http.StatusNotImplemented, "", drover.KindUnsupported, ""},
-}
-
-// hints are what a person can do about an error of a kind.
-var hints = map[drover.ErrorKind]string{
-	drover.KindAuthentication: "see the role that this driver needs in docs/clouds/openstack.md, and whether openstack server list works here",
-	drover.KindQuota:          "ask whoever runs the cloud for more: openstack limits show --absolute has what there is",
-}
-
-// classOf finds the row of an answer.
-func classOf(status int, words string) class {
-	for _, c := range classes {
-		if c.status == status && driver.Like("*"+c.words+"*", words) {
-			return c
-		}
-	}
-	return class{status, "", drover.KindTransient, ""}
-}
-
-// classify gives an error of the cloud's a kind.
-func classify(doing string, err error) error {
-	if told, done := driver.Classed(doing, err); done {
-		return told
-	}
+// read is what the cloud says of an error, or of the attempt to sign in again.
+func read(err error) (a kit.Answer, ok bool) {
 	var expired *gophercloud.ErrUnableToReauthenticate
 	if errors.As(err, &expired) {
-		return classify(doing+": sign in again", expired.ErrReauth)
+		err = expired.ErrReauth
 	}
 	var answer gophercloud.ErrUnexpectedResponseCode
+	if !errors.As(err, &answer) {
+		return a, false
+	}
+	return kit.Answer{Status: answer.Actual, Message: words(answer.Body), Retry: kit.RetryAfter(answer.ResponseHeader, time.Now())}, true
+}
+
+// classifyOther is for a service that the catalogue lacks.
+func classifyOther(doing string, err error) error {
 	var nowhere *gophercloud.ErrEndpointNotFound
-	switch {
-	case errors.As(err, &answer):
-		e := refusal(doing, answer.Actual, said(answer))
-		if e.Kind == drover.KindRateLimit {
-			e.RetryAt = drover.TimeOf(retryAt(answer.ResponseHeader, time.Now()))
-		}
-		return e
-	case errors.As(err, &nowhere):
+	if errors.As(err, &nowhere) {
 		return drover.Errorf(drover.KindInvalid, "%s: %v", doing, err).WithHint("openstack catalog list shows the regions of each service")
 	}
-	return drover.Errorf(drover.KindTransient, "%s: %v", doing, err)
-}
-
-// refusal is an error of which the cloud has said so much.
-func refusal(doing string, status int, words string) *drover.Error {
-	words = strings.TrimSpace(words)
-	c := classOf(status, words)
-	e := &drover.Error{Kind: c.kind, Scope: c.scope, Hint: hints[c.kind], Message: fmt.Sprintf("%s: %s", doing, cmp.Or(words, http.StatusText(status), "no more was said"))}
-	if c.scope != "" {
-		e.Market = drover.OnDemand
-	}
-	if strings.Contains(words, "Multiple possible networks") {
-		e.Hint = "write networks: ID, as openstack network list shows it"
-	}
-	return e
-}
-
-// statusOf is that of an answer which is an error, 0 if the cloud has not answered.
-func statusOf(err error) int {
-	var answer gophercloud.ErrUnexpectedResponseCode
-	if errors.As(err, &answer) {
-		return answer.Actual
-	}
-	return 0
+	return nil
 }
 
 // saidByNova says of a 404 that it is Nova's, of something that is not there.
@@ -147,29 +81,20 @@ func saidByNova(err error) bool {
 	return errors.As(err, &answer) && json.Unmarshal(answer.Body, &body) == nil && body.Fault != nil
 }
 
-// mostWords is how many bytes of what the cloud says are told on.
-const mostWords = 500
-
-// said is the message of an answer: services put it in an object of one key or another, and what stands before them may say anything.
-func said(answer gophercloud.ErrUnexpectedResponseCode) string {
+// words is the message of an answer: services put it in an object of one key or another, and what stands before them may say anything.
+func words(body []byte) string {
 	type fault struct {
 		Message string `json:"message"`
 	}
 	var whole fault
 	var parts map[string]json.RawMessage
-	json.Unmarshal(answer.Body, &parts) // what is no object says nothing
-	json.Unmarshal(answer.Body, &whole)
-	words := whole.Message
+	json.Unmarshal(body, &parts) // what is no object says nothing
+	json.Unmarshal(body, &whole)
 	for _, part := range parts {
 		var inner fault
-		if words == "" && json.Unmarshal(part, &inner) == nil {
-			words = inner.Message
+		if whole.Message == "" && json.Unmarshal(part, &inner) == nil {
+			whole.Message = inner.Message
 		}
 	}
-	return strings.ToValidUTF8(words[:min(len(words), mostWords)], "")
-}
-
-// retryAt is when the cloud wants to be asked again.
-func retryAt(h http.Header, now time.Time) time.Time {
-	return now.Add(cmp.Or(driver.RetryAfter(h, now), limitedFor))
+	return whole.Message
 }

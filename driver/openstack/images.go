@@ -9,6 +9,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // FindImages reads a UUID as an id, and anything else as a name, in which * stands for any text. What the project sees is the cloud's, its own,
@@ -16,7 +17,7 @@ import (
 func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) (all []driver.Image, err error) {
 	found, err := c.lookFor(ctx, ref)
 	if err != nil {
-		return nil, classify("look for image "+ref, err)
+		return nil, errs.Classify("look for image "+ref, err)
 	}
 	for _, i := range found {
 		c.images.Learn(i.ID, volumeFor(i))
@@ -29,7 +30,7 @@ func (c *cloud) lookFor(ctx context.Context, ref string) (all []images.Image, er
 	switch {
 	case uuid.MatchString(ref):
 		one, err := c.api.getImage(ctx, ref)
-		if statusOf(err) == http.StatusNotFound {
+		if errs.StatusOf(err) == http.StatusNotFound {
 			return nil, nil
 		}
 		if err != nil {
@@ -41,7 +42,7 @@ func (c *cloud) lookFor(ctx context.Context, ref string) (all []images.Image, er
 	}
 	found, err := c.api.listImages(ctx, "")
 	for _, i := range found {
-		if driver.Like(ref, i.Name) {
+		if kit.MatchGlob(ref, i.Name) {
 			all = append(all, i)
 		}
 	}
@@ -70,11 +71,11 @@ func volumeFor(i images.Image) int {
 func (c *cloud) imageSize(ctx context.Context, id string) (int, error) {
 	return c.images.Get(ctx, id, func() (int, error) {
 		found, err := c.api.getImage(ctx, id)
-		if statusOf(err) == http.StatusNotFound {
+		if errs.StatusOf(err) == http.StatusNotFound {
 			return 0, drover.Errorf(drover.KindInvalid, "there is no image %s", id)
 		}
 		if err != nil {
-			return 0, classify("look at image "+id, err)
+			return 0, errs.Classify("look at image "+id, err)
 		}
 		return volumeFor(*found), nil
 	})

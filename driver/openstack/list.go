@@ -11,13 +11,14 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // List asks for all of the project's servers, and picks those that bear the tags.
 func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.Instance, err error) {
 	found, version, err := c.api.listServers(ctx, "")
 	if err != nil {
-		return nil, classify("list instances", err)
+		return nil, errs.Classify("list instances", err)
 	}
 	for _, s := range found {
 		if version >= downCells && unreached(s) {
@@ -29,8 +30,8 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) (all []driver.
 		switch in, err := c.instance(ctx, s); {
 		case err == nil:
 			all = append(all, in)
-		case statusOf(err) != http.StatusNotFound: // else it went meanwhile
-			return nil, classify("list instances", err)
+		case errs.StatusOf(err) != http.StatusNotFound: // else it went meanwhile
+			return nil, errs.Classify("list instances", err)
 		}
 	}
 	return all, nil
@@ -43,12 +44,12 @@ func unreached(s servers.Server) bool { return s.Status == statusUnknown && s.Na
 func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	doing := "describe instance " + id
 	s, err := c.api.getServer(ctx, id)
-	if statusOf(err) == http.StatusNotFound && !saidByNova(err) {
+	if errs.StatusOf(err) == http.StatusNotFound && !saidByNova(err) {
 		return driver.Instance{}, drover.Errorf(drover.KindTransient, "%s: 404, and not in the words of Nova", doing)
 	}
 	switch {
 	case err != nil:
-		return driver.Instance{}, classify(doing, err)
+		return driver.Instance{}, errs.Classify(doing, err)
 	case unreached(*s):
 		return driver.Instance{}, drover.Errorf(drover.KindTransient, "%s: nothing is told of it, since a part of the cloud does not answer", doing)
 	case s.Status == "DELETED", s.Status == "SOFT_DELETED":
@@ -56,7 +57,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	}
 	in, err := c.instance(ctx, *s)
 	if err != nil {
-		return driver.Instance{}, classify(doing, err)
+		return driver.Instance{}, errs.Classify(doing, err)
 	}
 	return in, nil
 }
@@ -86,7 +87,7 @@ func (c *cloud) instance(ctx context.Context, s servers.Server) (driver.Instance
 		Created: drover.TimeOf(s.Created),
 	}
 	if unmade(s) {
-		in.Failed = refusal("make instance "+s.Name, 0, s.Fault.Message)
+		in.Failed = errs.Error("make instance "+s.Name, drover.OnDemand, kit.Answer{Code: statusError, Message: s.Fault.Message})
 	}
 	var err error
 	in.ProviderType, err = c.flavorOf(ctx, s)
@@ -158,5 +159,5 @@ func addresses(s servers.Server) (a driver.Addresses) {
 
 // SetTags replaces the metadata, but for what the configuration gives every instance.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
-	return classify("tag instance "+id, c.unless(ctx, id, "", c.api.setMetadata(ctx, id, c.metadata(tags))))
+	return errs.Classify("tag instance "+id, c.unless(ctx, id, "", c.api.setMetadata(ctx, id, c.metadata(tags))))
 }

@@ -14,6 +14,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 func writeFile(t *testing.T, file, text string) {
@@ -112,7 +113,7 @@ func TestList(t *testing.T) {
 			return ok(map[string]any{"servers": []any{one}, "servers_links": next("http://fake/compute/v2.1/servers/detail?marker=x")})
 		}
 		c := imitate(t, f, "")
-		if _, err := c.List(t.Context(), nil); drover.KindOf(err) != drover.KindTransient || f.calls["GET servers/detail"] != driver.MaxPages+1 {
+		if _, err := c.List(t.Context(), nil); drover.KindOf(err) != drover.KindTransient || f.calls["GET servers/detail"] != kit.MaxPages+1 {
 			t.Errorf("%v after %d pages", err, f.calls["GET servers/detail"])
 		}
 	})

@@ -11,7 +11,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/kit"
 	"drover/internal/logkey"
 )
 
@@ -31,44 +31,34 @@ type flavor struct {
 	Price  string       `json:"price,omitempty"` // as its extra spec has it
 }
 
-// Offerings are the cloud's flavors in the zones, and the types by hand. A type by hand takes the place of the flavor of its name.
+// Offerings are the cloud's flavors in the zones, and the types by hand.
 func (c *cloud) Offerings(ctx context.Context) ([]drover.Offering, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	zones, err := c.availableZones(ctx)
 	if err != nil {
-		return nil, classify("list availability zones", err)
+		return nil, errs.Classify("list availability zones", err)
 	}
-	hand, err := driver.ByHand(c.config.Types, driver.Listing{
-		Cloud: c.o.Name, Zones: zones, Markets: []drover.Market{drover.OnDemand}, Default: drover.Resources{Arch: c.config.Arch},
+	return c.config.Offerings(ctx, kit.Catalogue{
+		Cloud: c.o.Name, Zones: zones, Arch: c.config.Arch, Complete: func(o *drover.Offering) { o.DiskPrice = c.config.Rates.Disk },
+		Own: func(ctx context.Context) ([]drover.Offering, error) { return c.listed(ctx, zones) },
 	})
-	if err != nil || !c.config.ListTypes {
-		return c.withVolumes(hand), err
-	}
+}
+
+// listed is the cloud's own flavors in these zones. Without a root disk, Nova has one boot from a volume alone.
+func (c *cloud) listed(ctx context.Context, zones []string) (all []drover.Offering, err error) {
 	known, err := c.flavors.Get(ctx)
 	if err != nil {
-		return nil, classify("list flavors", err)
+		return nil, errs.Classify("list flavors", err)
 	}
-	var all []drover.Offering
 	for name, f := range known {
 		if f.Disk == 0 && c.config.BootFrom == fromImage {
-			continue // without a root disk, Nova has it boot from a volume alone
+			continue
 		}
 		offered := drover.InstanceType{Name: name, ProviderType: name, Resources: c.resources(f)}
 		for _, zone := range zones {
 			all = append(all, drover.Offering{Cloud: c.o.Name, Zone: zone, Type: offered, Market: drover.OnDemand, Price: c.price(name, f)})
 		}
 	}
-	return c.withVolumes(driver.Beside(c.config.Types, hand, all)), nil
-}
-
-// withVolumes says of each offering what a GiB of its volume costs.
-func (c *cloud) withVolumes(all []drover.Offering) []drover.Offering {
-	for i := range all {
-		all[i].DiskPrice = c.config.Rates.Disk
-	}
-	return all
+	return all, nil
 }
 
 // resources are what an instance of a flavor has. A volume is as large as is asked for.

@@ -22,11 +22,9 @@ import (
 	"time"
 
 	"drover/driver"
+	"drover/driver/kit"
 	"drover/internal/kept"
 )
-
-// maxUserData is how much user data Nova takes: 65,535 bytes once it is encoded in base64.
-const maxUserData = 65535 / 4 * 3
 
 // longestFleet is what a server's tag, of at most 60 characters, can hold beside our prefix.
 const longestFleet = 32
@@ -35,7 +33,7 @@ const longestFleet = 32
 const listLag = driver.DefaultListLag
 
 type cloud struct {
-	driver.Planted
+	kit.Planted
 
 	o      driver.Options
 	config Config
@@ -43,8 +41,8 @@ type cloud struct {
 
 	flavors *kept.Value[map[string]flavor] // by name
 	zones   *kept.Value[[]string]
-	names   driver.Names
-	images  driver.Known[int] // their sizes, by id: see volumeFor
+	names   kit.Names
+	images  kit.Cache[int] // their sizes, by id: see volumeFor
 }
 
 // Open opens a project of a cloud, with the credentials that the OpenStack tools would use. It calls nobody.
@@ -53,14 +51,14 @@ func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) { return 
 // open does, over what stands for the network if there is something.
 func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 	var config Config
-	if err := o.Begin(longestFleet, &config); err != nil {
+	if err := kit.Begin(&o, longestFleet, &config); err != nil {
 		return nil, err
 	}
 	who, err := findCredentials(config)
 	if err != nil {
 		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
 	}
-	c := &cloud{o: o, config: config, api: newAPI(who, network, driver.Gate{Metric: o.Metric})}
+	c := &cloud{o: o, config: config, api: connect(who, network, kit.Gate{Metric: o.Metric})}
 	c.flavors = kept.New(c.keep("flavors", flavorsAge), c.fetchFlavors)
 	c.zones = kept.New(c.keep("zones", zonesAge), c.fetchZones)
 	if config.grows() {
@@ -81,7 +79,7 @@ func (c *cloud) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffStops, Init: runs, MaxInit: most,
 		Template: true, Project: c.api.who.project(), StopStart: true, GrowDisk: c.config.grows(),
-		Describe: true, ListLag: listLag,
+		Describe: true, ListLag: listLag, NodeID: "openstack:///{id}",
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
+	"drover/driver/middleware"
 )
 
 // realm is the real services as their administrator sees them, and a project of ours in them with a member who may do no more than its role.
@@ -158,7 +159,7 @@ func (r *realm) open(fleet, keys string) driver.Cloud {
 	}
 	c, err := Open(r.t.Context(), options(r.t, fleet, keys, r.t.TempDir()))
 	r.must(err)
-	return driver.WithImages(c, map[drover.Arch]string{"": "debian-12-" + r.project})
+	return middleware.WithImages(c, map[drover.Arch]string{"": "debian-12-" + r.project})
 }
 
 // settled is the instance once it is no longer pending.

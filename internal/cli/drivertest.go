@@ -21,6 +21,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
+	"drover/driver/middleware"
 	"drover/internal/config"
 	"drover/internal/control"
 	"drover/internal/daemon"
@@ -177,7 +178,7 @@ func (t *driverTest) harness(ctx context.Context) (h drivertest.Harness, err err
 			if err != nil {
 				return nil, err
 			}
-			return driver.Own(c.Driver, fleet), nil
+			return middleware.ForFleet(c.Driver, fleet), nil
 		},
 		Fleet: t.fleet, Patience: t.flags.patience, Many: t.flags.many, NoLogin: t.flags.noLogin, Reach: t.opened.Reach,
 		Request: driver.CreateRequest{Disk: t.cloud.Disk, Candidates: []driver.Candidate{
@@ -281,7 +282,7 @@ func (t *driverTest) cleanFleet(ctx context.Context, fleet string, interrupted b
 	if err != nil {
 		return err
 	}
-	own := driver.Own(driver.Persist(c.Driver), fleet)
+	own := middleware.ForFleet(middleware.WithRetry(c.Driver), fleet)
 	defer own.Close()
 	for began := time.Now(); ; {
 		left, err := strays(ctx, own, c, fleet)
@@ -298,7 +299,7 @@ func (t *driverTest) cleanFleet(ctx context.Context, fleet string, interrupted b
 			return err
 		}
 	}
-	_, err = driver.Sweep(ctx, own, fleet, drover.TimeOf(time.Now()), driver.Ended)
+	_, err = driver.Reap(ctx, own, fleet, drover.TimeOf(time.Now()), driver.Ended)
 	return err
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/middleware"
 	"drover/internal/config"
 	"drover/internal/control"
 	"drover/internal/daemon"
@@ -165,7 +166,7 @@ func (g *collector) sweep(ctx context.Context, s *search) error {
 	byCloud := map[string]driver.Cloud{}
 	var listed []*stray
 	for _, cloud := range clouds {
-		byCloud[cloud.Name] = driver.Own(driver.Persist(cloud.Driver), s.fleet)
+		byCloud[cloud.Name] = middleware.ForFleet(middleware.WithRetry(cloud.Driver), s.fleet)
 		list, err := strays(ctx, byCloud[cloud.Name], cloud, s.fleet)
 		if err != nil {
 			return err

@@ -85,11 +85,11 @@ func TestWhatIsSharedGoesOnlyWithItsFleet(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
 		ended, seen bool
-		want        driver.Life
+		want        driver.FleetState
 	}{
-		{"while something of the fleet is left it stays", false, true, driver.Living},
+		{"while something of the fleet is left it stays", false, true, driver.Active},
 		{"once nothing is, and nobody can look after it, all of it goes", true, true, driver.Ended},
-		{"where nothing says whether somebody does, only what is old", true, false, driver.Unheard},
+		{"where nothing says whether somebody does, only what is old", true, false, driver.Unknown},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := (&collector{blind: !tt.seen}).life(tt.ended); got != tt.want {

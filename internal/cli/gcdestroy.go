@@ -77,7 +77,7 @@ func (g *collector) sweepStrays(ctx context.Context, clouds map[string]driver.Cl
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(clouds)) {
-		swept, failed := driver.Sweep(ctx, clouds[name], s.fleet, drover.TimeOf(time.Now()), g.life(ended))
+		swept, failed := driver.Reap(ctx, clouds[name], s.fleet, drover.TimeOf(time.Now()), g.life(ended))
 		for _, one := range swept {
 			g.said = true
 			fmt.Fprintf(g.app.err, "%s: removed %s %s, which was left behind\n", name, drover.Sanitize(one.Kind), drover.Sanitize(one.ID))
@@ -88,12 +88,12 @@ func (g *collector) sweepStrays(ctx context.Context, clouds map[string]driver.Cl
 }
 
 // life is that of a fleet of which nothing is left, if it has ended as far as can be seen.
-func (g *collector) life(ended bool) driver.Life {
+func (g *collector) life(ended bool) driver.FleetState {
 	switch {
 	case !ended:
-		return driver.Living
+		return driver.Active
 	case g.blind:
-		return driver.Unheard
+		return driver.Unknown
 	}
 	return driver.Ended
 }

@@ -14,6 +14,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/middleware"
 	"drover/internal/engine"
 	"drover/internal/remote"
 )
@@ -29,7 +30,7 @@ const (
 // cloud is an open cloud.
 type cloud struct {
 	Cloud
-	own *driver.Owned // its Driver, which touches only this fleet's instances
+	own *middleware.FleetCloud // its Driver, which touches only this fleet's instances
 	*sights
 }
 

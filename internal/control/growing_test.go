@@ -8,6 +8,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/middleware"
 	"drover/internal/engine"
 )
 
@@ -66,7 +67,7 @@ func TestAVolumeThatCannotBeGrown(t *testing.T) {
 		t.Errorf("a cloud that cannot says %v", err)
 	}
 	c.mu.Lock()
-	c.setup.clouds["here"].own = driver.Own(&growable{Cloud: f.cfg.Clouds[0].Driver}, "test")
+	c.setup.clouds["here"].own = middleware.ForFleet(&growable{Cloud: f.cfg.Clouds[0].Driver}, "test")
 	delete(c.links, in.ID)
 	c.mu.Unlock()
 	if err := ask(); err == nil || err.Kind != drover.KindTransient {

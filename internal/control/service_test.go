@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"drover"
-	"drover/driver"
+	"drover/driver/middleware"
 	"drover/internal/engine"
 	"drover/internal/wire"
 )
@@ -456,7 +456,7 @@ func TestTheEndOfARunnersLogIsKeptOncePerLine(t *testing.T) {
 // covers D15
 func TestTheRunnersLogOfAnInstanceThatDiedStandsApartFromTheReason(t *testing.T) {
 	f := newFixture(t)
-	f.cfg.Clouds[0].Driver = driver.Own(f.cfg.Clouds[0].Driver, "test")
+	f.cfg.Clouds[0].Driver = middleware.ForFleet(f.cfg.Clouds[0].Driver, "test")
 	f.cfg.Settings.Clouds[0].ListInterval = 200 * time.Millisecond
 	var log strings.Builder // read once the controller has ended
 	f.cfg.Log = slog.New(slog.NewJSONHandler(&log, nil))

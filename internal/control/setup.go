@@ -8,6 +8,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/middleware"
 	"drover/internal/engine"
 	"drover/internal/logkey"
 )
@@ -34,7 +35,7 @@ func (c *Controller) newSetup(s Setup, before map[string]*cloud) *setup {
 		if old != nil && old.Driver == cc.Driver {
 			cl.own = old.own
 		} else {
-			cl.own = driver.Own(cc.Driver, c.cfg.Fleet)
+			cl.own = middleware.ForFleet(cc.Driver, c.cfg.Fleet)
 			cl.own.LogOthers(c.cfg.Log.With(logkey.Cloud, cc.Name))
 		}
 		now.clouds[cc.Name] = cl

@@ -19,7 +19,7 @@ const (
 // is tried again an hour later.
 func (c *Controller) sweepHourly(ctx context.Context) {
 	every(ctx, sweepInterval, func() {
-		c.Sweep(ctx, driver.Living)
+		c.Sweep(ctx, driver.Active)
 		c.sweepStored(ctx)
 	})
 }
@@ -35,10 +35,10 @@ func (c *Controller) sweepStored(ctx context.Context) {
 }
 
 // Sweep takes away what the fleet's instances left over; once the fleet has ended, also what they shared.
-func (c *Controller) Sweep(ctx context.Context, life driver.Life) {
+func (c *Controller) Sweep(ctx context.Context, life driver.FleetState) {
 	for _, cl := range c.current().clouds {
 		ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
-		swept, err := driver.Sweep(ctx, cl.own, c.cfg.Fleet, drover.TimeOf(time.Now()), life)
+		swept, err := driver.Reap(ctx, cl.own, c.cfg.Fleet, drover.TimeOf(time.Now()), life)
 		cancel()
 		for _, s := range swept {
 			c.cfg.Log.Info("something left over was taken away", logkey.Cloud, cl.Name, logkey.Note, s.Kind+" "+s.ID)

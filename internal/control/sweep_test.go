@@ -17,12 +17,12 @@ type littered struct {
 	removed []string
 }
 
-func (l *littered) Strays(_ context.Context, fleet string) ([]driver.Stray, error) {
+func (l *littered) Leftovers(_ context.Context, fleet string) ([]driver.Leftover, error) {
 	tags := map[string]string{driver.TagFleet: fleet}
-	return []driver.Stray{{Kind: "volume", ID: "v", Tags: tags, Created: 1}, {Kind: "key pair", ID: "k", Tags: tags, Created: 1, Shared: true}}, nil
+	return []driver.Leftover{{Kind: "volume", ID: "v", Tags: tags, Created: 1}, {Kind: "key pair", ID: "k", Tags: tags, Created: 1, Shared: true}}, nil
 }
 
-func (l *littered) Remove(_ context.Context, s driver.Stray) error {
+func (l *littered) Remove(_ context.Context, s driver.Leftover) error {
 	l.removed = append(l.removed, s.ID)
 	return nil
 }
@@ -30,10 +30,10 @@ func (l *littered) Remove(_ context.Context, s driver.Stray) error {
 func TestSweep(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		life driver.Life
+		life driver.FleetState
 		want []string
 	}{
-		{"what is nobody's goes while the fleet lives, and what is shared stays", driver.Living, []string{"v"}},
+		{"what is nobody's goes while the fleet lives, and what is shared stays", driver.Active, []string{"v"}},
 		{"what is shared goes with the fleet", driver.Ended, []string{"v", "k"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

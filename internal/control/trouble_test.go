@@ -8,6 +8,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/middleware"
 	"drover/internal/engine"
 )
 
@@ -15,13 +16,13 @@ import (
 func TestACloudThatDoesThingsWrongIsBorne(t *testing.T) {
 	f := newFixture(t)
 	right := f.cfg.Clouds[0].Driver
-	f.cfg.Clouds[0].Driver = driver.Inject(right, driver.Faults{
+	f.cfg.Clouds[0].Driver = middleware.Inject(right, middleware.Faults{
 		Seed: 3, Unlisted: 300 * time.Millisecond, Lingers: 300 * time.Millisecond,
-		Calls: map[driver.Call]driver.Trouble{
-			driver.CallCreate:  {Fail: 0.2, Lose: 0.4, Double: 0.4},
-			driver.CallList:    {Fail: 0.3},
-			driver.CallDestroy: {Fail: 0.3, Lose: 0.3},
-			driver.CallSetTags: {Fail: 0.3, Lose: 0.3},
+		Calls: map[middleware.Method]middleware.Trouble{
+			middleware.MethodCreate:  {Fail: 0.2, Lose: 0.4, Double: 0.4},
+			middleware.MethodList:    {Fail: 0.3},
+			middleware.MethodDestroy: {Fail: 0.3, Lose: 0.3},
+			middleware.MethodSetTags: {Fail: 0.3, Lose: 0.3},
 		},
 	})
 	c, stop := f.begin()

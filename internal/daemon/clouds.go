@@ -14,6 +14,8 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
+	"drover/driver/middleware"
 	"drover/internal/config"
 	"drover/internal/control"
 	"drover/internal/logkey"
@@ -48,7 +50,7 @@ func (p Program) Check(c *config.Config) error {
 			continue
 		}
 		runs, most := known.FirstBoot()
-		if err := driver.CheckInit(cloud.CloudInit.Text, runs, most); err != nil {
+		if err := kit.CheckInit(cloud.CloudInit.Text, runs, most); err != nil {
 			e := drover.AsError(err, drover.KindInvalid)
 			return c.Fault("clouds."+cloud.Name+".cloud_init", e.Message, e.Hint)
 		}
@@ -113,19 +115,19 @@ func OpenCloud(ctx context.Context, cloud config.Cloud, o Opening) (control.Clou
 // call; what a dry run refuses is what would have been asked for, image and template included. Own comes over all, with whoever uses the cloud.
 func (o Opening) dress(d driver.Cloud, cloud config.Cloud) (driver.Cloud, error) {
 	if o.Counted != nil {
-		d = driver.Measure(d, func(call driver.Call, took time.Duration, err error) {
+		d = middleware.Measure(d, func(call middleware.Method, took time.Duration, err error) {
 			o.Counted.Called(cloud.Name, string(call), took, err)
 		})
 	}
-	d = driver.Pace(d)
+	d = middleware.Throttle(d)
 	if cloud.DryRun {
-		d = driver.DryRun(d, o.tellDry(cloud.Name))
+		d = middleware.DryRun(d, o.tellDry(cloud.Name))
 	}
-	d, err := driver.Customize(d, driver.Custom{Template: cloud.Template.Text, Init: cloud.CloudInit.Text})
+	d, err := middleware.Customize(d, middleware.Custom{Template: cloud.Template.Text, Init: cloud.CloudInit.Text})
 	if err != nil {
 		return nil, err
 	}
-	return driver.WithImages(d, cloud.Image), nil
+	return middleware.WithImages(d, cloud.Image), nil
 }
 
 // requested is what counts the requests of a cloud's driver.
@@ -137,12 +139,12 @@ func (o Opening) requested(cloud string) func(request string, err error) {
 }
 
 // tellDry logs what would have been done in a cloud, were it not a dry run.
-func (o Opening) tellDry(cloud string) func(driver.Asked) {
-	return func(a driver.Asked) {
-		args := []any{logkey.Cloud, cloud, logkey.Effect, string(a.Call), logkey.ProviderID, a.ID}
+func (o Opening) tellDry(cloud string) func(middleware.Call) {
+	return func(a middleware.Call) {
+		args := []any{logkey.Cloud, cloud, logkey.Effect, string(a.Method), logkey.ProviderID, a.ID}
 		if a.Create != nil && len(a.Create.Candidates) > 0 {
 			first := a.Create.Candidates[0]
-			args = []any{logkey.Cloud, cloud, logkey.Effect, string(a.Call), logkey.Instance, a.ID, logkey.Type, first.ProviderType,
+			args = []any{logkey.Cloud, cloud, logkey.Effect, string(a.Method), logkey.Instance, a.ID, logkey.Type, first.ProviderType,
 				logkey.Zone, first.Zone, logkey.Market, string(first.Market), logkey.Note, "image " + cmp.Or(first.Image, "of the driver's choice")}
 		}
 		o.Log.Info("a dry run: this would have been done", args...)
@@ -167,7 +169,7 @@ func CloseClouds(clouds []control.Cloud) {
 // Offerings is what all clouds offer, as the engine will see it, and what their configuration leaves out.
 func Offerings(ctx context.Context, clouds []control.Cloud) (all []drover.Offering, leftOut []drover.LeftOut, err error) {
 	for _, c := range clouds {
-		list, err := driver.Persist(c.Driver).Offerings(ctx)
+		list, err := middleware.WithRetry(c.Driver).Offerings(ctx)
 		if err != nil {
 			return nil, nil, err
 		}

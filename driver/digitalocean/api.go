@@ -1,0 +1,81 @@
+package digitalocean
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+
+	"github.com/digitalocean/godo"
+
+	"drover"
+	"drover/driver/kit"
+)
+
+// rates are a little below what DigitalOcean allows a token in a minute, 250 requests and among them ten for login keys, and well below the 5000
+// that it allows in an hour: https://docs.digitalocean.com/reference/api/.
+var rates = map[string]kit.Rate{anyRequest: {Burst: 180, PerSecond: 1}, listKeys: {Burst: 5, PerMinute: 5}}
+
+const (
+	anyRequest = ""
+	listKeys   = "GET /v2/account/keys"
+)
+
+// connect makes a client, which tries nothing again unless told to. A redirect would carry the token elsewhere, so it is an answer. An API other
+// than DigitalOcean's own publishes no rates.
+func connect(c Config, token drover.Secret, network http.RoundTripper, metric func(string, error)) (*godo.Client, kit.Gate, error) {
+	gate := kit.Gate{Metric: metric}
+	if c.Endpoint == official {
+		gate.Limiter = kit.NewRateLimiter(rates, 1)
+	}
+	api := godo.NewClient(&http.Client{
+		Transport: &kit.Transport{
+			Gate: gate, Next: network, Token: token, Name: callName, Rates: func(call string) []string { return []string{call, anyRequest} },
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	})
+	base, err := url.Parse(c.Endpoint)
+	if err != nil {
+		return nil, gate, drover.Errorf(drover.KindInvalid, "endpoint: %v", err)
+	}
+	api.BaseURL = base
+	return api, gate, nil
+}
+
+// given are the parts of a path that name one thing.
+var given = regexp.MustCompile(`(/(?:droplets|keys|images|tags)/)[^/]+`)
+
+// callName is a request in the words of a metric, which names no single thing.
+func callName(r *http.Request) string {
+	return r.Method + " " + given.ReplaceAllString(r.URL.Path, "${1}ID")
+}
+
+const perPage = 200
+
+// pages reads a list to its end.
+func pages[T any](page func(*godo.ListOptions) ([]T, *godo.Response, error)) ([]T, error) {
+	return kit.CollectNumbered(func(n int) ([]T, int, error) {
+		some, answer, err := page(&godo.ListOptions{Page: n, PerPage: perPage})
+		if err != nil {
+			return nil, 0, err
+		}
+		last, err := lastPage(answer)
+		return some, last, err
+	})
+}
+
+// lastPage is the number of the last page, as every other page tells it; 1 if this one is the last.
+func lastPage(answer *godo.Response) (int, error) {
+	if answer.Links == nil || answer.Links.Pages == nil || answer.Links.Pages.Last == "" {
+		return 1, nil
+	}
+	u, err := url.Parse(answer.Links.Pages.Last)
+	if err != nil {
+		return 0, drover.Errorf(drover.KindTransient, "the last page has no address: %v", err)
+	}
+	n, err := strconv.Atoi(u.Query().Get("page"))
+	if err != nil || n < 1 {
+		return 0, drover.Errorf(drover.KindTransient, "the list has page %q as its last", u.Query().Get("page"))
+	}
+	return n, nil
+}

@@ -1,0 +1,79 @@
+package drivertest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"drover"
+	"drover/driver/kit"
+)
+
+// Errors holds a driver's table of errors against its page in docs/clouds, and tries what is the same of every driver's errors. Answer makes the
+// error that the driver would get of an answer; nil: the cloud has no such answer to a call.
+func Errors(t *testing.T, page string, e *kit.Errors, answer func(kit.Answer) error) {
+	shown := ReadPage(t, page)
+	t.Run("the page shows the table", func(t *testing.T) {
+		var want [][]string
+		for _, r := range e.Table {
+			scope := string(r.Scope)
+			if r.Market {
+				scope += ", of its market"
+			}
+			want = append(want, []string{r.Says, string(r.Kind), scope})
+		}
+		shown.Shows(t, "Errors", want)
+		shown.Sourced(t, "Errors")
+	})
+	t.Run("every answer of the table has its class", func(t *testing.T) {
+		for _, r := range e.Table {
+			classified(t, e, r, answer)
+		}
+	})
+	t.Run("a rate limit says when, as the cloud does or as the driver knows", func(t *testing.T) {
+		for _, r := range e.Table {
+			if err := answer(exampleOf(r)); err != nil && r.Kind == drover.KindRateLimit {
+				if at := drover.AsError(e.Classify("", err), "").RetryAt; at <= drover.TimeOf(time.Now()) {
+					t.Errorf("%s: at %v", r.Says, at)
+				}
+			}
+		}
+	})
+	t.Run("an answer that is in no row is transient", func(t *testing.T) {
+		if got := drover.KindOf(e.Classify("", answer(kit.Answer{Status: 418, Code: "Weird", Message: "teapot"}))); got != drover.KindTransient {
+			t.Error(got)
+		}
+	})
+	Classifies(t, e.Classify)
+}
+
+// classified is an error if the answer that a row is about is taken for another row's.
+func classified(t *testing.T, e *kit.Errors, r kit.Row, answer func(kit.Answer) error) {
+	t.Helper()
+	a := exampleOf(r)
+	told := e.Error("try it", drover.Spot, a)
+	if err := answer(a); err != nil {
+		told = drover.AsError(e.ClassifyIn("try it", drover.Spot, fmt.Errorf("wrapped: %w", err)), drover.KindInternal)
+	}
+	ofMarket := r.Market || r.Scope == drover.ScopeType || r.Scope == drover.ScopeQuotaGroup
+	if told.Kind != r.Kind || told.Scope != r.Scope || (told.Market == drover.Spot) != ofMarket || r.Hint != "" && told.Hint != r.Hint {
+		t.Errorf("%s is taken for %+v", r.Says, told)
+	}
+	if !strings.HasPrefix(told.Message, "try it: ") || !strings.Contains(told.Message, a.Message) {
+		t.Errorf("%s is told as %q", r.Says, told.Message)
+	}
+}
+
+// exampleOf is an answer that a row is about.
+func exampleOf(r kit.Row) (a kit.Answer) {
+	code, words, _ := strings.Cut(r.Says, ": ")
+	a.Message = "It is said: " + strings.ReplaceAll(words, "*", " some other ") + ", and so on."
+	if status, err := strconv.Atoi(code); err == nil {
+		a.Status = status
+	} else {
+		a.Code = strings.ReplaceAll(code, "*", "X")
+	}
+	return a
+}

@@ -1,0 +1,84 @@
+package gce
+
+import (
+	"cmp"
+	"context"
+	"path"
+	"strings"
+
+	"google.golang.org/api/cloudbilling/v1"
+	"google.golang.org/api/compute/v1"
+
+	"drover"
+)
+
+// diskEntries are the kinds of disk, by what the price list says of them.
+var diskEntries = map[string]string{
+	"Storage PD Capacity": "pd-standard", "Balanced PD Capacity": "pd-balanced", "SSD backed PD Capacity": "pd-ssd", "Extreme PD Capacity": "pd-extreme",
+	"Hyperdisk Balanced Capacity": "hyperdisk-balanced", "Hyperdisk Extreme Capacity": "hyperdisk-extreme", "Hyperdisk Throughput Capacity": "hyperdisk-throughput",
+}
+
+// monthOfHours is how many hours Google reckons a month at.
+const monthOfHours = 730
+
+// takeDisk takes in an entry of the price list, if it is of a GiB of a disk. IOPS and throughput beyond what comes with it are not reckoned with.
+func (p priceList) takeDisk(sku *cloudbilling.Sku) {
+	about, _, _ := strings.Cut(sku.Description, " in ")
+	kind, known := diskEntries[about]
+	price, unit := priceOf(sku)
+	if unit == "GiBy.mo" {
+		price /= monthOfHours
+	} else if unit != "GiBy.h" {
+		return
+	}
+	if known {
+		p.Disk[kind] = max(p.Disk[kind], price)
+	}
+}
+
+// diskPrice is what an hour of a GiB of an instance's boot disk costs; 0 if nothing says so.
+func (c *cloud) diskPrice(providerType string, listed map[string]drover.Money) drover.Money {
+	if c.config.DiskPrice != nil {
+		return *c.config.DiskPrice / monthOfHours
+	}
+	return listed[c.diskType(providerType)]
+}
+
+// diskType is the kind of boot disk of a type.
+func (c *cloud) diskType(providerType string) string {
+	return cmp.Or(c.config.DiskType, defaultDisk(providerType))
+}
+
+// defaultDisk is one that the type takes: types of the fourth generation take hyperdisks alone.
+func defaultDisk(providerType string) string {
+	series := strings.TrimLeft(seriesOf(providerType), "abcdefghijklmnopqrstuvwxyz")
+	if series != "" && series[0] >= '4' {
+		return "hyperdisk-balanced"
+	}
+	return "pd-balanced"
+}
+
+// GrowDisk resizes the boot disk, which the instance sees at once.
+func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) error {
+	doing := "grow the disk of instance " + id
+	zone, name, err := split(id)
+	if err != nil {
+		return err
+	}
+	in, err := c.api.bootDisks(ctx, zone, name)
+	if err != nil {
+		return errs.Classify(doing, err)
+	}
+	gib := size.WholeGiB()
+	for _, d := range in.Disks {
+		switch {
+		case !d.Boot:
+		case d.DiskSizeGb >= gib:
+			return nil
+		default:
+			begun, err := c.api.resizeDisk(ctx, zone, path.Base(d.Source), &compute.DisksResizeRequest{SizeGb: gib})
+			return errs.Classify(doing, c.settle(ctx, zone, begun, err))
+		}
+	}
+	return drover.Errorf(drover.KindUnsupported, "%s: it has no boot disk", doing)
+}

@@ -1,0 +1,44 @@
+package hetzner
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/hetznercloud/hcloud-go/v2/hcloud"
+
+	"drover/driver/kit"
+)
+
+// anyRequest is the one kind of request as far as the rate goes.
+const anyRequest = "request"
+
+// rates is that of "Rate Limiting" in the API's reference, for each project: https://docs.hetzner.cloud/reference/cloud#rate-limiting.
+var rates = map[string]kit.Rate{anyRequest: {Burst: 3600, PerSecond: 1}}
+
+// callName is a request's method, and what it is about.
+func callName(r *http.Request) string {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	what := parts[0]
+	for _, p := range parts {
+		if p == "servers" || p == "server_types" || p == "images" || p == "ssh_keys" || p == "actions" {
+			what = p
+		}
+	}
+	return r.Method + " " + what
+}
+
+// connect makes a client that tries nothing twice. It calls nobody.
+func connect(c Config, token string, network http.RoundTripper, metric func(string, error)) *hcloud.Client {
+	out := &kit.Transport{
+		Gate: kit.Gate{Limiter: kit.NewRateLimiter(rates, 1), Metric: metric}, Next: network, Name: callName,
+		Rates: func(string) []string { return []string{anyRequest} },
+	}
+	options := []hcloud.ClientOption{
+		hcloud.WithToken(token), hcloud.WithApplication("drover", ""), hcloud.WithRetryOpts(hcloud.RetryOpts{MaxRetries: 0}),
+		hcloud.WithHTTPClient(&http.Client{Transport: out}),
+	}
+	if c.Endpoint != "" {
+		options = append(options, hcloud.WithEndpoint(c.Endpoint))
+	}
+	return hcloud.NewClient(options...)
+}

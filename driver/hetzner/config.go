@@ -1,0 +1,48 @@
+package hetzner
+
+import (
+	"cmp"
+
+	"drover"
+	"drover/driver"
+	"drover/driver/kit"
+)
+
+// maxUserData is how much user data the API takes.
+const maxUserData = 32 << 10
+
+// Config is the driver's part of the configuration.
+type Config struct {
+	Token     drover.Secret     `yaml:"token" doc:"of the project's API, to read and write; left out: the environment's HCLOUD_TOKEN"`
+	Endpoint  string            `yaml:"endpoint" doc:"of the API, for what imitates it; left out: Hetzner's"`
+	Locations []string          `yaml:"locations" doc:"such as fsn1; left out: all"`
+	Networks  []int64           `yaml:"networks" doc:"ids of networks that servers are in; left out: none"`
+	Firewalls []int64           `yaml:"firewalls" doc:"ids of firewalls before servers; left out: none"`
+	IPv4      bool              `yaml:"ipv4" doc:"whether servers have a public IPv4 address, which costs extra"`
+	IPv6      bool              `yaml:"ipv6" doc:"whether servers have a public IPv6 address"`
+	Labels    map[string]string `yaml:"labels" doc:"on all that is made, beside Drover's own"`
+	Rate      drover.Money      `yaml:"dollars" doc:"what one unit of the price list's currency, mostly the euro, is worth"`
+
+	kit.TypeKeys
+}
+
+// Default is what holds where nothing is said. The rate is on the safe side: what is reckoned to be dear is rented less.
+func (c *Config) Default() {
+	*c = Config{IPv4: true, IPv6: true, TypeKeys: kit.DefaultTypes(), Rate: 12 * drover.Dollar / 10}
+}
+
+// FirstBoot says what an instance can be given for its first boot, and how much of it.
+func (Config) FirstBoot() (runs driver.Init, most int) { return driver.InitCloud, maxUserData }
+
+// Check finds what the types of the fields cannot.
+func (c *Config) Check() error {
+	switch {
+	case !c.IPv4 && !c.IPv6 && len(c.Networks) == 0:
+		return drover.Errorf(drover.KindInvalid, "servers without a public address and without a network cannot be reached").WithHint("name one: networks: [123]")
+	case len(c.Types) > 0 && len(c.Locations) == 0:
+		return drover.Errorf(drover.KindInvalid, "types by hand need to be told where they are").WithHint("locations: [fsn1]")
+	case c.Rate <= 0 || c.Rate > 1000*drover.Dollar:
+		return drover.Errorf(drover.KindInvalid, "dollars: %v is no rate of exchange", c.Rate).WithHint("such as dollars: 1.15")
+	}
+	return cmp.Or(c.CheckTypes(), labelRules.Check("labels", c.Labels))
+}

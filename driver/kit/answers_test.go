@@ -1,0 +1,138 @@
+package kit_test
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/driver"
+	"drover/driver/kit"
+)
+
+func TestCollect(t *testing.T) {
+	t.Run("every page is asked for by the token of the one before", func(t *testing.T) {
+		all, err := kit.Collect(func(token string) ([]string, string, error) {
+			n, _ := strconv.Atoi(token)
+			return []string{token}, map[bool]string{true: strconv.Itoa(n + 1)}[n < 2], nil
+		})
+		if diff := cmp.Diff([]string{"", "1", "2"}, all); diff != "" || err != nil {
+			t.Error(err, diff)
+		}
+	})
+	t.Run("what comes to an early end is nothing", func(t *testing.T) {
+		all, err := kit.Collect(func(token string) ([]int, string, error) {
+			if token != "" {
+				return nil, "", errors.New("gone")
+			}
+			return []int{1}, "more", nil
+		})
+		if err == nil || all != nil {
+			t.Error(all, err)
+		}
+	})
+	t.Run("an answer without an end is none", func(t *testing.T) {
+		if _, err := kit.Collect(func(string) ([]int, string, error) { return []int{1}, "again", nil }); err == nil {
+			t.Error("it was taken")
+		}
+	})
+}
+
+func TestCollectNumbered(t *testing.T) {
+	// asked lists the pages that are asked for, of which there are as many as lasts says, with each request anew.
+	asked := func(lasts ...int) (pages []int, all []int, err error) {
+		all, err = kit.CollectNumbered(func(n int) ([]int, int, error) {
+			last := lasts[min(len(pages), len(lasts)-1)]
+			pages = append(pages, n)
+			return []int{n * 10}, last, nil
+		})
+		return pages, all, err
+	}
+	for _, tt := range []struct {
+		name  string
+		lasts []int
+		pages []int
+		all   []int
+	}{
+		{"one page is asked for once", []int{1}, []int{1}, []int{10}},
+		{"a list of none has a page, too", []int{0}, []int{1}, []int{10}},
+		{"the last comes first, and the first again at the end", []int{3}, []int{1, 3, 2, 1}, []int{30, 20, 10}},
+		{"a page that came meanwhile is read before", []int{2, 3}, []int{1, 2, 3, 2, 1}, []int{30, 20, 10}},
+		{"fewer pages than there were are no fault", []int{3, 2, 1}, []int{1, 3, 2, 1}, []int{30, 20, 10}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			pages, all, err := asked(tt.lasts...)
+			if diff := cmp.Diff(tt.pages, pages) + cmp.Diff(tt.all, all); diff != "" || err != nil {
+				t.Error(err, diff)
+			}
+		})
+	}
+	t.Run("a list that is longer than any is none", func(t *testing.T) {
+		if pages, all, err := asked(1001); err == nil || all != nil || len(pages) > 1 {
+			t.Error(len(pages), len(all), err)
+		}
+	})
+	t.Run("what comes to an early end is nothing", func(t *testing.T) {
+		all, err := kit.CollectNumbered(func(n int) ([]int, int, error) {
+			return []int{n}, 3, map[int]error{2: errors.New("gone")}[n]
+		})
+		if err == nil || all != nil {
+			t.Error(all, err)
+		}
+	})
+}
+
+func TestFingerprint(t *testing.T) {
+	t.Run("a login key is known by sixteen bytes", func(t *testing.T) {
+		const key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHQ9kqT8Yl0bYp3m0Kp7pZ1x2v3u4t5s6r7q8p9o0n1m drover"
+		if got, err := kit.Fingerprint(key); err != nil || got != "ed:9e:62:bd:60:ae:bb:90:ac:58:1f:1c:b3:9a:8f:00" {
+			t.Error(got, err)
+		}
+	})
+	for _, key := range []string{"", "ssh-rsa !", "ssh-ed25519"} {
+		t.Run("no key is "+strconv.Quote(key), func(t *testing.T) {
+			if _, err := kit.Fingerprint(key); drover.KindOf(err) != drover.KindInvalid {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for text, want := range map[string]time.Duration{
+		"": 0, "17": 17 * time.Second, "900000": time.Hour, "-4": 0, "-9000000000": 0, "soon": 0, "99999999999999999999": 0,
+		now.Add(time.Minute).Format(http.TimeFormat): time.Minute, now.Add(-time.Minute).Format(http.TimeFormat): 0, now.Add(48 * time.Hour).Format(http.TimeFormat): time.Hour,
+	} {
+		if got := kit.RetryAfter(http.Header{"Retry-After": {text}}, now); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
+
+// ownKeys are a driver's, of which nothing was said.
+type ownKeys struct{ zone string }
+
+func (k *ownKeys) Default() { k.zone = "a" }
+
+func TestBegin(t *testing.T) {
+	for fleet, fits := range map[string]bool{"lab-1": true, "LAB": true, "": false, "a b": false, "über": false, "12345678": true, "123456789": false, "a/b": false} {
+		var own ownKeys
+		o := driver.Options{Name: "c", Fleet: fleet}
+		err := kit.Begin(&o, 8, &own)
+		if (err == nil) != fits || fits && (own.zone != "a" || o.Log == nil) {
+			t.Errorf("%q: %v, with %+v", fleet, err, own)
+		}
+	}
+	t.Run("what is wrong in the configuration is told as it is", func(t *testing.T) {
+		wrong := errors.New("line 3: so")
+		o := driver.Options{Fleet: "lab", Decode: func(any) error { return wrong }}
+		if err := kit.Begin(&o, 8, &ownKeys{}); err != wrong {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,72 @@
+package kit_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"drover/driver/kit"
+)
+
+func TestCache(t *testing.T) {
+	t.Run("many that want the same at once have it found once", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var known kit.Cache[int]
+			found := 0
+			var all sync.WaitGroup
+			for range 10 {
+				all.Go(func() {
+					got, err := known.Get(t.Context(), "a", func() (int, error) {
+						found++
+						time.Sleep(time.Second)
+						return found, nil
+					})
+					if got != 1 || err != nil {
+						t.Errorf("%d, %v", got, err)
+					}
+				})
+			}
+			all.Wait()
+		})
+	})
+	t.Run("what one fails at the next one tries", func(t *testing.T) {
+		var known kit.Cache[int]
+		no := errors.New("no")
+		if _, err := known.Get(t.Context(), "a", func() (int, error) { return 7, no }); err != no {
+			t.Error(err)
+		}
+		if got, err := known.Get(t.Context(), "a", func() (int, error) { return 8, nil }); got != 8 || err != nil {
+			t.Errorf("%d, %v", got, err)
+		}
+	})
+	t.Run("what is met by the way need not be found, until it is forgotten", func(t *testing.T) {
+		var known kit.Cache[int]
+		find := func() (int, error) { return 2, nil }
+		for _, step := range []struct {
+			do   func()
+			want int
+		}{{func() { known.Learn("a", 1) }, 1}, {func() { known.Forget("b") }, 1}, {func() { known.Forget("a") }, 2},
+			{func() { known.Learn("a", 1) }, 1}, {func() { known.Forget() }, 2}} {
+			step.do()
+			if got, err := known.Get(t.Context(), "a", find); got != step.want || err != nil {
+				t.Errorf("%d, %v, want %d", got, err, step.want)
+			}
+		}
+	})
+	t.Run("whoever is not waited for any more does not wait", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var known kit.Cache[int]
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			go known.Get(t.Context(), "a", func() (int, error) { time.Sleep(time.Minute); return 1, nil })
+			defer time.Sleep(time.Hour)
+			synctest.Wait()
+			if _, err := known.Get(ctx, "a", func() (int, error) { return 2, nil }); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		})
+	})
+}

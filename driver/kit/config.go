@@ -1,0 +1,127 @@
+package kit
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"drover"
+)
+
+// TypeKeys are the keys of a driver's configuration that say which types are offered.
+type TypeKeys struct {
+	ListTypes bool   `yaml:"list_types" doc:"whether the cloud's own types are offered, with its prices"`
+	Types     []Type `yaml:"types" doc:"types by hand, beside or in place of the cloud's own"`
+}
+
+// MarketKeys are the keys that say in which markets.
+type MarketKeys struct {
+	Markets  []drover.Market `yaml:"markets" doc:"on_demand, spot; left out: both"`
+	Discount Percent         `yaml:"spot_discount" doc:"of types by hand without a spot price"`
+}
+
+// DefaultTypes has the cloud's own types offered.
+func DefaultTypes() TypeKeys { return TypeKeys{ListTypes: true} }
+
+// DefaultMarkets are both.
+func DefaultMarkets() MarketKeys {
+	return MarketKeys{Markets: []drover.Market{drover.OnDemand, drover.Spot}, Discount: 60}
+}
+
+// CheckTypes refuses a cloud that offers nothing.
+func (k TypeKeys) CheckTypes() error {
+	if !k.ListTypes && len(k.Types) == 0 {
+		return drover.Errorf(drover.KindInvalid, "list_types: without the cloud's types and without any by hand nothing can be rented").WithHint("give some by hand, in types")
+	}
+	return nil
+}
+
+// CheckMarkets refuses what is no market.
+func (k MarketKeys) CheckMarkets() error {
+	for _, m := range k.Markets {
+		if m != drover.OnDemand && m != drover.Spot {
+			return drover.Errorf(drover.KindInvalid, "markets: %q is neither %s nor %s", m, drover.OnDemand, drover.Spot)
+		}
+	}
+	return nil
+}
+
+// Wants reports whether the market is among them.
+func (k MarketKeys) Wants(m drover.Market) bool { return slices.Contains(k.Markets, m) }
+
+// Catalogue is what a cloud's offerings are made of.
+type Catalogue struct {
+	Cloud    string
+	Zones    []string    // of types by hand
+	Keys     MarketKeys  // left out: on demand alone
+	Arch     drover.Arch // of types by hand that do not say it; left out: amd64
+	Own      func(context.Context) ([]drover.Offering, error)
+	Complete func(*drover.Offering) // says what is the same of both, such as the quota group; may be nil
+}
+
+// Offerings are the cloud's own types, if they are wanted, and those by hand, which take the place of the cloud's of the same name.
+func (k TypeKeys) Offerings(ctx context.Context, c Catalogue) (all []drover.Offering, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if len(c.Keys.Markets) == 0 {
+		c.Keys.Markets = []drover.Market{drover.OnDemand}
+	}
+	if len(k.Types) > 0 {
+		all, err = StaticOfferings(k.Types, StaticOptions{
+			Cloud: c.Cloud, Zones: c.Zones, Markets: c.Keys.Markets, Discount: c.Keys.Discount, Default: drover.Resources{Arch: orAMD64(c.Arch)},
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if k.ListTypes {
+		own, err := c.Own(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = MergeOfferings(k.Types, all, own)
+	}
+	for i := range all {
+		if c.Complete != nil {
+			c.Complete(&all[i])
+		}
+	}
+	return all, nil
+}
+
+func orAMD64(a drover.Arch) drover.Arch {
+	if a == "" {
+		return "amd64"
+	}
+	return a
+}
+
+// TagRules say what a cloud takes as a tag of the user's.
+type TagRules struct {
+	Key, Value *regexp.Regexp
+	Reserved   string // what keys of the cloud itself begin with; empty: nothing is reserved
+	Hint       string // what both have
+}
+
+// Check refuses tags of the user's that the cloud would not take, or that could be taken for Drover's own. The key is the configuration's.
+func (r TagRules) Check(key string, tags map[string]string) error {
+	for k, v := range tags {
+		if !r.Key.MatchString(k) || !r.Value.MatchString(v) || strings.HasPrefix(strings.ToLower(k), "drover-") ||
+			r.Reserved != "" && strings.HasPrefix(k, r.Reserved) {
+			return drover.Errorf(drover.KindInvalid, "%s: %.80q: %.80q cannot be one", key, k, v).WithHint("%s; no key begins with drover-", r.Hint)
+		}
+	}
+	return nil
+}
+
+// OneOf reads a word that is one of a few.
+func OneOf[T ~string](into *T, text []byte, words ...T) error {
+	if !slices.Contains(words, T(text)) {
+		return fmt.Errorf("%q is none of %s", text, strings.Join(strings.Fields(strings.Trim(fmt.Sprint(words), "[]")), ", "))
+	}
+	*into = T(text)
+	return nil
+}

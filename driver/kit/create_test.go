@@ -1,0 +1,96 @@
+package kit_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/driver"
+	"drover/driver/kit"
+)
+
+func TestMostSevere(t *testing.T) {
+	capacity := &drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeZone, Market: drover.Spot, Message: "full"}
+	quota := &drover.Error{Kind: drover.KindQuota, Scope: drover.ScopeAll, Market: drover.OnDemand, Message: "enough"}
+	denied := &drover.Error{Kind: drover.KindAuthentication, Market: drover.Spot, Message: "no"}
+	for _, tt := range []struct {
+		name string
+		all  []*drover.Error
+		want drover.Error
+	}{
+		{"one is as it is", []*drover.Error{quota}, *quota},
+		{"the same words are said once", []*drover.Error{capacity, capacity}, *capacity},
+		{"a lack of capacity matters more than one of quota, and covers what was tried", []*drover.Error{quota, capacity},
+			drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Message: "enough; full"}},
+		{"what is wrong with all matters most, and has no scope", []*drover.Error{capacity, denied},
+			drover.Error{Kind: drover.KindAuthentication, Market: drover.Spot, Message: "full; no"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, *kit.MostSevere(tt.all)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestWhatRequestsHaveInCommon(t *testing.T) {
+	t.Run("what has a wrong name, no candidates or no image is no instance", func(t *testing.T) {
+		some := []driver.Candidate{{ProviderType: "small", Image: "debian"}}
+		for _, r := range []driver.CreateRequest{{Name: "", Candidates: some}, {Name: "-a", Candidates: some}, {Name: "a_b", Candidates: some},
+			{Name: "abcd", Candidates: some}, {Name: "a"}} {
+			if err := kit.CheckRequest(r, 3); drover.KindOf(err) != drover.KindInvalid {
+				t.Errorf("%+v: %v", r, err)
+			}
+		}
+		if err := kit.CheckRequest(driver.CreateRequest{Name: "a-1", Candidates: some}, 3); err != nil {
+			t.Error(err)
+		}
+		e := drover.AsError(kit.CheckImage(driver.Candidate{ProviderType: "small"}, "debian-12"), "")
+		if kit.CheckImage(some[0], "") != nil || e.Kind != drover.KindInvalid || !strings.Contains(e.Message, "small") || !strings.Contains(e.Hint, "debian-12") {
+			t.Errorf("%+v", e)
+		}
+	})
+	t.Run("what one candidate lacks another may have", func(t *testing.T) {
+		for kind, want := range map[drover.ErrorKind]bool{drover.KindCapacity: true, drover.KindQuota: true, drover.KindUnsupported: true,
+			drover.KindTransient: false, drover.KindRateLimit: false, drover.KindInvalid: false} {
+			if got := kit.TryNext(fmt.Errorf("create: %w", drover.Errorf(kind, "no"))); got != want {
+				t.Errorf("%s: %v", kind, got)
+			}
+		}
+		if kit.TryNext(nil) || kit.TryNext(errors.New("no")) {
+			t.Error("no error, or one of no kind, is a lack")
+		}
+	})
+	t.Run("of a tag that occurs twice the last counts", func(t *testing.T) {
+		got := kit.MergeTags(nil, map[string]string{"a": "1", "b": "1"}, map[string]string{"b": "2"})
+		if diff := cmp.Diff(map[string]string{"a": "1", "b": "2"}, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("more user data than a cloud takes is refused", func(t *testing.T) {
+		r := driver.CreateRequest{Init: drover.NewSecret("#!/bin/sh\n" + strings.Repeat("#", 500))}
+		if _, err := kit.LimitedUserData(r, 500); drover.KindOf(err) != drover.KindInvalid {
+			t.Error(err)
+		}
+		if text, err := kit.LimitedUserData(r, 5000); err != nil || text != kit.UserData(r).Reveal() {
+			t.Error(err)
+		}
+	})
+	t.Run("a template says what there is a field for, and nothing else", func(t *testing.T) {
+		var into struct{ IPv6 bool }
+		if err := kit.DecodeTemplate("", &into, "hint"); err != nil || into.IPv6 {
+			t.Error(err)
+		}
+		if err := kit.DecodeTemplate(`{"ipv6": true}`, &into, "hint"); err != nil || !into.IPv6 {
+			t.Error(err)
+		}
+		err := kit.DecodeTemplate(`{"ipv7": true}`, &into, "100 % of it")
+		if e := drover.AsError(err, ""); e.Kind != drover.KindInvalid || e.Hint != "100 % of it" {
+			t.Error(err)
+		}
+	})
+}

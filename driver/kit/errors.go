@@ -1,0 +1,223 @@
+package kit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"drover"
+)
+
+// Answer is what a cloud says of a call that it refused, or of something that it could not make.
+type Answer struct {
+	Status  int    // of HTTP; 0: it has none
+	Code    string // empty: it has none
+	Message string
+	Retry   time.Duration // after which the cloud wants to be asked again; 0: it does not say
+}
+
+// maxMessage is how many bytes of a cloud's words are passed on.
+const maxMessage = 500
+
+// String is the answer for people.
+func (a Answer) String() string {
+	code := a.Code
+	if code == "" && a.Status != 0 {
+		code = fmt.Sprint("HTTP ", a.Status)
+	}
+	words := strings.TrimSpace(a.Message)
+	if len(words) > maxMessage {
+		words = strings.ToValidUTF8(words[:maxMessage], "") + "…"
+	}
+	words = cmp.Or(words, http.StatusText(a.Status), "the cloud says no more")
+	if code == "" {
+		return words
+	}
+	return code + ": " + words
+}
+
+// Row says what an answer means.
+type Row struct {
+	Says   string // CODE or STATUS, and ": WORDS" that the message contains; * stands for any text, and capitals make no difference
+	Kind   drover.ErrorKind
+	Scope  drover.Scope
+	Market bool   // it is about the market that was asked for alone; so are types and quota groups in any case
+	Hint   string // what a person can do about it; empty: the hint for its kind
+}
+
+// fits reports whether the answer is what the row is about.
+func (r Row) fits(a Answer) bool {
+	code, words, _ := strings.Cut(strings.ToLower(r.Says), ": ")
+	if status, err := strconv.Atoi(code); err == nil {
+		return status == a.Status && MatchGlob("*"+words+"*", strings.ToLower(a.Message))
+	}
+	return MatchGlob(code, strings.ToLower(a.Code)) && MatchGlob("*"+words+"*", strings.ToLower(a.Message))
+}
+
+// Rows are rows of a table.
+type Rows []Row
+
+// Means are rows that differ only in what the cloud says.
+func Means(kind drover.ErrorKind, scope drover.Scope, says ...string) (rows Rows) {
+	for _, text := range says {
+		rows = append(rows, Row{Says: text, Kind: kind, Scope: scope})
+	}
+	return rows
+}
+
+// OfMarket has the rows be about the market that was asked for.
+func (rows Rows) OfMarket() Rows {
+	for i := range rows {
+		rows[i].Market = true
+	}
+	return rows
+}
+
+// WithHint gives the rows a hint of their own.
+func (rows Rows) WithHint(hint string) Rows {
+	for i := range rows {
+		rows[i].Hint = hint
+	}
+	return rows
+}
+
+// Errors is how a driver reads its cloud's errors. The first row that fits an answer counts; an answer that fits none is transient.
+type Errors struct {
+	Table  Rows
+	Hints  map[drover.ErrorKind]string         // what a person can do about an error of a kind
+	Read   func(err error) (Answer, bool)      // what the cloud said, if the error is an answer of the cloud's
+	Again  func(now time.Time) time.Time       // when to ask again after a rate limit of which the cloud does not say it
+	Market drover.Market                       // the cloud's only one; empty: it has both
+	Others func(doing string, err error) error // errors that are no answers and yet tell something, or nil; may be left out
+}
+
+// Classify gives an error its kind, and says what we were doing.
+func (e *Errors) Classify(doing string, err error) error { return e.ClassifyIn(doing, e.Market, err) }
+
+// ClassifyIn is Classify of a call that asked for something of a market.
+func (e *Errors) ClassifyIn(doing string, m drover.Market, err error) error {
+	var classed *drover.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &classed), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	if a, answered := e.Read(err); answered {
+		return e.Error(doing, m, a)
+	}
+	if e.Others != nil {
+		if told := e.Others(doing, err); told != nil {
+			return told
+		}
+	}
+	return drover.Errorf(drover.KindTransient, "%s: %v", doing, err)
+}
+
+// ClassifyCreate is ClassifyIn of a create. Nothing is found there by an id, so what the cloud did not find was named wrongly.
+func (e *Errors) ClassifyCreate(doing string, m drover.Market, err error) error {
+	told := e.ClassifyIn(doing, m, err)
+	if a, answered := e.read(err); answered && e.row(a).Kind == drover.KindNotFound {
+		invalid := *drover.AsError(told, drover.KindInvalid)
+		invalid.Kind = drover.KindInvalid
+		return &invalid
+	}
+	return told
+}
+
+// Error is the error that an answer stands for.
+func (e *Errors) Error(doing string, m drover.Market, a Answer) *drover.Error {
+	row := e.row(a)
+	told := &drover.Error{Kind: row.Kind, Scope: row.Scope, Hint: cmp.Or(row.Hint, e.Hints[row.Kind]), Message: fmt.Sprintf("%s: %v", doing, a)}
+	if row.Market || row.Scope == drover.ScopeType || row.Scope == drover.ScopeQuotaGroup {
+		told.Market = m
+	}
+	now := time.Now()
+	switch {
+	case a.Retry > 0:
+		told.RetryAt = drover.TimeOf(now.Add(a.Retry))
+	case row.Kind == drover.KindRateLimit && e.Again != nil:
+		told.RetryAt = drover.TimeOf(e.Again(now))
+	}
+	return told
+}
+
+// row is the first row that fits an answer.
+func (e *Errors) row(a Answer) Row {
+	for _, row := range e.Table {
+		if row.fits(a) {
+			return row
+		}
+	}
+	return Row{Kind: drover.KindTransient}
+}
+
+// KindOf is the kind of an error; empty for none, and for one that neither has a kind nor is an answer of the cloud's.
+func (e *Errors) KindOf(err error) drover.ErrorKind {
+	var classed *drover.Error
+	if errors.As(err, &classed) {
+		return classed.Kind
+	}
+	if a, answered := e.read(err); answered {
+		return e.row(a).Kind
+	}
+	return ""
+}
+
+// CodeOf is the cloud's code of an error, empty if it has none.
+func (e *Errors) CodeOf(err error) string {
+	a, _ := e.read(err)
+	return a.Code
+}
+
+// StatusOf is the status of an answer, 0 if the cloud has not answered.
+func (e *Errors) StatusOf(err error) int {
+	a, _ := e.read(err)
+	return a.Status
+}
+
+func (e *Errors) read(err error) (a Answer, answered bool) {
+	if err == nil {
+		return a, false
+	}
+	return e.Read(err)
+}
+
+// Gone is Classify of a call for which it is as good that the thing is not there: destroying it, for one.
+func (e *Errors) Gone(doing string, err error) error {
+	if e.KindOf(err) == drover.KindNotFound {
+		return nil
+	}
+	return e.Classify(doing, err)
+}
+
+// In has calls that the cloud had too many of be left alone for a time.
+func In(d time.Duration) func(now time.Time) time.Time {
+	return func(now time.Time) time.Time { return now.Add(d) }
+}
+
+// Knows reports whether there is a row for a code, whatever the message.
+func (rows Rows) Knows(code string) bool {
+	return slices.ContainsFunc(rows, func(r Row) bool { return r.fits(Answer{Code: code}) })
+}
+
+// MatchGlob reports whether a text is as a pattern has it, in which * stands for any text.
+func MatchGlob(pattern, text string) bool {
+	parts := strings.Split(pattern, "*")
+	first, last := parts[0], parts[len(parts)-1]
+	if len(parts) == 1 {
+		return text == pattern
+	}
+	text, begins := strings.CutPrefix(text, first)
+	for _, part := range parts[1 : len(parts)-1] {
+		_, after, has := strings.Cut(text, part)
+		text, begins = after, begins && has
+	}
+	return begins && strings.HasSuffix(text, last)
+}

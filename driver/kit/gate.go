@@ -1,0 +1,72 @@
+package kit
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// Gate is what a driver's calls to its cloud go through: none is beyond a rate, and each that is made is counted.
+type Gate struct {
+	Limiter *RateLimiter                 // nil: there are no limits
+	Metric  func(call string, err error) // as in Options
+}
+
+// Pass makes a call, unless its context has ended or one of the rates that it counts under is used up.
+func (g Gate) Pass(ctx context.Context, call string, do func() error, rates ...string) error {
+	if err := g.take(ctx, rates); err != nil {
+		return err
+	}
+	err := do()
+	g.count(call, err)
+	return err
+}
+
+// Send does what Pass does with a call that is a request of HTTP. It is counted as its status says.
+func (g Gate) Send(r *http.Request, next http.RoundTripper, call string, rates ...string) (*http.Response, error) {
+	if err := g.take(r.Context(), rates); err != nil {
+		if r.Body != nil {
+			r.Body.Close() // as whoever is given a request has to, also if it is not sent
+		}
+		return nil, err
+	}
+	answer, err := next.RoundTrip(r)
+	g.count(call, Answered(answer, err))
+	return answer, err
+}
+
+func (g Gate) take(ctx context.Context, rates []string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if p, has := ctx.Value(prepaid{}).(*prepaid); has && slices.Contains(rates, p.rate) && p.left.Add(-1) >= 0 {
+		rates = slices.DeleteFunc(slices.Clone(rates), func(rate string) bool { return rate == p.rate })
+	}
+	return g.Limiter.TakeAll(rates, time.Now())
+}
+
+// prepaid are calls that were taken from a rate before the first of them is made; a context's key, too.
+type prepaid struct {
+	rate string
+	left atomic.Int32
+}
+
+// Prepay takes what n calls cost from a rate, or nothing; those made with the context that it returns cost no more. What takes several calls would
+// otherwise spend all that comes in on the first of them, again and again, and never get to the last.
+func (g Gate) Prepay(ctx context.Context, rate string, n int) (context.Context, error) {
+	n = g.Limiter.atMost(rate, n)
+	if err := g.Limiter.TakeMany(rate, n, time.Now()); err != nil {
+		return ctx, err
+	}
+	p := &prepaid{rate: rate}
+	p.left.Store(int32(n))
+	return context.WithValue(ctx, prepaid{}, p), nil
+}
+
+func (g Gate) count(call string, err error) {
+	if g.Metric != nil {
+		g.Metric(call, err)
+	}
+}

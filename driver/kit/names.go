@@ -1,0 +1,50 @@
+package kit
+
+import (
+	"context"
+	"sync"
+)
+
+// Names are the instances' names that a create is at work on, for clouds in which a name is no key: two creates that look for a name at once both
+// find none. Its zero value is ready for use.
+type Names struct {
+	mu   sync.Mutex
+	held map[string]chan struct{} // each closed when it is released; guarded by mu
+}
+
+// Hold waits until no other holds the name, and holds it until released.
+func (n *Names) Hold(ctx context.Context, name string) (release func(), err error) {
+	for {
+		busy, mine := n.try(name)
+		if busy == nil {
+			return func() { n.release(name, mine) }, nil
+		}
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// try holds the name, unless it is held already: busy is closed when that is over.
+func (n *Names) try(name string) (busy <-chan struct{}, mine chan struct{}) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if held, is := n.held[name]; is {
+		return held, nil
+	}
+	if n.held == nil {
+		n.held = map[string]chan struct{}{}
+	}
+	mine = make(chan struct{})
+	n.held[name] = mine
+	return nil, mine
+}
+
+func (n *Names) release(name string, mine chan struct{}) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.held, name)
+	close(mine)
+}

@@ -1,0 +1,129 @@
+package kit
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"drover"
+	"drover/driver"
+)
+
+// Type is an instance type as a configuration gives it, for clouds that do not list their types or do not tell their prices. Drivers decode
+// lists of it from their key `types`.
+type Type struct {
+	Name         string          `yaml:"name" json:"name" doc:"as configurations and jobs name it"`
+	ProviderType string          `yaml:"provider_type" json:"provider_type" doc:"as the cloud names it; left out: the same"`
+	VCPUs        drover.MilliCPU `yaml:"vcpus" json:"vcpus_milli"`
+	Memory       drover.Bytes    `yaml:"memory" json:"memory_bytes"`
+	Disk         drover.Bytes    `yaml:"disk" json:"disk_bytes" doc:"of the root volume; left out: whatever is asked for"`
+	Scratch      drover.Bytes    `yaml:"scratch" json:"scratch_bytes" doc:"added to the disk, and not part of the root volume"`
+	GPUs         int             `yaml:"gpus" json:"gpus"`
+	Arch         drover.Arch     `yaml:"arch" json:"arch" doc:"amd64 or arm64; left out: the driver's default"`
+	Price        *drover.Money   `yaml:"price" json:"price_nano_usd" doc:"on demand, per hour"`
+	SpotPrice    *drover.Money   `yaml:"spot_price" json:"spot_price_nano_usd" doc:"per hour; left out: the price less spot_discount"`
+	Market       drover.Market   `yaml:"market" json:"market" doc:"left out: every market of the cloud"`
+}
+
+// StaticOptions is how types by hand become offerings.
+type StaticOptions struct {
+	Cloud    string
+	Zones    []string
+	Markets  []drover.Market
+	Discount Percent          // of a spot price that is left out
+	Default  drover.Resources // what a type has of which nothing is said
+	Price    drover.Money     // of a type without one
+}
+
+// StaticOfferings multiplies types by zones and markets, sorted. A type without a name, a market that is none, and an offering that is there twice
+// are KindInvalid.
+func StaticOfferings(types []Type, l StaticOptions) (all []drover.Offering, err error) {
+	if len(l.Zones) == 0 || len(l.Markets) == 0 {
+		return nil, drover.Errorf(drover.KindInvalid, "zones and markets: there must be one of each")
+	}
+	for _, t := range types {
+		if t.Name == "" {
+			return nil, drover.Errorf(drover.KindInvalid, "types: one has no name")
+		}
+		for _, market := range l.Markets {
+			if market != drover.OnDemand && market != drover.Spot {
+				return nil, drover.Errorf(drover.KindInvalid, "markets: %q is neither %s nor %s", market, drover.OnDemand, drover.Spot)
+			}
+			if t.Market != "" && t.Market != market {
+				continue
+			}
+			for _, zone := range l.Zones {
+				all = append(all, drover.Offering{Cloud: l.Cloud, Zone: zone, Type: t.instanceType(l.Default), Market: market, Price: l.price(t, market)})
+			}
+		}
+	}
+	driver.SortOfferings(all)
+	for i := 1; i < len(all); i++ {
+		if o, last := all[i], all[i-1]; o.Type.Name == last.Type.Name && o.Zone == last.Zone && o.Market == last.Market {
+			return nil, drover.Errorf(drover.KindInvalid, "types: %s in zone %s, %s, is configured twice", o.Type.Name, o.Zone, o.Market)
+		}
+	}
+	return slices.Clip(all), nil
+}
+
+// MergeOfferings are a cloud's own offerings and those by hand, sorted: a type by hand takes the place of the cloud's of the same name.
+func MergeOfferings(types []Type, hand, own []drover.Offering) []drover.Offering {
+	all := slices.Clone(hand)
+	for _, o := range own {
+		if !slices.ContainsFunc(types, func(t Type) bool { return t.Name == o.Type.Name }) {
+			all = append(all, o)
+		}
+	}
+	driver.SortOfferings(all)
+	return all
+}
+
+// IsStatic reports whether the cloud's own type of that name is among those given by hand.
+func IsStatic(types []Type, providerType string) bool {
+	return slices.ContainsFunc(types, func(t Type) bool { return t.providerType() == providerType })
+}
+
+func (t Type) providerType() string { return cmp.Or(t.ProviderType, t.Name) }
+
+func (t Type) instanceType(other drover.Resources) drover.InstanceType {
+	return drover.InstanceType{
+		Name:         t.Name,
+		ProviderType: t.providerType(),
+		Resources: drover.Resources{
+			CPU:    cmp.Or(t.VCPUs, other.CPU),
+			Memory: cmp.Or(t.Memory, other.Memory),
+			Disk:   cmp.Or(t.Disk, other.Disk) + t.Scratch,
+			GPUs:   cmp.Or(t.GPUs, other.GPUs),
+			Arch:   cmp.Or(t.Arch, other.Arch),
+		},
+	}
+}
+
+func (l StaticOptions) price(t Type, m drover.Market) drover.Money {
+	full := l.Price
+	if t.Price != nil {
+		full = *t.Price
+	}
+	switch {
+	case m == drover.OnDemand:
+		return full
+	case t.SpotPrice != nil:
+		return *t.SpotPrice
+	}
+	return full / 100 * drover.Money(100-l.Discount)
+}
+
+// Percent is a whole number from 0 to 100.
+type Percent int
+
+// UnmarshalText reads "60%" or "60".
+func (p *Percent) UnmarshalText(b []byte) error {
+	n, err := strconv.Atoi(strings.TrimSuffix(string(b), "%"))
+	if err != nil || n < 0 || n > 100 {
+		return fmt.Errorf("%q is not a percentage, such as 60%%", b)
+	}
+	*p = Percent(n)
+	return nil
+}

@@ -1,0 +1,82 @@
+package kit
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"drover"
+)
+
+// Rate is a token bucket: so many calls at once, then so many a second, and so many more a minute.
+type Rate struct{ Burst, PerSecond, PerMinute int }
+
+// each is how long a token takes to come, at so many times the rate.
+func (r Rate) each(times int) time.Duration {
+	return time.Minute / time.Duration((60*r.PerSecond+r.PerMinute)*times)
+}
+
+// RateLimiter keeps a driver's calls within the rates that its cloud publishes: what is beyond is refused here, at once, and never waits. Others
+// share the account, so the cloud may refuse sooner. It is the generic cell rate algorithm (ITU-T I.371): of each call it is enough to know
+// when its bucket will be full again. None, nil, has no limits.
+type RateLimiter struct {
+	rates map[string]Rate
+	times int
+
+	mu   sync.Mutex
+	full map[string]time.Time // guarded by mu
+}
+
+// NewRateLimiter limits calls to rates, each multiplied by times.
+func NewRateLimiter(rates map[string]Rate, times int) *RateLimiter {
+	return &RateLimiter{rates: rates, times: max(1, times), full: map[string]time.Time{}}
+}
+
+// Take takes a token for a call, or is KindRateLimit with the time at which there is one. A call without a rate has no limit.
+func (b *RateLimiter) Take(call string, now time.Time) error { return b.take([]string{call}, 1, now) }
+
+// TakeMany takes so many tokens at once, which are no more than the bucket holds, or none.
+func (b *RateLimiter) TakeMany(call string, n int, now time.Time) error {
+	return b.take([]string{call}, n, now)
+}
+
+// atMost is n, or as many as the bucket of a rate holds.
+func (b *RateLimiter) atMost(rate string, n int) int {
+	if b == nil {
+		return n
+	}
+	if r, ok := b.rates[rate]; ok {
+		return min(n, r.Burst*b.times)
+	}
+	return n
+}
+
+// TakeAll takes a token of each of the buckets that a call counts under, or none.
+func (b *RateLimiter) TakeAll(calls []string, now time.Time) error { return b.take(calls, 1, now) }
+
+func (b *RateLimiter) take(calls []string, n int, now time.Time) error {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	then := map[string]time.Time{}
+	for _, call := range calls {
+		r, ok := b.rates[call]
+		if !ok {
+			continue
+		}
+		full := b.full[call]
+		if full.Before(now) {
+			full = now
+		}
+		each := r.each(b.times)
+		then[call] = full.Add(each * time.Duration(n))
+		if room := then[call].Add(-each * time.Duration(r.Burst*b.times)); room.After(now) {
+			return &drover.Error{Kind: drover.KindRateLimit, RetryAt: drover.TimeOf(room),
+				Message: call + ": as many calls were made as the cloud allows at once"}
+		}
+	}
+	maps.Copy(b.full, then)
+	return nil
+}

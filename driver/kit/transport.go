@@ -1,0 +1,54 @@
+package kit
+
+import (
+	"net/http"
+
+	"drover"
+)
+
+// maxAnswer is how large one answer may be: a page of the largest price list has some 6 MiB, a thousand servers about two.
+const maxAnswer = 64 << 20
+
+// Transport is how the requests of an SDK go out: through a gate, with a token if there is one, and with an end to every answer.
+type Transport struct {
+	Gate
+	Next  http.RoundTripper
+	Name  func(*http.Request) string // what a request is counted as: no ids
+	Rates func(call string) []string // under which it counts; may be nil
+	Token drover.Secret              // that requests bear; may be empty
+}
+
+// RoundTrip makes one request, unless it is beyond a rate.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if token := t.Token.Reveal(); token != "" {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	call := t.Name(r)
+	var rates []string
+	if t.Rates != nil {
+		rates = t.Rates(call)
+	}
+	return t.Send(r, Bounded(t.Next), call, rates...)
+}
+
+// Bounded puts an end to every answer.
+func Bounded(next http.RoundTripper) http.RoundTripper { return bounded{next} }
+
+type bounded struct{ http.RoundTripper }
+
+// RoundTrip makes the request.
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := b.RoundTripper.RoundTrip(r)
+	if err == nil && answer.Body != nil {
+		answer.Body = http.MaxBytesReader(nil, answer.Body, maxAnswer)
+	}
+	return answer, err
+}
+
+// CloseIdleConnections is for the client's method of this name.
+func (t *Transport) CloseIdleConnections() {
+	if c, ok := t.Next.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}

@@ -1,0 +1,149 @@
+package kit
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"drover"
+	"drover/driver"
+)
+
+// What a text for cloud-init is, by how it begins. See "User-data formats" in cloud-init's documentation.
+var initKinds = []struct{ begins, mime string }{
+	{"#cloud-config", "text/cloud-config"},
+	{"#!", "text/x-shellscript"},
+	{"#cloud-boothook", "text/cloud-boothook"},
+	{"#include", "text/x-include-url"},
+	{"## template: jinja", "text/jinja2"},
+}
+
+func initKind(text string) string {
+	for _, k := range initKinds {
+		if strings.HasPrefix(text, k.begins) {
+			return k.mime
+		}
+	}
+	return ""
+}
+
+// mergeHow has the user's settings added to Drover's and take the place of none: lists are joined, and of two single values Drover's stays.
+const mergeHow = "list(append)+dict(no_replace,recurse_dict,recurse_list)+str()"
+
+// UserData is what cloud-init is given: Drover's settings (the host key, the key that may log in), its script, and what the user adds, as one
+// MIME message of parts. Equal requests give equal texts, as clouds demand of a create call that is repeated.
+func UserData(r driver.CreateRequest) drover.Secret {
+	parts := []part{{"text/cloud-config", "", settings(r)}}
+	if r.Init.Reveal() != "" {
+		parts = append(parts, part{"text/x-shellscript", "", r.Init.Reveal()})
+	}
+	if text := r.UserInit.Reveal(); text != "" {
+		parts = append(parts, part{initKind(text), mergeHow, text})
+	}
+	return drover.NewSecret(message(parts))
+}
+
+// settings are Drover's own, for cloud-init's modules ssh and users.
+func settings(r driver.CreateRequest) string {
+	var b strings.Builder
+	b.WriteString("#cloud-config\n")
+	if key := r.HostKey.Reveal(); key != "" {
+		b.WriteString("ssh_deletekeys: true\nssh_keys:\n  ed25519_private: |\n")
+		for line := range strings.Lines(strings.TrimSpace(key) + "\n") {
+			b.WriteString("    " + line)
+		}
+	}
+	if r.PublicKey != "" {
+		fmt.Fprintf(&b, "ssh_authorized_keys:\n  - %s\n", strings.TrimSpace(r.PublicKey))
+	}
+	return b.String()
+}
+
+type part struct{ mime, merge, text string }
+
+// lineWidth is how long a line of base64 may be (RFC 2045).
+const lineWidth = 76
+
+func message(parts []part) string {
+	sum := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(sum, "%s %d %s", p.mime, len(p.text), p.text)
+	}
+	boundary := "drover-" + hex.EncodeToString(sum.Sum(nil)[:12])
+	var b strings.Builder
+	fmt.Fprintf(&b, "Content-Type: multipart/mixed; boundary=%q\nMIME-Version: 1.0\n\n", boundary)
+	for _, p := range parts {
+		fmt.Fprintf(&b, "--%s\nContent-Type: %s; charset=\"utf-8\"\nMIME-Version: 1.0\n", boundary, p.mime)
+		if p.merge != "" {
+			fmt.Fprintf(&b, "Merge-Type: %s\n", p.merge)
+		}
+		b.WriteString(encoded(p.text))
+	}
+	fmt.Fprintf(&b, "--%s--\n", boundary)
+	return b.String()
+}
+
+// encoded is the end of a part's header and its text: as it is if mail could carry it, in base64 otherwise.
+func encoded(text string) string {
+	if isPlain(text) {
+		return "Content-Transfer-Encoding: 7bit\n\n" + strings.TrimSuffix(text, "\n") + "\n\n"
+	}
+	var b strings.Builder
+	b.WriteString("Content-Transfer-Encoding: base64\n\n")
+	for rest := base64.StdEncoding.EncodeToString([]byte(text)); rest != ""; {
+		n := min(len(rest), lineWidth)
+		b.WriteString(rest[:n] + "\n")
+		rest = rest[n:]
+	}
+	return b.String() + "\n"
+}
+
+// isPlain reports whether a text is ASCII in lines of at most 998 characters (RFC 5322), none of which ends in a carriage return.
+func isPlain(text string) bool {
+	for line := range strings.Lines(text) {
+		if len(line) > 998 || strings.ContainsFunc(line, func(r rune) bool { return r > '~' || r < ' ' && r != '\n' && r != '\t' }) {
+			return false
+		}
+	}
+	return true
+}
+
+// Scripts are what an instance without cloud-init runs at its first boot, in this order: Drover's own, then the user's.
+func Scripts(r driver.CreateRequest) (all []drover.Secret) {
+	for _, s := range []drover.Secret{r.Init, r.UserInit} {
+		if s.Reveal() != "" {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// ownInit is room for what Drover adds to a user's init text, when its size is checked before any instance has a name.
+const ownInit = 4 << 10
+
+// CheckInit is KindInvalid for a user's init text that instances could not run, or that with Drover's own is larger than max bytes; 0: there
+// is no such limit.
+func CheckInit(text string, runs driver.Init, max int) error {
+	kind := initKind(text)
+	switch {
+	case text == "":
+		return nil
+	case kind == "":
+		return drover.Errorf(drover.KindInvalid, "cloud_init begins with %.20q, which says nothing of what it is", text).
+			WithHint("begin it with #cloud-config or, for a script, with #!/bin/sh")
+	case runs != driver.InitCloud && kind != "text/x-shellscript":
+		return drover.Errorf(drover.KindInvalid, "cloud_init: instances of this driver have no cloud-init, and run scripts alone").
+			WithHint("write a script that begins with #!/bin/sh")
+	}
+	size := len(text) + ownInit
+	if runs == driver.InitCloud {
+		size = len(encoded(text)) + ownInit
+	}
+	if max > 0 && size > max {
+		return drover.Errorf(drover.KindInvalid, "cloud_init has %d bytes, with Drover's own up to %d, and this cloud takes %d", len(text), size, max).
+			WithHint("have it fetch what is large when the instance boots")
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package driver_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/driver"
+	"drover/driver/middleware"
+)
+
+// attic is a cloud in which things are left over.
+type attic struct {
+	driver.Cloud
+	leftovers []driver.Leftover
+	removed   []string
+}
+
+func (a *attic) Leftovers(context.Context, string) ([]driver.Leftover, error) {
+	return a.leftovers, nil
+}
+
+func (a *attic) Remove(_ context.Context, s driver.Leftover) error {
+	if s.ID == "stuck" {
+		return errors.New("it is in use")
+	}
+	a.removed = append(a.removed, s.ID)
+	return nil
+}
+
+func TestSweep(t *testing.T) {
+	now := drover.TimeOf(time.Unix(1e9, 0))
+	leftover := func(id string, age time.Duration, fleet string, shared bool) driver.Leftover {
+		return driver.Leftover{Kind: "volume", ID: id, Tags: map[string]string{driver.TagFleet: fleet}, Created: now.Add(-age), Shared: shared}
+	}
+	fill := func() *attic {
+		return &attic{leftovers: []driver.Leftover{
+			leftover("stuck", 2*time.Hour, "f", false), leftover("old", time.Hour, "f", false), leftover("new", time.Minute, "f", false),
+			leftover("key", 9*time.Hour, "f", true), leftover("theirs", 9*time.Hour, "g", false), {ID: "dateless", Tags: map[string]string{driver.TagFleet: "f"}},
+		}}
+	}
+	for _, tt := range []struct {
+		name string
+		life driver.FleetState
+		want []string
+	}{
+		{"while a fleet lives what is old and owned by nobody goes", driver.Active, []string{"old"}},
+		{"where nobody knows whether it lives, what is shared goes too, if it is old", driver.Unknown, []string{"old", "key"}},
+		{"at its end everything of it goes, and nothing of others", driver.Ended, []string{"old", "new", "key", "dateless"}},
+	} {
+		t.Run(tt.name+", whatever one of them fails at", func(t *testing.T) {
+			a := fill()
+			swept, err := driver.Reap(t.Context(), middleware.ForFleet(a, "f"), "f", now, tt.life)
+			if err == nil || len(swept) != len(tt.want) {
+				t.Errorf("swept %v, %v", swept, err)
+			}
+			if diff := cmp.Diff(tt.want, a.removed); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	t.Run("a cloud in which nothing is left over is left alone", func(t *testing.T) {
+		if swept, err := driver.Reap(t.Context(), struct{ driver.Cloud }{}, "f", now, driver.Ended); swept != nil || err != nil {
+			t.Errorf("got %v, %v", swept, err)
+		}
+	})
+}
+
+func TestSortPrices(t *testing.T) {
+	p := func(from, price int) driver.PricePoint {
+		return driver.PricePoint{From: drover.Time(from), Price: drover.Money(price)}
+	}
+	got := driver.SortPrices([]driver.PricePoint{p(3, 7), p(1, 5), p(2, 5), p(3, 6), p(4, 7), p(1, 5), p(5, 6)})
+	if diff := cmp.Diff([]driver.PricePoint{p(5, 6), p(3, 7), p(1, 5)}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestListedPrice(t *testing.T) {
+	listed := []drover.Offering{{Zone: "z", Type: drover.InstanceType{ProviderType: "t"}, Market: drover.Spot, Price: 5}}
+	got, err := driver.ListedPrice(listed, driver.Candidate{ProviderType: "t", Zone: "z", Market: drover.Spot}, 7)
+	if diff := cmp.Diff([]driver.PricePoint{{From: 7, Price: 5}}, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	if _, err := driver.ListedPrice(listed, driver.Candidate{ProviderType: "t", Zone: "y", Market: drover.Spot}, 7); drover.KindOf(err) != drover.KindNotFound {
+		t.Error(err)
+	}
+}

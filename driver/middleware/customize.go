@@ -1,0 +1,60 @@
+package middleware
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"drover"
+	"drover/driver"
+	"drover/driver/kit"
+)
+
+// Custom is what a user adds to every instance of a cloud. In both texts {fleet} {pool} {name} {zone} and {project} stand for the instance's.
+type Custom struct {
+	Template string // in the driver's own format; empty for none
+	Init     string // a script that begins with #!, or, where instances have cloud-init, anything that it reads; empty for none
+}
+
+// customized is a Cloud whose create requests bear what a user adds.
+type customized struct {
+	driver.Cloud
+	custom Custom
+}
+
+// Customize wraps a cloud so that every create request bears what the user adds, filled in. What the cloud cannot take is KindInvalid, now
+// rather than at the first create: a template for a driver that has none, an init text that is of no known kind or too large.
+func Customize(c driver.Cloud, custom Custom) (driver.Cloud, error) {
+	if custom == (Custom{}) {
+		return c, nil
+	}
+	can := c.Capabilities()
+	if custom.Template != "" && !can.Template {
+		return nil, drover.Errorf(drover.KindInvalid, "template: this driver takes none")
+	}
+	if err := kit.CheckInit(custom.Init, can.Init, can.MaxInit); err != nil {
+		return nil, err
+	}
+	return &customized{c, custom}, nil
+}
+
+// Unwrap returns the cloud beneath.
+func (c *customized) Unwrap() driver.Cloud { return c.Cloud }
+
+// Create fills in the texts. One that speaks of the zone is right for one zone alone, so only candidates in the first one's are tried.
+func (c *customized) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+	if len(r.Candidates) == 0 {
+		return c.Cloud.Create(ctx, r)
+	}
+	zone := r.Candidates[0].Zone
+	if strings.Contains(c.custom.Template+c.custom.Init, "{zone}") {
+		r.Candidates = slices.DeleteFunc(slices.Clone(r.Candidates), func(other driver.Candidate) bool { return other.Zone != zone })
+	}
+	fill := strings.NewReplacer("{fleet}", r.Tags[driver.TagFleet], "{pool}", r.Tags[driver.TagPool], "{name}", r.Name, "{zone}", zone,
+		"{project}", c.Capabilities().Project)
+	r.Template = fill.Replace(c.custom.Template)
+	if c.custom.Init != "" {
+		r.UserInit = drover.NewSecret(fill.Replace(c.custom.Init))
+	}
+	return c.Cloud.Create(ctx, r)
+}

@@ -1,0 +1,73 @@
+package middleware_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/driver"
+	"drover/driver/middleware"
+)
+
+func TestCustomize(t *testing.T) {
+	request := driver.CreateRequest{
+		Name: "n", Tags: map[string]string{driver.TagFleet: "f", driver.TagPool: "p"},
+		Candidates: []driver.Candidate{{ProviderType: "a", Zone: "z1"}, {ProviderType: "a", Zone: "z2"}, {ProviderType: "b", Zone: "z1"}},
+	}
+	t.Run("templates and init texts are filled in, and braces of their own are left", func(t *testing.T) {
+		g := &gallery{}
+		c, err := middleware.Customize(g, middleware.Custom{Template: `{"a": "{project}/{name}-{pool}-{fleet}"}`, Init: "#!/bin/sh\necho {name} ${HOME}"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := c.Create(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+		got := []string{g.got.Template, g.got.UserInit.Reveal()}
+		if diff := cmp.Diff([]string{`{"a": "acme/n-p-f"}`, "#!/bin/sh\necho n ${HOME}"}, got); diff != "" {
+			t.Error(diff)
+		}
+		if len(g.got.Candidates) != 3 {
+			t.Errorf("candidates: %v", g.got.Candidates)
+		}
+	})
+	t.Run("a text that speaks of the zone is sent to that zone alone", func(t *testing.T) {
+		g := &gallery{}
+		c, err := middleware.Customize(g, middleware.Custom{Template: "{zone}"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := c.Create(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+		if g.got.Template != "z1" || len(g.got.Candidates) != 2 || g.got.Candidates[1].ProviderType != "b" {
+			t.Errorf("got %q for %v", g.got.Template, g.got.Candidates)
+		}
+	})
+	for name, refused := range map[string]struct {
+		custom middleware.Custom
+		can    driver.Capabilities
+		want   string
+	}{
+		"a template for a driver without":    {middleware.Custom{Template: "{}"}, driver.Capabilities{}, "template"},
+		"an init text of no known kind":      {middleware.Custom{Init: "apt install x"}, driver.Capabilities{Init: driver.InitCloud}, "apt install x"},
+		"cloud-config without cloud-init":    {middleware.Custom{Init: "#cloud-config\n"}, driver.Capabilities{}, "no cloud-init"},
+		"an init text larger than the cloud": {middleware.Custom{Init: "#!" + strings.Repeat("x", 13<<10)}, driver.Capabilities{MaxInit: 16 << 10}, "16384"},
+	} {
+		t.Run(name+" is refused at once", func(t *testing.T) {
+			_, err := middleware.Customize(capable{can: refused.can}, refused.custom)
+			if drover.KindOf(err) != drover.KindInvalid || !strings.Contains(err.Error(), refused.want) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+type capable struct {
+	driver.Cloud
+	can driver.Capabilities
+}
+
+func (c capable) Capabilities() driver.Capabilities { return c.can }

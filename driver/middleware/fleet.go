@@ -1,0 +1,232 @@
+package middleware
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"sync"
+
+	"drover"
+	"drover/driver"
+	"drover/internal/logkey"
+)
+
+// forgetAfter is how many lists in a row must miss an instance before Owned forgets that it was its fleet's.
+const forgetAfter = 1000
+
+// FleetCloud is a Cloud that sees and touches one fleet's instances only, whoever else lives in the account.
+type FleetCloud struct {
+	driver.Cloud
+	fleet string
+
+	mu    sync.Mutex
+	log   *slog.Logger   // where the next list tells what others own; nil: it does not; guarded by mu
+	later *slog.Logger   // where another does that, since the first has failed; guarded by mu
+	again bool           // it is the last that does; guarded by mu
+	lists int            // guarded by mu
+	seen  map[string]int // the number of the last list that had an instance of this fleet, by id; guarded by mu
+}
+
+// ForFleet wraps a cloud for a fleet.
+func ForFleet(c driver.Cloud, fleet string) *FleetCloud {
+	return &FleetCloud{Cloud: c, fleet: fleet, seen: map[string]int{}}
+}
+
+// LogOthers has the next list, and that alone, ask for all that there is, and tell how much of it others own. If it fails, so does one more, after
+// a list of the fleet's own has gone well: the cloud may have been down, or the account be too large to be listed whole.
+func (o *FleetCloud) LogOthers(log *slog.Logger) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.log = log
+}
+
+// Unwrap returns the cloud without the filter.
+func (o *FleetCloud) Unwrap() driver.Cloud { return o.Cloud }
+
+// Create refuses an instance that would not bear the fleet's tag: nobody could find it again.
+func (o *FleetCloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+	if r.Tags[driver.TagFleet] != o.fleet {
+		return driver.Instance{}, driver.Candidate{}, drover.Errorf(drover.KindInvalid, "create instance %s: its tags do not name fleet %s", r.Name, o.fleet)
+	}
+	in, taken, err := o.Cloud.Create(ctx, r)
+	if err == nil {
+		o.Adopt(in.ID)
+	}
+	return in, taken, err
+}
+
+// List returns the fleet's instances that bear all the tags, each once.
+func (o *FleetCloud) List(ctx context.Context, tags map[string]string) ([]driver.Instance, error) {
+	wanted := maps.Clone(tags)
+	if wanted == nil {
+		wanted = map[string]string{}
+	}
+	wanted[driver.TagFleet] = o.fleet
+	asked, log := wanted, o.takeLog()
+	if log != nil {
+		asked = nil
+	}
+	all, err := o.Cloud.List(ctx, asked)
+	o.noteOthers(log, err)
+	if err != nil {
+		return nil, err
+	}
+	if log != nil {
+		o.tellOthers(log, all)
+	}
+	ours := make([]driver.Instance, 0, len(all))
+	met := map[string]bool{}
+	for _, in := range all {
+		if !met[in.ID] && in.Bears(wanted) {
+			met[in.ID] = true
+			ours = append(ours, in)
+		}
+	}
+	o.remember(ours)
+	return ours, nil
+}
+
+// takeLog is where to tell what others own, for one list alone.
+func (o *FleetCloud) takeLog() *slog.Logger {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	log := o.log
+	o.log = nil
+	return log
+}
+
+// noteOthers says what a list that has ended means for telling what others own: log is where that one was to tell it, if it was.
+func (o *FleetCloud) noteOthers(log *slog.Logger, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case log != nil && err != nil && o.again:
+		log.Info("what others own in this account is not known, since it cannot be listed whole", logkey.Error, err)
+	case log != nil && err != nil:
+		o.later = log
+	case log == nil && err == nil && o.later != nil:
+		o.log, o.later, o.again = o.later, nil, true
+	}
+}
+
+// tellOthers tells how many instances are not the fleet's, and not which: they are nobody's business here.
+func (o *FleetCloud) tellOthers(log *slog.Logger, all []driver.Instance) {
+	fleets := map[string]string{} // by id
+	for _, in := range all {
+		fleets[in.ID] = in.Tags[driver.TagFleet]
+	}
+	others, untagged := 0, 0
+	for _, fleet := range fleets {
+		switch fleet {
+		case o.fleet:
+		case "":
+			untagged++
+		default:
+			others++
+		}
+	}
+	if others+untagged > 0 {
+		log.Info("there are instances of others in this account, which are left alone", logkey.OfOtherFleets, others, logkey.OfNoFleet, untagged)
+	}
+}
+
+// Describe refuses, with KindForbidden, to show an instance of another fleet, or one without a fleet that was never seen to be this one's. What
+// bears the fleet's tag is the fleet's to touch from then on, whether or not a list has had it: lists lag, and after a restart there was none.
+func (o *FleetCloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
+	d, can := driver.As[driver.Describer](o.Cloud)
+	if !can {
+		return driver.Instance{}, drover.Errorf(drover.KindUnsupported, "describe instance %s: this cloud cannot", id)
+	}
+	in, err := d.Describe(ctx, id)
+	if err != nil {
+		return driver.Instance{}, err
+	}
+	switch in.Tags[driver.TagFleet] {
+	case o.fleet:
+		o.Adopt(id)
+	case "":
+		err = o.check("describe", id)
+	default:
+		err = drover.Errorf(drover.KindForbidden, "describe instance %s: it is another fleet's", id)
+	}
+	if err != nil {
+		return driver.Instance{}, err
+	}
+	return in, nil
+}
+
+// Destroy refuses, with KindForbidden, an instance that was never seen to be the fleet's.
+func (o *FleetCloud) Destroy(ctx context.Context, id string) error {
+	if err := o.check("destroy", id); err != nil {
+		return err
+	}
+	return o.Cloud.Destroy(ctx, id)
+}
+
+// SetTags refuses, with KindForbidden, an instance that was never seen to be the fleet's.
+func (o *FleetCloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
+	if err := o.check("tag", id); err != nil {
+		return err
+	}
+	return o.Cloud.SetTags(ctx, id, tags)
+}
+
+// Start is refused as Destroy is.
+func (o *FleetCloud) Start(ctx context.Context, id string) error {
+	return o.touch(ctx, "start", id, driver.Starter.Start)
+}
+
+// Stop is refused as Destroy is.
+func (o *FleetCloud) Stop(ctx context.Context, id string) error {
+	return o.touch(ctx, "stop", id, driver.Starter.Stop)
+}
+
+func (o *FleetCloud) touch(ctx context.Context, doing, id string, do func(driver.Starter, context.Context, string) error) error {
+	s, can := driver.As[driver.Starter](o.Cloud)
+	if !can {
+		return drover.Errorf(drover.KindUnsupported, "%s instance %s: this cloud cannot", doing, id)
+	}
+	if err := o.check(doing, id); err != nil {
+		return err
+	}
+	return do(s, ctx, id)
+}
+
+// GrowDisk is refused as Destroy is.
+func (o *FleetCloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) error {
+	g, can := driver.As[driver.DiskGrower](o.Cloud)
+	if !can {
+		return drover.Errorf(drover.KindUnsupported, "grow the disk of instance %s: this cloud cannot", id)
+	}
+	if err := o.check("grow the disk of", id); err != nil {
+		return err
+	}
+	return g.GrowDisk(ctx, id, size)
+}
+
+// Adopt makes an instance the fleet's to touch, because a person or a record says that it is.
+func (o *FleetCloud) Adopt(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.seen[id] = o.lists
+}
+
+func (o *FleetCloud) check(doing, id string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, ok := o.seen[id]; !ok {
+		return drover.Errorf(drover.KindForbidden, "%s instance %s: it was never seen in fleet %s", doing, id, o.fleet)
+	}
+	return nil
+}
+
+// remember keeps what was just listed and forgets what has long been gone, so that the memory of a busy fleet stays bounded.
+func (o *FleetCloud) remember(ours []driver.Instance) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lists++
+	for _, in := range ours {
+		o.seen[in.ID] = o.lists
+	}
+	maps.DeleteFunc(o.seen, func(_ string, last int) bool { return o.lists-last > forgetAfter })
+}

@@ -1,0 +1,133 @@
+package middleware
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"drover"
+	"drover/driver"
+	"drover/driver/kit"
+)
+
+// imageAge is for how long the answer of a search for images is good.
+const imageAge = 10 * time.Minute
+
+// imaged is a Cloud whose create requests say what to boot from.
+type imaged struct {
+	driver.Cloud
+	refs  map[drover.Arch]string
+	finds kit.Names // of the searches that are under way, so that many creates make one
+
+	mu    sync.Mutex
+	found map[imageKey]foundImage // guarded by mu
+}
+
+type imageKey struct {
+	ref  string
+	arch drover.Arch
+}
+
+type foundImage struct {
+	id string
+	at time.Time
+}
+
+// WithImages wraps a cloud so that every candidate of a create request bears its image: that of its architecture in refs, else that under
+// "". A cloud that is an ImageFinder is asked what a reference means, of several matches the newest is taken, and the answer is good for ten
+// minutes; if it cannot be asked again then, the last answer goes on. Any other cloud gets the reference as it is. What has no image is not
+// created, and the error says why; nothing else is held up.
+func WithImages(c driver.Cloud, refs map[drover.Arch]string) driver.Cloud {
+	if len(refs) == 0 {
+		return c
+	}
+	return &imaged{Cloud: c, refs: refs, found: map[imageKey]foundImage{}}
+}
+
+// Unwrap returns the cloud beneath.
+func (c *imaged) Unwrap() driver.Cloud { return c.Cloud }
+
+// Create leaves out the candidates that have no image, and fails if none is left.
+func (c *imaged) Create(ctx context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
+	var left []driver.Candidate
+	var none error
+	for _, candidate := range r.Candidates {
+		id, err := c.image(ctx, candidate.Arch)
+		if err != nil {
+			none = cmp.Or(none, fmt.Errorf("create instance %s: %w", r.Name, err))
+			continue
+		}
+		candidate.Image = id
+		left = append(left, candidate)
+	}
+	if len(left) == 0 && none != nil {
+		return driver.Instance{}, driver.Candidate{}, none
+	}
+	r.Candidates = left
+	return c.Cloud.Create(ctx, r)
+}
+
+// image is the id of what instances of an architecture boot from.
+func (c *imaged) image(ctx context.Context, arch drover.Arch) (string, error) {
+	ref := cmp.Or(c.refs[arch], c.refs[""])
+	if ref == "" {
+		return "", drover.Errorf(drover.KindInvalid, "no image is configured for %s", arch)
+	}
+	finder, ok := driver.As[driver.ImageFinder](c.Cloud)
+	if !ok {
+		return ref, nil
+	}
+	key := imageKey{ref, arch}
+	if known := c.known(key); time.Since(known.at) < imageAge {
+		return known.id, nil
+	}
+	release, err := c.finds.Hold(ctx, ref+" "+string(arch))
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	known := c.known(key)
+	if time.Since(known.at) < imageAge {
+		return known.id, nil
+	}
+	return c.find(ctx, finder, key, known)
+}
+
+// find asks the cloud. What it said last stands if it cannot be asked.
+func (c *imaged) find(ctx context.Context, finder driver.ImageFinder, key imageKey, last foundImage) (string, error) {
+	all, err := finder.FindImages(ctx, key.ref, key.arch)
+	if err != nil && last.id != "" {
+		return last.id, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("look for image %s: %w", key.ref, err)
+	}
+	newest, ok := Newest(all, key.arch)
+	if !ok {
+		return "", drover.Errorf(drover.KindNotFound, "there is no image %s for %s", key.ref, cmp.Or(key.arch, "any architecture"))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.found[key] = foundImage{newest.ID, time.Now()}
+	return newest.ID, nil
+}
+
+func (c *imaged) known(key imageKey) foundImage {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.found[key]
+}
+
+// Newest is the image made last of those for an architecture, by name and id where that says nothing.
+func Newest(all []driver.Image, arch drover.Arch) (newest driver.Image, ok bool) {
+	all = slices.DeleteFunc(slices.Clone(all), func(i driver.Image) bool { return arch != "" && i.Arch != "" && i.Arch != arch })
+	if len(all) == 0 {
+		return driver.Image{}, false
+	}
+	return slices.MaxFunc(all, func(a, b driver.Image) int {
+		return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	}), true
+}

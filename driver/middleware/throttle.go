@@ -1,0 +1,89 @@
+package middleware
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"drover"
+	"drover/driver"
+)
+
+// For how long calls of a kind are left alone that the cloud had too many of, where it does not say: twice as long with each refusal that
+// follows another. What it says itself is heeded up to an hour, since it might say anything.
+const (
+	firstLull = time.Second
+	mostLull  = time.Minute
+	mostSaid  = time.Hour
+)
+
+// Throttle wraps a cloud so that a call of a kind which the cloud had too many of is refused here until the time that the cloud named: at once,
+// with the same error, and without a call that would only make it worse. Each kind is learned by itself. Nothing waits here.
+func Throttle(c driver.Cloud) driver.Cloud {
+	p := &throttle{lulls: map[Method]lull{}}
+	return Intercept(c, func(ctx context.Context, a Call, do func(context.Context) error) error {
+		began := time.Now()
+		if err := p.refuse(a.Method, began); err != nil {
+			return err
+		}
+		err := do(ctx)
+		p.heard(a.Method, began, time.Now(), err)
+		return err
+	})
+}
+
+type throttle struct {
+	mu    sync.Mutex
+	lulls map[Method]lull // guarded by mu
+}
+
+// lull is a time in which no call of a kind is made.
+type lull struct {
+	began, until time.Time
+	length       time.Duration // unless the cloud says more
+	why          string
+}
+
+// refuse is an error while there is a lull.
+func (p *throttle) refuse(call Method, now time.Time) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := p.lulls[call]
+	if !now.Before(l.until) {
+		return nil
+	}
+	return &drover.Error{Kind: drover.KindRateLimit, RetryAt: drover.TimeOf(l.until), Message: l.why}
+}
+
+// heard learns from an answer. Calls that were under way together are refused together, and count once.
+func (p *throttle) heard(call Method, began, now time.Time, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l, known := p.lulls[call]
+	later := !known || began.After(l.began)
+	var e *drover.Error
+	switch {
+	case errors.As(err, &e) && e.Kind == drover.KindRateLimit:
+		if later {
+			l.began, l.length = now, min(mostLull, max(firstLull, 2*l.length))
+		}
+		l.why = err.Error()
+		for _, until := range []time.Time{l.began.Add(l.length), said(e.RetryAt, now)} {
+			if until.After(l.until) {
+				l.until = until
+			}
+		}
+		p.lulls[call] = l
+	case later && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded):
+		delete(p.lulls, call)
+	}
+}
+
+// said is the time that a cloud named, as far as it is believed.
+func said(at drover.Time, now time.Time) time.Time {
+	if most := now.Add(mostSaid); at.Std().After(most) {
+		return most
+	}
+	return at.Std()
+}

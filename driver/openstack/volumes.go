@@ -1,0 +1,65 @@
+package openstack
+
+import (
+	"context"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/volumes"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+
+	"drover"
+	"drover/driver"
+)
+
+// growing is a cloud whose instances boot from volumes that can be made larger.
+type growing struct{ *cloud }
+
+// grows reports whether instances have such volumes.
+func (c *Config) grows() bool { return c.BootFrom == fromVolume && c.Grow }
+
+// volumeExtending is the state of a volume while it is made larger.
+const volumeExtending = "extending"
+
+// GrowDisk extends the volume that the instance boots from, while it is used. What Cinder has accepted and its storage then refuses the instance
+// shows, which never sees a larger one.
+func (c growing) GrowDisk(ctx context.Context, id string, size drover.Bytes) error {
+	doing := "grow the volume of instance " + id
+	s, err := c.api.getServer(ctx, id)
+	if err != nil {
+		return errs.Classify(doing, err)
+	}
+	root, err := c.rootOf(ctx, *s)
+	if err != nil {
+		return errs.Classify(doing, err)
+	}
+	gib := int(size.WholeGiB())
+	if root.Size >= gib || root.Status == volumeExtending {
+		return nil
+	}
+	return errs.Classify(doing, c.api.extendVolume(ctx, root.ID, gib))
+}
+
+// rootOf is the volume that an instance boots from: the only one of its volumes that anything boots from. One that is still made may not have it yet.
+func (c *cloud) rootOf(ctx context.Context, s servers.Server) (root *volumes.Volume, err error) {
+	if stateOf(s) == driver.Stopping {
+		return nil, drover.Errorf(drover.KindNotFound, "it is being deleted")
+	}
+	for _, attached := range s.AttachedVolumes {
+		v, err := c.api.getVolume(ctx, attached.ID)
+		switch {
+		case err != nil:
+			return nil, err
+		case v.Bootable != "true":
+		case root != nil:
+			return nil, drover.Errorf(drover.KindUnsupported, "it has several volumes that it could boot from")
+		default:
+			root = v
+		}
+	}
+	switch {
+	case root != nil:
+		return root, nil
+	case stateOf(s) == driver.Pending:
+		return nil, drover.Errorf(drover.KindTransient, "it has no volume yet")
+	}
+	return nil, drover.Errorf(drover.KindUnsupported, "it does not boot from a volume")
+}
