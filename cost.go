@@ -3,6 +3,7 @@ package drover
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // CostBy is what money is told apart by.
@@ -42,7 +43,12 @@ type CostFilter struct {
 	Since Time // from when on; 0: from the beginning
 	Until Time // until when; 0, or a time to come: now
 	Limit int  // at most so many lines, the dearest; 0, or more than MaxPage: MaxPage
+
+	Step time.Duration // also over time, in steps of this length from Since on, at most MaxCostSteps; 0: not
 }
+
+// MaxCostSteps is the most steps of time that money is told apart by.
+const MaxCostSteps = 500
 
 // Costs is what was paid from Since to Until, and what for. The lines, and Others where there are more lines than were asked for, add up to
 // Total, which is what the fleet cost.
@@ -53,6 +59,15 @@ type Costs struct {
 	Lines  []CostLine `json:"lines"`  // dearest first
 	Others *CostLine  `json:"others"` // all further lines as one; null if there are none
 	Total  CostLine   `json:"total"`
+	Steps  []CostStep `json:"steps,omitempty"` // in the order of time, if they were asked for
+}
+
+// CostStep is what was paid in one step of time: of each of the Lines of all the time what fell into this step, in their order, and of all others.
+type CostStep struct {
+	Since Time      `json:"since"`
+	Until Time      `json:"until"`
+	Cost  []float64 `json:"cost_usd"`
+	Other float64   `json:"others_usd"`
 }
 
 // CostLine is what was paid in one job's name, or label's, user's, pool's, cloud's or type's.

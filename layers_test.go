@@ -94,9 +94,9 @@ var layers = map[string]layer{
 	},
 	"internal/logkey": {does: "the keys of the structured log, spelled nowhere else"},
 	"internal/telemetry": {
-		does:    "what Prometheus is told of a fleet; the only importer of its client",
+		does:    "what Prometheus and OpenTelemetry are told of a fleet; the only importer of both",
 		ours:    []string{".", "internal/engine"}, // for the values that it counts
-		outside: []string{"github.com/prometheus/client_golang"},
+		outside: []string{"github.com/prometheus/client_golang", "go.opentelemetry.io/otel"},
 	},
 	"internal/wire": {
 		does: "what a controller and a runner say to each other: messages, their limits, their encoding",
@@ -199,6 +199,10 @@ var layers = map[string]layer{
 		does: "what a configuration would have done with a recorded workload, and what older systems do with it",
 		ours: []string{".", "internal/agenda", "internal/engine", "internal/loop", "internal/pack", "internal/trace"},
 	},
+	"internal/recorded": {
+		does: "what a controller has on record, as a workload to simulate and as what became of it",
+		ours: []string{".", "internal/simulate", "internal/trace"},
+	},
 	"internal/chart": {does: "draws what changed over time, as SVG for light and dark pages"},
 	"internal/config": {
 		does:    "the configuration and batch files, their errors and their schema",
@@ -210,6 +214,10 @@ var layers = map[string]layer{
 		ours:    []string{".", "internal/config", "internal/logkey"},
 		outside: []string{"github.com/danielgtaylor/huma/v2", "golang.org/x/time"},
 	},
+	"internal/web": {
+		does: "the dashboard: pages of any service, made on the server and kept live",
+		ours: []string{".", "internal/logkey"},
+	},
 	"internal/benchfleet": {
 		does: "a controller and a fleet of SSH servers in one process, to measure dispatching",
 		ours: []string{".", "driver", "internal/blob", "internal/control", "internal/engine", "internal/record", "internal/remote", "internal/store",
@@ -219,7 +227,7 @@ var layers = map[string]layer{
 	"internal/daemon": {
 		does: "a running controller: its clouds, its folders, its API, and its configuration while that changes",
 		ours: []string{".", "driver", "driver/kit", "driver/middleware", "internal/blob", "internal/config", "internal/control", "internal/engine", "internal/httpapi", "internal/logkey", "internal/record",
-			"internal/remote", "internal/store", "internal/telemetry", "internal/webhook", "internal/wire"},
+			"internal/remote", "internal/store", "internal/telemetry", "internal/web", "internal/webhook", "internal/wire"},
 		outside: []string{"golang.org/x/sys"},
 	},
 	"internal/preview": {
@@ -233,7 +241,7 @@ var layers = map[string]layer{
 	"internal/cli": {
 		does:    "the commands, a file each",
 		ours:    []string{all},
-		outside: []string{"github.com/bmatcuk/doublestar/v4", "github.com/goccy/go-yaml", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "golang.org/x/sys", "golang.org/x/term"},
+		outside: []string{"github.com/bmatcuk/doublestar/v4", "github.com/goccy/go-yaml", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "charm.land/bubbletea/v2", "github.com/charmbracelet/colorprofile", "github.com/mattn/go-runewidth", "golang.org/x/sys", "golang.org/x/term"},
 	},
 	"cmd/drover": {
 		does: "the program: main, the list of drivers, and the runners that are compiled in",

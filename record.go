@@ -80,8 +80,19 @@ type Instance struct {
 	Gone       *time.Time    `json:"gone,omitempty"`
 	Login      *Login        `json:"login,omitempty"` // while it is known
 
+	Attempts []InstanceAttempt `json:"attempts,omitempty"` // the last on it, as far as they were asked for, the latest first
+
 	// The last lines of its runner's own log, oldest first, of one instance that is asked for alone. They are kept of those that died.
 	RunnerLog []string `json:"runner_log,omitempty"`
+}
+
+// InstanceAttempt is an attempt as its instance knows it.
+type InstanceAttempt struct {
+	Job     JobID        `json:"job"`
+	Number  int          `json:"number"`
+	State   AttemptState `json:"state"`
+	Started time.Time    `json:"started"`
+	Ended   *time.Time   `json:"ended,omitempty"`
 }
 
 // Login is how to log in to an instance.
@@ -116,10 +127,22 @@ type Status struct {
 	Standing  []Waiting             `json:"instances_waiting"` // those on which nothing runs, by what they wait for
 	Hourly    float64               `json:"hourly_usd"`        // of all that is billed now
 	Spent     float64               `json:"spent_usd"`
+	Budgets   []BudgetUse           `json:"budgets,omitempty"`   // the fleet's and the caller's own; for operators, all
 	Paused    *Reason               `json:"paused,omitempty"`    // the queue is: what waits is not started, nor rented for
 	Draining  bool                  `json:"draining,omitempty"`  // it starts nothing any more, and ends
 	SetAside  []string              `json:"set_aside,omitempty"` // records that could not be read, whose jobs are held with priority 0 since
 	Suspended *Reason               `json:"suspended,omitempty"` // why it can change nothing for now, such as a full disk; it goes on by itself
+}
+
+// BudgetUse is how much of a budget is used in its present window.
+type BudgetUse struct {
+	Scope    string  `json:"scope"`              // fleet, user NAME, or label NAME=VALUE
+	Window   string  `json:"window"`             // hourly, daily or monthly
+	Hard     float64 `json:"hard_usd,omitempty"` // 0: none
+	Soft     float64 `json:"soft_usd,omitempty"` // 0: none
+	Spent    float64 `json:"spent_usd"`
+	Promised float64 `json:"promised_usd"` // beside that, to what runs
+	Until    Time    `json:"until"`        // when it begins anew
 }
 
 // Waiting is how many jobs, or instances, wait for one reason.

@@ -168,6 +168,8 @@ type JobFilter struct {
 	Elements bool              // the elements of arrays one by one, instead of each array as a whole
 	Tried    bool              // only those that have had an attempt
 	Since    Time              // only those that are not final, or ended since; 0: whenever
+	Match    string            // only those whose name, or batch's name, has this in it; a page then looks through a limited number of jobs and may be empty, though there are more
+	Newest   bool              // the newest first: After is then what they come before; not with Elements
 	After    JobID             // only those that come after this one
 	Limit    int               // at most so many; 0, or more than MaxPage: MaxPage
 }
@@ -177,9 +179,16 @@ type InstanceFilter struct {
 	Gone   bool            // also those that are gone
 	States []InstanceState // only those in one of these states
 	Cloud  string          // only those of this cloud
+	Since  Time            // only those that are not gone, or went since; 0: as Gone says
+	Newest bool            // the newest first: After is then what their ids are below
 	After  int64           // only those with a higher id
 	Limit  int             // at most so many; 0, or more than MaxPage: MaxPage
+
+	Attempts int // with so many of the last attempts on each, at most MaxAttempts
 }
+
+// MaxAttempts is the most attempts that are listed with an instance.
+const MaxAttempts = 200
 
 // OfferFilter chooses offers.
 type OfferFilter struct {
@@ -213,6 +222,7 @@ type EventFilter struct {
 	Instance string // only those about the instance of this name
 	Level    string // only those that matter as much: "debug", "info" (the default) or "warn"
 	Recent   bool   // only what is remembered: end instead of waiting for more
+	Last     int    // of what is remembered, only so many, the latest; 0: all
 }
 
 // TokenRequest asks for a bearer token.

@@ -20,7 +20,6 @@ import (
 	"drover/internal/config"
 	"drover/internal/daemon"
 	"drover/internal/engine"
-	"drover/internal/httpapi"
 )
 
 // runFlags are the flags of `drover run`.
@@ -37,6 +36,7 @@ type runFlags struct {
 	cancel  bool
 	notify  string
 	verbose bool
+	ui      bool
 
 	repeated []string // of a run that is resumed, the flags that have to be as when it was begun
 }
@@ -94,6 +94,7 @@ these signals cancels what is left instead. Each way ends with exit code 130.`,
 	flags.StringVar(&f.notify, "notify", "", "post a message to this `URL` once all is final: of Slack or ntfy, or your own, which gets JSON")
 	flags.BoolVar(&f.cancel, "cancel-on-interrupt", false, "Ctrl-C, SIGTERM and SIGHUP cancel what is left and destroy the instances, as for CI")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "tell everything that happens")
+	flags.BoolVar(&f.ui, "ui", false, "show the run in a browser while it goes on, by a link that is printed")
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if f.resume == lastOfFolder {
 			return completeRuns(cmd, args, typed)
@@ -137,7 +138,7 @@ func (f *runFlags) onlyResumes(flags *pflag.FlagSet, args []string) error {
 		switch {
 		case slices.Contains([]string{"config", "out", "cloud", "max-instances", "max-cost", "keep"}, flag.Name):
 			f.repeated = append(f.repeated, flag.Name)
-		case !slices.Contains([]string{"resume", "failed", "trust-records", "cancel-on-interrupt", "verbose", "output"}, flag.Name):
+		case !slices.Contains([]string{"resume", "failed", "trust-records", "cancel-on-interrupt", "verbose", "ui", "output"}, flag.Name):
 			extra = "--" + flag.Name
 		}
 	})
@@ -288,7 +289,7 @@ func (a *app) drive(ctx context.Context, folder *daemon.RunFolder, p daemon.RunP
 	if folder.Fresh && !p.Streamed {
 		ui.say("run %s begins; killed, it goes on by drover run --resume %s", folder.ID, folder.ID)
 	}
-	s := &session{app: a, fleet: fl, folder: folder, plan: p, config: c, ui: ui, cancelOnInterrupt: f.cancel}
+	s := &session{app: a, fleet: fl, folder: folder, plan: p, config: c, ui: ui, cancelOnInterrupt: f.cancel, browsed: f.ui}
 	sum, err := s.run(ctx)
 	if err != nil {
 		return err
@@ -332,6 +333,7 @@ type session struct {
 	incomplete  atomic.Bool // output was not shown whole
 
 	cancelOnInterrupt bool // a signal ends the run for good
+	browsed           bool // it is shown in a browser
 }
 
 // run drives the fleet until every job is final and every instance gone.
@@ -345,8 +347,14 @@ func (s *session) run(ctx context.Context) (drover.Summary, error) {
 		cancel(err)
 		ended <- err
 	}()
-	go s.fleet.ServeAttempts(ctx, s.api())
-	err := s.finish(ctx)
+	api, err := s.serveAPI(ctx)
+	if err != nil {
+		cancel(nil)
+		<-ended
+		return drover.Summary{}, err
+	}
+	go s.fleet.ServeAttempts(ctx, api)
+	err = s.finish(ctx)
 	if err == nil {
 		s.fleet.Controller.Sweep(ctx, driver.Ended)
 		s.fleet.Controller.Tell(ctx)
@@ -359,13 +367,6 @@ func (s *session) run(ctx context.Context) (drover.Summary, error) {
 		return drover.Summary{}, s.unfinished(err)
 	}
 	return s.fleet.Store.Summary(context.WithoutCancel(ctx), drover.TimeOf(time.Now()))
-}
-
-// api is what the run's jobs ask at DROVER_API. Nobody else can reach it.
-func (s *session) api() *httpapi.Handler {
-	return httpapi.New(httpapi.Config{
-		Service: s.fleet.Controller, Authenticate: s.fleet.Attempt, Log: s.ui.log(), Version: s.app.program.Version,
-	})
 }
 
 // unfinished tells how to go on with, or clean up after, a run that ended before its work did.

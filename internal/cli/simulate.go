@@ -34,24 +34,31 @@ type simulateFlags struct {
 	taken    string
 	chart    string
 	csv      string
+	recorded string // since when
 }
 
 func (a *app) simulateCommand() *cobra.Command {
 	var f simulateFlags
 	cmd := &cobra.Command{
-		Use:   "simulate [flags] TRACE",
+		Use:   "simulate [flags] {TRACE | --recorded SINCE}",
 		Short: "Say what a configuration would have done with a recorded workload",
 		Long: `Say what a configuration would have done with a recorded workload: how long jobs would have waited, which instances would have been rented,
 and what they would have cost. The controller's own decisions are made, in modelled time; nothing is rented.
 
 TRACE is a file of the Parallel Workloads Archive (.swf) or a table of jobs (.csv), compressed (.gz) or not. docs/simulate.md says what is in
-them, what is modelled and what is not.`,
+them, what is modelled and what is not. With --recorded it is what a controller has on record since then, and what really happened is shown beside it.`,
 		Example: `  drover simulate -c drover.yaml jobs.csv
   drover simulate --catalogue ec2-us-east-1.csv --policy drover,one-per-job --chart fleet.svg NASA-iPSC-1993-3.1-cln.swf.gz
-  drover simulate --compare small.yaml,large.yaml jobs.csv`,
-		Args: wantArgs(1, 1, "the file of a trace"),
+  drover simulate --compare small.yaml,large.yaml jobs.csv
+  drover simulate -c drover.yaml --recorded 7d --compare edited.yaml`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if f.recorded != "" {
+				return wantArgs(0, 0, "")(cmd, args)
+			}
+			return wantArgs(1, 1, "the file of a trace")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.simulate(cmd.Context(), f, cmd.Flags(), args[0])
+			return a.simulate(cmd.Context(), f, cmd.Flags(), strings.Join(args, ""))
 		},
 	}
 	flags, models := cmd.Flags(), simulate.DefaultModels
@@ -66,6 +73,7 @@ them, what is modelled and what is not.`,
 	flags.StringVar(&f.chart, "chart", "", "draw fleet, queue and money over time into `FILE.svg`")
 	flags.StringVar(&f.csv, "csv", "", "write the same as a table into `FILE.csv`")
 	flags.StringVar(&f.expected, "expected", string(simulate.ExpectNothing), "how long jobs are said to be likely to run: `none`, requested as the trace says, or actual as they ran")
+	flags.StringVar(&f.recorded, "recorded", "", "simulate what the controller has on record since `when`: a date, a time, or how long ago (7d)")
 	complete(cmd, "expected", completeWords("none", "requested", "actual"))
 	complete(cmd, "spot", completeWords("prefer", "require", "never"))
 	complete(cmd, "policy", completeWords("drover", "one-per-job", "first-fit"))
@@ -81,11 +89,10 @@ func (a *app) simulate(ctx context.Context, f simulateFlags, flags *pflag.FlagSe
 	if len(f.compare) == 0 || flags.Changed("config") {
 		f.compare = slices.Insert(f.compare, 0, a.config)
 	}
-	t, err := f.trace(path)
+	t, results, err := a.workload(ctx, f, path, &models)
 	if err != nil {
 		return err
 	}
-	var results []*simulate.Result
 	began := time.Now()
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // much is thrown away at once, and little kept
 	for _, file := range f.compare {
@@ -102,8 +109,8 @@ func (a *app) simulate(ctx context.Context, f simulateFlags, flags *pflag.FlagSe
 			if err != nil {
 				return err
 			}
-			if len(f.compare) > 1 {
-				r.Configuration = filepath.Base(file)
+			if len(f.compare) > 1 || f.recorded != "" {
+				r.Configuration = filepath.Base(cmp.Or(file, "this machine"))
 			}
 			results = append(results, r)
 		}

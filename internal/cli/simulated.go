@@ -45,6 +45,14 @@ func some(n int) string {
 	return strconv.Itoa(n)
 }
 
+// known is what is said of a figure, unless it is not known.
+func known(v float64, text string) string {
+	if v == 0 {
+		return ""
+	}
+	return text
+}
+
 var figures = []figure{
 	{"jobs", func(r *simulate.Result) string { return number(r.Jobs) }},
 	{"left out", func(r *simulate.Result) string { return some(leftOut(r)) }},
@@ -67,9 +75,11 @@ var figures = []figure{
 	{"idle", func(r *simulate.Result) string { return cents(r.Parts.Idle) }},
 	{"waste", func(r *simulate.Result) string { return cents(r.Parts.Waste) }},
 	{"cost", func(r *simulate.Result) string { return cents(r.Cost) }},
-	{"at least", func(r *simulate.Result) string { return cents(r.Bound) }},
-	{"cost over that", func(r *simulate.Result) string { return strconv.FormatFloat(r.Ratio, 'f', 3, 64) }},
-	{"utilisation", func(r *simulate.Result) string { return strconv.FormatFloat(r.Utilisation*100, 'f', 1, 64) + "%" }},
+	{"at least", func(r *simulate.Result) string { return known(r.Bound, cents(r.Bound)) }},
+	{"cost over that", func(r *simulate.Result) string { return known(r.Ratio, strconv.FormatFloat(r.Ratio, 'f', 3, 64)) }},
+	{"utilisation", func(r *simulate.Result) string {
+		return known(r.Utilisation, strconv.FormatFloat(r.Utilisation*100, 'f', 1, 64)+"%")
+	}},
 }
 
 func leftOut(r *simulate.Result) (n int) {

@@ -73,13 +73,30 @@ func (h *history) after(id string) int64 {
 	return min(n+1, h.next)
 }
 
+// last is the number of the event from which on there are n that are wanted, or the first that is remembered.
+func (h *history) last(n int, wanted func(drover.Event) bool) int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at := h.next
+	for first := h.next - int64(len(h.ring)); at > first && n > 0; {
+		at--
+		if wanted(h.ring[at%remembered]) {
+			n--
+		}
+	}
+	return at
+}
+
 // Events yields what happens: see [drover.Watch].
 func (c *Controller) Events(ctx context.Context, f drover.EventFilter) iter.Seq2[drover.Event, error] {
 	return func(yield func(drover.Event, error) bool) {
 		from := c.history.after(f.After)
+		if f.Last > 0 {
+			from = max(from, c.history.last(f.Last, func(ev drover.Event) bool { return wanted(f, ev) }))
+		}
 		for {
 			page, next, missed, added := c.history.read(from)
-			if missed > 0 && (from > 0 || f.After != "") && !yield(c.gap(missed), nil) {
+			if missed > 0 && (from > 0 || f.After != "") && f.Last == 0 && !yield(c.gap(missed), nil) {
 				return
 			}
 			for _, ev := range page {

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"slices"
 	"strconv"
+	"time"
 
 	"drover"
 	"drover/driver"
@@ -160,7 +161,26 @@ func (c *Controller) Costs(ctx context.Context, f drover.CostFilter) (drover.Cos
 		return drover.Costs{}, drover.Errorf(drover.KindInvalid, "money is not told apart by %.80q", string(f.By)).
 			WithHint("there are job, label, label:NAME, user, pool, cloud and type")
 	}
+	if f.Step != 0 {
+		if err := checkSteps(f, c.now()); err != nil {
+			return drover.Costs{}, err
+		}
+	}
 	return c.cfg.Store.Costs(ctx, c.now(), f)
+}
+
+// checkSteps refuses what would be too many steps of time, or without a beginning.
+func checkSteps(f drover.CostFilter, now drover.Time) error {
+	until := min(cmp.Or(f.Until, now), now)
+	switch {
+	case f.Step < time.Second:
+		return drover.Errorf(drover.KindInvalid, "steps of %v are too short", f.Step).WithHint("a step is a second or longer")
+	case f.Since == 0:
+		return drover.Errorf(drover.KindInvalid, "steps of time need a time at which they begin").WithHint("say since when")
+	case until.Sub(f.Since) > f.Step*drover.MaxCostSteps:
+		return drover.Errorf(drover.KindInvalid, "steps of %v would be more than %d", f.Step, drover.MaxCostSteps).WithHint("ask for longer steps, or less time")
+	}
+	return nil
 }
 
 // Status is the fleet at a glance.
@@ -174,13 +194,24 @@ func (c *Controller) Status(ctx context.Context) (drover.Status, error) {
 		return drover.Status{}, err
 	}
 	var s engine.Status
-	if err := c.Query(ctx, func(e *engine.Engine) { s = e.Status() }); err != nil {
+	var used []drover.BudgetUse
+	err = c.Query(ctx, func(e *engine.Engine) { s, used = e.Status(), budgets(e.Budgets()) })
+	if err != nil {
 		return drover.Status{}, err
 	}
 	return drover.Status{
 		Fleet: c.cfg.Fleet, Version: c.cfg.Version, Time: s.Now, Jobs: counts, Waiting: s.Waiting, Instances: s.Instances, Standing: s.Standing,
-		Hourly: s.Hourly.USD(), Spent: s.Spent.USD(), Paused: s.Paused, Draining: s.Draining, SetAside: aside, Suspended: c.suspended(),
+		Hourly: s.Hourly.USD(), Spent: s.Spent.USD(), Budgets: used, Paused: s.Paused, Draining: s.Draining, SetAside: aside, Suspended: c.suspended(),
 	}, nil
+}
+
+func budgets(states []engine.BudgetState) (used []drover.BudgetUse) {
+	for _, b := range states {
+		used = append(used, drover.BudgetUse{
+			Scope: b.Scope, Window: b.Window, Hard: b.Hard.USD(), Soft: b.Soft.USD(), Spent: b.Spent.USD(), Promised: b.Pledged.USD(), Until: b.Until,
+		})
+	}
+	return used
 }
 
 // CreateToken makes a token. KindInvalid, too: a cloud keeps its jobs from nothing, and somebody else has a token that lets them run some.

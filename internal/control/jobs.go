@@ -112,10 +112,13 @@ func (c *Controller) Jobs(ctx context.Context, f drover.JobFilter) (page drover.
 	if f.Mine && f.User == "" {
 		f.User = drover.IdentityOf(ctx).User
 	}
-	items, more, err := c.cfg.Store.JobsPage(ctx, c.now(), f)
+	if f.Newest && f.Elements {
+		return page, drover.Errorf(drover.KindInvalid, "elements are not listed with the newest first").WithHint("leave out one of the two")
+	}
+	items, next, err := c.cfg.Store.JobsPage(ctx, c.now(), f)
 	page.Items = items
-	if n := len(items); n > 0 && more {
-		page.Next = page.Items[n-1].ID.String()
+	if next.Number != 0 {
+		page.Next = next.String()
 	}
 	c.sayWhy(ctx, page.Items)
 	return page, err

@@ -304,6 +304,16 @@ func TestHistory(t *testing.T) {
 			t.Error(diff, missed)
 		}
 	})
+	t.Run("gives the last of what is wanted", func(t *testing.T) {
+		c := newController()
+		add(c, 6)
+		last, _ := read(c, drover.EventFilter{Last: 2})
+		ofOne, _ := read(c, drover.EventFilter{Last: 2, Instance: "i-0"})
+		all, _ := read(c, drover.EventFilter{Last: 100})
+		if diff := cmp.Diff([][]string{{"4", "5"}, {"2", "4"}, {"0", "1", "2", "3", "4", "5"}}, [][]string{last, ofOne, all}); diff != "" {
+			t.Error(diff)
+		}
+	})
 	t.Run("filters by instance and by weight", func(t *testing.T) {
 		c := newController()
 		add(c, 4)

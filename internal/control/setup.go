@@ -57,6 +57,9 @@ func (c *Controller) current() *setup {
 	return c.setup
 }
 
+// Clouds are those in use.
+func (c *Controller) Clouds() []Cloud { return c.current().Clouds }
+
 // Reconfigure takes another Setup in use, from the next decision on, or stays with the one that it has and says why. Calls that are under way end
 // on the drivers they began with. A cloud of the Setup before is never left out, but given as Leaving. It is called by one goroutine at a time.
 func (c *Controller) Reconfigure(ctx context.Context, s Setup) error {

@@ -14,7 +14,9 @@ import (
 	"os/signal"
 	"os/user"
 	"path/filepath"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,6 +29,7 @@ import (
 	"drover/internal/remote"
 	"drover/internal/store"
 	"drover/internal/telemetry"
+	"drover/internal/web"
 )
 
 // Options say what a daemon serves.
@@ -38,6 +41,9 @@ type Options struct {
 	Trust   bool                           // records that may be an older copy
 	Status  time.Duration                  // how often the status line comes; 0: never
 	Log     *slog.Logger
+
+	// Simulator tries configurations for the dashboard, beside the one in use, on what the clouds in use offer; nil: nothing does.
+	Simulator func(inUse func() *config.Config, clouds func() []control.Cloud) web.Simulator
 }
 
 // Serve is a controller with an API, until it is told to end.
@@ -70,8 +76,10 @@ func Serve(ctx context.Context, o Options) error {
 type daemon struct {
 	Options
 	folder Folder
-	config *config.Config // in use
+	config *config.Config                // in use
+	inUse  atomic.Pointer[config.Config] // the same, for others than attend
 
+	traced   func(context.Context) error // sends what is left of the traces
 	fleet    *Fleet
 	counted  *telemetry.Telemetry
 	left     []config.Cloud    // that are open and no longer configured
@@ -91,6 +99,10 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	}
 	d.local, d.owner = sha256.Sum256([]byte(token.Reveal())), Owner()
 	d.counted = d.Program.telemetry()
+	if d.traced, err = d.counted.Trace(ctx, d.config.Fleet); err != nil {
+		return err
+	}
+	d.inUse.Store(d.config)
 	d.fleet, err = OpenFleet(ctx, FleetOptions{
 		Program: d.Program,
 		Fleet:   d.config.Fleet, Config: d.config, DB: d.folder.DB(), File: d.folder.File,
@@ -114,12 +126,24 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	if hosts == nil {
 		d.Log.Warn("listening for other hosts in the clear: put a proxy with TLS before this, and let nobody else reach it", logkey.Listen, d.config.Listen)
 	}
-	d.api = httpapi.New(httpapi.Config{
+	key, err := sessionKey(token)
+	if err != nil {
+		return err
+	}
+	d.api, _ = WithDashboard(d.dashboard(key), httpapi.Config{
 		Service: d.fleet.Controller, Authenticate: d.authenticate, Log: d.Log, Version: d.Program.Version, Hosts: hosts,
 		Ready: d.fleet.Controller.Ready, Metrics: d.counted.Handler(), OpenMetrics: httpapi.Alone(d.config.Listen, d.config.URL), Shared: d.config.Auth.Shared,
 	})
 	d.server = httpapi.Server(d.api)
 	return d.folder.Announce(d.listener.Addr().String())
+}
+
+func (d *daemon) dashboard(key [32]byte) Dashboard {
+	b := Dashboard{Fleet: d.config.Fleet, Key: key, Secure: strings.HasPrefix(d.config.URL, "https://")}
+	if d.Simulator != nil {
+		b.Simulator = d.Simulator(d.inUse.Load, d.fleet.Controller.Clouds)
+	}
+	return b
 }
 
 // findLeft finds the clouds that were taken out of the configuration while there still are instances in them. They drain.
@@ -166,6 +190,14 @@ func (d *daemon) close() {
 		d.fleet.Close()
 	}
 	CloseClouds(d.retired)
+	if d.traced == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := d.traced(ctx); err != nil {
+		d.Log.Warn("sending the last traces", logkey.Error, err)
+	}
 }
 
 // run serves until it is told to end, or the controller cannot go on.

@@ -12,6 +12,9 @@ func (f *Fleet) figures(ctx context.Context) (s telemetry.Snapshot, err error) {
 	if s.Jobs, err = f.Store.Counts(ctx); err != nil {
 		return s, err
 	}
+	if s.Oldest, err = f.Store.OldestWaiting(ctx); err != nil {
+		return s, err
+	}
 	err = f.Controller.Query(ctx, func(e *engine.Engine) { s.Census = e.Census() })
 	load := f.Controller.Load()
 	s.Events, s.Effects = load.Events, load.Effects

@@ -103,6 +103,7 @@ func (d *daemon) take(ctx context.Context, c *config.Config) error {
 		}
 	}
 	d.fleet.clouds, d.left, d.config = slices.Concat(clouds, opened), left, c
+	d.inUse.Store(c)
 	d.fleet.recording.Configured(c.Hash())
 	return nil
 }

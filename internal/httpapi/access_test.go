@@ -57,6 +57,7 @@ func accesses() []access {
 		{"GET", "/v1/tokens", "admin", false, 200, "", ""},
 		{"POST", "/v1/tokens", "admin", false, 201, "", `{"user": "u", "role": "view"}`},
 		{"DELETE", "/v1/tokens/{id}", "admin", false, 204, "", ""},
+		{"POST", "/v1/login", "view", false, 200, "", ""},
 		{"GET", "/openapi.json", "view", false, 200, "", ""},
 		{"GET", "/metrics", "view", false, 200, "", ""},
 		{"GET", "/livez", nobody, true, 200, "", ""},

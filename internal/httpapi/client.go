@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	patience  = time.Minute // for an answer to begin, and for a short one to be there
+	patience  = time.Minute // of a client of a controller elsewhere
 	maxAnswer = 1 << 30     // bytes of a JSON answer
 )
 
@@ -26,6 +26,8 @@ type Client struct {
 	base  url.URL
 	token drover.Secret
 	http  http.Client
+
+	patience time.Duration // for an answer to begin, and for a short one to be there
 }
 
 var _ drover.Service = (*Client)(nil)
@@ -47,7 +49,7 @@ func NewClient(base string, token drover.Secret, hc *http.Client) (*Client, erro
 	if hc == nil {
 		hc = http.DefaultClient
 	}
-	c := &Client{base: *u, token: token, http: *hc}
+	c := &Client{base: *u, token: token, http: *hc, patience: patience}
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return c, nil
 }
@@ -66,7 +68,7 @@ type call struct {
 
 // ask makes a call whose answer is short, and reads it into into, unless that is nil. It returns the answer's headers.
 func (c *Client) ask(ctx context.Context, q call, into any) (http.Header, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(ctx, c.patience, errNoAnswer)
 	defer cancel()
 	answer, err := c.open(ctx, q)
 	if err != nil {
@@ -87,7 +89,7 @@ var errNoAnswer = errors.New("it did not answer in time")
 // open makes a call and returns its answer as soon as it begins, if it is a success. Who closes its body ends the call.
 func (c *Client) open(ctx context.Context, q call) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	impatience := time.AfterFunc(patience, func() { cancel(errNoAnswer) })
+	impatience := time.AfterFunc(c.patience, func() { cancel(errNoAnswer) })
 	answer, err := c.send(ctx, q, impatience)
 	impatience.Stop()
 	if err != nil {

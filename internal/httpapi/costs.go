@@ -15,12 +15,13 @@ type costsInput struct {
 	Since string `query:"since" doc:"from when on, as 2026-11-22T08:00:00Z; left out: from the beginning"`
 	Until string `query:"until" doc:"until when; left out, or to come: now"`
 	Limit int    `query:"limit" minimum:"0" doc:"at most so many lines; left out, or more than 1000: 1000"`
+	Step  int    `query:"step" minimum:"0" maximum:"31622400" doc:"also over time, in steps of so many seconds, at most 500"`
 }
 
 type costsOutput struct{ Body drover.Costs }
 
 func (h *Handler) costs(ctx context.Context, in *costsInput) (*costsOutput, error) {
-	f := drover.CostFilter{By: drover.CostBy(in.By), Limit: in.Limit}
+	f := drover.CostFilter{By: drover.CostBy(in.By), Limit: in.Limit, Step: time.Duration(in.Step) * time.Second}
 	if f.By == "" {
 		f.By = drover.CostByJob
 	}
@@ -58,6 +59,7 @@ func costQuery(f drover.CostFilter) url.Values {
 	put(q, "since", f.Since)
 	put(q, "until", f.Until)
 	put(q, "limit", f.Limit)
+	put(q, "step", int64(f.Step/time.Second))
 	return q
 }
 

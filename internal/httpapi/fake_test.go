@@ -277,11 +277,18 @@ func authenticate(_ context.Context, token drover.Secret) (drover.Identity, erro
 // lax are limits that these tests do not meet.
 var lax = httpapi.Limits{Requests: httpapi.Rate{PerSecond: 1e6, Burst: 1e6}, Attempts: httpapi.Rate{PerSecond: 1e6, Burst: 1e6}, Tries: httpapi.Rate{PerSecond: 1e6, Burst: 1e6}}
 
+func configFor(svc drover.Service) httpapi.Config {
+	return httpapi.Config{Service: svc, Authenticate: authenticate, Log: slog.New(slog.DiscardHandler), Version: "1.2.3", Limits: lax,
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "up 1") }),
+		Login:   func(drover.Secret) (string, error) { return "/login", nil }}
+}
+
+func serveWithin(svc drover.Service) *httpapi.Handler { return httpapi.New(configFor(svc)) }
+
 // serve serves a Service on this host.
 func serve(t *testing.T, svc drover.Service, change ...func(*httpapi.Config)) (*httpapi.Handler, *httptest.Server) {
 	t.Helper()
-	cfg := httpapi.Config{Service: svc, Authenticate: authenticate, Log: slog.New(slog.DiscardHandler), Version: "1.2.3", Limits: lax,
-		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "up 1") })}
+	cfg := configFor(svc)
 	for _, c := range change {
 		c(&cfg)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"path"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"drover"
@@ -29,6 +30,9 @@ type Config struct {
 
 	Metrics     http.Handler // answers at /metrics; nil: nothing does
 	OpenMetrics bool         // whoever asks from this host needs no token for them
+
+	Pages http.Handler                                       // answers GET and POST of what is no part of the API, by access rules of its own; nil: nothing does
+	Login func(token drover.Secret) (link string, err error) // makes a link, below the controller's URL, by which a browser gets in once with this token; nil: there are no Pages
 
 	Shared bool // every token reads what belongs to any user
 }
@@ -74,7 +78,7 @@ func New(cfg Config) *Handler {
 	}
 	h.text = h.describe()
 	h.nothing = h.guard(route{role: drover.RoleView, attempt: true}, http.HandlerFunc(h.serveNothing))
-	h.mux.Handle("/", h.nothing)
+	h.mux.HandleFunc("/", h.serveOther)
 	return h
 }
 
@@ -134,6 +138,28 @@ func failed() error {
 func plain(r *http.Request) bool {
 	p := r.URL.EscapedPath()
 	return path.Clean(p) == p
+}
+
+// serveOther answers what is no part of the API: pages for browsers, which show no token in a header.
+func (h *Handler) serveOther(w http.ResponseWriter, r *http.Request) {
+	api := strings.HasPrefix(r.URL.Path, "/v1/") || r.Header.Get("Authorization") != ""
+	if h.cfg.Pages == nil || api || r.Method != http.MethodGet && r.Method != http.MethodPost {
+		h.nothing.ServeHTTP(w, r)
+		return
+	}
+	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), knownKey{}, func() { h.unknown.known(r.Context()) }))
+	defer cancel()
+	defer context.AfterFunc(h.open, cancel)()
+	h.cfg.Pages.ServeHTTP(w, r.WithContext(ctx))
+}
+
+type knownKey struct{}
+
+// Known says of a request to Config.Pages that whoever sends it may, so that its connection is kept.
+func Known(ctx context.Context) {
+	if tell, ok := ctx.Value(knownKey{}).(func()); ok {
+		tell()
+	}
 }
 
 // serveNothing answers requests for which there is no route.

@@ -11,8 +11,12 @@ type listInstancesInput struct {
 	Gone  bool     `query:"gone" doc:"also those that are gone"`
 	State []string `query:"state" maxItems:"10" enum:"unknown,creating,booting,idle,running,stopped,stopping,gone" doc:"only those in one of these states"`
 	Cloud string   `query:"cloud" doc:"only those of this cloud"`
+	Since string   `query:"since" doc:"only those that are not gone, or went since, as 2026-11-22T08:00:00Z"`
 	After int64    `query:"after" minimum:"0" doc:"only those with a higher id"`
 	Limit int      `query:"limit" minimum:"0" doc:"at most so many; left out, or more than 1000: 1000"`
+
+	Newest   bool `query:"newest" doc:"the newest first: after is then what their ids are below"`
+	Attempts int  `query:"attempts" minimum:"0" maximum:"200" doc:"with so many of the last attempts on each"`
 }
 
 type listInstancesOutput struct {
@@ -21,7 +25,10 @@ type listInstancesOutput struct {
 }
 
 func (h *Handler) listInstances(ctx context.Context, in *listInstancesInput) (*listInstancesOutput, error) {
-	f := drover.InstanceFilter{Gone: in.Gone, Cloud: in.Cloud, After: in.After, Limit: in.Limit}
+	f := drover.InstanceFilter{Gone: in.Gone, Cloud: in.Cloud, After: in.After, Limit: in.Limit, Newest: in.Newest, Attempts: in.Attempts}
+	if err := parsed(in.Since, &f.Since, parseTime); err != nil {
+		return nil, err
+	}
 	for _, s := range in.State {
 		f.States = append(f.States, drover.InstanceState(s))
 	}

@@ -92,6 +92,8 @@ type listJobsInput struct {
 	Elements bool         `query:"elements" doc:"the elements of arrays one by one"`
 	Tried    bool         `query:"tried" doc:"only those that have had an attempt"`
 	Since    string       `query:"since" doc:"only those that are not final, or ended since, as 2026-11-22T08:00:00Z"`
+	Match    string       `query:"match" maxLength:"100" doc:"only those whose name, or batch's name, has this in it; a page may be empty though there are more"`
+	Newest   bool         `query:"newest" doc:"the newest first: after is then what they come before"`
 	After    drover.JobID `query:"after" doc:"only those that come after this one"`
 	Limit    int          `query:"limit" minimum:"0" doc:"at most so many; left out, or more than 1000: 1000"`
 }
@@ -103,7 +105,7 @@ type listJobsOutput struct {
 
 func (h *Handler) listJobs(ctx context.Context, in *listJobsInput) (*listJobsOutput, error) {
 	f := drover.JobFilter{
-		Job: in.Job, Batch: in.Batch, User: in.User, Mine: in.Mine, Elements: in.Elements, Tried: in.Tried, After: in.After, Limit: in.Limit,
+		Job: in.Job, Batch: in.Batch, User: in.User, Mine: in.Mine, Elements: in.Elements, Tried: in.Tried, Match: in.Match, Newest: in.Newest, After: in.After, Limit: in.Limit,
 	}
 	if err := parsed(in.Since, &f.Since, parseTime); err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"drover"
 )
@@ -99,6 +100,17 @@ func (h *Handler) explained(ctx context.Context, x drover.Explanation) (drover.E
 		return x, err
 	}
 	return x, nil
+}
+
+// ownBudgets leaves out the budgets of other users, and those by label: labels are their users'.
+func (h *Handler) ownBudgets(ctx context.Context, all []drover.BudgetUse) []drover.BudgetUse {
+	who := drover.IdentityOf(ctx)
+	if h.readsAll(who) {
+		return all
+	}
+	return slices.DeleteFunc(all, func(b drover.BudgetUse) bool {
+		return who.Attempt != nil || b.Scope != "fleet" && (who.User == "" || b.Scope != "user "+who.User)
+	})
 }
 
 // mostOwners is how many jobs a stream of events remembers the users of.

@@ -29,6 +29,7 @@ func privates() []private {
 		{"/v1/jobs/5/logs", true},
 		{"/v1/jobs/5/outputs", true},
 		{"/v1/jobs/5/outputs/content?path=a", true},
+		{"/v1/status", false},
 		{"/v1/cost?by=label", true},
 		{"/v1/cost?by=label:project", true},
 	}
@@ -43,6 +44,10 @@ func (o *others) job() drover.Job {
 		ID: drover.JobID{Number: 5, Index: -1}, User: "ada", State: drover.JobFailed, Labels: map[string]string{"PRIVATE": "PRIVATE"}, Command: []string{"PRIVATE"},
 		Reason: why(), Attempts: []drover.Attempt{{Reason: why()}},
 	}
+}
+
+func (o *others) Status(ctxt) (drover.Status, error) {
+	return drover.Status{Budgets: []drover.BudgetUse{{Scope: "fleet"}, {Scope: "user PRIVATE"}, {Scope: "label PRIVATE=x"}}}, nil
 }
 
 func (o *others) Job(ctxt, drover.JobID) (drover.Job, error) { return o.job(), nil }

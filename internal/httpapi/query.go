@@ -24,6 +24,8 @@ func jobQuery(f drover.JobFilter) url.Values {
 	}
 	put(q, "elements", f.Elements)
 	put(q, "tried", f.Tried)
+	put(q, "match", f.Match)
+	put(q, "newest", f.Newest)
 	put(q, "since", f.Since)
 	put(q, "after", f.After)
 	put(q, "limit", f.Limit)
@@ -35,6 +37,9 @@ func instanceQuery(f drover.InstanceFilter) url.Values {
 	put(q, "gone", f.Gone)
 	put(q, "state", join(f.States))
 	put(q, "cloud", f.Cloud)
+	put(q, "since", f.Since)
+	put(q, "newest", f.Newest)
+	put(q, "attempts", f.Attempts)
 	put(q, "after", f.After)
 	put(q, "limit", f.Limit)
 	return q
@@ -59,6 +64,7 @@ func eventQuery(f drover.EventFilter) url.Values {
 	put(q, "instance", f.Instance)
 	put(q, "level", f.Level)
 	put(q, "recent", f.Recent)
+	put(q, "last", f.Last)
 	return q
 }
 

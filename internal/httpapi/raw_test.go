@@ -138,11 +138,11 @@ func TestParametersThatAreNotKnownAreRefused(t *testing.T) {
 	f := &fake{}
 	_, s := serve(t, f)
 	for _, c := range []struct{ method, path, message, hint string }{
-		{"GET", "/v1/jobs?stat=failed&limit=2", `GET /v1/jobs has no parameter "stat"`, "it takes job, batch, user, mine, state, label, elements, tried, since, after, limit"},
+		{"GET", "/v1/jobs?stat=failed&limit=2", `GET /v1/jobs has no parameter "stat"`, "it takes job, batch, user, mine, state, label, elements, tried, since, match, newest, after, limit"},
 		{"POST", "/v1/jobs/1/cancel?why=x", `POST /v1/jobs/{id}/cancel has no parameter "why"`, "it takes reason"},
 		{"GET", "/v1/status?full=1", `GET /v1/status has no parameter "full"`, "it takes no parameters"},
-		{"GET", "/v1/events?jop=1", `GET /v1/events has no parameter "jop"`, "it takes after, job, instance, level, recent"},
-		{"GET", "/v1/jobs?a;b", "the query cannot be read: invalid semicolon separator in query", "it takes job, batch, user, mine, state, label, elements, tried, since, after, limit"},
+		{"GET", "/v1/events?jop=1", `GET /v1/events has no parameter "jop"`, "it takes after, job, instance, level, recent, last"},
+		{"GET", "/v1/jobs?a;b", "the query cannot be read: invalid semicolon separator in query", "it takes job, batch, user, mine, state, label, elements, tried, since, match, newest, after, limit"},
 	} {
 		t.Run(c.method+" "+c.path, func(t *testing.T) {
 			f.asked = nil

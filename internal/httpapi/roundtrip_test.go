@@ -9,6 +9,7 @@ import (
 
 	"drover"
 	"drover/internal/config"
+	"drover/internal/httpapi"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -44,7 +45,7 @@ func calls() map[string]func(ctx context.Context, s drover.Service) (any, error)
 		"PutInput":      func(c ctx, s svc) (any, error) { return nil, s.PutInput(c, zeros, strings.NewReader("contents")) },
 		"Jobs": func(c ctx, s svc) (any, error) {
 			return s.Jobs(c, drover.JobFilter{Job: 3, Batch: "b b", User: "u&=", Mine: true, States: []drover.JobState{drover.JobFailed, drover.JobRunning},
-				Labels: map[string]string{"a": "x,y=z", "b": ""}, Elements: true, Tried: true, After: element, Limit: 7})
+				Labels: map[string]string{"a": "x,y=z", "b": ""}, Elements: true, Tried: true, Match: "a b&", Newest: true, After: element, Limit: 7})
 		},
 		"Jobs, all":        func(c ctx, s svc) (any, error) { return s.Jobs(c, drover.JobFilter{}) },
 		"Jobs after array": func(c ctx, s svc) (any, error) { return s.Jobs(c, drover.JobFilter{After: whole}) },
@@ -65,7 +66,7 @@ func calls() map[string]func(ctx context.Context, s drover.Service) (any, error)
 		"Outputs":    func(c ctx, s svc) (any, error) { return s.Outputs(c, element) },
 		"OpenOutput": func(c ctx, s svc) (any, error) { return text(s.OpenOutput(c, element, "a b/é?.png")) },
 		"Instances": func(c ctx, s svc) (any, error) {
-			return s.Instances(c, drover.InstanceFilter{Gone: true, States: []drover.InstanceState{drover.InstanceIdle}, Cloud: "aws", After: 9, Limit: 2})
+			return s.Instances(c, drover.InstanceFilter{Gone: true, States: []drover.InstanceState{drover.InstanceIdle}, Cloud: "aws", Since: drover.Time(time.Hour), Newest: true, After: 9, Limit: 2, Attempts: 3})
 		},
 		"Instance":           func(c ctx, s svc) (any, error) { return s.Instance(c, "i-1") },
 		"Instance, by cloud": func(c ctx, s svc) (any, error) { return s.Instance(c, "/subscriptions/x//y?z#%2F") },
@@ -76,7 +77,7 @@ func calls() map[string]func(ctx context.Context, s drover.Service) (any, error)
 		"Status":             func(c ctx, s svc) (any, error) { return s.Status(c) },
 		"Explain":            func(c ctx, s svc) (any, error) { return s.Explain(c, "aws/us-east-1a/m7.large/spot") },
 		"Costs": func(c ctx, s svc) (any, error) {
-			return s.Costs(c, drover.CostFilter{By: "label:a b&c", Since: 1, Until: drover.Time(time.Hour), Limit: 3})
+			return s.Costs(c, drover.CostFilter{By: "label:a b&c", Since: 1, Until: drover.Time(time.Hour), Limit: 3, Step: time.Minute})
 		},
 		"Costs, all":     func(c ctx, s svc) (any, error) { return s.Costs(c, drover.CostFilter{By: drover.CostByJob}) },
 		"Explain, all":   func(c ctx, s svc) (any, error) { return s.Explain(c, "") },
@@ -94,7 +95,7 @@ func calls() map[string]func(ctx context.Context, s drover.Service) (any, error)
 		},
 		"Events": func(c ctx, s svc) (any, error) {
 			var events []drover.Event
-			for e, err := range s.Events(c, drover.EventFilter{After: "e 1", Job: element, Instance: "i", Level: "warn", Recent: true}) {
+			for e, err := range s.Events(c, drover.EventFilter{After: "e 1", Job: element, Instance: "i", Level: "warn", Recent: true, Last: 9}) {
 				if err != nil {
 					return nil, err
 				}
@@ -141,6 +142,20 @@ func TestRoundTrip(t *testing.T) {
 			}
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("answered (-itself +through the client)\n%s", diff)
+			}
+		})
+	}
+	inner := httpapi.Within(serveWithin(remote), drover.NewSecret("admin"))
+	for name, call := range calls() {
+		t.Run(name+" is answered alike within the process", func(t *testing.T) {
+			direct.asked, remote.asked = nil, nil
+			want, err := call(as, direct)
+			got, innerErr := call(t.Context(), inner)
+			if err != nil || innerErr != nil {
+				t.Fatal(err, innerErr)
+			}
+			if diff := cmp.Diff(direct.asked, remote.asked, cmpopts.EquateEmpty()) + cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

@@ -88,6 +88,8 @@ func routes() []route {
 		{"POST", "/v1/tokens", admin, false, false, "make a token, whose secret is shown this once", bind((*Handler).createToken)},
 		{"DELETE", "/v1/tokens/{id}", admin, false, false, "revoke a token", bind((*Handler).revokeToken)},
 
+		{"POST", "/v1/login", view, false, false, "make a link by which a browser gets in, once and soon, with the caller's token", bind((*Handler).login)},
+
 		{"GET", "/openapi.json", view, false, false, "describe this API", bind((*Handler).openAPI)},
 		{"GET", "/metrics", view, false, false, "show the metrics of the fleet", bindMetrics},
 		{"GET", "/livez", nobody, true, false, "say that the controller lives", bind((*Handler).live)},

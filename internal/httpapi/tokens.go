@@ -3,6 +3,8 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"drover"
@@ -47,4 +49,40 @@ type revokeTokenInput struct {
 
 func (h *Handler) revokeToken(ctx context.Context, in *revokeTokenInput) (*struct{}, error) {
 	return nil, h.cfg.Service.RevokeToken(ctx, in.ID)
+}
+
+// browserLogin is a link for a browser.
+type browserLogin struct {
+	Link string `json:"link" doc:"below the controller's URL; it is good once, for a minute"`
+}
+
+type loginInput struct {
+	Authorization string `header:"Authorization" hidden:"true"`
+}
+
+type loginOutput struct{ Body browserLogin }
+
+func (h *Handler) login(_ context.Context, in *loginInput) (*loginOutput, error) {
+	if h.cfg.Login == nil {
+		return nil, drover.Errorf(drover.KindUnsupported, "this controller has no dashboard")
+	}
+	_, token, _ := strings.Cut(in.Authorization, " ") // which the guard has found good
+	link, err := h.cfg.Login(drover.NewSecret(token))
+	if err != nil {
+		return nil, err
+	}
+	return &loginOutput{browserLogin{link}}, nil
+}
+
+// Login makes a link by which a browser gets in, once and soon, with the client's token.
+func (c *Client) Login(ctx context.Context) (link string, err error) {
+	var answer browserLogin
+	if _, err := c.ask(ctx, call{method: http.MethodPost, path: []string{"login"}}, &answer); err != nil {
+		return "", err
+	}
+	path, err := url.Parse(answer.Link)
+	if err != nil {
+		return "", c.unreachable(ctx, err)
+	}
+	return c.base.ResolveReference(path).String(), nil
 }

@@ -50,6 +50,9 @@ func (r *response) Flush() error {
 	return r.ctl.Flush()
 }
 
+// FlushError is Flush as http.ResponseController asks for it.
+func (r *response) FlushError() error { return r.Flush() }
+
 func (r *response) begin() {
 	if r.status == 0 {
 		r.status = http.StatusOK

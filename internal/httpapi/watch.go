@@ -43,7 +43,9 @@ func (h *Handler) explainJob(ctx context.Context, in *jobInput) (*explainOutput,
 type statusOutput struct{ Body drover.Status }
 
 func (h *Handler) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
-	return asStatus(h.cfg.Service.Status(ctx))
+	s, err := h.cfg.Service.Status(ctx)
+	s.Budgets = h.ownBudgets(ctx, s.Budgets)
+	return asStatus(s, err)
 }
 
 // asStatus answers with the fleet at a glance.
@@ -89,6 +91,7 @@ type eventsInput struct {
 	Instance    string       `query:"instance" doc:"only those about the instance of this name"`
 	Level       string       `query:"level" enum:"debug,info,warn" doc:"only those that matter as much; left out: info"`
 	Recent      bool         `query:"recent" doc:"only what is remembered: end instead of waiting for more"`
+	Last        int          `query:"last" minimum:"0" maximum:"10000" doc:"of what is remembered, only so many, the latest; left out: all"`
 }
 
 type eventsOutput struct{ Body func(huma.Context) }
@@ -102,7 +105,7 @@ func (*eventsOutput) describe(op *huma.Operation) {
 }
 
 func (h *Handler) events(_ context.Context, in *eventsInput) (*eventsOutput, error) {
-	f := drover.EventFilter{After: in.After, Job: in.Job, Instance: in.Instance, Level: in.Level, Recent: in.Recent}
+	f := drover.EventFilter{After: in.After, Job: in.Job, Instance: in.Instance, Level: in.Level, Recent: in.Recent, Last: in.Last}
 	if in.LastEventID != "" {
 		f.After = in.LastEventID
 	}

@@ -280,7 +280,7 @@ func TestOlderSystemsDoWhatAnObviousModelDoes(t *testing.T) {
 					}
 				}
 				cost, waits := o.run()
-				if want := summary(waits); r.Money != cost || r.Wait != want || r.Instances != len(o.fleet) || r.Done != r.Jobs {
+				if want := Summarize(waits); r.Money != cost || r.Wait != want || r.Instances != len(o.fleet) || r.Done != r.Jobs {
 					t.Errorf("seed %d, at most %d, %s: %v with %d instances and waits %+v, %d of %d done; an obvious model says %v, %d, %+v",
 						seed, limit, p, r.Money, r.Instances, r.Wait, r.Done, r.Jobs, cost, len(o.fleet), want)
 				}

@@ -78,7 +78,7 @@ func (in Input) misfit() string {
 
 func (m *meter) result(in Input, p Policy) *Result {
 	r := &Result{
-		Policy: p, Begin: m.begin, Done: m.done, Failed: m.failed, Refused: m.refused, LeftOut: append([]trace.Left{}, in.Trace.Left...), Wait: summary(m.waits),
+		Policy: p, Begin: m.begin, Done: m.done, Failed: m.failed, Refused: m.refused, LeftOut: append([]trace.Left{}, in.Trace.Left...), Wait: Summarize(m.waits),
 		Makespan: m.end.Sub(m.begin.Add(in.Trace.Jobs[0].Submit)).Seconds(), Instances: m.instances, Peak: m.peak, Lost: m.lost, Markets: []Market{},
 		Points: m.series.points(m.now.Sub(m.begin)),
 	}
@@ -134,8 +134,8 @@ func (in Input) cheapest() []drover.Offering {
 	return least
 }
 
-// summary sums up waits, which it sorts.
-func summary(waits []time.Duration) (s Waits) {
+// Summarize sums up waits, which it sorts.
+func Summarize(waits []time.Duration) (s Waits) {
 	if len(waits) == 0 {
 		return s
 	}

@@ -22,18 +22,87 @@ func (s *Store) Costs(ctx context.Context, now drover.Time, f drover.CostFilter)
 		f.Limit = drover.MaxPage
 	}
 	err = s.look(ctx, "adding up costs", func(tx *sql.Tx) error {
-		b := books{now: now, filter: f, ahead: open, open: map[int64]*entry{}, sums: map[string]ledger.Parts{}}
-		if err := b.openAccounts(ctx, tx); err != nil {
+		all := newAllBooks(now, f, open)
+		if err := all.openAccounts(ctx, tx); err != nil {
 			return err
 		}
-		if err := b.charge(ctx, tx); err != nil {
+		if err := all.charge(ctx, tx); err != nil {
 			return err
 		}
-		b.close()
-		costs, err = b.report(ctx, tx)
+		for _, b := range all {
+			b.close()
+		}
+		costs, err = all.report(ctx, tx)
 		return err
 	})
 	return costs, err
+}
+
+// allBooks are the books of a stretch of time and, after those, of its steps.
+type allBooks []*books
+
+func newAllBooks(now drover.Time, f drover.CostFilter, open bool) allBooks {
+	all := allBooks{newBooks(now, f, open)}
+	for from := f.Since; f.Step > 0 && from < f.Until && len(all) <= drover.MaxCostSteps; from = from.Add(f.Step) {
+		step := f
+		step.Since, step.Until = from, min(from.Add(f.Step), f.Until)
+		all = append(all, newBooks(now, step, open && step.Until == f.Until))
+	}
+	return all
+}
+
+func newBooks(now drover.Time, f drover.CostFilter, open bool) *books {
+	return &books{now: now, filter: f, ahead: open, open: map[int64]*entry{}, sums: map[string]ledger.Parts{}}
+}
+
+// during are the books that something concerns which went on from one time to another.
+func (all allBooks) during(from, to drover.Time) (some allBooks) {
+	step := all[0].filter.Step
+	if step == 0 || len(all) == 1 {
+		return all
+	}
+	since, last := all[0].filter.Since, len(all)-2
+	first := min(last, max(0, int(from.Sub(since)/step)))
+	final := min(last, max(0, int(to.Sub(since)/step)))
+	return append(allBooks{all[0]}, all[1+first:2+final]...)
+}
+
+// report makes lines of the sums, and has each step say what of them was paid in it.
+func (all allBooks) report(ctx context.Context, tx *sql.Tx) (drover.Costs, error) {
+	whole := all[0]
+	lines, names, err := whole.lines(ctx, tx)
+	if err != nil {
+		return drover.Costs{}, err
+	}
+	costs := whole.report(lines)
+	at := map[string]int{}
+	for i, l := range costs.Lines {
+		at[l.Key] = i
+	}
+	for _, b := range all[1:] {
+		costs.Steps = append(costs.Steps, b.step(at, names))
+	}
+	return costs, nil
+}
+
+// step is what was paid in a step of time of each of the lines at their places.
+func (b *books) step(at map[string]int, names map[string]jobNames) drover.CostStep {
+	sums, others := make([]drover.Money, len(at)), drover.Money(0)
+	for key, parts := range b.sums {
+		if name, named := names[key]; named {
+			key = name.key
+		}
+		if i, shown := at[key]; shown {
+			sums[i] += parts.Sum()
+		} else {
+			others += parts.Sum()
+		}
+	}
+	step := drover.CostStep{Since: b.filter.Since, Until: b.filter.Until, Cost: []float64{}, Other: others.USD()}
+	for _, sum := range sums {
+		step.Cost = append(step.Cost, sum.USD())
+	}
+	return step
 }
 
 // books is the adding up of costs.
@@ -61,7 +130,7 @@ func (b *books) ofJobs() bool {
 }
 
 // openAccounts begins to divide up what instances cost that were there in the stretch.
-func (b *books) openAccounts(ctx context.Context, tx *sql.Tx) error {
+func (all allBooks) openAccounts(ctx context.Context, tx *sql.Tx) error {
 	return each(ctx, tx, func(row scanner) error {
 		var id int64
 		var bill ledger.Bill
@@ -69,22 +138,28 @@ func (b *books) openAccounts(ctx context.Context, tx *sql.Tx) error {
 		var cloud, kind string
 		var used bool
 		err := row.Scan(&id, &bill.Tariff.Price, into(&bill.Tariff.Rates), &bill.Created, &bill.Ready, &billed, &gone, &bill.CPU, &used, &cloud, &kind)
-		bill.End, bill.Unused = cmp.Or(billed, b.now), gone != 0 && !used
-		key := ""
-		switch b.filter.By {
-		case drover.CostByCloud:
-			key = cloud
-		case drover.CostByType:
-			key = kind
+		bill.End, bill.Unused = cmp.Or(billed, all[0].now), gone != 0 && !used
+		for _, b := range all.during(bill.Created, bill.End) {
+			b.openAccount(id, bill, cloud, kind)
 		}
-		until := b.filter.Until
-		if b.ahead {
-			until = max(until, bill.End)
-		}
-		b.open[id] = &entry{bill.Open(b.filter.Since, until), key}
 		return err
 	}, `SELECT id, price, rates, created, ready, billed, gone, cpu_milli, used, cloud, type FROM instances
-		WHERE created <> 0 AND created < ?1 AND (gone > 0 AND gone > ?2 OR engine IS NOT NULL)`, b.filter.Until, b.filter.Since)
+		WHERE created <> 0 AND created < ?1 AND (gone > 0 AND gone > ?2 OR engine IS NOT NULL)`, all[0].filter.Until, all[0].filter.Since)
+}
+
+func (b *books) openAccount(id int64, bill ledger.Bill, cloud, kind string) {
+	key := ""
+	switch b.filter.By {
+	case drover.CostByCloud:
+		key = cloud
+	case drover.CostByType:
+		key = kind
+	}
+	until := b.filter.Until
+	if b.ahead {
+		until = max(until, bill.End)
+	}
+	b.open[id] = &entry{bill.Open(b.filter.Since, until), key}
 }
 
 // attemptsIn are the attempts of a stretch of time, those that have not ended among them.
@@ -94,7 +169,7 @@ const attemptsIn = `SELECT a.job, a.instance, a.started, a.ended, a.state, j.cpu
 	) a JOIN jobs j ON j.number = a.job WHERE a.started < ?1`
 
 // charge has each attempt pay what it had.
-func (b *books) charge(ctx context.Context, tx *sql.Tx) error {
+func (all allBooks) charge(ctx context.Context, tx *sql.Tx) error {
 	return each(ctx, tx, func(row scanner) error {
 		var job, instance int64
 		var use ledger.Use
@@ -102,19 +177,25 @@ func (b *books) charge(ctx context.Context, tx *sql.Tx) error {
 		if err := row.Scan(&job, &instance, &use.Started, &use.Ended, &state, &use.CPU); err != nil {
 			return err
 		}
-		use.Ended = cmp.Or(use.Ended, b.now)
+		use.Ended = cmp.Or(use.Ended, all[0].now)
 		use.Lost = state == drover.AttemptLost || state == drover.AttemptInterrupted
-		in := b.open[instance]
-		if in == nil {
-			return nil // its bill never began, or had ended before
+		for _, b := range all.during(use.Started, use.Ended) {
+			b.chargeOne(job, instance, use)
 		}
-		key := in.key
-		if b.ofJobs() {
-			key = strconv.FormatInt(job, 10)
-		}
-		b.add(key, in.account.Charge(use))
 		return nil
-	}, attemptsIn, b.filter.Until, b.filter.Since)
+	}, attemptsIn, all[0].filter.Until, all[0].filter.Since)
+}
+
+func (b *books) chargeOne(job, instance int64, use ledger.Use) {
+	in := b.open[instance]
+	if in == nil {
+		return // its bill never began, or had ended before
+	}
+	key := in.key
+	if b.ofJobs() {
+		key = strconv.FormatInt(job, 10)
+	}
+	b.add(key, in.account.Charge(use))
 }
 
 // close books what no attempt had.
@@ -137,12 +218,8 @@ type costLine struct {
 }
 
 // report makes lines of the sums.
-func (b *books) report(ctx context.Context, tx *sql.Tx) (drover.Costs, error) {
+func (b *books) report(lines []costLine) drover.Costs {
 	costs := drover.Costs{By: b.filter.By, Since: b.filter.Since, Until: b.filter.Until, Lines: []drover.CostLine{}}
-	lines, err := b.lines(ctx, tx)
-	if err != nil {
-		return costs, err
-	}
 	slices.SortFunc(lines, func(x, y costLine) int {
 		return cmp.Or(cmp.Compare(y.parts.Sum(), x.parts.Sum()), cmp.Compare(x.key, y.key))
 	})
@@ -160,7 +237,7 @@ func (b *books) report(ctx context.Context, tx *sql.Tx) (drover.Costs, error) {
 		rest := costLine{parts: others}.shown()
 		costs.Others = &rest
 	}
-	return costs, nil
+	return costs
 }
 
 func (l costLine) shown() drover.CostLine {
@@ -170,12 +247,11 @@ func (l costLine) shown() drover.CostLine {
 	}
 }
 
-// lines are the sums by what is told apart.
-func (b *books) lines(ctx context.Context, tx *sql.Tx) (lines []costLine, err error) {
-	names := map[string]jobNames{}
+// lines are the sums by what is told apart, with the names that jobs have for it.
+func (b *books) lines(ctx context.Context, tx *sql.Tx) (lines []costLine, names map[string]jobNames, err error) {
 	if b.ofJobs() {
 		if names, err = b.nameJobs(ctx, tx); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	at := map[string]int{}
@@ -191,7 +267,7 @@ func (b *books) lines(ctx context.Context, tx *sql.Tx) (lines []costLine, err er
 		at[name.key] = len(lines)
 		lines = append(lines, costLine{name.key, name.name, parts})
 	}
-	return lines, nil
+	return lines, names, nil
 }
 
 // jobNames is what a job is told apart by, and what it is called.

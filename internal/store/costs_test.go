@@ -153,6 +153,34 @@ func costSums(t *testing.T, openers func(testing.TB) opener) {
 			}
 			return drover.Money(costs.Total.Cost*1e9 + .5)
 		}
+		steps := func(since drover.Time) {
+			f := drover.CostFilter{By: rapid.SampledFrom(drover.CostsBy()).Draw(rt, "by"), Since: since, Limit: rapid.IntRange(1, 3).Draw(rt, "limit")}
+			f.Step = time.Duration(rapid.Int64Range(int64(time.Hour), int64(100*time.Hour)).Draw(rt, "step"))
+			costs, err := s.Costs(t.Context(), now, f)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			sums, others := make([]float64, len(costs.Lines)), 0.0
+			for i, step := range costs.Steps {
+				if step.Since != since.Add(time.Duration(i)*f.Step) {
+					rt.Errorf("step %d begins at %v", i, step.Since)
+				}
+				for j, cost := range step.Cost {
+					sums[j] += cost
+				}
+				others += step.Other
+			}
+			want := drover.CostLine{}
+			if costs.Others != nil {
+				want = *costs.Others
+			}
+			for i, l := range append(costs.Lines, want) {
+				if got := append(sums, others)[i]; got-l.Cost > 1e-6 || l.Cost-got > 1e-6 {
+					rt.Errorf("the steps of line %d (%q) come to %v of %v", i, l.Key, got, l.Cost)
+				}
+			}
+		}
+		steps(moment.Draw(rt, "since"))
 		cut := moment.Draw(rt, "cut")
 		var bills drover.Money
 		err := each(t.Context(), s.read, func(row scanner) error {

@@ -20,15 +20,43 @@ func (s *Store) Instances(ctx context.Context, now drover.Time, f drover.Instanc
 	}
 	c := chooseInstances(f)
 	err = s.look(ctx, "listing instances", func(tx *sql.Tx) error {
-		list, err = readInstances(ctx, tx, now, c.query(selectInstances)+` ORDER BY id LIMIT ?`, append(c.args, f.Limit)...)
-		return err
+		order := ` ORDER BY id LIMIT ?`
+		if f.Newest {
+			order = ` ORDER BY id DESC LIMIT ?`
+		}
+		if list, err = readInstances(ctx, tx, now, c.query(selectInstances)+order, append(c.args, f.Limit)...); err != nil {
+			return err
+		}
+		return addHistory(ctx, tx, f, list)
 	})
 	return list, err
 }
 
+// addHistory gives instances the last attempts on each, as far as the filter wants them.
+func addHistory(ctx context.Context, tx *sql.Tx, f drover.InstanceFilter, list []drover.Instance) (err error) {
+	if f.Attempts <= 0 {
+		return nil
+	}
+	for i := range list {
+		list[i].Attempts, err = collect(ctx, tx, func(row scanner) (a drover.InstanceAttempt, err error) {
+			var started, ended drover.Time
+			err = row.Scan(&a.Job.Number, &a.Job.Index, &a.Number, &a.State, &started, &ended)
+			a.Started, a.Ended = started.Std(), standard(ended)
+			return a, err
+		}, `SELECT job, idx, number, state, started, ended FROM attempts WHERE instance = ? ORDER BY started DESC LIMIT ?`,
+			list[i].ID, min(f.Attempts, drover.MaxAttempts))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func chooseInstances(f drover.InstanceFilter) (c conditions) {
-	c.add(`id > ?`, f.After)
-	c.addIf(!f.Gone && !slices.Contains(f.States, drover.InstanceGone), `engine IS NOT NULL`)
+	c.addIf(!f.Newest, `id > ?`, f.After)
+	c.addIf(f.Newest && f.After != 0, `id < ?`, f.After)
+	c.addIf(f.Since != 0, `(engine IS NOT NULL OR gone >= ?)`, f.Since)
+	c.addIf(!f.Gone && f.Since == 0 && !slices.Contains(f.States, drover.InstanceGone), `engine IS NOT NULL`)
 	c.addIf(f.Cloud != "", `cloud = ?`, f.Cloud)
 	if len(f.States) > 0 {
 		var states []any
@@ -113,22 +141,26 @@ func readInstance(row scanner, now drover.Time) (in drover.Instance, err error) 
 	return in, err
 }
 
-// addJobs gives instances, sorted by id, the jobs that live attempts have on them.
+// addJobs gives instances the jobs that live attempts have on them.
 func addJobs(ctx context.Context, tx *sql.Tx, list []drover.Instance) error {
 	if len(list) == 0 {
 		return nil
 	}
+	at := make(map[int64]int, len(list))
+	for i, in := range list {
+		at[in.ID] = i
+	}
+	first, last := list[0].ID, list[len(list)-1].ID
 	return each(ctx, tx, func(row scanner) error {
 		var id int64
 		var job drover.JobID
 		err := row.Scan(&id, &job.Number, &job.Index)
-		at, found := slices.BinarySearchFunc(list, id, func(in drover.Instance, id int64) int { return cmp.Compare(in.ID, id) })
-		if found {
-			list[at].Jobs = append(list[at].Jobs, job)
+		if i, listed := at[id]; listed {
+			list[i].Jobs = append(list[i].Jobs, job)
 		}
 		return err
 	}, `SELECT instance, job, idx FROM attempts WHERE engine IS NOT NULL AND instance BETWEEN ? AND ? ORDER BY job, idx`,
-		list[0].ID, list[len(list)-1].ID)
+		min(first, last), max(first, last))
 }
 
 // Blocks are the offerings that are left alone, in the engine's order, those whose time is over included until the engine drops them.

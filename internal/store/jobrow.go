@@ -50,10 +50,10 @@ const specBytes = 16 << 20
 // errEnough ends the reading of rows.
 var errEnough = errors.New("enough was read")
 
-// jobRows reads up to n rows that pass a filter, or some elements of which may pass it, from a number on. It reads fewer of large ones; more says that
+// jobRows reads up to n rows of a stretch that pass a filter, or some elements of which may pass it. It reads fewer of large ones; more says that
 // there may be others.
-func jobRows(ctx context.Context, from source, f drover.JobFilter, first int64, n int) (rows []jobRow, more bool, err error) {
-	query, args := choose(f, first, n)
+func jobRows(ctx context.Context, from source, f drover.JobFilter, within stretch, n int) (rows []jobRow, more bool, err error) {
+	query, args := choose(f, within, n)
 	read := 0
 	err = each(ctx, from, func(row scanner) error {
 		if read > specBytes {
@@ -62,7 +62,7 @@ func jobRows(ctx context.Context, from source, f drover.JobFilter, first int64, 
 		j, spec, err := readJob(row)
 		rows, read = append(rows, j), read+spec
 		return err
-	}, selectJobs+query+`) ORDER BY j.number`, args...)
+	}, selectJobs+query+`) ORDER BY j.number`+direction(f), args...)
 	if errors.Is(err, errEnough) {
 		return rows, true, nil
 	}
@@ -70,9 +70,10 @@ func jobRows(ctx context.Context, from source, f drover.JobFilter, first int64, 
 }
 
 // choose is the query for the numbers of the jobs that pass a filter. States are sought one by one, since each has its index.
-func choose(f drover.JobFilter, first int64, n int) (string, []any) {
+func choose(f drover.JobFilter, within stretch, n int) (string, []any) {
 	var c conditions
-	c.add(`number >= ?`, first)
+	c.add(`number BETWEEN ? AND ?`, within.from, within.to)
+	c.addIf(f.Match != "", `(instr(lower(name), lower(?)) > 0 OR instr(lower(batch), lower(?)) > 0)`, f.Match, f.Match)
 	c.addIf(f.Job != 0, `number = ?`, f.Job)
 	c.addIf(f.Batch != "", `batch = ?`, f.Batch)
 	c.addIf(f.User != "", `user_name = ?`, f.User)
@@ -93,7 +94,15 @@ func choose(f drover.JobFilter, first int64, n int) (string, []any) {
 	if len(f.States) == 0 {
 		parts, args = append(parts, c.query(`SELECT number FROM jobs`)), c.args
 	}
-	return strings.Join(parts, ` UNION `) + ` ORDER BY number LIMIT ?`, append(args, n)
+	return strings.Join(parts, ` UNION `) + ` ORDER BY number` + direction(f) + ` LIMIT ?`, append(args, n)
+}
+
+// direction is how a list of jobs is sorted, as SQL says it.
+func direction(f drover.JobFilter) string {
+	if f.Newest {
+		return ` DESC`
+	}
+	return ``
 }
 
 // holding is the condition for a job to have elements in a state.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"math"
 	"slices"
 
 	"drover"
@@ -25,24 +26,24 @@ func (s *Store) Jobs(ctx context.Context, now drover.Time, f drover.JobFilter) (
 	return list, err
 }
 
-// JobsPage is Jobs for a stranger: a page ends after Limit jobs, or when it has grown to a few MiB. More says that there may be further jobs, after the
-// last one's id.
-func (s *Store) JobsPage(ctx context.Context, now drover.Time, f drover.JobFilter) (list []drover.Job, more bool, err error) {
+// JobsPage is Jobs for a stranger: a page ends after Limit jobs, or when it has grown to a few MiB, or when enough jobs were searched for the filter's
+// Match. Next is what After is to be to read on; it has no number when there is nothing more.
+func (s *Store) JobsPage(ctx context.Context, now drover.Time, f drover.JobFilter) (list []drover.Job, next drover.JobID, err error) {
 	return s.listJobs(ctx, now, f, pageBytes)
 }
 
 // listJobs lists jobs, of about so many bytes; 0: any number.
-func (s *Store) listJobs(ctx context.Context, now drover.Time, f drover.JobFilter, most int) (list []drover.Job, more bool, err error) {
+func (s *Store) listJobs(ctx context.Context, now drover.Time, f drover.JobFilter, most int) (list []drover.Job, next drover.JobID, err error) {
 	if f.Limit == 0 || f.Limit > drover.MaxPage {
 		f.Limit = drover.MaxPage
 	}
 	err = s.look(ctx, "listing jobs", func(tx *sql.Tx) error {
 		l := lister{tx: tx, filter: f, most: most}
 		list, err = l.list(ctx, now)
-		more = l.full()
+		next = l.next()
 		return err
 	})
-	return list, more, err
+	return list, next, err
 }
 
 // Job is one job, an array as a whole, or one element of it.
@@ -80,7 +81,7 @@ func (s *Store) Failures(ctx context.Context, now drover.Time, n int) (failed []
 }
 
 func readOne(ctx context.Context, tx *sql.Tx, now drover.Time, id drover.JobID) (job drover.Job, again int64, err error) {
-	rows, _, err := jobRows(ctx, tx, drover.JobFilter{Job: id.Number}, 0, 1)
+	rows, _, err := jobRows(ctx, tx, drover.JobFilter{Job: id.Number}, everything, 1)
 	if err != nil {
 		return job, 0, err
 	}
@@ -107,7 +108,8 @@ type lister struct {
 	filter drover.JobFilter
 	most   int // bytes of what is found; 0: any number
 	found  []drover.Job
-	bytes  int // of what is found, about
+	bytes  int   // of what is found, about
+	passed int64 // the last job that was looked at, if a search left off there
 }
 
 func (l *lister) list(ctx context.Context, now drover.Time) ([]drover.Job, error) {
@@ -124,16 +126,13 @@ func (l *lister) list(ctx context.Context, now drover.Time) ([]drover.Job, error
 
 // gather goes through the rows of jobs, from where the filter begins.
 func (l *lister) gather(ctx context.Context) error {
-	from := l.filter.After.Number
-	if !l.filter.Elements {
-		from++
-	}
-	for !l.full() {
+	all, err := l.stretch(ctx)
+	for err == nil && !l.full() {
 		n := pageSize
 		if l.filter.Limit > 0 {
 			n = min(n, l.filter.Limit-len(l.found))
 		}
-		rows, more, err := jobRows(ctx, l.tx, l.filter, from, n)
+		rows, more, err := jobRows(ctx, l.tx, l.filter, all, n)
 		if err != nil {
 			return err
 		}
@@ -145,9 +144,64 @@ func (l *lister) gather(ctx context.Context) error {
 		if !more {
 			return nil
 		}
-		from = rows[len(rows)-1].job.ID.Number + 1
+		all = all.after(rows[len(rows)-1].job.ID.Number, l.filter.Newest)
 	}
-	return nil
+	return err
+}
+
+// next is what a further page is to come after; it has no number if there is none.
+func (l *lister) next() drover.JobID {
+	if n := len(l.found); n > 0 && l.full() {
+		return l.found[n-1].ID
+	}
+	return drover.JobID{Number: l.passed, Index: -1}
+}
+
+// searched is how many jobs are looked at for a page of a search.
+const searched = 20_000
+
+// stretch is a range of jobs' numbers, both ends included.
+type stretch struct{ from, to int64 }
+
+var everything = stretch{0, math.MaxInt64}
+
+// after is the rest of the stretch after a number.
+func (s stretch) after(number int64, newest bool) stretch {
+	if newest {
+		s.to = number - 1
+	} else {
+		s.from = number + 1
+	}
+	return s
+}
+
+// stretch is where to look for the page.
+func (l *lister) stretch(ctx context.Context) (s stretch, err error) {
+	s = everything
+	after := l.filter.After.Number
+	switch {
+	case l.filter.Elements:
+		s.from = after
+	case !l.filter.Newest || after != 0:
+		s = s.after(after, l.filter.Newest)
+	}
+	if l.filter.Match == "" {
+		return s, nil
+	}
+	var last int64
+	err = l.tx.QueryRowContext(ctx, `SELECT coalesce(max(number), 0) FROM jobs`).Scan(&last)
+	switch {
+	case l.filter.Newest:
+		s.to = min(s.to, last)
+		if s.from = max(1, s.to-searched+1); s.from > 1 {
+			l.passed = s.from
+		}
+	default:
+		if s.to = s.from + searched - 1; s.to < last {
+			l.passed = s.to
+		}
+	}
+	return s, err
 }
 
 func (l *lister) full() bool {
@@ -190,7 +244,7 @@ func (l *lister) add(ctx context.Context, row jobRow) error {
 			next = max(next, after.Index+1)
 		}
 		return l.addElements(ctx, row, next)
-	case after.Number != id.Number:
+	case l.filter.Newest || after.Number != id.Number:
 		l.offer(row, row.whole(), row.attempts())
 	}
 	return nil

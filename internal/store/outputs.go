@@ -103,7 +103,7 @@ func (s *Store) Warnings(ctx context.Context, n int) (list []Warning, err error)
 // written down, however it ended. KindNotFound; KindInvalid for an array as a whole.
 func (s *Store) OutputsOf(ctx context.Context, id drover.JobID) (files []drover.File, err error) {
 	err = s.look(ctx, "reading the outputs of job "+id.String(), func(tx *sql.Tx) error {
-		rows, _, err := jobRows(ctx, tx, drover.JobFilter{Job: id.Number}, 0, 1)
+		rows, _, err := jobRows(ctx, tx, drover.JobFilter{Job: id.Number}, everything, 1)
 		switch {
 		case err != nil:
 			return err

@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -115,7 +116,7 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 			seen := map[drover.JobID]bool{}
 			f := drover.JobFilter{Elements: elements}
 			for more := true; more; {
-				page, further, err := s.JobsPage(t.Context(), hour, f)
+				page, next, err := s.JobsPage(t.Context(), hour, f)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -125,15 +126,115 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 				}
 				for _, j := range page {
 					seen[j.ID] = true
-					f.After = j.ID
 				}
-				more = further
+				f.After, more = next, next.Number != 0
 			}
 			if len(seen) != 200 {
 				t.Errorf("there were %d", len(seen))
 			}
 		})
 	}
+
+	t.Run("the newest first, a page at a time, is the list turned round", func(t *testing.T) {
+		all, err := s.Jobs(t.Context(), 4*hour, drover.JobFilter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, f := range []drover.JobFilter{{}, {States: states(drover.JobQueued, drover.JobRunning, drover.JobFailed, drover.JobCancelled, drover.JobSucceeded)}} {
+			f.Newest, f.Limit = true, 1
+			var turned []drover.Job
+			for more := true; more; {
+				page, next, err := s.JobsPage(t.Context(), 4*hour, f)
+				if err != nil || len(turned) > len(all) {
+					t.Fatalf("%d jobs, error %v", len(turned), err)
+				}
+				turned = append(turned, page...)
+				f.After, more = next, next.Number != 0
+			}
+			slices.Reverse(turned)
+			equal(t, fmt.Sprint("filter ", i), turned, all)
+		}
+	})
+
+	t.Run("a search finds what has the word in its name or its batch's, and leaves off after many jobs", func(t *testing.T) {
+		s := openers(t)(t)
+		for i := range 3 {
+			batch := drover.Batch{Name: fmt.Sprint("night-", i)}
+			for j := range 9000 {
+				batch.Jobs = append(batch.Jobs, drover.JobSpec{Name: fmt.Sprint("tile-", j), Command: []string{"x"}})
+			}
+			if _, err := s.Submit(t.Context(), drover.Submission{Batch: batch}, Terms{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for newest, want := range map[bool][]int64{true: {18078, 9078, 78}, false: {78, 9078, 18078}} {
+			f, found, pages := drover.JobFilter{Match: "TILE-77", Newest: newest, Limit: 100}, []int64{}, 0
+			for more := true; more; pages++ {
+				page, next, err := s.JobsPage(t.Context(), 4*hour, f)
+				if err != nil || pages > 40 {
+					t.Fatalf("%d pages, error %v", pages, err)
+				}
+				for _, j := range page {
+					if j.Name == "tile-77" {
+						found = append(found, j.ID.Number)
+					}
+				}
+				f.After, more = next, next.Number != 0
+			}
+			equal(t, fmt.Sprint("newest ", newest), found, want)
+		}
+		page, next, err := s.JobsPage(t.Context(), 4*hour, drover.JobFilter{Match: "night-0", Newest: true, Limit: 2})
+		if err != nil || len(page) != 2 || next.Number != page[1].ID.Number {
+			t.Errorf("a page of %d, next %v, error %v", len(page), next, err)
+		}
+		page, next, err = s.JobsPage(t.Context(), 4*hour, drover.JobFilter{Match: "nothing", Newest: true})
+		if err != nil || len(page) != 0 || next.Number != 27000-searched+1 {
+			t.Errorf("a page of %d, next %v, error %v", len(page), next, err)
+		}
+	})
+
+	t.Run("the job that has waited longest is the first that waits and is not held", func(t *testing.T) {
+		s := openers(t)(t)
+		if at, err := s.OldestWaiting(t.Context()); at != 0 || err != nil {
+			t.Errorf("of none: %v, %v", at, err)
+		}
+		held := drover.JobSpec{Name: "held", Command: []string{"x"}}
+		batch := drover.Batch{Name: "b", Jobs: []drover.JobSpec{held, {Name: "waits", Command: []string{"x"}, Priority: 1}}}
+		numbers, err := s.Submit(t.Context(), drover.Submission{Batch: batch}, Terms{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		commit(t, s, engine.Write{Job: &engine.Job{Number: numbers[0], Queued: engine.Ranges{{First: -1, Last: -1}}}}, engine.Write{Job: &engine.Job{Number: numbers[1], Priority: 1, Queued: engine.Ranges{{First: -1, Last: -1}}}})
+		job, err := s.Job(t.Context(), hour, drover.JobID{Number: numbers[1], Index: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at, err := s.OldestWaiting(t.Context()); at.Std() != job.Submitted || err != nil {
+			t.Errorf("%v, %v; it was submitted at %v", at, err, job.Submitted)
+		}
+	})
+
+	t.Run("instances are listed with the last attempts on each", func(t *testing.T) {
+		list, err := s.Instances(t.Context(), 4*hour, drover.InstanceFilter{Gone: true, Newest: true, Attempts: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		had := map[int64][]drover.AttemptID{}
+		for _, in := range list {
+			for _, a := range in.Attempts {
+				had[in.ID] = append(had[in.ID], drover.AttemptID{Job: a.Job, Number: a.Number})
+			}
+		}
+		alone, err := s.Instances(t.Context(), 4*hour, drover.InstanceFilter{Gone: true, Attempts: 1})
+		if err != nil || len(alone) != 3 || len(had) == 0 {
+			t.Fatalf("%v, error %v", alone, err)
+		}
+		for _, in := range alone {
+			if len(in.Attempts) > 1 || len(in.Attempts) == 1 && had[in.ID][0] != (drover.AttemptID{Job: in.Attempts[0].Job, Number: in.Attempts[0].Number}) {
+				t.Errorf("instance %d has %v, and %v", in.ID, in.Attempts, had[in.ID])
+			}
+		}
+	})
 
 	t.Run("instances are chosen by a filter", func(t *testing.T) {
 		for name, c := range map[string]struct {
@@ -144,6 +245,10 @@ func pageSuite(t *testing.T, openers func(testing.TB) opener) {
 			"gone too":         {drover.InstanceFilter{Gone: true}, []int64{1, 2, 3}},
 			"only gone":        {drover.InstanceFilter{States: []drover.InstanceState{drover.InstanceGone}}, []int64{1}},
 			"of a cloud":       {drover.InstanceFilter{Cloud: "here", Gone: true}, []int64{1, 2}},
+			"the newest first": {drover.InstanceFilter{Gone: true, Newest: true}, []int64{3, 2, 1}},
+			"below one":        {drover.InstanceFilter{Gone: true, Newest: true, After: 3}, []int64{2, 1}},
+			"gone since":       {drover.InstanceFilter{Since: 1}, []int64{1, 2, 3}},
+			"not gone since":   {drover.InstanceFilter{Since: 100 * hour}, []int64{2, 3}},
 			"a page":           {drover.InstanceFilter{Gone: true, Limit: 1, After: 1}, []int64{2}},
 			"in one of states": {drover.InstanceFilter{States: []drover.InstanceState{drover.InstanceIdle, drover.InstanceCreating}}, []int64{3}},
 		} {
@@ -209,10 +314,11 @@ func TestListsAreSoughtInIndexes(t *testing.T) {
 	for name, f := range map[string]drover.JobFilter{
 		"all": {}, "tried": {Tried: true}, "of a user": {User: "ada"}, "of a batch": {Batch: "b"}, "with labels": {Labels: map[string]string{"a": "b", "c": "d"}},
 		"in states": {States: states(drover.JobFailed, drover.JobQueued)},
+		"newest":    {Newest: true, States: states(drover.JobFailed, drover.JobQueued)},
 		"elements":  {Elements: true, States: states(drover.JobQueued, drover.JobRunning, drover.JobFailed, drover.JobCancelled)},
 	} {
-		query, args := choose(f, 17, 100)
-		checkPlan(t, name, s, selectJobs+query+`) ORDER BY j.number`, args...)
+		query, args := choose(f, stretch{17, math.MaxInt64}, 100)
+		checkPlan(t, name, s, selectJobs+query+`) ORDER BY j.number`+direction(f), args...)
 		if l := (&lister{filter: f}); f.Elements {
 			query, args := l.chooseElements(17, 3, false)
 			checkPlan(t, name, s, query, args...)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -23,6 +24,19 @@ func (s *Store) Counts(ctx context.Context) (map[drover.JobState]int, error) {
 		drover.JobQueued: queued, drover.JobRunning: running, drover.JobSucceeded: succeeded, drover.JobFailed: failed,
 		drover.JobCancelled: cancelled,
 	}, nil
+}
+
+// OldestWaiting is when the job was submitted that has waited longest of those that are not held by their priority; 0 if none waits. Jobs have their numbers in the order of
+// their submission.
+func (s *Store) OldestWaiting(ctx context.Context) (submitted drover.Time, err error) {
+	err = s.read.QueryRowContext(ctx, `SELECT submitted FROM jobs WHERE engine IS NOT NULL AND queued > 0 AND priority > 0 ORDER BY number LIMIT 1`).Scan(&submitted)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("looking for the job that has waited longest: %w", err)
+	}
+	return submitted, nil
 }
 
 // Summary is what the fleet did and what it cost up to now.

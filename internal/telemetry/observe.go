@@ -16,6 +16,7 @@ func (t *Telemetry) Begun(s engine.State) {
 	t.lives.mu.Lock()
 	defer t.lives.mu.Unlock()
 	for _, in := range s.Instances {
+		t.traces.instance(in)
 		l := newLife(in)
 		l.reclaimed = in.Reclaimed != nil
 		t.lives.known[in.ID] = l
@@ -97,6 +98,7 @@ func (t *Telemetry) Committed(at drover.Time, writes []engine.Write, took time.D
 		return
 	}
 	since := map[int64]drover.Time{} // when the jobs written began to wait
+	defer func() { t.traces.committed(at, writes, since) }()
 	for _, w := range writes {
 		switch {
 		case w.Job != nil:

@@ -18,6 +18,7 @@ import (
 type Snapshot struct {
 	Census  engine.Census
 	Jobs    map[drover.JobState]int // elements of arrays one by one
+	Oldest  drover.Time             // when the job was submitted that has waited longest; 0: none waits
 	Events  int                     // that wait to be decided on
 	Effects map[string]int          // under way, by kind
 }
@@ -81,6 +82,11 @@ func (p *present) Collect(to chan<- prometheus.Metric) {
 	for state, n := range s.Jobs {
 		figure(to, jobs, float64(n), string(state))
 	}
+	oldest := 0.
+	if s.Oldest != 0 {
+		oldest = max(0, time.Since(s.Oldest.Std()).Seconds())
+	}
+	figure(to, jobsOldest, oldest)
 	collectWaiting(to, jobsWaiting, s.Census.Waiting)
 	collectWaiting(to, instancesWaiting, s.Census.Standing)
 	collectStock(to, s.Census.Stock)

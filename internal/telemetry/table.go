@@ -72,6 +72,7 @@ const (
 	budgetPledged      = "drover_budget_pledged_dollars"
 	jobs               = "drover_jobs"
 	jobsWaiting        = "drover_jobs_waiting"
+	jobsOldest         = "drover_jobs_oldest_waiting_seconds"
 	blocks             = "drover_blocks"
 	eventsWaiting      = "drover_events_waiting"
 	effectsInFlight    = "drover_effects_in_flight"
@@ -131,6 +132,7 @@ var table = []metric{
 	{shutdownTime, histogram, []string{labelCloud}, ofBoots, "How long instances take from being told to go until they are seen to be gone."},
 
 	{jobs, gauge, []string{labelState}, nil, "Jobs, an element of an array counting as one."},
+	{jobsOldest, gauge, nil, nil, "For how long the job has waited that was submitted first of those that wait and may start, since its submission; 0 if there is none."},
 	{jobsWaiting, gauge, []string{labelReason}, nil, "Jobs that are queued, by what they wait for."},
 	{jobWait, histogram, nil, ofWaits, "How long jobs wait from being queued, or queued again, or having no other job to wait for, until an attempt is begun."},
 	{attemptsStarted, counter, nil, nil, "Attempts that were begun."},

@@ -38,7 +38,7 @@ func TestDocumentation(t *testing.T) {
 }
 
 func TestAlertsAskForMetricsThatThereAre(t *testing.T) {
-	text, err := os.ReadFile("../../docs/alerts.yml")
+	text, err := os.ReadFile("../../deploy/alerts.yml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,23 @@ func TestAlertsAskForMetricsThatThereAre(t *testing.T) {
 	}
 	for _, name := range regexp.MustCompile(`\bdrover_\w+`).FindAllString(string(text), -1) {
 		if !slices.Contains(known, name) {
-			t.Errorf("docs/alerts.yml asks for %s", name)
+			t.Errorf("deploy/alerts.yml asks for %s", name)
+		}
+	}
+}
+
+func TestEachAlertIsMadeToFire(t *testing.T) {
+	rules, err := os.ReadFile("../../deploy/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, err := os.ReadFile("testdata/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`alert: (\w+)`).FindAllStringSubmatch(string(rules), -1) {
+		if !regexp.MustCompile(`alertname: ` + m[1] + `\n        exp_alerts:`).Match(tests) {
+			t.Errorf("no test makes %s fire", m[1])
 		}
 	}
 }
@@ -89,7 +105,7 @@ func TestConventions(t *testing.T) {
 		promtool(t, text, "check", "metrics")
 	})
 	t.Run("which can read the alerts", func(t *testing.T) {
-		promtool(t, "", "check", "rules", "../../docs/alerts.yml")
+		promtool(t, "", "check", "rules", "../../deploy/alerts.yml")
 		promtool(t, "", "test", "rules", "testdata/alerts.yml")
 	})
 }

@@ -6,7 +6,8 @@
 // could undo, the rest from effects and their answers, and from calls to clouds.
 //
 // One table names every metric, and no label can take a value that is not configured or a word of a closed list: the number of time series does
-// not grow with that of jobs or instances. No other package knows of Prometheus.
+// not grow with that of jobs or instances. No other package knows of Prometheus, nor of
+// OpenTelemetry, to which the lives of jobs are told as traces where that is wanted.
 package telemetry
 
 import (
@@ -28,7 +29,8 @@ type Telemetry struct {
 	registry *prometheus.Registry
 	present  *present
 	counts
-	lives lives
+	lives  lives
+	traces *traces // nil: none are wanted
 }
 
 // New makes the Telemetry of one controller.

@@ -1,0 +1,363 @@
+//go:build e2e
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"drover"
+)
+
+// tab is a page in a real browser.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+	url string
+	axe string // the checker of accessibility, if it is to be had
+
+	mu    sync.Mutex
+	wrong []string // what the browser complains of; guarded by mu
+}
+
+// newTab lets a browser in by the link that drover open prints.
+func newTab(t *testing.T, p *daemonPlace) *tab {
+	t.Helper()
+	if _, err := exec.LookPath("chromium"); err != nil {
+		t.Skip("chromium, of the package of that name, is not here")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU)
+	allocator, stop := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(stop)
+	ctx, end := chromedp.NewContext(allocator)
+	t.Cleanup(end)
+	b := &tab{t: t, ctx: ctx, url: "http://" + p.address, axe: axe(t)}
+	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil { // the browser lives as long as the context of its first step
+		t.Fatal(err)
+	}
+	go b.listen()
+	link := strings.TrimSpace(p.drover("open", "--print"))
+	b.do(chromedp.Navigate(link))
+	b.wantText("Drover")
+	return b
+}
+
+// axe is axe-core, which npm has; empty where there is no npm, or no way to its registry.
+func axe(t *testing.T) string {
+	folder := t.TempDir()
+	pack := exec.CommandContext(t.Context(), "npm", "pack", "axe-core@4.14.1", "--silent", "--pack-destination", folder)
+	if err := pack.Run(); err != nil {
+		t.Logf("accessibility is not checked: npm: %v", err)
+		return ""
+	}
+	script, err := exec.CommandContext(t.Context(), "tar", "-xzOf", filepath.Join(folder, "axe-core-4.14.1.tgz"), "package/axe.min.js").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(script)
+}
+
+// listen takes down what the browser complains of, such as what the content security policy forbids.
+func (b *tab) listen() {
+	for m, err := range chromedp.Console(b.ctx) {
+		if err != nil {
+			return
+		}
+		if kind := fmt.Sprint(m.Type); kind == "error" || kind == "warning" {
+			b.mu.Lock()
+			b.wrong = append(b.wrong, fmt.Sprintf("%s: %s", kind, m.Text))
+			b.mu.Unlock()
+		}
+	}
+}
+
+func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *tab) open(path string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(b.url+path), chromedp.WaitReady("#main"))
+}
+
+// evaluate runs a script in the page.
+func evaluate[T any](b *tab, script string, options ...chromedp.EvaluateOption) T {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
+	defer cancel()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](script, options...))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return v
+}
+
+func (b *tab) text() string {
+	return evaluate[string](b, "document.body ? document.body.innerText : ''")
+}
+
+// wantText waits until the page, which nobody loads again, has a text.
+func (b *tab) wantText(text string) {
+	b.t.Helper()
+	eventually(b.t, 30*time.Second, fmt.Sprintf("the page says %q", text), func() bool {
+		return strings.Contains(b.text(), text)
+	})
+}
+
+// mark marks the page, to see that it was not loaded again meanwhile.
+func (b *tab) mark() { evaluate[bool](b, "window.marked = true") }
+
+func (b *tab) wantMarked() {
+	b.t.Helper()
+	if !evaluate[bool](b, "window.marked === true") {
+		b.t.Error("the page was loaded again")
+	}
+}
+
+// wantAccessible wants axe-core to find no serious fault.
+func (b *tab) wantAccessible(path string) {
+	b.t.Helper()
+	if b.axe == "" {
+		return
+	}
+	evaluate[any](b, b.axe+";0")
+	found := evaluate[string](b, `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then(r => JSON.stringify(
+		r.violations.filter(v => v.impact === "serious" || v.impact === "critical").map(v => v.id + ": " + v.help + " at " + v.nodes.map(n => n.html).slice(0, 3).join(" "))))`, chromedp.EvalAwaitPromise)
+	var faults []string
+	if err := json.Unmarshal([]byte(found), &faults); err != nil {
+		b.t.Fatal(err)
+	}
+	for _, f := range faults {
+		b.t.Errorf("%s: %s", path, f)
+	}
+}
+
+// looks are how pages are looked at.
+var looks = []struct {
+	theme string
+	width int64
+}{{"light", 1360}, {"dark", 1360}, {"light", 390}, {"dark", 390}}
+
+// picture takes pictures of a page, in both themes and at the width of a phone, into bin/screenshots.
+func (b *tab) picture(path, name string) {
+	b.t.Helper()
+	for _, look := range looks {
+		features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: look.theme}}
+		if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features}); err != nil {
+			b.t.Fatal(err)
+		}
+		b.do(chromedp.EmulateViewport(look.width, 900))
+		b.open(path)
+		b.wantAccessible(path + ", " + look.theme)
+		if wide := evaluate[bool](b, "document.documentElement.scrollWidth > document.documentElement.clientWidth"); wide {
+			b.t.Errorf("%s is wider than a window of %d", path, look.width)
+		}
+		png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		file := filepath.Join("..", "..", "bin", "screenshots", fmt.Sprintf("%s-%s-%d.png", name, look.theme, look.width))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			b.t.Fatal(err)
+		}
+		if err := os.WriteFile(file, png, 0o644); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	b.do(chromedp.EmulateViewport(1360, 900))
+}
+
+const browsedBatch = `name: browsed
+jobs:
+  - name: tiles
+    array: 16
+    command: ["sh", "-c", "sleep 2; echo tile"]
+    labels: {project: survey}
+  - name: talk
+    command: ["sh", "-c", "for i in $(seq 1 100); do echo line $i; sleep 1; done"]
+  - name: poor
+    command: ["true"]
+    labels: {project: poor}
+  - name: bad
+    command: ["sh", "-c", "echo oh no >&2; exit 3"]
+`
+
+func TestDashboard(t *testing.T) {
+	p := newDaemonPlace(t, "", "budget:\n  - {hourly: 50, monthly: 500}\n  - {label: project=poor, hourly: 0.000001}\n")
+	p.write("batch.yaml", browsedBatch)
+	b := newTab(t, p)
+
+	t.Run("a batch is watched while it runs", func(t *testing.T) {
+		b.t = t
+		b.open("/")
+		b.wantText("Nothing waits.")
+		b.mark()
+		p.drover("submit", "batch.yaml")
+		b.wantText("tiles")
+		b.wantText("16 of 16")
+		b.wantMarked()
+	})
+	talk := "2"
+	t.Run("a log is followed", func(t *testing.T) {
+		b.t = t
+		b.open("/jobs/" + talk + "/logs")
+		b.wantText("line 2")
+		b.mark()
+		seen := strings.Count(b.text(), "line ")
+		b.wantText(fmt.Sprintf("line %d\nline %d", seen+2, seen+3))
+		if strings.Count(b.text(), "line 1\n") != 1 {
+			t.Errorf("lines are there twice: %s", b.text())
+		}
+		b.wantMarked()
+	})
+	t.Run("what a budget blocks is explained", func(t *testing.T) {
+		b.t = t
+		b.open("/jobs/3")
+		b.wantText("budget")
+		b.wantText("project=poor")
+		b.open("/")
+		b.wantText("label project=poor, hourly")
+	})
+	t.Run("an instance is drained, with a reason", func(t *testing.T) {
+		b.t = t
+		name := p.instances()[0].Name
+		for _, in := range p.instances() {
+			if len(in.Jobs) > 0 {
+				name = in.Name
+			}
+		}
+		b.open("/instances")
+		b.do(chromedp.Click(`a[href="/instances/`+name+`"]`), chromedp.WaitVisible(`input[name=reason]`))
+		b.do(chromedp.SendKeys(`input[name=reason]`, "a new image"), chromedp.Click(`button[value=drain]`))
+		b.wantText("drained by")
+		b.wantText("a new image")
+		p.waitFor(name, "drains", func(in drover.Instance) bool { return in.Idle == drover.IdleDrain })
+	})
+	t.Run("the pages are as they should be in both themes, and on a phone", func(t *testing.T) {
+		b.t = t
+		for name, path := range pagesOf(p, talk) {
+			b.picture(path, name)
+		}
+	})
+	t.Run("the browser complains of nothing", func(t *testing.T) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, w := range b.wrong {
+			t.Error(w)
+		}
+	})
+	t.Run("a configuration is tried on what was recorded", func(t *testing.T) {
+		b.t = t
+		b.open("/whatif")
+		b.do(chromedp.SetValue(`textarea`, strings.ReplaceAll(p.configuration("", ""), "max_instances: 4", "max_instances: 1")), chromedp.Click(`.whatif button`))
+		b.wantText("edited configuration")
+		if text := b.text(); !strings.Contains(text, "what happened") || !strings.Contains(text, "wait, mean") {
+			t.Error(text)
+		}
+		b.wantAccessible("/whatif")
+		r := p.run("-c", "drover.yaml", "simulate", "--recorded", "1h")
+		if r.code() != 0 || !strings.Contains(r.out.String(), "RECORDED") {
+			t.Errorf("%s%s", r.out.String(), r.err.tail())
+		}
+	})
+	t.Run("a job is cancelled, with a reason", func(t *testing.T) {
+		b.t = t
+		b.open("/jobs/" + talk)
+		b.mark()
+		b.do(chromedp.SendKeys(`input[name=reason]`, "enough"), chromedp.Click(`button[value=cancel]`))
+		b.wantText("enough")
+		p.drover("cancel", "3")
+	})
+	t.Run("without JavaScript the pages can be read", func(t *testing.T) {
+		withoutScript(t, b, p, talk)
+	})
+	t.Run("a session is over when somebody logs out", func(t *testing.T) {
+		b.t = t
+		b.open("/")
+		b.do(chromedp.Click(`.who button`))
+		b.wantText("Not logged in")
+		b.open("/jobs")
+		b.wantText("Not logged in")
+	})
+}
+
+// pagesOf are pages with something on each.
+func pagesOf(p *daemonPlace, job string) map[string]string {
+	return map[string]string{
+		"overview": "/", "jobs": "/jobs", "array": "/jobs/1", "job": "/jobs/" + job, "log": "/jobs/" + job + "/logs", "failed": "/jobs/4",
+		"instances": "/instances", "instance": "/instances/" + p.instances("--all")[0].Name, "offers": "/offers", "costs": "/costs?by=label", "events": "/events", "whatif": "/whatif",
+	}
+}
+
+// withoutScript reads every page in a browser that runs no scripts.
+func withoutScript(t *testing.T, b *tab, p *daemonPlace, job string) {
+	b.t = t
+	script := func(off bool) {
+		if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: off}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	script(true)
+	defer script(false)
+	for name, want := range map[string]string{
+		"overview": "Why jobs wait", "jobs": "tiles", "array": "1.15", "job": "for i in", "log": "line 1", "failed": "exit code 3", "instances": "small", "offers": "$0.36",
+		"costs": "project", "events": "succeeded",
+	} {
+		b.do(chromedp.Navigate(b.url+pagesOf(p, job)[name]), chromedp.WaitReady("#main"))
+		if text, err := chromedp.Run(b.ctx, chromedp.TextContent("#main")); err != nil || !strings.Contains(text, want) {
+			t.Errorf("%s: %v: %s", name, err, text)
+		}
+	}
+}
+
+func TestARunIsShownInABrowser(t *testing.T) {
+	p := newPlace(t)
+	r := p.start("run", "--ui", "--", "sleep", "5")
+	var link string
+	eventually(t, 30*time.Second, "a link is printed", func() bool {
+		_, after, found := strings.Cut(r.err.String(), "within a minute: ")
+		link, _, _ = strings.Cut(after, "\n")
+		return found && strings.HasSuffix(r.err.String(), "\n")
+	})
+	jar := &cookies{}
+	answer, err := (&http.Client{Jar: jar}).Get(strings.TrimSpace(link))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK || !strings.Contains(string(text), "Why jobs wait") {
+		t.Errorf("%s, %v: %s", answer.Status, err, text)
+	}
+	if code := r.wait(time.Minute); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// cookies keeps those of one site.
+type cookies struct{ kept []*http.Cookie }
+
+// SetCookies keeps them.
+func (c *cookies) SetCookies(_ *url.URL, list []*http.Cookie) { c.kept = append(c.kept, list...) }
+
+// Cookies gives them back.
+func (c *cookies) Cookies(*url.URL) []*http.Cookie { return c.kept }

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+)
+
+func (a *app) openCommand() *cobra.Command {
+	only := false
+	cmd := &cobra.Command{
+		Use:   "open",
+		Short: "Show the dashboard in a browser",
+		Long: `Show the dashboard in a browser. The link is printed as well; it is good once, for a minute, and lets a browser do what the token may with
+which it was made. The session that it begins lasts twelve hours and ends when that token is revoked.`,
+		Example: "  drover -c drover.yaml open\n  drover open --print --server https://drover.example.org --token file:token",
+		Args:    cobra.NoArgs,
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, _ []string) error {
+			return a.openDashboard(ctx, svc, only)
+		}),
+	}
+	cmd.Flags().BoolVar(&only, "print", false, "only print the link")
+	return cmd
+}
+
+// linker makes links for browsers.
+type linker interface {
+	Login(ctx context.Context) (link string, err error)
+}
+
+func (a *app) openDashboard(ctx context.Context, svc drover.Service, only bool) error {
+	with, ok := svc.(linker)
+	if !ok {
+		return drover.Errorf(drover.KindUnsupported, "this controller has no dashboard")
+	}
+	link, err := with.Login(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(a.out, link); err != nil || only {
+		return err
+	}
+	return a.browse(ctx, link)
+}
+
+// browse opens a link in a browser, where there is one to be seen.
+func (a *app) browse(ctx context.Context, link string) error {
+	name := "xdg-open"
+	switch {
+	case runtime.GOOS == "darwin":
+		name = "open"
+	case os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "":
+		return nil // as over SSH: the link is for a browser elsewhere
+	}
+	program, err := exec.LookPath(name)
+	if err != nil {
+		return nil
+	}
+	if err := exec.CommandContext(ctx, program, link).Run(); err != nil && ctx.Err() == nil {
+		fmt.Fprintf(a.err, "no browser could be opened (%v): open the link yourself\n", err)
+	}
+	return nil
+}

@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-runewidth"
+
+	"drover"
+	"drover/internal/human"
+)
+
+// painter colors text, or does not.
+type painter bool
+
+func (p painter) with(code, text string) string {
+	if !p {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+func (p painter) bold(text string) string { return p.with("1", text) }
+func (p painter) dim(text string) string  { return p.with("2", text) }
+
+// stateColors are those of the dashboard, as far as terminals have them.
+var stateColors = map[string]string{
+	"running": "34", "succeeded": "32", "failed": "31", "booting": "35", "creating": "35", "queued": "33", "warn": "33", "lost": "31", "interrupted": "31",
+}
+
+func (p painter) state(word string, width int) string {
+	return p.with(cmp.Or(stateColors[word], "0"), fit(word, width))
+}
+
+// fit is text cut, or filled, to a width on the screen. It comes from anybody.
+func fit(text string, width int) string {
+	text = drover.Sanitize(text)
+	return runewidth.FillRight(runewidth.Truncate(text, width, "…"), width)
+}
+
+// right is the same, at the right.
+func right(text string, width int) string { return runewidth.FillLeft(text, width) }
+
+// topLists are the lists of which one is shown at a time.
+var topLists = []struct {
+	name string
+	head func(width int) string
+	rows func(m *topModel) []string
+}{
+	{"instances", func(w int) string {
+		return fit("INSTANCE", 24) + fit("STATE", 12) + fit("TYPE", 16) + fit("WHERE", 20) + right("JOBS", 5) + right("$/H", 10) + right("COST", 11)
+	}, (*topModel).instanceRows},
+	{"jobs", func(w int) string {
+		return fit("JOB", 10) + fit("NAME", 24) + fit("STATE", 12) + fit("USER", 12) + fit("DONE", 16) + right("AGE", 9) + right("COST", 11)
+	}, (*topModel).jobRows},
+	{"reasons", func(w int) string { return right("HOW MANY", 9) + "  " + fit("WHY", w-11) }, (*topModel).reasonRows},
+	{"events", func(w int) string { return fit("TIME", 10) + fit("WHAT HAPPENED", w-10) }, (*topModel).eventRows},
+}
+
+func (m *topModel) instanceRows() (rows []string) {
+	for _, in := range m.seen.instances {
+		state := string(in.State)
+		if in.Idle != drover.IdleRun && in.Idle != "" {
+			state += "," + string(in.Idle)
+		}
+		rows = append(rows, fit(in.Name, 24)+m.paint.with(cmp.Or(stateColors[string(in.State)], "0"), fit(state, 12))+fit(in.Type, 16)+fit(in.Cloud+"/"+in.Zone, 20)+
+			right(number(len(in.Jobs)), 5)+right(fmt.Sprintf("%.4f", in.Price), 10)+right(fmt.Sprintf("%.4f", in.Cost), 11))
+	}
+	return rows
+}
+
+func (m *topModel) jobRows() (rows []string) {
+	for _, j := range m.seen.jobs {
+		done := ""
+		if j.Array != nil {
+			size := j.Array.Size()
+			left := j.Counts[drover.JobQueued] + j.Counts[drover.JobRunning]
+			done = fmt.Sprintf("%d of %d", size-left, size)
+		}
+		rows = append(rows, fit(j.ID.String(), 10)+fit(j.Name, 24)+m.paint.state(string(j.State), 12)+fit(j.User, 12)+fit(done, 16)+
+			right(human.Age(m.seen.at.Sub(j.Submitted)), 9)+right(fmt.Sprintf("%.4f", j.Cost), 11))
+	}
+	return rows
+}
+
+func (m *topModel) reasonRows() (rows []string) {
+	for _, list := range [][]drover.Waiting{m.seen.status.Waiting, m.seen.status.Standing} {
+		list = slices.Clone(list)
+		slices.SortFunc(list, func(a, b drover.Waiting) int { return b.Count - a.Count })
+		for _, w := range list {
+			rows = append(rows, right(number(w.Count), 9)+"  "+m.paint.bold(fit(w.Reason.Code, 12))+" "+fit(w.Reason.Text, max(10, m.width-24)))
+		}
+	}
+	return rows
+}
+
+func (m *topModel) eventRows() (rows []string) {
+	for _, e := range slices.Backward(m.seen.events) {
+		rows = append(rows, m.paint.dim(fit(e.Time.Std().Format(time.TimeOnly), 10))+m.paint.with(cmp.Or(stateColors[e.Level], "0"), fit(e.Text, max(10, m.width-10))))
+	}
+	return rows
+}
+
+// rows is how many lines of a list there is room for.
+func (m *topModel) rows() int { return max(1, m.height-len(m.head())-3) }
+
+// head are the lines that always stand at the top.
+func (m *topModel) head() []string {
+	s := m.seen.status
+	total, states := 0, []string{}
+	for _, state := range slices.SortedFunc(maps.Keys(s.Instances), func(a, b drover.InstanceState) int { return s.Instances[b] - s.Instances[a] }) {
+		total += s.Instances[state]
+		states = append(states, fmt.Sprintf("%s %s", m.paint.with(cmp.Or(stateColors[string(state)], "0"), number(s.Instances[state])), state))
+	}
+	lines := []string{
+		m.paint.bold("drover top") + "  fleet " + m.paint.bold(drover.Sanitize(s.Fleet)) + "  " + m.paint.dim(m.seen.at.UTC().Format(time.TimeOnly)+" UTC"),
+		fmt.Sprintf("queue      %s waiting, %s running, %s succeeded, %s failed", m.paint.with("33", number(s.Jobs[drover.JobQueued])), m.paint.with("34", number(s.Jobs[drover.JobRunning])),
+			m.paint.with("32", number(s.Jobs[drover.JobSucceeded])), m.paint.with("31", number(s.Jobs[drover.JobFailed]))),
+		fmt.Sprintf("instances  %d: %s", total, strings.Join(states, ", ")),
+		fmt.Sprintf("money      %s an hour, %s in all", m.paint.bold(human.Dollars(s.Hourly)), human.Dollars(s.Spent)),
+	}
+	for _, b := range s.Budgets[:min(len(s.Budgets), 3)] {
+		lines = append(lines, "budget     "+m.budgetLine(b))
+	}
+	switch {
+	case m.err != nil:
+		lines = append(lines, m.paint.with("31", fit(m.err.Error(), max(10, m.width))))
+	case s.Suspended != nil:
+		lines = append(lines, m.paint.with("31", fit("nothing can be changed: "+s.Suspended.Text, max(10, m.width))))
+	case s.Paused != nil:
+		lines = append(lines, m.paint.with("33", fit("paused: "+s.Paused.Text, max(10, m.width))))
+	}
+	return lines
+}
+
+func (m *topModel) budgetLine(b drover.BudgetUse) string {
+	limit := cmp.Or(b.Hard, b.Soft)
+	const width = 20
+	used := min(width, int(width*(b.Spent+b.Promised)/limit))
+	code := "32"
+	switch {
+	case b.Spent >= limit:
+		code = "31"
+	case used > width*4/5:
+		code = "33"
+	}
+	return fmt.Sprintf("[%s%s] %s of %s %s, %s", m.paint.with(code, strings.Repeat("#", used)), strings.Repeat(".", width-used), human.Dollars(b.Spent), human.Dollars(limit), b.Window, drover.Sanitize(b.Scope))
+}
+
+// screen is all of it.
+func (m *topModel) screen() string {
+	list := topLists[m.list]
+	lines := append(m.head(), "", m.tabs(), m.paint.dim(list.head(max(20, m.width))))
+	rows := list.rows(m)
+	m.from = max(0, min(m.from, len(rows)-m.rows()))
+	rows = rows[m.from:]
+	return strings.Join(append(lines, rows[:min(len(rows), m.rows())]...), "\n")
+}
+
+func (m *topModel) tabs() string {
+	var names []string
+	for i, l := range topLists {
+		if i == m.list {
+			names = append(names, m.paint.with("1;4", "["+l.name+"]"))
+		} else {
+			names = append(names, " "+l.name+" ")
+		}
+	}
+	hint := "  tab: next  space: hold  q: leave"
+	if m.still {
+		hint = "  held; space goes on"
+	}
+	return strings.Join(names, " ") + m.paint.dim(hint)
+}

@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"drover"
+	"drover/internal/config"
+	"drover/internal/control"
+	"drover/internal/daemon"
+	"drover/internal/human"
+	"drover/internal/recorded"
+	"drover/internal/simulate"
+	"drover/internal/trace"
+	"drover/internal/web"
+)
+
+// simulator tries configurations for the dashboard, on the types and prices that the controller's clouds have now.
+type simulator struct {
+	inUse  func() *config.Config
+	clouds func() []control.Cloud
+}
+
+func newSimulator(inUse func() *config.Config, clouds func() []control.Cloud) web.Simulator {
+	return simulator{inUse, clouds}
+}
+
+// mostTried is how many jobs are simulated for a page.
+const mostTried = 200_000
+
+// Configuration is the text of the one in use.
+func (s simulator) Configuration() (string, error) {
+	text, _ := s.inUse().Source()
+	return string(text), nil
+}
+
+// WhatIf simulates the configuration in use and an edited one.
+func (s simulator) WhatIf(ctx context.Context, svc drover.Service, ask web.WhatIf) (*web.Comparison, error) {
+	_, dir := s.inUse().Source()
+	edited, err := config.Parse("the edited configuration", []byte(ask.Configuration), dir)
+	if err != nil {
+		return nil, err
+	}
+	models := simulate.DefaultModels
+	t, results, err := s.work(ctx, svc, ask, &models)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range []struct {
+		name   string
+		config *config.Config
+	}{{"configuration in use", s.inUse()}, {"edited configuration", edited}} {
+		in, err := s.input(ctx, c.config, models)
+		if err != nil {
+			return nil, err
+		}
+		in.Trace, in.MemoryPerCPU = t, 2*drover.GiB
+		r, err := simulate.Run(ctx, in, simulate.Drover)
+		if err != nil {
+			return nil, err
+		}
+		r.Configuration = c.name
+		results = append(results, r)
+	}
+	return comparisonOf(results), nil
+}
+
+// work is what is simulated, and what became of it if that is known.
+func (s simulator) work(ctx context.Context, svc drover.Service, ask web.WhatIf, m *simulate.Models) (*trace.Trace, []*simulate.Result, error) {
+	if ask.TraceName != "" {
+		t, err := trace.Read(ask.TraceName, ask.Trace)
+		return t, nil, err
+	}
+	past, err := recorded.Read(ctx, svc, drover.TimeOf(ask.Since), drover.TimeOf(time.Now()), mostTried)
+	if err != nil {
+		return nil, nil, err
+	}
+	if past.Boot > 0 {
+		m.Boot = past.Boot
+	}
+	return past.Trace, []*simulate.Result{past.Result}, nil
+}
+
+// input is what a simulation of a configuration goes by. Its clouds have to be ones that the controller has: no other is opened for a page.
+func (s simulator) input(ctx context.Context, c *config.Config, m simulate.Models) (in simulate.Input, err error) {
+	in.Models, in.Settings = m, daemon.Settings(c, daemon.RunLimits{})
+	open := s.clouds()
+	for i, cloud := range c.Clouds {
+		at := slices.IndexFunc(open, func(o control.Cloud) bool { return o.Name == cloud.Name })
+		if at < 0 {
+			return in, drover.Errorf(drover.KindInvalid, "the controller has no cloud %s", cloud.Name).
+				WithHint("drover simulate --recorded tries configurations with other clouds")
+		}
+		listed, err := open[at].Driver.Offerings(ctx)
+		if err != nil {
+			return in, fmt.Errorf("asking cloud %s what it offers: %w", cloud.Name, err)
+		}
+		for _, o := range listed {
+			o.Cloud = cloud.Name
+			if paid, whyNot := cloud.Offer(o); whyNot == "" {
+				in.Offerings = append(in.Offerings, paid)
+			}
+		}
+		in.Settings.Clouds[i].Billing.Least = simulate.LeastBilled
+	}
+	if len(in.Offerings) == 0 {
+		return in, drover.Errorf(drover.KindInvalid, "the configuration offers no type").WithHint("its clouds' types: filters may let none pass")
+	}
+	simulate.Sort(in.Offerings)
+	return in, nil
+}
+
+// comparisonOf shows results side by side.
+func comparisonOf(results []*simulate.Result) *web.Comparison {
+	c := &web.Comparison{}
+	for _, r := range results {
+		c.Columns = append(c.Columns, r.Configuration)
+		if r.WhyRefused != "" {
+			c.Notes = append(c.Notes, fmt.Sprintf("The %s refuses %s; the first is %s.", r.Configuration, human.Plural(r.Refused, "job"), r.WhyRefused))
+		}
+	}
+	for _, f := range figures {
+		row, said := web.ComparisonRow{Name: f.name}, false
+		for _, r := range results {
+			text := f.of(r)
+			row.Values, said = append(row.Values, text), said || text != ""
+		}
+		if said {
+			c.Rows = append(c.Rows, row)
+		}
+	}
+	for _, l := range results[0].LeftOut {
+		c.Notes = append(c.Notes, fmt.Sprintf("Left out: %s %s.", human.Plural(l.Jobs, "job"), l.Why))
+	}
+	for _, p := range panels {
+		panel := web.Panel{Title: p.title}
+		for _, r := range results {
+			line := []web.Point{}
+			for _, at := range r.Points {
+				line = append(line, web.Point{At: r.Begin.Add((at.From + at.To) / 2).Std(), Value: p.of(at)})
+			}
+			panel.Lines = append(panel.Lines, line)
+		}
+		c.Panels = append(c.Panels, panel)
+	}
+	return c
+}

@@ -1,0 +1,103 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"drover"
+)
+
+// action does what a form asks for, and says where its result is seen.
+type action func(ctx context.Context, r *request) (to string, err error)
+
+// actions are all forms that change something, by their patterns.
+func (h *Handler) actions() map[string]action {
+	return map[string]action{
+		"/instances/{name}": instruct,
+		"/jobs/{id}":        changeJob,
+		"/queue":            pause,
+	}
+}
+
+// acting does what a form asks for.
+func (h *Handler) acting(do action) http.HandlerFunc {
+	return h.asReader(func(w http.ResponseWriter, r *request) error {
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		if err := r.ParseForm(); err != nil {
+			return drover.Errorf(drover.KindInvalid, "the form cannot be read: %v", err)
+		}
+		to, err := do(r.Context(), r)
+		if err != nil {
+			return err
+		}
+		http.Redirect(w, r.Request, to, http.StatusSeeOther)
+		return nil
+	})
+}
+
+// maxReason is how long a reason may be, as over the API.
+const maxReason = 1000
+
+// reason is what the form gives as one, which it has to.
+func (r *request) reason() (string, error) {
+	why := strings.TrimSpace(r.PostFormValue("reason"))
+	switch {
+	case why == "":
+		return "", drover.Errorf(drover.KindInvalid, "give a reason: it is recorded, and shown to whoever wonders")
+	case len(why) > maxReason:
+		return "", drover.Errorf(drover.KindInvalid, "a reason has at most %d characters", maxReason)
+	}
+	return why, nil
+}
+
+// instruct gives an instance one of the operator's verbs.
+func instruct(ctx context.Context, r *request) (string, error) {
+	why, err := r.reason()
+	if err != nil {
+		return "", err
+	}
+	in, err := r.svc.Instruct(ctx, r.PathValue("name"), drover.Verb(r.PostFormValue("verb")), why)
+	return here(in.Name), err
+}
+
+// changeJob cancels a job, tries it again, or changes its priority.
+func changeJob(ctx context.Context, r *request) (string, error) {
+	id, err := jobID(r)
+	if err != nil {
+		return "", err
+	}
+	to := "/jobs/" + id.String()
+	if r.PostFormValue("do") == "prioritize" {
+		n, err := strconv.Atoi(r.PostFormValue("priority"))
+		if err != nil {
+			return "", drover.Errorf(drover.KindInvalid, "%.20q is no priority", r.PostFormValue("priority"))
+		}
+		_, err = r.svc.SetPriority(ctx, id, n)
+		return to, err
+	}
+	why, err := r.reason()
+	if err != nil {
+		return "", err
+	}
+	switch do := r.PostFormValue("do"); do {
+	case "cancel":
+		_, err = r.svc.Cancel(ctx, id, why)
+	case "retry":
+		_, err = r.svc.Retry(ctx, id, why)
+	default:
+		err = drover.Errorf(drover.KindInvalid, "%.20q is nothing that can be done to a job", do)
+	}
+	return to, err
+}
+
+// pause pauses the queue, or resumes it.
+func pause(ctx context.Context, r *request) (string, error) {
+	why, err := r.reason()
+	if err != nil {
+		return "", err
+	}
+	_, err = r.svc.SetPaused(ctx, r.PostFormValue("do") == "pause", why)
+	return "/", err
+}

@@ -1,0 +1,277 @@
+package web
+
+import (
+	"context"
+	"io"
+	"iter"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"drover"
+)
+
+// nasty is text of somebody who would like it to be markup, in every way that there is to leave a text, an attribute or an address.
+const nasty = `"'></td><script>alert(1)</script><img src=x onerror=alert(2)>&amp;javascript:alert(3)` + "\x1b[31m\u202e`${7*7}{{.}}"
+
+// fake is a Service that says the same nasty text everywhere, and writes down what it is told to do.
+type fake struct {
+	drover.Service
+	mu    sync.Mutex
+	asked []string
+	jobs  int // in a page; 0: two
+	page  func(drover.JobFilter) (drover.Page[drover.Job], error)
+	costs func() (drover.Costs, error)
+	logs  func(drover.LogRequest) io.ReadCloser
+	state drover.JobState
+	err   error
+}
+
+func (f *fake) ask(words ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = append(f.asked, strings.Join(words, " "))
+}
+
+func (f *fake) Status(context.Context) (drover.Status, error) { return filled[drover.Status](), f.err }
+
+func (f *fake) Jobs(_ context.Context, filter drover.JobFilter) (drover.Page[drover.Job], error) {
+	if f.page != nil {
+		return f.page(filter)
+	}
+	return drover.Page[drover.Job]{Items: []drover.Job{f.job(), f.job()}, Next: "17.3"}, nil
+}
+
+func (f *fake) job() drover.Job {
+	job := filled[drover.Job]()
+	job.Array.Only, job.Array.First, job.Array.Last = "", 0, 9
+	job.Counts = map[drover.JobState]int{drover.JobFailed: 4, drover.JobQueued: 6}
+	if f.state != "" {
+		job.State = f.state
+	}
+	return job
+}
+
+func (f *fake) Job(_ context.Context, id drover.JobID) (drover.Job, error) {
+	job := f.job()
+	if job.ID = id; id.Index >= 0 {
+		job.Array, job.Counts = nil, nil
+	}
+	return job, f.err
+}
+
+func (f *fake) Explain(context.Context, string) ([]drover.Explanation, error) {
+	return filled[[]drover.Explanation](), nil
+}
+
+func (f *fake) Outputs(context.Context, drover.JobID) ([]drover.File, error) {
+	return filled[[]drover.File](), nil
+}
+
+func (f *fake) OpenOutput(context.Context, drover.JobID, string) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader(nasty)), nil
+}
+
+func (f *fake) Logs(_ context.Context, r drover.LogRequest) (io.ReadCloser, error) {
+	if f.logs != nil {
+		return f.logs(r), nil
+	}
+	return io.NopCloser(strings.NewReader(nasty + "\xff\n" + nasty)), nil
+}
+
+func (f *fake) Instances(context.Context, drover.InstanceFilter) (drover.Page[drover.Instance], error) {
+	return drover.Page[drover.Instance]{Items: filled[[]drover.Instance](), Next: "9"}, nil
+}
+
+func (f *fake) Instance(context.Context, string) (drover.Instance, error) {
+	return filled[drover.Instance](), nil
+}
+
+func (f *fake) Instruct(_ context.Context, name string, verb drover.Verb, reason string) (drover.Instance, error) {
+	f.ask("instruct", name, string(verb), reason)
+	return drover.Instance{Name: name}, f.err
+}
+
+func (f *fake) Cancel(_ context.Context, id drover.JobID, reason string) (drover.Job, error) {
+	f.ask("cancel", id.String(), reason)
+	return drover.Job{}, f.err
+}
+
+func (f *fake) Retry(_ context.Context, id drover.JobID, reason string) (drover.Job, error) {
+	f.ask("retry", id.String(), reason)
+	return drover.Job{}, f.err
+}
+
+func (f *fake) SetPriority(_ context.Context, id drover.JobID, n int) (drover.Job, error) {
+	f.ask("priority", id.String(), string(rune('0'+n)))
+	return drover.Job{}, f.err
+}
+
+func (f *fake) SetPaused(_ context.Context, paused bool, reason string) (drover.Status, error) {
+	f.ask("paused", map[bool]string{true: "yes", false: "no"}[paused], reason)
+	return drover.Status{}, f.err
+}
+
+func (f *fake) Offers(context.Context, drover.OfferFilter) ([]drover.Offer, error) {
+	return filled[[]drover.Offer](), nil
+}
+
+func (f *fake) Costs(context.Context, drover.CostFilter) (drover.Costs, error) {
+	if f.costs != nil {
+		return f.costs()
+	}
+	c := filled[drover.Costs]()
+	c.Steps = []drover.CostStep{{Since: 1, Until: 2, Cost: []float64{1, 2}, Other: 3}}
+	return c, nil
+}
+
+func (f *fake) Events(context.Context, drover.EventFilter) iter.Seq2[drover.Event, error] {
+	return func(yield func(drover.Event, error) bool) { yield(filled[drover.Event](), f.err) }
+}
+
+// filled is a value of which every text is nasty.
+func filled[T any]() (v T) {
+	fill(reflect.ValueOf(&v).Elem())
+	return v
+}
+
+func fill(v reflect.Value) {
+	switch p := v.Addr().Interface().(type) {
+	case *drover.JobID:
+		*p = drover.JobID{Number: 17, Index: 3}
+		return
+	case *drover.AttemptID:
+		*p = drover.AttemptID{Job: drover.JobID{Number: 17, Index: 3}, Number: 1}
+		return
+	case *time.Time:
+		*p = time.Now().Add(-time.Minute)
+		return
+	case *drover.Time:
+		*p = drover.TimeOf(time.Now().Add(time.Minute))
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(nasty)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(3)
+	case reflect.Uint32:
+		v.SetUint(3)
+	case reflect.Float64:
+		v.SetFloat(3.25)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		fill(v.Index(0))
+		fill(v.Index(1))
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(key)
+		fill(value)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i))
+		}
+	}
+}
+
+// browser is somebody who is let in.
+type browser struct {
+	*http.Client
+	t   *testing.T
+	url string
+	h   *Handler
+}
+
+// let in a browser with the token of a role.
+func letIn(t *testing.T, svc drover.Service, role drover.Role) browser {
+	t.Helper()
+	return letInWith(t, svc, role, nil)
+}
+
+func letInWith(t *testing.T, svc drover.Service, role drover.Role, s Simulator) browser {
+	t.Helper()
+	h := New(Config{
+		Fleet: nasty, Simulator: s, Log: slog.New(slog.DiscardHandler),
+		Authenticate: func(_ context.Context, token drover.Secret) (drover.Identity, error) {
+			if token.Reveal() == "revoked" {
+				return drover.Identity{}, drover.Errorf(drover.KindAuthentication, "this token was revoked")
+			}
+			return drover.Identity{User: nasty, Role: drover.Role(token.Reveal())}, nil
+		},
+		Service: func(drover.Secret) drover.Service { return svc },
+	})
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	b := browser{&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, Jar: &jar{}}, t, server.URL, h}
+	b.login(role)
+	return b
+}
+
+func (b browser) login(role drover.Role) {
+	b.t.Helper()
+	link, err := b.h.Login(drover.NewSecret(string(role)))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if code, _, _ := b.get(link); code != http.StatusSeeOther {
+		b.t.Fatalf("logging in: %d", code)
+	}
+}
+
+// get asks for a page.
+func (b browser) get(path string) (code int, text string, head http.Header) {
+	b.t.Helper()
+	r, err := http.NewRequestWithContext(b.t.Context(), "GET", b.url+path, nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return b.do(r)
+}
+
+// post sends a form, as its own page or another site would.
+func (b browser) post(path, from string, form url.Values) (code int, text string, head http.Header) {
+	b.t.Helper()
+	r, err := http.NewRequestWithContext(b.t.Context(), "POST", b.url+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Sec-Fetch-Site", from)
+	return b.do(r)
+}
+
+func (b browser) do(r *http.Request) (code int, text string, head http.Header) {
+	b.t.Helper()
+	answer, err := b.Do(r)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return answer.StatusCode, string(body), answer.Header
+}
+
+// jar keeps the cookies of one site.
+type jar struct{ cookies []*http.Cookie }
+
+// SetCookies keeps those that were set last.
+func (j *jar) SetCookies(_ *url.URL, cookies []*http.Cookie) { j.cookies = cookies }
+
+// Cookies gives them back.
+func (j *jar) Cookies(*url.URL) []*http.Cookie { return j.cookies }

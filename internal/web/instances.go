@@ -1,0 +1,212 @@
+package web
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"drover"
+)
+
+// How much a page of instances shows.
+const (
+	instancesShown = 50
+	attemptsShown  = 60 // of each, in its life
+	attemptsListed = 100
+)
+
+// instanceList is a page of instances, the newest first, with what each did in the time that is shown.
+type instanceList struct {
+	State     drover.InstanceState
+	Cloud     string
+	Span      span
+	Spans     []span
+	States    []drover.InstanceState
+	From, To  time.Time
+	Ticks     []tick
+	Instances []instanceRow
+	Older     string
+	First     bool
+}
+
+// span is how far back a page looks.
+type span struct {
+	Name string
+	Time time.Duration
+}
+
+var spans = []span{{"1h", time.Hour}, {"6h", 6 * time.Hour}, {"24h", 24 * time.Hour}, {"7d", 7 * 24 * time.Hour}}
+
+// tick is a time on an axis.
+type tick struct {
+	At   float64
+	Text string
+}
+
+// instanceRow is an instance and its life.
+type instanceRow struct {
+	drover.Instance
+	Life []phase
+}
+
+// phase is a part of a life: where it is on an axis of a thousand, and what it was.
+type phase struct {
+	From, Width float64
+	Kind        string // boot, job, lost, idle or going
+	Text        string
+}
+
+func (h *Handler) instances(ctx context.Context, r *request) (any, error) {
+	q := r.URL.Query()
+	list := instanceList{State: drover.InstanceState(q.Get("state")), Cloud: q.Get("cloud"), First: q.Get("before") == "", Spans: spans,
+		Span: spanOf(q.Get("span")), States: append(slices.Clone(instanceStates), drover.InstanceGone)}
+	// The axis moves in steps, so that what rests stays as it is.
+	list.To = r.now.Truncate(list.Span.Time / 240).Add(list.Span.Time / 240)
+	list.From = list.To.Add(-list.Span.Time)
+	f := drover.InstanceFilter{Since: drover.TimeOf(list.From), Cloud: list.Cloud, Newest: true, Limit: instancesShown, Attempts: attemptsShown}
+	if slices.Contains(list.States, list.State) {
+		f.States = []drover.InstanceState{list.State}
+	}
+	if before := q.Get("before"); before != "" {
+		id, err := strconv.ParseInt(before, 10, 64)
+		if err != nil || id < 0 {
+			return nil, drover.Errorf(drover.KindInvalid, "%.20q is no instance's id", before)
+		}
+		f.After = id
+	}
+	page, err := r.svc.Instances(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	for _, in := range page.Items {
+		list.Instances = append(list.Instances, instanceRow{in, life(in, list.From, list.To, r.now)})
+	}
+	list.Ticks = ticks(list.From, list.To)
+	if page.Next != "" {
+		q.Set("before", page.Next)
+		list.Older = "/instances?" + q.Encode()
+	}
+	return list, nil
+}
+
+func spanOf(name string) span {
+	if at := slices.IndexFunc(spans, func(s span) bool { return s.Name == name }); at >= 0 {
+		return spans[at]
+	}
+	return spans[0]
+}
+
+// axis puts times on a scale of a thousand.
+type axis struct{ from, to time.Time }
+
+func (a axis) place(t time.Time) float64 {
+	share := float64(t.Sub(a.from)) / float64(a.to.Sub(a.from))
+	return min(1000, max(0, share*1000))
+}
+
+// phase is what lies between two times, as far as it is on the axis.
+func (a axis) phase(from, to time.Time, kind, text string) (phase, bool) {
+	p := phase{From: a.place(from), Kind: kind, Text: text}
+	p.Width = max(1, a.place(to)-p.From)
+	return p, to.After(a.from) && from.Before(a.to)
+}
+
+// life is what an instance did: it booted, was idle between its jobs, and went.
+func life(in drover.Instance, from, to, now time.Time) (all []phase) {
+	if in.Created == nil {
+		return nil
+	}
+	a := axis{from, to}
+	add := func(from, to time.Time, kind, text string) {
+		if p, seen := a.phase(from, to, kind, text); seen {
+			all = append(all, p)
+		}
+	}
+	end := now
+	if in.Gone != nil {
+		end = *in.Gone
+	}
+	ready := end
+	if in.Ready != nil {
+		ready = *in.Ready
+		add(ready, end, "idle", "idle, or beside jobs")
+	}
+	add(*in.Created, ready, "boot", "boot, "+spent(*in.Created, in.Ready, now))
+	for _, at := range slices.Backward(in.Attempts) {
+		ended := end
+		if at.Ended != nil {
+			ended = *at.Ended
+		}
+		kind := "job"
+		if at.State == drover.AttemptLost || at.State == drover.AttemptInterrupted {
+			kind = "lost"
+		}
+		add(at.Started, ended, kind, "job "+at.Job.String()+", "+string(at.State)+", "+spent(at.Started, at.Ended, now))
+	}
+	return all
+}
+
+// ticks are round times on an axis.
+func ticks(from, to time.Time) (all []tick) {
+	a := axis{from, to}
+	step := to.Sub(from) / 6
+	layout := "15:04"
+	if step >= 24*time.Hour {
+		layout = "Jan 2"
+	}
+	for t := from.Truncate(step).Add(step); t.Before(to); t = t.Add(step) {
+		all = append(all, tick{a.place(t), t.UTC().Format(layout)})
+	}
+	return all
+}
+
+// instancePage is one instance.
+type instancePage struct {
+	instanceRow
+	Explain []drover.Explanation
+	Ticks   []tick
+	Ran     []drover.InstanceAttempt
+	Verbs   []drover.Verb
+}
+
+func (p instancePage) title() string { return "Instance " + p.Name }
+
+func (h *Handler) instance(ctx context.Context, r *request) (any, error) {
+	in, err := r.svc.Instance(ctx, r.PathValue("name"))
+	if err != nil {
+		return nil, err
+	}
+	p := instancePage{instanceRow: instanceRow{Instance: in}}
+	if p.Explain, err = r.svc.Explain(ctx, in.Name); err != nil && drover.KindOf(err) != drover.KindNotFound {
+		return nil, err
+	}
+	// A list has what it ran.
+	f := drover.InstanceFilter{Gone: true, Newest: true, After: in.ID + 1, Limit: 1, Attempts: attemptsListed}
+	page, err := r.svc.Instances(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	if len(page.Items) == 1 && page.Items[0].ID == in.ID {
+		p.Ran = page.Items[0].Attempts
+	}
+	if in.Created != nil {
+		p.Attempts = p.Ran
+		to := r.now.Truncate(5 * time.Second).Add(5 * time.Second)
+		if in.Gone != nil {
+			to = *in.Gone
+		}
+		p.Life, p.Ticks = life(p.Instance, *in.Created, to, r.now), ticks(*in.Created, to)
+	}
+	switch {
+	case in.State == drover.InstanceStopping:
+		p.Verbs = []drover.Verb{drover.VerbKill}
+	case in.State != drover.InstanceGone:
+		p.Verbs = drover.Verbs()
+	}
+	return p, nil
+}
+
+// here is where an instance's page is.
+func here(name string) string { return "/instances/" + url.PathEscape(name) }

@@ -1,0 +1,107 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"drover"
+)
+
+// How often a live part is made.
+const (
+	period    = time.Second // at most
+	share     = 100         // and no sooner than after so many times as long as it took
+	keepAlive = 15 * time.Second
+)
+
+// stream sends the live part of a page whenever it has changed.
+func (h *Handler) stream(w http.ResponseWriter, r *request, p *page) error {
+	done, err := h.openStream()
+	if err != nil {
+		return err
+	}
+	defer done()
+	beginEvents(w)
+	var last []byte
+	sent := time.Now()
+	for {
+		began := time.Now()
+		r.now = began
+		made, err := h.livePart(r, p)
+		if err != nil {
+			return nil // whoever reads connects again, and is told then
+		}
+		switch {
+		case !bytes.Equal(made, last):
+			err = sendMessage(w, made)
+			last, sent = made, time.Now()
+		case time.Since(sent) > keepAlive:
+			_, err = io.WriteString(w, ": still here\n\n")
+			sent = time.Now()
+		}
+		if err == nil {
+			err = http.NewResponseController(w).Flush()
+		}
+		if err != nil || !wait(r.Context(), max(period, share*time.Since(began))) {
+			return nil
+		}
+	}
+}
+
+// openStream counts a stream until done is called.
+func (h *Handler) openStream() (done func(), err error) {
+	select {
+	case h.streams <- struct{}{}:
+		return func() { <-h.streams }, nil
+	default:
+		return nil, drover.Errorf(drover.KindRateLimit, "%d live pages are open, which is the most", mostStreams)
+	}
+}
+
+// livePart makes it anew. What goes wrong with it is shown in its place, but for the end of a session.
+func (h *Handler) livePart(r *request, p *page) ([]byte, error) {
+	var made bytes.Buffer
+	data, err := p.load(h, r.Context(), r)
+	switch {
+	case r.Context().Err() != nil:
+		return nil, r.Context().Err()
+	case drover.KindOf(err) == drover.KindAuthentication:
+		return nil, err
+	case err != nil:
+		err = h.pages["error"].write(&made, "live", h.frame(r, p, drover.AsError(err, drover.KindInternal)))
+	default:
+		err = p.write(&made, "live", h.frame(r, p, data))
+	}
+	return made.Bytes(), err
+}
+
+func beginEvents(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // what comes slowly is not to wait in a proxy
+	w.WriteHeader(http.StatusOK)
+}
+
+// sendMessage sends a message of several lines.
+func sendMessage(w io.Writer, text []byte) error {
+	var b bytes.Buffer
+	for line := range bytes.Lines(text) {
+		fmt.Fprintf(&b, "data: %s\n", bytes.TrimRight(line, "\r\n"))
+	}
+	b.WriteByte('\n')
+	_, err := b.WriteTo(w)
+	return err
+}
+
+// wait reports whether the time passed before the context ended.
+func wait(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}

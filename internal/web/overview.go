@@ -1,0 +1,132 @@
+package web
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"drover"
+)
+
+// overview is the fleet at a glance.
+type overview struct {
+	drover.Status
+	Total   int    // instances
+	States  []part // of them
+	Queue   []part // jobs that are not final
+	Month   *float64
+	Budgets []budget
+	Waiting []drover.Waiting
+	Stand   []drover.Waiting
+	Recent  []jobRow
+	Events  []drover.Event
+}
+
+// part is a part of a whole, as a bar shows it.
+type part struct {
+	Name  string
+	Count int
+	Share float64 // of a thousand
+	From  float64
+}
+
+// budget is how much of a budget is used.
+type budget struct {
+	drover.BudgetUse
+	Limit     float64
+	Used      float64 // in percent
+	Committed float64 // likewise, with what is promised
+	Level     string  // good, near or passed
+}
+
+// reasonsShown is how many reasons the overview tells.
+const reasonsShown = 8
+
+func (h *Handler) overview(ctx context.Context, r *request) (any, error) {
+	status, err := r.svc.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o := overview{Status: status, States: partsOf(instanceStates, status.Instances), Budgets: budgetsOf(status.Budgets)}
+	for _, p := range o.States {
+		o.Total += p.Count
+	}
+	o.Queue = partsOf([]drover.JobState{drover.JobRunning, drover.JobQueued}, status.Jobs)
+	o.Waiting, o.Stand = most(status.Waiting), most(status.Standing)
+	o.Month = h.sums.month(r)
+	page, err := r.svc.Jobs(ctx, drover.JobFilter{Newest: true, Limit: 8})
+	if err != nil {
+		return nil, err
+	}
+	for _, job := range page.Items {
+		o.Recent = append(o.Recent, rowOf(job))
+	}
+	o.Events, err = lastEvents(ctx, r, drover.EventFilter{Last: 8})
+	return o, err
+}
+
+var instanceStates = []drover.InstanceState{
+	drover.InstanceRunning, drover.InstanceIdle, drover.InstanceBooting, drover.InstanceCreating, drover.InstanceUnknown, drover.InstanceStopped, drover.InstanceStopping,
+}
+
+// partsOf are those of the states in which something is.
+func partsOf[S ~string](order []S, counts map[S]int) (parts []part) {
+	total, from := 0, 0
+	for _, s := range order {
+		total += counts[s]
+	}
+	for _, s := range order {
+		if n := counts[s]; n > 0 {
+			parts = append(parts, part{string(s), n, float64(n) * 1000 / float64(total), float64(from) * 1000 / float64(total)})
+			from += n
+		}
+	}
+	return parts
+}
+
+// near is the part of a budget at which it is said to be nearly used up.
+const near = 80
+
+func budgetsOf(all []drover.BudgetUse) (list []budget) {
+	for _, b := range all {
+		limit := b.Hard
+		if limit == 0 {
+			limit = b.Soft
+		}
+		shown := budget{BudgetUse: b, Limit: limit, Used: percent(b.Spent, limit), Committed: percent(b.Spent+b.Promised, limit), Level: "good"}
+		switch {
+		case b.Spent >= limit:
+			shown.Level = "passed"
+		case shown.Committed >= near:
+			shown.Level = "near"
+		}
+		list = append(list, shown)
+	}
+	return list
+}
+
+// most are the reasons that hold up the most.
+func most(all []drover.Waiting) []drover.Waiting {
+	all = slices.Clone(all)
+	slices.SortFunc(all, func(a, b drover.Waiting) int { return byCount(a.Count, b.Count, a.Reason.Text, b.Reason.Text) })
+	return all[:min(len(all), reasonsShown)]
+}
+
+// lastEvents are the last that the filter chooses, the latest first.
+func lastEvents(ctx context.Context, r *request, f drover.EventFilter) (list []drover.Event, err error) {
+	f.Recent = true
+	for event, err := range r.svc.Events(ctx, f) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, event)
+	}
+	slices.Reverse(list)
+	return list, nil
+}
+
+// startOfMonth is when budgets by the month began last.
+func startOfMonth(now time.Time) time.Time {
+	now = now.UTC()
+	return time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
+}

@@ -1,0 +1,138 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"html/template"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"drover"
+)
+
+// page is a page that can be read.
+type page struct {
+	name  string // of its template
+	title string
+	nav   string // the part of the navigation that it belongs to
+	live  bool   // it shows what changes
+	load  func(*Handler, context.Context, *request) (any, error)
+	made  *template.Template
+}
+
+// navigation is what stands at the top of every page.
+var navigation = []struct{ Path, Name string }{
+	{"/", "Overview"}, {"/jobs", "Jobs"}, {"/instances", "Instances"}, {"/offers", "Offers"}, {"/costs", "Cost"}, {"/events", "Events"}, {"/whatif", "What if"},
+}
+
+// pages are all pages, by the pattern of their paths.
+func pages() map[string]*page {
+	return map[string]*page{
+		"/{$}":              {name: "overview", title: "Overview", nav: "/", live: true, load: (*Handler).overview},
+		"/jobs":             {name: "jobs", title: "Jobs", nav: "/jobs", live: true, load: (*Handler).jobs},
+		"/jobs/{id}":        {name: "job", title: "Job", nav: "/jobs", live: true, load: (*Handler).job},
+		"/jobs/{id}/logs":   {name: "logs", title: "Log", nav: "/jobs", load: (*Handler).logs},
+		"/instances":        {name: "instances", title: "Instances", nav: "/instances", live: true, load: (*Handler).instances},
+		"/instances/{name}": {name: "instance", title: "Instance", nav: "/instances", live: true, load: (*Handler).instance},
+		"/offers":           {name: "offers", title: "Offers", nav: "/offers", load: (*Handler).offers},
+		"/costs":            {name: "costs", title: "Cost", nav: "/costs", live: true, load: (*Handler).costs},
+		"/whatif":           {name: "whatif", title: "What if", nav: "/whatif", load: (*Handler).whatIf},
+		"/events":           {name: "events", title: "Events", nav: "/events", live: true, load: (*Handler).events},
+	}
+}
+
+// parsePages are the pages with their templates, and two that have no address of their own: error and login.
+func parsePages(version string) map[string]*page {
+	all := pages()
+	base := template.Must(template.New("layout.html").Funcs(functions).Funcs(template.FuncMap{"version": func() string { return version }}).
+		ParseFS(files, "templates/layout.html", "templates/parts.html"))
+	for _, p := range all {
+		p.made = template.Must(template.Must(base.Clone()).ParseFS(files, "templates/"+p.name+".html"))
+	}
+	for _, name := range []string{"error", "login"} {
+		all[name] = &page{name: name, title: "Drover", made: template.Must(template.Must(base.Clone()).ParseFS(files, "templates/"+name+".html"))}
+	}
+	return all
+}
+
+// frame is what a template is made from.
+type frame struct {
+	Title   string
+	Nav     string
+	Menu    any
+	Fleet   string
+	User    string
+	Role    drover.Role
+	Operate bool   // the reader may use an operator's forms
+	Submit  bool   // and those of whoever submits
+	Live    string // where the live part comes from; empty if there is none
+	Now     time.Time
+	Data    any
+}
+
+func (h *Handler) frame(r *request, p *page, data any) frame {
+	f := frame{Title: p.title, Nav: p.nav, Menu: h.menu(r), Fleet: h.cfg.Fleet, Data: data, Now: time.Now()}
+	if r == nil {
+		return f
+	}
+	f.User, f.Role, f.Now = r.who.User, r.who.Role, r.now
+	f.Operate, f.Submit = r.may(drover.RoleOperate), r.may(drover.RoleSubmit)
+	if p.live {
+		f.Live = r.URL.RequestURI()
+	}
+	if t, ok := data.(interface{ title() string }); ok {
+		f.Title = t.title()
+	}
+	return f
+}
+
+// menu is the navigation as far as the reader can use it.
+func (h *Handler) menu(r *request) any {
+	if h.cfg.Simulator == nil || r == nil || !r.may(drover.RoleAdmin) {
+		return navigation[:len(navigation)-1]
+	}
+	return navigation
+}
+
+// whole writes all of a page.
+func (p *page) whole(w io.Writer, f frame) error { return p.write(w, "layout.html", f) }
+
+// write makes a template before anything of it is written.
+func (p *page) write(w io.Writer, name string, f frame) error {
+	var made bytes.Buffer
+	if err := p.made.ExecuteTemplate(&made, name, f); err != nil {
+		return fmt.Errorf("making page %s: %w", p.name, err)
+	}
+	if rw, ok := w.(http.ResponseWriter); ok {
+		rw.Header().Set("Content-Type", "text/html; charset=utf-8")
+	}
+	_, err := made.WriteTo(w)
+	return err
+}
+
+// moved is the error of a page that is found elsewhere.
+type moved struct{ to string }
+
+func (m moved) Error() string { return "see " + m.to }
+
+// reading answers with a page or, to whoever accepts them, with its live part as server-sent events.
+func (h *Handler) reading(p *page) http.HandlerFunc {
+	return h.asReader(func(w http.ResponseWriter, r *request) error {
+		w.Header().Add("Vary", "Accept")
+		if p.live && strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
+			return h.stream(w, r, p)
+		}
+		data, err := p.load(h, r.Context(), r)
+		if m, elsewhere := err.(moved); elsewhere {
+			http.Redirect(w, r.Request, m.to, http.StatusSeeOther)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return p.whole(w, h.frame(r, p, data))
+	})
+}

@@ -1,0 +1,129 @@
+package web
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"net/http"
+	"sync"
+	"time"
+
+	"drover"
+)
+
+// How long things are good.
+const (
+	codeTime    = time.Minute
+	sessionTime = 12 * time.Hour
+	mostCodes   = 100 // at once
+)
+
+// sessions lets browsers in. A session is a cookie with a token in it, sealed, so that nothing is kept here and a new controller of the same
+// key knows it. One-time codes are kept until they are used.
+type sessions struct {
+	seal   cipher.AEAD
+	cookie string // its name: browsers tell hosts apart, but not ports
+	secure bool
+
+	mu    sync.Mutex
+	codes map[string]offer // guarded by mu
+}
+
+// offer is a token for whoever shows a code in time.
+type offer struct {
+	token drover.Secret
+	until time.Time
+}
+
+func newSessions(cfg Config) *sessions {
+	block, err := aes.NewCipher(cfg.Key[:])
+	if err != nil {
+		panic(err) // the key has the right length
+	}
+	seal, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		panic(err)
+	}
+	name := sha256.Sum256([]byte(cfg.Fleet))
+	return &sessions{seal: seal, cookie: "drover-" + hex.EncodeToString(name[:6]), secure: cfg.Secure, codes: map[string]offer{}}
+}
+
+// offer makes a code.
+func (s *sessions) offer(token drover.Secret, now time.Time) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for code, o := range s.codes {
+		if now.After(o.until) {
+			delete(s.codes, code)
+		}
+	}
+	if len(s.codes) >= mostCodes {
+		return "", drover.Errorf(drover.KindRateLimit, "%d links for browsers were asked for and not used within a minute", mostCodes)
+	}
+	code := rand.Text()
+	s.codes[code] = offer{token, now.Add(codeTime)}
+	return code, nil
+}
+
+// take is the token of a code, which is then used up.
+func (s *sessions) take(code string, now time.Time) (drover.Secret, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o, found := s.codes[code]
+	delete(s.codes, code)
+	return o.token, found && now.Before(o.until)
+}
+
+// made is the cookie of a new session.
+func (s *sessions) made(token drover.Secret, now time.Time) *http.Cookie {
+	plain := binary.BigEndian.AppendUint64(nil, uint64(now.Add(sessionTime).Unix()))
+	sealed := s.seal.Seal(nil, nil, append(plain, token.Reveal()...), []byte(s.cookie))
+	return s.cookieOf(base64.RawURLEncoding.EncodeToString(sealed), int(sessionTime/time.Second))
+}
+
+func (s *sessions) cookieOf(value string, age int) *http.Cookie {
+	return &http.Cookie{Name: s.cookie, Value: value, Path: "/", MaxAge: age, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: s.secure}
+}
+
+// of is the token of a request's session.
+func (s *sessions) of(r *http.Request, now time.Time) (drover.Secret, error) {
+	none := drover.Errorf(drover.KindAuthentication, "you are not logged in, or no longer")
+	cookie, err := r.Cookie(s.cookie)
+	if err != nil {
+		return drover.Secret{}, none
+	}
+	sealed, err := base64.RawURLEncoding.DecodeString(cookie.Value)
+	if err != nil {
+		return drover.Secret{}, none
+	}
+	plain, err := s.seal.Open(nil, nil, sealed, []byte(s.cookie))
+	if err != nil || len(plain) < 8 || now.Unix() >= int64(binary.BigEndian.Uint64(plain)) {
+		return drover.Secret{}, none
+	}
+	return drover.NewSecret(string(plain[8:])), nil
+}
+
+// login lets a browser in that shows a code.
+func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Sec-Purpose") != "" || r.Method != http.MethodGet { // a browser that looks ahead would use the code up
+		h.fail(w, nil, drover.Errorf(drover.KindAuthentication, "this link is for one visit"))
+		return
+	}
+	token, good := h.sessions.take(r.URL.Query().Get("code"), time.Now())
+	if !good {
+		h.fail(w, nil, drover.Errorf(drover.KindAuthentication, "this link was used, or is older than a minute"))
+		return
+	}
+	http.SetCookie(w, h.sessions.made(token, time.Now()))
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+// logout forgets the session in this browser.
+func (h *Handler) logout(w http.ResponseWriter, r *http.Request) {
+	http.SetCookie(w, h.sessions.cookieOf("", -1))
+	http.Redirect(w, r, "/login", http.StatusSeeOther)
+}

@@ -1,0 +1,109 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"drover"
+)
+
+// sums are costs that were added up. That takes as long as there were jobs in the time that is asked for, so it is done beside the page, which shows
+// what was found last, and not again before sumShare times as long has passed.
+type sums struct {
+	mu    sync.Mutex
+	known map[string]*sum // guarded by mu
+}
+
+// sum is one of them.
+type sum struct {
+	costs drover.Costs
+	err   error
+	taken time.Time // zero: it was not yet
+	took  time.Duration
+	busy  chan struct{} // closed when it is no longer being added up
+	used  time.Time
+}
+
+// What of costs is kept, and how long.
+const (
+	mostSums   = 64
+	freshSum   = 10 * time.Second
+	firstSight = 50 * time.Millisecond // how long a page waits for what was never added up
+	addingUp   = 5 * time.Minute       // at most
+	sumShare   = 2 * share             // no sooner again than after so many times as long as it took
+)
+
+func newSums() *sums { return &sums{known: map[string]*sum{}} }
+
+// month is what the fleet cost since the month began; nil while that is not known.
+func (s *sums) month(r *request) *float64 {
+	f := drover.CostFilter{By: drover.CostByCloud, Since: drover.TimeOf(startOfMonth(r.now)), Limit: 1}
+	found, err := s.of(r, f, "month")
+	if err != nil || found == nil {
+		return nil
+	}
+	return &found.costs.Total.Cost
+}
+
+// of is what a filter comes to; nil while that is added up for the first time. The name says of the filter's time how it is asked for again.
+func (s *sums) of(r *request, f drover.CostFilter, name string) (*sum, error) {
+	key := fmt.Sprintf("%s %s %s %s %d %d", r.who.User, r.who.Role, f.By, name, f.Step, f.Limit)
+	s.mu.Lock()
+	known := s.known[key]
+	if known == nil {
+		s.forget()
+		known = &sum{}
+		s.known[key] = known
+	}
+	known.used = r.now
+	if known.busy == nil && r.now.Sub(known.taken) > max(freshSum, sumShare*known.took) {
+		known.busy = make(chan struct{})
+		go s.add(r, f, known)
+	}
+	busy, first := known.busy, known.taken.IsZero()
+	s.mu.Unlock()
+	if first && busy != nil {
+		select {
+		case <-busy:
+		case <-time.After(firstSight):
+			return nil, nil
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	copied := *known
+	return &copied, known.err
+}
+
+// add adds up, and goes on when the reader leaves: others, or the next page, find it done.
+func (s *sums) add(r *request, f drover.CostFilter, known *sum) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), addingUp)
+	defer cancel()
+	began := time.Now()
+	costs, err := r.svc.Costs(ctx, f)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil || known.taken.IsZero() {
+		known.costs, known.err = costs, err
+	}
+	known.taken, known.took = time.Now(), time.Since(began)
+	close(known.busy)
+	known.busy = nil
+}
+
+// forget makes room for one more.
+func (s *sums) forget() {
+	for len(s.known) >= mostSums {
+		oldest := ""
+		for key, k := range s.known {
+			if oldest == "" || k.used.Before(s.known[oldest].used) {
+				oldest = key
+			}
+		}
+		delete(s.known, oldest)
+	}
+}

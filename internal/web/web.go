@@ -1,0 +1,205 @@
+// Package web is the dashboard: pages that a browser shows of a drover.Service.
+//
+// The model: a page is made whole on the server, by a template, from what the Service answers at that moment. Its live part is made again
+// every second or so and sent as a server-sent event when it has changed; htmx lays it into the page. So what a reader without
+// JavaScript sees is the same page, as it was when it was asked for. Changes are plain forms.
+//
+// Who reads is a session: a cookie that holds the bearer token with which somebody asked for a one-time link, sealed by a key of the
+// controller's. Each page asks the Service as the bearer of that token, and so shows and does what the token may, and nothing once it is revoked.
+//
+// The invariants: names, labels, reasons and logs are hostile text. Nothing from them becomes markup; the content security policy allows no
+// script or style but the files of this package, and nothing from another host. The work of a page does not grow with the number of jobs that
+// there are: lists are read a page at a time. An open page takes less than a hundredth of a core: the next live part is made no sooner than
+// after a hundred times as long as the last one took.
+package web
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"drover"
+	"drover/internal/logkey"
+)
+
+// Config is what a Handler is made of.
+type Config struct {
+	Fleet        string
+	Authenticate func(ctx context.Context, token drover.Secret) (drover.Identity, error)
+	Service      func(token drover.Secret) drover.Service // as the bearer of the token sees it
+	Known        func(ctx context.Context)                // is told of each request that has a good session; may be nil
+	Key          [32]byte                                 // seals sessions: who has it makes them
+	Secure       bool                                     // browsers come by https alone
+	Log          *slog.Logger
+	Simulator    Simulator // nil: there is none, and no page for it
+}
+
+// Handler serves the pages.
+type Handler struct {
+	cfg      Config
+	sessions *sessions
+	pages    map[string]*page // by pattern
+	mux      *http.ServeMux
+	version  string        // of the static files
+	streams  chan struct{} // an element for each that is open
+	sums     *sums
+	trying   chan struct{} // holds an element while a configuration is tried
+}
+
+// mostStreams is how many live pages are open at once, at most.
+const mostStreams = 256
+
+//go:embed templates static
+var files embed.FS
+
+// New makes a Handler.
+func New(cfg Config) *Handler {
+	h := &Handler{cfg: cfg, sessions: newSessions(cfg), mux: http.NewServeMux(), version: versionOfFiles(), streams: make(chan struct{}, mostStreams)}
+	h.sums, h.trying = newSums(), make(chan struct{}, 1)
+	h.pages = parsePages(h.version)
+	for pattern := range pages() {
+		if pattern == "/whatif" && cfg.Simulator == nil {
+			continue
+		}
+		h.mux.Handle("GET "+pattern, h.reading(h.pages[pattern]))
+	}
+	for pattern, do := range h.actions() {
+		h.mux.Handle("POST "+pattern, h.acting(do))
+	}
+	h.mux.HandleFunc("GET /jobs/{id}/logs/follow", h.asReader(h.followLog))
+	h.mux.HandleFunc("GET /jobs/{id}/logs/raw", h.asReader(h.rawLog))
+	h.mux.HandleFunc("GET /jobs/{id}/outputs/file", h.asReader(h.output))
+	if cfg.Simulator != nil {
+		h.mux.HandleFunc("POST /whatif", h.asReader(h.tryIt))
+	}
+	h.mux.HandleFunc("GET /login", h.login)
+	h.mux.HandleFunc("POST /logout", h.logout)
+	h.mux.Handle("GET /static/", http.HandlerFunc(h.static))
+	h.mux.HandleFunc("/", h.asReader(func(w http.ResponseWriter, r *request) error {
+		return drover.Errorf(drover.KindNotFound, "there is no page %.100q", r.URL.Path)
+	}))
+	return h
+}
+
+// Login makes a link by which a browser gets in with a token, once, within a minute.
+func (h *Handler) Login(token drover.Secret) (string, error) {
+	code, err := h.sessions.offer(token, time.Now())
+	return "/login?code=" + code, err
+}
+
+// policy lets a page have what this package serves, and nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// maxForm is how long a form may be.
+const maxForm = 64 << 10
+
+// ServeHTTP answers one request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	head := w.Header()
+	head.Set("Content-Security-Policy", policy)
+	head.Set("X-Content-Type-Options", "nosniff")
+	head.Set("Referrer-Policy", "no-referrer")
+	head.Set("Cross-Origin-Opener-Policy", "same-origin")
+	head.Set("Cross-Origin-Resource-Policy", "same-origin")
+	head.Set("Cache-Control", "no-store")
+	if err := http.NewCrossOriginProtection().Check(r); err != nil {
+		h.fail(w, nil, drover.Errorf(drover.KindForbidden, "this form was sent from another site"))
+		return
+	}
+	h.mux.ServeHTTP(w, r)
+}
+
+// static serves the files that pages use. Their version is in the address, so that they are kept.
+func (h *Handler) static(w http.ResponseWriter, r *http.Request) {
+	if strings.HasSuffix(r.URL.Path, "/") {
+		http.NotFound(w, r)
+		return
+	}
+	if r.URL.Query().Get("v") == h.version {
+		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	http.ServeFileFS(w, r, files, path.Clean("/" + r.URL.Path)[1:])
+}
+
+func versionOfFiles() string {
+	sum := sha256.New()
+	err := fs.WalkDir(files, "static", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := files.ReadFile(name)
+		sum.Write(text)
+		return err
+	})
+	if err != nil {
+		panic(err) // they are within the program
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:12]
+}
+
+// request is a request of somebody who is let in.
+type request struct {
+	*http.Request
+	svc drover.Service // as the reader sees it
+	who drover.Identity
+	now time.Time
+}
+
+// may reports whether the reader has a role, so that forms which would be refused are not shown.
+func (r *request) may(role drover.Role) bool { return r.who.Role.Allows(role) }
+
+// enter is the request of somebody who is let in. KindAuthentication: there is no session, or its token is no longer good.
+func (h *Handler) enter(r *http.Request) (*request, error) {
+	token, err := h.sessions.of(r, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	who, err := h.cfg.Authenticate(r.Context(), token)
+	if err != nil {
+		return nil, err
+	}
+	if h.cfg.Known != nil {
+		h.cfg.Known(r.Context())
+	}
+	return &request{Request: r, svc: h.cfg.Service(token), who: who, now: time.Now()}, nil
+}
+
+// asReader has somebody who is let in be answered by serve.
+func (h *Handler) asReader(serve func(http.ResponseWriter, *request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		in, err := h.enter(r)
+		if err == nil {
+			err = serve(w, in)
+		}
+		if err != nil {
+			h.fail(w, in, err)
+		}
+	}
+}
+
+// fail answers with a page that says what is wrong.
+func (h *Handler) fail(w http.ResponseWriter, r *request, err error) {
+	if r != nil && errors.Is(r.Context().Err(), context.Canceled) {
+		return
+	}
+	e := drover.AsError(err, drover.KindInternal)
+	if e.Kind == drover.KindInternal {
+		h.cfg.Log.Error("making a page", logkey.Error, err)
+	}
+	name := "error"
+	if e.Kind == drover.KindAuthentication {
+		name = "login"
+	}
+	w.WriteHeader(e.Kind.HTTPStatus())
+	if err := h.pages[name].whole(w, h.frame(r, h.pages[name], e)); err != nil {
+		h.cfg.Log.Error("making a page", logkey.Error, err)
+	}
+}

@@ -1,0 +1,380 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
+
+	"drover"
+)
+
+// everyPage is an address of each page.
+var everyPage = []string{
+	"/", "/jobs", "/jobs?q=x&state=failed&user=u&before=9", "/jobs/17", "/jobs/17?state=failed", "/jobs/17.3", "/jobs/17.3/logs", "/jobs/17.3/logs?stream=stderr&attempt=1",
+	"/instances", "/instances?span=24h", "/instances/x", "/offers", "/offers?vcpus=2&memory=4Gi&all=1", "/costs", "/costs?by=label&label=a&since=30d", "/costs?since=month",
+	"/events", "/events?level=warn", "/nothing",
+}
+
+// TestHostileText submits markup in every field there is, and looks at each page.
+func TestHostileText(t *testing.T) {
+	b := letIn(t, &fake{}, drover.RoleAdmin)
+	for _, path := range append(slices.Clone(everyPage), "/jobs?q="+url.QueryEscape(nasty), "/instances?cloud="+url.QueryEscape(nasty), "/costs?by=label&label="+url.QueryEscape(nasty),
+		"/offers?cloud="+url.QueryEscape(nasty), "/jobs/"+url.PathEscape(nasty), "/events?level="+url.QueryEscape(nasty)) {
+		t.Run(path, func(t *testing.T) {
+			_, text, head := b.get(path)
+			if got := head.Get("Content-Security-Policy"); got != policy {
+				t.Errorf("the policy is %q", got)
+			}
+			if !strings.Contains(text, "alert(1)") {
+				t.Error("the page shows none of it")
+			}
+			wantHarmless(t, text)
+		})
+	}
+	t.Run("a page that fails", func(t *testing.T) {
+		b := letIn(t, &fake{err: drover.Errorf(drover.KindInvalid, "%s", nasty).WithHint("%s", nasty)}, drover.RoleAdmin)
+		for _, path := range []string{"/", "/jobs/17"} {
+			code, text, _ := b.get(path)
+			if code != 400 || !strings.Contains(text, "alert(1)") {
+				t.Errorf("%d %s", code, text)
+			}
+			wantHarmless(t, text)
+		}
+	})
+	t.Run("a log that is followed", func(t *testing.T) {
+		_, text, _ := b.get("/jobs/17.3/logs/follow")
+		data := strings.ReplaceAll(text, "data: ", "")
+		if !strings.Contains(data, "alert(1)") || !strings.HasSuffix(text, "event: end\ndata: end\n\n") {
+			t.Errorf("%q", text)
+		}
+		wantHarmless(t, data)
+	})
+	t.Run("a live part", func(t *testing.T) {
+		for _, path := range []string{"/", "/jobs", "/jobs/17", "/instances", "/instances/x", "/costs", "/events"} {
+			data := liveOf(t, b, path)
+			if !strings.Contains(data, "alert(1)") {
+				t.Errorf("%s shows none of it: %s", path, data)
+			}
+			wantHarmless(t, data)
+		}
+	})
+}
+
+// wantHarmless wants markup to have nothing in it but what the templates have.
+func wantHarmless(t *testing.T, text string) {
+	t.Helper()
+	doc, err := html.Parse(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range doc.Descendants() {
+		if n.Type != html.ElementNode {
+			continue
+		}
+		for _, a := range n.Attr {
+			value := strings.ToLower(strings.TrimSpace(a.Val))
+			switch {
+			case strings.HasPrefix(a.Key, "on"), a.Key == "style", a.Key == "srcdoc":
+				t.Errorf("<%s> has %s=%q", n.Data, a.Key, a.Val)
+			case (a.Key == "href" || a.Key == "src" || a.Key == "action") && !strings.HasPrefix(value, "/") && !strings.HasPrefix(value, "#") && !strings.HasPrefix(value, "?"):
+				t.Errorf("<%s> leads to %q", n.Data, a.Val)
+			case (a.Key == "href" || a.Key == "src" || a.Key == "action") && strings.HasPrefix(value, "//"):
+				t.Errorf("<%s> leads to %q", n.Data, a.Val)
+			}
+		}
+		switch n.Data {
+		case "img", "iframe", "object", "embed", "base", "style":
+			t.Errorf("there is a <%s>", n.Data)
+		case "script":
+			if n.FirstChild != nil {
+				t.Errorf("there is a script: %s", n.FirstChild.Data)
+			}
+		}
+	}
+}
+
+// liveOf is the first live part of a page.
+func liveOf(t *testing.T, b browser, path string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, "GET", b.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/html, text/event-stream")
+	answer, err := b.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if kind := answer.Header.Get("Content-Type"); kind != "text/event-stream" {
+		t.Fatalf("%s is %s", path, kind)
+	}
+	var data strings.Builder
+	for lines := bufio.NewScanner(answer.Body); lines.Scan() && lines.Text() != ""; {
+		data.WriteString(strings.TrimPrefix(lines.Text(), "data: ") + "\n")
+	}
+	return data.String()
+}
+
+func TestSessions(t *testing.T) {
+	b := letIn(t, &fake{}, drover.RoleView)
+	t.Run("a cookie is for HTTP alone, and for this site", func(t *testing.T) {
+		c := b.Jar.Cookies(nil)[0]
+		if !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.MaxAge != 12*3600 || c.Path != "/" || strings.Contains(c.Value, "view") {
+			t.Errorf("%+v", c)
+		}
+		if plain, _ := base64.RawURLEncoding.DecodeString(c.Value); strings.Contains(string(plain), "view") {
+			t.Error("the token can be read in it")
+		}
+		secure := newSessions(Config{Secure: true})
+		if !secure.made(drover.NewSecret("x"), time.Now()).Secure {
+			t.Error("it goes over the network in the clear")
+		}
+	})
+	t.Run("a link is good once", func(t *testing.T) {
+		link, _ := b.h.Login(drover.NewSecret("view"))
+		first, _, _ := b.get(link)
+		again, text, _ := b.get(link)
+		if first != 303 || again != 401 || !strings.Contains(text, "was used") {
+			t.Errorf("%d, %d %s", first, again, text)
+		}
+	})
+	t.Run("and for a minute", func(t *testing.T) {
+		s := newSessions(Config{})
+		now := time.Now()
+		code, _ := s.offer(drover.NewSecret("x"), now)
+		if _, good := s.take(code, now.Add(codeTime+1)); good {
+			t.Error("it is good after that")
+		}
+	})
+	t.Run("a browser that looks ahead does not use it up", func(t *testing.T) {
+		link, _ := b.h.Login(drover.NewSecret("view"))
+		r, _ := http.NewRequestWithContext(t.Context(), "GET", b.url+link, nil)
+		r.Header.Set("Sec-Purpose", "prefetch")
+		ahead, _, _ := b.do(r)
+		if real, _, _ := b.get(link); ahead != 401 || real != 303 {
+			t.Errorf("%d, %d", ahead, real)
+		}
+	})
+	t.Run("not more than some are open at once", func(t *testing.T) {
+		s := newSessions(Config{})
+		for range mostCodes {
+			if _, err := s.offer(drover.NewSecret("x"), time.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := s.offer(drover.NewSecret("x"), time.Now()); drover.KindOf(err) != drover.KindRateLimit {
+			t.Error(err)
+		}
+		if _, err := s.offer(drover.NewSecret("x"), time.Now().Add(time.Hour)); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("without a session every page says how to get one, and nothing is done", func(t *testing.T) {
+		svc := &fake{}
+		b := letIn(t, svc, drover.RoleAdmin)
+		for name, cookies := range map[string][]*http.Cookie{
+			"none": nil, "made up": {{Name: b.h.sessions.cookie, Value: strings.Repeat("A", 200)}}, "no base64": {{Name: b.h.sessions.cookie, Value: "!"}},
+			"too old":         {b.h.sessions.made(drover.NewSecret("admin"), time.Now().Add(-13*time.Hour))},
+			"another key's":   {newSessions(Config{Fleet: nasty, Key: [32]byte{1}}).made(drover.NewSecret("admin"), time.Now())},
+			"another fleet's": {{Name: b.h.sessions.cookie, Value: newSessions(Config{Fleet: "other"}).made(drover.NewSecret("admin"), time.Now()).Value}},
+			"a revoked token": {b.h.sessions.made(drover.NewSecret("revoked"), time.Now())},
+		} {
+			b.Jar.SetCookies(nil, cookies)
+			for _, path := range append(slices.Clone(everyPage), "/jobs/17.3/logs/raw", "/jobs/17.3/logs/follow", "/jobs/17.3/outputs/file?path=x") {
+				if code, text, _ := b.get(path); code != 401 || !strings.Contains(text, "drover open") {
+					t.Errorf("%s, %s: %d", name, path, code)
+				}
+			}
+			if code, _, _ := b.post("/instances/x", "same-origin", url.Values{"verb": {"kill"}, "reason": {"r"}}); code != 401 {
+				t.Errorf("%s: %d", name, code)
+			}
+		}
+		if len(svc.asked) > 0 {
+			t.Error(svc.asked)
+		}
+	})
+	t.Run("logging out forgets it", func(t *testing.T) {
+		b := letIn(t, &fake{}, drover.RoleView)
+		b.post("/logout", "same-origin", nil)
+		if c := b.Jar.Cookies(nil)[0]; c.Value != "" || c.MaxAge >= 0 {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
+func TestForms(t *testing.T) {
+	svc := &fake{}
+	b := letIn(t, svc, drover.RoleOperate)
+	for _, c := range []struct {
+		path, form string
+		to, asked  string
+		code       int
+	}{
+		{"/instances/a%20b", "verb=drain&reason=a+look", "/instances/a%20b", "instruct a b drain a look", 303},
+		{"/instances/a", "verb=kill&reason=+", "", "", 400},
+		{"/instances/a", "verb=kill", "", "", 400},
+		{"/instances/a", "verb=kill&reason=" + strings.Repeat("x", 1001), "", "", 400},
+		{"/jobs/17", "do=cancel&reason=wrong", "/jobs/17", "cancel 17 wrong", 303},
+		{"/jobs/17.3", "do=retry&reason=mended", "/jobs/17.3", "retry 17.3 mended", 303},
+		{"/jobs/17", "do=prioritize&priority=5", "/jobs/17", "priority 17 5", 303},
+		{"/jobs/17", "do=prioritize&priority=x", "", "", 400},
+		{"/jobs/17", "do=dance&reason=why", "", "", 400},
+		{"/jobs/x", "do=cancel&reason=why", "", "", 404},
+		{"/queue", "do=pause&reason=image", "/", "paused yes image", 303},
+		{"/queue", "do=resume&reason=image", "/", "paused no image", 303},
+		{"/queue", "do=pause&reason=" + strings.Repeat("x", maxForm), "", "", 400},
+	} {
+		t.Run(c.path+" "+c.form[:min(len(c.form), 40)], func(t *testing.T) {
+			form, _ := url.ParseQuery(c.form)
+			svc.asked = nil
+			code, text, head := b.post(c.path, "same-origin", form)
+			if code != c.code || head.Get("Location") != c.to || strings.Join(svc.asked, ";") != c.asked {
+				t.Errorf("%d to %q, asked %q: %s", code, head.Get("Location"), svc.asked, text)
+			}
+			for _, from := range []string{"cross-site", "same-site"} {
+				svc.asked = nil
+				if code, _, _ := b.post(c.path, from, form); code != 403 || svc.asked != nil {
+					t.Errorf("%s: %d, asked %q", from, code, svc.asked)
+				}
+			}
+		})
+	}
+	t.Run("what a reader may not do has no form", func(t *testing.T) {
+		for role, want := range map[drover.Role]bool{drover.RoleView: false, drover.RoleSubmit: false, drover.RoleOperate: true} {
+			b := letIn(t, &fake{}, role)
+			for _, path := range []string{"/", "/instances/x"} {
+				if _, text, _ := b.get(path); strings.Contains(text, `name="reason"`) != want {
+					t.Errorf("%s of %s: %v", path, role, !want)
+				}
+			}
+		}
+	})
+}
+
+func TestPages(t *testing.T) {
+	t.Run("a search for an id leads to the job", func(t *testing.T) {
+		code, _, head := letIn(t, &fake{}, drover.RoleView).get("/jobs?q=17.3")
+		if code != 303 || head.Get("Location") != "/jobs/17.3" {
+			t.Errorf("%d to %s", code, head.Get("Location"))
+		}
+	})
+	t.Run("a search asks for what it says, the newest first, page by page", func(t *testing.T) {
+		var asked []drover.JobFilter
+		svc := &fake{page: func(f drover.JobFilter) (drover.Page[drover.Job], error) {
+			asked = append(asked, f)
+			return drover.Page[drover.Job]{Next: "77"}, nil
+		}}
+		b := letIn(t, svc, drover.RoleView)
+		_, text, _ := b.get("/jobs?q=project%3Da%26b&state=failed&user=ada")
+		b.get("/jobs?q=night&mine=1&before=99")
+		want := []drover.JobFilter{
+			{Labels: map[string]string{"project": "a&b"}, States: []drover.JobState{"failed"}, User: "ada", Newest: true, Limit: jobsShown},
+			{Match: "night", Mine: true, Newest: true, After: drover.JobID{Number: 99, Index: -1}, Limit: jobsShown},
+		}
+		if diff := cmp.Diff(want, asked); diff != "" {
+			t.Error(diff)
+		}
+		if !strings.Contains(text, `href="/jobs?before=77&amp;q=project%3Da%26b&amp;state=failed&amp;user=ada"`) {
+			t.Error("the next page is not named: " + text)
+		}
+	})
+	t.Run("files are kept by their version, and no folder is listed", func(t *testing.T) {
+		b := letIn(t, &fake{}, drover.RoleView)
+		_, text, head := b.get("/static/style.css?v=" + b.h.version)
+		if !strings.Contains(head.Get("Cache-Control"), "immutable") || !strings.Contains(text, "--ground") {
+			t.Error(head)
+		}
+		if _, _, head := b.get("/static/style.css?v=other"); strings.Contains(head.Get("Cache-Control"), "immutable") {
+			t.Error(head)
+		}
+		if code, text, _ := b.get("/static/"); code == 200 && strings.Contains(text, "style.css") {
+			t.Error(text)
+		}
+	})
+	t.Run("a file that a job left is never shown as a page", func(t *testing.T) {
+		b := letIn(t, &fake{}, drover.RoleView)
+		for _, path := range []string{"/jobs/17.3/outputs/file?path=a.html", "/jobs/17.3/logs/raw"} {
+			_, text, head := b.get(path)
+			if !strings.HasPrefix(head.Get("Content-Disposition"), "attachment") || !strings.Contains(head.Get("Content-Security-Policy"), "sandbox") ||
+				head.Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(text, nasty) {
+				t.Errorf("%s: %v", path, head)
+			}
+		}
+	})
+	t.Run("a long log is shown from the beginning of a line, with its end", func(t *testing.T) {
+		long := strings.Repeat(strings.Repeat("x", 99)+"\n", 5000) + "the end"
+		svc := &fake{logs: func(drover.LogRequest) io.ReadCloser { return io.NopCloser(strings.NewReader(long)) }, state: drover.JobSucceeded}
+		_, text, _ := letIn(t, svc, drover.RoleView).get("/jobs/17.3/logs")
+		if len(text) > logShown+10_000 || !strings.Contains(text, "the end</pre>") || !strings.Contains(text, "\n"+strings.Repeat("x", 99)+"\n") {
+			t.Errorf("%d bytes", len(text))
+		}
+	})
+	t.Run("costs that take long are shown once they are there", func(t *testing.T) {
+		goOn := make(chan struct{})
+		svc := &fake{costs: func() (drover.Costs, error) {
+			<-goOn
+			return drover.Costs{Total: drover.CostLine{Cost: 12345}}, nil
+		}}
+		b := letIn(t, svc, drover.RoleView)
+		began := time.Now()
+		if _, text, _ := b.get("/costs"); !strings.Contains(text, "being added up") || time.Since(began) > time.Second {
+			t.Errorf("after %v: %s", time.Since(began), text)
+		}
+		close(goOn)
+		for deadline := time.Now().Add(10 * time.Second); ; {
+			if _, text, _ := b.get("/costs"); strings.Contains(text, "$12,345.00") {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("they are not")
+			}
+		}
+	})
+	t.Run("what goes wrong is said with its kind", func(t *testing.T) {
+		for kind, want := range map[drover.ErrorKind]int{drover.KindNotFound: 404, drover.KindForbidden: 403, drover.KindInternal: 500} {
+			b := letIn(t, &fake{err: drover.Errorf(kind, "so it is")}, drover.RoleView)
+			if code, text, _ := b.get("/jobs/17"); code != want || !strings.Contains(text, "so it is") {
+				t.Errorf("%s: %d %s", kind, code, text)
+			}
+		}
+	})
+}
+
+// broken is a reader that fails.
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, errors.New("gone") }
+func (broken) Close() error             { return nil }
+
+func TestAPartIsNotTakenForTheWhole(t *testing.T) {
+	svc := &fake{logs: func(drover.LogRequest) io.ReadCloser {
+		return struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(strings.NewReader("the beginning"), broken{}), broken{}}
+	}}
+	b := letIn(t, svc, drover.RoleView)
+	r, _ := http.NewRequestWithContext(t.Context(), "GET", b.url+"/jobs/17.3/logs/raw", nil)
+	answer, err := b.Do(r)
+	if err == nil {
+		_, err = io.ReadAll(answer.Body)
+		answer.Body.Close()
+	}
+	if err == nil {
+		t.Error("it looks whole")
+	}
+}

@@ -1,0 +1,178 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"strings"
+	"time"
+
+	"drover"
+)
+
+// WhatIf asks what an edited configuration would have done with what was recorded, or with a trace of somebody's own.
+type WhatIf struct {
+	Configuration string
+	Since         time.Time
+	TraceName     string    // empty: what was recorded since Since
+	Trace         io.Reader // of that name
+}
+
+// Comparison is what came of it, beside what really happened and what the configuration in use would have done.
+type Comparison struct {
+	Columns []string
+	Rows    []ComparisonRow
+	Panels  []Panel
+	Notes   []string
+}
+
+// ComparisonRow is a figure of each column.
+type ComparisonRow struct {
+	Name   string
+	Values []string
+}
+
+// Panel is a chart over time, with a line for each column.
+type Panel struct {
+	Title string
+	Lines [][]Point
+}
+
+// Point is a value at a time.
+type Point struct {
+	At    time.Time
+	Value float64
+}
+
+// Simulator tries configurations.
+type Simulator interface {
+	// Configuration is the text of the one in use.
+	Configuration() (string, error)
+
+	// WhatIf simulates, asking the service for what was recorded. KindInvalid: the configuration or the trace is not good.
+	WhatIf(ctx context.Context, svc drover.Service, ask WhatIf) (*Comparison, error)
+}
+
+// What trying may take.
+const (
+	tryTime   = 2 * time.Minute
+	maxUpload = 64 << 20
+	maxConfig = 1 << 20
+)
+
+// whatIfPage is the form, and what came of it.
+type whatIfPage struct {
+	Text    string
+	Since   string
+	Sinces  []string
+	Result  *Comparison
+	Charts  []drawing
+	Problem *drover.Error
+	Took    time.Duration
+}
+
+var tries = []string{"24h", "7d", "30d"}
+
+// whatIf shows the form with the configuration in use.
+func (h *Handler) whatIf(_ context.Context, r *request) (any, error) {
+	if err := r.needs(drover.RoleAdmin); err != nil {
+		return nil, err
+	}
+	text, err := h.cfg.Simulator.Configuration()
+	return whatIfPage{Text: text, Since: tries[0], Sinces: tries}, err
+}
+
+// needs refuses a reader without a role.
+func (r *request) needs(role drover.Role) error {
+	if r.may(role) {
+		return nil
+	}
+	return drover.Errorf(drover.KindForbidden, "this needs the role %s, and you have %s", role, r.who.Role)
+}
+
+// tryIt simulates what the form says, one at a time, and shows what came of it below the form.
+func (h *Handler) tryIt(w http.ResponseWriter, r *request) error {
+	if err := r.needs(drover.RoleAdmin); err != nil {
+		return err
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxUpload)
+	if err := r.ParseMultipartForm(maxConfig); err != nil {
+		return drover.Errorf(drover.KindInvalid, "the form cannot be read: %v", err)
+	}
+	defer r.MultipartForm.RemoveAll()
+	p := whatIfPage{Text: strings.ReplaceAll(r.PostFormValue("configuration"), "\r\n", "\n"), Since: r.PostFormValue("since"), Sinces: tries}
+	began := time.Now()
+	result, err := h.compare(r, p)
+	if p.Took = time.Since(began).Round(10 * time.Millisecond); err != nil {
+		p.Problem = drover.AsError(err, drover.KindInvalid)
+		w.WriteHeader(p.Problem.Kind.HTTPStatus())
+	} else {
+		p.Result, p.Charts = result, drawings(result.Panels)
+	}
+	page := h.pages["/whatif"]
+	return page.whole(w, h.frame(r, page, p))
+}
+
+func (h *Handler) compare(r *request, p whatIfPage) (*Comparison, error) {
+	select {
+	case h.trying <- struct{}{}:
+		defer func() { <-h.trying }()
+	default:
+		return nil, drover.Errorf(drover.KindRateLimit, "another configuration is being tried at this moment").WithHint("try again when that is done")
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), tryTime)
+	defer cancel()
+	since, _ := stretchOf(p.Since, r.now)
+	ask := WhatIf{Configuration: p.Text, Since: since}
+	if file, head, err := r.FormFile("trace"); err == nil {
+		defer file.Close()
+		ask.Trace, ask.TraceName = file, name(head)
+	}
+	return h.cfg.Simulator.WhatIf(ctx, r.svc, ask)
+}
+
+// name is that of a file which was sent.
+func name(head *multipart.FileHeader) string { return drover.Sanitize(head.Filename) }
+
+// drawing is a panel as it is drawn: in a box of a thousand by a hundred.
+type drawing struct {
+	Title string
+	Top   string
+	From  string
+	To    string
+	Lines []string // of points
+}
+
+func drawings(panels []Panel) (all []drawing) {
+	for _, p := range panels {
+		all = append(all, draw(p))
+	}
+	return all
+}
+
+func draw(p Panel) drawing {
+	var a axis
+	top := 0.0
+	for _, line := range p.Lines {
+		for _, at := range line {
+			if a.from.IsZero() || at.At.Before(a.from) {
+				a.from = at.At
+			}
+			if at.At.After(a.to) {
+				a.to = at.At
+			}
+			top = max(top, at.Value)
+		}
+	}
+	d := drawing{Title: p.Title, Top: fmt.Sprintf("%.4g", top), From: a.from.UTC().Format("Jan 2 15:04"), To: a.to.UTC().Format("Jan 2 15:04")}
+	for _, line := range p.Lines {
+		var b strings.Builder
+		for _, at := range line {
+			fmt.Fprintf(&b, "%.1f,%.1f ", a.place(at.At), 99-98*at.Value/max(top, 1e-9))
+		}
+		d.Lines = append(d.Lines, b.String())
+	}
+	return d
+}

@@ -1,0 +1,154 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"drover"
+)
+
+// functions are what templates write values with.
+var functions = template.FuncMap{
+	"usd": usd, "count": count, "took": took, "ago": ago, "clock": clock, "until": until, "percent": percent, "plural": plural,
+	"bytes": func(b drover.Bytes) string { return b.Rounded() }, "vcpus": func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) },
+	"word":    func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
+	"command": command, "path": url.PathEscape, "std": func(t drover.Time) time.Time { return t.Std() }, "iso": iso, "spent": spent,
+	"now": time.Now, "in": func(counts map[drover.JobState]int, state string) int { return counts[drover.JobState(state)] }, "at": func(t *time.Time) time.Time { return *t },
+	"gib": func(b drover.Bytes) string { return strconv.FormatFloat(float64(b)/float64(drover.GiB), 'f', -1, 64) },
+}
+
+// usd is an amount as people read it: to the cent or, of what is less than a dime, to a hundredth of one.
+func usd(v float64) string {
+	switch {
+	case v == 0:
+		return "$0"
+	case v < 0.0001:
+		return "<$0.0001"
+	case v < 0.1:
+		return "$" + strconv.FormatFloat(v, 'f', 4, 64)
+	}
+	whole, cents, _ := strings.Cut(strconv.FormatFloat(v, 'f', 2, 64), ".")
+	return "$" + grouped(whole) + "." + cents
+}
+
+// count is a number with its thousands apart.
+func count(n any) string { return grouped(fmt.Sprint(n)) }
+
+func grouped(digits string) string {
+	if len(digits) <= 3 {
+		return digits
+	}
+	return grouped(digits[:len(digits)-3]) + "," + digits[len(digits)-3:]
+}
+
+func plural(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return count(n) + " " + one + "s"
+}
+
+// took is a duration in its two largest units.
+func took(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "–"
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm %02ds", d/time.Minute, d%time.Minute/time.Second)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh %02dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%dd %dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+}
+
+// spent is for how long something has gone on, or did; it is rounded while it goes on, so that a page does not change each second for it alone.
+func spent(from time.Time, to *time.Time, now time.Time) string {
+	if to != nil {
+		return took(to.Sub(from).Round(100 * time.Millisecond))
+	}
+	return took(rough(now.Sub(from)))
+}
+
+func rough(d time.Duration) time.Duration {
+	switch {
+	case d < 10*time.Second:
+		return d.Truncate(time.Second)
+	case d < time.Minute:
+		return d.Truncate(5 * time.Second)
+	}
+	return d.Truncate(time.Minute)
+}
+
+// ago is how long ago something was.
+func ago(t, now time.Time) string {
+	switch d := now.Sub(t); {
+	case d < 10*time.Second:
+		return "just now"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds ago", d.Truncate(10*time.Second)/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm ago", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh ago", d/time.Hour)
+	default:
+		return fmt.Sprintf("%dd ago", d/(24*time.Hour))
+	}
+}
+
+// until is when something will change; empty if that is not known.
+func until(t drover.Time, now time.Time) string {
+	switch d := t.Std().Sub(now); {
+	case t == 0:
+		return ""
+	case d <= 0:
+		return "now"
+	default:
+		return "in " + took(max(rough(d), time.Second))
+	}
+}
+
+// clock is a time of today, or else a date.
+func clock(t, now time.Time) string {
+	if t.UTC().YearDay() == now.UTC().YearDay() && t.Year() == now.Year() {
+		return t.UTC().Format("15:04:05")
+	}
+	return t.UTC().Format("Jan 2 15:04")
+}
+
+func iso(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// percent is a part of a whole, at most all of it.
+func percent(part, whole float64) float64 {
+	if whole <= 0 {
+		return 0
+	}
+	return math.Round(min(1, part/whole)*1000) / 10
+}
+
+// command is a command line that a shell would take for the same.
+func command(words []string) string {
+	var b strings.Builder
+	for i, w := range words {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		if w == "" || strings.ContainsAny(w, " \t\n\"'$\\|&;<>(){}*?!`~#") {
+			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+		b.WriteString(w)
+	}
+	return drover.SanitizeLines(b.String())
+}
+
+// byCount sorts by number, the most first, then by name.
+func byCount(an, bn int, a, b string) int { return cmp.Or(cmp.Compare(bn, an), cmp.Compare(a, b)) }
