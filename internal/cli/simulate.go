@@ -56,7 +56,7 @@ them, what is modelled and what is not.`,
 	}
 	flags, models := cmd.Flags(), simulate.DefaultModels
 	flags.StringSliceVar(&f.compare, "compare", nil, "show these configurations side by side: `a.yaml,b.yaml`")
-	flags.StringSliceVar(&f.policies, "policy", []string{string(simulate.Drover)}, "who decides: `drover`, or what older systems do: one-per-job, first-fit")
+	flags.StringSliceVar(&f.policies, "policy", []string{string(simulate.Drover)}, "who decides: `drover`, or what older systems do: one-per-job, reuse, first-fit")
 	a.addCatalogue(flags)
 	flags.StringVar(&f.memory, "memory-per-vcpu", "2Gi", "how much `memory` a job needs for each vCPU, if the trace does not say")
 	flags.StringVar(&f.spot, "spot", "", "`prefer`, require or never, for every job")
@@ -68,7 +68,7 @@ them, what is modelled and what is not.`,
 	flags.StringVar(&f.expected, "expected", string(simulate.ExpectNothing), "how long jobs are said to be likely to run: `none`, requested as the trace says, or actual as they ran")
 	complete(cmd, "expected", completeWords("none", "requested", "actual"))
 	complete(cmd, "spot", completeWords("prefer", "require", "never"))
-	complete(cmd, "policy", completeWords("drover", "one-per-job", "first-fit"))
+	complete(cmd, "policy", completeWords("drover", "one-per-job", "reuse", "first-fit"))
 	return cmd
 }
 
@@ -122,7 +122,7 @@ func (f simulateFlags) check() (m simulate.Models, policies []simulate.Policy, e
 	for _, name := range f.policies {
 		p := simulate.Policy(name)
 		if !slices.Contains(simulate.Policies, p) {
-			return m, nil, drover.Errorf(drover.KindInvalid, "--policy %s is not known", name).WithHint("write drover, one-per-job or first-fit, or several with commas")
+			return m, nil, drover.Errorf(drover.KindInvalid, "--policy %s is not known", name).WithHint("write drover, one-per-job, reuse or first-fit, or several with commas")
 		}
 		if !slices.Contains(policies, p) {
 			policies = append(policies, p)
