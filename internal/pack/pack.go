@@ -17,7 +17,7 @@ import (
 )
 
 // Solve answers the problem.
-func Solve(p drover.Problem) drover.Plan { return withVolumes(p) }
+func Solve(p drover.Problem) drover.Plan { return evened(p) }
 
 // answer is an answer by the prices of the offerings alone.
 func answer(p drover.Problem) drover.Plan {
