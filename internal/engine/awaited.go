@@ -52,7 +52,7 @@ func (e *Engine) awaitsEnds(g *group, count int, taken map[*Attempt]bool) (n int
 	if len(e.ends) == 0 || len(g.Jobs) == 0 || g.Key.Gang > 0 || g.Unschedulable || e.s.Closing {
 		return 0
 	}
-	left := g.Jobs[0].Since.Add(e.bootTimes().usual).Sub(e.s.Now)
+	left := g.Jobs[0].Since.Add(e.bootTimes().quickest).Sub(e.s.Now)
 	anew, known := e.costAlone(g)
 	if left <= 0 || !known {
 		return 0

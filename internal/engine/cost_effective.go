@@ -64,9 +64,9 @@ func (e *Engine) costAlone(g *group) (cost drover.Money, known bool) {
 func (e *Engine) costElsewhere(g *group) (cost drover.Money, known bool) {
 	price := e.alone(g.Key.Shape)
 	if in := e.boundTo(g); in != nil && g.unbound() == 0 {
-		rest, paid := max(0, e.bootTimes().usual-e.s.Now.Sub(in.Asked)), time.Duration(0)
+		rest, paid := max(0, e.bootTimes().quickest-e.s.Now.Sub(in.Asked)), time.Duration(0)
 		if in.Begun {
-			paid = max(0, e.limits(in.Cloud).Billing.Least-e.s.Now.Sub(in.Asked))
+			paid = e.limits(in.Cloud).Billing.PaidUntil(in.Asked, e.s.Now).Sub(e.s.Now)
 		}
 		return price.For(max(0, e.runsOf(g).Mean()+rest-paid)), price > 0
 	}
