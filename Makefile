@@ -16,6 +16,7 @@ CHAOS_TIME ?= 3m
 CHAOS_SEEDS ?= 3
 SEED       ?= 0
 PLATFORMS  ?=
+STREAMS    ?=
 
 # Everything is compiled as go run compiles it, so that nothing is compiled twice. Runners are static, since they go to any Linux.
 # What is released is static as well, holds no path of this host, and is the same for the same source and version.
@@ -30,7 +31,7 @@ RECORD_WORLD = $(1) -test.run '^TestRecordAWorld$$' -record $(2)
 REPLAY_WORLD = go test -count=1 ./internal/sim -run TestAWorldRecordedOnAnotherArchitecture -replay
 
 .DEFAULT_GOAL := help
-.PHONY: help build man test lint race simtest mutants replay-arch recordings e2e e2e-qemu e2e-openstack chaos chaos-cloud containers bench bench-fleet bench-pack fuzz check-all dist packages install clean
+.PHONY: help build man test lint race simtest mutants replay-arch recordings e2e e2e-qemu e2e-openstack chaos chaos-cloud containers bench bench-fleet bench-pack bench-streams fuzz check-all dist packages install clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -121,6 +122,9 @@ bench-fleet: ## measure dispatching to a hundred instances within one process, b
 
 bench-pack: ## measure plans of inputs that others were measured with (PEERS=folder of the jobs and types, DATA=folder of EC2's types)
 	go test -count=1 ./internal/pack -run '^TestFigures$$' -v -args -figures $(if $(PEERS),-peers $(abspath $(PEERS))) $(if $(DATA),-data $(abspath $(DATA)))
+
+bench-streams: ## simulate streams of jobs under each policy (STREAMS=flags of the test: -seeds 5 -jobs 4000 -kinds dense -sharing user)
+	go test -count=1 ./internal/simulate -run '^TestStreams$$' -timeout 2h -v -args -streams $(STREAMS)
 
 fuzz: ## fuzz each target for a while (FUZZTIME=how long)
 	@for package in $$(go list ./...); do \

@@ -111,9 +111,10 @@ var layers = map[string]layer{
 		does: "watches what a cloud tells an instance: that it will be taken back",
 		ours: []string{".", "internal/sleep"},
 	},
+	"internal/runtimes": {does: "how long jobs take: learned, and what follows for an instance that has them; pure"},
 	"internal/pack": {
 		does: "the solver: which offerings hold these jobs for the least money; pure",
-		ours: []string{"."},
+		ours: []string{".", "internal/runtimes"},
 	},
 	"internal/ledger": {
 		does: "what an instance's bill was for; pure",
@@ -137,7 +138,7 @@ var layers = map[string]layer{
 	},
 	"internal/engine": {
 		does: "the decisions: lifecycle, placing, planning, backoff, explanations; pure",
-		ours: []string{".", "internal/engine/budget", "internal/engine/market", "internal/engine/queue", "internal/engine/timers", "internal/ledger"},
+		ours: []string{".", "internal/engine/budget", "internal/engine/market", "internal/engine/queue", "internal/engine/timers", "internal/ledger", "internal/runtimes"},
 	},
 	"internal/loop": {
 		does: "event → decision → commit → release, with store and outside handed in",

@@ -146,7 +146,7 @@ func (d Demand) Affords(o Offering) bool {
 
 // Problem asks which instances to rent for work that has no place. It is a value: its answer depends on nothing else.
 //
-// What is to be least is the cost of the work: for each instance its price for as long as it boots and its longest job is expected to take,
+// What is to be least is the cost of the work: for each instance its price for as long as it boots and the longest of its jobs is expected to take,
 // an hour where that is not known, and what each instance costs beside its price.
 type Problem struct {
 	ID        int64         `json:"id"`
@@ -179,6 +179,7 @@ type Demand struct {
 	Shape   Shape         `json:"shape"`
 	Count   int           `json:"count"`
 	Time    time.Duration `json:"time,omitempty"`    // how long one is expected to take; 0: not known
+	Spread  int64         `json:"spread,omitempty"`  // how uncertain that is: the standard deviation of its logarithm to the base of 2, in 1024ths; 0: they take as long
 	Dearest Money         `json:"dearest,omitempty"` // the most that what they run on may cost an hour; 0: anything
 	VCPU    Money         `json:"vcpu,omitempty"`    // and the most of each of its vCPUs
 }

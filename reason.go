@@ -15,6 +15,7 @@ const (
 	ReasonDependency = "dependency"  // waits for other jobs of its batch
 	ReasonBooting    = "booting"     // instances for it are on their way
 	ReasonGrowing    = "growing"     // the volume of an instance is made larger for what waits
+	ReasonEnding     = "ending"      // room for it is likely to be there before another instance would be
 	ReasonPlanning   = "planning"    // the choice of instances is being made
 	ReasonCatalogue  = "catalogue"   // the types and prices of a cloud are not known yet
 	ReasonCapacity   = "capacity"    // what would hold it is full, and nothing more may be created

@@ -63,7 +63,7 @@ them, what is modelled and what is not. With --recorded it is what a controller 
 	}
 	flags, models := cmd.Flags(), simulate.DefaultModels
 	flags.StringSliceVar(&f.compare, "compare", nil, "show these configurations side by side: `a.yaml,b.yaml`")
-	flags.StringSliceVar(&f.policies, "policy", []string{string(simulate.Drover)}, "who decides: `drover`, or what older systems do: one-per-job, first-fit")
+	flags.StringSliceVar(&f.policies, "policy", []string{string(simulate.Drover)}, "who decides: `drover`, or what older systems do: one-per-job, reuse, first-fit")
 	a.addCatalogue(flags)
 	flags.StringVar(&f.memory, "memory-per-vcpu", "2Gi", "how much `memory` a job needs for each vCPU, if the trace does not say")
 	flags.StringVar(&f.spot, "spot", "", "`prefer`, require or never, for every job")
@@ -76,7 +76,7 @@ them, what is modelled and what is not. With --recorded it is what a controller 
 	flags.StringVar(&f.recorded, "recorded", "", "simulate what the controller has on record since `when`: a date, a time, or how long ago (7d)")
 	complete(cmd, "expected", completeWords("none", "requested", "actual"))
 	complete(cmd, "spot", completeWords("prefer", "require", "never"))
-	complete(cmd, "policy", completeWords("drover", "one-per-job", "first-fit"))
+	complete(cmd, "policy", completeWords("drover", "one-per-job", "reuse", "first-fit"))
 	return cmd
 }
 
@@ -129,7 +129,7 @@ func (f simulateFlags) check() (m simulate.Models, policies []simulate.Policy, e
 	for _, name := range f.policies {
 		p := simulate.Policy(name)
 		if !slices.Contains(simulate.Policies, p) {
-			return m, nil, drover.Errorf(drover.KindInvalid, "--policy %s is not known", name).WithHint("write drover, one-per-job or first-fit, or several with commas")
+			return m, nil, drover.Errorf(drover.KindInvalid, "--policy %s is not known", name).WithHint("write drover, one-per-job, reuse or first-fit, or several with commas")
 		}
 		if !slices.Contains(policies, p) {
 			policies = append(policies, p)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/runtimes"
 )
 
 // addAttempt takes in a live attempt of a State.
@@ -13,6 +14,9 @@ func (e *Engine) addAttempt(a *Attempt) {
 	in := e.instance(a.Instance)
 	if in == nil || e.job(a.ID.Job.Number) == nil {
 		return
+	}
+	if a.Likely == (runtimes.Dist{}) {
+		a.Likely = e.likely(e.job(a.ID.Job.Number))
 	}
 	e.load(in, a)
 }
@@ -24,6 +28,7 @@ func (e *Engine) load(in *instance, a *Attempt) {
 	in.load = slices.Insert(in.load, at, a)
 	e.countMix(in, a, 1)
 	e.occupy(in, a)
+	e.expectEnd(a)
 }
 
 // need is what an attempt takes of its instance: everything while its command may run, afterwards only its disk.
@@ -56,6 +61,7 @@ func (e *Engine) beginElement(j *Job, index int, in *instance) {
 // admit puts a new attempt of an element that has left its queue on an instance, and writes that down.
 func (e *Engine) admit(in *instance, j *Job, a *Attempt) {
 	e.belong(in, j.User)
+	a.Likely = e.likely(j)
 	el := j.Element(a.ID.Job.Index)
 	el.Number = a.ID.Number
 	e.load(in, a)
@@ -201,6 +207,7 @@ func (e *Engine) exited(b Exited) {
 	}
 	a.State, a.Exit, a.Ended = drover.AttemptCollecting, &exit, e.ended(a, exit)
 	e.occupy(in, a)
+	e.tookTime(a)
 	a.Effect, a.Fails, a.Retry = 0, 0, 0
 	e.writeAttempt(a, drover.Reason{})
 	e.collect(a)

@@ -19,6 +19,8 @@ import (
 type bootTimes struct {
 	usual time.Duration
 	other []drover.Boot // by cloud, those of a whole cloud first
+
+	quickest time.Duration // the quickest cloud's boot alone; 0: none was seen
 }
 
 const (
@@ -39,6 +41,7 @@ func (e *Engine) seenBoots() (b bootTimes) {
 		}
 		clouds, b.other = append(clouds, drover.Boot{Cloud: c.Name, Time: usual}), append(b.other, types...)
 	}
+	b.quickest = quickest
 	for i := range clouds {
 		clouds[i].Time = cmp.Or(clouds[i].Time, quickest)
 	}

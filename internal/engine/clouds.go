@@ -379,6 +379,9 @@ func (e *Engine) nextWake() drover.Time {
 		}
 	}
 	at = sooner(at, e.market.Next(e.billBegan))
+	if e.await > e.s.Now {
+		at = sooner(at, e.await)
+	}
 	for _, g := range e.groups {
 		at = sooner(at, e.blockedDeadline(g))
 		if retry := g.retryAt(); retry > e.s.Now {

@@ -1,38 +1,119 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"drover"
+	"drover/internal/runtimes"
 )
 
-// An instance that is used already is not given work that keeps it for far more than another would cost. Nothing is known of how long jobs
-// will take, so each is taken to last as long as any other: then an instance with n of them is kept for a share of 1/n longer by one of them,
-// and that share of its price is what the job costs there. Elsewhere it costs the price of the cheapest offering that holds it alone, and a
-// boot besides: a sixty-fourth of the hour that it is taken to last. What has just booted takes whatever it holds and has no other instance on its way: it was
-// rented for it. What has one is not let in for being there sooner, else what comes first takes the largest that comes, and for that one's
-// work another is rented; but a gang takes it as long as it is new, since the last of its instances may boot long after the first. Nor is it bound to what boots for others, or did before they found another place.
+// Every act has one price: the dollars that it is expected to cost until the instances concerned are gone. A job on an instance that is there costs that one's price
+// for as long as it then lives longer, which is nothing where others keep it longer anyway. One that an instance is rented for costs the cheapest offering that holds it
+// alone, from its boot to the job's end. A job for which an instance is on its way already is not let in elsewhere for being there sooner: what is paid of that one's
+// boot would be in vain. What has just booted takes what it was rented for; and a gang takes it as long as it is new, since the last of its instances may boot long
+// after the first.
 
 // costEffective reports whether the group's next job is worth its place on the instance: always, if nothing else may be had for it.
 func (e *Engine) costEffective(g *group, in *instance) bool {
-	if e.anywhere(g, in) || e.fresh(in) && g.unbound() > 0 || g.Key.Gang > 0 && !in.Used {
+	if e.anywhere(g, in) || e.fresh(in) && in.rentedFor(g) && g.unbound() > 0 || g.Key.Gang > 0 && !in.Used {
 		return true
 	}
-	jobs := in.seated + in.free.Times(g.Key.Shape.Need, in.atOnce(max(1, g.Queued)))
-	for _, a := range in.load {
-		if a.State != drover.AttemptCollecting {
-			jobs++
-		}
+	elsewhere, known := e.costElsewhere(g)
+	if !known || e.costOn(g, in)+e.keptForOthers(g, in) <= elsewhere {
+		return true
 	}
-	return e.shared(g, in, jobs)
+	n := in.free.Times(g.Key.Shape.Need, in.atOnce(g.unbound()))
+	return n > 1 && e.payTogether(g, in, n, in.Price)
+}
+
+// keptForOthers is what it is worth not to have an instance taken by work for which a cheaper one would do: others may be about to come that spare a boot there.
+func (e *Engine) keptForOthers(g *group, in *instance) drover.Money {
+	if alone := e.alone(g.Key.Shape); in.Price > alone+alone/64 {
+		return in.Price.For(e.bootTimes().usual / 2)
+	}
+	return 0
 }
 
 // worthWaiting reports whether n of the group's jobs are worth their place on an instance that is on its way for others.
 func (e *Engine) worthWaiting(g *group, in *instance, n int) bool {
-	for _, b := range in.Bound {
-		n += b.Count
+	return e.anywhere(g, in) || e.payTogether(g, in, n, in.Price)
+}
+
+// payTogether reports whether n of the group's jobs cost no more on an instance with such a price than each on one of its own.
+func (e *Engine) payTogether(g *group, in *instance, n int, price drover.Money) bool {
+	anew, known := e.costAlone(g)
+	left, last := e.leftOf(in), runtimes.LongestOf(e.runsOf(g), n)
+	return !known || price.For(runtimes.Beyond(&last, &left)) <= anew*drover.Money(n)
+}
+
+// costOn is what the group's next job is expected to cost on an instance.
+func (e *Engine) costOn(g *group, in *instance) drover.Money {
+	runs, left := e.runsOf(g).Left(0), e.leftOf(in)
+	return in.Price.For(runtimes.Beyond(&runs, &left))
+}
+
+// costAlone is what the group's next job is expected to cost on an instance of its own; not known if none can be had.
+func (e *Engine) costAlone(g *group) (cost drover.Money, known bool) {
+	price := e.alone(g.Key.Shape)
+	return price.For(e.bootTimes().usual + e.runsOf(g).Mean()), price > 0
+}
+
+// costElsewhere is what the group's next job is expected to cost if it is not placed now: on an instance of its own or, if one is on its way for it, what is still to be
+// paid for that beyond what is paid in any case.
+func (e *Engine) costElsewhere(g *group) (cost drover.Money, known bool) {
+	price := e.alone(g.Key.Shape)
+	if in := e.boundTo(g); in != nil && g.unbound() == 0 {
+		rest, paid := max(0, e.bootTimes().quickest-e.s.Now.Sub(in.Asked)), time.Duration(0)
+		if in.Begun {
+			paid = e.limits(in.Cloud).Billing.PaidUntil(in.Asked, e.s.Now).Sub(e.s.Now)
+		}
+		return price.For(max(0, e.runsOf(g).Mean()+rest-paid)), price > 0
 	}
-	return e.anywhere(g, in) || e.shared(g, in, n)
+	return e.costAlone(g)
+}
+
+// boundTo is the youngest of the instances on their way to which jobs of the group are bound, if it is among the last.
+func (e *Engine) boundTo(g *group) *instance {
+	bound := e.fleetIndex.bound
+	for _, in := range slices.Backward(bound[max(0, len(bound)-boundReach):]) {
+		if slices.ContainsFunc(in.Bound, func(b Binding) bool { return b.Group == g.Key }) {
+			return in
+		}
+	}
+	return nil
+}
+
+const boundReach = 64
+
+// runsOf is how long the group's next job is likely to run.
+func (e *Engine) runsOf(g *group) runtimes.Dist {
+	if len(g.Jobs) == 0 {
+		return e.likely(&Job{User: g.Key.User, Expected: g.Key.Expected})
+	}
+	return e.likely(g.Jobs[0])
+}
+
+// loadMost is how many jobs of an instance are looked at for how long it has work.
+const loadMost = 16
+
+// leftOf is how much longer an instance is likely to have work, or is paid in any case.
+func (e *Engine) leftOf(in *instance) (left runtimes.Points) {
+	if in.Created != 0 && in.Ready != 0 {
+		left = runtimes.At(e.paidUntil(in, e.s.Now).Sub(e.s.Now))
+	}
+	for _, a := range in.load[:min(len(in.load), loadMost)] {
+		if a.State == drover.AttemptCollecting {
+			continue
+		}
+		one := a.Likely.Left(e.s.Now.Sub(a.Started))
+		left = runtimes.Longest(&left, &one)
+	}
+	for _, b := range in.Bound[:min(len(in.Bound), loadMost)] {
+		one := runtimes.LongestOf(e.runsOf(e.group(b.Group)), b.Count)
+		left = runtimes.Longest(&left, &one)
+	}
+	return left
 }
 
 // anywhere reports whether the group's next job is to take what there is.
@@ -40,14 +121,15 @@ func (e *Engine) anywhere(g *group, in *instance) bool {
 	return g.Unschedulable || e.s.Closing || g.OnDemand > 0 && in.Market == drover.OnDemand
 }
 
-// shared reports whether a job's share of an instance that runs so many, it among them, costs little more than the cheapest for it alone.
-func (e *Engine) shared(g *group, in *instance, jobs int) bool {
-	alone := e.alone(g.Key.Shape)
-	return alone == 0 || in.Price <= alone || in.Price/drover.Money(max(1, jobs)) <= alone+alone/64
+// rentedFor reports whether the instance was rented for jobs of the group.
+func (in *instance) rentedFor(g *group) bool {
+	return slices.ContainsFunc(in.For, func(b Binding) bool { return b.Group == g.Key })
 }
 
-// fresh reports whether an instance has become ready just now, and nothing has begun on it.
-func (e *Engine) fresh(in *instance) bool { return !in.Used && in.IdleSince == e.s.Now }
+// fresh reports whether an instance has become ready, or has been made to fit what waits, just now, and nothing runs on it since before that.
+func (e *Engine) fresh(in *instance) bool {
+	return !in.Used && (in.IdleSince == e.s.Now || in.Ready == e.s.Now)
+}
 
 // alone is what an hour costs of what may be rented now and costs least for one job of the shape, its boot, its volume and half a billing period included; 0 if nothing holds it.
 func (e *Engine) alone(s drover.Shape) (least drover.Money) {

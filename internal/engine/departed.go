@@ -60,14 +60,18 @@ func (e *Engine) departed(cloud, id string) int {
 // are waited for.
 func (e *Engine) reviveListed(c *Cloud) {
 	lag := e.limits(c.Name).ListLag
-	for _, d := range slices.Clone(e.s.Departed) {
+	var ready []*Departed // seldom any of the many
+	for _, d := range e.s.Departed {
 		switch {
 		case d.Shown == nil || d.Instance.Cloud != c.Name:
 		case c.Good >= d.At.Add(lag):
-			e.revive(c, d)
+			ready = append(ready, d)
 		default:
 			e.lookAt(c, d.At.Add(lag))
 		}
+	}
+	for _, d := range ready {
+		e.revive(c, d)
 	}
 }
 

@@ -59,9 +59,11 @@ type Engine struct {
 	queue   *queue.Queue
 	ledger  *budget.Ledger
 	market  *market.Market
-	stock   *inventory // nil until a decision needs one
-	yield   bool       // something is stuck, or has fallen idle
-	rates   bool       // what instances cost may have changed
+	stock   *inventory   // nil until a decision needs one
+	yield   bool         // something is stuck, or has fallen idle
+	rates   bool         // what instances cost may have changed
+	ends    []awaitedEnd // of attempts, the first first
+	await   drover.Time  // when it is to be looked at again what waits for such an end; 0: nothing does
 }
 
 // instance is an Instance with what follows from the rest of the state.
@@ -135,13 +137,14 @@ func New(s State) (*Engine, error) {
 			e.timers.Set(in.ID, in.Check)
 		}
 		e.replace, e.replan, e.without, e.gaveUp = p.Replace, p.Replan, p.Without, p.GaveUp
-		e.yield, e.refit, e.rates = p.Yield, p.Refit, p.Rates
+		e.yield, e.refit, e.rates, e.await = p.Yield, p.Refit, p.Rates, p.Await
 	} else {
 		e.replace, e.replan = true, true
 	}
 	for _, in := range e.instances {
 		in.Check = 0 // its timer says it from here on
 	}
+	e.s.Stats.Runs = slices.Clone(s.Stats.Runs) // which are changed where they are
 	e.s.Jobs, e.s.Attempts, e.s.Instances, e.s.Clouds, e.s.Groups, e.s.Pending = nil, nil, nil, nil, nil, Pending{}
 	return e, nil
 }
@@ -151,7 +154,7 @@ func (e *Engine) State() State {
 	s := e.s
 	s.Departed = slices.Clone(s.Departed)
 	s.Blocks, s.Interruptions = e.market.State()
-	s.Stats.Boots, s.Stats.Gaps = slices.Clone(s.Stats.Boots), slices.Clone(s.Stats.Gaps)
+	s.Stats.Boots, s.Stats.Gaps, s.Stats.Runs = slices.Clone(s.Stats.Boots), slices.Clone(s.Stats.Gaps), slices.Clone(s.Stats.Runs)
 	for j := range e.queue.All() {
 		c := j.Clone()
 		c.Postponed = nil
@@ -171,7 +174,7 @@ func (e *Engine) State() State {
 		known.Fits = g.fitted == e.fitting
 		s.Groups = append(s.Groups, known)
 	}
-	s.Pending = Pending{e.replace, e.replan, e.without, e.gaveUp, e.yield, e.refit, e.rates, 0}
+	s.Pending = Pending{e.replace, e.replan, e.without, e.gaveUp, e.yield, e.refit, e.rates, 0, e.await}
 	s.Spent, s.Spending, s.Pending.Turn = e.ledger.State()
 	for _, c := range e.clouds {
 		own := *c

@@ -16,6 +16,8 @@ type group struct {
 	narrow int    // how much it asks of an instance beside its size
 	bound  int    // of those and of the coming, for how many an instance is on its way
 
+	awaits int // for how many there is to be room before another instance would have booted, as far as the last plan goes
+
 	fits  []fit // by ID, the instances that have room for one of its jobs now, as far as news was taken in
 	knows bool  // fits is known
 

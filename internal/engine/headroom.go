@@ -50,7 +50,7 @@ func (e *Engine) headroom(offers []drover.Offering) *headroom {
 func (e *Engine) asked(groups []*group, offers []drover.Offering) (demands []drover.Demand, of []*group) {
 	m := e.headroom(offers)
 	for _, g := range groups {
-		d, payable := drover.Demand{Shape: g.Key.Shape, Count: g.wants(), Time: g.Key.Expected}, true
+		d, payable := e.expects(g, drover.Demand{Shape: g.Key.Shape, Count: g.wants() - g.awaits}), true
 		if m != nil {
 			d, payable = m.within(g, d)
 		}

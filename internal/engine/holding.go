@@ -10,8 +10,8 @@ import (
 // How long an idle instance is kept. To keep it costs its price for as long as nothing comes; to boot another when something does costs that one's
 // price for as long as it boots. Which is less is asked of the last few times when work of its kind had ended:
 //
-//   - Of such times too little is known: it is kept for as long as a boot takes. Whatever comes then, that costs at most twice what would have
-//     been best (the ski rental problem's answer).
+//   - Of such times too little is known: one is kept for as long as a boot takes, and what falls idle meanwhile goes. Whatever comes next, that costs at most
+//     twice what would have been best (the ski rental problem's answer).
 //   - Keeping instances for some time would have cost less than booting others, for all those times together: it is kept for that long, a
 //     little more, since no two times are alike.
 //   - Nothing would have: it goes.
@@ -28,6 +28,8 @@ func (e *Engine) holding(in *instance) (hold time.Duration, why string) {
 	another := fmt.Sprintf("another would boot in %v", boot.Mean.Round(time.Second))
 	hold, over, seen := e.pays(in, boot.Mean)
 	switch {
+	case seen < gapsLeast && e.keptFor(in, boot.Mean):
+		hold, why = 0, "too little is known of when work for it comes back, and another is kept for that"
 	case seen < gapsLeast:
 		hold, why = boot.Mean, another
 	case hold == 0:
@@ -37,6 +39,20 @@ func (e *Engine) holding(in *instance) (hold time.Duration, why string) {
 		hold += hold/4 + time.Second
 	}
 	return min(most, max(hold, e.paidFor(in))), why
+}
+
+// keptFor reports whether another that fell idle before the instance, and no longer ago than a boot takes, is kept for work that it can hold.
+func (e *Engine) keptFor(in *instance, boot time.Duration) bool {
+	o := in.offering()
+	for i := range e.s.Stats.Gaps {
+		p := &e.s.Stats.Gaps[i]
+		for _, at := range p.Since {
+			if at < in.IdleSince && in.IdleSince.Sub(at) < boot && p.Shape.Accepts(o) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // pays is the longest for which it pays to keep an instance for any shape of work that it can hold, and how many of how many pauses were

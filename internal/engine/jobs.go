@@ -54,8 +54,8 @@ func (e *Engine) missed(j *Job) {
 func (e *Engine) accept(j Job) *Job {
 	j = j.Clone()
 	j.Since = e.s.Now
-	e.arrived(j.Shape, j.Queued.Count())
 	e.addJob(&j)
+	e.arrived(j.Shape, j.Queued.Count()-e.awaitsNow(&j))
 	e.writeJob(&j)
 	return &j
 }

@@ -109,7 +109,10 @@ type order func(e *Engine, g *group, in, than *instance) bool
 // orders are those by which places are looked for, one after the other as long as what is found cannot be paid: the fullest first; what costs least to keep
 // for a job more; and, since a gang costs less the fewer instances have to be kept for it, the roomiest.
 var orders = [...]order{
-	func(_ *Engine, _ *group, in, than *instance) bool { return in.better(than) },
+	func(e *Engine, g *group, in, than *instance) bool {
+		a, b := e.costOn(g, in), e.costOn(g, than)
+		return a < b || a == b && in.better(than)
+	},
 	func(e *Engine, g *group, in, than *instance) bool {
 		a, b := e.keeping(g, in), e.keeping(g, than)
 		return a < b || a == b && in.better(than)
@@ -235,7 +238,7 @@ func (e *Engine) unbind(in *instance) {
 		in.room = in.room.Plus(b.Group.Shape.Need, b.Count)
 	}
 	if len(in.Bound) > 0 {
-		in.Bound = nil
+		in.For, in.Bound = in.Bound, nil
 		e.changed(in)
 		e.replace, e.replan = true, true
 	}

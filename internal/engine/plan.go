@@ -25,8 +25,16 @@ func (e *Engine) plan() {
 	e.forgetUnmet()
 	e.stretch()
 	var demands []*group
+	e.await = 0
+	ending := map[*Attempt]bool{}
 	for _, g := range e.groups {
-		if left := g.wants(); left > g.Unmet && !g.Deferred {
+		left := g.wants()
+		if g.awaits = 0; left > g.Unmet && !g.Deferred {
+			g.awaits = e.awaitsEnds(g, left, ending)
+		}
+		if left -= g.awaits; g.awaits > 0 && left == 0 {
+			g.wait(e.reason(drover.ReasonEnding, endingText))
+		} else if left > g.Unmet && !g.Deferred {
 			demands = append(demands, g)
 		} else if left == 0 && g.bound > 0 {
 			g.wait(e.reason(drover.ReasonBooting, bootingText))

@@ -441,7 +441,7 @@ func (p *player) effects(f engine.Effect) {
 		p.pending["solve"], p.problem = f.ID, *f.Solve
 		for _, d := range f.Solve.Demands {
 			expected := ""
-			if d.Time > 0 {
+			if d.Time > 0 && d.Time != time.Hour { // which is said of what nothing is known of
 				expected = fmt.Sprint(", expected to take ", d.Time)
 			}
 			p.print("solve %d × %v vCPUs%s, room for %d", d.Count, d.Shape.Need.CPU, expected, f.Solve.Room)

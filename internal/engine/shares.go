@@ -46,6 +46,7 @@ func (e *Engine) occupy(in *instance, a *Attempt) {
 
 func (e *Engine) vacate(in *instance, a *Attempt) {
 	need := e.need(a)
+	e.hasEnded(a)
 	in.free = in.free.Plus(need, 1)
 	in.spare = spare{}
 	e.changed(in)

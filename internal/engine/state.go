@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/runtimes"
 )
 
 // StateVersion is raised when a State of an older version would be misread.
@@ -116,6 +117,8 @@ type Attempt struct {
 	Stop     *drover.Reason      `json:"stop,omitempty"`     // it was told to end
 	Unproven bool                `json:"unproven,omitempty"` // it was started before attempts were given proofs, so none is asked for
 
+	Likely runtimes.Dist `json:"likely,omitzero"` // how long it was likely to run when it began
+
 	// Observed.
 	Effect int64       `json:"effect,omitempty"` // start or collect in flight
 	Fails  int         `json:"fails,omitempty"`  // of that effect, in a row
@@ -173,6 +176,7 @@ type Instance struct {
 type Observed struct {
 	Standby int         `json:"standby,omitempty"` // how many attempts it is kept for that have yet to end elsewhere, or wait for the rest of their gang
 	Gathers bool        `json:"gathers,omitempty"` // the latter
+	For     []Binding   `json:"for,omitempty"`     // what it was rented for, once it is ready
 	Check   drover.Time `json:"check,omitempty"`   // when it is to be looked at next
 	Aged    bool        `json:"aged,omitempty"`    // it is older than any may be
 
@@ -259,7 +263,8 @@ type Pending struct {
 	Refit   bool `json:"refit,omitempty"`   // a group or a type is new
 	Rates   bool `json:"rates,omitempty"`   // what instances cost may have changed
 
-	Turn drover.Time `json:"turn,omitempty"` // when the first of the present windows of budgets ends
+	Turn  drover.Time `json:"turn,omitempty"`  // when the first of the present windows of budgets ends
+	Await drover.Time `json:"await,omitempty"` // when it is to be looked at again what waits for the end of an attempt
 }
 
 // Cloud is what was observed of a cloud since the engine began.

@@ -14,8 +14,9 @@ import (
 
 // Stats are what has been seen, each by its key. They are observed: a store gives those back that it can tell from its records.
 type Stats struct {
-	Boots []Stat `json:"boots,omitempty"` // from an instance's creation to its being ready, by cloud and type
-	Gaps  []Gap  `json:"gaps,omitempty"`  // by shape
+	Boots []Stat    `json:"boots,omitempty"` // from an instance's creation to its being ready, by cloud and type
+	Gaps  []Gap     `json:"gaps,omitempty"`  // by shape
+	Runs  []RunStat `json:"runs,omitempty"`  // how long jobs run, by key
 }
 
 // Stat is how long one thing takes.

@@ -75,7 +75,7 @@ func (e *Engine) stretchFor(g *group, in *instance) {
 func (e *Engine) worthGrowing(g *group, in *instance, n int, price drover.Money) bool {
 	dearer := *in
 	dearer.Price = max(in.Price, price)
-	if !e.anywhere(g, &dearer) && !e.shared(g, &dearer, n) {
+	if !e.anywhere(g, &dearer) && !e.payTogether(g, in, n, dearer.Price) {
 		return false
 	}
 	claim := e.claim(&dearer)

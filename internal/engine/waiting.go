@@ -13,6 +13,7 @@ const maxKinds = 50
 
 const (
 	bootingText  = "instances for it are on their way"
+	endingText   = "what runs where it fits is likely to end before another instance would have booted"
 	heldText     = "its priority is 0; it starts once drover priority has raised it"
 	planningText = "the instances to rent for it are being chosen, which takes seconds"
 	drainingText = "the controller is about to end and starts nothing any more; the next one goes on"

@@ -17,7 +17,7 @@ import (
 )
 
 // Solve answers the problem.
-func Solve(p drover.Problem) drover.Plan { return withVolumes(p) }
+func Solve(p drover.Problem) drover.Plan { return evened(p) }
 
 // answer is an answer by the prices of the offerings alone.
 func answer(p drover.Problem) drover.Plan {
@@ -33,7 +33,7 @@ func solve(p drover.Problem, rivals int) drover.Plan {
 	m := newModel(p, rivals)
 	best := m.plainly(perJob, &steps)
 	var pr *prices
-	if m.total() > 1 && len(m.kinds) > 0 {
+	if m.total() > 1 && len(m.kinds) > 0 && p.JobsEach != 1 { // else there is nothing to put together
 		pr = m.first(&steps)
 		best = m.cheapestOf(best, pr, &steps)
 	}

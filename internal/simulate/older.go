@@ -16,7 +16,10 @@ import (
 // First fit: a job takes the oldest instance, booting or ready, that has room for it; if there is none, the cheapest offering that holds it is
 // rented. An instance that has been empty for the idle timeout is destroyed.
 //
-// With either, jobs for which nothing more may be rented wait, and are tried again in their order whenever something changes. What is lost
+// Reuse: as one per job, but before an instance is rented a job waits for one of the same offering that is said to be free sooner than another would
+// have booted. Nothing is known of when an instance is free whose job is not said to take any time, or takes longer than was said.
+//
+// With all, jobs for which nothing more may be rented wait, and are tried again in their order whenever something changes. What is lost
 // with an instance that its cloud takes back waits again, first of all; notices are not listened to.
 type older struct {
 	in     Input
@@ -44,7 +47,9 @@ type rented struct {
 	gone     bool      // it takes no jobs any more
 	paid     bool      // its bill has ended
 	jobs     []*placed // in the order in which they came
-	idle     int       // how often it has fallen idle
+	line     []*placed // that begin one after the other once those have ended
+	asked    drover.Time
+	idle     int // how often it has fallen idle
 }
 
 // placed is a job that waits or runs.

@@ -30,6 +30,13 @@ func (o *older) placed(p *placed) bool {
 	if at < 0 {
 		return false
 	}
+	if o.policy == Reuse {
+		if r := o.soonFree(p, o.m.market.offerings[at]); r != nil {
+			r.line = append(r.line, p)
+			o.after(callTime+o.in.Models.Boot, func() { o.tire(p, r) })
+			return true
+		}
+	}
 	r := o.rent(o.m.market.offerings[at])
 	r.user = p.job.User
 	o.put(p, r)
@@ -39,6 +46,51 @@ func (o *older) placed(p *placed) bool {
 // serves reports whether an instance may take a user's job.
 func (o *older) serves(r *rented, p *placed) bool {
 	return o.in.Settings.Lifecycle.Sharing != drover.ShareUser || r.user == p.job.User
+}
+
+// soonFree is the instance of an offering that is said to be free first, if that is before another would have booted.
+func (o *older) soonFree(p *placed, of drover.Offering) (first *rented) {
+	least := o.now.Add(callTime + o.in.Models.Boot)
+	for _, r := range o.fleet {
+		if placeOf(r.offering) != placeOf(of) || !o.serves(r, p) {
+			continue
+		}
+		if at := o.frees(r); at >= o.now && at < least {
+			first, least = r, at
+		}
+	}
+	return first
+}
+
+// frees is when an instance is said to be free, 0 if nobody says so.
+func (o *older) frees(r *rented) (at drover.Time) {
+	if at = r.asked.Add(callTime + o.in.Models.Boot); !r.ready && at < o.now {
+		return 0
+	}
+	for _, p := range slices.Concat(r.jobs, r.line) {
+		takes := o.in.Expected.of(p.job)
+		if takes == 0 {
+			return 0
+		}
+		at = max(at, p.begun).Add(takes)
+	}
+	return at
+}
+
+// tire has a job for which an instance is not free when it was said to be wait no longer.
+func (o *older) tire(p *placed, r *rented) {
+	at := slices.Index(r.line, p)
+	if at < 0 || r.gone {
+		return
+	}
+	r.line = slices.Delete(r.line, at, at+1)
+	if of := o.cheapest(p.shape); of >= 0 && o.room[o.m.market.offerings[of].Cloud] > 0 {
+		r := o.rent(o.m.market.offerings[of])
+		r.user = p.job.User
+		o.put(p, r)
+		return
+	}
+	o.queue.add(p)
 }
 
 // cheapest is the offering that is the cheapest for a job alone, whether or not it may be rented; -1 if none holds it.
@@ -68,7 +120,7 @@ func (o *older) cheapestNow(s drover.Shape, may func(drover.Offering) bool) int 
 
 // rent asks for an instance, which is there when its cloud has answered, and ready when it has booted.
 func (o *older) rent(of drover.Offering) *rented {
-	r := &rented{offering: of, free: of.Type.Resources}
+	r := &rented{offering: of, free: of.Type.Resources, asked: o.now}
 	if r.free.Disk == 0 {
 		r.free.Disk = drover.TiB // its volume is made to measure
 	}
@@ -126,7 +178,13 @@ func (o *older) finish(p *placed, r *rented) {
 	o.m.ended(r.hire, p.shape.Need, p.job.Runtime)
 	r.free = r.free.Plus(p.shape.Need, 1)
 	r.jobs = slices.DeleteFunc(r.jobs, func(q *placed) bool { return q == p })
-	if o.policy == OnePerJob {
+	if len(r.line) > 0 {
+		next := r.line[0]
+		r.line = r.line[1:]
+		o.put(next, r)
+		return
+	}
+	if o.policy != FirstFit {
 		o.destroy(r)
 		return
 	}
@@ -160,6 +218,9 @@ func (o *older) taken(r *rented) {
 			o.m.again(r.hire, p.shape.Need, o.now.Sub(p.begun))
 			p.begun = 0
 		}
+		o.queue.add(p)
+	}
+	for _, p := range r.line {
 		o.queue.add(p)
 	}
 	o.pay(r, true)

@@ -26,11 +26,12 @@ type Policy string
 const (
 	Drover    Policy = "drover"
 	OnePerJob Policy = "one-per-job" // an instance for every job, which goes with it
+	Reuse     Policy = "reuse"       // the same, but a job rather waits for an instance that is free sooner than another boots
 	FirstFit  Policy = "first-fit"   // the oldest instance with room, else one that is the cheapest for the job alone
 )
 
 // Policies are all there are.
-var Policies = []Policy{Drover, OnePerJob, FirstFit}
+var Policies = []Policy{Drover, OnePerJob, Reuse, FirstFit}
 
 // Input is all that a simulation follows from.
 type Input struct {
@@ -102,7 +103,7 @@ func Run(ctx context.Context, in Input, p Policy) (*Result, error) {
 	switch p {
 	case Drover:
 		err = runEngine(ctx, in, m)
-	case OnePerJob, FirstFit:
+	case OnePerJob, Reuse, FirstFit:
 		err = runOlder(ctx, in, p, m)
 	default:
 		err = drover.Errorf(drover.KindInvalid, "policy %s is not known", p).WithHint("the policies are %v", Policies)

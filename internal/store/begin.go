@@ -148,6 +148,9 @@ func load(ctx context.Context, tx *sql.Tx, st *engine.State) error {
 	if st.Stats.Boots, err = boots(ctx, tx); err != nil {
 		return fmt.Errorf("reading how long instances booted: %w", err)
 	}
+	if st.Stats.Runs, err = runs(ctx, tx); err != nil {
+		return fmt.Errorf("reading how long jobs ran: %w", err)
+	}
 	return nil
 }
 
@@ -161,6 +164,19 @@ func boots(ctx context.Context, tx *sql.Tx) (habits []engine.Stat, err error) {
 		return err
 	}, `SELECT cloud, type, created, ready FROM (SELECT * FROM instances ORDER BY id DESC LIMIT 1000)
 		WHERE asked < created AND created < ready ORDER BY ready`)
+}
+
+// runs is how long the jobs ran that ended of late by themselves.
+func runs(ctx context.Context, tx *sql.Tx) (seen []engine.RunStat, err error) {
+	return seen, each(ctx, tx, func(row scanner) error {
+		var j engine.Job
+		var started, ended drover.Time
+		err := row.Scan(&j.User, &j.Name, &j.Expected, &started, &ended)
+		seen = engine.SeeRun(seen, &j, ended.Sub(started), ended)
+		return err
+	}, `SELECT user_name, name, coalesce(spec ->> '$.expected', 0), a.started, a.ended
+		FROM (SELECT * FROM attempts WHERE ended > 0 ORDER BY job DESC, idx DESC, number DESC LIMIT 1000) AS a JOIN jobs ON jobs.number = a.job
+		WHERE a.state = 'succeeded' OR a.reason ->> '$.code' = 'exit' ORDER BY a.ended, a.job, a.idx`)
 }
 
 // readDocument reads a row that is one column of JSON.

@@ -97,6 +97,18 @@ func beginSuite(t *testing.T, openers func(testing.TB) opener) {
 		equal(t, "boots", begun(t, s).Stats.Boots, want)
 	})
 
+	t.Run("tells how long jobs ran that ended by themselves", func(t *testing.T) {
+		s := openers(t)(t)
+		j := submitted(t, s)[0]
+		commit(t, s, engine.Write{Job: &j}, engine.Write{Instance: &engine.Instance{ID: 1, Name: "a", Cloud: "here"}})
+		begin, took := drover.Time(time.Hour), 10*time.Minute
+		for i, state := range []drover.AttemptState{drover.AttemptSucceeded, drover.AttemptLost} {
+			a := engine.Attempt{ID: drover.AttemptID{Job: drover.JobID{Number: j.Number, Index: -1}, Number: i + 1}, Instance: 1, State: state, Started: begin, Ended: begin.Add(took)}
+			commit(t, s, engine.Write{Attempt: &engine.AttemptRow{Attempt: a}})
+		}
+		equal(t, "run times", begun(t, s).Stats.Runs, engine.SeeRun(nil, &j, took, begin.Add(took)))
+	})
+
 	t.Run("counts epochs and keeps the nonce", func(t *testing.T) {
 		open := openers(t)
 		first := begun(t, open(t))

@@ -1,0 +1,56 @@
+package runtimes
+
+import "math/bits"
+
+// Learned is what has been seen of a quantity that is log-normal, such as the run times of a user's jobs. What is new counts for more than what is old.
+type Learned struct {
+	Count int64 `json:"count"` // how often it was seen, up to the memory
+	Mean  int64 `json:"mean"`  // of the logarithm
+	Var   int64 `json:"var"`   // the mean square of its distance from that, in parts of an Octave
+}
+
+// memory is how many were seen at least of which the last counts for less than one in so many.
+const memory = 256
+
+// See is what is known after one more was seen.
+func (l Learned) See(log int64) Learned {
+	l.Count = min(l.Count+1, memory)
+	away := log - l.Mean
+	l.Mean += away / l.Count
+	l.Var += (away*(log-l.Mean)/Octave - l.Var) / l.Count
+	return l
+}
+
+// trust is how many were seen that count for as much as what is known beforehand.
+const trust = 3
+
+// Given is what is known of a part of something else, such as one user's jobs of everybody's: the less was seen of it, the more it is taken to be like the whole.
+func (l Learned) Given(whole Dist) Dist {
+	n, all := l.Count, l.Count+trust
+	if n == 0 {
+		return whole
+	}
+	away := l.Mean - whole.Mu
+	spread := (n*l.Var+trust*variance(whole))/all + trust*(away*away/Octave)/(all*all) // the last since the mean is not known better yet
+	return Dist{whole.Mu + away*n/all, root(spread * Octave)}
+}
+
+func variance(d Dist) int64 { return d.Sigma * d.Sigma / Octave }
+
+// Both is what follows from two independent opinions, each of which counts for as much as it is certain.
+func Both(a, b Dist) Dist {
+	va, vb := max(1, variance(a)), max(1, variance(b))
+	return Dist{(a.Mu*vb + b.Mu*va) / (va + vb), root(va * vb / (va + vb) * Octave)}
+}
+
+// root is the square root.
+func root(x int64) int64 {
+	if x <= 0 {
+		return 0
+	}
+	r := int64(1) << ((bits.Len64(uint64(x)) + 1) / 2)
+	for next := (r + x/r) / 2; next < r; next = (r + x/r) / 2 {
+		r = next
+	}
+	return r
+}

@@ -1,0 +1,199 @@
+package simulate
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+	"drover/internal/trace"
+)
+
+var (
+	streams     = flag.Bool("streams", false, "print what streams of jobs cost under each policy")
+	streamSeeds = flag.Int("seeds", 5, "of each stream")
+	streamFirst = flag.Uint64("first-seed", 101, "of them")
+	streamJobs  = flag.Int("jobs", 4000, "of each stream")
+	streamKinds = flag.String("kinds", "", "only these kinds of streams: a pattern")
+	streamMarkt = flag.String("market", "", "only one: on_demand or spot")
+	streamKnown = flag.String("known", "", "only one: nothing, truth or wrong")
+	streamParts = flag.Bool("parts", false, "say what the money was for")
+	streamIdle  = flag.Duration("idle", time.Minute, "how long instances are kept idle at most")
+	streamTaken = flag.Float64("interrupted", DefaultModels.Interrupted, "the share of spot instances that is taken back within an hour")
+	streamShare = flag.String("sharing", "everyone", "whose jobs an instance takes")
+	dataDir     = flag.String("data", "../pack/testdata", "folder with ec2-us-east-1.csv")
+)
+
+// stream is a kind of stream: jobs that come one by one, or a tenth of the time in bursts of 2 to 40, with so many a day. The run times of a burst differ by
+// up to a share; others are log-normal, half of them below ten minutes.
+type stream struct {
+	name   string
+	bursts float64
+	jitter float64
+	day    int
+	daily  bool
+}
+
+var streamsOf = []stream{
+	{"single", 0, 0.2, 5000, false},
+	{"even", 0.1, 0, 5000, false},
+	{"uneven", 0.1, 0.25, 5000, false},
+	{"wild", 0.1, 0.8, 5000, false},
+	{"daily", 0.1, 0.25, 5000, true},
+	{"dense", 0, 0.2, 50_000, false},
+}
+
+// jobs makes a stream. What is said of each job's run time is log-normal around the truth, wrong by a factor.
+func (s stream) jobs(seed uint64, jobs int, wrong float64) *trace.Trace {
+	dice, slips := rand.New(rand.NewPCG(seed, 11)), rand.New(rand.NewPCG(seed, 12))
+	t := &trace.Trace{Name: s.name}
+	at, rate := 0.0, float64(s.day)/86_400/(1+s.bursts*20)
+	for len(t.Jobs) < jobs {
+		now := rate
+		if s.daily {
+			now *= 1 + 0.8*math.Sin(2*math.Pi*at/86_400)
+		}
+		at += dice.ExpFloat64() / max(now, rate/50)
+		cpu, ratio := []int{1, 1, 1, 2, 2, 4, 4, 8, 16}[dice.IntN(9)], []int{1, 2, 2, 4, 4, 8}[dice.IntN(6)]
+		seconds := min(86_400, math.Exp(math.Log(600)+1.4*dice.NormFloat64()))
+		user, count := fmt.Sprintf("u%d", dice.IntN(12)), 1
+		if dice.Float64() < s.bursts {
+			count = 2 + dice.IntN(39)
+		}
+		for range min(count, jobs-len(t.Jobs)) {
+			took := time.Duration(max(5, seconds*(1+s.jitter*(2*dice.Float64()-1)))) * time.Second
+			t.Jobs = append(t.Jobs, trace.Job{
+				Submit: time.Duration(at) * time.Second, Runtime: took, Expected: logNormal(slips, took, math.Log(wrong)), Count: 1, User: user,
+				Need: drover.Resources{CPU: drover.MilliCPU(1000 * cpu), Memory: drover.Bytes(cpu*ratio) * drover.GiB},
+			})
+		}
+	}
+	return t
+}
+
+// knowledge is what is said of run times.
+var knowledge = []struct {
+	name     string
+	expected Expected
+}{{"nothing", ExpectNothing}, {"truth", AsItWas}, {"wrong by 3", AsRequested}}
+
+// streamInput is a stream on EC2's types, in as many zones.
+func streamInput(tb testing.TB, t *trace.Trace, seed uint64, spot drover.SpotPolicy, zones ...string) Input {
+	list, err := trace.OpenPrices(filepath.Join(*dataDir, "ec2-us-east-1.csv"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	m := DefaultModels
+	m.Seed, m.Interrupted = seed, *streamTaken
+	return Input{
+		Trace: t, Models: m, Offerings: m.Offerings("cloud", zones, list), MemoryPerCPU: 2 * drover.GiB, Spot: spot,
+		Settings: engine.Settings{
+			Clouds: []engine.CloudSettings{{Name: "cloud", MaxCreating: 100, ListInterval: time.Minute, Billing: drover.Billing{Least: LeastBilled}}},
+			Lifecycle: engine.Lifecycle{
+				BootTimeout: 10 * time.Minute, ProbeInterval: 10 * time.Second, ProbeTimeout: 2 * time.Minute, IdleTimeout: *streamIdle,
+				TermTimeout: 2 * time.Minute, ShutdownTimeout: 10 * time.Second,
+			},
+		},
+	}
+}
+
+// compared is what each policy comes to, over some seeds.
+type compared struct {
+	cost, wait map[Policy]float64
+	bound      float64
+}
+
+func compare(tb testing.TB, s stream, seeds, jobs int, spot drover.SpotPolicy, x Expected) compared {
+	c := compared{cost: map[Policy]float64{}, wait: map[Policy]float64{}}
+	for seed := *streamFirst; seed < *streamFirst+uint64(seeds); seed++ {
+		in := streamInput(tb, s.jobs(seed, jobs, 3), seed, spot, "a")
+		in.Expected = x
+		in.Settings.Lifecycle.Sharing = drover.Sharing(*streamShare)
+		for _, p := range Policies {
+			r, err := Run(tb.Context(), in, p)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			if r.Done != r.Jobs {
+				tb.Fatalf("%s, seed %d, %s: %d of %d jobs done", s.name, seed, p, r.Done, r.Jobs)
+			}
+			c.cost[p] += r.Cost
+			if *streamParts {
+				fmt.Printf("    %-12s %+v instances %d\n", p, r.Parts, r.Instances)
+			}
+			c.wait[p] += r.Wait.Mean / float64(seeds)
+			if p == OnePerJob {
+				c.bound += r.Bound
+			}
+		}
+	}
+	return c
+}
+
+// best is the cheapest of the other policies.
+func (c compared) best() float64 {
+	least := math.Inf(1)
+	for _, p := range Policies {
+		if p != Drover {
+			least = min(least, c.cost[p])
+		}
+	}
+	return least
+}
+
+// TestStreams prints the table of make bench-streams.
+func TestStreams(t *testing.T) {
+	if !*streams {
+		t.Skip("run by make bench-streams")
+	}
+	fmt.Printf("%-34s %9s %9s %9s %9s %9s  %7s %7s  %6s %6s %6s\n", "stream", "bound", "first-fit", "one/job", "reuse", "drover", "of best", "of one", "wait", "of one", "reuse")
+	for _, s := range streamsOf {
+		if ok, err := filepath.Match(*streamKinds, s.name); *streamKinds != "" && (!ok || err != nil) {
+			continue
+		}
+		for _, spot := range []drover.SpotPolicy{drover.SpotNever, drover.SpotPrefer} {
+			if market := map[string]drover.SpotPolicy{"on_demand": drover.SpotNever, "spot": drover.SpotPrefer}[*streamMarkt]; market != "" && market != spot {
+				continue
+			}
+			for _, k := range knowledge {
+				if !strings.HasPrefix(k.name, *streamKnown) {
+					continue
+				}
+				c := compare(t, s, *streamSeeds, *streamJobs, spot, k.expected)
+				market := map[drover.SpotPolicy]string{drover.SpotNever: "on demand", drover.SpotPrefer: "spot"}[spot]
+				fmt.Printf("%-34s %9.2f %9.2f %9.2f %9.2f %9.2f  %7.4f %7.4f  %6.2f %+6.2f %+6.2f\n", s.name+", "+market+", "+k.name, c.bound, c.cost[FirstFit], c.cost[OnePerJob],
+					c.cost[Reuse], c.cost[Drover], c.cost[Drover]/c.best(), c.cost[Drover]/c.cost[OnePerJob], c.wait[Drover], c.wait[Drover]-c.wait[OnePerJob], c.wait[Reuse]-c.wait[OnePerJob])
+			}
+		}
+	}
+}
+
+// TestStreamsCostNoMoreThanTheCheapestPolicy is a small part of that table.
+func TestStreamsCostNoMoreThanTheCheapestPolicy(t *testing.T) {
+	for _, s := range streamsOf {
+		if s.name == "even" || s.name == "daily" {
+			continue
+		}
+		jobs := 1000
+		if s.name == "dense" {
+			jobs = 3000 // until it is known that what is said is true
+		}
+		for _, k := range knowledge {
+			t.Run(s.name+" when of run times is said: "+k.name, func(t *testing.T) {
+				c := compare(t, s, 1, jobs, drover.SpotNever, k.expected)
+				if ratio := c.cost[Drover] / c.best(); ratio > 1.005 {
+					t.Errorf("it costs $%.2f, %.4f of the cheapest policy: %v", c.cost[Drover], ratio, c.cost)
+				}
+				if longer := c.wait[Drover] - c.wait[OnePerJob]; longer > 1 {
+					t.Errorf("jobs wait %.2f s longer than with one instance for every job", longer)
+				}
+			})
+		}
+	}
+}
