@@ -235,6 +235,10 @@ var layers = map[string]layer{
 		does: "what would be rented for a batch, and what that would cost, by the engine's own decisions",
 		ours: []string{".", "internal/config", "internal/engine", "internal/pack", "internal/simulate", "internal/trace"},
 	},
+	"internal/gc": {
+		does: "finds instances that nobody looks after, and destroys them if asked to",
+		ours: []string{".", "driver", "driver/middleware", "internal/config", "internal/control", "internal/daemon", "internal/human", "internal/remote", "internal/store"},
+	},
 	"internal/human": {
 		does: "times, spans, money and counts as people read them",
 		ours: []string{"."},

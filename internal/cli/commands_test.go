@@ -529,6 +529,12 @@ func TestOtherCommands(t *testing.T) {
 		}
 		droverCommand(t, "doctor", "-c", file).want(t, 1, "fault  configuration  "+file+":3:8: command is missing", "")
 	})
+	t.Run("gc asks no controller of another fleet", func(t *testing.T) {
+		a := &app{connect: func(context.Context) (drover.Service, error) { return &fakeController{}, nil }}
+		if _, err := a.askController(t.Context(), "other"); drover.KindOf(err) != drover.KindConflict {
+			t.Errorf("the error is %v", err)
+		}
+	})
 	t.Run("a command without names refuses to print them", func(t *testing.T) {
 		droverCommand(t, "logs", "-o", "name", "1").want(t, 2, "", "drover logs has no names to print")
 	})

@@ -25,12 +25,10 @@ import (
 	"drover/internal/config"
 	"drover/internal/control"
 	"drover/internal/daemon"
+	"drover/internal/gc"
 	"drover/internal/human"
 	"drover/internal/sleep"
 )
-
-// testFleet begins the name of every fleet that `drover driver test` makes. No controller ever has such a one.
-const testFleet = "drover-check-"
 
 // driverTestFlags are the flags of `drover driver test`.
 type driverTestFlags struct {
@@ -144,7 +142,7 @@ func (a *app) newDriverTest(name string, f driverTestFlags) (*driverTest, error)
 	if err != nil {
 		return nil, err
 	}
-	t := &driverTest{app: a, flags: f, cloud: c.Clouds[0], fleet: testFleet + strings.ToLower(rand.Text()[:6]), folder: home}
+	t := &driverTest{app: a, flags: f, cloud: c.Clouds[0], fleet: daemon.TestFleet + strings.ToLower(rand.Text()[:6]), folder: home}
 	for _, check := range drivertest.Checks() {
 		if strings.Contains(check.Name, f.only) {
 			t.checks = append(t.checks, check)
@@ -285,11 +283,11 @@ func (t *driverTest) cleanFleet(ctx context.Context, fleet string, interrupted b
 	own := middleware.ForFleet(middleware.WithRetry(c.Driver), fleet)
 	defer own.Close()
 	for began := time.Now(); ; {
-		left, err := strays(ctx, own, c, fleet)
+		left, err := gc.Strays(ctx, own, c, fleet)
 		if err != nil {
 			return err
 		}
-		if err := destroyStrays(ctx, own, fleet, left); err != nil {
+		if err := gc.DestroyStrays(ctx, own, fleet, left); err != nil {
 			return err
 		}
 		if !interrupted || time.Since(began) > settle {

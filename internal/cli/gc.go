@@ -1,34 +1,20 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"drover"
-	"drover/driver"
-	"drover/driver/middleware"
-	"drover/internal/config"
-	"drover/internal/control"
-	"drover/internal/daemon"
+	"drover/internal/gc"
 	"drover/internal/human"
 )
 
-// gcFlags are the flags of `drover gc`.
-type gcFlags struct {
-	fleet        string
-	destroy      bool
-	withoutState bool
-}
-
 func (a *app) gcCommand() *cobra.Command {
-	var f gcFlags
+	var f gc.Options
 	cmd := &cobra.Command{
 		Use:   "gc",
 		Short: "List instances that were left behind, and destroy them with --destroy",
@@ -46,245 +32,105 @@ hour, and every instance that says that it has lately heard from a controller. A
 			return a.gc(cmd.Context(), f)
 		},
 	}
-	cmd.Flags().StringVar(&f.fleet, "fleet", "", "the `fleet`; for a run, its ID")
-	cmd.Flags().BoolVar(&f.destroy, "destroy", false, "destroy them")
-	cmd.Flags().BoolVar(&f.withoutState, "without-state", false, "with --destroy: even if nothing says whether they are still wanted")
+	cmd.Flags().StringVar(&f.Fleet, "fleet", "", "the `fleet`; for a run, its ID")
+	cmd.Flags().BoolVar(&f.Destroy, "destroy", false, "destroy them")
+	cmd.Flags().BoolVar(&f.WithoutState, "without-state", false, "with --destroy: even if nothing says whether they are still wanted")
 	complete(cmd, "fleet", completeRuns)
 	return cmd
 }
 
-// stray is an instance that nobody looks after.
-type stray struct {
-	Fleet      string    `json:"fleet"`
-	Name       string    `json:"name"`
-	Cloud      string    `json:"cloud"`
-	ProviderID string    `json:"provider_id"`
-	Zone       string    `json:"zone"`
-	Type       string    `json:"type"`
-	Created    time.Time `json:"created"`
-	Destroyed  bool      `json:"destroyed"`
-
-	sight *sight
-}
-
-// String names the instance in messages. Two instances may have one name, so the cloud's id goes with it.
-func (s stray) String() string {
-	return drover.Sanitize(fmt.Sprintf("instance %s (%s %s)", cmp.Or(s.Name, "without a name"), s.Cloud, s.ProviderID))
-}
-
-// sight is a stray as its cloud lists it.
-type sight struct {
-	in    driver.Instance
-	cloud control.Cloud
-}
-
-// collector finds strays and, if asked to, destroys them.
-type collector struct {
-	gcFlags
-	app   *app
-	found []*stray
-	kept  int    // instances that a controller looks after
-	said  bool   // what there is to say where there are no instances to show
-	blind bool   // nothing says whether what was found is wanted
-	named string // the configured fleet, if it is the one that is meant
-}
-
-func (a *app) gc(ctx context.Context, f gcFlags) error {
-	g := &collector{gcFlags: f, app: a, found: []*stray{}}
-	err := g.collect(ctx)
-	if err != nil && len(g.found) == 0 {
+func (a *app) gc(ctx context.Context, o gc.Options) error {
+	o.Program, o.File, o.Load, o.Ask, o.Say = a.program, a.config, a.loadConfig, a.askController, a.err
+	g := gc.New(o)
+	err := g.Collect(ctx)
+	if err != nil && len(g.Found) == 0 {
 		return err
 	}
-	return errors.Join(err, g.report(), g.tellOfRuns())
+	return errors.Join(err, a.reportStrays(g), g.TellOfRuns())
 }
 
-// collect goes through the fleets that are meant.
-func (g *collector) collect(ctx context.Context) error {
-	c, err := g.configured()
+// askController is what the controller looks after. One of another fleet knows nothing of this one's.
+func (a *app) askController(ctx context.Context, fleet string) ([]drover.Instance, error) {
+	svc, err := a.connect(ctx)
 	if err != nil {
-		return err
-	}
-	switch {
-	case c != nil:
-		g.named = c.Fleet
-		return g.daemon(ctx, c)
-	case g.fleet != "":
-		if err := config.CheckFleet(g.fleet); err != nil {
-			return err
-		}
-		return g.run(ctx, g.fleet)
-	case g.destroy:
-		return drover.Errorf(drover.KindInvalid, "--destroy needs --fleet").WithHint("drover gc lists the runs that left instances behind")
-	}
-	home, err := daemon.StateHome()
-	if err != nil {
-		return err
-	}
-	for _, fleet := range daemon.UnfinishedRuns(home) {
-		if err := g.run(ctx, fleet); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// configured is the configuration in force if it names the fleet that is meant, nil otherwise.
-func (g *collector) configured() (*config.Config, error) {
-	if g.app.config == "" {
-		return nil, nil
-	}
-	c, err := g.app.loadConfig(g.app.config, "")
-	if err != nil || c.Fleet == "" || g.fleet != "" && g.fleet != c.Fleet {
 		return nil, err
 	}
-	return c, nil
-}
-
-// search says where strays are looked for and which of them are left alone.
-type search struct {
-	fleet  string
-	folder string // where the clouds' drivers keep what they must
-	config *config.Config
-	known  func() (func(stray) bool, error) // asked once all are listed: what a controller knows later, it may have made later
-	spared func(context.Context, stray) bool
-	ends   bool // nothing is left of the fleet afterwards, unless something was spared
-}
-
-// nobody is a search's spared where nobody can look after anything.
-func nobody(context.Context, stray) bool { return false }
-
-// nothingKnown is a search's known where nobody looks after anything.
-func nothingKnown() (func(stray) bool, error) { return func(stray) bool { return false }, nil }
-
-// sweep lists a fleet's instances in every cloud and, if asked to, destroys those that may go.
-func (g *collector) sweep(ctx context.Context, s *search) error {
-	clouds, err := daemon.OpenClouds(ctx, s.config.Clouds, daemon.Opening{Drivers: g.app.program.Drivers, Fleet: s.fleet, Folder: s.folder, Log: slog.New(slog.DiscardHandler)})
+	status, err := svc.Status(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer daemon.CloseClouds(clouds)
-	byCloud := map[string]driver.Cloud{}
-	var listed []*stray
-	for _, cloud := range clouds {
-		byCloud[cloud.Name] = middleware.ForFleet(middleware.WithRetry(cloud.Driver), s.fleet)
-		list, err := strays(ctx, byCloud[cloud.Name], cloud, s.fleet)
-		if err != nil {
-			return err
-		}
-		listed = append(listed, list...)
+	if status.Fleet != fleet {
+		return nil, drover.Errorf(drover.KindConflict, "the controller that answers is that of fleet %s, not of %s", status.Fleet, fleet).
+			WithHint("leave out --server and DROVER_SERVER")
 	}
-	if len(listed) == 0 && !(g.destroy && g.withoutState) {
-		return g.sweepStrays(ctx, byCloud, s, s.ends)
-	}
-	known, err := s.known()
-	if err != nil {
-		return err
-	}
-	ended, first := s.ends || g.blind, len(g.found)
-	for _, one := range listed {
-		if known(*one) {
-			g.kept++
-			ended = false
-			continue
-		}
-		g.found = append(g.found, one)
-	}
-	err = g.destroyAll(ctx, byCloud, s, g.found[first:])
-	for _, one := range g.found[first:] {
-		ended = ended && one.Destroyed
-	}
-	return errors.Join(err, g.sweepStrays(ctx, byCloud, s, ended))
+	return gather(allInstances(ctx, svc, drover.InstanceFilter{}))
 }
 
-func strays(ctx context.Context, d driver.Cloud, cloud control.Cloud, fleet string) (found []*stray, err error) {
-	list, err := d.List(ctx, map[string]string{driver.TagFleet: fleet})
-	for _, in := range list {
-		found = append(found, &stray{
-			Fleet: fleet, Name: in.Tags[driver.TagName], Cloud: cloud.Name, ProviderID: in.ID, Zone: in.Zone, Type: in.ProviderType, Created: in.Created.Std(),
-			sight: &sight{in, cloud},
-		})
-	}
-	return found, err
-}
-
-// report says what was found, and what became of it.
-func (g *collector) report() error {
-	a := g.app
+// reportStrays says what was found, and what became of it.
+func (a *app) reportStrays(g *gc.Collector) error {
 	if a.output == outputJSON || a.output == outputYAML {
-		return a.print(g.found)
+		return a.print(g.Found)
 	}
-	if len(g.found) == 0 {
-		g.tellOfNothing()
+	if len(g.Found) == 0 {
+		a.tellOfNothing(g)
 		return nil
 	}
-	if err := printTable(a, strayListing, each(g.found)); err != nil {
+	if err := printTable(a, strayListing, each(g.Found)); err != nil {
 		return err
 	}
-	if g.destroy {
-		g.tellDestroyed()
+	if g.Destroy {
+		a.tellDestroyed(g)
 	} else {
-		g.tellHowToDestroy()
+		a.tellHowToDestroy(g)
 	}
 	return nil
 }
 
-func (g *collector) tellOfNothing() {
+func (a *app) tellOfNothing(g *gc.Collector) {
 	switch {
-	case g.said:
-	case g.kept > 0:
-		fmt.Fprintf(g.app.err, "nothing to clean up; instances of fleet %s that are still wanted: %d\n", g.named, g.kept)
+	case g.Said:
+	case g.Kept > 0:
+		fmt.Fprintf(a.err, "nothing to clean up; instances of fleet %s that are still wanted: %d\n", g.Named, g.Kept)
 	default:
-		fmt.Fprintln(g.app.err, "nothing to clean up")
+		fmt.Fprintln(a.err, "nothing to clean up")
 	}
 }
 
-func (g *collector) tellDestroyed() {
+func (a *app) tellDestroyed(g *gc.Collector) {
 	destroyed := 0
-	for _, s := range g.found {
+	for _, s := range g.Found {
 		destroyed += count(s.Destroyed)
 	}
-	if all := len(g.found); destroyed < all {
-		fmt.Fprintf(g.app.err, "destroyed %d of %s\n", destroyed, human.Plural(all, "instance"))
+	if all := len(g.Found); destroyed < all {
+		fmt.Fprintf(a.err, "destroyed %d of %s\n", destroyed, human.Plural(all, "instance"))
 		return
 	}
-	fmt.Fprintf(g.app.err, "destroyed %s\n", human.Plural(destroyed, "instance"))
+	fmt.Fprintf(a.err, "destroyed %s\n", human.Plural(destroyed, "instance"))
 }
 
-func (g *collector) tellHowToDestroy() {
-	fleet := g.found[0].Fleet
-	if slices.ContainsFunc(g.found, func(s *stray) bool { return s.Fleet != fleet }) {
+func (a *app) tellHowToDestroy(g *gc.Collector) {
+	fleet := g.Found[0].Fleet
+	if slices.ContainsFunc(g.Found, func(s *gc.Stray) bool { return s.Fleet != fleet }) {
 		fleet = "FLEET"
 	}
 	switch {
-	case g.fleet == "" && g.named == "":
-		fmt.Fprintf(g.app.err, "to finish a run: drover run --resume %s\nto destroy its instances instead: drover gc --fleet %s --destroy\n", fleet, fleet)
-	case g.blind:
-		fmt.Fprintf(g.app.err, "to destroy those that are older than an hour and have not lately heard from a controller: %s --destroy --without-state\n", commandOf(g.app.config, g.fleet))
+	case g.Fleet == "" && g.Named == "":
+		fmt.Fprintf(a.err, "to finish a run: drover run --resume %s\nto destroy its instances instead: drover gc --fleet %s --destroy\n", fleet, fleet)
+	case g.Blind:
+		fmt.Fprintf(a.err, "to destroy those that are older than an hour and have not lately heard from a controller: %s --destroy --without-state\n", gc.CommandOf(a.config, g.Fleet))
 	default:
-		fmt.Fprintf(g.app.err, "to destroy them: %s --destroy\n", commandOf(g.app.config, g.fleet))
+		fmt.Fprintf(a.err, "to destroy them: %s --destroy\n", gc.CommandOf(a.config, g.Fleet))
 	}
 }
 
-// commandOf is the command line that looks at a fleet, or at that of the configuration.
-func commandOf(config, fleet string) string {
-	words := "drover gc"
-	if config != "" {
-		words += " -c " + config
-	}
-	if fleet != "" {
-		words += " --fleet " + fleet
-	}
-	return words
-}
-
-var strayListing = listing[*stray]{
-	columns: []column[*stray]{
-		{title: "FLEET", text: func(s *stray) string { return s.Fleet }},
-		{title: "NAME", text: func(s *stray) string { return s.Name }},
-		{title: "CLOUD", text: func(s *stray) string { return s.Cloud }},
-		{title: "ZONE", text: func(s *stray) string { return s.Zone }},
-		{title: "TYPE", text: func(s *stray) string { return s.Type }},
-		{title: "AGE", text: func(s *stray) string { return human.AgeOf(&s.Created) }},
-		{title: "PROVIDER ID", text: func(s *stray) string { return s.ProviderID }, wide: true},
+var strayListing = listing[*gc.Stray]{
+	columns: []column[*gc.Stray]{
+		{title: "FLEET", text: func(s *gc.Stray) string { return s.Fleet }},
+		{title: "NAME", text: func(s *gc.Stray) string { return s.Name }},
+		{title: "CLOUD", text: func(s *gc.Stray) string { return s.Cloud }},
+		{title: "ZONE", text: func(s *gc.Stray) string { return s.Zone }},
+		{title: "TYPE", text: func(s *gc.Stray) string { return s.Type }},
+		{title: "AGE", text: func(s *gc.Stray) string { return human.AgeOf(&s.Created) }},
+		{title: "PROVIDER ID", text: func(s *gc.Stray) string { return s.ProviderID }, wide: true},
 	},
 }

@@ -28,6 +28,9 @@ type RunFolder struct {
 	Touched time.Time // when its records were last written to, before it was locked
 }
 
+// TestFleet begins the name of every fleet that `drover driver test` makes. No controller ever has such a one.
+const TestFleet = "drover-check-"
+
 // StateHome is the user's folder for the state of runs.
 func StateHome() (string, error) {
 	home := os.Getenv("XDG_STATE_HOME")

@@ -1,4 +1,4 @@
-package cli
+package gc
 
 import (
 	"cmp"
@@ -22,15 +22,15 @@ import (
 )
 
 // run collects the strays of a run, whose folder goes with them.
-func (g *collector) run(ctx context.Context, fleet string) error {
+func (g *Collector) run(ctx context.Context, fleet string) error {
 	folder, err := daemon.FindRunFolder(fleet)
 	if err != nil && drover.KindOf(err) == drover.KindConflict {
-		if g.destroy {
+		if g.Destroy {
 			return drover.Errorf(drover.KindConflict, "%s is still running, so its instances are not destroyed: %v", fleet, err).
 				WithHint("stop it first: Ctrl-C cancels its jobs and destroys its instances")
 		}
-		g.said = true
-		fmt.Fprintf(g.app.err, "%s is still running and is left alone: %v\n", fleet, err)
+		g.Said = true
+		fmt.Fprintf(g.Say, "%s is still running and is left alone: %v\n", fleet, err)
 		return nil
 	}
 	if err != nil {
@@ -41,44 +41,44 @@ func (g *collector) run(ctx context.Context, fleet string) error {
 	if err != nil {
 		return err
 	}
-	c, err := g.app.loadConfig(p.Config, p.Limits.Cloud)
+	c, err := g.Load(p.Config, p.Limits.Cloud)
 	if err != nil {
 		return err
 	}
-	if err := readable(ctx, folder); err != nil && g.destroy && !g.withoutState {
+	if err := readable(ctx, folder); err != nil && g.Destroy && !g.WithoutState {
 		return g.needsWithoutState("the records of "+fleet+" cannot be read", err)
 	}
-	before := len(g.found)
+	before := len(g.Found)
 	err = g.sweep(ctx, &search{fleet: fleet, folder: folder.Path, config: c, known: nothingKnown, spared: nobody, ends: true})
 	if err != nil {
 		return err
 	}
-	if g.destroy {
-		return g.giveUp(ctx, folder, c, g.found[before:])
+	if g.Destroy {
+		return g.giveUp(ctx, folder, c, g.Found[before:])
 	}
-	if len(g.found) == before {
-		g.said = true
-		fmt.Fprintf(g.app.err, "%s is unfinished and has no instances. To finish it: drover run --resume %s. To give it up: %s --destroy\n", fleet, fleet, commandOf(g.app.config, fleet))
+	if len(g.Found) == before {
+		g.Said = true
+		fmt.Fprintf(g.Say, "%s is unfinished and has no instances. To finish it: drover run --resume %s. To give it up: %s --destroy\n", fleet, fleet, CommandOf(g.File, fleet))
 	}
 	return nil
 }
 
 // giveUp removes the records of a run whose instances have been destroyed.
-func (g *collector) giveUp(ctx context.Context, folder *daemon.RunFolder, c *config.Config, destroyed []*stray) error {
+func (g *Collector) giveUp(ctx context.Context, folder *daemon.RunFolder, c *config.Config, destroyed []*Stray) error {
 	if err := accounted(ctx, folder, c, destroyed); err != nil {
 		return err
 	}
 	if err := folder.Remove(); err != nil {
 		return err
 	}
-	g.said = true
-	fmt.Fprintf(g.app.err, "%s is given up: its records are removed\n", folder.ID)
+	g.Said = true
+	fmt.Fprintf(g.Say, "%s is given up: its records are removed\n", folder.ID)
 	return nil
 }
 
-// tellOfRuns says that there are runs to clean up after as well, where a configured fleet was meant.
-func (g *collector) tellOfRuns() error {
-	if g.named == "" || g.fleet != "" {
+// TellOfRuns says that there are runs to clean up after as well, where a configured fleet was meant.
+func (g *Collector) TellOfRuns() error {
+	if g.Named == "" || g.Fleet != "" {
 		return nil
 	}
 	home, err := daemon.StateHome()
@@ -97,16 +97,16 @@ func (g *collector) tellOfRuns() error {
 	switch n := len(killed); n {
 	case 0:
 	case 1:
-		fmt.Fprintf(g.app.err, "beside this fleet, 1 run is unfinished. To see its instances: drover gc --fleet %s\n", killed[0])
+		fmt.Fprintf(g.Say, "beside this fleet, 1 run is unfinished. To see its instances: drover gc --fleet %s\n", killed[0])
 	default:
-		fmt.Fprintf(g.app.err, "beside this fleet, %d runs are unfinished: %s. To see the instances of one: drover gc --fleet ID\n", n, strings.Join(killed, ", "))
+		fmt.Fprintf(g.Say, "beside this fleet, %d runs are unfinished: %s. To see the instances of one: drover gc --fleet ID\n", n, strings.Join(killed, ", "))
 	}
 	return nil
 }
 
 // accounted refuses to give up the records of a run while one of its instances may be somewhere that was not looked at, or may not be listed
 // yet: it was created, or its create call was under way, shortly before the run was killed.
-func accounted(ctx context.Context, folder *daemon.RunFolder, c *config.Config, destroyed []*stray) error {
+func accounted(ctx context.Context, folder *daemon.RunFolder, c *config.Config, destroyed []*Stray) error {
 	if _, err := os.Stat(folder.File("drover.db")); err != nil {
 		return nil
 	}
@@ -124,7 +124,7 @@ func accounted(ctx context.Context, folder *daemon.RunFolder, c *config.Config, 
 			return drover.Errorf(drover.KindConflict, "instance %s is in cloud %s, which the configuration no longer has", in.Name, in.Cloud).
 				WithHint("put the cloud back into the configuration, or destroy the instance by other means and remove %s", folder.Path)
 		}
-		listed := slices.ContainsFunc(destroyed, func(s *stray) bool { return s.Cloud == in.Cloud && s.ProviderID == in.ProviderID })
+		listed := slices.ContainsFunc(destroyed, func(s *Stray) bool { return s.Cloud == in.Cloud && s.ProviderID == in.ProviderID })
 		if !listed && (in.ProviderID == "" || in.State != drover.InstanceStopping) && time.Since(folder.Touched) < createTime {
 			return drover.Errorf(drover.KindConflict, "instance %s may have been created just before the run was killed, and cloud %s does not list it yet", in.Name, in.Cloud).
 				WithHint("run the same command again in a minute; until then the records of %s are kept", folder.ID)
@@ -150,14 +150,14 @@ func readable(ctx context.Context, folder *daemon.RunFolder) error {
 	return err
 }
 
-func (g *collector) needsWithoutState(what string, err error) error {
+func (g *Collector) needsWithoutState(what string, err error) error {
 	return drover.Errorf(drover.KindInvalid, "%s, so nothing says whether its instances are still wanted: %v", what, err).
-		WithHint("if you know that they are not: %s --destroy --without-state", commandOf(g.app.config, g.fleet))
+		WithHint("if you know that they are not: %s --destroy --without-state", CommandOf(g.File, g.Fleet))
 }
 
 // unknown looks for the instances of a fleet of which there are no records here.
-func (g *collector) unknown(ctx context.Context, fleet string) error {
-	c, err := g.app.loadConfig(g.app.config, "")
+func (g *Collector) unknown(ctx context.Context, fleet string) error {
+	c, err := g.Load(g.File, "")
 	if err != nil {
 		return err
 	}
@@ -167,17 +167,17 @@ func (g *collector) unknown(ctx context.Context, fleet string) error {
 	}
 	folder := filepath.Join(home, fleet)
 	s := &search{fleet: fleet, folder: folder, config: c, known: nothingKnown, spared: nobody, ends: true}
-	check := strings.HasPrefix(fleet, testFleet) // no controller ever looks after one
+	check := strings.HasPrefix(fleet, daemon.TestFleet) // no controller ever looks after one
 	if !check {
-		s.spared, g.blind = g.wantedByAge, true
+		s.spared, g.Blind = g.wantedByAge, true
 	}
-	if g.blind && g.destroy && !g.withoutState {
+	if g.Blind && g.Destroy && !g.WithoutState {
 		return g.needsWithoutState("the records of "+fleet+" cannot be read", errors.New("there are none in "+folder))
 	}
 	defer leavingNothing(folder, c.CloudNames())()
-	if err := g.sweep(ctx, s); err != nil || !check || !g.destroy {
-		if g.blind && len(g.found) > 0 {
-			fmt.Fprintf(g.app.err, "there are no records of %s in %s, so nothing says whether its instances are still wanted\n", fleet, folder)
+	if err := g.sweep(ctx, s); err != nil || !check || !g.Destroy {
+		if g.Blind && len(g.Found) > 0 {
+			fmt.Fprintf(g.Say, "there are no records of %s in %s, so nothing says whether its instances are still wanted\n", fleet, folder)
 		}
 		return err
 	}
@@ -210,18 +210,18 @@ func leavingNothing(folder string, within []string) func() {
 const lately = time.Hour
 
 // wantedByAge spares what a controller that cannot be asked may look after, since it is young.
-func (g *collector) wantedByAge(_ context.Context, s stray) bool {
+func (g *Collector) wantedByAge(_ context.Context, s Stray) bool {
 	since := time.Since(s.Created)
 	if since < lately {
-		fmt.Fprintf(g.app.err, "%v is left alone: it was created %s ago, and a controller may still use it\n", s, human.Age(since))
+		fmt.Fprintf(g.Say, "%v is left alone: it was created %s ago, and a controller may still use it\n", s, human.Age(since))
 	}
 	return since < lately
 }
 
 // wantedByItself returns what also spares instances that say themselves that they have heard a controller, not longer ago than the time after
 // which they power themselves off. Asking takes the fleet's key.
-func (g *collector) wantedByItself(key remote.FleetKey, within time.Duration) func(context.Context, stray) bool {
-	return func(ctx context.Context, s stray) bool {
+func (g *Collector) wantedByItself(key remote.FleetKey, within time.Duration) func(context.Context, Stray) bool {
+	return func(ctx context.Context, s Stray) bool {
 		if g.wantedByAge(ctx, s) {
 			return true
 		}
@@ -233,10 +233,10 @@ func (g *collector) wantedByItself(key remote.FleetKey, within time.Duration) fu
 		silent, err := control.Silence(ctx, key, s.sight.cloud, s.sight.in)
 		switch {
 		case err == nil && silent <= within:
-			fmt.Fprintf(g.app.err, "%v is left alone: it heard from a controller %s ago\n", s, human.Age(silent))
+			fmt.Fprintf(g.Say, "%v is left alone: it heard from a controller %s ago\n", s, human.Age(silent))
 			return true
 		case err != nil && drover.KindOf(err) != drover.KindNotFound:
-			fmt.Fprintf(g.app.err, "%v does not say when it last heard from a controller, so only its age counts: %v\n", s, err)
+			fmt.Fprintf(g.Say, "%v does not say when it last heard from a controller, so only its age counts: %v\n", s, err)
 		}
 		return false
 	}
@@ -246,38 +246,38 @@ func (g *collector) wantedByItself(key remote.FleetKey, within time.Duration) fu
 const askTime = 20 * time.Second
 
 // spareWanted is what spares the instances of a daemon that is away, and so are its records.
-func (g *collector) spareWanted(folder daemon.Folder, c *config.Config) func(context.Context, stray) bool {
+func (g *Collector) spareWanted(folder daemon.Folder, c *config.Config) func(context.Context, Stray) bool {
 	if _, err := os.Stat(folder.File("fleet.key")); err != nil {
 		return g.wantedByAge
 	}
 	key, err := remote.LoadOrCreateFleetKey(folder.File("fleet.key"))
 	if err != nil {
-		fmt.Fprintf(g.app.err, "the instances cannot be asked when they last heard from a controller, so only their age counts: %v\n", err)
+		fmt.Fprintf(g.Say, "the instances cannot be asked when they last heard from a controller, so only their age counts: %v\n", err)
 		return g.wantedByAge
 	}
 	return g.wantedByItself(key, cmp.Or(c.Instances.OrphanTimeout, lately))
 }
 
 // daemon collects the strays of a configured fleet: what the clouds list and neither its controller nor its records know.
-func (g *collector) daemon(ctx context.Context, c *config.Config) error {
+func (g *Collector) daemon(ctx context.Context, c *config.Config) error {
 	folder, err := daemon.NewFolder(c)
 	if err != nil {
 		return err
 	}
 	s := &search{fleet: c.Fleet, folder: folder.Path(), config: c, spared: nobody}
-	s.known = func() (func(stray) bool, error) {
+	s.known = func() (func(Stray) bool, error) {
 		known, err := g.wanted(ctx, folder)
 		if err == nil {
 			return known, nil
 		}
-		if _, is := away(err); !is {
+		if !absent(err) {
 			return nil, err
 		}
-		if g.destroy && !g.withoutState {
+		if g.Destroy && !g.WithoutState {
 			return nil, g.needsWithoutState("neither the controller of "+c.Fleet+" nor its records can be read", err)
 		}
-		fmt.Fprintf(g.app.err, "neither the controller of %s nor its records can be read, so nothing says whether its instances are still wanted: %v\n", c.Fleet, err)
-		s.spared, g.blind = g.spareWanted(folder, c), true
+		fmt.Fprintf(g.Say, "neither the controller of %s nor its records can be read, so nothing says whether its instances are still wanted: %v\n", c.Fleet, err)
+		s.spared, g.Blind = g.spareWanted(folder, c), true
 		return nothingKnown()
 	}
 	defer leavingNothing(folder.Path(), c.CloudNames())()
@@ -286,25 +286,31 @@ func (g *collector) daemon(ctx context.Context, c *config.Config) error {
 
 // wanted asks the controller, or else its records, which instances it looks after. Its error is of a kind that means absence if neither can
 // be asked.
-func (g *collector) wanted(ctx context.Context, folder daemon.Folder) (func(stray) bool, error) {
-	list, err := g.askController(ctx, folder.Fleet)
+func (g *Collector) wanted(ctx context.Context, folder daemon.Folder) (func(Stray) bool, error) {
+	list, err := g.Ask(ctx, folder.Fleet)
 	if err == nil {
 		return belongsTo(list), nil
 	}
-	if _, is := away(err); !is {
+	if !absent(err) {
 		return nil, err
 	}
 	list, unread := readRecords(ctx, folder)
 	if unread != nil {
 		return nil, drover.Errorf(drover.KindUnreachable, "%v; %v", err, unread)
 	}
-	fmt.Fprintf(g.app.err, "the controller of %s does not answer, so its records say which instances are still wanted: %v\n", folder.Fleet, err)
+	fmt.Fprintf(g.Say, "the controller of %s does not answer, so its records say which instances are still wanted: %v\n", folder.Fleet, err)
 	return belongsTo(list), nil
+}
+
+// absent reports whether an error means that nobody is there to be asked.
+func absent(err error) bool {
+	kind := drover.AsError(err, drover.KindInternal).Kind
+	return kind == drover.KindUnreachable || kind == drover.KindTransient || kind == drover.KindRateLimit
 }
 
 // belongsTo says of an instance in a cloud's list whether it is one of those. Its id decides: where a cloud made one create call twice, the second
 // instance of the name is nobody's. The name decides only where the cloud has not yet told the id.
-func belongsTo(list []drover.Instance) func(stray) bool {
+func belongsTo(list []drover.Instance) func(Stray) bool {
 	type key struct{ cloud, id string }
 	ids, creating := map[key]bool{}, map[key]bool{}
 	for _, in := range list {
@@ -314,24 +320,7 @@ func belongsTo(list []drover.Instance) func(stray) bool {
 			ids[key{in.Cloud, in.ProviderID}] = true
 		}
 	}
-	return func(s stray) bool { return ids[key{s.Cloud, s.ProviderID}] || creating[key{s.Cloud, s.Name}] }
-}
-
-// askController is what the controller looks after. One of another fleet knows nothing of this one's.
-func (g *collector) askController(ctx context.Context, fleet string) ([]drover.Instance, error) {
-	svc, err := g.app.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	status, err := svc.Status(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if status.Fleet != fleet {
-		return nil, drover.Errorf(drover.KindConflict, "the controller that answers is that of fleet %s, not of %s", status.Fleet, fleet).
-			WithHint("leave out --server and DROVER_SERVER")
-	}
-	return gather(allInstances(ctx, svc, drover.InstanceFilter{}))
+	return func(s Stray) bool { return ids[key{s.Cloud, s.ProviderID}] || creating[key{s.Cloud, s.Name}] }
 }
 
 // readRecords is what the records of a daemon say that it looks after.

@@ -1,4 +1,4 @@
-package cli
+package gc
 
 import (
 	"context"
@@ -18,30 +18,30 @@ const destroyTime = 10 * time.Minute
 
 // destroyAll destroys those of the strays that the search does not spare, if it is asked to. What one cloud or instance fails at does not keep
 // the others.
-func (g *collector) destroyAll(ctx context.Context, clouds map[string]driver.Cloud, s *search, strays []*stray) (err error) {
-	if !g.destroy {
+func (g *Collector) destroyAll(ctx context.Context, clouds map[string]driver.Cloud, s *search, strays []*Stray) (err error) {
+	if !g.Destroy {
 		return nil
 	}
-	byCloud := map[string][]*stray{}
+	byCloud := map[string][]*Stray{}
 	for _, one := range strays {
 		if !s.spared(ctx, *one) {
 			byCloud[one.Cloud] = append(byCloud[one.Cloud], one)
 		}
 	}
 	for name, doomed := range byCloud {
-		fmt.Fprintf(g.app.err, "destroying %s in cloud %s, until its list no longer has them\n", human.Plural(len(doomed), "instance"), name)
-		err = errors.Join(err, destroyStrays(ctx, clouds[name], s.fleet, doomed))
+		fmt.Fprintf(g.Say, "destroying %s in cloud %s, until its list no longer has them\n", human.Plural(len(doomed), "instance"), name)
+		err = errors.Join(err, DestroyStrays(ctx, clouds[name], s.fleet, doomed))
 	}
 	return err
 }
 
-// destroyStrays asks for the end of a fleet's instances in one cloud, again and again until its list has none of their ids. It goes by id because
+// DestroyStrays asks for the end of a fleet's instances in one cloud, again and again until its list has none of their ids. It goes by id because
 // a cloud that made one create call twice has two instances of one name.
-func destroyStrays(ctx context.Context, d driver.Cloud, fleet string, left []*stray) (err error) {
+func DestroyStrays(ctx context.Context, d driver.Cloud, fleet string, left []*Stray) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, destroyTime)
 	defer cancel()
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
-		left = slices.DeleteFunc(left, func(s *stray) bool {
+		left = slices.DeleteFunc(left, func(s *Stray) bool {
 			failed := d.Destroy(ctx, s.ProviderID)
 			if failed != nil {
 				err = errors.Join(err, fmt.Errorf("destroying %v: %w", s, drover.AsError(failed, drover.KindTransient)))
@@ -55,7 +55,7 @@ func destroyStrays(ctx context.Context, d driver.Cloud, fleet string, left []*st
 		if failed != nil {
 			return errors.Join(err, fmt.Errorf("looking whether %v is gone: %w", left[0], failed))
 		}
-		left = slices.DeleteFunc(left, func(s *stray) bool {
+		left = slices.DeleteFunc(left, func(s *Stray) bool {
 			s.Destroyed = !slices.ContainsFunc(list, func(in driver.Instance) bool { return in.ID == s.ProviderID })
 			return s.Destroyed
 		})
@@ -72,15 +72,15 @@ func destroyStrays(ctx context.Context, d driver.Cloud, fleet string, left []*st
 }
 
 // sweepStrays takes away what the fleet's instances left over, if it is asked to destroy anything.
-func (g *collector) sweepStrays(ctx context.Context, clouds map[string]driver.Cloud, s *search, ended bool) (err error) {
-	if !g.destroy {
+func (g *Collector) sweepStrays(ctx context.Context, clouds map[string]driver.Cloud, s *search, ended bool) (err error) {
+	if !g.Destroy {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(clouds)) {
 		swept, failed := driver.Reap(ctx, clouds[name], s.fleet, drover.TimeOf(time.Now()), g.life(ended))
 		for _, one := range swept {
-			g.said = true
-			fmt.Fprintf(g.app.err, "%s: removed %s %s, which was left behind\n", name, drover.Sanitize(one.Kind), drover.Sanitize(one.ID))
+			g.Said = true
+			fmt.Fprintf(g.Say, "%s: removed %s %s, which was left behind\n", name, drover.Sanitize(one.Kind), drover.Sanitize(one.ID))
 		}
 		err = errors.Join(err, failed)
 	}
@@ -88,11 +88,11 @@ func (g *collector) sweepStrays(ctx context.Context, clouds map[string]driver.Cl
 }
 
 // life is that of a fleet of which nothing is left, if it has ended as far as can be seen.
-func (g *collector) life(ended bool) driver.FleetState {
+func (g *Collector) life(ended bool) driver.FleetState {
 	switch {
 	case !ended:
 		return driver.Active
-	case g.blind:
+	case g.Blind:
 		return driver.Unknown
 	}
 	return driver.Ended

@@ -1,4 +1,4 @@
-package cli
+package gc
 
 import (
 	"bytes"
@@ -18,8 +18,8 @@ import (
 )
 
 // aCollector asks a controller, and is silent.
-func aCollector(svc drover.Service, err error) *collector {
-	return &collector{app: &app{err: io.Discard, connect: func(context.Context) (drover.Service, error) { return svc, err }}}
+func aCollector(instances []drover.Instance, err error) *Collector {
+	return New(Options{Say: io.Discard, Ask: func(context.Context, string) ([]drover.Instance, error) { return instances, err }})
 }
 
 func TestWhoseInstancesAre(t *testing.T) {
@@ -27,11 +27,11 @@ func TestWhoseInstancesAre(t *testing.T) {
 	away := drover.Errorf(drover.KindUnreachable, "nobody answers")
 
 	t.Run("the controller says, by the cloud's id, or by name while it does not know the id", func(t *testing.T) {
-		known, err := aCollector(&fakeController{instances: ours}, nil).wanted(t.Context(), daemon.Folder{Fleet: "lab"})
+		known, err := aCollector(ours, nil).wanted(t.Context(), daemon.Folder{Fleet: "lab"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for s, want := range map[stray]bool{
+		for s, want := range map[Stray]bool{
 			{Name: "lab-x", Cloud: "here", ProviderID: "i-1"}:  true,
 			{Name: "", Cloud: "here", ProviderID: "i-1"}:       true,
 			{Name: "lab-x", Cloud: "there", ProviderID: "i-1"}: false,
@@ -45,11 +45,6 @@ func TestWhoseInstancesAre(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a controller of another fleet does not", func(t *testing.T) {
-		if _, err := aCollector(&fakeController{}, nil).wanted(t.Context(), daemon.Folder{Fleet: "other"}); drover.KindOf(err) != drover.KindConflict {
-			t.Errorf("the error is %v", err)
-		}
-	})
 	t.Run("the records do when the controller is away", func(t *testing.T) {
 		folder := aDaemonFolder(t)
 		records, err := store.Open(t.Context(), folder.DB())
@@ -60,7 +55,7 @@ func TestWhoseInstancesAre(t *testing.T) {
 			t.Fatal(err)
 		}
 		known, err := aCollector(nil, away).wanted(t.Context(), folder)
-		if err != nil || known(stray{Name: "lab-x"}) {
+		if err != nil || known(Stray{Name: "lab-x"}) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -92,7 +87,7 @@ func TestWhatIsSharedGoesOnlyWithItsFleet(t *testing.T) {
 		{"where nothing says whether somebody does, only what is old", true, false, driver.Unknown},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := (&collector{blind: !tt.seen}).life(tt.ended); got != tt.want {
+			if got := (&Collector{Blind: !tt.seen}).life(tt.ended); got != tt.want {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})
@@ -102,8 +97,9 @@ func TestWhatIsSharedGoesOnlyWithItsFleet(t *testing.T) {
 func TestCleaningUpTellsOfKilledRuns(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	var said bytes.Buffer
-	g := &collector{app: &app{err: &said, config: "drover.yaml"}, named: "lab"}
-	if err := g.tellOfRuns(); err != nil || said.Len() > 0 {
+	g := New(Options{Say: &said, File: "drover.yaml"})
+	g.Named = "lab"
+	if err := g.TellOfRuns(); err != nil || said.Len() > 0 {
 		t.Errorf("without any it says %q, %v", said.String(), err)
 	}
 	killed, err := daemon.NewRunFolder()
@@ -113,14 +109,14 @@ func TestCleaningUpTellsOfKilledRuns(t *testing.T) {
 	if err := killed.Save(daemon.RunPlan{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.tellOfRuns(); err != nil || said.Len() > 0 {
+	if err := g.TellOfRuns(); err != nil || said.Len() > 0 {
 		t.Errorf("of one that lives it says %q, %v", said.String(), err)
 	}
 	if err := killed.Close(); err != nil {
 		t.Fatal(err)
 	}
 	want := "beside this fleet, 1 run is unfinished. To see its instances: drover gc --fleet " + killed.ID + "\n"
-	if err := g.tellOfRuns(); err != nil || said.String() != want {
+	if err := g.TellOfRuns(); err != nil || said.String() != want {
 		t.Errorf("it says %q, %v, not %q", said.String(), err, want)
 	}
 }
@@ -149,10 +145,10 @@ func (c *stubborn) List(context.Context, map[string]string) (list []driver.Insta
 
 func TestAnInstanceThatCannotBeDestroyedDoesNotKeepTheOthers(t *testing.T) {
 	cloud := &stubborn{there: map[string]string{"i-1": "lab-x", "i-2": "lab-x", "i-3": "lab-y"}, refuse: "i-1"}
-	found := []*stray{
+	found := []*Stray{
 		{Name: "lab-x", Cloud: "here", ProviderID: "i-1"}, {Name: "lab-x", Cloud: "here", ProviderID: "i-2"}, {Name: "lab-y", Cloud: "here", ProviderID: "i-3"},
 	}
-	err := destroyStrays(t.Context(), cloud, "lab", slices.Clone(found))
+	err := DestroyStrays(t.Context(), cloud, "lab", slices.Clone(found))
 	if drover.KindOf(err) != drover.KindForbidden || !strings.Contains(err.Error(), "destroying instance lab-x (here i-1): i-1 is protected") {
 		t.Errorf("the error is %v", err)
 	}

@@ -1,0 +1,193 @@
+// Package gc finds instances of a fleet that nobody looks after, and destroys them if it is asked to. A controller says which are wanted, or else its
+// records, or else their age and what they say themselves.
+package gc
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"drover"
+	"drover/driver"
+	"drover/driver/middleware"
+	"drover/internal/config"
+	"drover/internal/control"
+	"drover/internal/daemon"
+)
+
+// Stray is an instance that nobody looks after.
+type Stray struct {
+	Fleet      string    `json:"fleet"`
+	Name       string    `json:"name"`
+	Cloud      string    `json:"cloud"`
+	ProviderID string    `json:"provider_id"`
+	Zone       string    `json:"zone"`
+	Type       string    `json:"type"`
+	Created    time.Time `json:"created"`
+	Destroyed  bool      `json:"destroyed"`
+
+	sight *sight
+}
+
+// String names the instance in messages. Two instances may have one name, so the cloud's id goes with it.
+func (s Stray) String() string {
+	return drover.Sanitize(fmt.Sprintf("instance %s (%s %s)", cmp.Or(s.Name, "without a name"), s.Cloud, s.ProviderID))
+}
+
+// sight is a stray as its cloud lists it.
+type sight struct {
+	in    driver.Instance
+	cloud control.Cloud
+}
+
+// Options say where strays are looked for, and what becomes of them.
+type Options struct {
+	Fleet        string // empty: that of the configuration, or every run that is unfinished
+	Destroy      bool
+	WithoutState bool // destroy also where nothing says whether they are still wanted
+
+	Program daemon.Program
+	File    string // the configuration; may be empty
+	Load    func(file, onlyCloud string) (*config.Config, error)
+	Ask     func(ctx context.Context, fleet string) ([]drover.Instance, error) // what the controller of a fleet looks after
+	Say     io.Writer
+}
+
+// Collector finds strays and, if asked to, destroys them.
+type Collector struct {
+	Options
+	Found []*Stray
+	Kept  int    // instances that a controller looks after
+	Said  bool   // what there is to say where there are no instances to show
+	Blind bool   // nothing says whether what was found is wanted
+	Named string // the configured fleet, if it is the one that is meant
+}
+
+// New has found nothing yet.
+func New(o Options) *Collector { return &Collector{Options: o, Found: []*Stray{}} }
+
+// Collect goes through the fleets that are meant.
+func (g *Collector) Collect(ctx context.Context) error {
+	c, err := g.configured()
+	if err != nil {
+		return err
+	}
+	switch {
+	case c != nil:
+		g.Named = c.Fleet
+		return g.daemon(ctx, c)
+	case g.Fleet != "":
+		if err := config.CheckFleet(g.Fleet); err != nil {
+			return err
+		}
+		return g.run(ctx, g.Fleet)
+	case g.Destroy:
+		return drover.Errorf(drover.KindInvalid, "--destroy needs --fleet").WithHint("drover gc lists the runs that left instances behind")
+	}
+	home, err := daemon.StateHome()
+	if err != nil {
+		return err
+	}
+	for _, fleet := range daemon.UnfinishedRuns(home) {
+		if err := g.run(ctx, fleet); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// configured is the configuration in force if it names the fleet that is meant, nil otherwise.
+func (g *Collector) configured() (*config.Config, error) {
+	if g.File == "" {
+		return nil, nil
+	}
+	c, err := g.Load(g.File, "")
+	if err != nil || c.Fleet == "" || g.Fleet != "" && g.Fleet != c.Fleet {
+		return nil, err
+	}
+	return c, nil
+}
+
+// search says where strays are looked for and which of them are left alone.
+type search struct {
+	fleet  string
+	folder string // where the clouds' drivers keep what they must
+	config *config.Config
+	known  func() (func(Stray) bool, error) // asked once all are listed: what a controller knows later, it may have made later
+	spared func(context.Context, Stray) bool
+	ends   bool // nothing is left of the fleet afterwards, unless something was spared
+}
+
+// nobody is a search's spared where nobody can look after anything.
+func nobody(context.Context, Stray) bool { return false }
+
+// nothingKnown is a search's known where nobody looks after anything.
+func nothingKnown() (func(Stray) bool, error) { return func(Stray) bool { return false }, nil }
+
+// sweep lists a fleet's instances in every cloud and, if asked to, destroys those that may go.
+func (g *Collector) sweep(ctx context.Context, s *search) error {
+	clouds, err := daemon.OpenClouds(ctx, s.config.Clouds, daemon.Opening{Drivers: g.Program.Drivers, Fleet: s.fleet, Folder: s.folder, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	defer daemon.CloseClouds(clouds)
+	byCloud := map[string]driver.Cloud{}
+	var listed []*Stray
+	for _, cloud := range clouds {
+		byCloud[cloud.Name] = middleware.ForFleet(middleware.WithRetry(cloud.Driver), s.fleet)
+		list, err := Strays(ctx, byCloud[cloud.Name], cloud, s.fleet)
+		if err != nil {
+			return err
+		}
+		listed = append(listed, list...)
+	}
+	if len(listed) == 0 && !(g.Destroy && g.WithoutState) {
+		return g.sweepStrays(ctx, byCloud, s, s.ends)
+	}
+	known, err := s.known()
+	if err != nil {
+		return err
+	}
+	ended, first := s.ends || g.Blind, len(g.Found)
+	for _, one := range listed {
+		if known(*one) {
+			g.Kept++
+			ended = false
+			continue
+		}
+		g.Found = append(g.Found, one)
+	}
+	err = g.destroyAll(ctx, byCloud, s, g.Found[first:])
+	for _, one := range g.Found[first:] {
+		ended = ended && one.Destroyed
+	}
+	return errors.Join(err, g.sweepStrays(ctx, byCloud, s, ended))
+}
+
+// Strays lists the instances of a fleet in a cloud.
+func Strays(ctx context.Context, d driver.Cloud, cloud control.Cloud, fleet string) (found []*Stray, err error) {
+	list, err := d.List(ctx, map[string]string{driver.TagFleet: fleet})
+	for _, in := range list {
+		found = append(found, &Stray{
+			Fleet: fleet, Name: in.Tags[driver.TagName], Cloud: cloud.Name, ProviderID: in.ID, Zone: in.Zone, Type: in.ProviderType, Created: in.Created.Std(),
+			sight: &sight{in, cloud},
+		})
+	}
+	return found, err
+}
+
+// CommandOf is the command line that looks at a fleet, or at that of the configuration.
+func CommandOf(config, fleet string) string {
+	words := "drover gc"
+	if config != "" {
+		words += " -c " + config
+	}
+	if fleet != "" {
+		words += " --fleet " + fleet
+	}
+	return words
+}
