@@ -9,6 +9,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/drivertest"
 	"drover/driver/local"
 	"drover/internal/engine"
 )
@@ -37,12 +38,7 @@ func (r *remembering) Offerings(ctx context.Context) ([]drover.Offering, error) 
 
 func TestAnInstanceCostsWhatItDidWhileNobodyLooked(t *testing.T) {
 	f := newFixture(t)
-	spot := must(local.Open(t.Context(), driver.Options{
-		Name: "here", Fleet: "test", Folder: filepath.Join(t.TempDir(), "spot"), Decode: func(into any) error {
-			into.(*local.Config).Markets = []drover.Market{drover.Spot}
-			return nil
-		},
-	}))(t)
+	spot := must(local.Open(t.Context(), drivertest.Options(t, "here", "local", "test", "markets: [spot]", filepath.Join(t.TempDir(), "spot"))))(t)
 	t.Cleanup(func() {
 		for _, in := range must(spot.List(context.Background(), nil))(t) {
 			if err := spot.Destroy(context.Background(), in.ID); err != nil {
