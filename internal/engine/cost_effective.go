@@ -43,7 +43,7 @@ func (e *Engine) worthWaiting(g *group, in *instance, n int) bool {
 // payTogether reports whether n of the group's jobs cost no more on an instance with such a price than each on one of its own.
 func (e *Engine) payTogether(g *group, in *instance, n int, price drover.Money) bool {
 	anew, known := e.costAlone(g)
-	left, last := e.leftOf(in), runtimes.LongestOf(e.runsOf(g), n)
+	left, last := e.leftOf(in), e.longestOf(g, n)
 	return !known || price.For(runtimes.Beyond(&last, &left)) <= anew*drover.Money(n)
 }
 
@@ -94,6 +94,14 @@ func (e *Engine) runsOf(g *group) runtimes.Dist {
 	return e.likely(g.Jobs[0])
 }
 
+// longestOf is how long the longest of the group's next n jobs is likely to run.
+func (e *Engine) longestOf(g *group, n int) runtimes.Points {
+	if len(g.Jobs) == 0 {
+		return runtimes.LongestOf(e.runsOf(g), n)
+	}
+	return runtimes.LongestOf(e.alike(g.Jobs[0]), n)
+}
+
 // loadMost is how many jobs of an instance are looked at for how long it has work.
 const loadMost = 16
 
@@ -110,7 +118,7 @@ func (e *Engine) leftOf(in *instance) (left runtimes.Points) {
 		left = runtimes.Longest(&left, &one)
 	}
 	for _, b := range in.Bound[:min(len(in.Bound), loadMost)] {
-		one := runtimes.LongestOf(e.runsOf(e.group(b.Group)), b.Count)
+		one := e.longestOf(e.group(b.Group), b.Count)
 		left = runtimes.Longest(&left, &one)
 	}
 	return left

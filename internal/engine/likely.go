@@ -25,7 +25,35 @@ type RunKey struct {
 type RunStat struct {
 	Key  RunKey           `json:"key"`
 	Seen runtimes.Learned `json:"seen"`
-	Last drover.Time      `json:"last"` // when one of them was seen last
+
+	// Jobs that are submitted together take about as long as each other, whatever others took.
+	Apart   runtimes.Apart   `json:"apart,omitzero"`   // how far apart their times lie
+	Batches [batchMost]Batch `json:"batches,omitzero"` // of which more jobs may end, the oldest first
+
+	Last drover.Time `json:"last"` // when one of them was seen last
+}
+
+// Batch is the jobs of a key that were submitted at one moment, and have ended.
+type Batch struct {
+	Since drover.Time      `json:"since,omitempty"`
+	Seen  runtimes.Learned `json:"seen,omitzero"`
+}
+
+// batchMost is how many batches are followed at once. Single jobs make way for others first: nothing is to be learned of them.
+const batchMost = 6
+
+// see takes in that a job of a batch took so long, and returns the batch that makes way for it, if one does.
+func (s *RunStat) see(since drover.Time, log int64) (over Batch) {
+	at := slices.IndexFunc(s.Batches[:], func(b Batch) bool { return b.Since == since })
+	if at < 0 {
+		at = max(0, slices.IndexFunc(s.Batches[:], func(b Batch) bool { return b.Seen.Count <= 1 }))
+		over = s.Batches[at]
+		copy(s.Batches[at:], s.Batches[at+1:])
+		at = batchMost - 1
+		s.Batches[at] = Batch{Since: since}
+	}
+	s.Batches[at].Seen = s.Batches[at].Seen.See(log)
+	return over
 }
 
 // Before anything is known a job is taken to last an hour on average, which half of all jobs do not come near, and what is said to be wrong by a factor of 2.
@@ -61,14 +89,26 @@ func SeeRun(all []RunStat, j *Job, took time.Duration, at drover.Time) []RunStat
 	if took <= 0 {
 		return all
 	}
-	for _, key := range keysOf(j) {
+	keys := keysOf(j)
+	for _, key := range keys {
 		all = saw(all, key, runtimes.Log(took), at)
+	}
+	over := runStat(all, keys[len(keys)-1]).see(j.Since, runtimes.Log(took))
+	for _, key := range keys {
+		s := runStat(all, key)
+		s.Apart = s.Apart.See(over.Seen)
 	}
 	if j.Expected > 0 {
 		away := runtimes.Log(took) - runtimes.Log(j.Expected)
 		all = saw(saw(all, RunKey{Said: true}, away, at), RunKey{Said: true, User: j.User}, away, at)
 	}
 	return all
+}
+
+// runStat is what is known of a key that was seen.
+func runStat(all []RunStat, key RunKey) *RunStat {
+	at, _ := slices.BinarySearchFunc(all, key, compareRun)
+	return &all[at]
 }
 
 // saw learns a logarithm of a key. What was not seen for longest is forgotten for what is new.
@@ -108,6 +148,18 @@ func (e *Engine) likely(j *Job) runtimes.Dist {
 	return runtimes.Both(runtimes.Dist{Mu: runtimes.Log(j.Expected) + off.Mu, Sigma: off.Sigma}, d)
 }
 
+// alike is how long each of several jobs is likely to run that were submitted together: their mean is as uncertain as that of one, but they lie nearer to each other.
+func (e *Engine) alike(j *Job) runtimes.Dist {
+	one := e.likely(j)
+	sigma := one.Sigma
+	for _, key := range keysOf(j) {
+		if at, known := slices.BinarySearchFunc(e.s.Stats.Runs, key, compareRun); known {
+			sigma = e.s.Stats.Runs[at].Apart.Given(sigma)
+		}
+	}
+	return runtimes.OfMean(one.Mean(), sigma)
+}
+
 // stepSpread is how uncertain a time is of which only the step of the scale is told, and spreadGrain what others are rounded to, so that what is about as likely is planned together.
 const (
 	stepSpread  = runtimes.Octave * 3 / 10
@@ -120,7 +172,7 @@ func (e *Engine) expects(g *group, d drover.Demand) drover.Demand {
 		d.Time = g.Key.Expected
 		return d
 	}
-	l := e.likely(g.Jobs[0])
+	l := e.alike(g.Jobs[0])
 	d.Time = queue.Step(l.Mean())
 	if g.Key.Gang == 0 {
 		d.Spread = max(stepSpread, (l.Sigma+spreadGrain/2)/spreadGrain*spreadGrain)

@@ -21,6 +21,27 @@ func (l Learned) See(log int64) Learned {
 	return l
 }
 
+// Apart is how far apart the members of one group lie, such as the run times of jobs that were submitted together: far less, as a rule, than the groups do.
+type Apart struct {
+	Count int64 `json:"count"` // of independent differences, up to the memory
+	Var   int64 `json:"var"`   // their variance, in parts of an Octave
+}
+
+// See is what is known after one more group was seen.
+func (a Apart) See(group Learned) Apart {
+	free := group.Count - 1
+	if free <= 0 {
+		return a
+	}
+	all := a.Count + free
+	return Apart{min(all, memory), (a.Count*a.Var + group.Count*group.Var) / all}
+}
+
+// Given is the standard deviation of a group's members, of which the whole has so much: the less was seen, the more of that is taken to be theirs.
+func (a Apart) Given(whole int64) int64 {
+	return min(whole, root((a.Count*a.Var+trust*(whole*whole/Octave))/(a.Count+trust)*Octave))
+}
+
 // trust is how many were seen that count for as much as what is known beforehand.
 const trust = 3
 

@@ -104,6 +104,23 @@ func TestWhatIsSeenIsLearned(t *testing.T) {
 	}
 }
 
+// Of groups whose members are alike, members are told apart by far less than groups are.
+func TestHowFarMembersOfAGroupLieApartIsLearned(t *testing.T) {
+	groups, apart := draws(dist(time.Hour, 1.4), 0, 100), Apart{}
+	for i, x := range groups {
+		one := Learned{}
+		for _, y := range draws(dist(time.Duration(x), 0.2), 0, 4*(i+1))[4*i:] {
+			one = one.See(Log(time.Duration(y)))
+		}
+		apart = apart.See(one)
+	}
+	whole := dist(time.Hour, 1.4).Sigma
+	near(t, "how far they lie apart", float64(apart.Given(whole)), float64(dist(time.Hour, 0.2).Sigma), 0.25)
+	if got := (Apart{}).See(Learned{}.See(1)).Given(whole); got > whole || got < whole-1 {
+		t.Errorf("of a single one follows %d, not %d", got, whole)
+	}
+}
+
 func BenchmarkLeft(b *testing.B) {
 	d, other := dist(time.Hour, 1.4), dist(time.Minute, 1)
 	for b.Loop() {

@@ -171,10 +171,10 @@ func runs(ctx context.Context, tx *sql.Tx) (seen []engine.RunStat, err error) {
 	return seen, each(ctx, tx, func(row scanner) error {
 		var j engine.Job
 		var started, ended drover.Time
-		err := row.Scan(&j.User, &j.Name, &j.Expected, &started, &ended)
+		err := row.Scan(&j.User, &j.Name, &j.Expected, &j.Since, &started, &ended)
 		seen = engine.SeeRun(seen, &j, ended.Sub(started), ended)
 		return err
-	}, `SELECT user_name, name, coalesce(spec ->> '$.expected', 0), a.started, a.ended
+	}, `SELECT user_name, name, coalesce(spec ->> '$.expected', 0), jobs.submitted, a.started, a.ended
 		FROM (SELECT * FROM attempts WHERE ended > 0 ORDER BY job DESC, idx DESC, number DESC LIMIT 1000) AS a JOIN jobs ON jobs.number = a.job
 		WHERE a.state = 'succeeded' OR a.reason ->> '$.code' = 'exit' ORDER BY a.ended, a.job, a.idx`)
 }
