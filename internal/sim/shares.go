@@ -53,6 +53,14 @@ func (w *World) shareOf(j engine.Job) (s shared) {
 	return s
 }
 
+// dear reports whether an instance costs more than the cheapest that may be rented for one of a job's elements. How much longer each job is likely to run
+// decides then which of them is worth a place there.
+func (w *World) dear(in engine.Instance, o engine.Job) bool {
+	return slices.ContainsFunc(w.controller.loop.Engine.Offers(), func(s engine.OfferState) bool {
+		return s.Price < in.Price && o.Shape.Accepts(s.Offering)
+	})
+}
+
 // stuck reports whether a job waited for nothing but room already, on the attempt's instance too, and not until just now for a plan or for the queue to be resumed. A job that has others on
 // their way may be left off one that is dear for it, and so may one that was to begin on this one, which is ready only now.
 func (w *World) stuck(o engine.Job, a engine.Attempt) bool {
@@ -60,7 +68,7 @@ func (w *World) stuck(o engine.Job, a engine.Attempt) bool {
 	in, there := e.Find(w.Disk.instances[a.Instance].Name)
 	x, known := e.Explain(drover.JobID{Number: o.Number, Index: -1})
 	coming := slices.ContainsFunc(x.Reasons, func(r drover.Reason) bool { return r.Code == drover.ReasonBooting })
-	return there && known && !coming && in.Ready < w.controller.decides && w.switched < w.controller.decides && w.controller.planned < w.controller.decides && !slices.Contains(in.Lost, o.Number) && slices.ContainsFunc(x.Reasons, func(r drover.Reason) bool {
+	return there && known && !coming && !w.dear(in, o) && in.Ready < w.controller.decides && w.switched < w.controller.decides && w.controller.planned < w.controller.decides && !slices.Contains(in.Lost, o.Number) && slices.ContainsFunc(x.Reasons, func(r drover.Reason) bool {
 		return (r.Code == drover.ReasonLimit || r.Code == drover.ReasonBlocked) && r.Since < w.controller.now()
 	})
 }
