@@ -95,7 +95,7 @@ func (e *Engine) wrongInventory() string {
 	return ""
 }
 
-// wrongLedger says where the ledger has something else than one that is made anew, and which limit is passed and was not told of.
+// wrongLedger says where the ledger has something else than one that is made anew, and which limit is passed and will not be told of.
 func (e *Engine) wrongLedger() string {
 	if !e.limited() {
 		return ""
@@ -116,7 +116,8 @@ func (e *Engine) wrongLedger() string {
 		_, spending, _ := e.ledger.State()
 		at := slices.IndexFunc(spending, func(s Spending) bool { return s.Scope == a.Budget.Scope() })
 		spell, soft, spent := spending[at].Spells[a.Window], a.Budget.Soft.Of(a.Window), e.ledger.Spent(a)
-		if soft > 0 && spent > soft && !spell.Warned || a.Limit > 0 && spent > a.Limit && !spell.Passed {
+		unknown := soft > 0 && spent > soft && !spell.Warned || a.Limit > 0 && spent > a.Limit && !spell.Passed
+		if unknown && !e.ledger.Due(a) { // else the next decision tells
 			return fmt.Sprintf("%v is spent of the %s budget of the %s, which nobody was told", spent, a.Window, a.Budget.Scope())
 		}
 		if e.s.LastEffect%3 == 0 && e.ledger.Sum(a) != sum {

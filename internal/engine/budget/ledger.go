@@ -263,6 +263,11 @@ func (l *Ledger) price(e *entry) {
 	if e.price <= price && e.ended <= ended {
 		return
 	}
+	l.lookAgain()
+}
+
+// lookAgain has the next Watch add up what is spent in every account.
+func (l *Ledger) lookAgain() {
 	for i := range l.accounts {
 		l.accounts[i].look = 0
 	}

@@ -223,3 +223,26 @@ func TestALedger(t *testing.T) {
 		}
 	})
 }
+
+// An instance may be paid up to the end of a period that is still to come. When it goes, all of that is spent at once.
+func TestALimitThatIsPassedByABillThatGoesOnIsTold(t *testing.T) {
+	f := newFleet(1, budget.Settings{Budgets: []budget.Budget{{Soft: budget.Amounts{Hourly: drover.Dollar / 2}}}})
+	f.claims[1] = budget.Claim{Asked: f.now, Created: f.now, Tariff: drover.Tariff{Price: drover.Dollar}, Billing: drover.Billing{Period: time.Hour}}
+	f.last = 1
+	f.ledger.Changed(1)
+	f.ledger.Watch()
+	f.now = f.now.Add(time.Minute)
+	f.ledger.At(f.now)
+	if passed, _, _ := f.ledger.Watch(); len(passed) > 0 {
+		t.Fatalf("after a minute %v is told", passed)
+	}
+	bill := func(from, to drover.Time) drover.Money {
+		return drover.Tariff{Price: drover.Dollar}.Cost(f.now.Add(-time.Minute), from, min(to, f.now.Add(59*time.Minute)))
+	}
+	delete(f.claims, 1)
+	f.ledger.Changed(1)
+	f.ledger.SettleInstance(drover.Dollar, bill)
+	if passed, _, _ := f.ledger.Watch(); len(passed) != 1 {
+		t.Errorf("%v is told, want the soft limit", passed)
+	}
+}

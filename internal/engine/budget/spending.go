@@ -114,6 +114,7 @@ type Cost func(from, to drover.Time) drover.Money
 // changed.
 func (l *Ledger) SettleInstance(whole drover.Money, cost Cost) []Spending {
 	l.spent += whole
+	l.lookAgain() // its bill may go on to the end of a period
 	return l.settle((*Budget).OfFleet, cost)
 }
 

@@ -39,13 +39,16 @@ func (l *Ledger) Watch() (passed []Passing, stop []*Account, changed []Spending)
 	return passed, stop, changed
 }
 
+// Due reports whether the next Watch adds up what is spent in an account.
+func (l *Ledger) Due(a *Account) bool { return l.now >= a.look }
+
 func (l *Ledger) watch(a *Account) (told []Passing, stop bool) {
 	soft := a.Budget.Soft.Of(a.Window)
 	least := a.Limit
 	if soft > 0 && (least == 0 || soft < least) {
 		least = soft
 	}
-	if l.now < a.look || l.Most(a) <= least {
+	if !l.Due(a) || l.Most(a) <= least {
 		return nil, false
 	}
 	spent := l.Spent(a)
