@@ -28,7 +28,7 @@ dist: export CGO_ENABLED = 0
 # How a program for arm64 runs here; empty if it does not.
 ARM64 = $(shell [ "$$(uname -m)" = aarch64 ] && command -v env || command -v qemu-aarch64-static || command -v qemu-aarch64)
 RECORD_WORLD = $(1) -test.run '^TestRecordAWorld$$' -record $(2)
-REPLAY_WORLD = go test -count=1 ./internal/sim -run TestAWorldRecordedOnAnotherArchitecture -replay
+REPLAY_WORLD = go test -count=1 ./internal/simtest -run TestAWorldRecordedOnAnotherArchitecture -replay
 
 .DEFAULT_GOAL := help
 .PHONY: help build man test lint race simtest mutants replay-arch recordings e2e e2e-qemu e2e-openstack chaos chaos-cloud containers bench bench-fleet bench-pack bench-streams fuzz check-all dist packages install clean
@@ -64,14 +64,14 @@ race: ## run the tests under the race detector, which needs a C compiler (RACE=p
 	CGO_ENABLED=1 go test -race $(RACE)
 
 simtest: ## run the engine through bad luck (SEEDS=how many, FIRST_SEED=from where)
-	go test ./internal/sim -v -run '^(TestEvery|TestAFleet|TestWhatever)' -timeout 60m -args -seeds $(SEEDS) -first-seed $(FIRST_SEED)
+	go test ./internal/simtest -v -run '^(TestEvery|TestAFleet|TestWhatever)' -timeout 60m -args -seeds $(SEEDS) -first-seed $(FIRST_SEED)
 
 mutants: ## break the engine on purpose, in ways that the worlds must find (MUTANTS=names, TURN=which five)
-	go test ./internal/sim -tags mutants -v -run TestMutants -timeout 60m -args -mutants '$(MUTANTS)' -turn '$(TURN)'
+	go test ./internal/simtest -tags mutants -v -run TestMutants -timeout 60m -args -mutants '$(MUTANTS)' -turn '$(TURN)'
 
 replay-arch: ## record a world with fused arithmetic and on arm64, where that can be, and replay it here
 	@if grep -qw fma /proc/cpuinfo && [ "$$(go env GOARCH)" = amd64 ]; then \
-		GOAMD64=v3 go test -c -o bin/sim-v3.test ./internal/sim && \
+		GOAMD64=v3 go test -c -o bin/sim-v3.test ./internal/simtest && \
 		$(call RECORD_WORLD,bin/sim-v3.test,bin/v3.rec) && \
 		$(REPLAY_WORLD) $(CURDIR)/bin/v3.rec; \
 	else echo "skipped: fused arithmetic needs an amd64 processor with FMA"; fi
@@ -81,14 +81,14 @@ replay-arch: ## record a world with fused arithmetic and on arm64, where that ca
 	else echo "skipped: arm64 needs such a processor, or qemu-user-static"; fi
 
 recordings: build bin/arm64.rec ## make the recordings that tests replay anew, when decisions are meant to change
-	cp bin/arm64.rec internal/sim/testdata/arm64.rec
+	cp bin/arm64.rec internal/simtest/testdata/arm64.rec
 	rm -rf bin/anew && XDG_STATE_HOME=bin/anew bin/drover run --out bin/anew examples/hello.yaml
-	cp bin/anew/drover/recordings/run-*/00000001.jsonl.gz internal/sim/testdata/hello.rec
+	cp bin/anew/drover/recordings/run-*/00000001.jsonl.gz internal/simtest/testdata/hello.rec
 
 .PHONY: bin/arm64.rec
 bin/arm64.rec:
 	@[ -n "$(ARM64)" ] || { echo "recording on arm64 needs such a processor, or qemu-user-static"; exit 1; }
-	GOARCH=arm64 go test -c -o bin/sim-arm64.test ./internal/sim
+	GOARCH=arm64 go test -c -o bin/sim-arm64.test ./internal/simtest
 	$(call RECORD_WORLD,$(ARM64) bin/sim-arm64.test,$@)
 
 e2e: ## run the real binary: real processes, real SSH, real kill -9

@@ -93,7 +93,7 @@ func TestLessons(t *testing.T) {
 }
 
 func TestBadLuck(t *testing.T) {
-	luck := read(t, "internal/sim/luck.go")
+	luck := read(t, "internal/simtest/luck.go")
 	for _, row := range table(t, "docs/behaviour.md", "Bad luck") {
 		faults := testNames(row[1])
 		if len(faults) == 0 {

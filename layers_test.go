@@ -33,7 +33,7 @@ var layers = map[string]layer{
 	},
 	"driver/kit": {
 		does:    "what drivers share: the table of errors, the gate for rates, configuration, offerings, tags, user data",
-		ours:    []string{".", "driver", "internal/kept", "internal/logkey"},
+		ours:    []string{".", "driver", "internal/diskcache", "internal/logkey"},
 		outside: []string{"golang.org/x/crypto"},
 	},
 	"driver/middleware": {
@@ -47,7 +47,7 @@ var layers = map[string]layer{
 	},
 	"driver/azure": {
 		does:    "Microsoft Azure: virtual machines made with their parts in one call, and failures that are told later",
-		ours:    []string{".", "driver", "driver/kit", "internal/kept", "internal/logkey"},
+		ours:    []string{".", "driver", "driver/kit", "internal/diskcache", "internal/logkey"},
 		outside: []string{"github.com/Azure/azure-sdk-for-go/sdk/azcore", "github.com/Azure/azure-sdk-for-go/sdk/azidentity", "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager"},
 	},
 	"driver/external": {
@@ -61,24 +61,24 @@ var layers = map[string]layer{
 	},
 	"driver/ec2": {
 		does:    "Amazon EC2: instant fleets, planted host keys, prices kept on disk",
-		ours:    []string{".", "driver", "driver/kit", "internal/kept", "internal/logkey"},
+		ours:    []string{".", "driver", "driver/kit", "internal/diskcache", "internal/logkey"},
 		outside: []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go"},
 	},
 	"driver/gce": {
 		does:    "Google Compute Engine: operations awaited for a moment, tags as labels, prices kept on disk",
-		ours:    []string{".", "driver", "driver/kit", "internal/kept"},
+		ours:    []string{".", "driver", "driver/kit", "internal/diskcache"},
 		outside: []string{"cloud.google.com/go/auth", "google.golang.org/api"},
 	},
 	"driver/openstack": {
 		does:    "OpenStack: Nova's servers, whose lists show what does not answer",
-		ours:    []string{".", "driver", "driver/kit", "internal/kept", "internal/logkey"},
+		ours:    []string{".", "driver", "driver/kit", "internal/diskcache", "internal/logkey"},
 		outside: []string{"github.com/gophercloud/gophercloud/v2"},
 	},
 	"internal/webhook": {
 		does: "messages posted to a URL that somebody named: signed, and to public addresses alone",
 		ours: []string{"."},
 	},
-	"internal/kept": {
+	"internal/diskcache": {
 		does: "what is fetched from a cloud now and then, kept on disk as well",
 		ours: []string{"internal/logkey"},
 	},
@@ -102,21 +102,21 @@ var layers = map[string]layer{
 		does: "what a controller and a runner say to each other: messages, their limits, their encoding",
 		ours: []string{"."},
 	},
-	"internal/sleep": {does: "waits for a time, and no longer than is wanted"},
+	"internal/backoff": {does: "waits for a time, and no longer than is wanted"},
 	"internal/deadman": {
 		does: "the dead-man switch: a script planted at an instance's first boot, and the runner's end of it",
-		ours: []string{"internal/sleep"},
+		ours: []string{"internal/backoff"},
 	},
 	"internal/notice": {
 		does: "watches what a cloud tells an instance: that it will be taken back",
-		ours: []string{".", "internal/sleep"},
+		ours: []string{".", "internal/backoff"},
 	},
 	"internal/runtimes": {does: "how long jobs take: learned, and what follows for an instance that has them; pure"},
 	"internal/pack": {
 		does: "the solver: which offerings hold these jobs for the least money; pure",
 		ours: []string{".", "internal/runtimes"},
 	},
-	"internal/ledger": {
+	"internal/billing": {
 		does: "what an instance's bill was for; pure",
 		ours: []string{"."},
 	},
@@ -126,7 +126,7 @@ var layers = map[string]layer{
 	},
 	"internal/engine/budget": {
 		does: "what is spent and promised in each window of each budget, and what would pass a limit; pure",
-		ours: []string{".", "internal/engine/timers", "internal/ledger"},
+		ours: []string{".", "internal/engine/timers", "internal/billing"},
 	},
 	"internal/engine/market": {
 		does: "what clouds offer, what is blocked or throttled of it, and limits within a cloud; pure",
@@ -138,7 +138,7 @@ var layers = map[string]layer{
 	},
 	"internal/engine": {
 		does: "the decisions: lifecycle, placing, planning, backoff, explanations; pure",
-		ours: []string{".", "internal/engine/budget", "internal/engine/market", "internal/engine/queue", "internal/engine/timers", "internal/ledger", "internal/runtimes"},
+		ours: []string{".", "internal/engine/budget", "internal/engine/market", "internal/engine/queue", "internal/engine/timers", "internal/billing", "internal/runtimes"},
 	},
 	"internal/loop": {
 		does: "event → decision → commit → release, with store and outside handed in",
@@ -165,12 +165,12 @@ var layers = map[string]layer{
 	},
 	"internal/runner": {
 		does:    "the instance's end: supervises attempts and outlives connections",
-		ours:    []string{".", "internal/cgroup", "internal/container", "internal/deadman", "internal/notice", "internal/sleep", "internal/wire"},
+		ours:    []string{".", "internal/cgroup", "internal/container", "internal/deadman", "internal/notice", "internal/backoff", "internal/wire"},
 		outside: []string{"github.com/bmatcuk/doublestar/v4", "golang.org/x/sys"},
 	},
 	"internal/store": {
 		does:    "the records, in SQLite",
-		ours:    []string{".", "internal/engine", "internal/ledger", "internal/webhook"}, // for the values that it keeps
+		ours:    []string{".", "internal/engine", "internal/billing", "internal/webhook"}, // for the values that it keeps
 		outside: []string{"github.com/pressly/goose/v3", "modernc.org/sqlite"},
 	},
 	"internal/blob": {
@@ -184,13 +184,13 @@ var layers = map[string]layer{
 			"internal/record", "internal/remote", "internal/store", "internal/webhook", "internal/wire"},
 		outside: []string{"golang.org/x/crypto"},
 	},
-	"internal/agenda": {
+	"internal/eventqueue": {
 		does: "the order of things in modelled time",
 		ours: []string{"."},
 	},
-	"internal/sim": {
+	"internal/simtest": {
 		does: "a modelled world with bad luck around the real engine and loop",
-		ours: []string{".", "driver", "internal/agenda", "internal/engine", "internal/ledger", "internal/loop", "internal/pack", "internal/record"},
+		ours: []string{".", "driver", "internal/eventqueue", "internal/engine", "internal/billing", "internal/loop", "internal/pack", "internal/record"},
 	},
 	"internal/trace": {
 		does: "reads recorded workloads, and price lists to try them on",
@@ -198,7 +198,7 @@ var layers = map[string]layer{
 	},
 	"internal/simulate": {
 		does: "what a configuration would have done with a recorded workload, and what older systems do with it",
-		ours: []string{".", "internal/agenda", "internal/engine", "internal/loop", "internal/pack", "internal/trace"},
+		ours: []string{".", "internal/eventqueue", "internal/engine", "internal/loop", "internal/pack", "internal/trace"},
 	},
 	"internal/recorded": {
 		does: "what a controller has on record, as a workload to simulate and as what became of it",

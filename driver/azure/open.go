@@ -27,7 +27,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/kit"
-	"drover/internal/kept"
+	"drover/internal/diskcache"
 )
 
 // longestFleet is what leaves room for a number in the name of a virtual machine, which has at most 64 characters.
@@ -44,11 +44,11 @@ type cloud struct {
 	config Config
 	api    *api
 
-	types  *kept.Value[map[string]typeInfo]
-	prices *kept.Value[priceList]
-	disks  *kept.Value[map[string]drover.Money]
-	limits *kept.Value[map[string]int64]
-	spots  *kept.Value[map[string]spotInfo]
+	types  *diskcache.Value[map[string]typeInfo]
+	prices *diskcache.Value[priceList]
+	disks  *diskcache.Value[map[string]drover.Money]
+	limits *diskcache.Value[map[string]int64]
+	spots  *diskcache.Value[map[string]spotInfo]
 
 	noSpots sync.Once // to say that they cannot be asked about
 
@@ -84,20 +84,20 @@ func open(ctx context.Context, o driver.Options, world outside) (driver.Cloud, e
 		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
 	}
 	c := &cloud{o: o, config: config, api: api, ended: map[string]bool{}}
-	c.types = kept.New(c.keep("types", typesAge), c.fetchTypes)
-	c.prices = kept.New(c.keep("prices", pricesAge), c.fetchPrices)
-	c.disks = kept.New(c.keep("disks", pricesAge), c.fetchDiskPrices)
-	c.limits = kept.New(c.keep("quotas", limitsAge), c.fetchLimits)
+	c.types = diskcache.New(c.keep("types", typesAge), c.fetchTypes)
+	c.prices = diskcache.New(c.keep("prices", pricesAge), c.fetchPrices)
+	c.disks = diskcache.New(c.keep("disks", pricesAge), c.fetchDiskPrices)
+	c.limits = diskcache.New(c.keep("quotas", limitsAge), c.fetchLimits)
 	spots := c.keep("spots", spotsAge)
 	spots.Pause = spotsPause
-	c.spots = kept.New(spots, c.fetchSpots)
+	c.spots = diskcache.New(spots, c.fetchSpots)
 	return c, nil
 }
 
 // keep says how something is kept. Its key is what the cloud is as far as catalogue, prices and quotas go.
-func (c *cloud) keep(name string, age time.Duration) kept.Options {
+func (c *cloud) keep(name string, age time.Duration) diskcache.Options {
 	key := fmt.Sprint(c.config.Subscription, " ", c.config.Location, " ", c.config.Environment)
-	return kept.Options{Folder: c.o.Folder, Name: name, Key: key, Age: age, Log: c.o.Log}
+	return diskcache.Options{Folder: c.o.Folder, Name: name, Key: key, Age: age, Log: c.o.Log}
 }
 
 func (c *cloud) Capabilities() driver.Capabilities {

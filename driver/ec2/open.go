@@ -24,7 +24,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/kit"
-	"drover/internal/kept"
+	"drover/internal/diskcache"
 )
 
 // longestFleet is what the names of our key pairs and launch templates, of at most 128 characters, can hold.
@@ -40,10 +40,10 @@ type cloud struct {
 	config Config
 	api    *api
 
-	types      *kept.Value[map[string]typeInfo]
-	listPrices *kept.Value[map[string]drover.Money]
-	spotPrices *kept.Value[map[string]map[string]drover.Money]
-	subnets    *kept.Value[[]subnet]
+	types      *diskcache.Value[map[string]typeInfo]
+	listPrices *diskcache.Value[map[string]drover.Money]
+	spotPrices *diskcache.Value[map[string]map[string]drover.Money]
+	subnets    *diskcache.Value[[]subnet]
 	endings    *endings
 	made       kit.Cache[struct{}] // shared resources that are there, by name
 	images     kit.Cache[image]    // by id
@@ -66,18 +66,18 @@ func open(ctx context.Context, o driver.Options, client aws.HTTPClient) (driver.
 		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
 	}
 	c := &cloud{o: o, config: config, api: api, buried: map[string]time.Time{}}
-	c.types = kept.New(c.keep("types", typesAge), c.fetchTypes)
-	c.listPrices = kept.New(c.keep("prices", pricesAge), c.fetchPrices)
-	c.spotPrices = kept.New(c.keep("spot", spotAge), c.fetchSpotPrices)
-	c.subnets = kept.New(c.keep("subnets", subnetsAge), c.fetchSubnets)
+	c.types = diskcache.New(c.keep("types", typesAge), c.fetchTypes)
+	c.listPrices = diskcache.New(c.keep("prices", pricesAge), c.fetchPrices)
+	c.spotPrices = diskcache.New(c.keep("spot", spotAge), c.fetchSpotPrices)
+	c.subnets = diskcache.New(c.keep("subnets", subnetsAge), c.fetchSubnets)
 	c.endings = newEndings(c.terminate)
 	return c, nil
 }
 
 // keep says how something is kept. Its key is what the cloud is as far as catalogue and prices go.
-func (c *cloud) keep(name string, age time.Duration) kept.Options {
+func (c *cloud) keep(name string, age time.Duration) diskcache.Options {
 	key := fmt.Sprint(c.api.config.Region, " ", c.config.Profile, " ", c.config.Endpoint, " ", c.config.Zones, " ", c.config.Subnets)
-	return kept.Options{Folder: c.o.Folder, Name: name, Key: key, Age: age, Log: c.o.Log}
+	return diskcache.Options{Folder: c.o.Folder, Name: name, Key: key, Age: age, Log: c.o.Log}
 }
 
 func (c *cloud) Capabilities() driver.Capabilities {

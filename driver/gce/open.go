@@ -24,7 +24,7 @@ import (
 	"drover"
 	"drover/driver"
 	"drover/driver/kit"
-	"drover/internal/kept"
+	"drover/internal/diskcache"
 )
 
 // longestFleet is what a fleet may be called.
@@ -39,9 +39,9 @@ type cloud struct {
 	config Config
 	api    *api
 
-	zones  *kept.Value[[]string]
-	types  *kept.Value[map[string]typeInfo]
-	prices *kept.Value[priceList]
+	zones  *diskcache.Value[[]string]
+	types  *diskcache.Value[map[string]typeInfo]
+	prices *diskcache.Value[priceList]
 	months kit.Cache[[]dated] // what prices were, by month
 
 	mu     sync.Mutex
@@ -62,16 +62,16 @@ func open(ctx context.Context, o driver.Options, client *http.Client) (driver.Cl
 		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
 	}
 	c := &cloud{o: o, config: config, api: api, images: map[string]drover.Bytes{}}
-	c.zones = kept.New(c.keep("zones", typesAge), c.fetchZones)
-	c.types = kept.New(c.keep("types", typesAge), c.fetchTypes)
-	c.prices = kept.New(c.keep("prices", pricesAge), c.fetchPrices)
+	c.zones = diskcache.New(c.keep("zones", typesAge), c.fetchZones)
+	c.types = diskcache.New(c.keep("types", typesAge), c.fetchTypes)
+	c.prices = diskcache.New(c.keep("prices", pricesAge), c.fetchPrices)
 	return c, nil
 }
 
 // keep says how something is kept. Its key is what the cloud is as far as catalogue and prices go.
-func (c *cloud) keep(name string, age time.Duration) kept.Options {
+func (c *cloud) keep(name string, age time.Duration) diskcache.Options {
 	key := fmt.Sprint(c.api.project, " ", c.config.Region, " ", c.config.Zones)
-	return kept.Options{Folder: c.o.Folder, Name: name, Key: key, Age: age, Log: c.o.Log}
+	return diskcache.Options{Folder: c.o.Folder, Name: name, Key: key, Age: age, Log: c.o.Log}
 }
 
 func (c *cloud) Capabilities() driver.Capabilities {

@@ -23,7 +23,7 @@ import (
 
 	"drover/driver"
 	"drover/driver/kit"
-	"drover/internal/kept"
+	"drover/internal/diskcache"
 )
 
 // longestFleet is what a server's tag, of at most 60 characters, can hold beside our prefix.
@@ -39,8 +39,8 @@ type cloud struct {
 	config Config
 	api    *api
 
-	flavors *kept.Value[map[string]flavor] // by name
-	zones   *kept.Value[[]string]
+	flavors *diskcache.Value[map[string]flavor] // by name
+	zones   *diskcache.Value[[]string]
 	names   kit.Names
 	images  kit.Cache[int] // their sizes, by id: see volumeFor
 }
@@ -59,8 +59,8 @@ func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
 	}
 	c := &cloud{o: o, config: config, api: connect(who, network, kit.Gate{Metric: o.Metric})}
-	c.flavors = kept.New(c.keep("flavors", flavorsAge), c.fetchFlavors)
-	c.zones = kept.New(c.keep("zones", zonesAge), c.fetchZones)
+	c.flavors = diskcache.New(c.keep("flavors", flavorsAge), c.fetchFlavors)
+	c.zones = diskcache.New(c.keep("zones", zonesAge), c.fetchZones)
 	if config.grows() {
 		return growing{c}, nil
 	}
@@ -68,10 +68,10 @@ func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 }
 
 // keep says how something is kept. Its key is what the cloud is, and how the configuration reads it.
-func (c *cloud) keep(name string, age time.Duration) kept.Options {
+func (c *cloud) keep(name string, age time.Duration) diskcache.Options {
 	who, how := c.api.who, c.config
 	key := fmt.Sprint(who.auth.IdentityEndpoint, " ", who.project(), " ", who.endpoints.Region, " ", how.PriceSpec, " ", how.GPUAliases)
-	return kept.Options{Folder: c.o.Folder, Name: name, Key: key, Age: age, Log: c.o.Log}
+	return diskcache.Options{Folder: c.o.Folder, Name: name, Key: key, Age: age, Log: c.o.Log}
 }
 
 func (c *cloud) Capabilities() driver.Capabilities {

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/backoff"
 	"drover/internal/config"
 	"drover/internal/human"
-	"drover/internal/sleep"
 )
 
 // doctorFlags are the flags of `drover doctor`.
@@ -172,7 +172,7 @@ func (a *app) checkController(ctx context.Context, patience time.Duration) (stri
 		if _, is := away(err); !is || time.Since(began) >= patience {
 			return "", err
 		}
-		if err := sleep.For(ctx, 50*time.Millisecond); err != nil {
+		if err := backoff.For(ctx, 50*time.Millisecond); err != nil {
 			return "", err
 		}
 	}

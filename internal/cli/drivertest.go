@@ -22,12 +22,12 @@ import (
 	"drover/driver"
 	"drover/driver/drivertest"
 	"drover/driver/middleware"
+	"drover/internal/backoff"
 	"drover/internal/config"
 	"drover/internal/control"
 	"drover/internal/daemon"
 	"drover/internal/gc"
 	"drover/internal/human"
-	"drover/internal/sleep"
 )
 
 // driverTestFlags are the flags of `drover driver test`.
@@ -293,7 +293,7 @@ func (t *driverTest) cleanFleet(ctx context.Context, fleet string, interrupted b
 		if !interrupted || time.Since(began) > settle {
 			break
 		}
-		if err := sleep.For(ctx, time.Second); err != nil {
+		if err := backoff.For(ctx, time.Second); err != nil {
 			return err
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/backoff"
 	"drover/internal/human"
-	"drover/internal/sleep"
 )
 
 // eventsFlags are the flags of `drover events`.
@@ -90,7 +90,7 @@ func (a *app) events(ctx context.Context, svc drover.Watch, f eventsFlags) error
 		if err != nil || broken != nil || f.recent {
 			return errors.Join(err, broken)
 		}
-		if err := sleep.For(ctx, time.Second); err != nil {
+		if err := backoff.For(ctx, time.Second); err != nil {
 			return err
 		}
 	}

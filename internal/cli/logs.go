@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover"
-	"drover/internal/sleep"
+	"drover/internal/backoff"
 )
 
 // logsFlags are the flags of `drover logs`.
@@ -191,7 +191,7 @@ func (f *follower) run(ctx context.Context) error {
 		if err == nil && job.State.Final() {
 			return nil
 		}
-		if err := sleep.For(ctx, reopening); err != nil {
+		if err := backoff.For(ctx, reopening); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"drover"
-	"drover/internal/sleep"
+	"drover/internal/backoff"
 )
 
 // mostFollowed is how many elements are followed at once: a user and all of that user's jobs have 256 streams together, and each takes two.
@@ -86,7 +86,7 @@ func (m *manyLogs) follow(ctx context.Context) error {
 			wg.Wait()
 			return context.Cause(ctx)
 		}
-		if err := sleep.For(ctx, newElements); err != nil {
+		if err := backoff.For(ctx, newElements); err != nil {
 			return context.Cause(ctx)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/backoff"
 	"drover/internal/httpapi"
-	"drover/internal/sleep"
 )
 
 // paced is a Service that is asked again when it was asked too early, as a controller says to who asks for very much. It is so for what
@@ -29,7 +29,7 @@ func inTime[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 		if e.Kind != drover.KindRateLimit || e.RetryAt == 0 || pause > longestPause {
 			return v, err
 		}
-		if sleep.For(ctx, max(pause, time.Millisecond)) != nil {
+		if backoff.For(ctx, max(pause, time.Millisecond)) != nil {
 			return v, err
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/backoff"
 	"drover/internal/human"
-	"drover/internal/sleep"
 )
 
 // addPatience adds the flag that says how long a controller is waited for.
@@ -64,7 +64,7 @@ func (a *app) patiently(ctx context.Context, patience time.Duration, ask func() 
 			said = true
 			fmt.Fprintf(a.err, "the controller does not answer; waiting for it for up to %s\n", human.Age(patience))
 		}
-		if err := sleep.For(ctx, max(wait, min(pause, time.Minute))); err != nil {
+		if err := backoff.For(ctx, max(wait, min(pause, time.Minute))); err != nil {
 			return err
 		}
 	}

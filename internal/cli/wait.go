@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover"
+	"drover/internal/backoff"
 	"drover/internal/human"
-	"drover/internal/sleep"
 )
 
 // waitFlags are the flags of `drover wait`.
@@ -130,7 +130,7 @@ func (a *app) waitUntilFinal(ctx context.Context, svc drover.Queue, w *waiting, 
 		if wait = min(wait*3/2, longestLook); now != before {
 			wait, before = shortestLook, now
 		}
-		if err := sleep.For(ctx, wait); err != nil {
+		if err := backoff.For(ctx, wait); err != nil {
 			return err
 		}
 	}

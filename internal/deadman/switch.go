@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"drover/internal/sleep"
+	"drover/internal/backoff"
 )
 
 // Switch is the runner's end.
@@ -113,10 +113,10 @@ func try(ctx context.Context, way []string) error {
 	}
 	if err != nil {
 		// The next way is tried soon, but what cannot end at all must not keep a processor busy.
-		_ = sleep.For(ctx, time.Second)
+		_ = backoff.For(ctx, time.Second)
 		return err
 	}
-	_ = sleep.For(ctx, patience)
+	_ = backoff.For(ctx, patience)
 	return fmt.Errorf("%s had no effect", path)
 }
 

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/billing"
 	"drover/internal/engine/budget"
-	"drover/internal/ledger"
 )
 
 // What the fleet costs, and what it has bound itself to spend.
@@ -71,11 +71,11 @@ func (e *Engine) share(a *Attempt) drover.Money {
 }
 
 // bill is what the instance is paid for up to now.
-func (e *Engine) bill(in *instance) ledger.Bill {
-	return ledger.Bill{Tariff: in.Tariff(), Created: in.Created, End: e.billEnd(in), CPU: in.Resources.CPU}
+func (e *Engine) bill(in *instance) billing.Bill {
+	return billing.Bill{Tariff: in.Tariff(), Created: in.Created, End: e.billEnd(in), CPU: in.Resources.CPU}
 }
 
 // useOf is what an attempt has of its instance.
-func useOf(a *Attempt, j *Job) ledger.Use {
-	return ledger.Use{Started: a.Started, Ended: a.Ended, CPU: j.Shape.Need.CPU}
+func useOf(a *Attempt, j *Job) billing.Use {
+	return billing.Use{Started: a.Started, Ended: a.Ended, CPU: j.Shape.Need.CPU}
 }

@@ -19,7 +19,7 @@ import (
 	"drover"
 	"drover/internal/engine"
 	"drover/internal/pack"
-	"drover/internal/sim"
+	"drover/internal/simtest"
 )
 
 var update = flag.Bool("update", false, "write what the engine decides into the scenarios")
@@ -56,8 +56,8 @@ func TestScenarios(t *testing.T) {
 type player struct {
 	t         *testing.T
 	e         *engine.Engine
-	disk      *sim.Disk
-	copied    *sim.Disk
+	disk      *simtest.Disk
+	copied    *simtest.Disk
 	now       drover.Time
 	settings  engine.Settings
 	offerings []drover.Offering
@@ -75,7 +75,7 @@ func play(t *testing.T, script string) string {
 
 // playTo plays a scenario to somebody who hears what is said, if anybody does.
 func playTo(t *testing.T, script string, said *reasons) string {
-	p := &player{t: t, said: said, disk: sim.NewDisk(), now: drover.Time(1e18), pending: map[string]int64{}, jobs: map[int64]engine.Job{}, settings: engine.Settings{
+	p := &player{t: t, said: said, disk: simtest.NewDisk(), now: drover.Time(1e18), pending: map[string]int64{}, jobs: map[int64]engine.Job{}, settings: engine.Settings{
 		Clouds: []engine.CloudSettings{{Name: "c", MaxInstances: 4, MaxCreating: 10, ListInterval: time.Minute, Billing: drover.Billing{Least: time.Minute}}},
 		Lifecycle: engine.Lifecycle{
 			BootTimeout: 10 * time.Minute, ProbeInterval: 10 * time.Second, ProbeTimeout: 2 * time.Minute, IdleTimeout: time.Minute,

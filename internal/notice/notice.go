@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"drover"
-	"drover/internal/sleep"
+	"drover/internal/backoff"
 )
 
 // Source is where one cloud's notices are read.
@@ -73,7 +73,7 @@ func Watch(ctx context.Context, s Source, tell func(*drover.Notice), logf func(f
 				tell(n)
 			}
 		}
-		_ = sleep.For(ctx, min(s.Pause()<<min(failures, 8), longestPause))
+		_ = backoff.For(ctx, min(s.Pause()<<min(failures, 8), longestPause))
 	}
 }
 

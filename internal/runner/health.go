@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover"
-	"drover/internal/sleep"
+	"drover/internal/backoff"
 	"drover/internal/wire"
 )
 
@@ -57,7 +57,7 @@ func (d *daemon) watchHealth(ctx context.Context, o wire.Orders) {
 			return
 		}
 		d.judge(limit(wrong))
-		_ = sleep.For(ctx, o.Interval)
+		_ = backoff.For(ctx, o.Interval)
 	}
 }
 

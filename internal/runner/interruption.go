@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/backoff"
 	"drover/internal/notice"
-	"drover/internal/sleep"
 	"drover/internal/wire"
 )
 
@@ -134,7 +134,7 @@ func (d *daemon) carryOut(ctx context.Context, n drover.Notice) {
 	s := plan(n.Deadline, time.Now(), grace)
 	// The deadline is by the wall clock, which may be set meanwhile.
 	for ctx.Err() == nil && time.Now().Before(s.term) {
-		_ = sleep.For(ctx, min(time.Second, time.Until(s.term)))
+		_ = backoff.For(ctx, min(time.Second, time.Until(s.term)))
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

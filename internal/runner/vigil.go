@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"drover/internal/backoff"
 	"drover/internal/deadman"
-	"drover/internal/sleep"
 )
 
 const (
@@ -60,7 +60,7 @@ func (d *daemon) keepVigil(ctx context.Context, after time.Duration) {
 			continue
 		}
 		d.hold(held)
-		_ = sleep.For(ctx, min(interval, left))
+		_ = backoff.For(ctx, min(interval, left))
 	}
 }
 

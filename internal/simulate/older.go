@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"drover"
-	"drover/internal/agenda"
+	"drover/internal/eventqueue"
 	"drover/internal/trace"
 )
 
@@ -27,7 +27,7 @@ type older struct {
 	m      *meter
 	prices map[drover.Shape]int // the offering that is the cheapest for a shape
 	priced int                  // the step of the market for which prices hold
-	agenda agenda.Agenda
+	agenda eventqueue.Queue
 	now    drover.Time
 	next   int // job of the trace that is submitted next
 	queue  queue

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"drover"
-	"drover/internal/agenda"
 	"drover/internal/engine"
+	"drover/internal/eventqueue"
 	"drover/internal/loop"
 )
 
@@ -15,7 +15,7 @@ type world struct {
 	in     Input
 	m      *meter
 	loop   *loop.Loop
-	agenda agenda.Agenda
+	agenda eventqueue.Queue
 	now    drover.Time
 	wake   drover.Time // 0: none is asked for
 	inbox  []engine.Event

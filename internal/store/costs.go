@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"drover"
-	"drover/internal/ledger"
+	"drover/internal/billing"
 )
 
 // Costs says what money was for. Nothing is kept for it: it is made up from the lifetimes of instances and attempts, those that go on counting
@@ -52,7 +52,7 @@ func newAllBooks(now drover.Time, f drover.CostFilter, open bool) allBooks {
 }
 
 func newBooks(now drover.Time, f drover.CostFilter, open bool) *books {
-	return &books{now: now, filter: f, ahead: open, open: map[int64]*entry{}, sums: map[string]ledger.Parts{}}
+	return &books{now: now, filter: f, ahead: open, open: map[int64]*entry{}, sums: map[string]billing.Parts{}}
 }
 
 // during are the books that something concerns which went on from one time to another.
@@ -109,14 +109,14 @@ func (b *books) step(at map[string]int, names map[string]jobNames) drover.CostSt
 type books struct {
 	now    drover.Time
 	filter drover.CostFilter
-	ahead  bool                    // what is paid already for the time from now on counts
-	open   map[int64]*entry        // by instance
-	sums   map[string]ledger.Parts // by what is told apart; by a job's number where that is by what jobs are
+	ahead  bool                     // what is paid already for the time from now on counts
+	open   map[int64]*entry         // by instance
+	sums   map[string]billing.Parts // by what is told apart; by a job's number where that is by what jobs are
 }
 
 // entry is an instance whose cost is divided up.
 type entry struct {
-	account *ledger.Account
+	account *billing.Account
 	key     string // of what is told apart by what instances are
 }
 
@@ -133,7 +133,7 @@ func (b *books) ofJobs() bool {
 func (all allBooks) openAccounts(ctx context.Context, tx *sql.Tx) error {
 	return each(ctx, tx, func(row scanner) error {
 		var id int64
-		var bill ledger.Bill
+		var bill billing.Bill
 		var billed, gone drover.Time
 		var cloud, kind string
 		var used bool
@@ -147,7 +147,7 @@ func (all allBooks) openAccounts(ctx context.Context, tx *sql.Tx) error {
 		WHERE created <> 0 AND created < ?1 AND (gone > 0 AND gone > ?2 OR engine IS NOT NULL)`, all[0].filter.Until, all[0].filter.Since)
 }
 
-func (b *books) openAccount(id int64, bill ledger.Bill, cloud, kind string) {
+func (b *books) openAccount(id int64, bill billing.Bill, cloud, kind string) {
 	key := ""
 	switch b.filter.By {
 	case drover.CostByCloud:
@@ -172,7 +172,7 @@ const attemptsIn = `SELECT a.job, a.instance, a.started, a.ended, a.state, j.cpu
 func (all allBooks) charge(ctx context.Context, tx *sql.Tx) error {
 	return each(ctx, tx, func(row scanner) error {
 		var job, instance int64
-		var use ledger.Use
+		var use billing.Use
 		var state drover.AttemptState
 		if err := row.Scan(&job, &instance, &use.Started, &use.Ended, &state, &use.CPU); err != nil {
 			return err
@@ -186,7 +186,7 @@ func (all allBooks) charge(ctx context.Context, tx *sql.Tx) error {
 	}, attemptsIn, all[0].filter.Until, all[0].filter.Since)
 }
 
-func (b *books) chargeOne(job, instance int64, use ledger.Use) {
+func (b *books) chargeOne(job, instance int64, use billing.Use) {
 	in := b.open[instance]
 	if in == nil {
 		return // its bill never began, or had ended before
@@ -205,8 +205,8 @@ func (b *books) close() {
 	}
 }
 
-func (b *books) add(key string, p ledger.Parts) {
-	if p != (ledger.Parts{}) {
+func (b *books) add(key string, p billing.Parts) {
+	if p != (billing.Parts{}) {
 		b.sums[key] = b.sums[key].Plus(p)
 	}
 }
@@ -214,7 +214,7 @@ func (b *books) add(key string, p ledger.Parts) {
 // costLine is a line before it is shown.
 type costLine struct {
 	key, name string
-	parts     ledger.Parts
+	parts     billing.Parts
 }
 
 // report makes lines of the sums.
@@ -223,7 +223,7 @@ func (b *books) report(lines []costLine) drover.Costs {
 	slices.SortFunc(lines, func(x, y costLine) int {
 		return cmp.Or(cmp.Compare(y.parts.Sum(), x.parts.Sum()), cmp.Compare(x.key, y.key))
 	})
-	var total, others ledger.Parts
+	var total, others billing.Parts
 	for i, l := range lines {
 		total = total.Plus(l.parts)
 		if i < b.filter.Limit {

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"drover"
+	"drover/internal/billing"
 	"drover/internal/engine"
-	"drover/internal/ledger"
 )
 
 // Spent is what was spent of each budget, in the present hour, day and month, by what is over: what its count begins with.
@@ -21,7 +21,7 @@ func (s *Store) Spent(ctx context.Context, now drover.Time, budgets []engine.Bud
 	}
 	err = s.look(ctx, "adding up what was spent", func(tx *sql.Tx) error {
 		since := spent[0].Since()
-		bills, err := billsSince(ctx, tx, now, since, func(bill ledger.Bill) {
+		bills, err := billsSince(ctx, tx, now, since, func(bill billing.Bill) {
 			for i, b := range budgets {
 				if b.User == "" && b.Label == "" {
 					spent[i].Add(bill.Cost)
@@ -44,12 +44,12 @@ func (s *Store) Spent(ctx context.Context, now drover.Time, budgets []engine.Bud
 }
 
 // billsSince reads the bills of instances that were paid for since then, and hands those to do that are settled.
-func billsSince(ctx context.Context, tx *sql.Tx, now, since drover.Time, do func(ledger.Bill)) (map[int64]ledger.Bill, error) {
-	bills := map[int64]ledger.Bill{}
+func billsSince(ctx context.Context, tx *sql.Tx, now, since drover.Time, do func(billing.Bill)) (map[int64]billing.Bill, error) {
+	bills := map[int64]billing.Bill{}
 	return bills, each(ctx, tx, func(row scanner) error {
 		var id int64
 		var gone drover.Time
-		bill := ledger.Bill{}
+		bill := billing.Bill{}
 		err := row.Scan(&id, &bill.Tariff.Price, into(&bill.Tariff.Rates), &bill.Created, &bill.Ready, &bill.End, &gone, &bill.CPU)
 		if bill.End == 0 {
 			bill.End = now
@@ -64,7 +64,7 @@ func billsSince(ctx context.Context, tx *sql.Tx, now, since drover.Time, do func
 // finalAttempt is an attempt that is over, and whose it was.
 type finalAttempt struct {
 	instance int64
-	use      ledger.Use
+	use      billing.Use
 	user     string
 	labels   map[string]string
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"drover"
-	"drover/internal/ledger"
+	"drover/internal/billing"
 )
 
 // addWork gives listed jobs their attempts, an array as a whole only what these come to, and their cost up to now. It takes a few queries
@@ -149,6 +149,6 @@ func (s share) cost(now drover.Time) drover.Money {
 	if s.settled != 0 || s.ended != 0 {
 		return s.settled
 	}
-	bill := ledger.Bill{Tariff: s.tariff, Created: s.created, End: cmp.Or(s.billed, now), CPU: s.has}
-	return bill.Share(ledger.Use{Started: s.started, Ended: now, CPU: s.need}, s.started, now)
+	bill := billing.Bill{Tariff: s.tariff, Created: s.created, End: cmp.Or(s.billed, now), CPU: s.has}
+	return bill.Share(billing.Use{Started: s.started, Ended: now, CPU: s.need}, s.started, now)
 }

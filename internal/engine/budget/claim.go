@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"drover"
-	"drover/internal/ledger"
+	"drover/internal/billing"
 )
 
 // Never is later than any time.
@@ -124,13 +124,13 @@ func (c *Claim) bound() (n int) {
 }
 
 // bill is the instance's bill up to now.
-func (c *Claim) bill(now drover.Time) ledger.Bill {
-	return ledger.Bill{Tariff: c.Tariff, Created: c.Created, End: cmp.Or(c.Ended, now), CPU: c.CPU}
+func (c *Claim) bill(now drover.Time) billing.Bill {
+	return billing.Bill{Tariff: c.Tariff, Created: c.Created, End: cmp.Or(c.Ended, now), CPU: c.CPU}
 }
 
 // use is the attempt's use of its instance; a running attempt counts up to a time.
-func (u Use) use(until drover.Time) ledger.Use {
-	return ledger.Use{Started: u.Started, Ended: cmp.Or(u.Ended, until), CPU: u.CPU}
+func (u Use) use(until drover.Time) billing.Use {
+	return billing.Use{Started: u.Started, Ended: cmp.Or(u.Ended, until), CPU: u.CPU}
 }
 
 // spent is what the claim has cost an account up to now.
@@ -214,9 +214,9 @@ func (c *Claim) leaps(now drover.Time) drover.Time {
 
 // part is the most that one job of a load can cost: from now until its end if it starts as late as it may, on the offering where that is most.
 func (a *Account) part(offers []drover.Offering, l Load, now, begin drover.Time) (most drover.Money) {
-	u := ledger.Use{Started: now, Ended: max(begin, now).Add(l.Horizon), CPU: l.CPU}
+	u := billing.Use{Started: now, Ended: max(begin, now).Add(l.Horizon), CPU: l.CPU}
 	for _, o := range offers {
-		bill := ledger.Bill{Tariff: drover.Tariff{Price: o.Price}, Created: now, End: Never, CPU: o.Type.Resources.CPU}
+		bill := billing.Bill{Tariff: drover.Tariff{Price: o.Price}, Created: now, End: Never, CPU: o.Type.Resources.CPU}
 		most = max(most, bill.Share(u, a.From, a.To))
 	}
 	return most

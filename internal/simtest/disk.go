@@ -1,0 +1,276 @@
+package simtest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"drover"
+	"drover/internal/billing"
+	"drover/internal/engine"
+)
+
+// Disk is a store in memory: what a controller that begins anew would find. A commit is whole or nothing. What is written down belongs to
+// the disk: the engine does not touch it afterwards, and what the next engine is given it may.
+type Disk struct {
+	Final map[drover.JobID]drover.JobState // elements, and jobs that are no array, that are final
+	Spent drover.Money                     // by instances that are gone
+
+	jobs      map[int64]engine.Job
+	ended     map[int64]engine.JobEnd
+	elements  map[drover.JobID]engine.Element
+	attempts  map[drover.JobID]engine.Attempt
+	instances map[int64]engine.Instance
+	departed  []*engine.Departed
+	had       map[int64][]share     // by instance: what attempts had of it
+	spent     map[span]drover.Money // by what is over, in each window of each budget that there may be
+	blocks    []engine.Block
+	spending  map[string]engine.Spending // by scope
+	closing   bool
+	paused    *drover.Reason
+	last      int64 // instance
+	lastJob   int64
+	lastAgain int64                // taken
+	given     int64                // the last Again
+	again     map[int64]int64      // by job: the life that it is in
+	numbers   map[drover.JobID]int // of each element's last attempt, as its row says
+	begun     map[drover.JobID]int // of each element's last attempt
+	lost      map[drover.JobID]int // attempts of each element that count as lost to their instances
+	wishes    map[int64]engine.Body
+	lastWish  int64
+	nonce     string
+	epoch     int64
+	leapt     int            // numbers of attempts that may have been given by copies that are lost
+	unproved  *drover.Reason // it may be an older copy
+}
+
+var errDisk = errors.New("disk: no space left")
+
+// NewDisk is a disk on which nothing is written yet.
+func NewDisk() *Disk {
+	return &Disk{
+		Final:     map[drover.JobID]drover.JobState{},
+		jobs:      map[int64]engine.Job{},
+		ended:     map[int64]engine.JobEnd{},
+		elements:  map[drover.JobID]engine.Element{},
+		attempts:  map[drover.JobID]engine.Attempt{},
+		instances: map[int64]engine.Instance{},
+		had:       map[int64][]share{},
+		spending:  map[string]engine.Spending{},
+		spent:     map[span]drover.Money{},
+		numbers:   map[drover.JobID]int{},
+		begun:     map[drover.JobID]int{},
+		lost:      map[drover.JobID]int{},
+		wishes:    map[int64]engine.Body{},
+		again:     map[int64]int64{},
+		nonce:     "n",
+	}
+}
+
+// Commit takes the writes in.
+func (d *Disk) Commit(_ context.Context, writes []engine.Write) error {
+	for _, w := range writes {
+		if err := d.write(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Disk) write(w engine.Write) error {
+	switch {
+	case w.Job != nil:
+		d.jobs[w.Job.Number] = *w.Job
+		d.lastJob, d.lastAgain = max(d.lastJob, w.Job.Number), max(d.lastAgain, w.Job.Again)
+	case w.Ended != nil:
+		if err := d.ownLife(w.Ended.Number, w.Ended.Reason); err != nil {
+			return err
+		}
+		delete(d.jobs, w.Ended.Number)
+		d.ended[w.Ended.Number] = *w.Ended
+	case w.Element != nil:
+		return d.writeElement(*w.Element)
+	case w.Attempt != nil:
+		d.writeAttempt(*w.Attempt)
+	case w.Instance != nil:
+		d.returns(w.Instance.ID)
+		d.instances[w.Instance.ID] = *w.Instance
+		d.last = max(d.last, w.Instance.ID)
+	case w.Gone != nil:
+		if in := d.instances[w.Gone.ID]; in.Created != 0 {
+			d.spend("fleet", claim{bill: billing.Bill{Tariff: in.Tariff(), Created: in.Created, End: w.Gone.At}})
+		}
+		delete(d.instances, w.Gone.ID)
+		d.Spent += w.Gone.Cost
+		if w.Gone.Departed != nil {
+			d.departed = append(d.departed, w.Gone.Departed)
+		}
+	case w.Blocks != nil:
+		d.blocks = *w.Blocks
+	case w.Spending != nil && w.Spending.Dropped:
+		delete(d.spending, w.Spending.Scope)
+	case w.Spending != nil:
+		d.spending[w.Spending.Scope] = *w.Spending
+	case w.Closing:
+		d.closing = true
+	case w.Queue != nil:
+		d.paused = w.Queue.Paused
+	case w.Reply != nil:
+		delete(d.wishes, w.Reply.Wish)
+	case w.Doubt != nil:
+		d.unproved, d.last, d.leapt = &w.Doubt.Reason, w.Doubt.LastInstance, w.Doubt.LastAttempt
+	case w.Proved:
+		d.unproved = nil
+	}
+	return nil
+}
+
+// returns takes an instance out of those that are gone, if it is there again.
+func (d *Disk) returns(id int64) {
+	at := slices.IndexFunc(d.departed, func(o *engine.Departed) bool { return o.Instance.ID == id })
+	if at < 0 {
+		return
+	}
+	was := d.departed[at]
+	d.departed = slices.Delete(slices.Clone(d.departed), at, at+1)
+	d.Spent -= was.Cost
+	d.unspend("fleet", claim{bill: billing.Bill{Tariff: was.Instance.Tariff(), Created: was.Instance.Created, End: was.Instance.Ended}})
+}
+
+func (d *Disk) writeElement(row engine.ElementRow) error {
+	id := drover.JobID{Number: row.Job, Index: row.Element.Index}
+	if was, ok := d.Final[id]; ok {
+		return fmt.Errorf("job %v is %s and was to become %s", id, was, row.State)
+	}
+	if err := d.ownLife(row.Job, row.Reason); err != nil {
+		return err
+	}
+	d.elements[id], d.numbers[id] = row.Element, row.Element.Number
+	if row.State.Final() {
+		d.Final[id] = row.State
+		delete(d.elements, id)
+	}
+	return nil
+}
+
+func (d *Disk) writeAttempt(row engine.AttemptRow) {
+	a := row.Attempt
+	a.Effect, a.Fails, a.Retry = 0, 0, 0
+	d.begun[a.ID.Job] = max(d.begun[a.ID.Job], a.ID.Number)
+	d.attempts[a.ID.Job] = a
+	if !a.State.Live() {
+		delete(d.attempts, a.ID.Job)
+		d.pay(row)
+	}
+	if a.State == drover.AttemptLost && a.Stop == nil {
+		d.lost[a.ID.Job]++
+	}
+}
+
+// live is how many live attempts a job has.
+func (d *Disk) live(number int64) (n int) {
+	for id := range d.attempts {
+		if id.Number == number {
+			n++
+		}
+	}
+	return n
+}
+
+// missed reports whether an instance has an attempt that nobody told to end for good.
+func (d *Disk) missed(in engine.Instance) bool {
+	for _, a := range d.attempts {
+		if a.Instance == in.ID && (a.Stop == nil || a.Stop.Code == drover.ReasonPreempted || a.Stop.Code == drover.ReasonGang) {
+			return true
+		}
+	}
+	return false
+}
+
+// named reports whether this store gave an instance its name.
+func (d *Disk) named(name string) bool { return strings.Contains(name, "-"+d.nonce+"-") }
+
+// ownLife checks that what a person cancels ends in the life of the job in which the person saw it.
+func (d *Disk) ownLife(job int64, why drover.Reason) error {
+	if own := lifeText(d.jobs[job].Again); why.Code == drover.ReasonCancelled && strings.HasPrefix(why.Text, lifeWords) && why.Text != own {
+		return fmt.Errorf("job %d ends because it was %q, but is %q", job, why.Text, own)
+	}
+	return nil
+}
+
+// Retry puts what did not succeed of a final job back in the queue, as a person's wish, and returns it as the engine is to take it. The
+// job is given as it was submitted.
+func (d *Disk) Retry(j engine.Job) engine.Job {
+	d.given++
+	j.Again, d.again[j.Number] = d.given, d.given
+	waiting := j.Queued
+	j.Queued = nil
+	for _, run := range waiting {
+		for i := run.First; i <= run.Last; i++ {
+			d.requeue(&j, i)
+		}
+	}
+	j.After = slices.DeleteFunc(slices.Clone(j.After), func(n int64) bool { return d.ended[n].State == drover.JobSucceeded })
+	delete(d.ended, j.Number)
+	return j
+}
+
+func (d *Disk) requeue(j *engine.Job, index int) {
+	id := drover.JobID{Number: j.Number, Index: index}
+	if d.Final[id] == drover.JobSucceeded {
+		j.Succeeded++
+		return
+	}
+	j.Queued.Add(index)
+	delete(d.Final, id)
+	delete(d.lost, id)
+	if n := d.numbers[id]; n > 0 {
+		el := engine.Element{Index: index, Number: n}
+		d.elements[id] = el
+		j.Tried = append(j.Tried, el)
+	}
+}
+
+// Begin is the State that a new controller finds, as the real store gives it: what is observed is zero.
+func (d *Disk) Begin() engine.State {
+	d.epoch++
+	s := engine.State{
+		Version: engine.StateVersion, Fleet: "f", Nonce: d.nonce, Epoch: d.epoch, LastInstance: d.last, LastJob: d.lastJob, LastAgain: d.lastAgain,
+		LastAttempt: d.leapt, Unproved: d.unproved, Closing: d.closing, Paused: d.paused, Spent: d.Spent, Blocks: slices.Clone(d.blocks),
+	}
+	tried := map[int64][]engine.Element{}
+	for id, el := range d.elements {
+		tried[id.Number] = append(tried[id.Number], el)
+	}
+	for _, n := range slices.Sorted(maps.Keys(d.jobs)) {
+		j := d.jobs[n]
+		j.After, j.Queued, j.Tried = slices.Clone(j.After), slices.Clone(j.Queued), tried[n]
+		j.Grown = slices.Clone(j.Grown)
+		for i := range j.Grown {
+			j.Grown[i].Waiting = slices.Clone(j.Grown[i].Waiting)
+		}
+		slices.SortFunc(j.Tried, func(a, b engine.Element) int { return cmp.Compare(a.Index, b.Index) })
+		s.Jobs = append(s.Jobs, j)
+	}
+	for _, id := range slices.Sorted(maps.Keys(d.instances)) {
+		s.Instances = append(s.Instances, asFound(d.instances[id]))
+	}
+	for _, scope := range slices.Sorted(maps.Keys(d.spending)) {
+		s.Spending = append(s.Spending, d.spending[scope])
+	}
+	s.Departed = slices.Clone(d.departed)
+	s.Attempts = slices.SortedFunc(maps.Values(d.attempts), func(a, b engine.Attempt) int {
+		return a.ID.Job.Compare(b.ID.Job)
+	})
+	return s
+}
+
+// asFound is an instance without what was observed of it.
+func asFound(in engine.Instance) engine.Instance {
+	in.Candidates, in.Bound, in.Rates = slices.Clone(in.Candidates), slices.Clone(in.Bound), slices.Clone(in.Rates)
+	return in.Durable()
+}

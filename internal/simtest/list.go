@@ -1,0 +1,143 @@
+package simtest
+
+import (
+	"slices"
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// slowest is the most that a slow list may take.
+const slowest = 3 * time.Minute
+
+// A cloud's lists lag: for half of that time what they are answered from may be old, and for half of it they may lack what is there. So what
+// they lack for longer than the lag, from the beginning of one list to that of another, is gone.
+func (cl *cloud) half() time.Duration { return cl.lag / 2 }
+
+// list answers with what is new and what is missing against the last good list of this controller, each as it was when the call began, or
+// somewhat before.
+func (c *controller) list(effect int64, cl *cloud) {
+	w := c.w
+	ev, takes := engine.Listed{Effect: effect, Cloud: cl.name, Began: c.now()}, time.Second
+	if w.happens(ListSlow) {
+		takes = slowest
+	}
+	switch {
+	case cl.rages(RateStorm) && w.roll(2) == 0:
+		ev.Err = c.slower()
+	case cl.rages(Outage) || w.happens(ListFails):
+		ev.Err = drover.Errorf(drover.KindTransient, "list failed")
+	default:
+		at := w.now
+		if w.happens(ListStale) {
+			at = at.Add(-w.within(cl.half()))
+		}
+		c.compare(&ev, cl, at)
+	}
+	c.reply(takes, ev)
+}
+
+// compare fills in how the list of a moment differs from the last one.
+func (c *controller) compare(ev *engine.Listed, cl *cloud, at drover.Time) {
+	w := c.w
+	for _, v := range cl.vms {
+		was, is := v.seen, v.look(c)
+		shown := v.shows(at)
+		v.book.show(c, shown && !v.ending(), ev.Began)
+		if !shown {
+			c.lack[ev.Effect] = append(c.lack[ev.Effect], v)
+		}
+		switch {
+		case shown:
+			v.book.again = v.book.again || v.lacking != 0
+			if v.lacking = 0; was != is {
+				v.seen, v.shownTag = is, v.tag
+				ev.Added = append(ev.Added, v.sighting())
+			}
+		default:
+			v.lacked = w.now
+			if v.lacking == 0 {
+				v.lacking = ev.Began
+			}
+			if was.by == c {
+				v.seen = look{}
+				ev.Removed = append(ev.Removed, v.provider)
+			}
+		}
+	}
+	slices.Sort(ev.Removed)
+	cl.prune()
+}
+
+// leftOut notes what a list that is answered now has no more, and what it has again.
+func (c *controller) leftOut(b engine.Listed) {
+	if b.Effect <= c.lists[b.Cloud] {
+		return
+	}
+	for _, s := range b.Added {
+		if v := c.w.cloud(b.Cloud).provided(s.ProviderID); v != nil {
+			v.missing = 0
+		}
+	}
+	for _, id := range b.Removed {
+		if v := c.w.cloud(b.Cloud).provided(id); v != nil {
+			v.missing = b.Began
+		}
+	}
+}
+
+// look is how a controller saw an instance last.
+type look struct {
+	by        *controller
+	stopped   bool
+	reclaimed bool
+	unmade    bool
+	ending    bool
+	address   string
+}
+
+func (v *vm) look(c *controller) look {
+	return look{c, v.stopped, v.reclaimed, v.unmade != nil, v.ending(), v.tells()}
+}
+
+// listed reports whether the cloud's list of a moment has the instance.
+func (v *vm) listed(at drover.Time) bool {
+	return v.appears <= at && (v.gone == 0 || at < v.gone) && (at < v.hides || at >= v.back)
+}
+
+// shows reports whether a list of a moment has the instance. Once in its life lists may begin to lack it though it is there, and have it again
+// after at most half of their lag: two times that lists cannot be told from being gone would be no lag.
+func (v *vm) shows(at drover.Time) bool {
+	lag := v.cloud.half()
+	if settled := v.w.now > v.appears.Add(4*lag); settled && lag > 0 && v.back == 0 && v.w.happens(ListMisses) {
+		v.hides, v.back = v.w.now, v.w.now.Add(v.w.within(lag))
+	}
+	return v.listed(at)
+}
+
+// ending reports whether the cloud lists the instance as one that is being destroyed. Not every cloud says so.
+func (v *vm) ending() bool { return v.gone != 0 && v.candid }
+
+// tells is the address that the cloud tells of the instance, empty until it does.
+func (v *vm) tells() string {
+	if v.w.now < v.located {
+		return ""
+	}
+	return v.address
+}
+
+func (v *vm) sighting() engine.Sighting {
+	return engine.Sighting{
+		ProviderID: v.provider, Name: v.name, ProviderType: v.offering.Type.ProviderType, Type: v.offering.Type.Name,
+		Zone: v.offering.Zone, Market: v.offering.Market, Price: v.offering.Price, Created: v.created, Idle: v.tag, Owner: v.owner,
+		Addresses: drover.Addresses{Private: v.tells()}, Ending: v.ending(), Stopped: v.stopped, Reclaimed: v.reclaimed, Failed: v.unmade,
+	}
+}
+
+// prune lets the cloud forget what is gone, was seen to be, and is nobody's any more.
+func (cl *cloud) prune() {
+	cl.vms = slices.DeleteFunc(cl.vms, func(v *vm) bool {
+		return v.gone != 0 && v.gone.Add(max(cl.lag, latest)) < cl.w.now && v.seen.by != cl.w.controller && cl.w.record(v) == nil
+	})
+}

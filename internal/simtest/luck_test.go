@@ -1,0 +1,38 @@
+package simtest
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestEveryFaultComes(t *testing.T) {
+	var struck [faults]int
+	missing := func() int { return slices.Index(struck[:], 0) }
+	for seed := uint64(1); missing() >= 0 && seed <= 5000; seed++ { // some are as rare as what they befall
+		r := peopled(seed)
+		r.Luck = Bad().With(People)
+		r.Luck.Until = 2 * time.Hour
+		w := NewWorld(r)
+		if err := w.Run(longest); err != nil {
+			t.Fatalf("seed %d: %v\n%s", seed, err, w.Trace())
+		}
+		for f, n := range w.struck {
+			struck[f] += n
+		}
+	}
+	if f := missing(); f >= 0 {
+		t.Errorf("%v never came", Fault(f))
+	}
+}
+
+func TestEveryFaultHasANameOfItsOwn(t *testing.T) {
+	for f := range faults {
+		if named, err := FaultNamed(f.String()); err != nil || named != f {
+			t.Errorf("fault %d is called %q, which is fault %d (%v)", f, f, named, err)
+		}
+	}
+	if _, err := FaultNamed("rain"); err == nil {
+		t.Error("rain is a fault")
+	}
+}

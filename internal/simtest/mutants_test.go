@@ -1,0 +1,145 @@
+//go:build mutants
+
+package simtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	wanted = flag.String("mutants", "", "which to try, by name and comma; all if none is named")
+	turn   = flag.String("turn", "", "try five by turns: which five, counted from 0")
+)
+
+// perTurn is how many mutants are tried in a turn.
+const perTurn = 5
+
+// enough is within how many worlds of each kind a mutant has to be caught.
+const enough = 2000
+
+// TestMutants builds the worlds around each mutant, with no change to the product's sources, and wants them to fail.
+func TestMutants(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range chosen(t, readMutants(t)) {
+		t.Run(m.name, func(t *testing.T) {
+			began := time.Now()
+			binary := m.build(t, root)
+			built := time.Since(began)
+			said := hunt(t, binary)
+			t.Logf("%s: caught by %s after %v, built in %v\n%s", m.name, said.by, (time.Since(began) - built).Round(10*time.Millisecond),
+				built.Round(10*time.Millisecond), said.how)
+		})
+	}
+}
+
+// chosen are the mutants that were asked for.
+func chosen(t *testing.T, all []mutant) []mutant {
+	switch {
+	case *wanted != "":
+		names := strings.Split(*wanted, ",")
+		for _, name := range names {
+			if !slices.ContainsFunc(all, func(m mutant) bool { return m.name == name }) {
+				t.Fatalf("there is no mutant %q", name)
+			}
+		}
+		return slices.DeleteFunc(all, func(m mutant) bool { return !slices.Contains(names, m.name) })
+	case *turn == "":
+		return all
+	}
+	n, err := strconv.Atoi(*turn)
+	if err != nil || n < 0 {
+		t.Fatalf("turn %q is no number from 0 on", *turn)
+	}
+	var five []mutant
+	for i := range perTurn {
+		five = append(five, all[(n*perTurn+i)%len(all)])
+	}
+	return five
+}
+
+// build compiles this package's tests around the mutant.
+func (m mutant) build(t *testing.T, root string) (binary string) {
+	text, err := m.variant(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, folder := filepath.Join(root, m.source), t.TempDir()
+	broken, overlay := filepath.Join(folder, "mutant.go"), filepath.Join(folder, "overlay.json")
+	swaps, err := json.Marshal(map[string]map[string]string{"Replace": {source: broken}})
+	err = errors.Join(err, os.WriteFile(broken, []byte(text), 0o600), os.WriteFile(overlay, swaps, 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary = filepath.Join(folder, "worlds.test")
+	build := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", binary, ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building it: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// catch is how a mutant was found.
+type catch struct{ by, how string }
+
+var (
+	seedFailed = regexp.MustCompile(`(?m)seed (\d+): (.*)$`)
+	testFailed = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
+)
+
+// huntFor is how long a mutant is hunted: one may also never come to rest.
+const huntFor = 5 * time.Minute
+
+// hunts are the worlds in which a mutant is sought, one after the other: a few of those that are quick, then crowds, then the rest.
+var hunts = []struct {
+	tests string
+	seeds int
+}{
+	{"^(TestEveryJobEnds|TestAFleet|TestWhatever)", enough / 10},
+	{"^TestEveryJobOfACrowd", enough},
+	{"^(TestEveryJobEnds|TestAFleet|TestWhatever)", enough},
+}
+
+// hunt runs the worlds until one fails.
+func hunt(t *testing.T, binary string) catch {
+	ctx, cancel := context.WithTimeout(t.Context(), huntFor)
+	defer cancel()
+	for _, h := range hunts {
+		run := exec.CommandContext(ctx, binary, "-test.run", h.tests, "-seeds", fmt.Sprint(h.seeds), "-shorten=false")
+		var said bytes.Buffer
+		run.Stdout, run.Stderr = &said, &said
+		err := run.Run()
+		var exit *exec.ExitError
+		switch {
+		case err == nil:
+			continue
+		case ctx.Err() != nil:
+			t.Fatalf("it was not caught within %v", huntFor)
+		case !errors.As(err, &exit):
+			t.Fatal(err)
+		}
+		seed, test := seedFailed.FindStringSubmatch(said.String()), testFailed.FindStringSubmatch(said.String())
+		if seed == nil || test == nil {
+			t.Fatalf("it failed in another way: %v\n%s", err, said.String())
+		}
+		return catch{fmt.Sprintf("seed %s of %s", seed[1], test[1]), seed[2]}
+	}
+	t.Fatalf("it was not caught within %d worlds of each kind", enough)
+	return catch{}
+}

@@ -1,0 +1,108 @@
+package simtest
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// copied is an older copy of all that lies on the disk.
+type copied struct {
+	disk      *Disk
+	submit    []engine.Job
+	cancelled map[drover.JobID]int64
+}
+
+// Replace puts an older copy of a disk in its place, of which the store finds out by its note beside the records: no number that was given since
+// is given again.
+func (d *Disk) Replace(newest *Disk, now drover.Time) {
+	d.epoch = newest.epoch
+	d.last = max(d.last, newest.last) + engine.Leap
+	d.leapt = max(d.leapt, newest.leapt) + engine.Leap
+	d.unproved = &drover.Reason{Code: drover.ReasonUnproved, Text: "the records are an older copy", Since: now}
+}
+
+// Copy is a copy of the disk that shares nothing that is changed.
+func (d *Disk) Copy() *Disk {
+	c := *d
+	c.Final, c.jobs, c.ended, c.elements = maps.Clone(d.Final), maps.Clone(d.jobs), maps.Clone(d.ended), maps.Clone(d.elements)
+	c.attempts, c.instances, c.again = maps.Clone(d.attempts), maps.Clone(d.instances), maps.Clone(d.again)
+	c.numbers, c.begun, c.lost, c.wishes = maps.Clone(d.numbers), maps.Clone(d.begun), maps.Clone(d.lost), maps.Clone(d.wishes)
+	c.spending, c.spent = maps.Clone(d.spending), maps.Clone(d.spent)
+	c.had = map[int64][]share{}
+	for id, shares := range d.had {
+		c.had[id] = slices.Clone(shares)
+	}
+	return &c
+}
+
+// takeCopy copies the disk, as somebody who makes backups would.
+func (w *World) takeCopy() {
+	w.copied = copied{w.Disk.Copy(), slices.Clone(w.submit), maps.Clone(w.promises.cancelled)}
+	w.raise()
+}
+
+// raise has everything started that the copy has not to be started: somebody wishes for that once it was made, and again once it was put back.
+func (w *World) raise() {
+	if w.peopled() {
+		w.after(w.within(time.Minute), func() { w.wish(engine.QueueAsked{Resume: true}) })
+	}
+	for _, j := range w.recipe.Jobs {
+		if j.Priority == 0 {
+			w.raiseSoon(j.Number)
+		}
+	}
+}
+
+func (w *World) raiseSoon(job int64) {
+	w.after(w.within(time.Minute), func() {
+		_, there := w.Disk.jobs[job]
+		_, ended := w.Disk.ended[job]
+		switch {
+		case w.over || ended:
+		case there:
+			w.wish(engine.PriorityAsked{Job: job, Again: w.Disk.again[job], Priority: 1})
+		default: // nobody has taken it in yet
+			w.raiseSoon(job)
+		}
+	})
+}
+
+// putBack puts the copy in the place of the disk. What runs on instances runs on, and what the controller knew and did since is known to nobody.
+func (w *World) putBack() {
+	if w.over {
+		return
+	}
+	newest, c := w.Disk, w.copied
+	w.Disk = c.disk.Copy()
+	w.Disk.Replace(newest, w.now)
+	w.paused = w.Disk.paused != nil
+	w.submit, w.promises.cancelled = slices.Clone(c.submit), maps.Clone(c.cancelled)
+	for _, cl := range w.clouds {
+		for _, v := range cl.vms {
+			v.book = book{}
+			w.bury(v)
+		}
+	}
+	w.older = true
+	w.raise()
+	if w.controller.alive() {
+		w.kill()
+	}
+}
+
+// bury has what SIGKILL did not end on an instance end by itself after all: nobody knows any more that it was told to, or will not once the controller
+// that told it, of which no record speaks, has died.
+func (w *World) bury(v *vm) {
+	for _, r := range v.runs {
+		if r.undead {
+			w.after(w.within(5*time.Minute), func() {
+				r.undead = false
+				w.ends(r, drover.Exit{Code: 137, Signal: "killed", Cause: drover.CauseStopped})
+			})
+		}
+	}
+}

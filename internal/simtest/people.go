@@ -1,0 +1,242 @@
+package simtest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// calm is how long after the last bad luck, and the last wish, everything must have come to be as was wished.
+const calm = 20 * time.Minute
+
+// peopled reports whether there is anybody in this world.
+func (w *World) peopled() bool { return w.recipe.Luck.Odds[People] > 0 }
+
+// person lets somebody wish for something now and then.
+func (w *World) person() {
+	if !w.happens(People) {
+		return
+	}
+	switch n := w.roll(22); {
+	case n < 9:
+		w.instruct()
+	case n < 13:
+		w.prioritize()
+	case n < 15:
+		w.cancelOne()
+	case n < 17:
+		w.retry()
+	case n < 19:
+		w.reload()
+	case n < 21:
+		w.pause()
+	default:
+		w.drainAll()
+	}
+}
+
+// pause has the queue paused, and resumed after a while.
+func (w *World) pause() {
+	w.wish(engine.QueueAsked{Reason: drover.Reason{Code: drover.ReasonPaused, Text: "so it was wished"}})
+	w.after(w.within(15*time.Minute), func() { w.wish(engine.QueueAsked{Resume: true}) })
+}
+
+// wish writes a wish down and tells the controller. One that dies first leaves it to the next.
+func (w *World) wish(body engine.Body) {
+	w.Disk.lastWish++
+	row := w.Disk.lastWish
+	w.Disk.wishes[row] = body
+	w.tell(engine.Wished(body, row))
+}
+
+// tell brings an event to the present controller after a moment.
+func (w *World) tell(body engine.Body) {
+	c := w.controller
+	w.after(w.within(100*time.Millisecond), func() { c.take(body) })
+}
+
+// wished are the wishes that are not answered yet, in their order.
+func (w *World) wished() (bodies []engine.Body) {
+	for _, row := range slices.Sorted(maps.Keys(w.Disk.wishes)) {
+		bodies = append(bodies, engine.Wished(w.Disk.wishes[row], row))
+	}
+	return bodies
+}
+
+func (w *World) instruct() {
+	ids := slices.Sorted(maps.Keys(w.Disk.instances))
+	if len(ids) == 0 {
+		return
+	}
+	id, verb := pick(w, ids), pick(w, drover.Verbs())
+	switch name := w.Disk.instances[id].Name; verb {
+	case drover.VerbKill:
+		w.promises.killed[name] = true
+	case drover.VerbRelease:
+		w.promises.released[name] = true
+	}
+	w.wish(engine.InstructAsked{Instance: id, Verb: verb, Reason: drover.Reason{Text: "so it was wished"}})
+}
+
+// hesitation is how long a person may take between a look at a job and what they wish of it. By then it may be done again.
+const hesitation = 5 * time.Minute
+
+// hesitate wishes for something of a job that was looked at, unless the store in which it was seen is lost meanwhile.
+func (w *World) hesitate(body engine.Body) {
+	seen := w.Disk
+	w.after(w.within(hesitation), func() {
+		if w.Disk == seen {
+			w.wish(body)
+		}
+	})
+}
+
+func (w *World) prioritize() {
+	j, priority := pick(w, w.people), pick(w, []int{0, 0, 1, 5})
+	again := w.Disk.again[j.Number]
+	w.hesitate(engine.PriorityAsked{Job: j.Number, Again: again, Priority: priority})
+}
+
+func (w *World) cancelOne() {
+	j := pick(w, w.people)
+	id := drover.JobID{Number: j.Number, Index: -1}
+	if j.Array.Set && w.roll(4) > 0 {
+		id.Index = j.Array.First + w.roll(j.Array.Size())
+	}
+	again := w.Disk.again[j.Number]
+	why := drover.Reason{Code: drover.ReasonCancelled, Text: lifeText(again)}
+	w.hesitate(engine.CancelAsked{Job: id, Again: again, Reason: why})
+}
+
+const lifeWords = "not wanted in life "
+
+// lifeText is what a person says who cancels a job in one of its lives.
+func lifeText(again int64) string { return fmt.Sprint(lifeWords, again) }
+
+// retry puts back in the queue what did not succeed of the final jobs, unless they are to run after one that is final like that.
+func (w *World) retry() {
+	for _, j := range w.people {
+		end, final := w.Disk.ended[j.Number]
+		if !final || end.State == drover.JobSucceeded || slices.ContainsFunc(j.After, w.unsuccessful) {
+			continue
+		}
+		j.Priority = max(j.Priority, 1) // who retries it wants it
+		w.submit = append(w.submit, w.Disk.Retry(j))
+		w.tell(engine.Submitted{Jobs: slices.Clone(w.submit)})
+	}
+}
+
+func (w *World) unsuccessful(job int64) bool {
+	end, final := w.Disk.ended[job]
+	return final && end.State != drover.JobSucceeded
+}
+
+// reload has the last cloud leave, or come back, and another list interval.
+func (w *World) reload() {
+	clouds := slices.Clone(w.settings.Clouds)
+	last := &clouds[len(clouds)-1]
+	last.Leaving = !last.Leaving && len(clouds) > 1
+	for i := range clouds {
+		clouds[i].ListInterval = pick(w, []time.Duration{30 * time.Second, time.Minute, 3 * time.Minute})
+	}
+	w.settings.Clouds = clouds
+	w.tell(engine.Configured{Settings: w.settings})
+}
+
+// drainAll has the controller drain, and another begin after a while.
+func (w *World) drainAll() {
+	c := w.controller
+	w.tell(engine.DrainAsked{})
+	w.after(w.within(15*time.Minute), func() {
+		if !c.alive() {
+			return
+		}
+		if c.loop.Engine.Status().Draining && c.loop.Engine.Drained() {
+			w.onlyHeld()
+		}
+		w.kill()
+	})
+}
+
+// giveUp is the wish to end, made to whichever controller lives then; it is durable, so the next one knows it.
+func (w *World) giveUp() {
+	w.wishes = []engine.Body{engine.CancelAsked{All: true, Reason: drover.Reason{Code: drover.ReasonCancelled}}, engine.CloseAsked{}}
+	for _, b := range w.wishes {
+		w.controller.take(b)
+	}
+}
+
+// loseStore takes everything from the controller but the fleet's instances and their tags. The same jobs are submitted once more; what
+// runs of the old ones is strange to it.
+func (w *World) loseStore() {
+	w.Disk = NewDisk()
+	w.Disk.nonce = "m"
+	w.submit = slices.Clone(w.recipe.Jobs)
+	w.running = map[drover.JobID]*run{}
+	w.promises = newPromises()
+	w.paused = false
+	for _, cl := range w.clouds {
+		for _, v := range cl.vms {
+			v.book = book{}
+		}
+	}
+	if w.controller.alive() {
+		w.kill()
+	}
+}
+
+// taken drops the submitted jobs that are durable, and wishes for the end once all are final.
+func (w *World) taken() {
+	if len(w.submit) > 0 {
+		w.submit = slices.DeleteFunc(slices.Clone(w.submit), w.durable)
+	}
+	if !w.allFinal() || w.Disk.closing || len(w.wishes) > 0 || w.peopled() && !w.restful {
+		return
+	}
+	if w.retry(); w.allFinal() {
+		c := w.controller
+		w.after(0, func() { c.take(engine.CloseAsked{}) })
+	}
+}
+
+// durable reports whether a submitted job is known to be taken.
+func (w *World) durable(j engine.Job) bool {
+	if j.Again > 0 {
+		return j.Again <= w.Disk.lastAgain
+	}
+	return j.Number <= w.Disk.lastJob
+}
+
+// submitLate submits the last of the jobs, of which people know a while later.
+func (w *World) submitLate() {
+	w.late = false
+	w.submit = append(slices.Clone(w.submit), w.recipe.Jobs[len(w.recipe.Jobs)-1])
+	w.tell(engine.Submitted{Jobs: slices.Clone(w.submit)})
+	w.after(time.Second, func() { w.people = w.recipe.Jobs })
+}
+
+func (w *World) allFinal() bool { return !w.late && len(w.submit) == 0 && len(w.Disk.jobs) == 0 }
+
+// relent checks that all is as was wished, once a controller has had the time for that, and takes back what would keep the jobs from their
+// end.
+func (w *World) relent() {
+	if c := w.controller; !c.alive() || w.now < max(c.born, c.until).Add(calm) {
+		w.after(calm, w.relent)
+		return
+	}
+	w.asWished()
+	for _, id := range slices.Sorted(maps.Keys(w.Disk.instances)) {
+		if in := w.Disk.instances[id]; in.Idle == drover.IdleHold {
+			w.promises.released[in.Name] = true
+			w.wish(engine.InstructAsked{Instance: id, Verb: drover.VerbRelease})
+		}
+	}
+	for _, j := range w.recipe.Jobs {
+		w.wish(engine.PriorityAsked{Job: j.Number, Again: w.Disk.again[j.Number], Priority: 1})
+	}
+	w.restful = true
+}

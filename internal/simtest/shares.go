@@ -1,0 +1,74 @@
+package simtest
+
+import (
+	"slices"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// mayGoFirst checks that an attempt does not take room for which jobs like its own wait of somebody who uses less for their weight. What keeps
+// those from it for other reasons is left out: money, a mix of the markets, instances that lost them, and that other ones are on their way.
+func (w *World) mayGoFirst(a engine.Attempt) {
+	s, j := w.settings, w.Disk.jobs[a.ID.Job.Number]
+	if s.Shares.By == "" || len(s.Budgets) > 0 || s.Mix != (drover.Mix{}) || w.Disk.elements[a.ID.Job].Memory > 0 {
+		return
+	}
+	own := w.shareOf(j)
+	for _, o := range w.recipe.Jobs {
+		o, waits := w.Disk.jobs[o.Number]
+		others := w.settings.Lifecycle.Sharing == drover.ShareUser && o.User != j.User // what it begins on is its user's
+		if !waits || others || !alike(o, j) || len(o.Grown) > 0 || o.MaxRunning > 0 || o.Retry.Delay > 0 || o.Queued.Count() < wellStocked || !w.stuck(o, a) {
+			continue
+		}
+		if other := w.shareOf(o); own.used*other.weight > other.used*own.weight {
+			w.fail("attempt %v is to begin, and job %d waits, of which %d thousandths of vCPUs run with weight %d, against %d with weight %d",
+				a.ID, o.Number, other.used, other.weight, own.used, own.weight)
+		}
+	}
+}
+
+// wellStocked is how many elements fill the largest instance: with fewer one may not be worth its price.
+const wellStocked = 8
+
+// alike reports whether jobs may have whatever the other has, but for whose share it is of.
+func alike(o, j engine.Job) bool {
+	return o.Labels[shareLabel] != j.Labels[shareLabel] && o.Shape == j.Shape && o.Priority == j.Priority && len(o.After) == 0 && o.Cancel == nil
+}
+
+// shareLabel is the label by whose values shares are divided.
+const shareLabel = "project"
+
+// shared is what somebody who has a share uses.
+type shared struct{ used, weight int }
+
+func (w *World) shareOf(j engine.Job) (s shared) {
+	name := j.Labels[shareLabel]
+	s.weight = w.settings.Shares.Weight(name)
+	for _, a := range w.Disk.attempts {
+		if o := w.Disk.jobs[a.ID.Job.Number]; o.Labels[shareLabel] == name && a.State != drover.AttemptCollecting {
+			s.used += int(o.Shape.Need.CPU)
+		}
+	}
+	return s
+}
+
+// dear reports whether an instance costs more than the cheapest that may be rented for one of a job's elements. How much longer each job is likely to run
+// decides then which of them is worth a place there.
+func (w *World) dear(in engine.Instance, o engine.Job) bool {
+	return slices.ContainsFunc(w.controller.loop.Engine.Offers(), func(s engine.OfferState) bool {
+		return s.Price < in.Price && o.Shape.Accepts(s.Offering)
+	})
+}
+
+// stuck reports whether a job waited for nothing but room already, on the attempt's instance too, and not until just now for a plan or for the queue to be resumed. A job that has others on
+// their way may be left off one that is dear for it, and so may one that was to begin on this one, which is ready only now.
+func (w *World) stuck(o engine.Job, a engine.Attempt) bool {
+	e := w.controller.loop.Engine
+	in, there := e.Find(w.Disk.instances[a.Instance].Name)
+	x, known := e.Explain(drover.JobID{Number: o.Number, Index: -1})
+	coming := slices.ContainsFunc(x.Reasons, func(r drover.Reason) bool { return r.Code == drover.ReasonBooting })
+	return there && known && !coming && !w.dear(in, o) && in.Ready < w.controller.decides && w.switched < w.controller.decides && w.controller.planned < w.controller.decides && !slices.Contains(in.Lost, o.Number) && slices.ContainsFunc(x.Reasons, func(r drover.Reason) bool {
+		return (r.Code == drover.ReasonLimit || r.Code == drover.ReasonBlocked) && r.Since < w.controller.now()
+	})
+}

@@ -1,0 +1,458 @@
+package simtest
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+var (
+	seeds     = flag.Int("seeds", 60, "how many worlds of each kind to try")
+	firstSeed = flag.Uint64("first-seed", 1, "the first world's seed")
+	without   = flag.String("without", "", "faults to leave out, by name and comma")
+	shortened = flag.Bool("shorten", true, "whether a world that fails is tried with less of everything")
+	all       = flag.Bool("all", false, "whether worlds are tried after one that fails, too")
+)
+
+func settings() engine.Settings {
+	return engine.Settings{
+		Clouds: []engine.CloudSettings{{Name: "c", MaxInstances: 6, MaxCreating: 3, ListInterval: time.Minute}},
+		Lifecycle: engine.Lifecycle{
+			BootTimeout: 10 * time.Minute, ProbeInterval: 10 * time.Second, ProbeTimeout: 2 * time.Minute, IdleTimeout: time.Minute,
+			TermTimeout: 2 * time.Minute, ShutdownTimeout: 10 * time.Second,
+		},
+	}
+}
+
+// cloudsCD are two clouds, of which the last may leave.
+func cloudsCD() engine.Settings {
+	s := settings()
+	s.MaxInstances = 7
+	s.Clouds[0].MaxInstances = 4
+	d := s.Clouds[0]
+	d.Name, d.MaxCreating = "d", 2
+	s.Clouds = append(s.Clouds, d)
+	return s
+}
+
+func jobs() []engine.Job {
+	shape := func(cpu drover.MilliCPU, spot drover.SpotPolicy) drover.Shape {
+		return drover.Shape{Need: drover.Resources{CPU: cpu, Memory: drover.GiB, Disk: drover.GiB}, Spot: spot}
+	}
+	one := engine.Ranges{{First: -1, Last: -1}}
+	return []engine.Job{
+		{Number: 1, Name: "many", User: "ada", Labels: map[string]string{"project": "p"}, Shape: shape(1000, drover.SpotPrefer), Array: drover.Array{First: 0, Last: 39, Set: true}, Priority: 1, Attempts: 100, Queued: engine.Ranges{{First: 0, Last: 39}}},
+		{Number: 2, Name: "big", User: "bob", Shape: shape(5000, drover.SpotNever), Priority: 5, Attempts: 3, Queued: one},
+		{Number: 3, Name: "last", Shape: shape(500, drover.SpotPrefer), Priority: 1, Attempts: 100, After: []int64{1, 2}, Queued: one},
+	}
+}
+
+// others are jobs like those of "many", of somebody else.
+func others() engine.Job {
+	j := jobs()[0]
+	j.Number, j.Name, j.Labels = 4, "others", map[string]string{"project": "q"}
+	j.Array.Last, j.Queued = 23, engine.Ranges{{First: 0, Last: 23}}
+	return j
+}
+
+// gang is a job of two gangs, each of which takes half of a small fleet. Budgets of whoever it is of allow one of them, also when prices have doubled.
+func gang() engine.Job {
+	j := jobs()[0]
+	j.Number, j.Name, j.User, j.Labels, j.Gang = 5, "gang", "bob", nil, 3
+	j.Shape.Need.CPU = 1500
+	j.Array.Last, j.Queued = 5, engine.Ranges{{First: 0, Last: 5}}
+	return j
+}
+
+// delayed is an array that tries again, after a while, what fails, and of which no more than a number run at once, if that is not 0.
+func delayed(most int) engine.Job {
+	j := jobs()[0]
+	j.Number, j.Name, j.Labels, j.MaxRunning = 5, "delayed", nil, most
+	j.Retry = drover.Retry{Times: 100, Delay: 20 * time.Second}
+	j.Array.Last, j.Queued = 11, engine.Ranges{{First: 0, Last: 11}}
+	return j
+}
+
+// ganged is the recipe with gangs in some worlds, and in others with arrays whose tries are delayed and of which, in half of them, few run at once.
+func (r Recipe) ganged() Recipe {
+	switch r.Seed % 3 {
+	case 0:
+		j := gang()
+		if r.Seed%2 == 0 {
+			j.Retry = drover.Retry{Times: 100, Delay: time.Minute}
+		}
+		r.Jobs = append(r.Jobs, j)
+	case 1:
+		r.Jobs = append(r.Jobs, delayed(3*int(r.Seed%2)))
+	}
+	return r
+}
+
+// voluminous is the recipe in clouds whose volumes can be grown, with jobs that want larger ones once there are instances, in some worlds: not in
+// those where the records are lost, since what is not known of a volume is of no use.
+func (r Recipe) voluminous() Recipe {
+	if r.Seed%7 > 2 || r.Lose > 0 || r.PutBack > 0 {
+		return r
+	}
+	r.Settings.Clouds = slices.Clone(r.Settings.Clouds)
+	for i := range r.Settings.Clouds {
+		r.Settings.Clouds[i].Disk, r.Settings.Clouds[i].GrowDisk = 20*drover.GiB, true
+	}
+	roomy := jobs()[0]
+	roomy.Number, roomy.Name, roomy.Labels, roomy.After = 7, "roomy", nil, []int64{2}
+	if r.Late > 0 { // it comes late itself
+		roomy.After = nil
+	}
+	roomy.Shape.Need.Disk = 30 * drover.GiB
+	roomy.Array.Last, roomy.Queued = 4, engine.Ranges{{First: 0, Last: 4}}
+	r.Jobs = append(r.Jobs, roomy)
+	return r
+}
+
+// shared is the recipe with somebody else's jobs, if its settings speak of shares.
+func (r Recipe) shared() Recipe {
+	if r.Settings.Shares.By != "" {
+		r.Jobs = append(r.Jobs, others())
+	}
+	return r
+}
+
+// kind is a kind of world: what each seed makes of it, and how it must end.
+type kind struct {
+	recipe func(seed uint64) Recipe
+	ends   func(*World) error
+}
+
+// unlucky is a world with about half of the bad luck there is, in one or two clouds, which now and then loses its store.
+func unlucky(seed uint64) Recipe {
+	r := Recipe{Seed: seed, Luck: Some(seed), Settings: settings(), Jobs: timed(seed, jobs())}
+	if seed%2 == 0 {
+		r.Settings = cloudsCD()
+	}
+	r.Settings = varied(seed, r.Settings)
+	r = r.shared().ganged()
+	switch {
+	case seed%5 == 0:
+		r.Lose = time.Duration(seed%53) * 10 * time.Second
+	case seed%5 == 1:
+		r = outdated(r)
+	case seed%5 == 2:
+		r = lateness(r)
+	}
+	return r.voluminous()
+}
+
+// lateness is a world in which the last job comes when instances for the others are on their way, or run.
+func lateness(r Recipe) Recipe {
+	late := r.Jobs[0]
+	late.Number, late.Name, late.User, late.Labels = 6, "late", "bob", nil
+	late.Array.Last, late.Queued, late.Timeout = 9, engine.Ranges{{First: 0, Last: 9}}, 3*time.Hour
+	r.Jobs = append(r.Jobs, late)
+	r.Late = time.Duration(1+r.Seed%41) * 5 * time.Second
+	return r
+}
+
+// outdated is a world in which an older copy of the store is put back, twice.
+func outdated(r Recipe) Recipe {
+	r.Copy = time.Duration(r.Seed%61) * 5 * time.Second
+	r.PutBack = r.Copy + time.Duration(1+r.Seed%89)*10*time.Second
+	if r.Seed%3 == 0 {
+		r.Jobs[0].Priority = 0
+	}
+	return r
+}
+
+// limits are of a zone and its instances, or of a quota group and its vCPUs, some of which are too few for a job.
+func limits(dice *rand.Rand) []drover.Limit {
+	return []drover.Limit{
+		{Zone: "a", Instances: new(1 + dice.IntN(3))},
+		{QuotaGroup: "standard", Market: drover.OnDemand, CPU: new(drover.MilliCPU(2000 * (1 + dice.IntN(3))))},
+	}
+}
+
+// varied are settings with some of what may be set besides.
+func varied(seed uint64, s engine.Settings) engine.Settings {
+	dice := rand.New(rand.NewPCG(seed, 2))
+	some := func() bool { return dice.IntN(4) == 0 }
+	if some() {
+		s.Lifecycle.KeepBroken = 5 * time.Minute
+	}
+	if some() {
+		s.Lifecycle.MaxAge = 15 * time.Minute
+	}
+	if s.Lifecycle.UseOnce = some(); some() {
+		s.Keep = 5 * time.Minute
+	}
+	if some() {
+		s.GrowMemory = 2000
+	}
+	if some() {
+		s.Lifecycle.IdleTimeout = 10 * time.Minute
+	}
+	if some() {
+		s.Mix.OnDemand = drover.Part{Base: 1, Percent: 25}
+	}
+	s.Clouds = slices.Clone(s.Clouds)
+	for i := range s.Clouds {
+		s.Clouds[i].OffersInterval, s.Clouds[i].Billing.Least = 5*time.Minute, time.Minute
+		if some() {
+			s.Clouds[i].Billing.Period = 5 * time.Minute
+		}
+		if some() {
+			s.Clouds[i].Limits = limits(dice)
+		}
+		if some() {
+			s.Clouds[i].Reserved = []engine.Reservation{{Type: "large", Count: 1, Price: drover.Dollar / 100}}
+		}
+	}
+	if some() {
+		s.Budgets = budgets(some)
+	}
+	if some() {
+		s.Shares = drover.Shares{By: "label:project", Weights: map[string]int{"p": 1 + dice.IntN(3)}}
+	}
+	if some() {
+		s.SpotShare = 30_00
+	}
+	s.BrokenHook = some()
+	s.Lifecycle.PartitionTimeout = []time.Duration{0, 20 * time.Minute, time.Hour}[dice.IntN(3)]
+	for i := range s.Clouds {
+		s.Clouds[i].ListLag = []time.Duration{0, 4 * time.Second, 30 * time.Second, 2 * time.Minute}[dice.IntN(4)]
+		s.Clouds[i].Describe = some() || some()
+	}
+	s.Lifecycle.Sharing = []drover.Sharing{drover.ShareUser, drover.ShareEveryone}[dice.IntN(2)]
+	if some() {
+		s.Users = engine.UserLimits{Instances: 3 + dice.IntN(2), VCPUs: drover.MilliCPU(24000 + 8000*dice.IntN(2))} // every gang fits
+	}
+	return s
+}
+
+// budgets are, by the hour, more than the dearest instance, or the part of it that a job has, when its price has doubled: a job that fits in no
+// budget never ends.
+func budgets(some func() bool) []engine.Budget {
+	cent := drover.Dollar / 100
+	all := []engine.Budget{
+		{Hard: engine.Amounts{Hourly: 90 * cent, Daily: 6 * drover.Dollar, Monthly: 20 * drover.Dollar}},
+		{Label: "project=p", Hard: engine.Amounts{Hourly: 10 * cent}, Soft: engine.Amounts{Hourly: cent, Daily: 10 * cent}, Stop: some()},
+	}
+	if some() || some() {
+		all = append(all,
+			engine.Budget{User: "ada", Hard: engine.Amounts{Hourly: 11 * cent, Daily: drover.Dollar}, Soft: engine.Amounts{Monthly: 5 * cent}},
+			engine.Budget{User: "bob", Hard: engine.Amounts{Hourly: 55 * cent}})
+	}
+	return all
+}
+
+// timed gives the jobs timeouts, none of which is shorter than any job takes.
+func timed(seed uint64, jobs []engine.Job) []engine.Job {
+	dice := rand.New(rand.NewPCG(seed, 3))
+	for i := range jobs {
+		jobs[i].Timeout = []time.Duration{0, 0, 35 * time.Minute, 2 * time.Hour}[dice.IntN(4)]
+	}
+	return guessed(seed, jobs)
+}
+
+// guessed has it said of some of the jobs how long they are likely to run, which may be a hundred times too long or too short.
+func guessed(seed uint64, jobs []engine.Job) []engine.Job {
+	dice := rand.New(rand.NewPCG(seed, 4))
+	for i := range jobs {
+		jobs[i].Expected = []time.Duration{0, 0, time.Second, 10 * time.Minute, 20 * time.Hour}[dice.IntN(5)]
+	}
+	return jobs
+}
+
+// givenUp is one that somebody gives up sooner or later.
+func givenUp(seed uint64) Recipe {
+	r := unlucky(seed)
+	r.Jobs = timed(seed, jobs())
+	r = r.shared().ganged()
+	r.GiveUp, r.Lose, r.PutBack, r.Late = time.Duration(seed%97)*7*time.Second, 0, 0, 0 // who closes a fleet whose store is lost may not have seen it yet
+	return r
+}
+
+// peopled is one in which people wish for all kinds of things, and now and then lose the store.
+func peopled(seed uint64) Recipe {
+	r := Recipe{Seed: seed, Luck: Some(seed).With(People), Settings: varied(seed, cloudsCD()), Jobs: timed(seed, jobs())}.shared().ganged()
+	r.Luck.Until = 40 * time.Minute
+	if seed%4 == 0 {
+		r.Lose = time.Duration(seed%101) * 20 * time.Second
+	} else if seed%4 == 1 {
+		r = outdated(r)
+	} else if seed%8 == 2 {
+		r = lateness(r)
+	}
+	return r.voluminous()
+}
+
+// crowded is an unlucky world with 20 to 200 instances, and many times as many jobs.
+func crowded(seed uint64) Recipe {
+	r := unlucky(seed)
+	most := 20 + rand.New(rand.NewPCG(seed, 5)).IntN(181)
+	r.Settings.MaxInstances, r.Settings.Budgets, r.Settings.Users = most, nil, engine.UserLimits{}
+	r.Settings.Clouds = slices.Clone(r.Settings.Clouds)
+	for i := range r.Settings.Clouds {
+		c := &r.Settings.Clouds[i]
+		c.MaxInstances, c.MaxCreating, c.Limits = most, 20, nil
+	}
+	r.Jobs[0].Array.Last = 10*most - 1
+	r.Jobs[0].Queued = engine.Ranges{{First: 0, Last: r.Jobs[0].Array.Last}}
+	return r
+}
+
+func TestEveryJobEndsOnceAndNothingIsLeft(t *testing.T) {
+	tryWorlds(t, kind{unlucky, (*World).AllSucceeded})
+}
+
+// crowdedIn is in how many of the worlds one is crowded: they take as much longer.
+const crowdedIn = 25
+
+func TestEveryJobOfACrowdEndsOnceAndNothingIsLeft(t *testing.T) {
+	k := kind{crowded, (*World).AllSucceeded}
+	for i := range max(1, *seeds/crowdedIn) {
+		w, err := k.try(k.of(t, *firstSeed+uint64(i)))
+		if err != nil {
+			t.Fatalf("seed %d: %v", w.recipe.Seed, err)
+		}
+		tally.seeds.Add(1)
+		tally.events.Add(int64(w.Events))
+		tally.faults.Add(int64(w.Faults))
+	}
+}
+
+func TestAFleetThatIsGivenUpLeavesNothing(t *testing.T) {
+	tryWorlds(t, kind{givenUp, func(*World) error { return nil }})
+}
+
+func TestWhateverPeopleWishAllComesToAGoodEnd(t *testing.T) {
+	tryWorlds(t, kind{peopled, (*World).AllSucceeded})
+}
+
+// shards is into how many parts seeds are divided: as many as may run side by side, and more, so that none is left waiting for the last.
+const shards = 8
+
+// tally is what all worlds took, and whether one has failed: one is told well, and the others are left.
+var tally struct {
+	seeds, events, faults atomic.Int64
+	failed                atomic.Bool
+}
+
+// TestMain tells how fast the worlds went, all kinds of them together.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	began := time.Now()
+	code := m.Run()
+	if took := time.Since(began).Seconds(); testing.Verbose() && tally.seeds.Load() > 0 {
+		each := func(n *atomic.Int64) float64 { return float64(n.Load()) / took }
+		fmt.Printf("%d worlds in %.1f s: %d events, %.0f a second and %.0f a CPU second; %d faults, %.0f a second\n", tally.seeds.Load(), took,
+			tally.events.Load(), each(&tally.events), float64(tally.events.Load())/processor().Seconds(), tally.faults.Load(), each(&tally.faults))
+	}
+	os.Exit(code)
+}
+
+// processor is how much of the processor's time this process has taken.
+func processor() time.Duration {
+	var used syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &used) != nil {
+		return 0
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// tryWorlds runs a world of the kind for each seed, and stops at the first that fails unless all are asked for. That one is explained.
+func tryWorlds(t *testing.T, k kind) {
+	t.Parallel()
+	for shard := range shards {
+		t.Run(fmt.Sprint(shard), func(t *testing.T) {
+			t.Parallel()
+			for i := shard; i < *seeds && (*all || !tally.failed.Load()); i += shards {
+				w, err := k.try(k.of(t, *firstSeed+uint64(i)))
+				if err != nil {
+					t.Errorf("seed %d: %v", w.recipe.Seed, w.broken)
+					if !tally.failed.Swap(true) {
+						k.explain(t, w)
+					}
+				}
+				tally.seeds.Add(1)
+				tally.events.Add(int64(w.Events))
+				tally.faults.Add(int64(w.Faults))
+			}
+		})
+	}
+}
+
+// of is the recipe of a seed, without what the flags leave out.
+func (k kind) of(t *testing.T, seed uint64) Recipe {
+	r := k.recipe(seed)
+	for _, name := range strings.FieldsFunc(*without, func(c rune) bool { return c == ',' }) {
+		f, err := FaultNamed(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Luck = r.Luck.Without(f)
+	}
+	return r
+}
+
+// longest is how much of its own time a world may take.
+const longest = 24 * time.Hour
+
+func (k kind) try(r Recipe) (*World, error) {
+	w := NewWorld(r)
+	err := w.Run(longest)
+	if err == nil {
+		err = k.ends(w)
+	}
+	return w, err
+}
+
+// explain tells how a world fails, how to see it fail again, and how the shortest one found that breaks the same promise goes wrong.
+func (k kind) explain(t *testing.T, w *World) {
+	test, _, _ := strings.Cut(t.Name(), "/")
+	t.Logf("again: go test ./internal/simtest -run '^%s$' -args -seeds 1 -first-seed %d", test, w.recipe.Seed)
+	if *shortened {
+		breach := w.breach
+		r := Shorten(w.recipe, func(r Recipe) bool {
+			w, err := k.try(r)
+			return err != nil && w.breach == breach
+		})
+		w, _ = k.try(r)
+	}
+	r := w.recipe
+	t.Logf("shortened to %d jobs and %v of these faults: %v\n%v\n%s", len(r.Jobs), r.Luck.Until, r.Luck, w.broken, w.Trace())
+}
+
+func TestAWorldWithoutBadLuckNeedsNoSecondAttempt(t *testing.T) {
+	w := NewWorld(Recipe{Seed: 1, Settings: settings(), Jobs: jobs()})
+	if err := w.Run(time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	for id, n := range w.Disk.begun {
+		if n != 1 {
+			t.Errorf("job %v had %d attempts", id, n)
+		}
+	}
+	// A few more than the limit of 6, since what is idle is left to go if it costs far more than what a small job needs.
+	if w.Made > 8 {
+		t.Errorf("%d instances were made with a limit of 6 and nothing lost", w.Made)
+	}
+}
+
+func TestEqualRecipesMakeEqualWorlds(t *testing.T) {
+	for seed := uint64(1); seed <= 10; seed++ {
+		a, errA := kind{peopled, (*World).AllSucceeded}.try(peopled(seed))
+		b, errB := kind{peopled, (*World).AllSucceeded}.try(peopled(seed))
+		if a.Events != b.Events || a.Faults != b.Faults || a.now != b.now || fmt.Sprint(errA) != fmt.Sprint(errB) || a.Trace() != b.Trace() {
+			t.Errorf("seed %d: %d events and %d faults once, %d and %d then", seed, a.Events, a.Faults, b.Events, b.Faults)
+		}
+	}
+}
