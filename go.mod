@@ -42,6 +42,7 @@ require (
 	github.com/chromedp/chromedp v0.23.0
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp v1.46.0
 	go.opentelemetry.io/otel/sdk v1.46.0
+	golang.org/x/term v0.47.0
 )
 
 require (

@@ -74,3 +74,14 @@ func TestNothingThatIsPrintedSteersATerminal(t *testing.T) {
 		}
 	})
 }
+
+func TestADeviceThatIsNoTerminalIsNotTakenForOne(t *testing.T) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	if isTerminal(null) {
+		t.Errorf("%s counts as a terminal", os.DevNull)
+	}
+}
