@@ -88,7 +88,7 @@ func (l *ledger) submitOne(n int) {
 	l.place.write(name, l.batch(n))
 	for range 20 {
 		var receipt drover.Receipt
-		cmd := exec.Command(filepath.Join(binaries, "drover"), "submit", "-c", "drover.yaml", "--patience", "1m", "--key", key, "-o", "json", name)
+		cmd := exec.Command(filepath.Join(binaries, "drover"), "submit", "-c", "drover.yaml", "--retry-for", "1m", "--key", key, "-o", "json", name)
 		cmd.Dir, cmd.Env = l.place.dir, append(cmd.Environ(), "XDG_STATE_HOME="+l.place.state)
 		var complaint strings.Builder
 		cmd.Stderr = &complaint

@@ -137,7 +137,7 @@ func (h *herd) begin() {
 	if _, err := h.command("doctor", "-c", "drover.yaml", "--wait", "1m").Output(); err != nil {
 		h.t.Fatalf("waiting for the controller: %v", err)
 	}
-	if _, err := h.command("submit", "-c", "drover.yaml", "--patience", "1m", "batch.yaml").Output(); err != nil {
+	if _, err := h.command("submit", "-c", "drover.yaml", "--retry-for", "1m", "batch.yaml").Output(); err != nil {
 		h.t.Fatalf("submitting: %v", err)
 	}
 }
@@ -226,7 +226,7 @@ func (h *herd) records() string {
 func (h *herd) rest() {
 	done := h.controller
 	if !h.plan.run {
-		done = h.place.start("wait", "-c", "drover.yaml", "--patience", "1m", "--batch", "batch")
+		done = h.place.start("wait", "-c", "drover.yaml", "--retry-for", "1m", "--batch", "batch")
 	}
 	if !within(doneTime, func() bool { return isClosed(done.ended) || isClosed(h.controller.ended) }) {
 		why, err := h.command("explain", "-c", "drover.yaml").Output()

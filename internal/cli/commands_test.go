@@ -304,7 +304,8 @@ func TestWaitCommand(t *testing.T) {
 	t.Run("gives up when its patience ends", func(t *testing.T) {
 		f := &fakeController{faults: slices.Repeat([]error{drover.Errorf(drover.KindTransient, "restarting")}, 100)}
 		f.serve(t)
-		droverCommand(t, "wait", "1", "--patience", "10ms").want(t, 3, "", "restarting")
+		droverCommand(t, "wait", "1", "--retry-for", "10ms").want(t, 3, "", "restarting")
+		droverCommand(t, "wait", "1", "--patience", "10ms").want(t, 3, "", "restarting") // its former name
 	})
 	t.Run("says that there is nothing to wait for", func(t *testing.T) {
 		(&fakeController{}).serve(t)

@@ -78,7 +78,7 @@ func TestAControllerWaitsForRoomOnAFullDisk(t *testing.T) {
 	if r := p.run("-c", "drover.yaml", "doctor"); r.code() != exitWorkFailed || !strings.Contains(r.out.String(), full) {
 		t.Errorf("doctor ends with %d and says %s", r.code(), r.out.String())
 	}
-	r := p.run("-c", "drover.yaml", "submit", "--patience", "1s", "second.yaml")
+	r := p.run("-c", "drover.yaml", "submit", "--retry-for", "1s", "second.yaml")
 	if r.code() != 3 || !strings.Contains(r.err.tail(), full) {
 		t.Errorf("submitting ends with %d and says %s", r.code(), r.err.tail())
 	}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"drover"
@@ -88,12 +89,23 @@ Exit codes: 0 done, 1 the work failed, 2 wrong usage or configuration, 3 the con
 	root.SetVersionTemplate("{{.Version}}\n")
 	a.addFlags(root)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		a.patient = cmd.Flags().Changed("patience")
+		a.patient = cmd.Flags().Changed("retry-for")
 		return a.output.check(cmd)
 	}
 	a.addCommands(root)
 	root.SetFlagErrorFunc(flagFault)
+	root.SetGlobalNormalizationFunc(presentName)
 	return root
+}
+
+// formerFlags are flags by the names they had in the version before. They still work and are listed nowhere.
+var formerFlags = map[string]pflag.NormalizedName{"patience": "retry-for", "output-file": "collect"}
+
+func presentName(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	if present, former := formerFlags[name]; former {
+		return present
+	}
+	return pflag.NormalizedName(name)
 }
 
 // addFlags adds the flags that every command has.

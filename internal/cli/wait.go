@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover"
-	"drover/internal/backoff"
 	"drover/internal/human"
 )
 
@@ -81,14 +80,8 @@ func noBatch(name string) error {
 	return drover.Errorf(drover.KindNotFound, "there is no job of a batch %s", name).WithHint("drover jobs lists them")
 }
 
-// The times between looks at the jobs that are waited for: short while something happens, longer while nothing does.
-const (
-	shortestLook = 100 * time.Millisecond
-	longestLook  = 2 * time.Second
-)
-
 // waitFor waits until the jobs are final and says how they ended, or that they go on if it is interrupted.
-func (a *app) waitFor(ctx context.Context, svc drover.Queue, ids []drover.JobID, f waitFlags) error {
+func (a *app) waitFor(ctx context.Context, svc drover.Service, ids []drover.JobID, f waitFlags) error {
 	w := &waiting{left: slices.Clone(ids), jobs: map[drover.JobID]drover.Job{}}
 	err := a.waitUntilFinal(ctx, svc, w, f)
 	if ctx.Err() != nil {
@@ -111,13 +104,16 @@ func (a *app) goesOn(ids []drover.JobID) {
 	}
 }
 
-func (a *app) waitUntilFinal(ctx context.Context, svc drover.Queue, w *waiting, f waitFlags) error {
+func (a *app) waitUntilFinal(ctx context.Context, svc drover.Service, w *waiting, f waitFlags) error {
 	show := a.showWaiting(f.quiet)
 	defer show.close()
 	speaks := *a
 	speaks.err = show
-	wait := shortestLook
-	for before := ""; ; {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	bell := newDoorbell()
+	go bell.follow(ctx, svc, slices.Clone(w.left))
+	for {
 		if err := speaks.patiently(ctx, f.patience, func() error { return w.look(ctx, svc) }); err != nil {
 			return err
 		}
@@ -125,12 +121,8 @@ func (a *app) waitUntilFinal(ctx context.Context, svc drover.Queue, w *waiting, 
 			show.close()
 			return a.waitVerdict(ctx, svc, w, f)
 		}
-		now := w.words()
-		show.update(w, now)
-		if wait = min(wait*3/2, longestLook); now != before {
-			wait, before = shortestLook, now
-		}
-		if err := backoff.For(ctx, wait); err != nil {
+		show.update(w, w.words())
+		if err := bell.wait(ctx); err != nil {
 			return err
 		}
 	}

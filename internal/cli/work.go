@@ -43,7 +43,7 @@ type jobFlags struct {
 }
 
 // jobFlagNames are the flags that describe a job.
-var jobFlagNames = [...]string{"name", "image", "vcpus", "memory", "disk", "gpus", "array", "gang", "env", "input", "output-file", "label", "priority", "timeout", "expected"}
+var jobFlagNames = [...]string{"name", "image", "vcpus", "memory", "disk", "gpus", "array", "gang", "env", "input", "collect", "label", "priority", "timeout", "expected"}
 
 func (f *jobFlags) add(flags *pflag.FlagSet) {
 	f.set = flags
@@ -57,7 +57,7 @@ func (f *jobFlags) add(flags *pflag.FlagSet) {
 	flags.IntVar(&f.gang, "gang", 0, "so many (`N`) elements of the array, one after another, begin together or not at all")
 	flags.StringArrayVar(&f.env, "env", nil, "`NAME=VALUE` for its environment; may be repeated")
 	flags.StringArrayVar(&f.inputs, "input", nil, "`file` or folder to lay in its working folder; may be repeated")
-	flags.StringArrayVar(&f.outputs, "output-file", nil, "`pattern` of files to fetch when it ends, such as '*.png'; may be repeated")
+	flags.StringArrayVar(&f.outputs, "collect", nil, "`pattern` of files to fetch when it ends, such as '*.png'; may be repeated")
 	flags.StringArrayVar(&f.labels, "label", nil, "`NAME=VALUE` to find it by; may be repeated")
 	flags.IntVar(&f.priority, "priority", drover.DefaultPriority, "higher is first; 0 is not to be started")
 	flags.DurationVar(&f.timeout, "timeout", 0, "end it after this long")
@@ -220,7 +220,7 @@ func (f *jobFlags) says(key string) bool {
 	case "resources":
 		return len(f.resources()) > 0
 	case "outputs":
-		return f.set.Changed("output-file")
+		return f.set.Changed("collect")
 	case "inputs":
 		return len(f.inputs) > 0
 	case "labels":

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"drover"
+)
+
+// The times between two looks at jobs that are waited for. Events say when to look; without them it is looked more often.
+const (
+	shortestLook = 100 * time.Millisecond
+	longestLook  = 2 * time.Second
+	quietLook    = 30 * time.Second // while events are followed
+)
+
+// doorbell says when something has happened to a job.
+type doorbell struct {
+	rung     chan struct{}
+	followed atomic.Bool // events arrive
+}
+
+func newDoorbell() *doorbell { return &doorbell{rung: make(chan struct{}, 1)} }
+
+// follow rings for each event about a job until the context ends. A broken stream is opened again. Remembered events come first, so
+// nothing that happened before the stream was open goes unnoticed.
+func (d *doorbell) follow(ctx context.Context, svc drover.Watch, only []drover.JobID) {
+	filter := drover.EventFilter{Level: "debug"}
+	if len(only) == 1 {
+		filter.Job = only[0]
+	}
+	for ctx.Err() == nil {
+		for event, err := range svc.Events(ctx, filter) {
+			if d.followed.Store(err == nil); err != nil {
+				break
+			}
+			if event.ID != "" {
+				filter.After = event.ID
+			}
+			if event.Job != nil || event.Missed > 0 {
+				d.ring()
+			}
+		}
+		d.followed.Store(false)
+		d.ring()
+		select {
+		case <-ctx.Done():
+		case <-time.After(longestLook):
+		}
+	}
+}
+
+func (d *doorbell) ring() {
+	select {
+	case d.rung <- struct{}{}:
+	default:
+	}
+}
+
+// wait returns when it is time to look again: at once when something has happened, but not sooner than shortestLook after the last look.
+func (d *doorbell) wait(ctx context.Context) error {
+	most := longestLook
+	if d.followed.Load() {
+		most = quietLook
+	}
+	if err := pause(ctx, nil, shortestLook); err != nil {
+		return err
+	}
+	return pause(ctx, d.rung, most)
+}
+
+// pause waits for d, for the bell, or until the context ends, whose error it then returns.
+func pause(ctx context.Context, bell <-chan struct{}, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-bell:
+	case <-timer.C:
+	}
+	return nil
+}

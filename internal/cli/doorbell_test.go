@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"context"
+	"iter"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"drover"
+)
+
+// toldOf is a Watch whose events are sent by the test.
+type toldOf struct {
+	drover.Watch
+	events chan drover.Event
+}
+
+func (w toldOf) Events(ctx context.Context, _ drover.EventFilter) iter.Seq2[drover.Event, error] {
+	return func(yield func(drover.Event, error) bool) {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case e, open := <-w.events:
+				if !open {
+					yield(drover.Event{}, drover.Errorf(drover.KindUnreachable, "gone"))
+					return
+				}
+				if !yield(e, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func TestDoorbell(t *testing.T) {
+	ring := func(t *testing.T, events chan drover.Event, lookAfter time.Duration) time.Duration {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		bell := newDoorbell()
+		go bell.follow(ctx, toldOf{events: events}, nil)
+		synctest.Wait()
+		began := time.Now()
+		for time.Since(began) < lookAfter {
+			if err := bell.wait(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return time.Since(began)
+	}
+	about := drover.Event{ID: "1", Job: &drover.JobID{Number: 1, Index: -1}}
+	other := drover.Event{ID: "2", Instance: "lab-1"}
+
+	t.Run("an event about a job means another look at once", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			events := make(chan drover.Event, 1)
+			events <- about
+			if took := ring(t, events, time.Nanosecond); took != shortestLook {
+				t.Errorf("it was looked again after %v", took)
+			}
+		})
+	})
+	t.Run("while events come that concern no job, it is hardly ever looked", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			events := make(chan drover.Event, 1)
+			events <- other
+			if took := ring(t, events, time.Nanosecond); took != shortestLook+quietLook {
+				t.Errorf("it was looked again after %v", took)
+			}
+		})
+	})
+	t.Run("without events it is looked every other second", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			events := make(chan drover.Event)
+			close(events)
+			if took := ring(t, events, 5*time.Second); took < 5*time.Second || took > 5*time.Second+longestLook+shortestLook {
+				t.Errorf("it was looked for %v", took)
+			}
+		})
+	})
+}
