@@ -32,7 +32,7 @@ func (c *Controller) offerings(ctx context.Context, effect int64, f engine.ListO
 		return answer
 	}
 	if f.Have == "" {
-		answer.Past = c.past(ctx, cl, all)
+		answer.Past = c.priceHistory(ctx, cl, all)
 	}
 	return cl.tell(answer, f.Have)
 }
@@ -52,7 +52,7 @@ func (cl Cloud) Usable(all []drover.Offering) (usable []drover.Offering, leftOut
 	return usable, leftOut
 }
 
-func (s *sights) leaveOut(leftOut []drover.LeftOut) {
+func (s *cloudView) leaveOut(leftOut []drover.LeftOut) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leftOut = leftOut
@@ -74,7 +74,7 @@ func (c *Controller) leftOut() (all []drover.LeftOut) {
 }
 
 // tell cuts an answer with a whole catalogue down to what has changed, if the engine has the one that it was told last.
-func (s *sights) tell(answer engine.Offered, have string) engine.Offered {
+func (s *cloudView) tell(answer engine.Offered, have string) engine.Offered {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := answer.Offerings

@@ -31,12 +31,12 @@ const (
 type cloud struct {
 	Cloud
 	own *middleware.FleetCloud // its Driver, which touches only this fleet's instances
-	*sights
+	*cloudView
 }
 
-// sights are what was observed of a cloud: its last good list, what was created since, and its catalogue. They outlive a change of its configuration, since
+// cloudView are what was observed of a cloud: its last good list, what was created since, and its catalogue. They outlive a change of its configuration, since
 // the engine is told of differences.
-type sights struct {
+type cloudView struct {
 	mu      sync.Mutex
 	seen    map[string]driver.Instance // by provider id; guarded by mu
 	listed  bool                       // seen is a good list; guarded by mu
@@ -80,7 +80,7 @@ func (c *Controller) listFleet(ctx context.Context, cl *cloud) (map[string]drive
 
 // replace makes all the last good list, and returns how it differs from the one before, in a stable order. An instance whose state
 // changed between running and stopped, or that the cloud takes back or fails to make now, is new as well.
-func (cl *sights) replace(all map[string]driver.Instance) (added []driver.Instance, removed []string) {
+func (cl *cloudView) replace(all map[string]driver.Instance) (added []driver.Instance, removed []string) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	for id, in := range all {
@@ -118,7 +118,7 @@ func differs(old, in driver.Instance) bool {
 const maxMissing = 1000
 
 // recall is what was known last of an instance, there or gone.
-func (cl *sights) recall(id string) (driver.Instance, bool) {
+func (cl *cloudView) recall(id string) (driver.Instance, bool) {
 	if in, ok := cl.find(id); ok {
 		return in, true
 	}
@@ -277,14 +277,14 @@ func candidate(o drover.Offering) driver.Candidate {
 }
 
 // remember keeps what a create call said of an instance until a list says it too. It is not yet seen: the next list adds it.
-func (cl *sights) remember(in driver.Instance) {
+func (cl *cloudView) remember(in driver.Instance) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	cl.created[in.ID] = in
 }
 
 // find is what is known of an instance: by the last list, or else by its create call.
-func (cl *sights) find(id string) (driver.Instance, bool) {
+func (cl *cloudView) find(id string) (driver.Instance, bool) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	if in, ok := cl.seen[id]; ok {
@@ -295,7 +295,7 @@ func (cl *sights) find(id string) (driver.Instance, bool) {
 }
 
 // wasListed reports whether there was a good list: what is not known then, its cloud does not have.
-func (cl *sights) wasListed() bool {
+func (cl *cloudView) wasListed() bool {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	return cl.listed
@@ -364,7 +364,7 @@ func (c *Controller) trySetTags(ctx context.Context, f engine.SetTags) error {
 }
 
 // retag notes the tags that an instance has now, until a list says them too.
-func (cl *sights) retag(id string, tags map[string]string) {
+func (cl *cloudView) retag(id string, tags map[string]string) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	for _, known := range []map[string]driver.Instance{cl.seen, cl.created} {

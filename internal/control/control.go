@@ -204,7 +204,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		return fmt.Errorf("reading what was submitted: %w", err)
 	}
 	work, stop := context.WithCancel(ctx)
-	l.Outside = &outside{c: c, ctx: work}
+	l.Outside = &effects{c: c, ctx: work}
 	c.cfg.Observer.Begun(c.state)
 	c.work.Go(func() { c.readInbox(work) })
 	c.work.Go(func() { c.sweepHourly(work) })

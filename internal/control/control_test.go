@@ -255,7 +255,7 @@ func TestAListSaysWhatIsNewAndWhatIsMissing(t *testing.T) {
 		}
 		return all
 	}
-	cl := &sights{seen: map[string]driver.Instance{}, created: map[string]driver.Instance{"b": {ID: "b"}}}
+	cl := &cloudView{seen: map[string]driver.Instance{}, created: map[string]driver.Instance{"b": {ID: "b"}}}
 	for _, step := range []struct {
 		name           string
 		list           map[string]driver.Instance

@@ -91,7 +91,7 @@ func (c *Controller) dumpLinks() []dumpedLink {
 	return list
 }
 
-func (s *sights) dump(name string) dumpedCloud {
+func (s *cloudView) dump(name string) dumpedCloud {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return dumpedCloud{name, s.listed, byID(s.seen), byID(s.created), append([]driver.Instance{}, s.missing...), len(s.offered), len(s.leftOut)}

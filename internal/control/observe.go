@@ -112,7 +112,7 @@ func (c *Controller) done(effect int64, answer engine.Body) {
 	if f, ok := c.flights.end(effect); ok {
 		took := time.Since(f.began)
 		c.cfg.Observer.Done(f.effect, answer, took)
-		c.tellDone(f.effect, answer, took)
+		c.logDone(f.effect, answer, took)
 	}
 }
 
@@ -120,7 +120,7 @@ func (c *Controller) done(effect int64, answer engine.Body) {
 func (c *Controller) step(ctx context.Context, l *loop.Loop, events []engine.Event) (wake drover.Time, err error) {
 	began := time.Now()
 	c.committing = 0
-	c.tellSubmitted(events)
+	c.logSubmitted(events)
 	wake, err = l.Step(ctx, events)
 	c.cfg.Observer.Decided(events, time.Since(began)-c.committing)
 	return wake, err
@@ -133,7 +133,7 @@ func (c *Controller) commit(ctx context.Context, l *loop.Loop, writes []engine.W
 	c.committing = time.Since(began)
 	c.cfg.Observer.Committed(c.clock.now(), writes, c.committing, err)
 	if err == nil {
-		c.tellWrites(writes)
+		c.logWrites(writes)
 		c.keepRunnerLogs(ctx, writes)
 	}
 	return err

@@ -27,10 +27,10 @@ func (c *Controller) newSetup(s Setup, before map[string]*cloud) *setup {
 		now.clouds = map[string]*cloud{}
 	}
 	for _, cc := range s.Clouds {
-		cl := &cloud{Cloud: cc, sights: &sights{seen: map[string]driver.Instance{}, created: map[string]driver.Instance{}}}
+		cl := &cloud{Cloud: cc, cloudView: &cloudView{seen: map[string]driver.Instance{}, created: map[string]driver.Instance{}}}
 		old := before[cc.Name]
 		if old != nil {
-			cl.sights = old.sights
+			cl.cloudView = old.cloudView
 		}
 		if old != nil && old.Driver == cc.Driver {
 			cl.own = old.own

@@ -63,7 +63,7 @@ func (c *Controller) use(key spoolKey) (*spool, error) {
 		s = newSpool(file, stop)
 		c.spools.open[key] = s
 		s.uses++ // that of fill
-		go c.fill(ctx, key, s)
+		go c.follow(ctx, key, s)
 	}
 	s.uses++
 	return s, nil

@@ -98,22 +98,22 @@ func OpenCloud(ctx context.Context, cloud config.Cloud, o Opening) (control.Clou
 	if err != nil {
 		return control.Cloud{}, err
 	}
-	dressed, err := o.dress(d, cloud)
+	decorated, err := o.decorate(d, cloud)
 	if err != nil {
 		return control.Cloud{}, errors.Join(fmt.Errorf("clouds.%s: %w", cloud.Name, err), d.Close())
 	}
 	return control.Cloud{
 		Name:   cloud.Name,
-		Driver: dressed,
+		Driver: decorated,
 		Offer:  cloud.Offer,
 		SSH:    control.SSH{User: cloud.SSH.User, Port: cloud.SSH.Port, Address: string(cloud.SSH.Address), Keys: keys},
 		Folder: cloud.RunnerDir,
 	}, nil
 }
 
-// dress wraps an open cloud in what every kind of cloud has. Calls are counted closest to the driver, so that what is refused before is no
+// decorate wraps an open cloud in what every kind of cloud has. Calls are counted closest to the driver, so that what is refused before is no
 // call; what a dry run refuses is what would have been asked for, image and template included. Own comes over all, with whoever uses the cloud.
-func (o Opening) dress(d driver.Cloud, cloud config.Cloud) (driver.Cloud, error) {
+func (o Opening) decorate(d driver.Cloud, cloud config.Cloud) (driver.Cloud, error) {
 	if o.Counted != nil {
 		d = middleware.Measure(d, func(call middleware.Method, took time.Duration, err error) {
 			o.Counted.Called(cloud.Name, string(call), took, err)

@@ -157,7 +157,7 @@ func (c *Conn) handle(m wire.Message, h Handler) {
 	case m.Log != nil:
 		h.Log(printable(m.Log.Line))
 	case m.Notice != nil:
-		h.Notice(harmless(*m.Notice))
+		h.Notice(sanitizeNotice(*m.Notice))
 	case m.Ailing != nil:
 		h.Ailing(printable(m.Ailing.Text))
 	case m.Started != nil:

@@ -15,7 +15,7 @@ func (c *Conn) Notice() *drover.Notice {
 	if c.hello.Notice == nil || c.hello.Notice.Cause == "" {
 		return nil
 	}
-	n := harmless(*c.hello.Notice)
+	n := sanitizeNotice(*c.hello.Notice)
 	return &n
 }
 
@@ -52,7 +52,7 @@ func harmlessExit(x drover.Exit) drover.Exit {
 	return x
 }
 
-// harmless is a notice whose text is safe to show.
-func harmless(n wire.Notice) drover.Notice {
+// sanitizeNotice is a notice whose text is safe to show.
+func sanitizeNotice(n wire.Notice) drover.Notice {
 	return drover.Notice{Cause: printable(n.Cause), Deadline: max(0, n.Deadline)}
 }

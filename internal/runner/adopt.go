@@ -36,7 +36,7 @@ func (d *daemon) adoptFolder(path string) error {
 		return d.trash.throw(path)
 	}
 	a := d.newAttempt(h.attempt.ID)
-	a.handed, a.place, a.store, a.proof = true, h.attempt.Place, h.attempt.Store, h.attempt.Proof
+	a.handed, a.sandbox, a.store, a.proof = true, h.attempt.Place, h.attempt.Store, h.attempt.Proof
 	s, h, err := a.folder.settle(d.boot, false)
 	switch {
 	case errors.Is(err, unix.EWOULDBLOCK):

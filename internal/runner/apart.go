@@ -108,7 +108,7 @@ func (d *daemon) takeUIDLocked() (int, error) {
 	last, _ := strconv.Atoi(strings.TrimSpace(string(text))) // one that is no number counts as none
 	used := map[int]bool{}
 	for _, a := range d.attempts {
-		used[a.place.UID] = true
+		used[a.sandbox.UID] = true
 	}
 	next := max(0, last-firstApartUID)
 	for range apartUIDs {

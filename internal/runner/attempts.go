@@ -17,12 +17,12 @@ import (
 
 // attempt is an attempt that the daemon has: prepared, running or ended. Its fields from handed on are guarded by daemon.mu.
 type attempt struct {
-	id     drover.AttemptID
-	folder folder
-	store  string                  // as its start had it; empty if that was before there were proofs
-	proof  string                  // likewise
-	place  place                   // set before it is handed
-	abort  context.CancelCauseFunc // ends what is done before it is handed; nil of an adopted one
+	id      drover.AttemptID
+	folder  folder
+	store   string                  // as its start had it; empty if that was before there were proofs
+	proof   string                  // likewise
+	sandbox sandbox                 // set before it is handed
+	abort   context.CancelCauseFunc // ends what is done before it is handed; nil of an adopted one
 
 	handed   bool         // its journal is there, and a supervisor has it or will
 	unwanted error        // why it must not begin, if it was told so before that
@@ -64,7 +64,7 @@ func (d *daemon) startLocked(m wire.Start) {
 			d.sendLocked(wire.Message{Refused: &wire.Refused{ID: m.ID, Text: limit(err.Error()), NotHere: true}})
 			return
 		}
-		a.place.UID = uid
+		a.sandbox.UID = uid
 	}
 	ctx, abort := context.WithCancelCause(context.Background())
 	a.abort = abort
@@ -142,7 +142,7 @@ func (d *daemon) launch(ctx context.Context, a *attempt, m wire.Start, pins pins
 	defer a.abort(nil)
 	err := d.prepare(ctx, a, m)
 	d.blobs.unpin(pins)
-	work := order{Folder: a.folder, Command: m.Command, Env: d.jobEnv(m.Env), Timeout: m.Timeout, Grace: m.Grace, Limits: m.Limits, Place: a.place}
+	work := order{Folder: a.folder, Command: m.Command, Env: d.jobEnv(m.Env), Timeout: m.Timeout, Grace: m.Grace, Limits: m.Limits, Place: a.sandbox}
 	if err == nil && m.Image != "" {
 		work.Container, err = d.containerFor(ctx, a, m)
 	}
@@ -197,20 +197,20 @@ func (d *daemon) prepare(ctx context.Context, a *attempt, m wire.Start) error {
 	if err := d.lay(a.folder, m.Files); err != nil {
 		return err
 	}
-	if a.place.UID != 0 {
-		if err := a.folder.openTo(a.place.UID); err != nil {
+	if a.sandbox.UID != 0 {
+		if err := a.folder.openTo(a.sandbox.UID); err != nil {
 			return fmt.Errorf("giving the attempt's user its folder: %w", err)
 		}
 	}
 	nowhere := d.findPlace(ctx, a, m)
-	return errors.Join(nowhere, a.folder.allow(record{m.ID, m.Outputs, a.place, a.store, a.proof}))
+	return errors.Join(nowhere, a.folder.allow(record{m.ID, m.Outputs, a.sandbox, a.store, a.proof}))
 }
 
 // findPlace says where the attempt will run.
 func (d *daemon) findPlace(ctx context.Context, a *attempt, m wire.Start) error {
-	a.place.Name = d.placeName(m.ID)
+	a.sandbox.Name = d.sandboxName(m.ID)
 	if m.Image == "" {
-		a.place.Groups = d.groups
+		a.sandbox.Groups = d.groups
 		return nil
 	}
 	r, err := d.containers.find(ctx, d.wantedRuntime())
@@ -220,7 +220,7 @@ func (d *daemon) findPlace(ctx context.Context, a *attempt, m wire.Start) error 
 	case err != nil:
 		return noRuntime(m.Image, err)
 	}
-	a.place.Runtime = r.Name()
+	a.sandbox.Runtime = r.Name()
 	return nil
 }
 
@@ -244,14 +244,14 @@ func (a *attempt) callOffLocked(why error) {
 // execute has the command supervised to its end. Any number of spare supervisors may have died while they waited, so after one of them comes a new
 // one; the death of that is the attempt's end, begun or not.
 func (d *daemon) execute(a *attempt, work order) (drover.Exit, error) {
-	for _, take := range []func() (*overseer, error){d.spares.take, newOverseer} {
+	for _, take := range []func() (*overseer, error){d.supervisors.take, newOverseer} {
 		o, err := take()
 		if err != nil {
 			return drover.Exit{}, err
 		}
 		e, err := o.carryOut(work, func() { d.started(a) })
 		if err == nil {
-			d.spares.put(o)
+			d.supervisors.put(o)
 			return e, nil
 		}
 		d.log.Printf("attempt %v: its supervisor is gone: %v", a.id, err)
@@ -280,7 +280,7 @@ func (d *daemon) aftermath(a *attempt) drover.Exit {
 		d.log.Printf("attempt %v: reading its result: %v", a.id, err)
 	}
 	// What its place holds is ended even if the attempt's processes cannot be known by their environment any more.
-	if err := a.place.clear(); err != nil {
+	if err := a.sandbox.clear(); err != nil {
 		d.log.Printf("attempt %v: %s", a.id, oneLine(err))
 	}
 	e := lostExit(a.folder, h, killMarked(string(a.folder)))
@@ -325,7 +325,7 @@ func (d *daemon) end(a *attempt, e drover.Exit) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
-	a.exit, a.known, d.vigil.wanted = &e, now, now
+	a.exit, a.known, d.watchdog.wanted = &e, now, now
 	d.sendLocked(wire.Message{Exited: &wire.Exited{ID: a.id, Exit: e, Proof: a.proof}})
 }
 

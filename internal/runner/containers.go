@@ -82,14 +82,14 @@ func (d *daemon) containerFor(ctx context.Context, a *attempt, m wire.Start) (*c
 	if err != nil {
 		return nil, err
 	}
-	if uid := a.place.UID; uid != 0 {
+	if uid := a.sandbox.UID; uid != 0 {
 		user = fmt.Sprintf("%d:%d", uid, uid)
 		if err := os.Chmod(program, 0o755); err != nil { // its folder is root's alone all the same
 			return nil, err
 		}
 	}
 	return &container.Spec{
-		Name:    a.place.Name,
+		Name:    a.sandbox.Name,
 		Labels:  d.labels(m.ID.String()),
 		Image:   m.Image,
 		Command: append([]string{initPath, "init"}, command...),
@@ -147,7 +147,7 @@ func (d *daemon) knows(name string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, a := range d.attempts {
-		if d.placeName(a.id) == name {
+		if d.sandboxName(a.id) == name {
 			return true
 		}
 	}

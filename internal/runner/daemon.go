@@ -34,15 +34,15 @@ const (
 
 // daemon keeps a folder's attempts and serves one control stream and any number of bulk channels.
 type daemon struct {
-	folder   string // absolute; also the working folder
-	identity identity
-	boot     string
-	log      *log.Logger
-	leave    context.CancelFunc // ends the daemon
-	spares   spares
-	blobs    *blobs
-	trash    *trash
-	api      *api
+	folder      string // absolute; also the working folder
+	identity    identity
+	boot        string
+	log         *log.Logger
+	leave       context.CancelFunc // ends the daemon
+	supervisors supervisorPool
+	blobs       *blobs
+	trash       *trash
+	api         *api
 
 	containers containers
 	groups     *cgroup.Base // where control groups are made; nil: nowhere
@@ -60,7 +60,7 @@ type daemon struct {
 	session  *session // the control stream; nil if there is none
 
 	orders       orders
-	vigil        vigil
+	watchdog     watchdog
 	interruption *interruption // nil: the cloud has not said that it takes the instance back
 	health       health
 }
@@ -163,7 +163,7 @@ func newDaemon(o options) (*daemon, error) {
 	if d.fence, err = openFence(); err != nil {
 		return nil, err
 	}
-	d.orders, d.vigil, d.interruption = readOrders(), readVigil(), readInterruption(d.boot)
+	d.orders, d.watchdog, d.interruption = readOrders(), readWatchdog(), readInterruption(d.boot)
 	if d.trash, err = newTrash(); err != nil {
 		return nil, err
 	}
@@ -225,17 +225,17 @@ func (d *daemon) resume() {
 
 // warm starts a supervisor ahead of the first attempt.
 func (d *daemon) warm() {
-	o, err := d.spares.take()
+	o, err := d.supervisors.take()
 	if err != nil {
 		d.log.Print(err)
 		return
 	}
-	d.spares.put(o)
+	d.supervisors.put(o)
 }
 
 // tick does what nobody asks for.
 func (d *daemon) tick() {
-	d.spares.trim()
+	d.supervisors.trim()
 	if err := d.blobs.evict(); err != nil {
 		d.log.Printf("evicting blobs: %v", err)
 	}

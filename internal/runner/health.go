@@ -91,7 +91,7 @@ func (d *daemon) ails(wrong string) {
 // look says what is wrong with the instance now, if anything: first what the runner sees itself, then what the command finds.
 func (d *daemon) look(ctx context.Context, o wire.Orders) string {
 	d.mu.Lock()
-	broken := d.vigil.broken
+	broken := d.watchdog.broken
 	d.mu.Unlock()
 	for _, err := range []error{tryToWrite(), diskRoom(), runHealth(ctx, o)} {
 		if err != nil {

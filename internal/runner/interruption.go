@@ -194,7 +194,7 @@ func (d *daemon) leavingLocked() error {
 	switch {
 	case d.interruption != nil:
 		return notHere{fmt.Errorf("the cloud takes the instance back: %s", d.interruption.Notice.Cause)}
-	case d.vigil.off != nil:
+	case d.watchdog.off != nil:
 		return notHere{errors.New("the instance is powering itself off")}
 	}
 	return nil

@@ -34,7 +34,7 @@ type entry struct {
 type record struct {
 	ID      drover.AttemptID `json:"id"`
 	Outputs []string         `json:"outputs,omitempty"`
-	Place   place            `json:"place,omitzero"`
+	Place   sandbox          `json:"place,omitzero"`
 	Store   string           `json:"store,omitempty"` // as wire.Start has it
 	Proof   string           `json:"proof,omitempty"` // likewise
 }

@@ -61,7 +61,7 @@ func (d *daemon) obey(ctx context.Context) {
 		until, stop := context.WithCancel(ctx)
 		var duties sync.WaitGroup
 		if now != nil {
-			duties.Go(func() { d.keepVigil(until, now.Orphan) })
+			duties.Go(func() { d.runWatchdog(until, now.Orphan) })
 			duties.Go(func() { d.watchNotices(until, now.Notices) })
 			duties.Go(func() { d.watchHealth(until, *now) })
 		}

@@ -68,7 +68,7 @@ func (b bulk) getOutputs(r wire.Request) error {
 	if err := b.lines.Write(wire.Reply{}); err != nil {
 		return err
 	}
-	c, err := b.sendOutputs(root, a.place.UID, history.attempt.Outputs)
+	c, err := b.sendOutputs(root, a.sandbox.UID, history.attempt.Outputs)
 	if err != nil {
 		return err
 	}

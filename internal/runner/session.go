@@ -119,7 +119,7 @@ func (d *daemon) admitController(s *session, h wire.Hello) error {
 // helloLocked is all that a controller is to know at first.
 func (d *daemon) helloLocked() *wire.Hello {
 	h := &wire.Hello{Version: wire.Version, Epoch: d.epoch, Fleet: d.identity.Fleet, Instance: d.identity.Instance,
-		Attempts: d.listLocked(), Log: lastLines("daemon.log"), Heard: d.vigil.heard}
+		Attempts: d.listLocked(), Log: lastLines("daemon.log"), Heard: d.watchdog.heard}
 	if d.interruption != nil {
 		h.Notice = &wire.Notice{Notice: d.interruption.Notice}
 	}

@@ -28,7 +28,7 @@ type order struct {
 	Grace   time.Duration     `json:"grace"`
 	Limits  drover.Resources  `json:"limits"`
 
-	Place     place           `json:"place"`
+	Place     sandbox         `json:"place"`
 	Container *container.Spec `json:"container,omitempty"` // without its environment; nil: it runs straight on the instance
 }
 

@@ -8,15 +8,15 @@ import (
 	"drover/internal/pack"
 )
 
-// outside releases effects into goroutines of their own, so that no cloud and no instance delays another. The engine has at most one
+// effects releases effects into goroutines of their own, so that no cloud and no instance delays another. The engine has at most one
 // effect under way for each object, which bounds them.
-type outside struct {
+type effects struct {
 	c   *Controller
 	ctx context.Context
 }
 
 // Release begins the effects and tells the notes.
-func (o *outside) Release(effects []engine.Effect, notes []engine.Note) {
+func (o *effects) Release(effects []engine.Effect, notes []engine.Note) {
 	for _, n := range notes {
 		o.c.note(n)
 	}

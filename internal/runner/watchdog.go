@@ -17,17 +17,17 @@ const (
 	holdInterval = 10 * time.Second
 )
 
-// vigil is what the daemon knows of whether anybody wants the instance. Its times count by the clock that runs while the instance does.
-type vigil struct {
+// watchdog is what the daemon knows of whether anybody wants the instance. Its times count by the clock that runs while the instance does.
+type watchdog struct {
 	heard  time.Time          // when a controller was last heard, by an earlier daemon perhaps; zero: never
 	wanted time.Time          // when it last had a reason to stay: a controller heard, an attempt that ran, or this daemon's start
 	off    context.CancelFunc // ends the powering off; nil unless that goes on
 	broken string             // why the switch cannot be told that the instance is wanted
 }
 
-// readVigil begins with this daemon: whoever started it could log in. A file that cannot be read says nothing.
-func readVigil() vigil {
-	v := vigil{wanted: time.Now()}
+// readWatchdog begins with this daemon: whoever started it could log in. A file that cannot be read says nothing.
+func readWatchdog() watchdog {
+	v := watchdog{wanted: time.Now()}
 	if text, err := os.ReadFile(heardFile); err == nil {
 		v.heard, _ = time.Parse(time.RFC3339, strings.TrimSpace(string(text)))
 	}
@@ -38,16 +38,16 @@ func readVigil() vigil {
 // cannot, has it again.
 func (d *daemon) hearLocked() {
 	now := time.Now()
-	d.vigil.heard, d.vigil.wanted = now, now
-	if d.vigil.off != nil {
-		d.vigil.off()
-		d.vigil.off = nil
+	d.watchdog.heard, d.watchdog.wanted = now, now
+	if d.watchdog.off != nil {
+		d.watchdog.off()
+		d.watchdog.off = nil
 	}
 }
 
-// keepVigil tells the dead-man switch that the instance is wanted, and powers it off itself once nobody has wanted it for the time given;
+// runWatchdog tells the dead-man switch that the instance is wanted, and powers it off itself once nobody has wanted it for the time given;
 // never, if that is 0.
-func (d *daemon) keepVigil(ctx context.Context, after time.Duration) {
+func (d *daemon) runWatchdog(ctx context.Context, after time.Duration) {
 	held := deadman.Find()
 	interval := holdInterval
 	if after > 0 {
@@ -71,13 +71,13 @@ func (d *daemon) wantedFor(after time.Duration) time.Duration {
 	defer d.mu.Unlock()
 	for _, a := range d.attempts {
 		if a.exit == nil {
-			d.vigil.wanted = time.Now()
+			d.watchdog.wanted = time.Now()
 		}
 	}
 	if after <= 0 {
 		return holdInterval
 	}
-	return after - time.Since(d.vigil.wanted)
+	return after - time.Since(d.watchdog.wanted)
 }
 
 // hold tells the switch and the file how things stand.
@@ -87,8 +87,8 @@ func (d *daemon) hold(s deadman.Switch) {
 		broken = err.Error()
 	}
 	d.mu.Lock()
-	heard := d.vigil.heard
-	d.vigil.broken = broken
+	heard := d.watchdog.heard
+	d.watchdog.broken = broken
 	d.mu.Unlock()
 	if heard.IsZero() {
 		return
@@ -103,12 +103,12 @@ func (d *daemon) powerOff(ctx context.Context, s deadman.Switch, after time.Dura
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	d.mu.Lock()
-	d.vigil.off = cancel
-	silent := time.Since(d.vigil.wanted).Round(time.Second)
+	d.watchdog.off = cancel
+	silent := time.Since(d.watchdog.wanted).Round(time.Second)
 	d.mu.Unlock()
 	d.log.Printf("no controller was heard and no attempt ran for %v, which is the %v allowed: this instance powers itself off", silent, after)
 	s.PowerOff(ctx, d.log.Printf)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.vigil.off = nil
+	d.watchdog.off = nil
 }

@@ -15,10 +15,10 @@ const (
 	mostSteps = 1000 // that are told of each: the latest
 )
 
-// past is how the prices of a cloud's spot instances have moved since the last change that the engine has noted, where the cloud remembers that; it
+// priceHistory is how the prices of a cloud's spot instances have moved since the last change that the engine has noted, where the cloud remembers that; it
 // lists these offerings.
 // What cannot be had is left out: then they cost what they did.
-func (c *Controller) past(ctx context.Context, cl *cloud, listed []drover.Offering) (all []engine.Past) {
+func (c *Controller) priceHistory(ctx context.Context, cl *cloud, listed []drover.Offering) (all []engine.Past) {
 	historian, remembers := driver.As[driver.PriceHistorian](cl.own)
 	if !remembers {
 		return nil

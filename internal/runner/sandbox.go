@@ -14,9 +14,9 @@ import (
 	"drover/internal/container"
 )
 
-// place is where an attempt's command runs: straight on the instance, in a control group if there can be one, or in a container. It is in
+// sandbox is where an attempt's command runs: straight on the instance, in a control group if there can be one, or in a container. It is in
 // the attempt's journal before the command begins, so that whoever comes after a supervisor that died finds what it left.
-type place struct {
+type sandbox struct {
 	Name    string       `json:"name"`              // of the control group or container
 	Groups  *cgroup.Base `json:"groups,omitempty"`  // where the control group is; nil: there is none
 	UID     int          `json:"uid,omitempty"`     // the user that it runs as, kept apart from all others; 0: it is not
@@ -27,7 +27,7 @@ type place struct {
 const removePatience = time.Minute
 
 // clear ends what is left of the attempt in its place, and removes the place.
-func (p place) clear() error {
+func (p sandbox) clear() error {
 	var wrong []error
 	if p.Groups != nil {
 		wrong = append(wrong, p.Groups.Group(p.Name).Remove(clearPatience))
@@ -38,7 +38,7 @@ func (p place) clear() error {
 	return errors.Join(wrong...)
 }
 
-func (p place) removeContainer() error {
+func (p sandbox) removeContainer() error {
 	r, err := container.Open(p.Runtime)
 	if err != nil {
 		return err
@@ -51,9 +51,9 @@ func (p place) removeContainer() error {
 	return nil
 }
 
-// placeName names an attempt's container and control group. On one host there may be instances of several fleets, and of one fleet twice
+// sandboxName names an attempt's container and control group. On one host there may be instances of several fleets, and of one fleet twice
 // after its records were lost, so the folder counts too.
-func (d *daemon) placeName(id drover.AttemptID) string {
+func (d *daemon) sandboxName(id drover.AttemptID) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.' {
 			return r

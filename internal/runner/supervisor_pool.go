@@ -14,8 +14,8 @@ import (
 // maxSpares is how many supervisors wait for work at most.
 const maxSpares = 8
 
-// spares are the supervisors that have nothing to do. Closing a supervisor's socket ends it.
-type spares struct {
+// supervisorPool are the supervisors that have nothing to do. Closing a supervisor's socket ends it.
+type supervisorPool struct {
 	mu   sync.Mutex
 	idle []*overseer // guarded by mu; the last used is last
 }
@@ -27,7 +27,7 @@ type overseer struct {
 }
 
 // take returns a supervisor without work, a new one if none waits.
-func (s *spares) take() (*overseer, error) {
+func (s *supervisorPool) take() (*overseer, error) {
 	s.mu.Lock()
 	if n := len(s.idle); n > 0 {
 		o := s.idle[n-1]
@@ -40,7 +40,7 @@ func (s *spares) take() (*overseer, error) {
 }
 
 // put takes back a supervisor whose work is done.
-func (s *spares) put(o *overseer) {
+func (s *supervisorPool) put(o *overseer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.idle) == maxSpares {
@@ -51,7 +51,7 @@ func (s *spares) put(o *overseer) {
 }
 
 // trim ends all but one of the idle supervisors, the longest idle first.
-func (s *spares) trim() {
+func (s *supervisorPool) trim() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.idle) > 1 {

@@ -16,8 +16,8 @@ const (
 	fetchSize  = 1 << 20 // at once, so that one stream holds a channel only for a moment
 )
 
-// filler fetches a stream into its spool.
-type filler struct {
+// follower fetches a stream into its spool.
+type follower struct {
 	c        *Controller
 	key      spoolKey
 	spool    *spool
@@ -26,13 +26,13 @@ type filler struct {
 	done     func()          // lets go of changed
 }
 
-// fill fetches a stream until its attempt has ended and all of it has come, it is not to be had any more, or nobody follows it.
-func (c *Controller) fill(ctx context.Context, key spoolKey, s *spool) {
+// follow fetches a stream until its attempt has ended and all of it has come, it is not to be had any more, or nobody follows it.
+func (c *Controller) follow(ctx context.Context, key spoolKey, s *spool) {
 	defer c.leave(key, s)
 	defer close(s.ended)
 	defer s.stop()
 	defer c.closeSpool(key, s)
-	f := filler{c: c, key: key, spool: s}
+	f := follower{c: c, key: key, spool: s}
 	f.changed, f.done = c.changes.of(key.attempt.Job.Number)
 	defer func() { f.done() }()
 	for wait := fetchFirst; ; wait = min(2*wait, fetchMost) {
@@ -48,7 +48,7 @@ func (c *Controller) fill(ctx context.Context, key spoolKey, s *spool) {
 
 // next fetches what has come since the last time, at most fetchSize bytes, unless every reader is too far behind. Over means that nothing more
 // will come.
-func (f *filler) next(ctx context.Context) (n int64, over bool) {
+func (f *follower) next(ctx context.Context) (n int64, over bool) {
 	if f.spool.ahead() {
 		return 0, false
 	}
@@ -73,7 +73,7 @@ func (f *filler) next(ctx context.Context) (n int64, over bool) {
 }
 
 // fetch asks an instance that has the attempt, or its remains.
-func (f *filler) fetch(ctx context.Context) (int64, error) {
+func (f *follower) fetch(ctx context.Context) (int64, error) {
 	l := f.c.link(f.instance)
 	if l == nil {
 		return 0, errNotConnected
@@ -87,7 +87,7 @@ func (f *filler) fetch(ctx context.Context) (int64, error) {
 
 // rest waits until there may be more to fetch: a while, or until the job changes, or if every reader is behind, until one of them has read. It
 // reports false if nobody follows any more, or the controller has ended.
-func (f *filler) rest(ctx context.Context, wait time.Duration) bool {
+func (f *follower) rest(ctx context.Context, wait time.Duration) bool {
 	while, read := time.After(wait), (chan struct{})(nil)
 	if f.spool.ahead() {
 		while, read = nil, f.spool.taken

@@ -15,8 +15,8 @@ import (
 // levels are those of notes.
 var levels = map[engine.Level]slog.Level{engine.Debug: slog.LevelDebug, engine.Info: slog.LevelInfo, engine.Warn: slog.LevelWarn}
 
-// tells reports whether lines of this level are written at all, so that nothing is made up for those that are not.
-func (c *Controller) tells(level slog.Level) bool {
+// logs reports whether lines of this level are written at all, so that nothing is made up for those that are not.
+func (c *Controller) logs(level slog.Level) bool {
 	return c.cfg.Log.Enabled(context.Background(), level)
 }
 
@@ -30,7 +30,7 @@ func (c *Controller) log(level slog.Level, text string, about []slog.Attr, attrs
 // note tells people, in the log and as an event, what happened.
 func (c *Controller) note(n engine.Note) {
 	c.history.add(c.clock.now(), n)
-	if level := levels[n.Level]; c.tells(level) {
+	if level := levels[n.Level]; c.logs(level) {
 		c.log(level, n.Text, c.about(n), slog.String(logkey.Reason, codeOf(n.Reason)))
 	}
 	if c.cfg.Watch != nil {
@@ -63,9 +63,9 @@ func codeOf(why *drover.Reason) string {
 	return why.Code
 }
 
-// tellSubmitted tells of jobs that were taken in.
-func (c *Controller) tellSubmitted(events []engine.Event) {
-	if !c.tells(slog.LevelInfo) {
+// logSubmitted tells of jobs that were taken in.
+func (c *Controller) logSubmitted(events []engine.Event) {
+	if !c.logs(slog.LevelInfo) {
 		return
 	}
 	for _, ev := range events {
@@ -78,17 +78,17 @@ func (c *Controller) tellSubmitted(events []engine.Event) {
 	}
 }
 
-// tellWrites tells of attempts that begin and end, once that is written down.
-func (c *Controller) tellWrites(writes []engine.Write) {
+// logWrites tells of attempts that begin and end, once that is written down.
+func (c *Controller) logWrites(writes []engine.Write) {
 	c.roster.turn(writes)
 	for _, w := range writes {
-		if w.Attempt != nil && c.tells(slog.LevelInfo) {
-			c.tellAttempt(*w.Attempt)
+		if w.Attempt != nil && c.logs(slog.LevelInfo) {
+			c.logAttempt(*w.Attempt)
 		}
 	}
 }
 
-func (c *Controller) tellAttempt(row engine.AttemptRow) {
+func (c *Controller) logAttempt(row engine.AttemptRow) {
 	a := row.Attempt
 	about := slices.Concat(aboutAttempt(a.ID), c.roster.of(a.Instance))
 	switch {
@@ -104,9 +104,9 @@ func (c *Controller) tellAttempt(row engine.AttemptRow) {
 	}
 }
 
-// tellDone tells what came of an effect. People are told by the notes of what the engine makes of it.
-func (c *Controller) tellDone(f engine.Effect, answer engine.Body, took time.Duration) {
-	if !c.tells(slog.LevelDebug) {
+// logDone tells what came of an effect. People are told by the notes of what the engine makes of it.
+func (c *Controller) logDone(f engine.Effect, answer engine.Body, took time.Duration) {
+	if !c.logs(slog.LevelDebug) {
 		return
 	}
 	about := c.roster.of(f.InstanceID())
