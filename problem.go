@@ -161,10 +161,7 @@ type Problem struct {
 	Boots     []Boot        `json:"boots,omitempty"`      // where that is another time; no two of one cloud and type
 	Fixed     Money         `json:"fixed,omitempty"`      // what an instance costs beside its price
 	SpotShare int           `json:"spot_share,omitempty"` // the most of all vCPUs in one spot offering, in hundredths of a percent; 0: all of them
-	ZoneShare int           `json:"zone_share,omitempty"` // the most of all vCPUs in one zone, in hundredths of a percent; 0: all of them
 	Rented    []Rented      `json:"rented,omitempty"`     // what there is already, where there are shares: one for each offering
-	MinCPU    MilliCPU      `json:"min_cpu,omitempty"`    // no smaller instance is rented
-	MaxCPU    MilliCPU      `json:"max_cpu,omitempty"`    // and no larger one; 0: any
 	Steps     int           `json:"steps"`                // the most units of work to spend on the answer
 }
 

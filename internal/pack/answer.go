@@ -12,7 +12,7 @@ import (
 const maxCandidates = 5
 
 // answer writes the draft down as a plan: each demand's jobs in the order of the demands.
-func (m *model) answer(d *draft, steps int) drover.Plan {
+func (m *model) answer(d *draft) drover.Plan {
 	plan := drover.Plan{Problem: m.p.ID, Cost: drover.Money(d.cost)}
 	give := m.givers()
 	var byPrice []int
@@ -35,7 +35,7 @@ func (m *model) answer(d *draft, steps int) drover.Plan {
 	left := m.unserved(d.left)
 	for x, n := range left {
 		if n > 0 {
-			plan.Unmet = append(plan.Unmet, m.why(d, x, n, steps))
+			plan.Unmet = append(plan.Unmet, m.why(d, x, n))
 		}
 	}
 	return plan
@@ -81,14 +81,13 @@ func (g givers) loads(b bin) (loads []drover.Load) {
 	return merged
 }
 
-// byPrice lists the offerings of a size that is wanted, cheapest first for the longest time.
+// byPrice lists the offerings, cheapest first for the longest time.
 func (m *model) byPrice() []int {
 	order := make([]int, 0, len(m.p.Offerings))
 	ranks := make([]int64, len(m.p.Offerings))
 	for i := range m.p.Offerings {
-		if ranks[i] = m.rank(&m.p.Offerings[i], 0); m.sized(&m.p.Offerings[i]) {
-			order = append(order, i)
-		}
+		ranks[i] = m.rank(&m.p.Offerings[i], 0)
+		order = append(order, i)
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(ranks[a], ranks[b]), a-b) })
 	return order
@@ -103,7 +102,7 @@ func (m *model) nearest(b bin) (list []int) {
 	for i := range m.p.Offerings {
 		o := &m.p.Offerings[i]
 		one := ranked{m.rank(o, 0), i}
-		if one.rank >= most || !m.sized(o) || !m.holds(o, need, rules) {
+		if one.rank >= most || !m.holds(o, need, rules) {
 			continue // one that costs as much came before
 		}
 		if (o.Cloud != chosen.Cloud || o.Type.Name != chosen.Type.Name) && (other.at < 0 || one.rank < other.rank) {

@@ -44,6 +44,11 @@ func TestFigures(t *testing.T) {
 		print1(t, fmt.Sprintf("jobs=%d types=288 market=any fixed=2%% spot_share=20%%", n), p)
 	}
 	print1(t, "jobs=10000 shapes=10000 types=1101 market=on_demand", manyShapes(t, 10_000))
+	for _, market := range []string{"any", "on_demand"} {
+		print1(t, "jobs=10000 shapes=300 types=288 market="+market, randomShapes(t, 300, 10_000, 250, 16_000, market == "on_demand"))
+		print1(t, "jobs=10000 shapes=10000 vcpus=8..64 types=288 market="+market, randomShapes(t, 10_000, 10_000, 8000, 64_000, market == "on_demand"))
+	}
+	print1(t, "jobs=50000 shapes=50000 types=288 market=any", randomShapes(t, 50_000, 50_000, 250, 64_000, false))
 }
 
 func print1(t *testing.T, name string, p drover.Problem) {
@@ -190,6 +195,22 @@ func manyShapes(t testing.TB, n int) drover.Problem {
 			need.GPUs = 1
 		}
 		p.Demands = append(p.Demands, drover.Demand{Count: 1, Shape: drover.Shape{Need: need, Spot: drover.SpotPrefer}})
+	}
+	return p
+}
+
+// randomShapes is a problem of jobs whose shapes have vCPUs spread evenly between two numbers, and 1 to 8 GiB of memory for each.
+func randomShapes(t testing.TB, shapes, jobs, least, most int, onDemand bool) drover.Problem {
+	p := wide()
+	p.Offerings = peersProblem(t, 1, onDemand).Offerings
+	random := rand.New(rand.NewSource(1))
+	for i := range shapes {
+		cpu := least + random.Intn(most-least+1)
+		memory := float64(cpu) / 1000 * math.Exp2(3*random.Float64())
+		count := jobs*(i+1)/shapes - jobs*i/shapes
+		p.Demands = append(p.Demands, drover.Demand{Count: count, Shape: drover.Shape{Spot: drover.SpotPrefer, Need: drover.Resources{
+			CPU: drover.MilliCPU(cpu), Memory: drover.Bytes(memory * float64(drover.GiB)),
+		}}})
 	}
 	return p
 }

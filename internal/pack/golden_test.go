@@ -71,7 +71,6 @@ func goldenProblems(t *testing.T) []goldenProblem {
 		{"1,000 jobs on any market", few(func(*drover.Problem) {})},
 		{"on demand only", peersProblem(t, 1000, true)},
 		{"a fifth in one spot offering at most", few(func(p *drover.Problem) { p.SpotShare = 20_00 })},
-		{"two fifths in one zone at most", few(func(p *drover.Problem) { p.ZoneShare = 40_00 })},
 		{"ten instances at most", few(func(p *drover.Problem) { p.Limits = []drover.Limit{{Instances: &ten}} })},
 		{"64 vCPUs of spot at most", few(func(p *drover.Problem) { p.Limits = []drover.Limit{{Market: drover.Spot, CPU: &cpus}} })},
 		{"each instance costs a cent beside its price", few(func(p *drover.Problem) { p.Fixed = drover.Dollar / 100 })},
@@ -127,11 +126,6 @@ func TestSharesAreKept(t *testing.T) {
 		if got := rentedOf(p, Solve(p)); got != "b b b b c c" { // of 24 vCPUs 9 may be of each, and a has 8
 			t.Errorf("rented: %s", got)
 		}
-	})
-	t.Run("no zone has", func(t *testing.T) {
-		p := peersProblem(t, 1000, false)
-		p.ZoneShare = 40_00
-		sharesKept(t, p, 40, func(o drover.Offering) string { return o.Zone })
 	})
 	t.Run("a share gives way where there is only one offering", func(t *testing.T) {
 		o := offering("c", "only", 2, 4*drover.GiB, 100)

@@ -58,7 +58,7 @@ func (m *model) suitable() (all []kind) {
 			continue
 		}
 		k := kind{offering: i, has: m.capacity(o), price: max(0, o.Price), rank: rank}
-		if !m.sized(o) || !slices.ContainsFunc(m.items, func(it item) bool { return it.count > 0 && k.has.fits(it.need) && m.rules[it.rule].allows(o) }) {
+		if !slices.ContainsFunc(m.items, func(it item) bool { return it.count > 0 && k.has.fits(it.need) && m.rules[it.rule].allows(o) }) {
 			continue
 		}
 		k.limits = rows[o.Cloud]

@@ -208,9 +208,3 @@ func (m *model) allowed(k *kind, rule int) bool {
 	}
 	return m.rules[rule].allows(&m.p.Offerings[k.offering])
 }
-
-// sized reports whether instances of the offering are of a size that the problem wants.
-func (m *model) sized(o *drover.Offering) bool {
-	c := o.Type.Resources.CPU
-	return c >= m.p.MinCPU && (m.p.MaxCPU == 0 || c <= m.p.MaxCPU)
-}

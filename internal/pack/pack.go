@@ -1,5 +1,6 @@
 // Package pack answers a Problem: which instances to rent for jobs that have no place, so that the work costs least. It is pure: the answer
-// depends on the Problem alone, and its work is bounded by the steps that the Problem allows, never by a clock.
+// depends on the Problem alone. One plain plan is always made; beyond that its work is bounded by the steps that the Problem allows, never by a
+// clock.
 //
 // Jobs that are alike are counted, not listed (item); offerings of which another is as good in every way are left out (kind). What an
 // instance of a kind costs is split among its vCPUs, memory and so on by prices at which all jobs together are worth most (prices, ascend).
@@ -11,6 +12,7 @@
 package pack
 
 import (
+	"math"
 	"slices"
 
 	"drover"
@@ -21,7 +23,7 @@ func Solve(p drover.Problem) drover.Plan { return evened(p) }
 
 // answer is an answer by the prices of the offerings alone.
 func answer(p drover.Problem) drover.Plan {
-	if p.SpotShare > 0 || p.ZoneShare > 0 {
+	if p.SpotShare > 0 {
 		return spread(p)
 	}
 	return solve(p, 1)
@@ -31,13 +33,13 @@ func answer(p drover.Problem) drover.Plan {
 func solve(p drover.Problem, rivals int) drover.Plan {
 	steps := p.Steps
 	m := newModel(p, rivals)
-	best := m.plainly(perJob, &steps)
+	best := m.plainly(perJob, new(math.MaxInt)) // whatever the steps: a plan that is cut off serves all that this one does
 	var pr *prices
 	if m.total() > 1 && len(m.kinds) > 0 && p.JobsEach != 1 { // else there is nothing to put together
 		pr = m.first(&steps)
 		best = m.cheapestOf(best, pr, &steps)
 	}
-	plan := m.answer(best, steps)
+	plan := m.answer(best)
 	plan.Bound = drover.Money(m.bound(pr, best.left))
 	return plan
 }
@@ -151,19 +153,19 @@ func (m *model) serve(d *draft, how manner, pr *prices, steps *int) {
 
 // fillUp puts jobs on instances that are rented already, where they cost nothing, and on what is then chosen.
 func (m *model) fillUp(d *draft, first int, items []int, choose chooser, steps *int) {
-	var open []plainBin
+	var open openBins
 	for _, b := range d.bins[first:] {
 		for range b.n {
 			one := b
 			one.n, one.loads = 1, slices.Clone(b.loads)
-			open = append(open, plainBin{one, m.free(b)})
+			open.add(plainBin{one, m.free(b)})
 		}
 	}
 	for _, i := range items {
-		open = m.servePlainly(d, open, i, d.left[i], choose, steps)
+		m.servePlainly(d, &open, i, d.left[i], choose, steps)
 	}
 	d.bins = d.bins[:first]
-	for _, o := range open {
+	for _, o := range open.bins {
 		d.bins = append(d.bins, o.bin)
 	}
 }

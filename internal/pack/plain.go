@@ -8,11 +8,11 @@ type chooser func(m *model, d *draft, item, count int) (kind, n int)
 // is done when steps are few.
 func (m *model) plainly(choose chooser, steps *int) *draft {
 	d := m.newDraft()
-	var open []plainBin
+	var open openBins
 	for x, demand := range m.p.Demands {
-		open = m.servePlainly(d, open, m.of[x], demand.Count, choose, steps)
+		m.servePlainly(d, &open, m.of[x], demand.Count, choose, steps)
 	}
-	for _, o := range open {
+	for _, o := range open.bins {
 		d.bins = append(d.bins, o.bin)
 	}
 	d.cost = m.sum(d.bins)
@@ -25,15 +25,16 @@ type plainBin struct {
 	free vec
 }
 
-func (m *model) servePlainly(d *draft, open []plainBin, i, count int, choose chooser, steps *int) []plainBin {
+func (m *model) servePlainly(d *draft, open *openBins, i, count int, choose chooser, steps *int) {
 	it := &m.items[i]
-	*steps -= len(open) / 8
-	for x := 0; x < len(open) && count > 0 && *steps > 0; x++ {
-		b := &open[x]
-		if !b.free.fits(it.need) || !m.allowed(&m.kinds[b.kind], it.rule) {
-			continue
+	for x := 0; count > 0 && *steps > 0; x++ {
+		if x = open.next(x, it.need, steps); x < 0 {
+			break
 		}
-		count -= m.fillPlainly(d, b, i, count)
+		if b := &open.bins[x]; m.allowed(&m.kinds[b.kind], it.rule) {
+			count -= m.fillPlainly(d, b, i, count)
+			open.changed(x)
+		}
 	}
 	for count > 0 && *steps > 0 {
 		*steps -= 1 + len(m.kinds)/8
@@ -44,9 +45,8 @@ func (m *model) servePlainly(d *draft, open []plainBin, i, count int, choose cho
 		b := plainBin{bin: bin{kind: k, n: 1, class: it.class}, free: m.kinds[k].has}
 		m.take(d.led, &m.kinds[k], 1)
 		count -= m.fillPlainly(d, &b, i, n)
-		open = append(open, b)
+		open.add(b)
 	}
-	return open
 }
 
 // fillPlainly puts as many jobs of the item into the bin as fit, and says how many.

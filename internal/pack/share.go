@@ -6,8 +6,7 @@ import (
 	"drover"
 )
 
-// spread answers a problem that wants no spot offering, or no zone, to have more than a share of all vCPUs, those of what is rented already among
-// them. The shares become limits, of the vCPUs that there are with a plan without them; while those of the plan that comes out are fewer, it is
+// spread answers a problem that wants no spot offering to have more than a share of all vCPUs, those of what is rented already among them. The shares become limits, of the vCPUs that there are with a plan without them; while those of the plan that comes out are fewer, it is
 // made again, and what passes its share in the end is left out. One instance of each offering may always be rented.
 //
 // Jobs that the shares alone leave without a place get one all the same: a second plan is made for them, with shares that give way as far as
@@ -33,15 +32,17 @@ func spread(p drover.Problem) drover.Plan {
 	return plan
 }
 
-// portion is what has a share: a spot offering, or a zone.
+// portion is what has a share: a spot offering.
 type portion struct{ cloud, zone, spot string }
+
+func portionOf(o *drover.Offering) portion { return portion{o.Cloud, o.Zone, o.Type.Name} }
 
 // shares are what a problem says of them, and what each portion has.
 type shares struct {
-	spot, zone int64 // in hundredths of a percent; 0: all
-	rented     []drover.Rented
-	has        map[portion]int64 // of these
-	sum        int64             // of all vCPUs
+	spot   int64 // in hundredths of a percent
+	rented []drover.Rented
+	has    map[portion]int64 // of these
+	sum    int64             // of all vCPUs
 }
 
 // asWanted, and what follows, are by how many hundredths shares are larger than they should be, each tried when the one before leaves jobs without
@@ -52,9 +53,9 @@ var looser = []int64{asWanted, 150, 225, 340, 500, 750}
 
 // sharesOf takes the shares out of a problem.
 func sharesOf(p *drover.Problem) *shares {
-	s := &shares{spot: int64(p.SpotShare), zone: int64(p.ZoneShare), has: map[portion]int64{}}
+	s := &shares{spot: int64(p.SpotShare), has: map[portion]int64{}}
 	s.count(p.Rented...)
-	p.SpotShare, p.ZoneShare, p.Rented = 0, 0, nil
+	p.SpotShare, p.Rented = 0, nil
 	return s
 }
 
@@ -64,7 +65,6 @@ func (s *shares) count(all ...drover.Rented) {
 		if r.Market == drover.Spot {
 			s.has[portion{r.Cloud, r.Zone, r.Type}] += int64(r.CPU)
 		}
-		s.has[portion{r.Cloud, r.Zone, ""}] += int64(r.CPU)
 	}
 	s.rented = append(s.rented, all...)
 }
@@ -83,21 +83,15 @@ func (s *shares) add(p drover.Problem, plan drover.Plan) {
 
 // rivals is how many offerings that are better than another make it needless, when each may only have a share.
 func (s *shares) rivals() int {
-	n := int64(1)
-	for _, share := range []int64{s.spot, s.zone} {
-		if share > 0 {
-			n *= 1 + (drover.WholeShare-1+share)/share
-		}
-	}
-	return int(min(n, 1<<30))
+	return int(1 + (drover.WholeShare-1+s.spot)/s.spot)
 }
 
 // limited is the problem with limits for the shares, of so many vCPUs in all, as much larger as they are to be.
 func (s *shares) limited(p drover.Problem, total, larger int64) drover.Problem {
 	at := map[portion]int{}
 	limits := slices.Clone(p.Limits)
-	limit := func(key portion, l drover.Limit, share, least int64) {
-		most := drover.MilliCPU(max(0, least, total*share/drover.WholeShare*larger/asWanted-s.has[key]))
+	limit := func(key portion, l drover.Limit, least int64) {
+		most := drover.MilliCPU(max(0, least, total*s.spot/drover.WholeShare*larger/asWanted-s.has[key]))
 		if x, known := at[key]; known {
 			*limits[x].CPU = max(*limits[x].CPU, most)
 			return
@@ -107,17 +101,14 @@ func (s *shares) limited(p drover.Problem, total, larger int64) drover.Problem {
 		limits = append(limits, l)
 	}
 	for _, o := range p.Offerings {
-		own, zone := portion{o.Cloud, o.Zone, o.Type.Name}, portion{o.Cloud, o.Zone, ""}
-		if s.spot > 0 && o.Market == drover.Spot {
-			least := int64(o.Type.Resources.CPU)
-			if s.has[own] > 0 {
-				least = 0
-			}
-			limit(own, drover.Limit{Cloud: o.Cloud, Zone: o.Zone, Type: o.Type.Name, Market: o.Market}, s.spot, least)
+		if o.Market != drover.Spot {
+			continue
 		}
-		if s.zone > 0 {
-			limit(zone, drover.Limit{Cloud: o.Cloud, Zone: o.Zone}, s.zone, 0)
+		own, least := portionOf(&o), int64(o.Type.Resources.CPU)
+		if s.has[own] > 0 {
+			least = 0
 		}
+		limit(own, drover.Limit{Cloud: o.Cloud, Zone: o.Zone, Type: o.Type.Name, Market: o.Market}, least)
 	}
 	p.Limits = limits
 	return p
@@ -128,7 +119,7 @@ func (s *shares) kept(p drover.Problem, plan drover.Plan) drover.Plan {
 	m := &model{p: p}
 	m.sortTimes()
 	for {
-		now := &shares{spot: s.spot, zone: s.zone, has: map[portion]int64{}}
+		now := &shares{spot: s.spot, has: map[portion]int64{}}
 		now.count(s.rented...)
 		now.add(p, plan)
 		total, left := now.sum, len(plan.Purchases)
@@ -149,9 +140,9 @@ func (s *shares) kept(p drover.Problem, plan drover.Plan) drover.Plan {
 
 // passed reports whether one instance of an offering, which is counted, is more than a share of so many vCPUs allows.
 func (s *shares) passed(o *drover.Offering, total int64) bool {
-	own, zone := s.has[portion{o.Cloud, o.Zone, o.Type.Name}], s.has[portion{o.Cloud, o.Zone, ""}]
+	own := s.has[portionOf(o)]
 	alone := own == int64(o.Type.Resources.CPU)
-	return s.spot > 0 && o.Market == drover.Spot && !alone && own*drover.WholeShare > total*s.spot || s.zone > 0 && zone*drover.WholeShare > total*s.zone
+	return o.Market == drover.Spot && !alone && own*drover.WholeShare > total*s.spot
 }
 
 // dropped is the plan without one of its purchases.
@@ -198,7 +189,7 @@ func without(p drover.Problem, plan *drover.Plan) (rest drover.Problem, waits bo
 	}
 	var others []drover.Unmet
 	for _, u := range plan.Unmet {
-		if u.Code != drover.ReasonPlanning && slices.ContainsFunc(u.Refusals, func(r drover.Refusal) bool { return r.Code == shareCode }) {
+		if slices.ContainsFunc(u.Refusals, func(r drover.Refusal) bool { return r.Code == shareCode }) {
 			rest.Demands[u.Demand].Count += u.Count
 			waits = true
 		} else {

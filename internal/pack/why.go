@@ -10,12 +10,10 @@ import (
 )
 
 // why says what kept so many jobs of a demand from being served.
-func (m *model) why(d *draft, demand, count, steps int) drover.Unmet {
+func (m *model) why(d *draft, demand, count int) drover.Unmet {
 	u := drover.Unmet{Demand: demand, Count: count, Refusals: m.refusals(d, demand)}
 	limit := slices.IndexFunc(u.Refusals, func(r drover.Refusal) bool { return r.Code == "limit" })
 	switch {
-	case steps <= 0:
-		u.Code, u.Text = drover.ReasonPlanning, fmt.Sprintf("the plan was cut off after %d steps", m.p.Steps)
 	case limit < 0 && slices.ContainsFunc(u.Refusals, func(r drover.Refusal) bool { return r.Code == shareCode }):
 		u.Code, u.Text = drover.ReasonLimit, shareText
 	case limit < 0:
@@ -59,9 +57,6 @@ func nearer(code string, o, than drover.Offering) bool {
 func (m *model) refusal(d *draft, asked drover.Demand, o drover.Offering) (code, text string) {
 	if text := asked.Shape.Refuses(o); text != "" {
 		return drover.RefusalCode(text), text
-	}
-	if !m.sized(&o) {
-		return "size", "no instance of its size is wanted"
 	}
 	if !asked.Affords(o) {
 		return "dear", fmt.Sprintf("%v an hour, and %v for each vCPU, is more than may be spent on it", o.Price, o.VCPUPrice())
