@@ -92,7 +92,7 @@ func FuzzReader(f *testing.F) {
 	segment := recorded(f, life(3))
 	f.Add(segment, true)
 	f.Add(segment[:len(segment)/2], true)
-	hello, err := os.ReadFile("../sim/testdata/hello.rec")
+	hello, err := os.ReadFile("../simtest/testdata/hello.rec")
 	if err != nil {
 		f.Fatal(err)
 	}
