@@ -188,16 +188,20 @@ func (r *round) outdated() (n int) {
 	return n
 }
 
-// surgeFor is how many there may be beyond Wanted while so many are replaced. Steps need room on one side: where neither is given, it is one more.
+// surgeFor is how many there may be beyond Wanted while so many are replaced.
 func (r *round) surgeFor(outdated int) int {
-	most := r.Spec.MaxSurge
-	if most == 0 && r.Spec.MaxUnavailable == 0 {
-		most = 1
-	}
 	if r.Stuck {
-		most = 0
+		return 0
 	}
-	return min(most, outdated)
+	return min(r.mostSurge(), outdated)
+}
+
+// mostSurge is MaxSurge. Steps need room on one side: where neither is given, it is one more.
+func (r *round) mostSurge() int {
+	if r.Spec.MaxUnavailable == 0 {
+		return max(1, r.Spec.MaxSurge)
+	}
+	return r.Spec.MaxSurge
 }
 
 // spareable reports whether one that is ready may go without too few being left.
@@ -213,7 +217,7 @@ func (r *round) shrink() {
 		if at < 0 {
 			at = r.pick(r.removable)
 		}
-		waits := at >= 0 && r.Spec.Rebalance && r.counted[at].Ready && r.ready <= r.plan.Wanted && len(r.counted) <= r.plan.Wanted+r.Spec.MaxSurge
+		waits := at >= 0 && r.Spec.Rebalance && r.counted[at].Ready && r.ready <= r.plan.Wanted && len(r.counted) <= r.plan.Wanted+r.mostSurge()
 		if at < 0 || waits {
 			return
 		}
@@ -337,7 +341,8 @@ func (r *round) emptiest() (best Place, ok bool) {
 
 // rebalance moves one instance from the fullest place to the emptiest, once all is ready, and reports whether no more is to be moved.
 func (r *round) rebalance() bool {
-	if !r.Spec.Rebalance || r.Spec.Spread == drover.SpreadCheapest || len(r.plan.Demands)+len(r.plan.Releases) > 0 || len(r.counted) != r.plan.Wanted {
+	fixed := !r.Spec.Rebalance || r.Spec.Spread == drover.SpreadCheapest || r.Spec.Kind == drover.PoolSpare // which changes by itself
+	if fixed || len(r.plan.Demands)+len(r.plan.Releases) > 0 || len(r.counted) != r.plan.Wanted {
 		return true
 	}
 	to, open := r.emptiest()
@@ -347,7 +352,7 @@ func (r *round) rebalance() bool {
 	}
 	switch {
 	case r.Stuck || r.ready < r.plan.Wanted || len(r.strays) > 0:
-	case r.Spec.MaxSurge > 0:
+	case r.mostSurge() > 0:
 		r.demand(to)
 	case r.spareable():
 		r.release(from, Unbalance)
