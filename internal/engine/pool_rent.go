@@ -87,6 +87,7 @@ func (e *Engine) markExhausted(p *poolOf) {
 		x := &p.Exhausted[i]
 		if _, lack := lacks[x.Place]; lack && x.Until <= e.s.Now && !x.Tried {
 			e.unblock(e.market.FreeCapacity(e.usable(p, x.Place)))
+			e.writeBlocks()
 			x.Tried = true
 			delete(lacks, x.Place)
 		}
