@@ -136,9 +136,13 @@ var layers = map[string]layer{
 		does: "the jobs that are not final: elements, classes, gangs, dependencies, retries; pure",
 		ours: []string{"."},
 	},
+	"internal/engine/pool": {
+		does: "how many instances of each pool there are to be in each zone, and which are to go; pure",
+		ours: []string{"."},
+	},
 	"internal/engine": {
 		does: "the decisions: lifecycle, placing, planning, backoff, explanations; pure",
-		ours: []string{".", "internal/engine/budget", "internal/engine/market", "internal/engine/queue", "internal/engine/timers", "internal/billing", "internal/runtimes"},
+		ours: []string{".", "internal/engine/budget", "internal/engine/market", "internal/engine/pool", "internal/engine/queue", "internal/engine/timers", "internal/billing", "internal/runtimes"},
 	},
 	"internal/loop": {
 		does: "event → decision → commit → release, with store and outside handed in",

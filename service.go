@@ -86,6 +86,13 @@ type Fleet interface {
 	// is gone, or is going and was not told to be killed.
 	Instruct(ctx context.Context, name string, verb Verb, reason string) (Instance, error)
 
+	// Pools lists the configured pools by name, and those that still have instances though they are configured no more.
+	Pools(ctx context.Context) ([]Pool, error)
+
+	// ResizePool gives a pool another number of instances, until its configured number changes. The decision that takes it has been committed when
+	// ResizePool returns. KindNotFound; KindInvalid: the number is negative or more than the pool may have.
+	ResizePool(ctx context.Context, name string, count int, reason string) (Pool, error)
+
 	// Offers lists what could be rented, cheapest first, with what is blocked until when, and why.
 	Offers(ctx context.Context, f OfferFilter) ([]Offer, error)
 }

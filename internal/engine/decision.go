@@ -26,6 +26,7 @@ type Write struct {
 	Spending *Spending    `json:"spending,omitempty"` // as it now is
 	Closing  bool         `json:"closing,omitempty"`
 	Queue    *Queue       `json:"queue,omitempty"`
+	Pool     *PoolRow     `json:"pool,omitempty"`  // as it now is
 	Reply    *Reply       `json:"reply,omitempty"` // the row of its wish goes
 
 	Doubt  *Doubt `json:"doubt,omitempty"`  // the records may be an older copy
@@ -51,6 +52,14 @@ type Reply struct {
 // Queue is whether what waits is started.
 type Queue struct {
 	Paused *drover.Reason `json:"paused,omitempty"` // why not; nil if it is
+}
+
+// PoolRow is what is durable of a pool beside its configuration: the number that an operator set.
+type PoolRow struct {
+	Name       string `json:"name"`
+	Count      int    `json:"count"`
+	Configured int    `json:"configured"` // the configured number when it was set; once that differs, the row goes
+	Gone       bool   `json:"gone,omitempty"`
 }
 
 // Doubt is why the records may be an older copy, and beyond which numbers others are given from then on.
@@ -149,6 +158,8 @@ type Create struct {
 	Candidates []drover.Offering `json:"candidates"`
 	Disk       drover.Bytes      `json:"disk,omitempty"`
 	Owner      string            `json:"owner,omitempty"` // the mark of the user whose it is
+	Pool       string            `json:"pool,omitempty"`  // the pool that it belongs to
+	Template   string            `json:"template,omitempty"`
 }
 
 // Destroy asks a cloud to end an instance; by name where the cloud's id for it never became known.
@@ -242,6 +253,7 @@ type Fire struct {
 	Cloud      string        `json:"cloud"`
 	Zone       string        `json:"zone,omitempty"`
 	ProviderID string        `json:"provider_id,omitempty"`
+	Pool       string        `json:"pool,omitempty"`
 	Reason     drover.Reason `json:"reason"`
 }
 

@@ -63,6 +63,14 @@ type QueueAsked struct {
 	Reason drover.Reason `json:"reason"`
 }
 
+// ResizeAsked is the wish of an operator that a pool have another number of instances, until its configured number changes.
+type ResizeAsked struct {
+	Wish   int64         `json:"wish,omitempty"`
+	Pool   string        `json:"pool"`
+	Count  int           `json:"count"`
+	Reason drover.Reason `json:"reason"`
+}
+
 // DrainAsked is the wish that this controller start nothing any more, so that it can end with nothing left behind: attempts finish,
 // instances go as they fall idle, and what waits waits for the next controller. With Stop, which says why, attempts are told to end and their
 // jobs are queued again, as with priority 0.
@@ -111,7 +119,9 @@ type Sighting struct {
 	HostKey      string              `json:"host_key,omitempty"`
 	Price        drover.Money        `json:"price"`
 	Idle         drover.IdleBehavior `json:"idle_behavior,omitempty"`
-	Owner        string              `json:"owner,omitempty"` // the mark of the user whose it is, by its tag
+	Owner        string              `json:"owner,omitempty"`    // the mark of the user whose it is, by its tag
+	Pool         string              `json:"pool,omitempty"`     // the pool that it belongs to, by its tag
+	Template     string              `json:"template,omitempty"` // the pool's template that it was made from, by its tag
 	Created      drover.Time         `json:"created,omitempty"`
 	Addresses    drover.Addresses    `json:"addresses,omitzero"`
 	Ending       bool                `json:"ending,omitempty"`    // listed, but it is being destroyed
@@ -273,6 +283,7 @@ func (CancelAsked) kind() string   { return "cancel_asked" }
 func (InstructAsked) kind() string { return "instruct_asked" }
 func (PriorityAsked) kind() string { return "priority_asked" }
 func (QueueAsked) kind() string    { return "queue_asked" }
+func (ResizeAsked) kind() string   { return "resize_asked" }
 func (DrainAsked) kind() string    { return "drain_asked" }
 func (CloseAsked) kind() string    { return "close_asked" }
 func (Tagged) kind() string        { return "tagged" }
@@ -310,6 +321,9 @@ func Wished(body Body, row int64) Body {
 	case QueueAsked:
 		b.Wish = row
 		return b
+	case ResizeAsked:
+		b.Wish = row
+		return b
 	}
 	return nil
 }
@@ -323,6 +337,7 @@ var decoders = map[string]func([]byte) (Body, error){
 	"instruct_asked": decode[InstructAsked],
 	"priority_asked": decode[PriorityAsked],
 	"queue_asked":    decode[QueueAsked],
+	"resize_asked":   decode[ResizeAsked],
 	"drain_asked":    decode[DrainAsked],
 	"close_asked":    decode[CloseAsked],
 	"offered":        decode[Offered],

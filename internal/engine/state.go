@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/pool"
 	"drover/internal/runtimes"
 )
 
@@ -41,12 +42,14 @@ type State struct {
 	Departed      []*Departed    `json:"departed,omitempty"`     // instances that are gone, the last to go last
 	Blocks        []Block        `json:"blocks"`
 	Spending      []Spending     `json:"spending,omitempty"`      // by scope
+	Pools         []PoolRow      `json:"pools,omitempty"`         // by name: those whose number an operator set
 	Clouds        []Cloud        `json:"clouds"`                  // observed; by name
 	Stats         Stats          `json:"stats,omitzero"`          // observed
 	Interruptions []Interruption `json:"interruptions,omitempty"` // observed: of late, by time
 	Looking       drover.Time    `json:"looking"`                 // observed: Drover has been looking without a gap since
 	Solving       *Solving       `json:"solving,omitempty"`       // observed
 	Groups        []Group        `json:"groups,omitempty"`        // observed: by order of service
+	PoolStates    []PoolState    `json:"pool_states,omitempty"`   // observed: by name
 	Pending       Pending        `json:"pending,omitzero"`        // observed
 }
 
@@ -71,6 +74,7 @@ type Settings struct {
 	Shares          drover.Shares   `json:"shares,omitzero"`       // of what there is, for jobs of one priority
 	Users           UserLimits      `json:"users,omitzero"`        // of one user's instances
 	BrokenHook      bool            `json:"broken_hook,omitempty"` // there is a hook for what is broken, which comes before its destruction
+	Pools           []pool.Spec     `json:"pools,omitempty"`       // by name
 	GrowMemory      int             `json:"grow_memory"`           // a job that ran out of memory is tried again with so many thousandths of it; 0: it is not
 }
 
@@ -150,6 +154,8 @@ type Instance struct {
 	Used       bool                 `json:"used,omitempty"`      // a job has begun on it
 	Owner      string               `json:"owner,omitempty"`     // drover.OwnerMark of the user whose jobs alone it runs, or drover.Everyones; empty: nobody's yet
 	User       string               `json:"user,omitempty"`      // who that is, as far as it is known
+	Pool       string               `json:"pool,omitempty"`      // the pool that it belongs to; empty: it was rented for jobs
+	Template   string               `json:"template,omitempty"`  // the pool's template that it was made from
 	Cried      bool                 `json:"cried,omitempty"`     // its HookBroken was run
 	Ailing     *drover.Reason       `json:"ailing,omitempty"`    // it takes no more work and goes once it has none, since that is wrong with it
 	Reclaimed  *drover.Reason       `json:"reclaimed,omitempty"` // its cloud takes it back, or took it: no more work, whatever Idle says

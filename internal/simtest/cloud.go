@@ -130,7 +130,7 @@ func (cl *cloud) make(f engine.Create, at int) *vm {
 	w := cl.w
 	w.Made++
 	v := &vm{
-		w: w, cloud: cl, provider: fmt.Sprintf("vm-%d", w.Made), name: f.Name, owner: f.Owner, offering: f.Candidates[at], alive: true, created: w.now, appears: w.now,
+		w: w, cloud: cl, provider: fmt.Sprintf("vm-%d", w.Made), name: f.Name, owner: f.Owner, pool: f.Pool, template: f.Template, offering: f.Candidates[at], alive: true, created: w.now, appears: w.now,
 		boots: w.now.Add(w.within(time.Minute)), key: f.Name, clock: w.within(time.Hour) - 30*time.Minute, fence: map[fenced]int{},
 		candid: w.roll(2) == 0,
 	}

@@ -139,7 +139,7 @@ func (c *controller) resume() {
 func together(events []engine.Event) int {
 	for i, ev := range events {
 		switch ev.Body.(type) {
-		case engine.Configured, engine.DrainAsked, engine.CloseAsked, engine.CancelAsked, engine.PriorityAsked, engine.InstructAsked, engine.QueueAsked, engine.CreateFailed:
+		case engine.Configured, engine.DrainAsked, engine.CloseAsked, engine.CancelAsked, engine.PriorityAsked, engine.InstructAsked, engine.QueueAsked, engine.ResizeAsked, engine.CreateFailed:
 			return max(i, 1)
 		}
 	}

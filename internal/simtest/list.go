@@ -130,7 +130,7 @@ func (v *vm) tells() string {
 func (v *vm) sighting() engine.Sighting {
 	return engine.Sighting{
 		ProviderID: v.provider, Name: v.name, ProviderType: v.offering.Type.ProviderType, Type: v.offering.Type.Name,
-		Zone: v.offering.Zone, Market: v.offering.Market, Price: v.offering.Price, Created: v.created, Idle: v.tag, Owner: v.owner,
+		Zone: v.offering.Zone, Market: v.offering.Market, Price: v.offering.Price, Created: v.created, Idle: v.tag, Owner: v.owner, Pool: v.pool, Template: v.template,
 		Addresses: drover.Addresses{Private: v.tells()}, Ending: v.ending(), Stopped: v.stopped, Reclaimed: v.reclaimed, Failed: v.unmade,
 	}
 }

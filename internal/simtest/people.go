@@ -21,6 +21,10 @@ func (w *World) person() {
 	if !w.happens(People) {
 		return
 	}
+	if len(w.settings.Pools) > 0 && w.roll(3) == 0 {
+		w.repool()
+		return
+	}
 	switch n := w.roll(22); {
 	case n < 9:
 		w.instruct()

@@ -67,6 +67,7 @@ func (w *World) onlyHeld() {
 
 // asWished checks the tags, and that nothing runs of a job whose priority is 0.
 func (w *World) asWished() {
+	w.poolsAsWished()
 	for _, cl := range w.clouds {
 		for _, v := range cl.vms {
 			in := w.record(v)

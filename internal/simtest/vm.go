@@ -17,6 +17,8 @@ type vm struct {
 	name     string
 	offering drover.Offering
 	tag      drover.IdleBehavior
+	pool     string              // its tag of its pool
+	template string              // and of the template that it was made from
 	owner    string              // its tag of whose it is
 	first    *string             // the user whose job was the first on it
 	shownTag drover.IdleBehavior // what a list said of it last

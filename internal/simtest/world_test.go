@@ -14,6 +14,7 @@ import (
 
 	"drover"
 	"drover/internal/engine"
+	"drover/internal/engine/pool"
 )
 
 var (
@@ -149,7 +150,7 @@ func unlucky(seed uint64) Recipe {
 	case seed%5 == 2:
 		r = lateness(r)
 	}
-	return r.voluminous()
+	return r.voluminous().pooled()
 }
 
 // lateness is a world in which the last job comes when instances for the others are on their way, or run.
@@ -291,7 +292,39 @@ func peopled(seed uint64) Recipe {
 	} else if seed%8 == 2 {
 		r = lateness(r)
 	}
-	return r.voluminous()
+	return r.voluminous().pooled()
+}
+
+// pooled is the recipe with two pools in some worlds: one of a size, to whose instances nobody logs in in half of them, and one of spare instances, or a floor.
+func (r Recipe) pooled() Recipe {
+	if r.Seed%4 != 3 {
+		return r
+	}
+	dice := rand.New(rand.NewPCG(r.Seed, 6))
+	s := &r.Settings
+	s.Budgets, s.Users, s.Clouds = nil, engine.UserLimits{}, slices.Clone(s.Clouds)
+	if s.MaxInstances > 0 {
+		s.MaxInstances += 10
+	}
+	var names []string
+	for i := range s.Clouds {
+		s.Clouds[i].MaxInstances += 8
+		s.Clouds[i].Limits = nil
+		names = append(names, s.Clouds[i].Name)
+	}
+	web := pool.Spec{
+		Name: "web", Kind: drover.PoolSize, Count: 1 + dice.IntN(4), Clouds: names, Types: []string{"small"}, Market: drover.Spot, Spread: drover.SpreadBalanced,
+		Login: []drover.PoolLogin{drover.LoginSSH, drover.LoginNone}[dice.IntN(2)], Cooldown: 2 * time.Minute, Template: "t", MaxUnavailable: 1, MaxSurge: 1,
+	}
+	warm := web
+	warm.Name, warm.Kind, warm.Login, warm.Max = "warm", []drover.PoolKind{drover.PoolSpare, drover.PoolFloor}[dice.IntN(2)], drover.LoginSSH, 4
+	warm.Count, warm.Market, warm.Rebalance = 1+dice.IntN(2), drover.OnDemand, dice.IntN(2) == 0
+	if dice.IntN(3) == 0 {
+		warm.Types, warm.Spread = nil, drover.SpreadCheapest
+	}
+	s.Pools = []pool.Spec{warm, web}
+	slices.SortFunc(s.Pools, func(a, b pool.Spec) int { return strings.Compare(a.Name, b.Name) })
+	return r
 }
 
 // crowded is an unlucky world with 20 to 200 instances, and many times as many jobs.

@@ -37,6 +37,9 @@ func (w *World) mayWrite(wr engine.Write) {
 		case was.Price != in.Price:
 			w.mayReprice(was, in)
 		}
+		if known && in.Pool != "" {
+			w.mayLeavePool(was, in)
+		}
 		if known {
 			w.mayBind(was, in)
 			w.mayBeTagged(was, in)
@@ -168,6 +171,9 @@ func (w *World) mayReply(wish engine.Body, refused *drover.Error) {
 	case engine.InstructAsked:
 		in, known := w.Disk.instances[b.Instance]
 		late = b.Verb != drover.VerbKill && (!known || in.State == drover.InstanceStopping)
+	case engine.ResizeAsked:
+		s := w.controller.poolSpec(b.Pool)
+		late = s == nil || b.Count < 0 || s.Max > 0 && b.Count > s.Max
 	case engine.QueueAsked:
 		w.paused, w.switched = !b.Resume, w.controller.decides
 	}
@@ -209,6 +215,9 @@ func (w *World) returns(in engine.Instance) bool {
 // mayRent checks an instance that is to be created.
 func (w *World) mayRent(in engine.Instance) {
 	w.withinBudgets(binding{instance: &in, waits: in.Bound})
+	if in.Pool != "" {
+		w.mayJoinPool(in)
+	}
 	there, limit := 1, 0
 	if w.Disk.unproved != nil {
 		w.fail("instance %s is to be created although the records are an older copy", in.Name)
@@ -228,7 +237,7 @@ func (w *World) mayRent(in engine.Instance) {
 		w.fail("instance %s is to be created in a cloud that leaves", in.Name)
 	case w.controller.loop.Engine.Status().Draining:
 		w.fail("instance %s is to be created although the controller drains", in.Name)
-	case w.paused:
+	case w.paused && in.Pool == "":
 		w.fail("instance %s is to be created although the queue is paused", in.Name)
 	case w.Disk.closing:
 		w.fail("instance %s is to be created although the fleet closes", in.Name)

@@ -1,0 +1,42 @@
+// Package pool says how many instances of each pool there are to be in each zone, and which are to go. It is pure: instances and capacity in, demands
+// and releases out.
+//
+// The model: an instance counts unless it is going. Wanted is how many there are to be: of a spare pool those that are in use, and so many more. What is
+// missing is demanded in the place with the fewest that is open; what is too much is released from the place with the most. Outdated instances are replaced in
+// steps: no more than MaxUnavailable are missing for that, and no more than MaxSurge are beyond Wanted. Instances in places that are not the pool's any more
+// do not count, and go as others become ready.
+//
+// The invariants: a held instance is never released; nobody is demanded in a place that is closed or exhausted; equal inputs have equal plans; after
+// a few plans that are carried out there is one that asks for nothing, until something becomes ready, changes or comes of age.
+package pool
+
+import (
+	"time"
+
+	"drover"
+)
+
+// Spec is a pool as it is configured: which instances are to be kept.
+type Spec struct {
+	Name   string            `json:"name"`
+	Kind   drover.PoolKind   `json:"kind"`
+	Count  int               `json:"count"`
+	Max    int               `json:"max,omitempty"`   // most instances of a spare or floor pool; 0: no limit of its own
+	Clouds []string          `json:"clouds"`          // at least one
+	Zones  []string          `json:"zones,omitempty"` // empty: all zones of its clouds
+	Types  []string          `json:"types,omitempty"` // type names; empty: any type that holds Need
+	Need   drover.Resources  `json:"need,omitzero"`   // what each instance has at least
+	Market drover.Market     `json:"market"`
+	Spread drover.PoolSpread `json:"spread"`
+	Disk   drover.Bytes      `json:"disk,omitempty"`
+	Login  drover.PoolLogin  `json:"login"`
+	Jobs   bool              `json:"jobs,omitempty"` // the queue may use its idle instances
+	MaxAge time.Duration     `json:"max_age,omitempty"`
+
+	Cooldown  time.Duration `json:"cooldown"`            // for how long an exhausted zone is left alone
+	Rebalance bool          `json:"rebalance,omitempty"` // destroy ready instances to restore balance
+
+	Template       string `json:"template"`        // a hash of all that makes an instance of it what it is
+	MaxUnavailable int    `json:"max_unavailable"` // how many may be missing while a changed template replaces instances
+	MaxSurge       int    `json:"max_surge"`       // and how many there may be beyond its number
+}
