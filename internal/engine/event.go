@@ -321,6 +321,9 @@ func Wished(body Body, row int64) Body {
 	case QueueAsked:
 		b.Wish = row
 		return b
+	case ResizeAsked:
+		b.Wish = row
+		return b
 	}
 	return nil
 }
