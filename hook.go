@@ -6,6 +6,7 @@ type Hook string
 // The hooks.
 const (
 	HookCreated   Hook = "created"   // its cloud accepted it
+	HookReady     Hook = "ready"     // it is ready, and its address is known
 	HookDestroyed Hook = "destroyed" // it was destroyed, and its cloud lists it no longer
 	HookVanished  Hook = "vanished"  // it is gone, and Drover did not destroy it
 	HookExhausted Hook = "exhausted" // a cloud has nothing left in a zone: once, until it has again
@@ -14,5 +15,5 @@ const (
 
 // Hooks are all hooks.
 func Hooks() []Hook {
-	return []Hook{HookCreated, HookDestroyed, HookVanished, HookExhausted, HookBroken}
+	return []Hook{HookCreated, HookReady, HookDestroyed, HookVanished, HookExhausted, HookBroken}
 }
