@@ -231,7 +231,7 @@ var layers = map[string]layer{
 	},
 	"internal/daemon": {
 		does: "a running controller: its clouds, its folders, its API, and its configuration while that changes",
-		ours: []string{".", "driver", "driver/kit", "driver/middleware", "internal/blob", "internal/config", "internal/control", "internal/engine", "internal/httpapi", "internal/logkey", "internal/record",
+		ours: []string{".", "driver", "driver/kit", "driver/middleware", "internal/blob", "internal/config", "internal/control", "internal/engine", "internal/engine/pool", "internal/httpapi", "internal/logkey", "internal/record",
 			"internal/remote", "internal/store", "internal/telemetry", "internal/web", "internal/webhook", "internal/wire"},
 		outside: []string{"golang.org/x/sys"},
 	},

@@ -65,6 +65,9 @@ controller, until the number in the configuration changes.`,
 		Example: "  drover pool set web --size 5 --reason 'a launch'",
 		Args:    wantArgs(1, 1, "a POOL"),
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
+			if size < 0 {
+				return drover.Errorf(drover.KindInvalid, "--size %d is below 0", size)
+			}
 			p, err := svc.ResizePool(ctx, args[0], size, reason)
 			if err != nil {
 				return err
