@@ -22,7 +22,7 @@ type Pool struct {
 	Spare         *int              `yaml:"spare" min:"0" max:"100000" doc:"this many idle instances beyond those in use"`
 	Max           int               `yaml:"max" min:"1" max:"100000" doc:"never more instances of a floor or spare pool than this"`
 	Clouds        []string          `yaml:"clouds" doc:"the clouds that it may use; left out: all"`
-	Zones         []string          `yaml:"zones" doc:"the zones that it may use; left out: all of its clouds"`
+	Zones         []string          `yaml:"zones" doc:"the zones that it may use, each as ZONE or CLOUD/ZONE; left out: all of its clouds"`
 	Type          string            `yaml:"type" doc:"its instance type"`
 	Types         []string          `yaml:"types" doc:"its instance types, if there are several; left out: any that has the resources"`
 	Resources     PoolResources     `yaml:"resources" doc:"what each of its instances has at least"`
@@ -230,7 +230,10 @@ func (c *Config) checkPlaces(f *faults, n *node, p Pool) {
 		}
 		most += c.Clouds[at].MaxInstances
 		own := c.Clouds[at].zones()
-		zones, all = append(zones, own...), all && len(own) > 0
+		all = all && len(own) > 0
+		for _, zone := range own {
+			zones = append(zones, zone, name+"/"+zone)
+		}
 	}
 	for i, zone := range p.Zones {
 		if all && !slices.Contains(zones, zone) {
