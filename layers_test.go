@@ -214,6 +214,11 @@ var layers = map[string]layer{
 		ours:    []string{"."},
 		outside: []string{"github.com/bmatcuk/doublestar/v4", "github.com/goccy/go-yaml", "github.com/google/jsonschema-go"},
 	},
+	"internal/configimport": {
+		does:    "a configuration made of what other programs keep instances by",
+		ours:    []string{"."},
+		outside: []string{"github.com/goccy/go-yaml"},
+	},
 	"internal/httpapi": {
 		does:    "both ends of the HTTP API: a handler that serves any service, and a client that is one",
 		ours:    []string{".", "internal/config", "internal/logkey"},
