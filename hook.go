@@ -6,7 +6,7 @@ type Hook string
 // The hooks.
 const (
 	HookCreated   Hook = "created"   // its cloud accepted it
-	HookReady     Hook = "ready"     // it is ready, and its address is known
+	HookReady     Hook = "ready"     // its first boot is proved: it answers, or runs where nobody logs in
 	HookDestroyed Hook = "destroyed" // it was destroyed, and its cloud lists it no longer
 	HookVanished  Hook = "vanished"  // it is gone, and Drover did not destroy it
 	HookExhausted Hook = "exhausted" // a cloud has nothing left in a zone: once, until it has again

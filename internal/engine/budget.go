@@ -43,15 +43,16 @@ func (e *Engine) claimOf(id int64) (budget.Claim, bool) {
 func (e *Engine) claim(in *instance) budget.Claim {
 	c := budget.Claim{
 		Asked: in.Asked, Created: in.Created, Ended: in.Ended, Tariff: in.Tariff(), CPU: in.Resources.CPU,
-		Offers: in.offers(), Billing: e.limits(in.Cloud).Billing, Boot: e.life().BootTimeout,
+		Offers: in.offers(), Billing: e.limits(in.Cloud).Billing, Boot: e.life().BootTimeout, Stays: in.stays(),
 	}
 	for _, a := range in.load {
 		j := e.job(a.ID.Job.Number)
-		c.Uses = append(c.Uses, budget.Use{Payer: payer(e.queue.KeyOf(j)), Started: a.Started, Ended: a.Ended, CPU: j.Shape.Need.CPU, Horizon: budget.Horizon(j.Timeout)})
+		c.Uses = append(c.Uses, budget.Use{Payer: in.payerOn(payer(e.queue.KeyOf(j))), Started: a.Started, Ended: a.Ended, CPU: j.Shape.Need.CPU, Horizon: budget.Horizon(j.Timeout)})
 	}
 	for _, b := range in.Bound {
 		c.Bound = append(c.Bound, loadOf(b.Group, b.Count))
 	}
+	c.Bound = in.payOn(c.Bound)
 	return c
 }
 
@@ -69,7 +70,7 @@ func loadsOf(all ...wanted) (loads []budget.Load) {
 
 // onInstance is what more jobs on an instance would bind, if they begin within a time.
 func (e *Engine) onInstance(in *instance, boots time.Duration, loads ...wanted) budget.Commitment {
-	return budget.Commitment{On: e.ledger.Claim(in.ID), Boots: boots, Loads: loadsOf(loads...)}
+	return budget.Commitment{On: e.ledger.Claim(in.ID), Boots: boots, Loads: in.payOn(loadsOf(loads...))}
 }
 
 // rental is what an instance that may be of these offerings, of one cloud, would bind.
@@ -131,7 +132,7 @@ func (e *Engine) settleAttempt(a *Attempt) {
 	}
 	in, j := e.instance(a.Instance), e.job(a.ID.Job.Number)
 	bill, use := e.bill(in), useOf(a, j)
-	e.writeSpending(e.ledger.SettleAttempt(payer(e.queue.KeyOf(j)), func(from, to drover.Time) drover.Money { return bill.Share(use, from, to) }))
+	e.writeSpending(e.ledger.SettleAttempt(in.payerOn(payer(e.queue.KeyOf(j))), func(from, to drover.Time) drover.Money { return bill.Share(use, from, to) }))
 }
 
 // allowsOn reports whether the budgets allow what the group asks for next: a job more on an instance, or a gang on as many like it as that takes.

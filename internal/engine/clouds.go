@@ -249,7 +249,7 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	in := &instance{Instance: Instance{
 		ID: e.s.LastInstance, Name: name, Cloud: c.Name, ProviderID: s.ProviderID, Zone: s.Zone, Market: s.Market, Price: s.Price,
 		Type: drover.InstanceType{Name: s.Type, ProviderType: s.ProviderType}, HostKey: s.HostKey,
-		State: drover.InstanceUnknown, Idle: drover.IdleRun, Asked: e.s.Now, Created: e.billFrom(first, s), Seen: true, Used: !e.ours(s.Name), Owner: s.Owner, Addresses: s.Addresses,
+		State: drover.InstanceUnknown, Idle: drover.IdleRun, Asked: e.s.Now, Created: e.billFrom(first, s), Seen: true, Used: !e.ours(s.Name), Owner: s.Owner, Pool: s.Pool, Template: s.Template, Addresses: s.Addresses,
 		Observed: Observed{Known: e.s.Now, Listed: true, Shown: !s.Ending, Ending: s.Ending, Silent: e.s.Now},
 	}}
 	e.adoptTag(in, s.Idle)
@@ -331,6 +331,9 @@ func (e *Engine) createFailed(b CreateFailed) {
 		}
 	case drover.KindRateLimit:
 	default:
+		if b.Err.Kind != drover.KindCapacity && b.Err.Kind != drover.KindQuota && b.Err.Kind != drover.KindAuthentication {
+			e.proves(in, false)
+		}
 		e.leaveAlone(in, b.Tried, b.Err)
 		e.refuse(in, e.reason(drover.ReasonCreateFailed, "%s", b.Err.Message))
 		e.dropBlocked(in.Cloud)
@@ -379,6 +382,7 @@ func (e *Engine) nextWake() drover.Time {
 		}
 	}
 	at = sooner(at, e.market.Next(e.billBegan))
+	at = sooner(at, e.nextPools())
 	if e.await > e.s.Now {
 		at = sooner(at, e.await)
 	}

@@ -65,6 +65,8 @@ func (e *Engine) ready(in *instance) {
 		in.Ready = e.s.Now
 		e.booted(in)
 		e.boots(in)
+		e.proves(in, true)
+		e.fire(drover.HookReady, in, e.reason(drover.ReasonRunning, "%s", in.place()))
 		e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s ready after %v", in.Name, in.Ready.Sub(in.Asked).Round(time.Millisecond)), Instance: in.Name, Cloud: in.Cloud})
 	}
 	e.unbind(in)

@@ -59,6 +59,7 @@ type Engine struct {
 	queue   *queue.Queue
 	ledger  *budget.Ledger
 	market  *market.Market
+	pools   pools
 	stock   *inventory   // nil until a decision needs one
 	yield   bool         // something is stuck, or has fallen idle
 	rates   bool         // what instances cost may have changed
@@ -77,6 +78,8 @@ type instance struct {
 	spare   spare // beside its claimant
 	seated  int   // for how many of a gang there is room taken that none has yet
 	leaving bool  // its cloud is
+	noJobs  bool  // its owner lets no jobs be placed on it
+	noLogin bool  // nobody logs in to it
 	once    bool  // it may be given one job
 	sharing drover.Sharing
 }
@@ -104,6 +107,7 @@ func New(s State) (*Engine, error) {
 	e.ledger.At(s.Now)
 	e.trackSpending()
 	e.queue = queue.New(s.Settings.labels())
+	e.followPools(s.PoolStates)
 	for _, known := range s.Groups {
 		e.group(known.Key)
 	}
@@ -145,7 +149,7 @@ func New(s State) (*Engine, error) {
 		in.Check = 0 // its timer says it from here on
 	}
 	e.s.Stats.Runs = slices.Clone(s.Stats.Runs) // which are changed where they are
-	e.s.Jobs, e.s.Attempts, e.s.Instances, e.s.Clouds, e.s.Groups, e.s.Pending = nil, nil, nil, nil, nil, Pending{}
+	e.s.Jobs, e.s.Attempts, e.s.Instances, e.s.Clouds, e.s.Groups, e.s.PoolStates, e.s.Pending = nil, nil, nil, nil, nil, nil, Pending{}
 	return e, nil
 }
 
@@ -174,6 +178,7 @@ func (e *Engine) State() State {
 		known.Fits = g.fitted == e.fitting
 		s.Groups = append(s.Groups, known)
 	}
+	s.Pools, s.PoolStates = slices.Clone(s.Pools), e.poolStates()
 	s.Pending = Pending{e.replace, e.replan, e.without, e.gaveUp, e.yield, e.refit, e.rates, 0, e.await}
 	s.Spent, s.Spending, s.Pending.Turn = e.ledger.State()
 	for _, c := range e.clouds {
@@ -224,6 +229,8 @@ func (e *Engine) Apply(ev Event) Decision {
 	e.placeWaiting()
 	e.plan()
 	e.hopeless()
+	e.placeWaiting()
+	e.reconcilePools()
 	e.placeWaiting()
 	e.nameBlocks()
 	e.preempt()
@@ -279,6 +286,8 @@ func (e *Engine) handle(body Body) {
 		e.prioritize(b)
 	case QueueAsked:
 		e.setPaused(b)
+	case ResizeAsked:
+		e.resize(b)
 	case DrainAsked:
 		e.drain()
 		e.stopAll(b.Stop)
@@ -379,6 +388,8 @@ func (e *Engine) unknown(in *instance) {
 // configure takes the settings over. What they change takes effect at once, but for types and prices, which are asked for anew.
 func (e *Engine) configure(s Settings) {
 	e.s.Settings, e.s.Configured = s, e.s.Now
+	e.forgetResizes()
+	e.followPools(e.poolStates())
 	e.relabel()
 	e.recount()
 	known := map[string]*Cloud{}

@@ -14,6 +14,7 @@ func (e *Engine) ExplainAll(most int) (all []drover.Explanation, left int) {
 	e.explainRecords(&x)
 	e.explainPartitions(&x)
 	e.explainGroups(&x)
+	e.explainPools(&x)
 	e.explainHeld(&x)
 	e.explainPostponed(&x)
 	e.explainInstances(&x)
@@ -129,7 +130,7 @@ func (e *Engine) explainPostponed(x *everything) {
 // explainInstances explains those that do not run as usual.
 func (e *Engine) explainInstances(x *everything) {
 	for _, in := range e.instances {
-		usual := in.takes() && !e.s.Draining && (in.Connected || !in.State.Ready())
+		usual := in.takes() && !e.s.Draining && (in.Connected || in.noLogin || !in.State.Ready())
 		if !usual && x.room() {
 			x.add(e.explainInstance(in))
 		}

@@ -233,7 +233,7 @@ func (e *Engine) whyInState(in *instance) []drover.Reason {
 	case drover.InstanceStopping:
 		return e.whyStopping(in)
 	}
-	if !in.Connected {
+	if !in.Connected && !in.noLogin {
 		return []drover.Reason{e.whySilent(in)}
 	}
 	if in.State == drover.InstanceRunning {
@@ -341,6 +341,8 @@ func (e *Engine) whyIsIdle(in *instance) drover.Reason {
 		why.Text = fmt.Sprintf("kept for attempts whose instances are taken back and that begin again here when they have ended: %d", in.Standby)
 	case in.stretching():
 		why.Code, why.Text = drover.ReasonGrowing, fmt.Sprintf("its volume is being grown from %s to %s, for what waits", in.Resources.Disk.Rounded(), in.Grow.Rounded())
+	case in.pooled() && why.Until == 0:
+		why.Code, why.Text = drover.ReasonPool, "kept by pool "+in.Pool
 	case in.KeepUntil > e.s.Now:
 		why.Text = "idle, and kept for a look because a job failed on it"
 	}

@@ -61,6 +61,9 @@ func (e *Engine) breakInstance(in *instance, why drover.Reason) {
 	in.Broken, in.Reason = true, &why
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s is broken: %s", in.Name, why.Text), Instance: in.Name, Reason: &why})
 	e.cry(in, why)
+	if in.Ready == 0 {
+		e.proves(in, false)
+	}
 	switch {
 	case in.Ready != 0 || !e.ours(in.Name): // of the latter, it may well have been ready once
 	case why.Code == drover.ReasonCreateFailed: // what its cloud lacks is left alone already
@@ -131,7 +134,7 @@ func (e *Engine) fired(b Fired) {
 
 // fire has a hook run for an instance.
 func (e *Engine) fire(hook drover.Hook, in *instance, why drover.Reason) {
-	e.effect(Effect{Fire: &Fire{Hook: hook, Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Zone: in.Zone, ProviderID: in.ProviderID, Reason: why}})
+	e.effect(Effect{Fire: &Fire{Hook: hook, Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Zone: in.Zone, ProviderID: in.ProviderID, Pool: in.Pool, Reason: why}})
 }
 
 // tellGone runs the hook of an instance that is gone: it was destroyed, or it vanished, as one did that its cloud only stopped. Of one that

@@ -52,6 +52,9 @@ func (e *Engine) relist(in *instance) {
 func (e *Engine) changed(in *instance) {
 	e.enlist(in)
 	e.ledger.Changed(in.ID)
+	if in.pooled() {
+		e.pools.revision++
+	}
 }
 
 // refreshIndex brings the index up to what there is now. It is not to be called while one of them is gone through.

@@ -48,6 +48,7 @@ func (e *Engine) addInstance(in *instance) {
 	at, _ := e.at(in.ID) // one that was gone comes back in between
 	e.instances = slices.Insert(e.instances, at, in)
 	e.byName[in.Name] = in
+	e.pools.enter(in)
 	e.changed(in)
 	for _, b := range in.Bound {
 		e.group(b.Group).bound += b.Count
@@ -124,6 +125,7 @@ func (e *Engine) accepted(in *instance) {
 	in.Silent, in.Tried = e.s.Now, false
 	e.ease(in)
 	e.endProbe(in)
+	e.hasCapacity(in)
 	e.rates = true
 	e.replan = e.replan || len(e.limits(in.Cloud).Limits) > 0 // what it has not become is left to others
 	e.fire(drover.HookCreated, in, e.reason(drover.ReasonBooting, "%s", in.place()))
@@ -134,6 +136,9 @@ func (e *Engine) accepted(in *instance) {
 		e.writeInstance(in)
 	}
 	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s accepted: %s, %v an hour", in.Name, in.place(), in.Price), Instance: in.Name, Cloud: in.Cloud})
+	if in.noLogin { // a list says when it runs
+		e.lookSoon(e.cloud(in.Cloud))
+	}
 	e.touchCreating(in.Cloud)
 	e.touch(in)
 }
@@ -319,6 +324,7 @@ func (e *Engine) gone(in *instance, why drover.Reason) {
 	e.timers.Set(in.ID, 0)
 	e.fleet++
 	delete(e.byName, in.Name)
+	e.pools.leave(in)
 	if at, ok := e.at(in.ID); ok {
 		e.instances = slices.Delete(e.instances, at, at+1)
 		e.fleetIndex.count(in.Cloud, -1)

@@ -41,10 +41,11 @@ type likeness struct {
 	owner       string
 	sharing     drover.Sharing
 	once, used  bool
+	noJobs      bool
 }
 
 func (in *instance) likeness() likeness {
-	return likeness{in.Cloud, in.Zone, in.Type, in.Market, in.Price, in.Resources, in.stretched(), in.Owner, in.sharing, in.once, in.Used && in.Owner == ""}
+	return likeness{in.Cloud, in.Zone, in.Type, in.Market, in.Price, in.Resources, in.stretched(), in.Owner, in.sharing, in.once, in.Used && in.Owner == "", in.noJobs}
 }
 
 // inventory is the present one. It is not to be changed.

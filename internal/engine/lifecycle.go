@@ -82,6 +82,8 @@ func (e *Engine) nextCreating(in *instance) (at drover.Time) {
 func (e *Engine) nextReady(in *instance) (at drover.Time) {
 	at = sooner(e.nextDial(in), later(in.takenBy(), e.s.Now))
 	switch {
+	case in.noLogin:
+		at = sooner(at, e.idleDeadline(in))
 	case in.Connected:
 		at = sooner(at, sooner(e.nextAttemptCheck(in), e.idleDeadline(in)))
 		if e.limited() && in.State == drover.InstanceIdle {
@@ -98,7 +100,7 @@ func (e *Engine) nextReady(in *instance) (at drover.Time) {
 // nextBooting is when an instance that boots, or is not heard from yet, is given up.
 func (e *Engine) nextBooting(in *instance) (at drover.Time) {
 	switch {
-	case in.held():
+	case in.held(), in.noLogin && in.Ready != 0:
 		return 0
 	case e.partitioned(in) != 0:
 		return e.partitionEnds(e.cloud(in.Cloud))
@@ -148,7 +150,7 @@ func (e *Engine) checkCreating(in *instance) {
 			return
 		}
 		in.Call = e.effect(Effect{Create: &Create{
-			Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Candidates: in.Candidates, Disk: in.Resources.Disk, Owner: in.Owner,
+			Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Candidates: in.Candidates, Disk: in.Resources.Disk, Owner: in.Owner, Pool: in.Pool, Template: in.Template,
 		}})
 	}
 }
@@ -180,7 +182,7 @@ func (e *Engine) unwanted(in *instance, c *Cloud) (why drover.Reason, so bool) {
 		return e.reason(drover.ReasonClosing, "the fleet is closing"), true
 	case c == nil:
 		return e.reason(drover.ReasonTypeRemoved, "its cloud is no longer configured"), true
-	case !in.Begun && len(in.Bound) == 0:
+	case !in.Begun && !in.awaited():
 		return e.reason(drover.ReasonIdle, "nothing waits for it any more"), true
 	}
 	return drover.Reason{}, false
@@ -220,10 +222,13 @@ func (e *Engine) touchCreating(cloud string) {
 
 func (e *Engine) checkBooting(in *instance) {
 	why, useless := e.useless(in)
+	e.runsUnseen(in)
 	switch {
+	case in.State.Ready():
+	case in.noLogin && in.Ready != 0 && !useless: // lists tell whether it is there
 	case in.held():
 		e.dial(in)
-	case e.s.Now >= e.bootDeadline(in) && in.tried() && !e.unlisted(in) && (!in.wasHeard() || e.blames(in)):
+	case e.s.Now >= e.bootDeadline(in) && (in.tried() || in.noLogin) && !e.unlisted(in) && (!in.wasHeard() || e.blames(in)):
 		code, what := drover.ReasonBootTimeout, "did not boot within"
 		if in.Ready != 0 {
 			code, what = drover.ReasonSilent, "not heard from for"
@@ -256,7 +261,7 @@ func (e *Engine) useless(in *instance) (why drover.Reason, so bool) {
 
 // unwantedFor is for how long nothing has waited for an instance that boots.
 func (e *Engine) unwantedFor(in *instance) time.Duration {
-	switch wanted := len(in.Bound) > 0 || in.Standby > 0 || !in.Begun || in.Ready != 0 || !e.proved(); {
+	switch wanted := in.awaited() || in.Standby > 0 || !in.Begun || in.Ready != 0 || !e.proved(); {
 	case wanted:
 		in.Unwanted = 0
 	case in.Unwanted == 0:
@@ -298,6 +303,8 @@ func (e *Engine) bootDeadline(in *instance) drover.Time {
 
 func (e *Engine) checkReady(in *instance) {
 	switch {
+	case in.noLogin:
+		e.checkUnseen(in)
 	case !in.Connected && !in.held() && e.s.Now >= in.Silent.Add(e.life().ProbeTimeout) && in.tried() && !e.unlisted(in) && e.blames(in):
 		e.breakInstance(in, e.reason(drover.ReasonSilent, "not heard from for %v%s", e.s.Now.Sub(in.Silent).Round(time.Second), lastWords(in)))
 	case !in.Connected:
@@ -327,9 +334,9 @@ func (e *Engine) idleDeadline(in *instance) drover.Time {
 	at := in.IdleSince.Add(hold)
 	_, departs := e.departs(in)
 	switch {
-	case departs || e.s.Closing || e.ledger.Overspent(), !e.proved() && len(in.Orphans) > 0: // all wait for the end of those
+	case departs || e.s.Closing || in.idles() && e.ledger.Overspent(), !e.proved() && len(in.Orphans) > 0: // all wait for the end of those
 		at = in.IdleSince
-	case in.Standby > 0 || in.stretching() || !e.proved():
+	case in.Standby > 0 || in.stretching() || !e.proved() || !in.idles():
 		return 0
 	}
 	if len(in.Orphans) > 0 {
@@ -360,7 +367,7 @@ func (e *Engine) whyIdle(in *instance) drover.Reason {
 // dial asks for the instance's control stream, one try at a time. An instance with the wrong host key is never logged into. What this
 // controller does not know yet has to prove itself once more, since it may have gone bad meanwhile (BEHAVIOUR D4).
 func (e *Engine) dial(in *instance) {
-	if in.Dial != 0 || in.Retry > e.s.Now || in.ProviderID == "" || in.Broken {
+	if in.Dial != 0 || in.Retry > e.s.Now || in.ProviderID == "" || in.Broken || in.noLogin {
 		return
 	}
 	in.Dial = e.effect(Effect{Connect: &Connect{
@@ -370,7 +377,7 @@ func (e *Engine) dial(in *instance) {
 }
 
 func (e *Engine) nextDial(in *instance) drover.Time {
-	if in.Connected || in.Dial != 0 || in.ProviderID == "" || in.Broken {
+	if in.Connected || in.Dial != 0 || in.ProviderID == "" || in.Broken || in.noLogin {
 		return 0
 	}
 	return max(in.Retry, 1)

@@ -86,6 +86,9 @@ func (e *Engine) blockRefused(in *instance, o drover.Offering, err *drover.Error
 func (e *Engine) block(in *instance, b Block) bool {
 	began, exhausted := e.market.Add(b, in.ID)
 	for _, zone := range exhausted {
+		if in.pooled() { // whose pool tells of it
+			break
+		}
 		e.effect(Effect{Fire: &Fire{Hook: drover.HookExhausted, Cloud: b.Cloud, Zone: zone, Reason: e.market.Blocks()[len(e.market.Blocks())-1].Reason}})
 	}
 	return began

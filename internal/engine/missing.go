@@ -84,7 +84,7 @@ func (e *Engine) provedGone(in *instance) bool {
 	if c == nil || in.Missing == 0 || !e.missingLong(c, in) {
 		return false
 	}
-	nobodyDials := in.State == drover.InstanceStopping || in.Broken || in.ProviderID == ""
+	nobodyDials := in.State == drover.InstanceStopping || in.Broken || in.noLogin || in.ProviderID == ""
 	return nobodyDials || in.tried()
 }
 

@@ -64,7 +64,7 @@ func (e *Engine) billEnd(in *instance) drover.Time { return cmp.Or(in.Ended, e.s
 // by side never add up to more than the whole.
 func (e *Engine) share(a *Attempt) drover.Money {
 	in, j := e.instance(a.Instance), e.job(a.ID.Job.Number)
-	if in == nil || j == nil {
+	if in == nil || j == nil || in.pooled() {
 		return 0
 	}
 	return e.bill(in).Share(useOf(a, j), a.Started, a.Ended)

@@ -71,7 +71,7 @@ func (e *Engine) silence(cloud string) (silent int, undecided bool) {
 // wasHeard reports whether an instance ought to be heard: it was, by this controller or one before. A boot has a deadline of its own.
 func (in *instance) wasHeard() bool {
 	known := in.State.Ready() || in.State == drover.InstanceUnknown
-	return known && !in.Broken && (in.Ready != 0 || !in.Begun)
+	return known && !in.Broken && !in.noLogin && (in.Ready != 0 || !in.Begun)
 }
 
 // missed reports whether somebody would miss an instance: for an attempt that is not to end, or that is to begin again elsewhere.

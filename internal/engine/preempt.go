@@ -37,12 +37,12 @@ func (e *Engine) preempt() {
 func (e *Engine) victims() (able []*instance) {
 	r := e.refreshIndex()
 	for _, in := range r.idle {
-		if in.Connected && in.takes() && !in.stretching() && in.Standby == 0 && len(in.Orphans) == 0 && e.s.Now >= in.KeepUntil {
+		if in.yields() && in.Connected && in.takes() && !in.stretching() && in.Standby == 0 && len(in.Orphans) == 0 && e.s.Now >= in.KeepUntil {
 			able = append(able, in)
 		}
 	}
 	for _, in := range r.coming {
-		if len(in.load) == 0 {
+		if in.yields() && len(in.load) == 0 {
 			able = append(able, in)
 		}
 	}

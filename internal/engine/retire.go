@@ -12,6 +12,7 @@ import (
 func (e *Engine) adapt(in *instance) {
 	in.leaving = e.limits(in.Cloud).Leaving
 	in.once, in.sharing = e.life().UseOnce, e.life().Sharing
+	e.belongTo(in)
 	in.Aged = e.old(in)
 }
 
@@ -23,7 +24,7 @@ func (e *Engine) old(in *instance) bool {
 
 // agesAt is when an instance is too old, by its cloud's word of when it was created where there is one; 0 for never.
 func (e *Engine) agesAt(in *instance) drover.Time {
-	if most := e.life().MaxAge; most > 0 && in.Ready != 0 {
+	if most := e.maxAge(in); most > 0 && in.Ready != 0 {
 		return in.Created.Add(most)
 	}
 	return 0

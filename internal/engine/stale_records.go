@@ -114,6 +114,7 @@ func (e *Engine) awaits() string {
 	for _, in := range e.instances {
 		switch {
 		case in.ProviderID == "": // no list has it, so nobody can have logged in
+		case in.noLogin && in.Listed:
 		case !in.Heard:
 			return fmt.Sprintf("instance %s to say what runs there, or to be gone", in.Name)
 		case e.strangeness(in) != nil:

@@ -49,6 +49,7 @@ type State struct {
 	Looking       drover.Time    `json:"looking"`                 // observed: Drover has been looking without a gap since
 	Solving       *Solving       `json:"solving,omitempty"`       // observed
 	Groups        []Group        `json:"groups,omitempty"`        // observed: by order of service
+	PoolStates    []PoolState    `json:"pool_states,omitempty"`   // observed: by name
 	Pending       Pending        `json:"pending,omitzero"`        // observed
 }
 

@@ -38,6 +38,9 @@ func (e *Engine) explainOne(subject string) (drover.Explanation, bool) {
 	if one, ok := e.ExplainCloud(subject); ok {
 		return one, true
 	}
+	if one, ok := e.explainPool(subject); ok {
+		return one, true
+	}
 	if subject == fleetSubject {
 		return e.ExplainFleet(), true
 	}

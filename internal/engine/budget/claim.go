@@ -27,6 +27,7 @@ type Claim struct {
 	Boot    time.Duration // longest time from the request until its jobs can start
 	Uses    []Use
 	Bound   []Load // jobs waiting for it to be ready
+	Stays   bool   // it is kept whatever its jobs: committed to the end of the next hour, always anew
 }
 
 // Use is an attempt's part of an instance.
@@ -64,6 +65,9 @@ func longest(loads []Load) (most time.Duration) {
 	}
 	return most
 }
+
+// Renewed is up to when what has no end of its own is committed: to the end of the next hour. So the next window is known to be paid before it begins.
+func Renewed(now drover.Time) drover.Time { return Hourly.end(nextTurn(now)) }
 
 // from is when the bill begins, as far as is known.
 func (c *Claim) from() drover.Time { return cmp.Or(c.Created, c.Asked) }
@@ -103,6 +107,9 @@ func (c *Claim) committedUntil(now drover.Time) drover.Time {
 	}
 	if c.Ended != 0 {
 		return end
+	}
+	if c.Stays {
+		end = max(end, Renewed(now))
 	}
 	return c.paidUntil(end)
 }
@@ -184,7 +191,10 @@ func (c *Claim) shares(a *Account, now drover.Time) (sum drover.Money) {
 
 // staysUntil is how long the claim's sums stay the same. It is not after now if the claim moves.
 func (c *Claim) staysUntil(now, end drover.Time, shared bool) (until drover.Time) {
-	switch until = end; {
+	if until = end; c.Stays {
+		until = min(until, nextTurn(now))
+	}
+	switch {
 	case c.Ended != 0:
 		until = Never
 	case c.Created == 0: // its bill may begin at any moment
@@ -204,8 +214,11 @@ func (c *Claim) staysUntil(now, end drover.Time, shared bool) (until drover.Time
 	return until
 }
 
-// leaps is when a moving claim grows by a whole billing period at once; 0: never.
+// leaps is when a moving claim grows by a whole billing period, or an hour for which it stays, at once; 0: never.
 func (c *Claim) leaps(now drover.Time) drover.Time {
+	if c.Stays && c.Ended == 0 {
+		return nextTurn(now)
+	}
 	if c.Billing.Period == 0 || c.Created == 0 || c.Ended != 0 {
 		return 0
 	}

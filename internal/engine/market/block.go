@@ -190,6 +190,16 @@ func (m *Market) FreeQuota(o drover.Offering) (changed bool) {
 	})
 }
 
+// FreeCapacity ends the blocks for a lack of capacity that cover offerings: one create of them may try it.
+func (m *Market) FreeCapacity(offers []drover.Offering) (changed bool) {
+	return m.change(func(b *Block) (keep bool) {
+		if !b.Over && b.ForCapacity() && slices.ContainsFunc(offers, b.Covers) {
+			b.Over, b.Reason.Until = true, m.now
+		}
+		return true
+	})
+}
+
 // Probe makes a requested instance the probe of the blocks that have run out and cover what it may be.
 func (m *Market) Probe(instance int64, mayBe []drover.Offering) (changed bool) {
 	return m.change(func(b *Block) (keep bool) {

@@ -1,5 +1,13 @@
 // Package pool says how many instances of each pool there are to be in each zone, and which are to go. It is pure: instances and capacity in, demands
 // and releases out.
+//
+// The model: an instance counts unless it is going. Wanted is how many there are to be: of a spare pool those that are in use, and so many more. What is
+// missing is demanded in the place with the fewest that is open; what is too much is released from the place with the most. Outdated instances are replaced in
+// steps: no more than MaxUnavailable are missing for that, and no more than MaxSurge are beyond Wanted. Instances in places that are not the pool's any more
+// do not count, and go as others become ready.
+//
+// The invariants: a held instance is never released; nobody is demanded in a place that is closed or exhausted; equal inputs have equal plans; after
+// a few plans that are carried out there is one that asks for nothing, until something becomes ready, changes or comes of age.
 package pool
 
 import (

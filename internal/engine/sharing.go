@@ -36,6 +36,8 @@ func (in *instance) apart() bool { return in.Owner == drover.Everyones }
 // configuration says later, and what is not as it says runs no more jobs.
 func (in *instance) serves(g *group) bool {
 	switch {
+	case in.noJobs:
+		return false
 	case in.Owner == g.mark:
 		return true
 	case in.sharing == drover.ShareUser:

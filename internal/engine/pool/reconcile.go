@@ -1,0 +1,367 @@
+package pool
+
+import (
+	"cmp"
+	"slices"
+
+	"drover"
+)
+
+// Place is a zone of a cloud.
+type Place struct {
+	Cloud string `json:"cloud"`
+	Zone  string `json:"zone"`
+}
+
+// String is CLOUD/ZONE.
+func (p Place) String() string { return p.Cloud + "/" + p.Zone }
+
+func (p Place) compare(o Place) int {
+	return cmp.Or(cmp.Compare(p.Cloud, o.Cloud), cmp.Compare(p.Zone, o.Zone))
+}
+
+// Zone is a place in which the pool may have instances.
+type Zone struct {
+	Place
+	Open  bool         // one more may be rented there now
+	Until drover.Time  // it is exhausted, and left alone until then
+	Price drover.Money // of the cheapest that may be rented there
+}
+
+// View is an instance of the pool.
+type View struct {
+	Place
+	ID       int64
+	Template string      // empty: not known
+	Asked    drover.Time // when it was asked for
+	Price    drover.Money
+	Ready    bool
+	Busy     int         // jobs on it, or on their way to it
+	Held     bool        // an operator keeps it
+	Going    bool        // it drains, is broken or taken back, or ends: it does not count
+	Keep     drover.Time // as a surplus of a spare pool it stays until then
+}
+
+// Input is all that a pool's next steps follow from.
+type Input struct {
+	Spec  Spec
+	Now   drover.Time
+	Count int    // the present number, in place of Spec.Count
+	Zones []Zone // in which something may be rented
+	Views []View // by ID
+	Stuck bool   // instances of the present template do not become ready
+}
+
+// Demand is a wish for an instance; in no Place: wherever it is cheapest.
+type Demand struct{ Place }
+
+// Why says why an instance is released.
+type Why int
+
+// The reasons.
+const (
+	Surplus   Why = iota // there are more than wanted
+	Outdated             // it was made from an older template
+	Aged                 // it is older than any may be
+	Misplaced            // its cloud or zone is not the pool's any more
+	Unbalance            // its zone has too many, another too few
+)
+
+// Release is an instance that is to go.
+type Release struct {
+	ID  int64
+	Why Why
+}
+
+// Plan is what a pool needs next.
+type Plan struct {
+	Wanted   int // instances in all
+	Counted  int // that there are, those demanded and not those released
+	Short    int // how many are wanted that no zone can give now
+	Demands  []Demand
+	Releases []Release
+	Settled  bool        // nothing is to be done before an instance changes, or Next
+	Next     drover.Time // when time alone brings something to do; 0: never
+}
+
+// Allows reports whether the pool may have instances in a place.
+func (s *Spec) Allows(p Place) bool {
+	return slices.Contains(s.Clouds, p.Cloud) && (len(s.Zones) == 0 || slices.Contains(s.Zones, p.Zone) || slices.Contains(s.Zones, p.String()))
+}
+
+// round is the work on one plan.
+type round struct {
+	Input
+	plan    Plan
+	counted []member
+	strays  []member      // in places that are not the pool's any more
+	in      map[Place]int // how many count
+	ready   int           // of all of them
+	surge   int           // how many there may be beyond Wanted for now
+}
+
+type member struct {
+	View
+	old Why // Outdated or Aged; else Surplus
+}
+
+// Reconcile says what a pool needs next. Equal inputs have equal plans. It is asked again once a plan is carried out, until it asks for nothing.
+func Reconcile(in Input) Plan {
+	r := &round{Input: in, in: map[Place]int{}}
+	r.sort()
+	r.plan.Wanted = r.wanted()
+	old := r.outdated()
+	r.shrink()
+	r.replace()
+	r.evacuate()
+	r.surge = r.surgeFor(r.outdated())
+	r.fill()
+	balanced := r.rebalance()
+	r.plan.Counted = len(r.counted) + len(r.plan.Demands)
+	r.plan.Settled = balanced && r.plan.Counted == r.plan.Wanted && old == 0 && len(r.strays) == 0 && len(r.plan.Demands)+len(r.plan.Releases) == 0
+	return r.plan
+}
+
+// sort parts the instances that count from those that do not.
+func (r *round) sort() {
+	for _, v := range r.Views {
+		m := member{View: v, old: r.age(v)}
+		switch {
+		case v.Going:
+			continue
+		case !v.Held && !r.Spec.Allows(v.Place):
+			r.strays = append(r.strays, m)
+		default:
+			r.counted = append(r.counted, m)
+			r.in[v.Place]++
+		}
+		if v.Ready {
+			r.ready++
+		}
+	}
+}
+
+// age says whether an instance is to be replaced for its template, or its age.
+func (r *round) age(v View) Why {
+	switch ages := v.Asked.Add(r.Spec.MaxAge); {
+	case v.Held:
+	case v.Template != "" && v.Template != r.Spec.Template:
+		return Outdated
+	case r.Spec.MaxAge == 0:
+	case ages <= r.Now:
+		return Aged
+	default:
+		r.next(ages)
+	}
+	return Surplus
+}
+
+func (r *round) next(at drover.Time) {
+	if at > r.Now && (r.plan.Next == 0 || at < r.plan.Next) {
+		r.plan.Next = at
+	}
+}
+
+// wanted is how many instances there are to be in all.
+func (r *round) wanted() int {
+	n := r.Count
+	if r.Spec.Kind == drover.PoolSpare {
+		for _, m := range r.counted {
+			if m.Busy > 0 || m.Held {
+				n++
+			}
+		}
+	}
+	if r.Spec.Max > 0 {
+		n = min(n, r.Spec.Max)
+	}
+	return n
+}
+
+// outdated is how many are to be replaced.
+func (r *round) outdated() (n int) {
+	for _, m := range r.counted {
+		if m.old != Surplus {
+			n++
+		}
+	}
+	return n
+}
+
+// surgeFor is how many there may be beyond Wanted while so many are replaced.
+func (r *round) surgeFor(outdated int) int {
+	if r.Stuck {
+		return 0
+	}
+	return min(r.mostSurge(), outdated)
+}
+
+// mostSurge is MaxSurge. Steps need room on one side: where neither is given, it is one more.
+func (r *round) mostSurge() int {
+	if r.Spec.MaxUnavailable == 0 {
+		return max(1, r.Spec.MaxSurge)
+	}
+	return r.Spec.MaxSurge
+}
+
+// spareable reports whether one that is ready may go without too few being left.
+func (r *round) spareable() bool { return r.ready-1 >= r.plan.Wanted-r.Spec.MaxUnavailable }
+
+// shrink releases what is beyond the wanted number. While replacements fail, those that are not ready go first, wherever they are.
+func (r *round) shrink() {
+	for len(r.counted) > r.plan.Wanted+r.surgeFor(r.outdated()) {
+		at := -1
+		if r.Stuck {
+			at = r.pick(func(m *member) bool { return !m.Ready && r.removable(m) })
+		}
+		if at < 0 {
+			at = r.pick(r.removable)
+		}
+		waits := at >= 0 && r.Spec.Rebalance && r.counted[at].Ready && r.ready <= r.plan.Wanted && len(r.counted) <= r.plan.Wanted+r.mostSurge()
+		if at < 0 || waits {
+			return
+		}
+		r.release(at, Surplus)
+	}
+}
+
+// removable reports whether an instance may go as a surplus. Of a spare pool what is in use is none.
+func (r *round) removable(m *member) bool {
+	switch {
+	case m.Held:
+		return false
+	case r.Spec.Kind != drover.PoolSpare || r.Spec.Max > 0 && len(r.counted) > r.Spec.Max:
+		return true
+	}
+	r.next(m.Keep)
+	return m.Busy == 0 && m.Keep <= r.Now
+}
+
+// pick is the next of some to go: from the place with the most, outdated first, then the least useful. -1: there is none.
+func (r *round) pick(some func(*member) bool) int {
+	best := -1
+	for i := range r.counted {
+		if some(&r.counted[i]) && (best < 0 || r.before(&r.counted[i], &r.counted[best])) {
+			best = i
+		}
+	}
+	return best
+}
+
+func (r *round) before(a, b *member) bool {
+	spread := 0
+	if r.Spec.Spread != drover.SpreadCheapest {
+		spread = cmp.Compare(r.in[b.Place], r.in[a.Place])
+	}
+	return cmp.Or(spread, first(a.old != Surplus, b.old != Surplus), first(!a.Ready, !b.Ready), cmp.Compare(a.Busy, b.Busy),
+		cmp.Compare(b.Price, a.Price), cmp.Compare(b.Asked, a.Asked), cmp.Compare(b.ID, a.ID)) < 0
+}
+
+// first orders what is so before what is not.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+// release takes the instance at a place among those that count out.
+func (r *round) release(at int, why Why) {
+	m := r.counted[at]
+	r.plan.Releases = append(r.plan.Releases, Release{m.ID, why})
+	r.counted = slices.Delete(r.counted, at, at+1)
+	r.in[m.Place]--
+	if m.Ready {
+		r.ready--
+	}
+	r.plan.Wanted = r.wanted() // of a spare pool it is less without one that is in use
+}
+
+// replace releases outdated instances, as far as enough are ready without them.
+func (r *round) replace() {
+	for !r.Stuck {
+		at := r.pick(func(m *member) bool { return m.old != Surplus && (!m.Ready || r.spareable()) })
+		if at < 0 {
+			return
+		}
+		r.release(at, r.counted[at].old)
+	}
+}
+
+// evacuate releases what is in places that are not the pool's any more. Replacements are demanded at once, since these do not count.
+func (r *round) evacuate() {
+	slices.SortStableFunc(r.strays, func(a, b member) int { return cmp.Or(first(!a.Ready, !b.Ready), cmp.Compare(a.Busy, b.Busy)) })
+	for _, m := range r.strays {
+		if m.Ready && !r.spareable() {
+			return
+		}
+		r.plan.Releases = append(r.plan.Releases, Release{m.ID, Misplaced})
+		if m.Ready {
+			r.ready--
+		}
+	}
+}
+
+// fill demands what is missing, each in the open place with the fewest.
+func (r *round) fill() {
+	for n := len(r.counted); n < r.plan.Wanted+r.surge; n++ {
+		p, ok := r.emptiest()
+		if !ok {
+			r.plan.Short = max(0, r.plan.Wanted-n)
+			return
+		}
+		r.demand(p)
+	}
+}
+
+func (r *round) demand(p Place) {
+	if r.Spec.Spread == drover.SpreadCheapest {
+		p = Place{}
+	}
+	r.in[p]++
+	r.plan.Demands = append(r.plan.Demands, Demand{p})
+}
+
+// emptiest is the open place with the fewest that count, of several the cheapest.
+func (r *round) emptiest() (best Place, ok bool) {
+	price := drover.Money(0)
+	for _, z := range r.Zones {
+		if r.next(z.Until); !z.Open || z.Until > r.Now || !r.Spec.Allows(z.Place) {
+			continue
+		}
+		if !ok || cmp.Or(cmp.Compare(r.in[z.Place], r.in[best]), cmp.Compare(z.Price, price), z.compare(best)) < 0 {
+			best, price, ok = z.Place, z.Price, true
+		}
+	}
+	return best, ok
+}
+
+// rebalance moves one instance from the fullest place to the emptiest, once all is ready, and reports whether no more is to be moved.
+func (r *round) rebalance() bool {
+	fixed := !r.Spec.Rebalance || r.Spec.Spread == drover.SpreadCheapest || r.Spec.Kind == drover.PoolSpare // which changes by itself
+	if fixed || len(r.plan.Demands)+len(r.plan.Releases) > 0 || len(r.counted) != r.plan.Wanted {
+		return true
+	}
+	to, open := r.emptiest()
+	from := r.pick(func(m *member) bool { return !m.Held })
+	if !open || from < 0 || r.in[r.counted[from].Place]-r.in[to] < 2 {
+		return !r.closed()
+	}
+	switch {
+	case r.Stuck || r.ready < r.plan.Wanted || len(r.strays) > 0:
+	case r.mostSurge() > 0:
+		r.demand(to)
+	case r.spareable():
+		r.release(from, Unbalance)
+		r.demand(to)
+	}
+	return false
+}
+
+// closed reports whether a place that may be needed for balance cannot be used now.
+func (r *round) closed() bool {
+	return slices.ContainsFunc(r.Zones, func(z Zone) bool { return !z.Open || z.Until > r.Now })
+}

@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"drover"
+)
+
+// poolSubject names a pool in an explanation.
+const poolSubject = "pool/"
+
+// Pools lists the configured pools by name, and those that still have instances though they are configured no more. The values share no memory with the engine.
+func (e *Engine) Pools() (list []drover.Pool) {
+	for _, p := range e.pools.list {
+		list = append(list, e.poolNow(p))
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.pools.members)) {
+		if e.pool(name) == nil {
+			why := e.reason(drover.ReasonPool, "it is no longer configured, and its instances go")
+			list = append(list, drover.Pool{Name: name, ByZone: map[string]int{}, Leaving: len(e.pools.members[name]), Reason: &why})
+		}
+	}
+	return list
+}
+
+// poolNow is a configured pool as it stands.
+func (e *Engine) poolNow(p *poolOf) drover.Pool {
+	now := drover.Pool{Name: p.Name, Kind: p.spec.Kind, Wanted: p.count, ByZone: map[string]int{}}
+	for _, in := range e.pools.members[p.Name] {
+		v := e.viewOf(in)
+		if v.Going || !v.Held && !p.spec.Allows(v.Place) {
+			now.Leaving++
+			continue
+		}
+		now.Instances++
+		now.ByZone[v.String()]++
+		if v.Ready {
+			now.Ready++
+		}
+		if v.Template != "" && v.Template != p.spec.Template {
+			now.Outdated++
+		}
+	}
+	now.Reason = e.whyUnfilled(p)
+	return now
+}
+
+// whyUnfilled is why the pool has not what it should have; nil if it has.
+func (e *Engine) whyUnfilled(p *poolOf) *drover.Reason {
+	switch {
+	case e.s.Closing:
+		return new(e.reason(drover.ReasonClosing, closingText))
+	case e.s.Draining || !e.proved():
+		return new(e.whyHalted())
+	case p.Reason.Code == "":
+		return nil
+	}
+	return new(p.Reason)
+}
+
+// explainPool says what a pool wants and has, and what is missing why.
+func (e *Engine) explainPool(subject string) (x drover.Explanation, ok bool) {
+	name, is := strings.CutPrefix(subject, poolSubject)
+	if !is {
+		return x, false
+	}
+	for _, p := range e.Pools() {
+		if p.Name == name {
+			return e.explainedPool(p), true
+		}
+	}
+	return x, false
+}
+
+func (e *Engine) explainedPool(p drover.Pool) drover.Explanation {
+	x := drover.Explanation{Subject: poolSubject + p.Name}
+	if p.Reason != nil {
+		x.Since, x.Reasons = p.Reason.Since, append(x.Reasons, *p.Reason)
+	}
+	text := fmt.Sprintf("it has %s, %d ready", countOf(p.Instances, "instance"), p.Ready)
+	if p.Kind != "" {
+		text = fmt.Sprintf("its %s is %d; %s", p.Kind, p.Wanted, text)
+	}
+	if p.Outdated > 0 {
+		text += fmt.Sprintf(", %d of an older template", p.Outdated)
+	}
+	if p.Leaving > 0 {
+		text += fmt.Sprintf(", and %d that go", p.Leaving)
+	}
+	x.Reasons = append(x.Reasons, drover.Reason{Code: drover.ReasonPool, Text: text})
+	return x
+}
+
+// explainPools explains those that have not what they should have.
+func (e *Engine) explainPools(all *everything) {
+	for _, p := range e.Pools() {
+		if p.Reason != nil && all.room() {
+			all.add(e.explainedPool(p))
+		}
+	}
+}

@@ -1,0 +1,257 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"drover"
+	"drover/internal/engine/budget"
+	"drover/internal/engine/pool"
+)
+
+// A pool's instance is the cheapest that its place has of what the pool may use and that is not blocked; the others there are its other candidates. It is
+// rented within the same limits as any, and if it can be paid to the end of the next hour: for so long each is committed, and again when an hour ends.
+
+// closings are the places that could not give what a pool demanded in this decision, and why.
+type closings map[pool.Place]drover.Reason
+
+func (c closings) close(p pool.Place, why drover.Reason) { c[p] = why }
+
+// closed reports whether nothing is to be demanded in a place. The place that is none stands for all.
+func (c closings) closed(p pool.Place) bool {
+	_, here := c[p]
+	_, anywhere := c[pool.Place{}]
+	return here || anywhere
+}
+
+// usable is what of the offerings the pool may use, in a place or, of none, anywhere, blocked or not.
+func (e *Engine) usable(p *poolOf, at pool.Place) (all []drover.Offering) {
+	for _, o := range e.market.Offerings() {
+		here := pool.Place{Cloud: o.Cloud, Zone: o.Zone}
+		if (at == pool.Place{} || at == here) && p.spec.Allows(here) && uses(p.spec, o) {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// uses reports whether an offering is what the pool wants, wherever it is.
+func uses(s *pool.Spec, o drover.Offering) bool {
+	if s.Market != "" && s.Market != o.Market || len(s.Types) > 0 && !slices.Contains(s.Types, o.Type.Name) {
+		return false
+	}
+	return drover.Shape{Need: s.Need, Spot: drover.SpotPrefer}.Accepts(o)
+}
+
+// zonesOf is the places in which there is something that the pool may use, by cloud and zone.
+func (e *Engine) zonesOf(p *poolOf, closed closings) (all []pool.Zone) {
+	for _, o := range e.usable(p, pool.Place{}) {
+		here := pool.Place{Cloud: o.Cloud, Zone: o.Zone}
+		at := slices.IndexFunc(all, func(z pool.Zone) bool { return z.Place == here })
+		if at < 0 {
+			all = append(all, pool.Zone{Place: here, Open: !closed.closed(here), Price: o.Price})
+			at = len(all) - 1
+		}
+		all[at].Price = min(all[at].Price, o.Price)
+	}
+	for i := range all {
+		if x := p.exhaustion(all[i].Place); x != nil {
+			all[i].Until = x.Until
+		}
+	}
+	slices.SortFunc(all, func(a, b pool.Zone) int { return cmp.Compare(a.String(), b.String()) })
+	return all
+}
+
+func (p *poolOf) exhaustion(at pool.Place) *Exhaustion {
+	i := slices.IndexFunc(p.Exhausted, func(x Exhaustion) bool { return x.Place == at })
+	if i < 0 {
+		return nil
+	}
+	return &p.Exhausted[i]
+}
+
+// markExhausted notes in which places all that the pool may use is blocked by a lack of capacity, and tells a hook of each once. They are left alone for as
+// long as the pool says, however long the blocks are: then one create tries whether there is capacity again.
+func (e *Engine) markExhausted(p *poolOf) {
+	lacks := map[pool.Place]drover.Reason{}
+	for _, z := range e.zonesOf(p, nil) {
+		if why, lack := e.lacksCapacity(p, z.Place); lack {
+			lacks[z.Place] = why
+		}
+	}
+	for i := range p.Exhausted {
+		x := &p.Exhausted[i]
+		if _, lack := lacks[x.Place]; lack && x.Until <= e.s.Now && !x.Tried {
+			e.unblock(e.market.FreeCapacity(e.usable(p, x.Place)))
+			x.Tried = true
+			delete(lacks, x.Place)
+		}
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(lacks), func(a, b pool.Place) int { return cmp.Compare(a.String(), b.String()) }) {
+		x := p.exhaustion(at)
+		if x == nil {
+			p.Exhausted = append(p.Exhausted, Exhaustion{Place: at})
+			x = &p.Exhausted[len(p.Exhausted)-1]
+			e.effect(Effect{Fire: &Fire{Hook: drover.HookExhausted, Cloud: at.Cloud, Zone: at.Zone, Pool: p.Name, Reason: lacks[at]}})
+		}
+		if x.Until <= e.s.Now {
+			x.Until, x.Tried = e.s.Now.Add(p.spec.Cooldown), false
+		}
+	}
+	slices.SortFunc(p.Exhausted, func(a, b Exhaustion) int { return cmp.Compare(a.String(), b.String()) })
+}
+
+// lacksCapacity reports whether all that the pool may use in a place is blocked by a lack of capacity, and nothing tries it.
+func (e *Engine) lacksCapacity(p *poolOf, at pool.Place) (why drover.Reason, lack bool) {
+	for _, o := range e.usable(p, at) {
+		b := e.market.BlockOf(o)
+		if b == nil || b.Over || !b.ForCapacity() {
+			return why, false
+		}
+		why = b.Reason
+	}
+	return why, true
+}
+
+// hasCapacity notes that an instance of a pool was created: its zone is exhausted no more.
+func (e *Engine) hasCapacity(in *instance) {
+	if p := e.pool(in.Pool); p != nil {
+		p.Exhausted = slices.DeleteFunc(p.Exhausted, func(x Exhaustion) bool { return x.Place == pool.Place{Cloud: in.Cloud, Zone: in.Zone} })
+	}
+}
+
+// rentFor writes an instance down for a pool in a place, or says why none can be rented there now.
+func (e *Engine) rentFor(p *poolOf, at pool.Place) *drover.Reason {
+	all := e.usable(p, at)
+	candidates := slices.DeleteFunc(slices.Clone(all), func(o drover.Offering) bool {
+		x := p.exhaustion(pool.Place{Cloud: o.Cloud, Zone: o.Zone})
+		return e.market.BlockOf(o) != nil || e.overtaken(o) || x != nil && x.Until > e.s.Now
+	})
+	if len(candidates) == 0 {
+		return new(e.whyAllBlocked(all))
+	}
+	if why := e.whyNoneMore(candidates); why != nil {
+		return why
+	}
+	candidates = slices.DeleteFunc(candidates, func(o drover.Offering) bool { return e.cloudRoom(o.Cloud) == 0 })
+	for i, o := range candidates {
+		candidates[i] = e.withVolume(e.asPaid(o), e.poolDisk(p, o))
+	}
+	slices.SortStableFunc(candidates, func(a, b drover.Offering) int { return cmp.Compare(a.Price, b.Price) })
+	first := candidates[0]
+	candidates = slices.DeleteFunc(candidates, func(o drover.Offering) bool { return o.Cloud != first.Cloud })
+	left := e.limitsLeft()
+	if within := left.Within(candidates); len(within) > 0 {
+		candidates = within
+	} else {
+		why, _ := e.passedBy(left, first)
+		return &why
+	}
+	if a := e.refusesPool(candidates[0]); a != nil {
+		return new(e.why(a))
+	}
+	candidates = slices.DeleteFunc(candidates, func(o drover.Offering) bool { return e.refusesPool(o) != nil })
+	e.ask(e.draftFor(p, candidates), nil)
+	return nil
+}
+
+// whyNoneMore says that neither the fleet nor any cloud of these offerings may have one more; nil if one may.
+func (e *Engine) whyNoneMore(offers []drover.Offering) *drover.Reason {
+	if e.room() == 0 {
+		return new(e.reason(drover.ReasonLimit, "%s", fleetFull(e.s.Settings.MaxInstances)))
+	}
+	if slices.ContainsFunc(offers, func(o drover.Offering) bool { return e.cloudRoom(o.Cloud) > 0 }) {
+		return nil
+	}
+	cloud := offers[0].Cloud
+	return new(e.reason(drover.ReasonLimit, "%s", cloudFull(cloud, e.limits(cloud).MaxInstances)))
+}
+
+// whyAllBlocked says that all of some offerings are blocked, by what the first of them is, until the first ends.
+func (e *Engine) whyAllBlocked(all []drover.Offering) drover.Reason {
+	why := e.reason(drover.ReasonBlocked, "all that it may use there is blocked")
+	for _, o := range all {
+		if b := e.market.BlockOf(o); b != nil {
+			if why.Until = sooner(why.Until, later(b.Until(), e.s.Now)); why.Until == later(b.Until(), e.s.Now) {
+				why.Text = "all that it may use there is blocked: " + blockText(*b)
+			}
+		}
+	}
+	return why
+}
+
+// poolDisk is how much disk an instance of an offering has in the pool.
+func (e *Engine) poolDisk(p *poolOf, o drover.Offering) drover.Bytes {
+	return cmp.Or(o.Type.Resources.Disk, max(p.spec.Disk, p.spec.Need.Disk, e.limits(o.Cloud).Disk))
+}
+
+// draftFor makes the instance that the candidates call for.
+func (e *Engine) draftFor(p *poolOf, candidates []drover.Offering) *instance {
+	first := candidates[0]
+	in := &instance{Instance: Instance{
+		ID: e.s.LastInstance + 1, Name: e.instanceName(e.s.LastInstance + 1), Cloud: first.Cloud, Zone: first.Zone, Type: first.Type, Market: first.Market,
+		Price: first.Price, Resources: first.Type.Resources, Candidates: candidates, State: drover.InstanceCreating, Idle: drover.IdleRun, Asked: e.s.Now,
+		Pool: p.Name, Template: p.spec.Template,
+	}}
+	in.Resources.Disk = e.poolDisk(p, first)
+	if e.life().Sharing == drover.ShareEveryone {
+		in.Owner = drover.Everyones
+	}
+	return in
+}
+
+// refusesPool is the account that an instance of an offering would overdraw, kept to the end of the next hour; nil if none.
+func (e *Engine) refusesPool(o drover.Offering) *budget.Account {
+	if !e.limited() {
+		return nil
+	}
+	stays := budget.Load{CPU: o.Type.Resources.CPU, Horizon: budget.Renewed(e.s.Now).Sub(e.s.Now), Count: 1}
+	return e.ledger.Refuses(nil, budget.Commitment{Offers: []drover.Offering{o}, Billing: e.limits(o.Cloud).Billing, Loads: []budget.Load{stays}})
+}
+
+// whyShort says why so many of a pool's instances are missing: what stops each of its places.
+func (e *Engine) whyShort(p *poolOf, short int, closed closings) drover.Reason {
+	zones := e.zonesOf(p, nil)
+	if len(zones) == 0 {
+		return e.whyNothingFits(p, short)
+	}
+	why, said := drover.Reason{}, []string{}
+	say := func(at string, r drover.Reason) {
+		if why.Code == "" {
+			why = r
+		}
+		why.Until = sooner(why.Until, r.Until)
+		said = append(said, fmt.Sprintf("%s: %s", at, r.Text))
+	}
+	for _, z := range zones {
+		if x := p.exhaustion(z.Place); x != nil && x.Until > e.s.Now {
+			r := e.reason(drover.ReasonBlocked, "exhausted")
+			r.Until = x.Until
+			say(z.String(), r)
+		} else if r, ok := closed[z.Place]; ok {
+			say(z.String(), r)
+		}
+	}
+	if r, ok := closed[pool.Place{}]; ok {
+		say("anywhere", r)
+	}
+	if len(said) > maxBlocks {
+		said = append(said[:maxBlocks], fmt.Sprintf("and %d more", len(said)-maxBlocks))
+	}
+	why.Text = fmt.Sprintf("%s missing; %s", countOf(short, "instance"), strings.Join(said, "; "))
+	return why
+}
+
+// whyNothingFits says that no offering is one that the pool may use, as far as is known.
+func (e *Engine) whyNothingFits(p *poolOf, short int) drover.Reason {
+	for _, name := range p.spec.Clouds {
+		if c := e.cloud(name); c != nil && !c.Known && !e.limits(name).Leaving {
+			return e.reason(drover.ReasonCatalogue, "%s missing; the types of cloud %s are not known yet", countOf(short, "instance"), name)
+		}
+	}
+	return e.reason(drover.ReasonNoFit, "%s missing; nothing that its clouds offer in its zones is of its types and market, and large enough", countOf(short, "instance"))
+}

@@ -1,0 +1,359 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"drover"
+	"drover/internal/engine/pool"
+)
+
+// PoolState is what was found out about a pool since the engine began.
+type PoolState struct {
+	Name      string        `json:"name"`
+	Exhausted []Exhaustion  `json:"exhausted,omitempty"` // by cloud and zone
+	Template  string        `json:"template,omitempty"`  // of which Failed speaks
+	Failed    int           `json:"failed,omitempty"`    // instances in a row that were made from it and never became ready
+	Reason    drover.Reason `json:"reason,omitzero"`     // why there are not as many as wanted, or outdated ones are not replaced
+}
+
+// Exhaustion is a zone in which all that a pool may use was blocked by a lack of capacity, and in which none of its instances was created since.
+type Exhaustion struct {
+	pool.Place
+	Until drover.Time `json:"until"`
+	Tried bool        `json:"tried,omitempty"` // that is over, so that one create may try it
+}
+
+// poolOf is a configured pool.
+type poolOf struct {
+	PoolState
+	spec    *pool.Spec
+	count   int         // the number that is wanted
+	settled bool        // nothing is to be done before revision moves, or next
+	seen    int         // the revision that this was found by
+	next    drover.Time // 0: never
+}
+
+// pools are all pools, and their instances.
+type pools struct {
+	list     []*poolOf              // configured, by name
+	members  map[string][]*instance // by pool, configured or not, by ID
+	revision int                    // how often an instance of a pool, or a wish for one, has changed
+}
+
+// replacesLeast is how many instances of a changed template have to fail in a row for no more to be replaced.
+const replacesLeast = 2
+
+// pool is a configured pool, nil if there is none of the name.
+func (e *Engine) pool(name string) *poolOf {
+	at, ok := slices.BinarySearchFunc(e.pools.list, name, func(p *poolOf, name string) int { return cmp.Compare(p.Name, name) })
+	if !ok {
+		return nil
+	}
+	return e.pools.list[at]
+}
+
+// enter counts an instance among those of its pool, and leave no more.
+func (p *pools) enter(in *instance) {
+	if !in.pooled() {
+		return
+	}
+	if p.members == nil {
+		p.members = map[string][]*instance{}
+	}
+	at, _ := slices.BinarySearchFunc(p.members[in.Pool], in, byID)
+	p.members[in.Pool] = slices.Insert(p.members[in.Pool], at, in)
+	p.revision++
+}
+
+func (p *pools) leave(in *instance) {
+	if at, ok := slices.BinarySearchFunc(p.members[in.Pool], in, byID); ok {
+		p.members[in.Pool] = slices.Delete(p.members[in.Pool], at, at+1)
+		if p.revision++; len(p.members[in.Pool]) == 0 {
+			delete(p.members, in.Pool)
+		}
+	}
+}
+
+// followPools has the pools follow the settings.
+func (e *Engine) followPools(known []PoolState) {
+	e.pools.list, e.pools.revision = nil, e.pools.revision+1
+	for i := range e.s.Settings.Pools {
+		spec := &e.s.Settings.Pools[i]
+		p := &poolOf{PoolState: PoolState{Name: spec.Name}, spec: spec, count: spec.Count}
+		if at := slices.IndexFunc(known, func(s PoolState) bool { return s.Name == spec.Name }); at >= 0 {
+			p.PoolState = known[at]
+			p.Exhausted = slices.Clone(p.Exhausted)
+		}
+		if row := e.poolRow(spec.Name); row != nil {
+			p.count = row.Count
+		}
+		e.pools.list = append(e.pools.list, p)
+	}
+}
+
+// poolStates is what is known of the configured pools. It shares no memory with the engine.
+func (e *Engine) poolStates() (all []PoolState) {
+	for _, p := range e.pools.list {
+		s := p.PoolState
+		s.Exhausted = slices.Clone(s.Exhausted)
+		all = append(all, s)
+	}
+	return all
+}
+
+// poolRow is what an operator set of a pool; nil if nothing.
+func (e *Engine) poolRow(name string) *PoolRow {
+	at := slices.IndexFunc(e.s.Pools, func(r PoolRow) bool { return r.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return &e.s.Pools[at]
+}
+
+// forgetResizes drops the numbers of pools whose configured number is another than when they were set.
+func (e *Engine) forgetResizes() {
+	stale := func(r PoolRow) bool {
+		return !slices.ContainsFunc(e.s.Settings.Pools, func(s pool.Spec) bool { return s.Name == r.Name && s.Count == r.Configured })
+	}
+	for _, r := range e.s.Pools {
+		if stale(r) {
+			r.Gone = true
+			e.write(Write{Pool: &r})
+		}
+	}
+	e.s.Pools = slices.DeleteFunc(slices.Clone(e.s.Pools), stale)
+}
+
+// resize gives a pool another number, as an operator wishes.
+func (e *Engine) resize(b ResizeAsked) {
+	p := e.pool(b.Pool)
+	switch {
+	case p == nil:
+		e.reply(b.Wish, drover.Errorf(drover.KindNotFound, "there is no pool %s", b.Pool))
+		return
+	case b.Count < 0:
+		e.reply(b.Wish, drover.Errorf(drover.KindInvalid, "pool %s cannot have %d instances: the number must not be negative", b.Pool, b.Count))
+		return
+	case p.spec.Max > 0 && b.Count > p.spec.Max:
+		e.reply(b.Wish, drover.Errorf(drover.KindInvalid, "pool %s may have at most %d instances by its max, and not %d", b.Pool, p.spec.Max, b.Count))
+		return
+	}
+	row := PoolRow{Name: b.Pool, Count: b.Count, Configured: p.spec.Count, Gone: b.Count == p.spec.Count}
+	e.s.Pools = slices.DeleteFunc(slices.Clone(e.s.Pools), func(r PoolRow) bool { return r.Name == b.Pool })
+	if !row.Gone {
+		e.s.Pools = append(e.s.Pools, row)
+		slices.SortFunc(e.s.Pools, func(a, b PoolRow) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	e.write(Write{Pool: &row})
+	e.note(Note{Level: Info, Text: fmt.Sprintf("pool %s: %s %d instead of %d", b.Pool, p.spec.Kind, b.Count, p.count), Reason: &b.Reason})
+	p.count = b.Count
+	e.pools.revision++
+	e.reply(b.Wish, nil)
+}
+
+// reconcilePools has each pool come to its number, and what is left of pools that are configured no more go.
+func (e *Engine) reconcilePools() {
+	if len(e.pools.list)+len(e.pools.members) == 0 || e.s.Draining || e.s.Closing || !e.proved() {
+		return
+	}
+	over := e.limited() && e.ledger.Overspent()
+	for _, p := range e.pools.list {
+		if !p.settled || p.seen != e.pools.revision || p.next != 0 && p.next <= e.s.Now || over {
+			e.reconcilePool(p)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.pools.members)) {
+		if e.pool(name) == nil {
+			e.dissolve(name)
+		}
+	}
+}
+
+// dissolve releases what is left of a pool that is configured no more.
+func (e *Engine) dissolve(name string) {
+	for _, in := range slices.Clone(e.pools.members[name]) {
+		if !e.going(in) && !in.held() {
+			e.sendOff(in, e.reason(drover.ReasonPool, "pool %s is no longer configured", name))
+		}
+	}
+}
+
+// mostRounds is far more plans than one decision needs.
+const mostRounds = 100
+
+// reconcilePool carries out plans until nothing is left to be done now. A place that cannot give what is demanded there is closed for the rest.
+func (e *Engine) reconcilePool(p *poolOf) {
+	p.settled, p.seen, p.next = false, e.pools.revision, 0
+	if c := e.unlistedOf(p); c != nil {
+		e.poolWaits(p, e.reason(drover.ReasonUnlisted, "cloud %s has not said yet what there is in it", c.Name))
+		return
+	}
+	e.markExhausted(p)
+	closed := closings{}
+	for range mostRounds {
+		in := e.poolInput(p, closed)
+		plan := pool.Reconcile(in)
+		over := e.overspends(p, &in)
+		if over {
+			plan = pool.Reconcile(in)
+			plan.Demands = nil
+		}
+		for _, r := range plan.Releases {
+			e.sendOff(e.instance(r.ID), e.whyReleased(p, r.Why, plan.Wanted))
+		}
+		for _, d := range plan.Demands {
+			if why := e.rentFor(p, d.Place); why != nil {
+				closed.close(d.Place, *why)
+				break
+			}
+		}
+		if len(plan.Releases)+len(plan.Demands) == 0 {
+			p.settled, p.seen, p.next = plan.Settled, e.pools.revision, plan.Next
+			if e.poolFound(p, in, plan, closed); over {
+				p.settled = false
+				e.poolWaits(p, e.reason(drover.ReasonBudget, "what may be spent is spent"))
+			}
+			return
+		}
+	}
+}
+
+// unlistedOf is a cloud in which the pool may have instances, and that was not listed since the engine began; nil if there is none. Unknown is not empty.
+func (e *Engine) unlistedOf(p *poolOf) *Cloud {
+	for _, name := range p.spec.Clouds {
+		if c := e.cloud(name); c != nil && c.Listed == 0 && !e.limits(name).Leaving {
+			return c
+		}
+	}
+	return nil
+}
+
+// overspends has a pool have one less, if more is promised than may be spent and it is no floor, and reports whether it did. Each instance that goes frees
+// what was promised to it.
+func (e *Engine) overspends(p *poolOf, in *pool.Input) bool {
+	if p.spec.Kind == drover.PoolFloor || !e.limited() || !e.ledger.Overspent() {
+		return false
+	}
+	if e.watchBudgets(); !e.ledger.Overspent() { // since some were released
+		return false
+	}
+	counted := 0
+	for _, v := range in.Views {
+		if inUse := v.Busy > 0 || v.Held; !v.Going && !(inUse && p.spec.Kind == drover.PoolSpare) {
+			counted++
+		}
+	}
+	in.Count = min(in.Count, max(0, counted-1))
+	return true
+}
+
+// poolInput is the pool as its reconciler sees it.
+func (e *Engine) poolInput(p *poolOf, closed closings) pool.Input {
+	in := pool.Input{Spec: *p.spec, Now: e.s.Now, Count: p.count, Stuck: p.failing()}
+	for _, one := range e.pools.members[p.Name] {
+		in.Views = append(in.Views, e.viewOf(one))
+	}
+	in.Zones = e.zonesOf(p, closed)
+	return in
+}
+
+// failing reports whether instances of the present template do not become ready.
+func (p *poolOf) failing() bool { return p.Template == p.spec.Template && p.Failed >= replacesLeast }
+
+// viewOf is an instance as the reconciler of its pool sees it.
+func (e *Engine) viewOf(in *instance) pool.View {
+	busy := len(in.load)
+	for _, b := range in.Bound {
+		busy += b.Count
+	}
+	return pool.View{
+		Place: pool.Place{Cloud: in.Cloud, Zone: in.Zone}, ID: in.ID, Template: in.Template, Asked: cmp.Or(in.Created, in.Asked), Price: in.Price,
+		Ready: in.State.Ready(), Busy: busy, Held: in.held(), Going: e.going(in), Keep: cmp.Or(in.IdleSince, in.Asked).Add(e.life().IdleTimeout),
+	}
+}
+
+// going reports whether an instance is on its way out, so that it does not count toward its pool.
+func (e *Engine) going(in *instance) bool {
+	_, departs := e.departs(in)
+	return departs || in.State == drover.InstanceStopping || in.Broken || in.Reclaimed != nil || in.Ailing != nil
+}
+
+// sendOff has an instance of a pool go: at once if nothing can be running there, else it drains.
+func (e *Engine) sendOff(in *instance, why drover.Reason) {
+	begun := in.State == drover.InstanceCreating || in.State == drover.InstanceBooting && in.Ready == 0
+	known := in.noLogin || begun || in.State == drover.InstanceIdle && in.Connected && len(in.Orphans) == 0 && e.s.Now >= in.KeepUntil
+	if known && len(in.load) == 0 {
+		e.stop(in, why)
+		return
+	}
+	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s drains: %s", in.Name, why.Text), Instance: in.Name, Reason: &why})
+	e.behave(in, drover.IdleDrain, &why)
+}
+
+func (e *Engine) whyReleased(p *poolOf, why pool.Why, wanted int) drover.Reason {
+	switch why {
+	case pool.Outdated:
+		return e.reason(drover.ReasonPool, "pool %s has another template now", p.Name)
+	case pool.Aged:
+		return e.reason(drover.ReasonAge, "it is older than the %v that pool %s allows", p.spec.MaxAge, p.Name)
+	case pool.Misplaced:
+		return e.reason(drover.ReasonPool, "its zone is no longer one of pool %s", p.Name)
+	case pool.Unbalance:
+		return e.reason(drover.ReasonPool, "its zone has more of pool %s than another", p.Name)
+	}
+	if e.limited() && e.ledger.Overspent() {
+		return e.reason(drover.ReasonBudget, "it is of pool %s, and what may be spent is spent", p.Name)
+	}
+	return e.reason(drover.ReasonPool, "pool %s wants %s", p.Name, countOf(wanted, "instance"))
+}
+
+// poolFound notes why a pool has not what it should have, if so, and tells when it stops replacing outdated instances.
+func (e *Engine) poolFound(p *poolOf, in pool.Input, plan pool.Plan, closed closings) {
+	outdated := slices.ContainsFunc(in.Views, func(v pool.View) bool { return !v.Going && v.Template != "" && v.Template != p.spec.Template })
+	switch {
+	case plan.Short > 0:
+		e.poolWaits(p, e.whyShort(p, plan.Short, closed))
+	case in.Stuck && outdated:
+		was := p.Reason.Code
+		e.poolWaits(p, e.reason(drover.ReasonReplace, "%d instances of its present template did not become ready, so no more are replaced: mend the template", p.Failed))
+		if was != drover.ReasonReplace {
+			e.note(Note{Level: Warn, Text: fmt.Sprintf("pool %s: %s", p.Name, p.Reason.Text), Reason: new(p.Reason)})
+		}
+	default:
+		p.Reason = drover.Reason{}
+	}
+}
+
+// poolWaits notes what a pool waits for, since when it does for that.
+func (e *Engine) poolWaits(p *poolOf, why drover.Reason) {
+	if why.Code == p.Reason.Code {
+		why.Since = p.Reason.Since
+	}
+	p.Reason = why
+}
+
+// proves takes note of whether instances of the pool's template become ready.
+func (e *Engine) proves(in *instance, ready bool) {
+	p := e.pool(in.Pool)
+	if p == nil || in.Template != p.spec.Template {
+		return
+	}
+	if p.Template != in.Template {
+		p.Template, p.Failed = in.Template, 0
+	}
+	if p.Failed++; ready {
+		p.Failed = 0
+	}
+	e.pools.revision++
+}
+
+// nextPools is when time alone brings something to do for a pool; 0: never.
+func (e *Engine) nextPools() (at drover.Time) {
+	for _, p := range e.pools.list {
+		at = sooner(at, later(p.next, e.s.Now))
+	}
+	return at
+}
