@@ -112,6 +112,10 @@ func (p *player) line(verb string, args []string) {
 		p.offers(args)
 	case "budget":
 		p.budget(args)
+	case "pool":
+		p.pool(args)
+	case "pools":
+		p.pools()
 	case "begin":
 		p.apply(engine.Configured{Settings: p.settings})
 	case "catalogue":
@@ -208,6 +212,8 @@ func (p *player) body(verb string, args []string) engine.Body {
 		return engine.InstructAsked{Wish: 1, Instance: p.number(args[0]), Verb: drover.Verb(verb), Reason: drover.Reason{Text: words}}
 	case "priority":
 		return engine.PriorityAsked{Wish: 1, Job: p.number(args[0]), Again: p.life(p.number(args[0]), args[2:]), Priority: int(p.number(args[1]))}
+	case "resize":
+		return engine.ResizeAsked{Wish: 1, Pool: args[0], Count: int(p.number(args[1]))}
 	case "tagged":
 		return engine.Tagged{Effect: p.effect("tag " + args[0]), Instance: p.number(args[0])}
 	case "tag-failed":
@@ -338,6 +344,7 @@ func (p *player) listed(args []string) engine.Body {
 		ev.Added = append(ev.Added, engine.Sighting{
 			ProviderID: id, Name: name, ProviderType: o.Type.ProviderType, Type: o.Type.Name, Zone: o.Zone, Market: o.Market, Price: o.Price, Created: p.now,
 		})
+		p.known(&ev.Added[len(ev.Added)-1])
 		p.sees(&ev.Added[len(ev.Added)-1], said)
 	}
 	return ev
@@ -407,7 +414,7 @@ func (p *player) effects(f engine.Effect) {
 			names = append(names, map[drover.Market]string{drover.Spot: "~"}[o.Market]+o.Type.Name)
 		}
 		p.pending[fmt.Sprintf("create %d", f.Create.Instance)] = f.ID
-		p.print("create %d: %s", f.Create.Instance, strings.Join(names, " or "))
+		p.print("create %d: %s%s", f.Create.Instance, strings.Join(names, " or "), inPool(*f.Create))
 	case f.Destroy != nil:
 		p.asked(fmt.Sprintf("destroy %d", f.Destroy.Instance), f.ID)
 	case f.SetTags != nil:
@@ -436,7 +443,8 @@ func (p *player) effects(f engine.Effect) {
 		if f.Fire.Hook == drover.HookBroken {
 			p.pending[fmt.Sprint("fire ", f.Fire.Instance)] = f.ID
 		}
-		p.print("fire %s %s: %s", f.Fire.Hook, cmp.Or(f.Fire.Name, f.Fire.Cloud), f.Fire.Reason.Code)
+		whose := map[bool]string{true: " of " + f.Fire.Pool}[f.Fire.Pool != ""]
+		p.print("fire %s %s%s: %s", f.Fire.Hook, cmp.Or(f.Fire.Name, f.Fire.Cloud), whose, f.Fire.Reason.Code)
 	case f.Solve != nil:
 		p.pending["solve"], p.problem = f.ID, *f.Solve
 		for _, d := range f.Solve.Demands {

@@ -133,14 +133,17 @@ func (p *player) offers(args []string) {
 		if rest, ok := strings.CutPrefix(a, "~"); ok {
 			market, a = drover.Spot, rest
 		}
-		parts := strings.Split(a, ":")
+		parts, zone := strings.Split(a, ":"), "z"
+		if name, in, ok := strings.Cut(parts[0], "@"); ok {
+			parts[0], zone = name, in
+		}
 		cpu, _ := drover.ParseMilliCPU(parts[1])
 		price, _ := drover.ParseMoney(parts[2])
 		group := ""
 		if len(parts) > 3 {
 			group = parts[3]
 		}
-		o := drover.Offering{QuotaGroup: group, Cloud: cloud, Zone: "z", Market: market, Price: price, Type: drover.InstanceType{
+		o := drover.Offering{QuotaGroup: group, Cloud: cloud, Zone: zone, Market: market, Price: price, Type: drover.InstanceType{
 			Name: parts[0], ProviderType: parts[0], Resources: drover.Resources{CPU: cpu, Memory: drover.Bytes(cpu) * drover.MiB * 4, Disk: drover.TiB, Arch: "amd64"},
 		}}
 		if len(parts) > 4 { // a GiB of its volume costs that
@@ -150,7 +153,7 @@ func (p *player) offers(args []string) {
 		p.offerings = append(p.offerings, o)
 	}
 	slices.SortFunc(p.offerings, func(a, b drover.Offering) int {
-		return cmp.Or(cmp.Compare(a.Type.Name, b.Type.Name), cmp.Compare(a.Market, b.Market))
+		return cmp.Or(cmp.Compare(a.Type.Name, b.Type.Name), cmp.Compare(a.Market, b.Market), cmp.Compare(a.Zone, b.Zone))
 	})
 }
 
@@ -303,6 +306,14 @@ func (p *player) sees(s *engine.Sighting, said string) {
 		default:
 			if name, ok := strings.CutPrefix(word, "type:"); ok {
 				s.ProviderType, s.Type = name, name
+				continue
+			}
+			if text, ok := strings.CutPrefix(word, "pool:"); ok {
+				s.Pool, s.Template, _ = strings.Cut(text, "@")
+				continue
+			}
+			if zone, ok := strings.CutPrefix(word, "zone:"); ok {
+				s.Zone = zone
 				continue
 			}
 			if user, ok := strings.CutPrefix(word, "owner:"); ok {

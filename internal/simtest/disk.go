@@ -30,6 +30,7 @@ type Disk struct {
 	spent     map[span]drover.Money // by what is over, in each window of each budget that there may be
 	blocks    []engine.Block
 	spending  map[string]engine.Spending // by scope
+	pools     map[string]engine.PoolRow  // by name
 	closing   bool
 	paused    *drover.Reason
 	last      int64 // instance
@@ -61,6 +62,7 @@ func NewDisk() *Disk {
 		instances: map[int64]engine.Instance{},
 		had:       map[int64][]share{},
 		spending:  map[string]engine.Spending{},
+		pools:     map[string]engine.PoolRow{},
 		spent:     map[span]drover.Money{},
 		numbers:   map[drover.JobID]int{},
 		begun:     map[drover.JobID]int{},
@@ -119,6 +121,10 @@ func (d *Disk) write(w engine.Write) error {
 		d.closing = true
 	case w.Queue != nil:
 		d.paused = w.Queue.Paused
+	case w.Pool != nil && w.Pool.Gone:
+		delete(d.pools, w.Pool.Name)
+	case w.Pool != nil:
+		d.pools[w.Pool.Name] = *w.Pool
 	case w.Reply != nil:
 		delete(d.wishes, w.Reply.Wish)
 	case w.Doubt != nil:
@@ -261,6 +267,9 @@ func (d *Disk) Begin() engine.State {
 	}
 	for _, scope := range slices.Sorted(maps.Keys(d.spending)) {
 		s.Spending = append(s.Spending, d.spending[scope])
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.pools)) {
+		s.Pools = append(s.Pools, d.pools[name])
 	}
 	s.Departed = slices.Clone(d.departed)
 	s.Attempts = slices.SortedFunc(maps.Values(d.attempts), func(a, b engine.Attempt) int {

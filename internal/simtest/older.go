@@ -31,7 +31,7 @@ func (d *Disk) Copy() *Disk {
 	c.Final, c.jobs, c.ended, c.elements = maps.Clone(d.Final), maps.Clone(d.jobs), maps.Clone(d.ended), maps.Clone(d.elements)
 	c.attempts, c.instances, c.again = maps.Clone(d.attempts), maps.Clone(d.instances), maps.Clone(d.again)
 	c.numbers, c.begun, c.lost, c.wishes = maps.Clone(d.numbers), maps.Clone(d.begun), maps.Clone(d.lost), maps.Clone(d.wishes)
-	c.spending, c.spent = maps.Clone(d.spending), maps.Clone(d.spent)
+	c.spending, c.spent, c.pools = maps.Clone(d.spending), maps.Clone(d.spent), maps.Clone(d.pools)
 	c.had = map[int64][]share{}
 	for id, shares := range d.had {
 		c.had[id] = slices.Clone(shares)
