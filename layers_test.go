@@ -214,6 +214,11 @@ var layers = map[string]layer{
 		ours:    []string{"."},
 		outside: []string{"github.com/bmatcuk/doublestar/v4", "github.com/goccy/go-yaml", "github.com/google/jsonschema-go"},
 	},
+	"internal/configimport": {
+		does:    "a configuration made of what other programs keep instances by",
+		ours:    []string{"."},
+		outside: []string{"github.com/goccy/go-yaml"},
+	},
 	"internal/httpapi": {
 		does:    "both ends of the HTTP API: a handler that serves any service, and a client that is one",
 		ours:    []string{".", "internal/config", "internal/logkey"},
@@ -231,7 +236,7 @@ var layers = map[string]layer{
 	},
 	"internal/daemon": {
 		does: "a running controller: its clouds, its folders, its API, and its configuration while that changes",
-		ours: []string{".", "driver", "driver/kit", "driver/middleware", "internal/blob", "internal/config", "internal/control", "internal/engine", "internal/httpapi", "internal/logkey", "internal/record",
+		ours: []string{".", "driver", "driver/kit", "driver/middleware", "internal/blob", "internal/config", "internal/control", "internal/engine", "internal/engine/pool", "internal/httpapi", "internal/logkey", "internal/record",
 			"internal/remote", "internal/store", "internal/telemetry", "internal/web", "internal/webhook", "internal/wire"},
 		outside: []string{"golang.org/x/sys"},
 	},

@@ -168,6 +168,7 @@ type CreateRequest struct {
 	Template   string            // the driver's raw instance template, filled in; empty for none
 	Init       drover.Secret     // Drover's own script, run by root at first boot; may hold secrets
 	UserInit   drover.Secret     // the user's, filled in: a script, or anything that cloud-init reads if the driver's Init is InitCloud
+	PoolInit   drover.Secret     // its pool's, of the same kinds, run after UserInit
 	HostKey    drover.Secret     // private host key in PEM, for drivers whose HostKeys are planted
 	PublicKey  string            // in authorized_keys form; the only key that may log in
 }
@@ -224,5 +225,6 @@ const (
 	TagIdle    = "drover-idle"     // the idle behaviour, when it is not run
 	TagOwner   = "drover-owner"    // the mark of the user whose jobs alone it runs, or that of everyone; none: it is nobody's yet
 	TagPrice   = "drover-price"    // nano-USD per hour when created
-	TagPool    = "drover-pool"
+	TagPool    = "drover-pool"     // the pool that it belongs to; none: it was rented for jobs
+	TagMade    = "drover-template" // a hash of the pool's template that it was made from
 )

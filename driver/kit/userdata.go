@@ -39,8 +39,10 @@ func UserData(r driver.CreateRequest) drover.Secret {
 	if r.Init.Reveal() != "" {
 		parts = append(parts, part{"text/x-shellscript", "", r.Init.Reveal()})
 	}
-	if text := r.UserInit.Reveal(); text != "" {
-		parts = append(parts, part{initKind(text), mergeHow, text})
+	for _, init := range []drover.Secret{r.UserInit, r.PoolInit} {
+		if text := init.Reveal(); text != "" {
+			parts = append(parts, part{initKind(text), mergeHow, text})
+		}
 	}
 	return drover.NewSecret(message(parts))
 }
@@ -110,9 +112,9 @@ func isPlain(text string) bool {
 	return true
 }
 
-// Scripts are what an instance without cloud-init runs at its first boot, in this order: Drover's own, then the user's.
+// Scripts are what an instance without cloud-init runs at its first boot, in this order: Drover's own, the user's, then the pool's.
 func Scripts(r driver.CreateRequest) (all []drover.Secret) {
-	for _, s := range []drover.Secret{r.Init, r.UserInit} {
+	for _, s := range []drover.Secret{r.Init, r.UserInit, r.PoolInit} {
 		if s.Reveal() != "" {
 			all = append(all, s)
 		}

@@ -22,12 +22,9 @@ type customized struct {
 	custom Custom
 }
 
-// Customize wraps a cloud so that every create request bears what the user adds, filled in. What the cloud cannot take is KindInvalid, now
+// Customize wraps a cloud so that every create request bears what the user adds, filled in, as is what its pool adds. What the cloud cannot take is KindInvalid, now
 // rather than at the first create: a template for a driver that has none, an init text that is of no known kind or too large.
 func Customize(c driver.Cloud, custom Custom) (driver.Cloud, error) {
-	if custom == (Custom{}) {
-		return c, nil
-	}
 	can := c.Capabilities()
 	if custom.Template != "" && !can.Template {
 		return nil, drover.Errorf(drover.KindInvalid, "template: this driver takes none")
@@ -47,7 +44,7 @@ func (c *customized) Create(ctx context.Context, r driver.CreateRequest) (driver
 		return c.Cloud.Create(ctx, r)
 	}
 	zone := r.Candidates[0].Zone
-	if strings.Contains(c.custom.Template+c.custom.Init, "{zone}") {
+	if strings.Contains(c.custom.Template+c.custom.Init+r.PoolInit.Reveal(), "{zone}") {
 		r.Candidates = slices.DeleteFunc(slices.Clone(r.Candidates), func(other driver.Candidate) bool { return other.Zone != zone })
 	}
 	fill := strings.NewReplacer("{fleet}", r.Tags[driver.TagFleet], "{pool}", r.Tags[driver.TagPool], "{name}", r.Name, "{zone}", zone,
@@ -55,6 +52,9 @@ func (c *customized) Create(ctx context.Context, r driver.CreateRequest) (driver
 	r.Template = fill.Replace(c.custom.Template)
 	if c.custom.Init != "" {
 		r.UserInit = drover.NewSecret(fill.Replace(c.custom.Init))
+	}
+	if text := r.PoolInit.Reveal(); text != "" {
+		r.PoolInit = drover.NewSecret(fill.Replace(text))
 	}
 	return c.Cloud.Create(ctx, r)
 }

@@ -33,6 +33,21 @@ func TestCustomize(t *testing.T) {
 			t.Errorf("candidates: %v", g.got.Candidates)
 		}
 	})
+	t.Run("what a pool adds is filled in beside it, whatever the cloud's own is", func(t *testing.T) {
+		g := &gallery{}
+		c, err := middleware.Customize(g, middleware.Custom{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pooled := request
+		pooled.PoolInit = drover.NewSecret("#!/bin/sh\necho {pool} {zone}")
+		if _, _, err := c.Create(t.Context(), pooled); err != nil {
+			t.Fatal(err)
+		}
+		if got := g.got.PoolInit.Reveal(); got != "#!/bin/sh\necho p z1" || g.got.UserInit.Reveal() != "" || len(g.got.Candidates) != 2 {
+			t.Errorf("the pool's init is %q, for %v", got, g.got.Candidates)
+		}
+	})
 	t.Run("a text that speaks of the zone is sent to that zone alone", func(t *testing.T) {
 		g := &gallery{}
 		c, err := middleware.Customize(g, middleware.Custom{Template: "{zone}"})

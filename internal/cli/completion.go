@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -121,12 +122,30 @@ func (a *app) completeInstances(*cobra.Command, []string, string) ([]string, cob
 	})
 }
 
-// completeSubjects offers what can be explained: jobs, instances, clouds and, of a cloud that is typed, its offerings.
+// completePools offers the names of pools.
+func (a *app) completePools(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return a.live(func(ctx context.Context, svc drover.Service) (words []string) {
+		pools, err := svc.Pools(ctx)
+		if err != nil {
+			return nil
+		}
+		for _, p := range pools {
+			words = append(words, fmt.Sprintf("%s\t%s %d, has %d", drover.Sanitize(p.Name), p.Kind, p.Wanted, p.Instances))
+		}
+		return words
+	})
+}
+
+// completeSubjects offers what can be explained: jobs, instances, pools, clouds and, of a cloud that is typed, its offerings.
 func (a *app) completeSubjects(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	jobs, _ := a.completeJobs(cmd, args, typed)
 	instances, directive := a.completeInstances(cmd, args, typed)
 	offers, _ := a.completeOffers(typed)
-	return slices.Concat([]string{"fleet"}, jobs, instances, offers), directive
+	pools, _ := a.completePools(cmd, args, typed)
+	for i, p := range pools {
+		pools[i] = "pool/" + p
+	}
+	return slices.Concat([]string{"fleet"}, jobs, instances, pools, offers), directive
 }
 
 // completeOffers offers the names of clouds or, once one is typed, of its offerings.

@@ -2,11 +2,18 @@ package cli
 
 import (
 	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"drover"
 	"drover/internal/config"
+	"drover/internal/configimport"
 )
 
 func (a *app) configCommand() *cobra.Command {
@@ -15,7 +22,7 @@ func (a *app) configCommand() *cobra.Command {
 		Short:   "Check a configuration, or show what one looks like",
 		Example: "  drover config check drover.yaml",
 	}
-	cmd.AddCommand(a.configCheck(), a.configExample(), a.configSchema())
+	cmd.AddCommand(a.configCheck(), a.configExample(), a.configSchema(), a.configImport())
 	return cmd
 }
 
@@ -78,4 +85,79 @@ func (a *app) configSchema() *cobra.Command {
 			return nil
 		},
 	}
+}
+
+func (a *app) configImport() *cobra.Command {
+	var kind, files string
+	cmd := &cobra.Command{
+		Use:   "import FILE --from KIND",
+		Short: "Make a configuration with pools of what another program keeps instances by",
+		Long: `Make a configuration with pools of what another program keeps instances by, and print it: prevmtable's document (rjson), kip's provider.yaml
+or its list of standby cells, or groups, a line min:max:type:name each. What could not be carried over is said on stderr. FILE may be - for
+stdin.`,
+		Example: "  drover config import prevmtable.rjson --from prevmtable --files . > drover.yaml\n  drover config import groups.txt --from groups",
+		Args:    wantArgs(1, 1, "a FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			data, err := readSource(args[0], cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			result, err := configimport.Import(kind, data, files != "")
+			if err != nil {
+				return fmt.Errorf("importing %s: %w", args[0], err)
+			}
+			return a.printImported(result, files)
+		},
+	}
+	cmd.Flags().StringVar(&kind, "from", "", "the `kind` of the file: "+strings.Join(configimport.Kinds(), ", "))
+	cmd.Flags().StringVar(&files, "files", "", "a `folder` to which scripts and templates are written that the configuration then names")
+	if err := cmd.MarkFlagRequired("from"); err != nil {
+		panic(err) // a flag that is not there
+	}
+	complete(cmd, "from", completeWords(configimport.Kinds()...))
+	return cmd
+}
+
+// mostSource is how large a file to be imported may be.
+const mostSource = 1 << 20
+
+func readSource(name string, stdin io.Reader) ([]byte, error) {
+	from := stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, drover.Errorf(drover.KindInvalid, "%v", err)
+		}
+		defer f.Close()
+		from = f
+	}
+	data, err := io.ReadAll(io.LimitReader(from, mostSource+1))
+	if err == nil && len(data) > mostSource {
+		err = drover.Errorf(drover.KindInvalid, "%s is larger than 1 MiB", name)
+	}
+	return data, err
+}
+
+// printImported writes the files that come with a configuration, says what was not carried over, and prints it.
+func (a *app) printImported(r configimport.Result, folder string) error {
+	for _, name := range slices.Sorted(maps.Keys(r.Files)) {
+		path := filepath.Join(folder, name)
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+		if err != nil {
+			return drover.Errorf(drover.KindInvalid, "%v", err).WithHint("name another folder, or move the file away")
+		}
+		_, err = f.WriteString(r.Files[name])
+		if err := f.Close(); err != nil {
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(a.err, "%s is written\n", path)
+	}
+	for _, note := range r.Notes {
+		fmt.Fprintln(a.err, drover.Sanitize(note))
+	}
+	_, err := a.out.Write(r.YAML)
+	return err
 }

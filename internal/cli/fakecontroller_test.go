@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"iter"
 	"log/slog"
@@ -33,6 +34,7 @@ type fakeController struct {
 	events    []drover.Event
 	tokens    []drover.Token
 	offers    []drover.Offer
+	pools     []drover.Pool
 	logs      map[drover.Stream][]string // what each reading of a stream gives
 	outputs   map[drover.JobID]map[string]string
 	lies      string // what OpenOutput gives instead
@@ -257,6 +259,20 @@ func (f *fakeController) Instruct(ctx context.Context, name string, verb drover.
 	defer f.mu.Unlock()
 	f.told = append(f.told, string(verb)+" "+in.Name+" "+reason)
 	return in, nil
+}
+
+func (f *fakeController) Pools(context.Context) ([]drover.Pool, error) { return f.pools, nil }
+
+func (f *fakeController) ResizePool(_ context.Context, name string, count int, reason string) (drover.Pool, error) {
+	at := slices.IndexFunc(f.pools, func(p drover.Pool) bool { return p.Name == name })
+	if at < 0 {
+		return drover.Pool{}, drover.Errorf(drover.KindNotFound, "there is no pool %q", name)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.told = append(f.told, fmt.Sprintf("resize %s %d %s", name, count, reason))
+	f.pools[at].Wanted = count
+	return f.pools[at], nil
 }
 
 func (f *fakeController) Offers(context.Context, drover.OfferFilter) ([]drover.Offer, error) {

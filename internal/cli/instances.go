@@ -28,7 +28,7 @@ func (a *app) instancesCommand() *cobra.Command {
 		Short:      "List the instances, or show some of them",
 		Long: `List the instances, or show one in full. An instance is named by its id, its name, or its cloud's id for it.
 
-With -o wide the table also has the cloud, its id for the instance, and addresses.`,
+With -o wide the table also has the cloud, its id for the instance, its pool, and addresses.`,
 		Example: "  drover instances\n  drover instances --watch -o wide\n  drover instances 3",
 		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
 			args = f.watch.takeInterval(args)
@@ -75,6 +75,7 @@ var instanceListing = listing[drover.Instance]{
 		{title: "MARKET", text: func(in drover.Instance) string { return string(in.Market) }},
 		{title: "STATE", text: instanceStateWords, color: func(in drover.Instance) color { return instanceColor(in.State) }},
 		{title: "USER", text: func(in drover.Instance) string { return in.User }, wide: true},
+		{title: "POOL", text: func(in drover.Instance) string { return in.Pool }, wide: true},
 		{title: "JOBS", text: jobsOn},
 		{title: "AGE", text: instanceAge},
 		{title: "$/HOUR", text: func(in drover.Instance) string { return human.Dollars(in.Price) }, right: true},

@@ -132,7 +132,7 @@ func (a *app) addCommands(root *cobra.Command) {
 			a.submitCommand(), a.jobsCommand(), a.explainCommand(), a.logsCommand(), a.outputsCommand(), a.cancelCommand(), a.retryCommand(),
 			a.priorityCommand(), a.waitCommand(), a.queueCommand(),
 		}},
-		{"The fleet:", append(a.verbCommands(), a.instancesCommand(), a.sshCommand(), a.offersCommand(), a.costCommand(), a.eventsCommand(), a.topCommand(), a.openCommand())},
+		{"The fleet:", append(a.verbCommands(), a.instancesCommand(), a.poolsCommand(), a.poolCommand(), a.sshCommand(), a.offersCommand(), a.costCommand(), a.eventsCommand(), a.topCommand(), a.openCommand())},
 		{"More:", []*cobra.Command{a.versionCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})

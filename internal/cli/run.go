@@ -183,9 +183,12 @@ func (a *app) beginRun(ctx context.Context, f runFlags, args []string) (*daemon.
 		}
 		return folder, p, err
 	}
-	p, _, err := a.prepare(ctx, f, args)
+	p, c, err := a.prepare(ctx, f, args)
 	if err != nil {
 		return nil, p, err
+	}
+	if len(c.Pools) > 0 {
+		return nil, p, c.Fault("pools", "a run ends, and keeps no pools", "drover serve keeps them; drover submit gives it the batch")
 	}
 	folder, err := daemon.NewRunFolder()
 	if err != nil {

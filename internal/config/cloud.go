@@ -74,7 +74,8 @@ func (c *Config) check(f *faults) {
 	}
 	c.checkInstances(f)
 	c.checkBudgets(f)
-	c.checkHooks(f)
+	checkScripts(f, c.root.find("hooks"), c.Hooks)
+	c.checkPools(f)
 	c.Notify.check(f, c.root.find("notify"))
 	for _, cloud := range c.Clouds {
 		c.checkCloud(f, cloud)

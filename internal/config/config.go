@@ -22,6 +22,7 @@ type Config struct {
 	Listen    string  // host:port
 	URL       string  // http or https, without a path; empty: it is reached where it listens
 	Clouds    []Cloud // at least one, sorted by name
+	Pools     []Pool  // sorted by name
 	Instances Instances
 	Jobs      Jobs
 	Auth      Auth
@@ -90,6 +91,7 @@ func Parse(name string, data []byte, dir string) (*Config, error) {
 		c.Clouds = append(c.Clouds, d.cloud(cloud, root.get("clouds").get(cloud)))
 	}
 	slices.SortFunc(c.Clouds, func(a, b Cloud) int { return strings.Compare(a.Name, b.Name) })
+	c.Pools = named(file.Pools, c.Clouds)
 	c.check(d.faults)
 	if err := d.err(); err != nil {
 		return nil, err
@@ -138,6 +140,7 @@ func (c *Config) Hash() string {
 	whole := struct {
 		Fleet, State, Listen, URL string
 		Clouds                    []hashedCloud
+		Pools                     []Pool
 		Instances                 Instances
 		Jobs                      Jobs
 		Auth                      Auth
@@ -146,7 +149,7 @@ func (c *Config) Hash() string {
 		Results                   Results
 		Allow                     []string
 		Budgets                   []Budget
-	}{Fleet: c.Fleet, State: c.State, Listen: c.Listen, URL: c.URL, Instances: c.Instances, Jobs: c.Jobs, Auth: c.Auth, Limits: c.Limits, Hooks: c.Hooks, Results: c.Results, Allow: c.Notify.Allow, Budgets: c.Budgets}
+	}{Fleet: c.Fleet, State: c.State, Listen: c.Listen, URL: c.URL, Pools: c.Pools, Instances: c.Instances, Jobs: c.Jobs, Auth: c.Auth, Limits: c.Limits, Hooks: c.Hooks, Results: c.Results, Allow: c.Notify.Allow, Budgets: c.Budgets}
 	for _, cl := range c.Clouds {
 		whole.Clouds = append(whole.Clouds, cl.hashed())
 	}

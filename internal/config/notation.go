@@ -43,6 +43,10 @@ func scalarOf(t reflect.Type) (notation, bool) {
 		return oneOf(AddressPublic, AddressPrivate), true
 	case reflect.TypeFor[Exceeded]():
 		return oneOf(ExceededFinish, ExceededStop), true
+	case reflect.TypeFor[drover.PoolSpread]():
+		return oneOf(drover.SpreadBalanced, drover.SpreadCheapest), true
+	case reflect.TypeFor[drover.PoolLogin]():
+		return oneOf(drover.LoginSSH, drover.LoginNone), true
 	case reflect.TypeFor[drover.Sharing]():
 		return oneOf(drover.ShareUser, drover.ShareEveryone), true
 	case reflect.TypeFor[Reuse]():

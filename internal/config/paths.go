@@ -97,6 +97,7 @@ func (Images) schema() *jsonschema.Schema {
 // Hooks are people's scripts. An empty one is none.
 type Hooks struct {
 	Created   FilePath `yaml:"created" doc:"run when a cloud has accepted an instance"`
+	Ready     FilePath `yaml:"ready" doc:"run when an instance is ready, and its address is known"`
 	Destroyed FilePath `yaml:"destroyed" doc:"run when an instance was destroyed and its cloud lists it no longer"`
 	Vanished  FilePath `yaml:"vanished" doc:"run when an instance is gone that Drover did not destroy"`
 	Exhausted FilePath `yaml:"exhausted" doc:"run, once, when a cloud has no more of something"`
@@ -107,7 +108,7 @@ type Hooks struct {
 func (h Hooks) Scripts() map[drover.Hook]string {
 	all := map[drover.Hook]string{}
 	for hook, path := range map[drover.Hook]FilePath{
-		drover.HookCreated: h.Created, drover.HookDestroyed: h.Destroyed, drover.HookVanished: h.Vanished,
+		drover.HookCreated: h.Created, drover.HookReady: h.Ready, drover.HookDestroyed: h.Destroyed, drover.HookVanished: h.Vanished,
 		drover.HookExhausted: h.Exhausted, drover.HookBroken: h.Broken,
 	} {
 		if path != "" {
@@ -117,15 +118,15 @@ func (h Hooks) Scripts() map[drover.Hook]string {
 	return all
 }
 
-// checkHooks refuses scripts that could never run.
-func (c *Config) checkHooks(f *faults) {
-	scripts := c.Hooks.Scripts()
+// checkScripts refuses scripts that could never run; root is where the hooks stand.
+func checkScripts(f *faults, root *node, h Hooks) {
+	scripts := h.Scripts()
 	for _, hook := range drover.Hooks() {
 		path, ok := scripts[hook]
 		if !ok {
 			continue
 		}
-		n := c.root.find("hooks", string(hook))
+		n := root.find(string(hook))
 		switch info, err := os.Stat(path); {
 		case err != nil:
 			f.addf(n, "%s: %v", path, reason(err))

@@ -22,6 +22,7 @@ type configFile struct {
 	URL       baseURL              `yaml:"url" doc:"where others reach it, if not there: http or https, without a path"`
 	Clouds    map[string]cloudNode `yaml:"clouds,required" doc:"where instances come from, each under a name of your choice"`
 	Budget    Budgets              `yaml:"budget" doc:"what may be spent in an hour, a day or a month"`
+	Pools     map[string]Pool      `yaml:"pools" doc:"instances that are kept, whether there are jobs for them or not, each pool under a name of your choice"`
 	Instances Instances            `yaml:"instances" doc:"the life of an instance"`
 	Jobs      Jobs                 `yaml:"jobs" doc:"what holds for every job"`
 	Auth      Auth                 `yaml:"auth" doc:"what the bearers of tokens may see"`

@@ -154,6 +154,8 @@ func sighting(in driver.Instance) engine.Sighting {
 		Price:        drover.Money(price),
 		Idle:         drover.IdleBehavior(tag(driver.TagIdle)),
 		Owner:        tag(driver.TagOwner),
+		Pool:         tag(driver.TagPool),
+		Template:     tag(driver.TagMade),
 		Created:      in.Created,
 		Addresses:    addresses(in.Addresses),
 		Ending:       in.State == driver.Stopping,
@@ -238,7 +240,7 @@ func (c *Controller) createRequest(cl *cloud, f engine.Create) (driver.CreateReq
 	r := driver.CreateRequest{
 		Name:      f.Name,
 		Disk:      f.Disk,
-		Init:      c.initCommand(),
+		Init:      c.initCommand(f.Pool),
 		HostKey:   key.Private,
 		PublicKey: c.authorizedKey(cl),
 		Tags: map[string]string{
@@ -251,6 +253,10 @@ func (c *Controller) createRequest(cl *cloud, f engine.Create) (driver.CreateReq
 	}
 	if f.Owner != "" {
 		r.Tags[driver.TagOwner] = f.Owner
+	}
+	if f.Pool != "" {
+		r.Tags[driver.TagPool], r.Tags[driver.TagMade] = f.Pool, f.Template
+		r.PoolInit = drover.NewSecret(c.current().Pools[f.Pool].Init)
 	}
 	if cl.own.Capabilities().HostKeys == driver.HostKeysSecret {
 		r.Init = driver.PlantSecret(c.cfg.Key.BootSecret(f.Name), r.Init)

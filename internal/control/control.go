@@ -63,9 +63,17 @@ type Setup struct {
 	Probe    string                 // the boot probe, a shell command
 	Deadline time.Duration          // of one probe of an instance
 	Hooks    map[drover.Hook]string // scripts, by absolute path
+	Pools    map[string]Pool        // those of Settings, by name
 	Keep     time.Duration          // how long results are kept once their jobs are final; 0: for ever
 	Notify   webhook.Config         // how it is told what becomes of batches
 	Orders   wire.Orders            // for every instance's runner, but for Notices, which its driver says
+}
+
+// Pool is what the engine need not know of a pool.
+type Pool struct {
+	Init   string                 // what its instances' first boot is given beside what their cloud's configuration gives
+	Orphan time.Duration          // after which an orphaned instance powers itself off; 0: never
+	Hooks  map[drover.Hook]string // scripts, by absolute path, run beside those of the fleet
 }
 
 // Cloud is an open cloud and how its instances are reached.

@@ -3,14 +3,20 @@ package control
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
+	"drover"
 	"drover/internal/engine"
 	"drover/internal/logkey"
 )
@@ -22,13 +28,22 @@ const (
 	hookLine    = 1000
 )
 
-// fire runs the script of a hook, if there is one, and tells in the log what it wrote and how it ended. The script is looked up, and
-// read, at each firing. It outlives the end of the controller by no more than its time, and as long as it may wait for its turn.
+// fire runs the scripts of a hook, the fleet's and the pool's beside each other, as far as there are any. They are looked up, and read, at each
+// firing.
 func (c *Controller) fire(ctx context.Context, f engine.Fire) {
-	script := c.current().Hooks[f.Hook]
-	if script == "" {
-		return
+	s := c.current()
+	var running sync.WaitGroup
+	for _, script := range []string{s.Hooks[f.Hook], s.Pools[f.Pool].Hooks[f.Hook]} {
+		if script != "" {
+			running.Go(func() { c.fireScript(ctx, f, script) })
+		}
 	}
+	running.Wait()
+}
+
+// fireScript runs one script, and tells in the log what it wrote and how it ended. It outlives the end of the controller by no more than its time,
+// and as long as it may wait for its turn.
+func (c *Controller) fireScript(ctx context.Context, f engine.Fire, script string) {
 	log := c.cfg.Log.With(logkey.Hook, string(f.Hook), logkey.Instance, f.Name, logkey.Cloud, f.Cloud)
 	if !c.hookTurn(ctx) {
 		log.Warn("the hook was not run: others took too long when the controller ended", logkey.Script, script)
@@ -64,17 +79,28 @@ func (c *Controller) hookTurn(ctx context.Context) bool {
 
 // hookEnv is what a hook is told, as old scripts know it and as new ones do. It comes last, so that it wins over what the controller inherited.
 func (c *Controller) hookEnv(f engine.Fire) []string {
-	var address string
+	var address, project string
 	if cl, err := c.cloud(f.Cloud); err == nil {
+		project = cl.own.Capabilities().Project
 		if in, ok := cl.recall(f.ProviderID); ok {
 			address, _ = cl.Reach(in)
 		}
 	}
 	return append(os.Environ(),
-		"DROVER_HOOK="+string(f.Hook), "DROVER_FLEET="+c.cfg.Fleet, "DROVER_CLOUD="+f.Cloud, "DROVER_ZONE="+f.Zone, "DROVER_POOL=",
+		"DROVER_HOOK="+string(f.Hook), "DROVER_FLEET="+c.cfg.Fleet, "DROVER_CLOUD="+f.Cloud, "DROVER_ZONE="+f.Zone, "DROVER_POOL="+f.Pool,
 		"DROVER_INSTANCE="+f.Name, "DROVER_PROVIDER_ID="+f.ProviderID, "DROVER_ADDRESS="+address, "DROVER_REASON="+f.Reason.Text,
-		"PROJECT=", "ZONE="+f.Zone, "NAME="+f.Name,
+		"DROVER_EVENT="+eventID(c.cfg.Fleet, f), "PROJECT="+project, "ZONE="+f.Zone, "NAME="+f.Name,
 	)
+}
+
+// eventID is the same whenever a hook is run again for what happened once.
+func eventID(fleet string, f engine.Fire) string {
+	what := []string{fleet, string(f.Hook), f.Cloud, f.Zone, f.Pool, f.Name, f.ProviderID}
+	if f.Hook == drover.HookExhausted { // a zone can be exhausted more than once
+		what = append(what, strconv.FormatInt(int64(f.Reason.Since), 10))
+	}
+	sum := sha256.Sum256([]byte(strings.Join(what, "\x00")))
+	return hex.EncodeToString(sum[:16])
 }
 
 // runHook runs a script in a process group of its own, which ends with ctx, and tells the first lines that it writes.

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"drover"
 	"drover/driver"
@@ -29,10 +30,22 @@ func (l *link) orders() wire.Orders {
 		return o
 	}
 	o.Notices = string(cl.own.Capabilities().Notices)
-	if in, ok := cl.find(l.provider); ok && in.Tags[driver.TagIdle] == string(drover.IdleHold) {
+	in, ok := cl.find(l.provider)
+	if ok {
+		o.Orphan = s.orphan(in.Tags[driver.TagPool])
+	}
+	if ok && in.Tags[driver.TagIdle] == string(drover.IdleHold) {
 		o.Orphan = 0
 	}
 	return o
+}
+
+// orphan is after how long an orphaned instance of a pool powers itself off; one whose pool is not configured any more is like one of no pool.
+func (s *setup) orphan(pool string) time.Duration {
+	if p, ok := s.Pools[pool]; ok {
+		return p.Orphan
+	}
+	return s.Orders.Orphan
 }
 
 // order tells an instance's runner the orders in force, unless it has them.
@@ -58,8 +71,8 @@ func (c *Controller) orderAnew() {
 }
 
 // initCommand is what an instance runs at its first boot: the dead-man switch, which is there before anyone has logged in.
-func (c *Controller) initCommand() drover.Secret {
-	after := c.current().Orders.Orphan
+func (c *Controller) initCommand(pool string) drover.Secret {
+	after := c.current().orphan(pool)
 	if after <= 0 {
 		return drover.Secret{}
 	}

@@ -54,6 +54,26 @@ func (p Program) Check(c *config.Config) error {
 			e := drover.AsError(err, drover.KindInvalid)
 			return c.Fault("clouds."+cloud.Name+".cloud_init", e.Message, e.Hint)
 		}
+		if err := checkPoolInits(c, cloud, runs, most); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkPoolInits refuses a pool's init text that instances of a cloud of its could not run beside the cloud's own.
+func checkPoolInits(c *config.Config, cloud config.Cloud, runs driver.Init, most int) error {
+	if most > 0 {
+		most = max(1, most-len(cloud.CloudInit.Text))
+	}
+	for _, p := range c.Pools {
+		if !slices.Contains(p.Clouds, cloud.Name) {
+			continue
+		}
+		if err := kit.CheckInit(p.CloudInit.Text, runs, most); err != nil {
+			e := drover.AsError(err, drover.KindInvalid)
+			return c.Fault("pools."+p.Name+".cloud_init", e.Message, e.Hint)
+		}
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ func (f *Fleet) figures(ctx context.Context) (s telemetry.Snapshot, err error) {
 	if s.Oldest, err = f.Store.OldestWaiting(ctx); err != nil {
 		return s, err
 	}
-	err = f.Controller.Query(ctx, func(e *engine.Engine) { s.Census = e.Census() })
+	err = f.Controller.Query(ctx, func(e *engine.Engine) { s.Census, s.Pools = e.Census(), e.Pools() })
 	load := f.Controller.Load()
 	s.Events, s.Effects = load.Events, load.Effects
 	return s, err

@@ -19,6 +19,7 @@ import (
 	"drover/internal/config"
 	"drover/internal/control"
 	"drover/internal/engine"
+	"drover/internal/engine/pool"
 	"drover/internal/httpapi"
 	"drover/internal/logkey"
 	"drover/internal/remote"
@@ -209,12 +210,15 @@ func (f *Fleet) Close() {
 
 // setupOf is what a controller goes by: a configuration, the clouds that it no longer has and that are to be left, and all of both opened.
 func setupOf(c *config.Config, left []config.Cloud, limits RunLimits, clouds []control.Cloud) control.Setup {
-	s := control.Setup{Settings: Settings(c, limits), Clouds: clouds, Limits: c.Limits, Probe: c.Instances.BootProbe, Deadline: c.Instances.ProbeDeadline, Hooks: c.Hooks.Scripts(),
+	s := control.Setup{Settings: Settings(c, limits), Clouds: clouds, Limits: c.Limits, Probe: c.Instances.BootProbe, Deadline: c.Instances.ProbeDeadline, Hooks: c.Hooks.Scripts(), Pools: map[string]control.Pool{},
 		Keep: c.Results.Keep, Notify: webhook.Config{Secret: c.Notify.Secret, Allow: c.Notify.Allow}}
 	s.Orders = wire.Orders{
 		Orphan: c.Instances.OrphanTimeout, Grace: c.Instances.TermTimeout,
 		Health: c.Instances.Health, Interval: c.Instances.HealthInterval, Deadline: c.Instances.HealthDeadline(),
 		Runtime: string(c.Instances.Containers),
+	}
+	for _, p := range c.Pools {
+		s.Pools[p.Name] = control.Pool{Init: p.CloudInit.Text, Orphan: p.OrphanTimeout, Hooks: p.Hooks.Scripts()}
 	}
 	for _, cloud := range left {
 		leaving := cloudSettings(cloud)
@@ -256,12 +260,28 @@ func Settings(c *config.Config, limits RunLimits) engine.Settings {
 	for _, cloud := range c.Clouds {
 		s.Clouds = append(s.Clouds, cloudSettings(cloud))
 	}
+	for _, p := range c.Pools {
+		s.Pools = append(s.Pools, poolSpec(p))
+		s.BrokenHook = s.BrokenHook || p.Hooks.Broken != ""
+	}
 	for _, b := range c.Budgets {
 		s.Budgets = append(s.Budgets, engine.Budget{
 			User: b.User, Label: b.Label, Hard: engine.Amounts(b.Amounts), Soft: engine.Amounts(b.Soft), Stop: b.OnExceeded == config.ExceededStop,
 		})
 	}
 	return s
+}
+
+// poolSpec is a pool as the engine keeps it.
+func poolSpec(p config.Pool) pool.Spec {
+	kind, count := p.Kind()
+	return pool.Spec{
+		Name: p.Name, Kind: kind, Count: count, Max: p.Max,
+		Clouds: p.Clouds, Zones: p.Zones, Types: p.TypeNames(), Need: p.Need(), Market: p.Market, Spread: p.Spread,
+		Disk: p.Disk, Login: p.Login, Jobs: p.RunsJobs(), MaxAge: p.MaxAge,
+		Cooldown: p.Cooldown, Rebalance: p.Rebalance,
+		Template: p.Template(), MaxUnavailable: p.Replace.MaxUnavailable.Of(count), MaxSurge: p.Replace.MaxSurge.Of(count),
+	}
 }
 
 func cloudSettings(c config.Cloud) engine.CloudSettings {

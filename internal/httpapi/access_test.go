@@ -48,6 +48,8 @@ func accesses() []access {
 		{"POST", "/v1/instances/{id}/hold", "operate", false, 200, "", ""},
 		{"POST", "/v1/instances/{id}/release", "operate", false, 200, "", ""},
 		{"POST", "/v1/instances/{id}/kill", "operate", false, 200, "", ""},
+		{"GET", "/v1/pools", "view", false, 200, "", ""},
+		{"PUT", "/v1/pools/{name}/size", "operate", false, 200, "", `{"size": 3, "reason": "a launch"}`},
 		{"GET", "/v1/offers", "view", false, 200, "", ""},
 		{"GET", "/v1/cost", "view", false, 200, "", ""},
 		{"GET", "/v1/explain", "view", false, 200, "", ""},

@@ -42,6 +42,21 @@ func checkName(name, of string) error {
 	return nil
 }
 
+// Pools asks for the pools.
+func (c *Client) Pools(ctx context.Context) (pools []drover.Pool, err error) {
+	_, err = c.ask(ctx, call{method: http.MethodGet, path: []string{"pools"}}, &pools)
+	return pools, err
+}
+
+// ResizePool gives a pool another number of instances.
+func (c *Client) ResizePool(ctx context.Context, name string, count int, reason string) (p drover.Pool, err error) {
+	if err := checkName(name, "pool"); err != nil {
+		return p, err
+	}
+	_, err = c.ask(ctx, call{method: http.MethodPut, path: []string{"pools", name, "size"}, json: resizeBody{count, reason}}, &p)
+	return p, err
+}
+
 // Offers asks for the price list.
 func (c *Client) Offers(ctx context.Context, f drover.OfferFilter) (offers []drover.Offer, err error) {
 	_, err = c.ask(ctx, call{method: http.MethodGet, path: []string{"offers"}, query: offerQuery(f)}, &offers)

@@ -146,6 +146,14 @@ func (f *fake) Instruct(ctx context.Context, name string, verb drover.Verb, reas
 	return answer[drover.Instance](f.ask(ctx, "instruct", name, verb, reason))
 }
 
+func (f *fake) Pools(ctx context.Context) ([]drover.Pool, error) {
+	return answer[[]drover.Pool](f.ask(ctx, "pools"))
+}
+
+func (f *fake) ResizePool(ctx context.Context, name string, count int, reason string) (drover.Pool, error) {
+	return answer[drover.Pool](f.ask(ctx, "resize", name, count, reason))
+}
+
 func (f *fake) Offers(ctx context.Context, filter drover.OfferFilter) ([]drover.Offer, error) {
 	return answer[[]drover.Offer](f.ask(ctx, "offers", filter))
 }

@@ -73,6 +73,8 @@ func calls() map[string]func(ctx context.Context, s drover.Service) (any, error)
 		"Instance, dots":     func(c ctx, s svc) (any, error) { return s.Instance(c, "..") },
 		"Instruct":           func(c ctx, s svc) (any, error) { return s.Instruct(c, "i-1", drover.VerbDrain, "maintenance") },
 		"Instruct, killed":   func(c ctx, s svc) (any, error) { return s.Instruct(c, "i-1", drover.VerbKill, "") },
+		"Pools":              func(c ctx, s svc) (any, error) { return s.Pools(c) },
+		"ResizePool":         func(c ctx, s svc) (any, error) { return s.ResizePool(c, "web", 3, "a launch & more") },
 		"Offers, all":        func(c ctx, s svc) (any, error) { return s.Offers(c, drover.OfferFilter{}) },
 		"Status":             func(c ctx, s svc) (any, error) { return s.Status(c) },
 		"Explain":            func(c ctx, s svc) (any, error) { return s.Explain(c, "aws/us-east-1a/m7.large/spot") },

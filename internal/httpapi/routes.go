@@ -75,6 +75,8 @@ func routes() []route {
 		{"POST", "/v1/instances/{id}/hold", operate, false, false, "start nothing on it, and keep it", instruct(drover.VerbHold)},
 		{"POST", "/v1/instances/{id}/release", operate, false, false, "let it take work again", instruct(drover.VerbRelease)},
 		{"POST", "/v1/instances/{id}/kill", operate, false, false, "destroy it now, whatever runs", instruct(drover.VerbKill)},
+		{"GET", "/v1/pools", view, false, false, "list the pools: what is wanted of each, and what there is", bind((*Handler).pools)},
+		{"PUT", "/v1/pools/{name}/size", operate, false, false, "give a pool another number of instances", bind((*Handler).resizePool)},
 		{"GET", "/v1/offers", view, false, false, "list what could be rented, cheapest first", bind((*Handler).offers)},
 
 		{"GET", "/v1/cost", view, false, false, "say what money was for, dearest first", bind((*Handler).costs)},

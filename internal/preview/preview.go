@@ -26,6 +26,7 @@ type Preview struct {
 // New has the engine itself decide about a batch, where there is nothing yet and clouds offer this, until all that it waits for are
 // instances. So the preview is what would be done, whatever limits and wishes the configuration has.
 func New(s engine.Settings, all []drover.Offering, b drover.Batch) (*Preview, error) {
+	s.Pools = nil // what they rent is not for the batch
 	e, err := engine.New(engine.State{Version: engine.StateVersion, Fleet: "plan", Nonce: "plan"})
 	if err != nil {
 		return nil, err

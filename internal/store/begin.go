@@ -145,6 +145,10 @@ func load(ctx context.Context, tx *sql.Tx, st *engine.State) error {
 	if err != nil {
 		return fmt.Errorf("reading what was spent: %w", err)
 	}
+	st.Pools, err = collect(ctx, tx, readDocument[engine.PoolRow], `SELECT engine FROM pools ORDER BY name`)
+	if err != nil {
+		return fmt.Errorf("reading the pools: %w", err)
+	}
 	if st.Stats.Boots, err = boots(ctx, tx); err != nil {
 		return fmt.Errorf("reading how long instances booted: %w", err)
 	}

@@ -25,13 +25,13 @@ const (
 		ended = excluded.ended, code = excluded.code, cost = excluded.cost, max_rss = excluded.max_rss, cpu = excluded.cpu,
 		reason = excluded.reason, engine = excluded.engine`
 	putInstance = `INSERT INTO instances (id, name, cloud, provider_id, zone, type, market, price, rates, cpu_milli, state, idle_behavior,
-		asked, created, ready, idle_since, used, billed, gone, cost, reason, engine)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?)
+		asked, created, ready, idle_since, used, billed, gone, cost, pool, reason, engine)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET name = excluded.name, cloud = excluded.cloud, provider_id = excluded.provider_id,
 		zone = excluded.zone, type = excluded.type, market = excluded.market, price = excluded.price, rates = excluded.rates, cpu_milli = excluded.cpu_milli,
 		state = excluded.state, idle_behavior = excluded.idle_behavior, asked = excluded.asked, created = excluded.created,
 		ready = excluded.ready, idle_since = excluded.idle_since,
-		used = excluded.used, billed = excluded.billed, gone = 0, cost = 0, reason = excluded.reason, engine = excluded.engine, departed = NULL`
+		used = excluded.used, billed = excluded.billed, gone = 0, cost = 0, pool = excluded.pool, reason = excluded.reason, engine = excluded.engine, departed = NULL`
 	endInstance = `UPDATE instances SET state = 'gone', gone = ?, billed = ?, cost = ?, reason = ?, engine = NULL, departed = ? WHERE id = ?`
 	clearBlocks = `DELETE FROM blocks`
 	putBlock    = `INSERT INTO blocks (place, engine) VALUES (?, ?)`
@@ -40,13 +40,15 @@ const (
 	putClosing  = `UPDATE fleet SET closing = TRUE`
 	dropWish    = `DELETE FROM wishes WHERE id = ?`
 	putQueue    = `UPDATE fleet SET paused = ?`
+	putPool     = `INSERT INTO pools (name, engine) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET engine = excluded.engine`
+	dropPool    = `DELETE FROM pools WHERE name = ?`
 	putDoubt    = `UPDATE fleet SET unproved = ?, last_job = max(last_job, ?), last_instance = max(last_instance, ?), last_attempt = max(last_attempt, ?)`
 	putProved   = `UPDATE fleet SET unproved = 'null'`
 )
 
 // writeQueries are prepared once.
 var writeQueries = []string{
-	putJob, endJob, putElement, putAttempt, putInstance, endInstance, clearBlocks, putBlock, putSpending, dropCount, putClosing, putQueue, dropWish, insertJob, insertLabel,
+	putJob, endJob, putElement, putAttempt, putInstance, endInstance, clearBlocks, putBlock, putSpending, dropCount, putClosing, putQueue, putPool, dropPool, dropWish, insertJob, insertLabel,
 	epochQuery, countChange, putDoubt, putProved, useInput, inputSize, putResults,
 }
 
@@ -105,6 +107,8 @@ func keyOf(w engine.Write) rowKey {
 		return rowKey{kind: 'c'}
 	case w.Queue != nil:
 		return rowKey{kind: 'q'}
+	case w.Pool != nil:
+		return rowKey{kind: 'P', scope: w.Pool.Name}
 	case w.Doubt != nil:
 		return rowKey{kind: 'd'}
 	case w.Proved:
@@ -151,6 +155,8 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, w engine.Write) error {
 		return s.run(ctx, tx, putClosing)
 	case w.Queue != nil:
 		return s.putQueue(ctx, tx, *w.Queue)
+	case w.Pool != nil:
+		return s.putPool(ctx, tx, *w.Pool)
 	case w.Doubt != nil:
 		return s.putDoubt(ctx, tx, *w.Doubt)
 	case w.Proved:
@@ -269,7 +275,7 @@ func (s *Store) putInstance(ctx context.Context, tx *sql.Tx, in engine.Instance)
 		return err
 	}
 	return s.run(ctx, tx, putInstance, in.ID, in.Name, in.Cloud, in.ProviderID, in.Zone, in.Type.Name, in.Market, in.Price, rates,
-		in.Resources.CPU, in.State, in.Idle, in.Asked, in.Created, in.Ready, in.IdleSince, in.Used, in.Ended, reason, kept)
+		in.Resources.CPU, in.State, in.Idle, in.Asked, in.Created, in.Ready, in.IdleSince, in.Used, in.Ended, in.Pool, reason, kept)
 }
 
 func (s *Store) endInstance(ctx context.Context, tx *sql.Tx, end engine.InstanceEnd) error {
@@ -317,6 +323,17 @@ func (s *Store) putQueue(ctx context.Context, tx *sql.Tx, q engine.Queue) error 
 		return err
 	}
 	return s.run(ctx, tx, putQueue, why)
+}
+
+func (s *Store) putPool(ctx context.Context, tx *sql.Tx, p engine.PoolRow) error {
+	if p.Gone {
+		return s.run(ctx, tx, dropPool, p.Name)
+	}
+	kept, err := text(p)
+	if err != nil {
+		return err
+	}
+	return s.run(ctx, tx, putPool, p.Name, kept)
 }
 
 func (s *Store) putDoubt(ctx context.Context, tx *sql.Tx, d engine.Doubt) error {

@@ -135,25 +135,27 @@ func (all allBooks) openAccounts(ctx context.Context, tx *sql.Tx) error {
 		var id int64
 		var bill billing.Bill
 		var billed, gone drover.Time
-		var cloud, kind string
+		var of drover.Instance
 		var used bool
-		err := row.Scan(&id, &bill.Tariff.Price, into(&bill.Tariff.Rates), &bill.Created, &bill.Ready, &billed, &gone, &bill.CPU, &used, &cloud, &kind)
+		err := row.Scan(&id, &bill.Tariff.Price, into(&bill.Tariff.Rates), &bill.Created, &bill.Ready, &billed, &gone, &bill.CPU, &used, &of.Cloud, &of.Type, &of.Pool)
 		bill.End, bill.Unused = cmp.Or(billed, all[0].now), gone != 0 && !used
 		for _, b := range all.during(bill.Created, bill.End) {
-			b.openAccount(id, bill, cloud, kind)
+			b.openAccount(id, bill, of)
 		}
 		return err
-	}, `SELECT id, price, rates, created, ready, billed, gone, cpu_milli, used, cloud, type FROM instances
+	}, `SELECT id, price, rates, created, ready, billed, gone, cpu_milli, used, cloud, type, pool FROM instances
 		WHERE created <> 0 AND created < ?1 AND (gone > 0 AND gone > ?2 OR engine IS NOT NULL)`, all[0].filter.Until, all[0].filter.Since)
 }
 
-func (b *books) openAccount(id int64, bill billing.Bill, cloud, kind string) {
+func (b *books) openAccount(id int64, bill billing.Bill, of drover.Instance) {
 	key := ""
 	switch b.filter.By {
 	case drover.CostByCloud:
-		key = cloud
+		key = of.Cloud
 	case drover.CostByType:
-		key = kind
+		key = of.Type
+	case drover.CostByPool:
+		key = of.Pool
 	}
 	until := b.filter.Until
 	if b.ahead {

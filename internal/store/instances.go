@@ -116,7 +116,7 @@ func (s *Store) KeepRunnerLogs(ctx context.Context, logs map[int64][]string) err
 }
 
 const selectInstances = `SELECT id, name, cloud, provider_id, zone, type, market, state, idle_behavior, price, rates, cost, created, ready, idle_since,
-	billed, gone, reason, coalesce(engine ->> '$.user', '') FROM instances`
+	billed, gone, reason, coalesce(engine ->> '$.user', ''), pool FROM instances`
 
 func readInstances(ctx context.Context, tx *sql.Tx, now drover.Time, query string, args ...any) ([]drover.Instance, error) {
 	list, err := collect(ctx, tx, func(row scanner) (drover.Instance, error) { return readInstance(row, now) }, query, args...)
@@ -132,7 +132,7 @@ func readInstance(row scanner, now drover.Time) (in drover.Instance, err error) 
 	var created, ready, idle, billed, gone drover.Time
 	var reason drover.Reason
 	err = row.Scan(&in.ID, &in.Name, &in.Cloud, &in.ProviderID, &in.Zone, &in.Type, &in.Market, &in.State, &in.Idle, &tariff.Price, into(&tariff.Rates),
-		&cost, &created, &ready, &idle, &billed, &gone, into(&reason), &in.User)
+		&cost, &created, &ready, &idle, &billed, &gone, into(&reason), &in.User, &in.Pool)
 	if gone == 0 && created != 0 {
 		cost = tariff.Cost(created, created, cmp.Or(billed, now))
 	}

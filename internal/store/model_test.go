@@ -38,6 +38,7 @@ type model struct {
 	instances map[int64]engine.Instance
 	blocks    []engine.Block
 	spending  map[string]engine.Spending
+	pools     map[string]engine.PoolRow
 	closing   bool
 	paused    *drover.Reason
 	last      int64 // instance
@@ -50,6 +51,7 @@ func newModel() *model {
 	return &model{
 		jobs: map[int64]engine.Job{}, elements: map[int64]map[int]engine.ElementRow{}, attempts: map[drover.AttemptID]engine.Attempt{}, bills: map[drover.AttemptID]drover.Money{},
 		spending:  map[string]engine.Spending{},
+		pools:     map[string]engine.PoolRow{},
 		instances: map[int64]engine.Instance{}, costs: map[int64]drover.Money{}, asked: newAsked(),
 	}
 }
@@ -88,6 +90,10 @@ func (m *model) commit(w engine.Write) {
 		delete(m.spending, w.Spending.Scope)
 	case w.Spending != nil:
 		m.spending[w.Spending.Scope] = *w.Spending
+	case w.Pool != nil && w.Pool.Gone:
+		delete(m.pools, w.Pool.Name)
+	case w.Pool != nil:
+		m.pools[w.Pool.Name] = *w.Pool
 	case w.Closing:
 		m.closing = true
 	case w.Queue != nil:
@@ -110,6 +116,7 @@ func (m *model) begin(st engine.State) engine.State {
 	st.Paused = m.paused
 	st.LastAgain = m.asked.lastAgain()
 	st.Spending = sorted(m.spending, func(a, b engine.Spending) int { return cmp.Compare(a.Scope, b.Scope) })
+	st.Pools = sorted(m.pools, func(a, b engine.PoolRow) int { return cmp.Compare(a.Name, b.Name) })
 	for _, cost := range m.costs {
 		st.Spent += cost
 	}
@@ -223,7 +230,7 @@ func drawWrite(rt *rapid.T, jobs []engine.Job) engine.Write {
 	}
 	blocks := []engine.Block{{Cloud: "b", Zone: "z", Reason: drover.Reason{Code: drover.ReasonLimit, Until: 9}}, {Cloud: "a", Market: drover.Spot}}
 	blocks = blocks[:rapid.IntRange(0, 2).Draw(rt, "blocks")]
-	switch rapid.IntRange(0, 3).Draw(rt, "rest") {
+	switch rapid.IntRange(0, 4).Draw(rt, "rest") {
 	case 0:
 		return engine.Write{Closing: true}
 	case 2:
@@ -232,6 +239,10 @@ func drawWrite(rt *rapid.T, jobs []engine.Job) engine.Write {
 			queue.Paused = &drover.Reason{Code: drover.ReasonPaused, Text: "no work today", Since: 7}
 		}
 		return engine.Write{Queue: &queue}
+	case 3:
+		row := engine.PoolRow{Name: rapid.SampledFrom([]string{"db", "web"}).Draw(rt, "pool"), Count: rapid.IntRange(0, 9).Draw(rt, "count"), Configured: 3}
+		row.Gone = rapid.IntRange(0, 3).Draw(rt, "gone") == 0
+		return engine.Write{Pool: &row}
 	case 1:
 		spent := rapid.Make[engine.Spending]().Draw(rt, "spending")
 		spent.Scope = rapid.SampledFrom([]string{"fleet", "user ada", "label a=b"}).Draw(rt, "scope")
@@ -296,7 +307,7 @@ func drawInstance(rt *rapid.T, id int64) *engine.Instance {
 func TestWhatIsDurable(t *testing.T) {
 	durable := map[reflect.Type]string{
 		reflect.TypeFor[engine.Instance](): "ID Name Cloud ProviderID Zone Type Market Price Rates Resources Candidates HostKey State Idle " +
-			"Grow Rigid Reason Broken Used Owner User Cried Ailing Reclaimed Asked Created Ready IdleSince KeepUntil Bound Begun Ended Told Retag Seen Revived Addresses Quiet EndTold Unproven",
+			"Grow Rigid Reason Broken Used Owner User Pool Template Cried Ailing Reclaimed Asked Created Ready IdleSince KeepUntil Bound Begun Ended Told Retag Seen Revived Addresses Quiet EndTold Unproven",
 		reflect.TypeFor[engine.Attempt](): "ID Instance State Started Ended Exit Stop Unproven Likely",
 		reflect.TypeFor[engine.Job](): "Number Name User Labels Shape Array Gang MaxRunning Priority Attempts Retry Timeout Expected After AfterAny Queued Succeeded Failed Cancelled " +
 			"Cancel Since Again Blocked Grown ConsecutiveLosses",

@@ -277,6 +277,7 @@ func wishSuite(t *testing.T, openers func(testing.TB) opener) {
 		bodies := []engine.Body{
 			engine.CancelAsked{Job: drover.JobID{Number: 2, Index: -1}, Reason: why},
 			engine.InstructAsked{Instance: 3, Verb: drover.VerbKill, Reason: why}, engine.QueueAsked{Resume: true, Reason: why}, engine.PriorityAsked{Wish: 77, Job: 1, Priority: 4, Reason: why},
+			engine.ResizeAsked{Pool: "web", Count: 3, Reason: why},
 		}
 		for _, body := range bodies {
 			if _, err := s.Wish(t.Context(), body); err != nil {
@@ -287,7 +288,7 @@ func wishSuite(t *testing.T, openers func(testing.TB) opener) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "wishes", wishes, []Wish{{2, engine.Wished(bodies[1], 2)}, {3, engine.Wished(bodies[2], 3)}, {4, engine.Wished(bodies[3], 4)}})
+		equal(t, "wishes", wishes, []Wish{{2, engine.Wished(bodies[1], 2)}, {3, engine.Wished(bodies[2], 3)}, {4, engine.Wished(bodies[3], 4)}, {5, engine.Wished(bodies[4], 5)}})
 		if _, err := s.Wish(t.Context(), engine.Ticked{}); err == nil {
 			t.Error("what is no wish is accepted")
 		}

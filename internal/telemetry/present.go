@@ -17,6 +17,7 @@ import (
 // Snapshot is a controller's present.
 type Snapshot struct {
 	Census  engine.Census
+	Pools   []drover.Pool
 	Jobs    map[drover.JobState]int // elements of arrays one by one
 	Oldest  drover.Time             // when the job was submitted that has waited longest; 0: none waits
 	Events  int                     // that wait to be decided on
@@ -90,6 +91,7 @@ func (p *present) Collect(to chan<- prometheus.Metric) {
 	collectWaiting(to, jobsWaiting, s.Census.Waiting)
 	collectWaiting(to, instancesWaiting, s.Census.Standing)
 	collectStock(to, s.Census.Stock)
+	collectPools(to, s.Pools)
 	collectBudgets(to, s.Census.Budgets)
 	collectBlocks(to, s.Census.Blocks)
 	collectSights(to, s.Census.Clouds)
@@ -153,6 +155,14 @@ func collectBudgets(to chan<- prometheus.Metric, all []engine.BudgetState) {
 		}
 		figure(to, budgetSpent, b.Spent.USD(), name, b.Window)
 		figure(to, budgetPledged, b.Pledged.USD(), name, b.Window)
+	}
+}
+
+func collectPools(to chan<- prometheus.Metric, all []drover.Pool) {
+	for _, p := range all {
+		figure(to, poolWanted, float64(p.Wanted), p.Name)
+		figure(to, poolInstances, float64(p.Instances), p.Name)
+		figure(to, poolReady, float64(p.Ready), p.Name)
 	}
 }
 

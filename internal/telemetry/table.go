@@ -37,6 +37,7 @@ const (
 	labelBudget  = "budget"
 	labelWindow  = "window"
 	labelKind    = "kind"
+	labelPool    = "pool"
 )
 
 // Buckets, by how long what they measure usually takes.
@@ -63,6 +64,9 @@ const (
 	instancesVCPUs     = "drover_instances_vcpus"
 	instancesMemory    = "drover_instances_memory_bytes"
 	instancesWaiting   = "drover_instances_waiting"
+	poolWanted         = "drover_pool_wanted"
+	poolInstances      = "drover_pool_instances"
+	poolReady          = "drover_pool_ready"
 	allocatedHourly    = "drover_allocated_hourly_dollars"
 	allocatedVCPUs     = "drover_allocated_vcpus"
 	allocatedMemory    = "drover_allocated_memory_bytes"
@@ -118,6 +122,9 @@ var table = []metric{
 	{instancesVCPUs, gauge, byStock, nil, "The vCPUs that they have."},
 	{instancesMemory, gauge, byStock, nil, "The memory that they have."},
 	{instancesWaiting, gauge, []string{labelReason}, nil, "Instances on which nothing runs, by what they wait for."},
+	{poolWanted, gauge, []string{labelPool}, nil, "The number of instances that each pool is to have, as it is configured or as an operator has set it since."},
+	{poolInstances, gauge, []string{labelPool}, nil, "The instances that count toward it: not those that are draining, broken or interrupted."},
+	{poolReady, gauge, []string{labelPool}, nil, "Of them, those that are ready."},
 	{allocatedHourly, gauge, byType, nil, "What of the hourly cost attempts account for, by their part of the vCPUs."},
 	{allocatedVCPUs, gauge, byType, nil, "The vCPUs that attempts have taken."},
 	{allocatedMemory, gauge, byType, nil, "The memory that attempts have taken."},

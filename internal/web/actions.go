@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -17,6 +18,7 @@ func (h *Handler) actions() map[string]action {
 	return map[string]action{
 		"/instances/{name}": instruct,
 		"/jobs/{id}":        changeJob,
+		"/pools/{name}":     resizePool,
 		"/queue":            pause,
 	}
 }
@@ -60,6 +62,20 @@ func instruct(ctx context.Context, r *request) (string, error) {
 	}
 	in, err := r.svc.Instruct(ctx, r.PathValue("name"), drover.Verb(r.PostFormValue("verb")), why)
 	return here(in.Name), err
+}
+
+// resizePool gives a pool another number of instances.
+func resizePool(ctx context.Context, r *request) (string, error) {
+	why, err := r.reason()
+	if err != nil {
+		return "", err
+	}
+	n, err := strconv.Atoi(r.PostFormValue("size"))
+	if err != nil || n < 0 {
+		return "", drover.Errorf(drover.KindInvalid, "%.20q is no number of instances", r.PostFormValue("size"))
+	}
+	p, err := r.svc.ResizePool(ctx, r.PathValue("name"), n, why)
+	return "/pools/" + url.PathEscape(p.Name), err
 }
 
 // changeJob cancels a job, tries it again, or changes its priority.

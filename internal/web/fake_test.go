@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -96,6 +97,17 @@ func (f *fake) Instance(context.Context, string) (drover.Instance, error) {
 func (f *fake) Instruct(_ context.Context, name string, verb drover.Verb, reason string) (drover.Instance, error) {
 	f.ask("instruct", name, string(verb), reason)
 	return drover.Instance{Name: name}, f.err
+}
+
+func (f *fake) Pools(context.Context) ([]drover.Pool, error) {
+	p := filled[drover.Pool]()
+	p.Name = "x"
+	return []drover.Pool{filled[drover.Pool](), p}, nil
+}
+
+func (f *fake) ResizePool(_ context.Context, name string, count int, reason string) (drover.Pool, error) {
+	f.ask("resize", name, strconv.Itoa(count), reason)
+	return drover.Pool{Name: name}, f.err
 }
 
 func (f *fake) Cancel(_ context.Context, id drover.JobID, reason string) (drover.Job, error) {

@@ -25,7 +25,7 @@ type page struct {
 
 // navigation is what stands at the top of every page.
 var navigation = []struct{ Path, Name string }{
-	{"/", "Overview"}, {"/jobs", "Jobs"}, {"/instances", "Instances"}, {"/offers", "Offers"}, {"/costs", "Cost"}, {"/events", "Events"}, {"/whatif", "What if"},
+	{"/", "Overview"}, {"/jobs", "Jobs"}, {"/instances", "Instances"}, {"/pools", "Pools"}, {"/offers", "Offers"}, {"/costs", "Cost"}, {"/events", "Events"}, {"/whatif", "What if"},
 }
 
 // pages are all pages, by the pattern of their paths.
@@ -37,6 +37,8 @@ func pages() map[string]*page {
 		"/jobs/{id}/logs":   {name: "logs", title: "Log", nav: "/jobs", load: (*Handler).logs},
 		"/instances":        {name: "instances", title: "Instances", nav: "/instances", live: true, load: (*Handler).instances},
 		"/instances/{name}": {name: "instance", title: "Instance", nav: "/instances", live: true, load: (*Handler).instance},
+		"/pools":            {name: "pools", title: "Pools", nav: "/pools", live: true, load: (*Handler).pools},
+		"/pools/{name}":     {name: "pool", title: "Pool", nav: "/pools", live: true, load: (*Handler).pool},
 		"/offers":           {name: "offers", title: "Offers", nav: "/offers", load: (*Handler).offers},
 		"/costs":            {name: "costs", title: "Cost", nav: "/costs", live: true, load: (*Handler).costs},
 		"/whatif":           {name: "whatif", title: "What if", nav: "/whatif", load: (*Handler).whatIf},

@@ -22,7 +22,7 @@ import (
 // everyPage is an address of each page.
 var everyPage = []string{
 	"/", "/jobs", "/jobs?q=x&state=failed&user=u&before=9", "/jobs/17", "/jobs/17?state=failed", "/jobs/17.3", "/jobs/17.3/logs", "/jobs/17.3/logs?stream=stderr&attempt=1",
-	"/instances", "/instances?span=24h", "/instances/x", "/offers", "/offers?vcpus=2&memory=4Gi&all=1", "/costs", "/costs?by=label&label=a&since=30d", "/costs?since=month",
+	"/instances", "/instances?span=24h", "/instances/x", "/pools", "/pools/x", "/offers", "/offers?vcpus=2&memory=4Gi&all=1", "/costs", "/costs?by=label&label=a&since=30d", "/costs?since=month",
 	"/events", "/events?level=warn", "/nothing",
 }
 

@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"drover"
+)
+
+func (a *app) poolsCommand() *cobra.Command {
+	var watch watchFlag
+	cmd := named(&cobra.Command{
+		Use:   "pools [POOL…]",
+		Short: "List the pools, or some of them: what is wanted of each, and what there is",
+		Long: `List the pools, or some of them: how many instances each is to have, how many it has, and why there are not as many as wanted. Instances
+that are draining, broken or interrupted do not count. With -o wide the table also has the instances by zone, those that are leaving, and
+those made from an older template.`,
+		Example: "  drover pools\n  drover pools --watch -o wide\n  drover pools web",
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
+			args = watch.takeInterval(args)
+			return watch.show(ctx, a, "drover pools", func(a *app) error { return a.pools(ctx, svc, args) })
+		}),
+	})
+	watch.add(cmd)
+	cmd.ValidArgsFunction = a.completePools
+	return cmd
+}
+
+func (a *app) pools(ctx context.Context, svc drover.Fleet, names []string) error {
+	all, err := svc.Pools(ctx)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		return printList(a, poolListing, each(all))
+	}
+	var found []drover.Pool
+	for _, name := range names {
+		at := slices.IndexFunc(all, func(p drover.Pool) bool { return p.Name == name })
+		if at < 0 {
+			return drover.Errorf(drover.KindNotFound, "there is no pool %s", name).WithHint("drover pools lists them")
+		}
+		found = append(found, all[at])
+	}
+	if len(found) == 1 && a.forPrograms() {
+		return a.print(found[0])
+	}
+	return printList(a, poolListing, each(found))
+}
+
+func (a *app) poolCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "pool", Short: "Change a pool"}
+	var size int
+	var reason string
+	set := named(&cobra.Command{
+		Use:   "set POOL --size N",
+		Short: "Give a pool another number of instances",
+		Long: `Give a pool another number of instances: its size, its floor, or how many spare ones it keeps. The number holds over restarts of the
+controller, until the number in the configuration changes.`,
+		Example: "  drover pool set web --size 5 --reason 'a launch'",
+		Args:    wantArgs(1, 1, "a POOL"),
+		RunE: a.ask(func(ctx context.Context, svc drover.Service, args []string) error {
+			if size < 0 {
+				return drover.Errorf(drover.KindInvalid, "--size %d is below 0", size)
+			}
+			p, err := svc.ResizePool(ctx, args[0], size, reason)
+			if err != nil {
+				return err
+			}
+			if a.output != outputTable && a.output != outputWide {
+				return a.printPool(p)
+			}
+			_, err = fmt.Fprintf(a.out, "pool %s: %s %d, of which there are %d\n", drover.Sanitize(p.Name), p.Kind, p.Wanted, p.Instances)
+			return err
+		}),
+	})
+	set.Flags().IntVar(&size, "size", 0, "how many instances")
+	set.Flags().StringVar(&reason, "reason", "", "a `text` for the records")
+	if err := set.MarkFlagRequired("size"); err != nil {
+		panic(err) // a flag that is not there
+	}
+	set.ValidArgsFunction = a.completePools
+	cmd.AddCommand(set)
+	return cmd
+}
+
+func (a *app) printPool(p drover.Pool) error {
+	if a.output == outputName {
+		return printList(a, poolListing, each([]drover.Pool{p}))
+	}
+	return a.print(p)
+}
+
+var poolListing = listing[drover.Pool]{
+	name: func(p drover.Pool) string { return p.Name },
+	none: "no pools",
+	columns: []column[drover.Pool]{
+		{title: "NAME", text: func(p drover.Pool) string { return p.Name }},
+		{title: "KIND", text: func(p drover.Pool) string { return string(p.Kind) }},
+		{title: "WANTED", text: func(p drover.Pool) string { return fmt.Sprint(p.Wanted) }, right: true},
+		{title: "INSTANCES", text: func(p drover.Pool) string { return fmt.Sprint(p.Instances) }, right: true},
+		{title: "READY", text: func(p drover.Pool) string { return fmt.Sprint(p.Ready) }, right: true},
+		{title: "BY ZONE", text: byZone, wide: true},
+		{title: "LEAVING", text: func(p drover.Pool) string { return fmt.Sprint(p.Leaving) }, wide: true, right: true},
+		{title: "OUTDATED", text: func(p drover.Pool) string { return fmt.Sprint(p.Outdated) }, wide: true, right: true},
+		{title: "REASON", text: func(p drover.Pool) string { return reasonWords(p.Reason) }},
+	},
+}
+
+// byZone is how many of a pool's instances each zone has, such as here/a=2,here/b=1.
+func byZone(p drover.Pool) string {
+	var words []string
+	for _, zone := range slices.Sorted(maps.Keys(p.ByZone)) {
+		words = append(words, fmt.Sprintf("%s=%d", zone, p.ByZone[zone]))
+	}
+	return strings.Join(words, ",")
+}

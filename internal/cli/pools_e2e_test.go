@@ -1,0 +1,161 @@
+//go:build e2e
+
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"drover"
+)
+
+// poolsPlace serves a pool over two zones, whose hooks write down what they are told.
+type poolsPlace struct {
+	*daemonPlace
+	log string
+}
+
+// configure writes the configuration with this of the pool.
+func (p *poolsPlace) configure(pool string) {
+	text := strings.Replace(p.configuration("", "pools: {web: {"+pool+", hooks: {created: ./hook.sh, ready: ./hook.sh, vanished: ./hook.sh, destroyed: ./hook.sh}}}\n"),
+		"driver: local\n", "driver: local\n    zones: [a, b]\n", 1)
+	p.write("drover.yaml", text)
+}
+
+func newPoolsPlace(t *testing.T, pool string) *poolsPlace {
+	t.Helper()
+	p := &poolsPlace{daemonPlace: &daemonPlace{place: newPlace(t), address: freeAddress(t)}}
+	p.log = filepath.Join(t.TempDir(), "hooks")
+	p.write("hook.sh", "#!/bin/sh\necho $DROVER_HOOK $DROVER_POOL $DROVER_INSTANCE >>"+p.log+"\n")
+	if err := os.Chmod(filepath.Join(p.dir, "hook.sh"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p.configure(pool)
+	t.Cleanup(p.endPools)
+	p.serve()
+	return p
+}
+
+// endPools leaves no pool, so that the daemon can be drained.
+func (p *poolsPlace) endPools() {
+	if p.t.Failed() {
+		return
+	}
+	p.configure("size: 0")
+	p.end()
+}
+
+// pool is how the pool stands.
+func (p *poolsPlace) pool() drover.Pool {
+	p.t.Helper()
+	return read[drover.Pool](p.daemonPlace, "pools", "web")
+}
+
+// comesTo waits until the pool has so many instances in each zone, all ready, and nothing else is there. It returns their names.
+func (p *poolsPlace) comesTo(a, b int) (names []string) {
+	p.t.Helper()
+	eventually(p.t, 40*time.Second, fmt.Sprintf("the pool has %d and %d ready", a, b), func() bool {
+		at := p.pool()
+		return at.Ready == a+b && at.ByZone["here/a"] == a && at.ByZone["here/b"] == b && at.Leaving == 0 && at.Reason == nil && len(p.instances()) == a+b
+	})
+	for _, in := range p.instances() {
+		if in.Pool != "web" {
+			p.t.Errorf("instance %s is of pool %q", in.Name, in.Pool)
+		}
+		names = append(names, in.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// dies kills an instance as a cloud would that loses it.
+func (p *poolsPlace) dies(name string) {
+	p.t.Helper()
+	text, err := os.ReadFile(p.instancePath(filepath.Join(name, "pid")))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.Fields(string(text))[0])
+	if err == nil {
+		err = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *poolsPlace) hooked(line string) bool {
+	text, _ := os.ReadFile(p.log)
+	return slices.Contains(strings.Split(string(text), "\n"), line)
+}
+
+// covers P1 P2 P5 P8 P10
+func TestAPoolIsKept(t *testing.T) {
+	p := newPoolsPlace(t, "size: 3")
+	first := p.names(3)
+
+	t.Log("one that dies is replaced, and hooks are told")
+	p.dies(first[0])
+	// By its silence or by its cloud's list, whichever is sooner.
+	eventually(t, 30*time.Second, "its end is seen", func() bool { return p.hooked("vanished web "+first[0]) || p.hooked("destroyed web "+first[0]) })
+	second := p.names(3)
+	if slices.Contains(second, first[0]) {
+		t.Errorf("%s is still there", first[0])
+	}
+	for _, name := range second {
+		eventually(t, 10*time.Second, "hooks are told that "+name+" came", func() bool {
+			return p.hooked("created web "+name) && p.hooked("ready web "+name)
+		})
+	}
+
+	t.Log("an operator gives it another number, which holds over a restart")
+	p.drover("pool", "set", "web", "--size", "1", "--reason", "a quiet night")
+	eventually(t, 30*time.Second, "one is left", func() bool { at := p.pool(); return at.Wanted == 1 && at.Ready == 1 && len(p.instances()) == 1 })
+	p.restart()
+	if at := p.pool(); at.Wanted != 1 {
+		t.Errorf("after a restart the pool is to have %d", at.Wanted)
+	}
+	p.drover("pool", "set", "web", "--size", "4")
+	p.comesTo(2, 2)
+
+	t.Log("a zone that is taken out is drained")
+	p.configure("size: 2, zones: [b]")
+	p.process.signal(syscall.SIGHUP)
+	kept := p.comesTo(0, 2)
+
+	t.Log("without its records the controller adopts all")
+	p.process.kill()
+	for _, name := range []string{"drover.db", "drover.db-wal", "drover.db-shm"} {
+		if err := os.Remove(p.file(name)); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+	}
+	p.serve()
+	if now := p.comesTo(0, 2); !slices.Equal(now, kept) {
+		t.Errorf("there are %q, and were %q", now, kept)
+	}
+	if gone := p.instances("--all"); len(gone) != 2 {
+		t.Errorf("the new records have %d instances", len(gone))
+	}
+}
+
+// names waits until so many are ready, balanced, and returns their names.
+func (p *poolsPlace) names(n int) (names []string) {
+	p.t.Helper()
+	eventually(p.t, 40*time.Second, fmt.Sprintf("the pool has %d ready", n), func() bool {
+		at := p.pool()
+		spread := at.ByZone["here/a"] - at.ByZone["here/b"]
+		return at.Ready == n && spread*spread <= 1 && at.Leaving == 0 && len(p.instances()) == n
+	})
+	for _, in := range p.instances() {
+		names = append(names, in.Name)
+	}
+	return names
+}

@@ -1,0 +1,294 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"drover"
+)
+
+// Pool is a number of instances that are kept, whether there are jobs for them or not.
+type Pool struct {
+	Name          string            `yaml:"-"`
+	Size          *int              `yaml:"size" min:"0" max:"100000" doc:"exactly this many instances; one of size, floor and spare is needed"`
+	Floor         *int              `yaml:"floor" min:"0" max:"100000" doc:"at least this many instances; jobs may have more rented beyond"`
+	Spare         *int              `yaml:"spare" min:"0" max:"100000" doc:"this many idle instances beyond those in use"`
+	Max           int               `yaml:"max" min:"1" max:"100000" doc:"never more instances of a floor or spare pool than this"`
+	Clouds        []string          `yaml:"clouds" doc:"the clouds that it may use; left out: all"`
+	Zones         []string          `yaml:"zones" doc:"the zones that it may use, each as ZONE or CLOUD/ZONE; left out: all of its clouds"`
+	Type          string            `yaml:"type" doc:"its instance type"`
+	Types         []string          `yaml:"types" doc:"its instance types, if there are several; left out: any that has the resources"`
+	Resources     PoolResources     `yaml:"resources" doc:"what each of its instances has at least"`
+	Market        drover.Market     `yaml:"market" doc:"on_demand or spot"`
+	Spread        drover.PoolSpread `yaml:"spread" doc:"balanced: a new instance goes to the zone with the fewest; cheapest: wherever it is cheapest"`
+	Cooldown      time.Duration     `yaml:"exhaustion_cooldown" doc:"for how long a zone that has no capacity is left alone"`
+	Rebalance     bool              `yaml:"rebalance" doc:"true: instances in use are replaced to restore the balance of zones; else new ones alone restore it"`
+	Replace       Replace           `yaml:"replace" doc:"how instances are replaced when a change makes them outdated"`
+	Disk          drover.Bytes      `yaml:"disk" doc:"size of an instance's root volume; left out: its cloud's"`
+	MaxAge        time.Duration     `yaml:"max_age" doc:"an older instance is replaced; 0: never"`
+	OrphanTimeout time.Duration     `yaml:"orphan_timeout" doc:"no word from any controller for this long: the instance powers itself off; 0: never"`
+	Login         drover.PoolLogin  `yaml:"login" doc:"ssh: the boot probe says when an instance is ready; none: Drover never logs in, and an instance is ready when its cloud says that it runs"`
+	Jobs          *bool             `yaml:"jobs" doc:"whether jobs may use its idle instances; left out: those of a floor or spare pool"`
+	CloudInit     FileText          `yaml:"cloud_init" doc:"a file for its instances' first boot, beside their cloud's cloud_init: #cloud-config or a script"`
+	Hooks         Hooks             `yaml:"hooks" doc:"scripts that are run for its instances, beside those of the fleet"`
+}
+
+// PoolResources is what each instance of a pool has at least.
+type PoolResources struct {
+	VCPUs  drover.MilliCPU `yaml:"vcpus" doc:"processors"`
+	Memory drover.Bytes    `yaml:"memory"`
+	GPUs   int             `yaml:"gpus" min:"0" max:"1000"`
+	Arch   drover.Arch     `yaml:"arch" doc:"left out: any"`
+}
+
+// Replace is how a pool's outdated instances are replaced.
+type Replace struct {
+	MaxUnavailable Portion `yaml:"max_unavailable" doc:"how many may be missing meanwhile: a number, or a part of the pool such as 10%"`
+	MaxSurge       Portion `yaml:"max_surge" doc:"how many there may be beyond its number meanwhile"`
+}
+
+// Portion is a number of a pool's instances, or a part of them.
+type Portion struct {
+	Count int
+	Part  Percent
+}
+
+// Of is the portion of so many instances; a part of them is at least one.
+func (p Portion) Of(count int) int {
+	if p.Part == 0 {
+		return p.Count
+	}
+	return max(1, count*int(p.Part)/int(wholePercent))
+}
+
+func (p *Portion) decode(d *decoder, n *node) {
+	if strings.HasSuffix(n.text, "%") {
+		*p = Portion{}
+		p.Part.decode(d, n)
+		return
+	}
+	if !d.want(n, scalar) {
+		return
+	}
+	count, err := strconv.ParseUint(n.text, 10, 17)
+	if err != nil {
+		d.add(n, quote(n.text)+" is no number of instances", "write 1 or 10%")
+		return
+	}
+	*p = Portion{Count: int(count)}
+}
+
+func (Portion) schema() *jsonschema.Schema {
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "integer", Minimum: new(0.0)}, {Type: "string", Pattern: `^([0-9]+|[0-9]{1,2}(\.[0-9]{1,2})?%)$`}}}
+}
+
+// Default fills in what a pool has unless its part of the file says otherwise.
+func (p *Pool) Default() {
+	*p = Pool{Market: drover.OnDemand, Spread: drover.SpreadBalanced, Cooldown: 5 * time.Minute, Login: drover.LoginSSH}
+	p.Replace.Default()
+}
+
+// Default is one at a time.
+func (r *Replace) Default() {
+	*r = Replace{MaxUnavailable: Portion{Count: 1}, MaxSurge: Portion{Count: 1}}
+}
+
+// Kind is how the pool's number is meant, and the number.
+func (p Pool) Kind() (drover.PoolKind, int) {
+	switch {
+	case p.Floor != nil:
+		return drover.PoolFloor, *p.Floor
+	case p.Spare != nil:
+		return drover.PoolSpare, *p.Spare
+	case p.Size != nil:
+		return drover.PoolSize, *p.Size
+	}
+	return drover.PoolSize, 0
+}
+
+// RunsJobs reports whether the queue may use the pool's idle instances.
+func (p Pool) RunsJobs() bool {
+	kind, _ := p.Kind()
+	if p.Jobs == nil {
+		return kind != drover.PoolSize && p.Login == drover.LoginSSH
+	}
+	return *p.Jobs
+}
+
+// TypeNames are the pool's instance types; none: any that has the resources.
+func (p Pool) TypeNames() []string {
+	if p.Type != "" {
+		return []string{p.Type}
+	}
+	return p.Types
+}
+
+// Need is what each instance has at least.
+func (p Pool) Need() drover.Resources {
+	r := p.Resources
+	return drover.Resources{CPU: r.VCPUs, Memory: r.Memory, Disk: p.Disk, GPUs: r.GPUs, Arch: r.Arch}
+}
+
+// Template is the same for pools whose instances are made alike.
+func (p Pool) Template() string {
+	return digest(struct {
+		Types  []string
+		Need   drover.Resources
+		Market drover.Market
+		Login  drover.PoolLogin
+		Init   string
+	}{slices.Sorted(slices.Values(p.TypeNames())), p.Need(), p.Market, p.Login, p.CloudInit.Text})[:16]
+}
+
+// named puts pools in order, each with its name, and with all clouds if it names none.
+func named(pools map[string]Pool, clouds []Cloud) (list []Pool) {
+	for _, name := range slices.Sorted(maps.Keys(pools)) {
+		p := pools[name]
+		p.Name = name
+		if len(p.Clouds) == 0 {
+			for _, c := range clouds {
+				p.Clouds = append(p.Clouds, c.Name)
+			}
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// checkPools looks at the values of each pool together.
+func (c *Config) checkPools(f *faults) {
+	for _, p := range c.Pools {
+		n := c.root.find("pools", p.Name)
+		if n.shape != mapping {
+			continue // which was said
+		}
+		if !fleetName.MatchString(p.Name) {
+			f.add(n, quote(p.Name)+" cannot be a pool's name", "1 to 32 letters, digits and dashes, beginning with a letter")
+		}
+		p.checkKind(f, n)
+		p.checkWork(f, n)
+		c.checkPlaces(f, n, p)
+		c.checkPoolTypes(f, n, p)
+		c.checkPoolLife(f, n, p)
+		checkScripts(f, n.find("hooks"), p.Hooks)
+	}
+}
+
+// checkKind sees to it that the pool has one number, within its most.
+func (p Pool) checkKind(f *faults, n *node) {
+	var given []string
+	for _, key := range []string{"size", "floor", "spare"} {
+		if v := n.get(key); v != nil && v.shape != absent {
+			given = append(given, key)
+		}
+	}
+	kind, count := p.Kind()
+	switch {
+	case len(given) == 0:
+		f.add(n, "size is missing", "write size: 3; or floor: or spare:")
+	case len(given) > 1:
+		f.add(n.find(given[1]), strings.Join(given, " and ")+" are given, and a pool has one of them", "leave out all but one")
+	case p.Max > 0 && kind == drover.PoolSize:
+		f.add(n.find("max"), "max is of a floor or spare pool; this one has exactly its size", "leave it out")
+	case p.Max > 0 && count > p.Max:
+		f.addf(n.find("max"), "max (%d) is less than %s (%d)", p.Max, kind, count)
+	}
+	if r := p.Replace; r.MaxUnavailable == (Portion{}) && r.MaxSurge == (Portion{}) {
+		f.add(n.find("replace"), "with max_unavailable and max_surge both 0 nothing could be replaced", "write max_surge: 1")
+	}
+}
+
+// checkWork sees to it that jobs can run where they may.
+func (p Pool) checkWork(f *faults, n *node) {
+	kind, _ := p.Kind()
+	switch {
+	case p.Login == drover.LoginNone && p.Jobs != nil && *p.Jobs:
+		f.add(n.find("jobs"), "jobs cannot run on instances that nobody logs in to", "leave out login: none, or jobs")
+	case p.Login == drover.LoginNone && kind == drover.PoolSpare:
+		f.add(n.find("login"), "spare instances are for jobs, which cannot run where nobody logs in", "write size: in place of spare:")
+	case p.Jobs != nil && !*p.Jobs && kind == drover.PoolSpare:
+		f.add(n.find("jobs"), "spare instances are for jobs, and jobs: false keeps jobs away", "write size: in place of spare:, or leave out jobs")
+	}
+}
+
+// checkPlaces sees to it that the pool's clouds and zones are there, as far as the configuration says which there are, and take so many.
+func (c *Config) checkPlaces(f *faults, n *node, p Pool) {
+	var zones []string
+	all, most := true, 0
+	for i, name := range p.Clouds {
+		at := slices.IndexFunc(c.Clouds, func(cl Cloud) bool { return cl.Name == name })
+		if at < 0 {
+			f.addUnknown(n.find("clouds", strconv.Itoa(i)), "there is no cloud "+quote(name), name, c.CloudNames())
+			return
+		}
+		most += c.Clouds[at].MaxInstances
+		own := c.Clouds[at].zones()
+		all = all && len(own) > 0
+		for _, zone := range own {
+			zones = append(zones, zone, name+"/"+zone)
+		}
+	}
+	for i, zone := range p.Zones {
+		if all && !slices.Contains(zones, zone) {
+			f.addUnknown(n.find("zones", strconv.Itoa(i)), "no cloud of the pool has a zone "+quote(zone), zone, zones)
+		}
+	}
+	if kind, count := p.Kind(); count > most {
+		f.add(n.find(string(kind)), fmt.Sprintf("%d instances are more than max_instances of its clouds, %d", count, most), "raise max_instances")
+	}
+}
+
+// zones are those that the cloud's part of the file names; none if it leaves them to the driver.
+func (c Cloud) zones() (names []string) {
+	if c.own == nil {
+		return nil
+	}
+	if list := c.own.get("zones"); list != nil {
+		for _, item := range list.items {
+			names = append(names, item.text)
+		}
+	}
+	return names
+}
+
+// checkPoolTypes refuses types that no cloud of the pool may use.
+func (c *Config) checkPoolTypes(f *faults, n *node, p Pool) {
+	if p.Type != "" && len(p.Types) > 0 {
+		f.add(n.find("types"), "type and types are both given", "write types: alone")
+	}
+	for i, name := range p.TypeNames() {
+		refused := ""
+		for _, cl := range c.Clouds {
+			if !slices.Contains(p.Clouds, cl.Name) {
+				continue
+			}
+			if refused = cl.Types.Refuses(name, 0); refused == "" {
+				break
+			}
+		}
+		if refused != "" {
+			f.addf(cmp.Or(n.get("type"), n.find("types", strconv.Itoa(i))), "type %s may not be used in any cloud of the pool: %s", quote(name), refused)
+		}
+	}
+}
+
+// checkPoolLife sees to it that timeouts are longer than what happens within them.
+func (c *Config) checkPoolLife(f *faults, n *node, p Pool) {
+	at := n.find("orphan_timeout")
+	switch probe := c.Instances.ProbeTimeout; {
+	case p.OrphanTimeout != 0 && p.Login == drover.LoginNone:
+		f.add(at, "an instance that nobody logs in to never hears from a controller, and would power itself off", "leave it out")
+	case p.OrphanTimeout != 0 && p.OrphanTimeout <= probe:
+		f.addf(at, "orphan_timeout (%v) must be more than probe_timeout (%v), or 0 for never", p.OrphanTimeout, probe)
+	}
+	if p.Cooldown <= 0 {
+		f.addf(n.find("exhaustion_cooldown"), "exhaustion_cooldown must be more than 0")
+	}
+}

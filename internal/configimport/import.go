@@ -1,0 +1,84 @@
+// Package configimport makes Drover's configuration of what others keep instances by: prevmtable's pool, kip's standby cells, and the groups
+// min:max:type:name that autoscalers are started with. What cannot be carried over is said, never dropped in silence.
+package configimport
+
+import (
+	"fmt"
+
+	"github.com/goccy/go-yaml"
+
+	"drover"
+)
+
+// Result is a configuration, and what comes with it.
+type Result struct {
+	YAML  []byte
+	Files map[string]string // that the configuration names, beside it
+	Notes []string          // what was not carried over, or not as it was, in order
+}
+
+// Kinds are what can be imported.
+func Kinds() []string { return []string{"prevmtable", "kip", "groups"} }
+
+// Import reads what is of a kind. With files, scripts and templates become files that the configuration names; else they are left out, and a note says so.
+func Import(kind string, data []byte, files bool) (Result, error) {
+	w := &writer{files: files, result: Result{Files: map[string]string{}}}
+	var err error
+	switch kind {
+	case "prevmtable":
+		err = w.prevmtable(data)
+	case "kip":
+		err = w.kip(data)
+	case "groups":
+		err = w.groups(string(data))
+	default:
+		err = drover.Errorf(drover.KindInvalid, "%.40q cannot be imported", kind).WithHint("write prevmtable, kip or groups")
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	return w.end()
+}
+
+// writer puts a configuration together.
+type writer struct {
+	files  bool
+	result Result
+	fleet  string
+	clouds yaml.MapSlice
+	pools  yaml.MapSlice
+}
+
+func (w *writer) notef(format string, args ...any) {
+	w.result.Notes = append(w.result.Notes, fmt.Sprintf(format, args...))
+}
+
+// file keeps a file, and reports whether it may be named.
+func (w *writer) file(name, text, what string) bool {
+	if !w.files {
+		w.notef("%s: not carried over; --files FOLDER writes it to a file beside the configuration", what)
+		return false
+	}
+	w.result.Files[name] = text
+	return true
+}
+
+func (w *writer) end() (Result, error) {
+	whole := yaml.MapSlice{pair("version", 1), pair("fleet", w.fleet), pair("clouds", w.clouds), pair("pools", w.pools)}
+	text, err := yaml.MarshalWithOptions(whole, yaml.Indent(2))
+	w.result.YAML = text
+	return w.result, err
+}
+
+func pair(key string, value any) yaml.MapItem { return yaml.MapItem{Key: key, Value: value} }
+
+// standIn is a cloud where the source does not say which there is. It takes as many instances as the pools may have.
+func (w *writer) standIn(most int) {
+	w.cloud("aws", "us-east-1", most)
+	w.notef("the cloud is not said: ec2 in us-east-1 stands in for it; write your own under clouds")
+}
+
+// cloud is an EC2 cloud.
+func (w *writer) cloud(name, region string, most int) {
+	w.clouds = yaml.MapSlice{pair(name, yaml.MapSlice{pair("driver", "ec2"), pair("region", region), pair("max_instances", max(1, most))})}
+}

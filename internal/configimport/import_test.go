@@ -1,0 +1,202 @@
+package configimport_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/internal/config"
+	"drover/internal/configimport"
+)
+
+// old is a document as prevmtable's documentation shows them: keys in any case, hardly any commas.
+const old = `{
+  secondsToRest: 10 // which is often
+  secondsForExhaustion: 120
+  prefix: "delete-"
+  allowedzones: [
+    "us-central1-b"
+    "us-central1-f",
+  ]
+  hooks: { create: "prevmtable-create-hook", "Delete": "gone", vanished: "gone" exhausted: "tell" }
+  targetVMCount: 3
+  instance: {
+    metadata: { items: [ { key: "startup-script", value: "docker run --rm -p 8080:8080 example/http" } ] }
+    tags: { items: [ "prevmtable-http" ] }
+    machineType: "https://www.googleapis.com/compute/v1/projects/{project}/zones/{zone}/machineTypes/n1-standard-1"
+    name: "{name}"
+    disks: [ {
+      autoDelete: true
+      boot: true # and no other
+      initializeParams: { sourceImage: "https://www.googleapis.com/compute/v1/projects/coreos-cloud/global/images/coreos-stable", diskSizeGb: 20 }
+    } ]
+    networkInterfaces: [ { network: "https://www.googleapis.com/compute/v1/projects/{project}/global/networks/default" } ]
+    scheduling: { automaticRestart: false, preemptible: true }
+  }
+  colour: "blue"
+}`
+
+func TestImport(t *testing.T) {
+	for _, c := range []struct {
+		name, kind, in, want string
+		notes                []string // that begin so, in order
+	}{
+		{"prevmtable's pool, with its script and template as files", "prevmtable", old, `version: 1
+fleet: delete
+clouds:
+  us-central1:
+    driver: gce
+    region: us-central1
+    zones:
+    - us-central1-b
+    - us-central1-f
+    max_instances: 6
+    list_interval: 11s
+    image: coreos-cloud/coreos-stable
+    disk: 20Gi
+    network_tags:
+    - prevmtable-http
+    template: ./template.json
+pools:
+  delete:
+    size: 3
+    zones:
+    - us-central1-b
+    - us-central1-f
+    type: n1-standard-1
+    market: spot
+    login: none
+    exhaustion_cooldown: 2m0s
+    cloud_init: ./startup-script.sh
+`, []string{"Prefix: ", "startup-script: it is run at", "SecondsToRest: raised from 10s", "Hooks.Create: ", "Hooks.Delete: ", "Hooks.Vanished: ", "Hooks.Exhausted: ", "colour: not known"}},
+		{"kip's standby cells", "kip", "- {instanceType: t3.nano, count: 2, spot: true}\n- {instanceType: m5.large, count: 1}\n", `version: 1
+fleet: kip
+clouds:
+  aws:
+    driver: ec2
+    region: us-east-1
+    max_instances: 13
+pools:
+  standby-1:
+    spare: 2
+    type: t3.nano
+    market: spot
+  standby-2:
+    spare: 1
+    type: m5.large
+    market: on_demand
+`, []string{"the cloud is not said"}},
+		{"kip's provider.yaml", "kip", "cloud: {aws: {region: eu-west-1}}\ncells: {standbyCells: [{instanceType: t3.nano, count: 1}]}\n", `version: 1
+fleet: kip
+clouds:
+  aws:
+    driver: ec2
+    region: eu-west-1
+    max_instances: 11
+pools:
+  standby-1:
+    spare: 1
+    type: t3.nano
+    market: on_demand
+`, []string{"of kip's provider.yaml only"}},
+		{"groups", "groups", "# two\n1:10:m7i.large:workers\n--nodes=0:3:p5.48xlarge:big_ones\n", `version: 1
+fleet: groups
+clouds:
+  aws:
+    driver: ec2
+    region: us-east-1
+    max_instances: 13
+pools:
+  workers:
+    floor: 1
+    max: 10
+    type: m7i.large
+  big-ones:
+    floor: 0
+    max: 3
+    type: p5.48xlarge
+`, []string{"big_ones: the pool is called big-ones", "the cloud is not said"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, err := configimport.Import(c.kind, []byte(c.in), true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, string(r.YAML)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if len(r.Notes) != len(c.notes) {
+				t.Fatalf("the notes are %q", r.Notes)
+			}
+			for i, note := range c.notes {
+				if !strings.HasPrefix(r.Notes[i], note) {
+					t.Errorf("note %d is %q, not %q", i, r.Notes[i], note)
+				}
+			}
+			good(t, r)
+		})
+	}
+	t.Run("what would be a file is left out without a folder, and said", func(t *testing.T) {
+		r, err := configimport.Import("prevmtable", []byte(old), false)
+		if err != nil || len(r.Files) > 0 || strings.Contains(string(r.YAML), "./") {
+			t.Fatalf("%v: %v\n%s", err, r.Files, r.YAML)
+		}
+		if !strings.Contains(strings.Join(r.Notes, "\n"), "startup-script: not carried over; --files") {
+			t.Errorf("the notes are %q", r.Notes)
+		}
+		good(t, r)
+	})
+}
+
+// good wants the configuration to be one that is taken, with the files that it names.
+func good(t *testing.T, r configimport.Result) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range r.Files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := config.Parse("drover.yaml", r.YAML, dir); err != nil {
+		t.Errorf("the configuration is not taken: %v\n%s", err, r.YAML)
+	}
+}
+
+func TestWhatCannotBeImported(t *testing.T) {
+	for _, c := range []struct{ kind, in, want string }{
+		{"slurm", "", `"slurm" cannot be imported`},
+		{"prevmtable", "{a: 1\n b 2}", `line 2: a colon is missing behind "b"`},
+		{"prevmtable", "{a: [1, 2", "line 1: a value is missing"},
+		{"prevmtable", `{a: "x`, "line 1: a text has no end"},
+		{"prevmtable", "{a: x}", `line 1: "x" is no value`},
+		{"prevmtable", "{} {}", "line 1: there is more behind the document"},
+		{"prevmtable", strings.Repeat("[", 1000), "line 1: values lie too deep in one another"},
+		{"prevmtable", "{targetVMCount: 1}", "AllowedZones is missing: it says where instances may be"},
+		{"kip", "[]", "there are no standby cells"},
+		{"kip", "- {count: 1}", "standby cell 1 has no instanceType"},
+		{"groups", "1:2:a", `line 1: "1:2:a" is not min:max:type:name`},
+		{"groups", "3:2:a:b", `line 1: "3:2:a:b" has no numbers min and max, of which max is at least min and 1, or no type`},
+		{"groups", "1:2:a:b\n1:2:a:b", "line 2: there is a group b already"},
+		{"groups", "", "there are no groups"},
+	} {
+		_, err := configimport.Import(c.kind, []byte(c.in), true)
+		if drover.KindOf(err) != drover.KindInvalid || drover.AsError(err, drover.KindInternal).Message != c.want {
+			t.Errorf("%s %.40q: %v, not %s", c.kind, c.in, err, c.want)
+		}
+	}
+}
+
+func FuzzLenient(f *testing.F) {
+	f.Add(old)
+	f.Add("{a: /* x")
+	f.Fuzz(func(t *testing.T, s string) {
+		r, err := configimport.Import("prevmtable", []byte(s), true)
+		if err != nil && len(r.YAML) > 0 {
+			t.Error("there is a configuration beside an error")
+		}
+	})
+}

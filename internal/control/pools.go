@@ -1,0 +1,44 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"drover"
+	"drover/internal/engine"
+)
+
+// Pools lists the pools.
+func (c *Controller) Pools(ctx context.Context) ([]drover.Pool, error) {
+	pools := []drover.Pool{}
+	err := c.Query(ctx, func(e *engine.Engine) { pools = append(pools, e.Pools()...) })
+	return pools, err
+}
+
+// ResizePool gives a pool another number of instances.
+func (c *Controller) ResizePool(ctx context.Context, name string, count int, reason string) (drover.Pool, error) {
+	if count < 0 {
+		return drover.Pool{}, drover.Errorf(drover.KindInvalid, "a pool cannot have %d instances", count)
+	}
+	if _, err := c.pool(ctx, name); err != nil {
+		return drover.Pool{}, err
+	}
+	why := drover.Reason{Code: drover.ReasonOperator, Text: asked(ctx, fmt.Sprintf("pool %s was set to %d", name, count), reason)}
+	if err := c.wish(ctx, engine.ResizeAsked{Pool: name, Count: count, Reason: why}); err != nil {
+		return drover.Pool{}, err
+	}
+	return c.pool(ctx, name)
+}
+
+func (c *Controller) pool(ctx context.Context, name string) (drover.Pool, error) {
+	pools, err := c.Pools(ctx)
+	if err != nil {
+		return drover.Pool{}, err
+	}
+	at := slices.IndexFunc(pools, func(p drover.Pool) bool { return p.Name == name })
+	if at < 0 {
+		return drover.Pool{}, drover.Errorf(drover.KindNotFound, "there is no pool %.80q", name).WithHint("drover pools lists them")
+	}
+	return pools[at], nil
+}

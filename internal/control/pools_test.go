@@ -1,0 +1,84 @@
+package control
+
+import (
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"drover"
+	"drover/driver"
+	"drover/internal/engine"
+	"drover/internal/wire"
+)
+
+// pooled is a create of an instance of a pool.
+func pooled(pool string) engine.Create {
+	offering := drover.Offering{Cloud: "here", Zone: "a", Type: drover.InstanceType{Name: "small", ProviderType: "small"}, Market: drover.OnDemand}
+	return engine.Create{Name: "test-1", Cloud: "here", Candidates: []drover.Offering{offering}, Pool: pool, Template: "t1"}
+}
+
+// covers P8
+func TestAnInstanceOfAPoolBearsAllThatItIsAdoptedBy(t *testing.T) {
+	f := newFixture(t)
+	f.cfg.Setup.Orders = wire.Orders{Orphan: time.Hour}
+	f.cfg.Setup.Pools = map[string]Pool{"web": {Init: "#!/bin/sh\necho {pool}\n"}, "lent": {Orphan: time.Minute}}
+	c := must(New(t.Context(), f.cfg))(t)
+	cl := must(c.cloud("here"))(t)
+
+	t.Run("its pool and template are among its tags, and are read from there", func(t *testing.T) {
+		r := must(c.createRequest(cl, pooled("web")))(t)
+		if r.Tags[driver.TagPool] != "web" || r.Tags[driver.TagMade] != "t1" {
+			t.Errorf("the tags are %v", r.Tags)
+		}
+		if s := sighting(driver.Instance{Tags: r.Tags}); s.Pool != "web" || s.Template != "t1" {
+			t.Errorf("what is seen is %+v", s)
+		}
+		if !strings.Contains(r.PoolInit.Reveal(), "{pool}") {
+			t.Errorf("the pool's init is %q", r.PoolInit.Reveal())
+		}
+	})
+
+	t.Run("it powers itself off only if its pool says so", func(t *testing.T) {
+		for pool, want := range map[string]bool{"web": false, "lent": true, "": true, "not configured": true} {
+			if got := c.initCommand(pool).Reveal() != ""; got != want {
+				t.Errorf("pool %q: a dead-man switch is %v, want %v", pool, got, want)
+			}
+		}
+		tags := map[string]string{driver.TagFleet: "test", driver.TagName: "test-1", driver.TagPool: "lent"}
+		cl.replace(map[string]driver.Instance{"i-1": {ID: "i-1", Tags: tags}})
+		if o := (&link{c: c, cloud: "here", provider: "i-1"}).orders(); o.Orphan != time.Minute {
+			t.Errorf("its runner is told %v", o.Orphan)
+		}
+	})
+
+	t.Run("one that was rented for jobs bears neither", func(t *testing.T) {
+		r := must(c.createRequest(cl, pooled("")))(t)
+		if _, has := r.Tags[driver.TagPool]; has || r.PoolInit.Reveal() != "" {
+			t.Errorf("the request is %+v", r)
+		}
+	})
+}
+
+// covers P4
+func TestHooksOfAPoolRunBesideThoseOfTheFleet(t *testing.T) {
+	f := newFixture(t)
+	var log strings.Builder // a text handler writes one line at a time
+	f.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+	f.cfg.Hooks = map[drover.Hook]string{drover.HookReady: script(t, `echo "fleet $DROVER_POOL $DROVER_EVENT"`)}
+	f.cfg.Pools = map[string]Pool{"web": {Hooks: map[drover.Hook]string{drover.HookReady: script(t, `echo "pool $DROVER_POOL"`)}}}
+	c := must(New(t.Context(), f.cfg))(t)
+	fire := engine.Fire{Hook: drover.HookReady, Name: "test-1", Cloud: "here", Zone: "z", Pool: "web"}
+	c.fire(t.Context(), fire)
+	for _, want := range []string{"fleet web " + eventID("test", fire), `"pool web"`} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log has not %s:\n%s", want, log.String())
+		}
+	}
+	other := fire
+	other.Name = "test-2"
+	if slices.Contains([]string{eventID("test", other), eventID("lab", fire)}, eventID("test", fire)) {
+		t.Error("two events have one id")
+	}
+}
