@@ -24,15 +24,11 @@ var layout = []struct {
 	{"errors.go", false, []string{"limitedFor", "errs", "read"}},
 	{"api.go", false, []string{"rates", "connect"}},
 	{"offerings.go", false, []string{"cloud.Offerings", "cloud.listed"}},
-	{"create.go", false, []string{"longestName", "cloud.Create"}},
+	{"create.go", false, []string{"longestName", "cloud.Create", "readTemplate"}},
 	{"list.go", false, []string{"cloud.List", "cloud.Describe", "cloud.SetTags", "cloud.VerifyHostKey"}},
-	{"destroy.go", false, []string{"cloud.Destroy", "cloud.Stop", "cloud.Start"}},
+	{"destroy.go", false, []string{"cloud.Destroy", "cloud.Stop", "cloud.Start", "cloud.Leftovers", "cloud.Remove"}},
 	{"images.go", true, []string{"cloud.FindImages"}},
-	{"leftovers.go", true, []string{"cloud.Leftovers", "cloud.Remove"}},
 	{"prices.go", true, []string{"cloud.fetchPrices", "cloud.PriceHistory"}},
-	{"rest.go", true, nil}, // calls that are made without the vendor's package, which would take long to compile
-	{"tags.go", true, nil},
-	{"template.go", true, []string{"readTemplate"}},
 	{"volumes.go", true, []string{"cloud.GrowDisk"}},
 }
 

@@ -2,6 +2,13 @@ package azure
 
 import (
 	"context"
+	"strconv"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
+
+	"drover"
+	"drover/driver"
 )
 
 // Destroy ends an instance; its disks, its interface and its address go with it. Azure is told not to wait until it has shut down.
@@ -23,4 +30,73 @@ func (c *cloud) Stop(ctx context.Context, id string) error {
 // Start starts an instance that was stopped. Azure may have no room for it any more, which is then listed.
 func (c *cloud) Start(ctx context.Context, id string) error {
 	return errs.Classify("start instance "+id, c.api.startVM(ctx, id))
+}
+
+// What can be left over.
+const (
+	leftoverDisk      = "disk"
+	leftoverInterface = "network interface"
+	leftoverAddress   = "public address"
+)
+
+// Leftovers are the fleet's disks, interfaces and addresses that no instance owns. Disks have the tags that their instance was created with.
+// Interfaces come before the addresses that they hold.
+func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
+	add := func(kind, name string, tags map[string]*string, made drover.Time) {
+		if value(tags[driver.TagFleet]) == fleet {
+			all = append(all, driver.Leftover{Kind: kind, ID: name, Tags: values(tags), Created: made})
+		}
+	}
+	disks, err := c.api.listDisks(ctx)
+	if err != nil {
+		return nil, errs.Classify("list disks", err)
+	}
+	for _, d := range disks {
+		if d.ManagedBy == nil && value(value(d.Properties).DiskState) == armcompute.DiskStateUnattached {
+			add(leftoverDisk, value(d.Name), d.Tags, drover.TimeOf(value(d.Properties.TimeCreated)))
+		}
+	}
+	interfaces, err := c.api.listInterfaces(ctx)
+	if err != nil {
+		return nil, errs.Classify("list network interfaces", err)
+	}
+	for _, i := range interfaces {
+		if i.Properties != nil && i.Properties.VirtualMachine == nil {
+			add(leftoverInterface, value(i.Name), i.Tags, madeAt(i.Tags))
+		}
+	}
+	addresses, err := c.api.listAddresses(ctx)
+	if err != nil {
+		return nil, errs.Classify("list public addresses", err)
+	}
+	for _, a := range addresses {
+		if a.Properties != nil && a.Properties.IPConfiguration == nil {
+			add(leftoverAddress, value(a.Name), a.Tags, madeAt(a.Tags))
+		}
+	}
+	return all, nil
+}
+
+// madeAt is when something was asked for, by its tag; 0 if that does not say.
+func madeAt(tags map[string]*string) drover.Time {
+	s, err := strconv.ParseInt(value(tags[tagMade]), 10, 64)
+	if err != nil || s <= 0 {
+		return 0
+	}
+	return drover.TimeOf(time.Unix(s, 0))
+}
+
+func seconds(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
+
+// Remove takes a leftover away. Azure refuses to take away what an instance owns.
+func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
+	remove, known := map[string]change{leftoverDisk: c.api.deleteDisk, leftoverInterface: c.api.deleteInterface, leftoverAddress: c.api.deleteAddress}[s.Kind]
+	if !known {
+		return drover.Errorf(drover.KindInvalid, "a %s is nothing that this cloud takes away", s.Kind)
+	}
+	err := remove(ctx, s.ID)
+	if kind := errs.KindOf(err); kind == drover.KindConflict || kind == drover.KindNotFound {
+		return nil
+	}
+	return errs.Classify("take away "+s.Kind+" "+s.ID, err)
 }

@@ -68,5 +68,3 @@ func imageFrom(i godo.Image) driver.Image {
 	}
 	return image
 }
-
-var _ driver.ImageFinder = (*cloud)(nil)
