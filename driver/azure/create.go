@@ -62,7 +62,7 @@ func (c *cloud) launch(ctx context.Context, r driver.CreateRequest, wanted drive
 	if err := c.allowed(ctx, wanted); err != nil {
 		return driver.Instance{}, err
 	}
-	err = c.api.createVM(ctx, r.Name, *vm)
+	err = c.api.do(ctx, "CreateVM", r.Name, vm, nil, "If-None-Match: *")
 	if errs.KindOf(err) == drover.KindConflict {
 		return c.recall(ctx, r)
 	}
@@ -188,11 +188,11 @@ func (c *cloud) tagsOf(own map[string]string) map[string]string {
 
 // recall finds the instance that has the name already.
 func (c *cloud) recall(ctx context.Context, r driver.CreateRequest) (driver.Instance, error) {
-	vm, err := c.api.getVM(ctx, r.Name)
-	if err != nil {
+	var vm armcompute.VirtualMachine
+	if err := c.api.do(ctx, "GetVM", r.Name, nil, &vm); err != nil {
 		return driver.Instance{}, err
 	}
-	in := c.instanceOf(vm)
+	in := c.instanceOf(&vm)
 	if !in.Bears(map[string]string{driver.TagFleet: r.Tags[driver.TagFleet], driver.TagName: r.Name}) {
 		return in, drover.Errorf(drover.KindInvalid, "resource group %s has a virtual machine of that name, which is not it", c.config.ResourceGroup)
 	}

@@ -13,7 +13,7 @@ import (
 
 // Destroy ends an instance; its disks, its interface and its address go with it. Azure is told not to wait until it has shut down.
 func (c *cloud) Destroy(ctx context.Context, id string) error {
-	err := c.api.deleteVM(ctx, id)
+	err := c.api.do(ctx, "DeleteVM", id, nil, nil)
 	if err == nil {
 		c.mu.Lock()
 		c.ended[id] = true
@@ -24,12 +24,12 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 
 // Stop stops an instance and gives its processors back; its disks and its address are still paid.
 func (c *cloud) Stop(ctx context.Context, id string) error {
-	return errs.Classify("stop instance "+id, c.api.deallocateVM(ctx, id))
+	return errs.Classify("stop instance "+id, c.api.do(ctx, "DeallocateVM", id, nil, nil))
 }
 
 // Start starts an instance that was stopped. Azure may have no room for it any more, which is then listed.
 func (c *cloud) Start(ctx context.Context, id string) error {
-	return errs.Classify("start instance "+id, c.api.startVM(ctx, id))
+	return errs.Classify("start instance "+id, c.api.do(ctx, "StartVM", id, nil, nil))
 }
 
 // What can be left over.
@@ -47,7 +47,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 			all = append(all, driver.Leftover{Kind: kind, ID: name, Tags: values(tags), Created: made})
 		}
 	}
-	disks, err := c.api.listDisks(ctx)
+	disks, err := list[armcompute.Disk](ctx, c.api, "ListDisks")
 	if err != nil {
 		return nil, errs.Classify("list disks", err)
 	}
@@ -56,7 +56,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 			add(leftoverDisk, value(d.Name), d.Tags, drover.TimeOf(value(d.Properties.TimeCreated)))
 		}
 	}
-	interfaces, err := c.api.listInterfaces(ctx)
+	interfaces, err := list[networkInterface](ctx, c.api, "ListInterfaces")
 	if err != nil {
 		return nil, errs.Classify("list network interfaces", err)
 	}
@@ -65,7 +65,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 			add(leftoverInterface, value(i.Name), i.Tags, madeAt(i.Tags))
 		}
 	}
-	addresses, err := c.api.listAddresses(ctx)
+	addresses, err := list[publicAddress](ctx, c.api, "ListAddresses")
 	if err != nil {
 		return nil, errs.Classify("list public addresses", err)
 	}
@@ -90,11 +90,11 @@ func seconds(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
 
 // Remove takes a leftover away. Azure refuses to take away what an instance owns.
 func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
-	remove, known := map[string]change{leftoverDisk: c.api.deleteDisk, leftoverInterface: c.api.deleteInterface, leftoverAddress: c.api.deleteAddress}[s.Kind]
+	remove, known := map[string]string{leftoverDisk: "DeleteDisk", leftoverInterface: "DeleteInterface", leftoverAddress: "DeleteAddress"}[s.Kind]
 	if !known {
 		return drover.Errorf(drover.KindInvalid, "a %s is nothing that this cloud takes away", s.Kind)
 	}
-	err := remove(ctx, s.ID)
+	err := c.api.do(ctx, remove, s.ID, nil, nil)
 	if kind := errs.KindOf(err); kind == drover.KindConflict || kind == drover.KindNotFound {
 		return nil
 	}

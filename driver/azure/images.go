@@ -27,7 +27,7 @@ func (c *cloud) FindImages(ctx context.Context, ref string, _ drover.Arch) ([]dr
 		}
 		return []driver.Image{{ID: id, Name: ref}}, nil
 	}
-	found, err := c.api.listImages(ctx)
+	found, err := list[armcompute.Image](ctx, c.api, "ListImages")
 	if err != nil {
 		return nil, errs.Classify("look for image "+ref, err)
 	}

@@ -15,11 +15,11 @@ import (
 // List puts together what Azure says in several lists: the virtual machines with their tags, the state of each, and the addresses of their
 // interfaces. Those of other regions in the group are left out; otherwise nothing is.
 func (c *cloud) List(ctx context.Context, _ map[string]string) ([]driver.Instance, error) {
-	vms, err := c.api.listVMs(ctx)
+	vms, err := list[armcompute.VirtualMachine](ctx, c.api, "ListVMs")
 	if err != nil {
 		return nil, errs.Classify("list instances", err)
 	}
-	states, err := c.api.listVMStates(ctx)
+	states, err := list[armcompute.VirtualMachine](ctx, c.api, "ListVMStates")
 	if err != nil {
 		return nil, errs.Classify("list the states of instances", err)
 	}
@@ -48,15 +48,15 @@ func (c *cloud) List(ctx context.Context, _ map[string]string) ([]driver.Instanc
 // Describe asks for one virtual machine, which Azure then shows with its state, and for the addresses of all.
 func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	doing := "describe instance " + id
-	vm, err := c.api.getVM(ctx, id)
-	if err != nil {
+	var vm armcompute.VirtualMachine
+	if err := c.api.do(ctx, "GetVM", id, nil, &vm); err != nil {
 		return driver.Instance{}, errs.Classify(doing, err)
 	}
 	addresses, err := c.addresses(ctx)
 	if err != nil {
 		return driver.Instance{}, errs.Classify(doing, err)
 	}
-	in := c.instanceOf(vm)
+	in := c.instanceOf(&vm)
 	in.Addresses.Private, in.Addresses.Public = addresses[key(vm.ID)].Private, addresses[key(vm.ID)].Public
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,13 +69,13 @@ func key(id *string) string { return strings.ToLower(value(id)) }
 
 // addresses are where instances can be reached, by their resource ids.
 func (c *cloud) addresses(ctx context.Context) (map[string]driver.Addresses, error) {
-	interfaces, err := c.api.listInterfaces(ctx)
+	interfaces, err := list[networkInterface](ctx, c.api, "ListInterfaces")
 	if err != nil {
 		return nil, err
 	}
 	public := map[string]string{}
 	if c.config.PublicAddress {
-		found, err := c.api.listAddresses(ctx)
+		found, err := list[publicAddress](ctx, c.api, "ListAddresses")
 		if err != nil {
 			return nil, err
 		}
@@ -173,7 +173,7 @@ func (c *cloud) takenBack(in driver.Instance) bool {
 
 // SetTags replaces the tags, but for those that the configuration gives everything.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
-	return errs.Classify("tag instance "+id, c.api.tagVM(ctx, id, pointers(c.tagsOf(tags))))
+	return errs.Classify("tag instance "+id, c.api.do(ctx, "UpdateVM", id, armcompute.VirtualMachineUpdate{Tags: pointers(c.tagsOf(tags))}, nil))
 }
 
 // pointers are tags in the API's words.

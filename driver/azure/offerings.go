@@ -118,7 +118,7 @@ func (c *cloud) zonesOf(t typeInfo) []string {
 
 // fetchTypes asks for the types of the region.
 func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
-	found, err := c.api.listTypes(ctx)
+	found, err := list[armcompute.ResourceSKU](ctx, c.api, "ListTypes")
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func quotaGroup(family string, m drover.Market) string {
 // fetchLimits asks how many vCPUs each quota allows, by its name in small letters: Azure does not write it in one way. If it cannot be asked,
 // nothing is known for as long as an answer would be good, so that a create does not ask each time.
 func (c *cloud) fetchLimits(ctx context.Context) (map[string]int64, error) {
-	found, err := c.api.listQuotas(ctx)
+	found, err := list[armcompute.Usage](ctx, c.api, "ListQuotas")
 	if ctx.Err() != nil {
 		return nil, err
 	}
