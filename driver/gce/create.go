@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -39,8 +40,9 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (driver.Inst
 	if err != nil {
 		return driver.Instance{}, none, errs.Classify(doing, err)
 	}
-	begun, err := c.api.insert(ctx, taken.Zone, c.token(r.Name, "insert"), made)
-	err = c.settle(ctx, taken.Zone, begun, err)
+	call := c.api.compute().Instances.Insert(c.api.project, taken.Zone, made).RequestId(c.token(r.Name, "insert"))
+	begun, err := do(ctx, c.api, "instances.insert", rateQueries, call)
+	err = c.settle(ctx, begun, err)
 	if errs.KindOf(err) == drover.KindConflict {
 		in, err := c.recall(ctx, r, taken.Zone, made.Name)
 		return in, in.Candidate(), errs.Classify(doing, err)
@@ -76,14 +78,15 @@ func (c *cloud) check(r driver.CreateRequest) error {
 }
 
 // settle waits for an operation for a while, and says what became of it. One that goes on is well so far.
-func (c *cloud) settle(ctx context.Context, zone string, begun *op, err error) error {
+func (c *cloud) settle(ctx context.Context, begun *op, err error) error {
 	if err != nil {
 		return err
 	}
 	short, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
 	for begun.Status != "DONE" {
-		next, err := c.api.wait(short, zone, begun.Name)
+		call := c.api.compute().ZoneOperations.Wait(c.api.project, path.Base(begun.Zone), begun.Name)
+		next, err := do(short, c.api, "zoneOperations.wait", rateWaits, call)
 		switch {
 		case err == nil:
 			begun = next
@@ -120,7 +123,7 @@ func (c *cloud) named(name string) string {
 
 // recall finds the instance that was asked for before.
 func (c *cloud) recall(ctx context.Context, r driver.CreateRequest, zone, name string) (driver.Instance, error) {
-	found, err := c.api.get(ctx, zone, name)
+	found, err := c.api.get(ctx, zone+"/"+name, instanceFields)
 	if errs.KindOf(err) == drover.KindNotFound {
 		return driver.Instance{}, drover.Errorf(drover.KindTransient, "it was there a moment ago, and is not to be seen")
 	}

@@ -5,38 +5,28 @@ import (
 	"path"
 	"strings"
 
+	"google.golang.org/api/compute/v1"
+
 	"drover"
 	"drover/driver"
 )
 
 // Destroy deletes an instance; its disks and its address go with it.
 func (c *cloud) Destroy(ctx context.Context, id string) error {
-	zone, name, err := split(id)
-	if err != nil {
-		return nil // nothing has such an id
-	}
-	_, err = c.api.delete(ctx, zone, name)
+	_, err := about(ctx, c.api, "instances.delete", rateQueries, id, c.api.compute().Instances.Delete)
 	return errs.Gone("destroy instance "+id, err)
 }
 
 // Stop stops an instance; its disks are still paid.
 func (c *cloud) Stop(ctx context.Context, id string) error {
-	zone, name, err := split(id)
-	if err != nil {
-		return err
-	}
-	_, err = c.api.stop(ctx, zone, name)
+	_, err := about(ctx, c.api, "instances.stop", rateQueries, id, c.api.compute().Instances.Stop)
 	return errs.Classify("stop instance "+id, err)
 }
 
 // Start starts an instance that was stopped, if its zone has room for it.
 func (c *cloud) Start(ctx context.Context, id string) error {
-	zone, name, err := split(id)
-	if err != nil {
-		return err
-	}
-	begun, err := c.api.start(ctx, zone, name)
-	return errs.Classify("start instance "+id, c.settle(ctx, zone, begun, err))
+	begun, err := about(ctx, c.api, "instances.start", rateQueries, id, c.api.compute().Instances.Start)
+	return errs.Classify("start instance "+id, c.settle(ctx, begun, err))
 }
 
 // leftoverDisk is what can be left over: one that somebody took from its instance.
@@ -48,7 +38,13 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 	if err != nil {
 		return nil, err
 	}
-	found, err := c.api.disks(ctx, filter)
+	call := c.api.compute().Disks.AggregatedList(c.api.project).Filter(filter).MaxResults(pageSize).Fields(disksFields)
+	found, err := list(ctx, c.api, "disks.aggregatedList", rateHeavy, call, func(p *compute.DiskAggregatedList) (some []*compute.Disk, next string, err error) {
+		for _, scoped := range p.Items {
+			some = append(some, scoped.Disks...)
+		}
+		return some, p.NextPageToken, whole(p.Unreachables)
+	})
 	if err != nil {
 		return nil, errs.Classify("list disks", err)
 	}
@@ -62,11 +58,10 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 
 // Remove deletes a disk. One that an instance has again is in use, and stays.
 func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
-	zone, name, err := split(s.ID)
-	if s.Kind != leftoverDisk || err != nil {
+	if s.Kind != leftoverDisk {
 		return drover.Errorf(drover.KindInvalid, "a %s %s is nothing that this cloud takes away", s.Kind, s.ID)
 	}
-	_, err = c.api.deleteDisk(ctx, zone, name)
+	_, err := about(ctx, c.api, "disks.delete", rateQueries, s.ID, c.api.compute().Disks.Delete)
 	if errs.CodeOf(err) == "resourceInUseByAnotherResource" {
 		return nil
 	}

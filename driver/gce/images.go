@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+
+	"google.golang.org/api/compute/v1"
 
 	"drover"
 	"drover/driver"
@@ -48,27 +51,31 @@ func (r reference) filter() string {
 
 // FindImages reads [PROJECT/]family/FAMILY and [PROJECT/]NAME; without a project it is the cloud's. Images that their makers call outdated count
 // only by their whole name.
-func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([]driver.Image, error) {
+func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) (all []driver.Image, err error) {
 	r, err := c.reference(ref)
 	if err != nil {
 		return nil, err
 	}
-	found, err := c.api.images(ctx, r.project, r.filter())
+	found, err := c.imagesOf(ctx, r)
 	if err != nil {
 		return nil, errs.Classify("look for image "+ref, err)
 	}
-	var all []driver.Image
 	for _, i := range found {
-		if old := i.Deprecated != nil && i.Deprecated.State != "" && i.Deprecated.State != "ACTIVE"; old && i.Name != r.name {
-			continue
-		}
 		id := "projects/" + r.project + "/global/images/" + i.Name
-		c.mu.Lock()
-		c.images[id] = drover.Bytes(i.DiskSizeGb) * drover.GiB
-		c.mu.Unlock()
+		c.images.Learn(id, drover.Bytes(i.DiskSizeGb)*drover.GiB)
 		all = append(all, driver.Image{ID: id, Name: i.Name, Arch: archOf(i.Architecture), Created: at(i.CreationTimestamp)})
 	}
 	return all, nil
+}
+
+// imagesOf are the images that a reference means.
+func (c *cloud) imagesOf(ctx context.Context, r reference) ([]*compute.Image, error) {
+	call := c.api.compute().Images.List(r.project).Filter(r.filter()).MaxResults(pageSize).Fields(imagesFields)
+	return list(ctx, c.api, "images.list", rateGlobal, call, func(p *compute.ImageList) ([]*compute.Image, string, error) {
+		return slices.DeleteFunc(p.Items, func(i *compute.Image) bool {
+			return i.Deprecated != nil && i.Deprecated.State != "" && i.Deprecated.State != "ACTIVE" && i.Name != r.name
+		}), p.NextPageToken, nil
+	})
 }
 
 // archOf is an architecture in our words. Of what says nothing, it is any.
@@ -84,20 +91,18 @@ func archOf(a string) drover.Arch {
 
 // imageSize is how large an image is, which no instance's disk can be smaller than. What an id stands for never changes, so it is asked once.
 func (c *cloud) imageSize(ctx context.Context, id string) (drover.Bytes, error) {
-	c.mu.Lock()
-	size, ok := c.images[id]
-	c.mu.Unlock()
-	if ok {
-		return size, nil
-	}
-	found, err := c.FindImages(ctx, id, "")
-	if err != nil {
-		return 0, err
-	}
-	if len(found) == 0 {
-		return 0, drover.Errorf(drover.KindInvalid, "there is no image %s", id)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.images[found[0].ID], nil
+	return c.images.Get(ctx, id, func() (drover.Bytes, error) {
+		r, err := c.reference(id)
+		if err != nil {
+			return 0, err
+		}
+		found, err := c.imagesOf(ctx, r)
+		if err == nil && len(found) == 0 {
+			err = drover.Errorf(drover.KindInvalid, "there is no image %s", id)
+		}
+		if err != nil {
+			return 0, errs.Classify("look for image "+id, err)
+		}
+		return drover.Bytes(found[0].DiskSizeGb) * drover.GiB, nil
+	})
 }

@@ -28,7 +28,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 	if err != nil {
 		return nil, nil // no label is like that, so nothing bears it
 	}
-	found, err := c.api.instances(ctx, c.config.Region, filter)
+	found, err := c.instances(ctx, filter)
 	if err != nil {
 		return nil, errs.Classify(doing, err)
 	}
@@ -39,14 +39,31 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 	return all, errs.Classify(doing, c.markReclaimed(ctx, found, all))
 }
 
+// instances are those of the region that a filter finds. A page that lacks a zone of it is an error.
+func (c *cloud) instances(ctx context.Context, filter string) ([]*compute.Instance, error) {
+	call := c.api.compute().Instances.AggregatedList(c.api.project).MaxResults(pageSize).Fields(instancesFields)
+	if filter != "" {
+		call.Filter(filter)
+	}
+	elsewhere := func(place string) bool { return !strings.HasPrefix(path.Base(place), c.config.Region+"-") }
+	return list(ctx, c.api, "instances.aggregatedList", rateHeavy, call, func(p *compute.InstanceAggregatedList) (some []*compute.Instance, next string, err error) {
+		missing := p.Unreachables
+		for place, scoped := range p.Items {
+			if !elsewhere(place) {
+				some = append(some, scoped.Instances...)
+			}
+			if scoped.Warning != nil && scoped.Warning.Code == "UNREACHABLE" {
+				missing = append(missing, place)
+			}
+		}
+		return some, p.NextPageToken, whole(slices.DeleteFunc(missing, elsewhere))
+	})
+}
+
 // Describe asks for one instance.
 func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	doing := "describe instance " + id
-	zone, name, err := split(id)
-	if err != nil {
-		return driver.Instance{}, errs.Classify(doing, err)
-	}
-	found, err := c.api.get(ctx, zone, name)
+	found, err := c.api.get(ctx, id, instanceFields)
 	if err != nil {
 		return driver.Instance{}, errs.Classify(doing, err)
 	}
@@ -121,7 +138,10 @@ func (c *cloud) markReclaimed(ctx context.Context, found []*compute.Instance, al
 
 // preemptions are the last of each instance in a zone, by its name.
 func (c *cloud) preemptions(ctx context.Context, zone string) (map[string]drover.Time, error) {
-	found, err := c.api.operations(ctx, zone, fmt.Sprintf("operationType = %q", preemption))
+	call := c.api.compute().ZoneOperations.List(c.api.project, zone).Filter(fmt.Sprintf("operationType = %q", preemption)).MaxResults(pageSize)
+	found, err := list(ctx, c.api, "zoneOperations.list", rateLists, call, func(p *compute.OperationList) ([]*op, string, error) {
+		return p.Items, p.NextPageToken, nil
+	})
 	times := map[string]drover.Time{}
 	for _, o := range found {
 		name := path.Base(o.TargetLink)
@@ -134,20 +154,17 @@ func (c *cloud) preemptions(ctx context.Context, zone string) (map[string]drover
 // tried again by whoever asked, if somebody else changes them at the same moment.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
 	doing := "tag instance " + id
-	zone, name, err := split(id)
-	if err != nil {
-		return err
-	}
 	written, err := labelsOf(tags)
 	if err != nil {
 		return errs.Classify(doing, err)
 	}
-	found, err := c.api.get(ctx, zone, name)
+	found, err := c.api.get(ctx, id, instanceFields)
 	if err != nil {
 		return errs.Classify(doing, err)
 	}
-	_, err = c.api.setLabels(ctx, zone, name, &compute.InstancesSetLabelsRequest{
-		LabelFingerprint: found.LabelFingerprint, Labels: c.withOwn(written),
+	wanted := &compute.InstancesSetLabelsRequest{LabelFingerprint: found.LabelFingerprint, Labels: c.withOwn(written)}
+	_, err = about(ctx, c.api, "instances.setLabels", rateQueries, id, func(project, zone, name string) *compute.InstancesSetLabelsCall {
+		return c.api.compute().Instances.SetLabels(project, zone, name, wanted)
 	})
 	return errs.Classify(doing, err)
 }
@@ -169,17 +186,16 @@ func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, _ []
 	if c.config.Init == initCloud {
 		return drover.Errorf(drover.KindUnsupported, "host keys are planted, not asked for")
 	}
-	zone, name, err := split(in.ID)
-	if err != nil {
+	if _, _, err := split(in.ID); err != nil {
 		return err
 	}
-	told, err := c.api.guest(ctx, zone, name, hostKeys)
-	switch {
-	case errs.KindOf(err) == drover.KindNotFound:
-		return drover.Errorf(drover.KindTransient, "instance %s has not told its host keys yet", in.ID)
-	case err != nil:
+	told, err := about(ctx, c.api, "instances.getGuestAttributes", rateQueries, in.ID, func(project, zone, name string) *compute.InstancesGetGuestAttributesCall {
+		return c.api.compute().Instances.GetGuestAttributes(project, zone, name).QueryPath(hostKeys)
+	})
+	switch none := errs.KindOf(err) == drover.KindNotFound; {
+	case err != nil && !none:
 		return errs.Classify("ask for the host keys of instance "+in.ID, err)
-	case told.QueryValue == nil || len(told.QueryValue.Items) == 0:
+	case none || told.QueryValue == nil || len(told.QueryValue.Items) == 0:
 		return drover.Errorf(drover.KindTransient, "instance %s has not told its host keys yet", in.ID)
 	}
 	for _, item := range told.QueryValue.Items {
