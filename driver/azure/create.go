@@ -131,12 +131,7 @@ func (v volume) disk() *armcompute.ManagedDiskParameters {
 }
 
 // gib is a size in whole GiB, nil for none: then it is the image's.
-func gib(size drover.Bytes) *int32 {
-	if size <= 0 {
-		return nil
-	}
-	return to.Ptr(int32(size.WholeGiB()))
-}
+func gib(size drover.Bytes) *int32 { return kit.Given(int32(size.WholeGiB())) }
 
 // system is who may log in, and what cloud-init is given.
 func (c *cloud) system(r driver.CreateRequest, userData string) *armcompute.OSProfile {

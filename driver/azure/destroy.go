@@ -9,6 +9,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // Destroy ends an instance; its disks, its interface and its address go with it. Azure is told not to wait until it has shut down.
@@ -43,7 +44,7 @@ const (
 // Interfaces come before the addresses that they hold.
 func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
 	add := func(kind, name string, tags map[string]*string, made drover.Time) {
-		if value(tags[driver.TagFleet]) == fleet {
+		if kit.Value(tags[driver.TagFleet]) == fleet {
 			all = append(all, driver.Leftover{Kind: kind, ID: name, Tags: values(tags), Created: made})
 		}
 	}
@@ -52,8 +53,8 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 		return nil, errs.Classify("list disks", err)
 	}
 	for _, d := range disks {
-		if d.ManagedBy == nil && value(value(d.Properties).DiskState) == armcompute.DiskStateUnattached {
-			add(leftoverDisk, value(d.Name), d.Tags, drover.TimeOf(value(d.Properties.TimeCreated)))
+		if d.ManagedBy == nil && kit.Value(kit.Value(d.Properties).DiskState) == armcompute.DiskStateUnattached {
+			add(leftoverDisk, kit.Value(d.Name), d.Tags, drover.TimeOf(kit.Value(d.Properties.TimeCreated)))
 		}
 	}
 	interfaces, err := list[networkInterface](ctx, c.api, "ListInterfaces")
@@ -62,7 +63,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 	}
 	for _, i := range interfaces {
 		if i.Properties != nil && i.Properties.VirtualMachine == nil {
-			add(leftoverInterface, value(i.Name), i.Tags, madeAt(i.Tags))
+			add(leftoverInterface, kit.Value(i.Name), i.Tags, madeAt(i.Tags))
 		}
 	}
 	addresses, err := list[publicAddress](ctx, c.api, "ListAddresses")
@@ -71,7 +72,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 	}
 	for _, a := range addresses {
 		if a.Properties != nil && a.Properties.IPConfiguration == nil {
-			add(leftoverAddress, value(a.Name), a.Tags, madeAt(a.Tags))
+			add(leftoverAddress, kit.Value(a.Name), a.Tags, madeAt(a.Tags))
 		}
 	}
 	return all, nil
@@ -79,7 +80,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 
 // madeAt is when something was asked for, by its tag; 0 if that does not say.
 func madeAt(tags map[string]*string) drover.Time {
-	s, err := strconv.ParseInt(value(tags[tagMade]), 10, 64)
+	s, err := strconv.ParseInt(kit.Value(tags[tagMade]), 10, 64)
 	if err != nil || s <= 0 {
 		return 0
 	}

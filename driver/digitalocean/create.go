@@ -1,6 +1,7 @@
 package digitalocean
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -48,9 +49,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.I
 func (c *cloud) createAs(ctx context.Context, wanted godo.DropletCreateRequest, as driver.Candidate) (driver.Instance, error) {
 	wanted.Size, wanted.Region = as.ProviderType, as.Zone
 	wanted.Image = imageOf(as.Image)
-	if id := c.config.VPCs[as.Zone]; id != "" {
-		wanted.VPCUUID = id
-	}
+	wanted.VPCUUID = cmp.Or(c.config.VPCs[as.Zone], wanted.VPCUUID)
 	wanted.Tags = slices.Concat(wanted.Tags, c.config.Tags)
 	d, _, err := c.api.Droplets.Create(ctx, &wanted)
 	if err != nil {

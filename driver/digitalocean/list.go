@@ -1,6 +1,7 @@
 package digitalocean
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -91,20 +92,13 @@ func instance(d godo.Droplet) driver.Instance {
 		Tags:         tagsOf(d.Tags),
 		ProviderType: d.SizeSlug,
 		Market:       drover.OnDemand,
-		State:        states[d.Status],
+		Zone:         kit.Value(d.Region).Slug,
+		State:        cmp.Or(states[d.Status], driver.Pending),
 		Addresses:    driver.Addresses{User: "root"},
-	}
-	if in.State == "" {
-		in.State = driver.Pending
-	}
-	if d.Region != nil {
-		in.Zone = d.Region.Slug
+		Created:      kit.ReadTime(d.Created),
 	}
 	in.Addresses.Public, _ = d.PublicIPv4() // its error says that there is none yet
 	in.Addresses.Private, _ = d.PrivateIPv4()
-	if t, err := time.Parse(time.RFC3339, d.Created); err == nil {
-		in.Created = drover.TimeOf(t)
-	}
 	return in
 }
 

@@ -58,11 +58,9 @@ func typeOf(size godo.Size) drover.InstanceType {
 		CPU:    drover.MilliCPU(size.Vcpus) * 1000,
 		Memory: drover.Bytes(size.Memory) * drover.MiB,
 		Disk:   drover.Bytes(size.Disk) * drover.GiB,
+		GPUs:   kit.Value(size.GPUInfo).Count,
 		Arch:   "amd64",
 	}}
-	if size.GPUInfo != nil {
-		t.Resources.GPUs = size.GPUInfo.Count
-	}
 	for _, disk := range size.DiskInfo {
 		if disk.Type == "scratch" && disk.Size != nil {
 			t.LocalDisk += drover.Bytes(disk.Size.Amount) * unit(disk.Size.Unit)

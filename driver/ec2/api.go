@@ -106,14 +106,20 @@ func call[I, O, X any](ctx context.Context, a *api, do func(context.Context, *I,
 	return out, err
 }
 
-// pages is what all pages of an answer have together. Each call for one has the token of the page there, and says that of the next.
-func pages[T any](token **string, page func() ([]T, *string, error)) ([]T, error) {
-	return kit.Collect(func(after string) ([]T, string, error) {
-		if after != "" {
-			*token = &after
+// listAll asks for page after page. As in all of the SDK, tokens are in the fields NextToken of what is asked and answered; what is listed is in
+// the field of its type.
+func listAll[T, I, O, X any](ctx context.Context, a *api, do func(context.Context, *I, ...func(*X)) (*O, error), in *I) ([]T, error) {
+	return kit.Collect(func(after string) (some []T, next string, err error) {
+		reflect.ValueOf(in).Elem().FieldByName("NextToken").Set(reflect.ValueOf(kit.Given(after)))
+		out, err := call(ctx, a, do, in)
+		answer := reflect.ValueOf(out)
+		for i := range answer.NumField() {
+			if f := answer.Field(i); f.Type() == reflect.TypeFor[[]T]() {
+				some = f.Interface().([]T)
+			}
 		}
-		some, next, err := page()
-		return some, aws.ToString(next), err
+		token, _ := answer.FieldByName("NextToken").Interface().(*string)
+		return some, kit.Value(token), err
 	})
 }
 

@@ -210,39 +210,25 @@ func (c *cloud) volumes(i image, disk drover.Bytes) (all []types.FleetBlockDevic
 }
 
 func (v volume) ebs() *types.FleetEbsBlockDeviceRequest {
-	e := &types.FleetEbsBlockDeviceRequest{
+	return &types.FleetEbsBlockDeviceRequest{
 		DeleteOnTermination: aws.Bool(true), Encrypted: aws.Bool(v.Encrypted == nil || *v.Encrypted), VolumeType: types.VolumeType(cmp.Or(v.Type, defaultVolume)),
+		VolumeSize: kit.Given(int32(v.Size.WholeGiB())), Iops: kit.Given(int32(v.IOPS)), Throughput: kit.Given(int32(v.Throughput)), KmsKeyId: kit.Given(v.Key),
 	}
-	if v.Size > 0 {
-		e.VolumeSize = aws.Int32(int32(v.Size.WholeGiB()))
-	}
-	if v.IOPS > 0 {
-		e.Iops = aws.Int32(int32(v.IOPS))
-	}
-	if v.Throughput > 0 {
-		e.Throughput = aws.Int32(int32(v.Throughput))
-	}
-	if v.Key != "" {
-		e.KmsKeyId = aws.String(v.Key)
-	}
-	return e
 }
 
 // instance is what the answer to the call says of the instance made.
 func (s supply) instance(made types.CreateFleetInstance) driver.Instance {
 	in := driver.Instance{ID: made.InstanceIds[0], Tags: fromTags(s.tags), ProviderType: string(made.InstanceType), State: driver.Pending,
 		Zone: aws.ToString(made.AvailabilityZone)}
-	in.Zone = cmp.Or(in.Zone, s.zoneOf(aws.ToString(made.SubnetId)))
-	if o := made.LaunchTemplateAndOverrides; o != nil && o.Overrides != nil {
-		in.ProviderType = cmp.Or(in.ProviderType, string(o.Overrides.InstanceType))
-		in.Zone = cmp.Or(in.Zone, aws.ToString(o.Overrides.AvailabilityZone), s.zoneOf(aws.ToString(o.Overrides.SubnetId)))
-	}
+	o := kit.Value(kit.Value(made.LaunchTemplateAndOverrides).Overrides)
+	in.ProviderType = cmp.Or(in.ProviderType, string(o.InstanceType))
+	in.Zone = cmp.Or(in.Zone, s.zoneOf(made.SubnetId), aws.ToString(o.AvailabilityZone), s.zoneOf(o.SubnetId))
 	return in
 }
 
-func (s supply) zoneOf(id string) string {
+func (s supply) zoneOf(id *string) string {
 	for _, sub := range s.subnets {
-		if sub.ID == id {
+		if sub.ID == aws.ToString(id) {
 			return sub.Zone
 		}
 	}
@@ -386,11 +372,5 @@ func (c *cloud) setPlacement(data *types.RequestLaunchTemplateData) {
 	if p == (placement{}) {
 		return
 	}
-	data.Placement = &types.LaunchTemplatePlacementRequest{}
-	if p.Group != "" {
-		data.Placement.GroupName = &p.Group
-	}
-	if p.Partition > 0 {
-		data.Placement.PartitionNumber = aws.Int32(int32(p.Partition))
-	}
+	data.Placement = &types.LaunchTemplatePlacementRequest{GroupName: kit.Given(p.Group), PartitionNumber: kit.Given(int32(p.Partition))}
 }

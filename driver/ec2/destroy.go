@@ -145,11 +145,7 @@ const (
 // Leftovers are the fleet's launch templates and key pairs, which its instances share, and volumes that are attached to nothing.
 func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
 	filters := []types.Filter{filter("tag:"+driver.TagFleet, fleet)}
-	in := &ec2.DescribeLaunchTemplatesInput{Filters: filters}
-	templates, err := pages(&in.NextToken, func() ([]types.LaunchTemplate, *string, error) {
-		out, err := call(ctx, c.api, c.api.ec2().DescribeLaunchTemplates, in)
-		return out.LaunchTemplates, out.NextToken, err
-	})
+	templates, err := listAll[types.LaunchTemplate](ctx, c.api, c.api.ec2().DescribeLaunchTemplates, &ec2.DescribeLaunchTemplatesInput{Filters: filters})
 	if err != nil {
 		return nil, errs.Classify("list launch templates", err)
 	}

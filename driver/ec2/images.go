@@ -3,7 +3,6 @@ package ec2
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -11,6 +10,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // image is what a create call has to know of an image.
@@ -37,8 +37,8 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 	var all []driver.Image
 	for _, i := range found.Images {
 		c.images.Learn(aws.ToString(i.ImageId), imageOf(i))
-		created, _ := time.Parse(time.RFC3339, aws.ToString(i.CreationDate)) // the zero time sorts first
-		all = append(all, driver.Image{ID: aws.ToString(i.ImageId), Name: aws.ToString(i.Name), Arch: archOf(i.Architecture), Created: drover.TimeOf(created)})
+		created := kit.ReadTime(aws.ToString(i.CreationDate))
+		all = append(all, driver.Image{ID: aws.ToString(i.ImageId), Name: aws.ToString(i.Name), Arch: archOf(i.Architecture), Created: created})
 	}
 	return all, nil
 }

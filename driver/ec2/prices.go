@@ -52,10 +52,7 @@ func (c *cloud) fetchPrices(ctx context.Context) (map[string]drover.Money, error
 		match("regionCode", c.api.config.Region), match("operatingSystem", "Linux"), match("tenancy", "Shared"),
 		match("preInstalledSw", "NA"), match("capacitystatus", "Used"), match("marketoption", "OnDemand"),
 	}}
-	products, err := pages(&in.NextToken, func() ([]string, *string, error) {
-		out, err := call(ctx, c.api, c.api.prices().GetProducts, in)
-		return out.PriceList, out.NextToken, err
-	})
+	products, err := listAll[string](ctx, c.api, c.api.prices().GetProducts, in)
 	if err != nil {
 		return nil, err
 	}
@@ -146,10 +143,7 @@ func (c *cloud) fetchSpotPrices(ctx context.Context) (map[string]map[string]drov
 // spotHistory lists the spot prices of Linux since a moment, and those that held then.
 func (c *cloud) spotHistory(ctx context.Context, in *ec2.DescribeSpotPriceHistoryInput) ([]types.SpotPrice, error) {
 	in.ProductDescriptions, in.MaxResults = []string{"Linux/UNIX"}, aws.Int32(1000)
-	return pages(&in.NextToken, func() ([]types.SpotPrice, *string, error) {
-		out, err := call(ctx, c.api, c.api.ec2().DescribeSpotPriceHistory, in)
-		return out.SpotPriceHistory, out.NextToken, err
-	})
+	return listAll[types.SpotPrice](ctx, c.api, c.api.ec2().DescribeSpotPriceHistory, in)
 }
 
 // PriceHistory is that of the spot market; on demand there is the one price of the list, or of a type by hand.

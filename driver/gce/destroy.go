@@ -9,6 +9,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // Destroy deletes an instance; its disks and its address go with it.
@@ -50,7 +51,7 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 	}
 	for _, d := range found {
 		if zone := path.Base(d.Zone); len(d.Users) == 0 && strings.HasPrefix(zone, c.config.Region+"-") {
-			all = append(all, driver.Leftover{Kind: leftoverDisk, ID: zone + "/" + d.Name, Tags: labels.Read(d.Labels), Created: at(d.CreationTimestamp)})
+			all = append(all, driver.Leftover{Kind: leftoverDisk, ID: zone + "/" + d.Name, Tags: labels.Read(d.Labels), Created: kit.ReadTime(d.CreationTimestamp)})
 		}
 	}
 	return all, nil

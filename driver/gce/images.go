@@ -11,6 +11,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // reference is what a configured image means.
@@ -63,7 +64,7 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) (a
 	for _, i := range found {
 		id := "projects/" + r.project + "/global/images/" + i.Name
 		c.images.Learn(id, drover.Bytes(i.DiskSizeGb)*drover.GiB)
-		all = append(all, driver.Image{ID: id, Name: i.Name, Arch: archOf(i.Architecture), Created: at(i.CreationTimestamp)})
+		all = append(all, driver.Image{ID: id, Name: i.Name, Arch: archOf(i.Architecture), Created: kit.ReadTime(i.CreationTimestamp)})
 	}
 	return all, nil
 }

@@ -9,7 +9,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"google.golang.org/api/compute/v1"
 
@@ -79,9 +78,9 @@ func (c *cloud) instanceOf(i *compute.Instance) driver.Instance {
 	zone := path.Base(i.Zone)
 	in := driver.Instance{
 		ID: zone + "/" + i.Name, Zone: zone, Tags: labels.Read(i.Labels), ProviderType: path.Base(i.MachineType),
-		Market: drover.OnDemand, State: stateOf(i.Status), Created: at(i.CreationTimestamp),
+		Market: drover.OnDemand, State: stateOf(i.Status), Created: kit.ReadTime(i.CreationTimestamp),
 	}
-	if s := i.Scheduling; s != nil && (s.ProvisioningModel == "SPOT" || s.Preemptible) {
+	if s := kit.Value(i.Scheduling); s.ProvisioningModel == "SPOT" || s.Preemptible {
 		in.Market = drover.Spot
 	}
 	in.Addresses.User = c.config.User
@@ -106,15 +105,6 @@ func stateOf(status string) driver.State {
 	return driver.Stopping
 }
 
-// at reads a time, 0 for none.
-func at(text string) drover.Time {
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return 0
-	}
-	return drover.TimeOf(t)
-}
-
 // markReclaimed marks those that Google took back. An instance does not say why it is stopped, but Google's operations do; only where a spot
 // instance stops they are asked for.
 func (c *cloud) markReclaimed(ctx context.Context, found []*compute.Instance, all []driver.Instance) error {
@@ -131,7 +121,7 @@ func (c *cloud) markReclaimed(ctx context.Context, found []*compute.Instance, al
 			taken[in.Zone] = times
 		}
 		when, was := taken[in.Zone][found[k].Name]
-		all[k].Reclaimed = was && when >= at(found[k].LastStartTimestamp)
+		all[k].Reclaimed = was && when >= kit.ReadTime(found[k].LastStartTimestamp)
 	}
 	return nil
 }
@@ -145,7 +135,7 @@ func (c *cloud) preemptions(ctx context.Context, zone string) (map[string]drover
 	times := map[string]drover.Time{}
 	for _, o := range found {
 		name := path.Base(o.TargetLink)
-		times[name] = max(times[name], at(o.InsertTime))
+		times[name] = max(times[name], kit.ReadTime(o.InsertTime))
 	}
 	return times, err
 }

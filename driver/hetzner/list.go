@@ -60,12 +60,7 @@ func instanceOf(s *hcloud.Server) driver.Instance {
 	in := driver.Instance{
 		ID: strconv.FormatInt(s.ID, 10), Tags: labels.Read(s.Labels), Market: drover.OnDemand, State: stateOf(s.Status),
 		Addresses: driver.Addresses{User: "root"}, Created: drover.TimeOf(s.Created),
-	}
-	if s.ServerType != nil {
-		in.ProviderType = s.ServerType.Name
-	}
-	if s.Location != nil {
-		in.Zone = s.Location.Name
+		ProviderType: kit.Value(s.ServerType).Name, Zone: kit.Value(s.Location).Name,
 	}
 	switch {
 	case !s.PublicNet.IPv4.IsUnspecified():

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"drover"
 )
 
 // MaxPages is how many pages an answer has at most: no list of ours is longer, so a cloud that goes on is broken.
@@ -79,4 +81,13 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 		wait = at.Sub(now)
 	}
 	return min(max(0, wait), maxWait)
+}
+
+// ReadTime reads a time as most clouds write it; 0 for what is none.
+func ReadTime(text string) drover.Time {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return 0
+	}
+	return drover.TimeOf(t)
 }
