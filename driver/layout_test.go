@@ -41,9 +41,9 @@ var needed = []string{
 // more are files that one driver alone has, and why.
 var more = map[string]map[string]string{
 	"local": {
-		"faults.go": "the bad luck that can be asked for", "guest.go": "an instance's inner process", "instance.go": "an instance's outer process",
-		"process.go": "processes of this host", "program.go": "the copy of this program that instances run from", "reaper.go": "what is left of an instance that died",
-		"reclaim.go": "instances that are taken back", "session.go": "an SSH session",
+		"faults.go": "the bad luck that can be asked for, and instances that are taken back", "guest.go": "an instance's inner process, and its SSH sessions",
+		"instance.go": "an instance's outer process", "process.go": "processes of this host, and how they end",
+		"program.go": "the copy of this program that instances run from",
 	},
 }
 

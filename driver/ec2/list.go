@@ -1,6 +1,7 @@
 package ec2
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -35,11 +36,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 		}
 		found = append(found, c.unburied(more)...)
 	}
-	all := make([]driver.Instance, 0, len(found))
-	for _, i := range found {
-		all = append(all, instanceOf(i))
-	}
-	return all, nil
+	return kit.Each(found, instanceOf), nil
 }
 
 // tagFilters find what bears all the tags.
@@ -126,7 +123,7 @@ func instanceOf(i types.Instance) driver.Instance {
 		ProviderType: string(i.InstanceType),
 		Market:       drover.OnDemand,
 		Zone:         aws.ToString(kit.Value(i.Placement).AvailabilityZone),
-		State:        stateOf(kit.Value(i.State).Name),
+		State:        cmp.Or(states[kit.Value(i.State).Name], driver.Stopping),
 		Reclaimed:    slices.Contains(spotEnds, aws.ToString(kit.Value(i.StateReason).Code)),
 		Addresses:    driver.Addresses{Private: aws.ToString(i.PrivateIpAddress), Public: aws.ToString(i.PublicIpAddress)},
 		Created:      drover.TimeOf(aws.ToTime(i.LaunchTime)),
@@ -137,16 +134,9 @@ func instanceOf(i types.Instance) driver.Instance {
 	return in
 }
 
-func stateOf(s types.InstanceStateName) driver.State {
-	switch s {
-	case types.InstanceStateNamePending:
-		return driver.Pending
-	case types.InstanceStateNameRunning:
-		return driver.Running
-	case types.InstanceStateNameStopped:
-		return driver.Stopped
-	}
-	return driver.Stopping
+// states are those of which one does not end.
+var states = map[types.InstanceStateName]driver.State{
+	types.InstanceStateNamePending: driver.Pending, types.InstanceStateNameRunning: driver.Running, types.InstanceStateNameStopped: driver.Stopped,
 }
 
 // SetTags gives the tags and takes away what else there is. EC2 has no call for both; the new tags come first, so that an instance is never

@@ -112,7 +112,7 @@ func typeOf(i types.InstanceTypeInfo) (t typeInfo, ok bool) {
 		Memory: drover.Bytes(aws.ToInt64(kit.Value(i.MemoryInfo).SizeInMiB)) * drover.MiB,
 	}
 	for _, a := range kit.Value(i.ProcessorInfo).SupportedArchitectures {
-		r.Arch = max(r.Arch, archOf(types.ArchitectureValues(a)))
+		r.Arch = max(r.Arch, architectures[types.ArchitectureValues(a)])
 	}
 	for _, g := range kit.Value(i.GpuInfo).Gpus {
 		r.GPUs += int(aws.ToInt32(g.Count))
@@ -129,16 +129,8 @@ func typeOf(i types.InstanceTypeInfo) (t typeInfo, ok bool) {
 // markets are those that we know, in our words.
 var markets = map[types.UsageClassType]drover.Market{types.UsageClassTypeOnDemand: drover.OnDemand, types.UsageClassTypeSpot: drover.Spot}
 
-// archOf is the architecture in our words, empty for what no Linux of ours runs on.
-func archOf(a types.ArchitectureValues) drover.Arch {
-	switch a {
-	case types.ArchitectureValuesX8664:
-		return "amd64"
-	case types.ArchitectureValuesArm64:
-		return "arm64"
-	}
-	return ""
-}
+// architectures are those that Linux of ours runs on, in our words.
+var architectures = map[types.ArchitectureValues]drover.Arch{types.ArchitectureValuesX8664: "amd64", types.ArchitectureValuesArm64: "arm64"}
 
 // fetchSubnets asks for the subnets that are configured, or else for the default one of each zone.
 func (c *cloud) fetchSubnets(ctx context.Context) (all []subnet, err error) {

@@ -1,6 +1,7 @@
 package gce
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -29,10 +30,7 @@ func (c *cloud) reference(ref string) (r reference, err error) {
 		return r, drover.Errorf(drover.KindInvalid, "image %.100q is none", ref).
 			WithHint("write [PROJECT/]family/FAMILY or [PROJECT/]NAME, such as debian-cloud/family/debian-12 or debian-cloud/debian-12-bookworm-v*")
 	}
-	r.project = m[1]
-	if r.project == "" {
-		r.project = c.api.project
-	}
+	r.project = cmp.Or(m[1], c.api.project)
 	if r.name = m[3]; m[2] != "" {
 		r.family, r.name = m[3], ""
 	}
@@ -52,21 +50,17 @@ func (r reference) filter() string {
 
 // FindImages reads [PROJECT/]family/FAMILY and [PROJECT/]NAME; without a project it is the cloud's. Images that their makers call outdated count
 // only by their whole name.
-func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) (all []driver.Image, err error) {
+func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([]driver.Image, error) {
 	r, err := c.reference(ref)
 	if err != nil {
 		return nil, err
 	}
 	found, err := c.imagesOf(ctx, r)
-	if err != nil {
-		return nil, errs.Classify("look for image "+ref, err)
-	}
-	for _, i := range found {
+	return kit.Each(found, func(i *compute.Image) driver.Image {
 		id := "projects/" + r.project + "/global/images/" + i.Name
 		c.images.Learn(id, drover.Bytes(i.DiskSizeGb)*drover.GiB)
-		all = append(all, driver.Image{ID: id, Name: i.Name, Arch: archOf(i.Architecture), Created: kit.ReadTime(i.CreationTimestamp)})
-	}
-	return all, nil
+		return driver.Image{ID: id, Name: i.Name, Arch: architectures[i.Architecture], Created: kit.ReadTime(i.CreationTimestamp)}
+	}), errs.Classify("look for image "+ref, err)
 }
 
 // imagesOf are the images that a reference means.
@@ -79,16 +73,8 @@ func (c *cloud) imagesOf(ctx context.Context, r reference) ([]*compute.Image, er
 	})
 }
 
-// archOf is an architecture in our words. Of what says nothing, it is any.
-func archOf(a string) drover.Arch {
-	switch a {
-	case "X86_64":
-		return "amd64"
-	case "ARM64":
-		return "arm64"
-	}
-	return ""
-}
+// architectures are Google's in our words. Of what says nothing, it is any.
+var architectures = map[string]drover.Arch{"X86_64": "amd64", "ARM64": "arm64"}
 
 // imageSize is how large an image is, which no instance's disk can be smaller than. What an id stands for never changes, so it is asked once.
 func (c *cloud) imageSize(ctx context.Context, id string) (drover.Bytes, error) {

@@ -31,10 +31,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 	if err != nil {
 		return nil, errs.Classify(doing, err)
 	}
-	all := make([]driver.Instance, 0, len(found))
-	for _, i := range found {
-		all = append(all, c.instanceOf(i))
-	}
+	all := kit.Each(found, c.instanceOf)
 	return all, errs.Classify(doing, c.markReclaimed(ctx, found, all))
 }
 
@@ -78,7 +75,7 @@ func (c *cloud) instanceOf(i *compute.Instance) driver.Instance {
 	zone := path.Base(i.Zone)
 	in := driver.Instance{
 		ID: zone + "/" + i.Name, Zone: zone, Tags: labels.Read(i.Labels), ProviderType: path.Base(i.MachineType),
-		Market: drover.OnDemand, State: stateOf(i.Status), Created: kit.ReadTime(i.CreationTimestamp),
+		Market: drover.OnDemand, State: cmp.Or(states[i.Status], driver.Stopping), Created: kit.ReadTime(i.CreationTimestamp),
 	}
 	if s := kit.Value(i.Scheduling); s.ProvisioningModel == "SPOT" || s.Preemptible {
 		in.Market = drover.Spot
@@ -93,16 +90,10 @@ func (c *cloud) instanceOf(i *compute.Instance) driver.Instance {
 	return in
 }
 
-func stateOf(status string) driver.State {
-	switch status {
-	case "PENDING", "PROVISIONING", "STAGING":
-		return driver.Pending
-	case "RUNNING", "REPAIRING":
-		return driver.Running
-	case "TERMINATED", "STOPPED", "SUSPENDED":
-		return driver.Stopped
-	}
-	return driver.Stopping
+// states are those of which one does not end.
+var states = map[string]driver.State{
+	"PENDING": driver.Pending, "PROVISIONING": driver.Pending, "STAGING": driver.Pending, "RUNNING": driver.Running, "REPAIRING": driver.Running,
+	"TERMINATED": driver.Stopped, "STOPPED": driver.Stopped, "SUSPENDED": driver.Stopped,
 }
 
 // markReclaimed marks those that Google took back. An instance does not say why it is stopped, but Google's operations do; only where a spot

@@ -1,6 +1,7 @@
 package gce
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"regexp"
@@ -131,10 +132,7 @@ func typeOf(m *compute.MachineType) (t typeInfo, ok bool) {
 		return t, false
 	}
 	t.Resources = drover.Resources{
-		CPU: drover.MilliCPU(m.GuestCpus) * 1000, Memory: drover.Bytes(m.MemoryMb) * drover.MiB, Arch: archOf(m.Architecture),
-	}
-	if t.Resources.Arch == "" {
-		t.Resources.Arch = "amd64"
+		CPU: drover.MilliCPU(m.GuestCpus) * 1000, Memory: drover.Bytes(m.MemoryMb) * drover.MiB, Arch: cmp.Or(architectures[m.Architecture], "amd64"),
 	}
 	for _, a := range m.Accelerators {
 		t.GPU, t.Resources.GPUs = a.GuestAcceleratorType, t.Resources.GPUs+int(a.GuestAcceleratorCount)

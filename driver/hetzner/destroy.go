@@ -8,6 +8,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // Destroy deletes the server; its disk and addresses go with it.
@@ -54,17 +55,12 @@ func (c *cloud) turn(ctx context.Context, id string, to hcloud.ServerStatus, do 
 const leftoverKey = "ssh key"
 
 // Leftovers are the fleet's keys.
-func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
+func (c *cloud) Leftovers(ctx context.Context, fleet string) ([]driver.Leftover, error) {
 	keys, err := c.api.SSHKey.AllWithOpts(ctx, hcloud.SSHKeyListOpts{ListOpts: hcloud.ListOpts{LabelSelector: selector(map[string]string{driver.TagFleet: fleet})}})
-	if err != nil {
-		return nil, errs.Classify("list keys", err)
-	}
-	for _, k := range keys {
-		all = append(all, driver.Leftover{
-			Kind: leftoverKey, ID: strconv.FormatInt(k.ID, 10), Tags: labels.Read(k.Labels), Created: drover.TimeOf(k.Created), Shared: true,
-		})
-	}
-	return all, nil
+	return kit.Each(keys, func(k *hcloud.SSHKey) driver.Leftover {
+		id := strconv.FormatInt(k.ID, 10)
+		return driver.Leftover{Kind: leftoverKey, ID: id, Tags: labels.Read(k.Labels), Created: drover.TimeOf(k.Created), Shared: true}
+	}), errs.Classify("list keys", err)
 }
 
 // Remove takes a key away.

@@ -1,6 +1,7 @@
 package hetzner
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net"
@@ -29,14 +30,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 		}
 		return some, answer.Meta.Pagination.LastPage, nil
 	})
-	if err != nil {
-		return nil, errs.Classify("list instances", err)
-	}
-	var all []driver.Instance
-	for _, s := range servers {
-		all = append(all, instanceOf(s))
-	}
-	return all, nil
+	return kit.Each(servers, instanceOf), errs.Classify("list instances", err)
 }
 
 // Describe asks for one server.
@@ -58,7 +52,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 
 func instanceOf(s *hcloud.Server) driver.Instance {
 	in := driver.Instance{
-		ID: strconv.FormatInt(s.ID, 10), Tags: labels.Read(s.Labels), Market: drover.OnDemand, State: stateOf(s.Status),
+		ID: strconv.FormatInt(s.ID, 10), Tags: labels.Read(s.Labels), Market: drover.OnDemand, State: cmp.Or(states[s.Status], driver.Running),
 		Addresses: driver.Addresses{User: "root"}, Created: drover.TimeOf(s.Created),
 		ProviderType: kit.Value(s.ServerType).Name, Zone: kit.Value(s.Location).Name,
 	}
@@ -81,16 +75,10 @@ func firstOf(network net.IP) net.IP {
 	return ip
 }
 
-func stateOf(s hcloud.ServerStatus) driver.State {
-	switch s {
-	case hcloud.ServerStatusInitializing, hcloud.ServerStatusStarting:
-		return driver.Pending
-	case hcloud.ServerStatusStopping, hcloud.ServerStatusDeleting:
-		return driver.Stopping
-	case hcloud.ServerStatusOff:
-		return driver.Stopped
-	}
-	return driver.Running
+// states are those in which a server does not run.
+var states = map[hcloud.ServerStatus]driver.State{
+	hcloud.ServerStatusInitializing: driver.Pending, hcloud.ServerStatusStarting: driver.Pending, hcloud.ServerStatusOff: driver.Stopped,
+	hcloud.ServerStatusStopping: driver.Stopping, hcloud.ServerStatusDeleting: driver.Stopping,
 }
 
 // SetTags replaces the labels, but for what the configuration puts on all that is made.

@@ -91,3 +91,11 @@ func ReadTime(text string) drover.Time {
 	}
 	return drover.TimeOf(t)
 }
+
+// Each is what becomes of each.
+func Each[S, T any](all []S, become func(S) T) (each []T) {
+	for _, one := range all {
+		each = append(each, become(one))
+	}
+	return each
+}

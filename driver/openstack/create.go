@@ -116,11 +116,8 @@ func (c *cloud) serverRequest(ctx context.Context, r driver.CreateRequest) (*ser
 	}
 	opts := &serverRequest{networks: c.config.Networks, keyPair: c.config.KeyPair, fleet: r.Tags[driver.TagFleet], template: template, CreateOpts: servers.CreateOpts{
 		Name: r.Name, FlavorRef: f.ID, ImageRef: first.Image, AvailabilityZone: first.Zone, UserData: []byte(text),
-		Metadata: c.metadata(r.Tags), SecurityGroups: c.config.SecurityGroups,
+		Metadata: c.metadata(r.Tags), SecurityGroups: c.config.SecurityGroups, ConfigDrive: kit.Given(c.config.ConfigDrive),
 	}}
-	if c.config.ConfigDrive {
-		opts.ConfigDrive = &c.config.ConfigDrive
-	}
 	if c.config.BootFrom == fromVolume {
 		opts.BlockDevice, err = c.volume(ctx, r)
 		opts.ImageRef = ""
