@@ -225,28 +225,23 @@ func query[T any](ctx context.Context, a *api, text string) ([]T, error) {
 	})
 }
 
-// networkInterface is what we read of a Microsoft.Network/networkInterfaces.
-type networkInterface struct {
+// attachment is what we read of an instance's disk, network interface or public address.
+type attachment struct {
+	ID         *string            `json:"id"`
 	Name       *string            `json:"name"`
 	Tags       map[string]*string `json:"tags"`
+	ManagedBy  *string            `json:"managedBy"` // of a disk, as are its state and time
 	Properties *struct {
-		VirtualMachine   *resource `json:"virtualMachine"`
+		DiskState        string    `json:"diskState"`
+		TimeCreated      time.Time `json:"timeCreated"`
+		VirtualMachine   *resource `json:"virtualMachine"` // of an interface
 		IPConfigurations []struct {
 			Properties struct {
 				PrivateIPAddress string   `json:"privateIPAddress"`
 				PublicIPAddress  resource `json:"publicIPAddress"`
 			} `json:"properties"`
 		} `json:"ipConfigurations"`
-	} `json:"properties"`
-}
-
-// publicAddress is what we read of a Microsoft.Network/publicIPAddresses.
-type publicAddress struct {
-	resource
-	Name       *string            `json:"name"`
-	Tags       map[string]*string `json:"tags"`
-	Properties *struct {
-		IPAddress       string    `json:"ipAddress"`
+		IPAddress       string    `json:"ipAddress"` // of an address
 		IPConfiguration *resource `json:"ipConfiguration"`
 	} `json:"properties"`
 }

@@ -1,7 +1,9 @@
 package azure
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -40,42 +42,34 @@ const (
 	leftoverAddress   = "public address"
 )
 
+// parts are what can be left over, and the calls for it. Interfaces come before the addresses that they hold.
+var parts = []struct{ kind, list, remove string }{
+	{leftoverDisk, "ListDisks", "DeleteDisk"}, {leftoverInterface, "ListInterfaces", "DeleteInterface"}, {leftoverAddress, "ListAddresses", "DeleteAddress"},
+}
+
 // Leftovers are the fleet's disks, interfaces and addresses that no instance owns. Disks have the tags that their instance was created with.
-// Interfaces come before the addresses that they hold.
 func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
-	add := func(kind, name string, tags map[string]*string, made drover.Time) {
-		if kit.Value(tags[driver.TagFleet]) == fleet {
-			all = append(all, driver.Leftover{Kind: kind, ID: name, Tags: values(tags), Created: made})
+	for _, of := range parts {
+		found, err := list[attachment](ctx, c.api, of.list)
+		if err != nil {
+			return nil, errs.Classify("list what can be left over: "+of.kind, err)
 		}
-	}
-	disks, err := list[armcompute.Disk](ctx, c.api, "ListDisks")
-	if err != nil {
-		return nil, errs.Classify("list disks", err)
-	}
-	for _, d := range disks {
-		if d.ManagedBy == nil && kit.Value(kit.Value(d.Properties).DiskState) == armcompute.DiskStateUnattached {
-			add(leftoverDisk, kit.Value(d.Name), d.Tags, drover.TimeOf(kit.Value(d.Properties.TimeCreated)))
-		}
-	}
-	interfaces, err := list[networkInterface](ctx, c.api, "ListInterfaces")
-	if err != nil {
-		return nil, errs.Classify("list network interfaces", err)
-	}
-	for _, i := range interfaces {
-		if i.Properties != nil && i.Properties.VirtualMachine == nil {
-			add(leftoverInterface, kit.Value(i.Name), i.Tags, madeAt(i.Tags))
-		}
-	}
-	addresses, err := list[publicAddress](ctx, c.api, "ListAddresses")
-	if err != nil {
-		return nil, errs.Classify("list public addresses", err)
-	}
-	for _, a := range addresses {
-		if a.Properties != nil && a.Properties.IPConfiguration == nil {
-			add(leftoverAddress, kit.Value(a.Name), a.Tags, madeAt(a.Tags))
+		for _, p := range found {
+			if p.loose(of.kind) && kit.Value(p.Tags[driver.TagFleet]) == fleet {
+				created := cmp.Or(drover.TimeOf(p.Properties.TimeCreated), madeAt(p.Tags))
+				all = append(all, driver.Leftover{Kind: of.kind, ID: kit.Value(p.Name), Tags: values(p.Tags), Created: created})
+			}
 		}
 	}
 	return all, nil
+}
+
+// loose reports whether no instance owns it, as far as Azure says.
+func (p *attachment) loose(kind string) bool {
+	if p.Properties == nil || kind == leftoverDisk {
+		return p.Properties != nil && p.ManagedBy == nil && p.Properties.DiskState == string(armcompute.DiskStateUnattached)
+	}
+	return p.Properties.VirtualMachine == nil && p.Properties.IPConfiguration == nil
 }
 
 // madeAt is when something was asked for, by its tag; 0 if that does not say.
@@ -91,11 +85,11 @@ func seconds(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
 
 // Remove takes a leftover away. Azure refuses to take away what an instance owns.
 func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
-	remove, known := map[string]string{leftoverDisk: "DeleteDisk", leftoverInterface: "DeleteInterface", leftoverAddress: "DeleteAddress"}[s.Kind]
-	if !known {
+	at := slices.IndexFunc(parts, func(p struct{ kind, list, remove string }) bool { return p.kind == s.Kind })
+	if at < 0 {
 		return drover.Errorf(drover.KindInvalid, "a %s is nothing that this cloud takes away", s.Kind)
 	}
-	err := c.api.do(ctx, remove, s.ID, nil, nil)
+	err := c.api.do(ctx, parts[at].remove, s.ID, nil, nil)
 	if kind := errs.KindOf(err); kind == drover.KindConflict || kind == drover.KindNotFound {
 		return nil
 	}

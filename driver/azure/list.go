@@ -69,13 +69,13 @@ func key(id *string) string { return strings.ToLower(kit.Value(id)) }
 
 // addresses are where instances can be reached, by their resource ids.
 func (c *cloud) addresses(ctx context.Context) (map[string]driver.Addresses, error) {
-	interfaces, err := list[networkInterface](ctx, c.api, "ListInterfaces")
+	interfaces, err := list[attachment](ctx, c.api, "ListInterfaces")
 	if err != nil {
 		return nil, err
 	}
 	public := map[string]string{}
 	if c.config.PublicAddress {
-		found, err := list[publicAddress](ctx, c.api, "ListAddresses")
+		found, err := list[attachment](ctx, c.api, "ListAddresses")
 		if err != nil {
 			return nil, err
 		}

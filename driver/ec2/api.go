@@ -42,33 +42,22 @@ const (
 // billing: https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/billing-limits.html. Each call has a bucket of its own. Of parameters
 // "AWS Systems Manager endpoints and quotas" allows 40 reads a second, which is what a bucket comes to that holds the half and is filled by the
 // half: https://docs.aws.amazon.com/general/latest/gr/ssm.html.
-var rates = map[string]kit.Rate{
-	"CreateFleet":                   {Burst: 50, PerSecond: 5},
-	"CreateLaunchTemplate":          {Burst: 50, PerSecond: 5},
-	"DeleteLaunchTemplate":          {Burst: 50, PerSecond: 5},
-	"ImportKeyPair":                 {Burst: 50, PerSecond: 5},
-	"DeleteKeyPair":                 {Burst: 50, PerSecond: 5},
-	"StopInstances":                 {Burst: 50, PerSecond: 5},
-	"StartInstances":                {Burst: 5, PerSecond: 2},
-	"TerminateInstances":            {Burst: 100, PerSecond: 5},
-	"DeleteVolume":                  {Burst: 100, PerSecond: 5},
-	"ModifyVolume":                  {Burst: 50, PerSecond: 5},
-	"CreateTags":                    {Burst: 100, PerSecond: 10},
-	"DeleteTags":                    {Burst: 100, PerSecond: 10},
-	"DescribeInstances":             {Burst: 100, PerSecond: 20},
-	"DescribeInstanceTypes":         {Burst: 100, PerSecond: 20},
-	"DescribeInstanceTypeOfferings": {Burst: 100, PerSecond: 20},
-	"DescribeSpotPriceHistory":      {Burst: 100, PerSecond: 20},
-	"DescribeSubnets":               {Burst: 100, PerSecond: 20},
-	"DescribeImages":                {Burst: 100, PerSecond: 20},
-	"DescribeLaunchTemplates":       {Burst: 100, PerSecond: 20},
-	"DescribeKeyPairs":              {Burst: 100, PerSecond: 20},
-	"DescribeVolumes":               {Burst: 100, PerSecond: 20},
-	byID:                            {Burst: 50, PerSecond: 10},
-	eachEnding:                      {Burst: mostEndings, PerSecond: 20},
-	"GetProducts":                   {Burst: 10, PerSecond: 5},
-	"GetParameter":                  {Burst: 20, PerSecond: 20},
-}
+var rates = kit.Rates(map[kit.Rate][]string{
+	{Burst: 50, PerSecond: 5}: {
+		"CreateFleet", "CreateLaunchTemplate", "DeleteLaunchTemplate", "ImportKeyPair", "DeleteKeyPair", "StopInstances", "ModifyVolume",
+	},
+	{Burst: 5, PerSecond: 2}:    {"StartInstances"},
+	{Burst: 100, PerSecond: 5}:  {"TerminateInstances", "DeleteVolume"},
+	{Burst: 100, PerSecond: 10}: {"CreateTags", "DeleteTags"},
+	{Burst: 100, PerSecond: 20}: {
+		"DescribeInstances", "DescribeInstanceTypes", "DescribeInstanceTypeOfferings", "DescribeSpotPriceHistory", "DescribeSubnets",
+		"DescribeImages", "DescribeLaunchTemplates", "DescribeKeyPairs", "DescribeVolumes",
+	},
+	{Burst: 50, PerSecond: 10}:          {byID},
+	{Burst: mostEndings, PerSecond: 20}: {eachEnding},
+	{Burst: 10, PerSecond: 5}:           {"GetProducts"},
+	{Burst: 20, PerSecond: 20}:          {"GetParameter"},
+})
 
 // api is how AWS is asked: nothing is tried twice, every call is counted and none is beyond the published rates. It holds what clients are made
 // from and not the clients: they are made anew for each call. Were they fields of what a driver.Cloud is, reflection could find all that they

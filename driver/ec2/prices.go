@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -121,21 +122,18 @@ func (c *cloud) fetchSpotPrices(ctx context.Context) (map[string]map[string]drov
 	if err != nil {
 		return nil, err
 	}
-	all, since := map[string]map[string]drover.Money{}, map[[2]string]time.Time{}
-	for _, h := range history {
-		name, zone, at := string(h.InstanceType), aws.ToString(h.AvailabilityZone), aws.ToTime(h.Timestamp)
+	slices.SortStableFunc(history, func(a, b types.SpotPrice) int { return aws.ToTime(a.Timestamp).Compare(aws.ToTime(b.Timestamp)) })
+	all := map[string]map[string]drover.Money{}
+	for _, h := range history { // the last counts
+		name := string(h.InstanceType)
 		price, err := money(aws.ToString(h.SpotPrice))
 		if err != nil {
 			return nil, err
 		}
-		if at.Before(since[[2]string{name, zone}]) {
-			continue
-		}
-		since[[2]string{name, zone}] = at
 		if all[name] == nil {
 			all[name] = map[string]drover.Money{}
 		}
-		all[name][zone] = price
+		all[name][aws.ToString(h.AvailabilityZone)] = price
 	}
 	return all, nil
 }

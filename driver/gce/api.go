@@ -33,19 +33,13 @@ const (
 
 // rates are such that no minute has more calls than a new project may make. Google once published 1,500 of a group; the 750 of those that are
 // heavy are what others were given by default, and the 300 of the price list are on its page of quotas. What a project may make stands in its own list.
-var rates = map[string]kit.Rate{
-	rateQueries: {Burst: 540, PerSecond: 16},
-	rateReads:   {Burst: 540, PerSecond: 16},
-	rateLists:   {Burst: 540, PerSecond: 16},
-	rateWaits:   {Burst: 150, PerSecond: 10},
-	rateHeavy:   {Burst: 150, PerSecond: 10},
-	rateGlobal:  {Burst: 540, PerSecond: 16},
-	rateSkus:    {Burst: 180, PerSecond: 2},
-}
+var rates = kit.Rates(map[kit.Rate][]string{
+	{Burst: 540, PerSecond: 16}: {rateQueries, rateReads, rateLists, rateGlobal},
+	{Burst: 150, PerSecond: 10}: {rateWaits, rateHeavy},
+	{Burst: 180, PerSecond: 2}:  {rateSkus},
+})
 
-const (
-	pageSize = 500 // as many as one page has at most
-)
+const pageSize = 500 // as many as one page has at most
 
 // api is all that is ever asked of Google, with nothing tried twice, every call counted and none beyond the rates. It holds the client and not
 // the services, which are made anew for each call: were they fields, reflection could find all that they can do, some thousand calls, and the linker

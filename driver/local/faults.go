@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"math"
-	"math/rand/v2"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -28,14 +27,9 @@ func (c faultConfig) ofCalls() middleware.Faults {
 	}}
 }
 
-// chance is the dice of one event: the same seed and event always throw the same.
-func (f *faults) chance(what, which string) *rand.Rand {
-	return middleware.Chance(f.config.Seed, what, which)
-}
-
 // neverBoots says whether SSH will never answer on the instance of this name.
 func (f *faults) neverBoots(name string) bool {
-	return f.config.BootFailures > 0 && f.chance("boot", name).Float64() < f.config.BootFailures
+	return f.config.BootFailures > 0 && middleware.Chance(f.config.Seed, "boot", name).Float64() < f.config.BootFailures
 }
 
 // lifetime is how long the instance of this name lives, 0 for as long as it is let. It is distributed as lifetimes without memory are.
@@ -43,7 +37,7 @@ func (f *faults) lifetime(name string) time.Duration {
 	if f.config.SuddenDeath == 0 {
 		return 0
 	}
-	u := f.chance("death", name).Float64()
+	u := middleware.Chance(f.config.Seed, "death", name).Float64()
 	return max(1, time.Duration(-math.Log(1-u)*float64(f.config.SuddenDeath)))
 }
 
@@ -117,7 +111,7 @@ type fate struct {
 func (f *faults) fateOf(name string) fate {
 	r := f.config.Reclaim
 	fate := fate{Lifetime: f.lifetime(name), Stops: f.config.PowerOff == driver.PowerOffStops}
-	if r.After > 0 && (r.Fraction == 0 || f.chance("reclaim", name).Float64() < r.Fraction) {
+	if r.After > 0 && (r.Fraction == 0 || middleware.Chance(f.config.Seed, "reclaim", name).Float64() < r.Fraction) {
 		fate.Reclaim, fate.Notice = r.After, r.Notice
 	}
 	return fate

@@ -110,23 +110,16 @@ func (g *guest) init() error {
 
 // runInit starts a script, whose text may be secret and so is in no argument list.
 func (g *guest) runInit(text string) error {
-	script, err := os.CreateTemp(filepath.Dir(g.home), "init-*")
+	script, err := nameless(filepath.Dir(g.home), []byte(text))
 	if err != nil {
-		return err
-	}
-	defer script.Close()
-	// It never has a name while it has a text, which may hold secrets.
-	if err := os.Remove(script.Name()); err != nil {
 		return fmt.Errorf("write the init command: %w", err)
 	}
+	defer script.Close()
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return err
 	}
 	defer null.Close()
-	if _, err := script.WriteString(text); err != nil {
-		return fmt.Errorf("write the init command: %w", err)
-	}
 	_, _, err = g.reaper.start("/bin/sh", []string{"sh", "/dev/fd/3"}, g.home, g.Environment, null, os.Stdout, os.Stderr, script)
 	return err
 }
@@ -341,8 +334,6 @@ func report(s ssh.Session, status unix.WaitStatus) {
 
 func closeAll(files []*os.File) {
 	for _, f := range files {
-		if f != nil {
-			f.Close()
-		}
+		f.Close() // which is an error for one that is nil
 	}
 }

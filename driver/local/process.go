@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -25,23 +26,13 @@ type process struct {
 }
 
 // processes reads the process table. A process that ends meanwhile is left out.
-func processes() ([]process, error) {
-	proc, err := os.Open("/proc")
+func processes() (all []process, err error) {
+	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("read the process table: %w", err)
 	}
-	defer proc.Close()
-	names, err := proc.Readdirnames(-1)
-	if err != nil {
-		return nil, fmt.Errorf("read the process table: %w", err)
-	}
-	var all []process
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
-		if p, ok := readProcess(pid); ok {
+	for _, e := range entries {
+		if p, ok := readProcess(e.Name()); ok {
 			all = append(all, p)
 		}
 	}
@@ -49,9 +40,10 @@ func processes() ([]process, error) {
 }
 
 // readProcess reads /proc/PID/stat: "PID (NAME) STATE PARENT …", where the name may hold anything, parentheses too.
-func readProcess(pid int) (process, bool) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
+func readProcess(name string) (process, bool) {
+	pid, err := strconv.Atoi(name)
+	stat, missing := os.ReadFile(filepath.Join("/proc", name, "stat"))
+	if err != nil || missing != nil {
 		return process{}, false
 	}
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
