@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -16,6 +15,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // priceList is hourly prices: on demand by type, and spot by type and zone.
@@ -94,7 +94,7 @@ func product(text []byte) (name string, price drover.Money, err error) {
 	for _, term := range p.Terms.OnDemand {
 		for _, d := range term.PriceDimensions {
 			if amount := d.PricePerUnit["USD"]; d.Unit == "Hrs" && amount != "" {
-				found, err := money(amount)
+				found, err := kit.ReadPrice(amount)
 				if err != nil {
 					return "", 0, err
 				}
@@ -103,17 +103,6 @@ func product(text []byte) (name string, price drover.Money, err error) {
 		}
 	}
 	return p.Product.Attributes.InstanceType, price, nil
-}
-
-// money reads an amount with as many decimals as AWS likes to write.
-func money(amount string) (drover.Money, error) {
-	if strings.Contains(amount, ".") {
-		amount = strings.TrimRight(strings.TrimRight(amount, "0"), ".")
-	}
-	if _, decimals, _ := strings.Cut(amount, "."); len(decimals) > 9 {
-		amount = amount[:len(amount)-len(decimals)+9]
-	}
-	return drover.ParseMoney(amount)
 }
 
 // fetchSpotPrices asks for the spot prices of now, by type and zone.
@@ -126,7 +115,7 @@ func (c *cloud) fetchSpotPrices(ctx context.Context) (map[string]map[string]drov
 	all := map[string]map[string]drover.Money{}
 	for _, h := range history { // the last counts
 		name := string(h.InstanceType)
-		price, err := money(aws.ToString(h.SpotPrice))
+		price, err := kit.ReadPrice(aws.ToString(h.SpotPrice))
 		if err != nil {
 			return nil, err
 		}
@@ -163,7 +152,7 @@ func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m d
 	}
 	var all []driver.PricePoint
 	for _, h := range history {
-		price, err := money(aws.ToString(h.SpotPrice))
+		price, err := kit.ReadPrice(aws.ToString(h.SpotPrice))
 		if err != nil {
 			return nil, errs.Classify("list spot prices", err)
 		}

@@ -79,8 +79,7 @@ func withdrawn(t *hcloud.ServerType, location string, now time.Time) bool {
 
 // dollars is what a net price of the list comes to.
 func (c *cloud) dollars(net string) (drover.Money, error) {
-	whole, decimals, _ := strings.Cut(net, ".")
-	price, err := drover.ParseMoney(whole + "." + decimals[:min(len(decimals), 9)])
+	price, err := kit.ReadPrice(net)
 	if err != nil {
 		return 0, drover.Errorf(drover.KindTransient, "list server types: %q is no price", net)
 	}

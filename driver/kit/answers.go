@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"drover"
@@ -90,6 +91,14 @@ func ReadTime(text string) drover.Time {
 		return 0
 	}
 	return drover.TimeOf(t)
+}
+
+// ReadPrice reads an amount of money, with as many decimals as a cloud likes to write.
+func ReadPrice(text string) (drover.Money, error) {
+	if point := strings.IndexByte(text, '.'); point >= 0 {
+		text = text[:min(len(text), point+1+9)]
+	}
+	return drover.ParseMoney(text)
 }
 
 // Each is what becomes of each.
