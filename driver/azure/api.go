@@ -55,22 +55,29 @@ const (
 	graphVersion   = "2024-04-01"
 )
 
+// What most calls are about.
+const (
+	vms        = "{group}Microsoft.Compute/virtualMachines"
+	interfaces = "{group}Microsoft.Network/networkInterfaces"
+	addresses  = "{group}Microsoft.Network/publicIPAddresses"
+)
+
 // calls are all that is ever asked of Azure, but for the price list: that is another service, which publishes no rate.
 var calls = map[string]call{
-	"CreateVM":        {[]string{"writes", "put VM"}, vmVersion, "PUT", "{group}Microsoft.Compute/virtualMachines/{name}", ""},
-	"UpdateVM":        {[]string{"writes", "update VM"}, vmVersion, "PATCH", "{group}Microsoft.Compute/virtualMachines/{name}", ""},
-	"StartVM":         {[]string{"writes", "update VM"}, vmVersion, "POST", "{group}Microsoft.Compute/virtualMachines/{name}/start", ""},
-	"DeallocateVM":    {[]string{"writes", "delete VM"}, vmVersion, "POST", "{group}Microsoft.Compute/virtualMachines/{name}/deallocate", ""},
-	"DeleteVM":        {[]string{"deletes", "delete VM"}, vmVersion, "DELETE", "{group}Microsoft.Compute/virtualMachines/{name}", "forceDeletion=true"},
-	"GetVM":           {[]string{"reads"}, vmVersion, "GET", "{group}Microsoft.Compute/virtualMachines/{name}", "$expand=instanceView"},
-	"ListVMs":         {[]string{"reads", "list VMs"}, vmVersion, "GET", "{group}Microsoft.Compute/virtualMachines", ""},
+	"CreateVM":        {[]string{"writes", "put VM"}, vmVersion, "PUT", vms + "/{name}", ""},
+	"UpdateVM":        {[]string{"writes", "update VM"}, vmVersion, "PATCH", vms + "/{name}", ""},
+	"StartVM":         {[]string{"writes", "update VM"}, vmVersion, "POST", vms + "/{name}/start", ""},
+	"DeallocateVM":    {[]string{"writes", "delete VM"}, vmVersion, "POST", vms + "/{name}/deallocate", ""},
+	"DeleteVM":        {[]string{"deletes", "delete VM"}, vmVersion, "DELETE", vms + "/{name}", "forceDeletion=true"},
+	"GetVM":           {[]string{"reads"}, vmVersion, "GET", vms + "/{name}", "$expand=instanceView"},
+	"ListVMs":         {[]string{"reads", "list VMs"}, vmVersion, "GET", vms, ""},
 	"ListVMStates":    {[]string{"reads", "list VMs"}, vmVersion, "GET", "{subscription}Microsoft.Compute/virtualMachines", "statusOnly=true"},
 	"ListDisks":       {[]string{"reads"}, diskVersion, "GET", "{group}Microsoft.Compute/disks", ""},
 	"DeleteDisk":      {[]string{"deletes"}, diskVersion, "DELETE", "{group}Microsoft.Compute/disks/{name}", ""},
-	"ListInterfaces":  {[]string{"reads"}, networkVersion, "GET", "{group}Microsoft.Network/networkInterfaces", ""},
-	"DeleteInterface": {[]string{"deletes", "network deletes"}, networkVersion, "DELETE", "{group}Microsoft.Network/networkInterfaces/{name}", ""},
-	"ListAddresses":   {[]string{"reads"}, networkVersion, "GET", "{group}Microsoft.Network/publicIPAddresses", ""},
-	"DeleteAddress":   {[]string{"deletes", "network deletes"}, networkVersion, "DELETE", "{group}Microsoft.Network/publicIPAddresses/{name}", ""},
+	"ListInterfaces":  {[]string{"reads"}, networkVersion, "GET", interfaces, ""},
+	"DeleteInterface": {[]string{"deletes", "network deletes"}, networkVersion, "DELETE", interfaces + "/{name}", ""},
+	"ListAddresses":   {[]string{"reads"}, networkVersion, "GET", addresses, ""},
+	"DeleteAddress":   {[]string{"deletes", "network deletes"}, networkVersion, "DELETE", addresses + "/{name}", ""},
 	"ListImages":      {[]string{"reads"}, vmVersion, "GET", "{images}Microsoft.Compute/images", ""},
 	"ListTypes":       {[]string{"reads"}, skuVersion, "GET", "{subscription}Microsoft.Compute/skus", "$filter=location eq '{location}'"},
 	"ListQuotas":      {[]string{"reads"}, vmVersion, "GET", "{subscription}Microsoft.Compute/locations/{location}/usages", ""},

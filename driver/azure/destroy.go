@@ -44,7 +44,9 @@ const (
 
 // parts are what can be left over, and the calls for it. Interfaces come before the addresses that they hold.
 var parts = []struct{ kind, list, remove string }{
-	{leftoverDisk, "ListDisks", "DeleteDisk"}, {leftoverInterface, "ListInterfaces", "DeleteInterface"}, {leftoverAddress, "ListAddresses", "DeleteAddress"},
+	{leftoverDisk, "ListDisks", "DeleteDisk"},
+	{leftoverInterface, "ListInterfaces", "DeleteInterface"},
+	{leftoverAddress, "ListAddresses", "DeleteAddress"},
 }
 
 // Leftovers are the fleet's disks, interfaces and addresses that no instance owns. Disks have the tags that their instance was created with.

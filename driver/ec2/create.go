@@ -212,7 +212,8 @@ func (c *cloud) volumes(i image, disk drover.Bytes) (all []types.FleetBlockDevic
 func (v volume) ebs() *types.FleetEbsBlockDeviceRequest {
 	return &types.FleetEbsBlockDeviceRequest{
 		DeleteOnTermination: aws.Bool(true), Encrypted: aws.Bool(v.Encrypted == nil || *v.Encrypted), VolumeType: types.VolumeType(cmp.Or(v.Type, defaultVolume)),
-		VolumeSize: kit.Given(int32(v.Size.WholeGiB())), Iops: kit.Given(int32(v.IOPS)), Throughput: kit.Given(int32(v.Throughput)), KmsKeyId: kit.Given(v.Key),
+		VolumeSize: kit.Given(int32(v.Size.WholeGiB())), Iops: kit.Given(int32(v.IOPS)), Throughput: kit.Given(int32(v.Throughput)),
+		KmsKeyId: kit.Given(v.Key),
 	}
 }
 

@@ -145,7 +145,8 @@ const (
 // Leftovers are the fleet's launch templates and key pairs, which its instances share, and volumes that are attached to nothing.
 func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
 	filters := []types.Filter{filter("tag:"+driver.TagFleet, fleet)}
-	templates, err := listAll[types.LaunchTemplate](ctx, c.api, c.api.ec2().DescribeLaunchTemplates, &ec2.DescribeLaunchTemplatesInput{Filters: filters})
+	ofFleet := &ec2.DescribeLaunchTemplatesInput{Filters: filters}
+	templates, err := listAll[types.LaunchTemplate](ctx, c.api, c.api.ec2().DescribeLaunchTemplates, ofFleet)
 	if err != nil {
 		return nil, errs.Classify("list launch templates", err)
 	}

@@ -136,7 +136,9 @@ func instanceOf(i types.Instance) driver.Instance {
 
 // states are those of which one does not end.
 var states = map[types.InstanceStateName]driver.State{
-	types.InstanceStateNamePending: driver.Pending, types.InstanceStateNameRunning: driver.Running, types.InstanceStateNameStopped: driver.Stopped,
+	types.InstanceStateNamePending: driver.Pending,
+	types.InstanceStateNameRunning: driver.Running,
+	types.InstanceStateNameStopped: driver.Stopped,
 }
 
 // SetTags gives the tags and takes away what else there is. EC2 has no call for both; the new tags come first, so that an instance is never

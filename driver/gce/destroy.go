@@ -40,12 +40,13 @@ func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Lefto
 		return nil, err
 	}
 	call := c.api.compute().Disks.AggregatedList(c.api.project).Filter(filter).MaxResults(pageSize).Fields(disksFields)
-	found, err := list(ctx, c.api, "disks.aggregatedList", rateHeavy, call, func(p *compute.DiskAggregatedList) (some []*compute.Disk, next string, err error) {
+	read := func(p *compute.DiskAggregatedList) (some []*compute.Disk, next string, err error) {
 		for _, scoped := range p.Items {
 			some = append(some, scoped.Disks...)
 		}
 		return some, p.NextPageToken, whole(p.Unreachables)
-	})
+	}
+	found, err := list(ctx, c.api, "disks.aggregatedList", rateHeavy, call, read)
 	if err != nil {
 		return nil, errs.Classify("list disks", err)
 	}

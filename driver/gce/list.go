@@ -42,7 +42,7 @@ func (c *cloud) instances(ctx context.Context, filter string) ([]*compute.Instan
 		call.Filter(filter)
 	}
 	elsewhere := func(place string) bool { return !strings.HasPrefix(path.Base(place), c.config.Region+"-") }
-	return list(ctx, c.api, "instances.aggregatedList", rateHeavy, call, func(p *compute.InstanceAggregatedList) (some []*compute.Instance, next string, err error) {
+	read := func(p *compute.InstanceAggregatedList) (some []*compute.Instance, next string, err error) {
 		missing := p.Unreachables
 		for place, scoped := range p.Items {
 			if !elsewhere(place) {
@@ -53,7 +53,8 @@ func (c *cloud) instances(ctx context.Context, filter string) ([]*compute.Instan
 			}
 		}
 		return some, p.NextPageToken, whole(slices.DeleteFunc(missing, elsewhere))
-	})
+	}
+	return list(ctx, c.api, "instances.aggregatedList", rateHeavy, call, read)
 }
 
 // Describe asks for one instance.
@@ -170,9 +171,10 @@ func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, _ []
 	if _, _, err := split(in.ID); err != nil {
 		return err
 	}
-	told, err := about(ctx, c.api, "instances.getGuestAttributes", rateQueries, in.ID, func(project, zone, name string) *compute.InstancesGetGuestAttributesCall {
+	ask := func(project, zone, name string) *compute.InstancesGetGuestAttributesCall {
 		return c.api.compute().Instances.GetGuestAttributes(project, zone, name).QueryPath(hostKeys)
-	})
+	}
+	told, err := about(ctx, c.api, "instances.getGuestAttributes", rateQueries, in.ID, ask)
 	switch none := errs.KindOf(err) == drover.KindNotFound; {
 	case err != nil && !none:
 		return errs.Classify("ask for the host keys of instance "+in.ID, err)

@@ -12,17 +12,23 @@ import (
 
 // Destroy deletes a server; its ports and its volume go with it.
 func (c *cloud) Destroy(ctx context.Context, id string) error {
-	return errs.Gone("destroy instance "+id, c.api.done(ctx, func(s *session) error { return servers.Delete(ctx, s.compute, id).ExtractErr() }))
+	return errs.Gone("destroy instance "+id, c.api.done(ctx, func(s *session) error {
+		return servers.Delete(ctx, s.compute, id).ExtractErr()
+	}))
 }
 
 // Stop powers an instance off; it still counts against the quota, and most clouds bill it.
 func (c *cloud) Stop(ctx context.Context, id string) error {
-	return errs.Classify("stop instance "+id, c.bring(ctx, id, driver.Stopped, func(s *session) error { return servers.Stop(ctx, s.compute, id).ExtractErr() }))
+	return errs.Classify("stop instance "+id, c.bring(ctx, id, driver.Stopped, func(s *session) error {
+		return servers.Stop(ctx, s.compute, id).ExtractErr()
+	}))
 }
 
 // Start powers it on again.
 func (c *cloud) Start(ctx context.Context, id string) error {
-	return errs.Classify("start instance "+id, c.bring(ctx, id, driver.Running, func(s *session) error { return servers.Start(ctx, s.compute, id).ExtractErr() }))
+	return errs.Classify("start instance "+id, c.bring(ctx, id, driver.Running, func(s *session) error {
+		return servers.Start(ctx, s.compute, id).ExtractErr()
+	}))
 }
 
 // bring makes a call that is to bring an instance to a state. That it is in that state is no error: Nova refuses to do that again. And it finds
