@@ -24,15 +24,11 @@ var layout = []struct {
 	{"errors.go", false, []string{"limitedFor", "errs", "read"}},
 	{"api.go", false, []string{"rates", "connect"}},
 	{"offerings.go", false, []string{"cloud.Offerings", "cloud.listed"}},
-	{"create.go", false, []string{"longestName", "cloud.Create"}},
+	{"create.go", false, []string{"longestName", "cloud.Create", "readTemplate"}},
 	{"list.go", false, []string{"cloud.List", "cloud.Describe", "cloud.SetTags", "cloud.VerifyHostKey"}},
-	{"destroy.go", false, []string{"cloud.Destroy", "cloud.Stop", "cloud.Start"}},
+	{"destroy.go", false, []string{"cloud.Destroy", "cloud.Stop", "cloud.Start", "cloud.Leftovers", "cloud.Remove"}},
 	{"images.go", true, []string{"cloud.FindImages"}},
-	{"leftovers.go", true, []string{"cloud.Leftovers", "cloud.Remove"}},
 	{"prices.go", true, []string{"cloud.fetchPrices", "cloud.PriceHistory"}},
-	{"rest.go", true, nil}, // calls that are made without the vendor's package, which would take long to compile
-	{"tags.go", true, nil},
-	{"template.go", true, []string{"readTemplate"}},
 	{"volumes.go", true, []string{"cloud.GrowDisk"}},
 }
 
@@ -45,9 +41,9 @@ var needed = []string{
 // more are files that one driver alone has, and why.
 var more = map[string]map[string]string{
 	"local": {
-		"faults.go": "the bad luck that can be asked for", "guest.go": "an instance's inner process", "instance.go": "an instance's outer process",
-		"process.go": "processes of this host", "program.go": "the copy of this program that instances run from", "reaper.go": "what is left of an instance that died",
-		"reclaim.go": "instances that are taken back", "session.go": "an SSH session",
+		"faults.go": "the bad luck that can be asked for, and instances that are taken back", "guest.go": "an instance's inner process, and its SSH sessions",
+		"instance.go": "an instance's outer process", "process.go": "processes of this host, and how they end",
+		"program.go": "the copy of this program that instances run from",
 	},
 }
 

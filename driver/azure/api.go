@@ -2,20 +2,17 @@ package azure
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
 
 	"drover"
 	"drover/driver/kit"
@@ -40,64 +37,69 @@ var rates = map[string]kit.Rate{
 	"queries":         {Burst: 5, PerSecond: 2},   // with which no five seconds have more than 15
 }
 
-// counts says what each call counts under. The price list is another service, which publishes no rate.
-var counts = map[string][]string{
-	"CreateVM":        {"writes", "put VM"},
-	"UpdateVM":        {"writes", "update VM"},
-	"StartVM":         {"writes", "update VM"},
-	"DeallocateVM":    {"writes", "delete VM"},
-	"DeleteVM":        {"deletes", "delete VM"},
-	"DeleteDisk":      {"deletes"},
-	"DeleteInterface": {"deletes", "network deletes"},
-	"DeleteAddress":   {"deletes", "network deletes"},
-	"GetVM":           {"reads"},
-	"ListVMs":         {"reads", "list VMs"},
-	"ListVMStates":    {"reads", "list VMs"},
-	"ListInterfaces":  {"reads"},
-	"ListAddresses":   {"reads"},
-	"ListDisks":       {"reads"},
-	"ListImages":      {"reads"},
-	"ListTypes":       {"reads"},
-	"ListQuotas":      {"reads"},
-	"Query":           {"queries"},
+// call is how a call is made, and what it counts under.
+type call struct {
+	rates   []string
+	version string
+	method  string
+	path    string // {name} is what it is about
+	query   string // beside the version
+}
+
+// The versions of the APIs. That of the virtual machines is the one that the models of Microsoft's package are of.
+const (
+	vmVersion      = "2026-04-01"
+	diskVersion    = "2026-03-02"
+	skuVersion     = "2021-07-01"
+	networkVersion = "2025-05-01"
+	graphVersion   = "2024-04-01"
+)
+
+// What most calls are about.
+const (
+	vms        = "{group}Microsoft.Compute/virtualMachines"
+	interfaces = "{group}Microsoft.Network/networkInterfaces"
+	addresses  = "{group}Microsoft.Network/publicIPAddresses"
+)
+
+// calls are all that is ever asked of Azure, but for the price list: that is another service, which publishes no rate.
+var calls = map[string]call{
+	"CreateVM":        {[]string{"writes", "put VM"}, vmVersion, "PUT", vms + "/{name}", ""},
+	"UpdateVM":        {[]string{"writes", "update VM"}, vmVersion, "PATCH", vms + "/{name}", ""},
+	"StartVM":         {[]string{"writes", "update VM"}, vmVersion, "POST", vms + "/{name}/start", ""},
+	"DeallocateVM":    {[]string{"writes", "delete VM"}, vmVersion, "POST", vms + "/{name}/deallocate", ""},
+	"DeleteVM":        {[]string{"deletes", "delete VM"}, vmVersion, "DELETE", vms + "/{name}", "forceDeletion=true"},
+	"GetVM":           {[]string{"reads"}, vmVersion, "GET", vms + "/{name}", "$expand=instanceView"},
+	"ListVMs":         {[]string{"reads", "list VMs"}, vmVersion, "GET", vms, ""},
+	"ListVMStates":    {[]string{"reads", "list VMs"}, vmVersion, "GET", "{subscription}Microsoft.Compute/virtualMachines", "statusOnly=true"},
+	"ListDisks":       {[]string{"reads"}, diskVersion, "GET", "{group}Microsoft.Compute/disks", ""},
+	"DeleteDisk":      {[]string{"deletes"}, diskVersion, "DELETE", "{group}Microsoft.Compute/disks/{name}", ""},
+	"ListInterfaces":  {[]string{"reads"}, networkVersion, "GET", interfaces, ""},
+	"DeleteInterface": {[]string{"deletes", "network deletes"}, networkVersion, "DELETE", interfaces + "/{name}", ""},
+	"ListAddresses":   {[]string{"reads"}, networkVersion, "GET", addresses, ""},
+	"DeleteAddress":   {[]string{"deletes", "network deletes"}, networkVersion, "DELETE", addresses + "/{name}", ""},
+	"ListImages":      {[]string{"reads"}, vmVersion, "GET", "{images}Microsoft.Compute/images", ""},
+	"ListTypes":       {[]string{"reads"}, skuVersion, "GET", "{subscription}Microsoft.Compute/skus", "$filter=location eq '{location}'"},
+	"ListQuotas":      {[]string{"reads"}, vmVersion, "GET", "{subscription}Microsoft.Compute/locations/{location}/usages", ""},
+	"Query":           {[]string{"queries"}, graphVersion, "POST", "/providers/Microsoft.ResourceGraph/resources", ""},
 }
 
 // answerTime is for how long an answer of the price list is waited for; the SDK has limits of its own.
 const answerTime = time.Minute
 
-// list is all that there is of something.
-type list[T any] func(ctx context.Context) ([]*T, error)
-
-// change is something done to what is named, which Azure has accepted once it returns; how it goes on is not waited for.
-type change func(ctx context.Context, name string) error
-
-// api is all that is ever asked of Azure, with nothing tried twice, every call counted and none beyond the published rates. It holds the calls
-// and not the clients, so that what a client can do beside them is no part of the program.
+// api asks Azure, with nothing tried twice, every call counted and none beyond the published rates. Its calls go through the SDK's own pipeline,
+// which signs in and reads errors. The clients of Microsoft's packages are not used: they would keep in the program all that they can do
+// beside them, and that for the network would take 50 CPU seconds to compile.
 type api struct {
-	createVM func(ctx context.Context, name string, vm armcompute.VirtualMachine) error
-	tagVM    func(ctx context.Context, name string, tags map[string]*string) error
-	getVM    func(ctx context.Context, name string) (*armcompute.VirtualMachine, error)
-
-	startVM, deallocateVM, deleteVM            change
-	deleteInterface, deleteAddress, deleteDisk change
-
-	listVMs, listVMStates list[armcompute.VirtualMachine]
-	listInterfaces        list[networkInterface]
-	listAddresses         list[publicAddress]
-	listDisks             list[armcompute.Disk]
-	listImages            list[armcompute.Image]
-	listTypes             list[armcompute.ResourceSKU]
-	listQuotas            list[armcompute.Usage]
-
-	query func(ctx context.Context, text string, rows any) error // of Azure Resource Graph
-
-	web  policy.Transporter // for what is not Azure Resource Manager
-	gate kit.Gate
+	arm    *arm.Client
+	config Config
+	web    policy.Transporter // for what is not Azure Resource Manager
+	gate   kit.Gate
 }
 
 // connect finds credentials as the Azure tools do. It calls nobody yet.
 func connect(c Config, world outside, metric func(string, error)) (*api, error) {
-	a := &api{web: world.transport, gate: kit.Gate{Limiter: kit.NewRateLimiter(rates, c.CallRate), Metric: metric}}
+	a := &api{config: c, web: world.transport, gate: kit.Gate{Limiter: kit.NewRateLimiter(rates, c.CallRate), Metric: metric}}
 	if a.web == nil {
 		a.web = &http.Client{Timeout: answerTime}
 	}
@@ -110,16 +112,11 @@ func connect(c Config, world outside, metric func(string, error)) (*api, error) 
 			return nil, drover.Errorf(drover.KindAuthentication, "no Azure credentials: %v", err)
 		}
 	}
-	who, options := credential{who}, &arm.ClientOptions{ClientOptions: base, DisableRPRegistration: true}
-	compute, computeErr := armcompute.NewClientFactory(c.subscription(), who, options)
-	client, clientErr := arm.NewClient("drover", "v1.0.0", who, options)
-	if err := errors.Join(computeErr, clientErr); err != nil {
+	var err error
+	a.arm, err = arm.NewClient("drover", "v1.0.0", credential{who}, &arm.ClientOptions{ClientOptions: base, DisableRPRegistration: true})
+	if err != nil {
 		return nil, drover.Errorf(drover.KindInvalid, "set up the client of Azure: %v", err)
 	}
-	a.setInstances(c, compute.NewVirtualMachinesClient())
-	rest := rest{client, "/subscriptions/" + url.PathEscape(c.subscription()) + "/resourceGroups/" + url.PathEscape(c.ResourceGroup)}
-	a.setParts(c, compute, rest)
-	a.setCatalogue(c, compute, rest)
 	return a, nil
 }
 
@@ -136,108 +133,127 @@ func (c credential) GetToken(ctx context.Context, o policy.TokenRequestOptions) 
 	return token, err
 }
 
-func (a *api) setInstances(c Config, vms *armcompute.VirtualMachinesClient) {
-	of := c.ResourceGroup
-	a.createVM = func(ctx context.Context, name string, vm armcompute.VirtualMachine) error {
-		return a.call(ctx, "CreateVM", func() error {
-			_, err := vms.BeginCreateOrUpdate(ctx, of, name, vm, &armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions{IfNoneMatch: to.Ptr("*")})
-			return err
-		})
-	}
-	a.tagVM = func(ctx context.Context, name string, tags map[string]*string) error {
-		return a.call(ctx, "UpdateVM", func() error {
-			_, err := vms.BeginUpdate(ctx, of, name, armcompute.VirtualMachineUpdate{Tags: tags}, nil)
-			return err
-		})
-	}
-	a.getVM = func(ctx context.Context, name string) (vm *armcompute.VirtualMachine, err error) {
-		err = a.call(ctx, "GetVM", func() error {
-			out, err := vms.Get(ctx, of, name, &armcompute.VirtualMachinesClientGetOptions{Expand: to.Ptr(armcompute.InstanceViewTypesInstanceView)})
-			vm = &out.VirtualMachine
-			return err
-		})
-		return vm, err
-	}
-	a.startVM = changes(a, "StartVM", of, vms.BeginStart, nil)
-	a.deallocateVM = changes(a, "DeallocateVM", of, vms.BeginDeallocate, nil)
-	a.deleteVM = changes(a, "DeleteVM", of, vms.BeginDelete, &armcompute.VirtualMachinesClientBeginDeleteOptions{ForceDeletion: to.Ptr(true)})
-	a.listVMs = lists(a, "ListVMs", vms.NewListPager, of, func(p armcompute.VirtualMachinesClientListResponse) []*armcompute.VirtualMachine { return p.Value })
-	states := func(only string, _ *struct{}) *runtime.Pager[armcompute.VirtualMachinesClientListAllResponse] {
-		return vms.NewListAllPager(&armcompute.VirtualMachinesClientListAllOptions{StatusOnly: &only})
-	}
-	a.listVMStates = lists(a, "ListVMStates", states, "true", func(p armcompute.VirtualMachinesClientListAllResponse) []*armcompute.VirtualMachine { return p.Value })
+// do makes a call about what is named, if it is about something, with a body and headers if there are any, and reads the answer into what is
+// there for it. A change that Azure has accepted is not waited for.
+func (a *api) do(ctx context.Context, call, name string, body, answer any, headers ...string) error {
+	return a.send(ctx, call, answer, func() (*policy.Request, error) {
+		q, err := a.request(ctx, call, name)
+		if err != nil || body == nil {
+			return q, err
+		}
+		for _, header := range headers {
+			key, value, _ := strings.Cut(header, ": ")
+			q.Raw().Header.Set(key, value)
+		}
+		return q, runtime.MarshalAsJSON(q, body)
+	})
 }
 
-// setParts sets the calls about what instances are made with.
-func (a *api) setParts(c Config, compute *armcompute.ClientFactory, rest rest) {
-	of, disks, images := c.ResourceGroup, compute.NewDisksClient(), compute.NewImagesClient()
-	a.deleteInterface = a.deletes("DeleteInterface", rest, "networkInterfaces")
-	a.deleteAddress = a.deletes("DeleteAddress", rest, "publicIPAddresses")
-	a.deleteDisk = changes(a, "DeleteDisk", of, disks.BeginDelete, nil)
-	a.listInterfaces = lists(a, "ListInterfaces", pagesOf[networkInterface](rest), "networkInterfaces", func(p page[networkInterface]) []*networkInterface { return p.Value })
-	a.listAddresses = lists(a, "ListAddresses", pagesOf[publicAddress](rest), "publicIPAddresses", func(p page[publicAddress]) []*publicAddress { return p.Value })
-	a.listDisks = lists(a, "ListDisks", disks.NewListByResourceGroupPager, of, func(p armcompute.DisksClientListByResourceGroupResponse) []*armcompute.Disk { return p.Value })
-	a.listImages = lists(a, "ListImages", images.NewListByResourceGroupPager, c.imageGroup(), func(p armcompute.ImagesClientListByResourceGroupResponse) []*armcompute.Image { return p.Value })
+// request is a call as it is sent.
+func (a *api) request(ctx context.Context, name, about string) (*policy.Request, error) {
+	to := calls[name]
+	if strings.Contains(to.path, "{name}") && about == "" {
+		return nil, errors.New("there is nothing without a name")
+	}
+	c, escape := a.config, url.PathEscape
+	subscription := "/subscriptions/" + escape(c.Subscription)
+	fill := strings.NewReplacer(
+		"{name}", escape(about), "{location}", c.Location, "{subscription}", subscription+"/providers/",
+		"{group}", subscription+"/resourceGroups/"+escape(c.ResourceGroup)+"/providers/",
+		"{images}", subscription+"/resourceGroups/"+escape(c.imageGroup())+"/providers/",
+	)
+	q, err := runtime.NewRequest(ctx, to.method, runtime.JoinPaths(a.arm.Endpoint(), fill.Replace(to.path)))
+	if err != nil {
+		return nil, err
+	}
+	query := url.Values{"api-version": {to.version}}
+	if key, value, has := strings.Cut(to.query, "="); has {
+		query.Set(key, fill.Replace(value))
+	}
+	q.Raw().URL.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20")
+	q.Raw().Header.Set("Accept", "application/json")
+	return q, nil
 }
 
-func (a *api) setCatalogue(c Config, compute *armcompute.ClientFactory, rest rest) {
-	types := func(filter string, _ *struct{}) *runtime.Pager[armcompute.ResourceSKUsClientListResponse] {
-		return compute.NewResourceSKUsClient().NewListPager(&armcompute.ResourceSKUsClientListOptions{Filter: &filter})
-	}
-	here := fmt.Sprintf("location eq '%s'", c.Location)
-	a.listTypes = lists(a, "ListTypes", types, here, func(p armcompute.ResourceSKUsClientListResponse) []*armcompute.ResourceSKU { return p.Value })
-	a.listQuotas = lists(a, "ListQuotas", compute.NewUsageClient().NewListPager, c.Location, func(p armcompute.UsageClientListResponse) []*armcompute.Usage { return p.Value })
-	a.query = func(ctx context.Context, text string, into any) error {
-		all, err := kit.Collect(func(token string) (rows []json.RawMessage, after string, err error) {
-			err = a.call(ctx, "Query", func() error {
-				page, err := rest.query(ctx, text, token)
-				rows, after = page.Data, page.SkipToken
-				return err
-			})
-			return rows, after, err
-		})
+// send makes and sends a request that is within its rates, and counts it.
+func (a *api) send(ctx context.Context, call string, answer any, request func() (*policy.Request, error)) error {
+	return a.gate.Pass(ctx, call, func() error {
+		q, err := request()
 		if err != nil {
 			return err
 		}
-		read, err := json.Marshal(all)
-		return errors.Join(err, json.Unmarshal(read, into))
-	}
-}
-
-// call makes a call that is within its rates, and counts it.
-func (a *api) call(ctx context.Context, name string, do func() error) error {
-	return a.gate.Pass(ctx, name, do, counts[name]...)
-}
-
-func changes[O, R any](a *api, call, group string, begin func(context.Context, string, string, *O) (*runtime.Poller[R], error), o *O) change {
-	return func(ctx context.Context, name string) error {
-		return a.call(ctx, call, func() error {
-			_, err := begin(ctx, group, name, o)
+		response, err := a.arm.Pipeline().Do(q)
+		switch {
+		case err != nil:
 			return err
-		})
-	}
+		case !runtime.HasStatusCode(response, http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent):
+			return runtime.NewResponseError(response)
+		case answer == nil:
+			return nil
+		}
+		return runtime.UnmarshalAsJSON(response, answer)
+	}, calls[call].rates...)
 }
 
-func (a *api) deletes(call string, rest rest, kind string) change {
-	return func(ctx context.Context, name string) error {
-		return a.call(ctx, call, func() error { return rest.delete(ctx, kind, name) })
-	}
-}
-
-// lists asks for page after page. What comes to an early end is nothing.
-func lists[P, O, T any](a *api, call string, begin func(string, *O) *runtime.Pager[P], in string, of func(P) []*T) list[T] {
-	return func(ctx context.Context) ([]*T, error) {
-		pages := begin(in, nil)
-		return kit.Collect(func(string) (some []*T, after string, err error) {
-			err = a.call(ctx, call, func() error {
-				page, err := pages.NextPage(ctx)
-				some = of(page)
-				return err
-			})
-			if pages.More() {
-				after = "more" // which the pager knows
+// list is all that there is of something. Each page names the next one.
+func list[T any](ctx context.Context, a *api, call string) ([]*T, error) {
+	return kit.Collect(func(next string) ([]*T, string, error) {
+		var page struct {
+			Value    []*T   `json:"value"`
+			NextLink string `json:"nextLink"`
+		}
+		err := a.send(ctx, call, &page, func() (*policy.Request, error) {
+			if next != "" {
+				return runtime.NewRequestForNextLink(ctx, http.MethodGet, a.arm.Endpoint(), next)
 			}
-			return some, after, err
+			return a.request(ctx, call, "")
 		})
-	}
+		return page.Value, page.NextLink, err
+	})
+}
+
+// query asks Azure Resource Graph for rows.
+func query[T any](ctx context.Context, a *api, text string) ([]T, error) {
+	return kit.Collect(func(token string) ([]T, string, error) {
+		options := map[string]string{"resultFormat": "objectArray"}
+		if token != "" {
+			options["$skipToken"] = token
+		}
+		var page struct {
+			Data            []T    `json:"data"`
+			SkipToken       string `json:"$skipToken"`
+			ResultTruncated string `json:"resultTruncated"`
+		}
+		err := a.do(ctx, "Query", "", map[string]any{"query": text, "options": options}, &page)
+		if err == nil && page.SkipToken == "" && page.ResultTruncated == "true" {
+			err = errors.New("the answer was cut short")
+		}
+		return page.Data, page.SkipToken, err
+	})
+}
+
+// attachment is what we read of an instance's disk, network interface or public address.
+type attachment struct {
+	ID         *string            `json:"id"`
+	Name       *string            `json:"name"`
+	Tags       map[string]*string `json:"tags"`
+	ManagedBy  *string            `json:"managedBy"` // of a disk, as are its state and time
+	Properties *struct {
+		DiskState        string    `json:"diskState"`
+		TimeCreated      time.Time `json:"timeCreated"`
+		VirtualMachine   *resource `json:"virtualMachine"` // of an interface
+		IPConfigurations []struct {
+			Properties struct {
+				PrivateIPAddress string   `json:"privateIPAddress"`
+				PublicIPAddress  resource `json:"publicIPAddress"`
+			} `json:"properties"`
+		} `json:"ipConfigurations"`
+		IPAddress       string    `json:"ipAddress"` // of an address
+		IPConfiguration *resource `json:"ipConfiguration"`
+	} `json:"properties"`
+}
+
+// resource refers to a resource.
+type resource struct {
+	ID *string `json:"id"`
 }

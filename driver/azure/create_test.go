@@ -304,7 +304,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		p, m := asked(t, r, "one"), r.vms["one"].asked
 		nic := p.NetworkProfile.NetworkInterfaceConfigurations[0].Properties
 		address := nic.IPConfigurations[0].Properties.PublicIPAddressConfiguration
-		if *address.Properties.DeleteOption != "Delete" || *address.SKU.Name != "Standard" || value(address.Tags[driver.TagFleet]) != "fleet" || value(address.Tags["team"]) != "a" {
+		if *address.Properties.DeleteOption != "Delete" || *address.SKU.Name != "Standard" || kit.Value(address.Tags[driver.TagFleet]) != "fleet" || kit.Value(address.Tags["team"]) != "a" {
 			t.Errorf("%+v", address)
 		}
 		if !strings.HasSuffix(*nic.NetworkSecurityGroup.ID, "/networkSecurityGroups/open") || !*nic.EnableAcceleratedNetworking {

@@ -26,8 +26,8 @@ func TestPage(t *testing.T) {
 		for _, row := range page.Rows(t, "Rates") {
 			called[row[0]] = row[3]
 		}
-		for call, buckets := range counts {
-			for _, bucket := range buckets {
+		for call, made := range calls {
+			for _, bucket := range made.rates {
 				if !strings.Contains(called[bucket]+",", call+",") {
 					t.Errorf("%s counts under %s, which the page does not say", call, bucket)
 				}

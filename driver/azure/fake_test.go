@@ -16,6 +16,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
+	azfake "github.com/Azure/azure-sdk-for-go/sdk/azcore/fake"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
@@ -157,13 +161,53 @@ func newRegion() *region {
 	return r
 }
 
-// names are our names of the SDK's calls.
-var names = map[string]string{
-	"VirtualMachinesClient.BeginCreateOrUpdate": "CreateVM", "VirtualMachinesClient.BeginUpdate": "UpdateVM", "VirtualMachinesClient.BeginDelete": "DeleteVM",
-	"VirtualMachinesClient.BeginStart": "StartVM", "VirtualMachinesClient.BeginDeallocate": "DeallocateVM", "VirtualMachinesClient.Get": "GetVM",
-	"VirtualMachinesClient.NewListPager": "ListVMs", "VirtualMachinesClient.NewListAllPager": "ListVMStates", "DisksClient.BeginDelete": "DeleteDisk",
-	"DisksClient.NewListByResourceGroupPager": "ListDisks", "ImagesClient.NewListByResourceGroupPager": "ListImages", "ResourceSKUsClient.NewListPager": "ListTypes",
-	"UsageClient.NewListPager": "ListQuotas",
+// made are requests as Microsoft's package makes them, by our names of the calls.
+var made = func() map[string]model {
+	ctx, group, all := context.Background(), "group", map[string]model{}
+	var last *http.Request
+	note := transporter(func(q *http.Request) (*http.Response, error) {
+		last = q
+		return nil, errors.New("noted")
+	})
+	base := azcore.ClientOptions{Transport: note, Retry: policy.RetryOptions{MaxRetries: -1}}
+	sdk, _ := armcompute.NewClientFactory("sub", &azfake.TokenCredential{}, &arm.ClientOptions{ClientOptions: base, DisableRPRegistration: true})
+	vms, states := sdk.NewVirtualMachinesClient(), &armcompute.VirtualMachinesClientListAllOptions{StatusOnly: to.Ptr("true")}
+	view := &armcompute.VirtualMachinesClientGetOptions{Expand: to.Ptr(armcompute.InstanceViewTypesInstanceView)}
+	here := &armcompute.ResourceSKUsClientListOptions{Filter: to.Ptr("location eq 'westeurope'")}
+	for call, ask := range map[string]func(){
+		"CreateVM":     func() { vms.BeginCreateOrUpdate(ctx, group, "NAME", armcompute.VirtualMachine{}, nil) },
+		"UpdateVM":     func() { vms.BeginUpdate(ctx, group, "NAME", armcompute.VirtualMachineUpdate{}, nil) },
+		"StartVM":      func() { vms.BeginStart(ctx, group, "NAME", nil) },
+		"DeallocateVM": func() { vms.BeginDeallocate(ctx, group, "NAME", nil) },
+		"DeleteVM": func() {
+			vms.BeginDelete(ctx, group, "NAME", &armcompute.VirtualMachinesClientBeginDeleteOptions{ForceDeletion: to.Ptr(true)})
+		},
+		"GetVM":        func() { vms.Get(ctx, group, "NAME", view) },
+		"ListVMs":      func() { vms.NewListPager(group, nil).NextPage(ctx) },
+		"ListVMStates": func() { vms.NewListAllPager(states).NextPage(ctx) },
+		"ListDisks":    func() { sdk.NewDisksClient().NewListByResourceGroupPager(group, nil).NextPage(ctx) },
+		"DeleteDisk":   func() { sdk.NewDisksClient().BeginDelete(ctx, group, "NAME", nil) },
+		"ListImages":   func() { sdk.NewImagesClient().NewListByResourceGroupPager(group, nil).NextPage(ctx) },
+		"ListTypes":    func() { sdk.NewResourceSKUsClient().NewListPager(here).NextPage(ctx) },
+		"ListQuotas":   func() { sdk.NewUsageClient().NewListPager("westeurope", nil).NextPage(ctx) },
+	} {
+		ask()
+		path := strings.NewReplacer("/NAME", "/[^/]+", "/group/", "/[^/]+/").Replace(last.URL.Path)
+		all[call] = model{last.Context(), last.Method, last.URL.Query().Encode(), regexp.MustCompile("^" + path + "$")}
+	}
+	return all
+}()
+
+// transporter is a function as the SDK's transport.
+type transporter func(*http.Request) (*http.Response, error)
+
+func (t transporter) Do(q *http.Request) (*http.Response, error) { return t(q) }
+
+// model is a request of Microsoft's package, with any name of what it is about and of the group.
+type model struct {
+	context.Context
+	method, query string
+	path          *regexp.Regexp
 }
 
 // byHand are the calls that no package of Microsoft's makes or answers: what they do, and whether a request is one.
@@ -190,8 +234,15 @@ func callOf(q *http.Request) string {
 			return name
 		}
 	}
-	method, _ := q.Context().Value(runtime.CtxAPINameKey{}).(string)
-	return names[method]
+	query := q.URL.Query()
+	query.Del("skip")
+	asked := query.Encode()
+	for name, m := range made {
+		if q.Method == m.method && asked == m.query && m.path.MatchString(q.URL.Path) {
+			return name
+		}
+	}
+	return ""
 }
 
 // RoundTrip does what Do does.
@@ -237,8 +288,11 @@ func (r *region) dispatch(call string, q *http.Request) (reply *http.Response, e
 		if out, err = own.answer(r, q); err == nil {
 			return response(q, http.StatusOK, out), nil
 		}
+	} else if m, known := made[call]; !known {
+		return nil, fmt.Errorf("Microsoft's package makes no such call: %s %s", q.Method, q.URL)
 	} else {
-		reply, err = r.compute.Do(q)
+		name := runtime.CtxAPINameKey{} // by which Microsoft's fakes know a call
+		reply, err = r.compute.Do(q.WithContext(context.WithValue(q.Context(), name, m.Value(name))))
 	}
 	var w wrong
 	if errors.As(err, &w) {
@@ -262,7 +316,7 @@ func (w wrong) response(q *http.Request) *http.Response {
 
 // spend takes a token of each of the call's buckets, as they are published.
 func (r *region) spend(call string) bool {
-	for _, name := range counts[call] {
+	for _, name := range calls[call].rates {
 		rate, b, now := rates[name], r.buckets[name], time.Now()
 		if b.at.IsZero() {
 			b = bucket{float64(rate.Burst), now}

@@ -17,6 +17,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
 
 	"drover"
+	"drover/driver/kit"
 )
 
 var noSuchVM = wrong{404, "ResourceNotFound", "the resource was not found", ""}
@@ -37,12 +38,12 @@ func (r *region) create(_ context.Context, _, name string, vm armcompute.Virtual
 
 func (r *region) made(name string, vm armcompute.VirtualMachine, o *armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions) error {
 	if _, there := r.vms[name]; there {
-		if o == nil || value(o.IfNoneMatch) != "*" {
+		if o == nil || kit.Value(o.IfNoneMatch) != "*" {
 			return wrong{409, "PropertyChangeNotAllowed", "changing it is not allowed", ""}
 		}
 		return wrong{412, "PreconditionFailed", "the precondition was not met", ""}
 	}
-	k, known := r.kind(string(value(vm.Properties.HardwareProfile.VMSize)))
+	k, known := r.kind(string(kit.Value(vm.Properties.HardwareProfile.VMSize)))
 	zone := ""
 	if len(vm.Zones) > 0 {
 		zone = *vm.Zones[0]
@@ -83,20 +84,20 @@ func (r *region) addParts(m *machine) {
 	add := func(kind, name string, tags map[string]*string, goes bool) {
 		r.parts[kind+" "+name] = &part{kind: kind, name: name, owner: m.name, tags: tags, made: now, stays: !goes}
 	}
-	add(leftoverDisk, m.name+"_OsDisk", m.asked.Tags, value(p.StorageProfile.OSDisk.DeleteOption) == armcompute.DiskDeleteOptionTypesDelete)
+	add(leftoverDisk, m.name+"_OsDisk", m.asked.Tags, kit.Value(p.StorageProfile.OSDisk.DeleteOption) == armcompute.DiskDeleteOptionTypesDelete)
 	for i, d := range p.StorageProfile.DataDisks {
-		add(leftoverDisk, fmt.Sprint(m.name, "_disk", i), m.asked.Tags, value(d.DeleteOption) == armcompute.DiskDeleteOptionTypesDelete)
+		add(leftoverDisk, fmt.Sprint(m.name, "_disk", i), m.asked.Tags, kit.Value(d.DeleteOption) == armcompute.DiskDeleteOptionTypesDelete)
 	}
 	for _, n := range p.NetworkProfile.NetworkInterfaceConfigurations {
-		add(leftoverInterface, m.name+"-nic", n.Tags, value(n.Properties.DeleteOption) == armcompute.DeleteOptionsDelete)
+		add(leftoverInterface, m.name+"-nic", n.Tags, kit.Value(n.Properties.DeleteOption) == armcompute.DeleteOptionsDelete)
 		if a := n.Properties.IPConfigurations[0].Properties.PublicIPAddressConfiguration; a != nil {
-			add(leftoverAddress, m.name+"-ip", a.Tags, value(a.Properties.DeleteOption) == armcompute.DeleteOptionsDelete)
+			add(leftoverAddress, m.name+"-ip", a.Tags, kit.Value(a.Properties.DeleteOption) == armcompute.DeleteOptionsDelete)
 		}
 	}
 }
 
 func marketOf(vm armcompute.VirtualMachine) drover.Market {
-	if value(vm.Properties.Priority) == armcompute.VirtualMachinePriorityTypesSpot {
+	if kit.Value(vm.Properties.Priority) == armcompute.VirtualMachinePriorityTypesSpot {
 		return drover.Spot
 	}
 	return drover.OnDemand
@@ -193,7 +194,7 @@ func (r *region) get(_ context.Context, _, name string, o *armcompute.VirtualMac
 		return reply, failed
 	}
 	vm := m.model(r)
-	if o != nil && value(o.Expand) == armcompute.InstanceViewTypesInstanceView {
+	if o != nil && kit.Value(o.Expand) == armcompute.InstanceViewTypesInstanceView {
 		vm.Properties.InstanceView = m.state(r).Properties.InstanceView
 	}
 	reply.SetResponse(http.StatusOK, armcompute.VirtualMachinesClientGetResponse{VirtualMachine: vm}, nil)
@@ -217,7 +218,7 @@ func (r *region) list(string, *armcompute.VirtualMachinesClientListOptions) (rep
 }
 
 func (r *region) states(o *armcompute.VirtualMachinesClientListAllOptions) (reply azfake.PagerResponder[armcompute.VirtualMachinesClientListAllResponse]) {
-	if o == nil || value(o.StatusOnly) != "true" {
+	if o == nil || kit.Value(o.StatusOnly) != "true" {
 		reply.AddError(wrong{400, "BadRequest", "the fake lists states only", ""})
 		return reply
 	}

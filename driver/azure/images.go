@@ -27,14 +27,14 @@ func (c *cloud) FindImages(ctx context.Context, ref string, _ drover.Arch) ([]dr
 		}
 		return []driver.Image{{ID: id, Name: ref}}, nil
 	}
-	found, err := c.api.listImages(ctx)
+	found, err := list[armcompute.Image](ctx, c.api, "ListImages")
 	if err != nil {
 		return nil, errs.Classify("look for image "+ref, err)
 	}
 	var all []driver.Image
 	for _, i := range found {
-		if kit.MatchGlob(strings.ToLower(ref), strings.ToLower(value(i.Name))) && strings.EqualFold(value(i.Location), c.config.Location) {
-			all = append(all, driver.Image{ID: value(i.ID), Name: value(i.Name), Created: drover.TimeOf(value(value(i.SystemData).CreatedAt))})
+		if kit.MatchGlob(strings.ToLower(ref), strings.ToLower(kit.Value(i.Name))) && strings.EqualFold(kit.Value(i.Location), c.config.Location) {
+			all = append(all, driver.Image{ID: kit.Value(i.ID), Name: kit.Value(i.Name), Created: drover.TimeOf(kit.Value(kit.Value(i.SystemData).CreatedAt))})
 		}
 	}
 	return all, nil

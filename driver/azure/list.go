@@ -15,11 +15,11 @@ import (
 // List puts together what Azure says in several lists: the virtual machines with their tags, the state of each, and the addresses of their
 // interfaces. Those of other regions in the group are left out; otherwise nothing is.
 func (c *cloud) List(ctx context.Context, _ map[string]string) ([]driver.Instance, error) {
-	vms, err := c.api.listVMs(ctx)
+	vms, err := list[armcompute.VirtualMachine](ctx, c.api, "ListVMs")
 	if err != nil {
 		return nil, errs.Classify("list instances", err)
 	}
-	states, err := c.api.listVMStates(ctx)
+	states, err := list[armcompute.VirtualMachine](ctx, c.api, "ListVMStates")
 	if err != nil {
 		return nil, errs.Classify("list the states of instances", err)
 	}
@@ -29,11 +29,11 @@ func (c *cloud) List(ctx context.Context, _ map[string]string) ([]driver.Instanc
 	}
 	views := map[string]*armcompute.VirtualMachineInstanceView{}
 	for _, s := range states {
-		views[key(s.ID)] = value(s.Properties).InstanceView
+		views[key(s.ID)] = kit.Value(s.Properties).InstanceView
 	}
 	var all []driver.Instance
 	for _, vm := range vms {
-		if !strings.EqualFold(value(vm.Location), c.config.Location) || vm.Properties == nil {
+		if !strings.EqualFold(kit.Value(vm.Location), c.config.Location) || vm.Properties == nil {
 			continue
 		}
 		vm.Properties.InstanceView = views[key(vm.ID)]
@@ -48,15 +48,15 @@ func (c *cloud) List(ctx context.Context, _ map[string]string) ([]driver.Instanc
 // Describe asks for one virtual machine, which Azure then shows with its state, and for the addresses of all.
 func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	doing := "describe instance " + id
-	vm, err := c.api.getVM(ctx, id)
-	if err != nil {
+	var vm armcompute.VirtualMachine
+	if err := c.api.do(ctx, "GetVM", id, nil, &vm); err != nil {
 		return driver.Instance{}, errs.Classify(doing, err)
 	}
 	addresses, err := c.addresses(ctx)
 	if err != nil {
 		return driver.Instance{}, errs.Classify(doing, err)
 	}
-	in := c.instanceOf(vm)
+	in := c.instanceOf(&vm)
 	in.Addresses.Private, in.Addresses.Public = addresses[key(vm.ID)].Private, addresses[key(vm.ID)].Public
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,30 +65,30 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 }
 
 // key is a resource id as it can be compared: Azure writes it with capitals here and without there.
-func key(id *string) string { return strings.ToLower(value(id)) }
+func key(id *string) string { return strings.ToLower(kit.Value(id)) }
 
 // addresses are where instances can be reached, by their resource ids.
 func (c *cloud) addresses(ctx context.Context) (map[string]driver.Addresses, error) {
-	interfaces, err := c.api.listInterfaces(ctx)
+	interfaces, err := list[attachment](ctx, c.api, "ListInterfaces")
 	if err != nil {
 		return nil, err
 	}
 	public := map[string]string{}
 	if c.config.PublicAddress {
-		found, err := c.api.listAddresses(ctx)
+		found, err := list[attachment](ctx, c.api, "ListAddresses")
 		if err != nil {
 			return nil, err
 		}
 		for _, a := range found {
-			public[key(a.ID)] = value(a.Properties).IPAddress
+			public[key(a.ID)] = kit.Value(a.Properties).IPAddress
 		}
 	}
 	all := map[string]driver.Addresses{}
 	for _, i := range interfaces {
-		p := value(i.Properties)
+		p := kit.Value(i.Properties)
 		for _, a := range p.IPConfigurations {
 			at := a.Properties
-			all[key(value(p.VirtualMachine).ID)] = driver.Addresses{Private: at.PrivateIPAddress, Public: public[key(at.PublicIPAddress.ID)]}
+			all[key(kit.Value(p.VirtualMachine).ID)] = driver.Addresses{Private: at.PrivateIPAddress, Public: public[key(at.PublicIPAddress.ID)]}
 		}
 	}
 	return all, nil
@@ -96,20 +96,20 @@ func (c *cloud) addresses(ctx context.Context) (map[string]driver.Addresses, err
 
 // instanceOf translates an instance, but for its addresses.
 func (c *cloud) instanceOf(vm *armcompute.VirtualMachine) driver.Instance {
-	p := value(vm.Properties)
-	view := value(p.InstanceView).Statuses
+	p := kit.Value(vm.Properties)
+	view := kit.Value(p.InstanceView).Statuses
 	in := driver.Instance{
-		ID: value(vm.Name), Tags: values(vm.Tags), ProviderType: string(value(value(p.HardwareProfile).VMSize)), Zone: c.config.Location, Market: drover.OnDemand,
-		State: state(value(p.ProvisioningState), power(view)), Created: drover.TimeOf(value(p.TimeCreated)),
-		Addresses: driver.Addresses{User: value(value(p.OSProfile).AdminUsername)},
+		ID: kit.Value(vm.Name), Tags: values(vm.Tags), ProviderType: string(kit.Value(kit.Value(p.HardwareProfile).VMSize)), Zone: c.config.Location, Market: drover.OnDemand,
+		State: state(kit.Value(p.ProvisioningState), power(view)), Created: drover.TimeOf(kit.Value(p.TimeCreated)),
+		Addresses: driver.Addresses{User: kit.Value(kit.Value(p.OSProfile).AdminUsername)},
 	}
 	if len(vm.Zones) > 0 {
-		in.Zone += "-" + value(vm.Zones[0])
+		in.Zone += "-" + kit.Value(vm.Zones[0])
 	}
-	if value(p.Priority) == armcompute.VirtualMachinePriorityTypesSpot {
+	if kit.Value(p.Priority) == armcompute.VirtualMachinePriorityTypesSpot {
 		in.Market = drover.Spot
 	}
-	if in.State == driver.Stopped && value(p.ProvisioningState) == "Failed" {
+	if in.State == driver.Stopped && kit.Value(p.ProvisioningState) == "Failed" {
 		in.Failed = failure(in, view)
 	}
 	return in
@@ -118,7 +118,7 @@ func (c *cloud) instanceOf(vm *armcompute.VirtualMachine) driver.Instance {
 // power is the state of power, such as running or deallocated; empty while there is none.
 func power(view []*armcompute.InstanceViewStatus) string {
 	for _, s := range view {
-		if power, ok := strings.CutPrefix(value(s.Code), "PowerState/"); ok {
+		if power, ok := strings.CutPrefix(kit.Value(s.Code), "PowerState/"); ok {
 			return power
 		}
 	}
@@ -145,8 +145,8 @@ func state(provisioning, power string) driver.State {
 func failure(in driver.Instance, view []*armcompute.InstanceViewStatus) *drover.Error {
 	doing := "make instance " + in.ID
 	for _, s := range view {
-		if rest, ok := strings.CutPrefix(value(s.Code), "ProvisioningState/failed"); ok {
-			return errs.Error(doing, in.Market, kit.Answer{Code: strings.TrimPrefix(rest, "/"), Message: value(s.Message)})
+		if rest, ok := strings.CutPrefix(kit.Value(s.Code), "ProvisioningState/failed"); ok {
+			return errs.Error(doing, in.Market, kit.Answer{Code: strings.TrimPrefix(rest, "/"), Message: kit.Value(s.Message)})
 		}
 	}
 	return drover.Errorf(drover.KindTransient, "%s: its provisioning failed, and Azure does not say why", doing)
@@ -173,7 +173,7 @@ func (c *cloud) takenBack(in driver.Instance) bool {
 
 // SetTags replaces the tags, but for those that the configuration gives everything.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
-	return errs.Classify("tag instance "+id, c.api.tagVM(ctx, id, pointers(c.tagsOf(tags))))
+	return errs.Classify("tag instance "+id, c.api.do(ctx, "UpdateVM", id, armcompute.VirtualMachineUpdate{Tags: pointers(c.tagsOf(tags))}, nil))
 }
 
 // pointers are tags in the API's words.
@@ -189,7 +189,7 @@ func pointers(tags map[string]string) map[string]*string {
 func values(tags map[string]*string) map[string]string {
 	all := make(map[string]string, len(tags))
 	for k, v := range tags {
-		all[k] = value(v)
+		all[k] = kit.Value(v)
 	}
 	return all
 }

@@ -118,17 +118,17 @@ func (c *cloud) zonesOf(t typeInfo) []string {
 
 // fetchTypes asks for the types of the region.
 func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
-	found, err := c.api.listTypes(ctx)
+	found, err := list[armcompute.ResourceSKU](ctx, c.api, "ListTypes")
 	if err != nil {
 		return nil, err
 	}
 	all := map[string]typeInfo{}
 	for _, s := range found {
-		if value(s.ResourceType) != "virtualMachines" {
+		if kit.Value(s.ResourceType) != "virtualMachines" {
 			continue
 		}
 		if t, ok := c.typeOf(s); ok {
-			all[value(s.Name)] = t
+			all[kit.Value(s.Name)] = t
 		}
 	}
 	return all, nil
@@ -139,7 +139,7 @@ func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
 func (c *cloud) typeOf(s *armcompute.ResourceSKU) (t typeInfo, ok bool) {
 	has := map[string]string{}
 	for _, one := range s.Capabilities {
-		has[value(one.Name)] = value(one.Value)
+		has[kit.Value(one.Name)] = kit.Value(one.Value)
 	}
 	cores, _ := strconv.ParseInt(has["vCPUs"], 10, 64)
 	usable, err := strconv.ParseInt(has["vCPUsAvailable"], 10, 64) // of types that have some of their vCPUs taken away
@@ -153,7 +153,7 @@ func (c *cloud) typeOf(s *armcompute.ResourceSKU) (t typeInfo, ok bool) {
 			CPU: drover.MilliCPU(usable) * 1000, Memory: drover.Bytes(gib * float64(drover.GiB)), GPUs: gpus,
 			Arch: map[string]drover.Arch{"x64": "amd64", "Arm64": "arm64"}[has["CpuArchitectureType"]],
 		},
-		Zones: c.zonesIn(s), Family: value(s.Family), Cores: cores, Spot: has["LowPriorityCapable"] == "True",
+		Zones: c.zonesIn(s), Family: kit.Value(s.Family), Cores: cores, Spot: has["LowPriorityCapable"] == "True",
 		Generations: has["HyperVGenerations"], Confidential: has["ConfidentialComputingType"] != "",
 	}
 	return t, t.Resources.Arch != "" && cores > 0 && t.Resources.Memory > 0 && len(t.Zones) > 0
@@ -162,9 +162,9 @@ func (c *cloud) typeOf(s *armcompute.ResourceSKU) (t typeInfo, ok bool) {
 // zonesIn are the zones in which the subscription may use a type.
 func (c *cloud) zonesIn(s *armcompute.ResourceSKU) (zones []string) {
 	for _, in := range s.LocationInfo {
-		if strings.EqualFold(value(in.Location), c.config.Location) {
+		if strings.EqualFold(kit.Value(in.Location), c.config.Location) {
 			for _, zone := range in.Zones {
-				zones = append(zones, c.config.Location+"-"+value(zone))
+				zones = append(zones, c.config.Location+"-"+kit.Value(zone))
 			}
 		}
 	}
@@ -172,23 +172,15 @@ func (c *cloud) zonesIn(s *armcompute.ResourceSKU) (zones []string) {
 		zones = []string{c.config.Location}
 	}
 	for _, r := range s.Restrictions {
-		if value(r.Type) == armcompute.ResourceSKURestrictionsTypeLocation {
+		if kit.Value(r.Type) == armcompute.ResourceSKURestrictionsTypeLocation {
 			return nil
 		}
-		for _, zone := range value(r.RestrictionInfo).Zones {
-			zones = slices.DeleteFunc(zones, func(z string) bool { return z == c.config.Location+"-"+value(zone) })
+		for _, zone := range kit.Value(r.RestrictionInfo).Zones {
+			zones = slices.DeleteFunc(zones, func(z string) bool { return z == c.config.Location+"-"+kit.Value(zone) })
 		}
 	}
 	slices.Sort(zones)
 	return zones
-}
-
-// value is what a pointer points to, the zero value if it is nil: Azure's words are all pointers.
-func value[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
 }
 
 // spotQuota is the one quota of all spot instances of a region.
@@ -205,7 +197,7 @@ func quotaGroup(family string, m drover.Market) string {
 // fetchLimits asks how many vCPUs each quota allows, by its name in small letters: Azure does not write it in one way. If it cannot be asked,
 // nothing is known for as long as an answer would be good, so that a create does not ask each time.
 func (c *cloud) fetchLimits(ctx context.Context) (map[string]int64, error) {
-	found, err := c.api.listQuotas(ctx)
+	found, err := list[armcompute.Usage](ctx, c.api, "ListQuotas")
 	if ctx.Err() != nil {
 		return nil, err
 	}
@@ -215,7 +207,7 @@ func (c *cloud) fetchLimits(ctx context.Context) (map[string]int64, error) {
 	all := map[string]int64{}
 	for _, u := range found {
 		if u.Name != nil {
-			all[strings.ToLower(value(u.Name.Value))] = value(u.Limit)
+			all[strings.ToLower(kit.Value(u.Name.Value))] = kit.Value(u.Limit)
 		}
 	}
 	return all, nil

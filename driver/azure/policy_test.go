@@ -34,7 +34,7 @@ var actions = map[string][]string{
 }
 
 func TestTheRolesAreThoseOfTheCallsThatAreMade(t *testing.T) {
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(counts)), slices.Sorted(maps.Keys(actions))); diff != "" {
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(calls)), slices.Sorted(maps.Keys(actions))); diff != "" {
 		t.Errorf("the calls (-), and those of which it is known what they need (+): %s", diff)
 	}
 	var want []string

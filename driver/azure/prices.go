@@ -103,7 +103,7 @@ func (c *cloud) pricePage(ctx context.Context, address string) (page pricePage, 
 	if !strings.HasPrefix(address, pricesURL+"?") {
 		return page, fmt.Errorf("the price list goes on at %.200q, which is not it", address)
 	}
-	err = c.api.call(ctx, "ListPrices", func() error {
+	err = c.api.gate.Pass(ctx, "ListPrices", func() error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 		if err != nil {
 			return err
@@ -160,8 +160,7 @@ type spotRow struct {
 func (c *cloud) fetchSpots(ctx context.Context) (map[string]spotInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, spotsTime)
 	defer cancel()
-	var rows []spotRow
-	err := c.api.query(ctx, fmt.Sprintf(spotsQuery, c.config.Location), &rows)
+	rows, err := query[spotRow](ctx, c.api, fmt.Sprintf(spotsQuery, c.config.Location))
 	if err == nil && len(rows) == 0 { // what the credentials may not read is not refused but missing
 		err = drover.Errorf(drover.KindAuthentication, "nothing is to be seen of %s", c.config.Location).WithHint("%s", errs.Hints[drover.KindAuthentication])
 	}

@@ -1,6 +1,7 @@
 package digitalocean
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -48,9 +49,7 @@ func (c *cloud) Create(ctx context.Context, r driver.CreateRequest) (in driver.I
 func (c *cloud) createAs(ctx context.Context, wanted godo.DropletCreateRequest, as driver.Candidate) (driver.Instance, error) {
 	wanted.Size, wanted.Region = as.ProviderType, as.Zone
 	wanted.Image = imageOf(as.Image)
-	if id := c.config.VPCs[as.Zone]; id != "" {
-		wanted.VPCUUID = id
-	}
+	wanted.VPCUUID = cmp.Or(c.config.VPCs[as.Zone], wanted.VPCUUID)
 	wanted.Tags = slices.Concat(wanted.Tags, c.config.Tags)
 	d, _, err := c.api.Droplets.Create(ctx, &wanted)
 	if err != nil {
@@ -73,7 +72,7 @@ func (c *cloud) request(r driver.CreateRequest) (wanted godo.DropletCreateReques
 	if err := check(r.Candidates[0]); err != nil {
 		return wanted, err
 	}
-	if wanted, err = fromTemplate(r.Template); err != nil {
+	if wanted, err = readTemplate(r.Template); err != nil {
 		return wanted, err
 	}
 	// Without a login key of its own, DigitalOcean sets a password, mails it, and has it changed at the first login.
@@ -110,8 +109,8 @@ type template struct {
 	Agent      bool   `json:"with_droplet_agent"`
 }
 
-// fromTemplate begins a request. DigitalOcean's agent lets others in by a console, so there is none unless it is asked for.
-func fromTemplate(text string) (wanted godo.DropletCreateRequest, err error) {
+// readTemplate begins a request. DigitalOcean's agent lets others in by a console, so there is none unless it is asked for.
+func readTemplate(text string) (wanted godo.DropletCreateRequest, err error) {
 	var t template
 	if err := kit.DecodeTemplate(text, &t, "it is a JSON object of vpc_uuid, ipv6, monitoring, public_networking and with_droplet_agent"); err != nil {
 		return wanted, err

@@ -2,6 +2,8 @@ package digitalocean
 
 import (
 	"context"
+	"net/http"
+	"strings"
 
 	"github.com/digitalocean/godo"
 
@@ -39,8 +41,6 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 	return nil
 }
 
-var _ driver.Cloud = (*cloud)(nil)
-
 // Stop powers a Droplet off. It costs as much as before.
 func (c *cloud) Stop(ctx context.Context, id string) error {
 	return c.bring(ctx, id, "off", c.api.DropletActions.PowerOff)
@@ -66,4 +66,60 @@ func (c *cloud) bring(ctx context.Context, id, status string, do func(context.Co
 	return errs.Classify(doing, err)
 }
 
-var _ driver.Starter = (*cloud)(nil)
+// The kinds of leftover, in DigitalOcean's words.
+const (
+	leftoverTag = "tag"
+	leftoverKey = "ssh_key"
+)
+
+// Leftovers lists the fleet's words that no Droplet bears any more, and its login keys. Words that instances have in common, and keys, are of
+// use to those to come.
+func (c *cloud) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {
+	tags, err := pages(func(o *godo.ListOptions) ([]godo.Tag, *godo.Response, error) { return c.api.Tags.List(ctx, o) })
+	if err != nil {
+		return nil, errs.Classify("listing tags", err)
+	}
+	of := map[string]string{driver.TagFleet: fleet}
+	for _, tag := range tags {
+		if w, ours := tagOf(tag.Name); ours && w.fleet == fleet && !borne(tag) {
+			all = append(all, driver.Leftover{Kind: leftoverTag, ID: tag.Name, Tags: of, Created: w.at, Shared: w.at == 0})
+		}
+	}
+	keys, err := pages(func(o *godo.ListOptions) ([]godo.Key, *godo.Response, error) { return c.api.Keys.List(ctx, o) })
+	if err != nil {
+		return nil, errs.Classify("listing login keys", err)
+	}
+	for _, key := range keys {
+		if strings.HasPrefix(key.Name, fleetWord(fleet)+":") {
+			all = append(all, driver.Leftover{Kind: leftoverKey, ID: key.Fingerprint, Tags: of, Shared: true})
+		}
+	}
+	return all, nil
+}
+
+// borne says whether anything bears a tag. One of which DigitalOcean does not say it may be borne.
+func borne(tag godo.Tag) bool { return tag.Resources == nil || tag.Resources.Count > 0 }
+
+// Remove deletes a tag that nothing bears, or a login key.
+func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
+	switch s.Kind {
+	case leftoverTag:
+		return errs.Gone("removing the tag "+s.ID, c.removeTag(ctx, s.ID))
+	case leftoverKey:
+		_, err := c.api.Keys.DeleteByFingerprint(ctx, s.ID)
+		return errs.Gone("removing the login key "+s.ID, err)
+	}
+	return drover.Errorf(drover.KindInvalid, "DigitalOcean has no leftovers of kind %q", s.Kind)
+}
+
+func (c *cloud) removeTag(ctx context.Context, name string) error {
+	tag, answer, err := c.api.Tags.Get(ctx, name)
+	if err != nil && answer != nil && answer.StatusCode == http.StatusNotFound {
+		return nil
+	}
+	if err != nil || tag == nil || borne(*tag) {
+		return err
+	}
+	_, err = c.api.Tags.Delete(ctx, name)
+	return err
+}

@@ -1,12 +1,12 @@
 package digitalocean
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"drover"
 	"drover/driver"
@@ -59,14 +59,5 @@ func (c *cloud) imagesLike(ctx context.Context, ref string) (all []driver.Image,
 }
 
 func imageFrom(i godo.Image) driver.Image {
-	image := driver.Image{ID: strconv.Itoa(i.ID), Name: i.Name, Arch: "amd64"}
-	if i.Slug != "" {
-		image.Name = i.Slug
-	}
-	if t, err := time.Parse(time.RFC3339, i.Created); err == nil {
-		image.Created = drover.TimeOf(t)
-	}
-	return image
+	return driver.Image{ID: strconv.Itoa(i.ID), Name: cmp.Or(i.Slug, i.Name), Arch: "amd64", Created: kit.ReadTime(i.Created)}
 }
-
-var _ driver.ImageFinder = (*cloud)(nil)

@@ -58,26 +58,16 @@ func typeOf(size godo.Size) drover.InstanceType {
 		CPU:    drover.MilliCPU(size.Vcpus) * 1000,
 		Memory: drover.Bytes(size.Memory) * drover.MiB,
 		Disk:   drover.Bytes(size.Disk) * drover.GiB,
+		GPUs:   kit.Value(size.GPUInfo).Count,
 		Arch:   "amd64",
 	}}
-	if size.GPUInfo != nil {
-		t.Resources.GPUs = size.GPUInfo.Count
-	}
 	for _, disk := range size.DiskInfo {
 		if disk.Type == "scratch" && disk.Size != nil {
-			t.LocalDisk += drover.Bytes(disk.Size.Amount) * unit(disk.Size.Unit)
+			t.LocalDisk += drover.Bytes(disk.Size.Amount) * units[strings.ToLower(disk.Size.Unit)]
 		}
 	}
 	return t
 }
 
-// unit is 0 where it is not known, which promises nothing.
-func unit(name string) drover.Bytes {
-	switch strings.ToLower(name) {
-	case "gib", "gb":
-		return drover.GiB
-	case "tib", "tb":
-		return drover.TiB
-	}
-	return 0
-}
+// units are those of disks. One that is not known promises nothing.
+var units = map[string]drover.Bytes{"gib": drover.GiB, "gb": drover.GiB, "tib": drover.TiB, "tb": drover.TiB}

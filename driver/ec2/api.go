@@ -1,14 +1,23 @@
 package ec2
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
 	"reflect"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/protocol/restjson"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	signer "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
@@ -33,33 +42,22 @@ const (
 // billing: https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/billing-limits.html. Each call has a bucket of its own. Of parameters
 // "AWS Systems Manager endpoints and quotas" allows 40 reads a second, which is what a bucket comes to that holds the half and is filled by the
 // half: https://docs.aws.amazon.com/general/latest/gr/ssm.html.
-var rates = map[string]kit.Rate{
-	"CreateFleet":                   {Burst: 50, PerSecond: 5},
-	"CreateLaunchTemplate":          {Burst: 50, PerSecond: 5},
-	"DeleteLaunchTemplate":          {Burst: 50, PerSecond: 5},
-	"ImportKeyPair":                 {Burst: 50, PerSecond: 5},
-	"DeleteKeyPair":                 {Burst: 50, PerSecond: 5},
-	"StopInstances":                 {Burst: 50, PerSecond: 5},
-	"StartInstances":                {Burst: 5, PerSecond: 2},
-	"TerminateInstances":            {Burst: 100, PerSecond: 5},
-	"DeleteVolume":                  {Burst: 100, PerSecond: 5},
-	"ModifyVolume":                  {Burst: 50, PerSecond: 5},
-	"CreateTags":                    {Burst: 100, PerSecond: 10},
-	"DeleteTags":                    {Burst: 100, PerSecond: 10},
-	"DescribeInstances":             {Burst: 100, PerSecond: 20},
-	"DescribeInstanceTypes":         {Burst: 100, PerSecond: 20},
-	"DescribeInstanceTypeOfferings": {Burst: 100, PerSecond: 20},
-	"DescribeSpotPriceHistory":      {Burst: 100, PerSecond: 20},
-	"DescribeSubnets":               {Burst: 100, PerSecond: 20},
-	"DescribeImages":                {Burst: 100, PerSecond: 20},
-	"DescribeLaunchTemplates":       {Burst: 100, PerSecond: 20},
-	"DescribeKeyPairs":              {Burst: 100, PerSecond: 20},
-	"DescribeVolumes":               {Burst: 100, PerSecond: 20},
-	byID:                            {Burst: 50, PerSecond: 10},
-	eachEnding:                      {Burst: mostEndings, PerSecond: 20},
-	"GetProducts":                   {Burst: 10, PerSecond: 5},
-	"GetParameter":                  {Burst: 20, PerSecond: 20},
-}
+var rates = kit.Rates(map[kit.Rate][]string{
+	{Burst: 50, PerSecond: 5}: {
+		"CreateFleet", "CreateLaunchTemplate", "DeleteLaunchTemplate", "ImportKeyPair", "DeleteKeyPair", "StopInstances", "ModifyVolume",
+	},
+	{Burst: 5, PerSecond: 2}:    {"StartInstances"},
+	{Burst: 100, PerSecond: 5}:  {"TerminateInstances", "DeleteVolume"},
+	{Burst: 100, PerSecond: 10}: {"CreateTags", "DeleteTags"},
+	{Burst: 100, PerSecond: 20}: {
+		"DescribeInstances", "DescribeInstanceTypes", "DescribeInstanceTypeOfferings", "DescribeSpotPriceHistory", "DescribeSubnets",
+		"DescribeImages", "DescribeLaunchTemplates", "DescribeKeyPairs", "DescribeVolumes",
+	},
+	{Burst: 50, PerSecond: 10}:          {byID},
+	{Burst: mostEndings, PerSecond: 20}: {eachEnding},
+	{Burst: 10, PerSecond: 5}:           {"GetProducts"},
+	{Burst: 20, PerSecond: 20}:          {"GetParameter"},
+})
 
 // api is how AWS is asked: nothing is tried twice, every call is counted and none is beyond the published rates. It holds what clients are made
 // from and not the clients: they are made anew for each call. Were they fields of what a driver.Cloud is, reflection could find all that they
@@ -97,14 +95,20 @@ func call[I, O, X any](ctx context.Context, a *api, do func(context.Context, *I,
 	return out, err
 }
 
-// pages is what all pages of an answer have together. Each call for one has the token of the page there, and says that of the next.
-func pages[T any](token **string, page func() ([]T, *string, error)) ([]T, error) {
-	return kit.Collect(func(after string) ([]T, string, error) {
-		if after != "" {
-			*token = &after
+// listAll asks for page after page. As in all of the SDK, tokens are in the fields NextToken of what is asked and answered; what is listed is in
+// the field of its type.
+func listAll[T, I, O, X any](ctx context.Context, a *api, do func(context.Context, *I, ...func(*X)) (*O, error), in *I) ([]T, error) {
+	return kit.Collect(func(after string) (some []T, next string, err error) {
+		reflect.ValueOf(in).Elem().FieldByName("NextToken").Set(reflect.ValueOf(kit.Given(after)))
+		out, err := call(ctx, a, do, in)
+		answer := reflect.ValueOf(out)
+		for i := range answer.NumField() {
+			if f := answer.Field(i); f.Type() == reflect.TypeFor[[]T]() {
+				some = f.Interface().([]T)
+			}
 		}
-		some, next, err := page()
-		return some, aws.ToString(next), err
+		token, _ := answer.FieldByName("NextToken").Interface().(*string)
+		return some, kit.Value(token), err
 	})
 }
 
@@ -180,4 +184,84 @@ func (c credentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
 		return found, e.WithHint("give the controller a role, or run aws configure")
 	}
 	return found, err
+}
+
+// mostParameter limits an answer of Systems Manager, whose parameters have 8 KiB at most.
+const mostParameter = 1 << 20
+
+// parameters is Systems Manager, of which we make one call. Amazon's package for it takes 10 CPU seconds to compile.
+type parameters struct{ *api }
+
+// GetParameterInput names a parameter.
+type GetParameterInput struct{ Name string }
+
+// GetParameterOutput is a parameter.
+type GetParameterOutput struct{ Parameter struct{ Value string } }
+
+// GetParameter reads a parameter. It has the form of the SDK's calls.
+func (p parameters) GetParameter(ctx context.Context, in *GetParameterInput, _ ...func(*struct{})) (*GetParameterOutput, error) {
+	request, err := p.sign(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	response, err := p.config.HTTPClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	body := json.NewDecoder(io.LimitReader(response.Body, mostParameter))
+	if response.StatusCode != http.StatusOK {
+		refused, err := restjson.GetSmithyGenericAPIError(body, "")
+		if err != nil {
+			return nil, fmt.Errorf("Systems Manager answered %s", response.Status)
+		}
+		return nil, refused
+	}
+	out := &GetParameterOutput{}
+	return out, body.Decode(out)
+}
+
+// sign makes the signed request.
+func (p parameters) sign(ctx context.Context, in *GetParameterInput) (*http.Request, error) {
+	address, err := p.endpoint(ctx)
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(in)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/x-amz-json-1.1")
+	request.Header.Set("X-Amz-Target", "AmazonSSM.GetParameter")
+	who, err := p.config.Credentials.Retrieve(ctx)
+	if err != nil {
+		return nil, err
+	}
+	hash := sha256.Sum256(body)
+	now := time.Now().Add(time.Duration(p.skew.Load()))
+	return request, signer.NewSigner().SignHTTP(ctx, who, request, hex.EncodeToString(hash[:]), "ssm", p.config.Region, now)
+}
+
+// endpoint is where Systems Manager is: beside EC2, in every partition and variant.
+func (p parameters) endpoint(ctx context.Context) (string, error) {
+	o := p.ec2().Options()
+	found, err := o.EndpointResolverV2.ResolveEndpoint(ctx, ec2.EndpointParameters{
+		Region: &o.Region, Endpoint: p.config.BaseEndpoint,
+		UseFIPS:      aws.Bool(o.EndpointOptions.UseFIPSEndpoint == aws.FIPSEndpointStateEnabled),
+		UseDualStack: aws.Bool(o.EndpointOptions.UseDualStackEndpoint == aws.DualStackEndpointStateEnabled),
+	})
+	if err != nil {
+		return "", err
+	}
+	if name, beside := strings.CutPrefix(found.URI.Host, "ec2"); beside && p.config.BaseEndpoint == nil {
+		found.URI.Host = "ssm" + name
+	}
+	if found.URI.Path == "" {
+		found.URI.Path = "/"
+	}
+	return found.URI.String(), nil
 }

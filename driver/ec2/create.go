@@ -6,8 +6,10 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -208,39 +210,26 @@ func (c *cloud) volumes(i image, disk drover.Bytes) (all []types.FleetBlockDevic
 }
 
 func (v volume) ebs() *types.FleetEbsBlockDeviceRequest {
-	e := &types.FleetEbsBlockDeviceRequest{
+	return &types.FleetEbsBlockDeviceRequest{
 		DeleteOnTermination: aws.Bool(true), Encrypted: aws.Bool(v.Encrypted == nil || *v.Encrypted), VolumeType: types.VolumeType(cmp.Or(v.Type, defaultVolume)),
+		VolumeSize: kit.Given(int32(v.Size.WholeGiB())), Iops: kit.Given(int32(v.IOPS)), Throughput: kit.Given(int32(v.Throughput)),
+		KmsKeyId: kit.Given(v.Key),
 	}
-	if v.Size > 0 {
-		e.VolumeSize = aws.Int32(int32(v.Size.WholeGiB()))
-	}
-	if v.IOPS > 0 {
-		e.Iops = aws.Int32(int32(v.IOPS))
-	}
-	if v.Throughput > 0 {
-		e.Throughput = aws.Int32(int32(v.Throughput))
-	}
-	if v.Key != "" {
-		e.KmsKeyId = aws.String(v.Key)
-	}
-	return e
 }
 
 // instance is what the answer to the call says of the instance made.
 func (s supply) instance(made types.CreateFleetInstance) driver.Instance {
 	in := driver.Instance{ID: made.InstanceIds[0], Tags: fromTags(s.tags), ProviderType: string(made.InstanceType), State: driver.Pending,
 		Zone: aws.ToString(made.AvailabilityZone)}
-	in.Zone = cmp.Or(in.Zone, s.zoneOf(aws.ToString(made.SubnetId)))
-	if o := made.LaunchTemplateAndOverrides; o != nil && o.Overrides != nil {
-		in.ProviderType = cmp.Or(in.ProviderType, string(o.Overrides.InstanceType))
-		in.Zone = cmp.Or(in.Zone, aws.ToString(o.Overrides.AvailabilityZone), s.zoneOf(aws.ToString(o.Overrides.SubnetId)))
-	}
+	o := kit.Value(kit.Value(made.LaunchTemplateAndOverrides).Overrides)
+	in.ProviderType = cmp.Or(in.ProviderType, string(o.InstanceType))
+	in.Zone = cmp.Or(in.Zone, s.zoneOf(made.SubnetId), aws.ToString(o.AvailabilityZone), s.zoneOf(o.SubnetId))
 	return in
 }
 
-func (s supply) zoneOf(id string) string {
+func (s supply) zoneOf(id *string) string {
 	for _, sub := range s.subnets {
-		if sub.ID == id {
+		if sub.ID == aws.ToString(id) {
 			return sub.Zone
 		}
 	}
@@ -257,4 +246,132 @@ func (c *cloud) recall(ctx context.Context, r driver.CreateRequest) (driver.Inst
 		return driver.Instance{}, err
 	}
 	return all[0], nil
+}
+
+// template sees to it that the launch template, and the key pair in it, that the request needs are there, and returns its name. The name
+// follows from the content, so controllers of one fleet, and one that begins anew, use the same.
+func (c *cloud) template(ctx context.Context, r driver.CreateRequest) (string, error) {
+	key, err := c.keyPair(ctx, r.PublicKey)
+	if err != nil {
+		return "", err
+	}
+	data, err := c.templateData(r.Template, key)
+	if err != nil {
+		return "", err
+	}
+	content, err := json.Marshal(data)
+	if err != nil {
+		return "", drover.Errorf(drover.KindInvalid, "write the launch template: %v", err)
+	}
+	name := c.nameOf(string(content))
+	err = c.once(ctx, name, func() error {
+		_, err := call(ctx, c.api, c.api.ec2().CreateLaunchTemplate, &ec2.CreateLaunchTemplateInput{
+			LaunchTemplateName: &name, LaunchTemplateData: data, TagSpecifications: c.sharedTags(types.ResourceTypeLaunchTemplate),
+		})
+		return err
+	})
+	return name, errs.Classify("make launch template "+name, err)
+}
+
+// keyPair is the name of the key pair that lets the fleet log in; it is imported if need be.
+func (c *cloud) keyPair(ctx context.Context, public string) (string, error) {
+	if c.config.KeyPair != "" || public == "" {
+		return c.config.KeyPair, nil
+	}
+	name := c.nameOf(public)
+	err := c.once(ctx, name, func() error {
+		_, err := call(ctx, c.api, c.api.ec2().ImportKeyPair, &ec2.ImportKeyPairInput{
+			KeyName: &name, PublicKeyMaterial: []byte(strings.TrimSpace(public)), TagSpecifications: c.sharedTags(types.ResourceTypeKeyPair),
+		})
+		return err
+	})
+	return name, errs.Classify("import key pair "+name, err)
+}
+
+// nameOf is what a shared resource of this content is called.
+func (c *cloud) nameOf(content string) string {
+	sum := sha256.Sum256([]byte(content))
+	return "drover-" + c.o.Fleet + "-" + hex.EncodeToString(sum[:8])
+}
+
+// once makes a shared resource unless it is known to be there. That another controller was first is as good.
+func (c *cloud) once(ctx context.Context, name string, make func() error) error {
+	_, err := c.made.Get(ctx, name, func() (none struct{}, err error) {
+		if err = make(); errs.KindOf(err) == drover.KindConflict {
+			return none, nil
+		}
+		return none, err
+	})
+	return err
+}
+
+// sharedTags are on what no single instance owns.
+func (c *cloud) sharedTags(of types.ResourceType) []types.TagSpecification {
+	tags := kit.MergeTags(c.config.Tags, map[string]string{driver.TagFleet: c.o.Fleet})
+	return []types.TagSpecification{{ResourceType: of, Tags: tagsOf(tags)}}
+}
+
+// templateData is what a user's raw template says, and over it what Drover has to say.
+func (c *cloud) templateData(raw, key string) (*types.RequestLaunchTemplateData, error) {
+	data, err := readTemplate(raw)
+	if err != nil {
+		return nil, err
+	}
+	data.InstanceInitiatedShutdownBehavior = types.ShutdownBehaviorTerminate
+	if data.MetadataOptions == nil {
+		data.MetadataOptions = &types.LaunchTemplateInstanceMetadataOptionsRequest{HttpPutResponseHopLimit: aws.Int32(int32(c.config.MetadataHops))}
+	}
+	data.MetadataOptions.HttpTokens = types.LaunchTemplateHttpTokensStateRequired
+	data.MetadataOptions.HttpEndpoint = types.LaunchTemplateInstanceMetadataEndpointStateEnabled
+	if key != "" {
+		data.KeyName = &key
+	}
+	c.setProfile(data)
+	c.setNetwork(data)
+	c.setPlacement(data)
+	return data, nil
+}
+
+// readTemplate reads a raw template, in the words of the API's RequestLaunchTemplateData.
+func readTemplate(raw string) (*types.RequestLaunchTemplateData, error) {
+	data := &types.RequestLaunchTemplateData{}
+	hint := `it is JSON, with the keys of RequestLaunchTemplateData in the EC2 API, such as {"EbsOptimized": true}`
+	if err := kit.DecodeTemplate(raw, data, hint); err != nil {
+		return nil, err
+	}
+	if data.UserData != nil || data.ImageId != nil || data.InstanceType != "" || data.InstanceMarketOptions != nil {
+		return nil, drover.Errorf(drover.KindInvalid, "the template says UserData, ImageId, InstanceType or InstanceMarketOptions, which Drover gives for each instance").
+			WithHint("use image and cloud_init of the cloud, and let Drover choose types and markets")
+	}
+	return data, nil
+}
+
+func (c *cloud) setProfile(data *types.RequestLaunchTemplateData) {
+	switch p := c.config.InstanceProfile; {
+	case p == "":
+	case strings.HasPrefix(p, "arn:"):
+		data.IamInstanceProfile = &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Arn: &p}
+	default:
+		data.IamInstanceProfile = &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: &p}
+	}
+}
+
+// setNetwork says the security groups; together with a public address they have to be an interface's.
+func (c *cloud) setNetwork(data *types.RequestLaunchTemplateData) {
+	switch {
+	case c.config.PublicAddress != nil:
+		data.NetworkInterfaces = []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{{
+			DeviceIndex: aws.Int32(0), AssociatePublicIpAddress: c.config.PublicAddress, Groups: c.config.SecurityGroups, DeleteOnTermination: aws.Bool(true),
+		}}
+	case len(c.config.SecurityGroups) > 0:
+		data.SecurityGroupIds = c.config.SecurityGroups
+	}
+}
+
+func (c *cloud) setPlacement(data *types.RequestLaunchTemplateData) {
+	p := c.config.Placement
+	if p == (placement{}) {
+		return
+	}
+	data.Placement = &types.LaunchTemplatePlacementRequest{GroupName: kit.Given(p.Group), PartitionNumber: kit.Given(int32(p.Partition))}
 }

@@ -78,10 +78,8 @@ func read(err error) (a kit.Answer, ok bool) {
 func refusals(m drover.Market, said []types.CreateFleetError) error {
 	var all []*drover.Error
 	for _, s := range said {
-		doing := "it"
-		if o := s.LaunchTemplateAndOverrides; o != nil && o.Overrides != nil {
-			doing = fmt.Sprintf("%s in %s", o.Overrides.InstanceType, cmp.Or(aws.ToString(o.Overrides.AvailabilityZone), aws.ToString(o.Overrides.SubnetId)))
-		}
+		o := kit.Value(kit.Value(s.LaunchTemplateAndOverrides).Overrides)
+		doing := fmt.Sprintf("%s in %s", cmp.Or(o.InstanceType, "it"), cmp.Or(aws.ToString(o.AvailabilityZone), aws.ToString(o.SubnetId), "any zone"))
 		all = append(all, errs.Error(doing, m, kit.Answer{Code: aws.ToString(s.ErrorCode), Message: aws.ToString(s.ErrorMessage)}))
 	}
 	if len(all) == 0 {

@@ -3,7 +3,6 @@ package ec2
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -11,6 +10,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // image is what a create call has to know of an image.
@@ -31,16 +31,11 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 	if errs.CodeOf(err) == "InvalidAMIID.NotFound" {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, errs.Classify("look for image "+ref, err)
-	}
-	var all []driver.Image
-	for _, i := range found.Images {
-		c.images.Learn(aws.ToString(i.ImageId), imageOf(i))
-		created, _ := time.Parse(time.RFC3339, aws.ToString(i.CreationDate)) // the zero time sorts first
-		all = append(all, driver.Image{ID: aws.ToString(i.ImageId), Name: aws.ToString(i.Name), Arch: archOf(i.Architecture), Created: drover.TimeOf(created)})
-	}
-	return all, nil
+	return kit.Each(found.Images, func(i types.Image) driver.Image {
+		id, created := aws.ToString(i.ImageId), kit.ReadTime(aws.ToString(i.CreationDate))
+		c.images.Learn(id, imageOf(i))
+		return driver.Image{ID: id, Name: aws.ToString(i.Name), Arch: architectures[i.Architecture], Created: created}
+	}), errs.Classify("look for image "+ref, err)
 }
 
 // imageQuery is the call that finds what a reference means.
@@ -63,11 +58,10 @@ func (c *cloud) imageQuery(ctx context.Context, ref string, arch drover.Arch) (*
 		owners, name = []string{owner}, rest
 	}
 	filters := []types.Filter{filter("name", name), filter("state", "available")}
-	switch arch {
-	case "amd64":
-		filters = append(filters, filter("architecture", string(types.ArchitectureValuesX8664)))
-	case "arm64":
-		filters = append(filters, filter("architecture", string(types.ArchitectureValuesArm64)))
+	for theirs, ours := range architectures {
+		if ours == arch {
+			filters = append(filters, filter("architecture", string(theirs)))
+		}
 	}
 	return &ec2.DescribeImagesInput{Owners: owners, Filters: filters}, nil
 }

@@ -1,6 +1,7 @@
 package ec2
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // spotEnds are the reasons for which EC2 takes a spot instance back, as StateReason.Code has them.
@@ -34,11 +36,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 		}
 		found = append(found, c.unburied(more)...)
 	}
-	all := make([]driver.Instance, 0, len(found))
-	for _, i := range found {
-		all = append(all, instanceOf(i))
-	}
-	return all, nil
+	return kit.Each(found, instanceOf), nil
 }
 
 // tagFilters find what bears all the tags.
@@ -52,10 +50,8 @@ func tagFilters(tags map[string]string) (all []types.Filter) {
 // instances are those that the filters find.
 func (c *cloud) instances(ctx context.Context, filters []types.Filter) ([]types.Instance, error) {
 	in := &ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(1000)}
-	return pages(&in.NextToken, func() ([]types.Instance, *string, error) {
-		out, err := call(ctx, c.api, c.api.ec2().DescribeInstances, in)
-		return instancesIn(out), out.NextToken, err
-	})
+	found, err := listAll[types.Reservation](ctx, c.api, c.api.ec2().DescribeInstances, in)
+	return instancesIn(found), err
 }
 
 // Describe asks for one instance. EC2 shows one that has ended for an hour; it counts only as long as List has it as taken back.
@@ -69,7 +65,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 		return driver.Instance{}, drover.Errorf(drover.KindTransient, "%s: EC2 says neither what it is nor that there is none", doing)
 	}
 	in := instanceOf(found[0])
-	if ended := found[0].State != nil && found[0].State.Name == types.InstanceStateNameTerminated; ended && !(in.Reclaimed && c.config.Wants(drover.Spot) && len(c.unburied(found)) > 0) {
+	if ended := kit.Value(found[0].State).Name == types.InstanceStateNameTerminated; ended && !(in.Reclaimed && c.config.Wants(drover.Spot) && len(c.unburied(found)) > 0) {
 		return driver.Instance{}, drover.Errorf(drover.KindNotFound, "%s: it is terminated", doing)
 	}
 	return in, nil
@@ -81,7 +77,7 @@ func (c *cloud) ofID(ctx context.Context, id string) ([]types.Instance, error) {
 		return nil, err
 	}
 	out, err := call(ctx, c.api, c.api.ec2().DescribeInstances, &ec2.DescribeInstancesInput{InstanceIds: []string{id}})
-	return instancesIn(out), err
+	return instancesIn(out.Reservations), err
 }
 
 // living is the instance of an id, unless it will never run again.
@@ -91,15 +87,15 @@ func (c *cloud) living(ctx context.Context, id string) (types.Instance, error) {
 		return types.Instance{}, err
 	}
 	for _, i := range found {
-		if i.State == nil || i.State.Name != types.InstanceStateNameTerminated && i.State.Name != types.InstanceStateNameShuttingDown {
+		if s := kit.Value(i.State).Name; s != types.InstanceStateNameTerminated && s != types.InstanceStateNameShuttingDown {
 			return i, nil
 		}
 	}
 	return types.Instance{}, drover.Errorf(drover.KindNotFound, "it is gone")
 }
 
-func instancesIn(out ec2.DescribeInstancesOutput) (all []types.Instance) {
-	for _, r := range out.Reservations {
+func instancesIn(found []types.Reservation) (all []types.Instance) {
+	for _, r := range found {
 		all = append(all, r.Instances...)
 	}
 	return all
@@ -126,35 +122,23 @@ func instanceOf(i types.Instance) driver.Instance {
 		Tags:         fromTags(i.Tags),
 		ProviderType: string(i.InstanceType),
 		Market:       drover.OnDemand,
-		State:        driver.Stopping,
+		Zone:         aws.ToString(kit.Value(i.Placement).AvailabilityZone),
+		State:        cmp.Or(states[kit.Value(i.State).Name], driver.Stopping),
+		Reclaimed:    slices.Contains(spotEnds, aws.ToString(kit.Value(i.StateReason).Code)),
 		Addresses:    driver.Addresses{Private: aws.ToString(i.PrivateIpAddress), Public: aws.ToString(i.PublicIpAddress)},
 		Created:      drover.TimeOf(aws.ToTime(i.LaunchTime)),
-	}
-	if i.Placement != nil {
-		in.Zone = aws.ToString(i.Placement.AvailabilityZone)
 	}
 	if i.InstanceLifecycle == types.InstanceLifecycleTypeSpot {
 		in.Market = drover.Spot
 	}
-	if i.State != nil {
-		in.State = stateOf(i.State.Name)
-	}
-	if i.StateReason != nil {
-		in.Reclaimed = slices.Contains(spotEnds, aws.ToString(i.StateReason.Code))
-	}
 	return in
 }
 
-func stateOf(s types.InstanceStateName) driver.State {
-	switch s {
-	case types.InstanceStateNamePending:
-		return driver.Pending
-	case types.InstanceStateNameRunning:
-		return driver.Running
-	case types.InstanceStateNameStopped:
-		return driver.Stopped
-	}
-	return driver.Stopping
+// states are those of which one does not end.
+var states = map[types.InstanceStateName]driver.State{
+	types.InstanceStateNamePending: driver.Pending,
+	types.InstanceStateNameRunning: driver.Running,
+	types.InstanceStateNameStopped: driver.Stopped,
 }
 
 // SetTags gives the tags and takes away what else there is. EC2 has no call for both; the new tags come first, so that an instance is never

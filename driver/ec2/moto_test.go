@@ -17,6 +17,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
 	"drover"
 	"drover/driver"
 	"drover/driver/drivertest"
@@ -121,7 +125,7 @@ func TestConformanceOfMoto(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		infos, err := c.typeInfos(t.Context())
+		infos, err := listAll[types.InstanceTypeInfo](t.Context(), c.api, c.api.ec2().DescribeInstanceTypes, &ec2.DescribeInstanceTypesInput{MaxResults: aws.Int32(100)})
 		if err != nil {
 			t.Fatal(err)
 		}

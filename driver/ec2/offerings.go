@@ -80,15 +80,13 @@ func (c *cloud) listed(ctx context.Context, zones []string) (all []drover.Offeri
 
 // fetchTypes asks for the types and for the zones that have them.
 func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
-	infos, err := c.typeInfos(ctx)
+	every := &ec2.DescribeInstanceTypesInput{MaxResults: aws.Int32(100)}
+	infos, err := listAll[types.InstanceTypeInfo](ctx, c.api, c.api.ec2().DescribeInstanceTypes, every)
 	if err != nil {
 		return nil, err
 	}
-	in := &ec2.DescribeInstanceTypeOfferingsInput{MaxResults: aws.Int32(1000), LocationType: types.LocationTypeAvailabilityZone}
-	offered, err := pages(&in.NextToken, func() ([]types.InstanceTypeOffering, *string, error) {
-		out, err := call(ctx, c.api, c.api.ec2().DescribeInstanceTypeOfferings, in)
-		return out.InstanceTypeOfferings, out.NextToken, err
-	})
+	byZone := &ec2.DescribeInstanceTypeOfferingsInput{MaxResults: aws.Int32(1000), LocationType: types.LocationTypeAvailabilityZone}
+	offered, err := listAll[types.InstanceTypeOffering](ctx, c.api, c.api.ec2().DescribeInstanceTypeOfferings, byZone)
 	if err != nil {
 		return nil, err
 	}
@@ -107,53 +105,32 @@ func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
 	return all, nil
 }
 
-func (c *cloud) typeInfos(ctx context.Context) ([]types.InstanceTypeInfo, error) {
-	in := &ec2.DescribeInstanceTypesInput{MaxResults: aws.Int32(100)}
-	return pages(&in.NextToken, func() ([]types.InstanceTypeInfo, *string, error) {
-		out, err := call(ctx, c.api, c.api.ec2().DescribeInstanceTypes, in)
-		return out.InstanceTypes, out.NextToken, err
-	})
-}
-
 // typeOf translates a type. One of no architecture that we know is none. It has no disk of its own: the volume is as large as is asked for.
 func typeOf(i types.InstanceTypeInfo) (t typeInfo, ok bool) {
-	if i.VCpuInfo == nil || i.MemoryInfo == nil || i.ProcessorInfo == nil {
-		return t, false
-	}
 	r := drover.Resources{
-		CPU:    drover.MilliCPU(aws.ToInt32(i.VCpuInfo.DefaultVCpus)) * 1000,
-		Memory: drover.Bytes(aws.ToInt64(i.MemoryInfo.SizeInMiB)) * drover.MiB,
+		CPU:    drover.MilliCPU(aws.ToInt32(kit.Value(i.VCpuInfo).DefaultVCpus)) * 1000,
+		Memory: drover.Bytes(aws.ToInt64(kit.Value(i.MemoryInfo).SizeInMiB)) * drover.MiB,
 	}
-	for _, a := range i.ProcessorInfo.SupportedArchitectures {
-		r.Arch = max(r.Arch, archOf(types.ArchitectureValues(a)))
+	for _, a := range kit.Value(i.ProcessorInfo).SupportedArchitectures {
+		r.Arch = max(r.Arch, architectures[types.ArchitectureValues(a)])
 	}
-	if i.GpuInfo != nil {
-		for _, g := range i.GpuInfo.Gpus {
-			r.GPUs += int(aws.ToInt32(g.Count))
-		}
+	for _, g := range kit.Value(i.GpuInfo).Gpus {
+		r.GPUs += int(aws.ToInt32(g.Count))
 	}
 	for _, u := range i.SupportedUsageClasses {
-		switch u {
-		case types.UsageClassTypeOnDemand:
-			t.Markets = append(t.Markets, drover.OnDemand)
-		case types.UsageClassTypeSpot:
-			t.Markets = append(t.Markets, drover.Spot)
+		if market, ours := markets[u]; ours {
+			t.Markets = append(t.Markets, market)
 		}
 	}
 	t.Resources, t.Metal = r, aws.ToBool(i.BareMetal)
 	return t, r.Arch != "" && r.CPU > 0 && r.Memory > 0
 }
 
-// archOf is the architecture in our words, empty for what no Linux of ours runs on.
-func archOf(a types.ArchitectureValues) drover.Arch {
-	switch a {
-	case types.ArchitectureValuesX8664:
-		return "amd64"
-	case types.ArchitectureValuesArm64:
-		return "arm64"
-	}
-	return ""
-}
+// markets are those that we know, in our words.
+var markets = map[types.UsageClassType]drover.Market{types.UsageClassTypeOnDemand: drover.OnDemand, types.UsageClassTypeSpot: drover.Spot}
+
+// architectures are those that Linux of ours runs on, in our words.
+var architectures = map[types.ArchitectureValues]drover.Arch{types.ArchitectureValuesX8664: "amd64", types.ArchitectureValuesArm64: "arm64"}
 
 // fetchSubnets asks for the subnets that are configured, or else for the default one of each zone.
 func (c *cloud) fetchSubnets(ctx context.Context) (all []subnet, err error) {
@@ -161,11 +138,7 @@ func (c *cloud) fetchSubnets(ctx context.Context) (all []subnet, err error) {
 	if len(c.config.Subnets) > 0 {
 		wanted = filter("subnet-id", c.config.Subnets...) // asked for by id, one that is wrong would hide the others
 	}
-	in := &ec2.DescribeSubnetsInput{Filters: []types.Filter{wanted}}
-	found, err := pages(&in.NextToken, func() ([]types.Subnet, *string, error) {
-		out, err := call(ctx, c.api, c.api.ec2().DescribeSubnets, in)
-		return out.Subnets, out.NextToken, err
-	})
+	found, err := listAll[types.Subnet](ctx, c.api, c.api.ec2().DescribeSubnets, &ec2.DescribeSubnetsInput{Filters: []types.Filter{wanted}})
 	if err != nil {
 		return nil, err
 	}

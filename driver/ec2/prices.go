@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -15,6 +15,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // priceList is hourly prices: on demand by type, and spot by type and zone.
@@ -52,10 +53,7 @@ func (c *cloud) fetchPrices(ctx context.Context) (map[string]drover.Money, error
 		match("regionCode", c.api.config.Region), match("operatingSystem", "Linux"), match("tenancy", "Shared"),
 		match("preInstalledSw", "NA"), match("capacitystatus", "Used"), match("marketoption", "OnDemand"),
 	}}
-	products, err := pages(&in.NextToken, func() ([]string, *string, error) {
-		out, err := call(ctx, c.api, c.api.prices().GetProducts, in)
-		return out.PriceList, out.NextToken, err
-	})
+	products, err := listAll[string](ctx, c.api, c.api.prices().GetProducts, in)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +94,7 @@ func product(text []byte) (name string, price drover.Money, err error) {
 	for _, term := range p.Terms.OnDemand {
 		for _, d := range term.PriceDimensions {
 			if amount := d.PricePerUnit["USD"]; d.Unit == "Hrs" && amount != "" {
-				found, err := money(amount)
+				found, err := kit.ReadPrice(amount)
 				if err != nil {
 					return "", 0, err
 				}
@@ -107,38 +105,24 @@ func product(text []byte) (name string, price drover.Money, err error) {
 	return p.Product.Attributes.InstanceType, price, nil
 }
 
-// money reads an amount with as many decimals as AWS likes to write.
-func money(amount string) (drover.Money, error) {
-	if strings.Contains(amount, ".") {
-		amount = strings.TrimRight(strings.TrimRight(amount, "0"), ".")
-	}
-	if _, decimals, _ := strings.Cut(amount, "."); len(decimals) > 9 {
-		amount = amount[:len(amount)-len(decimals)+9]
-	}
-	return drover.ParseMoney(amount)
-}
-
 // fetchSpotPrices asks for the spot prices of now, by type and zone.
 func (c *cloud) fetchSpotPrices(ctx context.Context) (map[string]map[string]drover.Money, error) {
 	history, err := c.spotHistory(ctx, &ec2.DescribeSpotPriceHistoryInput{StartTime: aws.Time(time.Now())})
 	if err != nil {
 		return nil, err
 	}
-	all, since := map[string]map[string]drover.Money{}, map[[2]string]time.Time{}
-	for _, h := range history {
-		name, zone, at := string(h.InstanceType), aws.ToString(h.AvailabilityZone), aws.ToTime(h.Timestamp)
-		price, err := money(aws.ToString(h.SpotPrice))
+	slices.SortStableFunc(history, func(a, b types.SpotPrice) int { return aws.ToTime(a.Timestamp).Compare(aws.ToTime(b.Timestamp)) })
+	all := map[string]map[string]drover.Money{}
+	for _, h := range history { // the last counts
+		name := string(h.InstanceType)
+		price, err := kit.ReadPrice(aws.ToString(h.SpotPrice))
 		if err != nil {
 			return nil, err
 		}
-		if at.Before(since[[2]string{name, zone}]) {
-			continue
-		}
-		since[[2]string{name, zone}] = at
 		if all[name] == nil {
 			all[name] = map[string]drover.Money{}
 		}
-		all[name][zone] = price
+		all[name][aws.ToString(h.AvailabilityZone)] = price
 	}
 	return all, nil
 }
@@ -146,10 +130,7 @@ func (c *cloud) fetchSpotPrices(ctx context.Context) (map[string]map[string]drov
 // spotHistory lists the spot prices of Linux since a moment, and those that held then.
 func (c *cloud) spotHistory(ctx context.Context, in *ec2.DescribeSpotPriceHistoryInput) ([]types.SpotPrice, error) {
 	in.ProductDescriptions, in.MaxResults = []string{"Linux/UNIX"}, aws.Int32(1000)
-	return pages(&in.NextToken, func() ([]types.SpotPrice, *string, error) {
-		out, err := call(ctx, c.api, c.api.ec2().DescribeSpotPriceHistory, in)
-		return out.SpotPriceHistory, out.NextToken, err
-	})
+	return listAll[types.SpotPrice](ctx, c.api, c.api.ec2().DescribeSpotPriceHistory, in)
 }
 
 // PriceHistory is that of the spot market; on demand there is the one price of the list, or of a type by hand.
@@ -171,7 +152,7 @@ func (c *cloud) PriceHistory(ctx context.Context, providerType, zone string, m d
 	}
 	var all []driver.PricePoint
 	for _, h := range history {
-		price, err := money(aws.ToString(h.SpotPrice))
+		price, err := kit.ReadPrice(aws.ToString(h.SpotPrice))
 		if err != nil {
 			return nil, errs.Classify("list spot prices", err)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"drover"
+	"drover/driver/kit"
 )
 
 // volumePrices are what a GiB of a volume costs a month in us-east-1, by its type: https://aws.amazon.com/ebs/pricing/. Provisioned IOPS and
@@ -41,10 +42,7 @@ func (c *cloud) addVolumes(o *drover.Offering) {
 // volumesBy are those that the filters find.
 func (c *cloud) volumesBy(ctx context.Context, filters ...types.Filter) ([]types.Volume, error) {
 	in := &ec2.DescribeVolumesInput{Filters: filters, MaxResults: aws.Int32(500)}
-	return pages(&in.NextToken, func() ([]types.Volume, *string, error) {
-		out, err := call(ctx, c.api, c.api.ec2().DescribeVolumes, in)
-		return out.Volumes, out.NextToken, err
-	})
+	return listAll[types.Volume](ctx, c.api, c.api.ec2().DescribeVolumes, in)
 }
 
 // GrowDisk modifies the root volume. EC2 does that once in six hours at most; the instance sees it while the volume is still being modified.
@@ -78,7 +76,7 @@ func rootOf(in types.Instance) (volume string, err error) {
 			return aws.ToString(m.Ebs.VolumeId), nil
 		}
 	}
-	if in.State != nil && in.State.Name == types.InstanceStateNamePending {
+	if kit.Value(in.State).Name == types.InstanceStateNamePending {
 		return "", drover.Errorf(drover.KindTransient, "it has no root volume yet")
 	}
 	return "", drover.Errorf(drover.KindUnsupported, "its root is no volume")

@@ -5,11 +5,7 @@ import (
 	"context"
 	"net/http"
 	"os"
-	"path"
-	"slices"
-	"strings"
 	"sync"
-	"time"
 
 	"cloud.google.com/go/auth"
 	detect "cloud.google.com/go/auth/credentials"
@@ -37,19 +33,13 @@ const (
 
 // rates are such that no minute has more calls than a new project may make. Google once published 1,500 of a group; the 750 of those that are
 // heavy are what others were given by default, and the 300 of the price list are on its page of quotas. What a project may make stands in its own list.
-var rates = map[string]kit.Rate{
-	rateQueries: {Burst: 540, PerSecond: 16},
-	rateReads:   {Burst: 540, PerSecond: 16},
-	rateLists:   {Burst: 540, PerSecond: 16},
-	rateWaits:   {Burst: 150, PerSecond: 10},
-	rateHeavy:   {Burst: 150, PerSecond: 10},
-	rateGlobal:  {Burst: 540, PerSecond: 16},
-	rateSkus:    {Burst: 180, PerSecond: 2},
-}
+var rates = kit.Rates(map[kit.Rate][]string{
+	{Burst: 540, PerSecond: 16}: {rateQueries, rateReads, rateLists, rateGlobal},
+	{Burst: 150, PerSecond: 10}: {rateWaits, rateHeavy},
+	{Burst: 180, PerSecond: 2}:  {rateSkus},
+})
 
-const (
-	pageSize = 500 // as many as one page has at most
-)
+const pageSize = 500 // as many as one page has at most
 
 // api is all that is ever asked of Google, with nothing tried twice, every call counted and none beyond the rates. It holds the client and not
 // the services, which are made anew for each call: were they fields, reflection could find all that they can do, some thousand calls, and the linker
@@ -105,143 +95,51 @@ func connect(ctx context.Context, c Config, client *http.Client, metric func(str
 	return a, nil
 }
 
-// ask is a call that is ready to be made.
-type ask[T any] = func(...googleapi.CallOption) (T, error)
+// asking is a call of Google's SDK.
+type asking[C, T any] interface {
+	Context(context.Context) C
+	Do(...googleapi.CallOption) (T, error)
+}
 
 // do makes a call that counts against a rate.
-func do[T any](ctx context.Context, a *api, name, rate string, call ask[T]) (answer T, err error) {
+func do[C asking[C, T], T any](ctx context.Context, a *api, name, rate string, call C) (answer T, err error) {
 	err = a.gate.Pass(ctx, name, func() error {
-		answer, err = call()
+		answer, err = call.Context(ctx).Do()
 		return err
 	}, rate)
 	return answer, err
 }
 
+// about makes a call about what an id stands for.
+func about[C asking[C, T], T any](ctx context.Context, a *api, name, rate, id string, call func(project, zone, name string) C) (answer T, err error) {
+	zone, of, err := split(id)
+	if err != nil {
+		return answer, err
+	}
+	return do(ctx, a, name, rate, call(a.project, zone, of))
+}
+
+// get asks for some fields of an instance.
+func (a *api) get(ctx context.Context, id string, fields googleapi.Field) (*compute.Instance, error) {
+	return about(ctx, a, "instances.get", rateReads, id, func(project, zone, name string) *compute.InstancesGetCall {
+		return a.compute().Instances.Get(project, zone, name).Fields(fields)
+	})
+}
+
+// pages is a call that is answered by pages.
+type pages[C, P any] interface {
+	asking[C, P]
+	PageToken(string) C
+}
+
 // list asks for page after page.
-func list[P, T any](ctx context.Context, a *api, name, rate string, call func(token string) ask[P], read func(P) ([]T, string, error)) ([]T, error) {
+func list[C pages[C, P], P, T any](ctx context.Context, a *api, name, rate string, call C, read func(P) ([]T, string, error)) ([]T, error) {
 	return kit.Collect(func(token string) ([]T, string, error) {
-		page, err := do(ctx, a, name, rate, call(token))
+		page, err := do(ctx, a, name, rate, call.PageToken(token))
 		if err != nil {
 			return nil, "", err
 		}
 		return read(page)
-	})
-}
-
-func (a *api) insert(ctx context.Context, zone, requestID string, in *compute.Instance) (*op, error) {
-	return do(ctx, a, "instances.insert", rateQueries, a.compute().Instances.Insert(a.project, zone, in).RequestId(requestID).Context(ctx).Do)
-}
-
-func (a *api) get(ctx context.Context, zone, name string) (*compute.Instance, error) {
-	return do(ctx, a, "instances.get", rateReads, a.compute().Instances.Get(a.project, zone, name).Fields(instanceFields).Context(ctx).Do)
-}
-
-// instances are those of a region that a filter finds. A page that lacks a zone of it is an error.
-func (a *api) instances(ctx context.Context, region, filter string) ([]*compute.Instance, error) {
-	return list(ctx, a, "instances.aggregatedList", rateHeavy, func(token string) ask[*compute.InstanceAggregatedList] {
-		call := a.compute().Instances.AggregatedList(a.project).MaxResults(pageSize).PageToken(token).Fields(instancesFields)
-		if filter != "" {
-			call.Filter(filter)
-		}
-		return call.Context(ctx).Do
-	}, func(p *compute.InstanceAggregatedList) (some []*compute.Instance, next string, err error) {
-		missing := p.Unreachables
-		for place, scoped := range p.Items {
-			if strings.HasPrefix(path.Base(place), region+"-") {
-				some = append(some, scoped.Instances...)
-			}
-			if scoped.Warning != nil && scoped.Warning.Code == "UNREACHABLE" {
-				missing = append(missing, place)
-			}
-		}
-		missing = slices.DeleteFunc(missing, func(place string) bool { return !strings.HasPrefix(path.Base(place), region+"-") })
-		return some, p.NextPageToken, whole(missing)
-	})
-}
-
-func (a *api) delete(ctx context.Context, zone, name string) (*op, error) {
-	return do(ctx, a, "instances.delete", rateQueries, a.compute().Instances.Delete(a.project, zone, name).Context(ctx).Do)
-}
-
-func (a *api) start(ctx context.Context, zone, name string) (*op, error) {
-	return do(ctx, a, "instances.start", rateQueries, a.compute().Instances.Start(a.project, zone, name).Context(ctx).Do)
-}
-
-func (a *api) stop(ctx context.Context, zone, name string) (*op, error) {
-	return do(ctx, a, "instances.stop", rateQueries, a.compute().Instances.Stop(a.project, zone, name).Context(ctx).Do)
-}
-
-func (a *api) setLabels(ctx context.Context, zone, name string, labels *compute.InstancesSetLabelsRequest) (*op, error) {
-	return do(ctx, a, "instances.setLabels", rateQueries, a.compute().Instances.SetLabels(a.project, zone, name, labels).Context(ctx).Do)
-}
-
-func (a *api) guest(ctx context.Context, zone, name, path string) (*compute.GuestAttributes, error) {
-	return do(ctx, a, "instances.getGuestAttributes", rateQueries, a.compute().Instances.GetGuestAttributes(a.project, zone, name).QueryPath(path).Context(ctx).Do)
-}
-
-func (a *api) wait(ctx context.Context, zone, name string) (*op, error) {
-	return do(ctx, a, "zoneOperations.wait", rateWaits, a.compute().ZoneOperations.Wait(a.project, zone, name).Context(ctx).Do)
-}
-
-func (a *api) operations(ctx context.Context, zone, filter string) ([]*op, error) {
-	return list(ctx, a, "zoneOperations.list", rateLists, func(token string) ask[*compute.OperationList] {
-		return a.compute().ZoneOperations.List(a.project, zone).Filter(filter).MaxResults(pageSize).PageToken(token).Context(ctx).Do
-	}, func(p *compute.OperationList) ([]*op, string, error) { return p.Items, p.NextPageToken, nil })
-}
-
-func (a *api) disks(ctx context.Context, filter string) ([]*compute.Disk, error) {
-	return list(ctx, a, "disks.aggregatedList", rateHeavy, func(token string) ask[*compute.DiskAggregatedList] {
-		return a.compute().Disks.AggregatedList(a.project).Filter(filter).MaxResults(pageSize).PageToken(token).Fields(disksFields).Context(ctx).Do
-	}, func(p *compute.DiskAggregatedList) (some []*compute.Disk, next string, err error) {
-		for _, scoped := range p.Items {
-			some = append(some, scoped.Disks...)
-		}
-		return some, p.NextPageToken, whole(p.Unreachables)
-	})
-}
-
-func (a *api) deleteDisk(ctx context.Context, zone, name string) (*op, error) {
-	return do(ctx, a, "disks.delete", rateQueries, a.compute().Disks.Delete(a.project, zone, name).Context(ctx).Do)
-}
-
-func (a *api) bootDisks(ctx context.Context, zone, name string) (*compute.Instance, error) {
-	return do(ctx, a, "instances.get", rateReads, a.compute().Instances.Get(a.project, zone, name).Fields(attachedFields).Context(ctx).Do)
-}
-
-func (a *api) resizeDisk(ctx context.Context, zone, name string, size *compute.DisksResizeRequest) (*op, error) {
-	return do(ctx, a, "disks.resize", rateQueries, a.compute().Disks.Resize(a.project, zone, name, size).Context(ctx).Do)
-}
-
-func (a *api) images(ctx context.Context, project, filter string) ([]*compute.Image, error) {
-	return list(ctx, a, "images.list", rateGlobal, func(token string) ask[*compute.ImageList] {
-		return a.compute().Images.List(project).Filter(filter).MaxResults(pageSize).PageToken(token).Fields(imagesFields).Context(ctx).Do
-	}, func(p *compute.ImageList) ([]*compute.Image, string, error) { return p.Items, p.NextPageToken, nil })
-}
-
-func (a *api) zones(ctx context.Context) ([]*compute.Zone, error) {
-	return list(ctx, a, "zones.list", rateGlobal, func(token string) ask[*compute.ZoneList] {
-		return a.compute().Zones.List(a.project).MaxResults(pageSize).PageToken(token).Fields("nextPageToken,items(name,status)").Context(ctx).Do
-	}, func(p *compute.ZoneList) ([]*compute.Zone, string, error) { return p.Items, p.NextPageToken, nil })
-}
-
-func (a *api) instanceTypes(ctx context.Context, zone string) ([]*compute.MachineType, error) {
-	return list(ctx, a, "machineTypes.list", rateLists, func(token string) ask[*compute.MachineTypeList] {
-		return a.compute().MachineTypes.List(a.project, zone).MaxResults(pageSize).PageToken(token).Fields(typesFields).Context(ctx).Do
-	}, func(p *compute.MachineTypeList) ([]*compute.MachineType, string, error) {
-		return p.Items, p.NextPageToken, nil
-	})
-}
-
-// skus is the price list, as it was in a stretch of time, or as it is.
-func (a *api) skus(ctx context.Context, from, to time.Time) ([]*cloudbilling.Sku, error) {
-	return list(ctx, a, "skus.list", rateSkus, func(token string) ask[*cloudbilling.ListSkusResponse] {
-		call := a.billing().Services.Skus.List(computeService).PageSize(5000).PageToken(token).Fields(skusFields)
-		if !from.IsZero() {
-			call = call.StartTime(from.Format(time.RFC3339)).EndTime(to.Format(time.RFC3339))
-		}
-		return call.Context(ctx).Do
-	}, func(p *cloudbilling.ListSkusResponse) ([]*cloudbilling.Sku, string, error) {
-		return p.Skus, p.NextPageToken, nil
 	})
 }
 

@@ -63,6 +63,13 @@ var (
 	region   = regexp.MustCompile(`^[a-z]+-[a-z]+[0-9]+$`)
 )
 
+// labelRules are what Google takes as a label's key and as its value.
+var labelRules = kit.TagRules{
+	Key:   regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`),
+	Value: regexp.MustCompile(`^[a-z0-9_-]{0,63}$`),
+	Hint:  "both have up to 63 small letters, digits, dashes and underscores, and a key begins with a letter",
+}
+
 // The shortest and longest that Google lets an instance run, where it is told: see "Limit the run time of a VM" in its guide.
 const (
 	shortestRun = 30 * time.Second

@@ -1,13 +1,18 @@
 package gce
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+
+	"google.golang.org/api/compute/v1"
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // reference is what a configured image means.
@@ -25,10 +30,7 @@ func (c *cloud) reference(ref string) (r reference, err error) {
 		return r, drover.Errorf(drover.KindInvalid, "image %.100q is none", ref).
 			WithHint("write [PROJECT/]family/FAMILY or [PROJECT/]NAME, such as debian-cloud/family/debian-12 or debian-cloud/debian-12-bookworm-v*")
 	}
-	r.project = m[1]
-	if r.project == "" {
-		r.project = c.api.project
-	}
+	r.project = cmp.Or(m[1], c.api.project)
 	if r.name = m[3]; m[2] != "" {
 		r.family, r.name = m[3], ""
 	}
@@ -53,51 +55,41 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 	if err != nil {
 		return nil, err
 	}
-	found, err := c.api.images(ctx, r.project, r.filter())
-	if err != nil {
-		return nil, errs.Classify("look for image "+ref, err)
-	}
-	var all []driver.Image
-	for _, i := range found {
-		if old := i.Deprecated != nil && i.Deprecated.State != "" && i.Deprecated.State != "ACTIVE"; old && i.Name != r.name {
-			continue
-		}
+	found, err := c.imagesOf(ctx, r)
+	return kit.Each(found, func(i *compute.Image) driver.Image {
 		id := "projects/" + r.project + "/global/images/" + i.Name
-		c.mu.Lock()
-		c.images[id] = drover.Bytes(i.DiskSizeGb) * drover.GiB
-		c.mu.Unlock()
-		all = append(all, driver.Image{ID: id, Name: i.Name, Arch: archOf(i.Architecture), Created: at(i.CreationTimestamp)})
-	}
-	return all, nil
+		c.images.Learn(id, drover.Bytes(i.DiskSizeGb)*drover.GiB)
+		return driver.Image{ID: id, Name: i.Name, Arch: architectures[i.Architecture], Created: kit.ReadTime(i.CreationTimestamp)}
+	}), errs.Classify("look for image "+ref, err)
 }
 
-// archOf is an architecture in our words. Of what says nothing, it is any.
-func archOf(a string) drover.Arch {
-	switch a {
-	case "X86_64":
-		return "amd64"
-	case "ARM64":
-		return "arm64"
-	}
-	return ""
+// imagesOf are the images that a reference means.
+func (c *cloud) imagesOf(ctx context.Context, r reference) ([]*compute.Image, error) {
+	call := c.api.compute().Images.List(r.project).Filter(r.filter()).MaxResults(pageSize).Fields(imagesFields)
+	return list(ctx, c.api, "images.list", rateGlobal, call, func(p *compute.ImageList) ([]*compute.Image, string, error) {
+		return slices.DeleteFunc(p.Items, func(i *compute.Image) bool {
+			return i.Deprecated != nil && i.Deprecated.State != "" && i.Deprecated.State != "ACTIVE" && i.Name != r.name
+		}), p.NextPageToken, nil
+	})
 }
+
+// architectures are Google's in our words. Of what says nothing, it is any.
+var architectures = map[string]drover.Arch{"X86_64": "amd64", "ARM64": "arm64"}
 
 // imageSize is how large an image is, which no instance's disk can be smaller than. What an id stands for never changes, so it is asked once.
 func (c *cloud) imageSize(ctx context.Context, id string) (drover.Bytes, error) {
-	c.mu.Lock()
-	size, ok := c.images[id]
-	c.mu.Unlock()
-	if ok {
-		return size, nil
-	}
-	found, err := c.FindImages(ctx, id, "")
-	if err != nil {
-		return 0, err
-	}
-	if len(found) == 0 {
-		return 0, drover.Errorf(drover.KindInvalid, "there is no image %s", id)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.images[found[0].ID], nil
+	return c.images.Get(ctx, id, func() (drover.Bytes, error) {
+		r, err := c.reference(id)
+		if err != nil {
+			return 0, err
+		}
+		found, err := c.imagesOf(ctx, r)
+		if err == nil && len(found) == 0 {
+			err = drover.Errorf(drover.KindInvalid, "there is no image %s", id)
+		}
+		if err != nil {
+			return 0, errs.Classify("look for image "+id, err)
+		}
+		return drover.Bytes(found[0].DiskSizeGb) * drover.GiB, nil
+	})
 }

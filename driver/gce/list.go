@@ -5,14 +5,16 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
-	"time"
 
 	"google.golang.org/api/compute/v1"
 
 	"drover"
 	"drover/driver"
+	"drover/driver/kit"
 )
 
 // preemption is the operation by which Google takes a spot instance back.
@@ -25,25 +27,40 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 	if err != nil {
 		return nil, nil // no label is like that, so nothing bears it
 	}
-	found, err := c.api.instances(ctx, c.config.Region, filter)
+	found, err := c.instances(ctx, filter)
 	if err != nil {
 		return nil, errs.Classify(doing, err)
 	}
-	all := make([]driver.Instance, 0, len(found))
-	for _, i := range found {
-		all = append(all, c.instanceOf(i))
-	}
+	all := kit.Each(found, c.instanceOf)
 	return all, errs.Classify(doing, c.markReclaimed(ctx, found, all))
+}
+
+// instances are those of the region that a filter finds. A page that lacks a zone of it is an error.
+func (c *cloud) instances(ctx context.Context, filter string) ([]*compute.Instance, error) {
+	call := c.api.compute().Instances.AggregatedList(c.api.project).MaxResults(pageSize).Fields(instancesFields)
+	if filter != "" {
+		call.Filter(filter)
+	}
+	elsewhere := func(place string) bool { return !strings.HasPrefix(path.Base(place), c.config.Region+"-") }
+	read := func(p *compute.InstanceAggregatedList) (some []*compute.Instance, next string, err error) {
+		missing := p.Unreachables
+		for place, scoped := range p.Items {
+			if !elsewhere(place) {
+				some = append(some, scoped.Instances...)
+			}
+			if scoped.Warning != nil && scoped.Warning.Code == "UNREACHABLE" {
+				missing = append(missing, place)
+			}
+		}
+		return some, p.NextPageToken, whole(slices.DeleteFunc(missing, elsewhere))
+	}
+	return list(ctx, c.api, "instances.aggregatedList", rateHeavy, call, read)
 }
 
 // Describe asks for one instance.
 func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	doing := "describe instance " + id
-	zone, name, err := split(id)
-	if err != nil {
-		return driver.Instance{}, errs.Classify(doing, err)
-	}
-	found, err := c.api.get(ctx, zone, name)
+	found, err := c.api.get(ctx, id, instanceFields)
 	if err != nil {
 		return driver.Instance{}, errs.Classify(doing, err)
 	}
@@ -59,9 +76,9 @@ func (c *cloud) instanceOf(i *compute.Instance) driver.Instance {
 	zone := path.Base(i.Zone)
 	in := driver.Instance{
 		ID: zone + "/" + i.Name, Zone: zone, Tags: labels.Read(i.Labels), ProviderType: path.Base(i.MachineType),
-		Market: drover.OnDemand, State: stateOf(i.Status), Created: at(i.CreationTimestamp),
+		Market: drover.OnDemand, State: cmp.Or(states[i.Status], driver.Stopping), Created: kit.ReadTime(i.CreationTimestamp),
 	}
-	if s := i.Scheduling; s != nil && (s.ProvisioningModel == "SPOT" || s.Preemptible) {
+	if s := kit.Value(i.Scheduling); s.ProvisioningModel == "SPOT" || s.Preemptible {
 		in.Market = drover.Spot
 	}
 	in.Addresses.User = c.config.User
@@ -74,25 +91,10 @@ func (c *cloud) instanceOf(i *compute.Instance) driver.Instance {
 	return in
 }
 
-func stateOf(status string) driver.State {
-	switch status {
-	case "PENDING", "PROVISIONING", "STAGING":
-		return driver.Pending
-	case "RUNNING", "REPAIRING":
-		return driver.Running
-	case "TERMINATED", "STOPPED", "SUSPENDED":
-		return driver.Stopped
-	}
-	return driver.Stopping
-}
-
-// at reads a time, 0 for none.
-func at(text string) drover.Time {
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return 0
-	}
-	return drover.TimeOf(t)
+// states are those of which one does not end.
+var states = map[string]driver.State{
+	"PENDING": driver.Pending, "PROVISIONING": driver.Pending, "STAGING": driver.Pending, "RUNNING": driver.Running, "REPAIRING": driver.Running,
+	"TERMINATED": driver.Stopped, "STOPPED": driver.Stopped, "SUSPENDED": driver.Stopped,
 }
 
 // markReclaimed marks those that Google took back. An instance does not say why it is stopped, but Google's operations do; only where a spot
@@ -111,18 +113,21 @@ func (c *cloud) markReclaimed(ctx context.Context, found []*compute.Instance, al
 			taken[in.Zone] = times
 		}
 		when, was := taken[in.Zone][found[k].Name]
-		all[k].Reclaimed = was && when >= at(found[k].LastStartTimestamp)
+		all[k].Reclaimed = was && when >= kit.ReadTime(found[k].LastStartTimestamp)
 	}
 	return nil
 }
 
 // preemptions are the last of each instance in a zone, by its name.
 func (c *cloud) preemptions(ctx context.Context, zone string) (map[string]drover.Time, error) {
-	found, err := c.api.operations(ctx, zone, fmt.Sprintf("operationType = %q", preemption))
+	call := c.api.compute().ZoneOperations.List(c.api.project, zone).Filter(fmt.Sprintf("operationType = %q", preemption)).MaxResults(pageSize)
+	found, err := list(ctx, c.api, "zoneOperations.list", rateLists, call, func(p *compute.OperationList) ([]*op, string, error) {
+		return p.Items, p.NextPageToken, nil
+	})
 	times := map[string]drover.Time{}
 	for _, o := range found {
 		name := path.Base(o.TargetLink)
-		times[name] = max(times[name], at(o.InsertTime))
+		times[name] = max(times[name], kit.ReadTime(o.InsertTime))
 	}
 	return times, err
 }
@@ -131,20 +136,17 @@ func (c *cloud) preemptions(ctx context.Context, zone string) (map[string]drover
 // tried again by whoever asked, if somebody else changes them at the same moment.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
 	doing := "tag instance " + id
-	zone, name, err := split(id)
-	if err != nil {
-		return err
-	}
 	written, err := labelsOf(tags)
 	if err != nil {
 		return errs.Classify(doing, err)
 	}
-	found, err := c.api.get(ctx, zone, name)
+	found, err := c.api.get(ctx, id, instanceFields)
 	if err != nil {
 		return errs.Classify(doing, err)
 	}
-	_, err = c.api.setLabels(ctx, zone, name, &compute.InstancesSetLabelsRequest{
-		LabelFingerprint: found.LabelFingerprint, Labels: c.withOwn(written),
+	wanted := &compute.InstancesSetLabelsRequest{LabelFingerprint: found.LabelFingerprint, Labels: c.withOwn(written)}
+	_, err = about(ctx, c.api, "instances.setLabels", rateQueries, id, func(project, zone, name string) *compute.InstancesSetLabelsCall {
+		return c.api.compute().Instances.SetLabels(project, zone, name, wanted)
 	})
 	return errs.Classify(doing, err)
 }
@@ -166,17 +168,17 @@ func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, _ []
 	if c.config.Init == initCloud {
 		return drover.Errorf(drover.KindUnsupported, "host keys are planted, not asked for")
 	}
-	zone, name, err := split(in.ID)
-	if err != nil {
+	if _, _, err := split(in.ID); err != nil {
 		return err
 	}
-	told, err := c.api.guest(ctx, zone, name, hostKeys)
-	switch {
-	case errs.KindOf(err) == drover.KindNotFound:
-		return drover.Errorf(drover.KindTransient, "instance %s has not told its host keys yet", in.ID)
-	case err != nil:
+	ask := func(project, zone, name string) *compute.InstancesGetGuestAttributesCall {
+		return c.api.compute().Instances.GetGuestAttributes(project, zone, name).QueryPath(hostKeys)
+	}
+	told, err := about(ctx, c.api, "instances.getGuestAttributes", rateQueries, in.ID, ask)
+	switch none := errs.KindOf(err) == drover.KindNotFound; {
+	case err != nil && !none:
 		return errs.Classify("ask for the host keys of instance "+in.ID, err)
-	case told.QueryValue == nil || len(told.QueryValue.Items) == 0:
+	case none || told.QueryValue == nil || len(told.QueryValue.Items) == 0:
 		return drover.Errorf(drover.KindTransient, "instance %s has not told its host keys yet", in.ID)
 	}
 	for _, item := range told.QueryValue.Items {
@@ -185,4 +187,47 @@ func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, _ []
 		}
 	}
 	return drover.Errorf(drover.KindHostKey, "instance %s has other host keys", in.ID)
+}
+
+// labels are how tags are written. A label's value is short and has small letters, digits, dashes and underscores: see "Requirements for labels" in
+// Google's guide to Compute Engine.
+var labels = kit.Labels{Max: 63, Mark: '_', Joint: "--", Plain: func(c byte, _ bool) bool {
+	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-'
+}}
+
+// maxLabels is how many a resource has.
+const maxLabels = 64
+
+// labelsOf are tags as labels. One whose key cannot be a label's is KindInvalid.
+func labelsOf(tags map[string]string) (map[string]string, error) {
+	all := labels.Write(tags)
+	for key := range tags {
+		if !labelRules.Key.MatchString(key) || strings.Contains(key, labels.Joint) {
+			return nil, drover.Errorf(drover.KindInvalid, "tag %.80q: its key cannot be a label's", key)
+		}
+	}
+	if len(all) > maxLabels {
+		return nil, drover.Errorf(drover.KindInvalid, "%d labels, and Google takes %d", len(all), maxLabels)
+	}
+	return all, nil
+}
+
+// filterOf finds what bears all the tags; empty for none.
+func filterOf(tags map[string]string) (string, error) {
+	written, err := labelsOf(tags)
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(written)) {
+		all = append(all, fmt.Sprintf("(labels.%s = %q)", key, written[key]))
+	}
+	return strings.Join(all, " "), err
+}
+
+// withOwn adds what the configuration puts on all that is made.
+func (c *cloud) withOwn(labels map[string]string) map[string]string {
+	return kit.MergeTags(c.config.Labels, labels)
+}
+
+// fleetFilter finds what is a fleet's.
+func fleetFilter(fleet string) (string, error) {
+	return filterOf(map[string]string{driver.TagFleet: fleet})
 }

@@ -1,6 +1,7 @@
 package gce
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"regexp"
@@ -76,7 +77,10 @@ func (c *cloud) zonesWanted(ctx context.Context) ([]string, error) {
 }
 
 func (c *cloud) fetchZones(ctx context.Context) (names []string, err error) {
-	all, err := c.api.zones(ctx)
+	call := c.api.compute().Zones.List(c.api.project).MaxResults(pageSize).Fields("nextPageToken,items(name,status)")
+	all, err := list(ctx, c.api, "zones.list", rateGlobal, call, func(p *compute.ZoneList) ([]*compute.Zone, string, error) {
+		return p.Items, p.NextPageToken, nil
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +104,10 @@ func (c *cloud) fetchTypes(ctx context.Context) (map[string]typeInfo, error) {
 	}
 	all := map[string]typeInfo{}
 	for _, zone := range zones {
-		found, err := c.api.instanceTypes(ctx, zone)
+		call := c.api.compute().MachineTypes.List(c.api.project, zone).MaxResults(pageSize).Fields(typesFields)
+		found, err := list(ctx, c.api, "machineTypes.list", rateLists, call, func(p *compute.MachineTypeList) ([]*compute.MachineType, string, error) {
+			return p.Items, p.NextPageToken, nil
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -125,10 +132,7 @@ func typeOf(m *compute.MachineType) (t typeInfo, ok bool) {
 		return t, false
 	}
 	t.Resources = drover.Resources{
-		CPU: drover.MilliCPU(m.GuestCpus) * 1000, Memory: drover.Bytes(m.MemoryMb) * drover.MiB, Arch: archOf(m.Architecture),
-	}
-	if t.Resources.Arch == "" {
-		t.Resources.Arch = "amd64"
+		CPU: drover.MilliCPU(m.GuestCpus) * 1000, Memory: drover.Bytes(m.MemoryMb) * drover.MiB, Arch: cmp.Or(architectures[m.Architecture], "amd64"),
 	}
 	for _, a := range m.Accelerators {
 		t.GPU, t.Resources.GPUs = a.GuestAcceleratorType, t.Resources.GPUs+int(a.GuestAcceleratorCount)

@@ -18,7 +18,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"drover"
@@ -42,10 +41,8 @@ type cloud struct {
 	zones  *diskcache.Value[[]string]
 	types  *diskcache.Value[map[string]typeInfo]
 	prices *diskcache.Value[priceList]
-	months kit.Cache[[]dated] // what prices were, by month
-
-	mu     sync.Mutex
-	images map[string]drover.Bytes // their sizes, by id; guarded by mu
+	months kit.Cache[[]dated]      // what prices were, by month
+	images kit.Cache[drover.Bytes] // their sizes, by id
 }
 
 // Open opens a region of a project, with the credentials that Google's tools would use.
@@ -61,7 +58,7 @@ func open(ctx context.Context, o driver.Options, client *http.Client) (driver.Cl
 	if err != nil {
 		return nil, fmt.Errorf("open cloud %s: %w", o.Name, err)
 	}
-	c := &cloud{o: o, config: config, api: api, images: map[string]drover.Bytes{}}
+	c := &cloud{o: o, config: config, api: api}
 	c.zones = diskcache.New(c.keep("zones", typesAge), c.fetchZones)
 	c.types = diskcache.New(c.keep("types", typesAge), c.fetchTypes)
 	c.prices = diskcache.New(c.keep("prices", pricesAge), c.fetchPrices)

@@ -56,7 +56,13 @@ func (c *cloud) fetchPrices(ctx context.Context) (p priceList, err error) {
 
 // fetchSkus is the entries of the price list that are of the region, as they were in a stretch of time, or as they are.
 func (c *cloud) fetchSkus(ctx context.Context, from, to time.Time) ([]*cloudbilling.Sku, error) {
-	all, err := c.api.skus(ctx, from, to)
+	call := c.api.billing().Services.Skus.List(computeService).PageSize(5000).Fields(skusFields)
+	if !from.IsZero() {
+		call = call.StartTime(from.Format(time.RFC3339)).EndTime(to.Format(time.RFC3339))
+	}
+	all, err := list(ctx, c.api, "skus.list", rateSkus, call, func(p *cloudbilling.ListSkusResponse) ([]*cloudbilling.Sku, string, error) {
+		return p.Skus, p.NextPageToken, nil
+	})
 	return slices.DeleteFunc(all, func(sku *cloudbilling.Sku) bool {
 		return sku.Category == nil || !slices.Contains(sku.ServiceRegions, c.config.Region)
 	}), err

@@ -61,11 +61,7 @@ func defaultDisk(providerType string) string {
 // GrowDisk resizes the boot disk, which the instance sees at once.
 func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) error {
 	doing := "grow the disk of instance " + id
-	zone, name, err := split(id)
-	if err != nil {
-		return err
-	}
-	in, err := c.api.bootDisks(ctx, zone, name)
+	in, err := c.api.get(ctx, id, attachedFields)
 	if err != nil {
 		return errs.Classify(doing, err)
 	}
@@ -76,8 +72,10 @@ func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) erro
 		case d.DiskSizeGb >= gib:
 			return nil
 		default:
-			begun, err := c.api.resizeDisk(ctx, zone, path.Base(d.Source), &compute.DisksResizeRequest{SizeGb: gib})
-			return errs.Classify(doing, c.settle(ctx, zone, begun, err))
+			zone, _, _ := strings.Cut(id, "/")
+			larger := c.api.compute().Disks.Resize(c.api.project, zone, path.Base(d.Source), &compute.DisksResizeRequest{SizeGb: gib})
+			begun, err := do(ctx, c.api, "disks.resize", rateQueries, larger)
+			return errs.Classify(doing, c.settle(ctx, begun, err))
 		}
 	}
 	return drover.Errorf(drover.KindUnsupported, "%s: it has no boot disk", doing)

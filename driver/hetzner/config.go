@@ -2,6 +2,7 @@ package hetzner
 
 import (
 	"cmp"
+	"regexp"
 
 	"drover"
 	"drover/driver"
@@ -29,6 +30,13 @@ type Config struct {
 // Default is what holds where nothing is said. The rate is on the safe side: what is reckoned to be dear is rented less.
 func (c *Config) Default() {
 	*c = Config{IPv4: true, IPv6: true, TypeKeys: kit.DefaultTypes(), Rate: 12 * drover.Dollar / 10}
+}
+
+// labelRules are what Hetzner takes as a label's key, without a prefix, and as its value.
+var labelRules = kit.TagRules{
+	Key:   regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9._-]{0,61}[a-zA-Z0-9])?$`),
+	Value: regexp.MustCompile(`^([a-zA-Z0-9]([a-zA-Z0-9._-]{0,61}[a-zA-Z0-9])?)?$`),
+	Hint:  "both have up to 63 letters, digits, dashes, underscores and dots, a letter or digit first and last",
 }
 
 // FirstBoot says what an instance can be given for its first boot, and how much of it.

@@ -2,10 +2,13 @@ package hetzner
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/hetznercloud/hcloud-go/v2/hcloud"
 
 	"drover"
+	"drover/driver"
+	"drover/driver/kit"
 )
 
 // Destroy deletes the server; its disk and addresses go with it.
@@ -46,4 +49,26 @@ func (c *cloud) turn(ctx context.Context, id string, to hcloud.ServerStatus, do 
 	}
 	_, _, err = do(ctx, server)
 	return errs.Classify(doing, err)
+}
+
+// leftoverKey is all that is left over: a key that logs in, which the fleet's instances share.
+const leftoverKey = "ssh key"
+
+// Leftovers are the fleet's keys.
+func (c *cloud) Leftovers(ctx context.Context, fleet string) ([]driver.Leftover, error) {
+	keys, err := c.api.SSHKey.AllWithOpts(ctx, hcloud.SSHKeyListOpts{ListOpts: hcloud.ListOpts{LabelSelector: selector(map[string]string{driver.TagFleet: fleet})}})
+	return kit.Each(keys, func(k *hcloud.SSHKey) driver.Leftover {
+		id := strconv.FormatInt(k.ID, 10)
+		return driver.Leftover{Kind: leftoverKey, ID: id, Tags: labels.Read(k.Labels), Created: drover.TimeOf(k.Created), Shared: true}
+	}), errs.Classify("list keys", err)
+}
+
+// Remove takes a key away.
+func (c *cloud) Remove(ctx context.Context, s driver.Leftover) error {
+	id, err := strconv.ParseInt(s.ID, 10, 64)
+	if err != nil || s.Kind != leftoverKey {
+		return drover.Errorf(drover.KindInvalid, "a %s is nothing that this cloud takes away", s.Kind)
+	}
+	_, err = c.api.SSHKey.Delete(ctx, &hcloud.SSHKey{ID: id})
+	return errs.Gone("take away "+s.Kind+" "+s.ID, err)
 }

@@ -1,6 +1,7 @@
 package hetzner
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
@@ -16,11 +17,10 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 	opts := hcloud.ImageListOpts{
 		Type: []hcloud.ImageType{hcloud.ImageTypeSystem, hcloud.ImageTypeSnapshot}, Status: []hcloud.ImageStatus{hcloud.ImageStatusAvailable},
 	}
-	switch arch {
-	case "amd64":
-		opts.Architecture = []hcloud.Architecture{hcloud.ArchitectureX86}
-	case "arm64":
-		opts.Architecture = []hcloud.Architecture{hcloud.ArchitectureARM}
+	for theirs, ours := range architectures {
+		if ours == arch {
+			opts.Architecture = []hcloud.Architecture{theirs}
+		}
 	}
 	images, err := c.api.Image.AllWithOpts(ctx, opts)
 	if err != nil {
@@ -34,7 +34,7 @@ func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([
 		}
 		id := strconv.FormatInt(i.ID, 10)
 		if id == ref || kit.MatchGlob(ref, name) {
-			found = append(found, driver.Image{ID: id, Name: name, Arch: archOf(i.Architecture), Created: drover.TimeOf(i.Created)})
+			found = append(found, driver.Image{ID: id, Name: name, Arch: cmp.Or(architectures[i.Architecture], "amd64"), Created: drover.TimeOf(i.Created)})
 		}
 	}
 	return found, nil

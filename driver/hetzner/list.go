@@ -1,9 +1,13 @@
 package hetzner
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/hetznercloud/hcloud-go/v2/hcloud"
 
@@ -26,14 +30,7 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 		}
 		return some, answer.Meta.Pagination.LastPage, nil
 	})
-	if err != nil {
-		return nil, errs.Classify("list instances", err)
-	}
-	var all []driver.Instance
-	for _, s := range servers {
-		all = append(all, instanceOf(s))
-	}
-	return all, nil
+	return kit.Each(servers, instanceOf), errs.Classify("list instances", err)
 }
 
 // Describe asks for one server.
@@ -55,14 +52,9 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 
 func instanceOf(s *hcloud.Server) driver.Instance {
 	in := driver.Instance{
-		ID: strconv.FormatInt(s.ID, 10), Tags: labels.Read(s.Labels), Market: drover.OnDemand, State: stateOf(s.Status),
+		ID: strconv.FormatInt(s.ID, 10), Tags: labels.Read(s.Labels), Market: drover.OnDemand, State: cmp.Or(states[s.Status], driver.Running),
 		Addresses: driver.Addresses{User: "root"}, Created: drover.TimeOf(s.Created),
-	}
-	if s.ServerType != nil {
-		in.ProviderType = s.ServerType.Name
-	}
-	if s.Location != nil {
-		in.Zone = s.Location.Name
+		ProviderType: kit.Value(s.ServerType).Name, Zone: kit.Value(s.Location).Name,
 	}
 	switch {
 	case !s.PublicNet.IPv4.IsUnspecified():
@@ -83,16 +75,10 @@ func firstOf(network net.IP) net.IP {
 	return ip
 }
 
-func stateOf(s hcloud.ServerStatus) driver.State {
-	switch s {
-	case hcloud.ServerStatusInitializing, hcloud.ServerStatusStarting:
-		return driver.Pending
-	case hcloud.ServerStatusStopping, hcloud.ServerStatusDeleting:
-		return driver.Stopping
-	case hcloud.ServerStatusOff:
-		return driver.Stopped
-	}
-	return driver.Running
+// states are those in which a server does not run.
+var states = map[hcloud.ServerStatus]driver.State{
+	hcloud.ServerStatusInitializing: driver.Pending, hcloud.ServerStatusStarting: driver.Pending, hcloud.ServerStatusOff: driver.Stopped,
+	hcloud.ServerStatusStopping: driver.Stopping, hcloud.ServerStatusDeleting: driver.Stopping,
 }
 
 // SetTags replaces the labels, but for what the configuration puts on all that is made.
@@ -111,4 +97,25 @@ func serverOf(id string) (*hcloud.Server, error) {
 		return nil, drover.Errorf(drover.KindNotFound, "there is no instance %s", id)
 	}
 	return &hcloud.Server{ID: n}, nil
+}
+
+// labels are how tags are written. A label's value has at most 63 characters, letters, digits, dashes, underscores and dots, the first and the last of
+// them a letter or digit: see "Labels" in the API's reference.
+var labels = kit.Labels{Max: 63, Mark: 'Z', Joint: ".", Plain: func(c byte, edge bool) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || !edge && (c == '-' || c == '_' || c == '.')
+}}
+
+// labelsOf are those that stand for tags, and what the configuration puts on all that is made.
+func (c *cloud) labelsOf(tags map[string]string) map[string]string {
+	return kit.MergeTags(c.config.Labels, labels.Write(tags))
+}
+
+// selector asks for what bears all these tags.
+func selector(tags map[string]string) string {
+	var all []string
+	written := labels.Write(tags)
+	for _, key := range slices.Sorted(maps.Keys(written)) {
+		all = append(all, key+"="+written[key])
+	}
+	return strings.Join(all, ",")
 }

@@ -1,6 +1,7 @@
 package hetzner
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -48,7 +49,7 @@ func setQuotaGroup(o *drover.Offering) {
 func (c *cloud) offered(t *hcloud.ServerType, now time.Time) (all []drover.Offering, err error) {
 	kind := drover.InstanceType{Name: t.Name, ProviderType: t.Name, Resources: drover.Resources{
 		CPU: drover.MilliCPU(t.Cores) * 1000, Memory: drover.Bytes(float64(t.Memory) * float64(drover.GiB)), Disk: drover.Bytes(t.Disk) * 1e9,
-		Arch: archOf(t.Architecture),
+		Arch: cmp.Or(architectures[t.Architecture], "amd64"),
 	}}
 	for _, p := range t.Pricings {
 		if p.Location == nil || withdrawn(t, p.Location.Name, now) || len(c.config.Locations) > 0 && !slices.Contains(c.config.Locations, p.Location.Name) {
@@ -78,18 +79,12 @@ func withdrawn(t *hcloud.ServerType, location string, now time.Time) bool {
 
 // dollars is what a net price of the list comes to.
 func (c *cloud) dollars(net string) (drover.Money, error) {
-	whole, decimals, _ := strings.Cut(net, ".")
-	price, err := drover.ParseMoney(whole + "." + decimals[:min(len(decimals), 9)])
+	price, err := kit.ReadPrice(net)
 	if err != nil {
 		return 0, drover.Errorf(drover.KindTransient, "list server types: %q is no price", net)
 	}
 	return drover.Money(math.Round(float64(price) * float64(c.config.Rate) / float64(drover.Dollar))), nil
 }
 
-// archOf is the architecture in our words.
-func archOf(a hcloud.Architecture) drover.Arch {
-	if a == hcloud.ArchitectureARM {
-		return "arm64"
-	}
-	return "amd64"
-}
+// architectures are Hetzner's in our words.
+var architectures = map[hcloud.Architecture]drover.Arch{hcloud.ArchitectureX86: "amd64", hcloud.ArchitectureARM: "arm64"}

@@ -2,7 +2,7 @@
 //
 // The model. An instance is a server of the instance's name, which is unique in a project: so the name makes one. Its zone is a location such
 // as fsn1, its disk comes with its type, and there is no spot market. Tags are labels, given in the call that creates; since labels take fewer
-// characters than tags have, values are written so that they do (see labels.go).
+// characters than tags have, values are written so that they do.
 //
 // Servers cost money, also while they are off, and so do their public addresses, which come and go with them. Beside servers there is an SSH
 // key for each key of the fleet's: a server that is given none has a root password that has to be changed before anything else. It costs

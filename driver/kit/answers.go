@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
+
+	"drover"
 )
 
 // MaxPages is how many pages an answer has at most: no list of ours is longer, so a cloud that goes on is broken.
@@ -79,4 +82,29 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 		wait = at.Sub(now)
 	}
 	return min(max(0, wait), maxWait)
+}
+
+// ReadTime reads a time as most clouds write it; 0 for what is none.
+func ReadTime(text string) drover.Time {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return 0
+	}
+	return drover.TimeOf(t)
+}
+
+// ReadPrice reads an amount of money, with as many decimals as a cloud likes to write.
+func ReadPrice(text string) (drover.Money, error) {
+	if point := strings.IndexByte(text, '.'); point >= 0 {
+		text = text[:min(len(text), point+1+9)]
+	}
+	return drover.ParseMoney(text)
+}
+
+// Each is what becomes of each.
+func Each[S, T any](all []S, become func(S) T) (each []T) {
+	for _, one := range all {
+		each = append(each, become(one))
+	}
+	return each
 }

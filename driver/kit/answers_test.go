@@ -2,7 +2,9 @@ package kit_test
 
 import (
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -135,4 +137,28 @@ func TestBegin(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+func TestWhatCloudsSayIsRead(t *testing.T) {
+	if at := kit.ReadTime("2026-01-02T03:04:05.5+01:00"); at != drover.TimeOf(time.Date(2026, 1, 2, 2, 4, 5, 5e8, time.UTC)) || kit.ReadTime("today") != 0 {
+		t.Error(at)
+	}
+	for text, want := range map[string]drover.Money{"12": 12 * drover.Dollar, "0.0960000000": 96e6, "0.12345678999": 123456789} {
+		if got, err := kit.ReadPrice(text); got != want || err != nil {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+	if _, err := kit.ReadPrice("much"); err == nil {
+		t.Error("a word was a price")
+	}
+	if kit.Given("") != nil || *kit.Given("x") != "x" || kit.Value[int](nil) != 0 || kit.Value(kit.Given(2)) != 2 {
+		t.Error("what is not given is not nil, or what is nil is not zero")
+	}
+	if got := kit.Each([]int{1, 2}, strconv.Itoa); !slices.Equal(got, []string{"1", "2"}) {
+		t.Error(got)
+	}
+	slow, fast := kit.Rate{Burst: 1, PerSecond: 1}, kit.Rate{Burst: 2, PerSecond: 2}
+	if got := kit.Rates(map[kit.Rate][]string{slow: {"a"}, fast: {"b", "c"}}); !maps.Equal(got, map[string]kit.Rate{"a": slow, "b": fast, "c": fast}) {
+		t.Error(got)
+	}
 }

@@ -48,3 +48,20 @@ func (n *Names) release(name string, mine chan struct{}) {
 	delete(n.held, name)
 	close(mine)
 }
+
+// Value is what a pointer points to, the zero value if it is nil: in many SDKs all that may be missing is a pointer.
+func Value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// Given points to a value, and is nil for the zero value: what is not given is left to the cloud.
+func Given[T comparable](v T) *T {
+	var none T
+	if v == none {
+		return nil
+	}
+	return &v
+}

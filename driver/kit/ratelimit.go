@@ -11,6 +11,17 @@ import (
 // Rate is a token bucket: so many calls at once, then so many a second, and so many more a minute.
 type Rate struct{ Burst, PerSecond, PerMinute int }
 
+// Rates are rates by what has them.
+func Rates(all map[Rate][]string) map[string]Rate {
+	rates := map[string]Rate{}
+	for rate, calls := range all {
+		for _, call := range calls {
+			rates[call] = rate
+		}
+	}
+	return rates
+}
+
 // each is how long a token takes to come, at so many times the rate.
 func (r Rate) each(times int) time.Duration {
 	return time.Minute / time.Duration((60*r.PerSecond+r.PerMinute)*times)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"os/user"
@@ -66,9 +67,9 @@ func (c *cloud) create(ctx context.Context, r driver.CreateRequest, hostKey ssh.
 	defer unlock(fleet)
 
 	path := filepath.Join(c.fleetFolder(c.o.Fleet), r.Name)
-	alive, err := lives(path)
+	in, alive, err := living(c.o.Fleet, path)
 	if alive {
-		return readInstance(c.o.Fleet, path)
+		return in, err
 	}
 	if err == nil && remains(path) {
 		return c.lookAtRemains(ctx, c.o.Fleet, path)
@@ -244,9 +245,13 @@ func reserve(listen bool) (*os.File, netip.AddrPort, error) {
 
 // start runs the outer process in a session of its own, with nothing of ours but what it is handed.
 func (c *cloud) start(path, program string, l launch, held, socket *os.File) error {
-	in, err := l.hand(path)
+	text, err := json.Marshal(l)
 	if err != nil {
 		return err
+	}
+	in, err := nameless(path, text)
+	if err != nil {
+		return fmt.Errorf("hand over the keys: %w", err)
 	}
 	defer in.Close()
 	log, err := os.OpenFile(filepath.Join(path, logFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -264,19 +269,17 @@ func (c *cloud) start(path, program string, l launch, held, socket *os.File) err
 	return os.WriteFile(filepath.Join(path, pidFile), []byte(strconv.Itoa(pid)+"\n"), 0o600)
 }
 
-// hand makes a file of the launch that only whoever inherits it can read: it has no name any more.
-func (l launch) hand(path string) (*os.File, error) {
-	f, err := os.CreateTemp(path, "launch-*")
+// nameless is a file of a text that only whoever inherits it can read: it has no name any more when the text, which may hold secrets, is written.
+func nameless(folder string, text []byte) (*os.File, error) {
+	f, err := os.CreateTemp(folder, "nameless-*")
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(os.Remove(f.Name()), json.NewEncoder(f).Encode(l)); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("hand over the keys: %w", err)
+	if err = os.Remove(f.Name()); err == nil {
+		_, err = f.Write(text)
 	}
-	if _, err := f.Seek(0, 0); err != nil {
-		f.Close()
-		return nil, err
+	if _, failed := f.Seek(0, io.SeekStart); err != nil || failed != nil {
+		return nil, errors.Join(err, failed, f.Close())
 	}
 	return f, nil
 }

@@ -2,11 +2,15 @@ package local
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"math"
-	"math/rand/v2"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"time"
 
+	"drover"
 	"drover/driver"
 	"drover/driver/middleware"
 )
@@ -23,14 +27,9 @@ func (c faultConfig) ofCalls() middleware.Faults {
 	}}
 }
 
-// chance is the dice of one event: the same seed and event always throw the same.
-func (f *faults) chance(what, which string) *rand.Rand {
-	return middleware.Chance(f.config.Seed, what, which)
-}
-
 // neverBoots says whether SSH will never answer on the instance of this name.
 func (f *faults) neverBoots(name string) bool {
-	return f.config.BootFailures > 0 && f.chance("boot", name).Float64() < f.config.BootFailures
+	return f.config.BootFailures > 0 && middleware.Chance(f.config.Seed, "boot", name).Float64() < f.config.BootFailures
 }
 
 // lifetime is how long the instance of this name lives, 0 for as long as it is let. It is distributed as lifetimes without memory are.
@@ -38,7 +37,7 @@ func (f *faults) lifetime(name string) time.Duration {
 	if f.config.SuddenDeath == 0 {
 		return 0
 	}
-	u := f.chance("death", name).Float64()
+	u := middleware.Chance(f.config.Seed, "death", name).Float64()
 	return max(1, time.Duration(-math.Log(1-u)*float64(f.config.SuddenDeath)))
 }
 
@@ -72,4 +71,72 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// The files by which an instance is known that does not run and yet is not gone: its cloud took it back, or it powered itself off where that
+// only stops it. Until it is destroyed it is listed as stopped.
+const (
+	noticesFile = "notices" // what the cloud says to the instance, as the runner reads it; with it the instance is listed as reclaimed
+	stoppedFile = "stopped"
+)
+
+// remains reports whether a dead instance is one to be listed nevertheless.
+func remains(path string) bool { return has(path, noticesFile) || has(path, stoppedFile) }
+
+func has(path, name string) bool {
+	_, err := os.Stat(filepath.Join(path, name))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// lookAtRemains ends whatever is left of a dead instance and reads what there is to say of it. The fleet's lock is held.
+func (c *cloud) lookAtRemains(ctx context.Context, fleet, path string) (driver.Instance, error) {
+	if err := endAll(ctx, func() ([]int, error) { return markedProcesses(path) }); err != nil {
+		return driver.Instance{}, err
+	}
+	c.reap()
+	in, err := readInstance(fleet, path)
+	in.State = driver.Stopped
+	return in, err
+}
+
+// fate is what the cloud has in store for an instance.
+type fate struct {
+	Lifetime time.Duration `json:"lifetime"` // then it dies; 0: as long as it is let
+	Reclaim  time.Duration `json:"reclaim"`  // then it is told that the cloud takes it back; 0: never
+	Notice   time.Duration `json:"notice"`   // and this much later it is taken; 0: at once
+	Stops    bool          `json:"stops"`    // powered off it is only stopped
+}
+
+// fateOf draws the fate of the instance of this name.
+func (f *faults) fateOf(name string) fate {
+	r := f.config.Reclaim
+	fate := fate{Lifetime: f.lifetime(name), Stops: f.config.PowerOff == driver.PowerOffStops}
+	if r.After > 0 && (r.Fraction == 0 || middleware.Chance(f.config.Seed, "reclaim", name).Float64() < r.Fraction) {
+		fate.Reclaim, fate.Notice = r.After, r.Notice
+	}
+	return fate
+}
+
+// unfold waits until the instance must die, which a guest that has ended need not wait for. It returns false if it never must.
+func (f fate) unfold(ctx context.Context, folder string) (dies bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if f.Lifetime > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, f.Lifetime)
+		defer stop()
+	}
+	if f.Reclaim > 0 {
+		if pause(ctx, f.Reclaim) == nil {
+			n := drover.Notice{Cause: "its faults say so", Deadline: drover.TimeOf(time.Now().Add(f.Notice))}
+			if err := writeJSON(filepath.Join(folder, noticesFile), n); err != nil {
+				return false, err
+			}
+		}
+		if pause(ctx, f.Notice) == nil {
+			return true, nil
+		}
+	}
+	<-ctx.Done()
+	return errors.Is(ctx.Err(), context.DeadlineExceeded), nil
 }

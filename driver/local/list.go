@@ -72,23 +72,16 @@ func (c *cloud) look(ctx context.Context, fleet, path string) (driver.Instance, 
 	if err := ctx.Err(); err != nil {
 		return driver.Instance{}, err
 	}
-	alive, err := lives(path)
-	if err != nil {
-		return driver.Instance{}, err
-	}
-	if alive {
-		return readInstance(fleet, path)
+	if in, alive, err := living(fleet, path); alive || err != nil {
+		return in, err
 	}
 	held, err := c.lockToClean(ctx, fleet)
 	if err != nil {
 		return driver.Instance{}, err
 	}
 	defer unlock(held)
-	if alive, err = lives(path); err != nil {
-		return driver.Instance{}, err
-	}
-	if alive { // it was being created
-		return readInstance(fleet, path)
+	if in, alive, err := living(fleet, path); alive || err != nil { // it was being created
+		return in, err
 	}
 	if remains(path) {
 		return c.lookAtRemains(ctx, fleet, path)
@@ -98,6 +91,14 @@ func (c *cloud) look(ctx context.Context, fleet, path string) (driver.Instance, 
 		return driver.Instance{}, err
 	}
 	return driver.Instance{}, os.ErrNotExist
+}
+
+// living reads the instance in a folder if it lives.
+func living(fleet, path string) (in driver.Instance, alive bool, err error) {
+	if alive, err = lives(path); alive {
+		in, err = readInstance(fleet, path)
+	}
+	return in, alive, err
 }
 
 // lockToClean waits for our own fleet's lock. Another's is left alone if it is held, with os.ErrNotExist: a controller that was stopped

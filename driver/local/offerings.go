@@ -1,10 +1,8 @@
 package local
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 	"slices"
 
@@ -48,26 +46,14 @@ func hostResources(folder string) (drover.Resources, error) {
 	if err := unix.Statfs(folder, &fs); err != nil {
 		return drover.Resources{}, fmt.Errorf("ask for the free space in %s: %w", folder, err)
 	}
-	memory, err := hostMemory()
+	var host unix.Sysinfo_t
+	if err := unix.Sysinfo(&host); err != nil {
+		return drover.Resources{}, fmt.Errorf("ask for this host's memory: %w", err)
+	}
 	return drover.Resources{
 		CPU:    drover.MilliCPU(runtime.NumCPU()) * 1000,
-		Memory: memory,
+		Memory: drover.Bytes(host.Totalram) * drover.Bytes(host.Unit),
 		Disk:   drover.Bytes(fs.Bavail) * drover.Bytes(fs.Bsize),
 		Arch:   drover.Arch(runtime.GOARCH),
-	}, err
-}
-
-func hostMemory() (drover.Bytes, error) {
-	f, err := os.Open("/proc/meminfo")
-	if err != nil {
-		return 0, fmt.Errorf("ask for this host's memory: %w", err)
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var kib drover.Bytes
-		if n, _ := fmt.Sscanf(lines.Text(), "MemTotal: %d kB", &kib); n == 1 {
-			return kib * drover.KiB, nil
-		}
-	}
-	return 0, fmt.Errorf("ask for this host's memory: no MemTotal in /proc/meminfo")
+	}, nil
 }

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -23,23 +26,13 @@ type process struct {
 }
 
 // processes reads the process table. A process that ends meanwhile is left out.
-func processes() ([]process, error) {
-	proc, err := os.Open("/proc")
+func processes() (all []process, err error) {
+	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("read the process table: %w", err)
 	}
-	defer proc.Close()
-	names, err := proc.Readdirnames(-1)
-	if err != nil {
-		return nil, fmt.Errorf("read the process table: %w", err)
-	}
-	var all []process
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
-		if p, ok := readProcess(pid); ok {
+	for _, e := range entries {
+		if p, ok := readProcess(e.Name()); ok {
 			all = append(all, p)
 		}
 	}
@@ -47,9 +40,10 @@ func processes() ([]process, error) {
 }
 
 // readProcess reads /proc/PID/stat: "PID (NAME) STATE PARENT …", where the name may hold anything, parentheses too.
-func readProcess(pid int) (process, bool) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
+func readProcess(name string) (process, bool) {
+	pid, err := strconv.Atoi(name)
+	stat, missing := os.ReadFile(filepath.Join("/proc", name, "stat"))
+	if err != nil || missing != nil {
 		return process{}, false
 	}
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
@@ -140,4 +134,88 @@ func spawn(program string, args []string, folder string, env []string, files ...
 	}
 	pid = p.Pid
 	return pid, p.Release()
+}
+
+// endTime bounds the end of an instance: only processes that the kernel cannot kill take so long.
+const endTime = 10 * time.Second
+
+// reaper starts processes and waits for every child there is. An instance's processes adopt whatever is orphaned in it, as a host's
+// first process does, so waiting for one's own children alone would leave zombies.
+type reaper struct {
+	mu      sync.Mutex
+	waiting map[int]chan<- unix.WaitStatus // processes started here that have not ended; guarded by mu
+}
+
+// newReaper makes this process the one that orphans below it fall to.
+func newReaper() (*reaper, error) {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("become the parent of orphans: %w", err)
+	}
+	return &reaper{waiting: map[int]chan<- unix.WaitStatus{}}, nil
+}
+
+// Run buries the dead until the context ends.
+func (r *reaper) Run(ctx context.Context) {
+	died := make(chan os.Signal, 1)
+	signal.Notify(died, unix.SIGCHLD)
+	defer signal.Stop(died)
+	for {
+		r.bury()
+		select {
+		case <-died:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// bury waits for all that have ended. The lock is held from the wait on, so that signal never meets a number already given to another.
+func (r *reaper) bury() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || pid <= 0 {
+			return
+		}
+		if exited, ok := r.waiting[pid]; ok {
+			delete(r.waiting, pid)
+			exited <- status
+		}
+	}
+}
+
+// start spawns a process; its status comes on the channel when it has ended.
+func (r *reaper) start(program string, args []string, folder string, env []string, files ...*os.File) (int, <-chan unix.WaitStatus, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	pid, err := spawn(program, args, folder, env, files...)
+	if err != nil {
+		return 0, nil, err
+	}
+	exited := make(chan unix.WaitStatus, 1)
+	r.waiting[pid] = exited
+	return pid, exited, nil
+}
+
+// signal sends a signal to the process group of a process started here, unless it has ended.
+func (r *reaper) signal(pid int, sig unix.Signal) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, ok := r.waiting[pid]; !ok {
+		return nil
+	}
+	return unix.Kill(-pid, sig)
+}
+
+// endTree ends everything below this process, and buries it.
+func (r *reaper) endTree() error {
+	ctx, cancel := context.WithTimeout(context.Background(), endTime)
+	defer cancel()
+	defer r.bury()
+	return endAll(ctx, descendants)
 }

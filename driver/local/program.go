@@ -3,6 +3,7 @@ package local
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -68,13 +69,7 @@ func place(self *os.File, path string) error {
 	}
 	defer os.Remove(next.Name())
 	_, err = io.Copy(next, self)
-	if err == nil {
-		err = next.Chmod(0o700)
-	}
-	if closeErr := next.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
+	if err := errors.Join(err, next.Chmod(0o700), next.Close()); err != nil {
 		return err
 	}
 	return os.Rename(next.Name(), path)

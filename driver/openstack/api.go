@@ -15,9 +15,6 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
-	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/volumes"
-	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/availabilityzones"
-	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 	"github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
@@ -177,56 +174,14 @@ func (a *api) getServer(ctx context.Context, id string) (*servers.Server, error)
 
 // createServer makes a server as what build says for the version of Nova that there is, and returns its id.
 func (a *api) createServer(ctx context.Context, build func(version int) (servers.CreateOptsBuilder, error)) (id string, err error) {
-	s, err := a.session(ctx)
-	if err != nil {
-		return "", err
-	}
-	request, err := build(s.version)
-	if err != nil {
-		return "", err
-	}
-	made, err := servers.Create(ctx, s.compute, request, nil).Extract()
-	if err != nil {
-		return "", err
-	}
-	return made.ID, nil
-}
-
-func (a *api) deleteServer(ctx context.Context, id string) error {
-	return a.done(ctx, func(s *session) error { return servers.Delete(ctx, s.compute, id).ExtractErr() })
-}
-
-// setMetadata replaces all of a server's.
-func (a *api) setMetadata(ctx context.Context, id string, metadata map[string]string) error {
-	return a.done(ctx, func(s *session) error {
-		return servers.ResetMetadata(ctx, s.compute, id, servers.MetadataOpts(metadata)).Err
+	return with(ctx, a, func(s *session) (string, error) {
+		request, err := build(s.version)
+		if err != nil {
+			return "", err
+		}
+		made, err := servers.Create(ctx, s.compute, request, nil).Extract()
+		return kit.Value(made).ID, err
 	})
-}
-
-func (a *api) stopServer(ctx context.Context, id string) error {
-	return a.done(ctx, func(s *session) error { return servers.Stop(ctx, s.compute, id).ExtractErr() })
-}
-
-func (a *api) startServer(ctx context.Context, id string) error {
-	return a.done(ctx, func(s *session) error { return servers.Start(ctx, s.compute, id).ExtractErr() })
-}
-
-func (a *api) listFlavors(ctx context.Context) ([]flavors.Flavor, error) {
-	return with(ctx, a, func(s *session) ([]flavors.Flavor, error) {
-		return collect(ctx, flavors.ListDetail(s.compute, nil), flavors.ExtractFlavors)
-	})
-}
-
-func (a *api) listZones(ctx context.Context) ([]availabilityzones.AvailabilityZone, error) {
-	s, err := a.session(ctx)
-	if err != nil {
-		return nil, err
-	}
-	page, err := availabilityzones.List(s.compute).AllPages(ctx) // there is but one
-	if err != nil {
-		return nil, err
-	}
-	return availabilityzones.ExtractAvailabilityZones(page)
 }
 
 // listImages asks for the images of a name, or for all if there is none.
@@ -252,22 +207,6 @@ func (a *api) volumes(ctx context.Context) (*gophercloud.ServiceClient, error) {
 	}
 	client.Microversion = extendsInUse
 	return client, nil
-}
-
-func (a *api) getVolume(ctx context.Context, id string) (*volumes.Volume, error) {
-	client, err := a.volumes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return volumes.Get(ctx, client, id).Extract()
-}
-
-func (a *api) extendVolume(ctx context.Context, id string, gib int) error {
-	client, err := a.volumes(ctx)
-	if err != nil {
-		return err
-	}
-	return volumes.ExtendSize(ctx, client, id, volumes.ExtendSizeOpts{NewSize: gib}).ExtractErr()
 }
 
 // versionPart is what begins a path, up to the version of the API.

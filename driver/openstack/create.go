@@ -3,6 +3,7 @@ package openstack
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -115,11 +116,8 @@ func (c *cloud) serverRequest(ctx context.Context, r driver.CreateRequest) (*ser
 	}
 	opts := &serverRequest{networks: c.config.Networks, keyPair: c.config.KeyPair, fleet: r.Tags[driver.TagFleet], template: template, CreateOpts: servers.CreateOpts{
 		Name: r.Name, FlavorRef: f.ID, ImageRef: first.Image, AvailabilityZone: first.Zone, UserData: []byte(text),
-		Metadata: c.metadata(r.Tags), SecurityGroups: c.config.SecurityGroups,
+		Metadata: c.metadata(r.Tags), SecurityGroups: c.config.SecurityGroups, ConfigDrive: kit.Given(c.config.ConfigDrive),
 	}}
-	if c.config.ConfigDrive {
-		opts.ConfigDrive = &c.config.ConfigDrive
-	}
 	if c.config.BootFrom == fromVolume {
 		opts.BlockDevice, err = c.volume(ctx, r)
 		opts.ImageRef = ""
@@ -185,4 +183,26 @@ func (r *serverRequest) ToServerCreateMap() (map[string]any, error) {
 		}
 	}
 	return body, nil
+}
+
+// ours are the keys that no template can have, since Drover or the configuration gives them.
+var ours = []string{"name", "flavorRef", "imageRef", "user_data", "metadata", "tags", "availability_zone", "networks", "security_groups",
+	"key_name", "config_drive", "block_device_mapping_v2", "min_count", "max_count"}
+
+// readTemplate reads a raw template, in the words of the body of Nova's call that creates a server.
+func readTemplate(raw string) (template map[string]any, err error) {
+	if raw == "" {
+		return nil, nil
+	}
+	if err := json.Unmarshal([]byte(raw), &template); err != nil {
+		return nil, drover.Errorf(drover.KindInvalid, "read the template: %v", err).
+			WithHint(`it is JSON, with keys of "server" in the Compute API, and "os:scheduler_hints", such as {"os:scheduler_hints": {"group": ID}}`)
+	}
+	for _, key := range ours {
+		if _, has := template[key]; has {
+			return nil, drover.Errorf(drover.KindInvalid, "the template says %s, which Drover gives for each instance", key).
+				WithHint("use the keys of the cloud's configuration: networks, security_groups, key_pair, tags, image, cloud_init and so on")
+		}
+	}
+	return template, nil
 }

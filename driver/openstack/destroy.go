@@ -4,29 +4,37 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+
 	"drover"
 	"drover/driver"
 )
 
 // Destroy deletes a server; its ports and its volume go with it.
 func (c *cloud) Destroy(ctx context.Context, id string) error {
-	err := c.api.deleteServer(ctx, id)
-	return errs.Gone("destroy instance "+id, err)
+	return errs.Gone("destroy instance "+id, c.api.done(ctx, func(s *session) error {
+		return servers.Delete(ctx, s.compute, id).ExtractErr()
+	}))
 }
 
 // Stop powers an instance off; it still counts against the quota, and most clouds bill it.
 func (c *cloud) Stop(ctx context.Context, id string) error {
-	return errs.Classify("stop instance "+id, c.unless(ctx, id, driver.Stopped, c.api.stopServer(ctx, id)))
+	return errs.Classify("stop instance "+id, c.bring(ctx, id, driver.Stopped, func(s *session) error {
+		return servers.Stop(ctx, s.compute, id).ExtractErr()
+	}))
 }
 
 // Start powers it on again.
 func (c *cloud) Start(ctx context.Context, id string) error {
-	return errs.Classify("start instance "+id, c.unless(ctx, id, driver.Running, c.api.startServer(ctx, id)))
+	return errs.Classify("start instance "+id, c.bring(ctx, id, driver.Running, func(s *session) error {
+		return servers.Start(ctx, s.compute, id).ExtractErr()
+	}))
 }
 
-// unless is an error of a call that was to bring an instance to a state, unless it is in it: Nova refuses to do that again. And it finds
+// bring makes a call that is to bring an instance to a state. That it is in that state is no error: Nova refuses to do that again. And it finds
 // nothing to do it with as long as it has not found a host, though the instance is there.
-func (c *cloud) unless(ctx context.Context, id string, wanted driver.State, err error) error {
+func (c *cloud) bring(ctx context.Context, id string, wanted driver.State, call func(*session) error) error {
+	err := c.api.done(ctx, call)
 	status := errs.StatusOf(err)
 	if status != http.StatusConflict && status != http.StatusNotFound {
 		return err

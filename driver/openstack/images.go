@@ -1,8 +1,10 @@
 package openstack
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
@@ -14,19 +16,15 @@ import (
 
 // FindImages reads a UUID as an id, and anything else as a name, in which * stands for any text. What the project sees is the cloud's, its own,
 // and what it has accepted from others: nobody can slip another one in.
-func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) (all []driver.Image, err error) {
+func (c *cloud) FindImages(ctx context.Context, ref string, arch drover.Arch) ([]driver.Image, error) {
 	found, err := c.lookFor(ctx, ref)
-	if err != nil {
-		return nil, errs.Classify("look for image "+ref, err)
-	}
-	for _, i := range found {
+	return kit.Each(found, func(i images.Image) driver.Image {
 		c.images.Learn(i.ID, volumeFor(i))
-		all = append(all, driver.Image{ID: i.ID, Name: i.Name, Arch: archOf(i), Created: drover.TimeOf(i.CreatedAt)})
-	}
-	return all, nil
+		return driver.Image{ID: i.ID, Name: i.Name, Arch: archOf(i), Created: drover.TimeOf(i.CreatedAt)}
+	}), errs.Classify("look for image "+ref, err)
 }
 
-func (c *cloud) lookFor(ctx context.Context, ref string) (all []images.Image, err error) {
+func (c *cloud) lookFor(ctx context.Context, ref string) ([]images.Image, error) {
 	switch {
 	case uuid.MatchString(ref):
 		one, err := c.api.getImage(ctx, ref)
@@ -41,25 +39,15 @@ func (c *cloud) lookFor(ctx context.Context, ref string) (all []images.Image, er
 		return c.api.listImages(ctx, ref)
 	}
 	found, err := c.api.listImages(ctx, "")
-	for _, i := range found {
-		if kit.MatchGlob(ref, i.Name) {
-			all = append(all, i)
-		}
-	}
-	return all, err
+	return slices.DeleteFunc(found, func(i images.Image) bool { return !kit.MatchGlob(ref, i.Name) }), err
 }
 
 // archOf is the architecture in our words, empty if the image does not say.
 func archOf(i images.Image) drover.Arch {
-	for _, key := range []string{"hw_architecture", "architecture"} {
-		switch i.Properties[key] {
-		case "x86_64":
-			return "amd64"
-		case "aarch64":
-			return "arm64"
-		}
-	}
-	return ""
+	architectures := map[string]drover.Arch{"x86_64": "amd64", "aarch64": "arm64"}
+	wanted, _ := i.Properties["hw_architecture"].(string)
+	said, _ := i.Properties["architecture"].(string)
+	return cmp.Or(architectures[wanted], architectures[said])
 }
 
 // volumeFor is how large the smallest volume is that holds an image, in GiB; 0 if the cloud does not say.

@@ -159,5 +159,7 @@ func addresses(s servers.Server) (a driver.Addresses) {
 
 // SetTags replaces the metadata, but for what the configuration gives every instance.
 func (c *cloud) SetTags(ctx context.Context, id string, tags map[string]string) error {
-	return errs.Classify("tag instance "+id, c.unless(ctx, id, "", c.api.setMetadata(ctx, id, c.metadata(tags))))
+	return errs.Classify("tag instance "+id, c.bring(ctx, id, "", func(s *session) error {
+		return servers.ResetMetadata(ctx, s.compute, id, servers.MetadataOpts(c.metadata(tags))).Err
+	}))
 }

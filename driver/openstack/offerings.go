@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/availabilityzones"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
 
 	"drover"
@@ -84,7 +85,9 @@ func (c *cloud) price(name string, f flavor) drover.Money {
 
 // fetchFlavors asks for the flavors that the project may use.
 func (c *cloud) fetchFlavors(ctx context.Context) (map[string]flavor, error) {
-	found, err := c.api.listFlavors(ctx)
+	found, err := with(ctx, c.api, func(s *session) ([]flavors.Flavor, error) {
+		return collect(ctx, flavors.ListDetail(s.compute, nil), flavors.ExtractFlavors)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +130,13 @@ func (c *cloud) availableZones(ctx context.Context) ([]string, error) {
 }
 
 func (c *cloud) fetchZones(ctx context.Context) (all []string, err error) {
-	found, err := c.api.listZones(ctx)
+	found, err := with(ctx, c.api, func(s *session) ([]availabilityzones.AvailabilityZone, error) {
+		page, err := availabilityzones.List(s.compute).AllPages(ctx) // there is but one, and it cannot be read as one of several
+		if err != nil {
+			return nil, err
+		}
+		return availabilityzones.ExtractAvailabilityZones(page)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -306,7 +306,9 @@ func TestRealServices(t *testing.T) {
 		size := func() int {
 			s, err := own.api.getServer(t.Context(), in.ID)
 			r.must(err)
-			v, err := own.rootOf(t.Context(), *s)
+			client, err := own.api.volumes(t.Context())
+			r.must(err)
+			v, err := rootOf(t.Context(), client, *s)
 			r.must(err)
 			return v.Size
 		}

@@ -3,6 +3,7 @@ package openstack
 import (
 	"context"
 
+	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/volumes"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 
@@ -27,7 +28,11 @@ func (c growing) GrowDisk(ctx context.Context, id string, size drover.Bytes) err
 	if err != nil {
 		return errs.Classify(doing, err)
 	}
-	root, err := c.rootOf(ctx, *s)
+	client, err := c.api.volumes(ctx)
+	if err != nil {
+		return errs.Classify(doing, err)
+	}
+	root, err := rootOf(ctx, client, *s)
 	if err != nil {
 		return errs.Classify(doing, err)
 	}
@@ -35,16 +40,16 @@ func (c growing) GrowDisk(ctx context.Context, id string, size drover.Bytes) err
 	if root.Size >= gib || root.Status == volumeExtending {
 		return nil
 	}
-	return errs.Classify(doing, c.api.extendVolume(ctx, root.ID, gib))
+	return errs.Classify(doing, volumes.ExtendSize(ctx, client, root.ID, volumes.ExtendSizeOpts{NewSize: gib}).ExtractErr())
 }
 
 // rootOf is the volume that an instance boots from: the only one of its volumes that anything boots from. One that is still made may not have it yet.
-func (c *cloud) rootOf(ctx context.Context, s servers.Server) (root *volumes.Volume, err error) {
+func rootOf(ctx context.Context, client *gophercloud.ServiceClient, s servers.Server) (root *volumes.Volume, err error) {
 	if stateOf(s) == driver.Stopping {
 		return nil, drover.Errorf(drover.KindNotFound, "it is being deleted")
 	}
 	for _, attached := range s.AttachedVolumes {
-		v, err := c.api.getVolume(ctx, attached.ID)
+		v, err := volumes.Get(ctx, client, attached.ID).Extract()
 		switch {
 		case err != nil:
 			return nil, err
