@@ -92,6 +92,7 @@ func TestAJobThatMayNotBeLostAgainFails(t *testing.T) {
 }
 
 // covers D15
+// covers D15
 func TestAJobThatWasLostShowsTheLastLinesOfTheRunnersLog(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -183,6 +184,7 @@ func TestAResumedRunIsOneRun(t *testing.T) {
 	}
 }
 
+// covers C4
 // covers C4
 func TestTwoInstancesOfOneNameAreBothDestroyed(t *testing.T) {
 	t.Parallel()
