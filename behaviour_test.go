@@ -1,8 +1,12 @@
 package drover_test
 
 import (
-	"errors"
+	"flag"
 	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -10,140 +14,198 @@ import (
 	"testing"
 )
 
-// What docs/behaviour.md may still lack. Both counts only go down: bring one down in the commit that fills in a row.
+var update = flag.Bool("update", false, "write the tests that cover each behaviour into docs/behaviour.md")
+
+// What docs/behaviour.md may still lack. Both counts only go down: lower one in the commit that fills in a row.
 const (
-	mostOpen     = 22 // rows of which something is still to come
+	mostOpen     = 22 // rows with something still to come
 	mostUntested = 19 // rows without a test
 )
 
-// sources of what is still to come: issues, and areas that no issue brings yet.
-var sources = []string{"drover run", "drover serve", "Never leak", "The cheapest fleet", "Four clouds", "pools", "Kubernetes"}
+// areas name what is still to come.
+var areas = []string{"drover run", "drover serve", "Never leak", "The cheapest fleet", "Four clouds", "pools", "Kubernetes"}
+
+// behaviours are the columns of a row of the table.
+const (
+	colID = iota
+	colWhat
+	colWhere
+	colTests
+	colToCome
+)
+
+// A test covers what the line above it says, and a scenario in testdata what a line of its own says.
+var (
+	coversTest     = regexp.MustCompile(`(?m)^// covers ([A-Z0-9 ]+)\n((?://.*\n)*func (?:Test|Fuzz))?`)
+	coversScenario = regexp.MustCompile(`(?m)^# covers ([A-Z0-9 ]+)$`)
+	behaviourRow   = regexp.MustCompile(`^\| ([A-Z]\d+) \|`)
+	codeSpan       = regexp.MustCompile("`([^`]*)`")
+)
 
 func TestBehaviour(t *testing.T) {
+	covered := coverage(t)
+	if *update {
+		writeCoverage(t, covered)
+	}
 	rows := table(t, "docs/behaviour.md", "Behaviour")
 	t.Run("every id has its row, in order", func(t *testing.T) {
-		var want, got []string
-		for _, part := range []struct {
-			letter string
-			count  int
-		}{{"D", 26}, {"C", 11}, {"K", 14}, {"P", 11}, {"S", 13}} {
-			for n := range part.count {
-				want = append(want, fmt.Sprintf("%s%d", part.letter, n+1))
-			}
-		}
-		for _, row := range rows {
-			got = append(got, row[0])
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("the table has %v", got)
-		}
+		wantIDs(t, rows, "D", 26, "C", 11, "K", 14, "P", 11, "S", 13)
 	})
-	t.Run("every test that is named is there", func(t *testing.T) {
+	t.Run("a row has a test or names the area that brings it, and a tested row has a place", func(t *testing.T) {
 		for _, row := range rows {
-			areThere(t, row[0], testNames(row[3]))
-		}
-	})
-	t.Run("a row has a test or says who brings it, and a test has a place that it is of", func(t *testing.T) {
-		for _, row := range rows {
-			from, _, _ := strings.Cut(row[4], ":")
-			tests := testNames(row[3])
+			area, _, _ := strings.Cut(row[colToCome], ":")
 			switch {
-			case row[1] == "":
-				t.Errorf("%s: says nothing", row[0])
-			case row[4] == "" && len(tests) == 0:
-				t.Errorf("%s: has neither a test nor who brings it", row[0])
-			case row[4] != "" && !slices.Contains(sources, from):
-				t.Errorf("%s: %q is none of %v", row[0], from, sources)
-			case len(tests) > 0 && row[2] == "":
-				t.Errorf("%s: has a test and lives nowhere", row[0])
+			case row[colWhat] == "":
+				t.Errorf("%s: says nothing", row[colID])
+			case row[colToCome] == "" && row[colTests] == "":
+				t.Errorf("%s: has neither a test nor an area", row[colID])
+			case row[colToCome] != "" && !slices.Contains(areas, area):
+				t.Errorf("%s: %q is none of %v", row[colID], area, areas)
+			case row[colTests] != "" && row[colWhere] == "":
+				t.Errorf("%s: has a test and no place", row[colID])
 			}
 		}
 	})
-	t.Run("what is missing only shrinks", func(t *testing.T) {
+	t.Run("the number of missing entries only shrinks", func(t *testing.T) {
 		open, untested := 0, 0
 		for _, row := range rows {
-			if row[4] != "" {
+			if row[colToCome] != "" {
 				open++
 			}
-			if len(testNames(row[3])) == 0 {
+			if len(covered[row[colID]]) == 0 {
 				untested++
 			}
 		}
 		if open != mostOpen || untested != mostUntested {
-			t.Errorf("%d rows are open and %d without a test, behaviour_test.go says %d and %d: the counts are to be exact, and to go down",
+			t.Errorf("%d rows are open and %d untested, behaviour_test.go says %d and %d: keep the counts exact, and lower them",
 				open, untested, mostOpen, mostUntested)
 		}
 	})
-}
-
-var codeSpan = regexp.MustCompile("`([^`]*)`")
-
-func TestLessons(t *testing.T) {
-	rows := table(t, "docs/behaviour.md", "Lessons")
-	if len(rows) != 41 {
-		t.Errorf("the table has %d rows, want 10 faults and 31 lessons", len(rows))
-	}
-	for _, row := range rows {
-		tests := testNames(row[2])
-		areThere(t, row[0], tests)
-		if len(tests) == 0 && row[3] == "" {
-			t.Errorf("%s: has neither a test nor why there is none", row[0])
+	lessons := table(t, "docs/behaviour.md", "Lessons")
+	t.Run("every lesson has a row, with a test or the reason why there is none", func(t *testing.T) {
+		wantIDs(t, lessons, "F", 10, "L", 31)
+		for _, row := range lessons {
+			if row[2] == "" && row[3] == "" {
+				t.Errorf("%s: has neither a test nor a reason", row[colID])
+			}
 		}
-	}
+	})
+	t.Run("the document counts the tests that cover each id, and every id has a row", func(t *testing.T) {
+		for _, row := range rows {
+			wantCovered(t, row[colID], row[colTests], covered)
+		}
+		for _, row := range lessons {
+			wantCovered(t, row[colID], row[2], covered)
+		}
+		for id := range covered {
+			t.Errorf("a test covers %s, which is not in docs/behaviour.md", id)
+		}
+	})
 }
 
 func TestBadLuck(t *testing.T) {
 	luck := read(t, "internal/simtest/luck.go")
 	for _, row := range table(t, "docs/behaviour.md", "Bad luck") {
-		faults := testNames(row[1])
+		faults := codeSpan.FindAllStringSubmatch(row[1], -1)
 		if len(faults) == 0 {
 			t.Errorf("%s: no fault is named", row[0])
 		}
 		for _, fault := range faults {
-			if !strings.Contains(luck, `{"`+fault+`", `) {
-				t.Errorf("%s: the modelled world has no fault %q", row[0], fault)
+			if !strings.Contains(luck, `{"`+fault[1]+`", `) {
+				t.Errorf("%s: the simulated world has no fault %q", row[0], fault[1])
 			}
 		}
 	}
 }
 
-// areThere wants each of the tests that a row names.
-func areThere(t *testing.T, row string, names []string) {
+// wantIDs wants rows for each letter, numbered from 1 to its count.
+func wantIDs(t *testing.T, rows [][]string, letters ...any) {
 	t.Helper()
-	for _, name := range names {
-		at := strings.LastIndex(name, ".")
-		test, subtest, _ := strings.Cut(name[at+1:], "/")
-		if !hasTest(t, name[:at], test, subtest) {
-			t.Errorf("%s: there is no %s", row, name)
+	var want, got []string
+	for i := 0; i < len(letters); i += 2 {
+		for n := range letters[i+1].(int) {
+			want = append(want, fmt.Sprintf("%s%d", letters[i], n+1))
 		}
 	}
-}
-
-// testNames lists a cell's tests: the package's folder, a dot, the test, and a slash and a subtest if only that is meant.
-func testNames(cell string) (names []string) {
-	for _, m := range codeSpan.FindAllStringSubmatch(cell, -1) {
-		names = append(names, m[1])
+	for _, row := range rows {
+		got = append(got, row[colID])
 	}
-	return names
+	if !slices.Equal(got, want) {
+		t.Errorf("the table has %v", got)
+	}
 }
 
-// hasTest reports whether a package declares the test and, unless it is empty, has the subtest: in so many words, or as a file in testdata.
-func hasTest(t *testing.T, dir, name, subtest string) bool {
+// wantCovered compares a cell with the tests that cover the id, and takes the id out.
+func wantCovered(t *testing.T, id, cell string, covered map[string]map[string]int) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if want := counts(covered[id]); cell != want {
+		t.Errorf("%s: %q cover it, the document says %q; go test . -run TestBehaviour -update writes it", id, want, cell)
+	}
+	delete(covered, id)
+}
+
+// coverage counts by id and package the tests and scenarios that cover it.
+func coverage(t *testing.T) map[string]map[string]int {
+	t.Helper()
+	covered := map[string]map[string]int{}
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		pkg, _, scenario := strings.Cut(name, "/testdata/")
+		if !scenario {
+			pkg = path.Dir(name)
+		}
+		if err != nil || d.IsDir() || !scenario && !strings.HasSuffix(name, "_test.go") || scenario && !strings.HasPrefix(filepath.Ext(name), ".txt") {
+			return err
+		}
+		text, pattern := read(t, name), coversTest
+		if scenario {
+			pattern = coversScenario
+		}
+		for _, m := range pattern.FindAllStringSubmatch(text, -1) {
+			if !scenario && m[2] == "" {
+				t.Errorf("%s: no test follows covers %s", name, m[1])
+			}
+			for _, id := range strings.Fields(m[1]) {
+				if covered[id] == nil {
+					covered[id] = map[string]int{}
+				}
+				covered[id][strings.TrimPrefix(pkg, "internal/")]++
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := filepath.Glob(filepath.Join(dir, "testdata", subtest+".*"))
-	deeper, deeperErr := filepath.Glob(filepath.Join(dir, "testdata", "*", subtest+".*"))
-	if err := errors.Join(err, deeperErr); err != nil {
+	return covered
+}
+
+// counts is how a cell of the table shows tests: their packages, with how many there are.
+func counts(tests map[string]int) string {
+	var cell []string
+	for _, pkg := range slices.Sorted(maps.Keys(tests)) {
+		cell = append(cell, fmt.Sprintf("%s×%d", strings.Replace(pkg, ".", "drover", 1), tests[pkg]))
+	}
+	return strings.Join(cell, " ")
+}
+
+// writeCoverage puts the tests of each id into the tables of the document.
+func writeCoverage(t *testing.T, covered map[string]map[string]int) {
+	t.Helper()
+	const file = "docs/behaviour.md"
+	var out strings.Builder
+	column := colTests
+	for line := range strings.Lines(read(t, file)) {
+		if strings.HasPrefix(line, "## Lessons") {
+			column = 2
+		}
+		if m := behaviourRow.FindStringSubmatch(line); m != nil {
+			cells := strings.Split(strings.TrimSuffix(strings.TrimSpace(line), "|")[1:], "|")
+			cells[column] = " " + counts(covered[m[1]]) + " "
+			line = strings.ReplaceAll("|"+strings.Join(cells, "|")+"|\n", "|  |", "| |")
+		}
+		out.WriteString(line)
+	}
+	if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	declared, has := false, subtest == "" || len(data)+len(deeper) > 0
-	for _, file := range files {
-		text := read(t, file)
-		declared = declared || strings.Contains(text, "\nfunc "+name+"(t *testing.T) {") || strings.Contains(text, "\nfunc "+name+"(f *testing.F) {")
-		has = has || strings.Contains(text, `"`+subtest+`"`)
-	}
-	return declared && has
 }

@@ -11,6 +11,7 @@ import (
 	"drover"
 )
 
+// covers C5
 func TestErrorKinds(t *testing.T) {
 	kinds := constants(t, "ErrorKind")
 	t.Run("every kind has an outcome of its own choosing", func(t *testing.T) {

@@ -30,6 +30,7 @@ func reasonCodes(t *testing.T) (codes []string) {
 	return codes
 }
 
+// covers D22
 func TestReasons(t *testing.T) {
 	const file = "docs/reasons.md"
 	read := func(t *testing.T, headings ...string) (codes []string) {

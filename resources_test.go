@@ -25,6 +25,7 @@ func lots(most int64) *rapid.Generator[drover.Resources] {
 
 func short(r drover.Resources) bool { return r.CPU < 0 || r.Memory < 0 || r.Disk < 0 || r.GPUs < 0 }
 
+// covers K14
 func TestResources(t *testing.T) {
 	t.Run("as many fit as can be taken without anything running short, and no more", rapid.MakeCheck(func(t *rapid.T) {
 		r, need, most := lots(1000).Draw(t, "r"), lots(100).Draw(t, "need"), rapid.IntRange(0, 50).Draw(t, "most")
@@ -74,6 +75,7 @@ func TestResources(t *testing.T) {
 	})
 }
 
+// covers K2 K14
 func TestShape(t *testing.T) {
 	offer := drover.Offering{Cloud: "here", Zone: "a", Market: drover.Spot, Type: drover.InstanceType{
 		Name: "small", Resources: drover.Resources{CPU: 2000, Memory: drover.GiB, Arch: "amd64"}}}

@@ -12,6 +12,7 @@ import (
 	"drover"
 )
 
+// covers D8
 func TestSecret(t *testing.T) {
 	const text = "hunter2"
 	s := drover.NewSecret(text)

@@ -33,6 +33,7 @@ func complete(t *testing.T, typeName string, order []string, rows map[string][]s
 	}
 }
 
+// covers D2
 func TestInstanceStates(t *testing.T) {
 	order, rows := states(t, "Instances")
 	t.Run("docs/states.md has every state", func(t *testing.T) { complete(t, "InstanceState", order, rows) })

@@ -32,6 +32,7 @@ func (a *attic) Remove(_ context.Context, s driver.Leftover) error {
 	return nil
 }
 
+// covers C7
 func TestSweep(t *testing.T) {
 	now := drover.TimeOf(time.Unix(1e9, 0))
 	leftover := func(id string, age time.Duration, fleet string, shared bool) driver.Leftover {

@@ -81,6 +81,7 @@ func (c *container) eventually(script, want string) {
 }
 
 // TestDeb installs the deb, starts the service, submits over TLS through the proxy that the documents show, restarts, installs again, and removes it.
+// covers D23
 func TestDeb(t *testing.T) {
 	c := boot(t)
 	c.run("root", "dpkg --install /dist/drover_*.deb; useradd --create-home ada")
@@ -120,6 +121,7 @@ func TestDeb(t *testing.T) {
 }
 
 // TestImage starts what is in the image, as the user that it names.
+// covers D23
 func TestImage(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(*dist, "*-linux-"+runtime.GOARCH+".oci.tar"))
 	if err != nil || len(files) != 1 {

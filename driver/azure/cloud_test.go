@@ -88,6 +88,7 @@ func listed(t testing.TB, c *cloud) map[string]driver.Instance {
 }
 
 // TestConformance runs the suite against Microsoft's fake servers, with pages of two and answers that are behind.
+// covers C1 C2 C3 L30
 func TestConformance(t *testing.T) {
 	r := newRegion()
 	r.pageSize, r.lag, r.makeTime, r.endTime = 2, 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond
@@ -111,6 +112,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// covers C2
 func TestNode(t *testing.T) {
 	drivertest.Node(t, imitate(t, newRegion(), ""), driver.Instance{ID: "lab-1", Zone: "westeurope-1"}, "azure:///subscriptions/sub/resourceGroups/group/providers/Microsoft.Compute/virtualMachines/lab-1")
 }

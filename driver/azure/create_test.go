@@ -38,6 +38,7 @@ var (
 	constrained     = wrong{0, "OverconstrainedAllocationRequest", "there is no room within the constraints", ""}
 )
 
+// covers C4 C5
 func TestCreate(t *testing.T) {
 	spot1, spot2 := candidate("Standard_D2s_v5", "westeurope-1", drover.Spot), candidate("Standard_D2ps_v5", "westeurope-1", drover.Spot)
 	demand := candidate("Standard_D2s_v5", "westeurope-2", drover.OnDemand)

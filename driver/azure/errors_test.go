@@ -42,6 +42,7 @@ func answer(w wrong) error {
 	return runtime.NewResponseError(w.response(q))
 }
 
+// covers C5 L17
 func TestErrors(t *testing.T) {
 	drivertest.ShowsLag(t, "Azure", listLag)
 	drivertest.Errors(t, "azure", &errs, func(a kit.Answer) error {

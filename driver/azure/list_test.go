@@ -15,6 +15,7 @@ import (
 	"drover/driver/middleware"
 )
 
+// covers C2
 func TestList(t *testing.T) {
 	spot := candidate("Standard_D2s_v5", "westeurope-1", drover.Spot)
 
@@ -163,6 +164,7 @@ func TestDescribe(t *testing.T) {
 	})
 }
 
+// covers C7
 func TestSweep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRegion()
@@ -217,6 +219,7 @@ func TestSweep(t *testing.T) {
 	})
 }
 
+// covers K9
 func TestFindImages(t *testing.T) {
 	r := newRegion()
 	r.pageSize = 2

@@ -30,6 +30,7 @@ func offers(t *testing.T, c *cloud) (all []string) {
 	return all
 }
 
+// covers C6 C10
 func TestOfferings(t *testing.T) {
 	t.Run("are what has a price, where the subscription may use it, on hardware that the image boots on", func(t *testing.T) {
 		r := newRegion()
@@ -180,6 +181,7 @@ func TestWhatIsKept(t *testing.T) {
 	})
 }
 
+// covers C1 C11 K14
 func TestOpen(t *testing.T) {
 	t.Run("what cannot be is refused, with what to do", func(t *testing.T) {
 		for _, keys := range []string{

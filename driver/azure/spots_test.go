@@ -37,6 +37,7 @@ func day(text string) time.Time {
 	return at
 }
 
+// covers C6
 func TestPriceHistory(t *testing.T) {
 	long := day("2025-12-01")
 	t.Run("of spot is Azure's, newest first, each change once, with the price that held at the beginning", func(t *testing.T) {

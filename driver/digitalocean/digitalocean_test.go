@@ -48,6 +48,7 @@ func opened(t *testing.T, keys string) driver.Cloud {
 	return c
 }
 
+// covers C1 C2
 func TestConformance(t *testing.T) {
 	f := newFake(t)
 	drivertest.Run(t, drivertest.Harness{
@@ -77,6 +78,7 @@ func request(name string) driver.CreateRequest {
 
 var ofTheFleet = map[string]string{driver.TagFleet: "lab"}
 
+// covers C1
 func TestOpen(t *testing.T) {
 	t.Setenv("DIGITALOCEAN_ACCESS_TOKEN", "")
 	t.Setenv("FAKE", fakeToken)
@@ -108,6 +110,7 @@ func TestOpen(t *testing.T) {
 	})
 }
 
+// covers C10
 func TestOfferings(t *testing.T) {
 	c := opened(t, newFake(t).config()+"    regions: [nyc1]\n")
 	all, err := c.Offerings(t.Context())
@@ -189,6 +192,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 	}
 }
 
+// covers C4
 func TestCreate(t *testing.T) {
 	for name, spoil := range map[string]func(*driver.CreateRequest){
 		"in a market that there is not": func(r *driver.CreateRequest) { r.Candidates[0].Market = drover.Spot },
@@ -244,6 +248,7 @@ func TestCreate(t *testing.T) {
 	})
 }
 
+// covers C2
 func TestList(t *testing.T) {
 	t.Run("what goes while pages are read moves no other out of sight", func(t *testing.T) {
 		f := newFake(t)
@@ -343,6 +348,7 @@ func TestList(t *testing.T) {
 	})
 }
 
+// covers C7
 func TestSweep(t *testing.T) {
 	f := newFake(t)
 	c := f.open(t)
@@ -386,6 +392,7 @@ func TestSweep(t *testing.T) {
 	})
 }
 
+// covers K9
 func TestFindImages(t *testing.T) {
 	f := newFake(t)
 	finder, _ := driver.As[driver.ImageFinder](f.open(t))
@@ -449,6 +456,7 @@ func TestLoginKeysAreListedNoMoreOftenThanIsAllowed(t *testing.T) {
 	}
 }
 
+// covers C2
 func TestNode(t *testing.T) {
 	drivertest.Node(t, newFake(t).open(t), driver.Instance{ID: "7", Zone: "fra1"}, "digitalocean://7")
 }

@@ -16,6 +16,7 @@ import (
 	"drover/driver/kit"
 )
 
+// covers C5
 func TestErrors(t *testing.T) {
 	drivertest.Errors(t, "digitalocean", &errs, func(a kit.Answer) error {
 		return &godo.ErrorResponse{Response: &http.Response{StatusCode: a.Status, Header: http.Header{"Retry-After": {"5"}}}, Message: a.Message, RequestID: "r"}
@@ -37,6 +38,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// covers L18
 func TestNothingIsTriedTwice(t *testing.T) {
 	f := newFake(t)
 	drivertest.Once(t, f, request("a"), func(t *testing.T, n *drivertest.Network) driver.Cloud {

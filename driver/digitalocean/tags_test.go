@@ -15,6 +15,7 @@ import (
 
 var day = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
+// covers C3
 func TestTagsComeBackAsTheyWere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tags := rapid.MapOfN(rapid.StringN(1, 8, 10), rapid.StringN(0, 30, 40), 0, 5).Draw(t, "tags")

@@ -30,6 +30,7 @@ func harness(patience time.Duration, flaw func(driver.Cloud) driver.Cloud) drive
 	}
 }
 
+// covers C8
 func TestRightCloudPasses(t *testing.T) {
 	drivertest.Run(t, harness(10*time.Second, func(c driver.Cloud) driver.Cloud { return c }))
 }
@@ -67,6 +68,7 @@ func TestAnErrorSaysWhatWasListed(t *testing.T) {
 	}
 }
 
+// covers C2 C6 C7 C8 L27 L30
 func TestEveryCheckCanFail(t *testing.T) {
 	flaws := []struct {
 		check, flaw string

@@ -93,6 +93,7 @@ func listed(t testing.TB, c *cloud) map[string]driver.Instance {
 }
 
 // TestConformance runs the suite against the fake, over a real connection, with pages of two and answers that are behind.
+// covers C1 C2 C3 C11
 func TestConformance(t *testing.T) {
 	f := newFake()
 	f.pageSize, f.lag, f.bootTime = 2, 20*time.Millisecond, 20*time.Millisecond
@@ -119,6 +120,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// covers C2
 func TestNode(t *testing.T) {
 	drivertest.Node(t, imitate(t, newFake(), ""), driver.Instance{ID: "i-1", Zone: "us-east-1a"}, "aws:///us-east-1a/i-1")
 }

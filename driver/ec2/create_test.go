@@ -25,6 +25,7 @@ func fail(t *testing.T, c *cloud, r driver.CreateRequest) *drover.Error {
 	return drover.AsError(err, drover.KindInternal)
 }
 
+// covers C4
 func TestCreate(t *testing.T) {
 	spotA, spotB := candidate("m7i.large", "us-east-1a", drover.Spot), candidate("m7g.large", "us-east-1b", drover.Spot)
 	demand := candidate("m7i.large", "us-east-1b", drover.OnDemand)
@@ -178,6 +179,7 @@ func want(t *testing.T, got url.Values, want map[string]string) {
 	}
 }
 
+// covers C7
 func TestWhatIsAskedFor(t *testing.T) {
 	t.Run("by default: metadata by token, power-off ends it, volumes are encrypted and tagged, keys are planted", func(t *testing.T) {
 		f := newFake()

@@ -19,6 +19,7 @@ func TestPage(t *testing.T) {
 	})
 }
 
+// covers C5 L17
 func TestErrors(t *testing.T) {
 	drivertest.Errors(t, "ec2", &errs, func(a kit.Answer) error { return &smithy.GenericAPIError{Code: a.Code, Message: a.Message} })
 }

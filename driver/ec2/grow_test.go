@@ -6,6 +6,7 @@ import (
 	"drover"
 )
 
+// covers K14
 func TestGrowDisk(t *testing.T) {
 	f := newFake()
 	c := imitate(t, f, "")

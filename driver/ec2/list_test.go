@@ -19,6 +19,7 @@ import (
 	"drover/driver/kit"
 )
 
+// covers C2
 func TestList(t *testing.T) {
 	spot := candidate("m7i.large", "us-east-1a", drover.Spot)
 
@@ -185,6 +186,7 @@ func TestDescribe(t *testing.T) {
 	})
 }
 
+// covers C7
 func TestSweep(t *testing.T) {
 	f := newFake()
 	f.pageSize = 1
@@ -219,6 +221,7 @@ func TestSweep(t *testing.T) {
 	create(t, c, request("three")) // what was swept is made again
 }
 
+// covers K9
 func TestFindImages(t *testing.T) {
 	c := imitate(t, newFake(), "")
 	for ref, want := range map[string][]string{
@@ -255,6 +258,7 @@ func (metadata) Do(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Header: http.Header{"X-Aws-Ec2-Metadata-Token-Ttl-Seconds": {"60"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
+// covers C1
 func TestOpen(t *testing.T) {
 	t.Run("what cannot be is refused, with what to do", func(t *testing.T) {
 		for keys, kind := range map[string]drover.ErrorKind{

@@ -30,6 +30,7 @@ func offers(t *testing.T, c *cloud) (all []string) {
 	return all
 }
 
+// covers C6 C10
 func TestOfferings(t *testing.T) {
 	t.Run("are what has a price, in the zones that have a subnet", func(t *testing.T) {
 		f := newFake()
@@ -87,6 +88,7 @@ func TestOfferings(t *testing.T) {
 	})
 }
 
+// covers L16
 func TestSubnets(t *testing.T) {
 	t.Run("one that is not there does not hide the others", func(t *testing.T) {
 		c := imitate(t, newFake(), "subnets: [subnet-gone, subnet-us-east-1b]")
@@ -160,6 +162,7 @@ func TestWhatIsKept(t *testing.T) {
 	})
 }
 
+// covers C2 C6
 func TestPriceHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()

@@ -22,6 +22,7 @@ func TestAThousandInstances(t *testing.T) {
 	}
 }
 
+// covers L18
 func TestNothingIsTriedAgain(t *testing.T) {
 	drivertest.Once(t, newFake(), request("one"), func(t *testing.T, n *drivertest.Network) driver.Cloud { return imitate(t, n, "") })
 }

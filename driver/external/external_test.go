@@ -31,6 +31,7 @@ func open(ctx context.Context, keys, fleet, folder string, log *slog.Logger) (dr
 	return external.Open(ctx, driver.Options{Name: "it", Fleet: fleet, Folder: folder, Dir: folder, Decode: c.Clouds[0].Decode, Log: log})
 }
 
+// covers C9
 func TestConformance(t *testing.T) {
 	for _, protocol := range []external.Protocol{external.ByCall, external.ByStream} {
 		t.Run(string(protocol), func(t *testing.T) {
@@ -150,6 +151,7 @@ printf '%s %s\n' "$1" "$request" >"$0.got"; echo '`+tt.said+`'`)
 	}
 }
 
+// covers C10
 func TestTypesByHand(t *testing.T) {
 	c, err := open(t.Context(), "command: ["+script(t, hello)+"], types: [{name: small, vcpus: 2, memory: 1Gi, price: 0.5}], zones: [b, a]", "f", t.TempDir(), nil)
 	if err != nil {
@@ -162,6 +164,7 @@ func TestTypesByHand(t *testing.T) {
 }
 
 // TestWhatAProgramDoesWrong has programs misbehave in a list, in either protocol.
+// covers C9
 func TestWhatAProgramDoesWrong(t *testing.T) {
 	quiet := `while read -r request; do :; done
 `
@@ -207,6 +210,7 @@ func TestWhatAProgramDoesWrong(t *testing.T) {
 	}
 }
 
+// covers C5
 func TestErrors(t *testing.T) {
 	for _, tt := range []struct {
 		said string
@@ -263,6 +267,7 @@ func TestErrors(t *testing.T) {
 	})
 }
 
+// covers C9
 func TestNothingOfAProgramIsLeft(t *testing.T) {
 	for by, text := range map[string]string{
 		"call":   hello + `sleep 1000 & echo $! >"$0.pid"; echo '{"result":{"instances":[]}}'` + "\n",

@@ -11,6 +11,7 @@ import (
 )
 
 // FuzzReply has a program say anything at all: it is either understood, and then whole, or an error with a kind and a harmless message.
+// covers C9
 func FuzzReply(f *testing.F) {
 	for _, seed := range []string{
 		`{"id":1,"result":{"instances":[{"id":"a","tags":{"k":"v"},"type":"t","zone":"z","market":"spot","state":"running","public":"1.2.3.4:22","created":"2026-01-02T03:04:05Z"}]}}`,

@@ -93,6 +93,7 @@ func (r redirected) RoundTrip(in *http.Request) (*http.Response, error) {
 }
 
 // TestConformance runs the suite against the fake, over a real connection, with pages of two and answers that are behind.
+// covers C1 C2 C3 C11
 func TestConformance(t *testing.T) {
 	f := newFake()
 	f.pageSize, f.lag, f.bootTime, f.opTime = 2, 20*time.Millisecond, 20*time.Millisecond, 5*time.Millisecond
@@ -125,6 +126,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// covers C2
 func TestNode(t *testing.T) {
 	drivertest.Node(t, imitate(t, newFake(), ""), driver.Instance{ID: "us-central1-a/lab-1", Zone: "us-central1-a"}, "gce://lab-1/us-central1-a/lab-1")
 }

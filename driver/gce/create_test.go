@@ -30,6 +30,7 @@ func fail(t *testing.T, c *cloud, r driver.CreateRequest) *drover.Error {
 	return drover.AsError(err, drover.KindInternal)
 }
 
+// covers C5
 func TestRefusals(t *testing.T) {
 	spot, demand := candidate("n2-standard-2", "us-central1-a", drover.Spot), candidate("n2-standard-2", "us-central1-b", drover.OnDemand)
 
@@ -139,6 +140,7 @@ func TestWhatCouldNeverBe(t *testing.T) {
 }
 
 // TestName: a name is one instance.
+// covers C4
 func TestName(t *testing.T) {
 	spot := candidate("n2-standard-2", "us-central1-a", drover.Spot)
 
@@ -297,6 +299,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 	})
 }
 
+// covers P7
 func TestTemplatesAreFilledIn(t *testing.T) {
 	f := newFake()
 	c, err := middleware.Customize(imitate(t, f, ""), middleware.Custom{Template: `{"description": "{fleet}/{pool}/{name} in {zone} of {project}", "hostname": "{name}.{zone}.example"}`})
@@ -314,6 +317,7 @@ func TestTemplatesAreFilledIn(t *testing.T) {
 }
 
 // TestStartup runs the script that an instance runs at every boot.
+// covers K10
 func TestStartup(t *testing.T) {
 	folder := t.TempDir()
 	scripts := []drover.Secret{
@@ -334,6 +338,7 @@ func TestStartup(t *testing.T) {
 	}
 }
 
+// covers C3
 func TestLabels(t *testing.T) {
 	tags := map[string]string{
 		driver.TagFleet: "lab", driver.TagHostKey: "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU", driver.TagPrice: "97000000", driver.TagName: "Lab-1",

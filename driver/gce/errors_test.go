@@ -59,6 +59,7 @@ var permissions = map[string][]string{
 	"cloudbilling.services.skus.list": nil,
 }
 
+// covers C5 L17
 func TestErrors(t *testing.T) {
 	drivertest.Errors(t, "gce", &errs, func(a kit.Answer) error { return ofCall(a) })
 	drivertest.Errors(t, "gce", &errs, func(a kit.Answer) error {

@@ -11,6 +11,7 @@ import (
 	"drover/driver"
 )
 
+// covers C6
 func TestPriceHistory(t *testing.T) {
 	const spot, before = drover.Money(23_540_000), 2 * drover.Money(23_540_000)
 	synctest.Test(t, func(t *testing.T) {

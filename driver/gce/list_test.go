@@ -15,6 +15,7 @@ import (
 	"drover/driver/kit"
 )
 
+// covers C2
 func TestList(t *testing.T) {
 	spot := candidate("n2-standard-2", "us-central1-a", drover.Spot)
 
@@ -56,6 +57,7 @@ func TestList(t *testing.T) {
 	})
 }
 
+// covers P9
 func TestReclaimed(t *testing.T) {
 	spot := candidate("n2-standard-2", "us-central1-a", drover.Spot)
 
@@ -184,6 +186,7 @@ func TestChanges(t *testing.T) {
 	})
 }
 
+// covers C2
 func TestVerifyHostKey(t *testing.T) {
 	f := newFake()
 	c := imitate(t, f, "")
@@ -207,6 +210,7 @@ func TestVerifyHostKey(t *testing.T) {
 	}
 }
 
+// covers C7
 func TestSweep(t *testing.T) {
 	f := newFake()
 	f.pageSize = 1
@@ -230,6 +234,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// covers K9
 func TestFindImages(t *testing.T) {
 	f := newFake()
 	f.pageSize = 1
@@ -263,6 +268,7 @@ func TestFindImages(t *testing.T) {
 	}
 }
 
+// covers C1
 func TestOpen(t *testing.T) {
 	client := &http.Client{Transport: newFake()}
 	t.Run("what cannot be is refused, with what to do", func(t *testing.T) {

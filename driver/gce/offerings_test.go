@@ -29,6 +29,7 @@ func offers(t *testing.T, c *cloud) (all []string) {
 	return all
 }
 
+// covers C6 C10
 func TestOfferings(t *testing.T) {
 	t.Run("are what has a price for all its parts, in the zones that work", func(t *testing.T) {
 		f := newFake()

@@ -84,6 +84,7 @@ func request(t *testing.T, name string) driver.CreateRequest {
 	}
 }
 
+// covers C1 C2 C11
 func TestConformance(t *testing.T) {
 	endpoint := serve(t, newFake())
 	drivertest.Run(t, drivertest.Harness{
@@ -98,6 +99,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+// covers C1
 func TestOpen(t *testing.T) {
 	t.Run("nobody is called, and a token is wanted", func(t *testing.T) {
 		t.Setenv("HCLOUD_TOKEN", "")
@@ -119,6 +121,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// covers C10
 func TestOfferings(t *testing.T) {
 	told := func(keys string) (all []string) {
 		offered, err := mustOpen(t, newFake(), keys).Offerings(t.Context())
@@ -167,6 +170,7 @@ func TestOfferings(t *testing.T) {
 	})
 }
 
+// covers K9
 func TestFindImages(t *testing.T) {
 	c := mustOpen(t, newFake(), "")
 	for _, tt := range []struct {
@@ -197,6 +201,7 @@ func TestFindImages(t *testing.T) {
 	}
 }
 
+// covers C4
 func TestCreate(t *testing.T) {
 	t.Run("a server has the labels, the key and the user data from the first", func(t *testing.T) {
 		f := newFake()
@@ -269,11 +274,13 @@ func TestAThousandInstances(t *testing.T) {
 	})
 }
 
+// covers L18
 func TestNothingIsTriedAgain(t *testing.T) {
 	t.Setenv("HCLOUD_TOKEN", "secret")
 	drivertest.Once(t, newFake(), request(t, "one"), func(t *testing.T, n *drivertest.Network) driver.Cloud { return mustOpenOver(t, n) })
 }
 
+// covers C2
 func TestList(t *testing.T) {
 	t.Run("what goes while the pages are read hides nothing else", func(t *testing.T) {
 		f := newFake()
@@ -326,6 +333,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+// covers C3
 func TestLabels(t *testing.T) {
 	valid := regexp.MustCompile(`^(([a-z0-9A-Z](?:[\-_.]|[a-z0-9A-Z]){0,61})?[a-z0-9A-Z]$|$)`)
 	for _, value := range []string{
@@ -344,6 +352,7 @@ func TestLabels(t *testing.T) {
 	}
 }
 
+// covers C7
 func TestSweep(t *testing.T) {
 	f := newFake()
 	c := mustOpen(t, f, "labels: {team: vision}")
@@ -371,6 +380,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// covers C5 L17
 func TestErrors(t *testing.T) {
 	drivertest.Errors(t, "hetzner", &errs, func(a kit.Answer) error { return hcloud.Error{Code: hcloud.ErrorCode(a.Code), Message: a.Message} })
 	for said, kind := range map[string]drover.ErrorKind{
@@ -423,6 +433,7 @@ func TestRate(t *testing.T) {
 
 func TestThePageHasTheListLag(t *testing.T) { drivertest.ShowsLag(t, "Hetzner Cloud", listLag) }
 
+// covers C2
 func TestNode(t *testing.T) {
 	drivertest.Node(t, mustOpen(t, newFake(), ""), driver.Instance{ID: "4711", Zone: "fsn1"}, "hcloud://4711")
 }

@@ -10,6 +10,7 @@ import (
 	"drover/driver/kit"
 )
 
+// covers C10
 func TestStaticOfferings(t *testing.T) {
 	price := drover.Dollar
 	listing := kit.StaticOptions{

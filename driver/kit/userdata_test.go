@@ -16,6 +16,7 @@ import (
 	"drover/driver/kit"
 )
 
+// covers K10
 func TestUserData(t *testing.T) {
 	r := driver.CreateRequest{
 		Init: drover.NewSecret("#!/bin/sh\ntrue\n"), HostKey: drover.NewSecret("-----BEGIN\nabc\n-----END\n"), PublicKey: "ssh-ed25519 AAAA fleet\n",

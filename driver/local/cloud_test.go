@@ -21,6 +21,7 @@ import (
 	"drover/driver/local"
 )
 
+// covers C10
 func TestOfferings(t *testing.T) {
 	t.Run("by default there is one type, with what this host has", func(t *testing.T) {
 		w := newWorld(t, "")
@@ -67,6 +68,7 @@ spot_discount: 70%
 	})
 }
 
+// covers C2
 func TestOpen(t *testing.T) {
 	for _, tt := range []struct{ name, config, fleet, want string }{
 		{"a fleet needs an id", "", "", "fleet id"},
@@ -158,6 +160,7 @@ zones: [z1, z2]
 markets: [on_demand, spot]
 `
 
+// covers C5
 func TestFaults(t *testing.T) {
 	candidate := func(typ, zone string, m drover.Market) driver.Candidate {
 		return driver.Candidate{ProviderType: typ, Zone: zone, Market: m}
@@ -338,6 +341,7 @@ func TestLocks(t *testing.T) {
 	})
 }
 
+// covers C1 C2 C3 C4 C11
 func TestConformance(t *testing.T) {
 	w := newWorld(t, "")
 	drivertest.Run(t, drivertest.Harness{

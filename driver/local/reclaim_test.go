@@ -14,6 +14,7 @@ import (
 	"drover/driver"
 )
 
+// covers D12
 func TestReclaim(t *testing.T) {
 	t.Run("an instance is told, then taken, and listed so until it is destroyed", func(t *testing.T) {
 		t.Parallel()
@@ -72,6 +73,7 @@ func TestReclaim(t *testing.T) {
 	})
 }
 
+// covers C11
 func TestPowerOffThatOnlyStops(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "faults: {power_off: stops}")
@@ -101,6 +103,7 @@ func TestPowerOffThatOnlyStops(t *testing.T) {
 	}
 }
 
+// covers C11
 func TestPowerOffOfAnInstanceWhoseProcessesWereKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

@@ -11,6 +11,7 @@ import (
 	"drover/driver/middleware"
 )
 
+// covers K10 P7
 func TestCustomize(t *testing.T) {
 	request := driver.CreateRequest{
 		Name: "n", Tags: map[string]string{driver.TagFleet: "f", driver.TagPool: "p"},

@@ -67,6 +67,7 @@ func of(id, fleet, pool string) driver.Instance {
 	return driver.Instance{ID: id, Tags: map[string]string{driver.TagFleet: fleet, driver.TagPool: pool}}
 }
 
+// covers C1
 func TestForFleet(t *testing.T) {
 	open := func() (*sloppy, *middleware.FleetCloud) {
 		s := &sloppy{instances: []driver.Instance{of("a", "ours", "p"), of("b", "theirs", "p"), of("c", "ours", "q"), {ID: "d"}}}

@@ -47,6 +47,7 @@ func candidate(arch drover.Arch) driver.Candidate {
 	return driver.Candidate{ProviderType: "t", Arch: arch}
 }
 
+// covers K9
 func TestWithImages(t *testing.T) {
 	images := []driver.Image{
 		{ID: "i1", Name: "debian", Arch: "amd64", Created: 1}, {ID: "i3", Name: "debian", Arch: "arm64", Created: 9}, {ID: "i2", Name: "debian", Arch: "amd64", Created: 2},

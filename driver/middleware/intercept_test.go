@@ -144,6 +144,7 @@ var decorators = map[string]func(driver.Cloud) driver.Cloud{
 	},
 }
 
+// covers C11
 func TestEveryCallPassesThroughEveryDecorator(t *testing.T) {
 	for name, dress := range decorators {
 		t.Run(name, func(t *testing.T) {

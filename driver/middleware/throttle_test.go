@@ -46,6 +46,7 @@ func tooMany(until time.Time) error {
 	return fmt.Errorf("destroy: %w", e)
 }
 
+// covers D17
 func TestThrottle(t *testing.T) {
 	// lull is how long calls are refused here, from now on.
 	lull := func(t *testing.T, c driver.Cloud, b *busy) time.Duration {

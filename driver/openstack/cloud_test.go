@@ -117,6 +117,7 @@ func listed(t testing.TB, c *cloud) map[string]driver.Instance {
 
 // TestConformance runs the suite against the fake, over a real connection, with pages of two, of the newest and the oldest version, and with
 // instances that boot from volumes.
+// covers C1 C2 C11
 func TestConformance(t *testing.T) {
 	for _, tt := range []struct {
 		name, keys string
@@ -149,6 +150,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// covers C2
 func TestNode(t *testing.T) {
 	drivertest.Node(t, imitate(t, newFake(), ""), driver.Instance{ID: "9d0e3f5c", Zone: "nova"}, "openstack:///9d0e3f5c")
 }

@@ -19,6 +19,7 @@ import (
 	"drover/driver/middleware"
 )
 
+// covers C4 L17
 func TestCreate(t *testing.T) {
 	t.Run("a name is looked for, and one server made", func(t *testing.T) {
 		f := newFake()
@@ -224,6 +225,7 @@ func only(t *testing.T, f *fake) map[string]any {
 	return nil
 }
 
+// covers C3
 func TestWhatIsAskedFor(t *testing.T) {
 	const net1, net2 = "4f2ad3f0-5a3c-4b3e-9f0c-2b1d0a9e8c77", "5f2ad3f0-5a3c-4b3e-9f0c-2b1d0a9e8c77"
 	ask := func(t *testing.T, newest int, keys string, change func(*driver.CreateRequest)) map[string]any {
@@ -294,6 +296,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 	})
 }
 
+// covers K9
 func TestFindImages(t *testing.T) {
 	f := newFake()
 	f.pageSize = 2
@@ -340,6 +343,7 @@ func TestFindImages(t *testing.T) {
 	})
 }
 
+// covers C1
 func TestOpen(t *testing.T) {
 	t.Run("calls nobody", func(t *testing.T) {
 		f := newFake()

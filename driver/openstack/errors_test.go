@@ -18,6 +18,7 @@ func answered(status int, words string) error {
 	return gophercloud.ErrUnexpectedResponseCode{Actual: status, Body: []byte(body)}
 }
 
+// covers C5
 func TestErrors(t *testing.T) {
 	drivertest.ShowsLag(t, "OpenStack", listLag)
 	drivertest.Errors(t, "openstack", &errs, func(a kit.Answer) error {

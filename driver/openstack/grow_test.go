@@ -30,6 +30,7 @@ func volumed(t *testing.T, f *fake) (c growing, in driver.Instance, root *fakeVo
 	return c, in, root
 }
 
+// covers K14
 func TestGrowDisk(t *testing.T) {
 	t.Run("the volume that it boots from, in whole GiB, once", func(t *testing.T) {
 		f := newFake()

@@ -24,6 +24,7 @@ func writeFile(t *testing.T, file, text string) {
 	}
 }
 
+// covers C2
 func TestList(t *testing.T) {
 	t.Run("says what Nova says of an instance, by a flavor's name or its id", func(t *testing.T) {
 		for _, newest := range []int{96, 46} {
@@ -201,6 +202,7 @@ func TestDescribe(t *testing.T) {
 	})
 }
 
+// covers C2
 func TestStates(t *testing.T) {
 	for _, tt := range []struct {
 		status, task string
@@ -233,6 +235,7 @@ func TestStates(t *testing.T) {
 	})
 }
 
+// covers C6 C10
 func TestOfferings(t *testing.T) {
 	offered := func(t *testing.T, f *fake, keys string) map[string]string {
 		t.Helper()

@@ -178,6 +178,7 @@ func (r *realm) settled(c driver.Cloud, in driver.Instance) (now driver.Instance
 }
 
 // TestRealServices runs against real, unmodified services of OpenStack, whose guests alone are pretended. See testdata/services.sh.
+// covers K14
 func TestRealServices(t *testing.T) {
 	r := enter(t)
 	r.quota(20, 20)

@@ -57,6 +57,7 @@ func TestACloudThatIsAskedTooOften(t *testing.T) {
 	})
 }
 
+// covers L18
 func TestNothingIsTriedAgain(t *testing.T) {
 	drivertest.Once(t, newFake(), request("one"), func(t *testing.T, n *drivertest.Network) driver.Cloud { return imitate(t, n, "") })
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 )
 
+// covers F1 F8 F9
 func TestAFleet(t *testing.T) {
 	const most = 20 // instances, with a quota of 10: only those that are of no use to what waits are replaced
 	tests := []struct {

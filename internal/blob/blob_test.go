@@ -223,6 +223,7 @@ func TestKeepLogs(t *testing.T) {
 	}
 }
 
+// covers D15
 func TestWriteLog(t *testing.T) {
 	stream := strings.Repeat("h", 60) + strings.Repeat("m", 1000) + strings.Repeat("t", 60)
 	section := func(offset, n int64) (io.Reader, error) { return strings.NewReader(stream[offset:]), nil }

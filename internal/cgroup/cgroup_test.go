@@ -108,6 +108,7 @@ func usedByChildren(t *testing.T) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
+// covers D13
 func TestRemove(t *testing.T) {
 	t.Run("what is left in a group is killed, whatever became of its parents and its environment", func(t *testing.T) {
 		g := group(t, drover.Resources{})

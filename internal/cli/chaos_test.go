@@ -34,6 +34,7 @@ const (
 // TestChaos has a fleet of real processes work while controllers, runners, supervisors, jobs and instances are killed and stopped at
 // random, connections are cut, delayed, silenced and overtaken, the disk is full, and people cancel and instruct. Then, left alone,
 // it must come to rest with no job lost, none run twice at once, and nothing left.
+// covers D1 D5 D9 D12 D13 K7 K12
 func TestChaos(t *testing.T) {
 	seed := *chaosSeed
 	if seed == 0 {

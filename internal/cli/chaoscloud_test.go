@@ -29,6 +29,7 @@ const (
 
 // TestChaosCloud has controllers, which are killed again and again, bring jobs to their end on a cloud that misbehaves. Its instances are real OpenSSH
 // servers, and its ledger has what really was: no job may be lost or run twice at once, no instance left, and the bill must be the ledger's.
+// covers D9 K7 K12
 func TestChaosCloud(t *testing.T) {
 	if _, err := os.Stat(sshd); err != nil {
 		t.Skipf("the instances of this test are OpenSSH servers, and there is no %s: install Debian's openssh-server", sshd)

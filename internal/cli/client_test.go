@@ -19,6 +19,7 @@ func noController(t *testing.T) {
 	}
 }
 
+// covers D26
 func TestFindingTheController(t *testing.T) {
 	t.Run("names all that is missing at once", func(t *testing.T) {
 		noController(t)

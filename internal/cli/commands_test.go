@@ -463,6 +463,7 @@ func (w *brokenWatch) Events(_ context.Context, f drover.EventFilter) iter.Seq2[
 	}
 }
 
+// covers K8
 func TestOtherCommands(t *testing.T) {
 	t.Run("events are a line each, and an object each for programs", func(t *testing.T) {
 		f := &fakeController{events: []drover.Event{

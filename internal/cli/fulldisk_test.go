@@ -42,6 +42,7 @@ func mountSmallDisk(t *testing.T, path string) (fill, free func()) {
 	return fill, func() { os.Remove(filler) }
 }
 
+// covers D9
 func TestAControllerWaitsForRoomOnAFullDisk(t *testing.T) {
 	p := &daemonPlace{place: newPlace(t), address: freeAddress(t)}
 	p.state = t.TempDir()

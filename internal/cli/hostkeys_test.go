@@ -38,6 +38,7 @@ clouds:
 }
 
 // covers D6
+// covers D6
 func TestHostKeysOfRealServersAreProvedOverTheConnection(t *testing.T) {
 	for _, proof := range []string{"secret", "run"} {
 		t.Run("by "+proof, func(t *testing.T) {

@@ -119,6 +119,7 @@ func (p *daemonPlace) instanceFolders() []string {
 	return folders
 }
 
+// covers D12
 func TestInstancesThatAreTakenBack(t *testing.T) {
 	const jobs = 8
 	p := newUnluckyPlace(t, "", "{reclaim: {after: 2s, notice: 2s}}")

@@ -9,6 +9,7 @@ import (
 )
 
 // TestAnOlderDatabase puts a backup back beside jobs that were begun after it was made, twice.
+// covers D9 P8
 func TestAnOlderDatabase(t *testing.T) {
 	const jobs = 60
 	p := newDaemonPlace(t, ", idle_timeout: 2s", "")

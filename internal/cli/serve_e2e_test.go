@@ -125,6 +125,7 @@ func attemptsOn(jobs []drover.Job, instance string) (n int) {
 	return n
 }
 
+// covers P8
 func TestALostDatabase(t *testing.T) {
 	p := newDaemonPlace(t, ", idle_timeout: 2s", "")
 	folder := t.TempDir()

@@ -28,6 +28,7 @@ jobs:
 `
 
 // TestWhatADaemonTellsOfItself has a small fleet work, and compares what is told of it in different ways.
+// covers D19 D20
 func TestWhatADaemonTellsOfItself(t *testing.T) {
 	p := newDaemonPlace(t, ", idle_timeout: 1m", "")
 	p.process.kill()

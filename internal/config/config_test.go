@@ -52,6 +52,7 @@ func cloud(t *testing.T, dir, own string) config.Cloud {
 	return c.Clouds[0]
 }
 
+// covers C1
 func TestDriversKeys(t *testing.T) {
 	t.Run("are laid over the driver's defaults", func(t *testing.T) {
 		var got keys
@@ -105,6 +106,7 @@ drover.yaml:3:76: a whole number from 0 is wanted here, not "-1"`
 	})
 }
 
+// covers C6
 func TestPrices(t *testing.T) {
 	c := cloud(t, "", `region: eu, disk: 30Gi, types: {max_price: 1.76}, prices: {discount: 12.5%, reserved: [{type: m7.large, count: 3, price: 0.04}]}`)
 	for listed, want := range map[drover.Money]drover.Money{2 * drover.Dollar: 1_750_000_000, 1: 0, 0: 0} {

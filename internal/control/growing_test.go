@@ -27,6 +27,7 @@ func (g *growable) GrowDisk(_ context.Context, _ string, size drover.Bytes) erro
 	return nil
 }
 
+// covers K14
 func TestAVolumeGrowsForTheNextJob(t *testing.T) {
 	f := newFixture(t)
 	cloud := &growable{Cloud: f.cfg.Clouds[0].Driver}
@@ -53,6 +54,7 @@ func TestAVolumeGrowsForTheNextJob(t *testing.T) {
 	}
 }
 
+// covers K14
 func TestAVolumeThatCannotBeGrown(t *testing.T) {
 	f := newFixture(t)
 	c, stop := f.begin()

@@ -28,6 +28,7 @@ func script(t *testing.T, text string) string {
 	return path
 }
 
+// covers D21 P4
 func TestAHookIsToldOfItsInstanceAndWhatItSaysIsLogged(t *testing.T) {
 	t.Setenv("NAME", "inherited")
 	f := newFixture(t)
@@ -51,6 +52,7 @@ func TestAHookIsToldOfItsInstanceAndWhatItSaysIsLogged(t *testing.T) {
 	}
 }
 
+// covers P4
 // covers P4
 func TestTheEngineIsToldThatTheHookOfABrokenInstanceHasEnded(t *testing.T) {
 	f := newFixture(t)
@@ -79,6 +81,7 @@ func TestAHookOfAnInstanceThatIsGoneIsToldWhereItWas(t *testing.T) {
 	}
 }
 
+// covers P4
 func TestAHookIsEndedWithAllThatItBegan(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -113,6 +116,7 @@ func TestAHookThatWritesWithoutEndIsCutShortInTheLogAndNotHeldUp(t *testing.T) {
 	}
 }
 
+// covers P4
 func TestOnlySoManyHooksRunAtOnce(t *testing.T) {
 	f := newFixture(t)
 	folder := t.TempDir()
@@ -142,6 +146,7 @@ func TestOnlySoManyHooksRunAtOnce(t *testing.T) {
 	}
 }
 
+// covers P4
 func TestAControllerThatEndsDoesNotWaitForHooksThatHangInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &Controller{hooks: make(chan struct{}, 1)}

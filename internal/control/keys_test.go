@@ -21,6 +21,7 @@ func newLoginKey(t *testing.T) ssh.Signer {
 	return must(ssh.NewSignerFromSigner(private))(t)
 }
 
+// covers D25
 func TestLoginKeysAreChangedWhileInstancesRun(t *testing.T) {
 	f := newFixture(t)
 	old, recent := newLoginKey(t), newLoginKey(t)

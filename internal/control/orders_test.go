@@ -12,6 +12,7 @@ import (
 	"drover/internal/wire"
 )
 
+// covers D5 D21
 func TestOrders(t *testing.T) {
 	f := newFixture(t)
 	sick := filepath.Join(t.TempDir(), "sick")

@@ -36,6 +36,7 @@ func (r *remembering) Offerings(ctx context.Context) ([]drover.Offering, error) 
 	return all, err
 }
 
+// covers C6
 func TestAnInstanceCostsWhatItDidWhileNobodyLooked(t *testing.T) {
 	f := newFixture(t)
 	spot := must(local.Open(t.Context(), drivertest.Options(t, "here", "local", "test", "markets: [spot]", filepath.Join(t.TempDir(), "spot"))))(t)

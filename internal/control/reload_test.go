@@ -14,6 +14,7 @@ import (
 	"drover/internal/engine"
 )
 
+// covers P6
 func TestReconfigure(t *testing.T) {
 	t.Run("what a list saw that was under way is not lost", func(t *testing.T) {
 		f := newFixture(t)

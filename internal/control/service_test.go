@@ -26,6 +26,7 @@ import (
 // job is a job of the fixture that is no array.
 func job(number int64) drover.JobID { return drover.JobID{Number: number, Index: -1} }
 
+// covers D13
 func TestWishes(t *testing.T) {
 	f := newFixture(t)
 	c, stop := f.begin()
@@ -108,6 +109,7 @@ func TestWishes(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
+// covers D5
 func TestVerbs(t *testing.T) {
 	f := newFixture(t)
 	c, stop := f.begin()
@@ -137,6 +139,7 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
+// covers D10
 func TestSubmitRefuses(t *testing.T) {
 	f := newFixture(t)
 	c, stop := f.begin()
@@ -158,6 +161,7 @@ func TestSubmitRefuses(t *testing.T) {
 	}
 }
 
+// covers D15
 func TestLogs(t *testing.T) {
 	f := newFixture(t)
 	c, stop := f.begin()
@@ -420,6 +424,7 @@ func TestAnswersToWishesAreWaitedForInTheirOrder(t *testing.T) {
 	})
 }
 
+// covers D8
 func TestWhereJobsReachTheAPI(t *testing.T) {
 	for url, want := range map[string]string{"": "http://127.0.0.1:", "https://drover.example": "https://drover.example\n"} {
 		f := newFixture(t)
@@ -437,6 +442,7 @@ func TestWhereJobsReachTheAPI(t *testing.T) {
 }
 
 // covers D15
+// covers D15
 func TestTheEndOfARunnersLogIsKeptOncePerLine(t *testing.T) {
 	f := newFixture(t)
 	c := must(New(t.Context(), f.cfg))(t)
@@ -453,6 +459,7 @@ func TestTheEndOfARunnersLogIsKeptOncePerLine(t *testing.T) {
 	}
 }
 
+// covers D15
 // covers D15
 func TestTheRunnersLogOfAnInstanceThatDiedStandsApartFromTheReason(t *testing.T) {
 	f := newFixture(t)

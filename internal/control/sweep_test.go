@@ -27,6 +27,7 @@ func (l *littered) Remove(_ context.Context, s driver.Leftover) error {
 	return nil
 }
 
+// covers C7
 func TestSweep(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -48,6 +49,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// covers C7
 func TestWhatIsLeftOverGoesWhileTheControllerRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := &littered{}

@@ -13,6 +13,7 @@ import (
 )
 
 // A cloud that fails calls and loses answers, that makes two of one now and then, and whose lists are late, costs time and nothing else.
+// covers C4
 func TestACloudThatDoesThingsWrongIsBorne(t *testing.T) {
 	f := newFixture(t)
 	right := f.cfg.Clouds[0].Driver
@@ -57,6 +58,7 @@ func (c *twins) Destroy(_ context.Context, id string) error {
 	return nil
 }
 
+// covers D16
 // covers D16
 func TestEveryInstanceOfANameIsDestroyedWhereItsIDIsNotKnown(t *testing.T) {
 	f := newFixture(t)

@@ -15,6 +15,7 @@ import (
 	"drover/internal/telemetry"
 )
 
+// covers D20
 func TestStatusLine(t *testing.T) {
 	var now telemetry.Snapshot
 	var failed error

@@ -119,6 +119,7 @@ func benchmarkApply(b *testing.B, instances, jobs, elements int) {
 }
 
 // Memory stands for work here, since it can be counted and time cannot: what is copied or built for each that waits shows.
+// covers L25
 func TestAnEventCostsAsMuchHoweverManyWait(t *testing.T) {
 	cost := func(instances, jobs, elements int) uint64 {
 		fleet := newBusy(t, instances, jobs, elements)

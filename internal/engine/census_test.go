@@ -49,6 +49,7 @@ func census(t *testing.T) engine.Census {
 	return e.Census()
 }
 
+// covers D19
 func TestCensus(t *testing.T) {
 	c := census(t)
 	key := func(s drover.InstanceState, idle drover.IdleBehavior) engine.StockKey {
@@ -86,6 +87,7 @@ func TestCensus(t *testing.T) {
 	})
 }
 
+// covers D22
 func TestStatusTellsWhatInstancesWaitFor(t *testing.T) {
 	var said []string
 	count := 0

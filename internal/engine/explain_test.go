@@ -26,6 +26,7 @@ func TestFind(t *testing.T) {
 	})
 }
 
+// covers K4
 func TestOffers(t *testing.T) {
 	fleet := newBusy(t, 1, 1, 1)
 	settings := fleet.e.State().Settings

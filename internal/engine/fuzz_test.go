@@ -15,6 +15,7 @@ import (
 )
 
 // Whatever comes, in whichever order, late, twice, of what never was: the engine takes it, and what it believes adds up.
+// covers L24
 func FuzzApply(f *testing.F) {
 	for seed := range uint64(8) {
 		f.Add(tape(seed, 500))
@@ -24,6 +25,7 @@ func FuzzApply(f *testing.F) {
 	})
 }
 
+// covers D24
 func TestTheEngineTakesWhateverComes(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { newStranger(t, tape(seed+100, 12000)).run() })

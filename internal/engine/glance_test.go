@@ -40,6 +40,7 @@ func apart(n int) (jobs []engine.Job) {
 	return jobs
 }
 
+// covers D22
 func TestStatusOfManyThatWait(t *testing.T) {
 	fleet := newBusy(t, 1, 2, 1)
 	fleet.hear(engine.Submitted{Jobs: jobPairs(5000)})

@@ -133,6 +133,7 @@ func documented(t *testing.T) (examples map[string][]string, stuck []string) {
 	return examples, stuck
 }
 
+// covers D22
 func TestEveryReasonOccurs(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil {

@@ -89,6 +89,7 @@ func (f *sharers) uses(user string) (sum drover.MilliCPU) {
 	return sum
 }
 
+// covers D18
 func TestShareOfEachIsByItsWeight(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := rapid.IntRange(1, 5).Draw(t, "weight of a"), rapid.IntRange(1, 5).Draw(t, "weight of b")
@@ -121,6 +122,7 @@ func TestShareOfEachIsByItsWeight(t *testing.T) {
 	})
 }
 
+// covers D18
 func TestNobodyWithAShareWaitsForEver(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := newSharers(t, drover.Shares{By: drover.ShareByUser, Weights: map[string]int{"a": rapid.IntRange(1, 9).Draw(t, "weight of a")}})

@@ -151,6 +151,7 @@ func (a access) checkRefusal(t *testing.T, header string, got reply) {
 	}
 }
 
+// covers D8
 func TestAttemptsSeeTheirOwnJob(t *testing.T) {
 	_, s := serve(t, &fake{})
 	for path, want := range map[string]int{

@@ -8,6 +8,7 @@ import (
 	"drover/internal/httpapi"
 )
 
+// covers D19
 func TestMetrics(t *testing.T) {
 	closed, _ := serve(t, &fake{})
 	open, _ := serve(t, &fake{}, func(c *httpapi.Config) { c.OpenMetrics = true })

@@ -55,6 +55,7 @@ func TestSubmitByHand(t *testing.T) {
 }
 
 // TestVerbsByHand gives instances their verbs in one line.
+// covers D5
 func TestVerbsByHand(t *testing.T) {
 	f := &fake{}
 	_, s := serve(t, f)

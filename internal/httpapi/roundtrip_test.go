@@ -123,6 +123,7 @@ func text(r io.ReadCloser, err error) (any, error) {
 }
 
 // TestRoundTrip asks a Service itself and through Handler and Client: questions, answers and errors are the same.
+// covers D22 K8
 func TestRoundTrip(t *testing.T) {
 	direct, remote := &fake{}, &fake{}
 	_, s := serve(t, remote)

@@ -43,6 +43,7 @@ var (
 	job      = engine.Submitted{Jobs: []engine.Job{{Number: 1, Priority: 1, Queued: engine.Ranges{{First: -1, Last: -1}}}}}
 )
 
+// covers L4
 func TestEffectsLeaveOnlyAfterTheWritesAreCommitted(t *testing.T) {
 	j := &journal{}
 	if _, err := newLoop(t, j).Step(t.Context(), []engine.Event{{At: 1, Body: settings}, {At: 2, Body: job}}); err != nil {

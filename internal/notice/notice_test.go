@@ -154,6 +154,7 @@ func fails(t *testing.T, s Source, with string) {
 	}
 }
 
+// covers D12
 func TestEC2(t *testing.T) {
 	const token = "AQAEAbc123=="
 	tokens := 0
@@ -189,6 +190,7 @@ func TestEC2(t *testing.T) {
 	}
 }
 
+// covers D12
 func TestGCE(t *testing.T) {
 	var waited []string
 	google := newServer(t, func(r *http.Request) (int, string) {
@@ -240,6 +242,7 @@ func TestGCE(t *testing.T) {
 	fails(t, s, "not the metadata server")
 }
 
+// covers D12
 func TestAzure(t *testing.T) {
 	microsoft := newServer(t, func(r *http.Request) (int, string) {
 		if r.Header.Get("Metadata") != "true" || r.URL.Query().Get("api-version") == "" {
@@ -279,6 +282,7 @@ func TestAzure(t *testing.T) {
 	fails(t, s, "scheduled events")
 }
 
+// covers D12
 func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notices")
 	s := opened(t, NewFile, path)

@@ -11,6 +11,7 @@ import (
 // which jobs are valued: that one takes whatever the offering takes, and at its prices the offering's room is worth no more than the
 // offering costs. No job may be worth more than what it takes at the prices of any such kind that can hold it. Then what any instance holds is worth at
 // most what it costs, and the sum of the values is a bound.
+// covers D1
 func TestTheBoundIsProved(t *testing.T) {
 	for name, p := range map[string]drover.Problem{
 		"jobs of few shapes":                    peersProblem(t, 10_000, false),

@@ -17,6 +17,7 @@ import (
 var update = flag.Bool("update", false, "write testdata/plans.txt anew")
 
 // TestPlansAreTheSameAlways compares plans with those in testdata/plans.txt, which were made on another day and perhaps on another processor.
+// covers D1
 func TestPlansAreTheSameAlways(t *testing.T) {
 	var b strings.Builder
 	for _, c := range goldenProblems(t) {

@@ -45,6 +45,7 @@ func problem(offerings []drover.Offering, room int, demands ...drover.Demand) dr
 	return drover.Problem{ID: 7, Demands: demands, Offerings: offerings, Room: room, Clouds: clouds, Steps: 100000}
 }
 
+// covers D1
 func TestSolve(t *testing.T) {
 	small := offering("c", "small", 2, 4*drover.GiB, 100)
 	large := offering("c", "large", 8, 16*drover.GiB, 390)

@@ -12,6 +12,7 @@ import (
 	"drover"
 )
 
+// covers K2
 func TestEveryPlanKeepsToItsProblem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
@@ -24,6 +25,7 @@ func TestEveryPlanKeepsToItsProblem(t *testing.T) {
 	})
 }
 
+// covers D1
 func TestNoPlanIsDearerThanThePlainOnesNorCheaperThanItsBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)

@@ -35,6 +35,7 @@ func refused(t *testing.T, target Target, kind drover.ErrorKind, text string) {
 	}
 }
 
+// covers D6
 func TestHostKeys(t *testing.T) {
 	saying := func(err error) func(context.Context, ssh.PublicKey, []byte) error {
 		return func(context.Context, ssh.PublicKey, []byte) error { return err }
@@ -109,6 +110,7 @@ func TestHostKeys(t *testing.T) {
 	})
 }
 
+// covers D6
 func TestPlantedSecret(t *testing.T) {
 	connect := func(t *testing.T, planted string, code int) Target {
 		f := &fakeRunner{}
@@ -145,6 +147,7 @@ func TestPlantedSecret(t *testing.T) {
 	})
 }
 
+// covers L26
 func TestLogin(t *testing.T) {
 	t.Run("a key that is not accepted is an authentication error at once", func(t *testing.T) {
 		_, target := fake(t, &fakeRunner{})
@@ -265,6 +268,7 @@ func TestHello(t *testing.T) {
 	})
 }
 
+// covers D6
 // covers D6
 func TestAHostKeyProvedByTheOutputOfACommand(t *testing.T) {
 	connect := func(t *testing.T, code int, verify func(output []byte) error) Target {

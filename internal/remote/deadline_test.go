@@ -15,6 +15,7 @@ import (
 	"drover/internal/wire"
 )
 
+// covers D3 F2
 func TestEveryStepHasADeadline(t *testing.T) {
 	times := Timeouts{
 		Dial: 1 * time.Second, Handshake: 2 * time.Second, Verify: 3 * time.Second, Login: 4 * time.Second, Command: 5 * time.Second,

@@ -51,6 +51,7 @@ func uploads(i *fakeInstance) (n int) {
 	return n
 }
 
+// covers D7
 func TestDeploy(t *testing.T) {
 	t.Run("a runner that is absent is sent, for its owner alone, and nothing is left beside it", func(t *testing.T) {
 		i, home, target := homely(t)
@@ -166,6 +167,7 @@ func TestDeploy(t *testing.T) {
 	})
 }
 
+// covers D3
 func TestBootProbe(t *testing.T) {
 	t.Run("a failing probe tells its exit code and last lines, with the runner deployed all the same", func(t *testing.T) {
 		i, _, target := homely(t)

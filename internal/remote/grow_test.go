@@ -22,6 +22,7 @@ var instanceTools = map[string]string{
 	"xfs_growfs": `echo "xfs_growfs $*" >>"${0%/*}/calls"; echo "no room" >&2; exit 1`,
 }
 
+// covers K14
 func TestGrowScript(t *testing.T) {
 	for _, tt := range []struct{ name, has, wants, kind, said, calls string }{
 		{"what is large enough is left alone", "100", "100", "ext4", "", ""},

@@ -66,6 +66,7 @@ func may(t *testing.T, capability uint64) bool {
 	return has&capability != 0
 }
 
+// covers K14
 func TestGrowScriptWithRealTools(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root makes file systems on loop devices")

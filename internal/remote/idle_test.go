@@ -93,6 +93,7 @@ func footprint() (goroutines int, bytes uint64) {
 }
 
 // A controller holds thousands of idle instances.
+// covers F4
 func TestAnIdleConnectionCostsLittle(t *testing.T) {
 	const conns, maxGoroutines, maxBytes = 100, 8, 256 << 10
 	target := crowd(t)

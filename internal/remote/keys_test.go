@@ -80,6 +80,7 @@ func TestFleetKeyFile(t *testing.T) {
 	}
 }
 
+// covers D6 K13
 func TestDerivedKeys(t *testing.T) {
 	key := testKey()
 	host, err := key.HostKey("i-1")
@@ -121,6 +122,7 @@ func TestDerivedKeys(t *testing.T) {
 	})
 }
 
+// covers D8
 func TestAttemptTokens(t *testing.T) {
 	key := testKey()
 	id := drover.AttemptID{Job: drover.JobID{Number: 17, Index: 3}, Number: 2}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
+// covers D25
 func TestLoginKeys(t *testing.T) {
 	folder := t.TempDir()
 	_, private, err := ed25519.GenerateKey(rand.Reader)

@@ -31,6 +31,7 @@ func inBubble(t *testing.T, f *fakeRunner, test func(t *testing.T, c *Conn, ende
 	})
 }
 
+// covers D3
 func TestRun(t *testing.T) {
 	t.Run("an instance that answers is pinged at every interval and kept", func(t *testing.T) {
 		var pings atomic.Int64
@@ -148,6 +149,7 @@ func (h *holed) Close() error {
 	return h.Conn.Close()
 }
 
+// covers F2
 func TestAHalfOpenConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, target := fake(t, &fakeRunner{})

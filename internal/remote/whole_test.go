@@ -106,6 +106,7 @@ func waitUntil(t testing.TB, what string, done func() bool) {
 	}
 }
 
+// covers D1
 func TestARealRunner(t *testing.T) {
 	target := realInstance(t)
 	ctx := testContext(t)
@@ -184,6 +185,7 @@ func TestARealRunner(t *testing.T) {
 }
 
 // An instance may come to fail its boot probe while jobs run on it, as the controller that knew of them is restarted.
+// covers D4 L23
 func TestARealRunnerWhereTheBootProbeFails(t *testing.T) {
 	target := realInstance(t)
 	ctx := testContext(t)

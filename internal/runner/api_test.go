@@ -37,6 +37,7 @@ func (c *controller) apiAddress(id drover.AttemptID) string {
 	return strings.TrimSpace(c.ran(id, "echo $DROVER_API").Stdout)
 }
 
+// covers D8
 func TestAPI(t *testing.T) {
 	i := newInstance(t)
 	c := i.connect()

@@ -25,6 +25,7 @@ func reopen(t *testing.T) *fence {
 	return f
 }
 
+// covers D9
 func TestFenceBound(t *testing.T) {
 	t.Chdir(t.TempDir())
 	job := func(n int64) fenced { return fenced{"n", drover.JobID{Number: n, Index: -1}} }

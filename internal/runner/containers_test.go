@@ -18,6 +18,7 @@ import (
 )
 
 // TestContainers runs one suite under docker and under podman, each with a store of its own, against a local registry.
+// covers D13
 func TestContainers(t *testing.T) {
 	for name, begin := range map[string]func(*testing.T, *registry) *host{"docker": beginDocker, "podman": beginPodman} {
 		t.Run(name, func(t *testing.T) {

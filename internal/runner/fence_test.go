@@ -8,6 +8,7 @@ import (
 	"drover/internal/wire"
 )
 
+// covers D9 L2
 func TestFence(t *testing.T) {
 	t.Run("the same attempt asked for again is answered, not run again", func(t *testing.T) {
 		i := newInstance(t)
@@ -115,6 +116,7 @@ func TestFence(t *testing.T) {
 	})
 }
 
+// covers L29
 func TestHello(t *testing.T) {
 	with := func(change func(*wire.Hello)) wire.Hello {
 		h := hello

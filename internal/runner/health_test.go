@@ -10,6 +10,7 @@ import (
 	"drover/internal/wire"
 )
 
+// covers D21
 func TestHealth(t *testing.T) {
 	ailing := func(c *controller) string {
 		t.Helper()

@@ -50,6 +50,7 @@ func (c *controller) noticed() drover.Notice {
 // checkpoint is a script that ends well when it is told to, having said what it was told.
 const checkpoint = `trap 'cat "$DROVER_NOTICE_FILE"; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.02; done`
 
+// covers D12
 func TestAnInterruption(t *testing.T) {
 	orders := wire.Orders{Notices: "file", Grace: time.Minute}
 

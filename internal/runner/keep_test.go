@@ -7,6 +7,7 @@ import (
 	"drover"
 )
 
+// covers D9
 func TestHowLongResultsAreKept(t *testing.T) {
 	t.Chdir(t.TempDir())
 	bin, err := newTrash()

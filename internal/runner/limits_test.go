@@ -11,6 +11,7 @@ import (
 	"drover/internal/wire"
 )
 
+// covers D1
 func TestLimits(t *testing.T) {
 	if _, err := cgroup.Find(); err != nil {
 		t.Skipf("no control groups can be made here: %v", err)
@@ -109,6 +110,7 @@ func docker(t *testing.T, script string) (folder string) {
 	return dir
 }
 
+// covers D12
 func TestRuntimesThatFail(t *testing.T) {
 	t.Run("an attempt for which none can be made or started is lost to the instance: the job may do well elsewhere", func(t *testing.T) {
 		docker(t, `case $1 in info) echo "[]";; image) echo "{}";; create) echo "no space left on device" >&2; exit 1;; esac`)

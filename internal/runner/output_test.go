@@ -48,6 +48,7 @@ func (c *channel) log(id drover.AttemptID, stream string, offset int64) string {
 	return string(text)
 }
 
+// covers D15
 func TestTails(t *testing.T) {
 	c := newInstance(t).connect()
 	for n, test := range []struct{ name, script, want string }{
@@ -73,6 +74,7 @@ func TestTails(t *testing.T) {
 	})
 }
 
+// covers D15
 func TestLogs(t *testing.T) {
 	i := newInstance(t)
 	c, id := i.connect(), attempt(1, 1)
@@ -210,6 +212,7 @@ func TestOutputs(t *testing.T) {
 	})
 }
 
+// covers D15
 func TestLargeOutput(t *testing.T) {
 	t.Run("what a command prints costs the runner no memory", func(t *testing.T) {
 		i := newInstance(t)

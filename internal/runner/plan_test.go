@@ -7,6 +7,7 @@ import (
 	"drover"
 )
 
+// covers D12
 func TestWhenAttemptsAreToldToEnd(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {
@@ -31,6 +32,7 @@ func TestWhenAttemptsAreToldToEnd(t *testing.T) {
 	}
 }
 
+// covers D21
 func TestTwoLooksMakeAVerdict(t *testing.T) {
 	var h health
 	for n, step := range []struct {

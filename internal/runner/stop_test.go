@@ -37,6 +37,7 @@ func (i *instance) number(id drover.AttemptID, name string) (n int) {
 	return n
 }
 
+// covers D13 L22
 func TestStop(t *testing.T) {
 	t.Run("a stopped command gets SIGTERM and may end in its own way", func(t *testing.T) {
 		i := newInstance(t)
@@ -96,6 +97,7 @@ func TestStop(t *testing.T) {
 	})
 }
 
+// covers D13 L21
 func TestDescendants(t *testing.T) {
 	for name, script := range map[string]string{
 		"of the command's own group":  `sleep 1000 & echo $! > left`,

@@ -36,6 +36,7 @@ func (i *instance) supervisor(id drover.AttemptID) (pid int) {
 	return pid
 }
 
+// covers D1 D9
 func TestDaemonKilled(t *testing.T) {
 	t.Run("a running attempt goes on and its result comes from the next daemon", func(t *testing.T) {
 		i := newInstance(t)
@@ -127,6 +128,7 @@ func TestDaemonKilled(t *testing.T) {
 	})
 }
 
+// covers L21
 func TestSupervisorKilled(t *testing.T) {
 	for name, killDaemon := range map[string]bool{"its daemon looks on": false, "its daemon is dead too": true} {
 		t.Run("an attempt is lost and its processes are killed when "+name, func(t *testing.T) {
@@ -159,6 +161,7 @@ func TestSupervisorKilled(t *testing.T) {
 	}
 }
 
+// covers D12
 func TestSparesKilled(t *testing.T) {
 	t.Run("an attempt runs though every supervisor that waited for it was killed", func(t *testing.T) {
 		i := newInstance(t)
@@ -183,6 +186,7 @@ func TestSparesKilled(t *testing.T) {
 	})
 }
 
+// covers L23
 func TestUpgrade(t *testing.T) {
 	t.Run("a control stream from another program replaces the daemon and keeps the attempts", func(t *testing.T) {
 		i := newInstance(t)
@@ -260,6 +264,7 @@ func TestReboot(t *testing.T) {
 	})
 }
 
+// covers D8
 func TestIsolation(t *testing.T) {
 	t.Run("an attempt has a session of its own, apart from its supervisor's and the daemon's", func(t *testing.T) {
 		i := newInstance(t)

@@ -8,6 +8,7 @@ import (
 	"drover/internal/wire"
 )
 
+// covers D15
 func TestTheRunnersOwnLog(t *testing.T) {
 	says := func(text string) func(string) bool {
 		return func(line string) bool { return strings.Contains(line, text) }

@@ -342,6 +342,7 @@ func crowded(seed uint64) Recipe {
 	return r
 }
 
+// covers D2 D3 D9 D16 D21 D24 K6 K7 K12 K14 P8 F3 F6 L1 L2 L14 L20
 func TestEveryJobEndsOnceAndNothingIsLeft(t *testing.T) {
 	tryWorlds(t, kind{unlucky, (*World).AllSucceeded})
 }
@@ -366,6 +367,7 @@ func TestAFleetThatIsGivenUpLeavesNothing(t *testing.T) {
 	tryWorlds(t, kind{givenUp, func(*World) error { return nil }})
 }
 
+// covers D5 D14 L3
 func TestWhateverPeopleWishAllComesToAGoodEnd(t *testing.T) {
 	tryWorlds(t, kind{peopled, (*World).AllSucceeded})
 }
@@ -464,6 +466,7 @@ func (k kind) explain(t *testing.T, w *World) {
 	t.Logf("shortened to %d jobs and %v of these faults: %v\n%v\n%s", len(r.Jobs), r.Luck.Until, r.Luck, w.broken, w.Trace())
 }
 
+// covers D12 K1 K11 F9
 func TestAWorldWithoutBadLuckNeedsNoSecondAttempt(t *testing.T) {
 	w := NewWorld(Recipe{Seed: 1, Settings: settings(), Jobs: jobs()})
 	if err := w.Run(time.Hour); err != nil {
@@ -480,6 +483,7 @@ func TestAWorldWithoutBadLuckNeedsNoSecondAttempt(t *testing.T) {
 	}
 }
 
+// covers L5
 func TestEqualRecipesMakeEqualWorlds(t *testing.T) {
 	for seed := uint64(1); seed <= 10; seed++ {
 		a, errA := kind{peopled, (*World).AllSucceeded}.try(peopled(seed))

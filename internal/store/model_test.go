@@ -304,6 +304,7 @@ func drawInstance(rt *rapid.T, id int64) *engine.Instance {
 
 // A field that is new in the engine's values fails here until it is told whether it is durable: then it is added to these lists, or
 // else to what the store leaves out.
+// covers K7
 func TestWhatIsDurable(t *testing.T) {
 	durable := map[reflect.Type]string{
 		reflect.TypeFor[engine.Instance](): "ID Name Cloud ProviderID Zone Type Market Price Rates Resources Candidates HostKey State Idle " +

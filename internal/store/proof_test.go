@@ -60,6 +60,7 @@ func wantUnproved(t *testing.T, state engine.State, why string) {
 	}
 }
 
+// covers D9
 func TestRecordsAreProvedByTheNoteBesideThem(t *testing.T) {
 	t.Run("new records are the newest", func(t *testing.T) {
 		wantProved(t, begun(t, newPlace(t).open(t)))
@@ -138,6 +139,7 @@ func TestRecordsAreProvedByTheNoteBesideThem(t *testing.T) {
 	})
 }
 
+// covers P8
 func TestANoteThatProvesNothing(t *testing.T) {
 	used := func(t *testing.T) *place {
 		p := newPlace(t)

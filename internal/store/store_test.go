@@ -65,6 +65,7 @@ func sqliteOpeners(t testing.TB) func(testing.TB) opener {
 	}
 }
 
+// covers K1 L4 L29
 func TestSQLite(t *testing.T) { suite(t, sqliteOpeners(t)) }
 
 func TestOpen(t *testing.T) {
@@ -160,6 +161,7 @@ func TestOpen(t *testing.T) {
 	})
 }
 
+// covers L29
 func TestLockFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fleet", "drover.db")
 	lock, err := LockFile(path)

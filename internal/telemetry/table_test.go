@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 )
 
+// covers D19
 func TestDocumentation(t *testing.T) {
 	text, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
@@ -83,6 +84,7 @@ func page(t *testing.T, m *Telemetry) string {
 	return w.Body.String()
 }
 
+// covers D19
 func TestConventions(t *testing.T) {
 	text := page(t, lived())
 	t.Run("every metric of the table is there once there is something to count", func(t *testing.T) {

@@ -89,6 +89,7 @@ func begun(s Snapshot) *Telemetry {
 	return m
 }
 
+// covers D19
 func TestThePresent(t *testing.T) {
 	const (
 		running = `{cloud="aws",idle_behavior="run",market="spot",state="running",type="large"}`
@@ -223,6 +224,7 @@ func callEverything(m *Telemetry) {
 	m.Committed(0, nil, time.Second, errors.New("disk full"))
 }
 
+// covers D19
 func TestWhatHasHappened(t *testing.T) {
 	t.Run("an instance's life", func(t *testing.T) {
 		want(t, lived(), map[string]string{

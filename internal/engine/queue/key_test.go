@@ -5,6 +5,7 @@ import (
 	"time"
 )
 
+// covers D1
 func TestExpectedTimes(t *testing.T) {
 	t.Run("a million jobs of as many expected times are twenty classes", func(t *testing.T) {
 		classes := map[Key]bool{}
