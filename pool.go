@@ -10,6 +10,9 @@ const (
 	PoolSpare PoolKind = "spare" // this many idle instances beyond those in use
 )
 
+// MaxPool is the largest number that a pool can be given.
+const MaxPool = 100_000
+
 // PoolSpread says how a pool divides its instances among its zones.
 type PoolSpread string
 

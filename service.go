@@ -90,7 +90,7 @@ type Fleet interface {
 	Pools(ctx context.Context) ([]Pool, error)
 
 	// ResizePool gives a pool another number of instances, until its configured number changes. The decision that takes it has been committed when
-	// ResizePool returns. KindNotFound; KindInvalid: the number is negative or more than the pool may have.
+	// ResizePool returns. KindNotFound; KindInvalid: the number is negative, beyond MaxPool, or more than the pool may have.
 	ResizePool(ctx context.Context, name string, count int, reason string) (Pool, error)
 
 	// Offers lists what could be rented, cheapest first, with what is blocked until when, and why.

@@ -22,7 +22,7 @@ type resizeInput struct {
 }
 
 type resizeBody struct {
-	Size   int    `json:"size" minimum:"0" doc:"how many instances it is to have, until its configured number changes"`
+	Size   int    `json:"size" minimum:"0" maximum:"100000" doc:"how many instances it is to have, until its configured number changes"`
 	Reason string `json:"reason,omitempty" maxLength:"1000" doc:"why, for the records"`
 }
 

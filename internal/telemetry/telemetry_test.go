@@ -77,6 +77,7 @@ func now() Snapshot {
 			},
 			Clouds: []engine.Sight{{Cloud: "aws", Listed: 90 * second, Partition: true, Throttles: 3}, {Cloud: "gce"}},
 		},
+		Pools:   []drover.Pool{{Name: "web", Wanted: 3, Instances: 2, Ready: 1}},
 		Jobs:    map[drover.JobState]int{drover.JobQueued: 12, drover.JobRunning: 4},
 		Events:  7,
 		Effects: map[string]int{"create": 2, "connect": 0},

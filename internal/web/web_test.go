@@ -225,6 +225,7 @@ func TestForms(t *testing.T) {
 		code       int
 	}{
 		{"/instances/a%20b", "verb=drain&reason=a+look", "/instances/a%20b", "instruct a b drain a look", 303},
+		{"/pools/web", "size=5&reason=a+launch", "/pools/web", "resize web 5 a launch", 303},
 		{"/instances/a", "verb=kill&reason=+", "", "", 400},
 		{"/instances/a", "verb=kill", "", "", 400},
 		{"/instances/a", "verb=kill&reason=" + strings.Repeat("x", 1001), "", "", 400},
