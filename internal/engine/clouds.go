@@ -132,7 +132,7 @@ func (e *Engine) listed(b Listed) {
 func (e *Engine) unlist(c *Cloud, id string) {
 	if in := e.byProviderID(c.Name, id); in != nil {
 		e.goesOn(in, c.GoodBefore)
-		in.Listed, in.Lacked, in.Ending = false, true, false
+		in.Listed, in.Lacked, in.Ending, in.Over = false, true, false, false
 	} else if at := e.departed(c.Name, id); at >= 0 {
 		e.shown(at, nil)
 	}
@@ -198,6 +198,8 @@ func (e *Engine) locate(in *instance, a drover.Addresses) {
 
 // show takes in how an instance is, as a list shows it.
 func (e *Engine) show(c *Cloud, in *instance, s Sighting) {
+	in.Over = s.Ended != 0
+	e.endsAt(in, s.Ended)
 	if in.Ending = s.Ending; in.Ending {
 		e.endBill(in, c.Good)
 	} else {
