@@ -252,7 +252,7 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 		ID: e.s.LastInstance, Name: name, Cloud: c.Name, ProviderID: s.ProviderID, Zone: s.Zone, Market: s.Market, Price: s.Price,
 		Type: drover.InstanceType{Name: s.Type, ProviderType: s.ProviderType}, HostKey: s.HostKey,
 		State: drover.InstanceUnknown, Idle: drover.IdleRun, Asked: e.s.Now, Created: e.billFrom(first, s), Seen: true, Used: !e.ours(s.Name), Owner: s.Owner, Addresses: s.Addresses,
-		Observed: Observed{Known: e.s.Now, Listed: true, Shown: !s.Ending, Ending: s.Ending, Silent: e.s.Now},
+		Observed: Observed{Known: e.s.Now, Listed: true, Shown: !s.Ending, Ending: s.Ending, Over: s.Ended != 0, Silent: e.s.Now},
 	}}
 	e.adoptTag(in, s.Idle)
 	for _, o := range c.Offerings {
@@ -262,6 +262,7 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	}
 	e.addInstance(in)
 	e.writeInstance(in)
+	e.endsAt(in, s.Ended)
 	e.rates = true
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("adopted instance %s, which bears this fleet's tag", in.Name), Instance: in.Name, Cloud: in.Cloud})
 	if s.Reclaimed {

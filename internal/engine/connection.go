@@ -249,6 +249,9 @@ func (e *Engine) disconnected(b Disconnected) {
 		return
 	}
 	in.Connected, in.LastHeard = false, b.Heard
+	if in.EndKnown < b.Heard.Add(-clockSkew) {
+		in.EndKnown = 0
+	}
 	if in.State == drover.InstanceStopping {
 		return
 	}

@@ -146,7 +146,7 @@ func (e *Engine) described(b Described) {
 	}
 	e.endDescribe(in)
 	talks := in.Connected && in.State != drover.InstanceStopping
-	if b.Gone && !talks {
+	if b.Gone {
 		e.endsAt(in, b.Ended)
 	}
 	switch counts := b.Err == nil && b.Began >= in.Known; {
