@@ -174,7 +174,7 @@ func (c *chaosCloud) list(tags map[string]string) (object, error) {
 	listed, ids := []object{}, []string{}
 	for _, in := range c.instances {
 		if in.listed(now, then) && (driver.Instance{Tags: in.tags}).Bears(tags) {
-			listed, ids, in.shown = append(listed, c.show(in, then)), append(ids, in.id), now
+			listed, ids = append(listed, c.show(in, then)), append(ids, in.id)
 		}
 	}
 	c.note("list", object{"seconds_old": now.Sub(then).Seconds(), "answer": ids})
@@ -248,7 +248,7 @@ func (c *chaosCloud) create(r cloudRequest) (object, error) {
 	in, err := c.make(r, fate)
 	if err == nil && fate.twin {
 		var twin *chaosInstance
-		if twin, err = c.make(r, instanceFate{}); err == nil {
+		if twin, err = c.make(r, instanceFate{listedFor: fate.listedFor}); err == nil {
 			c.fault(twins, twin)
 		}
 	}
