@@ -185,6 +185,7 @@ type Instance struct {
 	Failed       *drover.Error // why the cloud, having accepted it, could not make it after all; it is to be destroyed
 	Addresses    Addresses
 	Created      drover.Time // by the cloud's clock; 0 if it does not say
+	Ended        drover.Time // when it was last paid for, by the cloud's clock; 0 if it still is, or if the cloud does not say exactly
 }
 
 // Candidate is what the instance was made from, as Create tells it.

@@ -23,7 +23,7 @@ type Describer interface {
 	// Describe returns the instance of this id as List would, whatever tags it bears: a stopped one too, and one that the cloud took back for
 	// as long as List has it as Reclaimed. KindNotFound if there is none, or if the cloud still shows one that has ended for good. Only the
 	// cloud's own word is KindNotFound: what it cannot tell now is KindTransient. A new instance may be KindNotFound for as long as
-	// Capabilities.ListLag.
+	// Capabilities.ListLag. Beside KindNotFound the instance has nothing but Ended, if the cloud knows when it ended.
 	Describe(ctx context.Context, id string) (Instance, error)
 }
 

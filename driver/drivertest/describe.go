@@ -29,6 +29,9 @@ func checkDescribe(ctx context.Context, t *trial) error {
 	if err := wantTags(described, r.Tags); err != nil {
 		return err
 	}
+	if described.Ended != 0 {
+		return fmt.Errorf("%s has just been created, and is said to have ended at %v", in.ID, described.Ended)
+	}
 	// It boots meanwhile, so the two may differ for a moment.
 	var listed driver.Instance
 	err = t.eventually(ctx, "the instance is described as it is listed", func(ctx context.Context) (bool, error) {
@@ -79,11 +82,15 @@ func (t *trial) describedAs(ctx context.Context, id string, state driver.State) 
 	})
 }
 
+// clockSkew is how far a cloud's clock and ours may be apart, and what a cloud rounds a time by.
+const clockSkew = 5 * time.Second
+
 func checkDescribeGone(ctx context.Context, t *trial) error {
 	d, can := driver.As[driver.Describer](t.cloud)
 	if !can {
 		return skip("one instance cannot be asked for here")
 	}
+	made := time.Now()
 	in, err := t.gone(ctx)
 	if err != nil {
 		return err
@@ -93,6 +100,8 @@ func checkDescribeGone(ctx context.Context, t *trial) error {
 		asked := time.Since(began)
 		left, err := d.Describe(ctx, in.ID)
 		switch {
+		case err != nil && left.Ended != 0 && (left.Ended.Add(clockSkew) < drover.TimeOf(made) || left.Ended > drover.TimeOf(time.Now().Add(clockSkew))):
+			return false, fmt.Errorf("%s was created at %v, and is said to have ended at %v", in.ID, made, left.Ended)
 		case err != nil && drover.KindOf(err) == drover.KindNotFound:
 			return true, nil
 		case err == nil && asked > lag:

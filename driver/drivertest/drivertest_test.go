@@ -139,6 +139,22 @@ func TestEveryCheckCanFail(t *testing.T) {
 				return looking(c)(ctx, id)
 			}}
 		}},
+		{"what is gone or never was", "has it end before it was made", func(c driver.Cloud) driver.Cloud {
+			return describable{altered{Cloud: c}, 0, func(ctx context.Context, id string) (driver.Instance, error) {
+				in, err := looking(c)(ctx, id)
+				if err != nil {
+					in.Ended = drover.TimeOf(time.Now().Add(-time.Hour))
+				}
+				return in, err
+			}}
+		}},
+		{"an instance is described", "has it end when it is made", func(c driver.Cloud) driver.Cloud {
+			return describable{altered{Cloud: c}, 0, func(ctx context.Context, id string) (driver.Instance, error) {
+				in, err := looking(c)(ctx, id)
+				in.Ended = drover.TimeOf(time.Now())
+				return in, err
+			}}
+		}},
 		{"what is gone or never was", "calls what never was a passing trouble", func(c driver.Cloud) driver.Cloud {
 			return describable{altered{Cloud: c}, 0, func(ctx context.Context, id string) (driver.Instance, error) {
 				if !strings.HasPrefix(id, "suite/") {

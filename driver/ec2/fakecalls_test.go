@@ -130,6 +130,12 @@ func (f *fake) show(m *machine) string {
 	if m.market == "spot" {
 		shown += text("instanceLifecycle", "spot")
 	}
+	switch {
+	case slices.Contains(spotEnds, m.reason):
+		shown += text("reason", m.reason)
+	case !m.ended.IsZero():
+		shown += text("reason", m.ended.UTC().Format("User initiated (2006-01-02 15:04:05 GMT)"))
+	}
 	if m.reason != "" {
 		shown += el("stateReason", text("code", m.reason))
 	}

@@ -66,7 +66,7 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	}
 	in := instanceOf(found[0])
 	if ended := kit.Value(found[0].State).Name == types.InstanceStateNameTerminated; ended && !(in.Reclaimed && c.config.Wants(drover.Spot) && len(c.unburied(found)) > 0) {
-		return driver.Instance{}, drover.Errorf(drover.KindNotFound, "%s: it is terminated", doing)
+		return driver.Instance{Ended: in.Ended}, drover.Errorf(drover.KindNotFound, "%s: it is terminated", doing)
 	}
 	return in, nil
 }
@@ -131,7 +131,21 @@ func instanceOf(i types.Instance) driver.Instance {
 	if i.InstanceLifecycle == types.InstanceLifecycleTypeSpot {
 		in.Market = drover.Spot
 	}
+	if in.State == driver.Stopping {
+		in.Ended = endedIn(aws.ToString(i.StateTransitionReason))
+	}
 	return in
+}
+
+// endedIn is the time in the reason for which an instance ended, such as "User initiated (2026-01-02 15:04:05 GMT)". From then on it is not
+// billed. EC2's own reasons have no time.
+func endedIn(reason string) drover.Time {
+	_, said, _ := strings.Cut(reason, "(")
+	at, err := time.Parse("2006-01-02 15:04:05 GMT)", said)
+	if err != nil {
+		return 0
+	}
+	return drover.TimeOf(at)
 }
 
 // states are those of which one does not end.

@@ -133,9 +133,9 @@ func TestList(t *testing.T) {
 }
 
 func TestDescribe(t *testing.T) {
-	gone := func(t *testing.T, c *cloud, id string) {
+	gone := func(t *testing.T, c *cloud, id string, ended drover.Time) {
 		t.Helper()
-		if in, err := c.Describe(t.Context(), id); err == nil || drover.KindOf(err) != drover.KindNotFound || in.ID != "" {
+		if in, err := c.Describe(t.Context(), id); err == nil || drover.KindOf(err) != drover.KindNotFound || in.ID != "" || in.Ended != ended {
 			t.Errorf("%s: %+v, %v", id, in, err)
 		}
 	}
@@ -145,15 +145,17 @@ func TestDescribe(t *testing.T) {
 			f.bootTime = time.Minute
 			c := imitate(t, f, "")
 			in, _ := create(t, c, request("one"))
+			time.Sleep(time.Hour)
 			if err := c.Destroy(t.Context(), in.ID); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := c.Describe(t.Context(), in.ID); err != nil || got.State != driver.Stopping {
+			ended := drover.TimeOf(time.Now())
+			if got, err := c.Describe(t.Context(), in.ID); err != nil || got.State != driver.Stopping || got.Ended != ended {
 				t.Errorf("%+v, %v", got, err)
 			}
 			time.Sleep(time.Minute)
-			gone(t, c, in.ID)
-			gone(t, c, "i-nobody")
+			gone(t, c, in.ID, ended)
+			gone(t, c, "i-nobody", 0)
 		})
 	})
 	t.Run("one that was taken back is gone once it was destroyed", func(t *testing.T) {
@@ -170,7 +172,7 @@ func TestDescribe(t *testing.T) {
 			if err := c.Destroy(t.Context(), in.ID); err != nil {
 				t.Fatal(err)
 			}
-			gone(t, c, in.ID)
+			gone(t, c, in.ID, 0)
 		})
 	})
 	t.Run("one that is stopped is described", func(t *testing.T) {

@@ -169,7 +169,10 @@ func (d describing) Describe(ctx context.Context, id string) (driver.Instance, e
 	if err := d.call(ctx, callDescribe, instanceArgs{ID: id}, &said); err != nil {
 		return driver.Instance{}, err
 	}
-	if said.Instance == nil {
+	switch {
+	case said.Instance == nil && said.Ended != nil:
+		return driver.Instance{Ended: timeOf(said.Ended)}, drover.Errorf(drover.KindNotFound, "describe: instance %.80q has ended", id)
+	case said.Instance == nil:
 		return driver.Instance{}, unclear("describe: it has no instance, and no error of kind not_found")
 	}
 	in, err := said.Instance.check()

@@ -122,7 +122,9 @@ func TestDescribe(t *testing.T) {
 		want       drover.ErrorKind
 	}{
 		{"a stopped instance is one", `{"result":{"instance":` + one + `}}`, ""},
+		{"so is one that is not paid any more, and says since when", `{"result":{"instance":` + strings.Replace(one, `{`, `{"ended":"2026-02-03T04:05:06Z",`, 1) + `}}`, ""},
 		{"one that is gone is not found", `{"error":{"kind":"not_found","message":"it is gone"}}`, drover.KindNotFound},
+		{"one that has ended is not found, and may say when", `{"result":{"ended":"2026-02-03T04:05:06Z"}}`, drover.KindNotFound},
 		{"no instance is no word that there is none", `{"result":{}}`, drover.KindTransient},
 		{"nor is an instance that cannot be", `{"result":{"instance":{"id":"a","state":"dreaming"}}}`, drover.KindTransient},
 		{"nor is another one", `{"result":{"instance":` + strings.Replace(one, `"a"`, `"b"`, 1) + `}}`, drover.KindTransient},
@@ -142,6 +144,9 @@ printf '%s %s\n' "$1" "$request" >"$0.got"; echo '`+tt.said+`'`)
 				t.Errorf("got %+v, %v", in, err)
 			case tt.want != "" && (err == nil || drover.KindOf(err) != tt.want || in.ID != ""):
 				t.Errorf("got %+v, %v, want %s", in, err, tt.want)
+			}
+			if dated := strings.Contains(tt.said, "04:05:06Z"); dated != (in.Ended == drover.TimeOf(time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC))) {
+				t.Errorf("it ended at %v", in.Ended)
 			}
 			asked, err := os.ReadFile(path + ".got")
 			if err != nil || !strings.HasPrefix(string(asked), "describe ") || !strings.Contains(string(asked), `"version":1,`) || !strings.Contains(string(asked), `"args":{"id":"a"}`) {

@@ -99,7 +99,8 @@ type (
 		Instance instance `json:"instance"`
 	}
 	described struct {
-		Instance *instance `json:"instance"`
+		Instance *instance  `json:"instance"`
+		Ended    *time.Time `json:"ended"` // beside no instance: there was one, and it has ended
 	}
 	verified struct {
 		Run string `json:"run"` // a command, whose output is needed first
@@ -130,6 +131,7 @@ type (
 		Public    string            `json:"public"`
 		User      string            `json:"user"`
 		Created   *time.Time        `json:"created"`
+		Ended     *time.Time        `json:"ended"`
 	}
 	offering struct {
 		Type         string        `json:"type"`
@@ -299,6 +301,9 @@ func (i instance) check() (in driver.Instance, err error) {
 	in = driver.Instance{
 		ID: i.ID, Tags: i.Tags, ProviderType: i.Type, Zone: i.Zone, Market: i.Market, State: i.State, Reclaimed: i.Reclaimed,
 		Addresses: driver.Addresses{Private: i.Private, Public: i.Public, User: i.User}, Created: timeOf(i.Created),
+	}
+	if i.State == driver.Stopping || i.State == driver.Stopped {
+		in.Ended = timeOf(i.Ended)
 	}
 	if i.Failed != nil {
 		in.Failed = i.Failed.classify()

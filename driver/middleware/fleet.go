@@ -139,7 +139,7 @@ func (o *FleetCloud) Describe(ctx context.Context, id string) (driver.Instance, 
 	}
 	in, err := d.Describe(ctx, id)
 	if err != nil {
-		return driver.Instance{}, err
+		return driver.Instance{Ended: in.Ended}, err
 	}
 	switch in.Tags[driver.TagFleet] {
 	case o.fleet:

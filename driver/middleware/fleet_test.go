@@ -50,7 +50,7 @@ func (s *sloppy) Describe(_ context.Context, id string) (driver.Instance, error)
 			return in, s.err
 		}
 	}
-	return driver.Instance{}, drover.Errorf(drover.KindNotFound, "there is no instance %s", id)
+	return driver.Instance{Ended: 7}, drover.Errorf(drover.KindNotFound, "there is no instance %s", id)
 }
 
 func (s *sloppy) Start(_ context.Context, id string) error {
@@ -206,8 +206,8 @@ func TestForFleet(t *testing.T) {
 				t.Errorf("%s: got %v, %v", id, in, err)
 			}
 		}
-		if _, err := o.Describe(t.Context(), "e"); drover.KindOf(err) != drover.KindNotFound {
-			t.Errorf("got %v", err)
+		if in, err := o.Describe(t.Context(), "e"); drover.KindOf(err) != drover.KindNotFound || in.Ended != 7 {
+			t.Errorf("got %v, %v", in, err)
 		}
 		for _, id := range []string{"b", "d", "e"} {
 			if err := o.Destroy(t.Context(), id); drover.KindOf(err) != drover.KindForbidden {

@@ -102,7 +102,7 @@ func (c *intercepted) Describe(ctx context.Context, id string) (in driver.Instan
 		return err
 	})
 	if err != nil {
-		return driver.Instance{}, err
+		return driver.Instance{Ended: in.Ended}, err
 	}
 	return in, nil
 }

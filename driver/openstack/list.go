@@ -53,13 +53,21 @@ func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error
 	case unreached(*s):
 		return driver.Instance{}, drover.Errorf(drover.KindTransient, "%s: nothing is told of it, since a part of the cloud does not answer", doing)
 	case s.Status == "DELETED", s.Status == "SOFT_DELETED":
-		return driver.Instance{}, drover.Errorf(drover.KindNotFound, "%s: it is in the state %s", doing, s.Status)
+		return driver.Instance{Ended: terminated(*s)}, drover.Errorf(drover.KindNotFound, "%s: it is in the state %s", doing, s.Status)
 	}
 	in, err := c.instance(ctx, *s)
 	if err != nil {
 		return driver.Instance{}, errs.Classify(doing, err)
 	}
 	return in, nil
+}
+
+// terminated is when a server was taken away, 0 if Nova does not say.
+func terminated(s servers.Server) drover.Time {
+	if s.TerminatedAt.IsZero() {
+		return 0
+	}
+	return drover.TimeOf(s.TerminatedAt)
 }
 
 // The states of a server that mean something here, and the task that ends it.

@@ -195,9 +195,12 @@ func TestDescribe(t *testing.T) {
 		in, _ := create(t, c, request("one"))
 		for _, status := range []string{"DELETED", "SOFT_DELETED"} {
 			f.broken["GET servers"] = func() *answer {
-				return ok(map[string]any{"server": map[string]any{"id": in.ID, "name": "one", "status": status, "metadata": in.Tags}})
+				return ok(map[string]any{"server": map[string]any{"id": in.ID, "name": "one", "status": status, "metadata": in.Tags, "OS-SRV-USG:terminated_at": "2026-02-03T04:05:06.000000"}})
 			}
 			describe(t, c, in.ID, drover.KindNotFound)
+			if gone, _ := c.Describe(t.Context(), in.ID); gone.Ended != drover.TimeOf(time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)) {
+				t.Errorf("it ended at %v", gone.Ended)
+			}
 		}
 	})
 }

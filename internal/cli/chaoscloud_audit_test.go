@@ -15,12 +15,8 @@ import (
 	"drover"
 )
 
-// mostOff is how far the bill may be from the ledger, in percent. An instance that ends by itself is billed up to the first list after the last one
-// that has it. That may be mostUnseen later: lists are taken once a second, some fail, and controllers are killed meanwhile.
-const (
-	mostOff    = 1.0
-	mostUnseen = 4 * time.Second
-)
+// mostOff is how far the bill may be from the ledger, in percent.
+const mostOff = 1.0
 
 // audit compares what the controller says with what the jobs and the cloud saw.
 func (h *herd) audit() {
@@ -145,8 +141,7 @@ func (h *herd) auditLeaks() {
 
 // auditBill wants what was said to be paid to be what the ledger has. Records that were an older copy may lack what was paid since.
 func (h *herd) auditBill() {
-	unseen := 100 * h.unseen() / h.owed()
-	if off := h.deviation(); off > mostOff+unseen || off < -mostOff && !h.plan.older {
+	if off := h.deviation(); off > mostOff || off < -mostOff && !h.plan.older {
 		h.violate("bill: $%.4f are said to be paid, and $%.4f are: %+.1f%%%s", h.cost, h.owed(), off, h.differences())
 	}
 }
@@ -176,17 +171,6 @@ func (h *herd) owed() (dollars float64) {
 
 // owed is what an instance costs.
 func (in *chaosInstance) owed() float64 { return in.ended.Sub(in.created).Hours() * price[in.kind] }
-
-// unseen is what may be billed for instances that have ended by themselves before lists show it.
-func (h *herd) unseen() (dollars float64) {
-	for _, in := range h.cloud.instances {
-		if !in.told {
-			late := max(0, in.shown.Sub(in.ended)) + mostUnseen
-			dollars += late.Hours() * price[in.kind]
-		}
-	}
-	return dollars
-}
 
 // deviation is by how many percent the bill is above the ledger.
 func (h *herd) deviation() float64 {

@@ -174,7 +174,7 @@ func (c *chaosCloud) list(tags map[string]string) (object, error) {
 	listed, ids := []object{}, []string{}
 	for _, in := range c.instances {
 		if in.listed(now, then) && (driver.Instance{Tags: in.tags}).Bears(tags) {
-			listed, ids, in.shown = append(listed, c.show(in, then)), append(ids, in.id), now
+			listed, ids = append(listed, c.show(in, then)), append(ids, in.id)
 		}
 	}
 	c.note("list", object{"seconds_old": now.Sub(then).Seconds(), "answer": ids})
@@ -191,24 +191,32 @@ func (in *chaosInstance) listed(now, then time.Time) bool {
 
 // show is an instance, as it was then, in the protocol's words.
 func (c *chaosCloud) show(in *chaosInstance, then time.Time) object {
-	state := "running"
+	shown := object{"id": in.id, "tags": maps.Clone(in.tags), "type": in.kind, "zone": in.zone, "market": "on_demand", "state": "running",
+		"public": in.address, "user": c.user, "created": timestamp(in.created)}
 	if !in.lives() && !in.ended.After(then) {
-		state = "stopping"
+		shown["state"], shown["ended"] = "stopping", timestamp(in.ended)
 	}
-	return object{"id": in.id, "tags": maps.Clone(in.tags), "type": in.kind, "zone": in.zone, "market": "on_demand", "state": state,
-		"public": in.address, "user": c.user, "created": in.created.UTC().Format(time.RFC3339Nano)}
+	return shown
 }
 
-// describe tells the truth about one instance, if it answers.
+func timestamp(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
+
+// describe tells the truth about one instance, if it answers, and of one that has ended, when.
 func (c *chaosCloud) describe(id string) (object, error) {
 	if err := c.callError(); err != nil {
 		return nil, err
 	}
 	in, err := c.find(id)
-	if c.note("describe", object{"id": id, "lives": err == nil}); err != nil {
-		return nil, err
+	c.note("describe", object{"id": id, "lives": err == nil})
+	if err == nil {
+		return object{"instance": c.show(in, time.Now())}, nil
 	}
-	return object{"instance": c.show(in, time.Now())}, nil
+	for _, in := range c.instances {
+		if in.id == id {
+			return object{"ended": timestamp(in.ended)}, nil
+		}
+	}
+	return nil, err
 }
 
 func (c *chaosCloud) callError() error {
@@ -240,7 +248,7 @@ func (c *chaosCloud) create(r cloudRequest) (object, error) {
 	in, err := c.make(r, fate)
 	if err == nil && fate.twin {
 		var twin *chaosInstance
-		if twin, err = c.make(r, instanceFate{}); err == nil {
+		if twin, err = c.make(r, instanceFate{listedFor: fate.listedFor}); err == nil {
 			c.fault(twins, twin)
 		}
 	}

@@ -26,7 +26,6 @@ type chaosInstance struct {
 	created time.Time // its bill begins
 	ended   time.Time // its bill ends; zero while it lives
 	hidden  time.Time // from lists, until then
-	shown   time.Time // by a list, the last time
 	told    bool      // it was told to end, and did not end by itself
 
 	folder string

@@ -42,6 +42,7 @@ const (
 	oldest   = 7 * time.Second  // copy of a list
 	longest  = 3 * time.Second  // time for which a living instance is hidden
 	lingers  = 5 * time.Second  // at most, on lists after its end
+	recalled = 12 * time.Second // likewise, where only lists can say when it ended
 	settled  = 10 * time.Second // age at which every list has shown an instance, unless it is hidden
 	grownOld = 40 * time.Second // age by which what is to become of an instance has
 )
@@ -103,6 +104,9 @@ func (p cloudPlan) fate(n int) (f instanceFate) {
 	}
 	if has(lateDestroys) {
 		f.listedFor = d.between(time.Second, lingers)
+	}
+	if !p.describe {
+		f.listedFor = d.between(oldest, recalled)
 	}
 	return f
 }

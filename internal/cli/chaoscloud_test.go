@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"drover"
 )
 
 var cloudSeeds = flag.Int("seeds", 3, "how many plans the chaos cloud goes through, from -seed on")
@@ -238,7 +240,14 @@ func (h *herd) rest() {
 		h.finished()
 		return
 	}
-	within(leftTime, func() bool { return len(h.cloud.living()) == 0 })
+	within(leftTime, func() bool { return len(h.cloud.living()) == 0 && h.settled() })
+}
+
+// settled reports whether the controller holds all instances to be gone, so that it has all their bills.
+func (h *herd) settled() bool {
+	out, err := h.command("instances", "-c", "drover.yaml", "-o", "json").Output()
+	var left []drover.Instance
+	return err == nil && json.Unmarshal(out, &left) == nil && len(left) == 0
 }
 
 // within polls until something holds, and reports whether it does in time.

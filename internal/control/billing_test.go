@@ -1,11 +1,14 @@
 package control
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"drover"
 	"drover/driver"
+	"drover/driver/middleware"
+	"drover/internal/engine"
 )
 
 // hourly is a cloud that bills by the hour.
@@ -34,5 +37,34 @@ func TestHowACloudBills(t *testing.T) {
 				t.Errorf("the engine is told %+v, not %+v", is, want)
 			}
 		})
+	}
+}
+
+// dated is a cloud that knows when an instance ended.
+type dated struct {
+	driver.Cloud
+	ended drover.Time
+}
+
+func (d dated) Describe(_ context.Context, id string) (driver.Instance, error) {
+	return driver.Instance{Ended: d.ended}, drover.Errorf(drover.KindNotFound, "instance %s has ended", id)
+}
+
+func TestTheEngineIsToldWhenAnInstanceEnded(t *testing.T) {
+	f := newFixture(t)
+	c, stop := f.begin()
+	defer stop()
+	c.mu.Lock()
+	c.setup.clouds["here"].own = middleware.ForFleet(dated{f.cfg.Clouds[0].Driver, 7}, "test")
+	c.mu.Unlock()
+	told := c.describe(t.Context(), 1, engine.Describe{Instance: 2, Cloud: "here", ProviderID: "gone"})
+	if d, _ := told.(engine.Described); !d.Gone || d.Ended != 7 {
+		t.Errorf("described as %+v", told)
+	}
+	ending := driver.Instance{ID: "a", State: driver.Stopping}
+	ended := ending
+	ended.Ended = 7
+	if !differs(ending, ended) || sighting(ended).Ended != 7 {
+		t.Errorf("listed as %+v", sighting(ended))
 	}
 }

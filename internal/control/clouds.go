@@ -111,7 +111,7 @@ func (cl *cloudView) replace(all map[string]driver.Instance) (added []driver.Ins
 func differs(old, in driver.Instance) bool {
 	is := func(in driver.Instance, s driver.State) bool { return in.State == s }
 	return is(old, driver.Stopped) != is(in, driver.Stopped) || is(old, driver.Stopping) != is(in, driver.Stopping) ||
-		old.Reclaimed != in.Reclaimed || (old.Failed == nil) != (in.Failed == nil) || old.Addresses != in.Addresses
+		old.Reclaimed != in.Reclaimed || (old.Failed == nil) != (in.Failed == nil) || old.Addresses != in.Addresses || old.Ended != in.Ended
 }
 
 // maxMissing is of how many instances that are gone it is remembered what they were, for hooks.
@@ -162,6 +162,7 @@ func sighting(in driver.Instance) engine.Sighting {
 		Stopped:      in.State == driver.Stopped,
 		Reclaimed:    in.Reclaimed,
 		Failed:       in.Failed,
+		Ended:        in.Ended,
 	}
 }
 
@@ -183,9 +184,9 @@ func (c *Controller) describe(ctx context.Context, effect int64, f engine.Descri
 	answer := engine.Described{Effect: effect, Instance: f.Instance, Began: c.clock.now()}
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
-	switch err := c.tryDescribe(ctx, f); {
+	switch in, err := c.tryDescribe(ctx, f); {
 	case drover.KindOf(err) == drover.KindNotFound:
-		answer.Gone = true
+		answer.Gone, answer.Ended = true, in.Ended
 	case err != nil:
 		answer.Err = drover.AsError(err, drover.KindTransient)
 	}
@@ -193,18 +194,17 @@ func (c *Controller) describe(ctx context.Context, effect int64, f engine.Descri
 }
 
 // tryDescribe is KindNotFound if the cloud says that there is no such instance.
-func (c *Controller) tryDescribe(ctx context.Context, f engine.Describe) error {
+func (c *Controller) tryDescribe(ctx context.Context, f engine.Describe) (driver.Instance, error) {
 	cl, err := c.cloud(f.Cloud)
 	if err != nil {
-		return drover.Errorf(drover.KindTransient, "%v", err) // no word of the cloud's
+		return driver.Instance{}, drover.Errorf(drover.KindTransient, "%v", err) // no word of the cloud's
 	}
 	d, ok := driver.As[driver.Describer](cl.own)
 	if !ok {
-		return drover.Errorf(drover.KindUnsupported, "cloud %s cannot be asked for one instance", f.Cloud)
+		return driver.Instance{}, drover.Errorf(drover.KindUnsupported, "cloud %s cannot be asked for one instance", f.Cloud)
 	}
 	cl.own.Adopt(f.ProviderID)
-	_, err = d.Describe(ctx, f.ProviderID)
-	return err
+	return d.Describe(ctx, f.ProviderID)
 }
 
 func (c *Controller) create(ctx context.Context, effect int64, f engine.Create) engine.Body {

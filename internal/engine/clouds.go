@@ -132,7 +132,7 @@ func (e *Engine) listed(b Listed) {
 func (e *Engine) unlist(c *Cloud, id string) {
 	if in := e.byProviderID(c.Name, id); in != nil {
 		e.goesOn(in, c.GoodBefore)
-		in.Listed, in.Lacked, in.Ending = false, true, false
+		in.Listed, in.Lacked, in.Ending, in.Over = false, true, false, false
 	} else if at := e.departed(c.Name, id); at >= 0 {
 		e.shown(at, nil)
 	}
@@ -198,6 +198,8 @@ func (e *Engine) locate(in *instance, a drover.Addresses) {
 
 // show takes in how an instance is, as a list shows it.
 func (e *Engine) show(c *Cloud, in *instance, s Sighting) {
+	in.Over = s.Ended != 0
+	e.endsAt(in, s.Ended)
 	if in.Ending = s.Ending; in.Ending {
 		e.endBill(in, c.Good)
 	} else {
@@ -250,7 +252,7 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 		ID: e.s.LastInstance, Name: name, Cloud: c.Name, ProviderID: s.ProviderID, Zone: s.Zone, Market: s.Market, Price: s.Price,
 		Type: drover.InstanceType{Name: s.Type, ProviderType: s.ProviderType}, HostKey: s.HostKey,
 		State: drover.InstanceUnknown, Idle: drover.IdleRun, Asked: e.s.Now, Created: e.billFrom(first, s), Seen: true, Used: !e.ours(s.Name), Owner: s.Owner, Pool: s.Pool, Template: s.Template, Addresses: s.Addresses,
-		Observed: Observed{Known: e.s.Now, Listed: true, Shown: !s.Ending, Ending: s.Ending, Silent: e.s.Now},
+		Observed: Observed{Known: e.s.Now, Listed: true, Shown: !s.Ending, Ending: s.Ending, Over: s.Ended != 0, Silent: e.s.Now},
 	}}
 	e.adoptTag(in, s.Idle)
 	for _, o := range c.Offerings {
@@ -260,6 +262,7 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	}
 	e.addInstance(in)
 	e.writeInstance(in)
+	e.endsAt(in, s.Ended)
 	e.rates = true
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("adopted instance %s, which bears this fleet's tag", in.Name), Instance: in.Name, Cloud: in.Cloud})
 	if s.Reclaimed {

@@ -239,8 +239,8 @@ func (e *Engine) noteQuiet(in *instance) {
 
 // endQuiet forgets it, and what lists lacked, since the instance was heard.
 func (e *Engine) endQuiet(in *instance) {
-	if in.Quiet != 0 || in.EndTold != 0 {
-		in.Quiet, in.EndTold = 0, 0
+	if in.Quiet != 0 || in.EndTold != 0 || in.EndKnown != 0 {
+		in.Quiet, in.EndTold, in.EndKnown = 0, 0, 0
 		e.writeInstance(in)
 	}
 }
@@ -250,7 +250,10 @@ func (e *Engine) disconnected(b Disconnected) {
 	if in == nil || !in.Connected {
 		return
 	}
-	in.Connected = false
+	in.Connected, in.LastHeard = false, b.Heard
+	if in.EndKnown < b.Heard.Add(-clockSkew) {
+		in.EndKnown = 0
+	}
 	if in.State == drover.InstanceStopping {
 		return
 	}

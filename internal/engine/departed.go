@@ -81,6 +81,7 @@ func (e *Engine) revive(c *Cloud, d *Departed) {
 	in := &instance{Instance: d.Instance.clone()}
 	e.unsettleInstance(in, d.Cost)
 	in.Revived, in.Seen, in.Listed, in.Known, in.Silent = true, true, true, e.s.Now, e.s.Now
+	in.EndKnown = 0
 	if in.State != drover.InstanceStopping {
 		in.State, in.Ended = drover.InstanceUnknown, 0
 		if !in.Broken {

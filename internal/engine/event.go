@@ -128,14 +128,17 @@ type Sighting struct {
 	Stopped      bool                `json:"stopped,omitempty"`   // listed, but it does not run
 	Reclaimed    bool                `json:"reclaimed,omitempty"` // its cloud takes, or took, it back
 	Failed       *drover.Error       `json:"failed,omitempty"`    // its cloud accepted it and could not make it
+	Ended        drover.Time         `json:"ended,omitempty"`     // when its bill ended, if it has and its cloud says so
 }
 
-// Described answers Describe: whether the cloud says that there is no such instance, or none any more. With Err set it says nothing.
+// Described answers Describe: whether the cloud says that there is no such instance, or none any more, and when it ended, if the cloud
+// knows. With Err set it says nothing.
 type Described struct {
 	Effect   int64         `json:"effect"`
 	Instance int64         `json:"instance"`
 	Began    drover.Time   `json:"began"`
 	Gone     bool          `json:"gone,omitempty"`
+	Ended    drover.Time   `json:"ended,omitempty"`
 	Err      *drover.Error `json:"err,omitempty"`
 }
 

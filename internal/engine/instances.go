@@ -284,8 +284,28 @@ func (e *Engine) endTold(in *instance) drover.Time {
 // goesOn takes note of whether an instance goes on by the list that began at a time. One that shows it so counts only if it is too new to be a copy
 // from before the list that showed the instance's end.
 func (e *Engine) goesOn(in *instance, began drover.Time) {
-	if in.EndTold != 0 && in.Listed && !in.Ending && began >= in.EndTold.Add(e.lag(in)) {
+	shown := in.Listed && !in.Ending
+	if in.EndTold != 0 && shown && began >= in.EndTold.Add(e.lag(in)) {
 		in.EndTold = 0
+		e.writeInstance(in)
+	}
+	if in.EndKnown != 0 && shown && !in.Over && began >= in.EndKnown.Add(e.lag(in)) {
+		in.EndKnown = 0
+		e.writeInstance(in)
+	}
+}
+
+// clockSkew is how far a cloud's clock and ours may be apart, and what a cloud rounds a time by.
+const clockSkew = 5 * time.Second
+
+// endsAt takes a cloud's word on when an instance ended. It counts only if that is neither before its bill began or it was last heard, nor to come.
+func (e *Engine) endsAt(in *instance, at drover.Time) {
+	first := max(in.Created, in.LastHeard)
+	if at == 0 || in.Created == 0 || at < first.Add(-clockSkew) || at > e.s.Now.Add(clockSkew) {
+		return
+	}
+	if at = min(max(at, first), e.s.Now); at != in.EndKnown {
+		in.EndKnown = at
 		e.writeInstance(in)
 	}
 }
@@ -303,8 +323,8 @@ func (e *Engine) outlives(in *instance, began drover.Time) {
 func (e *Engine) gone(in *instance, why drover.Reason) {
 	e.unbind(in)
 	e.tellGone(in, why)
-	if in.Created != 0 && in.Ended == 0 {
-		in.Ended = e.paidUntil(in, max(in.Created, cmp.Or(in.EndTold, e.s.Now)))
+	if in.Created != 0 && (in.Ended == 0 || in.EndKnown != 0) {
+		in.Ended = e.paidUntil(in, max(in.Created, cmp.Or(in.EndKnown, in.EndTold, e.s.Now)))
 		e.writeInstance(in) // what its attempts cost follows from that
 	}
 	was := in.State

@@ -68,20 +68,20 @@ func (e *Engine) miss(c *Cloud, in *instance, began drover.Time) {
 		in.Missing = max(began, e.s.Looking)
 		e.endBill(in, in.Missing)
 	}
+	e.describe(in)
 	if e.provedGone(in) {
 		e.vanish(in)
 		return
 	}
-	e.describe(in)
 	if !e.missingLong(c, in) { // else the dial that is under way decides
 		e.lookAt(c, in.Missing.Add(e.missingFor(in)))
 	}
 }
 
-// provedGone reports whether lists, and the tries to reach it, prove an instance gone.
+// provedGone reports whether lists, and the tries to reach it, prove an instance gone. A cloud that is being asked may yet say when it ended.
 func (e *Engine) provedGone(in *instance) bool {
 	c := e.cloud(in.Cloud)
-	if c == nil || in.Missing == 0 || !e.missingLong(c, in) {
+	if c == nil || in.Missing == 0 || in.Describing != 0 || !e.missingLong(c, in) {
 		return false
 	}
 	nobodyDials := in.State == drover.InstanceStopping || in.Broken || in.noLogin || in.ProviderID == ""
@@ -145,13 +145,29 @@ func (e *Engine) described(b Described) {
 		return
 	}
 	e.endDescribe(in)
-	switch talks := in.Connected && in.State != drover.InstanceStopping; {
-	case b.Err != nil || in.Missing == 0 || talks || b.Began < in.Known: // the next list that lacks it has it asked again
-	case b.Gone:
-		e.vanish(in)
-	default: // its cloud has it after all
+	talks := in.Connected && in.State != drover.InstanceStopping
+	if b.Gone {
+		e.endsAt(in, b.Ended)
+	}
+	switch counts := b.Err == nil && b.Began >= in.Known; {
+	case in.Missing == 0 || talks:
+	case counts && !b.Gone: // its cloud has it after all
 		in.Missing = 0
 		e.goesOn(in, b.Began)
+	case counts || e.provedGone(in):
+		e.vanish(in)
+	} // else the next list that lacks it has it asked again
+	if c := e.cloud(in.Cloud); c != nil && b.Err == nil {
+		e.describeNext(c)
+	}
+}
+
+// describeNext asks a cloud that has just answered for the others which its lists lack.
+func (e *Engine) describeNext(c *Cloud) {
+	for _, in := range e.instances {
+		if in.Cloud == c.Name && in.Missing != 0 && !(in.Connected && in.State != drover.InstanceStopping) {
+			e.describe(in)
+		}
 	}
 }
 

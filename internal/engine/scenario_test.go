@@ -262,7 +262,7 @@ func (p *player) body(verb string, args []string) engine.Body {
 	case "collect-failed":
 		return engine.Collected{Effect: p.effect("collect " + args[0]), Attempt: p.attempt(args[0]), Err: failed(1)}
 	case "described":
-		return engine.Described{Effect: p.effect("describe " + args[0]), Instance: p.number(args[0]), Began: p.now, Gone: len(args) > 1 && args[1] == "gone"}
+		return p.described(args)
 	case "listed":
 		return p.listed(args)
 	case "list-failed":
@@ -270,6 +270,18 @@ func (p *player) body(verb string, args []string) engine.Body {
 	}
 	p.t.Fatalf("no such line: %s", verb)
 	return nil
+}
+
+// described is a cloud's word on an instance: that it has it, or that it is "gone", "ended=1m" ago if it knows, or "failed".
+func (p *player) described(args []string) engine.Body {
+	ev := engine.Described{Effect: p.effect("describe " + args[0]), Instance: p.number(args[0]), Began: p.now, Gone: slices.Contains(args, "gone")}
+	if ago := pairs(args)["ended"]; ago != "" {
+		ev.Ended = p.now.Add(-p.duration(ago))
+	}
+	if slices.Contains(args, "failed") {
+		ev.Err = drover.Errorf(drover.KindTransient, "no answer")
+	}
+	return ev
 }
 
 // about is what an effect about a cloud is called.

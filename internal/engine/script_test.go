@@ -303,7 +303,13 @@ func (p *player) sees(s *engine.Sighting, said string) {
 			s.Failed = &drover.Error{Kind: drover.KindCapacity, Scope: drover.ScopeType, Market: s.Market, Message: "allocation failed"}
 		case "twin":
 			s.ProviderID += "-twin"
+		case "stopping":
+			s.Ending = true
 		default:
+			if ago, ok := strings.CutPrefix(word, "ended:"); ok {
+				s.Ended = p.now.Add(-p.duration(ago))
+				continue
+			}
 			if name, ok := strings.CutPrefix(word, "type:"); ok {
 				s.ProviderType, s.Type = name, name
 				continue

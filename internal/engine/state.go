@@ -172,8 +172,9 @@ type Instance struct {
 	Unproven  bool             `json:"unproven,omitempty"` // it was there before attempts were given proofs, so it may have some without
 	Revived   bool             `json:"revived,omitempty"`  // a list showed it after it was held to be gone; hooks were told of its end
 	Addresses drover.Addresses `json:"addresses,omitzero"`
-	Quiet     time.Duration    `json:"quiet,omitempty"`    // how long it had been silent when the last try to reach it failed
-	EndTold   drover.Time      `json:"end_told,omitempty"` // when the first list began that shows that it has ended; 0: none does, or one since that cannot be an old copy
+	Quiet     time.Duration    `json:"quiet,omitempty"`     // how long it had been silent when the last try to reach it failed
+	EndTold   drover.Time      `json:"end_told,omitempty"`  // when the first list began that shows that it has ended; 0: none does, or one since that cannot be an old copy
+	EndKnown  drover.Time      `json:"end_known,omitempty"` // when it ended, as its cloud says; 0: it does not say, or a list since shows it that cannot be an old copy
 
 	Observed
 }
@@ -189,6 +190,7 @@ type Observed struct {
 	Listed     bool               `json:"listed,omitempty"`     // its cloud's last good list had it
 	Lacked     bool               `json:"lacked,omitempty"`     // one before had it, and the last has not
 	Ending     bool               `json:"ending,omitempty"`     // the last has it as one that is being destroyed
+	Over       bool               `json:"over,omitempty"`       // the last has it, and says when it ended
 	Shown      bool               `json:"shown,omitempty"`      // this controller knows that it went on, since a list had it so or nobody had destroyed it before
 	Reshown    bool               `json:"reshown,omitempty"`    // a list shows it, after one that told its end
 	Accepted   bool               `json:"accepted,omitempty"`   // the cloud has accepted its destruction
@@ -200,6 +202,7 @@ type Observed struct {
 	Known      drover.Time        `json:"known,omitempty"`      // when it was last known to be there
 	Heard      bool               `json:"heard,omitempty"`      // its runner has said what runs there
 	Connected  bool               `json:"connected,omitempty"`  // its control stream is up
+	LastHeard  drover.Time        `json:"last_heard,omitempty"` // when it was heard last over one that has ended
 	Silent     drover.Time        `json:"silent,omitempty"`     // not heard since, as far as Drover was looking
 	Tried      bool               `json:"tried,omitempty"`      // its address was dialled since Silent, and it did not prove to be there
 	Unlocated  bool               `json:"unlocated,omitempty"`  // the last try to reach it dialled nobody, since no address is known

@@ -18,6 +18,7 @@ type book struct {
 	seen    drover.Time   // when the first of the lists began since then that show no more that it goes on; 0: the last shows it
 	seer    *controller   // that was told so
 	by      *controller   // whose list it was that showed it last
+	said    *controller   // that was told by its cloud when it ended
 	lacked  drover.Time   // when the first list began that lacked it, of those that were told; 0 once one a lag later has it
 	settled drover.Time   // up to when it has paid; 0: it has not
 }
@@ -75,7 +76,7 @@ func (w *World) known(provider string, at drover.Time) {
 // settle compares the bill of an instance that is gone with its cloud's. The cloud bills from its accepting the create to the destroy that takes
 // effect, and the rest of the period in which that was; the controller knows of either only what it is told, so its bill begins between the first and
 // its being told, and likewise ends. Where it was told, its bill begins and ends no later than that. Of one that ended by itself it knows that lists
-// lack it.
+// lack it; and where the cloud has said when one ended, that is when its bill ends, as long as the clocks agree.
 func (w *World) settle(in engine.Instance, end engine.InstanceEnd) {
 	v := w.vmOf(in)
 	switch {
@@ -99,6 +100,8 @@ func (w *World) settle(in engine.Instance, end engine.InstanceEnd) {
 		w.fail("the bill of %s begins at %v, but it was created at %v, which was known at %v", in.Name, in.Created, v.created, b.known)
 	case v.billed == 0:
 		w.fail("the bill of %s ends, and %s goes on", in.Name, v.provider)
+	case b.said == w.controller && w.leapt == 0 && in.Created <= v.billed && end.At != paid(v.billed):
+		w.fail("the bill of %s ends at %v, and its cloud has said that it ended at %v", in.Name, end.At, v.billed)
 	case end.At < paid(v.vanished()) && b.heeded(w.controller) || end.At > paid(now):
 		w.fail("the bill of %s ends at %v, but it was destroyed at %v", in.Name, end.At, v.billed)
 	case len(b.accepts) > 0 && b.heeded(w.controller) && end.At > paid(b.last()):

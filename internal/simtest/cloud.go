@@ -132,7 +132,7 @@ func (cl *cloud) make(f engine.Create, at int) *vm {
 	v := &vm{
 		w: w, cloud: cl, provider: fmt.Sprintf("vm-%d", w.Made), name: f.Name, owner: f.Owner, pool: f.Pool, template: f.Template, offering: f.Candidates[at], alive: true, created: w.now, appears: w.now,
 		boots: w.now.Add(w.within(time.Minute)), key: f.Name, clock: w.within(time.Hour) - 30*time.Minute, fence: map[fenced]int{},
-		candid: w.roll(2) == 0,
+		candid: w.roll(2) == 0, dated: w.Made%2 == 0,
 	}
 	v.move()
 	if w.roll(2) == 0 { // only lists tell its address, and not at once
@@ -221,6 +221,9 @@ func (c *controller) describe(effect int64, f engine.Describe) {
 		ev.Gone = w.now >= v.gone.Add(w.within(cl.lag)) || v.candid
 	default:
 		ev.Gone = w.now < v.appears && w.now < v.created.Add(cl.lag)
+	}
+	if ev.Gone && v != nil {
+		ev.Ended = v.says()
 	}
 	c.reply(time.Second, ev)
 }

@@ -119,6 +119,14 @@ func (v *vm) shows(at drover.Time) bool {
 // ending reports whether the cloud lists the instance as one that is being destroyed. Not every cloud says so.
 func (v *vm) ending() bool { return v.gone != 0 && v.candid }
 
+// says is when the instance ended, as its cloud tells it; 0 if it goes on, or the cloud does not know.
+func (v *vm) says() drover.Time {
+	if !v.dated || !v.ending() && !v.stopped && v.gone == 0 {
+		return 0
+	}
+	return v.billed
+}
+
 // tells is the address that the cloud tells of the instance, empty until it does.
 func (v *vm) tells() string {
 	if v.w.now < v.located {
@@ -131,7 +139,7 @@ func (v *vm) sighting() engine.Sighting {
 	return engine.Sighting{
 		ProviderID: v.provider, Name: v.name, ProviderType: v.offering.Type.ProviderType, Type: v.offering.Type.Name,
 		Zone: v.offering.Zone, Market: v.offering.Market, Price: v.offering.Price, Created: v.created, Idle: v.tag, Owner: v.owner, Pool: v.pool, Template: v.template,
-		Addresses: drover.Addresses{Private: v.tells()}, Ending: v.ending(), Stopped: v.stopped, Reclaimed: v.reclaimed, Failed: v.unmade,
+		Addresses: drover.Addresses{Private: v.tells()}, Ending: v.ending(), Stopped: v.stopped, Reclaimed: v.reclaimed, Failed: v.unmade, Ended: v.says(),
 	}
 }
 

@@ -39,6 +39,10 @@ func (c *controller) answered(body engine.Body) {
 		if b.Notice != nil {
 			c.w.vmOf(c.w.Disk.instances[b.Instance]).told()
 		}
+	case engine.Described:
+		if v := c.w.vmOf(c.w.Disk.instances[b.Instance]); v != nil && b.Ended != 0 {
+			v.book.said = c
+		}
 	case engine.Offered:
 		c.priced(b)
 	case engine.Created:
@@ -59,6 +63,9 @@ func (c *controller) answered(body engine.Body) {
 		for _, s := range b.Added {
 			if v := c.w.cloud(b.Cloud).provided(s.ProviderID); v != nil {
 				c.had(v.offering)
+				if s.Ended != 0 {
+					v.book.said = c
+				}
 				if s.Reclaimed {
 					v.told()
 				}

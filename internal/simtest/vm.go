@@ -41,6 +41,7 @@ type vm struct {
 	seen      look
 	madeFor   *controller // that was told of it when it was made
 	candid    bool        // its cloud lists it as being destroyed when it is
+	dated     bool        // its cloud says when it ended
 	located   drover.Time // when its cloud tells its address
 
 	createTold string // its address, as its create call said
