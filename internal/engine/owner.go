@@ -31,6 +31,9 @@ func (e *Engine) belongTo(in *instance) {
 	spec := e.poolSpec(in)
 	in.noJobs = in.pooled() && (spec == nil || !spec.Jobs)
 	in.noLogin = spec != nil && spec.Login == drover.LoginNone
+	if in.pooled() && spec == nil { // how it was is not known any more but by whether anybody ever did
+		in.noLogin = in.Ready != 0 && in.HostKey == ""
+	}
 }
 
 // awaited reports whether an instance that is on its way, or that is not heard from yet, is still wanted by its owner.

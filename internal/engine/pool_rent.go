@@ -156,6 +156,7 @@ func (e *Engine) rentFor(p *poolOf, at pool.Place) *drover.Reason {
 		return new(e.why(a))
 	}
 	candidates = slices.DeleteFunc(candidates, func(o drover.Offering) bool { return e.refusesPool(o) != nil })
+	e.writeBlocks() // what the choice followed from
 	e.ask(e.draftFor(p, candidates), nil)
 	return nil
 }

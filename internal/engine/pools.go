@@ -154,14 +154,15 @@ func (e *Engine) resize(b ResizeAsked) {
 	e.reply(b.Wish, nil)
 }
 
-// reconcilePools has each pool come to its number, and what is left of pools that are configured no more go.
-func (e *Engine) reconcilePools() {
+// reconcilePools has each pool come to its number, and what is left of pools that are configured no more go. Once that was done in a decision, only what has
+// changed since is looked at again.
+func (e *Engine) reconcilePools(first bool) {
 	if len(e.pools.list)+len(e.pools.members) == 0 || e.s.Draining || e.s.Closing || !e.proved() {
 		return
 	}
 	over := e.limited() && e.ledger.Overspent()
 	for _, p := range e.pools.list {
-		if !p.settled || p.seen != e.pools.revision || p.next != 0 && p.next <= e.s.Now || over {
+		if p.seen != e.pools.revision || first && (!p.settled || over || p.next != 0 && p.next <= e.s.Now) {
 			e.reconcilePool(p)
 		}
 	}
@@ -187,16 +188,20 @@ const mostRounds = 100
 // reconcilePool carries out plans until nothing is left to be done now. A place that cannot give what is demanded there is closed for the rest.
 func (e *Engine) reconcilePool(p *poolOf) {
 	p.settled, p.seen, p.next = false, e.pools.revision, 0
-	if c := e.unlistedOf(p); c != nil {
-		e.poolWaits(p, e.reason(drover.ReasonUnlisted, "cloud %s has not said yet what there is in it", c.Name))
+	if why := e.unknownTo(p); why != nil {
+		e.poolWaits(p, *why)
 		return
 	}
-	e.markExhausted(p)
-	closed := closings{}
+	closed, marked := closings{}, false
 	for range mostRounds {
 		in := e.poolInput(p, closed)
 		plan := pool.Reconcile(in)
 		over := e.overspends(p, &in)
+		if !plan.Settled && !marked { // to a pool at rest it does not matter
+			marked = true
+			e.markExhausted(p)
+			continue
+		}
 		if over {
 			plan = pool.Reconcile(in)
 			plan.Demands = nil
@@ -221,11 +226,16 @@ func (e *Engine) reconcilePool(p *poolOf) {
 	}
 }
 
-// unlistedOf is a cloud in which the pool may have instances, and that was not listed since the engine began; nil if there is none. Unknown is not empty.
-func (e *Engine) unlistedOf(p *poolOf) *Cloud {
+// unknownTo says what a cloud of the pool has still to say before anything is done; nil if nothing. Unknown is not empty: each has to be listed first, and to
+// tell its types unless it keeps failing to.
+func (e *Engine) unknownTo(p *poolOf) *drover.Reason {
 	for _, name := range p.spec.Clouds {
-		if c := e.cloud(name); c != nil && c.Listed == 0 && !e.limits(name).Leaving {
-			return c
+		switch c := e.cloud(name); {
+		case c == nil || e.limits(name).Leaving:
+		case c.Listed == 0:
+			return new(e.reason(drover.ReasonUnlisted, "cloud %s has not said yet what there is in it", name))
+		case !c.Known && c.Fails < 2:
+			return new(e.reason(drover.ReasonCatalogue, "the types of cloud %s are not known yet", name))
 		}
 	}
 	return nil
@@ -356,4 +366,26 @@ func (e *Engine) nextPools() (at drover.Time) {
 		at = sooner(at, later(p.next, e.s.Now))
 	}
 	return at
+}
+
+// wrongPools says which pool has other instances than bear its name, or is held to be at rest and is not.
+func (e *Engine) wrongPools() string {
+	members := map[string][]*instance{}
+	for _, in := range e.instances {
+		if in.pooled() {
+			members[in.Pool] = append(members[in.Pool], in)
+		}
+	}
+	if !maps.EqualFunc(members, e.pools.members, slices.Equal) {
+		return fmt.Sprintf("pools have %v, and %v are theirs", e.pools.members, members)
+	}
+	for _, p := range e.pools.list {
+		if !p.settled || p.seen != e.pools.revision || p.next != 0 && p.next <= e.s.Now || e.s.Draining || e.s.Closing || !e.proved() {
+			continue
+		}
+		if plan := pool.Reconcile(e.poolInput(p, closings{})); len(plan.Demands)+len(plan.Releases) > 0 {
+			return fmt.Sprintf("pool %s is held to be at rest, and asks for %+v", p.Name, plan)
+		}
+	}
+	return ""
 }
