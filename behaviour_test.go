@@ -12,8 +12,8 @@ import (
 
 // What docs/behaviour.md may still lack. Both counts only go down: bring one down in the commit that fills in a row.
 const (
-	mostOpen     = 22 // rows of which something is still to come
-	mostUntested = 19 // rows without a test
+	mostOpen     = 19 // rows of which something is still to come
+	mostUntested = 14 // rows without a test
 )
 
 // sources of what is still to come: issues, and areas that no issue brings yet.

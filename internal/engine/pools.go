@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	"drover"
@@ -40,6 +39,7 @@ type poolOf struct {
 type pools struct {
 	list     []*poolOf              // configured, by name
 	members  map[string][]*instance // by pool, configured or not, by ID
+	names    []string               // of those that have any
 	revision int                    // how often an instance of a pool, or a wish for one, has changed
 }
 
@@ -63,6 +63,9 @@ func (p *pools) enter(in *instance) {
 	if p.members == nil {
 		p.members = map[string][]*instance{}
 	}
+	if at, known := slices.BinarySearch(p.names, in.Pool); !known {
+		p.names = slices.Insert(p.names, at, in.Pool)
+	}
 	at, _ := slices.BinarySearchFunc(p.members[in.Pool], in, byID)
 	p.members[in.Pool] = slices.Insert(p.members[in.Pool], at, in)
 	p.revision++
@@ -73,6 +76,7 @@ func (p *pools) leave(in *instance) {
 		p.members[in.Pool] = slices.Delete(p.members[in.Pool], at, at+1)
 		if p.revision++; len(p.members[in.Pool]) == 0 {
 			delete(p.members, in.Pool)
+			p.names = slices.DeleteFunc(p.names, func(name string) bool { return name == in.Pool })
 		}
 	}
 }
@@ -166,7 +170,7 @@ func (e *Engine) reconcilePools(first bool) {
 			e.reconcilePool(p)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(e.pools.members)) {
+	for _, name := range slices.Clone(e.pools.names) {
 		if e.pool(name) == nil {
 			e.dissolve(name)
 		}
@@ -362,6 +366,9 @@ func (e *Engine) proves(in *instance, ready bool) {
 
 // nextPools is when time alone brings something to do for a pool; 0: never.
 func (e *Engine) nextPools() (at drover.Time) {
+	if e.s.Draining || e.s.Closing || !e.proved() {
+		return 0
+	}
 	for _, p := range e.pools.list {
 		at = sooner(at, later(p.next, e.s.Now))
 	}
@@ -370,14 +377,17 @@ func (e *Engine) nextPools() (at drover.Time) {
 
 // wrongPools says which pool has other instances than bear its name, or is held to be at rest and is not.
 func (e *Engine) wrongPools() string {
-	members := map[string][]*instance{}
+	anew := pools{}
 	for _, in := range e.instances {
-		if in.pooled() {
-			members[in.Pool] = append(members[in.Pool], in)
-		}
+		anew.enter(in)
 	}
-	if !maps.EqualFunc(members, e.pools.members, slices.Equal) {
-		return fmt.Sprintf("pools have %v, and %v are theirs", e.pools.members, members)
+	if !slices.Equal(anew.names, e.pools.names) || len(anew.members) != len(e.pools.members) {
+		return fmt.Sprintf("pools %v have instances, and %v are said to", anew.names, e.pools.names)
+	}
+	for _, name := range anew.names {
+		if !slices.Equal(anew.members[name], e.pools.members[name]) {
+			return fmt.Sprintf("pool %s has %d instances, and %d are said to be its", name, len(anew.members[name]), len(e.pools.members[name]))
+		}
 	}
 	for _, p := range e.pools.list {
 		if !p.settled || p.seen != e.pools.revision || p.next != 0 && p.next <= e.s.Now || e.s.Draining || e.s.Closing || !e.proved() {
