@@ -194,7 +194,7 @@ var layers = map[string]layer{
 	},
 	"internal/simtest": {
 		does: "a modelled world with bad luck around the real engine and loop",
-		ours: []string{".", "driver", "internal/eventqueue", "internal/engine", "internal/billing", "internal/loop", "internal/pack", "internal/record"},
+		ours: []string{".", "driver", "internal/eventqueue", "internal/engine", "internal/engine/pool", "internal/billing", "internal/loop", "internal/pack", "internal/record"},
 	},
 	"internal/trace": {
 		does: "reads recorded workloads, and price lists to try them on",

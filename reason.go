@@ -74,7 +74,7 @@ const (
 	ReasonAge          = "max_age"
 	ReasonUsed         = "used"      // it has run its one job
 	ReasonGivesWay     = "gives_way" // to work of higher priority
+	ReasonDraining     = "draining"  // the controller starts nothing any more, since it is about to end
 	ReasonPool         = "pool"      // the instance's pool does not want it any more
 	ReasonReplace      = "replace"   // instances of a pool's changed template do not become ready, so no more are replaced
-	ReasonDraining     = "draining"  // the controller starts nothing any more, since it is about to end
 )

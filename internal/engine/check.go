@@ -13,7 +13,7 @@ import (
 // Check compares all that the engine keeps beside its State with what follows from it, and says what differs. Tests call it after each event; it costs as
 // much as there is.
 func (e *Engine) Check() error {
-	for _, wrong := range []func() string{e.wrongLoads, e.wrongLedger, e.wrongCounts, e.wrongIndex} {
+	for _, wrong := range []func() string{e.wrongLoads, e.wrongLedger, e.wrongCounts, e.wrongIndex, e.wrongPools} {
 		if text := wrong(); text != "" {
 			return errors.New(text)
 		}

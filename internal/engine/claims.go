@@ -22,7 +22,6 @@ const (
 // claims are those of one placing.
 type claims struct {
 	round   int         // which placing it is: what an instance says of another is over
-	order   []*instance // that may be claimed, those with most room first
 	waiters []waiter    // by order of service
 	left    int         // how many more may be kept
 }
@@ -41,9 +40,9 @@ type claimed struct {
 }
 
 // begin begins a placing in which nothing is claimed.
-func (c *claims) begin(order []*instance, fleet int) {
+func (c *claims) begin(fleet int) {
 	c.round++
-	c.order, c.waiters = order[:min(len(order), keptReach)], c.waiters[:0]
+	c.waiters = c.waiters[:0]
 	c.left = max(keptLeast, fleet/keptPart)
 }
 
@@ -62,10 +61,12 @@ func (e *Engine) reservedFor(in *instance) *group {
 	if len(c.waiters) == 0 || c.left == 0 {
 		return nil
 	}
-	rank, _ := slices.BinarySearchFunc(c.order, in, byFree)
+	order := e.fleetIndex.ready // as it is now: placing changes it
+	order = order[:min(len(order), keptReach)]
+	rank, _ := slices.BinarySearchFunc(order, in, byFree)
 	for i := range c.waiters {
-		for w := &c.waiters[i]; c.left > 0 && w.left > 0 && w.next < min(rank+1, len(c.order)); {
-			o := c.order[w.next]
+		for w := &c.waiters[i]; c.left > 0 && w.left > 0 && w.next < min(rank+1, len(order)); {
+			o := order[w.next]
 			w.next++
 			if o.claim.round == c.round || !o.accepts(w.g) {
 				continue

@@ -30,7 +30,11 @@ func (e *Engine) poolSpec(in *instance) *pool.Spec {
 func (e *Engine) belongTo(in *instance) {
 	spec := e.poolSpec(in)
 	in.noJobs = in.pooled() && (spec == nil || !spec.Jobs)
+	in.once = in.once && !in.noJobs
 	in.noLogin = spec != nil && spec.Login == drover.LoginNone
+	if in.pooled() && spec == nil { // how it was is not known any more but by whether anybody ever did
+		in.noLogin = in.Ready != 0 && in.HostKey == ""
+	}
 }
 
 // awaited reports whether an instance that is on its way, or that is not heard from yet, is still wanted by its owner.

@@ -22,7 +22,7 @@ func (e *Engine) place() {
 	e.mix()
 	e.gaveUp = false
 	defer e.unkeep()
-	e.claims.begin(r.ready, len(e.instances))
+	e.claims.begin(len(e.instances))
 	last := e.lastWaiting()
 	for _, g := range e.groups {
 		e.catchUp(g, r)

@@ -2,8 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"drover"
@@ -17,7 +15,7 @@ func (e *Engine) Pools() (list []drover.Pool) {
 	for _, p := range e.pools.list {
 		list = append(list, e.poolNow(p))
 	}
-	for _, name := range slices.Sorted(maps.Keys(e.pools.members)) {
+	for _, name := range e.pools.names {
 		if e.pool(name) == nil {
 			why := e.reason(drover.ReasonPool, "it is no longer configured, and its instances go")
 			list = append(list, drover.Pool{Name: name, ByZone: map[string]int{}, Leaving: len(e.pools.members[name]), Reason: &why})

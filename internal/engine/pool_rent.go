@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -77,27 +76,21 @@ func (p *poolOf) exhaustion(at pool.Place) *Exhaustion {
 // markExhausted notes in which places all that the pool may use is blocked by a lack of capacity, and tells a hook of each once. They are left alone for as
 // long as the pool says, however long the blocks are: then one create tries whether there is capacity again.
 func (e *Engine) markExhausted(p *poolOf) {
-	lacks := map[pool.Place]drover.Reason{}
 	for _, z := range e.zonesOf(p, nil) {
-		if why, lack := e.lacksCapacity(p, z.Place); lack {
-			lacks[z.Place] = why
-		}
-	}
-	for i := range p.Exhausted {
-		x := &p.Exhausted[i]
-		if _, lack := lacks[x.Place]; lack && x.Until <= e.s.Now && !x.Tried {
+		why, lack := e.lacksCapacity(p, z.Place)
+		x := p.exhaustion(z.Place)
+		switch {
+		case !lack:
+			continue
+		case x == nil:
+			p.Exhausted = append(p.Exhausted, Exhaustion{Place: z.Place})
+			x = &p.Exhausted[len(p.Exhausted)-1]
+			e.effect(Effect{Fire: &Fire{Hook: drover.HookExhausted, Cloud: z.Cloud, Zone: z.Place.Zone, Pool: p.Name, Reason: why}})
+		case x.Until <= e.s.Now && !x.Tried:
 			e.unblock(e.market.FreeCapacity(e.usable(p, x.Place)))
 			e.writeBlocks()
 			x.Tried = true
-			delete(lacks, x.Place)
-		}
-	}
-	for _, at := range slices.SortedFunc(maps.Keys(lacks), func(a, b pool.Place) int { return cmp.Compare(a.String(), b.String()) }) {
-		x := p.exhaustion(at)
-		if x == nil {
-			p.Exhausted = append(p.Exhausted, Exhaustion{Place: at})
-			x = &p.Exhausted[len(p.Exhausted)-1]
-			e.effect(Effect{Fire: &Fire{Hook: drover.HookExhausted, Cloud: at.Cloud, Zone: at.Zone, Pool: p.Name, Reason: lacks[at]}})
+			continue
 		}
 		if x.Until <= e.s.Now {
 			x.Until, x.Tried = e.s.Now.Add(p.spec.Cooldown), false
@@ -156,6 +149,7 @@ func (e *Engine) rentFor(p *poolOf, at pool.Place) *drover.Reason {
 		return new(e.why(a))
 	}
 	candidates = slices.DeleteFunc(candidates, func(o drover.Offering) bool { return e.refusesPool(o) != nil })
+	e.writeBlocks() // what the choice followed from
 	e.ask(e.draftFor(p, candidates), nil)
 	return nil
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	"drover"
@@ -40,6 +39,7 @@ type poolOf struct {
 type pools struct {
 	list     []*poolOf              // configured, by name
 	members  map[string][]*instance // by pool, configured or not, by ID
+	names    []string               // of those that have any
 	revision int                    // how often an instance of a pool, or a wish for one, has changed
 }
 
@@ -63,6 +63,9 @@ func (p *pools) enter(in *instance) {
 	if p.members == nil {
 		p.members = map[string][]*instance{}
 	}
+	if at, known := slices.BinarySearch(p.names, in.Pool); !known {
+		p.names = slices.Insert(p.names, at, in.Pool)
+	}
 	at, _ := slices.BinarySearchFunc(p.members[in.Pool], in, byID)
 	p.members[in.Pool] = slices.Insert(p.members[in.Pool], at, in)
 	p.revision++
@@ -73,6 +76,7 @@ func (p *pools) leave(in *instance) {
 		p.members[in.Pool] = slices.Delete(p.members[in.Pool], at, at+1)
 		if p.revision++; len(p.members[in.Pool]) == 0 {
 			delete(p.members, in.Pool)
+			p.names = slices.DeleteFunc(p.names, func(name string) bool { return name == in.Pool })
 		}
 	}
 }
@@ -154,18 +158,19 @@ func (e *Engine) resize(b ResizeAsked) {
 	e.reply(b.Wish, nil)
 }
 
-// reconcilePools has each pool come to its number, and what is left of pools that are configured no more go.
-func (e *Engine) reconcilePools() {
+// reconcilePools has each pool come to its number, and what is left of pools that are configured no more go. Once that was done in a decision, only what has
+// changed since is looked at again.
+func (e *Engine) reconcilePools(first bool) {
 	if len(e.pools.list)+len(e.pools.members) == 0 || e.s.Draining || e.s.Closing || !e.proved() {
 		return
 	}
 	over := e.limited() && e.ledger.Overspent()
 	for _, p := range e.pools.list {
-		if !p.settled || p.seen != e.pools.revision || p.next != 0 && p.next <= e.s.Now || over {
+		if p.seen != e.pools.revision || first && (!p.settled || over || p.next != 0 && p.next <= e.s.Now) {
 			e.reconcilePool(p)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(e.pools.members)) {
+	for _, name := range slices.Clone(e.pools.names) {
 		if e.pool(name) == nil {
 			e.dissolve(name)
 		}
@@ -187,16 +192,20 @@ const mostRounds = 100
 // reconcilePool carries out plans until nothing is left to be done now. A place that cannot give what is demanded there is closed for the rest.
 func (e *Engine) reconcilePool(p *poolOf) {
 	p.settled, p.seen, p.next = false, e.pools.revision, 0
-	if c := e.unlistedOf(p); c != nil {
-		e.poolWaits(p, e.reason(drover.ReasonUnlisted, "cloud %s has not said yet what there is in it", c.Name))
+	if why := e.unknownTo(p); why != nil {
+		e.poolWaits(p, *why)
 		return
 	}
-	e.markExhausted(p)
-	closed := closings{}
+	closed, marked := closings{}, false
 	for range mostRounds {
 		in := e.poolInput(p, closed)
 		plan := pool.Reconcile(in)
 		over := e.overspends(p, &in)
+		if !plan.Settled && !marked { // to a pool at rest it does not matter
+			marked = true
+			e.markExhausted(p)
+			continue
+		}
 		if over {
 			plan = pool.Reconcile(in)
 			plan.Demands = nil
@@ -221,11 +230,16 @@ func (e *Engine) reconcilePool(p *poolOf) {
 	}
 }
 
-// unlistedOf is a cloud in which the pool may have instances, and that was not listed since the engine began; nil if there is none. Unknown is not empty.
-func (e *Engine) unlistedOf(p *poolOf) *Cloud {
+// unknownTo says what a cloud of the pool has still to say before anything is done; nil if nothing. Unknown is not empty: each has to be listed first, and to
+// tell its types unless it keeps failing to.
+func (e *Engine) unknownTo(p *poolOf) *drover.Reason {
 	for _, name := range p.spec.Clouds {
-		if c := e.cloud(name); c != nil && c.Listed == 0 && !e.limits(name).Leaving {
-			return c
+		switch c := e.cloud(name); {
+		case c == nil || e.limits(name).Leaving:
+		case c.Listed == 0:
+			return new(e.reason(drover.ReasonUnlisted, "cloud %s has not said yet what there is in it", name))
+		case !c.Known && c.Fails < 2:
+			return new(e.reason(drover.ReasonCatalogue, "the types of cloud %s are not known yet", name))
 		}
 	}
 	return nil
@@ -352,8 +366,36 @@ func (e *Engine) proves(in *instance, ready bool) {
 
 // nextPools is when time alone brings something to do for a pool; 0: never.
 func (e *Engine) nextPools() (at drover.Time) {
+	if e.s.Draining || e.s.Closing || !e.proved() {
+		return 0
+	}
 	for _, p := range e.pools.list {
 		at = sooner(at, later(p.next, e.s.Now))
 	}
 	return at
+}
+
+// wrongPools says which pool has other instances than bear its name, or is held to be at rest and is not.
+func (e *Engine) wrongPools() string {
+	anew := pools{}
+	for _, in := range e.instances {
+		anew.enter(in)
+	}
+	if !slices.Equal(anew.names, e.pools.names) || len(anew.members) != len(e.pools.members) {
+		return fmt.Sprintf("pools %v have instances, and %v are said to", anew.names, e.pools.names)
+	}
+	for _, name := range anew.names {
+		if !slices.Equal(anew.members[name], e.pools.members[name]) {
+			return fmt.Sprintf("pool %s has %d instances, and %d are said to be its", name, len(anew.members[name]), len(e.pools.members[name]))
+		}
+	}
+	for _, p := range e.pools.list {
+		if !p.settled || p.seen != e.pools.revision || p.next != 0 && p.next <= e.s.Now || e.s.Draining || e.s.Closing || !e.proved() {
+			continue
+		}
+		if plan := pool.Reconcile(e.poolInput(p, closings{})); len(plan.Demands)+len(plan.Releases) > 0 {
+			return fmt.Sprintf("pool %s is held to be at rest, and asks for %+v", p.Name, plan)
+		}
+	}
+	return ""
 }

@@ -45,6 +45,7 @@ func with(views []View, change func(*View)) []View {
 	return views
 }
 
+// covers P1 P2 P3 K3
 func TestReconcile(t *testing.T) {
 	for name, c := range map[string]struct {
 		in       Input
@@ -271,6 +272,7 @@ func (w *world) happen() {
 	}
 }
 
+// covers P2 P3
 func TestWhateverHappensAPoolComesToItsNumber(t *testing.T) {
 	for seed := range uint64(400) {
 		w := newWorld(t, seed)
