@@ -74,7 +74,7 @@ func (e *Engine) explainPool(subject string) (x drover.Explanation, ok bool) {
 }
 
 func (e *Engine) explainedPool(p drover.Pool) drover.Explanation {
-	x := drover.Explanation{Subject: poolSubject + p.Name}
+	x := drover.Explanation{Subject: poolSubject + p.Name, Since: e.s.Configured}
 	if p.Reason != nil {
 		x.Since, x.Reasons = p.Reason.Since, append(x.Reasons, *p.Reason)
 	}
@@ -88,7 +88,7 @@ func (e *Engine) explainedPool(p drover.Pool) drover.Explanation {
 	if p.Leaving > 0 {
 		text += fmt.Sprintf(", and %d that go", p.Leaving)
 	}
-	x.Reasons = append(x.Reasons, drover.Reason{Code: drover.ReasonPool, Text: text})
+	x.Reasons = append(x.Reasons, drover.Reason{Code: drover.ReasonPool, Text: text, Since: e.s.Configured})
 	return x
 }
 

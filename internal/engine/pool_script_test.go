@@ -74,10 +74,10 @@ func (p *player) pools() {
 	}
 }
 
-// known is what a list shows of an instance that the engine knows.
+// known is what a list shows of an instance of a pool that the engine knows.
 func (p *player) known(s *engine.Sighting) {
 	for _, in := range p.e.Instances() {
-		if in.Name == s.Name {
+		if in.Name == s.Name && in.Pool != "" {
 			s.Zone, s.ProviderType, s.Type, s.Market, s.Price, s.Pool, s.Template = in.Zone, in.Type.ProviderType, in.Type.Name, in.Market, in.Price, in.Pool, in.Template
 		}
 	}
