@@ -55,5 +55,8 @@ func (e *Engine) whyRest() drover.Reason {
 	case len(e.instances) > 0:
 		text = fmt.Sprintf("nothing waits or runs; not gone yet: %s", countOf(len(e.instances), "instance"))
 	}
-	return drover.Reason{Code: drover.ReasonRest, Text: text + "; nothing boots until a job is submitted"}
+	if len(e.pools.list) == 0 {
+		text += "; nothing boots until a job is submitted"
+	}
+	return drover.Reason{Code: drover.ReasonRest, Text: text}
 }
