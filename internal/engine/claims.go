@@ -21,9 +21,9 @@ const (
 
 // claims are those of one placing.
 type claims struct {
-	round   int         // which placing it is: what an instance says of another is over
-	waiters []waiter    // by order of service
-	left    int         // how many more may be kept
+	round   int      // which placing it is: what an instance says of another is over
+	waiters []waiter // by order of service
+	left    int      // how many more may be kept
 }
 
 // waiter is a group that claims.

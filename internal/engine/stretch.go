@@ -48,7 +48,7 @@ func (e *Engine) stretch() {
 // stretchFor has an instance's volume grown for as many of the group as it then holds, if it is worth that and may be paid.
 func (e *Engine) stretchFor(g *group, in *instance) {
 	o, listed := e.listedAs(in)
-	if !in.open() || in.full() || in.Standby > 0 || in.Rigid != nil || in.Resources.Disk == 0 || in.Type.Resources.Disk != 0 || !listed || !e.limits(in.Cloud).GrowDisk {
+	if !in.open() || in.full() || !in.serves(g) || in.Standby > 0 || in.Rigid != nil || in.Resources.Disk == 0 || in.Type.Resources.Disk != 0 || !listed || !e.limits(in.Cloud).GrowDisk {
 		return
 	}
 	need, r := g.Key.Shape.Need, in.Resources
