@@ -70,8 +70,8 @@ type Queue interface {
 	// Outputs lists the files that a job, or one element, has left. KindNotFound.
 	Outputs(ctx context.Context, id JobID) ([]File, error)
 
-	// OpenOutput reads one of the files that Outputs lists. The caller closes it. KindNotFound.
-	OpenOutput(ctx context.Context, id JobID, path string) (io.ReadCloser, error)
+	// OpenOutput reads one of the files that Outputs lists, from a byte on. The caller closes it. KindNotFound.
+	OpenOutput(ctx context.Context, id JobID, path string, from int64) (io.ReadCloser, error)
 }
 
 // Fleet is the instances, and where they may come from. An instance is named by its id, its name, or its cloud's id for it.
@@ -210,7 +210,8 @@ type LogRequest struct {
 	Stream Stream
 	Follow bool // go on, attempt after attempt, until the job is final
 
-	Attempt int // the attempt of this number, as far as its output is kept; 0: the last
+	Attempt int   // the attempt of this number, as far as its output is kept; 0: the last
+	Offset  int64 // of the attempt's stream, in bytes: begin there; of later attempts that are followed, all is read
 }
 
 // Stream is one of a job's two output streams.

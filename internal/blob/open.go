@@ -15,7 +15,7 @@ import (
 
 // OpenOutput opens a file that Receive has returned. It may have been changed since by whoever owns the folder: its hash tells. KindNotFound:
 // it is not there, or no plain file within the element's folder, wherever its path or a link may lead.
-func (r *Results) OpenOutput(job string, index int, file drover.File) (io.ReadCloser, error) {
+func (r *Results) OpenOutput(job string, index int, file drover.File) (io.ReadSeekCloser, error) {
 	at, err := folder(job, index)
 	if err != nil {
 		return nil, err

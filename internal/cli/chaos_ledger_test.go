@@ -277,7 +277,7 @@ func numberOf(who string) (n int) {
 // auditResults wants the output and the files that are kept of a job to be those of the attempt that succeeded.
 func auditResults(t *testing.T, client drover.Service, j drover.Job) {
 	want := fmt.Sprintln(j.Attempts[len(j.Attempts)-1].Number)
-	if got, err := contents(client.OpenOutput(t.Context(), j.ID, "result.txt")); got != want {
+	if got, err := contents(client.OpenOutput(t.Context(), j.ID, "result.txt", 0)); got != want {
 		t.Errorf("job %v left %q, not %q (%v)", j.ID, got, want, err)
 	}
 	r := drover.LogRequest{Job: j.ID, Stream: drover.Stdout}

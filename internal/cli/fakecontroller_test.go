@@ -209,7 +209,7 @@ func (f *fakeController) Logs(_ context.Context, r drover.LogRequest) (io.ReadCl
 	if len(f.logs[r.Stream]) > 1 {
 		f.logs[r.Stream] = f.logs[r.Stream][1:]
 	}
-	return io.NopCloser(strings.NewReader(text)), nil
+	return io.NopCloser(strings.NewReader(text[min(int(r.Offset), len(text)):])), nil
 }
 
 func (f *fakeController) Outputs(_ context.Context, id drover.JobID) (files []drover.File, err error) {
@@ -223,14 +223,14 @@ func (f *fakeController) Outputs(_ context.Context, id drover.JobID) (files []dr
 	return files, nil
 }
 
-func (f *fakeController) OpenOutput(_ context.Context, id drover.JobID, path string) (io.ReadCloser, error) {
+func (f *fakeController) OpenOutput(_ context.Context, id drover.JobID, path string, from int64) (io.ReadCloser, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	text := f.outputs[id][path]
 	if f.lies != "" {
 		text = f.lies
 	}
-	return io.NopCloser(strings.NewReader(text)), nil
+	return io.NopCloser(strings.NewReader(text[from:])), nil
 }
 
 func (f *fakeController) Instances(context.Context, drover.InstanceFilter) (drover.Page[drover.Instance], error) {

@@ -13,12 +13,13 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"time"
 
 	"drover"
 )
 
 // fetched is a list of outputs, each of which is in the folder when it is yielded.
-func (a *app) fetched(ctx context.Context, svc drover.Queue, files iter.Seq2[jobOutput, error], folder string) iter.Seq2[jobOutput, error] {
+func (a *app) fetched(ctx context.Context, svc drover.Queue, files iter.Seq2[jobOutput, error], folder string, patience time.Duration) iter.Seq2[jobOutput, error] {
 	return func(yield func(jobOutput, error) bool) {
 		var root *os.Root // once there is something to lay in it
 		defer func() {
@@ -31,7 +32,7 @@ func (a *app) fetched(ctx context.Context, svc drover.Queue, files iter.Seq2[job
 				root, err = openFolder(folder)
 			}
 			if err == nil {
-				err = fetch(ctx, svc, root, o)
+				err = a.fetch(ctx, svc, root, o, patience)
 			}
 			o.place = filepath.Join(folder, o.place)
 			if !yield(o, err) || err != nil {
@@ -49,20 +50,15 @@ func openFolder(folder string) (*os.Root, error) {
 }
 
 // fetch lays one file below the root, whole and proved or not at all. Whatever the path is, it is not followed out of the root.
-func fetch(ctx context.Context, svc drover.Queue, root *os.Root, o jobOutput) error {
+func (a *app) fetch(ctx context.Context, svc drover.Queue, root *os.Root, o jobOutput, patience time.Duration) error {
 	if path.Clean(o.place) != o.place || !filepath.IsLocal(o.place) || o.place == "." {
 		return drover.Errorf(drover.KindInternal, "job %v has an output with a path that leads elsewhere: %q", o.Job, o.Path)
 	}
-	content, err := svc.OpenOutput(ctx, o.Job, o.Path)
-	if err != nil {
-		return fmt.Errorf("fetching %s of job %v: %w", o.Path, o.Job, err)
-	}
-	defer content.Close()
 	if err := root.MkdirAll(path.Dir(o.place), 0o777); err != nil {
 		return err
 	}
 	partial := path.Join(path.Dir(o.place), ".drover-"+rand.Text()[:8])
-	err = receive(root, partial, content, o.file)
+	err := a.receive(ctx, svc, root, partial, o, patience)
 	if err == nil {
 		err = root.Rename(partial, o.place)
 	}
@@ -72,20 +68,36 @@ func fetch(ctx context.Context, svc drover.Queue, root *os.Root, o jobOutput) er
 	return nil
 }
 
-// receive writes content to a new file and proves that it is what was promised.
-func receive(root *os.Root, name string, content io.Reader, promised drover.File) error {
-	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fs.FileMode(promised.Mode).Perm()|0o200)
+// receive writes an output to a new file and proves that it is what was promised. When the connection breaks, it goes on where it was.
+func (a *app) receive(ctx context.Context, svc drover.Queue, root *os.Root, name string, o jobOutput, patience time.Duration) error {
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fs.FileMode(o.file.Mode).Perm()|0o200)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	sum := sha256.New()
-	n, err := io.Copy(io.MultiWriter(f, sum), io.LimitReader(content, promised.Size+1))
-	if err != nil {
-		return err
+	at, size := int64(0), o.file.Size
+	for whole := size == 0; !whole; {
+		err := a.patiently(ctx, patience, func() error {
+			content, err := svc.OpenOutput(ctx, o.Job, o.Path, at)
+			if err != nil {
+				return err
+			}
+			defer content.Close()
+			n, err := io.Copy(io.MultiWriter(f, sum), io.LimitReader(content, size+1-at))
+			at += n
+			whole = err == nil || at >= size
+			if _, is := away(err); is && n > 0 {
+				return nil // it has come further, and goes on from there
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
 	}
-	if hash := hex.EncodeToString(sum.Sum(nil)); n != promised.Size || promised.Hash != "" && hash != promised.Hash {
-		return drover.Errorf(drover.KindTransient, "what came is not what was promised").WithHint("say it again")
+	if hash := hex.EncodeToString(sum.Sum(nil)); at != size || o.file.Hash != "" && hash != o.file.Hash {
+		return drover.Errorf(drover.KindTransient, "%s is not what was promised", o.Path).WithHint("try again")
 	}
 	return f.Close()
 }

@@ -84,7 +84,7 @@ func (a *app) logs(ctx context.Context, svc drover.Service, f logsFlags, args []
 		}
 		many.filter.Job = ids[0].Number
 		if job.Array == nil || ids[0].Index >= 0 {
-			show = func(ctx context.Context) error { return a.copyLogs(ctx, svc, f, ids[0], to) }
+			show = func(ctx context.Context) error { return a.copyLogs(ctx, svc, f, job, to) }
 			follow = func(ctx context.Context) error { return a.follow(ctx, svc, ids[0], to, f) }
 		}
 	}
@@ -98,31 +98,30 @@ func (a *app) logs(ctx context.Context, svc drover.Service, f logsFlags, args []
 	return err
 }
 
-// copyLogs shows what there is of both streams.
-func (a *app) copyLogs(ctx context.Context, svc drover.Queue, f logsFlags, id drover.JobID, to streams) error {
-	show := func(stream drover.Stream, to io.Writer) error {
-		r := drover.LogRequest{Job: id, Stream: stream, Attempt: f.attempt}
-		if to == nil || f.tail < 0 {
-			return copyLog(ctx, svc, r, to)
+// copyLogs shows what there is of both streams, one after the other.
+func (a *app) copyLogs(ctx context.Context, svc drover.Queue, f logsFlags, job drover.Job, to streams) error {
+	for _, s := range []struct {
+		stream drover.Stream
+		to     io.Writer
+	}{{drover.Stdout, to.out}, {drover.Stderr, to.err}} {
+		if s.to == nil {
+			continue
 		}
 		last := &tail{most: f.tail}
-		return errors.Join(copyLog(ctx, svc, r, last), last.print(to))
+		reader := &follower{app: *a, svc: svc, to: s.to, patience: f.patience, tail: -1, attempts: max(1, len(job.Attempts))}
+		reader.request = drover.LogRequest{Job: job.ID, Stream: s.stream, Attempt: f.attempt}
+		if f.tail >= 0 {
+			reader.to = last
+		}
+		err := reader.run(ctx)
+		if f.tail >= 0 {
+			err = errors.Join(err, last.print(s.to))
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return errors.Join(show(drover.Stdout, to.out), show(drover.Stderr, to.err))
-}
-
-// copyLog shows what there is of a stream.
-func copyLog(ctx context.Context, svc drover.Queue, r drover.LogRequest, to io.Writer) error {
-	if to == nil {
-		return nil
-	}
-	log, err := svc.Logs(ctx, r)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	_, err = io.Copy(to, log)
-	return err
+	return nil
 }
 
 // follow shows both streams as they come, until the job is final.
@@ -131,11 +130,12 @@ func (a *app) follow(ctx context.Context, svc drover.Queue, id drover.JobID, to 
 	defer cancel(nil)
 	var wg sync.WaitGroup
 	speaks := *a
-	for _, f := range []*follower{{stream: drover.Stdout, to: to.out}, {stream: drover.Stderr, to: to.err}} {
+	for _, f := range []*follower{{request: drover.LogRequest{Stream: drover.Stdout}, to: to.out}, {request: drover.LogRequest{Stream: drover.Stderr}, to: to.err}} {
 		if f.to == nil {
 			continue
 		}
-		f.app, f.svc, f.job, f.patience, f.tail = speaks, svc, id, flags.patience, flags.tail
+		f.app, f.svc, f.patience, f.tail = speaks, svc, flags.patience, flags.tail
+		f.request.Job, f.request.Follow = id, true
 		speaks.err = io.Discard // what there is to say is the same for both
 		wg.Go(func() {
 			if err := f.run(ctx); err != nil {
@@ -147,32 +147,30 @@ func (a *app) follow(ctx context.Context, svc drover.Queue, id drover.JobID, to 
 	return context.Cause(ctx)
 }
 
-// follower follows one stream over the restarts of its controller.
+// follower reads one stream, and goes on where it was when the connection breaks or the controller restarts.
 type follower struct {
 	app      app
 	svc      drover.Queue
-	job      drover.JobID
-	stream   drover.Stream
+	request  drover.LogRequest // its Offset is how many bytes were shown
 	to       io.Writer
 	patience time.Duration
 	tail     int // lines that are shown of what is there at first; negative: all
 
-	shown    int64 // bytes
-	attempts int   // that the job had had when shown began to count, at least one
+	attempts int   // that the job had had when the bytes shown began to count, at least one
 	broken   error // of writing
 }
 
 // Write shows a part of the stream, and remembers what went wrong with that.
 func (f *follower) Write(p []byte) (n int, err error) {
 	n, f.broken = f.to.Write(p)
-	f.shown += int64(n)
+	f.request.Offset += int64(n)
 	return n, f.broken
 }
 
 // reopening is how long after its end a stream is opened again.
 const reopening = 300 * time.Millisecond
 
-// run shows the stream until it has come to its end and the job is final: a connection may end before.
+// run shows the stream until it has come to its end and, if it is followed, the job is final.
 func (f *follower) run(ctx context.Context) error {
 	if f.tail >= 0 {
 		if err := f.first(ctx); err != nil {
@@ -181,15 +179,16 @@ func (f *follower) run(ctx context.Context) error {
 	}
 	for {
 		err := f.once(ctx)
-		if f.broken != nil || ctx.Err() != nil {
+		_, again := away(err)
+		switch {
+		case f.broken != nil || ctx.Err() != nil:
 			return errors.Join(f.broken, ctx.Err())
+		case err != nil && !again, err == nil && !f.request.Follow:
+			return err
 		}
 		job, jobErr := f.look(ctx)
-		if jobErr != nil {
+		if jobErr != nil || err == nil && job.State.Final() {
 			return jobErr
-		}
-		if err == nil && job.State.Final() {
-			return nil
 		}
 		if err := backoff.For(ctx, reopening); err != nil {
 			return err
@@ -199,51 +198,42 @@ func (f *follower) run(ctx context.Context) error {
 
 // first shows the last lines of what there is. The stream is followed from there.
 func (f *follower) first(ctx context.Context) error {
-	job, err := f.look(ctx)
-	if err != nil {
-		return err
-	}
 	last := &tail{most: f.tail}
-	err = f.app.patiently(ctx, f.patience, func() error {
-		*last = tail{most: f.tail}
-		return copyLog(ctx, f.svc, drover.LogRequest{Job: f.job, Stream: f.stream}, last)
-	})
-	f.shown, f.attempts = last.size, max(1, len(job.Attempts))
+	now := *f
+	now.request.Follow, now.to, now.tail = false, last, -1
+	err := now.run(ctx)
+	f.request.Offset, f.attempts = now.request.Offset, now.attempts
 	return errors.Join(err, last.print(f.to))
 }
 
 // look waits for the controller and asks it for the job.
 func (f *follower) look(ctx context.Context) (job drover.Job, err error) {
 	err = f.app.patiently(ctx, f.patience, func() error {
-		job, err = f.svc.Job(ctx, f.job)
+		job, err = f.svc.Job(ctx, f.request.Job)
 		return err
 	})
 	return job, err
 }
 
-// once opens the stream where it broke off and shows it until it ends. If the job has had another attempt meanwhile there is no telling
-// where that is, and it begins anew.
+// once opens the stream where it broke off and shows it until it ends. If the job has had another attempt meanwhile, its stream begins anew.
 func (f *follower) once(ctx context.Context) error {
-	job, err := f.look(ctx)
-	if err != nil {
-		return err
+	if f.attempts == 0 || f.request.Offset > 0 {
+		job, err := f.look(ctx)
+		if err != nil {
+			return err
+		}
+		attempts := max(1, len(job.Attempts))
+		if f.request.Offset > 0 && attempts != f.attempts && f.request.Attempt == 0 {
+			fmt.Fprintf(f.app.err, "drover: job %v has been started again; this is its %s from the beginning\n", f.request.Job, f.request.Stream)
+			f.request.Offset = 0
+		}
+		f.attempts = attempts
 	}
-	attempts := max(1, len(job.Attempts))
-	if f.shown > 0 && attempts != f.attempts {
-		fmt.Fprintf(f.app.err, "drover: job %v has been started again; this is its %s from the beginning\n", f.job, f.stream)
-		f.shown = 0
-	}
-	f.attempts = attempts
-	log, err := f.svc.Logs(ctx, drover.LogRequest{Job: f.job, Stream: f.stream, Follow: true})
+	log, err := f.svc.Logs(ctx, f.request)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	if _, err := io.CopyN(io.Discard, log, f.shown); errors.Is(err, io.EOF) {
-		return nil
-	} else if err != nil {
-		return err
-	}
 	_, err = io.Copy(f, log)
 	return err
 }

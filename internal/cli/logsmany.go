@@ -37,7 +37,7 @@ func (m *manyLogs) show(ctx context.Context) error {
 			return err
 		}
 		found = true
-		err := m.each(job, func(to streams) error { return m.app.copyLogs(ctx, m.svc, m.flags, job.ID, to) })
+		err := m.each(job, func(to streams) error { return m.app.copyLogs(ctx, m.svc, m.flags, job, to) })
 		if err != nil {
 			return err
 		}

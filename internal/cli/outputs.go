@@ -6,6 +6,7 @@ import (
 	"iter"
 	"path"
 	"strconv"
+	"time"
 
 	"drover/internal/human"
 
@@ -18,7 +19,8 @@ import (
 // outputsFlags are the flags of `drover outputs`.
 type outputsFlags struct {
 	ofBatch
-	to string
+	to       string
+	patience time.Duration
 }
 
 func (a *app) outputsCommand() *cobra.Command {
@@ -37,13 +39,14 @@ chooses among them. What is fetched is checked, and nothing is ever written outs
 				return err
 			}
 			if f.to != "" {
-				files = a.fetched(ctx, svc, files, f.to)
+				files = a.fetched(ctx, svc, files, f.to, f.patience)
 			}
 			return printList(a, outputListing, files)
 		}),
 	})
 	f.add(a, cmd, "of every job")
 	cmd.Flags().StringVar(&f.to, "to", "", "fetch them into this `folder`")
+	addPatience(cmd, &f.patience)
 	cmd.ValidArgsFunction = a.completeJobs
 	if err := cmd.MarkFlagDirname("to"); err != nil {
 		panic(err) // a flag that is not there

@@ -67,8 +67,8 @@ func (p paced) Outputs(ctx context.Context, id drover.JobID) ([]drover.File, err
 	return inTime(ctx, func() ([]drover.File, error) { return p.Client.Outputs(ctx, id) })
 }
 
-func (p paced) OpenOutput(ctx context.Context, id drover.JobID, path string) (io.ReadCloser, error) {
-	return inTime(ctx, func() (io.ReadCloser, error) { return p.Client.OpenOutput(ctx, id, path) })
+func (p paced) OpenOutput(ctx context.Context, id drover.JobID, path string, from int64) (io.ReadCloser, error) {
+	return inTime(ctx, func() (io.ReadCloser, error) { return p.Client.OpenOutput(ctx, id, path, from) })
 }
 
 func (p paced) Logs(ctx context.Context, r drover.LogRequest) (io.ReadCloser, error) {

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -261,8 +262,8 @@ func (c *Controller) Outputs(ctx context.Context, id drover.JobID) ([]drover.Fil
 	return c.cfg.Store.OutputsOf(ctx, id)
 }
 
-// OpenOutput reads one of a job's outputs.
-func (c *Controller) OpenOutput(ctx context.Context, id drover.JobID, path string) (io.ReadCloser, error) {
+// OpenOutput reads one of a job's outputs, from a byte on.
+func (c *Controller) OpenOutput(ctx context.Context, id drover.JobID, path string, from int64) (io.ReadCloser, error) {
 	files, err := c.cfg.Store.OutputsOf(ctx, id)
 	if err != nil {
 		return nil, err
@@ -273,10 +274,22 @@ func (c *Controller) OpenOutput(ctx context.Context, id drover.JobID, path strin
 	}
 	for _, f := range files {
 		if f.Path == path {
-			return c.cfg.Results.OpenOutput(c.folder(spec), id.Index, f)
+			file, err := c.cfg.Results.OpenOutput(c.folder(spec), id.Index, f)
+			if err != nil {
+				return nil, err
+			}
+			return seek(file, from)
 		}
 	}
 	return nil, drover.Errorf(drover.KindNotFound, "job %v has no output %.200q", id, path)
+}
+
+// seek has a file read from a byte on.
+func seek(file io.ReadSeekCloser, from int64) (io.ReadCloser, error) {
+	if _, err := file.Seek(from, io.SeekStart); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
 }
 
 // folder is what the job's results lie under.

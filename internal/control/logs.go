@@ -34,7 +34,7 @@ func (c *Controller) Logs(ctx context.Context, r drover.LogRequest) (io.ReadClos
 		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	return &logReader{c: c, ctx: ctx, cancel: cancel, request: r, spec: spec}, nil
+	return &logReader{c: c, ctx: ctx, cancel: cancel, request: r, spec: spec, from: r.Offset}, nil
 }
 
 // attemptLog is what is kept of an attempt that is not the last to have left a log; nil for that one.
@@ -49,8 +49,11 @@ func (c *Controller) attemptLog(ctx context.Context, job drover.Job, r drover.Lo
 		return nil, nil
 	}
 	log, err := c.cfg.Results.OpenAttemptLog(c.folder(spec), r.Job.Index, r.Attempt, blobOf(r.Stream))
+	if err == nil {
+		return seek(log, r.Offset)
+	}
 	if drover.KindOf(err) != drover.KindNotFound {
-		return log, err
+		return nil, err
 	}
 	later := job.Attempts[at+1:]
 	if slices.ContainsFunc(later, func(a drover.Attempt) bool { return !a.State.Live() && a.State != drover.AttemptLost }) {
@@ -60,7 +63,10 @@ func (c *Controller) attemptLog(ctx context.Context, job drover.Job, r drover.Lo
 	if drover.KindOf(err) == drover.KindNotFound {
 		return io.NopCloser(strings.NewReader("")), nil
 	}
-	return latest, err
+	if err != nil {
+		return nil, err
+	}
+	return seek(latest, r.Offset)
 }
 
 // logReader reads a job's output stream, attempt after attempt: while one is live from its spool, and what could not be had so from what was
@@ -74,6 +80,7 @@ type logReader struct {
 
 	mu      sync.Mutex // held by Read, and guards what follows
 	attempt drover.AttemptID
+	from    int64 // of the first attempt's stream, where reading begins
 	offset  int64 // of the attempt's stream, up to which it was read
 	whole   bool  // all of the attempt's stream was read
 	note    []byte
@@ -175,7 +182,7 @@ func (r *logReader) next() error {
 	if n := len(job.Attempts); n > 0 {
 		last := job.Attempts[n-1]
 		if id := (drover.AttemptID{Job: r.request.Job, Number: last.Number}); id != r.attempt {
-			r.attempt, r.offset, r.whole = id, 0, false
+			r.attempt, r.offset, r.from, r.whole = id, r.from, 0, false
 		}
 		if last.State.Live() && !r.whole {
 			return r.live()
@@ -202,7 +209,7 @@ func (r *logReader) live() (err error) {
 	default:
 	}
 	if !r.request.Follow {
-		r.stored, r.final = &pieces{c: r.c, ctx: r.ctx, key: r.key()}, true
+		r.stored, r.final = &pieces{c: r.c, ctx: r.ctx, key: r.key(), offset: r.offset}, true
 		return nil
 	}
 	r.spool, err = r.c.use(r.key())
@@ -222,7 +229,7 @@ func (r *logReader) openStored() error {
 		return err
 	}
 	from := min(r.offset, size)
-	if kept := r.c.cfg.Results.LogLimit(); size > kept {
+	if kept := r.c.cfg.Results.LogLimit(); size > kept && r.request.Follow {
 		from = min(from, kept/2) // its middle was cut out: whoever read beyond its first half goes on from there
 	}
 	r.stored, r.final = f, true

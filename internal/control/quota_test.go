@@ -135,7 +135,7 @@ func TestResultsOfAUserAreLimited(t *testing.T) {
 	must(0, submit(c, "eve", "head -c 60000 /dev/zero > out; echo done"))(t)
 	f.until(c, "it is final", f.allFinal)
 	t.Run("what a running job leaves is kept, whatever the limit", func(t *testing.T) {
-		r := must(c.OpenOutput(t.Context(), job(1), "out"))(t)
+		r := must(c.OpenOutput(t.Context(), job(1), "out", 0))(t)
 		defer r.Close()
 		if text := must(io.ReadAll(r))(t); len(text) != 60000 {
 			t.Errorf("%d bytes", len(text))

@@ -198,6 +198,19 @@ func TestLogs(t *testing.T) {
 		t.Errorf("what there is now is %q", text)
 	}
 	now.Close()
+	request.Offset = 2
+	now = must(c.Logs(t.Context(), request))(t)
+	if text := must(io.ReadAll(now))(t); string(text) != "rst\n" {
+		t.Errorf("from its third byte on there is now %q", text)
+	}
+	now.Close()
+	wg.Go(func() {
+		r := must(c.Logs(t.Context(), drover.LogRequest{Job: job(1), Stream: drover.Stdout, Follow: true, Offset: 6}))(t)
+		defer r.Close()
+		if rest, err := io.ReadAll(r); err != nil || len(rest) != 3000005 {
+			t.Errorf("%d bytes follow the first 6 (%v)", len(rest), err)
+		}
+	})
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -212,6 +225,11 @@ func TestLogs(t *testing.T) {
 	defer stored.Close()
 	if text := must(io.ReadAll(stored))(t); len(text) != 3000011 {
 		t.Errorf("%d bytes were stored", len(text))
+	}
+	end := must(c.Logs(t.Context(), drover.LogRequest{Job: job(1), Stream: drover.Stdout, Follow: true, Offset: 3000006}))(t)
+	defer end.Close()
+	if text := must(io.ReadAll(end))(t); string(text) != "last\n" {
+		t.Errorf("the end of what was stored is %q", text)
 	}
 	if left := must(filepath.Glob(filepath.Join(f.cfg.Spool, "*")))(t); len(left) > 0 {
 		t.Errorf("in the spool are left %q", left)

@@ -125,12 +125,13 @@ func (c *Client) SetPaused(ctx context.Context, paused bool, reason string) (s d
 	return s, err
 }
 
-// Logs reads a stream as it comes. Following that is interrupted fails as KindUnreachable, since there is no telling where to go on.
+// Logs reads a stream as it comes. If the connection breaks it fails as KindUnreachable; whoever read knows the Offset at which to go on.
 func (c *Client) Logs(ctx context.Context, r drover.LogRequest) (io.ReadCloser, error) {
 	q := url.Values{}
 	put(q, "stream", string(r.Stream))
 	put(q, "follow", r.Follow)
 	put(q, "attempt", r.Attempt)
+	put(q, "offset", r.Offset)
 	return c.read(ctx, call{method: http.MethodGet, path: []string{"jobs", r.Job.String(), "logs"}, query: q})
 }
 
@@ -141,8 +142,20 @@ func (c *Client) Outputs(ctx context.Context, id drover.JobID) (files []drover.F
 }
 
 // OpenOutput reads a file as it comes.
-func (c *Client) OpenOutput(ctx context.Context, id drover.JobID, path string) (io.ReadCloser, error) {
-	return c.read(ctx, call{method: http.MethodGet, path: []string{"jobs", id.String(), "outputs", "content"}, query: url.Values{"path": {path}}})
+func (c *Client) OpenOutput(ctx context.Context, id drover.JobID, path string, from int64) (io.ReadCloser, error) {
+	q := call{method: http.MethodGet, path: []string{"jobs", id.String(), "outputs", "content"}, query: url.Values{"path": {path}}}
+	if from > 0 {
+		q.header = http.Header{"Range": {fmt.Sprintf("bytes=%d-", from)}}
+	}
+	answer, err := c.open(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if from > 0 && answer.StatusCode != http.StatusPartialContent {
+		answer.Body.Close()
+		return nil, drover.Errorf(drover.KindInternal, "the controller at %s sends no part of an output", c.base.String())
+	}
+	return answer.Body, nil
 }
 
 // read makes a call whose answer is read as it comes.

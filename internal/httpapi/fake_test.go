@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"iter"
@@ -27,7 +28,11 @@ type fake struct {
 	quiet  bool                                        // no events happen, until whoever watches goes
 	log    func(ctx context.Context) io.ReadCloser     // nil: a line
 	put    func(hash string, contents io.Reader) error // nil: takes all
+	opened string                                      // the output that was opened last
 }
+
+// content is what every output of a fake holds.
+const content = "<script>contents"
 
 func (f *fake) ask(ctx context.Context, args ...any) error {
 	f.mu.Lock()
@@ -120,14 +125,16 @@ func (f *fake) Logs(ctx context.Context, r drover.LogRequest) (io.ReadCloser, er
 }
 
 func (f *fake) Outputs(ctx context.Context, id drover.JobID) ([]drover.File, error) {
-	return answer[[]drover.File](f.ask(ctx, "outputs", id))
+	files, err := answer[[]drover.File](f.ask(ctx, "outputs", id))
+	return append(files, drover.File{Path: f.opened, Mode: 0o640, Size: int64(len(content)), Hash: fmt.Sprintf("%x", sha256.Sum256([]byte(content)))}), err
 }
 
-func (f *fake) OpenOutput(ctx context.Context, id drover.JobID, path string) (io.ReadCloser, error) {
+func (f *fake) OpenOutput(ctx context.Context, id drover.JobID, path string, from int64) (io.ReadCloser, error) {
 	if err := f.ask(ctx, "output", id, path); err != nil {
 		return nil, err
 	}
-	return io.NopCloser(strings.NewReader("<script>contents")), nil
+	f.opened = path
+	return io.NopCloser(strings.NewReader(content[from:])), nil
 }
 
 func (f *fake) Instances(ctx context.Context, filter drover.InstanceFilter) (drover.Page[drover.Instance], error) {

@@ -7,12 +7,16 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"drover"
 	"drover/internal/logkey"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 )
 
 type missingInput struct {
@@ -90,7 +94,8 @@ type logsInput struct {
 	Stream string       `query:"stream" enum:"stdout,stderr" default:"stdout"`
 	Follow bool         `query:"follow" doc:"go on, attempt after attempt, until the job is final"`
 
-	Attempt int `query:"attempt" minimum:"0" doc:"of the attempt of this number, as far as its output is kept; 0: of the last"`
+	Attempt int   `query:"attempt" minimum:"0" doc:"of the attempt of this number, as far as its output is kept; 0: of the last"`
+	Offset  int64 `query:"offset" minimum:"0" doc:"begin at this byte of the attempt's stream, as after a connection broke"`
 }
 
 // logsOutput and contentOutput are written as they are read.
@@ -104,7 +109,7 @@ func (h *Handler) logs(ctx context.Context, in *logsInput) (*logsOutput, error) 
 	if err := h.mayRead(ctx, in.ID); err != nil {
 		return nil, err
 	}
-	log, err := h.cfg.Service.Logs(ctx, drover.LogRequest{Job: in.ID, Stream: drover.Stream(in.Stream), Follow: in.Follow, Attempt: in.Attempt})
+	log, err := h.cfg.Service.Logs(ctx, drover.LogRequest{Job: in.ID, Stream: drover.Stream(in.Stream), Follow: in.Follow, Attempt: in.Attempt, Offset: in.Offset})
 	if err != nil {
 		return nil, err
 	}
@@ -142,15 +147,84 @@ func (h *Handler) output(ctx context.Context, in *outputInput) (*contentOutput, 
 	if err := h.mayRead(ctx, in.ID); err != nil {
 		return nil, err
 	}
-	file, err := h.cfg.Service.OpenOutput(ctx, in.ID, in.Path)
+	content, err := h.cfg.Service.OpenOutput(ctx, in.ID, in.Path, 0)
 	if err != nil {
 		return nil, err
 	}
+	files, err := h.cfg.Service.Outputs(ctx, in.ID)
+	at := slices.IndexFunc(files, func(f drover.File) bool { return f.Path == in.Path })
+	if err == nil && at < 0 {
+		err = drover.Errorf(drover.KindNotFound, "job %v has no output %.200q", in.ID, in.Path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, content.Close())
+	}
+	file := &outputFile{svc: h.cfg.Service, job: in.ID, file: files[at], content: content}
 	return &contentOutput{func(x huma.Context) {
+		defer func() { file.close() }()
+		file.ctx = x.Context()
 		x.SetHeader("Content-Type", "application/octet-stream")
 		x.SetHeader("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": path.Base(in.Path)}))
-		h.send(x, file)
+		if hash := files[at].Hash; hash != "" {
+			x.SetHeader("ETag", `"`+hash+`"`)
+		}
+		r, w := humago.Unwrap(x)
+		if strings.Contains(r.Header.Get("Range"), ",") {
+			r.Header.Del("Range") // several parts would be read beside the handler
+		}
+		http.ServeContent(w, r, "", time.Time{}, file)
+		if file.err != nil {
+			h.cfg.Log.Debug("an answer was broken off", logkey.Error, file.err)
+			panic(http.ErrAbortHandler)
+		}
 	}}, nil
+}
+
+// outputFile is an output that can be read from any byte on, as http.ServeContent asks.
+type outputFile struct {
+	ctx     context.Context
+	svc     drover.Queue
+	job     drover.JobID
+	file    drover.File
+	content io.ReadCloser // from at on; nil if it has to be opened there
+	at      int64
+	err     error // of reading
+}
+
+// Seek has reading go on elsewhere.
+func (f *outputFile) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += f.at
+	case io.SeekEnd:
+		offset += f.file.Size
+	}
+	if offset != f.at {
+		f.close()
+	}
+	f.at = offset
+	return offset, nil
+}
+
+// Read reads on.
+func (f *outputFile) Read(p []byte) (n int, err error) {
+	if err = f.ctx.Err(); err == nil && f.content == nil {
+		f.content, err = f.svc.OpenOutput(f.ctx, f.job, f.file.Path, f.at)
+	}
+	if err == nil {
+		n, err = f.content.Read(p)
+	}
+	if f.at += int64(n); err != nil && (err != io.EOF || f.at < f.file.Size) {
+		f.err = err
+	}
+	return n, err
+}
+
+func (f *outputFile) close() {
+	if f.content != nil {
+		f.content.Close()
+		f.content = nil
+	}
 }
 
 // send writes what comes from the reader as it comes, and closes it. When reading fails, or the Handler closes before its end, the

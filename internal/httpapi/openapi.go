@@ -213,6 +213,9 @@ type exchange struct {
 	status int // that of ours which stands in for huma's
 }
 
+// Unwrap is what the request and its answer are for net/http.
+func (x *exchange) Unwrap() huma.Context { return x.exchanged }
+
 // exchanged is a huma.Context, whose name is also that of one of its methods.
 type exchanged huma.Context
 

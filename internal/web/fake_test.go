@@ -75,7 +75,7 @@ func (f *fake) Outputs(context.Context, drover.JobID) ([]drover.File, error) {
 	return filled[[]drover.File](), nil
 }
 
-func (f *fake) OpenOutput(context.Context, drover.JobID, string) (io.ReadCloser, error) {
+func (f *fake) OpenOutput(context.Context, drover.JobID, string, int64) (io.ReadCloser, error) {
 	return io.NopCloser(strings.NewReader(nasty)), nil
 }
 

@@ -226,7 +226,7 @@ func (h *Handler) output(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	name := r.URL.Query().Get("path")
-	file, err := r.svc.OpenOutput(r.Context(), id, name)
+	file, err := r.svc.OpenOutput(r.Context(), id, name, 0)
 	if err != nil {
 		return err
 	}
