@@ -327,7 +327,7 @@ func (w *World) mayBeSilent(in engine.Instance) {
 const settled = 30 * time.Second
 
 // allSilent is how many of a cloud's instances have been heard and are silent, and since when all of them are; 0 if one was heard of late.
-// What the last list left out may be gone, and is no sign of anything.
+// What the last list left out may be gone, and what nobody logs in to is never heard: neither is a sign of anything.
 func (cl *cloud) allSilent() (n int, since drover.Time) {
 	if c := cl.w.controller; c.now() < c.looks.Add(settled) { // what it takes for connected may have been cut off while it was not looking
 		return 0, 0
@@ -337,7 +337,8 @@ func (cl *cloud) allSilent() (n int, since drover.Time) {
 		switch {
 		case v.link != nil, v.heard != 0 && cl.w.now < v.unheard.Add(settled):
 			return 0, 0
-		case row == nil || row.Ready == 0 || row.Broken || row.State == drover.InstanceStopping || v.missing != 0 || v.lacking != 0 || v.lacked != 0 && cl.w.now < v.lacked.Add(2*slowest):
+		case v.heard == 0 || row == nil || row.Ready == 0 || row.Broken || row.State == drover.InstanceStopping:
+		case v.missing != 0 || v.lacking != 0 || v.lacked != 0 && cl.w.now < v.lacked.Add(2*slowest):
 		default:
 			n, since = n+1, max(since, v.unheard)
 		}
