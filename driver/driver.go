@@ -126,6 +126,7 @@ type Capabilities struct {
 	Project        string         `json:"project,omitempty"`         // what {project} in a template stands for: the account, project or subscription
 	ManyCandidates bool           `json:"many_candidates,omitempty"` // Create tries several candidates in one call
 	StopStart      bool           `json:"stop_start,omitempty"`      // the Cloud is a Starter
+	StopSaves      bool           `json:"stop_saves,omitempty"`      // a stopped instance costs nothing but its volumes
 	GrowDisk       bool           `json:"grow_disk,omitempty"`       // the Cloud is a DiskGrower
 	Describe       bool           `json:"describe,omitempty"`        // the Cloud is a Describer
 	Exposes        bool           `json:"-"`                         // what runs on its instances can do whatever the controller can
@@ -227,5 +228,6 @@ const (
 	TagOwner   = "drover-owner"    // the mark of the user whose jobs alone it runs, or that of everyone; none: it is nobody's yet
 	TagPrice   = "drover-price"    // nano-USD per hour when created
 	TagPool    = "drover-pool"     // the pool that it belongs to; none: it was rented for jobs
+	TagStopped = "drover-stopped"  // when Drover stopped it, to be started again; none: if it is stopped, its cloud or somebody else did that
 	TagMade    = "drover-template" // a hash of the pool's template that it was made from
 )

@@ -166,7 +166,7 @@ func receiver(e ast.Expr) string {
 	if p, is := e.(*ast.StarExpr); is {
 		e = p.X
 	}
-	if name, is := e.(*ast.Ident); is && name.Name != "growing" { // an OpenStack cloud whose volumes grow
+	if name, is := e.(*ast.Ident); is {
 		return name.Name
 	}
 	return "cloud"

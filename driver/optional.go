@@ -11,8 +11,9 @@ import (
 // What a cloud may be able to do beyond what every cloud does, each thing an interface of its own. They are found by As, through whatever
 // decorators a cloud wears.
 
-// Starter is a Cloud whose instances can be stopped and started again. Both return once the cloud has accepted; doing it again succeeds.
-// KindNotFound if there is no such instance.
+// Starter is a Cloud whose instances can be stopped and started again, with their volumes, tags and host keys; their addresses may change.
+// Both return once the cloud has accepted; doing it again succeeds. KindNotFound if there is no such instance, KindUnsupported if this one
+// cannot be stopped, as EC2's spot instances cannot. Start meets the errors that Create does: a cloud may have no room for it any more.
 type Starter interface {
 	Stop(ctx context.Context, id string) error
 	Start(ctx context.Context, id string) error
@@ -98,8 +99,14 @@ func SortOfferings(all []drover.Offering) {
 	})
 }
 
+// Attributes is a Cloud that has metadata of its own, such as a project's, which people write and programs read.
+type Attributes interface {
+	// Attribute returns the text of an attribute as it is now. KindNotFound if there is none of this name.
+	Attribute(ctx context.Context, name string) (string, error)
+}
+
 // As finds the first cloud that is a T, such as a [Starter], in c and in what c wraps. What wraps a cloud may be more careful about what it
-// can do and adds nothing to it: there is no T unless the innermost cloud is one.
+// can do and adds nothing to it: there is no T unless the innermost cloud is one and, where capabilities tell, says so.
 func As[T any](c Cloud) (found T, ok bool) {
 	for {
 		outer, is := c.(T)
@@ -108,7 +115,7 @@ func As[T any](c Cloud) (found T, ok bool) {
 		}
 		wrapper, wraps := c.(interface{ Unwrap() Cloud })
 		if !wraps {
-			if !is {
+			if !is || !able[T](c) {
 				var none T
 				return none, false
 			}
@@ -116,4 +123,17 @@ func As[T any](c Cloud) (found T, ok bool) {
 		}
 		c = wrapper.Unwrap()
 	}
+}
+
+// able reports whether a cloud can do what a T does, as far as its capabilities tell.
+func able[T any](c Cloud) bool {
+	switch any((*T)(nil)).(type) {
+	case *Starter:
+		return c.Capabilities().StopStart
+	case *DiskGrower:
+		return c.Capabilities().GrowDisk
+	case *Describer:
+		return c.Capabilities().Describe
+	}
+	return true
 }

@@ -166,9 +166,9 @@ func (c *cloud) markReclaimed(all []driver.Instance) {
 	c.ended = still
 }
 
-// takenBack says of an instance that it is on spot and ends, and was not destroyed from here. c.mu is held.
+// takenBack says of an instance that it is on spot and ends, and was neither destroyed from here nor stopped by Drover. c.mu is held.
 func (c *cloud) takenBack(in driver.Instance) bool {
-	return in.State == driver.Stopping && in.Market == drover.Spot && !c.ended[in.ID]
+	return in.State == driver.Stopping && in.Market == drover.Spot && !c.ended[in.ID] && in.Tags[driver.TagStopped] == ""
 }
 
 // SetTags replaces the tags, but for those that the configuration gives everything.

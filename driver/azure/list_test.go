@@ -86,6 +86,17 @@ func TestList(t *testing.T) {
 			}
 		})
 	})
+	t.Run("a spot instance that Drover stops is not taken back", func(t *testing.T) {
+		c := imitate(t, newRegion(), "")
+		in := driver.Instance{ID: "one", State: driver.Stopping, Market: drover.Spot}
+		if !c.takenBack(in) {
+			t.Error("one that Azure stops was")
+		}
+		in.Tags = map[string]string{driver.TagStopped: "2026-02-03T04:05:06Z"}
+		if c.takenBack(in) {
+			t.Error("one that Drover stopped was taken back")
+		}
+	})
 	t.Run("an instance of another region is not listed", func(t *testing.T) {
 		r := newRegion()
 		create(t, imitate(t, r, ""), request("one"))

@@ -104,7 +104,7 @@ func (c *cloud) Capabilities() driver.Capabilities {
 	runs, most := c.config.FirstBoot()
 	return driver.Capabilities{
 		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffStops, Notices: driver.NoticesAzure,
-		Init: runs, MaxInit: most, Template: true, Project: c.config.Subscription, StopStart: true,
+		Init: runs, MaxInit: most, Template: true, Project: c.config.Subscription, StopStart: true, StopSaves: true,
 		Describe: true, ListLag: listLag, NodeID: "azure://" + c.config.nodes(),
 		Billing: drover.Billing{Least: time.Minute},
 	}

@@ -34,6 +34,9 @@ func checkCapabilities(_ context.Context, t *trial) error {
 	if _, can := driver.As[driver.Starter](t.cloud); can != c.StopStart {
 		errs = append(errs, fmt.Errorf("StopStart is %v, being a Starter is %v", c.StopStart, can))
 	}
+	if c.StopSaves && !c.StopStart {
+		errs = append(errs, errors.New("StopSaves is true, and instances cannot be stopped"))
+	}
 	if _, can := driver.As[driver.DiskGrower](t.cloud); can != c.GrowDisk {
 		errs = append(errs, fmt.Errorf("GrowDisk is %v, being a DiskGrower is %v", c.GrowDisk, can))
 	}

@@ -87,6 +87,11 @@ func TestEveryCheckCanFail(t *testing.T) {
 			caps.StopStart = true
 			return altered{Cloud: c, capabilities: &caps}
 		}},
+		{"capabilities are complete", "saves by stopping what it cannot stop", func(c driver.Cloud) driver.Cloud {
+			caps := c.Capabilities()
+			caps.StopSaves = true
+			return altered{Cloud: c, capabilities: &caps}
+		}},
 		{"capabilities are complete", "claims to describe", func(c driver.Cloud) driver.Cloud {
 			caps := c.Capabilities()
 			caps.Describe = true

@@ -28,8 +28,13 @@ func (t *trial) reachRequested(ctx context.Context, r driver.CreateRequest) (dri
 	if err != nil {
 		return in, err
 	}
+	return t.letIn(ctx, in)
+}
+
+// letIn waits until an instance lets the planted key in, and returns it as it is listed then.
+func (t *trial) letIn(ctx context.Context, in driver.Instance) (driver.Instance, error) {
 	var last error
-	err = t.eventually(ctx, "the instance lets the planted key in", func(ctx context.Context) (bool, error) {
+	err := t.eventually(ctx, "the instance lets the planted key in", func(ctx context.Context) (bool, error) {
 		all, err := t.list(ctx, t.fleetTags())
 		if err != nil {
 			return false, err

@@ -189,7 +189,10 @@ func checkStopStart(ctx context.Context, t *trial) error {
 			return err
 		}
 	}
-	return nil
+	if !t.NoLogin {
+		_, err = t.letIn(ctx, in)
+	}
+	return err
 }
 
 func checkGrowDisk(ctx context.Context, t *trial) error {

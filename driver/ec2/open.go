@@ -84,7 +84,7 @@ func (c *cloud) Capabilities() driver.Capabilities {
 	runs, most := c.config.FirstBoot()
 	return driver.Capabilities{
 		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffEnds, Notices: driver.NoticesEC2,
-		Init: runs, MaxInit: most, Template: true, ManyCandidates: true, StopStart: true, GrowDisk: true,
+		Init: runs, MaxInit: most, Template: true, ManyCandidates: true, StopStart: true, StopSaves: true, GrowDisk: true,
 		Describe: true, ListLag: listLag, NodeID: "aws:///{zone}/{id}",
 		Billing: drover.Billing{Least: time.Minute},
 	}

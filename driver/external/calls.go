@@ -21,6 +21,7 @@ const (
 	callVerify    = "verify_host_key"
 	callStrays    = "strays" // and with it, remove
 	callDescribe  = "describe"
+	callAttribute = "attribute"
 )
 
 type counter struct{ n atomic.Int64 }
@@ -164,9 +165,9 @@ func (c *cloud) List(ctx context.Context, tags map[string]string) ([]driver.Inst
 }
 
 // Describe asks the program for one instance.
-func (d describing) Describe(ctx context.Context, id string) (driver.Instance, error) {
+func (c *cloud) Describe(ctx context.Context, id string) (driver.Instance, error) {
 	var said described
-	if err := d.call(ctx, callDescribe, instanceArgs{ID: id}, &said); err != nil {
+	if err := c.call(ctx, callDescribe, instanceArgs{ID: id}, &said); err != nil {
 		return driver.Instance{}, err
 	}
 	switch {
@@ -222,18 +223,33 @@ func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, outp
 }
 
 // Start starts an instance that was stopped.
-func (s starting) Start(ctx context.Context, id string) error {
-	return s.call(ctx, "start", instanceArgs{ID: id}, nil)
+func (c *cloud) Start(ctx context.Context, id string) error {
+	return c.call(ctx, "start", instanceArgs{ID: id}, nil)
 }
 
 // Stop stops an instance.
-func (s starting) Stop(ctx context.Context, id string) error {
-	return s.call(ctx, "stop", instanceArgs{ID: id}, nil)
+func (c *cloud) Stop(ctx context.Context, id string) error {
+	return c.call(ctx, "stop", instanceArgs{ID: id}, nil)
 }
 
 // GrowDisk makes an instance's root volume larger.
-func (g growing) GrowDisk(ctx context.Context, id string, size drover.Bytes) error {
-	return g.call(ctx, "grow_disk", instanceArgs{ID: id, Disk: size}, nil)
+func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) error {
+	return c.call(ctx, "grow_disk", instanceArgs{ID: id, Disk: size}, nil)
+}
+
+// Attribute asks the program for a text of the cloud's own metadata.
+func (c *cloud) Attribute(ctx context.Context, name string) (string, error) {
+	if !slices.Contains(c.calls, callAttribute) {
+		return "", drover.Errorf(drover.KindUnsupported, "the driver program of cloud %s reads no attributes", c.o.Name)
+	}
+	var said attribute
+	if err := c.call(ctx, callAttribute, attributeArgs{name}, &said); err != nil {
+		return "", err
+	}
+	if said.Value == nil {
+		return "", unclear("attribute: it has no value, and no error of kind not_found")
+	}
+	return *said.Value, nil
 }
 
 // FindImages asks the program what a reference means. Without such a call it is the id.

@@ -65,6 +65,7 @@ func TestOpen(t *testing.T) {
 		{"words that are not known are refused", "", `{"result": {"host_keys": "whispered"}}`, "whispered"},
 		{"a billing period is at most an hour", "", `{"result": {"billing_period_seconds": 7200}}`, "billing_period_seconds is 7200"},
 		{"so are calls that are not known", "", `{"result": {"calls": ["dance"]}}`, "dance"},
+		{"what cannot be stopped saves nothing by it", "", `{"result": {"stop_saves": true}}`, "stop_saves"},
 		{"nodes are called differently", "", `{"result": {"node_id": "ours://all"}}`, `node_id is "ours://all", which is not such as ours://{zone}/{id}`},
 		{"lists lag by a duration", "", `{"result": {"list_lag": "soon"}}`, `list_lag is "soon", which is not a duration from 0s to 1h0m0s`},
 		{"not by less than nothing", "", `{"result": {"list_lag": "-1s"}}`, "list_lag"},
@@ -113,6 +114,33 @@ func TestOpen(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestAttribute(t *testing.T) {
+	const can = `{"result": {"calls": ["attribute"]}}`
+	for _, tt := range []struct {
+		name, opens, said, want string
+		kind                    drover.ErrorKind
+	}{
+		{"a text is read as it is", can, `{"result": {"value": "a\nb"}}`, "a\nb", ""},
+		{"an empty one is one", can, `{"result": {"value": ""}}`, "", ""},
+		{"no value is no word that there is none", can, `{"result": {}}`, "", drover.KindTransient},
+		{"one that is not there is not found", can, `{"error": {"kind": "not_found", "message": "none"}}`, "", drover.KindNotFound},
+		{"a program that has no such call is not asked", `{"result": {}}`, `{"result": {"value": "a"}}`, "", drover.KindUnsupported},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			program := script(t, "case $1 in open) echo '"+tt.opens+"';; attribute) case $request in *'\"args\":{\"name\":\"pools\"}'*) printf '%s\\n' '"+tt.said+"';; esac;; esac")
+			c, err := open(t.Context(), "command: ["+program+"]", "f", t.TempDir(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			attributes, _ := driver.As[driver.Attributes](c)
+			text, err := attributes.Attribute(t.Context(), "pools")
+			if text != tt.want || err != nil && drover.KindOf(err) != tt.kind || err == nil && tt.kind != "" {
+				t.Errorf("%q, %v", text, err)
+			}
+		})
+	}
 }
 
 func TestDescribe(t *testing.T) {

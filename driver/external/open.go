@@ -104,7 +104,7 @@ func Open(ctx context.Context, o driver.Options) (driver.Cloud, error) {
 		c.program.Close()
 		return nil, err
 	}
-	return c.ables(), nil
+	return c, nil
 }
 
 // command finds the program, and makes the folder in which it may keep things.
@@ -141,52 +141,6 @@ func (c *cloud) hello(ctx context.Context) error {
 	}
 	c.can, c.calls = can, said.Calls
 	return nil
-}
-
-// What a program can do beyond what every program can: being able to is an interface, which a cloud has only if its program says so.
-type (
-	starting   struct{ *cloud }
-	growing    struct{ *cloud }
-	describing struct{ *cloud }
-)
-
-// ables is the cloud with the interfaces that it has.
-func (c *cloud) ables() driver.Cloud {
-	s, g, d := starting{c}, growing{c}, describing{c}
-	switch [3]bool{c.can.StopStart, c.can.GrowDisk, c.can.Describe} {
-	case [3]bool{true, false, false}:
-		return s
-	case [3]bool{false, true, false}:
-		return g
-	case [3]bool{false, false, true}:
-		return d
-	case [3]bool{true, true, false}:
-		return struct {
-			*cloud
-			driver.Starter
-			driver.DiskGrower
-		}{c, s, g}
-	case [3]bool{true, false, true}:
-		return struct {
-			*cloud
-			driver.Starter
-			driver.Describer
-		}{c, s, d}
-	case [3]bool{false, true, true}:
-		return struct {
-			*cloud
-			driver.DiskGrower
-			driver.Describer
-		}{c, g, d}
-	case [3]bool{true, true, true}:
-		return struct {
-			*cloud
-			driver.Starter
-			driver.DiskGrower
-			driver.Describer
-		}{c, s, g, d}
-	}
-	return c
 }
 
 // Capabilities are what the program said when it was opened.

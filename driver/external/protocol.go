@@ -64,6 +64,9 @@ type (
 
 		Output *string `json:"output,omitempty"` // of the command that verify_host_key asked for; nil: it has not asked
 	}
+	attributeArgs struct {
+		Name string `json:"name"`
+	}
 	imageArgs struct {
 		Ref  string      `json:"ref"`
 		Arch drover.Arch `json:"arch,omitempty"`
@@ -113,6 +116,9 @@ type (
 	}
 	pictured struct {
 		Images *[]image `json:"images"`
+	}
+	attribute struct {
+		Value *string `json:"value"`
 	}
 	leftovers struct {
 		Leftovers *[]stray `json:"strays"`
@@ -240,9 +246,12 @@ func (o opened) check() (driver.Capabilities, error) {
 	}
 	can.ListLag, can.Describe = lag, slices.Contains(o.Calls, callDescribe)
 	for _, call := range o.Calls {
-		if !slices.Contains([]string{callOfferings, callImages, callVerify, callStrays, callDescribe}, call) {
+		if !slices.Contains([]string{callOfferings, callImages, callVerify, callStrays, callDescribe, callAttribute}, call) {
 			return can, fmt.Errorf("it has the call %.40q, which is not known", call)
 		}
+	}
+	if can.StopSaves && !can.StopStart {
+		return can, errors.New("stop_saves is true, and stop_start is not")
 	}
 	if can.HostKeys == driver.HostKeysVerified && !slices.Contains(o.Calls, callVerify) {
 		return can, fmt.Errorf("host_keys are verified, and it has no call %s", callVerify)

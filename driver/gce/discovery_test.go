@@ -60,7 +60,7 @@ type property struct {
 var methodIDs = []string{
 	"compute.instances.insert", "compute.instances.get", "compute.instances.aggregatedList", "compute.instances.delete", "compute.instances.start", "compute.instances.stop",
 	"compute.instances.setLabels", "compute.instances.getGuestAttributes", "compute.zoneOperations.wait", "compute.zoneOperations.list",
-	"compute.disks.aggregatedList", "compute.disks.delete", "compute.disks.resize", "compute.images.list", "compute.zones.list", "compute.machineTypes.list",
+	"compute.disks.aggregatedList", "compute.disks.delete", "compute.disks.resize", "compute.images.list", "compute.zones.list", "compute.machineTypes.list", "compute.projects.get",
 	"cloudbilling.services.skus.list",
 }
 

@@ -56,6 +56,7 @@ var permissions = map[string][]string{
 	"compute.zoneOperations.wait":          {"compute.zoneOperations.get"}, "compute.zoneOperations.list": {"compute.zoneOperations.list"},
 	"compute.disks.aggregatedList": {"compute.disks.list"}, "compute.disks.delete": {"compute.disks.delete"}, "compute.disks.resize": {"compute.disks.resize"},
 	"compute.images.list": {"compute.images.list"}, "compute.zones.list": {"compute.zones.list"}, "compute.machineTypes.list": {"compute.machineTypes.list"},
+	"compute.projects.get":            {"compute.projects.get"},
 	"cloudbilling.services.skus.list": nil,
 }
 

@@ -33,20 +33,21 @@ type fake struct {
 	throttle bool
 	latency  time.Duration // of a call without a network
 
-	mu        sync.Mutex
-	instances map[string]*held // by zone/name; guarded by mu, as is all below
-	disks     map[string]thing // of no instance
-	ops       map[string]*operation
-	requests  map[string]string // operations, by request id
-	out       map[string]string // error codes of inserts, by "type zone model"; an empty part means any
-	cpus      map[string]int    // what is left of quotas, by their metric
-	guest     map[string]thing  // guest attributes, by zone/name
-	broken    map[string]wrong  // calls that fail, by method
-	unreached string            // a zone that lists cannot reach
-	made      map[string][]time.Time
-	calls     map[string]int
-	refused   map[string]int
-	last      int
+	mu         sync.Mutex
+	instances  map[string]*held // by zone/name; guarded by mu, as is all below
+	disks      map[string]thing // of no instance
+	ops        map[string]*operation
+	requests   map[string]string // operations, by request id
+	out        map[string]string // error codes of inserts, by "type zone model"; an empty part means any
+	cpus       map[string]int    // what is left of quotas, by their metric
+	guest      map[string]thing  // guest attributes, by zone/name
+	broken     map[string]wrong  // calls that fail, by method
+	attributes thing             // of the project's metadata; nil: it has none
+	unreached  string            // a zone that lists cannot reach
+	made       map[string][]time.Time
+	calls      map[string]int
+	refused    map[string]int
+	last       int
 }
 
 // thing is a resource in JSON.
@@ -140,6 +141,7 @@ var answers = map[string]func(*fake, request) (any, *wrong){
 	"compute.images.list":                  (*fake).images,
 	"compute.zones.list":                   (*fake).listZones,
 	"compute.machineTypes.list":            (*fake).kindsOf,
+	"compute.projects.get":                 (*fake).project,
 	"cloudbilling.services.skus.list":      (*fake).skus,
 }
 

@@ -297,6 +297,18 @@ func (f *fake) guestAttributes(in request) (any, *wrong) {
 	return thing{"queryPath": "hostkeys/", "queryValue": thing{"items": items}}, nil
 }
 
+// project has these attributes in its metadata.
+func (f *fake) project(in request) (any, *wrong) {
+	if f.attributes == nil {
+		return thing{"name": in.path["project"]}, nil
+	}
+	var items []any
+	for _, key := range sortedKeys(f.attributes) {
+		items = append(items, thing{"key": key, "value": f.attributes[key]})
+	}
+	return thing{"name": in.path["project"], "commonInstanceMetadata": thing{"items": items}}, nil
+}
+
 // wait answers when the operation is done, or after two minutes.
 func (f *fake) wait(in request) (any, *wrong) {
 	o, ok := f.ops[in.path["operation"]]

@@ -189,6 +189,23 @@ func (c *cloud) VerifyHostKey(ctx context.Context, in driver.Instance, key, _ []
 	return drover.Errorf(drover.KindHostKey, "instance %s has other host keys", in.ID)
 }
 
+// Attribute reads the project's metadata.
+func (c *cloud) Attribute(ctx context.Context, name string) (string, error) {
+	ask := c.api.compute().Projects.Get(c.api.project).Fields("commonInstanceMetadata(items)")
+	found, err := do(ctx, c.api, "projects.get", rateGlobal, ask)
+	if err != nil {
+		return "", errs.Classify("read attribute "+name, err)
+	}
+	if m := found.CommonInstanceMetadata; m != nil {
+		for _, item := range m.Items {
+			if item.Key == name && item.Value != nil {
+				return *item.Value, nil
+			}
+		}
+	}
+	return "", drover.Errorf(drover.KindNotFound, "project %s has no attribute %s in its metadata", c.api.project, name)
+}
+
 // labels are how tags are written. A label's value is short and has small letters, digits, dashes and underscores: see "Requirements for labels" in
 // Google's guide to Compute Engine.
 var labels = kit.Labels{Max: 63, Mark: '_', Joint: "--", Plain: func(c byte, _ bool) bool {

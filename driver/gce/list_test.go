@@ -317,3 +317,22 @@ func TestOpen(t *testing.T) {
 		}
 	})
 }
+
+func TestAttributesAreThoseOfTheProject(t *testing.T) {
+	f := newFake()
+	c := imitate(t, f, "")
+	if _, err := c.Attribute(t.Context(), "pools"); drover.KindOf(err) != drover.KindNotFound {
+		t.Errorf("a project without metadata: %v", err)
+	}
+	f.attributes = thing{"pools": "{}\n", "other": "x"}
+	if text, err := c.Attribute(t.Context(), "pools"); text != "{}\n" || err != nil {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, err := c.Attribute(t.Context(), "pool"); drover.KindOf(err) != drover.KindNotFound {
+		t.Errorf("an attribute that is not there: %v", err)
+	}
+	f.broken["compute.projects.get"] = wrong{403, "forbidden", "no", 0}
+	if _, err := c.Attribute(t.Context(), "pools"); drover.KindOf(err) != drover.KindAuthentication {
+		t.Errorf("credentials that may not: %v", err)
+	}
+}

@@ -75,7 +75,7 @@ func (c *cloud) Capabilities() driver.Capabilities {
 	runs, most := c.config.FirstBoot()
 	can := driver.Capabilities{
 		HostKeys: driver.HostKeysVerified, PowerOff: driver.PowerOffStops, Notices: driver.NoticesGCE,
-		Init: runs, MaxInit: most, Template: true, Project: c.api.project, StopStart: true, GrowDisk: true,
+		Init: runs, MaxInit: most, Template: true, Project: c.api.project, StopStart: true, StopSaves: true, GrowDisk: true,
 		Describe: true, ListLag: listLag, NodeID: "gce://" + c.api.project + "/{id}", // an id is ZONE/NAME
 		Billing: drover.Billing{Least: time.Minute},
 	}

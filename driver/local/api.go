@@ -28,14 +28,14 @@ const (
 	binFolder  = "bin"
 )
 
-// record is what never changes of an instance.
+// record is what there is to say of an instance, but for its tags.
 type record struct {
 	Candidate driver.Candidate `json:"candidate"`
 	Address   string           `json:"address"`
 	User      string           `json:"user"`
 	HostKey   string           `json:"host_key"` // the public one, in SSH wire format, base64
 	Created   drover.Time      `json:"created"`
-	Boots     drover.Time      `json:"boots"` // when it stops pending
+	Boots     drover.Time      `json:"boots"` // when it stops pending, after its last start
 }
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,62}$`)

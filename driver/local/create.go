@@ -132,29 +132,31 @@ func (c *cloud) build(ctx context.Context, path, program string, r driver.Create
 	if err := layOut(path); err != nil {
 		return err
 	}
+	if err := writeJSON(filepath.Join(path, tagsFile), r.Tags); err != nil {
+		return err
+	}
+	key := base64.StdEncoding.EncodeToString(hostKey.Marshal())
+	one := record{Candidate: taken, User: me.Username, HostKey: key, Created: drover.TimeOf(time.Now())}
+	return c.boot(ctx, path, program, c.launch(r, environment(path, me)), one)
+}
+
+// boot starts the processes of an instance whose folder is laid out, at an address of its own.
+func (c *cloud) boot(ctx context.Context, path, program string, l launch, r record) error {
 	held, err := lock(ctx, path)
 	if err != nil {
 		return err
 	}
 	defer held.Close()
-	socket, address, err := reserve(c.faults.config.BootDelay == 0)
+	socket, address, err := reserve(l.BootDelay == 0)
 	if err != nil {
 		return err
 	}
 	defer socket.Close()
-	now := time.Now()
-	err = errors.Join(writeJSON(filepath.Join(path, tagsFile), r.Tags), writeJSON(filepath.Join(path, recordFile), record{
-		Candidate: taken,
-		Address:   c.faults.announced(address),
-		User:      me.Username,
-		HostKey:   base64.StdEncoding.EncodeToString(hostKey.Marshal()),
-		Created:   drover.TimeOf(now),
-		Boots:     drover.TimeOf(now.Add(c.faults.config.BootDelay)),
-	}))
-	if err != nil {
+	r.Address, r.Boots = c.faults.announced(address), drover.TimeOf(time.Now().Add(l.BootDelay))
+	if err := writeJSON(filepath.Join(path, recordFile), r); err != nil {
 		return err
 	}
-	return c.start(path, program, c.launch(r, environment(path, me)), held, socket)
+	return c.start(path, program, l, held, socket)
 }
 
 func (c *cloud) launch(r driver.CreateRequest, environment []string) launch {

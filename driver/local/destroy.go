@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"drover"
+	"drover/driver"
 )
 
 // powerOffTime is how long an instance's own processes have to end it in good order.
@@ -35,6 +38,75 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 	}
 	defer unlock(held)
 	return errs.Classify("destroy instance "+id, c.remove(ctx, path))
+}
+
+// Stop ends the instance's processes and leaves its folder, in which there is all that Start needs.
+func (c *cloud) Stop(ctx context.Context, id string) error {
+	doing := "stop instance " + id
+	in, err := c.Describe(ctx, id)
+	if err != nil || in.State == driver.Stopped {
+		return err
+	}
+	path, err := c.path(id)
+	switch {
+	case err != nil:
+		return err
+	case !has(path, upFile):
+		return drover.Errorf(drover.KindTransient, "%s: it has only begun to boot", doing)
+	}
+	if err = os.WriteFile(filepath.Join(path, stoppedFile), nil, 0o600); err == nil {
+		err = powerOff(ctx, path)
+	}
+	if err != nil {
+		return errs.Classify(doing, err)
+	}
+	if in, err = c.Describe(ctx, id); err == nil && in.State != driver.Stopped {
+		err = drover.Errorf(drover.KindTransient, "%s: it has not ended yet", doing)
+	}
+	return err
+}
+
+// Start starts the processes again, at another address. What the cloud took back it does not give again.
+func (c *cloud) Start(ctx context.Context, id string) error {
+	path, err := c.path(id)
+	if err != nil {
+		return err
+	}
+	fleet, err := lock(ctx, filepath.Dir(path))
+	if err != nil {
+		return notFound(id, err)
+	}
+	defer unlock(fleet)
+	return errs.Classify("start instance "+id, c.startAgain(ctx, path))
+}
+
+// startAgain starts a stopped instance, unless it lives. The fleet's lock is held.
+func (c *cloud) startAgain(ctx context.Context, path string) error {
+	switch alive, err := lives(path); {
+	case err != nil || alive:
+		return err
+	case has(path, noticesFile):
+		return drover.Errorf(drover.KindUnsupported, "it was taken back")
+	case !remains(path):
+		return os.ErrNotExist
+	}
+	if _, err := c.lookAtRemains(ctx, c.o.Fleet, path); err != nil {
+		return err
+	}
+	program, err := c.programCopy()
+	if err != nil {
+		return err
+	}
+	var l launch
+	r, err := readRecord(path)
+	err = errors.Join(err, readJSON(filepath.Join(path, stoppedFile), &l))
+	if err == nil {
+		err = c.boot(ctx, path, program, l, r)
+	}
+	if err == nil {
+		err = os.Remove(filepath.Join(path, stoppedFile)) // while it was there the instance was not lost
+	}
+	return err
 }
 
 // powerOff asks the outer process to end the instance, so that it can bury its dead, and waits a little. That it is not there any

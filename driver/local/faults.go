@@ -78,10 +78,14 @@ func pause(ctx context.Context, d time.Duration) error {
 const (
 	noticesFile = "notices" // what the cloud says to the instance, as the runner reads it; with it the instance is listed as reclaimed
 	stoppedFile = "stopped"
+	upFile      = "up"
 )
 
 // remains reports whether a dead instance is one to be listed nevertheless.
-func remains(path string) bool { return has(path, noticesFile) || has(path, stoppedFile) }
+func remains(path string) bool {
+	said, err := os.Stat(filepath.Join(path, stoppedFile))
+	return has(path, noticesFile) || err == nil && said.Size() > 0
+}
 
 func has(path, name string) bool {
 	_, err := os.Stat(filepath.Join(path, name))

@@ -76,6 +76,9 @@ func runOuter(folder string) error {
 	defer alive.Close()
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, unix.SIGTERM, unix.SIGINT)
+	if err := os.WriteFile(filepath.Join(folder, upFile), nil, 0o600); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go r.Run(ctx)
@@ -94,8 +97,9 @@ func runOuter(folder string) error {
 	select {
 	case <-ended:
 	case <-stop:
-		if l.Fate.Stops {
-			err = os.WriteFile(filepath.Join(folder, stoppedFile), nil, 0o600)
+		if l.Fate.Stops || has(folder, stoppedFile) {
+			l.Init = nil // that was for the first boot, and may hold secrets
+			err = errors.Join(os.Remove(filepath.Join(folder, upFile)), writeJSON(filepath.Join(folder, stoppedFile), l))
 		}
 	case err := <-dies:
 		// A sudden death leaves no time for an end in good order.

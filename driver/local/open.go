@@ -7,23 +7,24 @@
 // The model. An instance is the folder <Options.Folder>/<fleet>/<name> and two processes that hold a lock on it: the outer one, whose id
 // is in the file pid, and inside it the guest, which serves SSH. Both are Drover's own binary, started from a copy in the folder .bin.
 //
-//	record.json      what never changes: type, zone, market, address, public host key
+//	record.json      type, zone, market, public host key, and the address, which is another after each start
 //	tags.json        the tags, replaced whole
 //	pid              the outer process; killing it is a VM that dies
 //	log              what the two processes have to say
 //	home, tmp, bin   the instance's own: $HOME, $TMPDIR, and a poweroff that ends this instance instead of this host
 //	switch           the instance's dead-man switch
 //	notices          what the cloud says to the instance: that it takes it back
-//	stopped          it powered itself off, in a cloud that then still has it
+//	up               it has come so far that it can be stopped
+//	stopped          it is to be stopped or, once this says how it is started again, is
 //
 // The invariants. A folder that is locked is an instance that lives; a folder that is not is one that died, and the next list ends
-// whatever is left of it before it takes the folder away; but one that was taken back, or that powered itself off where that only stops
-// it, is listed until it is destroyed. So an instance is never gone while a process of it lives, with one limit: without privileges, a
+// whatever is left of it before it takes the folder away; but one that was taken back, or that was
+// stopped, is listed until it is destroyed. So an instance is never gone while a process of it lives, with one limit: without privileges, a
 // process that outlives both of the two is known only by the marker in its environment. Folders come and go, and tags change, only under
 // the lock of the fleet's folder.
 //
 // Nothing is isolated: instances run as the user who runs Drover and all of them see the whole host, whose processors each
-// advertises in full. The host keys, like the client key that may log in, are planted; none of them is written to disk.
+// advertises in full. The host keys, like the client key that may log in, are planted; they are written to disk only while an instance is stopped.
 package local
 
 import (
@@ -81,7 +82,7 @@ func Open(_ context.Context, o driver.Options) (driver.Cloud, error) {
 func (c *cloud) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		HostKeys: driver.HostKeysPlanted, PowerOff: cmp.Or(c.faults.config.PowerOff, driver.PowerOffEnds), Notices: driver.NoticesFile, ManyCandidates: true,
-		NodeID: "drover://" + c.o.Fleet + "/{name}", Describe: true, Exposes: c.exposes, ListLag: -1, // lists read the folders
+		NodeID: "drover://" + c.o.Fleet + "/{name}", Describe: true, StopStart: true, StopSaves: true, Exposes: c.exposes, ListLag: -1, // lists read the folders
 	}
 }
 

@@ -104,6 +104,51 @@ func TestPowerOffThatOnlyStops(t *testing.T) {
 }
 
 // covers C11
+func TestStopAndStart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	in := w.create("one")
+	starter, can := driver.As[driver.Starter](w.cloud)
+	if !can || !w.cloud.Capabilities().StopSaves {
+		t.Fatal("it cannot, or says that it saves nothing")
+	}
+	client := w.login(in)
+	pid := daemon(t, client, "sleep 1000")
+	run(t, client, "echo kept > file")
+	for range 2 { // again it succeeds
+		if err := starter.Stop(t.Context(), in.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if running(pid) || w.list()[0].State != driver.Stopped || w.list()[0].Reclaimed {
+		t.Errorf("stopped: %+v, its process runs: %v", w.list(), running(pid))
+	}
+	again := w.open("fleet") // whoever starts it need not be who stopped it
+	starter, _ = driver.As[driver.Starter](again)
+	for range 2 {
+		if err := starter.Start(t.Context(), in.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in = w.list()[0]
+	if got := run(t, w.login(in), "cat file; ls .. | grep stopped; true"); got != "kept" || in.State != driver.Running {
+		t.Errorf("started again: %q, %+v", got, in)
+	}
+	if err := starter.Stop(t.Context(), "fleet.none"); drover.KindOf(err) != drover.KindNotFound {
+		t.Errorf("stop none: %v", err)
+	}
+	if err := starter.Start(t.Context(), "fleet.none"); drover.KindOf(err) != drover.KindNotFound {
+		t.Errorf("start none: %v", err)
+	}
+	// What is killed when it is to be stopped has died: nobody knows any more how it is started.
+	if err := os.WriteFile(filepath.Join(w.folder, "fleet", "one", "stopped"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kill(t, w.pidOf("one"))
+	until(t, "it is gone", func() bool { return len(w.list()) == 0 })
+}
+
+// covers C11
 func TestPowerOffOfAnInstanceWhoseProcessesWereKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

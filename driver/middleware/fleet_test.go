@@ -25,6 +25,10 @@ type sloppy struct {
 	asked     []map[string]string // by which tags it was listed
 }
 
+func (s *sloppy) Capabilities() driver.Capabilities {
+	return driver.Capabilities{Describe: true, StopStart: true, GrowDisk: true}
+}
+
 func (s *sloppy) Create(_ context.Context, r driver.CreateRequest) (driver.Instance, driver.Candidate, error) {
 	return driver.Instance{ID: "new", Tags: r.Tags}, driver.Candidate{}, nil
 }

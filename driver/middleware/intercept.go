@@ -29,6 +29,7 @@ const (
 	MethodGrow      Method = "grow_disk"
 	MethodPrices    Method = "list_prices"
 	MethodImages    Method = "find_images"
+	MethodAttribute Method = "read_attribute"
 	MethodLeftovers Method = "list_leftovers"
 	MethodRemove    Method = "remove"
 )
@@ -133,6 +134,14 @@ func (c *intercepted) FindImages(ctx context.Context, ref string, arch drover.Ar
 		return err
 	})
 	return all, err
+}
+
+func (c *intercepted) Attribute(ctx context.Context, name string) (text string, err error) {
+	err = onlyIf(ctx, c, Call{Method: MethodAttribute, ID: name}, func(ctx context.Context, a driver.Attributes) (err error) {
+		text, err = a.Attribute(ctx, name)
+		return err
+	})
+	return text, err
 }
 
 func (c *intercepted) Leftovers(ctx context.Context, fleet string) (all []driver.Leftover, err error) {

@@ -66,6 +66,9 @@ func (a *able) PriceHistory(context.Context, string, string, drover.Market, drov
 func (a *able) FindImages(_ context.Context, ref string, _ drover.Arch) ([]driver.Image, error) {
 	return []driver.Image{{ID: ref}}, a.note("find_images " + ref)
 }
+func (a *able) Attribute(_ context.Context, name string) (string, error) {
+	return "text", a.note("read_attribute " + name)
+}
 func (a *able) Describe(_ context.Context, id string) (driver.Instance, error) {
 	return of(id, "ours", "p"), a.note("describe " + id)
 }
@@ -81,6 +84,7 @@ func everything(c driver.Cloud) map[string]func(context.Context) error {
 	historian, _ := driver.As[driver.PriceHistorian](c)
 	finder, _ := driver.As[driver.ImageFinder](c)
 	sweeper, _ := driver.As[driver.Reaper](c)
+	attributes, _ := driver.As[driver.Attributes](c)
 	return map[string]func(context.Context) error{
 		"list_offerings":    func(ctx context.Context) error { return lists(c.Offerings(ctx)) },
 		"list_instances":    func(ctx context.Context) error { return lists(c.List(ctx, nil)) },
@@ -93,6 +97,13 @@ func everything(c driver.Cloud) map[string]func(context.Context) error {
 		"find_images i":     func(ctx context.Context) error { return lists(finder.FindImages(ctx, "i", "")) },
 		"list_leftovers":    func(ctx context.Context) error { return lists(sweeper.Leftovers(ctx, "f")) },
 		"remove disk i":     func(ctx context.Context) error { return sweeper.Remove(ctx, driver.Leftover{Kind: "disk", ID: "i"}) },
+		"read_attribute a": func(ctx context.Context) error {
+			text, err := attributes.Attribute(ctx, "a")
+			if err == nil && text != "text" {
+				return errors.New("the answer was lost on its way")
+			}
+			return err
+		},
 		"list_prices": func(ctx context.Context) error {
 			return lists(historian.PriceHistory(ctx, "t", "z", drover.Spot, 0))
 		},
@@ -181,7 +192,7 @@ func TestEveryCallPassesThroughEveryDecorator(t *testing.T) {
 func optional(c driver.Cloud) map[string]bool {
 	return map[string]bool{
 		"Starter": is[driver.Starter](c), "Describer": is[driver.Describer](c), "DiskGrower": is[driver.DiskGrower](c), "PriceHistorian": is[driver.PriceHistorian](c),
-		"ImageFinder": is[driver.ImageFinder](c), "Reaper": is[driver.Reaper](c),
+		"Attributes": is[driver.Attributes](c), "ImageFinder": is[driver.ImageFinder](c), "Reaper": is[driver.Reaper](c),
 	}
 }
 

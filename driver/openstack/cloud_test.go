@@ -31,14 +31,6 @@ func imitateIn(t testing.TB, f http.RoundTripper, keys, folder string) *cloud {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return whole(c)
-}
-
-// whole is the cloud without what its configuration lets it do beside.
-func whole(c driver.Cloud) *cloud {
-	if g, grows := c.(growing); grows {
-		return g.cloud
-	}
 	return c.(*cloud)
 }
 

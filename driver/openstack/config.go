@@ -31,6 +31,7 @@ type Config struct {
 	VolumeType string   `yaml:"volume_type" doc:"of that volume; left out: the cloud's default"`
 	Grow       bool     `yaml:"grow_volumes" doc:"whether that volume is grown for an idle instance's next job, which not every storage can do while it is used"`
 
+	BillsStopped bool                    `yaml:"bills_stopped" doc:"whether the cloud bills a stopped instance like a running one, so that none is kept stopped"`
 	FlavorPrices map[string]drover.Money `yaml:"flavor_prices" doc:"per hour, by the flavor's name"`
 	PriceSpec    string                  `yaml:"price_spec" doc:"the extra spec of flavors that holds their price per hour"`
 	Rates        flavorRates             `yaml:"rates" doc:"what the price of other flavors is made of"`

@@ -210,7 +210,7 @@ func imitateWrong(t *testing.T, f *fake) *cloud {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return whole(c)
+	return c.(*cloud)
 }
 
 // only is the body of the one server that there is.

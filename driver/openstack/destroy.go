@@ -17,7 +17,7 @@ func (c *cloud) Destroy(ctx context.Context, id string) error {
 	}))
 }
 
-// Stop powers an instance off; it still counts against the quota, and most clouds bill it.
+// Stop powers an instance off; it still counts against the quota, and some clouds bill it.
 func (c *cloud) Stop(ctx context.Context, id string) error {
 	return errs.Classify("stop instance "+id, c.bring(ctx, id, driver.Stopped, func(s *session) error {
 		return servers.Stop(ctx, s.compute, id).ExtractErr()

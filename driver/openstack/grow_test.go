@@ -18,12 +18,12 @@ func errorKind(err error) drover.ErrorKind {
 }
 
 // volumed makes an instance of 30 GiB in a cloud whose instances boot from volumes.
-func volumed(t *testing.T, f *fake) (c growing, in driver.Instance, root *fakeVolume) {
+func volumed(t *testing.T, f *fake) (c *cloud, in driver.Instance, root *fakeVolume) {
 	t.Helper()
-	c = growing{imitate(t, f, "boot_from: volume")}
+	c = imitate(t, f, "boot_from: volume")
 	r := request("one")
 	r.Disk = 30 * drover.GiB
-	in, _ = create(t, c.cloud, r)
+	in, _ = create(t, c, r)
 	for _, v := range f.volumes {
 		root = v
 	}

@@ -61,9 +61,6 @@ func open(o driver.Options, network http.RoundTripper) (driver.Cloud, error) {
 	c := &cloud{o: o, config: config, api: connect(who, network, kit.Gate{Metric: o.Metric})}
 	c.flavors = diskcache.New(c.keep("flavors", flavorsAge), c.fetchFlavors)
 	c.zones = diskcache.New(c.keep("zones", zonesAge), c.fetchZones)
-	if config.grows() {
-		return growing{c}, nil
-	}
 	return c, nil
 }
 
@@ -78,7 +75,7 @@ func (c *cloud) Capabilities() driver.Capabilities {
 	runs, most := c.config.FirstBoot()
 	return driver.Capabilities{
 		HostKeys: driver.HostKeysPlanted, PowerOff: driver.PowerOffStops, Init: runs, MaxInit: most,
-		Template: true, Project: c.api.who.project(), StopStart: true, GrowDisk: c.config.grows(),
+		Template: true, Project: c.api.who.project(), StopStart: true, StopSaves: !c.config.BillsStopped, GrowDisk: c.config.grows(),
 		Describe: true, ListLag: listLag, NodeID: "openstack:///{id}",
 	}
 }

@@ -56,7 +56,7 @@ func TestTheAccessRulesAreThoseOfTheCallsThatAreMade(t *testing.T) {
 		a.rules = append(a.rules, strings.Join(rule.FindStringSubmatch(row)[1:], " "))
 	}
 	slices.Sort(a.rules)
-	c := growing{imitate(t, a, "boot_from: volume")}
+	c := imitate(t, a, "boot_from: volume")
 	r := request("one")
 	r.Disk = 30 * drover.GiB
 	in, _, err := c.Create(t.Context(), r)

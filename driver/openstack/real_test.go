@@ -303,7 +303,7 @@ func TestRealServices(t *testing.T) {
 			t.Fatalf("%+v", now)
 		}
 		grower, _ := driver.As[driver.DiskGrower](volumed)
-		own, _ := driver.As[growing](volumed)
+		own, _ := driver.As[*cloud](volumed)
 		size := func() int {
 			s, err := own.api.getServer(t.Context(), in.ID)
 			r.must(err)

@@ -11,10 +11,7 @@ import (
 	"drover/driver"
 )
 
-// growing is a cloud whose instances boot from volumes that can be made larger.
-type growing struct{ *cloud }
-
-// grows reports whether instances have such volumes.
+// grows reports whether instances boot from volumes that can be made larger.
 func (c *Config) grows() bool { return c.BootFrom == fromVolume && c.Grow }
 
 // volumeExtending is the state of a volume while it is made larger.
@@ -22,7 +19,7 @@ const volumeExtending = "extending"
 
 // GrowDisk extends the volume that the instance boots from, while it is used. What Cinder has accepted and its storage then refuses the instance
 // shows, which never sees a larger one.
-func (c growing) GrowDisk(ctx context.Context, id string, size drover.Bytes) error {
+func (c *cloud) GrowDisk(ctx context.Context, id string, size drover.Bytes) error {
 	doing := "grow the volume of instance " + id
 	s, err := c.api.getServer(ctx, id)
 	if err != nil {

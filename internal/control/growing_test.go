@@ -20,6 +20,12 @@ type growable struct {
 	sizes []drover.Bytes // that were asked for; guarded by mu
 }
 
+func (g *growable) Capabilities() driver.Capabilities {
+	can := g.Cloud.Capabilities()
+	can.GrowDisk = true
+	return can
+}
+
 func (g *growable) GrowDisk(_ context.Context, _ string, size drover.Bytes) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
