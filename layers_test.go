@@ -120,6 +120,10 @@ var layers = map[string]layer{
 		does: "what an instance's bill was for; pure",
 		ours: []string{"."},
 	},
+	"internal/engine/verdict": {
+		does: "why something waits, stops or goes, as decisions may read it; pure",
+		ours: []string{"."},
+	},
 	"internal/engine/timers": {
 		does: "when each of many things is due next; pure",
 		ours: []string{"."},
@@ -130,11 +134,11 @@ var layers = map[string]layer{
 	},
 	"internal/engine/market": {
 		does: "what clouds offer, what is blocked or throttled of it, and limits within a cloud; pure",
-		ours: []string{"."},
+		ours: []string{".", "internal/engine/verdict"},
 	},
 	"internal/engine/queue": {
 		does: "the jobs that are not final: elements, classes, gangs, dependencies, retries; pure",
-		ours: []string{"."},
+		ours: []string{".", "internal/engine/verdict"},
 	},
 	"internal/engine/pool": {
 		does: "how many instances of each pool there are to be in each zone, and which are to go; pure",
@@ -142,7 +146,7 @@ var layers = map[string]layer{
 	},
 	"internal/engine": {
 		does: "the decisions: lifecycle, placing, planning, backoff, explanations; pure",
-		ours: []string{".", "internal/engine/budget", "internal/engine/market", "internal/engine/pool", "internal/engine/queue", "internal/engine/timers", "internal/billing", "internal/runtimes"},
+		ours: []string{".", "internal/engine/budget", "internal/engine/market", "internal/engine/pool", "internal/engine/queue", "internal/engine/timers", "internal/engine/verdict", "internal/billing", "internal/runtimes"},
 	},
 	"internal/loop": {
 		does: "event → decision → commit → release, with store and outside handed in",

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/verdict"
 	"drover/internal/runtimes"
 )
 
@@ -70,7 +71,7 @@ func (e *Engine) admit(in *instance, j *Job, a *Attempt) {
 	}
 	e.writeJob(j)
 	e.write(Write{Element: &ElementRow{Job: j.Number, Element: *el, State: drover.JobRunning, Started: e.s.Now}})
-	e.writeAttempt(a, drover.Reason{})
+	e.writeAttempt(a, Verdict{})
 }
 
 // start asks the runner to run the attempt. The runner runs it once, however often it is asked.
@@ -82,8 +83,8 @@ func (e *Engine) start(in *instance, a *Attempt) {
 	}})
 }
 
-func (e *Engine) writeAttempt(a *Attempt, why drover.Reason) {
-	row := AttemptRow{Attempt: *a, Reason: why}
+func (e *Engine) writeAttempt(a *Attempt, why Verdict) {
+	row := AttemptRow{Attempt: *a, Reason: why.Reason()}
 	if a.Ended != 0 {
 		row.Cost = e.share(a)
 	}
@@ -125,7 +126,7 @@ func (e *Engine) running(a *Attempt) {
 		e.askStop(a)
 		e.touch(e.instance(a.Instance)) // which goes if the attempt does not end
 	}
-	e.writeAttempt(a, drover.Reason{})
+	e.writeAttempt(a, Verdict{})
 	e.use(e.instance(a.Instance))
 }
 
@@ -166,14 +167,14 @@ const startTries = 15
 
 // giveUpStart counts a start as lost to its instance, once the next hello has said that it was not started.
 func (e *Engine) giveUpStart(a *Attempt, err *drover.Error) {
-	why := e.reason(drover.ReasonNoStart, "not started: %s", err.Message)
+	why := e.verdict(drover.ReasonNoStart, "not started: %s", err.Message)
 	a.Stop = &why
 	e.writeAttempt(a, why)
 	e.effect(Effect{Disconnect: &Disconnect{Instance: a.Instance}})
 }
 
 // givenUp reports whether the start of an attempt was given up, so that it counts as lost unless it was started after all.
-func givenUp(a *Attempt) bool { return a.Stop != nil && a.Stop.Code == drover.ReasonNoStart }
+func givenUp(a *Attempt) bool { return a.Stop != nil && a.Stop.Cause == verdict.NoStart }
 
 // refused ends an attempt that was never started.
 func (e *Engine) refused(a *Attempt, err *drover.Error) {
@@ -181,7 +182,7 @@ func (e *Engine) refused(a *Attempt, err *drover.Error) {
 		e.end(a, drover.AttemptCancelled, *a.Stop)
 		return
 	}
-	e.end(a, drover.AttemptFailed, e.reason(drover.ReasonNoStart, "%s", err.Message))
+	e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonNoStart, "%s", err.Message))
 }
 
 // exited takes the runner's word that an attempt's command has ended. Its room is free at once; it is final when its output is stored.
@@ -209,7 +210,7 @@ func (e *Engine) exited(b Exited) {
 	e.occupy(in, a)
 	e.tookTime(a)
 	a.Effect, a.Fails, a.Retry = 0, 0, 0
-	e.writeAttempt(a, drover.Reason{})
+	e.writeAttempt(a, Verdict{})
 	e.collect(a)
 	e.freed()
 }
@@ -274,7 +275,7 @@ func (e *Engine) collected(b Collected) {
 	case b.Err.Kind == drover.KindInvalid && a.Exit.Cause != "": // why it ended matters more
 		e.judge(a)
 	case b.Err.Kind == drover.KindInvalid:
-		e.end(a, drover.AttemptFailed, e.reason(drover.ReasonOutputs, "%s", b.Err.Message))
+		e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonOutputs, "%s", b.Err.Message))
 	default:
 		a.Fails++
 		a.Retry = e.s.Now.Add(backoff(a.Fails, time.Second, time.Minute))
@@ -292,7 +293,7 @@ func (e *Engine) collected(b Collected) {
 const abandonedTries = 3
 
 // abandoned is why an attempt's result is no longer asked for; nil if it is.
-func (e *Engine) abandoned(a *Attempt) *drover.Reason {
+func (e *Engine) abandoned(a *Attempt) *Verdict {
 	if a.Stop != nil {
 		return a.Stop
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/verdict"
 )
 
 // How long jobs wait for offerings that are all blocked is counted while a schedule timeout is set (BEHAVIOUR D11): by the group as it
@@ -16,7 +17,7 @@ import (
 // waitsForBlocks reports whether the group's waiting jobs can do nothing but wait for a block to end: no instance may be planned, and none is
 // there on which their turn will come.
 func (e *Engine) waitsForBlocks(g *group) bool {
-	return g.Reason.Code == drover.ReasonBlocked && g.unbound() > 0 && !e.halted() && !e.hosted(g)
+	return g.Reason.Cause == verdict.Blocked && g.unbound() > 0 && !e.halted() && !e.hosted(g)
 }
 
 // hosted reports whether there is an instance, or one on its way, that may ever run the group's jobs. What it finds is good while the fleet is the same.
@@ -96,7 +97,7 @@ func (e *Engine) refuseOverdue(g *group) {
 			g.Most = max(g.Most, *j.BlockedIn(g.Key))
 			continue
 		}
-		why := e.reason(drover.ReasonSchedule, "no instance for it could be had in %v: %s", waited.Round(time.Second), g.Blocks)
+		why := e.verdict(drover.ReasonSchedule, "no instance for it could be had in %v: %s", waited.Round(time.Second), g.Blocks)
 		if len(e.attemptsOf(j)) == 0 || j.GrownIn(g.Key) != nil {
 			e.dismiss(g, j, drover.JobCancelled, why)
 			continue

@@ -28,7 +28,7 @@ func (e *Engine) tooDearForAll(o drover.Offering) bool {
 }
 
 // whyTooDear says that an hour of an instance of the offering, with its boot, would pass a budget of the fleet.
-func (e *Engine) whyTooDear(o drover.Offering) (why drover.Reason, dear bool) {
+func (e *Engine) whyTooDear(o drover.Offering) (why Verdict, dear bool) {
 	why, a := e.tooDearFor(o)
 	if a == nil {
 		return why, false
@@ -39,14 +39,14 @@ func (e *Engine) whyTooDear(o drover.Offering) (why drover.Reason, dear bool) {
 
 // tooDearFor is the budget of the fleet that an hour of an instance of the offering would pass, and what it says to that, which is since when only if no
 // window of it can pay that; nil if it would pass none.
-func (e *Engine) tooDearFor(o drover.Offering) (why drover.Reason, a *budget.Account) {
+func (e *Engine) tooDearFor(o drover.Offering) (why Verdict, a *budget.Account) {
 	if !e.limited() {
 		return why, nil
 	}
 	p := e.hourOf(e.asPaid(o))
 	for _, a := range e.ledger.Present() {
 		if least := e.ledger.Adds(a.Emptied(e.s.Now), p); least > a.Limit {
-			why = e.reason(drover.ReasonBudget, "%s does not pay an hour of work on it: up to %v%s%s; raise it to that, or give it shorter work",
+			why = e.verdict(drover.ReasonBudget, "%s does not pay an hour of work on it: up to %v%s%s; raise it to that, or give it shorter work",
 				wordsOf(a), least, perWindow(a), e.beside(o.Cloud))
 			why.Since = e.s.Configured
 			return why, a
@@ -60,7 +60,7 @@ func (e *Engine) tooDearFor(o drover.Offering) (why drover.Reason, a *budget.Acc
 }
 
 // whyNothingIsPaid says what keeps the cheapest of a cloud's offerings from being paid, and with it the others.
-func (e *Engine) whyNothingIsPaid(free []drover.Offering) drover.Reason {
+func (e *Engine) whyNothingIsPaid(free []drover.Offering) Verdict {
 	least := cheapestOf(free)
 	why, _ := e.whyTooDear(least)
 	why.Text = fmt.Sprintf("nothing of it can be paid, not even %s at %v an hour: %s", least.Name(), least.Price, why.Text)
@@ -73,7 +73,7 @@ func cheapestOf(all []drover.Offering) drover.Offering {
 }
 
 // whoCannotPay says of which users and labels the budgets cannot pay any of the offerings just now: for jobs that wait or, where none does, for one of a vCPU.
-func (e *Engine) whoCannotPay(offers []drover.Offering) (why []drover.Reason) {
+func (e *Engine) whoCannotPay(offers []drover.Offering) (why []Verdict) {
 	if len(offers) == 0 {
 		return nil
 	}
@@ -87,14 +87,14 @@ func (e *Engine) whoCannotPay(offers []drover.Offering) (why []drover.Reason) {
 		}
 	}
 	if more := len(why) - maxBlocks; more > 0 {
-		others := drover.Reason{Code: drover.ReasonOther, Text: fmt.Sprintf("and %d more budgets of users and labels: drover explain JOB says what one of theirs waits for", more)}
+		others := Verdict{Cause: drover.ReasonOther, Text: fmt.Sprintf("and %d more budgets of users and labels: drover explain JOB says what one of theirs waits for", more)}
 		why = append(why[:maxBlocks], others)
 	}
 	return why
 }
 
 // whyPoor says of how many jobs that wait in the name of a user or a label none of the offerings that can hold them can be paid.
-func (e *Engine) whyPoor(b *Budget, offers []drover.Offering) (why drover.Reason, poor bool) {
+func (e *Engine) whyPoor(b *Budget, offers []drover.Offering) (why Verdict, poor bool) {
 	fit, unpaid := 0, 0
 	for _, g := range e.groups {
 		o, ok := leanest(g.Key.Shape, offers)
@@ -125,7 +125,7 @@ func (e *Engine) whyPoor(b *Budget, offers []drover.Offering) (why drover.Reason
 }
 
 // whyNotPaidBy says why an account refuses a job on any of the offerings, since when and until when.
-func (e *Engine) whyNotPaidBy(a *budget.Account, key GroupKey, offers []drover.Offering) drover.Reason {
+func (e *Engine) whyNotPaidBy(a *budget.Account, key GroupKey, offers []drover.Offering) Verdict {
 	ask := asked{key, 1, false}
 	t := e.minimumCostOn(a, ask, offers)
 	why := e.whyNotNow(a, ask, t)
@@ -152,10 +152,10 @@ func (e *Engine) refusesFor(b *Budget, o drover.Offering, g *group) *budget.Acco
 }
 
 // why says what an account refuses, and until when.
-func (e *Engine) why(a *budget.Account) drover.Reason {
+func (e *Engine) why(a *budget.Account) Verdict {
 	sum, spent := e.ledger.Sum(a), e.ledger.Spent(a)
 	if a.Budget == nil {
-		return e.reason(drover.ReasonBudget, "more would pass %s: %v is spent, and %v is promised to what runs; raise it", wordsOf(a), spent, max(0, sum-spent))
+		return e.verdict(drover.ReasonBudget, "more would pass %s: %v is spent, and %v is promised to what runs; raise it", wordsOf(a), spent, max(0, sum-spent))
 	}
 	text := fmt.Sprintf("more would pass the %s budget of the %s", a.Window, a.Budget.Scope())
 	if a.Present {
@@ -163,7 +163,7 @@ func (e *Engine) why(a *budget.Account) drover.Reason {
 	} else {
 		text += fmt.Sprintf(", %v, in the window that begins at %v: %v of it is promised already", a.Limit, a.From, sum)
 	}
-	why := e.reason(drover.ReasonBudget, "%s; raise it, or wait until it begins anew", text)
+	why := e.verdict(drover.ReasonBudget, "%s; raise it, or wait until it begins anew", text)
 	why.Until = a.To
 	return why
 }

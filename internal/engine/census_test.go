@@ -39,8 +39,8 @@ func census(t *testing.T) engine.Census {
 		Settings: engine.Settings{Clouds: []engine.CloudSettings{{Name: "c", MaxCreating: 1}}},
 		Clouds:   []engine.Cloud{{Catalogue: engine.Catalogue{Name: "c", Throttles: make([]engine.Throttle, 2)}, Listed: 7, Partition: engine.Partition{Since: 8}}},
 		Blocks: []engine.Block{
-			{Cloud: "c", Reason: drover.Reason{Code: string(drover.KindQuota)}},
-			{Cloud: "c", Type: "ended", Over: true, Reason: drover.Reason{Code: string(drover.KindQuota)}},
+			{Cloud: "c", Reason: engine.Verdict{Cause: engine.Cause(drover.KindQuota)}},
+			{Cloud: "c", Type: "ended", Over: true, Reason: engine.Verdict{Cause: engine.Cause(drover.KindQuota)}},
 		},
 	})
 	if err != nil {

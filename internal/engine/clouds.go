@@ -63,7 +63,7 @@ func (e *Engine) offered(b Offered) {
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("asking cloud %s for its types: %s", c.Name, b.Err.Message), Cloud: c.Name, Reason: failure(b.Err)})
 		return
 	}
-	c.Fails, c.Mute = 0, drover.Reason{}
+	c.Fails, c.Mute = 0, Verdict{}
 	c.NextOffer = e.s.Now.Add(cmp.Or(e.limits(c.Name).OffersInterval, offersInterval))
 	news, askAgain := e.market.Revise(&c.Catalogue, market.Update{Base: b.Base, Hash: b.Hash, Offerings: b.Offerings, Removed: b.Removed})
 	if askAgain {
@@ -110,7 +110,7 @@ func (e *Engine) listed(b Listed) {
 		e.limitLists(c, b.Err)
 		return
 	}
-	c.ListFails, c.Unlisted = 0, drover.Reason{}
+	c.ListFails, c.Unlisted = 0, Verdict{}
 	c.Listed, c.Good, c.GoodBefore = e.s.Now, b.Began, c.Good
 	c.look(b.Began, e.limits(c.Name).ListLag)
 	for _, s := range b.Added {
@@ -270,7 +270,7 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	}
 	switch {
 	case first != nil && !in.held():
-		e.stop(in, e.reason(drover.ReasonTwin, "its cloud made instance %s twice", s.Name))
+		e.stop(in, e.verdict(drover.ReasonTwin, "its cloud made instance %s twice", s.Name))
 	case s.Failed != nil:
 		e.unmade(in, s.Failed)
 	case s.Stopped:
@@ -301,7 +301,7 @@ func (e *Engine) billFrom(first *instance, s Sighting) drover.Time {
 // adoptTag has an adopted instance behave as its tag says.
 func (e *Engine) adoptTag(in *instance, tag drover.IdleBehavior) {
 	if tag == drover.IdleHold || tag == drover.IdleDrain {
-		why := e.reason(drover.ReasonOperator, "%s: so its tag says", map[drover.IdleBehavior]string{drover.IdleHold: "held", drover.IdleDrain: "drained"}[tag])
+		why := e.verdict(drover.ReasonOperator, "%s: so its tag says", map[drover.IdleBehavior]string{drover.IdleHold: "held", drover.IdleDrain: "drained"}[tag])
 		in.Idle, in.Told = tag, &why
 	}
 	in.Reason = in.remark()
@@ -325,7 +325,7 @@ func (e *Engine) createFailed(b CreateFailed) {
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("creating instance %s: %s", in.Name, b.Err.Message), Instance: in.Name, Cloud: in.Cloud, Reason: failure(b.Err)})
 	switch b.Err.Kind {
 	case drover.KindTransient, drover.KindUnreachable, drover.KindInternal:
-		why := e.reason(drover.ReasonCreateFailed, "%s", b.Err.Message)
+		why := e.verdict(drover.ReasonCreateFailed, "%s", b.Err.Message)
 		in.Reason, in.Unsure = &why, true
 		in.Retry = e.s.Now.Add(backoff(in.Fails, 250*time.Millisecond, 30*time.Second))
 		if c := e.cloud(in.Cloud); c != nil {
@@ -338,7 +338,7 @@ func (e *Engine) createFailed(b CreateFailed) {
 			e.proves(in, false)
 		}
 		e.leaveAlone(in, b.Tried, b.Err)
-		e.refuse(in, e.reason(drover.ReasonCreateFailed, "%s", b.Err.Message))
+		e.refuse(in, e.verdict(drover.ReasonCreateFailed, "%s", b.Err.Message))
 		e.dropBlocked(in.Cloud)
 	}
 	e.touchCreating(in.Cloud)
@@ -359,7 +359,7 @@ func (e *Engine) limitCreates(cloud string, err *drover.Error) {
 
 // refuse gives up an instance that its cloud refused to create. If a call before was not answered, only lists can tell that it came to
 // nothing, and what is held is asked for again.
-func (e *Engine) refuse(in *instance, why drover.Reason) {
+func (e *Engine) refuse(in *instance, why Verdict) {
 	switch {
 	case !in.Unsure:
 		e.gone(in, why)

@@ -39,12 +39,12 @@ func (e *Engine) connected(b Connected) {
 
 // probeFailed has an instance drain on which attempts run although its boot probe fails. An operator's word on it stands.
 func (e *Engine) probeFailed(in *instance, how string) {
-	why := e.reason(drover.ReasonBroken, "its boot probe failed, and there are attempts on it: %s", how)
+	why := e.verdict(drover.ReasonBroken, "its boot probe failed, and there are attempts on it: %s", how)
 	if in.Idle == drover.IdleRun {
 		e.behave(in, drover.IdleDrain, &why)
 	}
 	does := map[drover.IdleBehavior]string{drover.IdleHold: "is held", drover.IdleDrain: "drains"}
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s %s: %s", in.Name, does[in.Idle], why.Text), Instance: in.Name, Reason: &why})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s %s: %s", in.Name, does[in.Idle], why.Text), Instance: in.Name, Reason: new(why.Reason())})
 }
 
 // heard drops the reason why an instance could not be reached.
@@ -66,7 +66,7 @@ func (e *Engine) ready(in *instance) {
 		e.booted(in)
 		e.boots(in)
 		e.proves(in, true)
-		e.fire(drover.HookReady, in, e.reason(drover.ReasonRunning, "%s", in.place()))
+		e.fire(drover.HookReady, in, e.verdict(drover.ReasonRunning, "%s", in.place()))
 		e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s ready after %v", in.Name, in.Ready.Sub(in.Asked).Round(time.Millisecond)), Instance: in.Name, Cloud: in.Cloud})
 	}
 	e.unbind(in)
@@ -165,7 +165,7 @@ func (e *Engine) disown(in *instance, r Report) {
 // distrust has an instance drain that shows an attempt which it was never given: something there speaks as its runner.
 func (e *Engine) distrust(in *instance, id drover.AttemptID) {
 	if !in.Unproven {
-		e.ail(in, e.reason(drover.ReasonForged, "it says that it has attempt %v, and shows no proof that it was given it: a job there may speak in the runner's name", id))
+		e.ail(in, e.verdict(drover.ReasonForged, "it says that it has attempt %v, and shows no proof that it was given it: a job there may speak in the runner's name", id))
 	}
 }
 
@@ -198,14 +198,14 @@ func (e *Engine) connectFailed(b ConnectFailed) {
 			e.lookSoon(c)
 		}
 	case b.Err.Kind == drover.KindHostKey:
-		e.breakInstance(in, e.reason(drover.ReasonHostKey, "%s", b.Err.Message))
+		e.breakInstance(in, e.verdict(drover.ReasonHostKey, "%s", b.Err.Message))
 	case b.Err.Kind == drover.KindUnsupported && in.Ready == 0:
-		e.breakInstance(in, e.reason(drover.ReasonBroken, "%s", b.Err.Message))
+		e.breakInstance(in, e.verdict(drover.ReasonBroken, "%s", b.Err.Message))
 	case b.Err.Kind == drover.KindAuthentication && in.Fails == 1:
 		e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s: %s", in.Name, b.Err.Message), Instance: in.Name, Reason: failure(b.Err)})
 	}
 	if !in.Broken {
-		why := e.reason(drover.ReasonUnreachable, "%s", b.Err.Message)
+		why := e.verdict(drover.ReasonUnreachable, "%s", b.Err.Message)
 		in.Reason = &why
 	}
 	e.touch(in)

@@ -48,7 +48,7 @@ func forgetWords(known *engine.Instance, written engine.Instance) {
 	if known.State == drover.InstanceUnknown {
 		known.State = written.State
 	}
-	if known.Reason != nil && (known.Reason.Code == drover.ReasonUnreachable || known.Reason.Code == drover.ReasonCreateFailed) {
+	if known.Reason != nil && (known.Reason.Cause == drover.ReasonUnreachable || known.Reason.Cause == drover.ReasonCreateFailed) {
 		known.Reason = written.Reason
 	}
 }

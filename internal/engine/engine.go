@@ -495,9 +495,9 @@ func (e *Engine) effect(f Effect) int64 {
 	return f.ID
 }
 
-// reason makes a Reason that begins now.
-func (e *Engine) reason(code, format string, args ...any) drover.Reason {
-	return drover.Reason{Code: code, Text: fmt.Sprintf(format, args...), Since: e.s.Now}
+// verdict is a Verdict that holds from now on.
+func (e *Engine) verdict(cause Cause, format string, args ...any) Verdict {
+	return Verdict{Cause: cause, Text: fmt.Sprintf(format, args...), Since: e.s.Now}
 }
 
 // failure is an error as the reason of a note.

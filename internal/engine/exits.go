@@ -15,27 +15,27 @@ func (e *Engine) judge(a *Attempt) {
 	case x.Cause == drover.CauseLost:
 		e.lose(a, "%s", cmp.Or(x.Text, "its supervisor died"))
 	case x.Code == 0 && x.Cause == "":
-		e.end(a, drover.AttemptSucceeded, drover.Reason{})
+		e.end(a, drover.AttemptSucceeded, Verdict{})
 	case a.Stop != nil:
 		e.end(a, drover.AttemptCancelled, *a.Stop)
 	case x.Cause == drover.CauseStopped:
 		e.lose(a, "told to end by an earlier controller, of which the records know nothing")
 	case x.Cause == drover.CauseInterrupted:
-		e.end(a, drover.AttemptInterrupted, e.reason(drover.ReasonInterrupted, "%s", e.whyInterrupted(a)))
+		e.end(a, drover.AttemptInterrupted, e.verdict(drover.ReasonInterrupted, "%s", e.whyInterrupted(a)))
 	case x.Cause == drover.CauseMemory:
-		e.end(a, drover.AttemptFailed, e.reason(drover.ReasonMemory, "ran out of memory with %s", e.job(a.ID.Job.Number).Needs(a.ID.Job.Index).Memory.Rounded()))
+		e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonMemory, "ran out of memory with %s", e.job(a.ID.Job.Number).Needs(a.ID.Job.Index).Memory.Rounded()))
 	case x.Cause == drover.CauseImage:
-		e.end(a, drover.AttemptFailed, e.reason(drover.ReasonImage, "%s", x.Text))
+		e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonImage, "%s", x.Text))
 	case x.Cause == drover.CauseNoImage:
 		e.noImage(a)
 	case x.Cause == drover.CauseTimeout:
-		e.end(a, drover.AttemptFailed, e.reason(drover.ReasonTimeout, "still ran at its timeout of %v", e.job(a.ID.Job.Number).Timeout))
+		e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonTimeout, "still ran at its timeout of %v", e.job(a.ID.Job.Number).Timeout))
 	case x.Cause == drover.CauseNoStart:
-		e.end(a, drover.AttemptFailed, e.reason(drover.ReasonNoStart, "%s", x.Text))
+		e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonNoStart, "%s", x.Text))
 	case x.Signal != "":
-		e.end(a, drover.AttemptFailed, e.reason(drover.ReasonExit, "ended by signal: %s", x.Signal))
+		e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonExit, "ended by signal: %s", x.Signal))
 	default:
-		e.end(a, drover.AttemptFailed, e.reason(drover.ReasonExit, "exit code %d", x.Code))
+		e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonExit, "exit code %d", x.Code))
 	}
 }
 
@@ -73,7 +73,7 @@ func (e *Engine) learn(a *Attempt) {
 func (e *Engine) noImage(a *Attempt) {
 	in, j := e.instance(a.Instance), e.job(a.ID.Job.Number)
 	if j.ConsecutiveLosses >= j.Attempts {
-		e.end(a, drover.AttemptFailed, e.reason(drover.ReasonImage, "its image could not be fetched by %d instances: %s", j.ConsecutiveLosses, a.Exit.Text))
+		e.end(a, drover.AttemptFailed, e.verdict(drover.ReasonImage, "its image could not be fetched by %d instances: %s", j.ConsecutiveLosses, a.Exit.Text))
 		return
 	}
 	e.lose(a, "%s could not fetch its image: %s", in.Name, a.Exit.Text)

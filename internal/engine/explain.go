@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"drover"
+	"drover/internal/engine/verdict"
 )
 
 // Status is what a person who watches wants to know at a glance.
@@ -118,4 +119,17 @@ func (e *Engine) Where(id drover.AttemptID) (instance int64, live bool) {
 		return a.Instance, true
 	}
 	return 0, false
+}
+
+// say adds verdicts to an explanation.
+func say(x *drover.Explanation, why ...Verdict) {
+	x.Reasons = append(x.Reasons, verdict.Reasons(why...)...)
+}
+
+// told is a verdict as people are told it; nil if there is none.
+func told(v *Verdict) *drover.Reason {
+	if v == nil {
+		return nil
+	}
+	return new(v.Reason())
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"drover"
+	"drover/internal/engine/verdict"
 )
 
 // ExplainAll explains what waits, is held up or is blocked: the records that are not proved, groups of jobs in order of service, jobs that may not start, instances, blocks.
@@ -45,7 +46,7 @@ func (x *everything) add(one drover.Explanation) { x.all = append(x.all, one) }
 func (e *Engine) explainRecords(x *everything) {
 	if !e.proved() && x.room() {
 		why := e.whyUnproved()
-		x.add(drover.Explanation{Subject: "records", Since: why.Since, Reasons: []drover.Reason{why}})
+		x.add(drover.Explanation{Subject: "records", Since: why.Since, Reasons: verdict.Reasons(why)})
 	}
 }
 
@@ -73,10 +74,10 @@ func (e *Engine) explainGroup(g *group, coming *arrivals) drover.Explanation {
 		one.Jobs = n
 	}
 	if g.booting() > 0 {
-		one.Reasons = append(one.Reasons, whyBooting(coming))
+		say(&one, whyBooting(coming))
 	}
 	if g.booting() < g.Queued {
-		one.Reasons = append(one.Reasons, e.whyUnbound(g, first)...)
+		say(&one, e.whyUnbound(g, first)...)
 	}
 	return one
 }
@@ -111,7 +112,7 @@ func (e *Engine) explainHeld(x *everything) {
 			}
 			i, at[causeOf(j)] = len(x.all), len(x.all)
 			why, _ := e.whyHeld(j)
-			x.add(drover.Explanation{Subject: jobSubject(j), Waiting: true, Since: why.Since, Reasons: []drover.Reason{why}})
+			x.add(drover.Explanation{Subject: jobSubject(j), Waiting: true, Since: why.Since, Reasons: verdict.Reasons(why)})
 		}
 		x.all[i].Count += j.Queued.Count()
 	}
@@ -122,7 +123,7 @@ func (e *Engine) explainPostponed(x *everything) {
 	for j := range e.queue.All() {
 		if len(j.Postponed) > 0 && !j.Held() && x.room() {
 			id := drover.JobID{Number: j.Number, Index: -1}
-			x.add(drover.Explanation{Subject: id.String(), Waiting: true, Count: j.Postponed.Count(), Since: j.Since, Reasons: e.whyPostponed(j, id)})
+			x.add(drover.Explanation{Subject: id.String(), Waiting: true, Count: j.Postponed.Count(), Since: j.Since, Reasons: verdict.Reasons(e.whyPostponed(j, id)...)})
 		}
 	}
 }
@@ -158,7 +159,7 @@ func (e *Engine) explainBudgets(x *everything) {
 			continue
 		}
 		if x.room() {
-			x.add(drover.Explanation{Subject: fmt.Sprintf("%s budget of the %s", b.Window, b.Scope), Reasons: []drover.Reason{{Code: drover.ReasonBudget, Text: text, Since: b.Since, Until: b.Until}}})
+			x.add(drover.Explanation{Subject: fmt.Sprintf("%s budget of the %s", b.Window, b.Scope), Reasons: verdict.Reasons(Verdict{Cause: drover.ReasonBudget, Text: text, Since: b.Since, Until: b.Until})})
 		}
 	}
 }
@@ -173,10 +174,16 @@ func (e *Engine) ExplainBlock(subject string) (drover.Explanation, bool) {
 	return drover.Explanation{}, false
 }
 
-func (e *Engine) explainBlock(b Block) drover.Explanation {
+// whyLeftAlone says why a block is there, and what ends it.
+func (e *Engine) whyLeftAlone(b Block) Verdict {
 	why := b.Reason
 	why.Text, why.Until = blockText(b)+cureOf(b), later(why.Until, e.s.Now)
-	return drover.Explanation{Subject: b.Subject(), Since: why.Since, Reasons: []drover.Reason{why}}
+	return why
+}
+
+func (e *Engine) explainBlock(b Block) drover.Explanation {
+	why := e.whyLeftAlone(b)
+	return drover.Explanation{Subject: b.Subject(), Since: why.Since, Reasons: verdict.Reasons(why)}
 }
 
 // blockText says why the block is there, and what its end waits for if its time is over.
@@ -194,7 +201,7 @@ func blockText(b Block) string {
 
 // cureOf is what an operator can do about the block, other than wait for its end.
 func cureOf(b Block) string {
-	switch drover.ErrorKind(b.Reason.Code) {
+	switch drover.ErrorKind(b.Reason.Cause) {
 	case drover.KindQuota:
 		return "; a higher quota, or an instance that goes, ends it"
 	case drover.KindCapacity:

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"drover"
+	"drover/internal/engine/verdict"
 )
 
 // ExplainCloud says what keeps instances from being rented in a cloud, or that they may be.
@@ -13,30 +14,30 @@ func (e *Engine) ExplainCloud(name string) (drover.Explanation, bool) {
 	if c == nil {
 		return drover.Explanation{}, false
 	}
-	x := drover.Explanation{Subject: name, Reasons: e.whyNotIn(c)}
-	x.Reasons = append(x.Reasons, e.troublesOf(c)...)
-	x.Reasons = append(x.Reasons, e.blocksIn(c)...)
+	x := drover.Explanation{Subject: name, Reasons: verdict.Reasons(e.whyNotIn(c)...)}
+	say(&x, e.troublesOf(c)...)
+	say(&x, e.blocksIn(c)...)
 	free := e.unblockedIn(c)
 	paid := slices.DeleteFunc(slices.Clone(free), e.tooDearForAll)
 	if len(free) > 0 && len(paid) == 0 {
-		x.Reasons = append(x.Reasons, e.whyNothingIsPaid(free))
+		say(&x, e.whyNothingIsPaid(free))
 	}
 	for _, why := range x.Reasons {
 		x.Since = sooner(x.Since, why.Since)
 	}
-	x.Reasons = append(x.Reasons, e.whatIsOffered(c, free, paid))
-	x.Reasons = append(x.Reasons, e.whoCannotPay(paid)...)
+	say(&x, e.whatIsOffered(c, free, paid))
+	say(&x, e.whoCannotPay(paid)...)
 	return x, true
 }
 
 // whyNotIn is all that keeps anything at all from being rented in a cloud just now.
-func (e *Engine) whyNotIn(c *Cloud) (why []drover.Reason) {
+func (e *Engine) whyNotIn(c *Cloud) (why []Verdict) {
 	if e.limits(c.Name).Leaving {
-		why = append(why, drover.Reason{Code: drover.ReasonTypeRemoved, Text: "the cloud is no longer configured: nothing is rented there, and what is there drains", Since: c.Left})
+		why = append(why, Verdict{Cause: drover.ReasonTypeRemoved, Text: "the cloud is no longer configured: nothing is rented there, and what is there drains", Since: c.Left})
 	}
 	why = append(why, e.whyNowhere()...)
 	if c.NextCreate > e.s.Now {
-		why = append(why, drover.Reason{Code: string(drover.KindRateLimit), Text: "the cloud takes no more create calls for a while", Since: c.Slowed, Until: c.NextCreate})
+		why = append(why, Verdict{Cause: Cause(drover.KindRateLimit), Text: "the cloud takes no more create calls for a while", Since: c.Slowed, Until: c.NextCreate})
 	}
 	if most := e.limits(c.Name).MaxInstances; most > 0 && e.cloudRoom(c.Name) == 0 && !e.limits(c.Name).Leaving {
 		why = append(why, whyFull(cloudFull(c.Name, most), e.useOfAll(c.Name)))
@@ -45,11 +46,11 @@ func (e *Engine) whyNotIn(c *Cloud) (why []drover.Reason) {
 }
 
 // whyNowhere is all that keeps anything at all from being rented in any cloud.
-func (e *Engine) whyNowhere() (why []drover.Reason) {
+func (e *Engine) whyNowhere() (why []Verdict) {
 	if e.halted() {
 		why = append(why, e.whyHalted())
 	} else if e.s.Closing {
-		why = append(why, drover.Reason{Code: drover.ReasonClosing, Text: closingText, Since: e.s.Halted})
+		why = append(why, Verdict{Cause: drover.ReasonClosing, Text: closingText, Since: e.s.Halted})
 	}
 	if most := e.s.Settings.MaxInstances; most > 0 && e.room() == 0 {
 		why = append(why, whyFull(fleetFull(most), e.useOfAll("")))
@@ -58,14 +59,14 @@ func (e *Engine) whyNowhere() (why []drover.Reason) {
 }
 
 // troublesOf is what a cloud does not say, or is not asked for, but for what it refuses.
-func (e *Engine) troublesOf(c *Cloud) (why []drover.Reason) {
+func (e *Engine) troublesOf(c *Cloud) (why []Verdict) {
 	if !c.Known {
 		why = append(why, e.whyCatalogue(c))
-	} else if c.Mute.Code != "" {
+	} else if c.Mute.Cause != "" {
 		text := "its types and prices, which may have changed since, cannot be had: " + c.Mute.Text
-		why = append(why, drover.Reason{Code: drover.ReasonCatalogue, Text: text, Since: c.Mute.Since, Until: later(c.NextOffer, e.s.Now)})
+		why = append(why, Verdict{Cause: drover.ReasonCatalogue, Text: text, Since: c.Mute.Since, Until: later(c.NextOffer, e.s.Now)})
 	}
-	if c.Unlisted.Code != "" {
+	if c.Unlisted.Cause != "" {
 		unlisted := c.Unlisted
 		unlisted.Text = fmt.Sprintf("asked %s, it does not say what instances it has, for which nothing changes meanwhile: %s", countOf(c.ListFails, "time"), unlisted.Text)
 		unlisted.Until = later(c.NextList, e.s.Now)
@@ -76,21 +77,21 @@ func (e *Engine) troublesOf(c *Cloud) (why []drover.Reason) {
 	}
 	for _, t := range c.Throttles {
 		text := fmt.Sprintf("%s/%s/%s/%s is asked for %d at a time, since its cloud had not enough; one more with each that comes", c.Name, t.Zone, t.Type, t.Market, t.Most)
-		why = append(why, drover.Reason{Code: drover.ReasonCapacity, Text: text, Since: t.Since})
+		why = append(why, Verdict{Cause: drover.ReasonCapacity, Text: text, Since: t.Since})
 	}
 	return why
 }
 
 // blocksIn is what a cloud's offerings are blocked by.
-func (e *Engine) blocksIn(c *Cloud) (why []drover.Reason) {
+func (e *Engine) blocksIn(c *Cloud) (why []Verdict) {
 	blocks := slices.DeleteFunc(slices.Clone(e.market.Blocks()), func(b Block) bool { return b.Cloud != c.Name })
 	for _, b := range blocks[:min(len(blocks), maxBlocks)] {
-		one := e.explainBlock(b).Reasons[0]
+		one := e.whyLeftAlone(b)
 		one.Text = b.Subject() + " is left alone: " + one.Text
 		why = append(why, one)
 	}
 	if more := len(blocks) - maxBlocks; more > 0 {
-		others := drover.Reason{Code: drover.ReasonOther, Text: fmt.Sprintf("and %d more blocks: drover offers lists what is blocked", more)}
+		others := Verdict{Cause: drover.ReasonOther, Text: fmt.Sprintf("and %d more blocks: drover offers lists what is blocked", more)}
 		for _, b := range blocks[maxBlocks:] {
 			others.Since = sooner(others.Since, b.Reason.Since)
 		}
@@ -110,7 +111,7 @@ func (e *Engine) unblockedIn(c *Cloud) (free []drover.Offering) {
 }
 
 // whatIsOffered sums up what may be rented in a cloud, of what is not blocked that which can be paid, and what is there.
-func (e *Engine) whatIsOffered(c *Cloud, free, paid []drover.Offering) drover.Reason {
+func (e *Engine) whatIsOffered(c *Cloud, free, paid []drover.Offering) Verdict {
 	there, coming := 0, 0
 	for _, in := range e.instances {
 		if in.Cloud == c.Name {
@@ -125,7 +126,7 @@ func (e *Engine) whatIsOffered(c *Cloud, free, paid []drover.Offering) drover.Re
 		text = fmt.Sprintf("it has %d of at most %s, %d on their way", there, countOf(most, "instance"), coming)
 	}
 	if len(free) == 0 {
-		return drover.Reason{Code: drover.ReasonOffered, Text: text}
+		return Verdict{Cause: drover.ReasonOffered, Text: text}
 	}
 	said := fmt.Sprintf("not blocked: %d of %s", len(free), countOf(len(c.Offerings), "offering"))
 	if dear := len(free) - len(paid); dear > 0 {
@@ -135,5 +136,5 @@ func (e *Engine) whatIsOffered(c *Cloud, free, paid []drover.Offering) drover.Re
 		least := cheapestOf(paid)
 		said += fmt.Sprintf("; the cheapest is %s at %v an hour", least.Name(), least.Price)
 	}
-	return drover.Reason{Code: drover.ReasonOffered, Text: said + "; " + text}
+	return Verdict{Cause: drover.ReasonOffered, Text: said + "; " + text}
 }

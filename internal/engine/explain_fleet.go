@@ -24,7 +24,7 @@ func (e *Engine) ExplainFleet() drover.Explanation {
 		x.Reasons = append(x.Reasons, why)
 	}
 	if queued == 0 {
-		x.Reasons = append(x.Reasons, e.whyRest())
+		say(&x, e.whyRest())
 	}
 	return x
 }
@@ -40,7 +40,7 @@ func (e *Engine) onTheirWay() (n int) {
 }
 
 // whyRest says that nothing waits, and what there is.
-func (e *Engine) whyRest() drover.Reason {
+func (e *Engine) whyRest() Verdict {
 	running, used := 0, 0
 	for _, in := range e.instances {
 		if len(in.load) > 0 {
@@ -58,5 +58,5 @@ func (e *Engine) whyRest() drover.Reason {
 	if len(e.pools.list) == 0 {
 		text += "; nothing boots until a job is submitted"
 	}
-	return drover.Reason{Code: drover.ReasonRest, Text: text}
+	return Verdict{Cause: drover.ReasonRest, Text: text}
 }

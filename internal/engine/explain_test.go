@@ -92,7 +92,7 @@ func TestNoTimeIsGivenForTheEndOfAnInstanceThatIsStillListed(t *testing.T) {
 	s := newBusy(t, 1, 0, 0).e.State()
 	in := &s.Instances[0]
 	in.State, in.Accepted, in.Retry = drover.InstanceStopping, true, s.Now.Add(8*time.Second)
-	in.Reason = &drover.Reason{Code: drover.ReasonIdle, Text: "idle for 1m0s"}
+	in.Reason = &engine.Verdict{Cause: drover.ReasonIdle, Text: "idle for 1m0s"}
 	e, err := engine.New(s)
 	if err != nil {
 		t.Fatal(err)
@@ -129,8 +129,8 @@ func TestWhere(t *testing.T) {
 func blockedFor(t *testing.T, s engine.State) *engine.Engine {
 	t.Helper()
 	s.Blocks = []engine.Block{
-		{Cloud: "c", Reason: drover.Reason{Text: "longest", Until: s.Now + 2}},
-		{Cloud: "c", Type: "one", Reason: drover.Reason{Text: "shorter", Until: s.Now + 1}},
+		{Cloud: "c", Reason: engine.Verdict{Text: "longest", Until: s.Now + 2}},
+		{Cloud: "c", Type: "one", Reason: engine.Verdict{Text: "shorter", Until: s.Now + 1}},
 	}
 	e, err := engine.New(s)
 	if err != nil {

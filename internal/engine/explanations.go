@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/verdict"
 )
 
 // Explain says why a job, an array as a whole or one element of it, is as it is. It knows those that are not final.
@@ -17,20 +18,20 @@ func (e *Engine) Explain(id drover.JobID) (drover.Explanation, bool) {
 	}
 	x := drover.Explanation{Subject: id.String(), Since: j.Since}
 	if x.Count = j.Waits(id); x.Count > 0 {
-		x.Waiting, x.Reasons = true, e.whyQueued(j, id)
+		x.Waiting, x.Reasons = true, verdict.Reasons(e.whyQueued(j, id)...)
 	}
 	running := e.whyRunning(j, id)
 	if x.Count == 0 && len(running) > 0 {
 		x.Since = running[0].Since
 	}
-	x.Reasons = append(x.Reasons, running...)
+	say(&x, running...)
 	return x, len(x.Reasons) > 0
 }
 
 // whyQueued says why what is named of the job waits, of each of its groups in turn.
-func (e *Engine) whyQueued(j *Job, id drover.JobID) (why []drover.Reason) {
+func (e *Engine) whyQueued(j *Job, id drover.JobID) (why []Verdict) {
 	if r, ok := e.whyHeld(j); ok {
-		return []drover.Reason{r}
+		return []Verdict{r}
 	}
 	if j.Postponed.Has(id.Index) {
 		return e.whyPostponed(j, id)
@@ -49,13 +50,13 @@ func (e *Engine) whyQueued(j *Job, id drover.JobID) (why []drover.Reason) {
 		}
 	}
 	if why = append(why, e.whyPostponed(j, id)...); len(why) == 0 {
-		why = []drover.Reason{{Code: drover.ReasonPlanning, Text: planningText, Since: j.Since}}
+		why = []Verdict{{Cause: drover.ReasonPlanning, Text: planningText, Since: j.Since}}
 	}
 	return why
 }
 
 // whyIn says why n of the job's elements wait in a group, before which there are so many others of the job.
-func (e *Engine) whyIn(g *group, j *Job, place, n int) []drover.Reason {
+func (e *Engine) whyIn(g *group, j *Job, place, n int) []Verdict {
 	if n == 0 {
 		return nil
 	}
@@ -69,7 +70,7 @@ func (e *Engine) whyIn(g *group, j *Job, place, n int) []drover.Reason {
 	if booting == 0 {
 		return e.whyUnbound(g, j)
 	}
-	why := []drover.Reason{whyBooting(e.arrivalsOf(g)[g.Key])}
+	why := []Verdict{whyBooting(e.arrivalsOf(g)[g.Key])}
 	if booting < n {
 		return append(why, e.whyUnbound(g, j)...)
 	}
@@ -77,15 +78,15 @@ func (e *Engine) whyIn(g *group, j *Job, place, n int) []drover.Reason {
 }
 
 // whyUnbound says why those of a group's elements wait that have no instance on its way; how long they may, by a job of the group.
-func (e *Engine) whyUnbound(g *group, j *Job) []drover.Reason {
-	why := []drover.Reason{g.Reason}
+func (e *Engine) whyUnbound(g *group, j *Job) []Verdict {
+	why := []Verdict{g.Reason}
 	if g.Refused != nil {
 		why = append(why, *g.Refused)
 	}
-	if g.Reason.Code == drover.ReasonBlocked && e.totalRoom() == 0 {
+	if g.Reason.Cause == verdict.Blocked && e.totalRoom() == 0 {
 		why = append(why, e.whyNoRoom(e.useOfAll))
 	}
-	if g.Reason.Code == drover.ReasonLimit {
+	if g.Reason.Cause == verdict.Limit {
 		if a, cheapest := e.pricedOut(g); a != nil {
 			dear := e.whyPricedOut(g, a, cheapest)
 			dear.Since = max(j.Since, e.unpaidSince(g, a))
@@ -94,7 +95,7 @@ func (e *Engine) whyUnbound(g *group, j *Job) []drover.Reason {
 	}
 	if limit := e.s.Settings.ScheduleTimeout; limit > 0 && g.Blocked != 0 {
 		text := fmt.Sprintf("cancelled once it has waited for blocks to end for %v in all", limit)
-		why = append(why, drover.Reason{Code: drover.ReasonSchedule, Text: text, Since: g.Blocked, Until: g.Blocked.Add(limit - *j.BlockedIn(g.Key))})
+		why = append(why, Verdict{Cause: drover.ReasonSchedule, Text: text, Since: g.Blocked, Until: g.Blocked.Add(limit - *j.BlockedIn(g.Key))})
 	}
 	return slices.Concat(why, e.whyGang(g), e.whyShare(g))
 }
@@ -130,8 +131,8 @@ func (e *Engine) arrivalsOf(groups ...*group) map[GroupKey]*arrivals {
 }
 
 // whyBooting names the instances that are on their way for a group, and when they are given up at the latest.
-func whyBooting(coming *arrivals) drover.Reason {
-	why := drover.Reason{Code: drover.ReasonBooting, Text: bootingText, Until: coming.until}
+func whyBooting(coming *arrivals) Verdict {
+	why := Verdict{Cause: drover.ReasonBooting, Text: bootingText, Until: coming.until}
 	if coming.count > 0 {
 		why.Text += ": " + coming.first.Name
 		why.Since = coming.first.Asked
@@ -151,7 +152,7 @@ func (e *Engine) comesUntil(in *instance) drover.Time {
 }
 
 // whyRunning says where a job, or one element of it, runs.
-func (e *Engine) whyRunning(j *Job, id drover.JobID) []drover.Reason {
+func (e *Engine) whyRunning(j *Job, id drover.JobID) []Verdict {
 	if id.Index < 0 && j.Array.Set {
 		return e.howManyRun(j)
 	}
@@ -160,14 +161,14 @@ func (e *Engine) whyRunning(j *Job, id drover.JobID) []drover.Reason {
 		return nil
 	}
 	in := e.instance(a.Instance)
-	why := drover.Reason{Code: drover.ReasonRunning, Text: fmt.Sprintf("attempt %d runs on %s", a.ID.Number, in.Name), Since: a.Started}
+	why := Verdict{Cause: drover.ReasonRunning, Text: fmt.Sprintf("attempt %d runs on %s", a.ID.Number, in.Name), Since: a.Started}
 	switch {
 	case a.State == drover.AttemptStarting:
 		why.Text = fmt.Sprintf("attempt %d is being started on %s", a.ID.Number, in.Name)
 	case a.State == drover.AttemptCollecting:
 		why.Text, why.Until = fmt.Sprintf("attempt %d has ended on %s, and its output is being stored", a.ID.Number, in.Name), later(a.Retry, e.s.Now)
 	}
-	all := []drover.Reason{why}
+	all := []Verdict{why}
 	if a.Stop != nil {
 		stop := *a.Stop
 		stop.Text = "it is being ended: " + stop.Text
@@ -175,20 +176,20 @@ func (e *Engine) whyRunning(j *Job, id drover.JobID) []drover.Reason {
 	}
 	switch {
 	case in.State == drover.InstanceStopping:
-		all = append(all, drover.Reason{Code: in.Reason.Code, Text: "its instance is being destroyed: " + in.Reason.Text, Since: in.Reason.Since})
+		all = append(all, Verdict{Cause: in.Reason.Cause, Text: "its instance is being destroyed: " + in.Reason.Text, Since: in.Reason.Since})
 	case !in.Connected:
 		all = append(all, e.whySilent(in))
 	}
 	return all
 }
 
-func (e *Engine) howManyRun(j *Job) []drover.Reason {
+func (e *Engine) howManyRun(j *Job) []Verdict {
 	live := e.attemptsOf(j)
 	if len(live) == 0 {
 		return nil
 	}
 	first := slices.MinFunc(live, func(a, b *Attempt) int { return cmp.Compare(a.Started, b.Started) })
-	return []drover.Reason{{Code: drover.ReasonRunning, Text: fmt.Sprintf("%d of %d run", len(live), j.Array.Size()), Since: first.Started}}
+	return []Verdict{{Cause: drover.ReasonRunning, Text: fmt.Sprintf("%d of %d run", len(live), j.Array.Size()), Since: first.Started}}
 }
 
 // ExplainInstance says why an instance, by whatever Find knows it by, is as it is, and what will change that.
@@ -205,87 +206,87 @@ func (e *Engine) explainInstance(in *instance) drover.Explanation {
 	switch {
 	case in.State == drover.InstanceStopping:
 	case in.Told != nil:
-		x.Reasons = append(x.Reasons, *in.Told)
+		say(&x, *in.Told)
 	case in.Reclaimed != nil, in.Ailing != nil:
 	case departs:
-		x.Reasons = append(x.Reasons, why)
+		say(&x, why)
 	}
-	for _, why := range []*drover.Reason{in.Reclaimed, in.Ailing} {
+	for _, why := range []*Verdict{in.Reclaimed, in.Ailing} {
 		if why != nil && in.State != drover.InstanceStopping {
-			x.Reasons = append(x.Reasons, *why)
+			say(&x, *why)
 		}
 	}
 	if in.Broken && in.State != drover.InstanceStopping {
-		x.Reasons = append(x.Reasons, *in.Reason)
+		say(&x, *in.Reason)
 	}
-	x.Reasons = append(x.Reasons, e.whyInState(in)...)
+	say(&x, e.whyInState(in)...)
 	x.Since = x.Reasons[len(x.Reasons)-1].Since
 	return x
 }
 
 // whyInState says what an instance's state means for it just now.
-func (e *Engine) whyInState(in *instance) []drover.Reason {
+func (e *Engine) whyInState(in *instance) []Verdict {
 	switch in.State {
 	case drover.InstanceCreating:
-		return []drover.Reason{e.whyCreating(in)}
+		return []Verdict{e.whyCreating(in)}
 	case drover.InstanceUnknown, drover.InstanceBooting:
-		return []drover.Reason{e.whyComing(in)}
+		return []Verdict{e.whyComing(in)}
 	case drover.InstanceStopping:
 		return e.whyStopping(in)
 	}
 	if !in.Connected && !in.noLogin {
-		return []drover.Reason{e.whySilent(in)}
+		return []Verdict{e.whySilent(in)}
 	}
 	if in.State == drover.InstanceRunning {
-		return []drover.Reason{{Code: drover.ReasonRunning, Text: fmt.Sprintf("attempts on it: %d", len(in.load)), Since: in.load[0].Started}}
+		return []Verdict{{Cause: drover.ReasonRunning, Text: fmt.Sprintf("attempts on it: %d", len(in.load)), Since: in.load[0].Started}}
 	}
 	if in.Rigid != nil {
-		return []drover.Reason{e.whyIsIdle(in), *in.Rigid}
+		return []Verdict{e.whyIsIdle(in), *in.Rigid}
 	}
-	return []drover.Reason{e.whyIsIdle(in)}
+	return []Verdict{e.whyIsIdle(in)}
 }
 
-func (e *Engine) whyCreating(in *instance) drover.Reason {
+func (e *Engine) whyCreating(in *instance) Verdict {
 	limits := e.limits(in.Cloud)
-	why := drover.Reason{Code: drover.ReasonBooting, Since: in.Asked, Until: later(e.createDeadline(in), e.s.Now)}
+	why := Verdict{Cause: drover.ReasonBooting, Since: in.Asked, Until: later(e.createDeadline(in), e.s.Now)}
 	c := e.cloud(in.Cloud)
 	switch {
 	case in.Call != 0:
 		why.Text = "its cloud was asked for it and has not answered yet"
 	case c == nil:
-		why.Code, why.Text, why.Until = drover.ReasonTypeRemoved, "its cloud is no longer configured", 0
+		why.Cause, why.Text, why.Until = drover.ReasonTypeRemoved, "its cloud is no longer configured", 0
 	case c.NextCreate > e.s.Now:
-		why.Code, why.Text, why.Until = string(drover.KindRateLimit), "its cloud takes no more create calls for a while", c.NextCreate
+		why.Cause, why.Text, why.Until = Cause(drover.KindRateLimit), "its cloud takes no more create calls for a while", c.NextCreate
 	case in.Retry > e.s.Now:
-		why.Code, why.Text, why.Until = drover.ReasonCreateFailed, "its cloud is asked again"+lastWords(in), in.Retry
+		why.Cause, why.Text, why.Until = drover.ReasonCreateFailed, "its cloud is asked again"+lastWords(in), in.Retry
 	case e.callsLeft(in.Cloud) == 0:
-		why.Code, why.Text, why.Until = drover.ReasonLimit, fmt.Sprintf("waits for one of the %d create calls that may be under way", limits.MaxCreating), 0
+		why.Cause, why.Text, why.Until = drover.ReasonLimit, fmt.Sprintf("waits for one of the %d create calls that may be under way", limits.MaxCreating), 0
 	case e.waitsForThrottle(in):
 		most, _ := e.throttled(in)
-		why.Code, why.Text, why.Until = drover.ReasonCapacity, fmt.Sprintf("waits for one of the %d that its cloud is asked for at once, since it had not enough", most), 0
+		why.Cause, why.Text, why.Until = drover.ReasonCapacity, fmt.Sprintf("waits for one of the %d that its cloud is asked for at once, since it had not enough", most), 0
 	default:
 		why.Text = "its cloud is about to be asked for it"
 	}
-	if in.held() && why.Code == drover.ReasonBooting {
+	if in.held() && why.Cause == verdict.Booting {
 		why.Until = 0
 	}
 	return why
 }
 
 // whyComing says what an instance that boots, or is not heard from yet, waits for.
-func (e *Engine) whyComing(in *instance) drover.Reason {
-	why := drover.Reason{Code: drover.ReasonBooting, Text: "boots", Since: in.Created, Until: later(e.bootDeadline(in), e.s.Now)}
+func (e *Engine) whyComing(in *instance) Verdict {
+	why := Verdict{Cause: drover.ReasonBooting, Text: "boots", Since: in.Created, Until: later(e.bootDeadline(in), e.s.Now)}
 	switch {
 	case in.State == drover.InstanceUnknown:
 		why.Text, why.Since = "not heard from since this controller began", e.s.Looking
 	case in.Broken:
 		why.Text = "has not become ready"
 	}
-	if in.Reason != nil && in.Reason.Code == drover.ReasonUnreachable {
+	if in.Reason != nil && in.Reason.Cause == verdict.Unreachable {
 		why.Text += lastWords(in)
 	}
 	if e.partitioned(in) != 0 {
-		why.Code, why.Text = drover.ReasonPartition, why.Text+"; nor is any other of its cloud: the controller takes itself for cut off from them"
+		why.Cause, why.Text = drover.ReasonPartition, why.Text+"; nor is any other of its cloud: the controller takes itself for cut off from them"
 		why.Until = later(e.partitionEnds(e.cloud(in.Cloud)), e.s.Now)
 	}
 	if in.held() || in.Broken {
@@ -294,8 +295,8 @@ func (e *Engine) whyComing(in *instance) drover.Reason {
 	return why
 }
 
-func (e *Engine) whyStopping(in *instance) []drover.Reason {
-	next := drover.Reason{Code: in.Reason.Code, Text: "its cloud is asked to destroy it", Since: in.Reason.Since, Until: later(e.nextDestroy(in), e.s.Now)}
+func (e *Engine) whyStopping(in *instance) []Verdict {
+	next := Verdict{Cause: in.Reason.Cause, Text: "its cloud is asked to destroy it", Since: in.Reason.Since, Until: later(e.nextDestroy(in), e.s.Now)}
 	switch {
 	case in.goingUnlisted():
 		next.Text = "its cloud has accepted to destroy it and does not list it; its lists may lag, so it counts as gone only when they have lacked it for a while"
@@ -304,17 +305,17 @@ func (e *Engine) whyStopping(in *instance) []drover.Reason {
 		// It is asked again and again, which changes nothing: the next good list does.
 		next.Text, next.Until = "its cloud has accepted to destroy it, and no list has shown since that it is gone", 0
 	}
-	return []drover.Reason{*in.Reason, next}
+	return []Verdict{*in.Reason, next}
 }
 
-func (e *Engine) whySilent(in *instance) drover.Reason {
-	why := drover.Reason{Code: drover.ReasonSilent, Text: "instance " + in.Name + " is not heard from", Since: in.Silent}
-	if in.Reason != nil && in.Reason.Code == drover.ReasonUnreachable {
+func (e *Engine) whySilent(in *instance) Verdict {
+	why := Verdict{Cause: drover.ReasonSilent, Text: "instance " + in.Name + " is not heard from", Since: in.Silent}
+	if in.Reason != nil && in.Reason.Cause == verdict.Unreachable {
 		why.Text += lastWords(in)
 	}
 	switch {
 	case e.partitioned(in) != 0:
-		why.Code, why.Text = drover.ReasonPartition, why.Text+", nor any other of its cloud: the controller takes itself for cut off from them"
+		why.Cause, why.Text = drover.ReasonPartition, why.Text+", nor any other of its cloud: the controller takes itself for cut off from them"
 		why.Until = later(e.partitionEnds(e.cloud(in.Cloud)), e.s.Now)
 	case !in.held() && !in.Broken:
 		why.Until = later(in.Silent.Add(e.life().ProbeTimeout), e.s.Now)
@@ -322,8 +323,8 @@ func (e *Engine) whySilent(in *instance) drover.Reason {
 	return why
 }
 
-func (e *Engine) whyIsIdle(in *instance) drover.Reason {
-	why := drover.Reason{Code: drover.ReasonIdle, Text: fmt.Sprintf("idle, and destroyed once it has been for %v unless work comes", e.life().IdleTimeout), Since: in.IdleSince, Until: e.idleDeadline(in)}
+func (e *Engine) whyIsIdle(in *instance) Verdict {
+	why := Verdict{Cause: drover.ReasonIdle, Text: fmt.Sprintf("idle, and destroyed once it has been for %v unless work comes", e.life().IdleTimeout), Since: in.IdleSince, Until: e.idleDeadline(in)}
 	if hold, because := e.holding(in); because != "" {
 		why.Text = fmt.Sprintf("idle, and kept for %v: %s", hold.Round(time.Second), because)
 	}
@@ -340,9 +341,9 @@ func (e *Engine) whyIsIdle(in *instance) drover.Reason {
 	case in.Standby > 0:
 		why.Text = fmt.Sprintf("kept for attempts whose instances are taken back and that begin again here when they have ended: %d", in.Standby)
 	case in.stretching():
-		why.Code, why.Text = drover.ReasonGrowing, fmt.Sprintf("its volume is being grown from %s to %s, for what waits", in.Resources.Disk.Rounded(), in.Grow.Rounded())
+		why.Cause, why.Text = drover.ReasonGrowing, fmt.Sprintf("its volume is being grown from %s to %s, for what waits", in.Resources.Disk.Rounded(), in.Grow.Rounded())
 	case in.pooled() && why.Until == 0:
-		why.Code, why.Text = drover.ReasonPool, "kept by pool "+in.Pool
+		why.Cause, why.Text = drover.ReasonPool, "kept by pool "+in.Pool
 	case in.KeepUntil > e.s.Now:
 		why.Text = "idle, and kept for a look because a job failed on it"
 	}

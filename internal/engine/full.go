@@ -7,7 +7,7 @@ import (
 )
 
 // whyNoRoom says that no instance may be added, since a limit is reached.
-func (e *Engine) whyNoRoom(of func(cloud string) use) drover.Reason {
+func (e *Engine) whyNoRoom(of func(cloud string) use) Verdict {
 	if most := e.s.Settings.MaxInstances; most > 0 && e.room() == 0 {
 		return whyFull(fleetFull(most), of(""))
 	}
@@ -27,8 +27,8 @@ func cloudFull(name string, most int) string {
 }
 
 // whyFull says that a limit on instances is reached, since the last of them was asked for.
-func whyFull(full string, by use) drover.Reason {
-	return drover.Reason{Code: drover.ReasonLimit, Text: fmt.Sprintf("%s, and %s, or raise the limit", full, useText(by.takes, by.others)), Since: by.last}
+func whyFull(full string, by use) Verdict {
+	return Verdict{Cause: drover.ReasonLimit, Text: fmt.Sprintf("%s, and %s, or raise the limit", full, useText(by.takes, by.others)), Since: by.last}
 }
 
 // use is how many instances take work, and how many do not; and when the last of them was asked for.

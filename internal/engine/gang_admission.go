@@ -68,7 +68,7 @@ func (e *Engine) trim(w *wholes, g *group) {
 		return
 	}
 	if left <= 0 {
-		e.drop(w, g, e.reason(drover.ReasonGang, "not all that begin together can be rented"))
+		e.drop(w, g, e.verdict(drover.ReasonGang, "not all that begin together can be rented"))
 		g.PartlyPlanned = served
 		return
 	}
@@ -95,7 +95,7 @@ func (e *Engine) loadsOf(w *wholes, g *group, do func(*drover.Load)) {
 }
 
 // drop rents nothing for a gang's group. What that leaves may serve others, which are planned for once more, without it.
-func (e *Engine) drop(w *wholes, g *group, why drover.Reason) {
+func (e *Engine) drop(w *wholes, g *group, why Verdict) {
 	e.loadsOf(w, g, func(l *drover.Load) { l.Count = 0 })
 	if g.PartlyPlanned = 0; g.Queued == 0 {
 		return
@@ -107,12 +107,12 @@ func (e *Engine) drop(w *wholes, g *group, why drover.Reason) {
 }
 
 // unable looks at the next purchase. If it cannot be made, and a gang's group needs it, it is that group, and why; nil if not.
-func (e *Engine) unable(w *wholes) (*group, drover.Reason) {
+func (e *Engine) unable(w *wholes) (*group, Verdict) {
 	p := w.purchases[len(w.taken)]
 	loads := e.stillWanted(w.s, p.Loads)
 	if len(loads) == 0 {
 		w.taken = append(w.taken, portion{})
-		return nil, drover.Reason{}
+		return nil, Verdict{}
 	}
 	gang := slices.IndexFunc(loads, func(l wanted) bool { return l.g.Key.Gang > 0 })
 	o, ok := e.firstOf(w.s, p)
@@ -126,11 +126,11 @@ func (e *Engine) unable(w *wholes) (*group, drover.Reason) {
 	w.taken = append(w.taken, t)
 	switch {
 	case gang < 0 || ok && dear == nil:
-		return nil, drover.Reason{}
+		return nil, Verdict{}
 	case dear != nil:
 		return loads[gang].g, e.whyUnpaid(loads[gang].g, dear)
 	}
-	return loads[gang].g, e.reason(drover.ReasonGang, "what was to be rented cannot be had any more")
+	return loads[gang].g, e.verdict(drover.ReasonGang, "what was to be rented cannot be had any more")
 }
 
 // take counts what a purchase takes, or with -1 gives it back.

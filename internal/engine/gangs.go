@@ -42,23 +42,23 @@ func (s State) tear() {
 }
 
 // stopSiblings ends what still runs of the gang of an element that is to be tried again. While the records may be older, nobody knows whether it began with it.
-func (e *Engine) stopSiblings(j *Job, index int, why drover.Reason) {
+func (e *Engine) stopSiblings(j *Job, index int, why Verdict) {
 	if j.Gang == 0 || !e.proved() {
 		return
 	}
 	for _, a := range e.gangLive(j, index) {
 		if a.Stop == nil {
-			e.stopAttempt(a, e.reason(drover.ReasonGang, "begins again together with %s: %s", e.jobName(j, index), why.Text))
+			e.stopAttempt(a, e.verdict(drover.ReasonGang, "begins again together with %s: %s", e.jobName(j, index), why.Text))
 		}
 	}
 }
 
 // whyGang says how many of the group's next gang have places.
-func (e *Engine) whyGang(g *group) []drover.Reason {
+func (e *Engine) whyGang(g *group) []Verdict {
 	if g.Key.Gang == 0 || g.Queued == 0 {
 		return nil
 	}
 	_, members := g.NextGang()
 	text := fmt.Sprintf("%d begin together or none: %d have places that are ready, and %d some on their way", len(members), g.Standby, min(g.bound, len(members)-g.Standby))
-	return []drover.Reason{{Code: drover.ReasonGang, Text: text, Since: g.Reason.Since}}
+	return []Verdict{{Cause: drover.ReasonGang, Text: text, Since: g.Reason.Since}}
 }

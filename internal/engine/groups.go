@@ -42,8 +42,8 @@ func (g *group) booting() int {
 }
 
 // wait sets why the group waits; the same cause keeps the time since which it holds.
-func (g *group) wait(r drover.Reason) {
-	if g.Reason.Code == r.Code && g.Reason.Since != 0 {
+func (g *group) wait(r Verdict) {
+	if g.Reason.Cause == r.Cause && g.Reason.Since != 0 {
 		r.Since = g.Reason.Since
 	}
 	g.Reason, g.Refused = r, nil
@@ -108,7 +108,7 @@ func (e *Engine) part(j *Job, g *group) {
 func (e *Engine) group(key GroupKey) *group {
 	g := e.byKey[key]
 	if g == nil {
-		known := Group{Key: key, Reason: e.reason(drover.ReasonPlanning, planningText)}
+		known := Group{Key: key, Reason: e.verdict(drover.ReasonPlanning, planningText)}
 		g = &group{Group: known, Class: queue.NewClass(key), mark: drover.OwnerMark(key.User), narrow: narrowness(key.Shape)}
 		e.byKey[key] = g
 		e.groups = append(e.groups, g)

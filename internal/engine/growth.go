@@ -23,7 +23,7 @@ func (e *Engine) grow(j *Job, el *Element) (whyNot string, grown bool) {
 }
 
 // afterMemory has an element that ran out of memory tried again with more, as often as there are types that have it. That is no lost start.
-func (e *Engine) afterMemory(j *Job, el *Element, a *Attempt, why drover.Reason) {
+func (e *Engine) afterMemory(j *Job, el *Element, a *Attempt, why Verdict) {
 	whyNot, grown := e.grow(j, el)
 	if grown {
 		why.Text += fmt.Sprintf("; it has %s from now on", el.Memory.Rounded())
@@ -35,7 +35,7 @@ func (e *Engine) afterMemory(j *Job, el *Element, a *Attempt, why drover.Reason)
 }
 
 // dismiss ends what of a job waits in a group: all of the job, or of those that have more memory only these, in the state.
-func (e *Engine) dismiss(g *group, j *Job, state drover.JobState, why drover.Reason) {
+func (e *Engine) dismiss(g *group, j *Job, state drover.JobState, why Verdict) {
 	grown := j.GrownIn(g.Key)
 	if grown == nil {
 		e.cancelJob(j, why)
@@ -45,7 +45,7 @@ func (e *Engine) dismiss(g *group, j *Job, state drover.JobState, why drover.Rea
 	for waiting := slices.Clone(grown.Waiting); len(waiting) > 0; {
 		index := waiting.Pop()
 		j.Unqueue(index)
-		e.finishElement(j, ElementRow{Element: *j.Element(index), State: state, Reason: why})
+		e.finishElement(j, ElementRow{Element: *j.Element(index), State: state, Reason: why.Reason()})
 	}
 	e.regroup(j)
 	e.writeJob(j)

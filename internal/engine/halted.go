@@ -2,6 +2,7 @@ package engine
 
 import (
 	"drover"
+	"drover/internal/engine/verdict"
 )
 
 // setPaused has nothing that waits be started, nor rented for, until the queue is resumed, by whichever controller. What runs goes on, and instances that
@@ -27,12 +28,12 @@ func (e *Engine) setPaused(b QueueAsked) {
 func (e *Engine) halted() bool { return e.s.Draining || !e.proved() || e.s.Paused != nil }
 
 // whyHalted says why that is so.
-func (e *Engine) whyHalted() drover.Reason {
+func (e *Engine) whyHalted() Verdict {
 	switch {
 	case e.s.Draining:
-		return drover.Reason{Code: drover.ReasonDraining, Text: drainingText, Since: e.s.Halted}
+		return Verdict{Cause: drover.ReasonDraining, Text: drainingText, Since: e.s.Halted}
 	case !e.proved():
 		return e.whyUnproved()
 	}
-	return *e.s.Paused
+	return verdict.Of(*e.s.Paused)
 }

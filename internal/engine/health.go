@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"drover"
+	"drover/internal/engine/verdict"
 )
 
 // What is wrong with an instance is of two kinds. One that ails still works for what runs on it: it gets no more, and goes when that has
@@ -22,20 +23,20 @@ func (e *Engine) ailing(b Ailing) {
 // unwell notes what an instance says is wrong with it; nothing, if it says so. What the controller itself found out is not taken back.
 func (e *Engine) unwell(in *instance, text string) {
 	switch {
-	case text == "" && in.Ailing != nil && in.Ailing.Code == drover.ReasonUnhealthy:
+	case text == "" && in.Ailing != nil && in.Ailing.Cause == verdict.Unhealthy:
 		e.recover(in)
 	case text != "" && in.Ailing == nil:
-		e.ail(in, e.reason(drover.ReasonUnhealthy, "so it says of itself: %.1000s", text))
+		e.ail(in, e.verdict(drover.ReasonUnhealthy, "so it says of itself: %.1000s", text))
 	}
 }
 
 // ail has an instance take no more work and go when it has none, an operator's hold apart.
-func (e *Engine) ail(in *instance, why drover.Reason) {
-	if in.Ailing != nil && in.Ailing.Code == why.Code || in.Broken || in.State == drover.InstanceStopping {
+func (e *Engine) ail(in *instance, why Verdict) {
+	if in.Ailing != nil && in.Ailing.Cause == why.Cause || in.Broken || in.State == drover.InstanceStopping {
 		return
 	}
 	in.Ailing = &why
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s ails: %s", in.Name, why.Text), Instance: in.Name, Cloud: in.Cloud, Reason: &why})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s ails: %s", in.Name, why.Text), Instance: in.Name, Cloud: in.Cloud, Reason: new(why.Reason())})
 	e.cry(in, why)
 	e.retire(in)
 }
@@ -54,20 +55,20 @@ func (e *Engine) recover(in *instance) {
 }
 
 // breakInstance gives up on an instance for a reason: no more work, and it goes, at once unless it may be left for a look. A hold keeps it.
-func (e *Engine) breakInstance(in *instance, why drover.Reason) {
+func (e *Engine) breakInstance(in *instance, why Verdict) {
 	if in.Broken || in.State == drover.InstanceStopping {
 		return
 	}
 	in.Broken, in.Reason = true, &why
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s is broken: %s", in.Name, why.Text), Instance: in.Name, Reason: &why})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s is broken: %s", in.Name, why.Text), Instance: in.Name, Reason: new(why.Reason())})
 	e.cry(in, why)
 	if in.Ready == 0 {
 		e.proves(in, false)
 	}
 	switch {
 	case in.Ready != 0 || !e.ours(in.Name): // of the latter, it may well have been ready once
-	case why.Code == drover.ReasonCreateFailed: // what its cloud lacks is left alone already
-	case why.Code == drover.ReasonBootTimeout && in.Created != 0 && e.lacked(in):
+	case why.Cause == verdict.CreateFailed: // what its cloud lacks is left alone already
+	case why.Cause == verdict.BootTimeout && in.Created != 0 && e.lacked(in):
 		e.vanishedBooting(in, why)
 	default:
 		e.blockUnusable(in, why)
@@ -83,7 +84,7 @@ func (e *Engine) breakInstance(in *instance, why drover.Reason) {
 }
 
 // keepsBroken has a broken instance left for a look, if that is wanted, there is something to look at, and no job waits for its end.
-func (e *Engine) keepsBroken(in *instance, why drover.Reason) bool {
+func (e *Engine) keepsBroken(in *instance, why Verdict) bool {
 	keep := e.life().KeepBroken
 	if keep == 0 || in.Created == 0 || len(in.load) > 0 || !e.proved() || e.s.Draining || e.ledger.Overspent() {
 		return false
@@ -113,7 +114,7 @@ func (e *Engine) checkBroken(in *instance) {
 }
 
 // cry runs the hook of what is broken or ails, once in the life of an instance.
-func (e *Engine) cry(in *instance, why drover.Reason) {
+func (e *Engine) cry(in *instance, why Verdict) {
 	if in.Cried || in.Created == 0 {
 		return
 	}
@@ -133,16 +134,16 @@ func (e *Engine) fired(b Fired) {
 }
 
 // fire has a hook run for an instance.
-func (e *Engine) fire(hook drover.Hook, in *instance, why drover.Reason) {
-	e.effect(Effect{Fire: &Fire{Hook: hook, Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Zone: in.Zone, ProviderID: in.ProviderID, Pool: in.Pool, Reason: why}})
+func (e *Engine) fire(hook drover.Hook, in *instance, why Verdict) {
+	e.effect(Effect{Fire: &Fire{Hook: hook, Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Zone: in.Zone, ProviderID: in.ProviderID, Pool: in.Pool, Reason: why.Reason()}})
 }
 
 // tellGone runs the hook of an instance that is gone: it was destroyed, or it vanished, as one did that its cloud only stopped. Of one that
 // never was there is nothing to tell.
-func (e *Engine) tellGone(in *instance, why drover.Reason) {
+func (e *Engine) tellGone(in *instance, why Verdict) {
 	switch {
 	case in.Created == 0 || in.Revived:
-	case in.State == drover.InstanceStopping && in.Ended != 0 && why.Code != drover.ReasonInterrupted && why.Code != drover.ReasonVanished:
+	case in.State == drover.InstanceStopping && in.Ended != 0 && why.Cause != verdict.Interrupted && why.Cause != verdict.Vanished:
 		e.fire(drover.HookDestroyed, in, why)
 	default:
 		e.fire(drover.HookVanished, in, why)
@@ -165,7 +166,7 @@ func (e *Engine) failed(in *instance, err *drover.Error) {
 
 // unmade ends an instance in its cloud's words for why it is none. An operator's hold keeps it, to be looked at.
 func (e *Engine) unmade(in *instance, err *drover.Error) {
-	if why := e.reason(drover.ReasonCreateFailed, "%s", err.Message); in.held() {
+	if why := e.verdict(drover.ReasonCreateFailed, "%s", err.Message); in.held() {
 		e.breakInstance(in, why)
 	} else {
 		e.stop(in, why)
@@ -177,10 +178,10 @@ func (e *Engine) stopped(in *instance) {
 	switch {
 	case in.State == drover.InstanceStopping:
 	case in.held():
-		e.breakInstance(in, e.reason(drover.ReasonVanished, "its cloud stopped it"))
+		e.breakInstance(in, e.verdict(drover.ReasonVanished, "its cloud stopped it"))
 	case in.Reclaimed != nil:
-		e.stop(in, e.reason(drover.ReasonInterrupted, "its cloud took it back, and left it stopped"))
+		e.stop(in, e.verdict(drover.ReasonInterrupted, "its cloud took it back, and left it stopped"))
 	default:
-		e.stop(in, e.reason(drover.ReasonVanished, "its cloud stopped it"))
+		e.stop(in, e.verdict(drover.ReasonVanished, "its cloud stopped it"))
 	}
 }

@@ -128,7 +128,7 @@ func (e *Engine) accepted(in *instance) {
 	e.hasCapacity(in)
 	e.rates = true
 	e.replan = e.replan || len(e.limits(in.Cloud).Limits) > 0 // what it has not become is left to others
-	e.fire(drover.HookCreated, in, e.reason(drover.ReasonBooting, "%s", in.place()))
+	e.fire(drover.HookCreated, in, e.verdict(drover.ReasonBooting, "%s", in.place()))
 	if in.State == drover.InstanceCreating {
 		in.Reason = in.remark()
 		e.setState(in, drover.InstanceBooting)
@@ -166,7 +166,7 @@ func (in *instance) place() string {
 }
 
 // stop begins the end of an instance.
-func (e *Engine) stop(in *instance, why drover.Reason) {
+func (e *Engine) stop(in *instance, why Verdict) {
 	in.Reason = &why
 	e.unbind(in)
 	if !in.Begun && in.ProviderID == "" && e.proved() { // records that are in doubt may not know of the call
@@ -178,7 +178,7 @@ func (e *Engine) stop(in *instance, why drover.Reason) {
 	if in.Connected {
 		in.Known = e.s.Now
 	}
-	e.note(Note{Level: Info, Text: fmt.Sprintf("destroying instance %s: %s", in.Name, why.Text), Instance: in.Name, Reason: &why})
+	e.note(Note{Level: Info, Text: fmt.Sprintf("destroying instance %s: %s", in.Name, why.Text), Instance: in.Name, Reason: new(why.Reason())})
 	e.touch(in)
 }
 
@@ -320,7 +320,7 @@ func (e *Engine) outlives(in *instance, began drover.Time) {
 }
 
 // gone settles the bill of an instance that is proved not to be there any more, and starts again elsewhere what ran on it.
-func (e *Engine) gone(in *instance, why drover.Reason) {
+func (e *Engine) gone(in *instance, why Verdict) {
 	e.unbind(in)
 	e.tellGone(in, why)
 	if in.Created != 0 && (in.Ended == 0 || in.EndKnown != 0) {
@@ -336,11 +336,11 @@ func (e *Engine) gone(in *instance, why drover.Reason) {
 	cost := e.settleInstance(in)
 	e.endDescribe(in)
 	e.changed(in)
-	e.write(Write{Gone: &InstanceEnd{ID: in.ID, At: e.billEnd(in), Cost: cost, Reason: why, Departed: e.depart(in, was, cost)}})
+	e.write(Write{Gone: &InstanceEnd{ID: in.ID, At: e.billEnd(in), Cost: cost, Reason: why.Reason(), Departed: e.depart(in, was, cost)}})
 	if in.Begun || in.ProviderID != "" {
 		e.effect(Effect{Disconnect: &Disconnect{Instance: in.ID}})
 	}
-	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s is gone: %s", in.Name, why.Text), Instance: in.Name, Reason: &why})
+	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s is gone: %s", in.Name, why.Text), Instance: in.Name, Reason: new(why.Reason())})
 	e.timers.Set(in.ID, 0)
 	e.fleet++
 	delete(e.byName, in.Name)

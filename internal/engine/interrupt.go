@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/verdict"
 )
 
 // An instance that its cloud takes back gets no more work, whether it runs, drains or is held. What runs on it counts as work to come, so
@@ -34,9 +35,9 @@ func (e *Engine) reclaim(in *instance, text string) {
 	if in.Reclaimed != nil || in.State == drover.InstanceGone {
 		return
 	}
-	why := e.reason(drover.ReasonInterrupted, "%s", text)
+	why := e.verdict(drover.ReasonInterrupted, "%s", text)
 	in.Reclaimed = &why
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s: %s", in.Name, text), Instance: in.Name, Cloud: in.Cloud, Reason: &why})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s: %s", in.Name, text), Instance: in.Name, Cloud: in.Cloud, Reason: new(why.Reason())})
 	e.interrupted(in)
 	e.retire(in)
 }
@@ -56,7 +57,7 @@ func (e *Engine) retire(in *instance) {
 }
 
 // remark is what is to be said of an instance as long as nothing keeps it from being reached; nil if nothing is.
-func (in *instance) remark() *drover.Reason {
+func (in *instance) remark() *Verdict {
 	switch {
 	case in.Reclaimed != nil:
 		return in.Reclaimed
@@ -138,12 +139,12 @@ func (e *Engine) standBy(g *group) {
 // lose ends an attempt through no fault of its command. Whatever became of it, it is not counted against a job that its cloud took the instance
 // back, which may well begin with the death of a supervisor; nor that the records are older than what became of it, or than the word that ended it.
 func (e *Engine) lose(a *Attempt, format string, args ...any) {
-	state, code := drover.AttemptLost, drover.ReasonInstanceLost
+	state, cause := drover.AttemptLost, Cause(drover.ReasonInstanceLost)
 	told := a.Exit != nil && (a.Exit.Cause == drover.CauseInterrupted || a.Exit.Cause == drover.CauseStopped)
 	if told || e.instance(a.Instance).Reclaimed != nil || !e.proved() {
-		state, code = drover.AttemptInterrupted, drover.ReasonInterrupted
+		state, cause = drover.AttemptInterrupted, verdict.Interrupted
 	}
-	e.end(a, state, e.reason(code, format, args...))
+	e.end(a, state, e.verdict(cause, format, args...))
 }
 
 // whyInterrupted says what interrupted an attempt whose runner ended it for that.
@@ -155,7 +156,7 @@ func (e *Engine) whyInterrupted(a *Attempt) string {
 }
 
 // afterInterruption has a job whose attempt was interrupted wait again, at its place, with all the attempts that it had left.
-func (e *Engine) afterInterruption(j *Job, el *Element, a *Attempt, why drover.Reason) {
+func (e *Engine) afterInterruption(j *Job, el *Element, a *Attempt, why Verdict) {
 	if j.Cancel != nil || a.Stop != nil {
 		e.afterLoss(j, *el, a, why)
 		return

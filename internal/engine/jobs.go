@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"drover"
+	"drover/internal/engine/verdict"
 )
 
 // submit takes in what is new, in the order of its numbers, and then what was final and is to be done again, in the order in which that
@@ -41,7 +42,7 @@ func (e *Engine) missed(j *Job) {
 	}
 	there := func(n int64) bool { return e.job(n) != nil }
 	if at := slices.IndexFunc(j.After, func(n int64) bool { return !there(n) }); at >= 0 {
-		e.cancelJob(j, e.reason(drover.ReasonDependency, "job %d, which it is to run after, ended just then; retry it once more", j.After[at]))
+		e.cancelJob(j, e.verdict(drover.ReasonDependency, "job %d, which it is to run after, ended just then; retry it once more", j.After[at]))
 		return
 	}
 	if left := slices.DeleteFunc(slices.Clone(j.AfterAny), func(n int64) bool { return !there(n) }); len(left) < len(j.AfterAny) {
@@ -70,7 +71,8 @@ func (e *Engine) writeJob(j *Job) {
 
 // cancel ends a job, one element of it, or everything: what waits at once, what runs as soon as it lets itself be stopped.
 func (e *Engine) cancel(b CancelAsked) {
-	b.Reason.Since = e.s.Now
+	why := verdict.Of(b.Reason)
+	why.Since = e.s.Now
 	j := e.job(b.Job.Number)
 	if !b.All && j != nil && j.Again > b.Again {
 		e.reply(b.Wish, doneAgain(b.Job.Number))
@@ -80,21 +82,21 @@ func (e *Engine) cancel(b CancelAsked) {
 	switch {
 	case b.All:
 		for _, j := range slices.Collect(e.queue.All()) {
-			e.cancelJob(j, b.Reason)
+			e.cancelJob(j, why)
 		}
 	case j == nil: // it has ended already
 	case b.Job.Index < 0:
-		e.cancelJob(j, b.Reason)
+		e.cancelJob(j, why)
 	case j.Unqueue(b.Job.Index):
 		e.regroup(j)
-		e.finish(j, ElementRow{Element: *j.Element(b.Job.Index), State: drover.JobCancelled, Reason: b.Reason})
+		e.finish(j, ElementRow{Element: *j.Element(b.Job.Index), State: drover.JobCancelled, Reason: why.Reason()})
 		e.postponed(j, b.Job.Index)
 	default:
-		e.stopAttempt(e.attempts[b.Job], b.Reason)
+		e.stopAttempt(e.attempts[b.Job], why)
 	}
 }
 
-func (e *Engine) cancelJob(j *Job, why drover.Reason) {
+func (e *Engine) cancelJob(j *Job, why Verdict) {
 	if j.Cancel != nil {
 		return
 	}
@@ -108,14 +110,14 @@ func (e *Engine) cancelJob(j *Job, why drover.Reason) {
 }
 
 // cancelWaiting ends what waits of a job. The caller writes the job.
-func (e *Engine) cancelWaiting(j *Job, why drover.Reason) {
+func (e *Engine) cancelWaiting(j *Job, why Verdict) {
 	e.ungroup(j)
 	waiting := j.Queued
 	j.Queued, j.Grown, j.Postponed = nil, nil, nil
 	// Elements that were tried have rows to end; the others are only counted, so that a large array is cancelled at once.
 	for _, el := range slices.Clone(j.Tried) {
 		if waiting.Remove(el.Index) {
-			e.finishElement(j, ElementRow{Element: el, State: drover.JobCancelled, Reason: why})
+			e.finishElement(j, ElementRow{Element: el, State: drover.JobCancelled, Reason: why.Reason()})
 		}
 	}
 	if n := waiting.Count(); n > 0 {
@@ -125,16 +127,16 @@ func (e *Engine) cancelWaiting(j *Job, why drover.Reason) {
 }
 
 // noteCancelled tells of elements that end without ever having begun.
-func (e *Engine) noteCancelled(j *Job, n int, why drover.Reason) {
+func (e *Engine) noteCancelled(j *Job, n int, why Verdict) {
 	level := Warn
-	if why.Code == drover.ReasonCancelled {
+	if why.Cause == verdict.Cancelled {
 		level = Info
 	}
 	text := fmt.Sprintf("job %s cancelled", j.Name)
 	if j.Array.Set {
 		text = fmt.Sprintf("%d of job %s cancelled", n, j.Name)
 	}
-	e.note(Note{Level: level, Text: text, Job: &drover.JobID{Number: j.Number, Index: -1}, Reason: &why})
+	e.note(Note{Level: level, Text: text, Job: &drover.JobID{Number: j.Number, Index: -1}, Reason: new(why.Reason())})
 }
 
 // attemptsOf lists a job's live attempts by index.
@@ -191,12 +193,12 @@ func (e *Engine) endIfDone(j *Job) {
 	switch {
 	case j.Failed > 0:
 		end.State = drover.JobFailed
-		end.Reason = e.reason(drover.ReasonExit, "%d of %d failed", j.Failed, j.Array.Size())
+		end.Reason = e.verdict(drover.ReasonExit, "%d of %d failed", j.Failed, j.Array.Size()).Reason()
 	case j.Cancelled > 0:
 		end.State = drover.JobCancelled
-		end.Reason = e.reason(drover.ReasonCancelled, "%d of %d cancelled", j.Cancelled, j.Array.Size())
+		end.Reason = e.verdict(drover.ReasonCancelled, "%d of %d cancelled", j.Cancelled, j.Array.Size()).Reason()
 		if j.Cancel != nil {
-			end.Reason = *j.Cancel
+			end.Reason = j.Cancel.Reason()
 		}
 	default:
 		end.State = drover.JobSucceeded
@@ -214,7 +216,7 @@ func (e *Engine) release(j *Job, state drover.JobState) {
 		switch {
 		case o == nil:
 		case state != drover.JobSucceeded && slices.Contains(o.After, j.Number):
-			e.cancelJob(o, e.reason(drover.ReasonDependency, "job %s, which it is to run after, was %s", j.Name, stateWord(state)))
+			e.cancelJob(o, e.verdict(drover.ReasonDependency, "job %s, which it is to run after, was %s", j.Name, stateWord(state)))
 		default:
 			ended := func(n int64) bool { return n == j.Number }
 			o.After, o.AfterAny = slices.DeleteFunc(o.After, ended), slices.DeleteFunc(o.AfterAny, ended)
@@ -256,8 +258,8 @@ func (e *Engine) refuseMisfits() {
 // misfit ends what of a job waits in a group that nothing can hold.
 func (e *Engine) misfit(g *group, j *Job, miss string) {
 	if grown := j.GrownIn(g.Key); grown != nil {
-		e.dismiss(g, j, drover.JobFailed, e.reason(drover.ReasonMemory, "ran out of memory; no configured type can hold it with %s: %s", grown.Memory.Rounded(), miss))
+		e.dismiss(g, j, drover.JobFailed, e.verdict(drover.ReasonMemory, "ran out of memory; no configured type can hold it with %s: %s", grown.Memory.Rounded(), miss))
 		return
 	}
-	e.cancelJob(j, e.reason(drover.ReasonNoFit, "no configured type can hold it: %s", miss))
+	e.cancelJob(j, e.verdict(drover.ReasonNoFit, "no configured type can hold it: %s", miss))
 }

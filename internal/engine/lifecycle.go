@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/verdict"
 )
 
 // check does what an instance's state and the time ask for: at most one step, after which nextCheck says when to look again.
@@ -140,9 +141,9 @@ func (e *Engine) checkCreating(in *instance) {
 	case unwanted:
 		e.stop(in, why)
 	case !in.held() && deadline != 0 && e.s.Now >= deadline:
-		e.breakInstance(in, e.reason(drover.ReasonBootTimeout, "not created within %v%s", e.life().BootTimeout, lastWords(in)))
+		e.breakInstance(in, e.verdict(drover.ReasonBootTimeout, "not created within %v%s", e.life().BootTimeout, lastWords(in)))
 	case e.barred(in):
-		e.stop(in, e.reason(drover.ReasonBlocked, "all that it was to be is blocked since it was planned"))
+		e.stop(in, e.verdict(drover.ReasonBlocked, "all that it was to be is blocked since it was planned"))
 	case c == nil || in.Retry > e.s.Now || c.NextCreate > e.s.Now || e.callsLeft(in.Cloud) == 0:
 	case e.waitsForThrottle(in):
 	default:
@@ -173,19 +174,19 @@ func (e *Engine) askNow(in *instance) bool {
 }
 
 // unwanted says why an instance is not to be created after all, if so.
-func (e *Engine) unwanted(in *instance, c *Cloud) (why drover.Reason, so bool) {
+func (e *Engine) unwanted(in *instance, c *Cloud) (why Verdict, so bool) {
 	if why, so := e.departs(in); so || in.held() {
 		return why, so
 	}
 	switch {
 	case e.s.Closing:
-		return e.reason(drover.ReasonClosing, "the fleet is closing"), true
+		return e.verdict(drover.ReasonClosing, "the fleet is closing"), true
 	case c == nil:
-		return e.reason(drover.ReasonTypeRemoved, "its cloud is no longer configured"), true
+		return e.verdict(drover.ReasonTypeRemoved, "its cloud is no longer configured"), true
 	case !in.Begun && !in.awaited():
-		return e.reason(drover.ReasonIdle, "nothing waits for it any more"), true
+		return e.verdict(drover.ReasonIdle, "nothing waits for it any more"), true
 	}
-	return drover.Reason{}, false
+	return Verdict{}, false
 }
 
 // callsLeft is how many more create calls a cloud may be asked at once. Instances that boot do not count; those that are to go while their
@@ -229,11 +230,11 @@ func (e *Engine) checkBooting(in *instance) {
 	case in.held():
 		e.dial(in)
 	case e.s.Now >= e.bootDeadline(in) && (in.tried() || in.noLogin) && !e.unlisted(in) && (!in.wasHeard() || e.blames(in)):
-		code, what := drover.ReasonBootTimeout, "did not boot within"
+		cause, what := verdict.BootTimeout, "did not boot within"
 		if in.Ready != 0 {
-			code, what = drover.ReasonSilent, "not heard from for"
+			cause, what = Cause(drover.ReasonSilent), "not heard from for"
 		}
-		e.breakInstance(in, e.reason(code, "%s %v%s", what, e.s.Now.Sub(e.bootBegan(in)).Round(time.Second), lastWords(in)))
+		e.breakInstance(in, e.verdict(cause, "%s %v%s", what, e.s.Now.Sub(e.bootBegan(in)).Round(time.Second), lastWords(in)))
 	case useless:
 		e.stop(in, why)
 	default:
@@ -243,20 +244,20 @@ func (e *Engine) checkBooting(in *instance) {
 
 // useless says why an instance that boots, or is not heard from yet, need not be waited for, if so. One that departs and may have attempts
 // of its own is heard first.
-func (e *Engine) useless(in *instance) (why drover.Reason, so bool) {
+func (e *Engine) useless(in *instance) (why Verdict, so bool) {
 	if len(in.load) > 0 || in.held() {
-		return drover.Reason{}, false
+		return Verdict{}, false
 	}
 	why, so = e.departs(in)
 	switch {
 	case so && e.proved() && (e.s.Draining || in.Begun && in.Ready == 0):
 		return why, true
 	case e.s.Closing && e.s.Now >= in.KeepUntil:
-		return e.reason(drover.ReasonClosing, "the fleet is closing"), true
+		return e.verdict(drover.ReasonClosing, "the fleet is closing"), true
 	case e.unwantedFor(in) >= e.life().IdleTimeout && in.Unwanted != 0:
-		return e.reason(drover.ReasonIdle, "nothing waits for it any more"), true
+		return e.verdict(drover.ReasonIdle, "nothing waits for it any more"), true
 	}
-	return drover.Reason{}, false
+	return Verdict{}, false
 }
 
 // unwantedFor is for how long nothing has waited for an instance that boots.
@@ -306,7 +307,7 @@ func (e *Engine) checkReady(in *instance) {
 	case in.noLogin:
 		e.checkUnseen(in)
 	case !in.Connected && !in.held() && e.s.Now >= in.Silent.Add(e.life().ProbeTimeout) && in.tried() && !e.unlisted(in) && e.blames(in):
-		e.breakInstance(in, e.reason(drover.ReasonSilent, "not heard from for %v%s", e.s.Now.Sub(in.Silent).Round(time.Second), lastWords(in)))
+		e.breakInstance(in, e.verdict(drover.ReasonSilent, "not heard from for %v%s", e.s.Now.Sub(in.Silent).Round(time.Second), lastWords(in)))
 	case !in.Connected:
 		e.dial(in)
 	case e.idledOut(in):
@@ -351,17 +352,17 @@ func (e *Engine) idleDeadline(in *instance) drover.Time {
 	return max(at, in.KeepUntil)
 }
 
-func (e *Engine) whyIdle(in *instance) drover.Reason {
+func (e *Engine) whyIdle(in *instance) Verdict {
 	why, departs := e.departs(in)
 	switch {
 	case departs:
 		return why
 	case e.s.Closing:
-		return e.reason(drover.ReasonClosing, "no more work")
+		return e.verdict(drover.ReasonClosing, "no more work")
 	case e.ledger.Overspent():
-		return e.reason(drover.ReasonBudget, "it is idle, and what may be spent is spent")
+		return e.verdict(drover.ReasonBudget, "it is idle, and what may be spent is spent")
 	}
-	return e.reason(drover.ReasonIdle, "idle for %v", e.s.Now.Sub(in.IdleSince).Round(time.Second))
+	return e.verdict(drover.ReasonIdle, "idle for %v", e.s.Now.Sub(in.IdleSince).Round(time.Second))
 }
 
 // dial asks for the instance's control stream, one try at a time. An instance with the wrong host key is never logged into. What this

@@ -11,13 +11,13 @@ func (e *Engine) WhyWait(ids []drover.JobID) []*drover.Reason {
 	why, fronts := make([]*drover.Reason, len(ids)), map[*group]front{}
 	for i, id := range ids {
 		if j := e.job(id.Number); j != nil && j.Waits(id) > 0 {
-			why[i] = new(e.whyFirst(j, id, fronts))
+			why[i] = new(e.whyFirst(j, id, fronts).Reason())
 		}
 	}
 	return why
 }
 
-func (e *Engine) whyFirst(j *Job, id drover.JobID, fronts map[*group]front) drover.Reason {
+func (e *Engine) whyFirst(j *Job, id drover.JobID, fronts map[*group]front) Verdict {
 	if why, held := e.whyHeld(j); held {
 		return why
 	}
@@ -34,8 +34,8 @@ func (e *Engine) whyFirst(j *Job, id drover.JobID, fronts map[*group]front) drov
 			return why[0]
 		}
 	}
-	if g == nil || g.Reason.Code == "" {
-		return drover.Reason{Code: drover.ReasonPlanning, Text: planningText, Since: j.Since}
+	if g == nil || g.Reason.Cause == "" {
+		return Verdict{Cause: drover.ReasonPlanning, Text: planningText, Since: j.Since}
 	}
 	if id.Index >= 0 {
 		rank = j.WaitingRanges(g.Key).Rank(id.Index)
@@ -44,7 +44,7 @@ func (e *Engine) whyFirst(j *Job, id drover.JobID, fronts map[*group]front) drov
 		fronts[g] = frontOf(g)
 	}
 	if before, first := fronts[g][j.Number]; first && before+rank < g.booting() {
-		return drover.Reason{Code: drover.ReasonBooting, Text: bootingText}
+		return Verdict{Cause: drover.ReasonBooting, Text: bootingText}
 	}
 	return g.Reason
 }

@@ -89,15 +89,15 @@ func (e *Engine) block(in *instance, b Block) bool {
 		if in.pooled() { // whose pool tells of it
 			break
 		}
-		e.effect(Effect{Fire: &Fire{Hook: drover.HookExhausted, Cloud: b.Cloud, Zone: zone, Reason: e.market.Blocks()[len(e.market.Blocks())-1].Reason}})
+		e.effect(Effect{Fire: &Fire{Hook: drover.HookExhausted, Cloud: b.Cloud, Zone: zone, Reason: e.market.Blocks()[len(e.market.Blocks())-1].Reason.Reason()}})
 	}
 	return began
 }
 
 // blockUnusable blocks the offering of an instance that never became usable: the next one would hardly fare better, and costs as much.
-func (e *Engine) blockUnusable(in *instance, why drover.Reason) {
+func (e *Engine) blockUnusable(in *instance, why Verdict) {
 	b := Block{Cloud: in.Cloud, Zone: in.Zone, Type: in.Type.Name, Market: in.Market}
-	b.Reason = e.reason(why.Code, "instance %s never became usable: %s", in.Name, why.Text)
+	b.Reason = e.verdict(why.Cause, "instance %s never became usable: %s", in.Name, why.Text)
 	e.block(in, b)
 }
 
@@ -231,7 +231,7 @@ func (e *Engine) mayBe(in *instance) []drover.Offering {
 
 // whyPassed says that one more instance of the offering would pass a limit, since the last that counts against it was asked for; or that none may ever be,
 // since the limit is what it is.
-func (e *Engine) whyPassed(o drover.Offering) (drover.Reason, bool) {
+func (e *Engine) whyPassed(o drover.Offering) (Verdict, bool) {
 	why, l := e.passedBy(e.limitsLeft(), o)
 	if l == nil {
 		return why, false
@@ -241,12 +241,12 @@ func (e *Engine) whyPassed(o drover.Offering) (drover.Reason, bool) {
 }
 
 // passedBy says that one more instance of the offering would pass one of the limits, of which so much is left, and which; nil if it would pass none.
-func (e *Engine) passedBy(left market.Limits, o drover.Offering) (why drover.Reason, l *drover.Limit) {
+func (e *Engine) passedBy(left market.Limits, o drover.Offering) (why Verdict, l *drover.Limit) {
 	if l = e.allLimits().Passed(o); l != nil {
-		return e.reason(drover.ReasonLimit, "a single one passes %s; raise the limit", l.Name()), l
+		return e.verdict(drover.ReasonLimit, "a single one passes %s; raise the limit", l.Name()), l
 	}
 	if l = left.Passed(o); l != nil {
-		return e.reason(drover.ReasonLimit, "one more would pass %s; wait until one that counts against it is gone, or raise the limit", l.Name()), l
+		return e.verdict(drover.ReasonLimit, "one more would pass %s; wait until one that counts against it is gone, or raise the limit", l.Name()), l
 	}
 	return why, nil
 }

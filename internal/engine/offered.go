@@ -52,31 +52,31 @@ func matches(part, word string) bool {
 }
 
 // explainOffering explains an offering of a cloud from which something general may keep everything.
-func (e *Engine) explainOffering(o drover.Offering, general []drover.Reason) drover.Explanation {
+func (e *Engine) explainOffering(o drover.Offering, general []Verdict) drover.Explanation {
 	x := drover.Explanation{Subject: o.Name()}
 	for _, b := range e.market.Blocks() {
 		if b.Covers(o) {
-			x.Reasons = append(x.Reasons, e.explainBlock(b).Reasons...)
+			say(&x, e.whyLeftAlone(b))
 		}
 	}
-	x.Reasons = append(x.Reasons, general...)
-	for _, ask := range []func(drover.Offering) (drover.Reason, bool){e.whyPassed, e.whyTooDear, e.whySpread} {
+	say(&x, general...)
+	for _, ask := range []func(drover.Offering) (Verdict, bool){e.whyPassed, e.whyTooDear, e.whySpread} {
 		if why, ok := ask(o); ok {
-			x.Reasons = append(x.Reasons, why)
+			say(&x, why)
 		}
 	}
 	for _, why := range x.Reasons {
 		x.Since = sooner(x.Since, why.Since)
 	}
 	if len(x.Reasons) == 0 {
-		x.Reasons = append(x.Reasons, e.whyOffered(e.asPaid(o)))
+		say(&x, e.whyOffered(e.asPaid(o)))
 	}
-	x.Reasons = append(x.Reasons, e.whoCannotPay([]drover.Offering{e.asPaid(o)})...)
+	say(&x, e.whoCannotPay([]drover.Offering{e.asPaid(o)})...)
 	return x
 }
 
 // whyOffered says that an offering may be rented, for how much, and who would want it.
-func (e *Engine) whyOffered(o drover.Offering) drover.Reason {
+func (e *Engine) whyOffered(o drover.Offering) Verdict {
 	there := 0
 	for _, in := range e.instances {
 		if in.isOf(o) {
@@ -102,5 +102,5 @@ func (e *Engine) whyOffered(o drover.Offering) drover.Reason {
 		is = "is"
 	}
 	text := fmt.Sprintf("may be rented for %s; there %s %s of it, and %s", price, is, countOf(there, "instance"), wanted)
-	return drover.Reason{Code: drover.ReasonOffered, Text: text}
+	return Verdict{Cause: drover.ReasonOffered, Text: text}
 }

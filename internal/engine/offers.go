@@ -18,7 +18,7 @@ func (e *Engine) Offers() []OfferState {
 	list := make([]OfferState, len(all))
 	bars := e.obstacles()
 	for i, o := range all {
-		list[i] = OfferState{e.asPaid(o), bars.of(o)}
+		list[i] = OfferState{e.asPaid(o), told(bars.of(o))}
 	}
 	return list
 }
@@ -26,13 +26,13 @@ func (e *Engine) Offers() []OfferState {
 // obstacles are what keeps offerings from being rented, found with one look at each instance.
 type obstacles struct {
 	e      *Engine
-	clouds map[string][]drover.Reason // what bars all of one
+	clouds map[string][]Verdict // what bars all of one
 	left   market.Limits
 	spread drover.Problem
 }
 
 func (e *Engine) obstacles() *obstacles {
-	b := &obstacles{e: e, clouds: map[string][]drover.Reason{}, left: e.limitsLeft()}
+	b := &obstacles{e: e, clouds: map[string][]Verdict{}, left: e.limitsLeft()}
 	for _, c := range e.clouds {
 		b.clouds[c.Name] = e.whyNotIn(c)
 	}
@@ -41,9 +41,11 @@ func (e *Engine) obstacles() *obstacles {
 }
 
 // of is the first obstacle in the way of an offering; nil if there is none.
-func (b *obstacles) of(o drover.Offering) *drover.Reason {
+func (b *obstacles) of(o drover.Offering) *Verdict {
 	if block := b.e.market.BlockOf(o); block != nil {
-		return &drover.Reason{Code: block.Reason.Code, Text: blockText(*block), Since: block.Reason.Since, Until: later(block.Reason.Until, b.e.s.Now)}
+		why := block.Reason
+		why.Text, why.Until = blockText(*block), later(why.Until, b.e.s.Now)
+		return &why
 	}
 	if all := b.clouds[o.Cloud]; len(all) > 0 {
 		return &all[0]

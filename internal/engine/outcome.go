@@ -6,12 +6,13 @@ import (
 
 	"drover"
 	"drover/internal/engine/queue"
+	"drover/internal/engine/verdict"
 )
 
 // What becomes of a job when an attempt of it has ended: it is final, or it waits for another.
 
 // end makes an attempt final and decides what becomes of its job.
-func (e *Engine) end(a *Attempt, state drover.AttemptState, why drover.Reason) {
+func (e *Engine) end(a *Attempt, state drover.AttemptState, why Verdict) {
 	in, j := e.instance(a.Instance), e.job(a.ID.Job.Number)
 	e.vacate(in, a)
 	if state == drover.AttemptCancelled && givenUp(a) {
@@ -73,8 +74,8 @@ func (e *Engine) forget(in *instance, id drover.AttemptID, proof Proof) {
 	e.effect(Effect{Forget: &Forget{Attempt: id, Instance: in.ID, Foreign: proof == ProofForeign}})
 }
 
-func (e *Engine) finalRow(el Element, state drover.JobState, a *Attempt, why drover.Reason) ElementRow {
-	row := ElementRow{Element: el, State: state, Reason: why}
+func (e *Engine) finalRow(el Element, state drover.JobState, a *Attempt, why Verdict) ElementRow {
+	row := ElementRow{Element: el, State: state, Reason: why.Reason()}
 	if a.Exit != nil && began(*a.Exit) {
 		row.Code = &a.Exit.Code
 	}
@@ -82,16 +83,16 @@ func (e *Engine) finalRow(el Element, state drover.JobState, a *Attempt, why dro
 }
 
 // afterLoss starts a job again whose instance died under it, unless that happened too often (BEHAVIOUR D12).
-func (e *Engine) afterLoss(j *Job, el Element, a *Attempt, why drover.Reason) {
+func (e *Engine) afterLoss(j *Job, el Element, a *Attempt, why Verdict) {
 	switch {
 	case j.Cancel != nil || a.Stop != nil && !givenUp(a):
 		row := e.finalRow(el, drover.JobCancelled, a, why)
 		if a.Stop != nil {
-			row.Reason = *a.Stop
+			row.Reason = a.Stop.Reason()
 		}
 		e.finish(j, row)
 	case el.Lost >= j.Attempts:
-		row := e.finalRow(el, drover.JobFailed, a, e.reason(drover.ReasonAttempts, "lost %s: %s", times(el.Lost), why.Text))
+		row := e.finalRow(el, drover.JobFailed, a, e.verdict(drover.ReasonAttempts, "lost %s: %s", times(el.Lost), why.Text))
 		row.Code = nil
 		e.finish(j, row)
 	default:
@@ -106,7 +107,7 @@ func times(n int) string {
 	return fmt.Sprintf("%d times, at last", n)
 }
 
-func (e *Engine) afterFailure(in *instance, j *Job, el *Element, a *Attempt, why drover.Reason) {
+func (e *Engine) afterFailure(in *instance, j *Job, el *Element, a *Attempt, why Verdict) {
 	retry := a.Exit != nil && a.Exit.Cause == "" && j.Cancel == nil &&
 		el.Retried < j.Retry.Times && j.Retry.Retries(a.Exit.Code)
 	if retry {
@@ -118,7 +119,7 @@ func (e *Engine) afterFailure(in *instance, j *Job, el *Element, a *Attempt, why
 		e.tryAgain(j, *el, why)
 		return
 	}
-	if why.Code == drover.ReasonMemory {
+	if why.Cause == verdict.Memory {
 		e.afterMemory(j, el, a, why)
 		return
 	}
@@ -130,20 +131,20 @@ func (e *Engine) afterFailure(in *instance, j *Job, el *Element, a *Attempt, why
 }
 
 // tryAgain puts an element back in the queue.
-func (e *Engine) tryAgain(j *Job, el Element, why drover.Reason) {
+func (e *Engine) tryAgain(j *Job, el Element, why Verdict) {
 	if j.Cancel != nil {
-		e.finish(j, ElementRow{Element: el, State: drover.JobCancelled, Reason: *j.Cancel})
+		e.finish(j, ElementRow{Element: el, State: drover.JobCancelled, Reason: j.Cancel.Reason()})
 		return
 	}
 	e.requeue(j, el, why)
 	id := drover.JobID{Number: j.Number, Index: el.Index}
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("job %s will be tried again: %s", e.jobName(j, el.Index), why.Text), Job: &id, Reason: &why})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("job %s will be tried again: %s", e.jobName(j, el.Index), why.Text), Job: &id, Reason: new(why.Reason())})
 }
 
 // requeue has an element wait for another attempt, and writes that down.
-func (e *Engine) requeue(j *Job, el Element, why drover.Reason) {
+func (e *Engine) requeue(j *Job, el Element, why Verdict) {
 	e.enqueue(j, el.Index)
-	e.write(Write{Element: &ElementRow{Job: j.Number, Element: el, State: drover.JobQueued, Reason: why}})
+	e.write(Write{Element: &ElementRow{Job: j.Number, Element: el, State: drover.JobQueued, Reason: why.Reason()}})
 	e.writeJob(j)
 	e.stopSiblings(j, el.Index, why)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/verdict"
 )
 
 // Partition is how the controller stands to a cloud none of whose instances answers.
@@ -37,7 +38,7 @@ func (e *Engine) blames(in *instance) bool {
 		if silent >= fewest {
 			c.Partition.Since = e.s.Now
 			why := e.whyPartitioned(c)
-			e.note(Note{Level: Warn, Text: why.Text, Cloud: c.Name, Reason: &why})
+			e.note(Note{Level: Warn, Text: why.Text, Cloud: c.Name, Reason: new(why.Reason())})
 		}
 	}
 	if at := e.partitionEnds(c); at != 0 && e.s.Now >= at {
@@ -134,9 +135,9 @@ func (e *Engine) pausePartitions(gap time.Duration) {
 }
 
 // whyPartitioned says why no instance of a cloud is given up for its silence.
-func (e *Engine) whyPartitioned(c *Cloud) drover.Reason {
+func (e *Engine) whyPartitioned(c *Cloud) Verdict {
 	text := fmt.Sprintf("no instance of cloud %s answers: the controller takes itself for cut off from them, keeps those with work, and goes on dialling", c.Name)
-	return drover.Reason{Code: drover.ReasonPartition, Text: text, Since: c.Partition.Since, Until: later(e.partitionEnds(c), e.s.Now)}
+	return Verdict{Cause: drover.ReasonPartition, Text: text, Since: c.Partition.Since, Until: later(e.partitionEnds(c), e.s.Now)}
 }
 
 // explainPartitions explains what keeps silent instances.
@@ -144,7 +145,7 @@ func (e *Engine) explainPartitions(x *everything) {
 	for _, c := range e.clouds {
 		if c.Partition.Since != 0 && x.room() {
 			why := e.whyPartitioned(c)
-			x.add(drover.Explanation{Subject: c.Name, Since: why.Since, Reasons: []drover.Reason{why}})
+			x.add(drover.Explanation{Subject: c.Name, Since: why.Since, Reasons: verdict.Reasons(why)})
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"drover"
 	"drover/internal/engine/budget"
+	"drover/internal/engine/verdict"
 )
 
 // The solver is not told of the fleet's budgets: it is given only offerings of which one instance may be paid for the shortest of what waits. What of its plan is
@@ -34,7 +35,7 @@ func (e *Engine) planTheRest(s *Solving, last int64) {
 		return
 	}
 	for _, key := range s.Groups {
-		if g := e.byKey[key]; g != nil && g.Unschedulable && g.wants() > 0 && g.Reason.Code == drover.ReasonBudget {
+		if g := e.byKey[key]; g != nil && g.Unschedulable && g.wants() > 0 && g.Reason.Cause == verdict.Budget {
 			e.replan = true
 		}
 	}
@@ -63,7 +64,7 @@ func (e *Engine) pricedOut(g *group) (refuses *budget.Account, cheapest drover.O
 }
 
 // whyPricedOut says that an account refuses the cheapest, and what else could hold the group's jobs, but is blocked.
-func (e *Engine) whyPricedOut(g *group, refuses *budget.Account, cheapest drover.Offering) drover.Reason {
+func (e *Engine) whyPricedOut(g *group, refuses *budget.Account, cheapest drover.Offering) Verdict {
 	why := e.whyUnpaid(g, refuses)
 	if e.whyNeverPaid(g) != nil { // nor can the blocked be paid
 		return why

@@ -6,6 +6,7 @@ import (
 	"drover"
 	"drover/internal/engine/budget"
 	"drover/internal/engine/market"
+	"drover/internal/engine/verdict"
 )
 
 // plan asks for a solve when work is left that has neither a place nor an instance on its way, and for which the last solve did not
@@ -19,7 +20,7 @@ func (e *Engine) plan() {
 		return
 	}
 	if e.s.Closing {
-		e.allWait(e.groups, e.reason(drover.ReasonClosing, closingText))
+		e.allWait(e.groups, e.verdict(drover.ReasonClosing, closingText))
 		return
 	}
 	e.forgetUnmet()
@@ -33,18 +34,18 @@ func (e *Engine) plan() {
 			g.awaits = e.awaitsEnds(g, left, ending)
 		}
 		if left -= g.awaits; g.awaits > 0 && left == 0 {
-			g.wait(e.reason(drover.ReasonEnding, endingText))
+			g.wait(e.verdict(drover.ReasonEnding, endingText))
 		} else if left > g.Unmet && !g.Deferred {
 			demands = append(demands, g)
 		} else if left == 0 && g.bound > 0 {
-			g.wait(e.reason(drover.ReasonBooting, bootingText))
+			g.wait(e.verdict(drover.ReasonBooting, bootingText))
 		}
 	}
 	if len(demands) == 0 {
 		return
 	}
 	if len(e.enabled()) == 0 {
-		e.stick(demands, e.reason(drover.ReasonCatalogue, "no cloud is configured: name one under clouds in the configuration"))
+		e.stick(demands, e.verdict(drover.ReasonCatalogue, "no cloud is configured: name one under clouds in the configuration"))
 		return
 	}
 	if missing := e.unheard(); missing != nil {
@@ -70,7 +71,7 @@ func (e *Engine) askFor(groups []*group) {
 		}
 		return
 	}
-	e.allWait(groups, e.reason(drover.ReasonPlanning, planningText))
+	e.allWait(groups, e.verdict(drover.ReasonPlanning, planningText))
 	demands, groups := e.asked(groups, offers)
 	if len(demands) == 0 {
 		return
@@ -108,14 +109,14 @@ func (e *Engine) hasChance(g *group) bool {
 	return e.replan || e.without && !g.Deferred
 }
 
-func (e *Engine) allWait(groups []*group, why drover.Reason) {
+func (e *Engine) allWait(groups []*group, why Verdict) {
 	for _, g := range groups {
 		g.wait(why)
 	}
 }
 
 // stick marks groups that cannot get new instances now, so that what they wait for is kept for them.
-func (e *Engine) stick(groups []*group, why drover.Reason) {
+func (e *Engine) stick(groups []*group, why Verdict) {
 	for _, g := range groups {
 		g.Unschedulable, g.Unmet, g.PartlyPlanned, e.replace, e.yield = true, g.wants(), 0, true, true
 		g.wait(e.first(g, why))
@@ -239,7 +240,7 @@ func (e *Engine) solved(b Solved) {
 	for _, u := range b.Plan.Unmet {
 		g := e.demanded(s, u.Demand)
 		switch {
-		case g == nil || g.wants() == 0 || g.Reason.Code != drover.ReasonLimit && g.Reason.Code != drover.ReasonUserLimit:
+		case g == nil || g.wants() == 0 || g.Reason.Cause != verdict.Limit && g.Reason.Cause != verdict.UserLimit:
 		case e.totalRoom() == 0:
 			g.wait(e.first(g, e.whyNoRoom(e.useNow)))
 		default:
@@ -250,7 +251,7 @@ func (e *Engine) solved(b Solved) {
 	}
 	for _, key := range s.Groups {
 		if g := e.byKey[key]; g != nil && g.Queued > 0 && g.wants() == 0 {
-			g.wait(e.reason(drover.ReasonBooting, bootingText))
+			g.wait(e.verdict(drover.ReasonBooting, bootingText))
 		}
 	}
 }
@@ -398,7 +399,7 @@ func (e *Engine) hopeless() {
 		return
 	}
 	for _, g := range slices.Clone(e.groups) {
-		if g.Queued == 0 || g.Reason.Code != drover.ReasonBudget || g.Reason.Until != 0 { // a budget begins anew
+		if g.Queued == 0 || g.Reason.Cause != verdict.Budget || g.Reason.Until != 0 { // a budget begins anew
 			continue
 		}
 		for _, j := range slices.Clone(g.Jobs) {

@@ -17,8 +17,8 @@ func (e *Engine) Pools() (list []drover.Pool) {
 	}
 	for _, name := range e.pools.names {
 		if e.pool(name) == nil {
-			why := e.reason(drover.ReasonPool, "it is no longer configured, and its instances go")
-			list = append(list, drover.Pool{Name: name, ByZone: map[string]int{}, Leaving: len(e.pools.members[name]), Reason: &why})
+			why := e.verdict(drover.ReasonPool, "it is no longer configured, and its instances go")
+			list = append(list, drover.Pool{Name: name, ByZone: map[string]int{}, Leaving: len(e.pools.members[name]), Reason: told(&why)})
 		}
 	}
 	return list
@@ -42,18 +42,18 @@ func (e *Engine) poolNow(p *poolOf) drover.Pool {
 			now.Outdated++
 		}
 	}
-	now.Reason = e.whyUnfilled(p)
+	now.Reason = told(e.whyUnfilled(p))
 	return now
 }
 
 // whyUnfilled is why the pool has not what it should have; nil if it has.
-func (e *Engine) whyUnfilled(p *poolOf) *drover.Reason {
+func (e *Engine) whyUnfilled(p *poolOf) *Verdict {
 	switch {
 	case e.s.Closing:
-		return new(e.reason(drover.ReasonClosing, closingText))
+		return new(e.verdict(drover.ReasonClosing, closingText))
 	case e.s.Draining || !e.proved():
 		return new(e.whyHalted())
-	case p.Reason.Code == "":
+	case p.Reason.Cause == "":
 		return nil
 	}
 	return new(p.Reason)
@@ -88,7 +88,7 @@ func (e *Engine) explainedPool(p drover.Pool) drover.Explanation {
 	if p.Leaving > 0 {
 		text += fmt.Sprintf(", and %d that go", p.Leaving)
 	}
-	x.Reasons = append(x.Reasons, drover.Reason{Code: drover.ReasonPool, Text: text, Since: e.s.Configured})
+	say(&x, Verdict{Cause: drover.ReasonPool, Text: text, Since: e.s.Configured})
 	return x
 }
 

@@ -15,9 +15,9 @@ import (
 // rented within the same limits as any, and if it can be paid to the end of the next hour: for so long each is committed, and again when an hour ends.
 
 // closings are the places that could not give what a pool demanded in this decision, and why.
-type closings map[pool.Place]drover.Reason
+type closings map[pool.Place]Verdict
 
-func (c closings) close(p pool.Place, why drover.Reason) { c[p] = why }
+func (c closings) close(p pool.Place, why Verdict) { c[p] = why }
 
 // closed reports whether nothing is to be demanded in a place. The place that is none stands for all.
 func (c closings) closed(p pool.Place) bool {
@@ -85,7 +85,7 @@ func (e *Engine) markExhausted(p *poolOf) {
 		case x == nil:
 			p.Exhausted = append(p.Exhausted, Exhaustion{Place: z.Place})
 			x = &p.Exhausted[len(p.Exhausted)-1]
-			e.effect(Effect{Fire: &Fire{Hook: drover.HookExhausted, Cloud: z.Cloud, Zone: z.Place.Zone, Pool: p.Name, Reason: why}})
+			e.effect(Effect{Fire: &Fire{Hook: drover.HookExhausted, Cloud: z.Cloud, Zone: z.Place.Zone, Pool: p.Name, Reason: why.Reason()}})
 		case x.Until <= e.s.Now && !x.Tried:
 			e.unblock(e.market.FreeCapacity(e.usable(p, x.Place)))
 			e.writeBlocks()
@@ -100,7 +100,7 @@ func (e *Engine) markExhausted(p *poolOf) {
 }
 
 // lacksCapacity reports whether all that the pool may use in a place is blocked by a lack of capacity, and nothing tries it.
-func (e *Engine) lacksCapacity(p *poolOf, at pool.Place) (why drover.Reason, lack bool) {
+func (e *Engine) lacksCapacity(p *poolOf, at pool.Place) (why Verdict, lack bool) {
 	for _, o := range e.usable(p, at) {
 		b := e.market.BlockOf(o)
 		if b == nil || b.Over || !b.ForCapacity() {
@@ -119,7 +119,7 @@ func (e *Engine) hasCapacity(in *instance) {
 }
 
 // rentFor writes an instance down for a pool in a place, or says why none can be rented there now.
-func (e *Engine) rentFor(p *poolOf, at pool.Place) *drover.Reason {
+func (e *Engine) rentFor(p *poolOf, at pool.Place) *Verdict {
 	all := e.usable(p, at)
 	candidates := slices.DeleteFunc(slices.Clone(all), func(o drover.Offering) bool {
 		x := p.exhaustion(pool.Place{Cloud: o.Cloud, Zone: o.Zone})
@@ -155,20 +155,20 @@ func (e *Engine) rentFor(p *poolOf, at pool.Place) *drover.Reason {
 }
 
 // whyNoneMore says that neither the fleet nor any cloud of these offerings may have one more; nil if one may.
-func (e *Engine) whyNoneMore(offers []drover.Offering) *drover.Reason {
+func (e *Engine) whyNoneMore(offers []drover.Offering) *Verdict {
 	if e.room() == 0 {
-		return new(e.reason(drover.ReasonLimit, "%s", fleetFull(e.s.Settings.MaxInstances)))
+		return new(e.verdict(drover.ReasonLimit, "%s", fleetFull(e.s.Settings.MaxInstances)))
 	}
 	if slices.ContainsFunc(offers, func(o drover.Offering) bool { return e.cloudRoom(o.Cloud) > 0 }) {
 		return nil
 	}
 	cloud := offers[0].Cloud
-	return new(e.reason(drover.ReasonLimit, "%s", cloudFull(cloud, e.limits(cloud).MaxInstances)))
+	return new(e.verdict(drover.ReasonLimit, "%s", cloudFull(cloud, e.limits(cloud).MaxInstances)))
 }
 
 // whyAllBlocked says that all of some offerings are blocked, by what the first of them is, until the first ends.
-func (e *Engine) whyAllBlocked(all []drover.Offering) drover.Reason {
-	why := e.reason(drover.ReasonBlocked, "all that it may use there is blocked")
+func (e *Engine) whyAllBlocked(all []drover.Offering) Verdict {
+	why := e.verdict(drover.ReasonBlocked, "all that it may use there is blocked")
 	for _, o := range all {
 		if b := e.market.BlockOf(o); b != nil {
 			if why.Until = sooner(why.Until, later(b.Until(), e.s.Now)); why.Until == later(b.Until(), e.s.Now) {
@@ -209,14 +209,14 @@ func (e *Engine) refusesPool(o drover.Offering) *budget.Account {
 }
 
 // whyShort says why so many of a pool's instances are missing: what stops each of its places.
-func (e *Engine) whyShort(p *poolOf, short int, closed closings) drover.Reason {
+func (e *Engine) whyShort(p *poolOf, short int, closed closings) Verdict {
 	zones := e.zonesOf(p, nil)
 	if len(zones) == 0 {
 		return e.whyNothingFits(p, short)
 	}
-	why, said := drover.Reason{}, []string{}
-	say := func(at string, r drover.Reason) {
-		if why.Code == "" {
+	why, said := Verdict{}, []string{}
+	say := func(at string, r Verdict) {
+		if why.Cause == "" {
 			why = r
 		}
 		why.Until = sooner(why.Until, r.Until)
@@ -224,7 +224,7 @@ func (e *Engine) whyShort(p *poolOf, short int, closed closings) drover.Reason {
 	}
 	for _, z := range zones {
 		if x := p.exhaustion(z.Place); x != nil && x.Until > e.s.Now {
-			r := e.reason(drover.ReasonBlocked, "exhausted")
+			r := e.verdict(drover.ReasonBlocked, "exhausted")
 			r.Until = x.Until
 			say(z.String(), r)
 		} else if r, ok := closed[z.Place]; ok {
@@ -242,11 +242,11 @@ func (e *Engine) whyShort(p *poolOf, short int, closed closings) drover.Reason {
 }
 
 // whyNothingFits says that no offering is one that the pool may use, as far as is known.
-func (e *Engine) whyNothingFits(p *poolOf, short int) drover.Reason {
+func (e *Engine) whyNothingFits(p *poolOf, short int) Verdict {
 	for _, name := range p.spec.Clouds {
 		if c := e.cloud(name); c != nil && !c.Known && !e.limits(name).Leaving {
-			return e.reason(drover.ReasonCatalogue, "%s missing; the types of cloud %s are not known yet", countOf(short, "instance"), name)
+			return e.verdict(drover.ReasonCatalogue, "%s missing; the types of cloud %s are not known yet", countOf(short, "instance"), name)
 		}
 	}
-	return e.reason(drover.ReasonNoFit, "%s missing; nothing that its clouds offer in its zones is of its types and market, and large enough", countOf(short, "instance"))
+	return e.verdict(drover.ReasonNoFit, "%s missing; nothing that its clouds offer in its zones is of its types and market, and large enough", countOf(short, "instance"))
 }

@@ -7,15 +7,16 @@ import (
 
 	"drover"
 	"drover/internal/engine/pool"
+	"drover/internal/engine/verdict"
 )
 
 // PoolState is what was found out about a pool since the engine began.
 type PoolState struct {
-	Name      string        `json:"name"`
-	Exhausted []Exhaustion  `json:"exhausted,omitempty"` // by cloud and zone
-	Template  string        `json:"template,omitempty"`  // of which Failed speaks
-	Failed    int           `json:"failed,omitempty"`    // instances in a row that were made from it and never became ready
-	Reason    drover.Reason `json:"reason,omitzero"`     // why there are not as many as wanted, or outdated ones are not replaced
+	Name      string       `json:"name"`
+	Exhausted []Exhaustion `json:"exhausted,omitempty"` // by cloud and zone
+	Template  string       `json:"template,omitempty"`  // of which Failed speaks
+	Failed    int          `json:"failed,omitempty"`    // instances in a row that were made from it and never became ready
+	Reason    Verdict      `json:"reason,omitzero"`     // why there are not as many as wanted, or outdated ones are not replaced
 }
 
 // Exhaustion is a zone in which all that a pool may use was blocked by a lack of capacity, and in which none of its instances was created since.
@@ -181,7 +182,7 @@ func (e *Engine) reconcilePools(first bool) {
 func (e *Engine) dissolve(name string) {
 	for _, in := range slices.Clone(e.pools.members[name]) {
 		if !e.going(in) && !in.held() {
-			e.sendOff(in, e.reason(drover.ReasonPool, "pool %s is no longer configured", name))
+			e.sendOff(in, e.verdict(drover.ReasonPool, "pool %s is no longer configured", name))
 		}
 	}
 }
@@ -223,7 +224,7 @@ func (e *Engine) reconcilePool(p *poolOf) {
 			p.settled, p.seen, p.next = plan.Settled, e.pools.revision, plan.Next
 			if e.poolFound(p, in, plan, closed); over {
 				p.settled = false
-				e.poolWaits(p, e.reason(drover.ReasonBudget, "what may be spent is spent"))
+				e.poolWaits(p, e.verdict(drover.ReasonBudget, "what may be spent is spent"))
 			}
 			return
 		}
@@ -232,14 +233,14 @@ func (e *Engine) reconcilePool(p *poolOf) {
 
 // unknownTo says what a cloud of the pool has still to say before anything is done; nil if nothing. Unknown is not empty: each has to be listed first, and to
 // tell its types unless it keeps failing to.
-func (e *Engine) unknownTo(p *poolOf) *drover.Reason {
+func (e *Engine) unknownTo(p *poolOf) *Verdict {
 	for _, name := range p.spec.Clouds {
 		switch c := e.cloud(name); {
 		case c == nil || e.limits(name).Leaving:
 		case c.Listed == 0:
-			return new(e.reason(drover.ReasonUnlisted, "cloud %s has not said yet what there is in it", name))
+			return new(e.verdict(drover.ReasonUnlisted, "cloud %s has not said yet what there is in it", name))
 		case !c.Known && c.Fails < 2:
-			return new(e.reason(drover.ReasonCatalogue, "the types of cloud %s are not known yet", name))
+			return new(e.verdict(drover.ReasonCatalogue, "the types of cloud %s are not known yet", name))
 		}
 	}
 	return nil
@@ -296,32 +297,32 @@ func (e *Engine) going(in *instance) bool {
 }
 
 // sendOff has an instance of a pool go: at once if nothing can be running there, else it drains.
-func (e *Engine) sendOff(in *instance, why drover.Reason) {
+func (e *Engine) sendOff(in *instance, why Verdict) {
 	begun := in.State == drover.InstanceCreating || in.State == drover.InstanceBooting && in.Ready == 0
 	known := in.noLogin || begun || in.State == drover.InstanceIdle && in.Connected && len(in.Orphans) == 0 && e.s.Now >= in.KeepUntil
 	if known && len(in.load) == 0 {
 		e.stop(in, why)
 		return
 	}
-	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s drains: %s", in.Name, why.Text), Instance: in.Name, Reason: &why})
+	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s drains: %s", in.Name, why.Text), Instance: in.Name, Reason: new(why.Reason())})
 	e.behave(in, drover.IdleDrain, &why)
 }
 
-func (e *Engine) whyReleased(p *poolOf, why pool.Why, wanted int) drover.Reason {
+func (e *Engine) whyReleased(p *poolOf, why pool.Why, wanted int) Verdict {
 	switch why {
 	case pool.Outdated:
-		return e.reason(drover.ReasonPool, "pool %s has another template now", p.Name)
+		return e.verdict(drover.ReasonPool, "pool %s has another template now", p.Name)
 	case pool.Aged:
-		return e.reason(drover.ReasonAge, "it is older than the %v that pool %s allows", p.spec.MaxAge, p.Name)
+		return e.verdict(drover.ReasonAge, "it is older than the %v that pool %s allows", p.spec.MaxAge, p.Name)
 	case pool.Misplaced:
-		return e.reason(drover.ReasonPool, "its zone is no longer one of pool %s", p.Name)
+		return e.verdict(drover.ReasonPool, "its zone is no longer one of pool %s", p.Name)
 	case pool.Unbalance:
-		return e.reason(drover.ReasonPool, "its zone has more of pool %s than another", p.Name)
+		return e.verdict(drover.ReasonPool, "its zone has more of pool %s than another", p.Name)
 	}
 	if e.limited() && e.ledger.Overspent() {
-		return e.reason(drover.ReasonBudget, "it is of pool %s, and what may be spent is spent", p.Name)
+		return e.verdict(drover.ReasonBudget, "it is of pool %s, and what may be spent is spent", p.Name)
 	}
-	return e.reason(drover.ReasonPool, "pool %s wants %s", p.Name, countOf(wanted, "instance"))
+	return e.verdict(drover.ReasonPool, "pool %s wants %s", p.Name, countOf(wanted, "instance"))
 }
 
 // poolFound notes why a pool has not what it should have, if so, and tells when it stops replacing outdated instances.
@@ -331,19 +332,19 @@ func (e *Engine) poolFound(p *poolOf, in pool.Input, plan pool.Plan, closed clos
 	case plan.Short > 0:
 		e.poolWaits(p, e.whyShort(p, plan.Short, closed))
 	case in.Stuck && outdated:
-		was := p.Reason.Code
-		e.poolWaits(p, e.reason(drover.ReasonReplace, "%d instances of its present template did not become ready, so no more are replaced: mend the template", p.Failed))
-		if was != drover.ReasonReplace {
-			e.note(Note{Level: Warn, Text: fmt.Sprintf("pool %s: %s", p.Name, p.Reason.Text), Reason: new(p.Reason)})
+		was := p.Reason.Cause
+		e.poolWaits(p, e.verdict(drover.ReasonReplace, "%d instances of its present template did not become ready, so no more are replaced: mend the template", p.Failed))
+		if was != verdict.Replace {
+			e.note(Note{Level: Warn, Text: fmt.Sprintf("pool %s: %s", p.Name, p.Reason.Text), Reason: told(&p.Reason)})
 		}
 	default:
-		p.Reason = drover.Reason{}
+		p.Reason = Verdict{}
 	}
 }
 
 // poolWaits notes what a pool waits for, since when it does for that.
-func (e *Engine) poolWaits(p *poolOf, why drover.Reason) {
-	if why.Code == p.Reason.Code {
+func (e *Engine) poolWaits(p *poolOf, why Verdict) {
+	if why.Cause == p.Reason.Cause {
 		why.Since = p.Reason.Since
 	}
 	p.Reason = why

@@ -52,7 +52,7 @@ func (e *Engine) resume() {
 }
 
 // whyPostponed says why what is named of a job is postponed, each cause once.
-func (e *Engine) whyPostponed(j *Job, id drover.JobID) (why []drover.Reason) {
+func (e *Engine) whyPostponed(j *Job, id drover.JobID) (why []Verdict) {
 	postponed := j.Postponed
 	if id.Index >= 0 || !j.Array.Set {
 		if postponed = nil; j.Postponed.Has(id.Index) {
@@ -72,14 +72,14 @@ func (e *Engine) whyPostponed(j *Job, id drover.JobID) (why []drover.Reason) {
 	}
 	if n := delayed.Count(); n > 0 {
 		text := fmt.Sprintf("failed and is tried again, for the %s time of at most %d", ordinal(j.Element(delayed[0].First).Retried), j.Retry.Times)
-		why = append(why, drover.Reason{Code: drover.ReasonRetry, Text: text, Since: j.Since, Until: until})
+		why = append(why, Verdict{Cause: drover.ReasonRetry, Text: text, Since: j.Since, Until: until})
 	}
 	rest := postponed.Without(delayed)
 	switch {
 	case len(rest) == 0:
 	case j.Gang > 0 && len(delayed) > 0: // they begin together
 	case j.Gang > 0:
-		r := drover.Reason{Code: drover.ReasonGang, Text: "begins again together with others of its gang, once they may be tried again", Since: j.Since}
+		r := Verdict{Cause: drover.ReasonGang, Text: "begins again together with others of its gang, once they may be tried again", Since: j.Since}
 		if live := e.gangLive(j, rest[0].First); len(live) > 0 {
 			r.Text = fmt.Sprintf("begins again together with others of its gang: %d of them have yet to end", len(live))
 		} else {
@@ -88,7 +88,7 @@ func (e *Engine) whyPostponed(j *Job, id drover.JobID) (why []drover.Reason) {
 		why = append(why, r)
 	default:
 		text := fmt.Sprintf("%d of its array run or are about to, as many as max_running lets run at once", j.MaxRunning)
-		why = append(why, drover.Reason{Code: drover.ReasonMaxRunning, Text: text, Since: j.Since})
+		why = append(why, Verdict{Cause: drover.ReasonMaxRunning, Text: text, Since: j.Since})
 	}
 	return why
 }

@@ -6,6 +6,7 @@ import (
 
 	"drover"
 	"drover/internal/engine/budget"
+	"drover/internal/engine/verdict"
 )
 
 // When no instance may be added for work that waits, others give way to it: those that are idle, since what waits was placed first and cannot
@@ -26,7 +27,7 @@ func (e *Engine) preempt() {
 		}
 		if g.Unschedulable && g.unbound() > 0 {
 			for _, in := range e.wayFor(g, victims) {
-				e.stop(in, e.reason(drover.ReasonGivesWay, "gives way to job %s, of priority %d", g.Jobs[0].Name, g.Key.Priority))
+				e.stop(in, e.verdict(drover.ReasonGivesWay, "gives way to job %s, of priority %d", g.Jobs[0].Name, g.Key.Priority))
 				victims = slices.DeleteFunc(victims, func(o *instance) bool { return o == in })
 			}
 		}
@@ -66,12 +67,12 @@ func (e *Engine) wayFor(g *group, victims []*instance) []*instance {
 	lower := slices.DeleteFunc(slices.Clone(victims), func(in *instance) bool {
 		return in.priority() >= g.Key.Priority || g.Key.Gang > 0 && in.priority() >= 0 || in.accepts(g)
 	})
-	switch g.Reason.Code {
-	case drover.ReasonLimit:
+	switch g.Reason.Cause {
+	case verdict.Limit:
 		return e.wayThroughLimit(g, lower)
-	case drover.ReasonBlocked:
+	case verdict.Blocked:
 		return e.wayThroughQuota(g, lower)
-	case drover.ReasonBudget:
+	case verdict.Budget:
 		return e.wayThroughBudget(g, lower)
 	}
 	return nil
@@ -80,7 +81,7 @@ func (e *Engine) wayFor(g *group, victims []*instance) []*instance {
 // leavingFor counts the instances that give way already, and whose end helps as well.
 func (e *Engine) leavingFor(helps func(*instance) bool) (n int) {
 	for _, in := range e.refreshIndex().ending {
-		if in.Reason.Code == drover.ReasonGivesWay && helps(in) {
+		if in.Reason.Cause == verdict.GivesWay && helps(in) {
 			n++
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"drover"
+	"drover/internal/engine/verdict"
 )
 
 // prioritize moves a job to the group of another priority. With 0 its attempts are ended, to be tried again once it is raised (BEHAVIOUR
@@ -28,7 +29,7 @@ func (e *Engine) prioritize(b PriorityAsked) {
 	}
 	if j.Priority == 0 {
 		for _, a := range e.attemptsOf(j) {
-			e.stopAttempt(a, e.reason(drover.ReasonPreempted, "%s", cmp.Or(b.Reason.Text, "its priority was set to 0")))
+			e.stopAttempt(a, e.verdict(drover.ReasonPreempted, "%s", cmp.Or(b.Reason.Text, "its priority was set to 0")))
 		}
 	}
 	e.replan = true
@@ -55,11 +56,11 @@ func doneAgain(number int64) *drover.Error {
 }
 
 // putsOff reports whether what is told to end for the reason is to begin again.
-func putsOff(why drover.Reason) bool {
-	if why.Code == drover.ReasonDraining {
+func putsOff(why Verdict) bool {
+	if why.Cause == verdict.Draining {
 		return true
 	}
-	return why.Code == drover.ReasonPreempted || why.Code == drover.ReasonGang
+	return why.Cause == verdict.Preempted || why.Cause == verdict.Gang
 }
 
 // preempted reports whether an attempt that has ended did so because its job's priority was set to 0, its gang begins again, or the controller stops everything: it is put off, not final. What came
@@ -78,14 +79,14 @@ func preempted(j *Job, a *Attempt) bool {
 }
 
 // putOff puts an element back in the queue as if the attempt had not been.
-func (e *Engine) putOff(j *Job, el Element, why drover.Reason) {
+func (e *Engine) putOff(j *Job, el Element, why Verdict) {
 	e.requeue(j, el, why)
 	id := drover.JobID{Number: j.Number, Index: el.Index}
-	e.note(Note{Level: Info, Text: fmt.Sprintf("job %s waits again: %s", e.jobName(j, el.Index), why.Text), Job: &id, Reason: &why})
+	e.note(Note{Level: Info, Text: fmt.Sprintf("job %s waits again: %s", e.jobName(j, el.Index), why.Text), Job: &id, Reason: new(why.Reason())})
 }
 
 // stopForGood makes the end of an attempt that was only to be put off final.
-func (e *Engine) stopForGood(a *Attempt, why drover.Reason) {
+func (e *Engine) stopForGood(a *Attempt, why Verdict) {
 	if putsOff(why) {
 		return
 	}

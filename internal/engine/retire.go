@@ -39,14 +39,14 @@ func (e *Engine) checkAge(in *instance) {
 }
 
 // outlived says why an instance takes no more work although nothing is wrong with it, if so.
-func (e *Engine) outlived(in *instance) (why drover.Reason, so bool) {
+func (e *Engine) outlived(in *instance) (why Verdict, so bool) {
 	switch {
 	case in.Aged:
-		return e.reason(drover.ReasonAge, "it is %v old", e.s.Now.Sub(in.Created).Round(time.Second)), true
+		return e.verdict(drover.ReasonAge, "it is %v old", e.s.Now.Sub(in.Created).Round(time.Second)), true
 	case in.once && in.Used:
-		return e.reason(drover.ReasonUsed, "it has run its one job"), true
+		return e.verdict(drover.ReasonUsed, "it has run its one job"), true
 	}
-	return drover.Reason{}, false
+	return Verdict{}, false
 }
 
 // use notes that a job has begun on an instance. One on which a job was only to begin is as good as new.

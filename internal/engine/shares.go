@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"drover"
+	"drover/internal/engine/verdict"
 )
 
 // Shares divide what there is among those whose work has one priority: users, or the values of a label. Whoever uses least for their weight has their
@@ -212,7 +213,7 @@ func (e *Engine) firstOfEqual(level []*group, g *group) *group {
 
 // waitsForRoom reports whether elements of the group wait for nothing but room on what there is.
 func (e *Engine) waitsForRoom(g *group) bool {
-	return g.Unschedulable && g.unbound() > 0 && g.Reason.Code != drover.ReasonBudget && e.hosted(g)
+	return g.Unschedulable && g.unbound() > 0 && g.Reason.Cause != verdict.Budget && e.hosted(g)
 }
 
 // next is the queue whose turn it is.
@@ -233,7 +234,7 @@ func leastUsed(queues []shareQueue) (at int) {
 }
 
 // whyShare says whose turn it is, where work of others of the same priority comes before a group's.
-func (e *Engine) whyShare(g *group) []drover.Reason {
+func (e *Engine) whyShare(g *group) []Verdict {
 	if !e.sharing() {
 		return nil
 	}
@@ -251,7 +252,7 @@ func (e *Engine) whyShare(g *group) []drover.Reason {
 	if first.groups[0].Turn {
 		text = fmt.Sprintf("%s goes first, since room for a job of %s comes together", e.sharerText(first.name), first.groups[0].Jobs[0].Name)
 	}
-	return []drover.Reason{{Code: drover.ReasonShare, Text: text, Since: g.Reason.Since}}
+	return []Verdict{{Cause: drover.ReasonShare, Text: text, Since: g.Reason.Since}}
 }
 
 // sharerText names somebody who has a share.

@@ -37,7 +37,7 @@ func compareRented(a, b drover.Rented) int {
 }
 
 // whySpread says that one more instance of an offering would pass its share of the fleet.
-func (e *Engine) whySpread(o drover.Offering) (why drover.Reason, has bool) {
+func (e *Engine) whySpread(o drover.Offering) (why Verdict, has bool) {
 	var p drover.Problem
 	e.spread(&p)
 	if why, has = e.spreads(p, o); has {
@@ -47,7 +47,7 @@ func (e *Engine) whySpread(o drover.Offering) (why drover.Reason, has bool) {
 }
 
 // spreads is whySpread with what is rented as a problem says, and says nothing of since when.
-func (e *Engine) spreads(p drover.Problem, o drover.Offering) (why drover.Reason, has bool) {
+func (e *Engine) spreads(p drover.Problem, o drover.Offering) (why Verdict, has bool) {
 	if p.SpotShare == 0 || o.Market != drover.Spot {
 		return why, false
 	}
@@ -61,7 +61,7 @@ func (e *Engine) spreads(p drover.Problem, o drover.Offering) (why drover.Reason
 	if own == more || int64(own)*drover.WholeShare <= int64(total)*int64(p.SpotShare) {
 		return why, false
 	}
-	why = e.reason(drover.ReasonSpread, "with one more it would have %v of %v vCPUs, and spread has no spot offering have more than %v%% of them; one more is rented once others have more, or for what nothing else can hold",
+	why = e.verdict(drover.ReasonSpread, "with one more it would have %v of %v vCPUs, and spread has no spot offering have more than %v%% of them; one more is rented once others have more, or for what nothing else can hold",
 		own, total, drover.MilliCPU(p.SpotShare*10))
 	return why, true
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/verdict"
 )
 
 // Records may be an older copy of themselves: a backup that was put back, a volume that was rolled back. What was begun since is not in them, and
@@ -37,7 +38,7 @@ func (e *Engine) doubt(format string, args ...any) {
 	if !e.proved() {
 		return
 	}
-	why := e.reason(drover.ReasonUnproved, format, args...)
+	why := e.verdict(drover.ReasonUnproved, format, args...).Reason()
 	e.s.Unproved = &why
 	e.s.LastInstance += Leap
 	e.s.LastAttempt += Leap
@@ -46,8 +47,7 @@ func (e *Engine) doubt(format string, args ...any) {
 }
 
 func (e *Engine) sayUnproved() {
-	why := *e.s.Unproved
-	e.note(Note{Level: Warn, Text: "nothing is begun before every cloud and instance has said what there is: " + why.Text, Reason: &why})
+	e.note(Note{Level: Warn, Text: "nothing is begun before every cloud and instance has said what there is: " + e.s.Unproved.Text, Reason: e.s.Unproved})
 }
 
 // doubtName doubts the records if an instance bears a name of this store's that by them was not given yet.
@@ -88,7 +88,7 @@ func (e *Engine) prove() {
 	e.note(Note{Level: Info, Text: "every cloud and instance has said what there is: the records hold again"})
 	for _, in := range slices.Clone(e.instances) {
 		if in.State == drover.InstanceCreating && in.ProviderID == "" && in.Call == 0 && !in.held() {
-			e.stop(in, e.reason(drover.ReasonUnproved, "it was planned by records that were an older copy, and is not there"))
+			e.stop(in, e.verdict(drover.ReasonUnproved, "it was planned by records that were an older copy, and is not there"))
 		}
 	}
 	for _, in := range e.instances {
@@ -136,8 +136,8 @@ func (e *Engine) strangeness(in *instance) *drover.AttemptID {
 }
 
 // whyUnproved says why nothing is begun, and what is waited for.
-func (e *Engine) whyUnproved() drover.Reason {
-	why := *e.s.Unproved
+func (e *Engine) whyUnproved() Verdict {
+	why := verdict.Of(*e.s.Unproved)
 	why.Text += "; nothing is begun before it is known what there is: waits for " + e.awaits()
 	return why
 }
@@ -175,7 +175,7 @@ func (e *Engine) believeTag(in *instance, tag drover.IdleBehavior) {
 	}
 	in.Idle, in.Told = tag, nil
 	if tag != drover.IdleRun {
-		why := e.reason(drover.ReasonOperator, "%s: so its tag says", map[drover.IdleBehavior]string{drover.IdleHold: "held", drover.IdleDrain: "drained"}[tag])
+		why := e.verdict(drover.ReasonOperator, "%s: so its tag says", map[drover.IdleBehavior]string{drover.IdleHold: "held", drover.IdleDrain: "drained"}[tag])
 		in.Told = &why
 		e.unbind(in)
 	}

@@ -5,11 +5,18 @@ import (
 
 	"drover"
 	"drover/internal/engine/pool"
+	"drover/internal/engine/verdict"
 	"drover/internal/runtimes"
 )
 
 // StateVersion is raised when a State of an older version would be misread.
 const StateVersion = 1
+
+// What stops something, as decisions know it.
+type (
+	Verdict = verdict.Verdict
+	Cause   = verdict.Cause
+)
 
 // State is all that an Engine knows, in canonical form: sorted, without maps, so that equal states have equal bytes.
 //
@@ -118,7 +125,7 @@ type Attempt struct {
 	Started  drover.Time         `json:"started"` // committed
 	Ended    drover.Time         `json:"ended,omitempty"`
 	Exit     *drover.Exit        `json:"exit,omitempty"`     // once collecting
-	Stop     *drover.Reason      `json:"stop,omitempty"`     // it was told to end
+	Stop     *Verdict            `json:"stop,omitempty"`     // it was told to end
 	Unproven bool                `json:"unproven,omitempty"` // it was started before attempts were given proofs, so none is asked for
 
 	Likely runtimes.Dist `json:"likely,omitzero"` // how long it was likely to run when it began
@@ -142,14 +149,14 @@ type Instance struct {
 	Rates      []drover.Rate        `json:"rates,omitempty"`      // what it cost an hour before, each up to its end
 	Resources  drover.Resources     `json:"resources"`            // all it has, its disk as it was created or grown
 	Grow       drover.Bytes         `json:"grow,omitempty"`       // its volume is to be grown to that, or may have been, and is paid as if it were
-	Rigid      *drover.Reason       `json:"rigid,omitempty"`      // why its volume is not grown, or not any more
+	Rigid      *Verdict             `json:"rigid,omitempty"`      // why its volume is not grown, or not any more
 	Candidates []drover.Offering    `json:"candidates,omitempty"` // while it is being created
 	HostKey    string               `json:"host_key,omitempty"`   // pinned fingerprint
 	State      drover.InstanceState `json:"state"`
 	Idle       drover.IdleBehavior  `json:"idle_behavior"`
-	Told       *drover.Reason       `json:"told,omitempty"`   // why it does not run as usual: the operator's words, or what made it drain
+	Told       *Verdict             `json:"told,omitempty"`   // why it does not run as usual: the operator's words, or what made it drain
 	Retag      bool                 `json:"retag,omitempty"`  // the cloud has not yet accepted Idle as a tag of it
-	Reason     *drover.Reason       `json:"reason,omitempty"` // why it is in its state, or what is wrong with it
+	Reason     *Verdict             `json:"reason,omitempty"` // why it is in its state, or what is wrong with it
 	Broken     bool                 `json:"broken,omitempty"`
 	Used       bool                 `json:"used,omitempty"`      // a job has begun on it
 	Owner      string               `json:"owner,omitempty"`     // drover.OwnerMark of the user whose jobs alone it runs, or drover.Everyones; empty: nobody's yet
@@ -157,8 +164,8 @@ type Instance struct {
 	Pool       string               `json:"pool,omitempty"`      // the pool that it belongs to; empty: it was rented for jobs
 	Template   string               `json:"template,omitempty"`  // the pool's template that it was made from
 	Cried      bool                 `json:"cried,omitempty"`     // its HookBroken was run
-	Ailing     *drover.Reason       `json:"ailing,omitempty"`    // it takes no more work and goes once it has none, since that is wrong with it
-	Reclaimed  *drover.Reason       `json:"reclaimed,omitempty"` // its cloud takes it back, or took it: no more work, whatever Idle says
+	Ailing     *Verdict             `json:"ailing,omitempty"`    // it takes no more work and goes once it has none, since that is wrong with it
+	Reclaimed  *Verdict             `json:"reclaimed,omitempty"` // its cloud takes it back, or took it: no more work, whatever Idle says
 	Asked      drover.Time          `json:"asked"`               // its cloud was first asked for it; planned, until it is
 	Begun      bool                 `json:"begun,omitempty"`     // a create call was made: it may exist
 	Created    drover.Time          `json:"created,omitempty"`   // its bill begins
@@ -249,13 +256,13 @@ type Group struct {
 	OnDemand      int `json:"on_demand,omitempty"`       // of those that wait, how many its mix wants on demand
 	OnDemandBound int `json:"on_demand_bound,omitempty"` // of them, for how many an instance is on its way
 
-	Unschedulable bool           `json:"unschedulable,omitempty"`  // it cannot get new instances now
-	Deferred      bool           `json:"deferred,omitempty"`       // the next plan is made without it
-	PartlyPlanned int            `json:"partly_planned,omitempty"` // of a gang's: for how many the last plan found instances, though not for all
-	Turn          bool           `json:"turn,omitempty"`           // it comes before all others of its priority until one of its elements has begun
-	Fits          bool           `json:"fits,omitempty"`           // some type is known to hold its jobs
-	Reason        drover.Reason  `json:"reason"`
-	Refused       *drover.Reason `json:"refused,omitempty"` // why the offerings that there are did not serve it, while Reason follows from that
+	Unschedulable bool     `json:"unschedulable,omitempty"`  // it cannot get new instances now
+	Deferred      bool     `json:"deferred,omitempty"`       // the next plan is made without it
+	PartlyPlanned int      `json:"partly_planned,omitempty"` // of a gang's: for how many the last plan found instances, though not for all
+	Turn          bool     `json:"turn,omitempty"`           // it comes before all others of its priority until one of its elements has begun
+	Fits          bool     `json:"fits,omitempty"`           // some type is known to hold its jobs
+	Reason        Verdict  `json:"reason"`
+	Refused       *Verdict `json:"refused,omitempty"` // why the offerings that there are did not serve it, while Reason follows from that
 
 	Blocked drover.Time   `json:"blocked,omitempty"` // since when it waits for nothing but the end of blocks, 0 while it does not
 	Most    time.Duration `json:"most,omitempty"`    // the most that one of its jobs had waited for that before
@@ -279,29 +286,29 @@ type Pending struct {
 // Cloud is what was observed of a cloud since the engine began.
 type Cloud struct {
 	Catalogue
-	Listed     drover.Time   `json:"listed,omitempty"`      // end of the last good list
-	Good       drover.Time   `json:"good,omitempty"`        // its beginning
-	GoodBefore drover.Time   `json:"good_before,omitempty"` // that of the one before
-	First      drover.Time   `json:"first,omitempty"`       // that of the first good list
-	Twice      bool          `json:"twice,omitempty"`       // another was good that cannot be the same stale copy
-	ListCall   int64         `json:"list_call,omitempty"`
-	OfferCall  int64         `json:"offer_call,omitempty"`
-	ListFails  int           `json:"list_fails,omitempty"` // in a row
-	NextList   drover.Time   `json:"next_list,omitempty"`
-	NextOffer  drover.Time   `json:"next_offer,omitempty"`
-	NextCreate drover.Time   `json:"next_create,omitempty"` // set by a rate limit
-	Slowed     drover.Time   `json:"slowed,omitempty"`      // when it was
-	Left       drover.Time   `json:"left,omitempty"`        // since when it is no longer configured
-	NoList     drover.Time   `json:"no_list,omitempty"`     // no list before this, set by a rate limit
-	Unsure     drover.Time   `json:"unsure,omitempty"`      // when a create call failed last that may have made an instance, or make it yet
-	Began      drover.Time   `json:"began,omitempty"`       // of the last list asked for
-	Hurry      int           `json:"hurry,omitempty"`       // lists in a row asked for early, to see something appear or go
-	Fails      int           `json:"fails,omitempty"`
-	NoDestroy  drover.Time   `json:"no_destroy,omitempty"` // no destroy before this, set by a rate limit
-	NoTag      drover.Time   `json:"no_tag,omitempty"`     // likewise
-	Vanished   []Vanishing   `json:"vanished,omitempty"`
-	Partition  Partition     `json:"partition,omitzero"`
-	Describing int           `json:"describing,omitempty"` // describe calls in flight
-	Mute       drover.Reason `json:"mute,omitzero"`        // why it has not told its types since they were last asked for, if it has not
-	Unlisted   drover.Reason `json:"unlisted,omitzero"`    // likewise, what there is in it
+	Listed     drover.Time `json:"listed,omitempty"`      // end of the last good list
+	Good       drover.Time `json:"good,omitempty"`        // its beginning
+	GoodBefore drover.Time `json:"good_before,omitempty"` // that of the one before
+	First      drover.Time `json:"first,omitempty"`       // that of the first good list
+	Twice      bool        `json:"twice,omitempty"`       // another was good that cannot be the same stale copy
+	ListCall   int64       `json:"list_call,omitempty"`
+	OfferCall  int64       `json:"offer_call,omitempty"`
+	ListFails  int         `json:"list_fails,omitempty"` // in a row
+	NextList   drover.Time `json:"next_list,omitempty"`
+	NextOffer  drover.Time `json:"next_offer,omitempty"`
+	NextCreate drover.Time `json:"next_create,omitempty"` // set by a rate limit
+	Slowed     drover.Time `json:"slowed,omitempty"`      // when it was
+	Left       drover.Time `json:"left,omitempty"`        // since when it is no longer configured
+	NoList     drover.Time `json:"no_list,omitempty"`     // no list before this, set by a rate limit
+	Unsure     drover.Time `json:"unsure,omitempty"`      // when a create call failed last that may have made an instance, or make it yet
+	Began      drover.Time `json:"began,omitempty"`       // of the last list asked for
+	Hurry      int         `json:"hurry,omitempty"`       // lists in a row asked for early, to see something appear or go
+	Fails      int         `json:"fails,omitempty"`
+	NoDestroy  drover.Time `json:"no_destroy,omitempty"` // no destroy before this, set by a rate limit
+	NoTag      drover.Time `json:"no_tag,omitempty"`     // likewise
+	Vanished   []Vanishing `json:"vanished,omitempty"`
+	Partition  Partition   `json:"partition,omitzero"`
+	Describing int         `json:"describing,omitempty"` // describe calls in flight
+	Mute       Verdict     `json:"mute,omitzero"`        // why it has not told its types since they were last asked for, if it has not
+	Unlisted   Verdict     `json:"unlisted,omitzero"`    // likewise, what there is in it
 }

@@ -14,7 +14,7 @@ import (
 const lastWord = 30 * time.Second
 
 // stopAttempt has a live attempt ended: SIGTERM, and SIGKILL after the grace.
-func (e *Engine) stopAttempt(a *Attempt, why drover.Reason) {
+func (e *Engine) stopAttempt(a *Attempt, why Verdict) {
 	switch {
 	case a == nil:
 		return
@@ -53,7 +53,7 @@ func (e *Engine) stuck(in *instance) {
 		return
 	}
 	a := in.load[at]
-	why := e.reason(drover.ReasonBroken, "attempt %v did not end %v after SIGKILL", a.ID, lastWord)
+	why := e.verdict(drover.ReasonBroken, "attempt %v did not end %v after SIGKILL", a.ID, lastWord)
 	if slices.ContainsFunc(in.load, func(a *Attempt) bool { return !e.unstoppable(a) }) {
 		e.ail(in, why)
 		return

@@ -137,10 +137,10 @@ func (e *Engine) grown(b DiskGrown) {
 
 // stiffen has the instance's volume not grown any more. What was refused is not paid, unless it was asked for before: that may have happened.
 func (e *Engine) stiffen(in *instance, err *drover.Error) {
-	why := e.reason(string(err.Kind), "its volume was to be grown to %s, and it was not: %s", in.Grow.Rounded(), err.Message)
+	why := e.verdict(Cause(err.Kind), "its volume was to be grown to %s, and it was not: %s", in.Grow.Rounded(), err.Message)
 	in.Rigid = &why
 	if err.Kind != drover.KindTransient && !in.Regrown {
 		in.Grow = 0
 	}
-	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s: %s", in.Name, why.Text), Instance: in.Name, Cloud: in.Cloud, Reason: &why})
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s: %s", in.Name, why.Text), Instance: in.Name, Cloud: in.Cloud, Reason: new(why.Reason())})
 }

@@ -14,7 +14,7 @@ import (
 type most struct{ instances, each int }
 
 // whyTooMany says that the group's next gang cannot come together on as many instances as may be there at once; nil if it can, or is none.
-func (e *Engine) whyTooMany(g *group) *drover.Reason {
+func (e *Engine) whyTooMany(g *group) *Verdict {
 	if g.Key.Gang == 0 || g.Queued == 0 {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (e *Engine) whyTooMany(g *group) *drover.Reason {
 		return nil
 	}
 	need := (len(members) + clouds[0].each - 1) / clouds[0].each
-	why := e.reason(drover.ReasonLimit, "%d begin together, of which the %s that max_instances allows can hold no more than %d; they need at least %d: raise it, or make the gang smaller",
+	why := e.verdict(drover.ReasonLimit, "%d begin together, of which the %s that max_instances allows can hold no more than %d; they need at least %d: raise it, or make the gang smaller",
 		len(members), countOf(may, "instance"), holds, need)
 	return &why
 }

@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"drover"
+	"drover/internal/engine/verdict"
 )
 
 // unmet says why a group could not be served, and when that may change.
 func (e *Engine) unmet(g *group, u drover.Unmet) {
 	g.Unschedulable, g.Unmet, e.replace, e.yield = true, g.wants(), true, true
-	why := e.reason(u.Code, "%s", u.Text)
-	limit, limited := drover.Reason{}, false
+	why := e.verdict(Cause(u.Code), "%s", u.Text)
+	limit, limited := Verdict{}, false
 	if u.Code == drover.ReasonLimit {
 		limit, limited = e.userLimited(g)
 	}
@@ -31,13 +32,13 @@ func (e *Engine) unmet(g *group, u drover.Unmet) {
 
 // first is which of two causes is named for a group that cannot be served. If all that can hold its jobs is blocked, room alone would not help: the
 // block is named, whether it came before a limit was reached or after. If a gang is too large for the limits, that is named before all.
-func (e *Engine) first(g *group, why drover.Reason) drover.Reason {
-	if why.Code == drover.ReasonLimit || why.Code == drover.ReasonGang {
+func (e *Engine) first(g *group, why Verdict) Verdict {
+	if why.Cause == verdict.Limit || why.Cause == verdict.Gang {
 		if never := e.whyTooMany(g); never != nil {
 			return *never
 		}
 	}
-	if why.Code == drover.ReasonLimit && e.shutOut(g) {
+	if why.Cause == verdict.Limit && e.shutOut(g) {
 		return e.whyBlocked(g)
 	}
 	return why
@@ -57,7 +58,7 @@ func (e *Engine) nameBlocks() {
 		return
 	}
 	for _, g := range e.groups {
-		if g.Queued > 0 && g.Reason.Code == drover.ReasonLimit && e.shutOut(g) {
+		if g.Queued > 0 && g.Reason.Cause == verdict.Limit && e.shutOut(g) {
 			g.wait(e.whyBlocked(g))
 			e.yield = true
 		}
@@ -65,12 +66,12 @@ func (e *Engine) nameBlocks() {
 }
 
 // whyBlocked names the block that keeps a group from what can hold it and ends first.
-func (e *Engine) whyBlocked(g *group) drover.Reason {
+func (e *Engine) whyBlocked(g *group) Verdict {
 	able := slices.DeleteFunc(slices.Clone(e.market.Offerings()), func(o drover.Offering) bool { return !g.Key.Shape.Accepts(o) })
 	if len(able) == 0 {
 		return e.whyNoneFits(g)
 	}
-	why := e.reason(drover.ReasonBlocked, "every offering that can hold it is blocked")
+	why := e.verdict(drover.ReasonBlocked, "every offering that can hold it is blocked")
 	for _, o := range able {
 		b := e.market.BlockOf(o)
 		if b == nil || why.Until != 0 && b.Reason.Until >= why.Until {
@@ -88,15 +89,15 @@ func (e *Engine) whyBlocked(g *group) drover.Reason {
 
 // whyNoneFits says why a group waits although nothing that is known fits: what would costs more than its jobs let it, or is not known yet. Else it
 // would have been refused.
-func (e *Engine) whyNoneFits(g *group) drover.Reason {
+func (e *Engine) whyNoneFits(g *group) Verdict {
 	if slices.ContainsFunc(e.market.Offerings(), g.Key.Shape.AtAnyPrice().Accepts) {
-		return e.reason(drover.ReasonMaxPrice, "%s", g.Key.Shape.NearestMiss(e.market.Offerings()))
+		return e.verdict(drover.ReasonMaxPrice, "%s", g.Key.Shape.NearestMiss(e.market.Offerings()))
 	}
 	return e.whySilentCloud()
 }
 
 // whySilentCloud says that a group waits for the types of a cloud that fails to tell them, since none that is known can hold it.
-func (e *Engine) whySilentCloud() drover.Reason {
+func (e *Engine) whySilentCloud() Verdict {
 	for _, c := range e.enabled() {
 		if !c.Known {
 			why := e.whyCatalogue(c)
@@ -104,13 +105,13 @@ func (e *Engine) whySilentCloud() drover.Reason {
 			return why
 		}
 	}
-	return e.reason(drover.ReasonCatalogue, "no known type can hold it, and the types of another cloud cannot be had")
+	return e.verdict(drover.ReasonCatalogue, "no known type can hold it, and the types of another cloud cannot be had")
 }
 
 // whyCatalogue says that a cloud has not told its types yet, and when it is asked for them again.
-func (e *Engine) whyCatalogue(c *Cloud) drover.Reason {
-	why := e.reason(drover.ReasonCatalogue, "the types of cloud %s are not known yet", c.Name)
-	if c.Mute.Code != "" {
+func (e *Engine) whyCatalogue(c *Cloud) Verdict {
+	why := e.verdict(drover.ReasonCatalogue, "the types of cloud %s are not known yet", c.Name)
+	if c.Mute.Cause != "" {
 		why.Text += ": " + c.Mute.Text
 		why.Since, why.Until = c.Mute.Since, later(c.NextOffer, e.s.Now)
 	}
@@ -118,7 +119,7 @@ func (e *Engine) whyCatalogue(c *Cloud) drover.Reason {
 }
 
 // whyRefused says how many of the offerings that there are do not serve a demand, and which of them comes nearest; nil if nothing was said of that.
-func (e *Engine) whyRefused(u drover.Unmet) *drover.Reason {
+func (e *Engine) whyRefused(u drover.Unmet) *Verdict {
 	nearest, any := u.Nearest()
 	if !any {
 		return nil
@@ -141,7 +142,7 @@ func (e *Engine) whyRefused(u drover.Unmet) *drover.Reason {
 		others = "of the others "
 	}
 	offering, lacks, _ := strings.Cut(nearest.Example, ": ")
-	why := e.reason(drover.ReasonRefused, "of %s %s; %s%s comes nearest: %s", countOf(total, "offering"), strings.Join(said, ", "), others, offering, lacks)
+	why := e.verdict(drover.ReasonRefused, "of %s %s; %s%s comes nearest: %s", countOf(total, "offering"), strings.Join(said, ", "), others, offering, lacks)
 	return &why
 }
 
@@ -162,9 +163,9 @@ func refusalWords(r drover.Refusal) string {
 }
 
 // lasting is why something fails that may have failed before: since the first time, in the words of the last.
-func (e *Engine) lasting(was drover.Reason, code string, err *drover.Error) drover.Reason {
-	why := e.reason(code, "%.1000s", err.Message)
-	if was.Code != "" {
+func (e *Engine) lasting(was Verdict, cause Cause, err *drover.Error) Verdict {
+	why := e.verdict(cause, "%.1000s", err.Message)
+	if was.Cause != "" {
 		why.Since = was.Since
 	}
 	return why

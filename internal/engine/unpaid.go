@@ -7,6 +7,7 @@ import (
 
 	"drover"
 	"drover/internal/engine/budget"
+	"drover/internal/engine/verdict"
 )
 
 // What a budget refuses now it may allow when it begins anew. What costs more than a whole window of it has may still be paid by two of them, if it begins in
@@ -31,7 +32,7 @@ func (e *Engine) askedBy(g *group) asked {
 }
 
 // whyUnpaid says why an account refuses what a group asks for, and until when; or that none of its windows can ever pay that.
-func (e *Engine) whyUnpaid(g *group, a *budget.Account) drover.Reason {
+func (e *Engine) whyUnpaid(g *group, a *budget.Account) Verdict {
 	if why := e.whyNeverPaid(g); why != nil {
 		return *why
 	}
@@ -43,7 +44,7 @@ func (e *Engine) whyUnpaid(g *group, a *budget.Account) drover.Reason {
 }
 
 // whyNeverPaid says that no budget can ever pay the least that a group asks for; nil if each can.
-func (e *Engine) whyNeverPaid(g *group) *drover.Reason {
+func (e *Engine) whyNeverPaid(g *group) *Verdict {
 	if g.Queued == 0 {
 		return nil
 	}
@@ -60,7 +61,7 @@ func (e *Engine) whyNeverPaid(g *group) *drover.Reason {
 }
 
 // whyNever says that no window of an account's kind, nor two of them together, can ever pay the minimum cost of what is asked for; nil if they can.
-func (e *Engine) whyNever(a *budget.Account, ask asked, t minimumCost) *drover.Reason {
+func (e *Engine) whyNever(a *budget.Account, ask asked, t minimumCost) *Verdict {
 	if t.least <= a.Limit {
 		return nil
 	}
@@ -68,7 +69,7 @@ func (e *Engine) whyNever(a *budget.Account, ask asked, t minimumCost) *drover.R
 }
 
 // whyNotNow says why an account refuses what is asked for, which it may pay another time.
-func (e *Engine) whyNotNow(a *budget.Account, ask asked, t minimumCost) drover.Reason {
+func (e *Engine) whyNotNow(a *budget.Account, ask asked, t minimumCost) Verdict {
 	if a.Budget == nil || t.whole <= a.Limit {
 		return e.why(a)
 	}
@@ -80,7 +81,7 @@ func (e *Engine) whyNotNow(a *budget.Account, ask asked, t minimumCost) drover.R
 }
 
 // whyDear says that the minimum cost of what is asked for is more than an account's window has.
-func (e *Engine) whyDear(a *budget.Account, ask asked, t minimumCost, can string) drover.Reason {
+func (e *Engine) whyDear(a *budget.Account, ask asked, t minimumCost, can string) Verdict {
 	what, timeout, boot := "it", "a shorter timeout", ""
 	if ask.count > 1 {
 		what = fmt.Sprintf("%d that begin together", ask.count)
@@ -91,13 +92,13 @@ func (e *Engine) whyDear(a *budget.Account, ask asked, t minimumCost, can string
 	if !ask.hosted {
 		boot = e.beside(t.of.Cloud)
 	}
-	return e.reason(drover.ReasonBudget, "%s %s: up to %v%s on %s%s; raise it to that, or give the job %s, or a cheaper offering",
+	return e.verdict(drover.ReasonBudget, "%s %s: up to %v%s on %s%s; raise it to that, or give the job %s, or a cheaper offering",
 		wordsOf(a), fmt.Sprintf(can, what), t.whole, perWindow(a), t.of.Name(), boot, timeout)
 }
 
 // retryAt is until when the group waits for money, as far as is known; 0 if it does not.
 func (g *group) retryAt() drover.Time {
-	if g.Queued == 0 || g.Reason.Code != drover.ReasonBudget {
+	if g.Queued == 0 || g.Reason.Cause != verdict.Budget {
 		return 0
 	}
 	return g.Reason.Until

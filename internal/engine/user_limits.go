@@ -52,7 +52,7 @@ func (e *Engine) withoutFull(groups []*group) (rest []*group) {
 }
 
 // whyUserLimit says that the group's user, who may still rent so much, has what one may have, or nearly.
-func (e *Engine) whyUserLimit(g *group, left drover.Limit) drover.Reason {
+func (e *Engine) whyUserLimit(g *group, left drover.Limit) Verdict {
 	u, has := e.s.Settings.Users, ""
 	if left.Instances != nil {
 		has = fmt.Sprintf("%d of the %d instances that limits.instances allows", u.Instances-*left.Instances, u.Instances)
@@ -60,11 +60,11 @@ func (e *Engine) whyUserLimit(g *group, left drover.Limit) drover.Reason {
 	if left.CPU != nil && (left.Instances == nil || *left.Instances > 0) {
 		has = fmt.Sprintf("instances with %v of the %v vCPUs that limits.vcpus allows", u.VCPUs-*left.CPU, u.VCPUs)
 	}
-	return e.reason(drover.ReasonUserLimit, "user %s has %s; wait until one of them has room or is gone", g.Key.User, has)
+	return e.verdict(drover.ReasonUserLimit, "user %s has %s; wait until one of them has room or is gone", g.Key.User, has)
 }
 
 // userLimited reports whether the group's user could rent more but for the user's own limit, and says so.
-func (e *Engine) userLimited(g *group) (why drover.Reason, limited bool) {
+func (e *Engine) userLimited(g *group) (why Verdict, limited bool) {
 	if !e.limitsUsers() || e.totalRoom() == 0 {
 		return why, false
 	}

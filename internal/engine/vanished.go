@@ -34,7 +34,7 @@ func (e *Engine) unlisted(in *instance) bool { return in.Seen && e.lacked(in) }
 
 // vanishedBooting notes that an instance vanished before it was ready. Those that were asked for before the first such was known to be gone
 // may have met the same misfortune; one that was asked for after it is one too many.
-func (e *Engine) vanishedBooting(in *instance, why drover.Reason) {
+func (e *Engine) vanishedBooting(in *instance, why Verdict) {
 	c := e.cloud(in.Cloud)
 	if c == nil {
 		return

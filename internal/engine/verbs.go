@@ -25,16 +25,16 @@ func (e *Engine) instruct(b InstructAsked) {
 }
 
 // words are what the operator said with the verb, at least the verb itself.
-func (e *Engine) words(b InstructAsked) drover.Reason {
-	return e.reason(drover.ReasonOperator, "%s", cmp.Or(b.Reason.Text, b.Verb.Told()))
+func (e *Engine) words(b InstructAsked) Verdict {
+	return e.verdict(drover.ReasonOperator, "%s", cmp.Or(b.Reason.Text, b.Verb.Told()))
 }
 
-func (e *Engine) obey(in *instance, verb drover.Verb, why drover.Reason) {
+func (e *Engine) obey(in *instance, verb drover.Verb, why Verdict) {
 	if verb == drover.VerbKill {
 		e.stop(in, why)
 		return
 	}
-	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s is %s", in.Name, why.Text), Instance: in.Name, Reason: &why})
+	e.note(Note{Level: Info, Text: fmt.Sprintf("instance %s is %s", in.Name, why.Text), Instance: in.Name, Reason: new(why.Reason())})
 	switch verb {
 	case drover.VerbHold:
 		e.behave(in, drover.IdleHold, &why)
@@ -56,7 +56,7 @@ func (e *Engine) letGo(in *instance) {
 
 // behave sets an instance's idle behaviour, and why it is that; nil if it is the usual one. Work that waits for the instance is placed or
 // planned anew.
-func (e *Engine) behave(in *instance, idle drover.IdleBehavior, why *drover.Reason) {
+func (e *Engine) behave(in *instance, idle drover.IdleBehavior, why *Verdict) {
 	if in.Idle != idle {
 		in.Idle = idle
 		e.retag(in)
@@ -82,13 +82,13 @@ func (e *Engine) behave(in *instance, idle drover.IdleBehavior, why *drover.Reas
 func (in *instance) held() bool { return in.Idle == drover.IdleHold }
 
 // departs says why the instance takes no more work and goes as soon as it has none, if so.
-func (e *Engine) departs(in *instance) (why drover.Reason, so bool) {
+func (e *Engine) departs(in *instance) (why Verdict, so bool) {
 	switch {
 	case in.held():
 	case in.Idle == drover.IdleDrain && in.Told != nil:
 		return *in.Told, true
 	case in.Idle == drover.IdleDrain:
-		return e.reason(drover.ReasonOperator, "drained"), true
+		return e.verdict(drover.ReasonOperator, "drained"), true
 	case in.Reclaimed != nil:
 		return *in.Reclaimed, true
 	case in.Ailing != nil:
@@ -96,13 +96,13 @@ func (e *Engine) departs(in *instance) (why drover.Reason, so bool) {
 	case in.Aged, in.once && in.Used:
 		return e.outlived(in)
 	case e.s.Draining:
-		return e.reason(drover.ReasonDraining, "the controller is about to end"), true
+		return e.verdict(drover.ReasonDraining, "the controller is about to end"), true
 	case in.leaving:
-		return e.reason(drover.ReasonTypeRemoved, "its cloud is no longer configured"), true
+		return e.verdict(drover.ReasonTypeRemoved, "its cloud is no longer configured"), true
 	case e.typeRemoved(in):
-		return e.reason(drover.ReasonTypeRemoved, "its type %s is no longer configured", in.Type.ProviderType), true
+		return e.verdict(drover.ReasonTypeRemoved, "its type %s is no longer configured", in.Type.ProviderType), true
 	}
-	return drover.Reason{}, false
+	return Verdict{}, false
 }
 
 // drain has this controller start nothing any more. What waits waits for the next one.
@@ -124,7 +124,7 @@ func (e *Engine) stopAll(why string) {
 	}
 	for _, in := range e.instances {
 		for _, a := range slices.Clone(in.load) {
-			e.stopAttempt(a, e.reason(drover.ReasonDraining, "%s", why))
+			e.stopAttempt(a, e.verdict(drover.ReasonDraining, "%s", why))
 		}
 	}
 }

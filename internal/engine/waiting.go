@@ -21,12 +21,12 @@ const (
 )
 
 // whyHeld says why a job's elements may not start at all, if so.
-func (e *Engine) whyHeld(j *Job) (drover.Reason, bool) {
+func (e *Engine) whyHeld(j *Job) (Verdict, bool) {
 	switch {
 	case !j.Held():
-		return drover.Reason{}, false
+		return Verdict{}, false
 	case !j.Follows():
-		return drover.Reason{Code: drover.ReasonHeld, Text: heldText, Since: j.Since}, true
+		return Verdict{Cause: drover.ReasonHeld, Text: heldText, Since: j.Since}, true
 	}
 	var waits []string
 	if len(j.After) > 0 {
@@ -35,7 +35,7 @@ func (e *Engine) whyHeld(j *Job) (drover.Reason, bool) {
 	if len(j.AfterAny) > 0 {
 		waits = append(waits, e.afterWords(j.AfterAny)+" to end")
 	}
-	return drover.Reason{Code: drover.ReasonDependency, Text: "waits for " + strings.Join(waits, ", and for "), Since: j.Since}, true
+	return Verdict{Cause: drover.ReasonDependency, Text: "waits for " + strings.Join(waits, ", and for "), Since: j.Since}, true
 }
 
 // maxAfter is how many jobs a sentence names.
@@ -63,7 +63,7 @@ func (e *Engine) afterWords(jobs []int64) string {
 // waiting sums up what waits, in order of service, by why it does; and counts it.
 func (e *Engine) waiting() (list []drover.Waiting, queued int) {
 	var t tally
-	booting := drover.Reason{Code: drover.ReasonBooting, Text: bootingText, Since: e.firstBound()}
+	booting := Verdict{Cause: drover.ReasonBooting, Text: bootingText, Since: e.firstBound()}
 	for _, g := range e.groups {
 		t.add(g.booting(), booting)
 		t.add(g.Queued-g.booting(), g.Reason)
@@ -105,7 +105,7 @@ func (e *Engine) held() (after, zero drover.Waiting) {
 }
 
 // postponedTexts are for jobs of whatever name.
-var postponedTexts = map[string]string{
+var postponedTexts = map[Cause]string{
 	drover.ReasonGang:       "begins again together with others that have yet to end",
 	drover.ReasonRetry:      "failed, and is tried again after a delay",
 	drover.ReasonMaxRunning: "as many of its array run as max_running lets run at once",
@@ -116,7 +116,7 @@ func (e *Engine) sumPostponed(t *tally) {
 	for j := range e.queue.All() {
 		if len(j.Postponed) > 0 && !j.Held() {
 			why := e.whyPostponed(j, drover.JobID{Number: j.Number, Index: -1})[0]
-			why.Text = postponedTexts[why.Code]
+			why.Text = postponedTexts[why.Cause]
 			t.add(j.Postponed.Count(), why)
 		}
 	}
@@ -149,11 +149,14 @@ type tally struct {
 }
 
 // kind is what makes two reasons one.
-type kind struct{ code, text string }
+type kind struct {
+	cause Cause
+	text  string
+}
 
 // add counts n that wait for a reason of groups, which leave room for the two of jobs that may not start.
-func (t *tally) add(n int, why drover.Reason) {
-	k := kind{why.Code, why.Text}
+func (t *tally) add(n int, why Verdict) {
+	k := kind{why.Cause, why.Text}
 	at, known := t.at[k]
 	switch {
 	case n == 0:
@@ -168,7 +171,7 @@ func (t *tally) add(n int, why drover.Reason) {
 			t.at = map[kind]int{}
 		}
 		t.at[k] = len(t.list)
-		t.append(drover.Waiting{Count: n, Reason: why})
+		t.append(drover.Waiting{Count: n, Reason: why.Reason()})
 	}
 }
 

@@ -74,7 +74,7 @@ func TestAState(t *testing.T) {
 		s.Jobs = []engine.Job{full, full}
 		s = reread(t, s)
 		s.Jobs[0].Queued[0].First = 99
-		s.Jobs[0].Cancel.Code = "other"
+		s.Jobs[0].Cancel.Cause = "other"
 		equal(t, "the other job", s.Jobs[1], full)
 	})
 }

@@ -190,7 +190,7 @@ func (d *Disk) live(number int64) (n int) {
 // missed reports whether an instance has an attempt that nobody told to end for good.
 func (d *Disk) missed(in engine.Instance) bool {
 	for _, a := range d.attempts {
-		if a.Instance == in.ID && (a.Stop == nil || a.Stop.Code == drover.ReasonPreempted || a.Stop.Code == drover.ReasonGang) {
+		if a.Instance == in.ID && (a.Stop == nil || a.Stop.Cause == drover.ReasonPreempted || a.Stop.Cause == drover.ReasonGang) {
 			return true
 		}
 	}

@@ -140,9 +140,9 @@ func (w *World) mayLeavePool(was, in engine.Instance) {
 	why, s := drover.Reason{}, w.controller.poolSpec(in.Pool)
 	switch {
 	case in.State == drover.InstanceStopping && was.State != drover.InstanceStopping && was.Idle != drover.IdleDrain:
-		why = *in.Reason
+		why = in.Reason.Reason()
 	case in.Idle == drover.IdleDrain && was.Idle != drover.IdleDrain && in.Told != nil:
-		why = *in.Told
+		why = in.Told.Reason()
 	}
 	if why.Code == drover.ReasonIdle || why.Code == drover.ReasonGivesWay {
 		w.fail("instance %s of pool %s is to go: %s", in.Name, in.Pool, why.Text)

@@ -195,7 +195,7 @@ func (v *vm) told() {
 
 // mayBeRestless checks that nothing is left alone for interruptions of which there were but one or two.
 func (w *World) mayBeRestless(b engine.Block) {
-	if b.Reason.Code != drover.ReasonInterrupted || slices.ContainsFunc(w.Disk.blocks, func(was engine.Block) bool { return was.Subject() == b.Subject() }) {
+	if b.Reason.Cause != drover.ReasonInterrupted || slices.ContainsFunc(w.Disk.blocks, func(was engine.Block) bool { return was.Subject() == b.Subject() }) {
 		return
 	}
 	n := 0

@@ -50,7 +50,7 @@ func (c *controller) refused(b engine.CreateFailed) {
 	default:
 		return
 	}
-	if was := c.w.blocked(in.Candidates[0]); was != nil && was.Reason.Code != string(b.Err.Kind) {
+	if was := c.w.blocked(in.Candidates[0]); was != nil && was.Reason.Cause != engine.Cause(b.Err.Kind) {
 		return // it is left alone for another reason
 	}
 	c.refusals = slices.DeleteFunc(c.refusals, func(r *refusal) bool { return c.now() >= r.until }) // another does not bring it back

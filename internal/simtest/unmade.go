@@ -45,12 +45,12 @@ func (c *controller) mayFail() {
 	for _, u := range c.unmade {
 		switch in := c.w.record(u.vm); {
 		case in == nil, in.ID != u.instance, in.Ready != 0:
-		case in.Idle == drover.IdleHold && in.State != drover.InstanceStopping && !u.broken && (!in.Broken || in.Reason.Code != drover.ReasonCreateFailed):
+		case in.Idle == drover.IdleHold && in.State != drover.InstanceStopping && !u.broken && (!in.Broken || in.Reason.Cause != drover.ReasonCreateFailed):
 			c.w.fail("instance %s is held and could not be made, and that is not why it is broken: %v", in.Name, in.Reason)
 		case in.Idle != drover.IdleRun: // people wished otherwise, it may be just before
 		case in.State != drover.InstanceStopping:
 			c.w.fail("instance %s could not be made, and is not to go", in.Name)
-		case in.Reason.Code != drover.ReasonCreateFailed:
+		case in.Reason.Cause != drover.ReasonCreateFailed:
 			c.w.fail("instance %s could not be made, and is to go for another reason: %s", in.Name, in.Reason.Text)
 		case !c.w.Disk.leftAlone(u.vm.offering):
 			c.w.fail("instance %s could not be made, and no block covers what it would have been", in.Name)

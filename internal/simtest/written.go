@@ -44,7 +44,7 @@ func (w *World) mayWrite(wr engine.Write) {
 			w.mayBind(was, in)
 			w.mayBeTagged(was, in)
 		}
-		if known && in.Broken && !was.Broken && in.Reason != nil && in.Reason.Code == drover.ReasonSilent {
+		if known && in.Broken && !was.Broken && in.Reason != nil && in.Reason.Cause == drover.ReasonSilent {
 			w.mayBeSilent(in)
 		}
 	case wr.Gone != nil:
@@ -285,7 +285,7 @@ var gentle = map[string]bool{
 func (w *World) mayStop(in engine.Instance) {
 	why := drover.Reason{}
 	if in.Reason != nil {
-		why = *in.Reason
+		why = in.Reason.Reason()
 	}
 	rest, age := w.controller.idleFor(in), w.controller.now().Sub(in.Created)
 	if why.Code == drover.ReasonIdle && in.Ready != 0 && rest < min(time.Minute, w.controller.settings.Lifecycle.IdleTimeout) && age < time.Minute && !w.Disk.closing {

@@ -191,7 +191,7 @@ func (s *Store) putJob(ctx context.Context, tx *sql.Tx, j engine.Job) error {
 	}
 	var why drover.Reason
 	if j.Cancel != nil {
-		why = *j.Cancel
+		why = j.Cancel.Reason()
 	}
 	reason, err := text(why)
 	if err != nil {
@@ -264,7 +264,7 @@ func (s *Store) putInstance(ctx context.Context, tx *sql.Tx, in engine.Instance)
 	}
 	var why drover.Reason
 	if in.Reason != nil {
-		why = *in.Reason
+		why = in.Reason.Reason()
 	}
 	reason, err := text(why)
 	if err != nil {

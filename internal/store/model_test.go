@@ -228,7 +228,7 @@ func drawWrite(rt *rapid.T, jobs []engine.Job) engine.Write {
 	case 8:
 		return engine.Write{Reply: &engine.Reply{Wish: rapid.Int64Range(1, 9).Draw(rt, "wish")}}
 	}
-	blocks := []engine.Block{{Cloud: "b", Zone: "z", Reason: drover.Reason{Code: drover.ReasonLimit, Until: 9}}, {Cloud: "a", Market: drover.Spot}}
+	blocks := []engine.Block{{Cloud: "b", Zone: "z", Reason: engine.Verdict{Cause: drover.ReasonLimit, Until: 9}}, {Cloud: "a", Market: drover.Spot}}
 	blocks = blocks[:rapid.IntRange(0, 2).Draw(rt, "blocks")]
 	switch rapid.IntRange(0, 4).Draw(rt, "rest") {
 	case 0:
@@ -259,7 +259,7 @@ func drawJob(rt *rapid.T, job engine.Job) *engine.Job {
 	job.Priority = rapid.IntRange(0, 5).Draw(rt, "priority")
 	job.Succeeded = rapid.IntRange(0, 5).Draw(rt, "succeeded")
 	if rapid.Bool().Draw(rt, "cancel") {
-		job.Cancel = &drover.Reason{Code: drover.ReasonCancelled, Text: rapid.String().Draw(rt, "text")}
+		job.Cancel = &engine.Verdict{Cause: drover.ReasonCancelled, Text: rapid.String().Draw(rt, "text")}
 	}
 	return &job
 }

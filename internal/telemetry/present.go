@@ -126,7 +126,7 @@ func collectWaiting(to chan<- prometheus.Metric, name string, all []drover.Waiti
 func collectBlocks(to chan<- prometheus.Metric, all []engine.Block) {
 	counts := map[[2]string]int{}
 	for _, b := range all {
-		counts[[2]string{b.Cloud, b.Reason.Code}]++
+		counts[[2]string{b.Cloud, string(b.Reason.Cause)}]++
 	}
 	for key, n := range counts {
 		figure(to, blocks, float64(n), key[0], key[1])

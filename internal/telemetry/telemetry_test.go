@@ -72,8 +72,8 @@ func now() Snapshot {
 				{Scope: "label a=b", Window: "monthly", Hard: drover.Dollar}, {Scope: "user bob", Window: "daily", Hard: drover.Dollar},
 			},
 			Blocks: []engine.Block{
-				{Cloud: "aws", Zone: "a", Reason: drover.Reason{Code: string(drover.KindCapacity)}},
-				{Cloud: "aws", Zone: "b", Reason: drover.Reason{Code: string(drover.KindCapacity)}},
+				{Cloud: "aws", Zone: "a", Reason: engine.Verdict{Cause: engine.Cause(drover.KindCapacity)}},
+				{Cloud: "aws", Zone: "b", Reason: engine.Verdict{Cause: engine.Cause(drover.KindCapacity)}},
 			},
 			Clouds: []engine.Sight{{Cloud: "aws", Listed: 90 * second, Partition: true, Throttles: 3}, {Cloud: "gce"}},
 		},
@@ -200,9 +200,9 @@ func live(m *Telemetry) {
 	ended.State, ended.Ended, ended.Exit = drover.AttemptFailed, 48*second, &drover.Exit{Code: 1, CPU: 6 * time.Second}
 	write(48*second, engine.Write{Attempt: &engine.AttemptRow{Attempt: ended, Reason: drover.Reason{Code: drover.ReasonExit}}})
 
-	in.Reclaimed = &drover.Reason{Code: drover.ReasonInterrupted}
+	in.Reclaimed = &engine.Verdict{Cause: drover.ReasonInterrupted}
 	instance(49 * second)
-	in.State, in.Reason = drover.InstanceStopping, &drover.Reason{Code: drover.ReasonInterrupted, Since: 50 * second}
+	in.State, in.Reason = drover.InstanceStopping, &engine.Verdict{Cause: drover.ReasonInterrupted, Since: 50 * second}
 	instance(50 * second)
 	in.Reason.Since, in.Ended = 52*second, 52*second
 	instance(52 * second)
@@ -285,7 +285,7 @@ func TestWhatIsNotKnownIsNotCounted(t *testing.T) {
 	in.Ready = 9 * second
 	m.Committed(second, []engine.Write{{Instance: &in}}, 0, nil)
 	cancelled := attempt
-	cancelled.Stop = &drover.Reason{}
+	cancelled.Stop = &engine.Verdict{}
 	m.Committed(second, []engine.Write{{Attempt: &engine.AttemptRow{Attempt: cancelled}}, {Attempt: &engine.AttemptRow{Attempt: attempt}}}, 0, nil)
 	m.Decided([]engine.Event{{Body: engine.Disconnected{Instance: 99}}}, 0)
 	m.Committed(second, []engine.Write{{Gone: &engine.InstanceEnd{ID: 99}}}, 0, nil)

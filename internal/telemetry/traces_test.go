@@ -38,7 +38,7 @@ func traced(m *Telemetry) {
 	commit(13*second, attempt(0, 2, drover.AttemptStarting, 13*second, 0))
 	commit(15*second, attempt(1, 1, drover.AttemptSucceeded, 9*second, 15*second), ended(1, drover.JobSucceeded, 15*second))
 	commit(20*second, attempt(0, 2, drover.AttemptFailed, 13*second, 19*second), ended(0, drover.JobFailed, 20*second))
-	in.State, in.Reason = drover.InstanceStopping, &drover.Reason{Code: drover.ReasonIdle, Since: 25 * second}
+	in.State, in.Reason = drover.InstanceStopping, &engine.Verdict{Cause: drover.ReasonIdle, Since: 25 * second}
 	commit(25*second, engine.Write{Instance: &in})
 	commit(30*second, engine.Write{Gone: &engine.InstanceEnd{ID: 1, At: 30 * second, Reason: drover.Reason{Code: drover.ReasonIdle}}})
 }

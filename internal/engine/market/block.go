@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/verdict"
 )
 
 const (
@@ -17,28 +18,28 @@ const (
 
 // Block keeps an offering from being requested until its end, and after that until one probe has succeeded. An empty field matches everything.
 type Block struct {
-	Cloud      string        `json:"cloud"`
-	Zone       string        `json:"zone,omitempty"`
-	Type       string        `json:"type,omitempty"`
-	Market     drover.Market `json:"market,omitempty"`
-	QuotaGroup string        `json:"quota_group,omitempty"`
-	Reason     drover.Reason `json:"reason"`          // its Until is the block's end
-	Over       bool          `json:"over,omitempty"`  // its time has run out; one create probes whether its cause is gone
-	Probe      int64         `json:"probe,omitempty"` // the instance whose create is the probe
-	Fails      int           `json:"fails,omitempty"` // probes refused in a row
+	Cloud      string          `json:"cloud"`
+	Zone       string          `json:"zone,omitempty"`
+	Type       string          `json:"type,omitempty"`
+	Market     drover.Market   `json:"market,omitempty"`
+	QuotaGroup string          `json:"quota_group,omitempty"`
+	Reason     verdict.Verdict `json:"reason"`          // its Until is the block's end
+	Over       bool            `json:"over,omitempty"`  // its time has run out; one create probes whether its cause is gone
+	Probe      int64           `json:"probe,omitempty"` // the instance whose create is the probe
+	Fails      int             `json:"fails,omitempty"` // probes refused in a row
 }
 
 // Until is when the block runs out.
 func (b Block) Until() drover.Time { return b.Reason.Until }
 
 // ForQuota reports whether the block is for a lack of quota.
-func (b Block) ForQuota() bool { return b.Reason.Code == string(drover.KindQuota) }
+func (b Block) ForQuota() bool { return b.Reason.Cause == verdict.Quota }
 
 // ForCapacity reports whether the block is for a lack of capacity.
-func (b Block) ForCapacity() bool { return b.Reason.Code == string(drover.KindCapacity) }
+func (b Block) ForCapacity() bool { return b.Reason.Cause == verdict.Capacity }
 
 // ForInterruptions reports whether the block is for too many interruptions.
-func (b Block) ForInterruptions() bool { return b.Reason.Code == drover.ReasonInterrupted }
+func (b Block) ForInterruptions() bool { return b.Reason.Cause == verdict.Interrupted }
 
 // Covers reports whether the offering matches the block.
 func (b Block) Covers(o drover.Offering) bool {
@@ -95,7 +96,7 @@ func BlockFor(o drover.Offering, err *drover.Error) Block {
 	case err.Scope == drover.ScopeSubnet, err.Scope == drover.ScopeZone:
 		b.Zone = o.Zone
 	}
-	b.Reason = drover.Reason{Code: string(err.Kind), Text: err.Message}
+	b.Reason = verdict.Verdict{Cause: verdict.Cause(err.Kind), Text: err.Message}
 	return b
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/verdict"
 )
 
 // Spot is cheap while it lasts. An offering whose instances are interrupted again and again costs the work that has to start over, so it is blocked: not for
@@ -48,7 +49,7 @@ func (m *Market) Interrupted(id int64, name string, o drover.Offering, others in
 	if !probe && (n < unstableCount || n*unstablePart < others) {
 		return false
 	}
-	b.Reason = drover.Reason{Code: drover.ReasonInterrupted}
+	b.Reason = verdict.Verdict{Cause: drover.ReasonInterrupted}
 	b.Reason.Text = fmt.Sprintf("its cloud took back %d of it within an hour", n)
 	began, _ = m.Add(b, id)
 	return began

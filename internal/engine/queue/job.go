@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/engine/verdict"
 )
 
 // Job is a submitted job that is not final, an array counting as one. Its command, environment and inputs stay in the store.
@@ -26,18 +27,18 @@ type Job struct {
 	After      []int64           `json:"after,omitempty"`     // jobs that must succeed first; each goes as it does
 	AfterAny   []int64           `json:"after_any,omitempty"` // jobs that must be final first; likewise
 
-	Queued            Ranges         `json:"queued"`          // elements that wait for an attempt
-	Grown             []Grown        `json:"grown,omitempty"` // those of them that have more memory than the job says, by how much they have
-	Postponed         Ranges         `json:"-"`               // those of them that may not start yet, which follows from the rest
-	Tried             []Element      `json:"tried,omitempty"` // elements that have had one and are not final, by index
-	Succeeded         int            `json:"succeeded,omitempty"`
-	Failed            int            `json:"failed,omitempty"`
-	Cancelled         int            `json:"cancelled,omitempty"`
-	Cancel            *drover.Reason `json:"cancel,omitempty"`  // it is being cancelled
-	Since             drover.Time    `json:"since"`             // it waits since
-	Again             int64          `json:"again,omitempty"`   // its place among the jobs that were put back in the queue after they were final; 0: it was not
-	Blocked           time.Duration  `json:"blocked,omitempty"` // how long it has waited in all for offerings that were blocked
-	ConsecutiveLosses int            `json:"losers,omitempty"`  // how many instances in a row have lost it while they lived
+	Queued            Ranges           `json:"queued"`          // elements that wait for an attempt
+	Grown             []Grown          `json:"grown,omitempty"` // those of them that have more memory than the job says, by how much they have
+	Postponed         Ranges           `json:"-"`               // those of them that may not start yet, which follows from the rest
+	Tried             []Element        `json:"tried,omitempty"` // elements that have had one and are not final, by index
+	Succeeded         int              `json:"succeeded,omitempty"`
+	Failed            int              `json:"failed,omitempty"`
+	Cancelled         int              `json:"cancelled,omitempty"`
+	Cancel            *verdict.Verdict `json:"cancel,omitempty"`  // it is being cancelled
+	Since             drover.Time      `json:"since"`             // it waits since
+	Again             int64            `json:"again,omitempty"`   // its place among the jobs that were put back in the queue after they were final; 0: it was not
+	Blocked           time.Duration    `json:"blocked,omitempty"` // how long it has waited in all for offerings that were blocked
+	ConsecutiveLosses int              `json:"losers,omitempty"`  // how many instances in a row have lost it while they lived
 }
 
 // Grown are elements of a job that wait and have as much memory, since they ran out of less.

@@ -1,0 +1,69 @@
+// Package verdict says what stops something, or ends it, in a form that decisions may read.
+//
+// The model: whoever decides that something waits, stops or goes writes down a Verdict: its cause, since when it holds, when to try again, and words for people.
+// The parts of the State that later decisions depend on hold Verdicts. A Reason is what people and programs outside are told; it is rendered from a Verdict as
+// it leaves the engine.
+//
+// The invariants: a decision reads a Verdict's cause and times, never its text, and never a Reason. So words and codes can change freely; a test of the engine
+// changes all of them and wants the same decisions.
+package verdict
+
+import "drover"
+
+// Verdict is why something waits, stops or goes.
+type Verdict struct {
+	Cause Cause       `json:"code"`
+	Text  string      `json:"text"`            // for people
+	Since drover.Time `json:"since,omitempty"` // since when it holds
+	Until drover.Time `json:"until,omitempty"` // when it ends, or is worth another try; 0: not by time alone
+}
+
+// Reason is the verdict as people are told it.
+func (v Verdict) Reason() drover.Reason {
+	return drover.Reason{Code: string(v.Cause), Text: v.Text, Since: v.Since, Until: v.Until}
+}
+
+// Of is the verdict that somebody outside has reached.
+func Of(r drover.Reason) Verdict {
+	return Verdict{Cause: Cause(r.Code), Text: r.Text, Since: r.Since, Until: r.Until}
+}
+
+// Cause is what stopped something. Decisions branch on those that have a name here. The others only tell one cause from another.
+type Cause string
+
+// The causes on which decisions branch.
+const (
+	Budget    Cause = drover.ReasonBudget
+	Blocked   Cause = drover.ReasonBlocked
+	Limit     Cause = drover.ReasonLimit
+	UserLimit Cause = drover.ReasonUserLimit
+	Gang      Cause = drover.ReasonGang
+	Replace   Cause = drover.ReasonReplace // a pool's changed template does not work
+	Booting   Cause = drover.ReasonBooting
+
+	Draining  Cause = drover.ReasonDraining
+	Preempted Cause = drover.ReasonPreempted
+	NoStart   Cause = drover.ReasonNoStart
+	Cancelled Cause = drover.ReasonCancelled
+	Memory    Cause = drover.ReasonMemory
+
+	GivesWay     Cause = drover.ReasonGivesWay
+	Unreachable  Cause = drover.ReasonUnreachable
+	Unhealthy    Cause = drover.ReasonUnhealthy // by the instance's own word
+	CreateFailed Cause = drover.ReasonCreateFailed
+	BootTimeout  Cause = drover.ReasonBootTimeout
+	Interrupted  Cause = drover.ReasonInterrupted
+	Vanished     Cause = drover.ReasonVanished
+
+	Capacity = Cause(drover.KindCapacity)
+	Quota    = Cause(drover.KindQuota)
+)
+
+// Reasons are verdicts as people are told them.
+func Reasons(all ...Verdict) []drover.Reason {
+	told := make([]drover.Reason, len(all))
+	for i, v := range all {
+		told[i] = v.Reason()
+	}
+	return told
+}
