@@ -30,6 +30,7 @@ type controller struct {
 	frozen bool        // so that what comes meanwhile is looked at only then
 	inbox  []engine.Event
 	steps  int           // that it has taken
+	faults int           // that had come when the engine was last checked
 	alone  bool          // one event is taken in, so that what is decided follows from what is written down
 	wakes  int           // number of the wake that is valid
 	lag    time.Duration // of its last commit

@@ -7,15 +7,26 @@ import (
 	"drover/internal/engine"
 )
 
-// Every so often an engine is made anew of the State just before a step and takes it as well: it must come to the same State. So whatever influences a
-// later decision is in the State.
+// The engine itself is looked at closely now and then, since that costs as much as there is. It checks that what it keeps is what follows from its State.
+// And an engine is made anew of the State just before a step and takes it as well: it must come to the same State. So whatever influences a later
+// decision is in the State.
 
-// twinEvery is in one of how many steps that is done.
-const twinEvery = 10
+// In one of how many steps that is done, by dice of its own. What is wrong once mostly stays wrong, or comes again.
+const (
+	checkedIn      = 20
+	checkedInCrowd = 100
+	twinnedIn      = 50
+	crowd          = 20 // instances
+)
+
+// closely reports whether the engine is looked at in this step, which is one of so many.
+func (w *World) closely(of int) bool {
+	return w.recipe.Closely || w.scrutiny.Uint64()%uint64(of) == 0
+}
 
 // twin is an engine that is made of the present State; nil mostly.
 func (c *controller) twin() *engine.Engine {
-	if c.steps%twinEvery != 0 {
+	if !c.w.closely(twinnedIn) {
 		return nil
 	}
 	twin, err := engine.New(c.loop.Engine.State())
@@ -49,12 +60,16 @@ func (c *controller) sameAs(twin *engine.Engine, events []engine.Event) {
 	c.w.fail("an engine that is made anew before %T comes to another state:\nkept: %s\nanew: %s", events[0].Body, around(kept), around(anew))
 }
 
-// seldom is how many instances a fleet has of which the engine checks itself only in one of so many steps, since that costs as much as there is.
-const seldom = 20
-
-// addsUp has the engine compare what it keeps with what follows from its state.
+// addsUp has the engine compare what it keeps with what follows from its state, in the step after a fault in any case.
 func (c *controller) addsUp() {
-	if len(c.w.Disk.instances) > seldom && c.steps%seldom != 0 {
+	of := checkedIn
+	if len(c.w.Disk.instances) > crowd {
+		of = checkedInCrowd
+	} else if c.w.Faults > c.faults {
+		of = 1
+	}
+	c.faults = c.w.Faults
+	if !c.w.closely(of) {
 		return
 	}
 	if err := c.loop.Engine.Check(); err != nil {

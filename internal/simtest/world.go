@@ -18,6 +18,7 @@ package simtest
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"runtime/debug"
 	"time"
 
@@ -38,6 +39,7 @@ type Recipe struct {
 	Lose     time.Duration // lose the store after this long; 0: never
 	Copy     time.Duration // copy the store after this long
 	PutBack  time.Duration // put the copy in its place after this long, and once more after twice that; 0: never. Jobs of priority 0 are wanted once it was made
+	Closely  bool          // look at the engine itself in each step, and not only now and then
 }
 
 // World is the modelled world.
@@ -51,6 +53,7 @@ type World struct {
 	recipe   Recipe
 	settings engine.Settings
 	dice     *dice
+	scrutiny *rand.PCG // says when the engine itself is looked at closely
 	begin    drover.Time
 	now      drover.Time
 	leapt    time.Duration // how far the controller's clock is ahead
@@ -85,7 +88,7 @@ type World struct {
 func NewWorld(r Recipe) *World {
 	const begin = drover.Time(1e18)
 	w := &World{
-		Disk: NewDisk(), recipe: r, settings: r.Settings, dice: throw(r.Seed), begin: begin, now: begin,
+		Disk: NewDisk(), recipe: r, settings: r.Settings, dice: throw(r.Seed), scrutiny: rand.NewPCG(r.Seed, 7), begin: begin, now: begin,
 		running: map[drover.JobID]*run{}, asked: map[string]bool{}, begun: map[string]bool{}, interruptions: map[string]drover.Offering{}, submit: r.Jobs, people: r.Jobs, promises: newPromises(),
 	}
 	if r.Late > 0 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -384,6 +385,7 @@ var tally struct {
 // TestMain tells how fast the worlds went, all kinds of them together.
 func TestMain(m *testing.M) {
 	flag.Parse()
+	debug.SetGCPercent(400) // a world is small, and makes much that is soon forgotten
 	began := time.Now()
 	code := m.Run()
 	if took := time.Since(began).Seconds(); testing.Verbose() && tally.seeds.Load() > 0 {
@@ -456,11 +458,15 @@ func (k kind) explain(t *testing.T, w *World) {
 	t.Logf("again: go test ./internal/simtest -run '^%s$' -args -seeds 1 -first-seed %d", test, w.recipe.Seed)
 	if *shortened {
 		breach := w.breach
-		r := Shorten(w.recipe, func(r Recipe) bool {
+		fails := func(r Recipe) bool {
 			w, err := k.try(r)
 			return err != nil && w.breach == breach
-		})
-		w, _ = k.try(r)
+		}
+		r := w.recipe
+		if r.Closely = true; !fails(r) {
+			r.Closely = false
+		}
+		w, _ = k.try(Shorten(r, fails))
 	}
 	r := w.recipe
 	t.Logf("shortened to %d jobs and %v of these faults: %v\n%v\n%s", len(r.Jobs), r.Luck.Until, r.Luck, w.broken, w.Trace())
