@@ -114,7 +114,19 @@ type Summary struct {
 	Cost            Money   `json:"cost_nano_usd"`
 	JobCost         Money   `json:"job_cost_nano_usd"` // the part of Cost during which a job had the vCPUs
 	CPUSeconds      float64 `json:"cpu_seconds"`
+
+	Warnings []Warning `json:"warnings,omitempty"` // of up to MaxWarned jobs or elements; for those who may read what everybody's jobs leave
 }
+
+// Warning is something that the outputs of a job's last attempt lack.
+type Warning struct {
+	Job  JobID  `json:"job"`
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+// MaxWarned is the most jobs and elements with whose warnings a Summary comes.
+const MaxWarned = 1000
 
 // Status is a fleet at a glance.
 type Status struct {

@@ -102,6 +102,9 @@ type Watch interface {
 	// Costs says what money was for, from when to when it is asked. KindInvalid: money cannot be told apart by that.
 	Costs(ctx context.Context, f CostFilter) (Costs, error)
 
+	// Summary is what the fleet did and what it cost, from its beginning until now.
+	Summary(ctx context.Context) (Summary, error)
+
 	// Status is the fleet at a glance.
 	Status(ctx context.Context) (Status, error)
 

@@ -3,9 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
-	"sync"
 	"syscall"
 
 	"drover"
@@ -40,32 +38,18 @@ func (s *session) follow(ctx context.Context, hangUp chan<- os.Signal) (shown <-
 	if s.app.forPrograms() {
 		out = s.app.err // standard output is for one object alone
 	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if err := s.followStream(ctx, drover.Stdout, out); errors.Is(err, syscall.EPIPE) {
-			hangUp <- syscall.SIGPIPE
-		}
-	})
-	wg.Go(func() { s.followStream(ctx, drover.Stderr, s.app.err) })
 	go func() {
-		wg.Wait()
-		close(done)
+		defer close(done)
+		only := drover.JobID{Number: 1, Index: -1}
+		err := s.app.follow(ctx, s.svc, only, streams{out, s.app.err}, logsFlags{tail: -1})
+		switch {
+		case ctx.Err() != nil || err == nil:
+		case errors.Is(err, syscall.EPIPE):
+			hangUp <- syscall.SIGPIPE
+		default:
+			s.incomplete.Store(true)
+			s.ui.say("the output was not shown whole: %v", err)
+		}
 	}()
 	return done
-}
-
-// followStream shows one stream of the run's only job. Its error is that of writing to it; others it tells.
-func (s *session) followStream(ctx context.Context, stream drover.Stream, to io.Writer) error {
-	only := drover.JobID{Number: 1, Index: -1}
-	r, err := s.fleet.Controller.Logs(ctx, drover.LogRequest{Job: only, Stream: stream, Follow: true})
-	if err == nil {
-		defer r.Close()
-		_, err = io.Copy(to, r)
-	}
-	if err == nil || ctx.Err() != nil || errors.Is(err, syscall.EPIPE) {
-		return err
-	}
-	s.incomplete.Store(true)
-	s.ui.say("%s was not shown whole: %v", stream, err)
-	return err
 }

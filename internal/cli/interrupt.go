@@ -78,9 +78,9 @@ func (s *session) leave() error {
 func (s *session) detach(ctx context.Context, sig os.Signal) error {
 	ctx, cancel := context.WithTimeout(ctx, detachTimeout)
 	defer cancel()
-	st, err := s.status(ctx)
+	st, err := s.svc.Status(ctx)
 	s.ui.close()
-	going := fmt.Sprintf("%s keep running, %d queued wait for the resume", human.Plural(st.Running, "job"), st.Jobs-st.Running)
+	going := fmt.Sprintf("%s keep running, %d queued wait for the resume", human.Plural(st.Jobs[drover.JobRunning], "job"), st.Jobs[drover.JobQueued])
 	if err != nil {
 		going = "what runs keeps running" // it could not be asked, and must not keep this process here
 	}

@@ -6,36 +6,52 @@ import (
 	"os"
 	"time"
 
-	"drover/internal/engine"
+	"drover"
 )
 
 // tellKept says how to log in to the instances of failed jobs that are kept for a look.
 func (s *session) tellKept(ctx context.Context) error {
-	var kept []engine.Instance
-	err := s.fleet.Controller.Query(ctx, func(e *engine.Engine) {
-		for _, in := range e.Instances() {
-			if in.KeepUntil > e.Status().Now {
-				kept = append(kept, in)
-			}
-		}
-	})
-	if err != nil || len(kept) == 0 || s.interrupted {
-		return err
+	if s.interrupted || s.plan.Limits.Keep == 0 && s.config.Instances.KeepBroken == 0 {
+		return nil
 	}
-	for _, in := range kept {
+	kept := false
+	for in, err := range allInstances(ctx, s.svc, drover.InstanceFilter{}) {
+		if err != nil {
+			return err
+		}
+		until, err := s.keptUntil(ctx, in.Name)
+		if err != nil || until == 0 {
+			continue // it has gone meanwhile
+		}
 		line, err := s.loginLine(ctx, in.Name)
 		if err != nil {
 			line = "how to log in is not known: " + err.Error()
 		}
-		s.ui.say("instance %s is kept until %s for a look:\n    %s", in.Name, in.KeepUntil.Std().Local().Format(time.TimeOnly), line)
+		kept = true
+		s.ui.say("instance %s is kept until %s for a look:\n    %s", in.Name, until.Std().Local().Format(time.TimeOnly), line)
 	}
-	s.ui.say("Ctrl-C ends them now")
+	if kept {
+		s.ui.say("Ctrl-C ends them now")
+	}
 	return nil
+}
+
+// keptUntil is until when an idle instance of a fleet that is closed is kept; 0 if it is not.
+func (s *session) keptUntil(ctx context.Context, instance string) (until drover.Time, err error) {
+	list, err := s.svc.Explain(ctx, instance)
+	for _, x := range list {
+		for _, why := range x.Reasons {
+			if why.Code == drover.ReasonIdle && why.Until > drover.TimeOf(time.Now()) {
+				until = why.Until
+			}
+		}
+	}
+	return until, err
 }
 
 // loginLine is a command that logs in to an instance, its host key verified.
 func (s *session) loginLine(ctx context.Context, instance string) (string, error) {
-	in, err := s.fleet.Controller.Instance(ctx, instance)
+	in, err := s.svc.Instance(ctx, instance)
 	if err != nil {
 		return "", err
 	}

@@ -18,15 +18,6 @@ import (
 	"drover/internal/human"
 )
 
-// runStatus is what there is to show of a run.
-type runStatus struct {
-	engine.Status
-	counts map[drover.JobState]int
-	rest   bool // nothing is left
-
-	drained bool // nothing is left but what waits
-}
-
 // progress shows a run to people while it runs: a bar and a line of instances on a terminal, plain lines in a pipe. What matters is said
 // in both; with verbose, everything is.
 type progress struct {
@@ -68,8 +59,8 @@ func (s *status) get(decor.Statistics) string {
 	return s.text
 }
 
-func (a *app) newProgress(p daemon.RunPlan, s engine.Settings, verbose bool) *progress {
-	ui := &progress{err: a.err, most: mostInstances(s), verbose: verbose, quiet: p.Streamed, at: time.Now()}
+func (a *app) newProgress(p daemon.RunPlan, most int, verbose bool) *progress {
+	ui := &progress{err: a.err, most: most, verbose: verbose, quiet: p.Streamed, at: time.Now()}
 	for _, j := range p.Batch.Jobs {
 		ui.total += j.Array.Size()
 	}
@@ -93,9 +84,9 @@ func (p *progress) draw(to io.Writer, name string) {
 const interval = 2 * time.Second
 
 // show takes in how the run stands.
-func (p *progress) show(st runStatus) {
-	final := st.counts[drover.JobSucceeded] + st.counts[drover.JobFailed] + st.counts[drover.JobCancelled]
-	left := p.pace.left(time.Now(), st.Running, final, p.total)
+func (p *progress) show(st drover.Status) {
+	final := st.Jobs[drover.JobSucceeded] + st.Jobs[drover.JobFailed] + st.Jobs[drover.JobCancelled]
+	left := p.pace.left(time.Now(), st.Jobs[drover.JobRunning], final, p.total)
 	if p.bar != nil {
 		p.lines[0].set(" " + runWords(st) + leftWords(left))
 		p.lines[1].set("  " + instanceWords(st))
@@ -103,7 +94,7 @@ func (p *progress) show(st runStatus) {
 		p.bar.SetCurrent(int64(min(final, p.total-1))) // the last step removes the bar
 		return
 	}
-	if p.quiet && st.Queued == 0 {
+	if p.quiet && st.Jobs[drover.JobQueued] == 0 {
 		return
 	}
 	p.mu.Lock()
@@ -119,9 +110,9 @@ func (p *progress) show(st runStatus) {
 	fmt.Fprintln(p.err, line)
 }
 
-func runWords(st runStatus) string {
-	text := fmt.Sprintf("%d running", st.Running)
-	if failed := st.counts[drover.JobFailed]; failed > 0 {
+func runWords(st drover.Status) string {
+	text := fmt.Sprintf("%d running", st.Jobs[drover.JobRunning])
+	if failed := st.Jobs[drover.JobFailed]; failed > 0 {
 		text += fmt.Sprintf(", %d failed", failed)
 	}
 	return text
@@ -145,8 +136,8 @@ var waitFor = map[string]string{
 }
 
 // waitWords says why what waits waits, the first two reasons of it.
-func (p *progress) waitWords(st runStatus) string {
-	moves := st.Running > 0 || st.Instances[drover.InstanceCreating]+st.Instances[drover.InstanceBooting] > 0
+func (p *progress) waitWords(st drover.Status) string {
+	moves := st.Jobs[drover.JobRunning] > 0 || st.Instances[drover.InstanceCreating]+st.Instances[drover.InstanceBooting] > 0
 	var parts []string
 	for i, w := range st.Waiting {
 		if i == 2 {
@@ -226,7 +217,7 @@ func leftWords(d time.Duration) string {
 	return fmt.Sprintf(", about %.1fh left", d.Hours())
 }
 
-func instanceWords(st runStatus) string {
+func instanceWords(st drover.Status) string {
 	var words []string
 	for _, state := range []drover.InstanceState{drover.InstanceUnknown, drover.InstanceCreating, drover.InstanceBooting, drover.InstanceStopping} {
 		if n := st.Instances[state]; n > 0 {
@@ -238,31 +229,27 @@ func instanceWords(st runStatus) string {
 		text += " (" + strings.Join(words, ", ") + ")"
 	}
 	if st.Hourly > 0 {
-		text += fmt.Sprintf(" at %v/h", st.Hourly)
+		text += fmt.Sprintf(" at %s/h", human.Dollars(st.Hourly))
 	}
 	if st.Spent > 0 {
-		text += fmt.Sprintf(", %v so far", st.Spent)
+		text += fmt.Sprintf(", %s so far", human.Dollars(st.Spent))
 	}
 	return text
 }
 
-// note takes in what the engine had to say. Warnings are for everyone.
-func (p *progress) note(n engine.Note) {
-	switch {
-	case p.quiet && n.Level == engine.Warn && n.Job != nil && strings.HasSuffix(n.Text, " "+string(drover.JobFailed)):
+// event shows what happened, how the only job ended not before its output.
+func (p *progress) event(ev drover.Event) {
+	text := ev.Text
+	if ev.Job != nil && ev.Reason != nil && ev.Reason.Text != "" && !strings.Contains(text, ev.Reason.Text) {
+		text += ": " + ev.Reason.Text
+	}
+	if p.quiet && ev.Level == string(engine.Warn) && ev.Job != nil && strings.HasSuffix(ev.Text, " "+string(drover.JobFailed)) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.verdict = noteText(n)
-	case n.Level == engine.Warn || p.verbose:
-		p.say("%s", noteText(n))
+		p.verdict = drover.Sanitize(text)
+		return
 	}
-}
-
-func noteText(n engine.Note) string {
-	if n.Job != nil && n.Reason != nil && n.Reason.Text != "" && !strings.Contains(n.Text, n.Reason.Text) {
-		return drover.Sanitize(n.Text + ": " + n.Reason.Text)
-	}
-	return drover.Sanitize(n.Text)
+	p.say("%s", drover.Sanitize(text))
 }
 
 // say writes lines above the bar.
@@ -297,12 +284,12 @@ func (p *progress) close() {
 	}
 }
 
-// log is for what is not about the run's own decisions, which note shows.
+// log is for what is not about the run's own decisions, which are events.
 func (p *progress) log() *slog.Logger {
 	return slog.New(&progressHandler{p, nil})
 }
 
-// progressHandler shows errors that no note speaks of.
+// progressHandler shows errors that no event speaks of.
 type progressHandler struct {
 	p     *progress
 	attrs []slog.Attr

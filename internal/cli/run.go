@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -274,12 +275,12 @@ func overrideSpot(b *drover.Batch, spot string) error {
 
 // drive runs the run to its end and says how it went.
 func (a *app) drive(ctx context.Context, folder *daemon.RunFolder, p daemon.RunPlan, c *config.Config, f runFlags) error {
-	ui := a.newProgress(p, daemon.Settings(c, p.Limits), f.verbose)
+	ui := a.newProgress(p, mostInstances(daemon.Settings(c, p.Limits)), f.verbose)
 	defer ui.close()
 	fl, err := daemon.OpenFleet(ctx, daemon.FleetOptions{
 		Program: a.program,
 		Fleet:   folder.ID, Config: c, Limits: p.Limits, DB: folder.File("drover.db"), File: folder.File,
-		Results: p.Out, Kept: keptOf(p), Trust: f.trust, Log: ui.log(), Watch: ui.note, Left: daemon.NoneLeft,
+		Results: p.Out, Kept: keptOf(p), Trust: f.trust, Log: ui.log(), Left: daemon.NoneLeft,
 		Accepted: func() error { return setAside(folder, &p, ui) },
 	})
 	if err != nil && folder.Fresh {
@@ -292,7 +293,7 @@ func (a *app) drive(ctx context.Context, folder *daemon.RunFolder, p daemon.RunP
 	if folder.Fresh && !p.Streamed {
 		ui.say("run %s begins; killed, it goes on by drover run --resume %s", folder.ID, folder.ID)
 	}
-	s := &session{app: a, fleet: fl, folder: folder, plan: p, config: c, ui: ui, cancelOnInterrupt: f.cancel, browsed: f.ui}
+	s := &session{app: a, fleet: fl, svc: fl.Controller, folder: folder, plan: p, config: c, ui: ui, cancelOnInterrupt: f.cancel, browsed: f.ui}
 	sum, err := s.run(ctx)
 	if err != nil {
 		return err
@@ -319,10 +320,12 @@ func (a *app) drive(ctx context.Context, folder *daemon.RunFolder, p daemon.RunP
 	return err
 }
 
-// session is one run while it runs.
+// session is one run while it runs. It asks its controller what every other command asks of one, as a drover.Service, and beside that only begins
+// and ends it.
 type session struct {
 	app         *app
 	fleet       *daemon.Fleet
+	svc         drover.Service // of the fleet
 	folder      *daemon.RunFolder
 	plan        daemon.RunPlan
 	config      *config.Config
@@ -357,19 +360,43 @@ func (s *session) run(ctx context.Context) (drover.Summary, error) {
 		return drover.Summary{}, err
 	}
 	go s.fleet.ServeAttempts(ctx, api)
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		s.tell(ctx)
+	}()
 	err = s.finish(ctx)
 	if err == nil {
 		s.fleet.Controller.Sweep(ctx, driver.Ended)
 		s.fleet.Controller.Tell(ctx)
 	}
 	cancel(nil)
-	if runErr := <-ended; runErr != nil {
-		err = runErr
-	}
-	if err != nil {
+	runErr := <-ended
+	<-told
+	if err = cmp.Or(runErr, err); err != nil {
 		return drover.Summary{}, s.unfinished(err)
 	}
-	return s.fleet.Store.Summary(context.WithoutCancel(ctx), drover.TimeOf(time.Now()))
+	return s.svc.Summary(context.WithoutCancel(ctx))
+}
+
+// tell shows the events of the run, those included with which it ends.
+func (s *session) tell(ctx context.Context) {
+	filter := drover.EventFilter{Level: string(engine.Warn)}
+	if s.ui.verbose {
+		filter.Level = string(engine.Debug)
+	}
+	for _, filter.Recent = range []bool{false, true} {
+		for ev, err := range s.svc.Events(ctx, filter) {
+			if err != nil {
+				break // the controller has ended
+			}
+			s.ui.event(ev)
+			if ev.ID != "" {
+				filter.After = ev.ID
+			}
+		}
+		ctx = context.WithoutCancel(ctx)
+	}
 }
 
 // unfinished tells how to go on with, or clean up after, a run that ended before its work did.
@@ -437,25 +464,33 @@ func (s *session) submitOrLeave(ctx context.Context, signals <-chan os.Signal) e
 
 // look shows how the run stands, closes the fleet once every job is final and all is shown, and reports whether nothing is left.
 func (s *session) look(ctx context.Context, shown bool) (atRest bool, err error) {
-	st, err := s.status(ctx)
+	st, err := s.svc.Status(ctx)
 	if err != nil {
 		return false, err
 	}
 	s.ui.show(st)
-	if st.Jobs == 0 && !s.closing && shown {
+	left := unfinished(st)
+	if left == 0 && !s.closing && shown {
 		s.closing, s.done = true, !s.interrupted
 		s.fleet.Controller.CloseFleet(ctx, s.interrupted)
 		if err := s.tellKept(ctx); err != nil {
 			return false, err
 		}
 	}
-	if s.stopping && st.Jobs > 0 {
-		s.stopped = st.Draining && (st.drained || s.folder.Fresh && len(st.Instances) == 0)
+	rest, waiting, err := s.fleet.Controller.AtRest(ctx)
+	if err != nil {
+		return false, err
+	}
+	nothing := s.folder.Fresh && len(st.Instances) == 0 // of a run that is new nothing can be that was not seen
+	if s.stopping && left > 0 {
+		s.stopped = st.Draining && (waiting || nothing)
 		return s.stopped, nil
 	}
-	nothing := st.rest || s.folder.Fresh && len(st.Instances) == 0 // of a run that is new nothing can be that was not seen
-	return s.closing && st.Jobs == 0 && nothing, nil
+	return s.closing && left == 0 && (rest || nothing), nil
 }
+
+// unfinished is how many jobs are not final.
+func unfinished(st drover.Status) int { return st.Jobs[drover.JobQueued] + st.Jobs[drover.JobRunning] }
 
 func isClosed(c <-chan struct{}) bool {
 	select {
@@ -468,30 +503,22 @@ func isClosed(c <-chan struct{}) bool {
 
 // submit submits the batch once: the records tell whether that was done before.
 func (s *session) submit(ctx context.Context) error {
-	counts, err := s.fleet.Store.Counts(ctx)
+	st, err := s.svc.Status(ctx)
 	if err != nil {
 		return err
 	}
-	for _, n := range counts {
+	for _, n := range st.Jobs {
 		if n > 0 {
 			return nil
 		}
 	}
-	if err := keepInputs(ctx, &s.plan.Batch, s.fleet.Inputs); err != nil {
+	silent := *s.app
+	silent.terminal = false // the run's own bar is there
+	if err := silent.upload(ctx, s.svc, &s.plan.Batch, 0); err != nil {
 		return err
 	}
-	_, err = s.fleet.Controller.Submit(ctx, drover.Submission{Batch: s.plan.Batch})
+	_, err = s.svc.Submit(ctx, drover.Submission{Batch: s.plan.Batch})
 	return err
-}
-
-func (s *session) status(ctx context.Context) (st runStatus, err error) {
-	if st.counts, err = s.fleet.Store.Counts(ctx); err != nil {
-		return st, err
-	}
-	err = s.fleet.Controller.Query(ctx, func(e *engine.Engine) { st.Status, st.rest, st.drained = e.Status(), e.AtRest(), e.Drained() })
-	// What is submitted but not yet taken by the engine is known to the store alone.
-	st.Jobs += st.counts[drover.JobQueued] - min(st.counts[drover.JobQueued], st.Queued)
-	return st, err
 }
 
 // verdict is the exit code of a run that came to its end.

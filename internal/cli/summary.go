@@ -3,8 +3,10 @@ package cli
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,7 +14,6 @@ import (
 
 	"drover"
 	"drover/internal/human"
-	"drover/internal/store"
 )
 
 // runSummary is what `drover run -o json` prints.
@@ -34,31 +35,24 @@ type runSummary struct {
 	Seconds         float64      `json:"seconds"`  // since the run began, however often it was resumed
 	Failures        []drover.Job `json:"failures"` // and what was cancelled; the first of them
 
-	Warnings []store.Warning `json:"warnings"` // what outputs lack; the first of them
+	Warnings []drover.Warning `json:"warnings"` // what outputs lack; the first of them
 }
 
 // maxShown is how many failures, and how many outputs, people are shown.
 const maxShown = 5
 
-// maxWarned is of how many jobs programs are told what their outputs lack.
-const maxWarned = 1000
-
 // summarize says how the run went.
 func (a *app) summarize(ctx context.Context, s *session, sum drover.Summary) error {
-	failures, err := s.failures(ctx, sum)
+	failures, err := s.failures(ctx)
 	if err != nil {
 		return err
 	}
-	outputs, err := s.outputs(ctx)
-	if err != nil {
-		return err
-	}
-	warnings, err := s.fleet.Store.Warnings(ctx, maxWarned)
+	outputs, err := s.outputs()
 	if err != nil {
 		return err
 	}
 	r := runSummary{
-		Warnings: append([]store.Warning{}, warnings...),
+		Warnings: append([]drover.Warning{}, sum.Warnings...),
 		Run:      s.folder.ID, Batch: s.plan.Batch.Name, Out: s.plan.Out, Outputs: outputs,
 		Jobs: sum.Jobs, Succeeded: sum.Succeeded, Failed: sum.Failed, Cancelled: sum.Cancelled, Attempts: sum.Attempts,
 		Instances: sum.Instances, InstanceSeconds: sum.InstanceSeconds, CPUSeconds: sum.CPUSeconds,
@@ -79,7 +73,7 @@ func (a *app) summarize(ctx context.Context, s *session, sum drover.Summary) err
 	if more := sum.Failed + sum.Cancelled - len(failures); more > 0 && !s.plan.Streamed {
 		fmt.Fprintf(a.err, "and %d more %s: %s\n", more, badWords(sum), relative(filepath.Join(r.Out, "logs")))
 	}
-	for i, w := range warnings {
+	for i, w := range sum.Warnings {
 		if i == maxShown {
 			fmt.Fprintln(a.err, "and more warnings of outputs: -o json has them")
 			break
@@ -154,35 +148,26 @@ func relative(path string) string {
 }
 
 // outputs lists the files that those jobs left for which no other job waited: what the batch was run for.
-func (s *session) outputs(ctx context.Context) (paths []string, err error) {
+func (s *session) outputs() (paths []string, err error) {
 	wanted := map[string]bool{}
 	for _, j := range s.plan.Batch.Jobs {
 		for _, before := range slices.Concat(j.After, j.AfterAny) {
 			wanted[before] = true
 		}
 	}
-	now := drover.TimeOf(time.Now())
-	jobs, err := s.fleet.Store.Jobs(ctx, now, drover.JobFilter{Tried: true, Limit: -1})
-	if err != nil {
-		return nil, err
-	}
 	paths = []string{}
-	for _, j := range jobs {
+	for _, j := range s.plan.Batch.Jobs {
 		if wanted[j.Name] {
 			continue
 		}
-		outputs, err := s.fleet.Store.Outputs(ctx, j.ID.Number)
-		if err != nil {
+		err := filepath.WalkDir(filepath.Join(s.plan.Out, j.Name), func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				paths = append(paths, path)
+			}
+			return err
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
-		}
-		for index, files := range outputs {
-			folder := filepath.Join(s.plan.Out, j.Name)
-			if index >= 0 {
-				folder = filepath.Join(folder, fmt.Sprint(index))
-			}
-			for _, f := range files {
-				paths = append(paths, filepath.Join(folder, filepath.FromSlash(f.Path)))
-			}
 		}
 	}
 	slices.Sort(paths)
@@ -190,20 +175,19 @@ func (s *session) outputs(ctx context.Context) (paths []string, err error) {
 }
 
 // failures are the first jobs that failed and, if there is room left, that were cancelled.
-func (s *session) failures(ctx context.Context, sum drover.Summary) ([]drover.Job, error) {
-	now := drover.TimeOf(time.Now())
-	failed, err := s.fleet.Store.Failures(ctx, now, maxShown)
-	if err != nil {
-		return nil, err
+func (s *session) failures(ctx context.Context) (jobs []drover.Job, err error) {
+	jobs = []drover.Job{}
+	for _, state := range []drover.JobState{drover.JobFailed, drover.JobCancelled} {
+		if len(jobs) == maxShown {
+			break
+		}
+		page, err := s.svc.Jobs(ctx, drover.JobFilter{States: []drover.JobState{state}, Elements: true, Limit: maxShown - len(jobs)})
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, page.Items...)
 	}
-	jobs := append([]drover.Job{}, failed...)
-	if sum.Cancelled == 0 || len(jobs) == maxShown {
-		return jobs, nil
-	}
-	cancelled, err := s.fleet.Store.Jobs(ctx, now, drover.JobFilter{
-		States: []drover.JobState{drover.JobCancelled}, Elements: true, Limit: maxShown - len(jobs),
-	})
-	return append(jobs, cancelled...), err
+	return jobs, nil
 }
 
 // showFailure says why a job failed or was cancelled, and the last that it had to say.
@@ -227,7 +211,7 @@ func (a *app) showFailure(ctx context.Context, s *session, j drover.Job) {
 		}
 	}
 	if last := j.Attempts[len(j.Attempts)-1]; last.State == drover.AttemptLost {
-		in, err := s.fleet.Store.Instance(ctx, drover.TimeOf(time.Now()), last.Instance)
+		in, err := s.svc.Instance(ctx, last.Instance)
 		if err != nil || len(in.RunnerLog) == 0 {
 			return // it is there to help, and the reason has been said
 		}

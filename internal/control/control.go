@@ -43,7 +43,6 @@ type Config struct {
 	Runners func(drover.Arch) (remote.Runner, error) // gives the program for instances of an architecture; if it is empty, of the controller's own
 	Record  Recorder                                 // nil for none
 	Log     *slog.Logger
-	Watch   func(engine.Note) // sees every note; must not block; may be nil
 
 	Observer Observer // may be nil
 }
@@ -356,6 +355,12 @@ func (c *Controller) Stop(ctx context.Context, why string) {
 // CloseFleet asks for the end of the fleet: every instance goes as soon as it has no work; with now, also those that are kept for a look.
 func (c *Controller) CloseFleet(ctx context.Context, now bool) {
 	c.post(ctx, engine.CloseAsked{Now: now})
+}
+
+// AtRest reports whether nothing is left of the fleet; waiting, whether nothing is left of it but what waits: see engine.AtRest and engine.Drained.
+func (c *Controller) AtRest(ctx context.Context) (rest, waiting bool, err error) {
+	err = c.Query(ctx, func(e *engine.Engine) { rest, waiting = e.AtRest(), e.Drained() })
+	return rest, waiting, err
 }
 
 // clock gives times that never decrease and that stand still for no one: when the wall clock is set back, time goes on from where it was.

@@ -183,6 +183,11 @@ func checkSteps(f drover.CostFilter, now drover.Time) error {
 	return nil
 }
 
+// Summary is what the fleet did and what it cost.
+func (c *Controller) Summary(ctx context.Context) (drover.Summary, error) {
+	return c.cfg.Store.Summary(ctx, c.now())
+}
+
 // Status is the fleet at a glance.
 func (c *Controller) Status(ctx context.Context) (drover.Status, error) {
 	counts, err := c.cfg.Store.Counts(ctx)

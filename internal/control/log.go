@@ -33,9 +33,6 @@ func (c *Controller) note(n engine.Note) {
 	if level := levels[n.Level]; c.logs(level) {
 		c.log(level, n.Text, c.about(n), slog.String(logkey.Reason, codeOf(n.Reason)))
 	}
-	if c.cfg.Watch != nil {
-		c.cfg.Watch(n)
-	}
 }
 
 // about is what a note is about.

@@ -45,7 +45,6 @@ type FleetOptions struct {
 	Left     func(context.Context, *store.Store, *config.Config) ([]config.Cloud, error)
 	Accepted func() error // everything could be opened but the results; may be nil
 	Log      *slog.Logger
-	Watch    func(engine.Note)
 
 	counted *telemetry.Telemetry // of what it does; may be nil
 }
@@ -114,7 +113,6 @@ func (f *Fleet) open(ctx context.Context, o FleetOptions) (err error) {
 		Runners: findRunners(o.Program.Runners),
 		Record:  f.recording,
 		Log:     o.Log,
-		Watch:   o.Watch,
 	}
 	if o.counted != nil {
 		cfg.Observer = o.counted

@@ -52,6 +52,7 @@ func accesses() []access {
 		{"PUT", "/v1/pools/{name}/size", "operate", false, 200, "", `{"size": 3, "reason": "a launch"}`},
 		{"GET", "/v1/offers", "view", false, 200, "", ""},
 		{"GET", "/v1/cost", "view", false, 200, "", ""},
+		{"GET", "/v1/summary", "view", false, 200, "", ""},
 		{"GET", "/v1/explain", "view", false, 200, "", ""},
 		{"GET", "/v1/status", "view", true, 200, "", ""},
 		{"GET", "/v1/events", "view", false, 200, "?recent=true", ""},

@@ -63,6 +63,12 @@ func (c *Client) Offers(ctx context.Context, f drover.OfferFilter) (offers []dro
 	return offers, err
 }
 
+// Summary asks for what the fleet did and what it cost.
+func (c *Client) Summary(ctx context.Context) (sum drover.Summary, err error) {
+	_, err = c.ask(ctx, call{method: http.MethodGet, path: []string{"summary"}}, &sum)
+	return sum, err
+}
+
 // Status asks for the fleet at a glance.
 func (c *Client) Status(ctx context.Context) (s drover.Status, err error) {
 	_, err = c.ask(ctx, call{method: http.MethodGet, path: []string{"status"}}, &s)

@@ -137,6 +137,10 @@ func (f *fake) OpenOutput(ctx context.Context, id drover.JobID, path string, fro
 	return io.NopCloser(strings.NewReader(content[from:])), nil
 }
 
+func (f *fake) Summary(ctx context.Context) (drover.Summary, error) {
+	return answer[drover.Summary](f.ask(ctx, "summary"))
+}
+
 func (f *fake) Instances(ctx context.Context, filter drover.InstanceFilter) (drover.Page[drover.Instance], error) {
 	page, err := answer[drover.Page[drover.Instance]](f.ask(ctx, "instances", filter))
 	if err == nil {

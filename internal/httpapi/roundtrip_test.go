@@ -81,6 +81,7 @@ func calls() map[string]func(ctx context.Context, s drover.Service) (any, error)
 		"Costs": func(c ctx, s svc) (any, error) {
 			return s.Costs(c, drover.CostFilter{By: "label:a b&c", Since: 1, Until: drover.Time(time.Hour), Limit: 3, Step: time.Minute})
 		},
+		"Summary":        func(c ctx, s svc) (any, error) { return s.Summary(c) },
 		"Costs, all":     func(c ctx, s svc) (any, error) { return s.Costs(c, drover.CostFilter{By: drover.CostByJob}) },
 		"Explain, all":   func(c ctx, s svc) (any, error) { return s.Explain(c, "") },
 		"Explain, a job": func(c ctx, s svc) (any, error) { return s.Explain(c, "17.3") },

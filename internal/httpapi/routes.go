@@ -81,6 +81,8 @@ func routes() []route {
 
 		{"GET", "/v1/cost", view, false, false, "say what money was for, dearest first", bind((*Handler).costs)},
 
+		{"GET", "/v1/summary", view, false, false, "say what the fleet did and what it cost, from its beginning", bind((*Handler).summary)},
+
 		{"GET", "/v1/explain", view, false, false, "say why something, or everything that waits, is as it is", bind((*Handler).explain)},
 		{"GET", "/v1/status", view, true, false, "show the fleet at a glance", bind((*Handler).status)},
 		{"GET", "/v1/events", view, false, true, "follow what happens, as server-sent events", bind((*Handler).events)},

@@ -40,6 +40,16 @@ func (h *Handler) explainJob(ctx context.Context, in *jobInput) (*explainOutput,
 	return h.explain(ctx, &explainInput{in.ID.String()})
 }
 
+type summaryOutput struct{ Body drover.Summary }
+
+func (h *Handler) summary(ctx context.Context, _ *struct{}) (*summaryOutput, error) {
+	sum, err := h.cfg.Service.Summary(ctx)
+	if !h.readsAll(drover.IdentityOf(ctx)) {
+		sum.Warnings = nil
+	}
+	return &summaryOutput{sum}, err
+}
+
 type statusOutput struct{ Body drover.Status }
 
 func (h *Handler) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {

@@ -62,24 +62,6 @@ func (s *Store) JobLife(ctx context.Context, now drover.Time, id drover.JobID) (
 	return job, again, err
 }
 
-// Failures are the jobs and elements that failed, the first to fail first, at most n of them.
-func (s *Store) Failures(ctx context.Context, now drover.Time, n int) (failed []drover.Job, err error) {
-	err = s.look(ctx, "listing failures", func(tx *sql.Tx) error {
-		ids, err := collect(ctx, tx, func(row scanner) (id drover.JobID, err error) {
-			return id, row.Scan(&id.Number, &id.Index)
-		}, `SELECT job, idx FROM elements WHERE state = 'failed' ORDER BY ended, job, idx LIMIT ?`, n)
-		for _, id := range ids {
-			job, _, err := readOne(ctx, tx, now, id)
-			if err != nil {
-				return err
-			}
-			failed = append(failed, job)
-		}
-		return err
-	})
-	return failed, err
-}
-
 func readOne(ctx context.Context, tx *sql.Tx, now drover.Time, id drover.JobID) (job drover.Job, again int64, err error) {
 	rows, _, err := jobRows(ctx, tx, drover.JobFilter{Job: id.Number}, everything, 1)
 	if err != nil {

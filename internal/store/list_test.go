@@ -131,8 +131,8 @@ func listSuite(t *testing.T, openers func(testing.TB) opener) {
 		}
 	})
 
-	t.Run("failures are the jobs that failed", func(t *testing.T) {
-		failed, err := s.Failures(t.Context(), 4*hour, 5)
+	t.Run("elements that failed are listed by their state", func(t *testing.T) {
+		failed, _, err := s.JobsPage(t.Context(), 4*hour, drover.JobFilter{States: []drover.JobState{drover.JobFailed}, Elements: true, Limit: 5})
 		if err != nil || len(failed) != 1 || len(failed[0].Attempts) != 1 {
 			t.Fatalf("failures %+v, error %v", failed, err)
 		}

@@ -72,17 +72,10 @@ func (s *Store) Ended(ctx context.Context, id drover.AttemptID) (numbers []int, 
 	return numbers, nil
 }
 
-// Warning is something that the outputs of a job's last attempt lack.
-type Warning struct {
-	Job  drover.JobID `json:"job"`
-	Name string       `json:"name"`
-	Text string       `json:"text"`
-}
-
-// Warnings are what the outputs of last attempts lack, of up to n jobs or elements.
-func (s *Store) Warnings(ctx context.Context, n int) (list []Warning, err error) {
-	err = each(ctx, s.read, func(row scanner) error {
-		var w Warning
+// warnings are what the outputs of last attempts lack, of up to MaxWarned jobs or elements.
+func warnings(ctx context.Context, tx *sql.Tx) (list []drover.Warning, err error) {
+	err = each(ctx, tx, func(row scanner) error {
+		var w drover.Warning
 		var texts []string
 		if err := row.Scan(&w.Job.Number, &w.Job.Index, &w.Name, into(&texts)); err != nil {
 			return err
@@ -92,11 +85,8 @@ func (s *Store) Warnings(ctx context.Context, n int) (list []Warning, err error)
 		}
 		return nil
 	}, `SELECT o.job, o.idx, json_extract(j.spec, '$.name'), o.warnings FROM outputs o JOIN elements e ON e.job = o.job AND e.idx = o.idx AND e.number = o.number
-		JOIN jobs j ON j.number = o.job WHERE o.warnings IS NOT NULL ORDER BY o.job, o.idx LIMIT ?`, n)
-	if err != nil {
-		return nil, fmt.Errorf("reading what outputs lack: %w", err)
-	}
-	return list, nil
+		JOIN jobs j ON j.number = o.job WHERE o.warnings IS NOT NULL ORDER BY o.job, o.idx LIMIT ?`, drover.MaxWarned)
+	return list, err
 }
 
 // OutputsOf are the files that a job that is no array, or one element of an array, has left: those of its last attempt of which any were

@@ -51,6 +51,9 @@ func (s *Store) Summary(ctx context.Context, now drover.Time) (sum drover.Summar
 		if err := addAttempts(ctx, tx, &sum, now); err != nil {
 			return err
 		}
+		if sum.Warnings, err = warnings(ctx, tx); err != nil {
+			return err
+		}
 		return addRent(ctx, tx, &sum, now)
 	})
 	return sum, err
