@@ -61,7 +61,9 @@ func UntilWords(r drover.Reason, now drover.Time) string {
 }
 
 // Dollars is an amount of money that came as a number.
-func Dollars(usd float64) string { return drover.Money(math.Round(usd * float64(drover.Dollar))).String() }
+func Dollars(usd float64) string {
+	return drover.Money(math.Round(usd * float64(drover.Dollar))).String()
+}
 
 // Size is a size for people.
 func Size(b drover.Bytes) string { return b.Rounded() }
