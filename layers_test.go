@@ -216,7 +216,7 @@ var layers = map[string]layer{
 	"internal/config": {
 		does:    "the configuration and batch files, their errors and their schema",
 		ours:    []string{"."},
-		outside: []string{"github.com/bmatcuk/doublestar/v4", "github.com/goccy/go-yaml", "github.com/google/jsonschema-go"},
+		outside: []string{"github.com/bmatcuk/doublestar/v4", "github.com/goccy/go-yaml", "github.com/google/jsonschema-go", "github.com/robfig/cron/v3"},
 	},
 	"internal/configimport": {
 		does:    "a configuration made of what other programs keep instances by",

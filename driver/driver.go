@@ -162,11 +162,11 @@ func (c Candidate) Same(o Candidate) bool {
 
 // CreateRequest asks for one instance.
 type CreateRequest struct {
-	Name       string            // unique in the fleet for ever; also the idempotency token
+	Name       string            // unique in the fleet for ever; also the idempotency token. It ends with the one that its tags say
 	Candidates []Candidate       // in order of preference, at least one
 	Disk       drover.Bytes      // of the root volume; 0: the image's or the cloud's own
 	Tags       map[string]string // all that is needed to adopt the instance without any database
-	Template   string            // the driver's raw instance template, filled in; empty for none
+	Template   string            // the driver's raw instance template, filled in; empty for none. Before it is filled in: its pool's, in place of its cloud's
 	Init       drover.Secret     // Drover's own script, run by root at first boot; may hold secrets
 	UserInit   drover.Secret     // the user's, filled in: a script, or anything that cloud-init reads if the driver's Init is InitCloud
 	PoolInit   drover.Secret     // its pool's, of the same kinds, run after UserInit

@@ -238,7 +238,7 @@ func (s supply) zoneOf(id *string) string {
 
 // recall finds an instance that was asked for before, when the candidates were others.
 func (c *cloud) recall(ctx context.Context, r driver.CreateRequest) (driver.Instance, error) {
-	all, err := c.List(ctx, map[string]string{driver.TagFleet: r.Tags[driver.TagFleet], driver.TagName: r.Name})
+	all, err := c.List(ctx, map[string]string{driver.TagFleet: r.Tags[driver.TagFleet], driver.TagName: r.Tags[driver.TagName]})
 	if err == nil && len(all) == 0 {
 		err = drover.Errorf(drover.KindTransient, "it was asked for before, with other candidates, and is not to be seen")
 	}

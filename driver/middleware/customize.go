@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -22,7 +23,7 @@ type customized struct {
 	custom Custom
 }
 
-// Customize wraps a cloud so that every create request bears what the user adds, filled in, as is what its pool adds. What the cloud cannot take is KindInvalid, now
+// Customize wraps a cloud so that every create request bears what the user adds, filled in, as is what its pool adds; a pool's template takes the place of the cloud's. What the cloud cannot take is KindInvalid, now
 // rather than at the first create: a template for a driver that has none, an init text that is of no known kind or too large.
 func Customize(c driver.Cloud, custom Custom) (driver.Cloud, error) {
 	can := c.Capabilities()
@@ -44,12 +45,13 @@ func (c *customized) Create(ctx context.Context, r driver.CreateRequest) (driver
 		return c.Cloud.Create(ctx, r)
 	}
 	zone := r.Candidates[0].Zone
-	if strings.Contains(c.custom.Template+c.custom.Init+r.PoolInit.Reveal(), "{zone}") {
+	template := cmp.Or(r.Template, c.custom.Template)
+	if strings.Contains(template+c.custom.Init+r.PoolInit.Reveal(), "{zone}") {
 		r.Candidates = slices.DeleteFunc(slices.Clone(r.Candidates), func(other driver.Candidate) bool { return other.Zone != zone })
 	}
 	fill := strings.NewReplacer("{fleet}", r.Tags[driver.TagFleet], "{pool}", r.Tags[driver.TagPool], "{name}", r.Name, "{zone}", zone,
 		"{project}", c.Capabilities().Project)
-	r.Template = fill.Replace(c.custom.Template)
+	r.Template = fill.Replace(template)
 	if c.custom.Init != "" {
 		r.UserInit = drover.NewSecret(fill.Replace(c.custom.Init))
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,13 +21,16 @@ type Pool struct {
 	Size          *int              `yaml:"size" min:"0" max:"100000" doc:"exactly this many instances; one of size, floor and spare is needed"`
 	Floor         *int              `yaml:"floor" min:"0" max:"100000" doc:"at least this many instances; jobs may have more rented beyond"`
 	Spare         *int              `yaml:"spare" min:"0" max:"100000" doc:"this many idle instances beyond those in use"`
+	Ratio         Percent           `yaml:"ratio" doc:"of a spare pool: idle ones are at least this part of the instances that jobs run on, such as 10%"`
+	Schedule      []Scheduled       `yaml:"schedule" doc:"other numbers at certain times; each holds until the next"`
 	Max           int               `yaml:"max" min:"1" max:"100000" doc:"never more instances of a floor or spare pool than this"`
 	Clouds        []string          `yaml:"clouds" doc:"the clouds that it may use; left out: all"`
 	Zones         []string          `yaml:"zones" doc:"the zones that it may use, each as ZONE or CLOUD/ZONE; left out: all of its clouds"`
 	Type          string            `yaml:"type" doc:"its instance type"`
 	Types         []string          `yaml:"types" doc:"its instance types, if there are several; left out: any that has the resources"`
 	Resources     PoolResources     `yaml:"resources" doc:"what each of its instances has at least"`
-	Market        drover.Market     `yaml:"market" doc:"on_demand or spot"`
+	Market        drover.Market     `yaml:"market" doc:"on_demand, which it is if left out, or spot"`
+	Mix           drover.Mix        `yaml:"mix" doc:"both markets: so many on demand at least, and the rest wherever it is cheapest; instead of market"`
 	Spread        drover.PoolSpread `yaml:"spread" doc:"balanced: a new instance goes to the zone with the fewest; cheapest: wherever it is cheapest"`
 	Cooldown      time.Duration     `yaml:"exhaustion_cooldown" doc:"for how long a zone that has no capacity is left alone"`
 	Rebalance     bool              `yaml:"rebalance" doc:"true: instances in use are replaced to restore the balance of zones; else new ones alone restore it"`
@@ -36,6 +40,8 @@ type Pool struct {
 	OrphanTimeout time.Duration     `yaml:"orphan_timeout" doc:"no word from any controller for this long: the instance powers itself off; 0: never"`
 	Login         drover.PoolLogin  `yaml:"login" doc:"ssh: the boot probe says when an instance is ready; none: Drover never logs in, and an instance is ready when its cloud says that it runs"`
 	Jobs          *bool             `yaml:"jobs" doc:"whether jobs may use its idle instances; left out: those of a floor or spare pool"`
+	NamePrefix    string            `yaml:"name_prefix" doc:"put before the names by which clouds know its instances"`
+	Template      FileText          `yaml:"template" doc:"a file with an instance template, in place of its cloud's"`
 	CloudInit     FileText          `yaml:"cloud_init" doc:"a file for its instances' first boot, beside their cloud's cloud_init: #cloud-config or a script"`
 	Hooks         Hooks             `yaml:"hooks" doc:"scripts that are run for its instances, beside those of the fleet"`
 }
@@ -91,7 +97,7 @@ func (Portion) schema() *jsonschema.Schema {
 
 // Default fills in what a pool has unless its part of the file says otherwise.
 func (p *Pool) Default() {
-	*p = Pool{Market: drover.OnDemand, Spread: drover.SpreadBalanced, Cooldown: 5 * time.Minute, Login: drover.LoginSSH}
+	*p = Pool{Spread: drover.SpreadBalanced, Cooldown: 5 * time.Minute, Login: drover.LoginSSH}
 	p.Replace.Default()
 }
 
@@ -136,15 +142,16 @@ func (p Pool) Need() drover.Resources {
 	return drover.Resources{CPU: r.VCPUs, Memory: r.Memory, Disk: p.Disk, GPUs: r.GPUs, Arch: r.Arch}
 }
 
-// Template is the same for pools whose instances are made alike.
-func (p Pool) Template() string {
+// TemplateHash is the same for pools whose instances are made alike.
+func (p Pool) TemplateHash() string {
 	return digest(struct {
 		Types  []string
 		Need   drover.Resources
 		Market drover.Market
 		Login  drover.PoolLogin
 		Init   string
-	}{slices.Sorted(slices.Values(p.TypeNames())), p.Need(), p.Market, p.Login, p.CloudInit.Text})[:16]
+		Raw    string `json:",omitempty"`
+	}{slices.Sorted(slices.Values(p.TypeNames())), p.Need(), p.Markets(), p.Login, p.CloudInit.Text, p.Template.Text})[:16]
 }
 
 // named puts pools in order, each with its name, and with all clouds if it names none.
@@ -174,6 +181,7 @@ func (c *Config) checkPools(f *faults) {
 		}
 		p.checkKind(f, n)
 		p.checkWork(f, n)
+		p.checkMarkets(f, n)
 		c.checkPlaces(f, n, p)
 		c.checkPoolTypes(f, n, p)
 		c.checkPoolLife(f, n, p)
@@ -195,6 +203,8 @@ func (p Pool) checkKind(f *faults, n *node) {
 		f.add(n, "size is missing", "write size: 3; or floor: or spare:")
 	case len(given) > 1:
 		f.add(n.find(given[1]), strings.Join(given, " and ")+" are given, and a pool has one of them", "leave out all but one")
+	case p.Ratio > 0 && kind != drover.PoolSpare:
+		f.add(n.find("ratio"), "ratio is of a spare pool", "write spare: 0 for as many idle ones as the ratio says")
 	case p.Max > 0 && kind == drover.PoolSize:
 		f.add(n.find("max"), "max is of a floor or spare pool; this one has exactly its size", "leave it out")
 	case p.Max > 0 && count > p.Max:
@@ -216,6 +226,27 @@ func (p Pool) checkWork(f *faults, n *node) {
 	case p.Jobs != nil && !*p.Jobs && kind == drover.PoolSpare:
 		f.add(n.find("jobs"), "spare instances are for jobs, and jobs: false keeps jobs away", "write size: in place of spare:, or leave out jobs")
 	}
+}
+
+// checkMarkets sees to it that the pool has one market, or a mix of both, and that its prefix can begin a name everywhere.
+func (p Pool) checkMarkets(f *faults, n *node) {
+	if p.Market != "" && p.Mix != (drover.Mix{}) {
+		f.add(n.find("mix"), "market and mix are both given", "leave out market")
+	}
+	if p.NamePrefix != "" && !namePrefix.MatchString(p.NamePrefix) {
+		f.add(n.find("name_prefix"), quote(p.NamePrefix)+" cannot begin the names of instances", "a lower-case letter, then up to 15 lower-case letters, digits and dashes")
+	}
+}
+
+// namePrefix leaves room for the rest of a name in every cloud, some of which take 63 characters.
+var namePrefix = regexp.MustCompile(`^[a-z][a-z0-9-]{0,15}$`)
+
+// Markets is the market that the pool uses; empty: both, as its mix says.
+func (p Pool) Markets() drover.Market {
+	if p.Mix != (drover.Mix{}) {
+		return ""
+	}
+	return cmp.Or(p.Market, drover.OnDemand)
 }
 
 // checkPlaces sees to it that the pool's clouds and zones are there, as far as the configuration says which there are, and take so many.
@@ -240,6 +271,7 @@ func (c *Config) checkPlaces(f *faults, n *node, p Pool) {
 			f.addUnknown(n.find("zones", strconv.Itoa(i)), "no cloud of the pool has a zone "+quote(zone), zone, zones)
 		}
 	}
+	c.checkSchedule(f, n, p, most)
 	if kind, count := p.Kind(); count > most {
 		f.add(n.find(string(kind)), fmt.Sprintf("%d instances are more than max_instances of its clouds, %d", count, most), "raise max_instances")
 	}

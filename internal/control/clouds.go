@@ -238,7 +238,7 @@ func (c *Controller) createRequest(cl *cloud, f engine.Create) (driver.CreateReq
 	}
 	first := f.Candidates[0]
 	r := driver.CreateRequest{
-		Name:      f.Name,
+		Name:      f.Prefix + f.Name,
 		Disk:      f.Disk,
 		Init:      c.initCommand(f.Pool),
 		HostKey:   key.Private,
@@ -256,7 +256,8 @@ func (c *Controller) createRequest(cl *cloud, f engine.Create) (driver.CreateReq
 	}
 	if f.Pool != "" {
 		r.Tags[driver.TagPool], r.Tags[driver.TagMade] = f.Pool, f.Template
-		r.PoolInit = drover.NewSecret(c.current().Pools[f.Pool].Init)
+		p := c.current().Pools[f.Pool]
+		r.PoolInit, r.Template = drover.NewSecret(p.Init), p.Template
 	}
 	if cl.own.Capabilities().HostKeys == driver.HostKeysSecret {
 		r.Init = driver.PlantSecret(c.cfg.Key.BootSecret(f.Name), r.Init)

@@ -70,9 +70,10 @@ type Setup struct {
 
 // Pool is what the engine need not know of a pool.
 type Pool struct {
-	Init   string                 // what its instances' first boot is given beside what their cloud's configuration gives
-	Orphan time.Duration          // after which an orphaned instance powers itself off; 0: never
-	Hooks  map[drover.Hook]string // scripts, by absolute path, run beside those of the fleet
+	Template string                 // an instance template, in place of that of their cloud
+	Init     string                 // what its instances' first boot is given beside what their cloud's configuration gives
+	Orphan   time.Duration          // after which an orphaned instance powers itself off; 0: never
+	Hooks    map[drover.Hook]string // scripts, by absolute path, run beside those of the fleet
 }
 
 // Cloud is an open cloud and how its instances are reached.

@@ -89,7 +89,7 @@ func (c *Controller) hookEnv(f engine.Fire) []string {
 	return append(os.Environ(),
 		"DROVER_HOOK="+string(f.Hook), "DROVER_FLEET="+c.cfg.Fleet, "DROVER_CLOUD="+f.Cloud, "DROVER_ZONE="+f.Zone, "DROVER_POOL="+f.Pool,
 		"DROVER_INSTANCE="+f.Name, "DROVER_PROVIDER_ID="+f.ProviderID, "DROVER_ADDRESS="+address, "DROVER_REASON="+f.Reason.Text,
-		"DROVER_EVENT="+eventID(c.cfg.Fleet, f), "PROJECT="+project, "ZONE="+f.Zone, "NAME="+f.Name,
+		"DROVER_EVENT="+eventID(c.cfg.Fleet, f), "PROJECT="+project, "ZONE="+f.Zone, "NAME="+f.Prefix+f.Name,
 	)
 }
 

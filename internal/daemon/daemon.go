@@ -79,17 +79,18 @@ type daemon struct {
 	config *config.Config                // in use
 	inUse  atomic.Pointer[config.Config] // the same, for others than attend
 
-	traced   func(context.Context) error // sends what is left of the traces
-	fleet    *Fleet
-	counted  *telemetry.Telemetry
-	left     []config.Cloud    // that are open and no longer configured
-	local    [sha256.Size]byte // of the local admin token
-	owner    string            // who bears that
-	listener net.Listener
-	server   *http.Server
-	api      *httpapi.Handler
-	retired  []control.Cloud // drivers that were replaced
-	ended    chan error      // what the controller's Run returned
+	traced     func(context.Context) error // sends what is left of the traces
+	fleet      *Fleet
+	counted    *telemetry.Telemetry
+	left       []config.Cloud    // that are open and no longer configured
+	local      [sha256.Size]byte // of the local admin token
+	owner      string            // who bears that
+	listener   net.Listener
+	server     *http.Server
+	api        *httpapi.Handler
+	retired    []control.Cloud // drivers that were replaced
+	reschedule time.Time       // when a schedule of a pool changes what the controller goes by; zero: never
+	ended      chan error      // what the controller's Run returned
 }
 
 func (d *daemon) open(ctx context.Context) (err error) {
@@ -112,6 +113,7 @@ func (d *daemon) open(ctx context.Context) (err error) {
 		return err
 	}
 	d.counted.Ask(d.fleet.figures)
+	_, d.reschedule = d.config.At(time.Now())
 	if err := d.folder.keepClouds(d.config); err != nil {
 		return err
 	}
@@ -269,6 +271,7 @@ func (d *daemon) attend(ctx context.Context, signals <-chan os.Signal) error {
 				d.reload(ctx)
 			}
 			last = now
+			d.followSchedules(ctx)
 			if draining && d.drained(ctx) {
 				return nil
 			}

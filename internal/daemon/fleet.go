@@ -97,11 +97,14 @@ func (f *Fleet) open(ctx context.Context, o FleetOptions) (err error) {
 	if f.results, err = blob.OpenResults(o.Results, o.Kept); err != nil {
 		return err
 	}
+	if err := checkTemplates(o.Config, f.clouds); err != nil {
+		return err
+	}
 	f.recording = startRecording(o.Program.Version, o.File("recording"), o.Config.Hash(), o.Log)
 	cfg := control.Config{
 		Fleet:   o.Fleet,
 		Version: o.Program.Version,
-		Setup:   setupOf(o.Config, left, o.Limits, f.clouds),
+		Setup:   setupOf(inForce(o.Config), left, o.Limits, f.clouds),
 		Store:   f.Store,
 		Key:     f.Key,
 		Inputs:  f.Inputs,
@@ -216,7 +219,7 @@ func setupOf(c *config.Config, left []config.Cloud, limits RunLimits, clouds []c
 		Runtime: string(c.Instances.Containers),
 	}
 	for _, p := range c.Pools {
-		s.Pools[p.Name] = control.Pool{Init: p.CloudInit.Text, Orphan: p.OrphanTimeout, Hooks: p.Hooks.Scripts()}
+		s.Pools[p.Name] = control.Pool{Template: p.Template.Text, Init: p.CloudInit.Text, Orphan: p.OrphanTimeout, Hooks: p.Hooks.Scripts()}
 	}
 	for _, cloud := range left {
 		leaving := cloudSettings(cloud)
@@ -226,6 +229,24 @@ func setupOf(c *config.Config, left []config.Cloud, limits RunLimits, clouds []c
 	slices.SortFunc(s.Clouds, func(a, b control.Cloud) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(s.Settings.Clouds, func(a, b engine.CloudSettings) int { return strings.Compare(a.Name, b.Name) })
 	return s
+}
+
+// inForce is a configuration as the schedules of its pools have it now.
+func inForce(c *config.Config) *config.Config {
+	c, _ = c.At(time.Now())
+	return c
+}
+
+// checkTemplates refuses a pool's template that a cloud of the pool takes none of.
+func checkTemplates(c *config.Config, clouds []control.Cloud) error {
+	for _, p := range c.Pools {
+		for _, cloud := range clouds {
+			if p.Template.Text != "" && slices.Contains(p.Clouds, cloud.Name) && !cloud.Driver.Capabilities().Template {
+				return c.Fault("pools."+p.Name+".template", "the driver of cloud "+cloud.Name+" takes no template", "leave it out, or name other clouds")
+			}
+		}
+	}
+	return nil
 }
 
 // Settings is what the engine decides by.
@@ -274,11 +295,11 @@ func Settings(c *config.Config, limits RunLimits) engine.Settings {
 func poolSpec(p config.Pool) pool.Spec {
 	kind, count := p.Kind()
 	return pool.Spec{
-		Name: p.Name, Kind: kind, Count: count, Max: p.Max,
-		Clouds: p.Clouds, Zones: p.Zones, Types: p.TypeNames(), Need: p.Need(), Market: p.Market, Spread: p.Spread,
+		Name: p.Name, Kind: kind, Count: count, Ratio: int(p.Ratio), Max: p.Max,
+		Clouds: p.Clouds, Zones: p.Zones, Types: p.TypeNames(), Need: p.Need(), Market: p.Markets(), Mix: p.Mix, Spread: p.Spread,
 		Disk: p.Disk, Login: p.Login, Jobs: p.RunsJobs(), MaxAge: p.MaxAge,
 		Cooldown: p.Cooldown, Rebalance: p.Rebalance,
-		Template: p.Template(), MaxUnavailable: p.Replace.MaxUnavailable.Of(count), MaxSurge: p.Replace.MaxSurge.Of(count),
+		NamePrefix: p.NamePrefix, Template: p.TemplateHash(), MaxUnavailable: p.Replace.MaxUnavailable.Of(count), MaxSurge: p.Replace.MaxSurge.Of(count),
 	}
 }
 

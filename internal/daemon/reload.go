@@ -88,10 +88,13 @@ func (d *daemon) take(ctx context.Context, c *config.Config) error {
 	clouds, left := d.kept(c)
 	opened, err := d.openChanged(ctx, c)
 	if err == nil {
+		err = checkTemplates(c, slices.Concat(clouds, opened))
+	}
+	if err == nil {
 		err = d.folder.keepClouds(c)
 	}
 	if err == nil {
-		err = d.fleet.Controller.Reconfigure(ctx, setupOf(c, left, RunLimits{}, slices.Concat(clouds, opened)))
+		err = d.fleet.Controller.Reconfigure(ctx, d.setupAt(time.Now(), c, left, slices.Concat(clouds, opened)))
 	}
 	if err != nil {
 		CloseClouds(opened)
@@ -106,6 +109,24 @@ func (d *daemon) take(ctx context.Context, c *config.Config) error {
 	d.inUse.Store(c)
 	d.fleet.recording.Configured(c.Hash())
 	return nil
+}
+
+// setupAt is what the controller goes by from a time on. It notes when the schedules of pools change that.
+func (d *daemon) setupAt(now time.Time, c *config.Config, left []config.Cloud, clouds []control.Cloud) control.Setup {
+	then, next := c.At(now)
+	d.reschedule = next
+	return setupOf(then, left, RunLimits{}, clouds)
+}
+
+// followSchedules has pools change their numbers once that is due.
+func (d *daemon) followSchedules(ctx context.Context) {
+	now := time.Now()
+	if d.reschedule.IsZero() || now.Before(d.reschedule) {
+		return
+	}
+	if err := d.fleet.Controller.Reconfigure(ctx, d.setupAt(now, d.config, d.left, d.fleet.clouds)); err != nil {
+		d.Log.Error("changing the numbers of pools by their schedule", logkey.Error, err)
+	}
 }
 
 // kept are the open clouds that stay as they are under another configuration: those that it leaves out, and those that it does not change.

@@ -254,6 +254,9 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 		State: drover.InstanceUnknown, Idle: drover.IdleRun, Asked: e.s.Now, Created: e.billFrom(first, s), Seen: true, Used: !e.ours(s.Name), Owner: s.Owner, Pool: s.Pool, Template: s.Template, Addresses: s.Addresses,
 		Observed: Observed{Known: e.s.Now, Listed: true, Shown: !s.Ending, Ending: s.Ending, Over: s.Ended != 0, Silent: e.s.Now},
 	}}
+	if spec := e.poolSpec(in); spec != nil {
+		in.Prefix = spec.NamePrefix
+	}
 	e.adoptTag(in, s.Idle)
 	for _, o := range c.Offerings {
 		if o.Type.ProviderType == s.ProviderType {

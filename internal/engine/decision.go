@@ -157,8 +157,9 @@ type Create struct {
 	Cloud      string            `json:"cloud"`
 	Candidates []drover.Offering `json:"candidates"`
 	Disk       drover.Bytes      `json:"disk,omitempty"`
-	Owner      string            `json:"owner,omitempty"` // the mark of the user whose it is
-	Pool       string            `json:"pool,omitempty"`  // the pool that it belongs to
+	Prefix     string            `json:"prefix,omitempty"` // of the name by which the cloud is to know it
+	Owner      string            `json:"owner,omitempty"`  // the mark of the user whose it is
+	Pool       string            `json:"pool,omitempty"`   // the pool that it belongs to
 	Template   string            `json:"template,omitempty"`
 }
 
@@ -250,6 +251,7 @@ type Fire struct {
 	Hook       drover.Hook   `json:"hook"`
 	Instance   int64         `json:"instance,omitempty"` // 0 of HookExhausted
 	Name       string        `json:"name,omitempty"`
+	Prefix     string        `json:"prefix,omitempty"` // of its name in the cloud
 	Cloud      string        `json:"cloud"`
 	Zone       string        `json:"zone,omitempty"`
 	ProviderID string        `json:"provider_id,omitempty"`

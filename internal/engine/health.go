@@ -135,7 +135,7 @@ func (e *Engine) fired(b Fired) {
 
 // fire has a hook run for an instance.
 func (e *Engine) fire(hook drover.Hook, in *instance, why Verdict) {
-	e.effect(Effect{Fire: &Fire{Hook: hook, Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Zone: in.Zone, ProviderID: in.ProviderID, Pool: in.Pool, Reason: why.Reason()}})
+	e.effect(Effect{Fire: &Fire{Hook: hook, Instance: in.ID, Name: in.Name, Prefix: in.Prefix, Cloud: in.Cloud, Zone: in.Zone, ProviderID: in.ProviderID, Pool: in.Pool, Reason: why.Reason()}})
 }
 
 // tellGone runs the hook of an instance that is gone: it was destroyed, or it vanished, as one did that its cloud only stopped. Of one that

@@ -151,7 +151,7 @@ func (e *Engine) checkCreating(in *instance) {
 			return
 		}
 		in.Call = e.effect(Effect{Create: &Create{
-			Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Candidates: in.Candidates, Disk: in.Resources.Disk, Owner: in.Owner, Pool: in.Pool, Template: in.Template,
+			Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Candidates: in.Candidates, Disk: in.Resources.Disk, Prefix: in.Prefix, Owner: in.Owner, Pool: in.Pool, Template: in.Template,
 		}})
 	}
 }

@@ -15,14 +15,14 @@ import (
 // rented within the same limits as any, and if it can be paid to the end of the next hour: for so long each is committed, and again when an hour ends.
 
 // closings are the places that could not give what a pool demanded in this decision, and why.
-type closings map[pool.Place]Verdict
+type closings map[pool.Demand]Verdict
 
-func (c closings) close(p pool.Place, why Verdict) { c[p] = why }
+func (c closings) close(d pool.Demand, why Verdict) { c[d] = why }
 
-// closed reports whether nothing is to be demanded in a place. The place that is none stands for all.
-func (c closings) closed(p pool.Place) bool {
-	_, here := c[p]
-	_, anywhere := c[pool.Place{}]
+// closed reports whether nothing of the kind is to be demanded in a place. The place that is none stands for all.
+func (c closings) closed(d pool.Demand) bool {
+	_, here := c[d]
+	_, anywhere := c[pool.Demand{OnDemand: d.OnDemand}]
 	return here || anywhere
 }
 
@@ -51,8 +51,11 @@ func (e *Engine) zonesOf(p *poolOf, closed closings) (all []pool.Zone) {
 		here := pool.Place{Cloud: o.Cloud, Zone: o.Zone}
 		at := slices.IndexFunc(all, func(z pool.Zone) bool { return z.Place == here })
 		if at < 0 {
-			all = append(all, pool.Zone{Place: here, Open: !closed.closed(here), Price: o.Price})
+			all = append(all, pool.Zone{Place: here, Open: !closed.closed(pool.Demand{Place: here}), Spot: true, Price: o.Price})
 			at = len(all) - 1
+		}
+		if o.Market == drover.OnDemand {
+			all[at].Spot = closed.closed(pool.Demand{Place: here, OnDemand: true})
 		}
 		all[at].Price = min(all[at].Price, o.Price)
 	}
@@ -119,8 +122,11 @@ func (e *Engine) hasCapacity(in *instance) {
 }
 
 // rentFor writes an instance down for a pool in a place, or says why none can be rented there now.
-func (e *Engine) rentFor(p *poolOf, at pool.Place) *Verdict {
-	all := e.usable(p, at)
+func (e *Engine) rentFor(p *poolOf, d pool.Demand) *Verdict {
+	all := e.usable(p, d.Place)
+	if d.OnDemand {
+		all = slices.DeleteFunc(all, func(o drover.Offering) bool { return o.Market != drover.OnDemand })
+	}
 	candidates := slices.DeleteFunc(slices.Clone(all), func(o drover.Offering) bool {
 		x := p.exhaustion(pool.Place{Cloud: o.Cloud, Zone: o.Zone})
 		return e.market.BlockOf(o) != nil || e.overtaken(o) || x != nil && x.Until > e.s.Now
@@ -190,7 +196,7 @@ func (e *Engine) draftFor(p *poolOf, candidates []drover.Offering) *instance {
 	in := &instance{Instance: Instance{
 		ID: e.s.LastInstance + 1, Name: e.instanceName(e.s.LastInstance + 1), Cloud: first.Cloud, Zone: first.Zone, Type: first.Type, Market: first.Market,
 		Price: first.Price, Resources: first.Type.Resources, Candidates: candidates, State: drover.InstanceCreating, Idle: drover.IdleRun, Asked: e.s.Now,
-		Pool: p.Name, Template: p.spec.Template,
+		Pool: p.Name, Prefix: p.spec.NamePrefix, Template: p.spec.Template,
 	}}
 	in.Resources.Disk = e.poolDisk(p, first)
 	if e.life().Sharing == drover.ShareEveryone {
@@ -227,11 +233,11 @@ func (e *Engine) whyShort(p *poolOf, short int, closed closings) Verdict {
 			r := e.verdict(drover.ReasonBlocked, "exhausted")
 			r.Until = x.Until
 			say(z.String(), r)
-		} else if r, ok := closed[z.Place]; ok {
+		} else if r, ok := closed[pool.Demand{Place: z.Place}]; ok {
 			say(z.String(), r)
 		}
 	}
-	if r, ok := closed[pool.Place{}]; ok {
+	if r, ok := closed[pool.Demand{}]; ok {
 		say("anywhere", r)
 	}
 	if len(said) > maxBlocks {

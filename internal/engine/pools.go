@@ -31,6 +31,7 @@ type poolOf struct {
 	PoolState
 	spec    *pool.Spec
 	count   int         // the number that is wanted
+	inUse   int         // of a pool with a ratio: the instances in use when seen was noted
 	settled bool        // nothing is to be done before revision moves, or next
 	seen    int         // the revision that this was found by
 	next    drover.Time // 0: never
@@ -42,6 +43,8 @@ type pools struct {
 	members  map[string][]*instance // by pool, configured or not, by ID
 	names    []string               // of those that have any
 	revision int                    // how often an instance of a pool, or a wish for one, has changed
+	inUse    int                    // instances of the fleet that jobs run on, as it was at a revision of the fleet
+	inUseAt  int
 }
 
 // replacesLeast is how many instances of a changed template have to fail in a row for no more to be replaced.
@@ -167,7 +170,7 @@ func (e *Engine) reconcilePools(first bool) {
 	}
 	over := e.limited() && e.ledger.Overspent()
 	for _, p := range e.pools.list {
-		if p.seen != e.pools.revision || first && (!p.settled || over || p.next != 0 && p.next <= e.s.Now) {
+		if p.seen != e.pools.revision || p.inUse != e.inUse(p) || first && (!p.settled || over || p.next != 0 && p.next <= e.s.Now) {
 			e.reconcilePool(p)
 		}
 	}
@@ -192,7 +195,7 @@ const mostRounds = 100
 
 // reconcilePool carries out plans until nothing is left to be done now. A place that cannot give what is demanded there is closed for the rest.
 func (e *Engine) reconcilePool(p *poolOf) {
-	p.settled, p.seen, p.next = false, e.pools.revision, 0
+	p.settled, p.seen, p.next, p.inUse = false, e.pools.revision, 0, e.inUse(p)
 	if why := e.unknownTo(p); why != nil {
 		e.poolWaits(p, *why)
 		return
@@ -215,8 +218,8 @@ func (e *Engine) reconcilePool(p *poolOf) {
 			e.sendOff(e.instance(r.ID), e.whyReleased(p, r.Why, plan.Wanted))
 		}
 		for _, d := range plan.Demands {
-			if why := e.rentFor(p, d.Place); why != nil {
-				closed.close(d.Place, *why)
+			if why := e.rentFor(p, d); why != nil {
+				closed.close(d, *why)
 				break
 			}
 		}
@@ -267,12 +270,28 @@ func (e *Engine) overspends(p *poolOf, in *pool.Input) bool {
 
 // poolInput is the pool as its reconciler sees it.
 func (e *Engine) poolInput(p *poolOf, closed closings) pool.Input {
-	in := pool.Input{Spec: *p.spec, Now: e.s.Now, Count: p.count, Stuck: p.failing()}
+	in := pool.Input{Spec: *p.spec, Now: e.s.Now, Count: p.count, InUse: e.inUse(p), Stuck: p.failing()}
 	for _, one := range e.pools.members[p.Name] {
 		in.Views = append(in.Views, e.viewOf(one))
 	}
 	in.Zones = e.zonesOf(p, closed)
 	return in
+}
+
+// inUse is how many of the fleet's instances jobs run on, for a pool that has to know.
+func (e *Engine) inUse(p *poolOf) int {
+	if p.spec.Ratio == 0 {
+		return 0
+	}
+	if e.pools.inUseAt != e.fleet {
+		e.pools.inUseAt, e.pools.inUse = e.fleet, 0
+		for _, in := range e.instances {
+			if in.State == drover.InstanceRunning {
+				e.pools.inUse++
+			}
+		}
+	}
+	return e.pools.inUse
 }
 
 // failing reports whether instances of the present template do not become ready.
@@ -286,7 +305,7 @@ func (e *Engine) viewOf(in *instance) pool.View {
 	}
 	return pool.View{
 		Place: pool.Place{Cloud: in.Cloud, Zone: in.Zone}, ID: in.ID, Template: in.Template, Asked: cmp.Or(in.Created, in.Asked), Price: in.Price,
-		Ready: in.State.Ready(), Busy: busy, Held: in.held(), Going: e.going(in), Keep: cmp.Or(in.IdleSince, in.Asked).Add(e.life().IdleTimeout),
+		OnDemand: in.Market == drover.OnDemand, Ready: in.State.Ready(), Busy: busy, Held: in.held(), Going: e.going(in), Keep: cmp.Or(in.IdleSince, in.Asked).Add(e.life().IdleTimeout),
 	}
 }
 
@@ -391,7 +410,7 @@ func (e *Engine) wrongPools() string {
 		}
 	}
 	for _, p := range e.pools.list {
-		if !p.settled || p.seen != e.pools.revision || p.next != 0 && p.next <= e.s.Now || e.s.Draining || e.s.Closing || !e.proved() {
+		if !p.settled || p.seen != e.pools.revision || p.inUse != e.inUse(p) || p.next != 0 && p.next <= e.s.Now || e.s.Draining || e.s.Closing || !e.proved() {
 			continue
 		}
 		if plan := pool.Reconcile(e.poolInput(p, closings{})); len(plan.Demands)+len(plan.Releases) > 0 {

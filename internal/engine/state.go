@@ -162,6 +162,7 @@ type Instance struct {
 	Owner      string               `json:"owner,omitempty"`     // drover.OwnerMark of the user whose jobs alone it runs, or drover.Everyones; empty: nobody's yet
 	User       string               `json:"user,omitempty"`      // who that is, as far as it is known
 	Pool       string               `json:"pool,omitempty"`      // the pool that it belongs to; empty: it was rented for jobs
+	Prefix     string               `json:"prefix,omitempty"`    // of the name by which its cloud knows it
 	Template   string               `json:"template,omitempty"`  // the pool's template that it was made from
 	Cried      bool                 `json:"cried,omitempty"`     // its HookBroken was run
 	Ailing     *Verdict             `json:"ailing,omitempty"`    // it takes no more work and goes once it has none, since that is wrong with it

@@ -94,12 +94,28 @@ func (w *World) mayJoinPool(in engine.Instance) {
 	if !s.Allows(placeOf(in)) {
 		w.fail("instance %s is to be created in %v, which is none of pool %s", in.Name, placeOf(in), in.Pool)
 	}
+	if len(w.Disk.blocks) == 0 && !w.constrained() {
+		w.mixes(in, s)
+	}
 	if s.Spread == drover.SpreadBalanced && len(w.Disk.blocks) == 0 && !w.constrained() {
 		for _, o := range w.poolPlaces(s) {
 			if places[o] < places[placeOf(in)] {
 				w.fail("instance %s of pool %s is to be created in %v, with %v", in.Name, in.Pool, placeOf(in), places)
 			}
 		}
+	}
+}
+
+// mixes checks that an instance is on demand that is to be created for a pool of which too few are.
+func (w *World) mixes(in engine.Instance, s *pool.Spec) {
+	steady := 0
+	for _, o := range w.Disk.instances {
+		if o.Pool == s.Name && o.Market == drover.OnDemand && w.counts(o, s) {
+			steady++
+		}
+	}
+	if most := s.Mix.OnDemand.Of(w.poolCount(s)); in.Market == drover.Spot && steady < most {
+		w.fail("instance %s of pool %s is to be created on spot, with %d on demand of %d", in.Name, in.Pool, steady, most)
 	}
 }
 

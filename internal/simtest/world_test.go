@@ -323,6 +323,9 @@ func (r Recipe) pooled() Recipe {
 	if dice.IntN(3) == 0 {
 		warm.Types, warm.Spread = nil, drover.SpreadCheapest
 	}
+	if dice.IntN(3) == 0 {
+		web.Market, web.Mix.OnDemand = "", drover.Part{Base: 1, Percent: 50}
+	}
 	s.Pools = []pool.Spec{warm, web}
 	slices.SortFunc(s.Pools, func(a, b pool.Spec) int { return strings.Compare(a.Name, b.Name) })
 	return r

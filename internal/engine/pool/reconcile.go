@@ -24,6 +24,7 @@ func (p Place) compare(o Place) int {
 type Zone struct {
 	Place
 	Open  bool         // one more may be rented there now
+	Spot  bool         // and only on spot
 	Until drover.Time  // it is exhausted, and left alone until then
 	Price drover.Money // of the cheapest that may be rented there
 }
@@ -35,6 +36,7 @@ type View struct {
 	Template string      // empty: not known
 	Asked    drover.Time // when it was asked for
 	Price    drover.Money
+	OnDemand bool
 	Ready    bool
 	Busy     int         // jobs on it, or on their way to it
 	Held     bool        // an operator keeps it
@@ -47,13 +49,17 @@ type Input struct {
 	Spec  Spec
 	Now   drover.Time
 	Count int    // the present number, in place of Spec.Count
+	InUse int    // instances of the fleet that jobs run on
 	Zones []Zone // in which something may be rented
 	Views []View // by ID
 	Stuck bool   // instances of the present template do not become ready
 }
 
 // Demand is a wish for an instance; in no Place: wherever it is cheapest.
-type Demand struct{ Place }
+type Demand struct {
+	Place
+	OnDemand bool // and nothing else will do
+}
 
 // Why says why an instance is released.
 type Why int
@@ -96,6 +102,7 @@ type round struct {
 	counted []member
 	strays  []member      // in places that are not the pool's any more
 	in      map[Place]int // how many count
+	steady  int           // of those that count, how many are on demand
 	ready   int           // of all of them
 	surge   int           // how many there may be beyond Wanted for now
 }
@@ -134,6 +141,7 @@ func (r *round) sort() {
 		default:
 			r.counted = append(r.counted, m)
 			r.in[v.Place]++
+			r.steady += count(v.OnDemand)
 		}
 		if v.Ready {
 			r.ready++
@@ -166,6 +174,7 @@ func (r *round) next(at drover.Time) {
 func (r *round) wanted() int {
 	n := r.Count
 	if r.Spec.Kind == drover.PoolSpare {
+		n = max(n, (r.InUse*r.Spec.Ratio+wholeRatio-1)/wholeRatio)
 		for _, m := range r.counted {
 			if m.Busy > 0 || m.Held {
 				n++
@@ -176,6 +185,17 @@ func (r *round) wanted() int {
 		n = min(n, r.Spec.Max)
 	}
 	return n
+}
+
+// wholeRatio is a Ratio of one for one.
+const wholeRatio = 100_00
+
+// shortOfDemand reports whether fewer are on demand than the mix wants.
+func (r *round) shortOfDemand() bool { return r.steady < r.Spec.Mix.OnDemand.Of(r.plan.Wanted) }
+
+// spared reports whether the mix needs an instance, since no more are on demand than it wants.
+func (r *round) spared(m *member) bool {
+	return m.OnDemand && r.steady <= r.Spec.Mix.OnDemand.Of(r.plan.Wanted)
 }
 
 // outdated is how many are to be replaced.
@@ -253,7 +273,7 @@ func (r *round) before(a, b *member) bool {
 	if r.Spec.Spread != drover.SpreadCheapest {
 		spread = cmp.Compare(r.in[b.Place], r.in[a.Place])
 	}
-	return cmp.Or(spread, first(a.old != Surplus, b.old != Surplus), first(!a.Ready, !b.Ready), cmp.Compare(a.Busy, b.Busy),
+	return cmp.Or(spread, first(a.old != Surplus, b.old != Surplus), first(!a.Ready, !b.Ready), first(!r.spared(a), !r.spared(b)), cmp.Compare(a.Busy, b.Busy),
 		cmp.Compare(b.Price, a.Price), cmp.Compare(b.Asked, a.Asked), cmp.Compare(b.ID, a.ID)) < 0
 }
 
@@ -268,12 +288,20 @@ func first(a, b bool) int {
 	return 1
 }
 
+func count(so bool) int {
+	if so {
+		return 1
+	}
+	return 0
+}
+
 // release takes the instance at a place among those that count out.
 func (r *round) release(at int, why Why) {
 	m := r.counted[at]
 	r.plan.Releases = append(r.plan.Releases, Release{m.ID, why})
 	r.counted = slices.Delete(r.counted, at, at+1)
 	r.in[m.Place]--
+	r.steady -= count(m.OnDemand)
 	if m.Ready {
 		r.ready--
 	}
@@ -308,28 +336,40 @@ func (r *round) evacuate() {
 // fill demands what is missing, each in the open place with the fewest.
 func (r *round) fill() {
 	for n := len(r.counted); n < r.plan.Wanted+r.surge; n++ {
-		p, ok := r.emptiest()
+		d, ok := r.nextDemand()
 		if !ok {
 			r.plan.Short = max(0, r.plan.Wanted-n)
 			return
 		}
-		r.demand(p)
+		r.demand(d)
 	}
 }
 
-func (r *round) demand(p Place) {
-	if r.Spec.Spread == drover.SpreadCheapest {
-		p = Place{}
+// nextDemand is what is to be demanded next, if any place is open.
+func (r *round) nextDemand() (d Demand, ok bool) {
+	if r.shortOfDemand() {
+		if d.Place, ok = r.emptiest(true); ok {
+			return Demand{d.Place, true}, true
+		}
 	}
-	r.in[p]++
-	r.plan.Demands = append(r.plan.Demands, Demand{p})
+	d.Place, ok = r.emptiest(false)
+	return d, ok
+}
+
+func (r *round) demand(d Demand) {
+	if r.Spec.Spread == drover.SpreadCheapest {
+		d.Place = Place{}
+	}
+	r.in[d.Place]++
+	r.steady += count(d.OnDemand)
+	r.plan.Demands = append(r.plan.Demands, d)
 }
 
 // emptiest is the open place with the fewest that count, of several the cheapest.
-func (r *round) emptiest() (best Place, ok bool) {
+func (r *round) emptiest(onDemand bool) (best Place, ok bool) {
 	price := drover.Money(0)
 	for _, z := range r.Zones {
-		if r.next(z.Until); !z.Open || z.Until > r.Now || !r.Spec.Allows(z.Place) {
+		if r.next(z.Until); !z.Open || onDemand && z.Spot || z.Until > r.Now || !r.Spec.Allows(z.Place) {
 			continue
 		}
 		if !ok || cmp.Or(cmp.Compare(r.in[z.Place], r.in[best]), cmp.Compare(z.Price, price), z.compare(best)) < 0 {
@@ -345,9 +385,9 @@ func (r *round) rebalance() bool {
 	if fixed || len(r.plan.Demands)+len(r.plan.Releases) > 0 || len(r.counted) != r.plan.Wanted {
 		return true
 	}
-	to, open := r.emptiest()
+	to, open := r.nextDemand()
 	from := r.pick(func(m *member) bool { return !m.Held })
-	if !open || from < 0 || r.in[r.counted[from].Place]-r.in[to] < 2 {
+	if !open || from < 0 || r.in[r.counted[from].Place]-r.in[to.Place] < 2 {
 		return !r.closed()
 	}
 	switch {

@@ -304,3 +304,42 @@ func TestWhateverHappensAPoolComesToItsNumber(t *testing.T) {
 		}
 	}
 }
+
+// covers P1 K3
+func TestMix(t *testing.T) {
+	mixed := spec(func(s *Spec) { s.Mix.OnDemand = drover.Part{Base: 1, Percent: 50} })
+	zones := open("a", "b")
+	onDemand := func(in Input) (n int) {
+		for _, d := range Reconcile(in).Demands {
+			n += count(d.OnDemand)
+		}
+		return n
+	}
+	if n := onDemand(Input{Spec: mixed, Now: now, Count: 5, Zones: zones}); n != 3 {
+		t.Errorf("of five that are missing %d are on demand, want one and half of the rest", n)
+	}
+	views := with(some(1, 5, "a"), func(v *View) { v.OnDemand = v.ID <= 3 })
+	if n := onDemand(Input{Spec: mixed, Now: now, Count: 7, Zones: zones, Views: views}); n != 1 {
+		t.Errorf("beside three on demand, two more have %d on demand, want 1", n)
+	}
+	closed := open("a")
+	closed[0].Spot = true
+	if p := Reconcile(Input{Spec: mixed, Now: now, Count: 2, Zones: closed}); len(p.Demands) != 2 || p.Demands[0].OnDemand {
+		t.Errorf("where nothing is to be had on demand, it is waited for: %+v", p)
+	}
+	p := Reconcile(Input{Spec: mixed, Now: now, Count: 3, Zones: zones, Views: with(some(1, 5, "a"), func(v *View) { v.OnDemand = v.ID >= 4 })})
+	if len(p.Releases) != 2 || p.Releases[0].ID > 3 || p.Releases[1].ID > 3 {
+		t.Errorf("of two that are too many, the mix needs %+v", p.Releases)
+	}
+}
+
+// covers K3
+func TestRatio(t *testing.T) {
+	in := Input{Spec: spec(func(s *Spec) { s.Kind, s.Ratio = drover.PoolSpare, 10_00 }), Now: now, Count: 1, Zones: open("a")}
+	for inUse, want := range map[int]int{0: 1, 9: 1, 10: 1, 11: 2, 95: 10} {
+		in.InUse = inUse
+		if p := Reconcile(in); p.Wanted != want {
+			t.Errorf("with %d in use %d are wanted, want %d", inUse, p.Wanted, want)
+		}
+	}
+}

@@ -6,6 +6,9 @@
 // steps: no more than MaxUnavailable are missing for that, and no more than MaxSurge are beyond Wanted. Instances in places that are not the pool's any more
 // do not count, and go as others become ready.
 //
+// Of a pool with a mix, a missing instance is demanded on demand while too few are; where nothing is to be had on demand, it is not waited for. Of those in one
+// place the last that the mix needs is the last to go.
+//
 // The invariants: a held instance is never released; nobody is demanded in a place that is closed or exhausted; equal inputs have equal plans; after
 // a few plans that are carried out there is one that asks for nothing, until something becomes ready, changes or comes of age.
 package pool
@@ -21,12 +24,14 @@ type Spec struct {
 	Name   string            `json:"name"`
 	Kind   drover.PoolKind   `json:"kind"`
 	Count  int               `json:"count"`
-	Max    int               `json:"max,omitempty"`   // most instances of a spare or floor pool; 0: no limit of its own
-	Clouds []string          `json:"clouds"`          // at least one
-	Zones  []string          `json:"zones,omitempty"` // empty: all zones of its clouds
-	Types  []string          `json:"types,omitempty"` // type names; empty: any type that holds Need
-	Need   drover.Resources  `json:"need,omitzero"`   // what each instance has at least
-	Market drover.Market     `json:"market"`
+	Ratio  int               `json:"ratio,omitempty"`  // of a spare pool: idle ones are at least this part of the instances in use, in hundredths of a percent
+	Max    int               `json:"max,omitempty"`    // most instances of a spare or floor pool; 0: no limit of its own
+	Clouds []string          `json:"clouds"`           // at least one
+	Zones  []string          `json:"zones,omitempty"`  // empty: all zones of its clouds
+	Types  []string          `json:"types,omitempty"`  // type names; empty: any type that holds Need
+	Need   drover.Resources  `json:"need,omitzero"`    // what each instance has at least
+	Market drover.Market     `json:"market,omitempty"` // empty: either, as Mix says
+	Mix    drover.Mix        `json:"mix,omitzero"`     // how many run on demand at least
 	Spread drover.PoolSpread `json:"spread"`
 	Disk   drover.Bytes      `json:"disk,omitempty"`
 	Login  drover.PoolLogin  `json:"login"`
@@ -36,7 +41,8 @@ type Spec struct {
 	Cooldown  time.Duration `json:"cooldown"`            // for how long an exhausted zone is left alone
 	Rebalance bool          `json:"rebalance,omitempty"` // destroy ready instances to restore balance
 
-	Template       string `json:"template"`        // a hash of all that makes an instance of it what it is
-	MaxUnavailable int    `json:"max_unavailable"` // how many may be missing while a changed template replaces instances
-	MaxSurge       int    `json:"max_surge"`       // and how many there may be beyond its number
+	NamePrefix     string `json:"name_prefix,omitempty"` // of the names by which clouds know its instances
+	Template       string `json:"template"`              // a hash of all that makes an instance of it what it is
+	MaxUnavailable int    `json:"max_unavailable"`       // how many may be missing while a changed template replaces instances
+	MaxSurge       int    `json:"max_surge"`             // and how many there may be beyond its number
 }

@@ -1,0 +1,131 @@
+package config
+
+import (
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // time zones are known on every host
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/robfig/cron/v3"
+)
+
+// Scheduled gives a pool another number at certain times.
+type Scheduled struct {
+	Cron     Cron     `yaml:"cron,required" doc:"when, as in a crontab: minute, hour, day of the month, month, day of the week"`
+	TimeZone TimeZone `yaml:"time_zone" doc:"by the clocks of this zone, such as Europe/Berlin; left out: UTC"`
+	To       int      `yaml:"to,required" min:"0" max:"100000" doc:"the pool's size, floor or spare from then on"`
+}
+
+// Cron is when something happens again and again, in five fields.
+type Cron string
+
+// cronFields are the parser's: no seconds, and no words such as @every, whose times depend on when one asks.
+var cronFields = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
+
+func (c *Cron) decode(d *decoder, n *node) {
+	if !d.want(n, scalar) {
+		return
+	}
+	_, err := cronFields.Parse(n.text)
+	if err != nil || strings.Contains(n.text, "TZ=") {
+		d.add(n, quote(n.text)+" is no time of a crontab", `write "0 8 * * mon-fri" for eight o'clock on working days`)
+		return
+	}
+	*c = Cron(n.text)
+}
+
+func (Cron) schema() *jsonschema.Schema { return &jsonschema.Schema{Type: "string"} }
+
+// TimeZone is the name of a time zone; empty: UTC.
+type TimeZone string
+
+func (z *TimeZone) decode(d *decoder, n *node) {
+	if !d.want(n, scalar) {
+		return
+	}
+	if _, err := time.LoadLocation(n.text); err != nil || n.text == "Local" {
+		d.add(n, "there is no time zone "+quote(n.text), "write its name in the tz database, such as Europe/Berlin")
+		return
+	}
+	*z = TimeZone(n.text)
+}
+
+func (TimeZone) schema() *jsonschema.Schema { return &jsonschema.Schema{Type: "string"} }
+
+// longestLookBack is how long ago a schedule may last have said something: longer than from one February 29 to the next.
+const longestLookBack = 9 * 366 * 24 * time.Hour
+
+// around is when the schedule said something last, at now or before, and when it does next; zero: never.
+func (s Scheduled) around(now time.Time) (last, next time.Time) {
+	zone, err := time.LoadLocation(string(s.TimeZone))
+	if err != nil {
+		panic(err) // it was found when it was read
+	}
+	times, err := cronFields.Parse(string(s.Cron))
+	if err != nil {
+		panic(err)
+	}
+	now = now.In(zone)
+	for back := time.Minute; back < longestLookBack && last.IsZero(); back *= 2 {
+		for t := times.Next(now.Add(-back)); !t.IsZero() && !t.After(now); t = times.Next(t) {
+			last = t
+		}
+	}
+	return last, times.Next(now)
+}
+
+// at is the pool as it is at a time by its schedule, and when that changes next; zero: never.
+func (p Pool) at(now time.Time) (_ Pool, next time.Time) {
+	latest := time.Time{}
+	for i := range p.Schedule {
+		last, then := p.Schedule[i].around(now)
+		if !last.IsZero() && !last.Before(latest) { // of those at once the last
+			latest = last
+			p.set(&p.Schedule[i].To)
+		}
+		if !then.IsZero() && (next.IsZero() || then.Before(next)) {
+			next = then
+		}
+	}
+	return p, next
+}
+
+// set gives the pool another number.
+func (p *Pool) set(count *int) {
+	switch {
+	case p.Floor != nil:
+		p.Floor = count
+	case p.Spare != nil:
+		p.Spare = count
+	default:
+		p.Size = count
+	}
+}
+
+// At is the configuration as its pools' schedules have it at a time, and when they change it next; zero: never.
+func (c *Config) At(now time.Time) (_ *Config, next time.Time) {
+	then := *c
+	then.Pools = nil
+	for _, p := range c.Pools {
+		p, change := p.at(now)
+		then.Pools = append(then.Pools, p)
+		if !change.IsZero() && (next.IsZero() || change.Before(next)) {
+			next = change
+		}
+	}
+	return &then, next
+}
+
+// checkSchedule refuses numbers that the pool could not have.
+func (c *Config) checkSchedule(f *faults, n *node, p Pool, most int) {
+	for i, s := range p.Schedule {
+		at := n.find("schedule", strconv.Itoa(i), "to")
+		switch {
+		case p.Max > 0 && s.To > p.Max:
+			f.addf(at, "%d is more than max (%d)", s.To, p.Max)
+		case s.To > most:
+			f.add(at, strconv.Itoa(s.To)+" instances are more than max_instances of its clouds, "+strconv.Itoa(most), "raise max_instances")
+		}
+	}
+}
