@@ -35,25 +35,32 @@ type simulateFlags struct {
 	chart    string
 	csv      string
 	recorded string // since when
+	pools    time.Duration
+	full     string
 }
 
 func (a *app) simulateCommand() *cobra.Command {
 	var f simulateFlags
 	cmd := &cobra.Command{
-		Use:   "simulate [flags] {TRACE | --recorded SINCE}",
+		Use:   "simulate [flags] {TRACE | --recorded SINCE | --for TIME}",
 		Short: "Say what a configuration would have done with a recorded workload",
 		Long: `Say what a configuration would have done with a recorded workload: how long jobs would have waited, which instances would have been rented,
 and what they would have cost. The controller's own decisions are made, in modelled time; nothing is rented.
 
 TRACE is a file of the Parallel Workloads Archive (.swf) or a table of jobs (.csv), compressed (.gz) or not. docs/simulate.md says what is in
-them, what is modelled and what is not. With --recorded it is what a controller has on record since then, and what really happened is shown beside it.`,
+them, what is modelled and what is not. With --recorded it is what a controller has on record since then, and what really happened is shown beside it.
+With --for, what becomes of the configuration's pools in that time, with a TRACE or without.`,
 		Example: `  drover simulate -c drover.yaml jobs.csv
   drover simulate --catalogue ec2-us-east-1.csv --policy drover,one-per-job --chart fleet.svg NASA-iPSC-1993-3.1-cln.swf.gz
   drover simulate --compare small.yaml,large.yaml jobs.csv
-  drover simulate -c drover.yaml --recorded 7d --compare edited.yaml`,
+  drover simulate -c drover.yaml --recorded 7d --compare edited.yaml
+  drover simulate -c pools.yaml --for 720h --interruptions 10%`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.recorded != "" {
 				return wantArgs(0, 0, "")(cmd, args)
+			}
+			if f.pools > 0 {
+				return wantArgs(0, 1, "the file of a trace")(cmd, args)
 			}
 			return wantArgs(1, 1, "the file of a trace")(cmd, args)
 		},
@@ -70,6 +77,8 @@ them, what is modelled and what is not. With --recorded it is what a controller 
 	flags.Uint64Var(&f.seed, "seed", models.Seed, "of boot times, interruptions and spot prices")
 	flags.DurationVar(&f.boot, "boot", models.Boot, "how long instances boot: the median")
 	flags.StringVar(&f.taken, "interruptions", "0.5%", "the `share` of running spot instances that are taken back within an hour")
+	flags.DurationVar(&f.pools, "for", 0, "keep the configuration's pools for so long, whatever jobs there are")
+	flags.StringVar(&f.full, "exhausted", "0%", "the `share` of the time in which a zone has no capacity, half an hour at a time")
 	flags.StringVar(&f.chart, "chart", "", "draw fleet, queue and money over time into `FILE.svg`")
 	flags.StringVar(&f.csv, "csv", "", "write the same as a table into `FILE.csv`")
 	flags.StringVar(&f.expected, "expected", string(simulate.ExpectNothing), "how long jobs are said to be likely to run: `none`, requested as the trace says, or actual as they ran")
@@ -99,6 +108,9 @@ func (a *app) simulate(ctx context.Context, f simulateFlags, flags *pflag.FlagSe
 		in, err := a.simulated(ctx, file, models)
 		if err != nil {
 			return err
+		}
+		if in.For = f.pools; f.pools > 0 && len(in.Settings.Pools) == 0 {
+			return drover.Errorf(drover.KindInvalid, "--for: %s has no pools", cmp.Or(file, "the configuration"))
 		}
 		in.Trace, in.Spot, in.Expected = t, drover.SpotPolicy(f.spot), simulate.Expected(f.expected)
 		if in.MemoryPerCPU, err = drover.ParseBytes(f.memory); err != nil {
@@ -144,18 +156,31 @@ func (f simulateFlags) check() (m simulate.Models, policies []simulate.Policy, e
 	if f.boot < 0 || f.boot > 24*time.Hour {
 		return m, nil, drover.Errorf(drover.KindInvalid, "--boot %v is not between 0 and 24h", f.boot)
 	}
-	share, percent := strings.CutSuffix(f.taken, "%")
-	if m.Interrupted, err = strconv.ParseFloat(share, 64); percent {
-		m.Interrupted /= 100
+	if m.Interrupted, err = parseShare("interruptions", f.taken, "write 0.5% for one of 200 instances in an hour"); err != nil {
+		return m, nil, err
 	}
-	if err != nil || !(m.Interrupted >= 0 && m.Interrupted <= 0.9) {
-		return m, nil, drover.Errorf(drover.KindInvalid, "--interruptions %s is not a share from 0 to 90%%", f.taken).WithHint("write 0.5%% for one of 200 instances in an hour")
+	m.Exhausted, err = parseShare("exhausted", f.full, "write 2% for half an hour a day")
+	return m, policies, err
+}
+
+// parseShare reads a part of a whole, such as 0.5%.
+func parseShare(flag, text, hint string) (float64, error) {
+	number, percent := strings.CutSuffix(text, "%")
+	share, err := strconv.ParseFloat(number, 64)
+	if percent {
+		share /= 100
 	}
-	return m, policies, nil
+	if err != nil || !(share >= 0 && share <= 0.9) {
+		return 0, drover.Errorf(drover.KindInvalid, "--%s %s is not a share from 0 to 90%%", flag, text).WithHint("%s", hint)
+	}
+	return share, nil
 }
 
 // trace reads the workload, which has to say what it is asked for.
 func (f simulateFlags) trace(path string) (*trace.Trace, error) {
+	if path == "" {
+		return &trace.Trace{Name: "pools"}, nil
+	}
 	t, err := trace.Open(path)
 	if err != nil || f.expected != string(simulate.AsRequested) {
 		return t, err

@@ -54,16 +54,23 @@ func known(v float64, text string) string {
 }
 
 var figures = []figure{
-	{"jobs", func(r *simulate.Result) string { return number(r.Jobs) }},
+	{"jobs", func(r *simulate.Result) string { return some(r.Jobs) }},
+	{"pool instances ready", ofPools(func(p simulate.Pool) string { return strconv.FormatFloat(p.Ready*100, 'f', 3, 64) + "%" })},
+	{"pool instances interrupted", ofPools(func(p simulate.Pool) string { return some(p.Interrupted) })},
+	{"replaced, p50", ofPools(func(p simulate.Pool) string { return seconds(p.Replaced.P50) })},
+	{"replaced, p99", ofPools(func(p simulate.Pool) string { return seconds(p.Replaced.P99) })},
+	{"creates refused", ofPools(func(p simulate.Pool) string { return some(p.Refused) })},
+	{"against the balance", ofPools(func(p simulate.Pool) string { return number(p.Unbalanced) })},
+	{"hours beyond the number", ofPools(func(p simulate.Pool) string { return strconv.FormatFloat(p.Beyond, 'f', 2, 64) })},
 	{"left out", func(r *simulate.Result) string { return some(leftOut(r)) }},
 	{"refused", func(r *simulate.Result) string { return some(r.Refused) }},
 	{"unfinished", func(r *simulate.Result) string { return some(r.Unfinished) }},
 	{"failed", func(r *simulate.Result) string { return some(r.Failed) }},
-	{"wait, mean", func(r *simulate.Result) string { return seconds(r.Wait.Mean) }},
-	{"wait, p50", func(r *simulate.Result) string { return seconds(r.Wait.P50) }},
-	{"wait, p95", func(r *simulate.Result) string { return seconds(r.Wait.P95) }},
-	{"wait, p99", func(r *simulate.Result) string { return seconds(r.Wait.P99) }},
-	{"makespan", func(r *simulate.Result) string { return seconds(r.Makespan) }},
+	{"wait, mean", func(r *simulate.Result) string { return ofJobs(r, seconds(r.Wait.Mean)) }},
+	{"wait, p50", func(r *simulate.Result) string { return ofJobs(r, seconds(r.Wait.P50)) }},
+	{"wait, p95", func(r *simulate.Result) string { return ofJobs(r, seconds(r.Wait.P95)) }},
+	{"wait, p99", func(r *simulate.Result) string { return ofJobs(r, seconds(r.Wait.P99)) }},
+	{"makespan", func(r *simulate.Result) string { return ofJobs(r, seconds(r.Makespan)) }},
 	{"instances", func(r *simulate.Result) string { return number(r.Instances) }},
 	{"at once", func(r *simulate.Result) string { return number(r.Peak) }},
 	{"instance-hours", func(r *simulate.Result) string { return strconv.FormatFloat(r.Hours, 'f', 1, 64) }},
@@ -80,6 +87,31 @@ var figures = []figure{
 	{"utilisation", func(r *simulate.Result) string {
 		return known(r.Utilisation, strconv.FormatFloat(r.Utilisation*100, 'f', 1, 64)+"%")
 	}},
+}
+
+// ofPools is a figure of each pool, each with its name if there are several.
+func ofPools(of func(p simulate.Pool) string) func(r *simulate.Result) string {
+	return func(r *simulate.Result) string {
+		var said []string
+		for _, p := range r.Pools {
+			switch text := of(p); {
+			case text == "":
+			case len(r.Pools) == 1:
+				said = append(said, text)
+			default:
+				said = append(said, p.Name+" "+text)
+			}
+		}
+		return strings.Join(said, ", ")
+	}
+}
+
+// ofJobs is what is said of jobs, if there are any.
+func ofJobs(r *simulate.Result, text string) string {
+	if r.Jobs == 0 {
+		return ""
+	}
+	return text
 }
 
 func leftOut(r *simulate.Result) (n int) {

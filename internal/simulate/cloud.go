@@ -10,7 +10,7 @@ import (
 	"drover/internal/pack"
 )
 
-// cloud is a modelled cloud, which has whatever it offers.
+// cloud is a modelled cloud, which has whatever it offers while its zones have capacity.
 type cloud struct {
 	w       *world
 	name    string
@@ -31,6 +31,9 @@ type vm struct {
 	linked   bool
 	dead     bool
 	runs     []*run
+	pool     string
+	serves   bool // it is ready, as one of its pool
+	missed   bool // its pool misses it
 }
 
 // run is an attempt on an instance.
@@ -103,9 +106,18 @@ func (w *world) list(effect int64, c *cloud) {
 
 // create makes an instance of the first candidate.
 func (w *world) create(effect int64, f engine.Create) {
+	taken, refused := w.refuses(f.Candidates)
+	k := w.pools[f.Pool]
+	if refused != nil {
+		if k != nil {
+			k.out.Refused++
+		}
+		w.tell(engine.CreateFailed{Effect: effect, Instance: f.Instance, Tried: len(f.Candidates), Err: refused})
+		return
+	}
 	w.made++
 	v := &vm{
-		id: f.Instance, provider: fmt.Sprintf("vm-%d", w.made), name: f.Name, cloud: w.clouds[f.Cloud], offering: f.Candidates[0],
+		id: f.Instance, provider: fmt.Sprintf("vm-%d", w.made), name: f.Name, cloud: w.clouds[f.Cloud], offering: taken, pool: f.Pool,
 		boots: w.now.Add(w.in.Models.boot(w.made)),
 	}
 	v.hire = w.m.rented(v.offering)
@@ -115,7 +127,24 @@ func (w *world) create(effect int64, f engine.Create) {
 		w.after(life-noticeTime, func() { w.warn(v) })
 		w.after(life, func() { w.end(v) })
 	}
+	if k != nil {
+		k.rented()
+	}
+	if k != nil && k.spec.Login == drover.LoginNone {
+		w.agenda.Add(v.boots, func() { w.up(v) })
+	}
 	w.tell(engine.Created{Effect: effect, Instance: v.id, ProviderID: v.provider, Taken: v.offering})
+}
+
+// up notes that an instance answers, if it lives.
+func (w *world) up(v *vm) {
+	if v.dead || v.hire.ready {
+		return
+	}
+	w.m.ready(v.hire)
+	if k := w.keeperOf(v); k != nil {
+		k.serves(v)
+	}
 }
 
 func (w *world) destroy(effect int64, f engine.Destroy) {
@@ -138,6 +167,10 @@ func (w *world) end(v *vm) {
 		}
 	}
 	w.m.returned(v.hire, v.notice != nil)
+	if k := w.keeperOf(v); k != nil {
+		k.lost(v)
+		k.returned(v)
+	}
 	w.cut(v)
 	delete(w.vms, v.id)
 	w.after(listedFor, func() {
@@ -156,6 +189,9 @@ func (w *world) warn(v *vm) {
 		return
 	}
 	v.notice = &drover.Notice{Cause: "spot interruption", Deadline: w.now.Add(noticeTime)}
+	if k := w.keeperOf(v); k != nil {
+		k.lost(v)
+	}
 	if v.linked {
 		w.tell(engine.Noticed{Instance: v.id, Notice: *v.notice})
 	}

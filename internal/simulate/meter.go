@@ -30,6 +30,7 @@ type meter struct {
 	peak      int
 	bills     map[drover.Market]*bill
 	parts     Parts
+	pools     []Pool
 
 	state  sample // as it is now
 	series series

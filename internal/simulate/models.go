@@ -19,6 +19,7 @@ const LeastBilled = time.Minute
 type Models struct {
 	Seed        uint64
 	Boot        time.Duration // from an accepted create to an instance that answers: the median
+	Exhausted   float64       // the share of the time in which a zone has no capacity, half an hour at a time; 0: none
 	Interrupted float64       // the share of running spot instances that their cloud takes back within an hour; 0: none
 }
 
@@ -43,6 +44,7 @@ const (
 	lifeStream
 	spotStream
 	walkStream
+	spellStream
 )
 
 func (m Models) dice(stream, n uint64) *rand.Rand { return rand.New(rand.NewPCG(m.Seed^stream<<56, n)) }

@@ -32,6 +32,7 @@ type Result struct {
 	Utilisation   float64      `json:"utilisation"` // of the vCPUs paid for, by jobs that came to their end
 	Bound         float64      `json:"bound_usd"`
 	Ratio         float64      `json:"ratio"` // cost to bound; 0: there is no bound
+	Pools         []Pool       `json:"pools,omitempty"`
 
 	Begin  drover.Time  `json:"begin"`
 	Money  drover.Money `json:"-"` // Cost, exactly
@@ -79,11 +80,14 @@ func (in Input) misfit() string {
 func (m *meter) result(in Input, p Policy) *Result {
 	r := &Result{
 		Policy: p, Begin: m.begin, Done: m.done, Failed: m.failed, Refused: m.refused, LeftOut: append([]trace.Left{}, in.Trace.Left...), Wait: Summarize(m.waits),
-		Makespan: m.end.Sub(m.begin.Add(in.Trace.Jobs[0].Submit)).Seconds(), Instances: m.instances, Peak: m.peak, Lost: m.lost, Markets: []Market{},
+		Instances: m.instances, Peak: m.peak, Lost: m.lost, Markets: []Market{},
 		Points: m.series.points(m.now.Sub(m.begin)),
 	}
 	for _, j := range in.Trace.Jobs {
 		r.Jobs += j.Count
+	}
+	if r.Jobs > 0 {
+		r.Makespan = m.end.Sub(m.begin.Add(in.Trace.Jobs[0].Submit)).Seconds()
 	}
 	if r.Unfinished = r.Jobs - r.Done - r.Failed - r.Refused; r.Refused > 0 {
 		r.WhyRefused = in.misfit()
@@ -124,7 +128,10 @@ func (in Input) work() (all []chunk) {
 func (in Input) cheapest() []drover.Offering {
 	least := slices.Clone(in.Offerings)
 	k := newMarket(in.Models, in.Offerings)
-	last := in.Trace.Jobs[len(in.Trace.Jobs)-1].Submit
+	last := time.Duration(0)
+	if n := len(in.Trace.Jobs); n > 0 {
+		last = in.Trace.Jobs[n-1].Submit
+	}
 	for age := priceStep; age <= last; age += priceStep {
 		k.step()
 		for i := range least {

@@ -31,9 +31,8 @@ func (w *world) connect(effect int64, f engine.Connect) {
 
 // hello is a runner's word of what it has.
 func (w *world) hello(effect int64, v *vm) {
-	if v.linked = true; !v.hire.ready {
-		w.m.ready(v.hire)
-	}
+	v.linked = true
+	w.up(v)
 	ev := engine.Connected{Effect: effect, Instance: v.id, HostKey: v.name, Notice: v.notice}
 	for _, r := range v.runs {
 		if !r.ended {

@@ -42,6 +42,7 @@ type Input struct {
 	Spot         drover.SpotPolicy // of every job; empty: as the trace says, else prefer
 	Expected     Expected          // how long each job is said to be likely to run
 	Models       Models
+	For          time.Duration // for so long pools are kept, whatever jobs there are; 0: until the last job is final, and none are
 
 	Jobs []engine.Job // the jobs of Trace, in its order, as the engine is to meet them; nil: as the trace has them. Their numbers are their places, from 1
 }
@@ -112,7 +113,9 @@ func Run(ctx context.Context, in Input, p Policy) (*Result, error) {
 		return nil, err
 	}
 	m.finish()
-	return m.result(in, p), nil
+	r := m.result(in, p)
+	r.Pools = m.pools
+	return r, nil
 }
 
 // stalled is how long a simulation goes on in which nothing begins or ends and nothing runs: longer than a calendar month, with which budgets

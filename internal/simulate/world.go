@@ -6,6 +6,7 @@ import (
 
 	"drover"
 	"drover/internal/engine"
+	"drover/internal/engine/pool"
 	"drover/internal/eventqueue"
 	"drover/internal/loop"
 )
@@ -25,6 +26,10 @@ type world struct {
 	next   int           // job of the trace that is submitted next
 	open   map[int64]int // elements of submitted jobs that are not final, by number
 	closed bool
+
+	pools    map[string]*keeper // by name
+	spells   map[pool.Place]*spells
+	replaced []replaced
 }
 
 // runEngine has the engine decide.
@@ -34,14 +39,19 @@ func runEngine(ctx context.Context, in Input, m *meter) error {
 		return err
 	}
 	w := &world{
-		in: in, m: m, now: in.Begin(), clouds: map[string]*cloud{}, vms: map[int64]*vm{}, open: map[int64]int{},
+		in: in, m: m, now: in.Begin(), clouds: map[string]*cloud{}, vms: map[int64]*vm{}, open: map[int64]int{}, spells: map[pool.Place]*spells{},
 	}
 	for _, c := range in.Settings.Clouds {
 		w.clouds[c.Name] = &cloud{w: w, name: c.Name}
 	}
 	w.loop = &loop.Loop{Engine: e, Store: w, Outside: w}
+	w.keepers()
 	w.tell(engine.Configured{Settings: unwatched(in.Settings)})
-	return w.run(ctx)
+	if err := w.run(ctx); err != nil {
+		return err
+	}
+	m.pools = w.kept()
+	return nil
 }
 
 // unwatched has the engine asked less often when nothing happens: in this world nothing falls silent and the clock never stops, which is what
@@ -90,7 +100,7 @@ func (w *world) step(ctx context.Context) error {
 // following is when something happens next, never before now.
 func (w *world) following() drover.Time {
 	next, _ := w.agenda.Next()
-	for _, at := range []drover.Time{w.wake, w.arrival()} {
+	for _, at := range []drover.Time{w.wake, w.arrival(), w.ends()} {
 		if at != 0 && (next == 0 || at < next) {
 			next = at
 		}
@@ -110,6 +120,12 @@ func (w *world) arrival() drover.Time {
 func (w *world) over() bool {
 	quiet := w.now.Sub(w.m.last)
 	switch {
+	case w.in.For > 0:
+		if w.now < w.ends() {
+			return false
+		}
+		w.endAll()
+		return true
 	case w.next < len(w.in.Trace.Jobs):
 		return false
 	case w.loop.Engine.AtRest():
@@ -170,6 +186,10 @@ func (w *world) Commit(_ context.Context, writes []engine.Write) error {
 			} else if write.Element.State != drover.JobSucceeded {
 				w.m.failed++
 			}
+		case write.Instance != nil:
+			w.wrote(*write.Instance)
+		case write.Gone != nil:
+			w.left(write.Gone.ID)
 		case write.Ended != nil:
 			if left := w.open[write.Ended.Number]; left > 0 { // they never had an attempt, and so no row
 				w.m.refuse(left)

@@ -1,0 +1,77 @@
+package simulate
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drover"
+	"drover/internal/engine"
+	"drover/internal/engine/pool"
+	"drover/internal/trace"
+)
+
+// keeping is a pool of 30 spot instances over three zones for two days, of which a tenth is interrupted within an hour.
+func keeping() Input {
+	m := DefaultModels
+	m.Interrupted = 0.1
+	kind := drover.InstanceType{Name: "small", ProviderType: "small", Resources: drover.Resources{CPU: 2000, Memory: 4 << 30, Disk: 20 << 30}}
+	in := Input{Models: m, Trace: &trace.Trace{Name: "pools"}, For: 48 * time.Hour}
+	in.Offerings = m.Offerings("c", []string{"a", "b", "c"}, []trace.Price{{Type: kind, OnDemand: drover.Dollar / 20}})
+	in.Settings = engine.Settings{
+		Clouds: []engine.CloudSettings{{Name: "c", MaxInstances: 100, MaxCreating: 10, ListInterval: time.Minute}},
+		Lifecycle: engine.Lifecycle{
+			BootTimeout: 10 * time.Minute, ProbeInterval: 10 * time.Second, ProbeTimeout: 2 * time.Minute, IdleTimeout: time.Minute, TermTimeout: time.Minute, ShutdownTimeout: 10 * time.Second,
+		},
+		Pools: []pool.Spec{{
+			Name: "web", Kind: drover.PoolSize, Count: 30, Clouds: []string{"c"}, Market: drover.Spot, Spread: drover.SpreadBalanced, Login: drover.LoginSSH, Cooldown: 5 * time.Minute,
+			Template: "t", MaxUnavailable: 1, MaxSurge: 1,
+		}},
+	}
+	return in
+}
+
+// covers P1 P2 P3
+func TestAPoolIsKeptInASimulation(t *testing.T) {
+	for name, exhausted := range map[string]float64{"with capacity everywhere": 0, "with zones that have none now and then": 0.2} {
+		t.Run(name, func(t *testing.T) {
+			in := keeping()
+			in.Models.Exhausted = exhausted
+			r, err := Run(t.Context(), in, Drover)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := r.Pools[0]
+			if p.Ready < 0.995 || p.Unbalanced != 0 || p.Beyond != 0 {
+				t.Errorf("%.3f%% of what was wanted was ready, %d instances came or went against the balance, %.2f hours were paid beyond the number", p.Ready*100, p.Unbalanced, p.Beyond)
+			}
+			if p.Interrupted < 100 || p.Instances < 30+p.Interrupted || exhausted > 0 && p.Refused == 0 {
+				t.Errorf("it was a quiet time: %+v", p)
+			}
+			if p.Replaced.P50 > 90 {
+				t.Errorf("an instance was replaced after %v s", p.Replaced.P50)
+			}
+			again, err := Run(t.Context(), in, Drover)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(r.Pools, again.Pools); diff != "" {
+				t.Errorf("equal inputs came to (-one +other):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatAPoolLacksIsMeasured(t *testing.T) {
+	in := keeping()
+	in.For = time.Hour
+	in.Settings.MaxInstances = 15
+	r, err := Run(t.Context(), in, Drover)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := r.Pools[0]; p.Ready < 0.4 || p.Ready > 0.5 {
+		t.Errorf("with half of the instances %.3f was ready", p.Ready)
+	}
+}
