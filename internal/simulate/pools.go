@@ -195,7 +195,7 @@ func (w *world) wrote(in engine.Instance) {
 		}
 		k.in[here]++
 	case before && !counts(in):
-		surplus := in.Reason != nil && in.Reason.Code == drover.ReasonPool || in.Told != nil && in.Told.Code == drover.ReasonPool
+		surplus := in.Reason != nil && in.Reason.Reason().Code == drover.ReasonPool || in.Told != nil && in.Told.Reason().Code == drover.ReasonPool
 		if surplus && k.spec.Spread == drover.SpreadBalanced && slices.ContainsFunc(k.places(), func(p pool.Place) bool { return k.in[p] > k.in[here] }) {
 			k.out.Unbalanced++
 		}
