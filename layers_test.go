@@ -206,7 +206,7 @@ var layers = map[string]layer{
 	},
 	"internal/simulate": {
 		does: "what a configuration would have done with a recorded workload, and what older systems do with it",
-		ours: []string{".", "internal/eventqueue", "internal/engine", "internal/loop", "internal/pack", "internal/trace"},
+		ours: []string{".", "internal/eventqueue", "internal/engine", "internal/engine/pool", "internal/loop", "internal/pack", "internal/trace"},
 	},
 	"internal/recorded": {
 		does: "what a controller has on record, as a workload to simulate and as what became of it",
