@@ -88,7 +88,7 @@ func (m mutant) build(t *testing.T, root string) (binary string) {
 		t.Fatal(err)
 	}
 	binary = filepath.Join(folder, "worlds.test")
-	build := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", binary, ".")
+	build := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, ".")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building it: %v\n%s", err, out)
 	}
