@@ -57,7 +57,6 @@ func TestAJobThatMayNotBeLostAgainFails(t *testing.T) {
 }
 
 // covers D15
-// covers D15
 func TestAJobThatWasLostShowsTheLastLinesOfTheRunnersLog(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -123,7 +122,6 @@ func TestAResumedRunIsOneRun(t *testing.T) {
 	}
 }
 
-// covers C4
 // covers C4
 func TestTwoInstancesOfOneNameAreBothDestroyed(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,6 @@ clouds:
 }
 
 // covers D6
-// covers D6
 func TestHostKeysOfRealServersAreProvedOverTheConnection(t *testing.T) {
 	for _, proof := range []string{"secret", "run"} {
 		t.Run("by "+proof, func(t *testing.T) {

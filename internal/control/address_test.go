@@ -13,7 +13,6 @@ import (
 )
 
 // covers D25
-// covers D25
 func TestTheConfiguredAddressIsDialled(t *testing.T) {
 	both := driver.Addresses{Public: "203.0.113.7", Private: "10.0.0.7"}
 	for address, want := range map[string][3]string{ // with both, without the public one, without the private one
@@ -29,7 +28,6 @@ func TestTheConfiguredAddressIsDialled(t *testing.T) {
 	}
 }
 
-// covers D6
 // covers D6
 func TestAHostKeyOtherThanThePinnedOneIsRefused(t *testing.T) {
 	pinned, other := hostKey(t), hostKey(t)

@@ -10,7 +10,6 @@ import (
 )
 
 // covers K8
-// covers K8
 func TestADumpHasEveryPartOfTheController(t *testing.T) {
 	f := newFixture(t)
 	f.cfg.Hooks = map[drover.Hook]string{drover.HookBroken: "/bin/true"}

@@ -27,7 +27,6 @@ kill -9 $(cat ../daemon.lock)
 `
 
 // covers D14
-// covers D14
 func TestAJobThatForgesTheEndOfAnotherHarmsItsOwnInstanceAlone(t *testing.T) {
 	f := newFixture(t)
 	f.cfg.Setup.Settings.Clouds[0].MaxInstances = 3

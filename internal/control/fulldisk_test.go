@@ -23,7 +23,6 @@ func fullFixture(t *testing.T) (*Controller, *loop.Loop) {
 }
 
 // covers D9
-// covers D9
 func TestACommitWaitsForRoom(t *testing.T) {
 	c, l := fullFixture(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -53,7 +53,6 @@ func TestAHookIsToldOfItsInstanceAndWhatItSaysIsLogged(t *testing.T) {
 }
 
 // covers P4
-// covers P4
 func TestTheEngineIsToldThatTheHookOfABrokenInstanceHasEnded(t *testing.T) {
 	f := newFixture(t)
 	done := filepath.Join(t.TempDir(), "done")

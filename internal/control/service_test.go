@@ -460,7 +460,6 @@ func TestWhereJobsReachTheAPI(t *testing.T) {
 }
 
 // covers D15
-// covers D15
 func TestTheEndOfARunnersLogIsKeptOncePerLine(t *testing.T) {
 	f := newFixture(t)
 	c := must(New(t.Context(), f.cfg))(t)
@@ -477,7 +476,6 @@ func TestTheEndOfARunnersLogIsKeptOncePerLine(t *testing.T) {
 	}
 }
 
-// covers D15
 // covers D15
 func TestTheRunnersLogOfAnInstanceThatDiedStandsApartFromTheReason(t *testing.T) {
 	f := newFixture(t)

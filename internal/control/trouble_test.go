@@ -59,7 +59,6 @@ func (c *twins) Destroy(_ context.Context, id string) error {
 }
 
 // covers D16
-// covers D16
 func TestEveryInstanceOfANameIsDestroyedWhereItsIDIsNotKnown(t *testing.T) {
 	f := newFixture(t)
 	tags := map[string]string{driver.TagFleet: "test", driver.TagName: "x"}

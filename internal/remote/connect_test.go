@@ -269,7 +269,6 @@ func TestHello(t *testing.T) {
 }
 
 // covers D6
-// covers D6
 func TestAHostKeyProvedByTheOutputOfACommand(t *testing.T) {
 	connect := func(t *testing.T, code int, verify func(output []byte) error) Target {
 		f := &fakeRunner{}
