@@ -27,6 +27,7 @@ type controller struct {
 
 	until  drover.Time // it is stopped, or waits for its disk, until then
 	looks  drover.Time // it has been looking since, without a gap; by its own clock
+	drains bool        // it was told to
 	frozen bool        // so that what comes meanwhile is looked at only then
 	inbox  []engine.Event
 	steps  int           // that it has taken

@@ -159,7 +159,7 @@ func (w *World) drainAll() {
 		if !c.alive() {
 			return
 		}
-		if c.loop.Engine.Status().Draining && c.loop.Engine.Drained() {
+		if c.drains && c.loop.Engine.Drained() {
 			w.onlyHeld()
 		}
 		w.kill()

@@ -31,6 +31,8 @@ func (c *controller) answered(body engine.Body) {
 	switch b := body.(type) {
 	case engine.Configured:
 		c.settings = b.Settings
+	case engine.DrainAsked:
+		c.drains = true
 	case engine.Fired:
 		delete(c.cries, b.Instance)
 	case engine.Noticed:

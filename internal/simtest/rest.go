@@ -100,7 +100,8 @@ func orRun(tag drover.IdleBehavior) drover.IdleBehavior {
 func (w *World) record(v *vm) *engine.Instance {
 	for _, in := range w.Disk.instances {
 		if in.Cloud == v.cloud.name && (in.ProviderID == v.provider || in.ProviderID == "" && in.Name == v.name) {
-			return &in
+			found := in // so that only this one is copied for good
+			return &found
 		}
 	}
 	return nil

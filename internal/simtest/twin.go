@@ -11,17 +11,23 @@ import (
 // And an engine is made anew of the State just before a step and takes it as well: it must come to the same State. So whatever influences a later
 // decision is in the State.
 
-// In one of how many steps that is done, by dice of its own. What is wrong once mostly stays wrong, or comes again.
+// In one of how many steps that is done, by dice of its own, and in how many fewer of a fleet that is a crowd. What is wrong once mostly stays wrong, or
+// comes again.
 const (
-	checkedIn      = 20
-	checkedInCrowd = 100
-	twinnedIn      = 50
-	crowd          = 20 // instances
+	checkedIn  = 20
+	twinnedIn  = 50
+	crowdTimes = 5
+	crowd      = 20 // instances
 )
 
+func (w *World) crowded() bool { return len(w.Disk.instances) > crowd }
+
 // closely reports whether the engine is looked at in this step, which is one of so many.
-func (w *World) closely(of int) bool {
-	return w.recipe.Closely || w.scrutiny.Uint64()%uint64(of) == 0
+func (w *World) closely(of uint64) bool {
+	if w.crowded() {
+		of *= crowdTimes
+	}
+	return w.recipe.Closely || w.scrutiny.Uint64()%of == 0
 }
 
 // twin is an engine that is made of the present State; nil mostly.
@@ -60,16 +66,11 @@ func (c *controller) sameAs(twin *engine.Engine, events []engine.Event) {
 	c.w.fail("an engine that is made anew before %T comes to another state:\nkept: %s\nanew: %s", events[0].Body, around(kept), around(anew))
 }
 
-// addsUp has the engine compare what it keeps with what follows from its state, in the step after a fault in any case.
+// addsUp has the engine compare what it keeps with what follows from its state, and in a small fleet also in the step after each
+// fault.
 func (c *controller) addsUp() {
-	of := checkedIn
-	if len(c.w.Disk.instances) > crowd {
-		of = checkedInCrowd
-	} else if c.w.Faults > c.faults {
-		of = 1
-	}
-	c.faults = c.w.Faults
-	if !c.w.closely(of) {
+	fault := c.w.Faults > c.faults && !c.w.crowded()
+	if c.faults = c.w.Faults; !c.w.closely(checkedIn) && !fault {
 		return
 	}
 	if err := c.loop.Engine.Check(); err != nil {

@@ -91,7 +91,7 @@ func (w *World) mayBegin(a engine.Attempt) {
 		w.fail("attempt %v is to begin beside %d of its array, with a limit of %d", a.ID, d.live(j.Number), j.MaxRunning)
 	case d.elements[job].Until > a.Started:
 		w.fail("attempt %v is to begin before %v, when its next try is due", a.ID, d.elements[job].Until.Std())
-	case w.controller.loop.Engine.Status().Draining:
+	case w.controller.drains:
 		w.fail("attempt %v is to begin although the controller drains", a.ID)
 	case w.paused:
 		w.fail("attempt %v is to begin although the queue is paused", a.ID)
@@ -235,7 +235,7 @@ func (w *World) mayRent(in engine.Instance) {
 	switch most := w.settings.MaxInstances; {
 	case w.leaving(in.Cloud):
 		w.fail("instance %s is to be created in a cloud that leaves", in.Name)
-	case w.controller.loop.Engine.Status().Draining:
+	case w.controller.drains:
 		w.fail("instance %s is to be created although the controller drains", in.Name)
 	case w.paused && in.Pool == "":
 		w.fail("instance %s is to be created although the queue is paused", in.Name)
