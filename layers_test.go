@@ -42,7 +42,7 @@ var layers = map[string]layer{
 	},
 	"driver/drivertest": {
 		does:    "the conformance suite, for go test and for a real account",
-		ours:    []string{".", "driver", "driver/kit", "driver/middleware", "internal/config"},
+		ours:    []string{"internal/backoff", ".", "driver", "driver/kit", "driver/middleware", "internal/config"},
 		outside: []string{"golang.org/x/crypto"},
 	},
 	"driver/azure": {
@@ -56,7 +56,7 @@ var layers = map[string]layer{
 	},
 	"driver/local": {
 		does:    "a cloud on this host: every instance a process tree with an SSH server",
-		ours:    []string{".", "driver", "driver/kit", "driver/middleware", "internal/logkey"},
+		ours:    []string{"internal/atomicfile", ".", "driver", "driver/kit", "driver/middleware", "internal/logkey"},
 		outside: []string{"github.com/gliderlabs/ssh", "golang.org/x/crypto", "golang.org/x/sys"},
 	},
 	"driver/ec2": {
@@ -80,7 +80,7 @@ var layers = map[string]layer{
 	},
 	"internal/diskcache": {
 		does: "what is fetched from a cloud now and then, kept on disk as well",
-		ours: []string{"internal/logkey"},
+		ours: []string{"internal/atomicfile", "internal/logkey"},
 	},
 	"driver/hetzner": {
 		does:    "Hetzner Cloud: servers named as instances, tags as labels",
@@ -102,7 +102,8 @@ var layers = map[string]layer{
 		does: "what a controller and a runner say to each other: messages, their limits, their encoding",
 		ours: []string{"."},
 	},
-	"internal/backoff": {does: "waits for a time, and no longer than is wanted"},
+	"internal/backoff":    {does: "waits for a time, and no longer than is wanted"},
+	"internal/atomicfile": {does: "replaces files whole or not at all"},
 	"internal/deadman": {
 		does: "the dead-man switch: a script planted at an instance's first boot, and the runner's end of it",
 		ours: []string{"internal/backoff"},
@@ -163,7 +164,7 @@ var layers = map[string]layer{
 	},
 	"internal/cgroup": {
 		does:    "limits of CPU and memory for a process and its descendants, by the kernel's control groups",
-		ours:    []string{"."},
+		ours:    []string{"internal/backoff", "."},
 		outside: []string{"golang.org/x/sys"},
 	},
 	"internal/container": {
@@ -173,12 +174,12 @@ var layers = map[string]layer{
 	},
 	"internal/runner": {
 		does:    "the instance's end: supervises attempts and outlives connections",
-		ours:    []string{".", "internal/cgroup", "internal/container", "internal/deadman", "internal/notice", "internal/backoff", "internal/wire"},
+		ours:    []string{"internal/atomicfile", ".", "internal/cgroup", "internal/container", "internal/deadman", "internal/notice", "internal/backoff", "internal/wire"},
 		outside: []string{"github.com/bmatcuk/doublestar/v4", "golang.org/x/sys"},
 	},
 	"internal/store": {
 		does:    "the records, in SQLite",
-		ours:    []string{".", "internal/engine", "internal/billing", "internal/webhook"}, // for the values that it keeps
+		ours:    []string{"internal/atomicfile", ".", "internal/engine", "internal/billing", "internal/webhook"}, // for the values that it keeps
 		outside: []string{"github.com/pressly/goose/v3", "modernc.org/sqlite"},
 	},
 	"internal/blob": {
@@ -225,12 +226,12 @@ var layers = map[string]layer{
 	},
 	"internal/httpapi": {
 		does:    "both ends of the HTTP API: a handler that serves any service, and a client that is one",
-		ours:    []string{".", "internal/config", "internal/logkey"},
+		ours:    []string{"internal/backoff", ".", "internal/config", "internal/logkey"},
 		outside: []string{"github.com/danielgtaylor/huma/v2", "golang.org/x/time"},
 	},
 	"internal/web": {
 		does: "the dashboard: pages of any service, made on the server and kept live",
-		ours: []string{".", "internal/logkey"},
+		ours: []string{"internal/backoff", ".", "internal/logkey"},
 	},
 	"internal/benchfleet": {
 		does: "a controller and a fleet of SSH servers in one process, to measure dispatching",
@@ -240,7 +241,7 @@ var layers = map[string]layer{
 	},
 	"internal/daemon": {
 		does: "a running controller: its clouds, its folders, its API, and its configuration while that changes",
-		ours: []string{".", "driver", "driver/kit", "driver/middleware", "internal/blob", "internal/config", "internal/control", "internal/engine", "internal/engine/pool", "internal/httpapi", "internal/logkey", "internal/record",
+		ours: []string{"internal/atomicfile", ".", "driver", "driver/kit", "driver/middleware", "internal/blob", "internal/config", "internal/control", "internal/engine", "internal/engine/pool", "internal/httpapi", "internal/logkey", "internal/record",
 			"internal/remote", "internal/store", "internal/telemetry", "internal/web", "internal/webhook", "internal/wire"},
 		outside: []string{"golang.org/x/sys"},
 	},
@@ -250,7 +251,7 @@ var layers = map[string]layer{
 	},
 	"internal/gc": {
 		does: "finds instances that nobody looks after, and destroys them if asked to",
-		ours: []string{".", "driver", "driver/middleware", "internal/config", "internal/control", "internal/daemon", "internal/human", "internal/remote", "internal/store"},
+		ours: []string{"internal/backoff", ".", "driver", "driver/middleware", "internal/config", "internal/control", "internal/daemon", "internal/human", "internal/remote", "internal/store"},
 	},
 	"internal/human": {
 		does: "times, spans, money and counts as people read them",

@@ -19,6 +19,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/internal/backoff"
 )
 
 // The pauses between two looks at the cloud, growing from the first to the last.
@@ -196,20 +197,16 @@ func (t *trial) eventually(ctx context.Context, what string, ask func(context.Co
 	whole := ctx
 	ctx, cancel := context.WithTimeout(ctx, t.Patience)
 	defer cancel()
-	for wait := firstPause; ; wait = min(2*wait, lastPause) {
+	for range backoff.Tries(ctx, firstPause, lastPause) {
 		done, err := ask(ctx)
 		if done || err != nil && ctx.Err() == nil {
 			return err
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			if whole.Err() != nil {
-				return fmt.Errorf("interrupted while waiting until %s", what)
-			}
-			return fmt.Errorf("after %v, still not: %s", t.Patience, what)
-		}
 	}
+	if whole.Err() != nil {
+		return fmt.Errorf("interrupted while waiting until %s", what)
+	}
+	return fmt.Errorf("after %v, still not: %s", t.Patience, what)
 }
 
 // listed waits until the list by these tags holds exactly so many instances.

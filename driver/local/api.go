@@ -15,6 +15,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/internal/atomicfile"
 )
 
 // The files of an instance's folder.
@@ -103,11 +104,7 @@ func writeJSON(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	next := path + ".next"
-	if err := os.WriteFile(next, b, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(next, path)
+	return atomicfile.Write(path, b)
 }
 
 // lockInterval is the pause between two tries for a lock. Waiting in the kernel instead would ignore the context.

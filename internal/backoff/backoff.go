@@ -3,6 +3,7 @@ package backoff
 
 import (
 	"context"
+	"iter"
 	"time"
 )
 
@@ -15,5 +16,16 @@ func For(ctx context.Context, d time.Duration) error {
 		return ctx.Err()
 	case <-timer.C:
 		return nil
+	}
+}
+
+// Tries counts tries from 1: the first at once, the next after a wait of first, each further one after twice the wait before it, at most longest.
+// They end with ctx.
+func Tries(ctx context.Context, first, longest time.Duration) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		wait := first
+		for try := 1; yield(try) && For(ctx, wait) == nil; try++ {
+			wait = min(2*wait, longest)
+		}
 	}
 }

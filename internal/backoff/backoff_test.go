@@ -28,3 +28,37 @@ func TestFor(t *testing.T) {
 		})
 	})
 }
+
+func TestTries(t *testing.T) {
+	t.Run("come at once, and then ever more slowly", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			for try := range Tries(t.Context(), time.Second, 4*time.Second) {
+				if want := []time.Duration{0, 1, 3, 7, 11, 15}[try-1] * time.Second; time.Since(began) != want {
+					t.Errorf("try %d came after %v, not %v", try, time.Since(began), want)
+				}
+				if try == 6 {
+					break
+				}
+			}
+		})
+	})
+	t.Run("end with their context, at least one", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			tries := 0
+			for range Tries(ctx, time.Second, time.Second*4) {
+				tries++
+			}
+			if cancel(); tries != 2 {
+				t.Errorf("%d tries in two seconds", tries)
+			}
+			for range Tries(ctx, time.Second, time.Second) {
+				tries++
+			}
+			if tries != 3 {
+				t.Errorf("%d tries after the end", tries-2)
+			}
+		})
+	})
+}

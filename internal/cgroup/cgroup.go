@@ -6,6 +6,7 @@
 package cgroup
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover"
+	"drover/internal/backoff"
 )
 
 // Base is where groups can be made: one folder for each controller, which in version 2 are the same. It can be written as JSON.
@@ -136,19 +138,21 @@ func OwnOutOfMemory() (int, error) {
 // Remove kills what is left in the group, and in those that were made in it, and removes it. It is patient that long with what does not die at once. A group that is not
 // there is no error.
 func (g *Group) Remove(patience time.Duration) error {
-	deadline := time.Now().Add(patience)
-	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		var busy error
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var busy error
+	for range backoff.Tries(ctx, time.Millisecond, 100*time.Millisecond) {
+		busy = nil
 		for _, folder := range g.folders() {
 			if err := remove(folder); err != nil {
 				busy = fmt.Errorf("removing control group %s: %w", folder, err)
 			}
 		}
-		if busy == nil || time.Now().After(deadline) {
-			return busy
+		if busy == nil {
+			break
 		}
-		time.Sleep(pause)
 	}
+	return busy
 }
 
 // remove removes a group that is empty, or kills what is in it and leaves it to the next call.

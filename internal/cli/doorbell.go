@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/backoff"
 )
 
 // The times between two looks at jobs that are waited for. Events say when to look; without them it is looked more often.
@@ -44,10 +45,7 @@ func (d *doorbell) follow(ctx context.Context, svc drover.Watch, only []drover.J
 		}
 		d.followed.Store(false)
 		d.ring()
-		select {
-		case <-ctx.Done():
-		case <-time.After(longestLook):
-		}
+		backoff.For(ctx, longestLook)
 	}
 }
 

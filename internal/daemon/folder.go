@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"drover"
+	"drover/internal/atomicfile"
 	"drover/internal/config"
 	"drover/internal/store"
 )
@@ -76,16 +77,8 @@ func (f Folder) MakeToken() (drover.Secret, error) {
 	}
 	secret := make([]byte, 32)
 	rand.Read(secret)
-	fresh := f.File("token.new")
-	// What a controller left that died over it would keep its own permissions.
-	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return drover.Secret{}, fmt.Errorf("making the local token: %w", err)
-	}
 	text := "drover_local_" + base64.RawURLEncoding.EncodeToString(secret) + "\n"
-	if err := os.WriteFile(fresh, []byte(text), 0o600); err != nil {
-		return drover.Secret{}, fmt.Errorf("making the local token: %w", err)
-	}
-	if err := os.Rename(fresh, f.tokenFile()); err != nil {
+	if err := atomicfile.Write(f.tokenFile(), []byte(text)); err != nil {
 		return drover.Secret{}, fmt.Errorf("making the local token: %w", err)
 	}
 	return f.Token()

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover"
+	"drover/internal/atomicfile"
 )
 
 // A controller that finds its disk full does not start: it could write down nothing of what it does. It says so, and leaves everything as it was;
@@ -19,16 +20,7 @@ func KeepFile(path string, data []byte) error {
 	if held, err := os.ReadFile(path); err == nil && bytes.Equal(held, data) {
 		return nil
 	}
-	fresh := path + ".new"
-	err := os.WriteFile(fresh, data, 0o600)
-	if err == nil {
-		err = os.Rename(fresh, path)
-	}
-	if err != nil {
-		// What cannot be removed either is overwritten the next time.
-		_ = os.Remove(fresh)
-	}
-	return err
+	return atomicfile.Write(path, data)
 }
 
 // orFull is the error with which a controller does not start, which says that a disk is full if that is why. SQLite does not always say so.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/atomicfile"
 	"drover/internal/record"
 	"drover/internal/store"
 )
@@ -255,11 +256,7 @@ func (f *RunFolder) Save(p RunPlan) error {
 	if err != nil {
 		return err
 	}
-	temporary := f.File("run.json.new")
-	if err := os.WriteFile(temporary, data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(temporary, f.File("run.json"))
+	return atomicfile.Write(f.File("run.json"), data)
 }
 
 // Load reads the plan of the run.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"drover/internal/atomicfile"
 	"drover/internal/logkey"
 )
 
@@ -122,19 +123,5 @@ func writeFile(file string, v any) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(file), ".cache-*") // 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), file)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
+	return atomicfile.Write(file, text)
 }

@@ -10,6 +10,7 @@ import (
 
 	"drover"
 	"drover/driver"
+	"drover/internal/backoff"
 	"drover/internal/human"
 )
 
@@ -40,7 +41,7 @@ func (g *Collector) destroyAll(ctx context.Context, clouds map[string]driver.Clo
 func DestroyStrays(ctx context.Context, d driver.Cloud, fleet string, left []*Stray) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, destroyTime)
 	defer cancel()
-	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
+	for range backoff.Tries(ctx, 100*time.Millisecond, 10*time.Second) {
 		left = slices.DeleteFunc(left, func(s *Stray) bool {
 			failed := d.Destroy(ctx, s.ProviderID)
 			if failed != nil {
@@ -62,13 +63,9 @@ func DestroyStrays(ctx context.Context, d driver.Cloud, fleet string, left []*St
 		if len(left) == 0 {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(err, drover.Errorf(drover.KindTransient, "destroying %v: its cloud accepted, and still lists it after %v", left[0], destroyTime).
-				WithHint("run the same command again"))
-		case <-time.After(wait):
-		}
 	}
+	return errors.Join(err, drover.Errorf(drover.KindTransient, "destroying %v: its cloud accepted, and still lists it after %v", left[0], destroyTime).
+		WithHint("run the same command again"))
 }
 
 // sweepStrays takes away what the fleet's instances left over, if it is asked to destroy anything.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/backoff"
 )
 
 // recheck is how often the token of a stream is looked at again.
@@ -116,12 +117,10 @@ func (h *Handler) openStream(ctx context.Context, id drover.Identity, r *http.Re
 func (h *Handler) watchToken(ctx context.Context, cancel context.CancelFunc, r *http.Request) {
 	token, err := bearer(r)
 	for err == nil || drover.KindOf(err) != drover.KindAuthentication {
-		select {
-		case <-ctx.Done():
+		if backoff.For(ctx, recheck) != nil {
 			return
-		case <-time.After(recheck):
-			_, err = h.cfg.Authenticate(ctx, token)
 		}
+		_, err = h.cfg.Authenticate(ctx, token)
 	}
 	cancel()
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/backoff"
 )
 
 const (
@@ -36,10 +37,7 @@ func (c *Client) Events(ctx context.Context, f drover.EventFilter) iter.Seq2[dro
 				yield(drover.Event{}, err)
 				return
 			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(w.pause):
-			}
+			backoff.For(ctx, w.pause)
 			w.pause = min(2*w.pause, lastPause)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover"
+	"drover/internal/atomicfile"
 	"drover/internal/deadman"
 	"drover/internal/wire"
 )
@@ -114,7 +115,7 @@ func (d *daemon) takeUIDLocked() (int, error) {
 	for range apartUIDs {
 		next = (next + 1) % apartUIDs
 		if uid := firstApartUID + next; !used[uid] {
-			return uid, writeAtomically(name, []byte(strconv.Itoa(uid)+"\n"))
+			return uid, atomicfile.Write(name, []byte(strconv.Itoa(uid)+"\n"))
 		}
 	}
 	return 0, errors.New("all user ids for attempts are in use")

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"drover/internal/atomicfile"
 	"drover/internal/wire"
 )
 
@@ -40,7 +41,7 @@ func newAPI() (*api, error) {
 		}
 		// Connections of a predecessor may have used any number up to now.
 		a := &api{listener: l, last: time.Now().UnixMilli(), waiting: make(map[int64]net.Conn)}
-		return a, writeAtomically(apiPortFile, []byte(strconv.Itoa(l.Addr().(*net.TCPAddr).Port)))
+		return a, atomicfile.Write(apiPortFile, []byte(strconv.Itoa(l.Addr().(*net.TCPAddr).Port)))
 	}
 	return nil, errors.New("no port is free for DROVER_API to listen on")
 }

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"drover"
+	"drover/internal/backoff"
 	"drover/internal/cgroup"
 )
 
@@ -279,25 +281,31 @@ func (c *command) leaveGroup(e *drover.Exit) {
 
 // killRest kills and reaps what is left of the descendants, for at most the given time, and returns how many are left.
 func (c *command) killRest(patience time.Duration) (left int) {
-	deadline := time.Now().Add(patience)
-	for pause := time.Millisecond; c.reapAll(); pause = min(2*pause, 100*time.Millisecond) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for range backoff.Tries(ctx, time.Millisecond, 100*time.Millisecond) {
+		if !c.reapAll() {
+			return 0
+		}
 		children := children()
-		if time.Now().After(deadline) {
-			return len(children)
+		if left = len(children); ctx.Err() != nil {
+			break
 		}
 		for _, pid := range children {
 			unix.Kill(pid, unix.SIGKILL)
 		}
-		time.Sleep(pause)
 	}
-	return 0
+	return left
 }
 
 // awaitRest reaps the descendants as they end by themselves, for at most the given time.
 func (c *command) awaitRest(patience time.Duration) {
-	deadline := time.Now().Add(patience)
-	for pause := time.Millisecond; c.reapAll() && time.Now().Before(deadline); pause = min(2*pause, 100*time.Millisecond) {
-		time.Sleep(pause)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for range backoff.Tries(ctx, time.Millisecond, 100*time.Millisecond) {
+		if !c.reapAll() {
+			return
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"drover"
+	"drover/internal/atomicfile"
 )
 
 // fence remembers the highest attempt number begun of each job, also of attempts long forgotten. Records that were lost number their jobs anew,
@@ -116,5 +117,5 @@ func readEpoch() (int64, error) {
 }
 
 func writeEpoch(epoch int64) error {
-	return writeDurably(epochFile, strconv.AppendInt(nil, epoch, 10))
+	return atomicfile.WriteDurably(epochFile, strconv.AppendInt(nil, epoch, 10))
 }

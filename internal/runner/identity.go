@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"drover/internal/atomicfile"
 )
 
 // identity says whose instance this is. The first controller that comes fixes it for the folder's life.
@@ -35,40 +36,7 @@ func settleIdentity(given identity) (identity, error) {
 	if err != nil {
 		return known, err
 	}
-	return given, writeDurably("identity", text)
-}
-
-// writeAtomically replaces the file at path: a reader sees the old content or the new, whole.
-func writeAtomically(path string, content []byte) error { return replaceFile(path, content, false) }
-
-// writeDurably is writeAtomically that also survives a power failure.
-func writeDurably(path string, content []byte) error { return replaceFile(path, content, true) }
-
-func replaceFile(path string, content []byte, durable bool) error {
-	temp := path + ".new"
-	f, err := os.OpenFile(temp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err == nil && durable {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(temp, path); err != nil || !durable {
-		return err
-	}
-	return syncFolder(filepath.Dir(path))
-}
-
-func syncFolder(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return given, atomicfile.WriteDurably("identity", text)
 }
 
 // lockFile opens the file at path and takes its lock, waiting for it unless asked not to. Closing the file releases the lock, and so

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"drover"
+	"drover/internal/atomicfile"
 	"drover/internal/backoff"
 	"drover/internal/notice"
 	"drover/internal/wire"
@@ -80,7 +81,7 @@ func (d *daemon) interruptLocked(n drover.Notice) {
 	i := &interruption{Boot: d.boot, Notice: n}
 	text, err := json.Marshal(i)
 	if err == nil {
-		err = writeAtomically(noticeFile, text)
+		err = atomicfile.Write(noticeFile, text)
 	}
 	if err != nil {
 		d.log.Printf("keeping the notice: %v", err)
@@ -117,7 +118,7 @@ func (d *daemon) showLocked(a *attempt, text []byte) {
 	case !a.handed:
 		a.callOffLocked(errInterrupted)
 	default:
-		if err := errors.Join(a.folder.makeTold(), writeAtomically(a.folder.notice(), text)); err != nil {
+		if err := errors.Join(a.folder.makeTold(), atomicfile.Write(a.folder.notice(), text)); err != nil {
 			d.log.Printf("attempt %v: showing it the notice: %v", a.id, err)
 		}
 	}

@@ -2,30 +2,34 @@ package runner
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"drover/internal/backoff"
 )
 
 // killMarked kills every process that bears the attempt's marker in its environment, until none is left or none of the rest can be
 // killed within clearPatience. It is for attempts whose supervisor was killed: while it lives it knows its descendants.
 func killMarked(attempt string) (left int) {
-	deadline := time.Now().Add(clearPatience)
-	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+	ctx, cancel := context.WithTimeout(context.Background(), clearPatience)
+	defer cancel()
+	for range backoff.Tries(ctx, time.Millisecond, 100*time.Millisecond) {
 		left = 0
 		for _, pid := range processes() {
 			if killIfMarked(pid, attempt) {
 				left++
 			}
 		}
-		if left == 0 || time.Now().After(deadline) {
-			return left
+		if left == 0 {
+			break
 		}
-		time.Sleep(pause)
 	}
+	return left
 }
 
 // killIfMarked reports whether the process was there and marked. It holds on to the process while it looks, so that the number cannot

@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync"
 
+	"drover/internal/atomicfile"
 	"drover/internal/wire"
 )
 
@@ -42,7 +43,7 @@ func (d *daemon) takeLocked(now wire.Orders) {
 	}
 	text, err := json.Marshal(now)
 	if err == nil {
-		err = writeDurably(ordersFile, text)
+		err = atomicfile.WriteDurably(ordersFile, text)
 	}
 	if err != nil {
 		d.log.Printf("keeping the orders: %v", err)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"drover/internal/atomicfile"
 	"drover/internal/backoff"
 	"drover/internal/deadman"
 )
@@ -93,7 +94,7 @@ func (d *daemon) hold(s deadman.Switch) {
 	if heard.IsZero() {
 		return
 	}
-	if err := writeAtomically(heardFile, []byte(heard.UTC().Format(time.RFC3339)+"\n")); err != nil {
+	if err := atomicfile.Write(heardFile, []byte(heard.UTC().Format(time.RFC3339)+"\n")); err != nil {
 		d.log.Printf("noting when a controller was heard: %v", err)
 	}
 }

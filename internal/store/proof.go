@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
 
 	"drover"
+	"drover/internal/atomicfile"
 )
 
 // proof is a note, in a file beside the records, of how far they have come: records that lag behind it are an older copy that was put in their
@@ -83,7 +83,11 @@ func (p *proof) begin(m mark) error {
 	if err != nil {
 		return err
 	}
-	file, err := createDurably(p.path, text)
+	err = atomicfile.WriteDurably(p.path, text)
+	var file *os.File
+	if err == nil {
+		file, err = os.OpenFile(p.path, os.O_RDWR, 0)
+	}
 	if err != nil {
 		return fmt.Errorf("noting how far the records have come: %w", err)
 	}
@@ -92,34 +96,6 @@ func (p *proof) begin(m mark) error {
 	}
 	p.file, p.at = file, m
 	return nil
-}
-
-// createDurably makes a file, or puts one in the place of another, that is on disk when it returns.
-func createDurably(path string, text []byte) (*os.File, error) {
-	file, err := os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	_, err = file.Write(text)
-	err = errors.Join(err, file.Sync())
-	if err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err == nil {
-		err = syncFolder(filepath.Dir(path))
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return file, nil
-}
-
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
 }
 
 // note is the mark as the file has it that is written now.

@@ -2,13 +2,13 @@ package web
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"time"
 
 	"drover"
+	"drover/internal/backoff"
 )
 
 // How often a live part is made.
@@ -46,7 +46,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *request, p *page) error {
 		if err == nil {
 			err = http.NewResponseController(w).Flush()
 		}
-		if err != nil || !wait(r.Context(), max(period, share*time.Since(began))) {
+		if err != nil || backoff.For(r.Context(), max(period, share*time.Since(began))) != nil {
 			return nil
 		}
 	}
@@ -94,14 +94,4 @@ func sendMessage(w io.Writer, text []byte) error {
 	b.WriteByte('\n')
 	_, err := b.WriteTo(w)
 	return err
-}
-
-// wait reports whether the time passed before the context ended.
-func wait(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }

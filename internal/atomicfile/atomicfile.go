@@ -1,0 +1,41 @@
+// Package atomicfile replaces files. A reader sees the old content or the new, whole.
+package atomicfile
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// Write replaces the file at path by one that only its user may read.
+func Write(path string, content []byte) error { return replace(path, content, false) }
+
+// WriteDurably is Write that survives a power failure.
+func WriteDurably(path string, content []byte) error { return replace(path, content, true) }
+
+// replace writes a file of another name first. Several processes may replace one file.
+func replace(path string, content []byte, durable bool) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err == nil && durable {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return err
+	}
+	if !durable {
+		return nil
+	}
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
