@@ -8,6 +8,7 @@ const (
 	PoolSize  PoolKind = "size"  // exactly this many instances
 	PoolFloor PoolKind = "floor" // at least this many; jobs may have more rented beyond
 	PoolSpare PoolKind = "spare" // this many idle instances beyond those in use
+	PoolGroup PoolKind = "group" // a Kubernetes node group: as many as its cluster's autoscaler asks for
 )
 
 // MaxPool is the largest number that a pool can be given.

@@ -72,9 +72,11 @@ const (
 	ReasonUnhealthy    = "unhealthy" // so the instance says of itself
 	ReasonForged       = "forged"    // the instance showed an attempt that it was never given
 	ReasonAge          = "max_age"
-	ReasonUsed         = "used"      // it has run its one job
-	ReasonGivesWay     = "gives_way" // to work of higher priority
-	ReasonDraining     = "draining"  // the controller starts nothing any more, since it is about to end
-	ReasonPool         = "pool"      // the instance's pool does not want it any more
-	ReasonReplace      = "replace"   // instances of a pool's changed template do not become ready, so no more are replaced
+	ReasonUsed         = "used"         // it has run its one job
+	ReasonGivesWay     = "gives_way"    // to work of higher priority
+	ReasonDraining     = "draining"     // the controller starts nothing any more, since it is about to end
+	ReasonPool         = "pool"         // the instance's pool does not want it any more
+	ReasonNeverJoined  = "never_joined" // its node did not join its cluster in time
+	ReasonScaledDown   = "scaled_down"  // its cluster's autoscaler deleted it
+	ReasonReplace      = "replace"      // instances of a pool's changed template do not become ready, so no more are replaced
 )

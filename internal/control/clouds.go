@@ -256,8 +256,7 @@ func (c *Controller) createRequest(cl *cloud, f engine.Create) (driver.CreateReq
 	}
 	if f.Pool != "" {
 		r.Tags[driver.TagPool], r.Tags[driver.TagMade] = f.Pool, f.Template
-		p := c.current().Pools[f.Pool]
-		r.PoolInit, r.Template = drover.NewSecret(p.Init), p.Template
+		r.PoolInit, r.Template = c.poolInit(cl, f), c.current().Pools[f.Pool].Template
 	}
 	if cl.own.Capabilities().HostKeys == driver.HostKeysSecret {
 		r.Init = driver.PlantSecret(c.cfg.Key.BootSecret(f.Name), r.Init)

@@ -74,6 +74,13 @@ type Pool struct {
 	Init     string                 // what its instances' first boot is given beside what their cloud's configuration gives
 	Orphan   time.Duration          // after which an orphaned instance powers itself off; 0: never
 	Hooks    map[drover.Hook]string // scripts, by absolute path, run beside those of the fleet
+	Group    *NodeGroup             // nil: it is no node group
+}
+
+// NodeGroup is what the nodes of a node group bear.
+type NodeGroup struct {
+	Labels map[string]string
+	Taints []string // each as KEY=VALUE:EFFECT, the startup taint among them
 }
 
 // Cloud is an open cloud and how its instances are reached.
@@ -106,6 +113,7 @@ type Controller struct {
 	work    sync.WaitGroup // effects and connections
 	inbox   inbox
 	replies replies
+	groups  nodeGroups
 	changes changes
 	history history
 	spools  spools
@@ -163,6 +171,7 @@ func New(ctx context.Context, cfg Config) (*Controller, error) {
 		ended:   make(chan struct{}),
 		inbox:   newInbox(),
 		replies: newReplies(),
+		groups:  newNodeGroups(),
 		changes: changes{waiting: map[int64]*change{}},
 		history: newHistory(state.Epoch),
 		flights: newFlights(),

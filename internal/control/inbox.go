@@ -156,6 +156,7 @@ func (m committer) Commit(ctx context.Context, writes []engine.Write) error {
 	if err := m.c.commit(ctx, m.l, writes); err != nil {
 		return err
 	}
+	m.c.showGroups(m.l.Engine)
 	for _, w := range writes {
 		switch {
 		case w.Reply != nil:

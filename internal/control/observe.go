@@ -122,6 +122,7 @@ func (c *Controller) step(ctx context.Context, l *loop.Loop, events []engine.Eve
 	c.committing = 0
 	c.logSubmitted(events)
 	wake, err = l.Step(ctx, events)
+	c.showGroups(l.Engine)
 	c.cfg.Observer.Decided(events, time.Since(began)-c.committing)
 	return wake, err
 }

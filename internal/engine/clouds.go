@@ -251,7 +251,7 @@ func (e *Engine) adopt(c *Cloud, s Sighting) {
 	in := &instance{Instance: Instance{
 		ID: e.s.LastInstance, Name: name, Cloud: c.Name, ProviderID: s.ProviderID, Zone: s.Zone, Market: s.Market, Price: s.Price,
 		Type: drover.InstanceType{Name: s.Type, ProviderType: s.ProviderType}, HostKey: s.HostKey,
-		State: drover.InstanceUnknown, Idle: drover.IdleRun, Asked: e.s.Now, Created: e.billFrom(first, s), Seen: true, Used: !e.ours(s.Name), Owner: s.Owner, Pool: s.Pool, Template: s.Template, Addresses: s.Addresses,
+		State: drover.InstanceUnknown, Idle: drover.IdleRun, Asked: e.s.Now, Created: e.billFrom(first, s), Seen: true, Used: !e.ours(s.Name), Owner: s.Owner, Pool: cmp.Or(s.Pool, e.s.Settings.DefaultGroup), Template: s.Template, Addresses: s.Addresses,
 		Observed: Observed{Known: e.s.Now, Listed: true, Shown: !s.Ending, Ending: s.Ending, Over: s.Ended != 0, Silent: e.s.Now},
 	}}
 	if spec := e.poolSpec(in); spec != nil {
@@ -341,6 +341,9 @@ func (e *Engine) createFailed(b CreateFailed) {
 			e.proves(in, false)
 		}
 		e.leaveAlone(in, b.Tried, b.Err)
+		if !in.Unsure || !in.held() { // else it is asked for again
+			e.nodeFailed(in, string(b.Err.Kind), e.verdict(drover.ReasonCreateFailed, "%s", b.Err.Message))
+		}
 		e.refuse(in, e.verdict(drover.ReasonCreateFailed, "%s", b.Err.Message))
 		e.dropBlocked(in.Cloud)
 	}

@@ -54,12 +54,27 @@ type Queue struct {
 	Paused *drover.Reason `json:"paused,omitempty"` // why not; nil if it is
 }
 
-// PoolRow is what is durable of a pool beside its configuration: the number that an operator set.
+// PoolRow is what is durable of a pool beside its configuration: the number that an operator set, or an autoscaler.
 type PoolRow struct {
 	Name       string `json:"name"`
 	Count      int    `json:"count"`
 	Configured int    `json:"configured"` // the configured number when it was set; once that differs, the row goes
 	Gone       bool   `json:"gone,omitempty"`
+
+	Failed      []FailedNode `json:"failed,omitempty"`       // of a node group: nodes that could not be had, which count until they are deleted
+	LastFailure int64        `json:"last_failure,omitempty"` // the number of the last of them
+}
+
+// FailedNode is a node that could not be had.
+type FailedNode struct {
+	Number     int64   `json:"number"` // counts the group's failures
+	Code       string  `json:"code"`   // a kind of error, or a cause
+	Why        Verdict `json:"why"`
+	Instance   int64   `json:"instance,omitempty"` // 0: none was asked for
+	Name       string  `json:"name,omitempty"`
+	Cloud      string  `json:"cloud,omitempty"`
+	Zone       string  `json:"zone,omitempty"`
+	ProviderID string  `json:"provider_id,omitempty"`
 }
 
 // Doubt is why the records may be an older copy, and beyond which numbers others are given from then on.

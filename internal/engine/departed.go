@@ -89,6 +89,7 @@ func (e *Engine) revive(c *Cloud, d *Departed) {
 		}
 	}
 	e.addInstance(in)
+	e.nodeBack(in)
 	e.writeInstance(in)
 	e.rates = true
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("cloud %s lists instance %s again, which was held to be gone: its record and its bill go on", c.Name, in.Name), Instance: in.Name, Cloud: c.Name})

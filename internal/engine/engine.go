@@ -290,6 +290,10 @@ func (e *Engine) handle(body Body) {
 		e.setPaused(b)
 	case ResizeAsked:
 		e.resize(b)
+	case GroupAsked:
+		e.groupAsked(b)
+	case NodeTold:
+		e.nodeTold(b)
 	case DrainAsked:
 		e.drain()
 		e.stopAll(b.Stop)

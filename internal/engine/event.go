@@ -71,6 +71,50 @@ type ResizeAsked struct {
 	Reason drover.Reason `json:"reason"`
 }
 
+// GroupAsked is what a cluster's autoscaler asks of a node group. It has no number of its own, so it is not done twice, nor later than By: whoever asked
+// has given up waiting by then, and asks anew.
+type GroupAsked struct {
+	Wish   int64         `json:"wish,omitempty"`
+	Group  string        `json:"group"`
+	Verb   GroupVerb     `json:"verb"`
+	Delta  int           `json:"delta,omitempty"` // of GroupIncrease more than 0, of GroupDecrease less
+	Nodes  []NodeKey     `json:"nodes,omitempty"` // of GroupDelete
+	By     drover.Time   `json:"by"`
+	Reason drover.Reason `json:"reason"`
+}
+
+// GroupVerb is one of the things that an autoscaler asks for.
+type GroupVerb string
+
+// The verbs.
+const (
+	GroupIncrease GroupVerb = "increase" // have so many more
+	GroupDecrease GroupVerb = "decrease" // give up so many that were asked for and are not created
+	GroupDelete   GroupVerb = "delete"   // destroy these nodes, and have so many less
+)
+
+// NodeKey names a node: by its instance, or as the failure of one that never was.
+type NodeKey struct {
+	Instance int64 `json:"instance,omitempty"`
+	Failure  int64 `json:"failure,omitempty"`
+}
+
+// NodeTold is what was seen of an instance's node in its cluster.
+type NodeTold struct {
+	Instance int64    `json:"instance"`
+	Word     NodeWord `json:"word"`
+}
+
+// NodeWord is what may be seen of a node.
+type NodeWord string
+
+// The words.
+const (
+	NodeJoined  NodeWord = "joined"  // it is ready, and lost its startup taint
+	NodeAbsent  NodeWord = "absent"  // it has not, as its cluster says now
+	NodeEmptied NodeWord = "emptied" // nothing that evictions can move is left on it, or there is no such node
+)
+
 // DrainAsked is the wish that this controller start nothing any more, so that it can end with nothing left behind: attempts finish,
 // instances go as they fall idle, and what waits waits for the next controller. With Stop, which says why, attempts are told to end and their
 // jobs are queued again, as with priority 0.
@@ -287,6 +331,8 @@ func (InstructAsked) kind() string { return "instruct_asked" }
 func (PriorityAsked) kind() string { return "priority_asked" }
 func (QueueAsked) kind() string    { return "queue_asked" }
 func (ResizeAsked) kind() string   { return "resize_asked" }
+func (GroupAsked) kind() string    { return "group_asked" }
+func (NodeTold) kind() string      { return "node_told" }
 func (DrainAsked) kind() string    { return "drain_asked" }
 func (CloseAsked) kind() string    { return "close_asked" }
 func (Tagged) kind() string        { return "tagged" }
@@ -327,6 +373,9 @@ func Wished(body Body, row int64) Body {
 	case ResizeAsked:
 		b.Wish = row
 		return b
+	case GroupAsked:
+		b.Wish = row
+		return b
 	}
 	return nil
 }
@@ -341,6 +390,8 @@ var decoders = map[string]func([]byte) (Body, error){
 	"priority_asked": decode[PriorityAsked],
 	"queue_asked":    decode[QueueAsked],
 	"resize_asked":   decode[ResizeAsked],
+	"group_asked":    decode[GroupAsked],
+	"node_told":      decode[NodeTold],
 	"drain_asked":    decode[DrainAsked],
 	"close_asked":    decode[CloseAsked],
 	"offered":        decode[Offered],

@@ -59,6 +59,7 @@ func (e *Engine) breakInstance(in *instance, why Verdict) {
 	if in.Broken || in.State == drover.InstanceStopping {
 		return
 	}
+	e.nodeFailed(in, string(why.Cause), why)
 	in.Broken, in.Reason = true, &why
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s is broken: %s", in.Name, why.Text), Instance: in.Name, Reason: new(why.Reason())})
 	e.cry(in, why)
@@ -166,7 +167,9 @@ func (e *Engine) failed(in *instance, err *drover.Error) {
 
 // unmade ends an instance in its cloud's words for why it is none. An operator's hold keeps it, to be looked at.
 func (e *Engine) unmade(in *instance, err *drover.Error) {
-	if why := e.verdict(drover.ReasonCreateFailed, "%s", err.Message); in.held() {
+	why := e.verdict(drover.ReasonCreateFailed, "%s", err.Message)
+	e.nodeFailed(in, string(err.Kind), why)
+	if in.held() {
 		e.breakInstance(in, why)
 	} else {
 		e.stop(in, why)
@@ -175,6 +178,7 @@ func (e *Engine) unmade(in *instance, err *drover.Error) {
 
 // stopped ends an instance that its cloud stopped: Drover stops none. An operator's hold keeps it.
 func (e *Engine) stopped(in *instance) {
+	e.nodeFailed(in, drover.ReasonVanished, e.verdict(drover.ReasonVanished, "its cloud stopped it"))
 	switch {
 	case in.State == drover.InstanceStopping:
 	case in.held():

@@ -36,6 +36,7 @@ func (e *Engine) reclaim(in *instance, text string) {
 		return
 	}
 	why := e.verdict(drover.ReasonInterrupted, "%s", text)
+	e.nodeFailed(in, string(drover.KindCapacity), why)
 	in.Reclaimed = &why
 	e.note(Note{Level: Warn, Text: fmt.Sprintf("instance %s: %s", in.Name, text), Instance: in.Name, Cloud: in.Cloud, Reason: new(why.Reason())})
 	e.interrupted(in)

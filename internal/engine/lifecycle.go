@@ -245,7 +245,7 @@ func (e *Engine) checkBooting(in *instance) {
 // useless says why an instance that boots, or is not heard from yet, need not be waited for, if so. One that departs and may have attempts
 // of its own is heard first.
 func (e *Engine) useless(in *instance) (why Verdict, so bool) {
-	if len(in.load) > 0 || in.held() {
+	if len(in.load) > 0 || in.held() || !e.emptied(in) {
 		return Verdict{}, false
 	}
 	why, so = e.departs(in)
@@ -328,7 +328,7 @@ func (e *Engine) idledOut(in *instance) bool {
 
 // idleDeadline is when an idle instance goes; 0 while it does not.
 func (e *Engine) idleDeadline(in *instance) drover.Time {
-	if in.State != drover.InstanceIdle || in.held() {
+	if in.State != drover.InstanceIdle || in.held() || !e.emptied(in) {
 		return 0
 	}
 	hold, _ := e.holding(in)

@@ -110,6 +110,7 @@ func (e *Engine) missingFor(in *instance) time.Duration {
 // vanish gives up an instance that is proved gone.
 func (e *Engine) vanish(in *instance) {
 	why := e.verdict(drover.ReasonVanished, "vanished: its cloud no longer lists it")
+	e.nodeFailed(in, string(why.Cause), why)
 	switch {
 	case in.State == drover.InstanceStopping:
 		why = *in.Reason

@@ -10,6 +10,9 @@ import (
 // poolSubject names a pool in an explanation.
 const poolSubject = "pool/"
 
+// groupSubject does so too, as people think of it.
+const groupSubject = "group/"
+
 // Pools lists the configured pools by name, and those that still have instances though they are configured no more. The values share no memory with the engine.
 func (e *Engine) Pools() (list []drover.Pool) {
 	for _, p := range e.pools.list {
@@ -53,6 +56,10 @@ func (e *Engine) whyUnfilled(p *poolOf) *Verdict {
 		return new(e.verdict(drover.ReasonClosing, closingText))
 	case e.s.Draining || !e.proved():
 		return new(e.whyHalted())
+	case len(p.failed) > 0:
+		last := p.failed[len(p.failed)-1].Why
+		last.Text = fmt.Sprintf("%s could not be had and wait for the autoscaler to delete them; the last: %s", countOf(len(p.failed), "node"), last.Text)
+		return &last
 	case p.Reason.Cause == "":
 		return nil
 	}
@@ -62,12 +69,17 @@ func (e *Engine) whyUnfilled(p *poolOf) *Verdict {
 // explainPool says what a pool wants and has, and what is missing why.
 func (e *Engine) explainPool(subject string) (x drover.Explanation, ok bool) {
 	name, is := strings.CutPrefix(subject, poolSubject)
+	if group, so := strings.CutPrefix(subject, groupSubject); so {
+		name, is = group, e.pool(group) != nil && e.pool(group).grouped()
+	}
 	if !is {
 		return x, false
 	}
 	for _, p := range e.Pools() {
 		if p.Name == name {
-			return e.explainedPool(p), true
+			x = e.explainedPool(p)
+			x.Subject = subject
+			return x, true
 		}
 	}
 	return x, false

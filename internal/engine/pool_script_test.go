@@ -21,7 +21,9 @@ func (p *player) pool(args []string) {
 	}
 	for key, value := range pairs(args[1:]) {
 		switch key {
-		case "size", "floor", "spare":
+		case "join":
+			s.JoinTimeout, p.settings.Nodes = p.duration(value), true
+		case "size", "floor", "spare", "group":
 			s.Kind, s.Count = drover.PoolKind(key), int(p.number(value))
 		case "max":
 			s.Max = int(p.number(value))
@@ -89,4 +91,45 @@ func inPool(c engine.Create) string {
 		return ""
 	}
 	return fmt.Sprintf(" in %s for %s", c.Candidates[0].Zone, c.Pool)
+}
+
+// group reads "NAME increase 3", "NAME decrease 1" or "NAME delete 1 2 f1", where f1 is a failure; "late" if nobody waits for the answer.
+func (p *player) group(args []string) engine.GroupAsked {
+	b := engine.GroupAsked{Wish: 1, Group: args[0], Verb: engine.GroupVerb(args[1]), By: p.now, Reason: drover.Reason{Code: drover.ReasonScaledDown, Text: "so the autoscaler asks"}}
+	for _, arg := range args[2:] {
+		failure, failed := strings.CutPrefix(arg, "f")
+		switch {
+		case arg == "late":
+			b.By = p.now - 1
+		case b.Verb == engine.GroupDecrease:
+			b.Delta = -int(p.number(arg))
+		case b.Verb == engine.GroupIncrease:
+			b.Delta = int(p.number(arg))
+		case failed:
+			b.Nodes = append(b.Nodes, engine.NodeKey{Failure: p.number(failure)})
+		default:
+			b.Nodes = append(b.Nodes, engine.NodeKey{Instance: p.number(arg)})
+		}
+	}
+	return b
+}
+
+// groups prints what an autoscaler sees.
+func (p *player) groups() {
+	for _, g := range p.e.NodeGroups() {
+		p.print("%s: target %d of %d", g.Name, g.Target, g.Max)
+		for _, n := range g.Nodes {
+			text := fmt.Sprintf("%s %s", cmp.Or(n.Name, "nothing"), n.State)
+			if n.Joined {
+				text += ", joined"
+			}
+			if f := n.Failure; f != nil {
+				text += fmt.Sprintf(", failure %d: %s, exhausted %t: %s", f.Number, f.Code, f.Exhausted, f.Reason.Text)
+			}
+			if n.Leaving != nil {
+				text += ", leaves: " + n.Leaving.Text
+			}
+			p.print("  %s", text)
+		}
+	}
 }

@@ -30,11 +30,15 @@ type Exhaustion struct {
 type poolOf struct {
 	PoolState
 	spec    *pool.Spec
-	count   int         // the number that is wanted
-	inUse   int         // of a pool with a ratio: the instances in use when seen was noted
-	settled bool        // nothing is to be done before revision moves, or next
-	seen    int         // the revision that this was found by
-	next    drover.Time // 0: never
+	count   int              // the number that is wanted; of a node group, failed nodes among them
+	failed  []FailedNode     // by number
+	last    int64            // the number of the last failure
+	offer   *drover.Offering // what the next node has at least
+	offered int              // as of which types and prices it does
+	inUse   int              // of a pool with a ratio: the instances in use when seen was noted
+	settled bool             // nothing is to be done before revision moves, or next
+	seen    int              // the revision that this was found by
+	next    drover.Time      // 0: never
 }
 
 // pools are all pools, and their instances.
@@ -96,7 +100,7 @@ func (e *Engine) followPools(known []PoolState) {
 			p.Exhausted = slices.Clone(p.Exhausted)
 		}
 		if row := e.poolRow(spec.Name); row != nil {
-			p.count = row.Count
+			p.count, p.failed, p.last = row.Count, slices.Clone(row.Failed), row.LastFailure
 		}
 		e.pools.list = append(e.pools.list, p)
 	}
@@ -142,6 +146,9 @@ func (e *Engine) resize(b ResizeAsked) {
 	case p == nil:
 		e.reply(b.Wish, drover.Errorf(drover.KindNotFound, "there is no pool %s", b.Pool))
 		return
+	case p.grouped():
+		e.reply(b.Wish, drover.Errorf(drover.KindConflict, "pool %s is a node group, whose number its cluster's autoscaler sets", b.Pool))
+		return
 	case b.Count < 0:
 		e.reply(b.Wish, drover.Errorf(drover.KindInvalid, "pool %s cannot have %d instances: the number must not be negative", b.Pool, b.Count))
 		return
@@ -149,17 +156,21 @@ func (e *Engine) resize(b ResizeAsked) {
 		e.reply(b.Wish, drover.Errorf(drover.KindInvalid, "pool %s may have at most %d instances by its max, and not %d", b.Pool, p.spec.Max, b.Count))
 		return
 	}
-	row := PoolRow{Name: b.Pool, Count: b.Count, Configured: p.spec.Count, Gone: b.Count == p.spec.Count}
-	e.s.Pools = slices.DeleteFunc(slices.Clone(e.s.Pools), func(r PoolRow) bool { return r.Name == b.Pool })
+	e.writePool(PoolRow{Name: b.Pool, Count: b.Count, Configured: p.spec.Count, Gone: b.Count == p.spec.Count})
+	e.note(Note{Level: Info, Text: fmt.Sprintf("pool %s: %s %d instead of %d", b.Pool, p.spec.Kind, b.Count, p.count), Reason: &b.Reason})
+	p.count = b.Count
+	e.pools.revision++
+	e.reply(b.Wish, nil)
+}
+
+// writePool writes down what is durable of a pool.
+func (e *Engine) writePool(row PoolRow) {
+	e.s.Pools = slices.DeleteFunc(slices.Clone(e.s.Pools), func(r PoolRow) bool { return r.Name == row.Name })
 	if !row.Gone {
 		e.s.Pools = append(e.s.Pools, row)
 		slices.SortFunc(e.s.Pools, func(a, b PoolRow) int { return cmp.Compare(a.Name, b.Name) })
 	}
 	e.write(Write{Pool: &row})
-	e.note(Note{Level: Info, Text: fmt.Sprintf("pool %s: %s %d instead of %d", b.Pool, p.spec.Kind, b.Count, p.count), Reason: &b.Reason})
-	p.count = b.Count
-	e.pools.revision++
-	e.reply(b.Wish, nil)
 }
 
 // reconcilePools has each pool come to its number, and what is left of pools that are configured no more go. Once that was done in a decision, only what has
@@ -223,6 +234,9 @@ func (e *Engine) reconcilePool(p *poolOf) {
 				break
 			}
 		}
+		if len(plan.Releases)+len(plan.Demands) == 0 && e.meetTarget(p, in, plan, closed) {
+			continue
+		}
 		if len(plan.Releases)+len(plan.Demands) == 0 {
 			p.settled, p.seen, p.next = plan.Settled, e.pools.revision, plan.Next
 			if e.poolFound(p, in, plan, closed); over {
@@ -252,7 +266,7 @@ func (e *Engine) unknownTo(p *poolOf) *Verdict {
 // overspends has a pool have one less, if more is promised than may be spent and it is no floor, and reports whether it did. Each instance that goes frees
 // what was promised to it.
 func (e *Engine) overspends(p *poolOf, in *pool.Input) bool {
-	if p.spec.Kind == drover.PoolFloor || !e.limited() || !e.ledger.Overspent() {
+	if p.spec.Kind == drover.PoolFloor || p.grouped() || !e.limited() || !e.ledger.Overspent() {
 		return false
 	}
 	if e.watchBudgets(); !e.ledger.Overspent() { // since some were released
@@ -270,7 +284,7 @@ func (e *Engine) overspends(p *poolOf, in *pool.Input) bool {
 
 // poolInput is the pool as its reconciler sees it.
 func (e *Engine) poolInput(p *poolOf, closed closings) pool.Input {
-	in := pool.Input{Spec: *p.spec, Now: e.s.Now, Count: p.count, InUse: e.inUse(p), Stuck: p.failing()}
+	in := pool.Input{Spec: *p.spec, Now: e.s.Now, Count: p.count - len(p.failed), InUse: e.inUse(p), Stuck: p.failing()}
 	for _, one := range e.pools.members[p.Name] {
 		in.Views = append(in.Views, e.viewOf(one))
 	}
@@ -305,7 +319,7 @@ func (e *Engine) viewOf(in *instance) pool.View {
 	}
 	return pool.View{
 		Place: pool.Place{Cloud: in.Cloud, Zone: in.Zone}, ID: in.ID, Template: in.Template, Asked: cmp.Or(in.Created, in.Asked), Price: in.Price,
-		OnDemand: in.Market == drover.OnDemand, Ready: in.State.Ready(), Busy: busy, Held: in.held(), Going: e.going(in), Keep: cmp.Or(in.IdleSince, in.Asked).Add(e.life().IdleTimeout),
+		OnDemand: in.Market == drover.OnDemand, Ready: in.State.Ready() && (in.Joined != 0 || !e.inGroup(in)), Busy: busy, Held: in.held(), Going: e.going(in), Keep: cmp.Or(in.IdleSince, in.Asked).Add(e.life().IdleTimeout),
 	}
 }
 
@@ -318,7 +332,8 @@ func (e *Engine) going(in *instance) bool {
 // sendOff has an instance of a pool go: at once if nothing can be running there, else it drains.
 func (e *Engine) sendOff(in *instance, why Verdict) {
 	begun := in.State == drover.InstanceCreating || in.State == drover.InstanceBooting && in.Ready == 0
-	known := in.noLogin || begun || in.State == drover.InstanceIdle && in.Connected && len(in.Orphans) == 0 && e.s.Now >= in.KeepUntil
+	e.emptyAnew(in)
+	known := in.noLogin && e.emptied(in) || begun || in.State == drover.InstanceIdle && in.Connected && len(in.Orphans) == 0 && e.s.Now >= in.KeepUntil && e.emptied(in)
 	if known && len(in.load) == 0 {
 		e.stop(in, why)
 		return

@@ -114,6 +114,8 @@ func (p *player) line(verb string, args []string) {
 		p.budget(args)
 	case "pool":
 		p.pool(args)
+	case "groups":
+		p.groups()
 	case "pools":
 		p.pools()
 	case "begin":
@@ -214,6 +216,10 @@ func (p *player) body(verb string, args []string) engine.Body {
 		return engine.PriorityAsked{Wish: 1, Job: p.number(args[0]), Again: p.life(p.number(args[0]), args[2:]), Priority: int(p.number(args[1]))}
 	case "resize":
 		return engine.ResizeAsked{Wish: 1, Pool: args[0], Count: int(p.number(args[1]))}
+	case "group":
+		return p.group(args)
+	case "node":
+		return engine.NodeTold{Instance: p.number(args[0]), Word: engine.NodeWord(args[1])}
 	case "tagged":
 		return engine.Tagged{Effect: p.effect("tag " + args[0]), Instance: p.number(args[0])}
 	case "tag-failed":

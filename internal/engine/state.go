@@ -72,17 +72,19 @@ type Settings struct {
 	Clouds          []CloudSettings `json:"clouds"`           // by name
 	ScheduleTimeout time.Duration   `json:"schedule_timeout"` // how long in all a job waits for offerings that are blocked; 0: for ever
 	Lifecycle       Lifecycle       `json:"lifecycle"`
-	MaxInstances    int             `json:"max_instances"`         // in all clouds together; 0: no limit
-	MaxCost         drover.Money    `json:"max_cost"`              // of the fleet's whole life; 0: no limit
-	Budgets         []Budget        `json:"budgets,omitempty"`     // no two of one scope
-	Keep            time.Duration   `json:"keep"`                  // how long an instance on which a job failed is kept once idle
-	Mix             drover.Mix      `json:"mix,omitzero"`          // of the markets, for jobs that prefer spot
-	SpotShare       int             `json:"spot_share,omitempty"`  // the most of the fleet's vCPUs in one spot offering, in hundredths of a percent; 0: all
-	Shares          drover.Shares   `json:"shares,omitzero"`       // of what there is, for jobs of one priority
-	Users           UserLimits      `json:"users,omitzero"`        // of one user's instances
-	BrokenHook      bool            `json:"broken_hook,omitempty"` // there is a hook for what is broken, which comes before its destruction
-	Pools           []pool.Spec     `json:"pools,omitempty"`       // by name
-	GrowMemory      int             `json:"grow_memory"`           // a job that ran out of memory is tried again with so many thousandths of it; 0: it is not
+	MaxInstances    int             `json:"max_instances"`           // in all clouds together; 0: no limit
+	MaxCost         drover.Money    `json:"max_cost"`                // of the fleet's whole life; 0: no limit
+	Budgets         []Budget        `json:"budgets,omitempty"`       // no two of one scope
+	Keep            time.Duration   `json:"keep"`                    // how long an instance on which a job failed is kept once idle
+	Mix             drover.Mix      `json:"mix,omitzero"`            // of the markets, for jobs that prefer spot
+	SpotShare       int             `json:"spot_share,omitempty"`    // the most of the fleet's vCPUs in one spot offering, in hundredths of a percent; 0: all
+	Shares          drover.Shares   `json:"shares,omitzero"`         // of what there is, for jobs of one priority
+	Users           UserLimits      `json:"users,omitzero"`          // of one user's instances
+	BrokenHook      bool            `json:"broken_hook,omitempty"`   // there is a hook for what is broken, which comes before its destruction
+	Pools           []pool.Spec     `json:"pools,omitempty"`         // by name
+	Nodes           bool            `json:"nodes,omitempty"`         // a cluster is asked for the nodes of node groups, and empties those that go
+	DefaultGroup    string          `json:"default_group,omitempty"` // the node group to which instances without a pool belong that are adopted
+	GrowMemory      int             `json:"grow_memory"`             // a job that ran out of memory is tried again with so many thousandths of it; 0: it is not
 }
 
 // CloudSettings are the limits of one cloud.
@@ -178,6 +180,8 @@ type Instance struct {
 	Bound      []Binding            `json:"bound,omitempty"` // waiting work it is rented for, until it is ready
 
 	Unproven  bool             `json:"unproven,omitempty"` // it was there before attempts were given proofs, so it may have some without
+	Joined    drover.Time      `json:"joined,omitempty"`   // when its node joined its cluster
+	Emptied   bool             `json:"emptied,omitempty"`  // nothing is left on its node that is to be moved before it goes
 	Revived   bool             `json:"revived,omitempty"`  // a list showed it after it was held to be gone; hooks were told of its end
 	Addresses drover.Addresses `json:"addresses,omitzero"`
 	Quiet     time.Duration    `json:"quiet,omitempty"`     // how long it had been silent when the last try to reach it failed

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"crypto/hmac"
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
 	"strings"
@@ -50,6 +51,12 @@ func (k FleetKey) AttemptProvedBy(proof, instance string, id drover.AttemptID) (
 		return ""
 	}
 	return store
+}
+
+// JoinToken is what the node on an instance joins its cluster with: a bootstrap token of Kubernetes.
+func (k FleetKey) JoinToken(instance string) drover.Secret {
+	text := strings.ToLower(base32.HexEncoding.EncodeToString(k.derive("join token", instance)))
+	return drover.NewSecret(text[:6] + "." + text[6:22])
 }
 
 // BootSecret is what an instance's init command plants and a Connect reads back, where nothing else proves the host key.

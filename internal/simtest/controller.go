@@ -141,7 +141,7 @@ func (c *controller) resume() {
 func together(events []engine.Event) int {
 	for i, ev := range events {
 		switch ev.Body.(type) {
-		case engine.Configured, engine.DrainAsked, engine.CloseAsked, engine.CancelAsked, engine.PriorityAsked, engine.InstructAsked, engine.QueueAsked, engine.ResizeAsked, engine.CreateFailed:
+		case engine.Configured, engine.DrainAsked, engine.CloseAsked, engine.CancelAsked, engine.PriorityAsked, engine.InstructAsked, engine.QueueAsked, engine.ResizeAsked, engine.GroupAsked, engine.CreateFailed:
 			return max(i, 1)
 		}
 	}

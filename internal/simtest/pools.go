@@ -14,6 +14,10 @@ import (
 func (w *World) repool() {
 	all := slices.Clone(w.settings.Pools)
 	s := &all[w.roll(len(all))]
+	if s.Kind == drover.PoolGroup {
+		w.autoscale(s)
+		return
+	}
 	switch w.roll(6) {
 	case 0:
 		if s.Zones = []string{"a"}; w.roll(2) == 0 {
@@ -22,10 +26,10 @@ func (w *World) repool() {
 	case 1:
 		s.Template += "'"
 	case 2:
-		if len(all) > 1 {
-			all = all[:1]
-		} else if len(w.recipe.Settings.Pools) > 1 {
-			all = append(all, w.recipe.Settings.Pools[1])
+		if len(all) == len(w.recipe.Settings.Pools) {
+			all = all[:len(all)-1]
+		} else {
+			all = slices.Clone(w.recipe.Settings.Pools)
 		}
 	default:
 		w.wish(engine.ResizeAsked{Pool: s.Name, Count: w.roll(6) - 1})
@@ -71,7 +75,7 @@ func (w *World) counts(in engine.Instance, s *pool.Spec) bool {
 // poolCount is the number that a pool is to have, as was wished.
 func (w *World) poolCount(s *pool.Spec) int {
 	if row, set := w.Disk.pools[s.Name]; set {
-		return row.Count
+		return row.Count - len(row.Failed)
 	}
 	return s.Count
 }
@@ -163,6 +167,10 @@ func (w *World) mayLeavePool(was, in engine.Instance) {
 	if why.Code == drover.ReasonIdle || why.Code == drover.ReasonGivesWay {
 		w.fail("instance %s of pool %s is to go: %s", in.Name, in.Pool, why.Text)
 	}
+	if s != nil && s.Kind == drover.PoolGroup {
+		w.mayLeaveGroup(in, why, s)
+		return
+	}
 	if why.Code != drover.ReasonPool || s == nil || s.Spread != drover.SpreadBalanced || !s.Allows(placeOf(in)) || in.Template != s.Template || in.Ready == 0 {
 		return
 	}
@@ -180,6 +188,8 @@ func (w *World) poolsAsWished() {
 	for _, p := range w.controller.loop.Engine.Pools() {
 		switch held := w.controller.poolSpec(p.Name); {
 		case held == nil:
+		case p.Kind == drover.PoolGroup:
+			w.groupAsAsked(p)
 		case p.Reason != nil && (p.Reason.Code == drover.ReasonLimit || p.Reason.Code == drover.ReasonReplace):
 		case p.Reason != nil:
 			w.fail("pool %s is not as it should be: %s", p.Name, p.Reason.Text)

@@ -97,6 +97,9 @@ func NewWorld(r Recipe) *World {
 	for _, c := range r.Settings.Clouds {
 		w.clouds = append(w.clouds, &cloud{w: w, name: c.Name, lag: c.ListLag, prices: newCatalogue(c)})
 	}
+	if r.Settings.Nodes {
+		w.after(time.Minute, w.cluster)
+	}
 	return w
 }
 

@@ -327,6 +327,12 @@ func (r Recipe) pooled() Recipe {
 		web.Market, web.Mix.OnDemand = "", drover.Part{Base: 1, Percent: 50}
 	}
 	s.Pools = []pool.Spec{warm, web}
+	if dice.IntN(2) == 0 {
+		nodes := web
+		nodes.Name, nodes.Kind, nodes.Count, nodes.Max, nodes.JoinTimeout = "nodes", drover.PoolGroup, 0, 4, 15*time.Minute
+		nodes.Clouds, nodes.Zones, nodes.Market, s.Nodes = names[:1], []string{"a"}, drover.OnDemand, true
+		s.Pools = append(s.Pools, nodes)
+	}
 	slices.SortFunc(s.Pools, func(a, b pool.Spec) int { return strings.Compare(a.Name, b.Name) })
 	return r
 }

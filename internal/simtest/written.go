@@ -174,6 +174,10 @@ func (w *World) mayReply(wish engine.Body, refused *drover.Error) {
 	case engine.ResizeAsked:
 		s := w.controller.poolSpec(b.Pool)
 		late = s == nil || b.Count < 0 || s.Max > 0 && b.Count > s.Max
+	case engine.GroupAsked:
+		if late = refused != nil; !late {
+			w.mayGrant(b)
+		}
 	case engine.QueueAsked:
 		w.paused, w.switched = !b.Resume, w.controller.decides
 	}

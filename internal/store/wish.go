@@ -14,7 +14,7 @@ type Wish struct {
 	Body engine.Body // bears the row
 }
 
-// Wish writes down what is asked for: a CancelAsked, InstructAsked, PriorityAsked, QueueAsked or ResizeAsked. It returns the wish's row, which stays until a Commit
+// Wish writes down what is asked for: a CancelAsked, InstructAsked, PriorityAsked, QueueAsked, ResizeAsked or GroupAsked. It returns the wish's row, which stays until a Commit
 // has its answer.
 func (s *Store) Wish(ctx context.Context, body engine.Body) (row int64, err error) {
 	wish := engine.Wished(body, 0)

@@ -181,7 +181,7 @@ func (r *round) wanted() int {
 			}
 		}
 	}
-	if r.Spec.Max > 0 {
+	if r.Spec.Max > 0 && r.Spec.Kind != drover.PoolGroup { // nothing beyond it is ever asked for
 		n = min(n, r.Spec.Max)
 	}
 	return n
@@ -250,6 +250,8 @@ func (r *round) removable(m *member) bool {
 	switch {
 	case m.Held:
 		return false
+	case r.Spec.Kind == drover.PoolGroup:
+		return m.old != Surplus
 	case r.Spec.Kind != drover.PoolSpare || r.Spec.Max > 0 && len(r.counted) > r.Spec.Max:
 		return true
 	}

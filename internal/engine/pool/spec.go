@@ -9,6 +9,8 @@
 // Of a pool with a mix, a missing instance is demanded on demand while too few are; where nothing is to be had on demand, it is not waited for. Of those in one
 // place the last that the mix needs is the last to go.
 //
+// A node group's number is its autoscaler's to set, and so are its victims: nothing is released as a surplus but what is outdated or too old.
+//
 // The invariants: a held instance is never released; nobody is demanded in a place that is closed or exhausted; equal inputs have equal plans; after
 // a few plans that are carried out there is one that asks for nothing, until something becomes ready, changes or comes of age.
 package pool
@@ -25,7 +27,7 @@ type Spec struct {
 	Kind   drover.PoolKind   `json:"kind"`
 	Count  int               `json:"count"`
 	Ratio  int               `json:"ratio,omitempty"`  // of a spare pool: idle ones are at least this part of the instances in use, in hundredths of a percent
-	Max    int               `json:"max,omitempty"`    // most instances of a spare or floor pool; 0: no limit of its own
+	Max    int               `json:"max,omitempty"`    // most instances of a spare or floor pool, or a node group; 0: no limit of its own
 	Clouds []string          `json:"clouds"`           // at least one
 	Zones  []string          `json:"zones,omitempty"`  // empty: all zones of its clouds
 	Types  []string          `json:"types,omitempty"`  // type names; empty: any type that holds Need
@@ -37,6 +39,9 @@ type Spec struct {
 	Login  drover.PoolLogin  `json:"login"`
 	Jobs   bool              `json:"jobs,omitempty"` // the queue may use its idle instances
 	MaxAge time.Duration     `json:"max_age,omitempty"`
+
+	Min         int           `json:"min,omitempty"`          // of a node group: what its autoscaler is told
+	JoinTimeout time.Duration `json:"join_timeout,omitempty"` // likewise: within that a node has to join its cluster
 
 	Cooldown  time.Duration `json:"cooldown"`            // for how long an exhausted zone is left alone
 	Rebalance bool          `json:"rebalance,omitempty"` // destroy ready instances to restore balance

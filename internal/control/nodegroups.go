@@ -1,0 +1,166 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"drover"
+	"drover/driver"
+	"drover/internal/engine"
+)
+
+// nodeGroups are the node groups as the last decision left them, for those who ask thousands of times a second.
+type nodeGroups struct {
+	mu      sync.Mutex
+	now     *drover.NodeGroups // guarded by mu
+	changed chan struct{}      // closed when now changes, and then replaced; guarded by mu
+
+	engine   *engine.Engine // of which revision speaks; the loop's own, as is what follows
+	revision [3]int
+}
+
+func newNodeGroups() nodeGroups {
+	return nodeGroups{now: drover.NewNodeGroups(nil), changed: make(chan struct{})}
+}
+
+// showGroups takes in what a decision changed of the node groups. The loop calls it, before anybody hears of the decision.
+func (c *Controller) showGroups(e *engine.Engine) {
+	g := &c.groups
+	revision := e.GroupRevision()
+	if g.engine == e && g.revision == revision {
+		return
+	}
+	g.engine, g.revision = e, revision
+	list := e.NodeGroups()
+	for i := range list {
+		for n := range list[i].Nodes {
+			c.nameNode(list[i].Name, &list[i].Nodes[n])
+		}
+	}
+	now := drover.NewNodeGroups(list)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.now = now
+	close(g.changed)
+	g.changed = make(chan struct{})
+}
+
+// NodeGroups are the node groups as the last decision left them, and a channel that is closed when they have changed.
+func (c *Controller) NodeGroups() (*drover.NodeGroups, <-chan struct{}) {
+	c.groups.mu.Lock()
+	defer c.groups.mu.Unlock()
+	return c.groups.now, c.groups.changed
+}
+
+// nameNode gives a node the ID that its cluster knows it by, or, while its cloud has not named it, one that stands for it.
+func (c *Controller) nameNode(group string, n *drover.GroupNode) {
+	n.Asked = c.askedName(group) + n.Name
+	if n.Instance == 0 {
+		n.Asked = c.askedName(group) + failureName + strconv.FormatInt(n.Failure.Number, 10)
+	}
+	if n.ID = c.nodeID(*n); n.ID == "" {
+		n.ID = n.Asked
+	}
+}
+
+// failureName begins the name of a failure that never was an instance.
+const failureName = "failure-"
+
+// askedName begins the names of the nodes that a group was asked for.
+func (c *Controller) askedName(group string) string {
+	return "drover-asked://" + c.cfg.Fleet + "/" + group + "/"
+}
+
+// nodeID is what the cluster calls the node; empty while that is not known.
+func (c *Controller) nodeID(n drover.GroupNode) string {
+	cl, err := c.cloud(n.Cloud)
+	if err != nil || n.Provider == "" {
+		return ""
+	}
+	return cl.own.Capabilities().NodeIDOf(driver.Instance{ID: n.Provider, Zone: n.Zone, Tags: map[string]string{driver.TagName: n.Name}})
+}
+
+// answerWithin is how long an autoscaler's wish may wait for its decision: less than the autoscaler waits for its answer.
+const answerWithin = 2 * time.Second
+
+// IncreaseGroup asks a node group for so many more nodes, now or not at all.
+func (c *Controller) IncreaseGroup(ctx context.Context, group string, delta int) error {
+	return c.askGroup(ctx, engine.GroupAsked{Group: group, Verb: engine.GroupIncrease, Delta: delta}, fmt.Sprintf("the autoscaler asked for %d more", delta))
+}
+
+// DecreaseGroup gives up so many nodes, as a negative number, that were asked for and are not created.
+func (c *Controller) DecreaseGroup(ctx context.Context, group string, delta int) error {
+	return c.askGroup(ctx, engine.GroupAsked{Group: group, Verb: engine.GroupDecrease, Delta: delta}, "the autoscaler gave it up")
+}
+
+// DeleteNodes destroys exactly the nodes of these IDs, or none if one of them never was the group's.
+func (c *Controller) DeleteNodes(ctx context.Context, group string, ids []string) error {
+	b := engine.GroupAsked{Group: group, Verb: engine.GroupDelete}
+	now, _ := c.NodeGroups()
+	for _, id := range ids {
+		key, err := c.nodeKey(ctx, now, group, id)
+		if err != nil {
+			return err
+		}
+		b.Nodes = append(b.Nodes, key)
+	}
+	return c.askGroup(ctx, b, "the autoscaler deleted it")
+}
+
+func (c *Controller) askGroup(ctx context.Context, b engine.GroupAsked, why string) error {
+	b.By = c.clock.now().Add(answerWithin)
+	b.Reason = drover.Reason{Code: drover.ReasonScaledDown, Text: why}
+	return c.wish(ctx, b)
+}
+
+// nodeKey finds what an ID names: a node that there is, or one that was the group's.
+func (c *Controller) nodeKey(ctx context.Context, now *drover.NodeGroups, group, id string) (key engine.NodeKey, err error) {
+	if g, n := now.Find(id); g != nil && g.Name == group {
+		key.Instance = n.Instance
+		if n.Instance == 0 {
+			key.Failure = n.Failure.Number
+		}
+		return key, nil
+	}
+	if name, ours := strings.CutPrefix(id, c.askedName(group)); ours {
+		if number, failed := strings.CutPrefix(name, failureName); failed {
+			key.Failure, err = strconv.ParseInt(number, 10, 64)
+		} else {
+			key.Instance, err = strconv.ParseInt(name[strings.LastIndexByte(name, '-')+1:], 10, 64)
+		}
+	} else {
+		err = c.Query(ctx, func(e *engine.Engine) {
+			key.Instance = e.FindNode(group, func(n drover.GroupNode) bool { return c.nodeID(n) == id })
+		})
+	}
+	if err != nil || key == (engine.NodeKey{}) {
+		return key, drover.Errorf(drover.KindNotFound, "node %.200q is none of group %.80s, so nothing was deleted", id, group)
+	}
+	return key, nil
+}
+
+// TellNode says what was seen of an instance's node in its cluster.
+func (c *Controller) TellNode(ctx context.Context, instance int64, word string) {
+	c.post(ctx, engine.NodeTold{Instance: instance, Word: engine.NodeWord(word)})
+}
+
+// poolInit is what a pool adds to the first boot of an instance: of a node group with what the node joins its cluster by.
+func (c *Controller) poolInit(cl *cloud, f engine.Create) drover.Secret {
+	p := c.current().Pools[f.Pool]
+	if p.Group == nil {
+		return drover.NewSecret(p.Init)
+	}
+	var labels []string
+	for _, key := range slices.Sorted(maps.Keys(p.Group.Labels)) {
+		labels = append(labels, key+"="+p.Group.Labels[key])
+	}
+	id := strings.NewReplacer("{zone}", f.Candidates[0].Zone, "{name}", f.Name, "{id}", "$(cloud-init query v1.instance_id)").Replace(cl.own.Capabilities().NodeID)
+	return drover.NewSecret(strings.NewReplacer("{token}", c.cfg.Key.JoinToken(f.Name).Reveal(), "{node_id}", id,
+		"{labels}", strings.Join(labels, ","), "{taints}", strings.Join(p.Group.Taints, ",")).Replace(p.Init))
+}

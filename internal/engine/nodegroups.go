@@ -1,0 +1,376 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"drover"
+	"drover/internal/engine/pool"
+)
+
+// A node group is a pool whose number, its target, a Kubernetes cluster's autoscaler sets, and whose victims it names.
+//
+//   - The target is durable. It counts what was asked for: instances, those being created among them, and failures.
+//   - A node that could not be had is a failure. It stays until it is deleted, and nothing is rented in its place: the autoscaler, which is told why, decides.
+//     That is so of one that was refused, that cannot be paid or placed, and that ended before it joined. One that ends later is replaced.
+//   - An instance beyond the target, as one that is adopted without records, raises the target. So none goes that nobody named, but to be replaced.
+//   - One that Drover takes away for reasons of its own goes once its node is empty, which its cluster says, or once its cloud takes it.
+
+// grouped reports whether the pool is a node group.
+func (p *poolOf) grouped() bool { return p.spec.Kind == drover.PoolGroup }
+
+// inGroup reports whether the instance belongs to a node group that is configured.
+func (e *Engine) inGroup(in *instance) bool {
+	p := e.pool(in.Pool)
+	return p != nil && p.grouped()
+}
+
+// emptied reports whether nothing is on the instance's node that has to be moved before the instance goes.
+func (e *Engine) emptied(in *instance) bool {
+	return in.Joined == 0 || in.Emptied || !e.s.Settings.Nodes
+}
+
+// emptyAnew has an instance be emptied anew that begins to go.
+func (e *Engine) emptyAnew(in *instance) {
+	if in.Emptied && !e.going(in) {
+		in.Emptied = false
+		e.writeInstance(in)
+	}
+}
+
+// writeGroup writes down a node group's target and failures.
+func (e *Engine) writeGroup(p *poolOf) {
+	e.writePool(PoolRow{Name: p.Name, Count: p.count, Failed: slices.Clone(p.failed), LastFailure: p.last, Gone: p.count == 0 && p.last == 0})
+	e.pools.revision++
+}
+
+// present is how many of a node group's instances count.
+func (e *Engine) present(p *poolOf) (n int) {
+	for _, in := range e.pools.members[p.Name] {
+		if v := e.viewOf(in); !v.Going && (v.Held || p.spec.Allows(v.Place)) {
+			n++
+		}
+	}
+	return n
+}
+
+// groupAsked does what an autoscaler asks for, or says why not.
+func (e *Engine) groupAsked(b GroupAsked) {
+	p := e.pool(b.Group)
+	switch {
+	case p == nil || !p.grouped():
+		e.reply(b.Wish, drover.Errorf(drover.KindNotFound, "there is no node group %s", b.Group))
+	case b.By < e.s.Now:
+		e.reply(b.Wish, drover.Errorf(drover.KindTransient, "nobody waits for the answer any more, so nothing was done"))
+	case b.Verb == GroupIncrease:
+		e.reply(b.Wish, e.increase(p, b))
+	case b.Verb == GroupDecrease:
+		e.reply(b.Wish, e.decrease(p, b))
+	case b.Verb == GroupDelete:
+		e.reply(b.Wish, e.deleteNodes(p, b))
+	default:
+		e.reply(b.Wish, drover.Errorf(drover.KindInvalid, "%q is nothing that a node group does", b.Verb))
+	}
+}
+
+func (e *Engine) increase(p *poolOf, b GroupAsked) *drover.Error {
+	switch {
+	case b.Delta <= 0:
+		return drover.Errorf(drover.KindInvalid, "node group %s cannot be increased by %d: the number must be more than 0", p.Name, b.Delta)
+	case b.Delta > p.spec.Max-p.count:
+		return drover.Errorf(drover.KindInvalid, "node group %s has a target of %d and a max of %d, so it cannot be increased by %d", p.Name, p.count, p.spec.Max, b.Delta)
+	case e.s.Closing || e.s.Draining:
+		return drover.Errorf(drover.KindConflict, "this controller rents nothing any more, since it is about to end")
+	}
+	e.retarget(p, p.count+b.Delta, b.Reason)
+	return nil
+}
+
+// decrease gives up what was asked for and is not created: first what is not rented yet, then what is requested, the latest first.
+func (e *Engine) decrease(p *poolOf, b GroupAsked) *drover.Error {
+	if b.Delta >= 0 {
+		return drover.Errorf(drover.KindInvalid, "the target of node group %s cannot be decreased by %d: the number must be less than 0", p.Name, b.Delta)
+	}
+	var requested []*instance
+	for _, in := range slices.Backward(e.pools.members[p.Name]) {
+		if in.State == drover.InstanceCreating && in.ProviderID == "" && !in.held() && !e.going(in) {
+			requested = append(requested, in)
+		}
+	}
+	unrented := max(0, p.count-len(p.failed)-e.present(p))
+	if -b.Delta > unrented+len(requested) {
+		return drover.Errorf(drover.KindInvalid, "of node group %s %d are asked for and not created: its target of %d cannot be decreased by %d", p.Name, unrented+len(requested), p.count, -b.Delta)
+	}
+	e.retarget(p, p.count+b.Delta, b.Reason)
+	for _, in := range requested[:max(0, -b.Delta-unrented)] {
+		e.stop(in, e.verdict(drover.ReasonScaledDown, "%s", b.Reason.Text))
+	}
+	return nil
+}
+
+// deleteNodes destroys the named nodes, or none: each has to be of the group, or to have been. Only those that count lower the target.
+func (e *Engine) deleteNodes(p *poolOf, b GroupAsked) *drover.Error {
+	for _, key := range b.Nodes {
+		if err := e.mayDelete(p, key); err != nil {
+			return err
+		}
+	}
+	was := p.count
+	var stops []*instance
+	for _, key := range b.Nodes {
+		failures := len(p.failed)
+		p.failed = slices.DeleteFunc(p.failed, func(f FailedNode) bool {
+			return key.Failure != 0 && f.Number == key.Failure || key.Instance != 0 && f.Instance == key.Instance
+		})
+		failed := len(p.failed) < failures
+		in := e.instance(key.Instance)
+		counts := in != nil && !e.going(in) && !slices.Contains(stops, in)
+		if counts || failed {
+			p.count--
+		}
+		if in != nil && in.State != drover.InstanceStopping && !slices.Contains(stops, in) {
+			stops = append(stops, in)
+		}
+	}
+	if p.count != was || len(stops) > 0 {
+		e.retarget(p, p.count, b.Reason)
+	}
+	for _, in := range stops {
+		e.stop(in, e.verdict(drover.ReasonScaledDown, "%s", b.Reason.Text))
+	}
+	return nil
+}
+
+// mayDelete says why a node cannot be deleted; nil if it can, or if it is gone.
+func (e *Engine) mayDelete(p *poolOf, key NodeKey) *drover.Error {
+	foreign := drover.Errorf(drover.KindNotFound, "this node is none of group %s, so nothing was deleted", p.Name)
+	if key.Instance == 0 {
+		if key.Failure <= 0 || key.Failure > p.last {
+			return foreign
+		}
+		return nil
+	}
+	in := e.instance(key.Instance)
+	switch departed := slices.IndexFunc(e.s.Departed, func(d *Departed) bool { return d.Instance.ID == key.Instance }); {
+	case in != nil && in.Pool != p.Name, in == nil && departed >= 0 && e.s.Departed[departed].Instance.Pool != p.Name:
+		return foreign
+	case in != nil && in.held():
+		return drover.Errorf(drover.KindConflict, "an operator holds instance %s, so nothing was deleted", in.Name).WithHint("drover release %s", in.Name)
+	case in == nil && (key.Instance < 0 || key.Instance > e.s.LastInstance):
+		return foreign
+	}
+	return nil
+}
+
+func (e *Engine) retarget(p *poolOf, target int, why drover.Reason) {
+	e.note(Note{Level: Info, Text: fmt.Sprintf("node group %s: a target of %d", p.Name, target), Reason: &why})
+	p.count = target
+	e.writeGroup(p)
+}
+
+// nodeFailed notes that an instance's node could not be had, unless it had joined, is on its way out in any case, or is missed by nobody. It comes before
+// what becomes of the instance.
+func (e *Engine) nodeFailed(in *instance, code string, why Verdict) {
+	p := e.pool(in.Pool)
+	if p == nil || !p.grouped() || in.Joined != 0 || e.going(in) || !in.held() && !p.spec.Allows(pool.Place{Cloud: in.Cloud, Zone: in.Zone}) {
+		return
+	}
+	if e.failure(p, in.ID) >= 0 || e.present(p) > p.count-len(p.failed) { // one that it was to replace is still there
+		return
+	}
+	e.addFailure(p, FailedNode{
+		Code: code, Why: why, Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Zone: in.Zone, ProviderID: in.ProviderID,
+	})
+}
+
+// failure is where an instance is among a node group's failures, -1 if it is not.
+func (e *Engine) failure(p *poolOf, instance int64) int {
+	return slices.IndexFunc(p.failed, func(f FailedNode) bool { return f.Instance == instance && instance != 0 })
+}
+
+// nodeBack takes an instance for what it was asked for as that was held to be gone and is there: its failure goes.
+func (e *Engine) nodeBack(in *instance) {
+	if p := e.pool(in.Pool); p != nil && p.grouped() && in.State != drover.InstanceStopping {
+		if at := e.failure(p, in.ID); at >= 0 {
+			p.failed = slices.Delete(slices.Clone(p.failed), at, at+1)
+			e.writeGroup(p)
+		}
+	}
+}
+
+// exhausting are the codes of failures for which resources lacked.
+var exhausting = []string{string(drover.KindQuota), string(drover.KindCapacity), drover.ReasonBlocked, drover.ReasonLimit, drover.ReasonBudget}
+
+// told is the failure as the autoscaler is told it.
+func (f FailedNode) told() *drover.NodeFailure {
+	return &drover.NodeFailure{Number: f.Number, Code: f.Code, Exhausted: slices.Contains(exhausting, f.Code), Reason: f.Why.Reason()}
+}
+
+func (e *Engine) addFailure(p *poolOf, f FailedNode) {
+	p.last++
+	f.Number = p.last
+	p.failed = append(p.failed, f)
+	e.note(Note{Level: Warn, Text: fmt.Sprintf("node group %s: a node could not be had: %s", p.Name, f.Why.Text), Instance: f.Name, Reason: new(f.Why.Reason())})
+	e.writeGroup(p)
+}
+
+// meetTarget brings a node group's target and what there is together, once nothing is left to be rented or released, and reports whether anything changed.
+func (e *Engine) meetTarget(p *poolOf, in pool.Input, plan pool.Plan, closed closings) bool {
+	if !p.grouped() {
+		return false
+	}
+	if plan.Short > 0 {
+		why := e.whyShort(p, 1, closed)
+		for range plan.Short {
+			e.addFailure(p, FailedNode{Code: string(why.Cause), Why: why})
+		}
+		return true
+	}
+	old := slices.ContainsFunc(in.Views, func(v pool.View) bool {
+		return !v.Going && (v.Template != "" && v.Template != p.spec.Template || p.spec.MaxAge > 0 && v.Asked.Add(p.spec.MaxAge) <= e.s.Now)
+	})
+	if beyond := plan.Counted - plan.Wanted; beyond > 0 && !old {
+		e.retarget(p, p.count+beyond, e.verdict(drover.ReasonPool, "%s there that nobody asked for", countOf(beyond, "instance")).Reason())
+		return true
+	}
+	return false
+}
+
+// nodeTold takes what was seen of an instance's node.
+func (e *Engine) nodeTold(b NodeTold) {
+	in := e.instance(b.Instance)
+	if in == nil || in.State == drover.InstanceStopping || !in.pooled() {
+		return
+	}
+	switch b.Word {
+	case NodeJoined:
+		if in.Joined == 0 {
+			in.Joined = e.s.Now
+			e.proves(in, true)
+			e.note(Note{Level: Info, Text: fmt.Sprintf("the node of instance %s joined after %v", in.Name, in.Joined.Sub(in.Asked).Round(1e8)), Instance: in.Name})
+			e.writeInstance(in)
+		}
+	case NodeAbsent:
+		if at := e.overdue(in); at != 0 && at <= e.s.Now && !in.held() {
+			e.proves(in, false)
+			e.breakInstance(in, e.verdict(drover.ReasonNeverJoined, "its node did not join the cluster within %v", e.pool(in.Pool).spec.JoinTimeout))
+		}
+	case NodeEmptied:
+		if _, departs := e.departs(in); departs && !in.Emptied {
+			in.Emptied = true
+			e.writeInstance(in)
+			e.touch(in)
+		}
+	}
+	e.pools.revision++
+}
+
+// overdue is when an instance is given up whose node has not joined; 0 for never.
+func (e *Engine) overdue(in *instance) drover.Time {
+	if p := e.pool(in.Pool); p != nil && p.grouped() && p.spec.JoinTimeout > 0 && in.Joined == 0 && in.Created != 0 {
+		return in.Created.Add(p.spec.JoinTimeout)
+	}
+	return 0
+}
+
+// NodeGroups are the node groups by name, and those that still have nodes though they are configured no more. The values share no memory with the engine.
+func (e *Engine) NodeGroups() (all []drover.NodeGroup) {
+	for _, p := range e.pools.list {
+		if p.grouped() {
+			all = append(all, e.nodeGroup(p))
+		}
+	}
+	for _, name := range e.pools.names {
+		if e.pool(name) != nil {
+			continue
+		}
+		g := drover.NodeGroup{Name: name, Gone: true}
+		for _, in := range e.pools.members[name] {
+			if in.Joined != 0 {
+				g.Nodes = append(g.Nodes, e.groupNode(in))
+			}
+		}
+		if len(g.Nodes) > 0 {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+func (e *Engine) nodeGroup(p *poolOf) drover.NodeGroup {
+	g := drover.NodeGroup{Name: p.Name, Min: p.spec.Min, Max: p.spec.Max, Target: p.count, Zone: p.spec.Zones[0], Offer: e.leastOffer(p)}
+	if why := e.whyUnfilled(p); why != nil {
+		g.Reason = new(why.Reason())
+	}
+	for _, in := range e.pools.members[p.Name] {
+		n := e.groupNode(in)
+		if at := e.failure(p, in.ID); at >= 0 {
+			n.State, n.Failure = drover.NodeCreating, p.failed[at].told()
+		}
+		g.Nodes = append(g.Nodes, n)
+	}
+	for _, f := range p.failed {
+		if e.instance(f.Instance) == nil {
+			g.Nodes = append(g.Nodes, drover.GroupNode{State: drover.NodeCreating, Instance: f.Instance, Name: f.Name, Cloud: f.Cloud, Zone: f.Zone, Provider: f.ProviderID, Failure: f.told()})
+		}
+	}
+	return g
+}
+
+func (e *Engine) groupNode(in *instance) drover.GroupNode {
+	n := drover.GroupNode{
+		State: drover.NodeRunning, Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Zone: in.Zone, Provider: in.ProviderID, Created: in.Created,
+		Joined: in.Joined != 0, Emptied: in.Emptied, Overdue: e.overdue(in), Taken: in.Reclaimed != nil, Held: in.held(),
+	}
+	why, departs := e.departs(in)
+	switch {
+	case e.going(in):
+		n.State = drover.NodeDeleting
+	case in.State == drover.InstanceCreating, in.State == drover.InstanceBooting && in.Joined == 0:
+		n.State = drover.NodeCreating
+	}
+	if departs {
+		n.Leaving = new(why.Reason())
+	}
+	return n
+}
+
+// leastOffer is what a group's next node has at least, at what the cheapest costs: of each resource the least of all that it may be. Nil while nothing is
+// known that it may be.
+func (e *Engine) leastOffer(p *poolOf) *drover.Offering {
+	if p.offered == e.fitting {
+		return p.offer
+	}
+	p.offer, p.offered = nil, e.fitting
+	all := e.usable(p, pool.Place{})
+	if len(all) == 0 {
+		return nil
+	}
+	least := all[0]
+	least.Type.Resources.Disk = e.poolDisk(p, least)
+	for _, o := range all[1:] {
+		r := &least.Type.Resources
+		r.CPU, r.Memory, r.GPUs = min(r.CPU, o.Type.Resources.CPU), min(r.Memory, o.Type.Resources.Memory), min(r.GPUs, o.Type.Resources.GPUs)
+		r.Disk = min(r.Disk, e.poolDisk(p, o))
+		least.Price = min(least.Price, o.Price)
+		if o.Type.Name != least.Type.Name {
+			least.Type.Name = ""
+		}
+	}
+	p.offer = &least
+	return p.offer
+}
+
+// GroupRevision changes whenever NodeGroups may.
+func (e *Engine) GroupRevision() [3]int { return [3]int{e.pools.revision, e.fleet, e.fitting} }
+
+// FindNode is the instance, gone or not, that was of a node group and that a test picks; 0 if there is none.
+func (e *Engine) FindNode(group string, is func(drover.GroupNode) bool) int64 {
+	for _, d := range slices.Backward(e.s.Departed) {
+		in := d.Instance
+		if in.Pool == group && is(drover.GroupNode{Instance: in.ID, Name: in.Name, Cloud: in.Cloud, Zone: in.Zone, Provider: in.ProviderID}) {
+			return in.ID
+		}
+	}
+	return 0
+}
